@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The peak is that of twelve independent chains of the instruction that the best kernel uses, registers only.
+#include <time.h>
+
+#include "micro.hpp"
+
+namespace qtn::micro {
+namespace {
+
+constexpr long kRounds = 200000;
+constexpr int kChains = 12;
+
+#if defined(__x86_64__)
+// One line for each chain, accumulators 0 to 11; the operands are whatever registers 12 and 13 hold.
+#define QTN_TWELVE(line) \
+  line(0) line(1) line(2) line(3) line(4) line(5) line(6) line(7) line(8) line(9) line(10) line(11)
+#define QTN_ZMM_LINE(i) "vpdpbusd %%zmm12, %%zmm13, %%zmm" #i "\n"
+#define QTN_VEX_LINE(i) "%{vex%} vpdpbusd %%ymm12, %%ymm13, %%ymm" #i "\n"
+#define QTN_AVX2_LINE(i) "vpmaddwd %%ymm12, %%ymm13, %%ymm14\n vpaddd %%ymm14, %%ymm" #i ", %%ymm" #i "\n"
+#define QTN_LOOP(line)                                                                                          \
+  {                                                                                                             \
+    long n = kRounds;                                                                                           \
+    __asm__ volatile("1:\n" QTN_TWELVE(line) "dec %0\n jnz 1b\n vzeroupper"                                     \
+                     : "+r"(n)                                                                                  \
+                     :                                                                                          \
+                     : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", \
+                       "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "cc");                                      \
+  }
+
+/// Runs the loop once and tells how many products one instruction of a chain adds.
+double run_loop() {
+  if (cpu_has(Isa::avx512vnni)) {
+    QTN_LOOP(QTN_ZMM_LINE);
+    return 64;
+  }
+  if (cpu_has(Isa::avxvnni)) {
+    QTN_LOOP(QTN_VEX_LINE);
+    return 32;
+  }
+  if (cpu_has(Isa::avx2)) {
+    QTN_LOOP(QTN_AVX2_LINE);
+    return 16;
+  }
+  return 0;
+}
+#else
+double run_loop() { return 0; }
+#endif
+
+}  // namespace
+
+double thread_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+double peak_macs() {
+  double best = 0;
+  for (int i = 0; i < 5; ++i) {
+    const double start = thread_seconds();
+    const double macs = run_loop() * kRounds * kChains;
+    const double seconds = thread_seconds() - start;
+    if (macs / seconds > best) best = macs / seconds;
+  }
+  return best > 0 ? best : 1;
+}
+
+/// Two such instructions in a cycle is what every CPU since Ice Lake server and Zen 5 issues.
+double peak_macs_per_cycle() {
+  return cpu_has(Isa::avx512vnni) ? 128 : cpu_has(Isa::avxvnni) ? 64 : cpu_has(Isa::avx2) ? 32 : 1;
+}
+
+}  // namespace qtn::micro

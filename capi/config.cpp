@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guard.hpp"
+
+using namespace qtn;
+using namespace qtn::capi;
+
+qstatus qconfig_create(qconfig **out, const char *name) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, name, "name");
+    *out = new qconfig{quant::Config(name)};
+  });
+}
+
+qstatus qconfig_set(qconfig *c, const char *selector, const qattrs *settings) {
+  return guard(__func__, [&](const char *entry) {
+    need(entry, c, "c");
+    need(entry, selector, "selector");
+    c->value.set(selector, settings ? &settings->value : nullptr);
+  });
+}
+
+void qconfig_free(qconfig *c) { delete c; }

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the opaque handles hold: one core object each.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "core/attrs.hpp"
+#include "core/quantizer.hpp"
+#include "core/tensor.hpp"
+#include "graph/graph.hpp"
+#include "qtensor/qtensor.h"
+#include "quant/config.hpp"
+#include "quant/observer.hpp"
+#include "quant/prepare.hpp"
+#include "runtime/session.hpp"
+
+struct qquantizer {
+  qtn::QuantizerPtr value;
+};
+
+struct qtensor {
+  explicit qtensor(qtn::Tensor t) : value(std::move(t)), quantizer{value.quantizer()} {}
+
+  qtn::Tensor value;
+  qquantizer quantizer;  ///< what qtensor_quantizer() lends out; follows `value`
+};
+
+struct qattrs {
+  qtn::Attrs value;
+};
+
+struct qobserver {
+  std::unique_ptr<qtn::quant::Observer> value;
+};
+
+struct qconfig {
+  qtn::quant::Config value;
+};
+
+struct qmodel {
+  explicit qmodel(qtn::graph::Graph g) : value(std::move(g)) {}
+  explicit qmodel(qtn::quant::Prepared p) : value(std::move(p)) {}
+
+  const qtn::quant::Prepared *prepared() const { return std::get_if<qtn::quant::Prepared>(&value); }
+  const qtn::graph::Graph &graph() const {
+    return prepared() ? prepared()->graph : *std::get_if<qtn::graph::Graph>(&value);
+  }
+
+  std::variant<qtn::graph::Graph, qtn::quant::Prepared> value;
+};
+
+struct qsession {
+  qtn::runtime::Session value;
+};
+
+struct qblob {
+  std::string bytes;
+};

@@ -1,0 +1,837 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * qtensor/qtensor.h: int8 quantization of neural networks. A program includes this one file and links libqtensor.
+ *
+ * From a float ONNX model to an int8 one, checks of the returned status left out:
+ *
+ *     qmodel_load(&model, "net.onnx");
+ *     qconfig_create(&config, "onnx");
+ *     qmodel_prepare(&prepared, model, config, QTN_PTQ);
+ *     for (i = 0; i < sample_count; ++i) qmodel_calibrate(prepared, &samples[i], 1);
+ *     qmodel_convert(&int8, prepared, NULL);
+ *     qmodel_save(int8, "net-int8.onnx", NULL);
+ *
+ * This header is the manual, in the order in which one learns the library:
+ *
+ *     1 library and errors      4 tensors        7 models
+ *     2 attributes              5 observers      8 sessions
+ *     3 quantizers              6 operators      9 blobs
+ *
+ * Rules that hold for every function and are not repeated below:
+ *
+ * - Status. What can fail returns a qstatus: QTN_OK or the reason. qerror_message() then has one line for people. What
+ *   cannot fail returns its value. The library never prints, exits or aborts.
+ * - Outputs come first, and are set to NULL or 0 before anything can fail.
+ * - Ownership. Each handle that a function puts into `*out` or `outputs[i]` belongs to the caller, who gives it to the
+ *   `free` function of its noun, once. Pointers that go in are borrowed for the call only; what must be kept is copied.
+ *   Pointers that accessors return live as long as the handle they were asked of.
+ * - NULL. `free(NULL)` does nothing. QTN_OPT marks parameters that may be NULL. Any other NULL is QTN_EINVAL and the
+ *   message names the parameter; an accessor given NULL returns 0 or NULL. An array is passed as (items, count); with
+ *   count 0 it is not looked at and may be NULL.
+ * - Threads. A `const` handle may be used from many threads at once; a non-const one needs exclusive access. Results
+ *   do not depend on the number of threads.
+ * - Memory. QTN_ENOMEM can come from every function that returns a status, and leaves all objects as they were.
+ * - Numbers of an enumeration that this version does not know are QTN_EINVAL.
+ * - Strings are UTF-8. Sizes are in bytes where they are called nbytes or size, in elements everywhere else. */
+#ifndef QTENSOR_QTENSOR_H
+#define QTENSOR_QTENSOR_H
+
+#include "qtensor/types.h"
+#include "qtensor/version.h"
+
+/* ---------------------------------------------------------------------------------------------------------------------
+ * 1. Library and errors
+ *
+ * Settings here are of the whole process. Nothing needs to be initialised or shut down: threads start at the first run
+ * that needs them, are made anew after fork(), and end when the library is unloaded. */
+
+/** Version of the library in use: major << 16 | minor << 8 | patch. Compare with QTN_VERSION_MAJOR and its like, which
+ * are those of the headers that a program was compiled with. Never fails.
+ * @since 0.1 */
+QTN_API uint32_t qlib_version(void);
+
+/** The instruction set that kernels are chosen for now: "scalar", "avx2", "avxvnni", "avx512" or "avx512vnni". At start
+ * it is the best one of this CPU, lowered by the environment variable QTENSOR_ISA if that names one. The text is
+ * static. Every instruction set gives the same integers, bit for bit.
+ * @since 0.1 */
+QTN_API const char *qlib_isa(void);
+
+/** Chooses the instruction set for sessions created and operators run from now on, to measure or to debug.
+ *
+ * @param isa a name that qlib_isa() can return, at most the best one of this CPU
+ * Errors: QTN_EINVAL for an unknown name; QTN_EUNSUPPORTED for one that this CPU does not have.
+ * @since 0.1 */
+QTN_API qstatus qlib_set_isa(const char *isa);
+
+/** Sets how many threads one call may use, the caller's own included.
+ *
+ * @param count threads; 0 returns to the default: as many as CPU affinity and the cgroup's quota allow
+ * Errors: QTN_EINVAL when negative or over 1024.
+ * @since 0.1 */
+QTN_API qstatus qlib_set_threads(int32_t count);
+
+/** The name of a status: "QTN_OK", "QTN_EINVAL" ... The text is static; "QTN_?" for a number that is no status.
+ *
+ * @param status what a function returned
+ * @since 0.1 */
+QTN_API const char *qstatus_name(qstatus status);
+
+/** Why the last call that failed on this thread failed: one line with the values in it, for example "linear: weight has
+ * 64 input features, x has 48". Never NULL; "" as long as nothing failed. Calls that succeed leave it as it is, so look
+ * at it after a failure only. The text stays until the next failure on the same thread; it is cut at 1023 bytes. Its
+ * wording is for people and may change: programs decide by the status.
+ * @since 0.1 */
+QTN_API const char *qerror_message(void);
+
+/** The name of an element type: "float32", "uint8" ... The text is static; "?" for a number that is no element type.
+ *
+ * @param dtype an element type
+ * @since 0.1 */
+QTN_API const char *qdtype_name(qdtype dtype);
+
+/* ---------------------------------------------------------------------------------------------------------------------
+ * 2. Attributes
+ *
+ * Named options: attributes of an operator, settings of an observer, a configuration, a session. The function that
+ * takes them checks them: an unknown key, or a value of another kind, is QTN_EINVAL with the valid keys in the message.
+ * An int is accepted where a float is wanted. Where a function takes `attrs`, NULL means none: the defaults. */
+
+/** An empty set of attributes.
+ *
+ * @param out the new handle; free it with qattrs_free
+ * @since 0.1 */
+QTN_API qstatus qattrs_create(qattrs **out);
+
+/** Sets an integer; also for switches, as 0 and 1. A key that is already there is replaced, here and below.
+ *
+ * @param a the set to change
+ * @param key name of the option, case-sensitive, not ""
+ * @param value the number
+ * Errors: QTN_EINVAL for an empty key.
+ * @since 0.1 */
+QTN_API qstatus qattrs_set_int(qattrs *a, const char *key, int64_t value);
+
+/** Sets a real number.
+ *
+ * @param a the set to change
+ * @param key name of the option
+ * @param value the number
+ * Errors: QTN_EINVAL for an empty key.
+ * @since 0.1 */
+QTN_API qstatus qattrs_set_float(qattrs *a, const char *key, double value);
+
+/** Sets a text.
+ *
+ * @param a the set to change
+ * @param key name of the option
+ * @param value the text, copied
+ * Errors: QTN_EINVAL for an empty key.
+ * @since 0.1 */
+QTN_API qstatus qattrs_set_string(qattrs *a, const char *key, const char *value);
+
+/** Sets a list of integers, such as the "strides" of a convolution.
+ *
+ * @param a the set to change
+ * @param key name of the option
+ * @param values the numbers, copied
+ * @param count how many
+ * Errors: QTN_EINVAL for an empty key.
+ * @since 0.1 */
+QTN_API qstatus qattrs_set_ints(qattrs *a, const char *key, const int64_t *values, size_t count);
+
+/** Sets a list of real numbers.
+ *
+ * @param a the set to change
+ * @param key name of the option
+ * @param values the numbers, copied
+ * @param count how many
+ * Errors: QTN_EINVAL for an empty key.
+ * @since 0.1 */
+QTN_API qstatus qattrs_set_floats(qattrs *a, const char *key, const double *values, size_t count);
+
+/** Frees a set of attributes. Whatever was created with it stays as it is.
+ *
+ * @param a the handle, or NULL
+ * @since 0.1 */
+QTN_API void qattrs_free(QTN_OPT qattrs *a);
+
+/* ---------------------------------------------------------------------------------------------------------------------
+ * 3. Quantizers
+ *
+ * A quantizer maps reals to integers of one element type and back: real = (q - zero_point) * scale. It is immutable,
+ * and tensors share it. Its numerics, set by the attribute "numerics", say how a real is rounded to the grid; the
+ * fields' conventions differ at ties:
+ *
+ *     "fbgemm" (default)  q = clamp(zero_point + round(x * (1 / scale)))     as PyTorch
+ *     "onnx"              q = clamp(round(x / scale) + zero_point)           as ONNX QuantizeLinear
+ *
+ * Both compute in float32 and round ties to even. 0.0 always maps to the zero point and back to exactly 0.0; NaN maps
+ * to the zero point; what lies outside of the range saturates.
+ *
+ * Element types: QTN_UINT8, QTN_INT8, QTN_UINT16, QTN_INT16, QTN_INT32. Schemes: one scale for the tensor
+ * (QTN_PER_TENSOR_AFFINE, QTN_PER_TENSOR_SYMMETRIC), or one for each index along `axis` (QTN_PER_CHANNEL_AFFINE,
+ * QTN_PER_CHANNEL_SYMMETRIC). The per-block schemes are QTN_EUNSUPPORTED in this version. */
+
+/** A quantizer from known parameters.
+ *
+ * @param out the new handle; free it with qquantizer_free
+ * @param dtype element type of the integers
+ * @param scheme which elements share a scale
+ * @param axis the dimension that channels run along, 0 to 7; ignored by per-tensor schemes
+ * @param scales `count` scales, each positive and finite
+ * @param zero_points `count` integers in the range of `dtype`; NULL: 0, or the middle of the range (128 for uint8) for
+ *   symmetric schemes of unsigned types
+ * @param count 1 for per-tensor schemes, the number of channels for per-channel ones
+ * @param attrs "numerics" (string): "fbgemm" or "onnx"
+ * Errors: QTN_EINVAL for a scale, zero point, axis or count outside of these ranges; QTN_EDTYPE for a dtype that holds
+ * no quantized values; QTN_EUNSUPPORTED for a per-block scheme.
+ * @since 0.1 */
+QTN_API qstatus qquantizer_create(qquantizer **out, qdtype dtype, qscheme scheme, int32_t axis, const double *scales,
+                                  QTN_OPT const int64_t *zero_points, size_t count, QTN_OPT const qattrs *attrs);
+
+/** A quantizer from observed ranges. Each range is first extended to contain 0. With n the number of steps of the
+ * dtype's range (255 for 8 bit):
+ *
+ *     affine     scale = (max - min) / n               zero_point = lowest - round(min / scale), clamped to the range
+ *     symmetric  scale = max(-min, max) / (n / 2)      zero_point = 0, or 128 for uint8; with "narrow_range" divided by
+ *                                                      the largest integer instead (127 for int8)
+ *
+ * @param out the new handle; free it with qquantizer_free
+ * @param dtype element type of the integers
+ * @param scheme which elements share a scale
+ * @param axis the dimension that channels run along, 0 to 7; ignored by per-tensor schemes
+ * @param mins `count` lower bounds
+ * @param maxs `count` upper bounds, none below its lower bound
+ * @param count 1 for per-tensor schemes, the number of channels for per-channel ones
+ * @param attrs "numerics" (string): "fbgemm" or "onnx"; "reduce_range" (int): 1 gives up one bit ([0, 127] for uint8,
+ *   [-64, 63] for int8); "narrow_range" (int): 1 makes symmetric signed types stop at -max ([-127, 127]); "eps"
+ *   (float): smallest scale under fbgemm numerics, 2^-23 unless given
+ * Errors: QTN_EINVAL for a bound that is not finite, min > max, or another argument out of its range; QTN_EDTYPE and
+ * QTN_EUNSUPPORTED as for qquantizer_create.
+ * @since 0.1 */
+QTN_API qstatus qquantizer_choose(qquantizer **out, qdtype dtype, qscheme scheme, int32_t axis, const double *mins,
+                                  const double *maxs, size_t count, QTN_OPT const qattrs *attrs);
+
+/** The element type of the integers.
+ *
+ * @param q a quantizer
+ * @since 0.1 */
+QTN_API qdtype qquantizer_dtype(const qquantizer *q);
+
+/** Which elements share a scale.
+ *
+ * @param q a quantizer
+ * @since 0.1 */
+QTN_API qscheme qquantizer_scheme(const qquantizer *q);
+
+/** The dimension that channels run along; 0 for per-tensor schemes.
+ *
+ * @param q a quantizer
+ * @since 0.1 */
+QTN_API int32_t qquantizer_axis(const qquantizer *q);
+
+/** How many scales and zero points there are: 1 for per-tensor schemes.
+ *
+ * @param q a quantizer
+ * @since 0.1 */
+QTN_API size_t qquantizer_count(const qquantizer *q);
+
+/** The qquantizer_count(q) scales. They live as long as `q`.
+ *
+ * @param q a quantizer
+ * @since 0.1 */
+QTN_API const double *qquantizer_scales(const qquantizer *q);
+
+/** The qquantizer_count(q) zero points. They live as long as `q`.
+ *
+ * @param q a quantizer
+ * @since 0.1 */
+QTN_API const int64_t *qquantizer_zero_points(const qquantizer *q);
+
+/** Frees a quantizer. Tensors that hold it keep it.
+ *
+ * @param q the handle, or NULL. Not one that qtensor_quantizer() returned: that belongs to its tensor.
+ * @since 0.1 */
+QTN_API void qquantizer_free(QTN_OPT qquantizer *q);
+
+/* ---------------------------------------------------------------------------------------------------------------------
+ * 4. Tensors
+ *
+ * An element type, a shape of at most 8 dimensions, strides, storage, and for a quantized tensor a quantizer. Storage
+ * is shared: qtensor_share, select, slice and permute give new handles on the same elements, and it is freed with the
+ * last.
+ *
+ * Element types stored by this version: float32, float64, uint8, int8, uint16, int16, int32, int64, bool (one byte);
+ * float16 and bfloat16 are held and copied only. Others are QTN_EUNSUPPORTED. Computation is in float32 and in
+ * integers. */
+
+/** A tensor with storage of its own, row-major.
+ *
+ * With a quantizer and data it assembles a quantized tensor from integers; with a quantizer and no data it makes an
+ * empty one, of integers 0.
+ *
+ * @param out the new handle; free it with qtensor_free
+ * @param dtype element type
+ * @param shape `rank` dimensions, each 0 or more
+ * @param rank at most 8; 0 makes a scalar
+ * @param quantizer NULL, or one with the same dtype; per channel, with as many channels as the shape has along its axis
+ * @param data elements in row-major order, copied; NULL: zero-filled
+ * @param nbytes size of `data`, exactly that of the elements; not looked at where `data` is NULL
+ * Errors: QTN_ESHAPE for a bad shape or a quantizer that does not fit it; QTN_EINVAL for another nbytes; QTN_EDTYPE for
+ * a quantizer of another dtype; QTN_EUNSUPPORTED for a dtype that is not stored.
+ * @since 0.1 */
+QTN_API qstatus qtensor_create(qtensor **out, qdtype dtype, const int64_t *shape, size_t rank,
+                               QTN_OPT const qquantizer *quantizer, QTN_OPT const void *data, size_t nbytes);
+
+/** A tensor over the caller's memory, without a copy. The memory must stay valid until `deleter` is called, which
+ * happens exactly once: when the last handle that shares the storage is freed, on the thread that frees it. Where this
+ * function fails, the deleter is not called and the memory stays the caller's.
+ *
+ * @param out the new handle; free it with qtensor_free
+ * @param dtype element type
+ * @param shape `rank` dimensions, each 0 or more
+ * @param rank at most 8; 0 makes a scalar
+ * @param quantizer NULL, or one that fits dtype and shape
+ * @param data elements in row-major order, aligned for their type
+ * @param nbytes size of `data`, exactly that of the elements
+ * @param deleter called with `data` and `ctx`; NULL: the memory outlives the tensor and all its views
+ * @param ctx handed to the deleter, not looked at
+ * Errors: as for qtensor_create, and QTN_EINVAL for data that is not aligned.
+ * @since 0.1 */
+QTN_API qstatus qtensor_wrap(qtensor **out, qdtype dtype, const int64_t *shape, size_t rank,
+                             QTN_OPT const qquantizer *quantizer, void *data, size_t nbytes,
+                             QTN_OPT qtensor_deleter deleter, QTN_OPT void *ctx);
+
+/** A second handle on the same storage, shape and quantizer.
+ *
+ * @param out the new handle; free it with qtensor_free
+ * @param t the tensor to share
+ * @since 0.1 */
+QTN_API qstatus qtensor_share(qtensor **out, const qtensor *t);
+
+/** The element type; that of the integers for a quantized tensor.
+ *
+ * @param t a tensor
+ * @since 0.1 */
+QTN_API qdtype qtensor_dtype(const qtensor *t);
+
+/** The number of dimensions, 0 for a scalar.
+ *
+ * @param t a tensor
+ * @since 0.1 */
+QTN_API size_t qtensor_rank(const qtensor *t);
+
+/** The qtensor_rank(t) dimensions. They live as long as `t`.
+ *
+ * @param t a tensor
+ * @since 0.1 */
+QTN_API const int64_t *qtensor_shape(const qtensor *t);
+
+/** The qtensor_rank(t) distances between neighbours along each dimension, in elements. They live as long as `t`.
+ *
+ * @param t a tensor
+ * @since 0.1 */
+QTN_API const int64_t *qtensor_strides(const qtensor *t);
+
+/** Bytes of the elements: their number times the size of one. A view counts its own elements, not what lies between.
+ *
+ * @param t a tensor
+ * @since 0.1 */
+QTN_API size_t qtensor_nbytes(const qtensor *t);
+
+/** The quantizer; NULL: the tensor is not quantized. It lives as long as `t`, or until qtensor_copy gives `t` another
+ * one. Do not free it.
+ *
+ * @param t a tensor
+ * @since 0.1 */
+QTN_API const qquantizer *qtensor_quantizer(const qtensor *t);
+
+/** The first element. Walk from there by the strides, or ask qtensor_contiguous for a row-major tensor. Owned storage
+ * is aligned to 64 bytes. Lives as long as the storage.
+ *
+ * @param t a tensor
+ * @since 0.1 */
+QTN_API const void *qtensor_data(const qtensor *t);
+
+/** The first element, to write. Every handle on the same storage sees what is written.
+ *
+ * @param out the address; lives as long as the storage
+ * @param t a tensor; neither it nor another handle on its storage may be in use by another thread
+ * @since 0.1 */
+QTN_API qstatus qtensor_data_mut(void **out, qtensor *t);
+
+/** Quantizes floats, whatever the quantizer's scheme.
+ *
+ * @param out a new row-major tensor of the quantizer's dtype that holds the quantizer
+ * @param x float32, not quantized, any strides
+ * @param quantizer the mapping; per channel, with as many channels as `x` has along its axis
+ * Errors: QTN_EDTYPE where `x` is not float32; QTN_ESHAPE where the channels do not fit.
+ * @since 0.1 */
+QTN_API qstatus qtensor_quantize(qtensor **out, const qtensor *x, const qquantizer *quantizer);
+
+/** The reals that a quantized tensor stands for, (q - zero_point) * scale in float32.
+ *
+ * @param out a new row-major float32 tensor
+ * @param x a quantized tensor, any strides
+ * Errors: QTN_EDTYPE where `x` is not quantized.
+ * @since 0.1 */
+QTN_API qstatus qtensor_dequantize(qtensor **out, const qtensor *x);
+
+/** The elements at one index of a dimension, as a view without that dimension: select(t, 0, 2) is t[2]. A per-channel
+ * quantizer is kept with the channel chosen, or with its axis moved.
+ *
+ * @param out the view
+ * @param t a tensor of rank 1 or more
+ * @param axis the dimension; negative counts from the last
+ * @param index the index; negative counts from the end
+ * Errors: QTN_EINVAL for an axis or index out of range.
+ * @since 0.1 */
+QTN_API qstatus qtensor_select(qtensor **out, const qtensor *t, int32_t axis, int64_t index);
+
+/** Part of a dimension, as a view: t[start:stop:step], with the bounds clamped to the dimension as in Python.
+ *
+ * @param out the view
+ * @param t a tensor of rank 1 or more
+ * @param axis the dimension; negative counts from the last
+ * @param start the first index; negative counts from the end
+ * @param stop one past the last index; negative counts from the end; INT64_MAX: to the end
+ * @param step distance between indices, 1 or more
+ * Errors: QTN_EINVAL for an axis out of range, a step below 1, or a per-channel tensor left without channels.
+ * @since 0.1 */
+QTN_API qstatus qtensor_slice(qtensor **out, const qtensor *t, int32_t axis, int64_t start, int64_t stop, int64_t step);
+
+/** The dimensions in another order, as a view. The axis of a per-channel quantizer follows.
+ *
+ * @param out the view; its dimension i is dimension axes[i] of `t`
+ * @param t a tensor
+ * @param axes each dimension of `t` once; negative counts from the last
+ * @param count the rank of `t`
+ * Errors: QTN_EINVAL where `axes` is no permutation.
+ * @since 0.1 */
+QTN_API qstatus qtensor_permute(qtensor **out, const qtensor *t, const int32_t *axes, size_t count);
+
+/** The same values in row-major order: a second handle where they are in that order already, else a copy.
+ *
+ * @param out the row-major tensor
+ * @param t a tensor
+ * @since 0.1 */
+QTN_API qstatus qtensor_contiguous(qtensor **out, const qtensor *t);
+
+/** Copies values into existing storage; shapes must be equal. What happens depends on both sides:
+ *
+ *     quantized to quantized   dtypes and schemes must be equal; integers are copied and `dst` takes src's quantizer
+ *     float32 to quantized     values are quantized by dst's quantizer
+ *     plain to plain           dtypes must be equal
+ *     quantized to plain       QTN_EDTYPE: dequantize first
+ *
+ * So `q[0] = 3.5` is select(&v, q, 0, 0), then copy(v, scalar of 3.5). The quantizer belongs to the handle: other
+ * handles on the same storage keep theirs.
+ *
+ * @param dst the tensor to write
+ * @param src the tensor to read; may share storage with `dst`
+ * Errors: QTN_ESHAPE where shapes differ; QTN_EDTYPE where types or schemes do not go together.
+ * @since 0.1 */
+QTN_API qstatus qtensor_copy(qtensor *dst, const qtensor *src);
+
+/** The value of a tensor of one element, dequantized where it is quantized.
+ *
+ * @param out the value
+ * @param t a tensor of exactly one element, any rank
+ * Errors: QTN_ESHAPE for another number of elements.
+ * @since 0.1 */
+QTN_API qstatus qtensor_item(double *out, const qtensor *t);
+
+/** The tensor as text: values to 4 digits, dequantized, then size, dtype, scheme and parameters where quantized. For
+ * example `tensor([-1.0000, 11.7000], size=(2,), dtype=qint8,\n       quantization_scheme=per_tensor_affine, scale=0.1,
+ * zero_point=10)`. More than 1000 elements are shortened to the first and last three of each dimension.
+ *
+ * Like snprintf: writes at most `cap` bytes including the NUL, and always ends with a NUL where `cap` is not 0. Text
+ * that does not fit is cut and no error: compare `*out_len` with `cap`.
+ *
+ * @param buf where the text goes; may be NULL where `cap` is 0
+ * @param cap bytes at `buf`
+ * @param out_len length of the whole text in bytes, without the NUL
+ * @param t a tensor
+ * @since 0.1 */
+QTN_API qstatus qtensor_describe(QTN_OPT char *buf, size_t cap, size_t *out_len, const qtensor *t);
+
+/** Frees a handle. Storage goes with the last handle that shares it.
+ *
+ * @param t the handle, or NULL
+ * @since 0.1 */
+QTN_API void qtensor_free(QTN_OPT qtensor *t);
+
+/* ---------------------------------------------------------------------------------------------------------------------
+ * 5. Observers
+ *
+ * An observer is shown tensors one after another, keeps statistics of constant size, and chooses a quantizer from them.
+ * Models have their own at every place that needs one (section 7); these here are for tensors and for engines outside.
+ * Calibration can be spread: save in each process, load and merge in one. */
+
+/** An observer that has seen nothing.
+ *
+ * @param out the new handle; free it with qobserver_free
+ * @param kind "minmax": smallest and largest value ever; "moving_average": of each tensor, averaged over time;
+ *   "histogram" and "mse": the range, not larger than the one seen, whose quantization error is least. minmax and
+ *   moving_average also work per channel
+ * @param attrs the grid: "dtype" (string), "uint8" unless given; "scheme" (string): "per_tensor_affine" unless given,
+ *   "per_tensor_symmetric", "per_channel_affine", "per_channel_symmetric"; "axis" (int); and the attributes of
+ *   qquantizer_choose. "averaging_constant" (float) of moving_average: weight of the newest tensor, 0.01 unless given.
+ *   "bins" (int) of histogram and mse, 2048 unless given
+ * Errors: QTN_EINVAL for an unknown kind, attribute or value (the message lists the valid ones); QTN_EUNSUPPORTED for a
+ * scheme that the kind does not offer.
+ * @since 0.1 */
+QTN_API qstatus qobserver_create(qobserver **out, const char *kind, QTN_OPT const qattrs *attrs);
+
+/** Takes a tensor into account. Empty tensors are ignored.
+ *
+ * @param o the observer
+ * @param x float32; per channel, each time with the same number of channels
+ * Errors: QTN_EDTYPE where `x` is not float32; QTN_ESHAPE where its channels do not fit; QTN_EINVAL where it holds NaN
+ * or infinity. The observer is then unchanged.
+ * @since 0.1 */
+QTN_API qstatus qobserver_observe(qobserver *o, const qtensor *x);
+
+/** Adds what another observer has seen, as if `o` had seen it after its own data.
+ *
+ * @param o the observer to change
+ * @param other one of the same kind and settings; unchanged
+ * Errors: QTN_EINVAL where kind, settings or channels differ.
+ * @since 0.1 */
+QTN_API qstatus qobserver_merge(qobserver *o, const qobserver *other);
+
+/** The quantizer that follows from what was seen so far. The observer can go on.
+ *
+ * @param out the new handle; free it with qquantizer_free
+ * @param o an observer that has seen a value
+ * Errors: QTN_ESTATE where it has seen none.
+ * @since 0.1 */
+QTN_API qstatus qobserver_quantizer(qquantizer **out, const qobserver *o);
+
+/** Kind, settings and statistics as bytes, for qobserver_load in this or a later version, on any machine.
+ *
+ * @param out the bytes; free them with qblob_free
+ * @param o the observer
+ * @since 0.1 */
+QTN_API qstatus qobserver_save(qblob **out, const qobserver *o);
+
+/** An observer from bytes of qobserver_save.
+ *
+ * @param out the new handle; free it with qobserver_free
+ * @param data the bytes
+ * @param nbytes how many
+ * Errors: QTN_EFORMAT for bytes that are not a whole observer.
+ * @since 0.1 */
+QTN_API qstatus qobserver_load(qobserver **out, const void *data, size_t nbytes);
+
+/** Frees an observer.
+ *
+ * @param o the handle, or NULL
+ * @since 0.1 */
+QTN_API void qobserver_free(QTN_OPT qobserver *o);
+
+/* ---------------------------------------------------------------------------------------------------------------------
+ * 6. Operators
+ *
+ * Single operators on tensors, at once. They read operands of any strides and give new row-major tensors. */
+
+/** Runs any operator by its ONNX name, with inputs and attributes as of ONNX opset 21: "Conv", "Add", "Softmax" ...
+ *
+ * Quantized inputs: operators that only move elements (Reshape, Transpose, MaxPool ...) keep integers and the
+ * per-tensor quantizer of the first input. All others give float32: Conv, Gemm and MatMul of two quantized operands
+ * accumulate exactly in int32, the rest compute on the dequantized values.
+ *
+ * @param outputs receives `output_count` new tensors
+ * @param output_count how many outputs are wanted, counted from the first; at least 1
+ * @param op name of an operator of ONNX's default domain
+ * @param inputs `input_count` tensors; NULL where ONNX allows an absent one
+ * @param input_count how many; absent ones at the end may be left out
+ * @param attrs the operator's attributes
+ * Errors: QTN_EUNSUPPORTED for an operator that this version does not have; QTN_EINVAL for a count or attribute that
+ * the operator does not have; QTN_ESHAPE and QTN_EDTYPE where operands do not fit. No output is left behind.
+ * @since 0.1 */
+QTN_API qstatus qop_run(qtensor **outputs, size_t output_count, const char *op, const qtensor *const *inputs,
+                        size_t input_count, QTN_OPT const qattrs *attrs);
+
+/** y = x * transpose(weight) + bias, over the last dimension of `x`.
+ *
+ *     x float, weight quantized     dynamic: `x` is quantized to uint8 by its own range, then integer arithmetic as
+ *                                   below. The numerics of the weight's quantizer say how: fbgemm uses [0, 127]
+ *                                   (reduce_range), onnx [0, 255] as DynamicQuantizeLinear
+ *     both quantized (8 bit)        acc = sum((qx - zx) * (qw - zw)) exactly in int32; y = acc * (sx * sw) + bias
+ *     any other mix                 float32 on dequantized values, over BLAS
+ *
+ * @param out the result [..., out_features]: quantized by `out_quantizer`, or float32 where that is NULL
+ * @param x [..., in_features], rank 1 or more; float32, or quantized per tensor
+ * @param weight [out_features, in_features]; float32, or quantized per tensor or per channel along axis 0
+ * @param bias [out_features], float32; NULL: none. Where both are quantized and the result too, it takes part in the
+ *   one rounding, as an int32 of scale sx * sw
+ * @param out_quantizer per tensor; NULL: the result is float32
+ * Errors: QTN_ESHAPE where features do not fit; QTN_EDTYPE for another element type or scheme; QTN_EINVAL for an `x` to
+ * be quantized dynamically that holds NaN or infinity.
+ * @since 0.1 */
+QTN_API qstatus qop_linear(qtensor **out, const qtensor *x, const qtensor *weight, QTN_OPT const qtensor *bias,
+                           QTN_OPT const qquantizer *out_quantizer);
+
+/** Two-dimensional convolution, as ONNX Conv. Both quantized: exact int32 accumulation and one rounding at the end. Any
+ * other mix: float32 on dequantized values. Padding is real 0, the zero point of `x`.
+ *
+ * @param out [N, C_out, H_out, W_out]: quantized by `out_quantizer`, or float32 where that is NULL
+ * @param x [N, C_in, H, W]; float32, or quantized per tensor
+ * @param weight [C_out, C_in / group, kernel_h, kernel_w]; float32, or quantized per tensor or per channel along axis 0
+ * @param bias [C_out], float32; NULL: none
+ * @param out_quantizer per tensor; NULL: the result is float32
+ * @param attrs those of Conv: "strides", "pads" (top, left, bottom, right), "dilations", "kernel_shape" (ints), "group"
+ *   (int), "auto_pad" (string)
+ * Errors: QTN_ESHAPE where ranks, channels or group do not fit; QTN_EDTYPE for another element type or scheme;
+ * QTN_EINVAL for an attribute that Conv does not have.
+ * @since 0.1 */
+QTN_API qstatus qop_conv2d(qtensor **out, const qtensor *x, const qtensor *weight, QTN_OPT const qtensor *bias,
+                           QTN_OPT const qquantizer *out_quantizer, QTN_OPT const qattrs *attrs);
+
+/* ---------------------------------------------------------------------------------------------------------------------
+ * 7. Models
+ *
+ * A model is a graph of operators with its weights. It comes from an ONNX file, float or already quantized (QDQ), and
+ * goes through
+ *
+ *     load -> prepare -> calibrate, calibrate ... -> convert -> save, or a session
+ *
+ * Each step gives a new model and leaves the old one as it was. A configuration says what is quantized and how. */
+
+/** A configuration by name: for all quantizable operators the observers and quantizers of a known recipe.
+ *
+ * @param out the new handle; free it with qconfig_free
+ * @param name "onnx": as ONNX Runtime's static quantization; activations uint8 affine over the range seen, weights int8
+ *   symmetric per channel in [-127, 127], numerics of ONNX. "fbgemm": as PyTorch's default for servers; activations
+ *   uint8 with reduce_range from histograms, weights int8 symmetric per channel, numerics of fbgemm
+ * Errors: QTN_EUNSUPPORTED for a name that this version does not have (the message lists those it has).
+ * @since 0.1 */
+QTN_API qstatus qconfig_create(qconfig **out, const char *name);
+
+/** Refines a configuration for some nodes. The most specific selector wins; of equal ones, the last set.
+ *
+ * @param c the configuration to change
+ * @param selector "*": all nodes; "op:Conv": all nodes of one operator; "name:features.0.*": nodes whose name matches,
+ *   `*` standing for any text and `?` for one character; "node:conv1": the node of that name
+ * @param settings what to change there; NULL: leave these nodes in float. Keys that are not given stay as the recipe or
+ *   a less specific selector says:
+ *     "observer", "weight_observer" (string): a kind of section 5, for activations and for weights
+ *     "activation_dtype" (string): "uint8" or "int8"
+ *     "activation_scheme" (string): "per_tensor_affine" or "per_tensor_symmetric"
+ *     "weight_dtype" (string): "int8"
+ *     "weight_scheme" (string): "per_channel_symmetric" or "per_tensor_symmetric"
+ *     "weight_narrow_range", "reduce_range", "weight_reduce_range" (int): switches as of qquantizer_choose
+ *     "numerics" (string): "fbgemm" or "onnx"
+ *     "fixed_outputs" (int): 1 gives Sigmoid, HardSigmoid, Softmax and Tanh the scale that their range implies
+ *     "averaging_constant" (float), "bins" (int), "eps" (float): for the observers
+ * Errors: QTN_EINVAL for a selector of another form, or an unknown operator, setting or value; QTN_EUNSUPPORTED for a
+ * grid that this version does not offer. The configuration is then unchanged.
+ * @since 0.1 */
+QTN_API qstatus qconfig_set(qconfig *c, const char *selector, QTN_OPT const qattrs *settings);
+
+/** Frees a configuration. Models prepared with it stay as they are.
+ *
+ * @param c the handle, or NULL
+ * @since 0.1 */
+QTN_API void qconfig_free(QTN_OPT qconfig *c);
+
+/** Reads an ONNX file of opset 7 to 25. External data is looked for beside the file, and nowhere above its folder.
+ *
+ * @param out the new handle; free it with qmodel_free
+ * @param path the file
+ * Errors: QTN_EIO where a file cannot be read; QTN_EFORMAT where it is no valid ONNX model; QTN_EUNSUPPORTED for an
+ * opset, operator or element type that this version does not have (the message names operator, domain and node);
+ * QTN_ESHAPE where shapes inside the model do not fit together.
+ * @since 0.1 */
+QTN_API qstatus qmodel_load(qmodel **out, const char *path);
+
+/** Reads an ONNX model from memory. External data is looked for in the current folder.
+ *
+ * @param out the new handle; free it with qmodel_free
+ * @param data the bytes of an ONNX file; copied where needed
+ * @param nbytes how many
+ * Errors: as for qmodel_load.
+ * @since 0.1 */
+QTN_API qstatus qmodel_load_bytes(qmodel **out, const void *data, size_t nbytes);
+
+/** Writes an ONNX file: a float model as it is, a converted one as QDQ, that other runtimes read. Writes to a temporary
+ * name beside `path` and renames, so that no half of a file is ever there.
+ *
+ * @param m a loaded or converted model
+ * @param path the file; replaced where it exists
+ * @param attrs "format" (string): "qdq", the default ("qoperator" is QTN_EUNSUPPORTED in this version); "opset" (int):
+ *   13 to 25, 21 unless given
+ * Errors: QTN_EIO where the file cannot be written; QTN_ESTATE for a model between prepare and convert; QTN_EINVAL for
+ * other attributes.
+ * @since 0.1 */
+QTN_API qstatus qmodel_save(const qmodel *m, const char *path, QTN_OPT const qattrs *attrs);
+
+/** A copy with observers: constants folded, batch normalization and activations fused into the layers before them, and
+ * an observer at every value that the configuration says to quantize.
+ *
+ * @param out the prepared model; free it with qmodel_free
+ * @param m a loaded float model
+ * @param config what to quantize, and how; may be freed afterwards
+ * @param mode QTN_PTQ: observe only. QTN_QAT is QTN_EUNSUPPORTED in this version.
+ * Errors: QTN_ESTATE for a model that is prepared already; QTN_EUNSUPPORTED for one that is quantized already.
+ * @since 0.1 */
+QTN_API qstatus qmodel_prepare(qmodel **out, const qmodel *m, const qconfig *config, qmode mode);
+
+/** Runs the float model on one sample, or a batch of them, and lets every observer see its value. Call it for each
+ * sample of representative data; some hundred are plenty.
+ *
+ * @param prepared a prepared model
+ * @param inputs one tensor for each input of the model, in its order, float32
+ * @param input_count qmodel_input_count(prepared)
+ * Errors: QTN_ESTATE for a model that is not prepared; QTN_EINVAL for another count, or a value that is NaN or infinite
+ * (the message names tensor and sample); QTN_ESHAPE and QTN_EDTYPE for an input that does not fit.
+ * @since 0.1 */
+QTN_API qstatus qmodel_calibrate(qmodel *prepared, const qtensor *const *inputs, size_t input_count);
+
+/** The int8 model: weights quantized, a quantizer at every observed value. What is not quantized stays in float, and
+ * conversions are placed where the two meet.
+ *
+ * @param out the converted model; free it with qmodel_free
+ * @param prepared a prepared model that was calibrated; more calibration and another conversion may follow
+ * @param attrs none in this version
+ * Errors: QTN_ESTATE for a model that is not prepared or has not been calibrated; QTN_EINVAL for any attribute.
+ * @since 0.1 */
+QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT const qattrs *attrs);
+
+/** The number of inputs, weights not counted.
+ *
+ * @param m a model
+ * @since 0.1 */
+QTN_API size_t qmodel_input_count(const qmodel *m);
+
+/** The name of an input; NULL for an index out of range. Lives as long as `m`.
+ *
+ * @param m a model
+ * @param index from 0 to qmodel_input_count(m) - 1
+ * @since 0.1 */
+QTN_API const char *qmodel_input_name(const qmodel *m, size_t index);
+
+/** The element type that an input is declared with; 0 for an index out of range.
+ *
+ * @param m a model
+ * @param index from 0 to qmodel_input_count(m) - 1
+ * @since 0.1 */
+QTN_API qdtype qmodel_input_dtype(const qmodel *m, size_t index);
+
+/** The number of dimensions that an input is declared with; 0 for an index out of range, and where the model does not
+ * say.
+ *
+ * @param m a model
+ * @param index from 0 to qmodel_input_count(m) - 1
+ * @since 0.1 */
+QTN_API size_t qmodel_input_rank(const qmodel *m, size_t index);
+
+/** The qmodel_input_rank(m, index) dimensions that an input is declared with; -1 for one that is symbolic, such as a
+ * batch of any size. NULL for an index out of range, and where the model does not say. They live as long as `m`.
+ *
+ * @param m a model
+ * @param index from 0 to qmodel_input_count(m) - 1
+ * @since 0.1 */
+QTN_API const int64_t *qmodel_input_shape(const qmodel *m, size_t index);
+
+/** The number of outputs.
+ *
+ * @param m a model
+ * @since 0.1 */
+QTN_API size_t qmodel_output_count(const qmodel *m);
+
+/** The name of an output; NULL for an index out of range. Lives as long as `m`.
+ *
+ * @param m a model
+ * @param index from 0 to qmodel_output_count(m) - 1
+ * @since 0.1 */
+QTN_API const char *qmodel_output_name(const qmodel *m, size_t index);
+
+/** What is in a model, as JSON text: name; inputs and outputs with name, dtype and shape; nodes with name, op, dtype
+ * ("int8" where they run in integers, "float32" where not), inputs, outputs, scale and zero point of the output; the
+ * number of parameters and their bytes; and the list of nodes left in float.
+ *
+ * @param out the text: qblob_data() ends with a NUL that qblob_size() does not count; free it with qblob_free
+ * @param m a model
+ * @since 0.1 */
+QTN_API qstatus qmodel_inspect(qblob **out, const qmodel *m);
+
+/** Frees a model. Sessions created from it go on.
+ *
+ * @param m the handle, or NULL
+ * @since 0.1 */
+QTN_API void qmodel_free(QTN_OPT qmodel *m);
+
+/* ---------------------------------------------------------------------------------------------------------------------
+ * 8. Sessions
+ *
+ * A model made ready to run: weights packed for the kernels of this CPU, memory planned. One session may be run from
+ * many threads at once. */
+
+/** A session.
+ *
+ * @param out the new handle; free it with qsession_free
+ * @param m a loaded or converted model; may be freed afterwards
+ * @param attrs "engine" (string): "native", the default, runs integer kernels where values are quantized and BLAS for
+ *   float; "reference" runs each node by its definition, slowly, to check the other. "threads" (int): for one run; 0,
+ *   the default, takes what qlib_set_threads says at each run
+ * Errors: QTN_EINVAL for another attribute or value; QTN_ESTATE for a model between prepare and convert.
+ * @since 0.1 */
+QTN_API qstatus qsession_create(qsession **out, const qmodel *m, QTN_OPT const qattrs *attrs);
+
+/** Runs the model once.
+ *
+ * @param outputs receives one new float32 tensor for each output of the model, in its order
+ * @param output_count qmodel_output_count of the model
+ * @param s the session
+ * @param inputs one tensor for each input of the model, in its order; where the model leaves a dimension open, it may
+ *   differ from run to run
+ * @param input_count qmodel_input_count of the model
+ * Errors: QTN_EINVAL for another count; QTN_ESHAPE and QTN_EDTYPE for an input that does not fit. No output is left
+ * behind.
+ * @since 0.1 */
+QTN_API qstatus qsession_run(qtensor **outputs, size_t output_count, const qsession *s, const qtensor *const *inputs,
+                             size_t input_count);
+
+/** Runs the model once with a clock around each step. JSON text: engine, isa, threads, and for each node name, op,
+ * kernel, dtype, ms (milliseconds), macs (multiply-accumulates) and bytes read and written.
+ *
+ * @param out the text: qblob_data() ends with a NUL that qblob_size() does not count; free it with qblob_free
+ * @param s the session
+ * @param inputs as for qsession_run
+ * @param input_count as for qsession_run
+ * Errors: as for qsession_run.
+ * @since 0.1 */
+QTN_API qstatus qsession_profile(qblob **out, const qsession *s, const qtensor *const *inputs, size_t input_count);
+
+/** Frees a session, when no thread runs it any more.
+ *
+ * @param s the handle, or NULL
+ * @since 0.1 */
+QTN_API void qsession_free(QTN_OPT qsession *s);
+
+/* ---------------------------------------------------------------------------------------------------------------------
+ * 9. Blobs
+ *
+ * Bytes that a function made, of a size that only it knows. */
+
+/** The bytes, followed by a NUL that is not counted, so that text is a C string. They live as long as `b`.
+ *
+ * @param b a blob
+ * @since 0.1 */
+QTN_API const void *qblob_data(const qblob *b);
+
+/** The number of bytes.
+ *
+ * @param b a blob
+ * @since 0.1 */
+QTN_API size_t qblob_size(const qblob *b);
+
+/** Frees a blob.
+ *
+ * @param b the handle, or NULL
+ * @since 0.1 */
+QTN_API void qblob_free(QTN_OPT qblob *b);
+
+#endif /* QTENSOR_QTENSOR_H */

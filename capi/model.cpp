@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/inspect.hpp"
+#include "guard.hpp"
+#include "onnx/onnx.hpp"
+
+using namespace qtn;
+using namespace qtn::capi;
+
+namespace {
+
+constexpr AttrSpec kSaveOptions[] = {{"format", AttrSpec::kString}, {"opset", AttrSpec::kInt}};
+
+onnx::SaveOptions save_options(const char *entry, const Attrs &attrs) {
+  attrs.check(kSaveOptions, entry);
+  const std::string format = attrs.get_string("format", "qdq");
+  if (format == "qoperator") fail(QTN_EUNSUPPORTED, entry, ": format \"qoperator\" is not supported by this version");
+  if (format != "qdq") fail(QTN_EINVAL, entry, ": format \"", format, "\" is unknown; known is qdq");
+  onnx::SaveOptions options;
+  const std::int64_t opset = attrs.get_int("opset", options.opset);
+  if (opset < 13 || opset > 25) fail(QTN_EINVAL, entry, ": opset is ", opset, ", not from 13 to 25");
+  options.opset = static_cast<int>(opset);
+  return options;
+}
+
+/// nullptr for an index out of range.
+const graph::Value *value_at(const graph::Graph &g, const std::vector<graph::ValueId> &ids, std::size_t index) {
+  return index < ids.size() ? &g.value(ids[index]) : nullptr;
+}
+const graph::Value *input_at(const qmodel *m, std::size_t index) {
+  return m ? value_at(m->graph(), m->graph().inputs, index) : nullptr;
+}
+
+}  // namespace
+
+qstatus qmodel_load(qmodel **out, const char *path) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, path, "path");
+    *out = new qmodel(onnx::load(path));
+  });
+}
+
+qstatus qmodel_load_bytes(qmodel **out, const void *data, size_t nbytes) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, data, "data");
+    *out = new qmodel(onnx::parse({static_cast<const std::byte *>(data), nbytes}, "."));
+  });
+}
+
+qstatus qmodel_save(const qmodel *m, const char *path, const qattrs *attrs) {
+  return guard(__func__, [&](const char *entry) {
+    need(entry, m, "m");
+    need(entry, path, "path");
+    const onnx::SaveOptions options = save_options(entry, attrs_or_none(attrs));
+    if (m->prepared()) fail(QTN_ESTATE, entry, ": the model is prepared, but not converted");
+    onnx::save(m->graph(), path, options);
+  });
+}
+
+qstatus qmodel_prepare(qmodel **out, const qmodel *m, const qconfig *config, qmode mode) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, m, "m");
+    need(entry, config, "config");
+    if (mode == QTN_QAT) fail(QTN_EUNSUPPORTED, entry, ": mode QTN_QAT is not supported by this version");
+    if (mode != QTN_PTQ) fail(QTN_EINVAL, entry, ": mode ", static_cast<int>(mode), " is unknown");
+    if (m->prepared()) fail(QTN_ESTATE, entry, ": the model is prepared already");
+    *out = new qmodel(quant::prepare(m->graph(), config->value));
+  });
+}
+
+qstatus qmodel_calibrate(qmodel *prepared, const qtensor *const *inputs, size_t input_count) {
+  return guard(__func__, [&](const char *entry) {
+    need(entry, prepared, "prepared");
+    auto *state = std::get_if<quant::Prepared>(&prepared->value);
+    if (!state) fail(QTN_ESTATE, entry, ": the model is not prepared");
+    const std::size_t wanted = state->graph.inputs.size();
+    if (input_count != wanted)
+      fail(QTN_EINVAL, entry, ": input_count is ", input_count, ", the model has ", wanted, " inputs");
+    quant::calibrate(*state, tensors(entry, inputs, input_count));
+  });
+}
+
+qstatus qmodel_convert(qmodel **out, const qmodel *prepared, const qattrs *attrs) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, prepared, "prepared");
+    if (!prepared->prepared()) fail(QTN_ESTATE, entry, ": the model is not prepared");
+    *out = new qmodel(quant::convert(*prepared->prepared(), attrs ? &attrs->value : nullptr));
+  });
+}
+
+size_t qmodel_input_count(const qmodel *m) { return m ? m->graph().inputs.size() : 0; }
+
+const char *qmodel_input_name(const qmodel *m, size_t index) {
+  const graph::Value *value = input_at(m, index);
+  return value ? value->name.c_str() : nullptr;
+}
+
+qdtype qmodel_input_dtype(const qmodel *m, size_t index) {
+  const graph::Value *value = input_at(m, index);
+  return value && value->dtype ? *value->dtype : qdtype{};
+}
+
+size_t qmodel_input_rank(const qmodel *m, size_t index) {
+  const graph::Value *value = input_at(m, index);
+  return value && value->shape ? value->shape->size() : 0;
+}
+
+const int64_t *qmodel_input_shape(const qmodel *m, size_t index) {
+  const graph::Value *value = input_at(m, index);
+  return value && value->shape ? value->shape->data() : nullptr;
+}
+
+size_t qmodel_output_count(const qmodel *m) { return m ? m->graph().outputs.size() : 0; }
+
+const char *qmodel_output_name(const qmodel *m, size_t index) {
+  const graph::Value *value = m ? value_at(m->graph(), m->graph().outputs, index) : nullptr;
+  return value ? value->name.c_str() : nullptr;
+}
+
+qstatus qmodel_inspect(qblob **out, const qmodel *m) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, m, "m");
+    *out = new qblob{graph::inspect_json(m->graph())};
+  });
+}
+
+void qmodel_free(qmodel *m) { delete m; }

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guard.hpp"
+
+using namespace qtn;
+using namespace qtn::capi;
+
+namespace {
+
+constexpr AttrSpec kOptions[] = {{"engine", AttrSpec::kString}, {"threads", AttrSpec::kInt}};
+
+runtime::SessionOptions options_of(const char *entry, const Attrs &attrs) {
+  attrs.check(kOptions, entry);
+  runtime::SessionOptions options;
+  const std::string engine = attrs.get_string("engine", "native");
+  if (engine == "reference")
+    options.engine = runtime::Engine::reference;
+  else if (engine != "native")
+    fail(QTN_EINVAL, entry, ": engine \"", engine, "\" is unknown; known are native reference");
+  const std::int64_t threads = attrs.get_int("threads", 0);
+  if (threads < 0 || threads > 1024) fail(QTN_EINVAL, entry, ": threads is ", threads, ", not from 0 to 1024");
+  options.threads = static_cast<int>(threads);
+  return options;
+}
+
+std::vector<const Tensor *> inputs_of(const char *entry, const qsession &s, const qtensor *const *inputs,
+                                      std::size_t count) {
+  const std::size_t wanted = s.value.graph().inputs.size();
+  if (count != wanted) fail(QTN_EINVAL, entry, ": input_count is ", count, ", the model has ", wanted, " inputs");
+  return tensors(entry, inputs, count);
+}
+
+}  // namespace
+
+qstatus qsession_create(qsession **out, const qmodel *m, const qattrs *attrs) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, m, "m");
+    const runtime::SessionOptions options = options_of(entry, attrs_or_none(attrs));
+    if (m->prepared()) fail(QTN_ESTATE, entry, ": the model is prepared, but not converted");
+    *out = new qsession{runtime::Session(m->graph(), options)};
+  });
+}
+
+qstatus qsession_run(qtensor **outputs, size_t output_count, const qsession *s, const qtensor *const *inputs,
+                     size_t input_count) {
+  clear_outputs(outputs, output_count);
+  return guard(__func__, [&](const char *entry) {
+    need_array(entry, outputs, output_count, "outputs");
+    need(entry, s, "s");
+    const std::size_t wanted = s->value.graph().outputs.size();
+    if (output_count != wanted)
+      fail(QTN_EINVAL, entry, ": output_count is ", output_count, ", the model has ", wanted, " outputs");
+    hand_out(outputs, s->value.run(inputs_of(entry, *s, inputs, input_count)));
+  });
+}
+
+qstatus qsession_profile(qblob **out, const qsession *s, const qtensor *const *inputs, size_t input_count) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, s, "s");
+    *out = new qblob{s->value.profile(inputs_of(entry, *s, inputs, input_count))};
+  });
+}
+
+void qsession_free(qsession *s) { delete s; }

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/cpu.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/error.hpp"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace qtn {
+namespace {
+
+constexpr std::array kNames{"scalar", "avx2", "avxvnni", "avx512", "avx512vnni"};
+
+struct Features {
+  std::array<bool, kNames.size()> has{true, false, false, false, false};
+};
+
+#if defined(__x86_64__)
+Features detect() {
+  Features f;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return f;
+  unsigned xcr0 = 0, xcr0_high = 0;
+  __asm__("xgetbv" : "=a"(xcr0), "=d"(xcr0_high) : "c"(0));
+  const bool ymm_saved = (xcr0 & 0x06) == 0x06;
+  const bool zmm_saved = (xcr0 & 0xe6) == 0xe6;
+  const bool fma = (c & bit_FMA) != 0;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return f;
+  const unsigned avx512_core = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
+  f.has[1] = ymm_saved && fma && (b & bit_AVX2);
+  f.has[3] = f.has[1] && zmm_saved && (b & avx512_core) == avx512_core;
+  f.has[4] = f.has[3] && (c & bit_AVX512VNNI);
+  unsigned a1 = 0, b1 = 0, c1 = 0, d1 = 0;
+  if (a >= 1 && __get_cpuid_count(7, 1, &a1, &b1, &c1, &d1)) f.has[2] = f.has[1] && (a1 & (1u << 4));
+  return f;
+}
+#else
+Features detect() { return {}; }
+#endif
+
+const Features &features() {
+  static const Features f = detect();
+  return f;
+}
+
+Isa best() {
+  for (int level = static_cast<int>(kNames.size()) - 1; level > 0; --level)
+    if (features().has[static_cast<std::size_t>(level)]) return static_cast<Isa>(level);
+  return Isa::scalar;
+}
+
+Isa parse(const char *name) {
+  for (std::size_t i = 0; i < kNames.size(); ++i)
+    if (std::strcmp(name, kNames[i]) == 0) return static_cast<Isa>(i);
+  fail(QTN_EINVAL, "isa: unknown name \"", name, "\"; known are scalar avx2 avxvnni avx512 avx512vnni");
+}
+
+std::atomic<Isa> &level() {
+  static std::atomic<Isa> value = [] {
+    Isa start = best();
+    if (const char *name = std::getenv("QTENSOR_ISA"))
+      for (std::size_t i = 0; i < kNames.size(); ++i)
+        if (std::strcmp(name, kNames[i]) == 0 && static_cast<Isa>(i) < start) start = static_cast<Isa>(i);
+    return start;
+  }();
+  return value;
+}
+
+}  // namespace
+
+const char *isa_name(Isa isa) { return kNames[static_cast<std::size_t>(isa)]; }
+
+Isa isa() { return level().load(std::memory_order_relaxed); }
+
+bool cpu_has(Isa isa) { return features().has[static_cast<std::size_t>(isa)]; }
+
+void set_isa(const char *name) {
+  const Isa wanted = parse(name);
+  if (wanted > best()) fail(QTN_EUNSUPPORTED, "isa: this CPU offers up to ", isa_name(best()), ", not ", name);
+  level().store(wanted, std::memory_order_relaxed);
+}
+
+}  // namespace qtn

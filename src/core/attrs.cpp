@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/attrs.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace qtn {
+namespace {
+
+constexpr const char *kKindNames[] = {"an int", "a float", "a string", "ints", "floats", "a tensor"};
+
+template <class T>
+T value_of(const Attr *attr, std::string_view key, AttrSpec::Kind wanted, const T &fallback) {
+  if (!attr) return fallback;
+  if (const T *value = std::get_if<T>(attr)) return *value;
+  fail(QTN_EINVAL, "attribute \"", key, "\" is ", kKindNames[attr->index()], ", not ", kKindNames[wanted]);
+}
+
+}  // namespace
+
+bool Attrs::erase(std::string_view key) {
+  const auto at = items_.find(key);
+  if (at == items_.end()) return false;
+  items_.erase(at);
+  return true;
+}
+
+const Attr *Attrs::find(std::string_view key) const {
+  const auto at = items_.find(key);
+  return at == items_.end() ? nullptr : &at->second;
+}
+
+std::int64_t Attrs::get_int(std::string_view key, std::int64_t fallback) const {
+  return value_of(find(key), key, AttrSpec::kInt, fallback);
+}
+
+double Attrs::get_float(std::string_view key, double fallback) const {
+  const Attr *attr = find(key);
+  if (attr)
+    if (const auto *integer = std::get_if<std::int64_t>(attr)) return static_cast<double>(*integer);
+  return value_of(attr, key, AttrSpec::kFloat, fallback);
+}
+
+std::string Attrs::get_string(std::string_view key, const std::string &fallback) const {
+  return value_of(find(key), key, AttrSpec::kString, fallback);
+}
+
+std::vector<std::int64_t> Attrs::get_ints(std::string_view key, const std::vector<std::int64_t> &fallback) const {
+  return value_of(find(key), key, AttrSpec::kInts, fallback);
+}
+
+std::vector<double> Attrs::get_floats(std::string_view key, const std::vector<double> &fallback) const {
+  return value_of(find(key), key, AttrSpec::kFloats, fallback);
+}
+
+const Tensor *Attrs::get_tensor(std::string_view key) const {
+  const Attr *attr = find(key);
+  return attr ? std::get_if<Tensor>(attr) : nullptr;
+}
+
+void Attrs::check(std::span<const AttrSpec> specs, std::string_view who) const {
+  for (const auto &[key, value] : items_) {
+    const auto spec = std::find_if(specs.begin(), specs.end(), [&](const AttrSpec &s) { return s.name == key; });
+    if (spec == specs.end()) {
+      std::string valid;
+      for (const AttrSpec &s : specs) valid += " " + std::string(s.name);
+      fail(QTN_EINVAL, who, ": unknown attribute \"", key, "\"; valid are:", valid.empty() ? " none" : valid);
+    }
+    const bool int_for_float = spec->kind == AttrSpec::kFloat && value.index() == AttrSpec::kInt;
+    if (value.index() != static_cast<std::size_t>(spec->kind) && !int_for_float)
+      fail(QTN_EINVAL, who, ": attribute \"", key, "\" must be ", kKindNames[spec->kind], ", not ", kKindNames[value.index()]);
+  }
+}
+
+}  // namespace qtn

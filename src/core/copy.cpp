@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copying elements between any strides: loops are merged where both sides step alike, and the innermost runs in one piece.
+#include <cstring>
+
+#include "base/error.hpp"
+#include "core/tensor.hpp"
+
+namespace qtn {
+namespace {
+
+struct Loop {
+  std::int64_t count, dst_step, src_step;
+};
+
+struct Nest {
+  std::array<Loop, kMaxRank> loops;
+  std::size_t depth = 0;
+};
+
+/// Loops in the order of dst's strides, outermost first, adjacent ones merged.
+Nest plan(const Shape &shape, const Shape &dst, const Shape &src) {
+  Nest nest;
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    if (shape[i] != 1) nest.loops[nest.depth++] = {shape[i], dst[i], src[i]};
+  std::stable_sort(nest.loops.begin(), nest.loops.begin() + static_cast<std::ptrdiff_t>(nest.depth),
+                   [](const Loop &a, const Loop &b) { return std::abs(a.dst_step) > std::abs(b.dst_step); });
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < nest.depth; ++i) {
+    const Loop &loop = nest.loops[i];
+    if (kept > 0) {
+      Loop &outer = nest.loops[kept - 1];
+      if (outer.dst_step == loop.dst_step * loop.count && outer.src_step == loop.src_step * loop.count) {
+        outer = {outer.count * loop.count, loop.dst_step, loop.src_step};
+        continue;
+      }
+    }
+    nest.loops[kept++] = loop;
+  }
+  nest.depth = kept;
+  return nest;
+}
+
+template <class T>
+void copy_run(T *dst, const T *src, const Loop &loop) {
+  if (loop.dst_step == 1 && loop.src_step == 1) {
+    std::memcpy(dst, src, static_cast<std::size_t>(loop.count) * sizeof(T));
+    return;
+  }
+  for (std::int64_t i = 0; i < loop.count; ++i) dst[i * loop.dst_step] = src[i * loop.src_step];
+}
+
+// A transposed pair of inner loops is walked in blocks, so that both sides stay in cache.
+template <class T>
+void copy_plane(T *dst, const T *src, const Loop &outer, const Loop &inner) {
+  constexpr std::int64_t kBlock = 64;
+  if (inner.src_step == 1 || outer.src_step != 1) {
+    for (std::int64_t i = 0; i < outer.count; ++i) copy_run(dst + i * outer.dst_step, src + i * outer.src_step, inner);
+    return;
+  }
+  for (std::int64_t i = 0; i < outer.count; i += kBlock)
+    for (std::int64_t j = 0; j < inner.count; j += kBlock) {
+      const Loop block{std::min(kBlock, inner.count - j), inner.dst_step, inner.src_step};
+      for (std::int64_t k = i; k < std::min(i + kBlock, outer.count); ++k)
+        copy_run(dst + k * outer.dst_step + j * inner.dst_step, src + k * outer.src_step + j * inner.src_step, block);
+    }
+}
+
+template <class T>
+void copy_nest(T *dst, const T *src, const Nest &nest, std::size_t level) {
+  const std::size_t left = nest.depth - level;
+  if (left == 0) {
+    *dst = *src;
+  } else if (left == 1) {
+    copy_run(dst, src, nest.loops[level]);
+  } else if (left == 2) {
+    copy_plane(dst, src, nest.loops[level], nest.loops[level + 1]);
+  } else {
+    const Loop &loop = nest.loops[level];
+    for (std::int64_t i = 0; i < loop.count; ++i)
+      copy_nest(dst + i * loop.dst_step, src + i * loop.src_step, nest, level + 1);
+  }
+}
+
+}  // namespace
+
+void copy_elements(const Tensor &dst, const Tensor &src) {
+  if (dst.shape() != src.shape())
+    fail(QTN_ESHAPE, "copy: shapes ", to_string(dst.shape()), " and ", to_string(src.shape()), " differ");
+  if (dst.dtype() != src.dtype())
+    fail(QTN_EDTYPE, "copy: dtypes ", dtype_name(dst.dtype()), " and ", dtype_name(src.dtype()), " differ");
+  if (dst.count() == 0) return;
+  const Nest nest = plan(dst.shape(), dst.strides(), src.strides());
+  switch (dtype_size(dst.dtype())) {
+    case 1: return copy_nest(dst.as<std::uint8_t>(), src.as<const std::uint8_t>(), nest, 0);
+    case 2: return copy_nest(dst.as<std::uint16_t>(), src.as<const std::uint16_t>(), nest, 0);
+    case 4: return copy_nest(dst.as<std::uint32_t>(), src.as<const std::uint32_t>(), nest, 0);
+    default: return copy_nest(dst.as<std::uint64_t>(), src.as<const std::uint64_t>(), nest, 0);
+  }
+}
+
+}  // namespace qtn

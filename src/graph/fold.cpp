@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Passes that compute at load what does not depend on the input.
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "graph/passes.hpp"
+
+namespace qtn::graph {
+namespace {
+
+bool is(const Node &node, std::string_view op) { return node.op->name == op; }
+
+bool plain_constant(const Graph &g, ValueId v) {
+  return v != kNoValue && g.value(v).is_constant() && !g.value(v).quantizer;
+}
+
+ValueId input(const Node &node, std::size_t i) { return i < node.inputs.size() ? node.inputs[i] : kNoValue; }
+
+/// The output value takes the place of the value it renames: readers of `from` read `to`.
+void replace_uses(Graph &g, ValueId from, ValueId to) {
+  for (Node &node : g.nodes) std::replace(node.inputs.begin(), node.inputs.end(), from, to);
+}
+
+struct Affine {
+  std::vector<float> factor, offset;
+};
+
+/// y = x*factor + offset of an inference BatchNormalization, in double until the last step.
+Affine affine_of(const Graph &g, const Node &bn) {
+  std::array<std::vector<float>, 4> p;
+  for (std::size_t i = 0; i < 4; ++i) p[i] = float_values(g.value(bn.inputs[i + 1]).constant, "BatchNormalization");
+  const double epsilon = bn.attrs.get_float("epsilon", 1e-5);
+  Affine a;
+  for (std::size_t c = 0; c < p[0].size(); ++c) {
+    const double factor = static_cast<double>(p[0][c]) / std::sqrt(static_cast<double>(p[3][c]) + epsilon);
+    a.factor.push_back(static_cast<float>(factor));
+    a.offset.push_back(static_cast<float>(static_cast<double>(p[1][c]) - static_cast<double>(p[2][c]) * factor));
+  }
+  return a;
+}
+
+bool constant_parameters(const Graph &g, const Node &bn) {
+  if (bn.inputs.size() < 5) return false;
+  for (std::size_t i = 1; i < 5; ++i)
+    if (!plain_constant(g, bn.inputs[i]) || g.value(bn.inputs[i]).constant.dtype() != QTN_FLOAT32 ||
+        g.value(bn.inputs[i]).constant.count() != g.value(bn.inputs[1]).constant.count())
+      return false;
+  return true;
+}
+
+/// The axis of the weight that counts output channels, or -1 where the node is not one to fold into.
+int output_channel_axis(const Node &node) {
+  if (is(node, "Conv")) return 0;
+  if (!is(node, "Gemm") || node.attrs.get_float("alpha", 1) != 1 || node.attrs.get_float("beta", 1) != 1) return -1;
+  return node.attrs.get_int("transB", 0) ? 0 : 1;
+}
+
+bool fold_into(Graph &g, Node &linear, const Node &bn, const Affine &a) {
+  const int axis = output_channel_axis(linear);
+  if (axis < 0 || linear.clamp || !plain_constant(g, input(linear, 1))) return false;
+  const ValueId bias_id = input(linear, 2);
+  const Tensor &old_weight = g.value(linear.inputs[1]).constant;
+  if (old_weight.dtype() != QTN_FLOAT32 || old_weight.rank() < 2) return false;
+  const auto channels = static_cast<std::size_t>(old_weight.dim(static_cast<std::size_t>(axis)));
+  if (channels != a.factor.size()) return false;
+  if (bias_id != kNoValue && (!plain_constant(g, bias_id) || g.value(bias_id).constant.count() != static_cast<std::int64_t>(channels)))
+    return false;
+
+  Tensor weight = old_weight.clone();
+  const auto inner = static_cast<std::size_t>(element_count(weight.shape(), static_cast<std::size_t>(axis) + 1, weight.rank()));
+  const auto count = static_cast<std::size_t>(weight.count());
+  for (std::size_t i = 0; i < count; ++i) weight.as<float>()[i] *= a.factor[i / inner % channels];
+  std::vector<float> bias = bias_id == kNoValue ? std::vector<float>(channels, 0.0f)
+                                                : float_values(g.value(bias_id).constant, "bias");
+  for (std::size_t c = 0; c < channels; ++c) bias[c] = bias[c] * a.factor[c] + a.offset[c];
+
+  const std::string base = linear.name;
+  linear.inputs.resize(3, kNoValue);
+  const ValueId weight_id = g.add_constant(base + "_weight_folded", std::move(weight));
+  const ValueId folded_bias = g.add_constant(base + "_bias_folded", Tensor::from<float>(QTN_FLOAT32, Shape{static_cast<std::int64_t>(channels)}, std::span<const float>(bias)));
+  linear.inputs[1] = weight_id;
+  linear.inputs[2] = folded_bias;
+  linear.outputs[0] = bn.outputs[0];
+  return true;
+}
+
+/// A BatchNormalization on its own: Mul then Add of constants shaped [C,1,...] for the rank of its input.
+void split(Graph &g, std::vector<Node> &nodes, const Node &bn, const Affine &a, std::size_t spatial_rank) {
+  Shape shape{static_cast<std::int64_t>(a.factor.size())};
+  for (std::size_t i = 0; i < spatial_rank; ++i) shape.push_back(1);
+  Value between;
+  between.name = bn.name + "_scaled";
+  between.dtype = QTN_FLOAT32;
+  const ValueId factor = g.add_constant(bn.name + "_factor", Tensor::from<float>(QTN_FLOAT32, shape, std::span<const float>(a.factor)));
+  const ValueId offset = g.add_constant(bn.name + "_offset", Tensor::from<float>(QTN_FLOAT32, shape, std::span<const float>(a.offset)));
+  const ValueId scaled = g.add_value(std::move(between));
+  nodes.push_back({bn.name + "_mul", ops::find_op("Mul"), {}, {bn.inputs[0], factor}, {scaled}, {}});
+  nodes.push_back({bn.name, ops::find_op("Add"), {}, {scaled, offset}, {bn.outputs[0]}, bn.clamp});
+}
+
+}  // namespace
+
+void fold_constants(Graph &g) {
+  for (const Node &node : g.nodes) {
+    const bool foldable = std::all_of(node.inputs.begin(), node.inputs.end(),
+                                      [&](ValueId v) { return v == kNoValue || plain_constant(g, v); }) &&
+                          !node.clamp &&
+                          std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) {
+                            return v == kNoValue || (!g.value(v).quantizer && std::find(g.outputs.begin(), g.outputs.end(), v) == g.outputs.end());
+                          });
+    if (!foldable) continue;
+    std::vector<const Tensor *> operands;
+    for (const ValueId v : node.inputs) operands.push_back(v == kNoValue ? nullptr : &g.value(v).constant);
+    try {
+      std::vector<Tensor> results = ops::run_op(*node.op, {node.attrs, operands, node.outputs.size()});
+      for (std::size_t o = 0; o < results.size(); ++o)
+        if (node.outputs[o] != kNoValue) g.value(node.outputs[o]).constant = results[o].to_contiguous();
+    } catch (const Error &e) {
+      fail(e.status(), "node \"", node.name, "\": ", e.what());
+    }
+  }
+  std::erase_if(g.nodes, [&](const Node &node) {
+    return std::all_of(node.outputs.begin(), node.outputs.end(),
+                       [&](ValueId v) { return v == kNoValue || g.value(v).is_constant(); });
+  });
+  remove_dead(g);
+}
+
+void remove_identities(Graph &g) {
+  for (std::size_t n = 0; n < g.nodes.size(); ++n) {
+    const Node &node = g.nodes[n];
+    if (!(is(node, "Identity") || is(node, "Dropout")) || node.clamp) continue;
+    const ValueId from = node.outputs[0], to = node.inputs[0];
+    if (g.value(from).quantizer || node.outputs.size() > 1) continue;
+    const bool is_output = std::find(g.outputs.begin(), g.outputs.end(), from) != g.outputs.end();
+    if (is_output) {
+      // The graph's output keeps its name, so its maker must write it; an input or a constant cannot be renamed.
+      const Uses uses(g);
+      const std::int32_t maker = uses.producer[static_cast<std::size_t>(to)];
+      if (maker < 0 || uses.is_output[static_cast<std::size_t>(to)] || g.value(to).quantizer) continue;
+      std::vector<ValueId> &made = g.nodes[static_cast<std::size_t>(maker)].outputs;
+      std::replace(made.begin(), made.end(), to, from);
+      g.nodes.erase(g.nodes.begin() + static_cast<std::ptrdiff_t>(n--));
+      replace_uses(g, to, from);
+    } else {
+      g.nodes.erase(g.nodes.begin() + static_cast<std::ptrdiff_t>(n--));
+      replace_uses(g, from, to);
+    }
+  }
+  remove_dead(g);
+}
+
+void fold_batch_norms(Graph &g) {
+  const Uses uses(g);
+  std::vector<Node> nodes;
+  std::vector<std::int32_t> place(g.nodes.size(), -1);  // where each old node stands in `nodes`
+  const std::size_t old_count = g.nodes.size();
+  for (std::size_t n = 0; n < old_count; ++n) {
+    const Node node = g.nodes[n];
+    if (is(node, "BatchNormalization") && node.outputs.size() == 1 && constant_parameters(g, node)) {
+      const ValueId x = node.inputs[0];
+      const Affine a = affine_of(g, node);
+      const std::int32_t maker = uses.producer[static_cast<std::size_t>(x)];
+      if (maker >= 0 && uses.single_use(x) && !g.value(x).quantizer && place[static_cast<std::size_t>(maker)] >= 0) {
+        Node &linear = nodes[static_cast<std::size_t>(place[static_cast<std::size_t>(maker)])];
+        if (linear.outputs[0] == x && fold_into(g, linear, node, a)) {
+          linear.clamp = node.clamp;
+          place[n] = place[static_cast<std::size_t>(maker)];
+          continue;
+        }
+      }
+      const std::optional<Shape> shape = g.value(x).shape;
+      if (shape && shape->size() >= 2) {
+        split(g, nodes, node, a, shape->size() - 2);
+        continue;
+      }
+    }
+    place[n] = static_cast<std::int32_t>(nodes.size());
+    nodes.push_back(node);
+  }
+  g.nodes = std::move(nodes);
+  remove_dead(g);
+}
+
+}  // namespace qtn::graph

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/graph.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <unordered_set>
+
+#include "base/error.hpp"
+
+namespace qtn::graph {
+namespace {
+
+std::size_t index(ValueId v) { return static_cast<std::size_t>(v); }
+
+std::string label(const Node &node) { return cat("node \"", node.name, "\" (", node.op->name, ")"); }
+
+}  // namespace
+
+ValueId Graph::add_value(Value v) {
+  values.push_back(std::move(v));
+  return static_cast<ValueId>(values.size() - 1);
+}
+
+ValueId Graph::add_constant(const std::string &wanted, Tensor tensor) {
+  std::string unique = wanted;
+  const auto taken = [&] {
+    return std::any_of(values.begin(), values.end(), [&](const Value &v) { return v.name == unique; });
+  };
+  for (int i = 1; taken(); ++i) unique = cat(wanted, "_", i);
+  Value v;
+  v.name = unique;
+  v.dtype = tensor.quantized() ? QTN_FLOAT32 : tensor.dtype();
+  v.shape = tensor.shape();
+  v.quantizer = tensor.quantizer();
+  v.constant = std::move(tensor);
+  return add_value(std::move(v));
+}
+
+Uses::Uses(const Graph &g)
+    : producer(g.values.size(), -1), consumers(g.values.size()), is_output(g.values.size(), false) {
+  for (std::size_t n = 0; n < g.nodes.size(); ++n) {
+    for (const ValueId v : g.nodes[n].inputs)
+      if (v != kNoValue) consumers[index(v)].push_back(static_cast<std::int32_t>(n));
+    for (const ValueId v : g.nodes[n].outputs)
+      if (v != kNoValue) producer[index(v)] = static_cast<std::int32_t>(n);
+  }
+  for (const ValueId v : g.outputs) is_output[index(v)] = true;
+}
+
+void sort_topologically(Graph &g) {
+  std::vector<bool> ready(g.values.size(), false);
+  for (const ValueId v : g.inputs) ready[index(v)] = true;
+  for (std::size_t v = 0; v < g.values.size(); ++v)
+    if (g.values[v].is_constant()) ready[v] = true;
+  const Uses uses(g);
+  std::vector<std::size_t> missing(g.nodes.size(), 0);
+  std::deque<std::size_t> queue;
+  for (std::size_t n = 0; n < g.nodes.size(); ++n) {
+    for (const ValueId v : g.nodes[n].inputs) {
+      if (v == kNoValue || ready[index(v)]) continue;
+      if (uses.producer[index(v)] < 0)
+        fail(QTN_EFORMAT, label(g.nodes[n]), " reads \"", g.value(v).name, "\", which no node, input or initializer makes");
+      ++missing[n];
+    }
+    if (missing[n] == 0) queue.push_back(n);
+  }
+  std::vector<Node> sorted;
+  sorted.reserve(g.nodes.size());
+  while (!queue.empty()) {
+    const std::size_t n = queue.front();
+    queue.pop_front();
+    for (const ValueId v : g.nodes[n].outputs) {
+      if (v == kNoValue) continue;
+      for (const std::int32_t reader : uses.consumers[index(v)])
+        if (--missing[static_cast<std::size_t>(reader)] == 0) queue.push_back(static_cast<std::size_t>(reader));
+    }
+    sorted.push_back(g.nodes[n]);
+  }
+  if (sorted.size() != g.nodes.size()) {
+    const auto stuck = std::find_if(missing.begin(), missing.end(), [](std::size_t m) { return m > 0; });
+    fail(QTN_EFORMAT, label(g.nodes[static_cast<std::size_t>(stuck - missing.begin())]), " is on a cycle");
+  }
+  for (const ValueId v : g.outputs)
+    if (!ready[index(v)] && uses.producer[index(v)] < 0)
+      fail(QTN_EFORMAT, "graph output \"", g.value(v).name, "\" is made by no node");
+  g.nodes = std::move(sorted);
+}
+
+void remove_dead(Graph &g) {
+  std::vector<bool> used(g.values.size(), false);
+  for (const ValueId v : g.outputs) used[index(v)] = true;
+  std::vector<Node> kept;
+  for (auto node = g.nodes.rbegin(); node != g.nodes.rend(); ++node) {
+    const bool needed = std::any_of(node->outputs.begin(), node->outputs.end(),
+                                    [&](ValueId v) { return v != kNoValue && used[index(v)]; });
+    if (!needed) continue;
+    for (const ValueId v : node->inputs)
+      if (v != kNoValue) used[index(v)] = true;
+    for (const ValueId v : node->outputs)
+      if (v != kNoValue) used[index(v)] = true;
+    kept.push_back(std::move(*node));
+  }
+  g.nodes.assign(std::make_move_iterator(kept.rbegin()), std::make_move_iterator(kept.rend()));
+  for (const ValueId v : g.inputs) used[index(v)] = true;
+  std::vector<ValueId> renumbered(g.values.size(), kNoValue);
+  std::vector<Value> values;
+  for (std::size_t v = 0; v < g.values.size(); ++v) {
+    if (!used[v]) continue;
+    renumbered[v] = static_cast<ValueId>(values.size());
+    values.push_back(std::move(g.values[v]));
+  }
+  g.values = std::move(values);
+  const auto renumber = [&](std::vector<ValueId> &ids) {
+    for (ValueId &v : ids)
+      if (v != kNoValue) v = renumbered[index(v)];
+  };
+  for (Node &node : g.nodes) {
+    renumber(node.inputs);
+    renumber(node.outputs);
+  }
+  renumber(g.inputs);
+  renumber(g.outputs);
+}
+
+std::optional<std::vector<ops::TensorType>> declared_input_types(const Graph &g, std::int64_t batch) {
+  std::vector<ops::TensorType> types;
+  for (const ValueId v : g.inputs) {
+    const Value &value = g.value(v);
+    if (!value.shape) return std::nullopt;
+    ops::TensorType type{value.dtype.value_or(QTN_FLOAT32), *value.shape};
+    for (std::size_t d = 0; d < type.shape.size(); ++d) {
+      if (type.shape[d] >= 0) continue;
+      if (d > 0) return std::nullopt;
+      type.shape[d] = batch;
+    }
+    types.push_back(type);
+  }
+  return types;
+}
+
+void check_input(const Graph &g, std::size_t i, qdtype dtype, const Shape &shape, const char *who) {
+  const Value &value = g.value(g.inputs[i]);
+  if (value.dtype && *value.dtype != dtype)
+    fail(QTN_EDTYPE, who, ": input \"", value.name, "\" is ", dtype_name(*value.dtype), ", not ", dtype_name(dtype));
+  if (!value.shape) return;
+  bool fits = value.shape->size() == shape.size();
+  for (std::size_t d = 0; fits && d < shape.size(); ++d) fits = (*value.shape)[d] < 0 || (*value.shape)[d] == shape[d];
+  if (!fits)
+    fail(QTN_ESHAPE, who, ": input \"", value.name, "\" takes ", to_string(*value.shape), ", not ", to_string(shape));
+}
+
+}  // namespace qtn::graph

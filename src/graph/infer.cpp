@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/error.hpp"
+#include "graph/graph.hpp"
+
+namespace qtn::graph {
+namespace {
+
+// Constants larger than this are left to the run: what follows from shapes alone is small.
+constexpr std::size_t kFoldLimit = std::size_t{1} << 26;
+
+}  // namespace
+
+Inferred infer(const Graph &g, std::span<const ops::TensorType> inputs) {
+  if (inputs.size() != g.inputs.size())
+    fail(QTN_EINVAL, "model takes ", g.inputs.size(), " inputs, not ", inputs.size());
+  std::vector<Tensor> known(g.values.size());
+  for (std::size_t v = 0; v < g.values.size(); ++v) {
+    const Value &value = g.values[v];
+    if (!value.is_constant()) continue;
+    known[v] = value.quantizer ? Tensor::meta(QTN_FLOAT32, value.constant.shape()) : value.constant;
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    known[static_cast<std::size_t>(g.inputs[i])] = Tensor::meta(inputs[i].dtype, inputs[i].shape);
+
+  std::vector<const Tensor *> operands;
+  for (const Node &node : g.nodes) {
+    operands.clear();
+    bool constant = true;
+    for (const ValueId v : node.inputs) {
+      operands.push_back(v == kNoValue ? nullptr : &known[static_cast<std::size_t>(v)]);
+      constant = constant && (v == kNoValue || operands.back()->has_data());
+    }
+    const ops::Call call{node.attrs, operands, node.outputs.size()};
+    try {
+      const std::vector<ops::TensorType> types = ops::infer_op(*node.op, call);
+      std::size_t bytes = 0;
+      for (const ops::TensorType &type : types)
+        bytes += static_cast<std::size_t>(element_count(type.shape)) * dtype_size(type.dtype);
+      // Shape reads no data, so its result is known even where its input is not.
+      const bool fold = (constant || std::string_view(node.op->name) == "Shape") && !node.clamp && bytes <= kFoldLimit;
+      std::vector<Tensor> results;
+      if (fold) results = ops::run_op(*node.op, call);
+      for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+        if (node.outputs[o] == kNoValue) continue;
+        known[static_cast<std::size_t>(node.outputs[o])] = fold ? results[o] : Tensor::meta(types[o].dtype, types[o].shape);
+      }
+    } catch (const Error &e) {
+      fail(e.status(), "node \"", node.name, "\": ", e.what());
+    }
+  }
+  Inferred result;
+  result.constants.resize(known.size());
+  for (std::size_t v = 0; v < known.size(); ++v) {
+    result.types.push_back({known[v].dtype(), known[v].shape()});
+    if (g.values[v].is_constant())
+      result.constants[v] = g.values[v].constant;
+    else if (known[v].has_data() && !g.values[v].quantizer)
+      result.constants[v] = known[v];
+  }
+  return result;
+}
+
+}  // namespace qtn::graph

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// A graph as text for people and programs.
+#pragma once
+
+#include <string>
+
+#include "graph/graph.hpp"
+
+namespace qtn::graph {
+
+/// JSON: {"name", "inputs":[{"name","dtype","shape"}], "outputs":[...], "nodes":[{"name","op","dtype":"int8"|"float32",
+/// "inputs","outputs","output_scale","output_zero_point"}], "parameters", "parameter_bytes", "float_nodes":[names]}.
+/// A node is int8 when it reads and writes quantized values only, so that a session runs it in integers.
+std::string inspect_json(const Graph &g);
+
+}  // namespace qtn::graph

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/integer.hpp"
+
+#include <algorithm>
+
+namespace qtn::graph {
+namespace {
+
+bool is_linear(const Node &node) {
+  const std::string_view op = node.op->name;
+  return op == "Conv" || op == "Gemm" || op == "MatMul";
+}
+
+const Value *operand(const Graph &g, const Node &node, std::size_t i) {
+  return i < node.inputs.size() && node.inputs[i] != kNoValue ? &g.value(node.inputs[i]) : nullptr;
+}
+
+bool is_activation_8bit(const Value *v) { return v && !v->is_constant() && is_8bit_activation(v->quantizer); }
+
+/// Constant int8 weights on a symmetric grid, whole or by output channel.
+bool fits_weight(const Node &node, const Value *w) {
+  if (!w || !w->is_constant() || !w->quantizer || w->quantizer->dtype() != QTN_INT8) return false;
+  const Quantizer &q = *w->quantizer;
+  const auto &zeros = q.zero_points();
+  if (!std::all_of(zeros.begin(), zeros.end(), [](std::int64_t z) { return z == 0; })) return false;
+  if (std::string_view(node.op->name) != "Conv" && w->constant.rank() != 2) return false;
+  const auto rank = static_cast<std::int64_t>(w->constant.rank());
+  const std::int64_t axis = q.axis() < 0 ? q.axis() + rank : q.axis();
+  return !q.per_channel() || axis == static_cast<std::int64_t>(output_channel_axis(node));
+}
+
+bool fits_linear(const Graph &g, const Node &node) {
+  const std::string_view op = node.op->name;
+  if (!is_activation_8bit(operand(g, node, 0)) || !fits_weight(node, operand(g, node, 1))) return false;
+  const Value *bias = operand(g, node, 2);
+  if (bias && !bias->is_constant()) return false;
+  const Value &w = *operand(g, node, 1);
+  // An int32 sum of this many products of 255 * 128 could wrap.
+  const std::int64_t depth = w.constant.count() / std::max<std::int64_t>(1, w.constant.dim(output_channel_axis(node)));
+  if (depth > 65000) return false;
+  if (op == "Gemm" && (node.attrs.get_int("transA", 0) != 0 || node.attrs.get_float("alpha", 1) != 1 || node.attrs.get_float("beta", 1) != 1))
+    return false;
+  if (bias && bias->constant.count() != w.constant.dim(output_channel_axis(node))) return false;
+  const Value &y = g.value(node.outputs[0]);
+  return !y.quantizer || is_8bit_activation(y.quantizer);
+}
+
+bool fits_table(const Graph &g, const Node &node) {
+  if (!node.op->elementwise) return false;
+  std::size_t activations = 0;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const Value *v = operand(g, node, i);
+    if (!v) continue;
+    if (is_activation_8bit(v))
+      ++activations;
+    else if (!v->is_constant() || v->constant.count() != 1)
+      return false;
+  }
+  return activations == 1;
+}
+
+bool fits_move(const Graph &g, const Node &node) {
+  if (!ops::moves(*node.op, node.attrs) || node.clamp) return false;
+  const QuantizerPtr &q = g.value(node.outputs[0]).quantizer;
+  const auto same = [&](const Value &v) { return v.quantizer && *v.quantizer == *q; };
+  for (const ValueId id : node.outputs)
+    if (id != kNoValue && !same(g.value(id))) return false;
+  // Concat's operands all move; of the others only the first, the rest say how.
+  const bool all_move = node.op->max_inputs == ops::kVariadic;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const Value *v = operand(g, node, i);
+    if (!v) continue;
+    if (i == 0 || all_move ? !same(*v) : !v->is_constant() && v->quantizer) return false;
+  }
+  return true;
+}
+
+bool fits_arithmetic(const Graph &g, const Node &node) {
+  if (!node.op->run_quantized || is_linear(node)) return false;
+  const std::string_view op = node.op->name;
+  const std::size_t activations = op == "Add" || op == "Sub" || op == "Mul" ? 2 : 1;
+  for (std::size_t i = 0; i < activations; ++i)
+    if (!is_activation_8bit(operand(g, node, i))) return false;
+  return true;
+}
+
+}  // namespace
+
+bool is_8bit_activation(const QuantizerPtr &q) {
+  return q && !q->per_channel() && (q->dtype() == QTN_UINT8 || q->dtype() == QTN_INT8);
+}
+
+std::size_t output_channel_axis(const Node &node) {
+  const std::string_view op = node.op->name;
+  if (op == "Conv") return 0;
+  return op == "Gemm" && node.attrs.get_int("transB", 0) ? 0 : 1;
+}
+
+IntegerForm integer_form(const Graph &g, const Node &node) {
+  if (is_linear(node)) return fits_linear(g, node) ? IntegerForm::linear : IntegerForm::none;
+  if (node.outputs.empty() || node.outputs[0] == kNoValue || !is_8bit_activation(g.value(node.outputs[0]).quantizer))
+    return IntegerForm::none;
+  if (fits_move(g, node)) return IntegerForm::move;
+  if (fits_table(g, node)) return IntegerForm::table;
+  if (fits_arithmetic(g, node)) return IntegerForm::arithmetic;
+  return IntegerForm::none;
+}
+
+}  // namespace qtn::graph

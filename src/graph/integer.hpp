@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which nodes of a quantized graph run on integers from end to end, and in which manner.
+#pragma once
+
+#include "graph/graph.hpp"
+
+namespace qtn::graph {
+
+enum class IntegerForm {
+  none,        ///< float: operands are dequantized, the result is quantized where its value has a quantizer
+  linear,      ///< Conv, Gemm or MatMul of 8-bit activations by constant int8 weights; the result may be float
+  arithmetic,  ///< Add, Sub, Mul, means: 8-bit activations in and out
+  table,       ///< elementwise, one 8-bit operand and scalar constants: 256 entries
+  move,        ///< elements moved or chosen, all under one quantizer
+};
+
+IntegerForm integer_form(const Graph &g, const Node &node);
+
+/// A per-tensor uint8 or int8 quantizer: what activations of integer kernels carry.
+bool is_8bit_activation(const QuantizerPtr &q);
+
+/// The axis of a linear node's weight that counts output channels: Conv 0, Gemm 0 or 1 (transB), MatMul 1.
+std::size_t output_channel_axis(const Node &node);
+
+}  // namespace qtn::graph

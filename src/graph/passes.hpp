@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rewrites of a float graph that keep its meaning. Each leaves the graph sorted; optimize() runs them all.
+#pragma once
+
+#include "graph/graph.hpp"
+
+namespace qtn::graph {
+
+/// Replaces nodes whose inputs are all constants by their results.
+void fold_constants(Graph &g);
+
+/// Identity, Dropout, Cast to the same type, Reshape-like nodes that change nothing: readers take the input instead.
+void remove_identities(Graph &g);
+
+/// Folds BatchNormalization into the Conv, ConvTranspose or Gemm before it (semantics: W' = W*gamma*r, b' = (b-mean)*gamma*r
+/// + beta, r = 1/sqrt(var + eps)); one that stands alone becomes a multiplication and an addition of constants.
+void fold_batch_norms(Graph &g);
+
+/// Moves Relu and Clip with constant bounds into the clamp of the Conv, Gemm, MatMul or Add before it.
+void fuse_clamps(Graph &g);
+
+void optimize(Graph &g);
+
+}  // namespace qtn::graph

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/depthwise/depthwise.hpp"
+
+namespace qtn::kernels {
+
+#define QTN_DEPTHWISE_KERNEL(id, isa_level)                           \
+  namespace depthwise_##id {                                          \
+    std::size_t packed_bytes(std::size_t taps, std::size_t channels); \
+    void pack(void *packed, const DepthwiseWeights &w);               \
+    void run(const DepthwiseArgs &args);                              \
+  }
+#include "kernels/depthwise/kernels.inc"
+#undef QTN_DEPTHWISE_KERNEL
+
+std::span<const DepthwiseKernel> depthwise_kernels() {
+  static constexpr DepthwiseKernel rows[] = {
+#define QTN_DEPTHWISE_KERNEL(id, isa_level) \
+  {#id, Isa::isa_level, depthwise_##id::packed_bytes, depthwise_##id::pack, depthwise_##id::run},
+#include "kernels/depthwise/kernels.inc"
+#undef QTN_DEPTHWISE_KERNEL
+  };
+  return rows;
+}
+
+}  // namespace qtn::kernels

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Y[m][n] = epilogue( sum_k A[m][k] * B[n][k] + bias[n] ),  A uint8, B int8, exact int32 accumulation.
+//
+// B is packed once, in the chosen kernel's own format, together with bias and multipliers. The caller folds the zero
+// point of A into the bias: bias[n] = rint(b / (scale_a * scale_b[n])) - zero_a * sum_k B[n][k].
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/cpu.hpp"
+#include "base/requantize.hpp"
+
+namespace qtn::kernels {
+
+struct GemmWeights {
+  const std::int8_t *b;  ///< [n][k], row stride ldb
+  std::ptrdiff_t ldb;
+  const std::int32_t *bias;  ///< [n]
+  const float *multiplier;   ///< [n]: to uint8: scale_a*scale_b[n]/scale_y; to float: scale_a*scale_b[n]
+  std::size_t n, k;
+};
+
+struct GemmArgs {
+  std::size_t m, n, k;
+  const std::uint8_t *a;  ///< row i at a + i*lda; up to kReadSlack bytes after the last row may be read
+  std::ptrdiff_t lda;     ///< bytes
+  const void *packed;     ///< written by pack()
+  void *y;                ///< uint8 or float [m][n], row stride ldy elements; nothing outside [m][n] is written
+  std::ptrdiff_t ldy;
+  QuantizedRange range;  ///< for run_u8
+  float lo, hi;          ///< for run_f32: the result is clamped to [lo, hi] (infinities: not at all)
+  void *scratch;         ///< scratch_bytes(k) bytes, 64-byte aligned, one for each thread
+};
+
+struct GemmKernel {
+  const char *name;  ///< "avx512vnni_14x32"
+  Isa isa;
+  std::size_t mr;  ///< rows of a full tile: callers split m at multiples of it
+  std::size_t (*packed_bytes)(std::size_t n, std::size_t k);
+  std::size_t (*scratch_bytes)(std::size_t k);
+  void (*pack)(void *packed, const GemmWeights &w);
+  void (*run_u8)(const GemmArgs &args);   ///< y = requantize(acc, multiplier, range)
+  void (*run_f32)(const GemmArgs &args);  ///< y = clamp(float(acc) * multiplier)
+};
+
+std::span<const GemmKernel> gemm_kernels();
+
+}  // namespace qtn::kernels

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The packed form of B: panels of `nr` columns, each [k / kr][nr][kr] elements of type T, then bias[nr] and
+// multiplier[nr]. A last panel of at most nr / 2 columns is half as wide where the kernel has such a tile. Padding is
+// zero, which makes whatever is read of A beyond k harmless.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/gemm/gemm.hpp"
+
+namespace qtn::kernels {
+namespace {
+
+template <class T, int kr, int nr, bool kHalfTail>
+struct Panels {
+  static constexpr std::size_t steps(std::size_t k) { return (k + kr - 1) / kr; }
+
+  static constexpr std::size_t width(std::size_t columns_left) {
+    return kHalfTail && columns_left <= nr / 2 ? nr / 2 : nr;
+  }
+
+  /// Bytes of the weights of a panel, before its bias.
+  static constexpr std::size_t weight_bytes(std::size_t w, std::size_t k) { return steps(k) * w * kr * sizeof(T); }
+
+  static constexpr std::size_t panel_bytes(std::size_t w, std::size_t k) {
+    return weight_bytes(w, k) + w * (sizeof(std::int32_t) + sizeof(float));
+  }
+
+  static std::size_t packed_bytes(std::size_t n, std::size_t k) {
+    const std::size_t tail = n % nr;
+    return n / nr * panel_bytes(nr, k) + (tail ? panel_bytes(width(tail), k) : 0);
+  }
+
+  static void pack(void *packed, const GemmWeights &from) {
+    char *panel = static_cast<char *>(packed);
+    for (std::size_t j = 0; j < from.n;) {
+      const std::size_t w = width(from.n - j), used = from.n - j < w ? from.n - j : w;
+      pack_panel(panel, from, j, w, used);
+      panel += panel_bytes(w, from.k);
+      j += used;
+    }
+  }
+
+ private:
+  static void pack_panel(char *panel, const GemmWeights &from, std::size_t j, std::size_t w, std::size_t used) {
+    T *to = reinterpret_cast<T *>(panel);
+    for (std::size_t k = 0; k < steps(from.k) * kr; k += kr)
+      for (std::size_t c = 0; c < w; ++c)
+        for (std::size_t i = 0; i < kr; ++i)
+          *to++ = c < used && k + i < from.k
+                      ? from.b[static_cast<std::ptrdiff_t>(j + c) * from.ldb + static_cast<std::ptrdiff_t>(k + i)]
+                      : T{0};
+    std::int32_t *bias = reinterpret_cast<std::int32_t *>(to);
+    float *multiplier = reinterpret_cast<float *>(bias + w);
+    for (std::size_t c = 0; c < w; ++c) {
+      bias[c] = c < used ? from.bias[j + c] : 0;
+      multiplier[c] = c < used ? from.multiplier[j + c] : 0;
+    }
+  }
+};
+
+/// Splits m rows into the fewest tiles of at most `mr` rows, as equal as they come: 49 is 13 + 12 + 12 + 12, not 14 +
+/// 14 + 14 + 7. Tile t has rows [begin(t), begin(t + 1)).
+class Tiles {
+ public:
+  Tiles(std::size_t m, std::size_t mr) : count_((m + mr - 1) / mr), rows_(m / count_), larger_(m % count_) {}
+  std::size_t count() const { return count_; }
+  std::size_t begin(std::size_t t) const { return t * rows_ + (t < larger_ ? t : larger_); }
+  std::size_t rows(std::size_t t) const { return rows_ + (t < larger_); }
+
+ private:
+  std::size_t count_, rows_, larger_;
+};
+
+}  // namespace
+}  // namespace qtn::kernels

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "onnx/messages.hpp"
+
+#include "base/error.hpp"
+#include "onnx/tensor_proto.hpp"
+
+namespace qtn::onnx {
+
+using protozero::data_view;
+using protozero::pbf_reader;
+
+namespace {
+
+/// Bytes of the UTF-8 sequence that starts at p, 0 when it is none (overlong forms and surrogates included).
+std::size_t utf8_length(const unsigned char *p, std::size_t left) {
+  if (p[0] < 0x80) return 1;
+  const std::size_t length = p[0] >= 0xF0 ? 4 : p[0] >= 0xE0 ? 3 : 2;
+  if (p[0] < 0xC2 || p[0] > 0xF4 || length > left) return 0;
+  for (std::size_t i = 1; i < length; ++i)
+    if ((p[i] & 0xC0) != 0x80) return 0;
+  if ((p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xED && p[1] > 0x9F)) return 0;
+  if ((p[0] == 0xF0 && p[1] < 0x90) || (p[0] == 0xF4 && p[1] > 0x8F)) return 0;
+  return length;
+}
+
+}  // namespace
+
+std::string read_name(data_view view) {
+  const auto *bytes = reinterpret_cast<const unsigned char *>(view.data());
+  for (std::size_t i = 0; i < view.size();) {
+    const std::size_t length = utf8_length(bytes + i, view.size() - i);
+    if (length == 0) fail(QTN_EFORMAT, "a name is not valid UTF-8");
+    if (bytes[i] < 0x20 || bytes[i] == 0x7F) fail(QTN_EFORMAT, "a name contains a control character");
+    i += length;
+  }
+  return {view.data(), view.size()};
+}
+
+std::pair<std::string, std::string> read_entry(data_view bytes) {
+  std::pair<std::string, std::string> entry;
+  pbf_reader message(bytes);
+  while (message.next()) switch (message.tag_and_type()) {
+      case as_bytes(field::entry::key): entry.first = message.get_string(); break;
+      case as_bytes(field::entry::value): entry.second = message.get_string(); break;
+      default: message.skip();
+    }
+  return entry;
+}
+
+namespace {
+
+std::pair<std::string, std::int64_t> read_opset(data_view bytes) {
+  std::pair<std::string, std::int64_t> opset{"", 0};
+  pbf_reader message(bytes);
+  while (message.next()) switch (message.tag_and_type()) {
+      case as_bytes(field::opset::domain): opset.first = read_name(message.get_view()); break;
+      case as_varint(field::opset::version): opset.second = message.get_int64(); break;
+      default: message.skip();
+    }
+  return opset;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> ModelProto::default_opset() const {
+  for (const auto &[domain, version] : opsets)
+    if (domain.empty() || domain == "ai.onnx") return version;
+  return std::nullopt;
+}
+
+ModelProto read_model(data_view bytes) {
+  ModelProto model;
+  pbf_reader message(bytes);
+  while (message.next()) switch (message.tag_and_type()) {
+      case as_bytes(field::model::graph): model.graph = message.get_view(); break;
+      case as_bytes(field::model::opset_import): model.opsets.push_back(read_opset(message.get_view())); break;
+      case as_bytes(field::model::metadata_props): model.metadata.push_back(read_entry(message.get_view())); break;
+      default: message.skip();
+    }
+  return model;
+}
+
+namespace {
+
+NodeProto read_node(data_view bytes) {
+  NodeProto node;
+  pbf_reader message(bytes);
+  while (message.next()) switch (message.tag_and_type()) {
+      case as_bytes(field::node::input): node.inputs.push_back(read_name(message.get_view())); break;
+      case as_bytes(field::node::output): node.outputs.push_back(read_name(message.get_view())); break;
+      case as_bytes(field::node::name): node.name = read_name(message.get_view()); break;
+      case as_bytes(field::node::op_type): node.op = read_name(message.get_view()); break;
+      case as_bytes(field::node::domain): node.domain = read_name(message.get_view()); break;
+      case as_bytes(field::node::attribute): node.attributes.push_back(message.get_view()); break;
+      default: message.skip();
+    }
+  return node;
+}
+
+std::int64_t read_dimension(data_view bytes) {
+  std::int64_t dim = -1;
+  pbf_reader message(bytes);
+  while (message.next()) switch (message.tag_and_type()) {
+      case as_varint(field::dimension::dim_value): dim = std::max<std::int64_t>(message.get_int64(), -1); break;
+      default: message.skip();
+    }
+  return dim;
+}
+
+Shape read_shape(data_view bytes, const std::string &name) {
+  std::vector<std::int64_t> dims;
+  pbf_reader message(bytes);
+  while (message.next()) switch (message.tag_and_type()) {
+      case as_bytes(field::shape::dim): dims.push_back(read_dimension(message.get_view())); break;
+      default: message.skip();
+    }
+  if (dims.size() > kMaxRank)
+    fail(QTN_EUNSUPPORTED, "value \"", name, "\" has rank ", dims.size(), ", over the limit of ", kMaxRank);
+  return Shape(std::span<const std::int64_t>(dims));
+}
+
+void read_tensor_type(data_view bytes, ValueInfo &info) {
+  info.is_tensor = true;
+  pbf_reader message(bytes);
+  while (message.next()) switch (message.tag_and_type()) {
+      case as_varint(field::tensor_type::elem_type): info.elem_type = message.get_int32(); break;
+      case as_bytes(field::tensor_type::shape): info.shape = read_shape(message.get_view(), info.name); break;
+      default: message.skip();
+    }
+}
+
+ValueInfo read_value_info(data_view bytes) {
+  ValueInfo info;
+  pbf_reader message(bytes);
+  while (message.next()) switch (message.tag_and_type()) {
+      case as_bytes(field::value_info::name): info.name = read_name(message.get_view()); break;
+      case as_bytes(field::value_info::type): {
+        pbf_reader type(message.get_view());
+        while (type.next()) switch (type.tag_and_type()) {
+            case as_bytes(field::type::tensor_type): read_tensor_type(type.get_view(), info); break;
+            default: type.skip();
+          }
+        break;
+      }
+      default: message.skip();
+    }
+  return info;
+}
+
+}  // namespace
+
+GraphProto read_graph(data_view bytes) {
+  GraphProto graph;
+  pbf_reader message(bytes);
+  while (message.next()) switch (message.tag_and_type()) {
+      case as_bytes(field::graph::node): graph.nodes.push_back(read_node(message.get_view())); break;
+      case as_bytes(field::graph::name): graph.name = read_name(message.get_view()); break;
+      case as_bytes(field::graph::initializer): graph.initializers.push_back(message.get_view()); break;
+      case as_bytes(field::graph::input): graph.inputs.push_back(read_value_info(message.get_view())); break;
+      case as_bytes(field::graph::output): graph.outputs.push_back(read_value_info(message.get_view())); break;
+      case as_bytes(field::graph::value_info): graph.values.push_back(read_value_info(message.get_view())); break;
+      case as_bytes(field::graph::sparse_initializer):
+        graph.has_sparse_initializer = true;
+        message.skip();
+        break;
+      default: message.skip();
+    }
+  return graph;
+}
+
+std::pair<std::string, Attr> read_attribute(data_view bytes, const std::string &folder) {
+  std::string name, text;
+  std::int64_t type = 0, integer = 0;
+  float number = 0;
+  std::vector<std::int64_t> ints;
+  std::vector<double> floats;
+  std::optional<data_view> tensor;
+  const char *unsupported = nullptr;
+  // Files before IR version 2 leave `type` out: it follows from the field that is there.
+  AttributeType seen = AttributeType::undefined;
+
+  pbf_reader message(bytes);
+  while (message.next()) switch (message.tag_and_type()) {
+      case as_bytes(field::attribute::name): name = read_name(message.get_view()); break;
+      case as_varint(field::attribute::type): type = message.get_enum(); break;
+      case as_fixed32(field::attribute::f): number = message.get_float(), seen = AttributeType::f; break;
+      case as_varint(field::attribute::i): integer = message.get_int64(), seen = AttributeType::i; break;
+      case as_bytes(field::attribute::s): text = message.get_string(), seen = AttributeType::s; break;
+      case as_bytes(field::attribute::t): tensor = message.get_view(), seen = AttributeType::t; break;
+      case as_fixed32(field::attribute::floats):
+        floats.push_back(message.get_float());
+        seen = AttributeType::floats;
+        break;
+      case as_bytes(field::attribute::floats):
+        append(floats, message.get_packed_float());
+        seen = AttributeType::floats;
+        break;
+      case as_varint(field::attribute::ints):
+        ints.push_back(message.get_int64());
+        seen = AttributeType::ints;
+        break;
+      case as_bytes(field::attribute::ints):
+        append(ints, message.get_packed_int64());
+        seen = AttributeType::ints;
+        break;
+      case as_bytes(field::attribute::g):
+      case as_bytes(field::attribute::graphs): unsupported = "a subgraph", message.skip(); break;
+      case as_bytes(field::attribute::strings): unsupported = "a list of strings", message.skip(); break;
+      case as_bytes(field::attribute::tensors): unsupported = "a list of tensors", message.skip(); break;
+      case as_bytes(field::attribute::sparse_tensor): unsupported = "a sparse tensor", message.skip(); break;
+      case as_bytes(field::attribute::ref_attr_name):
+        unsupported = "a reference to a function's attribute", message.skip();
+        break;
+      default: message.skip();
+    }
+
+  if (unsupported) fail(QTN_EUNSUPPORTED, "attribute \"", name, "\" is ", unsupported, ", which is not supported");
+  if (type == 0) type = static_cast<std::int64_t>(seen);
+  switch (static_cast<AttributeType>(type)) {
+    case AttributeType::f: return {name, static_cast<double>(number)};
+    case AttributeType::i: return {name, integer};
+    case AttributeType::s: return {name, std::move(text)};
+    case AttributeType::floats: return {name, std::move(floats)};
+    case AttributeType::ints: return {name, std::move(ints)};
+    case AttributeType::t:
+      if (!tensor) fail(QTN_EFORMAT, "attribute \"", name, "\" says it is a tensor and holds none");
+      return {name, read_tensor(*tensor, folder, cat("attribute \"", name, "\"")).second};
+    default: break;
+  }
+  fail(QTN_EUNSUPPORTED, "attribute \"", name, "\" has type ", type, ", which is not supported");
+}
+
+}  // namespace qtn::onnx

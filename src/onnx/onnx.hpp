@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// ONNX files: opsets 7 to 25 in; QDQ at opset 13 and later out.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "graph/graph.hpp"
+
+namespace qtn::onnx {
+
+/// Reads a model. `folder` is where external data lives; it may not point outside of it. QuantizeLinear followed by
+/// DequantizeLinear, and DequantizeLinear of an initializer, become quantizers of values. Throws QTN_EFORMAT,
+/// QTN_EUNSUPPORTED, QTN_ESHAPE or QTN_EIO.
+graph::Graph parse(std::span<const std::byte> bytes, const std::string &folder);
+graph::Graph load(const std::string &path);
+
+struct SaveOptions {
+  int opset = 21;
+};
+
+/// The model as ONNX bytes: a float graph as it is, a quantized one as QDQ (integer weights behind DequantizeLinear, int32
+/// bias, QuantizeLinear and DequantizeLinear around every quantized activation, clamps as Relu or Clip before it).
+std::string serialize(const graph::Graph &g, const SaveOptions &options);
+
+/// Writes to a temporary name beside `path`, then renames. Throws QTN_EIO and leaves `path` as it was.
+void save(const graph::Graph &g, const std::string &path, const SaveOptions &options);
+
+}  // namespace qtn::onnx

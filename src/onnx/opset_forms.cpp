@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "onnx/opset_forms.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "onnx/qdq.hpp"
+
+namespace qtn::onnx {
+
+using graph::kNoValue;
+using graph::Node;
+using graph::ValueId;
+
+namespace {
+
+/// An attribute that came with opset `since`. Older files leave it out, which is right if it holds its default.
+struct NewAttribute {
+  const char *op, *name;
+  int since;
+  bool (*is_default)(const Attr &value);
+};
+
+bool always(const Attr &) { return true; }
+bool never(const Attr &) { return false; }
+bool is_zero(const Attr &value) { return std::holds_alternative<std::int64_t>(value) && std::get<std::int64_t>(value) == 0; }
+bool is_ones(const Attr &value) {
+  const auto *list = std::get_if<std::vector<std::int64_t>>(&value);
+  return list && std::all_of(list->begin(), list->end(), [](std::int64_t i) { return i == 1; });
+}
+bool is_stretch(const Attr &value) { return std::holds_alternative<std::string>(value) && std::get<std::string>(value) == "stretch"; }
+
+constexpr NewAttribute kNewAttributes[] = {
+    {"AveragePool", "dilations", 19, is_ones},
+    {"BatchNormalization", "training_mode", 14, is_zero},
+    {"Cast", "saturate", 19, always},
+    {"ReduceMean", "noop_with_empty_axes", 18, is_zero},
+    {"Reshape", "allowzero", 14, is_zero},
+    {"Resize", "antialias", 18, is_zero},
+    {"Resize", "axes", 18, never},
+    {"Resize", "keep_aspect_ratio_policy", 18, is_stretch},
+    {"Shape", "end", 15, never},
+    {"Shape", "start", 15, is_zero},
+    {"Split", "num_outputs", 18, always},
+};
+
+/// Operators and optional inputs that came later than kMinSaveOpset.
+struct NewForm {
+  const char *op;
+  int since;
+  std::size_t input;  ///< first input that is new; 0: the operator itself
+};
+constexpr NewForm kNewForms[] = {{"HardSwish", 14, 0}, {"Pad", 18, 3}};
+
+[[noreturn]] void refuse(const Node &node, int opset, const std::string &what) {
+  fail(QTN_EUNSUPPORTED, "node \"", node.name, "\" (", node.op->name, "): opset ", opset, " has no ", what);
+}
+
+void drop_new_attributes(Node &node, int opset) {
+  for (const NewAttribute &rule : kNewAttributes) {
+    if (opset >= rule.since || std::string_view(node.op->name) != rule.op) continue;
+    const auto found = std::find_if(node.attrs.begin(), node.attrs.end(), [&](const auto &item) { return item.first == rule.name; });
+    if (found == node.attrs.end()) continue;
+    if (!rule.is_default(found->second)) refuse(node, opset, cat("attribute \"", rule.name, "\""));
+    node.attrs.erase(rule.name);
+  }
+}
+
+void check_new_forms(const Node &node, int opset) {
+  for (const NewForm &rule : kNewForms) {
+    if (opset >= rule.since || std::string_view(node.op->name) != rule.op) continue;
+    if (rule.input == 0) refuse(node, opset, "such operator");
+    if (node.inputs.size() > rule.input && node.inputs[rule.input] != kNoValue)
+      refuse(node, opset, cat("input ", rule.input));
+  }
+}
+
+/// A value of a string attribute that came with opset 19.
+void refuse_mode(const Node &node, int opset, std::string_view op, const char *attr, const char *value) {
+  if (opset < 19 && node.op->name == op && node.attrs.get_string(attr, "") == value)
+    refuse(node, opset, cat(attr, " \"", value, "\""));
+}
+
+/// Axes were an attribute of reductions until opset 18.
+void reduce_axes_as_attribute(const graph::Graph &g, Node &node, int opset) {
+  if (node.inputs.size() < 2 || node.inputs[1] == kNoValue) return;
+  const graph::Value &axes = g.value(node.inputs[1]);
+  if (!axes.is_constant()) refuse(node, opset, "computed axes");
+  const std::vector<std::int64_t> values = int_values(axes.constant, "axes");
+  if (!values.empty()) node.attrs.set("axes", values);
+  node.inputs.resize(1);
+}
+
+void check_quantized_types(const graph::Graph &g, const Node &node, int opset) {
+  if (opset >= 21 || (node.op != &kQuantizeLinear && node.op != &kDequantizeLinear)) return;
+  const qdtype dtype = g.value(node.inputs[2]).constant.dtype();
+  if (dtype == QTN_INT16 || dtype == QTN_UINT16) refuse(node, opset, cat("quantization to ", dtype_name(dtype)));
+}
+
+}  // namespace
+
+void to_opset(graph::Graph &g, int opset) {
+  for (Node &node : g.nodes) {
+    const std::string_view op = node.op->name;
+    if (opset < 18 && op == "ReduceMean") reduce_axes_as_attribute(g, node, opset);
+    // From opset 18 on, equal parts must be asked for by number.
+    if (opset >= 18 && op == "Split" && (node.inputs.size() < 2 || node.inputs[1] == kNoValue) && !node.attrs.has("num_outputs"))
+      node.attrs.set("num_outputs", static_cast<std::int64_t>(node.outputs.size()));
+    refuse_mode(node, opset, "Pad", "mode", "wrap");
+    refuse_mode(node, opset, "Resize", "coordinate_transformation_mode", "half_pixel_symmetric");
+    drop_new_attributes(node, opset);
+    check_new_forms(node, opset);
+    check_quantized_types(g, node, opset);
+  }
+}
+
+}  // namespace qtn::onnx

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "base/error.hpp"
+#include "onnx/names.hpp"
+#include "onnx/qdq.hpp"
+
+namespace qtn::onnx {
+
+using graph::kNoValue;
+using graph::Node;
+using graph::ValueId;
+
+namespace {
+
+std::size_t at(ValueId v) { return static_cast<std::size_t>(v); }
+
+class Expander {
+ public:
+  explicit Expander(const graph::Graph &g) : g_(g), uses_(g), read_as_(g.values.size()) {
+    for (std::size_t v = 0; v < read_as_.size(); ++v) read_as_[v] = static_cast<ValueId>(v);
+    nodes_.swap(g_.nodes);
+    settle_names();
+  }
+
+  graph::Graph run() {
+    for (std::size_t v = 0; v < read_as_.size(); ++v)
+      if (g_.values[v].is_constant() && g_.values[v].quantizer) expand_constant(static_cast<ValueId>(v));
+    for (const ValueId v : g_.inputs) expand_activation(v);
+    for (Node &node : nodes_) {
+      for (ValueId &v : node.inputs)
+        if (v != kNoValue) v = read_as_[at(v)];
+      const std::vector<ValueId> outputs = node.outputs;
+      if (node.clamp) split_clamp(node);
+      else g_.nodes.push_back(std::move(node));
+      for (const ValueId v : outputs)
+        if (v != kNoValue) expand_activation(v);
+    }
+    for (ValueId &v : g_.outputs) v = read_as_[at(v)];
+    return std::move(g_);
+  }
+
+ private:
+  /// The interface first: whatever else wants one of its names gets another.
+  void settle_names() {
+    std::vector<bool> settled(g_.values.size(), false);
+    const auto settle = [&](ValueId v) {
+      if (settled[at(v)]) return;
+      settled[at(v)] = true;
+      graph::Value &value = g_.value(v);
+      value.name = value_names_.make(value.name.empty() ? cat("value_", v) : value.name);
+    };
+    for (const ValueId v : g_.inputs) settle(v);
+    for (const ValueId v : g_.outputs) settle(v);
+    for (std::size_t v = 0; v < settled.size(); ++v) settle(static_cast<ValueId>(v));
+    for (Node &node : nodes_) node.name = node_names_.make(node.name.empty() ? node.op->name : node.name);
+  }
+
+  ValueId add_value(const std::string &name, qdtype dtype, const std::optional<Shape> &shape) {
+    graph::Value value;
+    value.name = value_names_.make(name);
+    value.dtype = dtype;
+    value.shape = shape;
+    return g_.add_value(std::move(value));
+  }
+
+  ValueId add_constant(const std::string &name, Tensor tensor) {
+    const ValueId id = add_value(name, tensor.dtype(), tensor.shape());
+    g_.value(id).constant = std::move(tensor);
+    return id;
+  }
+
+  Node &add_node(const std::string &name, const ops::OpDef *op, std::vector<ValueId> inputs, ValueId output) {
+    Node node;
+    node.name = node_names_.make(name);
+    node.op = op;
+    node.inputs = std::move(inputs);
+    node.outputs = {output};
+    return g_.nodes.emplace_back(std::move(node));
+  }
+
+  /// Scale and zero point as initializers: scalars, or lists for per-channel quantizers.
+  std::pair<ValueId, ValueId> add_parameters(const std::string &name, const Quantizer &q) {
+    const Shape shape = q.per_channel() ? Shape{static_cast<std::int64_t>(q.count())} : Shape{};
+    const std::vector<float> scales(q.scales().begin(), q.scales().end());
+    Tensor zeros(q.dtype(), shape);
+    dispatch(q.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      for (std::size_t i = 0; i < q.count(); ++i) zeros.as<T>()[i] = static_cast<T>(q.zero_points()[i]);
+    });
+    const ValueId scale = add_constant(name + "_scale", Tensor::from<float>(QTN_FLOAT32, shape, std::span(scales)));
+    return {scale, add_constant(name + "_zero_point", std::move(zeros))};
+  }
+
+  void expand_constant(ValueId v) {
+    const std::string name = g_.value(v).name;
+    const QuantizerPtr q = g_.value(v).quantizer;
+    const Tensor integers = g_.value(v).constant.with_quantizer(nullptr);
+    g_.value(v).constant = Tensor();
+    g_.value(v).quantizer = nullptr;
+    const ValueId stored = add_constant(name + "_quantized", integers);
+    const auto [scale, zero] = add_parameters(name, *q);
+    Node &node = add_node(name + "_DequantizeLinear", &kDequantizeLinear, {stored, scale, zero}, v);
+    if (q->per_channel()) node.attrs.set("axis", std::int64_t{q->axis()});
+  }
+
+  /// v -> QuantizeLinear -> DequantizeLinear -> all that read v.
+  void expand_activation(ValueId v) {
+    const QuantizerPtr q = g_.value(v).quantizer;
+    if (!q) return;
+    g_.value(v).quantizer = nullptr;
+    if (uses_.consumers[at(v)].empty() && !uses_.is_output[at(v)]) return;
+    const std::string name = g_.value(v).name;
+    if (q->per_channel()) fail(QTN_EUNSUPPORTED, "value \"", name, "\": activations quantized per channel cannot be written");
+    const std::optional<Shape> shape = g_.value(v).shape;
+    const bool is_input = uses_.producer[at(v)] < 0;
+    const ValueId integers = add_value(name + "_quantized", q->dtype(), shape);
+    const ValueId real = add_value(name + "_dequantized", QTN_FLOAT32, shape);
+    if (uses_.is_output[at(v)] && !is_input) {
+      g_.value(v).name = value_names_.make(name + "_float");
+      g_.value(real).name = name;
+    }
+    const auto [scale, zero] = add_parameters(name, *q);
+    add_node(name + "_QuantizeLinear", &kQuantizeLinear, {v, scale, zero}, integers);
+    add_node(name + "_DequantizeLinear", &kDequantizeLinear, {integers, scale, zero}, real);
+    read_as_[at(v)] = real;
+  }
+
+  /// The fused clamp as the node it was: between the operator and the rounding of its result.
+  void split_clamp(const Node &fused) {
+    const ops::Clamp clamp = *fused.clamp;
+    const ValueId v = fused.outputs[0];
+    const std::string name = g_.value(v).name;
+    const ValueId raw = add_value(name + "_unclamped", QTN_FLOAT32, g_.value(v).shape);
+    Node node = fused;
+    node.clamp.reset();
+    node.outputs[0] = raw;
+    g_.nodes.push_back(std::move(node));
+    if (clamp.lo == 0.0f && std::isinf(clamp.hi)) {
+      add_node(fused.name + "_Relu", ops::find_op("Relu"), {raw}, v);
+      return;
+    }
+    std::vector<ValueId> inputs{raw, kNoValue, kNoValue};
+    if (!std::isinf(clamp.lo)) inputs[1] = add_constant(name + "_min", Tensor::scalar(clamp.lo));
+    if (!std::isinf(clamp.hi)) inputs[2] = add_constant(name + "_max", Tensor::scalar(clamp.hi));
+    while (inputs.back() == kNoValue) inputs.pop_back();
+    add_node(fused.name + "_Clip", ops::find_op("Clip"), std::move(inputs), v);
+  }
+
+  graph::Graph g_;
+  graph::Uses uses_;
+  std::vector<ValueId> read_as_;  ///< by value id of the original graph: what its readers read
+  std::vector<Node> nodes_;
+  UniqueNames value_names_, node_names_;
+};
+
+}  // namespace
+
+graph::Graph expand_qdq(const graph::Graph &g) { return Expander(g).run(); }
+
+}  // namespace qtn::onnx

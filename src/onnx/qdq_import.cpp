@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+#include "onnx/qdq.hpp"
+
+namespace qtn::onnx {
+
+using graph::kNoValue;
+using graph::Node;
+using graph::ValueId;
+
+namespace {
+
+constexpr AttrSpec kQuantizeAttrs[] = {{"axis", AttrSpec::kInt},
+                                       {"block_size", AttrSpec::kInt},
+                                       {"output_dtype", AttrSpec::kInt},
+                                       {"precision", AttrSpec::kInt},
+                                       {"saturate", AttrSpec::kInt}};
+constexpr AttrSpec kDequantizeAttrs[] = {
+    {"axis", AttrSpec::kInt}, {"block_size", AttrSpec::kInt}, {"output_dtype", AttrSpec::kInt}};
+
+}  // namespace
+
+const ops::OpDef kQuantizeLinear = {
+    .name = "QuantizeLinear", .min_inputs = 2, .max_inputs = 3, .max_outputs = 1, .attrs = kQuantizeAttrs, .infer = nullptr, .run = nullptr};
+const ops::OpDef kDequantizeLinear = {
+    .name = "DequantizeLinear", .min_inputs = 2, .max_inputs = 3, .max_outputs = 1, .attrs = kDequantizeAttrs, .infer = nullptr, .run = nullptr};
+
+namespace {
+
+std::size_t at(ValueId v) { return static_cast<std::size_t>(v); }
+
+template <class... Parts>
+[[noreturn]] void refuse(qstatus status, const Node &node, const Parts &...parts) {
+  fail(status, "node \"", node.name, "\" (", node.op->name, "): ", parts...);
+}
+
+class Folder {
+ public:
+  Folder(graph::Graph &g, Numerics numerics) : g_(g), uses_(g), numerics_(numerics) {
+    alias_.resize(g.values.size());
+    for (std::size_t v = 0; v < alias_.size(); ++v) alias_[v] = static_cast<ValueId>(v);
+    renamed_.resize(g.values.size(), false);
+    done_.resize(g.nodes.size(), false);
+    identities_.resize(g.nodes.size());
+  }
+
+  void run() {
+    for (std::size_t n = 0; n < g_.nodes.size(); ++n) {
+      if (done_[n]) continue;
+      if (g_.nodes[n].op == &kQuantizeLinear) quantize(n);
+      if (g_.nodes[n].op == &kDequantizeLinear) dequantize_constant(n);
+    }
+    rebuild();
+  }
+
+ private:
+  /// The constant that a value is, also through Identity nodes, which exporters put between shared initializers and their
+  /// readers; nullptr where it is computed.
+  const Tensor *constant_of(ValueId v) const {
+    while (v != kNoValue && !g_.value(v).is_constant()) {
+      const std::int32_t maker = uses_.producer[at(v)];
+      if (maker < 0 || std::string_view(g_.nodes[at(maker)].op->name) != "Identity") return nullptr;
+      v = g_.nodes[at(maker)].inputs[0];
+    }
+    return v == kNoValue ? nullptr : &g_.value(v).constant;
+  }
+
+  static ValueId input(const Node &node, std::size_t i) { return i < node.inputs.size() ? node.inputs[i] : kNoValue; }
+
+  /// The quantizer that a node's scale, zero point and axis describe. `dtype` is what follows without a zero point; `shape`
+  /// is that of a constant being (de)quantized, nullptr for activations, which are quantized per tensor only.
+  QuantizerPtr quantizer_of(const Node &node, qdtype dtype, const Shape *shape) const {
+    if (node.attrs.get_int("block_size", 0) != 0)
+      refuse(QTN_EUNSUPPORTED, node, "block-wise quantization is not supported");
+    const Tensor *scale = constant_of(input(node, 1));
+    const ValueId zero_id = input(node, 2);
+    const Tensor *zero = constant_of(zero_id);
+    if (!scale || (zero_id != kNoValue && !zero))
+      refuse(QTN_EUNSUPPORTED, node, "its scale and zero point must be constants, not computed");
+    if (scale->dtype() != QTN_FLOAT32)
+      refuse(QTN_EFORMAT, node, "its scale is ", dtype_name(scale->dtype()), ", not float32");
+    if (scale->rank() > 1) refuse(QTN_EUNSUPPORTED, node, "a scale of shape ", to_string(scale->shape()), " is not supported");
+    if (zero && zero->count() != scale->count())
+      refuse(QTN_ESHAPE, node, "its scale has shape ", to_string(scale->shape()), ", its zero point ", to_string(zero->shape()));
+
+    bool per_channel = scale->rank() == 1 && scale->count() != 1;
+    std::int64_t axis = node.attrs.get_int("axis", 1);
+    if (per_channel && !shape) refuse(QTN_EUNSUPPORTED, node, "quantizes an activation per channel");
+    if (shape && scale->rank() == 1) {
+      const auto rank = static_cast<std::int64_t>(shape->size());
+      const bool inside = axis >= -rank && axis < rank;
+      if (inside && axis < 0) axis += rank;
+      if (per_channel && !inside) refuse(QTN_EFORMAT, node, "axis ", axis, " is outside a tensor of rank ", rank);
+      if (per_channel && (*shape)[static_cast<std::size_t>(axis)] != scale->count())
+        refuse(QTN_ESHAPE, node, "has ", scale->count(), " scales for axis ", axis, " of a tensor of shape ", to_string(*shape));
+      // One channel only: a one-element list is then the per-channel form too.
+      per_channel = per_channel || (inside && node.attrs.has("axis") && (*shape)[static_cast<std::size_t>(axis)] == 1);
+    }
+
+    if (zero) dtype = zero->dtype();
+    if (!is_quantizable(dtype)) refuse(QTN_EUNSUPPORTED, node, "quantizes to ", dtype_name(dtype), ", which is not supported");
+    const std::vector<float> scales = float_values(*scale, "scale");
+    std::vector<std::int64_t> zeros(scales.size(), 0);
+    if (zero) zeros = int_values(*zero, "zero point");
+    const bool symmetric = integer_range(dtype).lo < 0 && std::all_of(zeros.begin(), zeros.end(), [](auto z) { return z == 0; });
+    const qscheme scheme = per_channel ? (symmetric ? QTN_PER_CHANNEL_SYMMETRIC : QTN_PER_CHANNEL_AFFINE)
+                                       : (symmetric ? QTN_PER_TENSOR_SYMMETRIC : QTN_PER_TENSOR_AFFINE);
+    try {
+      return std::make_shared<Quantizer>(dtype, scheme, static_cast<std::int32_t>(axis),
+                                         std::vector<double>(scales.begin(), scales.end()), std::move(zeros), numerics_);
+    } catch (const Error &e) {
+      refuse(QTN_EFORMAT, node, e.what());
+    }
+  }
+
+  static qdtype default_dtype(const Node &node) {
+    const std::int64_t dtype = node.attrs.get_int("output_dtype", 0);
+    return dtype > 0 && dtype < 64 ? static_cast<qdtype>(dtype) : QTN_UINT8;
+  }
+
+  void dequantize_constant(std::size_t n) {
+    const Node &node = g_.nodes[n];
+    const Tensor *integers = constant_of(node.inputs[0]);
+    if (!integers)
+      refuse(QTN_EUNSUPPORTED, node, "its input \"", g_.value(node.inputs[0]).name,
+             "\" is neither a constant nor made by a QuantizeLinear");
+    const QuantizerPtr q = quantizer_of(node, integers->dtype(), &integers->shape());
+    if (q->dtype() != integers->dtype())
+      refuse(QTN_EFORMAT, node, "its input is ", dtype_name(integers->dtype()), ", its zero point ", dtype_name(q->dtype()));
+    graph::Value &value = g_.value(node.outputs[0]);
+    value.dtype = QTN_FLOAT32;
+    value.shape = integers->shape();
+    value.quantizer = q;
+    value.constant = integers->with_quantizer(q);
+    done_[n] = true;
+  }
+
+  void quantize_constant(std::size_t n, const Tensor &x) {
+    const Node &node = g_.nodes[n];
+    if (x.dtype() != QTN_FLOAT32) refuse(QTN_EFORMAT, node, "its input is ", dtype_name(x.dtype()), ", not float32");
+    const QuantizerPtr q = quantizer_of(node, default_dtype(node), &x.shape());
+    graph::Value &value = g_.value(node.outputs[0]);
+    value.dtype = q->dtype();
+    value.shape = x.shape();
+    value.constant = qtn::quantize(x, q).with_quantizer(nullptr);
+    done_[n] = true;
+  }
+
+  /// QuantizeLinear nodes of one value with one quantizer, and the values behind their DequantizeLinear nodes.
+  struct Group {
+    QuantizerPtr quantizer;
+    std::vector<ValueId> outputs;
+  };
+
+  /// Notes the DequantizeLinear nodes behind QuantizeLinear node n.
+  void collect(std::size_t n, std::vector<Group> &groups) {
+    const Node &node = g_.nodes[n];
+    const QuantizerPtr q = quantizer_of(node, default_dtype(node), nullptr);
+    const ValueId integers = node.outputs[0];
+    if (uses_.is_output[at(integers)])
+      refuse(QTN_EUNSUPPORTED, node, "its integers \"", g_.value(integers).name, "\" are an output of the model");
+    done_[n] = true;
+    for (const std::int32_t reader : uses_.consumers[at(integers)]) {
+      const Node &dq = g_.nodes[at(reader)];
+      if (dq.op != &kDequantizeLinear || dq.inputs[0] != integers)
+        refuse(QTN_EUNSUPPORTED, node, "its integers are read by node \"", dq.name, "\" (", dq.op->name,
+               "), not by DequantizeLinear");
+      if (!(*quantizer_of(dq, q->dtype(), nullptr) == *q))
+        refuse(QTN_EUNSUPPORTED, dq, "its scale or zero point is not that of \"", node.name, "\"");
+      auto group = std::find_if(groups.begin(), groups.end(), [&](const Group &g) { return *g.quantizer == *q; });
+      if (group == groups.end()) group = groups.insert(groups.end(), Group{q, {}});
+      group->outputs.push_back(dq.outputs[0]);
+      done_[at(reader)] = true;
+    }
+  }
+
+  void quantize(std::size_t n) {
+    const ValueId x = g_.nodes[n].inputs[0];
+    if (const Tensor *constant = constant_of(x)) return quantize_constant(n, *constant);
+    // All QuantizeLinear nodes of x at once: whether x itself may become quantized depends on all of its readers.
+    std::vector<Group> groups;
+    bool read_as_float = uses_.is_output[at(x)];
+    for (const std::int32_t reader : uses_.consumers[at(x)]) {
+      const Node &node = g_.nodes[at(reader)];
+      if (node.op != &kQuantizeLinear || node.inputs[0] != x)
+        read_as_float = true;
+      else if (!done_[at(reader)])
+        collect(at(reader), groups);
+    }
+    const ValueId base = alias_[at(x)];
+    const bool may_carry = !read_as_float && groups.size() == 1 && !g_.value(base).quantizer;
+    for (const Group &group : groups) {
+      if (may_carry) set_quantizer(base, group.quantizer);
+      attach(n, base, group);
+    }
+  }
+
+  /// Lets the readers behind DequantizeLinear read a value that carries the group's quantizer: `base` or a copy of it.
+  void attach(std::size_t n, ValueId base, const Group &group) {
+    std::vector<ValueId> outputs = group.outputs;
+    std::stable_partition(outputs.begin(), outputs.end(), [&](ValueId v) { return uses_.is_output[at(v)]; });
+    ValueId target = base;
+    auto next = outputs.begin();
+    const QuantizerPtr &carried = g_.value(base).quantizer;
+    if (!carried || !(*carried == *group.quantizer)) {
+      target = *next++;
+      copy(n, base, target, group.quantizer);
+    }
+    for (; next != outputs.end(); ++next) {
+      if (uses_.is_output[at(*next)] && !take_name(target, *next)) {
+        copy(n, target, *next, group.quantizer);
+        continue;
+      }
+      alias_[at(*next)] = target;
+    }
+  }
+
+  void set_quantizer(ValueId v, const QuantizerPtr &q) {
+    g_.value(v).quantizer = q;
+    g_.value(v).dtype = QTN_FLOAT32;
+  }
+
+  /// A value of its own for the quantized form of `from`, so that others see `from` as it is.
+  void copy(std::size_t n, ValueId from, ValueId to, const QuantizerPtr &q) {
+    set_quantizer(to, q);
+    identities_[n].push_back({from, to});
+  }
+
+  /// A graph output keeps its name: the value that stands for it takes the name over, unless its own must stay as well.
+  bool take_name(ValueId v, ValueId output) {
+    const bool is_input = std::find(g_.inputs.begin(), g_.inputs.end(), v) != g_.inputs.end();
+    if (is_input || uses_.is_output[at(v)] || renamed_[at(v)]) return false;
+    std::swap(g_.value(v).name, g_.value(output).name);
+    if (!g_.value(v).shape) g_.value(v).shape = g_.value(output).shape;
+    renamed_[at(v)] = true;
+    return true;
+  }
+
+  void rebuild() {
+    const ops::OpDef *identity = ops::find_op("Identity");
+    std::vector<Node> nodes;
+    for (std::size_t n = 0; n < g_.nodes.size(); ++n) {
+      std::size_t copies = 0;
+      for (const auto &[from, to] : identities_[n]) {
+        Node node;
+        node.name = g_.nodes[n].name + (copies ? "_" + std::to_string(copies) : "");
+        ++copies;
+        node.op = identity;
+        node.inputs = {from};
+        node.outputs = {to};
+        nodes.push_back(std::move(node));
+      }
+      if (!done_[n]) nodes.push_back(std::move(g_.nodes[n]));
+    }
+    g_.nodes = std::move(nodes);
+    for (Node &node : g_.nodes)
+      for (ValueId &v : node.inputs)
+        if (v != kNoValue) v = alias_[at(v)];
+    for (ValueId &v : g_.outputs) v = alias_[at(v)];
+  }
+
+  graph::Graph &g_;
+  graph::Uses uses_;
+  Numerics numerics_;
+  std::vector<ValueId> alias_;  ///< by value id: what readers of the value read instead
+  std::vector<bool> renamed_, done_;
+  std::vector<std::vector<std::pair<ValueId, ValueId>>> identities_;  ///< by node index: copies made in its place
+};
+
+}  // namespace
+
+void fold_qdq(graph::Graph &g, Numerics numerics) { Folder(g, numerics).run(); }
+
+}  // namespace qtn::onnx

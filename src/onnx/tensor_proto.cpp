@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "onnx/tensor_proto.hpp"
+
+#include <cstring>
+#include <optional>
+
+#include "base/error.hpp"
+#include "onnx/external_data.hpp"
+#include "onnx/messages.hpp"
+
+namespace qtn::onnx {
+
+using protozero::data_view;
+using protozero::pbf_reader;
+
+std::string data_type_name(std::int32_t data_type) {
+  switch (data_type) {
+    case 8: return "string";
+    case 12: return "uint32";
+    case 13: return "uint64";
+    case 14: return "complex64";
+    case 15: return "complex128";
+    default: break;
+  }
+  const char *name = data_type < 0 ? "?" : dtype_name(static_cast<qdtype>(data_type));
+  return name[0] == '?' ? cat("number ", data_type) : name;
+}
+
+bool is_stored(std::int32_t data_type) {
+  switch (data_type) {
+    case QTN_FLOAT32:
+    case QTN_UINT8:
+    case QTN_INT8:
+    case QTN_UINT16:
+    case QTN_INT16:
+    case QTN_INT32:
+    case QTN_INT64:
+    case QTN_BOOL: return true;
+    default: return false;
+  }
+}
+
+namespace {
+
+struct TensorProto {
+  std::string name;
+  std::vector<std::int64_t> dims;
+  std::int32_t data_type = 0;
+  std::optional<data_view> raw;
+  std::vector<float> floats;
+  std::vector<double> doubles;
+  std::vector<std::int32_t> int32s;
+  std::vector<std::int64_t> int64s;
+  bool external = false;
+  std::vector<std::pair<std::string, std::string>> external_entries;
+};
+
+TensorProto read_proto(data_view bytes) {
+  namespace f = field::tensor;
+  TensorProto t;
+  pbf_reader message(bytes);
+  while (message.next()) switch (message.tag_and_type()) {
+      case as_bytes(f::name): t.name = read_name(message.get_view()); break;
+      case as_varint(f::dims): t.dims.push_back(message.get_int64()); break;
+      case as_bytes(f::dims): append(t.dims, message.get_packed_int64()); break;
+      case as_varint(f::data_type): t.data_type = message.get_int32(); break;
+      case as_bytes(f::raw_data): t.raw = message.get_view(); break;
+      case as_fixed32(f::float_data): t.floats.push_back(message.get_float()); break;
+      case as_bytes(f::float_data): append(t.floats, message.get_packed_float()); break;
+      case as_fixed64(f::double_data): t.doubles.push_back(message.get_double()); break;
+      case as_bytes(f::double_data): append(t.doubles, message.get_packed_double()); break;
+      case as_varint(f::int32_data): t.int32s.push_back(message.get_int32()); break;
+      case as_bytes(f::int32_data): append(t.int32s, message.get_packed_int32()); break;
+      case as_varint(f::int64_data): t.int64s.push_back(message.get_int64()); break;
+      case as_bytes(f::int64_data): append(t.int64s, message.get_packed_int64()); break;
+      case as_bytes(f::external_data): t.external_entries.push_back(read_entry(message.get_view())); break;
+      case as_varint(f::data_location): t.external = message.get_enum() == 1; break;
+      default: message.skip();
+    }
+  return t;
+}
+
+qdtype dtype_here(std::int32_t data_type, const std::string &what) {
+  if (is_stored(data_type)) return static_cast<qdtype>(data_type);
+  if (data_type == QTN_FLOAT16 || data_type == QTN_BFLOAT16 || data_type == QTN_FLOAT64) return QTN_FLOAT32;
+  fail(QTN_EUNSUPPORTED, what, " has element type ", data_type_name(data_type), ", which is not supported");
+}
+
+float half_to_float(std::uint16_t half) {
+  const std::uint32_t sign = (half & 0x8000u) << 16, exponent = (half >> 10) & 0x1Fu, fraction = half & 0x3FFu;
+  if (exponent == 0) {
+    const float magnitude = static_cast<float>(fraction) * 0x1p-24f;
+    return sign ? -magnitude : magnitude;
+  }
+  const std::uint32_t wide = exponent == 31 ? 255 : exponent + 112;
+  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
+}
+
+template <class Stored, class Convert>
+void convert_elements(const Tensor &out, const char *bytes, Convert &&convert) {
+  const std::int64_t count = out.count();
+  for (std::int64_t i = 0; i < count; ++i) {
+    Stored element;
+    std::memcpy(&element, bytes + static_cast<std::size_t>(i) * sizeof element, sizeof element);
+    convert(i, element);
+  }
+}
+
+/// From the little-endian bytes of `data_type`, as raw_data and external files hold them.
+void fill_from_bytes(const Tensor &out, std::int32_t data_type, const char *bytes) {
+  if (out.count() == 0) return;
+  auto *real = out.as<float>();
+  switch (data_type) {
+    case QTN_FLOAT16:
+      return convert_elements<std::uint16_t>(out, bytes, [&](auto i, std::uint16_t v) { real[i] = half_to_float(v); });
+    case QTN_BFLOAT16:
+      return convert_elements<std::uint16_t>(
+          out, bytes, [&](auto i, std::uint16_t v) { real[i] = std::bit_cast<float>(std::uint32_t{v} << 16); });
+    case QTN_FLOAT64:
+      return convert_elements<double>(out, bytes, [&](auto i, double v) { real[i] = static_cast<float>(v); });
+    case QTN_BOOL:
+      return convert_elements<std::uint8_t>(out, bytes, [&](auto i, std::uint8_t v) { out.as<bool>()[i] = v != 0; });
+    default: std::memcpy(out.data(), bytes, out.nbytes());
+  }
+}
+
+/// From the typed lists; their length is already known to be right.
+void fill_from_lists(const Tensor &out, const TensorProto &t) {
+  const auto count = static_cast<std::size_t>(out.count());
+  for (std::size_t i = 0; i < count; ++i) switch (t.data_type) {
+      case QTN_FLOAT32: out.as<float>()[i] = t.floats[i]; break;
+      case QTN_FLOAT64: out.as<float>()[i] = static_cast<float>(t.doubles[i]); break;
+      case QTN_FLOAT16: out.as<float>()[i] = half_to_float(static_cast<std::uint16_t>(t.int32s[i])); break;
+      case QTN_BFLOAT16:
+        out.as<float>()[i] = std::bit_cast<float>(static_cast<std::uint32_t>(t.int32s[i]) << 16);
+        break;
+      case QTN_INT64: out.as<std::int64_t>()[i] = t.int64s[i]; break;
+      case QTN_BOOL: out.as<bool>()[i] = t.int32s[i] != 0; break;
+      case QTN_INT32: out.as<std::int32_t>()[i] = t.int32s[i]; break;
+      case QTN_INT16:
+      case QTN_UINT16: out.as<std::uint16_t>()[i] = static_cast<std::uint16_t>(t.int32s[i]); break;
+      default: out.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(t.int32s[i]);
+    }
+}
+
+std::size_t list_length(const TensorProto &t) {
+  switch (t.data_type) {
+    case QTN_FLOAT32: return t.floats.size();
+    case QTN_FLOAT64: return t.doubles.size();
+    case QTN_INT64: return t.int64s.size();
+    default: return t.int32s.size();
+  }
+}
+
+std::int64_t checked_count(const TensorProto &t, const Shape &shape, const std::string &what) {
+  for (const std::int64_t dim : shape)
+    if (dim < 0) fail(QTN_EFORMAT, what, " has a negative dimension in its shape ", to_string(shape));
+  // Dimensions beside an empty one do not count, but still multiply into strides and bytes.
+  std::int64_t bytes = 8;
+  bool possible = true;
+  for (const std::int64_t dim : shape)
+    possible = possible && !__builtin_mul_overflow(bytes, std::max<std::int64_t>(dim, 1), &bytes);
+  if (possible) return element_count(shape);
+  fail(QTN_EFORMAT, what, " of type ", data_type_name(t.data_type), " has an impossible shape ", to_string(shape));
+}
+
+}  // namespace
+
+std::pair<std::string, Tensor> read_tensor(data_view bytes, const std::string &folder, const std::string &what_given) {
+  const TensorProto t = read_proto(bytes);
+  const std::string what = what_given.empty() ? cat("initializer \"", t.name, "\"") : what_given;
+  const qdtype dtype = dtype_here(t.data_type, what);
+  if (t.dims.size() > kMaxRank) fail(QTN_EUNSUPPORTED, what, " has rank ", t.dims.size(), ", over the limit of ", kMaxRank);
+  const Shape shape{std::span<const std::int64_t>(t.dims)};
+  const auto count = static_cast<std::size_t>(checked_count(t, shape, what));
+  const std::size_t nbytes = count * dtype_size(static_cast<qdtype>(t.data_type));
+
+  if (t.external) {
+    const ExternalFile file(folder, t.external_entries, nbytes, what);
+    Tensor tensor(dtype, shape);
+    if (dtype == t.data_type && dtype != QTN_BOOL) {
+      file.read(tensor.data());
+    } else {
+      std::vector<char> stored(nbytes);
+      file.read(stored.data());
+      fill_from_bytes(tensor, t.data_type, stored.data());
+    }
+    return {t.name, std::move(tensor)};
+  }
+  if (t.raw ? t.raw->size() != nbytes : list_length(t) != count)
+    fail(QTN_EFORMAT, what, " of shape ", to_string(shape), " and type ", data_type_name(t.data_type), " needs ",
+         t.raw ? nbytes : count, t.raw ? " bytes" : " elements", ", the file holds ", t.raw ? t.raw->size() : list_length(t));
+  Tensor tensor(dtype, shape);
+  if (t.raw)
+    fill_from_bytes(tensor, t.data_type, t.raw->data());
+  else
+    fill_from_lists(tensor, t);
+  return {t.name, std::move(tensor)};
+}
+
+void write_tensor(protozero::pbf_writer message, const std::string &name, const Tensor &tensor) {
+  namespace f = field::tensor;
+  const Tensor plain = tensor.to_contiguous();
+  // onnx.proto does not pack dims.
+  for (const std::int64_t dim : plain.shape()) message.add_int64(f::dims, dim);
+  message.add_int32(f::data_type, plain.dtype());
+  message.add_string(f::name, name);
+  message.add_bytes(f::raw_data, plain.as<char>(), plain.nbytes());
+}
+
+}  // namespace qtn::onnx

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// A graph as a model file.
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include <protozero/pbf_writer.hpp>
+
+#include "base/error.hpp"
+#include "onnx/file.hpp"
+#include "onnx/onnx.hpp"
+#include "onnx/opset_forms.hpp"
+#include "onnx/qdq.hpp"
+#include "onnx/tensor_proto.hpp"
+#include "qtensor/version.h"
+
+namespace qtn::onnx {
+
+using graph::kNoValue;
+using graph::ValueId;
+using protozero::pbf_writer;
+
+namespace {
+
+/// The oldest format that knows the opset, so that the oldest readers can load the file.
+int ir_version(int opset) {
+  if (opset >= 25) return 13;
+  if (opset >= 23) return opset - 12;
+  if (opset >= 21) return 10;
+  if (opset >= 19) return 9;
+  return opset >= 15 ? 8 : 7;
+}
+
+const AttrSpec *find_spec(const ops::OpDef &op, const std::string &name) {
+  const auto spec = std::find_if(op.attrs.begin(), op.attrs.end(), [&](const AttrSpec &s) { return s.name == name; });
+  return spec == op.attrs.end() ? nullptr : &*spec;
+}
+
+void write_attribute(pbf_writer message, const ops::OpDef &op, const std::string &name, const Attr &value) {
+  namespace f = field::attribute;
+  message.add_string(f::name, name);
+  const auto set_type = [&](AttributeType type) { message.add_enum(f::type, static_cast<std::int32_t>(type)); };
+  if (const auto *integer = std::get_if<std::int64_t>(&value)) {
+    const AttrSpec *spec = find_spec(op, name);
+    if (spec && spec->kind == AttrSpec::kFloat) {
+      message.add_float(f::f, static_cast<float>(*integer));
+      return set_type(AttributeType::f);
+    }
+    message.add_int64(f::i, *integer);
+    set_type(AttributeType::i);
+  } else if (const auto *number = std::get_if<double>(&value)) {
+    message.add_float(f::f, static_cast<float>(*number));
+    set_type(AttributeType::f);
+  } else if (const auto *text = std::get_if<std::string>(&value)) {
+    message.add_bytes(f::s, *text);
+    set_type(AttributeType::s);
+  } else if (const auto *ints = std::get_if<std::vector<std::int64_t>>(&value)) {
+    for (const std::int64_t i : *ints) message.add_int64(f::ints, i);
+    set_type(AttributeType::ints);
+  } else if (const auto *floats = std::get_if<std::vector<double>>(&value)) {
+    for (const double x : *floats) message.add_float(f::floats, static_cast<float>(x));
+    set_type(AttributeType::floats);
+  } else {
+    write_tensor(pbf_writer(message, f::t), "", std::get<Tensor>(value));
+    set_type(AttributeType::t);
+  }
+}
+
+class Writer {
+ public:
+  Writer(graph::Graph g, int opset) : g_(std::move(g)), opset_(opset) { find_missing_types(); }
+
+  std::string write(std::optional<Numerics> numerics) {
+    check_size();
+    std::string bytes;
+    pbf_writer model(bytes);
+    model.add_int64(field::model::ir_version, ir_version(opset_));
+    model.add_string(field::model::producer_name, "qtensor");
+    model.add_string(field::model::producer_version, QTN_VERSION_STRING);
+    write_graph(pbf_writer(model, field::model::graph));
+    {
+      pbf_writer opset(model, field::model::opset_import);
+      opset.add_string(field::opset::domain, "");
+      opset.add_int64(field::opset::version, opset_);
+    }
+    if (numerics) {
+      pbf_writer entry(model, field::model::metadata_props);
+      entry.add_string(field::entry::key, kNumericsKey);
+      entry.add_string(field::entry::value, numerics_name(*numerics));
+    }
+    if (bytes.size() > kMaxBytes) fail_size(bytes.size());
+    return bytes;
+  }
+
+ private:
+  static constexpr std::size_t kMaxBytes = std::numeric_limits<std::int32_t>::max();
+
+  [[noreturn]] static void fail_size(std::size_t size) {
+    fail(QTN_EUNSUPPORTED, "model takes ", size, " bytes as ONNX, over protobuf's limit of ", kMaxBytes);
+  }
+
+  /// Before anything large is allocated.
+  void check_size() const {
+    std::size_t size = 0;
+    for (const ValueId v : constants()) size += g_.value(v).constant.nbytes();
+    if (size > kMaxBytes) fail_size(size);
+  }
+
+  /// Constants that a node or an output refers to, in the order of their ids.
+  std::vector<ValueId> constants() const {
+    std::vector<bool> used(g_.values.size(), false);
+    const auto use = [&](ValueId v) {
+      if (v != kNoValue) used[static_cast<std::size_t>(v)] = true;
+    };
+    for (const graph::Node &node : g_.nodes) std::for_each(node.inputs.begin(), node.inputs.end(), use);
+    std::for_each(g_.outputs.begin(), g_.outputs.end(), use);
+    std::vector<ValueId> ids;
+    for (std::size_t v = 0; v < used.size(); ++v)
+      if (used[v] && g_.values[v].is_constant()) ids.push_back(static_cast<ValueId>(v));
+    return ids;
+  }
+
+  /// ONNX wants the element type of every output; passes may have left one without.
+  void find_missing_types() {
+    for (const ValueId v : g_.outputs)
+      if (!g_.value(v).dtype) g_.value(v).dtype = g_.value(v).is_constant() ? g_.value(v).constant.dtype() : QTN_FLOAT32;
+  }
+
+  void write_graph(pbf_writer message) const {
+    for (const graph::Node &node : g_.nodes) write_node(pbf_writer(message, field::graph::node), node);
+    message.add_string(field::graph::name, g_.name.empty() ? "qtensor" : g_.name);
+    for (const ValueId v : constants())
+      write_tensor(pbf_writer(message, field::graph::initializer), g_.value(v).name, g_.value(v).constant);
+    for (const ValueId v : g_.inputs) write_value_info(pbf_writer(message, field::graph::input), v, true);
+    for (const ValueId v : g_.outputs) write_value_info(pbf_writer(message, field::graph::output), v, false);
+  }
+
+  void write_node(pbf_writer message, const graph::Node &node) const {
+    const auto name_of = [&](ValueId v) { return v == kNoValue ? std::string() : g_.value(v).name; };
+    for (const ValueId v : node.inputs) message.add_string(field::node::input, name_of(v));
+    for (const ValueId v : node.outputs) message.add_string(field::node::output, name_of(v));
+    message.add_string(field::node::name, node.name);
+    message.add_string(field::node::op_type, node.op->name);
+    for (const auto &[name, value] : node.attrs)
+      write_attribute(pbf_writer(message, field::node::attribute), *node.op, name, value);
+  }
+
+  void write_value_info(pbf_writer message, ValueId v, bool is_input) const {
+    const graph::Value &value = g_.value(v);
+    message.add_string(field::value_info::name, value.name);
+    pbf_writer type(message, field::value_info::type);
+    pbf_writer tensor(type, field::type::tensor_type);
+    tensor.add_int32(field::tensor_type::elem_type, value.dtype.value_or(QTN_FLOAT32));
+    if (!value.shape) return;
+    pbf_writer shape(tensor, field::tensor_type::shape);
+    for (std::size_t d = 0; d < value.shape->size(); ++d) {
+      pbf_writer dim(shape, field::shape::dim);
+      if ((*value.shape)[d] >= 0)
+        dim.add_int64(field::dimension::dim_value, (*value.shape)[d]);
+      else if (is_input)
+        dim.add_string(field::dimension::dim_param, symbol(value, d));
+      else if (d == 0 && has_symbolic_batch())
+        // Of an output only the batch is known to be the input's; equal names would promise equal sizes.
+        dim.add_string(field::dimension::dim_param, "N");
+    }
+  }
+
+  bool has_symbolic_batch() const {
+    return std::any_of(g_.inputs.begin(), g_.inputs.end(), [&](ValueId v) {
+      const auto &shape = g_.value(v).shape;
+      return shape && !shape->empty() && (*shape)[0] < 0;
+    });
+  }
+
+  std::string symbol(const graph::Value &value, std::size_t d) const {
+    if (d == 0) return "N";
+    return g_.inputs.size() == 1 ? cat("dim_", d) : cat(value.name, "_dim_", d);
+  }
+
+  graph::Graph g_;
+  int opset_;
+};
+
+/// The rounding rule of the activations where it is not ONNX's own.
+std::optional<Numerics> numerics_of(const graph::Graph &g) {
+  std::optional<Numerics> numerics;
+  for (const graph::Value &value : g.values) {
+    if (!value.quantizer || value.is_constant()) continue;
+    if (numerics && *numerics != value.quantizer->numerics())
+      fail(QTN_EUNSUPPORTED, "value \"", value.name, "\" is quantized under ", numerics_name(value.quantizer->numerics()),
+           " numerics, others under ", numerics_name(*numerics), "; a file holds one rule");
+    numerics = value.quantizer->numerics();
+  }
+  return numerics == Numerics::onnx ? std::nullopt : numerics;
+}
+
+}  // namespace
+
+std::string serialize(const graph::Graph &g, const SaveOptions &options) {
+  if (options.opset < kMinSaveOpset || options.opset > kMaxSaveOpset)
+    fail(QTN_EUNSUPPORTED, "models are written at opset ", kMinSaveOpset, " to ", kMaxSaveOpset, ", not ", options.opset);
+  graph::Graph plain = g;
+  write_out_flattened_softmax(plain);
+  graph::Graph expanded = expand_qdq(plain);
+  to_opset(expanded, options.opset);
+  return Writer(std::move(expanded), options.opset).write(numerics_of(g));
+}
+
+void save(const graph::Graph &g, const std::string &path, const SaveOptions &options) {
+  write_file(path, serialize(g, options));
+}
+
+}  // namespace qtn::onnx

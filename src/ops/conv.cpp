@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/im2col.hpp"
+#include "ops/infer.hpp"
+#include "ops/integer_product.hpp"
+
+namespace qtn::ops {
+namespace {
+
+constexpr AttrSpec kAttrs[] = {{"auto_pad", AttrSpec::kString}, {"dilations", AttrSpec::kInts},
+                               {"group", AttrSpec::kInt},       {"kernel_shape", AttrSpec::kInts},
+                               {"pads", AttrSpec::kInts},       {"strides", AttrSpec::kInts}};
+
+Convolution convolution_of(const Call &call) {
+  const Shape &x = call.in(0)->shape(), &w = call.in(1)->shape();
+  const Window window = conv_window(call.attrs, x, w).lifted();
+  return {x[0], x[1], w[0], call.attrs.get_int("group", 1), window};
+}
+
+Types infer(const Call &call) {
+  const Tensor &x = *call.in(0), &weight = *call.in(1);
+  require_float("Conv", "x", &x);
+  require_float("Conv", "weight", &weight);
+  require_float("Conv", "bias", call.in(2));
+  const Window w = conv_window(call.attrs, x.shape(), weight.shape());
+  const std::int64_t groups = call.attrs.get_int("group", 1), filters = weight.dim(0);
+  if (groups < 1) fail(QTN_EINVAL, "Conv: group is ", groups);
+  const auto shapes = [&] { return cat("(x ", to_string(x.shape()), ", weight ", to_string(weight.shape()), ")"); };
+  if (x.dim(1) % groups != 0 || x.dim(1) / groups != weight.dim(1))
+    fail(QTN_ESHAPE, "Conv: weight wants ",
+         groups == 1 ? cat(weight.dim(1)) : cat(groups, " groups of ", weight.dim(1)), " input channels, x has ",
+         x.dim(1), " ", shapes());
+  if (filters % groups != 0)
+    fail(QTN_ESHAPE, "Conv: ", filters, " filters do not split into ", groups, " groups ", shapes());
+  if (const Tensor *bias = call.in(2); bias && !(bias->shape() == Shape{filters}))
+    fail(QTN_ESHAPE, "Conv: bias is ", to_string(bias->shape()), " for ", filters, " filters ", shapes());
+  Shape shape{x.dim(0), filters};
+  for (std::size_t i = 0; i < w.rank; ++i) shape.push_back(w.out[i]);
+  return {{x.dtype(), shape}};
+}
+
+/// One input channel a filter: each tap adds a scaled input plane, without columns.
+void depthwise_plane(const Window &w, const float *x, const float *weight, float *y) {
+  for (std::int64_t k0 = 0; k0 < w.kernel[0]; ++k0)
+    for (std::int64_t k1 = 0; k1 < w.kernel[1]; ++k1)
+      for (std::int64_t k2 = 0; k2 < w.kernel[2]; ++k2, ++weight) {
+        const Span s0 = w.outputs(0, k0), s1 = w.outputs(1, k1), s2 = w.outputs(2, k2);
+        const std::int64_t shift = k2 * w.dilation[2] - w.pad_begin[2], stride = w.stride[2];
+        for (std::int64_t o0 = s0.begin; o0 < s0.end; ++o0)
+          for (std::int64_t o1 = s1.begin; o1 < s1.end; ++o1) {
+            const std::int64_t i0 = o0 * w.stride[0] - w.pad_begin[0] + k0 * w.dilation[0];
+            const std::int64_t i1 = o1 * w.stride[1] - w.pad_begin[1] + k1 * w.dilation[1];
+            const float *from = x + (i0 * w.in[1] + i1) * w.in[2] + shift;
+            float *to = y + (o0 * w.out[1] + o1) * w.out[2];
+            const float factor = *weight;
+            if (stride == 1)
+              for (std::int64_t o = s2.begin; o < s2.end; ++o) to[o] += factor * from[o];
+            else
+              for (std::int64_t o = s2.begin; o < s2.end; ++o) to[o] += factor * from[o * stride];
+          }
+      }
+}
+
+void run_depthwise(const Convolution &conv, const float *x, const float *weight, float *y) {
+  const std::int64_t multiplier = conv.filters / conv.groups, taps = conv.window.taps_count(), out = conv.out_size();
+  parallel_for(static_cast<std::size_t>(conv.images * conv.filters), [&](std::size_t index) {
+    const auto plane = static_cast<std::int64_t>(index);
+    float *to = y + plane * out;
+    std::fill(to, to + out, 0.0f);
+    depthwise_plane(conv.window, x + plane / multiplier * conv.in_size(), weight + plane % conv.filters * taps, to);
+  });
+}
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  const Convolution conv = convolution_of(call);
+  const float *x = call.in(0)->as<const float>(), *weight = call.in(1)->as<const float>();
+  float *y = outputs[0].as<float>();
+  if (conv.groups > 1 && conv.groups == conv.channels)
+    run_depthwise(conv, x, weight, y);
+  else
+    convolve<float>(conv, x, 0.0f, weight, y);
+  if (!call.in(2)) return;
+  const float *bias = call.in(2)->as<const float>();
+  const std::int64_t out = conv.out_size();
+  parallel_for(static_cast<std::size_t>(conv.images * conv.filters), [&](std::size_t plane) {
+    float *to = y + static_cast<std::int64_t>(plane) * out;
+    const float b = bias[static_cast<std::int64_t>(plane) % conv.filters];
+    for (std::int64_t i = 0; i < out; ++i) to[i] += b;
+  });
+}
+
+bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
+  const Tensor &x = *call.in(0), &weight = *call.in(1), *bias = call.in(2);
+  if (!is_integer_product(x, weight, 0, bias, output)) return false;
+  const Convolution conv = convolution_of(call);
+  const std::vector<double> w = centered_doubles(weight, 0);
+  std::vector<double> sums(static_cast<std::size_t>(output.count()));
+  const std::int32_t zero = x.quantizer()->zero_point();
+  if (x.dtype() == QTN_INT8)
+    convolve<double>(conv, x.as<const std::int8_t>(), static_cast<std::int8_t>(zero), w.data(), sums.data());
+  else
+    convolve<double>(conv, x.as<const std::uint8_t>(), static_cast<std::uint8_t>(zero), w.data(), sums.data());
+  store_products(output, sums, static_cast<std::size_t>(conv.out_size()), *x.quantizer(), *weight.quantizer(), bias,
+                 static_cast<std::size_t>(conv.filters), clamp);
+  return true;
+}
+
+}  // namespace
+
+const OpDef kConv{.name = "Conv",
+                  .min_inputs = 2,
+                  .max_inputs = 3,
+                  .max_outputs = 1,
+                  .attrs = kAttrs,
+                  .infer = infer,
+                  .run = run,
+                  .run_quantized = run_quantized};
+
+}  // namespace qtn::ops

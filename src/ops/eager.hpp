@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators on tensors at once, outside of any graph.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ops/op.hpp"
+
+namespace qtn::ops {
+
+/// The first `output_count` outputs of an operator. Moved integers keep the per-tensor quantizer of the first input,
+/// every other result is float or plain integers. Throws QTN_EUNSUPPORTED on an unknown name.
+std::vector<Tensor> run_eager(const std::string &name, std::span<const Tensor *const> inputs, std::size_t output_count,
+                              const Attrs &attrs);
+
+/// x [..., in] times weight [out, in] transposed, plus bias [out] (nullptr: none); quantized by `quantizer` unless that
+/// is nullptr. A float x beside a quantized weight is quantized by its own range first (semantics of dynamic
+/// quantization).
+Tensor linear(const Tensor &x, const Tensor &weight, const Tensor *bias, const QuantizerPtr &quantizer);
+
+/// ONNX Conv of rank 4.
+Tensor conv2d(const Tensor &x, const Tensor &weight, const Tensor *bias, const QuantizerPtr &quantizer,
+              const Attrs &attrs);
+
+/// The uint8 quantizer that dynamic quantization gives a tensor: fbgemm's ChooseQuantizationParams over 7 bits, or ONNX
+/// DynamicQuantizeLinear. Throws QTN_EINVAL on NaN and infinity.
+QuantizerPtr dynamic_quantizer(const Tensor &x, Numerics numerics);
+
+}  // namespace qtn::ops

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "ops/elementwise.hpp"
+#include "ops/infer.hpp"
+
+namespace qtn::ops {
+namespace {
+
+constexpr AttrSpec kAttrs[] = {{"alpha", AttrSpec::kFloat}, {"beta", AttrSpec::kFloat}};
+
+Types infer(const Call &call) { return infer_float_unary("HardSigmoid", call); }
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  const float alpha = static_cast<float>(call.attrs.get_float("alpha", 0.2));
+  const float beta = static_cast<float>(call.attrs.get_float("beta", 0.5));
+  map_elements<float>(*call.in(0), outputs[0], [=](float x) { return std::clamp(alpha * x + beta, 0.0f, 1.0f); });
+}
+
+}  // namespace
+
+const OpDef kHardSigmoid{.name = "HardSigmoid",
+                         .min_inputs = 1,
+                         .max_inputs = 1,
+                         .max_outputs = 1,
+                         .attrs = kAttrs,
+                         .infer = infer,
+                         .run = run,
+                         .elementwise = true};
+
+}  // namespace qtn::ops

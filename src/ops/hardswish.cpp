@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "ops/elementwise.hpp"
+#include "ops/infer.hpp"
+
+namespace qtn::ops {
+namespace {
+
+Types infer(const Call &call) { return infer_float_unary("HardSwish", call); }
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  map_elements<float>(*call.in(0), outputs[0],
+                      [](float x) { return x * std::clamp(x * (1.0f / 6.0f) + 0.5f, 0.0f, 1.0f); });
+}
+
+}  // namespace
+
+const OpDef kHardSwish{.name = "HardSwish",
+                       .min_inputs = 1,
+                       .max_inputs = 1,
+                       .max_outputs = 1,
+                       .attrs = {},
+                       .infer = infer,
+                       .run = run,
+                       .elementwise = true};
+
+}  // namespace qtn::ops

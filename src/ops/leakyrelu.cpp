@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/elementwise.hpp"
+#include "ops/infer.hpp"
+
+namespace qtn::ops {
+namespace {
+
+constexpr AttrSpec kAttrs[] = {{"alpha", AttrSpec::kFloat}};
+
+Types infer(const Call &call) { return infer_float_unary("LeakyRelu", call); }
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  const float alpha = static_cast<float>(call.attrs.get_float("alpha", 0.01));
+  map_elements<float>(*call.in(0), outputs[0], [alpha](float x) { return x < 0 ? alpha * x : x; });
+}
+
+}  // namespace
+
+const OpDef kLeakyRelu{.name = "LeakyRelu",
+                       .min_inputs = 1,
+                       .max_inputs = 1,
+                       .max_outputs = 1,
+                       .attrs = kAttrs,
+                       .infer = infer,
+                       .run = run,
+                       .elementwise = true};
+
+}  // namespace qtn::ops

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/infer.hpp"
+#include "ops/integer_binary.hpp"
+
+namespace qtn::ops {
+namespace {
+
+Types infer(const Call &call) { return infer_binary("Mul", call); }
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  run_binary(call, outputs, [](auto a, auto b) { return a * b; });
+}
+
+bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
+  return run_integer_binary(call, output, clamp, [](float sa, float sb, float sy) {
+    return [m = conv_multiplier(sa, sb, sy)](std::int32_t a, std::int32_t b) { return static_cast<float>(a * b) * m; };
+  });
+}
+
+}  // namespace
+
+const OpDef kMul{.name = "Mul",
+                 .min_inputs = 2,
+                 .max_inputs = 2,
+                 .max_outputs = 1,
+                 .attrs = {},
+                 .infer = infer,
+                 .run = run,
+                 .elementwise = true,
+                 .run_quantized = run_quantized};
+
+}  // namespace qtn::ops

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an operator is: its schema, shapes, float run, behaviour on quantized tensors, and older ONNX forms.
+//
+// One operator, one file in this folder, one row in ops.inc. Attributes and inputs are those of ONNX opset 21.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/attrs.hpp"
+#include "core/tensor.hpp"
+
+namespace qtn::ops {
+
+/// One application of an operator. An absent optional input is nullptr. During shape inference an input has data only
+/// if it is a constant.
+struct Call {
+  const Attrs &attrs;
+  std::span<const Tensor *const> inputs;
+  std::size_t output_count = 1;
+
+  /// The input, or nullptr where it is absent.
+  const Tensor *in(std::size_t i) const { return i < inputs.size() ? inputs[i] : nullptr; }
+};
+
+struct TensorType {
+  qdtype dtype;
+  Shape shape;
+};
+
+/// A node as an older operator set wrote it. upgrade() rewrites it to the form of opset 21.
+struct OldNode {
+  std::string &op;
+  Attrs &attrs;
+  int opset;
+  std::size_t input_count;
+  std::map<std::size_t, Tensor> constants;  ///< inputs that attributes became: position -> value
+  std::vector<std::ptrdiff_t> inputs;       ///< new position -> old position, -1: absent; empty: all stay in place
+};
+
+/// Bounds of an activation fused onto output 0, in real values; infinite where open.
+struct Clamp {
+  float lo, hi;
+};
+
+struct OpDef {
+  const char *name;
+  std::size_t min_inputs, max_inputs;  ///< variadic: max_inputs = kVariadic
+  std::size_t max_outputs;
+  std::span<const AttrSpec> attrs;
+
+  /// Types of the outputs, from types (and constant values) of the inputs of a checked call. Throws QTN_ESHAPE,
+  /// QTN_EDTYPE, QTN_EINVAL or QTN_EUNSUPPORTED with the values in the message, prefixed by the operator's name ("Conv:
+  /// weight ..."). Go through infer_op(), which also refuses outputs that no memory could hold.
+  std::vector<TensorType> (*infer)(const Call &call);
+
+  /// Computes into outputs allocated as infer() said. Operands are contiguous and not quantized, except that an
+  /// operator that moves() also takes integers of any quantizer, and any strides on both sides.
+  void (*run)(const Call &call, std::span<Tensor> outputs);
+
+  /// Each output element depends on the inputs' elements at the same (broadcast) place only, so that one quantized
+  /// operand with scalar constants beside it is a table of 256 entries.
+  bool elementwise = false;
+
+  /// Whether (under these attributes) outputs are inputs' elements moved about or chosen among: integers pass through
+  /// unchanged and all quantized operands share one quantizer. nullptr: never.
+  bool (*moves)(const Attrs &attrs) = nullptr;
+
+  /// The meaning of the operator on quantized tensors where that is not "dequantize, run, quantize": exact integer
+  /// accumulation and one rounding (see requantization.hpp). Inputs are contiguous; the output is allocated and carries
+  /// its quantizer, or is float32 (then without the clamp). False, and nothing written: these operands or attributes
+  /// have the generic meaning only. nullptr: all have.
+  bool (*run_quantized)(const Call &call, const Tensor &output, const Clamp *clamp) = nullptr;
+
+  /// Rewrites the forms of opsets 7 to 20; nullptr where the operator never changed.
+  void (*upgrade)(OldNode &node) = nullptr;
+};
+
+inline constexpr std::size_t kVariadic = 1 << 20;
+
+/// The operator of ONNX's default domain with that name, or nullptr.
+const OpDef *find_op(std::string_view name);
+
+/// Every operator, in the order of ops.inc.
+std::span<const OpDef *const> all_ops();
+
+/// Checks input count, output count and attributes against the schema; throws QTN_EINVAL.
+void check_call(const OpDef &op, const Call &call);
+
+/// check_call(), infer(), and output shapes whose sizes do not overflow.
+std::vector<TensorType> infer_op(const OpDef &op, const Call &call);
+
+/// Infers, allocates and runs on float or plain integer tensors of any strides.
+std::vector<Tensor> run_op(const OpDef &op, const Call &call);
+
+/// The operator's meaning on tensors of which some are quantized: integers moved where it moves them; run_quantized
+/// where it has one and all that must be quantized is; else dequantize, run, and quantize each output that has a
+/// quantizer. `quantizers` holds one entry for each output, nullptr for a float result. Output 0 is clamped before
+/// rounding.
+std::vector<Tensor> run_quantized_op(const OpDef &op, const Call &call, std::span<const QuantizerPtr> quantizers,
+                                     const Clamp *clamp = nullptr);
+
+bool moves(const OpDef &op, const Attrs &attrs);
+
+/// Rewrites a node of opsets 7 to 20 to the form of opset 21, its name too where the operator was renamed (Upsample).
+/// Operators that this library does not know stay as they are.
+void upgrade_node(OldNode &node);
+
+#define QTN_OP(name) extern const OpDef k##name;
+#include "ops/ops.inc"
+#undef QTN_OP
+
+}  // namespace qtn::ops

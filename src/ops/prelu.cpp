@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/elementwise.hpp"
+#include "ops/infer.hpp"
+
+namespace qtn::ops {
+namespace {
+
+Types infer(const Call &call) {
+  const Tensor &x = *call.in(0), &slope = *call.in(1);
+  require_float("PRelu", "x", &x);
+  require_float("PRelu", "slope", &slope);
+  if (!(broadcast(x.shape(), slope.shape(), "PRelu") == x.shape()))
+    fail(QTN_ESHAPE, "PRelu: slope ", to_string(slope.shape()), " does not broadcast to x ", to_string(x.shape()));
+  return {{x.dtype(), x.shape()}};
+}
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  const Tensor &y = outputs[0];
+  map_broadcast<float, float>(*call.in(0), *call.in(1), y.shape(), y.as<float>(),
+                              [](float x, float slope) { return x < 0 ? slope * x : x; });
+}
+
+}  // namespace
+
+const OpDef kPRelu{.name = "PRelu",
+                   .min_inputs = 2,
+                   .max_inputs = 2,
+                   .max_outputs = 1,
+                   .attrs = {},
+                   .infer = infer,
+                   .run = run,
+                   .elementwise = true};
+
+}  // namespace qtn::ops

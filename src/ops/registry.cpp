@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators by name.
+#include <algorithm>
+
+#include "ops/op.hpp"
+
+namespace qtn::ops {
+
+#define QTN_OP(name)
+#define QTN_RETIRED_OP(name) void upgrade_##name(OldNode &node);
+#include "ops/ops.inc"
+#undef QTN_OP
+
+namespace {
+
+constexpr const OpDef *kOps[] = {
+#define QTN_OP(name) &k##name,
+#include "ops/ops.inc"
+#undef QTN_OP
+};
+
+struct Retired {
+  std::string_view name;
+  void (*upgrade)(OldNode &node);
+};
+
+constexpr Retired kRetired[] = {
+#define QTN_OP(name)
+#define QTN_RETIRED_OP(name) {#name, upgrade_##name},
+#include "ops/ops.inc"
+#undef QTN_OP
+};
+
+}  // namespace
+
+std::span<const OpDef *const> all_ops() { return kOps; }
+
+const OpDef *find_op(std::string_view name) {
+  const auto at = std::find_if(std::begin(kOps), std::end(kOps), [&](const OpDef *op) { return op->name == name; });
+  return at == std::end(kOps) ? nullptr : *at;
+}
+
+void upgrade_node(OldNode &node) {
+  if (const OpDef *op = find_op(node.op)) {
+    if (op->upgrade) op->upgrade(node);
+    return;
+  }
+  for (const Retired &retired : kRetired)
+    if (retired.name == node.op) return retired.upgrade(node);
+}
+
+bool moves(const OpDef &op, const Attrs &attrs) { return op.moves && op.moves(attrs); }
+
+}  // namespace qtn::ops

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/elementwise.hpp"
+#include "ops/infer.hpp"
+
+namespace qtn::ops {
+namespace {
+
+Types infer(const Call &call) {
+  require_number("Relu", "x", *call.in(0));
+  return {{call.in(0)->dtype(), call.in(0)->shape()}};
+}
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  dispatch_number(call.in(0)->dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    // Written so that NaN stays NaN.
+    map_elements<T>(*call.in(0), outputs[0], [](T x) { return x <= T(0) ? T(0) : x; });
+  });
+}
+
+}  // namespace
+
+const OpDef kRelu{.name = "Relu",
+                  .min_inputs = 1,
+                  .max_inputs = 1,
+                  .max_outputs = 1,
+                  .attrs = {},
+                  .infer = infer,
+                  .run = run,
+                  .elementwise = true};
+
+}  // namespace qtn::ops

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What operators mean in integers: multipliers, bias and output ranges, as the reference definitions and the native
+// engine both compute them. Every product and quotient is one float32 operation, in the order written.
+//
+//   Conv, Gemm, MatMul   y = requantize(sum (x - zx)(w - zw) + bias, conv_multiplier(sx, sw[c], sy))
+//   Add, Sub             y = quantize_scaled(float(a - za) * add_multiplier(sa, sy) +- float(b - zb) *
+//   add_multiplier(sb, sy)) Mul                  y = requantize((a - za)(b - zb), conv_multiplier(sa, sb, sy)) means y
+//   = requantize(sum (x - zx), mean_multiplier(sx, sy, count))
+//
+// Sums are exact: one that does not fit int32 is not wrapped but converted to float32 as it is.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/requantize.hpp"
+#include "ops/op.hpp"
+
+namespace qtn::ops {
+
+inline float conv_multiplier(float sx, float sw, float sy) { return (sx * sw) / sy; }
+inline float add_multiplier(float sx, float sy) { return sx / sy; }
+inline float mean_multiplier(float sx, float sy, std::int64_t count) { return (sx / sy) / static_cast<float>(count); }
+
+/// conv_multiplier of each output channel; of a float output (y is nullptr) sx * sw[c].
+std::vector<float> conv_multipliers(const Quantizer &x, const Quantizer &w, const Quantizer *y, std::size_t channels);
+
+/// The bias of each output channel in units of sx * sw[c]. An int32 tensor quantized in these units is taken as it is;
+/// any other is converted by rint(b / (sx * sw[c])) in double, saturated to int32. nullptr: zeros. One element serves
+/// all channels.
+std::vector<std::int32_t> integer_bias(const Tensor *bias, const Quantizer &x, const Quantizer &w,
+                                       std::size_t channels);
+
+/// Zero point and closed range of an output whose real values the clamp (nullptr: none) narrows.
+QuantizedRange output_range(const Quantizer &y, const Clamp *clamp);
+
+/// What run_quantized_op() of an elementwise operator gives for each byte of input `operand`, whose quantizer is `x`.
+/// Every other input holds one element. Both quantizers are per-tensor of uint8 or int8; index and entry are raw bytes.
+std::array<std::uint8_t, 256> unary_table(const OpDef &op, const Call &call, std::size_t operand, const QuantizerPtr &x,
+                                          const Quantizer &y, const Clamp *clamp);
+
+/// Whether a tensor holds 8-bit integers under one scale.
+bool is_quantized_8bit(const Tensor *t);
+
+/// q - zero_point of an 8-bit tensor under one scale: contiguous, int32.
+Tensor centered(const Tensor &q);
+
+/// Quantizes real values already divided by the output scale into a contiguous uint8 or int8 output.
+void store_scaled(const Tensor &output, std::span<const float> scaled, const Clamp *clamp);
+
+}  // namespace qtn::ops

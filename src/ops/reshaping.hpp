@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What operators that only relabel axes share: Reshape, Flatten, Squeeze, Unsqueeze, Identity.
+#pragma once
+
+#include "ops/infer.hpp"
+
+namespace qtn::ops {
+
+inline bool always_moves(const Attrs &) { return true; }
+
+/// Elements of x in logical order into y, whatever the strides of both.
+inline void copy_in_order(const Tensor &y, const Tensor &x) {
+  if (y.shape() == x.shape())
+    copy_elements(y, x);
+  else if (y.contiguous())
+    copy_elements(y.reshaped(x.shape()), x);
+  else
+    copy_elements(y, x.to_contiguous().reshaped(y.shape()));
+}
+
+/// The run of all these operators.
+inline void run_copy(const Call &call, std::span<Tensor> outputs) { copy_in_order(outputs[0], *call.in(0)); }
+
+/// Moves an attribute of integers to the input that took its place.
+inline void ints_to_input(OldNode &node, const char *attr, std::size_t input) {
+  if (!node.attrs.has(attr)) return;
+  node.constants[input] = Tensor::from_ints(node.attrs.get_ints(attr));
+  node.attrs.erase(attr);
+}
+
+}  // namespace qtn::ops

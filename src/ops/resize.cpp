@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <limits>
+
+#include "base/parallel.hpp"
+#include "ops/axis_gather.hpp"
+#include "ops/infer.hpp"
+
+namespace qtn::ops {
+namespace {
+
+constexpr AttrSpec kAttrs[] = {{"antialias", AttrSpec::kInt},
+                               {"axes", AttrSpec::kInts},
+                               {"coordinate_transformation_mode", AttrSpec::kString},
+                               {"cubic_coeff_a", AttrSpec::kFloat},
+                               {"exclude_outside", AttrSpec::kInt},
+                               {"extrapolation_value", AttrSpec::kFloat},
+                               {"keep_aspect_ratio_policy", AttrSpec::kString},
+                               {"mode", AttrSpec::kString},
+                               {"nearest_mode", AttrSpec::kString}};
+
+struct Plan {
+  Shape shape;
+  std::array<double, kMaxRank> scale{};
+};
+
+bool present(const Tensor *t) { return t && t->count() > 0; }
+
+std::vector<std::size_t> axes_of(const Call &call) {
+  const std::size_t rank = call.in(0)->rank();
+  if (call.attrs.has("axes")) return constant_axes("Resize", Tensor::from_ints(call.attrs.get_ints("axes")), rank);
+  std::vector<std::size_t> axes(rank);
+  for (std::size_t i = 0; i < rank; ++i) axes[i] = i;
+  return axes;
+}
+
+/// not_larger and not_smaller give all axes one scale, with which they just fit into or cover the sizes.
+void keep_aspect_ratio(const std::string &policy, const Shape &x, const std::vector<std::size_t> &axes, Plan &plan) {
+  if (policy == "stretch" || axes.empty()) return;
+  double scale = plan.scale[axes[0]];
+  for (const std::size_t axis : axes)
+    scale = policy == "not_larger" ? std::min(scale, plan.scale[axis]) : std::max(scale, plan.scale[axis]);
+  for (const std::size_t axis : axes) {
+    const double size = std::floor(scale * static_cast<double>(x[axis]) + 0.5);
+    if (!(size < 2147483648.0)) fail(QTN_EINVAL, "Resize: a scale is ", scale);
+    plan.shape[axis] = static_cast<std::int64_t>(size);
+    plan.scale[axis] = scale;
+  }
+}
+
+Plan plan_of(const Call &call) {
+  const Tensor &x = *call.in(0);
+  const std::vector<std::size_t> axes = axes_of(call);
+  Plan plan{x.shape(), {}};
+  plan.scale.fill(1);
+  const Tensor *scales = call.in(2), *sizes = call.in(3);
+  if (present(scales) == present(sizes)) fail(QTN_EINVAL, "Resize: exactly one of scales and sizes must be given");
+  const Tensor &given = present(scales) ? *scales : *sizes;
+  if (given.count() != static_cast<std::int64_t>(axes.size()))
+    fail(QTN_ESHAPE, "Resize: ", given.count(), " ", present(scales) ? "scales" : "sizes", " for ", axes.size(),
+         " axes of x ", to_string(x.shape()));
+  if (present(scales)) {
+    const std::vector<float> values = float_values(require_constant("Resize", "scales", given), "Resize: scales");
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      // In float32, as ONNX's own shape inference multiplies.
+      const float size = static_cast<float>(x.dim(axes[i])) * values[i];
+      if (!(values[i] > 0) || !(size < 2147483648.0f)) fail(QTN_EINVAL, "Resize: a scale is ", values[i]);
+      plan.shape[axes[i]] = static_cast<std::int64_t>(std::floor(size));
+      plan.scale[axes[i]] = static_cast<double>(values[i]);
+    }
+  } else {
+    const std::vector<std::int64_t> values = constant_ints("Resize", "sizes", given);
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      const std::int64_t dim = x.dim(axes[i]);
+      if (values[i] < 0 || values[i] > std::numeric_limits<std::int32_t>::max())
+        fail(QTN_EINVAL, "Resize: a size is ", values[i]);
+      plan.shape[axes[i]] = values[i];
+      plan.scale[axes[i]] = static_cast<double>(values[i]) / static_cast<double>(std::max<std::int64_t>(dim, 1));
+    }
+    keep_aspect_ratio(call.attrs.get_string("keep_aspect_ratio_policy", "stretch"), x.shape(), axes, plan);
+  }
+  for (std::size_t i = 0; i < x.rank(); ++i)
+    if (x.dim(i) == 0 && plan.shape[i] > 0) fail(QTN_ESHAPE, "Resize: x ", to_string(x.shape()), " is empty");
+  return plan;
+}
+
+void one_of(const char *name, const std::string &value, std::initializer_list<const char *> supported,
+            std::initializer_list<const char *> known) {
+  for (const char *s : supported)
+    if (value == s) return;
+  for (const char *s : known)
+    if (value == s) fail(QTN_EUNSUPPORTED, "Resize: ", name, " \"", value, "\" is not supported");
+  fail(QTN_EINVAL, "Resize: ", name, " \"", value, "\" is unknown");
+}
+
+std::string coordinate_mode(const Attrs &attrs) {
+  return attrs.get_string("coordinate_transformation_mode", "half_pixel");
+}
+std::string nearest_mode(const Attrs &attrs) { return attrs.get_string("nearest_mode", "round_prefer_floor"); }
+
+bool is_nearest(const Attrs &attrs) { return attrs.get_string("mode", "nearest") == "nearest"; }
+
+Types infer(const Call &call) {
+  const Attrs &attrs = call.attrs;
+  one_of("mode", attrs.get_string("mode", "nearest"), {"nearest", "linear"}, {"cubic"});
+  one_of("coordinate_transformation_mode", coordinate_mode(attrs),
+         {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"},
+         {"tf_crop_and_resize"});
+  one_of("nearest_mode", nearest_mode(attrs), {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}, {});
+  if (present(call.in(3)))
+    one_of("keep_aspect_ratio_policy", attrs.get_string("keep_aspect_ratio_policy", "stretch"),
+           {"stretch", "not_larger", "not_smaller"}, {});
+  if (attrs.get_int("antialias", 0) != 0) fail(QTN_EUNSUPPORTED, "Resize: antialias is not supported");
+  if (!is_nearest(attrs)) require_float("Resize", "x", call.in(0));
+  return {{call.in(0)->dtype(), plan_of(call).shape}};
+}
+
+/// Where output position i lies on the input's axis.
+double coordinate(const std::string &mode, std::int64_t i, double scale, std::int64_t in, std::int64_t out) {
+  const auto at = static_cast<double>(i), length = static_cast<double>(in);
+  if (mode == "asymmetric") return at / scale;
+  if (mode == "align_corners") return out == 1 ? 0 : at * (length - 1) / static_cast<double>(out - 1);
+  if (mode == "pytorch_half_pixel" && out == 1) return 0;
+  const double half = (at + 0.5) / scale - 0.5;
+  if (mode != "half_pixel_symmetric") return half;
+  const double adjustment = static_cast<double>(out) / (scale * length);
+  return length / 2 * (1 - adjustment) + half;
+}
+
+double round_nearest(const std::string &mode, double v) {
+  if (mode == "floor") return std::floor(v);
+  if (mode == "ceil") return std::ceil(v);
+  return mode == "round_prefer_ceil" ? std::floor(v + 0.5) : std::ceil(v - 0.5);
+}
+
+void run_nearest(const Call &call, const Tensor &y) {
+  const Tensor &x = *call.in(0);
+  const Plan plan = plan_of(call);
+  AxisSources sources(x.rank());
+  for (std::size_t axis = 0; axis < x.rank(); ++axis) {
+    const std::int64_t in = x.dim(axis), out = y.dim(axis);
+    for (std::int64_t i = 0; i < out; ++i) {
+      const double at = round_nearest(nearest_mode(call.attrs),
+                                      coordinate(coordinate_mode(call.attrs), i, plan.scale[axis], in, out));
+      sources[axis].push_back(static_cast<std::int64_t>(std::clamp(at, 0.0, static_cast<double>(in - 1))));
+    }
+  }
+  gather_axes(y, x, sources, nullptr);
+}
+
+/// x with one axis resized linearly.
+Tensor resize_axis(const Call &call, const Tensor &x, std::size_t axis, std::int64_t out, double scale) {
+  Shape shape = x.shape();
+  const std::int64_t in = shape[axis], inner = element_count(shape, axis + 1, shape.size());
+  shape[axis] = out;
+  const Tensor y(QTN_FLOAT32, shape);
+  struct Tap {
+    std::int64_t left, right;
+    float weight;  ///< of the right one
+  };
+  std::vector<Tap> taps;
+  const auto last = static_cast<double>(in - 1);
+  for (std::int64_t i = 0; i < out; ++i) {
+    const double at = coordinate(coordinate_mode(call.attrs), i, scale, in, out), left = std::floor(at);
+    taps.push_back({static_cast<std::int64_t>(std::clamp(left, 0.0, last)),
+                    static_cast<std::int64_t>(std::clamp(left + 1, 0.0, last)), static_cast<float>(at - left)});
+  }
+  parallel_for(static_cast<std::size_t>(element_count(shape, 0, axis)), [&](std::size_t outer) {
+    const float *from = x.as<const float>() + static_cast<std::int64_t>(outer) * in * inner;
+    float *to = y.as<float>() + static_cast<std::int64_t>(outer) * out * inner;
+    for (const Tap &tap : taps) {
+      const float *left = from + tap.left * inner, *right = from + tap.right * inner;
+      for (std::int64_t i = 0; i < inner; ++i) *to++ = left[i] * (1 - tap.weight) + right[i] * tap.weight;
+    }
+  });
+  return y;
+}
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  if (is_nearest(call.attrs)) return run_nearest(call, outputs[0]);
+  const Plan plan = plan_of(call);
+  Tensor x = *call.in(0);
+  for (std::size_t axis = x.rank(); axis-- > 0;)
+    if (plan.scale[axis] != 1 || x.dim(axis) != plan.shape[axis])
+      x = resize_axis(call, x, axis, plan.shape[axis], plan.scale[axis]);
+  copy_elements(outputs[0], x);
+}
+
+void upgrade(OldNode &node) {
+  if (node.opset >= 11) return;
+  node.inputs = {0, -1, 1};
+  node.attrs.set("coordinate_transformation_mode", std::string("asymmetric"));
+  node.attrs.set("nearest_mode", std::string("floor"));
+}
+
+}  // namespace
+
+const OpDef kResize{.name = "Resize",
+                    .min_inputs = 1,
+                    .max_inputs = 4,
+                    .max_outputs = 1,
+                    .attrs = kAttrs,
+                    .infer = infer,
+                    .run = run,
+                    .moves = is_nearest,
+                    .upgrade = upgrade};
+
+}  // namespace qtn::ops

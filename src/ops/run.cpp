@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Applying an operator: checks, shapes, memory, and the choice between integer and float meaning.
+#include "ops/elementwise.hpp"
+#include "ops/infer.hpp"
+
+namespace qtn::ops {
+namespace {
+
+/// Inputs of a call that differ from another's, and the memory they live in.
+struct Inputs {
+  explicit Inputs(std::span<const Tensor *const> from) : tensors(from.size()), pointers(from.begin(), from.end()) {}
+  void replace(std::size_t i, Tensor t) {
+    tensors[i] = std::move(t);
+    pointers[i] = &tensors[i];
+  }
+  std::vector<Tensor> tensors;
+  std::vector<const Tensor *> pointers;
+};
+
+template <class Change>
+Inputs changed(const Call &call, Change &&change) {
+  Inputs inputs(call.inputs);
+  for (std::size_t i = 0; i < call.inputs.size(); ++i)
+    if (call.inputs[i]) change(inputs, i, *call.inputs[i]);
+  return inputs;
+}
+
+Inputs made_contiguous(const Call &call) {
+  return changed(call, [](Inputs &inputs, std::size_t i, const Tensor &t) {
+    if (!t.contiguous()) inputs.replace(i, t.to_contiguous());
+  });
+}
+
+bool same_grid(const Quantizer &a, const Quantizer &b) {
+  return a.dtype() == b.dtype() && !a.per_channel() && !b.per_channel() && a.scales() == b.scales() &&
+         a.zero_points() == b.zero_points();
+}
+
+void clamp_floats(const Tensor &y, const Clamp *clamp) {
+  if (!clamp || y.dtype() != QTN_FLOAT32) return;
+  map_elements<float>(y, y, [lo = clamp->lo, hi = clamp->hi](float v) {
+    v = v < lo ? lo : v;
+    return v > hi ? hi : v;
+  });
+}
+
+// Integers pass through where every operand and result of the real type is on one grid.
+bool can_move(const OpDef &op, const Call &call, std::span<const QuantizerPtr> quantizers) {
+  if (!moves(op, call.attrs) || !call.in(0) || !call.in(0)->quantized()) return false;
+  const Quantizer &grid = *call.in(0)->quantizer();
+  if (grid.per_channel()) return false;
+  for (const Tensor *t : call.inputs) {
+    if (op.max_inputs == kVariadic && !t->quantized()) return false;
+    if (t && t->quantized() && !same_grid(grid, *t->quantizer())) return false;
+  }
+  const Types types = infer_op(op, call);
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const bool on_grid = quantizers[i] && same_grid(grid, *quantizers[i]);
+    if (!on_grid && types[i].dtype != QTN_BOOL) return false;
+  }
+  return true;
+}
+
+std::vector<Tensor> run_dequantized(const OpDef &op, const Call &call, std::span<const QuantizerPtr> quantizers,
+                                    const Clamp *clamp) {
+  const Inputs inputs = changed(call, [](Inputs &into, std::size_t i, const Tensor &t) {
+    if (t.quantized()) into.replace(i, dequantize(t));
+  });
+  std::vector<Tensor> outputs = run_op(op, Call{call.attrs, inputs.pointers, call.output_count});
+  clamp_floats(outputs[0], clamp);
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    if (quantizers[i]) outputs[i] = quantize(outputs[i], quantizers[i]);
+  return outputs;
+}
+
+}  // namespace
+
+void check_call(const OpDef &op, const Call &call) {
+  const std::size_t count = call.inputs.size();
+  if (count < op.min_inputs || count > op.max_inputs)
+    fail(QTN_EINVAL, op.name, ": ", count, " inputs given, ",
+         op.max_inputs == kVariadic ? cat(op.min_inputs, " or more") : cat(op.min_inputs, " to ", op.max_inputs),
+         " expected");
+  const std::size_t required = op.max_inputs == kVariadic ? count : op.min_inputs;
+  for (std::size_t i = 0; i < required; ++i)
+    if (!call.inputs[i]) fail(QTN_EINVAL, op.name, ": input ", i, " is absent");
+  if (call.output_count < 1 || call.output_count > op.max_outputs)
+    fail(QTN_EINVAL, op.name, ": ", call.output_count, " outputs asked for, of at most ", op.max_outputs);
+  call.attrs.check(op.attrs, op.name);
+}
+
+Types infer_op(const OpDef &op, const Call &call) {
+  check_call(op, call);
+  Types types = op.infer(call);
+  for (const TensorType &type : types) {
+    std::int64_t bytes;
+    const auto size = static_cast<std::int64_t>(dtype_size(type.dtype));
+    if (__builtin_mul_overflow(element_count(type.shape), size, &bytes))
+      fail(QTN_ESHAPE, op.name, ": an output of ", to_string(type.shape), " is too large");
+    // A dimension beside an empty one does not count above but still multiplies into strides.
+    Shape filled = type.shape;
+    for (std::int64_t &dim : filled) dim = std::max<std::int64_t>(dim, 1);
+    element_count(filled);
+  }
+  return types;
+}
+
+std::vector<Tensor> run_op(const OpDef &op, const Call &call) {
+  const Types types = infer_op(op, call);
+  std::vector<Tensor> outputs;
+  for (const TensorType &type : types) outputs.emplace_back(type.dtype, type.shape);
+  if (moves(op, call.attrs)) {
+    op.run(call, outputs);
+  } else {
+    const Inputs inputs = made_contiguous(call);
+    op.run(Call{call.attrs, inputs.pointers, call.output_count}, outputs);
+  }
+  return outputs;
+}
+
+std::vector<Tensor> run_quantized_op(const OpDef &op, const Call &call, std::span<const QuantizerPtr> quantizers,
+                                     const Clamp *clamp) {
+  check_call(op, call);
+  if (quantizers.size() != call.output_count)
+    fail(QTN_EINVAL, op.name, ": ", quantizers.size(), " quantizers given for ", call.output_count, " outputs");
+  if (!clamp && can_move(op, call, quantizers)) {
+    std::vector<Tensor> outputs = run_op(op, call);
+    for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = outputs[i].with_quantizer(quantizers[i]);
+    return outputs;
+  }
+  if (op.run_quantized && call.in(0)->quantized()) {
+    const Inputs reals = changed(call, [](Inputs &into, std::size_t i, const Tensor &t) {
+      if (t.quantized()) into.replace(i, Tensor::meta(QTN_FLOAT32, t.shape()));
+    });
+    const Types types = infer_op(op, Call{call.attrs, reals.pointers, call.output_count});
+    const QuantizerPtr &quantizer = quantizers[0];
+    if (quantizer) check_quantizer_fits(*quantizer, types[0].shape);
+    const Tensor output(quantizer ? quantizer->dtype() : types[0].dtype, types[0].shape, quantizer);
+    const Inputs inputs = made_contiguous(call);
+    if (op.run_quantized(Call{call.attrs, inputs.pointers, call.output_count}, output, clamp)) {
+      clamp_floats(output, quantizer ? nullptr : clamp);
+      return {output};
+    }
+  }
+  return run_dequantized(op, call, quantizers, clamp);
+}
+
+}  // namespace qtn::ops

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
+#include "ops/reshaping.hpp"
+
+namespace qtn::ops {
+namespace {
+
+struct Selection {
+  Shape shape;
+  std::vector<std::int64_t> start, step;
+};
+
+std::vector<std::int64_t> list(const Call &call, std::size_t i, const char *name, std::size_t size) {
+  const std::vector<std::int64_t> values = constant_ints("Slice", name, *call.in(i));
+  if (values.size() != size) fail(QTN_EINVAL, "Slice: ", name, " has ", values.size(), " values, starts has ", size);
+  return values;
+}
+
+Selection select(const Call &call) {
+  const Tensor &x = *call.in(0);
+  const std::vector<std::int64_t> starts = constant_ints("Slice", "starts", *call.in(1));
+  const std::size_t count = starts.size();
+  const std::vector<std::int64_t> ends = list(call, 2, "ends", count);
+  const std::vector<std::int64_t> steps =
+      call.in(4) ? list(call, 4, "steps", count) : std::vector<std::int64_t>(count, 1);
+  std::vector<std::size_t> axes;
+  if (call.in(3)) axes = constant_axes("Slice", *call.in(3), x.rank());
+  for (std::size_t i = 0; !call.in(3) && i < count; ++i)
+    axes.push_back(normalize_axis(static_cast<std::int64_t>(i), x.rank(), "Slice"));
+  if (axes.size() != count) fail(QTN_EINVAL, "Slice: axes has ", axes.size(), " values, starts has ", count);
+
+  Selection s{x.shape(), std::vector<std::int64_t>(x.rank(), 0), std::vector<std::int64_t>(x.rank(), 1)};
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t dim = x.dim(axes[i]);
+    // Beyond the dimension a longer step selects nothing more, and a shorter one could overflow.
+    const std::int64_t step = std::clamp(steps[i], -dim - 1, dim + 1);
+    if (step == 0) fail(QTN_EINVAL, "Slice: step is 0");
+    const auto place = [dim](std::int64_t at, std::int64_t lo, std::int64_t hi) {
+      return std::clamp(at < 0 ? at + dim : at, lo, hi);
+    };
+    const std::int64_t start =
+        step > 0 ? place(starts[i], 0, dim) : place(starts[i], 0, std::max<std::int64_t>(dim - 1, 0));
+    const std::int64_t end = step > 0 ? place(ends[i], 0, dim) : place(ends[i], -1, std::max<std::int64_t>(dim - 1, 0));
+    const std::int64_t distance = step > 0 ? end - start : start - end, stride = std::abs(step);
+    s.shape[axes[i]] = dim == 0 || distance <= 0 ? 0 : (distance + stride - 1) / stride;
+    s.start[axes[i]] = start;
+    s.step[axes[i]] = step;
+  }
+  return s;
+}
+
+Types infer(const Call &call) { return {{call.in(0)->dtype(), select(call).shape}}; }
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  const Tensor &x = *call.in(0);
+  const Selection s = select(call);
+  if (outputs[0].count() == 0) return;
+  Shape strides = x.strides();
+  std::ptrdiff_t offset = 0;
+  for (std::size_t i = 0; i < x.rank(); ++i) {
+    offset += s.start[i] * strides[i];
+    strides[i] *= s.step[i];
+  }
+  copy_elements(outputs[0], x.view(s.shape, strides, offset));
+}
+
+void upgrade(OldNode &node) {
+  if (node.opset >= 10) return;
+  ints_to_input(node, "starts", 1);
+  ints_to_input(node, "ends", 2);
+  ints_to_input(node, "axes", 3);
+}
+
+}  // namespace
+
+const OpDef kSlice{.name = "Slice",
+                   .min_inputs = 3,
+                   .max_inputs = 5,
+                   .max_outputs = 1,
+                   .attrs = {},
+                   .infer = infer,
+                   .run = run,
+                   .moves = always_moves,
+                   .upgrade = upgrade};
+
+}  // namespace qtn::ops

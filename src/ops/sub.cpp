@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/infer.hpp"
+#include "ops/integer_binary.hpp"
+
+namespace qtn::ops {
+namespace {
+
+Types infer(const Call &call) { return infer_binary("Sub", call); }
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  run_binary(call, outputs, [](auto a, auto b) { return a - b; });
+}
+
+bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
+  return run_integer_binary(call, output, clamp, [](float sa, float sb, float sy) {
+    return [ma = add_multiplier(sa, sy), mb = add_multiplier(sb, sy)](std::int32_t a, std::int32_t b) {
+      return static_cast<float>(a) * ma - static_cast<float>(b) * mb;
+    };
+  });
+}
+
+}  // namespace
+
+const OpDef kSub{.name = "Sub",
+                 .min_inputs = 2,
+                 .max_inputs = 2,
+                 .max_outputs = 1,
+                 .attrs = {},
+                 .infer = infer,
+                 .run = run,
+                 .elementwise = true,
+                 .run_quantized = run_quantized};
+
+}  // namespace qtn::ops

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/reshaping.hpp"
+
+namespace qtn::ops {
+namespace {
+
+constexpr AttrSpec kAttrs[] = {{"perm", AttrSpec::kInts}};
+
+std::vector<std::size_t> permutation(const Call &call) {
+  const std::size_t rank = call.in(0)->rank();
+  std::vector<std::size_t> perm;
+  if (!call.attrs.has("perm")) {
+    for (std::size_t i = rank; i-- > 0;) perm.push_back(i);
+    return perm;
+  }
+  const std::vector<std::int64_t> given = call.attrs.get_ints("perm");
+  if (given.size() != rank)
+    fail(QTN_EINVAL, "Transpose: perm has ", given.size(), " axes, x is ", to_string(call.in(0)->shape()));
+  for (const std::int64_t axis : given) {
+    perm.push_back(normalize_axis(axis, rank, "Transpose"));
+    if (std::count(perm.begin(), perm.end(), perm.back()) > 1)
+      fail(QTN_EINVAL, "Transpose: axis ", axis, " is given twice in perm");
+  }
+  return perm;
+}
+
+Types infer(const Call &call) {
+  const Tensor &x = *call.in(0);
+  Shape shape;
+  for (const std::size_t axis : permutation(call)) shape.push_back(x.dim(axis));
+  return {{x.dtype(), shape}};
+}
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  const Tensor &x = *call.in(0);
+  Shape strides;
+  for (const std::size_t axis : permutation(call)) strides.push_back(x.strides()[axis]);
+  copy_elements(outputs[0], x.view(outputs[0].shape(), strides));
+}
+
+}  // namespace
+
+const OpDef kTranspose{.name = "Transpose",
+                       .min_inputs = 1,
+                       .max_inputs = 1,
+                       .max_outputs = 1,
+                       .attrs = kAttrs,
+                       .infer = infer,
+                       .run = run,
+                       .moves = always_moves};
+
+}  // namespace qtn::ops

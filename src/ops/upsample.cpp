@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Upsample (opsets 7 to 9) is Resize by its oldest rule.
+#include "ops/op.hpp"
+
+namespace qtn::ops {
+
+void upgrade_Upsample(OldNode &node) {
+  node.op = "Resize";
+  if (node.attrs.has("scales")) {
+    const std::vector<double> doubles = node.attrs.get_floats("scales");
+    const std::vector<float> scales(doubles.begin(), doubles.end());
+    node.constants[2] = Tensor::from<float>(QTN_FLOAT32, {static_cast<std::int64_t>(scales.size())}, scales);
+    node.attrs.erase("scales");
+  } else {
+    node.inputs = {0, -1, 1};
+  }
+  if (node.attrs.get_string("mode", "nearest") == "bilinear") node.attrs.set("mode", std::string("linear"));
+  node.attrs.set("coordinate_transformation_mode", std::string("asymmetric"));
+  node.attrs.set("nearest_mode", std::string("floor"));
+}
+
+}  // namespace qtn::ops

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <map>
+
+#include "base/error.hpp"
+#include "quant/facts.hpp"
+#include "quant/prepare.hpp"
+#include "quant/weights.hpp"
+
+namespace qtn::quant {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::ValueId;
+
+QuantizerPtr grid_of(const Graph &g, const Group &group, const Observer *observer) {
+  if (group.fixed) return group.fixed;
+  const std::unique_ptr<Observer> all = observer->clone();
+  for (const ValueId v : group.constants) all->observe(g.value(v).constant);
+  if (all->empty())
+    fail(QTN_ESTATE, "convert: calibration brought no data to tensor \"", g.value(group.members[0]).name, "\"");
+  const QuantizerPtr chosen = all->quantizer();
+  return std::make_shared<Quantizer>(chosen->dtype(), chosen->scheme(), chosen->axis(), chosen->scales(),
+                                     chosen->zero_points(), Numerics::onnx);
+}
+
+class Converter {
+ public:
+  explicit Converter(const Prepared &prepared) : p_(prepared.placement), g_(prepared.graph) {
+    for (std::size_t i = 0; i < p_.groups.size(); ++i) {
+      const QuantizerPtr grid = grid_of(g_, p_.groups[i], prepared.observers[i].get());
+      for (const ValueId v : p_.groups[i].members) g_.value(v).quantizer = grid;
+    }
+  }
+
+  Graph run() {
+    for (std::size_t n = 0; n < g_.nodes.size(); ++n) {
+      if (!p_.nodes[n].integer) continue;
+      if (p_.nodes[n].role == Role::weighted) convert_weights(g_.nodes[n], *p_.nodes[n].settings);
+      if (p_.nodes[n].role == Role::moving) convert_moved_constants(g_.nodes[n]);
+    }
+    graph::remove_dead(g_);
+    return std::move(g_);
+  }
+
+ private:
+  void convert_weights(Node &node, const Settings &settings) {
+    const double sx = g_.value(node.inputs[0]).quantizer->scales()[0];
+    const ValueId bias_id = input_of(node, 2);
+    const Tensor bias = bias_id == graph::kNoValue ? Tensor() : g_.value(bias_id).constant;
+    const Tensor weight = g_.value(node.inputs[1]).constant;
+    if (bias.has_data()) check_finite(bias, cat("convert: bias \"", g_.value(bias_id).name, "\""));
+    const Tensor q = [&] {
+      try {
+        return quantize_weight(node, weight, bias.has_data() ? &bias : nullptr, sx, settings);
+      } catch (const Error &e) {
+        fail(e.status(), "convert: weight \"", g_.value(node.inputs[1]).name, "\" of node \"", node.name,
+             "\": ", e.what());
+      }
+    }();
+    node.inputs[1] = integer_constant(node.inputs[1], q);
+    if (bias.has_data()) node.inputs[2] = integer_constant(bias_id, quantize_bias(bias, sx, *q.quantizer()));
+  }
+
+  void convert_moved_constants(Node &node) {
+    const QuantizerPtr grid = g_.value(node.outputs[0]).quantizer;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      if (const Tensor *t = float_constant(g_, node.inputs[i]); t && moves_operand(node, i))
+        node.inputs[i] = integer_constant(node.inputs[i], quantize(*t, grid));
+  }
+
+  /// One copy for all nodes that read the same constant on the same grid.
+  ValueId integer_constant(ValueId original, const Tensor &q) {
+    for (const ValueId v : made_[original])
+      if (*g_.value(v).quantizer == *q.quantizer()) return v;
+    const std::string name = g_.value(original).name;
+    const ValueId v = g_.add_constant(name + "_quantized", q);
+    made_[original].push_back(v);
+    return v;
+  }
+
+  const Placement &p_;
+  Graph g_;
+  std::map<ValueId, std::vector<ValueId>> made_;
+};
+
+}  // namespace
+
+graph::Graph convert(const Prepared &prepared, const Attrs *attrs) {
+  if (attrs) attrs->check({}, "convert");
+  if (prepared.samples == 0) fail(QTN_ESTATE, "convert: the model has not been calibrated");
+  return Converter(prepared).run();
+}
+
+}  // namespace qtn::quant

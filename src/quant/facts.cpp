@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/facts.hpp"
+
+#include <string_view>
+
+#include "base/error.hpp"
+
+namespace qtn::quant {
+namespace {
+
+/// From types of inputs alone, so that a graph of unknown shapes has types too.
+qdtype output_dtype(const graph::Node &node, std::size_t output, const std::vector<qdtype> &dtype) {
+  const std::string_view op = node.op->name;
+  if (op == "Shape" || (op == "MaxPool" && output == 1)) return QTN_INT64;
+  if (op == "Dropout" && output == 1) return QTN_BOOL;
+  if (op == "Cast") return static_cast<qdtype>(node.attrs.get_int("to", QTN_FLOAT32));
+  if (op == "ConstantOfShape") {
+    const Tensor *value = node.attrs.get_tensor("value");
+    return value ? value->dtype() : QTN_FLOAT32;
+  }
+  const graph::ValueId first = input_of(node, 0);
+  return first == graph::kNoValue ? QTN_FLOAT32 : dtype[static_cast<std::size_t>(first)];
+}
+
+}  // namespace
+
+Facts::Facts(const graph::Graph &g) : uses(g), dtype(g.values.size(), QTN_FLOAT32), rank(g.values.size(), -1) {
+  for (std::size_t v = 0; v < g.values.size(); ++v) {
+    const graph::Value &value = g.values[v];
+    dtype[v] = value.is_constant() ? value.constant.dtype() : value.dtype.value_or(QTN_FLOAT32);
+    if (value.is_constant())
+      rank[v] = static_cast<std::int64_t>(value.constant.rank());
+    else if (value.shape)
+      rank[v] = static_cast<std::int64_t>(value.shape->size());
+  }
+  for (const graph::Node &node : g.nodes)
+    for (std::size_t o = 0; o < node.outputs.size(); ++o)
+      if (node.outputs[o] != graph::kNoValue)
+        dtype[static_cast<std::size_t>(node.outputs[o])] = output_dtype(node, o, dtype);
+
+  const auto inputs = graph::declared_input_types(g, 1);
+  if (!inputs) return;
+  try {
+    const graph::Inferred inferred = graph::infer(g, *inputs);
+    for (std::size_t v = 0; v < g.values.size(); ++v) {
+      dtype[v] = inferred.types[v].dtype;
+      rank[v] = static_cast<std::int64_t>(inferred.types[v].shape.size());
+    }
+  } catch (const Error &) {
+    // A batch of one may not suit the graph. Without ranks fewer nodes become integer; calibration reports what is
+    // wrong.
+  }
+}
+
+}  // namespace qtn::quant

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/observer.hpp"
+
+#include <array>
+#include <cmath>
+
+#include "quant/bytes.hpp"
+#include "quant/kinds.hpp"
+
+namespace qtn::quant {
+namespace {
+
+struct Kind {
+  std::string_view name;
+  std::unique_ptr<Observer> (*make)(const ObserverSettings &settings);
+  bool per_channel;
+};
+constexpr Kind kKinds[] = {
+    {"minmax", make_minmax, true},
+    {"moving_average", make_moving_average, true},
+    {"mse", make_mse, false},
+    {"histogram", make_histogram, false},
+};
+
+constexpr AttrSpec kKeys[] = {
+    {"dtype", AttrSpec::kString},     {"scheme", AttrSpec::kString},
+    {"axis", AttrSpec::kInt},         {"reduce_range", AttrSpec::kInt},
+    {"narrow_range", AttrSpec::kInt}, {"numerics", AttrSpec::kString},
+    {"eps", AttrSpec::kFloat},        {"averaging_constant", AttrSpec::kFloat},
+    {"bins", AttrSpec::kInt},
+};
+
+constexpr qdtype kDtypes[] = {QTN_UINT8, QTN_INT8, QTN_UINT16, QTN_INT16, QTN_INT32};
+constexpr std::array<std::string_view, 4> kSchemes = {"per_tensor_affine", "per_tensor_symmetric", "per_channel_affine",
+                                                      "per_channel_symmetric"};
+constexpr std::int64_t kMaxBins = 65536;
+constexpr std::string_view kMagic = "QTNOBSV1";
+
+const Kind &find_kind(std::string_view name) {
+  for (const Kind &kind : kKinds)
+    if (kind.name == name) return kind;
+  std::string known;
+  for (const Kind &kind : kKinds) known += cat(" ", kind.name);
+  fail(QTN_EINVAL, "observer: unknown kind \"", name, "\"; known are:", known);
+}
+
+qdtype parse_dtype(const std::string &name) {
+  std::string known;
+  for (const qdtype dtype : kDtypes) {
+    if (name == dtype_name(dtype)) return dtype;
+    known += cat(" ", dtype_name(dtype));
+  }
+  fail(QTN_EINVAL, "observer: dtype \"", name, "\" is not one of:", known);
+}
+
+qscheme parse_scheme(const std::string &name) {
+  std::string known;
+  for (std::size_t i = 0; i < kSchemes.size(); ++i) {
+    if (name == kSchemes[i]) return static_cast<qscheme>(i);
+    known += cat(" ", kSchemes[i]);
+  }
+  fail(QTN_EINVAL, "observer: scheme \"", name, "\" is not one of:", known);
+}
+
+void check_settings(const Kind &kind, const ObserverSettings &s, std::int64_t axis) {
+  if (axis < 0 || axis >= static_cast<std::int64_t>(kMaxRank))
+    fail(QTN_EINVAL, "observer: axis ", axis, " is outside [0, ", kMaxRank - 1, "]");
+  if (!(s.averaging_constant > 0) || s.averaging_constant > 1)
+    fail(QTN_EINVAL, "observer: averaging_constant ", s.averaging_constant, " is outside (0, 1]");
+  if (s.bins < 2 || s.bins > kMaxBins) fail(QTN_EINVAL, "observer: bins ", s.bins, " is outside [2, ", kMaxBins, "]");
+  const auto eps = static_cast<float>(s.choose.eps);
+  if (!(eps > 0) || !std::isfinite(eps)) fail(QTN_EINVAL, "observer: eps ", s.choose.eps, " is not a positive float32");
+  if (is_per_channel(s.scheme) && !kind.per_channel)
+    fail(QTN_EUNSUPPORTED, "observer: \"", kind.name, "\" observes per tensor, not ", kSchemes[s.scheme],
+         "; per channel there are minmax and moving_average");
+  // Combinations that have no grid show themselves here rather than after a long calibration.
+  choose_scale(s.dtype, is_symmetric(s.scheme), 0.0, 1.0, s.choose);
+}
+
+}  // namespace
+
+bool operator==(const ObserverSettings &a, const ObserverSettings &b) {
+  return a.dtype == b.dtype && a.scheme == b.scheme && a.axis == b.axis && a.choose.numerics == b.choose.numerics &&
+         a.choose.reduce_range == b.choose.reduce_range && a.choose.narrow_range == b.choose.narrow_range &&
+         a.choose.eps == b.choose.eps && a.averaging_constant == b.averaging_constant && a.bins == b.bins;
+}
+
+void check_finite(const Tensor &x, std::string_view who, std::string_view where) {
+  const Tensor flat = x.to_contiguous();
+  const auto *data = flat.as<const float>();
+  const auto count = static_cast<std::size_t>(flat.count());
+  for (std::size_t i = 0; i < count; ++i)
+    if (!std::isfinite(data[i]))
+      fail(QTN_EINVAL, who, " has ",
+           std::isnan(data[i]) ? "nan"
+           : data[i] > 0       ? "inf"
+                               : "-inf",
+           " at index ", i, where);
+}
+
+void Observer::observe(const Tensor &x) {
+  if (x.dtype() != QTN_FLOAT32)
+    fail(QTN_EDTYPE, "observer: the tensor must be float32, not ", x.quantized() ? "quantized " : "",
+         dtype_name(x.dtype()));
+  if (x.count() == 0) return;
+  const Tensor flat = x.to_contiguous();
+  check_finite(flat, "observer: the tensor");
+  take(flat);
+}
+
+void Observer::merge(const Observer &other) {
+  if (kind() != other.kind())
+    fail(QTN_EINVAL, "observer: cannot merge a \"", other.kind(), "\" into a \"", kind(), "\"");
+  if (!(settings_ == other.settings_)) fail(QTN_EINVAL, "observer: cannot merge observers of different settings");
+  if (!other.empty()) take_from(other);
+}
+
+QuantizerPtr Observer::quantizer() const {
+  if (empty()) fail(QTN_ESTATE, "observer: no data was observed, so there is no range to choose a scale from");
+  return choose();
+}
+
+std::unique_ptr<Observer> make_observer(const std::string &kind_name, const Attrs &attrs) {
+  const Kind &kind = find_kind(kind_name);
+  attrs.check(kKeys, "observer");
+  ObserverSettings s;
+  s.dtype = parse_dtype(attrs.get_string("dtype", "uint8"));
+  s.scheme = parse_scheme(attrs.get_string("scheme", "per_tensor_affine"));
+  const std::int64_t axis = attrs.get_int("axis", 0);
+  s.choose.numerics = parse_numerics(attrs.get_string("numerics", "fbgemm"));
+  s.choose.reduce_range = attrs.get_int("reduce_range", 0) != 0;
+  s.choose.narrow_range = attrs.get_int("narrow_range", 0) != 0;
+  s.choose.eps = attrs.get_float("eps", s.choose.eps);
+  s.averaging_constant = attrs.get_float("averaging_constant", s.averaging_constant);
+  s.bins = attrs.get_int("bins", s.bins);
+  check_settings(kind, s, axis);
+  s.axis = static_cast<std::int32_t>(axis);
+  return kind.make(s);
+}
+
+std::vector<std::byte> Observer::save() const {
+  ByteWriter out;
+  for (const char c : kMagic) out.u8(static_cast<std::uint8_t>(c));
+  out.text(kind());
+  out.u32(static_cast<std::uint32_t>(settings_.dtype));
+  out.u32(static_cast<std::uint32_t>(settings_.scheme));
+  out.i64(settings_.axis);
+  out.text(numerics_name(settings_.choose.numerics));
+  out.u8(settings_.choose.reduce_range);
+  out.u8(settings_.choose.narrow_range);
+  out.f64(settings_.choose.eps);
+  out.f64(settings_.averaging_constant);
+  out.i64(settings_.bins);
+  write(out);
+  return out.take();
+}
+
+namespace {
+
+ObserverSettings read_settings(ByteReader &in, const Kind &kind) {
+  ObserverSettings s;
+  const std::uint32_t dtype = in.u32();
+  bool known = false;
+  for (const qdtype d : kDtypes) {
+    if (dtype != static_cast<std::uint32_t>(d)) continue;
+    s.dtype = d;
+    known = true;
+  }
+  if (!known) in.broken(cat("element type ", dtype, " is unknown"));
+  const std::uint32_t scheme = in.u32();
+  if (scheme >= kSchemes.size()) in.broken(cat("scheme ", scheme, " is unknown"));
+  s.scheme = static_cast<qscheme>(scheme);
+  const std::int64_t axis = in.i64();
+  s.choose.numerics = parse_numerics(in.text());
+  s.choose.reduce_range = in.u8() != 0;
+  s.choose.narrow_range = in.u8() != 0;
+  s.choose.eps = in.f64();
+  s.averaging_constant = in.f64();
+  s.bins = in.i64();
+  check_settings(kind, s, axis);
+  s.axis = static_cast<std::int32_t>(axis);
+  return s;
+}
+
+}  // namespace
+
+std::unique_ptr<Observer> load_observer(std::span<const std::byte> bytes) {
+  ByteReader in(bytes, "observer");
+  for (const char c : kMagic)
+    if (in.u8() != static_cast<std::uint8_t>(c)) in.broken("not a saved observer");
+  try {
+    const Kind &kind = find_kind(in.text());
+    std::unique_ptr<Observer> observer = kind.make(read_settings(in, kind));
+    observer->read(in);
+    if (in.remaining() != 0) in.broken("has bytes after its end");
+    return observer;
+  } catch (const Error &e) {
+    // Settings that no observer can have are, in a file, a broken file.
+    throw Error(QTN_EFORMAT, e.what());
+  }
+}
+
+}  // namespace qtn::quant

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/placement.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+
+#include "base/error.hpp"
+#include "graph/integer.hpp"
+#include "quant/facts.hpp"
+
+namespace qtn::quant {
+namespace {
+
+using graph::Graph;
+using graph::kNoValue;
+using graph::Node;
+using graph::ValueId;
+
+std::size_t index(ValueId v) { return static_cast<std::size_t>(v); }
+
+/// Products of 255 * 128 that an int32 sum surely holds.
+constexpr std::int64_t kMaxDepth = 65000;
+
+bool bias_fits(const Graph &g, ValueId bias, std::int64_t channels) {
+  if (bias == kNoValue) return true;
+  const Tensor *t = float_constant(g, bias);
+  return t && t->rank() == 1 && t->count() == channels;
+}
+
+bool is_weighted(const Graph &g, const Facts &facts, const Node &node) {
+  const std::string_view op = node.op->name;
+  if (op != "Conv" && op != "Gemm" && op != "MatMul") return false;
+  const Tensor *weight = float_constant(g, input_of(node, 1));
+  if (!weight || weight->count() == 0 || !is_activation(g, facts, input_of(node, 0))) return false;
+  if (op == "Conv" ? weight->rank() < 3 : weight->rank() != 2) return false;
+  const std::int64_t channels = weight->dim(graph::output_channel_axis(node));
+  if (weight->count() / channels > kMaxDepth) return false;
+  if (op == "MatMul") return true;
+  if (node.attrs.get_int("transA", 0) != 0) return false;
+  if (node.attrs.get_float("alpha", 1.0) != 1.0 || node.attrs.get_float("beta", 1.0) != 1.0) return false;
+  return bias_fits(g, input_of(node, 2), channels);
+}
+
+bool is_spatial_mean(const Graph &g, const Facts &facts, const Node &node) {
+  if (facts.rank_of(input_of(node, 0)) != 4) return false;
+  const ValueId axes_id = input_of(node, 1);
+  if (axes_id == kNoValue || !g.value(axes_id).is_constant()) return false;
+  std::vector<std::int64_t> axes = int_values(g.value(axes_id).constant, "ReduceMean axes");
+  for (std::int64_t &axis : axes) axis += axis < 0 ? 4 : 0;
+  std::sort(axes.begin(), axes.end());
+  return axes == std::vector<std::int64_t>{2, 3};
+}
+
+/// One activation among scalar constants: a table of 256 entries.
+bool is_table(const Graph &g, const Facts &facts, const Node &node) {
+  if (!node.op->elementwise || node.outputs.size() != 1 || !facts.is_float(node.outputs[0])) return false;
+  std::size_t activations = 0;
+  for (const ValueId v : node.inputs) {
+    if (v == kNoValue) continue;
+    if (is_activation(g, facts, v))
+      ++activations;
+    else if (const Tensor *t = float_constant(g, v); !t || t->count() != 1)
+      return false;
+  }
+  return activations == 1;
+}
+
+bool is_pointwise(const Graph &g, const Facts &facts, const Node &node) {
+  const std::string_view op = node.op->name;
+  const ValueId x = input_of(node, 0);
+  if (op == "AveragePool" || op == "GlobalAveragePool") return is_activation(g, facts, x) && facts.rank_of(x) == 4;
+  if (op == "ReduceMean") return is_activation(g, facts, x) && is_spatial_mean(g, facts, node);
+  if ((op == "Add" || op == "Sub" || op == "Mul") && is_activation(g, facts, x) &&
+      is_activation(g, facts, input_of(node, 1)))
+    return true;
+  return is_table(g, facts, node);
+}
+
+Role role_of(const Graph &g, const Facts &facts, const Node &node) {
+  if (is_weighted(g, facts, node)) return Role::weighted;
+  if (ops::moves(*node.op, node.attrs)) {
+    // MaxPool's indices are computed, not moved.
+    const bool all_float = std::all_of(node.outputs.begin(), node.outputs.end(),
+                                       [&](ValueId v) { return v == kNoValue || facts.is_float(v); });
+    return all_float ? Role::moving : Role::floating;
+  }
+  return is_pointwise(g, facts, node) ? Role::pointwise : Role::floating;
+}
+
+/// Calls f(value) for the activations that a node reads as data.
+template <class F>
+void each_operand(const Graph &g, const Facts &facts, const Node &node, Role role, F f) {
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const bool data = role == Role::weighted ? i == 0 : role == Role::moving ? moves_operand(node, i) : true;
+    if (data && is_activation(g, facts, node.inputs[i])) f(node.inputs[i]);
+  }
+}
+
+template <class F>
+void each_output(const Facts &facts, const Node &node, F f) {
+  for (const ValueId v : node.outputs)
+    if (v != kNoValue && facts.is_float(v)) f(v);
+}
+
+/// Who reads a value comes later in the order, so one walk from the end settles every value: when a node is reached,
+/// all who could ask for its outputs have spoken.
+std::vector<bool> wanted_values(const Graph &g, const Facts &facts, std::vector<NodePlan> &plans) {
+  std::vector<bool> wanted(g.values.size(), false);
+  for (std::size_t n = g.nodes.size(); n-- > 0;) {
+    const Node &node = g.nodes[n];
+    NodePlan &plan = plans[n];
+    if (plan.role == Role::floating || !plan.settings) continue;
+    bool asked = false;
+    each_output(facts, node, [&](ValueId v) { asked = asked || wanted[index(v)]; });
+    plan.integer = asked || plan.role == Role::weighted;
+    if (!plan.integer) continue;
+    if (plan.role == Role::moving) each_output(facts, node, [&](ValueId v) { wanted[index(v)] = true; });
+    each_operand(g, facts, node, plan.role, [&](ValueId v) { wanted[index(v)] = true; });
+  }
+  return wanted;
+}
+
+class UnionFind {
+ public:
+  explicit UnionFind(std::size_t size) : parent_(size) { std::iota(parent_.begin(), parent_.end(), std::size_t{0}); }
+  std::size_t find(std::size_t v) {
+    while (parent_[v] != v) v = parent_[v] = parent_[parent_[v]];
+    return v;
+  }
+  void unite(std::size_t a, std::size_t b) { parent_[find(a)] = find(b); }
+
+ private:
+  std::vector<std::size_t> parent_;
+};
+
+class Grouping {
+ public:
+  Grouping(const Graph &g, const Facts &facts, Placement &placement) : g_(g), facts_(facts), p_(placement) {}
+
+  void run(const std::vector<bool> &wanted) {
+    UnionFind tied(g_.values.size());
+    for (std::size_t n = 0; n < g_.nodes.size(); ++n) {
+      const Node &node = g_.nodes[n];
+      if (!moving(n)) continue;
+      const std::size_t first = index(node.outputs[0]);
+      each_output(facts_, node, [&](ValueId v) { tied.unite(index(v), first); });
+      each_operand(g_, facts_, node, Role::moving, [&](ValueId v) { tied.unite(index(v), first); });
+    }
+    std::vector<std::int32_t> of_root(g_.values.size(), -1);
+    for (const ValueId v : in_order(wanted)) {
+      std::int32_t &group = of_root[tied.find(index(v))];
+      if (group < 0) {
+        group = static_cast<std::int32_t>(p_.groups.size());
+        p_.groups.push_back({{}, {}, {}, settings_of(v), nullptr});
+      }
+      p_.group[index(v)] = group;
+      p_.groups[static_cast<std::size_t>(group)].members.push_back(v);
+      if (is_source(v)) p_.groups[static_cast<std::size_t>(group)].sources.push_back(v);
+    }
+    add_constants();
+    for (Group &group : p_.groups) group.fixed = fixed_quantizer(group);
+  }
+
+ private:
+  bool moving(std::size_t n) const { return p_.nodes[n].integer && p_.nodes[n].role == Role::moving; }
+  std::int32_t maker(ValueId v) const { return facts_.uses.producer[index(v)]; }
+
+  /// Wanted values in the order in which they come to be.
+  std::vector<ValueId> in_order(const std::vector<bool> &wanted) const {
+    std::vector<ValueId> order;
+    for (std::size_t v = 0; v < wanted.size(); ++v)
+      if (wanted[v]) order.push_back(static_cast<ValueId>(v));
+    std::stable_sort(order.begin(), order.end(), [&](ValueId a, ValueId b) { return maker(a) < maker(b); });
+    return order;
+  }
+
+  /// Moved integers need no second look; padding with a value of its own brings something new.
+  bool is_source(ValueId v) const {
+    if (maker(v) < 0) return true;
+    const auto n = static_cast<std::size_t>(maker(v));
+    return !moving(n) || (std::string_view(g_.nodes[n].op->name) == "Pad" && input_of(g_.nodes[n], 2) != kNoValue);
+  }
+
+  /// The maker's; where nobody makes it (a graph input) or the maker stays in float, the first integer reader's.
+  Settings settings_of(ValueId v) const {
+    if (maker(v) >= 0 && p_.nodes[static_cast<std::size_t>(maker(v))].settings)
+      return *p_.nodes[static_cast<std::size_t>(maker(v))].settings;
+    for (const std::int32_t n : facts_.uses.consumers[index(v)]) {
+      const NodePlan &plan = p_.nodes[static_cast<std::size_t>(n)];
+      if (plan.integer) return *plan.settings;
+    }
+    fail(QTN_EINTERNAL, "placement: \"", g_.value(v).name, "\" is quantized for nobody");
+  }
+
+  void add_constants() {
+    for (std::size_t n = 0; n < g_.nodes.size(); ++n) {
+      if (!moving(n)) continue;
+      const Node &node = g_.nodes[n];
+      auto &constants = p_.groups[static_cast<std::size_t>(p_.group[index(node.outputs[0])])].constants;
+      for (std::size_t i = 0; i < node.inputs.size(); ++i)
+        if (moves_operand(node, i) && float_constant(g_, node.inputs[i])) constants.push_back(node.inputs[i]);
+    }
+  }
+
+  /// torch's FixedQParams: the whole range of a bounded function, known without data.
+  QuantizerPtr fixed_quantizer(const Group &group) const {
+    if (!group.settings.fixed_outputs || group.sources.size() != 1 || !group.constants.empty()) return nullptr;
+    const std::int32_t n = maker(group.sources[0]);
+    if (n < 0) return nullptr;
+    const std::string_view op = g_.nodes[static_cast<std::size_t>(n)].op->name;
+    const bool tanh = op == "Tanh";
+    if (!tanh && op != "Sigmoid" && op != "HardSigmoid" && op != "Softmax") return nullptr;
+    const bool is_signed = group.settings.activation.get_string("dtype", "uint8") == "int8";
+    const std::int64_t zero = (tanh ? 128 : 0) - (is_signed ? 128 : 0);
+    return std::make_shared<Quantizer>(is_signed ? QTN_INT8 : QTN_UINT8, QTN_PER_TENSOR_AFFINE, 0,
+                                       std::vector<double>{tanh ? 2.0 / 256 : 1.0 / 256},
+                                       std::vector<std::int64_t>{zero}, Numerics::onnx);
+  }
+
+  const Graph &g_;
+  const Facts &facts_;
+  Placement &p_;
+};
+
+}  // namespace
+
+bool moves_operand(const Node &node, std::size_t input) { return input == 0 || node.op->max_inputs == ops::kVariadic; }
+
+Placement place(const Graph &g, const Config &config) {
+  const Facts facts(g);
+  Placement placement;
+  placement.group.assign(g.values.size(), -1);
+  for (const Node &node : g.nodes)
+    placement.nodes.push_back({role_of(g, facts, node), false, config.settings_for(node)});
+  const std::vector<bool> wanted = wanted_values(g, facts, placement.nodes);
+  Grouping(g, facts, placement).run(wanted);
+  return placement;
+}
+
+}  // namespace qtn::quant

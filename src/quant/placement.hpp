@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rule for which values of a float graph become integers. docs/quantization.md says it in words.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "graph/graph.hpp"
+#include "quant/config.hpp"
+
+namespace qtn::quant {
+
+/// What an operator can do with integers, given its attributes and constants.
+enum class Role {
+  floating,   ///< runs in float
+  weighted,   ///< Conv, Gemm, MatMul with constant weights: integers in, integers or float out
+  pointwise,  ///< Add, Mul, pools, tables: integers in and out, or float altogether
+  moving,     ///< moves or chooses integers: one grid for what goes in and out
+};
+
+struct NodePlan {
+  Role role = Role::floating;
+  bool integer = false;              ///< reads its activations as integers
+  std::optional<Settings> settings;  ///< nullopt: configured to stay in float
+};
+
+/// Values that share one grid.
+struct Group {
+  std::vector<graph::ValueId> members;    ///< activations, ascending
+  std::vector<graph::ValueId> sources;    ///< those observed: the rest are made by moving these
+  std::vector<graph::ValueId> constants;  ///< constants moved among them (Concat with a constant)
+  Settings settings;
+  QuantizerPtr fixed;  ///< known beforehand (Sigmoid under "fbgemm"); then not observed
+};
+
+struct Placement {
+  std::vector<NodePlan> nodes;      ///< by node index
+  std::vector<std::int32_t> group;  ///< by value id; -1: float
+  std::vector<Group> groups;
+};
+
+Placement place(const graph::Graph &g, const Config &config);
+
+/// Operands of a moving op that hold the data moved: every input of Concat, input 0 of the others.
+bool moves_operand(const graph::Node &node, std::size_t input);
+
+}  // namespace qtn::quant

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/prepare.hpp"
+
+#include "base/error.hpp"
+#include "graph/evaluate.hpp"
+#include "graph/passes.hpp"
+#include "quant/normalize.hpp"
+
+namespace qtn::quant {
+
+Prepared prepare(const graph::Graph &float_graph, const Config &config) {
+  for (const graph::Value &value : float_graph.values)
+    if (value.quantizer)
+      fail(QTN_EUNSUPPORTED, "prepare: the model is quantized already (tensor \"", value.name, "\")");
+  Prepared prepared{float_graph, config, {}, {}, 0};
+  graph::optimize(prepared.graph);
+  normalize_products(prepared.graph);
+  prepared.placement = place(prepared.graph, config);
+  for (const Group &group : prepared.placement.groups)
+    prepared.observers.push_back(
+        group.fixed ? nullptr : make_observer(group.settings.activation_observer, group.settings.activation));
+  return prepared;
+}
+
+namespace {
+
+std::vector<Tensor> checked_inputs(const graph::Graph &g, std::span<const Tensor *const> inputs,
+                                   const std::string &of_sample) {
+  if (inputs.size() != g.inputs.size())
+    fail(QTN_EINVAL, "calibrate: the model takes ", g.inputs.size(), " inputs, not ", inputs.size());
+  std::vector<Tensor> checked;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    graph::check_input(g, i, inputs[i]->dtype(), inputs[i]->shape(), "calibrate");
+    if (inputs[i]->dtype() == QTN_FLOAT32)
+      check_finite(*inputs[i], cat("calibrate: input \"", g.value(g.inputs[i]).name, "\""), of_sample);
+    checked.push_back(*inputs[i]);
+  }
+  return checked;
+}
+
+}  // namespace
+
+void calibrate(Prepared &prepared, std::span<const Tensor *const> inputs) {
+  const graph::Graph &g = prepared.graph;
+  const Placement &placement = prepared.placement;
+  const std::string of_sample = cat(" of sample ", prepared.samples);
+  const std::vector<Tensor> checked = checked_inputs(g, inputs, of_sample);
+
+  std::vector<bool> is_source(g.values.size(), false);
+  for (const Group &group : placement.groups)
+    for (const graph::ValueId v : group.sources) is_source[static_cast<std::size_t>(v)] = true;
+
+  // Copies see the sample; they take the observers' places when all went well.
+  std::vector<std::unique_ptr<Observer>> observers;
+  for (const auto &observer : prepared.observers) observers.push_back(observer ? observer->clone() : nullptr);
+  graph::evaluate(g, checked, [&](graph::ValueId v, const Tensor &t) {
+    if (!is_source[static_cast<std::size_t>(v)]) return;
+    const auto &observer = observers[static_cast<std::size_t>(placement.group[static_cast<std::size_t>(v)])];
+    const std::string who = cat("calibrate: tensor \"", g.value(v).name, "\"");
+    check_finite(t, who, of_sample);
+    try {
+      if (observer) observer->observe(t);
+    } catch (const Error &e) {
+      fail(e.status(), who, of_sample, ": ", e.what());
+    }
+  });
+  prepared.observers = std::move(observers);
+  ++prepared.samples;
+}
+
+}  // namespace qtn::quant

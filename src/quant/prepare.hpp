@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Post-training quantization in three steps: prepare a float graph, calibrate on samples, convert.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "graph/graph.hpp"
+#include "quant/config.hpp"
+#include "quant/observer.hpp"
+#include "quant/placement.hpp"
+
+namespace qtn::quant {
+
+struct Prepared {
+  graph::Graph graph;  ///< optimized, float
+  Config config;
+  Placement placement;
+  std::vector<std::unique_ptr<Observer>> observers;  ///< one for each group of the placement
+  std::size_t samples = 0;                           ///< calibrate() calls that succeeded
+};
+
+/// Optimizes a copy and decides what will be quantized. Throws QTN_EUNSUPPORTED on a graph that already is.
+Prepared prepare(const graph::Graph &float_graph, const Config &config);
+
+/// Runs one sample (or batch) through the float graph. One tensor for each graph input, in order. Throws and leaves
+/// every observer as it was on inputs that do not fit or on NaN and infinity (naming the tensor and the sample).
+void calibrate(Prepared &prepared, std::span<const Tensor *const> inputs);
+
+/// The quantized graph. `attrs` may be nullptr; no keys in this version. Throws QTN_ESTATE before calibration.
+graph::Graph convert(const Prepared &prepared, const Attrs *attrs);
+
+}  // namespace qtn::quant

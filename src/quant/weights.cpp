@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/weights.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "graph/integer.hpp"
+#include "quant/observer.hpp"
+
+namespace qtn::quant {
+namespace {
+
+float product(double sx, double sw) { return static_cast<float>(sx) * static_cast<float>(sw); }
+
+/// ONNX Runtime's rule: |b| / (sx * sw) stays a hair inside int32. It works in float32 per channel, in double per
+/// tensor.
+double span_of_bias(float largest, bool per_channel) {
+  return per_channel ? static_cast<double>(1.0001f * (2.0f * largest)) : 1.0001 * (2.0 * static_cast<double>(largest));
+}
+
+double roomy_scale(double sw, double sx, double bias_span) {
+  constexpr double kSpan = 4294967294.0;  // 2^31 - 1 on both sides of zero
+  const double unit = static_cast<double>(static_cast<float>(sx)) * static_cast<double>(static_cast<float>(sw));
+  const double smallest = bias_span / kSpan;
+  if (unit < smallest)
+    sw = static_cast<double>(static_cast<float>(static_cast<double>(static_cast<float>(sw)) * (smallest / unit)));
+  // A product below float32's normal numbers would have no scale of its own.
+  constexpr double kTiny = 2.0 * static_cast<double>(std::numeric_limits<float>::min());
+  if (static_cast<double>(product(sx, sw)) < kTiny / 2) sw = kTiny / static_cast<double>(static_cast<float>(sx));
+  return sw;
+}
+
+}  // namespace
+
+Tensor quantize_weight(const graph::Node &node, const Tensor &weight, const Tensor *bias, double input_scale,
+                       const Settings &settings) {
+  Attrs attrs = settings.weight;
+  attrs.set("axis", static_cast<std::int64_t>(graph::output_channel_axis(node)));
+  const std::unique_ptr<Observer> observer = make_observer(settings.weight_observer, attrs);
+  observer->observe(weight);
+  const QuantizerPtr chosen = observer->quantizer();
+  std::vector<double> scales = chosen->scales();
+  if (bias) {
+    const std::vector<float> values = float_values(*bias, "bias");
+    for (std::size_t c = 0; c < scales.size(); ++c) {
+      float largest = 0;
+      for (std::size_t i = 0; i < values.size(); ++i)
+        if (!chosen->per_channel() || i == c) largest = std::max(largest, std::fabs(values[i]));
+      scales[c] = roomy_scale(scales[c], input_scale, span_of_bias(largest, chosen->per_channel()));
+    }
+  }
+  const auto grid = std::make_shared<Quantizer>(chosen->dtype(), chosen->scheme(), chosen->axis(), scales,
+                                                chosen->zero_points(), chosen->numerics());
+  // Rounded under the recipe's rule; from here on the integers stand for themselves, and files know one rule.
+  return quantize(weight, grid)
+      .with_quantizer(std::make_shared<Quantizer>(chosen->dtype(), chosen->scheme(), chosen->axis(), std::move(scales),
+                                                  chosen->zero_points(), Numerics::onnx));
+}
+
+Tensor quantize_bias(const Tensor &bias, double input_scale, const Quantizer &weight) {
+  const std::vector<float> values = float_values(bias, "bias");
+  std::vector<double> units;
+  for (const double scale : weight.scales()) units.push_back(static_cast<double>(product(input_scale, scale)));
+  std::vector<std::int32_t> integers;
+  for (std::size_t c = 0; c < values.size(); ++c) {
+    const double q = std::nearbyint(static_cast<double>(values[c]) / units[units.size() == 1 ? 0 : c]);
+    const double inside = std::clamp(q, static_cast<double>(std::numeric_limits<std::int32_t>::min()),
+                                     static_cast<double>(std::numeric_limits<std::int32_t>::max()));
+    integers.push_back(static_cast<std::int32_t>(inside));
+  }
+  const qscheme scheme = weight.per_channel() ? QTN_PER_CHANNEL_SYMMETRIC : QTN_PER_TENSOR_SYMMETRIC;
+  std::vector<std::int64_t> zeros(units.size(), 0);
+  return Tensor::from<std::int32_t>(QTN_INT32, bias.shape(), integers)
+      .with_quantizer(
+          std::make_shared<Quantizer>(QTN_INT32, scheme, 0, std::move(units), std::move(zeros), Numerics::onnx));
+}
+
+}  // namespace qtn::quant

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Constants of Conv, Gemm and MatMul as integers.
+#pragma once
+
+#include "graph/graph.hpp"
+#include "quant/config.hpp"
+
+namespace qtn::quant {
+
+/// Weights whose last or first axis (as the operator has it) is the output channel, under the weight observer of the
+/// settings. Where a bias would not fit int32 in units of sx * sw[c], sw[c] is enlarged until it does. `bias` may be
+/// nullptr.
+Tensor quantize_weight(const graph::Node &node, const Tensor &weight, const Tensor *bias, double input_scale,
+                       const Settings &settings);
+
+/// int32 in units of float32(sx * sw[c]).
+Tensor quantize_bias(const Tensor &bias, double input_scale, const Quantizer &weight);
+
+}  // namespace qtn::quant

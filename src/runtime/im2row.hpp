@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// One row of a convolution's matrix for each output pixel: the taps' channels one after the other, zero points outside.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/window.hpp"
+#include "runtime/step.hpp"
+
+namespace qtn::runtime {
+
+struct Im2Row {
+  ops::Window window;        ///< two spatial axes
+  Picture x;
+  std::int64_t channels;     ///< of the group
+  std::uint8_t zero_point;
+
+  std::size_t row_bytes() const { return static_cast<std::size_t>(window.kernel[0] * window.kernel[1] * channels); }
+
+  /// Writes rows [first, first + count) of one image, `ld` bytes apart; up to kReadSlack bytes past the last may be touched.
+  void fill(std::uint8_t *rows, std::ptrdiff_t ld, const std::uint8_t *image, std::int64_t first, std::int64_t count) const;
+};
+
+}  // namespace qtn::runtime

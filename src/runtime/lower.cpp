@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: Apache-2.0
+// From graph to plan: decides the form of every value (real, integer, or both), puts conversions where forms change, and
+// binds each node to a kernel.
+#include <algorithm>
+#include <limits>
+
+#include "base/error.hpp"
+#include "graph/integer.hpp"
+#include "ops/requantization.hpp"
+#include "runtime/plan.hpp"
+#include "runtime/views.hpp"
+
+namespace qtn::runtime {
+
+std::optional<Picture> as_picture(const Shape &shape, const Shape &strides) {
+  if (shape.size() < 3 || shape.size() > 4) return std::nullopt;
+  const bool flat = shape.size() == 3;
+  const std::size_t w = shape.size() - 1;
+  const Picture p{shape[0], shape[1], flat ? 1 : shape[2], shape[w], shape[w] > 1 ? strides[w] : shape[1]};
+  // The step of an axis of length 1 does not matter.
+  const auto steps = [&](std::size_t axis, std::int64_t step) { return shape[axis] <= 1 || strides[axis] == step; };
+  std::ptrdiff_t pixel = p.pixel;
+  if (shape[w] <= 1 && !flat && shape[2] > 1) pixel = strides[2] / std::max<std::int64_t>(1, p.w);
+  if (shape[w] <= 1 && (flat || shape[2] <= 1) && shape[0] > 1) pixel = strides[0] / std::max<std::int64_t>(1, p.pixels());
+  Picture fitted = p;
+  fitted.pixel = pixel;
+  const bool fits = steps(1, 1) && pixel >= p.c && steps(w, pixel) && (flat || steps(2, p.w * pixel)) && steps(0, p.pixels() * pixel);
+  return fits ? std::optional(fitted) : std::nullopt;
+}
+
+namespace {
+
+using graph::IntegerForm;
+using graph::kNoValue;
+using graph::Node;
+using graph::ValueId;
+
+/// Kernels know uint8 only: an int8 grid is the uint8 grid 128 further up.
+QuantizerPtr canonical(const QuantizerPtr &q) {
+  if (q->dtype() == QTN_UINT8) return q;
+  return std::make_shared<Quantizer>(QTN_UINT8, QTN_PER_TENSOR_AFFINE, 0, q->scales(),
+                                     std::vector<std::int64_t>{q->zero_points()[0] + 128}, q->numerics());
+}
+
+Tensor canonical(const Tensor &constant) {
+  const QuantizerPtr q = canonical(constant.quantizer());
+  const Tensor from = constant.to_contiguous();
+  if (q == constant.quantizer()) return from;
+  Tensor to(QTN_UINT8, from.shape(), q);
+  const auto count = static_cast<std::size_t>(from.count());
+  for (std::size_t i = 0; i < count; ++i) to.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(from.as<const std::int8_t>()[i] + 128);
+  return to;
+}
+
+Shape integer_strides(const Shape &shape) { return shape.size() == 4 ? channels_last_strides(shape) : contiguous_strides(shape); }
+
+/// The two spatial axes that pictures have, of a window over one or two.
+ops::Window over_pictures(const ops::Window &window) {
+  const ops::Window lifted = window.lifted();
+  ops::Window w;
+  w.rank = 2;
+  for (std::size_t i = 0; i < 2; ++i) {
+    w.in[i] = lifted.in[i + 1];
+    w.kernel[i] = lifted.kernel[i + 1];
+    w.stride[i] = lifted.stride[i + 1];
+    w.dilation[i] = lifted.dilation[i + 1];
+    w.pad_begin[i] = lifted.pad_begin[i + 1];
+    w.pad_end[i] = lifted.pad_end[i + 1];
+    w.out[i] = lifted.out[i + 1];
+  }
+  return w;
+}
+
+ops::Window whole_picture(const Shape &x) {
+  ops::Window w;
+  w.rank = 2;
+  w.in = w.kernel = {x.size() == 3 ? 1 : x[2], x.back(), 1};
+  w.stride = w.dilation = w.out = {1, 1, 1};
+  return w;
+}
+
+class Lowering {
+ public:
+  Lowering(const graph::Graph &g, std::span<const ops::TensorType> inputs, Isa isa, Weights &weights)
+      : g_(g), isa_(isa), weights_(weights), known_(graph::infer(g, inputs)), real_(g.values.size(), kNoSlot), integer_(g.values.size(), kNoSlot) {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const SlotId s = add_slot({inputs[i].dtype, inputs[i].shape, contiguous_strides(inputs[i].shape), nullptr});
+      plan_.slots.back().input = static_cast<std::int32_t>(i);
+      plan_.inputs.push_back(s);
+      node_ = nullptr;
+      settle(g.inputs[i], s);
+    }
+  }
+
+  Plan build() {
+    for (std::size_t n = 0; n < g_.nodes.size(); ++n) {
+      node_ = &g_.nodes[n];
+      node_index_ = n;
+      const bool done = std::all_of(node_->outputs.begin(), node_->outputs.end(), [&](ValueId v) { return v == kNoValue || known_.constants[at(v)].has_data(); });
+      if (!done) lower_node();
+    }
+    node_ = nullptr;
+    for (const ValueId v : g_.outputs) plan_.outputs.push_back(real(v));
+    place_slots(plan_);
+    return std::move(plan_);
+  }
+
+ private:
+  static std::size_t at(ValueId v) { return static_cast<std::size_t>(v); }
+  const SlotForm &form(SlotId s) const { return plan_.slots[static_cast<std::size_t>(s)].form; }
+  Edge edge(SlotId s) const { return {s, form(s)}; }
+  const Shape &shape_of(ValueId v) const { return known_.types[at(v)].shape; }
+  ValueId input(std::size_t i) const { return i < node_->inputs.size() ? node_->inputs[i] : kNoValue; }
+  ValueId output() const { return node_->outputs[0]; }
+
+  // --- slots -----------------------------------------------------------------------------------------------------------
+
+  SlotId add_slot(SlotForm slot_form) {
+    Slot slot;
+    slot.form = std::move(slot_form);
+    slot.root = static_cast<SlotId>(plan_.slots.size());
+    plan_.slots.push_back(std::move(slot));
+    return plan_.slots.back().root;
+  }
+
+  SlotId add_constant(const Tensor &constant) {
+    const SlotId s = add_slot({constant.dtype(), constant.shape(), constant.strides(), constant.quantizer()});
+    plan_.slots.back().constant = constant;
+    return s;
+  }
+
+  SlotId add_view(SlotId of, const View &view) {
+    Slot slot;
+    slot.form = {form(of).dtype, view.shape, view.strides, form(of).quantizer};
+    slot.root = plan_.slots[static_cast<std::size_t>(of)].root;
+    slot.offset = plan_.slots[static_cast<std::size_t>(of)].offset + view.offset;
+    plan_.slots.push_back(std::move(slot));
+    return static_cast<SlotId>(plan_.slots.size() - 1);
+  }
+
+  void add_step(StepPtr step) {
+    if (node_ && step->node.empty()) step->node = node_->name;
+    if (step->op.empty()) step->op = node_->op->name;
+    plan_.steps.push_back(std::move(step));
+  }
+
+  SlotId converted(SlotId from, SlotForm to, StepPtr (*make)(const Edge &, const Edge &, Isa)) {
+    const SlotId s = add_slot(std::move(to));
+    add_step(make(edge(from), edge(s), isa_));
+    return s;
+  }
+
+  SlotId copied(SlotId from, const Shape &strides) {
+    SlotForm to = form(from);
+    to.strides = strides;
+    const SlotId s = add_slot(std::move(to));
+    add_step(make_copy(edge(from), edge(s)));
+    return s;
+  }
+
+  // --- forms of values -------------------------------------------------------------------------------------------------
+
+  bool is_8bit(ValueId v) const { return v != kNoValue && graph::is_8bit_activation(g_.value(v).quantizer); }
+
+  /// Gives a value the real numbers computed for it, through its quantizer where it has one.
+  void settle(ValueId v, SlotId computed) {
+    const QuantizerPtr &q = g_.value(v).quantizer;
+    if (!q) {
+      real_[at(v)] = computed;
+    } else if (graph::is_8bit_activation(q)) {
+      integer_[at(v)] = converted(computed, {QTN_UINT8, shape_of(v), integer_strides(shape_of(v)), canonical(q)}, make_quantize);
+    } else {
+      const SlotId s = add_slot({QTN_FLOAT32, shape_of(v), contiguous_strides(shape_of(v)), nullptr});
+      add_step(make_round_trip(computed, s, q));
+      real_[at(v)] = s;
+    }
+  }
+
+  /// Contiguous real numbers (or plain integers of shape arithmetic).
+  SlotId real(ValueId v) {
+    SlotId &s = real_[at(v)];
+    if (s != kNoSlot) return s;
+    const Tensor &constant = known_.constants[at(v)];
+    if (constant.has_data())
+      return s = add_constant(constant.quantized() ? weights_.dequantized(v, constant) : constant.to_contiguous());
+    const SlotId q = dense(integer_[at(v)]);
+    return s = converted(q, {QTN_FLOAT32, shape_of(v), contiguous_strides(shape_of(v)), nullptr}, make_dequantize);
+  }
+
+  /// 8-bit integers under any strides.
+  SlotId integer(ValueId v) {
+    SlotId &s = integer_[at(v)];
+    if (s == kNoSlot) s = add_constant(canonical(known_.constants[at(v)]));
+    return s;
+  }
+
+  /// The same without gaps: a dense picture, or contiguous.
+  SlotId dense(SlotId s) {
+    const SlotForm &f = form(s);
+    if (f.strides == contiguous_strides(f.shape)) return s;
+    const auto picture = as_picture(f.shape, f.strides);
+    return picture && picture->pixel == picture->c ? s : copied(s, integer_strides(f.shape));
+  }
+
+  SlotId contiguous(SlotId s) {
+    const SlotForm &f = form(s);
+    return f.strides == contiguous_strides(f.shape) ? s : copied(s, contiguous_strides(f.shape));
+  }
+
+  SlotId picture(SlotId s) {
+    const SlotForm &f = form(s);
+    return as_picture(f.shape, f.strides) ? s : copied(s, channels_last_strides(f.shape));
+  }
+
+  /// A new slot for an output that holds integers, channels last where `pictures`.
+  SlotId integer_output(ValueId v, const Shape &shape, const Shape &strides) {
+    return integer_[at(v)] = add_slot({QTN_UINT8, shape, strides, canonical(g_.value(v).quantizer)});
+  }
+
+  // --- nodes -----------------------------------------------------------------------------------------------------------
+
+  void lower_node() {
+    switch (graph::integer_form(g_, *node_)) {
+      case IntegerForm::linear: return lower_linear();
+      case IntegerForm::arithmetic: return lower_arithmetic();
+      case IntegerForm::table: return lower_table();
+      case IntegerForm::move: return lower_move();
+      case IntegerForm::none: break;
+    }
+    const bool weights_stay_integers = node_->op->run_quantized && is_8bit(input(0)) && input(1) != kNoValue && g_.value(input(1)).quantizer;
+    if (weights_stay_integers) return lower_definition();
+    lower_float();
+  }
+
+  PackCache pack_cache() {
+    const std::size_t n = node_index_;
+    return [this, n](const std::function<PackedWeights()> &pack) { return weights_.packed(n, pack); };
+  }
+
+  ops::Clamp clamp() const {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    return node_->clamp.value_or(ops::Clamp{-kInfinity, kInfinity});
+  }
+
+  QuantizedRange range(const QuantizerPtr &q) const { return ops::output_range(*q, node_->clamp ? &*node_->clamp : nullptr); }
+
+  void lower_linear() {
+    const bool conv = std::string_view(node_->op->name) == "Conv";
+    const ValueId x = input(0), y = output();
+    if (conv && shape_of(x).size() > 4) return lower_definition();
+    const SlotId xs = conv ? picture(integer(x)) : contiguous(integer(x));
+    const QuantizerPtr qx = canonical(g_.value(x).quantizer);
+    const QuantizerPtr qy = is_8bit(y) ? canonical(g_.value(y).quantizer) : nullptr;
+    const LinearWeights w = linear_weights(g_, *node_, *qx, qy.get());
+    const Shape strides = conv ? channels_last_strides(shape_of(y)) : contiguous_strides(shape_of(y));
+    const SlotId ys = qy ? integer_output(y, shape_of(y), strides) : add_slot({QTN_FLOAT32, shape_of(y), strides, nullptr});
+    const QuantizedRange out = qy ? range(qy) : QuantizedRange{};
+    if (!conv) {
+      const std::size_t rows = w.k ? static_cast<std::size_t>(element_count(shape_of(x))) / w.k : 0;
+      add_step(make_gemm(edge(xs), edge(ys), rows, w, out, clamp(), isa_, pack_cache()));
+    } else {
+      const ops::Window window = over_pictures(ops::conv_window(node_->attrs, shape_of(x), shape_of(input(1))));
+      if (qy && w.out == 1 && static_cast<std::int64_t>(w.groups) == shape_of(x)[1])
+        add_step(make_depthwise(edge(xs), edge(ys), window, w, out, isa_, pack_cache()));
+      else
+        add_step(make_conv(edge(xs), edge(ys), window, w.groups, w, out, clamp(), isa_, pack_cache()));
+    }
+    if (!qy) settle(y, contiguous(ys));
+  }
+
+  void lower_arithmetic() {
+    const std::string_view op = node_->op->name;
+    if (op == "Add" || op == "Sub" || op == "Mul") {
+      const SlotId a = integer(input(0)), b = integer(input(1));
+      const SlotId y = integer_output(output(), shape_of(output()), binary_strides(a, b));
+      const Binary kind = op == "Add" ? Binary::add : op == "Sub" ? Binary::sub : Binary::mul;
+      return add_step(make_binary(edge(a), edge(b), edge(y), kind, range(form(y).quantizer), isa_));
+    }
+    const Shape &x = shape_of(input(0));
+    if (x.size() < 3 || x.size() > 4) return lower_definition();
+    if (op == "AveragePool")
+      return lower_pool(over_pictures(ops::pool_window("AveragePool", node_->attrs, x)), Pooling::average);
+    if (op == "GlobalAveragePool" || (op == "ReduceMean" && reduces_pictures())) return lower_pool(whole_picture(x), Pooling::average);
+    lower_definition();
+  }
+
+  /// The output lies as the operand that is not broadcast.
+  Shape binary_strides(SlotId a, SlotId b) const {
+    const Shape &shape = shape_of(output());
+    for (const SlotId s : {a, b})
+      if (form(s).shape == shape && is_dense(form(s))) return form(s).strides;
+    return integer_strides(shape);
+  }
+
+  static bool is_dense(const SlotForm &f) {
+    if (f.strides == contiguous_strides(f.shape)) return true;
+    const auto picture = as_picture(f.shape, f.strides);
+    return picture && picture->pixel == picture->c;
+  }
+
+  /// ReduceMean over all spatial axes of a picture and no other.
+  bool reduces_pictures() const {
+    const Shape &x = shape_of(input(0));
+    if (input(1) == kNoValue || !known_.constants[at(input(1))].has_data()) return false;
+    std::vector<bool> reduced(x.size(), false);
+    for (const std::int64_t a : int_values(known_.constants[at(input(1))], "ReduceMean: axes"))
+      reduced[normalize_axis(a, x.size(), "ReduceMean")] = true;
+    for (std::size_t i = 0; i < x.size(); ++i)
+      if (reduced[i] != (i >= 2)) return false;
+    return true;
+  }
+
+  void lower_pool(const ops::Window &window, Pooling pooling) {
+    const ValueId v = output();
+    const SlotId x = picture(integer(input(0)));
+    // ReduceMean may drop the axes that its pooled picture keeps with length 1.
+    Shape shape = shape_of(input(0));
+    for (std::size_t i = 2; i < shape.size(); ++i) shape[i] = window.out[shape.size() == 3 ? 1 : i - 2];
+    const SlotId y = integer_output(v, shape, channels_last_strides(shape));
+    add_step(make_pool(edge(x), edge(y), window, pooling, node_->attrs.get_int("count_include_pad", 0) != 0, range(form(y).quantizer), isa_));
+    if (shape != shape_of(v)) integer_[at(v)] = add_view(y, {shape_of(v), contiguous_strides(shape_of(v)), 0});
+  }
+
+  void lower_table() {
+    std::size_t operand = 0;
+    while (!is_8bit(input(operand)) || g_.value(input(operand)).is_constant()) ++operand;
+    const ValueId v = output();
+    const SlotId x = dense(integer(input(operand)));
+    std::vector<Tensor> operands;
+    for (const ValueId id : node_->inputs) {
+      if (id == kNoValue || !known_.constants[at(id)].has_data()) operands.emplace_back();
+      else operands.push_back(known_.constants[at(id)].quantized() ? dequantize(known_.constants[at(id)]) : known_.constants[at(id)]);
+    }
+    std::vector<const Tensor *> pointers;
+    for (std::size_t i = 0; i < operands.size(); ++i) pointers.push_back(input(i) == kNoValue ? nullptr : &operands[i]);
+    // A scalar constant of higher rank than x gives the result more axes of length 1.
+    const Shape strides = shape_of(v) == form(x).shape ? form(x).strides : integer_strides(shape_of(v));
+    const SlotId from = shape_of(v) == form(x).shape ? x : contiguous(x);
+    const SlotId y = integer_output(v, shape_of(v), shape_of(v) == form(x).shape ? strides : contiguous_strides(shape_of(v)));
+    const auto table = ops::unary_table(*node_->op, {node_->attrs, pointers, 1}, operand, form(from).quantizer, *form(y).quantizer,
+                                        node_->clamp ? &*node_->clamp : nullptr);
+    add_step(make_table(edge(from), edge(y), table, isa_));
+  }
+
+  std::vector<const Tensor *> constant_operands(std::vector<Tensor> &storage) const {
+    std::vector<const Tensor *> operands;
+    storage.resize(node_->inputs.size());
+    for (std::size_t i = 0; i < storage.size(); ++i) {
+      const ValueId v = input(i);
+      if (v != kNoValue) storage[i] = known_.constants[at(v)].has_data() ? known_.constants[at(v)] : Tensor::meta(known_.types[at(v)].dtype, shape_of(v));
+      operands.push_back(v == kNoValue ? nullptr : &storage[i]);
+    }
+    return operands;
+  }
+
+  std::vector<ops::TensorType> output_types() const {
+    std::vector<ops::TensorType> types;
+    for (const ValueId v : node_->outputs)
+      if (v != kNoValue) types.push_back(known_.types[at(v)]);
+    return types;
+  }
+
+  bool lower_as_views(SlotId x, bool only_contiguous, std::vector<SlotId> &result) {
+    if (plan_.slots[static_cast<std::size_t>(x)].input >= 0) return false;  // bound anew at every run
+    if (std::find(node_->outputs.begin(), node_->outputs.end(), kNoValue) != node_->outputs.end()) return false;
+    std::vector<Tensor> storage;
+    const auto operands = constant_operands(storage);
+    const auto views = views_of(*node_, form(x), operands, output_types());
+    if (!views) return false;
+    for (const View &view : *views)
+      if (only_contiguous && view.strides != contiguous_strides(view.shape)) return false;
+    for (const View &view : *views) result.push_back(add_view(x, view));
+    return true;
+  }
+
+  void lower_move() {
+    if (std::string_view(node_->op->name) == "MaxPool") {
+      const Shape &x = shape_of(input(0));
+      if (x.size() >= 3 && x.size() <= 4) return lower_pool(over_pictures(ops::pool_window("MaxPool", node_->attrs, x)), Pooling::max);
+    }
+    std::vector<SlotId> views;
+    if (lower_as_views(integer(input(0)), false, views)) {
+      for (std::size_t o = 0; o < views.size(); ++o) integer_[at(node_->outputs[o])] = views[o];
+      return;
+    }
+    OperandRefs refs;
+    for (std::size_t i = 0; i < node_->inputs.size(); ++i) {
+      const ValueId v = input(i);
+      refs.inputs.push_back(v == kNoValue ? kNoSlot : is_8bit(v) ? integer(v) : real(v));
+    }
+    for (const ValueId v : node_->outputs)
+      refs.outputs.push_back(v == kNoValue ? kNoSlot : integer_output(v, shape_of(v), integer_strides(shape_of(v))));
+    StepPtr step = make_run(*node_, refs);
+    step->integer = true;
+    add_step(std::move(step));
+  }
+
+  void lower_definition() {
+    OperandRefs refs;
+    for (const ValueId v : node_->inputs) {
+      if (v == kNoValue) refs.inputs.push_back(kNoSlot);
+      else if (known_.constants[at(v)].has_data()) refs.inputs.push_back(add_constant(known_.constants[at(v)]));
+      else refs.inputs.push_back(is_8bit(v) ? contiguous(integer(v)) : real(v));
+    }
+    std::vector<QuantizerPtr> quantizers;
+    for (const ValueId v : node_->outputs) {
+      quantizers.push_back(is_8bit(v) ? canonical(g_.value(v).quantizer) : nullptr);
+      if (v == kNoValue) refs.outputs.push_back(kNoSlot);
+      else if (is_8bit(v)) refs.outputs.push_back(integer_output(v, shape_of(v), contiguous_strides(shape_of(v))));
+      else refs.outputs.push_back(add_slot({known_.types[at(v)].dtype, shape_of(v), contiguous_strides(shape_of(v)), nullptr}));
+    }
+    add_step(make_definition(*node_, refs, quantizers));
+    for (std::size_t o = 0; o < refs.outputs.size(); ++o)
+      if (refs.outputs[o] != kNoSlot && !quantizers[o]) settle(node_->outputs[o], refs.outputs[o]);
+  }
+
+  void lower_float() {
+    std::vector<SlotId> views;
+    if (ops::moves(*node_->op, node_->attrs) && !node_->clamp && lower_as_views(real(input(0)), true, views)) {
+      for (std::size_t o = 0; o < views.size(); ++o) settle(node_->outputs[o], views[o]);
+      return;
+    }
+    OperandRefs refs;
+    for (const ValueId v : node_->inputs) refs.inputs.push_back(v == kNoValue ? kNoSlot : real(v));
+    for (const ValueId v : node_->outputs)
+      refs.outputs.push_back(v == kNoValue ? kNoSlot : add_slot({known_.types[at(v)].dtype, shape_of(v), contiguous_strides(shape_of(v)), nullptr}));
+    add_step(make_run(*node_, refs));
+    for (std::size_t o = 0; o < refs.outputs.size(); ++o)
+      if (refs.outputs[o] != kNoSlot) settle(node_->outputs[o], refs.outputs[o]);
+  }
+
+  const graph::Graph &g_;
+  Isa isa_;
+  Weights &weights_;
+  graph::Inferred known_;
+  Plan plan_;
+  std::vector<SlotId> real_, integer_;  // by value
+  const Node *node_ = nullptr;
+  std::size_t node_index_ = 0;
+};
+
+}  // namespace
+
+Plan lower(const graph::Graph &g, std::span<const ops::TensorType> inputs, Isa isa, Weights &weights) {
+  return Lowering(g, inputs, isa, weights).build();
+}
+
+}  // namespace qtn::runtime

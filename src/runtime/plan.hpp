@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// A graph lowered for one set of input shapes: slots with places in an arena, and the steps that fill them.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <span>
+
+#include "runtime/step.hpp"
+#include "runtime/steps/steps.hpp"
+
+namespace qtn::runtime {
+
+struct Slot {
+  SlotForm form;
+  SlotId root = kNoSlot;        ///< itself, or the slot whose memory it shares
+  std::ptrdiff_t offset = 0;    ///< elements from the root's start
+  Tensor constant;              ///< has_data(): bound to this in every context
+  std::int32_t input = -1;      ///< bound to this input at every run
+  std::size_t place = 0;        ///< of a root in the arena, bytes
+};
+
+struct Plan {
+  std::vector<Slot> slots;
+  std::vector<StepPtr> steps;
+  std::vector<SlotId> inputs, outputs;
+  std::size_t arena_bytes = 0, lane_bytes = 0;
+};
+
+/// What outlives one plan: weights packed for the session's kernels and constants in real form, shared by all plans.
+class Weights {
+ public:
+  /// The packed weights of a node, made by `pack` the first time they are asked for.
+  PackedPtr packed(std::size_t node, const std::function<PackedWeights()> &pack);
+  /// The dequantized form of a quantized constant.
+  Tensor dequantized(graph::ValueId value, const Tensor &constant);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::size_t, PackedPtr> packed_;
+  std::map<graph::ValueId, Tensor> dequantized_;
+};
+
+/// Throws what graph::infer throws.
+Plan lower(const graph::Graph &g, std::span<const ops::TensorType> inputs, Isa isa, Weights &weights);
+
+/// Gives every root slot a place: slots alive at the same step never overlap. Largest first, lowest free place.
+void place_slots(Plan &plan);
+
+/// Memory for one run at up to `lanes` threads.
+std::unique_ptr<Context> make_context(const Plan &plan, std::size_t lanes);
+
+}  // namespace qtn::runtime

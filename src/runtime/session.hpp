@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// A graph made ready to run: weights packed once, memory planned for each set of input shapes, steps bound to kernels.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/graph.hpp"
+
+namespace qtn::runtime {
+
+enum class Engine {
+  native,     ///< int8 kernels where values are quantized, OpenBLAS for float
+  reference,  ///< each node by its definition, one by one: checks the native engine
+};
+
+struct SessionOptions {
+  Engine engine = Engine::native;
+  int threads = 0;  ///< 0: the process default at each run
+};
+
+class Session {
+ public:
+  Session(const graph::Graph &g, const SessionOptions &options);
+  ~Session();
+
+  /// Float32 outputs in graph order. Safe from many threads at once. Throws QTN_EINVAL, QTN_EDTYPE or QTN_ESHAPE on inputs
+  /// that do not fit.
+  std::vector<Tensor> run(std::span<const Tensor *const> inputs) const;
+
+  /// One run with a clock around each step: JSON {"engine","isa","threads","nodes":[{"name","op","kernel","dtype","ms",
+  /// "macs","bytes"}]}.
+  std::string profile(std::span<const Tensor *const> inputs) const;
+
+  const graph::Graph &graph() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace qtn::runtime

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan is a list of steps over slots. A slot is one tensor of the run: a real or an integer form of a value, bound to a
+// place in the context's arena; a step is one kernel call, its operands resolved.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/memory.hpp"
+#include "base/parallel.hpp"
+#include "core/tensor.hpp"
+
+namespace qtn::runtime {
+
+using SlotId = std::int32_t;
+inline constexpr SlotId kNoSlot = -1;
+
+/// The memory of one run. Contexts of one session share steps and packed weights and nothing that is written.
+struct Context {
+  std::vector<Tensor> tensors;  ///< by slot
+  AlignedBuffer arena;
+  AlignedBuffer scratch;        ///< `lanes` pieces of `lane_bytes`
+  std::size_t lanes = 1, lane_bytes = 0;
+
+  const Tensor &tensor(SlotId slot) const { return tensors[static_cast<std::size_t>(slot)]; }
+  std::byte *lane_scratch(std::size_t lane) const { return scratch.data() + lane * lane_bytes; }
+};
+
+/// Calls body(lane, chunk) for every chunk; a lane is one thread at a time and has scratch of its own. Chunks do not
+/// depend on the number of lanes.
+template <class Body>
+void for_chunks(const Context &c, std::size_t chunks, Body &&body) {
+  const std::size_t lanes = std::min({c.lanes, chunks, static_cast<std::size_t>(current_threads())});
+  if (lanes <= 1) {
+    for (std::size_t i = 0; i < chunks; ++i) body(std::size_t{0}, i);
+    return;
+  }
+  parallel_for(lanes, [&](std::size_t lane) {
+    for (std::size_t i = lane * chunks / lanes; i < (lane + 1) * chunks / lanes; ++i) body(lane, i);
+  });
+}
+
+class Step {
+ public:
+  virtual ~Step() = default;
+  virtual void run(const Context &c) const = 0;
+
+  /// Bytes of scratch each lane needs.
+  virtual std::size_t lane_bytes() const { return 0; }
+
+  std::vector<SlotId> reads, writes;
+
+  // What a profile says of the step.
+  std::string node, op, kernel;
+  bool integer = false;
+  std::int64_t macs = 0;
+};
+
+using StepPtr = std::unique_ptr<Step>;
+
+/// A channels-last picture of 8-bit elements: rank 3 to 4, channel stride 1, pixels equally far apart. Rank 3 has height 1.
+struct Picture {
+  std::int64_t n, c, h, w;
+  std::ptrdiff_t pixel;  ///< bytes from pixel to pixel, >= c
+  std::int64_t pixels() const { return h * w; }
+};
+
+/// nullopt where shape and strides are not such a picture.
+std::optional<Picture> as_picture(const Shape &shape, const Shape &strides);
+
+}  // namespace qtn::runtime

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <numeric>
+
+#include "kernels/elementwise/elementwise.hpp"
+#include "kernels/kernel.hpp"
+#include "ops/requantization.hpp"
+#include "runtime/steps/steps.hpp"
+
+namespace qtn::runtime {
+namespace {
+
+/// Loops over the output, outermost first, in the order of its strides; neighbours merged where all three step as one.
+struct Loop {
+  std::int64_t count, a, b, y;
+};
+
+std::vector<Loop> plan_loops(const SlotForm &a, const SlotForm &b, const SlotForm &y) {
+  const Shape as = broadcast_strides(a.shape, a.strides, y.shape), bs = broadcast_strides(b.shape, b.strides, y.shape);
+  std::vector<Loop> loops;
+  for (std::size_t i = 0; i < y.shape.size(); ++i)
+    if (y.shape[i] != 1) loops.push_back({y.shape[i], as[i], bs[i], y.strides[i]});
+  std::stable_sort(loops.begin(), loops.end(), [](const Loop &l, const Loop &r) { return l.y > r.y; });
+  std::vector<Loop> merged;
+  for (const Loop &loop : loops) {
+    if (!merged.empty()) {
+      Loop &outer = merged.back();
+      if (outer.y == loop.y * loop.count && outer.a == loop.a * loop.count && outer.b == loop.b * loop.count) {
+        outer = {outer.count * loop.count, loop.a, loop.b, loop.y};
+        continue;
+      }
+    }
+    merged.push_back(loop);
+  }
+  // The kernel walks two loops, the inner one in steps of 0 or 1.
+  const auto unit = [](std::int64_t step) { return step == 0 || step == 1; };
+  if (merged.empty() || !(unit(merged.back().a) && unit(merged.back().b) && merged.back().y == 1)) merged.push_back({1, 0, 0, 1});
+  if (merged.size() < 2) merged.insert(merged.begin(), {1, 0, 0, 0});
+  return merged;
+}
+
+constexpr std::int64_t kChunk = 16 * 1024;  // elements of one task
+
+class BinaryStep final : public Step {
+ public:
+  BinaryStep(const Edge &a, const Edge &b, const Edge &y, Binary kind, const QuantizedRange &range, Isa isa)
+      : a_(a.slot), b_(b.slot), y_(y.slot), loops_(plan_loops(a.form, b.form, y.form)) {
+    const kernels::BinaryKernel &chosen = kernels::choose(kernels::binary_kernels(), isa);
+    run_ = kind == Binary::mul ? chosen.mul : chosen.add;
+    kernel = chosen.name;
+    integer = true;
+    reads = {a.slot, b.slot};
+    writes = {y.slot};
+    const Quantizer &qa = *a.form.quantizer, &qb = *b.form.quantizer, &qy = *y.form.quantizer;
+    args_.a_zero = qa.zero_point();
+    args_.b_zero = qb.zero_point();
+    args_.range = range;
+    if (kind == Binary::mul) {
+      args_.a_multiplier = ops::conv_multiplier(qa.scale(), qb.scale(), qy.scale());
+    } else {
+      args_.a_multiplier = ops::add_multiplier(qa.scale(), qy.scale());
+      const float mb = ops::add_multiplier(qb.scale(), qy.scale());
+      args_.b_multiplier = kind == Binary::sub ? -mb : mb;
+    }
+    // One long run is cut into rows, so that threads share it.
+    Loop &outer = loops_[loops_.size() - 2], &inner = loops_.back();
+    if (outer.count == 1 && inner.count > kChunk) {
+      outer = {inner.count / kChunk, inner.a * kChunk, inner.b * kChunk, kChunk};
+      rest_ = inner.count % kChunk;
+      inner.count = kChunk;
+    }
+    args_.columns = static_cast<std::size_t>(inner.count);
+    args_.a_step = inner.a;
+    args_.b_step = inner.b;
+    args_.a_row = outer.a;
+    args_.b_row = outer.b;
+    args_.y_row = outer.y;
+    rows_per_task_ = std::max<std::int64_t>(1, kChunk / std::max<std::int64_t>(1, inner.count));
+    for (std::size_t i = 0; i + 2 < loops_.size(); ++i) planes_ *= loops_[i].count;
+  }
+
+  void run(const Context &c) const override {
+    const auto *a = c.tensor(a_).as<const std::uint8_t>();
+    const auto *b = c.tensor(b_).as<const std::uint8_t>();
+    auto *y = c.tensor(y_).as<std::uint8_t>();
+    const std::int64_t rows = loops_[loops_.size() - 2].count;
+    const std::int64_t tasks = (rows + rows_per_task_ - 1) / rows_per_task_;
+    for_chunks(c, static_cast<std::size_t>(planes_ * tasks), [&](std::size_t, std::size_t chunk) {
+      std::int64_t plane = static_cast<std::int64_t>(chunk) / tasks;
+      const std::int64_t first = static_cast<std::int64_t>(chunk) % tasks * rows_per_task_;
+      kernels::BinaryArgs args = args_;
+      args.rows = static_cast<std::size_t>(std::min(rows_per_task_, rows - first));
+      std::ptrdiff_t at_a = first * args.a_row, at_b = first * args.b_row, at_y = first * args.y_row;
+      for (std::size_t i = loops_.size() - 2; i-- > 0; plane /= loops_[i].count) {
+        const std::int64_t index = plane % loops_[i].count;
+        at_a += index * loops_[i].a;
+        at_b += index * loops_[i].b;
+        at_y += index * loops_[i].y;
+      }
+      args.a = a + at_a;
+      args.b = b + at_b;
+      args.y = y + at_y;
+      run_(args);
+    });
+    if (rest_ > 0) {
+      kernels::BinaryArgs args = args_;
+      args.rows = 1;
+      args.columns = static_cast<std::size_t>(rest_);
+      args.a = a + rows * args.a_row;
+      args.b = b + rows * args.b_row;
+      args.y = y + rows * args.y_row;
+      run_(args);
+    }
+  }
+
+ private:
+  SlotId a_, b_, y_;
+  std::vector<Loop> loops_;
+  void (*run_)(const kernels::BinaryArgs &);
+  kernels::BinaryArgs args_{};
+  std::int64_t rows_per_task_ = 1, planes_ = 1, rest_ = 0;
+};
+
+}  // namespace
+
+StepPtr make_binary(const Edge &a, const Edge &b, const Edge &y, Binary kind, const QuantizedRange &range, Isa isa) {
+  return std::make_unique<BinaryStep>(a, b, y, kind, range, isa);
+}
+
+}  // namespace qtn::runtime

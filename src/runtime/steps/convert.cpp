@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between real and integer forms, and between layouts of one form.
+#include "kernels/kernel.hpp"
+#include "kernels/quantize/quantize.hpp"
+#include "runtime/steps/steps.hpp"
+
+namespace qtn::runtime {
+namespace {
+
+constexpr std::size_t kChunk = 16 * 1024;
+
+/// Both sides as images of rows x columns: pixels by channels where the integer side is a picture, one long column else.
+struct Planes {
+  std::size_t images, rows, columns;
+  std::ptrdiff_t real_row, real_column, real_image;
+  std::ptrdiff_t q_row, q_column, q_image;
+  std::size_t rows_per_task() const { return std::max<std::size_t>(1, kChunk / std::max<std::size_t>(1, columns)); }
+};
+
+Planes planes_of(const SlotForm &real, const SlotForm &q) {
+  const bool alike = q.strides == contiguous_strides(q.shape);
+  if (alike || real.strides == q.strides) {
+    const auto count = static_cast<std::size_t>(element_count(q.shape));
+    return {1, count, 1, 1, 0, 0, 1, 0, 0};
+  }
+  const Picture p = *as_picture(q.shape, q.strides);
+  const auto pixels = static_cast<std::size_t>(p.pixels()), channels = static_cast<std::size_t>(p.c);
+  return {static_cast<std::size_t>(p.n), pixels,  channels, 1, p.pixels(), p.pixels() * p.c,
+          p.pixel,                       1,       p.pixels() * p.pixel};
+}
+
+template <class Body>
+void for_blocks(const Context &c, const Planes &p, Body &&body) {
+  const std::size_t block = p.rows_per_task(), blocks = ceil_div(p.rows, block);
+  for_chunks(c, p.images * blocks, [&](std::size_t, std::size_t chunk) {
+    const auto image = static_cast<std::ptrdiff_t>(chunk / blocks);
+    const std::size_t first = chunk % blocks * block;
+    const auto row = static_cast<std::ptrdiff_t>(first);
+    body(image * p.real_image + row * p.real_row, image * p.q_image + row * p.q_row, std::min(block, p.rows - first));
+  });
+}
+
+class QuantizeStep final : public Step {
+ public:
+  QuantizeStep(const Edge &x, const Edge &q, Isa isa)
+      : kernel_(kernels::choose(kernels::quantize_kernels(), isa)),
+        x_(x.slot),
+        q_(q.slot),
+        planes_(planes_of(x.form, q.form)),
+        scale_(q.form.quantizer->scale()),
+        range_{q.form.quantizer->zero_point(), 0, 255} {
+    op = "QuantizeLinear";
+    kernel = kernel_.name;
+    integer = true;
+    reads = {x.slot};
+    writes = {q.slot};
+  }
+
+  void run(const Context &c) const override {
+    const auto *x = c.tensor(x_).as<const float>();
+    auto *q = c.tensor(q_).as<std::uint8_t>();
+    for_blocks(c, planes_, [&](std::ptrdiff_t real, std::ptrdiff_t integer_at, std::size_t rows) {
+      kernel_.quantize({rows, planes_.columns, x + real, planes_.real_row, planes_.real_column, q + integer_at, planes_.q_row,
+                        planes_.q_column, scale_, range_});
+    });
+  }
+
+ private:
+  const kernels::QuantizeKernel &kernel_;
+  SlotId x_, q_;
+  Planes planes_;
+  float scale_;
+  QuantizedRange range_;
+};
+
+class DequantizeStep final : public Step {
+ public:
+  DequantizeStep(const Edge &q, const Edge &x, Isa isa)
+      : kernel_(kernels::choose(kernels::quantize_kernels(), isa)),
+        q_(q.slot),
+        x_(x.slot),
+        planes_(planes_of(x.form, q.form)),
+        scale_(q.form.quantizer->scale()),
+        zero_(q.form.quantizer->zero_point()) {
+    op = "DequantizeLinear";
+    kernel = kernel_.name;
+    integer = true;
+    reads = {q.slot};
+    writes = {x.slot};
+  }
+
+  void run(const Context &c) const override {
+    const auto *q = c.tensor(q_).as<const std::uint8_t>();
+    auto *x = c.tensor(x_).as<float>();
+    for_blocks(c, planes_, [&](std::ptrdiff_t real, std::ptrdiff_t integer_at, std::size_t rows) {
+      kernel_.dequantize({rows, planes_.columns, q + integer_at, planes_.q_row, planes_.q_column, x + real, planes_.real_row,
+                          planes_.real_column, scale_, zero_});
+    });
+  }
+
+ private:
+  const kernels::QuantizeKernel &kernel_;
+  SlotId q_, x_;
+  Planes planes_;
+  float scale_;
+  std::int32_t zero_;
+};
+
+class CopyStep final : public Step {
+ public:
+  CopyStep(const Edge &from, const Edge &to) : from_(from.slot), to_(to.slot) {
+    op = "Copy";
+    kernel = "copy";
+    integer = from.form.quantizer != nullptr;
+    reads = {from.slot};
+    writes = {to.slot};
+  }
+  void run(const Context &c) const override { copy_elements(c.tensor(to_), c.tensor(from_)); }
+
+ private:
+  SlotId from_, to_;
+};
+
+class RoundTripStep final : public Step {
+ public:
+  RoundTripStep(SlotId from, SlotId to, QuantizerPtr quantizer) : from_(from), to_(to), quantizer_(std::move(quantizer)) {
+    op = "QuantizeDequantize";
+    kernel = "ref";
+    reads = {from};
+    writes = {to};
+  }
+  void run(const Context &c) const override { copy_elements(c.tensor(to_), dequantize(quantize(c.tensor(from_), quantizer_))); }
+
+ private:
+  SlotId from_, to_;
+  QuantizerPtr quantizer_;
+};
+
+}  // namespace
+
+StepPtr make_quantize(const Edge &x, const Edge &q, Isa isa) { return std::make_unique<QuantizeStep>(x, q, isa); }
+StepPtr make_dequantize(const Edge &q, const Edge &x, Isa isa) { return std::make_unique<DequantizeStep>(q, x, isa); }
+StepPtr make_copy(const Edge &from, const Edge &to) { return std::make_unique<CopyStep>(from, to); }
+StepPtr make_round_trip(SlotId from, SlotId to, QuantizerPtr quantizer) {
+  return std::make_unique<RoundTripStep>(from, to, std::move(quantizer));
+}
+
+}  // namespace qtn::runtime

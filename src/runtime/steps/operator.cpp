@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators run as ops/ defines them: float nodes, moved integers, and integer nodes that no kernel serves.
+#include <algorithm>
+
+#include "runtime/steps/steps.hpp"
+
+namespace qtn::runtime {
+namespace {
+
+class OperatorStep : public Step {
+ public:
+  OperatorStep(const graph::Node &graph_node, const OperandRefs &refs) : node_(graph_node), refs_(refs) {
+    kernel = node_.op->name;
+    for (const SlotId s : refs.inputs)
+      if (s != kNoSlot) reads.push_back(s);
+    for (const SlotId s : refs.outputs)
+      if (s != kNoSlot) writes.push_back(s);
+  }
+
+ protected:
+  using Operands = std::vector<const Tensor *>;
+  Operands operands(const Context &c) const {
+    Operands list;
+    for (const SlotId s : refs_.inputs) list.push_back(s == kNoSlot ? nullptr : &c.tensor(s));
+    return list;
+  }
+
+  graph::Node node_;
+  OperandRefs refs_;
+};
+
+class RunStep final : public OperatorStep {
+ public:
+  using OperatorStep::OperatorStep;
+
+  void run(const Context &c) const override {
+    std::vector<Tensor> outputs;
+    for (const SlotId s : refs_.outputs) outputs.push_back(s == kNoSlot ? Tensor() : c.tensor(s));
+    node_.op->run({node_.attrs, operands(c), outputs.size()}, outputs);
+    if (!node_.clamp) return;
+    const auto count = static_cast<std::size_t>(outputs[0].count());
+    auto *y = outputs[0].as<float>();
+    const float lo = node_.clamp->lo, hi = node_.clamp->hi;
+    for (std::size_t i = 0; i < count; ++i) y[i] = y[i] < lo ? lo : y[i] > hi ? hi : y[i];
+  }
+};
+
+class DefinitionStep final : public OperatorStep {
+ public:
+  DefinitionStep(const graph::Node &graph_node, const OperandRefs &refs, std::vector<QuantizerPtr> quantizers)
+      : OperatorStep(graph_node, refs), quantizers_(std::move(quantizers)) {
+    kernel = "definition";
+  }
+
+  void run(const Context &c) const override {
+    const std::vector<Tensor> results = ops::run_quantized_op(*node_.op, {node_.attrs, operands(c), refs_.outputs.size()}, quantizers_,
+                                                              node_.clamp ? &*node_.clamp : nullptr);
+    for (std::size_t o = 0; o < results.size(); ++o)
+      if (refs_.outputs[o] != kNoSlot) copy_elements(c.tensor(refs_.outputs[o]), results[o]);
+  }
+
+ private:
+  std::vector<QuantizerPtr> quantizers_;
+};
+
+}  // namespace
+
+StepPtr make_run(const graph::Node &node, const OperandRefs &refs) { return std::make_unique<RunStep>(node, refs); }
+
+StepPtr make_definition(const graph::Node &node, const OperandRefs &refs, std::vector<QuantizerPtr> quantizers) {
+  return std::make_unique<DefinitionStep>(node, refs, std::move(quantizers));
+}
+
+}  // namespace qtn::runtime

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The native engine's steps. Each function makes one, for operands whose layout the lowering has already arranged.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+
+#include "base/cpu.hpp"
+#include "base/requantize.hpp"
+#include "graph/graph.hpp"
+#include "ops/window.hpp"
+#include "runtime/step.hpp"
+
+namespace qtn::runtime {
+
+/// What a slot looks like before a context binds it.
+struct SlotForm {
+  qdtype dtype = QTN_FLOAT32;
+  Shape shape, strides;
+  QuantizerPtr quantizer;
+};
+
+/// Weights in a kernel's own format, made once for a session.
+struct PackedWeights {
+  AlignedBuffer bytes;
+  std::vector<std::size_t> offsets;  ///< of each group
+};
+using PackedPtr = std::shared_ptr<const PackedWeights>;
+
+/// A linear node's constants as integers, ready to be packed: weight [out][in] with taps before channels.
+struct LinearWeights {
+  std::vector<std::int8_t> weight;      ///< [groups][out][k]
+  std::vector<std::int32_t> bias;       ///< [groups * out], zero point of x folded in
+  std::vector<float> multiplier;        ///< [groups * out]
+  std::size_t groups, out, k;           ///< per group
+};
+LinearWeights linear_weights(const graph::Graph &g, const graph::Node &node, const Quantizer &x, const Quantizer *y);
+
+/// Asks for the packed form of a node's weights, packing at the first call.
+using PackCache = std::function<PackedPtr(const std::function<PackedWeights()> &pack)>;
+
+struct Edge {
+  SlotId slot;
+  SlotForm form;
+};
+
+/// x: pictures or, for Gemm and MatMul, rows of k bytes `x_row` apart; y uint8 or float32, channels last.
+StepPtr make_conv(const Edge &x, const Edge &y, const ops::Window &window, std::size_t groups, const LinearWeights &w,
+                  const QuantizedRange &range, const ops::Clamp &clamp, Isa isa, const PackCache &cache);
+StepPtr make_depthwise(const Edge &x, const Edge &y, const ops::Window &window, const LinearWeights &w,
+                       const QuantizedRange &range, Isa isa, const PackCache &cache);
+StepPtr make_gemm(const Edge &x, const Edge &y, std::size_t rows, const LinearWeights &w, const QuantizedRange &range,
+                  const ops::Clamp &clamp, Isa isa, const PackCache &cache);
+
+enum class Pooling { max, average };
+StepPtr make_pool(const Edge &x, const Edge &y, const ops::Window &window, Pooling pooling, bool count_include_pad,
+                  const QuantizedRange &range, Isa isa);
+
+/// y = a + b, a - b or a * b under broadcasting; operands may have any strides.
+enum class Binary { add, sub, mul };
+StepPtr make_binary(const Edge &a, const Edge &b, const Edge &y, Binary kind, const QuantizedRange &range, Isa isa);
+
+/// y = table[x], of dense operands with the same strides.
+StepPtr make_table(const Edge &x, const Edge &y, const std::array<std::uint8_t, 256> &table, Isa isa);
+
+/// Float to 8-bit and back; the integer side is a picture, or both are contiguous.
+StepPtr make_quantize(const Edge &x, const Edge &q, Isa isa);
+StepPtr make_dequantize(const Edge &q, const Edge &x, Isa isa);
+
+/// The same elements under other strides.
+StepPtr make_copy(const Edge &from, const Edge &to);
+
+/// The operator's own run on float or moved operands, with an optional clamp of a float result afterwards.
+struct OperandRefs {
+  std::vector<SlotId> inputs;   ///< kNoSlot: absent
+  std::vector<SlotId> outputs;
+};
+StepPtr make_run(const graph::Node &node, const OperandRefs &refs);
+
+/// The operator's meaning on quantized tensors by its definition (ops::run_quantized_op): right for everything, fast for nothing.
+StepPtr make_definition(const graph::Node &node, const OperandRefs &refs, std::vector<QuantizerPtr> quantizers);
+
+/// A float slot seen through a quantizer that no kernel holds (16-bit, per channel): x = dequantize(quantize(x)).
+StepPtr make_round_trip(SlotId from, SlotId to, QuantizerPtr quantizer);
+
+}  // namespace qtn::runtime

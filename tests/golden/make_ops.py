@@ -1,0 +1,593 @@
+#!/usr/bin/env python3
+"""Makes ops/<Op>.json: golden vectors of single float operators, in the newest form each has at opset 21.
+
+From: ONNX's reference evaluator, cross-checked with ONNX Runtime. Where the two disagree, or one cannot run the case,
+the case says which one is right (`only=`) and the reason stands beside it. Inputs are seeded by operator and case name.
+
+Run again with:  $(benchmarks/peers/make-venv)/bin/python tests/golden/make_ops.py [OP ...]
+"""
+
+import argparse
+import pathlib
+import sys
+import zlib
+
+import numpy as np
+import onnx
+import onnx.reference
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+import golden_json
+
+OPSET = 21
+IR_VERSION = 10
+EXACT = 0.0
+CLOSE = 1e-5
+CASES = {}
+
+
+class Case:
+    """One node: what goes in, and how the expectation is obtained."""
+
+    def __init__(self, op, name, inputs, attrs, outputs, tolerance, only):
+        self.op, self.name, self.inputs, self.attrs = op, name, inputs, attrs
+        self.output_count, self.tolerance, self.only = outputs, tolerance, only
+
+    def model(self):
+        feeds = {f"x{i}": np.asarray(value) for i, value in enumerate(self.inputs) if value is not None}
+        names = ["" if value is None else f"x{i}" for i, value in enumerate(self.inputs)]
+        outputs = [f"y{i}" for i in range(self.output_count)]
+        attrs = {
+            key: numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
+            for key, value in self.attrs.items()
+        }
+        node = helper.make_node(self.op, names, outputs, **attrs)
+        inputs = [
+            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+            for name, value in feeds.items()
+        ]
+        graph = helper.make_graph(
+            [node], "case", inputs, [helper.make_empty_tensor_value_info(name) for name in outputs]
+        )
+        opsets = [helper.make_opsetid("", OPSET)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
+        # Type inference fills in the element types of the outputs, which ONNX Runtime wants to know.
+        inferred = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+        return inferred, feeds
+
+    def run(self):
+        """Outputs, or a SystemExit that says where the two references part."""
+        model, feeds = self.model()
+        results = {}
+        if self.only != "onnxruntime":
+            results["reference"] = onnx.reference.ReferenceEvaluator(model).run(None, feeds)
+        if self.only != "reference":
+            options = onnxruntime.SessionOptions()
+            options.log_severity_level = 4
+            session = onnxruntime.InferenceSession(
+                model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+            )
+            results["onnxruntime"] = session.run(None, feeds)
+        if len(results) == 2:
+            for mine, other in zip(results["reference"], results["onnxruntime"]):
+                self.check_equal(np.asarray(mine), np.asarray(other))
+        outputs = next(iter(results.values()))
+        return [np.asarray(output) for output in outputs]
+
+    def check_equal(self, reference, runtime):
+        same = reference.shape == runtime.shape and reference.dtype == runtime.dtype
+        if same and reference.dtype.kind == "f":
+            same = np.allclose(reference, runtime, rtol=self.tolerance, atol=self.tolerance, equal_nan=True)
+        elif same:
+            same = np.array_equal(reference, runtime)
+        if not same:
+            raise ValueError(
+                f"reference {reference.dtype} {list(reference.shape)} {reference.ravel()[:24]}\n"
+                f"onnxruntime {runtime.dtype} {list(runtime.shape)} {runtime.ravel()[:24]}"
+            )
+
+    def to_json(self):
+        outputs = self.run()
+        too_big = [t.shape for t in [*self.inputs, *outputs] if t is not None and np.size(t) > 200]
+        if too_big:
+            raise ValueError(f"more than 200 elements: {too_big}")
+        record = {"name": self.name, "attrs": self.attrs}
+        record["inputs"] = [None if value is None else golden_json.Tensor(value) for value in self.inputs]
+        record["outputs"] = [golden_json.Tensor(value) for value in outputs]
+        record["tolerance"] = self.tolerance
+        if self.only:
+            record["source"] = self.only
+        return record
+
+
+def case(op, name, *inputs, outputs=1, tolerance=CLOSE, only=None, **attrs):
+    """Adds a case. Inputs are arrays, None for an absent one, or a tuple: the shape of seeded random float32."""
+    rng = np.random.default_rng(zlib.crc32(f"{op}/{name}".encode()))
+    # Three decimals keep the files small and the values readable.
+    arrays = [rng.normal(size=v).round(3).astype(np.float32) if isinstance(v, tuple) else v for v in inputs]
+    cases = CASES.setdefault(op, [])
+    assert name not in {other.name for other in cases}, f"{op}/{name} twice"
+    cases.append(Case(op, name, arrays, attrs, outputs, tolerance, only))
+
+
+def f32(*values):
+    return np.array(values, np.float32)
+
+
+def i64(*values):
+    return np.array(values, np.int64)
+
+
+def scalar(value, dtype=np.float32):
+    return np.array(value, dtype)
+
+
+def ramp(*shape, dtype=np.float32):
+    return np.arange(int(np.prod(shape)), dtype=dtype).reshape(shape)
+
+
+NOTHING = np.zeros(0, np.int64)  # an empty list of axes or sizes
+SPECIAL = f32(np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-38, -3e38, 88.8, -104.0)
+
+
+def convolution():
+    case("Conv", "basic", (1, 2, 5, 5), (3, 2, 3, 3), (3,))
+    case("Conv", "no_bias", (2, 2, 4, 5), (3, 2, 3, 3))
+    case("Conv", "pointwise", (2, 3, 3, 4), (5, 3, 1, 1), (5,), kernel_shape=[1, 1])
+    case("Conv", "strides", (1, 2, 7, 6), (2, 2, 3, 3), (2,), strides=[2, 3], pads=[1, 1, 1, 1])
+    case("Conv", "pads_asymmetric", (1, 2, 4, 4), (2, 2, 3, 3), (2,), pads=[0, 1, 2, 3])
+    case("Conv", "dilations", (1, 1, 7, 8), (2, 1, 3, 2), (2,), dilations=[2, 3], pads=[2, 0, 2, 1])
+    case("Conv", "groups", (1, 4, 4, 4), (6, 2, 3, 3), (6,), group=2, pads=[1, 1, 1, 1])
+    case("Conv", "depthwise", (1, 4, 5, 5), (4, 1, 3, 3), (4,), group=4, pads=[1, 1, 1, 1])
+    case("Conv", "depthwise_multiplier", (1, 3, 5, 5), (6, 1, 3, 3), (6,), group=3, strides=[2, 2])
+    case("Conv", "rectangular_kernel", (1, 2, 4, 6), (2, 2, 1, 5), (2,), pads=[0, 2, 0, 2])
+    for auto_pad in ("SAME_UPPER", "SAME_LOWER", "VALID"):
+        name = f"auto_pad_{auto_pad.lower()}"
+        case("Conv", name, (1, 2, 5, 6), (2, 2, 2, 3), (2,), auto_pad=auto_pad, strides=[2, 2], kernel_shape=[2, 3])
+    case("Conv", "auto_pad_same_upper_unit_stride", (1, 1, 4, 4), (1, 1, 4, 4), auto_pad="SAME_UPPER")
+    # ONNX Runtime does not join SAME padding with dilations.
+    case(
+        "Conv", "auto_pad_same_upper_dilated", (1, 1, 6, 6), (1, 1, 3, 3), auto_pad="SAME_UPPER", dilations=[2, 2],
+        only="reference",
+    )  # fmt: skip
+    case("Conv", "kernel_larger_than_input", (1, 1, 2, 2), (1, 1, 3, 3), (1,), pads=[1, 1, 1, 1])
+    case("Conv", "1d", (2, 3, 9), (4, 3, 3), (4,), strides=[2], pads=[1, 0])
+    case("Conv", "1d_depthwise_dilated", (1, 3, 9), (3, 1, 3), (3,), group=3, dilations=[2], pads=[2, 2])
+    case("Conv", "1d_auto_pad", (1, 2, 7), (2, 2, 4), (2,), auto_pad="SAME_LOWER", strides=[3])
+    case("Conv", "empty_batch", (0, 2, 4, 4), (3, 2, 3, 3), (3,))
+
+
+def products():
+    case("Gemm", "basic", (3, 4), (4, 5), (5,))
+    case("Gemm", "no_bias", (3, 4), (4, 5))
+    case("Gemm", "trans_a", (4, 3), (4, 5), (3, 5), transA=1)
+    case("Gemm", "trans_b", (3, 4), (5, 4), (5,), transB=1)
+    case("Gemm", "trans_both", (4, 3), (5, 4), (1, 5), transA=1, transB=1)
+    case("Gemm", "alpha_beta", (3, 4), (5, 4), (5,), transB=1, alpha=0.5, beta=-2.0)
+    case("Gemm", "alpha_without_bias", (2, 4), (4, 3), alpha=-1.5)
+    case("Gemm", "beta_zero", (2, 3), (3, 2), (2, 2), beta=0.0)
+    case("Gemm", "bias_scalar", (3, 4), (4, 2), scalar(0.5))
+    case("Gemm", "bias_one_element", (3, 4), (4, 2), (1,))
+    case("Gemm", "bias_column", (3, 4), (4, 2), (3, 1))
+    case("Gemm", "bias_full", (3, 4), (4, 2), (3, 2))
+    case("Gemm", "one_row", (1, 16), (10, 16), (10,), transB=1)
+    case("Gemm", "no_rows", (0, 4), (4, 3), (3,))
+
+    case("MatMul", "2d", (3, 4), (4, 5))
+    case("MatMul", "batched", (2, 3, 4), (2, 4, 2))
+    case("MatMul", "batched_4d", (2, 2, 2, 3), (2, 2, 3, 2))
+    case("MatMul", "broadcast_right", (2, 3, 4), (4, 5))
+    case("MatMul", "broadcast_left", (3, 4), (2, 4, 2))
+    case("MatMul", "broadcast_both", (2, 1, 3, 2), (1, 3, 2, 4))
+    case("MatMul", "vector_vector", (5,), (5,))
+    case("MatMul", "vector_matrix", (4,), (4, 3))
+    case("MatMul", "matrix_vector", (3, 4), (4,))
+    case("MatMul", "vector_batched", (4,), (2, 4, 3))
+    case("MatMul", "batched_vector", (2, 3, 4), (4,))
+    case("MatMul", "no_rows", (0, 4), (4, 3))
+    case("MatMul", "no_inner_dimension", (2, 0), (0, 3))
+
+
+def normalization():
+    positive = f32(0.5, 2.0, 1.25)
+    case("BatchNormalization", "2d", (2, 3, 2, 3), (3,), (3,), (3,), positive)
+    case("BatchNormalization", "epsilon", (2, 3, 2, 2), (3,), (3,), (3,), f32(0.0, 1e-4, 1.0), epsilon=0.01)
+    case("BatchNormalization", "momentum_has_no_effect", (1, 3, 2, 2), (3,), (3,), (3,), positive, momentum=0.1)
+    case("BatchNormalization", "1d", (2, 3, 5), (3,), (3,), (3,), positive)
+    case("BatchNormalization", "no_spatial", (4, 3), (3,), (3,), (3,), positive)
+    case("BatchNormalization", "empty_batch", (0, 3, 2, 2), (3,), (3,), (3,), positive)
+
+
+def activations():
+    unary = {"Relu": EXACT, "Sigmoid": CLOSE, "HardSigmoid": CLOSE, "HardSwish": CLOSE, "Tanh": CLOSE, "Exp": CLOSE}
+    unary["LeakyRelu"] = CLOSE
+    for op, tolerance in unary.items():
+        case(op, "3d", (2, 3, 4), tolerance=tolerance)
+        case(op, "range", np.linspace(-8, 8, 33, dtype=np.float32), tolerance=tolerance)
+        case(op, "scalar", scalar(-0.75), tolerance=tolerance)
+        case(op, "empty", (2, 0, 3), tolerance=tolerance)
+    case("HardSigmoid", "alpha_beta", (2, 8), alpha=1 / 6, beta=0.4)
+    case("LeakyRelu", "alpha", (2, 8), alpha=0.2)
+    case("LeakyRelu", "alpha_zero", (2, 8), alpha=0.0)
+    case("Relu", "special", SPECIAL, tolerance=EXACT)
+    case("LeakyRelu", "special", SPECIAL)
+    case("Sigmoid", "special", SPECIAL)
+    case("Tanh", "special", SPECIAL)
+    case("Exp", "special", SPECIAL)
+    case("Relu", "int32", np.array([-3, 0, 5], np.int32), tolerance=EXACT)
+
+    case("Clip", "min_max", (3, 5), scalar(-0.5), scalar(0.75), tolerance=EXACT)
+    case("Clip", "min_only", (3, 5), scalar(-0.5), tolerance=EXACT)
+    case("Clip", "max_only", (3, 5), None, scalar(0.75), tolerance=EXACT)
+    case("Clip", "neither", (3, 5), tolerance=EXACT)
+    case("Clip", "relu6", (3, 5), scalar(0), scalar(6), tolerance=EXACT)
+    case("Clip", "min_above_max", (7,), scalar(0.5), scalar(-0.5), tolerance=EXACT)
+    case("Clip", "scalar", scalar(3), scalar(0), scalar(1), tolerance=EXACT)
+    case("Clip", "empty", (0,), scalar(0), scalar(1), tolerance=EXACT)
+    case("Clip", "special", SPECIAL, scalar(-1), scalar(1), tolerance=EXACT)
+    case("Clip", "int64", i64(-5, 0, 7), scalar(-1, np.int64), scalar(3, np.int64), tolerance=EXACT)
+
+    case("PRelu", "same_shape", (2, 3, 4), (2, 3, 4))
+    case("PRelu", "per_channel", (2, 3, 2, 2), (3, 1, 1))
+    case("PRelu", "one_element", (2, 3, 4), (1,))
+    case("PRelu", "last_axis", (2, 3, 4), (4,))
+    case("PRelu", "scalar_slope", (2, 5), scalar(0.25))
+    case("PRelu", "scalar", scalar(-2), scalar(0.25))
+    case("PRelu", "empty", (0, 3), (3,))
+
+    case("Softmax", "default_axis", (2, 3, 4))
+    case("Softmax", "axis_0", (3, 4), axis=0)
+    case("Softmax", "axis_1", (2, 3, 4), axis=1)
+    case("Softmax", "axis_minus_2", (2, 3, 4), axis=-2)
+    case("Softmax", "1d", (10,))
+    case("Softmax", "large_values", f32(1000.0, 1001.0, -1000.0, 999.5).reshape(1, 4))
+    case("Softmax", "minus_infinity", f32(0.0, -np.inf, 1.0).reshape(1, 3))
+    case("Softmax", "one_class", (3, 1))
+    case("Softmax", "empty_batch", (0, 4))
+
+
+def arithmetic():
+    numerators, denominators = i64(7, -7, 7, -7, 0, 9), i64(2, 2, -2, -2, 5, 3)
+    for op in ("Add", "Sub", "Mul", "Div"):
+        case(op, "same_shape", (2, 3, 4), (2, 3, 4))
+        case(op, "channel", (2, 3, 2, 2), (3, 1, 1))
+        case(op, "last_axis", (2, 3, 4), (4,))
+        case(op, "both_broadcast", (3, 1, 4), (2, 1))
+        case(op, "left_broadcast", (4,), (2, 3, 4))
+        case(op, "scalar_right", (2, 3), scalar(1.5))
+        case(op, "scalar_left", scalar(1.5), (2, 3))
+        case(op, "scalars", scalar(3.5), scalar(-2))
+        case(op, "one_by_one", (1, 1), (3,))
+        case(op, "empty", (0, 3), (1, 3))
+        case(op, "empty_from_broadcast", (2, 0), (2, 1))
+        case(op, "int64", numerators, denominators, tolerance=EXACT)
+        case(op, "int64_scalar", ramp(2, 3, dtype=np.int64), scalar(2, np.int64), tolerance=EXACT)
+        case(op, "int32", np.array([6, -4], np.int32), np.array([3, 2], np.int32), tolerance=EXACT)
+    case("Add", "special", f32(np.inf, np.inf, np.nan, 3e38), f32(1, -np.inf, 0, 3e38))
+    case("Mul", "special", f32(np.inf, 0, np.nan, -0.0), f32(-2, np.inf, 0, 3))
+    case("Div", "by_zero", f32(1, -1, 0, 0), f32(0, 0, 0, -0.0))
+
+
+def pooling():
+    image = (1, 2, 6, 7)
+    # The reference evaluator's MaxPool gives wrong shapes for these two, and cannot pad integers.
+    wrong = {("MaxPool", "pads_asymmetric"), ("MaxPool", "auto_pad_same_lower")}
+    for op, tolerance in (("MaxPool", EXACT), ("AveragePool", CLOSE)):
+        case(op, "basic", image, kernel_shape=[2, 2], tolerance=tolerance)
+        case(op, "strides", image, kernel_shape=[2, 3], strides=[2, 2], tolerance=tolerance)
+        case(op, "pads", image, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1], tolerance=tolerance)
+        only = "onnxruntime" if (op, "pads_asymmetric") in wrong else None
+        case(op, "pads_asymmetric", image, kernel_shape=[3, 3], pads=[0, 1, 2, 0], tolerance=tolerance, only=only)
+        case(op, "ceil_mode", image, kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1, tolerance=tolerance)
+        case(op, "dilations", image, kernel_shape=[2, 3], dilations=[2, 3], tolerance=tolerance)
+        case(
+            op, "ceil_mode_pads", image, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1], ceil_mode=1,
+            tolerance=tolerance,
+        )  # fmt: skip
+        # A last window that would start in the padding is left out.
+        case(
+            op, "ceil_mode_window_in_padding", (1, 1, 3, 3), kernel_shape=[2, 2], strides=[2, 2], pads=[1, 1, 1, 1],
+            ceil_mode=1, tolerance=tolerance,
+        )  # fmt: skip
+        for auto_pad in ("SAME_UPPER", "SAME_LOWER", "VALID"):
+            name = f"auto_pad_{auto_pad.lower()}"
+            attrs = {"kernel_shape": [3, 2], "strides": [2, 2], "auto_pad": auto_pad}
+            case(op, name, image, tolerance=tolerance, only="onnxruntime" if (op, name) in wrong else None, **attrs)
+        case(op, "auto_pad_unit_stride", image, kernel_shape=[2, 2], auto_pad="SAME_UPPER", tolerance=tolerance)
+        case(op, "1d", (2, 2, 8), kernel_shape=[3], strides=[2], pads=[1, 1], tolerance=tolerance)
+        case(op, "3d", (1, 1, 3, 4, 4), kernel_shape=[2, 2, 2], tolerance=tolerance)
+        case(op, "empty_batch", (0, 2, 4, 4), kernel_shape=[2, 2], tolerance=tolerance)
+    window = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "tolerance": EXACT}
+    case("MaxPool", "negative_values", -ramp(1, 1, 4, 4) - 1, **window)
+    case("MaxPool", "uint8", ramp(1, 1, 5, 5, dtype=np.uint8), kernel_shape=[2, 2], strides=[2, 2], tolerance=EXACT)
+    case("MaxPool", "int8", ramp(1, 1, 4, 4, dtype=np.int8) - np.int8(18), only="onnxruntime", **window)
+    case(
+        "MaxPool", "dilations_pads", image, kernel_shape=[3, 3], dilations=[2, 2], pads=[2, 2, 2, 2], strides=[2, 2],
+        tolerance=EXACT,
+    )  # fmt: skip
+    for include in (0, 1):
+        pads = {"kernel_shape": [3, 3], "strides": [2, 2], "count_include_pad": include}
+        case("AveragePool", f"include_pad_{include}", image, pads=[1, 1, 1, 1], **pads)
+        case("AveragePool", f"include_pad_{include}_asymmetric", image, pads=[2, 0, 1, 1], **pads)
+        case("AveragePool", f"include_pad_{include}_ceil_mode", image, pads=[1, 1, 1, 1], ceil_mode=1, **pads)
+        case("AveragePool", f"include_pad_{include}_same_upper", image, auto_pad="SAME_UPPER", **pads)
+        case("AveragePool", f"include_pad_{include}_dilations", image, pads=[1] * 4, dilations=[2, 2], **pads)
+
+    case("GlobalAveragePool", "2d", (2, 3, 4, 5))
+    case("GlobalAveragePool", "1d", (2, 3, 7))
+    case("GlobalAveragePool", "3d", (1, 2, 2, 3, 4))
+    case("GlobalAveragePool", "one_pixel", (2, 3, 1, 1))
+    # The reference evaluator divides by the number of samples.
+    case("GlobalAveragePool", "empty_batch", (0, 3, 2, 2), only="onnxruntime")
+
+
+def reduction():
+    case("ReduceMean", "axis_1", (2, 3, 4), i64(1))
+    case("ReduceMean", "axis_1_squeezed", (2, 3, 4), i64(1), keepdims=0)
+    case("ReduceMean", "spatial", (2, 3, 2, 4), i64(2, 3))
+    case("ReduceMean", "spatial_squeezed", (2, 3, 2, 4), i64(2, 3), keepdims=0)
+    case("ReduceMean", "negative_axes", (2, 3, 4), i64(-1, -3), keepdims=0)
+    case("ReduceMean", "all_by_absent_axes", (2, 3, 4))
+    case("ReduceMean", "all_by_absent_axes_squeezed", (2, 3, 4), keepdims=0)
+    case("ReduceMean", "all_by_empty_axes", (2, 3, 4), NOTHING)
+    case("ReduceMean", "noop_with_empty_axes", (2, 3, 4), NOTHING, noop_with_empty_axes=1)
+    case("ReduceMean", "noop_with_absent_axes", (2, 3, 4), noop_with_empty_axes=1)
+    case("ReduceMean", "noop_does_not_matter_with_axes", (2, 3), i64(0), noop_with_empty_axes=1)
+    case("ReduceMean", "scalar", scalar(2.5))
+    case("ReduceMean", "empty_result", (0, 3), i64(1))
+
+
+def joining():
+    case("Concat", "axis_0", (2, 3), (1, 3), axis=0, tolerance=EXACT)
+    case("Concat", "axis_1", (2, 3, 2), (2, 1, 2), (2, 2, 2), axis=1, tolerance=EXACT)
+    case("Concat", "negative_axis", (2, 3), (2, 2), axis=-1, tolerance=EXACT)
+    case("Concat", "one_input", (2, 3), axis=1, tolerance=EXACT)
+    case("Concat", "vectors", (2,), (3,), axis=0, tolerance=EXACT)
+    case("Concat", "with_empty", (2, 0), (2, 3), axis=1, tolerance=EXACT)
+    case("Concat", "all_empty", (2, 0), (2, 0), axis=0, tolerance=EXACT)
+    case("Concat", "int64", i64(1, -2), i64(3), axis=0, tolerance=EXACT)
+
+    case("Split", "equal", (6, 2), axis=0, num_outputs=3, outputs=3, tolerance=EXACT)
+    case("Split", "default_axis", (4,), num_outputs=2, outputs=2, tolerance=EXACT)
+    case("Split", "uneven_last_chunk", (2, 7), axis=1, num_outputs=3, outputs=3, tolerance=EXACT)
+    case("Split", "sizes", (2, 6), i64(1, 2, 3), axis=1, outputs=3, tolerance=EXACT)
+    case("Split", "negative_axis", (2, 3, 4), i64(1, 3), axis=-1, outputs=2, tolerance=EXACT)
+    case("Split", "zero_size", (2, 3), i64(0, 3), axis=1, outputs=2, tolerance=EXACT)
+    case("Split", "one_output", (2, 3), i64(3), axis=1, outputs=1, tolerance=EXACT)
+    case("Split", "empty", (0, 2), i64(0, 0), axis=0, outputs=2, tolerance=EXACT)
+    case("Split", "int64", ramp(6, dtype=np.int64), i64(2, 4), outputs=2, tolerance=EXACT)
+
+
+def shaping():
+    cube = ramp(2, 3, 4)
+    for axis in (0, 1, 2, 3, -1, -3):
+        case("Flatten", f"axis_{axis}".replace("-", "minus_"), cube, axis=axis, tolerance=EXACT)
+    case("Flatten", "default_axis", cube, tolerance=EXACT)
+    case("Flatten", "vector", (3,), axis=0, tolerance=EXACT)
+    case("Flatten", "scalar", scalar(1.5), axis=0, tolerance=EXACT)
+    # The reference evaluator cannot infer a dimension of an empty tensor.
+    case("Flatten", "empty", (0, 3, 2), tolerance=EXACT, only="onnxruntime")
+
+    case("Reshape", "plain", cube, i64(4, 6), tolerance=EXACT)
+    case("Reshape", "inferred", cube, i64(2, -1), tolerance=EXACT)
+    case("Reshape", "zero_copies", cube, i64(0, -1), tolerance=EXACT)
+    case("Reshape", "zero_in_the_middle", cube, i64(4, 0, 2), tolerance=EXACT)
+    case("Reshape", "to_vector", cube, i64(-1), tolerance=EXACT)
+    case("Reshape", "to_scalar", f32(7).reshape(1, 1), NOTHING, tolerance=EXACT)
+    case("Reshape", "from_scalar", scalar(7), i64(1, 1), tolerance=EXACT)
+    case("Reshape", "empty", (0, 4), i64(2, 0, 3), allowzero=1, tolerance=EXACT)
+    case("Reshape", "empty_zero_copies", (0, 4), i64(0, 2, 2), tolerance=EXACT)
+    case("Reshape", "allowzero_inferred", cube, i64(-1, 8), allowzero=1, tolerance=EXACT)
+    case("Reshape", "int64", ramp(6, dtype=np.int64), i64(3, 2), tolerance=EXACT)
+
+    case("Transpose", "reverse", cube, tolerance=EXACT)
+    case("Transpose", "reverse_2d", ramp(3, 4), tolerance=EXACT)
+    case("Transpose", "perm", cube, perm=[1, 0, 2], tolerance=EXACT)
+    case("Transpose", "nchw_to_nhwc", ramp(2, 3, 2, 4), perm=[0, 2, 3, 1], tolerance=EXACT)
+    case("Transpose", "nhwc_to_nchw", ramp(2, 3, 2, 4), perm=[0, 3, 1, 2], tolerance=EXACT)
+    case("Transpose", "channel_shuffle", ramp(1, 2, 3, 2, 2), perm=[0, 2, 1, 3, 4], tolerance=EXACT)
+    case("Transpose", "identity", cube, perm=[0, 1, 2], tolerance=EXACT)
+    case("Transpose", "vector", (3,), tolerance=EXACT)
+    case("Transpose", "scalar", scalar(2), tolerance=EXACT)
+    case("Transpose", "empty", (2, 0, 3), perm=[2, 0, 1], tolerance=EXACT)
+    case("Transpose", "int64", ramp(2, 3, dtype=np.int64), tolerance=EXACT)
+
+    case("Squeeze", "all", ramp(1, 3, 1, 2), tolerance=EXACT)
+    case("Squeeze", "axes", ramp(1, 3, 1, 2), i64(2), tolerance=EXACT)
+    case("Squeeze", "negative_axes", ramp(1, 3, 1), i64(-1, 0), tolerance=EXACT)
+    case("Squeeze", "to_scalar", f32(5), tolerance=EXACT)
+    case("Squeeze", "to_scalar_int64", i64(5), i64(0), tolerance=EXACT)
+    case("Squeeze", "nothing_to_do", ramp(2, 3), tolerance=EXACT)
+    case("Unsqueeze", "front", ramp(2, 3), i64(0), tolerance=EXACT)
+    case("Unsqueeze", "several", ramp(2, 3), i64(0, 3), tolerance=EXACT)
+    case("Unsqueeze", "unsorted", ramp(2, 3), i64(3, 1), tolerance=EXACT)
+    case("Unsqueeze", "negative", ramp(2, 3), i64(-1, -3), tolerance=EXACT)
+    case("Unsqueeze", "scalar", scalar(4, np.int64), i64(0), tolerance=EXACT)
+    case("Unsqueeze", "empty", (0,), i64(1), tolerance=EXACT)
+
+    for name, attrs in {
+        "all": {}, "start": {"start": 1}, "end": {"end": 2}, "both": {"start": 1, "end": 2}, "negative_start":
+        {"start": -1}, "negative_end": {"end": -1}, "out_of_range": {"start": -9, "end": 9}, "empty_range":
+        {"start": 2, "end": 1},
+    }.items():  # fmt: skip
+        case("Shape", name, cube, tolerance=EXACT, **attrs)
+    case("Shape", "scalar", scalar(1), tolerance=EXACT)
+    case("Shape", "empty", (0, 4), tolerance=EXACT)
+
+
+def indexing():
+    board = ramp(4, 5)
+    case("Slice", "basic", board, i64(1, 0), i64(3, 4), tolerance=EXACT)
+    case("Slice", "axes", board, i64(1), i64(3), i64(1), tolerance=EXACT)
+    case("Slice", "negative_axes", board, i64(1), i64(3), i64(-1), tolerance=EXACT)
+    case("Slice", "steps", board, i64(0, 1), i64(4, 5), i64(0, 1), i64(2, 2), tolerance=EXACT)
+    case("Slice", "negative_step", board, i64(4), i64(0), i64(1), i64(-1), tolerance=EXACT)
+    case("Slice", "reverse_all", board, i64(-1), i64(np.iinfo(np.int64).min), i64(1), i64(-1), tolerance=EXACT)
+    case("Slice", "negative_step_2", board, i64(-1), i64(-6), i64(1), i64(-2), tolerance=EXACT)
+    case("Slice", "negative_indices", board, i64(-3), i64(-1), i64(1), tolerance=EXACT)
+    case("Slice", "end_out_of_range", board, i64(1), i64(1000), i64(0), tolerance=EXACT)
+    case("Slice", "end_int64_max", board, i64(1), i64(np.iinfo(np.int64).max), i64(0), tolerance=EXACT)
+    case("Slice", "start_out_of_range", board, i64(1000), i64(2000), i64(0), tolerance=EXACT)
+    case("Slice", "start_below_range", board, i64(-1000), i64(2), i64(0), tolerance=EXACT)
+    case("Slice", "empty", board, i64(2), i64(2), i64(0), tolerance=EXACT)
+    case("Slice", "axes_unsorted", ramp(2, 3, 4), i64(1, 0), i64(4, 1), i64(2, 0), tolerance=EXACT)
+    bounds = [np.array(value, np.int32) for value in ([1], [3], [1])]
+    case("Slice", "int32_bounds", board, *bounds, tolerance=EXACT)
+    case("Slice", "int64", ramp(5, dtype=np.int64), i64(1), i64(-1), tolerance=EXACT)
+
+    case("Gather", "rows", board, i64(0, 2), tolerance=EXACT)
+    case("Gather", "columns", board, i64(4, 0, 0), axis=1, tolerance=EXACT)
+    case("Gather", "negative_axis", board, i64(1), axis=-1, tolerance=EXACT)
+    case("Gather", "negative_indices", board, i64(-1, -4, 1), tolerance=EXACT)
+    case("Gather", "indices_2d", ramp(3, 2), i64(0, 1, 1, 2).reshape(2, 2), tolerance=EXACT)
+    case("Gather", "indices_2d_axis_1", ramp(2, 3, 2), i64(0, 2, 1, 1).reshape(2, 2), axis=1, tolerance=EXACT)
+    case("Gather", "scalar_index", board, scalar(2, np.int64), axis=1, tolerance=EXACT)
+    case("Gather", "scalar_result", i64(2, 3, 5), scalar(-1, np.int64), tolerance=EXACT)
+    case("Gather", "int64", i64(1, 3, 224, 224), i64(2, 3), tolerance=EXACT)
+    case("Gather", "int32_indices", board, np.array([3, 1], np.int32), tolerance=EXACT)
+    case("Gather", "no_indices", board, NOTHING, tolerance=EXACT)
+
+    case("Pad", "constant", ramp(2, 3), i64(1, 2, 0, 1), scalar(9.5), tolerance=EXACT)
+    case("Pad", "constant_default_value", ramp(2, 3), i64(0, 1, 1, 0), tolerance=EXACT)
+    case("Pad", "spatial", ramp(1, 2, 2, 2), i64(0, 0, 1, 1, 0, 0, 1, 2), tolerance=EXACT)
+    case("Pad", "axes", ramp(2, 2, 3), i64(1, 0, 2, 1), scalar(-1), i64(2, 0), tolerance=EXACT)
+    case("Pad", "negative_axes", ramp(2, 2, 3), i64(1, 2), None, i64(-1), tolerance=EXACT)
+    case("Pad", "reflect", ramp(3, 4), i64(2, 1, 1, 3), mode="reflect", tolerance=EXACT)
+    case("Pad", "edge", ramp(3, 4), i64(2, 1, 0, 3), mode="edge", tolerance=EXACT)
+    case("Pad", "edge_axes", ramp(2, 3), i64(2, 1), None, i64(1), mode="edge", tolerance=EXACT)
+    # The reference evaluator hands pads to numpy.pad, which takes no negative ones.
+    case("Pad", "negative", ramp(4, 5), i64(-1, 0, 0, -2), scalar(7), tolerance=EXACT, only="onnxruntime")
+    case("Pad", "negative_and_positive", ramp(3, 4), i64(1, -1, -1, 2), scalar(7), tolerance=EXACT, only="onnxruntime")
+    case("Pad", "nothing", ramp(2, 2), i64(0, 0, 0, 0), tolerance=EXACT)
+    case("Pad", "empty", (0, 2), i64(1, 0, 1, 1), scalar(3), tolerance=EXACT)
+    case("Pad", "int64", i64(1, 2), i64(1, 1), scalar(-3, np.int64), tolerance=EXACT)
+
+
+def casting():
+    floats = f32(0.0, -0.0, 0.5, -0.5, 0.999, 1.5, -1.5, 2.5, 100.25, 254.99)
+    for name, dtype in {"int64": np.int64, "int32": np.int32, "bool": np.bool_, "double": np.float64}.items():
+        to = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        case("Cast", f"float_to_{name}", floats, to=to, tolerance=EXACT)
+    case("Cast", "float_to_uint8", np.abs(floats), to=TensorProto.UINT8, tolerance=EXACT)
+    case("Cast", "float_to_int8", f32(-128, -1.9, 0.9, 127.5), to=TensorProto.INT8, tolerance=EXACT)
+    halves = f32(0.1, 1.0, 65504.0, 65519.9, 65520.0, -1e9, 6e-8, 2e-8, 2049.0, 2051.0, np.inf, np.nan)
+    case("Cast", "float_to_float16", halves, to=TensorProto.FLOAT16, tolerance=EXACT)
+    with np.errstate(over="ignore"):
+        halves = halves.astype(np.float16)
+    case("Cast", "float16_to_float", halves, to=TensorProto.FLOAT, tolerance=EXACT)
+    case("Cast", "float_to_bool_special", f32(np.nan, np.inf, 1e-38, 0), to=TensorProto.BOOL, tolerance=EXACT)
+    integers = i64(0, 1, -1, 255, 16777217, -(2**40))
+    for name, to in {"float": TensorProto.FLOAT, "bool": TensorProto.BOOL, "int32": TensorProto.INT32}.items():
+        values = integers[:5] if name == "int32" else integers
+        case("Cast", f"int64_to_{name}", values, to=to, tolerance=EXACT)
+    case("Cast", "int64_to_uint8", integers[[0, 1, 3]], to=TensorProto.UINT8, tolerance=EXACT)
+    case("Cast", "int32_to_float", np.array([-7, 16777217], np.int32), to=TensorProto.FLOAT, tolerance=EXACT)
+    case("Cast", "int32_to_int64", np.array([-7, 2**31 - 1], np.int32), to=TensorProto.INT64, tolerance=EXACT)
+    case("Cast", "uint8_to_float", np.array([0, 255], np.uint8), to=TensorProto.FLOAT, tolerance=EXACT)
+    case("Cast", "int8_to_float", np.array([-128, 127], np.int8), to=TensorProto.FLOAT, tolerance=EXACT)
+    case("Cast", "bool_to_float", np.array([True, False]), to=TensorProto.FLOAT, tolerance=EXACT)
+    case("Cast", "bool_to_int64", np.array([True, False]), to=TensorProto.INT64, tolerance=EXACT)
+    case("Cast", "same_type", (2, 2), to=TensorProto.FLOAT, tolerance=EXACT)
+    case("Cast", "scalar", scalar(3.7), to=TensorProto.INT64, tolerance=EXACT)
+    case("Cast", "empty", (0, 2), to=TensorProto.INT32, tolerance=EXACT)
+
+
+def resizing():
+    small, wide = (1, 2, 3, 4), (1, 1, 6, 8)
+    # Scales that are exact in binary: no result hangs on the rounding of a coordinate.
+    twice, uneven, down = f32(1, 1, 2, 2), f32(1, 1, 1.5, 2.5), f32(1, 1, 0.5, 0.625)
+    transforms = ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel")
+    for transform in transforms:
+        # Where scale * length is no integer, align_corners is read in two ways: left out.
+        up = f32(1, 1, 2, 2.5) if transform == "align_corners" else uneven
+        for rounding in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"):
+            attrs = {"mode": "nearest", "coordinate_transformation_mode": transform, "nearest_mode": rounding}
+            case("Resize", f"nearest_{transform}_{rounding}_up", small, None, up, tolerance=EXACT, **attrs)
+            case("Resize", f"nearest_{transform}_{rounding}_down", wide, None, down, tolerance=EXACT, **attrs)
+    case("Resize", "nearest_defaults", small, None, twice, tolerance=EXACT)
+    case("Resize", "nearest_sizes", small, None, None, i64(1, 2, 7, 5), mode="nearest", tolerance=EXACT)
+    case(
+        "Resize", "nearest_asymmetric_floor_twice", small, None, twice, mode="nearest",
+        coordinate_transformation_mode="asymmetric", nearest_mode="floor", tolerance=EXACT,
+    )  # fmt: skip
+    case("Resize", "nearest_identity", small, None, f32(1, 1, 1, 1), mode="nearest", tolerance=EXACT)
+    for transform in transforms:
+        up = f32(1, 1, 2, 2.5) if transform == "align_corners" else uneven
+        attrs = {"mode": "linear", "coordinate_transformation_mode": transform}
+        case("Resize", f"linear_{transform}_twice", small, None, twice, **attrs)
+        case("Resize", f"linear_{transform}_uneven", small, None, up, **attrs)
+        case("Resize", f"linear_{transform}_down", wide, None, down, **attrs)
+        case("Resize", f"linear_{transform}_sizes", small, None, None, i64(1, 2, 5, 9), **attrs)
+        case("Resize", f"linear_{transform}_to_one_row", wide, None, None, i64(1, 1, 1, 4), **attrs)
+    case("Resize", "linear_axes", small, None, f32(2, 2), mode="linear", axes=[2, 3])
+    case("Resize", "linear_sizes_axes", small, None, None, i64(6, 6), mode="linear", axes=[2, 3])
+    case("Resize", "nearest_axes_swapped", small, None, f32(2, 3), mode="nearest", axes=[3, 2], tolerance=EXACT)
+    for policy in ("not_larger", "not_smaller"):
+        attrs = {"mode": "nearest", "keep_aspect_ratio_policy": policy, "axes": [2, 3]}
+        case("Resize", f"nearest_{policy}", small, None, None, i64(6, 6), tolerance=EXACT, **attrs)
+
+
+def sources():
+    case("Identity", "float", (2, 3), tolerance=EXACT)
+    case("Identity", "special", SPECIAL, tolerance=EXACT)
+    case("Identity", "scalar", scalar(1.5), tolerance=EXACT)
+    case("Identity", "empty", (0, 3), tolerance=EXACT)
+    case("Identity", "int64", i64(-1, 2), tolerance=EXACT)
+    case("Dropout", "default", (2, 3), tolerance=EXACT)
+    case("Dropout", "ratio", (2, 3), scalar(0.9), tolerance=EXACT)
+    case("Dropout", "training_mode_false", (2, 3), scalar(0.9), scalar(False, np.bool_), tolerance=EXACT)
+    case("Dropout", "training_mode_false_no_ratio", (2, 3), None, scalar(False, np.bool_), tolerance=EXACT)
+    case("Dropout", "scalar", scalar(2), tolerance=EXACT)
+    case("Constant", "value", tolerance=EXACT, value=ramp(2, 3))
+    case("Constant", "value_scalar", tolerance=EXACT, value=scalar(1.5))
+    case("Constant", "value_empty", tolerance=EXACT, value=NOTHING)
+    case("Constant", "value_tensor_int64", tolerance=EXACT, value=i64(1, -1))
+    case("Constant", "value_tensor_bool", tolerance=EXACT, value=np.array([True, False]))
+    case("Constant", "value_float", tolerance=EXACT, value_float=0.1)
+    case("Constant", "value_floats", tolerance=EXACT, value_floats=[0.5, -1.25])
+    case("Constant", "value_int", tolerance=EXACT, value_int=-7)
+    case("Constant", "value_ints", tolerance=EXACT, value_ints=[3, 1, 4])
+    case("ConstantOfShape", "default", i64(2, 3), tolerance=EXACT)
+    case("ConstantOfShape", "float", i64(3), tolerance=EXACT, value=f32(1.5))
+    case("ConstantOfShape", "int64", i64(2, 1), tolerance=EXACT, value=i64(-1))
+    case("ConstantOfShape", "bool", i64(2), tolerance=EXACT, value=np.array([True]))
+    case("ConstantOfShape", "scalar", NOTHING, tolerance=EXACT, value=f32(4))
+    case("ConstantOfShape", "empty", i64(0, 2), tolerance=EXACT, value=f32(4))
+
+
+GROUPS = (
+    convolution, products, normalization, activations, arithmetic, pooling, reduction, joining, shaping, indexing,
+    casting, resizing, sources,
+)  # fmt: skip
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).parent / "ops")
+    parser.add_argument("ops", nargs="*", metavar="OP", help="only these operators")
+    arguments = parser.parse_args()
+    for group in GROUPS:
+        group()
+    unknown = set(arguments.ops) - set(CASES)
+    if unknown:
+        parser.error(f"unknown operator {', '.join(sorted(unknown))}")
+
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    failures = 0
+    for op in arguments.ops or sorted(CASES):
+        records = []
+        for item in CASES[op]:
+            try:
+                with np.errstate(all="ignore"):
+                    records.append(item.to_json())
+            except Exception as error:  # noqa: BLE001 - every disagreement is to be seen, not only the first
+                failures += 1
+                print(f"{op}/{item.name}: {error}", file=sys.stderr)
+        golden_json.write(arguments.out / f"{op}.json", {"op": op, "opset": OPSET, "cases": records})
+    print(f"{sum(len(cases) for cases in CASES.values())} cases of {len(CASES)} operators, {failures} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

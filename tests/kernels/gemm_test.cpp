@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/gemm/gemm.hpp"
+
+#include "support.hpp"
+
+namespace qtn::test {
+namespace {
+
+using kernels::GemmArgs;
+using kernels::GemmKernel;
+using kernels::GemmWeights;
+
+/// One product with everything it reads and what it must give.
+struct Case {
+  std::size_t m, n, k, lda, ldb, ldy;
+  Guarded<std::uint8_t> a;
+  Guarded<std::int8_t> b;
+  std::vector<std::int32_t> bias;
+  std::vector<float> multiplier;
+  QuantizedRange range;
+  float lo = -std::numeric_limits<float>::infinity(), hi = std::numeric_limits<float>::infinity();
+  std::vector<std::uint8_t> want_u8;
+  std::vector<float> want_f32;
+
+  Case(Random &random, std::size_t rows, std::size_t columns, std::size_t depth, bool extremes)
+      : m(rows),
+        n(columns),
+        k(depth),
+        lda(k + random.in<std::size_t>(0, 9)),
+        ldb(k + random.in<std::size_t>(0, 3)),
+        ldy(n + random.in<std::size_t>(0, 9)),
+        a((m - 1) * lda + k, kReadSlack),
+        b((n - 1) * ldb + k),
+        bias(n),
+        multiplier(n),
+        range(random.range()) {
+    if (extremes) {
+      // The inputs on which a 16-bit intermediate saturates.
+      std::memset(a.data(), 255, a.size());
+      for (std::int8_t &v : b.span()) v = random.one_in(2) ? 127 : -128;
+      if (random.one_in(2)) std::memset(b.data(), random.one_in(2) ? 127 : -128, b.size());
+    } else {
+      random.fill(a.span(), 0, 255);
+      random.fill(b.span(), -128, 127);
+    }
+    random.fill(std::span(bias), -100000, 100000);
+    for (float &v : multiplier) v = any_multiplier(random);
+    if (random.one_in(3)) lo = random.real(-5, 0), hi = random.real(0, 5);
+    want_u8.assign(m * ldy, 0xA5);
+    want_f32.assign(m * ldy, -77.0f);
+    for (std::size_t i = 0; i < m; ++i)
+      for (std::size_t j = 0; j < n; ++j) {
+        std::int64_t acc = bias[j];
+        for (std::size_t c = 0; c < k; ++c) acc += std::int64_t{a[i * lda + c]} * b[j * ldb + c];
+        want_u8[i * ldy + j] = naive_requantize(acc, multiplier[j], range);
+        const float v =
+            static_cast<float>(static_cast<double>(static_cast<float>(acc)) * static_cast<double>(multiplier[j]));
+        want_f32[i * ldy + j] = v < lo ? lo : v > hi ? hi : v;
+      }
+  }
+
+  GemmWeights weights() const {
+    return {b.data(), static_cast<std::ptrdiff_t>(ldb), bias.data(), multiplier.data(), n, k};
+  }
+
+  void check(const GemmKernel &kernel) const {
+    AlignedBuffer packed(kernel.packed_bytes(n, k)), scratch(kernel.scratch_bytes(k));
+    kernel.pack(packed.data(), weights());
+    char what[96];
+    std::snprintf(what, sizeof what, "m=%zu n=%zu k=%zu lda=%zu ldy=%zu", m, n, k, lda, ldy);
+    GemmArgs args{m,
+                  n,
+                  k,
+                  a.data(),
+                  static_cast<std::ptrdiff_t>(lda),
+                  packed.data(),
+                  nullptr,
+                  static_cast<std::ptrdiff_t>(ldy),
+                  range,
+                  lo,
+                  hi,
+                  scratch.data()};
+
+    // The last row ends at the forbidden page; gaps between rows keep their pattern.
+    const std::size_t size = (m - 1) * ldy + n;
+    Guarded<std::uint8_t> y(size);
+    args.y = y.data();
+    kernel.run_u8(args);
+    expect_same<std::uint8_t>(y.span(), std::span(want_u8).first(size), kernel.name, what);
+
+    Guarded<float> f(size);
+    for (float &v : f.span()) v = -77.0f;
+    args.y = f.data();
+    kernel.run_f32(args);
+    expect_same<float>(f.span(), std::span(want_f32).first(size), kernel.name, what);
+  }
+};
+
+void test_all_row_tails(void **) {
+  each_kernel(kernels::gemm_kernels(), [](const GemmKernel &kernel) {
+    Random random(1);
+    for (std::size_t m = 1; m <= 45; ++m) Case(random, m, 35, 13, false).check(kernel);
+  });
+}
+
+void test_all_column_tails(void **) {
+  each_kernel(kernels::gemm_kernels(), [](const GemmKernel &kernel) {
+    Random random(2);
+    for (std::size_t n = 1; n <= 67; ++n)
+      for (std::size_t m : {std::size_t{1}, std::size_t{15}}) Case(random, m, n, 7, false).check(kernel);
+  });
+}
+
+void test_all_depth_tails(void **) {
+  each_kernel(kernels::gemm_kernels(), [](const GemmKernel &kernel) {
+    Random random(3);
+    for (std::size_t k = 1; k <= 70; ++k)
+      for (std::size_t m : {1, 2, 3, 4, 17}) Case(random, m, 33, k, false).check(kernel);
+  });
+}
+
+void test_saturation_vectors(void **) {
+  each_kernel(kernels::gemm_kernels(), [](const GemmKernel &kernel) {
+    Random random(4);
+    for (int i = 0; i < 40; ++i)
+      Case(random, random.in<std::size_t>(1, 20), random.in<std::size_t>(1, 40), random.in<std::size_t>(1, 600), true)
+          .check(kernel);
+  });
+}
+
+void test_random_shapes(void **) {
+  each_kernel(kernels::gemm_kernels(), [](const GemmKernel &kernel) {
+    Random random(5);
+    for (int i = 0; i < 150; ++i)
+      Case(random, random.in<std::size_t>(1, 60), random.in<std::size_t>(1, 100), random.in<std::size_t>(1, 150), false)
+          .check(kernel);
+  });
+}
+
+/// Large enough for every loop of blocking to turn more than once.
+void test_blocking(void **) {
+  each_kernel(kernels::gemm_kernels(), [](const GemmKernel &kernel) {
+    Random random(6);
+    Case(random, 700, 40, 130, false).check(kernel);
+    Case(random, 1000, 70, 520, false).check(kernel);
+    Case(random, 90, 300, 2100, false).check(kernel);
+  });
+}
+
+void test_no_rows(void **) {
+  each_kernel(kernels::gemm_kernels(), [](const GemmKernel &kernel) {
+    Random random(7);
+    const Case c(random, 1, 5, 8, false);
+    AlignedBuffer packed(kernel.packed_bytes(5, 8)), scratch(kernel.scratch_bytes(8));
+    kernel.pack(packed.data(), c.weights());
+    const GemmArgs args{0, 5, 8, c.a.data(), 8, packed.data(), nullptr, 5, c.range, 0, 1, scratch.data()};
+    kernel.run_u8(args);
+    kernel.run_f32(args);
+  });
+}
+
+}  // namespace
+}  // namespace qtn::test
+
+int main() {
+  using namespace qtn::test;
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(test_all_row_tails),   cmocka_unit_test(test_all_column_tails),
+      cmocka_unit_test(test_all_depth_tails), cmocka_unit_test(test_saturation_vectors),
+      cmocka_unit_test(test_random_shapes),   cmocka_unit_test(test_blocking),
+      cmocka_unit_test(test_no_rows),
+  };
+  return cmocka_run_group_tests_name("kernels.gemm", tests, nullptr, nullptr);
+}

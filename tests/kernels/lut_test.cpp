@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/lut/lut.hpp"
+
+#include "support.hpp"
+
+namespace qtn::test {
+namespace {
+
+using kernels::LutKernel;
+
+void test_all_lengths(void **) {
+  each_kernel(kernels::lut_kernels(), [](const LutKernel &kernel) {
+    Random random(1);
+    Guarded<std::uint8_t> table(256);
+    for (std::size_t n = 0; n <= 300; ++n) {
+      random.fill(table.span(), 0, 255);
+      Guarded<std::uint8_t> x(n), y(n);
+      random.fill(x.span(), 0, 255);
+      std::vector<std::uint8_t> want(n);
+      for (std::size_t i = 0; i < n; ++i) want[i] = table[x[i]];
+      kernel.run(y.data(), x.data(), n, table.data());
+      expect_same<std::uint8_t>(y.span(), want, kernel.name, "out of place");
+      kernel.run(x.data(), x.data(), n, table.data());
+      expect_same<std::uint8_t>(x.span(), want, kernel.name, "in place");
+    }
+  });
+}
+
+void test_all_values(void **) {
+  each_kernel(kernels::lut_kernels(), [](const LutKernel &kernel) {
+    std::vector<std::uint8_t> x(256), table(256), y(256);
+    for (std::size_t i = 0; i < 256; ++i)
+      x[i] = static_cast<std::uint8_t>(i), table[i] = static_cast<std::uint8_t>(i * 7 + 3);
+    kernel.run(y.data(), x.data(), 256, table.data());
+    expect_same<std::uint8_t>(y, table, kernel.name, "all values");
+  });
+}
+
+}  // namespace
+}  // namespace qtn::test
+
+int main() {
+  using namespace qtn::test;
+  const CMUnitTest tests[] = {cmocka_unit_test(test_all_lengths), cmocka_unit_test(test_all_values)};
+  return cmocka_run_group_tests_name("kernels.lut", tests, nullptr, nullptr);
+}

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every form of DATA, and of the files that `run` writes."""
+
+import base64
+import os
+import struct
+import unittest
+import zlib
+
+from support import CommandTest, npy, onnx, read_npy, read_safetensors, safetensors
+
+IDENTITY = onnx([("Identity", ["x"], ["y"])], {"x": ["n", 2]}, {"y": ["n", 2]})
+TWO = onnx([("Add", ["a", "b"], ["sum"]), ("Mul", ["a", "b"], ["product"])], {"a": ["n", 2], "b": ["n", 2]},
+           {"sum": ["n", 2], "product": ["n", 2]})
+PICTURE = onnx([("Identity", ["x"], ["y"])], {"x": ["n", "c", "h", "w"]}, {"y": ["n", "c", "h", "w"]})
+
+# 8x8, one colour: (200, 100, 50).
+JPEG = base64.b64decode("""
+    /9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAAIBAQEBAQIBAQECAgICAgQDAgICAgUEBAMEBgUGBgYFBgYGBwkIBgcJBwYGCAsICQoKCgoKBggLDAsK
+    DAkKCgr/2wBDAQICAgICAgUDAwUKBwYHCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgr/wAARCAAIAAgD
+    ASIAAhEBAxEB/8QAFQABAQAAAAAAAAAAAAAAAAAAAAX/xAAUEAEAAAAAAAAAAAAAAAAAAAAA/8QAFAEBAAAAAAAAAAAAAAAAAAAACP/EABQRAQAA
+    AAAAAAAAAAAAAAAAAAD/2gAMAwEAAhEDEQA/AJ4Armw//9k=""")
+
+
+def png(rows, color_type=2):
+    """An 8-bit PNG file from rows of samples."""
+    channels = {0: 1, 2: 3, 6: 4}[color_type]
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", len(rows[0]) // channels, len(rows), 8, color_type, 0, 0, 0)
+    data = zlib.compress(b"".join(b"\0" + bytes(row) for row in rows))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+
+
+class Arrays(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.identity = self.path("identity.onnx", IDENTITY)
+        self.two = self.path("two.onnx", TWO)
+        self.out = self.path("out.npy")
+
+    def test_npy_of_every_version_and_float_type(self):
+        values = [1, -2.5, 3, 4, 5, 6]
+        for version in (1, 2, 3):
+            for descr in ("<f4", "<f8"):
+                data = self.path("x.npy", npy(values, (3, 2), descr, version))
+                self.succeed("run", self.identity, "--data", data, "-o", self.out)
+                self.assertEqual(read_npy(self.out), (values, (3, 2), "<f4"))
+
+    def test_other_element_types_are_refused_with_both_names(self):
+        data = self.path("x.npy", npy([1, 2], (1, 2), "<i8"))
+        self.refuse("run", self.identity, "--data", data, "-o", self.out, says=["int64", "float32"])
+
+    def test_safetensors(self):
+        data = self.path("x.safetensors", safetensors({"other": ([7.0], [1]), "x": ([1, 2, 3, 4], [2, 2])}))
+        self.succeed("run", self.identity, "--data", data, "-o", self.out)
+        self.assertEqual(read_npy(self.out)[0], [1, 2, 3, 4])
+
+    def test_several_inputs_and_outputs(self):
+        a, b = self.path("a.npy", npy([1, 2, 3, 4], (2, 2))), self.path("b.npy", npy([5, 6, 7, 8], (2, 2)))
+        out = self.path("out.safetensors")
+        both = self.path("both.safetensors", safetensors({"b": ([5, 6, 7, 8], [2, 2]), "a": ([1, 2, 3, 4], [2, 2])}))
+        for data in (["--data", f"a={a}", "--data", f"b={b}"], ["--data", f"b={b}", f"a={a}"], ["--data", both]):
+            for batch in ([], ["--batch", "2"]):
+                self.succeed("run", *data, self.two, "-o", out, *batch)
+                self.assertEqual(read_safetensors(out),
+                                 {"sum": ([6, 8, 10, 12], [2, 2]), "product": ([5, 12, 21, 32], [2, 2])})
+        self.refuse("run", self.two, "--data", f"a={a}", f"b={b}", "-o", self.out, says="2 outputs")
+        self.refuse("run", self.two, "--data", a, "-o", out, says=["'a'", "'b'"])
+        self.refuse("run", self.two, "--data", f"a={a}", "-o", out, says="'b'")
+        self.refuse("run", self.two, "--data", f"a={a}", f"c={b}", "-o", out, says=["c=", "'b'"])
+        self.refuse("run", self.two, "--data", f"a={a}", f"a={b}", "-o", out, code=2)
+        short = self.path("short.npy", npy([5, 6], (1, 2)))
+        self.refuse("run", self.two, "--data", f"a={a}", f"b={short}", "-o", out, says=["1 samples", "2"])
+
+    def test_one_output_may_go_to_safetensors(self):
+        data, out = self.path("x.npy", npy([1, 2], (1, 2))), self.path("out.safetensors")
+        self.succeed("run", self.identity, "--data", data, "-o", out)
+        self.assertEqual(read_safetensors(out), {"y": ([1, 2], [1, 2])})
+
+    def test_compare_figures(self):
+        twice = self.path("twice.onnx", onnx([("Add", ["x", "x"], ["y"])], {"x": ["n", 2]}, {"y": ["n", 2]}))
+        data = self.path("x.npy", npy([1, 2, 4, 3], (2, 2)))
+        labels = self.path("labels.npy", npy([1, 1], (2,), "<i8"))
+        result = self.succeed_json("compare", self.identity, twice, "--data", data, "--labels", labels)
+        (output,) = result["outputs"]
+        self.assertAlmostEqual(output["sqnr_db"], 0)
+        self.assertAlmostEqual(output["cosine"], 1)
+        self.assertEqual(output["max_abs"], 4)
+        self.assertEqual((result["top1_agreement"], result["top1_a"], result["top1_b"]), (1, 0.5, 0.5))
+
+    def test_inspect_array_files(self):
+        data = self.path("x.safetensors", safetensors({"x": ([1, 2], [1, 2])}))
+        self.assertEqual(self.succeed_json("inspect", data),
+                         {"tensors": [{"name": "x", "dtype": "float32", "shape": [1, 2]}]})
+
+
+class Pictures(CommandTest):
+    def setUp(self):
+        super().setUp()
+        self.model = self.path("model.onnx", PICTURE)
+        self.out = self.path("out.npy")
+        self.pictures = self.path("pictures")
+        os.mkdir(self.pictures)
+
+    def add(self, name, content):
+        self.path(os.path.join("pictures", name), content)
+
+    def run_pictures(self, *options):
+        self.succeed("run", self.model, "--data", self.pictures, "-o", self.out, *options)
+        values, shape, _ = read_npy(self.out)
+        return values, shape
+
+    def test_layout_channels_mean_and_std(self):
+        self.add("a.png", png([[10, 20, 30, 40, 50, 60]]))
+        size = ("--size", "2x1")
+        self.assertEqual(self.run_pictures(*size), ([10, 40, 20, 50, 30, 60], (1, 3, 1, 2)))
+        self.assertEqual(self.run_pictures(*size, "--layout", "nhwc"), ([10, 20, 30, 40, 50, 60], (1, 1, 2, 3)))
+        self.assertEqual(self.run_pictures(*size, "--channels", "bgr")[0], [30, 60, 20, 50, 10, 40])
+        self.assertEqual(self.run_pictures(*size, "--mean", "10,20,30", "--std", "1,2,4")[0], [0, 30, 0, 15, 0, 7.5])
+        self.assertEqual(self.run_pictures(*size, "--mean", "10", "--std", "2")[0], [0, 15, 5, 20, 10, 25])
+        self.assertEqual(self.run_pictures(*size, "--mean", "-10")[0], [20, 50, 30, 60, 40, 70])
+
+    def test_bilinear_with_half_pixel_centres(self):
+        self.add("a.png", png([[0, 0, 0, 100, 100, 100]]))
+        self.assertEqual(self.run_pictures("--size", "4x1")[0][:4], [0, 25, 75, 100])
+        self.assertEqual(self.run_pictures("--size", "1x2")[0][:2], [50, 50])
+
+    def test_sorted_and_other_files_left_out(self):
+        self.add("b.png", png([[2, 2, 2]]))
+        self.add("a.PNG", png([[1, 1, 1, 9]], 6))
+        self.add("c.jpg", JPEG)
+        self.add("d.png", png([[4]], 0))
+        self.add("notes.txt", b"no picture")
+        values, shape = self.run_pictures("--size", "1x1", "--batch", "3")
+        self.assertEqual(shape, (4, 3, 1, 1))
+        self.assertEqual(values[:6] + values[9:], [1, 1, 1, 2, 2, 2, 4, 4, 4])
+        for value, expected in zip(values[6:9], (200, 100, 50)):
+            self.assertAlmostEqual(value, expected, delta=3)
+
+    def test_broken_pictures_are_named(self):
+        arguments = ("run", self.model, "--data", self.pictures, "-o", self.out, "--size", "2x2")
+        self.refuse(*arguments, says="holds no .jpg, .jpeg or .png")
+        whole = png([[1, 2, 3]] * 50)
+        for content in (b"", b"no picture", JPEG[:20], JPEG[:-30], whole[:30], whole[:-20], whole[:45] + b"\xff" + whole[46:]):
+            self.add("a.png", content)
+            self.refuse(*arguments, says="a.png")
+
+    def test_wrong_options(self):
+        self.add("a.png", png([[1, 2, 3]]))
+        arguments = ("run", self.model, "--data", self.pictures, "-o", self.out)
+        self.refuse(*arguments, code=2, says="--size")
+        for size in ("4", "4x", "x4", "0x4", "4x4x4", "-1x4", "99999999999999999999x1", ""):
+            self.refuse(*arguments, "--size", size, code=2)
+        for option in (["--mean", "1,2"], ["--mean", "1,2,3,4"], ["--std", "0"], ["--std", "1,x,2"], ["--std", "nan"],
+                       ["--layout", "chwn"], ["--channels", "gray"]):
+            self.refuse(*arguments, "--size", "4x4", *option, code=2)
+        data = self.path("x.npy", npy([0] * 3, (1, 3, 1, 1)))
+        self.refuse("run", self.model, "--data", data, "-o", self.out, "--size", "4x4", code=2, says="--size")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// QuantizeLinear and DequantizeLinear in, quantizers of values out.
+#include "support.hpp"
+
+namespace qtn {
+namespace {
+
+using namespace qtn::test;
+
+const std::vector<std::string> kParameters{
+    float_tensor("s", {}, {0.5f}),   raw_tensor<std::uint8_t>("z", QTN_UINT8, {}, {3}),
+    float_tensor("s2", {}, {0.25f}), raw_tensor<std::uint8_t>("z2", QTN_UINT8, {}, {7}),
+    float_tensor("s_again", {}, {0.5f}), raw_tensor<std::uint8_t>("z_again", QTN_UINT8, {}, {3})};
+
+NodeText q(const std::string &x, const std::string &y, const std::string &set = "") {
+  return {"QuantizeLinear", {x, "s" + set, "z" + set}, {y}, "q_" + y};
+}
+NodeText dq(const std::string &x, const std::string &y, const std::string &set = "") {
+  return {"DequantizeLinear", {x, "s" + set, "z" + set}, {y}, "dq_" + y};
+}
+
+ModelText model(std::vector<NodeText> nodes, std::vector<std::string> outputs = {"y"}) {
+  return {.nodes = std::move(nodes), .initializers = kParameters, .outputs = std::move(outputs)};
+}
+
+using Ops = std::vector<std::string>;
+
+void expect_quantizer(const graph::Value &value, float scale, std::int64_t zero) {
+  if (!value.quantizer) fail_test("\"", value.name, "\" has no quantizer");
+  assert_int_equal(value.quantizer->dtype(), QTN_UINT8);
+  assert_true(value.quantizer->scale() == scale);
+  assert_int_equal(value.quantizer->zero_point(), zero);
+  assert_true(value.quantizer->numerics() == Numerics::onnx);
+}
+
+void input_and_activation(void **) {
+  const graph::Graph g = parse(model({q("x", "xq"), dq("xq", "xd"), {"Relu", {"xd"}, {"r"}}, q("r", "rq", "2"), dq("rq", "rd", "2"),
+                                      {"Tanh", {"rd"}, {"y"}}})
+                                   .bytes());
+  assert_true(op_names(g) == (Ops{"Relu", "Tanh"}));
+  expect_quantizer(g.value(g.inputs[0]), 0.5f, 3);
+  expect_quantizer(named(g, "r"), 0.25f, 7);
+  assert_true(!named(g, "y").quantizer);
+  assert_int_equal(g.nodes[1].inputs[0], g.nodes[0].outputs[0]);
+}
+
+void one_quantize_many_dequantize(void **) {
+  const graph::Graph g = parse(model({{"Relu", {"x"}, {"r"}}, q("r", "rq"), dq("rq", "a"), dq("rq", "b", "_again"), {"Add", {"a", "b"}, {"y"}}})
+                                   .bytes());
+  assert_true(op_names(g) == (Ops{"Relu", "Add"}));
+  expect_quantizer(named(g, "r"), 0.5f, 3);
+  assert_int_equal(g.nodes[1].inputs[0], g.nodes[1].inputs[1]);
+}
+
+void one_pair_for_each_reader(void **) {
+  const graph::Graph g = parse(model({{"Relu", {"x"}, {"r"}}, q("r", "q1"), dq("q1", "a"), q("r", "q2", "_again"), dq("q2", "b", "_again"),
+                                      {"Add", {"a", "b"}, {"y"}}})
+                                   .bytes());
+  assert_true(op_names(g) == (Ops{"Relu", "Add"}));
+  expect_quantizer(named(g, "r"), 0.5f, 3);
+}
+
+void other_readers_see_the_float(void **) {
+  const graph::Graph g = parse(model({{"Relu", {"x"}, {"r"}}, q("r", "rq"), dq("rq", "d"), {"Add", {"d", "r"}, {"y"}}}).bytes());
+  assert_true(op_names(g) == (Ops{"Relu", "Identity", "Add"}));
+  assert_true(!named(g, "r").quantizer);
+  expect_quantizer(named(g, "d"), 0.5f, 3);
+  assert_string_equal(g.value(g.nodes[2].inputs[0]).name.c_str(), "d");
+  assert_string_equal(g.value(g.nodes[2].inputs[1]).name.c_str(), "r");
+}
+
+void output_that_is_read_quantized(void **) {
+  const graph::Graph g = parse(model({{"Relu", {"x"}, {"r"}}, q("r", "rq"), dq("rq", "d"), {"Tanh", {"d"}, {"y"}}}, {"r", "y"}).bytes());
+  assert_true(op_names(g) == (Ops{"Relu", "Identity", "Tanh"}));
+  assert_true(!g.value(g.outputs[0]).quantizer);
+  assert_string_equal(g.value(g.outputs[0]).name.c_str(), "r");
+}
+
+void two_grids_for_one_value(void **) {
+  const graph::Graph g = parse(model({{"Relu", {"x"}, {"r"}}, q("r", "q1"), dq("q1", "a"), q("r", "q2", "2"), dq("q2", "b", "2"),
+                                      {"Add", {"a", "b"}, {"y"}}})
+                                   .bytes());
+  assert_true(op_names(g) == (Ops{"Relu", "Identity", "Identity", "Add"}));
+  expect_quantizer(named(g, "a"), 0.5f, 3);
+  expect_quantizer(named(g, "b"), 0.25f, 7);
+}
+
+void pairs_in_a_row(void **) {
+  const graph::Graph same = parse(model({q("x", "q1"), dq("q1", "a"), q("a", "q2"), dq("q2", "b"), {"Relu", {"b"}, {"y"}}}).bytes());
+  assert_true(op_names(same) == (Ops{"Relu"}));
+  const graph::Graph other = parse(model({q("x", "q1"), dq("q1", "a"), q("a", "q2", "2"), dq("q2", "b", "2"), {"Relu", {"b"}, {"y"}}}).bytes());
+  assert_true(op_names(other) == (Ops{"Identity", "Relu"}));
+  expect_quantizer(other.value(other.inputs[0]), 0.5f, 3);
+  expect_quantizer(named(other, "b"), 0.25f, 7);
+}
+
+void outputs_keep_their_names(void **) {
+  const graph::Graph one = parse(model({{"Relu", {"x"}, {"r"}}, q("r", "rq"), dq("rq", "y")}).bytes());
+  assert_true(op_names(one) == (Ops{"Relu"}));
+  assert_string_equal(one.value(one.outputs[0]).name.c_str(), "y");
+  expect_quantizer(one.value(one.outputs[0]), 0.5f, 3);
+
+  const graph::Graph two = parse(model({{"Relu", {"x"}, {"r"}}, q("r", "rq"), dq("rq", "a"), dq("rq", "y"), dq("rq", "z_out")}, {"y", "z_out"}).bytes());
+  assert_true(op_names(two) == (Ops{"Relu", "Identity"}));
+  assert_string_equal(two.value(two.outputs[0]).name.c_str(), "y");
+  assert_string_equal(two.value(two.outputs[1]).name.c_str(), "z_out");
+  expect_quantizer(two.value(two.outputs[1]), 0.5f, 3);
+
+  const graph::Graph input = parse(model({q("x", "xq"), dq("xq", "y")}).bytes());
+  assert_true(op_names(input) == (Ops{"Identity"}));
+  assert_string_equal(input.value(input.inputs[0]).name.c_str(), "x");
+  assert_string_equal(input.value(input.outputs[0]).name.c_str(), "y");
+}
+
+void constants(void **) {
+  ModelText text = model({{"DequantizeLinear", {"wq", "ws", "wz"}, {"w"}, "", "", {int_attribute("axis", -2)}},
+                          {"DequantizeLinear", {"bq", "bs"}, {"b"}, "", "", {int_attribute("axis", 0)}},
+                          {"Gemm", {"x", "w", "b"}, {"g"}, "", "", {int_attribute("transB", 1)}},
+                          q("f", "fq"),
+                          dq("fq", "fd"),
+                          {"Add", {"g", "fd"}, {"y"}}});
+  for (const std::string &tensor :
+       {raw_tensor<std::int8_t>("wq", QTN_INT8, {2, 2}, {1, -2, 3, 127}), float_tensor("ws", {2}, {0.5f, 0.25f}),
+        raw_tensor<std::int8_t>("wz", QTN_INT8, {2}, {0, 0}), raw_tensor<std::int32_t>("bq", QTN_INT32, {2}, {100, -5}),
+        float_tensor("bs", {2}, {0.125f, 0.0625f}), float_tensor("f", {2}, {1.2f, 100000.0f})})
+    text.initializers.push_back(tensor);
+  const graph::Graph g = parse(text.bytes());
+  assert_true(op_names(g) == (Ops{"Gemm", "Add"}));
+
+  const graph::Value &w = named(g, "w");
+  assert_true(w.is_constant() && w.quantizer && w.constant.quantizer() == w.quantizer);
+  assert_int_equal(w.constant.dtype(), QTN_INT8);
+  assert_int_equal(w.quantizer->scheme(), QTN_PER_CHANNEL_SYMMETRIC);
+  assert_int_equal(w.quantizer->axis(), 0);
+  assert_true(w.dtype == QTN_FLOAT32);
+  const graph::Value &b = named(g, "b");
+  assert_int_equal(b.constant.dtype(), QTN_INT32);
+  assert_int_equal(b.quantizer->scheme(), QTN_PER_CHANNEL_SYMMETRIC);
+  const graph::Value &f = named(g, "fd");
+  expect_quantizer(f, 0.5f, 3);
+  // 1.2 / 0.5 = 2.4 rounds to 2; the other saturates.
+  assert_true(int_values(f.constant.with_quantizer(nullptr), "f") == (std::vector<std::int64_t>{5, 255}));
+}
+
+void shared_scales_behind_identity(void **) {
+  const graph::Graph g = parse(model({{"Identity", {"s"}, {"si"}}, {"Identity", {"z"}, {"zi"}}, {"QuantizeLinear", {"x", "si", "zi"}, {"xq"}},
+                                      {"DequantizeLinear", {"xq", "si", "zi"}, {"xd"}}, {"Relu", {"xd"}, {"y"}}})
+                                   .bytes());
+  assert_true(op_names(g) == (Ops{"Relu"}));
+  expect_quantizer(g.value(g.inputs[0]), 0.5f, 3);
+}
+
+void numerics_from_metadata(void **) {
+  ModelText text = model({q("x", "xq"), dq("xq", "xd"), {"Relu", {"xd"}, {"y"}}});
+  text.metadata = {{"qtensor.numerics", "fbgemm"}, {"other", "value"}};
+  const graph::Graph g = parse(text.bytes());
+  assert_true(g.value(g.inputs[0]).quantizer->numerics() == Numerics::fbgemm);
+  text.metadata = {{"qtensor.numerics", "nonsense"}};
+  expect_error(QTN_EFORMAT, {"nonsense"}, [&] { parse(text.bytes()); });
+}
+
+void refused(void **) {
+  const auto error = [](qstatus status, const std::vector<std::string> &texts, ModelText text, const std::vector<std::string> &more = {}) {
+    for (const std::string &tensor : more) text.initializers.push_back(tensor);
+    expect_error(status, texts, [&] { parse(text.bytes()); });
+  };
+  const NodeText relu{"Relu", {"xd"}, {"y"}, "relu"};
+  error(QTN_EUNSUPPORTED, {"q_xq", "\"pool\"", "MaxPool"}, model({q("x", "xq"), {"MaxPool", {"xq"}, {"p"}, "pool", "", {}}, dq("p", "xd"), relu}));
+  error(QTN_EUNSUPPORTED, {"q_y", "output of the model"}, model({q("x", "y")}));
+  error(QTN_EUNSUPPORTED, {"dq_xd", "not that of \"q_xq\""}, model({q("x", "xq"), dq("xq", "xd", "2"), relu}));
+  error(QTN_EUNSUPPORTED, {"dq_xd", "\"x\""}, model({dq("x", "xd"), relu}));
+  error(QTN_EUNSUPPORTED, {"\"quant\"", "must be constants"},
+        model({{"Relu", {"s"}, {"dynamic"}}, {"QuantizeLinear", {"x", "dynamic", "z"}, {"xq"}, "quant"}, dq("xq", "xd"), relu}));
+  const std::vector<std::string> two{float_tensor("s3", {2}, {1, 2}), raw_tensor<std::uint8_t>("z3", QTN_UINT8, {2}, {0, 0})};
+  error(QTN_EUNSUPPORTED, {"q_xq", "per channel"}, model({q("x", "xq", "3"), dq("xq", "xd", "3"), relu}), two);
+  const auto constant = [&](const std::vector<std::string> &inputs, const std::vector<std::string> &attributes = {}) {
+    return model({{"DequantizeLinear", inputs, {"w"}, "dq", "", attributes}, {"Add", {"x", "w"}, {"y"}}});
+  };
+  const std::string integers = raw_tensor<std::int8_t>("wq", QTN_INT8, {2, 3}, {1, 2, 3, 4, 5, 6});
+  error(QTN_ESHAPE, {"\"dq\"", "2 scales", "axis 1", "2x3"}, constant({"wq", "s3"}), {integers, two[0]});
+  error(QTN_EFORMAT, {"\"dq\"", "axis 2"}, constant({"wq", "s3"}, {int_attribute("axis", 2)}), {integers, two[0]});
+  error(QTN_EUNSUPPORTED, {"\"dq\"", "block"}, constant({"wq", "s3"}, {int_attribute("block_size", 2)}), {integers, two[0]});
+  error(QTN_ESHAPE, {"\"dq\"", "scalar", "2"}, constant({"wq", "s", "z3"}), {integers, two[1]});
+  error(QTN_EFORMAT, {"\"dq\"", "int8", "uint8"}, constant({"wq", "s", "z"}), {integers});
+  error(QTN_EFORMAT, {"\"dq\"", "scale 0"}, constant({"wq", "s3"}), {integers, float_tensor("s3", {}, {0})});
+  error(QTN_EFORMAT, {"\"dq\"", "int8, not float32"}, constant({"wq", "wq"}), {integers});
+  error(QTN_EFORMAT, {"\"dq\"", "input 0"}, constant({"", "s"}));
+}
+
+}  // namespace
+}  // namespace qtn
+
+int main() {
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(qtn::input_and_activation),
+      cmocka_unit_test(qtn::one_quantize_many_dequantize),
+      cmocka_unit_test(qtn::one_pair_for_each_reader),
+      cmocka_unit_test(qtn::other_readers_see_the_float),
+      cmocka_unit_test(qtn::output_that_is_read_quantized),
+      cmocka_unit_test(qtn::two_grids_for_one_value),
+      cmocka_unit_test(qtn::pairs_in_a_row),
+      cmocka_unit_test(qtn::outputs_keep_their_names),
+      cmocka_unit_test(qtn::constants),
+      cmocka_unit_test(qtn::shared_scales_behind_identity),
+      cmocka_unit_test(qtn::numerics_from_metadata),
+      cmocka_unit_test(qtn::refused),
+  };
+  return cmocka_run_group_tests(tests, nullptr, nullptr);
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models written: what is in the file, what comes back from it, and files that cannot be written.
+#include <sys/stat.h>
+
+#include <cmath>
+#include <limits>
+
+#include "onnx/messages.hpp"
+#include "support.hpp"
+
+namespace qtn {
+namespace {
+
+using namespace qtn::test;
+using graph::kNoValue;
+using graph::ValueId;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+ValueId add_value(graph::Graph &g, const std::string &name, const QuantizerPtr &quantizer = nullptr) {
+  graph::Value value;
+  value.name = name;
+  value.dtype = QTN_FLOAT32;
+  value.quantizer = quantizer;
+  return g.add_value(std::move(value));
+}
+
+void add_node(graph::Graph &g, const std::string &name, const char *op, std::vector<ValueId> inputs, ValueId output,
+              std::optional<ops::Clamp> clamp = {}, Attrs attrs = {}) {
+  g.nodes.push_back({name, ops::find_op(op), std::move(attrs), std::move(inputs), {output}, clamp});
+}
+
+Tensor ramp(const Shape &shape) {
+  Tensor t(QTN_FLOAT32, shape);
+  for (std::int64_t i = 0; i < t.count(); ++i) t.as<float>()[i] = static_cast<float>((i * 37) % 19) / 7.0f - 1.2f;
+  return t;
+}
+
+Tensor quantized(const Tensor &x, const QuantizerPtr &q) { return quantize(x, q).with_quantizer(q); }
+
+/// x (quantized) -> Conv with int8 weights and int32 bias, clamped -> Softmax -> y (quantized).
+graph::Graph quantized_graph(const ops::Clamp &clamp = {0, kInfinity}, Numerics numerics = Numerics::onnx) {
+  graph::Graph g;
+  g.name = "small";
+  const ValueId x = add_value(g, "x", per_tensor(QTN_UINT8, static_cast<float>(0.013), 100, numerics));
+  g.value(x).shape = Shape{-1, 2, 4, 4};
+  g.inputs = {x};
+  const std::vector<double> scales{0.01, 1.0 / 3, 0.002};
+  const auto weights = std::make_shared<Quantizer>(QTN_INT8, QTN_PER_CHANNEL_SYMMETRIC, 0, scales, std::vector<std::int64_t>(3, 0), numerics);
+  const auto bias = std::make_shared<Quantizer>(QTN_INT32, QTN_PER_CHANNEL_SYMMETRIC, 0, std::vector<double>{1e-4, 2e-3, 3e-5},
+                                                std::vector<std::int64_t>(3, 0), numerics);
+  const ValueId w = g.add_constant("w", quantized(ramp({3, 2, 3, 3}), weights));
+  const ValueId b = g.add_constant("b", quantized(ramp({3}), bias));
+  const ValueId c = add_value(g, "c", per_tensor(QTN_UINT8, static_cast<float>(0.021), 5, numerics));
+  const ValueId y = add_value(g, "y", per_tensor(QTN_UINT8, 1.0f / 256, 0, numerics));
+  g.outputs = {y};
+  add_node(g, "conv", "Conv", {x, w, b}, c, clamp);
+  add_node(g, "softmax", "Softmax", {c}, y);
+  return g;
+}
+
+std::vector<Tensor> run(const graph::Graph &g) {
+  const Tensor x = ramp({1, 2, 4, 4});
+  return graph::evaluate(g, std::span(&x, 1));
+}
+
+onnx::GraphProto read_back(const std::string &bytes) { return onnx::read_graph(*onnx::read_model({bytes.data(), bytes.size()}).graph); }
+
+std::vector<std::string> ops_in(const std::string &bytes) {
+  std::vector<std::string> ops;
+  for (const onnx::NodeProto &node : read_back(bytes).nodes) ops.push_back(node.op);
+  return ops;
+}
+
+void quantized_round_trip(void **) {
+  const ops::Clamp clamps[] = {{0, kInfinity}, {0, 6}, {-1, 1}, {-kInfinity, 1}};
+  for (const ops::Clamp &clamp : clamps)
+    for (const int opset : {13, 17, 21, 25}) {
+      const graph::Graph g = quantized_graph(clamp);
+      const std::string bytes = onnx::serialize(g, {opset});
+      const graph::Graph back = parse(bytes);
+      expect_same_bits(run(g), run(back));
+      for (const char *name : {"w", "b"}) {
+        const graph::Value &was = named(g, name), &is = named(back, name);
+        assert_memory_equal(was.constant.data(), is.constant.data(), was.constant.nbytes());
+        assert_int_equal(was.quantizer->scheme(), is.quantizer->scheme());
+        assert_int_equal(was.quantizer->axis(), is.quantizer->axis());
+        for (std::size_t i = 0; i < 3; ++i)
+          assert_true(static_cast<float>(was.quantizer->scales()[i]) == static_cast<float>(is.quantizer->scales()[i]));
+      }
+      for (const char *name : {"x", "c", "y"}) assert_true(*named(g, name).quantizer == *named(back, name).quantizer);
+      // Once written, nothing changes any more.
+      assert_true(onnx::serialize(back, {opset}) == bytes);
+    }
+}
+
+void what_a_quantized_file_holds(void **) {
+  const std::string bytes = onnx::serialize(quantized_graph(), {});
+  assert_true(ops_in(bytes) == (std::vector<std::string>{"DequantizeLinear", "DequantizeLinear", "QuantizeLinear", "DequantizeLinear", "Conv",
+                                                         "Relu", "QuantizeLinear", "DequantizeLinear", "Softmax", "QuantizeLinear",
+                                                         "DequantizeLinear"}));
+  const onnx::GraphProto proto = read_back(bytes);
+  assert_string_equal(proto.inputs[0].name.c_str(), "x");
+  assert_int_equal((*proto.inputs[0].shape)[0], -1);
+  assert_string_equal(proto.outputs[0].name.c_str(), "y");
+  assert_string_equal(proto.nodes.back().outputs[0].c_str(), "y");
+  assert_string_equal(proto.nodes[4].name.c_str(), "conv");
+  assert_true(ops_in(onnx::serialize(quantized_graph({0, 6}), {}))[5] == "Clip");
+}
+
+void other_numerics_survive(void **) {
+  const graph::Graph g = quantized_graph({0, 6}, Numerics::fbgemm);
+  const graph::Graph back = parse(onnx::serialize(g, {}));
+  assert_true(*named(back, "c").quantizer == *named(g, "c").quantizer);
+  expect_same_bits(run(g), run(back));
+  graph::Graph mixed = g;
+  mixed.value(mixed.outputs[0]).quantizer = per_tensor(QTN_UINT8, 1.0f / 256, 0);
+  expect_error(QTN_EUNSUPPORTED, {"\"y\"", "onnx", "fbgemm"}, [&] { onnx::serialize(mixed, {}); });
+}
+
+void input_that_is_output(void **) {
+  graph::Graph g;
+  const ValueId x = add_value(g, "x", per_tensor(QTN_UINT8, 0.5, 3)), y = add_value(g, "y");
+  g.value(x).shape = Shape{2};
+  g.inputs = {x};
+  g.outputs = {x, y};
+  add_node(g, "relu", "Relu", {x}, y);
+  const graph::Graph back = parse(onnx::serialize(g, {}));
+  assert_string_equal(back.value(back.inputs[0]).name.c_str(), "x");
+  const Tensor input = ramp({2});
+  expect_same_bits(graph::evaluate(g, std::span(&input, 1)), graph::evaluate(back, std::span(&input, 1)));
+}
+
+void names_that_collide(void **) {
+  graph::Graph g;
+  const ValueId x = add_value(g, "y_quantized", per_tensor(QTN_UINT8, 0.5, 3)), y = add_value(g, "y", per_tensor(QTN_UINT8, 0.25, 0));
+  const ValueId twin = add_value(g, "y_quantized");
+  g.value(x).shape = Shape{2};
+  g.inputs = {x};
+  g.outputs = {y};
+  add_node(g, "same", "Relu", {x}, twin);
+  add_node(g, "same", "Relu", {twin}, y);
+  const graph::Graph back = parse(onnx::serialize(g, {}));
+  const Tensor input = ramp({2});
+  expect_same_bits(graph::evaluate(g, std::span(&input, 1)), graph::evaluate(back, std::span(&input, 1)));
+}
+
+/// One node on x, written at an opset.
+std::string written(const char *op, Attrs attrs, std::vector<Tensor> constants, int opset, std::size_t outputs = 1) {
+  graph::Graph g;
+  const ValueId x = add_value(g, "x");
+  g.value(x).shape = Shape{1, 4, 2, 2};
+  g.inputs = {x};
+  std::vector<ValueId> inputs{x};
+  for (const Tensor &constant : constants) inputs.push_back(constant.has_data() ? g.add_constant("k", constant) : kNoValue);
+  graph::Node node{"node", ops::find_op(op), std::move(attrs), std::move(inputs), {}, {}};
+  for (std::size_t i = 0; i < outputs; ++i) node.outputs.push_back(add_value(g, cat("y", i)));
+  g.outputs = node.outputs;
+  g.nodes.push_back(std::move(node));
+  return onnx::serialize(g, {opset});
+}
+
+Attrs attr(const char *name, Attr value) {
+  Attrs attrs;
+  attrs.set(name, std::move(value));
+  return attrs;
+}
+
+void forms_of_older_opsets(void **) {
+  const std::int64_t axes[] = {2, 3};
+  const std::string old_mean = written("ReduceMean", {}, {Tensor::from_ints(axes)}, 17);
+  assert_int_equal(read_back(old_mean).nodes[0].inputs.size(), 1);
+  const auto [key, value] = onnx::read_attribute(read_back(old_mean).nodes[0].attributes[0], "");
+  assert_string_equal(key.c_str(), "axes");
+  assert_true(std::get<std::vector<std::int64_t>>(value) == (std::vector<std::int64_t>{2, 3}));
+  assert_int_equal(read_back(written("ReduceMean", {}, {Tensor::from_ints(axes)}, 18)).nodes[0].inputs.size(), 2);
+  const graph::Graph back = parse(old_mean);
+  assert_int_equal(back.nodes[0].inputs.size(), 2);
+
+  Attrs split = attr("axis", std::int64_t{1});
+  assert_int_equal(read_back(written("Split", split, {}, 18, 2)).nodes[0].attributes.size(), 2);
+  split.set("num_outputs", std::int64_t{2});
+  assert_int_equal(read_back(written("Split", split, {}, 17, 2)).nodes[0].attributes.size(), 1);
+
+  written("HardSwish", {}, {}, 14);
+  expect_error(QTN_EUNSUPPORTED, {"\"node\"", "HardSwish", "opset 13"}, [] { written("HardSwish", {}, {}, 13); });
+  written("Shape", attr("start", std::int64_t{1}), {}, 15);
+  expect_error(QTN_EUNSUPPORTED, {"\"start\"", "opset 14"}, [] { written("Shape", attr("start", std::int64_t{1}), {}, 14); });
+  assert_int_equal(read_back(written("Shape", attr("start", std::int64_t{0}), {}, 14)).nodes[0].attributes.size(), 0);
+  for (const int opset : {12, 26}) expect_error(QTN_EUNSUPPORTED, {cat("not ", opset)}, [&] { written("Relu", {}, {}, opset); });
+
+  graph::Graph wide = quantized_graph();
+  wide.value(wide.outputs[0]).quantizer = per_tensor(QTN_UINT16, 1e-4, 0);
+  assert_true(*named(parse(onnx::serialize(wide, {21})), "y").quantizer == *named(wide, "y").quantizer);
+  expect_error(QTN_EUNSUPPORTED, {"opset 20", "uint16"}, [&] { onnx::serialize(wide, {20}); });
+}
+
+void softmax_over_several_axes(void **) {
+  const auto read = [](std::vector<std::int64_t> shape) {
+    return parse(ModelText{.opset = 11, .nodes = {{"Softmax", {"x"}, {"y"}, "softmax"}}, .shape = std::move(shape)}.bytes());
+  };
+  const graph::Graph g = read({2, 3, 2});
+  const Tensor x = ramp({2, 3, 2});
+  const std::string bytes = onnx::serialize(g, {});
+  assert_true(ops_in(bytes) == (std::vector<std::string>{"Shape", "Flatten", "Softmax", "Reshape"}));
+  expect_same_bits(graph::evaluate(g, std::span(&x, 1)), graph::evaluate(parse(bytes), std::span(&x, 1)));
+  assert_true(ops_in(onnx::serialize(read({2, 3}), {})) == (std::vector<std::string>{"Softmax"}));
+}
+
+void files(void **) {
+  const TemporaryFolder folder;
+  const graph::Graph g = quantized_graph();
+  const std::string path = folder.file("model.onnx");
+  onnx::save(g, path, {});
+  expect_same_bits(run(g), run(onnx::load(path)));
+  folder.put("model.onnx", "something older and longer than that: " + std::string(100000, '#'));
+  onnx::save(g, path, {});
+  expect_same_bits(run(g), run(onnx::load(path)));
+  assert_int_equal(folder.count(), 1);
+
+  expect_error(QTN_EIO, {"none/model.onnx", "No such file"}, [&] { onnx::save(g, folder.file("none/model.onnx"), {}); });
+  expect_error(QTN_EIO, {folder.path()}, [&] { onnx::save(g, folder.path(), {}); });
+  expect_error(QTN_EIO, {}, [&] { onnx::save(g, "", {}); });
+  std::filesystem::create_directory(folder.file("taken"));
+  expect_error(QTN_EIO, {"taken", "Is a directory"}, [&] { onnx::save(g, folder.file("taken"), {}); });
+  expect_error(QTN_EUNSUPPORTED, {"opset"}, [&] { onnx::save(g, folder.file("new.onnx"), {3}); });
+  assert_int_equal(folder.count(), 2);
+}
+
+}  // namespace
+}  // namespace qtn
+
+int main() {
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(qtn::quantized_round_trip),  cmocka_unit_test(qtn::what_a_quantized_file_holds),
+      cmocka_unit_test(qtn::other_numerics_survive), cmocka_unit_test(qtn::input_that_is_output),
+      cmocka_unit_test(qtn::names_that_collide),    cmocka_unit_test(qtn::forms_of_older_opsets),
+      cmocka_unit_test(qtn::softmax_over_several_axes), cmocka_unit_test(qtn::files),
+  };
+  return cmocka_run_group_tests(tests, nullptr, nullptr);
+}

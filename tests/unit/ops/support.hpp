@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tests of this folder share: cmocka, golden tensors, calls in one expression, expected errors.
+#pragma once
+
+extern "C" {
+// clang-format off
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+// clang-format on
+}
+#undef fail  // a macro of cmocka's, a function of ours
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "base/error.hpp"
+#include "ops/op.hpp"
+
+namespace qtn::test {
+
+/// Ends the test with the parts joined as its message.
+template <class... Parts>
+void fail_test(const Parts &...parts) {
+  print_error("%s\n", cat(parts...).c_str());
+  _fail(__FILE__, __LINE__);
+}
+
+inline nlohmann::json read_json(const std::filesystem::path &path) {
+  std::ifstream file(path);
+  if (!file) fail_test("no golden file ", path.string());
+  return nlohmann::json::parse(file);
+}
+
+inline double number(const nlohmann::json &j) {
+  if (!j.is_string()) return j.get<double>();
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const auto text = j.get<std::string>();
+  return text == "inf" ? infinity : text == "-inf" ? -infinity : std::numeric_limits<double>::quiet_NaN();
+}
+
+inline qdtype dtype_of(const std::string &name) {
+  for (int code = 1; code <= QTN_INT2; ++code)
+    if (dtype_name(static_cast<qdtype>(code)) == name) return static_cast<qdtype>(code);
+  return QTN_DTYPE_FORCE32;
+}
+
+inline Tensor tensor_of(const nlohmann::json &j) {
+  const auto dims = j.at("shape").get<std::vector<std::int64_t>>();
+  const Tensor t(dtype_of(j.at("dtype")), Shape(dims));
+  dispatch(t.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    std::size_t i = 0;
+    for (const auto &value : j.at("data"))
+      if constexpr (std::is_same_v<T, std::int64_t>)
+        t.as<T>()[i++] = value.template get<std::int64_t>();
+      else
+        t.as<T>()[i++] = static_cast<T>(number(value));
+  });
+  return t;
+}
+
+inline Attr attr_of(const nlohmann::json &j, AttrSpec::Kind kind) {
+  switch (kind) {
+    case AttrSpec::kInt:
+      return j.get<std::int64_t>();
+    case AttrSpec::kFloat:
+      return number(j);
+    case AttrSpec::kString:
+      return j.get<std::string>();
+    case AttrSpec::kInts:
+      return j.get<std::vector<std::int64_t>>();
+    case AttrSpec::kFloats:
+      return j.get<std::vector<double>>();
+    default:
+      return tensor_of(j);
+  }
+}
+
+inline Attrs attrs_of(const nlohmann::json &j, const ops::OpDef &op) {
+  Attrs attrs;
+  for (const auto &[key, value] : j.items()) {
+    const auto spec =
+        std::find_if(op.attrs.begin(), op.attrs.end(), [&k = key](const AttrSpec &s) { return s.name == k; });
+    if (spec == op.attrs.end()) fail_test(op.name, " does not know attribute ", key);
+    attrs.set(key, attr_of(value, spec->kind));
+  }
+  return attrs;
+}
+
+/// Attributes in one expression: attrs({{"axis", std::int64_t{1}}}).
+inline Attrs attrs(std::initializer_list<std::pair<const char *, Attr>> items = {}) {
+  Attrs a;
+  for (const auto &[key, value] : items) a.set(key, value);
+  return a;
+}
+
+using Ints = std::vector<std::int64_t>;
+using Inputs = std::vector<const Tensor *>;
+
+inline Tensor ints(const Ints &values) { return Tensor::from_ints(values); }
+inline Tensor floats(const Shape &shape, const std::vector<float> &values) {
+  return Tensor::from<float>(QTN_FLOAT32, shape, values);
+}
+
+inline std::vector<Tensor> run(const char *op, const Attrs &a, const Inputs &inputs, std::size_t outputs = 1) {
+  return ops::run_op(*ops::find_op(op), ops::Call{a, inputs, outputs});
+}
+
+/// Fails the test unless body() throws this status with this text in the message.
+template <class Body>
+void expect_error(qstatus status, const std::string &text, Body body) {
+  try {
+    body();
+  } catch (const Error &e) {
+    if (e.status() != status) fail_test("status ", e.status(), ", not ", status, ": ", e.what());
+    if (std::string(e.what()).find(text) == std::string::npos) fail_test("\"", e.what(), "\" lacks \"", text, "\"");
+    return;
+  }
+  fail_test("no error, but one with \"", text, "\" was expected");
+}
+
+/// |got - want| <= tolerance * (1 + |want|), equal infinities and NaN match.
+inline bool close(double got, double want, double tolerance) {
+  if (std::isnan(want) || std::isnan(got)) return std::isnan(want) && std::isnan(got);
+  return got == want || std::abs(got - want) <= tolerance * (1 + std::abs(want));
+}
+
+inline void expect_equal(const Tensor &got, const Tensor &want, double tolerance, const std::string &what) {
+  if (got.dtype() != want.dtype()) fail_test(what, ": ", dtype_name(got.dtype()), ", not ", dtype_name(want.dtype()));
+  if (!(got.shape() == want.shape())) fail_test(what, ": ", to_string(got.shape()), ", not ", to_string(want.shape()));
+  const Tensor a = got.to_contiguous(), b = want.to_contiguous();
+  dispatch(a.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    for (std::int64_t i = 0; i < a.count(); ++i)
+      if (!close(static_cast<double>(a.as<const T>()[i]), static_cast<double>(b.as<const T>()[i]), tolerance))
+        fail_test(what, ": element ", i, " is ", +a.as<const T>()[i], ", not ", +b.as<const T>()[i]);
+  });
+}
+
+inline QuantizerPtr per_tensor(qdtype dtype, double scale, std::int64_t zero_point) {
+  return std::make_shared<Quantizer>(dtype, QTN_PER_TENSOR_AFFINE, 0, std::vector{scale}, std::vector{zero_point},
+                                     Numerics::onnx);
+}
+
+inline QuantizerPtr per_channel(qdtype dtype, std::int32_t axis, std::vector<double> scales,
+                                std::vector<std::int64_t> zeros) {
+  return std::make_shared<Quantizer>(dtype, QTN_PER_CHANNEL_AFFINE, axis, std::move(scales), std::move(zeros),
+                                     Numerics::onnx);
+}
+
+inline Tensor random_floats(std::mt19937 &engine, const Shape &shape) {
+  const Tensor t(QTN_FLOAT32, shape);
+  for (std::int64_t i = 0; i < t.count(); ++i) t.as<float>()[i] = static_cast<float>(engine()) / 2147483648.0f - 1;
+  return t;
+}
+
+/// Every byte equally likely.
+inline Tensor random_bytes(std::mt19937 &engine, const Shape &shape, const QuantizerPtr &quantizer) {
+  const Tensor t(quantizer->dtype(), shape, quantizer);
+  for (std::int64_t i = 0; i < t.count(); ++i) t.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(engine());
+  return t;
+}
+
+}  // namespace qtn::test

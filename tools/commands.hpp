@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The subcommands. Each function adds one to the command line; parsing then calls it.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace tool {
+
+void add_quantize(CLI::App &app);
+void add_run(CLI::App &app);
+void add_compare(CLI::App &app);
+void add_bench(CLI::App &app);
+void add_inspect(CLI::App &app);
+
+}  // namespace tool

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data.hpp"
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <optional>
+
+#include "array.hpp"
+#include "pictures.hpp"
+
+namespace tool {
+
+namespace {
+
+std::string input_names(const qmodel *model) {
+  std::string names;
+  for (size_t i = 0; i < qmodel_input_count(model); ++i)
+    names += (i ? ", '" : "'") + std::string(qmodel_input_name(model, i)) + "'";
+  return names;
+}
+
+class ArraySamples : public Samples {
+ public:
+  ArraySamples(std::vector<Array> arrays, const qmodel *model) : arrays_(std::move(arrays)) {
+    const Array &first = arrays_.front();
+    for (const Array &array : arrays_) {
+      if (array.shape.empty()) throw Failure(array.file->path() + ": is a scalar; the first axis runs over samples");
+      if (array.rows() != first.rows())
+        throw Failure(array.file->path() + ": has " + std::to_string(array.rows()) + " samples, " + first.file->path() +
+                      " has " + std::to_string(first.rows()));
+    }
+    if (first.rows() == 0) throw Failure(first.file->path() + ": holds no samples");
+    const size_t rank = qmodel_input_rank(model, 0);
+    unbatched_ = qmodel_input_shape(model, 0) != nullptr && first.shape.size() == rank + 1;
+  }
+
+  size_t count() const override { return arrays_.front().rows(); }
+  bool unbatched() const override { return unbatched_; }
+
+  std::vector<Tensor> read(size_t first, size_t count) const override {
+    std::vector<Tensor> tensors;
+    for (const Array &array : arrays_) {
+      Shape shape = array.shape;
+      shape[0] = static_cast<int64_t>(count);
+      if (unbatched_) shape.erase(shape.begin());
+      const Bytes bytes = array.read(first, count);
+      tensors.push_back(
+          make<Tensor>(qtensor_create, array.dtype(), shape.data(), shape.size(), nullptr, bytes.data(), bytes.size()));
+    }
+    return tensors;
+  }
+
+ private:
+  std::vector<Array> arrays_;
+  bool unbatched_ = false;
+};
+
+// The input that "NAME=FILE" names. Names are looked for in the model, because they and paths may hold '=' themselves.
+std::optional<size_t> named_input(const std::string &source, const qmodel *model) {
+  for (size_t i = 0; i < qmodel_input_count(model); ++i)
+    if (source.starts_with(std::string(qmodel_input_name(model, i)) + "=")) return i;
+  return std::nullopt;
+}
+
+std::vector<Array> named_arrays(const std::vector<std::string> &sources, const qmodel *model) {
+  std::vector<std::optional<Array>> found(qmodel_input_count(model));
+  for (const std::string &source : sources) {
+    const std::optional<size_t> input = named_input(source, model);
+    if (!input) throw Failure("--data " + source + ": names no input of the model; they are " + input_names(model));
+    if (found[*input]) throw UsageError("--data " + source + ": that input has been given already");
+    found[*input] = open_npy(source.substr(std::string(qmodel_input_name(model, *input)).size() + 1));
+  }
+  std::vector<Array> arrays;
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (!found[i]) throw Failure("--data has nothing for the input '" + std::string(qmodel_input_name(model, i)) + "'");
+    arrays.push_back(*found[i]);
+  }
+  return arrays;
+}
+
+std::vector<Array> safetensors_arrays(const std::string &path, const qmodel *model) {
+  const NamedArrays entries = open_safetensors(path);
+  std::vector<Array> arrays;
+  for (size_t i = 0; i < qmodel_input_count(model); ++i) {
+    const std::string name = qmodel_input_name(model, i);
+    const auto found = std::find_if(entries.begin(), entries.end(), [&](const auto &e) { return e.first == name; });
+    if (found == entries.end()) throw Failure(path + ": holds no tensor for the input '" + name + "'");
+    arrays.push_back(found->second);
+  }
+  return arrays;
+}
+
+std::vector<Array> npy_array(const std::string &path, const qmodel *model) {
+  if (qmodel_input_count(model) != 1)
+    throw Failure(path + ": feeds one input, the model has " + std::to_string(qmodel_input_count(model)) + ": " +
+                  input_names(model) + "; give NAME=FILE.npy for each");
+  return {open_npy(path)};
+}
+
+}  // namespace
+
+void add_data_options(CLI::App &command, DataOptions &options) {
+  command
+      .add_option("--data", options.sources, "FILE.npy, FILE.safetensors, NAME=FILE.npy (repeated) or a picture folder")
+      ->type_name("DATA")
+      ->allow_extra_args(false)
+      ->required();
+  command.add_option("--size", options.size, "Pictures: size they are brought to")->type_name("WxH");
+  command.add_option("--mean", options.mean, "Pictures: subtracted from 0..255, by channel")->type_name("A,B,C");
+  command.add_option("--std", options.std, "Pictures: then divided by, by channel")->type_name("A,B,C");
+  command.add_option("--layout", options.layout, "Pictures: nchw (default) or nhwc")
+      ->check(CLI::IsMember({"nchw", "nhwc"}));
+  command.add_option("--channels", options.channels, "Pictures: rgb (default) or bgr")
+      ->check(CLI::IsMember({"rgb", "bgr"}));
+}
+
+std::unique_ptr<Samples> open_data(const DataOptions &options, const qmodel *model) {
+  if (qmodel_input_count(model) == 0) throw Failure("the model has no inputs to feed");
+  const std::string &source = options.sources.front();
+  const bool one = options.sources.size() == 1;
+  if (one && std::filesystem::is_directory(source)) return open_pictures(source, options, model);
+  for (const auto &[name, value] : {std::pair<const char *, const std::string &>{"--size", options.size},
+                                    {"--mean", options.mean},
+                                    {"--std", options.std},
+                                    {"--layout", options.layout},
+                                    {"--channels", options.channels}})
+    if (!value.empty()) throw UsageError(std::string(name) + " is for pictures, and " + source + " is no folder");
+  const bool named = !one || (!std::filesystem::exists(source) && source.find('=') != std::string::npos);
+  if (named) return std::make_unique<ArraySamples>(named_arrays(options.sources, model), model);
+  const bool safetensors = source.ends_with(".safetensors");
+  return std::make_unique<ArraySamples>(safetensors ? safetensors_arrays(source, model) : npy_array(source, model),
+                                        model);
+}
+
+size_t batch_size(const qmodel *model, const Samples &samples, size_t wanted) {
+  if (samples.unbatched()) {
+    if (wanted > 1) throw Failure("the model takes one sample a run: its input has no batch axis for --batch");
+    return 1;
+  }
+  const int64_t *shape = qmodel_input_rank(model, 0) > 0 ? qmodel_input_shape(model, 0) : nullptr;
+  const size_t fixed = shape != nullptr && shape[0] > 0 ? static_cast<size_t>(shape[0]) : 0;
+  const size_t batch = wanted > 0 ? wanted : std::max<size_t>(fixed, 1);
+  if (batch == fixed && samples.count() % batch != 0)
+    throw Failure("the model fixes its batch at " + std::to_string(fixed) + ", of which " +
+                  std::to_string(samples.count()) + " samples are no multiple");
+  return batch;
+}
+
+}  // namespace tool

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The `qtensor` command: a client of the public C API. Exit code 0 done, 1 failed, 2 wrong command line.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "commands.hpp"
+#include "handles.hpp"
+
+namespace {
+
+std::string version_text() {
+  const uint32_t version = qlib_version();
+  return "qtensor " + std::to_string(version >> 16) + "." + std::to_string(version >> 8 & 0xff) + "." +
+         std::to_string(version & 0xff);
+}
+
+// Messages from elsewhere (exceptions, file names) may hold line breaks; the promise is one line.
+int complain(int exit_code, std::string message) {
+  std::replace_if(
+      message.begin(), message.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  while (!message.empty() && message.back() == ' ') message.pop_back();
+  std::fprintf(stderr, "qtensor: %s\n", message.c_str());
+  return exit_code;
+}
+
+bool names_an_input(std::string_view argument) {
+  return argument.size() > 5 && argument.front() != '-' && argument.find('=') != 0 &&
+         argument.find('=') != std::string_view::npos && argument.ends_with(".npy");
+}
+
+// `--data a=a.npy b=b.npy` means `--data a=a.npy --data b=b.npy`. An option that took any number of words would also
+// swallow the model that follows it.
+std::vector<std::string> arguments(int argc, char **argv) {
+  std::vector<std::string> words;
+  bool in_data = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const bool continues = in_data && names_an_input(word) && words.back() != "--data";
+    if (continues) words.emplace_back("--data");
+    in_data = word == "--data" || (in_data && names_an_input(word));
+    words.push_back(word);
+  }
+  std::reverse(words.begin(), words.end());  // the order CLI11 takes them in
+  return words;
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+  CLI::App app("Takes a float ONNX model to a small, fast int8 model, and runs both.", "qtensor");
+  app.set_version_flag("--version", version_text());
+  app.require_subcommand(1);
+  try {
+    tool::add_quantize(app);
+    tool::add_run(app);
+    tool::add_compare(app);
+    tool::add_bench(app);
+    tool::add_inspect(app);
+    app.parse(arguments(argc, argv));
+    if (std::fflush(stdout) != 0 || std::ferror(stdout)) return complain(1, "standard output cannot be written");
+    return 0;
+  } catch (const CLI::ParseError &error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    return complain(2, std::string(error.what()) + " (see qtensor --help)");
+  } catch (const tool::UsageError &error) {
+    return complain(2, error.what());
+  } catch (const std::bad_alloc &) {
+    return complain(1, "out of memory");
+  } catch (const std::exception &error) {
+    return complain(1, error.what());
+  }
+}

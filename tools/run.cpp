@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "commands.hpp"
+#include "data.hpp"
+#include "model.hpp"
+#include "progress.hpp"
+
+namespace tool {
+
+namespace {
+
+struct Options {
+  std::string model, output, engine = "native", isa;
+  size_t batch = 0;  // 0: what the model fixes, else 1
+  int64_t threads = 0;
+  DataOptions data;
+};
+
+// Joins the outputs of successive runs along their first axis. Outputs without one are stacked.
+void append(Result &all, Result part, bool stack) {
+  if (stack || part.shape.empty()) part.shape.insert(part.shape.begin(), 1);
+  if (all.shape.empty()) {
+    all = std::move(part);
+    return;
+  }
+  if (!std::equal(all.shape.begin() + 1, all.shape.end(), part.shape.begin() + 1, part.shape.end()))
+    throw Failure("output '" + all.name + "' changes its shape from sample to sample: " + shape_text(all.shape) +
+                  ", then " + shape_text(part.shape));
+  all.shape[0] += part.shape[0];
+  all.data.insert(all.data.end(), part.data.begin(), part.data.end());
+}
+
+void run(const Options &options) {
+  const bool npy = options.output.ends_with(".npy");
+  if (!npy && !options.output.ends_with(".safetensors"))
+    throw UsageError("-o " + options.output + ": wants a name that ends in .npy or .safetensors");
+  if (!options.isa.empty()) check(qlib_set_isa(options.isa.c_str()));
+  const Model model = load_model(options.model);
+  require_writable(options.output);
+  const size_t outputs = qmodel_output_count(model.get());
+  if (npy && outputs != 1)
+    throw Failure("the model has " + std::to_string(outputs) + " outputs; several go to a .safetensors file");
+  const std::unique_ptr<Samples> samples = open_data(options.data, model.get());
+  const size_t batch = batch_size(model.get(), *samples, options.batch);
+  const Session session = open_session(model.get(), options.engine, options.threads);
+  std::vector<Result> results(outputs);
+  const Progress progress("running", samples->count());
+  for (size_t first = 0; first < samples->count(); first += batch) {
+    const auto inputs = samples->read(first, std::min(batch, samples->count() - first));
+    const auto tensors = run_session(model.get(), session.get(), inputs);
+    for (size_t i = 0; i < outputs; ++i)
+      append(results[i], result_of(qmodel_output_name(model.get(), i), tensors[i].get()), samples->unbatched());
+    progress.at(first + 1);
+  }
+  if (npy)
+    write_npy(options.output, results.front());
+  else
+    write_safetensors(options.output, results);
+}
+
+}  // namespace
+
+void add_run(CLI::App &app) {
+  const auto options = std::make_shared<Options>();
+  CLI::App &command = *app.add_subcommand("run", "Run a model on data and write its outputs");
+  command.add_option("MODEL.onnx", options->model, "Float or int8 model")->required();
+  command.add_option("-o,--output", options->output, "One output: OUT.npy; several, by name: OUT.safetensors")
+      ->type_name("OUT")
+      ->required();
+  add_data_options(command, options->data);
+  command.add_option("--batch", options->batch, "Samples a run (default 1)")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--threads", options->threads, "Threads (default: as many as there are processors)")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--engine", options->engine, "native (default) or reference")
+      ->check(CLI::IsMember({"native", "reference"}));
+  command.add_option("--isa", options->isa, "At most this instruction set: scalar, avx2, ...")->type_name("NAME");
+  command.callback([options] { run(*options); });
+}
+
+}  // namespace tool
