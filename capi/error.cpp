@@ -51,18 +51,30 @@ const char *qerror_message(void) { return qtn::capi::message; }
 
 const char *qstatus_name(qstatus status) {
   switch (status) {
-    case QTN_OK: return "QTN_OK";
-    case QTN_EINVAL: return "QTN_EINVAL";
-    case QTN_ESHAPE: return "QTN_ESHAPE";
-    case QTN_EDTYPE: return "QTN_EDTYPE";
-    case QTN_ENOMEM: return "QTN_ENOMEM";
-    case QTN_EIO: return "QTN_EIO";
-    case QTN_EFORMAT: return "QTN_EFORMAT";
-    case QTN_EUNSUPPORTED: return "QTN_EUNSUPPORTED";
-    case QTN_ESTATE: return "QTN_ESTATE";
-    case QTN_EINTERNAL: return "QTN_EINTERNAL";
-    case QTN_ECANCELED: return "QTN_ECANCELED";
-    case QTN_STATUS_FORCE32: break;
+    case QTN_OK:
+      return "QTN_OK";
+    case QTN_EINVAL:
+      return "QTN_EINVAL";
+    case QTN_ESHAPE:
+      return "QTN_ESHAPE";
+    case QTN_EDTYPE:
+      return "QTN_EDTYPE";
+    case QTN_ENOMEM:
+      return "QTN_ENOMEM";
+    case QTN_EIO:
+      return "QTN_EIO";
+    case QTN_EFORMAT:
+      return "QTN_EFORMAT";
+    case QTN_EUNSUPPORTED:
+      return "QTN_EUNSUPPORTED";
+    case QTN_ESTATE:
+      return "QTN_ESTATE";
+    case QTN_EINTERNAL:
+      return "QTN_EINTERNAL";
+    case QTN_ECANCELED:
+      return "QTN_ECANCELED";
+    case QTN_STATUS_FORCE32:
+      break;
   }
   return "QTN_?";
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one exception barrier, and the checks of arguments that every shim makes.
 //
-// A shim sets its outputs, then does everything else inside guard(), whose body gets the name of the C function to begin
-// its messages with.
+// A shim sets its outputs, then does everything else inside guard(), whose body gets the name of the C function to
+// begin its messages with.
 #pragma once
 
 #include <exception>
@@ -56,7 +56,8 @@ const Attrs &attrs_or_none(const qattrs *attrs);
 const QuantizerPtr &quantizer_or_none(const qquantizer *quantizer);
 
 /// The tensors behind an array of handles. A NULL element is QTN_EINVAL unless `optional`, where it stays nullptr.
-std::vector<const Tensor *> tensors(const char *entry, const qtensor *const *inputs, std::size_t count, bool optional = false);
+std::vector<const Tensor *> tensors(const char *entry, const qtensor *const *inputs, std::size_t count,
+                                    bool optional = false);
 
 inline void clear_outputs(qtensor **outputs, std::size_t count) {
   if (outputs)

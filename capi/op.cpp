@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/op.hpp"
+
 #include "guard.hpp"
 #include "ops/eager.hpp"
-#include "ops/op.hpp"
 
 using namespace qtn;
 using namespace qtn::capi;

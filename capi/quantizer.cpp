@@ -60,8 +60,8 @@ qstatus qquantizer_choose(qquantizer **out, qdtype dtype, qscheme scheme, int32_
     options.reduce_range = given.get_int("reduce_range", 0) != 0;
     options.narrow_range = given.get_int("narrow_range", 0) != 0;
     options.eps = given.get_float("eps", options.eps);
-    *out = new qquantizer{choose_quantizer(dtype, scheme, is_per_channel(scheme) ? axis : 0, {mins, count},
-                                           {maxs, count}, options)};
+    *out = new qquantizer{
+        choose_quantizer(dtype, scheme, is_per_channel(scheme) ? axis : 0, {mins, count}, {maxs, count}, options)};
   });
 }
 

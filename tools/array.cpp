@@ -28,9 +28,10 @@ size_t element_bytes(qdtype dtype) {
 }
 
 std::string shape_text(const Shape &shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i) text += (i ? "," : "") + std::to_string(shape[i]);
-  return text + "]";
+  if (shape.empty()) return "scalar";
+  std::string text;
+  for (const int64_t extent : shape) text += (text.empty() ? "" : "x") + (extent < 0 ? "?" : std::to_string(extent));
+  return text;
 }
 
 void Array::validate() const {

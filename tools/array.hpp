@@ -43,6 +43,7 @@ struct Result {
 };
 
 size_t element_bytes(qdtype dtype);
+/// "1x3x224x224", as in the messages of the library; "?" for an open dimension.
 std::string shape_text(const Shape &shape);
 
 Array open_npy(const std::string &path);

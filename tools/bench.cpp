@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "checks.hpp"
 #include "commands.hpp"
 #include "model.hpp"
 
@@ -164,13 +165,11 @@ void add_bench(CLI::App &app) {
   command.add_option("MODEL.onnx", options->model, "Float or int8 model")->required();
   command.add_option("--threads", options->threads, "Threads (default: as many as there are processors)")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
-  command.add_option("--batch", options->batch, "Samples a run (default 1)")
-      ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_count());
+  command.add_option("--batch", options->batch, "Samples a run (default 1)")->type_name("N")->check(positive_count());
   command.add_option("--seconds", options->seconds, "How long to measure (default 2)")
       ->type_name("S")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_seconds());
   command.add_flag("--profile", options->profile, "Also the time of each node");
   command.add_flag("--json", options->json, "Print one JSON object");
   command.callback([options] { bench(*options); });

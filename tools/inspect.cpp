@@ -28,14 +28,9 @@ std::string text(const Json &object, const char *key) {
 
 std::string dimensions(const Json &value) {
   if (!value.contains("shape") || !value["shape"].is_array()) return "any shape";
-  std::string shape = "[";
-  for (const Json &extent : value["shape"]) {
-    const bool open = extent.is_number() && extent.get<int64_t>() < 0;
-    shape += (shape.size() > 1 ? "," : "") + (open                 ? "?"
-                                              : extent.is_string() ? extent.get<std::string>()
-                                                                   : extent.dump());
-  }
-  return shape + "]";
+  Shape shape;
+  for (const Json &extent : value["shape"]) shape.push_back(extent.is_number_integer() ? extent.get<int64_t>() : -1);
+  return shape_text(shape);
 }
 
 void print_values(const char *what, const Json &values) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "checks.hpp"
 #include "commands.hpp"
 #include "data.hpp"
 #include "file.hpp"
@@ -76,7 +77,7 @@ void add_quantize(CLI::App &app) {
       ->check(CLI::IsMember({"qdq", "qoperator"}));
   command.add_option("--samples", options->samples, "Calibrate with the first N samples only")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_count());
   command.callback([options] { quantize(*options); });
 }
 

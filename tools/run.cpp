@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "checks.hpp"
 #include "commands.hpp"
 #include "data.hpp"
 #include "model.hpp"
@@ -70,12 +71,10 @@ void add_run(CLI::App &app) {
       ->type_name("OUT")
       ->required();
   add_data_options(command, options->data);
-  command.add_option("--batch", options->batch, "Samples a run (default 1)")
-      ->type_name("N")
-      ->check(CLI::PositiveNumber);
+  command.add_option("--batch", options->batch, "Samples a run (default 1)")->type_name("N")->check(positive_count());
   command.add_option("--threads", options->threads, "Threads (default: as many as there are processors)")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_count());
   command.add_option("--engine", options->engine, "native (default) or reference")
       ->check(CLI::IsMember({"native", "reference"}));
   command.add_option("--isa", options->isa, "At most this instruction set: scalar, avx2, ...")->type_name("NAME");

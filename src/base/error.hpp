@@ -23,6 +23,7 @@ class Error : public std::runtime_error {
 template <class... Parts>
 std::string cat(const Parts &...parts) {
   std::ostringstream text;
+  text.exceptions(std::ios_base::badbit);  // else a stream takes running out of memory for the end of the text
   (text << ... << parts);
   return std::move(text).str();
 }

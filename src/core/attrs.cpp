@@ -60,7 +60,9 @@ const Tensor *Attrs::get_tensor(std::string_view key) const {
 }
 
 void Attrs::check(std::span<const AttrSpec> specs, std::string_view who) const {
-  for (const auto &[key, value] : items_) {
+  for (const auto &item : items_) {
+    const std::string &key = item.first;
+    const Attr &value = item.second;
     const auto spec = std::find_if(specs.begin(), specs.end(), [&](const AttrSpec &s) { return s.name == key; });
     if (spec == specs.end()) {
       std::string valid;

@@ -65,6 +65,12 @@ Shape channels_last_strides(const Shape &shape) {
   return strides;
 }
 
+bool same_layout(const Shape &shape, const Shape &a, const Shape &b) {
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    if (shape[i] > 1 && a[i] != b[i]) return false;
+  return true;
+}
+
 std::optional<Shape> reshape_strides(const Shape &shape, const Shape &strides, const Shape &target) {
   Shape out = contiguous_strides(target);
   if (element_count(target) == 0) return out;

@@ -54,6 +54,9 @@ Shape contiguous_strides(const Shape &shape);
 /// Strides of the same shape stored with axis 1 innermost (NHWC for rank 4).
 Shape channels_last_strides(const Shape &shape);
 
+/// Whether two strides place the elements of `shape` alike: the step of an axis of length 1 does not matter.
+bool same_layout(const Shape &shape, const Shape &a, const Shape &b);
+
 /// Strides under which `shape` and `strides` read as `target` without moving an element, if there are any.
 std::optional<Shape> reshape_strides(const Shape &shape, const Shape &strides, const Shape &target);
 

@@ -46,7 +46,7 @@ class Tensor {
   const QuantizerPtr &quantizer() const { return quantizer_; }
   bool quantized() const { return quantizer_ != nullptr; }
   bool has_data() const { return data_ != nullptr || (owner_ != nullptr); }
-  bool contiguous() const { return strides_ == contiguous_strides(shape_); }
+  bool contiguous() const { return same_layout(shape_, strides_, contiguous_strides(shape_)); }
   bool owns_same_storage(const Tensor &other) const { return owner_ == other.owner_; }
 
   void *data() const { return data_; }

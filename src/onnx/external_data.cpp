@@ -54,18 +54,21 @@ ExternalFile::ExternalFile(const std::string &folder, const std::vector<std::pai
     if (key == "length") length = parse_number(value, "length", what);
   }
   if (folder.empty())
-    fail(QTN_EUNSUPPORTED, what, ": its data is in the file \"", location_, "\", but the model was not loaded from a file");
+    fail(QTN_EUNSUPPORTED, what, ": its data is in the file \"", location_,
+         "\", but the model was not loaded from a file");
   if (length != nbytes)
-    fail(QTN_EFORMAT, what, ": needs ", nbytes, " bytes, but its external data \"", location_, "\" is said to be ", length);
+    fail(QTN_EFORMAT, what, ": needs ", nbytes, " bytes, but its external data \"", location_, "\" is said to be ",
+         length);
   const std::string path = resolve(folder, location_, what);
 
   struct stat status {};
-  if (stat(path.c_str(), &status) != 0) fail(QTN_EIO, what, ": external data \"", location_, "\": ", std::strerror(errno));
+  if (stat(path.c_str(), &status) != 0)
+    fail(QTN_EIO, what, ": external data \"", location_, "\": ", std::strerror(errno));
   if (!S_ISREG(status.st_mode)) fail(QTN_EIO, what, ": external data \"", location_, "\" is not a regular file");
   const auto size = static_cast<std::uint64_t>(status.st_size);
   if (offset_ > size || size - offset_ < nbytes)
-    fail(QTN_EIO, what, ": needs ", nbytes, " bytes at offset ", offset_, " of external data \"", location_, "\", which has ",
-         size);
+    fail(QTN_EIO, what, ": needs ", nbytes, " bytes at offset ", offset_, " of external data \"", location_,
+         "\", which has ", size);
   fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd_ < 0) fail(QTN_EIO, what, ": external data \"", location_, "\": ", std::strerror(errno));
 }
@@ -80,8 +83,7 @@ void ExternalFile::read(void *to) const {
     const ssize_t n = pread(fd_, out + done, size_ - done, static_cast<off_t>(offset_ + done));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail(QTN_EIO, what_, ": external data \"", location_, "\": ", std::strerror(errno));
-    if (n == 0)
-      fail(QTN_EIO, what_, ": external data \"", location_, "\" ended ", size_ - done, " bytes early");
+    if (n == 0) fail(QTN_EIO, what_, ": external data \"", location_, "\" ended ", size_ - done, " bytes early");
     done += static_cast<std::size_t>(n);
   }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax over several axes at once: what Softmax meant before opset 13. Models that came from such a file must still be
-// written for a newer one.
+// Softmax over several axes at once: what Softmax meant before opset 13. Models that came from such a file must still
+// be written for a newer one.
 #include "base/error.hpp"
-#include "ops/op.hpp"
 #include "onnx/opset_forms.hpp"
+#include "ops/op.hpp"
 
 namespace qtn::onnx {
 
@@ -26,7 +26,8 @@ std::vector<std::int64_t> ranks(const graph::Graph &g) {
   try {
     if (const auto inputs = graph::declared_input_types(g, 1)) {
       const graph::Inferred inferred = graph::infer(g, *inputs);
-      for (std::size_t v = 0; v < known.size(); ++v) known[v] = static_cast<std::int64_t>(inferred.types[v].shape.size());
+      for (std::size_t v = 0; v < known.size(); ++v)
+        known[v] = static_cast<std::int64_t>(inferred.types[v].shape.size());
     }
   } catch (const Error &) {
     // A graph that does not fit together for batch 1 is still written, in the longer form.

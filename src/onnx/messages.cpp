@@ -40,9 +40,14 @@ std::pair<std::string, std::string> read_entry(data_view bytes) {
   std::pair<std::string, std::string> entry;
   pbf_reader message(bytes);
   while (message.next()) switch (message.tag_and_type()) {
-      case as_bytes(field::entry::key): entry.first = message.get_string(); break;
-      case as_bytes(field::entry::value): entry.second = message.get_string(); break;
-      default: message.skip();
+      case as_bytes(field::entry::key):
+        entry.first = message.get_string();
+        break;
+      case as_bytes(field::entry::value):
+        entry.second = message.get_string();
+        break;
+      default:
+        message.skip();
     }
   return entry;
 }
@@ -53,9 +58,14 @@ std::pair<std::string, std::int64_t> read_opset(data_view bytes) {
   std::pair<std::string, std::int64_t> opset{"", 0};
   pbf_reader message(bytes);
   while (message.next()) switch (message.tag_and_type()) {
-      case as_bytes(field::opset::domain): opset.first = read_name(message.get_view()); break;
-      case as_varint(field::opset::version): opset.second = message.get_int64(); break;
-      default: message.skip();
+      case as_bytes(field::opset::domain):
+        opset.first = read_name(message.get_view());
+        break;
+      case as_varint(field::opset::version):
+        opset.second = message.get_int64();
+        break;
+      default:
+        message.skip();
     }
   return opset;
 }
@@ -72,10 +82,17 @@ ModelProto read_model(data_view bytes) {
   ModelProto model;
   pbf_reader message(bytes);
   while (message.next()) switch (message.tag_and_type()) {
-      case as_bytes(field::model::graph): model.graph = message.get_view(); break;
-      case as_bytes(field::model::opset_import): model.opsets.push_back(read_opset(message.get_view())); break;
-      case as_bytes(field::model::metadata_props): model.metadata.push_back(read_entry(message.get_view())); break;
-      default: message.skip();
+      case as_bytes(field::model::graph):
+        model.graph = message.get_view();
+        break;
+      case as_bytes(field::model::opset_import):
+        model.opsets.push_back(read_opset(message.get_view()));
+        break;
+      case as_bytes(field::model::metadata_props):
+        model.metadata.push_back(read_entry(message.get_view()));
+        break;
+      default:
+        message.skip();
     }
   return model;
 }
@@ -86,13 +103,26 @@ NodeProto read_node(data_view bytes) {
   NodeProto node;
   pbf_reader message(bytes);
   while (message.next()) switch (message.tag_and_type()) {
-      case as_bytes(field::node::input): node.inputs.push_back(read_name(message.get_view())); break;
-      case as_bytes(field::node::output): node.outputs.push_back(read_name(message.get_view())); break;
-      case as_bytes(field::node::name): node.name = read_name(message.get_view()); break;
-      case as_bytes(field::node::op_type): node.op = read_name(message.get_view()); break;
-      case as_bytes(field::node::domain): node.domain = read_name(message.get_view()); break;
-      case as_bytes(field::node::attribute): node.attributes.push_back(message.get_view()); break;
-      default: message.skip();
+      case as_bytes(field::node::input):
+        node.inputs.push_back(read_name(message.get_view()));
+        break;
+      case as_bytes(field::node::output):
+        node.outputs.push_back(read_name(message.get_view()));
+        break;
+      case as_bytes(field::node::name):
+        node.name = read_name(message.get_view());
+        break;
+      case as_bytes(field::node::op_type):
+        node.op = read_name(message.get_view());
+        break;
+      case as_bytes(field::node::domain):
+        node.domain = read_name(message.get_view());
+        break;
+      case as_bytes(field::node::attribute):
+        node.attributes.push_back(message.get_view());
+        break;
+      default:
+        message.skip();
     }
   return node;
 }
@@ -101,8 +131,11 @@ std::int64_t read_dimension(data_view bytes) {
   std::int64_t dim = -1;
   pbf_reader message(bytes);
   while (message.next()) switch (message.tag_and_type()) {
-      case as_varint(field::dimension::dim_value): dim = std::max<std::int64_t>(message.get_int64(), -1); break;
-      default: message.skip();
+      case as_varint(field::dimension::dim_value):
+        dim = std::max<std::int64_t>(message.get_int64(), -1);
+        break;
+      default:
+        message.skip();
     }
   return dim;
 }
@@ -111,8 +144,11 @@ Shape read_shape(data_view bytes, const std::string &name) {
   std::vector<std::int64_t> dims;
   pbf_reader message(bytes);
   while (message.next()) switch (message.tag_and_type()) {
-      case as_bytes(field::shape::dim): dims.push_back(read_dimension(message.get_view())); break;
-      default: message.skip();
+      case as_bytes(field::shape::dim):
+        dims.push_back(read_dimension(message.get_view()));
+        break;
+      default:
+        message.skip();
     }
   if (dims.size() > kMaxRank)
     fail(QTN_EUNSUPPORTED, "value \"", name, "\" has rank ", dims.size(), ", over the limit of ", kMaxRank);
@@ -123,9 +159,14 @@ void read_tensor_type(data_view bytes, ValueInfo &info) {
   info.is_tensor = true;
   pbf_reader message(bytes);
   while (message.next()) switch (message.tag_and_type()) {
-      case as_varint(field::tensor_type::elem_type): info.elem_type = message.get_int32(); break;
-      case as_bytes(field::tensor_type::shape): info.shape = read_shape(message.get_view(), info.name); break;
-      default: message.skip();
+      case as_varint(field::tensor_type::elem_type):
+        info.elem_type = message.get_int32();
+        break;
+      case as_bytes(field::tensor_type::shape):
+        info.shape = read_shape(message.get_view(), info.name);
+        break;
+      default:
+        message.skip();
     }
 }
 
@@ -133,16 +174,22 @@ ValueInfo read_value_info(data_view bytes) {
   ValueInfo info;
   pbf_reader message(bytes);
   while (message.next()) switch (message.tag_and_type()) {
-      case as_bytes(field::value_info::name): info.name = read_name(message.get_view()); break;
+      case as_bytes(field::value_info::name):
+        info.name = read_name(message.get_view());
+        break;
       case as_bytes(field::value_info::type): {
         pbf_reader type(message.get_view());
         while (type.next()) switch (type.tag_and_type()) {
-            case as_bytes(field::type::tensor_type): read_tensor_type(type.get_view(), info); break;
-            default: type.skip();
+            case as_bytes(field::type::tensor_type):
+              read_tensor_type(type.get_view(), info);
+              break;
+            default:
+              type.skip();
           }
         break;
       }
-      default: message.skip();
+      default:
+        message.skip();
     }
   return info;
 }
@@ -153,17 +200,30 @@ GraphProto read_graph(data_view bytes) {
   GraphProto graph;
   pbf_reader message(bytes);
   while (message.next()) switch (message.tag_and_type()) {
-      case as_bytes(field::graph::node): graph.nodes.push_back(read_node(message.get_view())); break;
-      case as_bytes(field::graph::name): graph.name = read_name(message.get_view()); break;
-      case as_bytes(field::graph::initializer): graph.initializers.push_back(message.get_view()); break;
-      case as_bytes(field::graph::input): graph.inputs.push_back(read_value_info(message.get_view())); break;
-      case as_bytes(field::graph::output): graph.outputs.push_back(read_value_info(message.get_view())); break;
-      case as_bytes(field::graph::value_info): graph.values.push_back(read_value_info(message.get_view())); break;
+      case as_bytes(field::graph::node):
+        graph.nodes.push_back(read_node(message.get_view()));
+        break;
+      case as_bytes(field::graph::name):
+        graph.name = read_name(message.get_view());
+        break;
+      case as_bytes(field::graph::initializer):
+        graph.initializers.push_back(message.get_view());
+        break;
+      case as_bytes(field::graph::input):
+        graph.inputs.push_back(read_value_info(message.get_view()));
+        break;
+      case as_bytes(field::graph::output):
+        graph.outputs.push_back(read_value_info(message.get_view()));
+        break;
+      case as_bytes(field::graph::value_info):
+        graph.values.push_back(read_value_info(message.get_view()));
+        break;
       case as_bytes(field::graph::sparse_initializer):
         graph.has_sparse_initializer = true;
         message.skip();
         break;
-      default: message.skip();
+      default:
+        message.skip();
     }
   return graph;
 }
@@ -181,12 +241,24 @@ std::pair<std::string, Attr> read_attribute(data_view bytes, const std::string &
 
   pbf_reader message(bytes);
   while (message.next()) switch (message.tag_and_type()) {
-      case as_bytes(field::attribute::name): name = read_name(message.get_view()); break;
-      case as_varint(field::attribute::type): type = message.get_enum(); break;
-      case as_fixed32(field::attribute::f): number = message.get_float(), seen = AttributeType::f; break;
-      case as_varint(field::attribute::i): integer = message.get_int64(), seen = AttributeType::i; break;
-      case as_bytes(field::attribute::s): text = message.get_string(), seen = AttributeType::s; break;
-      case as_bytes(field::attribute::t): tensor = message.get_view(), seen = AttributeType::t; break;
+      case as_bytes(field::attribute::name):
+        name = read_name(message.get_view());
+        break;
+      case as_varint(field::attribute::type):
+        type = message.get_enum();
+        break;
+      case as_fixed32(field::attribute::f):
+        number = message.get_float(), seen = AttributeType::f;
+        break;
+      case as_varint(field::attribute::i):
+        integer = message.get_int64(), seen = AttributeType::i;
+        break;
+      case as_bytes(field::attribute::s):
+        text = message.get_string(), seen = AttributeType::s;
+        break;
+      case as_bytes(field::attribute::t):
+        tensor = message.get_view(), seen = AttributeType::t;
+        break;
       case as_fixed32(field::attribute::floats):
         floats.push_back(message.get_float());
         seen = AttributeType::floats;
@@ -204,28 +276,43 @@ std::pair<std::string, Attr> read_attribute(data_view bytes, const std::string &
         seen = AttributeType::ints;
         break;
       case as_bytes(field::attribute::g):
-      case as_bytes(field::attribute::graphs): unsupported = "a subgraph", message.skip(); break;
-      case as_bytes(field::attribute::strings): unsupported = "a list of strings", message.skip(); break;
-      case as_bytes(field::attribute::tensors): unsupported = "a list of tensors", message.skip(); break;
-      case as_bytes(field::attribute::sparse_tensor): unsupported = "a sparse tensor", message.skip(); break;
+      case as_bytes(field::attribute::graphs):
+        unsupported = "a subgraph", message.skip();
+        break;
+      case as_bytes(field::attribute::strings):
+        unsupported = "a list of strings", message.skip();
+        break;
+      case as_bytes(field::attribute::tensors):
+        unsupported = "a list of tensors", message.skip();
+        break;
+      case as_bytes(field::attribute::sparse_tensor):
+        unsupported = "a sparse tensor", message.skip();
+        break;
       case as_bytes(field::attribute::ref_attr_name):
         unsupported = "a reference to a function's attribute", message.skip();
         break;
-      default: message.skip();
+      default:
+        message.skip();
     }
 
   if (unsupported) fail(QTN_EUNSUPPORTED, "attribute \"", name, "\" is ", unsupported, ", which is not supported");
   if (type == 0) type = static_cast<std::int64_t>(seen);
   switch (static_cast<AttributeType>(type)) {
-    case AttributeType::f: return {name, static_cast<double>(number)};
-    case AttributeType::i: return {name, integer};
-    case AttributeType::s: return {name, std::move(text)};
-    case AttributeType::floats: return {name, std::move(floats)};
-    case AttributeType::ints: return {name, std::move(ints)};
+    case AttributeType::f:
+      return {name, static_cast<double>(number)};
+    case AttributeType::i:
+      return {name, integer};
+    case AttributeType::s:
+      return {name, std::move(text)};
+    case AttributeType::floats:
+      return {name, std::move(floats)};
+    case AttributeType::ints:
+      return {name, std::move(ints)};
     case AttributeType::t:
       if (!tensor) fail(QTN_EFORMAT, "attribute \"", name, "\" says it is a tensor and holds none");
       return {name, read_tensor(*tensor, folder, cat("attribute \"", name, "\"")).second};
-    default: break;
+    default:
+      break;
   }
   fail(QTN_EUNSUPPORTED, "attribute \"", name, "\" has type ", type, ", which is not supported");
 }

@@ -31,8 +31,8 @@ struct NodeProto {
 struct ValueInfo {
   std::string name;
   bool is_tensor = false;
-  std::int32_t elem_type = 0;        ///< onnx.TensorProto.DataType, 0: not said
-  std::optional<Shape> shape;        ///< -1: symbolic or unknown
+  std::int32_t elem_type = 0;  ///< onnx.TensorProto.DataType, 0: not said
+  std::optional<Shape> shape;  ///< -1: symbolic or unknown
 };
 
 struct GraphProto {
@@ -44,8 +44,8 @@ struct GraphProto {
 };
 GraphProto read_graph(protozero::data_view bytes);
 
-/// An attribute; tensors in it may be stored outside the file, below `folder`. Throws QTN_EUNSUPPORTED for subgraphs, lists
-/// of strings and what else no operator here takes.
+/// An attribute; tensors in it may be stored outside the file, below `folder`. Throws QTN_EUNSUPPORTED for subgraphs,
+/// lists of strings and what else no operator here takes.
 std::pair<std::string, Attr> read_attribute(protozero::data_view bytes, const std::string &folder);
 
 /// key -> value pairs, as external_data and metadata_props store them.

@@ -20,8 +20,9 @@ struct SaveOptions {
   int opset = 21;
 };
 
-/// The model as ONNX bytes: a float graph as it is, a quantized one as QDQ (integer weights behind DequantizeLinear, int32
-/// bias, QuantizeLinear and DequantizeLinear around every quantized activation, clamps as Relu or Clip before it).
+/// The model as ONNX bytes: a float graph as it is, a quantized one as QDQ (integer weights behind DequantizeLinear,
+/// int32 bias, QuantizeLinear and DequantizeLinear around every quantized activation, clamps as Relu or Clip before
+/// it).
 std::string serialize(const graph::Graph &g, const SaveOptions &options);
 
 /// Writes to a temporary name beside `path`, then renames. Throws QTN_EIO and leaves `path` as it was.

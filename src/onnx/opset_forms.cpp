@@ -23,12 +23,16 @@ struct NewAttribute {
 
 bool always(const Attr &) { return true; }
 bool never(const Attr &) { return false; }
-bool is_zero(const Attr &value) { return std::holds_alternative<std::int64_t>(value) && std::get<std::int64_t>(value) == 0; }
+bool is_zero(const Attr &value) {
+  return std::holds_alternative<std::int64_t>(value) && std::get<std::int64_t>(value) == 0;
+}
 bool is_ones(const Attr &value) {
   const auto *list = std::get_if<std::vector<std::int64_t>>(&value);
   return list && std::all_of(list->begin(), list->end(), [](std::int64_t i) { return i == 1; });
 }
-bool is_stretch(const Attr &value) { return std::holds_alternative<std::string>(value) && std::get<std::string>(value) == "stretch"; }
+bool is_stretch(const Attr &value) {
+  return std::holds_alternative<std::string>(value) && std::get<std::string>(value) == "stretch";
+}
 
 constexpr NewAttribute kNewAttributes[] = {
     {"AveragePool", "dilations", 19, is_ones},
@@ -59,7 +63,8 @@ constexpr NewForm kNewForms[] = {{"HardSwish", 14, 0}, {"Pad", 18, 3}};
 void drop_new_attributes(Node &node, int opset) {
   for (const NewAttribute &rule : kNewAttributes) {
     if (opset >= rule.since || std::string_view(node.op->name) != rule.op) continue;
-    const auto found = std::find_if(node.attrs.begin(), node.attrs.end(), [&](const auto &item) { return item.first == rule.name; });
+    const auto found =
+        std::find_if(node.attrs.begin(), node.attrs.end(), [&](const auto &item) { return item.first == rule.name; });
     if (found == node.attrs.end()) continue;
     if (!rule.is_default(found->second)) refuse(node, opset, cat("attribute \"", rule.name, "\""));
     node.attrs.erase(rule.name);
@@ -104,7 +109,8 @@ void to_opset(graph::Graph &g, int opset) {
     const std::string_view op = node.op->name;
     if (opset < 18 && op == "ReduceMean") reduce_axes_as_attribute(g, node, opset);
     // From opset 18 on, equal parts must be asked for by number.
-    if (opset >= 18 && op == "Split" && (node.inputs.size() < 2 || node.inputs[1] == kNoValue) && !node.attrs.has("num_outputs"))
+    if (opset >= 18 && op == "Split" && (node.inputs.size() < 2 || node.inputs[1] == kNoValue) &&
+        !node.attrs.has("num_outputs"))
       node.attrs.set("num_outputs", static_cast<std::int64_t>(node.outputs.size()));
     refuse_mode(node, opset, "Pad", "mode", "wrap");
     refuse_mode(node, opset, "Resize", "coordinate_transformation_mode", "half_pixel_symmetric");

@@ -11,8 +11,8 @@ inline constexpr int kMinSaveOpset = 13, kMaxSaveOpset = 25;
 /// Replaces Softmax over several axes as one (before opset 13) by nodes that say it at any opset.
 void write_out_flattened_softmax(graph::Graph &g);
 
-/// Rewrites the nodes of a graph that expand_qdq() made to the form of `opset`. Throws QTN_EUNSUPPORTED naming the node where
-/// that opset cannot say it.
+/// Rewrites the nodes of a graph that expand_qdq() made to the form of `opset`. Throws QTN_EUNSUPPORTED naming the node
+/// where that opset cannot say it.
 void to_opset(graph::Graph &g, int opset);
 
 }  // namespace qtn::onnx

@@ -4,10 +4,9 @@
 
 #include <bit>
 #include <cstdint>
+#include <protozero/pbf_reader.hpp>
 #include <string>
 #include <vector>
-
-#include <protozero/pbf_reader.hpp>
 
 namespace qtn::onnx {
 
@@ -19,7 +18,8 @@ namespace field {
 using Tag = protozero::pbf_tag_type;
 
 namespace model {
-inline constexpr Tag ir_version = 1, producer_name = 2, producer_version = 3, graph = 7, opset_import = 8, metadata_props = 14;
+inline constexpr Tag ir_version = 1, producer_name = 2, producer_version = 3, graph = 7, opset_import = 8,
+                     metadata_props = 14;
 }
 namespace opset {
 inline constexpr Tag domain = 1, version = 2;
@@ -28,14 +28,15 @@ namespace entry {  // StringStringEntryProto
 inline constexpr Tag key = 1, value = 2;
 }
 namespace graph {
-inline constexpr Tag node = 1, name = 2, initializer = 5, input = 11, output = 12, value_info = 13, sparse_initializer = 15;
+inline constexpr Tag node = 1, name = 2, initializer = 5, input = 11, output = 12, value_info = 13,
+                     sparse_initializer = 15;
 }
 namespace node {
 inline constexpr Tag input = 1, output = 2, name = 3, op_type = 4, attribute = 5, domain = 7;
 }
 namespace attribute {
-inline constexpr Tag name = 1, f = 2, i = 3, s = 4, t = 5, g = 6, floats = 7, ints = 8, strings = 9, tensors = 10, graphs = 11,
-                     type = 20, ref_attr_name = 21, sparse_tensor = 22;
+inline constexpr Tag name = 1, f = 2, i = 3, s = 4, t = 5, g = 6, floats = 7, ints = 8, strings = 9, tensors = 10,
+                     graphs = 11, type = 20, ref_attr_name = 21, sparse_tensor = 22;
 }
 namespace tensor {
 inline constexpr Tag dims = 1, data_type = 2, float_data = 4, int32_data = 5, int64_data = 7, name = 8, raw_data = 9,
@@ -62,8 +63,8 @@ inline constexpr Tag dim_value = 1, dim_param = 2;
 /// AttributeProto.AttributeType.
 enum class AttributeType { undefined = 0, f = 1, i = 2, s = 3, t = 4, g = 5, floats = 6, ints = 7 };
 
-// Labels for switch (message.tag_and_type()). A known field of an unexpected wire type matches none and is skipped like an
-// unknown one, as protobuf itself does.
+// Labels for switch (message.tag_and_type()). A known field of an unexpected wire type matches none and is skipped like
+// an unknown one, as protobuf itself does.
 constexpr std::uint32_t as_varint(field::Tag tag) {
   return protozero::tag_and_type(tag, protozero::pbf_wire_type::varint);
 }

@@ -17,8 +17,8 @@ inline constexpr const char *kNumericsKey = "qtensor.numerics";
 /// Throws QTN_EUNSUPPORTED where the graph does arithmetic on integers, or quantizes by computed or block-wise scales.
 void fold_qdq(graph::Graph &g, Numerics numerics);
 
-/// The inverse: a graph without quantizers and clamps, with the nodes that say the same. Values keep their names, except
-/// that the name of a graph output goes to the value after DequantizeLinear. Value names come out unique.
+/// The inverse: a graph without quantizers and clamps, with the nodes that say the same. Values keep their names,
+/// except that the name of a graph output goes to the value after DequantizeLinear. Value names come out unique.
 graph::Graph expand_qdq(const graph::Graph &g);
 
 }  // namespace qtn::onnx

@@ -31,8 +31,10 @@ class Expander {
       for (ValueId &v : node.inputs)
         if (v != kNoValue) v = read_as_[at(v)];
       const std::vector<ValueId> outputs = node.outputs;
-      if (node.clamp) split_clamp(node);
-      else g_.nodes.push_back(std::move(node));
+      if (node.clamp)
+        split_clamp(node);
+      else
+        g_.nodes.push_back(std::move(node));
       for (const ValueId v : outputs)
         if (v != kNoValue) expand_activation(v);
     }
@@ -111,7 +113,8 @@ class Expander {
     g_.value(v).quantizer = nullptr;
     if (uses_.consumers[at(v)].empty() && !uses_.is_output[at(v)]) return;
     const std::string name = g_.value(v).name;
-    if (q->per_channel()) fail(QTN_EUNSUPPORTED, "value \"", name, "\": activations quantized per channel cannot be written");
+    if (q->per_channel())
+      fail(QTN_EUNSUPPORTED, "value \"", name, "\": activations quantized per channel cannot be written");
     const std::optional<Shape> shape = g_.value(v).shape;
     const bool is_input = uses_.producer[at(v)] < 0;
     const ValueId integers = add_value(name + "_quantized", q->dtype(), shape);

@@ -23,10 +23,20 @@ constexpr AttrSpec kDequantizeAttrs[] = {
 
 }  // namespace
 
-const ops::OpDef kQuantizeLinear = {
-    .name = "QuantizeLinear", .min_inputs = 2, .max_inputs = 3, .max_outputs = 1, .attrs = kQuantizeAttrs, .infer = nullptr, .run = nullptr};
-const ops::OpDef kDequantizeLinear = {
-    .name = "DequantizeLinear", .min_inputs = 2, .max_inputs = 3, .max_outputs = 1, .attrs = kDequantizeAttrs, .infer = nullptr, .run = nullptr};
+const ops::OpDef kQuantizeLinear = {.name = "QuantizeLinear",
+                                    .min_inputs = 2,
+                                    .max_inputs = 3,
+                                    .max_outputs = 1,
+                                    .attrs = kQuantizeAttrs,
+                                    .infer = nullptr,
+                                    .run = nullptr};
+const ops::OpDef kDequantizeLinear = {.name = "DequantizeLinear",
+                                      .min_inputs = 2,
+                                      .max_inputs = 3,
+                                      .max_outputs = 1,
+                                      .attrs = kDequantizeAttrs,
+                                      .infer = nullptr,
+                                      .run = nullptr};
 
 namespace {
 
@@ -57,8 +67,8 @@ class Folder {
   }
 
  private:
-  /// The constant that a value is, also through Identity nodes, which exporters put between shared initializers and their
-  /// readers; nullptr where it is computed.
+  /// The constant that a value is, also through Identity nodes, which exporters put between shared initializers and
+  /// their readers; nullptr where it is computed.
   const Tensor *constant_of(ValueId v) const {
     while (v != kNoValue && !g_.value(v).is_constant()) {
       const std::int32_t maker = uses_.producer[at(v)];
@@ -70,8 +80,8 @@ class Folder {
 
   static ValueId input(const Node &node, std::size_t i) { return i < node.inputs.size() ? node.inputs[i] : kNoValue; }
 
-  /// The quantizer that a node's scale, zero point and axis describe. `dtype` is what follows without a zero point; `shape`
-  /// is that of a constant being (de)quantized, nullptr for activations, which are quantized per tensor only.
+  /// The quantizer that a node's scale, zero point and axis describe. `dtype` is what follows without a zero point;
+  /// `shape` is that of a constant being (de)quantized, nullptr for activations, which are quantized per tensor only.
   QuantizerPtr quantizer_of(const Node &node, qdtype dtype, const Shape *shape) const {
     if (node.attrs.get_int("block_size", 0) != 0)
       refuse(QTN_EUNSUPPORTED, node, "block-wise quantization is not supported");
@@ -82,9 +92,11 @@ class Folder {
       refuse(QTN_EUNSUPPORTED, node, "its scale and zero point must be constants, not computed");
     if (scale->dtype() != QTN_FLOAT32)
       refuse(QTN_EFORMAT, node, "its scale is ", dtype_name(scale->dtype()), ", not float32");
-    if (scale->rank() > 1) refuse(QTN_EUNSUPPORTED, node, "a scale of shape ", to_string(scale->shape()), " is not supported");
+    if (scale->rank() > 1)
+      refuse(QTN_EUNSUPPORTED, node, "a scale of shape ", to_string(scale->shape()), " is not supported");
     if (zero && zero->count() != scale->count())
-      refuse(QTN_ESHAPE, node, "its scale has shape ", to_string(scale->shape()), ", its zero point ", to_string(zero->shape()));
+      refuse(QTN_ESHAPE, node, "its scale has shape ", to_string(scale->shape()), ", its zero point ",
+             to_string(zero->shape()));
 
     bool per_channel = scale->rank() == 1 && scale->count() != 1;
     std::int64_t axis = node.attrs.get_int("axis", 1);
@@ -95,22 +107,26 @@ class Folder {
       if (inside && axis < 0) axis += rank;
       if (per_channel && !inside) refuse(QTN_EFORMAT, node, "axis ", axis, " is outside a tensor of rank ", rank);
       if (per_channel && (*shape)[static_cast<std::size_t>(axis)] != scale->count())
-        refuse(QTN_ESHAPE, node, "has ", scale->count(), " scales for axis ", axis, " of a tensor of shape ", to_string(*shape));
+        refuse(QTN_ESHAPE, node, "has ", scale->count(), " scales for axis ", axis, " of a tensor of shape ",
+               to_string(*shape));
       // One channel only: a one-element list is then the per-channel form too.
       per_channel = per_channel || (inside && node.attrs.has("axis") && (*shape)[static_cast<std::size_t>(axis)] == 1);
     }
 
     if (zero) dtype = zero->dtype();
-    if (!is_quantizable(dtype)) refuse(QTN_EUNSUPPORTED, node, "quantizes to ", dtype_name(dtype), ", which is not supported");
+    if (!is_quantizable(dtype))
+      refuse(QTN_EUNSUPPORTED, node, "quantizes to ", dtype_name(dtype), ", which is not supported");
     const std::vector<float> scales = float_values(*scale, "scale");
     std::vector<std::int64_t> zeros(scales.size(), 0);
     if (zero) zeros = int_values(*zero, "zero point");
-    const bool symmetric = integer_range(dtype).lo < 0 && std::all_of(zeros.begin(), zeros.end(), [](auto z) { return z == 0; });
+    const bool symmetric =
+        integer_range(dtype).lo < 0 && std::all_of(zeros.begin(), zeros.end(), [](auto z) { return z == 0; });
     const qscheme scheme = per_channel ? (symmetric ? QTN_PER_CHANNEL_SYMMETRIC : QTN_PER_CHANNEL_AFFINE)
                                        : (symmetric ? QTN_PER_TENSOR_SYMMETRIC : QTN_PER_TENSOR_AFFINE);
     try {
       return std::make_shared<Quantizer>(dtype, scheme, static_cast<std::int32_t>(axis),
-                                         std::vector<double>(scales.begin(), scales.end()), std::move(zeros), numerics_);
+                                         std::vector<double>(scales.begin(), scales.end()), std::move(zeros),
+                                         numerics_);
     } catch (const Error &e) {
       refuse(QTN_EFORMAT, node, e.what());
     }
@@ -129,7 +145,8 @@ class Folder {
              "\" is neither a constant nor made by a QuantizeLinear");
     const QuantizerPtr q = quantizer_of(node, integers->dtype(), &integers->shape());
     if (q->dtype() != integers->dtype())
-      refuse(QTN_EFORMAT, node, "its input is ", dtype_name(integers->dtype()), ", its zero point ", dtype_name(q->dtype()));
+      refuse(QTN_EFORMAT, node, "its input is ", dtype_name(integers->dtype()), ", its zero point ",
+             dtype_name(q->dtype()));
     graph::Value &value = g_.value(node.outputs[0]);
     value.dtype = QTN_FLOAT32;
     value.shape = integers->shape();

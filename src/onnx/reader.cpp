@@ -193,8 +193,8 @@ class Reader {
       if (node.op) fail_at(node.name, proto.op, e);
     }
     if (!node.op)
-      fail(QTN_EUNSUPPORTED, "operator ", proto.op, " (domain ", proto.domain.empty() ? "ai.onnx" : proto.domain, ", opset ",
-           opset_, ") of node \"", node.name, "\" is not supported");
+      fail(QTN_EUNSUPPORTED, "operator ", proto.op, " (domain ", proto.domain.empty() ? "ai.onnx" : proto.domain,
+           ", opset ", opset_, ") of node \"", node.name, "\" is not supported");
     g_.nodes.push_back(std::move(node));
   }
 
@@ -205,7 +205,8 @@ class Reader {
     while (count > 0 && proto.outputs[count - 1].empty()) --count;
     if (count == 0) fail(QTN_EFORMAT, "has no outputs");
     for (std::size_t i = 0; i < count; ++i)
-      node.outputs.push_back(define(proto.outputs[i].empty() ? value_names_.make(node.name + "_unused") : proto.outputs[i]));
+      node.outputs.push_back(
+          define(proto.outputs[i].empty() ? value_names_.make(node.name + "_unused") : proto.outputs[i]));
   }
 
   void upgrade(std::string &op, graph::Node &node) {
@@ -277,7 +278,9 @@ graph::Graph parse_as(std::span<const std::byte> bytes, const std::string &folde
 
 }  // namespace
 
-graph::Graph parse(std::span<const std::byte> bytes, const std::string &folder) { return parse_as(bytes, folder, "model"); }
+graph::Graph parse(std::span<const std::byte> bytes, const std::string &folder) {
+  return parse_as(bytes, folder, "model");
+}
 
 graph::Graph load(const std::string &path) {
   const std::vector<char> bytes = read_file(path);

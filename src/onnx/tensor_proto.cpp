@@ -15,12 +15,18 @@ using protozero::pbf_reader;
 
 std::string data_type_name(std::int32_t data_type) {
   switch (data_type) {
-    case 8: return "string";
-    case 12: return "uint32";
-    case 13: return "uint64";
-    case 14: return "complex64";
-    case 15: return "complex128";
-    default: break;
+    case 8:
+      return "string";
+    case 12:
+      return "uint32";
+    case 13:
+      return "uint64";
+    case 14:
+      return "complex64";
+    case 15:
+      return "complex128";
+    default:
+      break;
   }
   const char *name = data_type < 0 ? "?" : dtype_name(static_cast<qdtype>(data_type));
   return name[0] == '?' ? cat("number ", data_type) : name;
@@ -35,8 +41,10 @@ bool is_stored(std::int32_t data_type) {
     case QTN_INT16:
     case QTN_INT32:
     case QTN_INT64:
-    case QTN_BOOL: return true;
-    default: return false;
+    case QTN_BOOL:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -60,22 +68,53 @@ TensorProto read_proto(data_view bytes) {
   TensorProto t;
   pbf_reader message(bytes);
   while (message.next()) switch (message.tag_and_type()) {
-      case as_bytes(f::name): t.name = read_name(message.get_view()); break;
-      case as_varint(f::dims): t.dims.push_back(message.get_int64()); break;
-      case as_bytes(f::dims): append(t.dims, message.get_packed_int64()); break;
-      case as_varint(f::data_type): t.data_type = message.get_int32(); break;
-      case as_bytes(f::raw_data): t.raw = message.get_view(); break;
-      case as_fixed32(f::float_data): t.floats.push_back(message.get_float()); break;
-      case as_bytes(f::float_data): append(t.floats, message.get_packed_float()); break;
-      case as_fixed64(f::double_data): t.doubles.push_back(message.get_double()); break;
-      case as_bytes(f::double_data): append(t.doubles, message.get_packed_double()); break;
-      case as_varint(f::int32_data): t.int32s.push_back(message.get_int32()); break;
-      case as_bytes(f::int32_data): append(t.int32s, message.get_packed_int32()); break;
-      case as_varint(f::int64_data): t.int64s.push_back(message.get_int64()); break;
-      case as_bytes(f::int64_data): append(t.int64s, message.get_packed_int64()); break;
-      case as_bytes(f::external_data): t.external_entries.push_back(read_entry(message.get_view())); break;
-      case as_varint(f::data_location): t.external = message.get_enum() == 1; break;
-      default: message.skip();
+      case as_bytes(f::name):
+        t.name = read_name(message.get_view());
+        break;
+      case as_varint(f::dims):
+        t.dims.push_back(message.get_int64());
+        break;
+      case as_bytes(f::dims):
+        append(t.dims, message.get_packed_int64());
+        break;
+      case as_varint(f::data_type):
+        t.data_type = message.get_int32();
+        break;
+      case as_bytes(f::raw_data):
+        t.raw = message.get_view();
+        break;
+      case as_fixed32(f::float_data):
+        t.floats.push_back(message.get_float());
+        break;
+      case as_bytes(f::float_data):
+        append(t.floats, message.get_packed_float());
+        break;
+      case as_fixed64(f::double_data):
+        t.doubles.push_back(message.get_double());
+        break;
+      case as_bytes(f::double_data):
+        append(t.doubles, message.get_packed_double());
+        break;
+      case as_varint(f::int32_data):
+        t.int32s.push_back(message.get_int32());
+        break;
+      case as_bytes(f::int32_data):
+        append(t.int32s, message.get_packed_int32());
+        break;
+      case as_varint(f::int64_data):
+        t.int64s.push_back(message.get_int64());
+        break;
+      case as_bytes(f::int64_data):
+        append(t.int64s, message.get_packed_int64());
+        break;
+      case as_bytes(f::external_data):
+        t.external_entries.push_back(read_entry(message.get_view()));
+        break;
+      case as_varint(f::data_location):
+        t.external = message.get_enum() == 1;
+        break;
+      default:
+        message.skip();
     }
   return t;
 }
@@ -120,7 +159,8 @@ void fill_from_bytes(const Tensor &out, std::int32_t data_type, const char *byte
       return convert_elements<double>(out, bytes, [&](auto i, double v) { real[i] = static_cast<float>(v); });
     case QTN_BOOL:
       return convert_elements<std::uint8_t>(out, bytes, [&](auto i, std::uint8_t v) { out.as<bool>()[i] = v != 0; });
-    default: std::memcpy(out.data(), bytes, out.nbytes());
+    default:
+      std::memcpy(out.data(), bytes, out.nbytes());
   }
 }
 
@@ -128,27 +168,46 @@ void fill_from_bytes(const Tensor &out, std::int32_t data_type, const char *byte
 void fill_from_lists(const Tensor &out, const TensorProto &t) {
   const auto count = static_cast<std::size_t>(out.count());
   for (std::size_t i = 0; i < count; ++i) switch (t.data_type) {
-      case QTN_FLOAT32: out.as<float>()[i] = t.floats[i]; break;
-      case QTN_FLOAT64: out.as<float>()[i] = static_cast<float>(t.doubles[i]); break;
-      case QTN_FLOAT16: out.as<float>()[i] = half_to_float(static_cast<std::uint16_t>(t.int32s[i])); break;
+      case QTN_FLOAT32:
+        out.as<float>()[i] = t.floats[i];
+        break;
+      case QTN_FLOAT64:
+        out.as<float>()[i] = static_cast<float>(t.doubles[i]);
+        break;
+      case QTN_FLOAT16:
+        out.as<float>()[i] = half_to_float(static_cast<std::uint16_t>(t.int32s[i]));
+        break;
       case QTN_BFLOAT16:
         out.as<float>()[i] = std::bit_cast<float>(static_cast<std::uint32_t>(t.int32s[i]) << 16);
         break;
-      case QTN_INT64: out.as<std::int64_t>()[i] = t.int64s[i]; break;
-      case QTN_BOOL: out.as<bool>()[i] = t.int32s[i] != 0; break;
-      case QTN_INT32: out.as<std::int32_t>()[i] = t.int32s[i]; break;
+      case QTN_INT64:
+        out.as<std::int64_t>()[i] = t.int64s[i];
+        break;
+      case QTN_BOOL:
+        out.as<bool>()[i] = t.int32s[i] != 0;
+        break;
+      case QTN_INT32:
+        out.as<std::int32_t>()[i] = t.int32s[i];
+        break;
       case QTN_INT16:
-      case QTN_UINT16: out.as<std::uint16_t>()[i] = static_cast<std::uint16_t>(t.int32s[i]); break;
-      default: out.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(t.int32s[i]);
+      case QTN_UINT16:
+        out.as<std::uint16_t>()[i] = static_cast<std::uint16_t>(t.int32s[i]);
+        break;
+      default:
+        out.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(t.int32s[i]);
     }
 }
 
 std::size_t list_length(const TensorProto &t) {
   switch (t.data_type) {
-    case QTN_FLOAT32: return t.floats.size();
-    case QTN_FLOAT64: return t.doubles.size();
-    case QTN_INT64: return t.int64s.size();
-    default: return t.int32s.size();
+    case QTN_FLOAT32:
+      return t.floats.size();
+    case QTN_FLOAT64:
+      return t.doubles.size();
+    case QTN_INT64:
+      return t.int64s.size();
+    default:
+      return t.int32s.size();
   }
 }
 
@@ -170,7 +229,8 @@ std::pair<std::string, Tensor> read_tensor(data_view bytes, const std::string &f
   const TensorProto t = read_proto(bytes);
   const std::string what = what_given.empty() ? cat("initializer \"", t.name, "\"") : what_given;
   const qdtype dtype = dtype_here(t.data_type, what);
-  if (t.dims.size() > kMaxRank) fail(QTN_EUNSUPPORTED, what, " has rank ", t.dims.size(), ", over the limit of ", kMaxRank);
+  if (t.dims.size() > kMaxRank)
+    fail(QTN_EUNSUPPORTED, what, " has rank ", t.dims.size(), ", over the limit of ", kMaxRank);
   const Shape shape{std::span<const std::int64_t>(t.dims)};
   const auto count = static_cast<std::size_t>(checked_count(t, shape, what));
   const std::size_t nbytes = count * dtype_size(static_cast<qdtype>(t.data_type));
@@ -189,7 +249,8 @@ std::pair<std::string, Tensor> read_tensor(data_view bytes, const std::string &f
   }
   if (t.raw ? t.raw->size() != nbytes : list_length(t) != count)
     fail(QTN_EFORMAT, what, " of shape ", to_string(shape), " and type ", data_type_name(t.data_type), " needs ",
-         t.raw ? nbytes : count, t.raw ? " bytes" : " elements", ", the file holds ", t.raw ? t.raw->size() : list_length(t));
+         t.raw ? nbytes : count, t.raw ? " bytes" : " elements", ", the file holds ",
+         t.raw ? t.raw->size() : list_length(t));
   Tensor tensor(dtype, shape);
   if (t.raw)
     fill_from_bytes(tensor, t.data_type, t.raw->data());

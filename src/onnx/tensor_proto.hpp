@@ -2,20 +2,20 @@
 // TensorProto: all the ways ONNX stores the elements of a constant.
 #pragma once
 
+#include <protozero/pbf_writer.hpp>
 #include <string>
 #include <utility>
-
-#include <protozero/pbf_writer.hpp>
 
 #include "core/tensor.hpp"
 #include "onnx/proto.hpp"
 
 namespace qtn::onnx {
 
-/// Name and contents. float16, bfloat16 and float64 become float32. `what` names the tensor in messages; empty: initializer
-/// with its own name. Data outside the file lies below `folder` (empty: not allowed). Nothing is allocated before the size
-/// that the shape asks for is known to be there.
-std::pair<std::string, Tensor> read_tensor(protozero::data_view bytes, const std::string &folder, const std::string &what = {});
+/// Name and contents. float16, bfloat16 and float64 become float32. `what` names the tensor in messages; empty:
+/// initializer with its own name. Data outside the file lies below `folder` (empty: not allowed). Nothing is allocated
+/// before the size that the shape asks for is known to be there.
+std::pair<std::string, Tensor> read_tensor(protozero::data_view bytes, const std::string &folder,
+                                           const std::string &what = {});
 
 /// Elements as raw_data; the quantizer, if any, is not part of it.
 void write_tensor(protozero::pbf_writer message, const std::string &name, const Tensor &tensor);

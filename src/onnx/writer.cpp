@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
-
 #include <protozero/pbf_writer.hpp>
 
 #include "base/error.hpp"
@@ -123,7 +122,8 @@ class Writer {
   /// ONNX wants the element type of every output; passes may have left one without.
   void find_missing_types() {
     for (const ValueId v : g_.outputs)
-      if (!g_.value(v).dtype) g_.value(v).dtype = g_.value(v).is_constant() ? g_.value(v).constant.dtype() : QTN_FLOAT32;
+      if (!g_.value(v).dtype)
+        g_.value(v).dtype = g_.value(v).is_constant() ? g_.value(v).constant.dtype() : QTN_FLOAT32;
   }
 
   void write_graph(pbf_writer message) const {
@@ -187,8 +187,9 @@ std::optional<Numerics> numerics_of(const graph::Graph &g) {
   for (const graph::Value &value : g.values) {
     if (!value.quantizer || value.is_constant()) continue;
     if (numerics && *numerics != value.quantizer->numerics())
-      fail(QTN_EUNSUPPORTED, "value \"", value.name, "\" is quantized under ", numerics_name(value.quantizer->numerics()),
-           " numerics, others under ", numerics_name(*numerics), "; a file holds one rule");
+      fail(QTN_EUNSUPPORTED, "value \"", value.name, "\" is quantized under ",
+           numerics_name(value.quantizer->numerics()), " numerics, others under ", numerics_name(*numerics),
+           "; a file holds one rule");
     numerics = value.quantizer->numerics();
   }
   return numerics == Numerics::onnx ? std::nullopt : numerics;
@@ -198,7 +199,8 @@ std::optional<Numerics> numerics_of(const graph::Graph &g) {
 
 std::string serialize(const graph::Graph &g, const SaveOptions &options) {
   if (options.opset < kMinSaveOpset || options.opset > kMaxSaveOpset)
-    fail(QTN_EUNSUPPORTED, "models are written at opset ", kMinSaveOpset, " to ", kMaxSaveOpset, ", not ", options.opset);
+    fail(QTN_EUNSUPPORTED, "models are written at opset ", kMinSaveOpset, " to ", kMaxSaveOpset, ", not ",
+         options.opset);
   graph::Graph plain = g;
   write_out_flattened_softmax(plain);
   graph::Graph expanded = expand_qdq(plain);

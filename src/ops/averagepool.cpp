@@ -30,8 +30,9 @@ void average(const Call &call, const X *x, float *y, Finish &&finish) {
   const Window w = pool_window("AveragePool", call.attrs, shape).lifted();
   const bool include_pad = call.attrs.get_int("count_include_pad", 0) != 0;
   const std::int64_t in = w.in[0] * w.in[1] * w.in[2], out = w.out[0] * w.out[1] * w.out[2];
-  const auto counted = [&](std::size_t axis, std::int64_t o) {
-    return length(include_pad ? w.padded_taps(axis, o) : w.taps(axis, o));
+  const Window::TapTable taps = w.tap_table(), counted = include_pad ? w.padded_tap_table() : taps;
+  const auto position = [&](std::size_t axis, std::int64_t o, std::int64_t k) {
+    return o * w.stride[axis] - w.pad_begin[axis] + k * w.dilation[axis];
   };
   parallel_for(static_cast<std::size_t>(shape[0] * shape[1]), [&](std::size_t plane) {
     const X *from = x + static_cast<std::int64_t>(plane) * in;
@@ -39,18 +40,18 @@ void average(const Call &call, const X *x, float *y, Finish &&finish) {
     for (std::int64_t o0 = 0; o0 < w.out[0]; ++o0)
       for (std::int64_t o1 = 0; o1 < w.out[1]; ++o1)
         for (std::int64_t o2 = 0; o2 < w.out[2]; ++o2) {
-          const Span t0 = w.taps(0, o0), t1 = w.taps(1, o1), t2 = w.taps(2, o2);
-          const std::int64_t b0 = o0 * w.stride[0] - w.pad_begin[0], b1 = o1 * w.stride[1] - w.pad_begin[1],
-                             b2 = o2 * w.stride[2] - w.pad_begin[2];
+          const auto i0 = static_cast<std::size_t>(o0), i1 = static_cast<std::size_t>(o1),
+                     i2 = static_cast<std::size_t>(o2);
+          const Span t0 = taps[0][i0], t1 = taps[1][i1], t2 = taps[2][i2];
           Sum sum = 0;
           for (std::int64_t k0 = t0.begin; k0 < t0.end; ++k0)
-            for (std::int64_t k1 = t1.begin; k1 < t1.end; ++k1)
-              for (std::int64_t k2 = t2.begin; k2 < t2.end; ++k2)
-                sum += from[((b0 + k0 * w.dilation[0]) * w.in[1] + b1 + k1 * w.dilation[1]) * w.in[2] + b2 +
-                            k2 * w.dilation[2]];
+            for (std::int64_t k1 = t1.begin; k1 < t1.end; ++k1) {
+              const X *line = from + (position(0, o0, k0) * w.in[1] + position(1, o1, k1)) * w.in[2];
+              for (std::int64_t k2 = t2.begin; k2 < t2.end; ++k2) sum += line[position(2, o2, k2)];
+            }
           // A dilated window may step over a small input: its mean is that of padding.
-          const std::int64_t count = std::max<std::int64_t>(1, counted(0, o0) * counted(1, o1) * counted(2, o2));
-          *to++ = finish(sum, count);
+          const std::int64_t count = length(counted[0][i0]) * length(counted[1][i1]) * length(counted[2][i2]);
+          *to++ = finish(sum, std::max<std::int64_t>(1, count));
         }
   });
 }

@@ -33,26 +33,27 @@ Window::Dims plane_strides(const Shape &strides) {
 }
 
 template <class T>
-void pool_plane(const Window &w, const T *x, const Window::Dims &sx, T *y, const Window::Dims &sy) {
+void pool_plane(const Window &w, const Window::TapTable &taps, const T *x, const Window::Dims &sx, T *y,
+                const Window::Dims &sy) {
+  const auto offset = [&](std::size_t axis, std::int64_t o, std::int64_t k) {
+    return (o * w.stride[axis] - w.pad_begin[axis] + k * w.dilation[axis]) * sx[axis];
+  };
   for (std::int64_t o0 = 0; o0 < w.out[0]; ++o0)
     for (std::int64_t o1 = 0; o1 < w.out[1]; ++o1)
       for (std::int64_t o2 = 0; o2 < w.out[2]; ++o2) {
-        const Window::Dims o{o0, o1, o2};
-        std::array<Span, Window::kMaxRank> taps;
-        const T *from = x;
-        for (std::size_t i = 0; i < o.size(); ++i) {
-          taps[i] = w.taps(i, o[i]);
-          from += (o[i] * w.stride[i] - w.pad_begin[i]) * sx[i];
-        }
+        const Span t0 = taps[0][static_cast<std::size_t>(o0)], t1 = taps[1][static_cast<std::size_t>(o1)],
+                   t2 = taps[2][static_cast<std::size_t>(o2)];
         T best = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
                                                       : std::numeric_limits<T>::lowest();
-        for (std::int64_t k0 = taps[0].begin; k0 < taps[0].end; ++k0)
-          for (std::int64_t k1 = taps[1].begin; k1 < taps[1].end; ++k1)
-            for (std::int64_t k2 = taps[2].begin; k2 < taps[2].end; ++k2) {
-              const T v = from[k0 * w.dilation[0] * sx[0] + k1 * w.dilation[1] * sx[1] + k2 * w.dilation[2] * sx[2]];
-              // NaN wins and stays.
-              if (!(v <= best)) best = best == best ? v : best;
+        for (std::int64_t k0 = t0.begin; k0 < t0.end; ++k0)
+          for (std::int64_t k1 = t1.begin; k1 < t1.end; ++k1) {
+            const T *line = x + offset(0, o0, k0) + offset(1, o1, k1);
+            for (std::int64_t k2 = t2.begin; k2 < t2.end; ++k2) {
+              const T v = line[offset(2, o2, k2)];
+              // NaN wins, and stays since nothing is greater.
+              best = ((v > best) | (v != v)) ? v : best;
             }
+          }
         y[o0 * sy[0] + o1 * sy[1] + o2 * sy[2]] = best;
       }
 }
@@ -61,13 +62,14 @@ void run(const Call &call, std::span<Tensor> outputs) {
   const Tensor &x = *call.in(0), &y = outputs[0];
   const Window w = pool_window("MaxPool", call.attrs, x.shape()).lifted();
   const Window::Dims sx = plane_strides(x.strides()), sy = plane_strides(y.strides());
+  const Window::TapTable taps = w.tap_table();
   const std::int64_t channels = x.dim(1);
   dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     parallel_for(static_cast<std::size_t>(x.dim(0) * channels), [&](std::size_t plane) {
       const std::int64_t n = static_cast<std::int64_t>(plane) / channels,
                          c = static_cast<std::int64_t>(plane) % channels;
-      pool_plane(w, x.as<const T>() + n * x.strides()[0] + c * x.strides()[1], sx,
+      pool_plane(w, taps, x.as<const T>() + n * x.strides()[0] + c * x.strides()[1], sx,
                  y.as<T>() + n * y.strides()[0] + c * y.strides()[1], sy);
     });
   });

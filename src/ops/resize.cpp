@@ -188,6 +188,8 @@ void run(const Call &call, std::span<Tensor> outputs) {
 
 void upgrade(OldNode &node) {
   if (node.opset >= 11) return;
+  if (node.input_count != 2)
+    fail(QTN_EINVAL, "Resize: ", node.input_count, " inputs given, 2 expected before opset 11");
   node.inputs = {0, -1, 1};
   node.attrs.set("coordinate_transformation_mode", std::string("asymmetric"));
   node.attrs.set("nearest_mode", std::string("floor"));

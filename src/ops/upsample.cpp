@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Upsample (opsets 7 to 9) is Resize by its oldest rule.
+#include "base/error.hpp"
 #include "ops/op.hpp"
 
 namespace qtn::ops {
@@ -12,6 +13,7 @@ void upgrade_Upsample(OldNode &node) {
     node.constants[2] = Tensor::from<float>(QTN_FLOAT32, {static_cast<std::int64_t>(scales.size())}, scales);
     node.attrs.erase("scales");
   } else {
+    if (node.input_count != 2) fail(QTN_EINVAL, "Upsample: ", node.input_count, " inputs given and no scales");
     node.inputs = {0, -1, 1};
   }
   if (node.attrs.get_string("mode", "nearest") == "bilinear") node.attrs.set("mode", std::string("linear"));

@@ -79,6 +79,13 @@ Window begin(const char *op, const Shape &x) {
   return w;
 }
 
+Window::TapTable tabulate(const Window &w, Span (Window::*taps)(std::size_t, std::int64_t) const) {
+  Window::TapTable table;
+  for (std::size_t axis = 0; axis < w.rank; ++axis)
+    for (std::int64_t o = 0; o < w.out[axis]; ++o) table[axis].push_back((w.*taps)(axis, o));
+  return table;
+}
+
 }  // namespace
 
 Span Window::taps(std::size_t axis, std::int64_t o) const {
@@ -89,6 +96,10 @@ Span Window::padded_taps(std::size_t axis, std::int64_t o) const {
   return taps_within(o * stride[axis] - pad_begin[axis], dilation[axis], kernel[axis], -pad_begin[axis],
                      in[axis] + pad_end[axis]);
 }
+
+Window::TapTable Window::tap_table() const { return tabulate(*this, &Window::taps); }
+
+Window::TapTable Window::padded_tap_table() const { return tabulate(*this, &Window::padded_taps); }
 
 Span Window::outputs(std::size_t axis, std::int64_t k) const {
   const std::int64_t shift = k * dilation[axis] - pad_begin[axis];

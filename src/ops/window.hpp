@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "core/attrs.hpp"
 #include "core/shape.hpp"
@@ -29,6 +30,11 @@ struct Window {
 
   /// Taps of output o that fall on the input or its declared padding: ceil_mode reaches past both.
   Span padded_taps(std::size_t axis, std::int64_t o) const;
+
+  /// taps() of every output along each axis, since dividing anew inside of planes is slow.
+  using TapTable = std::array<std::vector<Span>, kMaxRank>;
+  TapTable tap_table() const;
+  TapTable padded_tap_table() const;
 
   /// Outputs whose tap k falls on the input.
   Span outputs(std::size_t axis, std::int64_t k) const;

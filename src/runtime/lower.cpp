@@ -52,6 +52,8 @@ Tensor canonical(const Tensor &constant) {
   return to;
 }
 
+bool is_contiguous(const SlotForm &f) { return same_layout(f.shape, f.strides, contiguous_strides(f.shape)); }
+
 Shape integer_strides(const Shape &shape) { return shape.size() == 4 ? channels_last_strides(shape) : contiguous_strides(shape); }
 
 /// The two spatial axes that pictures have, of a window over one or two.
@@ -197,14 +199,14 @@ class Lowering {
   /// The same without gaps: a dense picture, or contiguous.
   SlotId dense(SlotId s) {
     const SlotForm &f = form(s);
-    if (f.strides == contiguous_strides(f.shape)) return s;
+    if (is_contiguous(f)) return s;
     const auto picture = as_picture(f.shape, f.strides);
     return picture && picture->pixel == picture->c ? s : copied(s, integer_strides(f.shape));
   }
 
   SlotId contiguous(SlotId s) {
     const SlotForm &f = form(s);
-    return f.strides == contiguous_strides(f.shape) ? s : copied(s, contiguous_strides(f.shape));
+    return is_contiguous(f) ? s : copied(s, contiguous_strides(f.shape));
   }
 
   SlotId picture(SlotId s) {
@@ -293,7 +295,7 @@ class Lowering {
   }
 
   static bool is_dense(const SlotForm &f) {
-    if (f.strides == contiguous_strides(f.shape)) return true;
+    if (is_contiguous(f)) return true;
     const auto picture = as_picture(f.shape, f.strides);
     return picture && picture->pixel == picture->c;
   }
@@ -368,7 +370,7 @@ class Lowering {
     const auto views = views_of(*node_, form(x), operands, output_types());
     if (!views) return false;
     for (const View &view : *views)
-      if (only_contiguous && view.strides != contiguous_strides(view.shape)) return false;
+      if (only_contiguous && !same_layout(view.shape, view.strides, contiguous_strides(view.shape))) return false;
     for (const View &view : *views) result.push_back(add_view(x, view));
     return true;
   }

@@ -4,6 +4,8 @@
 #ifndef QTN_TESTS_CAPI_CHECK_H
 #define QTN_TESTS_CAPI_CHECK_H
 
+/* cmocka.h comes last: it uses what the others declare. */
+/* clang-format off */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +15,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+/* clang-format on */
 
 #include "qtensor/qtensor.h"
 

@@ -158,8 +158,8 @@ static void cut_like_snprintf(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(t03_per_tensor), cmocka_unit_test(t04_per_channel), cmocka_unit_test(t05_t08_t09_bytes),
-      cmocka_unit_test(t11_copied),     cmocka_unit_test(d01_saturated),   cmocka_unit_test(plain_integers),
+      cmocka_unit_test(t03_per_tensor), cmocka_unit_test(t04_per_channel),   cmocka_unit_test(t05_t08_t09_bytes),
+      cmocka_unit_test(t11_copied),     cmocka_unit_test(d01_saturated),     cmocka_unit_test(plain_integers),
       cmocka_unit_test(empty),          cmocka_unit_test(cut_like_snprintf),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

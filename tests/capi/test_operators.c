@@ -42,7 +42,8 @@ static void linear_float(void **state) {
   for (i = 0; i < ROWS; ++i)
     for (j = 0; j < OUT; ++j) {
       double sum = (double)float_at(b, (size_t)j);
-      for (k = 0; k < IN; ++k) sum += (double)float_at(x, (size_t)(i * IN + k)) * (double)float_at(w, (size_t)(j * IN + k));
+      for (k = 0; k < IN; ++k)
+        sum += (double)float_at(x, (size_t)(i * IN + k)) * (double)float_at(w, (size_t)(j * IN + k));
       assert_float_equal(float_at(y, (size_t)(i * OUT + j)), sum, 1e-5);
     }
   qtensor_free(x);
@@ -99,7 +100,8 @@ static void d05_d06_linear_dynamic(void **state) {
   (void)state;
   for (numerics = 0; numerics < 2; ++numerics) {
     const double scales[OUT] = {0.011, 0.012, 0.013, 0.014};
-    qtensor *x = made(ROWS * IN, 1, DIMS(ROWS, IN)), *w = made(OUT * IN, 7, DIMS(OUT, IN)), *b = made(OUT, 3, DIMS(OUT));
+    qtensor *x = made(ROWS * IN, 1, DIMS(ROWS, IN)), *w = made(OUT * IN, 7, DIMS(OUT, IN)),
+            *b = made(OUT, 3, DIMS(OUT));
     qattrs *a = NULL;
     qquantizer *gw = NULL, *gx = NULL;
     qtensor *qw = NULL, *qx = NULL, *rw = NULL, *y1 = NULL, *y2 = NULL, *y3 = NULL;
@@ -301,8 +303,12 @@ static void run_on_integers(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(linear_float),  cmocka_unit_test(d04_linear_integers), cmocka_unit_test(d05_d06_linear_dynamic),
-      cmocka_unit_test(linear_shapes), cmocka_unit_test(conv2d),              cmocka_unit_test(run_by_name),
+      cmocka_unit_test(linear_float),
+      cmocka_unit_test(d04_linear_integers),
+      cmocka_unit_test(d05_d06_linear_dynamic),
+      cmocka_unit_test(linear_shapes),
+      cmocka_unit_test(conv2d),
+      cmocka_unit_test(run_by_name),
       cmocka_unit_test(run_on_integers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

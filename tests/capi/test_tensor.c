@@ -6,7 +6,8 @@
 #include "check.h"
 
 static const uint8_t kBytes[] = {66, 95, 39, 25, 1, 71, 94, 43, 13, 48};
-static const float kReals[] = {6.4e-3f, 9.3e-3f, 3.7e-3f, 2.3e-3f, -1.0e-4f, 6.9e-3f, 9.2e-3f, 4.1e-3f, 1.1e-3f, 4.6e-3f};
+static const float kReals[] = {6.4e-3f, 9.3e-3f, 3.7e-3f, 2.3e-3f, -1.0e-4f,
+                               6.9e-3f, 9.2e-3f, 4.1e-3f, 1.1e-3f, 4.6e-3f};
 static const float kSeed[] = {0.1231f,  -1.9974f, 0.2806f, 0.6392f,  -0.2118f, 0.6879f,
                               -0.1315f, -0.4067f, 0.5414f, -0.4595f, -1.7321f, -0.5273f};
 
@@ -46,8 +47,7 @@ static void t01_quantize_per_tensor(void **state) {
 static void t02_quantize_per_channel(void **state) {
   const double scales[] = {1e-1, 1e-2, 1e-3};
   const int64_t zeros[] = {-1, 0, 1};
-  const float wanted[] = {0.1f,  -2.0f,  0.281f, 0.6f,  -0.21f, 0.688f,
-                          -0.1f, -0.41f, 0.541f, -0.5f, -1.73f, -0.527f};
+  const float wanted[] = {0.1f, -2.0f, 0.281f, 0.6f, -0.21f, 0.688f, -0.1f, -0.41f, 0.541f, -0.5f, -1.73f, -0.527f};
   qtensor *x = FLOATS(kSeed, DIMS(2, 2, 3)), *q = NULL, *y = NULL;
   qquantizer *grid = NULL, *misfit = NULL;
   (void)state;
@@ -70,7 +70,8 @@ static void t05_t06_created(void **state) {
   const float zeros[] = {-2e-4f, -2e-4f, -2e-4f};
   qtensor *t = NULL, *y = NULL;
   (void)state;
-  OK(qtensor_create(&t, QTN_INT32, DIMS(3), grid, NULL, 0)); /* no data: zero-filled, which stands for -zero_point * scale */
+  OK(qtensor_create(&t, QTN_INT32, DIMS(3), grid, NULL,
+                    0)); /* no data: zero-filled, which stands for -zero_point * scale */
   OK(qtensor_dequantize(&y, t));
   check_floats(y, zeros, 3, 1e-9f);
   qtensor_free(t);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The smallest model with a bit of everything, as ONNX bytes: x [N, 1, 6, 6] -> Conv 3x3 -> Relu -> GlobalAveragePool ->
- * Flatten -> Gemm -> y [N, 3]. */
+ * The smallest model with a bit of everything, as ONNX bytes: x [N, 1, 6, 6] -> Conv 3x3 -> Relu -> GlobalAveragePool
+ * -> Flatten -> Gemm -> y [N, 3]. */
 #ifndef QTN_TESTS_CAPI_TINY_MODEL_H
 #define QTN_TESTS_CAPI_TINY_MODEL_H
 

@@ -8,7 +8,7 @@
 
 #include "qtensor/qtensor.h"
 
-typedef struct api {
+typedef struct functions {
   uint32_t (*version)(void);
   qstatus (*set_threads)(int32_t count);
   const char *(*message)(void);
@@ -19,7 +19,7 @@ typedef struct api {
   qstatus (*item)(double *out, const qtensor *t);
   qstatus (*select)(qtensor **out, const qtensor *t, int32_t axis, int64_t index);
   void (*free)(qtensor *t);
-} api;
+} functions;
 
 static void expect(int condition, const char *what) {
   if (condition) return;
@@ -42,7 +42,7 @@ static void use(void *library) {
   const qtensor *inputs[2];
   double value = 0;
   size_t i;
-  api api;
+  functions api;
   LOAD(version, "qlib_version");
   LOAD(set_threads, "qlib_set_threads");
   LOAD(message, "qerror_message");
@@ -63,7 +63,8 @@ static void use(void *library) {
   expect(api.select(&element, row, 0, 63) == QTN_OK, "select");
   expect(api.item(&value, element) == QTN_OK && value == 64.0, "item");
   api.free(product);
-  expect(api.op_run(&product, 1, "MatMul", inputs, 1, NULL) != QTN_OK && product == NULL, "MatMul of one operand fails");
+  expect(api.op_run(&product, 1, "MatMul", inputs, 1, NULL) != QTN_OK && product == NULL,
+         "MatMul of one operand fails");
   expect(strlen(api.message()) > 0, "message");
   api.free(element);
   api.free(row);

@@ -70,7 +70,7 @@ class Models(CommandTest):
 
     def test_models_that_do_not_compare(self):
         other = self.path("other.onnx", onnx([("Relu", ["image"], ["y"])], {"image": ["n", 1, 8, 8]}, {"y": ["n", 1, 8, 8]}))
-        self.refuse("compare", MODEL, other, "--data", IMAGES, says=["[1,10]", "[1,1,8,8]"])
+        self.refuse("compare", MODEL, other, "--data", IMAGES, says=["1x10", "1x1x8x8"])
 
     def test_quantizing_twice(self):
         int8 = self.path("int8.onnx")
@@ -128,7 +128,7 @@ class Data(CommandTest):
             self.check_broken(self.path("x.safetensors", whole[:size]))
 
     def test_wrong_shape_names_both(self):
-        self.check_broken(self.path("x.npy", npy([0.5] * 49, (1, 1, 7, 7))), ["image", "[1,1,7,7]", "8,8]"])
+        self.check_broken(self.path("x.npy", npy([0.5] * 49, (1, 1, 7, 7))), ["image", "1x1x7x7", "x1x8x8"])
         self.check_broken(self.path("x.npy", npy([0.5] * 64, (1, 64))), "image")
 
     def test_wrong_element_type(self):
@@ -145,7 +145,7 @@ class Data(CommandTest):
         data = self.path("x.npy", npy([0.5] * 128, (2, 1, 8, 8)))
         for labels, says in ((npy([1], (1,), "<i8"), "1 labels for 2 samples"), (npy([1, 10], (2,), "<i8"), "label 10"),
                              (npy([1, -1], (2,), "<i8"), "label -1"), (npy([1, 1], (2,), "<f4"), "float32"),
-                             (npy([1] * 4, (2, 2), "<i8"), "[2,2]")):
+                             (npy([1] * 4, (2, 2), "<i8"), "2x2")):
             self.refuse("compare", MODEL, MODEL, "--data", data, "--labels", self.path("labels.npy", labels), says=says)
         self.refuse("compare", MODEL, MODEL, "--data", data, "--labels", "no-labels.npy", says="no-labels.npy")
 
@@ -188,7 +188,7 @@ class CommandLine(CommandTest):
                 ["quantize", MODEL, "-o", "out.onnx", "--data", CALIBRATION, "--samples", "0"],
                 ["quantize", MODEL, "-o", "out.onnx", "--data", CALIBRATION, "--format", "xml"],
                 ["compare", MODEL, "--data", IMAGES], ["bench"], ["bench", MODEL, "--seconds", "-1"]):
-            self.refuse(*arguments, code=2)
+            self.assertLess(len(self.refuse(*arguments, code=2)), 200)
 
     def test_names_that_the_library_does_not_know(self):
         quantize = ["quantize", MODEL, "-o", "out.onnx", "--data", CALIBRATION]

@@ -19,7 +19,7 @@ namespace qtn::kernels {
 struct DepthwiseWeights {
   const std::int8_t *w;      ///< [taps][channels]
   const std::int32_t *bias;  ///< [channels], zero point of x folded in
-  const float *multiplier;   ///< [channels]
+  const float *multiplier;   ///< [channels], finite
   std::size_t taps, channels;
 };
 

@@ -18,7 +18,7 @@ struct GemmWeights {
   const std::int8_t *b;  ///< [n][k], row stride ldb
   std::ptrdiff_t ldb;
   const std::int32_t *bias;  ///< [n]
-  const float *multiplier;   ///< [n]: to uint8: scale_a*scale_b[n]/scale_y; to float: scale_a*scale_b[n]
+  const float *multiplier;   ///< [n], finite: to uint8: scale_a*scale_b[n]/scale_y; to float: scale_a*scale_b[n]
   std::size_t n, k;
 };
 

@@ -64,8 +64,8 @@ void quantize_planes(const QuantizeArgs &args) {
       };
       alignas(32) std::uint8_t by_row[kBlockRows][4];
       store(by_row, _mm256_shuffle_epi8(quantizer.bytes(plane(0), plane(1), plane(2), plane(3)), transpose));
-      // Where rows lie end to end, the fourth byte is the first of the next row, stored after it.
-      const bool dense = args.q_row == used;
+      // Where rows of 2 or 3 bytes lie end to end, what a dword adds belongs to the next row, stored after it.
+      const bool dense = args.q_row == used && used > 1;
       for (std::size_t r = 0; r < kBlockRows; ++r, q += args.q_row)
         if (used == 4 || (dense && r + 1 < kBlockRows))
           __builtin_memcpy(q, by_row[r], 4);

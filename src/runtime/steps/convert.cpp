@@ -18,8 +18,7 @@ struct Planes {
 };
 
 Planes planes_of(const SlotForm &real, const SlotForm &q) {
-  const bool alike = q.strides == contiguous_strides(q.shape);
-  if (alike || real.strides == q.strides) {
+  if (same_layout(q.shape, real.strides, q.strides)) {
     const auto count = static_cast<std::size_t>(element_count(q.shape));
     return {1, count, 1, 1, 0, 0, 1, 0, 0};
   }

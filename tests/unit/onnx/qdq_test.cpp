@@ -8,8 +8,8 @@ namespace {
 using namespace qtn::test;
 
 const std::vector<std::string> kParameters{
-    float_tensor("s", {}, {0.5f}),   raw_tensor<std::uint8_t>("z", QTN_UINT8, {}, {3}),
-    float_tensor("s2", {}, {0.25f}), raw_tensor<std::uint8_t>("z2", QTN_UINT8, {}, {7}),
+    float_tensor("s", {}, {0.5f}),       raw_tensor<std::uint8_t>("z", QTN_UINT8, {}, {3}),
+    float_tensor("s2", {}, {0.25f}),     raw_tensor<std::uint8_t>("z2", QTN_UINT8, {}, {7}),
     float_tensor("s_again", {}, {0.5f}), raw_tensor<std::uint8_t>("z_again", QTN_UINT8, {}, {3})};
 
 NodeText q(const std::string &x, const std::string &y, const std::string &set = "") {
@@ -34,7 +34,11 @@ void expect_quantizer(const graph::Value &value, float scale, std::int64_t zero)
 }
 
 void input_and_activation(void **) {
-  const graph::Graph g = parse(model({q("x", "xq"), dq("xq", "xd"), {"Relu", {"xd"}, {"r"}}, q("r", "rq", "2"), dq("rq", "rd", "2"),
+  const graph::Graph g = parse(model({q("x", "xq"),
+                                      dq("xq", "xd"),
+                                      {"Relu", {"xd"}, {"r"}},
+                                      q("r", "rq", "2"),
+                                      dq("rq", "rd", "2"),
                                       {"Tanh", {"rd"}, {"y"}}})
                                    .bytes());
   assert_true(op_names(g) == (Ops{"Relu", "Tanh"}));
@@ -45,15 +49,20 @@ void input_and_activation(void **) {
 }
 
 void one_quantize_many_dequantize(void **) {
-  const graph::Graph g = parse(model({{"Relu", {"x"}, {"r"}}, q("r", "rq"), dq("rq", "a"), dq("rq", "b", "_again"), {"Add", {"a", "b"}, {"y"}}})
-                                   .bytes());
+  const graph::Graph g = parse(
+      model({{"Relu", {"x"}, {"r"}}, q("r", "rq"), dq("rq", "a"), dq("rq", "b", "_again"), {"Add", {"a", "b"}, {"y"}}})
+          .bytes());
   assert_true(op_names(g) == (Ops{"Relu", "Add"}));
   expect_quantizer(named(g, "r"), 0.5f, 3);
   assert_int_equal(g.nodes[1].inputs[0], g.nodes[1].inputs[1]);
 }
 
 void one_pair_for_each_reader(void **) {
-  const graph::Graph g = parse(model({{"Relu", {"x"}, {"r"}}, q("r", "q1"), dq("q1", "a"), q("r", "q2", "_again"), dq("q2", "b", "_again"),
+  const graph::Graph g = parse(model({{"Relu", {"x"}, {"r"}},
+                                      q("r", "q1"),
+                                      dq("q1", "a"),
+                                      q("r", "q2", "_again"),
+                                      dq("q2", "b", "_again"),
                                       {"Add", {"a", "b"}, {"y"}}})
                                    .bytes());
   assert_true(op_names(g) == (Ops{"Relu", "Add"}));
@@ -61,7 +70,8 @@ void one_pair_for_each_reader(void **) {
 }
 
 void other_readers_see_the_float(void **) {
-  const graph::Graph g = parse(model({{"Relu", {"x"}, {"r"}}, q("r", "rq"), dq("rq", "d"), {"Add", {"d", "r"}, {"y"}}}).bytes());
+  const graph::Graph g =
+      parse(model({{"Relu", {"x"}, {"r"}}, q("r", "rq"), dq("rq", "d"), {"Add", {"d", "r"}, {"y"}}}).bytes());
   assert_true(op_names(g) == (Ops{"Relu", "Identity", "Add"}));
   assert_true(!named(g, "r").quantizer);
   expect_quantizer(named(g, "d"), 0.5f, 3);
@@ -70,14 +80,19 @@ void other_readers_see_the_float(void **) {
 }
 
 void output_that_is_read_quantized(void **) {
-  const graph::Graph g = parse(model({{"Relu", {"x"}, {"r"}}, q("r", "rq"), dq("rq", "d"), {"Tanh", {"d"}, {"y"}}}, {"r", "y"}).bytes());
+  const graph::Graph g =
+      parse(model({{"Relu", {"x"}, {"r"}}, q("r", "rq"), dq("rq", "d"), {"Tanh", {"d"}, {"y"}}}, {"r", "y"}).bytes());
   assert_true(op_names(g) == (Ops{"Relu", "Identity", "Tanh"}));
   assert_true(!g.value(g.outputs[0]).quantizer);
   assert_string_equal(g.value(g.outputs[0]).name.c_str(), "r");
 }
 
 void two_grids_for_one_value(void **) {
-  const graph::Graph g = parse(model({{"Relu", {"x"}, {"r"}}, q("r", "q1"), dq("q1", "a"), q("r", "q2", "2"), dq("q2", "b", "2"),
+  const graph::Graph g = parse(model({{"Relu", {"x"}, {"r"}},
+                                      q("r", "q1"),
+                                      dq("q1", "a"),
+                                      q("r", "q2", "2"),
+                                      dq("q2", "b", "2"),
                                       {"Add", {"a", "b"}, {"y"}}})
                                    .bytes());
   assert_true(op_names(g) == (Ops{"Relu", "Identity", "Identity", "Add"}));
@@ -86,9 +101,11 @@ void two_grids_for_one_value(void **) {
 }
 
 void pairs_in_a_row(void **) {
-  const graph::Graph same = parse(model({q("x", "q1"), dq("q1", "a"), q("a", "q2"), dq("q2", "b"), {"Relu", {"b"}, {"y"}}}).bytes());
+  const graph::Graph same =
+      parse(model({q("x", "q1"), dq("q1", "a"), q("a", "q2"), dq("q2", "b"), {"Relu", {"b"}, {"y"}}}).bytes());
   assert_true(op_names(same) == (Ops{"Relu"}));
-  const graph::Graph other = parse(model({q("x", "q1"), dq("q1", "a"), q("a", "q2", "2"), dq("q2", "b", "2"), {"Relu", {"b"}, {"y"}}}).bytes());
+  const graph::Graph other = parse(
+      model({q("x", "q1"), dq("q1", "a"), q("a", "q2", "2"), dq("q2", "b", "2"), {"Relu", {"b"}, {"y"}}}).bytes());
   assert_true(op_names(other) == (Ops{"Identity", "Relu"}));
   expect_quantizer(other.value(other.inputs[0]), 0.5f, 3);
   expect_quantizer(named(other, "b"), 0.25f, 7);
@@ -100,7 +117,9 @@ void outputs_keep_their_names(void **) {
   assert_string_equal(one.value(one.outputs[0]).name.c_str(), "y");
   expect_quantizer(one.value(one.outputs[0]), 0.5f, 3);
 
-  const graph::Graph two = parse(model({{"Relu", {"x"}, {"r"}}, q("r", "rq"), dq("rq", "a"), dq("rq", "y"), dq("rq", "z_out")}, {"y", "z_out"}).bytes());
+  const graph::Graph two = parse(
+      model({{"Relu", {"x"}, {"r"}}, q("r", "rq"), dq("rq", "a"), dq("rq", "y"), dq("rq", "z_out")}, {"y", "z_out"})
+          .bytes());
   assert_true(op_names(two) == (Ops{"Relu", "Identity"}));
   assert_string_equal(two.value(two.outputs[0]).name.c_str(), "y");
   assert_string_equal(two.value(two.outputs[1]).name.c_str(), "z_out");
@@ -143,8 +162,11 @@ void constants(void **) {
 }
 
 void shared_scales_behind_identity(void **) {
-  const graph::Graph g = parse(model({{"Identity", {"s"}, {"si"}}, {"Identity", {"z"}, {"zi"}}, {"QuantizeLinear", {"x", "si", "zi"}, {"xq"}},
-                                      {"DequantizeLinear", {"xq", "si", "zi"}, {"xd"}}, {"Relu", {"xd"}, {"y"}}})
+  const graph::Graph g = parse(model({{"Identity", {"s"}, {"si"}},
+                                      {"Identity", {"z"}, {"zi"}},
+                                      {"QuantizeLinear", {"x", "si", "zi"}, {"xq"}},
+                                      {"DequantizeLinear", {"xq", "si", "zi"}, {"xd"}},
+                                      {"Relu", {"xd"}, {"y"}}})
                                    .bytes());
   assert_true(op_names(g) == (Ops{"Relu"}));
   expect_quantizer(g.value(g.inputs[0]), 0.5f, 3);
@@ -160,18 +182,24 @@ void numerics_from_metadata(void **) {
 }
 
 void refused(void **) {
-  const auto error = [](qstatus status, const std::vector<std::string> &texts, ModelText text, const std::vector<std::string> &more = {}) {
+  const auto error = [](qstatus status, const std::vector<std::string> &texts, ModelText text,
+                        const std::vector<std::string> &more = {}) {
     for (const std::string &tensor : more) text.initializers.push_back(tensor);
     expect_error(status, texts, [&] { parse(text.bytes()); });
   };
   const NodeText relu{"Relu", {"xd"}, {"y"}, "relu"};
-  error(QTN_EUNSUPPORTED, {"q_xq", "\"pool\"", "MaxPool"}, model({q("x", "xq"), {"MaxPool", {"xq"}, {"p"}, "pool", "", {}}, dq("p", "xd"), relu}));
+  error(QTN_EUNSUPPORTED, {"q_xq", "\"pool\"", "MaxPool"},
+        model({q("x", "xq"), {"MaxPool", {"xq"}, {"p"}, "pool", "", {}}, dq("p", "xd"), relu}));
   error(QTN_EUNSUPPORTED, {"q_y", "output of the model"}, model({q("x", "y")}));
   error(QTN_EUNSUPPORTED, {"dq_xd", "not that of \"q_xq\""}, model({q("x", "xq"), dq("xq", "xd", "2"), relu}));
   error(QTN_EUNSUPPORTED, {"dq_xd", "\"x\""}, model({dq("x", "xd"), relu}));
   error(QTN_EUNSUPPORTED, {"\"quant\"", "must be constants"},
-        model({{"Relu", {"s"}, {"dynamic"}}, {"QuantizeLinear", {"x", "dynamic", "z"}, {"xq"}, "quant"}, dq("xq", "xd"), relu}));
-  const std::vector<std::string> two{float_tensor("s3", {2}, {1, 2}), raw_tensor<std::uint8_t>("z3", QTN_UINT8, {2}, {0, 0})};
+        model({{"Relu", {"s"}, {"dynamic"}},
+               {"QuantizeLinear", {"x", "dynamic", "z"}, {"xq"}, "quant"},
+               dq("xq", "xd"),
+               relu}));
+  const std::vector<std::string> two{float_tensor("s3", {2}, {1, 2}),
+                                     raw_tensor<std::uint8_t>("z3", QTN_UINT8, {2}, {0, 0})};
   error(QTN_EUNSUPPORTED, {"q_xq", "per channel"}, model({q("x", "xq", "3"), dq("xq", "xd", "3"), relu}), two);
   const auto constant = [&](const std::vector<std::string> &inputs, const std::vector<std::string> &attributes = {}) {
     return model({{"DequantizeLinear", inputs, {"w"}, "dq", "", attributes}, {"Add", {"x", "w"}, {"y"}}});
@@ -179,7 +207,8 @@ void refused(void **) {
   const std::string integers = raw_tensor<std::int8_t>("wq", QTN_INT8, {2, 3}, {1, 2, 3, 4, 5, 6});
   error(QTN_ESHAPE, {"\"dq\"", "2 scales", "axis 1", "2x3"}, constant({"wq", "s3"}), {integers, two[0]});
   error(QTN_EFORMAT, {"\"dq\"", "axis 2"}, constant({"wq", "s3"}, {int_attribute("axis", 2)}), {integers, two[0]});
-  error(QTN_EUNSUPPORTED, {"\"dq\"", "block"}, constant({"wq", "s3"}, {int_attribute("block_size", 2)}), {integers, two[0]});
+  error(QTN_EUNSUPPORTED, {"\"dq\"", "block"}, constant({"wq", "s3"}, {int_attribute("block_size", 2)}),
+        {integers, two[0]});
   error(QTN_ESHAPE, {"\"dq\"", "scalar", "2"}, constant({"wq", "s", "z3"}), {integers, two[1]});
   error(QTN_EFORMAT, {"\"dq\"", "int8", "uint8"}, constant({"wq", "s", "z"}), {integers});
   error(QTN_EFORMAT, {"\"dq\"", "scale 0"}, constant({"wq", "s3"}), {integers, float_tensor("s3", {}, {0})});

@@ -55,11 +55,12 @@ void old_forms_are_rewritten(void **) {
     });
   };
   // The name the first bound would get is taken further down.
-  const graph::Graph g = parse(ModelText{.opset = 9,
-                                         .nodes = {{"Clip", {"x"}, {"a"}, "clip", "", {number("min", -1), number("max", 2)}},
-                                                   {"Relu", {"a"}, {"clip_input1"}},
-                                                   {"Relu", {"clip_input1"}, {"y"}}}}
-                                   .bytes());
+  const graph::Graph g =
+      parse(ModelText{.opset = 9,
+                      .nodes = {{"Clip", {"x"}, {"a"}, "clip", "", {number("min", -1), number("max", 2)}},
+                                {"Relu", {"a"}, {"clip_input1"}},
+                                {"Relu", {"clip_input1"}, {"y"}}}}
+                .bytes());
   const graph::Node &clip = g.nodes[0];
   assert_int_equal(clip.inputs.size(), 3);
   assert_int_equal(clip.attrs.size(), 0);
@@ -67,18 +68,16 @@ void old_forms_are_rewritten(void **) {
   assert_true(*g.value(clip.inputs[2]).constant.as<float>() == 2.0f);
   assert_string_not_equal(g.value(clip.inputs[1]).name.c_str(), "clip_input1");
 
-  namespace t = onnx::field;
   const std::string nearest = write([](pbf_writer &a) {
     a.add_string(f::name, "mode");
     a.add_bytes(f::s, "nearest");
     a.add_enum(f::type, 3);
   });
-  const graph::Graph upsampled =
-      parse(ModelText{.opset = 9,
-                      .nodes = {{"Upsample", {"x", "scales"}, {"y"}, "up", "", {nearest}}},
-                      .initializers = {float_tensor("scales", {4}, {1, 1, 2, 2})},
-                      .shape = {1, 1, 2, 2}}
-                .bytes());
+  const graph::Graph upsampled = parse(ModelText{
+      .opset = 9,
+      .nodes = {{"Upsample", {"x", "scales"}, {"y"}, "up", "", {nearest}}},
+      .initializers = {float_tensor("scales", {4}, {1, 1, 2, 2})},
+      .shape = {1, 1, 2, 2}}.bytes());
   assert_string_equal(upsampled.nodes[0].op->name, "Resize");
 }
 
@@ -95,17 +94,18 @@ void nodes_get_unique_names(void **) {
 }
 
 void nodes_in_any_order(void **) {
-  const graph::Graph g = parse(ModelText{.nodes = {{"Relu", {"a"}, {"y"}, "second"}, {"Relu", {"x"}, {"a"}, "first"}},
-                                         .shape = {-1, 2}}
-                                   .bytes());
+  const graph::Graph g = parse(ModelText{
+      .nodes = {{"Relu", {"a"}, {"y"}, "second"}, {"Relu", {"x"}, {"a"}, "first"}},
+      .shape = {-1, 2}}.bytes());
   assert_string_equal(g.nodes[0].name.c_str(), "first");
   assert_int_equal((*g.value(g.inputs[0]).shape)[0], -1);
 }
 
 void absent_inputs_and_unread_outputs(void **) {
-  const graph::Graph g = parse(ModelText{.nodes = {{"Clip", {"x", "", "hi"}, {"a"}}, {"Dropout", {"a", "", ""}, {"y", ""}}},
-                                         .initializers = {float_tensor("hi", {}, {1}), float_tensor("unused", {1}, {0})}}
-                                   .bytes());
+  const graph::Graph g =
+      parse(ModelText{.nodes = {{"Clip", {"x", "", "hi"}, {"a"}}, {"Dropout", {"a", "", ""}, {"y", ""}}},
+                      .initializers = {float_tensor("hi", {}, {1}), float_tensor("unused", {1}, {0})}}
+                .bytes());
   assert_int_equal(g.nodes[0].inputs[1], graph::kNoValue);
   assert_int_equal(g.nodes[1].inputs.size(), 1);
   assert_int_equal(g.nodes[1].outputs.size(), 1);
@@ -115,10 +115,11 @@ void absent_inputs_and_unread_outputs(void **) {
 void unknown_operators(void **) {
   expect_bad(QTN_EUNSUPPORTED, {"operator Frobnicate", "domain ai.onnx", "opset 17", "\"frob\""},
              {.nodes = {{"Frobnicate", {"x"}, {"y"}, "frob"}}});
-  expect_bad(QTN_EUNSUPPORTED, {"operator Relu", "domain com.example", "\"r\""}, {.nodes = {{"Relu", {"x"}, {"y"}, "r", "com.example"}}});
+  expect_bad(QTN_EUNSUPPORTED, {"operator Relu", "domain com.example", "\"r\""},
+             {.nodes = {{"Relu", {"x"}, {"y"}, "r", "com.example"}}});
   const std::string subgraph = write([](pbf_writer &a) {
     a.add_string(onnx::field::attribute::name, "then_branch");
-    a.add_message(onnx::field::attribute::g, "");
+    a.add_message(onnx::field::attribute::g, std::string());
     a.add_enum(onnx::field::attribute::type, 5);
   });
   expect_bad(QTN_EUNSUPPORTED, {"operator If"}, {.nodes = {{"If", {"x"}, {"y"}, "", "", {subgraph}}}});
@@ -130,18 +131,21 @@ void wrong_nodes(void **) {
   expect_bad(QTN_EFORMAT, {"\"add\"", "input 0"}, {.nodes = {{"Add", {"", "x"}, {"y"}, "add"}}});
   expect_bad(QTN_EFORMAT, {"\"relu\"", "outputs"}, {.nodes = {{"Relu", {"x"}, {"y", "z"}, "relu"}}});
   expect_bad(QTN_EFORMAT, {"\"relu\"", "no outputs"}, {.nodes = {{"Relu", {"x"}, {}, "relu"}}});
-  expect_bad(QTN_EFORMAT, {"\"relu\"", "\"slope\""}, {.nodes = {{"Relu", {"x"}, {"y"}, "relu", "", {int_attribute("slope", 1)}}}});
+  expect_bad(QTN_EFORMAT, {"\"relu\"", "\"slope\""},
+             {.nodes = {{"Relu", {"x"}, {"y"}, "relu", "", {int_attribute("slope", 1)}}}});
 }
 
 void wrong_wiring(void **) {
   expect_bad(QTN_EFORMAT, {"\"relu\"", "\"nothing\""}, {.nodes = {{"Relu", {"nothing"}, {"y"}, "relu"}}});
-  expect_bad(QTN_EFORMAT, {"cycle"},
-             {.nodes = {{"Add", {"x", "b"}, {"a"}, "one"}, {"Relu", {"a"}, {"b"}, "two"}, {"Relu", {"b"}, {"y"}, "three"}}});
+  expect_bad(
+      QTN_EFORMAT, {"cycle"},
+      {.nodes = {{"Add", {"x", "b"}, {"a"}, "one"}, {"Relu", {"a"}, {"b"}, "two"}, {"Relu", {"b"}, {"y"}, "three"}}});
   expect_bad(QTN_EFORMAT, {"\"y\"", "made by no node"}, {.nodes = {{"Relu", {"x"}, {"z"}}}});
   expect_bad(QTN_EFORMAT, {"\"y\" is made twice"}, {.nodes = {{"Relu", {"x"}, {"y"}}, {"Tanh", {"x"}, {"y"}}}});
   expect_bad(QTN_EFORMAT, {"\"x\" is made twice"}, {.nodes = {{"Relu", {"x"}, {"x"}}}, .outputs = {"x"}});
-  expect_bad(QTN_EFORMAT, {"\"w\" is made twice"},
-             {.nodes = {{"Relu", {"x"}, {"y"}}}, .initializers = {float_tensor("w", {1}, {0}), float_tensor("w", {1}, {0})}});
+  expect_bad(
+      QTN_EFORMAT, {"\"w\" is made twice"},
+      {.nodes = {{"Relu", {"x"}, {"y"}}}, .initializers = {float_tensor("w", {1}, {0}), float_tensor("w", {1}, {0})}});
   expect_bad(QTN_EFORMAT, {"no outputs"}, {.nodes = {{"Relu", {"x"}, {"y"}}}, .outputs = {}});
 }
 
@@ -162,7 +166,8 @@ void files_that_are_none(void **) {
   expect_error(QTN_EIO, {"absent.onnx", "No such file"}, [&] { onnx::load(folder.file("absent.onnx")); });
   expect_error(QTN_EIO, {folder.path(), "Is a directory"}, [&] { onnx::load(folder.path()); });
   expect_error(QTN_EIO, {"No such file"}, [&] { onnx::load(""); });
-  expect_error(QTN_EFORMAT, {"empty.onnx is not a valid ONNX file", "empty"}, [&] { onnx::load(folder.put("empty.onnx", "")); });
+  expect_error(QTN_EFORMAT, {"empty.onnx is not a valid ONNX file", "empty"},
+               [&] { onnx::load(folder.put("empty.onnx", "")); });
   assert_int_equal(mkfifo(folder.file("pipe").c_str(), 0600), 0);
   expect_error(QTN_EIO, {"not a regular file"}, [&] { onnx::load(folder.file("pipe")); });
   if (geteuid() != 0) {
@@ -179,8 +184,8 @@ std::string rich_model() {
                              {"QuantizeLinear", {"r", "s", "z"}, {"q"}},
                              {"DequantizeLinear", {"q", "s", "z"}, {"d"}},
                              {"Softmax", {"d"}, {"y"}, "", "", {int_attribute("axis", 1)}}},
-                   .initializers = {float_tensor("w", {1, 1, 1, 1}, {2}), float_tensor("b", {1}, {1}), float_tensor("s", {}, {0.5f}),
-                                    raw_tensor<std::uint8_t>("z", QTN_UINT8, {}, {3})},
+                   .initializers = {float_tensor("w", {1, 1, 1, 1}, {2}), float_tensor("b", {1}, {1}),
+                                    float_tensor("s", {}, {0.5f}), raw_tensor<std::uint8_t>("z", QTN_UINT8, {}, {3})},
                    .shape = {-1, 1, 2, 2}}
       .bytes();
 }

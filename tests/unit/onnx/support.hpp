@@ -11,8 +11,11 @@ extern "C" {
 #include <cmocka.h>
 // clang-format on
 }
-#undef fail  // a macro of cmocka's, a function of ours
+// Macros of cmocka's; functions of ours and of protozero's.
+#undef fail
+#undef skip
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -79,7 +82,7 @@ struct ModelText {
   std::vector<NodeText> nodes{};
   std::vector<std::string> initializers{};  ///< TensorProto messages
   std::vector<std::string> inputs{"x"}, outputs{"y"};
-  std::vector<std::int64_t> shape{1, 2};    ///< of every input
+  std::vector<std::int64_t> shape{1, 2};  ///< of every input
   std::int32_t input_type = QTN_FLOAT32;
   std::vector<std::pair<std::string, std::string>> metadata{};
 
@@ -122,8 +125,10 @@ struct ModelText {
     pbf_writer dims(tensor, f::tensor_type::shape);
     for (const std::int64_t dim : shape) {
       pbf_writer message_of_dim(dims, f::shape::dim);
-      if (dim >= 0) message_of_dim.add_int64(f::dimension::dim_value, dim);
-      else message_of_dim.add_string(f::dimension::dim_param, "batch");
+      if (dim >= 0)
+        message_of_dim.add_int64(f::dimension::dim_value, dim);
+      else
+        message_of_dim.add_string(f::dimension::dim_param, "batch");
     }
   }
 };
@@ -144,16 +149,19 @@ template <class T>
 std::string raw_tensor(const std::string &name, std::int32_t data_type, const std::vector<std::int64_t> &dims,
                        const std::vector<T> &values) {
   return tensor_text(name, data_type, dims, [&](pbf_writer &tensor) {
-    tensor.add_bytes(onnx::field::tensor::raw_data, reinterpret_cast<const char *>(values.data()), values.size() * sizeof(T));
+    tensor.add_bytes(onnx::field::tensor::raw_data, reinterpret_cast<const char *>(values.data()),
+                     values.size() * sizeof(T));
   });
 }
 
-inline std::string float_tensor(const std::string &name, const std::vector<std::int64_t> &dims, const std::vector<float> &values) {
+inline std::string float_tensor(const std::string &name, const std::vector<std::int64_t> &dims,
+                                const std::vector<float> &values) {
   return raw_tensor(name, QTN_FLOAT32, dims, values);
 }
 
-inline std::string external_tensor(const std::string &name, const std::vector<std::int64_t> &dims, const std::string &location,
-                                   const std::string &offset = {}, const std::string &length = {}) {
+inline std::string external_tensor(const std::string &name, const std::vector<std::int64_t> &dims,
+                                   const std::string &location, const std::string &offset = {},
+                                   const std::string &length = {}) {
   namespace f = onnx::field;
   return tensor_text(name, QTN_FLOAT32, dims, [&](pbf_writer &tensor) {
     const auto entry = [&](const char *key, const std::string &value) {

@@ -26,11 +26,11 @@ void expect_values(const graph::Graph &g, const std::vector<float> &values = kVa
 void initializers_in_every_encoding(void **) {
   expect_values(parse(add_model({float_tensor("w", {2}, kValues)}).bytes()));
   expect_values(parse(add_model({tensor_text("w", QTN_FLOAT32, {2}, [](pbf_writer &t) {
-                                   for (const float v : kValues) t.add_float(tensor_field::float_data, v);
-                                 })}).bytes()));
+                        for (const float v : kValues) t.add_float(tensor_field::float_data, v);
+                      })}).bytes()));
   expect_values(parse(add_model({tensor_text("w", QTN_FLOAT32, {2}, [](pbf_writer &t) {
-                                   t.add_packed_float(tensor_field::float_data, kValues.begin(), kValues.end());
-                                 })}).bytes()));
+                        t.add_packed_float(tensor_field::float_data, kValues.begin(), kValues.end());
+                      })}).bytes()));
   const std::string packed_dims = write([](pbf_writer &t) {
     const std::vector<std::int64_t> dims{2};
     t.add_packed_int64(tensor_field::dims, dims.begin(), dims.end());
@@ -46,9 +46,8 @@ void other_floats_become_float32(void **) {
   expect_values(parse(add_model({raw_tensor<std::uint16_t>("w", QTN_FLOAT16, {2}, {0x3E00, 0xC000})}).bytes()));
   expect_values(parse(add_model({raw_tensor<std::uint16_t>("w", QTN_BFLOAT16, {2}, {0x3FC0, 0xC000})}).bytes()));
   const auto halves = [](const std::vector<std::int32_t> &bits) {
-    return tensor_text("w", QTN_FLOAT16, {2}, [&](pbf_writer &t) {
-      t.add_packed_int32(tensor_field::int32_data, bits.begin(), bits.end());
-    });
+    return tensor_text("w", QTN_FLOAT16, {2},
+                       [&](pbf_writer &t) { t.add_packed_int32(tensor_field::int32_data, bits.begin(), bits.end()); });
   };
   expect_values(parse(add_model({halves({0x3E00, 0xC000})}).bytes()));
   // The smallest subnormal and the largest number of float16; infinity.
@@ -71,7 +70,8 @@ void integers_keep_their_type(void **) {
     assert_true(std::equal(got.begin(), got.end(), values.begin(), values.end()));
   }
   const std::string bools = raw_tensor<std::uint8_t>("w", QTN_BOOL, {3}, {0, 1, 200});
-  assert_true(int_values(named(parse(add_model({bools}).bytes()), "w").constant, "w") == (std::vector<std::int64_t>{0, 1, 1}));
+  assert_true(int_values(named(parse(add_model({bools}).bytes()), "w").constant, "w") ==
+              (std::vector<std::int64_t>{0, 1, 1}));
 }
 
 void initializer_that_is_an_input(void **) {
@@ -117,7 +117,8 @@ void external_data(void **) {
   std::filesystem::create_directory(folder.file("sub"));
   folder.put("sub/w.bin", data);
   const auto load = [&](const std::string &location, const std::string &offset = "4", const std::string &length = "") {
-    return onnx::load(folder.put("model.onnx", add_model({external_tensor("w", {2}, location, offset, length)}).bytes()));
+    return onnx::load(
+        folder.put("model.onnx", add_model({external_tensor("w", {2}, location, offset, length)}).bytes()));
   };
   expect_values(load("weights.bin"));
   expect_values(load("weights.bin", "4", "8"));
@@ -132,7 +133,8 @@ void external_data(void **) {
   expect_values(load("alias.bin"));
   expect_error(QTN_EFORMAT, {"link.bin", "out of the model's folder"}, [&] { load("link.bin"); });
   expect_error(QTN_EFORMAT, {"linked/secret.bin", "out of the model's folder"}, [&] { load("linked/secret.bin"); });
-  expect_error(QTN_EFORMAT, {outside.file("secret.bin"), "inside the model's folder"}, [&] { load(outside.file("secret.bin")); });
+  expect_error(QTN_EFORMAT, {outside.file("secret.bin"), "inside the model's folder"},
+               [&] { load(outside.file("secret.bin")); });
   expect_error(QTN_EFORMAT, {"../x.bin", "inside the model's folder"}, [&] { load("../x.bin"); });
   expect_error(QTN_EFORMAT, {"sub/../weights.bin", "inside the model's folder"}, [&] { load("sub/../weights.bin"); });
   expect_error(QTN_EFORMAT, {"\"w\"", "inside the model's folder"}, [&] { load(""); });
@@ -147,11 +149,13 @@ void external_data(void **) {
 }
 
 void data_that_does_not_fit(void **) {
-  const auto error = [](const std::vector<std::string> &texts, const std::string &tensor, qstatus status = QTN_EFORMAT) {
+  const auto error = [](const std::vector<std::string> &texts, const std::string &tensor,
+                        qstatus status = QTN_EFORMAT) {
     expect_error(status, texts, [&] { parse(add_model({tensor}).bytes()); });
   };
   error({"\"w\"", "2x3", "float32", "24 bytes", "holds 8"}, float_tensor("w", {2, 3}, kValues));
-  error({"needs 2 elements", "holds 1"}, tensor_text("w", QTN_FLOAT32, {2}, [](pbf_writer &t) { t.add_float(tensor_field::float_data, 1); }));
+  error({"needs 2 elements", "holds 1"},
+        tensor_text("w", QTN_FLOAT32, {2}, [](pbf_writer &t) { t.add_float(tensor_field::float_data, 1); }));
   error({"needs 2 elements", "holds 0"}, tensor_text("w", QTN_INT64, {2}, [](pbf_writer &) {}));
   // Must not allocate before looking at what is there.
   error({"1099511627776", "holds 8"}, float_tensor("w", {1LL << 40}, kValues));
@@ -171,9 +175,12 @@ void data_that_does_not_fit(void **) {
 
 int main() {
   const CMUnitTest tests[] = {
-      cmocka_unit_test(qtn::initializers_in_every_encoding), cmocka_unit_test(qtn::other_floats_become_float32),
-      cmocka_unit_test(qtn::integers_keep_their_type),       cmocka_unit_test(qtn::initializer_that_is_an_input),
-      cmocka_unit_test(qtn::constant_nodes),                 cmocka_unit_test(qtn::external_data),
+      cmocka_unit_test(qtn::initializers_in_every_encoding),
+      cmocka_unit_test(qtn::other_floats_become_float32),
+      cmocka_unit_test(qtn::integers_keep_their_type),
+      cmocka_unit_test(qtn::initializer_that_is_an_input),
+      cmocka_unit_test(qtn::constant_nodes),
+      cmocka_unit_test(qtn::external_data),
       cmocka_unit_test(qtn::data_that_does_not_fit),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -73,6 +73,11 @@ void upsample_is_resize(void **) {
                floats({1, 1, 2, 6}, {1, 1, 2, 2, 3, 3, 1, 1, 2, 2, 3, 3}), 0, "Resize-10");
 }
 
+void old_resizes_need_scales(void **) {
+  expect_error(QTN_EINVAL, "Resize: 1 inputs given", [] { upgrade("Resize", 10, attrs(), 1); });
+  expect_error(QTN_EINVAL, "Upsample: 1 inputs given and no scales", [] { upgrade("Upsample", 9, attrs(), 1); });
+}
+
 void old_softmax_joins_axes(void **) {
   const Tensor x = floats({1, 2, 2}, {0, 0, 0, 0});
   expect_equal(run("Softmax", upgrade("Softmax", 11, attrs()).attrs, {&x})[0],
@@ -98,8 +103,8 @@ int main() {
   using namespace qtn;
   const CMUnitTest tests[] = {
       cmocka_unit_test(attributes_become_inputs), cmocka_unit_test(attributes_without_meaning_go),
-      cmocka_unit_test(upsample_is_resize),       cmocka_unit_test(old_softmax_joins_axes),
-      cmocka_unit_test(new_forms_stay),
+      cmocka_unit_test(upsample_is_resize),       cmocka_unit_test(old_resizes_need_scales),
+      cmocka_unit_test(old_softmax_joins_axes),   cmocka_unit_test(new_forms_stay),
   };
   return cmocka_run_group_tests_name("ops/upgrade", tests, nullptr, nullptr);
 }

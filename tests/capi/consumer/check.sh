@@ -1,0 +1,38 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A program outside of the tree: installs into a fresh prefix, moves that, compiles examples/c/quantize.c with nothing but
+# pkg-config, quantizes the digits model and runs it. Then the same through find_package(qtensor).
+# Usage: check.sh CMAKE BUILD_DIR SOURCE_DIR CC [FLAGS...]
+set -eu
+cmake=$1 build=$2 source=$3 cc=$4
+shift 4
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+"$cmake" --install "$build" --prefix "$work/staged" > "$work/install.log"
+mv "$work/staged" "$work/prefix"  # nothing may remember where it was installed first
+
+pc=$(find "$work/prefix" -name qtensor.pc)
+PKG_CONFIG_PATH=$(dirname "$pc")
+export PKG_CONFIG_PATH
+lib=$(pkg-config --variable=libdir qtensor)
+digits=$source/examples/digits
+# shellcheck disable=SC2046
+"$cc" -std=c99 -Wall -Wextra -pedantic -Werror "$@" "$source/examples/c/quantize.c" -o "$work/quantize" \
+  $(pkg-config --cflags --libs qtensor)
+LD_LIBRARY_PATH=$lib "$work/quantize" "$digits/digits.onnx" "$work/int8.onnx" "$digits/calibration.npy"
+test -s "$work/int8.onnx"
+
+mkdir "$work/project"
+cat > "$work/project/CMakeLists.txt" <<'CMAKE'
+cmake_minimum_required(VERSION 3.20)
+project(consumer C)
+find_package(qtensor 0.1 REQUIRED)
+add_executable(consumer consumer.c)
+target_link_libraries(consumer PRIVATE qtensor::qtensor)
+CMAKE
+cp "$source/examples/c/quantize.c" "$work/project/consumer.c"
+"$cmake" -S "$work/project" -B "$work/project/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_C_COMPILER="$cc" \
+  -DCMAKE_C_FLAGS="$*" > "$work/configure.log"
+"$cmake" --build "$work/project/build" > "$work/build.log"
+"$work/project/build/consumer" "$digits/digits.onnx" "$work/int8-again.onnx" "$digits/calibration.npy"
+cmp "$work/int8.onnx" "$work/int8-again.onnx"

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each step of a model's life with the n-th allocation failing, for n = 1, 2, ... until the step needs no n-th: every
+// failure is QTN_ENOMEM, leaks nothing, and leaves the objects usable. The library takes operator new from this
+// program.
+#include <atomic>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <new>
+
+#include "qtensor/qtensor.h"
+#include "tiny_model.h"
+
+namespace {
+
+std::atomic<long> live{0};       // allocations not freed yet
+std::atomic<long> countdown{0};  // the allocation that brings it to 0 fails; below 0: none will
+std::atomic<bool> failed{false};
+
+void *allocate(std::size_t size, std::size_t alignment) noexcept {
+  if (countdown.load(std::memory_order_relaxed) > 0 && countdown.fetch_sub(1) == 1) {
+    failed = true;
+    return nullptr;
+  }
+  void *p = nullptr;
+  if (posix_memalign(&p, alignment < sizeof(void *) ? sizeof(void *) : alignment, size ? size : 1) != 0) return nullptr;
+  ++live;
+  return p;
+}
+
+void *allocate_or_throw(std::size_t size, std::size_t alignment) {
+  void *p = allocate(size, alignment);
+  if (!p) throw std::bad_alloc();
+  return p;
+}
+
+void release(void *p) noexcept {
+  if (!p) return;
+  --live;
+  std::free(p);
+}
+
+constexpr std::size_t kPlain = alignof(std::max_align_t);
+
+}  // namespace
+
+void *operator new(std::size_t n) { return allocate_or_throw(n, kPlain); }
+void *operator new[](std::size_t n) { return allocate_or_throw(n, kPlain); }
+void *operator new(std::size_t n, std::align_val_t a) { return allocate_or_throw(n, static_cast<std::size_t>(a)); }
+void *operator new[](std::size_t n, std::align_val_t a) { return allocate_or_throw(n, static_cast<std::size_t>(a)); }
+void *operator new(std::size_t n, const std::nothrow_t &) noexcept { return allocate(n, kPlain); }
+void *operator new[](std::size_t n, const std::nothrow_t &) noexcept { return allocate(n, kPlain); }
+void *operator new(std::size_t n, std::align_val_t a, const std::nothrow_t &) noexcept {
+  return allocate(n, static_cast<std::size_t>(a));
+}
+void *operator new[](std::size_t n, std::align_val_t a, const std::nothrow_t &) noexcept {
+  return allocate(n, static_cast<std::size_t>(a));
+}
+void operator delete(void *p) noexcept { release(p); }
+void operator delete[](void *p) noexcept { release(p); }
+void operator delete(void *p, std::size_t) noexcept { release(p); }
+void operator delete[](void *p, std::size_t) noexcept { release(p); }
+void operator delete(void *p, std::align_val_t) noexcept { release(p); }
+void operator delete[](void *p, std::align_val_t) noexcept { release(p); }
+void operator delete(void *p, std::size_t, std::align_val_t) noexcept { release(p); }
+void operator delete[](void *p, std::size_t, std::align_val_t) noexcept { release(p); }
+void operator delete(void *p, const std::nothrow_t &) noexcept { release(p); }
+void operator delete[](void *p, const std::nothrow_t &) noexcept { release(p); }
+void operator delete(void *p, std::align_val_t, const std::nothrow_t &) noexcept { release(p); }
+void operator delete[](void *p, std::align_val_t, const std::nothrow_t &) noexcept { release(p); }
+
+namespace {
+
+int faults = 0;
+
+void fault(const char *step, long n, const char *what) {
+  if (++faults <= 20) std::fprintf(stderr, "%s, allocation %ld: %s (%s)\n", step, n, what, qerror_message());
+}
+
+/// One call of the library, and how to undo it where it is to be repeated. nullptr: it changes an object, which may
+/// come to hold more or less memory where the call does without an allocation that failed (a stream in a message, a
+/// cache).
+struct Step {
+  const char *name;
+  std::function<qstatus()> call;
+  std::function<void()> undo;
+};
+
+/// Fails every allocation of a step in turn, then lets it succeed.
+void exhaust(const Step &step) {
+  long n = 1;
+  for (;; ++n) {
+    const long before = live;
+    failed = false;
+    countdown = n;
+    const qstatus status = step.call();
+    countdown = 0;
+    if (!failed) {
+      if (status != QTN_OK) fault(step.name, n, "fails without a failing allocation");
+      break;
+    }
+    if (status == QTN_OK) {  // it could do without this one
+      if (!step.undo) continue;
+      step.undo();
+    } else if (status != QTN_ENOMEM) {
+      fault(step.name, n, qstatus_name(status));
+    } else if (!std::strstr(qerror_message(), "memory")) {
+      fault(step.name, n, "message");
+    }
+    if (live > before) fault(step.name, n, "leaks");
+    if (live < before) fault(step.name, n, "frees what it did not make");
+  }
+  std::printf("%-20s %6ld allocations\n", step.name, n - 1);
+}
+
+qtensor *sample(int i) {
+  float values[TINY_INPUTS];
+  tiny_sample(values, i);
+  const int64_t shape[] = {1, 1, 6, 6};
+  qtensor *x = nullptr;
+  qtensor_create(&x, QTN_FLOAT32, shape, 4, nullptr, values, sizeof values);
+  return x;
+}
+
+template <class T>
+std::function<void()> freed(T *&handle, void (*free)(T *)) {
+  return [&handle, free] {
+    free(handle);
+    handle = nullptr;
+  };
+}
+
+using Runner = std::function<void(const Step &)>;
+
+void models(const Runner &run, const char *path, const char *recipe) {
+  tiny_model bytes;
+  tiny_model_make(&bytes);
+  qmodel *model = nullptr, *prepared = nullptr, *int8 = nullptr, *loaded = nullptr;
+  qconfig *config = nullptr;
+  qsession *session = nullptr;
+  qtensor *x = sample(1), *y = nullptr;
+  run({"qmodel_load_bytes", [&] { return qmodel_load_bytes(&model, bytes.data, bytes.size); },
+       freed(model, qmodel_free)});
+  run({"qconfig_create", [&] { return qconfig_create(&config, recipe); }, freed(config, qconfig_free)});
+  run({"qconfig_set", [&] { return qconfig_set(config, "op:Softmax", nullptr); }, nullptr});
+  run({"qmodel_prepare", [&] { return qmodel_prepare(&prepared, model, config, QTN_PTQ); },
+       freed(prepared, qmodel_free)});
+  run({"qmodel_calibrate", [&] { return qmodel_calibrate(prepared, &x, 1); }, nullptr});
+  run({"qmodel_convert", [&] { return qmodel_convert(&int8, prepared, nullptr); }, freed(int8, qmodel_free)});
+  // Not here: qmodel_inspect and qsession_profile. The destructor of nlohmann::json allocates, and so may terminate.
+  run({"qmodel_save", [&] { return qmodel_save(int8, path, nullptr); }, nullptr});
+  run({"qmodel_load", [&] { return qmodel_load(&loaded, path); }, freed(loaded, qmodel_free)});
+  run({"qsession_create", [&] { return qsession_create(&session, int8, nullptr); }, freed(session, qsession_free)});
+  // What a session keeps of its first run is freed with it: so a session anew for each.
+  run({"qsession_run, first",
+       [&] {
+         const long remaining = countdown.exchange(0);
+         qsession *fresh = nullptr;
+         qsession_create(&fresh, int8, nullptr);
+         countdown = remaining;
+         const qstatus status = qsession_run(&y, 1, fresh, &x, 1);
+         countdown = 0;
+         qsession_free(fresh);
+         return status;
+       },
+       freed(y, qtensor_free)});
+  qtensor_free(y);
+  run({"qsession_run, float",
+       [&] {
+         const long remaining = countdown.exchange(0);
+         qsession *fresh = nullptr;
+         qsession_create(&fresh, model, nullptr);
+         countdown = remaining;
+         const qstatus status = qsession_run(&y, 1, fresh, &x, 1);
+         countdown = 0;
+         qsession_free(fresh);
+         return status;
+       },
+       freed(y, qtensor_free)});
+  qtensor_free(x);
+  qtensor_free(y);
+  qsession_free(session);
+  qmodel_free(model);
+  qmodel_free(prepared);
+  qmodel_free(int8);
+  qmodel_free(loaded);
+  qconfig_free(config);
+}
+
+void tensors(const Runner &run) {
+  qtensor *x = sample(1), *q = nullptr, *y = nullptr, *view = nullptr, *w = nullptr;
+  qquantizer *grid = nullptr, *chosen = nullptr;
+  qattrs *attrs = nullptr;
+  qobserver *observer = nullptr, *loaded = nullptr;
+  qblob *blob = nullptr;
+  const double scale = 0.01;
+  const int64_t zero = 100, shape[] = {6, 6};
+  const int32_t axes[] = {3, 2, 1, 0};
+  char text[2000];
+  size_t length = 0;
+  run({"qattrs_create", [&] { return qattrs_create(&attrs); }, freed(attrs, qattrs_free)});
+  run({"qattrs_set_string", [&] { return qattrs_set_string(attrs, "numerics", "onnx"); }, nullptr});
+  run({"qquantizer_create",
+       [&] { return qquantizer_create(&grid, QTN_UINT8, QTN_PER_TENSOR_AFFINE, 0, &scale, &zero, 1, attrs); },
+       freed(grid, qquantizer_free)});
+  run({"qtensor_quantize", [&] { return qtensor_quantize(&q, x, grid); }, freed(q, qtensor_free)});
+  run({"qtensor_dequantize", [&] { return qtensor_dequantize(&y, q); }, freed(y, qtensor_free)});
+  qtensor_free(y);
+  run({"qtensor_permute", [&] { return qtensor_permute(&view, q, axes, 4); }, freed(view, qtensor_free)});
+  run({"qtensor_contiguous", [&] { return qtensor_contiguous(&y, view); }, freed(y, qtensor_free)});
+  qtensor_free(y);
+  run({"qtensor_copy", [&] { return qtensor_copy(q, x); }, nullptr});
+  run({"qtensor_describe", [&] { return qtensor_describe(text, sizeof text, &length, q); }, nullptr});
+  run({"qtensor_create", [&] { return qtensor_create(&w, QTN_UINT8, shape, 2, grid, nullptr, 0); },
+       freed(w, qtensor_free)});
+  run({"qop_linear", [&] { return qop_linear(&y, x, w, nullptr, nullptr); }, freed(y, qtensor_free)});
+  qtensor_free(y);
+  run({"qop_run", [&] { return qop_run(&y, 1, "Relu", &x, 1, nullptr); }, freed(y, qtensor_free)});
+  run({"qobserver_create", [&] { return qobserver_create(&observer, "mse", nullptr); },
+       freed(observer, qobserver_free)});
+  run({"qobserver_observe", [&] { return qobserver_observe(observer, x); }, nullptr});
+  run({"qobserver_save", [&] { return qobserver_save(&blob, observer); }, freed(blob, qblob_free)});
+  run({"qobserver_load", [&] { return qobserver_load(&loaded, qblob_data(blob), qblob_size(blob)); },
+       freed(loaded, qobserver_free)});
+  run({"qobserver_quantizer", [&] { return qobserver_quantizer(&chosen, observer); }, freed(chosen, qquantizer_free)});
+  for (qtensor *t : {x, q, y, view, w}) qtensor_free(t);
+  qquantizer_free(grid);
+  qquantizer_free(chosen);
+  qattrs_free(attrs);
+  qobserver_free(observer);
+  qobserver_free(loaded);
+  qblob_free(blob);
+}
+
+void wrapping(const Runner &run) {
+  static int deletions = 0;
+  float memory[4] = {0, 1, 2, 3};
+  const int64_t shape[] = {4};
+  qtensor *t = nullptr;
+  const auto deleter = [](void *, void *) { ++deletions; };
+  deletions = 0;
+  run({"qtensor_wrap",
+       [&] { return qtensor_wrap(&t, QTN_FLOAT32, shape, 1, nullptr, memory, sizeof memory, deleter, nullptr); },
+       freed(t, qtensor_free)});
+  if (deletions != 0) fault("qtensor_wrap", 0, "calls the deleter although it failed");
+  qtensor_free(t);
+  if (deletions != 1) fault("qtensor_wrap", 0, "does not call the deleter once");
+}
+
+void everything(const Runner &run, const char *path) {
+  tensors(run);
+  wrapping(run);
+  models(run, path, "onnx");
+  models(run, path, "fbgemm");
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+  if (argc != 2) return 2;
+  qlib_set_threads(1);
+  // What the library makes once and keeps is made here.
+  everything(
+      [](const Step &step) {
+        if (step.call() != QTN_OK) fault(step.name, 0, "fails");
+      },
+      argv[1]);
+  const long before = live;
+  everything(exhaust, argv[1]);
+  if (live != before) fault("everything", 0, "leaks");
+  std::remove(argv[1]);
+  if (before == 0 || faults == 0) std::printf("%ld live before and %ld after\n", before, live.load());
+  return faults == 0 ? 0 : 1;
+}

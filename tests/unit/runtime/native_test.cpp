@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// The native engine against the reference engine, to the bit: every instruction set of this CPU, one and two threads, images
+// one by one and together.
+#include <random>
+
+#include "base/cpu.hpp"
+#include "onnx/onnx.hpp"
+#include "quant/graph_builder.hpp"
+#include "runtime/session.hpp"
+
+namespace qtn::test {
+namespace {
+
+constexpr std::int64_t kBatch = 5;
+
+Tensor random(const Shape &shape, float low, float high, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::uniform_real_distribution<float> uniform(low, high);
+  Tensor t(QTN_FLOAT32, shape);
+  for (std::int64_t i = 0; i < t.count(); ++i) t.as<float>()[i] = uniform(generator);
+  return t;
+}
+
+Tensor ints(std::initializer_list<std::int64_t> values) { return Tensor::from_ints(std::span(values.begin(), values.size())); }
+
+using Ints = std::vector<std::int64_t>;
+
+/// A convolution with random weights and bias.
+void add_conv(GraphBuilder &b, const std::string &name, const std::string &x, const std::string &y, const Shape &weight, const Attrs &a) {
+  b.constant(name + ".weight", random(weight, -0.5f, 0.5f, static_cast<unsigned>(name.size() * 31 + weight.size())));
+  b.constant(name + ".bias", random({weight[0]}, -0.3f, 0.3f, static_cast<unsigned>(weight[0])));
+  b.node("Conv", name, {x, name + ".weight", name + ".bias"}, {y}, a);
+}
+
+graph::Graph quantized(const graph::Graph &g, const std::string &config = "onnx") {
+  quant::Prepared prepared = quant::prepare(g, quant::Config(config));
+  for (unsigned i = 0; i < 4; ++i) {
+    std::vector<Tensor> samples;
+    for (const graph::ValueId v : g.inputs) samples.push_back(random(*g.value(v).shape, -1.0f, 1.5f, i));
+    std::vector<const Tensor *> pointers;
+    for (const Tensor &t : samples) pointers.push_back(&t);
+    quant::calibrate(prepared, pointers);
+  }
+  return quant::convert(prepared, nullptr);
+}
+
+/// Symbolic batch for sessions; a graph calibrated at batch 1.
+graph::Graph any_batch(graph::Graph g) {
+  for (const graph::ValueId v : g.inputs) (*g.value(v).shape)[0] = -1;
+  return g;
+}
+
+void expect_equal(const Tensor &got, const Tensor &want, const std::string &what) {
+  if (got.shape() != want.shape()) fail_test(what, ": shape ", to_string(got.shape()), ", want ", to_string(want.shape()));
+  for (std::int64_t i = 0; i < got.count(); ++i)
+    if (got.as<float>()[i] != want.as<float>()[i])
+      fail_test(what, ": element ", i, " of ", to_string(got.shape()), " is ", got.as<float>()[i], ", want ", want.as<float>()[i]);
+}
+
+void expect_native_is_reference(const graph::Graph &float_graph, std::size_t least_int8_steps, const std::string &config = "onnx") {
+  const graph::Graph g = any_batch(quantized(float_graph, config));
+  Shape shape = *float_graph.value(float_graph.inputs[0]).shape;
+  shape[0] = kBatch;
+  const Tensor x = random(shape, -1.2f, 1.7f, 99);
+  const Tensor *inputs[] = {&x};
+  const std::vector<Tensor> want = runtime::Session(g, {runtime::Engine::reference, 1}).run(inputs);
+
+  const std::string best = isa_name(isa());
+  for (const char *name : {"avx512vnni", "avx512", "avxvnni", "avx2", "scalar"}) {
+    try {
+      set_isa(name);
+    } catch (const Error &) {
+      continue;  // more than this CPU has
+    }
+    for (const int threads : {1, 2}) {
+      const runtime::Session session(g, {runtime::Engine::native, threads});
+      const std::string what = cat(name, ", ", threads, " threads");
+      const std::vector<Tensor> got = session.run(inputs);
+      for (std::size_t o = 0; o < want.size(); ++o) expect_equal(got[o], want[o], what);
+      for (std::int64_t i = 0; i < kBatch; ++i) {
+        const Tensor one = x.slice(0, i, i + 1, 1).clone();
+        const Tensor *single[] = {&one};
+        const std::vector<Tensor> alone = session.run(single);
+        for (std::size_t o = 0; o < want.size(); ++o) expect_equal(alone[o], want[o].slice(0, i, i + 1, 1).clone(), what + cat(", image ", i));
+      }
+      const auto profile = nlohmann::json::parse(session.profile(inputs));
+      std::size_t int8_steps = 0;
+      for (const auto &node : profile["nodes"]) int8_steps += node["dtype"] == "int8" && node["kernel"] != "definition";
+      if (int8_steps < least_int8_steps) fail_test(what, ": only ", int8_steps, " int8 steps in ", profile.dump());
+    }
+  }
+  set_isa(best.c_str());
+}
+
+void test_convolutions(void **) {
+  struct Case {
+    Shape x, w;
+    Attrs a;
+  };
+  const std::vector<Case> cases = {
+      {{1, 3, 17, 15}, {20, 3, 7, 7}, attrs({{"strides", Ints{2, 2}}, {"pads", Ints{3, 3, 3, 3}}})},
+      {{1, 16, 9, 11}, {33, 16, 3, 3}, attrs({{"pads", Ints{1, 1, 1, 1}}})},
+      {{1, 5, 8, 8}, {7, 5, 1, 1}, attrs({})},
+      {{1, 8, 9, 9}, {12, 8, 1, 1}, attrs({{"strides", Ints{2, 2}}})},
+      {{1, 12, 10, 10}, {24, 4, 3, 3}, attrs({{"group", std::int64_t{3}}, {"pads", Ints{0, 2, 1, 0}}})},
+      {{1, 6, 12, 12}, {8, 6, 3, 3}, attrs({{"dilations", Ints{2, 3}}, {"auto_pad", std::string("SAME_UPPER")}})},
+      {{1, 8, 13}, {10, 8, 3}, attrs({{"pads", Ints{1, 1}}})},
+  };
+  for (const Case &c : cases) {
+    GraphBuilder b;
+    b.input("x", c.x);
+    add_conv(b, "conv", "x", "y", c.w, c.a);
+    // A second reader in integers keeps the first result in integers too.
+    const std::int64_t channels = c.w[0];
+    Shape pointwise{4, channels};
+    for (std::size_t i = 2; i < c.x.size(); ++i) pointwise.push_back(1);
+    b.node("Relu", "relu", {"y"}, {"r"});
+    add_conv(b, "last", "r", "z", pointwise, {});
+    expect_native_is_reference(b.build({"z"}), 2);
+  }
+}
+
+void test_depthwise(void **) {
+  for (const std::int64_t channels : {5, 16, 67})
+    for (const std::int64_t kernel : {3, 5}) {
+      GraphBuilder b;
+      b.input("x", {1, channels, 11, 13});
+      add_conv(b, "dw", "x", "y", {channels, 1, kernel, kernel},
+               attrs({{"group", channels}, {"strides", Ints{kernel == 3 ? 1 : 2, 1}}, {"pads", Ints{1, 2, 1, 2}}}));
+      b.constant("six", Tensor::scalar(0.6f)).constant("zero", Tensor::scalar(-0.1f));
+      b.node("Clip", "clip", {"y", "zero", "six"}, {"c"});
+      add_conv(b, "last", "c", "z", {3, channels, 1, 1}, {});
+      expect_native_is_reference(b.build({"z"}), 3);
+    }
+}
+
+void test_residual_and_squeeze_excite(void **) {
+  GraphBuilder b;
+  b.input("x", {1, 8, 10, 9});
+  add_conv(b, "a", "x", "a.y", {8, 8, 3, 3}, attrs({{"pads", Ints{1, 1, 1, 1}}}));
+  b.node("HardSwish", "act", {"a.y"}, {"h"});
+  b.node("Add", "add", {"h", "x"}, {"s"}).node("Relu", "relu", {"s"}, {"r"});
+  b.node("GlobalAveragePool", "gap", {"r"}, {"g"});
+  add_conv(b, "squeeze", "g", "q", {4, 8, 1, 1}, {});
+  b.node("Sigmoid", "gate", {"q"}, {"q2"});
+  add_conv(b, "excite", "q2", "e", {8, 4, 1, 1}, {});
+  b.node("HardSigmoid", "hs", {"e"}, {"e2"});
+  b.node("Mul", "scale", {"r", "e2"}, {"m"}).node("Sub", "sub", {"m", "x"}, {"d"});
+  add_conv(b, "last", "d", "z", {5, 8, 1, 1}, {});
+  expect_native_is_reference(b.build({"z"}), 10);
+}
+
+void test_pools_and_moves(void **) {
+  GraphBuilder b;
+  b.input("x", {1, 12, 12, 10});
+  add_conv(b, "a", "x", "a.y", {16, 12, 1, 1}, {});
+  b.node("MaxPool", "max", {"a.y"}, {"p"}, attrs({{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}}));
+  b.constant("parts", ints({6, 10})).node("Split", "split", {"p", "parts"}, {"l", "r"}, attrs({{"axis", std::int64_t{1}}}));
+  add_conv(b, "right", "r", "rr", {6, 10, 3, 3}, attrs({{"pads", Ints{1, 1, 1, 1}}}));
+  b.node("Concat", "concat", {"l", "rr"}, {"c"}, attrs({{"axis", std::int64_t{1}}}));
+  // Channel shuffle, as ShuffleNet writes it.
+  b.constant("five", ints({0, 2, 6, 6, 5})).node("Reshape", "fold", {"c", "five"}, {"c5"});
+  b.node("Transpose", "swap", {"c5"}, {"t"}, attrs({{"perm", Ints{0, 2, 1, 3, 4}}}));
+  b.constant("four", ints({0, -1, 6, 5})).node("Reshape", "unfold", {"t", "four"}, {"u"});
+  b.node("AveragePool", "average", {"u"}, {"v"},
+         attrs({{"kernel_shape", Ints{3, 3}}, {"pads", Ints{1, 0, 0, 1}}, {"count_include_pad", std::int64_t{1}}}));
+  b.constant("axes", ints({2, 3})).node("ReduceMean", "mean", {"v", "axes"}, {"w"}, attrs({{"keepdims", std::int64_t{0}}}));
+  b.constant("fc", random({12, 7}, -1, 1, 5)).constant("fcb", random({7}, -1, 1, 6));
+  b.node("Gemm", "gemm", {"w", "fc", "fcb"}, {"k"}).node("Softmax", "softmax", {"k"}, {"z"});
+  expect_native_is_reference(b.build({"z"}), 9);
+  expect_native_is_reference(b.build({}), 9, "fbgemm");
+}
+
+void test_float_islands(void **) {
+  // PRelu and Exp of a mixed operand run in float between two integer convolutions.
+  GraphBuilder b;
+  b.input("x", {1, 4, 6, 6}).constant("slope", random({4, 1, 1}, 0, 0.5f, 3));
+  add_conv(b, "a", "x", "y", {4, 4, 3, 3}, {});
+  b.node("PRelu", "prelu", {"y", "slope"}, {"p"}).node("Exp", "exp", {"p"}, {"e"});
+  add_conv(b, "b", "e", "z", {6, 4, 1, 1}, {});
+  expect_native_is_reference(b.build({"z"}), 2);
+}
+
+void test_digits(void **) {
+  const graph::Graph g = onnx::load(std::string(QTN_EXAMPLES_DIR) + "/digits/digits.onnx");
+  graph::Graph fixed = g;
+  (*fixed.value(fixed.inputs[0]).shape)[0] = 1;
+  expect_native_is_reference(fixed, 10);
+}
+
+void test_loaded_file_gives_the_same_bits(void **) {
+  const graph::Graph g = onnx::load(std::string(QTN_EXAMPLES_DIR) + "/digits/digits.onnx");
+  graph::Graph fixed = g;
+  (*fixed.value(fixed.inputs[0]).shape)[0] = 1;
+  const graph::Graph converted = quantized(fixed);
+  const std::string bytes = onnx::serialize(converted, {});
+  const graph::Graph loaded = onnx::parse(std::as_bytes(std::span(bytes.data(), bytes.size())), "");
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    const Tensor x = random({1, 1, 8, 8}, 0, 1, seed);
+    const Tensor *inputs[] = {&x};
+    expect_equal(runtime::Session(loaded, {}).run(inputs)[0], runtime::Session(converted, {}).run(inputs)[0], "loaded");
+  }
+}
+
+void test_inputs_that_do_not_fit(void **) {
+  GraphBuilder b;
+  b.input("x", {1, 3, 4, 4});
+  add_conv(b, "a", "x", "y", {2, 3, 1, 1}, {});
+  const runtime::Session session(b.build({"y"}), {});
+  const Tensor wide = random({1, 3, 4, 5}, 0, 1, 1);
+  const Tensor *wrong[] = {&wide};
+  expect_error(QTN_ESHAPE, "session: input \"x\" takes 1x3x4x4, not 1x3x4x5", [&] { session.run(wrong); });
+  expect_error(QTN_EINVAL, "session: model takes 1 inputs, not 0", [&] { session.run({}); });
+  const Tensor whole = Tensor::from_ints(std::vector<std::int64_t>(48));
+  const Tensor *integers[] = {&whole};
+  expect_error(QTN_EDTYPE, "session: input \"x\" is float32, not int64", [&] { session.run(integers); });
+}
+
+}  // namespace
+}  // namespace qtn::test
+
+int main() {
+  using namespace qtn::test;
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(test_convolutions),     cmocka_unit_test(test_depthwise),
+      cmocka_unit_test(test_residual_and_squeeze_excite), cmocka_unit_test(test_pools_and_moves),
+      cmocka_unit_test(test_float_islands),    cmocka_unit_test(test_digits),
+      cmocka_unit_test(test_loaded_file_gives_the_same_bits), cmocka_unit_test(test_inputs_that_do_not_fit),
+  };
+  return cmocka_run_group_tests_name("runtime.native", tests, nullptr, nullptr);
+}
