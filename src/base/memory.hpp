@@ -12,7 +12,7 @@ namespace qtn {
 inline constexpr std::size_t kAlignment = 64;
 
 struct AlignedDelete {
-  void operator()(std::byte *p) const noexcept { ::operator delete(p, std::align_val_t{kAlignment}); }
+  void operator()(std::byte *p) const noexcept { ::operator delete (p, std::align_val_t{kAlignment}); }
 };
 
 /// Bytes past the end that kernels may read (never use), so that a dword or a vector load at the tail stays in bounds.
@@ -23,7 +23,8 @@ class AlignedBuffer {
  public:
   AlignedBuffer() = default;
   explicit AlignedBuffer(std::size_t size)
-      : bytes_(static_cast<std::byte *>(::operator new(size + kReadSlack, std::align_val_t{kAlignment}))), size_(size) {}
+      : bytes_(static_cast<std::byte *>(::operator new (size + kReadSlack, std::align_val_t{kAlignment}))),
+        size_(size) {}
 
   std::byte *data() const noexcept { return bytes_.get(); }
   template <class T>
@@ -37,7 +38,9 @@ class AlignedBuffer {
   std::size_t size_ = 0;
 };
 
-constexpr std::size_t round_up(std::size_t value, std::size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+constexpr std::size_t round_up(std::size_t value, std::size_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 constexpr std::size_t ceil_div(std::size_t value, std::size_t by) { return (value + by - 1) / by; }
 
 }  // namespace qtn

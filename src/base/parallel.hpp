@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread pool, behind one function. Threads start at the first parallel run that needs them, are made anew after fork,
-// and never number more than affinity and the cgroup's CPU quota allow unless asked for by number.
+// The thread pool, behind one function. Threads start at the first parallel run that needs them, are made anew after
+// fork, and never number more than affinity and the cgroup's CPU quota allow unless asked for by number.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,8 @@ int available_threads();
 int default_threads();
 void set_default_threads(int count);
 
-/// Makes `count` (0: the process default) the number of threads of parallel_for on this thread, for the object's lifetime.
+/// Makes `count` (0: the process default) the number of threads of parallel_for on this thread, for the object's
+/// lifetime.
 class ThreadScope {
  public:
   explicit ThreadScope(int count);
@@ -33,7 +34,8 @@ int current_threads();
 void parallel_run(std::size_t count, void (*task)(void *context, std::size_t index), void *context);
 
 /// Calls body(i) for every i in [0, count), in any order and on any thread. The body must not throw: a task that can
-/// fail records the failure. How the work is split into tasks must not depend on the number of threads where rounding would.
+/// fail records the failure. How the work is split into tasks must not depend on the number of threads where rounding
+/// would.
 template <class Body>
 void parallel_for(std::size_t count, Body &&body) {
   using Plain = std::remove_reference_t<Body>;

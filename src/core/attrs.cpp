@@ -71,7 +71,8 @@ void Attrs::check(std::span<const AttrSpec> specs, std::string_view who) const {
     }
     const bool int_for_float = spec->kind == AttrSpec::kFloat && value.index() == AttrSpec::kInt;
     if (value.index() != static_cast<std::size_t>(spec->kind) && !int_for_float)
-      fail(QTN_EINVAL, who, ": attribute \"", key, "\" must be ", kKindNames[spec->kind], ", not ", kKindNames[value.index()]);
+      fail(QTN_EINVAL, who, ": attribute \"", key, "\" must be ", kKindNames[spec->kind], ", not ",
+           kKindNames[value.index()]);
   }
 }
 

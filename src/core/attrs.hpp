@@ -38,7 +38,8 @@ class Attrs {
   std::vector<double> get_floats(std::string_view key, const std::vector<double> &fallback = {}) const;
   const Tensor *get_tensor(std::string_view key) const;
 
-  /// Throws QTN_EINVAL on a key that `specs` does not list (the message lists the valid ones) or a value of another kind.
+  /// Throws QTN_EINVAL on a key that `specs` does not list (the message lists the valid ones) or a value of another
+  /// kind.
   void check(std::span<const AttrSpec> specs, std::string_view who) const;
 
   auto begin() const { return items_.begin(); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copying elements between any strides: loops are merged where both sides step alike, and the innermost runs in one piece.
+// Copying elements between any strides: loops are merged where both sides step alike, and the innermost runs in one
+// piece.
 #include <cstring>
 
 #include "base/error.hpp"
@@ -91,10 +92,14 @@ void copy_elements(const Tensor &dst, const Tensor &src) {
   if (dst.count() == 0) return;
   const Nest nest = plan(dst.shape(), dst.strides(), src.strides());
   switch (dtype_size(dst.dtype())) {
-    case 1: return copy_nest(dst.as<std::uint8_t>(), src.as<const std::uint8_t>(), nest, 0);
-    case 2: return copy_nest(dst.as<std::uint16_t>(), src.as<const std::uint16_t>(), nest, 0);
-    case 4: return copy_nest(dst.as<std::uint32_t>(), src.as<const std::uint32_t>(), nest, 0);
-    default: return copy_nest(dst.as<std::uint64_t>(), src.as<const std::uint64_t>(), nest, 0);
+    case 1:
+      return copy_nest(dst.as<std::uint8_t>(), src.as<const std::uint8_t>(), nest, 0);
+    case 2:
+      return copy_nest(dst.as<std::uint16_t>(), src.as<const std::uint16_t>(), nest, 0);
+    case 4:
+      return copy_nest(dst.as<std::uint32_t>(), src.as<const std::uint32_t>(), nest, 0);
+    default:
+      return copy_nest(dst.as<std::uint64_t>(), src.as<const std::uint64_t>(), nest, 0);
   }
 }
 

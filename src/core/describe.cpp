@@ -128,7 +128,8 @@ class Writer {
       if (!values_.empty()) shown.push_back(values_[static_cast<std::size_t>(offset)]);
       return;
     }
-    for (const std::int64_t i : shown_indices(shape_[axis], summarize_)) collect(axis + 1, offset + i * strides_[axis], shown);
+    for (const std::int64_t i : shown_indices(shape_[axis], summarize_))
+      collect(axis + 1, offset + i * strides_[axis], shown);
   }
 
   std::string block(std::size_t axis, std::int64_t offset, std::size_t indent) const {
@@ -139,11 +140,14 @@ class Writer {
       if (i != expected) parts.emplace_back(innermost ? " ..." : "...");
       expected = i + 1;
       const std::int64_t at = offset + i * strides_[axis];
-      parts.push_back(innermost ? formatter_.padded(values_[static_cast<std::size_t>(at)]) : block(axis + 1, at, indent + 1));
+      parts.push_back(innermost ? formatter_.padded(values_[static_cast<std::size_t>(at)])
+                                : block(axis + 1, at, indent + 1));
     }
     const std::string newline(innermost ? 1 : shape_.size() - axis - 1, '\n');
     const std::string line_break = "," + newline + std::string(indent + 1, ' ');
-    const std::size_t per_line = innermost ? std::max<std::size_t>(1, (kLineWidth - std::min(indent, kLineWidth)) / (formatter_.width() + 2)) : 1;
+    const std::size_t per_line =
+        innermost ? std::max<std::size_t>(1, (kLineWidth - std::min(indent, kLineWidth)) / (formatter_.width() + 2))
+                  : 1;
     std::string text = "[";
     for (std::size_t i = 0; i < parts.size(); ++i) {
       if (i > 0) text += i % per_line == 0 ? line_break : ", ";
@@ -164,7 +168,8 @@ constexpr std::size_t kIndent = 7;  // the length of "tensor("
 constexpr std::string_view kPrefix = "torch.";
 
 std::string without_prefixes(std::string text) {
-  for (std::size_t at = text.find(kPrefix); at != std::string::npos; at = text.find(kPrefix, at)) text.erase(at, kPrefix.size());
+  for (std::size_t at = text.find(kPrefix); at != std::string::npos; at = text.find(kPrefix, at))
+    text.erase(at, kPrefix.size());
   return text;
 }
 
@@ -194,10 +199,14 @@ std::string size_suffix(const Shape &shape) {
 
 const char *scheme_name(qscheme scheme) {
   switch (scheme) {
-    case QTN_PER_TENSOR_SYMMETRIC: return "per_tensor_symmetric";
-    case QTN_PER_CHANNEL_AFFINE: return "per_channel_affine";
-    case QTN_PER_CHANNEL_SYMMETRIC: return "per_channel_symmetric";
-    default: return "per_tensor_affine";
+    case QTN_PER_TENSOR_SYMMETRIC:
+      return "per_tensor_symmetric";
+    case QTN_PER_CHANNEL_AFFINE:
+      return "per_channel_affine";
+    case QTN_PER_CHANNEL_SYMMETRIC:
+      return "per_channel_symmetric";
+    default:
+      return "per_tensor_affine";
   }
 }
 

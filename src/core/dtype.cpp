@@ -9,24 +9,42 @@ namespace qtn {
 
 const char *dtype_name(qdtype dtype) {
   switch (dtype) {
-    case QTN_FLOAT32: return "float32";
-    case QTN_UINT8: return "uint8";
-    case QTN_INT8: return "int8";
-    case QTN_UINT16: return "uint16";
-    case QTN_INT16: return "int16";
-    case QTN_INT32: return "int32";
-    case QTN_INT64: return "int64";
-    case QTN_BOOL: return "bool";
-    case QTN_FLOAT16: return "float16";
-    case QTN_FLOAT64: return "float64";
-    case QTN_BFLOAT16: return "bfloat16";
-    case QTN_FLOAT8E4M3FN: return "float8_e4m3fn";
-    case QTN_FLOAT8E5M2: return "float8_e5m2";
-    case QTN_UINT4: return "uint4";
-    case QTN_INT4: return "int4";
-    case QTN_UINT2: return "uint2";
-    case QTN_INT2: return "int2";
-    case QTN_DTYPE_FORCE32: break;
+    case QTN_FLOAT32:
+      return "float32";
+    case QTN_UINT8:
+      return "uint8";
+    case QTN_INT8:
+      return "int8";
+    case QTN_UINT16:
+      return "uint16";
+    case QTN_INT16:
+      return "int16";
+    case QTN_INT32:
+      return "int32";
+    case QTN_INT64:
+      return "int64";
+    case QTN_BOOL:
+      return "bool";
+    case QTN_FLOAT16:
+      return "float16";
+    case QTN_FLOAT64:
+      return "float64";
+    case QTN_BFLOAT16:
+      return "bfloat16";
+    case QTN_FLOAT8E4M3FN:
+      return "float8_e4m3fn";
+    case QTN_FLOAT8E5M2:
+      return "float8_e5m2";
+    case QTN_UINT4:
+      return "uint4";
+    case QTN_INT4:
+      return "int4";
+    case QTN_UINT2:
+      return "uint2";
+    case QTN_INT2:
+      return "int2";
+    case QTN_DTYPE_FORCE32:
+      break;
   }
   return "?";
 }
@@ -50,7 +68,8 @@ bool is_quantizable(qdtype dtype) {
 }
 
 IntegerRange integer_range(qdtype dtype) {
-  if (!is_quantizable(dtype) && dtype != QTN_INT64) fail(QTN_EDTYPE, "dtype: ", dtype_name(dtype), " is not an integer type");
+  if (!is_quantizable(dtype) && dtype != QTN_INT64)
+    fail(QTN_EDTYPE, "dtype: ", dtype_name(dtype), " is not an integer type");
   return dispatch(dtype, [](auto zero) {
     using T = decltype(zero);
     return IntegerRange{static_cast<std::int64_t>(std::numeric_limits<T>::lowest()),

@@ -57,8 +57,8 @@ Quantizer::Quantizer(qdtype dtype, qscheme scheme, std::int32_t axis, std::vecto
     if (!(scale > 0) || !std::isfinite(static_cast<float>(scale)) || static_cast<float>(scale) == 0.0f)
       fail(QTN_EINVAL, "quantizer: scale ", scale, " at index ", i, " is not a positive finite float32");
     if (zero_points_[i] < range_.lo || zero_points_[i] > range_.hi)
-      fail(QTN_EINVAL, "quantizer: zero_point ", zero_points_[i], " at index ", i, " is outside ", dtype_name(dtype), " [",
-           range_.lo, ", ", range_.hi, "]");
+      fail(QTN_EINVAL, "quantizer: zero_point ", zero_points_[i], " at index ", i, " is outside ", dtype_name(dtype),
+           " [", range_.lo, ", ", range_.hi, "]");
   }
 }
 
@@ -128,7 +128,8 @@ ScaleZero choose_onnx(qdtype dtype, bool symmetric, double min, double max, cons
     max = bound;
   }
   double scale = (max - min) / (range.hi - range.lo);
-  if (scale < static_cast<double>(std::numeric_limits<float>::min())) return {1.0, symmetric ? static_cast<std::int64_t>(std::nearbyint((range.lo + range.hi) / 2)) : 0};
+  if (scale < static_cast<double>(std::numeric_limits<float>::min()))
+    return {1.0, symmetric ? static_cast<std::int64_t>(std::nearbyint((range.lo + range.hi) / 2)) : 0};
   const double zero = symmetric ? std::nearbyint((range.lo + range.hi) / 2) : std::nearbyint(range.lo - min / scale);
   scale = static_cast<double>(static_cast<float>(scale));
   return {scale, static_cast<std::int64_t>(std::clamp(zero, range.lo, range.hi))};

@@ -27,8 +27,8 @@ class Quantizer {
  public:
   /// Throws QTN_EINVAL unless scales are positive and finite, zero points lie in the dtype's range, counts agree (1 for
   /// per-tensor schemes) and the scheme is one this version stores.
-  Quantizer(qdtype dtype, qscheme scheme, std::int32_t axis, std::vector<double> scales, std::vector<std::int64_t> zero_points,
-            Numerics numerics);
+  Quantizer(qdtype dtype, qscheme scheme, std::int32_t axis, std::vector<double> scales,
+            std::vector<std::int64_t> zero_points, Numerics numerics);
 
   qdtype dtype() const { return dtype_; }
   qscheme scheme() const { return scheme_; }
@@ -64,9 +64,9 @@ using QuantizerPtr = std::shared_ptr<const Quantizer>;
 /// How a scale and a zero point follow from an observed range.
 struct ChooseOptions {
   Numerics numerics = Numerics::fbgemm;
-  bool reduce_range = false;           ///< one bit less (7 for 8)
-  bool narrow_range = false;           ///< symmetric signed types stop at -max: [-127, 127]
-  double eps = 1.1920928955078125e-07; ///< smallest scale under fbgemm numerics
+  bool reduce_range = false;            ///< one bit less (7 for 8)
+  bool narrow_range = false;            ///< symmetric signed types stop at -max: [-127, 127]
+  double eps = 1.1920928955078125e-07;  ///< smallest scale under fbgemm numerics
 };
 
 /// The affine or symmetric parameters of one channel whose values lie in [min, max].

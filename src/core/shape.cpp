@@ -107,7 +107,8 @@ std::optional<Shape> reshape_strides(const Shape &shape, const Shape &strides, c
 std::string to_string(const Shape &shape) {
   if (shape.empty()) return "scalar";
   std::string text;
-  for (const std::int64_t dim : shape) text += (text.empty() ? "" : "x") + (dim == -1 ? std::string("?") : std::to_string(dim));
+  for (const std::int64_t dim : shape)
+    text += (text.empty() ? "" : "x") + (dim == -1 ? std::string("?") : std::to_string(dim));
   return text;
 }
 

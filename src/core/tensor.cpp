@@ -75,8 +75,8 @@ Tensor Tensor::with_quantizer(QuantizerPtr quantizer) const {
 namespace {
 
 /// The quantizer of a view that keeps every axis but may lose, take part of, or move the channel axis.
-QuantizerPtr channels_of(const QuantizerPtr &q, qscheme scheme, std::int32_t axis, std::int64_t start, std::int64_t count,
-                         std::int64_t step) {
+QuantizerPtr channels_of(const QuantizerPtr &q, qscheme scheme, std::int32_t axis, std::int64_t start,
+                         std::int64_t count, std::int64_t step) {
   std::vector<double> scales;
   std::vector<std::int64_t> zero_points;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -84,7 +84,8 @@ QuantizerPtr channels_of(const QuantizerPtr &q, qscheme scheme, std::int32_t axi
     scales.push_back(q->scales()[c]);
     zero_points.push_back(q->zero_points()[c]);
   }
-  return std::make_shared<Quantizer>(q->dtype(), scheme, axis, std::move(scales), std::move(zero_points), q->numerics());
+  return std::make_shared<Quantizer>(q->dtype(), scheme, axis, std::move(scales), std::move(zero_points),
+                                     q->numerics());
 }
 
 }  // namespace
@@ -177,7 +178,8 @@ void check_quantizer_fits(const Quantizer &quantizer, const Shape &shape) {
   if (!quantizer.per_channel()) return;
   const std::size_t axis = normalize_axis(quantizer.axis(), shape.size(), "quantizer");
   if (static_cast<std::int64_t>(quantizer.count()) != shape[axis])
-    fail(QTN_ESHAPE, "quantizer: ", quantizer.count(), " scales for dimension ", axis, " of a ", to_string(shape), " tensor");
+    fail(QTN_ESHAPE, "quantizer: ", quantizer.count(), " scales for dimension ", axis, " of a ", to_string(shape),
+         " tensor");
 }
 
 namespace {
@@ -186,8 +188,8 @@ namespace {
 QuantizerPtr with_positive_axis(const QuantizerPtr &q, const Shape &shape) {
   if (!q->per_channel() || q->axis() >= 0) return q;
   const std::size_t axis = normalize_axis(q->axis(), shape.size(), "quantizer");
-  return std::make_shared<Quantizer>(q->dtype(), q->scheme(), static_cast<std::int32_t>(axis), q->scales(), q->zero_points(),
-                                     q->numerics());
+  return std::make_shared<Quantizer>(q->dtype(), q->scheme(), static_cast<std::int32_t>(axis), q->scales(),
+                                     q->zero_points(), q->numerics());
 }
 
 }  // namespace
@@ -210,7 +212,8 @@ Tensor quantize(const Tensor &x, const QuantizerPtr &quantizer) {
 }
 
 Tensor dequantize(const Tensor &x) {
-  if (!x.quantized()) fail(QTN_EDTYPE, "dequantize: x is a plain ", dtype_name(x.dtype()), " tensor without a quantizer");
+  if (!x.quantized())
+    fail(QTN_EDTYPE, "dequantize: x is a plain ", dtype_name(x.dtype()), " tensor without a quantizer");
   const Quantizer &q = *x.quantizer();
   Tensor y(QTN_FLOAT32, x.shape());
   float *to = y.as<float>();

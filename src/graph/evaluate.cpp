@@ -26,11 +26,12 @@ std::vector<Tensor> evaluate(const Graph &g, std::span<const Tensor> inputs, con
   for (const Node &node : g.nodes) {
     operands.clear();
     quantizers.clear();
-    for (const ValueId v : node.inputs) operands.push_back(v == kNoValue ? nullptr : &tensors[static_cast<std::size_t>(v)]);
+    for (const ValueId v : node.inputs)
+      operands.push_back(v == kNoValue ? nullptr : &tensors[static_cast<std::size_t>(v)]);
     for (const ValueId v : node.outputs) quantizers.push_back(v == kNoValue ? nullptr : g.value(v).quantizer);
     try {
-      std::vector<Tensor> results = ops::run_quantized_op(*node.op, {node.attrs, operands, node.outputs.size()}, quantizers,
-                                                          node.clamp ? &*node.clamp : nullptr);
+      std::vector<Tensor> results = ops::run_quantized_op(*node.op, {node.attrs, operands, node.outputs.size()},
+                                                          quantizers, node.clamp ? &*node.clamp : nullptr);
       for (std::size_t o = 0; o < node.outputs.size(); ++o)
         if (node.outputs[o] != kNoValue) set(node.outputs[o], std::move(results[o]));
     } catch (const Error &e) {

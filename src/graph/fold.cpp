@@ -64,21 +64,25 @@ bool fold_into(Graph &g, Node &linear, const Node &bn, const Affine &a) {
   if (old_weight.dtype() != QTN_FLOAT32 || old_weight.rank() < 2) return false;
   const auto channels = static_cast<std::size_t>(old_weight.dim(static_cast<std::size_t>(axis)));
   if (channels != a.factor.size()) return false;
-  if (bias_id != kNoValue && (!plain_constant(g, bias_id) || g.value(bias_id).constant.count() != static_cast<std::int64_t>(channels)))
+  if (bias_id != kNoValue &&
+      (!plain_constant(g, bias_id) || g.value(bias_id).constant.count() != static_cast<std::int64_t>(channels)))
     return false;
 
   Tensor weight = old_weight.clone();
-  const auto inner = static_cast<std::size_t>(element_count(weight.shape(), static_cast<std::size_t>(axis) + 1, weight.rank()));
+  const auto inner =
+      static_cast<std::size_t>(element_count(weight.shape(), static_cast<std::size_t>(axis) + 1, weight.rank()));
   const auto count = static_cast<std::size_t>(weight.count());
   for (std::size_t i = 0; i < count; ++i) weight.as<float>()[i] *= a.factor[i / inner % channels];
-  std::vector<float> bias = bias_id == kNoValue ? std::vector<float>(channels, 0.0f)
-                                                : float_values(g.value(bias_id).constant, "bias");
+  std::vector<float> bias =
+      bias_id == kNoValue ? std::vector<float>(channels, 0.0f) : float_values(g.value(bias_id).constant, "bias");
   for (std::size_t c = 0; c < channels; ++c) bias[c] = bias[c] * a.factor[c] + a.offset[c];
 
   const std::string base = linear.name;
   linear.inputs.resize(3, kNoValue);
   const ValueId weight_id = g.add_constant(base + "_weight_folded", std::move(weight));
-  const ValueId folded_bias = g.add_constant(base + "_bias_folded", Tensor::from<float>(QTN_FLOAT32, Shape{static_cast<std::int64_t>(channels)}, std::span<const float>(bias)));
+  const ValueId folded_bias = g.add_constant(
+      base + "_bias_folded",
+      Tensor::from<float>(QTN_FLOAT32, Shape{static_cast<std::int64_t>(channels)}, std::span<const float>(bias)));
   linear.inputs[1] = weight_id;
   linear.inputs[2] = folded_bias;
   linear.outputs[0] = bn.outputs[0];
@@ -92,8 +96,10 @@ void split(Graph &g, std::vector<Node> &nodes, const Node &bn, const Affine &a, 
   Value between;
   between.name = bn.name + "_scaled";
   between.dtype = QTN_FLOAT32;
-  const ValueId factor = g.add_constant(bn.name + "_factor", Tensor::from<float>(QTN_FLOAT32, shape, std::span<const float>(a.factor)));
-  const ValueId offset = g.add_constant(bn.name + "_offset", Tensor::from<float>(QTN_FLOAT32, shape, std::span<const float>(a.offset)));
+  const ValueId factor =
+      g.add_constant(bn.name + "_factor", Tensor::from<float>(QTN_FLOAT32, shape, std::span<const float>(a.factor)));
+  const ValueId offset =
+      g.add_constant(bn.name + "_offset", Tensor::from<float>(QTN_FLOAT32, shape, std::span<const float>(a.offset)));
   const ValueId scaled = g.add_value(std::move(between));
   nodes.push_back({bn.name + "_mul", ops::find_op("Mul"), {}, {bn.inputs[0], factor}, {scaled}, {}});
   nodes.push_back({bn.name, ops::find_op("Add"), {}, {scaled, offset}, {bn.outputs[0]}, bn.clamp});
@@ -103,12 +109,13 @@ void split(Graph &g, std::vector<Node> &nodes, const Node &bn, const Affine &a, 
 
 void fold_constants(Graph &g) {
   for (const Node &node : g.nodes) {
-    const bool foldable = std::all_of(node.inputs.begin(), node.inputs.end(),
-                                      [&](ValueId v) { return v == kNoValue || plain_constant(g, v); }) &&
-                          !node.clamp &&
-                          std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) {
-                            return v == kNoValue || (!g.value(v).quantizer && std::find(g.outputs.begin(), g.outputs.end(), v) == g.outputs.end());
-                          });
+    const bool foldable =
+        std::all_of(node.inputs.begin(), node.inputs.end(),
+                    [&](ValueId v) { return v == kNoValue || plain_constant(g, v); }) &&
+        !node.clamp && std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) {
+          return v == kNoValue ||
+                 (!g.value(v).quantizer && std::find(g.outputs.begin(), g.outputs.end(), v) == g.outputs.end());
+        });
     if (!foldable) continue;
     std::vector<const Tensor *> operands;
     for (const ValueId v : node.inputs) operands.push_back(v == kNoValue ? nullptr : &g.value(v).constant);

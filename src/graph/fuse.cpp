@@ -42,7 +42,8 @@ void fuse_clamps(Graph &g) {
     const std::int32_t maker = uses.producer[static_cast<std::size_t>(x)];
     if (maker < 0 || !uses.single_use(x) || g.value(x).quantizer) continue;
     Node &before = g.nodes[static_cast<std::size_t>(maker)];
-    if (gone[static_cast<std::size_t>(maker)] || !takes_clamp(before) || before.clamp || before.outputs[0] != x) continue;
+    if (gone[static_cast<std::size_t>(maker)] || !takes_clamp(before) || before.clamp || before.outputs[0] != x)
+      continue;
     before.clamp = clamp;
     before.outputs[0] = node.outputs[0];
     gone[n] = true;

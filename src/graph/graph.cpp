@@ -59,7 +59,8 @@ void sort_topologically(Graph &g) {
     for (const ValueId v : g.nodes[n].inputs) {
       if (v == kNoValue || ready[index(v)]) continue;
       if (uses.producer[index(v)] < 0)
-        fail(QTN_EFORMAT, label(g.nodes[n]), " reads \"", g.value(v).name, "\", which no node, input or initializer makes");
+        fail(QTN_EFORMAT, label(g.nodes[n]), " reads \"", g.value(v).name,
+             "\", which no node, input or initializer makes");
       ++missing[n];
     }
     if (missing[n] == 0) queue.push_back(n);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model as a graph: values (edges) and nodes in topological order, in ONNX's terms and NCHW shapes.
 //
-// Quantization is a property of a value. A value that carries a quantizer holds integers of that grid: whoever reads it sees
-// dequantize(quantize(x)). So a quantized graph has no QuantizeLinear or DequantizeLinear nodes; ONNX export writes them,
-// import turns them back into quantizers, and sessions convert wherever a float node touches a quantized value.
+// Quantization is a property of a value. A value that carries a quantizer holds integers of that grid: whoever reads it
+// sees dequantize(quantize(x)). So a quantized graph has no QuantizeLinear or DequantizeLinear nodes; ONNX export
+// writes them, import turns them back into quantizers, and sessions convert wherever a float node touches a quantized
+// value.
 #pragma once
 
 #include <optional>
@@ -28,7 +29,7 @@ struct Value {
 };
 
 struct Node {
-  std::string name;             ///< never empty, unique
+  std::string name;  ///< never empty, unique
   const ops::OpDef *op;
   Attrs attrs;
   std::vector<ValueId> inputs;
@@ -39,7 +40,7 @@ struct Node {
 struct Graph {
   std::string name;
   std::vector<Value> values;
-  std::vector<Node> nodes;      ///< every input of a node is a graph input, a constant, or an output of an earlier node
+  std::vector<Node> nodes;  ///< every input of a node is a graph input, a constant, or an output of an earlier node
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
 
@@ -53,22 +54,25 @@ struct Graph {
 /// Who makes and who reads each value.
 struct Uses {
   explicit Uses(const Graph &g);
-  std::vector<std::int32_t> producer;                 ///< node index, -1: graph input or constant
-  std::vector<std::vector<std::int32_t>> consumers;   ///< node indexes, one entry for each input slot
+  std::vector<std::int32_t> producer;                ///< node index, -1: graph input or constant
+  std::vector<std::vector<std::int32_t>> consumers;  ///< node indexes, one entry for each input slot
   std::vector<bool> is_output;
 
   /// Read by exactly one node slot and not a graph output.
-  bool single_use(ValueId v) const { return consumers[static_cast<std::size_t>(v)].size() == 1 && !is_output[static_cast<std::size_t>(v)]; }
+  bool single_use(ValueId v) const {
+    return consumers[static_cast<std::size_t>(v)].size() == 1 && !is_output[static_cast<std::size_t>(v)];
+  }
 };
 
-/// Orders nodes so that each follows what it reads. Throws QTN_EFORMAT naming a node on a cycle, or an input that nothing makes.
+/// Orders nodes so that each follows what it reads. Throws QTN_EFORMAT naming a node on a cycle, or an input that
+/// nothing makes.
 void sort_topologically(Graph &g);
 
 /// Drops nodes whose outputs nobody reads, and values nobody names (ids change).
 void remove_dead(Graph &g);
 
-/// Types of all values for the given input types: element i belongs to value id i. Constants that follow from shapes alone
-/// are computed on the way and returned as constants. Throws QTN_ESHAPE or QTN_EDTYPE naming the node.
+/// Types of all values for the given input types: element i belongs to value id i. Constants that follow from shapes
+/// alone are computed on the way and returned as constants. Throws QTN_ESHAPE or QTN_EDTYPE naming the node.
 struct Inferred {
   std::vector<ops::TensorType> types;
   std::vector<Tensor> constants;  ///< has_data() where known
@@ -78,7 +82,8 @@ Inferred infer(const Graph &g, std::span<const ops::TensorType> inputs);
 /// The types of the graph's inputs, symbolic first dimensions set to `batch`; nullopt if another dimension is unknown.
 std::optional<std::vector<ops::TensorType>> declared_input_types(const Graph &g, std::int64_t batch);
 
-/// Throws QTN_ESHAPE or QTN_EDTYPE unless a tensor fits input i as declared (-1 fits anything). `who` begins the message.
+/// Throws QTN_ESHAPE or QTN_EDTYPE unless a tensor fits input i as declared (-1 fits anything). `who` begins the
+/// message.
 void check_input(const Graph &g, std::size_t i, qdtype dtype, const Shape &shape, const char *who);
 
 }  // namespace qtn::graph

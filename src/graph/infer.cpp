@@ -42,7 +42,8 @@ Inferred infer(const Graph &g, std::span<const ops::TensorType> inputs) {
       if (fold) results = ops::run_op(*node.op, call);
       for (std::size_t o = 0; o < node.outputs.size(); ++o) {
         if (node.outputs[o] == kNoValue) continue;
-        known[static_cast<std::size_t>(node.outputs[o])] = fold ? results[o] : Tensor::meta(types[o].dtype, types[o].shape);
+        known[static_cast<std::size_t>(node.outputs[o])] =
+            fold ? results[o] : Tensor::meta(types[o].dtype, types[o].shape);
       }
     } catch (const Error &e) {
       fail(e.status(), "node \"", node.name, "\": ", e.what());

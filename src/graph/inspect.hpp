@@ -10,8 +10,8 @@ namespace qtn::graph {
 
 /// JSON: {"name", "inputs":[{"name","dtype","shape"}], "outputs":[...], "nodes":[{"name","op","dtype":"int8"|"float32",
 /// "inputs","outputs","output_scale","output_zero_point"}], "parameters", "parameter_bytes", "float_nodes":[names]}.
-/// The graph is shown as a session runs it: constants folded, activations fused. A node is int8 when it reads quantized values
-/// and its kernel works on integers; "float_nodes" lists the others that compute.
+/// The graph is shown as a session runs it: constants folded, activations fused. A node is int8 when it reads quantized
+/// values and its kernel works on integers; "float_nodes" lists the others that compute.
 std::string inspect_json(const Graph &g);
 
 }  // namespace qtn::graph

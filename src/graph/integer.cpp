@@ -38,7 +38,8 @@ bool fits_linear(const Graph &g, const Node &node) {
   // An int32 sum of this many products of 255 * 128 could wrap.
   const std::int64_t depth = w.constant.count() / std::max<std::int64_t>(1, w.constant.dim(output_channel_axis(node)));
   if (depth > 65000) return false;
-  if (op == "Gemm" && (node.attrs.get_int("transA", 0) != 0 || node.attrs.get_float("alpha", 1) != 1 || node.attrs.get_float("beta", 1) != 1))
+  if (op == "Gemm" && (node.attrs.get_int("transA", 0) != 0 || node.attrs.get_float("alpha", 1) != 1 ||
+                       node.attrs.get_float("beta", 1) != 1))
     return false;
   if (bias && bias->constant.count() != w.constant.dim(output_channel_axis(node))) return false;
   const Value &y = g.value(node.outputs[0]);

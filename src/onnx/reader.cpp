@@ -84,6 +84,8 @@ class Reader {
     graph::sort_topologically(g_);
     fold_qdq(g_, numerics);
     graph::remove_dead(g_);
+    // Shapes that do not fit are found here rather than at the first run. A symbolic batch stands for 1.
+    if (const auto inputs = graph::declared_input_types(g_, 1)) graph::infer(g_, *inputs);
     return std::move(g_);
   }
 

@@ -6,8 +6,8 @@
 namespace qtn::runtime {
 namespace {
 
-/// Whole 16-byte pieces: faster than memcpy for the short runs here. What overshoots is overwritten by the next run or lies
-/// in the slack after the last row; sources have the same slack.
+/// Whole 16-byte pieces: faster than memcpy for the short runs here. What overshoots is overwritten by the next run or
+/// lies in the slack after the last row; sources have the same slack.
 inline void copy_run(std::uint8_t *to, const std::uint8_t *from, std::int64_t bytes) {
   for (std::int64_t i = 0; i < bytes; i += 16) std::memcpy(to + i, from + i, 16);
 }
@@ -20,7 +20,8 @@ void Im2Row::fill(std::uint8_t *rows, std::ptrdiff_t ld, const std::uint8_t *ima
   const bool joined = window.dilation[1] == 1 && x.pixel == channels;  // taps of one row are one run of bytes
   std::int64_t oy = first / window.out[1], ox = first % window.out[1];
   for (std::int64_t r = 0; r < count; ++r, rows += ld) {
-    const std::int64_t y0 = oy * window.stride[0] - window.pad_begin[0], x0 = ox * window.stride[1] - window.pad_begin[1];
+    const std::int64_t y0 = oy * window.stride[0] - window.pad_begin[0],
+                       x0 = ox * window.stride[1] - window.pad_begin[1];
     const ops::Span taps = window.taps(1, ox);
     const bool inside = taps.begin == 0 && taps.end == kw;
     std::uint8_t *to = rows;

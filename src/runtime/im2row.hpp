@@ -10,15 +10,17 @@
 namespace qtn::runtime {
 
 struct Im2Row {
-  ops::Window window;        ///< two spatial axes
+  ops::Window window;  ///< two spatial axes
   Picture x;
-  std::int64_t channels;     ///< of the group
+  std::int64_t channels;  ///< of the group
   std::uint8_t zero_point;
 
   std::size_t row_bytes() const { return static_cast<std::size_t>(window.kernel[0] * window.kernel[1] * channels); }
 
-  /// Writes rows [first, first + count) of one image, `ld` bytes apart; up to kReadSlack bytes past the last may be touched.
-  void fill(std::uint8_t *rows, std::ptrdiff_t ld, const std::uint8_t *image, std::int64_t first, std::int64_t count) const;
+  /// Writes rows [first, first + count) of one image, `ld` bytes apart; up to kReadSlack bytes past the last may be
+  /// touched.
+  void fill(std::uint8_t *rows, std::ptrdiff_t ld, const std::uint8_t *image, std::int64_t first,
+            std::int64_t count) const;
 };
 
 }  // namespace qtn::runtime

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From graph to plan: decides the form of every value (real, integer, or both), puts conversions where forms change, and
-// binds each node to a kernel.
+// From graph to plan: decides the form of every value (real, integer, or both), puts conversions where forms change,
+// and binds each node to a kernel.
 #include <algorithm>
 #include <limits>
 
@@ -21,10 +21,12 @@ std::optional<Picture> as_picture(const Shape &shape, const Shape &strides) {
   const auto steps = [&](std::size_t axis, std::int64_t step) { return shape[axis] <= 1 || strides[axis] == step; };
   std::ptrdiff_t pixel = p.pixel;
   if (shape[w] <= 1 && !flat && shape[2] > 1) pixel = strides[2] / std::max<std::int64_t>(1, p.w);
-  if (shape[w] <= 1 && (flat || shape[2] <= 1) && shape[0] > 1) pixel = strides[0] / std::max<std::int64_t>(1, p.pixels());
+  if (shape[w] <= 1 && (flat || shape[2] <= 1) && shape[0] > 1)
+    pixel = strides[0] / std::max<std::int64_t>(1, p.pixels());
   Picture fitted = p;
   fitted.pixel = pixel;
-  const bool fits = steps(1, 1) && pixel >= p.c && steps(w, pixel) && (flat || steps(2, p.w * pixel)) && steps(0, p.pixels() * pixel);
+  const bool fits =
+      steps(1, 1) && pixel >= p.c && steps(w, pixel) && (flat || steps(2, p.w * pixel)) && steps(0, p.pixels() * pixel);
   return fits ? std::optional(fitted) : std::nullopt;
 }
 
@@ -48,13 +50,16 @@ Tensor canonical(const Tensor &constant) {
   if (q == constant.quantizer()) return from;
   Tensor to(QTN_UINT8, from.shape(), q);
   const auto count = static_cast<std::size_t>(from.count());
-  for (std::size_t i = 0; i < count; ++i) to.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(from.as<const std::int8_t>()[i] + 128);
+  for (std::size_t i = 0; i < count; ++i)
+    to.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(from.as<const std::int8_t>()[i] + 128);
   return to;
 }
 
 bool is_contiguous(const SlotForm &f) { return same_layout(f.shape, f.strides, contiguous_strides(f.shape)); }
 
-Shape integer_strides(const Shape &shape) { return shape.size() == 4 ? channels_last_strides(shape) : contiguous_strides(shape); }
+Shape integer_strides(const Shape &shape) {
+  return shape.size() == 4 ? channels_last_strides(shape) : contiguous_strides(shape);
+}
 
 /// The two spatial axes that pictures have, of a window over one or two.
 ops::Window over_pictures(const ops::Window &window) {
@@ -84,7 +89,12 @@ ops::Window whole_picture(const Shape &x) {
 class Lowering {
  public:
   Lowering(const graph::Graph &g, std::span<const ops::TensorType> inputs, Isa isa, Weights &weights)
-      : g_(g), isa_(isa), weights_(weights), known_(graph::infer(g, inputs)), real_(g.values.size(), kNoSlot), integer_(g.values.size(), kNoSlot) {
+      : g_(g),
+        isa_(isa),
+        weights_(weights),
+        known_(graph::infer(g, inputs)),
+        real_(g.values.size(), kNoSlot),
+        integer_(g.values.size(), kNoSlot) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const SlotId s = add_slot({inputs[i].dtype, inputs[i].shape, contiguous_strides(inputs[i].shape), nullptr});
       plan_.slots.back().input = static_cast<std::int32_t>(i);
@@ -98,7 +108,8 @@ class Lowering {
     for (std::size_t n = 0; n < g_.nodes.size(); ++n) {
       node_ = &g_.nodes[n];
       node_index_ = n;
-      const bool done = std::all_of(node_->outputs.begin(), node_->outputs.end(), [&](ValueId v) { return v == kNoValue || known_.constants[at(v)].has_data(); });
+      const bool done = std::all_of(node_->outputs.begin(), node_->outputs.end(),
+                                    [&](ValueId v) { return v == kNoValue || known_.constants[at(v)].has_data(); });
       if (!done) lower_node();
     }
     node_ = nullptr;
@@ -115,7 +126,8 @@ class Lowering {
   ValueId input(std::size_t i) const { return i < node_->inputs.size() ? node_->inputs[i] : kNoValue; }
   ValueId output() const { return node_->outputs[0]; }
 
-  // --- slots -----------------------------------------------------------------------------------------------------------
+  // --- slots
+  // -----------------------------------------------------------------------------------------------------------
 
   SlotId add_slot(SlotForm slot_form) {
     Slot slot;
@@ -160,7 +172,8 @@ class Lowering {
     return s;
   }
 
-  // --- forms of values -------------------------------------------------------------------------------------------------
+  // --- forms of values
+  // -------------------------------------------------------------------------------------------------
 
   bool is_8bit(ValueId v) const { return v != kNoValue && graph::is_8bit_activation(g_.value(v).quantizer); }
 
@@ -170,7 +183,8 @@ class Lowering {
     if (!q) {
       real_[at(v)] = computed;
     } else if (graph::is_8bit_activation(q)) {
-      integer_[at(v)] = converted(computed, {QTN_UINT8, shape_of(v), integer_strides(shape_of(v)), canonical(q)}, make_quantize);
+      integer_[at(v)] =
+          converted(computed, {QTN_UINT8, shape_of(v), integer_strides(shape_of(v)), canonical(q)}, make_quantize);
     } else {
       const SlotId s = add_slot({QTN_FLOAT32, shape_of(v), contiguous_strides(shape_of(v)), nullptr});
       add_step(make_round_trip(computed, s, q));
@@ -219,17 +233,24 @@ class Lowering {
     return integer_[at(v)] = add_slot({QTN_UINT8, shape, strides, canonical(g_.value(v).quantizer)});
   }
 
-  // --- nodes -----------------------------------------------------------------------------------------------------------
+  // --- nodes
+  // -----------------------------------------------------------------------------------------------------------
 
   void lower_node() {
     switch (graph::integer_form(g_, *node_)) {
-      case IntegerForm::linear: return lower_linear();
-      case IntegerForm::arithmetic: return lower_arithmetic();
-      case IntegerForm::table: return lower_table();
-      case IntegerForm::move: return lower_move();
-      case IntegerForm::none: break;
+      case IntegerForm::linear:
+        return lower_linear();
+      case IntegerForm::arithmetic:
+        return lower_arithmetic();
+      case IntegerForm::table:
+        return lower_table();
+      case IntegerForm::move:
+        return lower_move();
+      case IntegerForm::none:
+        break;
     }
-    const bool weights_stay_integers = node_->op->run_quantized && is_8bit(input(0)) && input(1) != kNoValue && g_.value(input(1)).quantizer;
+    const bool weights_stay_integers =
+        node_->op->run_quantized && is_8bit(input(0)) && input(1) != kNoValue && g_.value(input(1)).quantizer;
     if (weights_stay_integers) return lower_definition();
     lower_float();
   }
@@ -244,7 +265,9 @@ class Lowering {
     return node_->clamp.value_or(ops::Clamp{-kInfinity, kInfinity});
   }
 
-  QuantizedRange range(const QuantizerPtr &q) const { return ops::output_range(*q, node_->clamp ? &*node_->clamp : nullptr); }
+  QuantizedRange range(const QuantizerPtr &q) const {
+    return ops::output_range(*q, node_->clamp ? &*node_->clamp : nullptr);
+  }
 
   void lower_linear() {
     const bool conv = std::string_view(node_->op->name) == "Conv";
@@ -255,7 +278,8 @@ class Lowering {
     const QuantizerPtr qy = is_8bit(y) ? canonical(g_.value(y).quantizer) : nullptr;
     const LinearWeights w = linear_weights(g_, *node_, *qx, qy.get());
     const Shape strides = conv ? channels_last_strides(shape_of(y)) : contiguous_strides(shape_of(y));
-    const SlotId ys = qy ? integer_output(y, shape_of(y), strides) : add_slot({QTN_FLOAT32, shape_of(y), strides, nullptr});
+    const SlotId ys =
+        qy ? integer_output(y, shape_of(y), strides) : add_slot({QTN_FLOAT32, shape_of(y), strides, nullptr});
     const QuantizedRange out = qy ? range(qy) : QuantizedRange{};
     if (!conv) {
       const std::size_t rows = w.k ? static_cast<std::size_t>(element_count(shape_of(x))) / w.k : 0;
@@ -282,7 +306,8 @@ class Lowering {
     if (x.size() < 3 || x.size() > 4) return lower_definition();
     if (op == "AveragePool")
       return lower_pool(over_pictures(ops::pool_window("AveragePool", node_->attrs, x)), Pooling::average);
-    if (op == "GlobalAveragePool" || (op == "ReduceMean" && reduces_pictures())) return lower_pool(whole_picture(x), Pooling::average);
+    if (op == "GlobalAveragePool" || (op == "ReduceMean" && reduces_pictures()))
+      return lower_pool(whole_picture(x), Pooling::average);
     lower_definition();
   }
 
@@ -319,7 +344,8 @@ class Lowering {
     Shape shape = shape_of(input(0));
     for (std::size_t i = 2; i < shape.size(); ++i) shape[i] = window.out[shape.size() == 3 ? 1 : i - 2];
     const SlotId y = integer_output(v, shape, channels_last_strides(shape));
-    add_step(make_pool(edge(x), edge(y), window, pooling, node_->attrs.get_int("count_include_pad", 0) != 0, range(form(y).quantizer), isa_));
+    add_step(make_pool(edge(x), edge(y), window, pooling, node_->attrs.get_int("count_include_pad", 0) != 0,
+                       range(form(y).quantizer), isa_));
     if (shape != shape_of(v)) integer_[at(v)] = add_view(y, {shape_of(v), contiguous_strides(shape_of(v)), 0});
   }
 
@@ -330,17 +356,21 @@ class Lowering {
     const SlotId x = dense(integer(input(operand)));
     std::vector<Tensor> operands;
     for (const ValueId id : node_->inputs) {
-      if (id == kNoValue || !known_.constants[at(id)].has_data()) operands.emplace_back();
-      else operands.push_back(known_.constants[at(id)].quantized() ? dequantize(known_.constants[at(id)]) : known_.constants[at(id)]);
+      if (id == kNoValue || !known_.constants[at(id)].has_data())
+        operands.emplace_back();
+      else
+        operands.push_back(known_.constants[at(id)].quantized() ? dequantize(known_.constants[at(id)])
+                                                                : known_.constants[at(id)]);
     }
     std::vector<const Tensor *> pointers;
     for (std::size_t i = 0; i < operands.size(); ++i) pointers.push_back(input(i) == kNoValue ? nullptr : &operands[i]);
     // A scalar constant of higher rank than x gives the result more axes of length 1.
     const Shape strides = shape_of(v) == form(x).shape ? form(x).strides : integer_strides(shape_of(v));
     const SlotId from = shape_of(v) == form(x).shape ? x : contiguous(x);
-    const SlotId y = integer_output(v, shape_of(v), shape_of(v) == form(x).shape ? strides : contiguous_strides(shape_of(v)));
-    const auto table = ops::unary_table(*node_->op, {node_->attrs, pointers, 1}, operand, form(from).quantizer, *form(y).quantizer,
-                                        node_->clamp ? &*node_->clamp : nullptr);
+    const SlotId y =
+        integer_output(v, shape_of(v), shape_of(v) == form(x).shape ? strides : contiguous_strides(shape_of(v)));
+    const auto table = ops::unary_table(*node_->op, {node_->attrs, pointers, 1}, operand, form(from).quantizer,
+                                        *form(y).quantizer, node_->clamp ? &*node_->clamp : nullptr);
     add_step(make_table(edge(from), edge(y), table, isa_));
   }
 
@@ -349,7 +379,9 @@ class Lowering {
     storage.resize(node_->inputs.size());
     for (std::size_t i = 0; i < storage.size(); ++i) {
       const ValueId v = input(i);
-      if (v != kNoValue) storage[i] = known_.constants[at(v)].has_data() ? known_.constants[at(v)] : Tensor::meta(known_.types[at(v)].dtype, shape_of(v));
+      if (v != kNoValue)
+        storage[i] = known_.constants[at(v)].has_data() ? known_.constants[at(v)]
+                                                        : Tensor::meta(known_.types[at(v)].dtype, shape_of(v));
       operands.push_back(v == kNoValue ? nullptr : &storage[i]);
     }
     return operands;
@@ -378,7 +410,8 @@ class Lowering {
   void lower_move() {
     if (std::string_view(node_->op->name) == "MaxPool") {
       const Shape &x = shape_of(input(0));
-      if (x.size() >= 3 && x.size() <= 4) return lower_pool(over_pictures(ops::pool_window("MaxPool", node_->attrs, x)), Pooling::max);
+      if (x.size() >= 3 && x.size() <= 4)
+        return lower_pool(over_pictures(ops::pool_window("MaxPool", node_->attrs, x)), Pooling::max);
     }
     std::vector<SlotId> views;
     if (lower_as_views(integer(input(0)), false, views)) {
@@ -400,16 +433,23 @@ class Lowering {
   void lower_definition() {
     OperandRefs refs;
     for (const ValueId v : node_->inputs) {
-      if (v == kNoValue) refs.inputs.push_back(kNoSlot);
-      else if (known_.constants[at(v)].has_data()) refs.inputs.push_back(add_constant(known_.constants[at(v)]));
-      else refs.inputs.push_back(is_8bit(v) ? contiguous(integer(v)) : real(v));
+      if (v == kNoValue)
+        refs.inputs.push_back(kNoSlot);
+      else if (known_.constants[at(v)].has_data())
+        refs.inputs.push_back(add_constant(known_.constants[at(v)]));
+      else
+        refs.inputs.push_back(is_8bit(v) ? contiguous(integer(v)) : real(v));
     }
     std::vector<QuantizerPtr> quantizers;
     for (const ValueId v : node_->outputs) {
       quantizers.push_back(is_8bit(v) ? canonical(g_.value(v).quantizer) : nullptr);
-      if (v == kNoValue) refs.outputs.push_back(kNoSlot);
-      else if (is_8bit(v)) refs.outputs.push_back(integer_output(v, shape_of(v), contiguous_strides(shape_of(v))));
-      else refs.outputs.push_back(add_slot({known_.types[at(v)].dtype, shape_of(v), contiguous_strides(shape_of(v)), nullptr}));
+      if (v == kNoValue)
+        refs.outputs.push_back(kNoSlot);
+      else if (is_8bit(v))
+        refs.outputs.push_back(integer_output(v, shape_of(v), contiguous_strides(shape_of(v))));
+      else
+        refs.outputs.push_back(
+            add_slot({known_.types[at(v)].dtype, shape_of(v), contiguous_strides(shape_of(v)), nullptr}));
     }
     add_step(make_definition(*node_, refs, quantizers));
     for (std::size_t o = 0; o < refs.outputs.size(); ++o)
@@ -425,7 +465,9 @@ class Lowering {
     OperandRefs refs;
     for (const ValueId v : node_->inputs) refs.inputs.push_back(v == kNoValue ? kNoSlot : real(v));
     for (const ValueId v : node_->outputs)
-      refs.outputs.push_back(v == kNoValue ? kNoSlot : add_slot({known_.types[at(v)].dtype, shape_of(v), contiguous_strides(shape_of(v)), nullptr}));
+      refs.outputs.push_back(
+          v == kNoValue ? kNoSlot
+                        : add_slot({known_.types[at(v)].dtype, shape_of(v), contiguous_strides(shape_of(v)), nullptr}));
     add_step(make_run(*node_, refs));
     for (std::size_t o = 0; o < refs.outputs.size(); ++o)
       if (refs.outputs[o] != kNoSlot) settle(node_->outputs[o], refs.outputs[o]);

@@ -15,7 +15,8 @@ struct Life {
 bool in_arena(const Slot &slot) { return slot.input < 0 && !slot.constant.has_data(); }
 
 std::size_t slot_bytes(const SlotForm &form) {
-  return round_up(static_cast<std::size_t>(element_count(form.shape)) * dtype_size(form.dtype) + kReadSlack, kAlignment);
+  return round_up(static_cast<std::size_t>(element_count(form.shape)) * dtype_size(form.dtype) + kReadSlack,
+                  kAlignment);
 }
 
 }  // namespace
@@ -50,17 +51,20 @@ void place_slots(Plan &plan) {
 
   std::vector<std::size_t> order;
   for (std::size_t s = 0; s < plan.slots.size(); ++s) {
-    if (plan.slots[s].root != static_cast<SlotId>(s) || !in_arena(plan.slots[s]) || lives[s].first == SIZE_MAX) continue;
+    if (plan.slots[s].root != static_cast<SlotId>(s) || !in_arena(plan.slots[s]) || lives[s].first == SIZE_MAX)
+      continue;
     lives[s].bytes = slot_bytes(plan.slots[s].form);
     order.push_back(s);
   }
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return lives[a].bytes > lives[b].bytes; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return lives[a].bytes > lives[b].bytes; });
   std::vector<std::size_t> placed;
   for (const std::size_t s : order) {
     std::vector<std::size_t> rivals;
     for (const std::size_t other : placed)
       if (lives[other].first <= lives[s].last && lives[s].first <= lives[other].last) rivals.push_back(other);
-    std::sort(rivals.begin(), rivals.end(), [&](std::size_t a, std::size_t b) { return plan.slots[a].place < plan.slots[b].place; });
+    std::sort(rivals.begin(), rivals.end(),
+              [&](std::size_t a, std::size_t b) { return plan.slots[a].place < plan.slots[b].place; });
     std::size_t place = 0;
     for (const std::size_t other : rivals) {
       if (place + lives[s].bytes <= plan.slots[other].place) break;
@@ -85,7 +89,8 @@ std::unique_ptr<Context> make_context(const Plan &plan, std::size_t lanes) {
     } else if (root.input >= 0) {
       c->tensors.emplace_back();
     } else {
-      std::byte *data = c->arena.data() + root.place + slot.offset * static_cast<std::ptrdiff_t>(dtype_size(slot.form.dtype));
+      std::byte *data =
+          c->arena.data() + root.place + slot.offset * static_cast<std::ptrdiff_t>(dtype_size(slot.form.dtype));
       c->tensors.emplace_back(slot.form.dtype, slot.form.shape, slot.form.strides, data, nullptr, slot.form.quantizer);
     }
   }

@@ -14,11 +14,11 @@ namespace qtn::runtime {
 
 struct Slot {
   SlotForm form;
-  SlotId root = kNoSlot;        ///< itself, or the slot whose memory it shares
-  std::ptrdiff_t offset = 0;    ///< elements from the root's start
-  Tensor constant;              ///< has_data(): bound to this in every context
-  std::int32_t input = -1;      ///< bound to this input at every run
-  std::size_t place = 0;        ///< of a root in the arena, bytes
+  SlotId root = kNoSlot;      ///< itself, or the slot whose memory it shares
+  std::ptrdiff_t offset = 0;  ///< elements from the root's start
+  Tensor constant;            ///< has_data(): bound to this in every context
+  std::int32_t input = -1;    ///< bound to this input at every run
+  std::size_t place = 0;      ///< of a root in the arena, bytes
 };
 
 struct Plan {

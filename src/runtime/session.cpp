@@ -42,8 +42,9 @@ struct PlanEntry {
 };
 
 bool same(const std::vector<ops::TensorType> &types, std::span<const Tensor *const> inputs) {
-  return std::equal(types.begin(), types.end(), inputs.begin(), inputs.end(),
-                    [](const ops::TensorType &t, const Tensor *x) { return t.dtype == x->dtype() && t.shape == x->shape(); });
+  return std::equal(
+      types.begin(), types.end(), inputs.begin(), inputs.end(),
+      [](const ops::TensorType &t, const Tensor *x) { return t.dtype == x->dtype() && t.shape == x->shape(); });
 }
 
 using Clock = std::chrono::steady_clock;
@@ -63,7 +64,8 @@ struct Session::Impl {
       const std::lock_guard lock(mutex);
       for (std::size_t i = plans.size(); i-- > 0;) {
         if (!same(plans[i]->inputs, inputs)) continue;
-        std::rotate(plans.begin() + static_cast<std::ptrdiff_t>(i), plans.begin() + static_cast<std::ptrdiff_t>(i) + 1, plans.end());
+        std::rotate(plans.begin() + static_cast<std::ptrdiff_t>(i), plans.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                    plans.end());
         return plans.back();
       }
     }
@@ -87,19 +89,22 @@ struct Session::Impl {
       fail(QTN_EINVAL, "session: model takes ", graph.inputs.size(), " inputs, not ", inputs.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (inputs[i]->quantized())
-        fail(QTN_EDTYPE, "session: input \"", graph.value(graph.inputs[i]).name, "\" is quantized; the model quantizes it itself");
+        fail(QTN_EDTYPE, "session: input \"", graph.value(graph.inputs[i]).name,
+             "\" is quantized; the model quantizes it itself");
       graph::check_input(graph, i, inputs[i]->dtype(), inputs[i]->shape(), "session");
     }
   }
 
   /// Runs the plan; before_steps() is called once inputs are bound, after_step(i) after each step.
   template <class BeforeSteps, class AfterStep>
-  std::vector<Tensor> run(std::span<const Tensor *const> inputs, BeforeSteps &&before_steps, AfterStep &&after_step) const {
+  std::vector<Tensor> run(std::span<const Tensor *const> inputs, BeforeSteps &&before_steps,
+                          AfterStep &&after_step) const {
     const ThreadScope threads(options.threads);
     const std::shared_ptr<PlanEntry> entry = plan_for(inputs);
     const Plan &plan = entry->plan;
     std::unique_ptr<Context> c = entry->take(static_cast<std::size_t>(current_threads()));
-    for (std::size_t i = 0; i < inputs.size(); ++i) c->tensors[static_cast<std::size_t>(plan.inputs[i])] = inputs[i]->to_contiguous();
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      c->tensors[static_cast<std::size_t>(plan.inputs[i])] = inputs[i]->to_contiguous();
     before_steps();
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
       plan.steps[i]->run(*c);
@@ -107,19 +112,22 @@ struct Session::Impl {
     }
     std::vector<Tensor> outputs;
     for (const SlotId s : plan.outputs) outputs.push_back(c->tensor(s).clone());
-    for (const SlotId s : plan.inputs) c->tensors[static_cast<std::size_t>(s)] = Tensor();  // inputs are borrowed for the run only
+    for (const SlotId s : plan.inputs)
+      c->tensors[static_cast<std::size_t>(s)] = Tensor();  // inputs are borrowed for the run only
     entry->give_back(std::move(c));
     return outputs;
   }
 };
 
 Session::Session(const graph::Graph &g, const SessionOptions &options) : impl_(std::make_unique<Impl>()) {
-  if (options.threads < 0 || options.threads > 1024) fail(QTN_EINVAL, "session: threads ", options.threads, " is outside 0..1024");
+  if (options.threads < 0 || options.threads > 1024)
+    fail(QTN_EINVAL, "session: threads ", options.threads, " is outside 0..1024");
   impl_->graph = g;
   graph::optimize(impl_->graph);
   impl_->options = options;
   impl_->isa = isa();
-  // Shapes that the file declares are planned now, so that what does not fit is found and packed here, not at the first run.
+  // Shapes that the file declares are planned now, so that what does not fit is found and packed here, not at the first
+  // run.
   if (options.engine == Engine::native)
     if (auto types = graph::declared_input_types(impl_->graph, 1)) impl_->add_plan(std::move(*types));
 }
@@ -136,7 +144,8 @@ std::vector<Tensor> Session::run(std::span<const Tensor *const> inputs) const {
     for (const Tensor *x : inputs) copies.push_back(*x);
     return graph::evaluate(impl_->graph, copies);
   }
-  return impl_->run(inputs, [] {}, [](std::size_t) {});
+  return impl_->run(
+      inputs, [] {}, [](std::size_t) {});
 }
 
 std::string Session::profile(std::span<const Tensor *const> inputs) const {
@@ -150,11 +159,13 @@ std::string Session::profile(std::span<const Tensor *const> inputs) const {
     const std::shared_ptr<PlanEntry> entry = impl_->plan_for(inputs);
     std::vector<double> ms(entry->plan.steps.size());
     Clock::time_point last;
-    impl_->run(inputs, [&] { last = Clock::now(); }, [&](std::size_t i) {
-      const Clock::time_point now = Clock::now();
-      ms[i] = std::chrono::duration<double, std::milli>(now - last).count();
-      last = now;
-    });
+    impl_->run(
+        inputs, [&] { last = Clock::now(); },
+        [&](std::size_t i) {
+          const Clock::time_point now = Clock::now();
+          ms[i] = std::chrono::duration<double, std::milli>(now - last).count();
+          last = now;
+        });
     for (std::size_t i = 0; i < ms.size(); ++i) {
       const Step &step = *entry->plan.steps[i];
       std::size_t bytes = 0;
@@ -163,8 +174,13 @@ std::string Session::profile(std::span<const Tensor *const> inputs) const {
           const SlotForm &form = entry->plan.slots[static_cast<std::size_t>(s)].form;
           bytes += static_cast<std::size_t>(element_count(form.shape)) * dtype_size(form.dtype);
         }
-      nodes.push_back({{"name", step.node}, {"op", step.op}, {"kernel", step.kernel}, {"ms", ms[i]},
-                       {"dtype", step.integer ? "int8" : "float32"}, {"macs", step.macs}, {"bytes", bytes}});
+      nodes.push_back({{"name", step.node},
+                       {"op", step.op},
+                       {"kernel", step.kernel},
+                       {"ms", ms[i]},
+                       {"dtype", step.integer ? "int8" : "float32"},
+                       {"macs", step.macs},
+                       {"bytes", bytes}});
     }
   }
   nlohmann::ordered_json document = head;

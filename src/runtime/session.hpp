@@ -26,8 +26,8 @@ class Session {
   Session(const graph::Graph &g, const SessionOptions &options);
   ~Session();
 
-  /// Float32 outputs in graph order. Safe from many threads at once. Throws QTN_EINVAL, QTN_EDTYPE or QTN_ESHAPE on inputs
-  /// that do not fit.
+  /// Float32 outputs in graph order. Safe from many threads at once. Throws QTN_EINVAL, QTN_EDTYPE or QTN_ESHAPE on
+  /// inputs that do not fit.
   std::vector<Tensor> run(std::span<const Tensor *const> inputs) const;
 
   /// One run with a clock around each step: JSON {"engine","isa","threads","nodes":[{"name","op","kernel","dtype","ms",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan is a list of steps over slots. A slot is one tensor of the run: a real or an integer form of a value, bound to a
-// place in the context's arena; a step is one kernel call, its operands resolved.
+// A plan is a list of steps over slots. A slot is one tensor of the run: a real or an integer form of a value, bound to
+// a place in the context's arena; a step is one kernel call, its operands resolved.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ inline constexpr SlotId kNoSlot = -1;
 struct Context {
   std::vector<Tensor> tensors;  ///< by slot
   AlignedBuffer arena;
-  AlignedBuffer scratch;        ///< `lanes` pieces of `lane_bytes`
+  AlignedBuffer scratch;  ///< `lanes` pieces of `lane_bytes`
   std::size_t lanes = 1, lane_bytes = 0;
 
   const Tensor &tensor(SlotId slot) const { return tensors[static_cast<std::size_t>(slot)]; }
@@ -62,7 +62,8 @@ class Step {
 
 using StepPtr = std::unique_ptr<Step>;
 
-/// A channels-last picture of 8-bit elements: rank 3 to 4, channel stride 1, pixels equally far apart. Rank 3 has height 1.
+/// A channels-last picture of 8-bit elements: rank 3 to 4, channel stride 1, pixels equally far apart. Rank 3 has
+/// height 1.
 struct Picture {
   std::int64_t n, c, h, w;
   std::ptrdiff_t pixel;  ///< bytes from pixel to pixel, >= c

@@ -60,7 +60,8 @@ Views slice(const SlotForm &x, std::span<const Tensor *const> operands, const Sh
 Views views_of(const graph::Node &node, const SlotForm &x, std::span<const Tensor *const> operands,
                std::span<const ops::TensorType> types) {
   const std::string_view op = node.op->name;
-  if (std::any_of(types.begin(), types.end(), [](const ops::TensorType &t) { return element_count(t.shape) == 0; })) return std::nullopt;
+  if (std::any_of(types.begin(), types.end(), [](const ops::TensorType &t) { return element_count(t.shape) == 0; }))
+    return std::nullopt;
   if (op == "Reshape" || op == "Flatten" || op == "Squeeze" || op == "Unsqueeze" || op == "Identity" || op == "Dropout")
     return reshape(x, types[0].shape);
   if (op == "Transpose") return transpose(node, x, types[0].shape);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * qtensor/types.h: macros, opaque handles and enumerations shared by every other header. Each name is defined here once. */
+ * qtensor/types.h: macros, opaque handles and enumerations shared by every other header. Each name is defined here
+ * once. */
 #ifndef QTENSOR_TYPES_H
 #define QTENSOR_TYPES_H
 
@@ -20,12 +21,13 @@
 #define QTN_API QTN_EXTERN
 #endif
 
-/** Marks the only pointer parameters that may be NULL. Any other NULL is QTN_EINVAL and the message names the parameter. */
+/** Marks the only pointer parameters that may be NULL. Any other NULL is QTN_EINVAL and the message names the
+ * parameter. */
 #define QTN_OPT
 
-/* Handles. Each `create` (or other function that fills `**out`) pairs with exactly one `free`; `free(NULL)` does nothing.
- * A const handle may be used from many threads at once; a non-const one needs exclusive access. */
-typedef struct qtensor qtensor;       /**< n-dimensional array: dtype + shape + strides + storage + optional quantizer */
+/* Handles. Each `create` (or other function that fills `**out`) pairs with exactly one `free`; `free(NULL)` does
+ * nothing. A const handle may be used from many threads at once; a non-const one needs exclusive access. */
+typedef struct qtensor qtensor; /**< n-dimensional array: dtype + shape + strides + storage + optional quantizer */
 typedef struct qquantizer qquantizer; /**< immutable mapping real = (q - zero_point) * scale */
 typedef struct qobserver qobserver;   /**< streaming statistics of a tensor, from which a quantizer is chosen */
 typedef struct qconfig qconfig;       /**< which observer and quantizer go where in a model ("qconfig") */

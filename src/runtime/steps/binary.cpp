@@ -34,7 +34,8 @@ std::vector<Loop> plan_loops(const SlotForm &a, const SlotForm &b, const SlotFor
   }
   // The kernel walks two loops, the inner one in steps of 0 or 1.
   const auto unit = [](std::int64_t step) { return step == 0 || step == 1; };
-  if (merged.empty() || !(unit(merged.back().a) && unit(merged.back().b) && merged.back().y == 1)) merged.push_back({1, 0, 0, 1});
+  if (merged.empty() || !(unit(merged.back().a) && unit(merged.back().b) && merged.back().y == 1))
+    merged.push_back({1, 0, 0, 1});
   if (merged.size() < 2) merged.insert(merged.begin(), {1, 0, 0, 0});
   return merged;
 }

@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::size_t kChunk = 16 * 1024;
 
-/// Both sides as images of rows x columns: pixels by channels where the integer side is a picture, one long column else.
+/// Both sides as images of rows x columns: pixels by channels where the integer side is a picture, one long column
+/// else.
 struct Planes {
   std::size_t images, rows, columns;
   std::ptrdiff_t real_row, real_column, real_image;
@@ -24,8 +25,8 @@ Planes planes_of(const SlotForm &real, const SlotForm &q) {
   }
   const Picture p = *as_picture(q.shape, q.strides);
   const auto pixels = static_cast<std::size_t>(p.pixels()), channels = static_cast<std::size_t>(p.c);
-  return {static_cast<std::size_t>(p.n), pixels,  channels, 1, p.pixels(), p.pixels() * p.c,
-          p.pixel,                       1,       p.pixels() * p.pixel};
+  return {static_cast<std::size_t>(p.n), pixels, channels, 1, p.pixels(), p.pixels() * p.c, p.pixel, 1,
+          p.pixels() * p.pixel};
 }
 
 template <class Body>
@@ -59,8 +60,8 @@ class QuantizeStep final : public Step {
     const auto *x = c.tensor(x_).as<const float>();
     auto *q = c.tensor(q_).as<std::uint8_t>();
     for_blocks(c, planes_, [&](std::ptrdiff_t real, std::ptrdiff_t integer_at, std::size_t rows) {
-      kernel_.quantize({rows, planes_.columns, x + real, planes_.real_row, planes_.real_column, q + integer_at, planes_.q_row,
-                        planes_.q_column, scale_, range_});
+      kernel_.quantize({rows, planes_.columns, x + real, planes_.real_row, planes_.real_column, q + integer_at,
+                        planes_.q_row, planes_.q_column, scale_, range_});
     });
   }
 
@@ -92,8 +93,8 @@ class DequantizeStep final : public Step {
     const auto *q = c.tensor(q_).as<const std::uint8_t>();
     auto *x = c.tensor(x_).as<float>();
     for_blocks(c, planes_, [&](std::ptrdiff_t real, std::ptrdiff_t integer_at, std::size_t rows) {
-      kernel_.dequantize({rows, planes_.columns, q + integer_at, planes_.q_row, planes_.q_column, x + real, planes_.real_row,
-                          planes_.real_column, scale_, zero_});
+      kernel_.dequantize({rows, planes_.columns, q + integer_at, planes_.q_row, planes_.q_column, x + real,
+                          planes_.real_row, planes_.real_column, scale_, zero_});
     });
   }
 
@@ -122,13 +123,16 @@ class CopyStep final : public Step {
 
 class RoundTripStep final : public Step {
  public:
-  RoundTripStep(SlotId from, SlotId to, QuantizerPtr quantizer) : from_(from), to_(to), quantizer_(std::move(quantizer)) {
+  RoundTripStep(SlotId from, SlotId to, QuantizerPtr quantizer)
+      : from_(from), to_(to), quantizer_(std::move(quantizer)) {
     op = "QuantizeDequantize";
     kernel = "ref";
     reads = {from};
     writes = {to};
   }
-  void run(const Context &c) const override { copy_elements(c.tensor(to_), dequantize(quantize(c.tensor(from_), quantizer_))); }
+  void run(const Context &c) const override {
+    copy_elements(c.tensor(to_), dequantize(quantize(c.tensor(from_), quantizer_)));
+  }
 
  private:
   SlotId from_, to_;

@@ -22,44 +22,22 @@ PackedWeights pack(const kernels::DepthwiseKernel &kernel, const LinearWeights &
   return packed;
 }
 
-class DepthwiseStep final : public Step {
+class DepthwiseStep final : public WindowedStep {
  public:
-  DepthwiseStep(const Edge &x, const Edge &y, const ops::Window &window, const LinearWeights &w, const QuantizedRange &range,
-                Isa isa, const PackCache &cache)
-      : kernel_(kernels::choose(kernels::depthwise_kernels(), isa)),
+  DepthwiseStep(const Edge &x, const Edge &y, const ops::Window &window, const LinearWeights &w,
+                const QuantizedRange &range, Isa isa, const PackCache &cache)
+      : WindowedStep(x, y, window),
+        kernel_(kernels::choose(kernels::depthwise_kernels(), isa)),
         packed_(cache([&] { return pack(kernel_, w); })),
-        x_(x.slot),
-        y_(y.slot),
-        picture_(*as_picture(x.form.shape, x.form.strides)),
-        y_picture_(*as_picture(y.form.shape, y.form.strides)),
-        window_(window),
         range_(range),
         outside_(static_cast<std::size_t>(picture_.c)) {
     std::memset(outside_.data(), x.form.quantizer->zero_point(), outside_.size());
     kernel = kernel_.name;
-    integer = true;
-    reads = {x.slot};
-    writes = {y.slot};
     macs = picture_.n * window.outputs_count() * picture_.c * static_cast<std::int64_t>(w.k);
   }
 
-  std::size_t lane_bytes() const override {
-    return round_up(static_cast<std::size_t>(window_.kernel[0] * window_.kernel[1]) * sizeof(void *), kAlignment);
-  }
-
-  void run(const Context &c) const override {
-    const auto *x = c.tensor(x_).as<const std::uint8_t>();
-    auto *y = c.tensor(y_).as<std::uint8_t>();
-    const auto rows = static_cast<std::size_t>(window_.out[0]);
-    for_chunks(c, static_cast<std::size_t>(picture_.n) * rows, [&](std::size_t lane, std::size_t chunk) {
-      const auto image = static_cast<std::int64_t>(chunk / rows), oy = static_cast<std::int64_t>(chunk % rows);
-      row(x + image * picture_.pixels() * picture_.pixel, oy, y + (image * y_picture_.h + oy) * y_picture_.w * y_picture_.pixel,
-          reinterpret_cast<const std::uint8_t **>(c.lane_scratch(lane)));
-    });
-  }
-
  private:
-  void row(const std::uint8_t *image, std::int64_t oy, std::uint8_t *y, const std::uint8_t **taps) const {
+  void row(const std::uint8_t *image, std::int64_t oy, std::uint8_t *y, const std::uint8_t **taps) const override {
     const std::int64_t kh = window_.kernel[0], kw = window_.kernel[1];
     const ops::Span inside_y = window_.taps(0, oy);
     kernels::DepthwiseArgs args{};
@@ -90,9 +68,6 @@ class DepthwiseStep final : public Step {
 
   const kernels::DepthwiseKernel &kernel_;
   PackedPtr packed_;
-  SlotId x_, y_;
-  Picture picture_, y_picture_;
-  ops::Window window_;
   QuantizedRange range_;
   AlignedBuffer outside_;  ///< a pixel of zero points
 };

@@ -58,8 +58,8 @@ class LinearStep : public Step {
     return tiles * kernel_.mr;
   }
 
-  void product(std::size_t group, std::size_t rows, const std::uint8_t *a, std::ptrdiff_t lda, std::byte *y, std::ptrdiff_t ldy,
-               void *scratch) const {
+  void product(std::size_t group, std::size_t rows, const std::uint8_t *a, std::ptrdiff_t lda, std::byte *y,
+               std::ptrdiff_t ldy, void *scratch) const {
     kernels::GemmArgs args{};
     args.m = rows;
     args.n = out_;
@@ -101,8 +101,8 @@ class GemmStep final : public LinearStep {
     const std::size_t block = block_rows(k_), element = float_output_ ? sizeof(float) : 1;
     for_chunks(c, ceil_div(rows_, block), [&](std::size_t lane, std::size_t chunk) {
       const std::size_t first = chunk * block;
-      product(0, std::min(block, rows_ - first), a + first * k_, static_cast<std::ptrdiff_t>(k_), y + first * out_ * element,
-              static_cast<std::ptrdiff_t>(out_), c.lane_scratch(lane));
+      product(0, std::min(block, rows_ - first), a + first * k_, static_cast<std::ptrdiff_t>(k_),
+              y + first * out_ * element, static_cast<std::ptrdiff_t>(out_), c.lane_scratch(lane));
     });
   }
 
@@ -117,9 +117,11 @@ class ConvStep final : public LinearStep {
       : LinearStep(x, y, w, range, clamp, isa, cache),
         picture_(*as_picture(x.form.shape, x.form.strides)),
         y_picture_(*as_picture(y.form.shape, y.form.strides)),
-        rows_{window, picture_, picture_.c / static_cast<std::int64_t>(groups_), static_cast<std::uint8_t>(x.form.quantizer->zero_point())} {
+        rows_{window, picture_, picture_.c / static_cast<std::int64_t>(groups_),
+              static_cast<std::uint8_t>(x.form.quantizer->zero_point())} {
     const auto one = [](const ops::Window::Dims &d) { return d[0] == 1 && d[1] == 1; };
-    pointwise_ = one(window.kernel) && one(window.stride) && window.pad_begin[0] + window.pad_begin[1] + window.pad_end[0] + window.pad_end[1] == 0;
+    pointwise_ = one(window.kernel) && one(window.stride) &&
+                 window.pad_begin[0] + window.pad_begin[1] + window.pad_end[0] + window.pad_end[1] == 0;
     macs = picture_.n * window.outputs_count() * static_cast<std::int64_t>(groups_ * out_ * k_);
   }
 
@@ -135,20 +137,23 @@ class ConvStep final : public LinearStep {
     for_chunks(c, static_cast<std::size_t>(picture_.n) * blocks, [&](std::size_t lane, std::size_t chunk) {
       const std::size_t image = chunk / blocks, first = chunk % blocks * block, count = std::min(block, pixels - first);
       block_of_rows(x + static_cast<std::ptrdiff_t>(image) * picture_.pixels() * picture_.pixel,
-                    y + (image * pixels + first) * static_cast<std::size_t>(y_picture_.pixel) * (float_output_ ? sizeof(float) : 1), first,
-                    count, c.lane_scratch(lane));
+                    y + (image * pixels + first) * static_cast<std::size_t>(y_picture_.pixel) *
+                            (float_output_ ? sizeof(float) : 1),
+                    first, count, c.lane_scratch(lane));
     });
   }
 
  private:
   std::size_t row_stride() const { return round_up(k_, 4); }
 
-  void block_of_rows(const std::uint8_t *image, std::byte *y, std::size_t first, std::size_t count, std::byte *scratch) const {
+  void block_of_rows(const std::uint8_t *image, std::byte *y, std::size_t first, std::size_t count,
+                     std::byte *scratch) const {
     auto *gathered = reinterpret_cast<std::uint8_t *>(scratch + product_bytes());
     for (std::size_t group = 0; group < groups_; ++group) {
       const std::uint8_t *channels = image + group * static_cast<std::size_t>(rows_.channels);
       if (pointwise_) {
-        product(group, count, channels + static_cast<std::ptrdiff_t>(first) * picture_.pixel, picture_.pixel, y, y_picture_.pixel, scratch);
+        product(group, count, channels + static_cast<std::ptrdiff_t>(first) * picture_.pixel, picture_.pixel, y,
+                y_picture_.pixel, scratch);
         continue;
       }
       const auto ld = static_cast<std::ptrdiff_t>(row_stride());
@@ -183,7 +188,8 @@ LinearWeights linear_weights(const graph::Graph &g, const graph::Node &node, con
   for (std::int64_t o = 0; o < o_count; ++o)
     for (std::int64_t t = 0; t < taps; ++t)
       for (std::int64_t c = 0; c < in; ++c)
-        w.weight[static_cast<std::size_t>(o * k + t * in + c)] = channel_axis == 0 ? from[o * k + c * taps + t] : from[c * o_count + o];
+        w.weight[static_cast<std::size_t>(o * k + t * in + c)] =
+            channel_axis == 0 ? from[o * k + c * taps + t] : from[c * o_count + o];
 
   const graph::ValueId bias_id = node.inputs.size() > 2 ? node.inputs[2] : graph::kNoValue;
   w.bias = ops::integer_bias(bias_id == graph::kNoValue ? nullptr : &g.value(bias_id).constant, x, wq, channels);
@@ -191,7 +197,8 @@ LinearWeights linear_weights(const graph::Graph &g, const graph::Node &node, con
     std::int32_t sum = 0;
     for (std::size_t i = 0; i < w.k; ++i) sum += w.weight[o * w.k + i];
     // Wraps where the exact sum does not fit; the accumulator wraps back by the same amount.
-    w.bias[o] = static_cast<std::int32_t>(static_cast<std::uint32_t>(w.bias[o]) - static_cast<std::uint32_t>(sum) * static_cast<std::uint32_t>(x.zero_point()));
+    w.bias[o] = static_cast<std::int32_t>(static_cast<std::uint32_t>(w.bias[o]) -
+                                          static_cast<std::uint32_t>(sum) * static_cast<std::uint32_t>(x.zero_point()));
   }
   w.multiplier = ops::conv_multipliers(x, wq, y, channels);
   return w;

@@ -53,8 +53,9 @@ class DefinitionStep final : public OperatorStep {
   }
 
   void run(const Context &c) const override {
-    const std::vector<Tensor> results = ops::run_quantized_op(*node_.op, {node_.attrs, operands(c), refs_.outputs.size()}, quantizers_,
-                                                              node_.clamp ? &*node_.clamp : nullptr);
+    const std::vector<Tensor> results =
+        ops::run_quantized_op(*node_.op, {node_.attrs, operands(c), refs_.outputs.size()}, quantizers_,
+                              node_.clamp ? &*node_.clamp : nullptr);
     for (std::size_t o = 0; o < results.size(); ++o)
       if (refs_.outputs[o] != kNoSlot) copy_elements(c.tensor(refs_.outputs[o]), results[o]);
   }

@@ -9,16 +9,12 @@
 namespace qtn::runtime {
 namespace {
 
-class PoolStep final : public Step {
+class PoolStep final : public WindowedStep {
  public:
   PoolStep(const Edge &x, const Edge &y, const ops::Window &window, Pooling pooling, bool count_include_pad,
            const QuantizedRange &range, Isa isa)
-      : kernel_(kernels::choose(kernels::pool_kernels(), isa)),
-        x_(x.slot),
-        y_(y.slot),
-        picture_(*as_picture(x.form.shape, x.form.strides)),
-        y_picture_(*as_picture(y.form.shape, y.form.strides)),
-        window_(window),
+      : WindowedStep(x, y, window),
+        kernel_(kernels::choose(kernels::pool_kernels(), isa)),
         pooling_(pooling),
         count_include_pad_(count_include_pad),
         range_(range),
@@ -26,28 +22,10 @@ class PoolStep final : public Step {
         x_scale_(x.form.quantizer->scale()),
         y_scale_(y.form.quantizer->scale()) {
     kernel = kernel_.name;
-    integer = true;
-    reads = {x.slot};
-    writes = {y.slot};
-  }
-
-  std::size_t lane_bytes() const override {
-    return round_up(static_cast<std::size_t>(window_.kernel[0] * window_.kernel[1]) * sizeof(void *), kAlignment);
-  }
-
-  void run(const Context &c) const override {
-    const auto *x = c.tensor(x_).as<const std::uint8_t>();
-    auto *y = c.tensor(y_).as<std::uint8_t>();
-    const auto rows = static_cast<std::size_t>(window_.out[0]);
-    for_chunks(c, static_cast<std::size_t>(picture_.n) * rows, [&](std::size_t lane, std::size_t chunk) {
-      const auto image = static_cast<std::int64_t>(chunk / rows), oy = static_cast<std::int64_t>(chunk % rows);
-      row(x + image * picture_.pixels() * picture_.pixel, oy, y + (image * y_picture_.h + oy) * y_picture_.w * y_picture_.pixel,
-          reinterpret_cast<const std::uint8_t **>(c.lane_scratch(lane)));
-    });
   }
 
  private:
-  void row(const std::uint8_t *image, std::int64_t oy, std::uint8_t *y, const std::uint8_t **windows) const {
+  void row(const std::uint8_t *image, std::int64_t oy, std::uint8_t *y, const std::uint8_t **windows) const override {
     const ops::Span ys = window_.taps(0, oy), padded_ys = window_.padded_taps(0, oy);
     kernels::PoolArgs args{};
     args.windows = windows;
@@ -59,23 +37,22 @@ class PoolStep final : public Step {
     for_runs(window_, [&](std::int64_t ox, std::int64_t count, ops::Span xs) {
       std::size_t taps = 0;
       for (std::int64_t ky = ys.begin; ky < ys.end; ++ky)
-        for (std::int64_t kx = xs.begin; kx < xs.end; ++kx) windows[taps++] = tap_pixel(image, picture_, window_, oy, ox, ky, kx);
+        for (std::int64_t kx = xs.begin; kx < xs.end; ++kx)
+          windows[taps++] = tap_pixel(image, picture_, window_, oy, ox, ky, kx);
       args.window_count = taps;
       args.pixels = static_cast<std::size_t>(count);
       args.y = y + ox * y_picture_.pixel;
       if (pooling_ == Pooling::max) return kernel_.max(args);
       const ops::Span padded_xs = window_.padded_taps(1, ox);
-      const std::int64_t divisor = count_include_pad_ ? (padded_ys.end - padded_ys.begin) * (padded_xs.end - padded_xs.begin)
-                                                      : static_cast<std::int64_t>(taps);
+      const std::int64_t divisor = count_include_pad_
+                                       ? (padded_ys.end - padded_ys.begin) * (padded_xs.end - padded_xs.begin)
+                                       : static_cast<std::int64_t>(taps);
       args.multiplier = ops::mean_multiplier(x_scale_, y_scale_, divisor);
       kernel_.average(args);
     });
   }
 
   const kernels::PoolKernel &kernel_;
-  SlotId x_, y_;
-  Picture picture_, y_picture_;
-  ops::Window window_;
   Pooling pooling_;
   bool count_include_pad_;
   QuantizedRange range_;

@@ -30,10 +30,10 @@ using PackedPtr = std::shared_ptr<const PackedWeights>;
 
 /// A linear node's constants as integers, ready to be packed: weight [out][in] with taps before channels.
 struct LinearWeights {
-  std::vector<std::int8_t> weight;      ///< [groups][out][k]
-  std::vector<std::int32_t> bias;       ///< [groups * out], zero point of x folded in
-  std::vector<float> multiplier;        ///< [groups * out]
-  std::size_t groups, out, k;           ///< per group
+  std::vector<std::int8_t> weight;  ///< [groups][out][k]
+  std::vector<std::int32_t> bias;   ///< [groups * out], zero point of x folded in
+  std::vector<float> multiplier;    ///< [groups * out]
+  std::size_t groups, out, k;       ///< per group
 };
 LinearWeights linear_weights(const graph::Graph &g, const graph::Node &node, const Quantizer &x, const Quantizer *y);
 
@@ -73,12 +73,13 @@ StepPtr make_copy(const Edge &from, const Edge &to);
 
 /// The operator's own run on float or moved operands, with an optional clamp of a float result afterwards.
 struct OperandRefs {
-  std::vector<SlotId> inputs;   ///< kNoSlot: absent
+  std::vector<SlotId> inputs;  ///< kNoSlot: absent
   std::vector<SlotId> outputs;
 };
 StepPtr make_run(const graph::Node &node, const OperandRefs &refs);
 
-/// The operator's meaning on quantized tensors by its definition (ops::run_quantized_op): right for everything, fast for nothing.
+/// The operator's meaning on quantized tensors by its definition (ops::run_quantized_op): right for everything, fast
+/// for nothing.
 StepPtr make_definition(const graph::Node &node, const OperandRefs &refs, std::vector<QuantizerPtr> quantizers);
 
 /// A float slot seen through a quantizer that no kernel holds (16-bit, per channel): x = dequantize(quantize(x)).

@@ -3,12 +3,12 @@
 #pragma once
 
 #include "ops/window.hpp"
-#include "runtime/step.hpp"
+#include "runtime/steps/steps.hpp"
 
 namespace qtn::runtime {
 
-/// Calls body(ox, count, taps) from left to right: pixels at the borders one by one, those between whose windows lie inside
-/// the row as one run.
+/// Calls body(ox, count, taps) from left to right: pixels at the borders one by one, those between whose windows lie
+/// inside the row as one run.
 template <class Body>
 void for_runs(const ops::Window &w, Body &&body) {
   const std::int64_t out = w.out[1];
@@ -29,5 +29,44 @@ inline const std::uint8_t *tap_pixel(const std::uint8_t *image, const Picture &x
   const std::int64_t ix = ox * w.stride[1] - w.pad_begin[1] + kx * w.dilation[1];
   return image + (iy * x.w + ix) * x.pixel;
 }
+
+/// Depthwise convolutions and pools: one task for each output row, with scratch for the pointers of one window.
+class WindowedStep : public Step {
+ public:
+  WindowedStep(const Edge &x, const Edge &y, const ops::Window &window)
+      : x_(x.slot),
+        y_(y.slot),
+        picture_(*as_picture(x.form.shape, x.form.strides)),
+        y_picture_(*as_picture(y.form.shape, y.form.strides)),
+        window_(window) {
+    integer = true;
+    reads = {x.slot};
+    writes = {y.slot};
+  }
+
+  std::size_t lane_bytes() const final {
+    return round_up(static_cast<std::size_t>(window_.kernel[0] * window_.kernel[1]) * sizeof(void *), kAlignment);
+  }
+
+  void run(const Context &c) const final {
+    const auto *x = c.tensor(x_).as<const std::uint8_t>();
+    auto *y = c.tensor(y_).as<std::uint8_t>();
+    const auto rows = static_cast<std::size_t>(window_.out[0]);
+    for_chunks(c, static_cast<std::size_t>(picture_.n) * rows, [&](std::size_t lane, std::size_t chunk) {
+      const auto image = static_cast<std::int64_t>(chunk / rows), oy = static_cast<std::int64_t>(chunk % rows);
+      row(x + image * picture_.pixels() * picture_.pixel, oy,
+          y + (image * y_picture_.h + oy) * y_picture_.w * y_picture_.pixel,
+          reinterpret_cast<const std::uint8_t **>(c.lane_scratch(lane)));
+    });
+  }
+
+ protected:
+  /// Computes output row `oy` of one image; `taps` has room for one pointer for each tap.
+  virtual void row(const std::uint8_t *image, std::int64_t oy, std::uint8_t *y, const std::uint8_t **taps) const = 0;
+
+  SlotId x_, y_;
+  Picture picture_, y_picture_;
+  ops::Window window_;
+};
 
 }  // namespace qtn::runtime

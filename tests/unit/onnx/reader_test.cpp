@@ -135,6 +135,11 @@ void wrong_nodes(void **) {
              {.nodes = {{"Relu", {"x"}, {"y"}, "relu", "", {int_attribute("slope", 1)}}}});
 }
 
+void shapes_that_do_not_fit(void **) {
+  expect_bad(QTN_ESHAPE, {"\"add\"", "1x2", "3"},
+             {.nodes = {{"Add", {"x", "w"}, {"y"}, "add"}}, .initializers = {float_tensor("w", {3}, {1, 2, 3})}});
+}
+
 void wrong_wiring(void **) {
   expect_bad(QTN_EFORMAT, {"\"relu\"", "\"nothing\""}, {.nodes = {{"Relu", {"nothing"}, {"y"}, "relu"}}});
   expect_bad(
@@ -252,6 +257,7 @@ int main() {
       cmocka_unit_test(qtn::absent_inputs_and_unread_outputs),
       cmocka_unit_test(qtn::unknown_operators),
       cmocka_unit_test(qtn::wrong_nodes),
+      cmocka_unit_test(qtn::shapes_that_do_not_fit),
       cmocka_unit_test(qtn::wrong_wiring),
       cmocka_unit_test(qtn::wrong_inputs),
       cmocka_unit_test(qtn::files_that_are_none),

@@ -1,19 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of this folder share: cmocka, small graphs, models written field by field, temporary folders.
+// What the tests of this folder share: small graphs, models written field by field, temporary folders.
 #pragma once
-
-extern "C" {
-// clang-format off
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-// clang-format on
-}
-// Macros of cmocka's; functions of ours and of protozero's.
-#undef fail
-#undef skip
 
 #include <cmath>
 #include <cstdlib>
@@ -25,7 +12,7 @@ extern "C" {
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
+#include "check.hpp"
 #include "graph/evaluate.hpp"
 #include "graph/graph.hpp"
 #include "onnx/onnx.hpp"
@@ -34,29 +21,6 @@ extern "C" {
 namespace qtn::test {
 
 using protozero::pbf_writer;
-
-/// Ends the test with the parts joined as its message.
-template <class... Parts>
-void fail_test(const Parts &...parts) {
-  print_error("%s\n", cat(parts...).c_str());
-  _fail(__FILE__, __LINE__);
-}
-
-/// Fails the test unless body() throws this status, with a message of one line that holds every one of the texts.
-template <class Body>
-void expect_error(qstatus status, const std::vector<std::string> &texts, Body body) {
-  try {
-    body();
-  } catch (const Error &e) {
-    const std::string message = e.what();
-    if (e.status() != status) fail_test("status ", e.status(), ", not ", status, ": ", message);
-    if (message.find('\n') != std::string::npos) fail_test("more than one line: ", message);
-    for (const std::string &text : texts)
-      if (message.find(text) == std::string::npos) fail_test("\"", message, "\" lacks \"", text, "\"");
-    return;
-  }
-  fail_test("no error, but one with \"", texts.front(), "\" was expected");
-}
 
 inline graph::Graph parse(const std::string &bytes, const std::string &folder = {}) {
   return onnx::parse(std::as_bytes(std::span(bytes)), folder);

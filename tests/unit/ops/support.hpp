@@ -1,49 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of this folder share: cmocka, golden tensors, calls in one expression, expected errors.
+// What the tests of this folder share: golden tensors, calls in one expression.
 #pragma once
 
-extern "C" {
-// clang-format off
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-// clang-format on
-}
-#undef fail  // a macro of cmocka's, a function of ours
-
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <limits>
-#include <nlohmann/json.hpp>
 #include <random>
 
-#include "base/error.hpp"
+#include "golden.hpp"
 #include "ops/op.hpp"
 
 namespace qtn::test {
-
-/// Ends the test with the parts joined as its message.
-template <class... Parts>
-void fail_test(const Parts &...parts) {
-  print_error("%s\n", cat(parts...).c_str());
-  _fail(__FILE__, __LINE__);
-}
-
-inline nlohmann::json read_json(const std::filesystem::path &path) {
-  std::ifstream file(path);
-  if (!file) fail_test("no golden file ", path.string());
-  return nlohmann::json::parse(file);
-}
-
-inline double number(const nlohmann::json &j) {
-  if (!j.is_string()) return j.get<double>();
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  const auto text = j.get<std::string>();
-  return text == "inf" ? infinity : text == "-inf" ? -infinity : std::numeric_limits<double>::quiet_NaN();
-}
 
 inline qdtype dtype_of(const std::string &name) {
   for (int code = 1; code <= QTN_INT2; ++code)
@@ -94,36 +59,10 @@ inline Attrs attrs_of(const nlohmann::json &j, const ops::OpDef &op) {
   return attrs;
 }
 
-/// Attributes in one expression: attrs({{"axis", std::int64_t{1}}}).
-inline Attrs attrs(std::initializer_list<std::pair<const char *, Attr>> items = {}) {
-  Attrs a;
-  for (const auto &[key, value] : items) a.set(key, value);
-  return a;
-}
-
-using Ints = std::vector<std::int64_t>;
 using Inputs = std::vector<const Tensor *>;
-
-inline Tensor ints(const Ints &values) { return Tensor::from_ints(values); }
-inline Tensor floats(const Shape &shape, const std::vector<float> &values) {
-  return Tensor::from<float>(QTN_FLOAT32, shape, values);
-}
 
 inline std::vector<Tensor> run(const char *op, const Attrs &a, const Inputs &inputs, std::size_t outputs = 1) {
   return ops::run_op(*ops::find_op(op), ops::Call{a, inputs, outputs});
-}
-
-/// Fails the test unless body() throws this status with this text in the message.
-template <class Body>
-void expect_error(qstatus status, const std::string &text, Body body) {
-  try {
-    body();
-  } catch (const Error &e) {
-    if (e.status() != status) fail_test("status ", e.status(), ", not ", status, ": ", e.what());
-    if (std::string(e.what()).find(text) == std::string::npos) fail_test("\"", e.what(), "\" lacks \"", text, "\"");
-    return;
-  }
-  fail_test("no error, but one with \"", text, "\" was expected");
 }
 
 /// |got - want| <= tolerance * (1 + |want|), equal infinities and NaN match.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The native engine against the reference engine, to the bit: every instruction set of this CPU, one and two threads, images
-// one by one and together.
+// The native engine against the reference engine, to the bit: every instruction set of this CPU, one and two threads,
+// images one by one and together.
 #include <random>
 
 #include "base/cpu.hpp"
@@ -21,12 +21,9 @@ Tensor random(const Shape &shape, float low, float high, unsigned seed) {
   return t;
 }
 
-Tensor ints(std::initializer_list<std::int64_t> values) { return Tensor::from_ints(std::span(values.begin(), values.size())); }
-
-using Ints = std::vector<std::int64_t>;
-
 /// A convolution with random weights and bias.
-void add_conv(GraphBuilder &b, const std::string &name, const std::string &x, const std::string &y, const Shape &weight, const Attrs &a) {
+void add_conv(GraphBuilder &b, const std::string &name, const std::string &x, const std::string &y, const Shape &weight,
+              const Attrs &a) {
   b.constant(name + ".weight", random(weight, -0.5f, 0.5f, static_cast<unsigned>(name.size() * 31 + weight.size())));
   b.constant(name + ".bias", random({weight[0]}, -0.3f, 0.3f, static_cast<unsigned>(weight[0])));
   b.node("Conv", name, {x, name + ".weight", name + ".bias"}, {y}, a);
@@ -51,13 +48,16 @@ graph::Graph any_batch(graph::Graph g) {
 }
 
 void expect_equal(const Tensor &got, const Tensor &want, const std::string &what) {
-  if (got.shape() != want.shape()) fail_test(what, ": shape ", to_string(got.shape()), ", want ", to_string(want.shape()));
+  if (got.shape() != want.shape())
+    fail_test(what, ": shape ", to_string(got.shape()), ", want ", to_string(want.shape()));
   for (std::int64_t i = 0; i < got.count(); ++i)
     if (got.as<float>()[i] != want.as<float>()[i])
-      fail_test(what, ": element ", i, " of ", to_string(got.shape()), " is ", got.as<float>()[i], ", want ", want.as<float>()[i]);
+      fail_test(what, ": element ", i, " of ", to_string(got.shape()), " is ", got.as<float>()[i], ", want ",
+                want.as<float>()[i]);
 }
 
-void expect_native_is_reference(const graph::Graph &float_graph, std::size_t least_int8_steps, const std::string &config = "onnx") {
+void expect_native_is_reference(const graph::Graph &float_graph, std::size_t least_int8_steps,
+                                const std::string &config = "onnx") {
   const graph::Graph g = any_batch(quantized(float_graph, config));
   Shape shape = *float_graph.value(float_graph.inputs[0]).shape;
   shape[0] = kBatch;
@@ -81,7 +81,8 @@ void expect_native_is_reference(const graph::Graph &float_graph, std::size_t lea
         const Tensor one = x.slice(0, i, i + 1, 1).clone();
         const Tensor *single[] = {&one};
         const std::vector<Tensor> alone = session.run(single);
-        for (std::size_t o = 0; o < want.size(); ++o) expect_equal(alone[o], want[o].slice(0, i, i + 1, 1).clone(), what + cat(", image ", i));
+        for (std::size_t o = 0; o < want.size(); ++o)
+          expect_equal(alone[o], want[o].slice(0, i, i + 1, 1).clone(), what + cat(", image ", i));
       }
       const auto profile = nlohmann::json::parse(session.profile(inputs));
       std::size_t int8_steps = 0;
@@ -154,8 +155,10 @@ void test_pools_and_moves(void **) {
   GraphBuilder b;
   b.input("x", {1, 12, 12, 10});
   add_conv(b, "a", "x", "a.y", {16, 12, 1, 1}, {});
-  b.node("MaxPool", "max", {"a.y"}, {"p"}, attrs({{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}}));
-  b.constant("parts", ints({6, 10})).node("Split", "split", {"p", "parts"}, {"l", "r"}, attrs({{"axis", std::int64_t{1}}}));
+  b.node("MaxPool", "max", {"a.y"}, {"p"},
+         attrs({{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}}));
+  b.constant("parts", ints({6, 10}))
+      .node("Split", "split", {"p", "parts"}, {"l", "r"}, attrs({{"axis", std::int64_t{1}}}));
   add_conv(b, "right", "r", "rr", {6, 10, 3, 3}, attrs({{"pads", Ints{1, 1, 1, 1}}}));
   b.node("Concat", "concat", {"l", "rr"}, {"c"}, attrs({{"axis", std::int64_t{1}}}));
   // Channel shuffle, as ShuffleNet writes it.
@@ -164,7 +167,8 @@ void test_pools_and_moves(void **) {
   b.constant("four", ints({0, -1, 6, 5})).node("Reshape", "unfold", {"t", "four"}, {"u"});
   b.node("AveragePool", "average", {"u"}, {"v"},
          attrs({{"kernel_shape", Ints{3, 3}}, {"pads", Ints{1, 0, 0, 1}}, {"count_include_pad", std::int64_t{1}}}));
-  b.constant("axes", ints({2, 3})).node("ReduceMean", "mean", {"v", "axes"}, {"w"}, attrs({{"keepdims", std::int64_t{0}}}));
+  b.constant("axes", ints({2, 3}))
+      .node("ReduceMean", "mean", {"v", "axes"}, {"w"}, attrs({{"keepdims", std::int64_t{0}}}));
   b.constant("fc", random({12, 7}, -1, 1, 5)).constant("fcb", random({7}, -1, 1, 6));
   b.node("Gemm", "gemm", {"w", "fc", "fcb"}, {"k"}).node("Softmax", "softmax", {"k"}, {"z"});
   expect_native_is_reference(b.build({"z"}), 9);
@@ -222,10 +226,14 @@ void test_inputs_that_do_not_fit(void **) {
 int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {
-      cmocka_unit_test(test_convolutions),     cmocka_unit_test(test_depthwise),
-      cmocka_unit_test(test_residual_and_squeeze_excite), cmocka_unit_test(test_pools_and_moves),
-      cmocka_unit_test(test_float_islands),    cmocka_unit_test(test_digits),
-      cmocka_unit_test(test_loaded_file_gives_the_same_bits), cmocka_unit_test(test_inputs_that_do_not_fit),
+      cmocka_unit_test(test_convolutions),
+      cmocka_unit_test(test_depthwise),
+      cmocka_unit_test(test_residual_and_squeeze_excite),
+      cmocka_unit_test(test_pools_and_moves),
+      cmocka_unit_test(test_float_islands),
+      cmocka_unit_test(test_digits),
+      cmocka_unit_test(test_loaded_file_gives_the_same_bits),
+      cmocka_unit_test(test_inputs_that_do_not_fit),
   };
   return cmocka_run_group_tests_name("runtime.native", tests, nullptr, nullptr);
 }
