@@ -60,10 +60,11 @@ def ort_session(path, threads):
 
 
 def ort_run(path, samples, threads):
-    """The first output, one sample at a time, as our command does by default."""
+    """The outputs by name, one sample at a time, as our command does by default."""
     session = ort_session(path, threads)
     name = session.get_inputs()[0].name
-    return np.concatenate([session.run(None, {name: samples[i : i + 1]})[0] for i in range(len(samples))])
+    runs = [session.run(None, {name: samples[i : i + 1]}) for i in range(len(samples))]
+    return {output.name: np.concatenate(arrays) for output, arrays in zip(session.get_outputs(), zip(*runs))}
 
 
 def command(qtensor, *arguments):

@@ -37,6 +37,7 @@ static void t01_quantize_per_tensor(void **state) {
     assert_int_equal(((const int32_t *)qtensor_data(q))[i], lrint((double)kSeed[i] * 1e4) + 2);
   OK(qtensor_dequantize(&y, q));
   check_floats(y, kSeed, COUNT(kSeed), 1e-6f);
+  qtensor_free(y);
   FAILS(QTN_EDTYPE, "quantized", qtensor_quantize(&y, q, grid));
   FAILS(QTN_EDTYPE, "without a quantizer", qtensor_dequantize(&y, x));
   qtensor_free(x);
