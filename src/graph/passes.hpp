@@ -9,10 +9,10 @@ namespace qtn::graph {
 /// Replaces nodes whose inputs are all constants by their results.
 void fold_constants(Graph &g);
 
-/// Identity, Dropout, Cast to the same type, Reshape-like nodes that change nothing: readers take the input instead.
+/// Identity and Dropout: readers take the input instead.
 void remove_identities(Graph &g);
 
-/// Folds BatchNormalization into the Conv, ConvTranspose or Gemm before it (semantics: W' = W*gamma*r, b' =
+/// Folds BatchNormalization into the Conv or Gemm before it (semantics: W' = W*gamma*r, b' =
 /// (b-mean)*gamma*r
 /// + beta, r = 1/sqrt(var + eps)); one that stands alone becomes a multiplication and an addition of constants.
 void fold_batch_norms(Graph &g);

@@ -289,7 +289,7 @@ class Lowering {
       if (qy && w.out == 1 && static_cast<std::int64_t>(w.groups) == shape_of(x)[1])
         add_step(make_depthwise(edge(xs), edge(ys), window, w, out, isa_, pack_cache()));
       else
-        add_step(make_conv(edge(xs), edge(ys), window, w.groups, w, out, clamp(), isa_, pack_cache()));
+        add_step(make_conv(edge(xs), edge(ys), window, w, out, clamp(), isa_, pack_cache()));
     }
     if (!qy) settle(y, contiguous(ys));
   }

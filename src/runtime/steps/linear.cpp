@@ -204,7 +204,7 @@ LinearWeights linear_weights(const graph::Graph &g, const graph::Node &node, con
   return w;
 }
 
-StepPtr make_conv(const Edge &x, const Edge &y, const ops::Window &window, std::size_t, const LinearWeights &w,
+StepPtr make_conv(const Edge &x, const Edge &y, const ops::Window &window, const LinearWeights &w,
                   const QuantizedRange &range, const ops::Clamp &clamp, Isa isa, const PackCache &cache) {
   return std::make_unique<ConvStep>(x, y, window, w, range, clamp, isa, cache);
 }

@@ -46,7 +46,7 @@ struct Edge {
 };
 
 /// x: pictures or, for Gemm and MatMul, rows of k bytes `x_row` apart; y uint8 or float32, channels last.
-StepPtr make_conv(const Edge &x, const Edge &y, const ops::Window &window, std::size_t groups, const LinearWeights &w,
+StepPtr make_conv(const Edge &x, const Edge &y, const ops::Window &window, const LinearWeights &w,
                   const QuantizedRange &range, const ops::Clamp &clamp, Isa isa, const PackCache &cache);
 StepPtr make_depthwise(const Edge &x, const Edge &y, const ops::Window &window, const LinearWeights &w,
                        const QuantizedRange &range, Isa isa, const PackCache &cache);
