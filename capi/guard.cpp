@@ -10,8 +10,6 @@ void check_dtype(const char *entry, qdtype dtype) {
 void check_scheme(const char *entry, qscheme scheme) {
   if (static_cast<unsigned>(scheme) > QTN_PER_BLOCK_SYMMETRIC)
     fail(QTN_EINVAL, entry, ": scheme ", static_cast<int>(scheme), " is unknown");
-  if (scheme == QTN_PER_BLOCK_AFFINE || scheme == QTN_PER_BLOCK_SYMMETRIC)
-    fail(QTN_EUNSUPPORTED, entry, ": per-block schemes are not supported by this version");
 }
 
 const Attrs &attrs_or_none(const qattrs *attrs) {

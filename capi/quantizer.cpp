@@ -6,24 +6,37 @@ using namespace qtn::capi;
 
 namespace {
 
-constexpr AttrSpec kNumericsOnly[] = {{"numerics", AttrSpec::kString}};
-constexpr AttrSpec kChoose[] = {{"numerics", AttrSpec::kString},
-                                {"reduce_range", AttrSpec::kInt},
-                                {"narrow_range", AttrSpec::kInt},
+constexpr AttrSpec kCreate[] = {{"numerics", AttrSpec::kString},
+                                {"block_size", AttrSpec::kInt},
+                                {"quant_min", AttrSpec::kInt},
+                                {"quant_max", AttrSpec::kInt}};
+constexpr AttrSpec kChoose[] = {{"numerics", AttrSpec::kString},  {"block_size", AttrSpec::kInt},
+                                {"quant_min", AttrSpec::kInt},    {"quant_max", AttrSpec::kInt},
+                                {"reduce_range", AttrSpec::kInt}, {"narrow_range", AttrSpec::kInt},
                                 {"eps", AttrSpec::kFloat}};
 
-/// "Symmetric" has its zero in the middle of the range.
-std::int64_t default_zero(qdtype dtype, qscheme scheme) {
+/// "Symmetric" has its zero in the middle of the range; NVIDIA's is 0.
+std::int64_t default_zero(qdtype dtype, qscheme scheme, Numerics numerics) {
+  if (!is_symmetric(scheme) || is_float8(dtype) || numerics == Numerics::nvidia) return 0;
   const IntegerRange range = integer_range(dtype);
-  return is_symmetric(scheme) && range.lo == 0 ? (range.hi + 1) / 2 : 0;
+  return range.lo == 0 ? (range.hi + 1) / 2 : 0;
 }
 
 void check_grid(const char *entry, qdtype dtype, qscheme scheme, std::int32_t axis) {
+  constexpr auto kRank = static_cast<std::int32_t>(kMaxRank);
   check_dtype(entry, dtype);
   check_scheme(entry, scheme);
   if (!is_quantizable(dtype)) fail(QTN_EDTYPE, entry, ": ", dtype_name(dtype), " holds no quantized values");
-  if (is_per_channel(scheme) && (axis < 0 || static_cast<std::size_t>(axis) >= kMaxRank))
-    fail(QTN_EINVAL, entry, ": axis is ", axis, ", not from 0 to ", kMaxRank - 1);
+  if (!is_per_tensor(scheme) && (axis < -kRank || axis >= kRank))
+    fail(QTN_EINVAL, entry, ": axis is ", axis, ", not from ", -kRank, " to ", kRank - 1);
+}
+
+/// "quant_min" and "quant_max", which come together.
+std::optional<IntegerRange> given_range(const char *entry, const Attrs &attrs) {
+  const bool min = attrs.has("quant_min"), max = attrs.has("quant_max");
+  if (min != max) fail(QTN_EINVAL, entry, ": ", min ? "quant_min" : "quant_max", " is given without the other");
+  if (!min) return std::nullopt;
+  return IntegerRange{attrs.get_int("quant_min", 0), attrs.get_int("quant_max", 0)};
 }
 
 }  // namespace
@@ -35,13 +48,14 @@ qstatus qquantizer_create(qquantizer **out, qdtype dtype, qscheme scheme, int32_
     need(entry, out, "out");
     need_array(entry, scales, count, "scales");
     check_grid(entry, dtype, scheme, axis);
-    const Attrs &options = attrs_or_none(attrs);
-    options.check(kNumericsOnly, entry);
-    std::vector<std::int64_t> zeros(count, default_zero(dtype, scheme));
+    const Attrs &given = attrs_or_none(attrs);
+    given.check(kCreate, entry);
+    const Numerics numerics = parse_numerics(given.get_string("numerics", "fbgemm"));
+    std::vector<std::int64_t> zeros(count, default_zero(dtype, scheme, numerics));
     if (zero_points) zeros.assign(zero_points, zero_points + count);
-    *out = new qquantizer{std::make_shared<Quantizer>(dtype, scheme, is_per_channel(scheme) ? axis : 0,
-                                                      std::vector<double>(scales, scales + count), std::move(zeros),
-                                                      parse_numerics(options.get_string("numerics", "fbgemm")))};
+    *out = new qquantizer{std::make_shared<Quantizer>(dtype, scheme, axis, std::vector<double>(scales, scales + count),
+                                                      std::move(zeros), numerics, given.get_int("block_size", 0),
+                                                      given_range(entry, given))};
   });
 }
 
@@ -60,8 +74,9 @@ qstatus qquantizer_choose(qquantizer **out, qdtype dtype, qscheme scheme, int32_
     options.reduce_range = given.get_int("reduce_range", 0) != 0;
     options.narrow_range = given.get_int("narrow_range", 0) != 0;
     options.eps = given.get_float("eps", options.eps);
-    *out = new qquantizer{
-        choose_quantizer(dtype, scheme, is_per_channel(scheme) ? axis : 0, {mins, count}, {maxs, count}, options)};
+    options.block_size = given.get_int("block_size", 0);
+    options.range = given_range(entry, given);
+    *out = new qquantizer{choose_quantizer(dtype, scheme, axis, {mins, count}, {maxs, count}, options)};
   });
 }
 
@@ -73,3 +88,7 @@ int32_t qquantizer_axis(const qquantizer *q) { return q ? q->value->axis() : 0; 
 size_t qquantizer_count(const qquantizer *q) { return q ? q->value->count() : 0; }
 const double *qquantizer_scales(const qquantizer *q) { return q ? q->value->scales().data() : nullptr; }
 const int64_t *qquantizer_zero_points(const qquantizer *q) { return q ? q->value->zero_points().data() : nullptr; }
+int64_t qquantizer_block_size(const qquantizer *q) { return q ? q->value->block_size() : 0; }
+int64_t qquantizer_quant_min(const qquantizer *q) { return q ? q->value->range().lo : 0; }
+int64_t qquantizer_quant_max(const qquantizer *q) { return q ? q->value->range().hi : 0; }
+const char *qquantizer_numerics(const qquantizer *q) { return q ? numerics_name(q->value->numerics()) : ""; }

@@ -35,16 +35,16 @@ Layout check_layout(const char *entry, qdtype dtype, const std::int64_t *dims, s
   check_dtype(entry, dtype);
   need_array(entry, dims, rank, "shape");
   const Shape shape(std::span(dims, rank));
-  const auto count = static_cast<std::size_t>(element_count(shape));
-  const std::size_t size = dtype_size(dtype);
-  if (count > PTRDIFF_MAX / size) fail(QTN_ENOMEM, entry, ": a ", to_string(shape), " tensor does not fit in memory");
+  const std::int64_t count = element_count(shape);
+  if (static_cast<std::size_t>(count) > PTRDIFF_MAX / 8)
+    fail(QTN_ENOMEM, entry, ": a ", to_string(shape), " tensor does not fit in memory");
   if (quantizer) {
     const Quantizer &q = *quantizer->value;
     if (q.dtype() != dtype)
       fail(QTN_EDTYPE, entry, ": the quantizer is for ", dtype_name(q.dtype()), ", dtype is ", dtype_name(dtype));
     check_quantizer_fits(q, shape);
   }
-  return {shape, count * size};
+  return {shape, storage_nbytes(dtype, count)};
 }
 
 void check_nbytes(const char *entry, const Layout &layout, qdtype dtype, std::size_t nbytes) {
@@ -55,9 +55,23 @@ void check_nbytes(const char *entry, const Layout &layout, qdtype dtype, std::si
 
 void give(qtensor **out, Tensor t) { *out = new qtensor(std::move(t)); }
 
+/// The shape with its one -1, if any, replaced by what the count of elements leaves for it.
+Shape completed(Shape shape, const Shape &from) {
+  const auto open = std::find(shape.begin(), shape.end(), -1);
+  if (open == shape.end()) return shape;
+  *open = 1;
+  const std::int64_t rest = element_count(shape), count = element_count(from);
+  *open = -1;
+  if (rest == 0 || count % rest != 0)
+    fail(QTN_ESHAPE, "reshape: no dimension in place of -1 makes ", to_string(shape), " of the ", count,
+         " elements of ", to_string(from));
+  *open = count / rest;
+  return shape;
+}
+
 void copy(const char *entry, qtensor &dst, const Tensor &src) {
   Tensor &to = dst.value;
-  if (to.shape() != src.shape())
+  if (src.quantized() ? to.shape() != src.shape() : !src.expands_to(to.shape()))
     fail(QTN_ESHAPE, entry, ": dst is ", to_string(to.shape()), ", src is ", to_string(src.shape()));
   if (src.quantized()) {
     if (!to.quantized()) fail(QTN_EDTYPE, entry, ": src is quantized, dst is not; dequantize src first");
@@ -66,10 +80,10 @@ void copy(const char *entry, qtensor &dst, const Tensor &src) {
     copy_elements(to, to.owns_same_storage(src) ? src.clone() : src);
     to = to.with_quantizer(src.quantizer());
     dst.quantizer.value = src.quantizer();
-  } else if (to.quantized()) {
-    copy_elements(to, quantize(src, to.quantizer()));
   } else {
-    copy_elements(to, to.owns_same_storage(src) ? src.clone() : src);
+    const Tensor wide = src.expand(to.shape());
+    const Tensor values = to.quantized() ? quantize(wide, to.quantizer()) : wide;
+    copy_elements(to, to.owns_same_storage(values) ? values.clone() : values);
   }
 }
 
@@ -82,7 +96,7 @@ qstatus qtensor_create(qtensor **out, qdtype dtype, const int64_t *shape, size_t
     need(entry, out, "out");
     const Layout layout = check_layout(entry, dtype, shape, rank, quantizer);
     if (data) check_nbytes(entry, layout, dtype, nbytes);
-    Tensor t(dtype, layout.shape, quantizer_or_none(quantizer));
+    Tensor t(dtype, layout.shape, fitted(quantizer_or_none(quantizer), layout.shape));
     if (data)
       std::memcpy(t.data(), data, nbytes);
     else
@@ -99,14 +113,14 @@ qstatus qtensor_wrap(qtensor **out, qdtype dtype, const int64_t *shape, size_t r
     need(entry, data, "data");
     const Layout layout = check_layout(entry, dtype, shape, rank, quantizer);
     check_nbytes(entry, layout, dtype, nbytes);
-    if (reinterpret_cast<std::uintptr_t>(data) % dtype_size(dtype) != 0)
+    if (reinterpret_cast<std::uintptr_t>(data) % ((dtype_bits(dtype) + 7) / 8) != 0)
       fail(QTN_EINVAL, entry, ": data is not aligned for ", dtype_name(dtype));
     auto owner = std::make_shared<Wrapped>();
     owner->data = data;
     owner->ctx = ctx;
     Wrapped &wrapped = *owner;
     give(out, Tensor(dtype, layout.shape, contiguous_strides(layout.shape), data, std::move(owner),
-                     quantizer_or_none(quantizer)));
+                     fitted(quantizer_or_none(quantizer), layout.shape)));
     wrapped.deleter = deleter;
   });
 }
@@ -126,6 +140,7 @@ qdtype qtensor_dtype(const qtensor *t) { return t ? t->value.dtype() : qdtype{};
 size_t qtensor_rank(const qtensor *t) { return t ? t->value.rank() : 0; }
 const int64_t *qtensor_shape(const qtensor *t) { return t ? t->value.shape().data() : nullptr; }
 const int64_t *qtensor_strides(const qtensor *t) { return t ? t->value.strides().data() : nullptr; }
+int64_t qtensor_numel(const qtensor *t) { return t ? t->value.count() : 0; }
 size_t qtensor_nbytes(const qtensor *t) { return t ? t->value.nbytes() : 0; }
 const qquantizer *qtensor_quantizer(const qtensor *t) { return t && t->value.quantized() ? &t->quantizer : nullptr; }
 const void *qtensor_data(const qtensor *t) { return t ? t->value.data() : nullptr; }
@@ -200,6 +215,36 @@ qstatus qtensor_copy(qtensor *dst, const qtensor *src) {
     need(entry, dst, "dst");
     need(entry, src, "src");
     copy(entry, *dst, src->value);
+  });
+}
+
+qstatus qtensor_reshape(qtensor **out, const qtensor *t, const int64_t *shape, size_t rank) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, t, "t");
+    need_array(entry, shape, rank, "shape");
+    give(out, t->value.reshape(completed(Shape(std::span(shape, rank)), t->value.shape())));
+  });
+}
+
+qstatus qtensor_int_repr(qtensor **out, const qtensor *t) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, t, "t");
+    if (!t->value.quantized()) fail(QTN_EDTYPE, entry, ": t is a plain ", dtype_name(t->value.dtype()), " tensor");
+    give(out, t->value.with_quantizer(nullptr));
+  });
+}
+
+qstatus qtensor_equal(int32_t *out, const qtensor *a, const qtensor *b) {
+  if (out) *out = 0;
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, a, "a");
+    need(entry, b, "b");
+    *out = equal(a->value, b->value);
   });
 }
 

@@ -82,6 +82,25 @@ void copy_nest(T *dst, const T *src, const Nest &nest, std::size_t level) {
   }
 }
 
+void copy_packed(const Tensor &dst, const Tensor &src) {
+  const PackedSpan to = dst.packed(), from = src.packed();
+  const Nest nest = plan(dst.shape(), dst.strides(), src.strides());
+  std::array<std::int64_t, kMaxRank> index{};
+  std::int64_t to_offset = 0, from_offset = 0;
+  for (std::int64_t left = dst.count(); left > 0; --left) {
+    to.store(to_offset, from.load(from_offset));
+    for (std::size_t d = nest.depth; d-- > 0;) {
+      const Loop &loop = nest.loops[d];
+      to_offset += loop.dst_step;
+      from_offset += loop.src_step;
+      if (++index[d] < loop.count) break;
+      to_offset -= loop.dst_step * loop.count;
+      from_offset -= loop.src_step * loop.count;
+      index[d] = 0;
+    }
+  }
+}
+
 }  // namespace
 
 void copy_elements(const Tensor &dst, const Tensor &src) {
@@ -90,6 +109,7 @@ void copy_elements(const Tensor &dst, const Tensor &src) {
   if (dst.dtype() != src.dtype())
     fail(QTN_EDTYPE, "copy: dtypes ", dtype_name(dst.dtype()), " and ", dtype_name(src.dtype()), " differ");
   if (dst.count() == 0) return;
+  if (is_packed(dst.dtype())) return copy_packed(dst, src);
   const Nest nest = plan(dst.shape(), dst.strides(), src.strides());
   switch (dtype_size(dst.dtype())) {
     case 1:

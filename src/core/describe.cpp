@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "core/scales.hpp"
 #include "core/tensor.hpp"
 
 namespace qtn {
@@ -84,7 +85,7 @@ class Formatter {
 };
 
 std::vector<double> double_values(const Tensor &t) {
-  const Tensor flat = t.to_contiguous();
+  const Tensor flat = to_plain(t);
   std::vector<double> values(static_cast<std::size_t>(flat.count()));
   dispatch(flat.dtype(), [&](auto zero) {
     const auto *from = flat.as<const decltype(zero)>();
@@ -205,13 +206,16 @@ const char *scheme_name(qscheme scheme) {
       return "per_channel_affine";
     case QTN_PER_CHANNEL_SYMMETRIC:
       return "per_channel_symmetric";
+    case QTN_PER_BLOCK_AFFINE:
+      return "per_block_affine";
+    case QTN_PER_BLOCK_SYMMETRIC:
+      return "per_block_symmetric";
     default:
       return "per_tensor_affine";
   }
 }
 
-std::string vector_text(const std::vector<double> &values, bool floating) {
-  const Shape shape{static_cast<std::int64_t>(values.size())};
+std::string parameters_text(const Shape &shape, const std::vector<double> &values, bool floating) {
   const std::string body = "tensor(" + Writer(shape, values, floating, false).text(kIndent);
   return with_suffixes(body, floating ? std::vector<std::string>{dtype_suffix("float64")} : std::vector<std::string>{});
 }
@@ -220,10 +224,12 @@ std::string quantized_text(const Tensor &t) {
   const Quantizer &q = *t.quantizer();
   std::vector<std::string> suffixes{size_suffix(t.shape()), dtype_suffix(cat("q", dtype_name(t.dtype()))),
                                     cat("quantization_scheme=", kPrefix, scheme_name(q.scheme()))};
-  if (q.per_channel()) {
-    suffixes.push_back("scale=" + vector_text(q.scales(), true));
-    suffixes.push_back("zero_point=" + vector_text({q.zero_points().begin(), q.zero_points().end()}, false));
+  if (!q.per_tensor()) {
+    const Shape shape = scale_shape(q, t.shape());
+    suffixes.push_back("scale=" + parameters_text(shape, q.scales(), true));
+    suffixes.push_back("zero_point=" + parameters_text(shape, {q.zero_points().begin(), q.zero_points().end()}, false));
     suffixes.push_back("axis=" + std::to_string(q.axis()));
+    if (q.per_block()) suffixes.push_back("block_size=" + std::to_string(q.block_size()));
   } else {
     suffixes.push_back("scale=" + repr(q.scales()[0]));
     suffixes.push_back("zero_point=" + std::to_string(q.zero_points()[0]));

@@ -54,22 +54,64 @@ void fail_dtype(qdtype dtype) {
   fail(QTN_EUNSUPPORTED, "dtype: ", dtype_name(dtype), " is not supported here");
 }
 
-std::size_t dtype_size(qdtype dtype) {
-  if (dtype == QTN_FLOAT16 || dtype == QTN_BFLOAT16) return 2;
-  return dispatch(dtype, [](auto zero) { return sizeof(zero); });
+unsigned dtype_bits(qdtype dtype) {
+  switch (dtype) {
+    case QTN_UINT2:
+    case QTN_INT2:
+      return 2;
+    case QTN_UINT4:
+    case QTN_INT4:
+      return 4;
+    case QTN_FLOAT8E4M3FN:
+    case QTN_FLOAT8E5M2:
+      return 8;
+    case QTN_FLOAT16:
+    case QTN_BFLOAT16:
+      return 16;
+    default:
+      return dispatch(dtype, [](auto zero) { return static_cast<unsigned>(8 * sizeof(zero)); });
+  }
 }
 
-bool is_floating(qdtype dtype) {
-  return dtype == QTN_FLOAT32 || dtype == QTN_FLOAT64 || dtype == QTN_FLOAT16 || dtype == QTN_BFLOAT16;
+std::size_t dtype_size(qdtype dtype) {
+  if (is_packed(dtype)) fail_dtype(dtype);
+  return dtype_bits(dtype) / 8;
+}
+
+std::size_t storage_nbytes(qdtype dtype, std::int64_t count) {
+  const std::size_t bits = dtype_bits(dtype), n = static_cast<std::size_t>(count);
+  return bits >= 8 ? n * (bits / 8) : n / (8 / bits) + (n % (8 / bits) != 0);
+}
+
+bool is_packed(qdtype dtype) {
+  return dtype == QTN_UINT4 || dtype == QTN_INT4 || dtype == QTN_UINT2 || dtype == QTN_INT2;
+}
+
+bool is_float8(qdtype dtype) { return dtype == QTN_FLOAT8E4M3FN || dtype == QTN_FLOAT8E5M2; }
+
+bool is_narrow_float(qdtype dtype) { return dtype == QTN_FLOAT16 || dtype == QTN_BFLOAT16 || is_float8(dtype); }
+
+bool is_floating(qdtype dtype) { return dtype == QTN_FLOAT32 || dtype == QTN_FLOAT64 || is_narrow_float(dtype); }
+
+qdtype plain_dtype(qdtype dtype) {
+  if (is_narrow_float(dtype)) return QTN_FLOAT32;
+  if (!is_packed(dtype)) return dtype;
+  return dtype == QTN_INT4 || dtype == QTN_INT2 ? QTN_INT8 : QTN_UINT8;
 }
 
 bool is_quantizable(qdtype dtype) {
-  return dtype == QTN_UINT8 || dtype == QTN_INT8 || dtype == QTN_UINT16 || dtype == QTN_INT16 || dtype == QTN_INT32;
+  return dtype == QTN_UINT8 || dtype == QTN_INT8 || dtype == QTN_UINT16 || dtype == QTN_INT16 || dtype == QTN_INT32 ||
+         is_packed(dtype) || is_float8(dtype);
 }
 
 IntegerRange integer_range(qdtype dtype) {
-  if (!is_quantizable(dtype) && dtype != QTN_INT64)
+  if (is_floating(dtype) || dtype == QTN_BOOL)
     fail(QTN_EDTYPE, "dtype: ", dtype_name(dtype), " is not an integer type");
+  if (is_packed(dtype)) {
+    const std::int64_t values = std::int64_t{1} << dtype_bits(dtype);
+    if (plain_dtype(dtype) == QTN_UINT8) return {0, values - 1};
+    return {-values / 2, values / 2 - 1};
+  }
   return dispatch(dtype, [](auto zero) {
     using T = decltype(zero);
     return IntegerRange{static_cast<std::int64_t>(std::numeric_limits<T>::lowest()),

@@ -12,18 +12,36 @@ namespace qtn {
 /// "float32", "uint8" ...; "?" for a number that is no element type.
 const char *dtype_name(qdtype dtype);
 
-/// Bytes of one element. Throws QTN_EUNSUPPORTED for types that this version does not store (packed 4- and 2-bit,
-/// float8).
+/// Bits of one element: 2 to 64.
+unsigned dtype_bits(qdtype dtype);
+
+/// Bytes of one element. Throws QTN_EUNSUPPORTED for packed types, whose elements share bytes.
 std::size_t dtype_size(qdtype dtype);
+
+/// Bytes of `count` elements side by side, the last byte of a packed type perhaps part empty.
+std::size_t storage_nbytes(qdtype dtype, std::int64_t count);
+
+/// int4, uint4, int2, uint2: as in ONNX, the first element is in the lowest bits of a byte.
+bool is_packed(qdtype dtype);
+
+/// float16, bfloat16, float8: stored, copied and converted; arithmetic is in float32.
+bool is_narrow_float(qdtype dtype);
+
+bool is_float8(qdtype dtype);
 
 bool is_floating(qdtype dtype);
 
-/// Types a quantized tensor may have: uint8, int8, uint16, int16, int32.
+/// The type that computes for one that is only stored: float32 for narrow floats, int8 or uint8 for packed integers;
+/// itself for all others.
+qdtype plain_dtype(qdtype dtype);
+
+/// Types a quantized tensor may have: integers of 2 to 32 bits, and float8.
 bool is_quantizable(qdtype dtype);
 
 /// Bounds of an integer type. Throws QTN_EDTYPE for other types.
 struct IntegerRange {
   std::int64_t lo, hi;
+  friend bool operator==(const IntegerRange &, const IntegerRange &) = default;
 };
 IntegerRange integer_range(qdtype dtype);
 

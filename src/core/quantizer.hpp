@@ -6,46 +6,70 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/dtype.hpp"
 
 namespace qtn {
 
-/// The field's rules for rounding a real to the grid differ at ties; each has its name.
+/// The field's conventions for scales, rounding and ranges differ; each has its name. docs/numerics.md has the
+/// formulas.
 enum class Numerics {
-  fbgemm,  ///< q = clamp(zp + rne(x * (1/scale)))   reciprocal in float32 (PyTorch)
-  onnx,    ///< q = clamp(rne(x / scale) + zp)       true division in float32 (ONNX QuantizeLinear)
+  fbgemm,   ///< PyTorch, FBGEMM: times the float32 reciprocal of the scale
+  qnnpack,  ///< PyTorch, QNNPACK: the same, and reduce_range has no effect
+  onnx,     ///< ONNX QuantizeLinear, ONNX Runtime: divided by the scale
+  nvidia,   ///< NVIDIA's toolkit: symmetric, times max / amax; [-max, max]
+  tflite,   ///< TensorFlow Lite: divided by the scale, ties away from zero; symmetric: [-max, max]
 };
 Numerics parse_numerics(const std::string &name);
 const char *numerics_name(Numerics numerics);
 
+bool is_per_tensor(qscheme scheme);
 bool is_per_channel(qscheme scheme);
+bool is_per_block(qscheme scheme);
 bool is_symmetric(qscheme scheme);
+
+class Quantizer;
+using QuantizerPtr = std::shared_ptr<const Quantizer>;
 
 class Quantizer {
  public:
-  /// Throws QTN_EINVAL unless scales are positive and finite, zero points lie in the dtype's range, counts agree (1 for
-  /// per-tensor schemes) and the scheme is one this version stores.
+  /// `range`: the integers that values saturate to, the whole dtype unless given. Throws QTN_EINVAL unless scales are
+  /// positive and finite, zero points lie in the range, counts agree (1 for per-tensor schemes) and the block size is
+  /// positive for per-block schemes; QTN_EUNSUPPORTED for a combination that the numerics do not have.
   Quantizer(qdtype dtype, qscheme scheme, std::int32_t axis, std::vector<double> scales,
-            std::vector<std::int64_t> zero_points, Numerics numerics);
+            std::vector<std::int64_t> zero_points, Numerics numerics, std::int64_t block_size = 0,
+            std::optional<IntegerRange> range = {});
 
   qdtype dtype() const { return dtype_; }
   qscheme scheme() const { return scheme_; }
-  std::int32_t axis() const { return axis_; }  ///< 0 for per-tensor schemes
+  std::int32_t axis() const { return axis_; }  ///< 0 for per-tensor schemes; negative: counted from the last
+  bool per_tensor() const { return is_per_tensor(scheme_); }
   bool per_channel() const { return is_per_channel(scheme_); }
+  bool per_block() const { return is_per_block(scheme_); }
+  std::int64_t block_size() const { return block_size_; }  ///< 0 where there are no blocks
   std::size_t count() const { return scales_.size(); }
   const std::vector<double> &scales() const { return scales_; }
   const std::vector<std::int64_t> &zero_points() const { return zero_points_; }
   Numerics numerics() const { return numerics_; }
+  const IntegerRange &range() const { return range_; }  ///< of a float8 dtype 0 to 0, where the zero point is
 
   /// Of a per-tensor quantizer, as kernels use them.
   float scale() const { return static_cast<float>(scales_[0]); }
   std::int32_t zero_point() const { return static_cast<std::int32_t>(zero_points_[0]); }
 
-  /// One value under channel c. NaN becomes the zero point.
+  /// What values are multiplied by where the numerics multiply.
+  float inverse(std::size_t c) const;
+
+  /// One value under scale number c: the integer, or the bit pattern of a float8. NaN becomes the zero point (float8:
+  /// stays NaN).
   std::int64_t quantize(float x, std::size_t c = 0) const;
   float dequantize(std::int64_t q, std::size_t c = 0) const;
+
+  /// The same mapping with other scales: those of these numbers, in this order.
+  QuantizerPtr regrouped(qscheme scheme, std::int32_t axis, std::int64_t block_size,
+                         std::span<const std::int64_t> numbers) const;
 
   friend bool operator==(const Quantizer &a, const Quantizer &b);
 
@@ -53,20 +77,21 @@ class Quantizer {
   qdtype dtype_;
   qscheme scheme_;
   std::int32_t axis_;
+  std::int64_t block_size_;
   std::vector<double> scales_;
   std::vector<std::int64_t> zero_points_;
   Numerics numerics_;
   IntegerRange range_;
 };
 
-using QuantizerPtr = std::shared_ptr<const Quantizer>;
-
 /// How a scale and a zero point follow from an observed range.
 struct ChooseOptions {
   Numerics numerics = Numerics::fbgemm;
   bool reduce_range = false;            ///< one bit less (7 for 8)
   bool narrow_range = false;            ///< symmetric signed types stop at -max: [-127, 127]
-  double eps = 1.1920928955078125e-07;  ///< smallest scale under fbgemm numerics
+  double eps = 1.1920928955078125e-07;  ///< smallest scale under fbgemm and qnnpack numerics
+  std::int64_t block_size = 0;          ///< of per-block schemes
+  std::optional<IntegerRange> range;    ///< integers to use instead of the whole dtype
 };
 
 /// The affine or symmetric parameters of one channel whose values lie in [min, max].
@@ -76,7 +101,7 @@ struct ScaleZero {
 };
 ScaleZero choose_scale(qdtype dtype, bool symmetric, double min, double max, const ChooseOptions &options);
 
-/// A quantizer from observed ranges, one for each channel. Throws QTN_EINVAL on min > max or a non-finite bound.
+/// A quantizer from observed ranges, one for each scale. Throws QTN_EINVAL on min > max or a non-finite bound.
 QuantizerPtr choose_quantizer(qdtype dtype, qscheme scheme, std::int32_t axis, std::span<const double> mins,
                               std::span<const double> maxs, const ChooseOptions &options);
 

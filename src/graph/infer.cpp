@@ -35,7 +35,7 @@ Inferred infer(const Graph &g, std::span<const ops::TensorType> inputs) {
       const std::vector<ops::TensorType> types = ops::infer_op(*node.op, call);
       std::size_t bytes = 0;
       for (const ops::TensorType &type : types)
-        bytes += static_cast<std::size_t>(element_count(type.shape)) * dtype_size(type.dtype);
+        bytes += storage_nbytes(type.dtype, element_count(type.shape));
       // Shape reads no data, so its result is known even where its input is not.
       const bool fold = (constant || std::string_view(node.op->name) == "Shape") && !node.clamp && bytes <= kFoldLimit;
       std::vector<Tensor> results;

@@ -21,6 +21,7 @@ bool is_activation_8bit(const Value *v) { return v && !v->is_constant() && is_8b
 bool fits_weight(const Node &node, const Value *w) {
   if (!w || !w->is_constant() || !w->quantizer || w->quantizer->dtype() != QTN_INT8) return false;
   const Quantizer &q = *w->quantizer;
+  if (q.per_block()) return false;
   const auto &zeros = q.zero_points();
   if (!std::all_of(zeros.begin(), zeros.end(), [](std::int64_t z) { return z == 0; })) return false;
   if (std::string_view(node.op->name) != "Conv" && w->constant.rank() != 2) return false;
@@ -88,7 +89,7 @@ bool fits_arithmetic(const Graph &g, const Node &node) {
 }  // namespace
 
 bool is_8bit_activation(const QuantizerPtr &q) {
-  return q && !q->per_channel() && (q->dtype() == QTN_UINT8 || q->dtype() == QTN_INT8);
+  return q && q->per_tensor() && (q->dtype() == QTN_UINT8 || q->dtype() == QTN_INT8);
 }
 
 std::size_t output_channel_axis(const Node &node) {

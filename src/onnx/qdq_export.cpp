@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "core/scales.hpp"
 #include "onnx/names.hpp"
 #include "onnx/qdq.hpp"
 
@@ -14,6 +15,15 @@ using graph::ValueId;
 namespace {
 
 std::size_t at(ValueId v) { return static_cast<std::size_t>(v); }
+
+Tensor zero_points(const Quantizer &q, const Shape &shape) {
+  Tensor zeros(plain_dtype(q.dtype()), shape);
+  dispatch(zeros.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    for (std::size_t i = 0; i < q.count(); ++i) zeros.as<T>()[i] = static_cast<T>(q.zero_points()[i]);
+  });
+  return from_plain(zeros, q.dtype());
+}
 
 class Expander {
  public:
@@ -81,17 +91,12 @@ class Expander {
     return g_.nodes.emplace_back(std::move(node));
   }
 
-  /// Scale and zero point as initializers: scalars, or lists for per-channel quantizers.
-  std::pair<ValueId, ValueId> add_parameters(const std::string &name, const Quantizer &q) {
-    const Shape shape = q.per_channel() ? Shape{static_cast<std::int64_t>(q.count())} : Shape{};
+  /// Scale and zero point of a tensor of this shape as initializers: scalars, lists for channels, a grid for blocks.
+  std::pair<ValueId, ValueId> add_parameters(const std::string &name, const Quantizer &q, const Shape &of) {
+    const Shape shape = scale_shape(q, of);
     const std::vector<float> scales(q.scales().begin(), q.scales().end());
-    Tensor zeros(q.dtype(), shape);
-    dispatch(q.dtype(), [&](auto zero) {
-      using T = decltype(zero);
-      for (std::size_t i = 0; i < q.count(); ++i) zeros.as<T>()[i] = static_cast<T>(q.zero_points()[i]);
-    });
     const ValueId scale = add_constant(name + "_scale", Tensor::from<float>(QTN_FLOAT32, shape, std::span(scales)));
-    return {scale, add_constant(name + "_zero_point", std::move(zeros))};
+    return {scale, add_constant(name + "_zero_point", zero_points(q, shape))};
   }
 
   void expand_constant(ValueId v) {
@@ -101,9 +106,10 @@ class Expander {
     g_.value(v).constant = Tensor();
     g_.value(v).quantizer = nullptr;
     const ValueId stored = add_constant(name + "_quantized", integers);
-    const auto [scale, zero] = add_parameters(name, *q);
+    const auto [scale, zero] = add_parameters(name, *q, integers.shape());
     Node &node = add_node(name + "_DequantizeLinear", &kDequantizeLinear, {stored, scale, zero}, v);
-    if (q->per_channel()) node.attrs.set("axis", std::int64_t{q->axis()});
+    if (!q->per_tensor()) node.attrs.set("axis", std::int64_t{q->axis()});
+    if (q->per_block()) node.attrs.set("block_size", q->block_size());
   }
 
   /// v -> QuantizeLinear -> DequantizeLinear -> all that read v.
@@ -113,8 +119,9 @@ class Expander {
     g_.value(v).quantizer = nullptr;
     if (uses_.consumers[at(v)].empty() && !uses_.is_output[at(v)]) return;
     const std::string name = g_.value(v).name;
-    if (q->per_channel())
-      fail(QTN_EUNSUPPORTED, "value \"", name, "\": activations quantized per channel cannot be written");
+    if (!q->per_tensor())
+      fail(QTN_EUNSUPPORTED, "value \"", name, "\": activations quantized per ", q->per_channel() ? "channel" : "block",
+           " cannot be written");
     const std::optional<Shape> shape = g_.value(v).shape;
     const bool is_input = uses_.producer[at(v)] < 0;
     const ValueId integers = add_value(name + "_quantized", q->dtype(), shape);
@@ -123,7 +130,7 @@ class Expander {
       g_.value(v).name = value_names_.make(name + "_float");
       g_.value(real).name = name;
     }
-    const auto [scale, zero] = add_parameters(name, *q);
+    const auto [scale, zero] = add_parameters(name, *q, {});
     add_node(name + "_QuantizeLinear", &kQuantizeLinear, {v, scale, zero}, integers);
     add_node(name + "_DequantizeLinear", &kDequantizeLinear, {integers, scale, zero}, real);
     read_as_[at(v)] = real;

@@ -37,6 +37,12 @@ bool is_stored(std::int32_t data_type) {
     case QTN_FLOAT32:
     case QTN_UINT8:
     case QTN_INT8:
+    case QTN_UINT4:
+    case QTN_INT4:
+    case QTN_UINT2:
+    case QTN_INT2:
+    case QTN_FLOAT8E4M3FN:
+    case QTN_FLOAT8E5M2:
     case QTN_UINT16:
     case QTN_INT16:
     case QTN_INT32:
@@ -125,16 +131,6 @@ qdtype dtype_here(std::int32_t data_type, const std::string &what) {
   fail(QTN_EUNSUPPORTED, what, " has element type ", data_type_name(data_type), ", which is not supported");
 }
 
-float half_to_float(std::uint16_t half) {
-  const std::uint32_t sign = (half & 0x8000u) << 16, exponent = (half >> 10) & 0x1Fu, fraction = half & 0x3FFu;
-  if (exponent == 0) {
-    const float magnitude = static_cast<float>(fraction) * 0x1p-24f;
-    return sign ? -magnitude : magnitude;
-  }
-  const std::uint32_t wide = exponent == 31 ? 255 : exponent + 112;
-  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
-}
-
 template <class Stored, class Convert>
 void convert_elements(const Tensor &out, const char *bytes, Convert &&convert) {
   const std::int64_t count = out.count();
@@ -151,10 +147,9 @@ void fill_from_bytes(const Tensor &out, std::int32_t data_type, const char *byte
   auto *real = out.as<float>();
   switch (data_type) {
     case QTN_FLOAT16:
-      return convert_elements<std::uint16_t>(out, bytes, [&](auto i, std::uint16_t v) { real[i] = half_to_float(v); });
     case QTN_BFLOAT16:
       return convert_elements<std::uint16_t>(
-          out, bytes, [&](auto i, std::uint16_t v) { real[i] = std::bit_cast<float>(std::uint32_t{v} << 16); });
+          out, bytes, [&](auto i, std::uint16_t v) { real[i] = decode_float(static_cast<qdtype>(data_type), v); });
     case QTN_FLOAT64:
       return convert_elements<double>(out, bytes, [&](auto i, double v) { real[i] = static_cast<float>(v); });
     case QTN_BOOL:
@@ -164,9 +159,14 @@ void fill_from_bytes(const Tensor &out, std::int32_t data_type, const char *byte
   }
 }
 
+/// Entries of a typed list: elements, but bytes of packed types.
+std::size_t list_length_of(const Tensor &t) {
+  return is_packed(t.dtype()) ? t.nbytes() : static_cast<std::size_t>(t.count());
+}
+
 /// From the typed lists; their length is already known to be right.
 void fill_from_lists(const Tensor &out, const TensorProto &t) {
-  const auto count = static_cast<std::size_t>(out.count());
+  const std::size_t count = list_length_of(out);
   for (std::size_t i = 0; i < count; ++i) switch (t.data_type) {
       case QTN_FLOAT32:
         out.as<float>()[i] = t.floats[i];
@@ -175,10 +175,8 @@ void fill_from_lists(const Tensor &out, const TensorProto &t) {
         out.as<float>()[i] = static_cast<float>(t.doubles[i]);
         break;
       case QTN_FLOAT16:
-        out.as<float>()[i] = half_to_float(static_cast<std::uint16_t>(t.int32s[i]));
-        break;
       case QTN_BFLOAT16:
-        out.as<float>()[i] = std::bit_cast<float>(static_cast<std::uint32_t>(t.int32s[i]) << 16);
+        out.as<float>()[i] = decode_float(static_cast<qdtype>(t.data_type), static_cast<std::uint16_t>(t.int32s[i]));
         break;
       case QTN_INT64:
         out.as<std::int64_t>()[i] = t.int64s[i];
@@ -233,7 +231,7 @@ std::pair<std::string, Tensor> read_tensor(data_view bytes, const std::string &f
     fail(QTN_EUNSUPPORTED, what, " has rank ", t.dims.size(), ", over the limit of ", kMaxRank);
   const Shape shape{std::span<const std::int64_t>(t.dims)};
   const auto count = static_cast<std::size_t>(checked_count(t, shape, what));
-  const std::size_t nbytes = count * dtype_size(static_cast<qdtype>(t.data_type));
+  const std::size_t nbytes = storage_nbytes(static_cast<qdtype>(t.data_type), static_cast<std::int64_t>(count));
 
   if (t.external) {
     const ExternalFile file(folder, t.external_entries, nbytes, what);
@@ -247,9 +245,10 @@ std::pair<std::string, Tensor> read_tensor(data_view bytes, const std::string &f
     }
     return {t.name, std::move(tensor)};
   }
-  if (t.raw ? t.raw->size() != nbytes : list_length(t) != count)
+  const std::size_t entries = is_packed(dtype) ? nbytes : count;
+  if (t.raw ? t.raw->size() != nbytes : list_length(t) != entries)
     fail(QTN_EFORMAT, what, " of shape ", to_string(shape), " and type ", data_type_name(t.data_type), " needs ",
-         t.raw ? nbytes : count, t.raw ? " bytes" : " elements", ", the file holds ",
+         t.raw ? nbytes : entries, t.raw ? " bytes" : " elements", ", the file holds ",
          t.raw ? t.raw->size() : list_length(t));
   Tensor tensor(dtype, shape);
   if (t.raw)

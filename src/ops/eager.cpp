@@ -67,12 +67,14 @@ void check_operands(const char *op, const Tensor &x, const Tensor &weight, const
                     const QuantizerPtr &quantizer) {
   check_operand(op, "x", x);
   check_operand(op, "weight", weight);
-  if (x.quantized() && x.quantizer()->per_channel())
-    fail(QTN_EDTYPE, op, ": x is quantized per channel, not per tensor");
+  if (x.quantized() && !x.quantizer()->per_tensor())
+    fail(QTN_EDTYPE, op, ": x is quantized per ", x.quantizer()->per_channel() ? "channel" : "block",
+         ", not per tensor");
   if (weight.quantized() && weight.quantizer()->per_channel() && weight.quantizer()->axis() != 0)
     fail(QTN_EDTYPE, op, ": weight is quantized along axis ", weight.quantizer()->axis(), ", not along axis 0");
-  if (quantizer && quantizer->per_channel())
-    fail(QTN_EDTYPE, op, ": the quantizer of the result is per channel, not per tensor");
+  if (quantizer && !quantizer->per_tensor())
+    fail(QTN_EDTYPE, op, ": the quantizer of the result is per ", quantizer->per_channel() ? "channel" : "block",
+         ", not per tensor");
   if (!bias) return;
   if (bias->dtype() != QTN_FLOAT32) fail(QTN_EDTYPE, op, ": bias is ", dtype_name(bias->dtype()), ", not float32");
   if (bias->rank() != 1 || weight.rank() == 0 || bias->dim(0) != weight.dim(0))
@@ -125,7 +127,7 @@ std::vector<Tensor> run_eager(const std::string &name, std::span<const Tensor *c
     return run_op(*op, call);
   std::vector<QuantizerPtr> quantizers(output_count);
   const Tensor *first = call.in(0);
-  if (first && first->quantized() && !first->quantizer()->per_channel() && moves(*op, attrs))
+  if (first && first->quantized() && first->quantizer()->per_tensor() && moves(*op, attrs))
     std::fill(quantizers.begin(), quantizers.end(), first->quantizer());
   return run_quantized_op(*op, call, quantizers);
 }

@@ -62,7 +62,7 @@ std::vector<std::int32_t> integer_bias(const Tensor *bias, const Quantizer &x, c
 }
 
 QuantizedRange output_range(const Quantizer &y, const Clamp *clamp) {
-  const IntegerRange whole = integer_range(y.dtype());
+  const IntegerRange whole = y.range();
   QuantizedRange range{y.zero_point(), static_cast<std::int32_t>(whole.lo), static_cast<std::int32_t>(whole.hi)};
   if (!clamp) return range;
   // Rounding is monotonic, so clamping to the rounded bounds equals clamping the reals and rounding afterwards.
@@ -86,7 +86,7 @@ std::array<std::uint8_t, 256> unary_table(const OpDef &op, const Call &call, std
       if (t->count() != 1)
         fail(QTN_ESHAPE, op.name, ": a table needs one number beside its operand, input ", i, " is ",
              to_string(t->shape()));
-      scalars[i] = (t->quantized() && t->quantizer()->per_channel() ? dequantize(*t) : t->to_contiguous()).reshaped({});
+      scalars[i] = (t->quantized() && !t->quantizer()->per_tensor() ? dequantize(*t) : t->to_contiguous()).reshaped({});
       inputs[i] = &scalars[i];
     }
   }
@@ -98,7 +98,7 @@ std::array<std::uint8_t, 256> unary_table(const OpDef &op, const Call &call, std
 }
 
 bool is_quantized_8bit(const Tensor *t) {
-  return t && t->quantized() && !t->quantizer()->per_channel() && (t->dtype() == QTN_UINT8 || t->dtype() == QTN_INT8);
+  return t && t->quantized() && t->quantizer()->per_tensor() && (t->dtype() == QTN_UINT8 || t->dtype() == QTN_INT8);
 }
 
 Tensor centered(const Tensor &q) {

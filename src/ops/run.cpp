@@ -32,8 +32,8 @@ Inputs made_contiguous(const Call &call) {
 }
 
 bool same_grid(const Quantizer &a, const Quantizer &b) {
-  return a.dtype() == b.dtype() && !a.per_channel() && !b.per_channel() && a.scales() == b.scales() &&
-         a.zero_points() == b.zero_points();
+  return a.dtype() == b.dtype() && a.per_tensor() && b.per_tensor() && a.scales() == b.scales() &&
+         a.zero_points() == b.zero_points() && a.range() == b.range();
 }
 
 void clamp_floats(const Tensor &y, const Clamp *clamp) {
@@ -48,7 +48,7 @@ void clamp_floats(const Tensor &y, const Clamp *clamp) {
 bool can_move(const OpDef &op, const Call &call, std::span<const QuantizerPtr> quantizers) {
   if (!moves(op, call.attrs) || !call.in(0) || !call.in(0)->quantized()) return false;
   const Quantizer &grid = *call.in(0)->quantizer();
-  if (grid.per_channel()) return false;
+  if (!grid.per_tensor()) return false;
   for (const Tensor *t : call.inputs) {
     if (op.max_inputs == kVariadic && !t->quantized()) return false;
     if (t && t->quantized() && !same_grid(grid, *t->quantizer())) return false;
@@ -93,9 +93,9 @@ Types infer_op(const OpDef &op, const Call &call) {
   check_call(op, call);
   Types types = op.infer(call);
   for (const TensorType &type : types) {
-    std::int64_t bytes;
-    const auto size = static_cast<std::int64_t>(dtype_size(type.dtype));
-    if (__builtin_mul_overflow(element_count(type.shape), size, &bytes))
+    std::int64_t bits;
+    const auto size = static_cast<std::int64_t>(std::max(dtype_bits(type.dtype), 8u));
+    if (__builtin_mul_overflow(element_count(type.shape), size, &bits))
       fail(QTN_ESHAPE, op.name, ": an output of ", to_string(type.shape), " is too large");
     // A dimension beside an empty one does not count above but still multiplies into strides.
     Shape filled = type.shape;

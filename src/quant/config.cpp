@@ -78,6 +78,7 @@ Settings resolve(const Attrs &attrs) {
   require(attrs, "activation_scheme", {"per_tensor_affine", "per_tensor_symmetric"});
   require(attrs, "weight_dtype", {"int8"});
   require(attrs, "weight_scheme", {"per_channel_symmetric", "per_tensor_symmetric"});
+  require(attrs, "numerics", {"fbgemm", "qnnpack", "onnx"});
   Settings s;
   s.activation_observer = attrs.get_string("observer", "");
   s.weight_observer = attrs.get_string("weight_observer", "");

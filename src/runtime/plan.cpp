@@ -15,7 +15,7 @@ struct Life {
 bool in_arena(const Slot &slot) { return slot.input < 0 && !slot.constant.has_data(); }
 
 std::size_t slot_bytes(const SlotForm &form) {
-  return round_up(static_cast<std::size_t>(element_count(form.shape)) * dtype_size(form.dtype) + kReadSlack,
+  return round_up(storage_nbytes(form.dtype, element_count(form.shape)) + kReadSlack,
                   kAlignment);
 }
 

@@ -172,7 +172,7 @@ std::string Session::profile(std::span<const Tensor *const> inputs) const {
       for (const auto *list : {&step.reads, &step.writes})
         for (const SlotId s : *list) {
           const SlotForm &form = entry->plan.slots[static_cast<std::size_t>(s)].form;
-          bytes += static_cast<std::size_t>(element_count(form.shape)) * dtype_size(form.dtype);
+          bytes += storage_nbytes(form.dtype, element_count(form.shape));
         }
       nodes.push_back({{"name", step.node},
                        {"op", step.op},

@@ -54,7 +54,7 @@ static void bad_parameters(void **state) {
   FAILS(QTN_EINVAL, "-1", qquantizer_create(&q, QTN_UINT8, QTN_PER_TENSOR_AFFINE, 0, good, &negative, 1, NULL));
   FAILS(QTN_EINVAL, "2", qquantizer_create(&q, QTN_UINT8, QTN_PER_TENSOR_AFFINE, 0, good, NULL, 2, NULL));
   FAILS(QTN_EINVAL, "", qquantizer_create(&q, QTN_UINT8, QTN_PER_CHANNEL_AFFINE, 0, NULL, NULL, 0, NULL));
-  FAILS(QTN_EINVAL, "axis is -1", qquantizer_create(&q, QTN_UINT8, QTN_PER_CHANNEL_AFFINE, -1, good, NULL, 2, NULL));
+  FAILS(QTN_EINVAL, "axis is -9", qquantizer_create(&q, QTN_UINT8, QTN_PER_CHANNEL_AFFINE, -9, good, NULL, 2, NULL));
   FAILS(QTN_EINVAL, "numerics", qquantizer_create(&q, QTN_UINT8, QTN_PER_TENSOR_AFFINE, 0, good, NULL, 1, unknown));
   FAILS(QTN_EINVAL, "qnnpark", qquantizer_create(&q, QTN_UINT8, QTN_PER_TENSOR_AFFINE, 0, good, NULL, 1, numerics));
   OK(qattrs_create(&kind));

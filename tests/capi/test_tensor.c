@@ -294,7 +294,7 @@ static void wrap_deletes_once(void **state) {
   FAILS(QTN_EINVAL, "nbytes is 15", qtensor_wrap(&t, QTN_FLOAT32, DIMS(4), NULL, memory, 15, count_deletion, &ctx));
   FAILS(QTN_EINVAL, "aligned",
         qtensor_wrap(&t, QTN_FLOAT32, DIMS(3), NULL, (char *)memory + 1, 12, count_deletion, &ctx));
-  FAILS(QTN_EUNSUPPORTED, "int4", qtensor_wrap(&t, QTN_INT4, DIMS(4), NULL, memory, 2, count_deletion, &ctx));
+  FAILS(QTN_EINVAL, "takes 2", qtensor_wrap(&t, QTN_INT4, DIMS(3), NULL, memory, 3, count_deletion, &ctx));
   assert_int_equal(deleted, 0); /* not when wrapping failed */
   OK(qtensor_wrap(&t, QTN_FLOAT32, DIMS(4), NULL, memory, sizeof memory, count_deletion, &ctx));
   assert_ptr_equal(qtensor_data(t), memory);

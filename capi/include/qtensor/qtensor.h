@@ -159,55 +159,72 @@ QTN_API void qattrs_free(QTN_OPT qattrs *a);
  * 3. Quantizers
  *
  * A quantizer maps reals to integers of one element type and back: real = (q - zero_point) * scale. It is immutable,
- * and tensors share it. Its numerics, set by the attribute "numerics", say how a real is rounded to the grid; the
- * fields' conventions differ at ties:
+ * and tensors share it. Its numerics, set by the attribute "numerics", are one of the field's conventions, which differ
+ * at ties, in how a scale follows from a range, and in the range itself:
  *
- *     "fbgemm" (default)  q = clamp(zero_point + round(x * (1 / scale)))     as PyTorch
- *     "onnx"              q = clamp(round(x / scale) + zero_point)           as ONNX QuantizeLinear
+ *     "fbgemm"  q = clamp(zero_point + round(x * (1 / scale)))   PyTorch; the default
+ *     "qnnpack" the same; "reduce_range" has no effect           PyTorch on QNNPACK
+ *     "onnx"    q = clamp(round(x / scale) + zero_point)         ONNX QuantizeLinear, ONNX Runtime
+ *     "nvidia"  q = clamp(round(x * (bound / amax)))             NVIDIA's toolkit: symmetric, zero_point 0
+ *     "tflite"  q = clamp(round(x / scale) + zero_point)         TensorFlow Lite: ties away from zero
  *
- * Both compute in float32 and round ties to even. 0.0 always maps to the zero point and back to exactly 0.0; NaN maps
- * to the zero point; what lies outside of the range saturates.
+ * All compute in float32, and but for tflite round ties to even. 0.0 always maps to the zero point and back to exactly
+ * 0.0; NaN maps to the zero point; what lies outside of the range saturates. Zero points are integers: grids with a
+ * float zero point are not offered.
  *
- * Element types: QTN_UINT8, QTN_INT8, QTN_UINT16, QTN_INT16, QTN_INT32. Schemes: one scale for the tensor
- * (QTN_PER_TENSOR_AFFINE, QTN_PER_TENSOR_SYMMETRIC), or one for each index along `axis` (QTN_PER_CHANNEL_AFFINE,
- * QTN_PER_CHANNEL_SYMMETRIC). The per-block schemes are QTN_EUNSUPPORTED in this version. */
+ * Element types: QTN_UINT8, QTN_INT8, QTN_UINT16, QTN_INT16, QTN_INT32, the packed QTN_UINT4, QTN_INT4, QTN_UINT2,
+ * QTN_INT2, and QTN_FLOAT8E4M3FN and QTN_FLOAT8E5M2, whose values are x / scale rounded to the nearest float8 and whose
+ * zero point is 0.
+ *
+ * Schemes: one scale for the tensor (QTN_PER_TENSOR_AFFINE, QTN_PER_TENSOR_SYMMETRIC); one for each index along `axis`
+ * (QTN_PER_CHANNEL_AFFINE, QTN_PER_CHANNEL_SYMMETRIC); or, as in ONNX since opset 21, one for each run of "block_size"
+ * elements along `axis` (QTN_PER_BLOCK_AFFINE, QTN_PER_BLOCK_SYMMETRIC): scales then are a grid of the tensor's shape,
+ * in row-major order, with ceil(dim / block_size) in place of the dimension of the axis. */
 
 /** A quantizer from known parameters.
  *
  * @param out the new handle; free it with qquantizer_free
  * @param dtype element type of the integers
  * @param scheme which elements share a scale
- * @param axis the dimension that channels run along, 0 to 7; ignored by per-tensor schemes
+ * @param axis the dimension that channels or blocks run along, -8 to 7, negative counted from the last; ignored by
+ *   per-tensor schemes
  * @param scales `count` scales, each positive and finite
- * @param zero_points `count` integers in the range of `dtype`; NULL: 0, or the middle of the range (128 for uint8) for
- *   symmetric schemes of unsigned types
- * @param count 1 for per-tensor schemes, the number of channels for per-channel ones
- * @param attrs "numerics" (string): "fbgemm" or "onnx"
- * Errors: QTN_EINVAL for a scale, zero point, axis or count outside of these ranges; QTN_EDTYPE for a dtype that holds
- * no quantized values; QTN_EUNSUPPORTED for a per-block scheme.
+ * @param zero_points `count` integers in the range of the quantizer; NULL: 0, or the middle of the range (128 for
+ * uint8) for symmetric schemes of unsigned types, but for nvidia numerics
+ * @param count 1 for per-tensor schemes, the number of channels for per-channel ones, of blocks for per-block ones
+ * @param attrs "numerics" (string): a name of the list above; "block_size" (int): 1 or more, of per-block schemes;
+ *   "quant_min" and "quant_max" (int), together: integers that values saturate to, the whole range of `dtype` unless
+ *   given (0 and 15 make a uint8 grid of 4 bits)
+ * Errors: QTN_EINVAL for a scale, zero point, axis, count or range outside of these bounds; QTN_EDTYPE for a dtype that
+ * holds no quantized values; QTN_EUNSUPPORTED for a zero point other than 0 with nvidia numerics.
  * @since 0.1 */
 QTN_API qstatus qquantizer_create(qquantizer **out, qdtype dtype, qscheme scheme, int32_t axis, const double *scales,
                                   QTN_OPT const int64_t *zero_points, size_t count, QTN_OPT const qattrs *attrs);
 
-/** A quantizer from observed ranges. Each range is first extended to contain 0. With n the number of steps of the
- * dtype's range (255 for 8 bit):
+/** A quantizer from observed ranges. Each range is first extended to contain 0. With lo and hi the bounds of the range
+ * of integers, in float32 for fbgemm, qnnpack and nvidia, in float64 for onnx and tflite:
  *
- *     affine     scale = (max - min) / n               zero_point = lowest - round(min / scale), clamped to the range
- *     symmetric  scale = max(-min, max) / (n / 2)      zero_point = 0, or 128 for uint8; with "narrow_range" divided by
- *                                                      the largest integer instead (127 for int8)
+ *     affine     scale = (max - min) / (hi - lo)           zero_point = lo - round(min / scale), clamped to the range
+ *     symmetric  scale = max(-min, max) / ((hi - lo) / 2)  zero_point = 0, or the middle of an unsigned range
+ *
+ * fbgemm and qnnpack keep scales above "eps". onnx gives a range that vanishes the scale 1. nvidia has symmetric
+ * schemes only: scale = amax / hi, kept so that 1 / scale is exactly the float32 hi / amax; signed types stop at -hi,
+ * unsigned ones refuse a negative min; an amax up to 2^-24 gives the scale 1. tflite takes amax / hi for symmetric
+ * schemes, which stop at -hi, and for affine ones the zero point from the end of the range with the smaller error. Of a
+ * float8 dtype the scale is amax divided by its largest value (448 or 57344).
  *
  * @param out the new handle; free it with qquantizer_free
  * @param dtype element type of the integers
  * @param scheme which elements share a scale
- * @param axis the dimension that channels run along, 0 to 7; ignored by per-tensor schemes
+ * @param axis as for qquantizer_create
  * @param mins `count` lower bounds
  * @param maxs `count` upper bounds, none below its lower bound
- * @param count 1 for per-tensor schemes, the number of channels for per-channel ones
- * @param attrs "numerics" (string): "fbgemm" or "onnx"; "reduce_range" (int): 1 gives up one bit ([0, 127] for uint8,
- *   [-64, 63] for int8); "narrow_range" (int): 1 makes symmetric signed types stop at -max ([-127, 127]); "eps"
- *   (float): smallest scale under fbgemm numerics, 2^-23 unless given
- * Errors: QTN_EINVAL for a bound that is not finite, min > max, or another argument out of its range; QTN_EDTYPE and
- * QTN_EUNSUPPORTED as for qquantizer_create.
+ * @param count as for qquantizer_create
+ * @param attrs those of qquantizer_create, and "reduce_range" (int): 1 spreads over one bit less ([0, 127] for uint8,
+ *   [-64, 63] for int8), under fbgemm and onnx; "narrow_range" (int): 1 makes symmetric signed types stop at -hi
+ *   ([-127, 127]); "eps" (float): smallest scale under fbgemm and qnnpack, 2^-23 unless given
+ * Errors: QTN_EINVAL for a bound that is not finite, min > max, or another argument out of its range; QTN_EDTYPE as for
+ * qquantizer_create; QTN_EUNSUPPORTED for a scheme that the numerics do not have.
  * @since 0.1 */
 QTN_API qstatus qquantizer_choose(qquantizer **out, qdtype dtype, qscheme scheme, int32_t axis, const double *mins,
                                   const double *maxs, size_t count, QTN_OPT const qattrs *attrs);
@@ -224,7 +241,8 @@ QTN_API qdtype qquantizer_dtype(const qquantizer *q);
  * @since 0.1 */
 QTN_API qscheme qquantizer_scheme(const qquantizer *q);
 
-/** The dimension that channels run along; 0 for per-tensor schemes.
+/** The dimension that channels or blocks run along; 0 for per-tensor schemes. That of a tensor's quantizer is never
+ * negative.
  *
  * @param q a quantizer
  * @since 0.1 */
@@ -248,6 +266,30 @@ QTN_API const double *qquantizer_scales(const qquantizer *q);
  * @since 0.1 */
 QTN_API const int64_t *qquantizer_zero_points(const qquantizer *q);
 
+/** How many elements along the axis share a scale; 0 where the scheme has no blocks.
+ *
+ * @param q a quantizer
+ * @since 0.1 */
+QTN_API int64_t qquantizer_block_size(const qquantizer *q);
+
+/** The lowest integer that values saturate to; 0 for float8.
+ *
+ * @param q a quantizer
+ * @since 0.1 */
+QTN_API int64_t qquantizer_quant_min(const qquantizer *q);
+
+/** The highest integer that values saturate to; 0 for float8.
+ *
+ * @param q a quantizer
+ * @since 0.1 */
+QTN_API int64_t qquantizer_quant_max(const qquantizer *q);
+
+/** The name of the numerics: "fbgemm" ... The text is static; "" for NULL.
+ *
+ * @param q a quantizer
+ * @since 0.1 */
+QTN_API const char *qquantizer_numerics(const qquantizer *q);
+
 /** Frees a quantizer. Tensors that hold it keep it.
  *
  * @param q the handle, or NULL. Not one that qtensor_quantizer() returned: that belongs to its tensor.
@@ -261,9 +303,9 @@ QTN_API void qquantizer_free(QTN_OPT qquantizer *q);
  * is shared: qtensor_share, select, slice and permute give new handles on the same elements, and it is freed with the
  * last.
  *
- * Element types stored by this version: float32, float64, uint8, int8, uint16, int16, int32, int64, bool (one byte);
- * float16 and bfloat16 are held and copied only. Others are QTN_EUNSUPPORTED. Computation is in float32 and in
- * integers. */
+ * Every element type of qdtype is stored, bool as one byte. float16, bfloat16 and float8 are held, copied and converted
+ * (operator Cast); packed types share bytes as in ONNX: the first of two int4, or of four int2, is in the lowest bits,
+ * and only the last byte of a tensor may be part empty. Computation is in float32, float64 and in integers. */
 
 /** A tensor with storage of its own, row-major.
  *
@@ -333,7 +375,14 @@ QTN_API const int64_t *qtensor_shape(const qtensor *t);
  * @since 0.1 */
 QTN_API const int64_t *qtensor_strides(const qtensor *t);
 
-/** Bytes of the elements: their number times the size of one. A view counts its own elements, not what lies between.
+/** The number of elements: the product of the dimensions.
+ *
+ * @param t a tensor
+ * @since 0.1 */
+QTN_API int64_t qtensor_numel(const qtensor *t);
+
+/** Bytes of the elements side by side; of a packed type rounded up to a whole byte. A view counts its own elements, not
+ * what lies between.
  *
  * @param t a tensor
  * @since 0.1 */
@@ -347,7 +396,8 @@ QTN_API size_t qtensor_nbytes(const qtensor *t);
 QTN_API const qquantizer *qtensor_quantizer(const qtensor *t);
 
 /** The first element. Walk from there by the strides, or ask qtensor_contiguous for a row-major tensor. Owned storage
- * is aligned to 64 bytes. Lives as long as the storage.
+ * is aligned to 64 bytes. Lives as long as the storage. A view of a packed type may begin inside the byte: ask
+ * qtensor_contiguous for one that begins at its lowest bits.
  *
  * @param t a tensor
  * @since 0.1 */
@@ -417,7 +467,36 @@ QTN_API qstatus qtensor_permute(qtensor **out, const qtensor *t, const int32_t *
  * @since 0.1 */
 QTN_API qstatus qtensor_contiguous(qtensor **out, const qtensor *t);
 
-/** Copies values into existing storage; shapes must be equal. What happens depends on both sides:
+/** The elements under another shape of as many, in row-major order: a view where the strides allow it, else a copy. The
+ * axis that channels or blocks run along must survive, with the same number of elements before it.
+ *
+ * @param out the tensor
+ * @param t a tensor
+ * @param shape `rank` dimensions; one of them may be -1 and is then what the others leave for it
+ * @param rank at most 8
+ * Errors: QTN_ESHAPE for a shape of another number of elements, or one that loses the axis of the quantizer.
+ * @since 0.1 */
+QTN_API qstatus qtensor_reshape(qtensor **out, const qtensor *t, const int64_t *shape, size_t rank);
+
+/** The integers of a quantized tensor, as a view without the quantizer.
+ *
+ * @param out the view
+ * @param t a quantized tensor
+ * Errors: QTN_EDTYPE where `t` is not quantized.
+ * @since 0.1 */
+QTN_API qstatus qtensor_int_repr(qtensor **out, const qtensor *t);
+
+/** Whether two tensors have the same element type, shape, quantizer, and elements; NaN equals nothing. Strides may
+ * differ.
+ *
+ * @param out 1 where they are equal, else 0
+ * @param a a tensor
+ * @param b a tensor
+ * @since 0.1 */
+QTN_API qstatus qtensor_equal(int32_t *out, const qtensor *a, const qtensor *b);
+
+/** Copies values into existing storage. A source that is not quantized is broadcast to the shape of `dst` as in NumPy;
+ * else shapes must be equal. What happens depends on both sides:
  *
  *     quantized to quantized   dtypes and schemes must be equal; integers are copied and `dst` takes src's quantizer
  *     float32 to quantized     values are quantized by dst's quantizer
@@ -429,7 +508,7 @@ QTN_API qstatus qtensor_contiguous(qtensor **out, const qtensor *t);
  *
  * @param dst the tensor to write
  * @param src the tensor to read; may share storage with `dst`
- * Errors: QTN_ESHAPE where shapes differ; QTN_EDTYPE where types or schemes do not go together.
+ * Errors: QTN_ESHAPE where shapes do not fit; QTN_EDTYPE where types or schemes do not go together.
  * @since 0.1 */
 QTN_API qstatus qtensor_copy(qtensor *dst, const qtensor *src);
 

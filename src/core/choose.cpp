@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scales and zero points from observed ranges, by each of the numerics. docs/numerics.md has the sources.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.hpp"
+#include "core/codes.hpp"
+#include "core/quantizer.hpp"
+
+namespace qtn {
+namespace {
+
+struct Target {
+  qdtype dtype;
+  bool symmetric;
+  const ChooseOptions &options;
+
+  IntegerRange whole() const { return options.range ? *options.range : integer_range(dtype); }
+  bool is_signed() const { return whole().lo < 0; }
+};
+
+struct QuantRange {
+  double lo, hi;
+};
+
+std::int64_t floor_half(std::int64_t v) { return v >> 1; }
+
+/// The integers that a range is spread over. PyTorch halves both ends for reduce_range (-64..63, 0..127).
+QuantRange target_range(const Target &t) {
+  IntegerRange r = t.whole();
+  if (t.options.reduce_range && t.options.numerics == Numerics::onnx && t.is_signed() && t.symmetric)
+    r = {r.lo / 2, (r.hi + 1) / 2};  // ONNX Runtime: -64..64
+  else if (t.options.reduce_range)
+    r = {floor_half(r.lo), floor_half(r.hi)};
+  else if (t.options.narrow_range && t.is_signed())
+    r.lo = -r.hi;
+  return {static_cast<double>(r.lo), static_cast<double>(r.hi)};
+}
+
+/// The middle of an unsigned type (128 of uint8), or of a range that was given.
+std::int64_t symmetric_zero(const Target &t) {
+  const IntegerRange r = t.whole();
+  if (t.options.range && r.lo == 0) return floor_half(r.lo + r.hi);
+  return t.is_signed() ? 0 : floor_half(r.hi + 1);
+}
+
+/// torch.ao's observers: float32 arithmetic, scale floored at eps, zero point by division and round-half-even.
+ScaleZero choose_fbgemm(const Target &t, float min, float max) {
+  const QuantRange range = target_range(t);
+  const auto lo = static_cast<float>(range.lo), hi = static_cast<float>(range.hi);
+  const auto eps = static_cast<float>(t.options.eps);
+  if (t.symmetric) return {std::max(std::max(-min, max) / ((hi - lo) / 2), eps), symmetric_zero(t)};
+  const float scale = std::max((max - min) / (hi - lo), eps);
+  const float zero = lo - std::nearbyint(min / scale);
+  return {scale, static_cast<std::int64_t>(std::clamp(zero, lo, hi))};
+}
+
+/// ONNX Runtime's quantizer: float64 arithmetic, stored as float32; a vanishing range gives scale 1.
+ScaleZero choose_onnx(const Target &t, double min, double max) {
+  const QuantRange range = target_range(t);
+  if (t.symmetric) {
+    const double bound = std::max(std::fabs(min), std::fabs(max));
+    min = -bound;
+    max = bound;
+  }
+  double scale = (max - min) / (range.hi - range.lo);
+  if (scale < static_cast<double>(std::numeric_limits<float>::min()))
+    return {1.0, t.symmetric ? static_cast<std::int64_t>(std::nearbyint((range.lo + range.hi) / 2)) : 0};
+  const double zero = t.symmetric ? std::nearbyint((range.lo + range.hi) / 2) : std::nearbyint(range.lo - min / scale);
+  scale = static_cast<double>(static_cast<float>(scale));
+  return {scale, static_cast<std::int64_t>(std::clamp(zero, range.lo, range.hi))};
+}
+
+/// tensor_quant of NVIDIA's toolkit, whose scale is the float32 quotient bound / amax: kept as its double reciprocal.
+ScaleZero choose_nvidia(const Target &t, float min, float max, float bound) {
+  constexpr float kVanishing = 1.0f / (1 << 24);
+  if (!t.symmetric) fail(QTN_EUNSUPPORTED, "quantizer: nvidia numerics are symmetric, the scheme is affine");
+  if (!is_float8(t.dtype) && !t.is_signed() && min < 0)
+    fail(QTN_EINVAL, "quantizer: negative values, down to ", min, ", in unsigned quantization with nvidia numerics");
+  const float amax = std::max(-min, max);
+  if (amax <= kVanishing) return {1.0, 0};
+  return {1.0 / static_cast<double>(bound / amax), 0};
+}
+
+/// TensorFlow Lite: weights [-127, 127] by amax / 127, activations from the end of the range that errs less.
+ScaleZero choose_tflite(const Target &t, double min, double max) {
+  const IntegerRange whole = t.whole();
+  const auto lo = static_cast<double>(whole.lo), hi = static_cast<double>(whole.hi);
+  if (t.symmetric) {
+    if (!t.is_signed())
+      fail(QTN_EUNSUPPORTED, "quantizer: tflite numerics have no symmetric scheme for ", dtype_name(t.dtype));
+    const auto bound = static_cast<float>(std::max(-min, max));
+    return {bound == 0 ? 1.0 : static_cast<double>(bound / static_cast<float>(hi)), 0};
+  }
+  if (min == max) return {1.0, 0};
+  const double scale = (max - min) / (hi - lo);
+  const double below = std::fabs(lo) + std::fabs(min / scale), above = std::fabs(hi) + std::fabs(max / scale);
+  const double zero = below < above ? lo - min / scale : hi - max / scale;
+  return {static_cast<double>(static_cast<float>(scale)),
+          static_cast<std::int64_t>(std::round(std::clamp(zero, lo, hi)))};
+}
+
+ScaleZero choose_float8(const Target &t, float min, float max) {
+  if (!t.symmetric) fail(QTN_EUNSUPPORTED, "quantizer: ", dtype_name(t.dtype), " has symmetric schemes only");
+  const float bound = largest_finite(t.dtype);
+  if (t.options.numerics == Numerics::nvidia) return choose_nvidia(t, min, max, bound);
+  return {std::max(std::max(-min, max) / bound, static_cast<float>(t.options.eps)), 0};
+}
+
+/// What values saturate to, where that is less than the whole type.
+std::optional<IntegerRange> saturation(qdtype dtype, bool symmetric, const ChooseOptions &options) {
+  if (is_float8(dtype) || !symmetric) return options.range;
+  const IntegerRange whole = options.range ? *options.range : integer_range(dtype);
+  const bool narrow =
+      options.narrow_range || options.numerics == Numerics::nvidia || options.numerics == Numerics::tflite;
+  if (narrow && whole.lo < 0) return IntegerRange{-whole.hi, whole.hi};
+  return options.range;
+}
+
+}  // namespace
+
+ScaleZero choose_scale(qdtype dtype, bool symmetric, double min, double max, const ChooseOptions &options) {
+  if (!std::isfinite(min) || !std::isfinite(max) || min > max)
+    fail(QTN_EINVAL, "quantizer: range [", min, ", ", max, "] is not finite and ordered");
+  if (symmetric && options.reduce_range && dtype == QTN_UINT8 && options.numerics == Numerics::fbgemm)
+    fail(QTN_EUNSUPPORTED, "quantizer: reduce_range with a symmetric uint8 scheme has no defined zero point");
+  // Zero must be on the grid.
+  min = std::min(min, 0.0);
+  max = std::max(max, 0.0);
+  ChooseOptions used = options;
+  if (options.numerics == Numerics::qnnpack) used.reduce_range = false;
+  const Target target{dtype, symmetric, used};
+  const auto low = static_cast<float>(min), high = static_cast<float>(max);
+  if (is_float8(dtype)) return choose_float8(target, low, high);
+  switch (options.numerics) {
+    case Numerics::onnx:
+      return choose_onnx(target, min, max);
+    case Numerics::nvidia:
+      return choose_nvidia(target, low, high, static_cast<float>(target.whole().hi));
+    case Numerics::tflite:
+      return choose_tflite(target, min, max);
+    default:
+      return choose_fbgemm(target, low, high);
+  }
+}
+
+QuantizerPtr choose_quantizer(qdtype dtype, qscheme scheme, std::int32_t axis, std::span<const double> mins,
+                              std::span<const double> maxs, const ChooseOptions &options) {
+  if (!is_quantizable(dtype)) fail(QTN_EDTYPE, "quantizer: dtype ", dtype_name(dtype), " cannot hold quantized values");
+  std::vector<double> scales;
+  std::vector<std::int64_t> zero_points;
+  for (std::size_t i = 0; i < mins.size(); ++i) {
+    const ScaleZero chosen = choose_scale(dtype, is_symmetric(scheme), mins[i], maxs[i], options);
+    scales.push_back(chosen.scale);
+    zero_points.push_back(chosen.zero_point);
+  }
+  return std::make_shared<Quantizer>(dtype, scheme, axis, std::move(scales), std::move(zero_points), options.numerics,
+                                     options.block_size, saturation(dtype, is_symmetric(scheme), options));
+}
+
+}  // namespace qtn

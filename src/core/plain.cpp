@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between types that are only stored and types that compute.
+#include <array>
+
+#include "base/error.hpp"
+#include "core/tensor.hpp"
+
+namespace qtn {
+namespace {
+
+void unpack(const Tensor &packed, const Tensor &plain) {
+  const PackedSpan from = packed.packed();
+  auto *to = plain.as<std::int8_t>();
+  for (std::int64_t i = 0; i < packed.count(); ++i) to[i] = from.load(i);
+}
+
+void widen(const Tensor &narrow, const Tensor &plain) {
+  auto *to = plain.as<float>();
+  const qdtype dtype = narrow.dtype();
+  if (is_float8(dtype)) {
+    std::array<float, 256> values;
+    for (std::uint16_t code = 0; code < 256; ++code) values[code] = decode_float(dtype, code);
+    const auto *from = narrow.as<const std::uint8_t>();
+    for (std::int64_t i = 0; i < narrow.count(); ++i) to[i] = values[from[i]];
+  } else {
+    const auto *from = narrow.as<const std::uint16_t>();
+    for (std::int64_t i = 0; i < narrow.count(); ++i) to[i] = decode_float(dtype, from[i]);
+  }
+}
+
+}  // namespace
+
+Tensor to_plain(const Tensor &t) {
+  const Tensor flat = t.to_contiguous().with_quantizer(nullptr);
+  if (plain_dtype(t.dtype()) == t.dtype()) return flat;
+  const Tensor plain(plain_dtype(t.dtype()), t.shape());
+  if (is_packed(t.dtype()))
+    unpack(flat, plain);
+  else
+    widen(flat, plain);
+  return plain;
+}
+
+Tensor from_plain(const Tensor &t, qdtype dtype, bool saturate) {
+  const Tensor flat = t.to_contiguous().with_quantizer(nullptr);
+  if (t.dtype() != plain_dtype(dtype))
+    fail(QTN_EDTYPE, "convert: ", dtype_name(t.dtype()), " is not what computes for ", dtype_name(dtype));
+  if (t.dtype() == dtype) return flat;
+  const Tensor stored(dtype, t.shape());
+  if (is_packed(dtype)) {
+    const PackedSpan to = stored.packed();
+    const auto *from = flat.as<const std::int8_t>();
+    for (std::int64_t i = 0; i < t.count(); ++i) to.store(i, from[i]);
+  } else {
+    const auto *from = flat.as<const float>();
+    for (std::int64_t i = 0; i < t.count(); ++i) {
+      const std::uint16_t code = encode_float(dtype, from[i], saturate);
+      if (is_float8(dtype))
+        stored.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(code);
+      else
+        stored.as<std::uint16_t>()[i] = code;
+    }
+  }
+  return stored;
+}
+
+}  // namespace qtn
