@@ -20,6 +20,8 @@ void register_gemm();
 void register_depthwise();
 void register_elementwise();
 void register_quantize();
+void register_grid();
+void register_dot();
 void register_pool();
 void register_lut();
 
