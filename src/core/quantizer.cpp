@@ -14,8 +14,6 @@ namespace {
 
 constexpr const char *kNumericsNames[] = {"fbgemm", "qnnpack", "onnx", "nvidia", "tflite"};
 
-bool multiplies(Numerics numerics) { return numerics != Numerics::onnx && numerics != Numerics::tflite; }
-
 }  // namespace
 
 Numerics parse_numerics(const std::string &name) {
@@ -88,28 +86,35 @@ Quantizer::Quantizer(qdtype dtype, qscheme scheme, std::int32_t axis, std::vecto
   }
 }
 
-float Quantizer::inverse(std::size_t c) const {
+Rounding Quantizer::rounding() const {
+  if (numerics_ == Numerics::onnx) return Rounding::division;
+  return numerics_ == Numerics::tflite ? Rounding::half_away : Rounding::reciprocal;
+}
+
+float Quantizer::factor(std::size_t c) const {
   // NVIDIA's scale is the inverse itself, which the double reciprocal of its double reciprocal gives back.
   if (numerics_ == Numerics::nvidia) return static_cast<float>(1.0 / scales_[c]);
-  return 1.0f / static_cast<float>(scales_[c]);
+  const auto scale = static_cast<float>(scales_[c]);
+  return rounding() == Rounding::reciprocal ? 1.0f / scale : scale;
+}
+
+float Quantizer::back_factor(std::size_t c) const {
+  return divides_back() ? factor(c) : static_cast<float>(scales_[c]);
 }
 
 std::int64_t Quantizer::quantize(float x, std::size_t c) const {
-  const std::int64_t zero = zero_points_[c];
-  const float scaled = multiplies(numerics_) ? x * inverse(c) : x / static_cast<float>(scales_[c]);
-  if (is_float8(dtype_)) return encode_float(dtype_, scaled, true);
-  if (std::isnan(scaled)) return zero;
-  // In double a clamp at the bounds of any integer type is exact, also where zero moves them.
-  const auto wide = static_cast<double>(scaled);
-  const double rounded = numerics_ == Numerics::tflite ? std::round(wide) : std::nearbyint(wide);
-  const double lo = static_cast<double>(range_.lo - zero), hi = static_cast<double>(range_.hi - zero);
-  return static_cast<std::int64_t>(std::clamp(rounded, lo, hi)) + zero;
+  if (is_float8(dtype_))
+    return encode_float(dtype_, rounding() == Rounding::reciprocal ? x * factor(c) : x / factor(c), true);
+  return to_grid(x, rounding(), factor(c), static_cast<std::int32_t>(zero_points_[c]),
+                 static_cast<std::int32_t>(range_.lo), static_cast<std::int32_t>(range_.hi));
 }
 
 float Quantizer::dequantize(std::int64_t q, std::size_t c) const {
-  const float steps =
-      is_float8(dtype_) ? decode_float(dtype_, static_cast<std::uint16_t>(q)) : static_cast<float>(q - zero_points_[c]);
-  return numerics_ == Numerics::nvidia ? steps / inverse(c) : steps * static_cast<float>(scales_[c]);
+  if (!is_float8(dtype_))
+    return from_grid(static_cast<std::int32_t>(q), divides_back(), back_factor(c),
+                     static_cast<std::int32_t>(zero_points_[c]));
+  const float steps = decode_float(dtype_, static_cast<std::uint16_t>(q));
+  return divides_back() ? steps / back_factor(c) : steps * back_factor(c);
 }
 
 QuantizerPtr Quantizer::regrouped(qscheme scheme, std::int32_t axis, std::int64_t block_size,

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/rounding.hpp"
 #include "core/dtype.hpp"
 
 namespace qtn {
@@ -59,8 +60,11 @@ class Quantizer {
   float scale() const { return static_cast<float>(scales_[0]); }
   std::int32_t zero_point() const { return static_cast<std::int32_t>(zero_points_[0]); }
 
-  /// What values are multiplied by where the numerics multiply.
-  float inverse(std::size_t c) const;
+  /// How values come onto the grid and back, in the terms of base/rounding.hpp.
+  Rounding rounding() const;
+  bool divides_back() const { return numerics_ == Numerics::nvidia; }
+  float factor(std::size_t c) const;       ///< of the way onto the grid
+  float back_factor(std::size_t c) const;  ///< of the way back
 
   /// One value under scale number c: the integer, or the bit pattern of a float8. NaN becomes the zero point (float8:
   /// stays NaN).
