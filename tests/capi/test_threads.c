@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One session run by many threads at once, with every number of threads inside, and after fork(). */
+ * Many threads with one session or the same tensors at once, with every number of threads inside, and after fork(). */
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -96,6 +96,78 @@ static void many_threads_share_a_session(void **state) {
   OK(qlib_set_threads(0));
 }
 
+/* Tensors and quantizers that all threads read, and what one of them got. */
+typedef struct shared {
+  const qtensor *x, *weight, *q;
+  const qquantizer *grid;
+  const qtensor *integers, *reals, *product;
+} shared;
+
+/* Whether qtensor_* and qop_* of const handles give what they gave before. */
+static int reads_alike(const shared *s) {
+  qtensor *results[5] = {NULL};
+  int32_t same[3] = {0};
+  char text[64];
+  size_t length = 0, i;
+  double item = 0;
+  int fine = qtensor_quantize(&results[0], s->x, s->grid) == QTN_OK &&
+             qtensor_dequantize(&results[1], s->q) == QTN_OK &&
+             qop_linear(&results[2], s->x, s->weight, NULL, NULL) == QTN_OK &&
+             qtensor_select(&results[3], s->q, 0, 1) == QTN_OK && qtensor_share(&results[4], s->q) == QTN_OK &&
+             qtensor_describe(text, sizeof text, &length, s->q) == QTN_OK &&
+             qtensor_equal(&same[0], results[0], s->integers) == QTN_OK &&
+             qtensor_equal(&same[1], results[1], s->reals) == QTN_OK &&
+             qtensor_equal(&same[2], results[2], s->product) == QTN_OK && qtensor_item(&item, s->q) == QTN_ESHAPE &&
+             strstr(qerror_message(), "512 elements") != NULL && qquantizer_scales(qtensor_quantizer(s->q))[0] == 0.01;
+  for (i = 0; i < COUNT(results); ++i) qtensor_free(results[i]);
+  return fine && same[0] && same[1] && same[2];
+}
+
+typedef struct reader {
+  const shared *shared;
+  int wrong;
+} reader;
+
+static void *read_many(void *of) {
+  reader *r = of;
+  int i;
+  for (i = 0; i < RUNS; ++i)
+    if (!reads_alike(r->shared)) ++r->wrong;
+  return NULL;
+}
+
+static void many_threads_read_tensors(void **state) {
+  qquantizer *grid = affine(QTN_INT8, 0.01, 3);
+  qtensor *x = tensor_of(QTN_FLOAT32, NULL, pixels, SAMPLES * PIXELS * sizeof *pixels, DIMS(SAMPLES, PIXELS));
+  qtensor *q = NULL, *reals = NULL, *product = NULL;
+  pthread_t threads[THREADS];
+  reader readers[THREADS];
+  int t;
+  (void)state;
+  OK(qlib_set_threads(2));
+  OK(qtensor_quantize(&q, x, grid));
+  OK(qtensor_dequantize(&reals, q));
+  OK(qop_linear(&product, x, q, NULL, NULL));
+  {
+    const shared all = {x, q, q, grid, q, reals, product};
+    for (t = 0; t < THREADS; ++t) {
+      readers[t].shared = &all;
+      readers[t].wrong = 0;
+      assert_int_equal(pthread_create(&threads[t], NULL, read_many, &readers[t]), 0);
+    }
+    for (t = 0; t < THREADS; ++t) {
+      assert_int_equal(pthread_join(threads[t], NULL), 0);
+      assert_int_equal(readers[t].wrong, 0);
+    }
+  }
+  OK(qlib_set_threads(0));
+  qquantizer_free(grid);
+  qtensor_free(x);
+  qtensor_free(q);
+  qtensor_free(reals);
+  qtensor_free(product);
+}
+
 static void threads_inside_change_nothing(void **state) {
   int count, i;
   (void)state;
@@ -143,8 +215,8 @@ static void children_run_too(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(many_threads_share_a_session), cmocka_unit_test(threads_inside_change_nothing),
-      cmocka_unit_test(children_run_too),
+      cmocka_unit_test(many_threads_share_a_session),  cmocka_unit_test(many_threads_read_tensors),
+      cmocka_unit_test(threads_inside_change_nothing), cmocka_unit_test(children_run_too),
       cmocka_unit_test(every_isa_gives_the_same_bits), /* last: it leaves the lowest set */
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
