@@ -11,8 +11,9 @@
 namespace qtn::onnx {
 
 /// Reads a model. `folder` is where external data lives; it may not point outside of it. QuantizeLinear followed by
-/// DequantizeLinear, and DequantizeLinear of an initializer, become quantizers of values. Throws QTN_EFORMAT,
-/// QTN_EUNSUPPORTED, QTN_ESHAPE or QTN_EIO.
+/// DequantizeLinear, and DequantizeLinear of an initializer, become quantizers of values; other operators on integers
+/// stay nodes, those of the domain com.microsoft (QLinearAdd ...) too. Throws QTN_EFORMAT, QTN_EUNSUPPORTED, QTN_ESHAPE
+/// or QTN_EIO.
 graph::Graph parse(std::span<const std::byte> bytes, const std::string &folder);
 graph::Graph load(const std::string &path);
 

@@ -26,6 +26,15 @@ bool never(const Attr &) { return false; }
 bool is_zero(const Attr &value) {
   return std::holds_alternative<std::int64_t>(value) && std::get<std::int64_t>(value) == 0;
 }
+/// Of a type: float32, or none, which is that of the scale, float32 too.
+bool is_float(const Attr &value) {
+  const auto *code = std::get_if<std::int64_t>(&value);
+  return code && (*code == 0 || *code == QTN_FLOAT32);
+}
+bool is_uint8(const Attr &value) {
+  const auto *code = std::get_if<std::int64_t>(&value);
+  return code && (*code == 0 || *code == QTN_UINT8);
+}
 bool is_ones(const Attr &value) {
   const auto *list = std::get_if<std::vector<std::int64_t>>(&value);
   return list && std::all_of(list->begin(), list->end(), [](std::int64_t i) { return i == 1; });
@@ -38,6 +47,12 @@ constexpr NewAttribute kNewAttributes[] = {
     {"AveragePool", "dilations", 19, is_ones},
     {"BatchNormalization", "training_mode", 14, is_zero},
     {"Cast", "saturate", 19, always},
+    {"DequantizeLinear", "block_size", 21, is_zero},
+    {"DequantizeLinear", "output_dtype", 23, is_float},
+    {"QuantizeLinear", "block_size", 21, is_zero},
+    {"QuantizeLinear", "output_dtype", 21, is_uint8},
+    {"QuantizeLinear", "precision", 23, is_float},
+    {"QuantizeLinear", "saturate", 19, always},
     {"ReduceMean", "noop_with_empty_axes", 18, is_zero},
     {"Reshape", "allowzero", 14, is_zero},
     {"Resize", "antialias", 18, is_zero},
@@ -97,9 +112,10 @@ void reduce_axes_as_attribute(const graph::Graph &g, Node &node, int opset) {
 }
 
 void check_quantized_types(const graph::Graph &g, const Node &node, int opset) {
-  if (opset >= 21 || (node.op != &kQuantizeLinear && node.op != &kDequantizeLinear)) return;
-  const qdtype dtype = g.value(node.inputs[2]).constant.dtype();
-  if (dtype == QTN_INT16 || dtype == QTN_UINT16) refuse(node, opset, cat("quantization to ", dtype_name(dtype)));
+  if (opset >= 21 || (node.op != &ops::kQuantizeLinear && node.op != &ops::kDequantizeLinear)) return;
+  if (node.inputs.size() < 3 || node.inputs[2] == kNoValue) return;
+  const std::optional<qdtype> dtype = g.value(node.inputs[2]).dtype;
+  if (dtype == QTN_INT16 || dtype == QTN_UINT16) refuse(node, opset, cat("quantization to ", dtype_name(*dtype)));
 }
 
 }  // namespace

@@ -6,15 +6,13 @@
 
 namespace qtn::onnx {
 
-/// Exist only while a model is read or written; no other layer meets a node of these.
-extern const ops::OpDef kQuantizeLinear;
-extern const ops::OpDef kDequantizeLinear;
-
 /// Metadata of a model whose activations are rounded by another rule than ONNX's: key -> Numerics name.
 inline constexpr const char *kNumericsKey = "qtensor.numerics";
 
-/// Replaces all QuantizeLinear and DequantizeLinear nodes of a sorted graph by quantizers with the given rounding rule.
-/// Throws QTN_EUNSUPPORTED where the graph does arithmetic on integers, or quantizes by computed or block-wise scales.
+/// Replaces the QuantizeLinear and DequantizeLinear nodes of a sorted graph that only say how a value is quantized by
+/// quantizers with the given rounding rule. Others stay what they are: where somebody else reads the integers, or the
+/// scale is computed, block-wise, or an activation's by channel. Throws QTN_EFORMAT or QTN_ESHAPE on scales and zero
+/// points that do not fit.
 void fold_qdq(graph::Graph &g, Numerics numerics);
 
 /// The inverse: a graph without quantizers and clamps, with the nodes that say the same. Values keep their names,

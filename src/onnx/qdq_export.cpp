@@ -107,7 +107,7 @@ class Expander {
     g_.value(v).quantizer = nullptr;
     const ValueId stored = add_constant(name + "_quantized", integers);
     const auto [scale, zero] = add_parameters(name, *q, integers.shape());
-    Node &node = add_node(name + "_DequantizeLinear", &kDequantizeLinear, {stored, scale, zero}, v);
+    Node &node = add_node(name + "_DequantizeLinear", &ops::kDequantizeLinear, {stored, scale, zero}, v);
     if (!q->per_tensor()) node.attrs.set("axis", std::int64_t{q->axis()});
     if (q->per_block()) node.attrs.set("block_size", q->block_size());
   }
@@ -131,8 +131,8 @@ class Expander {
       g_.value(real).name = name;
     }
     const auto [scale, zero] = add_parameters(name, *q, {});
-    add_node(name + "_QuantizeLinear", &kQuantizeLinear, {v, scale, zero}, integers);
-    add_node(name + "_DequantizeLinear", &kDequantizeLinear, {integers, scale, zero}, real);
+    add_node(name + "_QuantizeLinear", &ops::kQuantizeLinear, {v, scale, zero}, integers);
+    add_node(name + "_DequantizeLinear", &ops::kDequantizeLinear, {integers, scale, zero}, real);
     read_as_[at(v)] = real;
   }
 

@@ -10,33 +10,8 @@ namespace qtn::onnx {
 using graph::kNoValue;
 using graph::Node;
 using graph::ValueId;
-
-namespace {
-
-constexpr AttrSpec kQuantizeAttrs[] = {{"axis", AttrSpec::kInt},
-                                       {"block_size", AttrSpec::kInt},
-                                       {"output_dtype", AttrSpec::kInt},
-                                       {"precision", AttrSpec::kInt},
-                                       {"saturate", AttrSpec::kInt}};
-constexpr AttrSpec kDequantizeAttrs[] = {
-    {"axis", AttrSpec::kInt}, {"block_size", AttrSpec::kInt}, {"output_dtype", AttrSpec::kInt}};
-
-}  // namespace
-
-const ops::OpDef kQuantizeLinear = {.name = "QuantizeLinear",
-                                    .min_inputs = 2,
-                                    .max_inputs = 3,
-                                    .max_outputs = 1,
-                                    .attrs = kQuantizeAttrs,
-                                    .infer = nullptr,
-                                    .run = nullptr};
-const ops::OpDef kDequantizeLinear = {.name = "DequantizeLinear",
-                                      .min_inputs = 2,
-                                      .max_inputs = 3,
-                                      .max_outputs = 1,
-                                      .attrs = kDequantizeAttrs,
-                                      .infer = nullptr,
-                                      .run = nullptr};
+using ops::kDequantizeLinear;
+using ops::kQuantizeLinear;
 
 namespace {
 
@@ -80,27 +55,26 @@ class Folder {
 
   static ValueId input(const Node &node, std::size_t i) { return i < node.inputs.size() ? node.inputs[i] : kNoValue; }
 
-  /// The quantizer that a node's scale, zero point and axis describe. `dtype` is what follows without a zero point;
-  /// `shape` is that of a constant being (de)quantized, nullptr for activations, which are quantized per tensor only.
+  /// The quantizer that a node's scale, zero point and axis describe; nullptr where they describe more than a quantizer
+  /// can. `dtype` is what follows without a zero point; `shape` is that of a constant being (de)quantized, nullptr for
+  /// activations, which are quantized per tensor only.
   QuantizerPtr quantizer_of(const Node &node, qdtype dtype, const Shape *shape) const {
-    if (node.attrs.get_int("block_size", 0) != 0)
-      refuse(QTN_EUNSUPPORTED, node, "block-wise quantization is not supported");
+    if (node.attrs.get_int("block_size", 0) != 0) return nullptr;
     const Tensor *scale = constant_of(input(node, 1));
     const ValueId zero_id = input(node, 2);
     const Tensor *zero = constant_of(zero_id);
-    if (!scale || (zero_id != kNoValue && !zero))
-      refuse(QTN_EUNSUPPORTED, node, "its scale and zero point must be constants, not computed");
+    if (!scale || (zero_id != kNoValue && !zero)) return nullptr;
     if (scale->dtype() != QTN_FLOAT32)
       refuse(QTN_EFORMAT, node, "its scale is ", dtype_name(scale->dtype()), ", not float32");
-    if (scale->rank() > 1)
-      refuse(QTN_EUNSUPPORTED, node, "a scale of shape ", to_string(scale->shape()), " is not supported");
     if (zero && zero->count() != scale->count())
       refuse(QTN_ESHAPE, node, "its scale has shape ", to_string(scale->shape()), ", its zero point ",
              to_string(zero->shape()));
 
-    bool per_channel = scale->rank() == 1 && scale->count() != 1;
+    bool per_channel = scale->count() != 1;
+    if (per_channel && scale->rank() > 1)
+      refuse(QTN_ESHAPE, node, "its scale ", to_string(scale->shape()), " needs block_size");
     std::int64_t axis = node.attrs.get_int("axis", 1);
-    if (per_channel && !shape) refuse(QTN_EUNSUPPORTED, node, "quantizes an activation per channel");
+    if (per_channel && !shape) return nullptr;
     if (shape && scale->rank() == 1) {
       const auto rank = static_cast<std::int64_t>(shape->size());
       const bool inside = axis >= -rank && axis < rank;
@@ -140,10 +114,8 @@ class Folder {
   void dequantize_constant(std::size_t n) {
     const Node &node = g_.nodes[n];
     const Tensor *integers = constant_of(node.inputs[0]);
-    if (!integers)
-      refuse(QTN_EUNSUPPORTED, node, "its input \"", g_.value(node.inputs[0]).name,
-             "\" is neither a constant nor made by a QuantizeLinear");
-    const QuantizerPtr q = quantizer_of(node, integers->dtype(), &integers->shape());
+    const QuantizerPtr q = integers ? quantizer_of(node, integers->dtype(), &integers->shape()) : nullptr;
+    if (!q) return;
     if (q->dtype() != integers->dtype())
       refuse(QTN_EFORMAT, node, "its input is ", dtype_name(integers->dtype()), ", its zero point ",
              dtype_name(q->dtype()));
@@ -159,6 +131,7 @@ class Folder {
     const Node &node = g_.nodes[n];
     if (x.dtype() != QTN_FLOAT32) refuse(QTN_EFORMAT, node, "its input is ", dtype_name(x.dtype()), ", not float32");
     const QuantizerPtr q = quantizer_of(node, default_dtype(node), &x.shape());
+    if (!q) return;
     graph::Value &value = g_.value(node.outputs[0]);
     value.dtype = q->dtype();
     value.shape = x.shape();
@@ -172,24 +145,28 @@ class Folder {
     std::vector<ValueId> outputs;
   };
 
-  /// Notes the DequantizeLinear nodes behind QuantizeLinear node n.
-  void collect(std::size_t n, std::vector<Group> &groups) {
+  /// The quantizer of QuantizeLinear node n where all that read its integers are DequantizeLinear nodes that undo it.
+  QuantizerPtr undone_quantizer(std::size_t n) const {
     const Node &node = g_.nodes[n];
-    const QuantizerPtr q = quantizer_of(node, default_dtype(node), nullptr);
     const ValueId integers = node.outputs[0];
-    if (uses_.is_output[at(integers)])
-      refuse(QTN_EUNSUPPORTED, node, "its integers \"", g_.value(integers).name, "\" are an output of the model");
-    done_[n] = true;
+    const QuantizerPtr q = quantizer_of(node, default_dtype(node), nullptr);
+    if (!q || uses_.is_output[at(integers)]) return nullptr;
     for (const std::int32_t reader : uses_.consumers[at(integers)]) {
       const Node &dq = g_.nodes[at(reader)];
-      if (dq.op != &kDequantizeLinear || dq.inputs[0] != integers)
-        refuse(QTN_EUNSUPPORTED, node, "its integers are read by node \"", dq.name, "\" (", dq.op->name,
-               "), not by DequantizeLinear");
-      if (!(*quantizer_of(dq, q->dtype(), nullptr) == *q))
-        refuse(QTN_EUNSUPPORTED, dq, "its scale or zero point is not that of \"", node.name, "\"");
+      if (dq.op != &kDequantizeLinear || dq.inputs[0] != integers) return nullptr;
+      const QuantizerPtr back = quantizer_of(dq, q->dtype(), nullptr);
+      if (!back || !(*back == *q)) return nullptr;
+    }
+    return q;
+  }
+
+  /// Notes the DequantizeLinear nodes behind QuantizeLinear node n, whose quantizer is q.
+  void collect(std::size_t n, const QuantizerPtr &q, std::vector<Group> &groups) {
+    done_[n] = true;
+    for (const std::int32_t reader : uses_.consumers[at(g_.nodes[n].outputs[0])]) {
       auto group = std::find_if(groups.begin(), groups.end(), [&](const Group &g) { return *g.quantizer == *q; });
       if (group == groups.end()) group = groups.insert(groups.end(), Group{q, {}});
-      group->outputs.push_back(dq.outputs[0]);
+      group->outputs.push_back(g_.nodes[at(reader)].outputs[0]);
       done_[at(reader)] = true;
     }
   }
@@ -202,10 +179,13 @@ class Folder {
     bool read_as_float = uses_.is_output[at(x)];
     for (const std::int32_t reader : uses_.consumers[at(x)]) {
       const Node &node = g_.nodes[at(reader)];
-      if (node.op != &kQuantizeLinear || node.inputs[0] != x)
+      if (done_[at(reader)]) continue;
+      const QuantizerPtr q =
+          node.op == &kQuantizeLinear && node.inputs[0] == x ? undone_quantizer(at(reader)) : nullptr;
+      if (q)
+        collect(at(reader), q, groups);
+      else
         read_as_float = true;
-      else if (!done_[at(reader)])
-        collect(at(reader), groups);
     }
     const ValueId base = alias_[at(x)];
     const bool may_carry = !read_as_float && groups.size() == 1 && !g_.value(base).quantizer;

@@ -25,12 +25,12 @@ constexpr std::int64_t kNativeOpset = 21;
 
 bool is_default_domain(const std::string &domain) { return domain.empty() || domain == "ai.onnx"; }
 
-/// QuantizeLinear or DequantizeLinear, or nullptr.
-const ops::OpDef *find_qdq(const NodeProto &node) {
+/// The operator that a node names, or nullptr.
+const ops::OpDef *find_op(const NodeProto &node) {
   // ONNX Runtime's tools write 16-bit quantization in its own domain, with the same meaning.
-  if (!is_default_domain(node.domain) && node.domain != "com.microsoft") return nullptr;
-  if (node.op == kQuantizeLinear.name) return &kQuantizeLinear;
-  return node.op == kDequantizeLinear.name ? &kDequantizeLinear : nullptr;
+  for (const ops::OpDef *op : {&ops::kQuantizeLinear, &ops::kDequantizeLinear})
+    if (node.domain == ops::kMicrosoft && node.op == op->name) return op;
+  return ops::find_op(is_default_domain(node.domain) ? "" : node.domain, node.op);
 }
 
 /// The value of a Constant node.
@@ -173,9 +173,8 @@ class Reader {
   void add_node(const NodeProto &proto, std::size_t index) {
     graph::Node node;
     node.name = node_name(proto, index);
-    node.op = find_qdq(proto);
+    node.op = find_op(proto);
     std::string op = is_default_domain(proto.domain) ? proto.op : "";
-    if (!node.op) node.op = ops::find_op(op);
     try {
       for (const protozero::data_view bytes : proto.attributes) {
         auto [key, value] = read_attribute(bytes, folder_);
@@ -186,9 +185,9 @@ class Reader {
         if (node.outputs.size() != 1) fail(QTN_EFORMAT, "must have 1 output, not ", node.outputs.size());
         return set_constant(node.outputs[0], constant_value(node.attrs));
       }
-      if (opset_ < kNativeOpset && !op.empty() && !find_qdq(proto)) {
+      if (opset_ < kNativeOpset && !op.empty()) {
         upgrade(op, node);
-        node.op = ops::find_op(op);
+        node.op = ops::find_op("", op);
       }
     } catch (const Error &e) {
       // An attribute that is not understood says less than that its operator is not.

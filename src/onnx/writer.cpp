@@ -77,11 +77,12 @@ class Writer {
     model.add_string(field::model::producer_name, "qtensor");
     model.add_string(field::model::producer_version, QTN_VERSION_STRING);
     write_graph(pbf_writer(model, field::model::graph));
-    {
-      pbf_writer opset(model, field::model::opset_import);
-      opset.add_string(field::opset::domain, "");
-      opset.add_int64(field::opset::version, opset_);
-    }
+    write_opset(pbf_writer(model, field::model::opset_import), "", opset_);
+    const auto is_microsoft = [](const graph::Node &node) {
+      return node.op->domain == std::string_view(ops::kMicrosoft);
+    };
+    if (std::any_of(g_.nodes.begin(), g_.nodes.end(), is_microsoft))
+      write_opset(pbf_writer(model, field::model::opset_import), ops::kMicrosoft, 1);
     if (numerics) {
       pbf_writer entry(model, field::model::metadata_props);
       entry.add_string(field::entry::key, kNumericsKey);
@@ -96,6 +97,11 @@ class Writer {
 
   [[noreturn]] static void fail_size(std::size_t size) {
     fail(QTN_EUNSUPPORTED, "model takes ", size, " bytes as ONNX, over protobuf's limit of ", kMaxBytes);
+  }
+
+  static void write_opset(pbf_writer message, const char *domain, int version) {
+    message.add_string(field::opset::domain, domain);
+    message.add_int64(field::opset::version, version);
   }
 
   /// Before anything large is allocated.
@@ -141,6 +147,7 @@ class Writer {
     for (const ValueId v : node.outputs) message.add_string(field::node::output, name_of(v));
     message.add_string(field::node::name, node.name);
     message.add_string(field::node::op_type, node.op->name);
+    if (*node.op->domain) message.add_string(field::node::domain, node.op->domain);
     for (const auto &[name, value] : node.attrs)
       write_attribute(pbf_writer(message, field::node::attribute), *node.op, name, value);
   }

@@ -14,7 +14,7 @@ struct Range {
 };
 
 /// Smallest and largest value, extended to 0.
-Range range_of(const Tensor &x) {
+Range range_of(const char *who, const Tensor &x) {
   const Tensor flat = x.to_contiguous();
   Range range;
   bool finite = true;
@@ -23,7 +23,7 @@ Range range_of(const Tensor &x) {
     range.min = std::min(range.min, v);
     range.max = std::max(range.max, v);
   }
-  if (!finite) fail(QTN_EINVAL, "linear: x holds NaN or infinity, which has no scale");
+  if (!finite) fail(QTN_EINVAL, who, ": x holds NaN or infinity, which has no scale");
   return range;
 }
 
@@ -108,8 +108,8 @@ Tensor linear_rows(const Tensor &rows, const Tensor &weight, const Tensor *bias,
 
 }  // namespace
 
-QuantizerPtr dynamic_quantizer(const Tensor &x, Numerics numerics) {
-  const Range range = range_of(x);
+QuantizerPtr dynamic_quantizer(const char *who, const Tensor &x, Numerics numerics) {
+  const Range range = range_of(who, x);
   const ScaleZero chosen = numerics == Numerics::fbgemm ? choose_fbgemm(range) : choose_onnx(range);
   return std::make_shared<Quantizer>(QTN_UINT8, QTN_PER_TENSOR_AFFINE, 0, std::vector{chosen.scale},
                                      std::vector{chosen.zero_point}, numerics);
@@ -143,7 +143,7 @@ Tensor linear(const Tensor &x, const Tensor &weight, const Tensor *bias, const Q
   const std::int64_t rows = element_count(x.shape(), 0, x.rank() - 1);
   Tensor x2 = x.to_contiguous().reshaped(Shape{rows, in});
   const bool dynamic = !x.quantized() && weight.quantized() && is_8bit(weight);
-  if (dynamic) x2 = quantize(x2, dynamic_quantizer(x2, weight.quantizer()->numerics()));
+  if (dynamic) x2 = quantize(x2, dynamic_quantizer("linear", x2, weight.quantizer()->numerics()));
 
   Tensor y = linear_rows(x2, weight, bias, dynamic ? nullptr : quantizer);
   if (dynamic && quantizer) y = quantize(y, quantizer);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/integer_product.hpp"
 
+#include <algorithm>
+
 #include "base/parallel.hpp"
 
 namespace qtn::ops {
@@ -16,7 +18,8 @@ bool is_integer_product(const Tensor &x, const Tensor &w, std::size_t output_axi
     const bool by_channel = count == 1 || (count == w.dim(output_axis) && bias->dim(bias->rank() - 1) == count);
     if (!by_channel || (!bias->quantized() && bias->dtype() != QTN_FLOAT32)) return false;
   }
-  return is_quantized_8bit(&output) || (!output.quantized() && output.dtype() == QTN_FLOAT32);
+  if (output.quantized()) return is_quantized_8bit(&output);
+  return output.dtype() == QTN_FLOAT32 || output.dtype() == QTN_INT32;
 }
 
 std::vector<double> centered_doubles(const Tensor &w, std::size_t output_axis) {
@@ -32,6 +35,11 @@ std::vector<double> centered_doubles(const Tensor &w, std::size_t output_axis) {
 
 void store_products(const Tensor &output, std::span<const double> sums, std::size_t inner, const Quantizer &x,
                     const Quantizer &w, const Tensor *bias, std::size_t channels, const Clamp *clamp) {
+  if (output.dtype() == QTN_INT32) {
+    std::transform(sums.begin(), sums.end(), output.as<std::int32_t>(),
+                   [](double sum) { return static_cast<std::int32_t>(sum); });
+    return;
+  }
   const std::vector<float> m = conv_multipliers(x, w, output.quantizer().get(), channels);
   const std::vector<std::int32_t> b = integer_bias(bias, x, w, channels);
   std::vector<float> buffer(output.quantized() ? sums.size() : 0);

@@ -10,15 +10,16 @@
 namespace qtn::ops {
 
 /// Whether sum (x - zx)(w - zw) + bias has the integer meaning: x 8-bit under one scale, w 8-bit under one scale or one
-/// for each index of its output axis, the bias one number for each output channel, the output float32 or 8-bit under
-/// one scale.
+/// for each index of its output axis, the bias one number for each output channel, the output float32, 8-bit under one
+/// scale, or plain int32.
 bool is_integer_product(const Tensor &x, const Tensor &w, std::size_t output_axis, const Tensor *bias,
                         const Tensor &output);
 
 /// w - zero_point as doubles, with the zero point of each channel.
 std::vector<double> centered_doubles(const Tensor &w, std::size_t output_axis);
 
-/// Rounds sums laid out [outer][channels][inner] into the output.
+/// Rounds sums laid out [outer][channels][inner] into the output. A plain int32 output takes the sums themselves, which
+/// must fit; there is no bias then.
 void store_products(const Tensor &output, std::span<const double> sums, std::size_t inner, const Quantizer &x,
                     const Quantizer &w, const Tensor *bias, std::size_t channels, const Clamp *clamp);
 

@@ -60,9 +60,11 @@ void run(const Call &call, std::span<Tensor> outputs) {
 
 bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
   const Tensor &a = *call.in(0), &b = *call.in(1);
-  if (b.rank() != 2 || !is_integer_product(a, b, 1, nullptr, output)) return false;
   const Product p = product_of(call);
-  const std::vector<double> x = centered_doubles(a, 0), w = centered_doubles(b, 1);
+  const std::size_t columns = b.rank() - 1;
+  if (b.rank() == 1 && b.quantizer() && b.quantizer()->per_channel()) return false;
+  if (!is_integer_product(a, b, columns, nullptr, output)) return false;
+  const std::vector<double> x = centered_doubles(a, 0), w = centered_doubles(b, columns);
   std::vector<double> sums(static_cast<std::size_t>(output.count()));
   multiply(p, x.data(), w.data(), sums.data());
   store_products(output, sums, 1, *a.quantizer(), *b.quantizer(), nullptr, static_cast<std::size_t>(p.n), clamp);

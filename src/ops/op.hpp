@@ -46,8 +46,12 @@ struct Clamp {
   float lo, hi;
 };
 
+/// The domain of the operators that ONNX Runtime adds to ONNX's own.
+inline constexpr const char *kMicrosoft = "com.microsoft";
+
 struct OpDef {
   const char *name;
+  const char *domain = "";             ///< "": ONNX's own
   std::size_t min_inputs, max_inputs;  ///< variadic: max_inputs = kVariadic
   std::size_t max_outputs;
   std::span<const AttrSpec> attrs;
@@ -81,8 +85,11 @@ struct OpDef {
 
 inline constexpr std::size_t kVariadic = 1 << 20;
 
-/// The operator of ONNX's default domain with that name, or nullptr.
+/// The operator of that name, or nullptr. No two domains share a name here.
 const OpDef *find_op(std::string_view name);
+
+/// The same where it belongs to that domain, or nullptr.
+const OpDef *find_op(std::string_view domain, std::string_view name);
 
 /// Every operator, in the order of ops.inc.
 std::span<const OpDef *const> all_ops();

@@ -40,6 +40,11 @@ const OpDef *find_op(std::string_view name) {
   return at == std::end(kOps) ? nullptr : *at;
 }
 
+const OpDef *find_op(std::string_view domain, std::string_view name) {
+  const OpDef *op = find_op(name);
+  return op && op->domain == domain ? op : nullptr;
+}
+
 void upgrade_node(OldNode &node) {
   if (const OpDef *op = find_op(node.op)) {
     if (op->upgrade) op->upgrade(node);

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Makes ops/<Op>.json: golden vectors of single float operators, in the newest form each has at opset 21.
+"""Makes ops/<Op>.json: golden vectors of single operators, in the newest form each has at opset 21.
 
 From: ONNX's reference evaluator, cross-checked with ONNX Runtime. Where the two disagree, or one cannot run the case,
-the case says which one is right (`only=`) and the reason stands beside it. Inputs are seeded by operator and case name.
+the case says which one is right (`only=`) and the reason stands beside it. Operators of the domain com.microsoft are
+known to ONNX Runtime alone. Inputs are seeded by operator and case name.
 
 Run again with:  $(benchmarks/peers/make-venv)/bin/python tests/golden/make_ops.py [OP ...]
 """
@@ -25,6 +26,10 @@ IR_VERSION = 10
 EXACT = 0.0
 CLOSE = 1e-5
 CASES = {}
+MICROSOFT = {
+    "DynamicQuantizeMatMul", "MatMulIntegerToFloat", "QGemm", "QLinearAdd", "QLinearAveragePool", "QLinearConcat",
+    "QLinearGlobalAveragePool", "QLinearLeakyRelu", "QLinearMul", "QLinearSigmoid",
+}  # fmt: skip
 
 
 class Case:
@@ -42,7 +47,8 @@ class Case:
             key: numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
             for key, value in self.attrs.items()
         }
-        node = helper.make_node(self.op, names, outputs, **attrs)
+        domain = "com.microsoft" if self.op in MICROSOFT else ""
+        node = helper.make_node(self.op, names, outputs, domain=domain, **attrs)
         inputs = [
             helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
             for name, value in feeds.items()
@@ -50,7 +56,7 @@ class Case:
         graph = helper.make_graph(
             [node], "case", inputs, [helper.make_empty_tensor_value_info(name) for name in outputs]
         )
-        opsets = [helper.make_opsetid("", OPSET)]
+        opsets = [helper.make_opsetid("", OPSET)] + ([helper.make_opsetid(domain, 1)] if domain else [])
         model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
         # Type inference fills in the element types of the outputs, which ONNX Runtime wants to know.
         inferred = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
@@ -106,6 +112,8 @@ def case(op, name, *inputs, outputs=1, tolerance=CLOSE, only=None, **attrs):
     rng = np.random.default_rng(zlib.crc32(f"{op}/{name}".encode()))
     # Three decimals keep the files small and the values readable.
     arrays = [rng.normal(size=v).round(3).astype(np.float32) if isinstance(v, tuple) else v for v in inputs]
+    if op in MICROSOFT:
+        only = "onnxruntime"
     cases = CASES.setdefault(op, [])
     assert name not in {other.name for other in cases}, f"{op}/{name} twice"
     cases.append(Case(op, name, arrays, attrs, outputs, tolerance, only))
@@ -556,8 +564,336 @@ def sources():
     case("ConstantOfShape", "empty", i64(0, 2), tolerance=EXACT, value=f32(4))
 
 
+def u8(*values):
+    return np.array(values, np.uint8)
+
+
+def i8(*values):
+    return np.array(values, np.int8)
+
+
+def away_from_ties(name, make):
+    """The first of the seeded operands that make(rng) gives whose result, in double, lies nowhere near a tie. It gives
+    (operands, result / y_scale). ONNX Runtime's kernels add zero points and order products in ways of their own, which
+    shows at ties only; docs/numerics.md has them. There the answer is the same for any sound order."""
+    for seed in range(1000):
+        operands, exact = make(np.random.default_rng([zlib.crc32(name.encode()), seed]))
+        if np.abs(np.abs(exact - np.floor(exact)) - 0.5).min() > 2e-3:
+            return operands
+    raise SystemExit(f"{name}: no seed without ties")
+
+
+def integers(rng, shape, dtype):
+    limits = np.iinfo(dtype)
+    return rng.integers(limits.min, limits.max + 1, shape).astype(dtype)
+
+
+def grid(rng, dtype, low=0.01, high=0.05):
+    """Scale and zero point."""
+    limits = np.iinfo(dtype)
+    zero = rng.integers(limits.min // 2 + limits.max // 4, limits.max // 2 + limits.max // 4)
+    return np.float32(round(rng.uniform(low, high), 4)), np.array(zero, dtype)
+
+
+def real(q, scale, zero):
+    return (q.astype(np.float64) - np.float64(zero)) * np.float64(scale)
+
+
+def linear_quantization():
+    ties = f32(-1.25, -0.75, -0.25, 0.25, 0.75, 1.25, 63.0, 1e9, -1e9)
+    x = np.linspace(-3, 3, 24, dtype=np.float32).reshape(2, 3, 4)
+    exact = {"tolerance": EXACT}
+    for dtype in (np.uint8, np.int8, np.uint16, np.int16):
+        name = np.dtype(dtype).name
+        case("QuantizeLinear", f"{name}_ties", ties, scalar(0.5), scalar(3, dtype), **exact)
+        case("QuantizeLinear", f"{name}_per_axis", x, f32(0.1, 0.02, 0.7), np.array([1, 0, 7], dtype), **exact)
+        q = np.array([[0, 1, 2], [100, 120, np.iinfo(dtype).max]], dtype)
+        case("DequantizeLinear", name, q, scalar(0.3), scalar(7, dtype), **exact)
+        case("DequantizeLinear", f"{name}_per_axis", q, f32(0.1, 0.2, 0.7), np.array([0, 3, 9], dtype), **exact)
+    # The reference evaluator casts infinity to an integer first, which NumPy leaves undefined.
+    case("QuantizeLinear", "infinity", f32(np.inf, -np.inf), scalar(0.5), scalar(1, np.int8), only="onnxruntime", **exact)
+    case("QuantizeLinear", "no_zero_point", ties, scalar(0.5), **exact)
+    case("QuantizeLinear", "output_dtype", ties, scalar(0.5), output_dtype=TensorProto.INT16, **exact)
+    case("QuantizeLinear", "one_element_list", x, f32(0.07), u8(128), **exact)
+    case("QuantizeLinear", "axis_0", x, f32(0.1, 0.02), u8(128, 3), axis=0, **exact)
+    case("QuantizeLinear", "negative_axis", x, f32(0.1, 0.02, 0.5, 1), i8(0, 3, -5, 1), axis=-1, **exact)
+    # Division is not multiplication by the inverse: the first gives 127 here, the second 128.
+    case("QuantizeLinear", "division", f32(0.273939937), scalar(0.00214854861), scalar(0, np.uint8), **exact)
+    case("QuantizeLinear", "scalar", scalar(1.3), scalar(0.5), scalar(1, np.int8), **exact)
+    case("QuantizeLinear", "empty", (0, 3), scalar(0.5), scalar(1, np.int8), **exact)
+    blocks, zeros = ramp(2, 2, 4) / 16 + f32(0.01), np.arange(16, dtype=np.uint8).reshape(2, 2, 4)
+    case("QuantizeLinear", "blocks", x, blocks, zeros, axis=1, block_size=2, **exact)
+    case("QuantizeLinear", "blocks_no_zero_point", x, blocks, axis=1, block_size=2, **exact)
+    last = f32(0.1, 0.2, 0.3, 0.4, 0.5, 0.6).reshape(2, 3, 1)
+    case("QuantizeLinear", "blocks_of_the_whole_axis", x, last, last.astype(np.int8), axis=-1, block_size=4, **exact)
+    q = ramp(2, 3, 4, dtype=np.uint8)
+    case("DequantizeLinear", "blocks", q, blocks, zeros, axis=1, block_size=2, **exact)
+    case("DequantizeLinear", "blocks_no_zero_point", q.astype(np.int8), blocks, axis=1, block_size=2, **exact)
+    case("DequantizeLinear", "no_zero_point", q, scalar(0.3), **exact)
+    case("DequantizeLinear", "one_element_list", q, f32(0.3), u8(9), **exact)
+    case("DequantizeLinear", "axis_0", q, f32(0.1, 0.02), u8(128, 3), axis=0, **exact)
+    wide = np.array([0, -5, 2**24 + 1, 2**31 - 1, -(2**31)], np.int32)
+    case("DequantizeLinear", "int32", wide, scalar(0.25), **exact)
+    case("DequantizeLinear", "int32_zero_point", wide, scalar(0.25), scalar(0, np.int32), **exact)
+    case("DequantizeLinear", "int32_per_axis", wide.reshape(1, 5), f32(0.1, 0.2, 0.3, 0.4, 0.5), axis=1, **exact)
+    case("DequantizeLinear", "scalar", scalar(7, np.int8), scalar(0.5), scalar(1, np.int8), **exact)
+    case("DequantizeLinear", "empty", np.zeros((0, 3), np.uint8), scalar(0.5), **exact)
+
+    case("DynamicQuantizeLinear", "both_signs", f32(0, 2, -3, -2.5, 1.34, 0.5), outputs=3, **exact)
+    case("DynamicQuantizeLinear", "positive", f32(1, 2.1, 1.3, 2.5, 3.34, 4), outputs=3, **exact)
+    case("DynamicQuantizeLinear", "negative", f32(-1, -2.1, -1.3, -2.5, -3.34, -4), outputs=3, **exact)
+    case("DynamicQuantizeLinear", "random", (3, 4, 5), outputs=3, **exact)
+    # ONNX's formula gives zeros the scale 0; the reference evaluator takes 1 / 255, ONNX Runtime 1.
+    case("DynamicQuantizeLinear", "zeros", f32(0, 0, 0), outputs=3, only="onnxruntime", **exact)
+
+
+def integer_products():
+    def operands(name, x_shape, w_shape, dtype, w_dtype, w_zeros):
+        rng = np.random.default_rng(zlib.crc32(name.encode()))
+        x, w = integers(rng, x_shape, dtype), integers(rng, w_shape, w_dtype)
+        return x, w, np.array(rng.integers(1, 100), dtype), integers(rng, w_zeros, w_dtype)
+
+    def conv(name, x_shape, w_shape, dtype=np.uint8, w_dtype=np.int8, w_zeros=(), only=None, **attrs):
+        x, w, zero, w_zero = operands(name, x_shape, w_shape, dtype, w_dtype, w_zeros)
+        case("ConvInteger", name, x, w, zero, w_zero, tolerance=EXACT, only=only, **attrs)
+
+    square = [1, 1, 1, 1]
+    conv("basic", (1, 2, 4, 4), (3, 2, 3, 3))
+    conv("uint8_weight", (1, 2, 4, 4), (3, 2, 3, 3), w_dtype=np.uint8)
+    conv("int8", (1, 2, 4, 4), (3, 2, 3, 3), dtype=np.int8, pads=square)
+    # ONNX Runtime wants one zero point for all filters.
+    conv("zero_point_by_filter", (1, 2, 4, 4), (3, 2, 3, 3), w_zeros=(3,), only="reference")
+    conv("one_element_zero_points", (1, 2, 4, 4), (3, 2, 3, 3), w_zeros=(1,))
+    conv("pads", (1, 2, 4, 4), (3, 2, 3, 3), pads=square)
+    conv("strides_dilations", (1, 2, 7, 6), (2, 2, 2, 2), strides=[2, 1], dilations=[2, 3])
+    conv("groups", (1, 4, 4, 4), (4, 2, 3, 3), group=2, pads=square)
+    conv("depthwise", (1, 3, 4, 4), (3, 1, 3, 3), group=3)
+    conv("1d", (2, 3, 7), (2, 3, 3))
+    x, w, zero, _ = operands("zeros", (1, 2, 4, 4), (3, 2, 3, 3), np.uint8, np.int8, ())
+    case("ConvInteger", "no_zero_points", x, w, tolerance=EXACT)
+    case("ConvInteger", "no_weight_zero_point", x, w, zero, tolerance=EXACT)
+    case("ConvInteger", "no_x_zero_point", x, w, None, scalar(5, np.int8), tolerance=EXACT)
+
+    def matmul(name, a_shape, b_shape, dtype=np.uint8, b_dtype=np.int8, b_zeros=()):
+        a, b, zero, b_zero = operands(name, a_shape, b_shape, dtype, b_dtype, b_zeros)
+        case("MatMulInteger", name, a, b, zero, b_zero, tolerance=EXACT)
+
+    matmul("2d", (3, 8), (8, 5))
+    matmul("uint8_weight", (3, 8), (8, 5), b_dtype=np.uint8)
+    matmul("int8", (3, 8), (8, 5), dtype=np.int8)
+    matmul("one_element_zero_points", (3, 8), (8, 5), b_zeros=(1,))
+    matmul("zero_point_by_column", (3, 8), (8, 5), b_zeros=(5,))
+    matmul("batched", (2, 3, 4), (2, 4, 5))
+    matmul("broadcast_left", (3, 4), (2, 4, 5))
+    matmul("broadcast_right", (2, 3, 4), (4, 5), b_zeros=(5,))
+    a, b, zero, _ = operands("zeros", (3, 8), (8, 5), np.uint8, np.int8, ())
+    case("MatMulInteger", "no_zero_points", a, b, tolerance=EXACT)
+    case("MatMulInteger", "no_b_zero_point", a, b, zero, tolerance=EXACT)
+
+
+def requantized_products():
+    def scaled(exact, y_scale=None):
+        """About one output in ten saturates."""
+        return np.float32(round(float(np.quantile(np.abs(exact), 0.8)) / 100, 4)) if y_scale is None else y_scale
+
+    def conv(name, x_shape, w_shape, dtype=np.uint8, w_dtype=np.int8, channels=None, bias=True, lists=False, **attrs):
+        def make(rng):
+            x, w = integers(rng, x_shape, dtype), integers(rng, w_shape, w_dtype)
+            (sx, zx), (_, zy) = grid(rng, dtype), grid(rng, dtype)
+            sw = rng.uniform(0.001, 0.01, channels or 1).round(5).astype(np.float32)
+            zw = np.full(channels or 1, 0 if channels else 3, w_dtype)
+            b = rng.integers(-9000, 9000, w_shape[0]).astype(np.int32) if bias else None
+            by_channel = (slice(None),) + (None,) * (len(w_shape) - 1)
+            # The sums by ConvInteger's definition, through the reference evaluator's float Conv in double.
+            node = helper.make_node("Conv", ["x", "w"], ["y"], **attrs)
+            kinds = [helper.make_tensor_value_info(n, TensorProto.DOUBLE, None) for n in "xwy"]
+            model = helper.make_model(
+                helper.make_graph([node], "sums", kinds[:2], kinds[2:]),
+                opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION,
+            )  # fmt: skip
+            feeds = {"x": x.astype(np.float64) - zx, "w": w.astype(np.float64) - zw[by_channel]}
+            sums = onnx.reference.ReferenceEvaluator(model).run(None, feeds)[0]
+            sums = sums + (b.reshape([1, -1] + [1] * (len(x_shape) - 2)) if bias else 0)
+            exact = sums * np.float64(sx) * sw.astype(np.float64).reshape([1, -1] + [1] * (len(x_shape) - 2))
+            sy = scaled(exact)
+            shape = lambda v: np.array(v).reshape(1) if lists else np.array(v)  # noqa: E731
+            sw, zw = (sw, zw) if channels else (shape(sw[0]), shape(zw[0]))
+            operands = [x, shape(sx), shape(zx), w, sw, zw, shape(sy), shape(zy)] + ([b] if bias else [])
+            return operands, exact / np.float64(sy)
+
+        # The reference evaluator gives a convolution along one axis two.
+        only = "onnxruntime" if len(x_shape) == 3 else None
+        case("QLinearConv", name, *away_from_ties(f"QLinearConv/{name}", make), tolerance=EXACT, only=only, **attrs)
+
+    square = [1, 1, 1, 1]
+    conv("per_tensor", (1, 2, 4, 4), (3, 2, 3, 3))
+    conv("per_channel", (1, 2, 4, 4), (3, 2, 3, 3), channels=3, pads=square)
+    conv("no_bias", (1, 2, 4, 4), (3, 2, 3, 3), channels=3, bias=False, pads=square)
+    conv("one_element_lists", (1, 2, 4, 4), (3, 2, 3, 3), lists=True)
+    conv("uint8_weight", (1, 2, 4, 4), (3, 2, 3, 3), w_dtype=np.uint8)
+    conv("int8", (1, 2, 4, 4), (3, 2, 3, 3), dtype=np.int8, channels=3, pads=square)
+    conv("depthwise", (1, 3, 4, 4), (3, 1, 3, 3), channels=3, group=3, pads=square)
+    conv("strides_groups", (1, 4, 5, 5), (4, 2, 3, 3), channels=4, group=2, strides=[2, 2], pads=square)
+    conv("1d", (1, 3, 7), (2, 3, 3), channels=2)
+
+    def product(rng, a_shape, b_shape, dtype, b_dtype, columns):
+        a, b = integers(rng, a_shape, dtype), integers(rng, b_shape, b_dtype)
+        (sa, za), (_, zy) = grid(rng, dtype), grid(rng, dtype)
+        sb = rng.uniform(0.001, 0.01, columns or 1).round(5).astype(np.float32)
+        zb = integers(rng, columns or 1, b_dtype) // 8
+        return a, sa, za, b, sb, zb, zy
+
+    def matmul(name, a_shape, b_shape, dtype=np.uint8, b_dtype=np.int8, columns=None):
+        def make(rng):
+            a, sa, za, b, sb, zb, zy = product(rng, a_shape, b_shape, dtype, b_dtype, columns)
+            exact = real(a, sa, za) @ real(b, sb, zb)
+            sy = scaled(exact)
+            sb, zb = (sb, zb) if columns else (sb[0], zb[0])
+            return [a, sa, za, b, sb, zb, sy, zy], exact / np.float64(sy)
+
+        case("QLinearMatMul", name, *away_from_ties(f"QLinearMatMul/{name}", make), tolerance=EXACT)
+
+    matmul("2d", (3, 8), (8, 5))
+    matmul("by_column", (3, 8), (8, 5), columns=5)
+    matmul("int8", (3, 8), (8, 5), dtype=np.int8)
+    matmul("uint8_weight", (3, 8), (8, 5), b_dtype=np.uint8)
+    matmul("batched", (2, 3, 4), (2, 4, 5))
+
+    def gemm(name, a_shape, b_shape, dtype=np.uint8, columns=None, c=None, quantized=True, alpha=1.0, **attrs):
+        def make(rng):
+            a, sa, za, b, sb, zb, zy = product(rng, a_shape, b_shape, dtype, np.int8, columns)
+            bias = rng.integers(-9000, 9000, c).astype(np.int32) if c is not None else None
+            left, right = real(a, 1, za), real(b.T if attrs.get("transB") else b, 1, zb)
+            sums = (left.T if attrs.get("transA") else left) @ right + (0 if bias is None else bias)
+            exact = sums * np.float64(sa) * sb.astype(np.float64) * alpha
+            sy = scaled(exact)
+            sb, zb = (sb, zb) if columns else (sb[0], zb[0])
+            tail = [sy, zy] if quantized else []
+            return [a, sa, za, b, sb, zb, bias] + tail, exact / np.float64(sy)
+
+        # float32 results: the float product of multiplier and sum is exact to its last bit in any order but one.
+        tolerance = EXACT if quantized else 1e-6
+        if alpha != 1.0:
+            attrs["alpha"] = alpha
+        case("QGemm", name, *away_from_ties(f"QGemm/{name}", make), tolerance=tolerance, **attrs)
+
+    gemm("basic", (3, 8), (8, 5), c=(5,))
+    gemm("by_column", (3, 8), (8, 5), c=(5,), columns=5)
+    gemm("trans_b", (3, 8), (5, 8), c=(5,), columns=5, transB=1)
+    gemm("trans_a", (8, 3), (8, 5), c=(1, 5), transA=1)
+    gemm("alpha", (3, 8), (8, 5), c=(5,), alpha=0.5)
+    gemm("no_c", (3, 8), (8, 5))
+    gemm("int8", (3, 8), (8, 5), dtype=np.int8, c=(5,))
+    gemm("float_result", (3, 8), (8, 5), c=(5,), quantized=False)
+
+    def to_float(name, a_shape, b_shape, columns=None, bias=False):
+        rng = np.random.default_rng(zlib.crc32(name.encode()))
+        a, sa, za, b, sb, zb, _ = product(rng, a_shape, b_shape, np.uint8, np.int8, columns)
+        sb, zb = (sb, zb) if columns else (sb[0], zb[0])
+        tail = [rng.normal(size=b_shape[-1]).round(3).astype(np.float32)] if bias else []
+        case("MatMulIntegerToFloat", name, a, b, sa, sb, za, zb, *tail, tolerance=1e-6)
+        x = rng.normal(size=a_shape).round(3).astype(np.float32)
+        case("DynamicQuantizeMatMul", name, x, b, sb, zb, *tail, tolerance=1e-6)
+
+    to_float("2d", (3, 8), (8, 5))
+    to_float("by_column", (3, 8), (8, 5), columns=5)
+    to_float("bias", (3, 8), (8, 5), columns=5, bias=True)
+    to_float("rows_of_rows", (2, 3, 4), (4, 5), bias=True)
+    rng = np.random.default_rng(1)
+    a, b = integers(rng, (2, 6), np.uint8), integers(rng, (6, 3), np.uint8)
+    case("MatMulIntegerToFloat", "no_zero_points", a, b, scalar(0.1), scalar(0.2), tolerance=1e-6)
+    case("DynamicQuantizeMatMul", "no_zero_point", (2, 6), b, scalar(0.2), tolerance=1e-6)
+
+
+def quantized_arithmetic():
+    functions = {"QLinearAdd": np.add, "QLinearMul": np.multiply}
+
+    def binary(op, name, a_shape, b_shape, dtype=np.uint8, absent=False):
+        def make(rng):
+            a, b = integers(rng, a_shape, dtype), integers(rng, b_shape, dtype)
+            (sa, za), (sb, zb), (sy, zy) = grid(rng, dtype), grid(rng, dtype), grid(rng, dtype)
+            exact = functions[op](real(a, sa, za), real(b, sb, zb)) / np.float64(sy)
+            return [a, sa, za, b, sb, zb, sy] + ([] if absent else [zy]), exact
+
+        case(op, name, *away_from_ties(f"{op}/{name}", make), tolerance=EXACT)
+
+    for op in functions:
+        binary(op, "same_shape", (2, 3, 4), (2, 3, 4))
+        binary(op, "int8", (2, 3, 4), (2, 3, 4), dtype=np.int8)
+        binary(op, "scalar", (2, 3), ())
+        binary(op, "broadcast", (2, 3, 4), (3, 1))
+        binary(op, "broadcast_both", (3, 1), (1, 4))
+        binary(op, "no_zero_point", (2, 3), (2, 3), absent=True)
+
+    def unary(op, name, shape, function, dtype=np.uint8, y_grid=None, **attrs):
+        def make(rng):
+            x = integers(rng, shape, dtype)
+            (sx, zx), (sy, zy) = grid(rng, dtype), y_grid or grid(rng, dtype)
+            return [x, sx, zx, sy, zy], function(real(x, sx, zx)) / np.float64(sy)
+
+        case(op, name, *away_from_ties(f"{op}/{name}", make), tolerance=EXACT, **attrs)
+
+    def sigmoid(x):
+        return 1 / (1 + np.exp(-x))
+
+    def leaky(alpha):
+        return lambda x: np.where(x < 0, np.float64(np.float32(alpha)) * x, x)
+
+    unary("QLinearSigmoid", "uint8", (2, 3, 8), sigmoid, y_grid=(np.float32(1 / 256), scalar(0, np.uint8)))
+    unary(
+        "QLinearSigmoid", "int8", (2, 3, 8), sigmoid, dtype=np.int8,
+        y_grid=(np.float32(1 / 256), scalar(-128, np.int8)),
+    )  # fmt: skip
+    unary("QLinearLeakyRelu", "uint8", (2, 3, 8), leaky(0.01))
+    unary("QLinearLeakyRelu", "int8", (2, 3, 8), leaky(0.1), dtype=np.int8, alpha=0.1)
+
+    def mean(x):
+        return x.mean(axis=tuple(range(2, x.ndim)), keepdims=True)
+
+    unary("QLinearGlobalAveragePool", "uint8", (2, 3, 4, 5), mean)
+    unary("QLinearGlobalAveragePool", "int8", (2, 3, 4, 5), mean, dtype=np.int8)
+    unary("QLinearGlobalAveragePool", "1d", (2, 3, 7), mean)
+
+    def windows(**attrs):
+        """AveragePool in double, by the reference evaluator."""
+        node = helper.make_node("AveragePool", ["x"], ["y"], **attrs)
+        kinds = [helper.make_tensor_value_info(n, TensorProto.DOUBLE, None) for n in "xy"]
+        graph = helper.make_graph([node], "means", kinds[:1], kinds[1:])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
+        return lambda x: onnx.reference.ReferenceEvaluator(model).run(None, {"x": x})[0]
+
+    pools = {
+        "basic": {"kernel_shape": [2, 2]},
+        "strides": {"kernel_shape": [2, 3], "strides": [2, 2]},
+        "pads": {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "strides": [2, 2]},
+        "count_include_pad": {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "count_include_pad": 1},
+        "auto_pad": {"kernel_shape": [2, 2], "auto_pad": "SAME_UPPER"},
+    }
+    for name, attrs in pools.items():
+        unary("QLinearAveragePool", name, (1, 2, 5, 6), windows(**attrs), **attrs)
+    attrs = {"kernel_shape": [2, 2]}
+    unary("QLinearAveragePool", "int8", (1, 2, 5, 6), windows(**attrs), dtype=np.int8, **attrs)
+
+    def concat(name, shapes, axis, dtype=np.uint8, same=False):
+        def make(rng):
+            y = grid(rng, dtype)
+            operands, parts = [*y], []
+            for shape in shapes:
+                x, (s, z) = integers(rng, shape, dtype), y if same else grid(rng, dtype)
+                operands += [x, s, z]
+                parts.append(real(x, s, z) / np.float64(y[0]))
+            return operands, np.concatenate(parts, axis)
+
+        case("QLinearConcat", name, *away_from_ties(f"QLinearConcat/{name}", make), tolerance=EXACT, axis=axis)
+
+    concat("two_grids", [(2, 3), (2, 4)], 1)
+    concat("one_grid", [(2, 3), (1, 3)], 0, same=True)
+    concat("three", [(1, 2, 3), (1, 1, 3), (1, 2, 3)], -2)
+    concat("int8", [(2, 3), (2, 4)], 1, dtype=np.int8)
+
+
 GROUPS = (
-    convolution, products, normalization, activations, arithmetic, pooling, reduction, joining, shaping, indexing,
+    linear_quantization, integer_products, requantized_products, quantized_arithmetic, convolution, products, normalization, activations, arithmetic, pooling, reduction, joining, shaping, indexing,
     casting, resizing, sources,
 )  # fmt: skip
 

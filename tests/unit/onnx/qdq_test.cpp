@@ -181,6 +181,77 @@ void numerics_from_metadata(void **) {
   expect_error(QTN_EFORMAT, {"nonsense"}, [&] { parse(text.bytes()); });
 }
 
+/// Parses, and runs on x = (1.2, -0.3).
+std::vector<std::int64_t> integers_of(const graph::Graph &g) {
+  const Tensor x = floats({1, 2}, {1.2f, -0.3f});
+  return int_values(graph::evaluate(g, std::span(&x, 1))[0], "y");
+}
+
+void integers_that_others_read(void **) {
+  const graph::Graph output = parse(model({q("x", "y")}).bytes());
+  assert_true(op_names(output) == (Ops{"QuantizeLinear"}));
+  assert_true(!output.value(output.inputs[0]).quantizer);
+  assert_true(integers_of(output) == (Ints{5, 2}));
+
+  const graph::Graph moved = parse(
+      model({q("x", "xq"), {"Transpose", {"xq"}, {"t"}}, dq("t", "td"), {"Relu", {"td"}, {"r"}}, q("r", "y")}).bytes());
+  assert_true(op_names(moved) == (Ops{"QuantizeLinear", "Transpose", "DequantizeLinear", "Relu", "QuantizeLinear"}));
+  assert_true(integers_of(moved) == (Ints{5, 3}));
+
+  // Another scale on the way back is a multiplication, not a grid: 2 * 0.25.
+  const graph::Graph scaled = parse(model({q("x", "xq"), dq("xq", "xd", "2"), q("xd", "y", "2")}).bytes());
+  assert_true(op_names(scaled) == (Ops{"QuantizeLinear", "DequantizeLinear", "QuantizeLinear"}));
+  assert_true(integers_of(scaled) == (Ints{5, 2}));
+}
+
+void scales_that_no_quantizer_has(void **) {
+  const graph::Graph computed = parse(model({{"Relu", {"x"}, {"r"}},
+                                             {"DynamicQuantizeLinear", {"r"}, {"rq", "rs", "rz"}},
+                                             {"DequantizeLinear", {"rq", "rs", "rz"}, {"d"}},
+                                             {"QuantizeLinear", {"d", "rs", "rz"}, {"y"}}})
+                                          .bytes());
+  assert_true(op_names(computed) == (Ops{"Relu", "DynamicQuantizeLinear", "DequantizeLinear", "QuantizeLinear"}));
+  assert_true(integers_of(computed) == (Ints{255, 0}));
+
+  ModelText by_channel = model({q("x", "xq", "3"), dq("xq", "xd", "3"), q("xd", "y")});
+  ModelText blocks = model({{"DequantizeLinear", {"wq", "wb"}, {"w"}, "", "", {int_attribute("block_size", 2)}},
+                            {"Add", {"x", "w"}, {"a"}},
+                            q("a", "y")});
+  for (const std::string &tensor :
+       {float_tensor("s3", {2}, {1, 0.1f}), raw_tensor<std::uint8_t>("z3", QTN_UINT8, {2}, {0, 10}),
+        raw_tensor<std::int8_t>("wq", QTN_INT8, {1, 2}, {1, 2}), float_tensor("wb", {1, 1}, {0.5f})}) {
+    by_channel.initializers.push_back(tensor);
+    blocks.initializers.push_back(tensor);
+  }
+  assert_true(op_names(parse(by_channel.bytes())) == (Ops{"QuantizeLinear", "DequantizeLinear", "QuantizeLinear"}));
+  assert_true(integers_of(parse(by_channel.bytes())) == (Ints{5, 2}));
+  blocks.opset = 21;
+  assert_true(op_names(parse(blocks.bytes())) == (Ops{"DequantizeLinear", "Add", "QuantizeLinear"}));
+  assert_true(integers_of(parse(blocks.bytes())) == (Ints{6, 4}));
+}
+
+// The pair becomes a quantizer; the other QuantizeLinear reads the value as it was.
+void pairs_beside_integers(void **) {
+  const graph::Graph g =
+      parse(model({{"Relu", {"x"}, {"r"}}, q("r", "y", "2"), q("r", "rq"), dq("rq", "rd"), {"Tanh", {"rd"}, {"t"}}},
+                  {"y", "t"})
+                .bytes());
+  assert_true(op_names(g) == (Ops{"Relu", "Identity", "QuantizeLinear", "Tanh"}));
+  assert_true(!named(g, "r").quantizer);
+  expect_quantizer(named(g, "rd"), 0.5f, 3);
+  assert_true(integers_of(g) == (Ints{12, 7}));
+}
+
+void integer_inputs(void **) {
+  ModelText text = model({dq("x", "d"), {"Relu", {"d"}, {"r"}}, q("r", "y")});
+  text.input_type = QTN_UINT8;
+  const graph::Graph g = parse(text.bytes());
+  assert_true(op_names(g) == (Ops{"DequantizeLinear", "Relu", "QuantizeLinear"}));
+  const std::uint8_t bytes[] = {0, 9};
+  const Tensor x = Tensor::from<std::uint8_t>(QTN_UINT8, {1, 2}, bytes);
+  assert_true(int_values(graph::evaluate(g, std::span(&x, 1))[0], "y") == (Ints{3, 9}));
+}
+
 void refused(void **) {
   const auto error = [](qstatus status, const std::vector<std::string> &texts, ModelText text,
                         const std::vector<std::string> &more = {}) {
@@ -188,26 +259,16 @@ void refused(void **) {
     expect_error(status, texts, [&] { parse(text.bytes()); });
   };
   const NodeText relu{"Relu", {"xd"}, {"y"}, "relu"};
-  error(QTN_EUNSUPPORTED, {"q_xq", "\"pool\"", "MaxPool"},
-        model({q("x", "xq"), {"MaxPool", {"xq"}, {"p"}, "pool", "", {}}, dq("p", "xd"), relu}));
-  error(QTN_EUNSUPPORTED, {"q_y", "output of the model"}, model({q("x", "y")}));
-  error(QTN_EUNSUPPORTED, {"dq_xd", "not that of \"q_xq\""}, model({q("x", "xq"), dq("xq", "xd", "2"), relu}));
-  error(QTN_EUNSUPPORTED, {"dq_xd", "\"x\""}, model({dq("x", "xd"), relu}));
-  error(QTN_EUNSUPPORTED, {"\"quant\"", "must be constants"},
-        model({{"Relu", {"s"}, {"dynamic"}},
-               {"QuantizeLinear", {"x", "dynamic", "z"}, {"xq"}, "quant"},
-               dq("xq", "xd"),
-               relu}));
+  error(QTN_EDTYPE, {"dq_xd", "x is float32"}, model({dq("x", "xd"), relu}));
   const std::vector<std::string> two{float_tensor("s3", {2}, {1, 2}),
                                      raw_tensor<std::uint8_t>("z3", QTN_UINT8, {2}, {0, 0})};
-  error(QTN_EUNSUPPORTED, {"q_xq", "per channel"}, model({q("x", "xq", "3"), dq("xq", "xd", "3"), relu}), two);
   const auto constant = [&](const std::vector<std::string> &inputs, const std::vector<std::string> &attributes = {}) {
     return model({{"DequantizeLinear", inputs, {"w"}, "dq", "", attributes}, {"Add", {"x", "w"}, {"y"}}});
   };
   const std::string integers = raw_tensor<std::int8_t>("wq", QTN_INT8, {2, 3}, {1, 2, 3, 4, 5, 6});
   error(QTN_ESHAPE, {"\"dq\"", "2 scales", "axis 1", "2x3"}, constant({"wq", "s3"}), {integers, two[0]});
   error(QTN_EFORMAT, {"\"dq\"", "axis 2"}, constant({"wq", "s3"}, {int_attribute("axis", 2)}), {integers, two[0]});
-  error(QTN_EUNSUPPORTED, {"\"dq\"", "block"}, constant({"wq", "s3"}, {int_attribute("block_size", 2)}),
+  error(QTN_ESHAPE, {"\"dq\"", "blocks of 2 along axis 1"}, constant({"wq", "s3"}, {int_attribute("block_size", 2)}),
         {integers, two[0]});
   error(QTN_ESHAPE, {"\"dq\"", "scalar", "2"}, constant({"wq", "s", "z3"}), {integers, two[1]});
   error(QTN_EFORMAT, {"\"dq\"", "int8", "uint8"}, constant({"wq", "s", "z"}), {integers});
@@ -232,6 +293,10 @@ int main() {
       cmocka_unit_test(qtn::constants),
       cmocka_unit_test(qtn::shared_scales_behind_identity),
       cmocka_unit_test(qtn::numerics_from_metadata),
+      cmocka_unit_test(qtn::integers_that_others_read),
+      cmocka_unit_test(qtn::scales_that_no_quantizer_has),
+      cmocka_unit_test(qtn::pairs_beside_integers),
+      cmocka_unit_test(qtn::integer_inputs),
       cmocka_unit_test(qtn::refused),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -125,6 +125,30 @@ void unknown_operators(void **) {
   expect_bad(QTN_EUNSUPPORTED, {"operator If"}, {.nodes = {{"If", {"x"}, {"y"}, "", "", {subgraph}}}});
 }
 
+const std::vector<std::string> kGrid{float_tensor("s", {}, {0.5f}), raw_tensor<std::uint8_t>("z", QTN_UINT8, {}, {3})};
+
+ModelText sigmoid_model(const std::string &domain) {
+  return {.nodes = {{"QuantizeLinear", {"x", "s", "z"}, {"q"}},
+                    {"QLinearSigmoid", {"q", "s", "z", "s", "z"}, {"y"}, "sigmoid", domain}},
+          .initializers = kGrid};
+}
+
+void operators_of_onnx_runtime(void **) {
+  assert_true(op_names(parse(sigmoid_model("com.microsoft").bytes())) ==
+              (std::vector<std::string>{"QuantizeLinear", "QLinearSigmoid"}));
+  expect_bad(QTN_EUNSUPPORTED, {"operator QLinearSigmoid", "domain ai.onnx", "\"sigmoid\""}, sigmoid_model(""));
+  expect_bad(QTN_EUNSUPPORTED, {"operator QLinearSigmoid", "domain com.example"}, sigmoid_model("com.example"));
+  expect_bad(QTN_EUNSUPPORTED, {"operator Relu", "domain com.microsoft"},
+             {.nodes = {{"Relu", {"x"}, {"y"}, "r", "com.microsoft"}}});
+  // 16-bit quantization has been written in this domain before ONNX had it.
+  const graph::Graph pair =
+      parse(ModelText{.nodes = {{"QuantizeLinear", {"x", "s", "z"}, {"q"}, "", "com.microsoft"},
+                                {"DequantizeLinear", {"q", "s", "z"}, {"y"}, "", "com.microsoft"}},
+                      .initializers = kGrid}
+                .bytes());
+  assert_true(pair.value(pair.outputs[0]).quantizer != nullptr);
+}
+
 void wrong_nodes(void **) {
   expect_bad(QTN_EFORMAT, {"\"relu\"", "Relu", "inputs"}, {.nodes = {{"Relu", {"x", "x", "x"}, {"y"}, "relu"}}});
   expect_bad(QTN_EFORMAT, {"\"relu\"", "Relu"}, {.nodes = {{"Relu", {}, {"y"}, "relu"}}});
@@ -256,6 +280,7 @@ int main() {
       cmocka_unit_test(qtn::nodes_in_any_order),
       cmocka_unit_test(qtn::absent_inputs_and_unread_outputs),
       cmocka_unit_test(qtn::unknown_operators),
+      cmocka_unit_test(qtn::operators_of_onnx_runtime),
       cmocka_unit_test(qtn::wrong_nodes),
       cmocka_unit_test(qtn::shapes_that_do_not_fit),
       cmocka_unit_test(qtn::wrong_wiring),

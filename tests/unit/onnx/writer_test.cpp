@@ -206,6 +206,43 @@ void forms_of_older_opsets(void **) {
   expect_error(QTN_EUNSUPPORTED, {"opset 20", "uint16"}, [&] { onnx::serialize(wide, {20}); });
 }
 
+void operators_of_another_domain(void **) {
+  const auto domains = [](const std::string &bytes) { return onnx::read_model({bytes.data(), bytes.size()}).opsets; };
+  using Opsets = std::vector<std::pair<std::string, std::int64_t>>;
+  assert_true(domains(written("Relu", {}, {}, 17)) == (Opsets{{"", 17}}));
+
+  const std::vector<std::string> grid{float_tensor("s", {}, {0.5f}), raw_tensor<std::uint8_t>("z", QTN_UINT8, {}, {3})};
+  const graph::Graph g = parse(ModelText{
+      .nodes = {{"QuantizeLinear", {"x", "s", "z"}, {"q"}},
+                {"QLinearLeakyRelu", {"q", "s", "z", "s", "z"}, {"r"}, "leaky", "com.microsoft"},
+                {"DequantizeLinear", {"r", "s", "z"}, {"y"}}},
+      .initializers = grid,
+      .shape = {-1, 2}}.bytes());
+  const std::string bytes = onnx::serialize(g, {});
+  assert_true(domains(bytes) == (Opsets{{"", 21}, {"com.microsoft", 1}}));
+  const onnx::GraphProto proto = read_back(bytes);
+  assert_string_equal(proto.nodes[0].domain.c_str(), "");
+  assert_string_equal(proto.nodes[1].domain.c_str(), "com.microsoft");
+  assert_true(ops_in(bytes) == (std::vector<std::string>{"QuantizeLinear", "QLinearLeakyRelu", "DequantizeLinear"}));
+  const Tensor x = ramp({3, 2});
+  expect_same_bits(graph::evaluate(g, std::span(&x, 1)), graph::evaluate(parse(bytes), std::span(&x, 1)));
+}
+
+void integers_in_older_opsets(void **) {
+  const Tensor scale = Tensor::scalar(0.5f), wide(QTN_INT16, {}), byte(QTN_INT8, {});
+  const auto quantize = [&](const char *key, std::int64_t value, int opset, const Tensor &zero) {
+    const std::string bytes = written("QuantizeLinear", attr(key, value), {scale, zero}, opset);
+    return read_back(bytes).nodes[0].attributes.size();
+  };
+  assert_int_equal(quantize("saturate", 1, 13, byte), 0);
+  assert_int_equal(quantize("block_size", 0, 20, {}), 0);
+  assert_int_equal(quantize("output_dtype", QTN_INT16, 21, {}), 1);
+  expect_error(QTN_EUNSUPPORTED, {"\"output_dtype\"", "opset 20"},
+               [&] { quantize("output_dtype", QTN_INT16, 20, {}); });
+  expect_error(QTN_EUNSUPPORTED, {"\"block_size\"", "opset 20"}, [&] { quantize("block_size", 2, 20, byte); });
+  expect_error(QTN_EUNSUPPORTED, {"opset 20", "quantization to int16"}, [&] { quantize("axis", 1, 20, wide); });
+}
+
 void softmax_over_several_axes(void **) {
   const auto read = [](std::vector<std::int64_t> shape) {
     return parse(
@@ -245,10 +282,11 @@ void files(void **) {
 
 int main() {
   const CMUnitTest tests[] = {
-      cmocka_unit_test(qtn::quantized_round_trip),      cmocka_unit_test(qtn::what_a_quantized_file_holds),
-      cmocka_unit_test(qtn::other_numerics_survive),    cmocka_unit_test(qtn::input_that_is_output),
-      cmocka_unit_test(qtn::names_that_collide),        cmocka_unit_test(qtn::forms_of_older_opsets),
-      cmocka_unit_test(qtn::softmax_over_several_axes), cmocka_unit_test(qtn::files),
+      cmocka_unit_test(qtn::quantized_round_trip),        cmocka_unit_test(qtn::what_a_quantized_file_holds),
+      cmocka_unit_test(qtn::other_numerics_survive),      cmocka_unit_test(qtn::input_that_is_output),
+      cmocka_unit_test(qtn::names_that_collide),          cmocka_unit_test(qtn::forms_of_older_opsets),
+      cmocka_unit_test(qtn::operators_of_another_domain), cmocka_unit_test(qtn::integers_in_older_opsets),
+      cmocka_unit_test(qtn::softmax_over_several_axes),   cmocka_unit_test(qtn::files),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
