@@ -10,6 +10,7 @@ int main(int argc, char **argv) {
   register_elementwise();
   register_quantize();
   register_grid();
+  register_dot();
   register_pool();
   register_lut();
   benchmark::AddCustomContext("peak GMAC/s", std::to_string(peak_macs() / 1e9));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/eager.hpp"
+#include "ops/dynamic_quantizer.hpp"
 #include "ops/infer.hpp"
 
 namespace qtn::ops {

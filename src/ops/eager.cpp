@@ -2,59 +2,13 @@
 #include "ops/eager.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.hpp"
+#include "ops/dynamic_quantizer.hpp"
+#include "ops/integer_linear.hpp"
 
 namespace qtn::ops {
 namespace {
-
-struct Range {
-  float min = 0, max = 0;
-};
-
-/// Smallest and largest value, extended to 0.
-Range range_of(const char *who, const Tensor &x) {
-  const Tensor flat = x.to_contiguous();
-  Range range;
-  bool finite = true;
-  for (const float v : std::span(flat.as<const float>(), static_cast<std::size_t>(flat.count()))) {
-    finite &= std::isfinite(v);
-    range.min = std::min(range.min, v);
-    range.max = std::max(range.max, v);
-  }
-  if (!finite) fail(QTN_EINVAL, who, ": x holds NaN or infinity, which has no scale");
-  return range;
-}
-
-/// FBGEMM's ChooseQuantizationParams for uint8 with reduce_range. Small scales are raised, so that they invert well.
-ScaleZero choose_fbgemm(Range range) {
-  constexpr double kHighest = 127;
-  constexpr float kSmallest = 6.1e-5f;
-  auto scale = static_cast<float>((static_cast<double>(range.max) - static_cast<double>(range.min)) / kHighest);
-  if (scale == 0.0f || std::isinf(1.0f / scale)) scale = 0.1f;
-  if (scale < kSmallest) {
-    const float gain = kSmallest / scale;
-    range.min *= gain;
-    range.max *= gain;
-    scale = kSmallest;
-  }
-  const double below = static_cast<double>(range.min) / static_cast<double>(scale);
-  const double above = static_cast<double>(range.max) / static_cast<double>(scale);
-  // Of the two ends, the one whose quotient is less in error gives the zero point.
-  const double zero = std::abs(below) < kHighest + std::abs(above) ? -below : kHighest - above;
-  return {static_cast<double>(scale), static_cast<std::int64_t>(std::nearbyint(std::clamp(zero, 0.0, kHighest)))};
-}
-
-/// DynamicQuantizeLinear. A tensor of zeros has no range; scale 1 keeps it.
-ScaleZero choose_onnx(const Range &range) {
-  const float scale = range.max / 255.0f - range.min / 255.0f;
-  if (scale < 1.1754944e-38f) return {1.0, 0};
-  const float exact = range.max - range.min;
-  const float used = std::isfinite(exact) ? exact / 255.0f : scale;
-  return {static_cast<double>(used),
-          static_cast<std::int64_t>(std::nearbyint(std::clamp(0.0f - range.min / used, 0.0f, 255.0f)))};
-}
 
 bool is_8bit(const Tensor &t) { return t.dtype() == QTN_UINT8 || t.dtype() == QTN_INT8; }
 
@@ -108,13 +62,6 @@ Tensor linear_rows(const Tensor &rows, const Tensor &weight, const Tensor *bias,
 
 }  // namespace
 
-QuantizerPtr dynamic_quantizer(const char *who, const Tensor &x, Numerics numerics) {
-  const Range range = range_of(who, x);
-  const ScaleZero chosen = numerics == Numerics::fbgemm ? choose_fbgemm(range) : choose_onnx(range);
-  return std::make_shared<Quantizer>(QTN_UINT8, QTN_PER_TENSOR_AFFINE, 0, std::vector{chosen.scale},
-                                     std::vector{chosen.zero_point}, numerics);
-}
-
 std::vector<Tensor> run_eager(const std::string &name, std::span<const Tensor *const> inputs, std::size_t output_count,
                               const Attrs &attrs) {
   const OpDef *op = find_op(name);
@@ -141,15 +88,18 @@ Tensor linear(const Tensor &x, const Tensor &weight, const Tensor *bias, const Q
 
   const std::int64_t in = weight.dim(1);
   const std::int64_t rows = element_count(x.shape(), 0, x.rank() - 1);
-  Tensor x2 = x.to_contiguous().reshaped(Shape{rows, in});
+  const Tensor x2 = x.to_contiguous().reshaped(Shape{rows, in});
   const bool dynamic = !x.quantized() && weight.quantized() && is_8bit(weight);
-  if (dynamic) x2 = quantize(x2, dynamic_quantizer("linear", x2, weight.quantizer()->numerics()));
+  const QuantizerPtr grid = dynamic ? dynamic_quantizer("linear", x2, weight.quantizer()->numerics()) : x.quantizer();
+  const QuantizerPtr result = dynamic ? nullptr : quantizer;
 
-  Tensor y = linear_rows(x2, weight, bias, dynamic ? nullptr : quantizer);
-  if (dynamic && quantizer) y = quantize(y, quantizer);
+  std::optional<Tensor> y;
+  if (grid && weight.quantized()) y = integer_linear(x2, *grid, weight, bias, result);
+  if (!y) y = linear_rows(dynamic ? quantize(x2, grid) : x2, weight, bias, result);
+  if (dynamic && quantizer) y = quantize(*y, quantizer);
   Shape shape = x.shape();
   shape[shape.size() - 1] = weight.dim(0);
-  return y.reshaped(shape);
+  return y->reshaped(shape);
 }
 
 Tensor conv2d(const Tensor &x, const Tensor &weight, const Tensor *bias, const QuantizerPtr &quantizer,

@@ -24,8 +24,4 @@ Tensor linear(const Tensor &x, const Tensor &weight, const Tensor *bias, const Q
 Tensor conv2d(const Tensor &x, const Tensor &weight, const Tensor *bias, const QuantizerPtr &quantizer,
               const Attrs &attrs);
 
-/// The uint8 quantizer that dynamic quantization gives a tensor: fbgemm's ChooseQuantizationParams over 7 bits, or ONNX
-/// DynamicQuantizeLinear. Throws QTN_EINVAL on NaN and infinity; `who` begins the message.
-QuantizerPtr dynamic_quantizer(const char *who, const Tensor &x, Numerics numerics);
-
 }  // namespace qtn::ops

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exact products on AVX2: both sides widened to 16 bits for vpmaddwd, since vpmaddubsw saturates.
+#include "kernels/dot/ymm.hpp"
+
+namespace qtn::kernels::dot_avx2 {
+namespace {
+
+struct Avx2 : Ymm {
+  using Bytes = __m128i;
+  static constexpr std::size_t kBytes = 16;
+  static constexpr int kRows = 2;
+
+  static Bytes load(const void *p) { return _mm_loadu_si128(static_cast<const __m128i *>(p)); }
+  static Bytes load_part(const void *p, std::size_t count) {
+    alignas(16) char padded[kBytes] = {};
+    __builtin_memcpy(padded, p, count);
+    return load(padded);
+  }
+  static Bytes ones() { return _mm_set1_epi8(1); }
+  static Sums dot(Sums acc, Bytes u8, Bytes s8) {
+    return _mm256_add_epi32(acc, _mm256_madd_epi16(_mm256_cvtepu8_epi16(u8), _mm256_cvtepi8_epi16(s8)));
+  }
+};
+
+}  // namespace
+
+void run(const DotArgs &args) { run_dot<Avx2>(args); }
+std::int32_t sum(const void *x, std::size_t k, bool is_signed) { return sum_of<Avx2>(x, k, is_signed); }
+
+}  // namespace qtn::kernels::dot_avx2

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products with 8-bit weights as they lie in memory, [out][in]. Nothing is kept between calls: whoever owns a weight
+// may change it at any time.
+#pragma once
+
+#include <optional>
+
+#include "core/tensor.hpp"
+
+namespace qtn::ops {
+
+/// Contiguous rows x [m, in] times a quantized weight [out, in] transposed, plus a float bias [out] (nullptr: none).
+/// `grid` is the quantizer of x, or the one that its floats are quantized by first. The result has the bits that Gemm
+/// gives; nothing where the kernels do not apply: other types than 8-bit ones, or sums that may leave int32.
+std::optional<Tensor> integer_linear(const Tensor &x, const Quantizer &grid, const Tensor &weight, const Tensor *bias,
+                                     const QuantizerPtr &quantizer);
+
+}  // namespace qtn::ops
