@@ -5,6 +5,9 @@
 #include <pthreadpool.h>
 #include <sched.h>
 #include <unistd.h>
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#endif
 
 #include <algorithm>
 #include <atomic>
@@ -89,12 +92,28 @@ struct Task {
   void *context;
 };
 
+// ThreadSanitizer does not see into the pool: that a task begins after the call that hands it out, and ends before that
+// call returns, must be said.
+#ifdef __SANITIZE_THREAD__
+void given(Task &task) { __tsan_release(&task); }
+void begun(Task &task) { __tsan_acquire(&task); }
+void ended(Task &task) { __tsan_release(&task.context); }
+void joined(Task &task) { __tsan_acquire(&task.context); }
+#else
+void given(Task &) {}
+void begun(Task &) {}
+void ended(Task &) {}
+void joined(Task &) {}
+#endif
+
 void run_one(void *argument, std::size_t index) {
-  const Task &task = *static_cast<const Task *>(argument);
+  Task &task = *static_cast<Task *>(argument);
+  begun(task);
   const bool outer = inside_parallel;
   inside_parallel = true;
   task.run(task.context, index);
   inside_parallel = outer;
+  ended(task);
 }
 
 }  // namespace
@@ -133,7 +152,9 @@ void parallel_run(std::size_t count, void (*task)(void *context, std::size_t ind
     return;
   }
   Task wrapped{task, context};
+  given(wrapped);
   pthreadpool_parallelize_1d(pool, run_one, &wrapped, count, PTHREADPOOL_FLAG_YIELD_WORKERS);
+  joined(wrapped);
 }
 
 }  // namespace qtn

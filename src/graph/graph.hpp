@@ -2,9 +2,9 @@
 // A model as a graph: values (edges) and nodes in topological order, in ONNX's terms and NCHW shapes.
 //
 // Quantization is a property of a value. A value that carries a quantizer holds integers of that grid: whoever reads it
-// sees dequantize(quantize(x)). So a quantized graph has no QuantizeLinear or DequantizeLinear nodes; ONNX export
-// writes them, import turns them back into quantizers, and sessions convert wherever a float node touches a quantized
-// value.
+// sees dequantize(quantize(x)). So a graph that was quantized here has no QuantizeLinear or DequantizeLinear nodes;
+// ONNX export writes them, import turns them back into quantizers, and sessions convert wherever a float node touches a
+// quantized value. Such nodes stay only where a file does arithmetic on their plain integers.
 #pragma once
 
 #include <optional>

@@ -21,6 +21,11 @@ std::int64_t reach(const Grid &grid) {
   return grid.zero ? range.hi - range.lo : std::max(range.hi, -range.lo);
 }
 
+/// An input behind optional ones.
+void require_input(const char *op, const char *name, const Tensor *t) {
+  if (!t) fail(QTN_EINVAL, op, ": input ", name, " is absent");
+}
+
 Grid unary_x(const char *name, const Call &call) { return {name, "x", call.in(0)->dtype(), call.in(1), call.in(2)}; }
 Grid unary_y(const char *name, const Call &call) { return {name, "y", call.in(0)->dtype(), call.in(3), call.in(4)}; }
 
@@ -129,6 +134,7 @@ Attrs without_channels_last(const char *op, const Attrs &attrs) {
 }
 
 Types infer_qlinear_unary(const char *name, const OpDef &op, const Attrs &attrs, const Call &call) {
+  require_input(name, "y_scale", call.in(3));
   require_8bit(name, "x", *call.in(0));
   check_grid(unary_x(name, call));
   check_grid(unary_y(name, call));
@@ -141,6 +147,9 @@ void run_qlinear_unary(const char *name, const OpDef &op, const Attrs &attrs, co
 }
 
 Types infer_qlinear_binary(const char *name, const OpDef &op, const Call &call) {
+  require_input(name, "b", call.in(3));
+  require_input(name, "b_scale", call.in(4));
+  require_input(name, "y_scale", call.in(6));
   require_8bit(name, "a", *call.in(0));
   require_same_dtype(name, *call.in(0), *call.in(3));
   check_grid(binary_a(name, call));

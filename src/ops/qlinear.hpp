@@ -53,11 +53,12 @@ void add_column_bias(const Tensor &y, const Tensor *bias);
 /// rewritten graphs have.
 Attrs without_channels_last(const char *op, const Attrs &attrs);
 
-// Inputs x, x_scale, x_zero_point, y_scale, y_zero_point.
+// Inputs x, x_scale, x_zero_point, y_scale, y_zero_point. Zero points may be absent in the middle, so that an OpDef can
+// only ask for the first two inputs itself.
 Types infer_qlinear_unary(const char *name, const OpDef &op, const Attrs &attrs, const Call &call);
 void run_qlinear_unary(const char *name, const OpDef &op, const Attrs &attrs, const Call &call, const Tensor &output);
 
-// Inputs a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point.
+// Inputs a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point, likewise.
 Types infer_qlinear_binary(const char *name, const OpDef &op, const Call &call);
 void run_qlinear_binary(const char *name, const OpDef &op, const Call &call, const Tensor &output);
 

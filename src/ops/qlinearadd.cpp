@@ -14,7 +14,7 @@ void run(const Call &call, std::span<Tensor> outputs) { run_qlinear_binary(kName
 
 const OpDef kQLinearAdd{.name = kName,
                         .domain = kMicrosoft,
-                        .min_inputs = 7,
+                        .min_inputs = 2,
                         .max_inputs = 8,
                         .max_outputs = 1,
                         .attrs = {},

@@ -19,7 +19,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
 
 const OpDef kQLinearGlobalAveragePool{.name = kName,
                                       .domain = kMicrosoft,
-                                      .min_inputs = 4,
+                                      .min_inputs = 2,
                                       .max_inputs = 5,
                                       .max_outputs = 1,
                                       .attrs = kAttrs,

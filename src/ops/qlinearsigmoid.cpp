@@ -16,7 +16,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
 
 const OpDef kQLinearSigmoid{.name = kName,
                             .domain = kMicrosoft,
-                            .min_inputs = 4,
+                            .min_inputs = 2,
                             .max_inputs = 5,
                             .max_outputs = 1,
                             .attrs = {},

@@ -845,6 +845,8 @@ def quantized_arithmetic():
         y_grid=(np.float32(1 / 256), scalar(-128, np.int8)),
     )  # fmt: skip
     unary("QLinearLeakyRelu", "uint8", (2, 3, 8), leaky(0.01))
+    x = np.arange(0, 256, 17, dtype=np.uint8)
+    case("QLinearSigmoid", "no_x_zero_point", x, scalar(0.01), None, scalar(1 / 256), scalar(3, np.uint8), tolerance=EXACT)
     unary("QLinearLeakyRelu", "int8", (2, 3, 8), leaky(0.1), dtype=np.int8, alpha=0.1)
 
     def mean(x):

@@ -622,7 +622,7 @@ QTN_API void qobserver_free(QTN_OPT qobserver *o);
  *
  * @param outputs receives `output_count` new tensors
  * @param output_count how many outputs are wanted, counted from the first; at least 1
- * @param op name of an operator of ONNX's default domain
+ * @param op name of an operator of ONNX's default domain, or of ONNX Runtime's ("QLinearAdd" ...)
  * @param inputs `input_count` tensors; NULL where ONNX allows an absent one
  * @param input_count how many; absent ones at the end may be left out
  * @param attrs the operator's attributes
@@ -861,7 +861,8 @@ QTN_API qstatus qsession_create(qsession **out, const qmodel *m, QTN_OPT const q
 
 /** Runs the model once.
  *
- * @param outputs receives one new float32 tensor for each output of the model, in its order
+ * @param outputs receives one new tensor for each output of the model, in its order: plain integers where the file's
+ *   nodes compute such, else float32
  * @param output_count qmodel_output_count of the model
  * @param s the session
  * @param inputs one tensor for each input of the model, in its order; where the model leaves a dimension open, it may

@@ -53,7 +53,7 @@ void dynamic_rows(void **) {
               const Tensor x = random_floats(engine, {m, k}), bias = random_floats(engine, {n});
               const Tensor w =
                   random_bytes(engine, {n, k}, weight_grid(engine, dtype, numerics, by_channel, centered, n));
-              const Tensor q = quantize(x, ops::dynamic_quantizer(x, numerics));
+              const Tensor q = quantize(x, ops::dynamic_quantizer("linear", x, numerics));
               const std::string what = cat(m, "x", k, "x", n, " ", dtype_name(dtype));
               expect_same_bits(ops::linear(x, w, &bias, nullptr), by_gemm(q, w, &bias, nullptr), what);
               expect_same_bits(ops::linear(x, w, nullptr, nullptr), by_gemm(q, w, nullptr, nullptr), what);
@@ -127,7 +127,7 @@ void golden_grids(void **) {
   for (const auto &c : file.at("cases")) {
     if (c.at("dtype") != "uint8" || !c.at("reduce_range").get<bool>()) continue;
     ++seen;
-    const QuantizerPtr q = ops::dynamic_quantizer(tensor_of(c.at("x")), Numerics::fbgemm);
+    const QuantizerPtr q = ops::dynamic_quantizer("linear", tensor_of(c.at("x")), Numerics::fbgemm);
     const auto name = c.value("name", "");
     if (q->scale() != static_cast<float>(number(c.at("scale")))) fail_test(name, ": scale ", q->scale());
     if (q->zero_point() != c.at("zero_point").get<int>()) fail_test(name, ": zero point ", q->zero_point());

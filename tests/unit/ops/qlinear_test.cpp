@@ -141,6 +141,21 @@ void scales_and_zero_points_must_fit(void **) {
   });
 }
 
+// Zero points may be absent, scales may not. ONNX Runtime takes few of these forms.
+void absent_inputs(void **) {
+  std::mt19937 engine(5);
+  const Tensor a = random_plain(engine, QTN_INT8, {2, 3}), b = random_plain(engine, QTN_INT8, {2, 3}),
+               s = Tensor::scalar(0.1f), sy = Tensor::scalar(0.17f), zero = zero_points(QTN_INT8, {0});
+  expect_equal(run("QLinearAdd", attrs(), {&a, &s, nullptr, &b, &s, nullptr, &sy})[0],
+               run("QLinearAdd", attrs(), {&a, &s, &zero, &b, &s, &zero, &sy, &zero})[0], 0, "QLinearAdd");
+  expect_equal(run("QLinearLeakyRelu", attrs(), {&a, &s, nullptr, &sy})[0],
+               run("QLinearLeakyRelu", attrs(), {&a, &s, &zero, &sy, &zero})[0], 0, "QLinearLeakyRelu");
+  refuse(QTN_EINVAL, "QLinearAdd: input y_scale is absent", "QLinearAdd", attrs(), {&a, &s, &zero, &b, &s});
+  refuse(QTN_EINVAL, "QLinearMul: input b is absent", "QLinearMul", attrs(), {&a, &s});
+  refuse(QTN_EINVAL, "QLinearSigmoid: input y_scale is absent", "QLinearSigmoid", attrs(), {&a, &s, &zero});
+  refuse(QTN_EINVAL, "QLinearSigmoid: input 1 is absent", "QLinearSigmoid", attrs(), {&a, nullptr, &zero});
+}
+
 void linear_quantization_must_fit(void **) {
   const Tensor x = meta(QTN_FLOAT32, {2, 6}), s = meta(QTN_FLOAT32, {}), two = meta(QTN_FLOAT32, {2}),
                zero = meta(QTN_INT8, {}), blocks = meta(QTN_FLOAT32, {2, 2}), wide = meta(QTN_INT32, {});
@@ -193,10 +208,15 @@ void not_a_number_is_the_zero_point(void **) {
 int main() {
   using namespace qtn;
   const CMUnitTest tests[] = {
-      cmocka_unit_test(operators_belong_to_a_domain),   cmocka_unit_test(sums_that_may_overflow),
-      cmocka_unit_test(largest_sums_are_exact),         cmocka_unit_test(weight_zero_points_by_channel),
-      cmocka_unit_test(products_of_any_rank),           cmocka_unit_test(scales_and_zero_points_must_fit),
-      cmocka_unit_test(linear_quantization_must_fit),   cmocka_unit_test(ranges_must_be_finite),
+      cmocka_unit_test(operators_belong_to_a_domain),
+      cmocka_unit_test(sums_that_may_overflow),
+      cmocka_unit_test(largest_sums_are_exact),
+      cmocka_unit_test(weight_zero_points_by_channel),
+      cmocka_unit_test(products_of_any_rank),
+      cmocka_unit_test(scales_and_zero_points_must_fit),
+      cmocka_unit_test(absent_inputs),
+      cmocka_unit_test(linear_quantization_must_fit),
+      cmocka_unit_test(ranges_must_be_finite),
       cmocka_unit_test(not_a_number_is_the_zero_point),
   };
   return cmocka_run_group_tests_name("ops/qlinear", tests, nullptr, nullptr);

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Networks whose nodes take integers: both engines against ONNX Runtime, to the bit.
+#include "onnx/onnx.hpp"
+#include "ops/support.hpp"
+#include "quant/graph_builder.hpp"
+#include "runtime/session.hpp"
+
+namespace qtn::test {
+namespace {
+
+constexpr runtime::Engine kEngines[] = {runtime::Engine::reference, runtime::Engine::native};
+
+std::vector<Tensor> run_session(const graph::Graph &g, runtime::Engine engine, const Tensor &x) {
+  const Tensor *inputs[] = {&x};
+  return runtime::Session(g, {engine, 1}).run(inputs);
+}
+
+/// Every layer's integers and the float result are outputs of the file.
+void expect_onnx_runtime(const graph::Graph &g, const nlohmann::json &file) {
+  for (const auto &c : file.at("cases"))
+    for (const runtime::Engine engine : kEngines) {
+      const std::vector<Tensor> got = run_session(g, engine, tensor_of(c.at("x")));
+      std::size_t o = 0;
+      for (const auto &name : file.at("outputs"))
+        expect_equal(got[o++], tensor_of(c.at("outputs").at(name.get<std::string>())), 0, name.get<std::string>());
+    }
+}
+
+void network_of_onnx_runtime(void **) {
+  const std::string folder = std::string(QTN_GOLDEN_DIR) + "/quant/";
+  const nlohmann::json file = read_json(folder + "qoperator.json");
+  assert_true(file.at("cases").size() > 1 && file.at("outputs").size() > 10);
+  const graph::Graph g = onnx::load(folder + "qoperator.onnx");
+  expect_onnx_runtime(g, file);
+  const std::string bytes = onnx::serialize(g, {});
+  expect_onnx_runtime(onnx::parse(std::as_bytes(std::span(bytes)), ""), file);
+}
+
+// The value between is on a grid of its own, which the nodes on integers around it do not see.
+void integers_beside_quantized_values(void **) {
+  GraphBuilder b;
+  b.input("x", {2, 6})
+      .constant("s", Tensor::scalar(0.04f))
+      .constant("w", quantize(GraphBuilder::ramp({6, 3}), per_tensor(QTN_INT8, 0.01, 4)).with_quantizer(nullptr));
+  b.constant("sw", Tensor::scalar(0.01f))
+      .constant("zw", quantize(Tensor::scalar(0), per_tensor(QTN_INT8, 1, 4)).with_quantizer(nullptr));
+  b.node("Relu", "relu", {"x"}, {"r"});
+  b.node("DynamicQuantizeLinear", "dynamic", {"r"}, {"q", "sq", "zq"});
+  b.node("MatMulInteger", "product", {"q", "w", "zq", "zw"}, {"sums"});
+  b.node("Cast", "real", {"sums"}, {"f"}, attrs({{"to", std::int64_t{QTN_FLOAT32}}}));
+  b.node("Mul", "scale", {"sq", "sw"}, {"unit"});
+  b.node("Mul", "scaled", {"f", "unit"}, {"p"});
+  b.node("QuantizeLinear", "quantize", {"p", "s"}, {"y"});
+  graph::Graph g = b.build({"y", "sums", "p"});
+  for (graph::Value &value : g.values)
+    if (value.name == "r" || value.name == "f")
+      value.quantizer = per_tensor(QTN_UINT8, value.name == "r" ? 0.02 : 150, 7);
+  const Tensor x = GraphBuilder::ramp({2, 6});
+  const std::vector<Tensor> want = run_session(g, kEngines[0], x), got = run_session(g, kEngines[1], x);
+  assert_int_equal(want[0].dtype(), QTN_UINT8);
+  assert_int_equal(want[1].dtype(), QTN_INT32);
+  for (std::size_t o = 0; o < want.size(); ++o) expect_equal(got[o], want[o], 0, cat("output ", o));
+}
+
+}  // namespace
+}  // namespace qtn::test
+
+int main() {
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(qtn::test::network_of_onnx_runtime),
+      cmocka_unit_test(qtn::test::integers_beside_quantized_values),
+  };
+  return cmocka_run_group_tests_name("runtime/qoperator", tests, nullptr, nullptr);
+}
