@@ -4,6 +4,7 @@
 #include <random>
 
 #include "base/cpu.hpp"
+#include "graph/passes.hpp"
 #include "onnx/onnx.hpp"
 #include "quant/graph_builder.hpp"
 #include "runtime/session.hpp"
@@ -175,6 +176,30 @@ void test_pools_and_moves(void **) {
   expect_native_is_reference(b.build({}), 9, "fbgemm");
 }
 
+/// A Relu fused into a sum of numbers other than float32.
+void test_fused_relu_of_other_numbers(void **) {
+  for (const qdtype dtype : {QTN_INT64, QTN_FLOAT64}) {
+    GraphBuilder b;
+    b.input("x", {2, 3}).node("Add", "add", {"x", "x"}, {"s"}).node("Relu", "relu", {"s"}, {"y"});
+    graph::Graph g = b.build({"y"});
+    g.value(g.inputs[0]).dtype = dtype;
+    graph::optimize(g);
+    assert_int_equal(g.nodes.size(), 1);
+    const Tensor x(dtype, {2, 3});
+    dispatch(dtype, [&](auto zero) {
+      for (int i = 0; i < 6; ++i) x.as<decltype(zero)>()[i] = static_cast<decltype(zero)>(i - 3);
+    });
+    const Tensor *inputs[] = {&x};
+    for (const runtime::Engine engine : {runtime::Engine::reference, runtime::Engine::native}) {
+      const Tensor y = runtime::Session(g, {engine, 1}).run(inputs)[0];
+      dispatch(dtype, [&](auto zero) {
+        for (int i = 0; i < 6; ++i)
+          assert_true(y.as<const decltype(zero)>()[i] == static_cast<decltype(zero)>(std::max(0, 2 * (i - 3))));
+      });
+    }
+  }
+}
+
 void test_float_islands(void **) {
   // PRelu and Exp of a mixed operand run in float between two integer convolutions.
   GraphBuilder b;
@@ -230,6 +255,7 @@ int main() {
       cmocka_unit_test(test_depthwise),
       cmocka_unit_test(test_residual_and_squeeze_excite),
       cmocka_unit_test(test_pools_and_moves),
+      cmocka_unit_test(test_fused_relu_of_other_numbers),
       cmocka_unit_test(test_float_islands),
       cmocka_unit_test(test_digits),
       cmocka_unit_test(test_loaded_file_gives_the_same_bits),
