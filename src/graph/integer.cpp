@@ -67,12 +67,10 @@ bool fits_move(const Graph &g, const Node &node) {
   const auto same = [&](const Value &v) { return v.quantizer && *v.quantizer == *q; };
   for (const ValueId id : node.outputs)
     if (id != kNoValue && !same(g.value(id))) return false;
-  // Concat's operands all move; of the others only the first, the rest say how.
-  const bool all_move = node.op->max_inputs == ops::kVariadic;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const Value *v = operand(g, node, i);
     if (!v) continue;
-    if (i == 0 || all_move ? !same(*v) : !v->is_constant() && v->quantizer) return false;
+    if (node.op->moved.holds(i) ? !same(*v) : !v->is_constant() && v->quantizer) return false;
   }
   return true;
 }

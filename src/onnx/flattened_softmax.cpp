@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax over several axes at once: what Softmax meant before opset 13. Models that came from such a file must still
-// be written for a newer one.
+// Softmax or LogSoftmax over several axes at once: what they meant before opset 13. Models that came from such a file
+// must still be written for a newer one.
 #include "base/error.hpp"
 #include "onnx/opset_forms.hpp"
 #include "ops/op.hpp"
@@ -14,9 +14,7 @@ namespace {
 
 constexpr const char *kFlatten = "_flatten";
 
-bool is_flattened(const Node &node) {
-  return std::string_view(node.op->name) == "Softmax" && node.attrs.get_int(kFlatten, 0) != 0;
-}
+bool is_flattened(const Node &node) { return node.attrs.get_int(kFlatten, 0) != 0; }
 
 /// Ranks of all values where they can be known; -1 elsewhere.
 std::vector<std::int64_t> ranks(const graph::Graph &g) {
@@ -35,7 +33,7 @@ std::vector<std::int64_t> ranks(const graph::Graph &g) {
   return known;
 }
 
-/// Flatten -> Softmax over the last axis -> Reshape to what it was.
+/// Flatten -> the same over the last axis -> Reshape to what it was.
 void expand(graph::Graph &g, const Node &node, std::vector<Node> &nodes) {
   const ValueId x = node.inputs[0];
   const auto add = [&](const char *op, const char *suffix, std::vector<ValueId> inputs, Attrs attrs) {
@@ -51,7 +49,7 @@ void expand(graph::Graph &g, const Node &node, std::vector<Node> &nodes) {
   last.set("axis", std::int64_t{-1});
   const ValueId shape = add("Shape", "_shape", {x}, {});
   const ValueId rows = add("Flatten", "_rows", {x}, std::move(flatten));
-  const ValueId result = add("Softmax", "_result", {rows}, std::move(last));
+  const ValueId result = add(node.op->name, "_result", {rows}, std::move(last));
   nodes.push_back({node.name, ops::find_op("Reshape"), {}, {result, shape}, node.outputs, {}});
 }
 

@@ -53,7 +53,10 @@ constexpr NewAttribute kNewAttributes[] = {
     {"QuantizeLinear", "output_dtype", 21, is_uint8},
     {"QuantizeLinear", "precision", 23, is_float},
     {"QuantizeLinear", "saturate", 19, always},
+    {"ReduceMax", "noop_with_empty_axes", 18, is_zero},
     {"ReduceMean", "noop_with_empty_axes", 18, is_zero},
+    {"ReduceMin", "noop_with_empty_axes", 18, is_zero},
+    {"ReduceProd", "noop_with_empty_axes", 18, is_zero},
     {"Reshape", "allowzero", 14, is_zero},
     {"Resize", "antialias", 18, is_zero},
     {"Resize", "axes", 18, never},
@@ -69,7 +72,8 @@ struct NewForm {
   int since;
   std::size_t input;  ///< first input that is new; 0: the operator itself
 };
-constexpr NewForm kNewForms[] = {{"HardSwish", 14, 0}, {"Pad", 18, 3}};
+constexpr NewForm kNewForms[] = {
+    {"Gelu", 20, 0}, {"HardSwish", 14, 0}, {"LayerNormalization", 17, 0}, {"Mish", 18, 0}, {"Pad", 18, 3}};
 
 [[noreturn]] void refuse(const Node &node, int opset, const std::string &what) {
   fail(QTN_EUNSUPPORTED, "node \"", node.name, "\" (", node.op->name, "): opset ", opset, " has no ", what);
@@ -101,7 +105,11 @@ void refuse_mode(const Node &node, int opset, std::string_view op, const char *a
     refuse(node, opset, cat(attr, " \"", value, "\""));
 }
 
-/// Axes were an attribute of reductions until opset 18.
+/// Axes were an attribute of reductions until opset 18, of ReduceSum until 13.
+bool had_axes_attribute(std::string_view op) {
+  return op == "ReduceMax" || op == "ReduceMean" || op == "ReduceMin" || op == "ReduceProd";
+}
+
 void reduce_axes_as_attribute(const graph::Graph &g, Node &node, int opset) {
   if (node.inputs.size() < 2 || node.inputs[1] == kNoValue) return;
   const graph::Value &axes = g.value(node.inputs[1]);
@@ -123,7 +131,7 @@ void check_quantized_types(const graph::Graph &g, const Node &node, int opset) {
 void to_opset(graph::Graph &g, int opset) {
   for (Node &node : g.nodes) {
     const std::string_view op = node.op->name;
-    if (opset < 18 && op == "ReduceMean") reduce_axes_as_attribute(g, node, opset);
+    if (opset < 18 && had_axes_attribute(op)) reduce_axes_as_attribute(g, node, opset);
     // From opset 18 on, equal parts must be asked for by number.
     if (opset >= 18 && op == "Split" && (node.inputs.size() < 2 || node.inputs[1] == kNoValue) &&
         !node.attrs.has("num_outputs"))

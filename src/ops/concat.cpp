@@ -48,6 +48,7 @@ const OpDef kConcat{.name = "Concat",
                     .attrs = kAttrs,
                     .infer = infer,
                     .run = run,
-                    .moves = always_moves};
+                    .moves = always_moves,
+                    .moved = {0, kVariadic}};
 
 }  // namespace qtn::ops

@@ -73,7 +73,7 @@ std::vector<Tensor> run_eager(const std::string &name, std::span<const Tensor *c
   if (std::none_of(inputs.begin(), inputs.end(), [](const Tensor *t) { return t && t->quantized(); }))
     return run_op(*op, call);
   std::vector<QuantizerPtr> quantizers(output_count);
-  const Tensor *first = call.in(0);
+  const Tensor *first = call.in(op->moved.first);
   if (first && first->quantized() && first->quantizer()->per_tensor() && moves(*op, attrs))
     std::fill(quantizers.begin(), quantizers.end(), first->quantizer());
   return run_quantized_op(*op, call, quantizers);

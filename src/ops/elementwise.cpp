@@ -5,27 +5,19 @@
 
 namespace qtn::ops {
 
-BroadcastPlan::BroadcastPlan(const Shape &a, const Shape &b, const Shape &out) {
-  const Shape sa = broadcast_strides(a, contiguous_strides(a), out),
-              sb = broadcast_strides(b, contiguous_strides(b), out);
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    if (out[i] == 1) continue;
+Walk::Walk(const Shape &shape, std::span<const Shape> operands) {
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 1) continue;
     const std::size_t top = dims.size();
-    const bool joins = top > 0 && a_strides[top - 1] == sa[i] * out[i] && b_strides[top - 1] == sb[i] * out[i];
-    if (joins) {
-      dims[top - 1] *= out[i];
-      a_strides[top - 1] = sa[i];
-      b_strides[top - 1] = sb[i];
-    } else {
-      dims.push_back(out[i]);
-      a_strides.push_back(sa[i]);
-      b_strides.push_back(sb[i]);
-    }
+    bool joins = top > 0;
+    for (std::size_t o = 0; joins && o < operands.size(); ++o) joins = strides[o][top - 1] == operands[o][i] * shape[i];
+    joins ? void(dims[top - 1] *= shape[i]) : dims.push_back(shape[i]);
+    for (std::size_t o = 0; o < operands.size(); ++o)
+      joins ? void(strides[o][top - 1] = operands[o][i]) : strides[o].push_back(operands[o][i]);
   }
   if (!dims.empty()) return;
   dims.push_back(1);
-  a_strides.push_back(0);
-  b_strides.push_back(0);
+  for (std::size_t o = 0; o < operands.size(); ++o) strides[o].push_back(0);
 }
 
 Types infer_binary(const char *op, const Call &call) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <type_traits>
 
 #include "base/parallel.hpp"
@@ -41,37 +42,64 @@ void dispatch_number(qdtype dtype, F &&f) {
   });
 }
 
-/// Indices of two operands broadcast to one shape, with neighbouring axes joined where both allow it.
-struct BroadcastPlan {
-  BroadcastPlan(const Shape &a, const Shape &b, const Shape &out);
-  Shape dims, a_strides, b_strides;  ///< at least one axis
+/// y = f(x) on float32 or float64.
+template <class F>
+void map_reals(const Call &call, std::span<Tensor> outputs, F &&f) {
+  const Tensor &x = *call.in(0);
+  x.dtype() == QTN_FLOAT64 ? map_elements<double>(x, outputs[0], f) : map_elements<float>(x, outputs[0], f);
+}
+
+/// Strides with which an operand, broadcast to `shape`, is read.
+inline Shape steps_over(const Tensor &t, const Shape &shape) {
+  return broadcast_strides(t.shape(), t.strides(), shape);
+}
+
+/// One or more operands that are walked together, with neighbouring axes joined where all of them allow it.
+struct Walk {
+  static constexpr std::size_t kMaxOperands = 4;
+  Walk(const Shape &shape, std::span<const Shape> operands);
+  Shape dims;  ///< at least one axis
+  std::array<Shape, kMaxOperands> strides;
 };
 
-/// out = f(a, b) under broadcasting; all contiguous.
-template <class A, class B, class Out, class F>
-void map_broadcast(const Tensor &a, const Tensor &b, const Shape &shape, Out *out, F &&f) {
-  const BroadcastPlan plan(a.shape(), b.shape(), shape);
-  const std::size_t last = plan.dims.size() - 1;
-  const std::int64_t length = plan.dims[last];
+/// Calls row(offsets, steps, length) for rows that together are all elements of `shape`, in parallel: element i of a
+/// row is at offsets[o] + i * steps[o] of the operand that has strides[o].
+template <std::size_t N, class Row>
+void for_rows(const Shape &shape, const std::array<Shape, N> &strides, Row &&row) {
+  using Numbers = std::array<std::int64_t, N>;
+  const Walk walk(shape, strides);
+  const std::size_t last = walk.dims.size() - 1;
+  const std::int64_t length = walk.dims[last];
   if (length == 0) return;
-  const std::int64_t sa = plan.a_strides[last], sb = plan.b_strides[last];
-  const std::int64_t rows = element_count(plan.dims, 0, last), step = std::max<std::int64_t>(1, (1 << 15) / length);
-  parallel_for(static_cast<std::size_t>((rows + step - 1) / step), [&](std::size_t block) {
-    const std::int64_t first = static_cast<std::int64_t>(block) * step;
-    for (std::int64_t row = first; row < std::min(rows, first + step); ++row) {
-      const A *pa = a.as<A>();
-      const B *pb = b.as<B>();
-      std::int64_t rest = row;
+  Numbers steps;
+  for (std::size_t o = 0; o < N; ++o) steps[o] = walk.strides[o][last];
+  const std::int64_t rows = element_count(walk.dims, 0, last), group = std::max<std::int64_t>(1, (1 << 15) / length);
+  parallel_for(static_cast<std::size_t>((rows + group - 1) / group), [&](std::size_t block) {
+    const std::int64_t first = static_cast<std::int64_t>(block) * group;
+    for (std::int64_t r = first; r < std::min(rows, first + group); ++r) {
+      Numbers offsets{};
+      std::int64_t rest = r;
       for (std::size_t axis = last; axis-- > 0;) {
-        const std::int64_t i = rest % plan.dims[axis];
-        rest /= plan.dims[axis];
-        pa += i * plan.a_strides[axis];
-        pb += i * plan.b_strides[axis];
+        const std::int64_t i = rest % walk.dims[axis];
+        rest /= walk.dims[axis];
+        for (std::size_t o = 0; o < N; ++o) offsets[o] += i * walk.strides[o][axis];
       }
-      Out *to = out + row * length;
-      for (std::int64_t i = 0; i < length; ++i) to[i] = f(pa[i * sa], pb[i * sb]);
+      row(offsets, steps, length);
     }
   });
+}
+
+/// out = f(a, b) under broadcasting; out is contiguous.
+template <class A, class B, class Out, class F>
+void map_broadcast(const Tensor &a, const Tensor &b, const Shape &shape, Out *out, F &&f) {
+  for_rows<3>(shape, {contiguous_strides(shape), steps_over(a, shape), steps_over(b, shape)},
+              [&](const auto &at, const auto &steps, std::int64_t length) {
+                Out *to = out + at[0];
+                const A *pa = a.as<A>() + at[1];
+                const B *pb = b.as<B>() + at[2];
+                const std::int64_t sa = steps[1], sb = steps[2];
+                for (std::int64_t i = 0; i < length; ++i) to[i] = f(pa[i * sa], pb[i * sb]);
+              });
 }
 
 /// Type inference of the arithmetic operators: one type of number, shapes broadcast.

@@ -20,9 +20,7 @@ AxisSet spatial_axes(const Call &call) {
   return axes;
 }
 
-void run(const Call &call, std::span<Tensor> outputs) {
-  mean_floats(*call.in(0), spatial_axes(call), outputs[0].as<float>());
-}
+void run(const Call &call, std::span<Tensor> outputs) { mean_floats(*call.in(0), spatial_axes(call), outputs[0]); }
 
 bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
   return mean_quantized(*call.in(0), spatial_axes(call), output, clamp);

@@ -23,6 +23,10 @@ inline void require_float(const char *op, const char *name, const Tensor *t) {
   if (t) require_dtype(op, name, *t, {QTN_FLOAT32});
 }
 
+inline void require_real(const char *op, const char *name, const Tensor *t) {
+  if (t) require_dtype(op, name, *t, {QTN_FLOAT32, QTN_FLOAT64});
+}
+
 /// Any stored number, bool excluded.
 inline void require_number(const char *op, const char *name, const Tensor &t) {
   require_dtype(op, name, t,
@@ -63,11 +67,30 @@ inline Types infer_float_unary(const char *op, const Call &call) {
   return {{QTN_FLOAT32, call.in(0)->shape()}};
 }
 
+/// y has the type of x, which is float32 or float64.
+inline Types infer_real_unary(const char *op, const Call &call) {
+  require_real(op, "x", call.in(0));
+  return {{call.in(0)->dtype(), call.in(0)->shape()}};
+}
+
+/// y has the type of x, which is any number.
+inline Types infer_number_unary(const char *op, const Call &call) {
+  require_number(op, "x", *call.in(0));
+  return {{call.in(0)->dtype(), call.in(0)->shape()}};
+}
+
 /// a + b that reports overflow as a shape error.
 inline std::int64_t add_dims(const char *op, std::int64_t a, std::int64_t b) {
   std::int64_t sum;
   if (__builtin_add_overflow(a, b, &sum)) fail(QTN_ESHAPE, op, ": dimensions ", a, " and ", b, " are too large");
   return sum;
+}
+
+/// a * b that reports overflow as a shape error.
+inline std::int64_t mul_dims(const char *op, std::int64_t a, std::int64_t b) {
+  std::int64_t product;
+  if (__builtin_mul_overflow(a, b, &product)) fail(QTN_ESHAPE, op, ": dimensions ", a, " times ", b, " are too large");
+  return product;
 }
 
 }  // namespace qtn::ops

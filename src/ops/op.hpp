@@ -41,6 +41,12 @@ struct OldNode {
   std::vector<std::ptrdiff_t> inputs;       ///< new position -> old position, -1: absent; empty: all stay in place
 };
 
+/// Some inputs of an operator that follow one another.
+struct InputRange {
+  std::size_t first, count;
+  bool holds(std::size_t i) const { return i >= first && i - first < count; }
+};
+
 /// Bounds of an activation fused onto output 0, in real values; infinite where open.
 struct Clamp {
   float lo, hi;
@@ -48,6 +54,8 @@ struct Clamp {
 
 /// The domain of the operators that ONNX Runtime adds to ONNX's own.
 inline constexpr const char *kMicrosoft = "com.microsoft";
+
+inline constexpr std::size_t kVariadic = 1 << 20;
 
 struct OpDef {
   const char *name;
@@ -73,6 +81,9 @@ struct OpDef {
   /// unchanged and all quantized operands share one quantizer. nullptr: never.
   bool (*moves)(const Attrs &attrs) = nullptr;
 
+  /// The inputs whose elements are moved; the others say how (Pad's pads, Where's condition).
+  InputRange moved = {0, 1};
+
   /// The meaning of the operator on quantized tensors where that is not "dequantize, run, quantize": exact integer
   /// accumulation and one rounding (see requantization.hpp). Inputs are contiguous; the output is allocated and carries
   /// its quantizer, or is float32 (then without the clamp). False, and nothing written: these operands or attributes
@@ -82,8 +93,6 @@ struct OpDef {
   /// Rewrites the forms of opsets 7 to 20; nullptr where the operator never changed.
   void (*upgrade)(OldNode &node) = nullptr;
 };
-
-inline constexpr std::size_t kVariadic = 1 << 20;
 
 /// The operator of that name, or nullptr. No two domains share a name here.
 const OpDef *find_op(std::string_view name);
@@ -111,6 +120,9 @@ std::vector<Tensor> run_quantized_op(const OpDef &op, const Call &call, std::spa
                                      const Clamp *clamp = nullptr);
 
 bool moves(const OpDef &op, const Attrs &attrs);
+
+/// In place: elements of a contiguous tensor of numbers below or above the bounds become the bounds. NaN stays.
+void clamp_elements(const Tensor &y, const Clamp &clamp);
 
 /// Rewrites a node of opsets 7 to 20 to the form of opset 21, its name too where the operator was renamed (Upsample).
 /// Operators that this library does not know stay as they are.

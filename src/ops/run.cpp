@@ -36,21 +36,15 @@ bool same_grid(const Quantizer &a, const Quantizer &b) {
          a.zero_points() == b.zero_points() && a.range() == b.range();
 }
 
-void clamp_floats(const Tensor &y, const Clamp *clamp) {
-  if (!clamp || y.dtype() != QTN_FLOAT32) return;
-  map_elements<float>(y, y, [lo = clamp->lo, hi = clamp->hi](float v) {
-    v = v < lo ? lo : v;
-    return v > hi ? hi : v;
-  });
-}
-
 // Integers pass through where every operand and result of the real type is on one grid.
 bool can_move(const OpDef &op, const Call &call, std::span<const QuantizerPtr> quantizers) {
-  if (!moves(op, call.attrs) || !call.in(0) || !call.in(0)->quantized()) return false;
-  const Quantizer &grid = *call.in(0)->quantizer();
+  const Tensor *first = call.in(op.moved.first);
+  if (!moves(op, call.attrs) || !first || !first->quantized()) return false;
+  const Quantizer &grid = *first->quantizer();
   if (!grid.per_tensor()) return false;
-  for (const Tensor *t : call.inputs) {
-    if (op.max_inputs == kVariadic && !t->quantized()) return false;
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    const Tensor *t = call.inputs[i];
+    if (op.moved.holds(i) && !t->quantized()) return false;
     if (t && t->quantized() && !same_grid(grid, *t->quantizer())) return false;
   }
   const Types types = infer_op(op, call);
@@ -67,13 +61,28 @@ std::vector<Tensor> run_dequantized(const OpDef &op, const Call &call, std::span
     if (t.quantized()) into.replace(i, dequantize(t));
   });
   std::vector<Tensor> outputs = run_op(op, Call{call.attrs, inputs.pointers, call.output_count});
-  clamp_floats(outputs[0], clamp);
+  if (clamp) clamp_elements(outputs[0], *clamp);
   for (std::size_t i = 0; i < outputs.size(); ++i)
     if (quantizers[i]) outputs[i] = quantize(outputs[i], quantizers[i]);
   return outputs;
 }
 
 }  // namespace
+
+void clamp_elements(const Tensor &y, const Clamp &clamp) {
+  dispatch_number(y.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::is_integral_v<T>) {
+      // Integers meet Relu only: Clip's bounds have the type of what they clip, and are fused as float32.
+      map_elements<T>(y, y, [](T v) { return std::max(v, T(0)); });
+    } else {
+      map_elements<T>(y, y, [lo = static_cast<T>(clamp.lo), hi = static_cast<T>(clamp.hi)](T v) {
+        v = v < lo ? lo : v;
+        return v > hi ? hi : v;
+      });
+    }
+  });
+}
 
 void check_call(const OpDef &op, const Call &call) {
   const std::size_t count = call.inputs.size();
@@ -138,7 +147,7 @@ std::vector<Tensor> run_quantized_op(const OpDef &op, const Call &call, std::spa
     const Tensor output(quantizer ? quantizer->dtype() : types[0].dtype, types[0].shape, quantizer);
     const Inputs inputs = made_contiguous(call);
     if (op.run_quantized(Call{call.attrs, inputs.pointers, call.output_count}, output, clamp)) {
-      clamp_floats(output, quantizer ? nullptr : clamp);
+      if (clamp && !quantizer) clamp_elements(output, *clamp);
       return {output};
     }
   }

@@ -32,7 +32,8 @@ Window::Dims dims_attr(const char *op, const char *name, const Attrs &attrs, std
   return dims_of(op, name, attrs.get_ints(name, ones), rank, 1);
 }
 
-void place(const char *op, const Attrs &attrs, Window &w) {
+/// The pads that are given, which auto_pad replaces. Returns auto_pad.
+std::string read_pads(const char *op, const Attrs &attrs, Window &w) {
   const std::string auto_pad = attrs.get_string("auto_pad", "NOTSET");
   const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER", valid = auto_pad == "VALID";
   if (!same && !valid && auto_pad != "NOTSET" && !auto_pad.empty())
@@ -44,6 +45,12 @@ void place(const char *op, const Attrs &attrs, Window &w) {
     w.pad_begin = dims_of(op, "pads", std::span(pads).first(w.rank), w.rank, 0);
     w.pad_end = dims_of(op, "pads", std::span(pads).last(w.rank), w.rank, 0);
   }
+  return auto_pad;
+}
+
+void place(const char *op, const Attrs &attrs, Window &w) {
+  const std::string auto_pad = read_pads(op, attrs, w);
+  const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER", valid = auto_pad == "VALID";
   const bool ceil_mode = attrs.has("ceil_mode") && attrs.get_int("ceil_mode", 0) != 0;
   for (std::size_t i = 0; i < w.rank; ++i) {
     const std::int64_t extent = (w.kernel[i] - 1) * w.dilation[i] + 1;
@@ -76,6 +83,21 @@ Window begin(const char *op, const Shape &x) {
     if (x[i + 2] < 0 || x[i + 2] >= kLimit) fail(QTN_ESHAPE, op, ": x is too large: ", to_string(x));
     w.in[i] = x[i + 2];
   }
+  return w;
+}
+
+/// Everything of a convolution but where its windows lie.
+Window weighted_window(const char *op, const Attrs &attrs, const Shape &x, const Shape &weight) {
+  Window w = begin(op, x);
+  if (weight.size() != x.size())
+    fail(QTN_ESHAPE, op, ": weight ", to_string(weight), " does not have the rank of x ", to_string(x));
+  const std::span<const std::int64_t> kernel(weight.begin() + 2, w.rank);
+  w.kernel = dims_of(op, "weight", kernel, w.rank, 1);
+  const std::vector<std::int64_t> stated = attrs.get_ints("kernel_shape");
+  if (!stated.empty() && !std::equal(stated.begin(), stated.end(), kernel.begin(), kernel.end()))
+    fail(QTN_EINVAL, op, ": kernel_shape is ", to_string(Shape(stated)), ", weight is ", to_string(weight));
+  w.stride = dims_attr(op, "strides", attrs, w.rank);
+  w.dilation = dims_attr(op, "dilations", attrs, w.rank);
   return w;
 }
 
@@ -122,17 +144,36 @@ Window Window::lifted() const {
 }
 
 Window conv_window(const Attrs &attrs, const Shape &x, const Shape &weight) {
-  Window w = begin("Conv", x);
-  if (weight.size() != x.size())
-    fail(QTN_ESHAPE, "Conv: weight ", to_string(weight), " does not have the rank of x ", to_string(x));
-  const std::span<const std::int64_t> kernel(weight.begin() + 2, w.rank);
-  w.kernel = dims_of("Conv", "weight", kernel, w.rank, 1);
-  const std::vector<std::int64_t> stated = attrs.get_ints("kernel_shape");
-  if (!stated.empty() && !std::equal(stated.begin(), stated.end(), kernel.begin(), kernel.end()))
-    fail(QTN_EINVAL, "Conv: kernel_shape is ", to_string(Shape(stated)), ", weight is ", to_string(weight));
-  w.stride = dims_attr("Conv", "strides", attrs, w.rank);
-  w.dilation = dims_attr("Conv", "dilations", attrs, w.rank);
+  Window w = weighted_window("Conv", attrs, x, weight);
   place("Conv", attrs, w);
+  return w;
+}
+
+Window transposed_window(const Attrs &attrs, const Shape &x, const Shape &weight) {
+  constexpr const char *kOp = "ConvTranspose";
+  Window w = weighted_window(kOp, attrs, x, weight);
+  w.out = w.in;
+  const std::vector<std::int64_t> zeros(w.rank, 0), stated = attrs.get_ints("output_shape");
+  const Window::Dims extra = dims_of(kOp, "output_padding", attrs.get_ints("output_padding", zeros), w.rank, 0);
+  const Window::Dims wanted = stated.empty() ? Window::Dims{} : dims_of(kOp, "output_shape", stated, w.rank, 1);
+  const std::string auto_pad = read_pads(kOp, attrs, w);
+  const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
+  for (std::size_t i = 0; i < w.rank; ++i) {
+    if (w.out[i] == 0) fail(QTN_ESHAPE, kOp, ": x ", to_string(x), " has an empty spatial axis");
+    const std::int64_t whole = w.stride[i] * (w.out[i] - 1) + extra[i] + (w.kernel[i] - 1) * w.dilation[i] + 1;
+    if (same || !stated.empty()) {
+      w.in[i] = stated.empty() ? w.out[i] * w.stride[i] : wanted[i];
+      const std::int64_t total = std::max<std::int64_t>(0, whole - w.in[i]);
+      w.pad_begin[i] = auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
+      w.pad_end[i] = total - w.pad_begin[i];
+    } else {
+      w.in[i] = whole - w.pad_begin[i] - w.pad_end[i];
+    }
+    if (w.in[i] < 1 || std::max(w.in[i], w.pad_begin[i]) >= kLimit)
+      fail(QTN_ESHAPE, kOp, ": an output of ", w.in[i], " from x ", to_string(x), " with stride ", w.stride[i],
+           ", kernel ", w.kernel[i], ", dilation ", w.dilation[i], " and pads of ", w.pad_begin[i], " and ",
+           w.pad_end[i], " is out of range");
+  }
   return w;
 }
 

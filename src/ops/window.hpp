@@ -49,6 +49,10 @@ struct Window {
 /// Of Conv with x [n][c][spatial...] and weight [m][c / group][kernel...].
 Window conv_window(const Attrs &attrs, const Shape &x, const Shape &weight);
 
+/// Of ConvTranspose with x [n][c][spatial...] and weight [c][m / group][kernel...]: the windows of the convolution that
+/// goes from its output (`in`) to its input (`out`).
+Window transposed_window(const Attrs &attrs, const Shape &x, const Shape &weight);
+
 /// Of MaxPool or AveragePool (`op`, for messages).
 Window pool_window(const char *op, const Attrs &attrs, const Shape &x);
 

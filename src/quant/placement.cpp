@@ -225,7 +225,7 @@ class Grouping {
 
 }  // namespace
 
-bool moves_operand(const Node &node, std::size_t input) { return input == 0 || node.op->max_inputs == ops::kVariadic; }
+bool moves_operand(const Node &node, std::size_t input) { return node.op->moved.holds(input); }
 
 Placement place(const Graph &g, const Config &config) {
   const Facts facts(g);

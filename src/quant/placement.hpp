@@ -42,7 +42,7 @@ struct Placement {
 
 Placement place(const graph::Graph &g, const Config &config);
 
-/// Operands of a moving op that hold the data moved: every input of Concat, input 0 of the others.
+/// Operands of a moving op that hold the data moved: every input of Concat, input 0 of Reshape.
 bool moves_operand(const graph::Node &node, std::size_t input);
 
 }  // namespace qtn::quant

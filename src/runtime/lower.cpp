@@ -414,7 +414,7 @@ class Lowering {
         return lower_pool(over_pictures(ops::pool_window("MaxPool", node_->attrs, x)), Pooling::max);
     }
     std::vector<SlotId> views;
-    if (lower_as_views(integer(input(0)), false, views)) {
+    if (lower_as_views(integer(input(node_->op->moved.first)), false, views)) {
       for (std::size_t o = 0; o < views.size(); ++o) integer_[at(node_->outputs[o])] = views[o];
       return;
     }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators run as ops/ defines them: float nodes, moved integers, and integer nodes that no kernel serves.
-#include <algorithm>
-
 #include "runtime/steps/steps.hpp"
 
 namespace qtn::runtime {
@@ -37,11 +35,7 @@ class RunStep final : public OperatorStep {
     std::vector<Tensor> outputs;
     for (const SlotId s : refs_.outputs) outputs.push_back(s == kNoSlot ? Tensor() : c.tensor(s));
     node_.op->run({node_.attrs, operands(c), outputs.size()}, outputs);
-    if (!node_.clamp) return;
-    const auto count = static_cast<std::size_t>(outputs[0].count());
-    auto *y = outputs[0].as<float>();
-    const float lo = node_.clamp->lo, hi = node_.clamp->hi;
-    for (std::size_t i = 0; i < count; ++i) y[i] = y[i] < lo ? lo : y[i] > hi ? hi : y[i];
+    if (node_.clamp) ops::clamp_elements(outputs[0], *node_.clamp);
   }
 };
 

@@ -193,6 +193,14 @@ void forms_of_older_opsets(void **) {
 
   written("HardSwish", {}, {}, 14);
   expect_error(QTN_EUNSUPPORTED, {"\"node\"", "HardSwish", "opset 13"}, [] { written("HardSwish", {}, {}, 13); });
+  for (const auto &[op, since] : {std::pair("LayerNormalization", 17), std::pair("Mish", 18), std::pair("Gelu", 20)}) {
+    const std::vector<Tensor> scale(op == std::string("LayerNormalization"), ramp({2}));
+    written(op, {}, scale, since);
+    expect_error(QTN_EUNSUPPORTED, {op, cat("opset ", since - 1)}, [&] { written(op, {}, scale, since - 1); });
+  }
+  for (const char *op : {"ReduceMax", "ReduceMin", "ReduceProd"})
+    assert_int_equal(read_back(written(op, {}, {Tensor::from_ints(axes)}, 17)).nodes[0].inputs.size(), 1);
+  assert_int_equal(read_back(written("ReduceSum", {}, {Tensor::from_ints(axes)}, 13)).nodes[0].inputs.size(), 2);
   written("Shape", attr("start", std::int64_t{1}), {}, 15);
   expect_error(QTN_EUNSUPPORTED, {"\"start\"", "opset 14"},
                [] { written("Shape", attr("start", std::int64_t{1}), {}, 14); });
@@ -244,9 +252,8 @@ void integers_in_older_opsets(void **) {
 }
 
 void softmax_over_several_axes(void **) {
-  const auto read = [](std::vector<std::int64_t> shape) {
-    return parse(
-        ModelText{.opset = 11, .nodes = {{"Softmax", {"x"}, {"y"}, "softmax"}}, .shape = std::move(shape)}.bytes());
+  const auto read = [](std::vector<std::int64_t> shape, const char *op = "Softmax") {
+    return parse(ModelText{.opset = 11, .nodes = {{op, {"x"}, {"y"}, "softmax"}}, .shape = std::move(shape)}.bytes());
   };
   const graph::Graph g = read({2, 3, 2});
   const Tensor x = ramp({2, 3, 2});
@@ -254,6 +261,7 @@ void softmax_over_several_axes(void **) {
   assert_true(ops_in(bytes) == (std::vector<std::string>{"Shape", "Flatten", "Softmax", "Reshape"}));
   expect_same_bits(graph::evaluate(g, std::span(&x, 1)), graph::evaluate(parse(bytes), std::span(&x, 1)));
   assert_true(ops_in(onnx::serialize(read({2, 3}), {})) == (std::vector<std::string>{"Softmax"}));
+  assert_true(ops_in(onnx::serialize(read({2, 3, 2}, "LogSoftmax"), {}))[2] == "LogSoftmax");
 }
 
 void files(void **) {

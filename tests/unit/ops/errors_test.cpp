@@ -112,6 +112,80 @@ void hostile_indices(void **) {
   assert_int_equal(int_values(run("Div", attrs(), {&lowest, &minus})[0], "y")[0], kLow);
 }
 
+void hostile_transposed_windows(void **) {
+  const Tensor x = meta({1, 2, 5, 5}), w = meta({2, 1, 3, 3}), other = meta({3, 1, 3, 3});
+  const auto transposed = [&](qstatus status, const char *text, const char *key, const Ints &values) {
+    refuse(status, text, "ConvTranspose", attrs({{key, values}}), {&x, &w});
+  };
+  transposed(QTN_EINVAL, "ConvTranspose: strides of 0", "strides", {0, 1});
+  transposed(QTN_EINVAL, "ConvTranspose: output_padding of -1", "output_padding", {-1, 0});
+  transposed(QTN_EINVAL, "ConvTranspose: output_shape has 4 values for 2 spatial axes", "output_shape", {1, 1, 9, 9});
+  transposed(QTN_EINVAL, "ConvTranspose: output_shape of 0", "output_shape", {0, 9});
+  transposed(QTN_ESHAPE, "ConvTranspose: an output of -1 from x 1x2x5x5", "pads", {4, 0, 4, 0});
+  transposed(QTN_ESHAPE, "is out of range", "strides", {2147483647, 1});
+  transposed(QTN_ESHAPE, "is out of range", "dilations", {2147483647, 2147483647});
+  transposed(QTN_ESHAPE, "too large", "strides", {400000000, 400000000});
+  refuse(QTN_EINVAL, "ConvTranspose: group is 0", "ConvTranspose", attrs({{"group", std::int64_t{0}}}), {&x, &w});
+  refuse(QTN_ESHAPE, "ConvTranspose: weight wants 3 input channels, x has 2", "ConvTranspose", attrs(), {&x, &other});
+  refuse(QTN_ESHAPE, "ConvTranspose: 2 channels do not split into 3 groups", "ConvTranspose",
+         attrs({{"group", std::int64_t{3}}}), {&x, &w});
+}
+
+void hostile_shapes(void **) {
+  const Tensor x = meta({2, 8, 4, 4}), huge = ints({kHuge, 1, 1, 1}), low = ints({1, -1, 1, 1}), two = ints({2, 2}),
+               unknown = Tensor::meta(QTN_INT64, {4});
+  refuse(QTN_ESHAPE, "Tile: dimensions 2 times 9223372036854775807", "Tile", attrs(), {&x, &huge});
+  refuse(QTN_EINVAL, "Tile: axis 1 is repeated -1 times", "Tile", attrs(), {&x, &low});
+  refuse(QTN_EINVAL, "Tile: repeats has 2 values, x is 2x8x4x4", "Tile", attrs(), {&x, &two});
+  refuse(QTN_EUNSUPPORTED, "Tile: input \"repeats\" must be a constant", "Tile", attrs(), {&x, &unknown});
+  refuse(QTN_ESHAPE, "Expand: shapes 2x8x4x4 and 2x2 do not broadcast", "Expand", attrs(), {&x, &two});
+  refuse(QTN_EINVAL, "Expand: shape has a dimension of -1", "Expand", attrs(), {&x, &low});
+  const auto blocks = [&](qstatus status, const char *text, const char *op, std::int64_t size) {
+    refuse(status, text, op, attrs({{"blocksize", size}}), {&x});
+  };
+  blocks(QTN_EINVAL, "DepthToSpace: blocksize is 0", "DepthToSpace", 0);
+  blocks(QTN_ESHAPE, "DepthToSpace: 8 channels are not made of blocks of 4 by 4", "DepthToSpace", 4);
+  blocks(QTN_ESHAPE, "DepthToSpace: 8 channels", "DepthToSpace", kHuge);
+  blocks(QTN_EINVAL, "SpaceToDepth: blocksize is -9223372036854775808", "SpaceToDepth", kLow);
+  blocks(QTN_ESHAPE, "SpaceToDepth: x 2x8x4x4 is not made of blocks of 3 by 3", "SpaceToDepth", 3);
+  const Tensor nothing = meta({1, 8, 0, 0});
+  refuse(QTN_ESHAPE, "SpaceToDepth: dimensions", "SpaceToDepth", attrs({{"blocksize", kHuge}}), {&nothing});
+  refuse(QTN_EINVAL, "DepthToSpace: attribute \"blocksize\" is missing", "DepthToSpace", attrs(), {&x});
+  refuse(QTN_EINVAL, "DepthToSpace: mode is \"ABC\"", "DepthToSpace",
+         attrs({{"blocksize", std::int64_t{2}}, {"mode", std::string("ABC")}}), {&x});
+}
+
+void hostile_reductions(void **) {
+  const Tensor x = meta({2, 0, 3}), twice = ints({1, -2}), number = Tensor::scalar(1), axis = ints({3});
+  refuse(QTN_EINVAL, "ReduceMax: axis -2 is given twice", "ReduceMax", attrs(), {&x, &twice});
+  refuse(QTN_EINVAL, "ReduceSum: axis 3", "ReduceSum", attrs(), {&x, &axis});
+  refuse(QTN_ESHAPE, "ArgMax: x 2x0x3 has no elements along axis 1", "ArgMax", attrs({{"axis", std::int64_t{1}}}),
+         {&x});
+  refuse(QTN_EINVAL, "ArgMin: axis 0", "ArgMin", attrs(), {&number});
+  expect_error(QTN_EINVAL, "CumSum: axis 3", [&] {
+    const Tensor values = floats({2}, {1, 2});
+    run("CumSum", attrs(), {&values, &axis});
+  });
+}
+
+void operands_must_fit(void **) {
+  const Tensor x = meta({2, 3, 4}), row = meta({4}), column = meta({3}), words = ints({1}), wide = meta({5, 2, 3, 4}),
+               truth = Tensor::meta(QTN_BOOL, {2, 3, 4});
+  refuse(QTN_EDTYPE, "Where: condition is float32, not bool", "Where", attrs(), {&x, &x, &x});
+  refuse(QTN_EDTYPE, "Where: inputs are float32 and int64", "Where", attrs(), {&truth, &x, &words});
+  refuse(QTN_EDTYPE, "Max: inputs are float32 and int64", "Max", attrs(), {&x, &words});
+  refuse(QTN_EDTYPE, "Less: a is bool", "Less", attrs(), {&truth, &truth});
+  refuse(QTN_EDTYPE, "Erf: x is int64, not float32 or float64", "Erf", attrs(), {&words});
+  refuse(QTN_EDTYPE, "Pow: x is bool", "Pow", attrs(), {&truth, &x});
+  refuse(QTN_EINVAL, "Gelu: approximate is \"fast\"", "Gelu", attrs({{"approximate", std::string("fast")}}), {&x});
+  refuse(QTN_ESHAPE, "LayerNormalization: scale 5x2x3x4 does not broadcast to x 2x3x4", "LayerNormalization", attrs(),
+         {&x, &wide});
+  refuse(QTN_EUNSUPPORTED, "LayerNormalization: stash_type is 16", "LayerNormalization",
+         attrs({{"stash_type", std::int64_t{16}}}), {&x, &row});
+  refuse(QTN_ESHAPE, "InstanceNormalization: B is 4, x 2x3x4 has 3 channels", "InstanceNormalization", attrs(),
+         {&x, &column, &row});
+}
+
 void hostile_resizes(void **) {
   const Tensor x = meta({1, 1, 4, 4}), sizes = ints({1, 1, kHuge, 4});
   const auto scaled = [&](qstatus status, const char *text, float scale, const Attrs &a) {
@@ -160,10 +234,18 @@ void empty_tensors_run(void **) {
 int main() {
   using namespace qtn;
   const CMUnitTest tests[] = {
-      cmocka_unit_test(calls_must_fit_the_schema), cmocka_unit_test(shapes_must_fit),
-      cmocka_unit_test(shapes_must_be_known),      cmocka_unit_test(hostile_windows),
-      cmocka_unit_test(hostile_indices),           cmocka_unit_test(hostile_resizes),
-      cmocka_unit_test(training_is_not_offered),   cmocka_unit_test(empty_tensors_run),
+      cmocka_unit_test(calls_must_fit_the_schema),
+      cmocka_unit_test(shapes_must_fit),
+      cmocka_unit_test(shapes_must_be_known),
+      cmocka_unit_test(hostile_windows),
+      cmocka_unit_test(hostile_indices),
+      cmocka_unit_test(hostile_resizes),
+      cmocka_unit_test(hostile_transposed_windows),
+      cmocka_unit_test(hostile_shapes),
+      cmocka_unit_test(hostile_reductions),
+      cmocka_unit_test(operands_must_fit),
+      cmocka_unit_test(training_is_not_offered),
+      cmocka_unit_test(empty_tensors_run),
   };
   return cmocka_run_group_tests_name("ops/errors", tests, nullptr, nullptr);
 }

@@ -99,6 +99,45 @@ void convolution_by_definition(void **) {
   }
 }
 
+// Each input position adds its taps to the outputs that they fall on.
+void transposed_convolution_by_definition(void **) {
+  std::mt19937 engine(13);
+  const std::int64_t c = 3, m = 4, h = 5, w = 4, kh = 3, kw = 2, oh = 9, ow = 9;
+  const QuantizerPtr qx = per_tensor(QTN_INT8, 0.02, -9), qy = per_tensor(QTN_UINT8, 0.11, 128);
+  const QuantizerPtr qw = per_channel(QTN_INT8, 1, {0.01, 0.02, 0.005, 0.04}, {0, 3, -7, 1});
+  const Tensor x = random_bytes(engine, {1, c, h, w}, qx), weight = random_bytes(engine, {c, m, kh, kw}, qw);
+  const Tensor bias = random_floats(engine, {m});
+  const Attrs a = attrs({{"strides", Ints{2, 2}}, {"pads", Ints{1, 0, 1, 0}}, {"dilations", Ints{1, 2}}});
+  const Tensor y = run_quantized("ConvTranspose", a, {&x, &weight, &bias}, qy);
+  assert_true(y.shape() == (Shape{1, m, oh, ow}));
+  const std::vector<std::int64_t> xs = int_values(x, "x"), ws = int_values(weight, "w"), ys = int_values(y, "y");
+  for (std::int64_t f = 0; f < m; ++f) {
+    const double sw = qw->scales()[static_cast<std::size_t>(f)];
+    const auto start =
+        static_cast<std::int64_t>(std::rint(static_cast<double>(bias.as<const float>()[f]) / (0.02 * sw)));
+    std::vector<std::int64_t> sums(static_cast<std::size_t>(oh * ow), start);
+    for (std::int64_t i = 0; i < c * h * w * kh * kw; ++i) {
+      const std::int64_t k = i % (kh * kw), at = i / (kh * kw);
+      const std::int64_t oy = at / w % h * 2 - 1 + k / kw, ox = at % w * 2 + k % kw * 2;
+      if (oy < 0 || oy >= oh || ox < 0 || ox >= ow) continue;
+      const auto tap = static_cast<std::size_t>((at / w / h * m + f) * kh * kw + k);
+      sums[static_cast<std::size_t>(oy * ow + ox)] +=
+          (xs[static_cast<std::size_t>(at)] + 9) * (ws[tap] - qw->zero_points()[static_cast<std::size_t>(f)]);
+    }
+    const float scale = (0.02f * static_cast<float>(sw)) / 0.11f;
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      const float rounded = std::nearbyint(static_cast<float>(sums[i]) * scale) + 128;
+      assert_int_equal(ys[static_cast<std::size_t>(f * oh * ow) + i],
+                       std::clamp<std::int64_t>(static_cast<std::int64_t>(rounded), 0, 255));
+    }
+  }
+  // Groups have the generic meaning.
+  const Attrs grouped = attrs({{"group", std::int64_t{3}}});
+  const Tensor reals = dequantize(x), real_weight = dequantize(weight);
+  expect_equal(run_quantized("ConvTranspose", grouped, {&x, &weight}, nullptr),
+               run("ConvTranspose", grouped, {&reals, &real_weight})[0], 0, "groups");
+}
+
 void arithmetic_by_definition(void **) {
   std::mt19937 engine(8);
   const QuantizerPtr qa = per_tensor(QTN_UINT8, 0.013, 128), qb = per_tensor(QTN_INT8, 0.27, -3),
@@ -151,6 +190,55 @@ void means_by_definition(void **) {
       assert_int_equal(y.as<const std::uint8_t>()[at], expected(sum, count));
     }
   }
+}
+
+void sums_by_definition(void **) {
+  std::mt19937 engine(14);
+  const QuantizerPtr qx = per_tensor(QTN_UINT8, 0.05, 31), qy = per_tensor(QTN_INT8, 0.7, -20);
+  const Tensor x = random_bytes(engine, {4, 6}, qx), axes = ints({1});
+  const std::vector<std::int64_t> xs = int_values(x, "x"),
+                                  ys = int_values(run_quantized("ReduceSum", attrs(), {&x, &axes}, qy), "y");
+  for (std::size_t row = 0; row < 4; ++row) {
+    std::int64_t sum = 0;
+    for (std::size_t i = 0; i < 6; ++i) sum += xs[row * 6 + i] - 31;
+    const float rounded = std::nearbyint(static_cast<float>(sum) * (0.05f / 0.7f)) - 20;
+    assert_int_equal(ys[row], std::clamp<std::int64_t>(static_cast<std::int64_t>(rounded), -128, 127));
+  }
+}
+
+void chosen_integers_stay_as_they_are(void **) {
+  std::mt19937 engine(15);
+  const QuantizerPtr q = per_tensor(QTN_INT8, 0.1, 7), other = per_tensor(QTN_UINT8, 0.25, 3);
+  const Tensor a = random_bytes(engine, {1, 4, 2, 3}, q), b = random_bytes(engine, {2, 3}, q);
+  const std::vector<std::int64_t> as = int_values(a, "a"), bs = int_values(b, "b");
+  const bool truths[] = {true, false, false};
+  const Tensor condition = Tensor::from<bool>(QTN_BOOL, {3}, std::span(truths));
+  const auto larger = int_values(run_quantized("Max", attrs(), {&a, &b}, q), "y"),
+             smaller = int_values(run_quantized("Min", attrs(), {&a, &b}, q), "y"),
+             chosen = int_values(run_quantized("Where", attrs(), {&condition, &a, &b}, q), "y");
+  for (std::size_t i = 0; i < as.size(); ++i) {
+    assert_int_equal(larger[i], std::max(as[i], bs[i % 6]));
+    assert_int_equal(smaller[i], std::min(as[i], bs[i % 6]));
+    assert_int_equal(chosen[i], i % 3 == 0 ? as[i] : bs[i % 6]);
+  }
+  const Tensor axes = ints({2, 3}), twice = ints({1, 1, 2, 1});
+  assert_int_equal(int_values(run_quantized("ReduceMax", attrs(), {&a, &axes}, q), "y")[1],
+                   *std::max_element(as.begin() + 6, as.begin() + 12));
+  assert_int_equal(int_values(run_quantized("Tile", attrs(), {&a, &twice}, q), "y")[7], as[1]);
+  const Attrs blocks = attrs({{"blocksize", std::int64_t{2}}});
+  const Tensor spread = run_quantized("DepthToSpace", blocks, {&a}, q);
+  assert_int_equal(int_values(spread, "y")[1], as[6]);
+  assert_true(int_values(run_quantized("SpaceToDepth", blocks, {&spread}, q), "y") == as);
+  const Tensor indices = run_quantized("ArgMax", attrs({{"axis", std::int64_t{-1}}}), {&a}, nullptr);
+  assert_int_equal(int_values(indices, "y")[2], std::max_element(as.begin() + 6, as.begin() + 9) - as.begin() - 6);
+
+  // Grids that differ, or an operand without one: reals are chosen and quantized again.
+  const Tensor c = random_bytes(engine, {2, 3}, other), half = Tensor::scalar(0.5f);
+  const Tensor real_a = dequantize(a), real_c = dequantize(c);
+  expect_equal(run_quantized("Max", attrs(), {&a, &c}, q), quantize(run("Max", attrs(), {&real_a, &real_c})[0], q), 0,
+               "two grids");
+  expect_equal(run_quantized("Where", attrs(), {&condition, &a, &half}, q),
+               quantize(run("Where", attrs(), {&condition, &real_a, &half})[0], q), 0, "float operand");
 }
 
 void moved_integers_stay_as_they_are(void **) {
@@ -254,16 +342,18 @@ void biases_are_converted(void **) {
 void threads_do_not_change_results(void **) {
   std::mt19937 engine(12);
   const Tensor x = random_floats(engine, {1, 32, 40, 40}), w = random_floats(engine, {48, 32, 3, 3}),
-               dw = random_floats(engine, {32, 1, 3, 3});
+               dw = random_floats(engine, {32, 1, 3, 3}), tw = random_floats(engine, {32, 40, 4, 4});
   const Attrs dense = attrs({{"pads", Ints{1, 1, 1, 1}}}), depthwise = attrs({{"group", std::int64_t{32}}});
   std::vector<Tensor> results;
   for (const int threads : {1, 4}) {
     const ThreadScope scope(threads);
     results.push_back(run("Conv", dense, {&x, &w})[0]);
     results.push_back(run("Conv", depthwise, {&x, &dw})[0]);
+    results.push_back(run("ConvTranspose", attrs({{"strides", Ints{2, 2}}}), {&x, &tw})[0]);
   }
-  expect_equal(results[2], results[0], 0, "dense");
-  expect_equal(results[3], results[1], 0, "depthwise");
+  expect_equal(results[3], results[0], 0, "dense");
+  expect_equal(results[4], results[1], 0, "depthwise");
+  expect_equal(results[5], results[2], 0, "transposed");
 }
 
 }  // namespace
@@ -274,8 +364,11 @@ int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(onnx_runtime_nodes),
       cmocka_unit_test(convolution_by_definition),
+      cmocka_unit_test(transposed_convolution_by_definition),
       cmocka_unit_test(arithmetic_by_definition),
       cmocka_unit_test(means_by_definition),
+      cmocka_unit_test(sums_by_definition),
+      cmocka_unit_test(chosen_integers_stay_as_they_are),
       cmocka_unit_test(moved_integers_stay_as_they_are),
       cmocka_unit_test(mixed_operands_take_the_generic_meaning),
       cmocka_unit_test(sums_wider_than_int32_are_exact),

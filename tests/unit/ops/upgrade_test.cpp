@@ -28,7 +28,7 @@ Upgraded upgrade(const char *op, int opset, Attrs a, std::size_t inputs = 1) {
 }
 
 void attributes_become_inputs(void **) {
-  for (const char *op : {"Squeeze", "Unsqueeze", "ReduceMean"}) {
+  for (const char *op : {"Squeeze", "Unsqueeze", "ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd"}) {
     const Upgraded u = upgrade(op, 11, attrs({{"axes", Ints{2, 3}}}));
     assert_true(u.list(1) == (Ints{2, 3}));
     assert_false(u.attrs.has("axes"));
@@ -84,6 +84,10 @@ void old_softmax_joins_axes(void **) {
                floats({1, 2, 2}, {.25f, .25f, .25f, .25f}), 0, "Softmax-11");
   expect_equal(run("Softmax", attrs({{"axis", std::int64_t{1}}}), {&x})[0], floats({1, 2, 2}, {.5f, .5f, .5f, .5f}), 0,
                "Softmax-13");
+  const float half = std::log(0.5f), quarter = std::log(0.25f);
+  expect_equal(run("LogSoftmax", upgrade("LogSoftmax", 11, attrs()).attrs, {&x})[0],
+               floats({1, 2, 2}, {quarter, quarter, quarter, quarter}), 1e-7, "LogSoftmax-11");
+  expect_equal(run("LogSoftmax", attrs(), {&x})[0], floats({1, 2, 2}, {half, half, half, half}), 1e-7, "LogSoftmax-13");
   assert_true(upgrade("Softmax", 13, attrs()).attrs.size() == 0);
   assert_false(upgrade("Softmax", 11, attrs({{"axis", std::int64_t{-1}}})).attrs.has("_flatten"));
 }

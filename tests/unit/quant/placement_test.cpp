@@ -49,6 +49,31 @@ void add_at_the_end_is_float(void **) {
   expect_names(integer_nodes(p), {"a"});
 }
 
+void choices_tie_what_they_choose_from(void **) {
+  const auto p = prepared(GraphBuilder()
+                              .input("x", kImage)
+                              .conv("a", "x", "u", 4, 4)
+                              .constant("zero", Tensor::scalar(0))
+                              .node("Greater", "positive", {"u", "zero"}, {"c"})
+                              .conv("b", "x", "v", 4, 4)
+                              .node("Where", "where", {"c", "u", "v"}, {"w"})
+                              .node("Max", "max", {"w", "v", "zero"}, {"m"})
+                              .conv("last", "m", "y", 4, 4)
+                              .node("ArgMax", "best", {"y"}, {"i"})
+                              .build({"i"}));
+  expect_names(quantized_values(p), {"x", "u", "v", "w", "m"});
+  expect_names(integer_nodes(p), {"a", "b", "where", "max", "last"});
+  assert_true(ties(p) == (std::set<Names>{{"x"}, {"u", "v", "w", "m"}}));
+}
+
+void comparisons_are_known_without_shapes(void **) {
+  GraphBuilder b;
+  b.input("x", {-1, -1, 4, 4}).constant("zero", Tensor::scalar(0)).conv("a", "x", "u", 4, 4);
+  b.node("Less", "less", {"u", "zero"}, {"c"}).node("Where", "where", {"c", "zero", "u"}, {"w"});
+  const auto p = prepared(b.node("ArgMin", "worst", {"w"}, {"i"}).conv("last", "w", "y", 4, 4).build({"y", "i"}));
+  expect_names(quantized_values(p), {"x", "u", "w"});
+}
+
 void concat_ties(void **) {
   const auto p =
       prepared(GraphBuilder()
@@ -249,6 +274,8 @@ int main() {
       cmocka_unit_test(last_product_writes_float),
       cmocka_unit_test(residual_add),
       cmocka_unit_test(add_at_the_end_is_float),
+      cmocka_unit_test(choices_tie_what_they_choose_from),
+      cmocka_unit_test(comparisons_are_known_without_shapes),
       cmocka_unit_test(concat_ties),
       cmocka_unit_test(softmax_tail),
       cmocka_unit_test(moved_for_nobody),

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "base/cpu.hpp"
+#include "graph/passes.hpp"
 #include "onnx/onnx.hpp"
 #include "quant/graph_builder.hpp"
 #include "runtime/session.hpp"
@@ -175,6 +176,97 @@ void test_pools_and_moves(void **) {
   expect_native_is_reference(b.build({}), 9, "fbgemm");
 }
 
+void test_tables_and_choices(void **) {
+  GraphBuilder b;
+  b.input("x", {1, 8, 6, 4}).constant("two", Tensor::scalar(2)).constant("low", Tensor::scalar(0.1f));
+  add_conv(b, "a", "x", "a0", {8, 8, 1, 1}, {});
+  std::string last = "a0";
+  for (const char *op : {"Gelu", "Elu", "Mish", "Abs", "Sqrt", "Erf", "Neg", "Softplus", "Floor"}) {
+    b.node(op, op, {last}, {cat(op, ".y")});
+    last = cat(op, ".y");
+  }
+  b.node("Pow", "pow", {last, "two"}, {"p"}).node("Max", "max", {"p", "low", "a0"}, {"m"});
+  add_conv(b, "b", "m", "b0", {8, 8, 1, 1}, {});
+  b.node("Greater", "greater", {"a0", "b0"}, {"c"}).node("Where", "where", {"c", "b0", "low"}, {"w"});
+  b.node("DepthToSpace", "spread", {"w"}, {"d"}, attrs({{"blocksize", std::int64_t{2}}}));
+  b.constant("times", ints({1, 2, 1, 1})).node("Tile", "tile", {"d", "times"}, {"t"});
+  b.constant("rows", ints({2})).node("ReduceMin", "least", {"t", "rows"}, {"l"});
+  b.node("Min", "min", {"t", "l"}, {"n"});
+  add_conv(b, "last", "n", "z", {3, 4, 3, 3}, {});
+  expect_native_is_reference(b.build({"z"}), 19);
+}
+
+void test_operators_without_kernels(void **) {
+  GraphBuilder b;
+  b.input("x", {1, 4, 5, 5});
+  add_conv(b, "a", "x", "a.y", {4, 4, 1, 1}, {});
+  b.constant("up", random({4, 6, 2, 2}, -0.5f, 0.5f, 1)).constant("up.bias", random({6}, -0.5f, 0.5f, 2));
+  b.node("ConvTranspose", "up", {"a.y", "up", "up.bias"}, {"u"}, attrs({{"strides", Ints{2, 2}}}));
+  b.node("Relu", "relu", {"u"}, {"r"});
+  add_conv(b, "b", "r", "b.y", {6, 6, 3, 3}, {});
+  b.constant("scale", random({8}, 0.5f, 1.5f, 3)).node("LayerNormalization", "norm", {"b.y", "scale"}, {"n"});
+  b.constant("axes", ints({3})).node("ReduceSum", "sum", {"n", "axes"}, {"s"});
+  b.node("LogSoftmax", "softmax", {"s"}, {"z"});
+  expect_native_is_reference(b.build({"z"}), 2);
+}
+
+QuantizerPtr grid(qdtype dtype, double scale, std::int64_t zero_point) {
+  return std::make_shared<Quantizer>(dtype, QTN_PER_TENSOR_AFFINE, 0, std::vector{scale}, std::vector{zero_point},
+                                     Numerics::onnx);
+}
+
+/// A transposed convolution and a sum between quantized values, as a file may have them.
+void test_integers_without_kernels(void **) {
+  for (const bool float_result : {false, true}) {
+    GraphBuilder b;
+    b.input("x", {1, 4, 5, 5});
+    const auto channels = std::make_shared<Quantizer>(QTN_INT8, QTN_PER_CHANNEL_SYMMETRIC, 1,
+                                                      std::vector{0.01, 0.02, 0.03, 0.01, 0.05, 0.02},
+                                                      std::vector<std::int64_t>(6), Numerics::onnx);
+    const Tensor weight(QTN_INT8, {4, 6, 2, 2}, channels);
+    for (std::int64_t i = 0; i < weight.count(); ++i)
+      weight.as<std::int8_t>()[i] = static_cast<std::int8_t>(i * 37 % 255 - 127);
+    b.constant("w", weight).constant("axes", ints({2}));
+    b.node("ConvTranspose", "up", {"x", "w"}, {"u"}, attrs({{"strides", Ints{2, 2}}}));
+    b.node("ReduceSum", "sum", {"u", "axes"}, {"s"});
+    graph::Graph g = b.build({"s"});
+    for (graph::Value &value : g.values) {
+      if (value.is_constant() && value.constant.quantized()) value.quantizer = value.constant.quantizer();
+      if (value.name == "x") value.quantizer = grid(QTN_UINT8, 0.01, 100);
+      if (value.name == "u" && !float_result) value.quantizer = grid(QTN_INT8, 0.05, 3);
+      if (value.name == "s") value.quantizer = grid(QTN_UINT8, 0.2, 90);
+    }
+    const Tensor x = random({1, 4, 5, 5}, -1, 1.5f, 7);
+    const Tensor *inputs[] = {&x};
+    expect_equal(runtime::Session(g, {runtime::Engine::native, 2}).run(inputs)[0],
+                 runtime::Session(g, {runtime::Engine::reference, 1}).run(inputs)[0], "integers");
+  }
+}
+
+/// A Relu fused into a sum of numbers other than float32.
+void test_fused_relu_of_other_numbers(void **) {
+  for (const qdtype dtype : {QTN_INT64, QTN_FLOAT64}) {
+    GraphBuilder b;
+    b.input("x", {2, 3}).node("Add", "add", {"x", "x"}, {"s"}).node("Relu", "relu", {"s"}, {"y"});
+    graph::Graph g = b.build({"y"});
+    g.value(g.inputs[0]).dtype = dtype;
+    graph::optimize(g);
+    assert_int_equal(g.nodes.size(), 1);
+    const Tensor x(dtype, {2, 3});
+    dispatch(dtype, [&](auto zero) {
+      for (int i = 0; i < 6; ++i) x.as<decltype(zero)>()[i] = static_cast<decltype(zero)>(i - 3);
+    });
+    const Tensor *inputs[] = {&x};
+    for (const runtime::Engine engine : {runtime::Engine::reference, runtime::Engine::native}) {
+      const Tensor y = runtime::Session(g, {engine, 1}).run(inputs)[0];
+      dispatch(dtype, [&](auto zero) {
+        for (int i = 0; i < 6; ++i)
+          assert_true(y.as<const decltype(zero)>()[i] == static_cast<decltype(zero)>(std::max(0, 2 * (i - 3))));
+      });
+    }
+  }
+}
+
 void test_float_islands(void **) {
   // PRelu and Exp of a mixed operand run in float between two integer convolutions.
   GraphBuilder b;
@@ -230,6 +322,10 @@ int main() {
       cmocka_unit_test(test_depthwise),
       cmocka_unit_test(test_residual_and_squeeze_excite),
       cmocka_unit_test(test_pools_and_moves),
+      cmocka_unit_test(test_tables_and_choices),
+      cmocka_unit_test(test_operators_without_kernels),
+      cmocka_unit_test(test_integers_without_kernels),
+      cmocka_unit_test(test_fused_relu_of_other_numbers),
       cmocka_unit_test(test_float_islands),
       cmocka_unit_test(test_digits),
       cmocka_unit_test(test_loaded_file_gives_the_same_bits),

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "ops/elementwise.hpp"
+#include "ops/infer.hpp"
+#include "ops/moments.hpp"
+
+namespace qtn::ops {
+namespace {
+
+constexpr AttrSpec kAttrs[] = {{"axis", AttrSpec::kInt}, {"epsilon", AttrSpec::kFloat}, {"stash_type", AttrSpec::kInt}};
+
+std::size_t axis_of(const Call &call) {
+  return normalize_axis(call.attrs.get_int("axis", -1), call.in(0)->rank(), "LayerNormalization");
+}
+
+Types infer(const Call &call) {
+  const Tensor &x = *call.in(0);
+  require_real("LayerNormalization", "x", &x);
+  constexpr const char *kNames[] = {"x", "scale", "B"};
+  for (const std::size_t i : {1, 2}) {
+    const Tensor *t = call.in(i);
+    if (!t) continue;
+    require_same_dtype("LayerNormalization", x, *t);
+    if (t->rank() > x.rank() || !(broadcast(x.shape(), t->shape(), "LayerNormalization") == x.shape()))
+      fail(QTN_ESHAPE, "LayerNormalization: ", kNames[i], " ", to_string(t->shape()), " does not broadcast to x ",
+           to_string(x.shape()));
+  }
+  if (const std::int64_t stash = call.attrs.get_int("stash_type", QTN_FLOAT32); stash != QTN_FLOAT32)
+    fail(QTN_EUNSUPPORTED, "LayerNormalization: stash_type is ", stash, ", only 1 (float32) is supported");
+  Shape kept = x.shape();
+  std::fill(kept.begin() + axis_of(call), kept.end(), 1);
+  Types types{{x.dtype(), x.shape()}};
+  for (std::size_t i = 1; i < call.output_count; ++i) types.push_back({QTN_FLOAT32, kept});
+  return types;
+}
+
+template <class T>
+void normalize(const Call &call, std::span<Tensor> outputs) {
+  const Tensor &x = *call.in(0), &y = outputs[0];
+  const std::size_t axis = axis_of(call);
+  const std::int64_t length = element_count(x.shape(), axis, x.rank());
+  const double epsilon = call.attrs.get_float("epsilon", 1e-5);
+  const auto stash = [&](std::size_t output, std::size_t row, double value) {
+    if (output < outputs.size() && outputs[output].has_data())
+      outputs[output].as<float>()[row] = static_cast<float>(value);
+  };
+  parallel_for(static_cast<std::size_t>(element_count(x.shape(), 0, axis)), [&](std::size_t row) {
+    const std::int64_t at = static_cast<std::int64_t>(row) * length;
+    const T *from = x.as<const T>() + at;
+    T *to = y.as<T>() + at;
+    const Moments m = moments(from, length);
+    const double inverse = 1 / std::sqrt(m.variance + epsilon);
+    for (std::int64_t i = 0; i < length; ++i) to[i] = static_cast<T>((static_cast<double>(from[i]) - m.mean) * inverse);
+    stash(1, row, m.mean);
+    stash(2, row, inverse);
+  });
+  map_broadcast<T, T>(y, *call.in(1), y.shape(), y.as<T>(), [](T v, T scale) { return v * scale; });
+  if (call.in(2)) map_broadcast<T, T>(y, *call.in(2), y.shape(), y.as<T>(), [](T v, T shift) { return v + shift; });
+}
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  call.in(0)->dtype() == QTN_FLOAT64 ? normalize<double>(call, outputs) : normalize<float>(call, outputs);
+}
+
+}  // namespace
+
+const OpDef kLayerNormalization{.name = "LayerNormalization",
+                                .min_inputs = 2,
+                                .max_inputs = 3,
+                                .max_outputs = 3,
+                                .attrs = kAttrs,
+                                .infer = infer,
+                                .run = run};
+
+}  // namespace qtn::ops

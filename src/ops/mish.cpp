@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/elementwise.hpp"
+#include "ops/infer.hpp"
+#include "ops/softplus.hpp"
+
+namespace qtn::ops {
+namespace {
+
+Types infer(const Call &call) { return infer_real_unary("Mish", call); }
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  map_reals(call, outputs, [](auto x) { return x * std::tanh(softplus(x)); });
+}
+
+}  // namespace
+
+const OpDef kMish{.name = "Mish",
+                  .min_inputs = 1,
+                  .max_inputs = 1,
+                  .max_outputs = 1,
+                  .attrs = {},
+                  .infer = infer,
+                  .run = run,
+                  .elementwise = true};
+
+}  // namespace qtn::ops

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/convert.hpp"
+#include "ops/elementwise.hpp"
+#include "ops/infer.hpp"
+
+namespace qtn::ops {
+namespace {
+
+Types infer(const Call &call) {
+  const Tensor &x = *call.in(0), &exponent = *call.in(1);
+  require_dtype("Pow", "x", x, {QTN_FLOAT32, QTN_FLOAT64, QTN_INT32, QTN_INT64});
+  require_number("Pow", "exponent", exponent);
+  return {{x.dtype(), broadcast(x.shape(), exponent.shape(), "Pow")}};
+}
+
+/// Wraps around, as all arithmetic on integers here. A negative exponent gives the quotient truncated towards zero.
+template <class T>
+T integer_power(T base, std::int64_t exponent) {
+  if (exponent < 0) return base == 1 ? T(1) : base == -1 ? T(exponent % 2 == 0 ? 1 : -1) : T(0);
+  auto square = static_cast<std::uint64_t>(base), result = std::uint64_t{1};
+  for (; exponent > 0; exponent /= 2, square *= square)
+    if (exponent % 2 != 0) result *= square;
+  return static_cast<T>(result);
+}
+
+template <class T, class E>
+T power(T x, E exponent) {
+  if constexpr (std::is_same_v<T, E> && std::is_floating_point_v<T>)
+    return std::pow(x, exponent);
+  else if constexpr (std::is_integral_v<T> && std::is_integral_v<E>)
+    return integer_power(x, exponent);
+  else
+    return convert<T>(std::pow(static_cast<double>(x), static_cast<double>(exponent)));
+}
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  const Tensor &x = *call.in(0), &exponent = *call.in(1), &y = outputs[0];
+  dispatch_number(exponent.dtype(), [&](auto exponent_zero) {
+    using E = decltype(exponent_zero);
+    const auto run_as = [&](auto zero) {
+      using T = decltype(zero);
+      map_broadcast<T, E>(x, exponent, y.shape(), y.as<T>(), power<T, E>);
+    };
+    switch (x.dtype()) {
+      case QTN_FLOAT32:
+        return run_as(float());
+      case QTN_FLOAT64:
+        return run_as(double());
+      case QTN_INT32:
+        return run_as(std::int32_t());
+      default:
+        return run_as(std::int64_t());
+    }
+  });
+}
+
+}  // namespace
+
+const OpDef kPow{.name = "Pow",
+                 .min_inputs = 2,
+                 .max_inputs = 2,
+                 .max_outputs = 1,
+                 .attrs = {},
+                 .infer = infer,
+                 .run = run,
+                 .elementwise = true};
+
+}  // namespace qtn::ops
