@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "onnx/qdq.hpp"
+#include "ops/linear_grid.hpp"
 
 namespace qtn::onnx {
 
@@ -59,50 +60,20 @@ class Folder {
   /// can. `dtype` is what follows without a zero point; `shape` is that of a constant being (de)quantized, nullptr for
   /// activations, which are quantized per tensor only.
   QuantizerPtr quantizer_of(const Node &node, qdtype dtype, const Shape *shape) const {
-    if (node.attrs.get_int("block_size", 0) != 0) return nullptr;
     const Tensor *scale = constant_of(input(node, 1));
     const ValueId zero_id = input(node, 2);
     const Tensor *zero = constant_of(zero_id);
     if (!scale || (zero_id != kNoValue && !zero)) return nullptr;
     if (scale->dtype() != QTN_FLOAT32)
       refuse(QTN_EFORMAT, node, "its scale is ", dtype_name(scale->dtype()), ", not float32");
-    if (zero && zero->count() != scale->count())
-      refuse(QTN_ESHAPE, node, "its scale has shape ", to_string(scale->shape()), ", its zero point ",
-             to_string(zero->shape()));
-
-    bool per_channel = scale->count() != 1;
-    if (per_channel && scale->rank() > 1)
-      refuse(QTN_ESHAPE, node, "its scale ", to_string(scale->shape()), " needs block_size");
-    std::int64_t axis = node.attrs.get_int("axis", 1);
-    if (per_channel && !shape) return nullptr;
-    if (shape && scale->rank() == 1) {
-      const auto rank = static_cast<std::int64_t>(shape->size());
-      const bool inside = axis >= -rank && axis < rank;
-      if (inside && axis < 0) axis += rank;
-      if (per_channel && !inside) refuse(QTN_EFORMAT, node, "axis ", axis, " is outside a tensor of rank ", rank);
-      if (per_channel && (*shape)[static_cast<std::size_t>(axis)] != scale->count())
-        refuse(QTN_ESHAPE, node, "has ", scale->count(), " scales for axis ", axis, " of a tensor of shape ",
-               to_string(*shape));
-      // One channel only: a one-element list is then the per-channel form too.
-      per_channel = per_channel || (inside && node.attrs.has("axis") && (*shape)[static_cast<std::size_t>(axis)] == 1);
-    }
-
+    if (!shape && (scale->count() != 1 || node.attrs.get_int("block_size", 0) != 0)) return nullptr;
     if (zero) dtype = zero->dtype();
     if (!is_quantizable(dtype))
       refuse(QTN_EUNSUPPORTED, node, "quantizes to ", dtype_name(dtype), ", which is not supported");
-    const std::vector<float> scales = float_values(*scale, "scale");
-    std::vector<std::int64_t> zeros(scales.size(), 0);
-    if (zero) zeros = int_values(*zero, "zero point");
-    const bool symmetric =
-        integer_range(dtype).lo < 0 && std::all_of(zeros.begin(), zeros.end(), [](auto z) { return z == 0; });
-    const qscheme scheme = per_channel ? (symmetric ? QTN_PER_CHANNEL_SYMMETRIC : QTN_PER_CHANNEL_AFFINE)
-                                       : (symmetric ? QTN_PER_TENSOR_SYMMETRIC : QTN_PER_TENSOR_AFFINE);
     try {
-      return std::make_shared<Quantizer>(dtype, scheme, static_cast<std::int32_t>(axis),
-                                         std::vector<double>(scales.begin(), scales.end()), std::move(zeros),
-                                         numerics_);
+      return ops::linear_quantizer(node.op->name, node.attrs, shape ? *shape : Shape{}, *scale, zero, dtype, numerics_);
     } catch (const Error &e) {
-      refuse(QTN_EFORMAT, node, e.what());
+      refuse(e.status() == QTN_ESHAPE ? QTN_ESHAPE : QTN_EFORMAT, node, e.what());
     }
   }
 

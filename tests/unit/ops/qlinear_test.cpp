@@ -196,10 +196,10 @@ void ranges_must_be_finite(void **) {
 }
 
 void not_a_number_is_the_zero_point(void **) {
-  const Tensor x = floats({2}, {std::numeric_limits<float>::quiet_NaN(), 0}), scale = Tensor::scalar(0.0f),
-               zero = zero_points(QTN_INT8, {-5});
-  // 0 / 0 is NaN too.
+  const Tensor x = floats({2}, {std::numeric_limits<float>::quiet_NaN(), 0}), scale = Tensor::scalar(0.5f),
+               none = Tensor::scalar(0.0f), zero = zero_points(QTN_INT8, {-5});
   assert_true(int_values(run("QuantizeLinear", attrs(), {&x, &scale, &zero})[0], "y") == (Ints{-5, -5}));
+  expect_error(QTN_EINVAL, "scale 0 at index 0", [&] { run("QuantizeLinear", attrs(), {&x, &none, &zero}); });
 }
 
 }  // namespace
