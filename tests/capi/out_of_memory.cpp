@@ -140,6 +140,7 @@ void models(const Runner &run, const char *path, const char *recipe) {
   qmodel *model = nullptr, *prepared = nullptr, *int8 = nullptr, *loaded = nullptr;
   qconfig *config = nullptr;
   qsession *session = nullptr;
+  qblob *text = nullptr;
   qtensor *x = sample(1), *y = nullptr;
   run({"qmodel_load_bytes", [&] { return qmodel_load_bytes(&model, bytes.data, bytes.size); },
        freed(model, qmodel_free)});
@@ -149,7 +150,8 @@ void models(const Runner &run, const char *path, const char *recipe) {
        freed(prepared, qmodel_free)});
   run({"qmodel_calibrate", [&] { return qmodel_calibrate(prepared, &x, 1); }, nullptr});
   run({"qmodel_convert", [&] { return qmodel_convert(&int8, prepared, nullptr); }, freed(int8, qmodel_free)});
-  // Not here: qmodel_inspect and qsession_profile. The destructor of nlohmann::json allocates, and so may terminate.
+  run({"qmodel_inspect", [&] { return qmodel_inspect(&text, int8); }, freed(text, qblob_free)});
+  qblob_free(text);
   run({"qmodel_save", [&] { return qmodel_save(int8, path, nullptr); }, nullptr});
   run({"qmodel_load", [&] { return qmodel_load(&loaded, path); }, freed(loaded, qmodel_free)});
   run({"qsession_create", [&] { return qsession_create(&session, int8, nullptr); }, freed(session, qsession_free)});
@@ -167,6 +169,19 @@ void models(const Runner &run, const char *path, const char *recipe) {
        },
        freed(y, qtensor_free)});
   qtensor_free(y);
+  run({"qsession_profile",
+       [&] {
+         const long remaining = countdown.exchange(0);
+         qsession *fresh = nullptr;
+         qsession_create(&fresh, int8, nullptr);
+         countdown = remaining;
+         const qstatus status = qsession_profile(&text, fresh, &x, 1);
+         countdown = 0;
+         qsession_free(fresh);
+         return status;
+       },
+       freed(text, qblob_free)});
+  qblob_free(text);
   run({"qsession_run, float",
        [&] {
          const long remaining = countdown.exchange(0);
