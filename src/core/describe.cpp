@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "core/scheme.hpp"
 #include "core/tensor.hpp"
 
 namespace qtn {
@@ -195,19 +196,6 @@ std::string size_suffix(const Shape &shape) {
   std::string text = "size=(";
   for (std::size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
   return text + (shape.size() == 1 ? ",)" : ")");
-}
-
-const char *scheme_name(qscheme scheme) {
-  switch (scheme) {
-    case QTN_PER_TENSOR_SYMMETRIC:
-      return "per_tensor_symmetric";
-    case QTN_PER_CHANNEL_AFFINE:
-      return "per_channel_affine";
-    case QTN_PER_CHANNEL_SYMMETRIC:
-      return "per_channel_symmetric";
-    default:
-      return "per_tensor_affine";
-  }
 }
 
 std::string vector_text(const std::vector<double> &values, bool floating) {

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/quantizer_members.hpp"
+
+#include "base/error.hpp"
+#include "core/scheme.hpp"
+#include "io/checked.hpp"
+
+namespace qtn::io {
+namespace {
+
+constexpr AttrSpec kMembers[] = {
+    {"dtype", AttrSpec::kString},  // is read before: integers without a quantizer have it too
+    {"scheme", AttrSpec::kString},    {"axis", AttrSpec::kInt},        {"scales", AttrSpec::kFloats},
+    {"zero_points", AttrSpec::kInts}, {"numerics", AttrSpec::kString},
+};
+
+qscheme scheme_of(const Attrs &members) {
+  const std::string name = members.get_string("scheme", "");
+  const std::optional<qscheme> scheme = parse_scheme(name);
+  if (!scheme) fail(QTN_EFORMAT, "scheme \"", name, "\" is unknown");
+  return *scheme;
+}
+
+std::int32_t axis_of(const Attrs &members) {
+  const std::int64_t axis = members.get_int("axis", 0);
+  if (axis < 0 || axis >= static_cast<std::int64_t>(kMaxRank))
+    fail(QTN_EFORMAT, "axis ", axis, " is not from 0 to ", kMaxRank - 1);
+  return static_cast<std::int32_t>(axis);
+}
+
+}  // namespace
+
+void write_members(JsonWriter &json, const Quantizer &q) {
+  json.member("scheme", scheme_name(q.scheme()));
+  json.member("axis", q.axis());
+  json.member("scales", q.scales());
+  json.member("zero_points", q.zero_points());
+  json.member("numerics", numerics_name(q.numerics()));
+}
+
+QuantizerPtr read_members(const Attrs &members, qdtype dtype) {
+  check_complete(members, kMembers, "quantizer");
+  return std::make_shared<Quantizer>(dtype, scheme_of(members), axis_of(members), members.get_floats("scales"),
+                                     members.get_ints("zero_points"),
+                                     parse_numerics(members.get_string("numerics", "")));
+}
+
+}  // namespace qtn::io
