@@ -24,12 +24,12 @@ class ArraySamples : public Samples {
   ArraySamples(std::vector<Array> arrays, const qmodel *model) : arrays_(std::move(arrays)) {
     const Array &first = arrays_.front();
     for (const Array &array : arrays_) {
-      if (array.shape.empty()) throw Failure(array.file->path() + ": is a scalar; the first axis runs over samples");
+      if (array.shape.empty()) throw Failure(array.path + ": is a scalar; the first axis runs over samples");
       if (array.rows() != first.rows())
-        throw Failure(array.file->path() + ": has " + std::to_string(array.rows()) + " samples, " + first.file->path() +
-                      " has " + std::to_string(first.rows()));
+        throw Failure(array.path + ": has " + std::to_string(array.rows()) + " samples, " + first.path + " has " +
+                      std::to_string(first.rows()));
     }
-    if (first.rows() == 0) throw Failure(first.file->path() + ": holds no samples");
+    if (first.rows() == 0) throw Failure(first.path + ": holds no samples");
     const size_t rank = qmodel_input_rank(model, 0);
     unbatched_ = qmodel_input_shape(model, 0) != nullptr && first.shape.size() == rank + 1;
   }
@@ -40,12 +40,8 @@ class ArraySamples : public Samples {
   std::vector<Tensor> read(size_t first, size_t count) const override {
     std::vector<Tensor> tensors;
     for (const Array &array : arrays_) {
-      Shape shape = array.shape;
-      shape[0] = static_cast<int64_t>(count);
-      if (unbatched_) shape.erase(shape.begin());
-      const Bytes bytes = array.read(first, count);
-      tensors.push_back(
-          make<Tensor>(qtensor_create, array.dtype(), shape.data(), shape.size(), nullptr, bytes.data(), bytes.size()));
+      Tensor rows = array.read(first, count);
+      tensors.push_back(unbatched_ ? make<Tensor>(qtensor_select, rows.get(), 0, 0) : std::move(rows));
     }
     return tensors;
   }
@@ -68,7 +64,7 @@ std::vector<Array> named_arrays(const std::vector<std::string> &sources, const q
     const std::optional<size_t> input = named_input(source, model);
     if (!input) throw Failure("--data " + source + ": names no input of the model; they are " + input_names(model));
     if (found[*input]) throw UsageError("--data " + source + ": that input has been given already");
-    found[*input] = open_npy(source.substr(std::string(qmodel_input_name(model, *input)).size() + 1));
+    found[*input] = open_array(source.substr(std::string(qmodel_input_name(model, *input)).size() + 1));
   }
   std::vector<Array> arrays;
   for (size_t i = 0; i < found.size(); ++i) {
@@ -79,13 +75,13 @@ std::vector<Array> named_arrays(const std::vector<std::string> &sources, const q
 }
 
 std::vector<Array> safetensors_arrays(const std::string &path, const qmodel *model) {
-  const NamedArrays entries = open_safetensors(path);
+  const std::vector<Array> all = open_arrays(path);
   std::vector<Array> arrays;
   for (size_t i = 0; i < qmodel_input_count(model); ++i) {
     const std::string name = qmodel_input_name(model, i);
-    const auto found = std::find_if(entries.begin(), entries.end(), [&](const auto &e) { return e.first == name; });
-    if (found == entries.end()) throw Failure(path + ": holds no tensor for the input '" + name + "'");
-    arrays.push_back(found->second);
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Array &array) { return array.name == name; });
+    if (found == all.end()) throw Failure(path + ": holds no tensor for the input '" + name + "'");
+    arrays.push_back(*found);
   }
   return arrays;
 }
@@ -94,7 +90,7 @@ std::vector<Array> npy_array(const std::string &path, const qmodel *model) {
   if (qmodel_input_count(model) != 1)
     throw Failure(path + ": feeds one input, the model has " + std::to_string(qmodel_input_count(model)) + ": " +
                   input_names(model) + "; give NAME=FILE.npy for each");
-  return {open_npy(path)};
+  return {open_array(path)};
 }
 
 }  // namespace

@@ -133,7 +133,7 @@ bool begins_with(const Bytes &bytes, const char *magic, size_t count) {
 }  // namespace
 
 Picture decode_picture(const std::string &path) {
-  const Bytes file = InputFile(path).read_all();
+  const Bytes file = read_file(path);
   Picture picture;
   Target target(picture, file);
   bool done = false;

@@ -61,24 +61,11 @@ void print_model(const Json &model) {
   std::printf("\n");
 }
 
-Json describe_tensors(const NamedArrays &arrays) {
-  Json tensors = Json::array();
-  for (const auto &[name, array] : arrays)
-    tensors.push_back({{"name", name}, {"dtype", qdtype_name(array.stored)}, {"shape", array.shape}});
-  return {{"tensors", tensors}};
-}
-
 void inspect(const Options &options) {
-  const bool npy = options.file.ends_with(".npy"), safetensors = options.file.ends_with(".safetensors");
-  Json json;
-  if (npy) {
-    json = describe_tensors({{"", open_npy(options.file)}});
-  } else if (safetensors) {
-    json = describe_tensors(open_safetensors(options.file));
-  } else {
-    const Model model = load_model(options.file);
-    json = Json::parse(text_of(make<Blob>(qmodel_inspect, model.get()).get()));
-  }
+  const bool arrays = options.file.ends_with(".npy") || options.file.ends_with(".safetensors");
+  const Blob text = arrays ? make<Blob>(qtensor_inspect, options.file.c_str())
+                           : make<Blob>(qmodel_inspect, load_model(options.file).get());
+  const Json json = Json::parse(text_of(text.get()));
   if (options.json)
     std::printf("%s\n", json.dump().c_str());
   else if (json.contains("tensors"))

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model.hpp"
 
-#include <cstring>
-
 namespace tool {
 
 Model load_model(const std::string &path) { return make<Model>(qmodel_load, path.c_str()); }
@@ -35,11 +33,6 @@ std::vector<Tensor> run_session(const qmodel *model, const qsession *session, co
 Shape shape_of(const qtensor *tensor) {
   const int64_t *extents = qtensor_shape(tensor);
   return Shape(extents, extents + qtensor_rank(tensor));
-}
-
-Result result_of(const std::string &name, const qtensor *tensor) {
-  const auto *bytes = static_cast<const unsigned char *>(qtensor_data(tensor));
-  return {name, qtensor_dtype(tensor), shape_of(tensor), Bytes(bytes, bytes + qtensor_nbytes(tensor))};
 }
 
 namespace {

@@ -5,6 +5,7 @@
 #include "checks.hpp"
 #include "commands.hpp"
 #include "data.hpp"
+#include "file.hpp"
 #include "model.hpp"
 #include "progress.hpp"
 
@@ -19,16 +20,29 @@ struct Options {
   DataOptions data;
 };
 
+// What an output has come to so far.
+struct Result {
+  qdtype dtype = QTN_FLOAT32;
+  Shape shape;
+  std::vector<unsigned char> data;
+};
+
+// The elements of a row-major tensor.
+Result result_of(const qtensor *tensor) {
+  const auto *bytes = static_cast<const unsigned char *>(qtensor_data(tensor));
+  return {qtensor_dtype(tensor), shape_of(tensor), {bytes, bytes + qtensor_nbytes(tensor)}};
+}
+
 // Joins the outputs of successive runs along their first axis. Outputs without one are stacked.
-void append(Result &all, Result part, bool stack) {
+void append(Result &all, Result part, const char *name, bool stack) {
   if (stack || part.shape.empty()) part.shape.insert(part.shape.begin(), 1);
   if (all.shape.empty()) {
     all = std::move(part);
     return;
   }
   if (!std::equal(all.shape.begin() + 1, all.shape.end(), part.shape.begin() + 1, part.shape.end()))
-    throw Failure("output '" + all.name + "' changes its shape from sample to sample: " + shape_text(all.shape) +
-                  ", then " + shape_text(part.shape));
+    throw Failure("output '" + std::string(name) + "' changes its shape from sample to sample: " +
+                  shape_text(all.shape) + ", then " + shape_text(part.shape));
   all.shape[0] += part.shape[0];
   all.data.insert(all.data.end(), part.data.begin(), part.data.end());
 }
@@ -47,18 +61,25 @@ void run(const Options &options) {
   const size_t batch = batch_size(model.get(), *samples, options.batch);
   const Session session = open_session(model.get(), options.engine, options.threads);
   std::vector<Result> results(outputs);
+  std::vector<const char *> names;
+  for (size_t i = 0; i < outputs; ++i) names.push_back(qmodel_output_name(model.get(), i));
   const Progress progress("running", samples->count());
   for (size_t first = 0; first < samples->count(); first += batch) {
     const auto inputs = samples->read(first, std::min(batch, samples->count() - first));
     const auto tensors = run_session(model.get(), session.get(), inputs);
     for (size_t i = 0; i < outputs; ++i)
-      append(results[i], result_of(qmodel_output_name(model.get(), i), tensors[i].get()), samples->unbatched());
+      append(results[i], result_of(tensors[i].get()), names[i], samples->unbatched());
     progress.at(first + 1);
   }
+  std::vector<Tensor> tensors;
+  tensors.reserve(outputs);
+  for (const Result &result : results)
+    tensors.push_back(make<Tensor>(qtensor_create, result.dtype, result.shape.data(), result.shape.size(), nullptr,
+                                   result.data.data(), result.data.size()));
   if (npy)
-    write_npy(options.output, results.front());
+    check(qtensor_save_npy(tensors.front().get(), options.output.c_str()));
   else
-    write_safetensors(options.output, results);
+    check(qtensor_save_all(options.output.c_str(), names.data(), borrow(tensors).data(), outputs));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "core/scales.hpp"
+#include "core/scheme.hpp"
 #include "core/tensor.hpp"
 
 namespace qtn {
@@ -196,23 +197,6 @@ std::string size_suffix(const Shape &shape) {
   std::string text = "size=(";
   for (std::size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
   return text + (shape.size() == 1 ? ",)" : ")");
-}
-
-const char *scheme_name(qscheme scheme) {
-  switch (scheme) {
-    case QTN_PER_TENSOR_SYMMETRIC:
-      return "per_tensor_symmetric";
-    case QTN_PER_CHANNEL_AFFINE:
-      return "per_channel_affine";
-    case QTN_PER_CHANNEL_SYMMETRIC:
-      return "per_channel_symmetric";
-    case QTN_PER_BLOCK_AFFINE:
-      return "per_block_affine";
-    case QTN_PER_BLOCK_SYMMETRIC:
-      return "per_block_symmetric";
-    default:
-      return "per_tensor_affine";
-  }
 }
 
 std::string parameters_text(const Shape &shape, const std::vector<double> &values, bool floating) {

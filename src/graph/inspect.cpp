@@ -1,31 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/inspect.hpp"
 
-#include <nlohmann/json.hpp>
-
+#include "base/json_writer.hpp"
 #include "graph/integer.hpp"
 #include "graph/passes.hpp"
 
 namespace qtn::graph {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json names(const Graph &g, const std::vector<ValueId> &ids) {
-  Json list = Json::array();
-  for (const ValueId v : ids) list.push_back(v == kNoValue ? "" : g.value(v).name);
-  return list;
+void write_names(JsonWriter &json, const char *key, const Graph &g, const std::vector<ValueId> &ids) {
+  json.key(key);
+  json.begin_list();
+  for (const ValueId v : ids) json.value(v == kNoValue ? "" : g.value(v).name);
+  json.end_list();
 }
 
-Json interface(const Graph &g, const std::vector<ValueId> &ids) {
-  Json list = Json::array();
+void write_interface(JsonWriter &json, const char *key, const Graph &g, const std::vector<ValueId> &ids) {
+  json.key(key);
+  json.begin_list();
   for (const ValueId id : ids) {
     const Value &v = g.value(id);
-    Json item{{"name", v.name}, {"dtype", v.dtype ? dtype_name(*v.dtype) : "?"}};
-    if (v.shape) item["shape"] = std::vector<std::int64_t>(v.shape->begin(), v.shape->end());
-    list.push_back(std::move(item));
+    json.begin_object();
+    json.member("name", v.name);
+    json.member("dtype", v.dtype ? dtype_name(*v.dtype) : "?");
+    if (v.shape) json.member("shape", *v.shape);
+    json.end_object();
   }
-  return list;
+  json.end_list();
+}
+
+/// A node that runs.
+struct Running {
+  const Node &node;
+  bool integer;
+  qdtype real;  ///< of its first output
+};
+
+/// What follows from shapes alone is computed when a session plans: such nodes never run.
+std::vector<Running> running_nodes(const Graph &g) {
+  std::optional<Inferred> known;
+  if (const auto types = declared_input_types(g, 1)) known = infer(g, *types);
+  std::vector<Running> running;
+  for (const Node &node : g.nodes) {
+    const ValueId y = node.outputs.empty() ? kNoValue : node.outputs[0];
+    const bool inferred = known && y != kNoValue;
+    const auto index = static_cast<std::size_t>(y);
+    if (inferred && known->constants[index].has_data()) continue;
+    running.push_back(
+        {node, integer_form(g, node) != IntegerForm::none, inferred ? known->types[index].dtype : QTN_FLOAT32});
+  }
+  return running;
+}
+
+void write_node(JsonWriter &json, const Graph &g, const Running &running) {
+  const Node &node = running.node;
+  json.begin_object();
+  json.member("name", node.name);
+  json.member("op", node.op->name);
+  json.member("dtype", running.integer ? "int8" : dtype_name(running.real));
+  write_names(json, "inputs", g, node.inputs);
+  write_names(json, "outputs", g, node.outputs);
+  const ValueId y = node.outputs.empty() ? kNoValue : node.outputs[0];
+  if (y != kNoValue && is_8bit_activation(g.value(y).quantizer)) {
+    json.member("output_scale", g.value(y).quantizer->scale());
+    json.member("output_zero_point", g.value(y).quantizer->zero_point());
+  }
+  json.end_object();
 }
 
 }  // namespace
@@ -33,46 +73,35 @@ Json interface(const Graph &g, const std::vector<ValueId> &ids) {
 std::string inspect_json(const Graph &model) {
   Graph g = model;
   optimize(g);  // as a session sees it: constants folded, activations fused
-  // What follows from shapes alone is computed when a session plans: such nodes never run.
-  std::optional<Inferred> known;
-  if (const auto types = declared_input_types(g, 1)) known = infer(g, *types);
-  Json nodes = Json::array(), float_nodes = Json::array();
   bool quantized = false;
-  for (const Value &v : g.values) quantized = quantized || v.quantizer;
-  for (const Node &node : g.nodes) {
-    const ValueId y = node.outputs.empty() ? kNoValue : node.outputs[0];
-    const auto index = static_cast<std::size_t>(y);
-    if (known && y != kNoValue && known->constants[index].has_data()) continue;
-    const bool integer = integer_form(g, node) != IntegerForm::none;
-    const qdtype real = known && y != kNoValue ? known->types[index].dtype : QTN_FLOAT32;
-    Json item{{"name", node.name},
-              {"op", node.op->name},
-              {"dtype", integer ? "int8" : dtype_name(real)},
-              {"inputs", names(g, node.inputs)},
-              {"outputs", names(g, node.outputs)}};
-    if (y != kNoValue && is_8bit_activation(g.value(y).quantizer)) {
-      item["output_scale"] = g.value(y).quantizer->scale();
-      item["output_zero_point"] = g.value(y).quantizer->zero_point();
-    }
-    nodes.push_back(std::move(item));
-    if (!integer && real == QTN_FLOAT32) float_nodes.push_back(node.name);
-  }
   std::int64_t parameters = 0;
   std::size_t bytes = 0;
   for (const Value &v : g.values) {
+    quantized = quantized || v.quantizer;
     if (!v.is_constant()) continue;
     parameters += v.constant.count();
     bytes += v.constant.nbytes();
   }
-  const Json document{{"name", g.name},
-                      {"quantized", quantized},
-                      {"inputs", interface(g, g.inputs)},
-                      {"outputs", interface(g, g.outputs)},
-                      {"parameters", parameters},
-                      {"parameter_bytes", bytes},
-                      {"nodes", std::move(nodes)},
-                      {"float_nodes", std::move(float_nodes)}};
-  return document.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::vector<Running> nodes = running_nodes(g);
+  JsonWriter json;
+  json.begin_object();
+  json.member("name", g.name);
+  json.member("quantized", quantized);
+  write_interface(json, "inputs", g, g.inputs);
+  write_interface(json, "outputs", g, g.outputs);
+  json.member("parameters", parameters);
+  json.member("parameter_bytes", bytes);
+  json.key("nodes");
+  json.begin_list();
+  for (const Running &running : nodes) write_node(json, g, running);
+  json.end_list();
+  json.key("float_nodes");
+  json.begin_list();
+  for (const Running &running : nodes)
+    if (!running.integer && running.real == QTN_FLOAT32) json.value(running.node.name);
+  json.end_list();
+  json.end_object();
+  return json.take();
 }
 
 }  // namespace qtn::graph

@@ -2,6 +2,7 @@
 #include "onnx/messages.hpp"
 
 #include "base/error.hpp"
+#include "base/utf8.hpp"
 #include "onnx/tensor_proto.hpp"
 
 namespace qtn::onnx {
@@ -9,31 +10,16 @@ namespace qtn::onnx {
 using protozero::data_view;
 using protozero::pbf_reader;
 
-namespace {
-
-/// Bytes of the UTF-8 sequence that starts at p, 0 when it is none (overlong forms and surrogates included).
-std::size_t utf8_length(const unsigned char *p, std::size_t left) {
-  if (p[0] < 0x80) return 1;
-  const std::size_t length = p[0] >= 0xF0 ? 4 : p[0] >= 0xE0 ? 3 : 2;
-  if (p[0] < 0xC2 || p[0] > 0xF4 || length > left) return 0;
-  for (std::size_t i = 1; i < length; ++i)
-    if ((p[i] & 0xC0) != 0x80) return 0;
-  if ((p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xED && p[1] > 0x9F)) return 0;
-  if ((p[0] == 0xF0 && p[1] < 0x90) || (p[0] == 0xF4 && p[1] > 0x8F)) return 0;
-  return length;
-}
-
-}  // namespace
-
 std::string read_name(data_view view) {
-  const auto *bytes = reinterpret_cast<const unsigned char *>(view.data());
-  for (std::size_t i = 0; i < view.size();) {
-    const std::size_t length = utf8_length(bytes + i, view.size() - i);
+  const std::string_view name(view.data(), view.size());
+  for (std::size_t i = 0; i < name.size();) {
+    const std::size_t length = utf8_length(name.substr(i));
     if (length == 0) fail(QTN_EFORMAT, "a name is not valid UTF-8");
-    if (bytes[i] < 0x20 || bytes[i] == 0x7F) fail(QTN_EFORMAT, "a name contains a control character");
+    const auto byte = static_cast<unsigned char>(name[i]);
+    if (byte < 0x20 || byte == 0x7F) fail(QTN_EFORMAT, "a name contains a control character");
     i += length;
   }
-  return {view.data(), view.size()};
+  return std::string(name);
 }
 
 std::pair<std::string, std::string> read_entry(data_view bytes) {

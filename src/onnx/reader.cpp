@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "base/error.hpp"
-#include "onnx/file.hpp"
+#include "base/file.hpp"
 #include "onnx/messages.hpp"
 #include "onnx/names.hpp"
 #include "onnx/onnx.hpp"

@@ -6,7 +6,7 @@
 #include <protozero/pbf_writer.hpp>
 
 #include "base/error.hpp"
-#include "onnx/file.hpp"
+#include "base/file.hpp"
 #include "onnx/onnx.hpp"
 #include "onnx/opset_forms.hpp"
 #include "onnx/qdq.hpp"

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <chrono>
 #include <mutex>
-#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json_writer.hpp"
 #include "graph/evaluate.hpp"
 #include "graph/passes.hpp"
 #include "runtime/plan.hpp"
@@ -16,6 +16,24 @@ namespace {
 
 // Plans for this many sets of input shapes are kept; the least recently used goes first.
 constexpr std::size_t kPlanLimit = 8;
+
+void write_step(JsonWriter &json, const Plan &plan, const Step &step, double ms) {
+  std::size_t bytes = 0;
+  for (const auto *list : {&step.reads, &step.writes})
+    for (const SlotId s : *list) {
+      const SlotForm &form = plan.slots[static_cast<std::size_t>(s)].form;
+      bytes += storage_nbytes(form.dtype, element_count(form.shape));
+    }
+  json.begin_object();
+  json.member("name", step.node);
+  json.member("op", step.op);
+  json.member("kernel", step.kernel);
+  json.member("ms", ms);
+  json.member("dtype", step.integer ? "int8" : "float32");
+  json.member("macs", step.macs);
+  json.member("bytes", bytes);
+  json.end_object();
+}
 
 /// A plan with the contexts that wait for its next run.
 struct PlanEntry {
@@ -150,12 +168,16 @@ std::vector<Tensor> Session::run(std::span<const Tensor *const> inputs) const {
 
 std::string Session::profile(std::span<const Tensor *const> inputs) const {
   impl_->check(inputs);
-  nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
   const ThreadScope threads(impl_->options.threads);
-  const nlohmann::ordered_json head{{"engine", impl_->options.engine == Engine::native ? "native" : "reference"},
-                                    {"isa", isa_name(impl_->isa)},
-                                    {"threads", current_threads()}};
-  if (impl_->options.engine == Engine::native) {
+  const bool native = impl_->options.engine == Engine::native;
+  JsonWriter json;
+  json.begin_object();
+  json.member("engine", native ? "native" : "reference");
+  json.member("isa", isa_name(impl_->isa));
+  json.member("threads", current_threads());
+  json.key("nodes");
+  json.begin_list();
+  if (native) {
     const std::shared_ptr<PlanEntry> entry = impl_->plan_for(inputs);
     std::vector<double> ms(entry->plan.steps.size());
     Clock::time_point last;
@@ -166,26 +188,11 @@ std::string Session::profile(std::span<const Tensor *const> inputs) const {
           ms[i] = std::chrono::duration<double, std::milli>(now - last).count();
           last = now;
         });
-    for (std::size_t i = 0; i < ms.size(); ++i) {
-      const Step &step = *entry->plan.steps[i];
-      std::size_t bytes = 0;
-      for (const auto *list : {&step.reads, &step.writes})
-        for (const SlotId s : *list) {
-          const SlotForm &form = entry->plan.slots[static_cast<std::size_t>(s)].form;
-          bytes += storage_nbytes(form.dtype, element_count(form.shape));
-        }
-      nodes.push_back({{"name", step.node},
-                       {"op", step.op},
-                       {"kernel", step.kernel},
-                       {"ms", ms[i]},
-                       {"dtype", step.integer ? "int8" : "float32"},
-                       {"macs", step.macs},
-                       {"bytes", bytes}});
-    }
+    for (std::size_t i = 0; i < ms.size(); ++i) write_step(json, entry->plan, *entry->plan.steps[i], ms[i]);
   }
-  nlohmann::ordered_json document = head;
-  document["nodes"] = std::move(nodes);
-  return document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  json.end_list();
+  json.end_object();
+  return json.take();
 }
 
 }  // namespace qtn::runtime

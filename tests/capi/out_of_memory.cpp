@@ -9,6 +9,7 @@
 #include <cstring>
 #include <functional>
 #include <new>
+#include <string>
 
 #include "qtensor/qtensor.h"
 #include "tiny_model.h"
@@ -140,6 +141,7 @@ void models(const Runner &run, const char *path, const char *recipe) {
   qmodel *model = nullptr, *prepared = nullptr, *int8 = nullptr, *loaded = nullptr;
   qconfig *config = nullptr;
   qsession *session = nullptr;
+  qblob *text = nullptr;
   qtensor *x = sample(1), *y = nullptr;
   run({"qmodel_load_bytes", [&] { return qmodel_load_bytes(&model, bytes.data, bytes.size); },
        freed(model, qmodel_free)});
@@ -149,7 +151,8 @@ void models(const Runner &run, const char *path, const char *recipe) {
        freed(prepared, qmodel_free)});
   run({"qmodel_calibrate", [&] { return qmodel_calibrate(prepared, &x, 1); }, nullptr});
   run({"qmodel_convert", [&] { return qmodel_convert(&int8, prepared, nullptr); }, freed(int8, qmodel_free)});
-  // Not here: qmodel_inspect and qsession_profile. The destructor of nlohmann::json allocates, and so may terminate.
+  run({"qmodel_inspect", [&] { return qmodel_inspect(&text, int8); }, freed(text, qblob_free)});
+  qblob_free(text);
   run({"qmodel_save", [&] { return qmodel_save(int8, path, nullptr); }, nullptr});
   run({"qmodel_load", [&] { return qmodel_load(&loaded, path); }, freed(loaded, qmodel_free)});
   run({"qsession_create", [&] { return qsession_create(&session, int8, nullptr); }, freed(session, qsession_free)});
@@ -167,6 +170,19 @@ void models(const Runner &run, const char *path, const char *recipe) {
        },
        freed(y, qtensor_free)});
   qtensor_free(y);
+  run({"qsession_profile",
+       [&] {
+         const long remaining = countdown.exchange(0);
+         qsession *fresh = nullptr;
+         qsession_create(&fresh, int8, nullptr);
+         countdown = remaining;
+         const qstatus status = qsession_profile(&text, fresh, &x, 1);
+         countdown = 0;
+         qsession_free(fresh);
+         return status;
+       },
+       freed(text, qblob_free)});
+  qblob_free(text);
   run({"qsession_run, float",
        [&] {
          const long remaining = countdown.exchange(0);
@@ -249,9 +265,73 @@ void wrapping(const Runner &run) {
   if (deletions != 1) fault("qtensor_wrap", 0, "does not call the deleter once");
 }
 
+void files(const Runner &run, const std::string &path) {
+  const double scales[] = {0.5, 0.25, 0.125, 1, 2, 3};
+  const int64_t shape[] = {6, 2};
+  const char *const names[] = {"first", "second"};
+  const std::string npy = path + ".npy";
+  qquantizer *grid = nullptr;
+  qtensor *q = nullptr, *x = sample(1), *y = nullptr;
+  qblob *text = nullptr;
+  qquantizer_create(&grid, QTN_INT8, QTN_PER_CHANNEL_SYMMETRIC, 0, scales, nullptr, 6, nullptr);
+  qtensor_create(&q, QTN_INT8, shape, 2, grid, nullptr, 0);
+  const qtensor *const both[] = {x, q};
+  run({"qtensor_save_all", [&] { return qtensor_save_all(path.c_str(), names, both, 2); }, nullptr});
+  run({"qtensor_load_named", [&] { return qtensor_load_named(&y, path.c_str(), "second"); }, freed(y, qtensor_free)});
+  qtensor_free(y);
+  run({"qtensor_load_rows", [&] { return qtensor_load_rows(&y, path.c_str(), "second", 1, 3); },
+       freed(y, qtensor_free)});
+  qtensor_free(y);
+  run({"qtensor_inspect", [&] { return qtensor_inspect(&text, path.c_str()); }, freed(text, qblob_free)});
+  qblob_free(text);
+  run({"qtensor_save", [&] { return qtensor_save(q, path.c_str()); }, nullptr});
+  run({"qtensor_load", [&] { return qtensor_load(&y, path.c_str()); }, freed(y, qtensor_free)});
+  qtensor_free(y);
+  run({"qtensor_save_npy", [&] { return qtensor_save_npy(x, npy.c_str()); }, nullptr});
+  run({"qtensor_load_npy", [&] { return qtensor_load_npy(&y, npy.c_str()); }, freed(y, qtensor_free)});
+  for (qtensor *t : {q, x, y}) qtensor_free(t);
+  qquantizer_free(grid);
+  std::remove(path.c_str());
+  std::remove(npy.c_str());
+}
+
+}  // namespace
+
+// As far as it is needed here: whom to call in the end.
+struct DLManagedTensor {
+  unsigned char dl_tensor[48];
+  void *manager_ctx;
+  void (*deleter)(DLManagedTensor *self);
+};
+
+namespace {
+
+void lending(const Runner &run) {
+  qtensor *x = sample(1), *taken = nullptr;
+  DLManagedTensor *lent = nullptr;
+  run({"qtensor_to_dlpack", [&] { return qtensor_to_dlpack(&lent, x); }, [&] { lent->deleter(lent); }});
+  lent->deleter(lent);
+  run({"qtensor_from_dlpack",
+       [&] {
+         const long remaining = countdown.exchange(0);
+         DLManagedTensor *fresh = nullptr;
+         qtensor_to_dlpack(&fresh, x);
+         countdown = remaining;
+         const qstatus status = qtensor_from_dlpack(&taken, fresh);
+         countdown = 0;
+         if (status != QTN_OK) fresh->deleter(fresh);  // it is still ours
+         return status;
+       },
+       freed(taken, qtensor_free)});
+  qtensor_free(taken);
+  qtensor_free(x);
+}
+
 void everything(const Runner &run, const char *path) {
   tensors(run);
   wrapping(run);
+  lending(run);
+  files(run, std::string(path) + ".safetensors");
   models(run, path, "onnx");
   models(run, path, "fbgemm");
 }

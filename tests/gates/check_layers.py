@@ -23,7 +23,7 @@ class Rules:
             elif words[0] == "client":
                 self.clients.append(words[1])
             elif words[0] == "only":
-                self.only.append((words[1], words[2]))
+                self.only.append((words[1:-1], words[-1]))
             else:
                 rank = len(set(self.ranks.values()))
                 for word in words:
@@ -52,9 +52,9 @@ def resolve(root, includer, name):
 def fault(rules, path, kind, name, target):
     """Why `path` may not include `name` (which is the file `target`), or None."""
     if kind == "<":
-        for folder, prefix in rules.only:
-            if name.startswith(prefix) and not is_in(path, folder):
-                return f"<{name}> belongs to {folder} only"
+        for folders, prefix in rules.only:
+            if name.startswith(prefix) and not any(is_in(path, folder) for folder in folders):
+                return f"<{name}> belongs to {' and '.join(folders)} only"
         return None
     if target is None:
         return f'"{name}" is not found'

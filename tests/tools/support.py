@@ -17,7 +17,13 @@ CALIBRATION = os.path.join(DIGITS, "calibration.npy")
 IMAGES = os.path.join(DIGITS, "test_images.npy")
 LABELS = os.path.join(DIGITS, "test_labels.npy")
 
-FORMATS = {"<f4": "f", "<f8": "d", "<i8": "q", "<i4": "i", "|u1": "B"}
+FORMATS = {"f4": "f", "f8": "d", "i8": "q", "i4": "i", "u1": "B"}
+
+
+def format_of(descr, count):
+    """The format of NumPy's type code for struct."""
+    return f"{'>' if descr[0] == '>' else '<'}{count}{FORMATS[descr[1:]]}"
+
 
 
 class CommandTest(unittest.TestCase):
@@ -72,7 +78,7 @@ def npy(values, shape, descr="<f4", version=1, header=None):
     text = text + " " * (-(len(text) + 11) % 64) + "\n"
     length = struct.pack("<H" if version == 1 else "<I", len(text))
     return b"\x93NUMPY" + bytes([version, 0]) + length + text.encode() + struct.pack(
-        f"<{len(values)}{FORMATS[descr]}", *values)
+        format_of(descr, len(values)), *values)
 
 
 def read_npy(path):
@@ -84,7 +90,7 @@ def read_npy(path):
     assert (10 + length) % 64 == 0
     header = ast.literal_eval(content[10:10 + length].decode())
     count = flat_size(header["shape"])
-    values = struct.unpack(f"<{count}{FORMATS[header['descr']]}", content[10 + length:])
+    values = struct.unpack(format_of(header["descr"], count), content[10 + length:])
     return list(values), header["shape"], header["descr"]
 
 

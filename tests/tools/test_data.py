@@ -49,6 +49,17 @@ class Arrays(CommandTest):
                 self.succeed("run", self.identity, "--data", data, "-o", self.out)
                 self.assertEqual(read_npy(self.out), (values, (3, 2), "<f4"))
 
+    def test_npy_in_fortran_order(self):
+        header = "{'descr': '<f4', 'fortran_order': True, 'shape': (3, 2), }"
+        data = self.path("x.npy", npy([1, 3, 5, 2, 4, 6], (), header=header))
+        self.succeed("run", self.identity, "--data", data, "-o", self.out)
+        self.assertEqual(read_npy(self.out), ([1, 2, 3, 4, 5, 6], (3, 2), "<f4"))
+
+    def test_big_endian_npy(self):
+        data = self.path("x.npy", npy([1, -2.5], (1, 2), ">f4"))
+        self.succeed("run", self.identity, "--data", data, "-o", self.out)
+        self.assertEqual(read_npy(self.out), ([1, -2.5], (1, 2), "<f4"))
+
     def test_other_element_types_are_refused_with_both_names(self):
         data = self.path("x.npy", npy([1, 2], (1, 2), "<i8"))
         self.refuse("run", self.identity, "--data", data, "-o", self.out, says=["int64", "float32"])
@@ -95,6 +106,9 @@ class Arrays(CommandTest):
         data = self.path("x.safetensors", safetensors({"x": ([1, 2], [1, 2])}))
         self.assertEqual(self.succeed_json("inspect", data),
                          {"tensors": [{"name": "x", "dtype": "float32", "shape": [1, 2]}]})
+        data = self.path("x.npy", npy([1, 2], (2, 1), "<i8"))
+        self.assertEqual(self.succeed_json("inspect", data),
+                         {"tensors": [{"name": "", "dtype": "int64", "shape": [2, 1]}]})
 
 
 class Pictures(CommandTest):

@@ -17,6 +17,8 @@
  *     2 attributes              5 observers      8 sessions
  *     3 quantizers              6 operators      9 blobs
  *
+ *     10 tensors in files and in other libraries
+ *
  * Rules that hold for every function and are not repeated below:
  *
  * - Status. What can fail returns a qstatus: QTN_OK or the reason. qerror_message() then has one line for people. What
@@ -913,5 +915,140 @@ QTN_API size_t qblob_size(const qblob *b);
  * @param b the handle, or NULL
  * @since 0.1 */
 QTN_API void qblob_free(QTN_OPT qblob *b);
+
+/* ---------------------------------------------------------------------------------------------------------------------
+ * 10. Tensors in files and in other libraries
+ *
+ * Safetensors files hold tensors by name. Any reader of the format sees a quantized tensor as its integers; the
+ * quantizer is in the file's metadata, from which it comes back exactly. NumPy's .npy files hold one tensor that is not
+ * quantized. DLPack hands a tensor to another library in the same process, such as NumPy or PyTorch, without a copy.
+ *
+ * Files are written under a temporary name in the same folder and renamed, so that no half of a file is ever there.
+ * They are read with suspicion: what contradicts itself is QTN_EFORMAT. Elements are row-major in files, whatever the
+ * strides were. */
+
+/** Writes a safetensors file of one tensor, which gets the name "tensor".
+ *
+ * @param t the tensor, quantized or not
+ * @param path the file; replaced where it exists
+ * Errors: QTN_EIO where the file cannot be written.
+ * @since 0.1 */
+QTN_API qstatus qtensor_save(const qtensor *t, const char *path);
+
+/** Reads the tensor of a safetensors file that holds one, whatever its name.
+ *
+ * @param out the new handle, row-major; free it with qtensor_free
+ * @param path the file
+ * Errors: QTN_EIO where the file cannot be read; QTN_EFORMAT where it is no valid safetensors file, a tensor has more
+ * than 8 dimensions or an element type that does not exist here; QTN_EINVAL where it holds no tensor or several (the
+ * message names them).
+ * @since 0.1 */
+QTN_API qstatus qtensor_load(qtensor **out, const char *path);
+
+/** Writes a safetensors file of any number of tensors.
+ *
+ * @param path the file; replaced where it exists
+ * @param names `count` names, no two alike; not "__metadata__"
+ * @param tensors the `count` tensors, quantized or not
+ * @param count how many
+ * Errors: QTN_EINVAL for a name that comes twice or is not allowed; QTN_EIO where the file cannot be written.
+ * @since 0.1 */
+QTN_API qstatus qtensor_save_all(const char *path, const char *const *names, const qtensor *const *tensors,
+                                 size_t count);
+
+/** Reads one tensor of a safetensors file. The elements of others are not read.
+ *
+ * @param out the new handle, row-major; free it with qtensor_free
+ * @param path the file
+ * @param name which tensor
+ * Errors: as for qtensor_load, and QTN_EINVAL for a name that is not there (the message has those that are).
+ * @since 0.1 */
+QTN_API qstatus qtensor_load_named(qtensor **out, const char *path, const char *name);
+
+/** Writes a .npy file, version 1.0, that NumPy reads.
+ *
+ * @param t a tensor without a quantizer, of a type that NumPy has
+ * @param path the file; replaced where it exists
+ * Errors: QTN_EDTYPE for a quantized tensor (write its integers or its values, or use qtensor_save); QTN_EUNSUPPORTED
+ * for bfloat16, float8 and types below 8 bits; QTN_EIO where the file cannot be written.
+ * @since 0.1 */
+QTN_API qstatus qtensor_save_npy(const qtensor *t, const char *path);
+
+/** Reads a .npy file of version 1.0 to 3.0. A big-endian one is converted.
+ *
+ * @param out the new handle; row-major, or with the strides of an array in Fortran order; free it with qtensor_free
+ * @param path the file
+ * Errors: QTN_EIO where the file cannot be read; QTN_EFORMAT where it is no valid .npy file of one array, or one with
+ * more than 8 dimensions or an element type that does not exist here.
+ * @since 0.1 */
+QTN_API qstatus qtensor_load_npy(qtensor **out, const char *path);
+
+/** Reads part of a tensor in a file (.npy where its name ends so, else safetensors): t[start:stop] along its first
+ * dimension. So data may be larger than memory. A quantizer with scales along that dimension is cut to the same part.
+ * Of an array in Fortran order, the whole is read.
+ *
+ * @param out the new handle; free it with qtensor_free
+ * @param path the file
+ * @param name which tensor; NULL: the only one
+ * @param start the first index, 0 or more
+ * @param stop one past the last index, at most the size of the dimension
+ * Errors: as for the functions that read the whole, and QTN_EINVAL for a range that is not there, for a scalar, and for
+ * a name where the file is a .npy.
+ * @since 0.1 */
+QTN_API qstatus qtensor_load_rows(qtensor **out, const char *path, QTN_OPT const char *name, int64_t start,
+                                  int64_t stop);
+
+/** What is in a file (.npy where its name ends so, else safetensors), as JSON text: "tensors", a list with name ("" in
+ * a .npy), dtype, shape and, for quantized ones, scheme. Elements are not read.
+ *
+ * @param out the text: qblob_data() ends with a NUL that qblob_size() does not count; free it with qblob_free
+ * @param path the file
+ * Errors: as for qtensor_load and qtensor_load_npy, but any number of tensors is right.
+ * @since 0.1 */
+QTN_API qstatus qtensor_inspect(qblob **out, const char *path);
+
+/* What DLPack hands over, declared here by name only: its own header, dlpack/dlpack.h, defines it. */
+struct DLManagedTensor;
+struct DLManagedTensorVersioned;
+
+/** Lends a tensor to another library, as DLPack's structure for the device CPU. Storage is shared, and what either
+ * library writes the other sees. The storage stays until the consumer has called the structure's deleter, also where
+ * `t` is freed before; a structure that nobody takes must be given to its deleter by the caller.
+ *
+ * @param out the structure; belongs to whoever consumes it
+ * @param t a tensor without a quantizer, any strides
+ * Errors: QTN_EDTYPE for a quantized tensor (hand over its integers or its values); QTN_EUNSUPPORTED for types below 8
+ * bits.
+ * @since 0.1 */
+QTN_API qstatus qtensor_to_dlpack(struct DLManagedTensor **out, const qtensor *t);
+
+/** Takes a tensor of another library, without a copy. On success the structure belongs to the tensor, and its deleter
+ * is called exactly once: when the last handle that shares the storage is freed, on the thread that frees it. On
+ * failure it is untouched and stays the caller's.
+ *
+ * @param out the new handle, with the strides it came with; free it with qtensor_free
+ * @param managed the structure; a consumed PyCapsule must be renamed by the caller, as DLPack says
+ * Errors: QTN_EUNSUPPORTED for a device other than CPU (1), an element type that does not exist here or has several
+ * lanes or less than 8 bits, or a negative stride; QTN_ESHAPE for more than 8 dimensions or a negative one; QTN_EINVAL
+ * for data that is NULL or not aligned for its type, and for strides that lead out of memory.
+ * @since 0.1 */
+QTN_API qstatus qtensor_from_dlpack(qtensor **out, struct DLManagedTensor *managed);
+
+/** qtensor_to_dlpack for consumers that ask for DLPack 1.
+ *
+ * @param out the structure, of version 1.0 and writable; belongs to whoever consumes it
+ * @param t a tensor without a quantizer, any strides
+ * Errors: as for qtensor_to_dlpack.
+ * @since 0.1 */
+QTN_API qstatus qtensor_to_dlpack_versioned(struct DLManagedTensorVersioned **out, const qtensor *t);
+
+/** qtensor_from_dlpack for what producers of DLPack 1 make.
+ *
+ * @param out the new handle, with the strides it came with; free it with qtensor_free
+ * @param managed the structure
+ * Errors: as for qtensor_from_dlpack, and QTN_EUNSUPPORTED for another major version than 1 and for a tensor that is
+ * marked read-only.
+ * @since 0.1 */
+QTN_API qstatus qtensor_from_dlpack_versioned(qtensor **out, struct DLManagedTensorVersioned *managed);
 
 #endif /* QTENSOR_QTENSOR_H */

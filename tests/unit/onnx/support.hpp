@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of this folder share: small graphs, models written field by field, temporary folders.
+// What the tests of this folder share: small graphs, models written field by field.
 #pragma once
 
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <protozero/pbf_writer.hpp>
 #include <string>
 #include <vector>
 
 #include "check.hpp"
+#include "folder.hpp"
 #include "graph/evaluate.hpp"
 #include "graph/graph.hpp"
 #include "onnx/onnx.hpp"
@@ -149,35 +147,6 @@ inline std::string int_attribute(const std::string &name, std::int64_t value) {
     attribute.add_enum(f::type, 2);
   });
 }
-
-/// Removed at the end of the test.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "qtensor-XXXXXX").string();
-    if (!mkdtemp(pattern.data())) fail_test("no temporary folder");
-    path_ = pattern;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder &) = delete;
-  TemporaryFolder &operator=(const TemporaryFolder &) = delete;
-
-  std::string file(const std::string &name) const { return (path_ / name).string(); }
-  std::string path() const { return path_.string(); }
-  std::string put(const std::string &name, const std::string &bytes) const {
-    std::ofstream(file(name), std::ios::binary) << bytes;
-    return file(name);
-  }
-  std::size_t count() const {
-    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(path_), {}));
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 /// The value of that name; ends the test where there is none.
 inline const graph::Value &named(const graph::Graph &g, const std::string &name) {

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace qtn {
+namespace {
+
+[[noreturn]] void fail_io(const std::string &path, int error) { fail(QTN_EIO, path, ": ", std::strerror(error)); }
+
+/// A constructor that throws runs no destructor of its class.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor &) = delete;
+  Descriptor &operator=(const Descriptor &) = delete;
+
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+}  // namespace
+
+InputFile::InputFile(std::string path) : path_(std::move(path)), fd_(-1) {
+  // Without O_NONBLOCK, opening a pipe would wait for its writer.
+  Descriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) fail_io(path_, errno);
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) fail_io(path_, errno);
+  if (S_ISDIR(status.st_mode)) fail_io(path_, EISDIR);
+  if (!S_ISREG(status.st_mode)) fail(QTN_EIO, path_, ": not a regular file");
+  size_ = static_cast<std::uint64_t>(status.st_size);
+  fd_ = file.release();
+}
+
+InputFile::~InputFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+InputFile::InputFile(InputFile &&other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), size_(other.size_) {}
+
+void InputFile::read(void *to, std::uint64_t offset, std::size_t count) const {
+  auto *out = static_cast<char *>(to);
+  for (std::size_t done = 0; done < count;) {
+    const ssize_t n = ::pread(fd_, out + done, count - done, static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_io(path_, errno);
+    if (n == 0) fail(QTN_EIO, path_, ": ended ", count - done, " bytes early");
+    done += static_cast<std::size_t>(n);
+  }
+}
+
+OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
+  static std::atomic<unsigned> counter{0};
+  do {
+    temporary_ = cat(path_, ".", ::getpid(), "-", counter++, ".tmp");
+    // Not mkstemp: the file shall have the permissions that the umask says.
+    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (fd_ < 0 && errno == EEXIST);
+  if (fd_ < 0) fail_io(path_, errno);
+}
+
+OutputFile::~OutputFile() {
+  if (fd_ >= 0) ::close(fd_);
+  if (!committed_) ::unlink(temporary_.c_str());
+}
+
+void OutputFile::write(const void *from, std::size_t count) {
+  const auto *bytes = static_cast<const char *>(from);
+  for (std::size_t done = 0; done < count;) {
+    const ssize_t n = ::write(fd_, bytes + done, count - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail_io(path_, errno);
+    done += static_cast<std::size_t>(n);
+  }
+}
+
+void OutputFile::commit() {
+  // Some file systems report a full disk only here.
+  if (::close(std::exchange(fd_, -1)) != 0) fail_io(path_, errno);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_io(path_, errno);
+  committed_ = true;
+}
+
+std::vector<char> read_file(const std::string &path) {
+  const InputFile file(path);
+  std::vector<char> bytes(static_cast<std::size_t>(file.size()));
+  file.read(bytes.data(), 0, bytes.size());
+  return bytes;
+}
+
+void write_file(const std::string &path, std::string_view bytes) {
+  OutputFile file(path);
+  file.write(bytes);
+  file.commit();
+}
+
+}  // namespace qtn

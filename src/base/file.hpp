@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files: read at any place, written whole or not at all. What fails throws QTN_EIO with the path and the system's
+// reason.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace qtn {
+
+/// A regular file open for reading; nothing else is opened.
+class InputFile {
+ public:
+  explicit InputFile(std::string path);
+  ~InputFile();
+  InputFile(InputFile &&other) noexcept;
+  InputFile &operator=(InputFile &&) = delete;
+
+  const std::string &path() const { return path_; }
+  std::uint64_t size() const { return size_; }
+
+  /// Exactly `count` bytes that begin at `offset`.
+  void read(void *to, std::uint64_t offset, std::size_t count) const;
+
+ private:
+  std::string path_;
+  int fd_;
+  std::uint64_t size_ = 0;
+};
+
+/// A file that gets its name when commit() is called: until then it has a temporary one in the same folder, and it is
+/// removed where commit() is never reached.
+class OutputFile {
+ public:
+  explicit OutputFile(std::string path);
+  ~OutputFile();
+  OutputFile(const OutputFile &) = delete;
+  OutputFile &operator=(const OutputFile &) = delete;
+
+  void write(const void *from, std::size_t count);
+  void write(std::string_view text) { write(text.data(), text.size()); }
+  void commit();
+
+ private:
+  std::string path_, temporary_;
+  int fd_ = -1;
+  bool committed_ = false;
+};
+
+std::vector<char> read_file(const std::string &path);
+void write_file(const std::string &path, std::string_view bytes);
+
+}  // namespace qtn
