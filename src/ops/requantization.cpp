@@ -34,11 +34,14 @@ bool in_accumulator_units(const Tensor &bias, const Quantizer &x, const Quantize
 }  // namespace
 
 std::vector<float> conv_multipliers(const Quantizer &x, const Quantizer &w, const Quantizer *y, std::size_t channels) {
+  const auto multiplier = [&](double scale) {
+    const float sw = static_cast<float>(scale);
+    return y ? conv_multiplier(x.scale(), sw, y->scale()) : x.scale() * sw;
+  };
+  if (!w.per_channel()) return std::vector<float>(channels, multiplier(w.scales()[0]));
   std::vector<float> multipliers(channels);
-  for (std::size_t c = 0; c < channels; ++c) {
-    const float sw = static_cast<float>(channel_scale(w, c));
-    multipliers[c] = y ? conv_multiplier(x.scale(), sw, y->scale()) : x.scale() * sw;
-  }
+  std::transform(w.scales().begin(), w.scales().begin() + static_cast<std::ptrdiff_t>(channels), multipliers.begin(),
+                 multiplier);
   return multipliers;
 }
 

@@ -8,7 +8,6 @@ namespace {
 struct Avx2 : Ymm {
   using Bytes = __m128i;
   static constexpr std::size_t kBytes = 16;
-  static constexpr int kRows = 2;
 
   static Bytes load(const void *p) { return _mm_loadu_si128(static_cast<const __m128i *>(p)); }
   static Bytes load_part(const void *p, std::size_t count) {

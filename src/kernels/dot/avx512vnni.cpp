@@ -8,6 +8,7 @@ namespace {
 struct Vnni {
   using Bytes = __m512i;
   using Sums = __m512i;
+  using Results = __m512i;
   static constexpr std::size_t kBytes = 64;
   static constexpr int kRows = 4;
 
@@ -20,7 +21,7 @@ struct Vnni {
   static Sums dot(Sums acc, Bytes u8, Bytes s8) { return dot4(acc, u8, s8); }
 
   template <int rows>
-  static void reduce(__m128i (&out)[rows], const Sums (&sums)[rows][4]) {
+  static Results reduce(const Sums (&sums)[rows][4]) {
     // Every lane of 128 bits holds a part of the four sums of a row.
     __m512i parts[4] = {};
     unroll<rows>([&](auto i) {
@@ -33,11 +34,22 @@ struct Vnni {
     const auto fold = [](__m512i a, __m512i b) {
       return _mm512_add_epi32(_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xdd));
     };
-    const __m512i all = fold(fold(parts[0], parts[1]), fold(parts[2], parts[3]));
-    out[0] = _mm512_castsi512_si128(all);
-    if constexpr (rows > 1) out[1] = _mm512_extracti32x4_epi32(all, 1);
-    if constexpr (rows > 2) out[2] = _mm512_extracti32x4_epi32(all, 2);
-    if constexpr (rows > 3) out[3] = _mm512_extracti32x4_epi32(all, 3);
+    return fold(fold(parts[0], parts[1]), fold(parts[2], parts[3]));
+  }
+
+  static Results repeated(__m128i v) { return _mm512_broadcast_i32x4(v); }
+  static Results load_results(const void *p) { return _mm512_load_si512(p); }
+  static Results add(Results a, Results b) { return _mm512_add_epi32(a, b); }
+  static Results subtract(Results a, Results b) { return _mm512_sub_epi32(a, b); }
+  static Results scale(Results acc, Results multiplier) {
+    return _mm512_castps_si512(scaled(acc, _mm512_castsi512_ps(multiplier)));
+  }
+  static Results add_floats(Results a, Results b) {
+    return _mm512_castps_si512(_mm512_add_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b)));
+  }
+  template <int r>
+  static __m128i row(Results v, Index<r>) {
+    return _mm512_extracti32x4_epi32(v, r);
   }
 };
 

@@ -8,7 +8,6 @@ namespace {
 struct Vnni : Ymm {
   using Bytes = __m256i;
   static constexpr std::size_t kBytes = 32;
-  static constexpr int kRows = 2;
 
   static Bytes load(const void *p) { return kernels::load(p); }
   static Bytes load_part(const void *p, std::size_t count) {

@@ -41,14 +41,4 @@ struct DotKernel {
 
 std::span<const DotKernel> dot_kernels();
 
-/// The part of what is converted to float that one column adds to each of its sums.
-inline std::int32_t dot_offset(const DotArgs &args, std::size_t column, std::int32_t w_sum) {
-  // Parts may leave int32 where the whole does not.
-  const auto wrap = [](std::int32_t v) { return static_cast<std::uint32_t>(v); };
-  std::uint32_t offset = args.bias ? wrap(args.bias[column]) : 0;
-  offset -= wrap(args.zx) * wrap(w_sum);
-  if (args.zw) offset += wrap(args.zx) * wrap(args.zw[column]) * static_cast<std::uint32_t>(args.k);
-  return static_cast<std::int32_t>(offset);
-}
-
 }  // namespace qtn::kernels

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of up to V::kRows rows of X by four rows of W, which the instruction sets share. `V` is one of them: a Bytes of
-// kBytes bytes and the accumulator Sums; reduce() adds up the lanes of four sums at a time.
+// Tiles of up to V::kRows rows of X by four rows of W, which the instruction sets share. `V` is one of them: Bytes of
+// kBytes bytes, the accumulator Sums, and Results, which hold the four columns of kRows rows.
 //
-// The four rows of W stay in L1 while all of X passes; the first tile adds them up on its way.
+// A block of rows of W stays in L1 while all of X passes; the first tile adds them up on its way.
 #pragma once
 
 #include <immintrin.h>
@@ -14,24 +14,43 @@ namespace qtn::kernels {
 namespace {
 
 constexpr int kColumns = 4;
+constexpr std::size_t kBlockBytes = 24 << 10;  ///< of W, in L1 beside a tile's rows of X
+constexpr std::size_t kAhead = 4096;           ///< how early lines of W are asked for that are read for the first time
 
 /// What four columns have in common for all rows.
 struct Columns {
   const char *w[kColumns];
-  __m128i offset, zw;
+  __m128i offset, zw;  ///< acc = sum + offset - zw * sum of the row of X; parts may wrap around, the whole does not
   __m128 multiplier, addend;
-  std::size_t used;
+  std::size_t first, used;
 };
 
-inline __m128i load4(const std::int32_t *p, std::size_t used) {
-  alignas(16) std::int32_t v[kColumns] = {};
-  __builtin_memcpy(v, p, used * sizeof *v);
+template <class T>
+__m128i load4(const T *p, std::size_t used) {
+  if (used == kColumns) return _mm_loadu_si128(reinterpret_cast<const __m128i *>(p));
+  alignas(16) T v[kColumns] = {};
+  for (std::size_t i = 0; i < used; ++i) v[i] = p[i];
   return _mm_load_si128(reinterpret_cast<const __m128i *>(v));
 }
-inline __m128 load4(const float *p, std::size_t used) {
-  alignas(16) float v[kColumns] = {};
-  __builtin_memcpy(v, p, used * sizeof *v);
-  return _mm_load_ps(v);
+
+inline Columns columns_at(const DotArgs &args, std::size_t first) {
+  Columns columns{};
+  columns.first = first;
+  const std::size_t left = first < args.n ? args.n - first : 0, used = left < kColumns ? left : kColumns;
+  columns.used = used;
+  // A missing column repeats the last.
+  for (std::size_t c = 0; c < kColumns; ++c)
+    columns.w[c] =
+        static_cast<const char *>(args.w) + static_cast<std::ptrdiff_t>(c < used ? first + c : args.n - 1) * args.ldw;
+  columns.multiplier = _mm_castsi128_ps(load4(args.multiplier + first, used));
+  if (args.addend) columns.addend = _mm_castsi128_ps(load4(args.addend + first, used));
+  if (args.bias) columns.offset = load4(args.bias + first, used);
+  if (args.zw) {
+    columns.zw = load4(args.zw + first, used);
+    const __m128i all = _mm_mullo_epi32(_mm_set1_epi32(args.zx), _mm_set1_epi32(static_cast<int>(args.k)));
+    columns.offset = _mm_add_epi32(columns.offset, _mm_mullo_epi32(columns.zw, all));
+  }
+  return columns;
 }
 
 template <class V, bool signed_w, int rows, bool add_w>
@@ -46,16 +65,15 @@ class Tile {
 
   void add(std::size_t k) {
     std::size_t at = 0;
-    for (; at + V::kBytes <= k; at += V::kBytes) step([at](const char *p) { return V::load(p + at); });
+    for (; at + V::kBytes <= k; at += V::kBytes) {
+      if constexpr (add_w) unroll<kColumns>([&](auto j) { _mm_prefetch(w_[j] + at + kAhead, _MM_HINT_T0); });
+      step([at](const char *p) { return V::load(p + at); });
+    }
     if (at < k) step([at, left = k - at](const char *p) { return V::load_part(p + at, left); });
   }
 
-  void rows_of(__m128i (&out)[rows]) const { V::reduce(out, sums_); }
-  __m128i w_sums() const {
-    __m128i out[1];
-    V::reduce(out, w_sums_);
-    return out[0];
-  }
+  typename V::Results results() const { return V::reduce(sums_); }
+  __m128i w_sums() const { return V::row(V::reduce(w_sums_), Index<0>{}); }
 
  private:
   template <class Load>
@@ -82,63 +100,125 @@ inline void store(float *y, __m128 v, std::size_t used) {
   if (used == kColumns) return _mm_storeu_ps(y, v);
   alignas(16) float lanes[kColumns];
   _mm_store_ps(lanes, v);
-  __builtin_memcpy(y, lanes, used * sizeof *lanes);
+  for (std::size_t i = 0; i < used; ++i) y[i] = lanes[i];
 }
 
 template <class V, bool signed_w, int rows, bool add_w>
-void run_tile(const DotArgs &args, std::size_t i, std::size_t j, Columns &columns) {
+void run_tile(const DotArgs &args, std::size_t i, Columns &columns) {
   const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(i);
   Tile<V, signed_w, rows, add_w> tile(static_cast<const char *>(args.x) + row * args.ldx, args.ldx, columns);
   tile.add(args.k);
-  if constexpr (add_w) {
-    alignas(16) std::int32_t w_sums[kColumns], offsets[kColumns] = {};
-    _mm_store_si128(reinterpret_cast<__m128i *>(w_sums), tile.w_sums());
-    for (std::size_t c = 0; c < columns.used; ++c) offsets[c] = dot_offset(args, j + c, w_sums[c]);
-    columns.offset = _mm_load_si128(reinterpret_cast<const __m128i *>(offsets));
+  if constexpr (add_w)
+    columns.offset = _mm_sub_epi32(columns.offset, _mm_mullo_epi32(tile.w_sums(), _mm_set1_epi32(args.zx)));
+  typename V::Results acc = V::add(tile.results(), V::repeated(columns.offset));
+  if (args.zw) {
+    alignas(64) std::int32_t shift[V::kRows][kColumns];
+    for (int r = 0; r < rows; ++r)
+      _mm_store_si128(reinterpret_cast<__m128i *>(shift[r]),
+                      _mm_mullo_epi32(columns.zw, _mm_set1_epi32(args.x_sum[i + r])));
+    acc = V::subtract(acc, V::load_results(shift));
   }
-  __m128i sums[rows];
-  tile.rows_of(sums);
-  float *y = args.y + row * args.ldy + static_cast<std::ptrdiff_t>(j);
-  for (int r = 0; r < rows; ++r, y += args.ldy) {
-    __m128i acc = _mm_add_epi32(sums[r], columns.offset);
-    if (args.zw) acc = _mm_sub_epi32(acc, _mm_mullo_epi32(columns.zw, _mm_set1_epi32(args.x_sum[i + r])));
-    __m128 v = _mm_mul_ps(_mm_cvtepi32_ps(acc), columns.multiplier);
-    if (args.addend) v = _mm_add_ps(v, columns.addend);
-    store(y, v, columns.used);
+  const auto v = V::scale(acc, V::repeated(_mm_castps_si128(columns.multiplier)));
+  const auto y = args.addend ? V::add_floats(v, V::repeated(_mm_castps_si128(columns.addend))) : v;
+  float *to = args.y + row * args.ldy + static_cast<std::ptrdiff_t>(columns.first);
+  unroll<rows>([&](auto r) { store(to + r * args.ldy, _mm_castsi128_ps(V::row(y, r)), columns.used); });
+}
+
+/// One row of X alone, by the columns of several groups at once: what ends a tile would take longer than the tile. The
+/// sums of W are rows of the same results.
+template <class V, bool signed_w>
+class RowTile {
+ public:
+  static constexpr int kGroups = V::kRows / 2;
+
+  RowTile(const char *x, const Columns *groups) : x_(x), groups_(groups) {
+    unroll<2 * kGroups>([&](auto i) { unroll<kColumns>([&](auto j) { sums_[i][j] = V::nothing(); }); });
+  }
+
+  void add(std::size_t k) {
+    std::size_t at = 0;
+    for (; at + V::kBytes <= k; at += V::kBytes)
+      step([at](const char *p) {
+        _mm_prefetch(p + at + kAhead, _MM_HINT_T0);
+        return V::load(p + at);
+      });
+    if (at < k) step([at, left = k - at](const char *p) { return V::load_part(p + at, left); });
+  }
+
+  void store_to(const DotArgs &args) const {
+    const typename V::Results all = V::reduce(sums_);
+    unroll<kGroups>([&](auto g) {
+      const Columns &columns = groups_[g];
+      const __m128i w_sums = V::row(all, Index<2 * g + 1>{});
+      __m128i acc = _mm_add_epi32(V::row(all, Index<2 * g>{}), columns.offset);
+      acc = _mm_sub_epi32(acc, _mm_mullo_epi32(w_sums, _mm_set1_epi32(args.zx)));
+      if (args.zw) acc = _mm_sub_epi32(acc, _mm_mullo_epi32(columns.zw, _mm_set1_epi32(args.x_sum[0])));
+      const __m128 v = _mm_mul_ps(_mm_cvtepi32_ps(acc), columns.multiplier);
+      store(args.y + columns.first, args.addend ? _mm_add_ps(v, columns.addend) : v, columns.used);
+    });
+  }
+
+ private:
+  template <class Load>
+  [[gnu::always_inline]] void step(const Load &load) {
+    const typename V::Bytes x = load(x_);
+    unroll<kGroups>([&](auto g) {
+      unroll<kColumns>([&](auto j) {
+        const typename V::Bytes w = load(groups_[g].w[j]);
+        sums_[2 * g][j] = signed_w ? V::dot(sums_[2 * g][j], x, w) : V::dot(sums_[2 * g][j], w, x);
+        sums_[2 * g + 1][j] =
+            signed_w ? V::dot(sums_[2 * g + 1][j], V::ones(), w) : V::dot(sums_[2 * g + 1][j], w, V::ones());
+      });
+    });
+  }
+
+  const char *x_;
+  const Columns *groups_;
+  typename V::Sums sums_[2 * kGroups][kColumns];
+};
+
+template <class V, bool signed_w>
+void run_row(const DotArgs &args) {
+  constexpr std::size_t kGroups = RowTile<V, signed_w>::kGroups;
+  for (std::size_t j = 0; j < args.n; j += kGroups * kColumns) {
+    Columns groups[kGroups];
+    for (std::size_t g = 0; g < kGroups; ++g) groups[g] = columns_at(args, j + g * kColumns);
+    RowTile<V, signed_w> tile(static_cast<const char *>(args.x), groups);
+    tile.add(args.k);
+    tile.store_to(args);
   }
 }
 
 template <class V, bool signed_w, bool add_w>
-void run_rows(const DotArgs &args, std::size_t i, std::size_t count, std::size_t j, Columns &columns) {
+void run_rows(const DotArgs &args, std::size_t i, std::size_t count, Columns &columns) {
   unroll<V::kRows>([&](auto less) {
-    if (count == less + 1) run_tile<V, signed_w, less + 1, add_w>(args, i, j, columns);
+    if (count == less + 1) run_tile<V, signed_w, less + 1, add_w>(args, i, columns);
   });
 }
 
 template <class V, bool signed_w>
-void run_columns(const DotArgs &args) {
-  constexpr std::size_t kRows = V::kRows;
-  for (std::size_t j = 0; j < args.n; j += kColumns) {
-    Columns columns{};
-    columns.used = args.n - j < kColumns ? args.n - j : kColumns;
-    // A missing column repeats the last.
-    for (std::size_t c = 0; c < kColumns; ++c)
-      columns.w[c] = static_cast<const char *>(args.w) +
-                     static_cast<std::ptrdiff_t>(j + (c < columns.used ? c : columns.used - 1)) * args.ldw;
-    columns.multiplier = load4(args.multiplier + j, columns.used);
-    if (args.addend) columns.addend = load4(args.addend + j, columns.used);
-    if (args.zw) columns.zw = load4(args.zw + j, columns.used);
+void run_blocks(const DotArgs &args) {
+  constexpr std::size_t kRows = V::kRows, kMostGroups = 16;
+  const std::size_t fit = kBlockBytes / (kColumns * args.k), groups = fit < 1             ? 1
+                                                                      : fit < kMostGroups ? fit
+                                                                                          : kMostGroups;
+  for (std::size_t j = 0; j < args.n; j += groups * kColumns) {
+    Columns block[kMostGroups];
+    std::size_t used = 0;
+    for (; used < groups && j + used * kColumns < args.n; ++used) block[used] = columns_at(args, j + used * kColumns);
     for (std::size_t i = 0; i < args.m; i += kRows) {
       const std::size_t count = args.m - i < kRows ? args.m - i : kRows;
-      i == 0 ? run_rows<V, signed_w, true>(args, i, count, j, columns)
-             : run_rows<V, signed_w, false>(args, i, count, j, columns);
+      for (std::size_t g = 0; g < used; ++g)
+        i == 0 ? run_rows<V, signed_w, true>(args, i, count, block[g])
+               : run_rows<V, signed_w, false>(args, i, count, block[g]);
     }
   }
 }
 
 template <class V>
 void run_dot(const DotArgs &args) {
-  args.signed_w ? run_columns<V, true>(args) : run_columns<V, false>(args);
+  if (args.m == 1) return args.signed_w ? run_row<V, true>(args) : run_row<V, false>(args);
+  args.signed_w ? run_blocks<V, true>(args) : run_blocks<V, false>(args);
 }
 
 template <class V>
@@ -151,9 +231,8 @@ std::int32_t sum_of(const void *x, std::size_t k, bool is_signed) {
   std::size_t at = 0;
   for (; at + V::kBytes <= k; at += V::kBytes) add(sums[0][0], V::load(p + at));
   if (at < k) add(sums[0][1], V::load_part(p + at, k - at));
-  __m128i out[1];
-  V::reduce(out, sums);
-  return _mm_cvtsi128_si32(out[0]) + _mm_extract_epi32(out[0], 1);
+  const __m128i both = V::row(V::reduce(sums), Index<0>{});
+  return _mm_cvtsi128_si32(both) + _mm_extract_epi32(both, 1);
 }
 
 }  // namespace

@@ -1,0 +1,315 @@
+#!/usr/bin/env python3
+"""Operations on single tensors beside PyTorch's and ONNX Runtime's, in one process.
+
+Quantize and dequantize (per tensor, per channel along the outer and the inner axis), requantize, dynamic linear, and what
+a call costs. The engines take turns over many rounds; a figure is the median over the rounds of each round's median, a
+ratio the median of the rounds' ratios: above 1, qtensor is the faster one. Every engine is called through its Python
+binding (ours by ctypes, ONNX Runtime with bound inputs and outputs) and makes a new result at each call, except ONNX
+Runtime, which writes into a bound one.
+
+Run again with:  $(benchmarks/peers/make-venv)/bin/python benchmarks/tensors.py --csv tensors.csv [--only linear]
+"""
+
+import argparse
+import csv
+import ctypes
+import os
+import pathlib
+import statistics
+import time
+import warnings
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+import onnx
+import onnxruntime
+import torch
+from onnx import TensorProto, helper
+
+import peer_lib
+
+warnings.simplefilter("ignore")
+
+FLOAT32, UINT8, INT8 = 1, 2, 3
+CODES = {"uint8": UINT8, "int8": INT8}
+PER_TENSOR, PER_CHANNEL = 0, 2
+
+
+class Library:
+    """The C API, as much of it as is measured."""
+
+    def __init__(self, path):
+        self.c = ctypes.CDLL(path)
+        self.c.qerror_message.restype = ctypes.c_char_p
+        self.c.qtensor_data.restype = ctypes.c_void_p
+        self.c.qtensor_nbytes.restype = ctypes.c_size_t
+        self.check(self.c.qlib_set_threads(1))
+
+    def check(self, status):
+        if status:
+            raise RuntimeError(self.c.qerror_message().decode())
+
+    def made(self, function, *arguments):
+        out = ctypes.c_void_p()
+        self.check(function(ctypes.byref(out), *arguments))
+        return out
+
+    def attrs(self, **texts):
+        attrs = self.made(self.c.qattrs_create)
+        for key, text in texts.items():
+            self.check(self.c.qattrs_set_string(attrs, key.encode(), text.encode()))
+        return attrs
+
+    def quantizer(self, dtype, scales, zeros, axis=None, numerics="fbgemm"):
+        scales, zeros = np.atleast_1d(scales).astype(np.float64), np.atleast_1d(zeros).astype(np.int64)
+        scheme = PER_TENSOR if axis is None else PER_CHANNEL
+        return self.made(
+            self.c.qquantizer_create, CODES[dtype], scheme, axis or 0, scales.ctypes.data_as(ctypes.c_void_p),
+            zeros.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(len(scales)), self.attrs(numerics=numerics),
+        )  # fmt: skip
+
+    def tensor(self, array, quantizer=None):
+        shape = (ctypes.c_int64 * array.ndim)(*array.shape)
+        code = CODES.get(array.dtype.name, FLOAT32)
+        data = array.ctypes.data_as(ctypes.c_void_p)
+        return self.made(
+            self.c.qtensor_create, code, shape, ctypes.c_size_t(array.ndim), quantizer, data, ctypes.c_size_t(array.nbytes)
+        )
+
+    def array(self, tensor, like):
+        data = ctypes.string_at(self.c.qtensor_data(tensor), self.c.qtensor_nbytes(tensor))
+        return np.frombuffer(data, like.dtype).reshape(like.shape)
+
+    def call(self, function, *arguments):
+        """A call without arguments that makes a tensor and frees it."""
+        out = ctypes.c_void_p()
+        reference, free = ctypes.byref(out), self.c.qtensor_free
+
+        def run():
+            if function(reference, *arguments):
+                self.check(1)
+            free(out)
+
+        return run
+
+
+class OrtNode:
+    """One node (or a chain) with bound inputs and outputs."""
+
+    def __init__(self, nodes, inputs, constants, output, opset=21):
+        graph = helper.make_graph(
+            nodes, "g",
+            [helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for k, v in inputs.items()],
+            [helper.make_tensor_value_info(nodes[-1].output[0], helper.np_dtype_to_tensor_dtype(output.dtype), output.shape)],
+            [onnx.numpy_helper.from_array(v, k) for k, v in constants.items()],
+        )  # fmt: skip
+        domains = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+        model = helper.make_model(graph, opset_imports=domains, ir_version=10)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        # As it stands: else a chain of constants, or DequantizeLinear before QuantizeLinear, might be folded away.
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        self.session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        self.values = [onnxruntime.OrtValue.ortvalue_from_numpy(v) for v in (*inputs.values(), output)]
+        self.binding = self.session.io_binding()
+        for name, value in zip(inputs, self.values):
+            self.binding.bind_ortvalue_input(name, value)
+        self.binding.bind_ortvalue_output(nodes[-1].output[0], self.values[-1])
+
+    def __call__(self):
+        self.session.run_with_iobinding(self.binding)
+
+    def result(self):
+        self()
+        return self.values[-1].numpy()
+
+
+def node(op, inputs, output, domain="", **attributes):
+    return helper.make_node(op, inputs, [output], domain=domain, **attributes)
+
+
+def quantize_cases(library, shape):
+    """name, {engine: call}: both directions for each type and granularity."""
+    rng = np.random.default_rng(1)
+    x = rng.uniform(-3, 3, shape).astype(np.float32)
+    rows, columns = shape
+    for dtype in ("int8", "uint8"):
+        for kind, axis, count in (("tensor", None, 1), ("outer", 0, rows), ("inner", 1, columns)):
+            scale = rng.uniform(0.01, 0.03, count).astype(np.float32)
+            zero = rng.integers(-20, 20, count) + (128 if dtype == "uint8" else 0)
+            tensor, scales, zeros = torch.from_numpy(x), torch.from_numpy(scale), torch.from_numpy(zero)
+            qtype = torch.qint8 if dtype == "int8" else torch.quint8
+            if axis is None:
+                by_torch = lambda: torch.quantize_per_tensor(tensor, float(scale[0]), int(zero[0]), qtype)
+            else:
+                by_torch = lambda: torch.quantize_per_channel(tensor, scales, zeros, axis, qtype)
+            tq = by_torch()
+            quantizer = library.quantizer(dtype, scale, zero, axis)
+            ours = library.tensor(x)
+            q = np.zeros(shape, dtype)
+            shaped = (lambda v: v.reshape(())) if axis is None else (lambda v: v)
+            constants = {"s": shaped(scale), "z": shaped(zero.astype(dtype))}
+            axes = {} if axis is None else {"axis": axis}
+            oq = OrtNode([node("QuantizeLinear", ["x", "s", "z"], "q", **axes)], {"x": x}, constants, q)
+            held = library.made(library.c.qtensor_quantize, ours, quantizer)
+            if not np.array_equal(library.array(held, q), tq.int_repr().numpy()):
+                raise SystemExit(f"quantize {dtype} {kind}: other integers than PyTorch's")
+            yield f"quantize_{dtype}_{kind}", {
+                "qtensor": library.call(library.c.qtensor_quantize, ours, quantizer), "torch": by_torch, "ort": oq,
+            }  # fmt: skip
+            integers = tq.int_repr().numpy()
+            od = OrtNode([node("DequantizeLinear", ["q", "s", "z"], "y", **axes)], {"q": integers}, constants, x.copy())
+            yield f"dequantize_{dtype}_{kind}", {
+                "qtensor": library.call(library.c.qtensor_dequantize, held), "torch": tq.dequantize, "ort": od,
+            }  # fmt: skip
+
+
+def requantize_case(library, shape):
+    """One grid to another: no engine has an operation of its own, so two calls (ONNX Runtime: two nodes)."""
+    rng = np.random.default_rng(2)
+    q = rng.integers(0, 256, shape).astype(np.uint8)
+    constants = {"s": np.float32(0.02), "z": np.uint8(128), "t": np.float32(0.03), "y": np.uint8(100)}
+    ort = OrtNode(
+        [node("DequantizeLinear", ["q", "s", "z"], "x"), node("QuantizeLinear", ["x", "t", "y"], "r")],
+        {"q": q}, constants, q.copy(),
+    )  # fmt: skip
+    tq = torch._make_per_tensor_quantized_tensor(torch.from_numpy(q), 0.02, 128)
+    held = library.tensor(q, library.quantizer("uint8", 0.02, 128))
+    target = library.quantizer("uint8", 0.03, 100)
+    x, r = ctypes.c_void_p(), ctypes.c_void_p()
+    c = library.c
+
+    def ours():
+        c.qtensor_dequantize(ctypes.byref(x), held)
+        c.qtensor_quantize(ctypes.byref(r), x, target)
+        c.qtensor_free(x)
+        c.qtensor_free(r)
+
+    yield "requantize_uint8", {
+        "qtensor": ours, "torch": lambda: torch.quantize_per_tensor(tq.dequantize(), 0.03, 100, torch.quint8), "ort": ort,
+    }  # fmt: skip
+
+
+def linear_cases(library):
+    """Dynamic linear: float rows, int8 weights per tensor and per channel, float bias."""
+    rng = np.random.default_rng(3)
+    torch.backends.quantized.engine = "fbgemm"
+    for n, k in ((768, 768), (3072, 768), (768, 3072), (1024, 1024)):
+        for kind in ("tensor", "channel"):
+            module = torch.nn.Sequential(torch.nn.Linear(k, n)).eval()
+            dynamic = torch.ao.quantization.default_dynamic_qconfig
+            if kind == "channel":
+                dynamic = torch.ao.quantization.per_channel_dynamic_qconfig
+            peer = torch.ao.quantization.quantize_dynamic(module, {"0": dynamic}, dtype=torch.qint8)[0]
+            tw, tb = peer.weight(), peer.bias().detach().numpy()
+            w = tw.int_repr().numpy()
+            scale = tw.q_per_channel_scales().numpy() if kind == "channel" else np.float64(tw.q_scale())
+            ow = np.ascontiguousarray(w.T)
+            weight = library.tensor(w, library.quantizer("int8", scale, np.zeros(np.size(scale)), 0 if kind == "channel" else None))
+            bias = library.tensor(tb)
+            for m in (1, 4, 32, 128):
+                x = rng.standard_normal((m, k)).astype(np.float32)
+                rows, y = library.tensor(x), np.zeros((m, n), np.float32)
+                tx = torch.from_numpy(x)
+                ort = OrtNode(
+                    [node("DynamicQuantizeMatMul", ["x", "w", "s", "", "b"], "y", domain="com.microsoft")],
+                    {"x": x},
+                    {"w": ow, "s": np.asarray(scale, np.float32), "b": tb}, y,
+                )  # fmt: skip
+                held = library.made(library.c.qop_linear, rows, weight, bias, None)
+                error = np.abs(library.array(held, y) - peer(tx).detach().numpy()).max()
+                if error > 1e-4:
+                    raise SystemExit(f"linear {m}x{k}x{n}: {error} from PyTorch")
+                yield f"linear_{kind}_{m}x{k}x{n}", {
+                    "qtensor": library.call(library.c.qop_linear, rows, weight, bias, None),
+                    "torch": lambda: peer(tx),
+                    "ort": ort,
+                }  # fmt: skip
+
+
+def call_cases(library):
+    x = np.linspace(-1, 1, 16, dtype=np.float32)
+    ours = library.tensor(x)
+    inputs = (ctypes.c_void_p * 1)(ours)
+    tx = torch.from_numpy(x)
+    c = library.c
+    run, free, out = c.qop_run, c.qtensor_free, ctypes.c_void_p()
+    one = ctypes.c_size_t(1)
+
+    def relu():
+        run(ctypes.byref(out), one, b"Relu", inputs, one, None)
+        free(out)
+
+    yield "call_relu_16", {
+        "qtensor": relu, "torch": lambda: torch.relu(tx), "ort": OrtNode([node("Relu", ["x"], "y")], {"x": x}, {}, x.copy()),
+    }  # fmt: skip
+
+
+def turn(call, seconds):
+    """Median time of a call over this long, in microseconds."""
+    call()
+    times = []
+    end = time.perf_counter() + seconds
+    while len(times) < 5 or time.perf_counter() < end:
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times) * 1e6
+
+
+def measure(calls, rounds, seconds):
+    taken = {engine: [] for engine in calls}
+    for i in range(rounds):
+        for engine in sorted(calls, reverse=i % 2 == 1):
+            taken[engine].append(turn(calls[engine], seconds))
+    times = {engine: statistics.median(values) for engine, values in taken.items()}
+    ratios = {
+        engine: statistics.median(peer / own for peer, own in zip(taken[engine], taken["qtensor"]))
+        for engine in ("torch", "ort")
+    }
+    return times, ratios
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--library", default="build/release/capi/libqtensor.so", help="(%(default)s)")
+    parser.add_argument("--rounds", type=int, default=15, help="turns of each engine (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=0.02, help="length of a turn (%(default)s)")
+    parser.add_argument("--only", default="", help="cases whose name begins so")
+    parser.add_argument("--csv", type=pathlib.Path, help="file to write the table to")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    library = Library(arguments.library)
+    cpu = peer_lib.cpu_name()
+    header = ["case", "qtensor_us", "torch_us", "ort_us", "vs_torch", "vs_ort"]
+    rows = []
+    print(f"{cpu}; 1 thread; torch {torch.__version__}; onnxruntime {onnxruntime.__version__}", flush=True)
+    families = (
+        ("call", lambda: call_cases(library)),
+        ("linear", lambda: linear_cases(library)),
+        ("quantize dequantize", lambda: quantize_cases(library, (256, 512))),
+        ("requantize", lambda: requantize_case(library, (256, 512))),
+    )
+    for names, family in families:
+        if not any(n.startswith(arguments.only[: len(n)]) for n in names.split()):
+            continue
+        for name, calls in family():
+            if not name.startswith(arguments.only):
+                continue
+            times, ratios = measure(calls, arguments.rounds, arguments.seconds)
+            rows.append(
+                [name, *(f"{times[e]:.2f}" for e in ("qtensor", "torch", "ort")), *(f"{ratios[e]:.2f}" for e in ("torch", "ort"))]
+            )
+    peer_lib.print_table(header, rows)
+    if arguments.csv:
+        with arguments.csv.open("w", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow([*header, "threads", "rounds", "torch", "onnxruntime", "cpu"])
+            tail = [1, arguments.rounds, torch.__version__, onnxruntime.__version__, cpu]
+            writer.writerows([*row, *tail] for row in rows)
+
+
+if __name__ == "__main__":
+    main()
