@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Operations on single tensors beside PyTorch's and ONNX Runtime's, in one process.
 
-Quantize and dequantize (per tensor, per channel along the outer and the inner axis), requantize, dynamic linear, and what
-a call costs. The engines take turns over many rounds; a figure is the median over the rounds of each round's median, a
-ratio the median of the rounds' ratios: above 1, qtensor is the faster one. Every engine is called through its Python
-binding (ours by ctypes, ONNX Runtime with bound inputs and outputs) and makes a new result at each call, except ONNX
-Runtime, which writes into a bound one.
+Quantize and dequantize (per tensor, per channel along the outer and the inner axis), requantize, dynamic linear, and
+what a call costs. The engines take turns over many rounds; a figure is the median over the rounds of each round's
+median, a ratio the median of the rounds' ratios: above 1, qtensor is the faster one. Every engine is called through its
+Python binding (ours by ctypes) and makes a new result at each call, except ONNX Runtime, which writes into a bound one.
 
 Run again with:  $(benchmarks/peers/make-venv)/bin/python benchmarks/tensors.py --csv tensors.csv [--only linear]
 """
@@ -25,7 +24,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import torch
-from onnx import TensorProto, helper
+from onnx import helper
 
 import peer_lib
 
@@ -72,10 +71,9 @@ class Library:
     def tensor(self, array, quantizer=None):
         shape = (ctypes.c_int64 * array.ndim)(*array.shape)
         code = CODES.get(array.dtype.name, FLOAT32)
+        rank, nbytes = ctypes.c_size_t(array.ndim), ctypes.c_size_t(array.nbytes)
         data = array.ctypes.data_as(ctypes.c_void_p)
-        return self.made(
-            self.c.qtensor_create, code, shape, ctypes.c_size_t(array.ndim), quantizer, data, ctypes.c_size_t(array.nbytes)
-        )
+        return self.made(self.c.qtensor_create, code, shape, rank, quantizer, data, nbytes)
 
     def array(self, tensor, like):
         data = ctypes.string_at(self.c.qtensor_data(tensor), self.c.qtensor_nbytes(tensor))
@@ -98,12 +96,13 @@ class OrtNode:
     """One node (or a chain) with bound inputs and outputs."""
 
     def __init__(self, nodes, inputs, constants, output, opset=21):
-        graph = helper.make_graph(
-            nodes, "g",
-            [helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for k, v in inputs.items()],
-            [helper.make_tensor_value_info(nodes[-1].output[0], helper.np_dtype_to_tensor_dtype(output.dtype), output.shape)],
-            [onnx.numpy_helper.from_array(v, k) for k, v in constants.items()],
-        )  # fmt: skip
+        def typed(name, array):
+            return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+
+        name = nodes[-1].output[0]
+        constants = [onnx.numpy_helper.from_array(v, k) for k, v in constants.items()]
+        sources = [typed(k, v) for k, v in inputs.items()]
+        graph = helper.make_graph(nodes, "g", sources, [typed(name, output)], constants)
         domains = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
         model = helper.make_model(graph, opset_imports=domains, ir_version=10)
         options = onnxruntime.SessionOptions()
@@ -111,19 +110,16 @@ class OrtNode:
         options.log_severity_level = 3
         # As it stands: else a chain of constants, or DequantizeLinear before QuantizeLinear, might be folded away.
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        self.session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        model = model.SerializeToString()
+        self.session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         self.values = [onnxruntime.OrtValue.ortvalue_from_numpy(v) for v in (*inputs.values(), output)]
         self.binding = self.session.io_binding()
-        for name, value in zip(inputs, self.values):
-            self.binding.bind_ortvalue_input(name, value)
-        self.binding.bind_ortvalue_output(nodes[-1].output[0], self.values[-1])
+        for key, value in zip(inputs, self.values):
+            self.binding.bind_ortvalue_input(key, value)
+        self.binding.bind_ortvalue_output(name, self.values[-1])
 
     def __call__(self):
         self.session.run_with_iobinding(self.binding)
-
-    def result(self):
-        self()
-        return self.values[-1].numpy()
 
 
 def node(op, inputs, output, domain="", **attributes):
@@ -187,9 +183,8 @@ def requantize_case(library, shape):
         c.qtensor_free(x)
         c.qtensor_free(r)
 
-    yield "requantize_uint8", {
-        "qtensor": ours, "torch": lambda: torch.quantize_per_tensor(tq.dequantize(), 0.03, 100, torch.quint8), "ort": ort,
-    }  # fmt: skip
+    by_torch = lambda: torch.quantize_per_tensor(tq.dequantize(), 0.03, 100, torch.quint8)
+    yield "requantize_uint8", {"qtensor": ours, "torch": by_torch, "ort": ort}
 
 
 def linear_cases(library):
@@ -207,7 +202,8 @@ def linear_cases(library):
             w = tw.int_repr().numpy()
             scale = tw.q_per_channel_scales().numpy() if kind == "channel" else np.float64(tw.q_scale())
             ow = np.ascontiguousarray(w.T)
-            weight = library.tensor(w, library.quantizer("int8", scale, np.zeros(np.size(scale)), 0 if kind == "channel" else None))
+            axis = 0 if kind == "channel" else None
+            weight = library.tensor(w, library.quantizer("int8", scale, np.zeros(np.size(scale)), axis))
             bias = library.tensor(tb)
             for m in (1, 4, 32, 128):
                 x = rng.standard_normal((m, k)).astype(np.float32)
@@ -242,9 +238,8 @@ def call_cases(library):
         run(ctypes.byref(out), one, b"Relu", inputs, one, None)
         free(out)
 
-    yield "call_relu_16", {
-        "qtensor": relu, "torch": lambda: torch.relu(tx), "ort": OrtNode([node("Relu", ["x"], "y")], {"x": x}, {}, x.copy()),
-    }  # fmt: skip
+    ort = OrtNode([node("Relu", ["x"], "y")], {"x": x}, {}, x.copy())
+    yield "call_relu_16", {"qtensor": relu, "torch": lambda: torch.relu(tx), "ort": ort}
 
 
 def turn(call, seconds):
@@ -299,9 +294,8 @@ def main():
             if not name.startswith(arguments.only):
                 continue
             times, ratios = measure(calls, arguments.rounds, arguments.seconds)
-            rows.append(
-                [name, *(f"{times[e]:.2f}" for e in ("qtensor", "torch", "ort")), *(f"{ratios[e]:.2f}" for e in ("torch", "ort"))]
-            )
+            shown = [f"{times[engine]:.2f}" for engine in ("qtensor", "torch", "ort")]
+            rows.append([name, *shown, *(f"{ratios[engine]:.2f}" for engine in ("torch", "ort"))])
     peer_lib.print_table(header, rows)
     if arguments.csv:
         with arguments.csv.open("w", newline="") as file:

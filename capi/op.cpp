@@ -7,6 +7,19 @@
 using namespace qtn;
 using namespace qtn::capi;
 
+namespace {
+
+void give(qtensor **out, const char *op, const std::vector<const Tensor *> &inputs,
+          const qquantizer *quantizer = nullptr, const qattrs *attrs = nullptr) {
+  *out = new qtensor(ops::run_eager(op, inputs, attrs_or_none(attrs), quantizer_or_none(quantizer)));
+}
+
+void need_rank4(const char *entry, const Tensor &x) {
+  if (x.rank() != 4) fail(QTN_ESHAPE, entry, ": x is ", to_string(x.shape()), ", not of rank 4");
+}
+
+}  // namespace
+
 qstatus qop_run(qtensor **outputs, size_t output_count, const char *op, const qtensor *const *inputs,
                 size_t input_count, const qattrs *attrs) {
   clear_outputs(outputs, output_count);
@@ -15,6 +28,66 @@ qstatus qop_run(qtensor **outputs, size_t output_count, const char *op, const qt
     need(entry, op, "op");
     const std::vector<const Tensor *> operands = tensors(entry, inputs, input_count, true);
     hand_out(outputs, ops::run_eager(op, operands, output_count, attrs_or_none(attrs)));
+  });
+}
+
+qstatus qop_relu(qtensor **out, const qtensor *x) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, x, "x");
+    give(out, "Relu", {&x->value});
+  });
+}
+
+qstatus qop_add(qtensor **out, const qtensor *a, const qtensor *b, const qquantizer *out_quantizer) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, a, "a");
+    need(entry, b, "b");
+    give(out, "Add", {&a->value, &b->value}, out_quantizer);
+  });
+}
+
+qstatus qop_matmul(qtensor **out, const qtensor *a, const qtensor *b, const qquantizer *out_quantizer) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, a, "a");
+    need(entry, b, "b");
+    give(out, "MatMul", {&a->value, &b->value}, out_quantizer);
+  });
+}
+
+qstatus qop_cat(qtensor **out, const qtensor *const *inputs, size_t input_count, int32_t axis,
+                const qquantizer *out_quantizer) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    qattrs attrs;
+    attrs.value.set("axis", std::int64_t{axis});
+    give(out, "Concat", tensors(entry, inputs, input_count), out_quantizer, &attrs);
+  });
+}
+
+qstatus qop_max_pool2d(qtensor **out, const qtensor *x, const qattrs *attrs) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, x, "x");
+    need_rank4(entry, x->value);
+    give(out, "MaxPool", {&x->value}, nullptr, attrs);
+  });
+}
+
+qstatus qop_avg_pool2d(qtensor **out, const qtensor *x, const qquantizer *out_quantizer, const qattrs *attrs) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, x, "x");
+    need_rank4(entry, x->value);
+    give(out, "AveragePool", {&x->value}, out_quantizer, attrs);
   });
 }
 

@@ -32,7 +32,9 @@ constexpr Type kTypes[] = {
 
 struct Grids {
   explicit Grids(const Shape &s, Cell cell)
-      : factor(s.rows > s.columns ? s.rows : s.columns, 0.7f), zero(factor.size(), cell == Cell::i32 ? 0 : 3), bits(kernels::cell_bits(cell)) {}
+      : factor(s.rows > s.columns ? s.rows : s.columns, 0.7f),
+        zero(factor.size(), cell == Cell::i32 ? 0 : 3),
+        bits(kernels::cell_bits(cell)) {}
   std::int32_t hi() const { return bits == 32 ? 2147483647 : (1 << (bits - 1)) - 1; }
   std::vector<float> factor;
   std::vector<std::int32_t> zero;

@@ -22,6 +22,7 @@ void register_elementwise();
 void register_quantize();
 void register_grid();
 void register_dot();
+void register_call();
 void register_pool();
 void register_lut();
 

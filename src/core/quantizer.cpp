@@ -130,6 +130,11 @@ QuantizerPtr Quantizer::regrouped(qscheme scheme, std::int32_t axis, std::int64_
                                      block_size, range);
 }
 
+bool same_grid(const Quantizer &a, const Quantizer &b) {
+  return a.dtype() == b.dtype() && a.per_tensor() && b.per_tensor() && a.scales() == b.scales() &&
+         a.zero_points() == b.zero_points() && a.range() == b.range();
+}
+
 bool operator==(const Quantizer &a, const Quantizer &b) {
   return a.dtype_ == b.dtype_ && a.scheme_ == b.scheme_ && a.axis_ == b.axis_ && a.block_size_ == b.block_size_ &&
          a.scales_ == b.scales_ && a.zero_points_ == b.zero_points_ && a.numerics_ == b.numerics_ &&

@@ -88,6 +88,9 @@ class Quantizer {
   IntegerRange range_;
 };
 
+/// Whether both are per tensor and give every integer the same meaning.
+bool same_grid(const Quantizer &a, const Quantizer &b);
+
 /// How a scale and a zero point follow from an observed range.
 struct ChooseOptions {
   Numerics numerics = Numerics::fbgemm;

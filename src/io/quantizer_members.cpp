@@ -46,10 +46,9 @@ QuantizerPtr read_members(const Attrs &members, qdtype dtype) {
   check_complete(members, kMembers, "quantizer");
   std::optional<IntegerRange> range;
   if (!is_float8(dtype)) range = {members.get_int("quant_min", 0), members.get_int("quant_max", 0)};
-  return std::make_shared<Quantizer>(dtype, scheme_of(members), axis_of(members), members.get_floats("scales"),
-                                     members.get_ints("zero_points"),
-                                     parse_numerics(members.get_string("numerics", "")),
-                                     members.get_int("block_size", 0), range);
+  return std::make_shared<Quantizer>(
+      dtype, scheme_of(members), axis_of(members), members.get_floats("scales"), members.get_ints("zero_points"),
+      parse_numerics(members.get_string("numerics", "")), members.get_int("block_size", 0), range);
 }
 
 }  // namespace qtn::io

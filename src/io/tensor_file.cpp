@@ -45,9 +45,7 @@ Tensor from_stored(const Tensor &t, qdtype dtype) {
 
 qdtype stored_dtype(qdtype dtype) { return is_packed(dtype) ? plain_dtype(dtype) : dtype; }
 
-Tensor to_stored(const Tensor &t) {
-  return is_packed(t.dtype()) ? to_plain(t) : t.to_contiguous();
-}
+Tensor to_stored(const Tensor &t) { return is_packed(t.dtype()) ? to_plain(t) : t.to_contiguous(); }
 
 void TensorFile::add(StoredTensor t) {
   const std::size_t size = dtype_size(stored_dtype(t.dtype));

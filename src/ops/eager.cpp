@@ -60,23 +60,41 @@ Tensor linear_rows(const Tensor &rows, const Tensor &weight, const Tensor *bias,
   return y;
 }
 
+/// The grid that results lie on without being rounded to it, or nullptr.
+QuantizerPtr kept_grid(const OpDef &op, const Call &call) {
+  const Tensor *first = call.in(op.moved.first);
+  if (!moves(op, call.attrs) && !op.keeps_grid) return nullptr;
+  if (!first || !first->quantized() || !first->quantizer()->per_tensor()) return nullptr;
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    const Tensor *t = call.inputs[i];
+    if (!t || !op.moved.holds(i)) continue;
+    if (!t->quantized() || !same_grid(*t->quantizer(), *first->quantizer())) return nullptr;
+  }
+  return first->quantizer();
+}
+
+std::vector<Tensor> run(const std::string &name, const Call &call, const QuantizerPtr &quantizer) {
+  const OpDef *op = find_op(name);
+  if (!op) fail(QTN_EUNSUPPORTED, "operator \"", name, "\" is not one that this version has");
+  if (call.output_count == 0 || call.output_count > op->max_outputs)
+    fail(QTN_EINVAL, name, ": ", call.output_count, " outputs wanted, it has ", op->max_outputs);
+  check_call(*op, call);
+  const auto quantized = [](const Tensor *t) { return t && t->quantized(); };
+  if (!quantizer && std::none_of(call.inputs.begin(), call.inputs.end(), quantized)) return run_op(*op, call);
+  const std::vector<QuantizerPtr> quantizers(call.output_count, quantizer ? quantizer : kept_grid(*op, call));
+  return run_quantized_op(*op, call, quantizers);
+}
+
 }  // namespace
 
 std::vector<Tensor> run_eager(const std::string &name, std::span<const Tensor *const> inputs, std::size_t output_count,
                               const Attrs &attrs) {
-  const OpDef *op = find_op(name);
-  if (!op) fail(QTN_EUNSUPPORTED, "operator \"", name, "\" is not one that this version has");
-  if (output_count == 0 || output_count > op->max_outputs)
-    fail(QTN_EINVAL, name, ": ", output_count, " outputs wanted, it has ", op->max_outputs);
-  const Call call{attrs, inputs, output_count};
-  check_call(*op, call);
-  if (std::none_of(inputs.begin(), inputs.end(), [](const Tensor *t) { return t && t->quantized(); }))
-    return run_op(*op, call);
-  std::vector<QuantizerPtr> quantizers(output_count);
-  const Tensor *first = call.in(op->moved.first);
-  if (first && first->quantized() && first->quantizer()->per_tensor() && moves(*op, attrs))
-    std::fill(quantizers.begin(), quantizers.end(), first->quantizer());
-  return run_quantized_op(*op, call, quantizers);
+  return run(name, Call{attrs, inputs, output_count}, nullptr);
+}
+
+Tensor run_eager(const std::string &name, std::span<const Tensor *const> inputs, const Attrs &attrs,
+                 const QuantizerPtr &quantizer) {
+  return run(name, Call{attrs, inputs}, quantizer)[0];
 }
 
 Tensor linear(const Tensor &x, const Tensor &weight, const Tensor *bias, const QuantizerPtr &quantizer) {

@@ -81,6 +81,9 @@ struct OpDef {
   /// unchanged and all quantized operands share one quantizer. nullptr: never.
   bool (*moves)(const Attrs &attrs) = nullptr;
 
+  /// Results of a quantized operand lie on its grid, although not all of them are elements of it (Relu's zeros).
+  bool keeps_grid = false;
+
   /// The inputs whose elements are moved; the others say how (Pad's pads, Where's condition).
   InputRange moved = {0, 1};
 

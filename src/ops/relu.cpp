@@ -27,6 +27,7 @@ const OpDef kRelu{.name = "Relu",
                   .attrs = {},
                   .infer = infer,
                   .run = run,
-                  .elementwise = true};
+                  .elementwise = true,
+                  .keeps_grid = true};
 
 }  // namespace qtn::ops

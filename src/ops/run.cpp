@@ -31,11 +31,6 @@ Inputs made_contiguous(const Call &call) {
   });
 }
 
-bool same_grid(const Quantizer &a, const Quantizer &b) {
-  return a.dtype() == b.dtype() && a.per_tensor() && b.per_tensor() && a.scales() == b.scales() &&
-         a.zero_points() == b.zero_points() && a.range() == b.range();
-}
-
 // Integers pass through where every operand and result of the real type is on one grid.
 bool can_move(const OpDef &op, const Call &call, std::span<const QuantizerPtr> quantizers) {
   const Tensor *first = call.in(op.moved.first);

@@ -282,6 +282,91 @@ static void run_by_name(void **state) {
   qtensor_free(max);
 }
 
+/* t30: torch's quantized relu, add, cat and pools, worked out by hand on halves. */
+static void t30_typed_operators(void **state) {
+  const uint8_t first[] = {0, 2, 3, 10}, second[] = {4, 4, 0, 255};
+  const uint8_t relus[] = {2, 2, 3, 10}, sums[] = {2, 4, 1, 255}, joined[] = {0, 2, 3, 10, 4, 4, 0, 255};
+  const uint8_t halves[] = {1, 2, 2, 6, 3, 3, 1, 128};
+  const float products[] = {-1, 129.5f, 5, 510.5f}, mean[] = {0.875f};
+  qquantizer *grid = affine(QTN_UINT8, 0.5, 2), *coarse = affine(QTN_UINT8, 1, 1);
+  qtensor *a = tensor_of(QTN_UINT8, grid, first, sizeof first, DIMS(2, 2));
+  qtensor *b = tensor_of(QTN_UINT8, grid, second, sizeof second, DIMS(2, 2)), *out = NULL, *x = NULL;
+  const qtensor *both[] = {a, b};
+  qattrs *window = NULL;
+  (void)state;
+  OK(qop_relu(&out, a));
+  assert_memory_equal(qtensor_data(out), relus, sizeof relus);
+  assert_int_equal(qquantizer_zero_points(qtensor_quantizer(out))[0], 2);
+  qtensor_free(out);
+  OK(qop_add(&out, a, b, grid));
+  assert_memory_equal(qtensor_data(out), sums, sizeof sums);
+  qtensor_free(out);
+  OK(qop_cat(&out, both, 2, 0, NULL));
+  assert_memory_equal(qtensor_data(out), joined, sizeof joined);
+  qtensor_free(out);
+  OK(qop_cat(&out, both, 2, -2, coarse));
+  assert_memory_equal(qtensor_data(out), halves, sizeof halves);
+  qtensor_free(out);
+  OK(qop_matmul(&out, a, b, NULL));
+  check_floats(out, products, 4, 1e-6f);
+  qtensor_free(out);
+  OK(qtensor_reshape(&x, a, DIMS(1, 1, 2, 2)));
+  OK(qattrs_create(&window));
+  OK(qattrs_set_ints(window, "kernel_shape", (const int64_t[]){2, 2}, 2));
+  OK(qop_max_pool2d(&out, x, window));
+  assert_int_equal(*(const uint8_t *)qtensor_data(out), 10);
+  assert_non_null(qtensor_quantizer(out));
+  qtensor_free(out);
+  OK(qop_avg_pool2d(&out, x, NULL, window));
+  check_floats(out, mean, 1, 1e-6f);
+  assert_null(qtensor_quantizer(out));
+  qtensor_free(out);
+  OK(qop_avg_pool2d(&out, x, grid, window));
+  assert_int_equal(*(const uint8_t *)qtensor_data(out), 4); /* 3.75 */
+  qtensor_free(out);
+  FAILS(QTN_ESHAPE, "2x2", qop_max_pool2d(&out, a, window));
+  FAILS(QTN_ESHAPE, "2x2", qop_avg_pool2d(&out, a, NULL, window));
+  FAILS(QTN_EINVAL, "axis", qop_cat(&out, both, 2, 2, NULL));
+  FAILS(QTN_EINVAL, "inputs[1] is NULL", qop_cat(&out, (const qtensor *const[]){a, NULL}, 2, 0, NULL));
+  FAILS(QTN_EINVAL, "b is NULL", qop_add(&out, a, NULL, NULL));
+  FAILS(QTN_EINVAL, "x is NULL", qop_relu(&out, NULL));
+  qtensor_free(a);
+  qtensor_free(b);
+  qtensor_free(x);
+  qattrs_free(window);
+  qquantizer_free(grid);
+  qquantizer_free(coarse);
+}
+
+/* No quantizer given: on the operands' grid where results lie on it, else float. */
+static void one_rule_for_results(void **state) {
+  const uint8_t bytes[] = {1, 2, 3, 4};
+  const float reals[] = {-0.5f, 0, 0.5f, 1};
+  qquantizer *grid = affine(QTN_UINT8, 0.5, 2), *other = affine(QTN_UINT8, 0.25, 2);
+  qtensor *q = tensor_of(QTN_UINT8, grid, bytes, sizeof bytes, DIMS(4)), *out = NULL;
+  qtensor *p = tensor_of(QTN_UINT8, other, bytes, sizeof bytes, DIMS(4)), *x = FLOATS(reals, DIMS(4));
+  const qtensor *alike[] = {q, q}, *different[] = {q, p}, *mixed[] = {q, x};
+  (void)state;
+  OK(qop_cat(&out, alike, 2, 0, NULL));
+  assert_non_null(qtensor_quantizer(out));
+  qtensor_free(out);
+  OK(qop_cat(&out, different, 2, 0, NULL));
+  assert_null(qtensor_quantizer(out));
+  assert_int_equal(qtensor_dtype(out), QTN_FLOAT32);
+  qtensor_free(out);
+  OK(qop_cat(&out, mixed, 2, 0, NULL));
+  assert_null(qtensor_quantizer(out));
+  qtensor_free(out);
+  OK(qop_add(&out, q, x, grid)); /* mixed operands, a quantized result */
+  assert_int_equal(((const uint8_t *)qtensor_data(out))[3], 6);
+  qtensor_free(out);
+  qtensor_free(q);
+  qtensor_free(p);
+  qtensor_free(x);
+  qquantizer_free(grid);
+  qquantizer_free(other);
+}
+
 static void run_on_integers(void **state) {
   const uint8_t bytes[] = {1, 2, 3, 4};
   const uint8_t turned[] = {1, 3, 2, 4};
@@ -309,6 +394,8 @@ int main(void) {
       cmocka_unit_test(linear_shapes),
       cmocka_unit_test(conv2d),
       cmocka_unit_test(run_by_name),
+      cmocka_unit_test(t30_typed_operators),
+      cmocka_unit_test(one_rule_for_results),
       cmocka_unit_test(run_on_integers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -151,7 +151,7 @@ struct Case {
     const bool divide = rounding == Rounding::reciprocal;
     Guarded<float> back(n + shift);
     std::vector<float> reals(back.size());
-    std::memset(reals.data(), 0xA5, reals.size() * sizeof(float));
+    if (!reals.empty()) std::memset(reals.data(), 0xA5, reals.size() * sizeof(float));
     for (std::size_t i = 0; i < rows; ++i)
       for (std::size_t j = 0; j < columns; ++j)
         reals[i * columns + j] =

@@ -614,13 +614,17 @@ QTN_API void qobserver_free(QTN_OPT qobserver *o);
 /* ---------------------------------------------------------------------------------------------------------------------
  * 6. Operators
  *
- * Single operators on tensors, at once. They read operands of any strides and give new row-major tensors. */
+ * Single operators on tensors, at once. They read operands of any strides and give new row-major tensors.
+ *
+ * Quantized and float operands may be mixed, and one rule says what comes out:
+ *
+ *     1 the value     that of the operator on real numbers; a quantized operand stands for its dequantized values.
+ * Conv, ConvTranspose, Gemm, MatMul, Add, Sub, Mul and the averages of quantized operands are computed in exact
+ * integers, with one rounding 2 the result    quantized by `out_quantizer` where the function has one and it is not
+ * NULL; else, for operators that move or choose elements (Reshape, Transpose, MaxPool, Concat ...) and Relu, on the
+ * grid of the operands, where all that are moved share one per-tensor grid; else float32 */
 
 /** Runs any operator by its ONNX name, with inputs and attributes as of ONNX opset 21: "Conv", "Add", "Softmax" ...
- *
- * Quantized inputs: operators that only move elements (Reshape, Transpose, MaxPool ...) keep integers and the
- * per-tensor quantizer of the first input. All others give float32: Conv, Gemm and MatMul of two quantized operands
- * accumulate exactly in int32, the rest compute on the dequantized values.
  *
  * @param outputs receives `output_count` new tensors
  * @param output_count how many outputs are wanted, counted from the first; at least 1
@@ -634,11 +638,74 @@ QTN_API void qobserver_free(QTN_OPT qobserver *o);
 QTN_API qstatus qop_run(qtensor **outputs, size_t output_count, const char *op, const qtensor *const *inputs,
                         size_t input_count, QTN_OPT const qattrs *attrs);
 
+/** max(x, 0). A quantized `x` keeps its per-tensor quantizer: max(q, zero_point).
+ *
+ * @param out the result, of the shape of `x`
+ * @param x any type of number, or quantized
+ * Errors: QTN_EDTYPE for another element type.
+ * @since 0.1 */
+QTN_API qstatus qop_relu(qtensor **out, const qtensor *x);
+
+/** a + b, broadcast as in NumPy.
+ *
+ * @param out the result
+ * @param a float32 or another number, or quantized
+ * @param b of the same type as `a`, or quantized
+ * @param out_quantizer per tensor; NULL: the result is float32, or the type of plain operands
+ * Errors: QTN_ESHAPE where shapes do not broadcast; QTN_EDTYPE where types do not fit.
+ * @since 0.1 */
+QTN_API qstatus qop_add(qtensor **out, const qtensor *a, const qtensor *b, QTN_OPT const qquantizer *out_quantizer);
+
+/** The matrix product of NumPy's matmul: over the last dimension of `a` and the last but one of `b`, batched over
+ * those before.
+ *
+ * @param out the result
+ * @param a [..., M, K] or [K]; float32, or quantized per tensor
+ * @param b [..., K, N] or [K]; float32, or quantized per tensor or per channel along N
+ * @param out_quantizer per tensor; NULL: the result is float32
+ * Errors: QTN_ESHAPE where shapes do not fit; QTN_EDTYPE where types do not.
+ * @since 0.1 */
+QTN_API qstatus qop_matmul(qtensor **out, const qtensor *a, const qtensor *b, QTN_OPT const qquantizer *out_quantizer);
+
+/** Tensors one after the other along a dimension.
+ *
+ * @param out the result
+ * @param inputs `input_count` tensors of one rank and type, of equal dimensions but for that of `axis`
+ * @param input_count 1 or more
+ * @param axis the dimension; negative counts from the last
+ * @param out_quantizer per tensor; NULL: the grid that all inputs share, or float32 where they do not
+ * Errors: QTN_ESHAPE where shapes do not fit; QTN_EDTYPE where types do not; QTN_EINVAL for an axis out of range.
+ * @since 0.1 */
+QTN_API qstatus qop_cat(qtensor **out, const qtensor *const *inputs, size_t input_count, int32_t axis,
+                        QTN_OPT const qquantizer *out_quantizer);
+
+/** The largest element of each window, as ONNX MaxPool. A quantized `x` keeps its per-tensor quantizer.
+ *
+ * @param out [N, C, H_out, W_out]
+ * @param x [N, C, H, W], any type of number, or quantized
+ * @param attrs those of MaxPool: "kernel_shape" (ints, must be given), "strides", "pads" (top, left, bottom, right),
+ *   "dilations" (ints), "ceil_mode" (int), "auto_pad" (string)
+ * Errors: QTN_ESHAPE for another rank or a window that does not fit; QTN_EINVAL for attributes that MaxPool does not
+ * have, or without "kernel_shape".
+ * @since 0.1 */
+QTN_API qstatus qop_max_pool2d(qtensor **out, const qtensor *x, QTN_OPT const qattrs *attrs);
+
+/** The mean of each window, as ONNX AveragePool. Quantized: exact sums and one rounding.
+ *
+ * @param out [N, C, H_out, W_out]: quantized by `out_quantizer`, or float32 where that is NULL
+ * @param x [N, C, H, W], float32, or quantized
+ * @param out_quantizer per tensor; NULL: the result is float32
+ * @param attrs those of qop_max_pool2d, and "count_include_pad" (int)
+ * Errors: as for qop_max_pool2d.
+ * @since 0.1 */
+QTN_API qstatus qop_avg_pool2d(qtensor **out, const qtensor *x, QTN_OPT const qquantizer *out_quantizer,
+                               QTN_OPT const qattrs *attrs);
+
 /** y = x * transpose(weight) + bias, over the last dimension of `x`.
  *
  *     x float, weight quantized     dynamic: `x` is quantized to uint8 by its own range, then integer arithmetic as
  *                                   below. The numerics of the weight's quantizer say how: fbgemm uses [0, 127]
- *                                   (reduce_range), onnx [0, 255] as DynamicQuantizeLinear
+ *                                   (reduce_range), qnnpack [0, 255], and all others [0, 255] as DynamicQuantizeLinear
  *     both quantized (8 bit)        acc = sum((qx - zx) * (qw - zw)) exactly in int32; y = acc * (sx * sw) + bias
  *     any other mix                 float32 on dequantized values, over BLAS
  *

@@ -128,7 +128,7 @@ void cut_and_padded_files(void **) {
 void broken_quantizers(void **) {
   const TemporaryFolder folder;
   const std::string good =
-      R"({"a":{"dtype":"int8","scheme":"per_channel_affine","axis":0,"scales":[0.5,1.0],"zero_points":[0,1],"numerics":"onnx"}})";
+      R"({"a":{"dtype":"int8","scheme":"per_channel_affine","axis":0,"scales":[0.5,1.0],"zero_points":[0,1],"numerics":"onnx","block_size":0,"quant_min":-128,"quant_max":127}})";
   const auto write = [&](std::string ours) {
     std::string escaped;
     for (const char c : ours) escaped += c == '"' ? "\\\"" : std::string(1, c);
@@ -157,6 +157,9 @@ void broken_quantizers(void **) {
       {"[0.5,1.0],\"zero_points\":[0,1]", "[0.5,1.0,2.0],\"zero_points\":[0,1,2]", "3 scales"},
       {"[0,1]", "[0,128]", "128"},
       {"onnx", "exact", "exact"},
+      {"\"block_size\":0", "\"block_size\":2", "block size 2"},
+      {"-128", "-129", "[-129, 127]"},
+      {"\"quant_max\":127", "\"quant_max\":0", "zero_point 1"},
       {"\"axis\"", "\"more\":1,\"axis\"", "more"},
       {"{\"a\"", "[\"a\"", "metadata"},
   };
