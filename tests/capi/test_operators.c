@@ -286,8 +286,8 @@ static void run_by_name(void **state) {
 static void t30_typed_operators(void **state) {
   const uint8_t first[] = {0, 2, 3, 10}, second[] = {4, 4, 0, 255};
   const uint8_t relus[] = {2, 2, 3, 10}, sums[] = {2, 4, 1, 255}, joined[] = {0, 2, 3, 10, 4, 4, 0, 255};
-  const uint8_t halves[] = {1, 2, 2, 6, 3, 3, 1, 128};
-  const float products[] = {-1, 129.5f, 5, 510.5f}, mean[] = {0.875f};
+  const uint8_t halves[] = {0, 1, 1, 5, 2, 2, 0, 127};
+  const float products[] = {-1, -1, -3.5f, 506.5f}, mean[] = {0.875f};
   qquantizer *grid = affine(QTN_UINT8, 0.5, 2), *coarse = affine(QTN_UINT8, 1, 1);
   qtensor *a = tensor_of(QTN_UINT8, grid, first, sizeof first, DIMS(2, 2));
   qtensor *b = tensor_of(QTN_UINT8, grid, second, sizeof second, DIMS(2, 2)), *out = NULL, *x = NULL;
