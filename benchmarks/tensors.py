@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Operations on single tensors beside PyTorch's and ONNX Runtime's, in one process.
 
-Quantize and dequantize (per tensor, per channel along the outer and the inner axis), requantize, dynamic linear, and
+Quantize and dequantize (per tensor, per channel along the outer and the inner axis, int4 in blocks), requantize, dynamic linear, and
 what a call costs. The engines take turns over many rounds; a figure is the median over the rounds of each round's
 median, a ratio the median of the rounds' ratios: above 1, qtensor is the faster one. Every engine is called through its
 Python binding (ours by ctypes) and makes a new result at each call, except ONNX Runtime, which writes into a bound one.
@@ -30,9 +30,9 @@ import peer_lib
 
 warnings.simplefilter("ignore")
 
-FLOAT32, UINT8, INT8 = 1, 2, 3
-CODES = {"uint8": UINT8, "int8": INT8}
-PER_TENSOR, PER_CHANNEL = 0, 2
+FLOAT32 = 1
+CODES = {"uint8": 2, "int8": 3, "int4": 22}
+PER_TENSOR, PER_CHANNEL, PER_BLOCK = 0, 2, 4
 
 
 class Library:
@@ -60,12 +60,15 @@ class Library:
             self.check(self.c.qattrs_set_string(attrs, key.encode(), text.encode()))
         return attrs
 
-    def quantizer(self, dtype, scales, zeros, axis=None, numerics="fbgemm"):
-        scales, zeros = np.atleast_1d(scales).astype(np.float64), np.atleast_1d(zeros).astype(np.int64)
-        scheme = PER_TENSOR if axis is None else PER_CHANNEL
+    def quantizer(self, dtype, scales, zeros, axis=None, numerics="fbgemm", block=None):
+        scales, zeros = np.ravel(scales).astype(np.float64), np.ravel(zeros).astype(np.int64)
+        scheme = PER_BLOCK if block else PER_TENSOR if axis is None else PER_CHANNEL
+        attrs = self.attrs(numerics=numerics)
+        if block:
+            self.check(self.c.qattrs_set_int(attrs, b"block_size", ctypes.c_int64(block)))
         return self.made(
             self.c.qquantizer_create, CODES[dtype], scheme, axis or 0, scales.ctypes.data_as(ctypes.c_void_p),
-            zeros.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(len(scales)), self.attrs(numerics=numerics),
+            zeros.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(len(scales)), attrs,
         )  # fmt: skip
 
     def tensor(self, array, quantizer=None):
@@ -93,16 +96,17 @@ class Library:
 
 
 class OrtNode:
-    """One node (or a chain) with bound inputs and outputs."""
+    """One node (or a chain) with bound inputs and output; without an array for it the output is made anew each time."""
 
-    def __init__(self, nodes, inputs, constants, output, opset=21):
+    def __init__(self, nodes, inputs, constants, output=None, opset=21):
         def typed(name, array):
             return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
 
         name = nodes[-1].output[0]
         constants = [onnx.numpy_helper.from_array(v, k) for k, v in constants.items()]
         sources = [typed(k, v) for k, v in inputs.items()]
-        graph = helper.make_graph(nodes, "g", sources, [typed(name, output)], constants)
+        target = helper.make_empty_tensor_value_info(name) if output is None else typed(name, output)
+        graph = helper.make_graph(nodes, "g", sources, [target], constants)
         domains = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
         model = helper.make_model(graph, opset_imports=domains, ir_version=10)
         options = onnxruntime.SessionOptions()
@@ -110,13 +114,17 @@ class OrtNode:
         options.log_severity_level = 3
         # As it stands: else a chain of constants, or DequantizeLinear before QuantizeLinear, might be folded away.
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        model = model.SerializeToString()
+        model = onnx.shape_inference.infer_shapes(model).SerializeToString()
         self.session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        self.values = [onnxruntime.OrtValue.ortvalue_from_numpy(v) for v in (*inputs.values(), output)]
+        bound = list(inputs.values()) + ([] if output is None else [output])
+        self.values = [onnxruntime.OrtValue.ortvalue_from_numpy(v) for v in bound]
         self.binding = self.session.io_binding()
         for key, value in zip(inputs, self.values):
             self.binding.bind_ortvalue_input(key, value)
-        self.binding.bind_ortvalue_output(name, self.values[-1])
+        if output is None:
+            self.binding.bind_output(name, "cpu")
+        else:
+            self.binding.bind_ortvalue_output(name, self.values[-1])
 
     def __call__(self):
         self.session.run_with_iobinding(self.binding)
@@ -160,6 +168,26 @@ def quantize_cases(library, shape):
             yield f"dequantize_{dtype}_{kind}", {
                 "qtensor": library.call(library.c.qtensor_dequantize, held), "torch": tq.dequantize, "ort": od,
             }  # fmt: skip
+
+
+def block_cases(library, shape, block=32):
+    """int4 in blocks along the last axis; PyTorch has no such type."""
+    rng = np.random.default_rng(3)
+    x = rng.uniform(-3, 3, shape).astype(np.float32)
+    grid = (shape[0], shape[1] // block)
+    scale = rng.uniform(0.3, 0.5, grid).astype(np.float32)
+    zero = rng.integers(-3, 3, grid).astype(onnx.helper.tensor_dtype_to_np_dtype(onnx.TensorProto.INT4))
+    axes = {"axis": 1, "block_size": block}
+    quantizer = library.quantizer("int4", scale, zero.astype(np.int64), 1, "onnx", block)
+    ours = library.tensor(x)
+    held = library.made(library.c.qtensor_quantize, ours, quantizer)
+    oq = OrtNode([node("QuantizeLinear", ["x", "s", "z"], "q", **axes)], {"x": x}, {"s": scale, "z": zero})
+    yield "quantize_int4_blocks", {"qtensor": library.call(library.c.qtensor_quantize, ours, quantizer), "ort": oq}
+    packed = library.array(held, np.zeros((shape[0] * shape[1] // 2,), np.uint8))
+    integers = np.stack([packed & 15, packed >> 4], -1).reshape(shape).view(np.int8)
+    integers = (integers - 16 * (integers > 7)).astype(zero.dtype)
+    od = OrtNode([node("DequantizeLinear", ["q", "s", "z"], "y", **axes)], {}, {"q": integers, "s": scale, "z": zero}, x.copy())
+    yield "dequantize_int4_blocks", {"qtensor": library.call(library.c.qtensor_dequantize, held), "ort": od}
 
 
 def requantize_case(library, shape):
@@ -262,7 +290,7 @@ def measure(calls, rounds, seconds):
     times = {engine: statistics.median(values) for engine, values in taken.items()}
     ratios = {
         engine: statistics.median(peer / own for peer, own in zip(taken[engine], taken["qtensor"]))
-        for engine in ("torch", "ort")
+        for engine in taken
     }
     return times, ratios
 
@@ -285,6 +313,7 @@ def main():
         ("call", lambda: call_cases(library)),
         ("linear", lambda: linear_cases(library)),
         ("quantize dequantize", lambda: quantize_cases(library, (256, 512))),
+        ("quantize dequantize", lambda: block_cases(library, (256, 512))),
         ("requantize", lambda: requantize_case(library, (256, 512))),
     )
     for names, family in families:
@@ -294,8 +323,9 @@ def main():
             if not name.startswith(arguments.only):
                 continue
             times, ratios = measure(calls, arguments.rounds, arguments.seconds)
-            shown = [f"{times[engine]:.2f}" for engine in ("qtensor", "torch", "ort")]
-            rows.append([name, *shown, *(f"{ratios[engine]:.2f}" for engine in ("torch", "ort"))])
+            shown = [f"{times[engine]:.2f}" if engine in times else "" for engine in ("qtensor", "torch", "ort")]
+            beside = [f"{ratios[engine]:.2f}" if engine in ratios else "" for engine in ("torch", "ort")]
+            rows.append([name, *shown, *beside])
     peer_lib.print_table(header, rows)
     if arguments.csv:
         with arguments.csv.open("w", newline="") as file:

@@ -28,6 +28,8 @@ void for_each_stretch(const Quantizer &q, const Shape &shape, Visit &&visit) {
   if (q.per_tensor()) return visit(Stretch{0, 1, l.inner, 0, GridPer::array});
   const bool along_axis = l.inner == 1;
   if (q.per_channel() && along_axis) return visit(Stretch{0, l.outer, l.dim, 0, GridPer::column});
+  if (q.per_block() && along_axis && l.dim % l.block == 0)
+    return visit(Stretch{0, l.outer * (l.dim / l.block), l.block, 0, GridPer::row});
   for (std::int64_t o = 0; o < l.outer; ++o) {
     const std::int64_t element = o * l.dim * l.inner, scale = o * l.outer_step;
     if (q.per_channel()) {
