@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One line or a few for each function that a case may call: from named arguments to the call. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "frame.h"
+
+#define TENSOR_ARG(name) handle_of(f, name, TENSOR)
+#define QUANTIZER_ARG(name) handle_of(f, name, QUANTIZER)
+#define OUT(kind) (void *)out_of(f, kind)
+
+/* `static qstatus call_NAME(frame *f)` with a body that is one expression. */
+#define CALL(name, ...) \
+  static qstatus call_##name(frame *f) { return qtn.name(__VA_ARGS__); }
+/* An accessor: its value as JSON. */
+#define VALUE(name, json)                \
+  static qstatus call_##name(frame *f) { \
+    f->result = json;                    \
+    return QTN_OK;                       \
+  }
+
+static json_t *text(const char *s) { return s ? json_string(s) : json_null(); }
+
+static json_t *int_list(const int64_t *values, size_t count) {
+  json_t *list = values ? json_array() : json_null();
+  size_t i;
+  for (i = 0; values && i < count; ++i) json_array_append_new(list, json_integer(values[i]));
+  return list;
+}
+
+static json_t *real_list(const double *values, size_t count) {
+  json_t *list = values ? json_array() : json_null();
+  size_t i;
+  for (i = 0; values && i < count; ++i) json_array_append_new(list, json_real(values[i]));
+  return list;
+}
+
+/* --- lib */
+CALL(qlib_set_isa, string_of(f, "isa"))
+CALL(qlib_set_threads, (int32_t)int_of(f, "count"))
+VALUE(qlib_version, json_integer(qtn.qlib_version()))
+VALUE(qstatus_name, text(qtn.qstatus_name((qstatus)int_of(f, "status"))))
+VALUE(qdtype_name, text(qtn.qdtype_name((qdtype)int_of(f, "dtype"))))
+
+/* --- attrs: on a set of their own, empty unless the case asks for NULL */
+static qattrs *own_attrs(frame *f) {
+  json_t *a = json_object_get(f->with, "a");
+  if (a && json_is_null(a)) return NULL;
+  if (!f->attrs) qtn.qattrs_create(&f->attrs);
+  return f->attrs;
+}
+
+CALL(qattrs_set_int, own_attrs(f), string_of(f, "key"), int_of(f, "value"))
+CALL(qattrs_set_float, own_attrs(f), string_of(f, "key"), real_of(json_object_get(f->with, "value")))
+CALL(qattrs_set_string, own_attrs(f), string_of(f, "key"), string_of(f, "value"))
+
+static qstatus call_qattrs_create(frame *f) {
+  json_t *out = json_object_get(f->with, "out");
+  return qtn.qattrs_create(out && json_is_null(out) ? NULL : &f->attrs);
+}
+
+static qstatus call_qattrs_set_ints(frame *f) {
+  size_t count;
+  const int64_t *values = ints_of(f, "values", &count);
+  if (json_object_get(f->with, "count")) count = (size_t)int_of(f, "count");
+  return qtn.qattrs_set_ints(own_attrs(f), string_of(f, "key"), values, count);
+}
+
+static qstatus call_qattrs_set_floats(frame *f) {
+  size_t count;
+  const double *values = reals_of(f, "values", &count);
+  if (json_object_get(f->with, "count")) count = (size_t)int_of(f, "count");
+  return qtn.qattrs_set_floats(own_attrs(f), string_of(f, "key"), values, count);
+}
+
+/* --- quantizer */
+static qstatus call_qquantizer_create(frame *f) {
+  size_t count, zeros;
+  const double *scales = reals_of(f, "scales", &count);
+  const int64_t *zero_points = ints_of(f, "zero_points", &zeros);
+  if (json_object_get(f->with, "count")) count = (size_t)int_of(f, "count");
+  return qtn.qquantizer_create(OUT(QUANTIZER), dtype_of(f, "dtype"), scheme_of(f, "scheme"), (int32_t)int_of(f, "axis"),
+                               scales, zero_points, count, attrs_of(f, "attrs"));
+}
+
+static qstatus call_qquantizer_choose(frame *f) {
+  size_t count, others;
+  const double *mins = reals_of(f, "mins", &count), *maxs = reals_of(f, "maxs", &others);
+  if (json_object_get(f->with, "count")) count = (size_t)int_of(f, "count");
+  return qtn.qquantizer_choose(OUT(QUANTIZER), dtype_of(f, "dtype"), scheme_of(f, "scheme"), (int32_t)int_of(f, "axis"),
+                               mins, maxs, count, attrs_of(f, "attrs"));
+}
+
+VALUE(qquantizer_dtype, text(qtn.qdtype_name(qtn.qquantizer_dtype(QUANTIZER_ARG("q")))))
+VALUE(qquantizer_scheme, json_integer(qtn.qquantizer_scheme(QUANTIZER_ARG("q"))))
+VALUE(qquantizer_axis, json_integer(qtn.qquantizer_axis(QUANTIZER_ARG("q"))))
+VALUE(qquantizer_count, json_integer((json_int_t)qtn.qquantizer_count(QUANTIZER_ARG("q"))))
+VALUE(qquantizer_scales, real_list(qtn.qquantizer_scales(QUANTIZER_ARG("q")), qtn.qquantizer_count(QUANTIZER_ARG("q"))))
+VALUE(qquantizer_zero_points,
+      int_list(qtn.qquantizer_zero_points(QUANTIZER_ARG("q")), qtn.qquantizer_count(QUANTIZER_ARG("q"))))
+VALUE(qquantizer_block_size, json_integer(qtn.qquantizer_block_size(QUANTIZER_ARG("q"))))
+VALUE(qquantizer_quant_min, json_integer(qtn.qquantizer_quant_min(QUANTIZER_ARG("q"))))
+VALUE(qquantizer_quant_max, json_integer(qtn.qquantizer_quant_max(QUANTIZER_ARG("q"))))
+VALUE(qquantizer_numerics, text(qtn.qquantizer_numerics(QUANTIZER_ARG("q"))))
+
+/* --- tensor */
+static qstatus call_qtensor_create(frame *f) {
+  const qdtype dtype = dtype_of(f, "dtype");
+  size_t rank, nbytes;
+  const int64_t *shape = ints_of(f, "shape", &rank);
+  const void *data = data_of(f, dtype, &nbytes);
+  if (json_object_get(f->with, "rank")) rank = (size_t)int_of(f, "rank");
+  return qtn.qtensor_create(OUT(TENSOR), dtype, shape, rank, QUANTIZER_ARG("quantizer"), data, nbytes);
+}
+
+static void free_data(void *data, void *ctx) {
+  (void)data;
+  free(ctx);
+}
+
+/* "misaligned": bytes by which the data are moved from an aligned address. */
+static qstatus call_qtensor_wrap(frame *f) {
+  const qdtype dtype = dtype_of(f, "dtype");
+  size_t rank, nbytes;
+  const int64_t *shape = ints_of(f, "shape", &rank);
+  const void *data = data_of(f, dtype, &nbytes);
+  char *kept = data ? calloc(1, nbytes + 64) : NULL, *moved = kept ? kept + int_of(f, "misaligned") : NULL;
+  qstatus status;
+  if (kept) memcpy(moved, data, nbytes);
+  status =
+      qtn.qtensor_wrap(OUT(TENSOR), dtype, shape, rank, QUANTIZER_ARG("quantizer"), moved, nbytes, free_data, kept);
+  if (status != QTN_OK) free(kept);
+  return status;
+}
+
+CALL(qtensor_share, OUT(TENSOR), TENSOR_ARG("t"))
+CALL(qtensor_quantize, OUT(TENSOR), TENSOR_ARG("x"), QUANTIZER_ARG("quantizer"))
+CALL(qtensor_dequantize, OUT(TENSOR), TENSOR_ARG("x"))
+CALL(qtensor_select, OUT(TENSOR), TENSOR_ARG("t"), (int32_t)int_of(f, "axis"), int_of(f, "index"))
+CALL(qtensor_slice, OUT(TENSOR), TENSOR_ARG("t"), (int32_t)int_of(f, "axis"), int_of(f, "start"), int_of(f, "stop"),
+     int_of(f, "step"))
+CALL(qtensor_contiguous, OUT(TENSOR), TENSOR_ARG("t"))
+CALL(qtensor_int_repr, OUT(TENSOR), TENSOR_ARG("t"))
+CALL(qtensor_copy, TENSOR_ARG("dst"), TENSOR_ARG("src"))
+CALL(qtensor_save, TENSOR_ARG("t"), path_of(f, "path"))
+CALL(qtensor_load, OUT(TENSOR), path_of(f, "path"))
+CALL(qtensor_save_npy, TENSOR_ARG("t"), path_of(f, "path"))
+CALL(qtensor_load_npy, OUT(TENSOR), path_of(f, "path"))
+VALUE(qtensor_dtype, text(qtn.qdtype_name(qtn.qtensor_dtype(TENSOR_ARG("t")))))
+VALUE(qtensor_rank, json_integer((json_int_t)qtn.qtensor_rank(TENSOR_ARG("t"))))
+VALUE(qtensor_shape, int_list(qtn.qtensor_shape(TENSOR_ARG("t")), qtn.qtensor_rank(TENSOR_ARG("t"))))
+VALUE(qtensor_strides, int_list(qtn.qtensor_strides(TENSOR_ARG("t")), qtn.qtensor_rank(TENSOR_ARG("t"))))
+VALUE(qtensor_numel, json_integer(qtn.qtensor_numel(TENSOR_ARG("t"))))
+VALUE(qtensor_nbytes, json_integer((json_int_t)qtn.qtensor_nbytes(TENSOR_ARG("t"))))
+VALUE(qtensor_quantizer, json_boolean(qtn.qtensor_quantizer(TENSOR_ARG("t")) != NULL))
+
+static qstatus call_qtensor_reshape(frame *f) {
+  size_t rank;
+  const int64_t *shape = ints_of(f, "shape", &rank);
+  if (json_object_get(f->with, "rank")) rank = (size_t)int_of(f, "rank");
+  return qtn.qtensor_reshape(OUT(TENSOR), TENSOR_ARG("t"), shape, rank);
+}
+
+static qstatus call_qtensor_permute(frame *f) {
+  size_t count, i;
+  const int64_t *wide = ints_of(f, "axes", &count);
+  int32_t *axes = wide ? scratch(f, count * sizeof *axes) : NULL;
+  for (i = 0; axes && i < count; ++i) axes[i] = (int32_t)wide[i];
+  if (json_object_get(f->with, "count")) count = (size_t)int_of(f, "count");
+  return qtn.qtensor_permute(OUT(TENSOR), TENSOR_ARG("t"), axes, count);
+}
+
+/* Functions that put out a number, unless the argument "out" is null. */
+static bool gives(frame *f) {
+  json_t *out = json_object_get(f->with, "out");
+  return !(out && json_is_null(out));
+}
+
+static qstatus call_qtensor_equal(frame *f) {
+  int32_t equal = -1;
+  const qstatus status = qtn.qtensor_equal(gives(f) ? &equal : NULL, TENSOR_ARG("a"), TENSOR_ARG("b"));
+  f->result = json_integer(equal);
+  return status;
+}
+
+static qstatus call_qtensor_item(frame *f) {
+  double item = -1;
+  const qstatus status = qtn.qtensor_item(gives(f) ? &item : NULL, TENSOR_ARG("t"));
+  f->result = json_real(item);
+  return status;
+}
+
+static qstatus call_qtensor_data_mut(frame *f) {
+  void *data = f;
+  const qstatus status = qtn.qtensor_data_mut(gives(f) ? &data : NULL, TENSOR_ARG("t"));
+  f->result = json_boolean(data != NULL);
+  return status;
+}
+
+/* "cap": the size of the buffer, 4096 unless given; null: no buffer, of that size. */
+static qstatus call_qtensor_describe(frame *f) {
+  char *buf = scratch(f, 4096);
+  size_t length = 99, cap = json_object_get(f->with, "cap") ? (size_t)int_of(f, "cap") : 4096;
+  json_t *given = json_object_get(f->with, "buf");
+  const qstatus status =
+      qtn.qtensor_describe(given && json_is_null(given) ? NULL : buf, cap, gives(f) ? &length : NULL, TENSOR_ARG("t"));
+  f->result = json_pack("{s:s, s:I}", "text", buf, "length", (json_int_t)length);
+  return status;
+}
+
+/* The layout that DLPack fixes; "device" is the argument, the tensor holds two floats. */
+struct DLManagedTensor {
+  struct {
+    void *data;
+    struct {
+      int32_t type, id;
+    } device;
+    int32_t rank;
+    struct {
+      uint8_t code, bits;
+      uint16_t lanes;
+    } dtype;
+    int64_t *shape, *strides;
+    uint64_t byte_offset;
+  } tensor;
+  void *context;
+  void (*deleter)(struct DLManagedTensor *self);
+};
+
+static void free_managed(struct DLManagedTensor *managed) { free(managed); }
+
+static qstatus call_qtensor_from_dlpack(frame *f) {
+  static float values[2] = {1, 2};
+  static int64_t shape[1] = {2};
+  struct DLManagedTensor *managed = calloc(1, sizeof *managed);
+  qstatus status;
+  managed->tensor.data = values;
+  managed->tensor.device.type = (int32_t)int_of(f, "device");
+  managed->tensor.rank = 1;
+  managed->tensor.dtype.code = 2;
+  managed->tensor.dtype.bits = 32;
+  managed->tensor.dtype.lanes = 1;
+  managed->tensor.shape = shape;
+  managed->deleter = free_managed;
+  status = qtn.qtensor_from_dlpack(OUT(TENSOR), managed);
+  if (status != QTN_OK) free(managed); /* a failure leaves it with its owner */
+  return status;
+}
+
+/* --- observer */
+CALL(qobserver_create, OUT(OBSERVER), string_of(f, "kind"), attrs_of(f, "attrs"))
+CALL(qobserver_observe, handle_of(f, "o", OBSERVER), TENSOR_ARG("x"))
+CALL(qobserver_merge, handle_of(f, "o", OBSERVER), handle_of(f, "other", OBSERVER))
+CALL(qobserver_quantizer, OUT(QUANTIZER), handle_of(f, "o", OBSERVER))
+CALL(qobserver_save, OUT(BLOB), handle_of(f, "o", OBSERVER))
+
+static qstatus call_qobserver_load(frame *f) {
+  const qblob *blob = handle_of(f, "data", BLOB);
+  size_t nbytes = qtn.qblob_size(blob);
+  if (json_object_get(f->with, "nbytes")) nbytes = (size_t)int_of(f, "nbytes");
+  return qtn.qobserver_load(OUT(OBSERVER), qtn.qblob_data(blob), nbytes);
+}
+
+/* --- op */
+static qstatus call_qop_run(frame *f) {
+  size_t count, i, outputs = json_object_get(f->with, "output_count") ? (size_t)int_of(f, "output_count") : 1;
+  const qtensor **inputs = tensors_of(f, "inputs", &count);
+  json_t *out = json_object_get(f->with, "outputs");
+  if (outputs > MAX_OUTPUTS) outputs = MAX_OUTPUTS;
+  if (json_object_get(f->with, "input_count")) count = (size_t)int_of(f, "input_count");
+  f->output_kind = TENSOR;
+  f->output_count = outputs;
+  for (i = 0; i < outputs; ++i) f->outputs[i] = f;
+  if (out && json_is_null(out)) f->output_count = 0;
+  return qtn.qop_run(f->output_count || !out ? (void *)f->outputs : NULL, outputs, string_of(f, "op"), inputs, count,
+                     attrs_of(f, "attrs"));
+}
+
+CALL(qop_linear, OUT(TENSOR), TENSOR_ARG("x"), TENSOR_ARG("weight"), TENSOR_ARG("bias"), QUANTIZER_ARG("out_quantizer"))
+CALL(qop_conv2d, OUT(TENSOR), TENSOR_ARG("x"), TENSOR_ARG("weight"), TENSOR_ARG("bias"), QUANTIZER_ARG("out_quantizer"),
+     attrs_of(f, "attrs"))
+CALL(qop_relu, OUT(TENSOR), TENSOR_ARG("x"))
+CALL(qop_add, OUT(TENSOR), TENSOR_ARG("a"), TENSOR_ARG("b"), QUANTIZER_ARG("out_quantizer"))
+CALL(qop_matmul, OUT(TENSOR), TENSOR_ARG("a"), TENSOR_ARG("b"), QUANTIZER_ARG("out_quantizer"))
+CALL(qop_max_pool2d, OUT(TENSOR), TENSOR_ARG("x"), attrs_of(f, "attrs"))
+CALL(qop_avg_pool2d, OUT(TENSOR), TENSOR_ARG("x"), QUANTIZER_ARG("out_quantizer"), attrs_of(f, "attrs"))
+
+static qstatus call_qop_cat(frame *f) {
+  size_t count;
+  const qtensor **inputs = tensors_of(f, "inputs", &count);
+  if (json_object_get(f->with, "input_count")) count = (size_t)int_of(f, "input_count");
+  return qtn.qop_cat(OUT(TENSOR), inputs, count, (int32_t)int_of(f, "axis"), QUANTIZER_ARG("out_quantizer"));
+}
+
+/* --- config, model, session */
+CALL(qconfig_create, OUT(CONFIG), string_of(f, "name"))
+CALL(qconfig_set, handle_of(f, "c", CONFIG), string_of(f, "selector"), attrs_of(f, "settings"))
+CALL(qmodel_load, OUT(MODEL), path_of(f, "path"))
+CALL(qmodel_save, handle_of(f, "m", MODEL), path_of(f, "path"), attrs_of(f, "attrs"))
+CALL(qmodel_prepare, OUT(MODEL), handle_of(f, "m", MODEL), handle_of(f, "config", CONFIG), (qmode)int_of(f, "mode"))
+CALL(qmodel_convert, OUT(MODEL), handle_of(f, "prepared", MODEL), attrs_of(f, "attrs"))
+CALL(qsession_create, OUT(SESSION), handle_of(f, "m", MODEL), attrs_of(f, "attrs"))
+VALUE(qmodel_input_count, json_integer((json_int_t)qtn.qmodel_input_count(handle_of(f, "m", MODEL))))
+VALUE(qmodel_output_count, json_integer((json_int_t)qtn.qmodel_output_count(handle_of(f, "m", MODEL))))
+VALUE(qmodel_input_name, text(qtn.qmodel_input_name(handle_of(f, "m", MODEL), (size_t)int_of(f, "index"))))
+VALUE(qmodel_output_name, text(qtn.qmodel_output_name(handle_of(f, "m", MODEL), (size_t)int_of(f, "index"))))
+
+static qstatus call_qmodel_calibrate(frame *f) {
+  size_t count;
+  const qtensor **inputs = tensors_of(f, "inputs", &count);
+  return qtn.qmodel_calibrate(handle_of(f, "prepared", MODEL), inputs, count);
+}
+
+static qstatus call_qsession_run(frame *f) {
+  size_t count;
+  const qtensor **inputs = tensors_of(f, "inputs", &count);
+  void *outputs = OUT(TENSOR);
+  return qtn.qsession_run(outputs, 1, handle_of(f, "s", SESSION), inputs, count);
+}
+
+static const struct {
+  const char *name;
+  qstatus (*run)(frame *f);
+} kCalls[] = {
+#define ROW(name) {#name, call_##name},
+    ROW(qlib_version) ROW(qlib_set_isa) ROW(qlib_set_threads) ROW(qstatus_name) ROW(qdtype_name) ROW(qattrs_create) ROW(
+        qattrs_set_int) ROW(qattrs_set_float) ROW(qattrs_set_string) ROW(qattrs_set_ints) ROW(qattrs_set_floats)
+        ROW(qquantizer_create) ROW(qquantizer_choose) ROW(qquantizer_dtype) ROW(qquantizer_scheme) ROW(qquantizer_axis)
+            ROW(qquantizer_count) ROW(qquantizer_scales) ROW(qquantizer_zero_points) ROW(qquantizer_block_size) ROW(
+                qquantizer_quant_min) ROW(qquantizer_quant_max) ROW(qquantizer_numerics) ROW(qtensor_create)
+                ROW(qtensor_wrap) ROW(qtensor_share) ROW(qtensor_dtype) ROW(qtensor_rank) ROW(qtensor_shape) ROW(
+                    qtensor_strides) ROW(qtensor_numel) ROW(qtensor_nbytes) ROW(qtensor_quantizer) ROW(qtensor_data_mut)
+                    ROW(qtensor_quantize) ROW(qtensor_dequantize) ROW(qtensor_select) ROW(qtensor_slice)
+                        ROW(qtensor_permute) ROW(qtensor_reshape) ROW(qtensor_contiguous) ROW(qtensor_int_repr) ROW(
+                            qtensor_equal) ROW(qtensor_copy) ROW(qtensor_item) ROW(qtensor_describe) ROW(qtensor_save)
+                            ROW(qtensor_load) ROW(qtensor_save_npy) ROW(qtensor_load_npy) ROW(qtensor_from_dlpack)
+                                ROW(qobserver_create) ROW(qobserver_observe) ROW(qobserver_merge)
+                                    ROW(qobserver_quantizer) ROW(qobserver_save) ROW(qobserver_load) ROW(qop_run)
+                                        ROW(qop_linear) ROW(qop_conv2d) ROW(qop_relu) ROW(qop_add) ROW(qop_matmul)
+                                            ROW(qop_cat) ROW(qop_max_pool2d) ROW(qop_avg_pool2d) ROW(qconfig_create)
+                                                ROW(qconfig_set) ROW(qmodel_load) ROW(qmodel_save) ROW(qmodel_prepare)
+                                                    ROW(qmodel_calibrate) ROW(qmodel_convert) ROW(qmodel_input_count)
+                                                        ROW(qmodel_output_count) ROW(qmodel_input_name)
+                                                            ROW(qmodel_output_name) ROW(qsession_create)
+                                                                ROW(qsession_run)
+#undef ROW
+};
+
+bool call(frame *f, const char *function, qstatus *status) {
+  size_t i;
+  for (i = 0; i < sizeof kCalls / sizeof *kCalls; ++i) {
+    if (strcmp(kCalls[i].name, function) != 0) continue;
+    *status = kCalls[i].run(f);
+    return true;
+  }
+  return false;
+}

@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+"""Makes torch.json: conformance cases whose expectations PyTorch computes.
+
+Run again with:  $(benchmarks/peers/make-venv)/bin/python tests/conformance/make_cases.py
+"""
+
+import json
+import pathlib
+import warnings
+
+import numpy as np
+import torch
+
+warnings.simplefilter("ignore")
+TYPES = {"int8": torch.qint8, "uint8": torch.quint8, "int32": torch.qint32}
+CASES = []
+
+
+def numbers(t):
+    """Shortest decimals of float32, integers as they are."""
+    array = (t.numpy() if isinstance(t, torch.Tensor) else np.asarray(t)).ravel()
+    if array.dtype.kind == "f":
+        return [float(str(v)) for v in array.astype(np.float32)]
+    return [int(v) for v in array]
+
+
+def case(name, rows, *steps):
+    CASES.append({"name": name, "rows": rows, "steps": list(steps)})
+
+
+def call(function, out=None, **arguments):
+    step = {"call": function, "with": arguments}
+    if out:
+        step["out"] = out
+    return step
+
+
+def floats(name, t):
+    return call("qtensor_create", name, dtype="float32", shape=list(t.shape), data=numbers(t))
+
+
+def grid(name, dtype, scale, zero):
+    return call("qquantizer_create", name, dtype=dtype, scheme="per_tensor_affine", axis=0, scales=[scale], zero_points=[zero])
+
+
+def channels(name, dtype, scales, zeros, axis):
+    return call("qquantizer_create", name, dtype=dtype, scheme="per_channel_affine", axis=axis,
+                scales=[float(s) for s in scales], zero_points=[int(z) for z in zeros])  # fmt: skip
+
+
+def text(t):
+    return str(t).replace("torch.", "")
+
+
+def expected(name, t, **more):
+    """Everything about a quantized tensor of PyTorch."""
+    if t.qscheme() in (torch.per_tensor_affine, torch.per_tensor_symmetric):
+        quantizer = {"scheme": 0, "scales": [t.q_scale()], "zero_points": [t.q_zero_point()]}
+    else:
+        quantizer = {"scheme": 2, "axis": t.q_per_channel_axis(), "scales": t.q_per_channel_scales().tolist(),
+                     "zero_points": t.q_per_channel_zero_points().tolist()}  # fmt: skip
+    dtype = {v: k for k, v in TYPES.items()}[t.dtype]
+    return {"expect": f"${name}", "dtype": dtype, "shape": list(t.shape), "data": numbers(t.int_repr()), "quantizer": quantizer, **more}
+
+
+def expected_floats(name, t, **more):
+    return {"expect": f"${name}", "dtype": "float32", "shape": list(t.shape), "data": numbers(t), **more}
+
+
+# The seeds' own example.
+X = torch.tensor([0.1231, -1.9974, 0.2806, 0.6392, -0.2118, 0.6879, -0.1315, -0.4067, 0.5414, -0.4595, -1.7321, -0.5273]).view(2, 2, 3)
+
+
+def quantize_and_text():
+    q = torch.quantize_per_tensor(X, 1e-4, 2, torch.qint32)
+    case("seed/per_tensor", ["T01", "T03"], floats("x", X), grid("g", "int32", 1e-4, 2),
+         call("qtensor_quantize", "q", x="$x", quantizer="$g"), expected("q", q, text=text(q)))  # fmt: skip
+    scales, zeros = torch.tensor([1e-1, 1e-2, 1e-3], dtype=torch.float64), torch.tensor([-1, 0, 1])
+    q = torch.quantize_per_channel(X, scales, zeros, 2, torch.qint32)
+    case("seed/per_channel", ["T02", "T04"], floats("x", X), channels("g", "int32", scales, zeros, 2),
+         call("qtensor_quantize", "q", x="$x", quantizer="$g"), expected("q", q, text=text(q)))  # fmt: skip
+    rng = torch.Generator().manual_seed(1)
+    for dtype in TYPES:
+        for shape in ((7,), (3, 5), (2, 3, 4), (1, 2, 2, 3)):
+            x = (torch.randn(shape, generator=rng) * 3).round(decimals=3)
+            zero = 3 if dtype != "uint8" else 120
+            q = torch.quantize_per_tensor(x, 0.05, zero, TYPES[dtype])
+            case(f"per_tensor/{dtype}/{'x'.join(map(str, shape))}", ["T01", "T03", "T07", "T08"], floats("x", x),
+                 grid("g", dtype, 0.05, zero), call("qtensor_quantize", "q", x="$x", quantizer="$g"),
+                 expected("q", q, text=text(q)), call("qtensor_dequantize", "y", x="$q"),
+                 expected_floats("y", q.dequantize()))  # fmt: skip
+            axis = len(shape) - 1
+            count = shape[axis]
+            scales = (torch.rand(count, generator=rng, dtype=torch.float64) * 0.1 + 0.01).round(decimals=4)
+            zeros = torch.randint(0, 20, (count,), generator=rng)
+            q = torch.quantize_per_channel(x, scales, zeros, axis, TYPES[dtype])
+            case(f"per_channel/{dtype}/{'x'.join(map(str, shape))}", ["T02", "T04", "T07", "T08"], floats("x", x),
+                 channels("g", dtype, scales, zeros, axis - len(shape)), call("qtensor_quantize", "q", x="$x", quantizer="$g"),
+                 expected("q", q, text=text(q)), call("qtensor_dequantize", "y", x="$q"),
+                 # Per channel PyTorch multiplies by the double scale: one unit in the last place of values up to 8.
+                 expected_floats("y", q.dequantize(), tolerance=5e-7))  # fmt: skip
+    x = torch.tensor([-1.0, 0, 1, 20])
+    q = torch.quantize_per_tensor(x, 0.1, 10, torch.qint8)
+    case("seed/saturates", ["D01"], floats("x", x), grid("g", "int8", 0.1, 10),
+         call("qtensor_quantize", "q", x="$x", quantizer="$g"), expected("q", q, text=text(q)),
+         call("qtensor_dequantize", "y", x="$q"), expected_floats("y", q.dequantize()))  # fmt: skip
+    x = torch.tensor([0.273939937])
+    q = torch.quantize_per_tensor(x, 0.00214854861, 0, torch.quint8)
+    case("reciprocal_not_division", ["T01"], floats("x", x), grid("g", "uint8", 0.00214854861, 0),
+         call("qtensor_quantize", "q", x="$x", quantizer="$g"), expected("q", q))  # fmt: skip
+    for name, t in {"ints": torch.arange(6).view(2, 3), "long_line": torch.arange(40) * 1.5, "wide": torch.tensor([1e-5, 1.0, 1e5]),
+                    "whole": torch.tensor([1.0, 2, 30]), "nan": torch.tensor([float("nan"), 1.5, float("inf")]),
+                    "summary": torch.arange(2000.0).view(2, 1000), "scalar": torch.tensor(2.5)}.items():  # fmt: skip
+        dtype = {torch.int64: "int64", torch.float32: "float32"}[t.dtype]
+        data = [("nan" if v != v else "inf" if v == float("inf") else v) for v in numbers(t)]
+        case(f"text/{name}", ["T03"], call("qtensor_create", "x", dtype=dtype, shape=list(t.shape), data=data),
+             {"expect": "$x", "text": text(t)})  # fmt: skip
+    empty = torch._empty_affine_quantized((0, 1), scale=1.0, zero_point=2, dtype=torch.quint8)
+    case("text/empty", ["T03", "T24"], grid("g", "uint8", 1.0, 2),
+         call("qtensor_create", "x", dtype="uint8", shape=[0, 1], quantizer="$g"), {"expect": "$x", "text": text(empty)})  # fmt: skip
+
+
+BYTES = [66, 95, 39, 25, 1, 71, 94, 43, 13, 48]
+
+
+def tensor_methods():
+    q = torch._make_per_tensor_quantized_tensor(torch.tensor(BYTES, dtype=torch.uint8), 1e-4, 2)
+    made = (grid("g", "uint8", 1e-4, 2), call("qtensor_create", "q", dtype="uint8", shape=[10], data=BYTES, quantizer="$g"))
+    case("seed/from_integers", ["T06", "T25"], *made, expected("q", q, text=text(q)))
+    case("seed/dequantize", ["T08"], *made, call("qtensor_dequantize", "y", x="$q"), expected_floats("y", q.dequantize()))
+    case("seed/select", ["T09"], *made, call("qtensor_select", "v", t="$q", axis=0, index=2), expected("v", q[2], text=text(q[2])))
+    case("seed/slice", ["T09"], *made, call("qtensor_slice", "v", t="$q", axis=0, start=2, stop=-1, step=3), expected("v", q[2:-1:3]))
+    changed = q.clone()
+    changed[0] = 3.5
+    case("seed/assign", ["T10", "T19"], *made, call("qtensor_select", "v", t="$q", axis=0, index=0), floats("s", torch.tensor(3.5)),
+         {"call": "qtensor_item", "with": {"t": "$v"}, "equals": q[0].item()},
+         call("qtensor_copy", dst="$v", src="$s"), expected("q", changed),
+         {"call": "qtensor_item", "with": {"t": "$v"}, "equals": changed[0].item()})  # fmt: skip
+    rows = torch.quantize_per_tensor(X.view(4, 3), 0.1, 3, torch.qint8)
+    changed = rows.clone()
+    changed[1] = -0.5
+    case("assign/row", ["T10"], floats("x", X.view(4, 3)), grid("g", "int8", 0.1, 3), call("qtensor_quantize", "q", x="$x", quantizer="$g"),
+         call("qtensor_select", "v", t="$q", axis=0, index=1), floats("s", torch.tensor(-0.5)),
+         call("qtensor_copy", dst="$v", src="$s"), expected("q", changed))  # fmt: skip
+    a = torch.quantize_per_tensor(X, 0.1, 0, torch.qint8)
+    b = torch.quantize_per_tensor(X * 2, 1.0, -1, torch.qint8)
+    copied = b.clone()
+    copied.copy_(a)
+    case("seed/copy", ["T11"], floats("x", X), floats("y", X * 2), grid("g", "int8", 0.1, 0), grid("h", "int8", 1.0, -1),
+         call("qtensor_quantize", "a", x="$x", quantizer="$g"), call("qtensor_quantize", "b", x="$y", quantizer="$h"),
+         call("qtensor_copy", dst="$b", src="$a"), expected("b", copied, text=text(copied)))  # fmt: skip
+    taken = torch.quantize_per_tensor(X * 0, 1.0, -1, torch.qint8)
+    taken.copy_(X * 2)
+    case("copy/float_to_quantized", ["T11"], floats("z", X * 0), floats("y", X * 2), grid("h", "int8", 1.0, -1),
+         call("qtensor_quantize", "b", x="$z", quantizer="$h"), call("qtensor_copy", dst="$b", src="$y"), expected("b", taken))  # fmt: skip
+    scales, zeros = torch.tensor([0.1, 0.02, 0.003], dtype=torch.float64), torch.tensor([-1, 0, 1])
+    q = torch.quantize_per_channel(X, scales, zeros, 2, torch.qint8)
+    # PyTorch has no views of these: its integers, permuted, and the axis where the channels went.
+    turned = torch._make_per_channel_quantized_tensor(q.int_repr().permute(2, 0, 1).contiguous(), scales, zeros, 0)
+    case("permute/per_channel", ["T12"], floats("x", X), channels("g", "int8", scales, zeros, 2),
+         call("qtensor_quantize", "q", x="$x", quantizer="$g"), call("qtensor_permute", "p", t="$q", axes=[2, 0, 1]),
+         expected("p", turned), {"call": "qtensor_strides", "with": {"t": "$p"}, "equals": [1, 6, 3]},
+         call("qtensor_contiguous", "c", t="$p"), expected("c", turned),
+         {"call": "qtensor_strides", "with": {"t": "$c"}, "equals": [4, 2, 1]})  # fmt: skip
+    q = torch.quantize_per_tensor(X.view(4, 3), 0.1, 3, torch.qint8)
+    case("permute/per_tensor", ["T12"], floats("x", X.view(4, 3)), grid("g", "int8", 0.1, 3),
+         call("qtensor_quantize", "q", x="$x", quantizer="$g"), call("qtensor_permute", "p", t="$q", axes=[1, 0]),
+         expected("p", q.transpose(0, 1)), call("qtensor_contiguous", "c", t="$p"), expected("c", q.permute([1, 0]).contiguous()))  # fmt: skip
+
+
+def operators():
+    rng = torch.Generator().manual_seed(2)
+    x = (torch.randn(2, 3, 4, 4, generator=rng)).round(decimals=3)
+    y = (torch.randn(2, 3, 4, 4, generator=rng)).round(decimals=3)
+    qx, qy = torch.quantize_per_tensor(x, 0.03125, 100, torch.quint8), torch.quantize_per_tensor(y, 0.0625, 128, torch.quint8)
+    two = (floats("x", x), floats("y", y), grid("g", "uint8", 0.03125, 100), grid("h", "uint8", 0.0625, 128),
+           call("qtensor_quantize", "a", x="$x", quantizer="$g"), call("qtensor_quantize", "b", x="$y", quantizer="$h"))  # fmt: skip
+    case("torch/relu", ["T30"], *two, call("qop_relu", "r", x="$a"), expected("r", torch.relu(qx)))
+    out = grid("o", "uint8", 0.125, 60)
+    # Scales are powers of two, so that sums have no rounding before the last.
+    added = torch.ops.quantized.add(qx, qy, 0.125, 60)
+    case("torch/add", ["T30"], *two, out, call("qop_add", "r", a="$a", b="$b", out_quantizer="$o"), expected("r", added))
+    joined = torch.ops.quantized.cat([qx, qy], 1, 0.125, 60)
+    case("torch/cat", ["T30"], *two, out, call("qop_cat", "r", inputs=["$a", "$b"], axis=1, out_quantizer="$o"), expected("r", joined))
+    pooled = torch.nn.functional.max_pool2d(qx, 2, 2)
+    window = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    case("torch/max_pool2d", ["T30"], *two, call("qop_max_pool2d", "r", x="$a", attrs=window), expected("r", pooled))
+    averaged = torch.nn.functional.avg_pool2d(qx, 2, 2)
+    case("torch/avg_pool2d", ["T30"], *two, call("qop_avg_pool2d", "r", x="$a", out_quantizer="$g", attrs=window), expected("r", averaged))
+    w = (torch.randn(5, 3, 3, 3, generator=rng) * 0.3).round(decimals=3)
+    bias = (torch.randn(5, generator=rng)).round(decimals=3)
+    qw = torch.quantize_per_tensor(w, 0.0078125, 0, torch.qint8)
+    packed = torch.ops.quantized.conv2d_prepack(qw, bias, [1, 1], [1, 1], [1, 1], 1)
+    convolved = torch.ops.quantized.conv2d(qx, packed, 0.125, 60)
+    case("torch/conv2d", ["T30"], *two, floats("w", w), floats("bias", bias), grid("k", "int8", 0.0078125, 0), out,
+         call("qtensor_quantize", "q", x="$w", quantizer="$k"),
+         call("qop_conv2d", "r", x="$a", weight="$q", bias="$bias", out_quantizer="$o", attrs={"pads": [1, 1, 1, 1]}), expected("r", convolved))  # fmt: skip
+    xl, wl = (torch.randn(4, 6, generator=rng)).round(decimals=3), (torch.randn(5, 6, generator=rng)).round(decimals=3)
+    qxl, qwl = torch.quantize_per_tensor(xl, 0.03125, 100, torch.quint8), torch.quantize_per_tensor(wl, 0.015625, 0, torch.qint8)
+    packed = torch.ops.quantized.linear_prepack(qwl, bias)
+    case("torch/linear", ["T30"], floats("x", xl), floats("w", wl), floats("bias", bias), grid("g", "uint8", 0.03125, 100),
+         grid("k", "int8", 0.015625, 0), out, call("qtensor_quantize", "a", x="$x", quantizer="$g"),
+         call("qtensor_quantize", "q", x="$w", quantizer="$k"),
+         call("qop_linear", "r", x="$a", weight="$q", bias="$bias", out_quantizer="$o"),
+         expected("r", torch.ops.quantized.linear(qxl, packed, 0.125, 60)))  # fmt: skip
+
+
+def dynamic():
+    rng = torch.Generator().manual_seed(3)
+    for engine, numerics in (("fbgemm", "fbgemm"), ("qnnpack", "qnnpack")):
+        torch.backends.quantized.engine = engine
+        for name, shape, scheme in (("2d", (4, 6), "tensor"), ("3d", (2, 3, 6), "tensor"), ("channel", (4, 6), "channel")):
+            if engine == "qnnpack" and scheme == "channel":
+                continue  # PyTorch's QNNPACK has no dynamic linear per channel
+            x = (torch.randn(shape, generator=rng)).round(decimals=3)
+            w = (torch.randn(5, 6, generator=rng)).round(decimals=3)
+            bias = (torch.randn(5, generator=rng)).round(decimals=3)
+            if scheme == "tensor":
+                qw = torch.quantize_per_tensor(w, 0.02, 0, torch.qint8)
+                scheme_arguments = dict(scheme="per_tensor_affine", axis=0, scales=[0.02], zero_points=[0])
+            else:
+                scales = torch.tensor([0.02, 0.015, 0.03, 0.011, 0.025], dtype=torch.float64)
+                qw = torch.quantize_per_channel(w, scales, torch.zeros(5, dtype=torch.int64), 0, torch.qint8)
+                scheme_arguments = dict(scheme="per_channel_affine", axis=0, scales=scales.tolist(), zero_points=[0] * 5)
+            y = torch.ops.quantized.linear_dynamic(x, torch.ops.quantized.linear_prepack(qw, bias), reduce_range=True)
+            # PyTorch may multiply by the scales in another order: some units in the last place.
+            case(f"torch/linear_dynamic/{engine}/{name}", ["D02", "D05"], floats("x", x), floats("w", w), floats("bias", bias),
+                 call("qquantizer_create", "k", dtype="int8", attrs={"numerics": numerics}, **scheme_arguments),
+                 call("qtensor_quantize", "q", x="$w", quantizer="$k"),
+                 call("qop_linear", "r", x="$x", weight="$q", bias="$bias"), expected_floats("r", y, tolerance=2e-6))  # fmt: skip
+            if scheme == "tensor" and name == "2d" and engine == "fbgemm":
+                real = torch.nn.functional.linear(x, qw.dequantize(), bias)
+                span = float(max(x.max(), 0) - min(x.min(), 0)) / 127
+                bound = float((span / 2 * qw.dequantize().abs().sum(1)).max()) + 1e-6
+                assert float((y - real).abs().max()) > 0
+                case("dynamic_beside_float", ["D06"], floats("x", x), floats("w", w), floats("bias", bias),
+                     call("qquantizer_create", "k", dtype="int8", attrs={"numerics": numerics}, **scheme_arguments),
+                     call("qtensor_quantize", "q", x="$w", quantizer="$k"),
+                     call("qop_linear", "r", x="$x", weight="$q", bias="$bias"), expected_floats("r", real, tolerance=bound))  # fmt: skip
+    # The K * zx * zw term: integers worked out in NumPy, every float an exact sum of powers of two.
+    x, w = np.array([[10, 200, 3], [0, 255, 128]]), np.array([[-5, 100, 7], [127, -128, 0]])
+    zx, zw = 128, 9
+    acc = (x - zx) @ (w - zw).T
+    case("weight_zero_point", ["D04", "D07"], grid("g", "uint8", 0.5, zx), grid("k", "int8", 0.25, zw),
+         call("qtensor_create", "a", dtype="uint8", shape=[2, 3], data=x.ravel().tolist(), quantizer="$g"),
+         call("qtensor_create", "w", dtype="int8", shape=[2, 3], data=w.ravel().tolist(), quantizer="$k"),
+         call("qop_linear", "r", x="$a", weight="$w"),
+         {"expect": "$r", "dtype": "float32", "shape": [2, 2], "data": (acc * 0.125).ravel().tolist()})  # fmt: skip
+    x = (torch.randn(3, 7, generator=rng)).round(decimals=3)
+    for reduce in (False, True):
+        torch.backends.quantized.engine = "fbgemm" if reduce else "qnnpack"  # which has no reduce_range
+        q = torch.quantize_per_tensor_dynamic(x, torch.quint8, reduce)
+        weight = torch.eye(7)
+        numerics = "fbgemm" if reduce else "qnnpack"
+        y = q.dequantize()
+        case(f"own_range/{numerics}", ["D03"], floats("x", x), floats("w", weight),
+             call("qquantizer_create", "k", dtype="int8", scheme="per_tensor_affine", axis=0, scales=[1.0], zero_points=[0], attrs={"numerics": numerics}),
+             call("qtensor_quantize", "q", x="$w", quantizer="$k"), call("qop_linear", "r", x="$x", weight="$q"), expected_floats("r", y))  # fmt: skip
+
+
+def main():
+    quantize_and_text()
+    tensor_methods()
+    operators()
+    dynamic()
+    lines = []
+    for c in CASES:
+        steps = ",\n  ".join(json.dumps(s) for s in c["steps"])
+        lines.append(f'{{"name": {json.dumps(c["name"])}, "rows": {json.dumps(c["rows"])}, "steps": [\n  {steps}]}}')
+    pathlib.Path(__file__).with_name("torch.json").write_text("[\n" + ",\n".join(lines) + "\n]\n")
+    print(len(CASES), "cases")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""Makes errors.json: every fallible function with each of its pointers NULL, and with arguments that do not fit.
+
+Statuses and messages are written down here, as the header promises them; nothing is asked of the library.
+
+Run again with:  python3 tests/conformance/make_errors.py
+"""
+
+import json
+import pathlib
+
+HUGE = 2**63 - 1
+
+# What calls work on, and what it must still be after every failure.
+SETUP = [
+    {"call": "qquantizer_create", "out": "g", "with": {"dtype": "int8", "scheme": "per_tensor_affine", "axis": 0, "scales": [0.5], "zero_points": [1]}},
+    {"call": "qquantizer_create", "out": "c", "with": {"dtype": "int8", "scheme": "per_channel_affine", "axis": 1, "scales": [0.5, 1.0, 2.0], "zero_points": [0, 1, 2]}},
+    {"call": "qtensor_create", "out": "x", "with": {"dtype": "float32", "shape": [2, 3], "data": [1, 2, 3, 4, 5, 6]}},
+    {"call": "qtensor_create", "out": "q", "with": {"dtype": "int8", "shape": [2, 3], "data": [1, 2, 3, 4, 5, 6], "quantizer": "$g"}},
+    {"call": "qtensor_create", "out": "p", "with": {"dtype": "int8", "shape": [2, 3], "data": [1, 2, 3, 4, 5, 6], "quantizer": "$c"}},
+    {"call": "qtensor_create", "out": "i", "with": {"dtype": "int32", "shape": [2], "data": [7, 8]}},
+    {"call": "qobserver_create", "out": "o", "with": {"kind": "minmax"}},
+    {"call": "qobserver_observe", "with": {"o": "$o", "x": "$x"}},
+    {"call": "qmodel_load", "out": "m", "with": {"path": "examples/digits/digits.onnx"}},
+    {"call": "qsession_create", "out": "s", "with": {"m": "$m"}},
+]  # fmt: skip
+UNCHANGED = [
+    {"expect": "$x", "dtype": "float32", "shape": [2, 3], "data": [1, 2, 3, 4, 5, 6], "quantizer": None},
+    {"expect": "$q", "dtype": "int8", "shape": [2, 3], "data": [1, 2, 3, 4, 5, 6], "quantizer": {"scheme": 0, "scales": [0.5], "zero_points": [1]}},
+    {"expect": "$p", "data": [1, 2, 3, 4, 5, 6], "quantizer": {"scheme": 2, "axis": 1, "scales": [0.5, 1.0, 2.0], "zero_points": [0, 1, 2]}},
+    {"call": "qobserver_quantizer", "out": "seen", "with": {"o": "$o"}},
+    {"call": "qquantizer_zero_points", "with": {"q": "$seen"}, "equals": [0]},
+]  # fmt: skip
+
+TENSOR = {"dtype": "float32", "shape": [2], "data": [1, 2]}
+GRID = {"dtype": "int8", "scheme": "per_tensor_affine", "axis": 0, "scales": [0.5], "zero_points": [0]}
+CHANNELS = {"dtype": "int8", "scheme": "per_channel_affine", "axis": 0, "scales": [0.5, 1.0]}
+RANGE = {"dtype": "int8", "scheme": "per_tensor_affine", "axis": 0, "mins": [-1.0], "maxs": [1.0]}
+
+# A call that succeeds, and the pointers of it that may not be NULL.
+CALLS = {
+    "qattrs_create": ({}, ["out"]),
+    "qattrs_set_int": ({"key": "k", "value": 1}, ["a", "key"]),
+    "qattrs_set_float": ({"key": "k", "value": 1.5}, ["a", "key"]),
+    "qattrs_set_string": ({"key": "k", "value": "v"}, ["a", "key", "value"]),
+    "qattrs_set_ints": ({"key": "k", "values": [1, 2], "count": 2}, ["a", "key", "values"]),
+    "qattrs_set_floats": ({"key": "k", "values": [1.5, 2], "count": 2}, ["a", "key", "values"]),
+    "qquantizer_create": ({**GRID, "count": 1}, ["out", "scales"]),
+    "qquantizer_choose": ({**RANGE, "count": 1}, ["out", "mins", "maxs"]),
+    "qtensor_create": ({**TENSOR, "rank": 1}, ["out", "shape"]),
+    "qtensor_wrap": ({**TENSOR}, ["out", "data"]),
+    "qtensor_share": ({"t": "$x"}, ["out", "t"]),
+    "qtensor_data_mut": ({"t": "$x"}, ["out", "t"]),
+    "qtensor_quantize": ({"x": "$x", "quantizer": "$g"}, ["out", "x", "quantizer"]),
+    "qtensor_dequantize": ({"x": "$q"}, ["out", "x"]),
+    "qtensor_select": ({"t": "$x", "axis": 0, "index": 0}, ["out", "t"]),
+    "qtensor_slice": ({"t": "$x", "axis": 0, "start": 0, "stop": 1, "step": 1}, ["out", "t"]),
+    "qtensor_permute": ({"t": "$x", "axes": [1, 0], "count": 2}, ["out", "t", "axes"]),
+    "qtensor_reshape": ({"t": "$x", "shape": [6], "rank": 1}, ["out", "t", "shape"]),
+    "qtensor_contiguous": ({"t": "$x"}, ["out", "t"]),
+    "qtensor_int_repr": ({"t": "$q"}, ["out", "t"]),
+    "qtensor_equal": ({"a": "$x", "b": "$x"}, ["out", "a", "b"]),
+    "qtensor_copy": ({"dst": "$x", "src": "$x"}, ["dst", "src"]),
+    "qtensor_item": ({"t": "$x"}, ["out", "t"]),
+    "qtensor_save": ({"t": "$x", "path": "@e.safetensors"}, ["t", "path"]),
+    "qtensor_load": ({"path": "@e.safetensors"}, ["out", "path"]),
+    "qtensor_save_npy": ({"t": "$x", "path": "@e.npy"}, ["t", "path"]),
+    "qtensor_load_npy": ({"path": "@e.npy"}, ["out", "path"]),
+    "qobserver_create": ({"kind": "minmax"}, ["out", "kind"]),
+    "qobserver_observe": ({"o": "$o", "x": "$x"}, ["o", "x"]),
+    "qobserver_merge": ({"o": "$o", "other": "$o"}, ["o", "other"]),
+    "qobserver_quantizer": ({"o": "$o"}, ["out", "o"]),
+    "qobserver_save": ({"o": "$o"}, ["out", "o"]),
+    "qop_run": ({"op": "Relu", "inputs": ["$x"], "input_count": 1}, ["op", "inputs"]),
+    "qop_linear": ({"x": "$x", "weight": "$x"}, ["out", "x", "weight"]),
+    "qop_conv2d": ({"x": "$x", "weight": "$x"}, ["out", "x", "weight"]),
+    "qop_relu": ({"x": "$x"}, ["out", "x"]),
+    "qop_add": ({"a": "$x", "b": "$x"}, ["out", "a", "b"]),
+    "qop_matmul": ({"a": "$x", "b": "$x"}, ["out", "a", "b"]),
+    "qop_cat": ({"inputs": ["$x"], "axis": 0, "input_count": 1}, ["out", "inputs"]),
+    "qop_max_pool2d": ({"x": "$x"}, ["out", "x"]),
+    "qop_avg_pool2d": ({"x": "$x"}, ["out", "x"]),
+    "qconfig_create": ({"name": "onnx"}, ["out", "name"]),
+    "qmodel_load": ({"path": "examples/digits/digits.onnx"}, ["out", "path"]),
+    "qmodel_prepare": ({"m": "$m"}, ["out", "m", "config"]),
+    "qmodel_convert": ({"prepared": "$m"}, ["out", "prepared"]),
+    "qmodel_save": ({"m": "$m", "path": "@n.onnx"}, ["m", "path"]),
+    "qmodel_calibrate": ({"prepared": "$m", "inputs": ["$x"]}, ["prepared"]),
+    "qsession_create": ({"m": "$m"}, ["out", "m"]),
+    "qsession_run": ({"s": "$s", "inputs": ["$x"]}, ["s"]),
+}
+
+BAD = {
+    "qquantizer_create": [
+        ({**GRID, "dtype": 99}, "QTN_EINVAL", "qquantizer_create: dtype 99 is unknown"),
+        ({**GRID, "dtype": "float32"}, "QTN_EDTYPE", "qquantizer_create: float32 holds no quantized values"),
+        ({**GRID, "scheme": 6}, "QTN_EINVAL", "qquantizer_create: scheme 6 is unknown"),
+        ({**GRID, "scales": []}, "QTN_EINVAL", "quantizer: there must be at least one scale"),
+        ({**GRID, "scales": [0.5, 1.0], "zero_points": None}, "QTN_EINVAL", "quantizer: a per-tensor scheme takes 1 scale, not 2"),
+        ({**GRID, "scales": [0.0]}, "QTN_EINVAL", "quantizer: scale 0 at index 0 is not a positive finite float32"),
+        ({**GRID, "scales": [-1.5]}, "QTN_EINVAL", "quantizer: scale -1.5 at index 0 is not a positive finite float32"),
+        ({**GRID, "scales": ["inf"]}, "QTN_EINVAL", "quantizer: scale inf at index 0 is not a positive finite float32"),
+        ({**GRID, "scales": ["nan"]}, "QTN_EINVAL", "quantizer: scale nan at index 0 is not a positive finite float32"),
+        ({**GRID, "zero_points": [128]}, "QTN_EINVAL", "quantizer: zero_point 128 at index 0 is outside int8 [-128, 127]"),
+        ({**CHANNELS, "axis": 8}, "QTN_EINVAL", "qquantizer_create: axis is 8, not from -8 to 7"),
+        ({**CHANNELS, "axis": -9}, "QTN_EINVAL", "qquantizer_create: axis is -9, not from -8 to 7"),
+        ({**GRID, "attrs": {"numerics": "tpu"}}, "QTN_EINVAL", 'numerics: unknown name "tpu"; known are fbgemm qnnpack onnx nvidia tflite'),
+        ({**GRID, "attrs": {"numeric": "onnx"}}, "QTN_EINVAL", 'qquantizer_create: unknown attribute "numeric"; valid are: numerics block_size quant_min quant_max'),
+        ({**GRID, "attrs": {"block_size": 4}}, "QTN_EINVAL", "quantizer: block size 4 for a scheme without blocks"),
+        ({**GRID, "scheme": "per_block_affine"}, "QTN_EINVAL", "quantizer: block size 0 for a scheme with blocks"),
+        ({**GRID, "attrs": {"quant_min": 0}}, "QTN_EINVAL", "qquantizer_create: quant_min is given without the other"),
+        ({**GRID, "attrs": {"quant_min": 3, "quant_max": 3}}, "QTN_EINVAL", "quantizer: range [3, 3] is not inside int8 [-128, 127]"),
+    ],
+    "qquantizer_choose": [
+        ({**RANGE, "mins": [2.0]}, "QTN_EINVAL", "quantizer: range [2, 1] is not finite and ordered"),
+        ({**RANGE, "maxs": ["inf"]}, "QTN_EINVAL", "quantizer: range [-1, inf] is not finite and ordered"),
+        ({**RANGE, "mins": ["nan"]}, "QTN_EINVAL", "quantizer: range [nan, 1] is not finite and ordered"),
+        ({**RANGE, "attrs": {"numerics": "nvidia"}}, "QTN_EUNSUPPORTED", "quantizer: nvidia numerics are symmetric, the scheme is affine"),
+        ({**RANGE, "dtype": "bool"}, "QTN_EDTYPE", "qquantizer_choose: bool holds no quantized values"),
+    ],
+    "qtensor_create": [
+        ({**TENSOR, "dtype": 8}, "QTN_EINVAL", "qtensor_create: dtype 8 is unknown"),
+        ({**TENSOR, "nbytes": 7}, "QTN_EINVAL", "qtensor_create: nbytes is 7, a 2 tensor of float32 takes 8"),
+        ({**TENSOR, "nbytes": 9}, "QTN_EINVAL", "qtensor_create: nbytes is 9, a 2 tensor of float32 takes 8"),
+        ({**TENSOR, "shape": [-2]}, "QTN_ESHAPE", "shape: -2 has a negative dimension"),
+        ({"dtype": "float32", "shape": [1] * 9}, "QTN_ESHAPE", "shape: rank 9 is over the limit of 8"),
+        ({"dtype": "float32", "shape": [HUGE, 2]}, "QTN_ESHAPE", f"shape: {HUGE}x2 is too large"),
+        ({"dtype": "float32", "shape": [HUGE]}, "QTN_ENOMEM", f"qtensor_create: a {HUGE} tensor does not fit in memory"),
+        ({"dtype": "float32", "shape": [2**60]}, "QTN_ENOMEM", f"qtensor_create: a {2**60} tensor does not fit in memory"),
+        ({"dtype": "int8", "shape": [3, 2], "quantizer": "$c"}, "QTN_ESHAPE", "quantizer: 3 scales for dimension 1 of a 3x2 tensor"),
+        ({"dtype": "int8", "shape": [3], "quantizer": "$c"}, "QTN_EINVAL", "quantizer: axis 1 is outside a tensor of rank 1"),
+        ({"dtype": "uint8", "shape": [3], "quantizer": "$g"}, "QTN_EDTYPE", "qtensor_create: the quantizer is for int8, dtype is uint8"),
+    ],
+    "qtensor_wrap": [
+        ({**TENSOR, "nbytes": 4}, "QTN_EINVAL", "qtensor_wrap: nbytes is 4, a 2 tensor of float32 takes 8"),
+        ({**TENSOR, "misaligned": 1}, "QTN_EINVAL", "qtensor_wrap: data is not aligned for float32"),
+    ],
+    "qtensor_quantize": [
+        ({"x": "$i", "quantizer": "$g"}, "QTN_EDTYPE", "quantize: x must be float32, not int32"),
+        ({"x": "$q", "quantizer": "$g"}, "QTN_EDTYPE", "quantize: x must be float32, not quantized int8"),
+    ],
+    "qtensor_dequantize": [({"x": "$x"}, "QTN_EDTYPE", "dequantize: x is a plain float32 tensor without a quantizer")],
+    "qtensor_select": [
+        ({"t": "$x", "axis": 2, "index": 0}, "QTN_EINVAL", "select: axis 2 is outside a tensor of rank 2"),
+        ({"t": "$x", "axis": -3, "index": 0}, "QTN_EINVAL", "select: axis -3 is outside a tensor of rank 2"),
+        ({"t": "$x", "axis": 0, "index": 2}, "QTN_EINVAL", "select: index 2 is outside dimension 0 of size 2"),
+        ({"t": "$x", "axis": 0, "index": -3}, "QTN_EINVAL", "select: index -3 is outside dimension 0 of size 2"),
+    ],
+    "qtensor_slice": [
+        ({"t": "$x", "axis": 5, "start": 0, "stop": 1, "step": 1}, "QTN_EINVAL", "slice: axis 5 is outside a tensor of rank 2"),
+        ({"t": "$x", "axis": 0, "start": 0, "stop": 1, "step": 0}, "QTN_EINVAL", "slice: step 0 must be positive"),
+        ({"t": "$p", "axis": 1, "start": 2, "stop": 1, "step": 1}, "QTN_EINVAL", "slice: a tensor quantized per channel cannot lose all of its scales"),
+    ],
+    "qtensor_permute": [
+        ({"t": "$x", "axes": [0]}, "QTN_EINVAL", "permute: 1 axes for a tensor of rank 2"),
+        ({"t": "$x", "axes": [0, 0]}, "QTN_EINVAL", "permute: axis 0 is named twice"),
+        ({"t": "$x", "axes": [0, 2]}, "QTN_EINVAL", "permute: axis 2 is outside a tensor of rank 2"),
+    ],
+    "qtensor_reshape": [
+        ({"t": "$x", "shape": [7]}, "QTN_ESHAPE", "reshape: 2x3 has 6 elements, 7 has 7"),
+        ({"t": "$x", "shape": [4, -1]}, "QTN_ESHAPE", "reshape: no dimension in place of -1 makes 4x? of the 6 elements of 2x3"),
+        ({"t": "$x", "shape": [HUGE, HUGE]}, "QTN_ESHAPE", f"shape: {HUGE}x{HUGE} is too large"),
+        ({"t": "$p", "shape": [6]}, "QTN_ESHAPE", "reshape: 2x3 to 6 does not keep axis 1, which the scales run along"),
+    ],
+    "qtensor_int_repr": [({"t": "$x"}, "QTN_EDTYPE", "qtensor_int_repr: t is a plain float32 tensor")],
+    "qtensor_copy": [
+        ({"dst": "$x", "src": "$i"}, "QTN_ESHAPE", "qtensor_copy: dst is 2x3, src is 2"),
+        ({"dst": "$x", "src": "$q"}, "QTN_EDTYPE", "qtensor_copy: src is quantized, dst is not; dequantize src first"),
+    ],
+    "qtensor_item": [({"t": "$x"}, "QTN_ESHAPE", "item: a 2x3 tensor has 6 elements, not 1")],
+    "qtensor_load": [({"path": "@nothing.safetensors"}, "QTN_EIO", "{folder}/nothing.safetensors: No such file or directory")],
+    "qobserver_create": [({"kind": "crystal"}, "QTN_EINVAL", 'observer: unknown kind "crystal"; known are: minmax moving_average mse histogram')],
+    "qobserver_observe": [({"o": "$o", "x": "$i"}, "QTN_EDTYPE", "observer: the tensor must be float32, not int32")],
+    "qop_run": [
+        ({"op": "Dream", "inputs": ["$x"]}, "QTN_EUNSUPPORTED", 'qop_run: operator "Dream" is not one that this version has'),
+        ({"op": "Relu", "inputs": ["$x", "$x"]}, "QTN_EINVAL", "Relu: 2 inputs given, 1 to 1 expected"),
+        ({"op": "Add", "inputs": ["$x", None]}, "QTN_EINVAL", "Add: input 1 is absent"),
+        ({"op": "Relu", "inputs": ["$x"], "output_count": 2}, "QTN_EINVAL", "Relu: 2 outputs wanted, it has 1"),
+        ({"op": "Relu", "inputs": ["$x"], "attrs": {"alpha": 1.0}}, "QTN_EINVAL", 'Relu: unknown attribute "alpha"; valid are: none'),
+        ({"op": "Add", "inputs": ["$x", "$i"]}, "QTN_EDTYPE", "Add: inputs are float32 and int32, not of one type"),
+    ],
+    "qop_linear": [
+        ({"x": "$x", "weight": "$i"}, "QTN_ESHAPE", "linear: weight is 2, not of rank 2"),
+        ({"x": "$i", "weight": "$x"}, "QTN_ESHAPE", "linear: weight has 3 input features, x has 2"),
+        ({"x": "$p", "weight": "$q"}, "QTN_EDTYPE", "linear: x is quantized per channel, not per tensor"),
+        ({"x": "$q", "weight": "$p"}, "QTN_EDTYPE", "linear: weight is quantized along axis 1, not along axis 0"),
+        ({"x": "$q", "weight": "$q", "out_quantizer": "$c"}, "QTN_EDTYPE", "linear: the quantizer of the result is per channel, not per tensor"),
+        ({"x": "$q", "weight": "$q", "bias": "$i"}, "QTN_EDTYPE", "linear: bias is int32, not float32"),
+    ],
+    "qop_conv2d": [({"x": "$x", "weight": "$x"}, "QTN_ESHAPE", "conv2d: x is 2x3, not of rank 4")],
+    "qop_add": [({"a": "$x", "b": "$i"}, "QTN_EDTYPE", "Add: inputs are float32 and int32, not of one type")],
+    "qop_matmul": [({"a": "$x", "b": "$x"}, "QTN_ESHAPE", "MatMul: b wants 2 input features, a has 3 (a 2x3, b 2x3)")],
+    "qop_cat": [({"inputs": ["$x"], "axis": 2}, "QTN_EINVAL", "Concat: axis 2 is outside a tensor of rank 2")],
+    "qop_max_pool2d": [({"x": "$x"}, "QTN_ESHAPE", "qop_max_pool2d: x is 2x3, not of rank 4")],
+    "qop_avg_pool2d": [({"x": "$x"}, "QTN_ESHAPE", "qop_avg_pool2d: x is 2x3, not of rank 4")],
+    "qconfig_create": [({"name": "abacus"}, "QTN_EUNSUPPORTED", 'config: there is no recipe "abacus"; there are: onnx fbgemm')],
+    "qmodel_load": [({"path": "@nothing.onnx"}, "QTN_EIO", "{folder}/nothing.onnx: No such file or directory")],
+    "qmodel_calibrate": [({"prepared": "$m", "inputs": ["$x"]}, "QTN_ESTATE", "qmodel_calibrate: the model is not prepared")],
+    "qmodel_convert": [({"prepared": "$m"}, "QTN_ESTATE", "qmodel_convert: the model is not prepared")],
+    "qsession_create": [({"m": "$m", "attrs": {"engine": "steam"}}, "QTN_EINVAL", 'qsession_create: engine "steam" is unknown; known are native reference')],
+    "qsession_run": [
+        ({"s": "$s", "inputs": []}, "QTN_EINVAL", "qsession_run: input_count is 0, the model has 1 inputs"),
+        ({"s": "$s", "inputs": ["$x"]}, "QTN_ESHAPE", 'session: input "image" takes ?x1x8x8, not 2x3'),
+        ({"s": "$s", "inputs": ["$i"]}, "QTN_EDTYPE", 'session: input "image" is float32, not int32'),
+    ],
+}  # fmt: skip
+
+
+def failure(function, arguments, status, message):
+    return {"call": function, "with": arguments, "status": status, "message": message}
+
+
+def main():
+    cases = []
+    for function, (arguments, pointers) in CALLS.items():
+        steps = [failure(function, {**arguments, p: None}, "QTN_EINVAL", f"{function}: {p} is NULL") for p in pointers]
+        cases.append((f"null/{function}", steps))
+    for function, bad in BAD.items():
+        cases.append((f"bad/{function}", [failure(function, *b) for b in bad]))
+    lines = []
+    for name, steps in cases:
+        text = ",\n  ".join(json.dumps(s) for s in SETUP + steps + UNCHANGED)
+        lines.append(f'{{"name": {json.dumps(name)}, "rows": [], "steps": [\n  {text}]}}')
+    pathlib.Path(__file__).with_name("errors.json").write_text("[\n" + ",\n".join(lines) + "\n]\n")
+    print(len(cases), "cases")
+
+
+if __name__ == "__main__":
+    main()
