@@ -19,6 +19,12 @@ class Error : public std::runtime_error {
   qstatus status_;
 };
 
+/// QTN_EUNSUPPORTED: the value of something is needed before there is one.
+class NotKnown : public Error {
+ public:
+  explicit NotKnown(const std::string &message) : Error(QTN_EUNSUPPORTED, message) {}
+};
+
 /// Joins anything that can be streamed: cat("linear: weight has ", 64, " input features").
 template <class... Parts>
 std::string cat(const Parts &...parts) {

@@ -72,12 +72,16 @@ void sort_topologically(Graph &g);
 void remove_dead(Graph &g);
 
 /// Types of all values for the given input types: element i belongs to value id i. Constants that follow from shapes
-/// alone are computed on the way and returned as constants. Throws QTN_ESHAPE or QTN_EDTYPE naming the node.
+/// alone, or from inputs whose `values` are given, are computed on the way and returned as constants. Throws QTN_ESHAPE
+/// or QTN_EDTYPE naming the node, NotKnown where a shape depends on a value that is not there.
 struct Inferred {
   std::vector<ops::TensorType> types;
   std::vector<Tensor> constants;  ///< has_data() where known
 };
-Inferred infer(const Graph &g, std::span<const ops::TensorType> inputs);
+Inferred infer(const Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values = {});
+
+/// Whether shapes may depend on the values of inputs: on short lists, such as sizes or scales.
+bool may_say_shapes(const ops::TensorType &input);
 
 /// The types of the graph's inputs, symbolic first dimensions set to `batch`; nullopt if another dimension is unknown.
 std::optional<std::vector<ops::TensorType>> declared_input_types(const Graph &g, std::int64_t batch);

@@ -10,7 +10,12 @@ constexpr std::size_t kFoldLimit = std::size_t{1} << 26;
 
 }  // namespace
 
-Inferred infer(const Graph &g, std::span<const ops::TensorType> inputs) {
+bool may_say_shapes(const ops::TensorType &input) {
+  const std::int64_t most = is_floating(input.dtype) ? static_cast<std::int64_t>(kMaxRank) : 64;
+  return input.shape.size() <= 1 && element_count(input.shape) <= most;
+}
+
+Inferred infer(const Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values) {
   if (inputs.size() != g.inputs.size())
     fail(QTN_EINVAL, "model takes ", g.inputs.size(), " inputs, not ", inputs.size());
   std::vector<Tensor> known(g.values.size());
@@ -20,7 +25,8 @@ Inferred infer(const Graph &g, std::span<const ops::TensorType> inputs) {
     known[v] = value.quantizer ? Tensor::meta(QTN_FLOAT32, value.constant.shape()) : value.constant;
   }
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    known[static_cast<std::size_t>(g.inputs[i])] = Tensor::meta(inputs[i].dtype, inputs[i].shape);
+    known[static_cast<std::size_t>(g.inputs[i])] =
+        i < values.size() && values[i].has_data() ? values[i] : Tensor::meta(inputs[i].dtype, inputs[i].shape);
 
   std::vector<const Tensor *> operands;
   for (const Node &node : g.nodes) {
@@ -34,8 +40,7 @@ Inferred infer(const Graph &g, std::span<const ops::TensorType> inputs) {
     try {
       const std::vector<ops::TensorType> types = ops::infer_op(*node.op, call);
       std::size_t bytes = 0;
-      for (const ops::TensorType &type : types)
-        bytes += storage_nbytes(type.dtype, element_count(type.shape));
+      for (const ops::TensorType &type : types) bytes += storage_nbytes(type.dtype, element_count(type.shape));
       // Shape reads no data, so its result is known even where its input is not.
       const bool fold = (constant || std::string_view(node.op->name) == "Shape") && !node.clamp && bytes <= kFoldLimit;
       std::vector<Tensor> results;
@@ -45,6 +50,8 @@ Inferred infer(const Graph &g, std::span<const ops::TensorType> inputs) {
         known[static_cast<std::size_t>(node.outputs[o])] =
             fold ? results[o] : Tensor::meta(types[o].dtype, types[o].shape);
       }
+    } catch (const NotKnown &e) {
+      throw NotKnown(cat("node \"", node.name, "\": ", e.what()));
     } catch (const Error &e) {
       fail(e.status(), "node \"", node.name, "\": ", e.what());
     }

@@ -296,7 +296,7 @@ std::pair<std::string, Attr> read_attribute(data_view bytes, const std::string &
       return {name, std::move(ints)};
     case AttributeType::t:
       if (!tensor) fail(QTN_EFORMAT, "attribute \"", name, "\" says it is a tensor and holds none");
-      return {name, read_tensor(*tensor, folder, cat("attribute \"", name, "\"")).second};
+      return {name, in_float32(read_tensor(*tensor, folder, cat("attribute \"", name, "\"")).second)};
     default:
       break;
   }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model file as a graph.
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <unordered_map>
 
 #include "base/error.hpp"
@@ -73,6 +75,7 @@ class Reader {
     if (proto.has_sparse_initializer) fail(QTN_EUNSUPPORTED, "has sparse initializers, which are not supported");
     g_.name = proto.name;
     reserve_names(proto);
+    for (const ValueInfo &input : proto.inputs) kept_types_.insert(input.elem_type);
     for (const protozero::data_view initializer : proto.initializers) add_initializer(initializer);
     for (const ValueInfo &input : proto.inputs) add_input(input);
     for (std::size_t i = 0; i < proto.nodes.size(); ++i) add_node(proto.nodes[i], i);
@@ -85,11 +88,20 @@ class Reader {
     fold_qdq(g_, numerics);
     graph::remove_dead(g_);
     // Shapes that do not fit are found here rather than at the first run. A symbolic batch stands for 1.
-    if (const auto inputs = graph::declared_input_types(g_, 1)) graph::infer(g_, *inputs);
+    if (const auto inputs = graph::declared_input_types(g_, 1)) check_shapes(*inputs);
     return std::move(g_);
   }
 
  private:
+  void check_shapes(std::span<const ops::TensorType> inputs) const {
+    try {
+      graph::infer(g_, inputs);
+    } catch (const NotKnown &) {
+      // They may follow from what an input holds at a run.
+      if (std::none_of(inputs.begin(), inputs.end(), graph::may_say_shapes)) throw;
+    }
+  }
+
   ValueId value_named(const std::string &name) {
     const auto [at, is_new] = ids_.try_emplace(name, static_cast<ValueId>(g_.values.size()));
     if (is_new) {
@@ -131,7 +143,8 @@ class Reader {
   void add_initializer(protozero::data_view bytes) {
     auto [name, tensor] = read_tensor(bytes, folder_);
     value_names_.take(name);
-    set_constant(define(name), std::move(tensor));
+    // Weights in halves or doubles are read as floats, unless the network itself works on such.
+    set_constant(define(name), kept_types_.contains(tensor.dtype()) ? std::move(tensor) : in_float32(tensor));
   }
 
   void add_input(const ValueInfo &input) {
@@ -142,7 +155,7 @@ class Reader {
     if (!input.is_tensor) fail(QTN_EUNSUPPORTED, what, " is not a tensor");
     if (input.elem_type == 0) fail(QTN_EFORMAT, what, " has no element type");
     if (!is_stored(input.elem_type))
-      fail(QTN_EUNSUPPORTED, what, " is ", data_type_name(input.elem_type), "; models of float32 are supported");
+      fail(QTN_EUNSUPPORTED, what, " is ", data_type_name(input.elem_type), ", which is not supported");
     const ValueId id = define(input.name);
     g_.value(id).dtype = static_cast<qdtype>(input.elem_type);
     g_.value(id).shape = input.shape;
@@ -258,7 +271,8 @@ class Reader {
   std::unordered_map<std::string, ValueId> ids_;
   std::vector<bool> defined_;  ///< by value id: an input, a constant, or the output of a node
   UniqueNames value_names_, node_names_;
-  std::vector<bool> own_name_;  ///< by node: its name is not empty and the first of that kind
+  std::set<std::int32_t> kept_types_;  ///< element types of inputs
+  std::vector<bool> own_name_;         ///< by node: its name is not empty and the first of that kind
 };
 
 /// `who` begins every message: the path, or "model".

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "onnx/tensor_proto.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -35,6 +36,9 @@ std::string data_type_name(std::int32_t data_type) {
 bool is_stored(std::int32_t data_type) {
   switch (data_type) {
     case QTN_FLOAT32:
+    case QTN_FLOAT64:
+    case QTN_FLOAT16:
+    case QTN_BFLOAT16:
     case QTN_UINT8:
     case QTN_INT8:
     case QTN_UINT4:
@@ -127,36 +131,11 @@ TensorProto read_proto(data_view bytes) {
 
 qdtype dtype_here(std::int32_t data_type, const std::string &what) {
   if (is_stored(data_type)) return static_cast<qdtype>(data_type);
-  if (data_type == QTN_FLOAT16 || data_type == QTN_BFLOAT16 || data_type == QTN_FLOAT64) return QTN_FLOAT32;
   fail(QTN_EUNSUPPORTED, what, " has element type ", data_type_name(data_type), ", which is not supported");
 }
 
-template <class Stored, class Convert>
-void convert_elements(const Tensor &out, const char *bytes, Convert &&convert) {
-  const std::int64_t count = out.count();
-  for (std::int64_t i = 0; i < count; ++i) {
-    Stored element;
-    std::memcpy(&element, bytes + static_cast<std::size_t>(i) * sizeof element, sizeof element);
-    convert(i, element);
-  }
-}
-
-/// From the little-endian bytes of `data_type`, as raw_data and external files hold them.
-void fill_from_bytes(const Tensor &out, std::int32_t data_type, const char *bytes) {
-  if (out.count() == 0) return;
-  auto *real = out.as<float>();
-  switch (data_type) {
-    case QTN_FLOAT16:
-    case QTN_BFLOAT16:
-      return convert_elements<std::uint16_t>(
-          out, bytes, [&](auto i, std::uint16_t v) { real[i] = decode_float(static_cast<qdtype>(data_type), v); });
-    case QTN_FLOAT64:
-      return convert_elements<double>(out, bytes, [&](auto i, double v) { real[i] = static_cast<float>(v); });
-    case QTN_BOOL:
-      return convert_elements<std::uint8_t>(out, bytes, [&](auto i, std::uint8_t v) { out.as<bool>()[i] = v != 0; });
-    default:
-      std::memcpy(out.data(), bytes, out.nbytes());
-  }
+void normalize_bools(const Tensor &t) {
+  for (std::int64_t i = 0; i < t.count(); ++i) t.as<std::uint8_t>()[i] = t.as<std::uint8_t>()[i] != 0;
 }
 
 /// Entries of a typed list: elements, but bytes of packed types.
@@ -172,23 +151,18 @@ void fill_from_lists(const Tensor &out, const TensorProto &t) {
         out.as<float>()[i] = t.floats[i];
         break;
       case QTN_FLOAT64:
-        out.as<float>()[i] = static_cast<float>(t.doubles[i]);
-        break;
-      case QTN_FLOAT16:
-      case QTN_BFLOAT16:
-        out.as<float>()[i] = decode_float(static_cast<qdtype>(t.data_type), static_cast<std::uint16_t>(t.int32s[i]));
+        out.as<double>()[i] = t.doubles[i];
         break;
       case QTN_INT64:
         out.as<std::int64_t>()[i] = t.int64s[i];
-        break;
-      case QTN_BOOL:
-        out.as<bool>()[i] = t.int32s[i] != 0;
         break;
       case QTN_INT32:
         out.as<std::int32_t>()[i] = t.int32s[i];
         break;
       case QTN_INT16:
       case QTN_UINT16:
+      case QTN_FLOAT16:
+      case QTN_BFLOAT16:
         out.as<std::uint16_t>()[i] = static_cast<std::uint16_t>(t.int32s[i]);
         break;
       default:
@@ -236,13 +210,8 @@ std::pair<std::string, Tensor> read_tensor(data_view bytes, const std::string &f
   if (t.external) {
     const ExternalFile file(folder, t.external_entries, nbytes, what);
     Tensor tensor(dtype, shape);
-    if (dtype == t.data_type && dtype != QTN_BOOL) {
-      file.read(tensor.data());
-    } else {
-      std::vector<char> stored(nbytes);
-      file.read(stored.data());
-      fill_from_bytes(tensor, t.data_type, stored.data());
-    }
+    file.read(tensor.data());
+    if (dtype == QTN_BOOL) normalize_bools(tensor);
     return {t.name, std::move(tensor)};
   }
   const std::size_t entries = is_packed(dtype) ? nbytes : count;
@@ -251,11 +220,21 @@ std::pair<std::string, Tensor> read_tensor(data_view bytes, const std::string &f
          t.raw ? nbytes : entries, t.raw ? " bytes" : " elements", ", the file holds ",
          t.raw ? t.raw->size() : list_length(t));
   Tensor tensor(dtype, shape);
-  if (t.raw)
-    fill_from_bytes(tensor, t.data_type, t.raw->data());
-  else
+  if (!t.raw)
     fill_from_lists(tensor, t);
+  else if (nbytes != 0)
+    std::memcpy(tensor.data(), t.raw->data(), nbytes);
+  if (dtype == QTN_BOOL) normalize_bools(tensor);
   return {t.name, std::move(tensor)};
+}
+
+Tensor in_float32(const Tensor &t) {
+  if (t.dtype() == QTN_FLOAT16 || t.dtype() == QTN_BFLOAT16) return to_plain(t);
+  if (t.dtype() != QTN_FLOAT64) return t;
+  const Tensor out(QTN_FLOAT32, t.shape());
+  const auto *from = t.as<const double>();
+  std::transform(from, from + t.count(), out.as<float>(), [](double v) { return static_cast<float>(v); });
+  return out;
 }
 
 void write_tensor(protozero::pbf_writer message, const std::string &name, const Tensor &tensor) {

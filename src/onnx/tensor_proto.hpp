@@ -11,7 +11,7 @@
 
 namespace qtn::onnx {
 
-/// Name and contents. float16, bfloat16 and float64 become float32. `what` names the tensor in messages; empty:
+/// Name and contents. `what` names the tensor in messages; empty:
 /// initializer with its own name. Data outside the file lies below `folder` (empty: not allowed). Nothing is allocated
 /// before the size that the shape asks for is known to be there.
 std::pair<std::string, Tensor> read_tensor(protozero::data_view bytes, const std::string &folder,
@@ -19,6 +19,9 @@ std::pair<std::string, Tensor> read_tensor(protozero::data_view bytes, const std
 
 /// Elements as raw_data; the quantizer, if any, is not part of it.
 void write_tensor(protozero::pbf_writer message, const std::string &name, const Tensor &tensor);
+
+/// float16, bfloat16 and float64 as float32, all others as they are.
+Tensor in_float32(const Tensor &t);
 
 /// Whether tensors of an onnx.TensorProto.DataType are kept as they are.
 bool is_stored(std::int32_t data_type);

@@ -30,7 +30,9 @@ Tensor converted(const Tensor &x, qdtype dtype) {
 // Types that are only stored go through the type that computes for them.
 void run(const Call &call, std::span<Tensor> outputs) {
   const qdtype to = outputs[0].dtype();
-  const Tensor y = converted(to_plain(*call.in(0)), plain_dtype(to));
+  // Integers that a packed type does not have lose their high bits, as in ONNX's reference.
+  const Tensor x = is_packed(to) ? converted(to_plain(*call.in(0)), QTN_INT64) : to_plain(*call.in(0));
+  const Tensor y = converted(x, plain_dtype(to));
   copy_elements(outputs[0], from_plain(y, to, call.attrs.get_int("saturate", 1) != 0));
 }
 

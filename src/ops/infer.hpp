@@ -38,9 +38,9 @@ inline void require_same_dtype(const char *op, const Tensor &a, const Tensor &b)
     fail(QTN_EDTYPE, op, ": inputs are ", dtype_name(a.dtype()), " and ", dtype_name(b.dtype()), ", not of one type");
 }
 
-/// An input that shapes depend on. Throws QTN_EUNSUPPORTED where it is not a constant.
+/// An input that shapes depend on. Throws NotKnown where it is not a constant.
 inline const Tensor &require_constant(const char *op, const char *name, const Tensor &t) {
-  if (!t.has_data()) fail(QTN_EUNSUPPORTED, op, ": input \"", name, "\" must be a constant");
+  if (!t.has_data()) throw NotKnown(cat(op, ": input \"", name, "\" must be a constant"));
   return t;
 }
 

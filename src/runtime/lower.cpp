@@ -88,11 +88,12 @@ ops::Window whole_picture(const Shape &x) {
 
 class Lowering {
  public:
-  Lowering(const graph::Graph &g, std::span<const ops::TensorType> inputs, Isa isa, Weights &weights)
+  Lowering(const graph::Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values, Isa isa,
+           Weights &weights)
       : g_(g),
         isa_(isa),
         weights_(weights),
-        known_(graph::infer(g, inputs)),
+        known_(graph::infer(g, inputs, values)),
         real_(g.values.size(), kNoSlot),
         integer_(g.values.size(), kNoSlot) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -485,8 +486,9 @@ class Lowering {
 
 }  // namespace
 
-Plan lower(const graph::Graph &g, std::span<const ops::TensorType> inputs, Isa isa, Weights &weights) {
-  return Lowering(g, inputs, isa, weights).build();
+Plan lower(const graph::Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values, Isa isa,
+           Weights &weights) {
+  return Lowering(g, inputs, values, isa, weights).build();
 }
 
 }  // namespace qtn::runtime

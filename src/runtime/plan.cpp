@@ -15,8 +15,7 @@ struct Life {
 bool in_arena(const Slot &slot) { return slot.input < 0 && !slot.constant.has_data(); }
 
 std::size_t slot_bytes(const SlotForm &form) {
-  return round_up(storage_nbytes(form.dtype, element_count(form.shape)) + kReadSlack,
-                  kAlignment);
+  return round_up(storage_nbytes(form.dtype, element_count(form.shape)) + kReadSlack, kAlignment);
 }
 
 }  // namespace
@@ -90,7 +89,7 @@ std::unique_ptr<Context> make_context(const Plan &plan, std::size_t lanes) {
       c->tensors.emplace_back();
     } else {
       std::byte *data =
-          c->arena.data() + root.place + slot.offset * static_cast<std::ptrdiff_t>(dtype_size(slot.form.dtype));
+          c->arena.data() + root.place + slot.offset * static_cast<std::ptrdiff_t>(dtype_bits(slot.form.dtype)) / 8;
       c->tensors.emplace_back(slot.form.dtype, slot.form.shape, slot.form.strides, data, nullptr, slot.form.quantizer);
     }
   }

@@ -43,7 +43,8 @@ class Weights {
 };
 
 /// Throws what graph::infer throws.
-Plan lower(const graph::Graph &g, std::span<const ops::TensorType> inputs, Isa isa, Weights &weights);
+Plan lower(const graph::Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values, Isa isa,
+           Weights &weights);
 
 /// Gives every root slot a place: slots alive at the same step never overlap. Largest first, lowest free place.
 void place_slots(Plan &plan);

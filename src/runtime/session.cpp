@@ -38,6 +38,7 @@ void write_step(JsonWriter &json, const Plan &plan, const Step &step, double ms)
 /// A plan with the contexts that wait for its next run.
 struct PlanEntry {
   std::vector<ops::TensorType> inputs;
+  std::vector<Tensor> values;  ///< of inputs that shapes follow from; empty where they follow from shapes alone
   Plan plan;
   std::mutex mutex;
   std::vector<std::unique_ptr<Context>> idle;
@@ -59,10 +60,21 @@ struct PlanEntry {
   }
 };
 
-bool same(const std::vector<ops::TensorType> &types, std::span<const Tensor *const> inputs) {
-  return std::equal(
-      types.begin(), types.end(), inputs.begin(), inputs.end(),
-      [](const ops::TensorType &t, const Tensor *x) { return t.dtype == x->dtype() && t.shape == x->shape(); });
+bool fits(const PlanEntry &entry, std::span<const Tensor *const> inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const ops::TensorType &type = entry.inputs[i];
+    if (type.dtype != inputs[i]->dtype() || !(type.shape == inputs[i]->shape())) return false;
+    if (i < entry.values.size() && entry.values[i].has_data() && !equal(entry.values[i], *inputs[i])) return false;
+  }
+  return true;
+}
+
+/// Copies of the inputs that may say shapes; tensors without data for the others.
+std::vector<Tensor> saying_values(std::span<const ops::TensorType> types, std::span<const Tensor *const> inputs) {
+  std::vector<Tensor> values(inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (graph::may_say_shapes(types[i])) values[i] = inputs[i]->clone();
+  return values;
 }
 
 using Clock = std::chrono::steady_clock;
@@ -81,7 +93,7 @@ struct Session::Impl {
     {
       const std::lock_guard lock(mutex);
       for (std::size_t i = plans.size(); i-- > 0;) {
-        if (!same(plans[i]->inputs, inputs)) continue;
+        if (!fits(*plans[i], inputs)) continue;
         std::rotate(plans.begin() + static_cast<std::ptrdiff_t>(i), plans.begin() + static_cast<std::ptrdiff_t>(i) + 1,
                     plans.end());
         return plans.back();
@@ -89,17 +101,31 @@ struct Session::Impl {
     }
     std::vector<ops::TensorType> types;
     for (const Tensor *x : inputs) types.push_back({x->dtype(), x->shape()});
-    return add_plan(std::move(types));
+    try {
+      return add_plan(types, {});
+    } catch (const NotKnown &) {
+      return add_plan(types, saying_values(types, inputs));
+    }
   }
 
-  std::shared_ptr<PlanEntry> add_plan(std::vector<ops::TensorType> types) const {
+  std::shared_ptr<PlanEntry> add_plan(std::vector<ops::TensorType> types, std::vector<Tensor> values) const {
     auto entry = std::make_shared<PlanEntry>();
-    entry->plan = lower(graph, types, isa, weights);
+    entry->plan = lower(graph, types, values, isa, weights);
     entry->inputs = std::move(types);
+    entry->values = std::move(values);
     const std::lock_guard lock(mutex);
     plans.push_back(entry);
     if (plans.size() > kPlanLimit) plans.erase(plans.begin());
     return entry;
+  }
+
+  void plan_declared(std::vector<ops::TensorType> types) const {
+    const bool may_follow = std::any_of(types.begin(), types.end(), graph::may_say_shapes);
+    try {
+      add_plan(std::move(types), {});
+    } catch (const NotKnown &) {
+      if (!may_follow) throw;
+    }
   }
 
   void check(std::span<const Tensor *const> inputs) const {
@@ -147,7 +173,7 @@ Session::Session(const graph::Graph &g, const SessionOptions &options) : impl_(s
   // Shapes that the file declares are planned now, so that what does not fit is found and packed here, not at the first
   // run.
   if (options.engine == Engine::native)
-    if (auto types = graph::declared_input_types(impl_->graph, 1)) impl_->add_plan(std::move(*types));
+    if (auto types = graph::declared_input_types(impl_->graph, 1)) impl_->plan_declared(std::move(*types));
 }
 
 Session::~Session() = default;

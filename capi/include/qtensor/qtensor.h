@@ -935,7 +935,8 @@ QTN_API qstatus qsession_create(qsession **out, const qmodel *m, QTN_OPT const q
  * @param output_count qmodel_output_count of the model
  * @param s the session
  * @param inputs one tensor for each input of the model, in its order; where the model leaves a dimension open, it may
- *   differ from run to run
+ *   differ from run to run. Where shapes follow from what an input holds (sizes, axes, scales: at most 64 elements), a
+ * run with other values plans anew, as one with other shapes does; the last 8 plans are kept
  * @param input_count qmodel_input_count of the model
  * Errors: QTN_EINVAL for another count; QTN_ESHAPE and QTN_EDTYPE for an input that does not fit. No output is left
  * behind.

@@ -181,7 +181,7 @@ void wrong_wiring(void **) {
 void wrong_inputs(void **) {
   ModelText half = relu_model();
   half.input_type = QTN_FLOAT16;
-  expect_bad(QTN_EUNSUPPORTED, {"input \"x\"", "float16", "float32"}, half);
+  expect_bad(QTN_EDTYPE, {"Relu", "x is float16"}, half);
   ModelText none = relu_model();
   none.input_type = 0;
   expect_bad(QTN_EFORMAT, {"input \"x\"", "no element type"}, none);

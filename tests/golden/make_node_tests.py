@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Makes node/<Op>.json and node/out_of_scope.json from the node tests that ONNX keeps for its backends.
+
+Every single-node model whose operator this library has is taken; those with an element type that the library does not
+store, arithmetic on types that it only stores, or a form of the operator newer than opset 25 are listed as out of scope
+with their reason. What is taken but does not pass stands in node/failing.json, which is written by hand.
+
+Run again with:  $(benchmarks/peers/make-venv)/bin/python tests/golden/make_node_tests.py
+"""
+
+import base64
+import collections
+import json
+import pathlib
+import re
+import warnings
+
+import numpy as np
+import onnx
+from onnx import TensorProto, numpy_helper
+from onnx.backend.test.case.node import collect_testcases
+
+warnings.simplefilter("ignore")
+HERE = pathlib.Path(__file__).resolve().parent
+NEWEST = 25  # the newest opset that the library reads
+MOST_ELEMENTS = 20000
+STORED = {
+    TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.UINT8, TensorProto.INT8, TensorProto.UINT16, TensorProto.INT16,
+    TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL,
+}  # fmt: skip
+ONLY_STORED = {
+    TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2, TensorProto.UINT4,
+    TensorProto.INT4, TensorProto.UINT2, TensorProto.INT2,
+}  # fmt: skip
+CONVERTING = {"Cast", "QuantizeLinear", "DequantizeLinear"}
+
+
+def operators():
+    return set(re.findall(r"^QTN_OP\((\w+)\)", (HERE.parent.parent / "src/ops/ops.inc").read_text(), re.M))
+
+
+def as_of_newest(model):
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    copy.opset_import[0].version = NEWEST
+    copy.ir_version = min(copy.ir_version, 11)
+    copy.producer_name = ""
+    return copy
+
+
+def out_of_scope(case, op):
+    """Why a case is not the library's, or None."""
+    graph = case.model.graph
+    since = onnx.defs.get_schema(op, case.model.opset_import[0].version, "").since_version
+    for value in [*graph.input, *graph.output]:
+        kind = value.type.WhichOneof("value")
+        if kind != "tensor_type":
+            return f"a value that is a {kind.removesuffix('_type')}"
+        code = value.type.tensor_type.elem_type
+        name = TensorProto.DataType.Name(code).lower()
+        if code not in STORED | ONLY_STORED:
+            return f"element type {name}"
+        if code in ONLY_STORED and op not in CONVERTING:
+            return f"operator on {name}, which is only stored"
+    try:
+        # A newer form is the same as the older one where that takes these attributes and types.
+        onnx.checker.check_model(as_of_newest(case.model), full_check=since > NEWEST)
+    except Exception:
+        return f"the operator's form of opset {since}"
+    inputs, outputs = case.data_sets[0]
+    if sum(np.size(a) for a in [*inputs, *outputs]) > MOST_ELEMENTS:
+        return f"more than {MOST_ELEMENTS} elements"
+    return None
+
+
+def tensor(array, code):
+    array = numpy_helper.to_array(array) if isinstance(array, TensorProto) else np.asarray(array)
+    proto = numpy_helper.from_array(array)
+    if proto.data_type != code:
+        proto = numpy_helper.from_array(array.astype(onnx.helper.tensor_dtype_to_np_dtype(code)))
+    data = base64.b64encode(proto.raw_data).decode()
+    return {"dtype": code, "shape": list(array.shape), "data": data}
+
+
+def record(case):
+    model = as_of_newest(case.model)
+    graph = model.graph
+    inputs, outputs = case.data_sets[0]
+    codes = [[v.type.tensor_type.elem_type for v in values] for values in (graph.input, graph.output)]
+    return {
+        "name": case.name,
+        "rtol": case.rtol,
+        "atol": case.atol,
+        "model": base64.b64encode(model.SerializeToString()).decode(),
+        "inputs": [tensor(a, c) for a, c in zip(inputs, codes[0])],
+        "outputs": [tensor(a, c) for a, c in zip(outputs, codes[1])],
+    }
+
+
+def main():
+    known = operators()
+    taken, left = collections.defaultdict(list), {}
+    for case in sorted(collect_testcases(None), key=lambda c: c.name):
+        nodes = case.model.graph.node
+        if len(nodes) != 1 or case.name.endswith("_expanded") or nodes[0].domain or nodes[0].op_type not in known:
+            continue
+        reason = out_of_scope(case, nodes[0].op_type)
+        if reason:
+            left[case.name] = reason
+        else:
+            taken[nodes[0].op_type].append(record(case))
+    folder = HERE / "node"
+    folder.mkdir(exist_ok=True)
+    for old in folder.glob("[A-Z]*.json"):
+        old.unlink()
+    for op, cases in taken.items():
+        lines = ",\n".join(json.dumps(c) for c in cases)
+        (folder / f"{op}.json").write_text("[\n" + lines + "\n]\n")
+    (folder / "out_of_scope.json").write_text(json.dumps(left, indent=1, sort_keys=True) + "\n")
+    print(sum(map(len, taken.values())), "cases of", len(taken), "operators;", len(left), "out of scope")
+    print("operators without a case:", *sorted(known - set(taken)))
+    for reason, count in collections.Counter(left.values()).most_common():
+        print(f"  {count:4} {reason}")
+
+
+if __name__ == "__main__":
+    main()

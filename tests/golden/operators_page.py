@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Writes docs/operators.md from the sources of the operators and ONNX's node tests. --check: only say whether it is so."""
+
+import json
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+PAGE = ROOT / "docs/operators.md"
+NODE = ROOT / "tests/golden/node"
+TYPES = {
+    1: "float32", 11: "float64", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool",
+    10: "float16", 16: "bfloat16", 17: "float8_e4m3fn", 19: "float8_e5m2", 21: "uint4", 22: "int4", 25: "uint2", 26: "int2",
+}  # fmt: skip
+HEAD = """# Operators
+
+Made by `tests/golden/operators_page.py` from the sources and from ONNX's node tests; do not edit.
+
+Semantics are those of ONNX opset 21; files of opset 7 to 25 are read. **Quantized operands**: *exact integers* means integer
+accumulation and one rounding ([numerics](numerics.md)); *moves* that integers pass through where one grid is shared; *table* that one 8-bit
+operand becomes a table of 256 results; the others compute on dequantized values. **Types** are those that ONNX's tests cover here; types of a
+kind are computed alike. **Tests**: ONNX's own node tests, passed of all whose element types the library stores; golden vectors beside them
+are in `tests/golden/ops`. An operator of domain com.microsoft is one of ONNX Runtime's.
+
+| operator | quantized operands | types | node tests |
+|---|---|---|---|
+"""
+
+
+def sources():
+    for name in re.findall(r"^QTN_OP\((\w+)\)", (ROOT / "src/ops/ops.inc").read_text(), re.M):
+        text = (ROOT / f"src/ops/{name.lower()}.cpp").read_text()
+        definition = text[text.index(f"const OpDef k{name}{{") :]
+        yield name, definition[: definition.index("};")]
+
+
+def quantized(definition):
+    kinds = [(".run_quantized", "exact integers"), (".moves", "moves"), (".elementwise = true", "table")]
+    return ", ".join(kind for member, kind in kinds if member in definition)
+
+
+def row(name, definition, failing):
+    path = NODE / f"{name}.json"
+    cases = json.loads(path.read_text()) if path.exists() else []
+    passed = [c for c in cases if c["name"] not in failing]
+    types = {t["dtype"] for c in passed for t in [*c["inputs"], *c["outputs"]]}
+    shown = f"{name} (com.microsoft)" if "kMicrosoft" in definition else name
+    counts = f"{len(passed)} of {len(cases)}" if cases else ""
+    names = [text for code, text in TYPES.items() if code in types] or ["uint8", "int8"]
+    return f"| {shown} | {quantized(definition)} | {' '.join(names)} | {counts} |\n", len(passed), len(cases)
+
+
+def page():
+    failing = json.loads((NODE / "failing.json").read_text())
+    left = json.loads((NODE / "out_of_scope.json").read_text())
+    rows = [row(name, definition, failing) for name, definition in sources()]
+    passed, total = sum(r[1] for r in rows), sum(r[2] for r in rows)
+    reasons = {}
+    for reason in left.values():
+        reasons[reason] = reasons.get(reason, 0) + 1
+    text = HEAD + "".join(r[0] for r in rows)
+    text += f"\n{len(rows)} operators; {passed} of {total} node tests pass ({100 * passed / total:.1f} %). The others:\n\n"
+    text += "".join(f"- `{name}`: {reason}\n" for name, reason in sorted(failing.items()))
+    text += f"\nOut of scope are {len(left)} more tests of these operators:\n\n"
+    text += "".join(f"- {count}: {reason}\n" for reason, count in sorted(reasons.items(), key=lambda i: (-i[1], i[0])))
+    return text
+
+
+def main():
+    wanted = page()
+    if "--check" not in sys.argv:
+        PAGE.write_text(wanted)
+    elif not PAGE.exists() or PAGE.read_text() != wanted:
+        sys.exit("docs/operators.md is old; run tests/golden/operators_page.py")
+
+
+if __name__ == "__main__":
+    main()
