@@ -1137,10 +1137,9 @@ def quantized_arithmetic():
 
 
 GROUPS = (
-    linear_quantization, integer_products, requantized_products, quantized_arithmetic, convolution, products, normalization, activations, arithmetic, pooling, reduction, joining, shaping, indexing,
-    casting, resizing, sources,
-    convolution, transposed_convolution, products, normalization, activations, rounding, choosing, powers, arithmetic,
-    pooling, reduction, joining, shaping, indexing, casting, resizing, sources,
+    linear_quantization, integer_products, requantized_products, quantized_arithmetic, convolution, transposed_convolution,
+    products, normalization, activations, rounding, choosing, powers, arithmetic, pooling, reduction, joining, shaping,
+    indexing, casting, resizing, sources,
 )  # fmt: skip
 
 
