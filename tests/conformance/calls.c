@@ -171,29 +171,28 @@ static qstatus call_qtensor_permute(frame *f) {
   return qtn.qtensor_permute(OUT(TENSOR), TENSOR_ARG("t"), axes, count);
 }
 
-/* Functions that put out a number, unless the argument "out" is null. */
-static bool gives(frame *f) {
-  json_t *out = json_object_get(f->with, "out");
-  return !(out && json_is_null(out));
+static bool is_null(frame *f, const char *key) {
+  json_t *value = json_object_get(f->with, key);
+  return value && json_is_null(value);
 }
 
 static qstatus call_qtensor_equal(frame *f) {
   int32_t equal = -1;
-  const qstatus status = qtn.qtensor_equal(gives(f) ? &equal : NULL, TENSOR_ARG("a"), TENSOR_ARG("b"));
+  const qstatus status = qtn.qtensor_equal(is_null(f, "out") ? NULL : &equal, TENSOR_ARG("a"), TENSOR_ARG("b"));
   f->result = json_integer(equal);
   return status;
 }
 
 static qstatus call_qtensor_item(frame *f) {
   double item = -1;
-  const qstatus status = qtn.qtensor_item(gives(f) ? &item : NULL, TENSOR_ARG("t"));
+  const qstatus status = qtn.qtensor_item(is_null(f, "out") ? NULL : &item, TENSOR_ARG("t"));
   f->result = json_real(item);
   return status;
 }
 
 static qstatus call_qtensor_data_mut(frame *f) {
   void *data = f;
-  const qstatus status = qtn.qtensor_data_mut(gives(f) ? &data : NULL, TENSOR_ARG("t"));
+  const qstatus status = qtn.qtensor_data_mut(is_null(f, "out") ? NULL : &data, TENSOR_ARG("t"));
   f->result = json_boolean(data != NULL);
   return status;
 }
@@ -202,49 +201,118 @@ static qstatus call_qtensor_data_mut(frame *f) {
 static qstatus call_qtensor_describe(frame *f) {
   char *buf = scratch(f, 4096);
   size_t length = 99, cap = json_object_get(f->with, "cap") ? (size_t)int_of(f, "cap") : 4096;
-  json_t *given = json_object_get(f->with, "buf");
-  const qstatus status =
-      qtn.qtensor_describe(given && json_is_null(given) ? NULL : buf, cap, gives(f) ? &length : NULL, TENSOR_ARG("t"));
+  const qstatus status = qtn.qtensor_describe(is_null(f, "buf") ? NULL : buf, cap,
+                                              is_null(f, "out_len") ? NULL : &length, TENSOR_ARG("t"));
   f->result = json_pack("{s:s, s:I}", "text", buf, "length", (json_int_t)length);
   return status;
 }
 
-/* The layout that DLPack fixes; "device" is the argument, the tensor holds two floats. */
-struct DLManagedTensor {
+static const char **strings_of(frame *f, const char *key, size_t *count) {
+  json_t *list = json_object_get(f->with, key);
+  const char **strings;
+  size_t i;
+  *count = json_array_size(list);
+  if (!json_is_array(list)) return NULL;
+  strings = scratch(f, *count * sizeof *strings);
+  for (i = 0; i < *count; ++i) strings[i] = json_string_value(json_array_get(list, i));
+  return strings;
+}
+
+static qstatus call_qtensor_save_all(frame *f) {
+  size_t count, names_count;
+  const char **names = strings_of(f, "names", &names_count);
+  const qtensor **tensors = tensors_of(f, "tensors", &count);
+  if (json_object_get(f->with, "count")) count = (size_t)int_of(f, "count");
+  return qtn.qtensor_save_all(path_of(f, "path"), names, tensors, count);
+}
+
+CALL(qtensor_load_named, OUT(TENSOR), path_of(f, "path"), string_of(f, "name"))
+CALL(qtensor_load_rows, OUT(TENSOR), path_of(f, "path"), string_of(f, "name"), int_of(f, "start"), int_of(f, "stop"))
+CALL(qtensor_inspect, OUT(BLOB), path_of(f, "path"))
+
+/* The layouts that DLPack fixes. "device" is the argument, the tensor holds two floats; "managed": null is NULL. */
+typedef struct dl_tensor {
+  void *data;
   struct {
-    void *data;
-    struct {
-      int32_t type, id;
-    } device;
-    int32_t rank;
-    struct {
-      uint8_t code, bits;
-      uint16_t lanes;
-    } dtype;
-    int64_t *shape, *strides;
-    uint64_t byte_offset;
-  } tensor;
+    int32_t type, id;
+  } device;
+  int32_t rank;
+  struct {
+    uint8_t code, bits;
+    uint16_t lanes;
+  } dtype;
+  int64_t *shape, *strides;
+  uint64_t byte_offset;
+} dl_tensor;
+
+struct DLManagedTensor {
+  dl_tensor tensor;
   void *context;
   void (*deleter)(struct DLManagedTensor *self);
 };
 
-static void free_managed(struct DLManagedTensor *managed) { free(managed); }
+struct DLManagedTensorVersioned {
+  uint32_t major, minor;
+  void *context;
+  void (*deleter)(struct DLManagedTensorVersioned *self);
+  uint64_t flags;
+  dl_tensor tensor;
+};
 
-static qstatus call_qtensor_from_dlpack(frame *f) {
+static void free_managed(struct DLManagedTensor *managed) { free(managed); }
+static void free_versioned(struct DLManagedTensorVersioned *managed) { free(managed); }
+
+static void fill(frame *f, dl_tensor *t) {
   static float values[2] = {1, 2};
   static int64_t shape[1] = {2};
-  struct DLManagedTensor *managed = calloc(1, sizeof *managed);
+  t->data = values;
+  t->device.type = (int32_t)int_of(f, "device");
+  t->rank = 1;
+  t->dtype.code = 2;
+  t->dtype.bits = 32;
+  t->dtype.lanes = 1;
+  t->shape = shape;
+}
+
+static qstatus call_qtensor_from_dlpack(frame *f) {
+  struct DLManagedTensor *managed = is_null(f, "managed") ? NULL : calloc(1, sizeof *managed);
   qstatus status;
-  managed->tensor.data = values;
-  managed->tensor.device.type = (int32_t)int_of(f, "device");
-  managed->tensor.rank = 1;
-  managed->tensor.dtype.code = 2;
-  managed->tensor.dtype.bits = 32;
-  managed->tensor.dtype.lanes = 1;
-  managed->tensor.shape = shape;
-  managed->deleter = free_managed;
+  if (managed) {
+    fill(f, &managed->tensor);
+    managed->deleter = free_managed;
+  }
   status = qtn.qtensor_from_dlpack(OUT(TENSOR), managed);
   if (status != QTN_OK) free(managed); /* a failure leaves it with its owner */
+  return status;
+}
+
+static qstatus call_qtensor_from_dlpack_versioned(frame *f) {
+  struct DLManagedTensorVersioned *managed = is_null(f, "managed") ? NULL : calloc(1, sizeof *managed);
+  qstatus status;
+  if (managed) {
+    fill(f, &managed->tensor);
+    managed->major = 1;
+    managed->deleter = free_versioned;
+  }
+  status = qtn.qtensor_from_dlpack_versioned(OUT(TENSOR), managed);
+  if (status != QTN_OK) free(managed);
+  return status;
+}
+
+/* Give the number of dimensions. */
+static qstatus call_qtensor_to_dlpack(frame *f) {
+  struct DLManagedTensor *managed = NULL;
+  const qstatus status = qtn.qtensor_to_dlpack(is_null(f, "out") ? NULL : &managed, TENSOR_ARG("t"));
+  f->result = json_integer(managed ? managed->tensor.rank : -1);
+  if (managed) managed->deleter(managed);
+  return status;
+}
+
+static qstatus call_qtensor_to_dlpack_versioned(frame *f) {
+  struct DLManagedTensorVersioned *managed = NULL;
+  const qstatus status = qtn.qtensor_to_dlpack_versioned(is_null(f, "out") ? NULL : &managed, TENSOR_ARG("t"));
+  f->result = json_integer(managed ? managed->tensor.rank : -1);
+  if (managed) managed->deleter(managed);
   return status;
 }
 
@@ -306,6 +374,20 @@ VALUE(qmodel_output_count, json_integer((json_int_t)qtn.qmodel_output_count(hand
 VALUE(qmodel_input_name, text(qtn.qmodel_input_name(handle_of(f, "m", MODEL), (size_t)int_of(f, "index"))))
 VALUE(qmodel_output_name, text(qtn.qmodel_output_name(handle_of(f, "m", MODEL), (size_t)int_of(f, "index"))))
 
+CALL(qmodel_inspect, OUT(BLOB), handle_of(f, "m", MODEL))
+
+static qstatus call_qmodel_load_bytes(frame *f) {
+  size_t nbytes;
+  const void *data = data_of(f, QTN_UINT8, &nbytes);
+  return qtn.qmodel_load_bytes(OUT(MODEL), data, nbytes);
+}
+
+static qstatus call_qsession_profile(frame *f) {
+  size_t count;
+  const qtensor **inputs = tensors_of(f, "inputs", &count);
+  return qtn.qsession_profile(OUT(BLOB), handle_of(f, "s", SESSION), inputs, count);
+}
+
 static qstatus call_qmodel_calibrate(frame *f) {
   size_t count;
   const qtensor **inputs = tensors_of(f, "inputs", &count);
@@ -334,16 +416,21 @@ static const struct {
                     ROW(qtensor_quantize) ROW(qtensor_dequantize) ROW(qtensor_select) ROW(qtensor_slice)
                         ROW(qtensor_permute) ROW(qtensor_reshape) ROW(qtensor_contiguous) ROW(qtensor_int_repr) ROW(
                             qtensor_equal) ROW(qtensor_copy) ROW(qtensor_item) ROW(qtensor_describe) ROW(qtensor_save)
-                            ROW(qtensor_load) ROW(qtensor_save_npy) ROW(qtensor_load_npy) ROW(qtensor_from_dlpack)
-                                ROW(qobserver_create) ROW(qobserver_observe) ROW(qobserver_merge)
-                                    ROW(qobserver_quantizer) ROW(qobserver_save) ROW(qobserver_load) ROW(qop_run)
-                                        ROW(qop_linear) ROW(qop_conv2d) ROW(qop_relu) ROW(qop_add) ROW(qop_matmul)
-                                            ROW(qop_cat) ROW(qop_max_pool2d) ROW(qop_avg_pool2d) ROW(qconfig_create)
-                                                ROW(qconfig_set) ROW(qmodel_load) ROW(qmodel_save) ROW(qmodel_prepare)
-                                                    ROW(qmodel_calibrate) ROW(qmodel_convert) ROW(qmodel_input_count)
-                                                        ROW(qmodel_output_count) ROW(qmodel_input_name)
-                                                            ROW(qmodel_output_name) ROW(qsession_create)
-                                                                ROW(qsession_run)
+                            ROW(qtensor_load) ROW(qtensor_save_npy) ROW(qtensor_load_npy) ROW(qtensor_save_all) ROW(
+                                qtensor_load_named) ROW(qtensor_load_rows) ROW(qtensor_inspect) ROW(qtensor_to_dlpack)
+                                ROW(qtensor_to_dlpack_versioned) ROW(qtensor_from_dlpack_versioned)
+                                    ROW(qmodel_load_bytes) ROW(qmodel_inspect) ROW(qsession_profile)
+                                        ROW(qtensor_from_dlpack) ROW(qobserver_create) ROW(qobserver_observe)
+                                            ROW(qobserver_merge) ROW(qobserver_quantizer) ROW(qobserver_save)
+                                                ROW(qobserver_load) ROW(qop_run) ROW(qop_linear) ROW(qop_conv2d)
+                                                    ROW(qop_relu) ROW(qop_add) ROW(qop_matmul) ROW(qop_cat)
+                                                        ROW(qop_max_pool2d) ROW(qop_avg_pool2d) ROW(qconfig_create)
+                                                            ROW(qconfig_set) ROW(qmodel_load) ROW(qmodel_save)
+                                                                ROW(qmodel_prepare) ROW(qmodel_calibrate)
+                                                                    ROW(qmodel_convert) ROW(qmodel_input_count)
+                                                                        ROW(qmodel_output_count) ROW(qmodel_input_name)
+                                                                            ROW(qmodel_output_name) ROW(qsession_create)
+                                                                                ROW(qsession_run)
 #undef ROW
 };
 
