@@ -6,6 +6,8 @@
 
 #include "check.hpp"
 #include "core/scales.hpp"
+#include "folder.hpp"
+#include "io/safetensors.hpp"
 
 namespace qtn {
 namespace {
@@ -165,6 +167,19 @@ void reshape_keeps_values_or_says_why_not(void **) {
   expect_error(QTN_ESHAPE, {"24 elements", "25"}, [&] { q.reshape({5, 5}); });
 }
 
+void files_give_back_what_they_were_given(void **) {
+  Random random(5);
+  const TemporaryFolder folder;
+  const std::string path = folder.file("t.safetensors");
+  for (int round = 0; round < kRounds / 4; ++round) {
+    const Shape shape = random.shape();
+    const Tensor q = quantize(random.values(shape, 40), random.quantizer(shape));
+    io::save_safetensors(path, {{{"t", &q}}});
+    const io::TensorFile file = io::open_safetensors(path);
+    assert_true(equal(file.read(file.only()), q));
+  }
+}
+
 void bad_grids(void **) {
   const auto make = [](qscheme scheme, std::int64_t block, std::optional<IntegerRange> range, std::int64_t zero = 0) {
     return [=] { Quantizer(QTN_INT8, scheme, 0, {1.0}, {zero}, Numerics::fbgemm, block, range); };
@@ -186,9 +201,11 @@ void bad_grids(void **) {
 }  // namespace qtn
 
 int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(qtn::each_element_by_its_scale), cmocka_unit_test(qtn::zero_is_exact_and_order_is_kept),
-      cmocka_unit_test(qtn::views_take_their_scales_along), cmocka_unit_test(qtn::reshape_keeps_values_or_says_why_not),
-      cmocka_unit_test(qtn::bad_grids)};
+  const CMUnitTest tests[] = {cmocka_unit_test(qtn::each_element_by_its_scale),
+                              cmocka_unit_test(qtn::zero_is_exact_and_order_is_kept),
+                              cmocka_unit_test(qtn::views_take_their_scales_along),
+                              cmocka_unit_test(qtn::reshape_keeps_values_or_says_why_not),
+                              cmocka_unit_test(qtn::files_give_back_what_they_were_given),
+                              cmocka_unit_test(qtn::bad_grids)};
   return cmocka_run_group_tests_name("core/properties", tests, nullptr, nullptr);
 }
