@@ -50,10 +50,22 @@ void copy_run(T *dst, const T *src, const Loop &loop) {
   for (std::int64_t i = 0; i < loop.count; ++i) dst[i * loop.dst_step] = src[i * loop.src_step];
 }
 
+/// dst[i][0..ways) = src[0..ways)[i]: the channels of a shuffle. A constant number of ways is what vectors need.
+template <int ways, class T>
+void interleave(T *dst, const T *src, std::int64_t count, std::int64_t src_step) {
+  for (std::int64_t i = 0; i < count; ++i)
+    for (int way = 0; way < ways; ++way) dst[i * ways + way] = src[i + way * src_step];
+}
+
 // A transposed pair of inner loops is walked in blocks, so that both sides stay in cache.
 template <class T>
 void copy_plane(T *dst, const T *src, const Loop &outer, const Loop &inner) {
   constexpr std::int64_t kBlock = 64;
+  if (outer.src_step == 1 && inner.dst_step == 1 && outer.dst_step == inner.count) {
+    if (inner.count == 2) return interleave<2>(dst, src, outer.count, inner.src_step);
+    if (inner.count == 3) return interleave<3>(dst, src, outer.count, inner.src_step);
+    if (inner.count == 4) return interleave<4>(dst, src, outer.count, inner.src_step);
+  }
   if (inner.src_step == 1 || outer.src_step != 1) {
     for (std::int64_t i = 0; i < outer.count; ++i) copy_run(dst + i * outer.dst_step, src + i * outer.src_step, inner);
     return;

@@ -10,10 +10,10 @@ inline bool always_moves(const Attrs &) { return true; }
 
 /// Elements of x in logical order into y, whatever the strides of both.
 inline void copy_in_order(const Tensor &y, const Tensor &x) {
-  if (y.shape() == x.shape())
-    copy_elements(y, x);
-  else if (y.contiguous())
-    copy_elements(y.reshaped(x.shape()), x);
+  if (const auto strides = reshape_strides(y.shape(), y.strides(), x.shape()))
+    copy_elements(y.view(x.shape(), *strides), x);
+  else if (const auto from = reshape_strides(x.shape(), x.strides(), y.shape()))
+    copy_elements(y, x.view(y.shape(), *from));
   else
     copy_elements(y, x.to_contiguous().reshaped(y.shape()));
 }
