@@ -22,8 +22,10 @@ constexpr std::size_t kSmallBlock = 32 << 10, kLargeBlock = 384 << 10, kLargeWei
 struct Tile {
   const std::uint8_t *a;
   std::ptrdiff_t lda;
-  const char *panel;
-  std::size_t steps;
+  const std::ptrdiff_t *runs;
+  std::size_t run_count, run_steps;
+  const char *weights;  ///< of the first run
+  const void *bias, *multiplier;
   char *y;
   std::ptrdiff_t ldy;  ///< bytes
   std::size_t columns;
@@ -47,18 +49,13 @@ struct Accumulators {
 };
 
 template <int nv>
-const __m512i *bias_of(const Tile &t) {
-  return reinterpret_cast<const __m512i *>(t.panel + Weights::weight_bytes(nv * 16, t.steps * 4));
-}
-
-template <int nv>
 void load_vectors(__m512i (&b)[nv], const void *from) {
   unroll<nv>([&](auto j) { b[j] = load(static_cast<const __m512i *>(from) + j); });
 }
 
 template <int nv>
 void load_multipliers(__m512 (&b)[nv], const Tile &t) {
-  unroll<nv>([&](auto j) { b[j] = _mm512_castsi512_ps(load(bias_of<nv>(t) + nv + j)); });
+  unroll<nv>([&](auto j) { b[j] = _mm512_loadu_ps(static_cast<const float *>(t.multiplier) + 16 * j); });
 }
 
 /// Requantizes and stores rows in pairs: a pair of rows by 32 columns is one vector of bytes.
@@ -128,15 +125,17 @@ template <int mr, int nv, class Store>
 void run_tile(const Tile &t, const Store &store) {
   __m512i b[nv];
   Accumulators<mr, nv> acc;
-  load_vectors(b, bias_of<nv>(t));
+  load_vectors(b, t.bias);
   acc.fill(b);
-  Rows<mr> rows(t.a, t.lda);
-  const char *w = t.panel;
-  for (std::size_t s = t.steps; s != 0; --s) {
-    load_vectors(b, w);
-    acc.add_products(rows, b);
-    rows.step();
-    w += 64 * nv;
+  const char *w = t.weights;
+  for (std::size_t r = 0; r < t.run_count; ++r) {
+    Rows<mr> rows(t.a + t.runs[r], t.lda);
+    for (std::size_t s = t.run_steps; s != 0; --s) {
+      load_vectors(b, w);
+      acc.add_products(rows, b);
+      rows.step();
+      w += 64 * nv;
+    }
   }
   store(acc, t);
 }
@@ -151,20 +150,22 @@ void run_thin(const Tile &t, const Store &store) {
   Accumulators<mr, nv> acc[kChains];
   unroll<nv>([&](auto j) { b[j] = _mm512_setzero_si512(); });
   unroll<kChains>([&](auto c) { acc[c].fill(b); });
-  load_vectors(b, bias_of<nv>(t));
+  load_vectors(b, t.bias);
   acc[0].fill(b);
-  Rows<mr> rows(t.a, t.lda);
-  const char *w = t.panel;
-  const auto step = [&](Accumulators<mr, nv> &chain) {
-    load_vectors(b, w);
-    unroll<nv>([&](auto j) { _mm_prefetch(w + kAhead + 64 * j, _MM_HINT_T0); });
-    chain.add_products(rows, b);
-    rows.step();
-    w += 64 * nv;
-  };
-  std::size_t s = t.steps;
-  for (; s >= kChains; s -= kChains) unroll<kChains>([&](auto c) { step(acc[c]); });
-  for (; s != 0; --s) step(acc[0]);
+  const char *w = t.weights;
+  for (std::size_t r = 0; r < t.run_count; ++r) {
+    Rows<mr> rows(t.a + t.runs[r], t.lda);
+    const auto step = [&](Accumulators<mr, nv> &chain) {
+      load_vectors(b, w);
+      unroll<nv>([&](auto j) { _mm_prefetch(w + kAhead + 64 * j, _MM_HINT_T0); });
+      chain.add_products(rows, b);
+      rows.step();
+      w += 64 * nv;
+    };
+    std::size_t s = t.run_steps;
+    for (; s >= kChains; s -= kChains) unroll<kChains>([&](auto c) { step(acc[c]); });
+    for (; s != 0; --s) step(acc[0]);
+  }
   unroll<kChains - 1>([&](auto c) {
     unroll<mr>([&](auto r) {
       unroll<nv>([&](auto j) { acc[0].v[r][j] = _mm512_add_epi32(acc[0].v[r][j], acc[c + 1].v[r][j]); });
@@ -187,28 +188,44 @@ constexpr Run<Store> kRuns[kMr] = {run_thin<1, nv, Store>,  run_thin<2, nv, Stor
 template <class Store>
 void run(const GemmArgs &args) {
   if (args.m == 0) return;
+  // A plain matrix is a picture of one strip and one run.
+  constexpr GemmStrip kMatrix{0, 0, 1, 0};
+  constexpr std::ptrdiff_t kStart = 0;
+  const GemmPicture matrix{&kMatrix, 1, &kStart, Weights::steps(args.k) * 4, nullptr};
+  const GemmPicture &x = args.picture ? *args.picture : matrix;
+
   const Store store(args);
   const Tiles tiles(args.m, kMr);
-  const std::size_t weights = args.n * args.k;
-  const std::size_t block_bytes = weights > kLargeWeights ? kLargeBlock : kSmallBlock;
-  const std::size_t in_block = block_bytes / (kMr * (args.k + 1)) + 1;
+  const std::size_t block_bytes = args.n * args.k > kLargeWeights ? kLargeBlock : kSmallBlock;
+  const std::size_t in_block = args.picture ? tiles.count() : block_bytes / (kMr * (args.k + 1)) + 1;
+  const std::ptrdiff_t ldy = args.ldy * static_cast<std::ptrdiff_t>(Store::kSize);
   for (std::size_t first = 0; first < tiles.count(); first += in_block) {
     const std::size_t last = first + in_block < tiles.count() ? first + in_block : tiles.count();
     const char *panel = static_cast<const char *>(args.packed);
     for (std::size_t j = 0; j < args.n; j += kNr) {
       const std::size_t left = args.n - j, width = Weights::width(left);
-      const Run<Store> *runs = width == kNr ? kRuns<Store, 2> : kRuns<Store, 1>;
-      for (std::size_t i = first; i < last; ++i) {
-        const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(tiles.begin(i));
-        const std::ptrdiff_t ldy = args.ldy * static_cast<std::ptrdiff_t>(Store::kSize);
-        const Tile tile{args.a + row * args.lda,
-                        args.lda,
-                        panel,
-                        Weights::steps(args.k),
-                        static_cast<char *>(args.y) + row * ldy + j * Store::kSize,
-                        ldy,
-                        left < width ? left : width};
-        runs[tiles.rows(i) - 1](tile, store);
+      const char *packed_bias = panel + Weights::weight_bytes(width, args.k);
+      const Run<Store> *run_of_rows = width == kNr ? kRuns<Store, 2> : kRuns<Store, 1>;
+      Tile tile;
+      tile.lda = args.lda;
+      tile.run_steps = x.run_bytes / 4;
+      tile.multiplier = packed_bias + width * sizeof(std::int32_t);
+      tile.ldy = ldy;
+      tile.columns = left < width ? left : width;
+      for (std::size_t s = 0; s < x.strip_count; ++s) {
+        const GemmStrip &strip = x.strips[s];
+        const std::uint8_t *a = args.a + strip.at;
+        char *y = static_cast<char *>(args.y) + static_cast<std::ptrdiff_t>(s * args.m) * ldy + j * Store::kSize;
+        tile.runs = x.runs + strip.first_run;
+        tile.run_count = strip.run_count;
+        tile.weights = panel + strip.first_run * tile.run_steps * width * 4;
+        tile.bias = x.bias ? static_cast<const void *>(x.bias + strip.bias_at + j) : packed_bias;
+        for (std::size_t i = first; i < last; ++i) {
+          const auto row = static_cast<std::ptrdiff_t>(tiles.begin(i));
+          tile.a = a + row * args.lda;
+          tile.y = y + row * ldy;
+          run_of_rows[tiles.rows(i) - 1](tile, store);
+        }
       }
       panel += Weights::panel_bytes(width, args.k);
     }

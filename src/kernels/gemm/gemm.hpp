@@ -22,6 +22,24 @@ struct GemmWeights {
   std::size_t n, k;
 };
 
+/// Rows of A that lie evenly in a convolution's picture: a row of outputs. Of the runs of bytes that make up a row of
+/// A, those in [first_run, first_run + run_count) count; a convolution leaves out the taps above and below its picture.
+struct GemmStrip {
+  std::ptrdiff_t at;  ///< bytes from `a` to the first row
+  std::size_t first_run, run_count;
+  std::size_t bias_at;  ///< elements from `bias`, in place of the packed ones
+};
+
+/// A picture read where it lies: strip by strip, m rows each, a row of A being runs that begin at `runs[r]` bytes from
+/// its own beginning. Packed k is the runs one after the other.
+struct GemmPicture {
+  const GemmStrip *strips;
+  std::size_t strip_count;
+  const std::ptrdiff_t *runs;
+  std::size_t run_bytes;     ///< a multiple of 4
+  const std::int32_t *bias;  ///< at each bias_at: n rounded up to nr
+};
+
 struct GemmArgs {
   std::size_t m, n, k;
   const std::uint8_t *a;  ///< row i at a + i*lda; up to kReadSlack bytes after the last row may be read
@@ -29,15 +47,18 @@ struct GemmArgs {
   const void *packed;     ///< written by pack()
   void *y;                ///< uint8 or float [m][n], row stride ldy elements; nothing outside [m][n] is written
   std::ptrdiff_t ldy;
-  QuantizedRange range;  ///< for run_u8
-  float lo, hi;          ///< for run_f32: the result is clamped to [lo, hi] (infinities: not at all)
-  void *scratch;         ///< scratch_bytes(k) bytes, 64-byte aligned, one for each thread
+  QuantizedRange range;                  ///< for run_u8
+  float lo, hi;                          ///< for run_f32: the result is clamped to [lo, hi] (infinities: not at all)
+  void *scratch;                         ///< scratch_bytes(k) bytes, 64-byte aligned, one for each thread
+  const GemmPicture *picture = nullptr;  ///< for kernels that read pictures
 };
 
 struct GemmKernel {
   const char *name;  ///< "avx512vnni_14x32"
   Isa isa;
   std::size_t mr;  ///< rows of a full tile: callers split m at multiples of it
+  std::size_t nr;  ///< columns of a panel: packed_bytes(j, k) is where column j begins, for multiples of nr
+  bool pictures;   ///< knows GemmArgs::picture
   std::size_t (*packed_bytes)(std::size_t n, std::size_t k);
   std::size_t (*scratch_bytes)(std::size_t k);
   void (*pack)(void *packed, const GemmWeights &w);
