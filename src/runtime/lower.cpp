@@ -258,7 +258,9 @@ class Lowering {
 
   PackCache pack_cache() {
     const std::size_t n = node_index_;
-    return [this, n](const std::function<PackedWeights()> &pack) { return weights_.packed(n, pack); };
+    return [this, n](std::size_t form, const std::function<PackedWeights()> &pack) {
+      return weights_.packed({n, form}, pack);
+    };
   }
 
   ops::Clamp clamp() const {

@@ -20,9 +20,9 @@ std::size_t slot_bytes(const SlotForm &form) {
 
 }  // namespace
 
-PackedPtr Weights::packed(std::size_t node, const std::function<PackedWeights()> &pack) {
+PackedPtr Weights::packed(const Key &key, const std::function<PackedWeights()> &pack) {
   const std::lock_guard lock(mutex_);
-  PackedPtr &entry = packed_[node];
+  PackedPtr &entry = packed_[key];
   if (!entry) entry = std::make_shared<PackedWeights>(pack());
   return entry;
 }

@@ -31,14 +31,16 @@ struct Plan {
 /// What outlives one plan: weights packed for the session's kernels and constants in real form, shared by all plans.
 class Weights {
  public:
-  /// The packed weights of a node, made by `pack` the first time they are asked for.
-  PackedPtr packed(std::size_t node, const std::function<PackedWeights()> &pack);
+  /// A node, and the form in which a step wants its weights.
+  using Key = std::pair<std::size_t, std::size_t>;
+  /// Packed weights, made by `pack` the first time they are asked for.
+  PackedPtr packed(const Key &key, const std::function<PackedWeights()> &pack);
   /// The dequantized form of a quantized constant.
   Tensor dequantized(graph::ValueId value, const Tensor &constant);
 
  private:
   std::mutex mutex_;
-  std::map<std::size_t, PackedPtr> packed_;
+  std::map<Key, PackedPtr> packed_;
   std::map<graph::ValueId, Tensor> dequantized_;
 };
 

@@ -30,17 +30,20 @@ struct Context {
   std::byte *lane_scratch(std::size_t lane) const { return scratch.data() + lane * lane_bytes; }
 };
 
-/// Calls body(lane, chunk) for every chunk; a lane is one thread at a time and has scratch of its own. Chunks do not
-/// depend on the number of lanes.
+/// Deals `chunks` to lanes, body(lane, begin, end) once for each; a lane is one thread at a time and has scratch of its
+/// own. Chunks do not depend on the number of lanes.
+template <class Body>
+void for_ranges(const Context &c, std::size_t chunks, Body &&body) {
+  const std::size_t lanes = std::min({c.lanes, chunks, static_cast<std::size_t>(current_threads())});
+  if (lanes <= 1) return body(std::size_t{0}, std::size_t{0}, chunks);
+  parallel_for(lanes, [&](std::size_t lane) { body(lane, lane * chunks / lanes, (lane + 1) * chunks / lanes); });
+}
+
+/// body(lane, chunk) for every chunk.
 template <class Body>
 void for_chunks(const Context &c, std::size_t chunks, Body &&body) {
-  const std::size_t lanes = std::min({c.lanes, chunks, static_cast<std::size_t>(current_threads())});
-  if (lanes <= 1) {
-    for (std::size_t i = 0; i < chunks; ++i) body(std::size_t{0}, i);
-    return;
-  }
-  parallel_for(lanes, [&](std::size_t lane) {
-    for (std::size_t i = lane * chunks / lanes; i < (lane + 1) * chunks / lanes; ++i) body(lane, i);
+  for_ranges(c, chunks, [&](std::size_t lane, std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) body(lane, i);
   });
 }
 

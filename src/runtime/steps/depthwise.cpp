@@ -28,7 +28,7 @@ class DepthwiseStep final : public WindowedStep {
                 const QuantizedRange &range, Isa isa, const PackCache &cache)
       : WindowedStep(x, y, window),
         kernel_(kernels::choose(kernels::depthwise_kernels(), isa)),
-        packed_(cache([&] { return pack(kernel_, w); })),
+        packed_(cache(0, [&] { return pack(kernel_, w); })),
         range_(range),
         outside_(static_cast<std::size_t>(picture_.c)) {
     std::memset(outside_.data(), x.form.quantizer->zero_point(), outside_.size());

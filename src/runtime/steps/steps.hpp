@@ -37,8 +37,8 @@ struct LinearWeights {
 };
 LinearWeights linear_weights(const graph::Graph &g, const graph::Node &node, const Quantizer &x, const Quantizer *y);
 
-/// Asks for the packed form of a node's weights, packing at the first call.
-using PackCache = std::function<PackedPtr(const std::function<PackedWeights()> &pack)>;
+/// Asks for the packed weights of a node, packing at the first call for each form that the node's steps may want.
+using PackCache = std::function<PackedPtr(std::size_t form, const std::function<PackedWeights()> &pack)>;
 
 struct Edge {
   SlotId slot;

@@ -1,61 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The native engine against the reference engine, to the bit: every instruction set of this CPU, one and two threads,
 // images one by one and together.
-#include <random>
-
-#include "base/cpu.hpp"
 #include "graph/passes.hpp"
 #include "onnx/onnx.hpp"
-#include "quant/graph_builder.hpp"
-#include "runtime/session.hpp"
+#include "runtime/support.hpp"
 
 namespace qtn::test {
 namespace {
 
 constexpr std::int64_t kBatch = 5;
-
-Tensor random(const Shape &shape, float low, float high, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::uniform_real_distribution<float> uniform(low, high);
-  Tensor t(QTN_FLOAT32, shape);
-  for (std::int64_t i = 0; i < t.count(); ++i) t.as<float>()[i] = uniform(generator);
-  return t;
-}
-
-/// A convolution with random weights and bias.
-void add_conv(GraphBuilder &b, const std::string &name, const std::string &x, const std::string &y, const Shape &weight,
-              const Attrs &a) {
-  b.constant(name + ".weight", random(weight, -0.5f, 0.5f, static_cast<unsigned>(name.size() * 31 + weight.size())));
-  b.constant(name + ".bias", random({weight[0]}, -0.3f, 0.3f, static_cast<unsigned>(weight[0])));
-  b.node("Conv", name, {x, name + ".weight", name + ".bias"}, {y}, a);
-}
-
-graph::Graph quantized(const graph::Graph &g, const std::string &config = "onnx") {
-  quant::Prepared prepared = quant::prepare(g, quant::Config(config));
-  for (unsigned i = 0; i < 4; ++i) {
-    std::vector<Tensor> samples;
-    for (const graph::ValueId v : g.inputs) samples.push_back(random(*g.value(v).shape, -1.0f, 1.5f, i));
-    std::vector<const Tensor *> pointers;
-    for (const Tensor &t : samples) pointers.push_back(&t);
-    quant::calibrate(prepared, pointers);
-  }
-  return quant::convert(prepared, nullptr);
-}
-
-/// Symbolic batch for sessions; a graph calibrated at batch 1.
-graph::Graph any_batch(graph::Graph g) {
-  for (const graph::ValueId v : g.inputs) (*g.value(v).shape)[0] = -1;
-  return g;
-}
-
-void expect_equal(const Tensor &got, const Tensor &want, const std::string &what) {
-  if (got.shape() != want.shape())
-    fail_test(what, ": shape ", to_string(got.shape()), ", want ", to_string(want.shape()));
-  for (std::int64_t i = 0; i < got.count(); ++i)
-    if (got.as<float>()[i] != want.as<float>()[i])
-      fail_test(what, ": element ", i, " of ", to_string(got.shape()), " is ", got.as<float>()[i], ", want ",
-                want.as<float>()[i]);
-}
 
 void expect_native_is_reference(const graph::Graph &float_graph, std::size_t least_int8_steps,
                                 const std::string &config = "onnx") {
@@ -66,13 +19,7 @@ void expect_native_is_reference(const graph::Graph &float_graph, std::size_t lea
   const Tensor *inputs[] = {&x};
   const std::vector<Tensor> want = runtime::Session(g, {runtime::Engine::reference, 1}).run(inputs);
 
-  const std::string best = isa_name(isa());
-  for (const char *name : {"avx512vnni", "avx512", "avxvnni", "avx2", "scalar"}) {
-    try {
-      set_isa(name);
-    } catch (const Error &) {
-      continue;  // more than this CPU has
-    }
+  each_isa([&](const std::string &name) {
     for (const int threads : {1, 2}) {
       const runtime::Session session(g, {runtime::Engine::native, threads});
       const std::string what = cat(name, ", ", threads, " threads");
@@ -90,8 +37,7 @@ void expect_native_is_reference(const graph::Graph &float_graph, std::size_t lea
       for (const auto &node : profile["nodes"]) int8_steps += node["dtype"] == "int8" && node["kernel"] != "definition";
       if (int8_steps < least_int8_steps) fail_test(what, ": only ", int8_steps, " int8 steps in ", profile.dump());
     }
-  }
-  set_isa(best.c_str());
+  });
 }
 
 void test_convolutions(void **) {

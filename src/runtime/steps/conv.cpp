@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// A convolution is a product over rows that come from its picture in one of three ways: a pointwise one has them there;
+// a kernel that reads pictures finds them in a copy with borders, or without copy where there are none; for other
+// kernels, and for narrow outputs, they are gathered.
+#include "kernels/kernel.hpp"
+#include "runtime/im2row.hpp"
+#include "runtime/padded.hpp"
+#include "runtime/steps/linear.hpp"
+
+namespace qtn::runtime {
+namespace {
+
+// Strips of fewer rows than this leave too much of a tile empty.
+constexpr std::int64_t kNarrow = 7;
+
+/// Parts of [first, first + count), in rows counted over all images, that lie in one image: body(image, row in the
+/// image, rows, rows before).
+template <class Body>
+void for_images(std::size_t first, std::size_t count, std::size_t rows_of_image, Body &&body) {
+  for (std::size_t done = 0; done < count;) {
+    const std::size_t row = (first + done) % rows_of_image, rows = std::min(count - done, rows_of_image - row);
+    body(static_cast<std::ptrdiff_t>((first + done) / rows_of_image), row, rows, done);
+    done += rows;
+  }
+}
+
+class PointwiseStep final : public LinearStep {
+ public:
+  PointwiseStep(const Product &product, const LinearWeights &w, const TaskGrid &grid, std::ptrdiff_t pixel,
+                const PackCache &cache)
+      : LinearStep(product, w, grid, cache), pixel_(pixel), channels_(w.k) {}
+
+ private:
+  Rows rows(const std::uint8_t *x, const Task &task, std::byte *) const override {
+    return {x + static_cast<std::ptrdiff_t>(task.first) * pixel_ + task.group * channels_, pixel_, task.count};
+  }
+
+  std::ptrdiff_t pixel_;
+  std::size_t channels_;
+};
+
+class GatheredStep final : public LinearStep {
+ public:
+  GatheredStep(const Product &product, const LinearWeights &w, const TaskGrid &grid, const Im2Row &gather,
+               const PackCache &cache)
+      : LinearStep(product, w, grid, cache),
+        gather_(gather),
+        row_block_(grid.row_block),
+        pixels_(static_cast<std::size_t>(gather.window.outputs_count())) {}
+
+ private:
+  std::size_t row_stride() const { return round_up(gather_.row_bytes(), 4); }
+  std::size_t rows_bytes() const override { return row_block_ * row_stride() + kReadSlack; }
+  bool groups_share_rows() const override { return false; }
+
+  Rows rows(const std::uint8_t *x, const Task &task, std::byte *scratch) const override {
+    auto *to = reinterpret_cast<std::uint8_t *>(scratch);
+    const auto stride = static_cast<std::ptrdiff_t>(row_stride());
+    if (task.fresh)
+      for_images(task.first, task.count, pixels_,
+                 [&](std::ptrdiff_t image, std::size_t first, std::size_t count, std::size_t done) {
+                   const std::uint8_t *from = x + image * gather_.x.pixels() * gather_.x.pixel +
+                                              static_cast<std::int64_t>(task.group) * gather_.channels;
+                   gather_.fill(to + static_cast<std::ptrdiff_t>(done) * stride, stride, from,
+                                static_cast<std::int64_t>(first), static_cast<std::int64_t>(count));
+                 });
+    return {to, stride, task.count};
+  }
+
+  Im2Row gather_;
+  std::size_t row_block_, pixels_;
+};
+
+class PictureStep final : public LinearStep {
+ public:
+  /// `w` as PaddedPicture::weights gives them.
+  PictureStep(const Product &product, const LinearWeights &w, const TaskGrid &grid, const PaddedPicture &padded,
+              const PackCache &cache)
+      : LinearStep(product, w, grid, cache),
+        padded_(padded),
+        out_h_(static_cast<std::size_t>(padded.window().out[0])),
+        out_w_(static_cast<std::size_t>(padded.window().out[1])),
+        most_strips_(grid.row_block / out_w_),
+        panels_(round_up(w.out, product.kernel.nr)),
+        class_step_(w.groups * panels_),
+        bias_(padded.bias(w, panels_)) {}
+
+ private:
+  std::size_t strips_bytes() const { return round_up(most_strips_ * sizeof(kernels::GemmStrip), kAlignment); }
+  std::size_t rows_bytes() const override { return strips_bytes() + padded_.bytes(most_strips_); }
+
+  Rows rows(const std::uint8_t *x, const Task &task, std::byte *scratch) const override {
+    auto *strips = reinterpret_cast<kernels::GemmStrip *>(scratch);
+    auto *copy = reinterpret_cast<std::uint8_t *>(scratch + strips_bytes());
+    const std::size_t strip_count = task.count / out_w_;
+    if (task.fresh) {
+      std::ptrdiff_t at = 0;
+      for_images(task.first / out_w_, strip_count, out_h_,
+                 [&](std::ptrdiff_t image, std::size_t first, std::size_t count, std::size_t done) {
+                   const auto row = static_cast<std::int64_t>(first), rows = static_cast<std::int64_t>(count);
+                   const std::ptrdiff_t start = padded_.image_bytes() * image;
+                   if (padded_.copies()) padded_.fill(copy + at, x + start, row, rows);
+                   for (std::int64_t i = 0; i < rows; ++i) {
+                     const std::ptrdiff_t taps =
+                         padded_.copies() ? at + padded_.row_step(i) : start + padded_.row_at(row + i);
+                     strips[done + static_cast<std::size_t>(i)] = padded_.strip(row + i, taps, class_step_);
+                   }
+                   at += padded_.copied_bytes(rows);
+                 });
+    }
+    const std::ptrdiff_t group = static_cast<std::ptrdiff_t>(task.group);
+    return {
+        (padded_.copies() ? copy : x) + group * padded_.channels(),
+        padded_.lda(),
+        out_w_,
+        {strips, strip_count, padded_.runs(), padded_.run_bytes(), bias_.data() + task.group * panels_ + task.column}};
+  }
+
+  PaddedPicture padded_;
+  std::size_t out_h_, out_w_, most_strips_, panels_, class_step_;
+  std::vector<std::int32_t> bias_;  ///< [class of strips][group][panels]
+};
+
+}  // namespace
+
+StepPtr make_conv(const Edge &x, const Edge &y, const ops::Window &window, const LinearWeights &w,
+                  const QuantizedRange &range, const ops::Clamp &clamp, Isa isa, const PackCache &cache) {
+  const kernels::GemmKernel &kernel = kernels::choose(kernels::gemm_kernels(), isa);
+  const Picture from = *as_picture(x.form.shape, x.form.strides), to = *as_picture(y.form.shape, y.form.strides);
+  const LinearStep::Product product{x, y, static_cast<std::size_t>(to.pixel), range, clamp, kernel};
+  const auto zero_point = static_cast<std::uint8_t>(x.form.quantizer->zero_point());
+  const std::size_t rows = static_cast<std::size_t>(to.n * to.pixels());
+  const auto one = [](const ops::Window::Dims &d) { return d[0] == 1 && d[1] == 1; };
+  const bool pads = window.pad_begin[0] + window.pad_begin[1] + window.pad_end[0] + window.pad_end[1] != 0;
+  StepPtr step;
+  if (one(window.kernel) && one(window.stride) && !pads) {
+    const TaskGrid grid = task_grid(kernel, rows, kernel.mr, w.k, w.out, w.k);
+    step = std::make_unique<PointwiseStep>(product, w, grid, from.pixel, cache);
+  } else if (kernel.pictures && window.out[1] >= kNarrow) {
+    const PaddedPicture padded(window, from, static_cast<std::int64_t>(w.groups), zero_point);
+    const LinearWeights spread = padded.weights(w);
+    const TaskGrid grid =
+        task_grid(kernel, rows, static_cast<std::size_t>(window.out[1]), padded.bytes_of_pixel(), spread.out, spread.k);
+    const auto cache_of_form = [&](std::size_t, const auto &pack) { return cache(padded.weights_form(), pack); };
+    step = std::make_unique<PictureStep>(product, spread, grid, padded, cache_of_form);
+  } else {
+    const Im2Row gather{window, from, from.c / static_cast<std::int64_t>(w.groups), zero_point};
+    const TaskGrid grid = task_grid(kernel, rows, kernel.mr, w.k, w.out, w.k);
+    step = std::make_unique<GatheredStep>(product, w, grid, gather, cache);
+  }
+  step->macs = from.n * window.outputs_count() * static_cast<std::int64_t>(w.groups * w.out * w.k);
+  return step;
+}
+
+}  // namespace qtn::runtime

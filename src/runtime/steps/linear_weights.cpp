@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The constants of Conv, Gemm and MatMul as the integers that kernels pack.
+#include "graph/integer.hpp"
+#include "ops/requantization.hpp"
+#include "runtime/steps/steps.hpp"
+
+namespace qtn::runtime {
+
+LinearWeights linear_weights(const graph::Graph &g, const graph::Node &node, const Quantizer &x, const Quantizer *y) {
+  const graph::Value &value = g.value(node.inputs[1]);
+  const Tensor weight = value.constant.to_contiguous();
+  const Quantizer &wq = *value.quantizer;
+  const bool conv = std::string_view(node.op->name) == "Conv";
+  const std::size_t channel_axis = graph::output_channel_axis(node);
+  LinearWeights w;
+  w.groups = conv ? static_cast<std::size_t>(node.attrs.get_int("group", 1)) : 1;
+  const auto channels = static_cast<std::size_t>(weight.dim(channel_axis));
+  w.out = channels / w.groups;
+  w.k = channels == 0 ? 0 : static_cast<std::size_t>(weight.count()) / channels;
+  // Taps come before channels, as im2row lays them out: [o][c][taps] -> [o][taps][c]. A matrix [k][n] is transposed.
+  const auto o_count = static_cast<std::int64_t>(channels), k = static_cast<std::int64_t>(w.k);
+  const std::int64_t in = conv ? weight.dim(1) : k, taps = conv && in ? k / in : 1;
+  w.weight.resize(channels * w.k);
+  const auto *from = weight.as<const std::int8_t>();
+  for (std::int64_t o = 0; o < o_count; ++o)
+    for (std::int64_t t = 0; t < taps; ++t)
+      for (std::int64_t c = 0; c < in; ++c)
+        w.weight[static_cast<std::size_t>(o * k + t * in + c)] =
+            channel_axis == 0 ? from[o * k + c * taps + t] : from[c * o_count + o];
+
+  const graph::ValueId bias_id = node.inputs.size() > 2 ? node.inputs[2] : graph::kNoValue;
+  w.bias = ops::integer_bias(bias_id == graph::kNoValue ? nullptr : &g.value(bias_id).constant, x, wq, channels);
+  for (std::size_t o = 0; o < channels; ++o) {
+    std::int32_t sum = 0;
+    for (std::size_t i = 0; i < w.k; ++i) sum += w.weight[o * w.k + i];
+    // Wraps where the exact sum does not fit; the accumulator wraps back by the same amount.
+    w.bias[o] = static_cast<std::int32_t>(static_cast<std::uint32_t>(w.bias[o]) -
+                                          static_cast<std::uint32_t>(sum) * static_cast<std::uint32_t>(x.zero_point()));
+  }
+  w.multiplier = ops::conv_multipliers(x, wq, y, channels);
+  return w;
+}
+
+}  // namespace qtn::runtime

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions and pools with random windows: the native engine gives the bits of the reference engine on every
+// instruction set, with one and two threads, at batch 1 and 3.
+#include "graph/integer.hpp"
+#include "runtime/support.hpp"
+
+namespace qtn::test {
+namespace {
+
+class Dice {
+ public:
+  explicit Dice(unsigned seed) : generator_(seed) {}
+  std::int64_t in(std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(generator_);
+  }
+  bool one_in(std::int64_t n) { return in(1, n) == 1; }
+  Ints two(std::int64_t low, std::int64_t high) { return {in(low, high), in(low, high)}; }
+
+ private:
+  std::mt19937 generator_;
+};
+
+struct Windowed {
+  Shape x;
+  Ints kernel, strides, dilations, pads;
+};
+
+/// Outputs exist, and no pad is as large as its window.
+Windowed random_window(Dice &dice, std::int64_t channels) {
+  Windowed w;
+  do {
+    w.kernel = dice.one_in(3) ? Ints{3, 3} : dice.two(1, 7);
+    w.strides = dice.one_in(2) ? Ints{1, 1} : dice.two(1, 3);
+    w.dilations = dice.one_in(3) ? dice.two(1, 2) : Ints{1, 1};
+    w.x = {1, channels, dice.in(1, 18), dice.in(1, 24)};
+    w.pads.clear();
+    for (int i = 0; i < 4; ++i)
+      w.pads.push_back(dice.in(0, std::min<std::int64_t>(3, w.kernel[static_cast<std::size_t>(i % 2)] - 1)));
+  } while (w.x[2] + w.pads[0] + w.pads[2] < (w.kernel[0] - 1) * w.dilations[0] + 1 ||
+           w.x[3] + w.pads[1] + w.pads[3] < (w.kernel[1] - 1) * w.dilations[1] + 1);
+  return w;
+}
+
+Attrs attrs_of(const Windowed &w) {
+  return attrs({{"strides", w.strides}, {"dilations", w.dilations}, {"pads", w.pads}});
+}
+
+/// With a reader of y in integers, which keeps y in integers too.
+graph::Graph with_reader(GraphBuilder &b, std::int64_t channels) {
+  add_conv(b, "reader", "y", "z", {2, channels, 1, 1}, {});
+  return b.build({"z"});
+}
+
+void expect_same_bits(const graph::Graph &float_graph, const std::string &what) {
+  const graph::Graph g = any_batch(quantized(float_graph));
+  if (!graph::is_8bit_activation(g.value(g.nodes[0].outputs[0]).quantizer)) fail_test(what, ": y is not in integers");
+  for (const std::int64_t batch : {1, 3}) {
+    Shape shape = *float_graph.value(float_graph.inputs[0]).shape;
+    shape[0] = batch;
+    const Tensor x = random(shape, -1.2f, 1.7f, 7);
+    const Tensor *inputs[] = {&x};
+    const Tensor want = runtime::Session(g, {runtime::Engine::reference, 1}).run(inputs)[0];
+    each_isa([&](const std::string &isa) {
+      for (const int threads : {1, 2})
+        expect_equal(runtime::Session(g, {runtime::Engine::native, threads}).run(inputs)[0], want,
+                     cat(isa, ", ", threads, " threads, batch ", batch, ", ", what));
+    });
+  }
+}
+
+std::string describe(const char *op, const Windowed &w, const Shape &weight) {
+  return cat(op, " x ", to_string(w.x), " w ", to_string(weight), " kernel ", to_string(Shape(w.kernel)), " strides ",
+             to_string(Shape(w.strides)), " dilations ", to_string(Shape(w.dilations)), " pads ",
+             to_string(Shape(w.pads)));
+}
+
+void test_convolutions(void **) {
+  Dice dice(1);
+  for (int i = 0; i < 120; ++i) {
+    const std::int64_t groups = dice.one_in(3) ? dice.in(2, 4) : 1, each = dice.in(1, dice.one_in(4) ? 40 : 9);
+    const Windowed w = random_window(dice, groups * each);
+    const Shape weight{groups * dice.in(1, dice.one_in(4) ? 70 : 9), each, w.kernel[0], w.kernel[1]};
+    Attrs a = attrs_of(w);
+    a.set("group", groups);
+    GraphBuilder b;
+    b.input("x", w.x);
+    add_conv(b, "conv", "x", "y", weight, a);
+    expect_same_bits(with_reader(b, weight[0]), describe("Conv", w, weight));
+  }
+}
+
+void test_depthwise(void **) {
+  Dice dice(2);
+  for (int i = 0; i < 80; ++i) {
+    const std::int64_t channels = dice.in(1, dice.one_in(3) ? 150 : 40);
+    const Windowed w = random_window(dice, channels);
+    const Shape weight{channels, 1, w.kernel[0], w.kernel[1]};
+    Attrs a = attrs_of(w);
+    a.set("group", channels);
+    GraphBuilder b;
+    b.input("x", w.x);
+    add_conv(b, "conv", "x", "y", weight, a);
+    expect_same_bits(with_reader(b, channels), describe("depthwise", w, weight));
+  }
+}
+
+void test_pools(void **) {
+  Dice dice(3);
+  for (int i = 0; i < 60; ++i) {
+    const Windowed w = random_window(dice, dice.in(1, 40));
+    const char *op = dice.one_in(2) ? "MaxPool" : "AveragePool";
+    Attrs a = attrs_of(w);
+    a.set("kernel_shape", w.kernel);
+    GraphBuilder b;
+    b.input("x", w.x).node(op, "pool", {"x"}, {"y"}, a);
+    expect_same_bits(with_reader(b, w.x[1]), describe(op, w, {}));
+  }
+}
+
+}  // namespace
+}  // namespace qtn::test
+
+int main() {
+  using namespace qtn::test;
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(test_convolutions),
+      cmocka_unit_test(test_depthwise),
+      cmocka_unit_test(test_pools),
+  };
+  return cmocka_run_group_tests_name("runtime.window_fuzz", tests, nullptr, nullptr);
+}
