@@ -12,8 +12,9 @@
 namespace qtn::kernels {
 namespace {
 
-/// Real values in units of the output scale to uint8. Packing saturates to [0, 255] and the lower bound is applied to
-/// the bytes; only the upper bound must come before the conversion, whose overflow gives INT_MIN on either side.
+/// Real values in units of the output scale to uint8. Packing saturates to [0, 255], and the bounds are applied to the
+/// bytes; but the conversion gives INT_MIN for what overflows on either side, so large values meet the upper bound
+/// first.
 ///
 /// Bytes leave in the order in which the unpack instructions spread them: within each 128-bit lane, `bytes(words(a, b),
 /// words(c, d))` holds the lane of a, then of b, c, d.
@@ -22,18 +23,23 @@ class Saturate {
   explicit Saturate(const QuantizedRange &r)
       : hi_(_mm256_set1_ps(static_cast<float>(r.hi - r.zero))),
         zero_(_mm256_set1_epi16(static_cast<short>(r.zero))),
-        lo_(_mm256_set1_epi8(static_cast<char>(r.lo))) {}
+        lo_(_mm256_set1_epi8(static_cast<char>(r.lo))),
+        top_(_mm256_set1_epi8(static_cast<char>(r.hi))) {}
 
+  /// |v| < 2^31.
+  __m256i round_small(__m256 v) const { return _mm256_cvtps_epi32(v); }
   /// v is not NaN.
   __m256i round(__m256 v) const { return _mm256_cvtps_epi32(_mm256_min_ps(v, hi_)); }
   /// NaN becomes the zero point.
   __m256i round_any(__m256 v) const { return round(_mm256_and_ps(v, _mm256_cmp_ps(v, v, _CMP_ORD_Q))); }
   __m256i words(__m256i a, __m256i b) const { return _mm256_adds_epi16(_mm256_packs_epi32(a, b), zero_); }
-  __m256i bytes(__m256i ab, __m256i cd) const { return _mm256_max_epu8(_mm256_packus_epi16(ab, cd), lo_); }
+  __m256i bytes(__m256i ab, __m256i cd) const {
+    return _mm256_min_epu8(_mm256_max_epu8(_mm256_packus_epi16(ab, cd), lo_), top_);
+  }
 
  private:
   __m256 hi_;
-  __m256i zero_, lo_;
+  __m256i zero_, lo_, top_;
 };
 
 /// Four vectors of float(byte - zero), in the order of the unpack instructions. The bytes become the low bits of 2^23,

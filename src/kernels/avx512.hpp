@@ -21,8 +21,9 @@ inline __m512i dot4(__m512i acc, __m512i u8, __m512i s8) {
   return acc;
 }
 
-/// Real values in units of the output scale to uint8. Packing saturates to [0, 255] and the lower bound is applied to
-/// the bytes; only the upper bound must come before the conversion, whose overflow gives INT_MIN on either side.
+/// Real values in units of the output scale to uint8. Packing saturates to [0, 255], and the bounds are applied to the
+/// bytes; but the conversion gives INT_MIN for what overflows on either side, so large values meet the upper bound
+/// first.
 ///
 /// Bytes leave in the order in which the unpack instructions spread them: within each 128-bit lane, `bytes(words(a, b),
 /// words(c, d))` holds the lane of a, then of b, c, d.
@@ -31,18 +32,23 @@ class Saturate {
   explicit Saturate(const QuantizedRange &r)
       : hi_(_mm512_set1_ps(static_cast<float>(r.hi - r.zero))),
         zero_(_mm512_set1_epi16(static_cast<short>(r.zero))),
-        lo_(_mm512_set1_epi8(static_cast<char>(r.lo))) {}
+        lo_(_mm512_set1_epi8(static_cast<char>(r.lo))),
+        top_(_mm512_set1_epi8(static_cast<char>(r.hi))) {}
 
+  /// |v| < 2^31.
+  __m512i round_small(__m512 v) const { return _mm512_cvtps_epi32(v); }
   /// v is not NaN.
   __m512i round(__m512 v) const { return _mm512_cvtps_epi32(_mm512_min_ps(v, hi_)); }
   /// NaN becomes the zero point.
   __m512i round_any(__m512 v) const { return round(_mm512_maskz_mov_ps(_mm512_cmp_ps_mask(v, v, _CMP_ORD_Q), v)); }
   __m512i words(__m512i a, __m512i b) const { return _mm512_adds_epi16(_mm512_packs_epi32(a, b), zero_); }
-  __m512i bytes(__m512i ab, __m512i cd) const { return _mm512_max_epu8(_mm512_packus_epi16(ab, cd), lo_); }
+  __m512i bytes(__m512i ab, __m512i cd) const {
+    return _mm512_min_epu8(_mm512_max_epu8(_mm512_packus_epi16(ab, cd), lo_), top_);
+  }
 
  private:
   __m512 hi_;
-  __m512i zero_, lo_;
+  __m512i zero_, lo_, top_;
 };
 
 /// Four vectors of float(byte - zero), in the order of the unpack instructions. The bytes become the low bits of 2^23,

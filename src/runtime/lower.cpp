@@ -95,7 +95,12 @@ class Lowering {
         weights_(weights),
         known_(graph::infer(g, inputs, values)),
         real_(g.values.size(), kNoSlot),
-        integer_(g.values.size(), kNoSlot) {
+        integer_(g.values.size(), kNoSlot),
+        readers_(g.values.size(), 0) {
+    for (const Node &node : g.nodes)
+      for (const ValueId v : node.inputs)
+        if (v != kNoValue) ++readers_[at(v)];
+    for (const ValueId v : g.outputs) ++readers_[at(v)];
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const SlotId s = add_slot({inputs[i].dtype, inputs[i].shape, contiguous_strides(inputs[i].shape), nullptr});
       plan_.slots.back().input = static_cast<std::int32_t>(i);
@@ -300,9 +305,10 @@ class Lowering {
   void lower_arithmetic() {
     const std::string_view op = node_->op->name;
     if (op == "Add" || op == "Sub" || op == "Mul") {
-      const SlotId a = integer(input(0)), b = integer(input(1));
-      const SlotId y = integer_output(output(), shape_of(output()), binary_strides(a, b));
       const Binary kind = op == "Add" ? Binary::add : op == "Sub" ? Binary::sub : Binary::mul;
+      const SlotId a = integer(input(0)), b = integer(input(1));
+      if (lower_as_tail(a, b, kind)) return;
+      const SlotId y = integer_output(output(), shape_of(output()), binary_strides(a, b));
       return add_step(make_binary(edge(a), edge(b), edge(y), kind, range(form(y).quantizer), isa_));
     }
     const Shape &x = shape_of(input(0));
@@ -312,6 +318,41 @@ class Lowering {
     if (op == "GlobalAveragePool" || (op == "ReduceMean" && reduces_pictures()))
       return lower_pool(whole_picture(x), Pooling::average);
     lower_definition();
+  }
+
+  /// Index of the step that fills a slot; -1 for inputs and constants.
+  std::ptrdiff_t producer(SlotId s) const {
+    const SlotId root = plan_.slots[static_cast<std::size_t>(s)].root;
+    for (std::size_t i = plan_.steps.size(); i-- > 0;)
+      for (const SlotId written : plan_.steps[i]->writes)
+        if (plan_.slots[static_cast<std::size_t>(written)].root == root) return static_cast<std::ptrdiff_t>(i);
+    return -1;
+  }
+
+  /// The step that computes value v in the slot `s`, if this node alone reads it and may go on where it ends.
+  TailedStep *open_step(ValueId v, SlotId s) const {
+    const SlotForm &f = form(s);
+    const auto picture = as_picture(f.shape, f.strides);
+    const std::ptrdiff_t i = producer(s);
+    if (readers_[at(v)] != 1 || i < 0 || f.dtype != QTN_UINT8 || !picture || picture->pixel != picture->c)
+      return nullptr;
+    Step *step = plan_.steps[static_cast<std::size_t>(i)].get();
+    return step->writes[0] == s ? dynamic_cast<TailedStep *>(step) : nullptr;
+  }
+
+  /// a op b at the end of the step that computes the later one of them.
+  bool lower_as_tail(SlotId a, SlotId b, Binary kind) {
+    const Shape &shape = shape_of(output());
+    const bool swapped = producer(b) > producer(a);
+    const SlotId mine = swapped ? b : a, other = swapped ? a : b;
+    if (form(a).shape != shape || form(b).shape != shape || producer(other) >= producer(mine)) return false;
+    if (!as_picture(form(other).shape, form(other).strides)) return false;
+    TailedStep *step = open_step(input(swapped ? 1 : 0), mine);
+    if (!step) return false;
+    const SlotId y = integer_output(output(), shape, form(mine).strides);
+    step->append(make_binary_tail(form(mine), edge(other), form(y), kind, swapped, range(form(y).quantizer), isa_), y,
+                 node_->op->name);
+    return true;
   }
 
   /// The output lies as the operand that is not broadcast.
@@ -367,14 +408,19 @@ class Lowering {
     }
     std::vector<const Tensor *> pointers;
     for (std::size_t i = 0; i < operands.size(); ++i) pointers.push_back(input(i) == kNoValue ? nullptr : &operands[i]);
+    const auto table = [&](const QuantizerPtr &qx, const QuantizerPtr &qy) {
+      return ops::unary_table(*node_->op, {node_->attrs, pointers, 1}, operand, qx, *qy,
+                              node_->clamp ? &*node_->clamp : nullptr);
+    };
+    const bool same_shape = shape_of(v) == form(x).shape;
+    if (TailedStep *step = same_shape ? open_step(input(operand), x) : nullptr) {
+      const SlotId y = integer_output(v, shape_of(v), form(x).strides);
+      return step->append(make_table_tail(table(form(x).quantizer, form(y).quantizer), isa_), y, node_->op->name);
+    }
     // A scalar constant of higher rank than x gives the result more axes of length 1.
-    const Shape strides = shape_of(v) == form(x).shape ? form(x).strides : integer_strides(shape_of(v));
-    const SlotId from = shape_of(v) == form(x).shape ? x : contiguous(x);
-    const SlotId y =
-        integer_output(v, shape_of(v), shape_of(v) == form(x).shape ? strides : contiguous_strides(shape_of(v)));
-    const auto table = ops::unary_table(*node_->op, {node_->attrs, pointers, 1}, operand, form(from).quantizer,
-                                        *form(y).quantizer, node_->clamp ? &*node_->clamp : nullptr);
-    add_step(make_table(edge(from), edge(y), table, isa_));
+    const SlotId from = same_shape ? x : contiguous(x);
+    const SlotId y = integer_output(v, shape_of(v), same_shape ? form(x).strides : contiguous_strides(shape_of(v)));
+    add_step(make_table(edge(from), edge(y), table(form(from).quantizer, form(y).quantizer), isa_));
   }
 
   std::vector<const Tensor *> constant_operands(std::vector<Tensor> &storage) const {
@@ -482,6 +528,7 @@ class Lowering {
   graph::Inferred known_;
   Plan plan_;
   std::vector<SlotId> real_, integer_;  // by value
+  std::vector<std::size_t> readers_;    // of a value
   const Node *node_ = nullptr;
   std::size_t node_index_ = 0;
 };

@@ -65,6 +65,45 @@ class Step {
 
 using StepPtr = std::unique_ptr<Step>;
 
+/// Part of a uint8 output, channels last: rows are pixels, counted over all images.
+struct OutputBlock {
+  std::uint8_t *y;
+  std::ptrdiff_t ldy;  ///< bytes from row to row
+  std::size_t first_row, rows, first_column, columns;
+};
+
+/// What becomes of a block of a step's output in place, while it is in cache: an operator that had a step of its own.
+class Tail {
+ public:
+  virtual ~Tail() = default;
+  virtual void run(const Context &c, const OutputBlock &block) const = 0;
+
+  std::vector<SlotId> reads;
+};
+
+using TailPtr = std::unique_ptr<Tail>;
+
+/// A step that takes tails.
+class TailedStep : public Step {
+ public:
+  /// From now on the step's output is that of the tail, the integers of `y`, whose layout is that of the old one.
+  void append(TailPtr tail, SlotId y, const std::string &tail_op) {
+    reads.insert(reads.end(), tail->reads.begin(), tail->reads.end());
+    writes = {y};
+    op += "+" + tail_op;
+    tails_.push_back(std::move(tail));
+  }
+
+ protected:
+  SlotId output() const { return writes[0]; }
+  void run_tails(const Context &c, const OutputBlock &block) const {
+    for (const TailPtr &tail : tails_) tail->run(c, block);
+  }
+
+ private:
+  std::vector<TailPtr> tails_;
+};
+
 /// A channels-last picture of 8-bit elements: rank 3 to 4, channel stride 1, pixels equally far apart. Rank 3 has
 /// height 1.
 struct Picture {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/gemm/gemm.hpp"
 
+#include <algorithm>
+
 #include "support.hpp"
 
 namespace qtn::test {
@@ -44,7 +46,8 @@ struct Case {
       random.fill(b.span(), -128, 127);
     }
     random.fill(std::span(bias), -100000, 100000);
-    for (float &v : multiplier) v = any_multiplier(random);
+    const bool small = random.one_in(2);
+    for (float &v : multiplier) v = small ? random.real(0, 0.01f) : any_multiplier(random);
     if (random.one_in(3)) lo = random.real(-5, 0), hi = random.real(0, 5);
     want_u8.assign(m * ldy, 0xA5);
     want_f32.assign(m * ldy, -77.0f);
@@ -85,6 +88,9 @@ struct Case {
     const std::size_t size = (m - 1) * ldy + n;
     Guarded<std::uint8_t> y(size);
     args.y = y.data();
+    kernel.run_u8(args);
+    expect_same<std::uint8_t>(y.span(), std::span(want_u8).first(size), kernel.name, what);
+    args.small = std::all_of(multiplier.begin(), multiplier.end(), [](float v) { return v >= 0 && v < 1; });
     kernel.run_u8(args);
     expect_same<std::uint8_t>(y.span(), std::span(want_u8).first(size), kernel.name, what);
 

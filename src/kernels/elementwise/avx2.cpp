@@ -11,9 +11,8 @@ namespace {
 constexpr std::size_t kVector = 32;
 
 /// op: two vectors of float(a - za), float(b - zb) to real values in units of the output scale.
-template <class Op>
-void run(const BinaryArgs &strided, const Op &op) {
-  const BinaryArgs args = merged_rows(strided);
+template <bool small, class Op>
+void run(const BinaryArgs &args, const Op &op) {
   const Spread spread_a(args.a_zero), spread_b(args.b_zero);
   const Saturate saturate(args.range);
   const auto vector = [&](__m256i a, __m256i b) {
@@ -21,7 +20,10 @@ void run(const BinaryArgs &strided, const Op &op) {
     spread_a(a, fa);
     spread_b(b, fb);
     __m256i q[4];
-    unroll<4>([&](auto v) { q[v] = saturate.round_any(op(fa[v], fb[v])); });
+    unroll<4>([&](auto v) {
+      const __m256 real = op(fa[v], fb[v]);
+      q[v] = small ? saturate.round_small(real) : saturate.round_any(real);
+    });
     return saturate.bytes(saturate.words(q[0], q[1]), saturate.words(q[2], q[3]));
   };
   for (std::size_t i = 0; i < args.rows && args.columns > 0; ++i) {
@@ -42,6 +44,12 @@ void run(const BinaryArgs &strided, const Op &op) {
       __builtin_memcpy(y + j, tail[2], left);
     }
   }
+}
+
+template <class Op>
+void run(const BinaryArgs &strided, const Op &op) {
+  const BinaryArgs args = merged_rows(strided);
+  results_are_small(args) ? run<true>(args, op) : run<false>(args, op);
 }
 
 }  // namespace

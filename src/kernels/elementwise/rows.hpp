@@ -17,5 +17,12 @@ inline BinaryArgs merged_rows(BinaryArgs args) {
   return args;
 }
 
+/// No result, of operands 255 from their zero points, comes near the limits of int32 (or is NaN).
+inline bool results_are_small(const BinaryArgs &args) {
+  const double each = 255.0 * 255.0 * (args.a_multiplier < 0 ? -args.a_multiplier : args.a_multiplier);
+  const double other = 255.0 * 255.0 * (args.b_multiplier < 0 ? -args.b_multiplier : args.b_multiplier);
+  return each + other < 2e9;
+}
+
 }  // namespace
 }  // namespace qtn::kernels

@@ -59,6 +59,7 @@ void load_multipliers(__m512 (&b)[nv], const Tile &t) {
 }
 
 /// Requantizes and stores rows in pairs: a pair of rows by 32 columns is one vector of bytes.
+template <bool small>
 class StoreU8 {
  public:
   static constexpr std::size_t kSize = 1;
@@ -77,7 +78,10 @@ class StoreU8 {
     const Saturate saturate = saturate_;  // in registers: a store of bytes may change a member
     unroll<(mr + 1) / 2>([&](auto half) {
       constexpr int r = 2 * half, second = r + 1 < mr ? r + 1 : r;
-      const auto q = [&](int i, int j) { return saturate.round(scaled(acc.v[i][j], scale[j])); };
+      const auto q = [&](int i, int j) {
+        const __m512 real = scaled(acc.v[i][j], scale[j]);
+        return small ? saturate.round_small(real) : saturate.round(real);
+      };
       __m512i bytes;
       if constexpr (nv == 2)
         bytes = saturate.bytes(saturate.words(q(r, 0), q(r, 1)), saturate.words(q(second, 0), q(second, 1)));
@@ -237,7 +241,7 @@ void run(const GemmArgs &args) {
 std::size_t packed_bytes(std::size_t n, std::size_t k) { return Weights::packed_bytes(n, k); }
 std::size_t scratch_bytes(std::size_t) { return 0; }
 void pack(void *packed, const GemmWeights &w) { Weights::pack(packed, w); }
-void run_u8(const GemmArgs &args) { run<StoreU8>(args); }
+void run_u8(const GemmArgs &args) { args.small ? run<StoreU8<true>>(args) : run<StoreU8<false>>(args); }
 void run_f32(const GemmArgs &args) { run<StoreF32>(args); }
 
 }  // namespace qtn::kernels::gemm_avx512vnni_14x32

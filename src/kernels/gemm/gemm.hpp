@@ -47,9 +47,10 @@ struct GemmArgs {
   const void *packed;     ///< written by pack()
   void *y;                ///< uint8 or float [m][n], row stride ldy elements; nothing outside [m][n] is written
   std::ptrdiff_t ldy;
-  QuantizedRange range;                  ///< for run_u8
-  float lo, hi;                          ///< for run_f32: the result is clamped to [lo, hi] (infinities: not at all)
-  void *scratch;                         ///< scratch_bytes(k) bytes, 64-byte aligned, one for each thread
+  QuantizedRange range;  ///< for run_u8
+  float lo, hi;          ///< for run_f32: the result is clamped to [lo, hi] (infinities: not at all)
+  void *scratch;         ///< scratch_bytes(k) bytes, 64-byte aligned, one for each thread
+  bool small = false;    ///< every |float(acc) * multiplier| is below 2^31: run_u8 may convert without clamping
   const GemmPicture *picture = nullptr;  ///< for kernels that read pictures
 };
 

@@ -42,27 +42,38 @@ std::vector<Loop> plan_loops(const SlotForm &a, const SlotForm &b, const SlotFor
 
 constexpr std::int64_t kChunk = 16 * 1024;  // elements of one task
 
+/// The numbers of y = a op b; operands and sizes are the caller's.
+kernels::BinaryArgs arithmetic(const Quantizer &a, const Quantizer &b, const Quantizer &y, Binary kind,
+                               const QuantizedRange &range) {
+  kernels::BinaryArgs args{};
+  args.a_zero = a.zero_point();
+  args.b_zero = b.zero_point();
+  args.range = range;
+  if (kind == Binary::mul) {
+    args.a_multiplier = ops::conv_multiplier(a.scale(), b.scale(), y.scale());
+  } else {
+    args.a_multiplier = ops::add_multiplier(a.scale(), y.scale());
+    const float mb = ops::add_multiplier(b.scale(), y.scale());
+    args.b_multiplier = kind == Binary::sub ? -mb : mb;
+  }
+  return args;
+}
+
+auto kernel_of(const kernels::BinaryKernel &chosen, Binary kind) {
+  return kind == Binary::mul ? chosen.mul : chosen.add;
+}
+
 class BinaryStep final : public Step {
  public:
   BinaryStep(const Edge &a, const Edge &b, const Edge &y, Binary kind, const QuantizedRange &range, Isa isa)
       : a_(a.slot), b_(b.slot), y_(y.slot), loops_(plan_loops(a.form, b.form, y.form)) {
     const kernels::BinaryKernel &chosen = kernels::choose(kernels::binary_kernels(), isa);
-    run_ = kind == Binary::mul ? chosen.mul : chosen.add;
+    run_ = kernel_of(chosen, kind);
     kernel = chosen.name;
     integer = true;
     reads = {a.slot, b.slot};
     writes = {y.slot};
-    const Quantizer &qa = *a.form.quantizer, &qb = *b.form.quantizer, &qy = *y.form.quantizer;
-    args_.a_zero = qa.zero_point();
-    args_.b_zero = qb.zero_point();
-    args_.range = range;
-    if (kind == Binary::mul) {
-      args_.a_multiplier = ops::conv_multiplier(qa.scale(), qb.scale(), qy.scale());
-    } else {
-      args_.a_multiplier = ops::add_multiplier(qa.scale(), qy.scale());
-      const float mb = ops::add_multiplier(qb.scale(), qy.scale());
-      args_.b_multiplier = kind == Binary::sub ? -mb : mb;
-    }
+    args_ = arithmetic(*a.form.quantizer, *b.form.quantizer, *y.form.quantizer, kind, range);
     // One long run is cut into rows, so that threads share it.
     Loop &outer = loops_[loops_.size() - 2], &inner = loops_.back();
     if (outer.count == 1 && inner.count > kChunk) {
@@ -122,7 +133,47 @@ class BinaryStep final : public Step {
   std::int64_t rows_per_task_ = 1, planes_ = 1, rest_ = 0;
 };
 
+class BinaryTail final : public Tail {
+ public:
+  BinaryTail(const SlotForm &a, const Edge &b, const SlotForm &y, Binary kind, bool swapped,
+             const QuantizedRange &range, Isa isa)
+      : b_(b.slot), b_pixel_(as_picture(b.form.shape, b.form.strides)->pixel) {
+    run_ = kernel_of(kernels::choose(kernels::binary_kernels(), isa), kind);
+    args_ = swapped ? arithmetic(*b.form.quantizer, *a.quantizer, *y.quantizer, kind, range)
+                    : arithmetic(*a.quantizer, *b.form.quantizer, *y.quantizer, kind, range);
+    if (swapped) {
+      std::swap(args_.a_zero, args_.b_zero);
+      if (kind != Binary::mul) std::swap(args_.a_multiplier, args_.b_multiplier);
+    }
+    args_.a_step = args_.b_step = 1;
+    reads = {b_};
+  }
+
+  void run(const Context &c, const OutputBlock &block) const override {
+    kernels::BinaryArgs args = args_;
+    args.rows = block.rows;
+    args.columns = block.columns;
+    args.a = args.y = block.y;
+    args.a_row = args.y_row = block.ldy;
+    args.b = c.tensor(b_).as<const std::uint8_t>() + static_cast<std::ptrdiff_t>(block.first_row) * b_pixel_ +
+             block.first_column;
+    args.b_row = b_pixel_;
+    run_(args);
+  }
+
+ private:
+  SlotId b_;
+  std::ptrdiff_t b_pixel_;
+  void (*run_)(const kernels::BinaryArgs &);
+  kernels::BinaryArgs args_;
+};
+
 }  // namespace
+
+TailPtr make_binary_tail(const SlotForm &a, const Edge &b, const SlotForm &y, Binary kind, bool swapped,
+                         const QuantizedRange &range, Isa isa) {
+  return std::make_unique<BinaryTail>(a, b, y, kind, swapped, range, isa);
+}
 
 StepPtr make_binary(const Edge &a, const Edge &b, const Edge &y, Binary kind, const QuantizedRange &range, Isa isa) {
   return std::make_unique<BinaryStep>(a, b, y, kind, range, isa);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/steps/linear.hpp"
 
+#include <algorithm>
+
 #include "kernels/kernel.hpp"
 
 namespace qtn::runtime {
@@ -36,7 +38,8 @@ TaskGrid task_grid(const kernels::GemmKernel &kernel, std::size_t rows, std::siz
   const std::size_t weights = columns * k, panels = std::max<std::size_t>(1, ceil_div(columns, kernel.nr));
   const bool large = weights > kSmallWeights;
   const std::size_t units = std::max<std::size_t>(1, ceil_div(rows, row_unit));
-  const std::size_t most = (large ? kLargeRows : kSmallRows) / std::max<std::size_t>(1, row_bytes * row_unit);
+  const std::size_t unit_bytes = row_unit * (large ? row_bytes : std::max(row_bytes, columns));
+  const std::size_t most = (large ? kLargeRows : kSmallRows) / std::max<std::size_t>(1, unit_bytes);
   std::size_t row_blocks = ceil_div(units, std::max<std::size_t>(1, most));
   std::size_t column_blocks = large ? std::min(panels, ceil_div(weights, kSmallWeights)) : 1;
   const std::size_t tasks = row_blocks * column_blocks;
@@ -56,8 +59,8 @@ LinearStep::LinearStep(const Product &product, const LinearWeights &w, const Tas
     : kernel_(product.kernel),
       packed_(cache(0, [&] { return pack_groups(kernel_, w); })),
       x_(product.x.slot),
-      y_(product.y.slot),
       float_output_(product.y.form.dtype == QTN_FLOAT32),
+      small_(std::all_of(w.multiplier.begin(), w.multiplier.end(), [](float m) { return m >= 0 && m < 1; })),
       groups_(w.groups),
       out_(w.out),
       k_(w.k),
@@ -68,12 +71,12 @@ LinearStep::LinearStep(const Product &product, const LinearWeights &w, const Tas
   kernel = kernel_.name;
   integer = true;
   reads = {x_};
-  writes = {y_};
+  writes = {product.y.slot};
 }
 
 void LinearStep::run(const Context &c) const {
   const auto *x = c.tensor(x_).as<const std::uint8_t>();
-  auto *y = static_cast<std::byte *>(c.tensor(y_).data());
+  auto *y = static_cast<std::byte *>(c.tensor(output()).data());
   const std::size_t element = float_output_ ? sizeof(float) : 1;
   const std::size_t columns_of_rows = groups_ * grid_.column_blocks;
   for_ranges(c, grid_.row_blocks * columns_of_rows, [&](std::size_t lane, std::size_t begin, std::size_t end) {
@@ -99,8 +102,11 @@ void LinearStep::run(const Context &c) const {
       args.lo = clamp_.lo;
       args.hi = clamp_.hi;
       args.scratch = scratch;
+      args.small = small_;
       args.picture = from.picture.strips ? &from.picture : nullptr;
       (float_output_ ? kernel_.run_f32 : kernel_.run_u8)(args);
+      if (!float_output_)
+        run_tails(c, {static_cast<std::uint8_t *>(args.y), args.ldy, first, count, group * out_ + column, args.n});
     }
   });
 }

@@ -17,7 +17,7 @@ struct TaskGrid {
 TaskGrid task_grid(const kernels::GemmKernel &kernel, std::size_t rows, std::size_t row_unit, std::size_t row_bytes,
                    std::size_t columns, std::size_t k);
 
-class LinearStep : public Step {
+class LinearStep : public TailedStep {
  public:
   /// What a step is made of, whatever lies behind its rows. `w` is in the order in which rows are read.
   struct Product {
@@ -60,8 +60,8 @@ class LinearStep : public Step {
 
   const kernels::GemmKernel &kernel_;
   PackedPtr packed_;
-  SlotId x_, y_;
-  bool float_output_;
+  SlotId x_;
+  bool float_output_, small_;
   std::size_t groups_, out_, k_, ldy_;
   QuantizedRange range_;
   ops::Clamp clamp_;

@@ -61,8 +61,13 @@ StepPtr make_pool(const Edge &x, const Edge &y, const ops::Window &window, Pooli
 enum class Binary { add, sub, mul };
 StepPtr make_binary(const Edge &a, const Edge &b, const Edge &y, Binary kind, const QuantizedRange &range, Isa isa);
 
+/// The same on the blocks of a step whose output a was, b being a picture of the same shape. Swapped: b op a.
+TailPtr make_binary_tail(const SlotForm &a, const Edge &b, const SlotForm &y, Binary kind, bool swapped,
+                         const QuantizedRange &range, Isa isa);
+
 /// y = table[x], of dense operands with the same strides.
 StepPtr make_table(const Edge &x, const Edge &y, const std::array<std::uint8_t, 256> &table, Isa isa);
+TailPtr make_table_tail(const std::array<std::uint8_t, 256> &table, Isa isa);
 
 /// Float to 8-bit and back; the integer side is a picture, or both are contiguous.
 StepPtr make_quantize(const Edge &x, const Edge &q, Isa isa);

@@ -38,7 +38,30 @@ class TableStep final : public Step {
   std::array<std::uint8_t, 256> table_;
 };
 
+class TableTail final : public Tail {
+ public:
+  TableTail(const std::array<std::uint8_t, 256> &table, Isa isa)
+      : kernel_(kernels::choose(kernels::lut_kernels(), isa)), table_(table) {}
+
+  void run(const Context &, const OutputBlock &block) const override {
+    const bool whole = static_cast<std::ptrdiff_t>(block.columns) == block.ldy;
+    const std::size_t runs = whole ? 1 : block.rows, count = whole ? block.rows * block.columns : block.columns;
+    for (std::size_t i = 0; i < runs; ++i) {
+      std::uint8_t *y = block.y + static_cast<std::ptrdiff_t>(i) * block.ldy;
+      kernel_.run(y, y, count, table_.data());
+    }
+  }
+
+ private:
+  const kernels::LutKernel &kernel_;
+  std::array<std::uint8_t, 256> table_;
+};
+
 }  // namespace
+
+TailPtr make_table_tail(const std::array<std::uint8_t, 256> &table, Isa isa) {
+  return std::make_unique<TableTail>(table, isa);
+}
 
 StepPtr make_table(const Edge &x, const Edge &y, const std::array<std::uint8_t, 256> &table, Isa isa) {
   return std::make_unique<TableStep>(x, y, table, isa);
