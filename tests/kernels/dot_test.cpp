@@ -17,8 +17,8 @@ struct Case {
   bool signed_w;
   Guarded<std::uint8_t> x, w;
   std::int32_t zx;
-  std::vector<std::int32_t> zw, bias, x_sum;
-  std::vector<float> multiplier, addend;
+  Guarded<std::int32_t> zw, bias, x_sum;
+  Guarded<float> multiplier, addend;
   bool has_zw, has_bias, has_addend;
 
   Case(Random &random, std::size_t rows, std::size_t columns, std::size_t depth, bool is_signed_w, bool extremes)
@@ -31,7 +31,7 @@ struct Case {
         signed_w(is_signed_w),
         x((m - 1) * ldx + k),
         w((n - 1) * ldw + k),
-        zx(signed_w ? random.in(0, 255) : random.in(-128, 127)),
+        zx(random.zero_point() - (signed_w ? 0 : 128)),
         zw(n),
         bias(n),
         x_sum(m),
@@ -48,9 +48,10 @@ struct Case {
       std::memset(w.data(), signed_w ? 128 : 255, w.size());
       zx = signed_w ? 0 : 127;
     }
-    random.fill(std::span(zw), signed_w ? -128 : 0, signed_w ? 127 : 255);
-    random.fill(std::span(bias), -100000, 100000);
+    for (std::int32_t &v : zw.span()) v = random.zero_point() - (signed_w ? 128 : 0);
+    random.fill(bias.span(), -100000, 100000);
     for (std::size_t j = 0; j < n; ++j) multiplier[j] = any_multiplier(random), addend[j] = random.real(-5, 5);
+    std::memset(x_sum.data(), 0, m * sizeof(std::int32_t));
     for (std::size_t i = 0; i < m; ++i)
       for (std::size_t c = 0; c < k; ++c) x_sum[i] += static_cast<std::int32_t>(value(x[i * ldx + c], !signed_w));
   }
@@ -58,7 +59,7 @@ struct Case {
   void check(const DotKernel &kernel) const {
     char what[128];
     std::snprintf(what, sizeof what, "%zux%zux%zu signed_w=%d zx=%d zw=%d", m, n, k, signed_w, zx, has_zw);
-    std::vector<float> want(m * ldy);
+    std::vector<float> want((m - 1) * ldy + n);
     std::memset(want.data(), 0xA5, want.size() * sizeof(float));
     for (std::size_t i = 0; i < m; ++i)
       for (std::size_t j = 0; j < n; ++j) {
@@ -70,12 +71,12 @@ struct Case {
         want[i * ldy + j] =
             has_addend ? static_cast<float>(static_cast<double>(product) + static_cast<double>(addend[j])) : product;
       }
-    Guarded<float> y(m * ldy);
+    Guarded<float> y(want.size());
     const auto stride = [](std::size_t v) { return static_cast<std::ptrdiff_t>(v); };
     kernel.run({m, n, k, x.data(), stride(ldx), w.data(), stride(ldw), signed_w, zx, has_zw ? zw.data() : nullptr,
                 x_sum.data(), has_bias ? bias.data() : nullptr, multiplier.data(), has_addend ? addend.data() : nullptr,
                 y.data(), stride(ldy)});
-    expect_same<float>(y.span(), want, kernel.name, what);
+    expect_result<float>(y, want, kernel.name, what);
     for (std::size_t i = 0; i < m; ++i) assert_int_equal(kernel.sum(x.data() + i * ldx, k, !signed_w), x_sum[i]);
   }
 };
@@ -99,6 +100,18 @@ void test_all_tiles(void **) {
   });
 }
 
+/// Enough columns, and columns long enough, for blocks to end within and between them.
+void test_random_shapes(void **) {
+  each_kernel(kernels::dot_kernels(), [](const DotKernel &kernel) {
+    Random random(4);
+    for (int i = 0; i < 60; ++i)
+      for (const bool signed_w : {false, true}) {
+        const auto m = random.in<std::size_t>(1, 12), n = random.in<std::size_t>(1, 150);
+        Case(random, m, n, random.in<std::size_t>(1, random.one_in(6) ? 4608 : 300), signed_w, false).check(kernel);
+      }
+  });
+}
+
 /// The largest sums whose parts leave int32 on the way.
 void test_saturation_vectors(void **) {
   each_kernel(kernels::dot_kernels(), [](const DotKernel &kernel) {
@@ -115,6 +128,6 @@ void test_saturation_vectors(void **) {
 int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {cmocka_unit_test(test_all_depths), cmocka_unit_test(test_all_tiles),
-                              cmocka_unit_test(test_saturation_vectors)};
-  return cmocka_run_group_tests_name("kernels.dot", tests, nullptr, nullptr);
+                              cmocka_unit_test(test_random_shapes), cmocka_unit_test(test_saturation_vectors)};
+  return run_at_both_edges("kernels.dot", tests);
 }

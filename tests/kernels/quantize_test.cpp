@@ -69,7 +69,7 @@ void check(Random &random, const QuantizeKernel &kernel, std::size_t rows, std::
     for (std::size_t j = 0; j < columns; ++j)
       want[at(qs, i, j)] = naive_quantize(static_cast<double>(x[at(xs, i, j)] / scale), range);
   kernel.quantize({rows, columns, x.data(), xs.row, xs.column, q.data(), qs.row, qs.column, scale, range});
-  expect_same<std::uint8_t>(q.span(), want, kernel.name, what);
+  expect_result<std::uint8_t>(q, want, kernel.name, what);
 
   random.fill(q.span(), 0, 255);
   Guarded<float> back(xs.size(rows, columns));
@@ -80,7 +80,7 @@ void check(Random &random, const QuantizeKernel &kernel, std::size_t rows, std::
       expected[at(xs, i, j)] =
           static_cast<float>(static_cast<double>(int{q[at(qs, i, j)]} - range.zero) * static_cast<double>(scale));
   kernel.dequantize({rows, columns, q.data(), qs.row, qs.column, back.data(), xs.row, xs.column, scale, range.zero});
-  expect_same<float>(back.span(), expected, kernel.name, what);
+  expect_result<float>(back, expected, kernel.name, what);
 }
 
 void test_all_layouts(void **) {
@@ -128,5 +128,5 @@ int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {cmocka_unit_test(test_all_layouts), cmocka_unit_test(test_pictures),
                               cmocka_unit_test(test_long_rows), cmocka_unit_test(test_nothing)};
-  return cmocka_run_group_tests_name("kernels.quantize", tests, nullptr, nullptr);
+  return run_at_both_edges("kernels.quantize", tests);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel tests share: seeded random data, memory that ends at a page nobody may touch, and the formula of
+// What the kernel tests share: seeded random data, memory between pages nobody may touch, and the formula of
 // requantization written once more, in double and 64-bit integers, as the judge of `ref`.
 #pragma once
 
@@ -49,10 +49,13 @@ class Random {
     for (T &v : to) v = in<T>(lo, hi);
   }
 
-  /// Zero points at both ends and in between; ranges full and narrowed as activations do.
+  /// Of uint8: both ends and in between.
+  std::int32_t zero_point() { return one_in(3) ? 0 : one_in(3) ? 255 : in(0, 255); }
+
+  /// Full and narrowed as activations do.
   QuantizedRange range() {
     QuantizedRange r;
-    r.zero = one_in(3) ? 0 : one_in(3) ? 255 : in(0, 255);
+    r.zero = zero_point();
     if (one_in(2)) r.lo = in(0, r.zero);
     if (one_in(3)) r.hi = in(r.lo, 255);
     return r;
@@ -62,18 +65,29 @@ class Random {
   std::mt19937 engine_;
 };
 
-/// `count` elements, `slack` more readable bytes, then a page that must not be touched.
+/// On which side guarded memory touches a page that must not be touched.
+enum class Edge { end, begin };
+inline Edge guarded_edge = Edge::end;
+
+/// `count` elements and `slack` more readable bytes between two forbidden pages, without a gap before one of them. The
+/// rest of what lies between is filled with a pattern.
 template <class T>
 class Guarded {
  public:
   explicit Guarded(std::size_t count, std::size_t slack = 0) : count_(count) {
     const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     const std::size_t used = count * sizeof(T) + slack;
-    mapped_ = round_up(used, page) + page;
-    base_ = static_cast<char *>(mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    if (base_ == MAP_FAILED || mprotect(base_ + mapped_ - page, page, PROT_NONE) != 0) std::abort();
-    data_ = base_ + mapped_ - page - used;
-    std::memset(base_, 0xA5, mapped_ - page);
+    room_ = round_up(used, page);
+    mapped_ = room_ + 2 * page;
+    base_ = static_cast<char *>(mmap(nullptr, mapped_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (base_ == MAP_FAILED) std::abort();
+    begin_ = base_ + page;
+    if (room_ > 0 && mprotect(begin_, room_, PROT_READ | PROT_WRITE) != 0) std::abort();
+    data_ = guarded_edge == Edge::end ? begin_ + room_ - used : begin_;
+    std::memset(begin_, kPattern, room_);
+  }
+  explicit Guarded(const std::vector<T> &from) : Guarded(from.size()) {
+    if (count_ > 0) std::memcpy(data_, from.data(), count_ * sizeof(T));
   }
   ~Guarded() { munmap(base_, mapped_); }
   Guarded(const Guarded &) = delete;
@@ -84,10 +98,22 @@ class Guarded {
   std::span<T> span() const { return {data(), count_}; }
   T &operator[](std::size_t i) const { return data()[i]; }
 
+  /// How far from the first element a byte was written that is none of the elements; 0: none was.
+  std::ptrdiff_t written_outside() const {
+    for (const char *p = begin_; p < begin_ + room_; ++p)
+      if ((p < data_ || p >= data_ + count_ * sizeof(T)) && *p != kPattern) return p - data_;
+    return 0;
+  }
+
  private:
-  std::size_t count_, mapped_ = 0;
-  char *base_ = nullptr, *data_ = nullptr;
+  static constexpr char kPattern = static_cast<char>(0xA5);
+
+  std::size_t count_, room_ = 0, mapped_ = 0;
+  char *base_ = nullptr, *begin_ = nullptr, *data_ = nullptr;
 };
+
+/// What kernels want in whole lines: packed weights, scratch.
+inline Guarded<std::byte> guarded_lines(std::size_t bytes) { return Guarded<std::byte>(round_up(bytes, kAlignment)); }
 
 /// The contract of base/requantize.hpp. A product of two floats is exact in double; one rounding makes it the float
 /// product.
@@ -129,6 +155,14 @@ void expect_same(std::span<const T> got, std::span<const T> want, const char *ke
                static_cast<double>(got[i]), static_cast<double>(want[i]));
 }
 
+/// The elements, gaps between rows included, and nothing around them.
+template <class T>
+void expect_result(const Guarded<T> &got, std::span<const T> want, const char *kernel, const char *what) {
+  expect_same<T>(got.span(), want, kernel, what);
+  if (const std::ptrdiff_t at = got.written_outside(); at != 0)
+    fail_msg("%s: %s: wrote byte %td of %zu", kernel, what, at, got.size() * sizeof(T));
+}
+
 /// Every row of a list that this CPU can run, whatever level is in force; tells which.
 template <class Kernel, class Body>
 void each_kernel(std::span<const Kernel> rows, Body body) {
@@ -139,6 +173,17 @@ void each_kernel(std::span<const Kernel> rows, Body body) {
     } else {
       print_message("kernel %s: not on this CPU\n", row.name);
     }
+}
+
+template <std::size_t count>
+int run_at_both_edges(const char *family, const CMUnitTest (&tests)[count]) {
+  int failed = 0;
+  for (const Edge edge : {Edge::end, Edge::begin}) {
+    guarded_edge = edge;
+    print_message("memory %s at a forbidden page\n", edge == Edge::end ? "ends" : "begins");
+    failed += cmocka_run_group_tests_name(family, tests, nullptr, nullptr);
+  }
+  return failed;
 }
 
 }  // namespace qtn::test
