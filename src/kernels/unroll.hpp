@@ -13,7 +13,7 @@ struct Index {
 
 /// body(Index<0>), body(Index<1>), ..., body(Index<count - 1>)
 template <int count, int i = 0, class Body>
-[[gnu::always_inline]] inline void unroll(const Body &body) {
+[[gnu::always_inline]] constexpr void unroll(const Body &body) {
   if constexpr (i < count) {
     body(Index<i>{});
     unroll<count, i + 1>(body);

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the 256-bit tiles share: up to 6 rows by 16 columns, 12 accumulators of the 16 registers, and their ends.
+#pragma once
+
+#include "kernels/avx2.hpp"
+#include "kernels/gemm/tile.hpp"
+
+namespace qtn::kernels {
+namespace {
+
+class YmmStoreU8 {
+ public:
+  static constexpr std::size_t kSize = 1;
+
+  explicit YmmStoreU8(const GemmArgs &args) : saturate_(args.range) {}
+
+  template <int mr, int nv>
+  void operator()(const __m256i (&acc)[mr][nv], const Tile &t) const {
+    constexpr int kColumns = 8 * nv, kTogether = 4 / nv;  // rows in a vector of bytes
+    // AVX2 has no masked store of bytes, and a call for each row would make every accumulator go through memory.
+    alignas(32) char part[mr * kColumns];
+    const bool whole = t.columns == kColumns;
+    char *y = whole ? t.y : part;
+    const std::ptrdiff_t ldy = whole ? t.ldy : kColumns;
+    __m256 scale[nv];
+    unroll<nv>([&](auto j) { scale[j] = _mm256_castsi256_ps(load(t.bias + 32 * (nv + j))); });
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);  // undoes the lanes of packing
+    const Saturate saturate = saturate_;  // in registers: a store of bytes may change a member
+    unroll<(mr + kTogether - 1) / kTogether>([&](auto group) {
+      constexpr int kFirst = group * kTogether, kLast = mr - 1;
+      const auto words = [&](auto pair) {
+        constexpr int a = 2 * pair, b = a + 1;  // of the vectors of this group
+        constexpr int row_a = kFirst + a / nv, row_b = kFirst + b / nv;
+        constexpr int r = row_a < kLast ? row_a : kLast, s = row_b < kLast ? row_b : kLast;
+        return saturate.words(saturate.round(scaled(acc[r][a % nv], scale[a % nv])),
+                              saturate.round(scaled(acc[s][b % nv], scale[b % nv])));
+      };
+      const __m256i bytes = _mm256_permutevar8x32_epi32(saturate.bytes(words(Index<0>{}), words(Index<1>{})), order);
+      unroll<(kTogether < mr - kFirst ? kTogether : mr - kFirst)>([&](auto i) {
+        const __m128i half = i < kTogether / 2 ? _mm256_castsi256_si128(bytes) : _mm256_extracti128_si256(bytes, 1);
+        if constexpr (nv == 2)
+          _mm_storeu_si128(reinterpret_cast<__m128i *>(y), half);
+        else
+          _mm_storeu_si64(y, i % 2 ? _mm_unpackhi_epi64(half, half) : half);
+        y += ldy;
+      });
+    });
+    if (!whole)
+      for (int r = 0; r < mr; ++r) __builtin_memcpy(t.y + r * t.ldy, part + r * kColumns, t.columns);
+  }
+
+ private:
+  Saturate saturate_;
+};
+
+class YmmStoreF32 {
+ public:
+  static constexpr std::size_t kSize = 4;
+
+  explicit YmmStoreF32(const GemmArgs &args) : lo_(_mm256_set1_ps(args.lo)), hi_(_mm256_set1_ps(args.hi)) {}
+
+  template <int mr, int nv>
+  void operator()(const __m256i (&acc)[mr][nv], const Tile &t) const {
+    const __m256i count = _mm256_set1_epi32(static_cast<int>(t.columns));
+    unroll<nv>([&](auto j) {
+      const __m256 m = _mm256_castsi256_ps(load(t.bias + 32 * (nv + j)));
+      const __m256i column = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(8 * j));
+      const __m256i mask = _mm256_cmpgt_epi32(count, column);
+      char *y = t.y + 32 * j;
+      unroll<mr>([&](auto r) {
+        // In this order of operands, min and max keep a NaN, as comparisons do.
+        const __m256 v = _mm256_min_ps(hi_, _mm256_max_ps(lo_, scaled(acc[r][j], m)));
+        _mm256_maskstore_ps(reinterpret_cast<float *>(y), mask, v);
+        y += t.ldy;
+      });
+    });
+  }
+
+ private:
+  __m256 lo_, hi_;
+};
+
+struct Ymm {
+  using Vector = __m256i;
+  static constexpr int kMr = 6, kLanes = 8;
+
+  static __m256i load(const char *p) { return kernels::load(p); }
+  static __m256i zero() { return _mm256_setzero_si256(); }
+  static __m256i sum(__m256i a, __m256i b) { return _mm256_add_epi32(a, b); }
+};
+
+}  // namespace
+}  // namespace qtn::kernels
