@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the two instruction sets of 512 bits share.
+#pragma once
+
+#include "kernels/avx512.hpp"
+#include "kernels/dot/tiles.hpp"
+
+namespace qtn::kernels {
+namespace {
+
+struct Zmm {
+  using Sums = __m512i;
+  using Results = __m512i;
+  static constexpr int kRows = 4;
+
+  static Sums nothing() { return _mm512_setzero_si512(); }
+
+  template <int rows>
+  static Results reduce(const Sums (&sums)[rows][4]) {
+    // Every lane of 128 bits holds a part of the four sums of a row.
+    __m512i parts[4] = {};
+    unroll<rows>([&](auto i) {
+      const __m512i ab = _mm512_add_epi32(_mm512_unpacklo_epi32(sums[i][0], sums[i][1]),
+                                          _mm512_unpackhi_epi32(sums[i][0], sums[i][1]));
+      const __m512i cd = _mm512_add_epi32(_mm512_unpacklo_epi32(sums[i][2], sums[i][3]),
+                                          _mm512_unpackhi_epi32(sums[i][2], sums[i][3]));
+      parts[i] = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+    });
+    const auto fold = [](__m512i a, __m512i b) {
+      return _mm512_add_epi32(_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xdd));
+    };
+    return fold(fold(parts[0], parts[1]), fold(parts[2], parts[3]));
+  }
+
+  static Results repeated(__m128i v) { return _mm512_broadcast_i32x4(v); }
+  static Results load_results(const void *p) { return _mm512_load_si512(p); }
+  static Results add(Results a, Results b) { return _mm512_add_epi32(a, b); }
+  static Results subtract(Results a, Results b) { return _mm512_sub_epi32(a, b); }
+  static Results scale(Results acc, Results multiplier) {
+    return _mm512_castps_si512(scaled(acc, _mm512_castsi512_ps(multiplier)));
+  }
+  static Results add_floats(Results a, Results b) {
+    return _mm512_castps_si512(_mm512_add_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b)));
+  }
+  template <int r>
+  static __m128i row(Results v, Index<r>) {
+    return _mm512_extracti32x4_epi32(v, r);
+  }
+};
+
+}  // namespace
+}  // namespace qtn::kernels
