@@ -13,6 +13,7 @@
 
 #include "base/cpu.hpp"
 #include "base/memory.hpp"
+#include "peak.hpp"
 
 namespace qtn::micro {
 
@@ -26,13 +27,9 @@ void register_call();
 void register_pool();
 void register_lut();
 
-/// CPU time of this thread: other programs on the machine do not count.
-double thread_seconds();
-
-/// Multiply-accumulates in a second, at this moment, of the fastest 8-bit dot product this CPU has, on one core.
-double peak_macs();
-/// The same, in a cycle.
-double peak_macs_per_cycle();
+using bench::peak_macs;
+using bench::peak_macs_per_cycle;
+using bench::thread_seconds;
 
 /// Reports GMAC/s from here to the end of the scope, and how that compares with the peak
 /// just before and after: clocks change.

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The peak is that of twelve independent chains of the instruction that the best kernel uses, registers only.
+#include "peak.hpp"
+
 #include <time.h>
 
-#include "micro.hpp"
+#include "base/cpu.hpp"
 
-namespace qtn::micro {
+namespace qtn::bench {
 namespace {
 
 constexpr long kRounds = 200000;
 constexpr int kChains = 12;
+
+bool usable(Isa level) { return level <= isa() && cpu_has(level); }
 
 #if defined(__x86_64__)
 // One line for each chain, accumulators 0 to 11; the operands are whatever registers 12 and 13 hold.
@@ -29,15 +33,15 @@ constexpr int kChains = 12;
 
 /// Runs the loop once and tells how many products one instruction of a chain adds.
 double run_loop() {
-  if (cpu_has(Isa::avx512vnni)) {
+  if (usable(Isa::avx512vnni)) {
     QTN_LOOP(QTN_ZMM_LINE);
     return 64;
   }
-  if (cpu_has(Isa::avxvnni)) {
+  if (usable(Isa::avxvnni)) {
     QTN_LOOP(QTN_VEX_LINE);
     return 32;
   }
-  if (cpu_has(Isa::avx2)) {
+  if (usable(Isa::avx2)) {
     QTN_LOOP(QTN_AVX2_LINE);
     return 16;
   }
@@ -68,7 +72,7 @@ double peak_macs() {
 
 /// Two such instructions in a cycle is what every CPU since Ice Lake server and Zen 5 issues.
 double peak_macs_per_cycle() {
-  return cpu_has(Isa::avx512vnni) ? 128 : cpu_has(Isa::avxvnni) ? 64 : cpu_has(Isa::avx2) ? 32 : 1;
+  return usable(Isa::avx512vnni) ? 128 : usable(Isa::avxvnni) ? 64 : usable(Isa::avx2) ? 32 : 1;
 }
 
-}  // namespace qtn::micro
+}  // namespace qtn::bench
