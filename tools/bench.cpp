@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -62,6 +63,9 @@ Tensor random_input(const qmodel *model, size_t index, int64_t batch, std::mt199
   return tensor;  // other types are indices and switches, for which 0 is always valid
 }
 
+// Of the whole process: all threads together.
+double cpu_milliseconds() { return 1e3 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
 double percentile(const std::vector<double> &sorted, double part) {
   const double at = part * static_cast<double>(sorted.size() - 1);
   const auto low = static_cast<size_t>(at);
@@ -69,25 +73,31 @@ double percentile(const std::vector<double> &sorted, double part) {
   return sorted[low] + (sorted[high] - sorted[low]) * (at - static_cast<double>(low));
 }
 
-std::vector<double> measure(const qmodel *model, const qsession *session, const std::vector<Tensor> &inputs,
-                            double seconds) {
+// Of every run, in milliseconds and sorted.
+struct Times {
+  std::vector<double> wall, cpu;
+};
+
+Times measure(const qmodel *model, const qsession *session, const std::vector<Tensor> &inputs, double seconds) {
   const std::vector<const qtensor *> pointers = borrow(inputs);
   std::vector<qtensor *> outputs(qmodel_output_count(model));
   const auto run_for = [&](double limit_ms, size_t least) {
-    std::vector<double> times;
+    Times times;
     const Clock::time_point begin = Clock::now();
-    while (times.size() < least || milliseconds_since(begin) < limit_ms) {
+    while (times.wall.size() < least || milliseconds_since(begin) < limit_ms) {
+      const double cpu_start = cpu_milliseconds();
       const Clock::time_point start = Clock::now();
       const qstatus status = qsession_run(outputs.data(), outputs.size(), session, pointers.data(), pointers.size());
-      times.push_back(milliseconds_since(start));
+      times.wall.push_back(milliseconds_since(start));
+      times.cpu.push_back(cpu_milliseconds() - cpu_start);
       check(status);
       for (qtensor *output : outputs) qtensor_free(output);
     }
     return times;
   };
   run_for(seconds * 100, 2);  // warm-up, a tenth of the time
-  std::vector<double> times = run_for(seconds * 1000, 3);
-  std::sort(times.begin(), times.end());
+  Times times = run_for(seconds * 1000, 3);
+  for (std::vector<double> *list : {&times.wall, &times.cpu}) std::sort(list->begin(), list->end());
   return times;
 }
 
@@ -106,7 +116,10 @@ Json profile(const qsession *session, const std::vector<Tensor> &inputs, size_t 
   }
   for (size_t i = 0; i < times.size(); ++i) {
     std::sort(times[i].begin(), times[i].end());
-    first["nodes"][i]["ms"] = percentile(times[i], 0.5);
+    Json &node = first["nodes"][i];
+    const double ms = percentile(times[i], 0.5);
+    node["ms"] = ms;
+    node["gmac_per_s"] = ms > 0 ? node["macs"].get<double>() / ms * 1e-6 : 0.0;
   }
   return first;
 }
@@ -117,11 +130,13 @@ void print_text(const Json &report) {
               report["batch"].get<long long>(), report["threads"].get<long long>(),
               report["isa"].get<std::string>().c_str(), report["engine"].get<std::string>().c_str());
   if (!report.contains("nodes")) return;
-  std::printf("\n%9s  %-18s %-8s %-36s %s\n", "ms", "op", "dtype", "kernel", "node");
+  std::printf("\n%9s %9s %9s %9s  %-18s %-8s %-20s %s\n", "ms", "MMAC", "GMAC/s", "kB", "op", "dtype", "kernel",
+              "node");
   for (const Json &node : report["nodes"])
-    std::printf("%9.3f  %-18s %-8s %-36s %s\n", node["ms"].get<double>(), node["op"].get<std::string>().c_str(),
-                node["dtype"].get<std::string>().c_str(), node["kernel"].get<std::string>().c_str(),
-                node["name"].get<std::string>().c_str());
+    std::printf("%9.3f %9.2f %9.1f %9.1f  %-18s %-8s %-20s %s\n", node["ms"].get<double>(),
+                node["macs"].get<double>() * 1e-6, node["gmac_per_s"].get<double>(), node["bytes"].get<double>() * 1e-3,
+                node["op"].get<std::string>().c_str(), node["dtype"].get<std::string>().c_str(),
+                node["kernel"].get<std::string>().c_str(), node["name"].get<std::string>().c_str());
 }
 
 void bench(const Options &options) {
@@ -131,25 +146,25 @@ void bench(const Options &options) {
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < qmodel_input_count(model.get()); ++i)
     inputs.push_back(random_input(model.get(), i, options.batch, random));
-  const std::vector<double> times = measure(model.get(), session.get(), inputs, options.seconds);
+  const Times times = measure(model.get(), session.get(), inputs, options.seconds);
   const Json profiled = profile(session.get(), inputs, options.profile ? 9 : 1);
   const Shape shape = inputs.empty() ? Shape() : shape_of(inputs.front().get());
   Json report;
-  report["median_ms"] = percentile(times, 0.5);
-  report["p10_ms"] = percentile(times, 0.1);
-  report["p90_ms"] = percentile(times, 0.9);
+  report["median_ms"] = percentile(times.wall, 0.5);
+  report["p10_ms"] = percentile(times.wall, 0.1);
+  report["p90_ms"] = percentile(times.wall, 0.9);
   report["batch"] = shape.empty() ? 1 : shape[0];
   report["threads"] = profiled.at("threads");
   report["isa"] = profiled.at("isa");
   report["engine"] = profiled.at("engine");
+  report["cpu_ms"] = percentile(times.cpu, 0.5);
   if (options.profile) {
     report["nodes"] = Json::array();
-    for (const Json &node : profiled.at("nodes"))
-      report["nodes"].push_back({{"name", node.at("name")},
-                                 {"op", node.at("op")},
-                                 {"kernel", node.at("kernel")},
-                                 {"ms", node.at("ms")},
-                                 {"dtype", node.at("dtype")}});
+    for (const Json &node : profiled.at("nodes")) {
+      Json &shown = report["nodes"].emplace_back();
+      for (const char *key : {"name", "op", "kernel", "ms", "dtype", "macs", "bytes", "gmac_per_s"})
+        shown[key] = node.at(key);
+    }
   }
   if (options.json)
     std::printf("%s\n", report.dump().c_str());
@@ -170,7 +185,7 @@ void add_bench(CLI::App &app) {
   command.add_option("--seconds", options->seconds, "How long to measure (default 2)")
       ->type_name("S")
       ->check(positive_seconds());
-  command.add_flag("--profile", options->profile, "Also the time of each node");
+  command.add_flag("--profile", options->profile, "Also time, products and bytes of each node");
   command.add_flag("--json", options->json, "Print one JSON object");
   command.callback([options] { bench(*options); });
 }

@@ -55,7 +55,7 @@ class Digits(CommandTest):
         self.assertLess(max(abs(x - y) for x, y in zip(a, b)), largest / 50)
 
     def test_bench(self):
-        keys = ["median_ms", "p10_ms", "p90_ms", "batch", "threads", "isa", "engine"]
+        keys = ["median_ms", "p10_ms", "p90_ms", "batch", "threads", "isa", "engine", "cpu_ms"]
         result = self.succeed_json("bench", self.int8, "--seconds", "0.1", "--threads", "1", "--batch", "3")
         self.assertEqual(list(result), keys)
         self.assertEqual((result["batch"], result["threads"], result["engine"]), (3, 1, "native"))
@@ -65,9 +65,15 @@ class Digits(CommandTest):
         result = self.succeed_json("bench", self.int8, "--seconds", "0.1", "--profile")
         self.assertEqual(list(result), keys + ["nodes"])
         for node in result["nodes"]:
-            self.assertEqual(list(node), ["name", "op", "kernel", "ms", "dtype"])
+            self.assertEqual(list(node), ["name", "op", "kernel", "ms", "dtype", "macs", "bytes", "gmac_per_s"])
             self.assertGreaterEqual(node["ms"], 0)
-        self.assertIn("median", self.succeed("bench", MODEL, "--seconds", "0.1", "--profile"))
+            self.assertGreater(node["bytes"], 0)
+            if node["ms"] > 0:
+                self.assertAlmostEqual(node["gmac_per_s"], node["macs"] / node["ms"] / 1e6)
+        self.assertEqual([node["macs"] for node in result["nodes"] if node["op"] == "Gemm"], [64 * 10])
+        text = self.succeed("bench", MODEL, "--seconds", "0.1", "--profile")
+        self.assertIn("median", text)
+        self.assertIn("GMAC/s", text)
 
     def test_inspect(self):
         result = self.succeed_json("inspect", self.int8)
