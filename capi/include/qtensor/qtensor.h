@@ -945,7 +945,8 @@ QTN_API qstatus qsession_run(qtensor **outputs, size_t output_count, const qsess
                              size_t input_count);
 
 /** Runs the model once with a clock around each step. JSON text: engine, isa, threads, and for each node name, op,
- * kernel, dtype, ms (milliseconds), macs (multiply-accumulates) and bytes read and written.
+ * kernel, dtype, ms (milliseconds), macs (multiply-accumulates) and bytes read and written. Operators that run as one
+ * step are one node: "Conv+Add", under the name of the first.
  *
  * @param out the text: qblob_data() ends with a NUL that qblob_size() does not count; free it with qblob_free
  * @param s the session

@@ -6,8 +6,11 @@
 //   load(p), zero(), sum(a, b)
 //   Element, kStep             elements of packed B and how many of k one dword holds
 //   add_products(acc, a, b)    adds to every lane the dot product of two dwords
+//   kRegisters, kInFlight      vectors that fit; accumulators that keep the units busy
 //   block_tiles(args)          tiles of kMr rows that prepare() can take at once
 //   prepare(args, row, rows)   A from this row on, as bytes that broadcast as dwords: {pointer, row stride}
+//
+// A plain matrix is a picture of one strip and one run.
 #pragma once
 
 #include "kernels/gemm/gemm.hpp"
@@ -26,9 +29,10 @@ struct RowBlock {
 struct Tile {
   const std::uint8_t *a;
   std::ptrdiff_t lda;
-  const char *panel;
-  const char *bias;  ///< int32 of every column, then float multipliers
-  std::size_t steps;
+  const std::ptrdiff_t *runs;
+  std::size_t run_count, run_steps;
+  const char *weights;  ///< of the first run
+  const char *bias, *multiplier;
   char *y;
   std::ptrdiff_t ldy;  ///< bytes
   std::size_t columns;
@@ -56,28 +60,38 @@ struct Accumulators {
 };
 
 /// Few rows cannot hide the latency of a dot product: then k is split into interleaved chains, added at the end.
+template <class V, int mr, int nv>
+constexpr int chains() {
+  const int wanted = mr == 1 ? 4 : mr * nv < V::kInFlight ? 2 : 1;
+  return (wanted * mr + 1) * nv + 1 <= V::kRegisters ? wanted : 1;
+}
+
 template <class V, int mr, int nv, class Store>
 void run_tile(const Tile &t, const Store &store) {
-  constexpr int kChains = mr == 1 ? 4 : mr == 2 ? 2 : 1;
-  constexpr std::size_t kBytes = sizeof(typename V::Vector);
+  constexpr int kChains = chains<V, mr, nv>();
+  constexpr std::size_t kBytes = sizeof(typename V::Vector), kAhead = 4096;
   typename V::Vector b[nv];
   Accumulators<V, mr, nv> acc[kChains];
   unroll<nv>([&](auto j) { b[j] = V::zero(); });
   unroll<kChains>([&](auto c) { acc[c].fill(b); });
   unroll<nv>([&](auto j) { b[j] = V::load(t.bias + j * kBytes); });
   acc[0].fill(b);
-  Rows<mr> rows(t.a, t.lda);
-  const char *w = t.panel;
-  const auto step = [&](Accumulators<V, mr, nv> & chain) __attribute__((always_inline)) {
-    unroll<nv>([&](auto j) { b[j] = V::load(w + j * kBytes); });
-    chain.add_products(rows, b);
-    rows.step();
-    w += nv * kBytes;
-  };
-  std::size_t s = t.steps;
-  for (; s >= kChains; s -= kChains) unroll<kChains>([&](auto c) { step(acc[c]); });
-  if constexpr (kChains > 1)
-    for (; s != 0; --s) step(acc[0]);
+  const char *w = t.weights;
+  for (std::size_t run = 0; run < t.run_count; ++run) {
+    Rows<mr> rows(t.a + t.runs[run], t.lda);
+    const auto step = [&](Accumulators<V, mr, nv> & chain) __attribute__((always_inline)) {
+      unroll<nv>([&](auto j) { b[j] = V::load(w + j * kBytes); });
+      // The time of few rows is that of reading B, so its lines are asked for early.
+      if constexpr (mr <= 4) unroll<nv>([&](auto j) { __builtin_prefetch(w + kAhead + j * kBytes); });
+      chain.add_products(rows, b);
+      rows.step();
+      w += nv * kBytes;
+    };
+    std::size_t s = t.run_steps;
+    for (; s >= kChains; s -= kChains) unroll<kChains>([&](auto c) { step(acc[c]); });
+    if constexpr (kChains > 1)
+      for (; s != 0; --s) step(acc[0]);
+  }
   unroll<kChains - 1>([&](auto c) { acc[0].add(acc[c + 1]); });
   store(acc[0].v, t);
 }
@@ -108,9 +122,14 @@ void run_blocks(const GemmArgs &args) {
   static constexpr Runs<V, 1, Store> narrow;
   static constexpr Runs<V, 2, Store> wide;
   constexpr std::size_t kNr = 2 * V::kLanes;
+  constexpr GemmStrip kMatrix{0, 0, 1, 0};
+  constexpr std::ptrdiff_t kStart = 0;
+  const GemmPicture matrix{&kMatrix, 1, &kStart, Weights::steps(args.k) * V::kStep, nullptr};
+  const GemmPicture &x = args.picture ? *args.picture : matrix;
+
   const Store store(args);
   const Tiles tiles(args.m, V::kMr);
-  const std::size_t in_block = V::block_tiles(args);
+  const std::size_t in_block = args.picture ? tiles.count() : V::block_tiles(args);
   const std::ptrdiff_t ldy = args.ldy * static_cast<std::ptrdiff_t>(Store::kSize);
   for (std::size_t first = 0; first < tiles.count(); first += in_block) {
     const std::size_t last = first + in_block < tiles.count() ? first + in_block : tiles.count();
@@ -119,17 +138,26 @@ void run_blocks(const GemmArgs &args) {
     const char *panel = static_cast<const char *>(args.packed);
     for (std::size_t j = 0; j < args.n; j += kNr) {
       const std::size_t left = args.n - j, width = Weights::width(left);
-      for (std::size_t i = first; i < last; ++i) {
-        const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(tiles.begin(i));
-        const Tile tile{block.a + (row - static_cast<std::ptrdiff_t>(top)) * block.lda,
-                        block.lda,
-                        panel,
-                        panel + Weights::weight_bytes(width, args.k),
-                        Weights::steps(args.k),
-                        static_cast<char *>(args.y) + row * ldy + j * Store::kSize,
-                        ldy,
-                        left < width ? left : width};
-        (width == kNr ? wide[tiles.rows(i)] : narrow[tiles.rows(i)])(tile, store);
+      const char *packed_bias = panel + Weights::weight_bytes(width, args.k);
+      Tile tile;
+      tile.lda = block.lda;
+      tile.run_steps = x.run_bytes / V::kStep;
+      tile.multiplier = packed_bias + width * sizeof(std::int32_t);
+      tile.ldy = ldy;
+      tile.columns = left < width ? left : width;
+      for (std::size_t s = 0; s < x.strip_count; ++s) {
+        const GemmStrip &strip = x.strips[s];
+        char *y = static_cast<char *>(args.y) + static_cast<std::ptrdiff_t>(s * args.m) * ldy + j * Store::kSize;
+        tile.runs = x.runs + strip.first_run;
+        tile.run_count = strip.run_count;
+        tile.weights = panel + Weights::weight_bytes(width, strip.first_run * x.run_bytes);
+        tile.bias = x.bias ? reinterpret_cast<const char *>(x.bias + strip.bias_at + j) : packed_bias;
+        for (std::size_t i = first; i < last; ++i) {
+          const auto row = static_cast<std::ptrdiff_t>(tiles.begin(i));
+          tile.a = block.a + strip.at + (row - static_cast<std::ptrdiff_t>(top)) * block.lda;
+          tile.y = y + row * ldy;
+          (width == kNr ? wide[tiles.rows(i)] : narrow[tiles.rows(i)])(tile, store);
+        }
       }
       panel += Weights::panel_bytes(width, args.k);
     }

@@ -8,6 +8,8 @@
 namespace qtn::kernels {
 namespace {
 
+/// `small`: GemmArgs::small.
+template <bool small>
 class YmmStoreU8 {
  public:
   static constexpr std::size_t kSize = 1;
@@ -23,7 +25,7 @@ class YmmStoreU8 {
     char *y = whole ? t.y : part;
     const std::ptrdiff_t ldy = whole ? t.ldy : kColumns;
     __m256 scale[nv];
-    unroll<nv>([&](auto j) { scale[j] = _mm256_castsi256_ps(load(t.bias + 32 * (nv + j))); });
+    unroll<nv>([&](auto j) { scale[j] = _mm256_castsi256_ps(load(t.multiplier + 32 * j)); });
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);  // undoes the lanes of packing
     const Saturate saturate = saturate_;  // in registers: a store of bytes may change a member
     unroll<(mr + kTogether - 1) / kTogether>([&](auto group) {
@@ -32,8 +34,11 @@ class YmmStoreU8 {
         constexpr int a = 2 * pair, b = a + 1;  // of the vectors of this group
         constexpr int row_a = kFirst + a / nv, row_b = kFirst + b / nv;
         constexpr int r = row_a < kLast ? row_a : kLast, s = row_b < kLast ? row_b : kLast;
-        return saturate.words(saturate.round(scaled(acc[r][a % nv], scale[a % nv])),
-                              saturate.round(scaled(acc[s][b % nv], scale[b % nv])));
+        const auto q = [&](int row, int j) {
+          const __m256 real = scaled(acc[row][j], scale[j]);
+          return small ? saturate.round_small(real) : saturate.round(real);
+        };
+        return saturate.words(q(r, a % nv), q(s, b % nv));
       };
       const __m256i bytes = _mm256_permutevar8x32_epi32(saturate.bytes(words(Index<0>{}), words(Index<1>{})), order);
       unroll<(kTogether < mr - kFirst ? kTogether : mr - kFirst)>([&](auto i) {
@@ -63,7 +68,7 @@ class YmmStoreF32 {
   void operator()(const __m256i (&acc)[mr][nv], const Tile &t) const {
     const __m256i count = _mm256_set1_epi32(static_cast<int>(t.columns));
     unroll<nv>([&](auto j) {
-      const __m256 m = _mm256_castsi256_ps(load(t.bias + 32 * (nv + j)));
+      const __m256 m = _mm256_castsi256_ps(load(t.multiplier + 32 * j));
       const __m256i column = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(8 * j));
       const __m256i mask = _mm256_cmpgt_epi32(count, column);
       char *y = t.y + 32 * j;
@@ -82,12 +87,17 @@ class YmmStoreF32 {
 
 struct Ymm {
   using Vector = __m256i;
-  static constexpr int kMr = 6, kLanes = 8;
+  static constexpr int kMr = 6, kLanes = 8, kRegisters = 16;
 
   static __m256i load(const char *p) { return kernels::load(p); }
   static __m256i zero() { return _mm256_setzero_si256(); }
   static __m256i sum(__m256i a, __m256i b) { return _mm256_add_epi32(a, b); }
 };
+
+template <class V>
+void run_ymm_u8(const GemmArgs &args) {
+  args.small ? run_blocks<V, YmmStoreU8<true>>(args) : run_blocks<V, YmmStoreU8<false>>(args);
+}
 
 }  // namespace
 }  // namespace qtn::kernels

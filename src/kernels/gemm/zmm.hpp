@@ -9,12 +9,10 @@ namespace qtn::kernels {
 namespace {
 
 /// The multipliers of the columns of vector j.
-template <int nv>
-__m512 multipliers(const Tile &t, int j) {
-  return _mm512_castsi512_ps(load(t.bias + 64 * (nv + j)));
-}
+inline __m512 multipliers(const Tile &t, int j) { return _mm512_castsi512_ps(load(t.multiplier + 64 * j)); }
 
-/// Requantizes and stores rows in pairs: a pair of rows by 32 columns is one vector of bytes.
+/// Requantizes and stores rows in pairs: a pair of rows by 32 columns is one vector of bytes. `small`: GemmArgs::small.
+template <bool small>
 class ZmmStoreU8 {
  public:
   static constexpr std::size_t kSize = 1;
@@ -24,7 +22,7 @@ class ZmmStoreU8 {
   template <int mr, int nv>
   void operator()(const __m512i (&acc)[mr][nv], const Tile &t) const {
     __m512 scale[nv];
-    unroll<nv>([&](auto j) { scale[j] = multipliers<nv>(t, j); });
+    unroll<nv>([&](auto j) { scale[j] = multipliers(t, j); });
     // Of two rows x and y, packing leaves lane i with dwords (x_i, x_i+4, y_i, y_i+4), or (x_i, y_i) for 16 columns.
     const __m512i order = nv == 2 ? _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)
                                   : _mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 1, 5, 9, 13, 0, 0, 0, 0);
@@ -33,7 +31,10 @@ class ZmmStoreU8 {
     const Saturate saturate = saturate_;  // in registers: a store of bytes may change a member
     unroll<(mr + 1) / 2>([&](auto half) {
       constexpr int r = 2 * half, second = r + 1 < mr ? r + 1 : r;
-      const auto q = [&](int i, int j) { return saturate.round(scaled(acc[i][j], scale[j])); };
+      const auto q = [&](int i, int j) {
+        const __m512 real = scaled(acc[i][j], scale[j]);
+        return small ? saturate.round_small(real) : saturate.round(real);
+      };
       __m512i bytes;
       if constexpr (nv == 2)
         bytes = saturate.bytes(saturate.words(q(r, 0), q(r, 1)), saturate.words(q(second, 0), q(second, 1)));
@@ -59,7 +60,7 @@ class ZmmStoreF32 {
   template <int mr, int nv>
   void operator()(const __m512i (&acc)[mr][nv], const Tile &t) const {
     unroll<nv>([&](auto j) {
-      const __m512 m = multipliers<nv>(t, j);
+      const __m512 m = multipliers(t, j);
       const __mmask16 mask = _cvtu32_mask16(static_cast<unsigned>(first_lanes(t.columns) >> 16 * j) & 0xffff);
       char *y = t.y + 64 * j;
       unroll<mr>([&](auto r) {
@@ -77,12 +78,17 @@ class ZmmStoreF32 {
 
 struct Zmm {
   using Vector = __m512i;
-  static constexpr int kMr = 14, kLanes = 16;
+  static constexpr int kMr = 14, kLanes = 16, kRegisters = 32;
 
   static __m512i load(const char *p) { return kernels::load(p); }
   static __m512i zero() { return _mm512_setzero_si512(); }
   static __m512i sum(__m512i a, __m512i b) { return _mm512_add_epi32(a, b); }
 };
+
+template <class V>
+void run_zmm_u8(const GemmArgs &args) {
+  args.small ? run_blocks<V, ZmmStoreU8<true>>(args) : run_blocks<V, ZmmStoreU8<false>>(args);
+}
 
 }  // namespace
 }  // namespace qtn::kernels

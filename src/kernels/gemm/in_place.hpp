@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of bytes, four at a time: A is read where it lies.
+#pragma once
+
+#include "kernels/gemm/tile.hpp"
+
+namespace qtn::kernels {
+namespace {
+
+template <class V>
+struct InPlace {
+  using Element = std::int8_t;
+  static constexpr int kStep = 4, kInFlight = 10;
+
+  /// A block of A stays in L1 next to the panel; when B itself does not fit L2, A's blocks grow so that B is read less
+  /// often.
+  static std::size_t block_tiles(const GemmArgs &args) {
+    constexpr std::size_t kSmallBlock = 32 << 10, kLargeBlock = 384 << 10, kLargeWeights = 512 << 10;
+    return (args.n * args.k > kLargeWeights ? kLargeBlock : kSmallBlock) / (V::kMr * (args.k + 1)) + 1;
+  }
+
+  static RowBlock prepare(const GemmArgs &args, std::size_t row, std::size_t) {
+    return {args.a + static_cast<std::ptrdiff_t>(row) * args.lda, args.lda};
+  }
+};
+
+}  // namespace
+}  // namespace qtn::kernels
