@@ -1,10 +1,12 @@
-"""What compare-ort.py and latency.py share: ONNX Runtime sessions, the qtensor command, names and places."""
+"""What the comparisons share: ONNX Runtime sessions, the qtensor command, taking turns, names and places."""
 
 import os
 import pathlib
 import platform
+import statistics
 import subprocess
 import sys
+import time
 import warnings
 
 import numpy as np
@@ -128,6 +130,34 @@ def ort_quantized(arguments, model):
         )
     prepared.unlink()
     return path
+
+
+def turn(call, seconds, least=5, clock=time.perf_counter):
+    """Median time of a call over this long, in microseconds."""
+    call()
+    times = []
+    end = time.perf_counter() + seconds
+    while len(times) < least or time.perf_counter() < end:
+        start = clock()
+        call()
+        times.append(clock() - start)
+    return statistics.median(times) * 1e6
+
+
+def take_turns(turns, rounds):
+    """What the turns of each engine gave, by engine. A slow moment of the machine hits all of them; every other round
+    goes backwards, so that no engine always runs after the same neighbour."""
+    taken = {engine: [] for engine in turns}
+    for i in range(rounds):
+        for engine in sorted(turns, reverse=i % 2 == 1):
+            taken[engine].append(turns[engine]())
+    return taken
+
+
+def ratio_fields(ratios):
+    """The last columns of a table: what nine of ten rounds stayed above and below, and the median."""
+    p10, p90, median = np.quantile(ratios, (0.1, 0.9, 0.5))
+    return {"ratio_p10": f"{p10:.3f}", "ratio_p90": f"{p90:.3f}", "ratio": f"{median:.3f}"}
 
 
 def cpu_name():

@@ -15,7 +15,6 @@ import ctypes
 import os
 import pathlib
 import statistics
-import time
 import warnings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -270,23 +269,8 @@ def call_cases(library):
     yield "call_relu_16", {"qtensor": relu, "torch": lambda: torch.relu(tx), "ort": ort}
 
 
-def turn(call, seconds):
-    """Median time of a call over this long, in microseconds."""
-    call()
-    times = []
-    end = time.perf_counter() + seconds
-    while len(times) < 5 or time.perf_counter() < end:
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times) * 1e6
-
-
 def measure(calls, rounds, seconds):
-    taken = {engine: [] for engine in calls}
-    for i in range(rounds):
-        for engine in sorted(calls, reverse=i % 2 == 1):
-            taken[engine].append(turn(calls[engine], seconds))
+    taken = peer_lib.take_turns({e: lambda c=c: peer_lib.turn(c, seconds) for e, c in calls.items()}, rounds)
     times = {engine: statistics.median(values) for engine, values in taken.items()}
     ratios = {
         engine: statistics.median(peer / own for peer, own in zip(taken[engine], taken["qtensor"]))

@@ -51,5 +51,6 @@ class Engine {
 
 std::unique_ptr<Engine> make_ours(const Layer &layer, const Problem &problem);
 std::unique_ptr<Engine> make_onednn(const Layer &layer, const Problem &problem);
+std::string onednn_version();
 
 }  // namespace qtn::layers

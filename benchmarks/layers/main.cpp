@@ -77,12 +77,12 @@ void measure(const Layer &layer, int rounds) {
     ratios.push_back(taken[1] / taken[0]);
   }
   const auto rate = [&](std::size_t e) { return static_cast<double>(layer.macs()) / quantile(seconds[e], 0.5) / 1e9; };
-  std::printf("%s,%s,%lld,%s,%.2f,%.2f,%.1f,%.1f,%.1f,%.3f,%.3f,%.5f,%s,%s,%.3f,%.3f,%.3f\n", layer.set,
+  std::printf("%s,%s,%lld,%s,%.2f,%.2f,%.1f,%.1f,%.1f,%.3f,%.3f,%.5f,%s,%s,%s,%.3f,%.3f,%.3f\n", layer.set,
               layer.name().c_str(), static_cast<long long>(layer.macs()), isa_name(isa()),
               quantile(seconds[0], 0.5) * 1e6, quantile(seconds[1], 0.5) * 1e6, rate(0), rate(1),
               quantile(peaks, 0.5) / 1e9, quantile(of_peak[0], 0.5), quantile(of_peak[1], 0.5), apart,
-              engines[0]->kernel().c_str(), engines[1]->kernel().c_str(), quantile(ratios, 0.1), quantile(ratios, 0.9),
-              quantile(ratios, 0.5));
+              engines[0]->kernel().c_str(), engines[1]->kernel().c_str(), onednn_version().c_str(),
+              quantile(ratios, 0.1), quantile(ratios, 0.9), quantile(ratios, 0.5));
   std::fflush(stdout);
 }
 
@@ -99,7 +99,7 @@ int main(int argc, char **argv) {
   set_default_threads(1);
   std::printf(
       "set,layer,macs,isa,qtensor_us,onednn_us,qtensor_gmacs,onednn_gmacs,peak_gmacs,qtensor_of_peak,onednn_of_peak,"
-      "differing,qtensor_kernel,onednn_kernel,ratio_p10,ratio_p90,ratio\n");
+      "differing,qtensor_kernel,onednn_kernel,peers,ratio_p10,ratio_p90,ratio\n");
   for (const Layer &layer : all_layers())
     if (wanted(layer, {argv + std::min(argc, 2), argv + argc})) measure(layer, rounds);
   return 0;

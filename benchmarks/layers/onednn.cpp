@@ -3,6 +3,7 @@
 #include <cstring>
 #include <dnnl.hpp>
 
+#include "base/error.hpp"
 #include "layer.hpp"
 
 namespace qtn::layers {
@@ -113,6 +114,11 @@ class OneDnn final : public Engine {
 
 std::unique_ptr<Engine> make_onednn(const Layer &layer, const Problem &problem) {
   return std::make_unique<OneDnn>(layer, problem);
+}
+
+std::string onednn_version() {
+  const dnnl_version_t &version = *dnnl::version();
+  return cat("oneDNN ", version.major, ".", version.minor, ".", version.patch);
 }
 
 }  // namespace qtn::layers

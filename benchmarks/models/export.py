@@ -85,13 +85,20 @@ def settle_batch_norm(model):
     model.eval()
 
 
-def export(name, path, samples):
-    architecture = name.removesuffix("_bn")
+def network(name):
+    """The module that is exported under this name, always with the same weights."""
     torch.manual_seed(SEED)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = getattr(torchvision.models, architecture)(weights=None).eval()
-        settle_batch_norm(model)
+        model = getattr(torchvision.models, name.removesuffix("_bn"))(weights=None).eval()
+    settle_batch_norm(model)
+    return model
+
+
+def export(name, path, samples):
+    model = network(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         torch.onnx.export(
             model,
             (samples[:1],),
