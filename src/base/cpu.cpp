@@ -10,15 +10,19 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 namespace qtn {
 namespace {
 
-constexpr std::array kNames{"scalar", "avx2", "avxvnni", "avx512", "avx512vnni"};
+constexpr std::array kNames{"scalar", "avx2", "avxvnni", "avx512", "avx512vnni", "neon", "dotprod", "i8mm"};
 
 struct Features {
-  std::array<bool, kNames.size()> has{true, false, false, false, false};
+  std::array<bool, kNames.size()> has{true};
+  bool &operator[](Isa isa) { return has[static_cast<std::size_t>(isa)]; }
 };
 
 #if defined(__x86_64__)
@@ -33,11 +37,19 @@ Features detect() {
   const bool fma = (c & bit_FMA) != 0;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return f;
   const unsigned avx512_core = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
-  f.has[1] = ymm_saved && fma && (b & bit_AVX2);
-  f.has[3] = f.has[1] && zmm_saved && (b & avx512_core) == avx512_core;
-  f.has[4] = f.has[3] && (c & bit_AVX512VNNI);
+  f[Isa::avx2] = ymm_saved && fma && (b & bit_AVX2);
+  f[Isa::avx512] = f[Isa::avx2] && zmm_saved && (b & avx512_core) == avx512_core;
+  f[Isa::avx512vnni] = f[Isa::avx512] && (c & bit_AVX512VNNI);
   unsigned a1 = 0, b1 = 0, c1 = 0, d1 = 0;
-  if (a >= 1 && __get_cpuid_count(7, 1, &a1, &b1, &c1, &d1)) f.has[2] = f.has[1] && (a1 & (1u << 4));
+  if (a >= 1 && __get_cpuid_count(7, 1, &a1, &b1, &c1, &d1)) f[Isa::avxvnni] = f[Isa::avx2] && (a1 & (1u << 4));
+  return f;
+}
+#elif defined(__aarch64__)
+Features detect() {
+  Features f;
+  f[Isa::neon] = true;
+  f[Isa::dotprod] = getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
+  f[Isa::i8mm] = f[Isa::dotprod] && (getauxval(AT_HWCAP2) & HWCAP2_I8MM);
   return f;
 }
 #else
@@ -55,10 +67,14 @@ Isa best() {
   return Isa::scalar;
 }
 
+/// A level of this architecture, not above the best.
+bool offered(Isa isa) { return isa == Isa::scalar || (isa <= best() && (isa >= Isa::neon) == (best() >= Isa::neon)); }
+
 Isa parse(const char *name) {
   for (std::size_t i = 0; i < kNames.size(); ++i)
     if (std::strcmp(name, kNames[i]) == 0) return static_cast<Isa>(i);
-  fail(QTN_EINVAL, "isa: unknown name \"", name, "\"; known are scalar avx2 avxvnni avx512 avx512vnni");
+  fail(QTN_EINVAL, "isa: unknown name \"", name,
+       "\"; known are scalar avx2 avxvnni avx512 avx512vnni neon dotprod i8mm");
 }
 
 std::atomic<Isa> &level() {
@@ -66,7 +82,7 @@ std::atomic<Isa> &level() {
     Isa start = best();
     if (const char *name = std::getenv("QTENSOR_ISA"))
       for (std::size_t i = 0; i < kNames.size(); ++i)
-        if (std::strcmp(name, kNames[i]) == 0 && static_cast<Isa>(i) < start) start = static_cast<Isa>(i);
+        if (std::strcmp(name, kNames[i]) == 0 && offered(static_cast<Isa>(i))) start = static_cast<Isa>(i);
     return start;
   }();
   return value;
@@ -82,7 +98,7 @@ bool cpu_has(Isa isa) { return features().has[static_cast<std::size_t>(isa)]; }
 
 void set_isa(const char *name) {
   const Isa wanted = parse(name);
-  if (wanted > best()) fail(QTN_EUNSUPPORTED, "isa: this CPU offers up to ", isa_name(best()), ", not ", name);
+  if (!offered(wanted)) fail(QTN_EUNSUPPORTED, "isa: this CPU offers up to ", isa_name(best()), ", not ", name);
   level().store(wanted, std::memory_order_relaxed);
 }
 

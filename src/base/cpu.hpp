@@ -4,15 +4,17 @@
 
 namespace qtn {
 
-/// Ordered: each level may run every kernel of the levels below it.
-enum class Isa { scalar = 0, avx2 = 1, avxvnni = 2, avx512 = 3, avx512vnni = 4 };
+/// Ordered within an architecture: each level may run every kernel of the levels below it. From neon on they are those of
+/// AArch64.
+enum class Isa { scalar, avx2, avxvnni, avx512, avx512vnni, neon, dotprod, i8mm };
 
 const char *isa_name(Isa isa);
 
 /// The level in force: the highest of this CPU, lowered by QTENSOR_ISA or set_isa(). Read when kernels are chosen.
 Isa isa();
 
-/// Lowers the level. Throws QTN_EINVAL for an unknown name and QTN_EUNSUPPORTED for a level above what this CPU has.
+/// Lowers the level. Throws QTN_EINVAL for an unknown name and QTN_EUNSUPPORTED for a level above what this CPU has, or
+/// of another architecture.
 void set_isa(const char *name);
 
 /// Whether this CPU can run kernels of the given set, whatever the level in force.

@@ -52,9 +52,9 @@
  * @since 0.1 */
 QTN_API uint32_t qlib_version(void);
 
-/** The instruction set that kernels are chosen for now: "scalar", "avx2", "avxvnni", "avx512" or "avx512vnni". At start
- * it is the best one of this CPU, lowered by the environment variable QTENSOR_ISA if that names one. The text is
- * static. Every instruction set gives the same integers, bit for bit.
+/** The instruction set that kernels are chosen for now: "scalar"; on x86-64 "avx2", "avxvnni", "avx512" or "avx512vnni";
+ * on AArch64 "neon", "dotprod" or "i8mm". At start it is the best one of this CPU, lowered by the environment variable
+ * QTENSOR_ISA if that names one. The text is static. Every instruction set gives the same integers, bit for bit.
  * @since 0.1 */
 QTN_API const char *qlib_isa(void);
 

@@ -57,7 +57,7 @@ inline void expect_equal(const Tensor &got, const Tensor &want, const std::strin
 template <class Body>
 void each_isa(Body &&body) {
   const std::string best = isa_name(isa());
-  for (const char *name : {"avx512vnni", "avx512", "avxvnni", "avx2", "scalar"}) {
+  for (const char *name : {"avx512vnni", "avx512", "avxvnni", "avx2", "i8mm", "dotprod", "neon", "scalar"}) {
     try {
       set_isa(name);
     } catch (const Error &) {
