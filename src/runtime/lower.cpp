@@ -329,15 +329,16 @@ class Lowering {
     return -1;
   }
 
-  /// The step that computes value v in the slot `s`, if this node alone reads it and may go on where it ends.
-  TailedStep *open_step(ValueId v, SlotId s) const {
+  /// The step that computes value v as a dense picture in slot s, if only this node reads it: it may be made to compute
+  /// more, or elsewhere.
+  Step *open_step(ValueId v, SlotId s) const {
     const SlotForm &f = form(s);
     const auto picture = as_picture(f.shape, f.strides);
     const std::ptrdiff_t i = producer(s);
     if (readers_[at(v)] != 1 || i < 0 || f.dtype != QTN_UINT8 || !picture || picture->pixel != picture->c)
       return nullptr;
     Step *step = plan_.steps[static_cast<std::size_t>(i)].get();
-    return step->writes[0] == s ? dynamic_cast<TailedStep *>(step) : nullptr;
+    return step->writes[0] == s ? step : nullptr;
   }
 
   /// a op b at the end of the step that computes the later one of them.
@@ -347,7 +348,7 @@ class Lowering {
     const SlotId mine = swapped ? b : a, other = swapped ? a : b;
     if (form(a).shape != shape || form(b).shape != shape || producer(other) >= producer(mine)) return false;
     if (!as_picture(form(other).shape, form(other).strides)) return false;
-    TailedStep *step = open_step(input(swapped ? 1 : 0), mine);
+    auto *step = dynamic_cast<TailedStep *>(open_step(input(swapped ? 1 : 0), mine));
     if (!step) return false;
     const SlotId y = integer_output(output(), shape, form(mine).strides);
     step->append(make_binary_tail(form(mine), edge(other), form(y), kind, swapped, range(form(y).quantizer), isa_), y,
@@ -413,7 +414,7 @@ class Lowering {
                               node_->clamp ? &*node_->clamp : nullptr);
     };
     const bool same_shape = shape_of(v) == form(x).shape;
-    if (TailedStep *step = same_shape ? open_step(input(operand), x) : nullptr) {
+    if (auto *step = dynamic_cast<TailedStep *>(same_shape ? open_step(input(operand), x) : nullptr)) {
       const SlotId y = integer_output(v, shape_of(v), form(x).strides);
       return step->append(make_table_tail(table(form(x).quantizer, form(y).quantizer), isa_), y, node_->op->name);
     }
@@ -462,6 +463,7 @@ class Lowering {
       if (x.size() >= 3 && x.size() <= 4)
         return lower_pool(over_pictures(ops::pool_window("MaxPool", node_->attrs, x)), Pooling::max);
     }
+    if (std::string_view(node_->op->name) == "Concat" && lower_channel_concat()) return;
     std::vector<SlotId> views;
     if (lower_as_views(integer(input(node_->op->moved.first)), false, views)) {
       for (std::size_t o = 0; o < views.size(); ++o) integer_[at(node_->outputs[o])] = views[o];
@@ -477,6 +479,32 @@ class Lowering {
     StepPtr step = make_run(*node_, refs);
     step->integer = true;
     add_step(std::move(step));
+  }
+
+  /// Pictures side by side along their channels: the steps that compute them write into the larger picture where this
+  /// node alone reads them; others are copied.
+  bool lower_channel_concat() {
+    const Shape &shape = shape_of(output());
+    if (shape.size() < 3 || shape.size() > 4 || element_count(shape) == 0) return false;
+    if (normalize_axis(node_->attrs.get_int("axis", 0), shape.size(), "Concat") != 1) return false;
+    const SlotId y = integer_output(output(), shape, channels_last_strides(shape));
+    std::ptrdiff_t channel = 0;
+    for (const ValueId v : node_->inputs) {
+      const SlotId part = integer(v);
+      const View place{shape_of(v), form(y).strides, channel};
+      channel += shape_of(v)[1];
+      if (element_count(shape_of(v)) == 0) continue;
+      Step *step = open_step(v, part);
+      if (step && step->spread_output(as_picture(form(y).shape, form(y).strides)->pixel)) {
+        Slot &slot = plan_.slots[static_cast<std::size_t>(part)];
+        slot.root = y;
+        slot.offset = place.offset;
+        slot.form.strides = place.strides;
+      } else {
+        add_step(make_copy(edge(part), edge(add_view(y, place))));
+      }
+    }
+    return true;
   }
 
   void lower_definition() {

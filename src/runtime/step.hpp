@@ -55,6 +55,9 @@ class Step {
   /// Bytes of scratch each lane needs.
   virtual std::size_t lane_bytes() const { return 0; }
 
+  /// Makes pixels of the output picture lie `pixel` bytes apart, as part of a larger one. False: this step cannot.
+  virtual bool spread_output(std::ptrdiff_t /*pixel*/) { return false; }
+
   std::vector<SlotId> reads, writes;
 
   // What a profile says of the step.

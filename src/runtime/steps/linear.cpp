@@ -74,6 +74,11 @@ LinearStep::LinearStep(const Product &product, const LinearWeights &w, const Tas
   writes = {product.y.slot};
 }
 
+bool LinearStep::spread_output(std::ptrdiff_t pixel) {
+  if (!float_output_) ldy_ = static_cast<std::size_t>(pixel);
+  return !float_output_;
+}
+
 void LinearStep::run(const Context &c) const {
   const auto *x = c.tensor(x_).as<const std::uint8_t>();
   auto *y = static_cast<std::byte *>(c.tensor(output()).data());

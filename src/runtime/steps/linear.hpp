@@ -29,6 +29,7 @@ class LinearStep : public TailedStep {
   };
 
   void run(const Context &c) const final;
+  bool spread_output(std::ptrdiff_t pixel) final;
   std::size_t lane_bytes() const final { return product_bytes() + round_up(rows_bytes(), kAlignment); }
 
  protected:

@@ -44,6 +44,11 @@ class WindowedStep : public Step {
     writes = {y.slot};
   }
 
+  bool spread_output(std::ptrdiff_t pixel) final {
+    y_picture_.pixel = pixel;
+    return true;
+  }
+
   std::size_t lane_bytes() const final {
     return round_up(static_cast<std::size_t>(window_.kernel[0] * window_.kernel[1]) * sizeof(void *), kAlignment);
   }

@@ -127,6 +127,22 @@ void test_pools_and_moves(void **) {
   expect_native_is_reference(b.build({}), 9, "fbgemm");
 }
 
+/// Parts that are computed in place, copied because something else reads them too, or used twice; parts of parts.
+void test_concat_of_channels(void **) {
+  const Attrs channels = attrs({{"axis", std::int64_t{1}}});
+  GraphBuilder b;
+  b.input("x", {1, 6, 9, 8});
+  add_conv(b, "a", "x", "a.y", {5, 6, 1, 1}, {});
+  add_conv(b, "b", "x", "b.y", {7, 6, 3, 3}, attrs({{"pads", Ints{1, 1, 1, 1}}}));
+  add_conv(b, "dw", "x", "d.y", {6, 1, 3, 3}, attrs({{"pads", Ints{1, 1, 1, 1}}, {"group", std::int64_t{6}}}));
+  b.node("MaxPool", "pool", {"d.y"}, {"p"}, attrs({{"kernel_shape", Ints{3, 3}}, {"pads", Ints{1, 1, 1, 1}}}));
+  b.node("Concat", "inner", {"a.y", "p"}, {"i"}, channels);
+  b.node("Concat", "outer", {"i", "b.y", "d.y", "d.y"}, {"c"}, channels);
+  b.node("Relu", "relu", {"c"}, {"r"});
+  add_conv(b, "last", "r", "z", {4, 30, 1, 1}, {});
+  expect_native_is_reference(b.build({"z"}), 7);
+}
+
 void test_tables_and_choices(void **) {
   GraphBuilder b;
   b.input("x", {1, 8, 6, 4}).constant("two", Tensor::scalar(2)).constant("low", Tensor::scalar(0.1f));
@@ -273,6 +289,7 @@ int main() {
       cmocka_unit_test(test_depthwise),
       cmocka_unit_test(test_residual_and_squeeze_excite),
       cmocka_unit_test(test_pools_and_moves),
+      cmocka_unit_test(test_concat_of_channels),
       cmocka_unit_test(test_tables_and_choices),
       cmocka_unit_test(test_operators_without_kernels),
       cmocka_unit_test(test_integers_without_kernels),
