@@ -2,22 +2,16 @@
 #include "base/parallel.hpp"
 
 #include <pthread.h>
-#include <pthreadpool.h>
 #include <sched.h>
-#include <unistd.h>
-#ifdef __SANITIZE_THREAD__
-#include <sanitizer/tsan_interface.h>
-#endif
 
 #include <algorithm>
 #include <atomic>
 #include <fstream>
-#include <map>
-#include <memory>
 #include <mutex>
 #include <string>
 
 #include "base/error.hpp"
+#include "base/pool.hpp"
 
 namespace qtn {
 namespace {
@@ -41,79 +35,45 @@ int quota_threads() {
   return quota > 0 && period > 0 ? std::max(1, static_cast<int>((quota + period - 1) / period)) : 0;
 }
 
-struct PoolDelete {
-  void operator()(pthreadpool *pool) const noexcept { pthreadpool_destroy(pool); }
-};
-
-class Pools;
-Pools &pools();
-
-/// One pool per thread count in use. After fork only the calling thread exists, so the child lets the parent's pools go
-/// without joining threads that are not there.
-class Pools {
+/// The process's pool. After fork only the calling thread exists, so the child lets the parent's pool go, without
+/// joining threads that are not there, and makes its own.
+class SharedPool {
  public:
-  Pools() {
-    // The lock is held across fork, so that the child never inherits it from a thread it does not have.
-    pthread_atfork([] { pools().mutex_.lock(); }, [] { pools().mutex_.unlock(); }, [] { pools().mutex_.unlock(); });
+  Pool &get() {
+    if (Pool *pool = pool_.load(std::memory_order_acquire)) return *pool;
+    static std::once_flag forks;
+    std::call_once(forks, [] { pthread_atfork(nullptr, nullptr, forget); });
+    auto *made = new Pool, *found = static_cast<Pool *>(nullptr);
+    if (pool_.compare_exchange_strong(found, made)) return *made;
+    delete made;
+    return *found;
   }
-  pthreadpool *get(int threads) {
-    const std::lock_guard lock(mutex_);
-    if (owner_ != getpid()) {
-      for (auto &[count, pool] : pools_) (void)pool.release();
-      pools_.clear();
-      owner_ = getpid();
-    }
-    auto &pool = pools_[threads];
-    if (!pool) pool.reset(pthreadpool_create(static_cast<std::size_t>(threads)));
-    return pool.get();
-  }
-  ~Pools() {
-    if (owner_ != getpid())
-      for (auto &[count, pool] : pools_) (void)pool.release();
-  }
+  ~SharedPool() { delete pool_.exchange(nullptr); }
 
  private:
-  std::mutex mutex_;
-  pid_t owner_ = getpid();
-  std::map<int, std::unique_ptr<pthreadpool, PoolDelete>> pools_;
+  static void forget();
+  std::atomic<Pool *> pool_{nullptr};
 };
 
-Pools &pools() {
-  static Pools all;
-  return all;
-}
+SharedPool shared_pool;
+
+void SharedPool::forget() { shared_pool.pool_.store(nullptr); }
 
 std::atomic<int> process_threads{0};
 thread_local int scope_threads = 0;
 thread_local bool inside_parallel = false;
 
-struct Task {
-  void (*run)(void *, std::size_t);
+struct Job {
+  void (*run)(void *, std::size_t, std::size_t, std::size_t);
   void *context;
 };
 
-// ThreadSanitizer does not see into the pool: that a task begins after the call that hands it out, and ends before that
-// call returns, must be said.
-#ifdef __SANITIZE_THREAD__
-void given(Task &task) { __tsan_release(&task); }
-void begun(Task &task) { __tsan_acquire(&task); }
-void ended(Task &task) { __tsan_release(&task.context); }
-void joined(Task &task) { __tsan_acquire(&task.context); }
-#else
-void given(Task &) {}
-void begun(Task &) {}
-void ended(Task &) {}
-void joined(Task &) {}
-#endif
-
-void run_one(void *argument, std::size_t index) {
-  Task &task = *static_cast<Task *>(argument);
-  begun(task);
+void run_piece(void *context, std::size_t begin, std::size_t end, std::size_t lane) {
+  const Job &job = *static_cast<const Job *>(context);
   const bool outer = inside_parallel;
   inside_parallel = true;
-  task.run(task.context, index);
+  job.run(job.context, begin, end, lane);
   inside_parallel = outer;
-  ended(task);
 }
 
 }  // namespace
@@ -144,17 +104,15 @@ int current_threads() {
   return scope_threads > 0 ? scope_threads : default_threads();
 }
 
-void parallel_run(std::size_t count, void (*task)(void *context, std::size_t index), void *context) {
-  const int threads = count > 1 ? current_threads() : 1;
-  pthreadpool *pool = threads > 1 ? pools().get(threads) : nullptr;
-  if (!pool) {
-    for (std::size_t i = 0; i < count; ++i) task(context, i);
+void parallel_run(std::size_t lanes, std::size_t count,
+                  void (*task)(void *context, std::size_t begin, std::size_t end, std::size_t lane), void *context) {
+  lanes = std::min({lanes, count, static_cast<std::size_t>(current_threads())});
+  if (lanes <= 1) {
+    if (count > 0) task(context, 0, count, 0);
     return;
   }
-  Task wrapped{task, context};
-  given(wrapped);
-  pthreadpool_parallelize_1d(pool, run_one, &wrapped, count, PTHREADPOOL_FLAG_YIELD_WORKERS);
-  joined(wrapped);
+  Job job{task, context};
+  shared_pool.get().run(lanes, count, run_piece, &job);
 }
 
 }  // namespace qtn

@@ -30,19 +30,20 @@ struct Context {
   std::byte *lane_scratch(std::size_t lane) const { return scratch.data() + lane * lane_bytes; }
 };
 
-/// Deals `chunks` to lanes, body(lane, begin, end) once for each; a lane is one thread at a time and has scratch of its
-/// own. Chunks do not depend on the number of lanes.
+/// Deals `chunks` to lanes, body(lane, begin, end) for ranges of them; a lane is one thread at a time and has scratch
+/// of its own. Chunks do not depend on the number of lanes. `ns`: what all chunks take one thread, about; what is over
+/// soon is not worth another thread.
 template <class Body>
-void for_ranges(const Context &c, std::size_t chunks, Body &&body) {
-  const std::size_t lanes = std::min({c.lanes, chunks, static_cast<std::size_t>(current_threads())});
-  if (lanes <= 1) return body(std::size_t{0}, std::size_t{0}, chunks);
-  parallel_for(lanes, [&](std::size_t lane) { body(lane, lane * chunks / lanes, (lane + 1) * chunks / lanes); });
+void for_ranges(const Context &c, std::size_t chunks, std::size_t ns, Body &&body) {
+  constexpr std::size_t kLaneNs = 800;
+  const std::size_t lanes = std::max<std::size_t>(1, std::min(c.lanes, ns / kLaneNs));
+  parallel_ranges(lanes, chunks, [&](std::size_t begin, std::size_t end, std::size_t lane) { body(lane, begin, end); });
 }
 
 /// body(lane, chunk) for every chunk.
 template <class Body>
-void for_chunks(const Context &c, std::size_t chunks, Body &&body) {
-  for_ranges(c, chunks, [&](std::size_t lane, std::size_t begin, std::size_t end) {
+void for_chunks(const Context &c, std::size_t chunks, std::size_t ns, Body &&body) {
+  for_ranges(c, chunks, ns, [&](std::size_t lane, std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) body(lane, i);
   });
 }

@@ -97,7 +97,8 @@ class BinaryStep final : public Step {
     auto *y = c.tensor(y_).as<std::uint8_t>();
     const std::int64_t rows = loops_[loops_.size() - 2].count;
     const std::int64_t tasks = (rows + rows_per_task_ - 1) / rows_per_task_;
-    for_chunks(c, static_cast<std::size_t>(planes_ * tasks), [&](std::size_t, std::size_t chunk) {
+    const auto ns = static_cast<std::size_t>(planes_ * rows * loops_.back().count) / 20;
+    for_chunks(c, static_cast<std::size_t>(planes_ * tasks), ns, [&](std::size_t, std::size_t chunk) {
       std::int64_t plane = static_cast<std::int64_t>(chunk) / tasks;
       const std::int64_t first = static_cast<std::int64_t>(chunk) % tasks * rows_per_task_;
       kernels::BinaryArgs args = args_;

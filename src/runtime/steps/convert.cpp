@@ -32,7 +32,7 @@ Planes planes_of(const SlotForm &real, const SlotForm &q) {
 template <class Body>
 void for_blocks(const Context &c, const Planes &p, Body &&body) {
   const std::size_t block = p.rows_per_task(), blocks = ceil_div(p.rows, block);
-  for_chunks(c, p.images * blocks, [&](std::size_t, std::size_t chunk) {
+  for_chunks(c, p.images * blocks, p.images * p.rows * p.columns / 8, [&](std::size_t, std::size_t chunk) {
     const auto image = static_cast<std::ptrdiff_t>(chunk / blocks);
     const std::size_t first = chunk % blocks * block;
     const auto row = static_cast<std::ptrdiff_t>(first);

@@ -83,8 +83,10 @@ void LinearStep::run(const Context &c) const {
   const auto *x = c.tensor(x_).as<const std::uint8_t>();
   auto *y = static_cast<std::byte *>(c.tensor(output()).data());
   const std::size_t element = float_output_ ? sizeof(float) : 1;
+  // At a good speed of the best kernels; slower ones are the more worth sharing.
+  const std::size_t ns = static_cast<std::size_t>(macs) / 400 + grid_.rows * groups_ * out_ / 16;
   const std::size_t columns_of_rows = groups_ * grid_.column_blocks;
-  for_ranges(c, grid_.row_blocks * columns_of_rows, [&](std::size_t lane, std::size_t begin, std::size_t end) {
+  for_ranges(c, grid_.row_blocks * columns_of_rows, ns, [&](std::size_t lane, std::size_t begin, std::size_t end) {
     std::byte *scratch = c.lane_scratch(lane);
     std::size_t held = SIZE_MAX;  // the rows that scratch holds
     for (std::size_t task = begin; task < end; ++task) {

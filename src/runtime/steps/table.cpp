@@ -25,7 +25,7 @@ class TableStep final : public Step {
   void run(const Context &c) const override {
     const auto *x = c.tensor(x_).as<const std::uint8_t>();
     auto *y = c.tensor(y_).as<std::uint8_t>();
-    for_chunks(c, ceil_div(count_, kChunk), [&](std::size_t, std::size_t chunk) {
+    for_chunks(c, ceil_div(count_, kChunk), count_ / 32, [&](std::size_t, std::size_t chunk) {
       const std::size_t first = chunk * kChunk;
       kernel_.run(y + first, x + first, std::min(kChunk, count_ - first), table_.data());
     });

@@ -57,12 +57,15 @@ class WindowedStep : public Step {
     const auto *x = c.tensor(x_).as<const std::uint8_t>();
     auto *y = c.tensor(y_).as<std::uint8_t>();
     const auto rows = static_cast<std::size_t>(window_.out[0]);
-    for_chunks(c, static_cast<std::size_t>(picture_.n) * rows, [&](std::size_t lane, std::size_t chunk) {
-      const auto image = static_cast<std::int64_t>(chunk / rows), oy = static_cast<std::int64_t>(chunk % rows);
-      row(x + image * picture_.pixels() * picture_.pixel, oy,
-          y + (image * y_picture_.h + oy) * y_picture_.w * y_picture_.pixel,
-          reinterpret_cast<const std::uint8_t **>(c.lane_scratch(lane)));
-    });
+    const auto tap_bytes =
+        static_cast<std::size_t>(picture_.n * window_.outputs_count() * window_.taps_count() * picture_.c);
+    for_chunks(
+        c, static_cast<std::size_t>(picture_.n) * rows, tap_bytes / 64, [&](std::size_t lane, std::size_t chunk) {
+          const auto image = static_cast<std::int64_t>(chunk / rows), oy = static_cast<std::int64_t>(chunk % rows);
+          row(x + image * picture_.pixels() * picture_.pixel, oy,
+              y + (image * y_picture_.h + oy) * y_picture_.w * y_picture_.pixel,
+              reinterpret_cast<const std::uint8_t **>(c.lane_scratch(lane)));
+        });
   }
 
  protected:
