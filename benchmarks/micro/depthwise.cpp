@@ -6,42 +6,43 @@
 namespace qtn::micro {
 namespace {
 
-/// `size` is the side of the output; the input has its border around it, as a padded activation buffer has.
+/// `size` is the side of the input, padded by half a window as MobileNets are.
 struct Shape {
   const char *name;
-  std::size_t channels, size, window, stride;
+  std::size_t channels;
+  std::ptrdiff_t size, window, stride;
 };
 
 constexpr Shape kShapes[] = {
-    {"3x3_32@112", 32, 112, 3, 1},  {"3x3s2_96@112", 96, 56, 3, 2}, {"3x3_144@56", 144, 56, 3, 1},
-    {"3x3_192@28", 192, 28, 3, 1},  {"3x3_384@14", 384, 14, 3, 1},  {"3x3_576@14", 576, 14, 3, 1},
-    {"3x3s2_576@14", 576, 7, 3, 2}, {"3x3_960@7", 960, 7, 3, 1},    {"5x5_240@14", 240, 14, 5, 1},
-    {"5x5_256@14", 256, 14, 5, 1},  {"5x5_120@28", 120, 28, 5, 1},  {"7x7_96@56", 96, 56, 7, 1}};
+    {"3x3_32@112", 32, 112, 3, 1},   {"3x3s2_96@112", 96, 112, 3, 2}, {"3x3_144@56", 144, 56, 3, 1},
+    {"3x3s2_144@56", 144, 56, 3, 2}, {"3x3_192@28", 192, 28, 3, 1},   {"3x3s2_192@28", 192, 28, 3, 2},
+    {"3x3_384@14", 384, 14, 3, 1},   {"3x3_576@14", 576, 14, 3, 1},   {"3x3s2_576@14", 576, 14, 3, 2},
+    {"3x3_960@7", 960, 7, 3, 1},     {"3x3_16@112", 16, 112, 3, 1},   {"3x3s2_64@112", 64, 112, 3, 2},
+    {"3x3_72@56", 72, 56, 3, 1},     {"5x5s2_72@56", 72, 56, 5, 2},   {"5x5_120@28", 120, 28, 5, 1},
+    {"3x3s2_240@28", 240, 28, 3, 2}, {"3x3_200@14", 200, 14, 3, 1},   {"3x3_184@14", 184, 14, 3, 1},
+    {"3x3_480@14", 480, 14, 3, 1},   {"3x3_672@14", 672, 14, 3, 1},   {"5x5s2_672@14", 672, 14, 5, 2},
+    {"5x5_960@7", 960, 7, 5, 1},     {"7x7_96@56", 96, 56, 7, 1}};
 
 void run(benchmark::State &state, const kernels::DepthwiseKernel &kernel, const Shape &s) {
-  const std::size_t taps = s.window * s.window, c = s.channels, width = (s.size - 1) * s.stride + s.window;
-  AlignedBuffer x(width * width * c), w(taps * c), y(s.size * s.size * c), packed(kernel.packed_bytes(taps, c));
-  fill(x.as<std::uint8_t>(), width * width * c, 0, 255);
+  const std::ptrdiff_t out = (s.size - 1) / s.stride + 1, pad = s.window / 2;
+  const kernels::DepthwiseWindow window{{s.window, s.window}, {s.stride, s.stride}, {1, 1}, {pad, pad}};
+  const std::size_t taps = static_cast<std::size_t>(s.window * s.window), c = s.channels;
+  const std::size_t in_bytes = static_cast<std::size_t>(s.size * s.size) * c,
+                    out_bytes = static_cast<std::size_t>(out * out) * c;
+  AlignedBuffer x(in_bytes), w(taps * c), y(out_bytes), packed(kernel.packed_bytes(window, c)),
+      scratch(kernel.scratch_bytes(window));
+  fill(x.as<std::uint8_t>(), in_bytes, 0, 255);
   fill(w.as<std::int8_t>(), taps * c, -127, 127);
   const std::vector<std::int32_t> bias(c, 100);
   const std::vector<float> multiplier(c, 1e-3f);
-  kernel.pack(packed.data(), {w.as<std::int8_t>(), bias.data(), multiplier.data(), taps, c});
-  std::vector<const std::uint8_t *> tap(taps);
-  const MacCounters counters(state, static_cast<double>(s.size * s.size * taps * c));
+  kernel.pack(packed.data(), window, {w.as<std::int8_t>(), bias.data(), multiplier.data(), c});
+  const auto pixel = static_cast<std::ptrdiff_t>(c);
+  const kernels::DepthwiseArgs args{
+      window,        x.as<std::uint8_t>(), s.size, s.size,        pixel,         128, 0, out, out, c,
+      packed.data(), y.as<std::uint8_t>(), pixel,  {128, 0, 255}, scratch.data()};
+  const MacCounters counters(state, static_cast<double>(out_bytes * taps));
   for (auto _ : state) {
-    for (std::size_t row = 0; row < s.size; ++row) {
-      for (std::size_t t = 0; t < taps; ++t)
-        tap[t] = x.as<std::uint8_t>() + ((row * s.stride + t / s.window) * width + t % s.window) * c;
-      kernel.run({tap.data(),
-                  taps,
-                  s.size,
-                  static_cast<std::ptrdiff_t>(s.stride * c),
-                  c,
-                  packed.data(),
-                  y.as<std::uint8_t>() + row * s.size * c,
-                  static_cast<std::ptrdiff_t>(c),
-                  {128, 0, 255}});
-    }
+    kernel.run(args);
     benchmark::ClobberMemory();
   }
 }

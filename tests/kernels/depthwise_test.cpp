@@ -6,141 +6,168 @@
 namespace qtn::test {
 namespace {
 
-using kernels::DepthwiseArgs;
 using kernels::DepthwiseKernel;
+using kernels::DepthwiseWindow;
 
-/// How the taps lie: unrelated rows, or windows of a picture, where neighbouring pixels share taps.
-enum class Geometry { scattered, window_stride1, window_stride2 };
+struct Geometry {
+  DepthwiseWindow window;
+  std::ptrdiff_t pad_end[2], in[2];
+  std::size_t channels;
 
-struct Case {
-  std::size_t side, taps, channels, pixels, ldy;
-  Guarded<std::uint8_t> x;
-  std::vector<const std::uint8_t *> tap;
-  std::ptrdiff_t step;
-  std::vector<std::int8_t> w;
-  std::vector<std::int32_t> bias;
-  std::vector<float> multiplier;
-  QuantizedRange range;
-  std::vector<std::uint8_t> want;
-
-  /// Bytes of the picture or of the scattered rows.
-  static std::size_t input_size(Geometry g, std::size_t side, std::size_t taps, std::size_t channels,
-                                std::size_t pixels) {
-    if (g == Geometry::scattered) return taps * pixels * channels;
-    const std::size_t stride = g == Geometry::window_stride2 ? 2 : 1;
-    return side * ((pixels - 1) * stride + side) * channels;
+  std::ptrdiff_t out(int axis) const {
+    const std::ptrdiff_t reach = (window.kernel[axis] - 1) * window.dilation[axis] + 1;
+    const std::ptrdiff_t room = in[axis] + window.pad[axis] + pad_end[axis] - reach;
+    return room < 0 ? 0 : room / window.stride[axis] + 1;
   }
-
-  Case(Random &random, Geometry g, std::size_t window, std::size_t c, std::size_t p, bool extremes)
-      : side(window),
-        taps(window * window),
-        channels(c),
-        pixels(p),
-        ldy(c + random.in<std::size_t>(0, 20)),
-        x(input_size(g, window, taps, c, p), kReadSlack),
-        w(taps * c),
-        bias(c),
-        multiplier(c),
-        range(random.range()) {
-    random.fill(x.span(), 0, 255);
-    random.fill(std::span(w), -128, 127);
-    if (extremes) {
-      std::memset(x.data(), 255, x.size());
-      for (std::int8_t &v : w) v = random.one_in(2) ? 127 : -128;
-    }
-    random.fill(std::span(bias), -20000, 20000);
-    for (float &v : multiplier) v = any_multiplier(random);
-    const std::size_t stride = g == Geometry::window_stride2 ? 2 : 1, width = (pixels - 1) * stride + side;
-    step = static_cast<std::ptrdiff_t>(stride * channels);
-    for (std::size_t t = 0; t < taps; ++t)
-      tap.push_back(g == Geometry::scattered ? x.data() + t * pixels * channels
-                                             : x.data() + (t / side * width + t % side) * channels);
-    want.assign((pixels - 1) * ldy + channels, 0xA5);
-    for (std::size_t i = 0; i < pixels; ++i)
-      for (std::size_t j = 0; j < channels; ++j) {
-        std::int64_t acc = bias[j];
-        for (std::size_t t = 0; t < taps; ++t)
-          acc += std::int64_t{tap[t][static_cast<std::ptrdiff_t>(i) * step + static_cast<std::ptrdiff_t>(j)]} *
-                 w[t * channels + j];
-        want[i * ldy + j] = naive_requantize(acc, multiplier[j], range);
-      }
-  }
-
-  void check(const DepthwiseKernel &kernel) const {
-    AlignedBuffer packed(kernel.packed_bytes(taps, channels));
-    kernel.pack(packed.data(), {w.data(), bias.data(), multiplier.data(), taps, channels});
-    Guarded<std::uint8_t> y(want.size());
-    kernel.run(
-        {tap.data(), taps, pixels, step, channels, packed.data(), y.data(), static_cast<std::ptrdiff_t>(ldy), range});
-    char what[96];
-    std::snprintf(what, sizeof what, "window=%zu channels=%zu pixels=%zu step=%td ldy=%zu", side, channels, pixels,
-                  step, ldy);
-    expect_same<std::uint8_t>(y.span(), want, kernel.name, what);
-  }
+  std::size_t taps() const { return static_cast<std::size_t>(window.kernel[0] * window.kernel[1]); }
 };
 
-constexpr Geometry kGeometries[] = {Geometry::scattered, Geometry::window_stride1, Geometry::window_stride2};
+Geometry square(std::ptrdiff_t kernel, std::ptrdiff_t stride, std::ptrdiff_t pad, std::ptrdiff_t height,
+                std::ptrdiff_t width, std::size_t channels) {
+  return {{{kernel, kernel}, {stride, stride}, {1, 1}, {pad, pad}}, {pad, pad}, {height, width}, channels};
+}
+
+enum class Values { random, extreme };
+
+/// A picture whose pixels hold more channels than are convolved, and what a convolution of it should give.
+class Case {
+ public:
+  Case(Random &random, const Geometry &geometry, Values values)
+      : g_(geometry),
+        x_pixel_(g_.channels + random.in<std::size_t>(0, 20)),
+        y_pixel_(g_.channels + random.in<std::size_t>(0, 20)),
+        x_(static_cast<std::size_t>(g_.in[0] * g_.in[1] - 1) * x_pixel_ + g_.channels, kReadSlack),
+        w_(g_.taps() * g_.channels),
+        bias_(g_.channels),
+        multiplier_(g_.channels),
+        range_(random.range()),
+        outside_(random.one_in(3)   ? 0
+                 : random.one_in(3) ? 255
+                                    : random.in<std::uint8_t>(0, 255)) {
+    random.fill(x_.span(), 0, 255);
+    random.fill(std::span(w_), -128, 127);
+    if (values == Values::extreme) {
+      std::memset(x_.data(), 255, x_.size());
+      for (std::int8_t &v : w_) v = random.one_in(2) ? 127 : -128;
+    }
+    random.fill(std::span(bias_), -20000, 20000);
+    for (float &v : multiplier_) v = any_multiplier(random);
+    const std::ptrdiff_t rows = g_.out(0), columns = g_.out(1);
+    want_.assign(static_cast<std::size_t>(rows * columns - 1) * y_pixel_ + g_.channels, 0xA5);
+    for (std::ptrdiff_t r = 0; r < rows; ++r)
+      for (std::ptrdiff_t c = 0; c < columns; ++c)
+        for (std::size_t i = 0; i < g_.channels; ++i)
+          want_[static_cast<std::size_t>(r * columns + c) * y_pixel_ + i] =
+              naive_requantize(naive_sum(r, c, i), multiplier_[i], range_);
+  }
+
+  /// Rows [0, cut), then the others, by calls of their own.
+  void check(const DepthwiseKernel &kernel, std::ptrdiff_t cut) const {
+    AlignedBuffer packed(kernel.packed_bytes(g_.window, g_.channels)), scratch(kernel.scratch_bytes(g_.window));
+    kernel.pack(packed.data(), g_.window, {w_.data(), bias_.data(), multiplier_.data(), g_.channels});
+    Guarded<std::uint8_t> y(want_.size());
+    for (const auto &[first, end] : {std::pair{std::ptrdiff_t{0}, cut}, std::pair{cut, g_.out(0)}})
+      kernel.run({g_.window, x_.data(), g_.in[0], g_.in[1], static_cast<std::ptrdiff_t>(x_pixel_), outside_, first,
+                  end - first, g_.out(1), g_.channels, packed.data(), y.data(), static_cast<std::ptrdiff_t>(y_pixel_),
+                  range_, scratch.data()});
+    char what[200];
+    const DepthwiseWindow &w = g_.window;
+    std::snprintf(what, sizeof what,
+                  "in=%tdx%tdx%zu kernel=%tdx%td stride=%td,%td dilation=%td,%td pad=%td,%td,%td,%td pixels=%zu,%zu",
+                  g_.in[0], g_.in[1], g_.channels, w.kernel[0], w.kernel[1], w.stride[0], w.stride[1], w.dilation[0],
+                  w.dilation[1], w.pad[0], w.pad[1], g_.pad_end[0], g_.pad_end[1], x_pixel_, y_pixel_);
+    expect_same<std::uint8_t>(y.span(), want_, kernel.name, what);
+  }
+
+  void check(const DepthwiseKernel &kernel) const { check(kernel, g_.out(0) / 2); }
+
+ private:
+  std::int64_t naive_sum(std::ptrdiff_t r, std::ptrdiff_t c, std::size_t channel) const {
+    const DepthwiseWindow &w = g_.window;
+    std::int64_t sum = bias_[channel];
+    for (std::ptrdiff_t ky = 0; ky < w.kernel[0]; ++ky)
+      for (std::ptrdiff_t kx = 0; kx < w.kernel[1]; ++kx) {
+        const std::ptrdiff_t iy = r * w.stride[0] - w.pad[0] + ky * w.dilation[0];
+        const std::ptrdiff_t ix = c * w.stride[1] - w.pad[1] + kx * w.dilation[1];
+        const bool inside = iy >= 0 && iy < g_.in[0] && ix >= 0 && ix < g_.in[1];
+        const std::uint8_t x =
+            inside ? x_[static_cast<std::size_t>(iy * g_.in[1] + ix) * x_pixel_ + channel] : outside_;
+        sum += std::int64_t{x} * w_[static_cast<std::size_t>(ky * w.kernel[1] + kx) * g_.channels + channel];
+      }
+    return sum;
+  }
+
+  Geometry g_;
+  std::size_t x_pixel_, y_pixel_;
+  Guarded<std::uint8_t> x_;
+  std::vector<std::int8_t> w_;
+  std::vector<std::int32_t> bias_;
+  std::vector<float> multiplier_;
+  QuantizedRange range_;
+  std::uint8_t outside_;
+  std::vector<std::uint8_t> want_;
+};
 
 void test_all_channel_tails(void **) {
   each_kernel(kernels::depthwise_kernels(), [](const DepthwiseKernel &kernel) {
     Random random(1);
-    for (std::size_t channels = 1; channels <= 150; ++channels)
-      for (Geometry g : kGeometries) Case(random, g, 3, channels, random.in<std::size_t>(1, 12), false).check(kernel);
+    for (std::size_t channels = 1; channels <= 200; ++channels)
+      for (std::ptrdiff_t stride : {1, 2})
+        Case(random, square(3, stride, 1, random.in(1, 6), random.in(1, 18), channels), Values::random).check(kernel);
   });
 }
 
-void test_all_pixel_tails(void **) {
+void test_all_sizes(void **) {
   each_kernel(kernels::depthwise_kernels(), [](const DepthwiseKernel &kernel) {
     Random random(2);
-    for (std::size_t pixels = 1; pixels <= 20; ++pixels)
+    for (std::ptrdiff_t side = 1; side <= 20; ++side)
       for (std::size_t channels : {16, 32, 64, 144})
-        for (Geometry g : kGeometries) Case(random, g, 3, channels, pixels, false).check(kernel);
+        for (std::ptrdiff_t window : {3, 5})
+          for (std::ptrdiff_t stride : {1, 2}) {
+            const Geometry g = square(window, stride, window / 2, random.in(1, 20), side, channels);
+            Case(random, g, Values::random).check(kernel, random.in(0, g.out(0)));
+          }
   });
 }
 
-void test_windows(void **) {
+void test_all_geometries(void **) {
   each_kernel(kernels::depthwise_kernels(), [](const DepthwiseKernel &kernel) {
     Random random(3);
-    for (std::size_t window = 1; window <= 7; ++window)
-      for (Geometry g : kGeometries)
-        for (int i = 0; i < 8; ++i)
-          Case(random, g, window, random.in<std::size_t>(1, 200), random.in<std::size_t>(1, 15), false).check(kernel);
+    for (int done = 0; done < 1500;) {
+      Geometry g{};
+      for (int axis : {0, 1}) {
+        g.window.kernel[axis] = random.in(1, 7);
+        g.window.stride[axis] = random.in(1, 3);
+        g.window.dilation[axis] = random.in(1, 2);
+        g.window.pad[axis] = random.in(0, 3);
+        g.pad_end[axis] = random.in(0, 3);
+        g.in[axis] = random.in(1, 20);
+      }
+      g.channels = random.in<std::size_t>(1, 200);
+      if (g.out(0) == 0 || g.out(1) == 0) continue;
+      Case(random, g, random.one_in(4) ? Values::extreme : Values::random).check(kernel);
+      ++done;
+    }
   });
 }
 
 void test_saturation_vectors(void **) {
   each_kernel(kernels::depthwise_kernels(), [](const DepthwiseKernel &kernel) {
     Random random(4);
-    for (Geometry g : kGeometries)
-      for (std::size_t window : {3, 5}) Case(random, g, window, 80, 9, true).check(kernel);
+    for (std::ptrdiff_t window : {3, 5, 7})
+      for (std::ptrdiff_t stride : {1, 2})
+        Case(random, square(window, stride, window / 2, 9, 11, 80), Values::extreme).check(kernel);
   });
 }
 
-/// Taps outside the picture are a row of zero points that every pixel of a run of one reads.
-void test_border_pixel(void **) {
+/// More rows than one band of scratch holds, and a window whose strip alone is larger than that.
+void test_large(void **) {
   each_kernel(kernels::depthwise_kernels(), [](const DepthwiseKernel &kernel) {
     Random random(5);
-    for (std::size_t channels : {8, 24, 100}) {
-      Case c(random, Geometry::scattered, 3, channels, 1, false);
-      const std::vector<std::uint8_t> padding(channels + kReadSlack, 7);
-      c.tap[0] = c.tap[3] = padding.data();
-      for (std::size_t j = 0; j < channels; ++j) {
-        std::int64_t acc = c.bias[j];
-        for (std::size_t t = 0; t < 9; ++t) acc += std::int64_t{c.tap[t][j]} * c.w[t * channels + j];
-        c.want[j] = naive_requantize(acc, c.multiplier[j], c.range);
-      }
-      c.check(kernel);
-    }
-  });
-}
-
-void test_no_pixels(void **) {
-  each_kernel(kernels::depthwise_kernels(), [](const DepthwiseKernel &kernel) {
-    Random random(6);
-    const Case c(random, Geometry::window_stride1, 3, 20, 1, false);
-    AlignedBuffer packed(kernel.packed_bytes(9, 20));
-    kernel.pack(packed.data(), {c.w.data(), c.bias.data(), c.multiplier.data(), 9, 20});
-    kernel.run({c.tap.data(), 9, 0, c.step, 20, packed.data(), nullptr, 20, c.range});
+    Case(random, square(3, 1, 1, 130, 9, 24), Values::random).check(kernel);
+    Case(random, square(3, 2, 1, 130, 9, 80), Values::random).check(kernel);
+    Case(random, square(40, 1, 20, 41, 43, 20), Values::random).check(kernel);
+    Case(random, square(20, 3, 5, 41, 43, 70), Values::random).check(kernel);
   });
 }
 
@@ -150,9 +177,11 @@ void test_no_pixels(void **) {
 int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {
-      cmocka_unit_test(test_all_channel_tails), cmocka_unit_test(test_all_pixel_tails),
-      cmocka_unit_test(test_windows),           cmocka_unit_test(test_saturation_vectors),
-      cmocka_unit_test(test_border_pixel),      cmocka_unit_test(test_no_pixels),
+      cmocka_unit_test(test_all_channel_tails),
+      cmocka_unit_test(test_all_sizes),
+      cmocka_unit_test(test_all_geometries),
+      cmocka_unit_test(test_saturation_vectors),
+      cmocka_unit_test(test_large),
   };
   return cmocka_run_group_tests_name("kernels.depthwise", tests, nullptr, nullptr);
 }

@@ -2,10 +2,12 @@
 // The packed form of depthwise weights, and how channels are cut into blocks.
 //
 // A vector of bytes has kLanes lanes of 16 channels. Where fewer channels are left than a vector holds, its lanes are
-// shared by 2 or 4 neighbouring pixels; a block is the channels of one such vector. Unpacking spreads a vector to four
-// vectors of dwords, number v holding channels 4v to 4v+3 of every lane; one dword holds kTaps taps of its channel.
-// Weights, biases and multipliers are packed in that order, repeated for each pixel; packing the results to bytes
-// undoes it.
+// shared by 2 or 4 pixels; a block is the channels of one such vector. Unpacking spreads a vector to four vectors of
+// dwords, number v holding channels 4v to 4v+3 of every lane; one dword holds kTaps taps of a row, a step. Weights,
+// biases and multipliers are packed in that order, repeated for each pixel; packing the results to bytes undoes it.
+//
+// The dwords of an output whose row of taps are neighbouring pixels serve the next output too, with weights shifted by
+// one tap.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +17,9 @@
 
 namespace qtn::kernels {
 namespace {
+
+/// Whether neighbouring outputs, and neighbouring taps of a row, read neighbouring pixels.
+inline bool is_adjacent(const DepthwiseWindow &w) { return w.stride[1] == 1 && w.dilation[1] == 1; }
 
 template <class T, int kTaps, int kLanes>
 struct Blocks {
@@ -26,28 +31,31 @@ struct Blocks {
     return used * 2 > kLanes ? 1 : used * 4 > kLanes ? 2 : 4;
   }
 
-  /// A row of a 3x3 window is one group of 3 taps, so that the dwords of one output pixel, shifted, serve the next.
-  static constexpr bool by_rows(std::size_t taps) { return kTaps == 4 && taps == 9; }
-  static constexpr std::size_t group_taps(std::size_t taps) { return by_rows(taps) ? 3 : kTaps; }
-  static constexpr std::size_t groups(std::size_t taps) { return (taps + group_taps(taps) - 1) / group_taps(taps); }
-
-  /// In bytes: four vectors for each group, by rows the same shifted by one tap; then four of biases, four of
-  /// multipliers.
-  static constexpr std::size_t shifted_at(std::size_t taps) { return groups(taps) * 4 * kVector; }
-  static constexpr std::size_t bias_at(std::size_t taps) { return shifted_at(taps) * (by_rows(taps) ? 2 : 1); }
-  static constexpr std::size_t block_bytes(std::size_t taps) { return bias_at(taps) + 8 * kVector; }
-
-  static std::size_t packed_bytes(std::size_t taps, std::size_t channels) {
-    std::size_t count = 0;
-    for_each(channels, [&](int, std::size_t, std::size_t) { ++count; });
-    return count * block_bytes(taps);
+  /// Of a row of taps, with one more where they also serve the next output.
+  static std::size_t steps(const DepthwiseWindow &w) {
+    const std::ptrdiff_t taps = w.kernel[1] + (is_adjacent(w) ? 1 : 0);
+    return static_cast<std::size_t>((taps + kTaps - 1) / kTaps);
   }
 
-  static void pack(void *packed, const DepthwiseWeights &w) {
+  /// In bytes: four vectors for each step, then where they serve two outputs the same shifted; after all steps of all
+  /// rows four vectors of biases, four of multipliers.
+  static std::size_t step_bytes(const DepthwiseWindow &w) { return (is_adjacent(w) ? 8 : 4) * kVector; }
+  static std::size_t bias_at(const DepthwiseWindow &w) {
+    return static_cast<std::size_t>(w.kernel[0]) * steps(w) * step_bytes(w);
+  }
+  static std::size_t block_bytes(const DepthwiseWindow &w) { return bias_at(w) + 8 * kVector; }
+
+  static std::size_t packed_bytes(const DepthwiseWindow &window, std::size_t channels) {
+    std::size_t count = 0;
+    for_each(channels, [&](int, std::size_t, std::size_t) { ++count; });
+    return count * block_bytes(window);
+  }
+
+  static void pack(void *packed, const DepthwiseWindow &window, const DepthwiseWeights &w) {
     char *block = static_cast<char *>(packed);
     for_each(w.channels, [&](int pixels, std::size_t first, std::size_t used) {
-      pack_block(block, w, kLanes / pixels, first, used);
-      block += block_bytes(w.taps);
+      pack_block(block, window, w, kLanes / pixels, first, used);
+      block += block_bytes(window);
     });
   }
 
@@ -64,11 +72,11 @@ struct Blocks {
   }
 
  private:
-  static void pack_block(char *block, const DepthwiseWeights &w, int lanes, std::size_t first, std::size_t used) {
-    T *weight = reinterpret_cast<T *>(block), *shifted = reinterpret_cast<T *>(block + shifted_at(w.taps));
-    std::int32_t *bias = reinterpret_cast<std::int32_t *>(block + bias_at(w.taps));
+  static void pack_block(char *block, const DepthwiseWindow &window, const DepthwiseWeights &w, int lanes,
+                         std::size_t first, std::size_t used) {
+    std::int32_t *bias = reinterpret_cast<std::int32_t *>(block + bias_at(window));
     float *multiplier = reinterpret_cast<float *>(bias + 4 * kVector / 4);
-    const std::size_t per_group = group_taps(w.taps);
+    const auto rows = static_cast<std::size_t>(window.kernel[0]), columns = static_cast<std::size_t>(window.kernel[1]);
     for (int v = 0; v < 4; ++v)
       for (int lane = 0; lane < kLanes; ++lane)
         for (int d = 0; d < 4; ++d) {
@@ -76,15 +84,16 @@ struct Blocks {
           const std::size_t dword = static_cast<std::size_t>((v * kLanes + lane) * 4 + d);
           bias[dword] = c < used ? w.bias[first + c] : 0;
           multiplier[dword] = c < used ? w.multiplier[first + c] : 0;
-          for (std::size_t g = 0; g < groups(w.taps); ++g)
-            for (std::size_t i = 0; i < kTaps; ++i) {
-              const auto at = [&](std::size_t tap) -> T {  // tap of this group, zero if there is none
-                const std::size_t t = g * per_group + tap;
-                return static_cast<T>(tap < per_group && t < w.taps && c < used ? w.w[t * w.channels + first + c] : 0);
+          for (std::size_t ky = 0; ky < rows; ++ky)
+            for (std::size_t step = 0; step < steps(window); ++step) {
+              T *to = reinterpret_cast<T *>(block + (ky * steps(window) + step) * step_bytes(window)) + dword * kTaps;
+              const auto at = [&](std::size_t kx) -> T {  // -1 wraps to a tap that is not there either
+                return static_cast<T>(kx < columns && c < used ? w.w[(ky * columns + kx) * w.channels + first + c] : 0);
               };
-              const std::size_t to = (g * kVector + dword) * kTaps + i;
-              weight[to] = at(i);
-              if (by_rows(w.taps)) shifted[to] = i == 0 ? T{} : at(i - 1);
+              for (std::size_t i = 0; i < kTaps; ++i) to[i] = at(step * kTaps + i);
+              if (!is_adjacent(window)) continue;
+              T *shifted = to + 4 * kVector / sizeof(T);
+              for (std::size_t i = 0; i < kTaps; ++i) shifted[i] = at(step * kTaps + i - 1);
             }
         }
   }

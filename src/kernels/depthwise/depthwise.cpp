@@ -3,11 +3,12 @@
 
 namespace qtn::kernels {
 
-#define QTN_DEPTHWISE_KERNEL(id, isa_level)                           \
-  namespace depthwise_##id {                                          \
-    std::size_t packed_bytes(std::size_t taps, std::size_t channels); \
-    void pack(void *packed, const DepthwiseWeights &w);               \
-    void run(const DepthwiseArgs &args);                              \
+#define QTN_DEPTHWISE_KERNEL(id, isa_level)                                            \
+  namespace depthwise_##id {                                                           \
+    std::size_t packed_bytes(const DepthwiseWindow &window, std::size_t channels);     \
+    void pack(void *packed, const DepthwiseWindow &window, const DepthwiseWeights &w); \
+    std::size_t scratch_bytes(const DepthwiseWindow &window);                          \
+    void run(const DepthwiseArgs &args);                                               \
   }
 #include "kernels/depthwise/kernels.inc"
 #undef QTN_DEPTHWISE_KERNEL
@@ -15,7 +16,12 @@ namespace qtn::kernels {
 std::span<const DepthwiseKernel> depthwise_kernels() {
   static constexpr DepthwiseKernel rows[] = {
 #define QTN_DEPTHWISE_KERNEL(id, isa_level) \
-  {#id, Isa::isa_level, depthwise_##id::packed_bytes, depthwise_##id::pack, depthwise_##id::run},
+  {#id,                                     \
+   Isa::isa_level,                          \
+   depthwise_##id::packed_bytes,            \
+   depthwise_##id::pack,                    \
+   depthwise_##id::scratch_bytes,           \
+   depthwise_##id::run},
 #include "kernels/depthwise/kernels.inc"
 #undef QTN_DEPTHWISE_KERNEL
   };

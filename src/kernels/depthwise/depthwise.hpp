@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depthwise convolution of channels-last uint8 by int8 weights, one weight per (tap, channel), exact int32
+// Depthwise convolution of channels-last uint8 pictures by int8 weights, one weight per (tap, channel), exact int32
 // accumulation.
-//
-// The caller turns geometry into pointers: for one run of output pixels, taps[t] is where tap t of the first pixel
-// reads its channels (or a row of zero points, outside the picture), and each next pixel reads pixel_step bytes
-// further.
 #pragma once
 
 #include <cstddef>
@@ -16,30 +12,39 @@
 
 namespace qtn::kernels {
 
-struct DepthwiseWeights {
-  const std::int8_t *w;      ///< [taps][channels]
-  const std::int32_t *bias;  ///< [channels], zero point of x folded in
-  const float *multiplier;   ///< [channels], finite
-  std::size_t taps, channels;
+/// Rows, then columns. Output o reads input o * stride - pad + k * dilation for each tap k of its kernel.
+struct DepthwiseWindow {
+  std::ptrdiff_t kernel[2], stride[2], dilation[2], pad[2];
 };
 
+struct DepthwiseWeights {
+  const std::int8_t *w;      ///< [kernel rows][kernel columns][channels]
+  const std::int32_t *bias;  ///< [channels], zero point of x folded in
+  const float *multiplier;   ///< [channels], finite
+  std::size_t channels;
+};
+
+/// Some rows of outputs of one picture.
 struct DepthwiseArgs {
-  const std::uint8_t *const *taps;  ///< [tap_count]; kReadSlack bytes after the last channel may be read
-  std::size_t tap_count;
-  std::size_t pixels;
-  std::ptrdiff_t pixel_step;  ///< bytes between the reads of neighbouring output pixels, for every tap
+  DepthwiseWindow window;
+  const std::uint8_t *x;  ///< pixel (r, c) at x + (r * width + c) * x_pixel; kReadSlack bytes after the last are read
+  std::ptrdiff_t height, width, x_pixel;
+  std::uint8_t outside;                     ///< what taps outside the picture read: the zero point of x
+  std::ptrdiff_t first_row, rows, columns;  ///< outputs [first_row, first_row + rows) x [0, columns)
   std::size_t channels;
   const void *packed;
-  std::uint8_t *y;  ///< [pixels][channels], row stride ldy; nothing outside is written
-  std::ptrdiff_t ldy;
+  std::uint8_t *y;  ///< output (r, c) at y + (r * columns + c) * y_pixel; nothing but channels of these rows is written
+  std::ptrdiff_t y_pixel;
   QuantizedRange range;
+  void *scratch;  ///< scratch_bytes(window), 64-byte aligned, one for each thread
 };
 
 struct DepthwiseKernel {
   const char *name;
   Isa isa;
-  std::size_t (*packed_bytes)(std::size_t taps, std::size_t channels);
-  void (*pack)(void *packed, const DepthwiseWeights &w);
+  std::size_t (*packed_bytes)(const DepthwiseWindow &window, std::size_t channels);
+  void (*pack)(void *packed, const DepthwiseWindow &window, const DepthwiseWeights &w);
+  std::size_t (*scratch_bytes)(const DepthwiseWindow &window);
   void (*run)(const DepthwiseArgs &args);
 };
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/depthwise/depthwise.hpp"
@@ -18,31 +19,54 @@ struct Packed {
         w(reinterpret_cast<std::int8_t *>(multiplier + channels)) {}
 };
 
-}  // namespace
-
-std::size_t packed_bytes(std::size_t taps, std::size_t channels) {
-  return channels * (sizeof(std::int32_t) + sizeof(float) + taps);
+std::size_t taps(const DepthwiseWindow &window) {
+  return static_cast<std::size_t>(window.kernel[0] * window.kernel[1]);
 }
 
-void pack(void *packed, const DepthwiseWeights &w) {
+constexpr std::size_t kBlock = 64;  // channels whose sums are kept at once
+
+/// Channels [first, first + count) of output (r, c).
+void run_block(const DepthwiseArgs &args, std::ptrdiff_t r, std::ptrdiff_t c, std::size_t first, std::size_t count) {
+  const Packed packed(args.packed, args.channels);
+  const DepthwiseWindow &win = args.window;
+  std::int32_t acc[kBlock];
+  std::memcpy(acc, packed.bias + first, count * sizeof(std::int32_t));
+  const std::int8_t *w = packed.w + first;
+  for (std::ptrdiff_t ky = 0; ky < win.kernel[0]; ++ky)
+    for (std::ptrdiff_t kx = 0; kx < win.kernel[1]; ++kx, w += args.channels) {
+      const std::ptrdiff_t iy = r * win.stride[0] - win.pad[0] + ky * win.dilation[0];
+      const std::ptrdiff_t ix = c * win.stride[1] - win.pad[1] + kx * win.dilation[1];
+      if (iy >= 0 && iy < args.height && ix >= 0 && ix < args.width) {
+        const std::uint8_t *x = args.x + (iy * args.width + ix) * args.x_pixel + first;
+        for (std::size_t i = 0; i < count; ++i) acc[i] += x[i] * w[i];
+      } else {
+        for (std::size_t i = 0; i < count; ++i) acc[i] += args.outside * w[i];
+      }
+    }
+  std::uint8_t *y = args.y + (r * args.columns + c) * args.y_pixel + first;
+  for (std::size_t i = 0; i < count; ++i) y[i] = requantize(acc[i], packed.multiplier[first + i], args.range);
+}
+
+}  // namespace
+
+std::size_t packed_bytes(const DepthwiseWindow &window, std::size_t channels) {
+  return channels * (sizeof(std::int32_t) + sizeof(float) + taps(window));
+}
+
+void pack(void *packed, const DepthwiseWindow &window, const DepthwiseWeights &w) {
   const Packed to(packed, w.channels);
   std::memcpy(to.bias, w.bias, w.channels * sizeof(std::int32_t));
   std::memcpy(to.multiplier, w.multiplier, w.channels * sizeof(float));
-  std::memcpy(to.w, w.w, w.taps * w.channels);
+  std::memcpy(to.w, w.w, taps(window) * w.channels);
 }
 
+std::size_t scratch_bytes(const DepthwiseWindow &) { return 0; }
+
 void run(const DepthwiseArgs &args) {
-  const Packed packed(args.packed, args.channels);
-  for (std::size_t p = 0; p < args.pixels; ++p) {
-    std::uint8_t *y = args.y + static_cast<std::ptrdiff_t>(p) * args.ldy;
-    const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(p) * args.pixel_step;
-    for (std::size_t c = 0; c < args.channels; ++c) {
-      std::int32_t acc = packed.bias[c];
-      for (std::size_t t = 0; t < args.tap_count; ++t)
-        acc += args.taps[t][at + static_cast<std::ptrdiff_t>(c)] * packed.w[t * args.channels + c];
-      y[c] = requantize(acc, packed.multiplier[c], args.range);
-    }
-  }
+  for (std::ptrdiff_t r = args.first_row; r < args.first_row + args.rows; ++r)
+    for (std::ptrdiff_t c = 0; c < args.columns; ++c)
+      for (std::size_t first = 0; first < args.channels; first += kBlock)
+        run_block(args, r, c, first, std::min(kBlock, args.channels - first));
 }
 
 }  // namespace qtn::kernels::depthwise_ref

@@ -1,75 +1,118 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/depthwise/depthwise.hpp"
 
-#include <cstring>
+#include <algorithm>
 
 #include "kernels/kernel.hpp"
 #include "runtime/steps/steps.hpp"
-#include "runtime/steps/windowed.hpp"
 
 namespace qtn::runtime {
 namespace {
 
-PackedWeights pack(const kernels::DepthwiseKernel &kernel, const LinearWeights &w) {
+// A task is worth handing to a thread, and few enough rows to balance threads: one or two microseconds.
+constexpr std::size_t kBandRows = 28, kGroupChannels = 256;
+
+PackedWeights pack(const kernels::DepthwiseKernel &kernel, const kernels::DepthwiseWindow &window,
+                   const LinearWeights &w) {
   // One filter of k taps for each channel becomes one row of channels for each tap.
-  std::vector<std::int8_t> by_tap(w.groups * w.k);
-  for (std::size_t c = 0; c < w.groups; ++c)
-    for (std::size_t t = 0; t < w.k; ++t) by_tap[t * w.groups + c] = w.weight[c * w.k + t];
   PackedWeights packed;
-  packed.bytes = AlignedBuffer(kernel.packed_bytes(w.k, w.groups));
-  packed.offsets = {0};
-  kernel.pack(packed.bytes.data(), {by_tap.data(), w.bias.data(), w.multiplier.data(), w.k, w.groups});
+  std::size_t size = 0;
+  for (std::size_t first = 0; first < w.groups; first += kGroupChannels) {
+    packed.offsets.push_back(size);
+    size += round_up(kernel.packed_bytes(window, std::min(kGroupChannels, w.groups - first)), kAlignment);
+  }
+  packed.bytes = AlignedBuffer(size);
+  for (std::size_t i = 0; i < packed.offsets.size(); ++i) {
+    const std::size_t first = i * kGroupChannels, channels = std::min(kGroupChannels, w.groups - first);
+    std::vector<std::int8_t> by_tap(channels * w.k);
+    for (std::size_t c = 0; c < channels; ++c)
+      for (std::size_t t = 0; t < w.k; ++t) by_tap[t * channels + c] = w.weight[(first + c) * w.k + t];
+    kernel.pack(packed.bytes.data() + packed.offsets[i], window,
+                {by_tap.data(), w.bias.data() + first, w.multiplier.data() + first, channels});
+  }
   return packed;
 }
 
-class DepthwiseStep final : public WindowedStep {
+kernels::DepthwiseWindow kernel_window(const ops::Window &w) {
+  kernels::DepthwiseWindow to{};
+  for (const std::size_t axis : {0, 1}) {
+    to.kernel[axis] = w.kernel[axis];
+    to.stride[axis] = w.stride[axis];
+    to.dilation[axis] = w.dilation[axis];
+    to.pad[axis] = w.pad_begin[axis];
+  }
+  return to;
+}
+
+/// Tasks are bands of rows of one group of channels.
+class DepthwiseStep final : public TailedStep {
  public:
   DepthwiseStep(const Edge &x, const Edge &y, const ops::Window &window, const LinearWeights &w,
                 const QuantizedRange &range, Isa isa, const PackCache &cache)
-      : WindowedStep(x, y, window),
-        kernel_(kernels::choose(kernels::depthwise_kernels(), isa)),
-        packed_(cache(0, [&] { return pack(kernel_, w); })),
+      : kernel_(kernels::choose(kernels::depthwise_kernels(), isa)),
+        window_(kernel_window(window)),
+        packed_(cache(0, [&] { return pack(kernel_, window_, w); })),
+        x_(x.slot),
+        picture_(*as_picture(x.form.shape, x.form.strides)),
+        y_picture_(*as_picture(y.form.shape, y.form.strides)),
         range_(range),
-        outside_(static_cast<std::size_t>(picture_.c)) {
-    std::memset(outside_.data(), x.form.quantizer->zero_point(), outside_.size());
+        outside_(static_cast<std::uint8_t>(x.form.quantizer->zero_point())) {
     kernel = kernel_.name;
+    integer = true;
+    reads = {x.slot};
+    writes = {y.slot};
     macs = picture_.n * window.outputs_count() * picture_.c * static_cast<std::int64_t>(w.k);
   }
 
- private:
-  void row(const std::uint8_t *image, std::int64_t oy, std::uint8_t *y, const std::uint8_t **taps) const override {
-    const std::int64_t kh = window_.kernel[0], kw = window_.kernel[1];
-    const ops::Span inside_y = window_.taps(0, oy);
-    kernels::DepthwiseArgs args{};
-    args.taps = taps;
-    args.tap_count = static_cast<std::size_t>(kh * kw);
-    args.channels = static_cast<std::size_t>(picture_.c);
-    args.packed = packed_->bytes.data();
-    args.ldy = y_picture_.pixel;
-    args.range = range_;
-    const auto *outside = outside_.as<const std::uint8_t>();
-    for_runs(window_, [&](std::int64_t ox, std::int64_t count, ops::Span inside_x) {
-      // A run of several pixels steps all its taps alike, so a row of taps outside the picture sends it pixel by pixel.
-      const bool rows_inside = inside_y.begin == 0 && inside_y.end == kh;
-      const std::int64_t step = rows_inside ? count : 1;
-      for (std::int64_t done = 0; done < count; done += step) {
-        for (std::int64_t ky = 0; ky < kh; ++ky)
-          for (std::int64_t kx = 0; kx < kw; ++kx) {
-            const bool inside = ky >= inside_y.begin && ky < inside_y.end && kx >= inside_x.begin && kx < inside_x.end;
-            taps[ky * kw + kx] = inside ? tap_pixel(image, picture_, window_, oy, ox + done, ky, kx) : outside;
-          }
-        args.pixels = static_cast<std::size_t>(step);
-        args.pixel_step = window_.stride[1] * picture_.pixel;
-        args.y = y + (ox + done) * y_picture_.pixel;
-        kernel_.run(args);
-      }
+  bool spread_output(std::ptrdiff_t pixel) override {
+    y_picture_.pixel = pixel;
+    return true;
+  }
+
+  std::size_t lane_bytes() const override { return round_up(kernel_.scratch_bytes(window_), kAlignment); }
+
+  void run(const Context &c) const override {
+    const auto *x = c.tensor(x_).as<const std::uint8_t>();
+    auto *y = c.tensor(output()).as<std::uint8_t>();
+    const std::size_t groups = packed_->offsets.size();
+    const std::size_t bands = ceil_div(static_cast<std::size_t>(y_picture_.h), kBandRows);
+    const std::size_t ns = static_cast<std::size_t>(macs) / 128;
+    for_chunks(c, static_cast<std::size_t>(picture_.n) * bands * groups, ns, [&](std::size_t lane, std::size_t chunk) {
+      const auto image = static_cast<std::int64_t>(chunk / (bands * groups));
+      const std::size_t band = chunk / groups % bands, group = chunk % groups;
+      const std::size_t channel = group * kGroupChannels, row = band * kBandRows;
+      kernels::DepthwiseArgs args{};
+      args.window = window_;
+      args.x = x + image * picture_.pixels() * picture_.pixel + channel;
+      args.height = picture_.h;
+      args.width = picture_.w;
+      args.x_pixel = picture_.pixel;
+      args.outside = outside_;
+      args.first_row = static_cast<std::ptrdiff_t>(row);
+      args.rows = std::min<std::ptrdiff_t>(kBandRows, y_picture_.h - args.first_row);
+      args.columns = y_picture_.w;
+      args.channels = std::min(kGroupChannels, static_cast<std::size_t>(picture_.c) - channel);
+      args.packed = packed_->bytes.data() + packed_->offsets[group];
+      args.y = y + image * y_picture_.pixels() * y_picture_.pixel + channel;
+      args.y_pixel = y_picture_.pixel;
+      args.range = range_;
+      args.scratch = c.lane_scratch(lane);
+      kernel_.run(args);
+      const std::int64_t first_pixel = (image * y_picture_.h + args.first_row) * y_picture_.w;
+      run_tails(c,
+                {y + first_pixel * y_picture_.pixel + channel, y_picture_.pixel, static_cast<std::size_t>(first_pixel),
+                 static_cast<std::size_t>(args.rows * y_picture_.w), channel, args.channels});
     });
   }
 
+ private:
   const kernels::DepthwiseKernel &kernel_;
+  kernels::DepthwiseWindow window_;
   PackedPtr packed_;
+  SlotId x_;
+  Picture picture_, y_picture_;
   QuantizedRange range_;
-  AlignedBuffer outside_;  ///< a pixel of zero points
+  std::uint8_t outside_;
 };
 
 }  // namespace

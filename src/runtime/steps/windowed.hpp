@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Output rows of depthwise convolutions and pools, cut into runs of pixels whose windows lie alike.
+// Output rows of pools, cut into runs of pixels whose windows lie alike.
 #pragma once
 
 #include "ops/window.hpp"
@@ -30,7 +30,7 @@ inline const std::uint8_t *tap_pixel(const std::uint8_t *image, const Picture &x
   return image + (iy * x.w + ix) * x.pixel;
 }
 
-/// Depthwise convolutions and pools: one task for each output row, with scratch for the pointers of one window.
+/// Pools: one task for each output row, with scratch for the pointers of one window.
 class WindowedStep : public Step {
  public:
   WindowedStep(const Edge &x, const Edge &y, const ops::Window &window)
