@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products by OpenBLAS. C = alpha * op(A) * op(B) + beta * C, row-major; op(A) is [m][k], op(B) is [k][n].
+// Matrix products by BLAS. C = alpha * op(A) * op(B) + beta * C, row-major; op(A) is [m][k], op(B) is [k][n].
 //
 // Rows of C are computed by the threads of parallel_for in chunks that do not depend on how many threads there are,
-// each by a single-threaded OpenBLAS call, so results never depend on the thread count and no second thread pool
+// each by a single-threaded call, so results never depend on the thread count and no second thread pool
 // competes with ours.
 #pragma once
 
