@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guard.hpp"
 
+#include <utility>
+
 namespace qtn::capi {
 
 void check_dtype(const char *entry, qdtype dtype) {
@@ -22,23 +24,28 @@ const QuantizerPtr &quantizer_or_none(const qquantizer *quantizer) {
   return quantizer ? quantizer->value : none;
 }
 
-std::vector<const Tensor *> tensors(const char *entry, const qtensor *const *inputs, std::size_t count, bool optional) {
-  need_array(entry, inputs, count, "inputs");
-  std::vector<const Tensor *> result(count, nullptr);
-  for (std::size_t i = 0; i < count; ++i) {
-    if (inputs[i])
-      result[i] = &inputs[i]->value;
-    else if (!optional)
-      fail(QTN_EINVAL, entry, ": inputs[", i, "] is NULL");
+void get_tensors(std::span<const Tensor *> result, const char *entry, const qtensor *const *inputs, bool optional) {
+  need_array(entry, inputs, result.size(), "inputs");
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    if (!inputs[i] && !optional) fail(QTN_EINVAL, entry, ": inputs[", i, "] is NULL");
+    result[i] = inputs[i] ? &inputs[i]->value : nullptr;
   }
+}
+
+std::vector<const Tensor *> tensors(const char *entry, const qtensor *const *inputs, std::size_t count, bool optional) {
+  std::vector<const Tensor *> result(count);
+  get_tensors(result, entry, inputs, optional);
   return result;
 }
 
-void hand_out(qtensor **outputs, std::vector<Tensor> results) {
-  std::vector<std::unique_ptr<qtensor>> handles;
-  handles.reserve(results.size());
-  for (Tensor &t : results) handles.push_back(std::make_unique<qtensor>(std::move(t)));
-  for (std::size_t i = 0; i < handles.size(); ++i) outputs[i] = handles[i].release();
+void hand_out(qtensor **outputs, std::span<Tensor> results) {
+  std::size_t made = 0;
+  try {
+    for (; made < results.size(); ++made) outputs[made] = new qtensor(std::move(results[made]));
+  } catch (...) {
+    while (made-- > 0) delete std::exchange(outputs[made], nullptr);
+    throw;
+  }
 }
 
 }  // namespace qtn::capi

@@ -56,6 +56,8 @@ const Attrs &attrs_or_none(const qattrs *attrs);
 const QuantizerPtr &quantizer_or_none(const qquantizer *quantizer);
 
 /// The tensors behind an array of handles. A NULL element is QTN_EINVAL unless `optional`, where it stays nullptr.
+void get_tensors(std::span<const Tensor *> result, const char *entry, const qtensor *const *inputs,
+                 bool optional = false);
 std::vector<const Tensor *> tensors(const char *entry, const qtensor *const *inputs, std::size_t count,
                                     bool optional = false);
 
@@ -65,7 +67,7 @@ inline void clear_outputs(qtensor **outputs, std::size_t count) {
 }
 
 /// Hands out tensors as new handles: all of them, or none and an exception.
-void hand_out(qtensor **outputs, std::vector<Tensor> results);
+void hand_out(qtensor **outputs, std::span<Tensor> results);
 
 /// Sets `*out` to NULL where there is an `out`, so that nobody frees what was not made.
 template <class T>

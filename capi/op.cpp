@@ -27,7 +27,8 @@ qstatus qop_run(qtensor **outputs, size_t output_count, const char *op, const qt
     need(entry, outputs, "outputs");
     need(entry, op, "op");
     const std::vector<const Tensor *> operands = tensors(entry, inputs, input_count, true);
-    hand_out(outputs, ops::run_eager(op, operands, output_count, attrs_or_none(attrs)));
+    std::vector<Tensor> results = ops::run_eager(op, operands, output_count, attrs_or_none(attrs));
+    hand_out(outputs, results);
   });
 }
 

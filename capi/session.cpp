@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/stack_memory.hpp"
 #include "guard.hpp"
 
 using namespace qtn;
@@ -22,11 +23,9 @@ runtime::SessionOptions options_of(const char *entry, const Attrs &attrs) {
   return options;
 }
 
-std::vector<const Tensor *> inputs_of(const char *entry, const qsession &s, const qtensor *const *inputs,
-                                      std::size_t count) {
+void check_input_count(const char *entry, const qsession &s, std::size_t count) {
   const std::size_t wanted = s.value.graph().inputs.size();
   if (count != wanted) fail(QTN_EINVAL, entry, ": input_count is ", count, ", the model has ", wanted, " inputs");
-  return tensors(entry, inputs, count);
 }
 
 }  // namespace
@@ -51,7 +50,13 @@ qstatus qsession_run(qtensor **outputs, size_t output_count, const qsession *s, 
     const std::size_t wanted = s->value.graph().outputs.size();
     if (output_count != wanted)
       fail(QTN_EINVAL, entry, ": output_count is ", output_count, ", the model has ", wanted, " outputs");
-    hand_out(outputs, s->value.run(inputs_of(entry, *s, inputs, input_count)));
+    check_input_count(entry, *s, input_count);
+    StackMemory memory;
+    auto operands = memory.list<const Tensor *>(input_count);
+    auto results = memory.list<Tensor>(output_count);
+    get_tensors(operands, entry, inputs);
+    s->value.run(operands, results);
+    hand_out(outputs, results);
   });
 }
 
@@ -60,7 +65,8 @@ qstatus qsession_profile(qblob **out, const qsession *s, const qtensor *const *i
   return guard(__func__, [&](const char *entry) {
     need(entry, out, "out");
     need(entry, s, "s");
-    *out = new qblob{s->value.profile(inputs_of(entry, *s, inputs, input_count))};
+    check_input_count(entry, *s, input_count);
+    *out = new qblob{s->value.profile(tensors(entry, inputs, input_count))};
   });
 }
 

@@ -21,10 +21,14 @@ struct Nest {
 /// Loops in the order of dst's strides, outermost first, adjacent ones merged.
 Nest plan(const Shape &shape, const Shape &dst, const Shape &src) {
   Nest nest;
-  for (std::size_t i = 0; i < shape.size(); ++i)
-    if (shape[i] != 1) nest.loops[nest.depth++] = {shape[i], dst[i], src[i]};
-  std::stable_sort(nest.loops.begin(), nest.loops.begin() + static_cast<std::ptrdiff_t>(nest.depth),
-                   [](const Loop &a, const Loop &b) { return std::abs(a.dst_step) > std::abs(b.dst_step); });
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 1) continue;
+    // Sorted as it goes: std::stable_sort() would allocate.
+    std::size_t at = nest.depth++;
+    for (; at > 0 && std::abs(nest.loops[at - 1].dst_step) < std::abs(dst[i]); --at)
+      nest.loops[at] = nest.loops[at - 1];
+    nest.loops[at] = {shape[i], dst[i], src[i]};
+  }
   std::size_t kept = 0;
   for (std::size_t i = 0; i < nest.depth; ++i) {
     const Loop &loop = nest.loops[i];

@@ -3,19 +3,16 @@
 
 #include <algorithm>
 #include <chrono>
-#include <mutex>
 
 #include "base/error.hpp"
 #include "base/json_writer.hpp"
 #include "graph/evaluate.hpp"
 #include "graph/passes.hpp"
-#include "runtime/plan.hpp"
+#include "runtime/plan_cache.hpp"
+#include "runtime/run_pool.hpp"
 
 namespace qtn::runtime {
 namespace {
-
-// Plans for this many sets of input shapes are kept; the least recently used goes first.
-constexpr std::size_t kPlanLimit = 8;
 
 void write_step(JsonWriter &json, const Plan &plan, const Step &step, double ms) {
   std::size_t bytes = 0;
@@ -35,46 +32,15 @@ void write_step(JsonWriter &json, const Plan &plan, const Step &step, double ms)
   json.end_object();
 }
 
-/// A plan with the contexts that wait for its next run.
-struct PlanEntry {
-  std::vector<ops::TensorType> inputs;
-  std::vector<Tensor> values;  ///< of inputs that shapes follow from; empty where they follow from shapes alone
-  Plan plan;
-  std::mutex mutex;
-  std::vector<std::unique_ptr<Context>> idle;
-
-  std::unique_ptr<Context> take(std::size_t lanes) {
-    {
-      const std::lock_guard lock(mutex);
-      while (!idle.empty()) {
-        std::unique_ptr<Context> c = std::move(idle.back());
-        idle.pop_back();
-        if (c->lanes >= lanes) return c;
-      }
-    }
-    return make_context(plan, lanes);
+/// Equal for inputs of equal types.
+std::uint64_t key_of(std::span<const Tensor *const> inputs) {
+  std::uint64_t key = 14695981039346656037u;  // FNV-1a
+  const auto mix = [&](std::int64_t value) { key = (key ^ static_cast<std::uint64_t>(value)) * 1099511628211u; };
+  for (const Tensor *x : inputs) {
+    mix(x->dtype());
+    for (const std::int64_t dim : x->shape()) mix(dim);
   }
-  void give_back(std::unique_ptr<Context> c) {
-    const std::lock_guard lock(mutex);
-    idle.push_back(std::move(c));
-  }
-};
-
-bool fits(const PlanEntry &entry, std::span<const Tensor *const> inputs) {
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const ops::TensorType &type = entry.inputs[i];
-    if (type.dtype != inputs[i]->dtype() || !(type.shape == inputs[i]->shape())) return false;
-    if (i < entry.values.size() && entry.values[i].has_data() && !equal(entry.values[i], *inputs[i])) return false;
-  }
-  return true;
-}
-
-/// Copies of the inputs that may say shapes; tensors without data for the others.
-std::vector<Tensor> saying_values(std::span<const ops::TensorType> types, std::span<const Tensor *const> inputs) {
-  std::vector<Tensor> values(inputs.size());
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (graph::may_say_shapes(types[i])) values[i] = inputs[i]->clone();
-  return values;
+  return key;
 }
 
 using Clock = std::chrono::steady_clock;
@@ -82,50 +48,31 @@ using Clock = std::chrono::steady_clock;
 }  // namespace
 
 struct Session::Impl {
+  Impl(graph::Graph g, const SessionOptions &session_options)
+      : graph(optimized(std::move(g))), options(session_options), isa(qtn::isa()), plans(graph, isa) {}
+
+  static graph::Graph optimized(graph::Graph g) {
+    graph::optimize(g);
+    return g;
+  }
+
   graph::Graph graph;
   SessionOptions options;
   Isa isa;
-  mutable Weights weights;
-  mutable std::mutex mutex;
-  mutable std::vector<std::shared_ptr<PlanEntry>> plans;  // most recently used last
+  mutable PlanCache plans;
+  mutable RunPool pool;
 
-  std::shared_ptr<PlanEntry> plan_for(std::span<const Tensor *const> inputs) const {
-    {
-      const std::lock_guard lock(mutex);
-      for (std::size_t i = plans.size(); i-- > 0;) {
-        if (!fits(*plans[i], inputs)) continue;
-        std::rotate(plans.begin() + static_cast<std::ptrdiff_t>(i), plans.begin() + static_cast<std::ptrdiff_t>(i) + 1,
-                    plans.end());
-        return plans.back();
-      }
-    }
-    std::vector<ops::TensorType> types;
-    for (const Tensor *x : inputs) types.push_back({x->dtype(), x->shape()});
-    try {
-      return add_plan(types, {});
-    } catch (const NotKnown &) {
-      return add_plan(types, saying_values(types, inputs));
-    }
-  }
-
-  std::shared_ptr<PlanEntry> add_plan(std::vector<ops::TensorType> types, std::vector<Tensor> values) const {
-    auto entry = std::make_shared<PlanEntry>();
-    entry->plan = lower(graph, types, values, isa, weights);
-    entry->inputs = std::move(types);
-    entry->values = std::move(values);
-    const std::lock_guard lock(mutex);
-    plans.push_back(entry);
-    if (plans.size() > kPlanLimit) plans.erase(plans.begin());
-    return entry;
-  }
-
-  void plan_declared(std::vector<ops::TensorType> types) const {
-    const bool may_follow = std::any_of(types.begin(), types.end(), graph::may_say_shapes);
-    try {
-      add_plan(std::move(types), {});
-    } catch (const NotKnown &) {
-      if (!may_follow) throw;
-    }
+  /// A plan for these inputs, with memory for all threads of now.
+  PreparedRunPtr prepared(std::span<const Tensor *const> inputs) const {
+    const std::uint64_t key = key_of(inputs);
+    PreparedRunPtr run = pool.take(key, [&](const PreparedRun &idle) { return idle.entry->fits(inputs); });
+    if (!run) run = std::make_unique<PreparedRun>(PreparedRun{key, plans.plan_for(inputs), nullptr});
+    // A new plan may have taken the place of an old one.
+    if (run->entry->last_use == 0) pool.drop([](const PreparedRun &idle) { return idle.entry->dropped.load(); });
+    run->entry->last_use.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+    const auto lanes = static_cast<std::size_t>(current_threads());
+    if (!run->context || run->context->lanes < lanes) run->context = make_context(run->entry->plan, lanes);
+    return run;
   }
 
   void check(std::span<const Tensor *const> inputs) const {
@@ -139,57 +86,59 @@ struct Session::Impl {
     }
   }
 
-  /// Runs the plan; before_steps() is called once inputs are bound, after_step(i) after each step.
+  /// Runs the plan; before_steps(the plan) is called once inputs are bound, after_step(i) after each step.
   template <class BeforeSteps, class AfterStep>
-  std::vector<Tensor> run(std::span<const Tensor *const> inputs, BeforeSteps &&before_steps,
-                          AfterStep &&after_step) const {
+  void run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs, BeforeSteps &&before_steps,
+           AfterStep &&after_step) const {
     const ThreadScope threads(options.threads);
-    const std::shared_ptr<PlanEntry> entry = plan_for(inputs);
-    const Plan &plan = entry->plan;
-    std::unique_ptr<Context> c = entry->take(static_cast<std::size_t>(current_threads()));
+    PreparedRunPtr prepared_run = prepared(inputs);
+    const Plan &plan = prepared_run->entry->plan;
+    Context &c = *prepared_run->context;
     for (std::size_t i = 0; i < inputs.size(); ++i)
-      c->tensors[static_cast<std::size_t>(plan.inputs[i])] = inputs[i]->to_contiguous();
-    before_steps();
+      c.tensors[static_cast<std::size_t>(plan.inputs[i])] = inputs[i]->to_contiguous();
+    before_steps(prepared_run->entry);
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-      plan.steps[i]->run(*c);
+      plan.steps[i]->run(c);
       after_step(i);
     }
-    std::vector<Tensor> outputs;
-    for (const SlotId s : plan.outputs) outputs.push_back(c->tensor(s).clone());
+    for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = c.tensor(plan.outputs[i]).clone();
     for (const SlotId s : plan.inputs)
-      c->tensors[static_cast<std::size_t>(s)] = Tensor();  // inputs are borrowed for the run only
-    entry->give_back(std::move(c));
-    return outputs;
+      c.tensors[static_cast<std::size_t>(s)] = Tensor();  // inputs are borrowed for the run only
+    pool.give_back(std::move(prepared_run));
   }
 };
 
-Session::Session(const graph::Graph &g, const SessionOptions &options) : impl_(std::make_unique<Impl>()) {
+Session::Session(const graph::Graph &g, const SessionOptions &options) : impl_(nullptr) {
   if (options.threads < 0 || options.threads > 1024)
     fail(QTN_EINVAL, "session: threads ", options.threads, " is outside 0..1024");
-  impl_->graph = g;
-  graph::optimize(impl_->graph);
-  impl_->options = options;
-  impl_->isa = isa();
+  impl_ = std::make_unique<Impl>(g, options);
   // Shapes that the file declares are planned now, so that what does not fit is found and packed here, not at the first
   // run.
   if (options.engine == Engine::native)
-    if (auto types = graph::declared_input_types(impl_->graph, 1)) impl_->plan_declared(std::move(*types));
+    if (auto types = graph::declared_input_types(impl_->graph, 1)) impl_->plans.plan_declared(*types);
 }
 
 Session::~Session() = default;
 
 const graph::Graph &Session::graph() const { return impl_->graph; }
 
-std::vector<Tensor> Session::run(std::span<const Tensor *const> inputs) const {
+void Session::run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs) const {
   impl_->check(inputs);
   if (impl_->options.engine == Engine::reference) {
     const ThreadScope threads(impl_->options.threads);
     std::vector<Tensor> copies;
     for (const Tensor *x : inputs) copies.push_back(*x);
-    return graph::evaluate(impl_->graph, copies);
+    std::ranges::move(graph::evaluate(impl_->graph, copies), outputs.begin());
+    return;
   }
-  return impl_->run(
-      inputs, [] {}, [](std::size_t) {});
+  impl_->run(
+      inputs, outputs, [](const PlanEntryPtr &) {}, [](std::size_t) {});
+}
+
+std::vector<Tensor> Session::run(std::span<const Tensor *const> inputs) const {
+  std::vector<Tensor> outputs(impl_->graph.outputs.size());
+  run(inputs, outputs);
+  return outputs;
 }
 
 std::string Session::profile(std::span<const Tensor *const> inputs) const {
@@ -204,11 +153,16 @@ std::string Session::profile(std::span<const Tensor *const> inputs) const {
   json.key("nodes");
   json.begin_list();
   if (native) {
-    const std::shared_ptr<PlanEntry> entry = impl_->plan_for(inputs);
-    std::vector<double> ms(entry->plan.steps.size());
+    PlanEntryPtr entry;
+    std::vector<double> ms;
     Clock::time_point last;
     impl_->run(
-        inputs, [&] { last = Clock::now(); },
+        inputs, {},
+        [&](const PlanEntryPtr &found) {
+          entry = found;
+          ms.resize(found->plan.steps.size());
+          last = Clock::now();
+        },
         [&](std::size_t i) {
           const Clock::time_point now = Clock::now();
           ms[i] = std::chrono::duration<double, std::milli>(now - last).count();

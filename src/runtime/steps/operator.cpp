@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators run as ops/ defines them: float nodes, moved integers, and integer nodes that no kernel serves.
+#include <algorithm>
+
+#include "base/stack_memory.hpp"
 #include "runtime/steps/steps.hpp"
 
 namespace qtn::runtime {
@@ -16,10 +19,9 @@ class OperatorStep : public Step {
   }
 
  protected:
-  using Operands = std::vector<const Tensor *>;
-  Operands operands(const Context &c) const {
-    Operands list;
-    for (const SlotId s : refs_.inputs) list.push_back(s == kNoSlot ? nullptr : &c.tensor(s));
+  auto operands(const Context &c, StackMemory &memory) const {
+    auto list = memory.list<const Tensor *>(refs_.inputs.size());
+    std::ranges::transform(refs_.inputs, list.begin(), [&](SlotId s) { return s == kNoSlot ? nullptr : &c.tensor(s); });
     return list;
   }
 
@@ -32,9 +34,11 @@ class RunStep final : public OperatorStep {
   using OperatorStep::OperatorStep;
 
   void run(const Context &c) const override {
-    std::vector<Tensor> outputs;
-    for (const SlotId s : refs_.outputs) outputs.push_back(s == kNoSlot ? Tensor() : c.tensor(s));
-    node_.op->run({node_.attrs, operands(c), outputs.size()}, outputs);
+    StackMemory memory;
+    auto outputs = memory.list<Tensor>(refs_.outputs.size());
+    std::ranges::transform(refs_.outputs, outputs.begin(),
+                           [&](SlotId s) { return s == kNoSlot ? Tensor() : c.tensor(s); });
+    node_.op->run({node_.attrs, operands(c, memory), outputs.size()}, outputs);
     if (node_.clamp) ops::clamp_elements(outputs[0], *node_.clamp);
   }
 };
@@ -47,8 +51,9 @@ class DefinitionStep final : public OperatorStep {
   }
 
   void run(const Context &c) const override {
+    StackMemory memory;
     const std::vector<Tensor> results =
-        ops::run_quantized_op(*node_.op, {node_.attrs, operands(c), refs_.outputs.size()}, quantizers_,
+        ops::run_quantized_op(*node_.op, {node_.attrs, operands(c, memory), refs_.outputs.size()}, quantizers_,
                               node_.clamp ? &*node_.clamp : nullptr);
     for (std::size_t o = 0; o < results.size(); ++o)
       if (refs_.outputs[o] != kNoSlot) copy_elements(c.tensor(refs_.outputs[o]), results[o]);

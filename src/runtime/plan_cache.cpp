@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/plan_cache.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "graph/passes.hpp"
+
+namespace qtn::runtime {
+namespace {
+
+// Plans for this many sets of input shapes are kept; the least recently used goes first.
+constexpr std::size_t kPlanLimit = 8;
+
+/// Copies of the inputs that may say shapes; tensors without data for the others.
+std::vector<Tensor> saying_values(std::span<const ops::TensorType> types, std::span<const Tensor *const> inputs) {
+  std::vector<Tensor> values(inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (graph::may_say_shapes(types[i])) values[i] = inputs[i]->clone();
+  return values;
+}
+
+}  // namespace
+
+bool PlanEntry::fits(std::span<const Tensor *const> given) const {
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (inputs[i].dtype != given[i]->dtype() || !(inputs[i].shape == given[i]->shape())) return false;
+    if (i < values.size() && values[i].has_data() && !equal(values[i], *given[i])) return false;
+  }
+  return true;
+}
+
+PlanEntryPtr PlanCache::plan_for(std::span<const Tensor *const> inputs) {
+  {
+    const std::lock_guard lock(mutex_);
+    for (const PlanEntryPtr &entry : entries_)
+      if (entry->fits(inputs)) return entry;
+  }
+  std::vector<ops::TensorType> types;
+  for (const Tensor *x : inputs) types.push_back({x->dtype(), x->shape()});
+  try {
+    return add(types, {});
+  } catch (const NotKnown &) {
+    return add(types, saying_values(types, inputs));
+  }
+}
+
+void PlanCache::plan_declared(const std::vector<ops::TensorType> &types) {
+  try {
+    add(types, {});
+  } catch (const NotKnown &) {
+    if (std::none_of(types.begin(), types.end(), graph::may_say_shapes)) throw;
+  }
+}
+
+PlanEntryPtr PlanCache::add(std::vector<ops::TensorType> types, std::vector<Tensor> values) {
+  auto entry = std::make_shared<PlanEntry>();
+  entry->plan = lower(graph_, types, values, isa_, weights_);
+  entry->inputs = std::move(types);
+  entry->values = std::move(values);
+  const std::lock_guard lock(mutex_);
+  if (entries_.size() == kPlanLimit) {
+    const auto oldest =
+        std::min_element(entries_.begin(), entries_.end(),
+                         [](const PlanEntryPtr &a, const PlanEntryPtr &b) { return a->last_use < b->last_use; });
+    (*oldest)->dropped = true;
+    entries_.erase(oldest);
+  }
+  entries_.push_back(entry);
+  return entry;
+}
+
+}  // namespace qtn::runtime

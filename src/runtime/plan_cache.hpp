@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plans of a session, one for each set of input shapes.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "runtime/plan.hpp"
+
+namespace qtn::runtime {
+
+struct PlanEntry {
+  std::vector<ops::TensorType> inputs;
+  std::vector<Tensor> values;  ///< of inputs that shapes follow from; empty where they follow from shapes alone
+  Plan plan;
+  mutable std::atomic<std::int64_t> last_use{0};  ///< 0: not used yet
+  mutable std::atomic<bool> dropped{false};       ///< no longer in the cache
+
+  bool fits(std::span<const Tensor *const> given) const;
+};
+using PlanEntryPtr = std::shared_ptr<const PlanEntry>;
+
+class PlanCache {
+ public:
+  PlanCache(const graph::Graph &g, Isa isa) : graph_(g), isa_(isa) {}
+
+  /// The plan that fits these inputs, made now if need be.
+  PlanEntryPtr plan_for(std::span<const Tensor *const> inputs);
+
+  /// Makes the plan for inputs of these types, unless shapes follow from values of inputs.
+  void plan_declared(const std::vector<ops::TensorType> &types);
+
+ private:
+  PlanEntryPtr add(std::vector<ops::TensorType> types, std::vector<Tensor> values);
+
+  const graph::Graph &graph_;
+  Isa isa_;
+  Weights weights_;
+  std::mutex mutex_;
+  std::vector<PlanEntryPtr> entries_;
+};
+
+}  // namespace qtn::runtime

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The libraries find these functions in the program before they look into libstdc++ and libc.
+#include "counting.hpp"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+std::atomic<long> allocations{0}, locks{0};
+
+void *allocate(std::size_t size, std::size_t alignment) {
+  ++allocations;
+  void *p = std::aligned_alloc(alignment, (size + alignment) / alignment * alignment);
+  if (!p) throw std::bad_alloc();
+  return p;
+}
+
+}  // namespace
+
+void *operator new(std::size_t n) { return allocate(n, alignof(std::max_align_t)); }
+void *operator new(std::size_t n, std::align_val_t a) { return allocate(n, static_cast<std::size_t>(a)); }
+void operator delete(void *p) noexcept { std::free(p); }
+void operator delete(void *p, std::size_t) noexcept { std::free(p); }
+void operator delete(void *p, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void *p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+
+extern "C" __attribute__((visibility("default"))) int pthread_mutex_lock(pthread_mutex_t *mutex) noexcept {
+  static const auto real = reinterpret_cast<int (*)(pthread_mutex_t *)>(dlsym(RTLD_NEXT, "pthread_mutex_lock"));
+  ++locks;
+  return real(mutex);
+}
+
+namespace qtn::test {
+
+Counts counts() { return {allocations, locks}; }
+
+}  // namespace qtn::test

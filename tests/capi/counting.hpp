@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts the allocations and the locks of a program that links counting.cpp.
+#pragma once
+
+namespace qtn::test {
+
+struct Counts {
+  long allocations;  ///< calls of operator new
+  long locks;        ///< calls of pthread_mutex_lock
+};
+
+/// Since the program began, on all threads.
+Counts counts();
+
+/// Of body().
+template <class Body>
+Counts counts_of(Body &&body) {
+  const Counts before = counts();
+  body();
+  const Counts after = counts();
+  return {after.allocations - before.allocations, after.locks - before.locks};
+}
+
+}  // namespace qtn::test

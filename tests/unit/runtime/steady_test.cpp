@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run takes from the system once its session has made plan and memory: its outputs, and no lock.
+#include "capi/counting.hpp"
+#include "runtime/plan_cache.hpp"
+#include "runtime/run_pool.hpp"
+#include "runtime/support.hpp"
+
+namespace qtn::test {
+namespace {
+
+constexpr std::int64_t kAllocationsOfATensor = 2;  // its elements, and who owns them
+
+Attrs same(std::int64_t stride = 1, std::int64_t group = 1) {
+  return attrs({{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{stride, stride}}, {"group", group}});
+}
+
+/// Runs with every number of threads; images are of 3x32x32.
+void expect_steady(const graph::Graph &float_graph, const std::string &what) {
+  const graph::Graph g = any_batch(quantized(float_graph));
+  for (const int threads : {1, 2}) {
+    const runtime::Session session(g, {runtime::Engine::native, threads});
+    for (const std::int64_t batch : {1, 3}) {
+      const Tensor x = random({batch, 3, 32, 32}, -1, 1, 5);
+      const Tensor *inputs[] = {&x};
+      std::vector<Tensor> outputs(g.outputs.size());
+      session.run(inputs, outputs);
+      const Counts taken = counts_of([&] { session.run(inputs, outputs); });
+      const std::string where = cat(what, ", ", threads, " threads, batch ", batch);
+      if (taken.allocations != kAllocationsOfATensor * std::ssize(outputs))
+        fail_test(where, ": ", taken.allocations, " allocations for ", outputs.size(), " outputs");
+      if (threads == 1 && taken.locks != 0) fail_test(where, ": ", taken.locks, " locks");
+    }
+  }
+}
+
+void test_inverted_residuals(void **) {
+  GraphBuilder b;
+  b.input("x", {1, 3, 32, 32}).constant("zero", Tensor::scalar(0)).constant("six", Tensor::scalar(6));
+  add_conv(b, "stem", "x", "stem.y", {16, 3, 3, 3}, same(2));
+  b.node("Clip", "stem.clip", {"stem.y", "zero", "six"}, {"s"});
+  add_conv(b, "expand", "s", "expand.y", {32, 16, 1, 1}, {});
+  b.node("HardSwish", "expand.act", {"expand.y"}, {"e"});
+  add_conv(b, "deep", "e", "deep.y", {32, 1, 3, 3}, same(1, 32));
+  b.node("Relu", "deep.act", {"deep.y"}, {"d"}).node("GlobalAveragePool", "squeeze", {"d"}, {"q"});
+  add_conv(b, "excite", "q", "excite.y", {32, 32, 1, 1}, {});
+  b.node("HardSigmoid", "gate", {"excite.y"}, {"h"}).node("Mul", "scale", {"d", "h"}, {"m"});
+  add_conv(b, "project", "m", "project.y", {16, 32, 1, 1}, {});
+  b.node("Add", "residual", {"s", "project.y"}, {"r"}).node("GlobalAveragePool", "mean", {"r"}, {"g"});
+  b.node("Flatten", "flat", {"g"}, {"f"}).constant("fc", random({16, 10}, -1, 1, 1));
+  b.node("MatMul", "head", {"f", "fc"}, {"y"});
+  expect_steady(b.build({"y"}), "inverted residuals");
+}
+
+void test_bottlenecks(void **) {
+  GraphBuilder b;
+  b.input("x", {1, 3, 32, 32});
+  add_conv(b, "stem", "x", "stem.y", {16, 3, 7, 7}, attrs({{"pads", Ints{3, 3, 3, 3}}, {"strides", Ints{2, 2}}}));
+  b.node("Relu", "stem.act", {"stem.y"}, {"s0"});
+  b.node("MaxPool", "pool", {"s0"}, {"s"}, attrs({{"kernel_shape", Ints{3, 3}}, {"pads", Ints{1, 1, 1, 1}}}));
+  add_conv(b, "a", "s", "a.y", {16, 16, 3, 3}, same(2));
+  b.node("Relu", "a.act", {"a.y"}, {"a"});
+  add_conv(b, "b", "a", "b.y", {32, 16, 3, 3}, same());
+  add_conv(b, "down", "s", "down.y", {32, 16, 1, 1}, attrs({{"strides", Ints{2, 2}}}));
+  b.node("Add", "residual", {"b.y", "down.y"}, {"r0"}).node("Relu", "r.act", {"r0"}, {"r"});
+  b.node("GlobalAveragePool", "mean", {"r"}, {"g"}).node("Flatten", "flat", {"g"}, {"f"});
+  b.constant("fc", random({32, 10}, -1, 1, 1)).constant("fc.bias", random({10}, -1, 1, 2));
+  b.node("Gemm", "head", {"f", "fc", "fc.bias"}, {"y"});
+  expect_steady(b.build({"y"}), "bottlenecks");
+}
+
+/// Concat, Split, a shuffle of channels, and two outputs.
+void test_branches(void **) {
+  GraphBuilder b;
+  b.input("x", {1, 3, 32, 32});
+  add_conv(b, "stem", "x", "stem.y", {16, 3, 3, 3}, same(2));
+  b.node("MaxPool", "pool", {"stem.y"}, {"p"}, attrs({{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}}));
+  b.constant("halves", ints({8, 8}))
+      .node("Split", "split", {"p", "halves"}, {"l", "r"}, attrs({{"axis", std::int64_t{1}}}));
+  add_conv(b, "right", "r", "r.y", {8, 8, 3, 3}, same());
+  b.node("Concat", "join", {"l", "r.y"}, {"c"}, attrs({{"axis", std::int64_t{1}}}));
+  b.constant("five", ints({0, 2, 8, 8, 8})).node("Reshape", "fold", {"c", "five"}, {"c5"});
+  b.node("Transpose", "swap", {"c5"}, {"t"}, attrs({{"perm", Ints{0, 2, 1, 3, 4}}}));
+  b.constant("four", ints({0, -1, 8, 8})).node("Reshape", "unfold", {"t", "four"}, {"u"});
+  add_conv(b, "last", "u", "z", {4, 16, 1, 1}, {});
+  b.node("ReduceMax", "most", {"z"}, {"w"});
+  expect_steady(b.build({"z", "w"}), "branches");
+}
+
+}  // namespace
+}  // namespace qtn::test
+
+int main() {
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(qtn::test::test_inverted_residuals),
+      cmocka_unit_test(qtn::test::test_bottlenecks),
+      cmocka_unit_test(qtn::test::test_branches),
+  };
+  return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
