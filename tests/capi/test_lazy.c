@@ -92,7 +92,7 @@ static void threads_start_at_the_first_parallel_run(void **state) {
   OK(qlib_set_threads(3));
   assert_int_equal(threads(), before);
   run_model();
-  assert_int_equal(threads(), before + 2);
+  assert_in_range(threads(), before + 1, before + 2); /* as many as small steps are worth */
   assert_false(blas_is_loaded());
 }
 

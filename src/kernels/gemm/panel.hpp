@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "kernels/gemm/gemm.hpp"
 
@@ -45,13 +46,25 @@ struct Panels {
  private:
   static void pack_panel(char *panel, const GemmWeights &from, std::size_t j, std::size_t w, std::size_t used) {
     T *to = reinterpret_cast<T *>(panel);
-    for (std::size_t k = 0; k < steps(from.k) * kr; k += kr)
-      for (std::size_t c = 0; c < w; ++c)
-        for (std::size_t i = 0; i < kr; ++i)
-          *to++ = c < used && k + i < from.k
-                      ? from.b[static_cast<std::ptrdiff_t>(j + c) * from.ldb + static_cast<std::ptrdiff_t>(k + i)]
-                      : T{0};
-    std::int32_t *bias = reinterpret_cast<std::int32_t *>(to);
+    const std::size_t count = steps(from.k), whole = from.k / kr;
+    // Blocks as long as a line of cache: columns often lie a power of two apart, where few lines can stay.
+    constexpr std::size_t kBlock = 64 / kr;
+    for (std::size_t begin = 0; begin < count; begin += kBlock) {
+      const std::size_t end = begin + kBlock < count ? begin + kBlock : count;
+      for (std::size_t c = 0; c < w; ++c) {
+        const std::int8_t *column = from.b + static_cast<std::ptrdiff_t>(j + c) * from.ldb;
+        for (std::size_t step = begin; step < end; ++step) {
+          T group[kr] = {};
+          const std::size_t there = c >= used ? 0 : step < whole ? kr : from.k - step * kr;
+          if (there == kr)
+            for (std::size_t i = 0; i < kr; ++i) group[i] = column[step * kr + i];
+          else
+            for (std::size_t i = 0; i < there; ++i) group[i] = column[step * kr + i];
+          std::memcpy(to + (step * w + c) * kr, group, sizeof group);
+        }
+      }
+    }
+    std::int32_t *bias = reinterpret_cast<std::int32_t *>(to + count * w * kr);
     float *multiplier = reinterpret_cast<float *>(bias + w);
     for (std::size_t c = 0; c < w; ++c) {
       bias[c] = c < used ? from.bias[j + c] : 0;

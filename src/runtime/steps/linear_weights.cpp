@@ -21,12 +21,9 @@ LinearWeights linear_weights(const graph::Graph &g, const graph::Node &node, con
   const auto o_count = static_cast<std::int64_t>(channels), k = static_cast<std::int64_t>(w.k);
   const std::int64_t in = conv ? weight.dim(1) : k, taps = conv && in ? k / in : 1;
   w.weight.resize(channels * w.k);
-  const auto *from = weight.as<const std::int8_t>();
-  for (std::int64_t o = 0; o < o_count; ++o)
-    for (std::int64_t t = 0; t < taps; ++t)
-      for (std::int64_t c = 0; c < in; ++c)
-        w.weight[static_cast<std::size_t>(o * k + t * in + c)] =
-            channel_axis == 0 ? from[o * k + c * taps + t] : from[c * o_count + o];
+  const Shape order{o_count, taps, in};
+  const Tensor to(QTN_INT8, order, contiguous_strides(order), w.weight.data(), nullptr);
+  copy_elements(to, weight.view(order, channel_axis == 0 ? Shape{k, 1, taps} : Shape{1, 0, o_count}));
 
   const graph::ValueId bias_id = node.inputs.size() > 2 ? node.inputs[2] : graph::kNoValue;
   w.bias = ops::integer_bias(bias_id == graph::kNoValue ? nullptr : &g.value(bias_id).constant, x, wq, channels);
