@@ -5,7 +5,7 @@
 namespace qtn::kernels::gemm_avx2_6x16 {
 namespace {
 
-struct Avx2 : Ymm, Widened<Avx2> {
+struct Avx2 : Ymm, BroadcastTiles<Avx2>, Widened<Avx2> {
   static constexpr std::size_t kWidth = 16;
 
   static __m256i add_products(__m256i acc, __m256i a, __m256i b) {

@@ -6,7 +6,7 @@
 namespace qtn::kernels::gemm_avx512_14x32 {
 namespace {
 
-struct Avx512 : Zmm, Widened<Avx512> {
+struct Avx512 : Zmm, BroadcastTiles<Avx512>, Widened<Avx512> {
   static constexpr std::size_t kWidth = 32;
 
   static __m512i add_products(__m512i acc, __m512i a, __m512i b) {

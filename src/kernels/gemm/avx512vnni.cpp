@@ -5,7 +5,10 @@
 namespace qtn::kernels::gemm_avx512vnni_14x32 {
 namespace {
 
-struct Vnni : Zmm, InPlace<Vnni> {
+struct Vnni : Zmm, BroadcastTiles<Vnni>, InPlace<Vnni> {
+  using Element = std::int8_t;
+  static constexpr int kStep = 4, kInFlight = 10;
+
   static __m512i add_products(__m512i acc, __m512i a, __m512i b) { return dot4(acc, a, b); }
 };
 

@@ -6,7 +6,10 @@
 namespace qtn::kernels::gemm_avxvnni_6x16 {
 namespace {
 
-struct Vnni : Ymm, InPlace<Vnni> {
+struct Vnni : Ymm, BroadcastTiles<Vnni>, InPlace<Vnni> {
+  using Element = std::int8_t;
+  static constexpr int kStep = 4, kInFlight = 10;
+
   /// The bare instruction, since GCC 12 spills the accumulators of the intrinsic.
   static __m256i add_products(__m256i acc, __m256i a, __m256i b) {
     __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(acc) : "x"(a), "x"(b));

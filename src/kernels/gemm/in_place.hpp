@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of bytes, four at a time: A is read where it lies.
+// For tiles that read A where it lies.
 #pragma once
 
-#include "kernels/gemm/tile.hpp"
+#include "kernels/gemm/blocks.hpp"
 
 namespace qtn::kernels {
 namespace {
 
 template <class V>
 struct InPlace {
-  using Element = std::int8_t;
-  static constexpr int kStep = 4, kInFlight = 10;
-
   /// A block of A stays in L1 next to the panel; when B itself does not fit L2, A's blocks grow so that B is read less
   /// often.
   static std::size_t block_tiles(const GemmArgs &args) {

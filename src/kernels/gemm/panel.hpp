@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The packed form of B: panels of `nr` columns, each [k / kr][nr][kr] elements of type T, then bias[nr] and
 // multiplier[nr]. A last panel of at most nr / 2 columns is half as wide where the kernel has such a tile. Padding is
-// zero, which makes whatever is read of A beyond k harmless.
+// zero, which makes whatever is read of A beyond k harmless. A kernel that takes `shift` off every element of A finds
+// it in the bias.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,7 @@
 namespace qtn::kernels {
 namespace {
 
-template <class T, int kr, int nr, bool kHalfTail>
+template <class T, int kr, int nr, bool kHalfTail, int shift = 0>
 struct Panels {
   static constexpr std::size_t steps(std::size_t k) { return (k + kr - 1) / kr; }
 
@@ -67,9 +68,17 @@ struct Panels {
     std::int32_t *bias = reinterpret_cast<std::int32_t *>(to + count * w * kr);
     float *multiplier = reinterpret_cast<float *>(bias + w);
     for (std::size_t c = 0; c < w; ++c) {
-      bias[c] = c < used ? from.bias[j + c] : 0;
+      bias[c] = c < used ? from.bias[j + c] + shift * column_sum(from, j + c) : 0;
       multiplier[c] = c < used ? from.multiplier[j + c] : 0;
     }
+  }
+
+  static std::int32_t column_sum(const GemmWeights &from, std::size_t j) {
+    std::int32_t sum = 0;
+    if constexpr (shift != 0)
+      for (std::size_t k = 0; k < from.k; ++k)
+        sum += from.b[static_cast<std::ptrdiff_t>(j) * from.ldb + static_cast<std::ptrdiff_t>(k)];
+    return sum;
   }
 };
 

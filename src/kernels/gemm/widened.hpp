@@ -3,7 +3,7 @@
 // packed as int16; a block of A is widened once into scratch and read for every panel.
 #pragma once
 
-#include "kernels/gemm/tile.hpp"
+#include "kernels/gemm/blocks.hpp"
 
 namespace qtn::kernels {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/avx2.hpp"
-#include "kernels/gemm/tile.hpp"
+#include "kernels/gemm/broadcast.hpp"
 
 namespace qtn::kernels {
 namespace {
@@ -87,7 +87,7 @@ class YmmStoreF32 {
 
 struct Ymm {
   using Vector = __m256i;
-  static constexpr int kMr = 6, kLanes = 8, kRegisters = 16;
+  static constexpr int kMr = 6, kNr = 16, kLanes = 8, kRegisters = 16, kShift = 0;
 
   static __m256i load(const char *p) { return kernels::load(p); }
   static __m256i zero() { return _mm256_setzero_si256(); }

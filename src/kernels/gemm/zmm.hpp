@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/avx512.hpp"
-#include "kernels/gemm/tile.hpp"
+#include "kernels/gemm/broadcast.hpp"
 
 namespace qtn::kernels {
 namespace {
@@ -78,7 +78,7 @@ class ZmmStoreF32 {
 
 struct Zmm {
   using Vector = __m512i;
-  static constexpr int kMr = 14, kLanes = 16, kRegisters = 32;
+  static constexpr int kMr = 14, kNr = 32, kLanes = 16, kShift = 0, kRegisters = 32;
 
   static __m512i load(const char *p) { return kernels::load(p); }
   static __m512i zero() { return _mm512_setzero_si512(); }

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tiles as x86 has them: a dword of A in every lane times vectors of columns of B. `V` has, besides what blocks.hpp
+// asks:
+//
+//   Vector, kLanes             its dwords
+//   load(p), zero(), sum(a, b)
+//   add_products(acc, a, b)    adds to every lane the dot product of two dwords
+//   kRegisters, kInFlight      vectors that fit; accumulators that keep the units busy
+#pragma once
+
+#include "kernels/gemm/blocks.hpp"
+#include "kernels/gemm/rows.hpp"
+
+namespace qtn::kernels {
+namespace {
+
+template <class V, int mr, int nv>
+struct Accumulators {
+  typename V::Vector v[mr][nv];
+
+  void fill(const typename V::Vector (&b)[nv]) {
+    unroll<mr>([&](auto r) { unroll<nv>([&](auto j) { v[r][j] = b[j]; }); });
+  }
+
+  [[gnu::always_inline]] void add_products(const Rows<mr> &rows, const typename V::Vector (&b)[nv]) {
+    unroll<mr>([&](auto r) {
+      typename V::Vector a;
+      rows.template broadcast<r>(a);
+      unroll<nv>([&](auto j) { v[r][j] = V::add_products(v[r][j], a, b[j]); });
+    });
+  }
+
+  void add(const Accumulators &other) {
+    unroll<mr>([&](auto r) { unroll<nv>([&](auto j) { v[r][j] = V::sum(v[r][j], other.v[r][j]); }); });
+  }
+};
+
+/// Few rows cannot hide the latency of a dot product: then k is split into interleaved chains, added at the end.
+template <class V, int mr, int nv>
+constexpr int chains() {
+  const int wanted = mr == 1 ? 4 : mr * nv < V::kInFlight ? 2 : 1;
+  return (wanted * mr + 1) * nv + 1 <= V::kRegisters ? wanted : 1;
+}
+
+template <class V>
+struct BroadcastTiles {
+  template <int mr, int columns, class Store>
+  static void run(const Tile &t, const Store &store) {
+    constexpr int nv = columns / V::kLanes;
+    constexpr int kChains = chains<V, mr, nv>();
+    constexpr std::size_t kBytes = sizeof(typename V::Vector), kAhead = 4096;
+    typename V::Vector b[nv];
+    Accumulators<V, mr, nv> acc[kChains];
+    unroll<nv>([&](auto j) { b[j] = V::zero(); });
+    unroll<kChains>([&](auto c) { acc[c].fill(b); });
+    unroll<nv>([&](auto j) { b[j] = V::load(t.bias + j * kBytes); });
+    acc[0].fill(b);
+    const char *w = t.weights;
+    for (std::size_t run = 0; run < t.run_count; ++run) {
+      Rows<mr> rows(t.a + t.runs[run], t.lda);
+      const auto step = [&](Accumulators<V, mr, nv> & chain) __attribute__((always_inline)) {
+        unroll<nv>([&](auto j) { b[j] = V::load(w + j * kBytes); });
+        // The time of few rows is that of reading B, so its lines are asked for early.
+        if constexpr (mr <= 4) unroll<nv>([&](auto j) { __builtin_prefetch(w + kAhead + j * kBytes); });
+        chain.add_products(rows, b);
+        rows.step();
+        w += nv * kBytes;
+      };
+      std::size_t s = t.run_steps;
+      for (; s >= kChains; s -= kChains) unroll<kChains>([&](auto c) { step(acc[c]); });
+      if constexpr (kChains > 1)
+        for (; s != 0; --s) step(acc[0]);
+    }
+    unroll<kChains - 1>([&](auto c) { acc[0].add(acc[c + 1]); });
+    store(acc[0].v, t);
+  }
+};
+
+}  // namespace
+}  // namespace qtn::kernels
