@@ -31,12 +31,15 @@ template <class V>
 void quantize_rows(const QuantizeArgs &args) {
   if (args.columns < V::kColumns) return quantize_ref::quantize(args);
   const typename V::Quantizer quantizer(args);
-  for (std::size_t i = 0; i < args.rows; ++i)
-    for (std::size_t block = 0; block < args.columns; block += V::kColumns) {
-      const std::ptrdiff_t j = static_cast<std::ptrdiff_t>(whole_block(block, V::kColumns, args.columns));
-      V::row(quantizer, args.x + static_cast<std::ptrdiff_t>(i) * args.x_row + j,
-             args.q + static_cast<std::ptrdiff_t>(i) * args.q_row + j);
+  const std::size_t columns = args.columns;
+  for (std::size_t i = 0; i < args.rows; ++i) {
+    const float *x = args.x + static_cast<std::ptrdiff_t>(i) * args.x_row;
+    std::uint8_t *q = args.q + static_cast<std::ptrdiff_t>(i) * args.q_row;
+    for (std::size_t block = 0; block < columns; block += V::kColumns) {
+      const std::size_t j = whole_block(block, V::kColumns, columns);
+      V::row(quantizer, x + j, q + j);
     }
+  }
 }
 
 template <class V>
@@ -66,12 +69,15 @@ void dequantize_rows(const DequantizeArgs &args) {
   constexpr std::size_t kColumns = 8;
   if (args.columns < kColumns) return quantize_ref::dequantize(args);
   const typename V::Dequantizer dequantizer(args);
-  for (std::size_t i = 0; i < args.rows; ++i)
-    for (std::size_t block = 0; block < args.columns; block += kColumns) {
-      const std::ptrdiff_t j = static_cast<std::ptrdiff_t>(whole_block(block, kColumns, args.columns));
-      V::row(dequantizer, args.q + static_cast<std::ptrdiff_t>(i) * args.q_row + j,
-             args.x + static_cast<std::ptrdiff_t>(i) * args.x_row + j);
+  const std::size_t columns = args.columns;
+  for (std::size_t i = 0; i < args.rows; ++i) {
+    const std::uint8_t *q = args.q + static_cast<std::ptrdiff_t>(i) * args.q_row;
+    float *x = args.x + static_cast<std::ptrdiff_t>(i) * args.x_row;
+    for (std::size_t block = 0; block < columns; block += kColumns) {
+      const std::size_t j = whole_block(block, kColumns, columns);
+      V::row(dequantizer, q + j, x + j);
     }
+  }
 }
 
 template <class V>
