@@ -5,7 +5,7 @@
 namespace qtn::kernels::dot_avx2 {
 namespace {
 
-struct Avx2 : Ymm {
+struct Avx2 : Ymm, MixedSigns<Avx2> {
   using Bytes = __m128i;
   static constexpr std::size_t kBytes = 16;
 

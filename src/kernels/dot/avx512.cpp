@@ -5,7 +5,7 @@
 namespace qtn::kernels::dot_avx512 {
 namespace {
 
-struct Avx512 : Zmm {
+struct Avx512 : Zmm, MixedSigns<Avx512> {
   using Bytes = __m256i;
   static constexpr std::size_t kBytes = 32;
 

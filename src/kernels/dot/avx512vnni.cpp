@@ -4,7 +4,7 @@
 namespace qtn::kernels::dot_avx512vnni {
 namespace {
 
-struct Vnni : Zmm {
+struct Vnni : Zmm, MixedSigns<Vnni> {
   using Bytes = __m512i;
   static constexpr std::size_t kBytes = 64;
 

@@ -5,7 +5,7 @@
 namespace qtn::kernels::dot_avxvnni {
 namespace {
 
-struct Vnni : Ymm {
+struct Vnni : Ymm, MixedSigns<Vnni> {
   using Bytes = __m256i;
   static constexpr std::size_t kBytes = 32;
 

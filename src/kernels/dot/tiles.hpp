@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of up to V::kRows rows of X by four rows of W, which the instruction sets share. `V` is one of them: Bytes of
-// kBytes bytes, the accumulator Sums, and Results, which hold the four columns of kRows rows.
+// Tiles of up to V::kRows rows of X by four rows of W, which the instruction sets share. `V` is one of them:
+//
+//   Bytes, kBytes                    a vector of elements
+//   Sums, nothing()                  an accumulator, and an empty one
+//   kShift                           what products() takes off the elements of X if W is int8
+//   products<signed_w>(acc, x, w)
+//   sums<is_signed>(acc, v)          the elements themselves
+//   Results, Integers, Reals         the four columns of kRows rows, vectors of uint32, int32 and float
+//   reduce(sums), repeated(row), row(results, r)
 //
 // A block of rows of W stays in L1 while all of X passes; the first tile adds them up on its way.
 #pragma once
-
-#include <immintrin.h>
 
 #include "kernels/dot/dot.hpp"
 #include "kernels/unroll.hpp"
@@ -17,20 +22,41 @@ constexpr int kColumns = 4;
 constexpr std::size_t kBlockBytes = 24 << 10;  ///< of W, in L1 beside a tile's rows of X
 constexpr std::size_t kAhead = 4096;           ///< how early lines of W are asked for that are read for the first time
 
+using Words = std::uint32_t __attribute__((vector_size(16)));
+using Signed = std::int32_t __attribute__((vector_size(16)));
+using Floats = float __attribute__((vector_size(16)));
+
+/// For instruction sets that multiply uint8 by int8: dot(acc, u8, s8), and ones() of either.
+template <class V>
+struct MixedSigns {
+  static constexpr int kShift = 0;
+
+  template <bool signed_w, class Sums, class Bytes>
+  [[gnu::always_inline]] static Sums products(Sums acc, Bytes x, Bytes w) {
+    return signed_w ? V::dot(acc, x, w) : V::dot(acc, w, x);
+  }
+  template <bool is_signed, class Sums, class Bytes>
+  [[gnu::always_inline]] static Sums sums(Sums acc, Bytes v) {
+    return is_signed ? V::dot(acc, V::ones(), v) : V::dot(acc, v, V::ones());
+  }
+};
+
 /// What four columns have in common for all rows.
 struct Columns {
   const char *w[kColumns];
-  __m128i offset, zw;  ///< acc = sum + offset - zw * sum of the row of X; parts may wrap around, the whole does not
-  __m128 multiplier, addend;
+  Words offset, zw;  ///< acc = sum + offset - zw * sum of the row of X; parts may wrap around, the whole does not
+  Floats multiplier, addend;
   std::size_t first, used;
 };
 
-template <class T>
-__m128i load4(const T *p, std::size_t used) {
-  if (used == kColumns) return _mm_loadu_si128(reinterpret_cast<const __m128i *>(p));
-  alignas(16) T v[kColumns] = {};
-  for (std::size_t i = 0; i < used; ++i) v[i] = p[i];
-  return _mm_load_si128(reinterpret_cast<const __m128i *>(v));
+template <class Four, class T>
+Four load4(const T *p, std::size_t used) {
+  Four v = {};
+  if (used == kColumns)
+    __builtin_memcpy(&v, p, sizeof v);
+  else
+    for (std::size_t i = 0; i < used; ++i) __builtin_memcpy(reinterpret_cast<T *>(&v) + i, p + i, sizeof(T));
+  return v;
 }
 
 inline Columns columns_at(const DotArgs &args, std::size_t first) {
@@ -42,13 +68,12 @@ inline Columns columns_at(const DotArgs &args, std::size_t first) {
   for (std::size_t c = 0; c < kColumns; ++c)
     columns.w[c] =
         static_cast<const char *>(args.w) + static_cast<std::ptrdiff_t>(c < used ? first + c : args.n - 1) * args.ldw;
-  columns.multiplier = _mm_castsi128_ps(load4(args.multiplier + first, used));
-  if (args.addend) columns.addend = _mm_castsi128_ps(load4(args.addend + first, used));
-  if (args.bias) columns.offset = load4(args.bias + first, used);
+  columns.multiplier = load4<Floats>(args.multiplier + first, used);
+  if (args.addend) columns.addend = load4<Floats>(args.addend + first, used);
+  if (args.bias) columns.offset = load4<Words>(args.bias + first, used);
   if (args.zw) {
-    columns.zw = load4(args.zw + first, used);
-    const __m128i all = _mm_mullo_epi32(_mm_set1_epi32(args.zx), _mm_set1_epi32(static_cast<int>(args.k)));
-    columns.offset = _mm_add_epi32(columns.offset, _mm_mullo_epi32(columns.zw, all));
+    columns.zw = load4<Words>(args.zw + first, used);
+    columns.offset += columns.zw * (static_cast<std::uint32_t>(args.zx) * static_cast<std::uint32_t>(args.k));
   }
   return columns;
 }
@@ -66,14 +91,14 @@ class Tile {
   void add(std::size_t k) {
     std::size_t at = 0;
     for (; at + V::kBytes <= k; at += V::kBytes) {
-      if constexpr (add_w) unroll<kColumns>([&](auto j) { _mm_prefetch(w_[j] + at + kAhead, _MM_HINT_T0); });
+      if constexpr (add_w) unroll<kColumns>([&](auto j) { __builtin_prefetch(w_[j] + at + kAhead); });
       step([at](const char *p) { return V::load(p + at); });
     }
     if (at < k) step([at, left = k - at](const char *p) { return V::load_part(p + at, left); });
   }
 
-  typename V::Results results() const { return V::reduce(sums_); }
-  __m128i w_sums() const { return V::row(V::reduce(w_sums_), Index<0>{}); }
+  auto results() const { return V::reduce(sums_); }
+  Words w_sums() const { return V::row(V::reduce(w_sums_), Index<0>{}); }
 
  private:
   template <class Load>
@@ -81,13 +106,11 @@ class Tile {
     typename V::Bytes w[kColumns];
     unroll<kColumns>([&](auto j) {
       w[j] = load(w_[j]);
-      if constexpr (add_w)
-        w_sums_[0][j] = signed_w ? V::dot(w_sums_[0][j], V::ones(), w[j]) : V::dot(w_sums_[0][j], w[j], V::ones());
+      if constexpr (add_w) w_sums_[0][j] = V::template sums<signed_w>(w_sums_[0][j], w[j]);
     });
     unroll<rows>([&](auto i) {
       const typename V::Bytes x = load(x_[i]);
-      unroll<kColumns>(
-          [&](auto j) { sums_[i][j] = signed_w ? V::dot(sums_[i][j], x, w[j]) : V::dot(sums_[i][j], w[j], x); });
+      unroll<kColumns>([&](auto j) { sums_[i][j] = V::template products<signed_w>(sums_[i][j], x, w[j]); });
     });
   }
 
@@ -96,32 +119,43 @@ class Tile {
   typename V::Sums w_sums_[1][kColumns];
 };
 
-inline void store(float *y, __m128 v, std::size_t used) {
-  if (used == kColumns) return _mm_storeu_ps(y, v);
-  alignas(16) float lanes[kColumns];
-  _mm_store_ps(lanes, v);
-  for (std::size_t i = 0; i < used; ++i) y[i] = lanes[i];
+/// Takes the sums of W into account, whose integers are `shift` apart from those of X.
+template <class V, bool signed_w>
+Words less_w_sums(Words acc, Words w_sums, const DotArgs &args) {
+  return acc - w_sums * static_cast<std::uint32_t>(args.zx - (signed_w ? V::kShift : 0));
+}
+
+inline void store(float *y, Floats v, std::size_t used) {
+  if (used == kColumns)
+    __builtin_memcpy(y, &v, sizeof v);
+  else
+    for (std::size_t c = 0; c < used; ++c) y[c] = v[c];
 }
 
 template <class V, bool signed_w, int rows, bool add_w>
-void run_tile(const DotArgs &args, std::size_t i, Columns &columns) {
-  const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(i);
-  Tile<V, signed_w, rows, add_w> tile(static_cast<const char *>(args.x) + row * args.ldx, args.ldx, columns);
+[[gnu::always_inline]] inline void run_tile(const DotArgs &args, std::size_t i, Columns &columns) {
+  Tile<V, signed_w, rows, add_w> tile(static_cast<const char *>(args.x) + static_cast<std::ptrdiff_t>(i) * args.ldx,
+                                      args.ldx, columns);
   tile.add(args.k);
-  if constexpr (add_w)
-    columns.offset = _mm_sub_epi32(columns.offset, _mm_mullo_epi32(tile.w_sums(), _mm_set1_epi32(args.zx)));
-  typename V::Results acc = V::add(tile.results(), V::repeated(columns.offset));
+  if constexpr (add_w) columns.offset = less_w_sums<V, signed_w>(columns.offset, tile.w_sums(), args);
+  using Results = typename V::Results;
+  using Integers = typename V::Integers;
+  using Reals = typename V::Reals;
+  const auto repeated = [](Floats v) { return reinterpret_cast<Reals>(V::repeated(reinterpret_cast<Words>(v))); };
+  Results acc = tile.results() + V::repeated(columns.offset);
   if (args.zw) {
-    alignas(64) std::int32_t shift[V::kRows][kColumns];
-    for (int r = 0; r < rows; ++r)
-      _mm_store_si128(reinterpret_cast<__m128i *>(shift[r]),
-                      _mm_mullo_epi32(columns.zw, _mm_set1_epi32(args.x_sum[i + r])));
-    acc = V::subtract(acc, V::load_results(shift));
+    Words shift[V::kRows] = {};
+    for (int r = 0; r < rows; ++r) shift[r] = columns.zw * static_cast<std::uint32_t>(args.x_sum[i + r]);
+    Results shifts;
+    __builtin_memcpy(&shifts, shift, sizeof shifts);
+    acc -= shifts;
   }
-  const auto v = V::scale(acc, V::repeated(_mm_castps_si128(columns.multiplier)));
-  const auto y = args.addend ? V::add_floats(v, V::repeated(_mm_castps_si128(columns.addend))) : v;
-  float *to = args.y + row * args.ldy + static_cast<std::ptrdiff_t>(columns.first);
-  unroll<rows>([&](auto r) { store(to + r * args.ldy, _mm_castsi128_ps(V::row(y, r)), columns.used); });
+  Reals y = __builtin_convertvector(reinterpret_cast<Integers>(acc), Reals) * repeated(columns.multiplier);
+  if (args.addend) y += repeated(columns.addend);
+  float *to = args.y + static_cast<std::ptrdiff_t>(i) * args.ldy + static_cast<std::ptrdiff_t>(columns.first);
+  unroll<rows>([&](auto r) {
+    store(to + r * args.ldy, reinterpret_cast<Floats>(V::row(reinterpret_cast<Results>(y), r)), columns.used);
+  });
 }
 
 /// One row of X alone, by the columns of several groups at once: what ends a tile would take longer than the tile. The
@@ -139,22 +173,21 @@ class RowTile {
     std::size_t at = 0;
     for (; at + V::kBytes <= k; at += V::kBytes)
       step([at](const char *p) {
-        _mm_prefetch(p + at + kAhead, _MM_HINT_T0);
+        __builtin_prefetch(p + at + kAhead);
         return V::load(p + at);
       });
     if (at < k) step([at, left = k - at](const char *p) { return V::load_part(p + at, left); });
   }
 
   void store_to(const DotArgs &args) const {
-    const typename V::Results all = V::reduce(sums_);
+    const auto all = V::reduce(sums_);
     unroll<kGroups>([&](auto g) {
       const Columns &columns = groups_[g];
-      const __m128i w_sums = V::row(all, Index<2 * g + 1>{});
-      __m128i acc = _mm_add_epi32(V::row(all, Index<2 * g>{}), columns.offset);
-      acc = _mm_sub_epi32(acc, _mm_mullo_epi32(w_sums, _mm_set1_epi32(args.zx)));
-      if (args.zw) acc = _mm_sub_epi32(acc, _mm_mullo_epi32(columns.zw, _mm_set1_epi32(args.x_sum[0])));
-      const __m128 v = _mm_mul_ps(_mm_cvtepi32_ps(acc), columns.multiplier);
-      store(args.y + columns.first, args.addend ? _mm_add_ps(v, columns.addend) : v, columns.used);
+      Words acc = V::row(all, Index<2 * g>{}) + columns.offset;
+      acc = less_w_sums<V, signed_w>(acc, V::row(all, Index<2 * g + 1>{}), args);
+      if (args.zw) acc -= columns.zw * static_cast<std::uint32_t>(args.x_sum[0]);
+      const Floats v = __builtin_convertvector(reinterpret_cast<Signed>(acc), Floats) * columns.multiplier;
+      store(args.y + columns.first, args.addend ? v + columns.addend : v, columns.used);
     });
   }
 
@@ -165,9 +198,8 @@ class RowTile {
     unroll<kGroups>([&](auto g) {
       unroll<kColumns>([&](auto j) {
         const typename V::Bytes w = load(groups_[g].w[j]);
-        sums_[2 * g][j] = signed_w ? V::dot(sums_[2 * g][j], x, w) : V::dot(sums_[2 * g][j], w, x);
-        sums_[2 * g + 1][j] =
-            signed_w ? V::dot(sums_[2 * g + 1][j], V::ones(), w) : V::dot(sums_[2 * g + 1][j], w, V::ones());
+        sums_[2 * g][j] = V::template products<signed_w>(sums_[2 * g][j], x, w);
+        sums_[2 * g + 1][j] = V::template sums<signed_w>(sums_[2 * g + 1][j], w);
       });
     });
   }
@@ -189,10 +221,16 @@ void run_row(const DotArgs &args) {
   }
 }
 
+/// Not inlined: a function of tiles of several kinds would keep the sums of each in memory.
+template <class V, bool signed_w, int rows, bool add_w>
+[[gnu::noinline]] void run_tiles(const DotArgs &args, std::size_t i, std::span<Columns> block) {
+  for (Columns &columns : block) run_tile<V, signed_w, rows, add_w>(args, i, columns);
+}
+
 template <class V, bool signed_w, bool add_w>
-void run_rows(const DotArgs &args, std::size_t i, std::size_t count, Columns &columns) {
+void run_rows(const DotArgs &args, std::size_t i, std::size_t count, std::span<Columns> block) {
   unroll<V::kRows>([&](auto less) {
-    if (count == less + 1) run_tile<V, signed_w, less + 1, add_w>(args, i, columns);
+    if (count == less + 1) run_tiles<V, signed_w, less + 1, add_w>(args, i, block);
   });
 }
 
@@ -208,9 +246,8 @@ void run_blocks(const DotArgs &args) {
     for (; used < groups && j + used * kColumns < args.n; ++used) block[used] = columns_at(args, j + used * kColumns);
     for (std::size_t i = 0; i < args.m; i += kRows) {
       const std::size_t count = args.m - i < kRows ? args.m - i : kRows;
-      for (std::size_t g = 0; g < used; ++g)
-        i == 0 ? run_rows<V, signed_w, true>(args, i, count, block[g])
-               : run_rows<V, signed_w, false>(args, i, count, block[g]);
+      i == 0 ? run_rows<V, signed_w, true>(args, i, count, {block, used})
+             : run_rows<V, signed_w, false>(args, i, count, {block, used});
     }
   }
 }
@@ -225,14 +262,14 @@ template <class V>
 std::int32_t sum_of(const void *x, std::size_t k, bool is_signed) {
   typename V::Sums sums[1][kColumns] = {{V::nothing(), V::nothing(), V::nothing(), V::nothing()}};
   const auto add = [&](typename V::Sums &to, typename V::Bytes v) {
-    to = is_signed ? V::dot(to, V::ones(), v) : V::dot(to, v, V::ones());
+    to = is_signed ? V::template sums<true>(to, v) : V::template sums<false>(to, v);
   };
   const char *p = static_cast<const char *>(x);
   std::size_t at = 0;
   for (; at + V::kBytes <= k; at += V::kBytes) add(sums[0][0], V::load(p + at));
   if (at < k) add(sums[0][1], V::load_part(p + at, k - at));
-  const __m128i both = V::row(V::reduce(sums), Index<0>{});
-  return _mm_cvtsi128_si32(both) + _mm_extract_epi32(both, 1);
+  const Words both = V::row(V::reduce(sums), Index<0>{});
+  return static_cast<std::int32_t>(both[0] + both[1]);
 }
 
 }  // namespace

@@ -10,7 +10,9 @@ namespace {
 
 struct Ymm {
   using Sums = __m256i;
-  using Results = __m256i;
+  using Results = std::uint32_t __attribute__((vector_size(32)));
+  using Integers = std::int32_t __attribute__((vector_size(32)));
+  using Reals = float __attribute__((vector_size(32)));
   static constexpr int kRows = 2;
 
   static Sums nothing() { return _mm256_setzero_si256(); }
@@ -23,23 +25,16 @@ struct Ymm {
       parts[i] =
           _mm256_hadd_epi32(_mm256_hadd_epi32(sums[i][0], sums[i][1]), _mm256_hadd_epi32(sums[i][2], sums[i][3]));
     });
-    return _mm256_add_epi32(_mm256_permute2x128_si256(parts[0], parts[1], 0x20),
-                            _mm256_permute2x128_si256(parts[0], parts[1], 0x31));
+    return reinterpret_cast<Results>(_mm256_add_epi32(_mm256_permute2x128_si256(parts[0], parts[1], 0x20),
+                                                      _mm256_permute2x128_si256(parts[0], parts[1], 0x31)));
   }
 
-  static Results repeated(__m128i v) { return _mm256_broadcastsi128_si256(v); }
-  static Results load_results(const void *p) { return load(p); }
-  static Results add(Results a, Results b) { return _mm256_add_epi32(a, b); }
-  static Results subtract(Results a, Results b) { return _mm256_sub_epi32(a, b); }
-  static Results scale(Results acc, Results multiplier) {
-    return _mm256_castps_si256(scaled(acc, _mm256_castsi256_ps(multiplier)));
-  }
-  static Results add_floats(Results a, Results b) {
-    return _mm256_castps_si256(_mm256_add_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b)));
+  static Results repeated(Words v) {
+    return reinterpret_cast<Results>(_mm256_broadcastsi128_si256(reinterpret_cast<__m128i>(v)));
   }
   template <int r>
-  static __m128i row(Results v, Index<r>) {
-    return _mm256_extracti128_si256(v, r);
+  static Words row(Results results, Index<r>) {
+    return reinterpret_cast<Words>(_mm256_extracti128_si256(reinterpret_cast<__m256i>(results), r));
   }
 };
 

@@ -10,7 +10,9 @@ namespace {
 
 struct Zmm {
   using Sums = __m512i;
-  using Results = __m512i;
+  using Results = std::uint32_t __attribute__((vector_size(64)));
+  using Integers = std::int32_t __attribute__((vector_size(64)));
+  using Reals = float __attribute__((vector_size(64)));
   static constexpr int kRows = 4;
 
   static Sums nothing() { return _mm512_setzero_si512(); }
@@ -29,22 +31,15 @@ struct Zmm {
     const auto fold = [](__m512i a, __m512i b) {
       return _mm512_add_epi32(_mm512_shuffle_i32x4(a, b, 0x88), _mm512_shuffle_i32x4(a, b, 0xdd));
     };
-    return fold(fold(parts[0], parts[1]), fold(parts[2], parts[3]));
+    return reinterpret_cast<Results>(fold(fold(parts[0], parts[1]), fold(parts[2], parts[3])));
   }
 
-  static Results repeated(__m128i v) { return _mm512_broadcast_i32x4(v); }
-  static Results load_results(const void *p) { return _mm512_load_si512(p); }
-  static Results add(Results a, Results b) { return _mm512_add_epi32(a, b); }
-  static Results subtract(Results a, Results b) { return _mm512_sub_epi32(a, b); }
-  static Results scale(Results acc, Results multiplier) {
-    return _mm512_castps_si512(scaled(acc, _mm512_castsi512_ps(multiplier)));
-  }
-  static Results add_floats(Results a, Results b) {
-    return _mm512_castps_si512(_mm512_add_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b)));
+  static Results repeated(Words v) {
+    return reinterpret_cast<Results>(_mm512_broadcast_i32x4(reinterpret_cast<__m128i>(v)));
   }
   template <int r>
-  static __m128i row(Results v, Index<r>) {
-    return _mm512_extracti32x4_epi32(v, r);
+  static Words row(Results results, Index<r>) {
+    return reinterpret_cast<Words>(_mm512_extracti32x4_epi32(reinterpret_cast<__m512i>(results), r));
   }
 };
 
