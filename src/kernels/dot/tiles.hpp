@@ -6,8 +6,9 @@
 //   kShift                           what products() takes off the elements of X if W is int8
 //   products<signed_w>(acc, x, w)
 //   sums<is_signed>(acc, v)          the elements themselves
-//   Results, Integers, Reals         the four columns of kRows rows, vectors of uint32, int32 and float
-//   reduce(sums), repeated(row), row(results, r)
+//   kTogether                        rows whose tile ends at once, and then the vectors of their four columns:
+//   Results, Integers, Reals         of uint32, int32 and float
+//   reduce<rows>(sums), repeated(row), row(results, r)
 //
 // A block of rows of W stays in L1 while all of X passes; the first tile adds them up on its way.
 #pragma once
@@ -97,8 +98,11 @@ class Tile {
     if (at < k) step([at, left = k - at](const char *p) { return V::load_part(p + at, left); });
   }
 
-  auto results() const { return V::reduce(sums_); }
-  Words w_sums() const { return V::row(V::reduce(w_sums_), Index<0>{}); }
+  template <int first, int count>
+  typename V::Results results() const {
+    return V::template reduce<count>(sums_ + first);
+  }
+  Words w_sums() const { return V::row(V::template reduce<1>(w_sums_), Index<0>{}); }
 
  private:
   template <class Load>
@@ -142,19 +146,25 @@ template <class V, bool signed_w, int rows, bool add_w>
   using Integers = typename V::Integers;
   using Reals = typename V::Reals;
   const auto repeated = [](Floats v) { return reinterpret_cast<Reals>(V::repeated(reinterpret_cast<Words>(v))); };
-  Results acc = tile.results() + V::repeated(columns.offset);
-  if (args.zw) {
-    Words shift[V::kRows] = {};
-    for (int r = 0; r < rows; ++r) shift[r] = columns.zw * static_cast<std::uint32_t>(args.x_sum[i + r]);
-    Results shifts;
-    __builtin_memcpy(&shifts, shift, sizeof shifts);
-    acc -= shifts;
-  }
-  Reals y = __builtin_convertvector(reinterpret_cast<Integers>(acc), Reals) * repeated(columns.multiplier);
-  if (args.addend) y += repeated(columns.addend);
   float *to = args.y + static_cast<std::ptrdiff_t>(i) * args.ldy + static_cast<std::ptrdiff_t>(columns.first);
-  unroll<rows>([&](auto r) {
-    store(to + r * args.ldy, reinterpret_cast<Floats>(V::row(reinterpret_cast<Results>(y), r)), columns.used);
+  constexpr int kTogether = V::kTogether;
+  unroll<(rows + kTogether - 1) / kTogether>([&](auto part) {
+    constexpr int kFirst = part * kTogether, kCount = rows - kFirst < kTogether ? rows - kFirst : kTogether;
+    Results acc = tile.template results<kFirst, kCount>() + V::repeated(columns.offset);
+    if (args.zw) {
+      Words shift[kTogether] = {};
+      for (int r = 0; r < kCount; ++r)
+        shift[r] = columns.zw * static_cast<std::uint32_t>(args.x_sum[i + kFirst + static_cast<std::size_t>(r)]);
+      Results shifts;
+      __builtin_memcpy(&shifts, shift, sizeof shifts);
+      acc -= shifts;
+    }
+    Reals y = __builtin_convertvector(reinterpret_cast<Integers>(acc), Reals) * repeated(columns.multiplier);
+    if (args.addend) y += repeated(columns.addend);
+    unroll<kCount>([&](auto r) {
+      store(to + (kFirst + r) * args.ldy, reinterpret_cast<Floats>(V::row(reinterpret_cast<Results>(y), r)),
+            columns.used);
+    });
   });
 }
 
@@ -180,11 +190,10 @@ class RowTile {
   }
 
   void store_to(const DotArgs &args) const {
-    const auto all = V::reduce(sums_);
     unroll<kGroups>([&](auto g) {
       const Columns &columns = groups_[g];
-      Words acc = V::row(all, Index<2 * g>{}) + columns.offset;
-      acc = less_w_sums<V, signed_w>(acc, V::row(all, Index<2 * g + 1>{}), args);
+      Words acc = row<2 * g>() + columns.offset;
+      acc = less_w_sums<V, signed_w>(acc, row<2 * g + 1>(), args);
       if (args.zw) acc -= columns.zw * static_cast<std::uint32_t>(args.x_sum[0]);
       const Floats v = __builtin_convertvector(reinterpret_cast<Signed>(acc), Floats) * columns.multiplier;
       store(args.y + columns.first, args.addend ? v + columns.addend : v, columns.used);
@@ -202,6 +211,12 @@ class RowTile {
         sums_[2 * g + 1][j] = V::template sums<signed_w>(sums_[2 * g + 1][j], w);
       });
     });
+  }
+
+  template <int r>
+  Words row() const {
+    constexpr int kFirst = r / V::kTogether * V::kTogether;
+    return V::row(V::template reduce<V::kTogether>(sums_ + kFirst), Index<r - kFirst>{});
   }
 
   const char *x_;
@@ -268,7 +283,7 @@ std::int32_t sum_of(const void *x, std::size_t k, bool is_signed) {
   std::size_t at = 0;
   for (; at + V::kBytes <= k; at += V::kBytes) add(sums[0][0], V::load(p + at));
   if (at < k) add(sums[0][1], V::load_part(p + at, k - at));
-  const Words both = V::row(V::reduce(sums), Index<0>{});
+  const Words both = V::row(V::template reduce<1>(sums), Index<0>{});
   return static_cast<std::int32_t>(both[0] + both[1]);
 }
 

@@ -13,12 +13,12 @@ struct Ymm {
   using Results = std::uint32_t __attribute__((vector_size(32)));
   using Integers = std::int32_t __attribute__((vector_size(32)));
   using Reals = float __attribute__((vector_size(32)));
-  static constexpr int kRows = 2;
+  static constexpr int kRows = 2, kTogether = 2;
 
   static Sums nothing() { return _mm256_setzero_si256(); }
 
   template <int rows>
-  static Results reduce(const Sums (&sums)[rows][4]) {
+  static Results reduce(const Sums (*sums)[4]) {
     // Both lanes of 128 bits hold a part of the four sums of a row.
     __m256i parts[2] = {};
     unroll<rows>([&](auto i) {

@@ -13,12 +13,12 @@ struct Zmm {
   using Results = std::uint32_t __attribute__((vector_size(64)));
   using Integers = std::int32_t __attribute__((vector_size(64)));
   using Reals = float __attribute__((vector_size(64)));
-  static constexpr int kRows = 4;
+  static constexpr int kRows = 4, kTogether = 4;
 
   static Sums nothing() { return _mm512_setzero_si512(); }
 
   template <int rows>
-  static Results reduce(const Sums (&sums)[rows][4]) {
+  static Results reduce(const Sums (*sums)[4]) {
     // Every lane of 128 bits holds a part of the four sums of a row.
     __m512i parts[4] = {};
     unroll<rows>([&](auto i) {
