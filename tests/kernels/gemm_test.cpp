@@ -149,6 +149,79 @@ void test_random_shapes(void **) {
   });
 }
 
+/// A picture of several strips whose rows overlap; strips leave out runs at either end and have a bias of their own.
+void check_picture(Random &random, const GemmKernel &kernel) {
+  const auto m = random.in<std::size_t>(1, 30), n = random.in<std::size_t>(1, 70);
+  const auto strip_count = random.in<std::size_t>(1, 4), run_count = random.in<std::size_t>(1, 5);
+  const std::size_t run_bytes = 4 * random.in<std::size_t>(1, 12), k = run_count * run_bytes;
+  const std::size_t lda = random.in<std::size_t>(1, 40), pitch = m * lda + run_bytes;
+  const std::size_t bias_step = round_up(n, kernel.nr), ldy = n + random.in<std::size_t>(0, 5);
+
+  Guarded<std::ptrdiff_t> runs(run_count);
+  for (std::size_t r = 0; r < run_count; ++r) runs[r] = static_cast<std::ptrdiff_t>(r * pitch);
+  Guarded<kernels::GemmStrip> strips(strip_count);
+  for (std::size_t s = 0; s < strip_count; ++s) {
+    const auto first = random.in<std::size_t>(0, static_cast<std::int64_t>(run_count) - 1);
+    const auto count = random.in<std::size_t>(1, static_cast<std::int64_t>(run_count - first));
+    strips[s] = {static_cast<std::ptrdiff_t>(s * pitch), first, count, random.in<std::size_t>(0, 1) * bias_step};
+  }
+  Guarded<std::uint8_t> a((strip_count + run_count - 2) * pitch + (m - 1) * lda + run_bytes, kReadSlack);
+  Guarded<std::int8_t> b(n * k);
+  Guarded<std::int32_t> bias(2 * bias_step);
+  Guarded<float> multiplier(n), y((strip_count * m - 1) * ldy + n);
+  random.fill(a.span(), 0, 255);
+  random.fill(b.span(), -128, 127);
+  random.fill(bias.span(), -100000, 100000);
+  for (float &v : multiplier.span()) v = any_multiplier(random);
+
+  std::vector<float> want(y.size());
+  std::memset(want.data(), 0xA5, want.size() * sizeof(float));
+  for (std::size_t s = 0; s < strip_count; ++s)
+    for (std::size_t i = 0; i < m; ++i)
+      for (std::size_t j = 0; j < n; ++j) {
+        const kernels::GemmStrip &strip = strips[s];
+        std::int64_t acc = bias[strip.bias_at + j];
+        for (std::size_t r = strip.first_run; r < strip.first_run + strip.run_count; ++r)
+          for (std::size_t c = 0; c < run_bytes; ++c)
+            acc += std::int64_t{a.data()[strip.at + runs[r] + static_cast<std::ptrdiff_t>(i * lda + c)]} *
+                   b[j * k + r * run_bytes + c];
+        want[(s * m + i) * ldy + j] =
+            static_cast<float>(static_cast<double>(static_cast<float>(acc)) * static_cast<double>(multiplier[j]));
+      }
+
+  const auto packed = guarded_lines(kernel.packed_bytes(n, k));
+  const std::vector<std::int32_t> no_bias(n);
+  kernel.pack(packed.data(), {b.data(), static_cast<std::ptrdiff_t>(k), no_bias.data(), multiplier.data(), n, k});
+  const kernels::GemmPicture picture{strips.data(), strip_count, runs.data(), run_bytes, bias.data()};
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const GemmArgs args{m,
+                      n,
+                      k,
+                      a.data(),
+                      static_cast<std::ptrdiff_t>(lda),
+                      packed.data(),
+                      y.data(),
+                      static_cast<std::ptrdiff_t>(ldy),
+                      {},
+                      -kInfinity,
+                      kInfinity,
+                      nullptr,
+                      false,
+                      &picture};
+  kernel.run_f32(args);
+  char what[96];
+  std::snprintf(what, sizeof what, "%zu strips of m=%zu n=%zu runs=%zux%zu lda=%zu", strip_count, m, n, run_count,
+                run_bytes, lda);
+  expect_result<float>(y, want, kernel.name, what);
+}
+
+void test_pictures(void **) {
+  each_kernel(kernels::gemm_kernels(), [](const GemmKernel &kernel) {
+    Random random(8);
+    for (int i = 0; kernel.pictures && i < 200; ++i) check_picture(random, kernel);
+  });
+}
+
 /// Large enough for every loop of blocking to turn more than once.
 void test_blocking(void **) {
   each_kernel(kernels::gemm_kernels(), [](const GemmKernel &kernel) {
@@ -180,7 +253,7 @@ int main() {
       cmocka_unit_test(test_all_row_tails),   cmocka_unit_test(test_all_column_tails),
       cmocka_unit_test(test_all_depth_tails), cmocka_unit_test(test_saturation_vectors),
       cmocka_unit_test(test_random_shapes),   cmocka_unit_test(test_blocking),
-      cmocka_unit_test(test_no_rows),
+      cmocka_unit_test(test_pictures),        cmocka_unit_test(test_no_rows),
   };
   return run_at_both_edges("kernels.gemm", tests);
 }
