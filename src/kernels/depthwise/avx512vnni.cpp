@@ -11,7 +11,7 @@ class Zmm {
  public:
   using Vector = __m512i;
   using Weight = std::int8_t;
-  static constexpr int kTaps = 4, kLanes = 4, kOuts = 4;
+  static constexpr int kTaps = 4, kLanes = 4, kOuts = 4, kShift = 0;
 
   Zmm(const QuantizedRange &range, std::size_t used) : saturate_(range), mask_(first_lanes(used)) {}
 

@@ -21,7 +21,8 @@ namespace {
 /// Whether neighbouring outputs, and neighbouring taps of a row, read neighbouring pixels.
 inline bool is_adjacent(const DepthwiseWindow &w) { return w.stride[1] == 1 && w.dilation[1] == 1; }
 
-template <class T, int kTaps, int kLanes>
+/// A kernel that takes `shift` off every element of x finds it in the bias.
+template <class T, int kTaps, int kLanes, int shift>
 struct Blocks {
   static constexpr std::size_t kVector = 16 * kLanes;
 
@@ -82,7 +83,7 @@ struct Blocks {
         for (int d = 0; d < 4; ++d) {
           const std::size_t c = static_cast<std::size_t>(lane % lanes * 16 + 4 * v + d);
           const std::size_t dword = static_cast<std::size_t>((v * kLanes + lane) * 4 + d);
-          bias[dword] = c < used ? w.bias[first + c] : 0;
+          bias[dword] = c < used ? w.bias[first + c] + shift * tap_sum(rows * columns, w, first + c) : 0;
           multiplier[dword] = c < used ? w.multiplier[first + c] : 0;
           for (std::size_t ky = 0; ky < rows; ++ky)
             for (std::size_t step = 0; step < steps(window); ++step) {
@@ -96,6 +97,12 @@ struct Blocks {
               for (std::size_t i = 0; i < kTaps; ++i) shifted[i] = at(step * kTaps + i - 1);
             }
         }
+  }
+
+  static std::int32_t tap_sum(std::size_t taps, const DepthwiseWeights &w, std::size_t channel) {
+    std::int32_t sum = 0;
+    for (std::size_t t = 0; shift != 0 && t < taps; ++t) sum += w.w[t * w.channels + channel];
+    return sum;
   }
 };
 

@@ -6,6 +6,7 @@
 // What differs between instruction sets is one type `V`, made for the channels of a block:
 //
 //   Vector, Weight, kTaps, kLanes   of bytes; of packed weights, how many a dword holds; 128-bit lanes of a vector
+//   kShift                          what dot() takes off every byte
 //   kOuts                           outputs of a strip whose accumulators fit the registers
 //   load(p), load_once(p)           the second once, however often it is used
 //   store(p, v)
@@ -34,7 +35,7 @@ struct Row {
 template <class V, int pixels>
 class Strips {
  public:
-  using Layout = Blocks<typename V::Weight, V::kTaps, V::kLanes>;
+  using Layout = Blocks<typename V::Weight, V::kTaps, V::kLanes, V::kShift>;
   static constexpr std::ptrdiff_t kVector = Layout::kVector;
 
   /// Rows of a band: what is gathered for one fits the first level of cache.
@@ -261,7 +262,8 @@ void run_depthwise(const DepthwiseArgs &args) {
     const char *packed = static_cast<const char *>(args.packed);
     Layout::for_each(args.channels, [&](int pixels, std::size_t first, std::size_t used) {
       if (pixels == 1) Strips<V, 1>(args, packed, first, used, row, rows).run();
-      if (pixels == 2) Strips<V, 2>(args, packed, first, used, row, rows).run();
+      if constexpr (V::kLanes >= 2)
+        if (pixels == 2) Strips<V, 2>(args, packed, first, used, row, rows).run();
       if constexpr (V::kLanes == 4)
         if (pixels == 4) Strips<V, 4>(args, packed, first, used, row, rows).run();
       packed += Layout::block_bytes(args.window);

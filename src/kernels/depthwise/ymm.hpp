@@ -11,7 +11,7 @@ namespace {
 class Ymm {
  public:
   using Vector = __m256i;
-  static constexpr int kLanes = 2, kOuts = 2;
+  static constexpr int kLanes = 2, kOuts = 2, kShift = 0;
 
   Ymm(const QuantizedRange &range, std::size_t used) : saturate_(range), used_(used) {}
 
