@@ -33,7 +33,7 @@ void run(benchmark::State &state, const kernels::GemmKernel &kernel, const Shape
   kernel.pack(packed.data(), {b.as<std::int8_t>(), stride(s.k), bias.data(), multiplier.data(), s.n, s.k});
   const kernels::GemmArgs args{
       s.m,           s.n, s.k, a.as<std::uint8_t>(), stride(s.k), packed.data(), y.data(), stride(s.n),
-      {128, 0, 255}, 0,   0,   scratch.data(), true};
+      {0, 0, 255}, 0,   0,   scratch.data(), true};
   const MacCounters counters(state, static_cast<double>(s.m * s.n) * static_cast<double>(s.k));
   for (auto _ : state) {
     kernel.run_u8(args);

@@ -51,6 +51,22 @@ class Saturate {
   __m512i zero_, lo_, top_;
 };
 
+/// The same for |v| < 2^31.
+struct SaturateSmall : Saturate {
+  using Saturate::Saturate;
+  __m512i round(__m512 v) const { return round_small(v); }
+};
+
+/// The same for |v| < 2^31, a zero point of 0 and all of [0, 255]: what most layers with a Relu give.
+struct SaturateRelu {
+  explicit SaturateRelu(const QuantizedRange &) {}
+
+  static bool serves(const QuantizedRange &r) { return r.zero == 0 && r.lo == 0 && r.hi == 255; }
+  __m512i round(__m512 v) const { return _mm512_cvtps_epi32(v); }
+  __m512i words(__m512i a, __m512i b) const { return _mm512_packs_epi32(a, b); }
+  __m512i bytes(__m512i ab, __m512i cd) const { return _mm512_packus_epi16(ab, cd); }
+};
+
 /// Four vectors of float(byte - zero), in the order of the unpack instructions. The bytes become the low bits of 2^23,
 /// so that one subtraction, exact, converts them.
 class Spread {

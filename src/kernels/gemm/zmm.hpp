@@ -11,8 +11,8 @@ namespace {
 /// The multipliers of the columns of vector j.
 inline __m512 multipliers(const Tile &t, int j) { return _mm512_castsi512_ps(load(t.multiplier + 64 * j)); }
 
-/// Requantizes and stores rows in pairs: a pair of rows by 32 columns is one vector of bytes. `small`: GemmArgs::small.
-template <bool small>
+/// Requantizes and stores rows in pairs: a pair of rows by 32 columns is one vector of bytes.
+template <class Saturation>
 class ZmmStoreU8 {
  public:
   static constexpr std::size_t kSize = 1;
@@ -28,13 +28,10 @@ class ZmmStoreU8 {
                                   : _mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 1, 5, 9, 13, 0, 0, 0, 0);
     const __mmask32 mask = _cvtu32_mask32(static_cast<unsigned>(first_lanes(t.columns)));
     char *y = t.y;
-    const Saturate saturate = saturate_;  // in registers: a store of bytes may change a member
+    const Saturation saturate = saturate_;  // in registers: a store of bytes may change a member
     unroll<(mr + 1) / 2>([&](auto half) {
       constexpr int r = 2 * half, second = r + 1 < mr ? r + 1 : r;
-      const auto q = [&](int i, int j) {
-        const __m512 real = scaled(acc[i][j], scale[j]);
-        return small ? saturate.round_small(real) : saturate.round(real);
-      };
+      const auto q = [&](int i, int j) { return saturate.round(scaled(acc[i][j], scale[j])); };
       __m512i bytes;
       if constexpr (nv == 2)
         bytes = saturate.bytes(saturate.words(q(r, 0), q(r, 1)), saturate.words(q(second, 0), q(second, 1)));
@@ -48,7 +45,7 @@ class ZmmStoreU8 {
   }
 
  private:
-  Saturate saturate_;
+  Saturation saturate_;
 };
 
 class ZmmStoreF32 {
@@ -87,7 +84,9 @@ struct Zmm {
 
 template <class V>
 void run_zmm_u8(const GemmArgs &args) {
-  args.small ? run_blocks<V, ZmmStoreU8<true>>(args) : run_blocks<V, ZmmStoreU8<false>>(args);
+  if (!args.small) return run_blocks<V, ZmmStoreU8<Saturate>>(args);
+  if (!SaturateRelu::serves(args.range)) return run_blocks<V, ZmmStoreU8<SaturateSmall>>(args);
+  run_blocks<V, ZmmStoreU8<SaturateRelu>>(args);
 }
 
 }  // namespace
