@@ -26,6 +26,30 @@ std::optional<ops::Clamp> clamp_of(const Graph &g, const Node &node) {
   return clamp;
 }
 
+/// [begin, end) in ONNX's order, by axis, of a Pad with constants that adds zeros to spatial axes and nothing else.
+std::optional<std::vector<std::int64_t>> zero_pads_of(const Graph &g, const Node &node) {
+  if (std::string_view(node.op->name) != "Pad" || node.attrs.get_string("mode", "constant") != "constant")
+    return std::nullopt;
+  const auto constant = [&](std::size_t i) -> const Tensor * {
+    return i < node.inputs.size() && node.inputs[i] != kNoValue ? &g.value(node.inputs[i]).constant : nullptr;
+  };
+  const Tensor *pads = constant(1), *value = constant(2);
+  if (!pads || !pads->has_data() || constant(3)) return std::nullopt;
+  if (value &&
+      !(value->has_data() && value->dtype() == QTN_FLOAT32 && value->count() == 1 && *value->as<const float>() == 0.0f))
+    return std::nullopt;
+  std::vector<std::int64_t> counts = int_values(*pads, "Pad");
+  if (counts.size() < 6 || counts.size() % 2 != 0) return std::nullopt;
+  const std::size_t rank = counts.size() / 2;
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    if (counts[i] < 0 || (i % rank < 2 && counts[i] != 0)) return std::nullopt;
+  return counts;
+}
+
+bool same_grid(const Value &a, const Value &b) {
+  return a.quantizer ? b.quantizer && *a.quantizer == *b.quantizer : !b.quantizer;
+}
+
 /// Only operators with an integer meaning of their own have an epilogue to put a clamp in.
 bool takes_clamp(const Node &node) { return node.op->run_quantized != nullptr && node.outputs.size() == 1; }
 
@@ -54,10 +78,34 @@ void fuse_clamps(Graph &g) {
   remove_dead(g);
 }
 
+void fuse_pads(Graph &g) {
+  const Uses uses(g);
+  for (Node &node : g.nodes) {
+    if (std::string_view(node.op->name) != "Conv" || node.attrs.get_string("auto_pad", "NOTSET") != "NOTSET") continue;
+    const std::int32_t maker = uses.producer[static_cast<std::size_t>(node.inputs[0])];
+    if (maker < 0) continue;
+    const Node &pad = g.nodes[static_cast<std::size_t>(maker)];
+    const auto counts = zero_pads_of(g, pad);
+    if (!counts || !same_grid(g.value(pad.inputs[0]), g.value(pad.outputs[0]))) continue;
+    const std::size_t rank = counts->size() / 2, spatial = rank - 2;
+    std::vector<std::int64_t> pads = node.attrs.get_ints("pads");
+    if (pads.empty()) pads.resize(2 * spatial, 0);
+    if (pads.size() != 2 * spatial) continue;
+    for (std::size_t i = 0; i < spatial; ++i) {
+      pads[i] += (*counts)[2 + i];
+      pads[spatial + i] += (*counts)[rank + 2 + i];
+    }
+    node.attrs.set("pads", pads);
+    node.inputs[0] = pad.inputs[0];
+  }
+  remove_dead(g);
+}
+
 void optimize(Graph &g) {
   fold_constants(g);
   remove_identities(g);
   fold_batch_norms(g);
+  fuse_pads(g);
   fuse_clamps(g);
 }
 

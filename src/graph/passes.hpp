@@ -17,6 +17,9 @@ void remove_identities(Graph &g);
 /// + beta, r = 1/sqrt(var + eps)); one that stands alone becomes a multiplication and an addition of constants.
 void fold_batch_norms(Graph &g);
 
+/// Moves a Pad with zeros along spatial axes into the pads of a Conv that reads it.
+void fuse_pads(Graph &g);
+
 /// Moves Relu and Clip with constant bounds into the clamp of the Conv, Gemm, MatMul or Add before it.
 void fuse_clamps(Graph &g);
 
