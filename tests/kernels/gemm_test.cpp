@@ -97,6 +97,17 @@ struct Case {
     kernel.run_u8(args);
     expect_result<std::uint8_t>(y, std::span(want_u8).first(size), kernel.name, what);
 
+    if (n > kernel.nr) {  // panel by panel
+      GemmArgs panels = args;
+      for (std::size_t j = 0; j < n; j += kernel.nr) {
+        panels.n = std::min(kernel.nr, n - j);
+        panels.packed = packed.data() + (j ? kernel.packed_bytes(j, k) : 0);
+        panels.y = y.data() + j;
+        kernel.run_u8(panels);
+      }
+      expect_result<std::uint8_t>(y, std::span(want_u8).first(size), kernel.name, what);
+    }
+
     Guarded<float> f(size);
     for (float &v : f.span()) v = -77.0f;
     args.y = f.data();
