@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Observers against PyTorch's, merging, saving, and bytes that nobody saved.
 #include <cmath>
-#include <iomanip>
 #include <random>
 
 #include "quant/observer.hpp"
@@ -65,8 +64,8 @@ void check_against(const nlohmann::json &c, const nlohmann::json &sequences, con
   for (std::size_t i = 0; i < scales.size(); ++i) {
     const auto want = static_cast<float>(scales[i]), got = static_cast<float>(q->scales()[i]);
     if (got != want || static_cast<double>(q->zero_points()[i]) != zeros[i])
-      fail_test(std::setprecision(9), name, ": channel ", i, " has scale ", got, " zero point ", q->zero_points()[i],
-                ", not ", want, " and ", zeros[i]);
+      fail_test(name, ": channel ", i, " has scale ", nlohmann::json(got).dump(), " zero point ", q->zero_points()[i],
+                ", not ", nlohmann::json(want).dump(), " and ", zeros[i]);
   }
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calibration and conversion: ONNX Runtime's scales and integers, failures that leave no trace.
 #include <cmath>
-#include <iomanip>
 
 #include "graph/evaluate.hpp"
 #include "graph/integer.hpp"
@@ -32,7 +31,7 @@ void expect_equal(const std::string &what, const std::vector<double> &got, const
   if (got.size() != want.size()) fail_test(what, ": ", got.size(), " values, not ", want.size());
   for (std::size_t i = 0; i < got.size(); ++i)
     if (static_cast<float>(got[i]) != static_cast<float>(want[i]))
-      fail_test(std::setprecision(9), what, "[", i, "] is ", got[i], ", not ", want[i]);
+      fail_test(what, "[", i, "] is ", nlohmann::json(got[i]).dump(), ", not ", nlohmann::json(want[i]).dump());
 }
 
 template <class T>
