@@ -1,35 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// From graph to plan: decides the form of every value (real, integer, or both), puts conversions where forms change,
-// and binds each node to a kernel.
+// From graph to plan: binds each node to a kernel, in integers wherever its values hold them.
 #include <algorithm>
 #include <limits>
 
 #include "base/error.hpp"
-#include "graph/integer.hpp"
 #include "ops/requantization.hpp"
-#include "runtime/plan.hpp"
-#include "runtime/views.hpp"
+#include "runtime/forms.hpp"
 
 namespace qtn::runtime {
-
-std::optional<Picture> as_picture(const Shape &shape, const Shape &strides) {
-  if (shape.size() < 3 || shape.size() > 4) return std::nullopt;
-  const bool flat = shape.size() == 3;
-  const std::size_t w = shape.size() - 1;
-  const Picture p{shape[0], shape[1], flat ? 1 : shape[2], shape[w], shape[w] > 1 ? strides[w] : shape[1]};
-  // The step of an axis of length 1 does not matter.
-  const auto steps = [&](std::size_t axis, std::int64_t step) { return shape[axis] <= 1 || strides[axis] == step; };
-  std::ptrdiff_t pixel = p.pixel;
-  if (shape[w] <= 1 && !flat && shape[2] > 1) pixel = strides[2] / std::max<std::int64_t>(1, p.w);
-  if (shape[w] <= 1 && (flat || shape[2] <= 1) && shape[0] > 1)
-    pixel = strides[0] / std::max<std::int64_t>(1, p.pixels());
-  Picture fitted = p;
-  fitted.pixel = pixel;
-  const bool fits =
-      steps(1, 1) && pixel >= p.c && steps(w, pixel) && (flat || steps(2, p.w * pixel)) && steps(0, p.pixels() * pixel);
-  return fits ? std::optional(fitted) : std::nullopt;
-}
-
 namespace {
 
 using graph::IntegerForm;
@@ -37,78 +15,9 @@ using graph::kNoValue;
 using graph::Node;
 using graph::ValueId;
 
-/// Kernels know uint8 only: an int8 grid is the uint8 grid 128 further up.
-QuantizerPtr canonical(const QuantizerPtr &q) {
-  if (q->dtype() == QTN_UINT8) return q;
-  return std::make_shared<Quantizer>(QTN_UINT8, QTN_PER_TENSOR_AFFINE, 0, q->scales(),
-                                     std::vector<std::int64_t>{q->zero_points()[0] + 128}, q->numerics());
-}
-
-Tensor canonical(const Tensor &constant) {
-  const QuantizerPtr q = canonical(constant.quantizer());
-  const Tensor from = constant.to_contiguous();
-  if (q == constant.quantizer()) return from;
-  Tensor to(QTN_UINT8, from.shape(), q);
-  const auto count = static_cast<std::size_t>(from.count());
-  for (std::size_t i = 0; i < count; ++i)
-    to.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(from.as<const std::int8_t>()[i] + 128);
-  return to;
-}
-
-bool is_contiguous(const SlotForm &f) { return same_layout(f.shape, f.strides, contiguous_strides(f.shape)); }
-
-Shape integer_strides(const Shape &shape) {
-  return shape.size() == 4 ? channels_last_strides(shape) : contiguous_strides(shape);
-}
-
-/// The two spatial axes that pictures have, of a window over one or two.
-ops::Window over_pictures(const ops::Window &window) {
-  const ops::Window lifted = window.lifted();
-  ops::Window w;
-  w.rank = 2;
-  for (std::size_t i = 0; i < 2; ++i) {
-    w.in[i] = lifted.in[i + 1];
-    w.kernel[i] = lifted.kernel[i + 1];
-    w.stride[i] = lifted.stride[i + 1];
-    w.dilation[i] = lifted.dilation[i + 1];
-    w.pad_begin[i] = lifted.pad_begin[i + 1];
-    w.pad_end[i] = lifted.pad_end[i + 1];
-    w.out[i] = lifted.out[i + 1];
-  }
-  return w;
-}
-
-ops::Window whole_picture(const Shape &x) {
-  ops::Window w;
-  w.rank = 2;
-  w.in = w.kernel = {x.size() == 3 ? 1 : x[2], x.back(), 1};
-  w.stride = w.dilation = w.out = {1, 1, 1};
-  return w;
-}
-
-class Lowering {
+class Lowering : Forms {
  public:
-  Lowering(const graph::Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values, Isa isa,
-           Weights &weights)
-      : g_(g),
-        isa_(isa),
-        weights_(weights),
-        known_(graph::infer(g, inputs, values)),
-        real_(g.values.size(), kNoSlot),
-        integer_(g.values.size(), kNoSlot),
-        readers_(g.values.size(), 0) {
-    for (const Node &node : g.nodes)
-      for (const ValueId v : node.inputs)
-        if (v != kNoValue) ++readers_[at(v)];
-    for (const ValueId v : g.outputs) ++readers_[at(v)];
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      const SlotId s = add_slot({inputs[i].dtype, inputs[i].shape, contiguous_strides(inputs[i].shape), nullptr});
-      plan_.slots.back().input = static_cast<std::int32_t>(i);
-      plan_.inputs.push_back(s);
-      node_ = nullptr;
-      settle(g.inputs[i], s);
-    }
-  }
+  using Forms::Forms;
 
   Plan build() {
     for (std::size_t n = 0; n < g_.nodes.size(); ++n) {
@@ -125,123 +34,6 @@ class Lowering {
   }
 
  private:
-  static std::size_t at(ValueId v) { return static_cast<std::size_t>(v); }
-  const SlotForm &form(SlotId s) const { return plan_.slots[static_cast<std::size_t>(s)].form; }
-  Edge edge(SlotId s) const { return {s, form(s)}; }
-  const Shape &shape_of(ValueId v) const { return known_.types[at(v)].shape; }
-  ValueId input(std::size_t i) const { return i < node_->inputs.size() ? node_->inputs[i] : kNoValue; }
-  ValueId output() const { return node_->outputs[0]; }
-
-  // --- slots
-  // -----------------------------------------------------------------------------------------------------------
-
-  SlotId add_slot(SlotForm slot_form) {
-    Slot slot;
-    slot.form = std::move(slot_form);
-    slot.root = static_cast<SlotId>(plan_.slots.size());
-    plan_.slots.push_back(std::move(slot));
-    return plan_.slots.back().root;
-  }
-
-  SlotId add_constant(const Tensor &constant) {
-    const SlotId s = add_slot({constant.dtype(), constant.shape(), constant.strides(), constant.quantizer()});
-    plan_.slots.back().constant = constant;
-    return s;
-  }
-
-  SlotId add_view(SlotId of, const View &view) {
-    Slot slot;
-    slot.form = {form(of).dtype, view.shape, view.strides, form(of).quantizer};
-    slot.root = plan_.slots[static_cast<std::size_t>(of)].root;
-    slot.offset = plan_.slots[static_cast<std::size_t>(of)].offset + view.offset;
-    plan_.slots.push_back(std::move(slot));
-    return static_cast<SlotId>(plan_.slots.size() - 1);
-  }
-
-  void add_step(StepPtr step) {
-    if (node_ && step->node.empty()) step->node = node_->name;
-    if (step->op.empty()) step->op = node_->op->name;
-    plan_.steps.push_back(std::move(step));
-  }
-
-  SlotId converted(SlotId from, SlotForm to, StepPtr (*make)(const Edge &, const Edge &, Isa)) {
-    const SlotId s = add_slot(std::move(to));
-    add_step(make(edge(from), edge(s), isa_));
-    return s;
-  }
-
-  SlotId copied(SlotId from, const Shape &strides) {
-    SlotForm to = form(from);
-    to.strides = strides;
-    const SlotId s = add_slot(std::move(to));
-    add_step(make_copy(edge(from), edge(s)));
-    return s;
-  }
-
-  // --- forms of values
-  // -------------------------------------------------------------------------------------------------
-
-  bool is_8bit(ValueId v) const { return v != kNoValue && graph::is_8bit_activation(g_.value(v).quantizer); }
-
-  /// Gives a value the real numbers computed for it, through its quantizer where it has one.
-  void settle(ValueId v, SlotId computed) {
-    const QuantizerPtr &q = g_.value(v).quantizer;
-    if (!q) {
-      real_[at(v)] = computed;
-    } else if (graph::is_8bit_activation(q)) {
-      integer_[at(v)] =
-          converted(computed, {QTN_UINT8, shape_of(v), integer_strides(shape_of(v)), canonical(q)}, make_quantize);
-    } else {
-      const SlotId s = add_slot({QTN_FLOAT32, shape_of(v), contiguous_strides(shape_of(v)), nullptr});
-      add_step(make_round_trip(computed, s, q));
-      real_[at(v)] = s;
-    }
-  }
-
-  /// Contiguous real numbers (or plain integers of shape arithmetic).
-  SlotId real(ValueId v) {
-    SlotId &s = real_[at(v)];
-    if (s != kNoSlot) return s;
-    const Tensor &constant = known_.constants[at(v)];
-    if (constant.has_data())
-      return s = add_constant(constant.quantized() ? weights_.dequantized(v, constant) : constant.to_contiguous());
-    const SlotId q = dense(integer_[at(v)]);
-    return s = converted(q, {QTN_FLOAT32, shape_of(v), contiguous_strides(shape_of(v)), nullptr}, make_dequantize);
-  }
-
-  /// 8-bit integers under any strides.
-  SlotId integer(ValueId v) {
-    SlotId &s = integer_[at(v)];
-    if (s == kNoSlot) s = add_constant(canonical(known_.constants[at(v)]));
-    return s;
-  }
-
-  /// The same without gaps: a dense picture, or contiguous.
-  SlotId dense(SlotId s) {
-    const SlotForm &f = form(s);
-    if (is_contiguous(f)) return s;
-    const auto picture = as_picture(f.shape, f.strides);
-    return picture && picture->pixel == picture->c ? s : copied(s, integer_strides(f.shape));
-  }
-
-  SlotId contiguous(SlotId s) {
-    const SlotForm &f = form(s);
-    return is_contiguous(f) ? s : copied(s, contiguous_strides(f.shape));
-  }
-
-  SlotId picture(SlotId s) {
-    const SlotForm &f = form(s);
-    return as_picture(f.shape, f.strides) ? s : copied(s, channels_last_strides(f.shape));
-  }
-
-  /// A new slot for an output that holds integers, channels last where `pictures`.
-  SlotId integer_output(ValueId v, const Shape &shape, const Shape &strides) {
-    return integer_[at(v)] = add_slot({QTN_UINT8, shape, strides, canonical(g_.value(v).quantizer)});
-  }
-
-  // --- nodes
-  // -----------------------------------------------------------------------------------------------------------
-
   void lower_node() {
     switch (graph::integer_form(g_, *node_)) {
       case IntegerForm::linear:
@@ -320,27 +112,6 @@ class Lowering {
     lower_definition();
   }
 
-  /// Index of the step that fills a slot; -1 for inputs and constants.
-  std::ptrdiff_t producer(SlotId s) const {
-    const SlotId root = plan_.slots[static_cast<std::size_t>(s)].root;
-    for (std::size_t i = plan_.steps.size(); i-- > 0;)
-      for (const SlotId written : plan_.steps[i]->writes)
-        if (plan_.slots[static_cast<std::size_t>(written)].root == root) return static_cast<std::ptrdiff_t>(i);
-    return -1;
-  }
-
-  /// The step that computes value v as a dense picture in slot s, if only this node reads it: it may be made to compute
-  /// more, or elsewhere.
-  Step *open_step(ValueId v, SlotId s) const {
-    const SlotForm &f = form(s);
-    const auto picture = as_picture(f.shape, f.strides);
-    const std::ptrdiff_t i = producer(s);
-    if (readers_[at(v)] != 1 || i < 0 || f.dtype != QTN_UINT8 || !picture || picture->pixel != picture->c)
-      return nullptr;
-    Step *step = plan_.steps[static_cast<std::size_t>(i)].get();
-    return step->writes[0] == s ? step : nullptr;
-  }
-
   /// a op b at the end of the step that computes the later one of them.
   bool lower_as_tail(SlotId a, SlotId b, Binary kind) {
     const Shape &shape = shape_of(output());
@@ -362,12 +133,6 @@ class Lowering {
     for (const SlotId s : {a, b})
       if (form(s).shape == shape && is_dense(form(s))) return form(s).strides;
     return integer_strides(shape);
-  }
-
-  static bool is_dense(const SlotForm &f) {
-    if (is_contiguous(f)) return true;
-    const auto picture = as_picture(f.shape, f.strides);
-    return picture && picture->pixel == picture->c;
   }
 
   /// ReduceMean over all spatial axes of a picture and no other.
@@ -549,16 +314,6 @@ class Lowering {
     for (std::size_t o = 0; o < refs.outputs.size(); ++o)
       if (refs.outputs[o] != kNoSlot) settle(node_->outputs[o], refs.outputs[o]);
   }
-
-  const graph::Graph &g_;
-  Isa isa_;
-  Weights &weights_;
-  graph::Inferred known_;
-  Plan plan_;
-  std::vector<SlotId> real_, integer_;  // by value
-  std::vector<std::size_t> readers_;    // of a value
-  const Node *node_ = nullptr;
-  std::size_t node_index_ = 0;
 };
 
 }  // namespace

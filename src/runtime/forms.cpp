@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/forms.hpp"
+
+namespace qtn::runtime {
+
+using graph::kNoValue;
+using graph::Node;
+using graph::ValueId;
+
+QuantizerPtr canonical(const QuantizerPtr &q) {
+  if (q->dtype() == QTN_UINT8) return q;
+  return std::make_shared<Quantizer>(QTN_UINT8, QTN_PER_TENSOR_AFFINE, 0, q->scales(),
+                                     std::vector<std::int64_t>{q->zero_points()[0] + 128}, q->numerics());
+}
+
+namespace {
+
+Tensor canonical_integers(const Tensor &constant) {
+  const QuantizerPtr q = canonical(constant.quantizer());
+  const Tensor from = constant.to_contiguous();
+  if (q == constant.quantizer()) return from;
+  Tensor to(QTN_UINT8, from.shape(), q);
+  const auto count = static_cast<std::size_t>(from.count());
+  for (std::size_t i = 0; i < count; ++i)
+    to.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(from.as<const std::int8_t>()[i] + 128);
+  return to;
+}
+
+}  // namespace
+
+Forms::Forms(const graph::Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values, Isa isa,
+             Weights &weights)
+    : g_(g),
+      isa_(isa),
+      weights_(weights),
+      known_(graph::infer(g, inputs, values)),
+      real_(g.values.size(), kNoSlot),
+      integer_(g.values.size(), kNoSlot),
+      readers_(g.values.size(), 0) {
+  for (const Node &node : g.nodes)
+    for (const ValueId v : node.inputs)
+      if (v != kNoValue) ++readers_[at(v)];
+  for (const ValueId v : g.outputs) ++readers_[at(v)];
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const SlotId s = add_slot({inputs[i].dtype, inputs[i].shape, contiguous_strides(inputs[i].shape), nullptr});
+    plan_.slots.back().input = static_cast<std::int32_t>(i);
+    plan_.inputs.push_back(s);
+    node_ = nullptr;
+    settle(g.inputs[i], s);
+  }
+}
+
+SlotId Forms::add_slot(SlotForm slot_form) {
+  Slot slot;
+  slot.form = std::move(slot_form);
+  slot.root = static_cast<SlotId>(plan_.slots.size());
+  plan_.slots.push_back(std::move(slot));
+  return plan_.slots.back().root;
+}
+
+SlotId Forms::add_constant(const Tensor &constant) {
+  const SlotId s = add_slot({constant.dtype(), constant.shape(), constant.strides(), constant.quantizer()});
+  plan_.slots.back().constant = constant;
+  return s;
+}
+
+SlotId Forms::add_view(SlotId of, const View &view) {
+  Slot slot;
+  slot.form = {form(of).dtype, view.shape, view.strides, form(of).quantizer};
+  slot.root = plan_.slots[static_cast<std::size_t>(of)].root;
+  slot.offset = plan_.slots[static_cast<std::size_t>(of)].offset + view.offset;
+  plan_.slots.push_back(std::move(slot));
+  return static_cast<SlotId>(plan_.slots.size() - 1);
+}
+
+void Forms::add_step(StepPtr step) {
+  if (node_ && step->node.empty()) step->node = node_->name;
+  if (step->op.empty()) step->op = node_->op->name;
+  plan_.steps.push_back(std::move(step));
+}
+
+SlotId Forms::converted(SlotId from, SlotForm to, StepPtr (*make)(const Edge &, const Edge &, Isa)) {
+  const SlotId s = add_slot(std::move(to));
+  add_step(make(edge(from), edge(s), isa_));
+  return s;
+}
+
+SlotId Forms::copied(SlotId from, const Shape &strides) {
+  SlotForm to = form(from);
+  to.strides = strides;
+  const SlotId s = add_slot(std::move(to));
+  add_step(make_copy(edge(from), edge(s)));
+  return s;
+}
+
+void Forms::settle(ValueId v, SlotId computed) {
+  const QuantizerPtr &q = g_.value(v).quantizer;
+  if (!q) {
+    real_[at(v)] = computed;
+  } else if (graph::is_8bit_activation(q)) {
+    integer_[at(v)] =
+        converted(computed, {QTN_UINT8, shape_of(v), integer_strides(shape_of(v)), canonical(q)}, make_quantize);
+  } else {
+    const SlotId s = add_slot({QTN_FLOAT32, shape_of(v), contiguous_strides(shape_of(v)), nullptr});
+    add_step(make_round_trip(computed, s, q));
+    real_[at(v)] = s;
+  }
+}
+
+SlotId Forms::real(ValueId v) {
+  SlotId &s = real_[at(v)];
+  if (s != kNoSlot) return s;
+  const Tensor &constant = known_.constants[at(v)];
+  if (constant.has_data())
+    return s = add_constant(constant.quantized() ? weights_.dequantized(v, constant) : constant.to_contiguous());
+  const SlotId q = dense(integer_[at(v)]);
+  return s = converted(q, {QTN_FLOAT32, shape_of(v), contiguous_strides(shape_of(v)), nullptr}, make_dequantize);
+}
+
+SlotId Forms::integer(ValueId v) {
+  SlotId &s = integer_[at(v)];
+  if (s == kNoSlot) s = add_constant(canonical_integers(known_.constants[at(v)]));
+  return s;
+}
+
+SlotId Forms::dense(SlotId s) {
+  const SlotForm &f = form(s);
+  if (is_contiguous(f)) return s;
+  const auto picture = as_picture(f.shape, f.strides);
+  return picture && picture->pixel == picture->c ? s : copied(s, integer_strides(f.shape));
+}
+
+SlotId Forms::contiguous(SlotId s) {
+  const SlotForm &f = form(s);
+  return is_contiguous(f) ? s : copied(s, contiguous_strides(f.shape));
+}
+
+SlotId Forms::picture(SlotId s) {
+  const SlotForm &f = form(s);
+  return as_picture(f.shape, f.strides) ? s : copied(s, channels_last_strides(f.shape));
+}
+
+SlotId Forms::integer_output(ValueId v, const Shape &shape, const Shape &strides) {
+  return integer_[at(v)] = add_slot({QTN_UINT8, shape, strides, canonical(g_.value(v).quantizer)});
+}
+
+std::ptrdiff_t Forms::producer(SlotId s) const {
+  const SlotId root = plan_.slots[static_cast<std::size_t>(s)].root;
+  for (std::size_t i = plan_.steps.size(); i-- > 0;)
+    for (const SlotId written : plan_.steps[i]->writes)
+      if (plan_.slots[static_cast<std::size_t>(written)].root == root) return static_cast<std::ptrdiff_t>(i);
+  return -1;
+}
+
+Step *Forms::open_step(ValueId v, SlotId s) const {
+  const SlotForm &f = form(s);
+  const auto picture = as_picture(f.shape, f.strides);
+  const std::ptrdiff_t i = producer(s);
+  if (readers_[at(v)] != 1 || i < 0 || f.dtype != QTN_UINT8 || !picture || picture->pixel != picture->c) return nullptr;
+  Step *step = plan_.steps[static_cast<std::size_t>(i)].get();
+  return step->writes[0] == s ? step : nullptr;
+}
+
+}  // namespace qtn::runtime
