@@ -75,6 +75,13 @@ bool fits_move(const Graph &g, const Node &node) {
   return true;
 }
 
+/// Parts on grids of their own are looked up in a table that leads to the result's.
+bool fits_concat(const Graph &g, const Node &node) {
+  return std::string_view(node.op->name) == "Concat" && !node.clamp &&
+         std::all_of(node.inputs.begin(), node.inputs.end(),
+                     [&](ValueId v) { return is_8bit_activation(g.value(v).quantizer); });
+}
+
 bool fits_arithmetic(const Graph &g, const Node &node) {
   if (!node.op->run_quantized || is_linear(node)) return false;
   const std::string_view op = node.op->name;
@@ -100,7 +107,7 @@ IntegerForm integer_form(const Graph &g, const Node &node) {
   if (is_linear(node)) return fits_linear(g, node) ? IntegerForm::linear : IntegerForm::none;
   if (node.outputs.empty() || node.outputs[0] == kNoValue || !is_8bit_activation(g.value(node.outputs[0]).quantizer))
     return IntegerForm::none;
-  if (fits_move(g, node)) return IntegerForm::move;
+  if (fits_move(g, node) || fits_concat(g, node)) return IntegerForm::move;
   if (fits_table(g, node)) return IntegerForm::table;
   if (fits_arithmetic(g, node)) return IntegerForm::arithmetic;
   return IntegerForm::none;

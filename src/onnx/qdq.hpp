@@ -9,6 +9,11 @@ namespace qtn::onnx {
 /// Metadata of a model whose activations are rounded by another rule than ONNX's: key -> Numerics name.
 inline constexpr const char *kNumericsKey = "qtensor.numerics";
 
+/// Rewrites nodes that take constant scales and zero points as inputs (QLinearConv, QLinearAdd ...), and what moves
+/// their integers about, as the same operators on real numbers between DequantizeLinear and QuantizeLinear, for
+/// fold_qdq(). The graph is sorted, and stays so.
+void open_qoperators(graph::Graph &g);
+
 /// Replaces the QuantizeLinear and DequantizeLinear nodes of a sorted graph that only say how a value is quantized by
 /// quantizers with the given rounding rule. Others stay what they are: where somebody else reads the integers, or the
 /// scale is computed, block-wise, or an activation's by channel. Throws QTN_EFORMAT or QTN_ESHAPE on scales and zero

@@ -85,6 +85,7 @@ class Reader {
     if (g_.outputs.empty()) fail(QTN_EFORMAT, "has no outputs");
 
     graph::sort_topologically(g_);
+    open_qoperators(g_);
     fold_qdq(g_, numerics);
     graph::remove_dead(g_);
     // Shapes that do not fit are found here rather than at the first run. A symbolic batch stands for 1.

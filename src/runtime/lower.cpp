@@ -237,13 +237,34 @@ class Lowering : Forms {
     OperandRefs refs;
     for (std::size_t i = 0; i < node_->inputs.size(); ++i) {
       const ValueId v = input(i);
-      refs.inputs.push_back(v == kNoValue ? kNoSlot : is_8bit(v) ? integer(v) : real(v));
+      refs.inputs.push_back(v == kNoValue ? kNoSlot : is_8bit(v) ? on_grid_of_output(v) : real(v));
     }
     for (const ValueId v : node_->outputs)
       refs.outputs.push_back(v == kNoValue ? kNoSlot : integer_output(v, shape_of(v), integer_strides(shape_of(v))));
     StepPtr step = make_run(*node_, refs);
     step->integer = true;
     add_step(std::move(step));
+  }
+
+  /// The integers of a value that this node moves, on the grid of its output.
+  SlotId on_grid_of_output(ValueId v) {
+    const SlotId x = integer(v);
+    const QuantizerPtr q = canonical(g_.value(output()).quantizer);
+    if (*form(x).quantizer == *q) return x;
+    const Tensor meta = Tensor::meta(QTN_FLOAT32, form(x).shape);
+    const Tensor *operand = &meta;
+    const auto table =
+        ops::unary_table(*ops::find_op("Identity"), {{}, std::span(&operand, 1), 1}, 0, form(x).quantizer, *q, nullptr);
+    if (auto *step = dynamic_cast<TailedStep *>(open_step(v, x))) {
+      const SlotId y = add_slot({QTN_UINT8, form(x).shape, form(x).strides, q});
+      step->append(make_table_tail(table, isa_), y, "Requantize");
+      return y;
+    }
+    const SlotId from = dense(x), y = add_slot({QTN_UINT8, form(from).shape, form(from).strides, q});
+    StepPtr step = make_table(edge(from), edge(y), table, isa_);
+    step->op = "Requantize";
+    add_step(std::move(step));
+    return y;
   }
 
   /// Pictures side by side along their channels: the steps that compute them write into the larger picture where this
@@ -255,7 +276,7 @@ class Lowering : Forms {
     const SlotId y = integer_output(output(), shape, channels_last_strides(shape));
     std::ptrdiff_t channel = 0;
     for (const ValueId v : node_->inputs) {
-      const SlotId part = integer(v);
+      const SlotId part = on_grid_of_output(v);
       const View place{shape_of(v), form(y).strides, channel};
       channel += shape_of(v)[1];
       if (element_count(shape_of(v)) == 0) continue;

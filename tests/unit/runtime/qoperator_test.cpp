@@ -36,6 +36,22 @@ void network_of_onnx_runtime(void **) {
   expect_onnx_runtime(onnx::parse(std::as_bytes(std::span(bytes)), ""), file);
 }
 
+// Without readers of the integers, nothing but ordinary operators on integers is left of it.
+void network_without_other_outputs(void **) {
+  const std::string folder = std::string(QTN_GOLDEN_DIR) + "/quant/";
+  nlohmann::json file = read_json(folder + "qoperator.json");
+  file["outputs"] = {file.at("outputs")[0]};
+  const graph::Graph g = onnx::load(folder + "qoperator_alone.onnx");
+  for (const graph::Node &node : g.nodes)
+    if (std::string_view(node.op->name).starts_with("Q")) fail_test(node.name, " is ", node.op->name);
+  expect_onnx_runtime(g, file);
+  const Tensor x = tensor_of(file.at("cases")[0].at("x"));
+  const Tensor *inputs[] = {&x};
+  const auto profile = nlohmann::json::parse(runtime::Session(g, {runtime::Engine::native, 1}).profile(inputs));
+  for (const auto &node : profile["nodes"])
+    if (node["dtype"] != "int8" || node["kernel"] == "definition") fail_test("not in integers: ", node.dump());
+}
+
 // The value between is on a grid of its own, which the nodes on integers around it do not see.
 void integers_beside_quantized_values(void **) {
   GraphBuilder b;
@@ -68,6 +84,7 @@ void integers_beside_quantized_values(void **) {
 int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(qtn::test::network_of_onnx_runtime),
+      cmocka_unit_test(qtn::test::network_without_other_outputs),
       cmocka_unit_test(qtn::test::integers_beside_quantized_values),
   };
   return cmocka_run_group_tests_name("runtime/qoperator", tests, nullptr, nullptr);
