@@ -25,12 +25,14 @@ struct Avx2 : Ymm {
 }  // namespace
 
 std::size_t packed_bytes(const DepthwiseWindow &window, std::size_t channels) {
-  return Strips<Avx2, 1>::Layout::packed_bytes(window, channels);
+  return Band<Avx2, 1>::Layout::packed_bytes(window, channels);
 }
 void pack(void *packed, const DepthwiseWindow &window, const DepthwiseWeights &w) {
-  Strips<Avx2, 1>::Layout::pack(packed, window, w);
+  Band<Avx2, 1>::Layout::pack(packed, window, w);
 }
-std::size_t scratch_bytes(const DepthwiseWindow &window) { return Strips<Avx2, 1>::scratch_bytes(window); }
-void run(const DepthwiseArgs &args) { run_depthwise<Avx2>(args); }
+std::size_t scratch_bytes(const DepthwiseWindow &window) { return Band<Avx2, 1>::scratch_bytes(window); }
+void run(const DepthwiseArgs &args) {
+  for_bands<Avx2>(args, []<int pixels>(const Band<Avx2, pixels> &band) { Strips<Avx2, pixels>(band).run(); });
+}
 
 }  // namespace qtn::kernels::depthwise_avx2_2tap

@@ -2,6 +2,7 @@
 // Four taps of a channel are one dword: three levels of unpacking interleave the bytes of four vectors of 64 channels,
 // and vpdpbusd does the rest with every byte of every lane in use.
 #include "kernels/avx512.hpp"
+#include "kernels/depthwise/rolling.hpp"
 #include "kernels/depthwise/strips.hpp"
 
 namespace qtn::kernels::depthwise_avx512vnni_4tap {
@@ -71,98 +72,32 @@ class Zmm {
     return saturate_.bytes(saturate_.words(real(0), real(1)), saturate_.words(real(2), real(3)));
   }
 
-  /// 3x3, stride 1: two columns of outputs, row by row of the input. What a row adds to the three outputs above, beside
-  /// and below it is added at once, so that it is unpacked once and the weights stay in registers; those of half of the
-  /// channels, the low or the high eight of every lane, so there are two passes.
-  static constexpr bool kRolls = true;
-  template <class Put>
-  void roll(const Row *rows, std::ptrdiff_t count, const char *packed, char *halves, std::uint8_t *y,
-            std::ptrdiff_t y_row, Put put) const {
-    char *to = halves;
-    roll_half<0>(
-        rows, count, packed, [&](__m512i low) __attribute__((always_inline)) {
-          store(to, low);
-          to += 64;
-        });
-    const char *from = halves;
-    roll_half<1>(
-        rows, count, packed, [&](__m512i high) __attribute__((always_inline)) {
-          const __m512i low = load(from);
-          put(y, 0, _mm512_unpacklo_epi64(low, high));
-          put(y, 1, _mm512_unpackhi_epi64(low, high));
-          from += 64;
-          y += y_row;
-        });
-  }
-
  private:
-  /// body(bytes) for each row: of every lane the eight channels of the first output, then of the second.
-  template <int half, class Body>
-  [[gnu::always_inline]] void roll_half(const Row *row, std::ptrdiff_t count, const char *packed, Body body) const {
-    const Saturate saturate = saturate_;
-    const char *bias = packed + 3 * 512 + 128 * half, *multipliers = bias + 256;
-    __m512i w[3][2][2];  // [tap row][output][vector]
-    unroll<3>([&](auto ky) {
-      unroll<2>([&](auto o) {
-        unroll<2>([&](auto i) { w[ky][o][i] = load_once(packed + 512 * ky + 256 * o + 128 * half + 64 * i); });
-      });
-    });
-    const __m512i b[2] = {load_once(bias), load_once(bias + 64)};
-
-    __m512i taps[2], above[2][2], beside[2][2];  // sums of the outputs that lack one and two rows
-    const auto fetch = [&] {
-      const std::uint8_t *x = row->x;
-      const std::ptrdiff_t tap = row->tap;
-      ++row;
-      const __m512i ab = unpack<half>(load(x), load(x + tap)), cd = unpack<half>(load(x + 2 * tap), load(x + 3 * tap));
-      taps[0] = _mm512_unpacklo_epi16(ab, cd);
-      taps[1] = _mm512_unpackhi_epi16(ab, cd);
-    };
-    const auto each = [&](auto add) { unroll<2>([&](auto o) { unroll<2>([&](auto i) { add(o, i); }); }); };
-    fetch();
-    each([&](auto o, auto i) { above[o][i] = dot4(b[i], taps[i], w[0][o][i]); });
-    fetch();
-    each([&](auto o, auto i) {
-      above[o][i] = dot4(above[o][i], taps[i], w[1][o][i]);
-      beside[o][i] = dot4(b[i], taps[i], w[0][o][i]);
-    });
-    fetch();
-    for (; count > 0; --count) {
-      __m512i done[2][2];
-      each([&](auto o, auto i) { done[o][i] = dot4(above[o][i], taps[i], w[2][o][i]); });
-      each([&](auto o, auto i) {
-        above[o][i] = dot4(beside[o][i], taps[i], w[1][o][i]);
-        beside[o][i] = dot4(b[i], taps[i], w[0][o][i]);
-      });
-      fetch();  // before it is needed: the results of this row take long
-      const auto words = [&](int o) {
-        const auto real = [&](int i) {
-          return saturate.round(scaled(done[o][i], _mm512_castsi512_ps(load(multipliers + 64 * i))));
-        };
-        return saturate.words(real(0), real(1));
-      };
-      body(saturate.bytes(words(0), words(1)));
-    }
-  }
-
-  template <int half>
-  static __m512i unpack(__m512i a, __m512i b) {
-    return half == 0 ? _mm512_unpacklo_epi8(a, b) : _mm512_unpackhi_epi8(a, b);
-  }
-
   Saturate saturate_;
   std::uint64_t mask_;  ///< a bit for each channel of the block
 };
 
+template <int pixels>
+void run_band(const Band<Zmm, pixels> &band) {
+  if (!rolls(band.window))
+    Strips<Zmm, pixels>(band).run();
+  else if (is_adjacent(band.window))
+    Rolling<Zmm, pixels, 1>(band).run();
+  else
+    Rolling<Zmm, pixels, 2>(band).run();
+}
+
 }  // namespace
 
 std::size_t packed_bytes(const DepthwiseWindow &window, std::size_t channels) {
-  return Strips<Zmm, 1>::Layout::packed_bytes(window, channels);
+  return Band<Zmm, 1>::Layout::packed_bytes(window, channels);
 }
 void pack(void *packed, const DepthwiseWindow &window, const DepthwiseWeights &w) {
-  Strips<Zmm, 1>::Layout::pack(packed, window, w);
+  Band<Zmm, 1>::Layout::pack(packed, window, w);
 }
-std::size_t scratch_bytes(const DepthwiseWindow &window) { return Strips<Zmm, 1>::scratch_bytes(window); }
-void run(const DepthwiseArgs &args) { run_depthwise<Zmm>(args); }
+std::size_t scratch_bytes(const DepthwiseWindow &window) { return Band<Zmm, 1>::scratch_bytes(window); }
+void run(const DepthwiseArgs &args) {
+  for_bands<Zmm>(args, [](const auto &band) { run_band(band); });
+}
 
 }  // namespace qtn::kernels::depthwise_avx512vnni_4tap
