@@ -82,7 +82,6 @@ class Rolling {
         unroll<2>([&](auto i) { w[ky][o][i] = V::load_once(packed + kRowBytes * ky + 256 * o + 64 * i); });
       });
     });
-    const __m512i b[2] = {V::load_once(bias), V::load_once(bias + 64)};
 
     __m512i taps[kDwords][2];
     const auto fetch = [&] {
@@ -104,7 +103,7 @@ class Rolling {
         unroll<2>([&](auto i) { to[o][i] = dot4(from(o, i), taps[o % kDwords][i], w[ky][o % kWeights][i]); });
       });
     };
-    const auto nothing = [&](auto, auto i) { return b[i]; };
+    const auto nothing = [&](auto, auto i) { return load(bias + 64 * i); };
     const auto finish = [&](const Sums &done) {
       const auto words = [&](int o) {
         const auto real = [&](int i) {
