@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Windows of 3x3 with stride 1 or 2 on AVX-512: two columns of outputs, row by row of the input. What a row adds to the
-// sums of all outputs that it lies under is added at once, so each row is unpacked once, and the weights stay in
-// registers: those of half of the channels, the low or the high eight of every lane, so there are two passes.
+// sums of all outputs that it lies under is added at once, so each row is unpacked once.
 #pragma once
 
 #include "kernels/avx512.hpp"
@@ -34,10 +33,8 @@ class Rolling {
   }
 
  private:
-  // The dwords of the first output, with weights shifted by a tap, serve the second where the stride is 1.
-  static constexpr int kColumns = stride == 1 ? 4 : 5, kDwords = stride == 1 ? 1 : 2, kWeights = stride == 1 ? 2 : 1;
-  static constexpr std::ptrdiff_t kApart = 2 * stride;         // columns between pixels that share a vector
-  static constexpr std::ptrdiff_t kRowBytes = 256 * kWeights;  // of packed weights
+  static constexpr int kColumns = 3 + stride;
+  static constexpr std::ptrdiff_t kApart = 2 * stride;  // columns between pixels that share a vector
 
   /// The pixels under two outputs.
   struct Row {
@@ -46,26 +43,32 @@ class Rolling {
     std::ptrdiff_t unused[2];
   };
 
-  /// `loads`: how many pixels, 2 * stride apart, a vector is loaded from.
+  /// `loads`: how many pixels, kApart columns apart, a vector is loaded from.
   template <int loads>
   [[gnu::noinline]] void run_strip(const Row *rows, Target to) const {
+    if constexpr (stride == 1)
+      roll_by_one<loads>(rows, to);
+    else
+      roll_by_two<loads>(rows, to);
+  }
+
+  /// The dwords of the first output serve the second too, with weights shifted by a tap. The weights stay in registers:
+  /// those of half of the channels, the low or the high eight of every lane, so there are two passes.
+  template <int loads>
+  [[gnu::always_inline]] void roll_by_one(const Row *rows, Target to) const {
     const V v = band_.v;
     std::uint8_t *half = band_.results;
-    roll<0, loads>(
+    roll_half<0, loads>(
         rows, [&](__m512i low) __attribute__((always_inline)) {
           V::store(half, low);
           half += 64;
         });
     half = band_.results;
-    roll<1, loads>(
+    roll_half<1, loads>(
         rows, [&](__m512i high) __attribute__((always_inline)) {
-          const __m512i low = load(half), out[2] = {_mm512_unpacklo_epi64(low, high), _mm512_unpackhi_epi64(low, high)};
-          unroll<2>([&](auto o) __attribute__((always_inline)) {
-            unroll<pixels>([&](auto p) __attribute__((always_inline)) {
-              constexpr int column = 2 * p + o;
-              if (column < to.left) v.template put<p, pixels>(to.y + column * to.pixel, out[o]);
-            });
-          });
+          const __m512i low = load(half);
+          put<0>(v, to, _mm512_unpacklo_epi64(low, high));
+          put<1>(v, to, _mm512_unpackhi_epi64(low, high));
           half += 64;
           to.y += to.row;
         });
@@ -73,38 +76,43 @@ class Rolling {
 
   /// body(bytes) for each row of outputs: of every lane the eight channels of the first output, then of the second.
   template <int half, int loads, class Body>
-  [[gnu::always_inline]] void roll(const Row *row, Body body) const {
+  [[gnu::always_inline]] void roll_half(const Row *row, Body body) const {
     const Saturate saturate(band_.args.range);
-    const char *packed = band_.packed + 128 * half, *bias = packed + 3 * kRowBytes, *multipliers = bias + 256;
-    __m512i w[3][kWeights][2];  // [row of taps][output][vector]
+    const char *packed = band_.packed + 128 * half, *bias = packed + 3 * 512, *multipliers = bias + 256;
+    __m512i weights[3][2][2];  // [row of taps][output][vector]
     unroll<3>([&](auto ky) {
-      unroll<kWeights>([&](auto o) {
-        unroll<2>([&](auto i) { w[ky][o][i] = V::load_once(packed + kRowBytes * ky + 256 * o + 64 * i); });
+      unroll<2>([&](auto o) {
+        unroll<2>([&](auto i) { weights[ky][o][i] = V::load_once(packed + 512 * ky + 256 * o + 64 * i); });
       });
     });
 
-    __m512i taps[kDwords][2];
+    __m512i taps[2];
     const auto fetch = [&] {
-      const auto pair = [&](int i) {
-        const int next = i + 1 < kColumns ? i + 1 : i;  // after the last comes a tap of weight zero
-        return unpack<half>(vector<loads>(row->x[i], row->apart), vector<loads>(row->x[next], row->apart));
-      };
-      __m512i pairs[kDwords + 1];
-      unroll<kDwords + 1>([&](auto i) { pairs[i] = pair(2 * i); });
-      unroll<kDwords>([&](auto d) {
-        taps[d][0] = _mm512_unpacklo_epi16(pairs[d], pairs[d + 1]);
-        taps[d][1] = _mm512_unpackhi_epi16(pairs[d], pairs[d + 1]);
-      });
+      const auto pixel = [&](int i) { return vector<loads>(row->x[i], row->apart); };
+      const __m512i ab = unpack<half>(pixel(0), pixel(1)), cd = unpack<half>(pixel(2), pixel(3));
+      taps[0] = _mm512_unpacklo_epi16(ab, cd);
+      taps[1] = _mm512_unpackhi_epi16(ab, cd);
       ++row;
     };
     using Sums = __m512i[2][2];  // [output][vector]
     const auto add = [&](Sums &to, auto ky, const auto &from) {
-      unroll<2>([&](auto o) {
-        unroll<2>([&](auto i) { to[o][i] = dot4(from(o, i), taps[o % kDwords][i], w[ky][o % kWeights][i]); });
-      });
+      unroll<2>([&](auto o) { unroll<2>([&](auto i) { to[o][i] = dot4(from(o, i), taps[i], weights[ky][o][i]); }); });
     };
     const auto nothing = [&](auto, auto i) { return load(bias + 64 * i); };
-    const auto finish = [&](const Sums &done) {
+
+    Sums done, above, beside;  // of outputs that lack no more rows, one and two
+    const auto so_far = [&](auto o, auto i) { return above[o][i]; };
+    fetch();
+    add(above, Index<0>{}, nothing);
+    fetch();
+    add(above, Index<1>{}, so_far);
+    add(beside, Index<0>{}, nothing);
+    fetch();
+    for (std::ptrdiff_t r = band_.rows; r > 0; --r) {
+      add(done, Index<2>{}, so_far);
+      add(above, Index<1>{}, [&](auto o, auto i) { return beside[o][i]; });
+      add(beside, Index<0>{}, nothing);
+      fetch();  // before it is needed: the results of this row take long
       const auto words = [&](int o) {
         const auto real = [&](int i) {
           return saturate.round(scaled(done[o][i], _mm512_castsi512_ps(load(multipliers + 64 * i))));
@@ -112,36 +120,52 @@ class Rolling {
         return saturate.words(real(0), real(1));
       };
       body(saturate.bytes(words(0), words(1)));
-    };
-
-    // Rows are fetched before they are needed: the results of the row before take long.
-    Sums above, done;
-    const auto so_far = [&](auto o, auto i) { return above[o][i]; };
-    fetch();
-    add(above, Index<0>{}, nothing);
-    fetch();
-    if constexpr (stride == 1) {
-      Sums beside;  // outputs that lack two rows; `above` lacks one
-      add(above, Index<1>{}, so_far);
-      add(beside, Index<0>{}, nothing);
-      fetch();
-      for (std::ptrdiff_t r = band_.rows; r > 0; --r) {
-        add(done, Index<2>{}, so_far);
-        add(above, Index<1>{}, [&](auto o, auto i) { return beside[o][i]; });
-        add(beside, Index<0>{}, nothing);
-        fetch();
-        finish(done);
-      }
-    } else {
-      for (std::ptrdiff_t r = band_.rows; r > 0; --r) {
-        add(above, Index<1>{}, so_far);
-        fetch();
-        add(done, Index<2>{}, so_far);
-        add(above, Index<0>{}, nothing);
-        fetch();
-        finish(done);
-      }
     }
+  }
+
+  template <int loads>
+  [[gnu::always_inline]] void roll_by_two(const Row *row, Target to) const {
+    const V v = band_.v;
+    const char *packed = band_.packed, *bias = packed + 3 * 256;
+    typename V::Words pairs[3];
+    const auto fetch = [&] {
+      unroll<3>([&](auto i) {
+        constexpr int next = i < 2 ? 2 * i + 1 : 2 * i;  // after the last comes a tap of weight zero
+        pairs[i] = typename V::Words(vector<loads>(row->x[2 * i], row->apart), vector<loads>(row->x[next], row->apart));
+      });
+      ++row;
+    };
+    using Sums = __m512i[2][4];  // [output][vector]
+    // Vectors before outputs: a weight that is loaded serves both.
+    const auto each = [&](auto body) __attribute__((always_inline)) {
+      unroll<4>([&](auto i) __attribute__((always_inline)) {
+        unroll<2>([&](auto o) __attribute__((always_inline)) { body(o, i, V::template dwords<i>(pairs + o)); });
+      });
+    };
+    const auto weights = [&](int ky, int i) { return load(packed + 256 * ky + 64 * i); };
+
+    Sums above, done;
+    fetch();
+    each([&](auto o, auto i, __m512i taps) { above[o][i] = dot4(load(bias + 64 * i), taps, weights(0, i)); });
+    fetch();
+    for (std::ptrdiff_t r = band_.rows; r > 0; --r, to.y += to.row) {
+      each([&](auto o, auto i, __m512i taps) { above[o][i] = dot4(above[o][i], taps, weights(1, i)); });
+      fetch();
+      each([&](auto o, auto i, __m512i taps) {
+        done[o][i] = dot4(above[o][i], taps, weights(2, i));
+        above[o][i] = dot4(load(bias + 64 * i), taps, weights(0, i));
+      });
+      fetch();
+      unroll<2>([&](auto o) __attribute__((always_inline)) { put<o>(v, to, v.requantized(done[o], bias + 256)); });
+    }
+  }
+
+  template <int out>
+  [[gnu::always_inline]] static void put(const V &v, const Target &to, __m512i result) {
+    unroll<pixels>([&](auto p) __attribute__((always_inline)) {
+      constexpr int column = 2 * p + out;
+      if (column < to.left) v.template put<p, pixels>(to.y + column * to.pixel, result);
+    });
   }
 
   template <int loads>
