@@ -31,8 +31,6 @@ void pack(void *packed, const DepthwiseWindow &window, const DepthwiseWeights &w
   Band<Avx2, 1>::Layout::pack(packed, window, w);
 }
 std::size_t scratch_bytes(const DepthwiseWindow &window) { return Band<Avx2, 1>::scratch_bytes(window); }
-void run(const DepthwiseArgs &args) {
-  for_bands<Avx2>(args, []<int pixels>(const Band<Avx2, pixels> &band) { Strips<Avx2, pixels>(band).run(); });
-}
+void run(const DepthwiseArgs &args) { run_strips<Avx2>(args); }
 
 }  // namespace qtn::kernels::depthwise_avx2_2tap

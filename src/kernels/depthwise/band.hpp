@@ -23,7 +23,7 @@ struct Inside {
 template <class V, int pixels>
 class Band {
  public:
-  using Layout = Blocks<typename V::Weight, V::kTaps, V::kLanes>;
+  using Layout = Blocks<typename V::Weight, V::kTaps, V::kLanes, V::kShift>;
   static constexpr std::ptrdiff_t kVector = Layout::kVector;
 
   /// Of the input, under that many rows of outputs.

@@ -19,12 +19,12 @@ struct Dotprod : FourTaps {
 }  // namespace
 
 std::size_t packed_bytes(const DepthwiseWindow &window, std::size_t channels) {
-  return Strips<Dotprod, 1>::Layout::packed_bytes(window, channels);
+  return Band<Dotprod, 1>::Layout::packed_bytes(window, channels);
 }
 void pack(void *packed, const DepthwiseWindow &window, const DepthwiseWeights &w) {
-  Strips<Dotprod, 1>::Layout::pack(packed, window, w);
+  Band<Dotprod, 1>::Layout::pack(packed, window, w);
 }
-std::size_t scratch_bytes(const DepthwiseWindow &window) { return Strips<Dotprod, 1>::scratch_bytes(window); }
-void run(const DepthwiseArgs &args) { run_depthwise<Dotprod>(args); }
+std::size_t scratch_bytes(const DepthwiseWindow &window) { return Band<Dotprod, 1>::scratch_bytes(window); }
+void run(const DepthwiseArgs &args) { run_strips<Dotprod>(args); }
 
 }  // namespace qtn::kernels::depthwise_dotprod_4tap

@@ -18,12 +18,12 @@ struct I8mm : FourTaps {
 }  // namespace
 
 std::size_t packed_bytes(const DepthwiseWindow &window, std::size_t channels) {
-  return Strips<I8mm, 1>::Layout::packed_bytes(window, channels);
+  return Band<I8mm, 1>::Layout::packed_bytes(window, channels);
 }
 void pack(void *packed, const DepthwiseWindow &window, const DepthwiseWeights &w) {
-  Strips<I8mm, 1>::Layout::pack(packed, window, w);
+  Band<I8mm, 1>::Layout::pack(packed, window, w);
 }
-std::size_t scratch_bytes(const DepthwiseWindow &window) { return Strips<I8mm, 1>::scratch_bytes(window); }
-void run(const DepthwiseArgs &args) { run_depthwise<I8mm>(args); }
+std::size_t scratch_bytes(const DepthwiseWindow &window) { return Band<I8mm, 1>::scratch_bytes(window); }
+void run(const DepthwiseArgs &args) { run_strips<I8mm>(args); }
 
 }  // namespace qtn::kernels::depthwise_i8mm_4tap

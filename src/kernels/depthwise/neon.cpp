@@ -25,12 +25,12 @@ struct Neon : Quad {
 }  // namespace
 
 std::size_t packed_bytes(const DepthwiseWindow &window, std::size_t channels) {
-  return Strips<Neon, 1>::Layout::packed_bytes(window, channels);
+  return Band<Neon, 1>::Layout::packed_bytes(window, channels);
 }
 void pack(void *packed, const DepthwiseWindow &window, const DepthwiseWeights &w) {
-  Strips<Neon, 1>::Layout::pack(packed, window, w);
+  Band<Neon, 1>::Layout::pack(packed, window, w);
 }
-std::size_t scratch_bytes(const DepthwiseWindow &window) { return Strips<Neon, 1>::scratch_bytes(window); }
-void run(const DepthwiseArgs &args) { run_depthwise<Neon>(args); }
+std::size_t scratch_bytes(const DepthwiseWindow &window) { return Band<Neon, 1>::scratch_bytes(window); }
+void run(const DepthwiseArgs &args) { run_strips<Neon>(args); }
 
 }  // namespace qtn::kernels::depthwise_neon_2tap

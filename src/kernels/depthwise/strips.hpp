@@ -176,12 +176,19 @@ void for_bands(const DepthwiseArgs &args, RunBand run_band) {
     const char *packed = static_cast<const char *>(args.packed);
     Band<V, 1>::Layout::for_each(args.channels, [&](int pixels, std::size_t first, std::size_t used) {
       if (pixels == 1) run_band(Band<V, 1>(args, packed, first, used, row, rows));
-      if (pixels == 2) run_band(Band<V, 2>(args, packed, first, used, row, rows));
+      if constexpr (V::kLanes >= 2)
+        if (pixels == 2) run_band(Band<V, 2>(args, packed, first, used, row, rows));
       if constexpr (V::kLanes == 4)
         if (pixels == 4) run_band(Band<V, 4>(args, packed, first, used, row, rows));
       packed += Band<V, 1>::Layout::block_bytes(args.window);
     });
   }
+}
+
+/// The same with strips of any window.
+template <class V>
+void run_strips(const DepthwiseArgs &args) {
+  for_bands<V>(args, []<int pixels>(const Band<V, pixels> &band) { Strips<V, pixels>(band).run(); });
 }
 
 }  // namespace
