@@ -135,6 +135,8 @@ void print_text(const Json &report) {
               report["batch"].get<long long>(), report["threads"].get<long long>(),
               report["isa"].get<std::string>().c_str(), report["engine"].get<std::string>().c_str());
   if (!report.contains("nodes")) return;
+  std::printf("weights %.2f MB, plan %.2f MB\n", report["weights_bytes"].get<double>() * 1e-6,
+              report["plan_bytes"].get<double>() * 1e-6);
   std::printf("\n%9s %9s %9s %9s  %-18s %-8s %-20s %s\n", "ms", "MMAC", "GMAC/s", "kB", "op", "dtype", "kernel",
               "node");
   for (const Json &node : report["nodes"])
@@ -163,6 +165,8 @@ void bench(const Options &options) {
   report["isa"] = profiled.at("isa");
   report["engine"] = profiled.at("engine");
   report["cpu_ms"] = percentile(times.cpu, 0.5);
+  report["weights_bytes"] = profiled.at("weights_bytes");
+  report["plan_bytes"] = profiled.at("plan_bytes");
   if (options.profile) {
     report["nodes"] = Json::array();
     for (const Json &node : profiled.at("nodes")) {

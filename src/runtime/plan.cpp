@@ -34,6 +34,14 @@ Tensor Weights::dequantized(graph::ValueId value, const Tensor &constant) {
   return entry;
 }
 
+std::size_t Weights::bytes() const {
+  const std::lock_guard lock(mutex_);
+  std::size_t sum = 0;
+  for (const auto &[key, packed] : packed_) sum += packed->bytes.size();
+  for (const auto &[value, tensor] : dequantized_) sum += storage_nbytes(tensor.dtype(), tensor.count());
+  return sum;
+}
+
 void place_slots(Plan &plan) {
   std::vector<Life> lives(plan.slots.size());
   const auto touch = [&](SlotId s, std::size_t step) {

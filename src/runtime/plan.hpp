@@ -38,8 +38,10 @@ class Weights {
   /// The dequantized form of a quantized constant.
   Tensor dequantized(graph::ValueId value, const Tensor &constant);
 
+  std::size_t bytes() const;
+
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<Key, PackedPtr> packed_;
   std::map<graph::ValueId, Tensor> dequantized_;
 };

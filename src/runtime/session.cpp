@@ -150,11 +150,9 @@ std::string Session::profile(std::span<const Tensor *const> inputs) const {
   json.member("engine", native ? "native" : "reference");
   json.member("isa", isa_name(impl_->isa));
   json.member("threads", current_threads());
-  json.key("nodes");
-  json.begin_list();
+  PlanEntryPtr entry;
+  std::vector<double> ms;
   if (native) {
-    PlanEntryPtr entry;
-    std::vector<double> ms;
     Clock::time_point last;
     impl_->run(
         inputs, {},
@@ -168,8 +166,13 @@ std::string Session::profile(std::span<const Tensor *const> inputs) const {
           ms[i] = std::chrono::duration<double, std::milli>(now - last).count();
           last = now;
         });
-    for (std::size_t i = 0; i < ms.size(); ++i) write_step(json, entry->plan, *entry->plan.steps[i], ms[i]);
+    const auto lanes = static_cast<std::size_t>(current_threads());
+    json.member("weights_bytes", impl_->plans.weights_bytes());
+    json.member("plan_bytes", entry->plan.arena_bytes + lanes * entry->plan.lane_bytes);
   }
+  json.key("nodes");
+  json.begin_list();
+  for (std::size_t i = 0; i < ms.size(); ++i) write_step(json, entry->plan, *entry->plan.steps[i], ms[i]);
   json.end_list();
   json.end_object();
   return json.take();

@@ -32,7 +32,8 @@ class Session {
   void run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs) const;
   std::vector<Tensor> run(std::span<const Tensor *const> inputs) const;
 
-  /// One run with a clock around each step: JSON {"engine","isa","threads","nodes":[{"name","op","kernel","dtype","ms",
+  /// One run with a clock around each step: JSON
+  /// {"engine","isa","threads","weights_bytes","plan_bytes","nodes":[{"name","op","kernel","dtype","ms",
   /// "macs","bytes"}]}.
   std::string profile(std::span<const Tensor *const> inputs) const;
 

@@ -55,7 +55,7 @@ class Digits(CommandTest):
         self.assertLess(max(abs(x - y) for x, y in zip(a, b)), largest / 50)
 
     def test_bench(self):
-        keys = ["median_ms", "p10_ms", "p90_ms", "batch", "threads", "isa", "engine", "cpu_ms"]
+        keys = ["median_ms", "p10_ms", "p90_ms", "batch", "threads", "isa", "engine", "cpu_ms", "weights_bytes", "plan_bytes"]
         result = self.succeed_json("bench", self.int8, "--seconds", "0.1", "--threads", "1", "--batch", "3")
         self.assertEqual(list(result), keys)
         self.assertEqual((result["batch"], result["threads"], result["engine"]), (3, 1, "native"))

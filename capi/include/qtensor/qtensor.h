@@ -944,7 +944,8 @@ QTN_API qstatus qsession_create(qsession **out, const qmodel *m, QTN_OPT const q
 QTN_API qstatus qsession_run(qtensor **outputs, size_t output_count, const qsession *s, const qtensor *const *inputs,
                              size_t input_count);
 
-/** Runs the model once with a clock around each step. JSON text: engine, isa, threads, and for each node name, op,
+/** Runs the model once with a clock around each step. JSON text: engine, isa, threads, weights_bytes (packed weights,
+ * which all runs share), plan_bytes (what each run at the same time needs beside them), and for each node name, op,
  * kernel, dtype, ms (milliseconds), macs (multiply-accumulates) and bytes read and written. Operators that run as one
  * step are one node: "Conv+Add", under the name of the first.
  *
