@@ -10,12 +10,17 @@
 
 namespace qtn::kernels {
 
-/// The first row that the instruction set allows; the last row is `ref` and always fits.
+/// The first row that the instruction set allows and that fits; the last row is `ref` and always does.
+template <class Kernel, class Fits>
+const Kernel &choose(std::span<const Kernel> rows, Isa allowed, const Fits &fits) {
+  for (const Kernel &row : rows)
+    if (row.isa <= allowed && cpu_has(row.isa) && fits(row)) return row;
+  return rows.back();
+}
+
 template <class Kernel>
 const Kernel &choose(std::span<const Kernel> rows, Isa allowed) {
-  for (const Kernel &row : rows)
-    if (row.isa <= allowed && cpu_has(row.isa)) return row;
-  return rows.back();
+  return choose(rows, allowed, [](const Kernel &) { return true; });
 }
 
 }  // namespace qtn::kernels

@@ -12,6 +12,17 @@ using kernels::GemmArgs;
 using kernels::GemmKernel;
 using kernels::GemmWeights;
 
+/// Random weights at the bound of what every kernel takes: two neighbours add up to 128 or -128 at most, their positive
+/// and their negative part for themselves.
+void fill_with_small_pairs(Random &random, std::span<std::int8_t> b, std::size_t ldb, bool extremes) {
+  for (std::size_t at = 0; at < b.size(); ++at) {
+    const std::size_t k = at % ldb;
+    const int before = k > 0 ? b[at - 1] : 0;
+    const int lowest = before < 0 ? -128 - before : -128, highest = before > 0 ? 128 - before : 127;
+    b[at] = extremes && k % 2 ? random.one_in(2) ? lowest : highest : random.in<std::int8_t>(lowest, highest);
+  }
+}
+
 /// One product with everything it reads and what it must give.
 struct Case {
   std::size_t m, n, k, lda, ldb, ldy;
@@ -24,7 +35,8 @@ struct Case {
   std::vector<std::uint8_t> want_u8;
   std::vector<float> want_f32;
 
-  Case(Random &random, std::size_t rows, std::size_t columns, std::size_t depth, bool extremes)
+  Case(Random &random, const GemmKernel &kernel, std::size_t rows, std::size_t columns, std::size_t depth,
+       bool extremes)
       : m(rows),
         n(columns),
         k(depth),
@@ -45,6 +57,7 @@ struct Case {
       random.fill(a.span(), 0, 255);
       random.fill(b.span(), -128, 127);
     }
+    if (!kernel.fits(weights())) fill_with_small_pairs(random, b.span(), ldb, extremes);
     random.fill(bias.span(), -100000, 100000);
     const std::int32_t zero = random.zero_point();
     for (std::size_t j = 0; j < n; ++j)
@@ -70,6 +83,7 @@ struct Case {
   }
 
   void check(const GemmKernel &kernel) const {
+    assert_true(kernel.fits(weights()));
     const auto packed = guarded_lines(kernel.packed_bytes(n, k)), scratch = guarded_lines(kernel.scratch_bytes(k));
     kernel.pack(packed.data(), weights());
     char what[96];
@@ -121,7 +135,7 @@ struct Case {
 void test_all_row_tails(void **) {
   each_kernel(kernels::gemm_kernels(), [](const GemmKernel &kernel) {
     Random random(1);
-    for (std::size_t m = 1; m <= 45; ++m) Case(random, m, 35, 13, false).check(kernel);
+    for (std::size_t m = 1; m <= 45; ++m) Case(random, kernel, m, 35, 13, false).check(kernel);
   });
 }
 
@@ -129,7 +143,7 @@ void test_all_column_tails(void **) {
   each_kernel(kernels::gemm_kernels(), [](const GemmKernel &kernel) {
     Random random(2);
     for (std::size_t n = 1; n <= 67; ++n)
-      for (std::size_t m : {std::size_t{1}, std::size_t{15}}) Case(random, m, n, 7, false).check(kernel);
+      for (std::size_t m : {std::size_t{1}, std::size_t{15}}) Case(random, kernel, m, n, 7, false).check(kernel);
   });
 }
 
@@ -137,7 +151,7 @@ void test_all_depth_tails(void **) {
   each_kernel(kernels::gemm_kernels(), [](const GemmKernel &kernel) {
     Random random(3);
     for (std::size_t k = 1; k <= 70; ++k)
-      for (std::size_t m : {1, 2, 3, 4, 17}) Case(random, m, 33, k, false).check(kernel);
+      for (std::size_t m : {1, 2, 3, 4, 17}) Case(random, kernel, m, 33, k, false).check(kernel);
   });
 }
 
@@ -145,9 +159,10 @@ void test_saturation_vectors(void **) {
   each_kernel(kernels::gemm_kernels(), [](const GemmKernel &kernel) {
     Random random(4);
     for (int i = 0; i < 40; ++i)
-      Case(random, random.in<std::size_t>(1, 20), random.in<std::size_t>(1, 40), random.in<std::size_t>(1, 600), true)
+      Case(random, kernel, random.in<std::size_t>(1, 20), random.in<std::size_t>(1, 40), random.in<std::size_t>(1, 600),
+           true)
           .check(kernel);
-    for (const std::size_t k : {1152, 2304, 4607, 4608}) Case(random, 17, 24, k, true).check(kernel);
+    for (const std::size_t k : {1152, 2304, 4607, 4608}) Case(random, kernel, 17, 24, k, true).check(kernel);
   });
 }
 
@@ -155,7 +170,8 @@ void test_random_shapes(void **) {
   each_kernel(kernels::gemm_kernels(), [](const GemmKernel &kernel) {
     Random random(5);
     for (int i = 0; i < 150; ++i)
-      Case(random, random.in<std::size_t>(1, 60), random.in<std::size_t>(1, 100), random.in<std::size_t>(1, 150), false)
+      Case(random, kernel, random.in<std::size_t>(1, 60), random.in<std::size_t>(1, 100),
+           random.in<std::size_t>(1, 150), false)
           .check(kernel);
   });
 }
@@ -182,6 +198,9 @@ void check_picture(Random &random, const GemmKernel &kernel) {
   Guarded<float> multiplier(n), y((strip_count * m - 1) * ldy + n);
   random.fill(a.span(), 0, 255);
   random.fill(b.span(), -128, 127);
+  const std::vector<std::int32_t> no_bias(n);
+  const GemmWeights weights{b.data(), static_cast<std::ptrdiff_t>(k), no_bias.data(), multiplier.data(), n, k};
+  if (!kernel.fits(weights)) fill_with_small_pairs(random, b.span(), k, false);
   random.fill(bias.span(), -100000, 100000);
   for (float &v : multiplier.span()) v = any_multiplier(random);
 
@@ -201,8 +220,7 @@ void check_picture(Random &random, const GemmKernel &kernel) {
       }
 
   const auto packed = guarded_lines(kernel.packed_bytes(n, k));
-  const std::vector<std::int32_t> no_bias(n);
-  kernel.pack(packed.data(), {b.data(), static_cast<std::ptrdiff_t>(k), no_bias.data(), multiplier.data(), n, k});
+  kernel.pack(packed.data(), weights);
   const kernels::GemmPicture picture{strips.data(), strip_count, runs.data(), run_bytes, bias.data()};
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const GemmArgs args{m,
@@ -233,20 +251,68 @@ void test_pictures(void **) {
   });
 }
 
+/// Two weights by two elements of 255.
+float product_of_pair(const GemmKernel &kernel, const GemmWeights &w) {
+  const std::vector<std::uint8_t> a(2 + kReadSlack, 255);
+  AlignedBuffer packed(kernel.packed_bytes(1, 2)), scratch(kernel.scratch_bytes(2));
+  kernel.pack(packed.data(), w);
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  float y = 0;
+  kernel.run_f32({1, 1, 2, a.data(), 2, packed.data(), &y, 1, {}, -kInfinity, kInfinity, scratch.data()});
+  return y;
+}
+
+/// Pairs of weights at the bound of 16-bit sums and just beyond: what a kernel refuses is what it gets wrong.
+void test_fitting_weights(void **) {
+  each_kernel(kernels::gemm_kernels(), [](const GemmKernel &kernel) {
+    const std::vector<std::int32_t> bias(3);
+    const std::vector<float> multiplier(3, 1.0f);
+    for (const auto &[first, second] : std::initializer_list<std::pair<int, int>>{{127, 1},
+                                                                                  {127, 2},
+                                                                                  {1, 127},
+                                                                                  {64, 64},
+                                                                                  {64, 65},
+                                                                                  {127, 127},
+                                                                                  {127, -128},
+                                                                                  {0, -128},
+                                                                                  {-1, -128},
+                                                                                  {-64, -64},
+                                                                                  {-65, -64},
+                                                                                  {-128, -128}}) {
+      const std::int8_t pair[] = {static_cast<std::int8_t>(first), static_cast<std::int8_t>(second)};
+      const bool fits = kernel.fits({pair, 2, bias.data(), multiplier.data(), 1, 2});
+      assert_int_equal(product_of_pair(kernel, {pair, 2, bias.data(), multiplier.data(), 1, 2}) ==
+                           static_cast<float>(255 * (first + second)),
+                       fits);
+      // In the middle of three columns of five; between them is what would not fit.
+      constexpr std::size_t kDepth = 5, kStride = 7;
+      std::vector<std::int8_t> b(3 * kStride, 127);
+      for (std::size_t j = 0; j < 3; ++j) std::memset(&b[j * kStride], 0, kDepth);
+      const GemmWeights three{b.data(), kStride, bias.data(), multiplier.data(), 3, kDepth};
+      std::memcpy(&b[kStride + 2], pair, 2);
+      assert_int_equal(kernel.fits(three), fits);
+      // Runs of a picture may make a pair of any two.
+      std::memset(&b[kStride], 0, kDepth);
+      std::memcpy(&b[kStride + 1], pair, 2);
+      assert_int_equal(kernel.fits(three), fits);
+    }
+  });
+}
+
 /// Large enough for every loop of blocking to turn more than once.
 void test_blocking(void **) {
   each_kernel(kernels::gemm_kernels(), [](const GemmKernel &kernel) {
     Random random(6);
-    Case(random, 700, 40, 130, false).check(kernel);
-    Case(random, 1000, 70, 520, false).check(kernel);
-    Case(random, 90, 300, 2100, false).check(kernel);
+    Case(random, kernel, 700, 40, 130, false).check(kernel);
+    Case(random, kernel, 1000, 70, 520, false).check(kernel);
+    Case(random, kernel, 90, 300, 2100, false).check(kernel);
   });
 }
 
 void test_no_rows(void **) {
   each_kernel(kernels::gemm_kernels(), [](const GemmKernel &kernel) {
     Random random(7);
-    const Case c(random, 1, 5, 8, false);
+    const Case c(random, kernel, 1, 5, 8, false);
     AlignedBuffer packed(kernel.packed_bytes(5, 8)), scratch(kernel.scratch_bytes(8));
     kernel.pack(packed.data(), c.weights());
     const GemmArgs args{0, 5, 8, c.a.data(), 8, packed.data(), nullptr, 5, c.range, 0, 1, scratch.data()};
@@ -265,6 +331,7 @@ int main() {
       cmocka_unit_test(test_all_depth_tails), cmocka_unit_test(test_saturation_vectors),
       cmocka_unit_test(test_random_shapes),   cmocka_unit_test(test_blocking),
       cmocka_unit_test(test_pictures),        cmocka_unit_test(test_no_rows),
+      cmocka_unit_test(test_fitting_weights),
   };
   return run_at_both_edges("kernels.gemm", tests);
 }

@@ -1,31 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/gemm/gemm.hpp"
 
+#include <algorithm>
+
 namespace qtn::kernels {
 
-#define QTN_GEMM_KERNEL(id, isa_level, tile_rows, panel_columns, reads_pictures) \
-  namespace gemm_##id {                                                          \
-    std::size_t packed_bytes(std::size_t n, std::size_t k);                      \
-    std::size_t scratch_bytes(std::size_t k);                                    \
-    void pack(void *packed, const GemmWeights &w);                               \
-    void run_u8(const GemmArgs &args);                                           \
-    void run_f32(const GemmArgs &args);                                          \
+#define QTN_GEMM_KERNEL(id, isa_level, tile_rows, panel_columns, reads_pictures, weights) \
+  namespace gemm_##id {                                                                   \
+    std::size_t packed_bytes(std::size_t n, std::size_t k);                               \
+    std::size_t scratch_bytes(std::size_t k);                                             \
+    void pack(void *packed, const GemmWeights &w);                                        \
+    void run_u8(const GemmArgs &args);                                                    \
+    void run_f32(const GemmArgs &args);                                                   \
   }
 #include "kernels/gemm/kernels.inc"
 #undef QTN_GEMM_KERNEL
 
+namespace {
+
+bool any(const GemmWeights &) { return true; }
+
+/// Whatever two elements of A two neighbours in k meet, their products add up to 16 bits: 255 * 128 < 2^15. Which
+/// neighbours are added depends on the runs of a picture, so all have to fit.
+[[maybe_unused]] bool small_pairs(const GemmWeights &w) {
+  for (std::size_t j = 0; j < w.n; ++j) {
+    const std::int8_t *b = w.b + static_cast<std::ptrdiff_t>(j) * w.ldb;
+    int highest = 0, lowest = 0;
+    for (std::size_t k = 0; k + 1 < w.k; ++k) {
+      highest = std::max(highest, std::max<int>(b[k], 0) + std::max<int>(b[k + 1], 0));
+      lowest = std::min(lowest, std::min<int>(b[k], 0) + std::min<int>(b[k + 1], 0));
+    }
+    if (highest > 128 || lowest < -128) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 std::span<const GemmKernel> gemm_kernels() {
   static constexpr GemmKernel rows[] = {
-#define QTN_GEMM_KERNEL(id, isa_level, tile_rows, panel_columns, reads_pictures) \
-  {#id,                                                                          \
-   Isa::isa_level,                                                               \
-   tile_rows,                                                                    \
-   panel_columns,                                                                \
-   reads_pictures,                                                               \
-   gemm_##id::packed_bytes,                                                      \
-   gemm_##id::scratch_bytes,                                                     \
-   gemm_##id::pack,                                                              \
-   gemm_##id::run_u8,                                                            \
+#define QTN_GEMM_KERNEL(id, isa_level, tile_rows, panel_columns, reads_pictures, weights) \
+  {#id,                                                                                   \
+   Isa::isa_level,                                                                        \
+   tile_rows,                                                                             \
+   panel_columns,                                                                         \
+   reads_pictures,                                                                        \
+   weights,                                                                               \
+   gemm_##id::packed_bytes,                                                               \
+   gemm_##id::scratch_bytes,                                                              \
+   gemm_##id::pack,                                                                       \
+   gemm_##id::run_u8,                                                                     \
    gemm_##id::run_f32},
 #include "kernels/gemm/kernels.inc"
 #undef QTN_GEMM_KERNEL

@@ -60,6 +60,7 @@ struct GemmKernel {
   std::size_t mr;  ///< rows of a full tile: callers split m at multiples of it
   std::size_t nr;  ///< columns of a panel: packed_bytes(j, k) is where column j begins, for multiples of nr
   bool pictures;   ///< knows GemmArgs::picture
+  bool (*fits)(const GemmWeights &w);  ///< with these weights sums are exact, whatever A holds
   std::size_t (*packed_bytes)(std::size_t n, std::size_t k);
   std::size_t (*scratch_bytes)(std::size_t k);
   void (*pack)(void *packed, const GemmWeights &w);

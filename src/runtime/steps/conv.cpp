@@ -2,7 +2,6 @@
 // A convolution is a product over rows that come from its picture in one of three ways: a pointwise one has them there;
 // a kernel that reads pictures finds them in a copy with borders, or without copy where there are none; for other
 // kernels, and for narrow outputs, they are gathered.
-#include "kernels/kernel.hpp"
 #include "runtime/im2row.hpp"
 #include "runtime/padded.hpp"
 #include "runtime/steps/linear.hpp"
@@ -125,7 +124,7 @@ class PictureStep final : public LinearStep {
 
 StepPtr make_conv(const Edge &x, const Edge &y, const ops::Window &window, const LinearWeights &w,
                   const QuantizedRange &range, const ops::Clamp &clamp, Isa isa, const PackCache &cache) {
-  const kernels::GemmKernel &kernel = kernels::choose(kernels::gemm_kernels(), isa);
+  const kernels::GemmKernel &kernel = gemm_kernel(w, isa);
   const Picture from = *as_picture(x.form.shape, x.form.strides), to = *as_picture(y.form.shape, y.form.strides);
   const LinearStep::Product product{x, y, static_cast<std::size_t>(to.pixel), range, clamp, kernel};
   const auto zero_point = static_cast<std::uint8_t>(x.form.quantizer->zero_point());

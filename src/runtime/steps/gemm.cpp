@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/kernel.hpp"
 #include "runtime/steps/linear.hpp"
 
 namespace qtn::runtime {
@@ -24,7 +23,7 @@ class GemmStep final : public LinearStep {
 
 StepPtr make_gemm(const Edge &x, const Edge &y, std::size_t rows, const LinearWeights &w, const QuantizedRange &range,
                   const ops::Clamp &clamp, Isa isa, const PackCache &cache) {
-  const kernels::GemmKernel &kernel = kernels::choose(kernels::gemm_kernels(), isa);
+  const kernels::GemmKernel &kernel = gemm_kernel(w, isa);
   return std::make_unique<GemmStep>(LinearStep::Product{x, y, w.out, range, clamp, kernel}, w,
                                     task_grid(kernel, rows, kernel.mr, w.k, w.out, w.k), cache);
 }

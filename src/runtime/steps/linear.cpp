@@ -18,20 +18,35 @@ constexpr std::size_t kWorthSharing = 1 << 20;
 // Tasks are dealt evenly to 2 and 4 threads if their number is a multiple of this, or large.
 constexpr std::size_t kEven = 4, kMany = 32;
 
+kernels::GemmWeights of_group(const LinearWeights &w, std::size_t i) {
+  return {w.weight.data() + i * w.out * w.k,
+          static_cast<std::ptrdiff_t>(w.k),
+          w.bias.data() + i * w.out,
+          w.multiplier.data() + i * w.out,
+          w.out,
+          w.k};
+}
+
 PackedWeights pack_groups(const kernels::GemmKernel &kernel, const LinearWeights &w) {
   PackedWeights packed;
   const std::size_t each = round_up(kernel.packed_bytes(w.out, w.k), kAlignment);
   packed.bytes = AlignedBuffer(each * w.groups);
   for (std::size_t i = 0; i < w.groups; ++i) {
     packed.offsets.push_back(i * each);
-    kernel.pack(packed.bytes.data() + i * each,
-                {w.weight.data() + i * w.out * w.k, static_cast<std::ptrdiff_t>(w.k), w.bias.data() + i * w.out,
-                 w.multiplier.data() + i * w.out, w.out, w.k});
+    kernel.pack(packed.bytes.data() + i * each, of_group(w, i));
   }
   return packed;
 }
 
 }  // namespace
+
+const kernels::GemmKernel &gemm_kernel(const LinearWeights &w, Isa isa) {
+  return kernels::choose(kernels::gemm_kernels(), isa, [&w](const kernels::GemmKernel &kernel) {
+    for (std::size_t i = 0; i < w.groups; ++i)
+      if (!kernel.fits(of_group(w, i))) return false;
+    return true;
+  });
+}
 
 TaskGrid task_grid(const kernels::GemmKernel &kernel, std::size_t rows, std::size_t row_unit, std::size_t row_bytes,
                    std::size_t columns, std::size_t k) {

@@ -17,6 +17,9 @@ struct TaskGrid {
 TaskGrid task_grid(const kernels::GemmKernel &kernel, std::size_t rows, std::size_t row_unit, std::size_t row_bytes,
                    std::size_t columns, std::size_t k);
 
+/// The best kernel for these weights, also when runs of them are filled up with zeros.
+const kernels::GemmKernel &gemm_kernel(const LinearWeights &w, Isa isa);
+
 class LinearStep : public TailedStep {
  public:
   /// What a step is made of, whatever lies behind its rows. `w` is in the order in which rows are read.

@@ -12,7 +12,7 @@ constexpr std::int64_t kBatch = 5;
 
 void expect_native_is_reference(const graph::Graph &float_graph, std::size_t least_int8_operators,
                                 const std::string &config = "onnx") {
-  const graph::Graph g = any_batch(quantized(float_graph, config));
+  const graph::Graph g = any_batch(quantized(float_graph, quant::Config(config)));
   Shape shape = *float_graph.value(float_graph.inputs[0]).shape;
   shape[0] = kBatch;
   const Tensor x = random(shape, -1.2f, 1.7f, 99);
@@ -74,6 +74,26 @@ void test_convolutions(void **) {
     b.node("Relu", "relu", {"y"}, {"r"});
     add_conv(b, "last", "r", "z", pointwise, {});
     expect_native_is_reference(b.build({"z"}), 2);
+  }
+}
+
+/// Weights of seven bits have a kernel of their own on AVX2; of eight, they would saturate there.
+void test_kernels_by_weights(void **) {
+  GraphBuilder b;
+  b.input("x", {1, 16, 9, 11});
+  add_conv(b, "conv", "x", "y", {33, 16, 3, 3}, attrs({{"pads", Ints{1, 1, 1, 1}}}));
+  const graph::Graph float_graph = b.build({"y"});
+  const Tensor x = random({1, 16, 9, 11}, -1.2f, 1.7f, 99);
+  const Tensor *inputs[] = {&x};
+  for (const bool seven_bits : {false, true}) {
+    const graph::Graph g = quantized(float_graph, seven_bits ? seven_bit_weights() : quant::Config("onnx"));
+    each_isa([&](const std::string &name) {
+      if (name != "avx2") return;
+      const auto profile = nlohmann::json::parse(runtime::Session(g, {}).profile(inputs));
+      for (const auto &node : profile["nodes"])
+        if (node["op"] == "Conv")
+          assert_string_equal(std::string(node["kernel"]).c_str(), seven_bits ? "avx2pairs_6x16" : "avx2_6x16");
+    });
   }
 }
 
@@ -290,6 +310,7 @@ int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {
       cmocka_unit_test(test_convolutions),
+      cmocka_unit_test(test_kernels_by_weights),
       cmocka_unit_test(test_depthwise),
       cmocka_unit_test(test_residual_and_squeeze_excite),
       cmocka_unit_test(test_pools_and_moves),

@@ -26,8 +26,8 @@ inline void add_conv(GraphBuilder &b, const std::string &name, const std::string
   b.node("Conv", name, {x, name + ".weight", name + ".bias"}, {y}, a);
 }
 
-inline graph::Graph quantized(const graph::Graph &g, const std::string &config = "onnx") {
-  quant::Prepared prepared = quant::prepare(g, quant::Config(config));
+inline graph::Graph quantized(const graph::Graph &g, const quant::Config &config = quant::Config("onnx")) {
+  quant::Prepared prepared = quant::prepare(g, config);
   for (unsigned i = 0; i < 4; ++i) {
     std::vector<Tensor> samples;
     for (const graph::ValueId v : g.inputs) samples.push_back(random(*g.value(v).shape, -1.0f, 1.5f, i));
@@ -36,6 +36,14 @@ inline graph::Graph quantized(const graph::Graph &g, const std::string &config =
     quant::calibrate(prepared, pointers);
   }
   return quant::convert(prepared, nullptr);
+}
+
+/// The recipe "onnx" with weights of seven bits, for which kernels may differ.
+inline quant::Config seven_bit_weights() {
+  quant::Config config("onnx");
+  const Attrs settings = attrs({{"weight_reduce_range", std::int64_t{1}}});
+  config.set("*", &settings);
+  return config;
 }
 
 /// Symbolic batch for sessions; a graph calibrated at batch 1.

@@ -51,8 +51,9 @@ graph::Graph with_reader(GraphBuilder &b, std::int64_t channels) {
   return b.build({"z"});
 }
 
-void expect_same_bits(const graph::Graph &float_graph, const std::string &what) {
-  const graph::Graph g = any_batch(quantized(float_graph));
+void expect_same_bits(const graph::Graph &float_graph, const std::string &what,
+                      const quant::Config &config = quant::Config("onnx")) {
+  const graph::Graph g = any_batch(quantized(float_graph, config));
   if (!graph::is_8bit_activation(g.value(g.nodes[0].outputs[0]).quantizer)) fail_test(what, ": y is not in integers");
   for (const std::int64_t batch : {1, 3}) {
     Shape shape = *float_graph.value(float_graph.inputs[0]).shape;
@@ -85,7 +86,8 @@ void test_convolutions(void **) {
     GraphBuilder b;
     b.input("x", w.x);
     add_conv(b, "conv", "x", "y", weight, a);
-    expect_same_bits(with_reader(b, weight[0]), describe("Conv", w, weight));
+    expect_same_bits(with_reader(b, weight[0]), describe("Conv", w, weight),
+                     i % 2 ? seven_bit_weights() : quant::Config("onnx"));
   }
 }
 
