@@ -14,8 +14,11 @@ struct Avx512 : Zmm, MixedSigns<Avx512> {
     return _mm256_maskz_loadu_epi8(_cvtu32_mask32(static_cast<unsigned>(first_lanes(count))), p);
   }
   static Bytes ones() { return _mm256_set1_epi8(1); }
+  /// The bare addition, since GCC 12 keeps two copies of the accumulators of the intrinsic.
   static Sums dot(Sums acc, Bytes u8, Bytes s8) {
-    return _mm512_add_epi32(acc, _mm512_madd_epi16(_mm512_cvtepu8_epi16(u8), _mm512_cvtepi8_epi16(s8)));
+    const Sums products = _mm512_madd_epi16(_mm512_cvtepu8_epi16(u8), _mm512_cvtepi8_epi16(s8));
+    __asm__("vpaddd %1, %0, %0" : "+v"(acc) : "v"(products));
+    return acc;
   }
 };
 

@@ -107,14 +107,13 @@ class Tile {
  private:
   template <class Load>
   [[gnu::always_inline]] void step(const Load &load) {
-    typename V::Bytes w[kColumns];
+    // The rows of X wait, not the columns, which are as many or more.
+    typename V::Bytes x[rows];
+    unroll<rows>([&](auto i) { x[i] = load(x_[i]); });
     unroll<kColumns>([&](auto j) {
-      w[j] = load(w_[j]);
-      if constexpr (add_w) w_sums_[0][j] = V::template sums<signed_w>(w_sums_[0][j], w[j]);
-    });
-    unroll<rows>([&](auto i) {
-      const typename V::Bytes x = load(x_[i]);
-      unroll<kColumns>([&](auto j) { sums_[i][j] = V::template products<signed_w>(sums_[i][j], x, w[j]); });
+      const typename V::Bytes w = load(w_[j]);
+      if constexpr (add_w) w_sums_[0][j] = V::template sums<signed_w>(w_sums_[0][j], w);
+      unroll<rows>([&](auto i) { sums_[i][j] = V::template products<signed_w>(sums_[i][j], x[i], w); });
     });
   }
 
