@@ -2,21 +2,26 @@
 #include "runtime/padded.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace qtn::runtime {
 
-PaddedPicture::PaddedPicture(const ops::Window &window, const Picture &x, std::int64_t groups, std::uint8_t zero_point)
-    : window_(window), x_(x), groups_(groups), channels_(x.c / groups), zero_point_(zero_point) {
+PaddedPicture::PaddedPicture(const ops::Window &window, const Picture &x, std::int64_t groups, std::uint8_t zero_point,
+                             const kernels::GemmKernel &kernel)
+    : window_(window),
+      x_(x),
+      groups_(groups),
+      channels_(x.c / groups),
+      element_(kernel.picture_bytes),
+      zero_point_(zero_point) {
   const std::int64_t kh = window.kernel[0], kw = window.kernel[1];
   width_ = (window.out[1] - 1) * window.stride[1] + (kw - 1) * window.dilation[1] + 1;
-  copies_ = window.pad_begin[1] > 0 || width_ > x.w + window.pad_begin[1];
-  pixel_ = copies_ ? x.c : x.pixel;
+  copies_ = element_ > 1 || window.pad_begin[1] > 0 || width_ > x.w + window.pad_begin[1];
+  pixel_ = copies_ ? x.c * element_ : x.pixel;
   pitch_ = (copies_ ? width_ : x.w) * pixel_;
-  joined_ = window.dilation[1] == 1 && pixel_ == channels_;
+  joined_ = window.dilation[1] == 1 && pixel_ == group_bytes();
   runs_of_row_ = joined_ ? 1 : kw;
   run_used_ = joined_ ? kw * channels_ : channels_;
-  run_bytes_ = (run_used_ + 3) / 4 * 4;
+  run_length_ = (run_used_ + 3) / 4 * 4;
   for (std::int64_t ky = 0; ky < kh; ++ky)
     for (std::int64_t i = 0; i < runs_of_row_; ++i)
       runs_.push_back(ky * window.dilation[0] * pitch_ + i * window.dilation[1] * pixel_);
@@ -31,20 +36,20 @@ PaddedPicture::PaddedPicture(const ops::Window &window, const Picture &x, std::i
 }
 
 LinearWeights PaddedPicture::weights(const LinearWeights &w) const {
-  if (run_used_ == run_bytes_) return w;
+  if (run_used_ == run_length_) return w;
   LinearWeights spread = w;
-  spread.k = runs_.size() * run_bytes();
+  spread.k = runs_.size() * run_length();
   spread.weight.assign(w.groups * w.out * spread.k, 0);
   const auto used = static_cast<std::size_t>(run_used_);
   for (std::size_t o = 0; o < w.groups * w.out; ++o)
     for (std::size_t r = 0; r < runs_.size(); ++r)
-      std::copy_n(&w.weight[o * w.k + r * used], used, &spread.weight[o * spread.k + r * run_bytes()]);
+      std::copy_n(&w.weight[o * w.k + r * used], used, &spread.weight[o * spread.k + r * run_length()]);
   return spread;
 }
 
 std::vector<std::int32_t> PaddedPicture::bias(const LinearWeights &spread, std::size_t panels) const {
   std::vector<std::int32_t> bias(classes_.size() * spread.groups * panels);
-  const std::size_t row = static_cast<std::size_t>(runs_of_row_ * run_bytes_);
+  const std::size_t row = static_cast<std::size_t>(runs_of_row_ * run_length_);
   for (std::size_t i = 0; i < classes_.size(); ++i)
     for (std::size_t o = 0; o < spread.groups * spread.out; ++o) {
       // The bias takes the zero point off every tap: give it back for those that are left out.
@@ -77,22 +82,31 @@ std::size_t PaddedPicture::bytes(std::size_t rows) const {
   return static_cast<std::size_t>(copied_bytes(count) + (images - 1) * copied_bytes(1)) + kReadSlack;
 }
 
-void PaddedPicture::fill(std::uint8_t *to, const std::uint8_t *image, std::int64_t first, std::int64_t rows) const {
+template <class T>
+void PaddedPicture::fill_as(T *to, const std::uint8_t *image, std::int64_t first, std::int64_t rows) const {
   const std::int64_t left = std::min(window_.pad_begin[1], width_), used = std::min(x_.w, width_ - left);
   const std::int64_t right = width_ - left - used;
   const std::int64_t y0 = first * window_.stride[0] - window_.pad_begin[0];
-  const auto bytes = [&](std::int64_t pixels) { return static_cast<std::size_t>(pixels * x_.c); };
-  for (std::int64_t i = 0; i < copied_rows(rows); ++i, to += pitch_) {
+  const T zero = zero_point_;
+  for (std::int64_t i = 0; i < copied_rows(rows); ++i) {
+    T *at = to + i * width_ * x_.c;
     const std::int64_t y = y0 + i;
     if (y < 0 || y >= x_.h) continue;
     const std::uint8_t *from = image + y * x_.w * x_.pixel;
-    std::memset(to, zero_point_, bytes(left));
+    at = std::fill_n(at, left * x_.c, zero);
     if (x_.pixel == x_.c)
-      std::memcpy(to + bytes(left), from, bytes(used));
+      at = std::copy_n(from, used * x_.c, at);
     else
-      for (std::int64_t p = 0; p < used; ++p) std::memcpy(to + bytes(left + p), from + p * x_.pixel, bytes(1));
-    std::memset(to + bytes(left + used), zero_point_, bytes(right));
+      for (std::int64_t p = 0; p < used; ++p) at = std::copy_n(from + p * x_.pixel, x_.c, at);
+    std::fill_n(at, right * x_.c, zero);
   }
+}
+
+void PaddedPicture::fill(std::byte *to, const std::uint8_t *image, std::int64_t first, std::int64_t rows) const {
+  if (element_ == 1)
+    fill_as(reinterpret_cast<std::uint8_t *>(to), image, first, rows);
+  else
+    fill_as(reinterpret_cast<std::uint16_t *>(to), image, first, rows);
 }
 
 kernels::GemmStrip PaddedPicture::strip(std::int64_t oy, std::ptrdiff_t at, std::size_t class_step) const {

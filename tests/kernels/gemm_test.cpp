@@ -176,23 +176,26 @@ void test_random_shapes(void **) {
   });
 }
 
-/// A picture of several strips whose rows overlap; strips leave out runs at either end and have a bias of their own.
+/// A picture of several strips whose rows overlap; strips leave out runs at either end and have a bias of their own. T
+/// is what the kernel reads.
+template <class T>
 void check_picture(Random &random, const GemmKernel &kernel) {
   const auto m = random.in<std::size_t>(1, 30), n = random.in<std::size_t>(1, 70);
   const auto strip_count = random.in<std::size_t>(1, 4), run_count = random.in<std::size_t>(1, 5);
-  const std::size_t run_bytes = 4 * random.in<std::size_t>(1, 12), k = run_count * run_bytes;
-  const std::size_t lda = random.in<std::size_t>(1, 40), pitch = m * lda + run_bytes;
+  const std::size_t run_length = 4 * random.in<std::size_t>(1, 12), k = run_count * run_length;
+  const std::size_t lda = random.in<std::size_t>(1, 40), pitch = m * lda + run_length;
   const std::size_t bias_step = round_up(n, kernel.nr), ldy = n + random.in<std::size_t>(0, 5);
 
   Guarded<std::ptrdiff_t> runs(run_count);
-  for (std::size_t r = 0; r < run_count; ++r) runs[r] = static_cast<std::ptrdiff_t>(r * pitch);
+  for (std::size_t r = 0; r < run_count; ++r) runs[r] = static_cast<std::ptrdiff_t>(r * pitch * sizeof(T));
   Guarded<kernels::GemmStrip> strips(strip_count);
   for (std::size_t s = 0; s < strip_count; ++s) {
     const auto first = random.in<std::size_t>(0, static_cast<std::int64_t>(run_count) - 1);
     const auto count = random.in<std::size_t>(1, static_cast<std::int64_t>(run_count - first));
-    strips[s] = {static_cast<std::ptrdiff_t>(s * pitch), first, count, random.in<std::size_t>(0, 1) * bias_step};
+    strips[s] = {static_cast<std::ptrdiff_t>(s * pitch * sizeof(T)), first, count,
+                 random.in<std::size_t>(0, 1) * bias_step};
   }
-  Guarded<std::uint8_t> a((strip_count + run_count - 2) * pitch + (m - 1) * lda + run_bytes, kReadSlack);
+  Guarded<T> a((strip_count + run_count - 2) * pitch + (m - 1) * lda + run_length, kReadSlack);
   Guarded<std::int8_t> b(n * k);
   Guarded<std::int32_t> bias(2 * bias_step);
   Guarded<float> multiplier(n), y((strip_count * m - 1) * ldy + n);
@@ -212,22 +215,21 @@ void check_picture(Random &random, const GemmKernel &kernel) {
         const kernels::GemmStrip &strip = strips[s];
         std::int64_t acc = bias[strip.bias_at + j];
         for (std::size_t r = strip.first_run; r < strip.first_run + strip.run_count; ++r)
-          for (std::size_t c = 0; c < run_bytes; ++c)
-            acc += std::int64_t{a.data()[strip.at + runs[r] + static_cast<std::ptrdiff_t>(i * lda + c)]} *
-                   b[j * k + r * run_bytes + c];
+          for (std::size_t c = 0; c < run_length; ++c)
+            acc += std::int64_t{a[(s + r) * pitch + i * lda + c]} * b[j * k + r * run_length + c];
         want[(s * m + i) * ldy + j] =
             static_cast<float>(static_cast<double>(static_cast<float>(acc)) * static_cast<double>(multiplier[j]));
       }
 
   const auto packed = guarded_lines(kernel.packed_bytes(n, k));
   kernel.pack(packed.data(), weights);
-  const kernels::GemmPicture picture{strips.data(), strip_count, runs.data(), run_bytes, bias.data()};
+  const kernels::GemmPicture picture{strips.data(), strip_count, runs.data(), run_length, bias.data()};
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const GemmArgs args{m,
                       n,
                       k,
-                      a.data(),
-                      static_cast<std::ptrdiff_t>(lda),
+                      reinterpret_cast<const std::uint8_t *>(a.data()),
+                      static_cast<std::ptrdiff_t>(lda * sizeof(T)),
                       packed.data(),
                       y.data(),
                       static_cast<std::ptrdiff_t>(ldy),
@@ -240,14 +242,17 @@ void check_picture(Random &random, const GemmKernel &kernel) {
   kernel.run_f32(args);
   char what[96];
   std::snprintf(what, sizeof what, "%zu strips of m=%zu n=%zu runs=%zux%zu lda=%zu", strip_count, m, n, run_count,
-                run_bytes, lda);
+                run_length, lda);
   expect_result<float>(y, want, kernel.name, what);
 }
 
 void test_pictures(void **) {
   each_kernel(kernels::gemm_kernels(), [](const GemmKernel &kernel) {
     Random random(8);
-    for (int i = 0; kernel.pictures && i < 200; ++i) check_picture(random, kernel);
+    for (int i = 0; i < 200; ++i) {
+      if (kernel.picture_bytes == 1) check_picture<std::uint8_t>(random, kernel);
+      if (kernel.picture_bytes == 2) check_picture<std::uint16_t>(random, kernel);
+    }
   });
 }
 

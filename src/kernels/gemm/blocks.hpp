@@ -82,7 +82,7 @@ void run_blocks(const GemmArgs &args) {
       const char *packed_bias = panel + Weights::weight_bytes(width, args.k);
       Tile tile;
       tile.lda = block.lda;
-      tile.run_steps = x.run_bytes / V::kStep;
+      tile.run_steps = x.run_length / V::kStep;
       tile.multiplier = packed_bias + width * sizeof(std::int32_t);
       tile.ldy = ldy;
       tile.columns = left < width ? left : width;
@@ -91,7 +91,7 @@ void run_blocks(const GemmArgs &args) {
         char *y = static_cast<char *>(args.y) + static_cast<std::ptrdiff_t>(s * args.m) * ldy + j * Store::kSize;
         tile.runs = x.runs + strip.first_run;
         tile.run_count = strip.run_count;
-        tile.weights = panel + Weights::weight_bytes(width, strip.first_run * x.run_bytes);
+        tile.weights = panel + Weights::weight_bytes(width, strip.first_run * x.run_length);
         tile.bias = x.bias ? reinterpret_cast<const char *>(x.bias + strip.bias_at + j) : packed_bias;
         for (std::size_t i = first; i < last; ++i) {
           const auto row = static_cast<std::ptrdiff_t>(tiles.begin(i));

@@ -36,7 +36,7 @@ struct GemmPicture {
   const GemmStrip *strips;
   std::size_t strip_count;
   const std::ptrdiff_t *runs;
-  std::size_t run_bytes;     ///< a multiple of 4
+  std::size_t run_length;    ///< elements, a multiple of 4
   const std::int32_t *bias;  ///< at each bias_at: n rounded up to nr
 };
 
@@ -51,15 +51,15 @@ struct GemmArgs {
   float lo, hi;          ///< for run_f32: the result is clamped to [lo, hi] (infinities: not at all)
   void *scratch;         ///< scratch_bytes(k) bytes, 64-byte aligned, one for each thread
   bool small = false;    ///< every |float(acc) * multiplier| is below 2^31: run_u8 may convert without clamping
-  const GemmPicture *picture = nullptr;  ///< for kernels that read pictures
+  const GemmPicture *picture = nullptr;  ///< for kernels that read pictures: what `a` is
 };
 
 struct GemmKernel {
   const char *name;  ///< "avx512vnni_14x32"
   Isa isa;
-  std::size_t mr;  ///< rows of a full tile: callers split m at multiples of it
-  std::size_t nr;  ///< columns of a panel: packed_bytes(j, k) is where column j begins, for multiples of nr
-  bool pictures;   ///< knows GemmArgs::picture
+  std::size_t mr;     ///< rows of a full tile: callers split m at multiples of it
+  std::size_t nr;     ///< columns of a panel: packed_bytes(j, k) is where column j begins, for multiples of nr
+  int picture_bytes;  ///< of an element of the pictures that it reads: uint8 or uint16; 0: it reads none
   bool (*fits)(const GemmWeights &w);  ///< with these weights sums are exact, whatever A holds
   std::size_t (*packed_bytes)(std::size_t n, std::size_t k);
   std::size_t (*scratch_bytes)(std::size_t k);

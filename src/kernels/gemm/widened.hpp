@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exact products without VNNI: vpmaddwd over 16-bit operands, not the saturating vpmaddubsw, and no slower for it. B is
-// packed as int16; a block of A is widened once into scratch and read for every panel.
+// packed as int16; a block of A is widened once into scratch and read for every panel. Pictures come with 16 bits.
 #pragma once
 
 #include "kernels/gemm/blocks.hpp"
@@ -26,6 +26,7 @@ struct Widened {
   static std::size_t scratch_bytes(std::size_t k) { return block_tiles_of(k) * V::kMr * row_bytes(k); }
 
   static RowBlock prepare(const GemmArgs &args, std::size_t row, std::size_t rows) {
+    if (args.picture) return {args.a, args.lda};
     const std::ptrdiff_t lda = static_cast<std::ptrdiff_t>(row_bytes(args.k));
     char *to = static_cast<char *>(args.scratch);
     const std::uint8_t *from = args.a + static_cast<std::ptrdiff_t>(row) * args.lda;

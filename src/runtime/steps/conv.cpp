@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A convolution is a product over rows that come from its picture in one of three ways: a pointwise one has them there;
-// a kernel that reads pictures finds them in a copy with borders, or without copy where there are none; for other
+// a kernel that reads pictures finds them in a copy with borders, or without copy where bytes need none; for other
 // kernels, and for narrow outputs, they are gathered.
 #include "runtime/im2row.hpp"
 #include "runtime/padded.hpp"
@@ -90,7 +90,7 @@ class PictureStep final : public LinearStep {
 
   Rows rows(const std::uint8_t *x, const Task &task, std::byte *scratch) const override {
     auto *strips = reinterpret_cast<kernels::GemmStrip *>(scratch);
-    auto *copy = reinterpret_cast<std::uint8_t *>(scratch + strips_bytes());
+    std::byte *copy = scratch + strips_bytes();
     const std::size_t strip_count = task.count / out_w_;
     if (task.fresh) {
       std::ptrdiff_t at = 0;
@@ -109,16 +109,23 @@ class PictureStep final : public LinearStep {
     }
     const std::ptrdiff_t group = static_cast<std::ptrdiff_t>(task.group);
     return {
-        (padded_.copies() ? copy : x) + group * padded_.channels(),
+        (padded_.copies() ? reinterpret_cast<const std::uint8_t *>(copy) : x) + group * padded_.group_bytes(),
         padded_.lda(),
         out_w_,
-        {strips, strip_count, padded_.runs(), padded_.run_bytes(), bias_.data() + task.group * panels_ + task.column}};
+        {strips, strip_count, padded_.runs(), padded_.run_length(), bias_.data() + task.group * panels_ + task.column}};
   }
 
   PaddedPicture padded_;
   std::size_t out_h_, out_w_, most_strips_, panels_, class_step_;
   std::vector<std::int32_t> bias_;  ///< [class of strips][group][panels]
 };
+
+/// Whether reading the picture is worth its copy.
+bool reads_picture(const kernels::GemmKernel &kernel, const ops::Window &window) {
+  if (kernel.picture_bytes == 0 || window.out[1] < kNarrow) return false;
+  // Where windows do not overlap, gathered rows are no more than the pixels that are read.
+  return kernel.picture_bytes == 1 || window.kernel[1] > window.stride[1];
+}
 
 }  // namespace
 
@@ -135,8 +142,8 @@ StepPtr make_conv(const Edge &x, const Edge &y, const ops::Window &window, const
   if (one(window.kernel) && one(window.stride) && !pads) {
     const TaskGrid grid = task_grid(kernel, rows, kernel.mr, w.k, w.out, w.k);
     step = std::make_unique<PointwiseStep>(product, w, grid, from.pixel, cache);
-  } else if (kernel.pictures && window.out[1] >= kNarrow) {
-    const PaddedPicture padded(window, from, static_cast<std::int64_t>(w.groups), zero_point);
+  } else if (reads_picture(kernel, window)) {
+    const PaddedPicture padded(window, from, static_cast<std::int64_t>(w.groups), zero_point, kernel);
     const LinearWeights spread = padded.weights(w);
     const TaskGrid grid =
         task_grid(kernel, rows, static_cast<std::size_t>(window.out[1]), padded.bytes_of_pixel(), spread.out, spread.k);
