@@ -2,67 +2,118 @@
 #include "runtime/padded.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace qtn::runtime {
+namespace {
+
+ops::Span inside(const ops::Window &window, std::size_t axis, std::int64_t output) {
+  const ops::Span taps = window.taps(axis, output);
+  return taps.end < taps.begin ? ops::Span{0, 0} : taps;
+}
+
+bool same(const ops::Span &a, const ops::Span &b) { return a.begin == b.begin && a.end == b.end; }
+
+}  // namespace
 
 PaddedPicture::PaddedPicture(const ops::Window &window, const Picture &x, std::int64_t groups, std::uint8_t zero_point,
-                             const kernels::GemmKernel &kernel)
+                             const kernels::GemmKernel &kernel, std::size_t rows)
     : window_(window),
       x_(x),
-      groups_(groups),
       channels_(x.c / groups),
       element_(kernel.picture_bytes),
-      zero_point_(zero_point) {
-  const std::int64_t kh = window.kernel[0], kw = window.kernel[1];
+      zero_point_(zero_point),
+      columns_(columns_of(window, channels_, kernel, rows)) {
+  const std::int64_t kw = window.kernel[1];
   width_ = (window.out[1] - 1) * window.stride[1] + (kw - 1) * window.dilation[1] + 1;
-  copies_ = element_ > 1 || window.pad_begin[1] > 0 || width_ > x.w + window.pad_begin[1];
+  const bool reaches_out = window.pad_begin[1] > 0 || width_ > x.w + window.pad_begin[1];
+  copies_ = element_ > 1 || (reaches_out && columns_.size() == 1);
   pixel_ = copies_ ? x.c * element_ : x.pixel;
   pitch_ = (copies_ ? width_ : x.w) * pixel_;
   joined_ = window.dilation[1] == 1 && pixel_ == group_bytes();
-  runs_of_row_ = joined_ ? 1 : kw;
   run_used_ = joined_ ? kw * channels_ : channels_;
   run_length_ = (run_used_ + 3) / 4 * 4;
-  for (std::int64_t ky = 0; ky < kh; ++ky)
-    for (std::int64_t i = 0; i < runs_of_row_; ++i)
-      runs_.push_back(ky * window.dilation[0] * pitch_ + i * window.dilation[1] * pixel_);
   for (std::int64_t oy = 0; oy < window.out[0]; ++oy) {
-    ops::Span taps = window.taps(0, oy);
-    if (taps.end < taps.begin) taps = {0, 0};
-    const auto same = [&](const ops::Span &s) { return s.begin == taps.begin && s.end == taps.end; };
-    const auto found = std::find_if(classes_.begin(), classes_.end(), same);
-    class_of_.push_back(static_cast<std::size_t>(found - classes_.begin()));
-    if (found == classes_.end()) classes_.push_back(taps);
+    const ops::Span taps = inside(window, 0, oy);
+    const auto found =
+        std::find_if(rows_of_taps_.begin(), rows_of_taps_.end(), [&](const ops::Span &s) { return same(s, taps); });
+    rows_of_taps_at_.push_back(static_cast<std::size_t>(found - rows_of_taps_.begin()));
+    if (found == rows_of_taps_.end()) rows_of_taps_.push_back(taps);
   }
+  for (const ops::Span &vertical : rows_of_taps_)
+    for (const Columns &columns : columns_) runs_.push_back(runs(vertical, columns.taps));
+}
+
+std::vector<PaddedPicture::Columns> PaddedPicture::columns_of(const ops::Window &window, std::int64_t channels,
+                                                              const kernels::GemmKernel &kernel, std::size_t rows) {
+  std::vector<Columns> columns;
+  std::int64_t most = 0;
+  for (std::int64_t ox = 0; ox < window.out[1]; ++ox) {
+    const ops::Span taps = inside(window, 1, ox);
+    if (columns.empty() || !same(columns.back().taps, taps)) columns.push_back({ox, 0, taps});
+    most = std::max(most, ++columns.back().count);
+  }
+  // Measured: strips of fewer rows than two fifths of a tile cost more than products with zero points.
+  const std::size_t shortest = std::min(rows, static_cast<std::size_t>(most));
+  if (channels % 4 != 0 || 5 * shortest < 2 * kernel.mr) return {{0, window.out[1], {0, window.kernel[1]}}};
+  return columns;
+}
+
+std::int64_t PaddedPicture::weights_of_tap(std::int64_t ky, std::int64_t kx) const {
+  return joined_ ? ky * run_length_ + kx * channels_ : (ky * window_.kernel[1] + kx) * run_length_;
+}
+
+std::vector<kernels::GemmRun> PaddedPicture::runs(const ops::Span &rows_of_taps, const ops::Span &taps) const {
+  std::vector<kernels::GemmRun> runs;
+  const std::int64_t taps_of_run = joined_ ? std::max<std::int64_t>(1, taps.end - taps.begin) : 1;
+  for (std::int64_t ky = rows_of_taps.begin; ky < rows_of_taps.end; ++ky)
+    for (std::int64_t kx = taps.begin; kx < taps.end; kx += taps_of_run)
+      runs.push_back({ky * window_.dilation[0] * pitch_ + kx * window_.dilation[1] * pixel_,
+                      static_cast<std::size_t>(weights_of_tap(ky, kx)),
+                      static_cast<std::size_t>((taps_of_run * channels_ + 3) / 4 * 4)});
+  return runs;
 }
 
 LinearWeights PaddedPicture::weights(const LinearWeights &w) const {
   if (run_used_ == run_length_) return w;
   LinearWeights spread = w;
-  spread.k = runs_.size() * run_length();
+  const std::size_t used = static_cast<std::size_t>(run_used_), length = static_cast<std::size_t>(run_length_);
+  const std::size_t runs = w.k / used;
+  spread.k = runs * length;
   spread.weight.assign(w.groups * w.out * spread.k, 0);
-  const auto used = static_cast<std::size_t>(run_used_);
   for (std::size_t o = 0; o < w.groups * w.out; ++o)
-    for (std::size_t r = 0; r < runs_.size(); ++r)
-      std::copy_n(&w.weight[o * w.k + r * used], used, &spread.weight[o * spread.k + r * run_length()]);
+    for (std::size_t r = 0; r < runs; ++r)
+      std::copy_n(&w.weight[o * w.k + r * used], used, &spread.weight[o * spread.k + r * length]);
   return spread;
 }
 
 std::vector<std::int32_t> PaddedPicture::bias(const LinearWeights &spread, std::size_t panels) const {
-  std::vector<std::int32_t> bias(classes_.size() * spread.groups * panels);
-  const std::size_t row = static_cast<std::size_t>(runs_of_row_ * run_length_);
-  for (std::size_t i = 0; i < classes_.size(); ++i)
-    for (std::size_t o = 0; o < spread.groups * spread.out; ++o) {
-      // The bias takes the zero point off every tap: give it back for those that are left out.
-      std::int32_t left_out = 0;
-      for (std::size_t ky = 0; ky < static_cast<std::size_t>(window_.kernel[0]); ++ky) {
-        const auto at = static_cast<std::int64_t>(ky);
-        if (at >= classes_[i].begin && at < classes_[i].end) continue;
-        for (std::size_t k = 0; k < row; ++k) left_out += spread.weight[o * spread.k + ky * row + k];
+  const std::size_t outputs = spread.groups * spread.out, class_step = spread.groups * panels;
+  std::vector<std::int32_t> bias(runs_.size() * class_step);
+  const std::int64_t kh = window_.kernel[0], kw = window_.kernel[1];
+  std::vector<std::uint32_t> sums(static_cast<std::size_t>(kh * kw));  // of the weights of a tap
+  for (std::size_t o = 0; o < outputs; ++o) {
+    const std::int8_t *w = &spread.weight[o * spread.k];
+    for (std::int64_t ky = 0; ky < kh; ++ky)
+      for (std::int64_t kx = 0; kx < kw; ++kx) {
+        const std::int8_t *tap = w + weights_of_tap(ky, kx);
+        sums[static_cast<std::size_t>(ky * kw + kx)] =
+            static_cast<std::uint32_t>(std::accumulate(tap, tap + channels_, std::int32_t{0}));
       }
-      const auto given_back = static_cast<std::uint32_t>(left_out) * zero_point_;
-      bias[(i * spread.groups + o / spread.out) * panels + o % spread.out] =
-          static_cast<std::int32_t>(static_cast<std::uint32_t>(spread.bias[o]) + given_back);
-    }
+    std::int32_t *to = &bias[o / spread.out * panels + o % spread.out];
+    for (const ops::Span &rows : rows_of_taps_)
+      for (const Columns &columns : columns_) {
+        // The bias takes the zero point off every tap: give it back for those that are left out.
+        std::uint32_t left_out = 0;
+        for (std::int64_t ky = 0; ky < kh; ++ky)
+          for (std::int64_t kx = 0; kx < kw; ++kx) {
+            const bool there = ky >= rows.begin && ky < rows.end && kx >= columns.taps.begin && kx < columns.taps.end;
+            if (!there) left_out += sums[static_cast<std::size_t>(ky * kw + kx)];
+          }
+        *to = static_cast<std::int32_t>(static_cast<std::uint32_t>(spread.bias[o]) + left_out * zero_point_);
+        to += class_step;
+      }
+  }
   return bias;
 }
 
@@ -70,8 +121,9 @@ std::int64_t PaddedPicture::copied_rows(std::int64_t rows) const {
   return (rows - 1) * window_.stride[0] + (window_.kernel[0] - 1) * window_.dilation[0] + 1;
 }
 
-std::size_t PaddedPicture::bytes_of_pixel() const {
-  return static_cast<std::size_t>(pitch_ * window_.stride[0] / window_.out[1]);
+std::size_t PaddedPicture::bytes_of_pixel(const ops::Window &window, const Picture &x,
+                                          const kernels::GemmKernel &kernel) {
+  return static_cast<std::size_t>(x.w * x.c * kernel.picture_bytes * window.stride[0] / window.out[1]);
 }
 
 std::size_t PaddedPicture::bytes(std::size_t rows) const {
@@ -109,11 +161,31 @@ void PaddedPicture::fill(std::byte *to, const std::uint8_t *image, std::int64_t 
     fill_as(reinterpret_cast<std::uint16_t *>(to), image, first, rows);
 }
 
-kernels::GemmStrip PaddedPicture::strip(std::int64_t oy, std::ptrdiff_t at, std::size_t class_step) const {
-  const std::size_t i = class_of_[static_cast<std::size_t>(oy)], runs = static_cast<std::size_t>(runs_of_row_);
-  const ops::Span &taps = classes_[i];
-  const auto [begin, end] = std::pair{static_cast<std::size_t>(taps.begin), static_cast<std::size_t>(taps.end)};
-  return {at, begin * runs, (end - begin) * runs, i * class_step};
+kernels::GemmStrip *PaddedPicture::strips(kernels::GemmStrip *to, std::int64_t first, std::int64_t rows,
+                                          std::ptrdiff_t at, std::size_t y_row, std::size_t class_step) const {
+  if (!copies_) at += (first * window_.stride[0] - window_.pad_begin[0]) * pitch_ - window_.pad_begin[1] * pixel_;
+  const std::ptrdiff_t down = window_.stride[0] * pitch_, right = window_.stride[1] * pixel_;
+  const auto width = static_cast<std::size_t>(window_.out[1]);
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    const Columns &columns = columns_[c];
+    for (std::int64_t i = 0, end; i < rows; i = end) {
+      const std::size_t rows_of_taps = rows_of_taps_at_[static_cast<std::size_t>(first + i)];
+      // A column alone is a strip that goes down.
+      const bool goes_down = columns.count == 1;
+      for (end = i + 1; goes_down && end < rows; ++end)
+        if (rows_of_taps_at_[static_cast<std::size_t>(first + end)] != rows_of_taps) break;
+      const std::size_t number = rows_of_taps * columns_.size() + c;
+      *to++ = {at + i * down + columns.first * right,
+               goes_down ? down : right,
+               static_cast<std::size_t>(goes_down ? end - i : columns.count),
+               runs_[number].data(),
+               runs_[number].size(),
+               number * class_step,
+               y_row + static_cast<std::size_t>(i) * width + static_cast<std::size_t>(columns.first),
+               goes_down ? width : 1};
+    }
+  }
+  return to;
 }
 
 }  // namespace qtn::runtime

@@ -9,8 +9,8 @@
 //   prepare(args, row, rows)   A from this row on, as the tiles read it: {pointer, row stride}
 //   run<rows, columns>(tile, store)
 //
-// A store is made from the arguments and ends a tile: store(accumulators[rows][vectors], tile). A plain matrix is a
-// picture of one strip and one run.
+// A store is made from the arguments and ends a tile: store(accumulators[rows][vectors], tile). A block of a plain
+// matrix is a strip of one run.
 #pragma once
 
 #include "kernels/gemm/gemm.hpp"
@@ -28,9 +28,9 @@ struct RowBlock {
 struct Tile {
   const std::uint8_t *a;
   std::ptrdiff_t lda;
-  const std::ptrdiff_t *runs;
-  std::size_t run_count, run_steps;
-  const char *weights;  ///< of the first run
+  const GemmRun *runs;
+  std::size_t run_count;
+  const char *weights;  ///< where k is 0
   const char *bias, *multiplier;
   char *y;
   std::ptrdiff_t ldy;  ///< bytes
@@ -56,52 +56,56 @@ class Runs {
 template <class V>
 using PanelsOf = Panels<typename V::Element, V::kStep, V::kNr, true, V::kShift>;
 
+/// The strips of a picture or of a block of a matrix, panel by panel.
 template <class V, class Store>
-void run_blocks(const GemmArgs &args) {
-  if (args.m == 0) return;
+void run_strips(const GemmArgs &args, const Store &store, const std::uint8_t *a, const GemmPicture &x) {
   using Weights = PanelsOf<V>;
   constexpr std::size_t kNr = V::kNr;
   static constexpr Runs<V, V::kNr, Store> wide;
   static constexpr Runs<V, V::kNr / 2, Store> narrow;
-  constexpr GemmStrip kMatrix{0, 0, 1, 0};
-  constexpr std::ptrdiff_t kStart = 0;
-  const GemmPicture matrix{&kMatrix, 1, &kStart, Weights::steps(args.k) * V::kStep, nullptr};
-  const GemmPicture &x = args.picture ? *args.picture : matrix;
-
-  const Store store(args);
-  const Tiles tiles(args.m, V::kMr);
-  const std::size_t in_block = args.picture ? tiles.count() : V::block_tiles(args);
   const std::ptrdiff_t ldy = args.ldy * static_cast<std::ptrdiff_t>(Store::kSize);
+  const char *panel = static_cast<const char *>(args.packed);
+  for (std::size_t j = 0; j < args.n; j += kNr) {
+    const std::size_t left = args.n - j, width = Weights::width(left);
+    const char *packed_bias = panel + Weights::weight_bytes(width, args.k);
+    Tile tile;
+    tile.weights = panel;
+    tile.multiplier = packed_bias + width * sizeof(std::int32_t);
+    tile.columns = left < width ? left : width;
+    for (std::size_t s = 0; s < x.strip_count; ++s) {
+      const GemmStrip &strip = x.strips[s];
+      char *y = static_cast<char *>(args.y) + static_cast<std::ptrdiff_t>(strip.y_row) * ldy + j * Store::kSize;
+      tile.lda = strip.lda;
+      tile.runs = strip.runs;
+      tile.run_count = strip.run_count;
+      tile.bias = x.bias ? reinterpret_cast<const char *>(x.bias + strip.bias_at + j) : packed_bias;
+      tile.ldy = static_cast<std::ptrdiff_t>(strip.y_step) * ldy;
+      const Tiles tiles(strip.rows, V::kMr);
+      for (std::size_t i = 0; i < tiles.count(); ++i) {
+        const auto row = static_cast<std::ptrdiff_t>(tiles.begin(i));
+        tile.a = a + strip.at + row * strip.lda;
+        tile.y = y + row * tile.ldy;
+        (width == kNr ? wide[tiles.rows(i)] : narrow[tiles.rows(i)])(tile, store);
+      }
+    }
+    panel += Weights::panel_bytes(width, args.k);
+  }
+}
+
+template <class V, class Store>
+void run_blocks(const GemmArgs &args) {
+  if (args.m == 0) return;
+  const Store store(args);
+  if (args.picture) return run_strips<V>(args, store, args.a, *args.picture);
+  const GemmRun whole{0, 0, PanelsOf<V>::steps(args.k) * V::kStep};
+  const Tiles tiles(args.m, V::kMr);
+  const std::size_t in_block = V::block_tiles(args);
   for (std::size_t first = 0; first < tiles.count(); first += in_block) {
     const std::size_t last = first + in_block < tiles.count() ? first + in_block : tiles.count();
-    const std::size_t top = tiles.begin(first);
-    const RowBlock block = V::prepare(args, top, tiles.begin(last) - top);
-    const char *panel = static_cast<const char *>(args.packed);
-    for (std::size_t j = 0; j < args.n; j += kNr) {
-      const std::size_t left = args.n - j, width = Weights::width(left);
-      const char *packed_bias = panel + Weights::weight_bytes(width, args.k);
-      Tile tile;
-      tile.lda = block.lda;
-      tile.run_steps = x.run_length / V::kStep;
-      tile.multiplier = packed_bias + width * sizeof(std::int32_t);
-      tile.ldy = ldy;
-      tile.columns = left < width ? left : width;
-      for (std::size_t s = 0; s < x.strip_count; ++s) {
-        const GemmStrip &strip = x.strips[s];
-        char *y = static_cast<char *>(args.y) + static_cast<std::ptrdiff_t>(s * args.m) * ldy + j * Store::kSize;
-        tile.runs = x.runs + strip.first_run;
-        tile.run_count = strip.run_count;
-        tile.weights = panel + Weights::weight_bytes(width, strip.first_run * x.run_length);
-        tile.bias = x.bias ? reinterpret_cast<const char *>(x.bias + strip.bias_at + j) : packed_bias;
-        for (std::size_t i = first; i < last; ++i) {
-          const auto row = static_cast<std::ptrdiff_t>(tiles.begin(i));
-          tile.a = block.a + strip.at + (row - static_cast<std::ptrdiff_t>(top)) * block.lda;
-          tile.y = y + row * ldy;
-          (width == kNr ? wide[tiles.rows(i)] : narrow[tiles.rows(i)])(tile, store);
-        }
-      }
-      panel += Weights::panel_bytes(width, args.k);
-    }
+    const std::size_t top = tiles.begin(first), rows = tiles.begin(last) - top;
+    const RowBlock block = V::prepare(args, top, rows);
+    const GemmStrip strip{0, block.lda, rows, &whole, 1, 0, top, 1};
+    run_strips<V>(args, store, block.a, {&strip, 1, nullptr});
   }
 }
 

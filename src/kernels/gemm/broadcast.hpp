@@ -55,9 +55,9 @@ struct BroadcastTiles {
     unroll<kChains>([&](auto c) { acc[c].fill(b); });
     unroll<nv>([&](auto j) { b[j] = V::load(t.bias + j * kBytes); });
     acc[0].fill(b);
-    const char *w = t.weights;
-    for (std::size_t run = 0; run < t.run_count; ++run) {
-      Rows<mr> rows(t.a + t.runs[run], t.lda);
+    for (const GemmRun *run = t.runs; run != t.runs + t.run_count; ++run) {
+      Rows<mr> rows(t.a + run->at, t.lda);
+      const char *w = t.weights + run->k / V::kStep * nv * kBytes;
       const auto step = [&](Accumulators<V, mr, nv> & chain) __attribute__((always_inline)) {
         unroll<nv>([&](auto j) { b[j] = V::load(w + j * kBytes); });
         // The time of few rows is that of reading B, so its lines are asked for early.
@@ -66,7 +66,7 @@ struct BroadcastTiles {
         rows.step();
         w += nv * kBytes;
       };
-      std::size_t s = t.run_steps;
+      std::size_t s = run->length / V::kStep;
       for (; s >= kChains; s -= kChains) unroll<kChains>([&](auto c) { step(acc[c]); });
       if constexpr (kChains > 1)
         for (; s != 0; --s) step(acc[0]);

@@ -22,26 +22,32 @@ struct GemmWeights {
   std::size_t n, k;
 };
 
-/// Rows of A that lie evenly in a convolution's picture: a row of outputs. Of the runs of bytes that make up a row of
-/// A, those in [first_run, first_run + run_count) count; a convolution leaves out the taps above and below its picture.
-struct GemmStrip {
-  std::ptrdiff_t at;  ///< bytes from `a` to the first row
-  std::size_t first_run, run_count;
-  std::size_t bias_at;  ///< elements from `bias`, in place of the packed ones
+/// A part of a row of A that lies in one piece in a picture.
+struct GemmRun {
+  std::ptrdiff_t at;      ///< bytes from the beginning of the row
+  std::size_t k, length;  ///< which weights it meets: multiples of 4
 };
 
-/// A picture read where it lies: strip by strip, m rows each, a row of A being runs that begin at `runs[r]` bytes from
-/// its own beginning. Packed k is the runs one after the other.
+/// Rows of A that lie evenly in a convolution's picture and consist of the same runs, the others being left out: those
+/// of a row of outputs, or of a column at the border, where some taps are outside the picture.
+struct GemmStrip {
+  std::ptrdiff_t at, lda;  ///< bytes from `a` to the first row and from row to row
+  std::size_t rows;
+  const GemmRun *runs;
+  std::size_t run_count;
+  std::size_t bias_at;        ///< elements from `bias`, in place of the packed ones
+  std::size_t y_row, y_step;  ///< the row of Y that the first one gives, and how many further the next
+};
+
+/// A picture read where it lies.
 struct GemmPicture {
   const GemmStrip *strips;
   std::size_t strip_count;
-  const std::ptrdiff_t *runs;
-  std::size_t run_length;    ///< elements, a multiple of 4
   const std::int32_t *bias;  ///< at each bias_at: n rounded up to nr
 };
 
 struct GemmArgs {
-  std::size_t m, n, k;
+  std::size_t m, n, k;    ///< m: rows of all strips of a picture
   const std::uint8_t *a;  ///< row i at a + i*lda; up to kReadSlack bytes after the last row may be read
   std::ptrdiff_t lda;     ///< bytes
   const void *packed;     ///< written by pack()
@@ -51,7 +57,7 @@ struct GemmArgs {
   float lo, hi;          ///< for run_f32: the result is clamped to [lo, hi] (infinities: not at all)
   void *scratch;         ///< scratch_bytes(k) bytes, 64-byte aligned, one for each thread
   bool small = false;    ///< every |float(acc) * multiplier| is below 2^31: run_u8 may convert without clamping
-  const GemmPicture *picture = nullptr;  ///< for kernels that read pictures: what `a` is
+  const GemmPicture *picture = nullptr;  ///< for kernels that read pictures: what `a` is, without lda
 };
 
 struct GemmKernel {

@@ -20,7 +20,7 @@ struct I8mm : InPlace<I8mm> {
     const std::uint8_t *a[2 * kPairs];  // an odd last row is its own neighbour
     unroll<2 * kPairs>([&](auto r) { a[r] = t.a + (r < mr ? r : mr - 1) * t.lda; });
     const char *w = t.weights;
-    for (std::size_t s = t.run_steps; s != 0; --s) {
+    for (std::size_t s = t.runs->length / kStep; s != 0; --s) {
       uint8x16_t rows[kPairs];
       unroll<kPairs>([&](auto p) { rows[p] = vcombine_u8(vld1_u8(a[2 * p]), vld1_u8(a[2 * p + 1])); });
       unroll<kSquares>([&](auto j) {

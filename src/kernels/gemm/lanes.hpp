@@ -25,7 +25,7 @@ struct LaneTiles : InPlace<V> {
       unroll<mr>([&](auto r) { acc[r][j] = bias; });
     });
     const std::uint8_t *a[mr];
-    const char *w = t.weights;
+    const char *w = nullptr;
     Row rows[mr];
     const auto load_rows = [&]() __attribute__((always_inline)) {
       unroll<mr>([&](auto r) {
@@ -40,9 +40,10 @@ struct LaneTiles : InPlace<V> {
       });
       w += nv * kBytes;
     };
-    for (std::size_t run = 0; run < t.run_count; ++run) {
-      unroll<mr>([&](auto r) { a[r] = t.a + t.runs[run] + r * t.lda; });
-      int s = static_cast<int>(t.run_steps);
+    for (const GemmRun *run = t.runs; run != t.runs + t.run_count; ++run) {
+      unroll<mr>([&](auto r) { a[r] = t.a + run->at + r * t.lda; });
+      w = t.weights + run->k / V::kStep * nv * kBytes;
+      int s = static_cast<int>(run->length / V::kStep);
       for (; s >= V::kLanes; s -= V::kLanes) {
         load_rows();
         unroll<V::kLanes>(add);

@@ -26,7 +26,6 @@ struct Widened {
   static std::size_t scratch_bytes(std::size_t k) { return block_tiles_of(k) * V::kMr * row_bytes(k); }
 
   static RowBlock prepare(const GemmArgs &args, std::size_t row, std::size_t rows) {
-    if (args.picture) return {args.a, args.lda};
     const std::ptrdiff_t lda = static_cast<std::ptrdiff_t>(row_bytes(args.k));
     char *to = static_cast<char *>(args.scratch);
     const std::uint8_t *from = args.a + static_cast<std::ptrdiff_t>(row) * args.lda;

@@ -79,44 +79,39 @@ class PictureStep final : public LinearStep {
         padded_(padded),
         out_h_(static_cast<std::size_t>(padded.window().out[0])),
         out_w_(static_cast<std::size_t>(padded.window().out[1])),
-        most_strips_(grid.row_block / out_w_),
+        most_rows_(grid.row_block / out_w_),
         panels_(round_up(w.out, product.kernel.nr)),
         class_step_(w.groups * panels_),
         bias_(padded.bias(w, panels_)) {}
 
  private:
-  std::size_t strips_bytes() const { return round_up(most_strips_ * sizeof(kernels::GemmStrip), kAlignment); }
-  std::size_t rows_bytes() const override { return strips_bytes() + padded_.bytes(most_strips_); }
+  std::size_t strips_bytes() const {
+    return round_up(padded_.most_strips(most_rows_) * sizeof(kernels::GemmStrip), kAlignment);
+  }
+  std::size_t rows_bytes() const override { return strips_bytes() + padded_.bytes(most_rows_); }
 
   Rows rows(const std::uint8_t *x, const Task &task, std::byte *scratch) const override {
     auto *strips = reinterpret_cast<kernels::GemmStrip *>(scratch);
     std::byte *copy = scratch + strips_bytes();
-    const std::size_t strip_count = task.count / out_w_;
-    if (task.fresh) {
-      std::ptrdiff_t at = 0;
-      for_images(task.first / out_w_, strip_count, out_h_,
-                 [&](std::ptrdiff_t image, std::size_t first, std::size_t count, std::size_t done) {
-                   const auto row = static_cast<std::int64_t>(first), rows = static_cast<std::int64_t>(count);
-                   const std::ptrdiff_t start = padded_.image_bytes() * image;
-                   if (padded_.copies()) padded_.fill(copy + at, x + start, row, rows);
-                   for (std::int64_t i = 0; i < rows; ++i) {
-                     const std::ptrdiff_t taps =
-                         padded_.copies() ? at + padded_.row_step(i) : start + padded_.row_at(row + i);
-                     strips[done + static_cast<std::size_t>(i)] = padded_.strip(row + i, taps, class_step_);
-                   }
-                   at += padded_.copied_bytes(rows);
-                 });
-    }
+    kernels::GemmStrip *end = strips;
+    std::ptrdiff_t copied = 0;
+    for_images(task.first / out_w_, task.count / out_w_, out_h_,
+               [&](std::ptrdiff_t image, std::size_t first, std::size_t count, std::size_t done) {
+                 const auto row = static_cast<std::int64_t>(first), rows = static_cast<std::int64_t>(count);
+                 const std::ptrdiff_t start = padded_.image_bytes() * image;
+                 if (padded_.copies() && task.fresh) padded_.fill(copy + copied, x + start, row, rows);
+                 end = padded_.strips(end, row, rows, padded_.copies() ? copied : start, done * out_w_, class_step_);
+                 copied += padded_.copied_bytes(rows);
+               });
     const std::ptrdiff_t group = static_cast<std::ptrdiff_t>(task.group);
-    return {
-        (padded_.copies() ? reinterpret_cast<const std::uint8_t *>(copy) : x) + group * padded_.group_bytes(),
-        padded_.lda(),
-        out_w_,
-        {strips, strip_count, padded_.runs(), padded_.run_length(), bias_.data() + task.group * panels_ + task.column}};
+    return {(padded_.copies() ? reinterpret_cast<const std::uint8_t *>(copy) : x) + group * padded_.group_bytes(),
+            0,
+            task.count,
+            {strips, static_cast<std::size_t>(end - strips), bias_.data() + task.group * panels_ + task.column}};
   }
 
   PaddedPicture padded_;
-  std::size_t out_h_, out_w_, most_strips_, panels_, class_step_;
+  std::size_t out_h_, out_w_, most_rows_, panels_, class_step_;
   std::vector<std::int32_t> bias_;  ///< [class of strips][group][panels]
 };
 
@@ -143,10 +138,12 @@ StepPtr make_conv(const Edge &x, const Edge &y, const ops::Window &window, const
     const TaskGrid grid = task_grid(kernel, rows, kernel.mr, w.k, w.out, w.k);
     step = std::make_unique<PointwiseStep>(product, w, grid, from.pixel, cache);
   } else if (reads_picture(kernel, window)) {
-    const PaddedPicture padded(window, from, static_cast<std::int64_t>(w.groups), zero_point, kernel);
-    const LinearWeights spread = padded.weights(w);
+    const auto width = static_cast<std::size_t>(window.out[1]);
     const TaskGrid grid =
-        task_grid(kernel, rows, static_cast<std::size_t>(window.out[1]), padded.bytes_of_pixel(), spread.out, spread.k);
+        task_grid(kernel, rows, width, PaddedPicture::bytes_of_pixel(window, from, kernel), w.out, w.k);
+    const PaddedPicture padded(window, from, static_cast<std::int64_t>(w.groups), zero_point, kernel,
+                               grid.row_block / width);
+    const LinearWeights spread = padded.weights(w);
     const auto cache_of_form = [&](std::size_t, const auto &pack) { return cache(padded.weights_form(), pack); };
     step = std::make_unique<PictureStep>(product, spread, grid, padded, cache_of_form);
   } else {

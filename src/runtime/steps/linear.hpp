@@ -42,7 +42,7 @@ class LinearStep : public TailedStep {
   struct Rows {
     const std::uint8_t *a;
     std::ptrdiff_t lda;
-    std::size_t m;                   ///< rows, or rows of each strip
+    std::size_t m;
     kernels::GemmPicture picture{};  ///< without strips: `a` is a matrix
   };
 
