@@ -4,7 +4,8 @@
 nets         int8 networks against the fastest of ONNX Runtime's float, its int8 and PyTorch's int8: batch 1 with one
              and two threads, batch 16 of two networks
 layers       single layers against oneDNN, one thread
-layers-avx2  the same with both engines held to AVX2
+layers-avx2  the same with both engines held to AVX2; weights have seven bits, with which oneDNN is exact
+layers-avx2-8bit  as above with weights of eight bits: oneDNN's sums saturate, its results differ
 
 All engines of a row take turns over many rounds. A time is the median over the rounds, a ratio the median of the
 rounds' ratios to the fastest peer (above 1: qtensor is the faster one), p10 and p90 what one round of ten is below and
@@ -25,16 +26,16 @@ import performance
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "bench"
-SECTIONS = ("nets", "layers", "layers-avx2")
+SECTIONS = ("nets", "layers", "layers-avx2", "layers-avx2-8bit")
 HELD_TO_AVX2 = {"QTENSOR_ISA": "avx2", "DNNL_MAX_CPU_ISA": "AVX2"}
 FIELDS = (
-    "section", "set", "case", "threads", "isa", "macs", "qtensor_us", "ort_fp32_us", "ort_int8_us", "torch_int8_us",
-    "onednn_us", "qtensor_gmacs", "onednn_gmacs", "peak_gmacs", "qtensor_of_peak", "onednn_of_peak", "differing",
+    "section", "set", "case", "threads", "isa", "macs", "qtensor_us", "qtensor_fp32_us", "ort_fp32_us", "ort_int8_us",
+    "torch_int8_us", "onednn_us", "qtensor_gmacs", "onednn_gmacs", "peak_gmacs", "qtensor_of_peak", "onednn_of_peak", "differing",
     "qtensor_kernel", "onednn_kernel", "peer", "ratio_p10", "ratio_p90", "ratio", "cpu", "qtensor", "peers",
 )  # fmt: skip
 SHOWN = (
-    "group", "case", "qtensor_us", "ort_fp32_us", "ort_int8_us", "torch_int8_us", "onednn_us", "qtensor_gmacs",
-    "onednn_gmacs", "qtensor_of_peak", "onednn_of_peak", "peer", "ratio_p10", "ratio_p90", "ratio",
+    "group", "case", "qtensor_us", "qtensor_fp32_us", "ort_fp32_us", "ort_int8_us", "torch_int8_us", "onednn_us",
+    "qtensor_gmacs", "onednn_gmacs", "qtensor_of_peak", "onednn_of_peak", "peer", "ratio_p10", "ratio_p90", "ratio",
 )  # fmt: skip
 
 
@@ -48,17 +49,16 @@ def net_rows(arguments):
         yield row | {"peers": f"onnxruntime {onnxruntime.__version__}, torch {torch.__version__}"}
 
 
-def layer_rows(arguments, section, environment):
+def layer_rows(arguments, section, environment, weight_bits=7):
     program = BUILD / "benchmarks" / "layers" / "qtensor_layers"
     if not program.exists():
         print(f"{section}: left out, {program} is not built (it needs oneDNN: libdnnl-dev)", file=sys.stderr)
         return
-    if section == "layers-avx2" and "avx2" not in peer_lib.cpu_name():
+    if section != "layers" and "avx2" not in peer_lib.cpu_name():
         print(f"{section}: left out, this CPU has no AVX2", file=sys.stderr)
         return
-    process = subprocess.Popen(
-        [program, str(arguments.layer_rounds)], env=os.environ | environment, stdout=subprocess.PIPE, text=True
-    )
+    command = [program, str(arguments.layer_rounds), str(weight_bits)]
+    process = subprocess.Popen(command, env=os.environ | environment, stdout=subprocess.PIPE, text=True)
     for row in csv.DictReader(process.stdout):
         yield row | {"section": section, "case": row.pop("layer"), "threads": 1, "peer": "onednn"}
     if process.wait():
@@ -70,6 +70,7 @@ def measured(arguments):
         "nets": lambda: net_rows(arguments),
         "layers": lambda: layer_rows(arguments, "layers", {}),
         "layers-avx2": lambda: layer_rows(arguments, "layers-avx2", HELD_TO_AVX2),
+        "layers-avx2-8bit": lambda: layer_rows(arguments, "layers-avx2-8bit", HELD_TO_AVX2, weight_bits=8),
     }
     revision = subprocess.run(
         ["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True

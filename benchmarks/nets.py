@@ -1,4 +1,4 @@
-"""Whole networks: qtensor's int8 beside ONNX Runtime's float and int8 and the fastest of PyTorch's int8 engines.
+"""Whole networks: qtensor's int8 beside its own float, ONNX Runtime's float and int8 and the fastest of PyTorch's int8 engines.
 
 With one thread the clock is CPU time, which stands still while another program has the core; with more it is the time
 of day. Our figure is what `qtensor bench` says. The peers are called from Python, ONNX Runtime with bound operands and
@@ -35,9 +35,8 @@ class Setting:
         return peer_lib.turn(call, seconds or self.arguments.seconds, least=3, clock=self.clock)
 
 
-def our_turn(setting):
+def our_turn(setting, path):
     arguments = setting.arguments
-    path = peer_lib.our_quantized(arguments, setting.path)
     options = (path, "--threads", setting.threads, "--batch", setting.batch, "--seconds", arguments.seconds, "--json")
     key = "cpu_ms" if setting.threads == 1 else "median_ms"
     return lambda: json.loads(peer_lib.command(arguments.qtensor, "bench", *options))[key] * 1e3
@@ -73,7 +72,8 @@ def torch_turn(setting):
 def make_turns(arguments, path, threads, batch):
     """The turns of each engine, and the name of PyTorch's. A peer that cannot run the network is left out."""
     setting = Setting(arguments, path, threads, batch)
-    turns, engine = {"qtensor": our_turn(setting)}, None
+    turns = {"qtensor": our_turn(setting, peer_lib.our_quantized(arguments, path))}
+    turns["qtensor_fp32"], engine = our_turn(setting, path), None
     try:
         turns["ort_fp32"] = ort_turn(setting, path)
         turns["ort_int8"] = ort_turn(setting, peer_lib.ort_quantized(arguments, path))
@@ -91,7 +91,7 @@ def measure(arguments, path, threads, batch):
     turns, engine = make_turns(arguments, path, threads, batch)
     taken = peer_lib.take_turns(turns, arguments.rounds)
     times = {name: statistics.median(values) for name, values in taken.items()}
-    best = min(times.keys() - {"qtensor"}, key=times.get)
+    best = min(times.keys() - {"qtensor", "qtensor_fp32"}, key=times.get)
     ratios = [peer / own for peer, own in zip(taken[best], taken["qtensor"])]
     return {
         "section": "nets", "set": f"threads {threads} batch {batch}", "case": path.stem, "threads": threads,

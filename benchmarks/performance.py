@@ -13,6 +13,7 @@ import sys
 DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
 MARKERS = ("<!-- from the csv -->\n", "<!-- end of the csv -->\n")
 MEAN = "geometric mean"
+LAYERS = ("layers", "layers-avx2", "layers-avx2-8bit")
 # Of the picture, in its own units.
 WIDTH, LEFT, RIGHT, ROW, TOP = 860, 230, 30, 15, 56
 SCALE, TICKS = (0.4, 3), (0.5, 0.7, 1, 1.4, 2, 2.8)
@@ -54,8 +55,8 @@ def net_tables(rows):
         text = row.get(f"{engine}_us")
         return f"{float(text) / 1e3:.2f}" if text else ""
 
-    header = ["ms", "qtensor", "ONNX Runtime float", "its int8", "PyTorch int8", "fastest peer", "ratio (p10-p90)"]
-    engines = ("qtensor", "ort_fp32", "ort_int8", "torch_int8")
+    header = ["ms", "qtensor", "its float", "ONNX Runtime float", "its int8", "PyTorch int8", "fastest peer", "ratio (p10-p90)"]
+    engines = ("qtensor", "qtensor_fp32", "ort_fp32", "ort_int8", "torch_int8")
     for name, same in itertools.groupby(rows, lambda row: row["set"]):
         lines = [
             [row["case"], *(milliseconds(row, engine) for engine in engines), row.get("peer", ""), ratio(row)]
@@ -65,7 +66,7 @@ def net_tables(rows):
 
 
 def layer_table(rows):
-    """Both instruction sets side by side."""
+    """The instruction sets side by side."""
     cases = {}
     for row in rows:
         cases.setdefault(f"{row['set']} {row['case']}", {})[row["section"]] = row
@@ -79,9 +80,9 @@ def layer_table(rows):
         return [f"{float(row['qtensor_gmacs']):.0f}", f"{float(row['onednn_gmacs']):.0f}", shares, ratio(row)]
 
     header = ["layer"]
-    for isa in ("", "AVX2: "):
+    for isa in ("", "AVX2: ", "AVX2, 8 bits: "):
         header += [f"{isa}GMAC/s", "oneDNN", "% of peak", "ratio"]
-    lines = [[case, *cells(found.get("layers")), *cells(found.get("layers-avx2"))] for case, found in cases.items()]
+    lines = [[case, *(cell for section in LAYERS for cell in cells(found.get(section)))] for case, found in cases.items()]
     return "**Layers, one thread**\n\n" + markdown(header, lines)
 
 

@@ -93,7 +93,7 @@ std::string Layer::name() const {
 
 std::span<const Layer> all_layers() { return kLayers; }
 
-Problem::Problem(const Layer &layer)
+Problem::Problem(const Layer &layer, int weight_bits)
     : x(static_cast<std::size_t>(layer.inputs())),
       w(static_cast<std::size_t>(layer.out * layer.depth())),
       bias(static_cast<std::size_t>(layer.out)),
@@ -105,10 +105,9 @@ Problem::Problem(const Layer &layer)
     for (auto &v : to) v = static_cast<std::remove_reference_t<decltype(v)>>(value(engine));
   };
   fill(x, 0, 255);
-  // Seven bits: below VNNI oneDNN adds pairs of products in 16 bits, which saturate where weights are larger.
-  constexpr int kBound = 63;
-  fill(w, -kBound, kBound);
-  const double deviation = 147 * 36.7 * std::sqrt(static_cast<double>(layer.depth()));  // of a sum of products
+  const int bound = weight_bits == 7 ? 63 : 127;
+  fill(w, -bound, bound);
+  const double deviation = 147 * 0.58 * bound * std::sqrt(static_cast<double>(layer.depth()));  // of a sum of products
   fill(bias, static_cast<int>(-deviation), static_cast<int>(deviation));
   std::uniform_real_distribution<float> scale(0.002f, 0.004f);
   std::generate(w_scale.begin(), w_scale.end(), [&] { return scale(engine); });

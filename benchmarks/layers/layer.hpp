@@ -31,7 +31,8 @@ std::span<const Layer> all_layers();
 
 /// y = clamp(rint((sum x * w + bias) * x_scale * w_scale[o] / y_scale), 0, 255): uint8 with zero point 0 and Relu.
 struct Problem {
-  explicit Problem(const Layer &layer);
+  /// weight_bits: 7 or 8. Below VNNI oneDNN adds pairs of products in 16 bits, which saturate with 8.
+  Problem(const Layer &layer, int weight_bits);
 
   std::vector<std::uint8_t> x;  ///< [in][size][size] or [rows][in]
   std::vector<std::int8_t> w;   ///< [out][in / groups][kernel][kernel]
