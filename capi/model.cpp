@@ -2,6 +2,8 @@
 #include "graph/inspect.hpp"
 #include "guard.hpp"
 #include "onnx/onnx.hpp"
+#include "quant/calibration.hpp"
+#include "quant/quantize.hpp"
 
 using namespace qtn;
 using namespace qtn::capi;
@@ -28,6 +30,30 @@ const graph::Value *value_at(const graph::Graph &g, const std::vector<graph::Val
 }
 const graph::Value *input_at(const qmodel *m, std::size_t index) {
   return m ? value_at(m->graph(), m->graph().inputs, index) : nullptr;
+}
+
+/// The state of a prepared model: const where the handle is.
+template <class Model>
+auto &prepared_of(const char *entry, Model *m) {
+  need(entry, m, "prepared");
+  auto *state = std::get_if<quant::Prepared>(&m->value);
+  if (!state) fail(QTN_ESTATE, entry, ": the model is not prepared");
+  return *state;
+}
+
+std::vector<Tensor> read_sample(const char *entry, qmodel_sample sample, std::size_t index, std::size_t input_count,
+                                void *ctx) {
+  std::vector<qtensor *> handles(input_count);
+  const qstatus status = sample(handles.data(), input_count, index, ctx);
+  std::vector<std::unique_ptr<qtensor>> owners;
+  for (qtensor *handle : handles) owners.emplace_back(handle);
+  if (status != QTN_OK) fail(status, entry, ": sample ", index, " gave ", qstatus_name(status));
+  std::vector<Tensor> inputs;
+  for (std::size_t i = 0; i < input_count; ++i) {
+    if (!handles[i]) fail(QTN_EINVAL, entry, ": input ", i, " of sample ", index, " is NULL");
+    inputs.push_back(handles[i]->value);
+  }
+  return inputs;
 }
 
 }  // namespace
@@ -75,13 +101,11 @@ qstatus qmodel_prepare(qmodel **out, const qmodel *m, const qconfig *config, qmo
 
 qstatus qmodel_calibrate(qmodel *prepared, const qtensor *const *inputs, size_t input_count) {
   return guard(__func__, [&](const char *entry) {
-    need(entry, prepared, "prepared");
-    auto *state = std::get_if<quant::Prepared>(&prepared->value);
-    if (!state) fail(QTN_ESTATE, entry, ": the model is not prepared");
-    const std::size_t wanted = state->graph.inputs.size();
+    quant::Prepared &state = prepared_of(entry, prepared);
+    const std::size_t wanted = state.graph.inputs.size();
     if (input_count != wanted)
       fail(QTN_EINVAL, entry, ": input_count is ", input_count, ", the model has ", wanted, " inputs");
-    quant::calibrate(*state, tensors(entry, inputs, input_count));
+    quant::calibrate(state, tensors(entry, inputs, input_count));
   });
 }
 
@@ -89,9 +113,56 @@ qstatus qmodel_convert(qmodel **out, const qmodel *prepared, const qattrs *attrs
   clear(out);
   return guard(__func__, [&](const char *entry) {
     need(entry, out, "out");
-    need(entry, prepared, "prepared");
-    if (!prepared->prepared()) fail(QTN_ESTATE, entry, ": the model is not prepared");
-    *out = new qmodel(quant::convert(*prepared->prepared(), attrs ? &attrs->value : nullptr));
+    *out = new qmodel(quant::convert(prepared_of(entry, prepared), attrs ? &attrs->value : nullptr));
+  });
+}
+
+qstatus qmodel_save_calibration(const qmodel *prepared, const char *path) {
+  return guard(__func__, [&](const char *entry) {
+    const quant::Prepared &state = prepared_of(entry, prepared);
+    need(entry, path, "path");
+    quant::save_calibration(quant::calibration_of(state), path);
+  });
+}
+
+qstatus qmodel_load_calibration(qmodel *prepared, const char *path) {
+  return guard(__func__, [&](const char *entry) {
+    quant::Prepared &state = prepared_of(entry, prepared);
+    need(entry, path, "path");
+    quant::add(state, quant::load_calibration(path));
+  });
+}
+
+qstatus qmodel_merge_calibrations(const char *path, const char *const *parts, size_t count) {
+  return guard(__func__, [&](const char *entry) {
+    need(entry, path, "path");
+    need_array(entry, parts, count, "parts");
+    if (count == 0) fail(QTN_EINVAL, entry, ": count is 0");
+    for (std::size_t i = 0; i < count; ++i)
+      if (!parts[i]) fail(QTN_EINVAL, entry, ": parts[", i, "] is NULL");
+    quant::Calibration sum = quant::load_calibration(parts[0]);
+    for (std::size_t i = 1; i < count; ++i) quant::add(sum, quant::load_calibration(parts[i]));
+    quant::save_calibration(sum, path);
+  });
+}
+
+qstatus qmodel_quantize(qmodel **out, const qmodel *m, const qconfig *config, qmodel_sample sample, size_t sample_count,
+                        const qattrs *attrs, qmodel_progress progress, void *ctx) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, m, "m");
+    need(entry, config, "config");
+    if (!sample) fail(QTN_EINVAL, entry, ": sample is NULL");
+    if (m->prepared()) fail(QTN_ESTATE, entry, ": the model is prepared already");
+    const std::size_t input_count = m->graph().inputs.size();
+    const auto read = [&](std::size_t index) { return read_sample(entry, sample, index, input_count, ctx); };
+    const auto tell = [&](const char *stage, std::size_t done, std::size_t total) {
+      if (progress && progress(stage, done, total, ctx) != 0)
+        fail(QTN_ECANCELED, entry, ": canceled while ", stage, ", ", done, " of ", total, " done");
+    };
+    *out = new qmodel(
+        quant::quantize(m->graph(), config->value, {sample_count, read}, attrs ? &attrs->value : nullptr, tell));
   });
 }
 

@@ -30,6 +30,10 @@ class ByteWriter {
     u64(values.size());
     for (const float v : values) f32(v);
   }
+  void bytes(std::span<const std::byte> from) {
+    u64(from.size());
+    bytes_.insert(bytes_.end(), from.begin(), from.end());
+  }
   std::vector<std::byte> take() { return std::move(bytes_); }
 
  private:
@@ -58,6 +62,11 @@ class ByteReader {
     std::string s;
     for (std::size_t i = 0; i < size; ++i) s.push_back(static_cast<char>(u8()));
     return s;
+  }
+  std::span<const std::byte> bytes(std::size_t count) {
+    const std::span<const std::byte> part = bytes_.subspan(at_, length(count, 1));
+    at_ += count;
+    return part;
   }
   std::vector<float> f32s() {
     std::vector<float> values(length(u64(), 4));

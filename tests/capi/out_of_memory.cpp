@@ -149,7 +149,23 @@ void models(const Runner &run, const char *path, const char *recipe) {
   run({"qconfig_set", [&] { return qconfig_set(config, "op:Softmax", nullptr); }, nullptr});
   run({"qmodel_prepare", [&] { return qmodel_prepare(&prepared, model, config, QTN_PTQ); },
        freed(prepared, qmodel_free)});
-  run({"qmodel_calibrate", [&] { return qmodel_calibrate(prepared, &x, 1); }, nullptr});
+  // What a prepared model keeps to run samples is freed with it: so one anew for each.
+  run({"qmodel_calibrate",
+       [&] {
+         const long remaining = countdown.exchange(0);
+         qmodel *fresh = nullptr;
+         qmodel_prepare(&fresh, model, config, QTN_PTQ);
+         countdown = remaining;
+         const qstatus status = qmodel_calibrate(fresh, &x, 1);
+         countdown = 0;
+         qmodel_free(fresh);
+         return status;
+       },
+       nullptr});
+  qmodel_calibrate(prepared, &x, 1);
+  run({"qmodel_save_calibration", [&] { return qmodel_save_calibration(prepared, path); }, nullptr});
+  run({"qmodel_load_calibration", [&] { return qmodel_load_calibration(prepared, path); }, nullptr});
+  run({"qmodel_merge_calibrations", [&] { return qmodel_merge_calibrations(path, &path, 1); }, nullptr});
   run({"qmodel_convert", [&] { return qmodel_convert(&int8, prepared, nullptr); }, freed(int8, qmodel_free)});
   run({"qmodel_inspect", [&] { return qmodel_inspect(&text, int8); }, freed(text, qblob_free)});
   qblob_free(text);

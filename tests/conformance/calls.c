@@ -394,6 +394,30 @@ static qstatus call_qmodel_calibrate(frame *f) {
   return qtn.qmodel_calibrate(handle_of(f, "prepared", MODEL), inputs, count);
 }
 
+CALL(qmodel_save_calibration, handle_of(f, "prepared", MODEL), path_of(f, "path"))
+CALL(qmodel_load_calibration, handle_of(f, "prepared", MODEL), path_of(f, "path"))
+
+static qstatus call_qmodel_merge_calibrations(frame *f) {
+  size_t count, i;
+  const char **parts = strings_of(f, "parts", &count);
+  for (i = 0; parts && i < count; ++i) parts[i] = path_from(f, parts[i]);
+  if (json_object_get(f->with, "count")) count = (size_t)int_of(f, "count");
+  return qtn.qmodel_merge_calibrations(path_of(f, "path"), parts, count);
+}
+
+/* "samples": of a model with one input. */
+static qstatus give_sample(qtensor **inputs, size_t input_count, size_t index, void *ctx) {
+  const qtensor **samples = ctx;
+  return input_count == 1 ? qtn.qtensor_share(inputs, samples[index]) : QTN_EINVAL;
+}
+
+static qstatus call_qmodel_quantize(frame *f) {
+  size_t count;
+  const qtensor **samples = tensors_of(f, "samples", &count);
+  return qtn.qmodel_quantize(OUT(MODEL), handle_of(f, "m", MODEL), handle_of(f, "config", CONFIG),
+                             is_null(f, "sample") ? NULL : give_sample, count, attrs_of(f, "attrs"), NULL, samples);
+}
+
 static qstatus call_qsession_run(frame *f) {
   size_t count;
   const qtensor **inputs = tensors_of(f, "inputs", &count);
@@ -423,14 +447,15 @@ static const struct {
                                         ROW(qtensor_from_dlpack) ROW(qobserver_create) ROW(qobserver_observe)
                                             ROW(qobserver_merge) ROW(qobserver_quantizer) ROW(qobserver_save)
                                                 ROW(qobserver_load) ROW(qop_run) ROW(qop_linear) ROW(qop_conv2d)
-                                                    ROW(qop_relu) ROW(qop_add) ROW(qop_matmul) ROW(qop_cat)
-                                                        ROW(qop_max_pool2d) ROW(qop_avg_pool2d) ROW(qconfig_create)
-                                                            ROW(qconfig_set) ROW(qmodel_load) ROW(qmodel_save)
-                                                                ROW(qmodel_prepare) ROW(qmodel_calibrate)
-                                                                    ROW(qmodel_convert) ROW(qmodel_input_count)
-                                                                        ROW(qmodel_output_count) ROW(qmodel_input_name)
-                                                                            ROW(qmodel_output_name) ROW(qsession_create)
-                                                                                ROW(qsession_run)
+                                                    ROW(qop_relu) ROW(qop_add) ROW(qop_matmul) ROW(qop_cat) ROW(
+                                                        qop_max_pool2d) ROW(qop_avg_pool2d) ROW(qconfig_create)
+                                                        ROW(qconfig_set) ROW(qmodel_load) ROW(qmodel_save) ROW(
+                                                            qmodel_prepare) ROW(qmodel_calibrate) ROW(qmodel_convert)
+                                                            ROW(qmodel_save_calibration) ROW(qmodel_load_calibration)
+                                                                ROW(qmodel_merge_calibrations) ROW(qmodel_quantize)
+                                                                    ROW(qmodel_input_count) ROW(qmodel_output_count)
+                                                                        ROW(qmodel_input_name) ROW(qmodel_output_name)
+                                                                            ROW(qsession_create) ROW(qsession_run)
 #undef ROW
 };
 

@@ -62,8 +62,9 @@ double real_of(json_t *value) {
 
 const char *string_of(frame *f, const char *key) { return json_string_value(argument(f, key)); }
 
-const char *path_of(frame *f, const char *key) {
-  const char *text = string_of(f, key);
+const char *path_of(frame *f, const char *key) { return path_from(f, string_of(f, key)); }
+
+const char *path_from(frame *f, const char *text) {
   size_t size;
   char *path;
   if (!text) return NULL;

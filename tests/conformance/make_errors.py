@@ -100,6 +100,10 @@ CALLS = {
     "qsession_profile": ({"s": "$s", "inputs": ["$x"]}, ["out", "s"]),
     "qmodel_prepare": ({"m": "$m"}, ["out", "m", "config"]),
     "qmodel_convert": ({"prepared": "$m"}, ["out", "prepared"]),
+    "qmodel_save_calibration": ({"prepared": "$m", "path": "@n.qcal"}, ["prepared"]),
+    "qmodel_load_calibration": ({"prepared": "$m", "path": "@n.qcal"}, ["prepared"]),
+    "qmodel_merge_calibrations": ({"path": "@n.qcal", "parts": ["@n.qcal"], "count": 1}, ["path", "parts"]),
+    "qmodel_quantize": ({"m": "$m", "config": "$settings"}, ["out", "m", "config", "sample"]),
     "qmodel_save": ({"m": "$m", "path": "@n.onnx"}, ["m", "path"]),
     "qmodel_calibrate": ({"prepared": "$m", "inputs": ["$x"]}, ["prepared"]),
     "qsession_create": ({"m": "$m"}, ["out", "m"]),
@@ -217,6 +221,17 @@ BAD = {
     "qconfig_create": [({"name": "abacus"}, "QTN_EUNSUPPORTED", 'config: there is no recipe "abacus"; there are: onnx fbgemm')],
     "qmodel_load": [({"path": "@nothing.onnx"}, "QTN_EIO", "{folder}/nothing.onnx: No such file or directory")],
     "qmodel_calibrate": [({"prepared": "$m", "inputs": ["$x"]}, "QTN_ESTATE", "qmodel_calibrate: the model is not prepared")],
+    "qmodel_save_calibration": [({"prepared": "$m", "path": "@n.qcal"}, "QTN_ESTATE", "qmodel_save_calibration: the model is not prepared")],
+    "qmodel_load_calibration": [({"prepared": "$m", "path": "@n.qcal"}, "QTN_ESTATE", "qmodel_load_calibration: the model is not prepared")],
+    "qmodel_merge_calibrations": [
+        ({"path": "@n.qcal", "parts": []}, "QTN_EINVAL", "qmodel_merge_calibrations: count is 0"),
+        ({"path": "@n.qcal", "parts": ["@nothing.qcal"]}, "QTN_EIO", "{folder}/nothing.qcal: No such file or directory"),
+    ],
+    "qmodel_quantize": [
+        ({"m": "$m", "config": "$settings", "samples": []}, "QTN_ESTATE", "convert: the model has not been calibrated"),
+        ({"m": "$m", "config": "$settings", "samples": ["$i"]}, "QTN_EDTYPE", 'calibrate: input "image" is float32, not int32'),
+        ({"m": "$m", "config": "$settings", "samples": [], "attrs": {"magic": 1}}, "QTN_EINVAL", 'quantize: unknown attribute "magic"; valid are: none'),
+    ],
     "qmodel_convert": [({"prepared": "$m"}, "QTN_ESTATE", "qmodel_convert: the model is not prepared")],
     "qsession_create": [({"m": "$m", "attrs": {"engine": "steam"}}, "QTN_EINVAL", 'qsession_create: engine "steam" is unknown; known are native reference')],
     "qsession_run": [

@@ -52,9 +52,10 @@
  * @since 0.1 */
 QTN_API uint32_t qlib_version(void);
 
-/** The instruction set that kernels are chosen for now: "scalar"; on x86-64 "avx2", "avxvnni", "avx512" or "avx512vnni";
- * on AArch64 "neon", "dotprod" or "i8mm". At start it is the best one of this CPU, lowered by the environment variable
- * QTENSOR_ISA if that names one. The text is static. Every instruction set gives the same integers, bit for bit.
+/** The instruction set that kernels are chosen for now: "scalar"; on x86-64 "avx2", "avxvnni", "avx512" or
+ * "avx512vnni"; on AArch64 "neon", "dotprod" or "i8mm". At start it is the best one of this CPU, lowered by the
+ * environment variable QTENSOR_ISA if that names one. The text is static. Every instruction set gives the same
+ * integers, bit for bit.
  * @since 0.1 */
 QTN_API const char *qlib_isa(void);
 
@@ -837,6 +838,37 @@ QTN_API qstatus qmodel_prepare(qmodel **out, const qmodel *m, const qconfig *con
  * @since 0.1 */
 QTN_API qstatus qmodel_calibrate(qmodel *prepared, const qtensor *const *inputs, size_t input_count);
 
+/** Writes what the observers of a prepared model have gathered to a file (.qcal), by a temporary name as qmodel_save.
+ * So samples can be spread over processes and machines: each calibrates with its share and saves, and one loads all
+ * files and converts.
+ *
+ * @param prepared a prepared model
+ * @param path the file; replaced where it exists
+ * Errors: QTN_ESTATE for a model that is not prepared; QTN_EIO where the file cannot be written.
+ * @since 0.1 */
+QTN_API qstatus qmodel_save_calibration(const qmodel *prepared, const char *path);
+
+/** Adds what a file of qmodel_save_calibration holds to what the model has seen, as if it had been calibrated with
+ * those samples too. docs/quantization.md says for which observers that is exact.
+ *
+ * @param prepared a model prepared from the same file, with the same configuration
+ * @param path the file
+ * Errors: QTN_ESTATE for a model that is not prepared; QTN_EIO where the file cannot be read; QTN_EFORMAT where it is
+ * no calibration file; QTN_EUNSUPPORTED where another version of the format wrote it; QTN_EINVAL where it is of another
+ * model or configuration (the message says which). The model is then unchanged.
+ * @since 0.1 */
+QTN_API qstatus qmodel_load_calibration(qmodel *prepared, const char *path);
+
+/** Adds up files of qmodel_save_calibration, without their model.
+ *
+ * @param path the file to write; replaced where it exists, also where it is one of `parts`
+ * @param parts the files to read, in the order in which they are added
+ * @param count how many, 1 or more
+ * Errors: as for qmodel_load_calibration, naming the file and what differs; QTN_EINVAL for no parts; QTN_EIO where the
+ * file cannot be written.
+ * @since 0.1 */
+QTN_API qstatus qmodel_merge_calibrations(const char *path, const char *const *parts, size_t count);
+
 /** The int8 model: weights quantized, a quantizer at every observed value. What is not quantized stays in float, and
  * conversions are placed where the two meet.
  *
@@ -846,6 +878,24 @@ QTN_API qstatus qmodel_calibrate(qmodel *prepared, const qtensor *const *inputs,
  * Errors: QTN_ESTATE for a model that is not prepared or has not been calibrated; QTN_EINVAL for any attribute.
  * @since 0.1 */
 QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT const qattrs *attrs);
+
+/** Quantizes a model in one call: qmodel_prepare, qmodel_calibrate with every sample, qmodel_convert. The functions
+ * that it is given are called on the thread that called this one.
+ *
+ * @param out the converted model; free it with qmodel_free
+ * @param m a loaded float model
+ * @param config what to quantize, and how
+ * @param sample gives the samples, or batches of them
+ * @param sample_count how many there are
+ * @param attrs none in this version
+ * @param progress told how far it is, and may cancel; NULL: nobody is
+ * @param ctx what `sample` and `progress` are given
+ * Errors: those of `sample`; QTN_ECANCELED where `progress` cancels; QTN_ESTATE without samples; QTN_EINVAL for any
+ * attribute; else as for qmodel_prepare, qmodel_calibrate and qmodel_convert.
+ * @since 0.1 */
+QTN_API qstatus qmodel_quantize(qmodel **out, const qmodel *m, const qconfig *config, qmodel_sample sample,
+                                size_t sample_count, QTN_OPT const qattrs *attrs, QTN_OPT qmodel_progress progress,
+                                QTN_OPT void *ctx);
 
 /** The number of inputs, weights not counted.
  *

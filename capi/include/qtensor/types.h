@@ -91,4 +91,14 @@ typedef enum qmode { QTN_PTQ = 0, QTN_QAT = 1, QTN_MODE_FORCE32 = 0x7fffffff } q
 /** Called exactly once when wrapped memory is no longer used. `data` and `ctx` are what qtensor_wrap was given. */
 typedef void (*qtensor_deleter)(void *data, void *ctx);
 
+/** Gives a sample of qmodel_quantize, which may ask for any, in any order and more than once: sets `inputs[0]` to
+ * `inputs[input_count - 1]`, one for each input of the model in its order, to handles that now belong to the library
+ * (qtensor_share makes one of a tensor that the caller keeps). Returns QTN_OK; any other status ends qmodel_quantize
+ * with it, QTN_ECANCELED to cancel. Handles that were set are freed then, too. */
+typedef qstatus (*qmodel_sample)(qtensor **inputs, size_t input_count, size_t index, void *ctx);
+
+/** Told that `done` of `total` pieces of work are done, of the kind that `stage` names ("calibrating"). Returns 0 to go
+ * on; anything else cancels. */
+typedef int (*qmodel_progress)(const char *stage, size_t done, size_t total, void *ctx);
+
 #endif /* QTENSOR_TYPES_H */

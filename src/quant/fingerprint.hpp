@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// A number that tells models apart: equal for equal graphs on every machine, different for others but by accident.
+#pragma once
+
+#include <cstdint>
+
+#include "quant/placement.hpp"
+
+namespace qtn::quant {
+
+/// Of nodes, names of values and constants, to the bit.
+std::uint64_t fingerprint(const graph::Graph &g);
+
+/// Of the settings that each node has got.
+std::uint64_t fingerprint(const Placement &placement);
+
+}  // namespace qtn::quant
