@@ -128,12 +128,12 @@ Comparison compare_models(const Options &options) {
     comparison.names.emplace_back(qmodel_output_name(a.get(), i));
   comparison.outputs.resize(comparison.names.size());
   const Session session_a = open_session(a.get(), "", 0), session_b = open_session(b.get(), "", 0);
-  const Progress progress("comparing", samples->count());
+  Progress progress;
   for (size_t first = 0; first < samples->count(); first += batch) {
     const auto inputs = samples->read(first, std::min(batch, samples->count() - first));
     add_samples(comparison, run_session(a.get(), session_a.get(), inputs),
                 run_session(b.get(), session_b.get(), inputs), labels);
-    progress.at(first + 1);
+    progress.at("comparing", std::min(first + batch, samples->count()), samples->count());
   }
   return comparison;
 }
@@ -187,7 +187,7 @@ void add_compare(CLI::App &app) {
   CLI::App &command = *app.add_subcommand("compare", "Compare the outputs of two models on data");
   command.add_option("A.onnx", options->a, "The model that is right")->required();
   command.add_option("B.onnx", options->b, "The model to judge")->required();
-  add_data_options(command, options->data);
+  add_data_options(command, options->data)->required();
   command.add_option("--labels", options->labels, "Class numbers, for top-1 of both")->type_name("FILE.npy");
   command.add_flag("--json", options->json, "Print one JSON object");
   command.callback([options] { compare(*options); });

@@ -95,12 +95,12 @@ std::vector<Array> npy_array(const std::string &path, const qmodel *model) {
 
 }  // namespace
 
-void add_data_options(CLI::App &command, DataOptions &options) {
-  command
-      .add_option("--data", options.sources, "FILE.npy, FILE.safetensors, NAME=FILE.npy (repeated) or a picture folder")
-      ->type_name("DATA")
-      ->allow_extra_args(false)
-      ->required();
+CLI::Option *add_data_options(CLI::App &command, DataOptions &options) {
+  CLI::Option *data = command
+                          .add_option("--data", options.sources,
+                                      "FILE.npy, FILE.safetensors, NAME=FILE.npy (repeated) or a picture folder")
+                          ->type_name("DATA")
+                          ->allow_extra_args(false);
   command.add_option("--size", options.size, "Pictures: size they are brought to")->type_name("WxH");
   command.add_option("--mean", options.mean, "Pictures: subtracted from 0..255, by channel")->type_name("A,B,C");
   command.add_option("--std", options.std, "Pictures: then divided by, by channel")->type_name("A,B,C");
@@ -108,6 +108,7 @@ void add_data_options(CLI::App &command, DataOptions &options) {
       ->check(CLI::IsMember({"nchw", "nhwc"}));
   command.add_option("--channels", options.channels, "Pictures: rgb (default) or bgr")
       ->check(CLI::IsMember({"rgb", "bgr"}));
+  return data;
 }
 
 std::unique_ptr<Samples> open_data(const DataOptions &options, const qmodel *model) {

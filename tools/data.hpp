@@ -11,7 +11,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace tool {
 
@@ -20,7 +21,8 @@ struct DataOptions {
   std::string size, mean, std, layout, channels;  // of pictures; "" where not given
 };
 
-void add_data_options(CLI::App &command, DataOptions &options);
+/// Returns --data, which the command requires or not.
+CLI::Option *add_data_options(CLI::App &command, DataOptions &options);
 
 /// Samples that are read when asked for, so that memory does not grow with their number.
 class Samples {

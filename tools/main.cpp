@@ -57,6 +57,8 @@ int main(int argc, char **argv) {
   app.require_subcommand(1);
   try {
     tool::add_quantize(app);
+    tool::add_calibrate(app);
+    tool::add_merge(app);
     tool::add_run(app);
     tool::add_compare(app);
     tool::add_bench(app);

@@ -63,13 +63,13 @@ void run(const Options &options) {
   std::vector<Result> results(outputs);
   std::vector<const char *> names;
   for (size_t i = 0; i < outputs; ++i) names.push_back(qmodel_output_name(model.get(), i));
-  const Progress progress("running", samples->count());
+  Progress progress;
   for (size_t first = 0; first < samples->count(); first += batch) {
     const auto inputs = samples->read(first, std::min(batch, samples->count() - first));
     const auto tensors = run_session(model.get(), session.get(), inputs);
     for (size_t i = 0; i < outputs; ++i)
       append(results[i], result_of(tensors[i].get()), names[i], samples->unbatched());
-    progress.at(first + 1);
+    progress.at("running", std::min(first + batch, samples->count()), samples->count());
   }
   std::vector<Tensor> tensors;
   tensors.reserve(outputs);
@@ -91,7 +91,7 @@ void add_run(CLI::App &app) {
   command.add_option("-o,--output", options->output, "One output: OUT.npy; several, by name: OUT.safetensors")
       ->type_name("OUT")
       ->required();
-  add_data_options(command, options->data);
+  add_data_options(command, options->data)->required();
   command.add_option("--batch", options->batch, "Samples a run (default 1)")->type_name("N")->check(positive_count());
   command.add_option("--threads", options->threads, "Threads (default: as many as there are processors)")
       ->type_name("N")

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// `calibrate` and `merge`: calibration by several processes, put together before `quantize --calibration`.
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdio>
+#include <memory>
+
+#include "calibration.hpp"
+#include "commands.hpp"
+#include "file.hpp"
+#include "model.hpp"
+#include "progress.hpp"
+
+namespace tool {
+
+namespace {
+
+struct CalibrateOptions {
+  std::string input, output, shard;
+  CalibrationOptions calibration;
+};
+
+struct MergeOptions {
+  std::string output;
+  std::vector<std::string> parts;
+};
+
+Shard parse_shard(const std::string &text) {
+  if (text.empty()) return {};
+  size_t number = 0, count = 0;
+  const char *end = text.data() + text.size();
+  const auto [slash, number_error] = std::from_chars(text.data(), end, number);
+  const auto [stop, count_error] = std::from_chars(std::min(slash + 1, end), end, count);
+  const bool right = number_error == std::errc() && count_error == std::errc() && *slash == '/' && stop == end;
+  if (!right || number == 0 || number > count || count > 1000000)
+    throw UsageError("--shard " + text + ": wants I/N, the I-th of N shares, for example 1/4");
+  return {number - 1, count};
+}
+
+void calibrate_model(const CalibrateOptions &options) {
+  const Shard shard = parse_shard(options.shard);
+  const Model model = load_model(options.input);
+  require_writable(options.output);
+  const CalibrationData data(options.calibration, model.get(), shard);
+  const Config config = make_config(options.calibration);
+  const Model prepared = make<Model>(qmodel_prepare, model.get(), config.get(), QTN_PTQ);
+  {
+    Progress progress;
+    for (size_t i = 0; i < data.batches(); ++i) {
+      const std::vector<Tensor> inputs = data.read(i);
+      const std::vector<const qtensor *> pointers = borrow(inputs);
+      check(qmodel_calibrate(prepared.get(), pointers.data(), pointers.size()));
+      progress.at("calibrating", i + 1, data.batches());
+    }
+  }
+  check(qmodel_save_calibration(prepared.get(), options.output.c_str()));
+  std::printf("%s: calibrated with %zu samples\n", options.output.c_str(), data.samples());
+}
+
+void merge(const MergeOptions &options) {
+  std::vector<const char *> parts;
+  for (const std::string &part : options.parts) parts.push_back(part.c_str());
+  check(qmodel_merge_calibrations(options.output.c_str(), parts.data(), parts.size()));
+  std::printf("%s: merged from %zu files\n", options.output.c_str(), parts.size());
+}
+
+}  // namespace
+
+void add_calibrate(CLI::App &app) {
+  const auto options = std::make_shared<CalibrateOptions>();
+  CLI::App &command =
+      *app.add_subcommand("calibrate", "Run samples through a float model and save what ranges they took");
+  command.add_option("IN.onnx", options->input, "Float model")->required();
+  command.add_option("-o,--output", options->output, "Calibration file to write")->type_name("OUT.qcal")->required();
+  add_calibration_options(command, options->calibration)->required();
+  command.add_option("--shard", options->shard, "Only the I-th of N equal shares of the samples")->type_name("I/N");
+  command.callback([options] { calibrate_model(*options); });
+}
+
+void add_merge(CLI::App &app) {
+  const auto options = std::make_shared<MergeOptions>();
+  CLI::App &command = *app.add_subcommand("merge", "Add up calibration files of one model");
+  command.add_option("PART.qcal", options->parts, "Calibration files")->required();
+  command.add_option("-o,--output", options->output, "Calibration file to write")->type_name("OUT.qcal")->required();
+  command.callback([options] { merge(*options); });
+}
+
+}  // namespace tool

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibration.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "checks.hpp"
+
+namespace tool {
+
+CLI::Option *add_calibration_options(CLI::App &command, CalibrationOptions &options) {
+  CLI::Option *data = add_data_options(command, options.data);
+  command.add_option("--config", options.config, "Recipe: onnx (default), fbgemm, ...")->type_name("NAME");
+  command.add_option("--observer", options.observer, "How ranges are found: minmax, moving_average, mse, ...")
+      ->type_name("NAME");
+  command.add_option("--samples", options.samples, "Calibrate with the first N samples only")
+      ->type_name("N")
+      ->check(positive_count());
+  return data;
+}
+
+Config make_config(const CalibrationOptions &options) {
+  Config config = make<Config>(qconfig_create, options.config.c_str());
+  if (!options.observer.empty()) {
+    const Attrs settings = make<Attrs>(qattrs_create);
+    check(qattrs_set_string(settings.get(), "observer", options.observer.c_str()));
+    check(qconfig_set(config.get(), "*", settings.get()));
+  }
+  return config;
+}
+
+CalibrationData::CalibrationData(const CalibrationOptions &options, const qmodel *model, Shard shard)
+    : samples_(open_data(options.data, model)), batch_(batch_size(model, *samples_, 0)) {
+  const size_t count = options.samples > 0 ? std::min(options.samples, samples_->count()) : samples_->count();
+  const size_t batches = count / batch_;
+  if (batches == 0) throw Failure("calibration needs at least one batch of " + std::to_string(batch_) + " samples");
+  first_ = batches * shard.index / shard.count;
+  end_ = batches * (shard.index + 1) / shard.count;
+  if (first_ == end_)
+    throw Failure("shard " + std::to_string(shard.index + 1) + "/" + std::to_string(shard.count) + " of " +
+                  std::to_string(batches * batch_) + " samples is empty");
+}
+
+}  // namespace tool
