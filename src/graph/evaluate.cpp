@@ -5,7 +5,7 @@
 
 namespace qtn::graph {
 
-std::vector<Tensor> evaluate(const Graph &g, std::span<const Tensor> inputs, const Watch &watch) {
+std::vector<Tensor> evaluate(const Graph &g, std::span<const Tensor> inputs) {
   const Uses uses(g);
   std::vector<Tensor> tensors(g.values.size());
   std::vector<std::size_t> readers_left(g.values.size());
@@ -13,10 +13,7 @@ std::vector<Tensor> evaluate(const Graph &g, std::span<const Tensor> inputs, con
     readers_left[v] = uses.consumers[v].size();
     if (g.values[v].is_constant()) tensors[v] = g.values[v].constant;
   }
-  const auto set = [&](ValueId id, Tensor t) {
-    if (watch && t.dtype() == QTN_FLOAT32) watch(id, t);
-    tensors[static_cast<std::size_t>(id)] = std::move(t);
-  };
+  const auto set = [&](ValueId id, Tensor t) { tensors[static_cast<std::size_t>(id)] = std::move(t); };
   for (std::size_t i = 0; i < g.inputs.size(); ++i) {
     const QuantizerPtr &quantizer = g.value(g.inputs[i]).quantizer;
     set(g.inputs[i], quantizer ? quantize(inputs[i], quantizer) : inputs[i].to_contiguous());

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/depthwise.hpp"
 #include "ops/im2col.hpp"
 #include "ops/infer.hpp"
 #include "ops/integer_product.hpp"
@@ -38,54 +39,18 @@ Types infer(const Call &call) {
   return {{x.dtype(), shape}};
 }
 
-/// One input channel a filter: each tap adds a scaled input plane, without columns.
-void depthwise_plane(const Window &w, const float *x, const float *weight, float *y) {
-  for (std::int64_t k0 = 0; k0 < w.kernel[0]; ++k0)
-    for (std::int64_t k1 = 0; k1 < w.kernel[1]; ++k1)
-      for (std::int64_t k2 = 0; k2 < w.kernel[2]; ++k2, ++weight) {
-        const Span s0 = w.outputs(0, k0), s1 = w.outputs(1, k1), s2 = w.outputs(2, k2);
-        const std::int64_t shift = k2 * w.dilation[2] - w.pad_begin[2], stride = w.stride[2];
-        for (std::int64_t o0 = s0.begin; o0 < s0.end; ++o0)
-          for (std::int64_t o1 = s1.begin; o1 < s1.end; ++o1) {
-            const std::int64_t i0 = o0 * w.stride[0] - w.pad_begin[0] + k0 * w.dilation[0];
-            const std::int64_t i1 = o1 * w.stride[1] - w.pad_begin[1] + k1 * w.dilation[1];
-            const float *from = x + (i0 * w.in[1] + i1) * w.in[2] + shift;
-            float *to = y + (o0 * w.out[1] + o1) * w.out[2];
-            const float factor = *weight;
-            if (stride == 1)
-              for (std::int64_t o = s2.begin; o < s2.end; ++o) to[o] += factor * from[o];
-            else
-              for (std::int64_t o = s2.begin; o < s2.end; ++o) to[o] += factor * from[o * stride];
-          }
-      }
-}
-
-void run_depthwise(const Convolution &conv, const float *x, const float *weight, float *y) {
-  const std::int64_t multiplier = conv.filters / conv.groups, taps = conv.window.taps_count(), out = conv.out_size();
-  parallel_for(static_cast<std::size_t>(conv.images * conv.filters), [&](std::size_t index) {
-    const auto plane = static_cast<std::int64_t>(index);
-    float *to = y + plane * out;
-    std::fill(to, to + out, 0.0f);
-    depthwise_plane(conv.window, x + plane / multiplier * conv.in_size(), weight + plane % conv.filters * taps, to);
-  });
-}
-
 void run(const Call &call, std::span<Tensor> outputs) {
   const Convolution conv = convolution_of(call);
   const float *x = call.in(0)->as<const float>(), *weight = call.in(1)->as<const float>();
+  const float *bias = call.in(2) ? call.in(2)->as<const float>() : nullptr;
   float *y = outputs[0].as<float>();
-  if (conv.groups > 1 && conv.groups == conv.channels)
-    run_depthwise(conv, x, weight, y);
-  else
-    convolve<float>(conv, x, 0.0f, weight, y);
-  if (!call.in(2)) return;
-  const float *bias = call.in(2)->as<const float>();
+  if (run_depthwise(conv, x, weight, bias, y)) return;
   const std::int64_t out = conv.out_size();
   parallel_for(static_cast<std::size_t>(conv.images * conv.filters), [&](std::size_t plane) {
     float *to = y + static_cast<std::int64_t>(plane) * out;
-    const float b = bias[static_cast<std::int64_t>(plane) % conv.filters];
-    for (std::int64_t i = 0; i < out; ++i) to[i] += b;
+    std::fill(to, to + out, bias ? bias[static_cast<std::int64_t>(plane) % conv.filters] : 0.0f);
   });
+  convolve<float>(conv, x, 0.0f, weight, y);
 }
 
 bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {

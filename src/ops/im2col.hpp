@@ -49,7 +49,7 @@ void tap_row(const Window &w, const S *x, S zero, const Window::Dims &tap, std::
   }
 }
 
-/// y [image][filter][position] = sum over the group's taps of weight * (x - zero), in T.
+/// y [image][filter][position] += sum over the group's taps of weight * (x - zero), in T.
 template <class T, class S>
 void convolve(const Convolution &conv, const S *x, S zero, const T *weight, T *y) {
   const Window &w = conv.window;
@@ -78,7 +78,7 @@ void convolve(const Convolution &conv, const S *x, S zero, const T *weight, T *y
           const Window::Dims k{tap / w.kernel[2] / w.kernel[1], tap / w.kernel[2] % w.kernel[1], tap % w.kernel[2]};
           tap_row(w, from + row / taps * conv.in_size(), zero, k, begin, end, columns.data() + row * width);
         });
-      blas::gemm(filters, width, patch, T(1), filter, {patch}, matrix, {width}, T(0), to + begin, positions);
+      blas::gemm(filters, width, patch, T(1), filter, {patch}, matrix, {width}, T(1), to + begin, positions);
     }
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Applying an operator: checks, shapes, memory, and the choice between integer and float meaning.
+#include "kernels/real/real.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/infer.hpp"
 
@@ -70,6 +71,11 @@ void clamp_elements(const Tensor &y, const Clamp &clamp) {
     if constexpr (std::is_integral_v<T>) {
       // Integers meet Relu only: Clip's bounds have the type of what they clip, and are fused as float32.
       map_elements<T>(y, y, [](T v) { return std::max(v, T(0)); });
+    } else if constexpr (std::is_same_v<T, float>) {
+      const auto kernel = kernels::real_kernel().clamp;
+      for_blocks(y.count(), [&](std::int64_t begin, std::int64_t end) {
+        kernel(y.as<float>() + begin, static_cast<std::size_t>(end - begin), clamp.lo, clamp.hi);
+      });
     } else {
       map_elements<T>(y, y, [lo = static_cast<T>(clamp.lo), hi = static_cast<T>(clamp.hi)](T v) {
         v = v < lo ? lo : v;

@@ -2,7 +2,6 @@
 #include "quant/prepare.hpp"
 
 #include "base/error.hpp"
-#include "graph/evaluate.hpp"
 #include "graph/passes.hpp"
 #include "quant/normalize.hpp"
 
@@ -12,7 +11,7 @@ Prepared prepare(const graph::Graph &float_graph, const Config &config) {
   for (const graph::Value &value : float_graph.values)
     if (value.quantizer)
       fail(QTN_EUNSUPPORTED, "prepare: the model is quantized already (tensor \"", value.name, "\")");
-  Prepared prepared{float_graph, config, {}, {}, 0};
+  Prepared prepared{float_graph, config, {}, {}, 0, {}};
   graph::optimize(prepared.graph);
   normalize_products(prepared.graph);
   prepared.placement = place(prepared.graph, config);
@@ -33,9 +32,15 @@ std::vector<Tensor> checked_inputs(const graph::Graph &g, std::span<const Tensor
     graph::check_input(g, i, inputs[i]->dtype(), inputs[i]->shape(), "calibrate");
     if (inputs[i]->dtype() == QTN_FLOAT32)
       check_finite(*inputs[i], cat("calibrate: input \"", g.value(g.inputs[i]).name, "\""), of_sample);
-    checked.push_back(*inputs[i]);
+    checked.push_back(inputs[i]->to_contiguous());
   }
   return checked;
+}
+
+std::vector<graph::ValueId> observed_values(const Placement &placement) {
+  std::vector<graph::ValueId> values;
+  for (const Group &group : placement.groups) values.insert(values.end(), group.sources.begin(), group.sources.end());
+  return values;
 }
 
 }  // namespace
@@ -46,15 +51,11 @@ void calibrate(Prepared &prepared, std::span<const Tensor *const> inputs) {
   const std::string of_sample = cat(" of sample ", prepared.samples);
   const std::vector<Tensor> checked = checked_inputs(g, inputs, of_sample);
 
-  std::vector<bool> is_source(g.values.size(), false);
-  for (const Group &group : placement.groups)
-    for (const graph::ValueId v : group.sources) is_source[static_cast<std::size_t>(v)] = true;
-
   // Copies see the sample; they take the observers' places when all went well.
   std::vector<std::unique_ptr<Observer>> observers;
   for (const auto &observer : prepared.observers) observers.push_back(observer ? observer->clone() : nullptr);
-  graph::evaluate(g, checked, [&](graph::ValueId v, const Tensor &t) {
-    if (!is_source[static_cast<std::size_t>(v)]) return;
+  if (!prepared.engine) prepared.engine.emplace(g, observed_values(placement));
+  prepared.engine->run(checked, [&](graph::ValueId v, const Tensor &t) {
     const auto &observer = observers[static_cast<std::size_t>(placement.group[static_cast<std::size_t>(v)])];
     const std::string who = cat("calibrate: tensor \"", g.value(v).name, "\"");
     check_finite(t, who, of_sample);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "quant/config.hpp"
 #include "quant/observer.hpp"
 #include "quant/placement.hpp"
+#include "runtime/watched.hpp"
 
 namespace qtn::quant {
 
@@ -20,6 +22,7 @@ struct Prepared {
   Placement placement;
   std::vector<std::unique_ptr<Observer>> observers;  ///< one for each group of the placement
   std::size_t samples = 0;                           ///< calibrate() calls that succeeded
+  std::optional<runtime::Watched> engine;            ///< made at the first of them
 };
 
 /// Optimizes a copy and decides what will be quantized. Throws QTN_EUNSUPPORTED on a graph that already is.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/real/real.hpp"
 #include "quant/kinds.hpp"
 
 namespace qtn::quant {
@@ -17,18 +18,17 @@ Ranges measure(const Tensor &x, const ObserverSettings &settings) {
     channels = static_cast<std::size_t>(x.dim(axis));
     inner = static_cast<std::size_t>(element_count(x.shape(), axis + 1, x.rank()));
   }
+  const kernels::RealKernel &kernel = kernels::real_kernel();
   Ranges ranges;
   for (std::size_t c = 0; c < channels; ++c) {
-    float min = data[c * inner], max = min;
-    for (std::size_t o = 0; o < outer; ++o) {
-      const float *row = data + (o * channels + c) * inner;
-      for (std::size_t i = 0; i < inner; ++i) {
-        min = row[i] < min ? row[i] : min;
-        max = row[i] > max ? row[i] : max;
-      }
+    kernels::Extent all = kernel.extent(data + c * inner, inner);
+    for (std::size_t o = 1; o < outer; ++o) {
+      const kernels::Extent row = kernel.extent(data + (o * channels + c) * inner, inner);
+      all.min = std::min(all.min, row.min);
+      all.max = std::max(all.max, row.max);
     }
-    ranges.mins.push_back(min);
-    ranges.maxs.push_back(max);
+    ranges.mins.push_back(all.min);
+    ranges.maxs.push_back(all.max);
   }
   return ranges;
 }

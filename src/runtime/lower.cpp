@@ -19,13 +19,21 @@ class Lowering : Forms {
  public:
   using Forms::Forms;
 
-  Plan build() {
+  Plan build(std::span<const ValueId> watched) {
+    std::vector<bool> tapped(g_.values.size(), false);
+    for (const ValueId v : watched) tapped[at(v)] = known_.types[at(v)].dtype == QTN_FLOAT32;
+    const auto tap = [&](const std::vector<ValueId> &values) {
+      for (const ValueId v : values)
+        if (v != kNoValue && tapped[at(v)]) add_step(make_tap(real(v), v));
+    };
+    tap(g_.inputs);
     for (std::size_t n = 0; n < g_.nodes.size(); ++n) {
       node_ = &g_.nodes[n];
       node_index_ = n;
       const bool done = std::all_of(node_->outputs.begin(), node_->outputs.end(),
                                     [&](ValueId v) { return v == kNoValue || known_.constants[at(v)].has_data(); });
       if (!done) lower_node();
+      tap(node_->outputs);
     }
     node_ = nullptr;
     for (const ValueId v : g_.outputs) plan_.outputs.push_back(real(v));
@@ -340,8 +348,8 @@ class Lowering : Forms {
 }  // namespace
 
 Plan lower(const graph::Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values, Isa isa,
-           Weights &weights) {
-  return Lowering(g, inputs, values, isa, weights).build();
+           Weights &weights, std::span<const graph::ValueId> watched) {
+  return Lowering(g, inputs, values, isa, weights).build(watched);
 }
 
 }  // namespace qtn::runtime

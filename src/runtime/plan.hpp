@@ -46,9 +46,9 @@ class Weights {
   std::map<graph::ValueId, Tensor> dequantized_;
 };
 
-/// Throws what graph::infer throws.
+/// Values of `watched` are shown to the context's watch as they are computed. Throws what graph::infer throws.
 Plan lower(const graph::Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values, Isa isa,
-           Weights &weights);
+           Weights &weights, std::span<const graph::ValueId> watched);
 
 /// Gives every root slot a place: slots alive at the same step never overlap. Largest first, lowest free place.
 void place_slots(Plan &plan);

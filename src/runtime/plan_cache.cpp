@@ -55,7 +55,7 @@ void PlanCache::plan_declared(const std::vector<ops::TensorType> &types) {
 
 PlanEntryPtr PlanCache::add(std::vector<ops::TensorType> types, std::vector<Tensor> values) {
   auto entry = std::make_shared<PlanEntry>();
-  entry->plan = lower(graph_, types, values, isa_, weights_);
+  entry->plan = lower(graph_, types, values, isa_, weights_, watched_);
   entry->inputs = std::move(types);
   entry->values = std::move(values);
   const std::lock_guard lock(mutex_);

@@ -25,7 +25,8 @@ using PlanEntryPtr = std::shared_ptr<const PlanEntry>;
 
 class PlanCache {
  public:
-  PlanCache(const graph::Graph &g, Isa isa) : graph_(g), isa_(isa) {}
+  PlanCache(const graph::Graph &g, Isa isa, std::span<const graph::ValueId> watched = {})
+      : graph_(g), isa_(isa), watched_(watched) {}
 
   /// The plan that fits these inputs, made now if need be.
   PlanEntryPtr plan_for(std::span<const Tensor *const> inputs);
@@ -41,6 +42,7 @@ class PlanCache {
 
   const graph::Graph &graph_;
   Isa isa_;
+  std::span<const graph::ValueId> watched_;
   Weights weights_;
   std::mutex mutex_;
   std::vector<PlanEntryPtr> entries_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,12 +20,16 @@ namespace qtn::runtime {
 using SlotId = std::int32_t;
 inline constexpr SlotId kNoSlot = -1;
 
+/// Called with a value of the graph and what it has come to. The memory is used for something else afterwards.
+using Watch = std::function<void(std::int32_t value, const Tensor &)>;
+
 /// The memory of one run. Contexts of one session share steps and packed weights and nothing that is written.
 struct Context {
   std::vector<Tensor> tensors;  ///< by slot
   AlignedBuffer arena;
   AlignedBuffer scratch;  ///< `lanes` pieces of `lane_bytes`
   std::size_t lanes = 1, lane_bytes = 0;
+  const Watch *watch = nullptr;  ///< of plans with taps
 
   const Tensor &tensor(SlotId slot) const { return tensors[static_cast<std::size_t>(slot)]; }
   std::byte *lane_scratch(std::size_t lane) const { return scratch.data() + lane * lane_bytes; }

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/real/real.hpp"
+
+#include "kernels/kernel.hpp"
+
+namespace qtn::kernels {
+
+#define QTN_REAL_KERNEL(id, isa_level)                           \
+  namespace real_##id {                                          \
+    void taps(const TapsArgs &args);                             \
+    void clamp(float *y, std::size_t count, float lo, float hi); \
+    Extent extent(const float *x, std::size_t count);            \
+  }
+#include "kernels/real/kernels.inc"
+#undef QTN_REAL_KERNEL
+
+std::span<const RealKernel> real_kernels() {
+  static constexpr RealKernel rows[] = {
+#define QTN_REAL_KERNEL(id, isa_level) {#id, Isa::isa_level, real_##id::taps, real_##id::clamp, real_##id::extent},
+#include "kernels/real/kernels.inc"
+#undef QTN_REAL_KERNEL
+  };
+  return rows;
+}
+
+const RealKernel &real_kernel() { return choose(real_kernels(), isa()); }
+
+}  // namespace qtn::kernels

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/real/lanes.hpp"
+
+namespace qtn::kernels::real_ref {
+
+void taps(const TapsArgs &args) { one_by_one(args, 0, args.count); }
+
+void clamp(float *y, std::size_t count, float lo, float hi) {
+  for (std::size_t i = 0; i < count; ++i) y[i] = clamped(y[i], lo, hi);
+}
+
+Extent extent(const float *x, std::size_t count) {
+  Extent e{x[0], x[0], true};
+  for (std::size_t i = 0; i < count; ++i) {
+    e.min = x[i] < e.min ? x[i] : e.min;
+    e.max = x[i] > e.max ? x[i] : e.max;
+    e.finite = e.finite && x[i] - x[i] == 0;
+  }
+  return {e.min + 0.0f, e.max + 0.0f, e.finite};
+}
+
+}  // namespace qtn::kernels::real_ref
