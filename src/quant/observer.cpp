@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/observer.hpp"
 
-#include <array>
 #include <cmath>
 
+#include "core/scheme.hpp"
 #include "kernels/real/real.hpp"
 #include "quant/bytes.hpp"
 #include "quant/kinds.hpp"
@@ -32,17 +32,22 @@ constexpr AttrSpec kKeys[] = {
 };
 
 constexpr qdtype kDtypes[] = {QTN_UINT8, QTN_INT8, QTN_UINT16, QTN_INT16, QTN_INT32};
-constexpr std::array<std::string_view, 4> kSchemes = {"per_tensor_affine", "per_tensor_symmetric", "per_channel_affine",
-                                                      "per_channel_symmetric"};
+constexpr qscheme kSchemes[] = {QTN_PER_TENSOR_AFFINE, QTN_PER_TENSOR_SYMMETRIC, QTN_PER_CHANNEL_AFFINE,
+                                QTN_PER_CHANNEL_SYMMETRIC};
 constexpr std::int64_t kMaxBins = 65536;
 constexpr std::string_view kMagic = "QTNOBSV1";
+
+std::string names_of(bool (*wanted)(const Kind &kind)) {
+  std::string names;
+  for (const Kind &kind : kKinds)
+    if (wanted(kind)) names += cat(" ", kind.name);
+  return names;
+}
 
 const Kind &find_kind(std::string_view name) {
   for (const Kind &kind : kKinds)
     if (kind.name == name) return kind;
-  std::string known;
-  for (const Kind &kind : kKinds) known += cat(" ", kind.name);
-  fail(QTN_EINVAL, "observer: unknown kind \"", name, "\"; known are:", known);
+  fail(QTN_EINVAL, "observer: unknown kind \"", name, "\"; known are:", names_of([](const Kind &) { return true; }));
 }
 
 qdtype parse_dtype(const std::string &name) {
@@ -54,11 +59,11 @@ qdtype parse_dtype(const std::string &name) {
   fail(QTN_EINVAL, "observer: dtype \"", name, "\" is not one of:", known);
 }
 
-qscheme parse_scheme(const std::string &name) {
+qscheme parse_observed_scheme(const std::string &name) {
   std::string known;
-  for (std::size_t i = 0; i < kSchemes.size(); ++i) {
-    if (name == kSchemes[i]) return static_cast<qscheme>(i);
-    known += cat(" ", kSchemes[i]);
+  for (const qscheme scheme : kSchemes) {
+    if (name == scheme_name(scheme)) return scheme;
+    known += cat(" ", scheme_name(scheme));
   }
   fail(QTN_EINVAL, "observer: scheme \"", name, "\" is not one of:", known);
 }
@@ -72,8 +77,8 @@ void check_settings(const Kind &kind, const ObserverSettings &s, std::int64_t ax
   const auto eps = static_cast<float>(s.choose.eps);
   if (!(eps > 0) || !std::isfinite(eps)) fail(QTN_EINVAL, "observer: eps ", s.choose.eps, " is not a positive float32");
   if (is_per_channel(s.scheme) && !kind.per_channel)
-    fail(QTN_EUNSUPPORTED, "observer: \"", kind.name, "\" observes per tensor, not ", kSchemes[s.scheme],
-         "; per channel there are minmax and moving_average");
+    fail(QTN_EUNSUPPORTED, "observer: \"", kind.name, "\" observes per tensor, not ", scheme_name(s.scheme),
+         "; per channel there are:", names_of([](const Kind &k) { return k.per_channel; }));
   // Combinations that have no grid show themselves here rather than after a long calibration.
   choose_scale(s.dtype, is_symmetric(s.scheme), 0.0, 1.0, s.choose);
 }
@@ -127,7 +132,7 @@ std::unique_ptr<Observer> make_observer(const std::string &kind_name, const Attr
   attrs.check(kKeys, "observer");
   ObserverSettings s;
   s.dtype = parse_dtype(attrs.get_string("dtype", "uint8"));
-  s.scheme = parse_scheme(attrs.get_string("scheme", "per_tensor_affine"));
+  s.scheme = parse_observed_scheme(attrs.get_string("scheme", "per_tensor_affine"));
   const std::int64_t axis = attrs.get_int("axis", 0);
   s.choose.numerics = parse_numerics(attrs.get_string("numerics", "fbgemm"));
   s.choose.reduce_range = attrs.get_int("reduce_range", 0) != 0;
@@ -159,19 +164,18 @@ std::vector<std::byte> Observer::save() const {
 
 namespace {
 
+template <class Enum, std::size_t N>
+Enum read_one_of(ByteReader &in, const Enum (&list)[N], std::string_view what) {
+  const std::uint32_t number = in.u32();
+  for (const Enum e : list)
+    if (number == static_cast<std::uint32_t>(e)) return e;
+  in.broken(cat(what, " ", number, " is unknown"));
+}
+
 ObserverSettings read_settings(ByteReader &in, const Kind &kind) {
   ObserverSettings s;
-  const std::uint32_t dtype = in.u32();
-  bool known = false;
-  for (const qdtype d : kDtypes) {
-    if (dtype != static_cast<std::uint32_t>(d)) continue;
-    s.dtype = d;
-    known = true;
-  }
-  if (!known) in.broken(cat("element type ", dtype, " is unknown"));
-  const std::uint32_t scheme = in.u32();
-  if (scheme >= kSchemes.size()) in.broken(cat("scheme ", scheme, " is unknown"));
-  s.scheme = static_cast<qscheme>(scheme);
+  s.dtype = read_one_of(in, kDtypes, "element type");
+  s.scheme = read_one_of(in, kSchemes, "scheme");
   const std::int64_t axis = in.i64();
   s.choose.numerics = parse_numerics(in.text());
   s.choose.reduce_range = in.u8() != 0;

@@ -247,14 +247,18 @@ void bad_settings(void **) {
   expect_error(QTN_EINVAL, "minmax moving_average mse histogram", [] { make_observer("max", {}); });
   expect_error(QTN_EINVAL, "averaging_constant", [] { make_observer("minmax", attrs({{"colour", "red"}})); });
   expect_error(QTN_EINVAL, "int32", [] { make_observer("minmax", attrs({{"dtype", "float32"}})); });
-  expect_error(QTN_EINVAL, "per_channel_affine", [] { make_observer("minmax", attrs({{"scheme", "affine"}})); });
+  for (const char *scheme : {"affine", "per_block_affine"})
+    expect_error(QTN_EINVAL, "per_channel_symmetric", [&] { make_observer("minmax", attrs({{"scheme", scheme}})); });
   expect_error(QTN_EINVAL, "axis -1", [] { make_observer("minmax", attrs({{"axis", std::int64_t{-1}}})); });
   expect_error(QTN_EINVAL, "averaging_constant 2", [] {
     make_observer("minmax", attrs({{"averaging_constant", 2.0}}));
   });
   expect_error(QTN_EINVAL, "bins 1 ", [] { make_observer("mse", attrs({{"bins", std::int64_t{1}}})); });
   expect_error(QTN_EINVAL, "eps", [] { make_observer("mse", attrs({{"eps", 0.0}})); });
-  expect_error(QTN_EUNSUPPORTED, "per tensor", [] { make_observer("mse", attrs({{"scheme", "per_channel_affine"}})); });
+  expect_error(QTN_EUNSUPPORTED, "per tensor, not per_channel_affine; per channel there are: minmax moving_average",
+               [] {
+                 make_observer("mse", attrs({{"scheme", "per_channel_affine"}}));
+               });
   expect_error(QTN_EUNSUPPORTED, "reduce_range", [] {
     make_observer("minmax", attrs({{"scheme", "per_tensor_symmetric"}, {"reduce_range", std::int64_t{1}}}));
   });
