@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/choose_options.hpp"
 #include "guard.hpp"
 
 using namespace qtn;
@@ -10,10 +11,6 @@ constexpr AttrSpec kCreate[] = {{"numerics", AttrSpec::kString},
                                 {"block_size", AttrSpec::kInt},
                                 {"quant_min", AttrSpec::kInt},
                                 {"quant_max", AttrSpec::kInt}};
-constexpr AttrSpec kChoose[] = {{"numerics", AttrSpec::kString},  {"block_size", AttrSpec::kInt},
-                                {"quant_min", AttrSpec::kInt},    {"quant_max", AttrSpec::kInt},
-                                {"reduce_range", AttrSpec::kInt}, {"narrow_range", AttrSpec::kInt},
-                                {"eps", AttrSpec::kFloat}};
 
 /// "Symmetric" has its zero in the middle of the range; NVIDIA's is 0.
 std::int64_t default_zero(qdtype dtype, qscheme scheme, Numerics numerics) {
@@ -29,14 +26,6 @@ void check_grid(const char *entry, qdtype dtype, qscheme scheme, std::int32_t ax
   if (!is_quantizable(dtype)) fail(QTN_EDTYPE, entry, ": ", dtype_name(dtype), " holds no quantized values");
   if (!is_per_tensor(scheme) && (axis < -kRank || axis >= kRank))
     fail(QTN_EINVAL, entry, ": axis is ", axis, ", not from ", -kRank, " to ", kRank - 1);
-}
-
-/// "quant_min" and "quant_max", which come together.
-std::optional<IntegerRange> given_range(const char *entry, const Attrs &attrs) {
-  const bool min = attrs.has("quant_min"), max = attrs.has("quant_max");
-  if (min != max) fail(QTN_EINVAL, entry, ": ", min ? "quant_min" : "quant_max", " is given without the other");
-  if (!min) return std::nullopt;
-  return IntegerRange{attrs.get_int("quant_min", 0), attrs.get_int("quant_max", 0)};
 }
 
 }  // namespace
@@ -55,7 +44,7 @@ qstatus qquantizer_create(qquantizer **out, qdtype dtype, qscheme scheme, int32_
     if (zero_points) zeros.assign(zero_points, zero_points + count);
     *out = new qquantizer{std::make_shared<Quantizer>(dtype, scheme, axis, std::vector<double>(scales, scales + count),
                                                       std::move(zeros), numerics, given.get_int("block_size", 0),
-                                                      given_range(entry, given))};
+                                                      given_range(given, entry))};
   });
 }
 
@@ -68,15 +57,9 @@ qstatus qquantizer_choose(qquantizer **out, qdtype dtype, qscheme scheme, int32_
     need_array(entry, maxs, count, "maxs");
     check_grid(entry, dtype, scheme, axis);
     const Attrs &given = attrs_or_none(attrs);
-    given.check(kChoose, entry);
-    ChooseOptions options;
-    options.numerics = parse_numerics(given.get_string("numerics", "fbgemm"));
-    options.reduce_range = given.get_int("reduce_range", 0) != 0;
-    options.narrow_range = given.get_int("narrow_range", 0) != 0;
-    options.eps = given.get_float("eps", options.eps);
-    options.block_size = given.get_int("block_size", 0);
-    options.range = given_range(entry, given);
-    *out = new qquantizer{choose_quantizer(dtype, scheme, axis, {mins, count}, {maxs, count}, options)};
+    given.check(kChooseKeys, entry);
+    *out = new qquantizer{
+        choose_quantizer(dtype, scheme, axis, {mins, count}, {maxs, count}, choose_options(given, entry))};
   });
 }
 

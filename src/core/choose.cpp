@@ -90,11 +90,11 @@ ScaleZero choose_tflite(const Target &t, double min, double max) {
   if (t.symmetric) {
     if (!t.is_signed())
       fail(QTN_EUNSUPPORTED, "quantizer: tflite numerics have no symmetric scheme for ", dtype_name(t.dtype));
-    const auto bound = static_cast<float>(std::max(-min, max));
-    return {bound == 0 ? 1.0 : static_cast<double>(bound / static_cast<float>(hi)), 0};
+    const float scale = static_cast<float>(std::max(-min, max)) / static_cast<float>(hi);
+    return {scale == 0 ? 1.0 : static_cast<double>(scale), 0};
   }
-  if (min == max) return {1.0, 0};
   const double scale = (max - min) / (hi - lo);
+  if (static_cast<float>(scale) == 0) return {1.0, 0};
   const double below = std::fabs(lo) + std::fabs(min / scale), above = std::fabs(hi) + std::fabs(max / scale);
   const double zero = below < above ? lo - min / scale : hi - max / scale;
   return {static_cast<double>(static_cast<float>(scale)),
@@ -148,6 +148,9 @@ ScaleZero choose_scale(qdtype dtype, bool symmetric, double min, double max, con
 QuantizerPtr choose_quantizer(qdtype dtype, qscheme scheme, std::int32_t axis, std::span<const double> mins,
                               std::span<const double> maxs, const ChooseOptions &options) {
   if (!is_quantizable(dtype)) fail(QTN_EDTYPE, "quantizer: dtype ", dtype_name(dtype), " cannot hold quantized values");
+  // A given range that the type does not have is refused before anything is computed with it.
+  if (options.range)
+    Quantizer(dtype, QTN_PER_TENSOR_AFFINE, 0, {1.0}, {options.range->lo}, Numerics::onnx, 0, options.range);
   std::vector<double> scales;
   std::vector<std::int64_t> zero_points;
   for (std::size_t i = 0; i < mins.size(); ++i) {

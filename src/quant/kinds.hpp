@@ -11,22 +11,38 @@
 namespace qtn::quant {
 
 std::unique_ptr<Observer> make_minmax(const ObserverSettings &settings);
+std::unique_ptr<Observer> make_max(const ObserverSettings &settings);
+std::unique_ptr<Observer> make_fixed(const ObserverSettings &settings);
 std::unique_ptr<Observer> make_moving_average(const ObserverSettings &settings);
 std::unique_ptr<Observer> make_mse(const ObserverSettings &settings);
 std::unique_ptr<Observer> make_histogram(const ObserverSettings &settings);
+std::unique_ptr<Observer> make_percentile(const ObserverSettings &settings);
+std::unique_ptr<Observer> make_entropy(const ObserverSettings &settings);
+std::unique_ptr<Observer> make_nvidia_percentile(const ObserverSettings &settings);
+std::unique_ptr<Observer> make_nvidia_entropy(const ObserverSettings &settings);
+std::unique_ptr<Observer> make_nvidia_mse(const ObserverSettings &settings);
 
-/// Smallest and largest value of each channel; one channel under a per-tensor scheme.
+/// Smallest and largest value of each channel or block; one under a per-tensor scheme.
 struct Ranges {
   std::vector<float> mins, maxs;
 
   std::size_t size() const { return mins.size(); }
 };
 
+/// The integers that values may become, before reduce_range and narrow_range.
+IntegerRange integers(const ObserverSettings &settings);
+
 /// Of a contiguous tensor that is not empty.
 Ranges measure(const Tensor &x, const ObserverSettings &settings);
 
-/// Throws QTN_ESHAPE unless both have as many channels.
+/// Throws QTN_ESHAPE unless both have as many channels or blocks.
 void check_channels(const Ranges &seen, const Ranges &now);
+
+/// Extends the ranges seen by those of now; throws as check_channels, unless nothing was seen.
+void widen(Ranges &seen, const Ranges &now);
+
+/// What NVIDIA's calibrators mean by an amax: [-amax, amax], or [0, amax] of values that were never negative.
+void add_magnitude(Ranges &ranges, float amax, bool negative);
 
 QuantizerPtr choose_from(const Ranges &ranges, const ObserverSettings &settings);
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // "minmax": the smallest and largest value ever seen, per tensor or per channel.
-#include <algorithm>
-
 #include "quant/kinds.hpp"
 
 namespace qtn::quant {
@@ -15,25 +13,13 @@ class MinMax final : public Observer {
   bool empty() const override { return ranges_.size() == 0; }
 
  protected:
-  void take(const Tensor &x) override { widen(measure(x, settings())); }
-  void take_from(const Observer &other) override { widen(static_cast<const MinMax &>(other).ranges_); }
+  void take(const Tensor &x) override { widen(ranges_, measure(x, settings())); }
+  void take_from(const Observer &other) override { widen(ranges_, static_cast<const MinMax &>(other).ranges_); }
   QuantizerPtr choose() const override { return choose_from(ranges_, settings()); }
   void write(ByteWriter &out) const override { write_ranges(out, ranges_); }
   void read(ByteReader &in) override { ranges_ = read_ranges(in, settings()); }
 
  private:
-  void widen(const Ranges &now) {
-    if (empty()) {
-      ranges_ = now;
-      return;
-    }
-    check_channels(ranges_, now);
-    for (std::size_t c = 0; c < now.size(); ++c) {
-      ranges_.mins[c] = std::min(ranges_.mins[c], now.mins[c]);
-      ranges_.maxs[c] = std::max(ranges_.maxs[c], now.maxs[c]);
-    }
-  }
-
   Ranges ranges_;
 };
 

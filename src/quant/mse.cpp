@@ -110,7 +110,7 @@ class Search {
 
   double error(double lo, double hi) const {
     const ScaleZero grid = choose_scale(settings_.dtype, is_symmetric(settings_.scheme), lo, hi, settings_.choose);
-    const IntegerRange range = integer_range(settings_.dtype);
+    const IntegerRange range = integers(settings_);
     const auto zero = static_cast<double>(grid.zero_point);
     // The integers that [lo, hi] maps to: all of the type's, or fewer under reduce_range and narrow_range.
     const double first = std::max(std::nearbyint(lo / grid.scale), static_cast<double>(range.lo) - zero);

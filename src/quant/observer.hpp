@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Observers: streaming statistics of a tensor, from which a quantizer is chosen. Memory does not grow with the data.
 //
-// Kinds: "minmax", "moving_average", "mse", "histogram". One file each; a new kind is one file and one row in
-// observer.cpp.
+// A new kind is one file and one row in observer.cpp.
 #pragma once
 
 #include <cstddef>
@@ -25,10 +24,13 @@ class ByteWriter;
 struct ObserverSettings {
   qdtype dtype = QTN_UINT8;
   qscheme scheme = QTN_PER_TENSOR_AFFINE;
-  std::int32_t axis = 0;  ///< of per-channel schemes
+  std::int32_t axis = 0;  ///< of per-channel and per-block schemes
   ChooseOptions choose;
   double averaging_constant = 0.01;  ///< "moving_average": weight of the newest batch
-  std::int64_t bins = 2048;          ///< "histogram", "mse"
+  std::int64_t bins = 2048;          ///< of kinds that count
+  double percentile = 99.999;        ///< "percentile", "nvidia_percentile"
+  bool absolute = true;              ///< "percentile": of |x|
+  ScaleZero given = {0, 0};          ///< "fixed"; scale 0: not given
 
   friend bool operator==(const ObserverSettings &a, const ObserverSettings &b);
 };
@@ -73,9 +75,12 @@ class Observer {
   ObserverSettings settings_;
 };
 
+/// The names of all kinds. docs/quantization.md says what each is.
+std::vector<std::string_view> observer_kinds();
+
 /// Throws QTN_EINVAL on an unknown kind, key or value (the message lists the valid ones) and QTN_EUNSUPPORTED on a
-/// scheme that the kind does not offer. Keys: "dtype" "scheme" "axis" "reduce_range" "narrow_range" "numerics" "eps"
-/// "averaging_constant" "bins".
+/// scheme that the kind does not offer. Keys: "dtype" "scheme" "axis", those of choose_options(), "averaging_constant"
+/// "bins" "percentile" "absolute"; of "fixed" alone: "scale" and "zero_point", or "min" and "max".
 std::unique_ptr<Observer> make_observer(const std::string &kind, const Attrs &attrs);
 
 /// What save() wrote. Throws QTN_EFORMAT on anything else.

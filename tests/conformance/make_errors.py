@@ -194,7 +194,7 @@ BAD = {
     "qtensor_from_dlpack_versioned": [({"device": 3}, "QTN_EUNSUPPORTED", "dlpack: device type 3 (CUDA host) is not supported, only CPU (1)")],
     "qmodel_load_bytes": [({"data": [1, 2, 3]}, "QTN_EFORMAT", "qmodel_load_bytes: model is not a valid ONNX file: invalid tag exception")],
     "qsession_profile": [({"s": "$s", "inputs": ["$i"]}, "QTN_EDTYPE", 'session: input "image" is float32, not int32')],
-    "qobserver_create": [({"kind": "crystal"}, "QTN_EINVAL", 'observer: unknown kind "crystal"; known are: minmax moving_average mse histogram')],
+    "qobserver_create": [({"kind": "crystal"}, "QTN_EINVAL", 'observer: unknown kind "crystal"; known are: minmax max moving_average mse histogram percentile entropy nvidia_percentile nvidia_entropy nvidia_mse fixed')],
     "qobserver_observe": [({"o": "$o", "x": "$i"}, "QTN_EDTYPE", "observer: the tensor must be float32, not int32")],
     "qop_run": [
         ({"op": "Dream", "inputs": ["$x"]}, "QTN_EUNSUPPORTED", 'qop_run: operator "Dream" is not one that this version has'),

@@ -553,13 +553,17 @@ QTN_API void qtensor_free(QTN_OPT qtensor *t);
 /** An observer that has seen nothing.
  *
  * @param out the new handle; free it with qobserver_free
- * @param kind "minmax": smallest and largest value ever; "moving_average": of each tensor, averaged over time;
- *   "histogram" and "mse": the range, not larger than the one seen, whose quantization error is least. minmax and
- *   moving_average also work per channel
- * @param attrs the grid: "dtype" (string), "uint8" unless given; "scheme" (string): "per_tensor_affine" unless given,
- *   "per_tensor_symmetric", "per_channel_affine", "per_channel_symmetric"; "axis" (int); and the attributes of
+ * @param kind "minmax": smallest and largest value ever; "max": largest magnitude ever; "moving_average": extremes of
+ *   each tensor, averaged over time; "percentile" (ONNX Runtime's) and "nvidia_percentile": the range that holds so many
+ *   percent of the values; "histogram" (PyTorch's), "mse" and "nvidia_mse": the range, not larger than the one seen, of
+ *   least squared error; "entropy" (ONNX Runtime's) and "nvidia_entropy": of least divergence; "fixed": a grid that is
+ *   given, whatever is seen. minmax, max and moving_average also work per channel and per block
+ * @param attrs the grid: "dtype" (string), "uint8" unless given, or "int8", "uint16", "int16", "int32", "uint4", "int4";
+ *   "scheme" (string), "per_tensor_affine" unless given; "axis" (int), not negative; and the attributes of
  *   qquantizer_choose. "averaging_constant" (float) of moving_average: weight of the newest tensor, 0.01 unless given.
- *   "bins" (int) of histogram and mse, 2048 unless given
+ *   "bins" (int) of kinds that count, 2048 unless given (entropy: 128, and even). "percentile" (float), 99.999 unless
+ *   given (nvidia_percentile: 99.99). "absolute" (int) of percentile: 1 unless given, of magnitudes; 0: the same share
+ *   cut off at either end. "scale" (float) and "zero_point" (int), or "min" and "max" (float), of fixed
  * Errors: QTN_EINVAL for an unknown kind, attribute or value (the message lists the valid ones); QTN_EUNSUPPORTED for a
  * scheme that the kind does not offer.
  * @since 0.1 */

@@ -1,29 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observers against PyTorch's, merging, saving, and bytes that nobody saved.
+// Observers against those of PyTorch, ONNX Runtime and NVIDIA; their settings; bytes that nobody saved.
 #include <cmath>
+#include <limits>
+#include <map>
 #include <random>
 
-#include "quant/observer.hpp"
-#include "support.hpp"
+#include "observed.hpp"
 
 namespace qtn::quant {
 namespace {
 
 using namespace qtn::test;
-
-const char *const kKinds[] = {"minmax", "moving_average", "mse", "histogram"};
-
-Tensor random_tensor(unsigned seed, const Shape &shape, float mean = 0, float deviation = 1) {
-  std::mt19937 engine(seed);
-  Tensor t(QTN_FLOAT32, shape);
-  for (std::int64_t i = 0; i < t.count(); ++i) {
-    // Sum of uniforms rather than std::normal_distribution, whose values are not the same everywhere.
-    float sum = 0;
-    for (int k = 0; k < 4; ++k) sum += static_cast<float>(engine()) / 4294967296.0f - 0.5f;
-    t.as<float>()[i] = mean + deviation * sum;
-  }
-  return t;
-}
 
 /// torch ignores infinities in histograms; here they are errors, so the finite values are shown.
 Tensor finite_part(const Tensor &x) {
@@ -45,36 +32,40 @@ std::unique_ptr<Observer> from_case(const nlohmann::json &c, const std::string &
   if (per_channel) a.set("axis", options.at("ch_axis").get<std::int64_t>());
   if (options.contains("averaging_constant"))
     a.set("averaging_constant", options.at("averaging_constant").get<double>());
+  for (const char *key : {"quant_min", "quant_max"})
+    if (options.contains(key)) a.set(key, options.at(key).get<std::int64_t>());
   if (options.contains("bins")) a.set("bins", options.at("bins").get<std::int64_t>());
   return make_observer(kind, a);
+}
+
+void check_grid(const nlohmann::json &c, const Quantizer &q) {
+  const std::string name = c.at("name").get<std::string>();
+  const std::vector<double> scales = numbers(c.at("scale")), zeros = numbers(c.at("zero_point"));
+  if (q.count() != scales.size()) fail_test(name, ": ", q.count(), " scales");
+  const bool in_float = c.at("scale").at("dtype") == "float32";
+  const auto stored = [&](double scale) { return in_float ? static_cast<double>(static_cast<float>(scale)) : scale; };
+  for (std::size_t i = 0; i < scales.size(); ++i)
+    if (stored(q.scales()[i]) != stored(scales[i]) || static_cast<double>(q.zero_points()[i]) != zeros[i])
+      fail_test(name, ": channel ", i, " has scale ", nlohmann::json(q.scales()[i]).dump(), " zero point ",
+                q.zero_points()[i], ", not ", nlohmann::json(scales[i]).dump(), " and ", zeros[i]);
 }
 
 void check_against(const nlohmann::json &c, const nlohmann::json &sequences, const std::string &kind) {
   const auto observer = from_case(c, kind);
   for (const auto &x : sequences.at(c.at("sequence").get<std::string>()))
     observer->observe(finite_part(float_tensor(x)));
-  const std::string name = c.at("name").get<std::string>();
   if (observer->empty()) {
     expect_error(QTN_ESTATE, "no data", [&] { observer->quantizer(); });
     return;
   }
-  const QuantizerPtr q = observer->quantizer();
-  const std::vector<double> scales = numbers(c.at("scale")), zeros = numbers(c.at("zero_point"));
-  if (q->count() != scales.size()) fail_test(name, ": ", q->count(), " scales");
-  for (std::size_t i = 0; i < scales.size(); ++i) {
-    const auto want = static_cast<float>(scales[i]), got = static_cast<float>(q->scales()[i]);
-    if (got != want || static_cast<double>(q->zero_points()[i]) != zeros[i])
-      fail_test(name, ": channel ", i, " has scale ", nlohmann::json(got).dump(), " zero point ", q->zero_points()[i],
-                ", not ", nlohmann::json(want).dump(), " and ", zeros[i]);
-  }
+  check_grid(c, *observer->quantizer());
 }
 
 void ranges_equal_torch(void **) {
   const auto file = golden("observers.json");
   std::size_t checked = 0;
   for (const auto &c : file.at("cases")) {
-    // Custom integer ranges and float zero points are not offered.
-    if (c.at("options").contains("quant_min") || c.at("scheme") == "affine_float_qparams") continue;
+    if (c.at("scheme") == "affine_float_qparams") continue;  // a float zero point is not offered
     const bool moving = c.at("observer").get<std::string>().starts_with("Moving");
     check_against(c, file.at("sequences"), moving ? "moving_average" : "minmax");
     ++checked;
@@ -86,6 +77,34 @@ void histograms_equal_torch(void **) {
   const auto file = golden("histogram.json");
   for (const auto &c : file.at("cases")) check_against(c, file.at("sequences"), "histogram");
   assert_true(file.at("cases").size() > 100);
+}
+
+Attrs attrs_of(const nlohmann::json &object) {
+  Attrs a;
+  for (const auto &[key, value] : object.items()) {
+    if (value.is_string())
+      a.set(key, value.get<std::string>());
+    else if (value.is_number_integer())
+      a.set(key, value.get<std::int64_t>());
+    else
+      a.set(key, value.get<double>());
+  }
+  return a;
+}
+
+void calibrators_equal_their_sources(void **) {
+  const auto file = golden("calibrators.json");
+  std::map<std::string, int> checked;
+  for (const auto &c : file.at("cases")) {
+    const auto observer = make_observer(c.at("observer").get<std::string>(), attrs_of(c.at("attrs")));
+    for (const auto &x : file.at("sequences").at(c.at("sequence").get<std::string>()))
+      observer->observe(float_tensor(x));
+    check_grid(c, *observer->quantizer());
+    ++checked[c.at("observer").get<std::string>()];
+  }
+  for (const char *kind :
+       {"fixed", "max", "percentile", "entropy", "nvidia_percentile", "nvidia_entropy", "nvidia_mse"})
+    assert_true(checked[kind] >= 3);
 }
 
 void documented_vectors(void **) {
@@ -116,56 +135,25 @@ void onnx_numerics(void **) {
   assert_true(q->scales()[2] == static_cast<double>(static_cast<float>(1.0 / 254)));
 }
 
-void merging_equals_one_stream(void **) {
-  const Attrs per_channel = attrs({{"dtype", "int8"}, {"scheme", "per_channel_symmetric"}, {"axis", std::int64_t{1}}});
-  struct Case {
-    const char *kind;
-    Attrs attrs;
-  };
-  for (const Case &c : {Case{"minmax", {}}, Case{"minmax", per_channel},
-                        Case{"mse", attrs({{"bins", std::int64_t{64}}})}, Case{"mse", {}}}) {
-    const auto all = make_observer(c.kind, c.attrs), a = make_observer(c.kind, c.attrs),
-               b = make_observer(c.kind, c.attrs);
-    const auto none = make_observer(c.kind, c.attrs);
-    for (unsigned i = 0; i < 6; ++i) {
-      const Tensor x =
-          random_tensor(i, {5, 3, 7}, 0.1f * static_cast<float>(i), std::ldexp(1.0f, static_cast<int>(i * 3 % 7)));
-      all->observe(x);
-      (i % 2 ? a : b)->observe(x);
-    }
-    a->merge(*b);
-    a->merge(*none);
-    none->merge(*a);
-    assert_true(a->save() == all->save());
-    assert_true(none->save() == all->save());
-    assert_true(*a->quantizer() == *all->quantizer());
+void blocks_are_ranges_of_slices(void **) {
+  const Tensor x = random_tensor(3, {3, 7, 2});
+  for (const char *kind : {"minmax", "max", "moving_average"}) {
+    const auto blocks = make_observer(kind, attrs({{"dtype", "int4"},
+                                                   {"scheme", "per_block_symmetric"},
+                                                   {"axis", std::int64_t{1}},
+                                                   {"block_size", std::int64_t{3}}}));
+    blocks->observe(x);
+    const QuantizerPtr q = blocks->quantizer();
+    assert_int_equal(q->count(), 3 * 3 * 2);
+    for (std::int64_t o = 0; o < 3; ++o)
+      for (std::int64_t b = 0; b < 3; ++b)
+        for (std::int64_t i = 0; i < 2; ++i) {
+          const auto one = make_observer(kind, attrs({{"dtype", "int4"}, {"scheme", "per_tensor_symmetric"}}));
+          one->observe(x.select(0, o).slice(0, b * 3, std::min<std::int64_t>(b * 3 + 3, 7), 1).select(1, i));
+          assert_true(q->scales()[static_cast<std::size_t>((o * 3 + b) * 2 + i)] == one->quantizer()->scales()[0]);
+        }
+    expect_error(QTN_ESHAPE, "channels or blocks", [&] { blocks->observe(random_tensor(4, {3, 10, 2})); });
   }
-}
-
-void merging_averages_by_batches(void **) {
-  const auto a = make_observer("moving_average", {}), b = make_observer("moving_average", {});
-  a->observe(floats({2}, {0, 1}));
-  for (int i = 0; i < 3; ++i) b->observe(floats({2}, {0, 5}));
-  a->merge(*b);
-  assert_float_equal(a->quantizer()->scale(), 4.0f / 255, 1e-8f);
-}
-
-void merging_histograms(void **) {
-  const auto all = make_observer("histogram", {}), a = make_observer("histogram", {}),
-             b = make_observer("histogram", {});
-  const Tensor x = random_tensor(1, {4000}), y = random_tensor(2, {4000}, 0.2f, 1.5f);
-  all->observe(x);
-  all->observe(y);
-  a->observe(x);
-  b->observe(y);
-  a->merge(*b);
-  assert_float_equal(a->quantizer()->scale(), all->quantizer()->scale(), 1e-4f);
-}
-
-void merging_needs_equals(void **) {
-  const auto a = make_observer("minmax", {});
-  expect_error(QTN_EINVAL, "\"mse\"", [&] { a->merge(*make_observer("mse", {})); });
-  expect_error(QTN_EINVAL, "settings", [&] { a->merge(*make_observer("minmax", attrs({{"dtype", "int8"}}))); });
 }
 
 double squared_error(const Quantizer &q, const Tensor &x) {
@@ -195,42 +183,23 @@ void mse_beats_minmax(void **) {
   assert_true(squared_error(*even->quantizer(), two) <= squared_error(*minmax->quantizer(), two) + 1e-12);
 }
 
-void extremes(void **) {
-  for (const char *kind : kKinds) {
-    for (const float v : {0.0f, 1e-45f, -1e-40f, 1e30f, -1e30f}) {
-      const auto observer = make_observer(kind, {});
-      observer->observe(floats({3}, {v, v, v}));
-      assert_true(observer->quantizer()->scale() > 0);
-    }
-    const auto wide = make_observer(kind, {});
-    wide->observe(floats({3}, {-1e30f, 1e-45f, 1e30f}));
-    assert_true(wide->quantizer()->scale() > 0);
+/// A search knows that only 16 integers are left.
+void searches_respect_given_integers(void **) {
+  Tensor x = random_tensor(6, {20000});
+  for (std::int64_t i = 0; i < x.count(); ++i) x.as<float>()[i] = std::fabs(x.as<float>()[i]);
+  for (const char *kind : {"mse", "nvidia_mse", "nvidia_entropy"}) {
+    const char *numerics = kind[0] == 'm' ? "onnx" : "nvidia";
+    const auto four =
+        make_observer(kind, attrs({{"dtype", "uint4"}, {"scheme", "per_tensor_symmetric"}, {"numerics", numerics}}));
+    const auto same = make_observer(kind, attrs({{"dtype", "uint8"},
+                                                 {"scheme", "per_tensor_symmetric"},
+                                                 {"numerics", numerics},
+                                                 {"quant_min", std::int64_t{0}},
+                                                 {"quant_max", std::int64_t{15}}}));
+    four->observe(x);
+    same->observe(x);
+    assert_true(four->quantizer()->scales() == same->quantizer()->scales());
   }
-  expect_error(QTN_EINVAL, "too wide", [] { make_observer("histogram", {})->observe(floats({2}, {-3e38f, 3e38f})); });
-}
-
-void bad_data_changes_nothing(void **) {
-  const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
-  for (const char *kind : kKinds) {
-    const auto observer = make_observer(kind, {});
-    expect_error(QTN_ESTATE, "no data", [&] { observer->quantizer(); });
-    observer->observe(floats({0, 3}, {}));
-    assert_true(observer->empty());
-    observer->observe(floats({2}, {-1, 2}));
-    const auto before = observer->save();
-    expect_error(QTN_EINVAL, "nan at index 2", [&] { observer->observe(floats({4}, {9, 9, nan, 9})); });
-    expect_error(QTN_EINVAL, "-inf at index 1", [&] { observer->observe(floats({2, 1}, {9, -infinity})); });
-    expect_error(QTN_EDTYPE, "int64", [&] { observer->observe(Tensor::from_ints(std::vector<std::int64_t>{1})); });
-    observer->observe(floats({0}, {}));
-    assert_true(observer->save() == before);
-  }
-  const auto channels = make_observer(
-      "minmax", attrs({{"dtype", "int8"}, {"scheme", "per_channel_symmetric"}, {"axis", std::int64_t{1}}}));
-  channels->observe(floats({1, 2}, {1, 2}));
-  const auto before = channels->save();
-  expect_error(QTN_ESHAPE, "3 channels", [&] { channels->observe(floats({1, 3}, {1, 2, 3})); });
-  expect_error(QTN_ESHAPE, "axis 1", [&] { channels->observe(floats({3}, {1, 2, 3})); });
-  assert_true(channels->save() == before);
 }
 
 void any_strides(void **) {
@@ -244,18 +213,44 @@ void any_strides(void **) {
 }
 
 void bad_settings(void **) {
-  expect_error(QTN_EINVAL, "minmax moving_average mse histogram", [] { make_observer("max", {}); });
+  expect_error(QTN_EINVAL, "minmax max moving_average", [] { make_observer("maximum", {}); });
   expect_error(QTN_EINVAL, "averaging_constant", [] { make_observer("minmax", attrs({{"colour", "red"}})); });
   expect_error(QTN_EINVAL, "int32", [] { make_observer("minmax", attrs({{"dtype", "float32"}})); });
-  for (const char *scheme : {"affine", "per_block_affine"})
-    expect_error(QTN_EINVAL, "per_channel_symmetric", [&] { make_observer("minmax", attrs({{"scheme", scheme}})); });
+  expect_error(QTN_EINVAL, "per_block_affine per_block_symmetric", [] {
+    make_observer("minmax", attrs({{"scheme", "affine"}}));
+  });
+  expect_error(QTN_EINVAL, "block size 0", [] { make_observer("minmax", attrs({{"scheme", "per_block_affine"}})); });
+  expect_error(QTN_EINVAL, "range [0, 256]", [] {
+    make_observer("minmax", attrs({{"quant_min", std::int64_t{0}}, {"quant_max", std::int64_t{256}}}));
+  });
+  expect_error(QTN_EINVAL, "is not inside uint8", [] {
+    constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+    make_observer("minmax", attrs({{"quant_min", kLeast}, {"quant_max", kLeast}}));
+  });
   expect_error(QTN_EINVAL, "axis -1", [] { make_observer("minmax", attrs({{"axis", std::int64_t{-1}}})); });
   expect_error(QTN_EINVAL, "averaging_constant 2", [] {
     make_observer("minmax", attrs({{"averaging_constant", 2.0}}));
   });
+  expect_error(QTN_EINVAL, "percentile 100.5", [] { make_observer("minmax", attrs({{"percentile", 100.5}})); });
+  expect_error(QTN_EINVAL, "needs scale", [] { make_observer("fixed", {}); });
+  expect_error(QTN_EINVAL, "not: zero_point", [] { make_observer("fixed", attrs({{"zero_point", std::int64_t{3}}})); });
+  expect_error(QTN_EINVAL, "\"minmax\" is given: scale min", [] {
+    make_observer("minmax", attrs({{"scale", 1.0}, {"min", -1.0}}));
+  });
+  expect_error(QTN_EINVAL, "scale -1", [] {
+    make_observer("fixed", attrs({{"scale", -1.0}, {"zero_point", std::int64_t{3}}}));
+  });
+  expect_error(QTN_EINVAL, "zero_point 300", [] {
+    make_observer("fixed", attrs({{"scale", 1.0}, {"zero_point", std::int64_t{300}}}));
+  });
+  expect_error(QTN_EINVAL, "bins 129 of \"entropy\" is odd", [] {
+    make_observer("entropy", attrs({{"bins", std::int64_t{129}}}));
+  });
+  for (const char *kind : {"entropy", "nvidia_entropy", "nvidia_mse"})
+    expect_error(QTN_EINVAL, "bins 126", [&] { make_observer(kind, attrs({{"bins", std::int64_t{126}}})); });
   expect_error(QTN_EINVAL, "bins 1 ", [] { make_observer("mse", attrs({{"bins", std::int64_t{1}}})); });
   expect_error(QTN_EINVAL, "eps", [] { make_observer("mse", attrs({{"eps", 0.0}})); });
-  expect_error(QTN_EUNSUPPORTED, "per tensor, not per_channel_affine; per channel there are: minmax moving_average",
+  expect_error(QTN_EUNSUPPORTED, "per tensor, not per_channel_affine; other schemes have: minmax max moving_average",
                [] {
                  make_observer("mse", attrs({{"scheme", "per_channel_affine"}}));
                });
@@ -266,25 +261,15 @@ void bad_settings(void **) {
 
 std::vector<std::vector<std::byte>> saved_observers() {
   std::vector<std::vector<std::byte>> saved;
-  for (const char *kind : kKinds) {
-    const auto observer = make_observer(kind, attrs({{"bins", std::int64_t{16}}}));
+  for (const std::string_view kind : observer_kinds()) {
+    const bool searches_from_128 = kind == "entropy" || kind == "nvidia_entropy" || kind == "nvidia_mse";
+    const auto observer = make_kind(kind, {{"bins", std::int64_t{searches_from_128 ? 130 : 16}}});
     saved.push_back(observer->save());
     observer->observe(random_tensor(7, {50}));
     observer->observe(random_tensor(8, {50}, 1, 3));
     saved.push_back(observer->save());
   }
   return saved;
-}
-
-void saving_round_trips(void **) {
-  for (const auto &bytes : saved_observers()) {
-    const auto loaded = load_observer(bytes);
-    assert_true(loaded->save() == bytes);
-    const auto copy = loaded->clone();
-    for (Observer *o : {loaded.get(), copy.get()}) o->observe(random_tensor(9, {20}));
-    assert_true(loaded->save() == copy->save());
-    assert_true(*loaded->quantizer() == *copy->quantizer());
-  }
 }
 
 /// Loads what may be nonsense. It must fail cleanly or give an observer that works.
@@ -299,7 +284,8 @@ void load_hostile(const std::vector<std::byte> &bytes) {
   try {
     observer->observe(random_tensor(10, {4, 4}));
     observer->merge(*observer->clone());
-    observer->quantizer();
+    // A search through the thousands of bins that a broken count may ask for takes seconds.
+    if (observer->save().size() < 4000) observer->quantizer();
   } catch (const Error &) {
     // Such as a channel count that the tensor does not have.
   }
@@ -313,7 +299,7 @@ void hostile_bytes(void **) {
     auto longer = bytes;
     longer.push_back(std::byte{0});
     expect_error(QTN_EFORMAT, "after its end", [&] { load_observer(longer); });
-    for (int round = 0; round < 3000; ++round) {
+    for (int round = 0; round < 1000; ++round) {
       auto broken = bytes;
       for (unsigned k = 0; k <= engine() % 3; ++k) broken[engine() % broken.size()] = static_cast<std::byte>(engine());
       load_hostile(broken);
@@ -334,18 +320,14 @@ int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(ranges_equal_torch),
       cmocka_unit_test(histograms_equal_torch),
+      cmocka_unit_test(calibrators_equal_their_sources),
       cmocka_unit_test(documented_vectors),
       cmocka_unit_test(onnx_numerics),
-      cmocka_unit_test(merging_equals_one_stream),
-      cmocka_unit_test(merging_averages_by_batches),
-      cmocka_unit_test(merging_histograms),
-      cmocka_unit_test(merging_needs_equals),
+      cmocka_unit_test(blocks_are_ranges_of_slices),
       cmocka_unit_test(mse_beats_minmax),
-      cmocka_unit_test(extremes),
-      cmocka_unit_test(bad_data_changes_nothing),
+      cmocka_unit_test(searches_respect_given_integers),
       cmocka_unit_test(any_strides),
       cmocka_unit_test(bad_settings),
-      cmocka_unit_test(saving_round_trips),
       cmocka_unit_test(hostile_bytes),
   };
   return cmocka_run_group_tests_name("observers", tests, nullptr, nullptr);

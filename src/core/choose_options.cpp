@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/choose_options.hpp"
+
+#include "base/error.hpp"
+
+namespace qtn {
+
+std::optional<IntegerRange> given_range(const Attrs &attrs, std::string_view who) {
+  const bool min = attrs.has("quant_min"), max = attrs.has("quant_max");
+  if (min != max) fail(QTN_EINVAL, who, ": ", min ? "quant_min" : "quant_max", " is given without the other");
+  if (!min) return std::nullopt;
+  return IntegerRange{attrs.get_int("quant_min", 0), attrs.get_int("quant_max", 0)};
+}
+
+ChooseOptions choose_options(const Attrs &attrs, std::string_view who) {
+  ChooseOptions options;
+  options.numerics = parse_numerics(attrs.get_string("numerics", "fbgemm"));
+  options.reduce_range = attrs.get_int("reduce_range", 0) != 0;
+  options.narrow_range = attrs.get_int("narrow_range", 0) != 0;
+  options.eps = attrs.get_float("eps", options.eps);
+  options.block_size = attrs.get_int("block_size", 0);
+  options.range = given_range(attrs, who);
+  return options;
+}
+
+}  // namespace qtn
