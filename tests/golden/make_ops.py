@@ -27,8 +27,8 @@ EXACT = 0.0
 CLOSE = 1e-5
 CASES = {}
 MICROSOFT = {
-    "DynamicQuantizeMatMul", "MatMulIntegerToFloat", "QGemm", "QLinearAdd", "QLinearAveragePool", "QLinearConcat",
-    "QLinearGlobalAveragePool", "QLinearLeakyRelu", "QLinearMul", "QLinearSigmoid",
+    "DynamicQuantizeMatMul", "MatMulIntegerToFloat", "MatMulNBits", "QGemm", "QLinearAdd", "QLinearAveragePool",
+    "QLinearConcat", "QLinearGlobalAveragePool", "QLinearLeakyRelu", "QLinearMul", "QLinearSigmoid", "QLinearSoftmax",
 }  # fmt: skip
 
 
@@ -1047,6 +1047,20 @@ def requantized_products():
     case("MatMulIntegerToFloat", "no_zero_points", a, b, scalar(0.1), scalar(0.2), tolerance=1e-6)
     case("DynamicQuantizeMatMul", "no_zero_point", (2, 6), b, scalar(0.2), tolerance=1e-6)
 
+    def nbits(name, k, n, block, zeros=False, bias=False):
+        rng = np.random.default_rng(zlib.crc32(name.encode()))
+        blocks = -(-k // block)
+        a = rng.normal(size=(3, k)).round(3).astype(np.float32)
+        b = rng.integers(0, 256, (n, blocks, block // 2)).astype(np.uint8)
+        scales = rng.uniform(0.01, 0.1, n * blocks).round(4).astype(np.float32)
+        inputs = [a, b, scales, rng.integers(0, 256, n * -(-blocks // 2)).astype(np.uint8) if zeros else None]
+        inputs += [None, rng.normal(size=n).round(3).astype(np.float32)] if bias else []
+        case("MatMulNBits", name, *inputs, tolerance=CLOSE, K=k, N=n, bits=4, block_size=block)
+
+    nbits("symmetric", 32, 5, 16)
+    nbits("zero_points", 48, 4, 16, zeros=True)
+    nbits("short_last_block", 40, 3, 16, zeros=True, bias=True)
+
 
 def quantized_arithmetic():
     functions = {"QLinearAdd": np.add, "QLinearMul": np.multiply}
@@ -1091,6 +1105,19 @@ def quantized_arithmetic():
     x = np.arange(0, 256, 17, dtype=np.uint8)
     case("QLinearSigmoid", "no_x_zero_point", x, scalar(0.01), None, scalar(1 / 256), scalar(3, np.uint8), tolerance=EXACT)
     unary("QLinearLeakyRelu", "int8", (2, 3, 8), leaky(0.1), dtype=np.int8, alpha=0.1)
+
+    def softmax(axes):
+        def function(x):
+            e = np.exp(x - x.max(axes, keepdims=True))
+            return e / e.sum(axes, keepdims=True)
+
+        return function
+
+    probabilities, signed = (np.float32(1 / 256), scalar(0, np.uint8)), (np.float32(1 / 256), scalar(-128, np.int8))
+    unary("QLinearSoftmax", "uint8", (2, 3, 8), softmax(2), y_grid=probabilities, opset=13)
+    unary("QLinearSoftmax", "int8", (2, 3, 8), softmax(2), dtype=np.int8, y_grid=signed, opset=13, axis=-1)
+    unary("QLinearSoftmax", "inner_axis", (2, 3, 8), softmax(1), y_grid=probabilities, opset=13, axis=1)
+    unary("QLinearSoftmax", "several_axes", (2, 3, 4), softmax((1, 2)), y_grid=probabilities, opset=11, axis=1)
 
     def mean(x):
         return x.mean(axis=tuple(range(2, x.ndim)), keepdims=True)
