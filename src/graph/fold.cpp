@@ -105,6 +105,26 @@ void split(Graph &g, std::vector<Node> &nodes, const Node &bn, const Affine &a, 
   nodes.push_back({bn.name, ops::find_op("Add"), {}, {scaled, offset}, {bn.outputs[0]}, bn.clamp});
 }
 
+/// Weights on a grid that a Transpose turns, as PyTorch writes linear layers, are turned now: scales go with them.
+bool turn_weights(Graph &g, const Node &node) {
+  if (!is(node, "Transpose") || !g.value(node.inputs[0]).is_constant() || !g.value(node.inputs[0]).quantizer)
+    return false;
+  Value &y = g.value(node.outputs[0]);
+  if (y.quantizer || std::find(g.outputs.begin(), g.outputs.end(), node.outputs[0]) != g.outputs.end()) return false;
+  const Tensor &x = g.value(node.inputs[0]).constant;
+  std::vector<std::int64_t> perm = node.attrs.get_ints("perm");
+  if (perm.empty())
+    for (std::size_t i = x.rank(); i-- > 0;) perm.push_back(static_cast<std::int64_t>(i));
+  const auto rank = static_cast<std::int64_t>(x.rank());
+  const auto inside = [&](std::int64_t axis) { return axis >= -rank && axis < rank; };
+  if (perm.size() != x.rank() || !std::all_of(perm.begin(), perm.end(), inside)) return false;
+  y.constant = x.permute(std::vector<int>(perm.begin(), perm.end())).to_contiguous();
+  y.quantizer = y.constant.quantizer();
+  y.dtype = QTN_FLOAT32;
+  y.shape = y.constant.shape();
+  return true;
+}
+
 }  // namespace
 
 void fold_constants(Graph &g) {
@@ -116,7 +136,7 @@ void fold_constants(Graph &g) {
           return v == kNoValue ||
                  (!g.value(v).quantizer && std::find(g.outputs.begin(), g.outputs.end(), v) == g.outputs.end());
         });
-    if (!foldable) continue;
+    if (turn_weights(g, node) || !foldable) continue;
     std::vector<const Tensor *> operands;
     for (const ValueId v : node.inputs) operands.push_back(v == kNoValue ? nullptr : &g.value(v).constant);
     try {

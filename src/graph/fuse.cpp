@@ -107,6 +107,8 @@ void optimize(Graph &g) {
   fold_batch_norms(g);
   fuse_pads(g);
   fuse_clamps(g);
+  round_before_moves(g);
+  center_weights(g);
 }
 
 }  // namespace qtn::graph

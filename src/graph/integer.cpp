@@ -86,8 +86,10 @@ bool fits_arithmetic(const Graph &g, const Node &node) {
   if (!node.op->run_quantized || is_linear(node)) return false;
   const std::string_view op = node.op->name;
   const std::size_t activations = op == "Add" || op == "Sub" || op == "Mul" ? 2 : 1;
-  for (std::size_t i = 0; i < activations; ++i)
-    if (!is_activation_8bit(operand(g, node, i))) return false;
+  for (std::size_t i = 0; i < activations; ++i) {
+    const Value *v = operand(g, node, i);
+    if (!v || !is_8bit_activation(v->quantizer)) return false;
+  }
   return true;
 }
 

@@ -23,6 +23,14 @@ void fuse_pads(Graph &g);
 /// Moves Relu and Clip with constant bounds into the clamp of the Conv, Gemm, MatMul or Add before it.
 void fuse_clamps(Graph &g);
 
+/// Where only a node that moves elements reads a value, and its results have a grid of eight bits, the value gets that
+/// grid: rounding is monotonic and elements stay what they are, so that results do not change.
+void round_before_moves(Graph &g);
+
+/// Gives products of 8-bit activations constant int8 weights around 0 in place of weights of other types or with zero
+/// points. Those that leave int8 then become sums of several, for which x is read as often.
+void center_weights(Graph &g);
+
 void optimize(Graph &g);
 
 }  // namespace qtn::graph
