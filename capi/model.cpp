@@ -15,9 +15,10 @@ constexpr AttrSpec kSaveOptions[] = {{"format", AttrSpec::kString}, {"opset", At
 onnx::SaveOptions save_options(const char *entry, const Attrs &attrs) {
   attrs.check(kSaveOptions, entry);
   const std::string format = attrs.get_string("format", "qdq");
-  if (format == "qoperator") fail(QTN_EUNSUPPORTED, entry, ": format \"qoperator\" is not supported by this version");
-  if (format != "qdq") fail(QTN_EINVAL, entry, ": format \"", format, "\" is unknown; known is qdq");
+  if (format != "qdq" && format != "qoperator")
+    fail(QTN_EINVAL, entry, ": format \"", format, "\" is unknown; known are qdq qoperator");
   onnx::SaveOptions options;
+  if (format == "qoperator") options.format = onnx::Format::qoperator;
   const std::int64_t opset = attrs.get_int("opset", options.opset);
   if (opset < 13 || opset > 25) fail(QTN_EINVAL, entry, ": opset is ", opset, ", not from 13 to 25");
   options.opset = static_cast<int>(opset);

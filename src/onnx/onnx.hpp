@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX files: opsets 7 to 25 in; QDQ at opset 13 and later out.
+// ONNX files: opsets 7 to 25 in; QDQ and QOperator at opset 13 and later out.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +17,18 @@ namespace qtn::onnx {
 graph::Graph parse(std::span<const std::byte> bytes, const std::string &folder);
 graph::Graph load(const std::string &path);
 
-struct SaveOptions {
-  int opset = 21;
+enum class Format {
+  qdq,  ///< QuantizeLinear and DequantizeLinear around every quantized activation, clamps as Relu or Clip before it
+  qoperator,  ///< QLinearConv, QLinearAdd ... between, wherever there is one; otherwise as qdq
 };
 
-/// The model as ONNX bytes: a float graph as it is, a quantized one as QDQ (integer weights behind DequantizeLinear,
-/// int32 bias, QuantizeLinear and DequantizeLinear around every quantized activation, clamps as Relu or Clip before
-/// it).
+struct SaveOptions {
+  int opset = 21;
+  Format format = Format::qdq;
+};
+
+/// The model as ONNX bytes: a float graph as it is, a quantized one in this format, with integer weights and int32
+/// bias.
 std::string serialize(const graph::Graph &g, const SaveOptions &options);
 
 /// Writes to a temporary name beside `path`, then renames. Throws QTN_EIO and leaves `path` as it was.

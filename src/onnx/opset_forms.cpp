@@ -119,11 +119,19 @@ void reduce_axes_as_attribute(const graph::Graph &g, Node &node, int opset) {
   node.inputs.resize(1);
 }
 
+/// The first opset whose QuantizeLinear and DequantizeLinear have this type.
+int first_opset(qdtype dtype) {
+  if (is_float8(dtype)) return 19;
+  if (dtype == QTN_INT16 || dtype == QTN_UINT16 || dtype == QTN_INT4 || dtype == QTN_UINT4) return 21;
+  return dtype == QTN_INT2 || dtype == QTN_UINT2 ? 25 : kMinSaveOpset;
+}
+
 void check_quantized_types(const graph::Graph &g, const Node &node, int opset) {
-  if (opset >= 21 || (node.op != &ops::kQuantizeLinear && node.op != &ops::kDequantizeLinear)) return;
+  if (node.op != &ops::kQuantizeLinear && node.op != &ops::kDequantizeLinear) return;
   if (node.inputs.size() < 3 || node.inputs[2] == kNoValue) return;
   const std::optional<qdtype> dtype = g.value(node.inputs[2]).dtype;
-  if (dtype == QTN_INT16 || dtype == QTN_UINT16) refuse(node, opset, cat("quantization to ", dtype_name(*dtype)));
+  if (dtype && opset < first_opset(*dtype))
+    refuse(node, opset, cat("quantization to ", dtype_name(*dtype), "; opset ", first_opset(*dtype), " has"));
 }
 
 }  // namespace

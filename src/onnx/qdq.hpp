@@ -14,14 +14,26 @@ inline constexpr const char *kNumericsKey = "qtensor.numerics";
 /// fold_qdq(). The graph is sorted, and stays so.
 void open_qoperators(graph::Graph &g);
 
+/// Computes what nodes make of constants for QuantizeLinear and DequantizeLinear nodes of a sorted graph to read, and
+/// drops casts of quantized integers to the type that they have.
+void settle_constant_grids(graph::Graph &g);
+
 /// Replaces the QuantizeLinear and DequantizeLinear nodes of a sorted graph that only say how a value is quantized by
 /// quantizers with the given rounding rule. Others stay what they are: where somebody else reads the integers, or the
 /// scale is computed, block-wise, or an activation's by channel. Throws QTN_EFORMAT or QTN_ESHAPE on scales and zero
 /// points that do not fit.
 void fold_qdq(graph::Graph &g, Numerics numerics);
 
-/// The inverse: a graph without quantizers and clamps, with the nodes that say the same. Values keep their names,
-/// except that the name of a graph output goes to the value after DequantizeLinear. Value names come out unique.
+/// The inverse: a graph without quantizers, with the nodes that say the same. Values keep their names, except that the
+/// name of a graph output goes to the value after DequantizeLinear. Names come out unique. Throws QTN_EUNSUPPORTED on a
+/// grid that QuantizeLinear does not have: an activation's by channel, or one that does not reach over its whole type.
 graph::Graph expand_qdq(const graph::Graph &g);
+
+/// The inverse of open_qoperators(), on what expand_qdq() made: operators between DequantizeLinear and QuantizeLinear
+/// take and make the integers themselves, where ONNX or ONNX Runtime has such an operator. Others stay as they are.
+void close_qoperators(graph::Graph &g);
+
+/// Fused clamps as the nodes they were, Relu or Clip.
+void write_out_clamps(graph::Graph &g);
 
 }  // namespace qtn::onnx

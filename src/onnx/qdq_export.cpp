@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-
 #include "base/error.hpp"
 #include "core/scales.hpp"
 #include "onnx/names.hpp"
@@ -25,6 +23,18 @@ Tensor zero_points(const Quantizer &q, const Shape &shape) {
   return from_plain(zeros, q.dtype());
 }
 
+/// QuantizeLinear saturates to the whole type; constants are integers already, so that only their type counts.
+void check_range(const std::string &name, const Quantizer &q) {
+  if (is_float8(q.dtype()) || q.range() == integer_range(q.dtype())) return;
+  const IntegerRange &got = q.range();
+  if (dtype_bits(q.dtype()) == 8)
+    fail(QTN_EUNSUPPORTED, "value \"", name, "\": ONNX defines [0, 255] for quint8 and [-128, 127] for int8, got [",
+         got.lo, ", ", got.hi, "]");
+  const IntegerRange whole = integer_range(q.dtype());
+  fail(QTN_EUNSUPPORTED, "value \"", name, "\": ONNX defines [", whole.lo, ", ", whole.hi, "] for ",
+       dtype_name(q.dtype()), ", got [", got.lo, ", ", got.hi, "]");
+}
+
 class Expander {
  public:
   explicit Expander(const graph::Graph &g) : g_(g), uses_(g), read_as_(g.values.size()) {
@@ -41,10 +51,7 @@ class Expander {
       for (ValueId &v : node.inputs)
         if (v != kNoValue) v = read_as_[at(v)];
       const std::vector<ValueId> outputs = node.outputs;
-      if (node.clamp)
-        split_clamp(node);
-      else
-        g_.nodes.push_back(std::move(node));
+      g_.nodes.push_back(std::move(node));
       for (const ValueId v : outputs)
         if (v != kNoValue) expand_activation(v);
     }
@@ -122,6 +129,7 @@ class Expander {
     if (!q->per_tensor())
       fail(QTN_EUNSUPPORTED, "value \"", name, "\": activations quantized per ", q->per_channel() ? "channel" : "block",
            " cannot be written");
+    check_range(name, *q);
     const std::optional<Shape> shape = g_.value(v).shape;
     const bool is_input = uses_.producer[at(v)] < 0;
     const ValueId integers = add_value(name + "_quantized", q->dtype(), shape);
@@ -134,27 +142,6 @@ class Expander {
     add_node(name + "_QuantizeLinear", &ops::kQuantizeLinear, {v, scale, zero}, integers);
     add_node(name + "_DequantizeLinear", &ops::kDequantizeLinear, {integers, scale, zero}, real);
     read_as_[at(v)] = real;
-  }
-
-  /// The fused clamp as the node it was: between the operator and the rounding of its result.
-  void split_clamp(const Node &fused) {
-    const ops::Clamp clamp = *fused.clamp;
-    const ValueId v = fused.outputs[0];
-    const std::string name = g_.value(v).name;
-    const ValueId raw = add_value(name + "_unclamped", QTN_FLOAT32, g_.value(v).shape);
-    Node node = fused;
-    node.clamp.reset();
-    node.outputs[0] = raw;
-    g_.nodes.push_back(std::move(node));
-    if (clamp.lo == 0.0f && std::isinf(clamp.hi)) {
-      add_node(fused.name + "_Relu", ops::find_op("Relu"), {raw}, v);
-      return;
-    }
-    std::vector<ValueId> inputs{raw, kNoValue, kNoValue};
-    if (!std::isinf(clamp.lo)) inputs[1] = add_constant(name + "_min", Tensor::scalar(clamp.lo));
-    if (!std::isinf(clamp.hi)) inputs[2] = add_constant(name + "_max", Tensor::scalar(clamp.hi));
-    while (inputs.back() == kNoValue) inputs.pop_back();
-    add_node(fused.name + "_Clip", ops::find_op("Clip"), std::move(inputs), v);
   }
 
   graph::Graph g_;

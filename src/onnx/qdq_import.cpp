@@ -43,15 +43,8 @@ class Folder {
   }
 
  private:
-  /// The constant that a value is, also through Identity nodes, which exporters put between shared initializers and
-  /// their readers; nullptr where it is computed.
   const Tensor *constant_of(ValueId v) const {
-    while (v != kNoValue && !g_.value(v).is_constant()) {
-      const std::int32_t maker = uses_.producer[at(v)];
-      if (maker < 0 || std::string_view(g_.nodes[at(maker)].op->name) != "Identity") return nullptr;
-      v = g_.nodes[at(maker)].inputs[0];
-    }
-    return v == kNoValue ? nullptr : &g_.value(v).constant;
+    return v != kNoValue && g_.value(v).is_constant() ? &g_.value(v).constant : nullptr;
   }
 
   static ValueId input(const Node &node, std::size_t i) { return i < node.inputs.size() ? node.inputs[i] : kNoValue; }

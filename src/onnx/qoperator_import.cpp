@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <map>
 
+#include "base/error.hpp"
 #include "onnx/names.hpp"
 #include "onnx/qdq.hpp"
+#include "onnx/qoperator_forms.hpp"
 #include "ops/linear_grid.hpp"
+#include "ops/matmulnbits.hpp"
 #include "ops/qlinear.hpp"
 
 namespace qtn::onnx {
@@ -15,32 +18,6 @@ namespace {
 using graph::kNoValue;
 using graph::Node;
 using graph::ValueId;
-
-/// Where a kind of node has what. Of an operand, its scale and its zero point follow it.
-struct Form {
-  const char *name, *base;
-  std::vector<std::size_t> operands;
-  std::size_t y_scale;      ///< y_zero_point follows
-  std::size_t bias = 0;     ///< int32, in products of the two operands; 0: none
-  std::int64_t column = 0;  ///< axis of operand 1 along which scales are counted
-};
-
-const std::vector<Form> &forms() {
-  static const std::vector<Form> all = {
-      {"QLinearConv", "Conv", {0, 3}, 6, 8, 0},
-      {"QLinearMatMul", "MatMul", {0, 3}, 6, 0, 1},
-      {"QGemm", "Gemm", {0, 3}, 7, 6, 1},
-      {"QLinearAdd", "Add", {0, 3}, 6},
-      {"QLinearMul", "Mul", {0, 3}, 6},
-      {"QLinearSigmoid", "Sigmoid", {0}, 3},
-      {"QLinearLeakyRelu", "LeakyRelu", {0}, 3},
-      {"QLinearAveragePool", "AveragePool", {0}, 3},
-      {"QLinearGlobalAveragePool", "GlobalAveragePool", {0}, 3},
-  };
-  return all;
-}
-
-ValueId input(const Node &node, std::size_t i) { return i < node.inputs.size() ? node.inputs[i] : kNoValue; }
 
 /// Scale and zero point of integers.
 struct GridIds {
@@ -57,14 +34,19 @@ class Opener {
     std::vector<Node> nodes;
     std::swap(nodes, g_.nodes);
     for (Node &node : nodes) {
-      const auto form = std::find_if(forms().begin(), forms().end(),
-                                     [&](const Form &f) { return std::string_view(node.op->name) == f.name; });
-      if (std::string_view(node.op->name) == "QLinearConcat" && constant_grids(node, 2, 0))
+      const std::string_view op = node.op->name;
+      const auto forms = qoperator_forms();
+      const auto form = std::find_if(forms.begin(), forms.end(), [&](const QOperatorForm &f) { return op == f.name; });
+      if (op == "QLinearConcat" && constant_grids(node, 2, 0))
         open_concat(node);
-      else if (form != forms().end() && opens(node, *form))
+      else if (form != forms.end() && opens(node, *form))
         open(node, *form);
+      else if (node.op == &ops::kMatMulNBits && has_constant_blocks(node))
+        open_blocks(node);
       else if (moves_known(node))
         open_move(node);
+      else if (node.op == &ops::kClip && clips_known(node))
+        open_clip(node);
       else
         keep(node);
     }
@@ -86,21 +68,43 @@ class Opener {
     return true;
   }
 
-  bool opens(const Node &node, const Form &form) const {
-    if (!known(node, form.y_scale) || input(node, form.y_scale + 1) == kNoValue) return false;
+  /// QGemm without a grid of its result, which is float then.
+  static bool gives_floats(const Node &node, const QOperatorForm &form) {
+    return node.op == &ops::kQGemm && input(node, form.y_scale) == kNoValue &&
+           input(node, form.y_scale + 1) == kNoValue;
+  }
+
+  bool opens(const Node &node, const QOperatorForm &form) const {
+    const bool grid = known(node, form.y_scale) && input(node, form.y_scale + 1) != kNoValue;
+    if (!grid && !gives_floats(node, form)) return false;
     for (const std::size_t i : form.operands)
       if (!known(node, i + 1)) return false;
-    if (node.attrs.get_int("channels_last", 0) != 0) return false;
-    if (std::string_view(form.base) == "Gemm" && node.attrs.get_float("alpha", 1) != 1) return false;
+    if (node.attrs.get_int("channels_last", 0) != 0 || node.attrs.get_int("opset", 13) < 13) return false;
+    if (node.op == &ops::kQGemm && node.attrs.get_float("alpha", 1) != 1) return false;
     const ValueId bias = form.bias ? input(node, form.bias) : kNoValue;
     if (bias == kNoValue) return true;
     return is_constant(bias) && is_constant(input(node, 3)) && g_.value(input(node, 1)).constant.count() == 1;
   }
 
+  /// Absent, or a constant of the type of these integers.
+  bool is_integer(ValueId v, const GridIds &grid) const {
+    if (v == kNoValue) return true;
+    return is_constant(v) && g_.value(v).constant.count() == 1 &&
+           g_.value(v).constant.dtype() == g_.value(grid.zero).constant.dtype();
+  }
+
   /// Only what moves elements, on integers whose grid is known here.
   bool moves_known(const Node &node) const {
-    return node.outputs.size() == 1 && ops::moves(*node.op, node.attrs) && node.op->moved.first == 0 &&
-           grids_.count(input(node, 0)) != 0 && std::string_view(node.op->name) != "Concat";
+    const auto grid = grids_.find(input(node, 0));
+    if (grid == grids_.end() || node.op == &ops::kConcat) return false;
+    if (node.outputs.size() != 1 && node.op != &ops::kSplit) return false;
+    if (node.op == &ops::kPad && !is_integer(input(node, 2), grid->second)) return false;
+    return ops::moves(*node.op, node.attrs) && node.op->moved.first == 0;
+  }
+
+  bool clips_known(const Node &node) const {
+    const auto grid = grids_.find(input(node, 0));
+    return grid != grids_.end() && is_integer(input(node, 1), grid->second) && is_integer(input(node, 2), grid->second);
   }
 
   ValueId add_value(const std::string &name) {
@@ -129,14 +133,15 @@ class Opener {
     return real;
   }
 
-  void quantized(const Node &node, ValueId real, const GridIds &grid) {
-    add_node(node.name + "_quantize", "QuantizeLinear", {real, grid.scale, grid.zero}, node.outputs[0]);
-    grids_[node.outputs[0]] = grid;
+  void quantized(const Node &node, ValueId real, const GridIds &grid, std::size_t output = 0) {
+    const std::string name = cat(node.name, "_quantize", output ? cat("_", output) : "");
+    add_node(name, "QuantizeLinear", {real, grid.scale, grid.zero}, node.outputs[output]);
+    grids_[node.outputs[output]] = grid;
   }
 
   static GridIds grid_at(const Node &node, std::size_t scale) { return {input(node, scale), input(node, scale + 1)}; }
 
-  ValueId biased(const Node &node, const Form &form) {
+  ValueId biased(const Node &node, const QOperatorForm &form) {
     const Tensor &integers = g_.value(input(node, form.bias)).constant;
     const auto scales = [&](std::size_t i) {
       const Tensor &scale = g_.value(input(node, i + 1)).constant;
@@ -151,17 +156,18 @@ class Opener {
     return g_.add_value(std::move(value));
   }
 
-  void open(const Node &node, const Form &form) {
+  void open(const Node &node, const QOperatorForm &form) {
     std::vector<ValueId> inputs;
-    const bool transposed = node.attrs.get_int("transB", 0) != 0;
     for (const std::size_t i : form.operands)
-      inputs.push_back(dequantized(node, node.inputs[i], grid_at(node, i + 1), transposed ? 0 : form.column));
+      inputs.push_back(dequantized(node, node.inputs[i], grid_at(node, i + 1), column_axis(form, node)));
     if (form.bias && input(node, form.bias) != kNoValue) inputs.push_back(biased(node, form));
-    const ValueId real = add_value(g_.value(node.outputs[0]).name + "_real");
+    const bool floats = gives_floats(node, form);
+    const ValueId real = floats ? node.outputs[0] : add_value(g_.value(node.outputs[0]).name + "_real");
     Node &base = add_node(node.name, form.base, std::move(inputs), real);
     base.attrs = node.attrs;
     base.attrs.erase("channels_last");
-    quantized(node, real, grid_at(node, form.y_scale));
+    base.attrs.erase("opset");
+    if (!floats) quantized(node, real, grid_at(node, form.y_scale));
   }
 
   void open_concat(const Node &node) {
@@ -173,13 +179,71 @@ class Opener {
     quantized(node, real, grid_at(node, 0));
   }
 
+  bool has_constant_blocks(const Node &node) const {
+    return input(node, 5) == kNoValue && is_constant(input(node, 1)) && is_constant(input(node, 2)) &&
+           (input(node, 3) == kNoValue || is_constant(node.inputs[3]));
+  }
+
+  /// MatMul of a constant on a grid of blocks.
+  void open_blocks(const Node &node) {
+    std::vector<const Tensor *> inputs;
+    for (const ValueId v : node.inputs) inputs.push_back(v == kNoValue ? nullptr : &g_.value(v).constant);
+    graph::Value value;
+    const int order[] = {1, 0};
+    try {
+      value.constant = ops::nbits_weights({node.attrs, inputs}).permute(order).to_contiguous();
+    } catch (const Error &e) {
+      fail(e.status(), "node \"", node.name, "\": ", e.what());
+    }
+    value.name = names_.make(g_.value(node.inputs[1]).name + "_blocks");
+    value.dtype = QTN_FLOAT32;
+    value.shape = value.constant.shape();
+    value.quantizer = value.constant.quantizer();
+    add_node(node.name, "MatMul", {node.inputs[0], g_.add_value(std::move(value))}, node.outputs[0]);
+  }
+
   void open_move(Node &node) {
     const GridIds grid = grids_.at(node.inputs[0]);
-    const ValueId y = node.outputs[0], real = add_value(g_.value(y).name + "_real");
     Node moved = node;
     moved.inputs[0] = dequantized(node, node.inputs[0], grid, 0);
-    moved.outputs = {real};
+    if (node.op == &ops::kPad) {
+      moved.inputs.resize(std::max<std::size_t>(moved.inputs.size(), 3), kNoValue);
+      moved.inputs[2] = real_fill(node, grid);
+    }
+    for (ValueId &v : moved.outputs) v = add_value(g_.value(v).name + "_real");
+    const std::vector<ValueId> reals = moved.outputs;
     g_.nodes.push_back(std::move(moved));
+    for (std::size_t i = 0; i < reals.size(); ++i) quantized(node, reals[i], grid, i);
+  }
+
+  /// One integer of a grid as the constant that it stands for.
+  ValueId real_number(const Node &node, const Tensor &integer, const GridIds &grid) {
+    const Tensor &scale = g_.value(grid.scale).constant, &zero = g_.value(grid.zero).constant;
+    graph::Value value;
+    value.name = names_.make(node.name + "_real");
+    value.constant =
+        dequantize(integer.with_quantizer(ops::quantizer_of({node.op->name, "input", zero.dtype(), &scale, &zero})));
+    value.dtype = QTN_FLOAT32;
+    value.shape = integer.shape();
+    return g_.add_value(std::move(value));
+  }
+
+  /// Integers are filled up with an integer: with 0 unless the node says otherwise.
+  ValueId real_fill(const Node &pad, const GridIds &grid) {
+    if (input(pad, 2) != kNoValue) return real_number(pad, g_.value(pad.inputs[2]).constant, grid);
+    const Tensor zero(g_.value(grid.zero).constant.dtype(), {});
+    *zero.as<std::uint8_t>() = 0;
+    return real_number(pad, zero, grid);
+  }
+
+  void open_clip(const Node &node) {
+    const GridIds grid = grids_.at(node.inputs[0]);
+    std::vector<ValueId> inputs{dequantized(node, node.inputs[0], grid, 0)};
+    for (std::size_t i = 1; i < node.inputs.size(); ++i)
+      inputs.push_back(node.inputs[i] == kNoValue ? kNoValue
+                                                  : real_number(node, g_.value(node.inputs[i]).constant, grid));
+    const ValueId real = add_value(g_.value(node.outputs[0]).name + "_real");
+    add_node(node.name, "Clip", std::move(inputs), real);
     quantized(node, real, grid);
   }
 
@@ -200,7 +264,7 @@ class Opener {
 void open_qoperators(graph::Graph &g) {
   const bool any = std::any_of(g.nodes.begin(), g.nodes.end(), [](const Node &node) {
     const std::string_view name = node.op->name;
-    return name.starts_with("QLinear") || name == "QGemm";
+    return name.starts_with("QLinear") || name == "QGemm" || name == "MatMulNBits";
   });
   if (any) Opener(g).run();
 }

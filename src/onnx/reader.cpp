@@ -85,6 +85,7 @@ class Reader {
     if (g_.outputs.empty()) fail(QTN_EFORMAT, "has no outputs");
 
     graph::sort_topologically(g_);
+    settle_constant_grids(g_);
     open_qoperators(g_);
     fold_qdq(g_, numerics);
     graph::remove_dead(g_);

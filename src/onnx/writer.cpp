@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "graph/passes.hpp"
 #include "onnx/onnx.hpp"
 #include "onnx/opset_forms.hpp"
 #include "onnx/qdq.hpp"
@@ -210,7 +211,10 @@ std::string serialize(const graph::Graph &g, const SaveOptions &options) {
          options.opset);
   graph::Graph plain = g;
   write_out_flattened_softmax(plain);
+  if (options.format == Format::qoperator) graph::fuse_clamps(plain);
   graph::Graph expanded = expand_qdq(plain);
+  if (options.format == Format::qoperator) close_qoperators(expanded);
+  write_out_clamps(expanded);
   to_opset(expanded, options.opset);
   return Writer(std::move(expanded), options.opset).write(numerics_of(g));
 }

@@ -194,7 +194,6 @@ class CommandLine(CommandTest):
         quantize = ["quantize", MODEL, "-o", "out.onnx", "--data", CALIBRATION]
         self.refuse(*quantize, "--config", "no-such-config", says="no-such-config")
         self.refuse(*quantize, "--observer", "no-such-observer", says="no-such-observer")
-        self.refuse(*quantize, "--format", "qoperator", says="qoperator")
         self.refuse("run", MODEL, "--data", IMAGES, "-o", "out.npy", "--isa", "z80", says="z80")
 
 

@@ -17,6 +17,14 @@ class Digits(CommandTest):
         self.assertEqual(os.listdir(self.folder), ["int8.onnx"])
         self.assertLess(os.path.getsize(self.int8), os.path.getsize(MODEL) / 2)
 
+    def test_formats_give_the_same(self):
+        operators = self.path("operators.onnx")
+        self.succeed("quantize", MODEL, "-o", operators, "--data", CALIBRATION, "--format", "qoperator")
+        with open(operators, "rb") as file:
+            self.assertIn(b"QLinearConv", file.read())
+        output = self.succeed_json("compare", self.int8, operators, "--data", IMAGES)["outputs"][0]
+        self.assertEqual(output["max_abs"], 0)
+
     def test_compare_with_labels(self):
         result = self.succeed_json("compare", MODEL, self.int8, "--data", IMAGES, "--labels", LABELS)
         self.assertEqual(list(result), ["outputs", "top1_agreement", "top1_a", "top1_b"])

@@ -808,15 +808,17 @@ QTN_API qstatus qmodel_load(qmodel **out, const char *path);
  * @since 0.1 */
 QTN_API qstatus qmodel_load_bytes(qmodel **out, const void *data, size_t nbytes);
 
-/** Writes an ONNX file: a float model as it is, a converted one as QDQ, that other runtimes read. Writes to a temporary
- * name beside `path` and renames, so that no half of a file is ever there.
+/** Writes an ONNX file that other runtimes read: a float model as it is, a converted one as QDQ or as operators on
+ * integers. Writes to a temporary name beside `path` and renames, so that no half of a file is ever there.
  *
  * @param m a loaded or converted model
  * @param path the file; replaced where it exists
- * @param attrs "format" (string): "qdq", the default ("qoperator" is QTN_EUNSUPPORTED in this version); "opset" (int):
- *   13 to 25, 21 unless given
- * Errors: QTN_EIO where the file cannot be written; QTN_ESTATE for a model between prepare and convert; QTN_EINVAL for
- * other attributes.
+ * @param attrs "format" (string): "qdq", the default, writes QuantizeLinear and DequantizeLinear around each quantized
+ *   value; "qoperator" writes QLinearConv, QLinearMatMul and ONNX Runtime's QGemm, QLinearAdd ... (domain
+ *   com.microsoft), and what has no such operator as QDQ. "opset" (int): 13 to 25, 21 unless given.
+ * Errors: QTN_EIO where the file cannot be written; QTN_ESTATE for a model between prepare and convert; QTN_EUNSUPPORTED
+ * where the opset cannot say it (16 and 4 bits come with 21; the message names the node), or ONNX cannot (a grid of
+ * fewer integers than its type has); QTN_EINVAL for other attributes.
  * @since 0.1 */
 QTN_API qstatus qmodel_save(const qmodel *m, const char *path, QTN_OPT const qattrs *attrs);
 

@@ -125,6 +125,61 @@ void other_numerics_survive(void **) {
   expect_error(QTN_EUNSUPPORTED, {"\"y\"", "onnx", "fbgemm"}, [&] { onnx::serialize(mixed, {}); });
 }
 
+// What a grid of fewer integers than its type has would be is more than QuantizeLinear can say.
+void grids_that_onnx_does_not_have(void **) {
+  const auto with_range = [](qdtype dtype, IntegerRange range) {
+    graph::Graph g = quantized_graph();
+    g.value(g.outputs[0]).quantizer = std::make_shared<Quantizer>(
+        dtype, QTN_PER_TENSOR_AFFINE, 0, std::vector{0.5}, std::vector<std::int64_t>{0}, Numerics::onnx, 0, range);
+    return g;
+  };
+  const char *text = "ONNX defines [0, 255] for quint8 and [-128, 127] for int8, got ";
+  for (const onnx::Format format : {onnx::Format::qdq, onnx::Format::qoperator}) {
+    expect_error(QTN_EUNSUPPORTED, {"\"y\"", cat(text, "[-127, 127]")}, [&] {
+      onnx::serialize(with_range(QTN_INT8, {-127, 127}), {.format = format});
+    });
+    expect_error(QTN_EUNSUPPORTED, {cat(text, "[0, 127]")}, [&] {
+      onnx::serialize(with_range(QTN_UINT8, {0, 127}), {.format = format});
+    });
+  }
+  expect_error(QTN_EUNSUPPORTED, {"ONNX defines [0, 65535] for uint16, got [0, 4095]"}, [&] {
+    onnx::serialize(with_range(QTN_UINT16, {0, 4095}), {});
+  });
+  onnx::serialize(with_range(QTN_INT8, {-128, 127}), {});
+}
+
+std::vector<std::string> operators(const graph::Graph &g) {
+  return ops_in(onnx::serialize(g, {.format = onnx::Format::qoperator}));
+}
+
+using Ops = std::vector<std::string>;
+
+void quantized_operators(void **) {
+  // Relu ends at the zero point: 5, below which the type goes on.
+  const graph::Graph g = quantized_graph({0, kInfinity});
+  assert_true(operators(g) == (Ops{"QuantizeLinear", "QLinearConv", "Clip", "DequantizeLinear", "Softmax",
+                                   "QuantizeLinear", "DequantizeLinear"}));
+  expect_same_bits(run(g), run(parse(onnx::serialize(g, {.format = onnx::Format::qoperator}))));
+
+  graph::Graph whole = quantized_graph({0, kInfinity});
+  for (graph::Value &value : whole.values)
+    if (value.name == "c") value.quantizer = per_tensor(QTN_UINT8, static_cast<float>(0.021), 0);
+  assert_true(operators(whole) == (Ops{"QuantizeLinear", "QLinearConv", "DequantizeLinear", "Softmax", "QuantizeLinear",
+                                       "DequantizeLinear"}));
+  expect_same_bits(run(whole), run(parse(onnx::serialize(whole, {.format = onnx::Format::qoperator}))));
+
+  // ONNX Runtime's operators have one type for all operands; other layers stay between pairs.
+  graph::Graph mixed = quantized_graph({0, kInfinity});
+  for (graph::Value &value : mixed.values)
+    if (value.name == "c") value.quantizer = per_tensor(QTN_INT8, 0.02, 0);
+  assert_int_equal(std::ranges::count(operators(mixed), "Conv"), 1);
+  graph::Graph wide = quantized_graph({0, kInfinity});
+  for (graph::Value &value : wide.values)
+    if (value.name == "c") value.quantizer = per_tensor(QTN_UINT16, 0.001, 0);
+  assert_int_equal(std::ranges::count(operators(wide), "Conv"), 1);
+  expect_same_bits(run(wide), run(parse(onnx::serialize(wide, {.format = onnx::Format::qoperator}))));
+}
+
 void input_that_is_output(void **) {
   graph::Graph g;
   const ValueId x = add_value(g, "x", per_tensor(QTN_UINT8, 0.5, 3)), y = add_value(g, "y");
@@ -211,7 +266,8 @@ void forms_of_older_opsets(void **) {
   graph::Graph wide = quantized_graph();
   wide.value(wide.outputs[0]).quantizer = per_tensor(QTN_UINT16, 1.0f / 8192, 0);
   assert_true(*named(parse(onnx::serialize(wide, {21})), "y").quantizer == *named(wide, "y").quantizer);
-  expect_error(QTN_EUNSUPPORTED, {"opset 20", "uint16"}, [&] { onnx::serialize(wide, {20}); });
+  expect_error(QTN_EUNSUPPORTED, {"opset 20 has no quantization to uint16; opset 21 has"},
+               [&] { onnx::serialize(wide, {20}); });
 }
 
 void operators_of_another_domain(void **) {
@@ -291,11 +347,18 @@ void files(void **) {
 
 int main() {
   const CMUnitTest tests[] = {
-      cmocka_unit_test(qtn::quantized_round_trip),        cmocka_unit_test(qtn::what_a_quantized_file_holds),
-      cmocka_unit_test(qtn::other_numerics_survive),      cmocka_unit_test(qtn::input_that_is_output),
-      cmocka_unit_test(qtn::names_that_collide),          cmocka_unit_test(qtn::forms_of_older_opsets),
-      cmocka_unit_test(qtn::operators_of_another_domain), cmocka_unit_test(qtn::integers_in_older_opsets),
-      cmocka_unit_test(qtn::softmax_over_several_axes),   cmocka_unit_test(qtn::files),
+      cmocka_unit_test(qtn::quantized_round_trip),
+      cmocka_unit_test(qtn::what_a_quantized_file_holds),
+      cmocka_unit_test(qtn::grids_that_onnx_does_not_have),
+      cmocka_unit_test(qtn::quantized_operators),
+      cmocka_unit_test(qtn::other_numerics_survive),
+      cmocka_unit_test(qtn::input_that_is_output),
+      cmocka_unit_test(qtn::names_that_collide),
+      cmocka_unit_test(qtn::forms_of_older_opsets),
+      cmocka_unit_test(qtn::operators_of_another_domain),
+      cmocka_unit_test(qtn::integers_in_older_opsets),
+      cmocka_unit_test(qtn::softmax_over_several_axes),
+      cmocka_unit_test(qtn::files),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
