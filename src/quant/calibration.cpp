@@ -54,7 +54,7 @@ std::vector<Calibration::Entry> merged(const Calibration &a, const Calibration &
 
 Calibration calibration_of(const Prepared &prepared) {
   Calibration c{"the model",
-                fingerprint(prepared.graph),
+                prepared.model,
                 fingerprint(prepared.placement),
                 prepared.config.name(),
                 prepared.samples,

@@ -21,6 +21,7 @@ constexpr AttrSpec kKeys[] = {
     {"weight_reduce_range", AttrSpec::kInt},
     {"numerics", AttrSpec::kString},
     {"fixed_outputs", AttrSpec::kInt},
+    {"equalize", AttrSpec::kInt},
     {"averaging_constant", AttrSpec::kFloat},
     {"bins", AttrSpec::kInt},
     {"eps", AttrSpec::kFloat},
@@ -83,6 +84,7 @@ Settings resolve(const Attrs &attrs) {
   s.activation_observer = attrs.get_string("observer", "");
   s.weight_observer = attrs.get_string("weight_observer", "");
   s.fixed_outputs = attrs.get_int("fixed_outputs", 0) != 0;
+  s.equalize = attrs.get_int("equalize", 0) != 0;
   for (const char *key : {"numerics", "averaging_constant", "bins", "eps"}) {
     const auto item = std::find_if(attrs.begin(), attrs.end(), [&](const auto &i) { return i.first == key; });
     if (item == attrs.end()) continue;

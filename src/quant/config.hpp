@@ -18,6 +18,7 @@ struct Settings {
   std::string weight_observer;
   Attrs activation;            ///< for make_observer
   Attrs weight;                ///< for make_observer; "axis" is added per node
+  bool equalize = false;       ///< cross-layer equalization, where both layers have it
   bool fixed_outputs = false;  ///< Sigmoid, HardSigmoid, Softmax and Tanh have scales known beforehand
 };
 

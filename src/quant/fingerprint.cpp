@@ -91,6 +91,7 @@ std::uint64_t fingerprint(const Placement &placement) {
     hash.attrs(node.settings->activation);
     hash.attrs(node.settings->weight);
     hash.number(node.settings->fixed_outputs);
+    hash.number(node.settings->equalize);
   }
   return hash.value();
 }

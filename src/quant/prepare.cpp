@@ -3,7 +3,9 @@
 
 #include "base/error.hpp"
 #include "graph/passes.hpp"
+#include "quant/fingerprint.hpp"
 #include "quant/normalize.hpp"
+#include "quant/recover/equalize.hpp"
 
 namespace qtn::quant {
 
@@ -11,9 +13,14 @@ Prepared prepare(const graph::Graph &float_graph, const Config &config) {
   for (const graph::Value &value : float_graph.values)
     if (value.quantizer)
       fail(QTN_EUNSUPPORTED, "prepare: the model is quantized already (tensor \"", value.name, "\")");
-  Prepared prepared{float_graph, config, {}, {}, 0, {}};
+  Prepared prepared{float_graph, config, {}, {}, 0, {}, 0};
   graph::optimize(prepared.graph);
   normalize_products(prepared.graph);
+  prepared.model = fingerprint(prepared.graph);
+  equalize_weights(prepared.graph, [&](const graph::Node &node) {
+    const std::optional<Settings> settings = config.settings_for(node);
+    return settings && settings->equalize;
+  });
   prepared.placement = place(prepared.graph, config);
   for (const Group &group : prepared.placement.groups)
     prepared.observers.push_back(

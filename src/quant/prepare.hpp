@@ -17,12 +17,13 @@
 namespace qtn::quant {
 
 struct Prepared {
-  graph::Graph graph;  ///< optimized, float
+  graph::Graph graph;  ///< optimized, float, equalized where the config says so
   Config config;
   Placement placement;
   std::vector<std::unique_ptr<Observer>> observers;  ///< one for each group of the placement
   std::size_t samples = 0;                           ///< calibrate() calls that succeeded
   std::optional<runtime::Watched> engine;            ///< made at the first of them
+  std::uint64_t model = 0;                           ///< fingerprint of the graph before it was equalized
 };
 
 /// Optimizes a copy and decides what will be quantized. Throws QTN_EUNSUPPORTED on a graph that already is.

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/recover/correct.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.hpp"
+#include "core/scales.hpp"
+#include "graph/integer.hpp"
+#include "quant/facts.hpp"
+#include "quant/recover/adaround.hpp"
+#include "quant/recover/moments.hpp"
+#include "quant/recover/walk.hpp"
+#include "quant/weights.hpp"
+
+namespace qtn::quant {
+namespace {
+
+using graph::Graph;
+using graph::kNoValue;
+using graph::Node;
+using graph::ValueId;
+
+/// Rows of a sample that a layer is measured with: enough for the mean, few enough for products.
+constexpr std::int64_t kRowsOfSample = 256;
+
+Tensor gathered(const Layer &layer, const Tensor &weight) {
+  const Tensor plain = weight.to_contiguous();
+  Tensor rows(QTN_FLOAT32, Shape{layer.channels(), layer.depth});
+  for (std::int64_t c = 0; c < layer.channels(); ++c)
+    for (std::int64_t i = 0; i < layer.depth; ++i)
+      rows.as<float>()[c * layer.depth + i] = plain.as<const float>()[weight_index(layer, c, i)];
+  return rows;
+}
+
+/// The step and the zero point of each weight, as [channel][depth].
+struct Grid {
+  std::vector<float> steps;
+  std::vector<std::int64_t> zeros;
+
+  Grid(const Layer &layer, const Quantizer &q, const Shape &shape) {
+    const ScaleLayout at = scale_layout(q, shape);
+    for (std::int64_t c = 0; c < layer.channels(); ++c)
+      for (std::int64_t i = 0; i < layer.depth; ++i) {
+        const auto element = static_cast<std::int64_t>(weight_index(layer, c, i));
+        const std::int64_t number = element / (at.dim * at.inner) * at.outer_step +
+                                    element / at.inner % at.dim / at.block * at.axis_step +
+                                    element % at.inner * at.inner_step;
+        steps.push_back(static_cast<float>(q.scales()[static_cast<std::size_t>(number)]));
+        zeros.push_back(q.zero_points()[static_cast<std::size_t>(number)]);
+      }
+  }
+};
+
+class Corrector {
+ public:
+  Corrector(const Graph &real, Graph &quantized, const Samples &samples, const Corrections &which)
+      : real_(real),
+        quantized_(quantized),
+        floats_(with_float_constants(quantized)),
+        which_(which),
+        real_uses_(real_),
+        uses_(floats_) {
+    if (real_.nodes.size() != quantized_.nodes.size())
+      fail(QTN_EINTERNAL, "correct: ", real_.nodes.size(), " nodes became ", quantized_.nodes.size());
+    for (std::size_t s = 0; s < samples.count; ++s) {
+      const std::vector<Tensor> inputs = samples.read(s);
+      real_walks_.emplace_back(real_, real_uses_, inputs);
+      walks_.emplace_back(floats_, uses_, inputs);
+    }
+  }
+
+  void run() {
+    for (std::size_t n = 0; n < quantized_.nodes.size(); ++n) {
+      if (correctable(quantized_.nodes[n])) correct_node(n);
+      for (std::size_t s = 0; s < walks_.size(); ++s) {
+        real_walks_[s].step(n);
+        walks_[s].step(n);
+      }
+    }
+    graph::remove_dead(quantized_);
+  }
+
+ private:
+  bool correctable(const Node &node) const {
+    return graph::integer_form(quantized_, node) == graph::IntegerForm::linear;
+  }
+
+  void correct_node(std::size_t n) {
+    const Node &node = quantized_.nodes[n];
+    const Tensor q = quantized_.value(node.inputs[1]).constant;
+    const auto layer = layer_of(node, q.shape());
+    if (!layer) return;
+    const Tensor weights = gathered(*layer, real_.value(real_.nodes[n].inputs[1]).constant);
+    std::vector<Moments> moments = measure(n, *layer, q.shape(), weights);
+    if (which_.rounding) round_weights(n, *layer, q, weights, moments);
+    if (which_.bias && std::string_view(node.op->name) != "MatMul") correct_bias(n, *layer, weights, moments);
+  }
+
+  std::vector<Moments> measure(std::size_t n, const Layer &layer, const Shape &shape, const Tensor &weights) const {
+    std::vector<Moments> moments(static_cast<std::size_t>(layer.groups));
+    const auto size = static_cast<std::size_t>(layer.outputs * layer.depth);
+    for (std::size_t s = 0; s < walks_.size(); ++s) {
+      const Tensor &x = real_walks_[s].at(real_.nodes[n].inputs[0]), &x_q = walks_[s].at(floats_.nodes[n].inputs[0]);
+      for (std::int64_t g = 0; g < layer.groups; ++g) {
+        const auto i = static_cast<std::size_t>(g);
+        const float *of_group = weights.as<const float>() + i * size;
+        moments[i].add(layer, {of_group, of_group + size}, rows_of(layer, floats_.nodes[n], x, shape, g, kRowsOfSample),
+                       rows_of(layer, floats_.nodes[n], x_q, shape, g, kRowsOfSample), which_.rounding);
+      }
+    }
+    return moments;
+  }
+
+  void round_weights(std::size_t n, const Layer &layer, const Tensor &q, const Tensor &weights,
+                     const std::vector<Moments> &moments) {
+    const Grid grid(layer, *q.quantizer(), q.shape());
+    const IntegerRange range = q.quantizer()->range();
+    const Tensor codes = to_plain(q).clone();
+    Tensor learned(QTN_FLOAT32, q.shape());
+    const auto size = static_cast<std::size_t>(layer.outputs * layer.depth);
+    for (std::size_t g = 0; g < moments.size(); ++g) {
+      const Moments &m = moments[g];
+      std::vector<float> qq = m.qq, qy = m.qy;
+      for (float &v : qq) v /= static_cast<float>(m.rows);
+      for (float &v : qy) v /= static_cast<float>(m.rows);
+      const std::vector<std::int64_t> integers = learn_rounding({layer.outputs,
+                                                                 layer.depth,
+                                                                 {weights.as<const float>() + g * size, size},
+                                                                 std::span(grid.steps).subspan(g * size, size),
+                                                                 std::span(grid.zeros).subspan(g * size, size),
+                                                                 range.lo,
+                                                                 range.hi,
+                                                                 qq,
+                                                                 qy},
+                                                                which_.iterations);
+      for (std::size_t i = 0; i < size; ++i) {
+        const std::size_t element = weight_index(
+            layer, static_cast<std::int64_t>(g) * layer.outputs + static_cast<std::int64_t>(i) / layer.depth,
+            static_cast<std::int64_t>(i) % layer.depth);
+        const std::size_t k = g * size + i;
+        learned.as<float>()[element] = static_cast<float>(integers[i] - grid.zeros[k]) * grid.steps[k];
+      }
+    }
+    replace(n, 1, quantize(learned, q.quantizer()));
+  }
+
+  /// b + W E[x] - Ŵ E[x̂], which makes the mean of every channel that of the float model.
+  void correct_bias(std::size_t n, const Layer &layer, const Tensor &weights, const std::vector<Moments> &moments) {
+    const Node &node = quantized_.nodes[n];
+    const Tensor q = quantized_.value(node.inputs[1]).constant;
+    const Tensor now = gathered(layer, dequantize(q));
+    const ValueId old = input_of(real_.nodes[n], 2);
+    std::vector<float> bias = old == kNoValue ? std::vector<float>(static_cast<std::size_t>(layer.channels()), 0.0f)
+                                              : float_values(real_.value(old).constant, "bias");
+    for (std::int64_t c = 0; c < layer.channels(); ++c) {
+      const Moments &m = moments[static_cast<std::size_t>(c / layer.outputs)];
+      double sum = 0;
+      for (std::int64_t i = 0; i < layer.depth; ++i) {
+        const auto at = static_cast<std::size_t>(c * layer.depth + i);
+        const auto k = static_cast<std::size_t>(i);
+        sum += static_cast<double>(weights.as<const float>()[at]) * m.x[k] -
+               static_cast<double>(now.as<const float>()[at]) * m.q[k];
+      }
+      bias[static_cast<std::size_t>(c)] += static_cast<float>(sum / static_cast<double>(m.rows));
+    }
+    const double sx = quantized_.value(node.inputs[0]).quantizer->scales()[0];
+    const Tensor corrected = Tensor::from<float>(QTN_FLOAT32, Shape{layer.channels()}, bias);
+    replace(n, 2, quantize_bias(corrected, sx, *q.quantizer()));
+  }
+
+  /// A constant of its own for input i of node n, in both forms of the graph.
+  void replace(std::size_t n, std::size_t i, const Tensor &q) {
+    const ValueId old = input_of(quantized_.nodes[n], i);
+    const std::string name = old == kNoValue ? quantized_.nodes[n].name + "_bias" : quantized_.value(old).name;
+    for (Graph *g : {&quantized_, &floats_}) {
+      const ValueId made = g->add_constant(name + "_corrected", g == &floats_ ? dequantize(q) : q);
+      std::vector<ValueId> &inputs = g->nodes[n].inputs;
+      inputs.resize(std::max(inputs.size(), i + 1), kNoValue);
+      inputs[i] = made;
+    }
+  }
+
+  const Graph &real_;
+  Graph &quantized_;
+  Graph floats_;
+  const Corrections which_;
+  const graph::Uses real_uses_, uses_;
+  std::vector<Walk> real_walks_, walks_;
+};
+
+}  // namespace
+
+void correct(const Graph &real, Graph &quantized, const Samples &samples, const Corrections &which) {
+  if (!which.rounding && !which.bias) return;
+  Corrector(real, quantized, samples, which).run();
+}
+
+}  // namespace qtn::quant

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Corrections of a converted graph that need data: what was lost is measured layer by layer, in the order of the
+// network, so that each layer also makes up for those before it.
+#pragma once
+
+#include "graph/graph.hpp"
+#include "quant/samples.hpp"
+
+namespace qtn::quant {
+
+struct Corrections {
+  bool rounding = false;  ///< AdaRound
+  bool bias = false;      ///< the mean of each output channel becomes that of the float model
+  int iterations = 1000;  ///< of AdaRound
+};
+
+/// Changes weights and biases of `quantized`, which convert() made of `real`. All samples are in memory at once, with
+/// what is alive of both graphs: a few dozens are enough.
+void correct(const graph::Graph &real, graph::Graph &quantized, const Samples &samples, const Corrections &which);
+
+}  // namespace qtn::quant

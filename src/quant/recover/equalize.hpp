@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rewrites of a float graph that leave its function as it is and make it easier to quantize.
+#pragma once
+
+#include <functional>
+
+#include "graph/graph.hpp"
+#include "quant/samples.hpp"
+
+namespace qtn::quant {
+
+/// Cross-layer equalization (Nagel et al., "Data-Free Quantization Through Weight Equalization and Bias Correction",
+/// 2019): the ranges of a channel's weights become equal in the layer that makes it and in the one that reads it, if
+/// `wanted` says yes to both.
+void equalize_weights(graph::Graph &g, const std::function<bool(const graph::Node &)> &wanted);
+
+/// SmoothQuant (Xiao et al., 2022): channels of activations that are larger than the others are divided by
+/// max|x|^strength / max|w|^(1 - strength), which the weights of the reader take over.
+void equalize_activations(graph::Graph &g, const Samples &samples, double strength);
+
+/// After equalize_weights(): what a channel before a Relu always exceeds on the samples moves from the bias of its
+/// layer into the bias of the reader, so that the range of the activation begins at zero. Readers with padding keep
+/// theirs, for there the moved constant would be missing.
+void absorb_biases(graph::Graph &g, const Samples &samples);
+
+}  // namespace qtn::quant

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/recover/links.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <string_view>
+
+#include "quant/facts.hpp"
+#include "quant/recover/layer.hpp"
+
+namespace qtn::quant {
+namespace {
+
+using graph::Graph;
+using graph::kNoValue;
+using graph::Node;
+using graph::ValueId;
+
+bool positively_homogeneous(const Node &node) {
+  const std::string_view op = node.op->name;
+  return op == "Relu" || op == "LeakyRelu" || op == "MaxPool" || op == "AveragePool" || op == "GlobalAveragePool";
+}
+
+/// Flatten, or a Reshape that may be one: the reader's weights tell how many values a channel became.
+bool flattens(const Node &node) {
+  const std::string_view op = node.op->name;
+  return op == "Flatten" || op == "Reshape";
+}
+
+bool homogeneous_clamp(const Node &node) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  return !node.clamp || ((node.clamp->lo == 0 || node.clamp->lo == -kInfinity) && node.clamp->hi == kInfinity);
+}
+
+std::optional<Layer> layer_at(const Graph &g, const Node &node) {
+  const Tensor *weight = float_constant(g, input_of(node, 1));
+  if (!weight || weight->rank() < 2) return std::nullopt;
+  if (std::string_view(node.op->name) == "Conv" && weight->rank() < 3) return std::nullopt;
+  return layer_of(node, weight->shape());
+}
+
+/// How many channels a node makes that can be scaled one by one; 0: none.
+std::int64_t scalable_channels(const Graph &g, const Node &node) {
+  if (!homogeneous_clamp(node)) return 0;
+  if (std::string_view(node.op->name) == "LayerNormalization") {
+    const Tensor *scale = float_constant(g, input_of(node, 1));
+    const ValueId bias = input_of(node, 2);
+    const bool plain = scale && scale->rank() == 1 && node.outputs.size() == 1 && !node.clamp &&
+                       (bias == kNoValue || float_constant(g, bias));
+    return plain ? scale->count() : 0;
+  }
+  const auto layer = layer_at(g, node);
+  if (!layer) return 0;
+  const ValueId bias = input_of(node, 2);
+  if (bias != kNoValue) {
+    const Tensor *t = float_constant(g, bias);
+    if (!t || t->count() != layer->channels()) return 0;
+  }
+  return layer->channels();
+}
+
+/// Which channel of the link the weight (channel, i) of the reader reads.
+std::int64_t channel_read(const Layer &reader, std::int64_t channels, std::int64_t channel, std::int64_t i) {
+  const std::int64_t of_group = channels / reader.groups;
+  return channel / reader.outputs * of_group + i / (reader.depth / of_group);
+}
+
+/// A copy of a constant for one node alone, since others may read the old one.
+void own(Graph &g, std::size_t node, std::size_t input) {
+  const ValueId old = input_of(g.nodes[node], input);
+  if (old == kNoValue) return;
+  const std::string name = g.value(old).name;
+  const ValueId made = g.add_constant(name + "_equalized", g.value(old).constant.clone());
+  g.nodes[node].inputs[input] = made;
+}
+
+void multiply(Graph &g, std::size_t node, std::size_t input, std::span<const float> factors) {
+  auto *values = g.value(g.nodes[node].inputs[input]).constant.as<float>();
+  for (std::size_t i = 0; i < factors.size(); ++i) values[i] *= factors[i];
+}
+
+}  // namespace
+
+std::vector<Link> find_links(const Graph &g) {
+  const graph::Uses uses(g);
+  std::vector<Link> links;
+  for (std::size_t n = 0; n < g.nodes.size(); ++n) {
+    const auto reader = layer_at(g, g.nodes[n]);
+    if (!reader) continue;
+    ValueId x = g.nodes[n].inputs[0];
+    bool flat = false;
+    std::int32_t maker = -1;
+    while (uses.single_use(x) && (maker = uses.producer[static_cast<std::size_t>(x)]) >= 0) {
+      const Node &node = g.nodes[static_cast<std::size_t>(maker)];
+      if (!positively_homogeneous(node) && !flattens(node)) break;
+      if (!homogeneous_clamp(node)) break;
+      flat = flat || flattens(node);
+      x = node.inputs[0];
+      maker = -1;
+    }
+    if (maker < 0 || !uses.single_use(x)) continue;
+    const Node &from = g.nodes[static_cast<std::size_t>(maker)];
+    const std::int64_t channels = scalable_channels(g, from);
+    const std::int64_t inputs = reader->groups * reader->depth;
+    const std::int64_t taps = reader->convolution ? element_count(g.value(g.nodes[n].inputs[1]).constant.shape(), 2,
+                                                                  g.value(g.nodes[n].inputs[1]).constant.rank())
+                                                  : 1;
+    if (channels == 0 || channels % reader->groups != 0) continue;
+    if (flat ? reader->convolution || inputs % channels != 0 : inputs != channels * taps) continue;
+    links.push_back({static_cast<std::size_t>(maker), n, channels});
+  }
+  return links;
+}
+
+std::vector<float> made_by(const Graph &g, const Link &link) {
+  const Node &node = g.nodes[link.from];
+  const Tensor weight = g.value(node.inputs[1]).constant.to_contiguous();
+  std::vector<float> largest(static_cast<std::size_t>(link.channels), 0);
+  const auto layer = layer_at(g, node);
+  const std::int64_t depth = layer ? layer->depth : 1;
+  for (std::int64_t c = 0; c < link.channels; ++c)
+    for (std::int64_t i = 0; i < depth; ++i) {
+      const std::size_t at = layer ? weight_index(*layer, c, i) : static_cast<std::size_t>(c);
+      largest[static_cast<std::size_t>(c)] =
+          std::max(largest[static_cast<std::size_t>(c)], std::fabs(weight.as<const float>()[at]));
+    }
+  return largest;
+}
+
+std::vector<float> read_by(const Graph &g, const Link &link) {
+  const Node &node = g.nodes[link.to];
+  const Tensor weight = g.value(node.inputs[1]).constant.to_contiguous();
+  const Layer layer = *layer_at(g, node);
+  std::vector<float> largest(static_cast<std::size_t>(link.channels), 0);
+  for (std::int64_t c = 0; c < layer.channels(); ++c)
+    for (std::int64_t i = 0; i < layer.depth; ++i) {
+      float &of_channel = largest[static_cast<std::size_t>(channel_read(layer, link.channels, c, i))];
+      of_channel = std::max(of_channel, std::fabs(weight.as<const float>()[weight_index(layer, c, i)]));
+    }
+  return largest;
+}
+
+void own_constants(Graph &g, std::span<const Link> links) {
+  std::set<std::size_t> nodes;
+  for (const Link &link : links) nodes.insert({link.from, link.to});
+  for (const std::size_t n : nodes)
+    for (const std::size_t input : {1, 2}) own(g, n, input);
+}
+
+void move_factors(Graph &g, const Link &link, std::span<const float> factors) {
+  const auto factor = [&](std::int64_t c) { return factors[static_cast<std::size_t>(c)]; };
+  const auto maker = layer_at(g, g.nodes[link.from]);
+  const Layer reader = *layer_at(g, g.nodes[link.to]);
+  const std::int64_t depth = maker ? maker->depth : 1;
+
+  std::vector<float> of_bias, of_made(static_cast<std::size_t>(link.channels * depth));
+  for (std::int64_t c = 0; c < link.channels; ++c) {
+    of_bias.push_back(1 / factor(c));
+    for (std::int64_t i = 0; i < depth; ++i)
+      of_made[maker ? weight_index(*maker, c, i) : static_cast<std::size_t>(c)] = 1 / factor(c);
+  }
+  std::vector<float> of_read(static_cast<std::size_t>(reader.channels() * reader.depth));
+  for (std::int64_t c = 0; c < reader.channels(); ++c)
+    for (std::int64_t i = 0; i < reader.depth; ++i)
+      of_read[weight_index(reader, c, i)] = factor(channel_read(reader, link.channels, c, i));
+
+  multiply(g, link.from, 1, of_made);
+  if (input_of(g.nodes[link.from], 2) != kNoValue) multiply(g, link.from, 2, of_bias);
+  multiply(g, link.to, 1, of_read);
+}
+
+void move_offsets(Graph &g, const Link &link, std::span<const float> offsets) {
+  const Layer reader = *layer_at(g, g.nodes[link.to]);
+  const Tensor weight = g.value(g.nodes[link.to].inputs[1]).constant.to_contiguous();
+  auto *made = g.value(g.nodes[link.from].inputs[2]).constant.as<float>();
+  auto *read = g.value(g.nodes[link.to].inputs[2]).constant.as<float>();
+  for (std::int64_t c = 0; c < link.channels; ++c) made[c] -= offsets[static_cast<std::size_t>(c)];
+  for (std::int64_t c = 0; c < reader.channels(); ++c)
+    for (std::int64_t i = 0; i < reader.depth; ++i)
+      read[c] += weight.as<const float>()[weight_index(reader, c, i)] *
+                 offsets[static_cast<std::size_t>(channel_read(reader, link.channels, c, i))];
+}
+
+}  // namespace qtn::quant

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/recover/walk.hpp"
+
+#include "base/error.hpp"
+
+namespace qtn::quant {
+
+using graph::kNoValue;
+using graph::Node;
+using graph::ValueId;
+
+namespace {
+
+Tensor on_grid(Tensor t, const QuantizerPtr &grid) { return grid ? dequantize(quantize(t, grid)) : std::move(t); }
+
+}  // namespace
+
+graph::Graph with_float_constants(const graph::Graph &g) {
+  graph::Graph floats = g;
+  for (graph::Value &value : floats.values) {
+    if (!value.is_constant() || !value.quantizer) continue;
+    value.constant = dequantize(value.constant);
+    value.quantizer = nullptr;
+  }
+  return floats;
+}
+
+Walk::Walk(const graph::Graph &g, const graph::Uses &uses, const std::vector<Tensor> &inputs)
+    : g_(g), uses_(uses), tensors_(g.values.size()) {
+  for (const auto &readers : uses.consumers) readers_left_.push_back(readers.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    set(g.inputs[i], inputs[i].to_contiguous(), g.value(g.inputs[i]).quantizer);
+}
+
+const Tensor &Walk::at(ValueId v) const {
+  return g_.value(v).is_constant() ? g_.value(v).constant : tensors_[static_cast<std::size_t>(v)];
+}
+
+void Walk::set(ValueId v, Tensor t, const QuantizerPtr &grid) {
+  tensors_[static_cast<std::size_t>(v)] = on_grid(std::move(t), grid);
+}
+
+/// Node n as `made_in` has it; its results become our values.
+void Walk::run(const Node &node, std::span<const Tensor *const> operands, const graph::Graph &made_in, std::size_t n) {
+  const Node &own = g_.nodes[n];
+  try {
+    std::vector<Tensor> results = ops::run_op(*node.op, {node.attrs, operands, node.outputs.size()});
+    if (node.clamp) ops::clamp_elements(results[0], *node.clamp);
+    for (std::size_t o = 0; o < own.outputs.size(); ++o)
+      if (own.outputs[o] != kNoValue)
+        set(own.outputs[o], std::move(results[o]), made_in.value(node.outputs[o]).quantizer);
+  } catch (const Error &e) {
+    fail(e.status(), "node \"", node.name, "\": ", e.what());
+  }
+  for (const ValueId v : own.inputs) {
+    if (v == kNoValue || g_.value(v).is_constant()) continue;
+    const auto i = static_cast<std::size_t>(v);
+    if (--readers_left_[i] == 0 && !uses_.is_output[i]) tensors_[i] = Tensor();
+  }
+}
+
+void Walk::step(std::size_t n) {
+  const Node &node = g_.nodes[n];
+  std::vector<const Tensor *> operands;
+  for (const ValueId v : node.inputs) operands.push_back(v == kNoValue ? nullptr : &at(v));
+  run(node, operands, g_, n);
+}
+
+void Walk::step_as(std::size_t n, const graph::Graph &other) {
+  const Node &node = other.nodes[n], &own = g_.nodes[n];
+  std::vector<Tensor> read(node.inputs.size());
+  std::vector<const Tensor *> operands;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const ValueId v = node.inputs[i];
+    if (v != kNoValue)
+      read[i] =
+          other.value(v).is_constant() ? other.value(v).constant : on_grid(at(own.inputs[i]), other.value(v).quantizer);
+    operands.push_back(v == kNoValue ? nullptr : &read[i]);
+  }
+  run(node, operands, other, n);
+}
+
+}  // namespace qtn::quant

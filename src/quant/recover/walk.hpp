@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples on their way through a graph, node by node, so that a node can be changed between seeing what comes to it and
+// running it.
+#pragma once
+
+#include <vector>
+
+#include "graph/graph.hpp"
+
+namespace qtn::quant {
+
+/// The graph with its constants as floats. Activations keep their quantizers.
+graph::Graph with_float_constants(const graph::Graph &g);
+
+/// One sample. All arithmetic is in float32: a value with a quantizer holds the reals that its integers stand for. That
+/// is what integer engines compute but for the rounding of sums.
+class Walk {
+ public:
+  /// `g` (whose constants are floats) and `uses` stay with the caller, who may change constants of nodes ahead.
+  Walk(const graph::Graph &g, const graph::Uses &uses, const std::vector<Tensor> &inputs);
+
+  /// Runs node n, which must be the next one. Frees what nobody reads any more.
+  void step(std::size_t n);
+
+  /// Runs node n of `other` in the place of our own: its constants, on operands and to results on its grids. Both
+  /// graphs have the same nodes.
+  void step_as(std::size_t n, const graph::Graph &other);
+
+  /// A constant, or a value that was computed and still has a reader or is a graph output.
+  const Tensor &at(graph::ValueId v) const;
+
+ private:
+  void set(graph::ValueId v, Tensor t, const QuantizerPtr &grid);
+  void run(const graph::Node &node, std::span<const Tensor *const> operands, const graph::Graph &made_in,
+           std::size_t n);
+
+  const graph::Graph &g_;
+  const graph::Uses &uses_;
+  std::vector<Tensor> tensors_;
+  std::vector<std::size_t> readers_left_;
+};
+
+}  // namespace qtn::quant

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// Equalization keeps the function, AdaRound finds what trying every rounding finds, bias correction restores means.
+#include <algorithm>
+#include <limits>
+
+#include "networks.hpp"
+#include "quant/recover/adaround.hpp"
+#include "quant/recover/correct.hpp"
+#include "quant/recover/equalize.hpp"
+#include "quant/recover/links.hpp"
+#include "runtime/watched.hpp"
+
+namespace qtn::quant {
+namespace {
+
+using namespace qtn::test;
+
+const Samples kSamples = normal_samples({1, 2, 6, 6}, 24);
+
+void links_of_a_chain(void **) {
+  const graph::Graph g = chain();
+  std::vector<std::string> found;
+  for (const Link &link : find_links(g)) found.push_back(g.nodes[link.from].name + " " + g.nodes[link.to].name);
+  const std::vector<std::string> want = {"first second", "second third", "third last"};
+  assert_true(found == want);
+}
+
+void no_links(void **) {
+  const auto count = [](GraphBuilder &builder, const std::vector<std::string> &outputs) {
+    graph::Graph g = builder.build(outputs);
+    graph::optimize(g);
+    return find_links(g).size();
+  };
+  const auto two = [](const std::string &middle) {
+    GraphBuilder builder;
+    builder.input("x", {1, 4, 3, 3}).conv("a", "x", "u", 4, 4).conv("b", middle, "y", 4, 4);
+    return builder;
+  };
+  GraphBuilder linked = two("u");
+  assert_int_equal(count(linked, {"y"}), 1);
+  GraphBuilder read_twice = two("u");
+  assert_int_equal(count(read_twice, {"y", "u"}), 0);
+  GraphBuilder bounded;  // ReLU6 is not homogeneous
+  bounded.input("x", {1, 4, 3, 3})
+      .constant("lo", Tensor::scalar(0))
+      .constant("hi", Tensor::scalar(6))
+      .conv("a", "x", "u", 4, 4)
+      .node("Clip", "clip", {"u", "lo", "hi"}, {"v"})
+      .conv("b", "v", "y", 4, 4);
+  assert_int_equal(count(bounded, {"y"}), 0);
+  GraphBuilder curved;
+  curved.input("x", {1, 4, 3, 3})
+      .conv("a", "x", "u", 4, 4)
+      .node("Sigmoid", "sigmoid", {"u"}, {"v"})
+      .conv("b", "v", "y", 4, 4);
+  assert_int_equal(count(curved, {"y"}), 0);
+}
+
+void expect_same_function(const graph::Graph &a, const graph::Graph &b) {
+  const double sqnr = difference(a, b, kSamples).sqnr_db();
+  if (sqnr < 110) fail_test("the function changed: ", sqnr, " dB");
+}
+
+void weights_have_equal_ranges(void **) {
+  const graph::Graph before = chain(1000);
+  graph::Graph after = before;
+  equalize_weights(after, [](const graph::Node &) { return true; });
+  expect_same_function(before, after);
+  for (const Link &link : find_links(after)) {
+    const std::vector<float> made = made_by(after, link), read = read_by(after, link);
+    for (std::size_t c = 0; c < made.size(); ++c)
+      if (std::fabs(made[c] / read[c] - 1) > 0.01f) fail_test("channel ", c, ": ", made[c], " and ", read[c]);
+  }
+}
+
+void spread_channels_are_rescued(void **) {
+  Config config("onnx");
+  const Attrs per_tensor = attrs({{"weight_scheme", "per_tensor_symmetric"}});
+  config.set("*", &per_tensor);
+  const graph::Graph g = chain(1000);
+  graph::Graph equal = g;
+  equalize_weights(equal, [](const graph::Node &) { return true; });
+  const auto quantized = [&](const graph::Graph &from) {
+    return difference(g, convert(calibrated(from, config, kSamples), nullptr), kSamples).sqnr_db();
+  };
+  const double before = quantized(g), after = quantized(equal), ideal = quantized(chain());
+  if (before > ideal - 6 || after < ideal - 3) fail_test(before, " dB, equalized ", after, ", never spread ", ideal);
+}
+
+/// Of strength 0.5 comes max|x| = max|w|. Weights of the last layer are those that no other link scales again.
+void activations_have_equal_ranges(void **) {
+  const graph::Graph before = chain(1000);
+  graph::Graph after = before;
+  equalize_activations(after, kSamples, 0.5);
+  expect_same_function(before, after);
+  const Link link = find_links(after).back();
+  std::vector<float> largest(6, 0);
+  runtime::Watched engine(after, {after.nodes[link.from].outputs[0]});
+  for (std::size_t s = 0; s < kSamples.count; ++s)
+    engine.run(kSamples.read(s), [&](graph::ValueId, const Tensor &t) {
+      for (std::int64_t i = 0; i < t.count(); ++i) {
+        float &of_channel = largest[static_cast<std::size_t>(i / 9 % 6)];
+        of_channel = std::max(of_channel, std::fabs(t.as<const float>()[i]));
+      }
+    });
+  const std::vector<float> read = read_by(after, link);
+  for (std::size_t c = 0; c < read.size(); ++c)
+    if (std::fabs(largest[c] / read[c] - 1) > 1e-3f) fail_test("channel ", c, ": x ", largest[c], ", w ", read[c]);
+}
+
+void constant_parts_are_absorbed(void **) {
+  GraphBuilder builder;
+  builder.input("x", {1, 4, 3, 3})
+      .constant("wa", normal({4, 4, 1, 1}, 1, 0.1f))
+      .constant("ba", floats({4}, {5, -9, 0, 7}))
+      .constant("wb", normal({3, 4, 1, 1}, 2))
+      .constant("bb", normal({3}, 3))
+      .node("Conv", "a", {"x", "wa", "ba"}, {"u"})
+      .node("Relu", "relu", {"u"}, {"v"})
+      .node("Conv", "b", {"v", "wb", "bb"}, {"y"});
+  graph::Graph before = builder.build({"y"});
+  graph::optimize(before);
+  const Samples samples = normal_samples({1, 4, 3, 3}, 10);
+  graph::Graph after = before;
+  absorb_biases(after, samples);
+  assert_true(difference(before, after, samples).sqnr_db() > 110);
+  std::vector<float> smallest(4, std::numeric_limits<float>::infinity());
+  runtime::Watched engine(after, {node_named(after, "a").outputs[0]});
+  for (std::size_t s = 0; s < samples.count; ++s)
+    engine.run(samples.read(s), [&](graph::ValueId, const Tensor &t) {
+      for (std::int64_t i = 0; i < t.count(); ++i) {
+        float &of_channel = smallest[static_cast<std::size_t>(i / 9)];
+        of_channel = std::min(of_channel, t.as<const float>()[i]);
+      }
+    });
+  for (const float v : smallest) assert_true(v == 0.0f || v < 1e-5f);
+  const Tensor bias = after.value(node_named(after, "a").inputs[2]).constant;
+  assert_true(bias.as<const float>()[0] < 2 && bias.as<const float>()[3] < 4);  // of 5 and 7
+  assert_true(bias.as<const float>()[1] == -9);
+}
+
+double loss_of(const RoundingProblem &p, const std::vector<std::int64_t> &q) {
+  double sum = 0;
+  for (std::int64_t r = 0; r < p.outputs; ++r)
+    for (std::int64_t i = 0; i < p.depth; ++i) {
+      const auto w = [&](std::int64_t k) {
+        const auto at = static_cast<std::size_t>(r * p.depth + k);
+        return static_cast<double>(q[at] - p.zeros[at]) * static_cast<double>(p.steps[at]);
+      };
+      sum -= 2 * w(i) * static_cast<double>(p.qy[static_cast<std::size_t>(i * p.outputs + r)]);
+      for (std::int64_t k = 0; k < p.depth; ++k)
+        sum += w(i) * w(k) * static_cast<double>(p.qq[static_cast<std::size_t>(i * p.depth + k)]);
+    }
+  return sum;
+}
+
+/// Inputs whose channels go together, so that rounding errors add up or cancel.
+void rounding_is_as_good_as_trying_all(void **) {
+  constexpr std::int64_t kDepth = 10, kRows = 200;
+  double learned_over_best = 0, nearest_over_best = 0;
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    const Tensor common = normal({kRows}, seed), own = normal({kRows, kDepth}, seed + 50, 0.3f);
+    const Tensor weight = normal({kDepth}, seed + 100);
+    std::vector<float> qq(kDepth * kDepth, 0), qy(kDepth, 0);
+    double yy = 0;
+    for (std::int64_t n = 0; n < kRows; ++n) {
+      float x[kDepth], y = 0;
+      for (std::int64_t k = 0; k < kDepth; ++k) {
+        x[k] = common.as<const float>()[n] + own.as<const float>()[n * kDepth + k];
+        y += weight.as<const float>()[k] * x[k];
+      }
+      yy += static_cast<double>(y * y) / kRows;
+      for (std::int64_t k = 0; k < kDepth; ++k) {
+        qy[static_cast<std::size_t>(k)] += x[k] * y / kRows;
+        for (std::int64_t j = 0; j < kDepth; ++j) qq[static_cast<std::size_t>(k * kDepth + j)] += x[k] * x[j] / kRows;
+      }
+    }
+    const std::vector<float> steps(kDepth, 0.4f);
+    const std::vector<std::int64_t> zeros(kDepth, 0);
+    const RoundingProblem p{1, kDepth, {weight.as<const float>(), kDepth}, steps, zeros, -8, 7, qq, qy};
+    std::vector<std::int64_t> nearest(kDepth), q(kDepth);
+    for (std::size_t k = 0; k < kDepth; ++k)
+      nearest[k] = static_cast<std::int64_t>(std::nearbyint(weight.as<const float>()[k] / 0.4f));
+    double best = std::numeric_limits<double>::infinity();
+    for (unsigned bits = 0; bits < 1u << kDepth; ++bits) {
+      for (std::size_t k = 0; k < kDepth; ++k)
+        q[k] = static_cast<std::int64_t>(std::floor(weight.as<const float>()[k] / 0.4f)) + (bits >> k & 1);
+      best = std::min(best, loss_of(p, q) + yy);
+    }
+    const double learned = loss_of(p, learn_rounding(p, 500)) + yy;
+    assert_true(learned <= loss_of(p, nearest) + yy + 1e-6);
+    learned_over_best += learned / best / 20;
+    nearest_over_best += (loss_of(p, nearest) + yy) / best / 20;
+  }
+  if (learned_over_best > 1.3 || nearest_over_best < 3)
+    fail_test("of the least loss: learned ", learned_over_best, ", nearest ", nearest_over_best);
+}
+
+graph::Graph corrected(const Prepared &p, const Corrections &which) {
+  graph::Graph g = convert(p, nullptr);
+  correct(p.graph, g, kSamples, which);
+  return g;
+}
+
+void means_are_restored(void **) {
+  const Prepared p = calibrated(chain(), Config("onnx"), kSamples);
+  const graph::Graph plain = convert(p, nullptr), g = corrected(p, {false, true});
+  const auto offset = [&](const graph::Graph &q) {  // of the means of the five outputs, squared and summed
+    double sum[5] = {}, total = 0;
+    for (std::size_t s = 0; s < kSamples.count; ++s) {
+      const auto inputs = kSamples.read(s);
+      const Tensor a = graph::evaluate(p.graph, inputs)[0], b = graph::evaluate(q, inputs)[0];
+      for (std::size_t i = 0; i < 5; ++i)
+        sum[i] +=
+            static_cast<double>(b.as<const float>()[i] - a.as<const float>()[i]) / static_cast<double>(kSamples.count);
+    }
+    for (const double v : sum) total += v * v;
+    return total;
+  };
+  if (offset(g) > offset(plain) / 100) fail_test("offset ", offset(plain), ", corrected ", offset(g));
+}
+
+void a_layer_without_bias_gets_one(void **) {
+  const graph::Graph two =
+      GraphBuilder().input("x", {1, 4, 3, 3}).conv("a", "x", "u", 4, 4).conv("b", "u", "y", 4, 4).build({"y"});
+  const Samples samples = normal_samples({1, 4, 3, 3}, 8);
+  const Prepared p = calibrated(two, Config("onnx"), samples);
+  graph::Graph g = convert(p, nullptr);
+  correct(p.graph, g, samples, {false, true});
+  assert_int_equal(node_named(g, "b").inputs.size(), 3);
+  const graph::Value &bias = g.value(node_named(g, "b").inputs[2]);
+  assert_true(bias.constant.dtype() == QTN_INT32 && bias.quantizer);
+}
+
+void corrections_help(void **) {
+  Config config("onnx");
+  const Attrs coarse = attrs({{"weight_reduce_range", 1}, {"weight_scheme", "per_tensor_symmetric"}});
+  config.set("*", &coarse);
+  const Prepared p = calibrated(chain(), config, kSamples);
+  const auto sqnr = [&](const Corrections &which) {
+    return difference(p.graph, corrected(p, which), kSamples).sqnr_db();
+  };
+  const double plain = sqnr({}), bias = sqnr({false, true}), rounding = sqnr({true, false}), both = sqnr({true, true});
+  if (bias < plain + 0.5 || rounding < plain + 1 || both < plain + 1)
+    fail_test("plain ", plain, " dB, bias ", bias, ", rounding ", rounding, ", both ", both);
+}
+
+}  // namespace
+}  // namespace qtn::quant
+
+int main() {
+  using namespace qtn::quant;
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(links_of_a_chain),
+      cmocka_unit_test(no_links),
+      cmocka_unit_test(weights_have_equal_ranges),
+      cmocka_unit_test(spread_channels_are_rescued),
+      cmocka_unit_test(activations_have_equal_ranges),
+      cmocka_unit_test(constant_parts_are_absorbed),
+      cmocka_unit_test(rounding_is_as_good_as_trying_all),
+      cmocka_unit_test(means_are_restored),
+      cmocka_unit_test(a_layer_without_bias_gets_one),
+      cmocka_unit_test(corrections_help),
+  };
+  return cmocka_run_group_tests_name("recover", tests, nullptr, nullptr);
+}
