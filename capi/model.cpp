@@ -147,9 +147,10 @@ qstatus qmodel_merge_calibrations(const char *path, const char *const *parts, si
   });
 }
 
-qstatus qmodel_quantize(qmodel **out, const qmodel *m, const qconfig *config, qmodel_sample sample, size_t sample_count,
-                        const qattrs *attrs, qmodel_progress progress, void *ctx) {
+qstatus qmodel_quantize(qmodel **out, qblob **report, const qmodel *m, const qconfig *config, qmodel_sample sample,
+                        size_t sample_count, const qattrs *attrs, qmodel_progress progress, void *ctx) {
   clear(out);
+  if (report) clear(report);
   return guard(__func__, [&](const char *entry) {
     need(entry, out, "out");
     need(entry, m, "m");
@@ -162,8 +163,11 @@ qstatus qmodel_quantize(qmodel **out, const qmodel *m, const qconfig *config, qm
       if (progress && progress(stage, done, total, ctx) != 0)
         fail(QTN_ECANCELED, entry, ": canceled while ", stage, ", ", done, " of ", total, " done");
     };
-    *out = new qmodel(
-        quant::quantize(m->graph(), config->value, {sample_count, read}, attrs ? &attrs->value : nullptr, tell));
+    quant::Quantized quantized =
+        quant::quantize(m->graph(), config->value, {sample_count, read}, attrs ? &attrs->value : nullptr, tell);
+    auto account = report ? std::make_unique<qblob>(qblob{quantized.account.json()}) : nullptr;
+    *out = new qmodel(std::move(quantized.graph));
+    if (report) *report = account.release();
   });
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,8 @@
 namespace tool {
 
 struct CalibrationOptions {
-  std::string config = "onnx", observer;
+  std::string config, observer;  // config "": onnx with equalization
+  std::optional<bool> equalize;
   size_t samples = 0;  // 0: all
   DataOptions data;
 };

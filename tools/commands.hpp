@@ -11,6 +11,7 @@ namespace tool {
 void add_quantize(CLI::App &app);
 void add_calibrate(CLI::App &app);
 void add_merge(CLI::App &app);
+void add_sensitivity(CLI::App &app);
 void add_run(CLI::App &app);
 void add_compare(CLI::App &app);
 void add_bench(CLI::App &app);

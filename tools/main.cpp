@@ -59,6 +59,7 @@ int main(int argc, char **argv) {
     tool::add_quantize(app);
     tool::add_calibrate(app);
     tool::add_merge(app);
+    tool::add_sensitivity(app);
     tool::add_run(app);
     tool::add_compare(app);
     tool::add_bench(app);

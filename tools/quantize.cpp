@@ -1,58 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
 
-#include "calibration.hpp"
 #include "commands.hpp"
 #include "file.hpp"
 #include "model.hpp"
-#include "progress.hpp"
+#include "quantizing.hpp"
 
 namespace tool {
 
 namespace {
 
+// What is asked of qmodel_quantize besides calibration.
+struct Recovery {
+  bool bias_correction = false, adaround = false, automatic = false;
+  std::optional<double> smooth, target_sqnr;
+
+  bool any() const { return bias_correction || adaround || automatic || smooth || target_sqnr; }
+};
+
 struct Options {
   std::string input, output, calibrated, format = "qdq";
   CalibrationOptions calibration;
+  Recovery recovery;
 };
 
-// What the functions that are given to qmodel_quantize see.
-struct Source {
-  const CalibrationData &data;
-  Progress &progress;
-  std::exception_ptr failure;  // C does not let it through
-};
+Attrs attrs_of(const Recovery &recovery) {
+  Attrs attrs = make<Attrs>(qattrs_create);
+  const auto flag = [&](const char *key, bool value) { check(qattrs_set_int(attrs.get(), key, value)); };
+  const auto number = [&](const char *key, const std::optional<double> &value) {
+    if (value) check(qattrs_set_float(attrs.get(), key, *value));
+  };
+  flag("bias_correction", recovery.bias_correction);
+  flag("adaround", recovery.adaround);
+  flag("auto", recovery.automatic);
+  number("smooth", recovery.smooth);
+  number("target_sqnr", recovery.target_sqnr);
+  return attrs;
+}
 
-qstatus read_sample(qtensor **inputs, size_t input_count, size_t index, void *ctx) {
-  auto &source = *static_cast<Source *>(ctx);
-  try {
-    std::vector<Tensor> tensors = source.data.read(index);
-    for (size_t i = 0; i < input_count; ++i) inputs[i] = tensors[i].release();
-    return QTN_OK;
-  } catch (...) {
-    source.failure = std::current_exception();
-    return QTN_ECANCELED;
+// What was chosen by measuring, and why.
+void print_choices(const nlohmann::ordered_json &report) {
+  for (const auto &choice : report.at("observers")) {
+    std::printf("%s: %s (", choice.at("tensor").get<std::string>().c_str(),
+                choice.at("chosen").get<std::string>().c_str());
+    const char *separator = "";
+    for (const auto &candidate : choice.at("candidates")) {
+      const auto &db = candidate.at("sqnr_db");
+      std::printf("%s%s %.1f dB", separator, candidate.at("observer").get<std::string>().c_str(),
+                  db.is_null() ? INFINITY : db.get<double>());
+      separator = ", ";
+    }
+    std::printf(")\n");
   }
-}
-
-int show_progress(const char *stage, size_t done, size_t total, void *ctx) {
-  static_cast<Source *>(ctx)->progress.at(stage, done, total);
-  return 0;
-}
-
-Model quantize_on(const qmodel *model, const qconfig *config, const CalibrationData &data) {
-  Progress progress;
-  Source source{data, progress, nullptr};
-  qmodel *converted = nullptr;
-  const qstatus status =
-      qmodel_quantize(&converted, model, config, read_sample, data.batches(), nullptr, show_progress, &source);
-  if (source.failure) std::rethrow_exception(source.failure);
-  check(status);
-  return Model(converted);
+  for (const auto &layer : report.at("in_float"))
+    std::printf("%s: left in float (alone it costs down to %.1f dB)\n", layer.at("node").get<std::string>().c_str(),
+                layer.at("alone_sqnr_db").get<double>());
+  for (const char *done : {"equalized", "bias_corrected", "rounding_learned"})
+    if (report.at(done).get<bool>()) std::printf("%s\n", done);
 }
 
 Model quantize_calibrated(const qmodel *model, const qconfig *config, const std::string &path) {
@@ -69,7 +79,9 @@ void quantize(const Options &options) {
   std::string how;
   if (options.calibrated.empty()) {
     const CalibrationData data(options.calibration, model.get(), {});
-    converted = quantize_on(model.get(), config.get(), data);
+    Quantized quantized = quantize_on(model.get(), config.get(), data, attrs_of(options.recovery).get());
+    converted = std::move(quantized.model);
+    if (options.recovery.any()) print_choices(nlohmann::ordered_json::parse(quantized.report));
     how = "with " + std::to_string(data.samples()) + " samples";
   } else {
     converted = quantize_calibrated(model.get(), config.get(), options.calibrated);
@@ -95,11 +107,23 @@ void add_quantize(CLI::App &app) {
   command.add_option("--calibration", options->calibrated, "Instead of --data: a file of `calibrate` or `merge`")
       ->type_name("FILE.qcal")
       ->excludes(&data);
+  command.add_flag("--bias-correction", options->recovery.bias_correction,
+                   "Give the output channels of each layer the means that they have in float");
+  command.add_flag("--adaround", options->recovery.adaround, "Learn which weights to round up (takes minutes)");
+  command.add_option("--smooth", options->recovery.smooth, "SmoothQuant of this strength, 0 to 1")->type_name("F");
+  command.add_flag("--auto", options->recovery.automatic,
+                   "Measure, and choose observers, equalization and bias correction");
+  command
+      .add_option("--target-sqnr", options->recovery.target_sqnr,
+                  "Leave the fewest layers in float with which outputs reach this ratio")
+      ->type_name("DB");
   command.add_option("--format", options->format, "How int8 is written: qdq (default) or qoperator")
       ->check(CLI::IsMember({"qdq", "qoperator"}));
   command.callback([options] {
     if (options->calibration.data.sources.empty() && options->calibrated.empty())
       throw UsageError("quantize: wants --data or --calibration");
+    if (options->recovery.any() && options->calibration.data.sources.empty())
+      throw UsageError("quantize: what measures needs --data, not --calibration");
     quantize(*options);
   });
 }

@@ -1,12 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/quantize.hpp"
 
-namespace qtn::quant {
+#include <algorithm>
+#include <cmath>
 
-graph::Graph quantize(const graph::Graph &float_graph, const Config &config, const Samples &samples, const Attrs *attrs,
-                      const Progress &progress) {
-  if (attrs) attrs->check({}, "quantize");
-  Prepared prepared = prepare(float_graph, config);
+#include "base/error.hpp"
+#include "graph/passes.hpp"
+#include "quant/normalize.hpp"
+#include "quant/recover/correct.hpp"
+#include "quant/recover/equalize.hpp"
+
+namespace qtn::quant {
+namespace {
+
+struct Options {
+  bool correct_bias, learn_rounding, automatic, sensitivity;
+  double smooth;                 ///< 0: not
+  std::optional<double> target;  ///< SQNR in dB
+  std::size_t measured;          ///< samples that are read more than once
+};
+
+constexpr AttrSpec kKeys[] = {
+
+    {"smooth", AttrSpec::kFloat},         {"bias_correction", AttrSpec::kInt},
+    {"adaround", AttrSpec::kInt},         {"auto", AttrSpec::kInt},
+    {"target_sqnr", AttrSpec::kFloat},    {"sensitivity", AttrSpec::kInt},
+    {"measured_samples", AttrSpec::kInt},
+};
+
+Options options_of(const Attrs &attrs) {
+  attrs.check(kKeys, "quantize");
+  const auto flag = [&](const char *key) { return attrs.get_int(key, 0) != 0; };
+  Options o{flag("bias_correction"),
+            flag("adaround"),
+            flag("auto"),
+            flag("sensitivity"),
+            attrs.get_float("smooth", 0),
+            {},
+            0};
+  if (!(o.smooth >= 0) || o.smooth > 1) fail(QTN_EINVAL, "quantize: smooth ", o.smooth, " is outside [0, 1]");
+  const std::int64_t measured = attrs.get_int("measured_samples", 32);
+  if (measured < 1) fail(QTN_EINVAL, "quantize: measured_samples is ", measured, ", not positive");
+  o.measured = static_cast<std::size_t>(measured);
+  if (attrs.has("target_sqnr")) {
+    o.target = attrs.get_float("target_sqnr", 0);
+    if (!std::isfinite(*o.target)) fail(QTN_EINVAL, "quantize: target_sqnr ", *o.target, " is not finite");
+  }
+  return o;
+}
+
+/// Evenly spread over all.
+Samples some_of(const Samples &all, std::size_t most) {
+  const std::size_t count = std::min(all.count, most);
+  return {count, [&all, count](std::size_t i) { return all.read(i * all.count / count); }};
+}
+
+Samples counted(const Samples &samples, const char *stage, const Progress &progress) {
+  return {samples.count, [&samples, stage, &progress](std::size_t i) {
+            std::vector<Tensor> inputs = samples.read(i);
+            if (progress) progress(stage, i + 1, samples.count);
+            return inputs;
+          }};
+}
+
+void calibrate_all(Prepared &prepared, const Samples &samples, const Progress &progress) {
   for (std::size_t i = 0; i < samples.count; ++i) {
     const std::vector<Tensor> inputs = samples.read(i);
     std::vector<const Tensor *> pointers;
@@ -14,7 +71,84 @@ graph::Graph quantize(const graph::Graph &float_graph, const Config &config, con
     calibrate(prepared, pointers);
     if (progress) progress("calibrating", i + 1, samples.count);
   }
-  return convert(prepared, nullptr);
+}
+
+class Pipeline {
+ public:
+  Pipeline(const Config &config, const Samples &samples, const Options &options, const Progress &progress)
+      : config_(config),
+        samples_(samples),
+        measured_(some_of(samples_, options.measured)),
+        options_(options),
+        progress_(progress) {}
+
+  Quantized run(const graph::Graph &float_graph) const {
+    graph::Graph real = float_graph;
+    if (options_.smooth > 0) {
+      graph::optimize(real);
+      normalize_products(real);
+      equalize_activations(real, measured_, options_.smooth);
+    }
+    Quantized result;
+    Account &account = result.account;
+    account.samples = samples_.count;
+    Prepared prepared = prepare(real, config_);
+    for (const NodePlan &plan : prepared.placement.nodes)
+      account.equalized = account.equalized || (plan.settings && plan.settings->equalize);
+    if (options_.automatic)
+      account.observers = choose_observers(prepared, counted(samples_, "calibrating", progress_), measured_.count);
+    else
+      calibrate_all(prepared, samples_, progress_);
+    if (options_.target) account.precision = reach(prepared, measured_, *options_.target);
+    result.graph = convert(prepared, nullptr);
+    correct_graph(prepared, result);
+    if (options_.sensitivity) account.layers = measure_damage(prepared.graph, result.graph, measured_);
+    for (const graph::Node &node : result.graph.nodes) {
+      account.nodes.push_back(node.name);
+      account.ops.push_back(node.op->name);
+    }
+    return result;
+  }
+
+ private:
+  /// Under "auto" a bias correction that does not help is left out.
+  void correct_graph(const Prepared &prepared, Quantized &q) const {
+    Corrections which{options_.learn_rounding, options_.correct_bias || options_.automatic};
+    graph::Graph corrected = q.graph;
+    correct(prepared.graph, corrected, measured_, which);
+    if (options_.automatic && !options_.correct_bias &&
+        sqnr_db(prepared.graph, corrected, measured_) <= sqnr_db(prepared.graph, q.graph, measured_)) {
+      which.bias = false;
+      corrected = q.graph;
+      correct(prepared.graph, corrected, measured_, which);
+    }
+    q.graph = std::move(corrected);
+    q.account.rounding_learned = which.rounding;
+    q.account.bias_corrected = which.bias;
+  }
+
+  const Config &config_;
+  const Samples &samples_;
+  const Samples measured_;
+  const Options &options_;
+  const Progress &progress_;
+};
+
+}  // namespace
+
+Quantized quantize(const graph::Graph &float_graph, const Config &config, const Samples &samples, const Attrs *attrs,
+                   const Progress &progress) {
+  const Options options = options_of(attrs ? *attrs : Attrs());
+  Quantized plain = Pipeline(config, samples, options, progress).run(float_graph);
+  if (!options.automatic) return plain;
+  Config equalizing = config;
+  Attrs equalize;
+  equalize.set("equalize", std::int64_t{1});
+  equalizing.set("*", &equalize);
+  Quantized equalized = Pipeline(equalizing, samples, options, progress).run(float_graph);
+  const Samples measured = some_of(samples, options.measured);
+  const bool better = sqnr_db(float_graph, equalized.graph, measured) > sqnr_db(float_graph, plain.graph, measured);
+  return better ? std::move(equalized) : std::move(plain);
 }
 
 }  // namespace qtn::quant

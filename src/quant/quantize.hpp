@@ -2,13 +2,36 @@
 // All of post-training quantization in one call.
 #pragma once
 
+#include <string>
+
 #include "quant/prepare.hpp"
 #include "quant/samples.hpp"
+#include "quant/search/damage.hpp"
+#include "quant/search/observers.hpp"
+#include "quant/search/precision.hpp"
 
 namespace qtn::quant {
 
-/// Prepares, calibrates on every sample, converts. `attrs` may be nullptr; no keys in this version.
-graph::Graph quantize(const graph::Graph &float_graph, const Config &config, const Samples &samples, const Attrs *attrs,
-                      const Progress &progress);
+/// What was done, and why.
+struct Account {
+  bool equalized = false, bias_corrected = false, rounding_learned = false;
+  std::size_t samples = 0;                ///< that calibrated
+  std::vector<ObserverChoice> observers;  ///< where they were chosen by measuring
+  Precision precision;                    ///< where a target was given
+  std::vector<std::string> nodes, ops;    ///< of all nodes
+  std::vector<Damage> layers;             ///< where "sensitivity" was asked for
+
+  /// docs/quantization.md has the members.
+  std::string json() const;
+};
+
+struct Quantized {
+  graph::Graph graph;
+  Account account;
+};
+
+/// Prepares, calibrates on every sample, converts. `attrs` (may be nullptr) adds what qmodel_quantize lists.
+Quantized quantize(const graph::Graph &float_graph, const Config &config, const Samples &samples, const Attrs *attrs,
+                   const Progress &progress);
 
 }  // namespace qtn::quant

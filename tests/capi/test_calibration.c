@@ -214,21 +214,21 @@ static void one_call(void **state) {
   OK(qattrs_create(&attrs));
   calibrate(prepared, 0, SAMPLES);
   converted_bytes(&want, prepared);
-  OK(qmodel_quantize(&int8, m, config, give, SAMPLES, attrs, told, &s));
+  OK(qmodel_quantize(&int8, NULL, m, config, give, SAMPLES, attrs, told, &s));
   assert_int_equal(s.reads, SAMPLES);
   assert_int_equal(s.done, SAMPLES);
   assert_int_equal(s.total, SAMPLES);
   assert_string_equal(s.stage, "calibrating");
   bytes_of(&got, int8);
   check_same(&got, &want);
-  OK(qmodel_quantize(&int8, m, config, give, SAMPLES, NULL, NULL, &s));
+  OK(qmodel_quantize(&int8, NULL, m, config, give, SAMPLES, NULL, NULL, &s));
   qmodel_free(int8);
 
-  FAILS(QTN_ESTATE, "has not been calibrated", qmodel_quantize(&int8, m, config, give, 0, NULL, told, &s));
-  FAILS(QTN_ESTATE, "prepared already", qmodel_quantize(&int8, prepared, config, give, 1, NULL, told, &s));
-  FAILS(QTN_EINVAL, "sample is NULL", qmodel_quantize(&int8, m, config, NULL, 1, NULL, told, &s));
+  FAILS(QTN_ESTATE, "has not been calibrated", qmodel_quantize(&int8, NULL, m, config, give, 0, NULL, told, &s));
+  FAILS(QTN_ESTATE, "prepared already", qmodel_quantize(&int8, NULL, prepared, config, give, 1, NULL, told, &s));
+  FAILS(QTN_EINVAL, "sample is NULL", qmodel_quantize(&int8, NULL, m, config, NULL, 1, NULL, told, &s));
   OK(qattrs_set_int(attrs, "magic", 1));
-  FAILS(QTN_EINVAL, "magic", qmodel_quantize(&int8, m, config, give, 1, attrs, told, &s));
+  FAILS(QTN_EINVAL, "magic", qmodel_quantize(&int8, NULL, m, config, give, 1, attrs, told, &s));
   qattrs_free(attrs);
   qconfig_free(config);
   qmodel_free(m);
@@ -256,7 +256,7 @@ static void one_call_that_ends_early(void **state) {
   for (i = 0; i < COUNT(cases); ++i) {
     source s = cases[i].s;
     int8 = (qmodel *)&s;
-    FAILS(cases[i].status, cases[i].message, qmodel_quantize(&int8, m, config, give, SAMPLES, NULL, told, &s));
+    FAILS(cases[i].status, cases[i].message, qmodel_quantize(&int8, NULL, m, config, give, SAMPLES, NULL, told, &s));
     assert_null(int8);
     assert_int_equal(s.reads, cases[i].reads);
   }

@@ -414,7 +414,7 @@ static qstatus give_sample(qtensor **inputs, size_t input_count, size_t index, v
 static qstatus call_qmodel_quantize(frame *f) {
   size_t count;
   const qtensor **samples = tensors_of(f, "samples", &count);
-  return qtn.qmodel_quantize(OUT(MODEL), handle_of(f, "m", MODEL), handle_of(f, "config", CONFIG),
+  return qtn.qmodel_quantize(OUT(MODEL), NULL, handle_of(f, "m", MODEL), handle_of(f, "config", CONFIG),
                              is_null(f, "sample") ? NULL : give_sample, count, attrs_of(f, "attrs"), NULL, samples);
 }
 

@@ -776,6 +776,8 @@ QTN_API qstatus qconfig_create(qconfig **out, const char *name);
  *     "weight_scheme" (string): "per_channel_symmetric" or "per_tensor_symmetric"
  *     "weight_narrow_range", "reduce_range", "weight_reduce_range" (int): switches as of qquantizer_choose
  *     "numerics" (string): "fbgemm" or "onnx"
+ *     "equalize" (int): 1 equalizes the ranges of weights between layers that follow each other (cross-layer
+ *       equalization, Nagel et al. 2019) before anything is observed; the float model's function stays as it is
  *     "fixed_outputs" (int): 1 gives Sigmoid, HardSigmoid, Softmax and Tanh the scale that their range implies
  *     "averaging_constant" (float), "bins" (int), "eps" (float): for the observers
  * Errors: QTN_EINVAL for a selector of another form, or an unknown operator, setting or value; QTN_EUNSUPPORTED for a
@@ -885,22 +887,38 @@ QTN_API qstatus qmodel_merge_calibrations(const char *path, const char *const *p
  * @since 0.1 */
 QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT const qattrs *attrs);
 
-/** Quantizes a model in one call: qmodel_prepare, qmodel_calibrate with every sample, qmodel_convert. The functions
- * that it is given are called on the thread that called this one.
+/** Quantizes a model in one call: qmodel_prepare, qmodel_calibrate with every sample, qmodel_convert; and what makes up
+ * for lost accuracy, if attributes ask for it. The functions that it is given are called on the thread that called this
+ * one.
+ *
+ * Attributes, all 0 (not) unless set:
+ *   "smooth" (float, 0 to 1) SmoothQuant (Xiao et al. 2022) of this strength: channels of activations that are larger
+ *     than others are made smaller, the weights that read them larger
+ *   "bias_correction" (int) the mean of each output channel of a layer becomes that of the float model
+ *   "adaround" (int) weights are rounded up or down so that the outputs of a layer come nearest (Nagel et al. 2020)
+ *   "auto" (int) takes for each tensor the observer with which the layers that read it lose least (instead of the
+ *     configuration's), and equalization ("equalize" of a configuration) and bias correction where the model's outputs
+ *     then lose less
+ *   "target_sqnr" (float, dB) leaves the fewest layers in float with which the outputs reach that signal to noise ratio
+ *   "sensitivity" (int) measures every layer for the report: quantized alone, and in the quantized model
+ *   "measured_samples" (int, 32) how many samples, evenly spread, all of these measure with; memory grows with them
+ *     under "bias_correction", "adaround" and "auto"
  *
  * @param out the converted model; free it with qmodel_free
+ * @param report what was done and why, as JSON (docs/quantization.md has its members); free it with qblob_free. NULL:
+ * not wanted
  * @param m a loaded float model
  * @param config what to quantize, and how
  * @param sample gives the samples, or batches of them
  * @param sample_count how many there are
- * @param attrs none in this version
+ * @param attrs NULL: none of these
  * @param progress told how far it is, and may cancel; NULL: nobody is
  * @param ctx what `sample` and `progress` are given
- * Errors: those of `sample`; QTN_ECANCELED where `progress` cancels; QTN_ESTATE without samples; QTN_EINVAL for any
- * attribute; else as for qmodel_prepare, qmodel_calibrate and qmodel_convert.
+ * Errors: those of `sample`; QTN_ECANCELED where `progress` cancels; QTN_ESTATE without samples; QTN_EINVAL for an
+ * attribute that is unknown or out of range; else as for qmodel_prepare, qmodel_calibrate and qmodel_convert.
  * @since 0.1 */
-QTN_API qstatus qmodel_quantize(qmodel **out, const qmodel *m, const qconfig *config, qmodel_sample sample,
-                                size_t sample_count, QTN_OPT const qattrs *attrs, QTN_OPT qmodel_progress progress,
+QTN_API qstatus qmodel_quantize(qmodel **out, QTN_OPT qblob **report, const qmodel *m, const qconfig *config,
+                                qmodel_sample sample, size_t sample_count, QTN_OPT const qattrs *attrs, QTN_OPT qmodel_progress progress,
                                 QTN_OPT void *ctx);
 
 /** The number of inputs, weights not counted.
