@@ -45,23 +45,11 @@ def max_abs(a, b):
     return float(np.abs(a.astype(np.float64) - b.astype(np.float64)).max())
 
 
-def read_safetensors(path):
-    """Float32 tensors by name: eight bytes of length, a JSON header, the data."""
-    data = path.read_bytes()
-    size = int.from_bytes(data[:8], "little")
-    tensors = {}
-    for name, entry in json.loads(data[8 : 8 + size]).items():
-        if name != "__metadata__":
-            begin, end = (8 + size + offset for offset in entry["data_offsets"])
-            tensors[name] = np.frombuffer(data[begin:end], np.float32).reshape(entry["shape"])
-    return tensors
-
-
 def our_run(arguments, path, data, engine, folder):
     out = folder / f"{path.stem}-{engine}.safetensors"
     options = ("--data", data, "-o", out, "--threads", arguments.threads, "--engine", engine)
     peer_lib.command(arguments.qtensor, "run", path, *options)
-    return read_safetensors(out)
+    return peer_lib.read_safetensors(out)
 
 
 def compare(arguments, model, data, samples, folder):

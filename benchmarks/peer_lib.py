@@ -1,5 +1,6 @@
 """What the comparisons share: ONNX Runtime sessions, the qtensor command, taking turns, names and places."""
 
+import json
 import os
 import pathlib
 import platform
@@ -67,6 +68,22 @@ def ort_run(path, samples, threads):
     name = session.get_inputs()[0].name
     runs = [session.run(None, {name: samples[i : i + 1]}) for i in range(len(samples))]
     return {output.name: np.concatenate(arrays) for output, arrays in zip(session.get_outputs(), zip(*runs))}
+
+
+def ort_output_names(path):
+    return [output.name for output in ort_session(path, 1).get_outputs()]
+
+
+def read_safetensors(path):
+    """Float32 tensors by name: eight bytes of length, a JSON header, the data."""
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    tensors = {}
+    for name, entry in json.loads(data[8 : 8 + size]).items():
+        if name != "__metadata__":
+            begin, end = (8 + size + offset for offset in entry["data_offsets"])
+            tensors[name] = np.frombuffer(data[begin:end], np.float32).reshape(entry["shape"])
+    return tensors
 
 
 def command(qtensor, *arguments):
