@@ -750,7 +750,8 @@ QTN_API qstatus qop_conv2d(qtensor **out, const qtensor *x, const qtensor *weigh
  *
  *     load -> prepare -> calibrate, calibrate ... -> convert -> save, or a session
  *
- * Each step gives a new model and leaves the old one as it was. A configuration says what is quantized and how. */
+ * Each step gives a new model and leaves the old one as it was. A configuration says what is quantized and how.
+ * qmodel_quantize takes all steps from load to convert at once. */
 
 /** A configuration by name: for all quantizable operators the observers and quantizers of a known recipe.
  *
