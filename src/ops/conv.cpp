@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/real/real.hpp"
 #include "ops/depthwise.hpp"
 #include "ops/im2col.hpp"
 #include "ops/infer.hpp"
@@ -45,10 +46,11 @@ void run(const Call &call, std::span<Tensor> outputs) {
   const float *bias = call.in(2) ? call.in(2)->as<const float>() : nullptr;
   float *y = outputs[0].as<float>();
   if (run_depthwise(conv, x, weight, bias, y)) return;
-  const std::int64_t out = conv.out_size();
+  const auto out = static_cast<std::size_t>(conv.out_size());
+  const auto fill = kernels::real_kernel().taps;  // of no taps: what the sums begin with
   parallel_for(static_cast<std::size_t>(conv.images * conv.filters), [&](std::size_t plane) {
-    float *to = y + static_cast<std::int64_t>(plane) * out;
-    std::fill(to, to + out, bias ? bias[static_cast<std::int64_t>(plane) % conv.filters] : 0.0f);
+    const float begin = bias ? bias[plane % static_cast<std::size_t>(conv.filters)] : 0.0f;
+    fill({nullptr, nullptr, nullptr, 0, begin, y + plane * out, out});
   });
   convolve<float>(conv, x, 0.0f, weight, y);
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "quant/counting.hpp"
 #include "quant/kinds.hpp"
 #include "quant/l2_search.hpp"
 
@@ -83,8 +84,9 @@ class HistogramObserver final : public Observer {
     }
     check_width(now);
     const Placer place(now.min, now.max, bins());
-    const auto *data = x.as<const float>();
-    for (std::int64_t i = 0; i < x.count(); ++i) now.bins[place(data[i])] += 1;
+    std::vector<std::uint64_t> counts(bins());
+    count_values({x.as<const float>(), static_cast<std::size_t>(x.count())}, counts, place);
+    for (std::size_t i = 0; i < counts.size(); ++i) now.bins[i] = static_cast<float>(counts[i]);
     add(now, counts_);
     counts_ = std::move(now);
   }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/real/real.hpp"
 #include "quant/bytes.hpp"
 #include "quant/observer.hpp"
 
@@ -31,6 +32,9 @@ struct Ranges {
 
 /// The integers that values may become, before reduce_range and narrow_range.
 IntegerRange integers(const ObserverSettings &settings);
+
+/// The ends of one value or more, on all threads.
+kernels::Extent extent_of(const float *data, std::size_t count);
 
 /// Of a contiguous tensor that is not empty.
 Ranges measure(const Tensor &x, const ObserverSettings &settings);

@@ -5,10 +5,12 @@
 // one. Counts therefore depend on the values alone, not on their order or on how they were spread over observers:
 // merging is exact.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <utility>
 
+#include "quant/counting.hpp"
 #include "quant/kinds.hpp"
 
 namespace qtn::quant {
@@ -31,6 +33,26 @@ int exponent_for(float min, float max, std::int64_t limit) {
   int exponent = std::ilogb(std::max(std::fabs(min), std::fabs(max))) - 30;
   while (index_of(max, exponent) - index_of(min, exponent) >= limit) ++exponent;
   return exponent;
+}
+
+struct Nonzero {
+  float min, max;       ///< of the values other than zero; min above max where there are none
+  std::uint64_t zeros;  ///< how many others there are
+};
+
+/// Without branches on values, which nobody could predict.
+Nonzero nonzero(std::span<const float> values) {
+  const kernels::Extent all = extent_of(values.data(), values.size());
+  std::uint32_t least = UINT32_MAX;  // magnitude, less one so that zero is the largest
+  std::uint64_t zeros = 0;
+  for (const float v : values) {
+    const std::uint32_t magnitude = (std::bit_cast<std::uint32_t>(v) & 0x7fffffff) - 1;
+    least = magnitude < least ? magnitude : least;
+    zeros += magnitude == UINT32_MAX;
+  }
+  if (zeros == values.size()) return {1, -1, zeros};
+  const auto nearest = std::bit_cast<float>(least + 1);
+  return {all.min < 0 ? all.min : nearest, all.max > 0 ? all.max : -nearest, zeros};
 }
 
 Bins widened(const Bins &bins, float min, float max, std::int64_t limit) {
@@ -139,18 +161,15 @@ class Mse final : public Observer {
  protected:
   void take(const Tensor &x) override {
     const std::span<const float> values(x.as<const float>(), static_cast<std::size_t>(x.count()));
-    float min = std::numeric_limits<float>::infinity(), max = -min;
-    for (const float v : values) {
-      if (v == 0) continue;
-      min = std::min(min, v);
-      max = std::max(max, v);
-    }
-    if (min <= max) {
-      Bins wide = widened(bins_, min, max, settings().bins);
-      const double scale = std::ldexp(1.0, -wide.exponent);
-      for (const float v : values)
-        if (v != 0)
-          ++wide.counts[static_cast<std::size_t>(static_cast<std::int64_t>(std::floor(v * scale)) - wide.first)];
+    if (const Nonzero seen = nonzero(values); seen.min <= seen.max) {
+      Bins wide = widened(bins_, seen.min, seen.max, settings().bins);
+      const auto place = [scale = std::ldexp(1.0, -wide.exponent), first = wide.first](float v) {
+        const double at = static_cast<double>(v) * scale;  // below 2^31, whatever v
+        const auto towards_zero = static_cast<std::int64_t>(at);
+        return static_cast<std::size_t>(towards_zero - (at < static_cast<double>(towards_zero)) - first);
+      };
+      count_values(values, wide.counts, place);
+      if (place(0) < wide.counts.size()) wide.counts[place(0)] -= seen.zeros;
       bins_ = std::move(wide);
     }
     seen_ = true;

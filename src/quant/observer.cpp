@@ -5,7 +5,6 @@
 
 #include "core/choose_options.hpp"
 #include "core/scheme.hpp"
-#include "kernels/real/real.hpp"
 #include "quant/bytes.hpp"
 #include "quant/kinds.hpp"
 
@@ -148,7 +147,7 @@ void check_finite(const Tensor &x, std::string_view who, std::string_view where)
   const Tensor flat = x.to_contiguous();
   const auto *data = flat.as<const float>();
   const auto count = static_cast<std::size_t>(flat.count());
-  if (count == 0 || kernels::real_kernel().extent(data, count).finite) return;
+  if (count == 0 || extent_of(data, count).finite) return;
   for (std::size_t i = 0; i < count; ++i)
     if (!std::isfinite(data[i]))
       fail(QTN_EINVAL, who, " has ",
@@ -162,10 +161,13 @@ void Observer::observe(const Tensor &x) {
   if (x.dtype() != QTN_FLOAT32)
     fail(QTN_EDTYPE, "observer: the tensor must be float32, not ", x.quantized() ? "quantized " : "",
          dtype_name(x.dtype()));
-  if (x.count() == 0) return;
   const Tensor flat = x.to_contiguous();
   check_finite(flat, "observer: the tensor");
-  take(flat);
+  observe_finite(flat);
+}
+
+void Observer::observe_finite(const Tensor &x) {
+  if (x.count() > 0) take(x.to_contiguous());
 }
 
 void Observer::merge(const Observer &other) {

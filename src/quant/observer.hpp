@@ -45,6 +45,9 @@ class Observer {
   /// changed.
   void observe(const Tensor &x);
 
+  /// The same for a float32 tensor that check_finite() has let pass.
+  void observe_finite(const Tensor &x);
+
   /// As if this observer had seen the other's data too. Throws QTN_EINVAL unless kind and settings are equal.
   void merge(const Observer &other);
 

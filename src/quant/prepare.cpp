@@ -67,7 +67,7 @@ void calibrate(Prepared &prepared, std::span<const Tensor *const> inputs) {
     const std::string who = cat("calibrate: tensor \"", g.value(v).name, "\"");
     check_finite(t, who, of_sample);
     try {
-      if (observer) observer->observe(t);
+      if (observer) observer->observe_finite(t);
     } catch (const Error &e) {
       fail(e.status(), who, of_sample, ": ", e.what());
     }

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/real/real.hpp"
 #include "quant/kinds.hpp"
 
 namespace qtn::quant {
@@ -29,12 +28,11 @@ Around around_axis(const Tensor &x, const ObserverSettings &settings) {
 }
 
 Ranges measure_channels(const float *data, const Around &around) {
-  const kernels::RealKernel &kernel = kernels::real_kernel();
   Ranges ranges;
   for (std::size_t c = 0; c < around.dim; ++c) {
-    kernels::Extent all = kernel.extent(data + c * around.inner, around.inner);
+    kernels::Extent all = extent_of(data + c * around.inner, around.inner);
     for (std::size_t o = 1; o < around.outer; ++o) {
-      const kernels::Extent row = kernel.extent(data + (o * around.dim + c) * around.inner, around.inner);
+      const kernels::Extent row = extent_of(data + (o * around.dim + c) * around.inner, around.inner);
       all.min = std::min(all.min, row.min);
       all.max = std::max(all.max, row.max);
     }

@@ -43,9 +43,8 @@ struct Lanes {
   static void taps_block(const TapsArgs &args, std::size_t i) {
     Floats sum[vectors];
     unroll<vectors>([&](auto v) { sum[v] = Floats{} + args.begin; });
-    const float *x = args.x + i;
     for (std::size_t t = 0; t < args.taps; ++t) {
-      const float *from = x + args.offsets[t];
+      const float *from = args.x + args.offsets[t] + i;
       const float weight = args.weights[t];
       unroll<vectors>([&](auto v) { sum[v] += weight * load(from + v * kCount); });
     }
