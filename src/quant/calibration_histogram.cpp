@@ -7,6 +7,9 @@
 #include <limits>
 #include <numeric>
 
+#include "quant/counting.hpp"
+#include "quant/kinds.hpp"
+
 namespace qtn::quant {
 namespace {
 
@@ -38,8 +41,8 @@ void join_pairs(std::vector<std::uint64_t> &counts) {
 }  // namespace
 
 void CalibrationHistogram::add(std::span<const float> values) {
-  const auto [min, max] = std::minmax_element(values.begin(), values.end());
-  place(values, {}, *min, *max);
+  const kernels::Extent ends = extent_of(values.data(), values.size());
+  place(values, {}, ends.min, ends.max);
 }
 
 void CalibrationHistogram::add(const CalibrationHistogram &other) {
@@ -61,10 +64,13 @@ void CalibrationHistogram::place(std::span<const float> values, std::span<const 
     fail(QTN_EINVAL, "observer: the range [", min, ", ", max, "] is too wide for a histogram");
   CalibrationHistogram next = *this;
   const std::vector<double> edges = empty() ? next.first_edges(values, amax) : next.grown_edges(amax);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::size_t at = next.bin_of(binning_ == Binning::onnx_signed ? values[i] : std::fabs(values[i]), edges);
-    if (at < next.counts_.size()) next.counts_[at] += weights.empty() ? 1 : weights[i];
-  }
+  const double per_bin = static_cast<double>(next.counts_.size()) / (edges.back() - edges.front());
+  const auto bin = [&](float v) {
+    return next.bin_of(binning_ == Binning::onnx_signed ? v : std::fabs(v), edges, per_bin);
+  };
+  if (weights.empty()) count_values(values, next.counts_, bin);
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    if (const std::size_t at = bin(values[i]); at < next.counts_.size()) next.counts_[at] += weights[i];
   next.edges_.assign(edges.begin(), edges.end());
   next.min_ = empty() ? min : std::min(min, min_);
   next.max_ = empty() ? max : std::max(max, max_);
@@ -146,15 +152,18 @@ std::vector<double> CalibrationHistogram::grow_nvidia(float amax) {
   return edges;
 }
 
-std::size_t CalibrationHistogram::bin_of(float value, const std::vector<double> &edges) const {
+std::size_t CalibrationHistogram::bin_of(float value, const std::vector<double> &edges, double per_bin) const {
   const auto wide = static_cast<double>(value);
   if (wide < edges.front()) return counts_.size();
   if (binning_ == Binning::nvidia) {  // torch.histc
     const float at = value * static_cast<float>(counts_.size()) / static_cast<float>(edges.back());
     return std::min(static_cast<std::size_t>(at), counts_.size() - 1);
   }
-  const auto after = static_cast<std::size_t>(std::upper_bound(edges.begin(), edges.end(), wide) - edges.begin());
-  return std::min(after - 1, counts_.size() - 1);
+  // Edges are about equally far apart: the last one that is not above the value is this one or a neighbour.
+  std::size_t at = std::min(static_cast<std::size_t>((wide - edges.front()) * per_bin), counts_.size() - 1);
+  while (wide < edges[at]) --at;
+  while (at + 1 < counts_.size() && wide >= edges[at + 1]) ++at;
+  return at;
 }
 
 float CalibrationHistogram::quantile(double share) const {

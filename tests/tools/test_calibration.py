@@ -32,7 +32,7 @@ class CalibrationTest(CommandTest):
 
 class Shards(CalibrationTest):
     def test_processes_side_by_side_give_the_model_of_one(self):
-        for observer in ("minmax", "mse"):
+        for observer in ("minmax", "max", "mse"):
             options = ("--observer", observer)
             paths = [self.path(f"part{i}.qcal") for i in range(PARTS)]
             processes = [
@@ -50,7 +50,8 @@ class Shards(CalibrationTest):
                                 self.quantize("d.onnx", "--calibration", merged, *options))
 
     def test_every_observer_saves_and_merges(self):
-        for observer in ("minmax", "moving_average", "mse", "histogram"):
+        for observer in ("minmax", "max", "moving_average", "mse", "histogram", "percentile", "entropy", "nvidia_percentile",
+                         "nvidia_entropy", "nvidia_mse"):
             options = ("--observer", observer, "--samples", "30")
             whole = self.calibrate("whole.qcal", *options)
             self.assertEqual(self.quantize("a.onnx", "--calibration", whole, "--observer", observer),

@@ -65,7 +65,7 @@ std::vector<std::vector<std::byte>> state(const Prepared &p) {
 }
 
 void shares_add_up_exactly(void **) {
-  for (const char *observer : {"minmax", "mse"}) {
+  for (const char *observer : {"minmax", "max", "mse"}) {
     const Prepared whole = calibrated(observer, 0, kSamples);
     for (const std::size_t count : {1, 2, 4, 5}) {
       const Prepared sum = merged(observer, count);
@@ -118,7 +118,7 @@ void histograms_add_up_nearly(void **) {
 }
 
 void threads_do_not_matter(void **) {
-  for (const char *observer : {"minmax", "moving_average", "mse", "histogram"}) {
+  for (const char *observer : {"minmax", "moving_average", "mse", "histogram", "percentile", "nvidia_entropy"}) {
     set_default_threads(1);
     const auto one = state(calibrated(observer, 0, 4));
     for (const int threads : {2, 3, 8}) {
