@@ -18,6 +18,8 @@ import tempfile
 import warnings
 
 import numpy as np
+import onnx
+import onnx.version_converter
 
 import peer_lib
 from models import digits_nets
@@ -35,6 +37,7 @@ OURS = {
     "int4 weights in blocks, --adaround": ["--weights", "int4", "--adaround"],
 }
 ORT_METHODS = ("MinMax", "Entropy", "Percentile")
+PER_CHANNEL_OPSET = 13  # the first that can say it
 TORCH_ENGINES = ("fbgemm", "qnnpack")
 
 
@@ -75,8 +78,12 @@ def ort(task, method, per_channel, folder):
     from onnxruntime import quantization
     from onnxruntime.quantization import shape_inference
 
-    prepared, int8 = folder / "prepared.onnx", folder / "ort.onnx"
-    shape_inference.quant_pre_process(str(task.path), str(prepared), skip_symbolic_shape=True)
+    source, prepared, int8 = folder / "source.onnx", folder / "prepared.onnx", folder / "ort.onnx"
+    model = onnx.load(task.path)
+    if model.opset_import[0].version < PER_CHANNEL_OPSET:
+        model = onnx.version_converter.convert_version(model, PER_CHANNEL_OPSET)
+    onnx.save(model, source)
+    shape_inference.quant_pre_process(str(source), str(prepared), skip_symbolic_shape=True)
     name = peer_lib.ort_session(task.path, 1).get_inputs()[0].name
     quantization.quantize_static(
         str(prepared), str(int8), peer_lib.Samples(name, task.calibration),
