@@ -19,6 +19,8 @@ T value_of(const Attr *attr, std::string_view key, AttrSpec::Kind wanted, const 
 
 }  // namespace
 
+void Attrs::set(std::string key, Attr value) { items_.insert_or_assign(std::move(key), std::move(value)); }
+
 bool Attrs::erase(std::string_view key) {
   const auto at = items_.find(key);
   if (at == items_.end()) return false;

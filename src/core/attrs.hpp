@@ -25,7 +25,7 @@ struct AttrSpec {
 
 class Attrs {
  public:
-  void set(std::string key, Attr value) { items_.insert_or_assign(std::move(key), std::move(value)); }
+  void set(std::string key, Attr value);
   bool erase(std::string_view key);
   bool has(std::string_view key) const { return items_.find(key) != items_.end(); }
 

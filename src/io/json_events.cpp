@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/json_events.hpp"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+
+namespace qtn::io {
+namespace {
+
+/// Of internal linkage, so that what nlohmann's parser has for binary formats is left out of the library.
+class Adapter {
+ public:
+  Adapter(const std::string &where, JsonEvents &events) : where_(where), events_(events) {}
+
+  bool null() {
+    return told([&] { events_.null(); });
+  }
+  bool boolean(bool truth) {
+    return told([&] { events_.boolean(truth); });
+  }
+  bool number_integer(std::int64_t number) {
+    return told([&] { events_.integer(number); });
+  }
+  bool number_unsigned(std::uint64_t number) {
+    if (number > std::numeric_limits<std::int64_t>::max())
+      fail(QTN_EFORMAT, events_.place(), ": ", number, " is over 63 bits");
+    return number_integer(static_cast<std::int64_t>(number));
+  }
+  bool number_float(double number, const std::string &) {
+    return told([&] { events_.real(number); });
+  }
+  bool string(std::string &text) {
+    return told([&] { events_.text(std::move(text)); });
+  }
+  bool binary(nlohmann::json::binary_t &) { return false; }  // JSON has none
+  bool start_object(std::size_t) {
+    return told([&] { events_.begin_object(); });
+  }
+  bool key(std::string &name) {
+    return told([&] { events_.key(std::move(name)); });
+  }
+  bool end_object() {
+    return told([&] { events_.end_object(); });
+  }
+  bool start_array(std::size_t) {
+    return told([&] { events_.begin_list(); });
+  }
+  bool end_array() {
+    return told([&] { events_.end_list(); });
+  }
+  bool parse_error(std::size_t position, const std::string &, const nlohmann::json::exception &) {
+    fail(QTN_EFORMAT, where_, ": is no JSON at byte ", position);
+  }
+
+ private:
+  template <class Tell>
+  bool told(Tell &&tell) {
+    tell();
+    return true;
+  }
+
+  const std::string &where_;
+  JsonEvents &events_;
+};
+
+}  // namespace
+
+void parse_json(std::string_view text, const std::string &where, JsonEvents &events) {
+  Adapter adapter(where, events);
+  nlohmann::json::sax_parse(text.begin(), text.end(), &adapter);
+}
+
+}  // namespace qtn::io
