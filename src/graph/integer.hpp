@@ -8,7 +8,7 @@ namespace qtn::graph {
 
 enum class IntegerForm {
   none,        ///< float: operands are dequantized, the result is quantized where its value has a quantizer
-  linear,      ///< Conv, Gemm or MatMul of 8-bit activations by constant int8 weights; the result may be float
+  linear,      ///< Conv, Gemm or MatMul of 8-bit activations by constant int8 or int4 weights; the result may be float
   arithmetic,  ///< Add, Sub, Mul, means: 8-bit activations in and out
   table,       ///< elementwise, one 8-bit operand and scalar constants: 256 entries
   move,        ///< elements moved or chosen, all under one quantizer

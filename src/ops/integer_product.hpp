@@ -9,9 +9,9 @@
 
 namespace qtn::ops {
 
-/// Whether sum (x - zx)(w - zw) + bias has the integer meaning: x 8-bit under one scale, w 8-bit under one scale or one
-/// for each index of its output axis, the bias one number for each output channel, the output float32, 8-bit under one
-/// scale, or plain int32.
+/// Whether sum (x - zx)(w - zw) + bias has the integer meaning: x 8-bit under one scale, w 8-bit or 4-bit under one
+/// scale or one for each index of its output axis, the bias one number for each output channel, the output float32,
+/// 8-bit under one scale, or plain int32.
 bool is_integer_product(const Tensor &x, const Tensor &w, std::size_t output_axis, const Tensor *bias,
                         const Tensor &output);
 

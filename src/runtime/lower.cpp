@@ -55,8 +55,9 @@ class Lowering : Forms {
       case IntegerForm::none:
         break;
     }
+    const QuantizerPtr weights = input(1) == kNoValue ? nullptr : g_.value(input(1)).quantizer;
     const bool weights_stay_integers =
-        node_->op->run_quantized && is_8bit(input(0)) && input(1) != kNoValue && g_.value(input(1)).quantizer;
+        node_->op->run_quantized && is_8bit(input(0)) && weights && !weights->per_block();
     if (weights_stay_integers) return lower_definition();
     lower_float();
   }

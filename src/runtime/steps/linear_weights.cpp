@@ -8,7 +8,7 @@ namespace qtn::runtime {
 
 LinearWeights linear_weights(const graph::Graph &g, const graph::Node &node, const Quantizer &x, const Quantizer *y) {
   const graph::Value &value = g.value(node.inputs[1]);
-  const Tensor weight = value.constant.to_contiguous();
+  const Tensor weight = to_plain(value.constant);
   const Quantizer &wq = *value.quantizer;
   const bool conv = std::string_view(node.op->name) == "Conv";
   const std::size_t channel_axis = graph::output_channel_axis(node);

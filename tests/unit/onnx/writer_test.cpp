@@ -306,6 +306,8 @@ void integers_in_older_opsets(void **) {
                [&] { quantize("output_dtype", QTN_INT16, 20, {}); });
   expect_error(QTN_EUNSUPPORTED, {"\"block_size\"", "opset 20"}, [&] { quantize("block_size", 2, 20, byte); });
   expect_error(QTN_EUNSUPPORTED, {"opset 20", "quantization to int16"}, [&] { quantize("axis", 1, 20, wide); });
+  const Tensor packed(QTN_INT4, {});
+  expect_error(QTN_EUNSUPPORTED, {"opset 20", "quantization to int4"}, [&] { quantize("axis", 1, 20, packed); });
 }
 
 void softmax_over_several_axes(void **) {
