@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guard.hpp"
+#include "quant/config_file.hpp"
 
 using namespace qtn;
 using namespace qtn::capi;
@@ -18,6 +19,23 @@ qstatus qconfig_set(qconfig *c, const char *selector, const qattrs *settings) {
     need(entry, c, "c");
     need(entry, selector, "selector");
     c->value.set(selector, settings ? &settings->value : nullptr);
+  });
+}
+
+qstatus qconfig_save(const qconfig *c, const char *path) {
+  return guard(__func__, [&](const char *entry) {
+    need(entry, c, "c");
+    need(entry, path, "path");
+    quant::save_config(c->value, path);
+  });
+}
+
+qstatus qconfig_load(qconfig **out, const char *path) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, path, "path");
+    *out = new qconfig{quant::load_config(path)};
   });
 }
 

@@ -10,13 +10,16 @@ namespace tool {
 
 CLI::Option *add_calibration_options(CLI::App &command, CalibrationOptions &options) {
   CLI::Option *data = add_data_options(command, options.data);
-  command.add_option("--config", options.config, "Recipe: onnx, fbgemm, ... (onnx with --equalize)")->type_name("NAME");
+  command
+      .add_option("--config", options.config,
+                  "onnx, fbgemm, x86, qnnpack, onednn, nvidia, tflite, or a file NAME.json (onnx with --equalize)")
+      ->type_name("NAME");
   command.add_flag_callback(
       "--equalize", [&options] { options.equalize = true; },
       "Equalize the weights of layers that follow each other first; the default without --config");
   command.add_flag_callback(
       "--no-equalize", [&options] { options.equalize = false; }, "Leave the weights as they are");
-  command.add_option("--observer", options.observer, "How ranges are found: minmax, moving_average, mse, ...")
+  command.add_option("--observer", options.observer, "How ranges are found: minmax, mse, percentile, entropy, ...")
       ->type_name("NAME");
   command.add_option("--samples", options.samples, "Calibrate with the first N samples only")
       ->type_name("N")
@@ -25,9 +28,11 @@ CLI::Option *add_calibration_options(CLI::App &command, CalibrationOptions &opti
 }
 
 Config make_config(const CalibrationOptions &options) {
-  Config config = make<Config>(qconfig_create, options.config.empty() ? "onnx" : options.config.c_str());
+  const std::string name = options.config.empty() ? "onnx" : options.config;
+  Config config = make<Config>(name.ends_with(".json") ? qconfig_load : qconfig_create, name.c_str());
   const Attrs settings = make<Attrs>(qattrs_create);
-  check(qattrs_set_int(settings.get(), "equalize", options.equalize.value_or(options.config.empty())));
+  if (options.equalize || options.config.empty())
+    check(qattrs_set_int(settings.get(), "equalize", options.equalize.value_or(true)));
   if (!options.observer.empty()) check(qattrs_set_string(settings.get(), "observer", options.observer.c_str()));
   check(qconfig_set(config.get(), "*", settings.get()));
   return config;

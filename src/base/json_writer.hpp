@@ -27,6 +27,7 @@ class JsonWriter {
   /// The shortest decimal that reads back as the same double; null for one that is not finite.
   void value(double number);
   void value(bool truth);
+  void null() { raw("null"); }
   template <std::integral T>
   void value(T number) {
     raw(std::to_string(number));

@@ -2,67 +2,59 @@
 #include "quant/config.hpp"
 
 #include <algorithm>
-#include <string_view>
 
 #include "base/error.hpp"
+#include "quant/recipes.hpp"
 
 namespace qtn::quant {
 namespace {
 
 constexpr AttrSpec kKeys[] = {
+    // For the grid of an activation:
     {"observer", AttrSpec::kString},
-    {"weight_observer", AttrSpec::kString},
     {"activation_dtype", AttrSpec::kString},
     {"activation_scheme", AttrSpec::kString},
-    {"weight_dtype", AttrSpec::kString},
-    {"weight_scheme", AttrSpec::kString},
-    {"weight_narrow_range", AttrSpec::kInt},
     {"reduce_range", AttrSpec::kInt},
-    {"weight_reduce_range", AttrSpec::kInt},
-    {"numerics", AttrSpec::kString},
     {"fixed_outputs", AttrSpec::kInt},
-    {"equalize", AttrSpec::kInt},
+    {"scale", AttrSpec::kFloat},
+    {"zero_point", AttrSpec::kInt},
+    {"min", AttrSpec::kFloat},
+    {"max", AttrSpec::kFloat},
+    {"numerics", AttrSpec::kString},
     {"averaging_constant", AttrSpec::kFloat},
     {"bins", AttrSpec::kInt},
     {"eps", AttrSpec::kFloat},
+    {"percentile", AttrSpec::kFloat},
+    {"absolute", AttrSpec::kInt},
+    // For weights:
+    {"equalize", AttrSpec::kInt},
+    {"weight_observer", AttrSpec::kString},
+    {"weight_dtype", AttrSpec::kString},
+    {"weight_scheme", AttrSpec::kString},
+    {"weight_narrow_range", AttrSpec::kInt},
+    {"weight_reduce_range", AttrSpec::kInt},
+    {"block_size", AttrSpec::kInt},
 };
+constexpr std::span kTensorKeys = std::span(kKeys).first(15);
 
-Attrs onnx_recipe() {
-  Attrs a;
-  a.set("observer", "minmax");
-  a.set("weight_observer", "minmax");
-  a.set("activation_dtype", "uint8");
-  a.set("activation_scheme", "per_tensor_affine");
-  a.set("weight_dtype", "int8");
-  a.set("weight_scheme", "per_channel_symmetric");
-  a.set("weight_narrow_range", std::int64_t{1});
-  a.set("reduce_range", std::int64_t{0});
-  a.set("numerics", "onnx");
-  a.set("fixed_outputs", std::int64_t{0});
-  return a;
-}
-
-Attrs fbgemm_recipe() {
-  Attrs a = onnx_recipe();
-  a.set("observer", "histogram");
-  a.set("weight_narrow_range", std::int64_t{0});
-  a.set("reduce_range", std::int64_t{1});
-  a.set("numerics", "fbgemm");
-  a.set("fixed_outputs", std::int64_t{1});
-  return a;
-}
-
-struct Recipe {
-  std::string_view name;
-  Attrs (*make)();
+/// Keys of a configuration, and what make_observer calls them.
+struct Renamed {
+  std::string_view key, of_observer;
 };
-constexpr Recipe kRecipes[] = {{"onnx", onnx_recipe}, {"fbgemm", fbgemm_recipe}};
-
-struct SelectorForm {
-  std::string_view prefix;
-  int rank;
-};
-constexpr SelectorForm kForms[] = {{"op:", 1}, {"name:", 2}, {"node:", 3}};
+constexpr Renamed kActivation[] = {
+    {"activation_dtype", "dtype"}, {"activation_scheme", "scheme"}, {"reduce_range", "reduce_range"}};
+constexpr Renamed kWeight[] = {{"weight_dtype", "dtype"},
+                               {"weight_scheme", "scheme"},
+                               {"weight_reduce_range", "reduce_range"},
+                               {"weight_narrow_range", "narrow_range"}};
+constexpr Renamed kBoth[] = {{"numerics", "numerics"},
+                             {"averaging_constant", "averaging_constant"},
+                             {"bins", "bins"},
+                             {"eps", "eps"},
+                             {"percentile", "percentile"},
+                             {"absolute", "absolute"}};
+constexpr Renamed kGiven[] = {{"scale", "scale"}, {"zero_point", "zero_point"}, {"min", "min"}, {"max", "max"}};
+constexpr Renamed kBlocks[] = {{"block_size", "block_size"}};
 
 void require(const Attrs &attrs, std::string_view key, std::initializer_list<std::string_view> allowed) {
   const std::string value = attrs.get_string(key, "");
@@ -74,123 +66,116 @@ void require(const Attrs &attrs, std::string_view key, std::initializer_list<std
   fail(QTN_EUNSUPPORTED, "config: ", key, " \"", value, "\" is not offered; there are:", known);
 }
 
-Settings resolve(const Attrs &attrs) {
-  require(attrs, "activation_dtype", {"uint8", "int8"});
+void copy_keys(Attrs &to, const Attrs &from, std::span<const Renamed> keys) {
+  for (const auto &[name, value] : from)
+    for (const Renamed &key : keys)
+      if (name == key.key) to.set(std::string(key.of_observer), value);
+}
+
+bool in_blocks(const Attrs &attrs) { return attrs.get_string("weight_scheme", "") == "per_block_symmetric"; }
+
+Attrs activation_settings(const Attrs &attrs) {
+  require(attrs, "activation_dtype", {"uint8", "int8", "int16"});
   require(attrs, "activation_scheme", {"per_tensor_affine", "per_tensor_symmetric"});
-  require(attrs, "weight_dtype", {"int8"});
-  require(attrs, "weight_scheme", {"per_channel_symmetric", "per_tensor_symmetric"});
-  require(attrs, "numerics", {"fbgemm", "qnnpack", "onnx"});
-  Settings s;
-  s.activation_observer = attrs.get_string("observer", "");
-  s.weight_observer = attrs.get_string("weight_observer", "");
-  s.fixed_outputs = attrs.get_int("fixed_outputs", 0) != 0;
-  s.equalize = attrs.get_int("equalize", 0) != 0;
-  for (const char *key : {"numerics", "averaging_constant", "bins", "eps"}) {
-    const auto item = std::find_if(attrs.begin(), attrs.end(), [&](const auto &i) { return i.first == key; });
-    if (item == attrs.end()) continue;
-    s.activation.set(key, item->second);
-    s.weight.set(key, item->second);
-  }
+  Attrs a;
+  copy_keys(a, attrs, kActivation);
+  copy_keys(a, attrs, kBoth);
+  if (attrs.get_string("observer", "") == "fixed") copy_keys(a, attrs, kGiven);
+  // ONNX Runtime's symmetric grids are -127..127 and -32767..32767 for activations too.
   const bool symmetric = attrs.get_string("activation_scheme", "") == "per_tensor_symmetric";
-  s.activation.set("dtype", attrs.get_string("activation_dtype", ""));
-  s.activation.set("scheme", attrs.get_string("activation_scheme", ""));
-  s.activation.set("reduce_range", attrs.get_int("reduce_range", 0));
-  // ONNX Runtime's symmetric int8 grid is -127..127 for activations too.
-  s.activation.set("narrow_range", std::int64_t{symmetric && attrs.get_string("numerics", "") == "onnx"});
-  s.weight.set("dtype", attrs.get_string("weight_dtype", ""));
-  s.weight.set("scheme", attrs.get_string("weight_scheme", ""));
-  s.weight.set("reduce_range", attrs.get_int("weight_reduce_range", 0));
-  s.weight.set("narrow_range", attrs.get_int("weight_narrow_range", 0));
-  return s;
+  a.set("narrow_range", std::int64_t{symmetric && attrs.get_string("numerics", "") == "onnx"});
+  return a;
+}
+
+Attrs weight_settings(const Attrs &attrs) {
+  require(attrs, "weight_dtype", {"int8", "int4"});
+  require(attrs, "weight_scheme", {"per_channel_symmetric", "per_tensor_symmetric", "per_block_symmetric"});
+  if (in_blocks(attrs) && !attrs.has("block_size"))
+    fail(QTN_EINVAL, "config: weight_scheme \"per_block_symmetric\" needs block_size");
+  Attrs w;
+  copy_keys(w, attrs, kWeight);
+  copy_keys(w, attrs, kBoth);
+  if (in_blocks(attrs)) copy_keys(w, attrs, kBlocks);
+  return w;
+}
+
+Settings resolve(const Attrs &attrs) {
+  return {.activation_observer = attrs.get_string("observer", ""),
+          .weight_observer = attrs.get_string("weight_observer", ""),
+          .activation = activation_settings(attrs),
+          .weight = weight_settings(attrs),
+          .equalize = attrs.get_int("equalize", 0) != 0,
+          .fixed_outputs = attrs.get_int("fixed_outputs", 0) != 0,
+          .keys = attrs};
 }
 
 void overlay(Attrs &attrs, const Attrs &with) {
   for (const auto &[key, value] : with) attrs.set(key, value);
 }
 
-/// * any run of characters, ? any one.
-bool glob_matches(std::string_view pattern, std::string_view text) {
-  std::size_t p = 0, t = 0, star = std::string_view::npos, resume = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      resume = t;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
-      ++p;
-      ++t;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      t = ++resume;
-    } else {
-      return false;
-    }
-  }
-  return std::all_of(pattern.begin() + static_cast<std::ptrdiff_t>(p), pattern.end(), [](char c) { return c == '*'; });
-}
-
 }  // namespace
 
-Config::Config(const std::string &name) : name_(name) {
-  std::string known;
-  for (const Recipe &recipe : kRecipes) {
-    known += cat(" ", recipe.name);
-    if (recipe.name != name) continue;
-    base_ = recipe.make();
-    return;
-  }
-  fail(QTN_EUNSUPPORTED, "config: there is no recipe \"", name, "\"; there are:", known);
+Config::Config(const std::string &name) : name_(name), base_(recipe(name)) {}
+
+/// Together with what is said of all nodes, the settings must make sense.
+void Config::check(const Selector &selector, const Attrs &settings) const {
+  const bool tensor = selector.kind() == Selector::kTensor;
+  settings.check(tensor ? kTensorKeys : std::span(kKeys), tensor ? "config: of a tensor" : "config");
+  Attrs trial = base_;
+  for (const Rule &rule : rules_)
+    if (rule.selector.kind() == Selector::kAll && rule.settings) overlay(trial, *rule.settings);
+  overlay(trial, settings);
+  const Settings resolved = resolve(trial);
+  for (const auto &[key, name] : kGiven)
+    if (settings.has(key) && resolved.activation_observer != "fixed")
+      fail(QTN_EINVAL, "config: ", key, " is of the observer \"fixed\", the observer here is \"",
+           resolved.activation_observer, "\"");
+  if (settings.has("block_size") && !in_blocks(trial))
+    fail(QTN_EINVAL, "config: block_size is of weight_scheme \"per_block_symmetric\", here it is \"",
+         trial.get_string("weight_scheme", ""), "\"");
+  make_observer(resolved.activation_observer, resolved.activation);
+  make_observer(resolved.weight_observer, resolved.weight);
 }
 
 void Config::set(const std::string &selector, const Attrs *settings) {
-  Rule rule{0, "", std::nullopt};
-  if (selector != "*") {
-    for (const SelectorForm &form : kForms) {
-      if (selector.size() <= form.prefix.size() || !selector.starts_with(form.prefix)) continue;
-      rule.rank = form.rank;
-      rule.pattern = selector.substr(form.prefix.size());
-    }
-    if (rule.rank == 0)
-      fail(QTN_EINVAL, "config: selector \"", selector, "\" is none of * op:TYPE name:GLOB node:NAME");
-    if (rule.rank == 1 && !ops::find_op(rule.pattern))
-      fail(QTN_EINVAL, "config: selector \"", selector, "\": there is no operator ", rule.pattern);
-  }
+  Rule rule{Selector(selector), std::nullopt};
   if (settings) {
-    settings->check(kKeys, "config");
-    Attrs trial = base_;
-    overlay(trial, *settings);
-    const Settings resolved = resolve(trial);
-    make_observer(resolved.activation_observer, resolved.activation);
-    make_observer(resolved.weight_observer, resolved.weight);
-    rule.attrs = *settings;
+    check(rule.selector, *settings);
+    rule.settings = *settings;
+  } else if (rule.selector.kind() == Selector::kTensor) {
+    fail(QTN_EINVAL, "config: selector \"", selector,
+         "\": a tensor is in float if the nodes that read it are; select them");
   }
-  const auto after =
-      std::upper_bound(rules_.begin(), rules_.end(), rule.rank, [](int rank, const Rule &r) { return rank < r.rank; });
+  const auto after = std::upper_bound(rules_.begin(), rules_.end(), rule, [](const Rule &a, const Rule &b) {
+    return a.selector.kind() < b.selector.kind();
+  });
   rules_.insert(after, std::move(rule));
-}
-
-bool Config::matches(const Rule &rule, const graph::Node &node) {
-  switch (rule.rank) {
-    case 0:
-      return true;
-    case 1:
-      return rule.pattern == node.op->name;
-    case 2:
-      return glob_matches(rule.pattern, node.name);
-    default:
-      return rule.pattern == node.name;
-  }
 }
 
 std::optional<Settings> Config::settings_for(const graph::Node &node) const {
   Attrs attrs = base_;
   bool in_float = false;
   for (const Rule &rule : rules_) {
-    if (!matches(rule, node)) continue;
-    in_float = !rule.attrs;
-    if (rule.attrs) overlay(attrs, *rule.attrs);
+    if (!rule.selector.matches(node)) continue;
+    in_float = !rule.settings;
+    if (rule.settings) overlay(attrs, *rule.settings);
   }
   if (in_float) return std::nullopt;
   return resolve(attrs);
+}
+
+Settings Config::settings_for(const Settings &maker, std::span<const std::string_view> tensors) const {
+  Attrs attrs = maker.keys;
+  bool refined = false;
+  for (const Rule &rule : rules_) {
+    const bool named = std::find(tensors.begin(), tensors.end(), rule.selector.pattern()) != tensors.end();
+    if (rule.selector.kind() != Selector::kTensor || !named) continue;
+    // Who speaks of one tensor is not overruled by what holds for its operator.
+    if (!refined) attrs.set("fixed_outputs", std::int64_t{0});
+    overlay(attrs, *rule.settings);
+    refined = true;
+  }
+  return refined ? resolve(attrs) : maker;
 }
 
 }  // namespace qtn::quant

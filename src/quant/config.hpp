@@ -3,12 +3,13 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/attrs.hpp"
-#include "graph/graph.hpp"
 #include "quant/observer.hpp"
+#include "quant/selector.hpp"
 
 namespace qtn::quant {
 
@@ -20,35 +21,39 @@ struct Settings {
   Attrs weight;                ///< for make_observer; "axis" is added per node
   bool equalize = false;       ///< cross-layer equalization, where both layers have it
   bool fixed_outputs = false;  ///< Sigmoid, HardSigmoid, Softmax and Tanh have scales known beforehand
+  Attrs keys;                  ///< what all of this follows from, by the keys of Config::set
+};
+
+struct Rule {
+  Selector selector;
+  std::optional<Attrs> settings;  ///< nullopt: left in float
 };
 
 class Config {
  public:
-  /// "onnx": as ONNX Runtime's quantize_static, QUInt8 activations, QInt8 weights per channel. "fbgemm": as PyTorch's
-  /// default for servers. Throws QTN_EUNSUPPORTED listing these.
+  /// Throws QTN_EUNSUPPORTED on a name that is no recipe, listing those there are.
   explicit Config(const std::string &name);
 
-  /// Selector: "*", "op:Conv", "name:features.0.*" (glob with * and ?), "node:conv1". Settings nullptr: left in float.
-  /// For each key the most specific selector wins (node, name, op, *), among equals the later. Throws QTN_EINVAL on an
-  /// unknown selector, operator, key or value, and changes nothing.
+  /// Settings nullptr: left in float. For each key the most specific selector wins, among equals the later. Throws
+  /// QTN_EINVAL on an unknown selector, operator, key or value, QTN_EUNSUPPORTED on a grid that is not offered, and
+  /// changes nothing.
   void set(const std::string &selector, const Attrs *settings);
 
   /// nullopt: the node stays in float.
   std::optional<Settings> settings_for(const graph::Node &node) const;
 
+  /// The settings of the node that makes some tensors of one grid, as rules for these tensors refine them.
+  Settings settings_for(const Settings &maker, std::span<const std::string_view> tensors) const;
+
   const std::string &name() const { return name_; }
+  const std::vector<Rule> &rules() const { return rules_; }
 
  private:
-  struct Rule {
-    int rank;  // 0 "*", 1 op, 2 name, 3 node
-    std::string pattern;
-    std::optional<Attrs> attrs;
-  };
-  static bool matches(const Rule &rule, const graph::Node &node);
+  void check(const Selector &selector, const Attrs &settings) const;
 
   std::string name_;
   Attrs base_;
-  std::vector<Rule> rules_;  // by rank, then in the order of set()
+  std::vector<Rule> rules_;  // from the least to the most specific, then in the order of set()
 };
 
 }  // namespace qtn::quant

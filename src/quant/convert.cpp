@@ -59,7 +59,9 @@ class Converter {
       }
     }();
     node.inputs[1] = integer_constant(node.inputs[1], q);
-    if (bias.has_data()) node.inputs[2] = integer_constant(bias_id, quantize_bias(bias, sx, *q.quantizer()));
+    // Sums of blocks have no unit in which a bias could be an integer.
+    if (bias.has_data() && !q.quantizer()->per_block())
+      node.inputs[2] = integer_constant(bias_id, quantize_bias(bias, sx, *q.quantizer()));
   }
 
   void convert_moved_constants(Node &node) {

@@ -83,16 +83,19 @@ std::uint64_t fingerprint(const graph::Graph &g) {
 
 std::uint64_t fingerprint(const Placement &placement) {
   Hash hash;
+  const auto settings = [&](const Settings &s) {
+    hash.text(s.activation_observer);
+    hash.text(s.weight_observer);
+    hash.attrs(s.activation);
+    hash.attrs(s.weight);
+    hash.number(s.fixed_outputs);
+    hash.number(s.equalize);
+  };
   for (const NodePlan &node : placement.nodes) {
     hash.number(node.settings.has_value());
-    if (!node.settings) continue;
-    hash.text(node.settings->activation_observer);
-    hash.text(node.settings->weight_observer);
-    hash.attrs(node.settings->activation);
-    hash.attrs(node.settings->weight);
-    hash.number(node.settings->fixed_outputs);
-    hash.number(node.settings->equalize);
+    if (node.settings) settings(*node.settings);
   }
+  for (const Group &group : placement.groups) settings(group.settings);
   return hash.value();
 }
 

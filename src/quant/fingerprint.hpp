@@ -11,7 +11,7 @@ namespace qtn::quant {
 /// Of nodes, names of values and constants, to the bit.
 std::uint64_t fingerprint(const graph::Graph &g);
 
-/// Of the settings that each node has got.
+/// Of the settings that each node and each group of tensors has got.
 std::uint64_t fingerprint(const Placement &placement);
 
 }  // namespace qtn::quant

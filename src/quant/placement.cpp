@@ -138,7 +138,7 @@ class Grouping {
  public:
   Grouping(const Graph &g, const Facts &facts, Placement &placement) : g_(g), facts_(facts), p_(placement) {}
 
-  void run(const std::vector<bool> &wanted) {
+  void run(const std::vector<bool> &wanted, const Config &config) {
     UnionFind tied(g_.values.size());
     for (std::size_t n = 0; n < g_.nodes.size(); ++n) {
       const Node &node = g_.nodes[n];
@@ -159,6 +159,7 @@ class Grouping {
       if (is_source(v)) p_.groups[static_cast<std::size_t>(group)].sources.push_back(v);
     }
     add_constants();
+    refine(config);
     for (Group &group : p_.groups) group.fixed = fixed_quantizer(group);
   }
 
@@ -203,15 +204,38 @@ class Grouping {
     }
   }
 
-  /// torch's FixedQParams: the whole range of a bounded function, known without data.
+  /// What rules say of tensors by name.
+  void refine(const Config &config) {
+    std::vector<std::string_view> all;
+    for (Group &group : p_.groups) {
+      std::vector<std::string_view> names;
+      for (const ValueId v : group.members) names.push_back(g_.value(v).name);
+      group.settings = config.settings_for(group.settings, names);
+      all.insert(all.end(), names.begin(), names.end());
+    }
+    for (const Rule &rule : config.rules())
+      if (rule.selector.kind() == Selector::kTensor &&
+          std::find(all.begin(), all.end(), rule.selector.pattern()) == all.end())
+        fail(QTN_EINVAL, "config: selector \"", rule.selector.text(),
+             "\": no activation of this name becomes integers");
+  }
+
+  /// A grid that is given; or torch's FixedQParams: the whole range of a bounded function, known without data.
   QuantizerPtr fixed_quantizer(const Group &group) const {
+    if (group.settings.activation_observer == "fixed") {
+      const QuantizerPtr given = make_observer("fixed", group.settings.activation)->quantizer();
+      return std::make_shared<Quantizer>(given->dtype(), given->scheme(), 0, given->scales(), given->zero_points(),
+                                         Numerics::onnx);
+    }
     if (!group.settings.fixed_outputs || group.sources.size() != 1 || !group.constants.empty()) return nullptr;
     const std::int32_t n = maker(group.sources[0]);
     if (n < 0) return nullptr;
     const std::string_view op = g_.nodes[static_cast<std::size_t>(n)].op->name;
     const bool tanh = op == "Tanh";
     if (!tanh && op != "Sigmoid" && op != "HardSigmoid" && op != "Softmax") return nullptr;
-    const bool is_signed = group.settings.activation.get_string("dtype", "uint8") == "int8";
+    const std::string dtype = group.settings.activation.get_string("dtype", "uint8");
+    if (dtype != "uint8" && dtype != "int8") return nullptr;
+    const bool is_signed = dtype == "int8";
     const std::int64_t zero = (tanh ? 128 : 0) - (is_signed ? 128 : 0);
     return std::make_shared<Quantizer>(is_signed ? QTN_INT8 : QTN_UINT8, QTN_PER_TENSOR_AFFINE, 0,
                                        std::vector<double>{tanh ? 2.0 / 256 : 1.0 / 256},
@@ -234,7 +258,7 @@ Placement place(const Graph &g, const Config &config) {
   for (const Node &node : g.nodes)
     placement.nodes.push_back({role_of(g, facts, node), false, config.settings_for(node)});
   const std::vector<bool> wanted = wanted_values(g, facts, placement.nodes);
-  Grouping(g, facts, placement).run(wanted);
+  Grouping(g, facts, placement).run(wanted, config);
   return placement;
 }
 

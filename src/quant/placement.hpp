@@ -31,7 +31,7 @@ struct Group {
   std::vector<graph::ValueId> sources;    ///< those observed: the rest are made by moving these
   std::vector<graph::ValueId> constants;  ///< constants moved among them (Concat with a constant)
   Settings settings;
-  QuantizerPtr fixed;  ///< known beforehand (Sigmoid under "fbgemm"); then not observed
+  QuantizerPtr fixed;  ///< known beforehand (given, or of Sigmoid under "fbgemm"); then not observed
 };
 
 struct Placement {

@@ -31,17 +31,25 @@ double roomy_scale(double sw, double sx, double bias_span) {
   return sw;
 }
 
+bool in_blocks(const Settings &settings) { return settings.weight.has("block_size"); }
+
+/// Channels are those of the output, blocks divide those of the input, which products sum over.
+std::size_t scale_axis(const graph::Node &node, bool blocks) {
+  const std::size_t output = graph::output_channel_axis(node);
+  return blocks ? 1 - output : output;
+}
+
 }  // namespace
 
 Tensor quantize_weight(const graph::Node &node, const Tensor &weight, const Tensor *bias, double input_scale,
                        const Settings &settings) {
   Attrs attrs = settings.weight;
-  attrs.set("axis", static_cast<std::int64_t>(graph::output_channel_axis(node)));
+  attrs.set("axis", static_cast<std::int64_t>(scale_axis(node, in_blocks(settings))));
   const std::unique_ptr<Observer> observer = make_observer(settings.weight_observer, attrs);
   observer->observe(weight);
   const QuantizerPtr chosen = observer->quantizer();
   std::vector<double> scales = chosen->scales();
-  if (bias) {
+  if (bias && !chosen->per_block()) {
     const std::vector<float> values = float_values(*bias, "bias");
     for (std::size_t c = 0; c < scales.size(); ++c) {
       float largest = 0;
@@ -50,12 +58,12 @@ Tensor quantize_weight(const graph::Node &node, const Tensor &weight, const Tens
       scales[c] = roomy_scale(scales[c], input_scale, span_of_bias(largest, chosen->per_channel()));
     }
   }
-  const auto grid = std::make_shared<Quantizer>(chosen->dtype(), chosen->scheme(), chosen->axis(), scales,
-                                                chosen->zero_points(), chosen->numerics());
+  const auto grid = [&](Numerics numerics, std::optional<IntegerRange> range) {
+    return std::make_shared<Quantizer>(chosen->dtype(), chosen->scheme(), chosen->axis(), scales, chosen->zero_points(),
+                                       numerics, chosen->block_size(), range);
+  };
   // Rounded under the recipe's rule; from here on the integers stand for themselves, and files know one rule.
-  return quantize(weight, grid)
-      .with_quantizer(std::make_shared<Quantizer>(chosen->dtype(), chosen->scheme(), chosen->axis(), std::move(scales),
-                                                  chosen->zero_points(), Numerics::onnx));
+  return quantize(weight, grid(chosen->numerics(), chosen->range())).with_quantizer(grid(Numerics::onnx, {}));
 }
 
 Tensor quantize_bias(const Tensor &bias, double input_scale, const Quantizer &weight) {

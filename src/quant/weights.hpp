@@ -8,8 +8,8 @@
 namespace qtn::quant {
 
 /// Weights whose last or first axis (as the operator has it) is the output channel, under the weight observer of the
-/// settings. Where a bias would not fit int32 in units of sx * sw[c], sw[c] is enlarged until it does. `bias` may be
-/// nullptr.
+/// settings. Where a bias would not fit int32 in units of sx * sw[c], sw[c] is enlarged until it does; weights in
+/// blocks have no such units. `bias` may be nullptr.
 Tensor quantize_weight(const graph::Node &node, const Tensor &weight, const Tensor *bias, double input_scale,
                        const Settings &settings);
 

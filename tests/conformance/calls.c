@@ -331,15 +331,21 @@ static qstatus call_qobserver_load(frame *f) {
 }
 
 /* --- op */
-static qstatus call_qop_run(frame *f) {
-  size_t count, i, outputs = json_object_get(f->with, "output_count") ? (size_t)int_of(f, "output_count") : 1;
-  const qtensor **inputs = tensors_of(f, "inputs", &count);
-  json_t *out = json_object_get(f->with, "outputs");
+/* "output_count", 1 unless given: that many tensors are expected, and what they are put over is no NULL. */
+static size_t expect_outputs(frame *f) {
+  size_t i, outputs = json_object_get(f->with, "output_count") ? (size_t)int_of(f, "output_count") : 1;
   if (outputs > MAX_OUTPUTS) outputs = MAX_OUTPUTS;
-  if (json_object_get(f->with, "input_count")) count = (size_t)int_of(f, "input_count");
   f->output_kind = TENSOR;
   f->output_count = outputs;
   for (i = 0; i < outputs; ++i) f->outputs[i] = f;
+  return outputs;
+}
+
+static qstatus call_qop_run(frame *f) {
+  size_t count, outputs = expect_outputs(f);
+  const qtensor **inputs = tensors_of(f, "inputs", &count);
+  json_t *out = json_object_get(f->with, "outputs");
+  if (json_object_get(f->with, "input_count")) count = (size_t)int_of(f, "input_count");
   if (out && json_is_null(out)) f->output_count = 0;
   return qtn.qop_run(f->output_count || !out ? (void *)f->outputs : NULL, outputs, string_of(f, "op"), inputs, count,
                      attrs_of(f, "attrs"));
@@ -364,6 +370,8 @@ static qstatus call_qop_cat(frame *f) {
 /* --- config, model, session */
 CALL(qconfig_create, OUT(CONFIG), string_of(f, "name"))
 CALL(qconfig_set, handle_of(f, "c", CONFIG), string_of(f, "selector"), attrs_of(f, "settings"))
+CALL(qconfig_save, handle_of(f, "c", CONFIG), path_of(f, "path"))
+CALL(qconfig_load, OUT(CONFIG), path_of(f, "path"))
 CALL(qmodel_load, OUT(MODEL), path_of(f, "path"))
 CALL(qmodel_save, handle_of(f, "m", MODEL), path_of(f, "path"), attrs_of(f, "attrs"))
 CALL(qmodel_prepare, OUT(MODEL), handle_of(f, "m", MODEL), handle_of(f, "config", CONFIG), (qmode)int_of(f, "mode"))
@@ -419,10 +427,9 @@ static qstatus call_qmodel_quantize(frame *f) {
 }
 
 static qstatus call_qsession_run(frame *f) {
-  size_t count;
+  size_t count, outputs = expect_outputs(f);
   const qtensor **inputs = tensors_of(f, "inputs", &count);
-  void *outputs = OUT(TENSOR);
-  return qtn.qsession_run(outputs, 1, handle_of(f, "s", SESSION), inputs, count);
+  return qtn.qsession_run((void *)f->outputs, outputs, handle_of(f, "s", SESSION), inputs, count);
 }
 
 static const struct {
@@ -449,13 +456,15 @@ static const struct {
                                                 ROW(qobserver_load) ROW(qop_run) ROW(qop_linear) ROW(qop_conv2d)
                                                     ROW(qop_relu) ROW(qop_add) ROW(qop_matmul) ROW(qop_cat) ROW(
                                                         qop_max_pool2d) ROW(qop_avg_pool2d) ROW(qconfig_create)
-                                                        ROW(qconfig_set) ROW(qmodel_load) ROW(qmodel_save) ROW(
-                                                            qmodel_prepare) ROW(qmodel_calibrate) ROW(qmodel_convert)
-                                                            ROW(qmodel_save_calibration) ROW(qmodel_load_calibration)
+                                                        ROW(qconfig_set) ROW(qconfig_save) ROW(qconfig_load) ROW(
+                                                            qmodel_load) ROW(qmodel_save) ROW(qmodel_prepare)
+                                                            ROW(qmodel_calibrate) ROW(qmodel_convert) ROW(
+                                                                qmodel_save_calibration) ROW(qmodel_load_calibration)
                                                                 ROW(qmodel_merge_calibrations) ROW(qmodel_quantize)
-                                                                    ROW(qmodel_input_count) ROW(qmodel_output_count)
-                                                                        ROW(qmodel_input_name) ROW(qmodel_output_name)
-                                                                            ROW(qsession_create) ROW(qsession_run)
+                                                                    ROW(qmodel_input_count)
+                                                                        ROW(qmodel_output_count) ROW(qmodel_input_name)
+                                                                            ROW(qmodel_output_name) ROW(qsession_create)
+                                                                                ROW(qsession_run)
 #undef ROW
 };
 

@@ -554,12 +554,12 @@ QTN_API void qtensor_free(QTN_OPT qtensor *t);
  *
  * @param out the new handle; free it with qobserver_free
  * @param kind "minmax": smallest and largest value ever; "max": largest magnitude ever; "moving_average": extremes of
- *   each tensor, averaged over time; "percentile" (ONNX Runtime's) and "nvidia_percentile": the range that holds so many
- *   percent of the values; "histogram" (PyTorch's), "mse" and "nvidia_mse": the range, not larger than the one seen, of
- *   least squared error; "entropy" (ONNX Runtime's) and "nvidia_entropy": of least divergence; "fixed": a grid that is
- *   given, whatever is seen. minmax, max and moving_average also work per channel and per block
- * @param attrs the grid: "dtype" (string), "uint8" unless given, or "int8", "uint16", "int16", "int32", "uint4", "int4";
- *   "scheme" (string), "per_tensor_affine" unless given; "axis" (int), not negative; and the attributes of
+ *   each tensor, averaged over time; "percentile" (ONNX Runtime's) and "nvidia_percentile": the range that holds so
+ *   many percent of the values; "histogram" (PyTorch's), "mse" and "nvidia_mse": the range, not larger than the one
+ *   seen, of least squared error; "entropy" (ONNX Runtime's) and "nvidia_entropy": of least divergence; "fixed": a grid
+ *   that is given, whatever is seen. minmax, max and moving_average also work per channel and per block
+ * @param attrs the grid: "dtype" (string), "uint8" unless given, or "int8", "uint16", "int16", "int32", "uint4" or
+ *   "int4"; "scheme" (string), "per_tensor_affine" unless given; "axis" (int), not negative; and the attributes of
  *   qquantizer_choose. "averaging_constant" (float) of moving_average: weight of the newest tensor, 0.01 unless given.
  *   "bins" (int) of kinds that count, 2048 unless given (entropy: 128, and even). "percentile" (float), 99.999 unless
  *   given (nvidia_percentile: 99.99). "absolute" (int) of percentile: 1 unless given, of magnitudes; 0: the same share
@@ -756,35 +756,67 @@ QTN_API qstatus qop_conv2d(qtensor **out, const qtensor *x, const qtensor *weigh
 /** A configuration by name: for all quantizable operators the observers and quantizers of a known recipe.
  *
  * @param out the new handle; free it with qconfig_free
- * @param name "onnx": as ONNX Runtime's static quantization; activations uint8 affine over the range seen, weights int8
- *   symmetric per channel in [-127, 127], numerics of ONNX. "fbgemm": as PyTorch's default for servers; activations
- *   uint8 with reduce_range from histograms, weights int8 symmetric per channel, numerics of fbgemm
+ * @param name whose defaults: "onnx", ONNX Runtime's static quantization: activations uint8 affine over the range seen,
+ *   weights int8 symmetric per channel in [-127, 127]. "fbgemm" and "x86", PyTorch's on servers: activations uint8 with
+ *   reduce_range from histograms, weights int8 symmetric per channel. "onednn": the same without reduce_range.
+ *   "qnnpack", PyTorch's on phones: without reduce_range, weights per tensor. "nvidia", NVIDIA's toolkit: activations
+ *   int8 symmetric by the largest magnitude, weights likewise per channel, in [-127, 127]. "tflite", TensorFlow Lite:
+ *   activations int8 affine over the range seen, weights int8 symmetric per channel in [-127, 127]. Each with the
+ *   numerics of its name; x86 and onednn with those of fbgemm
  * Errors: QTN_EUNSUPPORTED for a name that this version does not have (the message lists those it has).
  * @since 0.1 */
 QTN_API qstatus qconfig_create(qconfig **out, const char *name);
 
-/** Refines a configuration for some nodes. The most specific selector wins; of equal ones, the last set.
+/** Refines a configuration for some nodes, or one tensor. The most specific selector wins; of equal ones, the last set.
  *
  * @param c the configuration to change
- * @param selector "*": all nodes; "op:Conv": all nodes of one operator; "name:features.0.*": nodes whose name matches,
- *   `*` standing for any text and `?` for one character; "node:conv1": the node of that name
- * @param settings what to change there; NULL: leave these nodes in float. Keys that are not given stay as the recipe or
- *   a less specific selector says:
- *     "observer", "weight_observer" (string): a kind of section 5, for activations and for weights
- *     "activation_dtype" (string): "uint8" or "int8"
+ * @param selector from the least to the most specific: "*": all nodes; "op:Conv": all nodes of one operator;
+ *   "name:features.0.*": nodes whose name matches, `*` standing for any text and `?` for one character; "node:conv1":
+ *   the node of that name; "tensor:relu1.out": the activation of that name, and those that share its grid.
+ *   qmodel_prepare fails where no activation of that name becomes integers
+ * @param settings what to change there; NULL: leave these nodes in float (not for a tensor). Keys that are not given
+ *   stay as the recipe or a less specific selector says. For activations, and so for a tensor:
+ *     "observer" (string): a kind of section 5
+ *     "scale" (float) and "zero_point" (int), or "min" and "max" (float): of the observer "fixed"
+ *     "activation_dtype" (string): "uint8", "int8" or "int16"
  *     "activation_scheme" (string): "per_tensor_affine" or "per_tensor_symmetric"
- *     "weight_dtype" (string): "int8"
- *     "weight_scheme" (string): "per_channel_symmetric" or "per_tensor_symmetric"
- *     "weight_narrow_range", "reduce_range", "weight_reduce_range" (int): switches as of qquantizer_choose
- *     "numerics" (string): "fbgemm" or "onnx"
+ *     "reduce_range" (int): a switch as of qquantizer_choose
+ *     "fixed_outputs" (int): 1 gives Sigmoid, HardSigmoid, Softmax and Tanh the scale that their range implies
+ *   For activations and weights:
+ *     "numerics" (string): a name of section 3
+ *     "averaging_constant", "eps", "percentile" (float), "bins", "absolute" (int): for the observers
+ *   For weights:
+ *     "weight_observer" (string): minmax, max or moving_average; another kind where weights have one scale
+ *     "weight_dtype" (string): "int8" or "int4"
+ *     "weight_scheme" (string): "per_channel_symmetric", "per_tensor_symmetric" or "per_block_symmetric"
+ *     "block_size" (int): of per_block_symmetric: elements with one scale, along the axis that a product sums over
+ *     "weight_narrow_range", "weight_reduce_range" (int): switches as of qquantizer_choose
  *     "equalize" (int): 1 equalizes the ranges of weights between layers that follow each other (cross-layer
  *       equalization, Nagel et al. 2019) before anything is observed; the float model's function stays as it is
- *     "fixed_outputs" (int): 1 gives Sigmoid, HardSigmoid, Softmax and Tanh the scale that their range implies
- *     "averaging_constant" (float), "bins" (int), "eps" (float): for the observers
+ *   Integer kernels serve 8-bit activations with weights per tensor or per channel. All else runs as float operators on
+ *   dequantized values: slower, with the same bits in both engines.
  * Errors: QTN_EINVAL for a selector of another form, or an unknown operator, setting or value; QTN_EUNSUPPORTED for a
  * grid that this version does not offer. The configuration is then unchanged.
  * @since 0.1 */
 QTN_API qstatus qconfig_set(qconfig *c, const char *selector, QTN_OPT const qattrs *settings);
+
+/** Writes a configuration as JSON text: the name of its recipe and what was set, {"recipe": "onnx", "rules":
+ * [{"selector": "op:Conv", "settings": {"bins": 512}}, {"selector": "node:head", "settings": null}]}.
+ *
+ * @param c the configuration
+ * @param path the file; replaced whole
+ * Errors: QTN_EIO where it cannot be written.
+ * @since 0.1 */
+QTN_API qstatus qconfig_save(const qconfig *c, const char *path);
+
+/** A configuration from such a file. true and false may stand for 1 and 0; "rules" may be absent.
+ *
+ * @param out the new handle; free it with qconfig_free
+ * @param path the file
+ * Errors: QTN_EIO where it cannot be read; QTN_EFORMAT for text of another form (the message lists the valid members);
+ * those of qconfig_create and qconfig_set for a recipe or a rule, with the number of the rule, counted from 1.
+ * @since 0.1 */
+QTN_API qstatus qconfig_load(qconfig **out, const char *path);
 
 /** Frees a configuration. Models prepared with it stay as they are.
  *
@@ -819,9 +851,9 @@ QTN_API qstatus qmodel_load_bytes(qmodel **out, const void *data, size_t nbytes)
  * @param attrs "format" (string): "qdq", the default, writes QuantizeLinear and DequantizeLinear around each quantized
  *   value; "qoperator" writes QLinearConv, QLinearMatMul and ONNX Runtime's QGemm, QLinearAdd ... (domain
  *   com.microsoft), and what has no such operator as QDQ. "opset" (int): 13 to 25, 21 unless given.
- * Errors: QTN_EIO where the file cannot be written; QTN_ESTATE for a model between prepare and convert; QTN_EUNSUPPORTED
- * where the opset cannot say it (16 and 4 bits come with 21; the message names the node), or ONNX cannot (a grid of
- * fewer integers than its type has); QTN_EINVAL for other attributes.
+ * Errors: QTN_EIO where the file cannot be written; QTN_ESTATE for a model between prepare and convert;
+ * QTN_EUNSUPPORTED where the opset cannot say it (16 and 4 bits come with 21; the message names the node), or ONNX
+ * cannot (a grid of fewer integers than its type has); QTN_EINVAL for other attributes.
  * @since 0.1 */
 QTN_API qstatus qmodel_save(const qmodel *m, const char *path, QTN_OPT const qattrs *attrs);
 
@@ -919,8 +951,8 @@ QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT con
  * attribute that is unknown or out of range; else as for qmodel_prepare, qmodel_calibrate and qmodel_convert.
  * @since 0.1 */
 QTN_API qstatus qmodel_quantize(qmodel **out, QTN_OPT qblob **report, const qmodel *m, const qconfig *config,
-                                qmodel_sample sample, size_t sample_count, QTN_OPT const qattrs *attrs, QTN_OPT qmodel_progress progress,
-                                QTN_OPT void *ctx);
+                                qmodel_sample sample, size_t sample_count, QTN_OPT const qattrs *attrs,
+                                QTN_OPT qmodel_progress progress, QTN_OPT void *ctx);
 
 /** The number of inputs, weights not counted.
  *

@@ -2,58 +2,18 @@
 // Calibration and conversion: ONNX Runtime's scales and integers, failures that leave no trace.
 #include <cmath>
 
+#include "golden_network.hpp"
 #include "graph/evaluate.hpp"
 #include "graph/integer.hpp"
-#include "graph_builder.hpp"
 
 namespace qtn::quant {
 namespace {
 
 using namespace qtn::test;
 
-void calibrate_on(Prepared &p, const Tensor &x) {
-  const Tensor *inputs[] = {&x};
-  calibrate(p, inputs);
-}
-
-Attrs attrs_of(const nlohmann::json &items) {
-  Attrs a;
-  for (const auto &[key, value] : items.items()) {
-    if (value.is_array())
-      a.set(key, value.get<std::vector<std::int64_t>>());
-    else
-      a.set(key, value.get<std::int64_t>());
-  }
-  return a;
-}
-
-void expect_equal(const std::string &what, const std::vector<double> &got, const std::vector<double> &want) {
-  if (got.size() != want.size()) fail_test(what, ": ", got.size(), " values, not ", want.size());
-  for (std::size_t i = 0; i < got.size(); ++i)
-    if (static_cast<float>(got[i]) != static_cast<float>(want[i]))
-      fail_test(what, "[", i, "] is ", nlohmann::json(got[i]).dump(), ", not ", nlohmann::json(want[i]).dump());
-}
-
-template <class T>
-std::vector<double> as_doubles(const std::vector<T> &values) {
-  return {values.begin(), values.end()};
-}
-
-/// The residual network of the golden file, calibrated on its samples.
-Prepared golden_network(const nlohmann::json &file) {
-  GraphBuilder builder;
-  builder.input("x", shape_of(file.at("samples").at(0)));
-  for (const auto &[name, tensor] : file.at("constants").items()) builder.constant(name, float_tensor(tensor));
-  for (const auto &n : file.at("nodes"))
-    builder.node(n.at("op"), n.at("name"), n.at("inputs"), n.at("outputs"), attrs_of(n.at("attrs")));
-  Prepared p = prepare(builder.build({"y"}), Config("onnx"));
-  for (const auto &sample : file.at("samples")) calibrate_on(p, float_tensor(sample));
-  return p;
-}
-
 void equals_onnxruntime(void **) {
   const auto file = golden("ptq.json");
-  const graph::Graph g = convert(golden_network(file), nullptr);
+  const graph::Graph g = convert(golden_network(file, Config("onnx")), nullptr);
   for (const auto &[name, want] : file.at("activations").items()) {
     if (name == "y_QuantizeLinear_Input") continue;  // the last product writes float here
     const QuantizerPtr &q = value_named(g, name).quantizer;
@@ -72,8 +32,8 @@ void equals_onnxruntime(void **) {
 
 void converted_graph_is_close(void **) {
   const auto file = golden("ptq.json");
-  for (const char *recipe : {"onnx", "fbgemm"}) {
-    Prepared p = golden_network(file);
+  for (const char *recipe : {"onnx", "fbgemm", "x86", "qnnpack", "onednn", "nvidia", "tflite"}) {
+    Prepared p = golden_network(file, Config("onnx"));
     p = prepare(p.graph, Config(recipe));
     const Tensor x = float_tensor(file.at("samples").at(0));
     for (const auto &sample : file.at("samples")) calibrate_on(p, float_tensor(sample));

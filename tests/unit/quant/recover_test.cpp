@@ -233,16 +233,19 @@ void a_layer_without_bias_gets_one(void **) {
 }
 
 void corrections_help(void **) {
-  Config config("onnx");
-  const Attrs coarse = attrs({{"weight_reduce_range", 1}, {"weight_scheme", "per_tensor_symmetric"}});
-  config.set("*", &coarse);
-  const Prepared p = calibrated(chain(), config, kSamples);
-  const auto sqnr = [&](const Corrections &which) {
-    return difference(p.graph, corrected(p, which), kSamples).sqnr_db();
-  };
-  const double plain = sqnr({}), bias = sqnr({false, true}), rounding = sqnr({true, false}), both = sqnr({true, true});
-  if (bias < plain + 0.5 || rounding < plain + 1 || both < plain + 1)
-    fail_test("plain ", plain, " dB, bias ", bias, ", rounding ", rounding, ", both ", both);
+  for (const Attrs &coarse : {attrs({{"weight_reduce_range", 1}, {"weight_scheme", "per_tensor_symmetric"}}),
+                              attrs({{"weight_dtype", "int4"}})}) {
+    Config config("onnx");
+    config.set("*", &coarse);
+    const Prepared p = calibrated(chain(), config, kSamples);
+    const auto sqnr = [&](const Corrections &which) {
+      return difference(p.graph, corrected(p, which), kSamples).sqnr_db();
+    };
+    const double plain = sqnr({}), bias = sqnr({false, true}), rounding = sqnr({true, false}),
+                 both = sqnr({true, true});
+    if (bias < plain + 0.5 || rounding < plain + 1 || both < plain + 1)
+      fail_test("plain ", plain, " dB, bias ", bias, ", rounding ", rounding, ", both ", both);
+  }
 }
 
 }  // namespace

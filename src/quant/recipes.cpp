@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/recipes.hpp"
+
+#include "base/error.hpp"
+
+namespace qtn::quant {
+namespace {
+
+struct Activations {
+  const char *observer, *dtype, *scheme;
+  bool reduce_range, fixed_outputs;
+};
+
+struct Weights {
+  const char *observer, *scheme;
+  bool narrow_range;
+};
+
+struct Recipe {
+  std::string_view name;
+  const char *numerics;
+  Activations activations;
+  Weights weights;
+};
+
+// docs/quantization.md says whose defaults these are.
+constexpr Recipe kRecipes[] = {
+    {"onnx", "onnx", {"minmax", "uint8", "per_tensor_affine", false, false}, {"minmax", "per_channel_symmetric", true}},
+    {"fbgemm",
+     "fbgemm",
+     {"histogram", "uint8", "per_tensor_affine", true, true},
+     {"minmax", "per_channel_symmetric", false}},
+    {"x86",
+     "fbgemm",
+     {"histogram", "uint8", "per_tensor_affine", true, true},
+     {"minmax", "per_channel_symmetric", false}},
+    {"qnnpack",
+     "qnnpack",
+     {"histogram", "uint8", "per_tensor_affine", false, true},
+     {"minmax", "per_tensor_symmetric", false}},
+    {"onednn",
+     "fbgemm",
+     {"histogram", "uint8", "per_tensor_affine", false, true},
+     {"minmax", "per_channel_symmetric", false}},
+    {"nvidia", "nvidia", {"max", "int8", "per_tensor_symmetric", false, false}, {"max", "per_channel_symmetric", true}},
+    {"tflite",
+     "tflite",
+     {"minmax", "int8", "per_tensor_affine", false, true},
+     {"minmax", "per_channel_symmetric", true}},
+};
+
+Attrs settings_of(const Recipe &recipe) {
+  const std::pair<const char *, const char *> names[] = {{"numerics", recipe.numerics},
+                                                         {"observer", recipe.activations.observer},
+                                                         {"activation_dtype", recipe.activations.dtype},
+                                                         {"activation_scheme", recipe.activations.scheme},
+                                                         {"weight_observer", recipe.weights.observer},
+                                                         {"weight_dtype", "int8"},
+                                                         {"weight_scheme", recipe.weights.scheme}};
+  const std::pair<const char *, bool> switches[] = {{"reduce_range", recipe.activations.reduce_range},
+                                                    {"fixed_outputs", recipe.activations.fixed_outputs},
+                                                    {"weight_narrow_range", recipe.weights.narrow_range}};
+  Attrs a;
+  for (const auto &[key, name] : names) a.set(key, name);
+  for (const auto &[key, on] : switches) a.set(key, std::int64_t{on});
+  return a;
+}
+
+}  // namespace
+
+Attrs recipe(const std::string &name) {
+  std::string known;
+  for (const Recipe &r : kRecipes) {
+    if (name == r.name) return settings_of(r);
+    known += cat(" ", r.name);
+  }
+  fail(QTN_EUNSUPPORTED, "config: there is no recipe \"", name, "\"; there are:", known);
+}
+
+}  // namespace qtn::quant

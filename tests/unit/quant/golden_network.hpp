@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Networks of golden files, and what conversion makes of them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph_builder.hpp"
+
+namespace qtn::test {
+
+inline void calibrate_on(quant::Prepared &p, const Tensor &x) {
+  const Tensor *inputs[] = {&x};
+  quant::calibrate(p, inputs);
+}
+
+inline Attrs node_attrs(const nlohmann::json &items) {
+  Attrs a;
+  for (const auto &[key, value] : items.items()) {
+    if (value.is_array())
+      a.set(key, value.get<std::vector<std::int64_t>>());
+    else
+      a.set(key, value.get<std::int64_t>());
+  }
+  return a;
+}
+
+inline void expect_equal(const std::string &what, const std::vector<double> &got, const std::vector<double> &want) {
+  if (got.size() != want.size()) fail_test(what, ": ", got.size(), " values, not ", want.size());
+  for (std::size_t i = 0; i < got.size(); ++i)
+    if (static_cast<float>(got[i]) != static_cast<float>(want[i]))
+      fail_test(what, "[", i, "] is ", nlohmann::json(got[i]).dump(), ", not ", nlohmann::json(want[i]).dump());
+}
+
+template <class T>
+std::vector<double> as_doubles(const std::vector<T> &values) {
+  return {values.begin(), values.end()};
+}
+
+/// The network of a golden file, calibrated on its samples.
+inline quant::Prepared golden_network(const nlohmann::json &file, const quant::Config &config) {
+  GraphBuilder builder;
+  builder.input("x", shape_of(file.at("samples").at(0)));
+  for (const auto &[name, tensor] : file.at("constants").items()) builder.constant(name, float_tensor(tensor));
+  for (const auto &n : file.at("nodes"))
+    builder.node(n.at("op"), n.at("name"), n.at("inputs"), n.at("outputs"), node_attrs(n.at("attrs")));
+  quant::Prepared p = quant::prepare(builder.build({"y"}), config);
+  for (const auto &sample : file.at("samples")) calibrate_on(p, float_tensor(sample));
+  return p;
+}
+
+}  // namespace qtn::test
