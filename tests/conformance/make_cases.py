@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes torch.json: conformance cases whose expectations PyTorch computes.
+"""Makes torch.json: conformance cases whose expectations PyTorch computes, or NumPy by the formulas of NVIDIA's toolkit.
 
 Run again with:  $(benchmarks/peers/make-venv)/bin/python tests/conformance/make_cases.py
 """
@@ -9,7 +9,9 @@ import pathlib
 import warnings
 
 import numpy as np
+import onnx
 import torch
+from torch.ao.quantization import FixedQParamsObserver, HistogramObserver, MinMaxObserver, QConfig, get_default_qconfig
 
 warnings.simplefilter("ignore")
 TYPES = {"int8": torch.qint8, "uint8": torch.quint8, "int32": torch.qint32}
@@ -258,11 +260,158 @@ def dynamic():
              call("qtensor_quantize", "q", x="$w", quantizer="$k"), call("qop_linear", "r", x="$x", weight="$q"), expected_floats("r", y))  # fmt: skip
 
 
+def network(**heads):
+    """x [batch, features] and for each head the product of x with its weight [outputs, features]."""
+    features = next(iter(heads.values())).shape[1]
+    value = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Gemm", ["x", f"{name}.weight"], [f"{name}.out"], name, transB=1) for name in heads], "heads",
+        [value("x", onnx.TensorProto.FLOAT, ["n", features])],
+        [value(f"{name}.out", onnx.TensorProto.FLOAT, ["n", len(weight)]) for name, weight in heads.items()],
+        [onnx.numpy_helper.from_array(weight, f"{name}.weight") for name, weight in heads.items()])  # fmt: skip
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 21)], ir_version=10)
+    onnx.checker.check_model(model, full_check=True)
+    return call("qmodel_load_bytes", "m", data=list(model.SerializeToString()))
+
+
+def quantized_run(config, samples, x, outputs, name="c"):
+    """A network prepared by $c, or another name (made by the steps `config`), calibrated on samples, converted, run on x."""
+    steps = [*config, call("qmodel_prepare", "p", m="$m", config=f"${name}", mode=0)]
+    for i, sample in enumerate(samples):
+        steps += [floats(f"s{i}", sample), call("qmodel_calibrate", prepared="$p", inputs=[f"$s{i}"])]
+    return [*steps, call("qmodel_convert", "q", prepared="$p"), floats("x", x), call("qsession_create", "n", m="$q"),
+            call("qsession_run", outputs, s="$n", inputs=["$x"], **({} if isinstance(outputs, str) else {"output_count": len(outputs)}))]  # fmt: skip
+
+
+def product(x, scale, zero, low, high, q_weight, weight_scales):
+    """float(sum (q - zero) * w) * (scale * weight scale), where q is the same by division and by the inverse."""
+    scale = np.float32(scale)
+    q = np.clip(np.rint(x / scale) + zero, low, high)
+    assert (q == np.clip(np.rint(x * (np.float32(1) / scale)) + zero, low, high)).all()
+    sums = (q.astype(np.int64) - zero) @ q_weight.astype(np.int64).T
+    return sums.astype(np.float32) * (scale * np.asarray(weight_scales, np.float32))
+
+
+def eighths(rng, *shape, limit):
+    return (rng.integers(-limit, limit + 1, size=shape) / 8).astype(np.float32)
+
+
+def of_torch(qconfig, weight, samples, x):
+    """What a Linear under this qconfig computes, its result in float."""
+    activation, observer = qconfig.activation(), qconfig.weight()
+    for sample in samples:
+        activation(torch.from_numpy(sample))
+    observer(torch.from_numpy(weight))
+    (scale, zero), (scales, _) = activation.calculate_qparams(), observer.calculate_qparams()
+    t = torch.from_numpy(weight)
+    if scales.numel() == 1:
+        q = torch.quantize_per_tensor(t, scales.item(), 0, torch.qint8)
+    else:
+        q = torch.quantize_per_channel(t, scales, torch.zeros(len(scales), dtype=torch.int64), 0, torch.qint8)
+    signed = activation.dtype == torch.qint8
+    return product(x, scale.item(), int(zero), -128 if signed else 0, 127 if signed else 255, q.int_repr().numpy(), scales.numpy())
+
+
+def qconfigs():
+    rng = np.random.default_rng(7)
+    weight, other = eighths(rng, 3, 6, limit=9), eighths(rng, 2, 6, limit=9)
+    samples, x = [eighths(rng, 4, 6, limit=limit) for limit in (11, 17)], eighths(rng, 2, 6, limit=17)
+    for backend in ("fbgemm", "x86", "qnnpack", "onednn"):
+        y = of_torch(get_default_qconfig(backend), weight, samples, x)
+        case(f"qconfig/{backend}", ["P04", "P05"], network(fc=weight),
+             *quantized_run([call("qconfig_create", "c", name=backend)], samples, x, "y"), expected_floats("y", y))  # fmt: skip
+    chosen = {
+        "symmetric_minmax": (MinMaxObserver.with_args(dtype=torch.qint8, qscheme=torch.per_tensor_symmetric),
+                             {"observer": "minmax", "reduce_range": 0, "activation_dtype": "int8", "activation_scheme": "per_tensor_symmetric"}),
+        "affine_minmax": (MinMaxObserver.with_args(dtype=torch.quint8, reduce_range=True), {"observer": "minmax"}),
+        "symmetric_histogram": (HistogramObserver.with_args(dtype=torch.qint8, qscheme=torch.per_tensor_symmetric),
+                                {"reduce_range": 0, "activation_dtype": "int8", "activation_scheme": "per_tensor_symmetric"}),
+    }  # fmt: skip
+    for name, (observer, settings) in chosen.items():
+        y = of_torch(QConfig(observer, get_default_qconfig("fbgemm").weight), weight, samples, x)
+        config = [call("qconfig_create", "c", name="fbgemm"), call("qconfig_set", c="$c", selector="*", settings=settings)]
+        case(f"qconfig/{name}", ["P04"], network(fc=weight), *quantized_run(config, samples, x, "y"), expected_floats("y", y))
+    # model.conv1.qconfig = None; model.linear1.qconfig = custom; the same after a file. Every x is on the custom grid.
+    fixed = FixedQParamsObserver.with_args(scale=0.125, zero_point=128, dtype=torch.quint8, quant_min=0, quant_max=255)
+    y = of_torch(QConfig(fixed, get_default_qconfig("qnnpack").weight), other, samples, x)
+    settings = {"observer": "fixed", "scale": 0.125, "zero_point": 128, "reduce_range": 0, "weight_scheme": "per_tensor_symmetric"}
+    config = [call("qconfig_create", "c", name="fbgemm"), call("qconfig_set", c="$c", selector="node:first", settings=None),
+              call("qconfig_set", c="$c", selector="node:second", settings=settings)]  # fmt: skip
+    reload = [*config, call("qconfig_save", c="$c", path="@c.json"), call("qconfig_load", "d", path="@c.json")]
+    for name, steps, made in (("per_module", config, "c"), ("per_module_from_a_file", reload, "d")):
+        run = quantized_run(steps, samples, x, ["a", "b"], made)
+        case(f"qconfig/{name}", ["P20"], network(first=weight, second=other), *run,
+             expected_floats("a", (x @ weight.T).astype(np.float32)), expected_floats("b", y))  # fmt: skip
+
+
+def nvidia_step(amax, bound):
+    return (1 / (np.float32(bound) / np.asarray(amax, np.float32)).astype(np.float64)).tolist()
+
+
+def quant_descriptors():
+    rng = np.random.default_rng(8)
+    weight, x = eighths(rng, 3, 6, limit=9), eighths(rng, 4, 6, limit=17)
+
+    def observed(name, rows, amax, bound, kind="max", t=x, **attrs):
+        attrs = {"dtype": "int8", "scheme": "per_tensor_symmetric", "numerics": "nvidia", **attrs}
+        case(f"quant_descriptor/{name}", rows, call("qobserver_create", "o", kind=kind, attrs=attrs), floats("x", t),
+             call("qobserver_observe", o="$o", x="$x"), call("qobserver_quantizer", "g", o="$o"),
+             {"call": "qquantizer_scales", "with": {"q": "$g"}, "equals": np.atleast_1d(nvidia_step(amax, bound)).tolist(), "tolerance": 0.0},
+             {"call": "qquantizer_quant_max", "with": {"q": "$g"}, "equals": bound})  # fmt: skip
+
+    by_row = np.abs(weight).max(axis=1)
+    observed("8bit_per_tensor", ["N07"], np.abs(x).max(), 127)
+    observed("linear_weight_per_row", ["N07", "N10"], by_row, 127, t=weight, scheme="per_channel_symmetric", axis=0)
+    observed("conv_transpose_weight_axis_1", ["N07"], np.abs(weight).max(axis=0), 127, t=weight, scheme="per_channel_symmetric", axis=1)
+    observed("unsigned", ["N07"], np.abs(x).max(), 255, t=np.abs(x), dtype="uint8")
+    observed("num_bits_4", ["N07"], np.abs(x).max(), 7, dtype="int4")
+    observed("num_bits_16", ["N07"], np.abs(x).max(), 32767, dtype="int16")
+    # calib_method "histogram": 2048 bins over [0, 100), of which the 90th percentile reaches the lower edge that NumPy finds.
+    ramp = np.arange(100, dtype=np.float32)
+    counts, edges = np.histogram(ramp, bins=2048, range=(0, 99))
+    amax = edges.astype(np.float32)[np.searchsorted(np.cumsum(counts / counts.sum()), 0.9)]
+    observed("calib_method_histogram", ["N07"], amax, 127, kind="nvidia_percentile", t=ramp, percentile=90.0)
+
+    # TensorQuantizer(QuantDescriptor(num_bits=4, fake_quant=False, axis=(0), unsigned=True)) of the guide.
+    torch.manual_seed(12345)
+    t = torch.rand(10, 9, 8, 7).numpy()
+    amax = t.reshape(10, -1).max(axis=1)
+    scale = (np.float32(15) / amax).reshape(10, 1, 1, 1)
+    q = np.clip(np.rint(t * scale), 0, 15).astype(np.int64)
+    assert q.reshape(10, -1).sum(axis=1).tolist() == [3694, 3666, 3727, 3725, 3698, 3983, 3767, 3710, 3733, 3863]
+    grid_of = {"dtype": "uint4", "scheme": "per_channel_symmetric", "axis": 0}
+    dynamic = [call("qobserver_create", "o", kind="max", attrs={**grid_of, "numerics": "nvidia"}),
+               call("qobserver_observe", o="$o", x="$t"), call("qobserver_quantizer", "g", o="$o")]  # fmt: skip
+    given = [call("qquantizer_choose", "h", **grid_of, mins=[0.0] * 10, maxs=[float(a) for a in amax], attrs={"numerics": "nvidia"})]
+    case("tensor_quantizer", ["N08", "N09"], floats("t", t), *dynamic, call("qtensor_quantize", "q", x="$t", quantizer="$g"),
+         {"expect": "$q", "dtype": "uint4", "shape": [10, 9, 8, 7], "data": q.ravel().tolist()},
+         *given, call("qtensor_quantize", "r", x="$t", quantizer="$h"), {"call": "qtensor_equal", "with": {"a": "$q", "b": "$r"}, "equals": 1})  # fmt: skip
+    # A given amax saturates what lies beyond.
+    clipped = np.clip(np.rint(x * (np.float32(127) / np.float32(1.5))), -127, 127).astype(np.int64)
+    case("tensor_quantizer/given_amax", ["N09"], floats("x", x),
+         call("qquantizer_choose", "g", dtype="int8", scheme="per_tensor_symmetric", axis=0, mins=[-1.5], maxs=[1.5], attrs={"numerics": "nvidia"}),
+         call("qtensor_quantize", "q", x="$x", quantizer="$g"), {"expect": "$q", "dtype": "int8", "data": clipped.ravel().tolist()})  # fmt: skip
+
+    # QuantLinear: input per tensor, weight per row, 8 bits each; with a given amax for the input; of 4 bits.
+    for name, amax, bound, settings in (
+        ("defaults", np.abs(x).max(), 127, {}),
+        ("given_amax", np.float32(3), 127, {"observer": "fixed", "min": -3.0, "max": 3.0}),
+        ("weight_of_4_bits", np.abs(x).max(), 7, {"weight_dtype": "int4"}),
+    ):  # fmt: skip
+        q_weight = np.rint(weight * (np.float32(bound) / by_row).reshape(-1, 1))
+        y = product(np.clip(x, -amax, amax), nvidia_step(amax, 127), 0, -128, 127, q_weight, nvidia_step(by_row, bound))
+        config = [call("qconfig_create", "c", name="nvidia"), call("qconfig_set", c="$c", selector="*", settings=settings)]
+        run = quantized_run(config, [x], np.clip(x, -amax, amax), "y")
+        case(f"quant_linear/{name}", ["N10"], network(fc=weight), *run, expected_floats("y", y))
+
+
 def main():
     quantize_and_text()
     tensor_methods()
     operators()
     dynamic()
+    qconfigs()
+    quant_descriptors()
     lines = []
     for c in CASES:
         steps = ",\n  ".join(json.dumps(s) for s in c["steps"])
