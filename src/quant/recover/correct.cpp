@@ -72,7 +72,7 @@ class Corrector {
 
   void run() {
     for (std::size_t n = 0; n < quantized_.nodes.size(); ++n) {
-      if (correctable(quantized_.nodes[n])) correct_node(n);
+      correct_node(n);
       for (std::size_t s = 0; s < walks_.size(); ++s) {
         real_walks_[s].step(n);
         walks_[s].step(n);
@@ -82,13 +82,12 @@ class Corrector {
   }
 
  private:
-  bool correctable(const Node &node) const {
-    return graph::integer_form(quantized_, node) == graph::IntegerForm::linear;
-  }
-
+  /// Where weights are on a grid; whether activations are too does not matter.
   void correct_node(std::size_t n) {
     const Node &node = quantized_.nodes[n];
-    const Tensor q = quantized_.value(node.inputs[1]).constant;
+    const ValueId weight = input_of(node, 1);
+    if (weight == kNoValue || !quantized_.value(weight).is_constant() || !quantized_.value(weight).quantizer) return;
+    const Tensor q = quantized_.value(weight).constant;
     const auto layer = layer_of(node, q.shape());
     if (!layer) return;
     const Tensor weights = gathered(*layer, real_.value(real_.nodes[n].inputs[1]).constant);
@@ -116,7 +115,6 @@ class Corrector {
                      const std::vector<Moments> &moments) {
     const Grid grid(layer, *q.quantizer(), q.shape());
     const IntegerRange range = q.quantizer()->range();
-    const Tensor codes = to_plain(q).clone();
     Tensor learned(QTN_FLOAT32, q.shape());
     const auto size = static_cast<std::size_t>(layer.outputs * layer.depth);
     for (std::size_t g = 0; g < moments.size(); ++g) {
@@ -164,17 +162,19 @@ class Corrector {
       }
       bias[static_cast<std::size_t>(c)] += static_cast<float>(sum / static_cast<double>(m.rows));
     }
-    const double sx = quantized_.value(node.inputs[0]).quantizer->scales()[0];
     const Tensor corrected = Tensor::from<float>(QTN_FLOAT32, Shape{layer.channels()}, bias);
-    replace(n, 2, quantize_bias(corrected, sx, *q.quantizer()));
+    const bool integer = graph::integer_form(quantized_, node) == graph::IntegerForm::linear;
+    replace(n, 2,
+            integer ? quantize_bias(corrected, quantized_.value(node.inputs[0]).quantizer->scales()[0], *q.quantizer())
+                    : corrected);
   }
 
   /// A constant of its own for input i of node n, in both forms of the graph.
-  void replace(std::size_t n, std::size_t i, const Tensor &q) {
+  void replace(std::size_t n, std::size_t i, const Tensor &t) {
     const ValueId old = input_of(quantized_.nodes[n], i);
     const std::string name = old == kNoValue ? quantized_.nodes[n].name + "_bias" : quantized_.value(old).name;
     for (Graph *g : {&quantized_, &floats_}) {
-      const ValueId made = g->add_constant(name + "_corrected", g == &floats_ ? dequantize(q) : q);
+      const ValueId made = g->add_constant(name + "_corrected", g == &floats_ && t.quantized() ? dequantize(t) : t);
       std::vector<ValueId> &inputs = g->nodes[n].inputs;
       inputs.resize(std::max(inputs.size(), i + 1), kNoValue);
       inputs[i] = made;
