@@ -13,6 +13,7 @@ Run again with:  $(benchmarks/peers/make-venv)/bin/python benchmarks/accuracy.py
 
 import argparse
 import csv
+import json
 import pathlib
 import tempfile
 import warnings
@@ -20,21 +21,27 @@ import warnings
 import numpy as np
 import onnx
 import onnx.version_converter
+import onnxruntime
 
 import peer_lib
 from models import digits_nets
 
 DIGITS = digits_nets.DIGITS
-FIELDS = ("model", "who", "settings", "samples", "top1", "top1_drop", "sqnr_db", "cpu", "qtensor")
+FIELDS = ("model", "who", "settings", "samples", "top1", "top1_drop", "sqnr_db", "cpu", "peers")
+PER_TENSOR = {"weight_scheme": "per_tensor_symmetric"}
+INT4 = {"weight_dtype": "int4", "weight_scheme": "per_block_symmetric", "block_size": 32}
+# Settings on top of the recipe "onnx" (None: no --config at all), and options.
 OURS = {
-    "default": [],
-    "--config fbgemm": ["--config", "fbgemm"],
-    "--config qnnpack": ["--config", "qnnpack"],
-    "per tensor": ["--weights", "per_tensor"],
-    "per tensor, --equalize": ["--weights", "per_tensor", "--equalize"],
-    "--auto": ["--auto"],
-    "int4 weights in blocks": ["--weights", "int4"],
-    "int4 weights in blocks, --adaround": ["--weights", "int4", "--adaround"],
+    "default": (None, []),
+    "default --bias-correction": (None, ["--bias-correction"]),
+    "--auto": (None, ["--auto"]),
+    "--config onnx": ({}, []),
+    "--config fbgemm": (None, ["--config", "fbgemm"]),
+    "--config qnnpack": (None, ["--config", "qnnpack"]),
+    "per tensor": (PER_TENSOR, []),
+    "per tensor --equalize": (PER_TENSOR, ["--equalize"]),
+    "int4 weights in blocks of 32": (INT4, []),
+    "int4 weights in blocks of 32 --equalize --adaround": (INT4, ["--equalize", "--adaround"]),
 }
 ORT_METHODS = ("MinMax", "Entropy", "Percentile")
 PER_CHANNEL_OPSET = 13  # the first that can say it
@@ -64,8 +71,12 @@ class Task:
         return row
 
 
-def ours(arguments, task, options, folder):
-    data, test, int8, out = (folder / name for name in ("data.npy", "test.npy", "int8.onnx", "out.safetensors"))
+def ours(arguments, task, settings, options, folder):
+    names = ("config.json", "data.npy", "test.npy", "int8.onnx", "out.safetensors")
+    config, data, test, int8, out = (folder / name for name in names)
+    if settings is not None:
+        config.write_text(json.dumps({"recipe": "onnx", "rules": [{"selector": "*", "settings": settings}]}))
+        options = ["--config", config, *options]
     np.save(data, task.calibration)
     np.save(test, task.test)
     peer_lib.command(arguments.qtensor, "quantize", task.path, "-o", int8, "--data", data, *options)
@@ -107,11 +118,11 @@ def torch_fx(task, engine):
 
 def attempts(arguments, task, folder):
     """Who, with what settings, and a call that gives the outputs."""
-    for settings, options in OURS.items():
-        yield "qtensor", settings, lambda: ours(arguments, task, options, folder)
+    for name, (settings, options) in OURS.items():
+        yield "qtensor", name, lambda: ours(arguments, task, settings, options, folder)
     for method in ORT_METHODS:
         for per_channel in (True, False):
-            settings = f"{method}, per {'channel' if per_channel else 'tensor'}"
+            settings = f"{method} per {'channel' if per_channel else 'tensor'}"
             yield "onnxruntime", settings, lambda: ort(task, method, per_channel, folder)
     if task.module is not None:
         for engine in TORCH_ENGINES:
@@ -141,6 +152,12 @@ def tasks(arguments):
     yield Task(arguments.model, data, data)
 
 
+def peers():
+    import torch
+
+    return f"onnxruntime {onnxruntime.__version__}, torch {torch.__version__}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--qtensor", default="build/release/tools/qtensor", help="our command (%(default)s)")
@@ -163,7 +180,7 @@ def main():
             writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
             if file.tell() == 0:
                 writer.writeheader()
-            writer.writerows(row | {"cpu": peer_lib.cpu_name()} for row in rows)
+            writer.writerows(row | {"cpu": peer_lib.cpu_name(), "peers": peers()} for row in rows)
 
 
 if __name__ == "__main__":
