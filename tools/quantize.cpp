@@ -18,10 +18,10 @@ namespace {
 
 // What is asked of qmodel_quantize besides calibration.
 struct Recovery {
-  bool bias_correction = false, adaround = false, automatic = false;
+  bool absorb_bias = false, bias_correction = false, adaround = false, automatic = false;
   std::optional<double> smooth, target_sqnr;
 
-  bool any() const { return bias_correction || adaround || automatic || smooth || target_sqnr; }
+  bool any() const { return absorb_bias || bias_correction || adaround || automatic || smooth || target_sqnr; }
 };
 
 struct Options {
@@ -36,6 +36,7 @@ Attrs attrs_of(const Recovery &recovery) {
   const auto number = [&](const char *key, const std::optional<double> &value) {
     if (value) check(qattrs_set_float(attrs.get(), key, *value));
   };
+  flag("absorb_bias", recovery.absorb_bias);
   flag("bias_correction", recovery.bias_correction);
   flag("adaround", recovery.adaround);
   flag("auto", recovery.automatic);
@@ -107,6 +108,8 @@ void add_quantize(CLI::App &app) {
   command.add_option("--calibration", options->calibrated, "Instead of --data: a file of `calibrate` or `merge`")
       ->type_name("FILE.qcal")
       ->excludes(&data);
+  command.add_flag("--absorb-bias", options->recovery.absorb_bias,
+                   "Move what channels in front of a Relu always exceed into the next layer's bias");
   command.add_flag("--bias-correction", options->recovery.bias_correction,
                    "Give the output channels of each layer the means that they have in float");
   command.add_flag("--adaround", options->recovery.adaround, "Learn which weights to round up (takes minutes)");

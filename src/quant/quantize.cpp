@@ -14,7 +14,7 @@ namespace qtn::quant {
 namespace {
 
 struct Options {
-  bool correct_bias, learn_rounding, automatic, sensitivity;
+  bool absorb_bias, correct_bias, learn_rounding, automatic, sensitivity;
   double smooth;                 ///< 0: not
   std::optional<double> target;  ///< SQNR in dB
   std::size_t measured;          ///< samples that are read more than once
@@ -22,16 +22,21 @@ struct Options {
 
 constexpr AttrSpec kKeys[] = {
 
-    {"smooth", AttrSpec::kFloat},         {"bias_correction", AttrSpec::kInt},
-    {"adaround", AttrSpec::kInt},         {"auto", AttrSpec::kInt},
-    {"target_sqnr", AttrSpec::kFloat},    {"sensitivity", AttrSpec::kInt},
+    {"smooth", AttrSpec::kFloat},
+    {"absorb_bias", AttrSpec::kInt},
+    {"bias_correction", AttrSpec::kInt},
+    {"adaround", AttrSpec::kInt},
+    {"auto", AttrSpec::kInt},
+    {"target_sqnr", AttrSpec::kFloat},
+    {"sensitivity", AttrSpec::kInt},
     {"measured_samples", AttrSpec::kInt},
 };
 
 Options options_of(const Attrs &attrs) {
   attrs.check(kKeys, "quantize");
   const auto flag = [&](const char *key) { return attrs.get_int(key, 0) != 0; };
-  Options o{flag("bias_correction"),
+  Options o{flag("absorb_bias"),
+            flag("bias_correction"),
             flag("adaround"),
             flag("auto"),
             flag("sensitivity"),
@@ -88,6 +93,10 @@ class Pipeline {
       graph::optimize(real);
       normalize_products(real);
       equalize_activations(real, measured_, options_.smooth);
+    }
+    if (options_.absorb_bias) {
+      real = prepare(real, config_).graph;  // equalized
+      absorb_biases(real, measured_);
     }
     Quantized result;
     Account &account = result.account;

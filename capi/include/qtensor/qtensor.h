@@ -927,6 +927,8 @@ QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT con
  * Attributes, all 0 (not) unless set:
  *   "smooth" (float, 0 to 1) SmoothQuant (Xiao et al. 2022) of this strength: channels of activations that are larger
  *     than others are made smaller, the weights that read them larger
+ *   "absorb_bias" (int) after equalization, what a channel in front of a Relu always exceeds on the measured samples
+ *     moves from its bias into that of the layer behind, where that has no padding
  *   "bias_correction" (int) the mean of each output channel of a layer becomes that of the float model
  *   "adaround" (int) weights are rounded up or down so that the outputs of a layer come nearest (Nagel et al. 2020)
  *   "auto" (int) takes for each tensor the observer with which the layers that read it lose least (instead of the
