@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cmath>
 
 #include "base/json_writer.hpp"
@@ -22,6 +23,44 @@ void write_choice(JsonWriter &out, const ObserverChoice &choice) {
     out.end_object();
   }
   out.end_list();
+  out.end_object();
+}
+
+/// The reals at the ends of a grid; where channels have grids of their own, of the widest.
+void write_grid(JsonWriter &out, const Quantizer &grid) {
+  const auto &scales = grid.scales();
+  const auto widest = static_cast<std::size_t>(std::max_element(scales.begin(), scales.end()) - scales.begin());
+  const double scale = scales[widest];
+  const std::int64_t zero = grid.zero_points()[widest];
+  const IntegerRange range = integer_range(grid.dtype());
+  out.member("dtype", dtype_name(grid.dtype()));
+  out.member("grids", scales.size());
+  out.member("scale", scale);
+  out.member("zero_point", zero);
+  out.member("low", static_cast<double>(range.lo - zero) * scale);
+  out.member("high", static_cast<double>(range.hi - zero) * scale);
+}
+
+void write_seen(JsonWriter &out, const Distribution &seen) {
+  const double width = std::ldexp(1.0, seen.bins.exponent);
+  out.member("min", static_cast<double>(seen.min()));
+  out.member("max", static_cast<double>(seen.max()));
+  out.member("zeros", seen.zeros);
+  out.key("histogram");
+  out.begin_object();
+  out.member("start", static_cast<double>(seen.bins.first) * width);
+  out.member("width", width);
+  out.member("counts", seen.bins.counts);
+  out.end_object();
+}
+
+void write_tensor(JsonWriter &out, const TensorOutcome &tensor) {
+  out.begin_object();
+  out.member("name", tensor.name);
+  tensor.node.empty() ? out.member("members", tensor.members) : out.member("weight_of", tensor.node);
+  out.member("observer", tensor.observer);
+  write_grid(out, *tensor.grid);
+  if (tensor.seen) write_seen(out, *tensor.seen);
   out.end_object();
 }
 
@@ -57,6 +96,30 @@ std::string Account::json() const {
     out.member("alone_cosine", damage.alone.cosine());
     out.member("accumulated_sqnr_db", damage.accumulated.sqnr_db());
     out.member("accumulated_cosine", damage.accumulated.cosine());
+    out.end_object();
+  }
+  out.end_list();
+  out.key("tensors");
+  out.begin_list();
+  for (const TensorOutcome &tensor : tensors) write_tensor(out, tensor);
+  out.end_list();
+  out.key("fused");
+  out.begin_list();
+  for (const Fusion &fusion : fused) {
+    out.begin_object();
+    out.member("node", fusion.node);
+    out.member("op", fusion.op);
+    out.member("into", fusion.into);
+    out.end_object();
+  }
+  out.end_list();
+  out.key("float_nodes");
+  out.begin_list();
+  for (const FloatNode &node : float_nodes) {
+    out.begin_object();
+    out.member("node", node.node);
+    out.member("op", node.op);
+    out.member("reason", node.reason);
     out.end_object();
   }
   out.end_list();

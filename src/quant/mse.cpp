@@ -1,81 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// "mse": a histogram that keeps its size while its range grows, searched for the clipping range of least squared error.
-//
-// Bins are [i * 2^e, (i + 1) * 2^e). When the values no longer fit the number of bins, e grows and pairs of bins become
-// one. Counts therefore depend on the values alone, not on their order or on how they were spread over observers:
-// merging is exact.
+// "mse": counts, searched for the clipping range of least squared error. Zeros are left out: zero is on every grid.
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <utility>
 
-#include "quant/counting.hpp"
+#include "quant/dyadic_bins.hpp"
 #include "quant/kinds.hpp"
 
 namespace qtn::quant {
 namespace {
 
-/// The values other than zero. Zero is on every grid, so it adds no error.
-struct Bins {
-  int exponent = 0;
-  std::int64_t first = 0;             ///< index i of counts[0]
-  std::vector<std::uint64_t> counts;  ///< empty: nothing seen
-  float min = 0, max = 0;             ///< exact ends of what was seen
-};
-
-std::int64_t index_of(float value, int exponent) {
-  return static_cast<std::int64_t>(std::floor(std::ldexp(static_cast<double>(value), -exponent)));
-}
-
-/// The finest bins with which [min, max] takes at most `limit` of them, and indexes stay small.
-int exponent_for(float min, float max, std::int64_t limit) {
-  int exponent = std::ilogb(std::max(std::fabs(min), std::fabs(max))) - 30;
-  while (index_of(max, exponent) - index_of(min, exponent) >= limit) ++exponent;
-  return exponent;
-}
-
-struct Nonzero {
-  float min, max;       ///< of the values other than zero; min above max where there are none
-  std::uint64_t zeros;  ///< how many others there are
-};
-
-/// Without branches on values, which nobody could predict.
-Nonzero nonzero(std::span<const float> values) {
-  const kernels::Extent all = extent_of(values.data(), values.size());
-  std::uint32_t least = UINT32_MAX;  // magnitude, less one so that zero is the largest
-  std::uint64_t zeros = 0;
-  for (const float v : values) {
-    const std::uint32_t magnitude = (std::bit_cast<std::uint32_t>(v) & 0x7fffffff) - 1;
-    least = magnitude < least ? magnitude : least;
-    zeros += magnitude == UINT32_MAX;
-  }
-  if (zeros == values.size()) return {1, -1, zeros};
-  const auto nearest = std::bit_cast<float>(least + 1);
-  return {all.min < 0 ? all.min : nearest, all.max > 0 ? all.max : -nearest, zeros};
-}
-
-Bins widened(const Bins &bins, float min, float max, std::int64_t limit) {
-  Bins wide;
-  wide.min = bins.counts.empty() ? min : std::min(min, bins.min);
-  wide.max = bins.counts.empty() ? max : std::max(max, bins.max);
-  wide.exponent = exponent_for(wide.min, wide.max, limit);
-  wide.first = index_of(wide.min, wide.exponent);
-  wide.counts.resize(static_cast<std::size_t>(index_of(wide.max, wide.exponent) - wide.first + 1));
-  for (std::size_t i = 0; i < bins.counts.size(); ++i) {
-    if (bins.counts[i] == 0) continue;
-    const int shift = std::min(wide.exponent - bins.exponent, 63);
-    const std::int64_t at = (bins.first + static_cast<std::int64_t>(i)) >> shift;
-    wide.counts[static_cast<std::size_t>(at - wide.first)] += bins.counts[i];
-  }
-  return wide;
-}
-
 struct Weighted {
   double value, count;
 };
 
-std::vector<Weighted> centres(const Bins &bins) {
+std::vector<Weighted> centres(const DyadicBins &bins) {
   std::vector<Weighted> points;
   for (std::size_t i = 0; i < bins.counts.size(); ++i) {
     if (bins.counts[i] == 0) continue;
@@ -160,29 +100,12 @@ class Mse final : public Observer {
 
  protected:
   void take(const Tensor &x) override {
-    const std::span<const float> values(x.as<const float>(), static_cast<std::size_t>(x.count()));
-    if (const Nonzero seen = nonzero(values); seen.min <= seen.max) {
-      Bins wide = widened(bins_, seen.min, seen.max, settings().bins);
-      const auto place = [scale = std::ldexp(1.0, -wide.exponent), first = wide.first](float v) {
-        const double at = static_cast<double>(v) * scale;  // below 2^31, whatever v
-        const auto towards_zero = static_cast<std::int64_t>(at);
-        return static_cast<std::size_t>(towards_zero - (at < static_cast<double>(towards_zero)) - first);
-      };
-      count_values(values, wide.counts, place);
-      if (place(0) < wide.counts.size()) wide.counts[place(0)] -= seen.zeros;
-      bins_ = std::move(wide);
-    }
+    add(bins_, {x.as<const float>(), static_cast<std::size_t>(x.count())}, settings().bins);
     seen_ = true;
   }
 
   void take_from(const Observer &other) override {
-    const Bins &from = static_cast<const Mse &>(other).bins_;
-    if (!from.counts.empty()) {
-      Bins wide = widened(bins_, from.min, from.max, settings().bins);
-      const Bins same = widened(from, wide.min, wide.max, settings().bins);
-      for (std::size_t i = 0; i < wide.counts.size(); ++i) wide.counts[i] += same.counts[i];
-      bins_ = std::move(wide);
-    }
+    add(bins_, static_cast<const Mse &>(other).bins_, settings().bins);
     seen_ = true;
   }
 
@@ -208,14 +131,14 @@ class Mse final : public Observer {
     if (size == 0) return;
     if (!seen_ || !std::isfinite(min) || !std::isfinite(max) || min > max || (min == 0 && max == 0))
       in.broken("the range of the values is not finite and ordered");
-    Bins bins = widened({}, min, max, settings().bins);
+    DyadicBins bins = widened({}, min, max, settings().bins);
     if (bins.counts.size() != size) in.broken("the number of bins does not fit the range");
     for (std::uint64_t &count : bins.counts) count = in.u64();
     bins_ = std::move(bins);
   }
 
  private:
-  Bins bins_;
+  DyadicBins bins_;
   bool seen_ = false;
 };
 

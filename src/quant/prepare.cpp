@@ -62,17 +62,21 @@ void calibrate(Prepared &prepared, std::span<const Tensor *const> inputs) {
   std::vector<std::unique_ptr<Observer>> observers;
   for (const auto &observer : prepared.observers) observers.push_back(observer ? observer->clone() : nullptr);
   if (!prepared.engine) prepared.engine.emplace(g, observed_values(placement));
+  std::vector<Distribution> distributions = prepared.distributions;
   prepared.engine->run(checked, [&](graph::ValueId v, const Tensor &t) {
-    const auto &observer = observers[static_cast<std::size_t>(placement.group[static_cast<std::size_t>(v)])];
+    const auto group = static_cast<std::size_t>(placement.group[static_cast<std::size_t>(v)]);
+    const auto &observer = observers[group];
     const std::string who = cat("calibrate: tensor \"", g.value(v).name, "\"");
     check_finite(t, who, of_sample);
     try {
       if (observer) observer->observe_finite(t);
+      if (!distributions.empty()) distributions[group].add(t);
     } catch (const Error &e) {
       fail(e.status(), who, of_sample, ": ", e.what());
     }
   });
   prepared.observers = std::move(observers);
+  prepared.distributions = std::move(distributions);
   ++prepared.samples;
 }
 

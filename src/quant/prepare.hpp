@@ -10,6 +10,7 @@
 
 #include "graph/graph.hpp"
 #include "quant/config.hpp"
+#include "quant/distribution.hpp"
 #include "quant/observer.hpp"
 #include "quant/placement.hpp"
 #include "runtime/watched.hpp"
@@ -24,6 +25,7 @@ struct Prepared {
   std::size_t samples = 0;                           ///< calibrate() calls that succeeded
   std::optional<runtime::Watched> engine;            ///< made at the first of them
   std::uint64_t model = 0;                           ///< fingerprint of the graph before it was equalized
+  std::vector<Distribution> distributions = {};      ///< one for each group, or none where nobody will look at them
 };
 
 /// Optimizes a copy and decides what will be quantized. Throws QTN_EUNSUPPORTED on a graph that already is.

@@ -14,22 +14,16 @@ namespace qtn::quant {
 namespace {
 
 struct Options {
-  bool absorb_bias, correct_bias, learn_rounding, automatic, sensitivity;
+  bool absorb_bias, correct_bias, learn_rounding, automatic, sensitivity, histograms;
   double smooth;                 ///< 0: not
   std::optional<double> target;  ///< SQNR in dB
   std::size_t measured;          ///< samples that are read more than once
 };
 
 constexpr AttrSpec kKeys[] = {
-
-    {"smooth", AttrSpec::kFloat},
-    {"absorb_bias", AttrSpec::kInt},
-    {"bias_correction", AttrSpec::kInt},
-    {"adaround", AttrSpec::kInt},
-    {"auto", AttrSpec::kInt},
-    {"target_sqnr", AttrSpec::kFloat},
-    {"sensitivity", AttrSpec::kInt},
-    {"measured_samples", AttrSpec::kInt},
+    {"smooth", AttrSpec::kFloat},    {"absorb_bias", AttrSpec::kInt}, {"bias_correction", AttrSpec::kInt},
+    {"adaround", AttrSpec::kInt},    {"auto", AttrSpec::kInt},        {"target_sqnr", AttrSpec::kFloat},
+    {"sensitivity", AttrSpec::kInt}, {"histograms", AttrSpec::kInt},  {"measured_samples", AttrSpec::kInt},
 };
 
 Options options_of(const Attrs &attrs) {
@@ -40,6 +34,7 @@ Options options_of(const Attrs &attrs) {
             flag("adaround"),
             flag("auto"),
             flag("sensitivity"),
+            flag("histograms"),
             attrs.get_float("smooth", 0),
             {},
             0};
@@ -102,6 +97,7 @@ class Pipeline {
     Account &account = result.account;
     account.samples = samples_.count;
     Prepared prepared = prepare(real, config_);
+    if (options_.histograms) prepared.distributions.resize(prepared.placement.groups.size());
     for (const NodePlan &plan : prepared.placement.nodes)
       account.equalized = account.equalized || (plan.settings && plan.settings->equalize);
     if (options_.automatic)
@@ -112,6 +108,9 @@ class Pipeline {
     result.graph = convert(prepared, nullptr);
     correct_graph(prepared, result);
     if (options_.sensitivity) account.layers = measure_damage(prepared.graph, result.graph, measured_);
+    account.tensors = tensor_outcomes(prepared, result.graph);
+    account.fused = fusions(float_graph, prepared.graph);
+    account.float_nodes = float_nodes(prepared, result.graph, account.precision);
     for (const graph::Node &node : result.graph.nodes) {
       account.nodes.push_back(node.name);
       account.ops.push_back(node.op->name);

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "quant/outcome.hpp"
 #include "quant/prepare.hpp"
 #include "quant/samples.hpp"
 #include "quant/search/damage.hpp"
@@ -20,6 +21,9 @@ struct Account {
   Precision precision;                    ///< where a target was given
   std::vector<std::string> nodes, ops;    ///< of all nodes
   std::vector<Damage> layers;             ///< where "sensitivity" was asked for
+  std::vector<TensorOutcome> tensors;
+  std::vector<Fusion> fused;
+  std::vector<FloatNode> float_nodes;
 
   /// docs/quantization.md has the members.
   std::string json() const;

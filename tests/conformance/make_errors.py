@@ -243,7 +243,7 @@ BAD = {
     "qmodel_quantize": [
         ({"m": "$m", "config": "$settings", "samples": []}, "QTN_ESTATE", "convert: the model has not been calibrated"),
         ({"m": "$m", "config": "$settings", "samples": ["$i"]}, "QTN_EDTYPE", 'calibrate: input "image" is float32, not int32'),
-        ({"m": "$m", "config": "$settings", "samples": [], "attrs": {"magic": 1}}, "QTN_EINVAL", 'quantize: unknown attribute "magic"; valid are: smooth absorb_bias bias_correction adaround auto target_sqnr sensitivity measured_samples'),
+        ({"m": "$m", "config": "$settings", "samples": [], "attrs": {"magic": 1}}, "QTN_EINVAL", 'quantize: unknown attribute "magic"; valid are: smooth absorb_bias bias_correction adaround auto target_sqnr sensitivity histograms measured_samples'),
         ({"m": "$m", "config": "$settings", "samples": [], "attrs": {"smooth": 2.0}}, "QTN_EINVAL", 'quantize: smooth 2 is outside [0, 1]'),
         ({"m": "$m", "config": "$settings", "samples": [], "attrs": {"measured_samples": 0}}, "QTN_EINVAL", 'quantize: measured_samples is 0, not positive'),
     ],

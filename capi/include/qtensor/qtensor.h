@@ -936,6 +936,7 @@ QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT con
  *     then lose less
  *   "target_sqnr" (float, dB) leaves the fewest layers in float with which the outputs reach that signal to noise ratio
  *   "sensitivity" (int) measures every layer for the report: quantized alone, and in the quantized model
+ *   "histograms" (int) counts for the report what calibration sees of each tensor, in 128 bins at most
  *   "measured_samples" (int, 32) how many samples, evenly spread, all of these measure with; memory grows with them
  *     under "bias_correction", "adaround" and "auto"
  *

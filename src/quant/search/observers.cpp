@@ -76,6 +76,7 @@ class Probe {
 std::vector<ObserverChoice> choose_observers(Prepared &prepared, const Samples &samples, std::size_t probes) {
   std::vector<Prepared> of_kind;
   for (const char *kind : kKinds) of_kind.push_back(with_observers(prepared, kind));
+  of_kind[0].distributions = std::move(prepared.distributions);
   for (std::size_t s = 0; s < samples.count; ++s) {
     const std::vector<Tensor> inputs = samples.read(s);
     std::vector<const Tensor *> pointers;
@@ -104,6 +105,7 @@ std::vector<ObserverChoice> choose_observers(Prepared &prepared, const Samples &
     prepared.observers[g] = of_kind[choice.chosen].observers[g]->clone();
     choices.push_back(std::move(choice));
   }
+  prepared.distributions = std::move(of_kind[0].distributions);
   prepared.samples = samples.count;
   return choices;
 }

@@ -89,6 +89,8 @@ Prepared leave_in_float(const Prepared &prepared, const std::vector<std::string>
     const std::int32_t old = prepared.placement.group[static_cast<std::size_t>(group.members[0])];
     const auto &observer = prepared.observers[static_cast<std::size_t>(old)];
     p.observers.push_back(group.fixed || !observer ? nullptr : observer->clone());
+    if (!prepared.distributions.empty())
+      p.distributions.push_back(prepared.distributions[static_cast<std::size_t>(old)]);
   }
   return p;
 }

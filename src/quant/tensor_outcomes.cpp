@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <set>
+
+#include "quant/facts.hpp"
+#include "quant/outcome.hpp"
+
+namespace qtn::quant {
+
+namespace {
+
+TensorOutcome outcome_of_group(const Prepared &p, std::size_t g, const graph::Graph &quantized) {
+  const Group &group = p.placement.groups[g];
+  TensorOutcome outcome;
+  for (const graph::ValueId v : group.members) outcome.members.push_back(p.graph.value(v).name);
+  outcome.name = outcome.members[0];
+  outcome.observer = group.fixed ? "fixed" : p.observers[g]->kind();
+  for (const graph::Value &value : quantized.values)
+    if (value.name == outcome.name) outcome.grid = value.quantizer;
+  if (p.distributions.empty()) return outcome;
+  outcome.seen = p.distributions[g];
+  for (const graph::ValueId v : group.constants) outcome.seen->add(p.graph.value(v).constant);
+  return outcome;
+}
+
+}  // namespace
+
+std::vector<TensorOutcome> tensor_outcomes(const Prepared &p, const graph::Graph &quantized) {
+  std::vector<TensorOutcome> outcomes;
+  for (std::size_t g = 0; g < p.placement.groups.size(); ++g) outcomes.push_back(outcome_of_group(p, g, quantized));
+  std::set<graph::ValueId> known;
+  for (std::size_t n = 0; n < quantized.nodes.size(); ++n) {
+    const NodePlan &plan = p.placement.nodes[n];
+    const graph::Node &node = quantized.nodes[n];
+    if (plan.role != Role::weighted || !plan.integer || !known.insert(node.inputs[1]).second) continue;
+    const Tensor *real = float_constant(p.graph, p.graph.nodes[n].inputs[1]);
+    TensorOutcome outcome{p.graph.value(p.graph.nodes[n].inputs[1]).name, {}, node.name, plan.settings->weight_observer,
+                          quantized.value(node.inputs[1]).quantizer,      {}};
+    if (!p.distributions.empty()) outcome.seen.emplace().add(*real);
+    outcomes.push_back(std::move(outcome));
+  }
+  return outcomes;
+}
+
+}  // namespace qtn::quant

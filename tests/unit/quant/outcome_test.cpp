@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the report of quantize() says: tensors with what was seen of them, fusions, nodes in float.
+#include <numeric>
+
+#include "networks.hpp"
+#include "quant/quantize.hpp"
+
+namespace qtn::quant {
+namespace {
+
+using namespace qtn::test;
+
+/// Conv, BatchNormalization, Relu; a Pad with zeros and a Conv; Add of both; Softmax.
+graph::Graph branches() {
+  Attrs axis;
+  axis.set("axis", std::int64_t{1});
+  return GraphBuilder()
+      .input("x", {1, 2, 4, 4})
+      .conv("first", "x", "a", 2, 3)
+      .constant("gamma", floats({3}, {0.5f, 1, 2}))
+      .constant("beta", floats({3}, {0, 1, -1}))
+      .constant("mean", floats({3}, {0.25f, 0, 0}))
+      .constant("var", floats({3}, {1, 2, 4}))
+      .node("BatchNormalization", "norm", {"a", "gamma", "beta", "mean", "var"}, {"b"})
+      .node("Relu", "relu", {"b"}, {"c"})
+      .constant("pads", Tensor::from<std::int64_t>(QTN_INT64, Shape{8}, std::vector<std::int64_t>(8, 0)))
+      .node("Pad", "pad", {"c", "pads"}, {"d"})
+      .conv("second", "d", "e", 3, 3)
+      .node("Identity", "same", {"e"}, {"f"})
+      .node("Add", "sum", {"f", "c"}, {"g"})
+      .node("Softmax", "soft", {"g"}, {"h"}, axis)
+      .conv("last", "h", "y", 3, 2)
+      .build({"y"});
+}
+
+Quantized quantized(const graph::Graph &g, const Config &config, const Samples &samples,
+                    const std::vector<const char *> &flags) {
+  Attrs attrs;
+  for (const char *flag : flags) attrs.set(flag, std::int64_t{1});
+  return quantize(g, config, samples, &attrs, {});
+}
+
+void fused_into_whom(void **) {
+  const Account account = quantized(branches(), Config("onnx"), normal_samples({1, 2, 4, 4}, 2), {}).account;
+  Names got;
+  for (const Fusion &f : account.fused) got.insert(f.op + " " + f.node + " in " + f.into);
+  expect_names(got, {"BatchNormalization norm in first", "Relu relu in first", "Pad pad in second"});
+}
+
+void float_for_a_reason(void **) {
+  Config config("onnx");
+  config.set("node:second", nullptr);
+  const Account account = quantized(branches(), config, normal_samples({1, 2, 4, 4}, 2), {}).account;
+  Names got;
+  for (const FloatNode &node : account.float_nodes) got.insert(node.node + ": " + node.reason);
+  expect_names(got, {"second: configured to stay in float", "sum: its result is not read as integers",
+                     "soft: the operator has no integer form"});
+}
+
+void float_for_a_target(void **) {
+  Attrs attrs;
+  attrs.set("target_sqnr", 60.0);
+  const Account account = quantize(chain(), Config("onnx"), normal_samples({1, 2, 6, 6}, 4), &attrs, {}).account;
+  assert_false(account.precision.in_float.empty());
+  for (const Precision::Layer &layer : account.precision.in_float) {
+    const auto node = std::find_if(account.float_nodes.begin(), account.float_nodes.end(),
+                                   [&](const FloatNode &f) { return f.node == layer.node; });
+    assert_true(node != account.float_nodes.end() && node->reason == "left in float to reach the target");
+  }
+}
+
+const TensorOutcome &outcome_of(const Account &account, const std::string &name) {
+  for (const TensorOutcome &tensor : account.tensors)
+    if (tensor.name == name) return tensor;
+  fail_test("no tensor ", name);
+  return account.tensors[0];
+}
+
+/// Counts of the report against the values themselves, with every way to choose observers.
+void what_was_seen(void **) {
+  const std::size_t count = 6;
+  const Samples samples = {count, [](std::size_t i) {
+                             Tensor x = normal({1, 2, 6, 6}, static_cast<unsigned>(i));
+                             for (std::int64_t v = 0; v < x.count(); v += 3) x.as<float>()[v] = 0;
+                             return std::vector<Tensor>{x};
+                           }};
+  std::vector<float> all;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Tensor x = samples.read(i)[0];
+    all.insert(all.end(), x.as<const float>(), x.as<const float>() + x.count());
+  }
+  for (const char *flag : {"histograms", "auto"}) {
+    const Account account = quantized(chain(), Config("onnx"), samples, {"histograms", flag}).account;
+    const TensorOutcome &x = outcome_of(account, "x");
+    const Distribution &seen = *x.seen;
+    assert_int_equal(seen.zeros, std::count(all.begin(), all.end(), 0.0f));
+    assert_true(seen.min() == *std::min_element(all.begin(), all.end()));
+    assert_true(seen.max() == *std::max_element(all.begin(), all.end()));
+    assert_in_range(seen.bins.counts.size(), 64, 128);
+    const float width = std::ldexp(1.0f, seen.bins.exponent);
+    for (std::size_t i = 0; i < seen.bins.counts.size(); ++i) {
+      const float from = static_cast<float>(seen.bins.first + static_cast<std::int64_t>(i)) * width;
+      assert_int_equal(seen.bins.counts[i], std::count_if(all.begin(), all.end(), [&](float v) {
+                         return v != 0 && v >= from && v < from + width;
+                       }));
+    }
+    const TensorOutcome &pooled = outcome_of(account, "d");
+    assert_true(pooled.members == (std::vector<std::string>{"d", "e"}));  // MaxPool moves integers
+    for (const TensorOutcome &tensor : account.tensors) {
+      const auto &counts = tensor.seen->bins.counts;
+      if (tensor.node == "third") assert_int_equal(std::accumulate(counts.begin(), counts.end(), std::size_t{0}), 24);
+    }
+  }
+}
+
+/// The report does not change the model.
+void looking_changes_nothing(void **) {
+  const Samples samples = normal_samples({1, 2, 6, 6}, 4);
+  const Quantized plain = quantized(chain(), Config("onnx"), samples, {});
+  const Quantized watched = quantized(chain(), Config("onnx"), samples, {"histograms", "sensitivity"});
+  for (const TensorOutcome &tensor : plain.account.tensors) assert_false(tensor.seen.has_value());
+  for (std::size_t v = 0; v < plain.graph.values.size(); ++v) {
+    const graph::Value &a = plain.graph.values[v], &b = watched.graph.values[v];
+    assert_string_equal(a.name.c_str(), b.name.c_str());
+    assert_true(!a.quantizer == !b.quantizer && (!a.quantizer || *a.quantizer == *b.quantizer));
+  }
+}
+
+/// [low, high] are the reals of the first and the last integer.
+void json_of_a_tensor(void **) {
+  const Account account = quantized(chain(), Config("onnx"), normal_samples({1, 2, 6, 6}, 2), {"histograms"}).account;
+  const nlohmann::json report = nlohmann::json::parse(account.json());
+  for (const nlohmann::json &tensor : report.at("tensors")) {
+    const double scale = tensor.at("scale"), zero = tensor.at("zero_point");
+    const bool weight = tensor.contains("weight_of");
+    assert_int_equal(weight, !tensor.contains("members"));
+    assert_true(tensor.at("dtype") == (weight ? "int8" : "uint8"));
+    assert_true(tensor.at("low") == ((weight ? -128 : 0) - zero) * scale);
+    assert_true(tensor.at("high") == ((weight ? 127 : 255) - zero) * scale);
+    assert_true(tensor.at("min") <= tensor.at("max") && tensor.at("histogram").at("counts").size() <= 128);
+    if (weight) assert_true(tensor.at("grids") > 1);
+  }
+  assert_int_equal(report.at("tensors").size(), account.tensors.size());
+}
+
+}  // namespace
+}  // namespace qtn::quant
+
+int main() {
+  using namespace qtn::quant;
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(fused_into_whom),         cmocka_unit_test(float_for_a_reason),
+      cmocka_unit_test(float_for_a_target),      cmocka_unit_test(what_was_seen),
+      cmocka_unit_test(looking_changes_nothing), cmocka_unit_test(json_of_a_tensor),
+  };
+  return cmocka_run_group_tests_name("outcome", tests, nullptr, nullptr);
+}
