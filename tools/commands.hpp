@@ -2,13 +2,17 @@
 // The subcommands. Each function adds one to the command line; parsing then calls it.
 #pragma once
 
+#include <string>
+#include <vector>
+
 namespace CLI {
 class App;
 }
 
 namespace tool {
 
-void add_quantize(CLI::App &app);
+/// `words` are the command line, which a report repeats.
+void add_quantize(CLI::App &app, std::vector<std::string> words);
 void add_calibrate(CLI::App &app);
 void add_merge(CLI::App &app);
 void add_sensitivity(CLI::App &app);

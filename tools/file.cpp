@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -40,6 +41,17 @@ void require_writable(const std::string &path) {
   if (::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode))
     throw Failure(path + ": cannot be written: is a directory");
   if (::access(folder_of(path).c_str(), W_OK | X_OK) != 0) fail_with(path, "cannot be written", errno);
+}
+
+void write_file(const std::string &path, const std::string &content) {
+  const std::string temporary = path + "." + std::to_string(::getpid()) + ".tmp";
+  std::ofstream file(temporary, std::ios::binary);
+  file.write(content.data(), static_cast<std::streamsize>(content.size()));
+  file.close();
+  if (file && std::rename(temporary.c_str(), path.c_str()) == 0) return;
+  const int error = errno;
+  std::remove(temporary.c_str());
+  fail_with(path, "cannot be written", error);
 }
 
 }  // namespace tool

@@ -9,15 +9,9 @@
 #include <vector>
 
 #include "commands.hpp"
-#include "handles.hpp"
+#include "model.hpp"
 
 namespace {
-
-std::string version_text() {
-  const uint32_t version = qlib_version();
-  return "qtensor " + std::to_string(version >> 16) + "." + std::to_string(version >> 8 & 0xff) + "." +
-         std::to_string(version & 0xff);
-}
 
 // Messages from elsewhere (exceptions, file names) may hold line breaks; the promise is one line.
 int complain(int exit_code, std::string message) {
@@ -53,10 +47,10 @@ std::vector<std::string> arguments(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   CLI::App app("Takes a float ONNX model to a small, fast int8 model, and runs both.", "qtensor");
-  app.set_version_flag("--version", version_text());
+  app.set_version_flag("--version", "qtensor " + tool::library_version());
   app.require_subcommand(1);
   try {
-    tool::add_quantize(app);
+    tool::add_quantize(app, {argv + 1, argv + argc});
     tool::add_calibrate(app);
     tool::add_merge(app);
     tool::add_sensitivity(app);

@@ -3,6 +3,12 @@
 
 namespace tool {
 
+std::string library_version() {
+  const uint32_t version = qlib_version();
+  return std::to_string(version >> 16) + "." + std::to_string(version >> 8 & 0xff) + "." +
+         std::to_string(version & 0xff);
+}
+
 Model load_model(const std::string &path) { return make<Model>(qmodel_load, path.c_str()); }
 
 Session open_session(const qmodel *model, const std::string &engine, int64_t threads) {

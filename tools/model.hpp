@@ -11,6 +11,9 @@
 
 namespace tool {
 
+/// "0.1.0"
+std::string library_version();
+
 Model load_model(const std::string &path);
 
 /// `threads` 0: as many as the library takes by itself.

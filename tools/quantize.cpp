@@ -11,6 +11,7 @@
 #include "file.hpp"
 #include "model.hpp"
 #include "quantizing.hpp"
+#include "report.hpp"
 
 namespace tool {
 
@@ -25,12 +26,13 @@ struct Recovery {
 };
 
 struct Options {
-  std::string input, output, calibrated, format = "qdq";
+  std::string input, output, calibrated, format = "qdq", report;
+  std::vector<std::string> words;  // of the command line
   CalibrationOptions calibration;
   Recovery recovery;
 };
 
-Attrs attrs_of(const Recovery &recovery) {
+Attrs attrs_of(const Recovery &recovery, bool reported) {
   Attrs attrs = make<Attrs>(qattrs_create);
   const auto flag = [&](const char *key, bool value) { check(qattrs_set_int(attrs.get(), key, value)); };
   const auto number = [&](const char *key, const std::optional<double> &value) {
@@ -40,6 +42,8 @@ Attrs attrs_of(const Recovery &recovery) {
   flag("bias_correction", recovery.bias_correction);
   flag("adaround", recovery.adaround);
   flag("auto", recovery.automatic);
+  flag("sensitivity", reported);
+  flag("histograms", reported);
   number("smooth", recovery.smooth);
   number("target_sqnr", recovery.target_sqnr);
   return attrs;
@@ -72,42 +76,50 @@ Model quantize_calibrated(const qmodel *model, const qconfig *config, const std:
   return make<Model>(qmodel_convert, prepared.get(), nullptr);
 }
 
-void quantize(const Options &options) {
-  const Model model = load_model(options.input);
-  require_writable(options.output);
-  const Config config = make_config(options.calibration);
-  Model converted;
-  std::string how;
-  if (options.calibrated.empty()) {
-    const CalibrationData data(options.calibration, model.get(), {});
-    Quantized quantized = quantize_on(model.get(), config.get(), data, attrs_of(options.recovery).get());
-    converted = std::move(quantized.model);
-    if (options.recovery.any()) print_choices(nlohmann::ordered_json::parse(quantized.report));
-    how = "with " + std::to_string(data.samples()) + " samples";
-  } else {
-    converted = quantize_calibrated(model.get(), config.get(), options.calibrated);
-    how = "from " + options.calibrated;
-  }
+void save(const qmodel *model, const Options &options, const std::string &how) {
   const Attrs attrs = make<Attrs>(qattrs_create);
   check(qattrs_set_string(attrs.get(), "format", options.format.c_str()));
-  check(qmodel_save(converted.get(), options.output.c_str(), attrs.get()));
+  check(qmodel_save(model, options.output.c_str(), attrs.get()));
   const double before = static_cast<double>(std::filesystem::file_size(options.input));
   const double after = static_cast<double>(std::filesystem::file_size(options.output));
   std::printf("%s: %.1f KiB, calibrated %s (%s: %.1f KiB, ratio %.2f)\n", options.output.c_str(), after / 1024,
               how.c_str(), options.input.c_str(), before / 1024, before / after);
 }
 
+void quantize(const Options &options) {
+  const Model model = load_model(options.input);
+  require_writable(options.output);
+  const bool reported = !options.report.empty();
+  if (reported) require_writable(options.report);
+  const Config config = make_config(options.calibration);
+  if (!options.calibrated.empty()) {
+    save(quantize_calibrated(model.get(), config.get(), options.calibrated).get(), options,
+         "from " + options.calibrated);
+    return;
+  }
+  const CalibrationData data(options.calibration, model.get(), {});
+  const Quantized quantized = quantize_on(model.get(), config.get(), data, attrs_of(options.recovery, reported).get());
+  if (options.recovery.any()) print_choices(nlohmann::ordered_json::parse(quantized.report));
+  save(quantized.model.get(), options, "with " + std::to_string(data.samples()) + " samples");
+  if (!reported) return;
+  write_report(options.report, {options.input, options.output, model.get(), quantized.model.get(), quantized.report,
+                                data, options.calibration.data, options.words});
+  std::printf("%s: report\n", options.report.c_str());
+}
+
 }  // namespace
 
-void add_quantize(CLI::App &app) {
+void add_quantize(CLI::App &app, std::vector<std::string> words) {
   const auto options = std::make_shared<Options>();
+  options->words = std::move(words);
   CLI::App &command = *app.add_subcommand("quantize", "Make an int8 model from a float model and sample data");
   command.add_option("IN.onnx", options->input, "Float model")->required();
   command.add_option("-o,--output", options->output, "Int8 model to write")->type_name("OUT.onnx")->required();
   CLI::Option &data = *add_calibration_options(command, options->calibration);
-  command.add_option("--calibration", options->calibrated, "Instead of --data: a file of `calibrate` or `merge`")
-      ->type_name("FILE.qcal")
-      ->excludes(&data);
+  CLI::Option &calibrated =
+      *command.add_option("--calibration", options->calibrated, "Instead of --data: a file of `calibrate` or `merge`")
+           ->type_name("FILE.qcal")
+           ->excludes(&data);
   command.add_flag("--absorb-bias", options->recovery.absorb_bias,
                    "Move what channels in front of a Relu always exceed into the next layer's bias");
   command.add_flag("--bias-correction", options->recovery.bias_correction,
@@ -122,11 +134,16 @@ void add_quantize(CLI::App &app) {
       ->type_name("DB");
   command.add_option("--format", options->format, "How int8 is written: qdq (default) or qoperator")
       ->check(CLI::IsMember({"qdq", "qoperator"}));
+  command
+      .add_option("--report", options->report, "Also write a page with sizes, times, damage, histograms and reasons")
+      ->type_name("FILE.html")
+      ->excludes(&calibrated);
   command.callback([options] {
     if (options->calibration.data.sources.empty() && options->calibrated.empty())
       throw UsageError("quantize: wants --data or --calibration");
     if (options->recovery.any() && options->calibration.data.sources.empty())
       throw UsageError("quantize: what measures needs --data, not --calibration");
+    if (options->report == options->output) throw UsageError("quantize: --report and --output are the same file");
     quantize(*options);
   });
 }

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "comparison.hpp"
+#include "file.hpp"
+#include "model.hpp"
+#include "progress.hpp"
+#include "timing.hpp"
+
+namespace tool {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kCompared = 32;  // batches at most, spread evenly
+constexpr double kMeasuredSeconds = 0.5;
+
+std::string quoted(const std::string &word) {
+  const auto plain = [](unsigned char c) {
+    return std::isalnum(c) || std::string_view("_@%+=:,./-").find(char(c)) != std::string_view::npos;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
+}
+
+std::string command_line(const std::vector<std::string> &words) {
+  std::string line = "qtensor";
+  for (const std::string &word : words) line += " " + quoted(word);
+  return line;
+}
+
+std::vector<std::string> data_words(const DataOptions &options) {
+  std::vector<std::string> words;
+  const auto add = [&](const char *option, const std::string &value) {
+    if (!value.empty()) words.insert(words.end(), {option, value});
+  };
+  for (const std::string &source : options.sources) add("--data", source);
+  add("--size", options.size);
+  add("--mean", options.mean);
+  add("--std", options.std);
+  add("--layout", options.layout);
+  add("--channels", options.channels);
+  return words;
+}
+
+Json commands(const ReportSource &source) {
+  std::vector<std::string> compare = {"compare", source.input, source.output};
+  const std::vector<std::string> data = data_words(source.data_options);
+  compare.insert(compare.end(), data.begin(), data.end());
+  return {command_line(source.command), command_line(compare), command_line({"bench", source.input, "--profile"}),
+          command_line({"bench", source.output, "--profile"}), command_line({"inspect", source.output})};
+}
+
+Json file(const std::string &path) { return {{"name", path}, {"bytes", std::filesystem::file_size(path)}}; }
+
+Json compare(const ReportSource &source, const Session &real, const Session &int8) {
+  Comparison comparison(source.real);
+  const size_t batches = source.data.batches(), count = std::min(batches, kCompared);
+  Progress progress;
+  for (size_t i = 0; i < count; ++i) {
+    const std::vector<Tensor> inputs = source.data.read(i * batches / count);
+    comparison.add(run_session(source.real, real.get(), inputs), run_session(source.int8, int8.get(), inputs), {});
+    progress.at("comparing", i + 1, count);
+  }
+  return json_of(comparison);
+}
+
+Json speed(const qmodel *model, const Session &session, const std::vector<Tensor> &inputs) {
+  const double ms = percentile(measure(model, session.get(), inputs, kMeasuredSeconds).wall, 0.5);
+  Json json = profile(session.get(), inputs, 9);
+  json["ms"] = ms;
+  return json;
+}
+
+std::string date() {
+  const std::time_t now = std::time(nullptr);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", std::gmtime(&now));
+  return text;
+}
+
+Json node_counts(const qmodel *model) {
+  const Json nodes = Json::parse(text_of(make<Blob>(qmodel_inspect, model).get())).at("nodes");
+  const auto int8 =
+      std::count_if(nodes.begin(), nodes.end(), [](const Json &node) { return node.at("dtype") == "int8"; });
+  return {{"all", nodes.size()}, {"int8", int8}};
+}
+
+Json measured(const ReportSource &source) {
+  const Session real = open_session(source.real, "", 0), int8 = open_session(source.int8, "", 0);
+  const std::vector<Tensor> inputs = source.data.read(0);
+  const Json outcome = Json::parse(source.outcome);
+  Json data;
+  data["version"] = library_version();
+  data["date"] = date();
+  data["files"] = {{"float", file(source.input)}, {"int8", file(source.output)}};
+  data["samples"] = {
+      {"calibrated", source.data.samples()},
+      {"compared", std::min(source.data.batches(), kCompared) * (source.data.samples() / source.data.batches())}};
+  data["nodes"] = node_counts(source.int8);
+  data["accuracy"] = compare(source, real, int8);
+  const Json real_speed = speed(source.real, real, inputs), int8_speed = speed(source.int8, int8, inputs);
+  data["speed"] = {{"batch", source.data.samples() / source.data.batches()},
+                   {"threads", int8_speed.at("threads")},
+                   {"isa", int8_speed.at("isa")},
+                   {"float", real_speed},
+                   {"int8", int8_speed}};
+  data["commands"] = commands(source);
+  data["outcome"] = outcome;
+  return data;
+}
+
+// Inside strings of JSON is the only place where "<" can be, and nothing in a script element may look like its end.
+std::string escaped(const Json &data) {
+  std::string text;
+  for (const char c : data.dump(-1, ' ', false, Json::error_handler_t::replace))
+    text += c == '<' ? "\\u003c" : std::string(1, c);
+  return text;
+}
+
+}  // namespace
+
+void write_report(const std::string &path, const ReportSource &source) {
+  constexpr std::string_view kPlace = "REPORT_DATA";
+  std::string page = kReportPage;
+  page.replace(page.find(kPlace), kPlace.size(), escaped(measured(source)));
+  write_file(path, page);
+}
+
+}  // namespace tool

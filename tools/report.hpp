@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page of `quantize --report`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "calibration.hpp"
+#include "handles.hpp"
+
+namespace tool {
+
+/// tools/report/page.html with its style and script; REPORT_DATA stands where the data goes.
+extern const char *const kReportPage;
+
+struct ReportSource {
+  std::string input, output;  // files
+  const qmodel *real, *int8;
+  std::string outcome;  // the report of qmodel_quantize
+  const CalibrationData &data;
+  const DataOptions &data_options;
+  std::vector<std::string> command;  // words
+};
+
+/// Measures both models and writes the page.
+void write_report(const std::string &path, const ReportSource &source);
+
+}  // namespace tool
