@@ -2,9 +2,11 @@
 #include "report.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "comparison.hpp"
 #include "file.hpp"

@@ -107,7 +107,9 @@ class Pipeline {
     if (options_.target) account.precision = reach(prepared, measured_, *options_.target);
     result.graph = convert(prepared, nullptr);
     correct_graph(prepared, result);
-    if (options_.sensitivity) account.layers = measure_damage(prepared.graph, result.graph, measured_);
+    if (options_.sensitivity)
+      account.layers =
+          measure_damage(prepared.graph, result.graph, counted(measured_, "measuring each layer", progress_));
     account.tensors = tensor_outcomes(prepared, result.graph);
     account.fused = fusions(float_graph, prepared.graph);
     account.float_nodes = float_nodes(prepared, result.graph, account.precision);
