@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/inspect.hpp"
+#include "graph/passes.hpp"
 #include "guard.hpp"
 #include "onnx/onnx.hpp"
 #include "quant/calibration.hpp"
@@ -40,6 +41,12 @@ auto &prepared_of(const char *entry, Model *m) {
   auto *state = std::get_if<quant::Prepared>(&m->value);
   if (!state) fail(QTN_ESTATE, entry, ": the model is not prepared");
   return *state;
+}
+
+void need_strings(const char *entry, const char *const *list, std::size_t count, const char *name) {
+  need_array(entry, list, count, name);
+  for (std::size_t i = 0; i < count; ++i)
+    if (!list[i]) fail(QTN_EINVAL, entry, ": ", name, "[", i, "] is NULL");
 }
 
 std::vector<Tensor> read_sample(const char *entry, qmodel_sample sample, std::size_t index, std::size_t input_count,
@@ -84,6 +91,19 @@ qstatus qmodel_save(const qmodel *m, const char *path, const qattrs *attrs) {
     const onnx::SaveOptions options = save_options(entry, attrs_or_none(attrs));
     if (m->prepared()) fail(QTN_ESTATE, entry, ": the model is prepared, but not converted");
     onnx::save(m->graph(), path, options);
+  });
+}
+
+qstatus qmodel_fuse(qmodel **out, const qmodel *m, const char *const *nodes, size_t count) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, m, "m");
+    need_strings(entry, nodes, count, "nodes");
+    if (m->prepared()) fail(QTN_ESTATE, entry, ": the model is prepared, but not converted");
+    graph::Graph g = m->graph();
+    graph::fuse_chain(g, std::vector<std::string_view>(nodes, nodes + count));
+    *out = new qmodel(std::move(g));
   });
 }
 
@@ -137,10 +157,8 @@ qstatus qmodel_load_calibration(qmodel *prepared, const char *path) {
 qstatus qmodel_merge_calibrations(const char *path, const char *const *parts, size_t count) {
   return guard(__func__, [&](const char *entry) {
     need(entry, path, "path");
-    need_array(entry, parts, count, "parts");
+    need_strings(entry, parts, count, "parts");
     if (count == 0) fail(QTN_EINVAL, entry, ": count is 0");
-    for (std::size_t i = 0; i < count; ++i)
-      if (!parts[i]) fail(QTN_EINVAL, entry, ": parts[", i, "] is NULL");
     quant::Calibration sum = quant::load_calibration(parts[0]);
     for (std::size_t i = 1; i < count; ++i) quant::add(sum, quant::load_calibration(parts[i]));
     quant::save_calibration(sum, path);

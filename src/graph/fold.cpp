@@ -178,27 +178,28 @@ void remove_identities(Graph &g) {
   remove_dead(g);
 }
 
-void fold_batch_norms(Graph &g) {
+void fold_batch_norms(Graph &g, const NodeFilter &only) {
   const Uses uses(g);
+  const auto taken = [&](const Node &node) { return !only || only(node); };
   std::vector<Node> nodes;
   std::vector<std::int32_t> place(g.nodes.size(), -1);  // where each old node stands in `nodes`
   const std::size_t old_count = g.nodes.size();
   for (std::size_t n = 0; n < old_count; ++n) {
     const Node node = g.nodes[n];
-    if (is(node, "BatchNormalization") && node.outputs.size() == 1 && constant_parameters(g, node)) {
+    if (is(node, "BatchNormalization") && node.outputs.size() == 1 && constant_parameters(g, node) && taken(node)) {
       const ValueId x = node.inputs[0];
       const Affine a = affine_of(g, node);
       const std::int32_t maker = uses.producer[static_cast<std::size_t>(x)];
       if (maker >= 0 && uses.single_use(x) && !g.value(x).quantizer && place[static_cast<std::size_t>(maker)] >= 0) {
         Node &linear = nodes[static_cast<std::size_t>(place[static_cast<std::size_t>(maker)])];
-        if (linear.outputs[0] == x && fold_into(g, linear, node, a)) {
+        if (linear.outputs[0] == x && taken(linear) && fold_into(g, linear, node, a)) {
           linear.clamp = node.clamp;
           place[n] = place[static_cast<std::size_t>(maker)];
           continue;
         }
       }
       const std::optional<Shape> shape = g.value(x).shape;
-      if (shape && shape->size() >= 2) {
+      if (!only && shape && shape->size() >= 2) {
         split(g, nodes, node, a, shape->size() - 2);
         continue;
       }

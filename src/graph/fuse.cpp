@@ -53,10 +53,18 @@ bool same_grid(const Value &a, const Value &b) {
 /// Only operators with an integer meaning of their own have an epilogue to put a clamp in.
 bool takes_clamp(const Node &node) { return node.op->run_quantized != nullptr && node.outputs.size() == 1; }
 
+bool is_batch_norm(const Node &node) {
+  return std::string_view(node.op->name) == "BatchNormalization" && node.outputs.size() == 1;
+}
+
 }  // namespace
 
-void fuse_clamps(Graph &g) {
+void fuse_clamps(Graph &g, const NodeFilter &only) {
   const Uses uses(g);
+  const auto takes = [&](const Node &before, const Node &node) {
+    if (!only) return takes_clamp(before);
+    return only(before) && only(node) && (takes_clamp(before) || is_batch_norm(before));
+  };
   std::vector<bool> gone(g.nodes.size(), false);
   for (std::size_t n = 0; n < g.nodes.size(); ++n) {
     const Node &node = g.nodes[n];
@@ -66,7 +74,7 @@ void fuse_clamps(Graph &g) {
     const std::int32_t maker = uses.producer[static_cast<std::size_t>(x)];
     if (maker < 0 || !uses.single_use(x) || g.value(x).quantizer) continue;
     Node &before = g.nodes[static_cast<std::size_t>(maker)];
-    if (gone[static_cast<std::size_t>(maker)] || !takes_clamp(before) || before.clamp || before.outputs[0] != x)
+    if (gone[static_cast<std::size_t>(maker)] || !takes(before, node) || before.clamp || before.outputs[0] != x)
       continue;
     before.clamp = clamp;
     before.outputs[0] = node.outputs[0];
@@ -75,6 +83,21 @@ void fuse_clamps(Graph &g) {
   std::size_t n = 0;
   std::erase_if(g.nodes, [&](const Node &) { return gone[n++]; });
   sort_topologically(g);
+  remove_dead(g);
+}
+
+void replace_relu6(Graph &g, const NodeFilter &where) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const auto is_relu6 = [](const std::optional<ops::Clamp> &clamp) {
+    return clamp && clamp->lo == 0.0f && clamp->hi == 6.0f;
+  };
+  for (Node &node : g.nodes) {
+    if (!where(node)) continue;
+    if (is_relu6(node.clamp)) node.clamp->hi = kInfinity;
+    if (!is_relu6(clamp_of(g, node))) continue;
+    node.op = ops::find_op("Relu");
+    node.inputs.resize(1);
+  }
   remove_dead(g);
 }
 

@@ -15,6 +15,13 @@ void write_names(JsonWriter &json, const char *key, const Graph &g, const std::v
   json.end_list();
 }
 
+void write_grid(JsonWriter &json, const Value &v, const std::string &prefix) {
+  if (!is_8bit_activation(v.quantizer)) return;
+  json.member(prefix + "quantized_dtype", dtype_name(v.quantizer->dtype()));
+  json.member(prefix + "scale", v.quantizer->scale());
+  json.member(prefix + "zero_point", v.quantizer->zero_point());
+}
+
 void write_interface(JsonWriter &json, const char *key, const Graph &g, const std::vector<ValueId> &ids) {
   json.key(key);
   json.begin_list();
@@ -24,6 +31,7 @@ void write_interface(JsonWriter &json, const char *key, const Graph &g, const st
     json.member("name", v.name);
     json.member("dtype", v.dtype ? dtype_name(*v.dtype) : "?");
     if (v.shape) json.member("shape", *v.shape);
+    write_grid(json, v, "");
     json.end_object();
   }
   json.end_list();
@@ -61,10 +69,7 @@ void write_node(JsonWriter &json, const Graph &g, const Running &running) {
   write_names(json, "inputs", g, node.inputs);
   write_names(json, "outputs", g, node.outputs);
   const ValueId y = node.outputs.empty() ? kNoValue : node.outputs[0];
-  if (y != kNoValue && is_8bit_activation(g.value(y).quantizer)) {
-    json.member("output_scale", g.value(y).quantizer->scale());
-    json.member("output_zero_point", g.value(y).quantizer->zero_point());
-  }
+  if (y != kNoValue) write_grid(json, g.value(y), "output_");
   json.end_object();
 }
 

@@ -2,9 +2,15 @@
 // Rewrites of a float graph that keep its meaning. Each leaves the graph sorted; optimize() runs them all.
 #pragma once
 
+#include <functional>
+#include <span>
+#include <string_view>
+
 #include "graph/graph.hpp"
 
 namespace qtn::graph {
+
+using NodeFilter = std::function<bool(const Node &)>;
 
 /// Replaces nodes whose inputs are all constants by their results.
 void fold_constants(Graph &g);
@@ -14,14 +20,25 @@ void remove_identities(Graph &g);
 
 /// Folds BatchNormalization into the Conv or Gemm before it (semantics: W' = W*gamma*r, b' =
 /// (b-mean)*gamma*r
-/// + beta, r = 1/sqrt(var + eps)); one that stands alone becomes a multiplication and an addition of constants.
-void fold_batch_norms(Graph &g);
+/// + beta, r = 1/sqrt(var + eps)); one that stands alone becomes a multiplication and an addition of constants. With a
+/// filter: folds only where it holds for both, and leaves those that stand alone.
+void fold_batch_norms(Graph &g, const NodeFilter &only = nullptr);
 
 /// Moves a Pad with zeros along spatial axes into the pads of a Conv that reads it.
 void fuse_pads(Graph &g);
 
-/// Moves Relu and Clip with constant bounds into the clamp of the Conv, Gemm, MatMul or Add before it.
-void fuse_clamps(Graph &g);
+/// Moves Relu and Clip with constant bounds into the clamp of the Conv, Gemm, MatMul or Add before it. With a filter:
+/// only where it holds for both, and also into a BatchNormalization.
+void fuse_clamps(Graph &g, const NodeFilter &only = nullptr);
+
+/// Makes one node of a chain of named ones: Conv or Gemm, then BatchNormalization, Relu or Clip, or both in this order;
+/// or any node that takes a clamp, or a BatchNormalization, and Relu or Clip. The result has the name of the first.
+/// Throws QTN_EINVAL naming the nodes that are no such chain; the graph is then of no use.
+void fuse_chain(Graph &g, std::span<const std::string_view> names);
+
+/// Clip between 0 and 6 becomes Relu, fused or not, in the nodes for which the filter holds. Changes what the network
+/// computes.
+void replace_relu6(Graph &g, const NodeFilter &where);
 
 /// Where only a node that moves elements reads a value, and its results have a grid of eight bits, the value gets that
 /// grid: rounding is monotonic and elements stay what they are, so that results do not change.

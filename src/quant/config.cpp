@@ -26,8 +26,9 @@ constexpr AttrSpec kKeys[] = {
     {"eps", AttrSpec::kFloat},
     {"percentile", AttrSpec::kFloat},
     {"absolute", AttrSpec::kInt},
-    // For weights:
+    // For layers:
     {"equalize", AttrSpec::kInt},
+    {"replace_relu6", AttrSpec::kInt},
     {"weight_observer", AttrSpec::kString},
     {"weight_dtype", AttrSpec::kString},
     {"weight_scheme", AttrSpec::kString},
@@ -106,6 +107,7 @@ Settings resolve(const Attrs &attrs) {
           .weight = weight_settings(attrs),
           .equalize = attrs.get_int("equalize", 0) != 0,
           .fixed_outputs = attrs.get_int("fixed_outputs", 0) != 0,
+          .replace_relu6 = attrs.get_int("replace_relu6", 0) != 0,
           .keys = attrs};
 }
 

@@ -21,6 +21,7 @@ struct Settings {
   Attrs weight;                ///< for make_observer; "axis" is added per node
   bool equalize = false;       ///< cross-layer equalization, where both layers have it
   bool fixed_outputs = false;  ///< Sigmoid, HardSigmoid, Softmax and Tanh have scales known beforehand
+  bool replace_relu6 = false;  ///< ReLU6 becomes Relu
   Attrs keys;                  ///< what all of this follows from, by the keys of Config::set
 };
 

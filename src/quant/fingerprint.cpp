@@ -90,6 +90,7 @@ std::uint64_t fingerprint(const Placement &placement) {
     hash.attrs(s.weight);
     hash.number(s.fixed_outputs);
     hash.number(s.equalize);
+    hash.number(s.replace_relu6);
   };
   for (const NodePlan &node : placement.nodes) {
     hash.number(node.settings.has_value());

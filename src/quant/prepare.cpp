@@ -17,10 +17,14 @@ Prepared prepare(const graph::Graph &float_graph, const Config &config) {
   graph::optimize(prepared.graph);
   normalize_products(prepared.graph);
   prepared.model = fingerprint(prepared.graph);
-  equalize_weights(prepared.graph, [&](const graph::Node &node) {
-    const std::optional<Settings> settings = config.settings_for(node);
-    return settings && settings->equalize;
-  });
+  const auto where = [&](bool Settings::*is_set) {
+    return [&config, is_set](const graph::Node &node) {
+      const std::optional<Settings> settings = config.settings_for(node);
+      return settings && (*settings).*is_set;
+    };
+  };
+  graph::replace_relu6(prepared.graph, where(&Settings::replace_relu6));
+  equalize_weights(prepared.graph, where(&Settings::equalize));
   prepared.placement = place(prepared.graph, config);
   for (const Group &group : prepared.placement.groups)
     prepared.observers.push_back(

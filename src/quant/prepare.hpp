@@ -24,7 +24,7 @@ struct Prepared {
   std::vector<std::unique_ptr<Observer>> observers;  ///< one for each group of the placement
   std::size_t samples = 0;                           ///< calibrate() calls that succeeded
   std::optional<runtime::Watched> engine;            ///< made at the first of them
-  std::uint64_t model = 0;                           ///< fingerprint of the graph before it was equalized
+  std::uint64_t model = 0;                           ///< fingerprint of the graph before settings changed it
   std::vector<Distribution> distributions = {};      ///< one for each group, or none where nobody will look at them
 };
 

@@ -374,6 +374,14 @@ CALL(qconfig_save, handle_of(f, "c", CONFIG), path_of(f, "path"))
 CALL(qconfig_load, OUT(CONFIG), path_of(f, "path"))
 CALL(qmodel_load, OUT(MODEL), path_of(f, "path"))
 CALL(qmodel_save, handle_of(f, "m", MODEL), path_of(f, "path"), attrs_of(f, "attrs"))
+
+static qstatus call_qmodel_fuse(frame *f) {
+  size_t count;
+  const char **nodes = strings_of(f, "nodes", &count);
+  if (json_object_get(f->with, "count")) count = (size_t)int_of(f, "count");
+  return qtn.qmodel_fuse(OUT(MODEL), handle_of(f, "m", MODEL), nodes, count);
+}
+
 CALL(qmodel_prepare, OUT(MODEL), handle_of(f, "m", MODEL), handle_of(f, "config", CONFIG), (qmode)int_of(f, "mode"))
 CALL(qmodel_convert, OUT(MODEL), handle_of(f, "prepared", MODEL), attrs_of(f, "attrs"))
 CALL(qsession_create, OUT(SESSION), handle_of(f, "m", MODEL), attrs_of(f, "attrs"))
@@ -452,14 +460,14 @@ static const struct {
                                 ROW(qtensor_to_dlpack_versioned) ROW(qtensor_from_dlpack_versioned)
                                     ROW(qmodel_load_bytes) ROW(qmodel_inspect) ROW(qsession_profile)
                                         ROW(qtensor_from_dlpack) ROW(qobserver_create) ROW(qobserver_observe)
-                                            ROW(qobserver_merge) ROW(qobserver_quantizer) ROW(qobserver_save)
-                                                ROW(qobserver_load) ROW(qop_run) ROW(qop_linear) ROW(qop_conv2d)
-                                                    ROW(qop_relu) ROW(qop_add) ROW(qop_matmul) ROW(qop_cat) ROW(
-                                                        qop_max_pool2d) ROW(qop_avg_pool2d) ROW(qconfig_create)
-                                                        ROW(qconfig_set) ROW(qconfig_save) ROW(qconfig_load) ROW(
-                                                            qmodel_load) ROW(qmodel_save) ROW(qmodel_prepare)
-                                                            ROW(qmodel_calibrate) ROW(qmodel_convert) ROW(
-                                                                qmodel_save_calibration) ROW(qmodel_load_calibration)
+                                            ROW(qobserver_merge) ROW(qobserver_quantizer) ROW(qobserver_save) ROW(
+                                                qobserver_load) ROW(qop_run) ROW(qop_linear) ROW(qop_conv2d)
+                                                ROW(qop_relu) ROW(qop_add) ROW(qop_matmul) ROW(
+                                                    qop_cat) ROW(qop_max_pool2d) ROW(qop_avg_pool2d) ROW(qconfig_create)
+                                                    ROW(qconfig_set) ROW(qconfig_save) ROW(qconfig_load)
+                                                        ROW(qmodel_load) ROW(qmodel_save) ROW(qmodel_fuse) ROW(
+                                                            qmodel_prepare) ROW(qmodel_calibrate) ROW(qmodel_convert)
+                                                            ROW(qmodel_save_calibration) ROW(qmodel_load_calibration)
                                                                 ROW(qmodel_merge_calibrations) ROW(qmodel_quantize)
                                                                     ROW(qmodel_input_count)
                                                                         ROW(qmodel_output_count) ROW(qmodel_input_name)

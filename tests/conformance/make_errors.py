@@ -100,6 +100,7 @@ CALLS = {
     "qmodel_load_bytes": ({"data": [1], "nbytes": 1}, ["out", "data"]),
     "qmodel_inspect": ({"m": "$m"}, ["out", "m"]),
     "qsession_profile": ({"s": "$s", "inputs": ["$x"]}, ["out", "s"]),
+    "qmodel_fuse": ({"m": "$m", "nodes": ["conv", "relu"], "count": 2}, ["out", "m", "nodes"]),
     "qmodel_prepare": ({"m": "$m"}, ["out", "m", "config"]),
     "qmodel_convert": ({"prepared": "$m"}, ["out", "prepared"]),
     "qmodel_save_calibration": ({"prepared": "$m", "path": "@n.qcal"}, ["prepared"]),

@@ -791,6 +791,8 @@ QTN_API qstatus qconfig_create(qconfig **out, const char *name);
  *     "weight_scheme" (string): "per_channel_symmetric", "per_tensor_symmetric" or "per_block_symmetric"
  *     "block_size" (int): of per_block_symmetric: elements with one scale, along the axis that a product sums over
  *     "weight_narrow_range", "weight_reduce_range" (int): switches as of qquantizer_choose
+ *     "replace_relu6" (int): 1 makes Relu of each Clip between 0 and 6, also where it was fused into the node, before
+ *       anything is observed: no longer the same function, but what PyTorch's networks do before they are quantized
  *     "equalize" (int): 1 equalizes the ranges of weights between layers that follow each other (cross-layer
  *       equalization, Nagel et al. 2019) before anything is observed; the float model's function stays as it is
  *   Integer kernels serve 8-bit activations with weights per tensor or per channel. All else runs as float operators on
@@ -856,6 +858,20 @@ QTN_API qstatus qmodel_load_bytes(qmodel **out, const void *data, size_t nbytes)
  * cannot (a grid of fewer integers than its type has); QTN_EINVAL for other attributes.
  * @since 0.1 */
 QTN_API qstatus qmodel_save(const qmodel *m, const char *path, QTN_OPT const qattrs *attrs);
+
+/** A copy in which a chain of nodes has become one, as PyTorch's fuse_modules does it. Nothing needs it: qmodel_prepare
+ * and sessions fuse all that can be. It is for those who want to be told where a model cannot be fused as they think,
+ * or a file in which batch normalization is part of the weights.
+ *
+ * @param out the model with the fused node, which has the name of the first; free it with qmodel_free
+ * @param m a loaded model
+ * @param nodes names of nodes, in order: a Conv or Gemm (PyTorch's Linear), then BatchNormalization, Relu or Clip, or
+ *   both; or a BatchNormalization or Add, then Relu or Clip
+ * @param count 2 or 3
+ * Errors: QTN_EINVAL for a name that no node has, or nodes that are no such chain (the message names them); QTN_ESTATE
+ * for a model between prepare and convert.
+ * @since 0.1 */
+QTN_API qstatus qmodel_fuse(qmodel **out, const qmodel *m, const char *const *nodes, size_t count);
 
 /** A copy with observers: constants folded, batch normalization and activations fused into the layers before them, and
  * an observer at every value that the configuration says to quantize.
@@ -1006,9 +1022,10 @@ QTN_API size_t qmodel_output_count(const qmodel *m);
  * @since 0.1 */
 QTN_API const char *qmodel_output_name(const qmodel *m, size_t index);
 
-/** What is in a model, as JSON text: name; inputs and outputs with name, dtype and shape; nodes with name, op, dtype
- * ("int8" where they run in integers, "float32" where not), inputs, outputs, scale and zero point of the output; the
- * number of parameters and their bytes; and the list of nodes left in float.
+/** What is in a model as a session runs it, constants folded and activations fused, as JSON text: name; inputs and
+ * outputs with name, dtype and shape; nodes with name, op, dtype ("int8" where they run in integers, "float32" where
+ * not), inputs and outputs; of inputs and outputs of nodes that are quantized, type, scale and zero point; the number
+ * of parameters and their bytes; and the list of nodes left in float.
  *
  * @param out the text: qblob_data() ends with a NUL that qblob_size() does not count; free it with qblob_free
  * @param m a model

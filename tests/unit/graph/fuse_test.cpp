@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What optimize() takes out of a graph, and that the numbers stay: ours without the pass, exactly.
+#include <cmath>
+
 #include "graph/evaluate.hpp"
 #include "graph/passes.hpp"
 #include "quant/graph_builder.hpp"
@@ -46,11 +48,113 @@ void test_pads(void **) {
   expect(padded({0, 0, 1, 2, 0, 0, 0, 3}, none, {}, attrs({{"auto_pad", std::string("SAME_UPPER")}})), 1);
 }
 
+const std::string kConv1 = "conv1", kBn1 = "bn1", kRelu1 = "relu1", kConv2 = "conv2", kBn2 = "bn2", kRelu2 = "relu2";
+
+/// Two times Conv, BatchNormalization and Relu; Clip between 0 and 6, read twice; a sum.
+graph::Graph two_blocks() {
+  GraphBuilder b;
+  b.input("x", {1, 2, 3, 3}).constant("zero", Tensor::scalar(0.0f)).constant("six", Tensor::scalar(6.0f));
+  for (const char *p : {"scale", "b", "mean", "var"}) {
+    Tensor t = GraphBuilder::ramp({2});
+    for (int i = 0; i < 2; ++i) t.as<float>()[i] = 2.0f + t.as<float>()[i];
+    b.constant(p, t);
+  }
+  b.conv(kConv1, "x", "c1", 2, 2).node("BatchNormalization", kBn1, {"c1", "scale", "b", "mean", "var"}, {"n1"});
+  b.node("Relu", kRelu1, {"n1"}, {"r1"});
+  b.conv(kConv2, "r1", "c2", 2, 2).node("BatchNormalization", kBn2, {"c2", "scale", "b", "mean", "var"}, {"n2"});
+  b.node("Relu", kRelu2, {"n2"}, {"r2"});
+  b.node("Clip", "clip", {"r2", "zero", "six"}, {"k"}).node("Abs", "abs", {"k"}, {"a"});
+  b.node("Add", "add", {"a", "k"}, {"y"});
+  graph::Graph g = b.build({"y"});
+  for (graph::Value &value : g.values)
+    if (value.name == "c1" || value.name == "c2") value.shape = Shape{1, 2, 3, 3};
+  return g;
+}
+
+Tensor outcome(const graph::Graph &g) {
+  return graph::evaluate(g, std::vector<Tensor>{GraphBuilder::ramp({1, 2, 3, 3})})[0];
+}
+
+std::vector<std::string> names_of(const graph::Graph &g) {
+  std::vector<std::string> names;
+  for (const graph::Node &node : g.nodes) names.push_back(node.name);
+  return names;
+}
+
+graph::Graph fused(std::vector<std::string_view> names) {
+  graph::Graph g = two_blocks();
+  graph::fuse_chain(g, names);
+  return g;
+}
+
+void test_chains(void **) {
+  const std::vector<std::string> rest = {kConv2, kBn2, kRelu2, "clip", "abs", "add"};
+  const auto expect_first = [&](const graph::Graph &g, std::vector<std::string> names) {
+    names.insert(names.end(), rest.begin(), rest.end());
+    assert_true(names_of(g) == names);
+    const Tensor want = outcome(two_blocks()), got = outcome(g);
+    for (std::int64_t i = 0; i < want.count(); ++i)
+      assert_float_equal(got.as<const float>()[i], want.as<const float>()[i], 1e-5);
+  };
+  expect_first(fused({kConv1, kBn1, kRelu1}), {kConv1});
+  expect_first(fused({kConv1, kBn1}), {kConv1, kRelu1});
+  expect_first(fused({kBn1, kRelu1}), {kConv1, kBn1});
+  // What was fused as BN and Relu still becomes one with its convolution.
+  graph::Graph g = fused({kBn1, kRelu1});
+  graph::optimize(g);
+  graph::Graph automatic = two_blocks();
+  graph::optimize(automatic);
+  assert_true(names_of(g) == names_of(automatic));
+  assert_memory_equal(outcome(g).data(), outcome(automatic).data(), 18 * sizeof(float));
+}
+
+/// A filter must hold for both nodes.
+void test_filters(void **) {
+  const auto only = [](std::string_view name) { return [name](const graph::Node &node) { return node.name == name; }; };
+  for (const std::string_view name : {kConv1, kBn1, kRelu1}) {
+    graph::Graph g = two_blocks();
+    graph::fold_batch_norms(g, only(name));
+    graph::fuse_clamps(g, only(name));
+    assert_true(names_of(g) == names_of(two_blocks()));
+  }
+}
+
+void test_no_chains(void **) {
+  expect_error(QTN_EINVAL, "at least 2 nodes, not 0", [] { fused({}); });
+  expect_error(QTN_EINVAL, "there is no node \"bn9\"", [] { fused({kConv1, "bn9"}); });
+  expect_error(QTN_EINVAL, "\"relu1\" does not read \"conv1\"", [] { fused({kConv1, kRelu1}); });
+  expect_error(QTN_EINVAL, "\"relu1\" (Relu), \"conv2\" (Conv) do not become one", [] { fused({kRelu1, kConv2}); });
+  expect_error(QTN_EINVAL, "\"relu2\" (Relu), \"clip\" (Clip) do not become one", [] { fused({kRelu2, "clip"}); });
+  expect_error(QTN_EINVAL, "not only \"abs\" reads \"clip\"", [] { fused({"clip", "abs"}); });
+}
+
+void test_relu6(void **) {
+  const auto replaced = [](graph::Graph g, std::string_view where) {
+    graph::replace_relu6(g, [&](const graph::Node &node) { return node.name == where; });
+    return g;
+  };
+  const graph::Graph plain = two_blocks();
+  assert_int_equal(count_of(replaced(plain, "clip"), "Clip"), 0);
+  assert_int_equal(count_of(replaced(plain, "clip"), "Relu"), 3);
+  assert_int_equal(count_of(replaced(plain, "add"), "Clip"), 1);
+  graph::Graph fused_clamp = two_blocks();
+  graph::optimize(fused_clamp);
+  graph::Node &conv = fused_clamp.nodes[1];
+  assert_true(conv.name == kConv2 && std::isinf(conv.clamp->hi));
+  conv.clamp->hi = 6.0f;
+  assert_true(std::isinf(replaced(fused_clamp, kConv2).nodes[1].clamp->hi));
+  assert_true(replaced(fused_clamp, kConv1).nodes[1].clamp->hi == 6.0f);
+  conv.clamp->hi = 5.0f;
+  assert_true(replaced(fused_clamp, kConv2).nodes[1].clamp->hi == 5.0f);
+}
+
 }  // namespace
 }  // namespace qtn::test
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(test_pads)};
+  const CMUnitTest tests[] = {cmocka_unit_test(test_pads), cmocka_unit_test(test_chains),
+                              cmocka_unit_test(test_filters), cmocka_unit_test(test_no_chains),
+                              cmocka_unit_test(test_relu6)};
   return cmocka_run_group_tests_name("graph.fuse", tests, nullptr, nullptr);
 }

@@ -192,6 +192,7 @@ void fingerprints_tell_configs_apart(void **) {
   assert_true(of("node:b", {{"weight_observer", "mse"}, {"weight_scheme", "per_tensor_symmetric"}}) != plain);
   assert_true(of("node:b", {{"weight_narrow_range", std::int64_t{0}}}) != plain);
   assert_true(of("node:b", {{"eps", 1e-3}}) != plain);
+  assert_true(of("node:b", {{"replace_relu6", std::int64_t{1}}}) != plain);
   assert_true(of("tensor:v", {{"observer", "mse"}}) != plain);
   assert_true(of("node:b", {}) != plain);
 }
