@@ -405,6 +405,15 @@ def quant_descriptors():
         case(f"quant_linear/{name}", ["N10"], network(fc=weight), *run, expected_floats("y", y))
 
 
+def write(name):
+    lines = []
+    for c in CASES:
+        steps = ",\n  ".join(json.dumps(s) for s in c["steps"])
+        lines.append(f'{{"name": {json.dumps(c["name"])}, "rows": {json.dumps(c["rows"])}, "steps": [\n  {steps}]}}')
+    pathlib.Path(__file__).with_name(name).write_text("[\n" + ",\n".join(lines) + "\n]\n")
+    print(len(CASES), "cases")
+
+
 def main():
     quantize_and_text()
     tensor_methods()
@@ -412,12 +421,7 @@ def main():
     dynamic()
     qconfigs()
     quant_descriptors()
-    lines = []
-    for c in CASES:
-        steps = ",\n  ".join(json.dumps(s) for s in c["steps"])
-        lines.append(f'{{"name": {json.dumps(c["name"])}, "rows": {json.dumps(c["rows"])}, "steps": [\n  {steps}]}}')
-    pathlib.Path(__file__).with_name("torch.json").write_text("[\n" + ",\n".join(lines) + "\n]\n")
-    print(len(CASES), "cases")
+    write("torch.json")
 
 
 if __name__ == "__main__":

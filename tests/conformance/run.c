@@ -161,6 +161,20 @@ static void check_shape(frame *f, const qtensor *t, json_t *want) {
   json_decref(got);
 }
 
+/* {"expect": "$blob", "json": what the members that it names must be} */
+static void expect_json(frame *f, json_t *step) {
+  const qblob *blob;
+  const char *key;
+  json_t *got, *want;
+  f->with = step;
+  blob = handle_of(f, "expect", BLOB);
+  if (!blob) return;
+  got = json_loadb(qtn.qblob_data(blob), qtn.qblob_size(blob), 0, NULL);
+  json_object_foreach(json_object_get(step, "json"), key, want)
+      check_value(f, key, json_object_get(got, key), want, json_number_value(json_object_get(step, "tolerance")));
+  json_decref(got);
+}
+
 /* {"expect": "$y", then at least one of "dtype", "shape", "data", "quantizer", "text"} */
 static void expect(frame *f, json_t *step) {
   const double tolerance = json_number_value(json_object_get(step, "tolerance"));
@@ -268,7 +282,9 @@ static bool run_case(json_t *c, const char *root, const char *folder) {
   f->folder = folder;
   json_array_foreach(steps, number, step) {
     checked += checks(step);
-    if (json_object_get(step, "expect"))
+    if (json_object_get(step, "json"))
+      expect_json(f, step);
+    else if (json_object_get(step, "expect"))
       expect(f, step);
     else
       run_call(f, step);
