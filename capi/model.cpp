@@ -4,7 +4,9 @@
 #include "guard.hpp"
 #include "onnx/onnx.hpp"
 #include "quant/calibration.hpp"
+#include "quant/dynamic.hpp"
 #include "quant/quantize.hpp"
+#include "quant/weights_only.hpp"
 
 using namespace qtn;
 using namespace qtn::capi;
@@ -24,6 +26,19 @@ onnx::SaveOptions save_options(const char *entry, const Attrs &attrs) {
   if (opset < 13 || opset > 25) fail(QTN_EINVAL, entry, ": opset is ", opset, ", not from 13 to 25");
   options.opset = static_cast<int>(opset);
   return options;
+}
+
+constexpr AttrSpec kDynamicOptions[] = {{"conv", AttrSpec::kInt}};
+constexpr AttrSpec kWeightOptions[] = {{"dtype", AttrSpec::kString}, {"block_size", AttrSpec::kInt}};
+
+quant::WeightsOnly weight_options(const char *entry, const Attrs &attrs) {
+  attrs.check(kWeightOptions, entry);
+  const std::string dtype = attrs.get_string("dtype", "int8");
+  if (dtype != "int8" && dtype != "int4")
+    fail(QTN_EINVAL, entry, ": dtype \"", dtype, "\" is not offered; there are: int8 int4");
+  const std::int64_t block_size = attrs.get_int("block_size", 0);
+  if (block_size < 0) fail(QTN_EINVAL, entry, ": block_size ", block_size, " is negative");
+  return {dtype == "int4" ? QTN_INT4 : QTN_INT8, block_size};
 }
 
 /// nullptr for an index out of range.
@@ -186,6 +201,30 @@ qstatus qmodel_quantize(qmodel **out, qblob **report, const qmodel *m, const qco
     auto account = report ? std::make_unique<qblob>(qblob{quantized.account.json()}) : nullptr;
     *out = new qmodel(std::move(quantized.graph));
     if (report) *report = account.release();
+  });
+}
+
+qstatus qmodel_quantize_dynamic(qmodel **out, const qmodel *m, const qconfig *config, const qattrs *attrs) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, m, "m");
+    need(entry, config, "config");
+    const Attrs &options = attrs_or_none(attrs);
+    options.check(kDynamicOptions, entry);
+    if (m->prepared()) fail(QTN_ESTATE, entry, ": the model is prepared already");
+    *out = new qmodel(quant::quantize_dynamic(m->graph(), config->value, options.get_int("conv", 0) != 0));
+  });
+}
+
+qstatus qmodel_quantize_weights(qmodel **out, const qmodel *m, const qattrs *attrs) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, m, "m");
+    const quant::WeightsOnly grid = weight_options(entry, attrs_or_none(attrs));
+    if (m->prepared()) fail(QTN_ESTATE, entry, ": the model is prepared already");
+    *out = new qmodel(quant::quantize_weights(m->graph(), grid));
   });
 }
 

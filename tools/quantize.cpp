@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "commands.hpp"
+#include "dataless.hpp"
 #include "file.hpp"
 #include "model.hpp"
 #include "quantizing.hpp"
@@ -30,6 +31,7 @@ struct Options {
   std::vector<std::string> words;  // of the command line
   CalibrationOptions calibration;
   Recovery recovery;
+  DatalessOptions dataless;
 };
 
 Attrs attrs_of(const Recovery &recovery, bool reported) {
@@ -82,8 +84,8 @@ void save(const qmodel *model, const Options &options, const std::string &how) {
   check(qmodel_save(model, options.output.c_str(), attrs.get()));
   const double before = static_cast<double>(std::filesystem::file_size(options.input));
   const double after = static_cast<double>(std::filesystem::file_size(options.output));
-  std::printf("%s: %.1f KiB, calibrated %s (%s: %.1f KiB, ratio %.2f)\n", options.output.c_str(), after / 1024,
-              how.c_str(), options.input.c_str(), before / 1024, before / after);
+  std::printf("%s: %.1f KiB, %s (%s: %.1f KiB, ratio %.2f)\n", options.output.c_str(), after / 1024, how.c_str(),
+              options.input.c_str(), before / 1024, before / after);
 }
 
 void quantize(const Options &options) {
@@ -92,15 +94,19 @@ void quantize(const Options &options) {
   const bool reported = !options.report.empty();
   if (reported) require_writable(options.report);
   const Config config = make_config(options.calibration);
+  if (options.dataless.any()) {
+    save(quantize_without_data(model.get(), config.get(), options.dataless).get(), options, "without samples");
+    return;
+  }
   if (!options.calibrated.empty()) {
     save(quantize_calibrated(model.get(), config.get(), options.calibrated).get(), options,
-         "from " + options.calibrated);
+         "calibrated from " + options.calibrated);
     return;
   }
   const CalibrationData data(options.calibration, model.get(), {});
   const Quantized quantized = quantize_on(model.get(), config.get(), data, attrs_of(options.recovery, reported).get());
   if (options.recovery.any()) print_choices(nlohmann::ordered_json::parse(quantized.report));
-  save(quantized.model.get(), options, "with " + std::to_string(data.samples()) + " samples");
+  save(quantized.model.get(), options, "calibrated with " + std::to_string(data.samples()) + " samples");
   if (!reported) return;
   write_report(options.report, {options.input, options.output, model.get(), quantized.model.get(), quantized.report,
                                 data, options.calibration.data, options.words});
@@ -112,9 +118,10 @@ void quantize(const Options &options) {
 void add_quantize(CLI::App &app, std::vector<std::string> words) {
   const auto options = std::make_shared<Options>();
   options->words = std::move(words);
-  CLI::App &command = *app.add_subcommand("quantize", "Make an int8 model from a float model and sample data");
+  CLI::App &command =
+      *app.add_subcommand("quantize", "Make an int8 model from a float model, with sample data or without");
   command.add_option("IN.onnx", options->input, "Float model")->required();
-  command.add_option("-o,--output", options->output, "Int8 model to write")->type_name("OUT.onnx")->required();
+  command.add_option("-o,--output", options->output, "Quantized model to write")->type_name("OUT.onnx")->required();
   CLI::Option &data = *add_calibration_options(command, options->calibration);
   CLI::Option &calibrated =
       *command.add_option("--calibration", options->calibrated, "Instead of --data: a file of `calibrate` or `merge`")
@@ -138,9 +145,10 @@ void add_quantize(CLI::App &app, std::vector<std::string> words) {
       .add_option("--report", options->report, "Also write a page with sizes, times, damage, histograms and reasons")
       ->type_name("FILE.html")
       ->excludes(&calibrated);
+  add_dataless_options(command, options->dataless);
   command.callback([options] {
-    if (options->calibration.data.sources.empty() && options->calibrated.empty())
-      throw UsageError("quantize: wants --data or --calibration");
+    if (options->calibration.data.sources.empty() && options->calibrated.empty() && !options->dataless.any())
+      throw UsageError("quantize: wants one of --data --calibration --dynamic --weights-only");
     if (options->recovery.any() && options->calibration.data.sources.empty())
       throw UsageError("quantize: what measures needs --data, not --calibration");
     if (options->report == options->output) throw UsageError("quantize: --report and --output are the same file");

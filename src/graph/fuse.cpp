@@ -50,14 +50,46 @@ bool same_grid(const Value &a, const Value &b) {
   return a.quantizer ? b.quantizer && *a.quantizer == *b.quantizer : !b.quantizer;
 }
 
-/// Only operators with an integer meaning of their own have an epilogue to put a clamp in.
-bool takes_clamp(const Node &node) { return node.op->run_quantized != nullptr && node.outputs.size() == 1; }
+/// Only operators on integers have an epilogue to put a clamp in.
+bool takes_clamp(const Node &node) {
+  return (node.op->run_quantized || node.op == &ops::kDynamicQuantizeMatMul) && node.outputs.size() == 1;
+}
 
 bool is_batch_norm(const Node &node) {
   return std::string_view(node.op->name) == "BatchNormalization" && node.outputs.size() == 1;
 }
 
 }  // namespace
+
+void fuse_biases(Graph &g) {
+  const Uses uses(g);
+  std::vector<bool> gone(g.nodes.size(), false);
+  for (std::size_t n = 0; n < g.nodes.size(); ++n) {
+    const Node &add = g.nodes[n];
+    if (add.op != &ops::kAdd) continue;
+    for (const std::size_t i : {0, 1}) {
+      const ValueId x = add.inputs[i], bias = add.inputs[1 - i];
+      const std::int32_t maker = uses.producer[static_cast<std::size_t>(x)];
+      if (maker < 0 || !uses.single_use(x) || g.value(x).quantizer) continue;
+      Node &before = g.nodes[static_cast<std::size_t>(maker)];
+      if (before.op != &ops::kDynamicQuantizeMatMul || before.inputs.size() > 4 || before.clamp) continue;
+      const Value &weight = g.value(before.inputs[1]), &row = g.value(bias);
+      if (!weight.is_constant() || !row.is_constant() || row.quantizer || weight.constant.rank() < 2 ||
+          !(row.constant.shape() == Shape{weight.constant.shape().back()}))
+        continue;
+      before.inputs.resize(4, kNoValue);
+      before.inputs.push_back(bias);
+      before.outputs = add.outputs;
+      before.clamp = add.clamp;
+      gone[n] = true;
+      break;
+    }
+  }
+  std::size_t n = 0;
+  std::erase_if(g.nodes, [&](const Node &) { return gone[n++]; });
+  sort_topologically(g);
+  remove_dead(g);
+}
 
 void fuse_clamps(Graph &g, const NodeFilter &only) {
   const Uses uses(g);
@@ -129,6 +161,7 @@ void optimize(Graph &g) {
   remove_identities(g);
   fold_batch_norms(g);
   fuse_pads(g);
+  fuse_biases(g);
   fuse_clamps(g);
   round_before_moves(g);
   center_weights(g);

@@ -2,6 +2,7 @@
 #include "graph/integer.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace qtn::graph {
 namespace {
@@ -45,6 +46,29 @@ bool fits_linear(const Graph &g, const Node &node) {
   if (bias && bias->constant.count() != w.constant.dim(output_channel_axis(node))) return false;
   const Value &y = g.value(node.outputs[0]);
   return !y.quantizer || is_8bit_activation(y.quantizer);
+}
+
+/// Absent, or constant: one number, or one for each of the columns.
+bool of_columns(const Value *v, std::int64_t columns) {
+  return !v || (v->is_constant() && !v->quantizer && v->constant.rank() < 2 &&
+                (v->constant.count() == 1 || v->constant.count() == columns));
+}
+
+bool are_scales(const Tensor &t) {
+  if (t.dtype() != QTN_FLOAT32) return false;
+  const std::vector<float> values = float_values(t, "scales");
+  return std::all_of(values.begin(), values.end(), [](float s) { return s > 0 && std::isfinite(s); });
+}
+
+bool fits_dynamic(const Graph &g, const Node &node) {
+  if (node.op != &ops::kDynamicQuantizeMatMul) return false;
+  const Value &w = *operand(g, node, 1);
+  if (!w.is_constant() || w.quantizer || w.constant.rank() != 2) return false;
+  const std::int64_t depth = w.constant.dim(0), columns = w.constant.dim(1);
+  if (depth < 1 || depth > kDynamicDepth || columns < 1) return false;
+  for (const std::size_t i : {2, 3, 4})
+    if (!of_columns(operand(g, node, i), columns)) return false;
+  return are_scales(operand(g, node, 2)->constant);
 }
 
 bool fits_table(const Graph &g, const Node &node) {
@@ -107,6 +131,7 @@ std::size_t output_channel_axis(const Node &node) {
 
 IntegerForm integer_form(const Graph &g, const Node &node) {
   if (is_linear(node)) return fits_linear(g, node) ? IntegerForm::linear : IntegerForm::none;
+  if (fits_dynamic(g, node)) return IntegerForm::dynamic;
   if (node.outputs.empty() || node.outputs[0] == kNoValue || !is_8bit_activation(g.value(node.outputs[0]).quantizer))
     return IntegerForm::none;
   if (fits_move(g, node) || fits_concat(g, node)) return IntegerForm::move;

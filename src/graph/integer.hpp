@@ -9,10 +9,14 @@ namespace qtn::graph {
 enum class IntegerForm {
   none,        ///< float: operands are dequantized, the result is quantized where its value has a quantizer
   linear,      ///< Conv, Gemm or MatMul of 8-bit activations by constant int8 or int4 weights; the result may be float
+  dynamic,     ///< DynamicQuantizeMatMul by constant weights: float activations, sums of integers
   arithmetic,  ///< Add, Sub, Mul, means: 8-bit activations in and out
   table,       ///< elementwise, one 8-bit operand and scalar constants: 256 entries
   move,        ///< elements moved or chosen, all under one quantizer
 };
+
+/// Sums of this many products of 255 * 255 stay in int32.
+inline constexpr std::int64_t kDynamicDepth = 33025;
 
 IntegerForm integer_form(const Graph &g, const Node &node);
 

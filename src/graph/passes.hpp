@@ -27,8 +27,11 @@ void fold_batch_norms(Graph &g, const NodeFilter &only = nullptr);
 /// Moves a Pad with zeros along spatial axes into the pads of a Conv that reads it.
 void fuse_pads(Graph &g);
 
-/// Moves Relu and Clip with constant bounds into the clamp of the Conv, Gemm, MatMul or Add before it. With a filter:
-/// only where it holds for both, and also into a BatchNormalization.
+/// Makes an Add of constants, one for each column, the bias of the DynamicQuantizeMatMul before it.
+void fuse_biases(Graph &g);
+
+/// Moves Relu and Clip with constant bounds into the clamp of the Conv, Gemm, MatMul, Add or
+/// DynamicQuantizeMatMul before it. With a filter: only where it holds for both, and also into a BatchNormalization.
 void fuse_clamps(Graph &g, const NodeFilter &only = nullptr);
 
 /// Makes one node of a chain of named ones: Conv or Gemm, then BatchNormalization, Relu or Clip, or both in this order;

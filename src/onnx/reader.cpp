@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "onnx/dynamic.hpp"
 #include "onnx/messages.hpp"
 #include "onnx/names.hpp"
 #include "onnx/onnx.hpp"
@@ -88,7 +89,7 @@ class Reader {
     settle_constant_grids(g_);
     open_qoperators(g_);
     fold_qdq(g_, numerics);
-    graph::remove_dead(g_);
+    fold_dynamic(g_);
     // Shapes that do not fit are found here rather than at the first run. A symbolic batch stands for 1.
     if (const auto inputs = graph::declared_input_types(g_, 1)) check_shapes(*inputs);
     return std::move(g_);

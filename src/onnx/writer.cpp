@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "graph/passes.hpp"
+#include "onnx/dynamic.hpp"
 #include "onnx/onnx.hpp"
 #include "onnx/opset_forms.hpp"
 #include "onnx/qdq.hpp"
@@ -211,6 +212,7 @@ std::string serialize(const graph::Graph &g, const SaveOptions &options) {
          options.opset);
   graph::Graph plain = g;
   write_out_flattened_softmax(plain);
+  expand_dynamic(plain);
   if (options.format == Format::qoperator) graph::fuse_clamps(plain);
   graph::Graph expanded = expand_qdq(plain);
   if (options.format == Format::qoperator) close_qoperators(expanded);

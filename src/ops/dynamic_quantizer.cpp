@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/parallel.hpp"
+#include "base/stack_memory.hpp"
 #include "kernels/grid/grid.hpp"
 #include "kernels/kernel.hpp"
 
@@ -14,6 +15,8 @@ namespace {
 
 constexpr std::size_t kTaskFloats = std::size_t{1} << 18;
 
+bool is_torch(Numerics numerics) { return numerics == Numerics::fbgemm || numerics == Numerics::qnnpack; }
+
 struct Range {
   float min, max;
 };
@@ -21,7 +24,8 @@ struct Range {
 /// Extended to 0.
 Range finite_range(const char *who, const float *x, std::size_t count) {
   const kernels::GridKernel &kernel = kernels::choose(kernels::grid_kernels(), isa());
-  std::vector<kernels::FloatRange> parts(std::max<std::size_t>(1, ceil_div(count, kTaskFloats)));
+  StackMemory memory;
+  auto parts = memory.list<kernels::FloatRange>(std::max<std::size_t>(1, ceil_div(count, kTaskFloats)));
   parallel_for(parts.size(), [&](std::size_t i) {
     parts[i] = kernel.range(x + i * kTaskFloats, std::min(kTaskFloats, count - i * kTaskFloats));
   });
@@ -66,12 +70,16 @@ ScaleZero choose_onnx(Range range) {
 
 }  // namespace
 
-QuantizerPtr dynamic_quantizer(const char *who, const Tensor &x, Numerics numerics) {
+ScaleZero dynamic_grid(const char *who, const Tensor &x, Numerics numerics) {
   const Range range = finite_range(who, x.as<const float>(), static_cast<std::size_t>(x.count()));
-  const bool torch = numerics == Numerics::fbgemm || numerics == Numerics::qnnpack;
-  const ScaleZero chosen = torch ? choose_fbgemm(range, numerics == Numerics::fbgemm ? 127 : 255) : choose_onnx(range);
+  if (!is_torch(numerics)) return choose_onnx(range);
+  return choose_fbgemm(range, numerics == Numerics::fbgemm ? 127 : 255);
+}
+
+QuantizerPtr dynamic_quantizer(const char *who, const Tensor &x, Numerics numerics) {
+  const ScaleZero chosen = dynamic_grid(who, x, numerics);
   return std::make_shared<Quantizer>(QTN_UINT8, QTN_PER_TENSOR_AFFINE, 0, std::vector{chosen.scale},
-                                     std::vector{chosen.zero_point}, torch ? numerics : Numerics::onnx);
+                                     std::vector{chosen.zero_point}, is_torch(numerics) ? numerics : Numerics::onnx);
 }
 
 }  // namespace qtn::ops

@@ -6,9 +6,12 @@
 
 namespace qtn::ops {
 
-/// A uint8 quantizer for contiguous floats: FBGEMM's ChooseQuantizationParams, over 7 bits under fbgemm numerics and 8
-/// under qnnpack; ONNX DynamicQuantizeLinear under all others. Throws QTN_EINVAL on NaN and infinity; `who` begins the
-/// message.
+/// Scale and zero point of uint8 for contiguous floats: FBGEMM's ChooseQuantizationParams, over 7 bits under fbgemm
+/// numerics and 8 under qnnpack; ONNX DynamicQuantizeLinear under all others. Throws QTN_EINVAL on NaN and infinity;
+/// `who` begins the message.
+ScaleZero dynamic_grid(const char *who, const Tensor &x, Numerics numerics);
+
+/// The same as a quantizer.
 QuantizerPtr dynamic_quantizer(const char *who, const Tensor &x, Numerics numerics);
 
 }  // namespace qtn::ops

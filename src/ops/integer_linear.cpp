@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "base/parallel.hpp"
-#include "kernels/dot/dot.hpp"
 #include "kernels/grid/grid.hpp"
 #include "kernels/kernel.hpp"
 #include "ops/requantization.hpp"
@@ -27,26 +26,10 @@ struct Operand {
 Operand quantized_operand(const Tensor &x, const Quantizer &grid, bool is_signed) {
   const auto count = static_cast<std::size_t>(x.count());
   // An int8 grid is the uint8 grid 128 further down.
-  const std::int32_t zero = grid.zero_point() - (is_signed ? 128 : 0), lo = is_signed ? -128 : 0;
-  Operand operand{AlignedBuffer(count), nullptr, zero};
+  Operand operand{AlignedBuffer(count), nullptr, grid.zero_point() - (is_signed ? 128 : 0)};
   operand.data = operand.buffer.data();
-  const float factor = grid.factor(0);
-  const kernels::GridKernel &kernel = kernels::choose(kernels::grid_kernels(), isa());
-  parallel_for(ceil_div(count, kTaskFloats), [&](std::size_t i) {
-    const std::size_t first = i * kTaskFloats;
-    kernel.quantize({.rows = 1,
-                     .columns = std::min(kTaskFloats, count - first),
-                     .x = x.as<const float>() + first,
-                     .q = operand.buffer.data() + first,
-                     .cell = is_signed ? kernels::Cell::i8 : kernels::Cell::u8,
-                     .rounding = grid.rounding(),
-                     .per = kernels::GridPer::array,
-                     .factor = &factor,
-                     .zero = &zero,
-                     .lo = lo,
-                     .hi = lo + 255,
-                     .stream = false});
-  });
+  quantize_8bit({x.as<const float>(), count}, {grid.rounding(), grid.factor(0), operand.zero}, is_signed,
+                operand.buffer.data());
   return operand;
 }
 
@@ -79,8 +62,31 @@ std::vector<std::int32_t> zero_points(const Quantizer &w, std::size_t channels) 
   return out;
 }
 
-/// All columns, in tasks that do not depend on the number of threads.
-void multiply(const kernels::DotKernel &kernel, const kernels::DotArgs &args) {
+bool is_8bit(qdtype dtype) { return dtype == QTN_UINT8 || dtype == QTN_INT8; }
+
+}  // namespace
+
+void quantize_8bit(std::span<const float> x, const ByteGrid &grid, bool is_signed, void *q) {
+  const kernels::GridKernel &kernel = kernels::choose(kernels::grid_kernels(), isa());
+  const std::int32_t lo = is_signed ? -128 : 0;
+  parallel_for(ceil_div(x.size(), kTaskFloats), [&](std::size_t i) {
+    const std::size_t first = i * kTaskFloats;
+    kernel.quantize({.rows = 1,
+                     .columns = std::min(kTaskFloats, x.size() - first),
+                     .x = x.data() + first,
+                     .q = static_cast<std::byte *>(q) + first,
+                     .cell = is_signed ? kernels::Cell::i8 : kernels::Cell::u8,
+                     .rounding = grid.rounding,
+                     .per = kernels::GridPer::array,
+                     .factor = &grid.factor,
+                     .zero = &grid.zero,
+                     .lo = lo,
+                     .hi = lo + 255,
+                     .stream = false});
+  });
+}
+
+void multiply_columns(const kernels::DotKernel &kernel, const kernels::DotArgs &args) {
   const std::size_t columns = round_up(kTaskWork / (args.k * (args.m + 3)) + 1, 4);
   parallel_for(ceil_div(args.n, columns), [&](std::size_t i) {
     const std::size_t first = i * columns;
@@ -95,10 +101,6 @@ void multiply(const kernels::DotKernel &kernel, const kernels::DotArgs &args) {
     kernel.run(part);
   });
 }
-
-bool is_8bit(qdtype dtype) { return dtype == QTN_UINT8 || dtype == QTN_INT8; }
-
-}  // namespace
 
 std::optional<Tensor> integer_linear(const Tensor &x, const Quantizer &grid, const Tensor &weight, const Tensor *bias,
                                      const QuantizerPtr &quantizer) {
@@ -125,22 +127,22 @@ std::optional<Tensor> integer_linear(const Tensor &x, const Quantizer &grid, con
   const std::vector<float> multipliers = conv_multipliers(grid, wq, quantizer.get(), n);
   const Shape shape{x.dim(0), weight.dim(0)};
   const Tensor y(QTN_FLOAT32, shape);
-  multiply(kernel, {.m = m,
-                    .n = n,
-                    .k = k,
-                    .x = operand.data,
-                    .ldx = x.dim(1),
-                    .w = w.data(),
-                    .ldw = x.dim(1),
-                    .signed_w = signed_w,
-                    .zx = operand.zero,
-                    .zw = zw.empty() ? nullptr : zw.data(),
-                    .x_sum = sums.data(),
-                    .bias = integers.empty() ? nullptr : integers.data(),
-                    .multiplier = multipliers.data(),
-                    .addend = bias && !quantizer ? reals.as<const float>() : nullptr,
-                    .y = y.as<float>(),
-                    .ldy = weight.dim(0)});
+  multiply_columns(kernel, {.m = m,
+                            .n = n,
+                            .k = k,
+                            .x = operand.data,
+                            .ldx = x.dim(1),
+                            .w = w.data(),
+                            .ldw = x.dim(1),
+                            .signed_w = signed_w,
+                            .zx = operand.zero,
+                            .zw = zw.empty() ? nullptr : zw.data(),
+                            .x_sum = sums.data(),
+                            .bias = integers.empty() ? nullptr : integers.data(),
+                            .multiplier = multipliers.data(),
+                            .addend = bias && !quantizer ? reals.as<const float>() : nullptr,
+                            .y = y.as<float>(),
+                            .ldy = weight.dim(0)});
   if (!quantizer) return y;
   const Tensor q(quantizer->dtype(), shape, quantizer);
   store_scaled(q, std::span(y.as<const float>(), m * n), nullptr);

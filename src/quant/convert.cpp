@@ -48,16 +48,8 @@ class Converter {
     const double sx = g_.value(node.inputs[0]).quantizer->scales()[0];
     const ValueId bias_id = input_of(node, 2);
     const Tensor bias = bias_id == graph::kNoValue ? Tensor() : g_.value(bias_id).constant;
-    const Tensor weight = g_.value(node.inputs[1]).constant;
     if (bias.has_data()) check_finite(bias, cat("convert: bias \"", g_.value(bias_id).name, "\""));
-    const Tensor q = [&] {
-      try {
-        return quantize_weight(node, weight, bias.has_data() ? &bias : nullptr, sx, settings);
-      } catch (const Error &e) {
-        fail(e.status(), "convert: weight \"", g_.value(node.inputs[1]).name, "\" of node \"", node.name,
-             "\": ", e.what());
-      }
-    }();
+    const Tensor q = quantize_weight_of(g_, node, bias.has_data() ? &bias : nullptr, sx, settings, "convert");
     node.inputs[1] = integer_constant(node.inputs[1], q);
     // Sums of blocks have no unit in which a bias could be an integer.
     if (bias.has_data() && !q.quantizer()->per_block())

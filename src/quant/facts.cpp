@@ -57,4 +57,12 @@ Facts::Facts(const graph::Graph &g) : uses(g), dtype(g.values.size(), QTN_FLOAT3
   }
 }
 
+void require_float(const graph::Graph &g, const char *who) {
+  for (const graph::Value &value : g.values)
+    if (value.quantizer) fail(QTN_EUNSUPPORTED, who, ": the model is quantized already (tensor \"", value.name, "\")");
+  for (const graph::Node &node : g.nodes)
+    if (node.op == &ops::kDynamicQuantizeMatMul || node.op == &ops::kDynamicQuantizeLinear)
+      fail(QTN_EUNSUPPORTED, who, ": the model is quantized already (node \"", node.name, "\")");
+}
+
 }  // namespace qtn::quant

@@ -19,6 +19,9 @@ struct Facts {
   std::int64_t rank_of(graph::ValueId v) const { return rank[static_cast<std::size_t>(v)]; }
 };
 
+/// Throws QTN_EUNSUPPORTED "<who>: the model is quantized already" where a value or a product is.
+void require_float(const graph::Graph &g, const char *who);
+
 /// A float32 value that is computed, not stored.
 inline bool is_activation(const graph::Graph &g, const Facts &facts, graph::ValueId v) {
   return v != graph::kNoValue && !g.value(v).is_constant() && facts.is_float(v);

@@ -3,6 +3,7 @@
 
 #include "base/error.hpp"
 #include "graph/passes.hpp"
+#include "quant/facts.hpp"
 #include "quant/fingerprint.hpp"
 #include "quant/normalize.hpp"
 #include "quant/recover/equalize.hpp"
@@ -10,9 +11,7 @@
 namespace qtn::quant {
 
 Prepared prepare(const graph::Graph &float_graph, const Config &config) {
-  for (const graph::Value &value : float_graph.values)
-    if (value.quantizer)
-      fail(QTN_EUNSUPPORTED, "prepare: the model is quantized already (tensor \"", value.name, "\")");
+  require_float(float_graph, "prepare");
   Prepared prepared{float_graph, config, {}, {}, 0, {}, 0};
   graph::optimize(prepared.graph);
   normalize_products(prepared.graph);

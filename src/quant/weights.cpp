@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/error.hpp"
 #include "graph/integer.hpp"
 #include "quant/observer.hpp"
 
@@ -64,6 +65,16 @@ Tensor quantize_weight(const graph::Node &node, const Tensor &weight, const Tens
   };
   // Rounded under the recipe's rule; from here on the integers stand for themselves, and files know one rule.
   return quantize(weight, grid(chosen->numerics(), chosen->range())).with_quantizer(grid(Numerics::onnx, {}));
+}
+
+Tensor quantize_weight_of(const graph::Graph &g, const graph::Node &node, const Tensor *bias, double input_scale,
+                          const Settings &settings, const char *who) {
+  const graph::Value &weight = g.value(node.inputs[1]);
+  try {
+    return quantize_weight(node, weight.constant, bias, input_scale, settings);
+  } catch (const Error &e) {
+    fail(e.status(), who, ": weight \"", weight.name, "\" of node \"", node.name, "\": ", e.what());
+  }
 }
 
 Tensor quantize_bias(const Tensor &bias, double input_scale, const Quantizer &weight) {

@@ -13,6 +13,10 @@ namespace qtn::quant {
 Tensor quantize_weight(const graph::Node &node, const Tensor &weight, const Tensor *bias, double input_scale,
                        const Settings &settings);
 
+/// The same of the weight that a node reads; `who`, weight and node begin messages.
+Tensor quantize_weight_of(const graph::Graph &g, const graph::Node &node, const Tensor *bias, double input_scale,
+                          const Settings &settings, const char *who);
+
 /// int32 in units of float32(sx * sw[c]).
 Tensor quantize_bias(const Tensor &bias, double input_scale, const Quantizer &weight);
 

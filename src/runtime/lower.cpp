@@ -2,6 +2,7 @@
 // From graph to plan: binds each node to a kernel, in integers wherever its values hold them.
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "base/error.hpp"
 #include "ops/requantization.hpp"
@@ -46,6 +47,8 @@ class Lowering : Forms {
     switch (graph::integer_form(g_, *node_)) {
       case IntegerForm::linear:
         return lower_linear();
+      case IntegerForm::dynamic:
+        return lower_dynamic();
       case IntegerForm::arithmetic:
         return lower_arithmetic();
       case IntegerForm::table:
@@ -101,6 +104,34 @@ class Lowering : Forms {
         add_step(make_conv(edge(xs), edge(ys), window, w, out, clamp(), isa_, pack_cache()));
     }
     if (!qy) settle(y, contiguous(ys));
+  }
+
+  void lower_dynamic() {
+    const ValueId x = input(0), y = output();
+    std::array<Tensor, 4> constants;
+    for (std::size_t i = 0; i < constants.size(); ++i)
+      if (input(i + 1) != kNoValue) constants[i] = g_.value(input(i + 1)).constant;
+    const auto &[weight, scales, zero, bias] = constants;
+    const std::int64_t rows = element_count(shape_of(x)) / weight.dim(0);
+    const DynamicOperand operand = on_own_grid(x);
+    const DynamicProduct product{plain_slot(QTN_FLOAT32, shape_of(y)), plain_slot(QTN_FLOAT32, {weight.dim(1)}),
+                                 plain_slot(QTN_INT32, {rows}), static_cast<std::size_t>(rows)};
+    add_step(make_dynamic_product(operand, product, {weight, scales, zero, bias}, node_->clamp, isa_, pack_cache()));
+    settle(y, product.y);
+  }
+
+  /// Made once for all nodes that read x.
+  DynamicOperand on_own_grid(ValueId x) {
+    const auto [entry, is_new] = own_grids_.try_emplace(x);
+    if (is_new) {
+      entry->second = {real(x), plain_slot(QTN_UINT8, shape_of(x)), plain_slot(QTN_FLOAT32, {2})};
+      add_step(make_dynamic_quantize(node_->op->name, entry->second));
+    }
+    return entry->second;
+  }
+
+  SlotId plain_slot(qdtype dtype, const Shape &shape) {
+    return add_slot({dtype, shape, contiguous_strides(shape), nullptr});
   }
 
   void lower_arithmetic() {
@@ -344,6 +375,8 @@ class Lowering : Forms {
     for (std::size_t o = 0; o < refs.outputs.size(); ++o)
       if (refs.outputs[o] != kNoSlot) settle(node_->outputs[o], refs.outputs[o]);
   }
+
+  std::map<ValueId, DynamicOperand> own_grids_;
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Files that the library writes, in ONNX Runtime: models of tests/golden/others as QDQ and as QOperator, checked by
-onnx.checker and run beside the library. Usage: export.py LIBRARY FOLDER. Exit code 77 (skipped) where numpy, onnx or
-onnxruntime is not installed.
+"""Files that the library writes, in ONNX Runtime: models of tests/golden/others as QDQ and as QOperator, and a network
+quantized without samples, checked by onnx.checker and run beside the library. Usage: export.py LIBRARY FOLDER. Exit
+code 77 (skipped) where numpy, onnx or onnxruntime is not installed.
 """
 
 import collections
@@ -24,6 +24,7 @@ LIBRARY = ctypes.CDLL(str(pathlib.Path(sys.argv[1]).resolve()))
 FOLDER = pathlib.Path(sys.argv[2])
 LIBRARY.qerror_message.restype = ctypes.c_char_p
 LIBRARY.qtensor_data.restype = ctypes.c_void_p
+TOLERANCE = 1e-5  # of what is computed in float, relative to the largest output
 OPSETS = {"qdq": (13, 17, 21, 25), "qoperator": (13, 21, 25)}
 
 
@@ -67,10 +68,12 @@ def run(model, x, shape):
     return y.reshape(shape)
 
 
-def onnx_runtime(path, x):
+def onnx_runtime(path, x, floats=False):
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
+    # By default ONNX Runtime rounds what it multiplies by weights behind DequantizeLinear to 8 bits.
+    options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1" if floats else "4")
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     return session.run(None, {session.get_inputs()[0].name: x})[0]
 
@@ -82,6 +85,64 @@ def tensor(j):
 def count_apart(got, want, step):
     """As tests/unit/runtime/others_test.cpp counts."""
     return int((numpy.abs(got.astype(float) - want) > step + 3e-7 * (numpy.abs(want) + step)).sum())
+
+
+def eighths(random, size):
+    """Sums of their products are exact in float, so that what follows is rounded alike everywhere."""
+    return (random.integers(-16, 17, size) / 8).astype("float32")
+
+
+def network():
+    """Conv, MatMul, Gemm: what qmodel_quantize_dynamic and qmodel_quantize_weights take."""
+    random = numpy.random.default_rng(1)
+    constants = {
+        "cw": eighths(random, (40, 36, 3, 3)), "cb": eighths(random, 40), "w": random.normal(size=(36, 50)),
+        "wb": random.normal(size=50), "v": random.normal(size=(7, 2000)), "vb": random.normal(size=7),
+    }  # fmt: skip
+    node, value = onnx.helper.make_node, onnx.helper.make_tensor_value_info
+    nodes = [
+        node("Conv", ["x", "cw", "cb"], ["c"]), node("Relu", ["c"], ["r"]), node("Flatten", ["r"], ["rows"], axis=2),
+        node("MatMul", ["rows", "w"], ["m"]), node("Add", ["m", "wb"], ["a"]), node("Flatten", ["a"], ["f"], axis=0),
+        node("Gemm", ["f", "v", "vb"], ["y"], transB=1),
+    ]  # fmt: skip
+    graph = onnx.helper.make_graph(
+        nodes, "network", [value("x", FLOAT32, [1, 36, 8, 8])], [value("y", FLOAT32, [1, 7])],
+        [onnx.numpy_helper.from_array(array.astype("float32"), name) for name, array in constants.items()],
+    )  # fmt: skip
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    return model.SerializeToString()
+
+
+# What is asked for, by attribute, the opsets that have it, and an operator that the file must hold.
+DYNAMIC = [({}, (13, 21), "MatMulInteger"), ({b"conv": 1}, (13, 21), "ConvInteger")]
+WEIGHTS = [
+    ({b"dtype": b"int8"}, (13, 21), "DequantizeLinear"), ({b"dtype": b"int4"}, (21, 25), "DequantizeLinear"),
+    ({b"dtype": b"int8", b"block_size": 16}, (21, 25), "DequantizeLinear"),
+    ({b"dtype": b"int4", b"block_size": 32}, (21, 25), "DequantizeLinear"),
+]  # fmt: skip
+
+
+def without_samples(path, counts, failures):
+    data = network()
+    float_model = made("qmodel_load_bytes", data, ctypes.c_size_t(len(data)))
+    config = made("qconfig_create", b"onnx")
+    x = eighths(numpy.random.default_rng(2), (1, 36, 8, 8))
+    cases = [("qmodel_quantize_dynamic", [config], *case) for case in DYNAMIC]
+    cases += [("qmodel_quantize_weights", [], *case) for case in WEIGHTS]
+    for function, arguments, options, opsets, operator in cases:
+        attrs = made("qattrs_create")
+        for key, value in options.items():
+            setter, argument = ("string", value) if isinstance(value, bytes) else ("int", ctypes.c_int64(value))
+            call(f"qattrs_set_{setter}", attrs, key, argument)
+        model = made(function, float_model, *arguments, attrs)
+        want = run(model, x, (1, 7))
+        for opset in opsets:
+            save(model, path, "qdq", opset)
+            onnx.checker.check_model(str(path), full_check=True)
+            error = numpy.abs(onnx_runtime(path, x, floats=True) - want).max() / numpy.abs(want).max()
+            if operator not in [node.op_type for node in onnx.load(path).graph.node] or not error < TOLERANCE:
+                failures.append(f"{function} {options}, opset {opset}: apart by {error}")
+            counts["without samples"] += 1
 
 
 def main():
@@ -116,6 +177,7 @@ def main():
                     if apart != exceptions.get(entry["name"], {"elements": 0})["elements"]:
                         failures.append(f"{what}: {apart} elements are apart")
             LIBRARY.qmodel_free(model)
+        without_samples(path, counts, failures)
     print(*(f"{count} {what}" for what, count in sorted(counts.items())), *failures, sep="\n")
     return 1 if failures or not counts["qoperator"] else 0
 

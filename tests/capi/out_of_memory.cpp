@@ -167,6 +167,12 @@ void models(const Runner &run, const char *path, const char *recipe) {
   run({"qmodel_load_calibration", [&] { return qmodel_load_calibration(prepared, path); }, nullptr});
   run({"qmodel_merge_calibrations", [&] { return qmodel_merge_calibrations(path, &path, 1); }, nullptr});
   run({"qmodel_convert", [&] { return qmodel_convert(&int8, prepared, nullptr); }, freed(int8, qmodel_free)});
+  run({"qmodel_quantize_dynamic", [&] { return qmodel_quantize_dynamic(&loaded, model, config, nullptr); },
+       freed(loaded, qmodel_free)});
+  qmodel_free(loaded);
+  run({"qmodel_quantize_weights", [&] { return qmodel_quantize_weights(&loaded, model, nullptr); },
+       freed(loaded, qmodel_free)});
+  qmodel_free(loaded);
   run({"qmodel_inspect", [&] { return qmodel_inspect(&text, int8); }, freed(text, qblob_free)});
   qblob_free(text);
   run({"qmodel_save", [&] { return qmodel_save(int8, path, nullptr); }, nullptr});

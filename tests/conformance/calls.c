@@ -434,6 +434,10 @@ static qstatus call_qmodel_quantize(frame *f) {
                              is_null(f, "sample") ? NULL : give_sample, count, attrs_of(f, "attrs"), NULL, samples);
 }
 
+CALL(qmodel_quantize_dynamic, OUT(MODEL), handle_of(f, "m", MODEL), handle_of(f, "config", CONFIG),
+     attrs_of(f, "attrs"))
+CALL(qmodel_quantize_weights, OUT(MODEL), handle_of(f, "m", MODEL), attrs_of(f, "attrs"))
+
 static qstatus call_qsession_run(frame *f) {
   size_t count, outputs = expect_outputs(f);
   const qtensor **inputs = tensors_of(f, "inputs", &count);
@@ -469,7 +473,8 @@ static const struct {
                                                             qmodel_prepare) ROW(qmodel_calibrate) ROW(qmodel_convert)
                                                             ROW(qmodel_save_calibration) ROW(qmodel_load_calibration)
                                                                 ROW(qmodel_merge_calibrations) ROW(qmodel_quantize)
-                                                                    ROW(qmodel_input_count)
+                                                                    ROW(qmodel_quantize_dynamic) ROW(
+                                                                        qmodel_quantize_weights) ROW(qmodel_input_count)
                                                                         ROW(qmodel_output_count) ROW(qmodel_input_name)
                                                                             ROW(qmodel_output_name) ROW(qsession_create)
                                                                                 ROW(qsession_run)

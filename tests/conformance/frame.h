@@ -12,48 +12,11 @@
 
 #include "qtensor/qtensor.h"
 
-/* Every function that cases may call, and those that the runner needs itself. */
-#define FUNCTIONS(X)                                                                                                   \
-  X(qlib_version)                                                                                                      \
-  X(qlib_set_isa)                                                                                                      \
-  X(qlib_set_threads)                                                                                                  \
-  X(qstatus_name)                                                                                                      \
-  X(qdtype_name)                                                                                                       \
-  X(qerror_message)                                                                                                    \
-  X(qattrs_create)                                                                                                     \
-  X(qattrs_set_int)                                                                                                    \
-  X(qattrs_set_float) X(qattrs_set_string) X(qattrs_set_ints) X(qattrs_set_floats) X(qattrs_free) X(qquantizer_create) \
-      X(qquantizer_choose) X(qquantizer_dtype) X(qquantizer_scheme) X(qquantizer_axis) X(qquantizer_count)             \
-          X(qquantizer_scales) X(qquantizer_zero_points) X(qquantizer_block_size) X(qquantizer_quant_min)              \
-              X(qquantizer_quant_max) X(qquantizer_numerics) X(qquantizer_free) X(qtensor_create) X(qtensor_wrap) X(   \
-                  qtensor_share) X(qtensor_free) X(qtensor_dtype) X(qtensor_rank) X(qtensor_shape) X(qtensor_strides)  \
-                  X(qtensor_numel) X(qtensor_nbytes) X(qtensor_quantizer) X(qtensor_data) X(qtensor_data_mut) X(       \
-                      qtensor_quantize) X(qtensor_dequantize) X(qtensor_select) X(qtensor_slice) X(qtensor_permute)    \
-                      X(qtensor_reshape) X(qtensor_contiguous) X(qtensor_int_repr) X(qtensor_equal) X(qtensor_copy)    \
-                          X(qtensor_item) X(qtensor_describe) X(qtensor_save) X(qtensor_load) X(qtensor_save_npy) X(   \
-                              qtensor_load_npy) X(qtensor_save_all) X(qtensor_load_named) X(qtensor_load_rows)         \
-                              X(qtensor_inspect) X(qtensor_to_dlpack) X(qtensor_to_dlpack_versioned) X(                \
-                                  qtensor_from_dlpack_versioned) X(qmodel_load_bytes) X(qmodel_inspect)                \
-                                  X(qsession_profile) X(qtensor_from_dlpack) X(qobserver_create) X(qobserver_observe)  \
-                                      X(qobserver_merge) X(qobserver_quantizer) X(qobserver_save) X(qobserver_load)    \
-                                          X(qobserver_free) X(qop_run) X(qop_linear) X(qop_conv2d) X(qop_relu)         \
-                                              X(qop_add) X(qop_matmul) X(qop_cat) X(qop_max_pool2d) X(qop_avg_pool2d)  \
-                                                  X(qconfig_create) X(qconfig_set) X(qconfig_save) X(qconfig_load)     \
-                                                      X(qconfig_free) X(qmodel_load) X(qmodel_save) X(qmodel_fuse)     \
-                                                          X(qmodel_prepare) X(qmodel_calibrate) X(qmodel_convert)      \
-                                                              X(qmodel_save_calibration) X(qmodel_load_calibration)    \
-                                                                  X(qmodel_merge_calibrations) X(qmodel_quantize)      \
-                                                                      X(qmodel_input_count) X(qmodel_output_count)     \
-                                                                          X(qmodel_input_name) X(qmodel_output_name)   \
-                                                                              X(qmodel_free) X(qsession_create)        \
-                                                                                  X(qsession_run) X(qsession_free)     \
-                                                                                      X(qblob_data) X(qblob_size)      \
-                                                                                          X(qblob_free)
-
+/* All that the library exports: functions.inc has an X(name) for each line of capi/symbols.txt. */
 typedef struct api {
-#define MEMBER(name) __typeof__(&name) name;
-  FUNCTIONS(MEMBER)
-#undef MEMBER
+#define X(name) __typeof__(&name) name;
+#include "functions.inc"
+#undef X
 } api;
 
 extern api qtn;

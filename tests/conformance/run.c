@@ -21,14 +21,14 @@ static bool open_library(const char *path) {
     fprintf(stderr, "conformance: %s\n", dlerror());
     return false;
   }
-#define FIND(function)                                               \
+#define X(function)                                                  \
   *(void **)&qtn.function = dlsym(library, #function);               \
   if (!qtn.function) {                                               \
     fprintf(stderr, "conformance: %s has no " #function "\n", path); \
     return false;                                                    \
   }
-  FUNCTIONS(FIND)
-#undef FIND
+#include "functions.inc"
+#undef X
   return true;
 }
 

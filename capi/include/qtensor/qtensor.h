@@ -751,7 +751,8 @@ QTN_API qstatus qop_conv2d(qtensor **out, const qtensor *x, const qtensor *weigh
  *     load -> prepare -> calibrate, calibrate ... -> convert -> save, or a session
  *
  * Each step gives a new model and leaves the old one as it was. A configuration says what is quantized and how.
- * qmodel_quantize takes all steps from load to convert at once. */
+ * qmodel_quantize takes all steps from load to convert at once; qmodel_quantize_dynamic and qmodel_quantize_weights need
+ * no samples. */
 
 /** A configuration by name: for all quantizable operators the observers and quantizers of a known recipe.
  *
@@ -972,6 +973,37 @@ QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT con
 QTN_API qstatus qmodel_quantize(qmodel **out, QTN_OPT qblob **report, const qmodel *m, const qconfig *config,
                                 qmodel_sample sample, size_t sample_count, QTN_OPT const qattrs *attrs,
                                 QTN_OPT qmodel_progress progress, QTN_OPT void *ctx);
+
+/** Quantizes a model without samples: activations get their grids when they are known, at every run. MatMul with a
+ * constant matrix on the right, and Gemm with constant weights, become products of integers: x as uint8 over its own
+ * range, as ONNX's DynamicQuantizeLinear, weights as the configuration says, results in float. All else stays in float.
+ * Files have them as DynamicQuantizeLinear and MatMulInteger, and give them back.
+ *
+ * @param out the quantized model; free it with qmodel_free
+ * @param m a loaded float model
+ * @param config the weights of each node: of 8 bits, per tensor or channel; and which nodes stay in float. What it says
+ *   of activations does not count.
+ * @param attrs "conv" (int): 1 takes Conv with constant weights too, as DynamicQuantizeLinear and ConvInteger, which
+ *   makes the file smaller but no faster: this version has no kernel for it
+ * Errors: QTN_ESTATE for a model that is prepared already; QTN_EUNSUPPORTED for one that is quantized already, or
+ * weights of another form; QTN_EINVAL for other attributes, or weights that are NaN or infinite.
+ * @since 0.1 */
+QTN_API qstatus qmodel_quantize_dynamic(qmodel **out, const qmodel *m, const qconfig *config,
+                                        QTN_OPT const qattrs *attrs);
+
+/** Makes a model small, and leaves its arithmetic as it is: constant weights of Conv, Gemm and MatMul (matrices) become
+ * integers on a symmetric grid over [-amax, amax], which a session turns back into floats once. Files have them behind
+ * DequantizeLinear.
+ *
+ * @param out the model; free it with qmodel_free
+ * @param m a loaded float model
+ * @param attrs "dtype" (string): "int8", the default, or "int4". "block_size" (int): how many weights share a scale
+ *   along the axis that products sum over (of Conv the input channels); 0, the default, and where the axis is shorter:
+ *   one scale for each output channel
+ * Errors: QTN_ESTATE for a model that is prepared already; QTN_EUNSUPPORTED for one that is quantized already;
+ * QTN_EINVAL for other attributes, or weights that are NaN or infinite.
+ * @since 0.1 */
+QTN_API qstatus qmodel_quantize_weights(qmodel **out, const qmodel *m, QTN_OPT const qattrs *attrs);
 
 /** The number of inputs, weights not counted.
  *

@@ -53,6 +53,26 @@ StepPtr make_depthwise(const Edge &x, const Edge &y, const ops::Window &window, 
 StepPtr make_gemm(const Edge &x, const Edge &y, std::size_t rows, const LinearWeights &w, const QuantizedRange &range,
                   const ops::Clamp &clamp, Isa isa, const PackCache &cache);
 
+/// Floats, and what they come to on the uint8 grid that they give themselves.
+struct DynamicOperand {
+  SlotId real, q;
+  SlotId grid;  ///< float [2]: scale, zero point
+};
+/// `who` begins the message where floats have no grid.
+StepPtr make_dynamic_quantize(const char *who, const DynamicOperand &x);
+
+/// Where DynamicQuantizeMatMul writes to: its result, and numbers of one run.
+struct DynamicProduct {
+  SlotId y, multipliers, row_sums;  ///< float [rows][columns], float [columns], int32 [rows]
+  std::size_t rows;
+};
+/// The node's inputs 1 to 4, without data where absent.
+struct DynamicConstants {
+  Tensor weight, scales, zero, bias;
+};
+StepPtr make_dynamic_product(const DynamicOperand &x, const DynamicProduct &product, const DynamicConstants &constants,
+                             const std::optional<ops::Clamp> &clamp, Isa isa, const PackCache &cache);
+
 enum class Pooling { max, average };
 StepPtr make_pool(const Edge &x, const Edge &y, const ops::Window &window, Pooling pooling, bool count_include_pad,
                   const QuantizedRange &range, Isa isa);

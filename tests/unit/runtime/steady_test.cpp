@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a run takes from the system once its session has made plan and memory: its outputs, and no lock.
 #include "capi/counting.hpp"
+#include "quant/dynamic.hpp"
 #include "runtime/plan_cache.hpp"
 #include "runtime/run_pool.hpp"
 #include "runtime/support.hpp"
@@ -15,8 +16,7 @@ Attrs same(std::int64_t stride = 1, std::int64_t group = 1) {
 }
 
 /// Runs with every number of threads; images are of 3x32x32.
-void expect_steady(const graph::Graph &float_graph, const std::string &what) {
-  const graph::Graph g = any_batch(quantized(float_graph));
+void expect_steady(const graph::Graph &g, const std::string &what) {
   for (const int threads : {1, 2}) {
     const runtime::Session session(g, {runtime::Engine::native, threads});
     for (const std::int64_t batch : {1, 3}) {
@@ -48,7 +48,7 @@ void test_inverted_residuals(void **) {
   b.node("Add", "residual", {"s", "project.y"}, {"r"}).node("GlobalAveragePool", "mean", {"r"}, {"g"});
   b.node("Flatten", "flat", {"g"}, {"f"}).constant("fc", random({16, 10}, -1, 1, 1));
   b.node("MatMul", "head", {"f", "fc"}, {"y"});
-  expect_steady(b.build({"y"}), "inverted residuals");
+  expect_steady(any_batch(quantized(b.build({"y"}))), "inverted residuals");
 }
 
 void test_bottlenecks(void **) {
@@ -65,7 +65,7 @@ void test_bottlenecks(void **) {
   b.node("GlobalAveragePool", "mean", {"r"}, {"g"}).node("Flatten", "flat", {"g"}, {"f"});
   b.constant("fc", random({32, 10}, -1, 1, 1)).constant("fc.bias", random({10}, -1, 1, 2));
   b.node("Gemm", "head", {"f", "fc", "fc.bias"}, {"y"});
-  expect_steady(b.build({"y"}), "bottlenecks");
+  expect_steady(any_batch(quantized(b.build({"y"}))), "bottlenecks");
 }
 
 /// Concat, Split, a shuffle of channels, and two outputs.
@@ -83,7 +83,16 @@ void test_branches(void **) {
   b.constant("four", ints({0, -1, 8, 8})).node("Reshape", "unfold", {"t", "four"}, {"u"});
   add_conv(b, "last", "u", "z", {4, 16, 1, 1}, {});
   b.node("ReduceMax", "most", {"z"}, {"w"});
-  expect_steady(b.build({"z", "w"}), "branches");
+  expect_steady(any_batch(quantized(b.build({"z", "w"}))), "branches");
+}
+
+void test_grids_at_every_run(void **) {
+  GraphBuilder b;
+  b.input("x", {1, 3, 32, 32}).constant("w", random({32, 10}, -1, 1, 1)).constant("bias", random({10}, -1, 1, 2));
+  b.node("MatMul", "product", {"x", "w"}, {"m"})
+      .node("Add", "add", {"m", "bias"}, {"a"})
+      .node("Relu", "relu", {"a"}, {"y"});
+  expect_steady(any_batch(quant::quantize_dynamic(b.build({"y"}), quant::Config("onnx"), false)), "dynamic product");
 }
 
 }  // namespace
@@ -94,6 +103,7 @@ int main() {
       cmocka_unit_test(qtn::test::test_inverted_residuals),
       cmocka_unit_test(qtn::test::test_bottlenecks),
       cmocka_unit_test(qtn::test::test_branches),
+      cmocka_unit_test(qtn::test::test_grids_at_every_run),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

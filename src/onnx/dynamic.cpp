@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "onnx/dynamic.hpp"
+
+#include "graph/dynamic.hpp"
+#include "graph/integer.hpp"
+
+namespace qtn::onnx {
+namespace {
+
+using graph::Graph;
+using graph::kNoValue;
+using graph::Node;
+using graph::ValueId;
+
+ValueId input(const Node &node, std::size_t i) { return i < node.inputs.size() ? node.inputs[i] : kNoValue; }
+
+class Folding {
+ public:
+  explicit Folding(Graph &g) : g_(g), uses_(g) {}
+
+  void run() {
+    // Whatever nobody else reads goes with what read it.
+    for (Node &node : g_.nodes)
+      if (node.op == &ops::kMul && !fold(node, 0)) fold(node, 1);
+    graph::remove_dead(g_);
+  }
+
+ private:
+  /// The node that makes v, if it is of that operator and v is what it computes.
+  const Node *maker(ValueId v, const ops::OpDef &op) const {
+    if (v == kNoValue || g_.value(v).quantizer) return nullptr;
+    const std::int32_t n = uses_.producer[static_cast<std::size_t>(v)];
+    if (n < 0) return nullptr;
+    const Node &node = g_.nodes[static_cast<std::size_t>(n)];
+    return node.op == &op && !node.clamp ? &node : nullptr;
+  }
+
+  /// Mul of sums, its operand `at`, and of scales.
+  bool fold(Node &mul, std::size_t at) {
+    const Node *cast = maker(mul.inputs[at], ops::kCast), *scales = maker(mul.inputs[1 - at], ops::kMul);
+    if (!cast || cast->attrs.get_int("to", 0) != QTN_FLOAT32 || !scales) return false;
+    const Node *product = maker(cast->inputs[0], ops::kMatMulInteger);
+    const Node *grid = product ? maker(product->inputs[0], ops::kDynamicQuantizeLinear) : nullptr;
+    if (!grid || grid->outputs.size() != 3 || product->inputs[0] != grid->outputs[0] ||
+        input(*product, 2) != grid->outputs[2])
+      return false;
+    const std::size_t of_x = scales->inputs[0] == grid->outputs[1] ? 0 : 1;
+    if (scales->inputs[of_x] != grid->outputs[1]) return false;
+    Node folded{product->name, &ops::kDynamicQuantizeMatMul, {}, {}, mul.outputs, mul.clamp};
+    folded.inputs = {grid->inputs[0], product->inputs[1], scales->inputs[1 - of_x]};
+    if (const ValueId zero = input(*product, 3); zero != kNoValue) folded.inputs.push_back(zero);
+    if (graph::integer_form(g_, folded) != graph::IntegerForm::dynamic) return false;
+    mul = std::move(folded);
+    return true;
+  }
+
+  Graph &g_;
+  const graph::Uses uses_;
+};
+
+}  // namespace
+
+void expand_dynamic(Graph &g) {
+  std::vector<Node> nodes;
+  std::swap(nodes, g.nodes);
+  graph::DynamicProducts products(g);
+  for (Node &node : nodes)
+    if (graph::integer_form(g, node) == graph::IntegerForm::dynamic)
+      products.add(node, ops::kMatMulInteger, {node.inputs[1], node.inputs[2], input(node, 3), input(node, 4)});
+    else
+      g.nodes.push_back(std::move(node));
+}
+
+void fold_dynamic(Graph &g) { Folding(g).run(); }
+
+}  // namespace qtn::onnx

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products that quantize x by its own values: one node in the graph, ONNX's own operators in files.
+#pragma once
+
+#include "graph/graph.hpp"
+
+namespace qtn::onnx {
+
+/// DynamicQuantizeMatMul of constant weights becomes ONNX's own operators, which give the same bits. Of a sorted graph,
+/// which stays so.
+void expand_dynamic(graph::Graph &g);
+
+/// The inverse, but for the bias, which remains an Add.
+void fold_dynamic(graph::Graph &g);
+
+}  // namespace qtn::onnx

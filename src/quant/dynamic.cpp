@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/dynamic.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "graph/dynamic.hpp"
+#include "graph/integer.hpp"
+#include "graph/passes.hpp"
+#include "quant/facts.hpp"
+#include "quant/normalize.hpp"
+#include "quant/weights.hpp"
+
+namespace qtn::quant {
+namespace {
+
+using graph::Graph;
+using graph::kNoValue;
+using graph::Node;
+using graph::ValueId;
+
+/// Gemm's bias has been brought into this form where it can be.
+bool bias_fits(const Graph &g, ValueId bias, std::int64_t channels) {
+  const Tensor *t = float_constant(g, bias);
+  return bias == kNoValue || (t && t->shape() == Shape{channels});
+}
+
+bool is_product(const Graph &g, const Node &node, const Tensor &weight) {
+  if (weight.rank() != 2) return false;
+  if (node.op == &ops::kMatMul) return true;
+  return node.op == &ops::kGemm && node.attrs.get_int("transA", 0) == 0 && node.attrs.get_float("alpha", 1.0) == 1.0 &&
+         node.attrs.get_float("beta", 1.0) == 1.0 &&
+         bias_fits(g, input_of(node, 2), weight.dim(graph::output_channel_axis(node)));
+}
+
+bool is_convolution(const Graph &g, const Node &node, const Tensor &weight) {
+  return node.op == &ops::kConv && weight.rank() >= 3 && bias_fits(g, input_of(node, 2), weight.dim(0));
+}
+
+class Dynamic {
+ public:
+  Dynamic(Graph &g, const Config &config, bool convolutions)
+      : g_(g), facts_(g), products_(g), config_(config), convolutions_(convolutions) {}
+
+  void run() {
+    std::vector<Node> nodes;
+    std::swap(nodes, g_.nodes);
+    for (Node &node : nodes)
+      if (!replace(node)) g_.nodes.push_back(std::move(node));
+    graph::remove_dead(g_);
+  }
+
+ private:
+  bool replace(const Node &node) {
+    const Tensor *constant = float_constant(g_, input_of(node, 1));
+    if (!constant || constant->count() == 0 || !is_activation(g_, facts_, input_of(node, 0))) return false;
+    const Tensor weight = *constant;
+    const bool convolution = convolutions_ && is_convolution(g_, node, weight);
+    if (!convolution && !is_product(g_, node, weight)) return false;
+    const std::int64_t channels = weight.dim(graph::output_channel_axis(node));
+    if (weight.count() / channels > graph::kDynamicDepth) return false;
+    const std::optional<Settings> settings = config_.settings_for(node);
+    if (!settings) return false;
+    const Tensor q = quantized(node, *settings);
+    convolution ? add_convolution(node, q) : add_product(node, q);
+    return true;
+  }
+
+  Tensor quantized(const Node &node, const Settings &settings) const {
+    Tensor q = quantize_weight_of(g_, node, nullptr, 1.0, settings, "dynamic");
+    if (dtype_bits(q.dtype()) != 8 || q.quantizer()->per_block())
+      fail(QTN_EUNSUPPORTED, "dynamic: weight \"", g_.value(node.inputs[1]).name, "\" of node \"", node.name,
+           "\" would be ", dtype_name(q.dtype()), q.quantizer()->per_block() ? " in blocks" : "",
+           ", not int8 per tensor or channel");
+    return q;
+  }
+
+  /// The constants of weights, their scales in `shape` where there are several.
+  std::pair<ValueId, ValueId> add_weights(ValueId of, const Tensor &q, const Shape &shape) {
+    const std::string name = g_.value(of).name;
+    const std::vector<float> scales(q.quantizer()->scales().begin(), q.quantizer()->scales().end());
+    const ValueId integers = g_.add_constant(name + "_quantized", q.with_quantizer(nullptr));
+    return {integers,
+            g_.add_constant(name + "_scale",
+                            Tensor::from<float>(QTN_FLOAT32, scales.size() > 1 ? shape : Shape{}, std::span(scales)))};
+  }
+
+  void add_product(const Node &node, const Tensor &q) {
+    constexpr std::int32_t kTransposed[] = {1, 0};
+    const Tensor columns = graph::output_channel_axis(node) == 1 ? q : q.permute(kTransposed).to_contiguous();
+    const auto [integers, scales] = add_weights(node.inputs[1], columns, {columns.dim(1)});
+    Node product{node.name, &ops::kDynamicQuantizeMatMul, {}, {node.inputs[0], integers, scales}, node.outputs,
+                 node.clamp};
+    if (const ValueId bias = input_of(node, 2); bias != kNoValue)
+      product.inputs.insert(product.inputs.end(), {kNoValue, bias});
+    g_.nodes.push_back(std::move(product));
+  }
+
+  void add_convolution(const Node &node, const Tensor &q) {
+    Shape per_channel = q.shape();  // [channels, 1, 1 ...]
+    per_channel.erase(0);
+    std::fill(per_channel.begin() + 1, per_channel.end(), 1);
+    per_channel[0] = q.dim(0);
+    const auto [integers, scales] = add_weights(node.inputs[1], q, per_channel);
+    graph::DynamicProducts::Constants constants{integers, scales};
+    if (const Tensor *bias = float_constant(g_, input_of(node, 2))) {
+      const Tensor by_channel = bias->to_contiguous().reshaped(per_channel);
+      constants.bias = g_.add_constant(g_.value(node.inputs[2]).name + "_channels", by_channel);
+    }
+    products_.add(node, ops::kConvInteger, constants);
+  }
+
+  Graph &g_;
+  const Facts facts_;
+  graph::DynamicProducts products_;
+  const Config &config_;
+  const bool convolutions_;
+};
+
+}  // namespace
+
+Graph quantize_dynamic(const Graph &float_graph, const Config &config, bool convolutions) {
+  require_float(float_graph, "dynamic");
+  Graph g = float_graph;
+  graph::fold_constants(g);
+  graph::remove_identities(g);
+  graph::fold_batch_norms(g);
+  normalize_products(g);
+  Dynamic(g, config, convolutions).run();
+  return g;
+}
+
+}  // namespace qtn::quant

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantization without data: activations get their grids when they are known.
+#pragma once
+
+#include "graph/graph.hpp"
+#include "quant/config.hpp"
+
+namespace qtn::quant {
+
+/// Every MatMul and Gemm with constant weights becomes DynamicQuantizeMatMul: weights of 8 bits as the settings of its
+/// node say, activations uint8 on the grid that each gets from its own values. With `convolutions` Conv too, as
+/// DynamicQuantizeLinear and ConvInteger. Throws QTN_EUNSUPPORTED on a graph that is quantized already, or settings
+/// that give weights other than 8 bits per tensor or channel.
+graph::Graph quantize_dynamic(const graph::Graph &float_graph, const Config &config, bool convolutions);
+
+}  // namespace qtn::quant

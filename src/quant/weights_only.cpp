@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/weights_only.hpp"
+
+#include <map>
+
+#include "graph/integer.hpp"
+#include "graph/passes.hpp"
+#include "quant/facts.hpp"
+#include "quant/weights.hpp"
+
+namespace qtn::quant {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::ValueId;
+
+bool has_weights(const Graph &g, const Node &node) {
+  const Tensor *weight = float_constant(g, input_of(node, 1));
+  if (!weight || weight->count() == 0 || float_constant(g, input_of(node, 0))) return false;
+  if (node.op == &ops::kConv) return weight->rank() >= 3;
+  return (node.op == &ops::kGemm || node.op == &ops::kMatMul) && weight->rank() == 2;
+}
+
+Settings settings_of(const WeightsOnly &grid, bool blocks) {
+  Settings settings;
+  settings.weight_observer = "minmax";
+  settings.weight.set("numerics", "onnx");
+  settings.weight.set("narrow_range", std::int64_t{1});
+  settings.weight.set("dtype", dtype_name(grid.dtype));
+  settings.weight.set("scheme", blocks ? "per_block_symmetric" : "per_channel_symmetric");
+  if (blocks) settings.weight.set("block_size", grid.block_size);
+  return settings;
+}
+
+}  // namespace
+
+Graph quantize_weights(const Graph &float_graph, const WeightsOnly &grid) {
+  require_float(float_graph, "weights");
+  Graph g = float_graph;
+  graph::fold_constants(g);
+  // One copy for all nodes that read the same weights with the same axis for channels.
+  std::map<std::pair<ValueId, std::size_t>, ValueId> made;
+  for (Node &node : g.nodes) {
+    if (!has_weights(g, node)) continue;
+    const ValueId original = node.inputs[1];
+    const std::size_t channels = graph::output_channel_axis(node);
+    const auto [known, is_new] = made.try_emplace({original, channels});
+    if (is_new) {
+      const bool blocks = grid.block_size > 0 && g.value(original).constant.dim(1 - channels) >= grid.block_size;
+      const Tensor q = quantize_weight_of(g, node, nullptr, 1.0, settings_of(grid, blocks), "weights");
+      const std::string name = g.value(original).name;
+      known->second = g.add_constant(name + "_quantized", q);
+    }
+    node.inputs[1] = known->second;
+  }
+  graph::remove_dead(g);
+  return g;
+}
+
+}  // namespace qtn::quant

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of floats that are brought to 8 bits on the way, on the grid that they give themselves.
+#include "kernels/dot/dot.hpp"
+#include "kernels/kernel.hpp"
+#include "ops/dynamic_quantizer.hpp"
+#include "ops/integer_linear.hpp"
+#include "runtime/steps/steps.hpp"
+
+namespace qtn::runtime {
+namespace {
+
+class DynamicQuantizeStep final : public Step {
+ public:
+  DynamicQuantizeStep(const char *who, const DynamicOperand &x) : who_(who), x_(x) {
+    op = kernel = "DynamicQuantizeLinear";
+    integer = true;
+    reads = {x.real};
+    writes = {x.q, x.grid};
+  }
+
+  void run(const Context &c) const override {
+    const Tensor &x = c.tensor(x_.real);
+    const ScaleZero grid = ops::dynamic_grid(who_, x, Numerics::onnx);
+    auto *kept = c.tensor(x_.grid).as<float>();
+    kept[0] = static_cast<float>(grid.scale);
+    kept[1] = static_cast<float>(grid.zero_point);
+    ops::quantize_8bit({x.as<const float>(), static_cast<std::size_t>(x.count())},
+                       {Rounding::division, kept[0], static_cast<std::int32_t>(grid.zero_point)}, false,
+                       c.tensor(x_.q).data());
+  }
+
+ private:
+  const char *who_;
+  DynamicOperand x_;
+};
+
+/// uint8 weights are read as the int8 grid 128 further down.
+constexpr std::uint8_t kFlip = 0x80;
+
+/// [k][n] of either type -> int8 [n][k].
+PackedWeights transposed(const Tensor &w) {
+  PackedWeights packed;
+  const auto count = static_cast<std::size_t>(w.count());
+  packed.bytes = AlignedBuffer(count);
+  const Shape shape{w.dim(1), w.dim(0)};
+  const Tensor to(w.dtype(), shape, contiguous_strides(shape), packed.bytes.data(), nullptr);
+  copy_elements(to, w.view(shape, {w.strides()[1], w.strides()[0]}));
+  if (w.dtype() == QTN_UINT8)
+    for (std::size_t i = 0; i < count; ++i) packed.bytes.as<std::uint8_t>()[i] ^= kFlip;
+  return packed;
+}
+
+/// Of each column; empty where all are 0.
+std::vector<std::int32_t> zero_points(const Tensor &w, const Tensor &given) {
+  std::vector<std::int32_t> zeros(static_cast<std::size_t>(w.dim(1)), w.dtype() == QTN_UINT8 ? -128 : 0);
+  if (given.has_data()) {
+    const std::vector<std::int64_t> values = int_values(given, "zero point");
+    for (std::size_t c = 0; c < zeros.size(); ++c)
+      zeros[c] += static_cast<std::int32_t>(values[values.size() == 1 ? 0 : c]);
+  }
+  if (std::all_of(zeros.begin(), zeros.end(), [](std::int32_t z) { return z == 0; })) zeros.clear();
+  return zeros;
+}
+
+class DynamicProductStep final : public Step {
+ public:
+  DynamicProductStep(const DynamicOperand &x, const DynamicProduct &p, const DynamicConstants &constants,
+                     const std::optional<ops::Clamp> &clamp, Isa isa, const PackCache &cache)
+      : kernel_(kernels::choose(kernels::dot_kernels(), isa)),
+        x_(x),
+        p_(p),
+        packed_(cache(0, [&] { return transposed(constants.weight); })),
+        zeros_(zero_points(constants.weight, constants.zero)),
+        scales_(float_values(constants.scales, "scales")),
+        bias_(constants.bias.has_data() ? constants.bias.to_contiguous() : Tensor()),
+        clamp_(clamp),
+        k_(static_cast<std::size_t>(constants.weight.dim(0))),
+        n_(static_cast<std::size_t>(constants.weight.dim(1))) {
+    kernel = kernel_.name;
+    integer = true;
+    reads = {x.q, x.grid};
+    writes = {p.y, p.multipliers, p.row_sums};
+    macs = static_cast<std::int64_t>(p.rows * n_ * k_);
+  }
+
+  void run(const Context &c) const override {
+    const auto *q = c.tensor(x_.q).as<const std::uint8_t>();
+    const auto *grid = c.tensor(x_.grid).as<const float>();
+    auto *multipliers = c.tensor(p_.multipliers).as<float>();
+    for (std::size_t i = 0; i < n_; ++i) multipliers[i] = grid[0] * scales_[scales_.size() == 1 ? 0 : i];
+    auto *row_sums = c.tensor(p_.row_sums).as<std::int32_t>();
+    if (!zeros_.empty())
+      for (std::size_t i = 0; i < p_.rows; ++i) row_sums[i] = kernel_.sum(q + i * k_, k_, false);
+    ops::multiply_columns(kernel_, {.m = p_.rows,
+                                    .n = n_,
+                                    .k = k_,
+                                    .x = q,
+                                    .ldx = static_cast<std::ptrdiff_t>(k_),
+                                    .w = packed_->bytes.data(),
+                                    .ldw = static_cast<std::ptrdiff_t>(k_),
+                                    .signed_w = true,
+                                    .zx = static_cast<std::int32_t>(grid[1]),
+                                    .zw = zeros_.empty() ? nullptr : zeros_.data(),
+                                    .x_sum = row_sums,
+                                    .bias = nullptr,
+                                    .multiplier = multipliers,
+                                    .addend = bias_.has_data() ? bias_.as<const float>() : nullptr,
+                                    .y = c.tensor(p_.y).as<float>(),
+                                    .ldy = static_cast<std::ptrdiff_t>(n_)});
+    if (clamp_) ops::clamp_elements(c.tensor(p_.y), *clamp_);
+  }
+
+ private:
+  const kernels::DotKernel &kernel_;
+  DynamicOperand x_;
+  DynamicProduct p_;
+  PackedPtr packed_;
+  std::vector<std::int32_t> zeros_;
+  std::vector<float> scales_;
+  Tensor bias_;
+  std::optional<ops::Clamp> clamp_;
+  std::size_t k_, n_;
+};
+
+}  // namespace
+
+StepPtr make_dynamic_quantize(const char *who, const DynamicOperand &x) {
+  return std::make_unique<DynamicQuantizeStep>(who, x);
+}
+
+StepPtr make_dynamic_product(const DynamicOperand &x, const DynamicProduct &product, const DynamicConstants &constants,
+                             const std::optional<ops::Clamp> &clamp, Isa isa, const PackCache &cache) {
+  return std::make_unique<DynamicProductStep>(x, product, constants, clamp, isa, cache);
+}
+
+}  // namespace qtn::runtime

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`qtensor quantize` without samples."""
+
+import os
+import unittest
+
+from support import CALIBRATION, IMAGES, LABELS, MODEL, CommandTest, onnx
+
+OUT = "out.onnx"
+
+
+class Dataless(CommandTest):
+    def quantize(self, *options):
+        """The file's size as part of the float model's, and how near its outputs are."""
+        out = self.path(OUT)
+        self.assertIn("without samples", self.succeed("quantize", MODEL, "-o", out, *options))
+        result = self.succeed_json("compare", MODEL, out, "--data", IMAGES, "--labels", LABELS)
+        return os.path.getsize(out) / os.path.getsize(MODEL), result["outputs"][0]["sqnr_db"], result["top1_b"]
+
+    def test_dynamic(self):
+        _, sqnr, top1 = self.quantize("--dynamic")
+        self.assertGreater(sqnr, 45)
+        self.assertGreaterEqual(top1, 528 / 540)
+        size, sqnr, top1 = self.quantize("--dynamic", "--dynamic-conv", "--config", "fbgemm")
+        self.assertLess(size, 0.3)
+        self.assertGreater(sqnr, 33)
+        self.assertGreaterEqual(top1, 527 / 540)
+
+    def test_weights_only(self):
+        for options, largest, least_sqnr in ((["int8"], 0.28, 35), (["int8", "--block", "32"], 0.31, 35),
+                                             (["int4"], 0.16, 12), (["int4", "--block", "32"], 0.19, 12)):
+            size, sqnr, top1 = self.quantize("--weights-only", *options)
+            self.assertLess(size, largest, options)
+            self.assertGreater(sqnr, least_sqnr, options)
+            self.assertGreaterEqual(top1, 520 / 540, options)
+
+    def test_both_engines_agree(self):
+        for options in (["--dynamic", "--dynamic-conv"], ["--weights-only", "int4", "--block", "16"]):
+            out = self.path(OUT)
+            self.succeed("quantize", MODEL, "-o", out, *options)
+            for engine in ("native", "reference"):
+                self.succeed("run", out, "--data", IMAGES, "-o", self.path(engine + ".npy"), "--engine", engine)
+            outputs = []
+            for engine in ("native", "reference"):
+                with open(self.path(engine + ".npy"), "rb") as file:
+                    outputs.append(file.read())
+            self.assertEqual(*outputs)
+
+    def test_nothing_to_quantize(self):
+        relu = self.path("relu.onnx", onnx([("Relu", ["x"], ["y"])], {"x": [1, 2]}, {"y": [1, 2]}))
+        for options in (["--dynamic"], ["--weights-only", "int8"]):
+            self.succeed("quantize", relu, "-o", self.path(OUT), *options)
+
+    def test_quantized_models(self):
+        for options in (["--dynamic"], ["--weights-only", "int8"], ["--data", CALIBRATION, "--samples", "2"]):
+            out = self.path("quantized.onnx")
+            self.succeed("quantize", MODEL, "-o", out, *options)
+            for again in (["--dynamic"], ["--weights-only", "int4"]):
+                self.refuse("quantize", out, "-o", OUT, *again, says="quantized already")
+
+    def test_wrong_command_lines(self):
+        for options in (["--dynamic", "--data", CALIBRATION], ["--dynamic", "--weights-only", "int8"],
+                        ["--dynamic", "--samples", "3"], ["--dynamic", "--auto"], ["--dynamic-conv", "--data", CALIBRATION],
+                        ["--weights-only", "int2"], ["--weights-only", "int8", "--calibration", "x.qcal"],
+                        ["--weights-only", "int8", "--config", "onnx"], ["--weights-only", "int8", "--block", "0"],
+                        ["--dynamic", "--block", "32"]):
+            self.refuse("quantize", MODEL, "-o", OUT, *options, code=2)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// DynamicQuantizeMatMul in files: ONNX's own operators there, one node here, the same bits.
+#include <random>
+
+#include "graph/integer.hpp"
+#include "onnx/messages.hpp"
+#include "onnx/support.hpp"
+#include "quant/graph_builder.hpp"
+
+namespace qtn::test {
+namespace {
+
+using Operators = std::vector<std::string>;
+
+template <class T>
+Tensor random_integers(qdtype dtype, const Shape &shape, unsigned seed) {
+  std::mt19937 generator(seed);
+  Tensor t(dtype, shape);
+  for (std::int64_t i = 0; i < t.count(); ++i) t.as<T>()[i] = static_cast<T>(generator());
+  return t;
+}
+
+Tensor random_floats(const Shape &shape, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> normal;
+  Tensor t(QTN_FLOAT32, shape);
+  for (std::int64_t i = 0; i < t.count(); ++i) t.as<float>()[i] = normal(generator);
+  return t;
+}
+
+/// A product of x [-1, 3, 37] by weights [37, 5].
+struct Product {
+  qdtype dtype = QTN_INT8;
+  Shape scales{5};
+  bool zero = false, bias = true;
+  std::optional<ops::Clamp> clamp{};
+
+  graph::Graph build() const {
+    GraphBuilder b;
+    Tensor s(QTN_FLOAT32, scales);
+    for (std::int64_t i = 0; i < s.count(); ++i) s.as<float>()[i] = 0.01f * static_cast<float>(i + 1) / 3;
+    const Shape shape{37, 5};
+    b.input("x", {-1, 3, 37}).constant("s", s);
+    b.constant("w", dtype == QTN_INT8 ? random_integers<std::int8_t>(dtype, shape, 1)
+                                      : random_integers<std::uint8_t>(dtype, shape, 1));
+    if (zero)
+      b.constant("z", dtype == QTN_INT8 ? random_integers<std::int8_t>(dtype, {5}, 2)
+                                        : random_integers<std::uint8_t>(dtype, {5}, 2));
+    if (bias) b.constant("b", random_floats({5}, 3));
+    b.node("DynamicQuantizeMatMul", "product", {"x", "w", "s", zero ? "z" : "", bias ? "b" : ""}, {"y"});
+    graph::Graph g = b.build({"y"});
+    g.nodes[0].clamp = clamp;
+    return g;
+  }
+};
+
+Operators operators(const graph::Graph &g) {
+  Operators names;
+  for (const graph::Node &node : g.nodes) names.emplace_back(node.op->name);
+  return names;
+}
+
+/// In any order.
+void expect_operators(Operators got, Operators want) {
+  std::sort(got.begin(), got.end());
+  std::sort(want.begin(), want.end());
+  if (got == want) return;
+  std::string text;
+  for (const std::string &name : got) text += " " + name;
+  fail_test("operators are", text);
+}
+
+/// A file's nodes as they lie in it.
+Operators operators_in_file(const graph::Graph &g, const onnx::SaveOptions &options) {
+  const std::string bytes = onnx::serialize(g, options);
+  const onnx::ModelProto model = onnx::read_model({bytes.data(), bytes.size()});
+  Operators names;
+  for (const onnx::NodeProto &node : onnx::read_graph(*model.graph).nodes) names.push_back(node.domain + node.op);
+  return names;
+}
+
+Tensor evaluated(const graph::Graph &g, const Tensor &x) { return graph::evaluate(g, std::span(&x, 1))[0]; }
+
+void test_files_give_the_same_bits(void **) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const Tensor x = random_floats({2, 3, 37}, 9);
+  const Product products[] = {{},
+                              {.bias = false},
+                              {.scales = {}, .zero = true},
+                              {.dtype = QTN_UINT8},
+                              {.dtype = QTN_UINT8, .zero = true, .bias = false},
+                              {.clamp = ops::Clamp{0, kInfinity}},
+                              {.bias = false, .clamp = ops::Clamp{-1, 1}}};
+  for (const Product &product : products) {
+    const graph::Graph g = product.build();
+    for (const onnx::Format format : {onnx::Format::qdq, onnx::Format::qoperator}) {
+      const onnx::SaveOptions options{.opset = 13, .format = format};
+      Operators in_file{"DynamicQuantizeLinear", "MatMulInteger", "Cast", "Mul", "Mul"}, back{"DynamicQuantizeMatMul"};
+      for (Operators *names : {&in_file, &back}) {
+        if (product.bias) names->emplace_back("Add");
+        if (product.clamp) names->emplace_back(product.clamp->lo == 0 ? "Relu" : "Clip");
+      }
+      expect_operators(operators_in_file(g, options), in_file);
+      const graph::Graph read = parse(onnx::serialize(g, options));
+      expect_operators(operators(read), back);
+      if (!equal(evaluated(read, x), evaluated(g, x))) fail_test("other bits come back");
+    }
+  }
+}
+
+/// One grid serves all products of an x.
+void test_products_share_a_grid(void **) {
+  GraphBuilder b;
+  b.input("x", {2, 8}).constant("w", random_integers<std::int8_t>(QTN_INT8, {8, 3}, 1));
+  b.constant("s", Tensor::scalar(0.1f)).constant("t", Tensor::scalar(0.2f));
+  b.node("DynamicQuantizeMatMul", "a", {"x", "w", "s"}, {"u"})
+      .node("DynamicQuantizeMatMul", "b", {"x", "w", "t"}, {"v"});
+  const graph::Graph g = b.build({"u", "v"});
+  const Operators names = operators_in_file(g, {});
+  assert_int_equal(std::count(names.begin(), names.end(), "DynamicQuantizeLinear"), 1);
+  expect_operators(operators(parse(onnx::serialize(g, {}))), {"DynamicQuantizeMatMul", "DynamicQuantizeMatMul"});
+}
+
+/// Sums that a file could not have in int32, and weights that are computed: ONNX Runtime's operator stays.
+void test_other_products_stay(void **) {
+  GraphBuilder deep;
+  deep.input("x", {1, graph::kDynamicDepth + 1}).constant("s", Tensor::scalar(0.1f));
+  deep.constant("w", random_integers<std::int8_t>(QTN_INT8, {graph::kDynamicDepth + 1, 1}, 1));
+  deep.node("DynamicQuantizeMatMul", "product", {"x", "w", "s"}, {"y"});
+  GraphBuilder computed;
+  computed.input("x", {1, 4}).input("k", {4, 2}).constant("s", Tensor::scalar(0.1f));
+  computed.node("Cast", "cast", {"k"}, {"w"}, attrs({{"to", std::int64_t{QTN_INT8}}}));
+  computed.node("DynamicQuantizeMatMul", "product", {"x", "w", "s"}, {"y"});
+  for (GraphBuilder *b : {&deep, &computed})
+    assert_string_equal(operators_in_file(b->build({"y"}), {}).back().c_str(), "com.microsoftDynamicQuantizeMatMul");
+}
+
+/// The operators of a file that looks like a product, changed in one place.
+struct Lookalike {
+  float scale = 0.1f;
+  bool zero_of_x = true;
+  std::string scale_of = "grid_scale";  ///< whose scale the sums are multiplied by
+
+  graph::Graph read() const {
+    GraphBuilder b;
+    b.input("x", {2, 8}).constant("w", random_integers<std::int8_t>(QTN_INT8, {8, 3}, 1));
+    b.constant("s", Tensor::scalar(scale)).constant("other", Tensor::scalar(0.3f));
+    b.node("DynamicQuantizeLinear", "quantize", {"x"}, {"q", "grid_scale", "grid_zero"});
+    b.node("MatMulInteger", "product", {"q", "w", zero_of_x ? "grid_zero" : ""}, {"sums"});
+    b.node("Cast", "cast", {"sums"}, {"real"}, attrs({{"to", std::int64_t{QTN_FLOAT32}}}));
+    b.node("Mul", "scales", {"s", scale_of}, {"both"}).node("Mul", "scale", {"both", "real"}, {"y"});
+    return parse(onnx::serialize(b.build({"y", "q"}), {}));
+  }
+};
+
+void test_only_such_products_are_folded(void **) {
+  const auto folds = [](const Lookalike &l) {
+    const Operators names = operators(l.read());
+    return std::count(names.begin(), names.end(), "DynamicQuantizeMatMul") == 1;
+  };
+  assert_true(folds({}));  // although the integers are an output, too
+  assert_false(folds({.scale = 0}));
+  assert_false(folds({.scale = -0.1f}));
+  assert_false(folds({.zero_of_x = false}));
+  assert_false(folds({.scale_of = "other"}));
+}
+
+}  // namespace
+}  // namespace qtn::test
+
+int main() {
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(qtn::test::test_files_give_the_same_bits),
+      cmocka_unit_test(qtn::test::test_products_share_a_grid),
+      cmocka_unit_test(qtn::test::test_other_products_stay),
+      cmocka_unit_test(qtn::test::test_only_such_products_are_folded),
+  };
+  return cmocka_run_group_tests_name("onnx/dynamic", tests, nullptr, nullptr);
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantization without data: which nodes it takes, on which grids, and how near the results are.
+#include "quant/dynamic.hpp"
+
+#include <cmath>
+
+#include "core/scales.hpp"
+#include "graph/evaluate.hpp"
+#include "graph/integer.hpp"
+#include "quant/graph_builder.hpp"
+#include "quant/weights_only.hpp"
+
+namespace qtn::test {
+namespace {
+
+std::vector<std::string> operators(const graph::Graph &g) {
+  std::vector<std::string> names;
+  for (const graph::Node &node : g.nodes) names.emplace_back(node.op->name);
+  return names;
+}
+
+void expect_operators(const graph::Graph &g, const std::vector<std::string> &want) {
+  const std::vector<std::string> got = operators(g);
+  if (got == want) return;
+  std::string text;
+  for (const std::string &name : got) text += " " + name;
+  fail_test("operators are", text);
+}
+
+double sqnr_db(const graph::Graph &float_graph, const graph::Graph &g) {
+  const Tensor x = GraphBuilder::ramp(*float_graph.value(float_graph.inputs[0]).shape);
+  const Tensor want = graph::evaluate(float_graph, std::span(&x, 1))[0], got = graph::evaluate(g, std::span(&x, 1))[0];
+  assert_true(got.shape() == want.shape());
+  double signal = 0, noise = 0;
+  for (std::int64_t i = 0; i < want.count(); ++i) {
+    const double w = want.as<const float>()[i], d = got.as<const float>()[i] - w;
+    signal += w * w;
+    noise += d * d;
+  }
+  return 10 * std::log10(signal / noise);
+}
+
+/// MatMul, Gemm of transposed weights with factors, and a Conv before them.
+graph::Graph network() {
+  GraphBuilder b;
+  b.input("x", {2, 4, 5, 5}).constant("cw", GraphBuilder::ramp({6, 2, 3, 3})).constant("cb", GraphBuilder::ramp({6}));
+  b.node("Conv", "conv", {"x", "cw", "cb"}, {"c"}, attrs({{"group", std::int64_t{2}}}));
+  b.node("Flatten", "flatten", {"c"}, {"f"});
+  b.constant("w", GraphBuilder::ramp({54, 20})).constant("row", GraphBuilder::ramp({1, 20}));
+  b.node("MatMul", "first", {"f", "w"}, {"m"})
+      .node("Add", "bias", {"m", "row"}, {"h"})
+      .node("Relu", "relu", {"h"}, {"r"});
+  b.constant("v", GraphBuilder::ramp({7, 20})).constant("vb", GraphBuilder::ramp({7}));
+  b.node("Gemm", "second", {"r", "v", "vb"}, {"y"},
+         attrs({{"transB", std::int64_t{1}}, {"alpha", 0.5}, {"beta", 2.0}}));
+  return b.build({"y"});
+}
+
+void test_products(void **) {
+  const graph::Graph g = quant::quantize_dynamic(network(), quant::Config("onnx"), false);
+  expect_operators(g, {"Conv", "Flatten", "DynamicQuantizeMatMul", "Relu", "DynamicQuantizeMatMul"});
+  assert_true(sqnr_db(network(), g) > 35);
+  // Weights are those of the recipe: per channel in [-127, 127], the largest of a column at an end.
+  const graph::Node &second = node_named(g, "second");
+  const Tensor &w = g.value(second.inputs[1]).constant, &scales = g.value(second.inputs[2]).constant;
+  assert_true(w.dtype() == QTN_INT8 && w.shape() == Shape({20, 7}) && scales.shape() == Shape{7});
+  for (std::int64_t c = 0; c < 7; ++c) {
+    int largest = 0;
+    for (std::int64_t k = 0; k < 20; ++k)
+      largest = std::max(largest, std::abs(int{w.as<const std::int8_t>()[k * 7 + c]}));
+    assert_int_equal(largest, 127);
+  }
+}
+
+void test_convolutions(void **) {
+  const graph::Graph g = quant::quantize_dynamic(network(), quant::Config("onnx"), true);
+  expect_operators(g, {"DynamicQuantizeLinear", "ConvInteger", "Cast", "Mul", "Mul", "Add", "Flatten",
+                       "DynamicQuantizeMatMul", "Relu", "DynamicQuantizeMatMul"});
+  assert_true(sqnr_db(network(), g) > 35);
+}
+
+void test_settings(void **) {
+  quant::Config config("onnx");
+  config.set("node:second", nullptr);
+  const Attrs whole = attrs({{"weight_scheme", "per_tensor_symmetric"}});
+  config.set("node:first", &whole);
+  const graph::Graph g = quant::quantize_dynamic(network(), config, false);
+  expect_operators(g, {"Conv", "Flatten", "DynamicQuantizeMatMul", "Relu", "Gemm"});
+  assert_true(g.value(node_named(g, "first").inputs[2]).constant.shape() == Shape{});
+
+  const Attrs four_bits = attrs({{"weight_dtype", "int4"}}),
+              blocks = attrs({{"weight_scheme", "per_block_symmetric"}, {"block_size", std::int64_t{4}}});
+  for (const auto &[settings, says] :
+       {std::pair{&four_bits, "would be int4,"}, {&blocks, "would be int8 in blocks,"}}) {
+    quant::Config other("onnx");
+    other.set("op:Gemm", settings);
+    expect_error(QTN_EUNSUPPORTED, {"dynamic: weight \"w\" of node \"first\"", says},
+                 [&] { quant::quantize_dynamic(network(), other, false); });
+  }
+}
+
+/// Products without constant weights, of sums that files cannot hold, with a bias of another form.
+void test_what_stays(void **) {
+  GraphBuilder b;
+  b.input("x", {3, 3}).input("u", {1, graph::kDynamicDepth + 1}).constant("w", GraphBuilder::ramp({3, 3}));
+  b.constant("deep", GraphBuilder::ramp({graph::kDynamicDepth + 1, 1})).constant("cube", GraphBuilder::ramp({2, 3, 3}));
+  b.node("MatMul", "activations", {"x", "x"}, {"a"}).node("MatMul", "left", {"w", "x"}, {"l"});
+  b.node("MatMul", "batches", {"x", "cube"}, {"c"}).node("MatMul", "deep", {"u", "deep"}, {"d"});
+  b.node("Gemm", "transposed", {"x", "w"}, {"t"}, attrs({{"transA", std::int64_t{1}}}));
+  b.node("Gemm", "added", {"x", "w", "x"}, {"g"});
+  const graph::Graph g = b.build({"a", "l", "c", "d", "t", "g"});
+  expect_operators(quant::quantize_dynamic(g, quant::Config("onnx"), true), operators(g));
+}
+
+void test_refused(void **) {
+  const graph::Graph dynamic = quant::quantize_dynamic(network(), quant::Config("onnx"), false);
+  const graph::Graph weights = quant::quantize_weights(network(), {});
+  for (const graph::Graph *g : {&dynamic, &weights}) {
+    expect_error(QTN_EUNSUPPORTED, "dynamic: the model is quantized already",
+                 [&] { quant::quantize_dynamic(*g, quant::Config("onnx"), false); });
+    expect_error(QTN_EUNSUPPORTED, "weights: the model is quantized already", [&] { quant::quantize_weights(*g, {}); });
+    expect_error(QTN_EUNSUPPORTED, "prepare: the model is quantized already",
+                 [&] { quant::prepare(*g, quant::Config("onnx")); });
+  }
+  GraphBuilder b;
+  b.input("x", {1, 2}).constant("w", floats({2, 1}, {1, NAN})).node("MatMul", "product", {"x", "w"}, {"y"});
+  const graph::Graph g = b.build({"y"});
+  expect_error(QTN_EINVAL, {"dynamic: weight \"w\" of node \"product\"", "nan"},
+               [&] { quant::quantize_dynamic(g, quant::Config("onnx"), false); });
+  expect_error(QTN_EINVAL, {"weights: weight \"w\" of node \"product\"", "nan"},
+               [&] { quant::quantize_weights(g, {}); });
+}
+
+/// Scales are amax / 127 or amax / 7, and each weight is on the nearest point of its grid.
+void expect_near(const graph::Graph &g, const char *node) {
+  const graph::Graph float_graph = network();
+  const Tensor &want = float_graph.value(node_named(float_graph, node).inputs[1]).constant;
+  const Tensor &q = g.value(node_named(g, node).inputs[1]).constant, got = dequantize(q);
+  const std::vector<double> &scales = q.quantizer()->scales();
+  const ScaleLayout at = scale_layout(*q.quantizer(), q.shape());
+  std::vector<double> largest(scales.size(), 0);
+  for (std::int64_t i = 0; i < want.count(); ++i) {
+    const std::int64_t inner = i % at.inner, d = i / at.inner % at.dim, outer = i / at.inner / at.dim;
+    const auto s =
+        static_cast<std::size_t>(outer * at.outer_step + d / at.block * at.axis_step + inner * at.inner_step);
+    const double w = want.as<const float>()[i];
+    largest[s] = std::max(largest[s], std::abs(w));
+    if (std::abs(got.as<const float>()[i] - w) > 0.50001 * scales[s])
+      fail_test(node, ": element ", i, " is ", got.as<const float>()[i], ", want ", w);
+  }
+  for (std::size_t s = 0; s < scales.size(); ++s)
+    if (std::abs(scales[s] - largest[s] / (dtype_bits(q.dtype()) == 8 ? 127 : 7)) > 1e-6 * scales[s])
+      fail_test(node, ": scale ", s, " is ", scales[s], " for ", largest[s]);
+}
+
+void test_weights_only(void **) {
+  const graph::Graph g = quant::quantize_weights(network(), {QTN_INT8, 0});
+  expect_operators(g, operators(network()));
+  const struct {
+    const char *node;
+    std::int32_t axis;
+    std::size_t count;
+  } grids[] = {{"conv", 0, 6}, {"first", 1, 20}, {"second", 0, 7}};
+  for (const auto &[node, axis, count] : grids) {
+    const Quantizer &q = *g.value(node_named(g, node).inputs[1]).quantizer;
+    expect_near(g, node);
+    assert_true(q.scheme() == QTN_PER_CHANNEL_SYMMETRIC && q.axis() == axis && q.count() == count);
+  }
+}
+
+/// Along the axis that is summed over; a whole channel where that is shorter than a block.
+void test_weights_in_blocks(void **) {
+  const graph::Graph g = quant::quantize_weights(network(), {QTN_INT4, 16});
+  const struct {
+    const char *node;
+    qscheme scheme;
+    std::int32_t axis;
+    std::size_t count;
+  } grids[] = {{"conv", QTN_PER_CHANNEL_SYMMETRIC, 0, 6},
+               {"first", QTN_PER_BLOCK_SYMMETRIC, 0, 4 * 20},
+               {"second", QTN_PER_BLOCK_SYMMETRIC, 1, 7 * 2}};
+  for (const auto &[node, scheme, axis, count] : grids) {
+    const Quantizer &q = *g.value(node_named(g, node).inputs[1]).quantizer;
+    expect_near(g, node);
+    assert_true(q.dtype() == QTN_INT4 && q.scheme() == scheme && q.axis() == axis && q.count() == count);
+  }
+}
+
+/// Nodes that read the same weights share their integers, unless channels are along another axis.
+void test_shared_weights(void **) {
+  GraphBuilder b;
+  b.input("x", {2, 6}).constant("w", GraphBuilder::ramp({6, 6}));
+  b.node("MatMul", "a", {"x", "w"}, {"y"}).node("MatMul", "b", {"y", "w"}, {"z"});
+  b.node("Gemm", "c", {"z", "w"}, {"u"}, attrs({{"transB", std::int64_t{1}}}));
+  const graph::Graph g = quant::quantize_weights(b.build({"u"}), {});
+  assert_int_equal(node_named(g, "a").inputs[1], node_named(g, "b").inputs[1]);
+  assert_int_not_equal(node_named(g, "a").inputs[1], node_named(g, "c").inputs[1]);
+}
+
+}  // namespace
+}  // namespace qtn::test
+
+int main() {
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(qtn::test::test_products),          cmocka_unit_test(qtn::test::test_convolutions),
+      cmocka_unit_test(qtn::test::test_settings),          cmocka_unit_test(qtn::test::test_what_stays),
+      cmocka_unit_test(qtn::test::test_refused),           cmocka_unit_test(qtn::test::test_weights_only),
+      cmocka_unit_test(qtn::test::test_weights_in_blocks), cmocka_unit_test(qtn::test::test_shared_weights),
+  };
+  return cmocka_run_group_tests_name("quant/dynamic", tests, nullptr, nullptr);
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantization without data on the native engine: the bits of the reference engine, and steps on integers.
+#include "quant/dynamic.hpp"
+
+#include <cmath>
+
+#include "quant/weights_only.hpp"
+#include "runtime/support.hpp"
+
+namespace qtn::test {
+namespace {
+
+std::vector<std::string> steps_in_float(const runtime::Session &session, const Tensor &x) {
+  const Tensor *inputs[] = {&x};
+  const auto profile = nlohmann::json::parse(session.profile(inputs));
+  std::vector<std::string> steps;
+  for (const auto &node : profile.at("nodes"))
+    if (node.at("dtype") != "int8") steps.push_back(node.at("op"));
+  return steps;
+}
+
+/// Every instruction set, one and two threads; x is of any batch.
+void expect_native_is_reference(const graph::Graph &g, const Tensor &x, const std::vector<std::string> &in_float) {
+  const Tensor *inputs[] = {&x};
+  const std::vector<Tensor> want = runtime::Session(g, {runtime::Engine::reference, 1}).run(inputs);
+  each_isa([&](const std::string &name) {
+    for (const int threads : {1, 2}) {
+      const runtime::Session session(g, {runtime::Engine::native, threads});
+      const std::string what = cat(name, ", ", threads, " threads, ", to_string(x.shape()));
+      const std::vector<Tensor> got = session.run(inputs);
+      for (std::size_t o = 0; o < want.size(); ++o) expect_equal(got[o], want[o], what);
+      if (steps_in_float(session, x) != in_float)
+        fail_test(what, ": in float are ", nlohmann::json(steps_in_float(session, x)).dump());
+    }
+  });
+}
+
+graph::Graph network(std::int64_t in, std::int64_t hidden, std::int64_t out) {
+  GraphBuilder b;
+  b.input("x", {-1, in}).constant("w", random({in, hidden}, -1, 1, 1)).constant("b", random({hidden}, -1, 1, 2));
+  b.node("MatMul", "first", {"x", "w"}, {"m"})
+      .node("Add", "bias", {"m", "b"}, {"h"})
+      .node("Relu", "relu", {"h"}, {"r"});
+  b.constant("v", random({out, hidden}, -1, 1, 3));
+  b.node("Gemm", "second", {"r", "v"}, {"y"}, attrs({{"transB", std::int64_t{1}}}));
+  return b.build({"y"});
+}
+
+void test_products(void **) {
+  const struct { std::int64_t in, hidden, out; } sizes[] = {{1, 1, 1}, {67, 33, 5}, {300, 1030, 12}};
+  for (const auto &[in, hidden, out] : sizes) {
+    const graph::Graph g = quant::quantize_dynamic(network(in, hidden, out), quant::Config("onnx"), false);
+    for (const std::int64_t rows : {1, 4, 37}) expect_native_is_reference(g, random({rows, in}, -1, 2, 9), {});
+  }
+}
+
+/// More elements than one task finds the range of, which is seen by the last of them.
+void test_wide_range(void **) {
+  GraphBuilder b;
+  b.input("x", {1000, 300}).constant("w", random({300, 4}, -1, 1, 1)).node("MatMul", "product", {"x", "w"}, {"y"});
+  const graph::Graph float_graph = b.build({"y"});
+  const graph::Graph g = quant::quantize_dynamic(float_graph, quant::Config("onnx"), false);
+  Tensor x = random({1000, 300}, -1, 1, 4);
+  x.as<float>()[x.count() - 1] = 40;
+  expect_native_is_reference(g, x, {});
+  const Tensor *inputs[] = {&x};
+  const Tensor want = runtime::Session(float_graph, {}).run(inputs)[0], got = runtime::Session(g, {}).run(inputs)[0];
+  for (std::int64_t i = 0; i < want.count(); ++i)
+    if (std::abs(got.as<float>()[i] - want.as<float>()[i]) > 5)
+      fail_test("element ", i, " is ", got.as<float>()[i], ", want about ", want.as<float>()[i]);
+}
+
+/// All zeros; no rows; NaN.
+void test_ranges(void **) {
+  const graph::Graph g = quant::quantize_dynamic(network(300, 8, 3), quant::Config("onnx"), false);
+  expect_native_is_reference(g, random({3, 300}, 0, 0, 1), {});
+  expect_native_is_reference(g, Tensor(QTN_FLOAT32, {0, 300}), {});
+  for (const runtime::Engine engine : {runtime::Engine::reference, runtime::Engine::native}) {
+    Tensor bad = random({2, 300}, -1, 1, 5);
+    bad.as<float>()[7] = NAN;
+    const Tensor *inputs[] = {&bad};
+    expect_error(QTN_EINVAL, "DynamicQuantizeMatMul: x holds NaN", [&] {
+      runtime::Session(g, {engine, 1}).run(inputs);
+    });
+  }
+}
+
+/// Weights of both types with zero points, one scale or many, three axes, clamps, and one x for two products.
+void test_forms(void **) {
+  for (const qdtype dtype : {QTN_INT8, QTN_UINT8})
+    for (const bool zeros : {false, true})
+      for (const std::int64_t scales : {1, 5}) {
+        GraphBuilder b;
+        std::mt19937 generator(7);
+        const auto integers = [&](const Shape &shape) {
+          Tensor t(dtype, shape);
+          for (std::int64_t i = 0; i < t.count(); ++i) t.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(generator());
+          return t;
+        };
+        b.input("x", {-1, 3, 70}).constant("w", integers({70, 5})).constant("s", random({scales}, 0.1f, 1, 3));
+        if (zeros) b.constant("z", integers({5}));
+        b.constant("b", random({5}, -9, 9, 4)).constant("low", Tensor::scalar(-1)).constant("high", Tensor::scalar(2));
+        b.node("DynamicQuantizeMatMul", "a", {"x", "w", "s", zeros ? "z" : "", "b"}, {"u"});
+        b.node("DynamicQuantizeMatMul", "b", {"x", "w", "s"}, {"v"});
+        b.node("Clip", "clip", {"v", "low", "high"}, {"c"});
+        expect_native_is_reference(b.build({"u", "c"}), random({2, 3, 70}, -3, 1, 5), {});
+      }
+}
+
+void test_grids_are_found_once(void **) {
+  GraphBuilder b;
+  b.input("x", {2, 8});
+  for (const char *name : {"q", "k", "v"}) {
+    b.constant(cat(name, ".w"), random({8, 4}, -1, 1, 1))
+        .node("MatMul", name, {"x", cat(name, ".w")}, {cat(name, ".y")});
+  }
+  const graph::Graph g = quant::quantize_dynamic(b.build({"q.y", "k.y", "v.y"}), quant::Config("onnx"), false);
+  const Tensor x = random({2, 8}, -1, 1, 2);
+  const Tensor *inputs[] = {&x};
+  const auto profile = nlohmann::json::parse(runtime::Session(g, {}).profile(inputs));
+  assert_int_equal(profile.at("nodes").size(), 4);
+}
+
+/// Sums that may leave int32 run by the definition.
+void test_deep_products(void **) {
+  constexpr std::int64_t kDepth = 33026;
+  GraphBuilder b;
+  Tensor w(QTN_INT8, {kDepth, 2});
+  std::fill_n(w.as<std::int8_t>(), w.count(), std::int8_t{127});
+  b.input("x", {1, kDepth}).constant("w", w).constant("s", Tensor::scalar(1));
+  b.node("DynamicQuantizeMatMul", "a", {"x", "w", "s"}, {"y"});
+  expect_native_is_reference(b.build({"y"}), random({1, kDepth}, 1, 1, 1), {"DynamicQuantizeMatMul"});
+}
+
+/// Small weights are turned into floats once for a session, and the rest is what it was.
+void test_weights_only(void **) {
+  GraphBuilder b;
+  b.input("x", {-1, 3, 8, 8});
+  add_conv(b, "conv", "x", "c", {5, 3, 3, 3}, {});
+  b.node("Flatten", "flatten", {"c"}, {"f"}).constant("w", random({180, 7}, -1, 1, 3));
+  b.node("MatMul", "product", {"f", "w"}, {"y"});
+  const graph::Graph float_graph = b.build({"y"});
+  for (const quant::WeightsOnly grid : {quant::WeightsOnly{QTN_INT8, 0}, {QTN_INT4, 32}}) {
+    const graph::Graph g = quant::quantize_weights(float_graph, grid);
+    const Tensor x = random({2, 3, 8, 8}, -1, 1, 6);
+    const Tensor *inputs[] = {&x};
+    expect_native_is_reference(g, x, {"Conv", "MatMul"});
+    const auto profile = nlohmann::json::parse(runtime::Session(g, {}).profile(inputs));
+    assert_int_equal(profile.at("nodes").size(), 2);
+  }
+}
+
+}  // namespace
+}  // namespace qtn::test
+
+int main() {
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(qtn::test::test_products),
+      cmocka_unit_test(qtn::test::test_wide_range),
+      cmocka_unit_test(qtn::test::test_ranges),
+      cmocka_unit_test(qtn::test::test_forms),
+      cmocka_unit_test(qtn::test::test_grids_are_found_once),
+      cmocka_unit_test(qtn::test::test_deep_products),
+      cmocka_unit_test(qtn::test::test_weights_only),
+  };
+  return cmocka_run_group_tests_name("runtime/dynamic", tests, nullptr, nullptr);
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `quantize` does without samples: activations on grids of their own values, or weights only.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+
+#include "handles.hpp"
+
+namespace tool {
+
+struct DatalessOptions {
+  bool dynamic = false, convolutions = false;
+  std::string weights;  // int8 or int4; "": not
+  int32_t block = 0;    // of weights that share a scale; 0: those of a channel
+
+  bool any() const { return dynamic || !weights.empty(); }
+};
+
+/// To be called when the command has its other options: those that look at samples do not go with these.
+void add_dataless_options(CLI::App &command, DatalessOptions &options);
+
+Model quantize_without_data(const qmodel *model, const qconfig *config, const DatalessOptions &options);
+
+}  // namespace tool
