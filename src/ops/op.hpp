@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/scratch.hpp"
 #include "core/attrs.hpp"
 #include "core/tensor.hpp"
 
@@ -52,6 +53,19 @@ struct Clamp {
   float lo, hi;
 };
 
+/// How a number that follows from the outputs of a call changes with them, and what the call left behind.
+struct Backward {
+  const Call &call;  ///< as it ran; inputs that are not constant have data only where the operator keeps them
+  std::span<const Tensor> outputs;  ///< with data only where the operator keeps them
+  std::span<const Tensor> dy;       ///< one gradient for each output, contiguous; without data: zero
+  Scratch &scratch;                 ///< so that a training step allocates nothing
+};
+
+/// What of a run its gradient reads.
+struct Kept {
+  bool inputs = false, outputs = false;
+};
+
 /// The domain of the operators that ONNX Runtime adds to ONNX's own.
 inline constexpr const char *kMicrosoft = "com.microsoft";
 
@@ -92,6 +106,12 @@ struct OpDef {
   /// its quantizer, or is float32 (then without the clamp). False, and nothing written: these operands or attributes
   /// have the generic meaning only. nullptr: all have.
   bool (*run_quantized)(const Call &call, const Tensor &output, const Clamp *clamp) = nullptr;
+
+  /// The chain rule in float32: writes the gradient with respect to input i into dx[i], contiguous and of that input's
+  /// shape, over what was there; dx without data are not wanted. Sums are added in an order that does not depend on the
+  /// number of threads. nullptr: the operator has no gradient.
+  void (*backward)(const Backward &run, std::span<const Tensor> dx) = nullptr;
+  Kept keeps = {};  ///< for backward
 
   /// Rewrites the forms of opsets 7 to 20; nullptr where the operator never changed.
   void (*upgrade)(OldNode &node) = nullptr;
