@@ -8,6 +8,7 @@
 #include "graph/integer.hpp"
 #include "graph/passes.hpp"
 #include "quant/facts.hpp"
+#include "quant/named.hpp"
 #include "quant/normalize.hpp"
 #include "quant/weights.hpp"
 
@@ -126,6 +127,7 @@ Graph quantize_dynamic(const Graph &float_graph, const Config &config, bool conv
   graph::remove_identities(g);
   graph::fold_batch_norms(g);
   normalize_products(g);
+  require_nodes(config, float_graph, g);
   Dynamic(g, config, convolutions).run();
   return g;
 }

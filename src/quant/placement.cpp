@@ -206,18 +206,11 @@ class Grouping {
 
   /// What rules say of tensors by name.
   void refine(const Config &config) {
-    std::vector<std::string_view> all;
     for (Group &group : p_.groups) {
       std::vector<std::string_view> names;
       for (const ValueId v : group.members) names.push_back(g_.value(v).name);
       group.settings = config.settings_for(group.settings, names);
-      all.insert(all.end(), names.begin(), names.end());
     }
-    for (const Rule &rule : config.rules())
-      if (rule.selector.kind() == Selector::kTensor &&
-          std::find(all.begin(), all.end(), rule.selector.pattern()) == all.end())
-        fail(QTN_EINVAL, "config: selector \"", rule.selector.text(),
-             "\": no activation of this name becomes integers");
   }
 
   /// A grid that is given; or torch's FixedQParams: the whole range of a bounded function, known without data.

@@ -5,16 +5,29 @@
 #include "graph/passes.hpp"
 #include "quant/facts.hpp"
 #include "quant/fingerprint.hpp"
+#include "quant/named.hpp"
 #include "quant/normalize.hpp"
 #include "quant/recover/equalize.hpp"
 
 namespace qtn::quant {
+
+namespace {
+
+std::vector<std::string_view> quantized_names(const graph::Graph &g, const Placement &placement) {
+  std::vector<std::string_view> names;
+  for (const Group &group : placement.groups)
+    for (const graph::ValueId v : group.members) names.push_back(g.value(v).name);
+  return names;
+}
+
+}  // namespace
 
 Prepared prepare(const graph::Graph &float_graph, const Config &config) {
   require_float(float_graph, "prepare");
   Prepared prepared{float_graph, config, {}, {}, 0, {}, 0};
   graph::optimize(prepared.graph);
   normalize_products(prepared.graph);
+  require_nodes(config, float_graph, prepared.graph);
   prepared.model = fingerprint(prepared.graph);
   const auto where = [&](bool Settings::*is_set) {
     return [&config, is_set](const graph::Node &node) {
@@ -25,6 +38,7 @@ Prepared prepare(const graph::Graph &float_graph, const Config &config) {
   graph::replace_relu6(prepared.graph, where(&Settings::replace_relu6));
   equalize_weights(prepared.graph, where(&Settings::equalize));
   prepared.placement = place(prepared.graph, config);
+  require_tensors(config, quantized_names(prepared.graph, prepared.placement));
   for (const Group &group : prepared.placement.groups)
     prepared.observers.push_back(
         group.fixed ? nullptr : make_observer(group.settings.activation_observer, group.settings.activation));

@@ -28,7 +28,8 @@ struct Prepared {
   std::vector<Distribution> distributions = {};      ///< one for each group, or none where nobody will look at them
 };
 
-/// Optimizes a copy and decides what will be quantized. Throws QTN_EUNSUPPORTED on a graph that already is.
+/// Optimizes a copy and decides what will be quantized. Throws QTN_EUNSUPPORTED on a graph that already is, QTN_EINVAL
+/// where the configuration names a node or a tensor that is not there.
 Prepared prepare(const graph::Graph &float_graph, const Config &config);
 
 /// Runs one sample (or batch) through the float graph. One tensor for each graph input, in order. Throws and leaves

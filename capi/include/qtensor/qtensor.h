@@ -774,7 +774,8 @@ QTN_API qstatus qconfig_create(qconfig **out, const char *name);
  * @param selector from the least to the most specific: "*": all nodes; "op:Conv": all nodes of one operator;
  *   "name:features.0.*": nodes whose name matches, `*` standing for any text and `?` for one character; "node:conv1":
  *   the node of that name; "tensor:relu1.out": the activation of that name, and those that share its grid.
- *   qmodel_prepare fails where no activation of that name becomes integers
+ *   Where no node has the name (any more: layers are fused first), or no activation of that name becomes integers,
+ *   qmodel_prepare fails; the other forms may match nothing
  * @param settings what to change there; NULL: leave these nodes in float (not for a tensor). Keys that are not given
  *   stay as the recipe or a less specific selector says. For activations, and so for a tensor:
  *     "observer" (string): a kind of section 5
@@ -881,7 +882,8 @@ QTN_API qstatus qmodel_fuse(qmodel **out, const qmodel *m, const char *const *no
  * @param m a loaded float model
  * @param config what to quantize, and how; may be freed afterwards
  * @param mode QTN_PTQ: observe only. QTN_QAT is QTN_EUNSUPPORTED in this version.
- * Errors: QTN_ESTATE for a model that is prepared already; QTN_EUNSUPPORTED for one that is quantized already.
+ * Errors: QTN_ESTATE for a model that is prepared already; QTN_EUNSUPPORTED for one that is quantized already;
+ * QTN_EINVAL where the configuration names a node or a tensor that is not there (the message has the nearest names).
  * @since 0.1 */
 QTN_API qstatus qmodel_prepare(qmodel **out, const qmodel *m, const qconfig *config, qmode mode);
 
@@ -986,7 +988,8 @@ QTN_API qstatus qmodel_quantize(qmodel **out, QTN_OPT qblob **report, const qmod
  * @param attrs "conv" (int): 1 takes Conv with constant weights too, as DynamicQuantizeLinear and ConvInteger, which
  *   makes the file smaller but no faster: this version has no kernel for it
  * Errors: QTN_ESTATE for a model that is prepared already; QTN_EUNSUPPORTED for one that is quantized already, or
- * weights of another form; QTN_EINVAL for other attributes, or weights that are NaN or infinite.
+ * weights of another form; QTN_EINVAL for other attributes, weights that are NaN or infinite, or a configuration that
+ * names a node that is not there.
  * @since 0.1 */
 QTN_API qstatus qmodel_quantize_dynamic(qmodel **out, const qmodel *m, const qconfig *config,
                                         QTN_OPT const qattrs *attrs);

@@ -186,7 +186,7 @@ void fingerprints_tell_configs_apart(void **) {
     return fingerprint(prepare(network(), config).placement);
   };
   const std::uint64_t plain = fingerprint(prepare(network(), Config("onnx")).placement);
-  assert_true(of("node:nothing", {{"observer", "mse"}}) == plain);
+  assert_true(of("name:nothing", {{"observer", "mse"}}) == plain);
   assert_true(of("*", {{"observer", "minmax"}}) == plain);
   assert_true(of("node:b", {{"observer", "mse"}}) != plain);
   assert_true(of("node:b", {{"weight_observer", "mse"}, {"weight_scheme", "per_tensor_symmetric"}}) != plain);

@@ -88,6 +88,11 @@ void test_settings(void **) {
   expect_operators(g, {"Conv", "Flatten", "DynamicQuantizeMatMul", "Relu", "Gemm"});
   assert_true(g.value(node_named(g, "first").inputs[2]).constant.shape() == Shape{});
 
+  quant::Config misspelt("onnx");
+  misspelt.set("node:secund", nullptr);
+  expect_error(QTN_EINVAL, "\"node:secund\": no node has this name; nearest are: second ",
+               [&] { quant::quantize_dynamic(network(), misspelt, false); });
+
   const Attrs four_bits = attrs({{"weight_dtype", "int4"}}),
               blocks = attrs({{"weight_scheme", "per_block_symmetric"}, {"block_size", std::int64_t{4}}});
   for (const auto &[settings, says] :

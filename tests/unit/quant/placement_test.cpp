@@ -215,6 +215,37 @@ void settings_follow_the_maker(void **) {
   assert_true(p.observers[1]->kind() == "mse");
 }
 
+/// A name that is not there would be a setting without effect.
+void names_must_be_there(void **) {
+  const auto g = GraphBuilder()
+                     .input("x", kImage)
+                     .conv("conv1", "x", "u", 4, 4)
+                     .node("Relu", "relu1", {"u"}, {"v"})
+                     .conv("conv2", "v", "w", 4, 4)
+                     .conv("head", "w", "y", 4, 4)
+                     .build({"y"});
+  const Attrs mse = attrs({{"observer", "mse"}});
+  const auto refused = [&](const char *selector, const char *message) {
+    Config config("onnx");
+    config.set(selector, &mse);
+    expect_error(QTN_EINVAL, message, [&] { prepared(g, config); });
+  };
+  refused("node:conv", "selector \"node:conv\": no node has this name; nearest are: conv1 conv2 head");
+  refused("node:relu1", "selector \"node:relu1\": this node became part of \"conv1\"");
+  refused("node:heads", "no node has this name; nearest are: head ");
+  refused("tensor:vv", "selector \"tensor:vv\": no activation of this name becomes integers; nearest are: v w x");
+  refused("tensor:u", "\"tensor:u\": no activation of this name becomes integers");
+  for (const char *selector : {"node:conv1", "tensor:v", "name:relu*", "name:nothing", "op:Softmax"}) {
+    Config config("onnx");
+    config.set(selector, &mse);
+    prepared(g, config);
+  }
+  Config nothing("onnx");
+  nothing.set("*", nullptr);
+  nothing.set("tensor:v", &mse);
+  expect_error(QTN_EINVAL, "no activation of this name becomes integers", [&] { prepared(g, nothing); });
+}
+
 void fixed_outputs(void **) {
   const auto g = GraphBuilder()
                      .input("x", kImage)
@@ -286,6 +317,7 @@ int main() {
       cmocka_unit_test(integers_of_shape_are_not_activations),
       cmocka_unit_test(nodes_left_in_float),
       cmocka_unit_test(settings_follow_the_maker),
+      cmocka_unit_test(names_must_be_there),
       cmocka_unit_test(fixed_outputs),
       cmocka_unit_test(products_take_one_form),
       cmocka_unit_test(quantized_graph_is_refused),

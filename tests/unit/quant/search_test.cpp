@@ -106,6 +106,17 @@ void targets_are_reached_with_few_layers(void **) {
   assert_true(std::isinf(reach(hopeless, kSamples, 400).sqnr_db));
 }
 
+/// Settings of a tensor do not outlive the layers for which it is in integers, and are no error then.
+void tensors_with_settings_may_return_to_float(void **) {
+  Config config("onnx");
+  const Attrs mse = attrs({{"observer", "mse"}});
+  config.set("tensor:g", &mse);
+  Prepared p = calibrated(chain(), config, kSamples);
+  const Prepared last_in_float = leave_in_float(p, {"last"});
+  assert_true(value_named(convert(p, nullptr), "g").quantizer != nullptr);
+  assert_true(value_named(convert(last_in_float, nullptr), "g").quantizer == nullptr);
+}
+
 }  // namespace
 }  // namespace qtn::quant
 
@@ -116,6 +127,7 @@ int main() {
       cmocka_unit_test(rare_outliers_do_not_decide),
       cmocka_unit_test(damage_alone),
       cmocka_unit_test(targets_are_reached_with_few_layers),
+      cmocka_unit_test(tensors_with_settings_may_return_to_float),
   };
   return cmocka_run_group_tests_name("search", tests, nullptr, nullptr);
 }

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of a configuration that name one node or tensor must find it: a misspelled name would change nothing.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "quant/config.hpp"
+
+namespace qtn::quant {
+
+/// Throws QTN_EINVAL where a rule names a node that `g`, made of `model` by passes, does not have: says what that node
+/// became part of, or which names come nearest.
+void require_nodes(const Config &config, const graph::Graph &model, const graph::Graph &g);
+
+/// The same for tensors, of which `quantized` are the names.
+void require_tensors(const Config &config, std::span<const std::string_view> quantized);
+
+}  // namespace qtn::quant
