@@ -35,6 +35,7 @@ constexpr AttrSpec kKeys[] = {
     {"weight_narrow_range", AttrSpec::kInt},
     {"weight_reduce_range", AttrSpec::kInt},
     {"block_size", AttrSpec::kInt},
+    {"bias", AttrSpec::kString},
 };
 constexpr std::span kTensorKeys = std::span(kKeys).first(15);
 
@@ -100,6 +101,11 @@ Attrs weight_settings(const Attrs &attrs) {
   return w;
 }
 
+bool float_bias(const Attrs &attrs) {
+  require(attrs, "bias", {"int32", "float32"});
+  return attrs.get_string("bias", "") == "float32";
+}
+
 Settings resolve(const Attrs &attrs) {
   return {.activation_observer = attrs.get_string("observer", ""),
           .weight_observer = attrs.get_string("weight_observer", ""),
@@ -108,6 +114,7 @@ Settings resolve(const Attrs &attrs) {
           .equalize = attrs.get_int("equalize", 0) != 0,
           .fixed_outputs = attrs.get_int("fixed_outputs", 0) != 0,
           .replace_relu6 = attrs.get_int("replace_relu6", 0) != 0,
+          .float_bias = float_bias(attrs),
           .keys = attrs};
 }
 

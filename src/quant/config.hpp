@@ -22,6 +22,7 @@ struct Settings {
   bool equalize = false;       ///< cross-layer equalization, where both layers have it
   bool fixed_outputs = false;  ///< Sigmoid, HardSigmoid, Softmax and Tanh have scales known beforehand
   bool replace_relu6 = false;  ///< ReLU6 becomes Relu
+  bool float_bias = false;     ///< biases stay float32
   Attrs keys;                  ///< what all of this follows from, by the keys of Config::set
 };
 

@@ -52,7 +52,7 @@ class Converter {
     const Tensor q = quantize_weight_of(g_, node, bias.has_data() ? &bias : nullptr, sx, settings, "convert");
     node.inputs[1] = integer_constant(node.inputs[1], q);
     // Sums of blocks have no unit in which a bias could be an integer.
-    if (bias.has_data() && !q.quantizer()->per_block())
+    if (bias.has_data() && !settings.float_bias && !q.quantizer()->per_block())
       node.inputs[2] = integer_constant(bias_id, quantize_bias(bias, sx, *q.quantizer()));
   }
 

@@ -91,6 +91,7 @@ std::uint64_t fingerprint(const Placement &placement) {
     hash.number(s.fixed_outputs);
     hash.number(s.equalize);
     hash.number(s.replace_relu6);
+    hash.number(s.float_bias);
   };
   for (const NodePlan &node : placement.nodes) {
     hash.number(node.settings.has_value());

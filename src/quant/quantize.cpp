@@ -125,12 +125,12 @@ class Pipeline {
   void correct_graph(const Prepared &prepared, Quantized &q) const {
     Corrections which{options_.learn_rounding, options_.correct_bias || options_.automatic};
     graph::Graph corrected = q.graph;
-    correct(prepared.graph, corrected, measured_, which);
+    correct(prepared, corrected, measured_, which);
     if (options_.automatic && !options_.correct_bias &&
         sqnr_db(prepared.graph, corrected, measured_) <= sqnr_db(prepared.graph, q.graph, measured_)) {
       which.bias = false;
       corrected = q.graph;
-      correct(prepared.graph, corrected, measured_, which);
+      correct(prepared, corrected, measured_, which);
     }
     q.graph = std::move(corrected);
     q.account.rounding_learned = which.rounding;

@@ -14,6 +14,7 @@ struct Activations {
 struct Weights {
   const char *observer, *scheme;
   bool narrow_range;
+  const char *bias = "int32";
 };
 
 struct Recipe {
@@ -42,7 +43,10 @@ constexpr Recipe kRecipes[] = {
      "fbgemm",
      {"histogram", "uint8", "per_tensor_affine", false, true},
      {"minmax", "per_channel_symmetric", false}},
-    {"nvidia", "nvidia", {"max", "int8", "per_tensor_symmetric", false, false}, {"max", "per_channel_symmetric", true}},
+    {"nvidia",
+     "nvidia",
+     {"max", "int8", "per_tensor_symmetric", false, false},
+     {"max", "per_channel_symmetric", true, "float32"}},
     {"tflite",
      "tflite",
      {"minmax", "int8", "per_tensor_affine", false, true},
@@ -56,7 +60,8 @@ Attrs settings_of(const Recipe &recipe) {
                                                          {"activation_scheme", recipe.activations.scheme},
                                                          {"weight_observer", recipe.weights.observer},
                                                          {"weight_dtype", "int8"},
-                                                         {"weight_scheme", recipe.weights.scheme}};
+                                                         {"weight_scheme", recipe.weights.scheme},
+                                                         {"bias", recipe.weights.bias}};
   const std::pair<const char *, bool> switches[] = {{"reduce_range", recipe.activations.reduce_range},
                                                     {"fixed_outputs", recipe.activations.fixed_outputs},
                                                     {"weight_narrow_range", recipe.weights.narrow_range}};

@@ -229,6 +229,7 @@ BAD = {
         ({"c": "$settings", "selector": "tensor:x"}, "QTN_EINVAL", 'config: selector "tensor:x": a tensor is in float if the nodes that read it are; select them'),
         ({"c": "$settings", "selector": "tensor:x", "settings": {"weight_dtype": "int4"}}, "QTN_EINVAL", 'config: of a tensor: unknown attribute "weight_dtype"; valid are: observer activation_dtype activation_scheme reduce_range fixed_outputs scale zero_point min max numerics averaging_constant bins eps percentile absolute'),
         ({"c": "$settings", "selector": "*", "settings": {"weight_dtype": "int2"}}, "QTN_EUNSUPPORTED", 'config: weight_dtype "int2" is not offered; there are: int8 int4'),
+        ({"c": "$settings", "selector": "*", "settings": {"bias": "int16"}}, "QTN_EUNSUPPORTED", 'config: bias "int16" is not offered; there are: int32 float32'),
         ({"c": "$settings", "selector": "*", "settings": {"activation_dtype": "int4"}}, "QTN_EUNSUPPORTED", 'config: activation_dtype "int4" is not offered; there are: uint8 int8 int16'),
         ({"c": "$settings", "selector": "*", "settings": {"weight_scheme": "per_block_symmetric"}}, "QTN_EINVAL", 'config: weight_scheme "per_block_symmetric" needs block_size'),
         ({"c": "$settings", "selector": "*", "settings": {"block_size": 32}}, "QTN_EINVAL", 'config: block_size is of weight_scheme "per_block_symmetric", here it is "per_channel_symmetric"'),

@@ -761,9 +761,9 @@ QTN_API qstatus qop_conv2d(qtensor **out, const qtensor *x, const qtensor *weigh
  *   weights int8 symmetric per channel in [-127, 127]. "fbgemm" and "x86", PyTorch's on servers: activations uint8 with
  *   reduce_range from histograms, weights int8 symmetric per channel. "onednn": the same without reduce_range.
  *   "qnnpack", PyTorch's on phones: without reduce_range, weights per tensor. "nvidia", NVIDIA's toolkit: activations
- *   int8 symmetric by the largest magnitude, weights likewise per channel, in [-127, 127]. "tflite", TensorFlow Lite:
- *   activations int8 affine over the range seen, weights int8 symmetric per channel in [-127, 127]. Each with the
- *   numerics of its name; x86 and onednn with those of fbgemm
+ *   int8 symmetric by the largest magnitude, weights likewise per channel, in [-127, 127], biases float32. "tflite",
+ *   TensorFlow Lite: activations int8 affine over the range seen, weights int8 symmetric per channel in [-127, 127]. Each
+ *   with the numerics of its name; x86 and onednn with those of fbgemm
  * Errors: QTN_EUNSUPPORTED for a name that this version does not have (the message lists those it has).
  * @since 0.1 */
 QTN_API qstatus qconfig_create(qconfig **out, const char *name);
@@ -793,6 +793,7 @@ QTN_API qstatus qconfig_create(qconfig **out, const char *name);
  *     "weight_scheme" (string): "per_channel_symmetric", "per_tensor_symmetric" or "per_block_symmetric"
  *     "block_size" (int): of per_block_symmetric: elements with one scale, along the axis that a product sums over
  *     "weight_narrow_range", "weight_reduce_range" (int): switches as of qquantizer_choose
+ *     "bias" (string): "int32", or "float32": biases stay as they are (recipe "nvidia"). Kernels add both alike
  *     "replace_relu6" (int): 1 makes Relu of each Clip between 0 and 6, also where it was fused into the node, before
  *       anything is observed: no longer the same function, but what PyTorch's networks do before they are quantized
  *     "equalize" (int): 1 equalizes the ranges of weights between layers that follow each other (cross-layer

@@ -54,8 +54,9 @@ struct Grid {
 
 class Corrector {
  public:
-  Corrector(const Graph &real, Graph &quantized, const Samples &samples, const Corrections &which)
-      : real_(real),
+  Corrector(const Prepared &prepared, Graph &quantized, const Samples &samples, const Corrections &which)
+      : placement_(prepared.placement),
+        real_(prepared.graph),
         quantized_(quantized),
         floats_(with_float_constants(quantized)),
         which_(which),
@@ -163,7 +164,8 @@ class Corrector {
       bias[static_cast<std::size_t>(c)] += static_cast<float>(sum / static_cast<double>(m.rows));
     }
     const Tensor corrected = Tensor::from<float>(QTN_FLOAT32, Shape{layer.channels()}, bias);
-    const bool integer = graph::integer_form(quantized_, node) == graph::IntegerForm::linear;
+    const bool integer = graph::integer_form(quantized_, node) == graph::IntegerForm::linear &&
+                         !placement_.nodes[n].settings->float_bias;
     replace(n, 2,
             integer ? quantize_bias(corrected, quantized_.value(node.inputs[0]).quantizer->scales()[0], *q.quantizer())
                     : corrected);
@@ -181,6 +183,7 @@ class Corrector {
     }
   }
 
+  const Placement &placement_;
   const Graph &real_;
   Graph &quantized_;
   Graph floats_;
@@ -191,9 +194,9 @@ class Corrector {
 
 }  // namespace
 
-void correct(const Graph &real, Graph &quantized, const Samples &samples, const Corrections &which) {
+void correct(const Prepared &prepared, Graph &quantized, const Samples &samples, const Corrections &which) {
   if (!which.rounding && !which.bias) return;
-  Corrector(real, quantized, samples, which).run();
+  Corrector(prepared, quantized, samples, which).run();
 }
 
 }  // namespace qtn::quant

@@ -3,7 +3,7 @@
 // network, so that each layer also makes up for those before it.
 #pragma once
 
-#include "graph/graph.hpp"
+#include "quant/prepare.hpp"
 #include "quant/samples.hpp"
 
 namespace qtn::quant {
@@ -14,8 +14,8 @@ struct Corrections {
   int iterations = 1000;  ///< of AdaRound
 };
 
-/// Changes weights and biases of `quantized`, which convert() made of `real`. All samples are in memory at once, with
-/// what is alive of both graphs: a few dozens are enough.
-void correct(const graph::Graph &real, graph::Graph &quantized, const Samples &samples, const Corrections &which);
+/// Changes weights and biases of `quantized`, which convert() made of `prepared`. All samples are in memory at once,
+/// with what is alive of both graphs: a few dozens are enough.
+void correct(const Prepared &prepared, graph::Graph &quantized, const Samples &samples, const Corrections &which);
 
 }  // namespace qtn::quant

@@ -193,6 +193,7 @@ void fingerprints_tell_configs_apart(void **) {
   assert_true(of("node:b", {{"weight_narrow_range", std::int64_t{0}}}) != plain);
   assert_true(of("node:b", {{"eps", 1e-3}}) != plain);
   assert_true(of("node:b", {{"replace_relu6", std::int64_t{1}}}) != plain);
+  assert_true(of("node:b", {{"bias", "float32"}}) != plain);
   assert_true(of("tensor:v", {{"observer", "mse"}}) != plain);
   assert_true(of("node:b", {}) != plain);
 }

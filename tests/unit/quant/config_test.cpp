@@ -88,6 +88,9 @@ void bad_settings(void **) {
   expect_error(QTN_EINVAL, "\"observer\" must be a string", [&] { set("*", {{"observer", std::int64_t{1}}}); });
   expect_error(QTN_EINVAL, "moving_average", [&] { set("*", {{"observer", "maximum"}}); });
   expect_error(QTN_EUNSUPPORTED, "uint8 int8 int16", [&] { set("*", {{"activation_dtype", "int32"}}); });
+  expect_error(QTN_EUNSUPPORTED, "bias \"int64\" is not offered; there are: int32 float32", [&] {
+    set("*", {{"bias", "int64"}});
+  });
   expect_error(QTN_EUNSUPPORTED, "int8 int4", [&] { set("*", {{"weight_dtype", "int16"}}); });
   expect_error(QTN_EUNSUPPORTED, "per_block_symmetric", [&] { set("*", {{"weight_scheme", "per_channel_affine"}}); });
   expect_error(QTN_EUNSUPPORTED, "per tensor", [&] { set("*", {{"weight_observer", "mse"}}); });

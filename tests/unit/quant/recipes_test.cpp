@@ -152,6 +152,30 @@ void blocks_divide_inputs(void **) {
   assert_true(runtime::Session(g, {}).profile(inputs).find("\"definition\"") == std::string::npos);
 }
 
+/// Biases in float cost neither the kernels nor the bits: these take them in the units of their sums.
+void float_biases_run_in_integers(void **) {
+  for (const char *name : {"ptq.json", "recipes.json"}) {
+    const auto file = golden(name);
+    const Config config = config_of("onnx", attrs({{"bias", "float32"}}));
+    check_engines(cat(name, " float biases"), file, config, 35);
+    const Prepared p = golden_network(file, config);
+    const graph::Graph g = convert(p, nullptr), integers = convert(golden_network(file, Config("onnx")), nullptr);
+    std::size_t biases = 0;
+    for (std::size_t n = 0; n < g.nodes.size(); ++n) {
+      assert_true(graph::integer_form(g, g.nodes[n]) != graph::IntegerForm::none);
+      if (g.nodes[n].inputs.size() < 3) continue;
+      const graph::Value &bias = g.value(g.nodes[n].inputs[2]);
+      assert_true(bias.constant.dtype() == QTN_FLOAT32 && !bias.quantizer);
+      assert_ptr_equal(bias.constant.data(), p.graph.value(p.graph.nodes[n].inputs[2]).constant.data());
+      ++biases;
+    }
+    assert_true(biases >= 2);
+    const Tensor x = float_tensor(file.at("samples").at(0));
+    assert_true(run(g, x) == run(integers, x));
+  }
+  assert_true(Config("nvidia").settings_for({"n", ops::find_op("Conv"), {}, {}, {}, {}})->float_bias);
+}
+
 /// A range that cuts weights off leaves them on the narrow grid of its numerics.
 void cut_weights_stay_narrow(void **) {
   const auto file = golden("recipes.json");
@@ -209,6 +233,7 @@ int main() {
                               cmocka_unit_test(wide_integers_move),
                               cmocka_unit_test(int4_weights_run_in_integers),
                               cmocka_unit_test(blocks_divide_inputs),
+                              cmocka_unit_test(float_biases_run_in_integers),
                               cmocka_unit_test(cut_weights_stay_narrow),
                               cmocka_unit_test(one_tensor_has_settings_of_its_own),
                               cmocka_unit_test(one_tensor_may_be_observed_where_its_operator_is_not)};

@@ -198,7 +198,7 @@ void rounding_is_as_good_as_trying_all(void **) {
 
 graph::Graph corrected(const Prepared &p, const Corrections &which) {
   graph::Graph g = convert(p, nullptr);
-  correct(p.graph, g, kSamples, which);
+  correct(p, g, kSamples, which);
   return g;
 }
 
@@ -220,16 +220,22 @@ void means_are_restored(void **) {
   if (offset(g) > offset(plain) / 100) fail_test("offset ", offset(plain), ", corrected ", offset(g));
 }
 
+/// In the type that the configuration says.
 void a_layer_without_bias_gets_one(void **) {
   const graph::Graph two =
       GraphBuilder().input("x", {1, 4, 3, 3}).conv("a", "x", "u", 4, 4).conv("b", "u", "y", 4, 4).build({"y"});
   const Samples samples = normal_samples({1, 4, 3, 3}, 8);
-  const Prepared p = calibrated(two, Config("onnx"), samples);
-  graph::Graph g = convert(p, nullptr);
-  correct(p.graph, g, samples, {false, true});
-  assert_int_equal(node_named(g, "b").inputs.size(), 3);
-  const graph::Value &bias = g.value(node_named(g, "b").inputs[2]);
-  assert_true(bias.constant.dtype() == QTN_INT32 && bias.quantizer);
+  for (const qdtype dtype : {QTN_INT32, QTN_FLOAT32}) {
+    Config config("onnx");
+    const Attrs of_bias = attrs({{"bias", dtype_name(dtype)}});
+    config.set("*", &of_bias);
+    const Prepared p = calibrated(two, config, samples);
+    graph::Graph g = convert(p, nullptr);
+    correct(p, g, samples, {false, true});
+    assert_int_equal(node_named(g, "b").inputs.size(), 3);
+    const graph::Value &bias = g.value(node_named(g, "b").inputs[2]);
+    assert_true(bias.constant.dtype() == dtype && !bias.quantizer == (dtype == QTN_FLOAT32));
+  }
 }
 
 void corrections_help(void **) {
