@@ -6,8 +6,8 @@
 #include <limits>
 #include <numeric>
 
+#include "base/elementary.hpp"
 #include "quant/calibrator.hpp"
-#include "quant/logarithm.hpp"
 
 namespace qtn::quant {
 namespace {
