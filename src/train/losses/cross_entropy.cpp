@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/losses/cross_entropy.hpp"
+
+#include "train/blocks.hpp"
+#include "train/losses/kinds.hpp"
+#include "train/losses/rows.hpp"
+#include "train/options.hpp"
+
+namespace qtn::train {
+namespace {
+
+/// Targets give class k the share targets.share(row, k), and all classes of a row targets.total(row).
+template <class Targets>
+double run_rows(const Tensor &logits, const Rows &rows, double weight, const Tensor &dy, const Targets &targets) {
+  const double scale = weight / static_cast<double>(rows.count);
+  const double sum = sum_blocks(rows.count, rows.least(), [&](std::size_t begin, std::size_t end) {
+    double block = 0;
+    RowPart part;
+    for (std::size_t row = begin; row < end; ++row) {
+      const auto *x = logits.as<const float>() + rows.begin(row);
+      auto *to = dy.as<float>() + rows.begin(row);
+      const double normalizer = log_sum(x, rows, 1), total = targets.total(row);
+      for (std::size_t first = 0; first < rows.classes; first += RowPart::kMost) {
+        part.load(x, rows, first, 1, normalizer);
+        for (std::size_t i = 0; i < part.count; ++i) {
+          const double share = targets.share(row, first + i);
+          if (share != 0) block -= share * part.logs[i];  // a logit of -infinity has no part where it is not asked for
+          to[(first + i) * rows.step] = static_cast<float>((total * part.values[i] - share) * scale);
+        }
+      }
+    }
+    return block;
+  });
+  return sum * scale;
+}
+
+template <class Label>
+struct Labels {
+  const Label *labels;
+  double smoothing, spread;
+
+  Labels(const Tensor &target, double s, const Rows &rows)
+      : labels(target.as<const Label>()), smoothing(s), spread(s / static_cast<double>(rows.classes)) {}
+
+  double share(std::size_t row, std::size_t k) const {
+    return spread + (k == static_cast<std::size_t>(labels[row]) ? 1 - smoothing : 0);
+  }
+  double total(std::size_t) const { return 1; }
+};
+
+struct Distributions {
+  const float *data;
+  const Rows &rows;
+  double smoothing, spread;
+
+  Distributions(const Tensor &target, double s, const Rows &r)
+      : data(target.as<const float>()), rows(r), smoothing(s), spread(s / static_cast<double>(r.classes)) {}
+
+  double share(std::size_t row, std::size_t k) const {
+    return spread + (1 - smoothing) * static_cast<double>(data[rows.begin(row) + k * rows.step]);
+  }
+  double total(std::size_t row) const {
+    double sum = 0;
+    for (std::size_t k = 0; k < rows.classes; ++k) sum += share(row, k);
+    return sum;
+  }
+};
+
+template <class Label>
+void check_labels(const char *who, const Tensor &target, const Rows &rows) {
+  const auto *labels = target.as<const Label>();
+  for (std::size_t row = 0; row < rows.count; ++row)
+    if (static_cast<std::size_t>(labels[row]) >= rows.classes)  // as are negative ones
+      fail(QTN_EINVAL, who, ": label ", labels[row], " of sample ", row / rows.step, " is outside the ", rows.classes,
+           " classes");
+}
+
+template <class Label>
+double run_labels(const char *who, const Tensor &logits, const Rows &rows, const Tensor &target, double smoothing,
+                  double weight, const Tensor &dy) {
+  check_labels<Label>(who, target, rows);
+  return run_rows(logits, rows, weight, dy, Labels<Label>(target, smoothing, rows));
+}
+
+class CrossEntropy final : public Loss {
+ public:
+  explicit CrossEntropy(double smoothing) : smoothing_(smoothing) {}
+
+ private:
+  double run_one(const Tensor &output, std::span<const Tensor *const> targets, const Tensor &dy) const override {
+    return cross_entropy("cross_entropy", output, *targets[0], smoothing_, 1, dy);
+  }
+
+  double smoothing_;
+};
+
+}  // namespace
+
+double cross_entropy(const char *who, const Tensor &logits, const Tensor &target, double smoothing, double weight,
+                     const Tensor &dy) {
+  const Rows rows(who, logits);
+  const qdtype dtype = target.dtype();
+  if (dtype != QTN_INT64 && dtype != QTN_INT32 && dtype != QTN_FLOAT32)
+    fail(QTN_EDTYPE, who, ": the target is ", dtype_name(dtype), ", not labels (int64, int32) or float32");
+  Shape wanted = logits.shape();
+  if (dtype != QTN_FLOAT32) wanted.erase(1);
+  if (target.shape() != wanted)
+    fail(QTN_ESHAPE, who, ": the ", dtype == QTN_FLOAT32 ? "distributions are " : "labels are ",
+         to_string(target.shape()), ", not ", to_string(wanted), " for logits ", to_string(logits.shape()));
+  const Tensor flat = target.to_contiguous();
+  if (dtype == QTN_FLOAT32) return run_rows(logits, rows, weight, dy, Distributions(flat, smoothing, rows));
+  return dtype == QTN_INT64 ? run_labels<std::int64_t>(who, logits, rows, flat, smoothing, weight, dy)
+                            : run_labels<std::int32_t>(who, logits, rows, flat, smoothing, weight, dy);
+}
+
+std::unique_ptr<Loss> make_cross_entropy(const Attrs &attrs) {
+  return std::make_unique<CrossEntropy>(fraction(attrs, "label_smoothing", 0, "cross_entropy"));
+}
+
+}  // namespace qtn::train

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "core/tensor.hpp"
+
+namespace qtn::train {
+
+/// What an optimizer moves. Both tensors are contiguous float32 of one shape, and written in place.
+struct Parameter {
+  std::string name;
+  Tensor value, gradient;
+  float rate_factor = 1;  ///< its learning rate is this times the optimizer's
+  bool decays = true;     ///< false for biases, weights of normalizations and scales: no weight decay
+};
+
+}  // namespace qtn::train
