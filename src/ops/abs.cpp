@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ops/elementwise.hpp"
+#include "ops/gradient.hpp"
 #include "ops/infer.hpp"
 
 namespace qtn::ops {
@@ -22,6 +23,10 @@ void run(const Call &call, std::span<Tensor> outputs) {
   });
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  backward_by_input(run, dx, [](float slope, float x) { return x > 0 ? slope : x < 0 ? -slope : 0.0f; });
+}
+
 }  // namespace
 
 const OpDef kAbs{.name = "Abs",
@@ -31,6 +36,8 @@ const OpDef kAbs{.name = "Abs",
                  .attrs = {},
                  .infer = infer,
                  .run = run,
-                 .elementwise = true};
+                 .elementwise = true,
+                 .backward = backward,
+                 .keeps = {.inputs = true}};
 
 }  // namespace qtn::ops

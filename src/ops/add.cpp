@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/gradient.hpp"
 #include "ops/infer.hpp"
 #include "ops/integer_binary.hpp"
 
@@ -19,6 +20,12 @@ bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
   });
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  const Tensor &dy = run.dy[0];
+  broadcast_gradient(dx[0], dy, [](float slope) { return slope; });
+  broadcast_gradient(dx[1], dy, [](float slope) { return slope; });
+}
+
 }  // namespace
 
 const OpDef kAdd{.name = "Add",
@@ -29,6 +36,7 @@ const OpDef kAdd{.name = "Add",
                  .infer = infer,
                  .run = run,
                  .elementwise = true,
-                 .run_quantized = run_quantized};
+                 .run_quantized = run_quantized,
+                 .backward = backward};
 
 }  // namespace qtn::ops

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "ops/elementwise.hpp"
+#include "ops/gradient.hpp"
 #include "ops/infer.hpp"
 
 namespace qtn::ops {
@@ -44,6 +45,20 @@ void upgrade(OldNode &node) {
   }
 }
 
+// As ReLU6 of PyTorch: at a bound nothing passes.
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  for (const std::size_t i : {1, 2}) {
+    const Tensor *bound = run.call.in(i);
+    if (!bound) continue;
+    refuse_gradient("Clip", "a bound", dx[i]);
+    if (!bound->has_data()) fail(QTN_EUNSUPPORTED, "Clip: no gradient where a bound is not a constant");
+  }
+  constexpr float kOpen = std::numeric_limits<float>::infinity();
+  const float lo = run.call.in(1) ? *run.call.in(1)->as<const float>() : -kOpen;
+  const float hi = run.call.in(2) ? *run.call.in(2)->as<const float>() : kOpen;
+  backward_by_output(run, dx, [=](float slope, float y) { return y <= lo || y >= hi ? 0.0f : slope; });
+}
+
 }  // namespace
 
 const OpDef kClip{.name = "Clip",
@@ -54,6 +69,8 @@ const OpDef kClip{.name = "Clip",
                   .infer = infer,
                   .run = run,
                   .elementwise = true,
+                  .backward = backward,
+                  .keeps = {.outputs = true},
                   .upgrade = upgrade};
 
 }  // namespace qtn::ops

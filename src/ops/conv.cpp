@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/real/real.hpp"
+#include "ops/conv_gradient.hpp"
 #include "ops/depthwise.hpp"
+#include "ops/gradient.hpp"
 #include "ops/im2col.hpp"
 #include "ops/infer.hpp"
 #include "ops/integer_product.hpp"
@@ -71,6 +73,16 @@ bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
   return true;
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  const Convolution conv = convolution_of(run.call);
+  const Tensor &dy = run.dy[0];
+  if (dx[0].has_data())
+    conv_input_gradient(conv, run.call.in(1)->as<const float>(), dy.as<const float>(), dx[0].as<float>(), run.scratch);
+  if (dx[1].has_data())
+    conv_weight_gradient(conv, run.call.in(0)->as<const float>(), dy.as<const float>(), dx[1].as<float>(), run.scratch);
+  if (run.call.in(2)) channel_gradient(dx[2], dy);
+}
+
 }  // namespace
 
 const OpDef kConv{.name = "Conv",
@@ -80,6 +92,8 @@ const OpDef kConv{.name = "Conv",
                   .attrs = kAttrs,
                   .infer = infer,
                   .run = run,
-                  .run_quantized = run_quantized};
+                  .run_quantized = run_quantized,
+                  .backward = backward,
+                  .keeps = {.inputs = true}};
 
 }  // namespace qtn::ops

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/elementwise.hpp"
+#include "ops/gradient.hpp"
 #include "ops/infer.hpp"
 
 namespace qtn::ops {
@@ -25,6 +26,14 @@ void run(const Call &call, std::span<Tensor> outputs) {
   });
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  const Tensor &dy = run.dy[0], &a = *run.call.in(0), &b = *run.call.in(1);
+  broadcast_gradient(
+      dx[0], dy, [](float slope, float v) { return slope / v; }, b);
+  broadcast_gradient(
+      dx[1], dy, [](float slope, float u, float v) { return -slope * u / (v * v); }, a, b);
+}
+
 }  // namespace
 
 const OpDef kDiv{.name = "Div",
@@ -34,6 +43,8 @@ const OpDef kDiv{.name = "Div",
                  .attrs = {},
                  .infer = infer,
                  .run = run,
-                 .elementwise = true};
+                 .elementwise = true,
+                 .backward = backward,
+                 .keeps = {.inputs = true}};
 
 }  // namespace qtn::ops

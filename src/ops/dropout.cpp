@@ -41,6 +41,7 @@ const OpDef kDropout{.name = "Dropout",
                      .infer = infer,
                      .run = run,
                      .moves = always_moves,
+                     .backward = backward_copy,
                      .upgrade = upgrade};
 
 }  // namespace qtn::ops

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ops/elementwise.hpp"
+#include "ops/gradient.hpp"
 #include "ops/infer.hpp"
 
 namespace qtn::ops {
@@ -19,6 +20,11 @@ void run(const Call &call, std::span<Tensor> outputs) {
   });
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  const auto alpha = static_cast<float>(run.call.attrs.get_float("alpha", 1));
+  backward_by_input(run, dx, [alpha](float slope, float x) { return x < 0 ? slope * alpha * std::exp(x) : slope; });
+}
+
 }  // namespace
 
 const OpDef kElu{.name = "Elu",
@@ -28,6 +34,8 @@ const OpDef kElu{.name = "Elu",
                  .attrs = kAttrs,
                  .infer = infer,
                  .run = run,
-                 .elementwise = true};
+                 .elementwise = true,
+                 .backward = backward,
+                 .keeps = {.inputs = true}};
 
 }  // namespace qtn::ops

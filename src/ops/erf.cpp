@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <numbers>
 
 #include "ops/elementwise.hpp"
+#include "ops/gradient.hpp"
 #include "ops/infer.hpp"
 
 namespace qtn::ops {
@@ -13,6 +15,11 @@ void run(const Call &call, std::span<Tensor> outputs) {
   map_reals(call, outputs, [](auto x) { return std::erf(x); });
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  backward_by_input(
+      run, dx, [](float slope, float x) { return slope * 2 * std::numbers::inv_sqrtpi_v<float> * std::exp(-x * x); });
+}
+
 }  // namespace
 
 const OpDef kErf{.name = "Erf",
@@ -22,6 +29,8 @@ const OpDef kErf{.name = "Erf",
                  .attrs = {},
                  .infer = infer,
                  .run = run,
-                 .elementwise = true};
+                 .elementwise = true,
+                 .backward = backward,
+                 .keeps = {.inputs = true}};
 
 }  // namespace qtn::ops

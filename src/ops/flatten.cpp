@@ -24,6 +24,7 @@ const OpDef kFlatten{.name = "Flatten",
                      .attrs = kAttrs,
                      .infer = infer,
                      .run = run_copy,
-                     .moves = always_moves};
+                     .moves = always_moves,
+                     .backward = backward_copy};
 
 }  // namespace qtn::ops

@@ -3,6 +3,7 @@
 #include <numbers>
 
 #include "ops/elementwise.hpp"
+#include "ops/gradient.hpp"
 #include "ops/infer.hpp"
 
 namespace qtn::ops {
@@ -36,6 +37,19 @@ void run(const Call &call, std::span<Tensor> outputs) {
   });
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  constexpr float kRoot = std::numbers::sqrt2_v<float>, kInverse = std::numbers::inv_sqrtpi_v<float>;
+  if (by_tanh(run.call.attrs))
+    return backward_by_input(run, dx, [](float slope, float x) {
+      constexpr float kSlope = kRoot * kInverse, kCubic = 0.044715f;
+      const float t = std::tanh(kSlope * (x + kCubic * x * x * x));
+      return slope * 0.5f * (1 + t + x * (1 - t * t) * kSlope * (1 + 3 * kCubic * x * x));
+    });
+  backward_by_input(run, dx, [](float slope, float x) {
+    return slope * (0.5f * std::erfc(-x / kRoot) + x * std::exp(-0.5f * x * x) * kInverse / kRoot);
+  });
+}
+
 }  // namespace
 
 const OpDef kGelu{.name = "Gelu",
@@ -45,6 +59,8 @@ const OpDef kGelu{.name = "Gelu",
                   .attrs = kAttrs,
                   .infer = infer,
                   .run = run,
-                  .elementwise = true};
+                  .elementwise = true,
+                  .backward = backward,
+                  .keeps = {.inputs = true}};
 
 }  // namespace qtn::ops

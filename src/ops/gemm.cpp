@@ -2,6 +2,7 @@
 #include "blas/gemm.hpp"
 
 #include "ops/elementwise.hpp"
+#include "ops/gradient.hpp"
 #include "ops/infer.hpp"
 #include "ops/integer_product.hpp"
 
@@ -66,6 +67,24 @@ bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
   return true;
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  const Product p = product_of(run.call);
+  const auto alpha = static_cast<float>(run.call.attrs.get_float("alpha", 1)),
+             beta = static_cast<float>(run.call.attrs.get_float("beta", 1));
+  const float *a = run.call.in(0)->as<const float>(), *b = run.call.in(1)->as<const float>();
+  const float *dy = run.dy[0].as<const float>();
+  const auto other = [](blas::Operand form) { return blas::Operand{form.ld, !form.transposed}; };
+  if (dx[0].has_data() && !p.trans_a)
+    blas::gemm(p.m, p.k, p.n, alpha, dy, {p.n}, b, other(p.b_form()), 0.0f, dx[0].as<float>(), p.k);
+  if (dx[0].has_data() && p.trans_a)
+    blas::gemm(p.k, p.m, p.n, alpha, b, p.b_form(), dy, {p.n, true}, 0.0f, dx[0].as<float>(), p.m);
+  if (dx[1].has_data() && !p.trans_b)
+    blas::gemm(p.k, p.n, p.m, alpha, a, other(p.a_form()), dy, {p.n}, 0.0f, dx[1].as<float>(), p.n);
+  if (dx[1].has_data() && p.trans_b)
+    blas::gemm(p.n, p.k, p.m, alpha, dy, {p.n, true}, a, p.a_form(), 0.0f, dx[1].as<float>(), p.k);
+  if (run.call.in(2)) broadcast_gradient(dx[2], run.dy[0], [beta](float slope) { return beta * slope; });
+}
+
 }  // namespace
 
 const OpDef kGemm{.name = "Gemm",
@@ -75,6 +94,8 @@ const OpDef kGemm{.name = "Gemm",
                   .attrs = kAttrs,
                   .infer = infer,
                   .run = run,
-                  .run_quantized = run_quantized};
+                  .run_quantized = run_quantized,
+                  .backward = backward,
+                  .keeps = {.inputs = true}};
 
 }  // namespace qtn::ops

@@ -26,6 +26,10 @@ bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
   return mean_quantized(*call.in(0), spatial_axes(call), output, clamp);
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  if (dx[0].has_data()) mean_gradient(run.dy[0], spatial_axes(run.call), dx[0]);
+}
+
 }  // namespace
 
 const OpDef kGlobalAveragePool{.name = "GlobalAveragePool",
@@ -35,6 +39,7 @@ const OpDef kGlobalAveragePool{.name = "GlobalAveragePool",
                                .attrs = {},
                                .infer = infer,
                                .run = run,
-                               .run_quantized = run_quantized};
+                               .run_quantized = run_quantized,
+                               .backward = backward};
 
 }  // namespace qtn::ops

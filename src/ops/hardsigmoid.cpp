@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ops/elementwise.hpp"
+#include "ops/gradient.hpp"
 #include "ops/infer.hpp"
 
 namespace qtn::ops {
@@ -17,6 +18,11 @@ void run(const Call &call, std::span<Tensor> outputs) {
   map_elements<float>(*call.in(0), outputs[0], [=](float x) { return std::clamp(alpha * x + beta, 0.0f, 1.0f); });
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  const float alpha = static_cast<float>(run.call.attrs.get_float("alpha", 0.2));
+  backward_by_output(run, dx, [alpha](float slope, float y) { return y > 0 && y < 1 ? alpha * slope : 0.0f; });
+}
+
 }  // namespace
 
 const OpDef kHardSigmoid{.name = "HardSigmoid",
@@ -26,6 +32,8 @@ const OpDef kHardSigmoid{.name = "HardSigmoid",
                          .attrs = kAttrs,
                          .infer = infer,
                          .run = run,
-                         .elementwise = true};
+                         .elementwise = true,
+                         .backward = backward,
+                         .keeps = {.outputs = true}};
 
 }  // namespace qtn::ops

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ops/elementwise.hpp"
+#include "ops/gradient.hpp"
 #include "ops/infer.hpp"
 
 namespace qtn::ops {
@@ -14,6 +15,12 @@ void run(const Call &call, std::span<Tensor> outputs) {
                       [](float x) { return x * std::clamp(x * (1.0f / 6.0f) + 0.5f, 0.0f, 1.0f); });
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  backward_by_input(run, dx, [](float slope, float x) {
+    return x <= -3 ? 0.0f : x < 3 ? slope * (x * (1.0f / 3.0f) + 0.5f) : slope;
+  });
+}
+
 }  // namespace
 
 const OpDef kHardSwish{.name = "HardSwish",
@@ -23,6 +30,8 @@ const OpDef kHardSwish{.name = "HardSwish",
                        .attrs = {},
                        .infer = infer,
                        .run = run,
-                       .elementwise = true};
+                       .elementwise = true,
+                       .backward = backward,
+                       .keeps = {.inputs = true}};
 
 }  // namespace qtn::ops

@@ -15,6 +15,7 @@ const OpDef kIdentity{.name = "Identity",
                       .attrs = {},
                       .infer = infer,
                       .run = run_copy,
-                      .moves = always_moves};
+                      .moves = always_moves,
+                      .backward = backward_copy};
 
 }  // namespace qtn::ops

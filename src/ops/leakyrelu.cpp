@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/elementwise.hpp"
+#include "ops/gradient.hpp"
 #include "ops/infer.hpp"
 
 namespace qtn::ops {
@@ -14,6 +15,11 @@ void run(const Call &call, std::span<Tensor> outputs) {
   map_elements<float>(*call.in(0), outputs[0], [alpha](float x) { return x < 0 ? alpha * x : x; });
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  const float alpha = static_cast<float>(run.call.attrs.get_float("alpha", 0.01));
+  backward_by_input(run, dx, [alpha](float slope, float x) { return x < 0 ? alpha * slope : slope; });
+}
+
 }  // namespace
 
 const OpDef kLeakyRelu{.name = "LeakyRelu",
@@ -23,6 +29,8 @@ const OpDef kLeakyRelu{.name = "LeakyRelu",
                        .attrs = kAttrs,
                        .infer = infer,
                        .run = run,
-                       .elementwise = true};
+                       .elementwise = true,
+                       .backward = backward,
+                       .keeps = {.inputs = true}};
 
 }  // namespace qtn::ops

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ops/elementwise.hpp"
+#include "ops/gradient.hpp"
 #include "ops/infer.hpp"
 
 namespace qtn::ops {
@@ -13,6 +14,10 @@ void run(const Call &call, std::span<Tensor> outputs) {
   map_reals(call, outputs, [](auto x) { return std::log(x); });
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  backward_by_input(run, dx, [](float slope, float x) { return slope / x; });
+}
+
 }  // namespace
 
 const OpDef kLog{.name = "Log",
@@ -22,6 +27,8 @@ const OpDef kLog{.name = "Log",
                  .attrs = {},
                  .infer = infer,
                  .run = run,
-                 .elementwise = true};
+                 .elementwise = true,
+                 .backward = backward,
+                 .keeps = {.inputs = true}};
 
 }  // namespace qtn::ops

@@ -14,6 +14,19 @@ void run(const Call &call, std::span<Tensor> outputs) {
               });
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  const Tensor &dy = run.dy[0], &y = run.outputs[0];
+  if (!dx[0].has_data()) return;
+  for_softmax_rows("LogSoftmax", run.call, [&](std::int64_t at, std::int64_t length, std::int64_t step) {
+    const float *slope = dy.as<const float>() + at, *from = y.as<const float>() + at;
+    float *to = dx[0].as<float>() + at;
+    double sum = 0;
+    for (std::int64_t k = 0; k < length; ++k) sum += static_cast<double>(slope[k * step]);
+    const auto total = static_cast<float>(sum);
+    for (std::int64_t k = 0; k < length; ++k) to[k * step] = slope[k * step] - std::exp(from[k * step]) * total;
+  });
+}
+
 }  // namespace
 
 const OpDef kLogSoftmax{.name = "LogSoftmax",
@@ -23,6 +36,8 @@ const OpDef kLogSoftmax{.name = "LogSoftmax",
                         .attrs = kSoftmaxAttrs,
                         .infer = infer,
                         .run = run,
+                        .backward = backward,
+                        .keeps = {.outputs = true},
                         .upgrade = upgrade_softmax};
 
 }  // namespace qtn::ops

@@ -35,11 +35,9 @@ Types infer(const Call &call) {
   return {{QTN_FLOAT32, product_of(call).shape}};
 }
 
-/// The matrices of all batches; one product where b has no batch, since then a's rows follow one another.
-template <class T>
-void multiply(const Product &p, const T *a, const T *b, T *y) {
-  if (p.b_batch.empty())
-    return blas::gemm(element_count(p.batch) * p.m, p.n, p.k, T(1), a, {p.k}, b, {p.n}, T(0), y, p.n);
+/// Calls body(batch, matrix of a, matrix of b) for all batches.
+template <class Body>
+void for_batches(const Product &p, Body &&body) {
   const Shape a_strides = broadcast_strides(p.a_batch, contiguous_strides(p.a_batch), p.batch);
   const Shape b_strides = broadcast_strides(p.b_batch, contiguous_strides(p.b_batch), p.batch);
   for (std::int64_t i = 0; i < element_count(p.batch); ++i) {
@@ -49,9 +47,19 @@ void multiply(const Product &p, const T *a, const T *b, T *y) {
       b_at += rest % p.batch[axis] * b_strides[axis];
       rest /= p.batch[axis];
     }
+    body(i, a_at, b_at);
+  }
+}
+
+/// The matrices of all batches; one product where b has no batch, since then a's rows follow one another.
+template <class T>
+void multiply(const Product &p, const T *a, const T *b, T *y) {
+  if (p.b_batch.empty())
+    return blas::gemm(element_count(p.batch) * p.m, p.n, p.k, T(1), a, {p.k}, b, {p.n}, T(0), y, p.n);
+  for_batches(p, [&](std::int64_t i, std::int64_t a_at, std::int64_t b_at) {
     blas::gemm(p.m, p.n, p.k, T(1), a + a_at * p.m * p.k, {p.k}, b + b_at * p.k * p.n, {p.n}, T(0), y + i * p.m * p.n,
                p.n);
-  }
+  });
 }
 
 void run(const Call &call, std::span<Tensor> outputs) {
@@ -71,6 +79,29 @@ bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
   return true;
 }
 
+/// Where a matrix is read by several batches, its gradient is the sum of theirs, in their order.
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  const Product p = product_of(run.call);
+  const float *a = run.call.in(0)->as<const float>(), *b = run.call.in(1)->as<const float>();
+  const float *dy = run.dy[0].as<const float>();
+  const std::int64_t rows = element_count(p.batch) * p.m;
+  float *da = dx[0].as<float>(), *db = dx[1].as<float>();
+  if (p.b_batch.empty()) {
+    if (da) blas::gemm(rows, p.k, p.n, 1.0f, dy, {p.n}, b, {p.n, true}, 0.0f, da, p.k);
+    if (db) blas::gemm(p.k, p.n, rows, 1.0f, a, {p.k, true}, dy, {p.n}, 0.0f, db, p.n);
+    return;
+  }
+  if (da) std::fill_n(da, dx[0].count(), 0.0f);
+  if (db) std::fill_n(db, dx[1].count(), 0.0f);
+  for_batches(p, [&](std::int64_t i, std::int64_t a_at, std::int64_t b_at) {
+    const float *slopes = dy + i * p.m * p.n;
+    a_at *= p.m * p.k;
+    b_at *= p.k * p.n;
+    if (da) blas::gemm(p.m, p.k, p.n, 1.0f, slopes, {p.n}, b + b_at, {p.n, true}, 1.0f, da + a_at, p.k);
+    if (db) blas::gemm(p.k, p.n, p.m, 1.0f, a + a_at, {p.k, true}, slopes, {p.n}, 1.0f, db + b_at, p.n);
+  });
+}
+
 }  // namespace
 
 const OpDef kMatMul{.name = "MatMul",
@@ -80,6 +111,8 @@ const OpDef kMatMul{.name = "MatMul",
                     .attrs = {},
                     .infer = infer,
                     .run = run,
-                    .run_quantized = run_quantized};
+                    .run_quantized = run_quantized,
+                    .backward = backward,
+                    .keeps = {.inputs = true}};
 
 }  // namespace qtn::ops

@@ -75,6 +75,43 @@ void run(const Call &call, std::span<Tensor> outputs) {
   });
 }
 
+/// To the tap that each window took: the first of the largest, or the last NaN.
+void backward_plane(const Window &w, const Window::TapTable &taps, const float *x, const float *dy, float *dx) {
+  const auto place = [&](std::size_t axis, std::int64_t o, std::int64_t k) {
+    return o * w.stride[axis] - w.pad_begin[axis] + k * w.dilation[axis];
+  };
+  for (std::int64_t o0 = 0; o0 < w.out[0]; ++o0)
+    for (std::int64_t o1 = 0; o1 < w.out[1]; ++o1)
+      for (std::int64_t o2 = 0; o2 < w.out[2]; ++o2, ++dy) {
+        const Span t0 = taps[0][static_cast<std::size_t>(o0)], t1 = taps[1][static_cast<std::size_t>(o1)],
+                   t2 = taps[2][static_cast<std::size_t>(o2)];
+        std::int64_t best = -1;
+        for (std::int64_t k0 = t0.begin; k0 < t0.end; ++k0)
+          for (std::int64_t k1 = t1.begin; k1 < t1.end; ++k1) {
+            const std::int64_t line = (place(0, o0, k0) * w.in[1] + place(1, o1, k1)) * w.in[2];
+            for (std::int64_t k2 = t2.begin; k2 < t2.end; ++k2) {
+              const std::int64_t at = line + place(2, o2, k2);
+              if (best < 0 || x[at] > x[best] || x[at] != x[at]) best = at;
+            }
+          }
+        if (best >= 0) dx[best] += *dy;
+      }
+}
+
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  if (!dx[0].has_data()) return;
+  const Tensor &x = *run.call.in(0);
+  const Window w = pool_window("MaxPool", run.call.attrs, x.shape()).lifted();
+  const Window::TapTable taps = w.tap_table();
+  const std::int64_t in = w.in[0] * w.in[1] * w.in[2], out = w.outputs_count();
+  parallel_for(static_cast<std::size_t>(x.dim(0) * x.dim(1)), [&](std::size_t index) {
+    const auto plane = static_cast<std::int64_t>(index);
+    float *to = dx[0].as<float>() + plane * in;
+    std::fill_n(to, in, 0.0f);
+    backward_plane(w, taps, x.as<const float>() + plane * in, run.dy[0].as<const float>() + plane * out, to);
+  });
+}
+
 }  // namespace
 
 const OpDef kMaxPool{.name = "MaxPool",
@@ -84,6 +121,8 @@ const OpDef kMaxPool{.name = "MaxPool",
                      .attrs = kAttrs,
                      .infer = infer,
                      .run = run,
-                     .moves = always_moves};
+                     .moves = always_moves,
+                     .backward = backward,
+                     .keeps = {.inputs = true}};
 
 }  // namespace qtn::ops

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/mean.hpp"
 
+#include "ops/elementwise.hpp"
+
 namespace qtn::ops {
 namespace {
 
@@ -23,6 +25,13 @@ void mean_floats(const Tensor &x, const AxisSet &axes, const Tensor &y) {
 bool mean_quantized(const Tensor &x, const AxisSet &axes, const Tensor &y, const Clamp *clamp) {
   const std::int64_t count = reduced_count(x.shape(), axes);
   return count > 0 && sum_quantized(x, axes, count, y, clamp);
+}
+
+void mean_gradient(const Tensor &dy, const AxisSet &axes, const Tensor &dx) {
+  const Tensor shares = repeated(dy, axes, dx.shape());
+  const auto count = static_cast<float>(reduced_count(dx.shape(), axes));
+  map_broadcast<float, float>(shares, shares, dx.shape(), dx.as<float>(),
+                              [count](float slope, float) { return slope / count; });
 }
 
 }  // namespace qtn::ops

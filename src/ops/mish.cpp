@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/elementwise.hpp"
+#include "ops/gradient.hpp"
 #include "ops/infer.hpp"
 #include "ops/softplus.hpp"
 
@@ -12,6 +13,13 @@ void run(const Call &call, std::span<Tensor> outputs) {
   map_reals(call, outputs, [](auto x) { return x * std::tanh(softplus(x)); });
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  backward_by_input(run, dx, [](float slope, float x) {
+    const float t = std::tanh(softplus(x));
+    return slope * (t + x * (1 - t * t) / (1 + std::exp(-x)));
+  });
+}
+
 }  // namespace
 
 const OpDef kMish{.name = "Mish",
@@ -21,6 +29,8 @@ const OpDef kMish{.name = "Mish",
                   .attrs = {},
                   .infer = infer,
                   .run = run,
-                  .elementwise = true};
+                  .elementwise = true,
+                  .backward = backward,
+                  .keeps = {.inputs = true}};
 
 }  // namespace qtn::ops

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/gradient.hpp"
 #include "ops/infer.hpp"
 #include "ops/integer_binary.hpp"
 
@@ -17,6 +18,14 @@ bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
   });
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  const Tensor &dy = run.dy[0], &a = *run.call.in(0), &b = *run.call.in(1);
+  broadcast_gradient(
+      dx[0], dy, [](float slope, float v) { return slope * v; }, b);
+  broadcast_gradient(
+      dx[1], dy, [](float slope, float v) { return slope * v; }, a);
+}
+
 }  // namespace
 
 const OpDef kMul{.name = "Mul",
@@ -27,6 +36,8 @@ const OpDef kMul{.name = "Mul",
                  .infer = infer,
                  .run = run,
                  .elementwise = true,
-                 .run_quantized = run_quantized};
+                 .run_quantized = run_quantized,
+                 .backward = backward,
+                 .keeps = {.inputs = true}};
 
 }  // namespace qtn::ops

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/elementwise.hpp"
+#include "ops/gradient.hpp"
 #include "ops/infer.hpp"
 
 namespace qtn::ops {
@@ -24,6 +25,10 @@ void run(const Call &call, std::span<Tensor> outputs) {
   });
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  map_gradient(dx[0], run.dy[0], run.dy[0], [](float slope, float) { return -slope; });
+}
+
 }  // namespace
 
 const OpDef kNeg{.name = "Neg",
@@ -33,6 +38,7 @@ const OpDef kNeg{.name = "Neg",
                  .attrs = {},
                  .infer = infer,
                  .run = run,
-                 .elementwise = true};
+                 .elementwise = true,
+                 .backward = backward};
 
 }  // namespace qtn::ops

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/elementwise.hpp"
+#include "ops/gradient.hpp"
 #include "ops/infer.hpp"
 
 namespace qtn::ops {
@@ -20,6 +21,14 @@ void run(const Call &call, std::span<Tensor> outputs) {
                               [](float x, float slope) { return x < 0 ? slope * x : x; });
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  const Tensor &dy = run.dy[0], &x = *run.call.in(0), &factor = *run.call.in(1);
+  broadcast_gradient(
+      dx[0], dy, [](float slope, float v, float f) { return v < 0 ? f * slope : slope; }, x, factor);
+  broadcast_gradient(
+      dx[1], dy, [](float slope, float v) { return v < 0 ? v * slope : 0.0f; }, x);
+}
+
 }  // namespace
 
 const OpDef kPRelu{.name = "PRelu",
@@ -29,6 +38,8 @@ const OpDef kPRelu{.name = "PRelu",
                    .attrs = {},
                    .infer = infer,
                    .run = run,
-                   .elementwise = true};
+                   .elementwise = true,
+                   .backward = backward,
+                   .keeps = {.inputs = true}};
 
 }  // namespace qtn::ops

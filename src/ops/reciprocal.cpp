@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/elementwise.hpp"
+#include "ops/gradient.hpp"
 #include "ops/infer.hpp"
 
 namespace qtn::ops {
@@ -11,6 +12,10 @@ void run(const Call &call, std::span<Tensor> outputs) {
   map_reals(call, outputs, [](auto x) { return 1 / x; });
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  backward_by_output(run, dx, [](float slope, float y) { return -slope * y * y; });
+}
+
 }  // namespace
 
 const OpDef kReciprocal{.name = "Reciprocal",
@@ -20,6 +25,8 @@ const OpDef kReciprocal{.name = "Reciprocal",
                         .attrs = {},
                         .infer = infer,
                         .run = run,
-                        .elementwise = true};
+                        .elementwise = true,
+                        .backward = backward,
+                        .keeps = {.outputs = true}};
 
 }  // namespace qtn::ops

@@ -48,6 +48,16 @@ ReductionPlan::ReductionPlan(const Tensor &x, const AxisSet &axes, const Tensor 
   x_reduced.push_back(0);
 }
 
+Tensor repeated(const Tensor &y, const AxisSet &axes, const Shape &x) {
+  const bool keep = x.size() == y.rank();
+  Shape strides;
+  for (std::size_t i = 0, kept = 0; i < x.size(); ++i) {
+    strides.push_back(axes[i] ? 0 : y.strides()[keep ? i : kept]);
+    kept += !axes[i];
+  }
+  return y.view(x, strides);
+}
+
 bool sum_quantized(const Tensor &x, const AxisSet &axes, std::int64_t divisor, const Tensor &y, const Clamp *clamp) {
   if (!is_quantized_8bit(&x) || !is_quantized_8bit(&y)) return false;
   const float m = mean_multiplier(x.quantizer()->scale(), y.quantizer()->scale(), divisor);

@@ -48,6 +48,9 @@ struct ReductionPlan {
   }
 };
 
+/// y, the result of a reduction of x over the axes, read at the places of x.
+Tensor repeated(const Tensor &y, const AxisSet &axes, const Shape &x);
+
 /// y = finish(of all elements that meet in it, in the order of x, starting from `start`: sum = add(sum, element)).
 /// Tensors of any strides.
 template <class X, class Y, class Sum, class Add, class Finish>

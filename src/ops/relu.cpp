@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/elementwise.hpp"
+#include "ops/gradient.hpp"
 #include "ops/infer.hpp"
 
 namespace qtn::ops {
@@ -18,6 +19,10 @@ void run(const Call &call, std::span<Tensor> outputs) {
   });
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  backward_by_output(run, dx, [](float slope, float y) { return y <= 0 ? 0.0f : slope; });
+}
+
 }  // namespace
 
 const OpDef kRelu{.name = "Relu",
@@ -28,6 +33,8 @@ const OpDef kRelu{.name = "Relu",
                   .infer = infer,
                   .run = run,
                   .elementwise = true,
-                  .keeps_grid = true};
+                  .keeps_grid = true,
+                  .backward = backward,
+                  .keeps = {.outputs = true}};
 
 }  // namespace qtn::ops

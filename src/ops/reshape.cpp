@@ -46,6 +46,7 @@ const OpDef kReshape{.name = "Reshape",
                      .attrs = kAttrs,
                      .infer = infer,
                      .run = run_copy,
-                     .moves = always_moves};
+                     .moves = always_moves,
+                     .backward = backward_copy};
 
 }  // namespace qtn::ops

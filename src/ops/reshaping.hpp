@@ -21,6 +21,11 @@ inline void copy_in_order(const Tensor &y, const Tensor &x) {
 /// The run of all these operators.
 inline void run_copy(const Call &call, std::span<Tensor> outputs) { copy_in_order(outputs[0], *call.in(0)); }
 
+/// And their gradient.
+inline void backward_copy(const Backward &run, std::span<const Tensor> dx) {
+  if (dx[0].has_data()) copy_in_order(dx[0], run.dy[0]);
+}
+
 /// Moves an attribute of integers to the input that took its place.
 inline void ints_to_input(OldNode &node, const char *attr, std::size_t input) {
   if (!node.attrs.has(attr)) return;

@@ -18,10 +18,9 @@ inline Types infer_softmax(const char *op, const Call &call) {
   return types;
 }
 
-/// For each row of x, finish(to, from, top, sum, length, step): to[k * step] holds exp(from[k * step] - top), top is
-/// the largest of the row, and sum is that of the exponentials.
-template <class T, class Finish>
-void run_softmax_as(const char *op, const Call &call, const Tensor &y, Finish &&finish) {
+/// Calls row(at, length, step) for each row of x, in parallel: its elements are at + k * step.
+template <class Row>
+void for_softmax_rows(const char *op, const Call &call, Row &&row) {
   const Tensor &x = *call.in(0);
   const Shape &shape = x.shape();
   const std::size_t rank = shape.size();
@@ -32,13 +31,22 @@ void run_softmax_as(const char *op, const Call &call, const Tensor &y, Finish &&
   if (x.count() == 0) return;
   parallel_for(static_cast<std::size_t>(x.count() / length), [&](std::size_t index) {
     const auto i = static_cast<std::int64_t>(index);
-    const T *from = x.as<const T>() + i / inner * length * inner + i % inner;
-    T *to = y.as<T>() + (from - x.as<const T>());
+    row(i / inner * length * inner + i % inner, length, inner);
+  });
+}
+
+/// For each row of x, finish(to, from, top, sum, length, step): to[k * step] holds exp(from[k * step] - top), top is
+/// the largest of the row, and sum is that of the exponentials.
+template <class T, class Finish>
+void run_softmax_as(const char *op, const Call &call, const Tensor &y, Finish &&finish) {
+  for_softmax_rows(op, call, [&](std::int64_t at, std::int64_t length, std::int64_t step) {
+    const T *from = call.in(0)->as<const T>() + at;
+    T *to = y.as<T>() + at;
     T top = from[0];
-    for (std::int64_t k = 1; k < length; ++k) top = std::max(top, from[k * inner]);
+    for (std::int64_t k = 1; k < length; ++k) top = std::max(top, from[k * step]);
     double sum = 0;
-    for (std::int64_t k = 0; k < length; ++k) sum += to[k * inner] = std::exp(from[k * inner] - top);
-    finish(to, from, top, sum, length, inner);
+    for (std::int64_t k = 0; k < length; ++k) sum += to[k * step] = std::exp(from[k * step] - top);
+    finish(to, from, top, sum, length, step);
   });
 }
 

@@ -2,6 +2,7 @@
 #include "ops/softplus.hpp"
 
 #include "ops/elementwise.hpp"
+#include "ops/gradient.hpp"
 #include "ops/infer.hpp"
 
 namespace qtn::ops {
@@ -13,6 +14,10 @@ void run(const Call &call, std::span<Tensor> outputs) {
   map_reals(call, outputs, [](auto x) { return softplus(x); });
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  backward_by_output(run, dx, [](float slope, float y) { return -slope * std::expm1(-y); });
+}
+
 }  // namespace
 
 const OpDef kSoftplus{.name = "Softplus",
@@ -22,6 +27,8 @@ const OpDef kSoftplus{.name = "Softplus",
                       .attrs = {},
                       .infer = infer,
                       .run = run,
-                      .elementwise = true};
+                      .elementwise = true,
+                      .backward = backward,
+                      .keeps = {.outputs = true}};
 
 }  // namespace qtn::ops

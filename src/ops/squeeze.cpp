@@ -36,6 +36,7 @@ const OpDef kSqueeze{.name = "Squeeze",
                      .infer = infer,
                      .run = run_copy,
                      .moves = always_moves,
+                     .backward = backward_copy,
                      .upgrade = upgrade};
 
 }  // namespace qtn::ops

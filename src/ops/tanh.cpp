@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ops/elementwise.hpp"
+#include "ops/gradient.hpp"
 #include "ops/infer.hpp"
 
 namespace qtn::ops {
@@ -13,6 +14,10 @@ void run(const Call &call, std::span<Tensor> outputs) {
   map_elements<float>(*call.in(0), outputs[0], [](float x) { return std::tanh(x); });
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  backward_by_output(run, dx, [](float slope, float y) { return slope * (1 - y * y); });
+}
+
 }  // namespace
 
 const OpDef kTanh{.name = "Tanh",
@@ -22,6 +27,8 @@ const OpDef kTanh{.name = "Tanh",
                   .attrs = {},
                   .infer = infer,
                   .run = run,
-                  .elementwise = true};
+                  .elementwise = true,
+                  .backward = backward,
+                  .keeps = {.outputs = true}};
 
 }  // namespace qtn::ops

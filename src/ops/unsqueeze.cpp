@@ -31,6 +31,7 @@ const OpDef kUnsqueeze{.name = "Unsqueeze",
                        .infer = infer,
                        .run = run_copy,
                        .moves = always_moves,
+                       .backward = backward_copy,
                        .upgrade = upgrade};
 
 }  // namespace qtn::ops

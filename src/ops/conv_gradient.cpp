@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/conv_gradient.hpp"
+
+#include "ops/elementwise.hpp"
+
+namespace qtn::ops {
+namespace {
+
+/// Columns of some channels at some positions stay in a cache of this size.
+constexpr std::int64_t kColumns = 1 << 16;
+
+/// Where there are fewer tasks, images are cut into as many parts, each with a sum of its own.
+constexpr std::int64_t kTasks = 16;
+
+/// The channels of a group in blocks, each with all its taps at a time.
+struct Blocks {
+  explicit Blocks(const Convolution &conv)
+      : taps(conv.window.taps_count()), channels(conv.channels / conv.groups), positions(conv.out_size()) {
+    // Products of few rows are slow; those of many positions go through a smaller part of them at a time.
+    constexpr std::int64_t kRows = 64, kWidth = 256;
+    const std::int64_t rows = std::max(kRows, kColumns / std::clamp<std::int64_t>(positions, 1, kColumns));
+    block = std::clamp<std::int64_t>(rows / taps, 1, std::max<std::int64_t>(channels, 1));
+    count = (channels + block - 1) / block;
+    width = std::min(positions, std::max(kWidth, kColumns / (block * taps)));
+  }
+
+  Window::Dims tap(const Window &w, std::int64_t row) const {
+    const std::int64_t k = row % taps;
+    return {k / w.kernel[2] / w.kernel[1], k / w.kernel[2] % w.kernel[1], k % w.kernel[2]};
+  }
+
+  std::int64_t taps, channels, positions;
+  std::int64_t block, count;  ///< channels of a block, blocks
+  std::int64_t width;         ///< positions at a time
+};
+
+/// The inverse of tap_row(): adds row[i] to x at that tap of position begin + i.
+void add_tap_row(const Window &w, const float *row, const Window::Dims &tap, std::int64_t begin, std::int64_t end,
+                 float *x) {
+  const Span valid = w.outputs(2, tap[2]);
+  for (std::int64_t at = begin; at < end;) {
+    const std::int64_t o2 = at % w.out[2], line = at / w.out[2], o1 = line % w.out[1], o0 = line / w.out[1];
+    const std::int64_t stop = std::min(w.out[2], o2 + end - at);
+    const std::int64_t i0 = o0 * w.stride[0] - w.pad_begin[0] + tap[0] * w.dilation[0];
+    const std::int64_t i1 = o1 * w.stride[1] - w.pad_begin[1] + tap[1] * w.dilation[1];
+    if (i0 >= 0 && i0 < w.in[0] && i1 >= 0 && i1 < w.in[1]) {
+      const float *from = row + (at - begin) - o2;
+      const std::int64_t line_offset = (i0 * w.in[1] + i1) * w.in[2] + tap[2] * w.dilation[2] - w.pad_begin[2];
+      for (std::int64_t o = std::max(valid.begin, o2); o < std::min(valid.end, stop); ++o)
+        x[line_offset + o * w.stride[2]] += from[o];
+    }
+    at += stop - o2;
+  }
+}
+
+/// Calls body(task, memory of the lane) for tasks in parallel, with `size` floats for each lane.
+template <class Body>
+void for_tasks(std::int64_t tasks, float *memory, std::int64_t size, Body &&body) {
+  parallel_ranges(static_cast<std::size_t>(current_threads()), static_cast<std::size_t>(tasks),
+                  [&](std::size_t begin, std::size_t end, std::size_t lane) {
+                    for (std::size_t task = begin; task < end; ++task)
+                      body(static_cast<std::int64_t>(task), memory + static_cast<std::int64_t>(lane) * size);
+                  });
+}
+
+float *floats(Scratch &scratch, std::int64_t count) {
+  return reinterpret_cast<float *>(scratch.take(static_cast<std::size_t>(count) * sizeof(float)));
+}
+
+}  // namespace
+
+void conv_input_gradient(const Convolution &conv, const float *weight, const float *dy, float *dx, Scratch &scratch) {
+  const Blocks b(conv);
+  const Window &w = conv.window;
+  const std::int64_t filters = conv.filters / conv.groups, patch = conv.patch(), in = conv.in_size();
+  const bool direct = conv.pointwise();
+  const std::int64_t size = direct ? 0 : b.block * b.taps * b.width;
+  float *memory = floats(scratch, size * current_threads());
+  for_tasks(conv.images * conv.groups * b.count, memory, size, [&](std::int64_t task, float *columns) {
+    const std::int64_t image_group = task / b.count, first = task % b.count * b.block;
+    const std::int64_t rows = std::min(b.block, b.channels - first) * b.taps;
+    const float *matrix = weight + image_group % conv.groups * filters * patch + first * b.taps;
+    const float *from = dy + image_group * filters * b.positions;
+    float *to = dx + (image_group * b.channels + first) * in;
+    if (direct) return blas::gemm(rows, in, filters, 1.0f, matrix, {patch, true}, from, {in}, 0.0f, to, in);
+    std::fill_n(to, rows / b.taps * in, 0.0f);
+    for (std::int64_t begin = 0; begin < b.positions; begin += b.width) {
+      const std::int64_t end = std::min(b.positions, begin + b.width), width = end - begin;
+      blas::gemm(rows, width, filters, 1.0f, matrix, {patch, true}, from + begin, {b.positions}, 0.0f, columns, width);
+      for (std::int64_t row = 0; row < rows; ++row)
+        add_tap_row(w, columns + row * width, b.tap(w, row), begin, end, to + row / b.taps * in);
+    }
+  });
+}
+
+void conv_weight_gradient(const Convolution &conv, const float *x, const float *dy, float *dw, Scratch &scratch) {
+  const Blocks b(conv);
+  const Window &w = conv.window;
+  const std::int64_t filters = conv.filters / conv.groups, patch = conv.patch(), in = conv.in_size();
+  const bool direct = conv.pointwise();
+  const std::int64_t size = direct ? 0 : b.block * b.taps * b.width, count = conv.filters * patch;
+  const std::int64_t blocks = conv.groups * b.count;
+  const std::int64_t parts =
+      std::clamp<std::int64_t>(kTasks / std::max<std::int64_t>(blocks, 1), 1, std::max<std::int64_t>(conv.images, 1));
+  float *memory = floats(scratch, size * current_threads() + (parts - 1) * count);
+  float *sums = memory + size * current_threads();
+  for_tasks(blocks * parts, memory, size, [&](std::int64_t task, float *columns) {
+    const std::int64_t part = task / blocks, group = task % blocks / b.count, first = task % b.count * b.block;
+    const std::int64_t rows = std::min(b.block, b.channels - first) * b.taps;
+    float *to = (part == 0 ? dw : sums + (part - 1) * count) + group * filters * patch + first * b.taps;
+    for (std::int64_t filter = 0; filter < filters; ++filter) std::fill_n(to + filter * patch, rows, 0.0f);
+    for (std::int64_t image = conv.images * part / parts; image < conv.images * (part + 1) / parts; ++image) {
+      const float *planes = x + ((image * conv.groups + group) * b.channels + first) * in;
+      const float *slopes = dy + (image * conv.groups + group) * filters * b.positions;
+      for (std::int64_t begin = 0; begin < b.positions; begin += b.width) {
+        const std::int64_t end = std::min(b.positions, begin + b.width), width = end - begin;
+        for (std::int64_t row = 0; row < rows && !direct; ++row)
+          tap_row(w, planes + row / b.taps * in, 0.0f, b.tap(w, row), begin, end, columns + row * width);
+        blas::gemm(filters, rows, width, 1.0f, slopes + begin, {b.positions}, direct ? planes + begin : columns,
+                   {direct ? in : width, true}, 1.0f, to, patch);
+      }
+    }
+  });
+  for_blocks(count, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t part = 1; part < parts; ++part)
+      for (std::int64_t i = begin; i < end; ++i) dw[i] += sums[(part - 1) * count + i];
+  });
+}
+
+}  // namespace qtn::ops
