@@ -15,4 +15,7 @@ using AxisSources = std::vector<std::vector<std::int64_t>>;
 /// Tensors of any strides and one dtype; `fill` points to one element (nullptr where no source is -1).
 void gather_axes(const Tensor &y, const Tensor &x, const AxisSources &sources, const void *fill);
 
+/// The gradient: contiguous dx, over what was there, from contiguous dy of float32. What took the fill goes nowhere.
+void scatter_axes(const Tensor &dx, const Tensor &dy, const AxisSources &sources);
+
 }  // namespace qtn::ops

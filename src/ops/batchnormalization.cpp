@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/parallel.hpp"
+#include "ops/gradient.hpp"
 #include "ops/infer.hpp"
 
 namespace qtn::ops {
@@ -51,6 +52,31 @@ void upgrade(OldNode &node) {
   for (const char *gone : {"spatial", "consumed_inputs", "is_test"}) node.attrs.erase(gone);
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  const Tensor &x = *run.call.in(0), &dy = run.dy[0];
+  for (const std::size_t i : {3, 4}) refuse_gradient("BatchNormalization", kNames[i], dx[i]);
+  const Shape shape = channel_shape(x);
+  const std::int64_t channels = channels_of(x.shape());
+  const auto inverse = [&, epsilon = run.call.attrs.get_float("epsilon", 1e-5)](std::int64_t c) {
+    return 1 / std::sqrt(static_cast<double>(run.call.in(4)->as<const float>()[c]) + epsilon);
+  };
+  if (dx[0].has_data()) {
+    const Tensor gain = scratch_tensor(run.scratch, shape);
+    for (std::int64_t c = 0; c < channels; ++c)
+      gain.as<float>()[c] = static_cast<float>(static_cast<double>(run.call.in(1)->as<const float>()[c]) * inverse(c));
+    broadcast_gradient(
+        dx[0], dy, [](float slope, float g) { return slope * g; }, gain);
+  }
+  if (dx[1].has_data()) {
+    broadcast_gradient(
+        dx[1].reshaped(shape), dy, [](float slope, float v, float m) { return slope * (v - m); }, x,
+        run.call.in(3)->reshaped(shape));
+    for (std::int64_t c = 0; c < channels; ++c)
+      dx[1].as<float>()[c] = static_cast<float>(static_cast<double>(dx[1].as<float>()[c]) * inverse(c));
+  }
+  channel_gradient(dx[2], dy);
+}
+
 }  // namespace
 
 const OpDef kBatchNormalization{.name = "BatchNormalization",
@@ -60,6 +86,8 @@ const OpDef kBatchNormalization{.name = "BatchNormalization",
                                 .attrs = kAttrs,
                                 .infer = infer,
                                 .run = run,
+                                .backward = backward,
+                                .keeps = {.inputs = true},
                                 .upgrade = upgrade};
 
 }  // namespace qtn::ops

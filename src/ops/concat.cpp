@@ -29,14 +29,26 @@ Types infer(const Call &call) {
   return {{first.dtype(), shape}};
 }
 
-void run(const Call &call, std::span<Tensor> outputs) {
+/// Calls f(i, the part of y that input i is) for all inputs.
+template <class F>
+void for_parts(const Call &call, const Tensor &y, F &&f) {
   const std::size_t axis = axis_of(call);
-  const Tensor &y = outputs[0];
   std::int64_t at = 0;
-  for (const Tensor *x : call.inputs) {
-    copy_elements(y.view(x->shape(), y.strides(), at * y.strides()[axis]), *x);
-    at += x->dim(axis);
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    const Tensor &x = *call.in(i);
+    f(i, y.view(x.shape(), y.strides(), at * y.strides()[axis]));
+    at += x.dim(axis);
   }
+}
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  for_parts(call, outputs[0], [&](std::size_t i, const Tensor &part) { copy_elements(part, *call.in(i)); });
+}
+
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  for_parts(run.call, run.dy[0], [&](std::size_t i, const Tensor &part) {
+    if (dx[i].has_data()) copy_elements(dx[i], part);
+  });
 }
 
 }  // namespace
@@ -49,6 +61,7 @@ const OpDef kConcat{.name = "Concat",
                     .infer = infer,
                     .run = run,
                     .moves = always_moves,
-                    .moved = {0, kVariadic}};
+                    .moved = {0, kVariadic},
+                    .backward = backward};
 
 }  // namespace qtn::ops

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv_gradient.hpp"
 
-#include "ops/elementwise.hpp"
+#include "ops/gradient.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -11,6 +11,12 @@ constexpr std::int64_t kColumns = 1 << 16;
 
 /// Where there are fewer tasks, images are cut into as many parts, each with a sum of its own.
 constexpr std::int64_t kTasks = 16;
+
+/// Of the taps of channels in rows, the one at `row`.
+Window::Dims tap_at(const Window &w, std::int64_t row) {
+  const std::int64_t k = row % w.taps_count();
+  return {k / w.kernel[2] / w.kernel[1], k / w.kernel[2] % w.kernel[1], k % w.kernel[2]};
+}
 
 /// The channels of a group in blocks, each with all its taps at a time.
 struct Blocks {
@@ -22,11 +28,6 @@ struct Blocks {
     block = std::clamp<std::int64_t>(rows / taps, 1, std::max<std::int64_t>(channels, 1));
     count = (channels + block - 1) / block;
     width = std::min(positions, std::max(kWidth, kColumns / (block * taps)));
-  }
-
-  Window::Dims tap(const Window &w, std::int64_t row) const {
-    const std::int64_t k = row % taps;
-    return {k / w.kernel[2] / w.kernel[1], k / w.kernel[2] % w.kernel[1], k % w.kernel[2]};
   }
 
   std::int64_t taps, channels, positions;
@@ -63,11 +64,29 @@ void for_tasks(std::int64_t tasks, float *memory, std::int64_t size, Body &&body
                   });
 }
 
-float *floats(Scratch &scratch, std::int64_t count) {
-  return reinterpret_cast<float *>(scratch.take(static_cast<std::size_t>(count) * sizeof(float)));
-}
-
 }  // namespace
+
+void conv_forward(const Convolution &conv, const float *x, const float *weight, float *y, Scratch &scratch) {
+  const Window &w = conv.window;
+  const std::int64_t filters = conv.filters / conv.groups, patch = conv.patch(), positions = conv.out_size();
+  const std::int64_t channels = conv.channels / conv.groups, in = conv.in_size();
+  const bool direct = conv.pointwise();
+  constexpr std::int64_t kWidth = 64;
+  const std::int64_t width =
+      direct ? positions : std::clamp(kColumns / std::max<std::int64_t>(patch, 1), kWidth, std::max(kWidth, positions));
+  const std::int64_t blocks = (positions + width - 1) / std::max<std::int64_t>(width, 1),
+                     size = direct ? 0 : patch * width;
+  float *memory = scratch_tensor(scratch, {size * current_threads()}).as<float>();
+  for_tasks(conv.images * conv.groups * blocks, memory, size, [&](std::int64_t task, float *columns) {
+    const std::int64_t image_group = task / blocks, begin = task % blocks * width;
+    const std::int64_t end = std::min(positions, begin + width), count = end - begin;
+    const float *from = x + image_group * channels * in;
+    for (std::int64_t row = 0; row < patch && !direct; ++row)
+      tap_row(w, from + row / w.taps_count() * in, 0.0f, tap_at(w, row), begin, end, columns + row * count);
+    blas::gemm(filters, count, patch, 1.0f, weight + image_group % conv.groups * filters * patch, {patch},
+               direct ? from : columns, {count}, 0.0f, y + image_group * filters * positions + begin, positions);
+  });
+}
 
 void conv_input_gradient(const Convolution &conv, const float *weight, const float *dy, float *dx, Scratch &scratch) {
   const Blocks b(conv);
@@ -75,7 +94,7 @@ void conv_input_gradient(const Convolution &conv, const float *weight, const flo
   const std::int64_t filters = conv.filters / conv.groups, patch = conv.patch(), in = conv.in_size();
   const bool direct = conv.pointwise();
   const std::int64_t size = direct ? 0 : b.block * b.taps * b.width;
-  float *memory = floats(scratch, size * current_threads());
+  float *memory = scratch_tensor(scratch, {size * current_threads()}).as<float>();
   for_tasks(conv.images * conv.groups * b.count, memory, size, [&](std::int64_t task, float *columns) {
     const std::int64_t image_group = task / b.count, first = task % b.count * b.block;
     const std::int64_t rows = std::min(b.block, b.channels - first) * b.taps;
@@ -88,7 +107,7 @@ void conv_input_gradient(const Convolution &conv, const float *weight, const flo
       const std::int64_t end = std::min(b.positions, begin + b.width), width = end - begin;
       blas::gemm(rows, width, filters, 1.0f, matrix, {patch, true}, from + begin, {b.positions}, 0.0f, columns, width);
       for (std::int64_t row = 0; row < rows; ++row)
-        add_tap_row(w, columns + row * width, b.tap(w, row), begin, end, to + row / b.taps * in);
+        add_tap_row(w, columns + row * width, tap_at(w, row), begin, end, to + row / b.taps * in);
     }
   });
 }
@@ -102,7 +121,7 @@ void conv_weight_gradient(const Convolution &conv, const float *x, const float *
   const std::int64_t blocks = conv.groups * b.count;
   const std::int64_t parts =
       std::clamp<std::int64_t>(kTasks / std::max<std::int64_t>(blocks, 1), 1, std::max<std::int64_t>(conv.images, 1));
-  float *memory = floats(scratch, size * current_threads() + (parts - 1) * count);
+  float *memory = scratch_tensor(scratch, {size * current_threads() + (parts - 1) * count}).as<float>();
   float *sums = memory + size * current_threads();
   for_tasks(blocks * parts, memory, size, [&](std::int64_t task, float *columns) {
     const std::int64_t part = task / blocks, group = task % blocks / b.count, first = task % b.count * b.block;
@@ -115,7 +134,7 @@ void conv_weight_gradient(const Convolution &conv, const float *x, const float *
       for (std::int64_t begin = 0; begin < b.positions; begin += b.width) {
         const std::int64_t end = std::min(b.positions, begin + b.width), width = end - begin;
         for (std::int64_t row = 0; row < rows && !direct; ++row)
-          tap_row(w, planes + row / b.taps * in, 0.0f, b.tap(w, row), begin, end, columns + row * width);
+          tap_row(w, planes + row / b.taps * in, 0.0f, tap_at(w, row), begin, end, columns + row * width);
         blas::gemm(filters, rows, width, 1.0f, slopes + begin, {b.positions}, direct ? planes + begin : columns,
                    {direct ? in : width, true}, 1.0f, to, patch);
       }

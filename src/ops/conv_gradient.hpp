@@ -8,6 +8,9 @@
 
 namespace qtn::ops {
 
+/// y, over what was there, without a bias: what the gradient of a transposed convolution is.
+void conv_forward(const Convolution &conv, const float *x, const float *weight, float *y, Scratch &scratch);
+
 /// dx, over what was there: every tap of every output position, times the weight, where it came from. `x` and `dx` are
 /// [image][channel][in], `dy` is [image][filter][out].
 void conv_input_gradient(const Convolution &conv, const float *weight, const float *dy, float *dx, Scratch &scratch);

@@ -3,6 +3,8 @@
 
 #include "base/parallel.hpp"
 #include "blas/gemm.hpp"
+#include "ops/conv_gradient.hpp"
+#include "ops/gradient.hpp"
 #include "ops/infer.hpp"
 #include "ops/integer_product.hpp"
 #include "ops/window.hpp"
@@ -129,6 +131,18 @@ bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
   return true;
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  const Transposed c = transposed_of(run.call);
+  // The convolution whose gradient the operator is: from y to x.
+  const Convolution conv{c.images, c.filters * c.groups, c.channels * c.groups, c.groups, c.window};
+  const Tensor &dy = run.dy[0];
+  if (dx[0].has_data())
+    conv_forward(conv, dy.as<const float>(), run.call.in(1)->as<const float>(), dx[0].as<float>(), run.scratch);
+  if (dx[1].has_data())
+    conv_weight_gradient(conv, dy.as<const float>(), run.call.in(0)->as<const float>(), dx[1].as<float>(), run.scratch);
+  if (run.call.in(2)) channel_gradient(dx[2], dy);
+}
+
 }  // namespace
 
 const OpDef kConvTranspose{.name = "ConvTranspose",
@@ -138,6 +152,8 @@ const OpDef kConvTranspose{.name = "ConvTranspose",
                            .attrs = kAttrs,
                            .infer = infer,
                            .run = run,
-                           .run_quantized = run_quantized};
+                           .run_quantized = run_quantized,
+                           .backward = backward,
+                           .keeps = {.inputs = true}};
 
 }  // namespace qtn::ops

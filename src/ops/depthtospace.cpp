@@ -28,6 +28,12 @@ void run(const Call &call, std::span<Tensor> outputs) {
   copy_elements(blocks_of_space(outputs[0], size), blocks_of_depth(*call.in(0), size, inner_blocks(call.attrs)));
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  const std::int64_t size = block_size("DepthToSpace", run.call);
+  if (dx[0].has_data())
+    copy_elements(blocks_of_depth(dx[0], size, inner_blocks(run.call.attrs)), blocks_of_space(run.dy[0], size));
+}
+
 }  // namespace
 
 const OpDef kDepthToSpace{.name = "DepthToSpace",
@@ -37,6 +43,7 @@ const OpDef kDepthToSpace{.name = "DepthToSpace",
                           .attrs = kAttrs,
                           .infer = infer,
                           .run = run,
-                          .moves = always_moves};
+                          .moves = always_moves,
+                          .backward = backward};
 
 }  // namespace qtn::ops

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/gradient.hpp"
 #include "ops/reshaping.hpp"
 
 namespace qtn::ops {
@@ -18,6 +19,10 @@ void run(const Call &call, std::span<Tensor> outputs) {
   copy_elements(outputs[0], x.view(shape, broadcast_strides(x.shape(), x.strides(), shape)));
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  broadcast_gradient(dx[0], run.dy[0], [](float slope) { return slope; });
+}
+
 }  // namespace
 
 const OpDef kExpand{.name = "Expand",
@@ -27,6 +32,7 @@ const OpDef kExpand{.name = "Expand",
                     .attrs = {},
                     .infer = infer,
                     .run = run,
-                    .moves = always_moves};
+                    .moves = always_moves,
+                    .backward = backward};
 
 }  // namespace qtn::ops

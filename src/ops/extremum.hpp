@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/elementwise.hpp"
+#include "ops/gradient.hpp"
 #include "ops/infer.hpp"
 
 namespace qtn::ops {
@@ -63,6 +63,20 @@ void run_extremum(const Call &call, const Tensor &y, Extremum extremum) {
         for (std::int64_t i = 0; i < n; ++i) to[i * steps[0]] = extremum(to[i * steps[0]], from[i * steps[1]]);
       });
   });
+}
+
+/// Operands that are equally large share dy. The operator keeps inputs and outputs.
+inline void backward_extremum(const Backward &run, std::span<const Tensor> dx) {
+  const Tensor &y = run.outputs[0], &dy = run.dy[0];
+  const Tensor shares = scratch_tensor(run.scratch, y.shape());
+  std::fill_n(shares.as<float>(), y.count(), 0.0f);
+  for (const Tensor *x : run.call.inputs)
+    broadcast_gradient(
+        shares, y, [](float top, float count, float v) { return count + (v == top ? 1.0f : 0.0f); }, shares, *x);
+  map_gradient(shares, dy, shares, [](float slope, float count) { return slope / count; });
+  for (std::size_t i = 0; i < dx.size(); ++i)
+    broadcast_gradient(
+        dx[i], shares, [](float share, float top, float v) { return v == top ? share : 0.0f; }, y, *run.call.in(i));
 }
 
 }  // namespace qtn::ops

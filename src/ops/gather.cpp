@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/elementwise.hpp"
 #include "ops/reshaping.hpp"
 
 namespace qtn::ops {
@@ -20,10 +21,12 @@ Types infer(const Call &call) {
   return {{x.dtype(), shape}};
 }
 
-void run(const Call &call, std::span<Tensor> outputs) {
-  const Tensor &x = *call.in(0), &indices = *call.in(1), &y = outputs[0];
+/// Calls f(slab of y, slab of x that it takes) for each index, in order. A slab is what is left of y without the axes
+/// that the indices brought.
+template <class F>
+void for_slabs(const Call &call, const Tensor &x, const Tensor &y, F &&f) {
+  const Tensor &indices = *call.in(1);
   const std::size_t axis = axis_of(call);
-  // One slab of y for each index: what is left of y without the axes that the indices brought.
   Shape shape = x.shape(), x_strides = x.strides(), y_strides = y.strides();
   shape.erase(axis);
   x_strides.erase(axis);
@@ -40,8 +43,24 @@ void run(const Call &call, std::span<Tensor> outputs) {
       offset += rest % indices.dim(i) * y.strides()[axis + i];
       rest /= indices.dim(i);
     }
-    copy_elements(y.view(shape, y_strides, offset), x.view(shape, x_strides, index * x.strides()[axis]));
+    f(y.view(shape, y_strides, offset), x.view(shape, x_strides, index * x.strides()[axis]));
   }
+}
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  for_slabs(call, *call.in(0), outputs[0], [](const Tensor &to, const Tensor &from) { copy_elements(to, from); });
+}
+
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  if (!dx[0].has_data()) return;
+  std::fill_n(dx[0].as<float>(), dx[0].count(), 0.0f);
+  for_slabs(run.call, dx[0], run.dy[0], [](const Tensor &slope, const Tensor &to) {
+    for_rows<2>(to.shape(), {to.strides(), slope.strides()}, [&](const auto &at, const auto &steps, std::int64_t n) {
+      float *sum = to.as<float>() + at[0];
+      const float *part = slope.as<const float>() + at[1];
+      for (std::int64_t i = 0; i < n; ++i) sum[i * steps[0]] += part[i * steps[1]];
+    });
+  });
 }
 
 }  // namespace
@@ -53,6 +72,8 @@ const OpDef kGather{.name = "Gather",
                     .attrs = kAttrs,
                     .infer = infer,
                     .run = run,
-                    .moves = always_moves};
+                    .moves = always_moves,
+                    .backward = backward,
+                    .keeps = {.inputs = true}};
 
 }  // namespace qtn::ops

@@ -178,12 +178,23 @@ void broadcast_gradient(const Tensor &dx, const Tensor &dy, F &&f, const Operand
   });
 }
 
+/// The shape under which a list of one number for each channel broadcasts to x.
+inline Shape channel_shape(const Tensor &x) {
+  Shape shape = x.shape();
+  std::fill(shape.begin(), shape.end(), 1);
+  if (x.rank() > 1) shape[1] = x.dim(1);
+  return shape;
+}
+
 /// db[c] = sum of dy over all axes but 1.
 inline void channel_gradient(const Tensor &db, const Tensor &dy) {
-  if (!db.has_data()) return;
-  Shape shape(std::vector<std::int64_t>(dy.rank(), 1));
-  shape[1] = dy.dim(1);
-  broadcast_gradient(db.reshaped(shape), dy, [](float slope) { return slope; });
+  if (db.has_data()) broadcast_gradient(db.reshaped(channel_shape(dy)), dy, [](float slope) { return slope; });
+}
+
+/// Contiguous float32, uninitialised, until the next take().
+inline Tensor scratch_tensor(Scratch &scratch, const Shape &shape) {
+  const auto size = static_cast<std::size_t>(element_count(shape)) * sizeof(float);
+  return Tensor(QTN_FLOAT32, shape, contiguous_strides(shape), scratch.take(size), nullptr);
 }
 
 /// Where an operator has a gradient, but not with respect to this input.

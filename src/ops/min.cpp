@@ -20,6 +20,8 @@ const OpDef kMin{.name = "Min",
                  .run = run,
                  .elementwise = true,
                  .moves = always_moves,
-                 .moved = {0, kVariadic}};
+                 .moved = {0, kVariadic},
+                 .backward = backward_extremum,
+                 .keeps = {.inputs = true, .outputs = true}};
 
 }  // namespace qtn::ops

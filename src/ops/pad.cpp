@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "ops/axis_gather.hpp"
+#include "ops/gradient.hpp"
 #include "ops/reshaping.hpp"
 
 namespace qtn::ops {
@@ -76,7 +77,7 @@ std::uint64_t fill_bits(const Tensor &x, const Tensor *value) {
   return bits;
 }
 
-void run(const Call &call, std::span<Tensor> outputs) {
+AxisSources sources_of(const Call &call) {
   const Tensor &x = *call.in(0);
   const std::string mode = call.attrs.get_string("mode", "constant");
   const Pads p = pads_of(call);
@@ -91,8 +92,12 @@ void run(const Call &call, std::span<Tensor> outputs) {
       sources[axis].push_back(at < 0 ? -1 : at + cut);
     }
   }
-  const std::uint64_t fill = fill_bits(x, call.in(2));
-  gather_axes(outputs[0], x, sources, &fill);
+  return sources;
+}
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  const std::uint64_t fill = fill_bits(*call.in(0), call.in(2));
+  gather_axes(outputs[0], *call.in(0), sources_of(call), &fill);
 }
 
 void upgrade(OldNode &node) {
@@ -102,6 +107,11 @@ void upgrade(OldNode &node) {
     node.constants[2] = Tensor::scalar(static_cast<float>(node.attrs.get_float("value", 0)));
     node.attrs.erase("value");
   }
+}
+
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  if (run.call.in(2)) refuse_gradient("Pad", "constant_value", dx[2]);
+  if (dx[0].has_data()) scatter_axes(dx[0], run.dy[0], sources_of(run.call));
 }
 
 }  // namespace
@@ -114,6 +124,7 @@ const OpDef kPad{.name = "Pad",
                  .infer = infer,
                  .run = run,
                  .moves = always_moves,
+                 .backward = backward,
                  .upgrade = upgrade};
 
 }  // namespace qtn::ops

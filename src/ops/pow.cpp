@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/convert.hpp"
 #include "ops/elementwise.hpp"
+#include "ops/gradient.hpp"
 #include "ops/infer.hpp"
 
 namespace qtn::ops {
@@ -54,6 +55,26 @@ void run(const Call &call, std::span<Tensor> outputs) {
   });
 }
 
+/// Numbers of any type as float, where they are not.
+Tensor to_float(const Tensor &t, Scratch &scratch) {
+  if (t.dtype() == QTN_FLOAT32) return t;
+  const Tensor out = scratch_tensor(scratch, t.shape());
+  dispatch_number(t.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    map_elements<T, float>(t, out, [](T v) { return static_cast<float>(v); });
+  });
+  return out;
+}
+
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  const Tensor &x = *run.call.in(0), &exponent = *run.call.in(1);
+  refuse_gradient("Pow", "the exponent", dx[1]);
+  if (!dx[0].has_data()) return;
+  // To the power of 0 all are 1, zeros too.
+  const auto slope_at = [](float slope, float v, float e) { return e == 0 ? 0.0f : slope * e * std::pow(v, e - 1); };
+  broadcast_gradient(dx[0], run.dy[0], slope_at, x, to_float(exponent, run.scratch));
+}
+
 }  // namespace
 
 const OpDef kPow{.name = "Pow",
@@ -63,6 +84,8 @@ const OpDef kPow{.name = "Pow",
                  .attrs = {},
                  .infer = infer,
                  .run = run,
-                 .elementwise = true};
+                 .elementwise = true,
+                 .backward = backward,
+                 .keeps = {.inputs = true}};
 
 }  // namespace qtn::ops

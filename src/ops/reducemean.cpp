@@ -17,6 +17,10 @@ bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
   return mean_quantized(*call.in(0), reduced_axes("ReduceMean", call), output, clamp);
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  if (dx[0].has_data()) mean_gradient(run.dy[0], reduced_axes("ReduceMean", run.call), dx[0]);
+}
+
 }  // namespace
 
 const OpDef kReduceMean{.name = "ReduceMean",
@@ -27,6 +31,7 @@ const OpDef kReduceMean{.name = "ReduceMean",
                         .infer = infer,
                         .run = run,
                         .run_quantized = run_quantized,
+                        .backward = backward,
                         .upgrade = upgrade_reduction};
 
 }  // namespace qtn::ops

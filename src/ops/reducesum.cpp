@@ -31,6 +31,10 @@ void upgrade(OldNode &node) {
   if (node.opset < 13) ints_to_input(node, "axes", 1);
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  if (dx[0].has_data()) copy_elements(dx[0], repeated(run.dy[0], reduced_axes("ReduceSum", run.call), dx[0].shape()));
+}
+
 }  // namespace
 
 const OpDef kReduceSum{.name = "ReduceSum",
@@ -41,6 +45,7 @@ const OpDef kReduceSum{.name = "ReduceSum",
                        .infer = infer,
                        .run = run,
                        .run_quantized = run_quantized,
+                       .backward = backward,
                        .upgrade = upgrade};
 
 }  // namespace qtn::ops

@@ -4,6 +4,7 @@
 
 #include "base/parallel.hpp"
 #include "ops/axis_gather.hpp"
+#include "ops/gradient.hpp"
 #include "ops/infer.hpp"
 
 namespace qtn::ops {
@@ -133,19 +134,35 @@ double round_nearest(const std::string &mode, double v) {
   return mode == "round_prefer_ceil" ? std::floor(v + 0.5) : std::ceil(v - 0.5);
 }
 
-void run_nearest(const Call &call, const Tensor &y) {
+AxisSources nearest_sources(const Call &call) {
   const Tensor &x = *call.in(0);
   const Plan plan = plan_of(call);
   AxisSources sources(x.rank());
   for (std::size_t axis = 0; axis < x.rank(); ++axis) {
-    const std::int64_t in = x.dim(axis), out = y.dim(axis);
+    const std::int64_t in = x.dim(axis), out = plan.shape[axis];
     for (std::int64_t i = 0; i < out; ++i) {
       const double at = round_nearest(nearest_mode(call.attrs),
                                       coordinate(coordinate_mode(call.attrs), i, plan.scale[axis], in, out));
       sources[axis].push_back(static_cast<std::int64_t>(std::clamp(at, 0.0, static_cast<double>(in - 1))));
     }
   }
-  gather_axes(y, x, sources, nullptr);
+  return sources;
+}
+
+struct Tap {
+  std::int64_t left, right;
+  float weight;  ///< of the right one
+};
+
+std::vector<Tap> linear_taps(const Call &call, std::int64_t in, std::int64_t out, double scale) {
+  std::vector<Tap> taps;
+  const auto last = static_cast<double>(in - 1);
+  for (std::int64_t i = 0; i < out; ++i) {
+    const double at = coordinate(coordinate_mode(call.attrs), i, scale, in, out), left = std::floor(at);
+    taps.push_back({static_cast<std::int64_t>(std::clamp(left, 0.0, last)),
+                    static_cast<std::int64_t>(std::clamp(left + 1, 0.0, last)), static_cast<float>(at - left)});
+  }
+  return taps;
 }
 
 /// x with one axis resized linearly.
@@ -154,17 +171,7 @@ Tensor resize_axis(const Call &call, const Tensor &x, std::size_t axis, std::int
   const std::int64_t in = shape[axis], inner = element_count(shape, axis + 1, shape.size());
   shape[axis] = out;
   const Tensor y(QTN_FLOAT32, shape);
-  struct Tap {
-    std::int64_t left, right;
-    float weight;  ///< of the right one
-  };
-  std::vector<Tap> taps;
-  const auto last = static_cast<double>(in - 1);
-  for (std::int64_t i = 0; i < out; ++i) {
-    const double at = coordinate(coordinate_mode(call.attrs), i, scale, in, out), left = std::floor(at);
-    taps.push_back({static_cast<std::int64_t>(std::clamp(left, 0.0, last)),
-                    static_cast<std::int64_t>(std::clamp(left + 1, 0.0, last)), static_cast<float>(at - left)});
-  }
+  const std::vector<Tap> taps = linear_taps(call, in, out, scale);
   parallel_for(static_cast<std::size_t>(element_count(shape, 0, axis)), [&](std::size_t outer) {
     const float *from = x.as<const float>() + static_cast<std::int64_t>(outer) * in * inner;
     float *to = y.as<float>() + static_cast<std::int64_t>(outer) * out * inner;
@@ -177,13 +184,59 @@ Tensor resize_axis(const Call &call, const Tensor &x, std::size_t axis, std::int
 }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  if (is_nearest(call.attrs)) return run_nearest(call, outputs[0]);
+  if (is_nearest(call.attrs)) return gather_axes(outputs[0], *call.in(0), nearest_sources(call), nullptr);
   const Plan plan = plan_of(call);
   Tensor x = *call.in(0);
   for (std::size_t axis = x.rank(); axis-- > 0;)
     if (plan.scale[axis] != 1 || x.dim(axis) != plan.shape[axis])
       x = resize_axis(call, x, axis, plan.shape[axis], plan.scale[axis]);
   copy_elements(outputs[0], x);
+}
+
+/// The gradient of resize_axis(): `shape` is that of dy, `in` the length of the axis in dx.
+void resize_axis_back(const std::vector<Tap> &taps, const Shape &shape, std::size_t axis, std::int64_t in,
+                      const float *dy, float *dx) {
+  const std::int64_t out = shape[axis], inner = element_count(shape, axis + 1, shape.size());
+  parallel_for(static_cast<std::size_t>(element_count(shape, 0, axis)), [&](std::size_t outer) {
+    const float *from = dy + static_cast<std::int64_t>(outer) * out * inner;
+    float *to = dx + static_cast<std::int64_t>(outer) * in * inner;
+    std::fill_n(to, in * inner, 0.0f);
+    for (const Tap &tap : taps) {
+      float *left = to + tap.left * inner, *right = to + tap.right * inner;
+      for (std::int64_t i = 0; i < inner; ++i, ++from) {
+        left[i] += *from * (1 - tap.weight);
+        right[i] += *from * tap.weight;
+      }
+    }
+  });
+}
+
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  if (!dx[0].has_data()) return;
+  if (is_nearest(run.call.attrs)) return scatter_axes(dx[0], run.dy[0], nearest_sources(run.call));
+  const Plan plan = plan_of(run.call);
+  const Shape &x = dx[0].shape();
+  std::vector<std::size_t> axes;
+  for (std::size_t axis = 0; axis < x.size(); ++axis)
+    if (plan.scale[axis] != 1 || x[axis] != plan.shape[axis]) axes.push_back(axis);
+  if (axes.empty()) return copy_elements(dx[0], run.dy[0]);
+  // From axis to axis through one half of the memory and the other.
+  Shape shape = plan.shape;
+  std::int64_t half = 0;
+  for (const std::size_t axis : axes) {
+    shape[axis] = x[axis];
+    half = std::max(half, element_count(shape));
+  }
+  float *memory = scratch_tensor(run.scratch, {2, half}).as<float>();
+  const float *from = run.dy[0].as<const float>();
+  shape = plan.shape;
+  for (const std::size_t axis : axes) {
+    float *to = axis == axes.back() ? dx[0].as<float>() : from == memory ? memory + half : memory;
+    const std::vector<Tap> taps = linear_taps(run.call, x[axis], shape[axis], plan.scale[axis]);
+    resize_axis_back(taps, shape, axis, x[axis], from, to);
+    shape[axis] = x[axis];
+    from = to;
+  }
 }
 
 void upgrade(OldNode &node) {
@@ -205,6 +258,7 @@ const OpDef kResize{.name = "Resize",
                     .infer = infer,
                     .run = run,
                     .moves = is_nearest,
+                    .backward = backward,
                     .upgrade = upgrade};
 
 }  // namespace qtn::ops

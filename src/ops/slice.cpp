@@ -52,17 +52,20 @@ Selection select(const Call &call) {
 
 Types infer(const Call &call) { return {{call.in(0)->dtype(), select(call).shape}}; }
 
-void run(const Call &call, std::span<Tensor> outputs) {
-  const Tensor &x = *call.in(0);
+/// Of x, or a tensor of its shape, what y is.
+Tensor selected(const Call &call, const Tensor &x) {
   const Selection s = select(call);
-  if (outputs[0].count() == 0) return;
   Shape strides = x.strides();
   std::ptrdiff_t offset = 0;
   for (std::size_t i = 0; i < x.rank(); ++i) {
     offset += s.start[i] * strides[i];
     strides[i] *= s.step[i];
   }
-  copy_elements(outputs[0], x.view(s.shape, strides, offset));
+  return x.view(s.shape, strides, offset);
+}
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  if (outputs[0].count() > 0) copy_elements(outputs[0], selected(call, *call.in(0)));
 }
 
 void upgrade(OldNode &node) {
@@ -70,6 +73,12 @@ void upgrade(OldNode &node) {
   ints_to_input(node, "starts", 1);
   ints_to_input(node, "ends", 2);
   ints_to_input(node, "axes", 3);
+}
+
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  if (!dx[0].has_data()) return;
+  std::fill_n(dx[0].as<float>(), dx[0].count(), 0.0f);
+  if (run.dy[0].count() > 0) copy_elements(selected(run.call, dx[0]), run.dy[0]);
 }
 
 }  // namespace
@@ -82,6 +91,7 @@ const OpDef kSlice{.name = "Slice",
                    .infer = infer,
                    .run = run,
                    .moves = always_moves,
+                   .backward = backward,
                    .upgrade = upgrade};
 
 }  // namespace qtn::ops

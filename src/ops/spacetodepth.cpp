@@ -20,6 +20,11 @@ void run(const Call &call, std::span<Tensor> outputs) {
   copy_elements(blocks_of_depth(outputs[0], size, false), blocks_of_space(*call.in(0), size));
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  const std::int64_t size = block_size("SpaceToDepth", run.call);
+  if (dx[0].has_data()) copy_elements(blocks_of_space(dx[0], size), blocks_of_depth(run.dy[0], size, false));
+}
+
 }  // namespace
 
 const OpDef kSpaceToDepth{.name = "SpaceToDepth",
@@ -29,6 +34,7 @@ const OpDef kSpaceToDepth{.name = "SpaceToDepth",
                           .attrs = kAttrs,
                           .infer = infer,
                           .run = run,
-                          .moves = always_moves};
+                          .moves = always_moves,
+                          .backward = backward};
 
 }  // namespace qtn::ops

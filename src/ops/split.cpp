@@ -49,18 +49,31 @@ Types infer(const Call &call) {
   return types;
 }
 
-void run(const Call &call, std::span<Tensor> outputs) {
+/// Calls f(i, the part of x that output i is) for all outputs.
+template <class F>
+void for_parts(const Call &call, const Tensor &x, std::span<const Tensor> outputs, F &&f) {
   const std::size_t axis = axis_of(call);
-  const Tensor &x = *call.in(0);
   std::int64_t at = 0;
-  for (const Tensor &y : outputs) {
-    copy_elements(y, x.view(y.shape(), x.strides(), at * x.strides()[axis]));
-    at += y.dim(axis);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    f(i, x.view(outputs[i].shape(), x.strides(), at * x.strides()[axis]));
+    at += outputs[i].dim(axis);
   }
+}
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  for_parts(call, *call.in(0), outputs, [&](std::size_t i, const Tensor &part) { copy_elements(outputs[i], part); });
 }
 
 void upgrade(OldNode &node) {
   if (node.opset < 13) ints_to_input(node, "split", 1);
+}
+
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  if (!dx[0].has_data()) return;
+  std::fill_n(dx[0].as<float>(), dx[0].count(), 0.0f);
+  for_parts(run.call, dx[0], run.outputs, [&](std::size_t i, const Tensor &part) {
+    if (run.dy[i].has_data()) copy_elements(part, run.dy[i]);
+  });
 }
 
 }  // namespace
@@ -73,6 +86,7 @@ const OpDef kSplit{.name = "Split",
                    .infer = infer,
                    .run = run,
                    .moves = always_moves,
+                   .backward = backward,
                    .upgrade = upgrade};
 
 }  // namespace qtn::ops

@@ -31,11 +31,20 @@ Types infer(const Call &call) {
   return {{x.dtype(), shape}};
 }
 
-void run(const Call &call, std::span<Tensor> outputs) {
-  const Tensor &x = *call.in(0);
-  Shape strides;
-  for (const std::size_t axis : permutation(call)) strides.push_back(x.strides()[axis]);
-  copy_elements(outputs[0], x.view(outputs[0].shape(), strides));
+/// x, or a tensor of its shape, read in the order of y.
+Tensor permuted(const Call &call, const Tensor &x) {
+  Shape shape, strides;
+  for (const std::size_t axis : permutation(call)) {
+    shape.push_back(x.dim(axis));
+    strides.push_back(x.strides()[axis]);
+  }
+  return x.view(shape, strides);
+}
+
+void run(const Call &call, std::span<Tensor> outputs) { copy_elements(outputs[0], permuted(call, *call.in(0))); }
+
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  if (dx[0].has_data()) copy_elements(permuted(run.call, dx[0]), run.dy[0]);
 }
 
 }  // namespace
@@ -47,6 +56,7 @@ const OpDef kTranspose{.name = "Transpose",
                        .attrs = kAttrs,
                        .infer = infer,
                        .run = run,
-                       .moves = always_moves};
+                       .moves = always_moves,
+                       .backward = backward};
 
 }  // namespace qtn::ops

@@ -297,7 +297,73 @@ def reshaping():
     case("Dropout", "mask", (2, 3), scalar(0.3), constants=(1,), outputs=2)
 
 
-GROUPS = [convolutions, products, pools, unary, binary, softmax, reshaping]
+def moving():
+    case("Transpose", "default", (2, 3, 4))
+    case("Transpose", "perm", (2, 3, 4, 2), perm=[0, 2, 3, 1])
+    case("Concat", "first", (2, 3), (1, 3), axis=0)
+    case("Concat", "middle", (2, 1, 2), (2, 3, 2), (2, 2, 2), axis=1)
+    case("Split", "halves", (2, 4, 3), outputs=2, num_outputs=2, axis=1)
+    case("Split", "lengths", (2, 6), i64(1, 3, 2), outputs=3, without=(1,), axis=-1)
+    case("Slice", "range", (4, 5), i64(1, 0), i64(3, 4))
+    case("Slice", "steps", (4, 5, 2), i64(3, 4), i64(-9, 0), i64(0, 1), i64(-2, -1))
+    case("DepthToSpace", "dcr", (1, 8, 2, 3), blocksize=2)
+    case("DepthToSpace", "crd", (2, 4, 2, 2), blocksize=2, mode="CRD", torch=lambda x: F.pixel_shuffle(x, 2))
+    case("SpaceToDepth", "two", (2, 2, 4, 2), blocksize=2)
+    case("SpaceToDepth", "three", (1, 1, 3, 6), blocksize=3)
+    case("Expand", "rank", (3, 1), i64(2, 3, 4))
+    case("Expand", "nothing", (2, 3), i64(1, 1))
+    case("Gather", "rows", (4, 3), i64(2, 0, 2, -1))
+    case("Gather", "table", (5, 2), i64(1, 4, 4, 0, 1, 1).reshape(2, 3))
+    case("Gather", "axis", (2, 4, 3), i64(3, 1, 1), axis=1)
+    case("Gather", "scalar", (2, 3, 2), scalar(1, np.int64), axis=2)
+    case("Pad", "constant", (2, 3), i64(1, 2, 0, 1), scalar(9.5), constants=(2,))
+    case("Pad", "axes", (2, 2, 3), i64(1, 0, 2, 1), None, i64(2, 0))
+    case("Pad", "reflect", (3, 4), i64(2, 1, 1, 3), mode="reflect")
+    case("Pad", "edge", (1, 2, 3, 4), i64(0, 0, 2, 1, 0, 0, 0, 3), mode="edge")
+
+
+def reductions():
+    for op in ("ReduceSum", "ReduceMean"):
+        case(op, "all", (2, 3, 4))
+        case(op, "axes", (2, 3, 4), i64(0, 2))
+        case(op, "dropped", (2, 3, 4), i64(-2), keepdims=0)
+        case(op, "none", (2, 3), noop_with_empty_axes=1)
+
+
+def resizing():
+    x = (1, 2, 3, 4)
+    scales = f32(1, 1, 2, 2)
+    given = {"constants": (2,)}
+    case("Resize", "nearest", x, None, scales, mode="nearest", coordinate_transformation_mode="asymmetric",
+         nearest_mode="floor", torch=lambda x, *_: F.interpolate(x, scale_factor=2), **given)  # fmt: skip
+    case("Resize", "nearest_down", x, None, None, i64(1, 2, 2, 3), mode="nearest")
+    case("Resize", "linear", x, None, scales, mode="linear",
+         torch=lambda x, *_: F.interpolate(x, scale_factor=2, mode="bilinear"), **given)  # fmt: skip
+    case("Resize", "linear_corners", x, None, None, i64(1, 2, 5, 7), mode="linear",
+         coordinate_transformation_mode="align_corners",
+         torch=lambda x, *_: F.interpolate(x, (5, 7), mode="bilinear", align_corners=True))  # fmt: skip
+    case("Resize", "linear_down", x, None, None, i64(1, 2, 2, 3), mode="linear")
+    case("Resize", "linear_one_axis", x, None, f32(1, 1, 1, 1.5), mode="linear", **given)
+    case("Resize", "linear_three_axes", (1, 2, 3, 2), None, f32(1, 2, 0.7, 1.5), mode="linear", **given)
+    case("Resize", "linear_identity", x, None, f32(1, 1, 1, 1), mode="linear", **given)
+
+
+def normalizations():
+    def batch(x, scale, shift, mean, variance):
+        return F.batch_norm(x, mean, variance, scale, shift, eps=1e-3)
+
+    rest = (3,), (3,), (3,), ramp(0.3, 2, 3)
+    case("BatchNormalization", "planes", (2, 3, 4, 3), *rest, constants=(3, 4), epsilon=1e-3, torch=batch)
+    case("BatchNormalization", "rows", (5, 3), *rest, constants=(3, 4), epsilon=1e-3, torch=batch)
+    case("LayerNormalization", "last", (2, 3, 5), (5,), (5,),
+         torch=lambda x, s, b: F.layer_norm(x, (5,), s, b))  # fmt: skip
+    case("LayerNormalization", "axis", (2, 3, 4), (3, 4), axis=1, epsilon=0.01,
+         torch=lambda x, s: F.layer_norm(x, (3, 4), s, eps=0.01))  # fmt: skip
+    case("LayerNormalization", "scale_of_rows", (4, 5), (4, 1), (1,))
+
+
+GROUPS = [convolutions, products, pools, unary, binary, softmax, reshaping, moving, reductions, resizing,
+          normalizations]  # fmt: skip
 
 
 def main():

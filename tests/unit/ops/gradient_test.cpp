@@ -9,14 +9,20 @@ namespace {
 using namespace qtn::test;
 
 // What networks that are trained are made of.
-constexpr const char *kDifferentiable[] = {
-    "Abs",         "Add",       "AveragePool", "Clip",      "Conv",  "Div",        "Dropout",
-    "Elu",         "Erf",       "Exp",         "Flatten",   "Gelu",  "Gemm",       "GlobalAveragePool",
-    "HardSigmoid", "HardSwish", "Identity",    "LeakyRelu", "Log",   "LogSoftmax", "MatMul",
-    "MaxPool",     "Mish",      "Mul",         "Neg",       "PRelu", "Reciprocal", "Relu",
-    "Reshape",     "Sigmoid",   "Softmax",     "Softplus",  "Sqrt",  "Squeeze",    "Sub",
-    "Tanh",        "Unsqueeze",
-};
+constexpr const char *kDifferentiable[] = {"Abs",          "Add",        "AveragePool", "BatchNormalization",
+                                           "Clip",         "Concat",     "Conv",        "ConvTranspose",
+                                           "DepthToSpace", "Div",        "Dropout",     "Elu",
+                                           "Erf",          "Exp",        "Expand",      "Flatten",
+                                           "Gather",       "Gelu",       "Gemm",        "GlobalAveragePool",
+                                           "HardSigmoid",  "HardSwish",  "Identity",    "LayerNormalization",
+                                           "LeakyRelu",    "Log",        "LogSoftmax",  "MatMul",
+                                           "Max",          "MaxPool",    "Min",         "Mish",
+                                           "Mul",          "Neg",        "PRelu",       "Pad",
+                                           "Pow",          "Reciprocal", "ReduceMean",  "ReduceSum",
+                                           "Relu",         "Reshape",    "Resize",      "Sigmoid",
+                                           "Slice",        "Softmax",    "Softplus",    "SpaceToDepth",
+                                           "Split",        "Sqrt",       "Squeeze",     "Sub",
+                                           "Tanh",         "Transpose",  "Unsqueeze"};
 
 struct Case {
   std::string name;
