@@ -13,6 +13,7 @@ int main(int argc, char **argv) {
   register_dot();
   register_pool();
   register_lut();
+  register_fake();
   register_call();
   benchmark::AddCustomContext("peak GMAC/s", std::to_string(peak_macs() / 1e9));
   benchmark::RunSpecifiedBenchmarks();

@@ -26,6 +26,7 @@ void register_dot();
 void register_call();
 void register_pool();
 void register_lut();
+void register_fake();
 
 using bench::peak_macs;
 using bench::peak_macs_per_cycle;
