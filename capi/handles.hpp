@@ -12,9 +12,10 @@
 #include "graph/graph.hpp"
 #include "qtensor/qtensor.h"
 #include "quant/config.hpp"
-#include "quant/observer.hpp"
+#include "quant/observe/observer.hpp"
 #include "quant/prepare.hpp"
 #include "runtime/session.hpp"
+#include "train/trainer.hpp"
 
 struct qquantizer {
   qtn::QuantizerPtr value;
@@ -53,6 +54,10 @@ struct qmodel {
 
 struct qsession {
   qtn::runtime::Session value;
+};
+
+struct qtrainer {
+  qtn::train::Trainer value;
 };
 
 struct qblob {

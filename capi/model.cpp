@@ -128,10 +128,9 @@ qstatus qmodel_prepare(qmodel **out, const qmodel *m, const qconfig *config, qmo
     need(entry, out, "out");
     need(entry, m, "m");
     need(entry, config, "config");
-    if (mode == QTN_QAT) fail(QTN_EUNSUPPORTED, entry, ": mode QTN_QAT is not supported by this version");
-    if (mode != QTN_PTQ) fail(QTN_EINVAL, entry, ": mode ", static_cast<int>(mode), " is unknown");
+    if (mode != QTN_PTQ && mode != QTN_QAT) fail(QTN_EINVAL, entry, ": mode ", static_cast<int>(mode), " is unknown");
     if (m->prepared()) fail(QTN_ESTATE, entry, ": the model is prepared already");
-    *out = new qmodel(quant::prepare(m->graph(), config->value));
+    *out = new qmodel(quant::prepare(m->graph(), config->value, mode));
   });
 }
 

@@ -9,23 +9,6 @@
 namespace qtn::graph {
 namespace {
 
-/// The bounds of a Relu or a Clip with constant scalar bounds.
-std::optional<ops::Clamp> clamp_of(const Graph &g, const Node &node) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const std::string_view name = node.op->name;
-  if (name == "Relu") return ops::Clamp{0.0f, kInfinity};
-  if (name != "Clip") return std::nullopt;
-  ops::Clamp clamp{-kInfinity, kInfinity};
-  for (std::size_t i = 1; i < node.inputs.size(); ++i) {
-    if (node.inputs[i] == kNoValue) continue;
-    const Tensor &bound = g.value(node.inputs[i]).constant;
-    if (!bound.has_data() || bound.dtype() != QTN_FLOAT32 || bound.count() != 1) return std::nullopt;
-    (i == 1 ? clamp.lo : clamp.hi) = *bound.as<const float>();
-  }
-  if (!(clamp.lo <= clamp.hi)) return std::nullopt;
-  return clamp;
-}
-
 /// [begin, end) in ONNX's order, by axis, of a Pad with constants that adds zeros to spatial axes and nothing else.
 std::optional<std::vector<std::int64_t>> zero_pads_of(const Graph &g, const Node &node) {
   if (std::string_view(node.op->name) != "Pad" || node.attrs.get_string("mode", "constant") != "constant")
@@ -60,6 +43,22 @@ bool is_batch_norm(const Node &node) {
 }
 
 }  // namespace
+
+std::optional<ops::Clamp> clamp_of(const Graph &g, const Node &node) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const std::string_view name = node.op->name;
+  if (name == "Relu") return ops::Clamp{0.0f, kInfinity};
+  if (name != "Clip") return std::nullopt;
+  ops::Clamp clamp{-kInfinity, kInfinity};
+  for (std::size_t i = 1; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] == kNoValue) continue;
+    const Tensor &bound = g.value(node.inputs[i]).constant;
+    if (!bound.has_data() || bound.dtype() != QTN_FLOAT32 || bound.count() != 1) return std::nullopt;
+    (i == 1 ? clamp.lo : clamp.hi) = *bound.as<const float>();
+  }
+  if (!(clamp.lo <= clamp.hi)) return std::nullopt;
+  return clamp;
+}
 
 void fuse_biases(Graph &g) {
   const Uses uses(g);

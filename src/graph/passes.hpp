@@ -30,9 +30,15 @@ void fuse_pads(Graph &g);
 /// Makes an Add of constants, one for each column, the bias of the DynamicQuantizeMatMul before it.
 void fuse_biases(Graph &g);
 
+/// The bounds of a Relu or a Clip with constant scalar bounds.
+std::optional<ops::Clamp> clamp_of(const Graph &g, const Node &node);
+
 /// Moves Relu and Clip with constant bounds into the clamp of the Conv, Gemm, MatMul, Add or
 /// DynamicQuantizeMatMul before it. With a filter: only where it holds for both, and also into a BatchNormalization.
 void fuse_clamps(Graph &g, const NodeFilter &only = nullptr);
+
+/// The inverse: a clamp becomes a Relu or Clip behind its node.
+void separate_clamps(Graph &g);
 
 /// Makes one node of a chain of named ones: Conv or Gemm, then BatchNormalization, Relu or Clip, or both in this order;
 /// or any node that takes a clamp, or a BatchNormalization, and Relu or Clip. The result has the name of the first.

@@ -33,7 +33,4 @@ graph::Graph expand_qdq(const graph::Graph &g);
 /// take and make the integers themselves, where ONNX or ONNX Runtime has such an operator. Others stay as they are.
 void close_qoperators(graph::Graph &g);
 
-/// Fused clamps as the nodes they were, Relu or Clip.
-void write_out_clamps(graph::Graph &g);
-
 }  // namespace qtn::onnx

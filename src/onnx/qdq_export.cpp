@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/error.hpp"
 #include "core/scales.hpp"
-#include "onnx/names.hpp"
+#include "graph/names.hpp"
 #include "onnx/qdq.hpp"
 
 namespace qtn::onnx {
@@ -148,7 +148,7 @@ class Expander {
   graph::Uses uses_;
   std::vector<ValueId> read_as_;  ///< by value id of the original graph: what its readers read
   std::vector<Node> nodes_;
-  UniqueNames value_names_, node_names_;
+  graph::UniqueNames value_names_, node_names_;
 };
 
 }  // namespace

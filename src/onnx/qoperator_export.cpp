@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "onnx/names.hpp"
+#include "graph/names.hpp"
 #include "onnx/qdq.hpp"
 #include "onnx/qoperator_forms.hpp"
 #include "ops/linear_grid.hpp"
@@ -265,7 +265,7 @@ class Closer {
   graph::Graph &g_;
   const graph::Uses uses_;  ///< of the graph as it was
   std::vector<bool> gone_;  ///< by node: its work is part of another
-  UniqueNames value_names_, node_names_;
+  graph::UniqueNames value_names_, node_names_;
 };
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/error.hpp"
-#include "onnx/names.hpp"
+#include "graph/names.hpp"
 #include "onnx/qdq.hpp"
 #include "onnx/qoperator_forms.hpp"
 #include "ops/linear_grid.hpp"
@@ -255,7 +255,7 @@ class Opener {
   }
 
   graph::Graph &g_;
-  UniqueNames names_;
+  graph::UniqueNames names_;
   std::map<ValueId, GridIds> grids_;  ///< of integers that nodes before this one make
 };
 

@@ -10,7 +10,7 @@
 #include "base/file.hpp"
 #include "onnx/dynamic.hpp"
 #include "onnx/messages.hpp"
-#include "onnx/names.hpp"
+#include "graph/names.hpp"
 #include "onnx/onnx.hpp"
 #include "onnx/qdq.hpp"
 #include "onnx/tensor_proto.hpp"
@@ -273,7 +273,7 @@ class Reader {
   graph::Graph g_;
   std::unordered_map<std::string, ValueId> ids_;
   std::vector<bool> defined_;  ///< by value id: an input, a constant, or the output of a node
-  UniqueNames value_names_, node_names_;
+  graph::UniqueNames value_names_, node_names_;
   std::set<std::int32_t> kept_types_;  ///< element types of inputs
   std::vector<bool> own_name_;         ///< by node: its name is not empty and the first of that kind
 };

@@ -216,7 +216,7 @@ std::string serialize(const graph::Graph &g, const SaveOptions &options) {
   if (options.format == Format::qoperator) graph::fuse_clamps(plain);
   graph::Graph expanded = expand_qdq(plain);
   if (options.format == Format::qoperator) close_qoperators(expanded);
-  write_out_clamps(expanded);
+  graph::separate_clamps(expanded);
   to_opset(expanded, options.opset);
   return Writer(std::move(expanded), options.opset).write(numerics_of(g));
 }

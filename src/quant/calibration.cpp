@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/file.hpp"
-#include "quant/bytes.hpp"
 #include "quant/fingerprint.hpp"
+#include "quant/observe/bytes.hpp"
 
 namespace qtn::quant {
 namespace {
@@ -53,11 +53,7 @@ std::vector<Calibration::Entry> merged(const Calibration &a, const Calibration &
 }  // namespace
 
 Calibration calibration_of(const Prepared &prepared) {
-  Calibration c{"the model",
-                prepared.model,
-                fingerprint(prepared.placement),
-                prepared.config.name(),
-                prepared.samples,
+  Calibration c{"the model", prepared.model, fingerprint(prepared.placement), prepared.config.name(), prepared.samples,
                 {}};
   for (std::size_t i = 0; i < prepared.observers.size(); ++i)
     if (prepared.observers[i])

@@ -14,6 +14,7 @@ constexpr AttrSpec kKeys[] = {
     {"observer", AttrSpec::kString},
     {"activation_dtype", AttrSpec::kString},
     {"activation_scheme", AttrSpec::kString},
+    {"activation_bits", AttrSpec::kInt},
     {"reduce_range", AttrSpec::kInt},
     {"fixed_outputs", AttrSpec::kInt},
     {"scale", AttrSpec::kFloat},
@@ -31,13 +32,14 @@ constexpr AttrSpec kKeys[] = {
     {"replace_relu6", AttrSpec::kInt},
     {"weight_observer", AttrSpec::kString},
     {"weight_dtype", AttrSpec::kString},
+    {"weight_bits", AttrSpec::kInt},
     {"weight_scheme", AttrSpec::kString},
     {"weight_narrow_range", AttrSpec::kInt},
     {"weight_reduce_range", AttrSpec::kInt},
     {"block_size", AttrSpec::kInt},
     {"bias", AttrSpec::kString},
 };
-constexpr std::span kTensorKeys = std::span(kKeys).first(15);
+constexpr std::span kTensorKeys = std::span(kKeys).first(16);
 
 /// Keys of a configuration, and what make_observer calls them.
 struct Renamed {
@@ -76,6 +78,19 @@ void copy_keys(Attrs &to, const Attrs &from, std::span<const Renamed> keys) {
 
 bool in_blocks(const Attrs &attrs) { return attrs.get_string("weight_scheme", "") == "per_block_symmetric"; }
 
+/// Integers of fewer bits than the type has, for the observer.
+void limit_bits(Attrs &to, const Attrs &attrs, std::string_view key, std::string_view dtype) {
+  if (!attrs.has(key)) return;
+  const std::int64_t bits = attrs.get_int(key, 8);
+  if (dtype != "uint8" && dtype != "int8")
+    fail(QTN_EUNSUPPORTED, "config: ", key, " is for types of 8 bits, not for ", dtype);
+  if (bits < 2 || bits > 8) fail(QTN_EINVAL, "config: ", key, " is ", bits, ", not from 2 to 8");
+  if (bits == 8) return;
+  const std::int64_t half = std::int64_t{1} << (bits - 1);
+  to.set("quant_min", dtype == "uint8" ? 0 : -half);
+  to.set("quant_max", dtype == "uint8" ? 2 * half - 1 : half - 1);
+}
+
 Attrs activation_settings(const Attrs &attrs) {
   require(attrs, "activation_dtype", {"uint8", "int8", "int16"});
   require(attrs, "activation_scheme", {"per_tensor_affine", "per_tensor_symmetric"});
@@ -85,6 +100,7 @@ Attrs activation_settings(const Attrs &attrs) {
   if (attrs.get_string("observer", "") == "fixed") copy_keys(a, attrs, kGiven);
   // ONNX Runtime's symmetric grids are -127..127 and -32767..32767 for activations too.
   const bool symmetric = attrs.get_string("activation_scheme", "") == "per_tensor_symmetric";
+  limit_bits(a, attrs, "activation_bits", attrs.get_string("activation_dtype", ""));
   a.set("narrow_range", std::int64_t{symmetric && attrs.get_string("numerics", "") == "onnx"});
   return a;
 }
@@ -98,6 +114,7 @@ Attrs weight_settings(const Attrs &attrs) {
   copy_keys(w, attrs, kWeight);
   copy_keys(w, attrs, kBoth);
   if (in_blocks(attrs)) copy_keys(w, attrs, kBlocks);
+  limit_bits(w, attrs, "weight_bits", attrs.get_string("weight_dtype", ""));
   return w;
 }
 

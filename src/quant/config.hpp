@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/attrs.hpp"
-#include "quant/observer.hpp"
+#include "quant/observe/observer.hpp"
 #include "quant/selector.hpp"
 
 namespace qtn::quant {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <map>
 
 #include "base/error.hpp"
+#include "core/choose_options.hpp"
 #include "quant/facts.hpp"
 #include "quant/prepare.hpp"
 #include "quant/weights.hpp"
@@ -13,8 +15,13 @@ using graph::Graph;
 using graph::Node;
 using graph::ValueId;
 
-QuantizerPtr grid_of(const Graph &g, const Group &group, const Observer *observer) {
+/// `trained`: nullptr where nothing was seen, or of a model that is calibrated.
+QuantizerPtr grid_of(const Graph &g, const Group &group, const Observer *observer, const QuantizerPtr *trained) {
   if (group.fixed) return group.fixed;
+  if (trained) {
+    if (*trained) return *trained;
+    fail(QTN_ESTATE, "convert: training brought no data to tensor \"", g.value(group.members[0]).name, "\"");
+  }
   const std::unique_ptr<Observer> all = observer->clone();
   for (const ValueId v : group.constants) all->observe(g.value(v).constant);
   if (all->empty())
@@ -28,8 +35,11 @@ class Converter {
  public:
   explicit Converter(const Prepared &prepared) : p_(prepared.placement), g_(prepared.graph) {
     for (std::size_t i = 0; i < p_.groups.size(); ++i) {
-      const QuantizerPtr grid = grid_of(g_, p_.groups[i], prepared.observers[i].get());
+      const QuantizerPtr *trained = prepared.training ? &prepared.training->grids[i] : nullptr;
+      const QuantizerPtr grid = grid_of(g_, p_.groups[i], prepared.observers[i].get(), trained);
       for (const ValueId v : p_.groups[i].members) g_.value(v).quantizer = grid;
+      if (const auto limits = given_range(p_.groups[i].settings.activation, "convert"))
+        limit(p_.groups[i], *grid, *limits);
     }
   }
 
@@ -44,6 +54,18 @@ class Converter {
   }
 
  private:
+  /// Grids reach over their whole type; where only some of its integers are wanted, whoever makes them stops there.
+  void limit(const Group &group, const Quantizer &grid, const IntegerRange &limits) {
+    for (Node &node : g_.nodes) {
+      if (node.outputs.empty() ||
+          std::find(group.sources.begin(), group.sources.end(), node.outputs[0]) == group.sources.end())
+        continue;
+      ops::Clamp clamp{grid.dequantize(limits.lo), grid.dequantize(limits.hi)};
+      if (node.clamp) clamp = {std::max(clamp.lo, node.clamp->lo), std::min(clamp.hi, node.clamp->hi)};
+      node.clamp = clamp;
+    }
+  }
+
   void convert_weights(Node &node, const Settings &settings) {
     const double sx = g_.value(node.inputs[0]).quantizer->scales()[0];
     const ValueId bias_id = input_of(node, 2);
@@ -82,7 +104,9 @@ class Converter {
 
 graph::Graph convert(const Prepared &prepared, const Attrs *attrs) {
   if (attrs) attrs->check({}, "convert");
-  if (prepared.samples == 0) fail(QTN_ESTATE, "convert: the model has not been calibrated");
+  if (prepared.training && prepared.training->grids.empty())
+    fail(QTN_ESTATE, "convert: the model has not been trained");
+  if (!prepared.training && prepared.samples == 0) fail(QTN_ESTATE, "convert: the model has not been calibrated");
   return Converter(prepared).run();
 }
 

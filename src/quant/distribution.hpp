@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/tensor.hpp"
-#include "quant/dyadic_bins.hpp"
+#include "quant/observe/dyadic_bins.hpp"
 
 namespace qtn::quant {
 

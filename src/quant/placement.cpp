@@ -160,7 +160,10 @@ class Grouping {
     }
     add_constants();
     refine(config);
-    for (Group &group : p_.groups) group.fixed = fixed_quantizer(group);
+    for (Group &group : p_.groups) {
+      keep_inputs_whole(group);
+      group.fixed = fixed_quantizer(group);
+    }
   }
 
  private:
@@ -211,6 +214,13 @@ class Grouping {
       for (const ValueId v : group.members) names.push_back(g_.value(v).name);
       group.settings = config.settings_for(group.settings, names);
     }
+  }
+
+  /// Inputs of the model have all bits of their type: nobody is there to limit them.
+  void keep_inputs_whole(Group &group) const {
+    if (std::none_of(group.sources.begin(), group.sources.end(), [&](ValueId v) { return maker(v) < 0; })) return;
+    group.settings.activation.erase("quant_min");
+    group.settings.activation.erase("quant_max");
   }
 
   /// A grid that is given; or torch's FixedQParams: the whole range of a bounded function, known without data.

@@ -20,28 +20,50 @@ std::vector<std::string_view> quantized_names(const graph::Graph &g, const Place
   return names;
 }
 
-}  // namespace
+/// The filter for nodes in whose settings a switch is on.
+auto nodes_with(const Config &config, bool Settings::*is_set) {
+  return [&config, is_set](const graph::Node &node) {
+    const std::optional<Settings> settings = config.settings_for(node);
+    return settings && (*settings).*is_set;
+  };
+}
 
-Prepared prepare(const graph::Graph &float_graph, const Config &config) {
-  require_float(float_graph, "prepare");
-  Prepared prepared{float_graph, config, {}, {}, 0, {}, 0};
+/// Places grids and observers on prepared.graph, as it was read or trained.
+void settle(Prepared &prepared, const graph::Graph &model) {
   graph::optimize(prepared.graph);
   normalize_products(prepared.graph);
-  require_nodes(config, float_graph, prepared.graph);
+  require_nodes(prepared.config, model, prepared.graph);
   prepared.model = fingerprint(prepared.graph);
-  const auto where = [&](bool Settings::*is_set) {
-    return [&config, is_set](const graph::Node &node) {
-      const std::optional<Settings> settings = config.settings_for(node);
-      return settings && (*settings).*is_set;
-    };
-  };
-  graph::replace_relu6(prepared.graph, where(&Settings::replace_relu6));
-  equalize_weights(prepared.graph, where(&Settings::equalize));
-  prepared.placement = place(prepared.graph, config);
-  require_tensors(config, quantized_names(prepared.graph, prepared.placement));
+  graph::replace_relu6(prepared.graph, nodes_with(prepared.config, &Settings::replace_relu6));
+  if (!prepared.training) equalize_weights(prepared.graph, nodes_with(prepared.config, &Settings::equalize));
+  prepared.placement = place(prepared.graph, prepared.config);
+  require_tensors(prepared.config, quantized_names(prepared.graph, prepared.placement));
   for (const Group &group : prepared.placement.groups)
     prepared.observers.push_back(
         group.fixed ? nullptr : make_observer(group.settings.activation_observer, group.settings.activation));
+}
+
+}  // namespace
+
+Prepared prepare(const graph::Graph &float_graph, const Config &config, qmode mode) {
+  require_float(float_graph, "prepare");
+  if (mode == QTN_QAT) {
+    Training training{float_graph};
+    graph::fold_constants(training.graph);
+    graph::separate_clamps(training.graph);
+    normalize_products(training.graph);
+    graph::replace_relu6(training.graph, nodes_with(config, &Settings::replace_relu6));
+    return prepare(std::move(training), config);
+  }
+  Prepared prepared{float_graph, config, {}, {}, 0, {}, 0};
+  settle(prepared, float_graph);
+  return prepared;
+}
+
+Prepared prepare(Training training, const Config &config) {
+  Prepared prepared{training.graph, config, {}, {}, 0, {}, 0};
+  prepared.training = std::move(training);
+  settle(prepared, prepared.training->graph);
   return prepared;
 }
 

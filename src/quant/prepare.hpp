@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Post-training quantization in three steps: prepare a float graph, calibrate on samples, convert.
+// Quantization in three steps: prepare a float graph; calibrate on samples, or train; convert.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,17 @@
 #include "graph/graph.hpp"
 #include "quant/config.hpp"
 #include "quant/distribution.hpp"
-#include "quant/observer.hpp"
+#include "quant/observe/observer.hpp"
 #include "quant/placement.hpp"
 #include "runtime/watched.hpp"
 
 namespace qtn::quant {
+
+/// What quantization-aware training works on.
+struct Training {
+  graph::Graph graph;  ///< of the same meaning as Prepared::graph, but normalizations and activations are nodes
+  std::vector<QuantizerPtr> grids = {};  ///< of the placement's groups, once trained
+};
 
 struct Prepared {
   graph::Graph graph;  ///< optimized, float, equalized where the config says so
@@ -26,17 +32,23 @@ struct Prepared {
   std::optional<runtime::Watched> engine;            ///< made at the first of them
   std::uint64_t model = 0;                           ///< fingerprint of the graph before settings changed it
   std::vector<Distribution> distributions = {};      ///< one for each group, or none where nobody will look at them
+  std::optional<Training> training = {};             ///< of QTN_QAT
 };
 
-/// Optimizes a copy and decides what will be quantized. Throws QTN_EUNSUPPORTED on a graph that already is, QTN_EINVAL
-/// where the configuration names a node or a tensor that is not there.
-Prepared prepare(const graph::Graph &float_graph, const Config &config);
+/// Optimizes a copy and decides what will be quantized. With QTN_QAT weights stay as they are: no equalization. Throws
+/// QTN_EUNSUPPORTED on a graph that is quantized already, QTN_EINVAL where the configuration names a node or a tensor
+/// that is not there.
+Prepared prepare(const graph::Graph &float_graph, const Config &config, qmode mode = QTN_PTQ);
+
+/// The same for what prepare() with QTN_QAT has made and training has changed.
+Prepared prepare(Training training, const Config &config);
 
 /// Runs one sample (or batch) through the float graph. One tensor for each graph input, in order. Throws and leaves
 /// every observer as it was on inputs that do not fit or on NaN and infinity (naming the tensor and the sample).
 void calibrate(Prepared &prepared, std::span<const Tensor *const> inputs);
 
-/// The quantized graph. `attrs` may be nullptr; no keys in this version. Throws QTN_ESTATE before calibration.
+/// The quantized graph. `attrs` may be nullptr; no keys in this version. Throws QTN_ESTATE before calibration, with
+/// QTN_QAT before training.
 graph::Graph convert(const Prepared &prepared, const Attrs *attrs);
 
 }  // namespace qtn::quant

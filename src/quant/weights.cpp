@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "graph/integer.hpp"
-#include "quant/observer.hpp"
+#include "quant/observe/observer.hpp"
 
 namespace qtn::quant {
 namespace {
@@ -40,13 +40,21 @@ std::size_t scale_axis(const graph::Node &node, bool blocks) {
   return blocks ? 1 - output : output;
 }
 
+std::unique_ptr<Observer> weight_observer(const graph::Node &node, const Settings &settings) {
+  Attrs attrs = settings.weight;
+  attrs.set("axis", static_cast<std::int64_t>(scale_axis(node, in_blocks(settings))));
+  return make_observer(settings.weight_observer, attrs);
+}
+
 }  // namespace
+
+ObserverSettings weight_observer_settings(const graph::Node &node, const Settings &settings) {
+  return weight_observer(node, settings)->settings();
+}
 
 Tensor quantize_weight(const graph::Node &node, const Tensor &weight, const Tensor *bias, double input_scale,
                        const Settings &settings) {
-  Attrs attrs = settings.weight;
-  attrs.set("axis", static_cast<std::int64_t>(scale_axis(node, in_blocks(settings))));
-  const std::unique_ptr<Observer> observer = make_observer(settings.weight_observer, attrs);
+  const std::unique_ptr<Observer> observer = weight_observer(node, settings);
   observer->observe(weight);
   const QuantizerPtr chosen = observer->quantizer();
   std::vector<double> scales = chosen->scales();

@@ -13,6 +13,9 @@ namespace qtn::quant {
 Tensor quantize_weight(const graph::Node &node, const Tensor &weight, const Tensor *bias, double input_scale,
                        const Settings &settings);
 
+/// What quantize_weight() chooses grids by.
+ObserverSettings weight_observer_settings(const graph::Node &node, const Settings &settings);
+
 /// The same of the weight that a node reads; `who`, weight and node begin messages.
 Tensor quantize_weight_of(const graph::Graph &g, const graph::Node &node, const Tensor *bias, double input_scale,
                           const Settings &settings, const char *who);

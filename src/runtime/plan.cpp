@@ -2,15 +2,11 @@
 #include "runtime/plan.hpp"
 
 #include <algorithm>
-#include <numeric>
+
+#include "base/leases.hpp"
 
 namespace qtn::runtime {
 namespace {
-
-struct Life {
-  std::size_t first = SIZE_MAX, last = 0;
-  std::size_t bytes = 0;
-};
 
 bool in_arena(const Slot &slot) { return slot.input < 0 && !slot.constant.has_data(); }
 
@@ -43,11 +39,18 @@ std::size_t Weights::bytes() const {
 }
 
 void place_slots(Plan &plan) {
-  std::vector<Life> lives(plan.slots.size());
+  std::vector<Lease> leases;
+  std::vector<std::size_t> slots;  // of each lease
+  std::vector<std::size_t> lease_of(plan.slots.size(), SIZE_MAX);
   const auto touch = [&](SlotId s, std::size_t step) {
-    Life &life = lives[static_cast<std::size_t>(plan.slots[static_cast<std::size_t>(s)].root)];
-    life.first = std::min(life.first, step);
-    life.last = std::max(life.last, step);
+    const auto root = static_cast<std::size_t>(plan.slots[static_cast<std::size_t>(s)].root);
+    if (!in_arena(plan.slots[root])) return;
+    if (lease_of[root] == SIZE_MAX) {
+      lease_of[root] = leases.size();
+      leases.push_back({step, step, slot_bytes(plan.slots[root].form)});
+      slots.push_back(root);
+    }
+    leases[lease_of[root]].last = step;
   };
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     for (const SlotId s : plan.steps[i]->reads) touch(s, i);
@@ -55,32 +58,8 @@ void place_slots(Plan &plan) {
     plan.lane_bytes = std::max(plan.lane_bytes, plan.steps[i]->lane_bytes());
   }
   for (const SlotId s : plan.outputs) touch(s, plan.steps.size());
-
-  std::vector<std::size_t> order;
-  for (std::size_t s = 0; s < plan.slots.size(); ++s) {
-    if (plan.slots[s].root != static_cast<SlotId>(s) || !in_arena(plan.slots[s]) || lives[s].first == SIZE_MAX)
-      continue;
-    lives[s].bytes = slot_bytes(plan.slots[s].form);
-    order.push_back(s);
-  }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return lives[a].bytes > lives[b].bytes; });
-  std::vector<std::size_t> placed;
-  for (const std::size_t s : order) {
-    std::vector<std::size_t> rivals;
-    for (const std::size_t other : placed)
-      if (lives[other].first <= lives[s].last && lives[s].first <= lives[other].last) rivals.push_back(other);
-    std::sort(rivals.begin(), rivals.end(),
-              [&](std::size_t a, std::size_t b) { return plan.slots[a].place < plan.slots[b].place; });
-    std::size_t place = 0;
-    for (const std::size_t other : rivals) {
-      if (place + lives[s].bytes <= plan.slots[other].place) break;
-      place = std::max(place, plan.slots[other].place + lives[other].bytes);
-    }
-    plan.slots[s].place = place;
-    plan.arena_bytes = std::max(plan.arena_bytes, place + lives[s].bytes);
-    placed.push_back(s);
-  }
+  plan.arena_bytes = place_leases(leases);
+  for (std::size_t i = 0; i < leases.size(); ++i) plan.slots[slots[i]].place = leases[i].place;
 }
 
 std::unique_ptr<Context> make_context(const Plan &plan, std::size_t lanes) {

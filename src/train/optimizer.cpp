@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/parallel.hpp"
-#include "train/clip.hpp"
+#include "train/optimizers/clip.hpp"
 #include "train/optimizers/kinds.hpp"
 #include "train/options.hpp"
 

@@ -13,11 +13,10 @@
  *
  * This header is the manual, in the order in which one learns the library:
  *
- *     1 library and errors      4 tensors        7 models
- *     2 attributes              5 observers      8 sessions
- *     3 quantizers              6 operators      9 blobs
- *
- *     10 tensors in files and in other libraries
+ *     1 library and errors      5 observers      9 trainers
+ *     2 attributes              6 operators     10 blobs
+ *     3 quantizers              7 models        11 tensors in files and in other libraries
+ *     4 tensors                 8 sessions
  *
  * Rules that hold for every function and are not repeated below:
  *
@@ -782,6 +781,8 @@ QTN_API qstatus qconfig_create(qconfig **out, const char *name);
  *     "scale" (float) and "zero_point" (int), or "min" and "max" (float): of the observer "fixed"
  *     "activation_dtype" (string): "uint8", "int8" or "int16"
  *     "activation_scheme" (string): "per_tensor_affine" or "per_tensor_symmetric"
+ *     "activation_bits" (int): 2 to 8: integers of so many bits, in a type of 8, which int8 kernels run; in files a Clip
+ *       says so. Inputs of the model keep 8
  *     "reduce_range" (int): a switch as of qquantizer_choose
  *     "fixed_outputs" (int): 1 gives Sigmoid, HardSigmoid, Softmax and Tanh the scale that their range implies
  *   For activations and weights:
@@ -789,7 +790,8 @@ QTN_API qstatus qconfig_create(qconfig **out, const char *name);
  *     "averaging_constant", "eps", "percentile" (float), "bins", "absolute" (int): for the observers
  *   For weights:
  *     "weight_observer" (string): minmax, max or moving_average; another kind where weights have one scale
- *     "weight_dtype" (string): "int8" or "int4"
+ *     "weight_dtype" (string): "int8" or "int4", which takes half the memory in files
+ *     "weight_bits" (int): 2 to 8: integers of so many bits, in int8
  *     "weight_scheme" (string): "per_channel_symmetric", "per_tensor_symmetric" or "per_block_symmetric"
  *     "block_size" (int): of per_block_symmetric: elements with one scale, along the axis that a product sums over
  *     "weight_narrow_range", "weight_reduce_range" (int): switches as of qquantizer_choose
@@ -882,7 +884,8 @@ QTN_API qstatus qmodel_fuse(qmodel **out, const qmodel *m, const char *const *no
  * @param out the prepared model; free it with qmodel_free
  * @param m a loaded float model
  * @param config what to quantize, and how; may be freed afterwards
- * @param mode QTN_PTQ: observe only. QTN_QAT is QTN_EUNSUPPORTED in this version.
+ * @param mode QTN_PTQ: to be calibrated with qmodel_calibrate, then converted. QTN_QAT: to be trained with a trainer,
+ *   then converted; may be calibrated before, so that training begins with these grids
  * Errors: QTN_ESTATE for a model that is prepared already; QTN_EUNSUPPORTED for one that is quantized already;
  * QTN_EINVAL where the configuration names a node or a tensor that is not there (the message has the nearest names).
  * @since 0.1 */
@@ -1127,7 +1130,163 @@ QTN_API qstatus qsession_profile(qblob **out, const qsession *s, const qtensor *
 QTN_API void qsession_free(QTN_OPT qsession *s);
 
 /* ---------------------------------------------------------------------------------------------------------------------
- * 9. Blobs
+ * 9. Trainers
+ *
+ * Train a float model, or one prepared with QTN_QAT, whose values are rounded to their grids while it is trained, so
+ * that it is as good in integers as it was in training:
+ *
+ *     load -> [prepare with QTN_QAT ->] create -> step, step ... -> qtrainer_model [-> convert] -> save, or a session
+ *
+ * A step takes a batch: tensors whose first dimension counts samples. */
+
+/** A trainer.
+ *
+ * Trained are the constant weights and biases of Conv, ConvTranspose, Gemm and MatMul, of an Add behind a Conv or
+ * MatMul, scales and offsets of normalizations, and slopes of PRelu. Constants of other nodes stay as they are.
+ *
+ * @param out the new handle; free it with qtrainer_free
+ * @param m a float model, or one that qmodel_prepare made with QTN_QAT; may be freed afterwards
+ * @param attrs of the loss: "loss" (string: "cross_entropy", the default, "mse", "huber", "distillation"),
+ *   "label_smoothing", "delta", "temperature", "alpha" (floats). Of the optimizer: "optimizer" (string: "sgd", the
+ *   default, "adam", "adamw"), "lr", "momentum", "weight_decay", "beta1", "beta2", "epsilon" (floats), "nesterov"
+ *   (int), "clip_norm", "clip_value" (floats). Of the schedule: "schedule" (string: "constant", the default, "step",
+ *   "cosine"), "total_steps", "warmup_steps", "step_size" (ints), "gamma", "min_lr" (floats). And "seed" (int, of what
+ *   Dropout drops), "threads" (int; 0, the default: what qlib_set_threads says), and those of qtrainer_set
+ * Errors: QTN_EINVAL for another attribute or value; QTN_EUNSUPPORTED for a model that is quantized; QTN_ESTATE for one
+ * prepared with QTN_PTQ.
+ * @since 0.1 */
+QTN_API qstatus qtrainer_create(qtrainer **out, const qmodel *m, QTN_OPT const qattrs *attrs);
+
+/** qtrainer_backward, then qtrainer_update.
+ *
+ * @param out_loss the mean loss of the batch
+ * @param t the trainer
+ * @param inputs one tensor for each input of the model, in its order
+ * @param input_count qmodel_input_count of the model
+ * @param targets what the loss compares with: "cross_entropy" wants labels (int64 or int32 [N, ...]) or distributions
+ *   (float32, of the shape of the output); "mse" and "huber" floats of the shape of the output; "distillation" another
+ *   model's outputs, and, with "alpha", labels
+ * @param target_count how many
+ * Errors: as for qtrainer_backward.
+ * @since 0.1 */
+QTN_API qstatus qtrainer_step(double *out_loss, qtrainer *t, const qtensor *const *inputs, size_t input_count,
+                              const qtensor *const *targets, size_t target_count);
+
+/** Gradients of the mean loss of a batch. Called several times before an update, gradients are the mean of the batches:
+ * so a batch larger than memory is trained in parts of equal size. Running statistics of normalizations take each
+ * batch in.
+ *
+ * @param out_loss the mean loss of the batch
+ * @param t the trainer
+ * @param inputs as for qtrainer_step
+ * @param input_count as for qtrainer_step
+ * @param targets as for qtrainer_step
+ * @param target_count as for qtrainer_step
+ * Errors: QTN_EINVAL for other counts, a label out of range (the message has sample, label and number of classes), and
+ * a loss that is NaN or infinite (the message names the first tensor that is not finite); QTN_ESHAPE and QTN_EDTYPE for
+ * inputs and targets that do not fit; QTN_EUNSUPPORTED for a node without a gradient behind something that is trained.
+ * The trainer is then as it was before the call.
+ * @since 0.1 */
+QTN_API qstatus qtrainer_backward(double *out_loss, qtrainer *t, const qtensor *const *inputs, size_t input_count,
+                                  const qtensor *const *targets, size_t target_count);
+
+/** Moves the parameters by the gradients of now, which the caller may have changed (averaged over processes, say), and
+ * makes the next qtrainer_backward begin anew.
+ *
+ * @param t the trainer
+ * Errors: QTN_ESTATE without a qtrainer_backward since the last update.
+ * @since 0.1 */
+QTN_API qstatus qtrainer_update(qtrainer *t);
+
+/** What the model of now answers: running statistics, nothing dropped, values on their grids. Changes nothing.
+ *
+ * @param outputs receives one new tensor for each output of the model
+ * @param output_count qmodel_output_count of the model
+ * @param t the trainer
+ * @param inputs as for qtrainer_step
+ * @param input_count as for qtrainer_step
+ * Errors: QTN_EINVAL for other counts; QTN_ESHAPE and QTN_EDTYPE for inputs that do not fit.
+ * @since 0.1 */
+QTN_API qstatus qtrainer_evaluate(qtensor **outputs, size_t output_count, qtrainer *t, const qtensor *const *inputs,
+                                  size_t input_count);
+
+/** Changes what may change between steps.
+ *
+ * @param t the trainer
+ * @param attrs "lr" (float): the rate that the schedule begins with. "freeze_bn" (int): 1 normalizes by the running
+ *   statistics and leaves them as they are. Of models prepared with QTN_QAT: "observers" (int): 0 leaves the grids of
+ *   activations as they are; "fake_quant" (int): 0 rounds nothing
+ * Errors: QTN_EINVAL for another attribute or value; nothing changed then.
+ * @since 0.1 */
+QTN_API qstatus qtrainer_set(qtrainer *t, const qattrs *attrs);
+
+/** The number of tensors that are trained.
+ *
+ * @param t a trainer
+ * @since 0.1 */
+QTN_API size_t qtrainer_parameter_count(const qtrainer *t);
+
+/** The name of a parameter: that of the constant in the model. Lives as long as `t`.
+ *
+ * @param t a trainer
+ * @param index below qtrainer_parameter_count, else NULL is returned
+ * @since 0.1 */
+QTN_API const char *qtrainer_parameter_name(const qtrainer *t, size_t index);
+
+/** A parameter: float32, sharing storage with the trainer, so that what is written to it counts. It stays valid when
+ * the trainer is freed.
+ *
+ * @param out the new handle; free it with qtensor_free
+ * @param t the trainer
+ * @param index below qtrainer_parameter_count
+ * Errors: QTN_EINVAL for another index.
+ * @since 0.1 */
+QTN_API qstatus qtrainer_parameter(qtensor **out, qtrainer *t, size_t index);
+
+/** The gradient of a parameter, as qtrainer_parameter gives the parameter: 0 before the first qtrainer_backward.
+ *
+ * @param out the new handle; free it with qtensor_free
+ * @param t the trainer
+ * @param index below qtrainer_parameter_count
+ * Errors: QTN_EINVAL for another index.
+ * @since 0.1 */
+QTN_API qstatus qtrainer_gradient(qtensor **out, qtrainer *t, size_t index);
+
+/** The model with the parameters, statistics and grids of now.
+ *
+ * @param out the model: float where the trainer's was; of one prepared with QTN_QAT a prepared one, for qmodel_convert.
+ *   Free it with qmodel_free
+ * @param t the trainer
+ * @since 0.1 */
+QTN_API qstatus qtrainer_model(qmodel **out, const qtrainer *t);
+
+/** Writes a checkpoint, a safetensors file: parameters, statistics, grids, what the optimizer remembers, the number of
+ * steps and the seed. A trainer that loads it goes on with the same bits as if it had never stopped. The file is
+ * complete or not there.
+ *
+ * @param t the trainer, between an update and the next qtrainer_backward
+ * @param path of the file
+ * Errors: QTN_EIO; QTN_ESTATE between qtrainer_backward and qtrainer_update.
+ * @since 0.1 */
+QTN_API qstatus qtrainer_save(const qtrainer *t, const char *path);
+
+/** Goes on where qtrainer_save was called.
+ *
+ * @param t a trainer of the same model, optimizer and settings
+ * @param path of the file
+ * Errors: QTN_EIO; QTN_EFORMAT for a file that is no checkpoint; QTN_EINVAL for one of another model or optimizer. The
+ * trainer is then as it was.
+ * @since 0.1 */
+QTN_API qstatus qtrainer_load(qtrainer *t, const char *path);
+
+/** Frees a trainer. Tensors and models that came from it stay.
+ *
+ * @param t the handle, or NULL
+ * @since 0.1 */
+QTN_API void qtrainer_free(QTN_OPT qtrainer *t);
+
+/* ---------------------------------------------------------------------------------------------------------------------
+ * 10. Blobs
  *
  * Bytes that a function made, of a size that only it knows. */
 
@@ -1150,7 +1309,7 @@ QTN_API size_t qblob_size(const qblob *b);
 QTN_API void qblob_free(QTN_OPT qblob *b);
 
 /* ---------------------------------------------------------------------------------------------------------------------
- * 10. Tensors in files and in other libraries
+ * 11. Tensors in files and in other libraries
  *
  * Safetensors files hold tensors by name. Any reader of the format sees a quantized tensor as its integers; the
  * quantizer is in the file's metadata, from which it comes back exactly. NumPy's .npy files hold one tensor that is not

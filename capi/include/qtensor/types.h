@@ -34,6 +34,7 @@ typedef struct qconfig qconfig;       /**< which observer and quantizer go where
 typedef struct qattrs qattrs;         /**< named options: string key -> int, float, string, ints, floats */
 typedef struct qmodel qmodel;         /**< a graph of ONNX operators with its weights */
 typedef struct qsession qsession;     /**< a model packed, planned and ready to run */
+typedef struct qtrainer qtrainer;     /**< a model being trained, with its optimizer */
 typedef struct qblob qblob;           /**< a run of bytes owned by the library */
 
 /** What a fallible function returns. Numbers are fixed; new ones are only appended. */

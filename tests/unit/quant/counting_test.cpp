@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors so large that threads share them: the same counts and ranges as one value after the other.
-#include "quant/counting.hpp"
+#include "quant/observe/counting.hpp"
 
 #include <cmath>
 
-#include "quant/kinds.hpp"
+#include "quant/observe/kinds.hpp"
 #include "support.hpp"
 
 namespace qtn::quant {

@@ -5,7 +5,7 @@
 #include <random>
 #include <string>
 
-#include "quant/observer.hpp"
+#include "quant/observe/observer.hpp"
 #include "support.hpp"
 
 namespace qtn::test {

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "support.hpp"
-#include "train/clip.hpp"
+#include "train/optimizers/clip.hpp"
 #include "train/optimizer.hpp"
 
 namespace qtn::train {

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/observe/calibration_histogram.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+
+#include "quant/observe/counting.hpp"
+#include "quant/observe/kinds.hpp"
+
+namespace qtn::quant {
+namespace {
+
+/// So small that its bins are still apart in float32.
+constexpr float kLeast = std::numeric_limits<float>::min();
+
+/// numpy.linspace in float32.
+std::vector<double> spread(float first, float last, std::size_t bins) {
+  const float step = (last - first) / static_cast<float>(bins);
+  std::vector<double> edges;
+  for (std::size_t i = 0; i < bins; ++i) edges.push_back(static_cast<double>(static_cast<float>(i) * step + first));
+  edges.push_back(static_cast<double>(last));
+  return edges;
+}
+
+bool ascending(const std::vector<double> &edges) {
+  return std::adjacent_find(edges.begin(), edges.end(), std::greater_equal<>()) == edges.end();
+}
+
+/// numpy.floor_divide of positive float32: not the floor of the quotient, which is rounded already.
+float floor_divide(float a, float b) { return std::nearbyint((a - std::fmod(a, b)) / b); }
+
+/// Each pair of bins becomes one. The count of bins is even.
+void join_pairs(std::vector<std::uint64_t> &counts) {
+  for (std::size_t i = 0; i < counts.size(); i += 2) counts[i / 2] = counts[i] + counts[i + 1];
+  counts.resize(counts.size() / 2);
+}
+
+}  // namespace
+
+void CalibrationHistogram::add(std::span<const float> values) {
+  const kernels::Extent ends = extent_of(values.data(), values.size());
+  place(values, {}, ends.min, ends.max);
+}
+
+void CalibrationHistogram::add(const CalibrationHistogram &other) {
+  if (empty()) {
+    *this = other;
+    return;
+  }
+  std::vector<float> middles;
+  for (std::size_t i = 0; i < other.counts_.size(); ++i)
+    middles.push_back(
+        static_cast<float>((static_cast<double>(other.edge(i)) + static_cast<double>(other.edge(i + 1))) / 2));
+  place(middles, other.counts_, other.min_, other.max_);
+}
+
+void CalibrationHistogram::place(std::span<const float> values, std::span<const std::uint64_t> weights, float min,
+                                 float max) {
+  const float amax = std::max(-min, max);
+  if (!std::isfinite(2 * amax * static_cast<float>(limit())))
+    fail(QTN_EINVAL, "observer: the range [", min, ", ", max, "] is too wide for a histogram");
+  CalibrationHistogram next = *this;
+  const std::vector<double> edges = empty() ? next.first_edges(values, amax) : next.grown_edges(amax);
+  const double per_bin = static_cast<double>(next.counts_.size()) / (edges.back() - edges.front());
+  const auto bin = [&](float v) {
+    return next.bin_of(binning_ == Binning::onnx_signed ? v : std::fabs(v), edges, per_bin);
+  };
+  if (weights.empty()) count_values(values, next.counts_, bin);
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    if (const std::size_t at = bin(values[i]); at < next.counts_.size()) next.counts_[at] += weights[i];
+  next.edges_.assign(edges.begin(), edges.end());
+  next.min_ = empty() ? min : std::min(min, min_);
+  next.max_ = empty() ? max : std::max(max, max_);
+  *this = std::move(next);
+}
+
+std::vector<double> CalibrationHistogram::first_edges(std::span<const float> values, float amax) {
+  const auto bins = static_cast<std::size_t>(bins_);
+  counts_.resize(bins);
+  const float top = std::max(amax, kLeast);
+  if (binning_ == Binning::nvidia) return spread(0, top, bins);
+  if (binning_ == Binning::onnx_signed) return amax == 0 ? spread(-0.5f, 0.5f, bins) : spread(-top, top, bins);
+  float least = amax;
+  for (const float v : values) least = std::min(least, std::fabs(v));
+  std::vector<double> edges = least == amax ? spread(least - 0.5f, amax + 0.5f, bins) : spread(least, amax, bins);
+  // NumPy refuses bins that float32 cannot tell apart.
+  return ascending(edges) ? edges : spread(0, top, bins);
+}
+
+std::vector<double> CalibrationHistogram::grown_edges(float amax) {
+  const bool zeros = binning_ == Binning::onnx_signed && min_ == 0 && max_ == 0;
+  if (amax <= (zeros ? 0 : edges_.back())) return {edges_.begin(), edges_.end()};
+  // Zeros alone were counted over [-0.5, 0.5], which says nothing of their range.
+  if (zeros) return spread(-std::max(amax, kLeast), std::max(amax, kLeast), counts_.size());
+  if (binning_ == Binning::onnx_signed) return grow_signed(amax);
+  return binning_ == Binning::nvidia ? grow_nvidia(amax) : grow_absolute(amax);
+}
+
+/// numpy.arange from the last edge on, in the steps in which NumPy takes float32 arguments.
+std::vector<double> CalibrationHistogram::grow_absolute(float amax) {
+  while (static_cast<double>(amax - edges_.back()) / static_cast<double>(edges_[1] - edges_[0]) >
+         static_cast<double>(limit()) - static_cast<double>(counts_.size()) - 1) {
+    if (counts_.size() % 2 == 1) {
+      counts_.push_back(0);
+      edges_.push_back(edges_.back() + (edges_[1] - edges_[0]));
+    }
+    join_pairs(counts_);
+    for (std::size_t i = 0; i <= counts_.size(); ++i) edges_[i] = edges_[2 * i];
+    edges_.resize(counts_.size() + 1);
+  }
+  const float width = edges_[1] - edges_[0], start = edges_.back() + width, stop = amax + width;
+  const double step = static_cast<double>(start + width) - static_cast<double>(start);
+  std::vector<double> edges(edges_.begin(), edges_.end());
+  for (float i = 0; i < (stop - start) / width; ++i)
+    edges.push_back(static_cast<double>(start) + static_cast<double>(i) * step);
+  counts_.resize(edges.size() - 1);
+  return edges;
+}
+
+std::vector<double> CalibrationHistogram::grow_signed(float amax) {
+  float top = edges_.back(), stride = 0, more = 0;
+  for (;;) {
+    stride = 2 * top / static_cast<float>(counts_.size());
+    more = floor_divide(amax - top, stride) + 1;
+    if (static_cast<float>(counts_.size()) + 2 * more <= static_cast<float>(limit())) break;
+    if (counts_.size() % 4 != 0) {  // so that no pair lies across zero
+      counts_.insert(counts_.begin(), 0);
+      counts_.push_back(0);
+      top += stride;
+    }
+    join_pairs(counts_);
+  }
+  top += more * stride;
+  counts_.insert(counts_.begin(), static_cast<std::size_t>(more), 0);
+  counts_.resize(counts_.size() + static_cast<std::size_t>(more));
+  return spread(-top, top, counts_.size());
+}
+
+std::vector<double> CalibrationHistogram::grow_nvidia(float amax) {
+  float width = edges_[1];
+  for (; static_cast<double>(amax) / static_cast<double>(width) > static_cast<double>(limit()) - 1; width *= 2) {
+    if (counts_.size() % 2 == 1) counts_.push_back(0);
+    join_pairs(counts_);
+  }
+  counts_.resize(std::max(counts_.size(), static_cast<std::size_t>(std::ceil(amax / width))));
+  const double count = std::ceil(static_cast<double>(amax + width) / static_cast<double>(width));
+  std::vector<double> edges;
+  for (float i = 0; static_cast<double>(i) < count; ++i) edges.push_back(static_cast<double>(i * width));
+  return edges;
+}
+
+std::size_t CalibrationHistogram::bin_of(float value, const std::vector<double> &edges, double per_bin) const {
+  const auto wide = static_cast<double>(value);
+  if (wide < edges.front()) return counts_.size();
+  if (binning_ == Binning::nvidia) {  // torch.histc
+    const float at = value * static_cast<float>(counts_.size()) / static_cast<float>(edges.back());
+    return std::min(static_cast<std::size_t>(at), counts_.size() - 1);
+  }
+  // Edges are about equally far apart: the last one that is not above the value is this one or a neighbour.
+  std::size_t at = std::min(static_cast<std::size_t>((wide - edges.front()) * per_bin), counts_.size() - 1);
+  while (wide < edges[at]) --at;
+  while (at + 1 < counts_.size() && wide >= edges[at + 1]) ++at;
+  return at;
+}
+
+float CalibrationHistogram::quantile(double share) const {
+  const auto total = static_cast<double>(std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0}));
+  std::size_t at = 0;
+  for (double reached = 0; at < counts_.size(); ++at) {
+    reached += static_cast<double>(counts_[at]) / total;
+    if (reached >= share) break;
+  }
+  return edge(at);
+}
+
+void CalibrationHistogram::write(ByteWriter &out) const {
+  out.f32(min_);
+  out.f32(max_);
+  out.f32s(edges_);
+  out.u64(counts_.size());
+  for (const std::uint64_t count : counts_) out.u64(count);
+}
+
+void CalibrationHistogram::read(ByteReader &in) {
+  CalibrationHistogram h(binning_, bins_);
+  h.min_ = in.f32();
+  h.max_ = in.f32();
+  h.edges_ = in.f32s();
+  h.counts_.resize(in.length(in.u64(), 8));
+  for (std::uint64_t &count : h.counts_) count = in.u64();
+  if (h.counts_.empty() && h.edges_.empty()) return;
+  const std::size_t bins = h.counts_.size(), edges = h.edges_.size();
+  const bool fits = binning_ == Binning::nvidia ? edges >= bins && edges <= bins + 2 : edges == bins + 1;
+  if (bins == 0 || bins > limit() || edges < 2 || !fits || (binning_ == Binning::onnx_signed && bins % 2 == 1))
+    in.broken("the numbers of bins and edges do not fit the settings");
+  if (!std::isfinite(h.min_) || !std::isfinite(h.max_) || h.min_ > h.max_)
+    in.broken("the range is not finite and ordered");
+  const bool finite = std::all_of(h.edges_.begin(), h.edges_.end(), [](float e) { return std::isfinite(e); });
+  if (!finite || !std::is_sorted(h.edges_.begin(), h.edges_.end()) || h.edges_[0] == h.edges_[1] ||
+      h.edges_.back() < kLeast)
+    in.broken("the edges do not ascend");
+  *this = std::move(h);
+}
+
+}  // namespace qtn::quant

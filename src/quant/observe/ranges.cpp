@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "quant/observe/kinds.hpp"
+
+namespace qtn::quant {
+
+IntegerRange integers(const ObserverSettings &settings) {
+  return settings.choose.range.value_or(integer_range(settings.dtype));
+}
+
+namespace {
+
+/// A tensor as [outer, dim, inner] around the axis of its ranges; per tensor all of it is inner.
+struct Around {
+  std::size_t outer = 1, dim = 1, inner;
+};
+
+Around around_axis(const Tensor &x, const ObserverSettings &settings) {
+  if (is_per_tensor(settings.scheme)) return {1, 1, static_cast<std::size_t>(x.count())};
+  const auto axis = static_cast<std::size_t>(settings.axis);
+  if (axis >= x.rank())
+    fail(QTN_ESHAPE, "observer: axis ", axis, " is not one of a tensor of shape ", to_string(x.shape()));
+  return {static_cast<std::size_t>(element_count(x.shape(), 0, axis)), static_cast<std::size_t>(x.dim(axis)),
+          static_cast<std::size_t>(element_count(x.shape(), axis + 1, x.rank()))};
+}
+
+Ranges measure_channels(const float *data, const Around &around) {
+  Ranges ranges;
+  for (std::size_t c = 0; c < around.dim; ++c) {
+    kernels::Extent all = extent_of(data + c * around.inner, around.inner);
+    for (std::size_t o = 1; o < around.outer; ++o) {
+      const kernels::Extent row = extent_of(data + (o * around.dim + c) * around.inner, around.inner);
+      all.min = std::min(all.min, row.min);
+      all.max = std::max(all.max, row.max);
+    }
+    ranges.mins.push_back(all.min);
+    ranges.maxs.push_back(all.max);
+  }
+  return ranges;
+}
+
+/// In the order of a quantizer's scales: a row-major grid of [outer, blocks, inner].
+Ranges measure_blocks(const float *data, const Around &around, std::size_t block_size) {
+  const std::size_t blocks = (around.dim + block_size - 1) / block_size, count = around.outer * blocks * around.inner;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  Ranges ranges{std::vector<float>(count, kInfinity), std::vector<float>(count, -kInfinity)};
+  for (std::size_t o = 0; o < around.outer; ++o)
+    for (std::size_t d = 0; d < around.dim; ++d)
+      for (std::size_t i = 0; i < around.inner; ++i) {
+        const float value = data[(o * around.dim + d) * around.inner + i];
+        const std::size_t at = (o * blocks + d / block_size) * around.inner + i;
+        ranges.mins[at] = std::min(ranges.mins[at], value);
+        ranges.maxs[at] = std::max(ranges.maxs[at], value);
+      }
+  return ranges;
+}
+
+}  // namespace
+
+Ranges measure(const Tensor &x, const ObserverSettings &settings) {
+  const auto *data = x.as<const float>();
+  const Around around = around_axis(x, settings);
+  if (is_per_block(settings.scheme))
+    return measure_blocks(data, around, static_cast<std::size_t>(settings.choose.block_size));
+  return measure_channels(data, around);
+}
+
+void check_channels(const Ranges &seen, const Ranges &now) {
+  if (seen.size() != now.size())
+    fail(QTN_ESHAPE, "observer: the tensor has ", now.size(), " channels or blocks, those before had ", seen.size());
+}
+
+void widen(Ranges &seen, const Ranges &now) {
+  if (seen.size() == 0) {
+    seen = now;
+    return;
+  }
+  check_channels(seen, now);
+  for (std::size_t c = 0; c < now.size(); ++c) {
+    seen.mins[c] = std::min(seen.mins[c], now.mins[c]);
+    seen.maxs[c] = std::max(seen.maxs[c], now.maxs[c]);
+  }
+}
+
+void add_magnitude(Ranges &ranges, float amax, bool negative) {
+  ranges.mins.push_back(negative ? -amax : 0);
+  ranges.maxs.push_back(amax);
+}
+
+QuantizerPtr choose_from(const Ranges &ranges, const ObserverSettings &settings) {
+  const std::vector<double> mins(ranges.mins.begin(), ranges.mins.end()), maxs(ranges.maxs.begin(), ranges.maxs.end());
+  return choose_quantizer(settings.dtype, settings.scheme, settings.axis, mins, maxs, settings.choose);
+}
+
+void write_ranges(ByteWriter &out, const Ranges &ranges) {
+  out.f32s(ranges.mins);
+  out.f32s(ranges.maxs);
+}
+
+Ranges read_ranges(ByteReader &in, const ObserverSettings &settings) {
+  Ranges ranges;
+  ranges.mins = in.f32s();
+  ranges.maxs = in.f32s();
+  if (ranges.mins.size() != ranges.maxs.size()) in.broken("as many minima as maxima must follow");
+  if (is_per_tensor(settings.scheme) && ranges.size() > 1) in.broken("a per-tensor observer has one range");
+  for (std::size_t c = 0; c < ranges.size(); ++c)
+    if (!std::isfinite(ranges.mins[c]) || !std::isfinite(ranges.maxs[c]) || ranges.mins[c] > ranges.maxs[c])
+      in.broken("a range is not finite and ordered");
+  return ranges;
+}
+
+}  // namespace qtn::quant

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// A checkpoint is a safetensors file of all that later steps depend on:
+//
+//   trainer              int64 [4]: version of this form, updates, batches, seed
+//   parameter/NAME       float32
+//   statistics/NODE/mean, statistics/NODE/variance
+//   grid/NAME            float32 [5]: 1 where it is known, smallest and largest value, scale, zero point
+//   optimizer/NAME       as the optimizer names them
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "io/safetensors.hpp"
+#include "train/trainer.hpp"
+
+namespace qtn::train {
+namespace {
+
+constexpr std::int64_t kVersion = 1;
+
+struct Named {
+  std::string name;
+  Tensor tensor;
+};
+
+Tensor tensor_of(const ActivationGrid::Range &r) {
+  const float values[] = {r.seen ? 1.0f : 0.0f, r.min, r.max, r.scale, static_cast<float>(r.zero)};
+  return Tensor::from<float>(QTN_FLOAT32, Shape{5}, std::span(values));
+}
+
+ActivationGrid::Range range_of(const Tensor &t) {
+  const float *v = t.as<const float>();
+  return {v[0] != 0, v[1], v[2], v[3], static_cast<std::int32_t>(v[4])};
+}
+
+/// Everything but grids, which are no tensors: views of what training writes to.
+std::vector<Named> state_of(const Network &network, const Optimizer &optimizer) {
+  std::vector<Named> state;
+  for (const Parameter &p : network.parameters) state.push_back({"parameter/" + p.name, p.value});
+  for (const auto &[node, s] : network.statistics) {
+    const std::string name = "statistics/" + network.graph.nodes[node].name;
+    state.push_back({name + "/mean", s.mean});
+    state.push_back({name + "/variance", s.variance});
+  }
+  optimizer.for_each_state([&](const std::string &name, const Tensor &t) {
+    state.push_back({"optimizer/" + name, t});
+  });
+  return state;
+}
+
+std::string grid_name(const ActivationGrid &grid) { return "grid/" + grid.name(); }
+
+Tensor read(const io::TensorFile &file, const std::string &name, qdtype dtype, const Shape &shape) {
+  for (const io::StoredTensor &stored : file.tensors()) {
+    if (stored.name != name) continue;
+    if (stored.dtype != dtype || !(stored.shape == shape))
+      fail(QTN_EINVAL, "trainer: ", file.path(), ": \"", name, "\" is ", dtype_name(stored.dtype), " ",
+           to_string(stored.shape), ", here ", dtype_name(dtype), " ", to_string(shape));
+    return file.read(stored).to_contiguous();
+  }
+  fail(QTN_EINVAL, "trainer: ", file.path(), ": has no \"", name, "\": another model or optimizer");
+}
+
+}  // namespace
+
+void Trainer::save(const std::string &path) const {
+  if (batches_ > 0) fail(QTN_ESTATE, "trainer: save between backward and update");
+  std::vector<Named> state = state_of(*network_, *optimizer_);
+  const Switches &switches = network_->switches;
+  const std::int64_t numbers[] = {kVersion, static_cast<std::int64_t>(switches.step),
+                                  static_cast<std::int64_t>(switches.batch), static_cast<std::int64_t>(switches.seed)};
+  state.push_back({"trainer", Tensor::from_ints(numbers)});
+  if (network_->quantization)
+    for (const ActivationGrid &grid : network_->quantization->activations)
+      state.push_back({grid_name(grid), tensor_of(grid.range())});
+  std::vector<io::NamedTensor> tensors;
+  for (const Named &named : state) tensors.push_back({named.name, &named.tensor});
+  io::save_safetensors(path, tensors);
+}
+
+void Trainer::load(const std::string &path) {
+  const io::TensorFile file = io::open_safetensors(path);
+  if (file.tensors().empty() || std::none_of(file.tensors().begin(), file.tensors().end(),
+                                             [](const io::StoredTensor &t) { return t.name == "trainer"; }))
+    fail(QTN_EFORMAT, "trainer: ", path, ": is no checkpoint");
+  const Tensor numbers = read(file, "trainer", QTN_INT64, Shape{4});
+  const std::int64_t version = numbers.as<const std::int64_t>()[0];
+  if (version != kVersion)
+    fail(QTN_EUNSUPPORTED, "trainer: ", path, ": is a checkpoint of version ", version, ", not ", kVersion);
+  const std::vector<Named> state = state_of(*network_, *optimizer_);
+  std::vector<Tensor> values;
+  for (const Named &named : state) values.push_back(read(file, named.name, named.tensor.dtype(), named.tensor.shape()));
+  std::vector<ActivationGrid::Range> ranges;
+  std::size_t grids = 0;
+  if (network_->quantization) {
+    for (const ActivationGrid &grid : network_->quantization->activations)
+      ranges.push_back(range_of(read(file, grid_name(grid), QTN_FLOAT32, Shape{5})));
+    grids = ranges.size();
+  }
+  if (file.tensors().size() != state.size() + grids + 1)
+    fail(QTN_EINVAL, "trainer: ", path, ": has ", file.tensors().size(), " tensors, here are ",
+         state.size() + grids + 1, ": another model or optimizer");
+
+  for (std::size_t i = 0; i < state.size(); ++i) copy_elements(state[i].tensor, values[i]);
+  for (std::size_t i = 0; i < grids; ++i) network_->quantization->activations[i].restore(ranges[i]);
+  network_->revert();
+  const auto *n = numbers.as<const std::uint64_t>();
+  network_->switches.step = n[1];
+  network_->switches.batch = n[2];
+  network_->switches.seed = n[3];
+  batches_ = 0;
+}
+
+}  // namespace qtn::train

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/lower.hpp"
+
+#include "base/error.hpp"
+#include "graph/passes.hpp"
+#include "train/steps/steps.hpp"
+
+namespace qtn::train {
+namespace {
+
+using graph::kNoValue;
+using graph::Node;
+using graph::ValueId;
+
+std::size_t at(std::int32_t id) { return static_cast<std::size_t>(id); }
+
+/// Whether the output is the first input under another shape.
+bool only_reshapes(const Node &node) {
+  for (const ops::OpDef *op : {&ops::kReshape, &ops::kFlatten, &ops::kSqueeze, &ops::kUnsqueeze, &ops::kIdentity})
+    if (node.op == op) return true;
+  return false;
+}
+
+class Lowering {
+ public:
+  Lowering(Network &network, std::span<const ops::TensorType> inputs, Mode mode)
+      : network_(network),
+        g_(network.graph),
+        inferred_(graph::infer(g_, inputs)),
+        mode_(mode),
+        uses_(g_),
+        slot_of_(g_.values.size(), kNoSlot),
+        done_(g_.nodes.size(), false) {}
+
+  Lowered run() {
+    for (const ValueId v : g_.inputs) {
+      out_.inputs.push_back(write(v));
+      round(v);
+    }
+    for (std::size_t n = 0; n < g_.nodes.size(); ++n)
+      if (!is_known(g_.nodes[n]) && !done_[n]) lower(n);
+    for (const ValueId v : g_.outputs) out_.outputs.push_back(read(v));
+    return std::move(out_);
+  }
+
+ private:
+  bool is_known(const Node &node) const {
+    for (const ValueId v : node.outputs)
+      if (v != kNoValue && !inferred_.constants[at(v)].has_data()) return false;
+    return true;
+  }
+
+  void lower(std::size_t n) {
+    const Node &node = g_.nodes[n];
+    if (only_reshapes(node)) return alias(node);
+    if (node.op == &ops::kDropout && node.outputs.size() == 1) return dropout(n);
+    if (network_.statistics.count(n)) return normalize(n);
+    SlotIds inputs = read_inputs(n), outputs;
+    for (const ValueId v : node.outputs) outputs.push_back(v == kNoValue ? kNoSlot : write(v));
+    add(node, make_operator(node, std::move(inputs), std::move(outputs)));
+    for (const ValueId v : node.outputs)
+      if (v != kNoValue) round(v);
+  }
+
+  SlotIds read_inputs(std::size_t n) {
+    const Node &node = g_.nodes[n];
+    SlotIds inputs;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId v = node.inputs[i];
+      inputs.push_back(v == kNoValue ? kNoSlot : read(v));
+      if (!network_.quantization) continue;
+      if (const auto moved = network_.quantization->constants.find({n, i});
+          moved != network_.quantization->constants.end())
+        inputs.back() = rounded(node, inputs.back(), network_.quantization->activations[moved->second]);
+    }
+    if (network_.quantization && network_.quantization->weights.count(n)) round_weights(n, inputs);
+    return inputs;
+  }
+
+  /// Weights on their grid; with a normalization behind the node, as they will be when it has been folded.
+  void round_weights(std::size_t n, SlotIds &inputs) {
+    const WeightGrid &grid = network_.quantization->weights.at(n);
+    const Node &node = g_.nodes[n];
+    std::shared_ptr<Fold> fold;
+    SlotId scale = kNoSlot;
+    if (grid.norm) {
+      const Node &norm = g_.nodes[*grid.norm];
+      scale = read(norm.inputs[1]);
+      fold = std::make_shared<Fold>(
+          Fold{network_.statistics.at(*grid.norm), out_.slots[at(scale)].value, norm.attrs.get_float("epsilon", 1e-5)});
+      folds_[*grid.norm] = {fold, inputs.size() > 2 ? inputs[2] : kNoSlot};
+      inputs.resize(2);
+    }
+    const SlotId y = like(inputs[1]);
+    add(node, make_weights(node, inputs[1], y, grid, fold, scale, network_.switches));
+    inputs[1] = y;
+  }
+
+  /// With the clamp behind it and the grid of what comes out.
+  void normalize(std::size_t n) {
+    const Node &node = g_.nodes[n];
+    SlotIds inputs{read(node.inputs[0]), read(node.inputs[1]), read(node.inputs[2])};
+    std::shared_ptr<Fold> fold;
+    if (const auto folded = folds_.find(n); folded != folds_.end()) {
+      fold = folded->second.first;
+      inputs.push_back(folded->second.second);
+    }
+    Epilogue epilogue;
+    ValueId v = node.outputs[0];
+    if (uses_.single_use(v) && !grid_of(v)) {
+      const auto reader = static_cast<std::size_t>(uses_.consumers[at(v)][0]);
+      if (const std::optional<ops::Clamp> clamp = graph::clamp_of(g_, g_.nodes[reader])) {
+        epilogue.lo = clamp->lo;
+        epilogue.hi = clamp->hi;
+        done_[reader] = true;
+        v = g_.nodes[reader].outputs[0];
+      }
+    }
+    epilogue.grid = grid_of(v);
+    add(node, make_batch_norm(node, std::move(inputs), write(v), network_.statistics.at(n), fold, epilogue,
+                              network_.switches));
+  }
+
+  ActivationGrid *grid_of(ValueId v) {
+    if (!network_.quantization) return nullptr;
+    const auto found = network_.quantization->activation_of.find(v);
+    return found == network_.quantization->activation_of.end() ? nullptr
+                                                               : &network_.quantization->activations[found->second];
+  }
+
+  /// Whoever reads a value from now on reads it on its grid, if it has one.
+  void round(ValueId v) {
+    if (ActivationGrid *grid = grid_of(v)) slot_of_[at(v)] = rounded({}, slot_of_[at(v)], *grid);
+  }
+
+  SlotId rounded(const Node &node, SlotId x, ActivationGrid &grid) {
+    const SlotId y = like(x);
+    add(node, make_fake_quantize(x, y, grid, network_.switches));
+    return y;
+  }
+
+  SlotId like(SlotId of) {
+    const auto s = static_cast<SlotId>(out_.slots.size());
+    Slot slot;
+    slot.name = out_.slots[at(of)].name;
+    slot.type = out_.slots[at(of)].type;
+    slot.root = s;
+    out_.slots.push_back(std::move(slot));
+    return s;
+  }
+
+  void add(const Node &node, StepPtr step) {
+    // What is trained before the step wants gradients to come through it.
+    const Slot *trained = nullptr;
+    for (const SlotId s : step->reads)
+      if (out_.slots[at(s)].wanted) trained = &out_.slots[at(s)];
+    if (trained && mode_ == Mode::training) {
+      if (step->gives.empty())
+        fail(QTN_EUNSUPPORTED, "trainer: node \"", node.name, "\": ", node.op->name,
+             " has no gradient, which what comes before \"", trained->name, "\" needs");
+      for (const SlotId s : step->writes) out_.slots[at(s)].wanted = out_.slots[at(s)].type.dtype == QTN_FLOAT32;
+    }
+    out_.steps.push_back(std::move(step));
+  }
+
+  void alias(const Node &node) {
+    const SlotId from = read(node.inputs[0]);
+    const SlotId s = write(node.outputs[0]);
+    out_.slots[at(s)].root = out_.slots[at(from)].root;
+    out_.slots[at(s)].wanted = out_.slots[at(from)].wanted;
+  }
+
+  void dropout(std::size_t n) {
+    const Node &node = g_.nodes[n];
+    const ValueId ratio_id = node.inputs.size() > 1 ? node.inputs[1] : kNoValue;
+    const double ratio = ratio_id == kNoValue ? 0.5 : item(inferred_.constants[at(ratio_id)]);
+    if (mode_ == Mode::evaluation || ratio <= 0) return alias(node);
+    add(node, make_dropout(node, read(node.inputs[0]), write(node.outputs[0]), static_cast<float>(ratio), n,
+                           network_.switches));
+  }
+
+  SlotId read(ValueId v) {
+    if (slot_of_[at(v)] != kNoSlot) return slot_of_[at(v)];
+    const SlotId s = slot_of_[at(v)] = add_slot(v);
+    Slot &slot = out_.slots[at(s)];
+    slot.given = true;
+    if (const auto parameter = network_.parameter_of.find(v); parameter != network_.parameter_of.end()) {
+      slot.value = network_.parameters[parameter->second].value;
+      slot.gradient = network_.parameters[parameter->second].gradient;
+      slot.wanted = true;
+    } else {
+      slot.value = inferred_.constants[at(v)].to_contiguous();
+    }
+    return s;
+  }
+
+  SlotId write(ValueId v) { return slot_of_[at(v)] = add_slot(v); }
+
+  SlotId add_slot(ValueId v) {
+    const auto s = static_cast<SlotId>(out_.slots.size());
+    Slot slot;
+    slot.name = g_.value(v).name;
+    slot.type = inferred_.types[at(v)];
+    slot.root = s;
+    out_.slots.push_back(std::move(slot));
+    return s;
+  }
+
+  Network &network_;
+  const graph::Graph &g_;
+  const graph::Inferred inferred_;
+  const Mode mode_;
+  const graph::Uses uses_;
+  Lowered out_;
+  std::vector<SlotId> slot_of_;                                            // by value id
+  std::vector<bool> done_;                                                 // by node: with another
+  std::map<std::size_t, std::pair<std::shared_ptr<Fold>, SlotId>> folds_;  // by normalization, with the bias before it
+};
+
+}  // namespace
+
+Lowered lower(Network &network, std::span<const ops::TensorType> inputs, Mode mode) {
+  return Lowering(network, inputs, mode).run();
+}
+
+}  // namespace qtn::train

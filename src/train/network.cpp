@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/network.hpp"
+
+#include "base/error.hpp"
+#include "graph/passes.hpp"
+
+namespace qtn::train {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::Uses;
+using graph::ValueId;
+
+/// The operand of an Add behind a product.
+bool is_separate_bias(const Graph &g, const Uses &uses, const Node &node, std::size_t input) {
+  if (node.op != &ops::kAdd) return false;
+  const ValueId other = node.inputs[1 - input];
+  const std::int32_t maker = uses.producer[static_cast<std::size_t>(other)];
+  if (maker < 0) return false;
+  const ops::OpDef *op = g.nodes[static_cast<std::size_t>(maker)].op;
+  return op == &ops::kMatMul || op == &ops::kConv || op == &ops::kConvTranspose;
+}
+
+enum class Role { none, weight, offset };
+
+/// What a constant is to the node that reads it; offsets, and the scales of normalizations, are not decayed.
+Role role_of(const Graph &g, const Uses &uses, const Node &node, std::size_t input) {
+  const ops::OpDef *op = node.op;
+  if (op == &ops::kMatMul) return Role::weight;
+  if (op == &ops::kConv || op == &ops::kConvTranspose || op == &ops::kGemm)
+    return input == 0 ? Role::none : input == 1 ? Role::weight : Role::offset;
+  if (op == &ops::kBatchNormalization) return input == 1 || input == 2 ? Role::offset : Role::none;
+  if (op == &ops::kLayerNormalization) return input > 0 ? Role::offset : Role::none;
+  if (op == &ops::kPRelu) return input == 1 ? Role::weight : Role::none;
+  return is_separate_bias(g, uses, node, input) ? Role::offset : Role::none;
+}
+
+Tensor zeros_like(const Tensor &t) {
+  Tensor zeros(QTN_FLOAT32, t.shape());
+  std::fill_n(zeros.as<float>(), zeros.count(), 0.0f);
+  return zeros;
+}
+
+void require_float(const Graph &g) {
+  for (const graph::Value &value : g.values)
+    if (value.quantizer) fail(QTN_EUNSUPPORTED, "trainer: the model is quantized (tensor \"", value.name, "\")");
+}
+
+}  // namespace
+
+Network::Network(graph::Graph g, std::optional<Quantization> of_prepared)
+    : graph(std::move(g)), quantization(std::move(of_prepared)) {
+  require_float(graph);
+  graph::fold_constants(graph);
+  const Uses uses(graph);
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node &node = graph.nodes[n];
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId v = node.inputs[i];
+      if (v == graph::kNoValue || parameter_of.count(v) || !graph.value(v).is_constant()) continue;
+      const Tensor &constant = graph.value(v).constant;
+      const Role role = role_of(graph, uses, node, i);
+      if (role == Role::none || constant.dtype() != QTN_FLOAT32 || constant.count() == 0) continue;
+      parameter_of[v] = parameters.size();
+      parameters.push_back({graph.value(v).name, constant.clone(), zeros_like(constant), 1, role == Role::weight});
+    }
+    if (node.op == &ops::kBatchNormalization && graph.value(node.inputs[3]).is_constant() &&
+        graph.value(node.inputs[4]).is_constant()) {
+      const Tensor mean = graph.value(node.inputs[3]).constant.clone();
+      const Tensor variance = graph.value(node.inputs[4]).constant.clone();
+      statistics[n] = {node.inputs[3], node.inputs[4], mean, variance, mean.clone(), variance.clone()};
+    }
+  }
+}
+
+graph::Graph Network::snapshot() const {
+  Graph g = graph;
+  for (const auto &[v, i] : parameter_of) g.value(v).constant = parameters[i].value.clone();
+  for (const auto &[node, s] : statistics) {
+    g.value(s.mean_id).constant = s.mean.clone();
+    g.value(s.variance_id).constant = s.variance.clone();
+  }
+  return g;
+}
+
+void Network::commit() {
+  for (auto &[node, s] : statistics) {
+    copy_elements(s.mean, s.next_mean);
+    copy_elements(s.variance, s.next_variance);
+  }
+  if (quantization)
+    for (ActivationGrid &grid : quantization->activations) grid.commit();
+}
+
+void Network::revert() {
+  for (auto &[node, s] : statistics) {
+    copy_elements(s.next_mean, s.mean);
+    copy_elements(s.next_variance, s.variance);
+  }
+  if (quantization)
+    for (ActivationGrid &grid : quantization->activations) grid.revert();
+}
+
+}  // namespace qtn::train

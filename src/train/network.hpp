@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is trained: a float graph, its parameters with their gradients, and what normalizations remember. It does not
+// depend on the shapes of inputs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "train/parameter.hpp"
+#include "train/quantization.hpp"
+
+namespace qtn::train {
+
+/// The running mean and variance of a BatchNormalization.
+struct Statistics {
+  graph::ValueId mean_id, variance_id;
+  Tensor mean, variance;  ///< float32, contiguous
+  /// What they will be when the step has gone well.
+  Tensor next_mean, next_variance;
+};
+
+/// What steps ask while they run.
+struct Switches {
+  bool freeze_bn = false;             ///< normalize by the running statistics, and leave them as they are
+  bool observers = true;              ///< grids of activations follow what is seen
+  bool fake_quant = true;             ///< values are rounded to their grids
+  std::uint64_t seed = 0, batch = 0;  ///< what Dropout drops follows from these: batches so far
+  std::uint64_t step = 0;             ///< updates so far
+};
+
+struct Network {
+  /// Copies the constants that can be trained: weights and biases of Conv, ConvTranspose, Gemm, MatMul and of an Add
+  /// behind a MatMul or Conv; scales and offsets of normalizations; slopes of PRelu. Throws QTN_EUNSUPPORTED on a graph
+  /// that is quantized.
+  explicit Network(graph::Graph g, std::optional<Quantization> quantization = {});
+  Network(const Network &) = delete;
+  Network &operator=(const Network &) = delete;
+
+  /// The graph with the parameters and statistics of now.
+  graph::Graph snapshot() const;
+
+  /// What a forward run has noticed (statistics, extents) counts from now on, or is forgotten.
+  void commit();
+  void revert();
+
+  graph::Graph graph;
+  std::optional<Quantization> quantization;            ///< of quantization-aware training
+  std::vector<Parameter> parameters;                   ///< tensors stay at their place for the network's lifetime
+  std::map<graph::ValueId, std::size_t> parameter_of;  ///< by the constant's id
+  std::map<std::size_t, Statistics> statistics;        ///< by node index
+  Switches switches;
+};
+
+}  // namespace qtn::train

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// A network lowered for inputs of certain shapes: steps that run forward and backward, in memory planned once.
+#pragma once
+
+#include <optional>
+
+#include "base/memory.hpp"
+#include "train/network.hpp"
+#include "train/step.hpp"
+
+namespace qtn::train {
+
+class Program {
+ public:
+  /// Evaluation alone takes less memory. Throws what graph::infer throws; QTN_EUNSUPPORTED naming a node without a
+  /// gradient between a parameter and an output.
+  Program(Network &network, std::span<const ops::TensorType> inputs, Mode mode);
+
+  bool fits(std::span<const Tensor> inputs) const;
+
+  /// Inputs are contiguous and fit. A program for training can evaluate, too.
+  void forward(std::span<const Tensor> inputs, Mode mode);
+  std::span<const Tensor> outputs() const { return outputs_; }
+
+  /// After forward(training), with the gradients of the outputs written: those of the parameters.
+  void backward();
+  std::span<const Tensor> output_gradients() const { return output_gradients_; }
+
+  /// Runs again and names the first tensor that is not finite.
+  std::optional<std::string> first_not_finite(std::span<const Tensor> inputs);
+
+  std::size_t bytes() const { return arena_.size(); }
+
+ private:
+  /// Where a step's gradients go.
+  struct Delivery {
+    std::vector<Tensor> dx;
+    std::vector<std::pair<Tensor, Tensor>> sums;  ///< to.first += second, afterwards
+    bool any = false;
+  };
+
+  void plan(Mode mode);
+
+  std::vector<Slot> slots_;
+  std::vector<StepPtr> steps_;
+  std::vector<SlotId> input_slots_, output_slots_;
+  std::vector<Delivery> deliveries_;
+  std::vector<Tensor> inputs_, outputs_, output_gradients_;
+  AlignedBuffer arena_;
+  Scratch scratch_;
+};
+
+}  // namespace qtn::train

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/quantization.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "quant/facts.hpp"
+#include "quant/weights.hpp"
+
+namespace qtn::train {
+
+ActivationGrid::ActivationGrid(std::string name, const quant::ObserverSettings &settings, const QuantizerPtr &given)
+    : name_(std::move(name)), settings_(settings), fixed_(given != nullptr) {
+  if (given) settings_.dtype = given->dtype();
+  const IntegerRange range = settings_.choose.range.value_or(integer_range(settings_.dtype));
+  lo_ = static_cast<std::int32_t>(range.lo);
+  hi_ = static_cast<std::int32_t>(range.hi);
+  if (given) begin_with(*given);
+}
+
+void ActivationGrid::begin_with(const Quantizer &grid) {
+  const auto end = [&](std::int32_t q) { return grid.scale() * static_cast<float>(q - grid.zero_point()); };
+  restore({true, end(lo_), end(hi_), grid.scale(), grid.zero_point()});
+}
+
+void ActivationGrid::observe(float min, float max) {
+  if (fixed_) return;
+  const auto c = static_cast<float>(settings_.averaging_constant);
+  next_.min = next_.seen ? next_.min + c * (min - next_.min) : min;
+  next_.max = next_.seen ? next_.max + c * (max - next_.max) : max;
+  next_.seen = true;
+  choose();
+}
+
+void ActivationGrid::choose() {
+  const ScaleZero chosen = choose_scale(settings_.dtype, is_symmetric(settings_.scheme), static_cast<double>(next_.min),
+                                        static_cast<double>(next_.max), settings_.choose);
+  next_.scale = static_cast<float>(chosen.scale);
+  next_.zero = static_cast<std::int32_t>(chosen.zero_point);
+}
+
+QuantizerPtr ActivationGrid::quantizer() const {
+  if (!now_.seen) return nullptr;
+  return std::make_shared<Quantizer>(settings_.dtype, QTN_PER_TENSOR_AFFINE, 0,
+                                     std::vector{static_cast<double>(now_.scale)}, std::vector<std::int64_t>{now_.zero},
+                                     Numerics::onnx);
+}
+
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::ValueId;
+
+template <class Items>
+auto by_name(const Items &items) {
+  std::map<std::string, std::size_t> index;
+  for (std::size_t i = 0; i < items.size(); ++i) index.emplace(items[i].name, i);
+  return index;
+}
+
+/// The normalization behind a node of the training graph that the optimized graph has folded into it.
+std::optional<std::size_t> folded_norm(const Graph &g, const graph::Uses &uses, const Node &node,
+                                       const std::map<std::string, std::size_t> &optimized) {
+  const ValueId y = node.outputs[0];
+  if (!uses.single_use(y)) return std::nullopt;
+  const auto reader = static_cast<std::size_t>(uses.consumers[static_cast<std::size_t>(y)][0]);
+  const Node &norm = g.nodes[reader];
+  if (norm.op != &ops::kBatchNormalization || optimized.count(norm.name)) return std::nullopt;
+  return reader;
+}
+
+}  // namespace
+
+Quantization::Quantization(const quant::Prepared &p) : config(p.config) {
+  const Graph &g = p.training->graph, &optimized = p.graph;
+  const auto value_ids = by_name(g.values), optimized_nodes = by_name(optimized.nodes);
+  for (std::size_t i = 0; i < p.placement.groups.size(); ++i) {
+    const quant::Group &group = p.placement.groups[i];
+    const auto observer = quant::make_observer(group.settings.activation_observer, group.settings.activation);
+    QuantizerPtr given = group.fixed;
+    activations.emplace_back(optimized.value(group.members[0]).name, observer->settings(), given);
+    if (const auto &seen = p.observers[i]; seen && !seen->empty()) activations.back().begin_with(*seen->quantizer());
+    for (const ValueId v : group.sources) {
+      const auto at = value_ids.find(optimized.value(v).name);
+      if (at == value_ids.end())
+        fail(QTN_EUNSUPPORTED, "trainer: tensor \"", optimized.value(v).name,
+             "\" comes to be when the model is optimized");
+      activation_of[static_cast<ValueId>(at->second)] = i;
+    }
+  }
+  const graph::Uses uses(g);
+  for (std::size_t n = 0; n < g.nodes.size(); ++n) {
+    const auto at = optimized_nodes.find(g.nodes[n].name);
+    if (at == optimized_nodes.end()) continue;
+    const quant::NodePlan &plan = p.placement.nodes[at->second];
+    if (!plan.integer) continue;
+    if (plan.role == quant::Role::moving) {
+      const ValueId y = optimized.nodes[at->second].outputs[0];
+      for (std::size_t i = 0; i < g.nodes[n].inputs.size(); ++i)
+        if (quant::float_constant(g, g.nodes[n].inputs[i]) && quant::moves_operand(g.nodes[n], i))
+          constants[{n, i}] = static_cast<std::size_t>(p.placement.group[static_cast<std::size_t>(y)]);
+    }
+    if (plan.role != quant::Role::weighted) continue;
+    const quant::Settings &settings = *plan.settings;
+    if (const std::string &kind = settings.weight_observer;
+        settings.weight.has("block_size") || (kind != "minmax" && kind != "max"))
+      fail(QTN_EUNSUPPORTED, "trainer: node \"", g.nodes[n].name,
+           "\": weights are trained on grids per tensor or channel of \"minmax\" or \"max\", not in blocks or of \"",
+           kind, "\"");
+    weights[n] = {quant::weight_observer_settings(g.nodes[n], settings),
+                  folded_norm(g, uses, g.nodes[n], optimized_nodes)};
+  }
+}
+
+}  // namespace qtn::train

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// One call of a training program: a value forward, its gradients backward.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/scratch.hpp"
+#include "ops/op.hpp"
+
+namespace qtn::train {
+
+using SlotId = std::int32_t;
+inline constexpr SlotId kNoSlot = -1;
+
+/// A tensor of a program.
+struct Slot {
+  std::string name;  ///< of the value
+  ops::TensorType type;
+  SlotId root = kNoSlot;  ///< itself, or the slot whose elements it has under another shape
+  Tensor value;           ///< given for parameters and constants; of others when the program is planned
+  Tensor gradient;        ///< given for parameters; without data where nobody wants it
+  bool wanted = false;    ///< something that is trained comes before it
+  bool given = false;     ///< its memory is not the program's
+};
+
+enum class Mode {
+  training,
+  evaluation,  ///< as the finished model computes: nothing dropped, running statistics
+};
+
+class Step {
+ public:
+  virtual ~Step() = default;
+
+  std::string name;  ///< of the node
+  std::vector<SlotId> reads, writes;
+  std::vector<SlotId> keeps;  ///< what of these backward() reads
+  std::vector<SlotId> gives;  ///< whose gradients backward() finds; one that stands twice gets the sum
+
+  /// Called once, when every slot has its tensors.
+  virtual void bind(std::span<const Slot> slots) = 0;
+
+  virtual void forward(Mode mode) = 0;
+
+  /// Writes the gradient of gives[i] into dx[i], over what was there; those without data are not wanted.
+  virtual void backward(std::span<const Tensor> dx, Scratch &scratch) = 0;
+};
+
+using StepPtr = std::unique_ptr<Step>;
+
+}  // namespace qtn::train

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// A normalization that will be folded into the weights before it: they are rounded as they will be then.
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include "train/network.hpp"
+
+namespace qtn::train {
+
+/// Weights are multiplied by factor[c] = scale[c] / sqrt(running variance + epsilon), and what they make is divided by
+/// it again before it is normalized. Where the scale is 0 the factor is what it is for 1: such a channel puts out its
+/// offset, whatever its weights, and can still learn another scale.
+struct Fold {
+  const Statistics &statistics;
+  const Tensor scale;
+  double epsilon;
+  std::vector<float> factor = {};
+
+  double running_rstd(std::size_t c) const {
+    return 1.0 / std::sqrt(static_cast<double>(statistics.variance.as<const float>()[c]) + epsilon);
+  }
+  bool follows_scale(std::size_t c) const { return scale.as<const float>()[c] != 0.0f; }
+
+  /// Of the statistics and the scale of now.
+  void renew() {
+    factor.resize(static_cast<std::size_t>(scale.count()));
+    for (std::size_t c = 0; c < factor.size(); ++c) {
+      const double gain = follows_scale(c) ? static_cast<double>(scale.as<const float>()[c]) : 1.0;
+      factor[c] = static_cast<float>(gain * running_rstd(c));
+    }
+  }
+};
+
+}  // namespace qtn::train

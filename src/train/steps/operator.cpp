@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/steps/steps.hpp"
+
+namespace qtn::train {
+namespace {
+
+class OperatorStep final : public Step {
+ public:
+  OperatorStep(const graph::Node &node, SlotIds inputs, SlotIds outputs)
+      : node_(node), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {
+    name = node.name;
+    const auto add_present = [](std::vector<SlotId> &to, const SlotIds &from) {
+      for (const SlotId s : from)
+        if (s != kNoSlot) to.push_back(s);
+    };
+    add_present(reads, inputs_);
+    add_present(writes, outputs_);
+    if (!node.op->backward) return;
+    gives = inputs_;
+    if (node.op->keeps.inputs) add_present(keeps, inputs_);
+    if (node.op->keeps.outputs) add_present(keeps, outputs_);
+  }
+
+  void bind(std::span<const Slot> slots) override {
+    for (const SlotId s : inputs_) xs_.push_back(s == kNoSlot ? Tensor() : slots[static_cast<std::size_t>(s)].value);
+    for (std::size_t i = 0; i < xs_.size(); ++i) operands_.push_back(inputs_[i] == kNoSlot ? nullptr : &xs_[i]);
+    for (const SlotId s : outputs_) {
+      ys_.push_back(s == kNoSlot ? Tensor() : slots[static_cast<std::size_t>(s)].value);
+      dys_.push_back(s == kNoSlot ? Tensor() : slots[static_cast<std::size_t>(s)].gradient);
+    }
+  }
+
+  void forward(Mode) override { node_.op->run(call(), ys_); }
+
+  void backward(std::span<const Tensor> dx, Scratch &scratch) override {
+    node_.op->backward({call(), ys_, dys_, scratch}, dx);
+  }
+
+ private:
+  ops::Call call() const { return {node_.attrs, operands_, outputs_.size()}; }
+
+  const graph::Node node_;
+  SlotIds inputs_, outputs_;
+  std::vector<Tensor> xs_, ys_, dys_;
+  std::vector<const Tensor *> operands_;
+};
+
+}  // namespace
+
+StepPtr make_operator(const graph::Node &node, SlotIds inputs, SlotIds outputs) {
+  return std::make_unique<OperatorStep>(node, std::move(inputs), std::move(outputs));
+}
+
+}  // namespace qtn::train

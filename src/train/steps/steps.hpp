@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kinds of steps.
+#pragma once
+
+#include <limits>
+
+#include "graph/graph.hpp"
+#include "train/network.hpp"
+#include "train/step.hpp"
+#include "train/steps/fold.hpp"
+
+namespace qtn::train {
+
+/// Inputs of a node as slots; kNoSlot: absent.
+using SlotIds = std::vector<SlotId>;
+
+/// Any operator, by its own definition.
+StepPtr make_operator(const graph::Node &node, SlotIds inputs, SlotIds outputs);
+
+/// What a normalization does to its result in the same pass.
+struct Epilogue {
+  float lo = -std::numeric_limits<float>::infinity(), hi = std::numeric_limits<float>::infinity();
+  ActivationGrid *grid = nullptr;
+};
+
+/// `inputs`: x, scale, offset, and with a fold the bias of the node before, or kNoSlot. By the statistics of the batch,
+/// whose running means go into `statistics`, or by these.
+StepPtr make_batch_norm(const graph::Node &node, SlotIds inputs, SlotId y, Statistics &statistics,
+                        std::shared_ptr<Fold> fold, const Epilogue &epilogue, const Switches &switches);
+
+/// y = x on its grid, which takes x in before.
+StepPtr make_fake_quantize(SlotId x, SlotId y, ActivationGrid &grid, const Switches &switches);
+
+/// y = w, times the factors of a fold, on its grid. `scale`: that of the fold.
+StepPtr make_weights(const graph::Node &node, SlotId w, SlotId y, const WeightGrid &grid, std::shared_ptr<Fold> fold,
+                     SlotId scale, const Switches &switches);
+
+/// Zeroes elements and scales up the others; which, follows from seed, batch and `stream`.
+StepPtr make_dropout(const graph::Node &node, SlotId x, SlotId y, float ratio, std::uint64_t stream,
+                     const Switches &switches);
+
+}  // namespace qtn::train

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "base/parallel.hpp"
+#include "kernels/real/real.hpp"
+#include "train/steps/steps.hpp"
+
+namespace qtn::train {
+namespace {
+
+/// How weights lie: a matrix with one grid for each row, or for each column, or one for all.
+struct Layout {
+  std::size_t rows, columns;
+  bool by_column;
+  std::size_t grids() const { return by_column ? columns : rows; }
+};
+
+Layout layout_of(const Shape &shape, const quant::ObserverSettings &settings) {
+  const auto count = static_cast<std::size_t>(element_count(shape));
+  if (is_per_tensor(settings.scheme)) return {1, count, false};
+  const auto axis = static_cast<std::size_t>(settings.axis);
+  const auto channels = static_cast<std::size_t>(shape[axis]);
+  return axis == 0 ? Layout{channels, count / channels, false} : Layout{count / channels, channels, true};
+}
+
+class WeightStep final : public Step {
+ public:
+  WeightStep(const graph::Node &node, SlotId w, SlotId y, const WeightGrid &grid, std::shared_ptr<Fold> fold,
+             SlotId scale, const Switches &switches)
+      : settings_(grid.settings), fold_(std::move(fold)), switches_(switches) {
+    name = node.name;
+    reads = keeps = gives = {w};
+    writes = {y};
+    if (fold_) {
+      reads.push_back(scale);
+      gives.push_back(scale);
+    }
+    const double ends[] = {-1, 1};
+    const QuantizerPtr form = choose_quantizer(settings_.dtype, QTN_PER_TENSOR_SYMMETRIC, 0, std::span(ends, 1),
+                                               std::span(ends + 1, 1), settings_.choose);
+    grids_ = {{},
+              {},
+              static_cast<std::int32_t>(form->range().lo),
+              static_cast<std::int32_t>(form->range().hi),
+              form->rounding(),
+              form->divides_back(),
+              static_cast<std::size_t>(settings_.axis)};
+  }
+
+  void bind(std::span<const Slot> slots) override {
+    w_ = slots[static_cast<std::size_t>(reads[0])].value;
+    y_ = slots[static_cast<std::size_t>(writes[0])].value;
+    dy_ = slots[static_cast<std::size_t>(writes[0])].gradient;
+    layout_ = layout_of(w_.shape(), settings_);
+    scales_.resize(layout_.grids());
+    zeros_.resize(layout_.grids());
+    mins_.resize(layout_.grids());
+    maxs_.resize(layout_.grids());
+    grids_.scales = scales_;
+    grids_.zero_points = zeros_;
+    if (fold_) {
+      scaled_ = Tensor(QTN_FLOAT32, w_.shape());
+      channel_ = layout_of(w_.shape(), per_channel());
+    }
+  }
+
+  void forward(Mode) override {
+    if (fold_) {
+      fold_->renew();
+      each_element(
+          [&](std::size_t i, std::size_t c) { scaled_.as<float>()[i] = w_.as<const float>()[i] * fold_->factor[c]; });
+    }
+    rounds_ = switches_.fake_quant;
+    if (!rounds_) return copy_elements(y_, x());
+    choose();
+    fake_quantize(x(), grids_, y_);
+  }
+
+  void backward(std::span<const Tensor> dx, Scratch &scratch) override {
+    const Tensor d(QTN_FLOAT32, w_.shape(), w_.strides(), dx[0].has_data() ? dx[0].data() : scratch.take(w_.nbytes()),
+                   nullptr);
+    rounds_ ? fake_quantize_backward(x(), grids_, dy_, d) : copy_elements(d, dy_);
+    if (!fold_) return;
+    float *to = d.as<float>();
+    if (dx[1].has_data()) {
+      sums_.assign(fold_->factor.size(), 0.0);
+      each_element([&](std::size_t i, std::size_t c) {
+        sums_[c] += static_cast<double>(to[i]) * static_cast<double>(w_.as<const float>()[i]);
+      });
+      for (std::size_t c = 0; c < sums_.size(); ++c)
+        dx[1].as<float>()[c] = fold_->follows_scale(c) ? static_cast<float>(sums_[c] * fold_->running_rstd(c)) : 0.0f;
+    }
+    if (dx[0].has_data()) each_element([&](std::size_t i, std::size_t c) { to[i] *= fold_->factor[c]; });
+  }
+
+ private:
+  const Tensor &x() const { return fold_ ? scaled_ : w_; }
+
+  quant::ObserverSettings per_channel() const {
+    quant::ObserverSettings settings = settings_;
+    settings.scheme = QTN_PER_CHANNEL_SYMMETRIC;
+    return settings;
+  }
+
+  /// f(element, output channel)
+  template <class F>
+  void each_element(F &&f) const {
+    for (std::size_t r = 0; r < channel_.rows; ++r)
+      for (std::size_t c = 0; c < channel_.columns; ++c) f(r * channel_.columns + c, channel_.by_column ? c : r);
+  }
+
+  /// Grids over what the weights are now.
+  void choose() {
+    const float *x = this->x().as<const float>();
+    if (layout_.by_column) {
+      for (std::size_t c = 0; c < layout_.columns; ++c) mins_[c] = maxs_[c] = x[c];
+      for (std::size_t r = 1; r < layout_.rows; ++r)
+        for (std::size_t c = 0; c < layout_.columns; ++c) {
+          mins_[c] = std::min(mins_[c], x[r * layout_.columns + c]);
+          maxs_[c] = std::max(maxs_[c], x[r * layout_.columns + c]);
+        }
+    } else {
+      for (std::size_t r = 0; r < layout_.rows; ++r) {
+        const kernels::Extent extent = kernels::real_kernel().extent(x + r * layout_.columns, layout_.columns);
+        mins_[r] = extent.finite ? extent.min : 0;
+        maxs_[r] = extent.finite ? extent.max : 0;
+      }
+    }
+    for (std::size_t g = 0; g < scales_.size(); ++g) {
+      const ScaleZero chosen =
+          choose_scale(settings_.dtype, is_symmetric(settings_.scheme), static_cast<double>(mins_[g]),
+                       static_cast<double>(maxs_[g]), settings_.choose);
+      scales_[g] = static_cast<float>(grids_.inverses ? 1.0 / chosen.scale : chosen.scale);
+      zeros_[g] = static_cast<std::int32_t>(chosen.zero_point);
+    }
+  }
+
+  const quant::ObserverSettings settings_;
+  const std::shared_ptr<Fold> fold_;
+  const Switches &switches_;
+  Tensor w_, scaled_, y_, dy_;
+  Layout layout_{}, channel_{};
+  Grids grids_{};
+  std::vector<float> scales_, mins_, maxs_;
+  std::vector<std::int32_t> zeros_;
+  std::vector<double> sums_;
+  bool rounds_ = false;
+};
+
+}  // namespace
+
+StepPtr make_weights(const graph::Node &node, SlotId w, SlotId y, const WeightGrid &grid, std::shared_ptr<Fold> fold,
+                     SlotId scale, const Switches &switches) {
+  return std::make_unique<WeightStep>(node, w, y, grid, std::move(fold), scale, switches);
+}
+
+}  // namespace qtn::train

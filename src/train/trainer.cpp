@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/trainer.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "base/parallel.hpp"
+
+namespace qtn::train {
+namespace {
+
+constexpr AttrSpec kOwnOptions[] = {{"seed", AttrSpec::kInt},
+                                    {"threads", AttrSpec::kInt},
+                                    {"freeze_bn", AttrSpec::kInt},
+                                    {"observers", AttrSpec::kInt},
+                                    {"fake_quant", AttrSpec::kInt}};
+constexpr AttrSpec kLaterOptions[] = {{"lr", AttrSpec::kFloat},
+                                      {"freeze_bn", AttrSpec::kInt},
+                                      {"observers", AttrSpec::kInt},
+                                      {"fake_quant", AttrSpec::kInt}};
+
+/// Programs for so many shapes are kept: that of most batches, and of the last one of an epoch.
+constexpr std::size_t kPrograms = 2;
+
+void check_all(const Attrs &attrs) {
+  std::vector<AttrSpec> specs;
+  for (const std::span<const AttrSpec> part :
+       {std::span<const AttrSpec>(kLossOptions), std::span<const AttrSpec>(kOptimizerOptions),
+        std::span<const AttrSpec>(kScheduleOptions), std::span<const AttrSpec>(kOwnOptions)})
+    specs.insert(specs.end(), part.begin(), part.end());
+  attrs.check(specs, "trainer");
+}
+
+bool flag(const Attrs &attrs, std::string_view key, bool fallback) {
+  const std::int64_t value = attrs.get_int(key, fallback);
+  if (value != 0 && value != 1) fail(QTN_EINVAL, "trainer: ", key, " is ", value, ", not 0 or 1");
+  return value != 0;
+}
+
+Switches switched(Switches switches, const Attrs &attrs, bool quantized) {
+  for (const std::string_view key : {"observers", "fake_quant"})
+    if (!quantized && attrs.has(key))
+      fail(QTN_EINVAL, "trainer: \"", key, "\" is for models that were prepared with QTN_QAT");
+  switches.freeze_bn = flag(attrs, "freeze_bn", switches.freeze_bn);
+  switches.observers = flag(attrs, "observers", switches.observers);
+  switches.fake_quant = flag(attrs, "fake_quant", switches.fake_quant);
+  return switches;
+}
+
+std::unique_ptr<Network> network_of(const quant::Prepared &prepared) {
+  if (!prepared.training) fail(QTN_ESTATE, "trainer: the model is prepared with QTN_PTQ, not with QTN_QAT");
+  auto network = std::make_unique<Network>(prepared.training->graph, Quantization(prepared));
+  // What calibration has found stays, unless it is told to follow.
+  network->switches.observers = prepared.samples == 0;
+  return network;
+}
+
+}  // namespace
+
+Trainer::Trainer(graph::Graph g, const Attrs &attrs) : Trainer(std::make_unique<Network>(std::move(g)), attrs) {}
+
+Trainer::Trainer(const quant::Prepared &prepared, const Attrs &attrs) : Trainer(network_of(prepared), attrs) {}
+
+Trainer::Trainer(std::unique_ptr<Network> network, const Attrs &attrs)
+    : network_(std::move(network)), schedule_options_(attrs), schedule_((check_all(attrs), attrs)) {
+  loss_ = make_loss(attrs);
+  if (network_->parameters.empty()) fail(QTN_EINVAL, "trainer: the model has nothing to train");
+  optimizer_ = make_optimizer(attrs, network_->parameters);
+  const std::int64_t threads = attrs.get_int("threads", 0);
+  if (threads < 0 || threads > 1024) fail(QTN_EINVAL, "trainer: threads is ", threads, ", not from 0 to 1024");
+  threads_ = static_cast<int>(threads);
+  network_->switches = switched(network_->switches, attrs, network_->quantization.has_value());
+  network_->switches.seed = static_cast<std::uint64_t>(attrs.get_int("seed", 0));
+}
+
+std::vector<Tensor> Trainer::checked(std::span<const Tensor *const> inputs) const {
+  const graph::Graph &g = network_->graph;
+  if (inputs.size() != g.inputs.size())
+    fail(QTN_EINVAL, "trainer: the model takes ", g.inputs.size(), " inputs, not ", inputs.size());
+  std::vector<Tensor> tensors;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    graph::check_input(g, i, inputs[i]->dtype(), inputs[i]->shape(), "trainer");
+    tensors.push_back(*inputs[i]);
+  }
+  return tensors;
+}
+
+Program &Trainer::program_for(std::span<const Tensor> inputs, Mode mode) {
+  auto &programs = programs_[static_cast<std::size_t>(mode)];
+  const auto found =
+      std::find_if(programs.begin(), programs.end(), [&](const auto &program) { return program->fits(inputs); });
+  if (found != programs.end()) {
+    std::rotate(found, found + 1, programs.end());
+    return *programs.back();
+  }
+  std::vector<ops::TensorType> types;
+  for (const Tensor &t : inputs) types.push_back({t.dtype(), t.shape()});
+  if (programs.size() == kPrograms) programs.erase(programs.begin());
+  programs.push_back(std::make_unique<Program>(*network_, types, mode));
+  return *programs.back();
+}
+
+double Trainer::run(Program &program, std::span<const Tensor> inputs, std::span<const Tensor *const> targets) {
+  program.forward(inputs, Mode::training);
+  const double loss = loss_->run(program.outputs(), targets, program.output_gradients());
+  if (std::isfinite(loss)) return loss;
+  network_->revert();
+  const std::string culprit = program.first_not_finite(inputs).value_or("loss");
+  fail(QTN_EINVAL, "trainer: the loss is ", loss, " at step ", network_->switches.step,
+       "; the first tensor that is not finite is \"", culprit, "\"");
+}
+
+double Trainer::backward(std::span<const Tensor *const> inputs, std::span<const Tensor *const> targets) {
+  const ThreadScope threads(threads_);
+  const std::vector<Tensor> xs = checked(inputs);
+  Program &program = program_for(xs, Mode::training);
+  double loss = 0;
+  try {
+    loss = run(program, xs, targets);
+  } catch (...) {
+    network_->revert();
+    throw;
+  }
+  std::vector<Parameter> &parameters = network_->parameters;
+  if (batches_ > 0) {
+    if (means_.empty())
+      for (const Parameter &p : parameters) means_.emplace_back(QTN_FLOAT32, p.value.shape());
+    for (std::size_t i = 0; i < parameters.size(); ++i) copy_elements(means_[i], parameters[i].gradient);
+  }
+  program.backward();
+  if (batches_ > 0) {
+    const float share = 1.0f / static_cast<float>(batches_ + 1);
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      float *sum = parameters[i].gradient.as<float>();
+      const float *before = means_[i].as<const float>();
+      for (std::int64_t e = 0; e < means_[i].count(); ++e) sum[e] = before[e] + (sum[e] - before[e]) * share;
+    }
+  }
+  network_->commit();
+  ++network_->switches.batch;
+  ++batches_;
+  return loss;
+}
+
+void Trainer::update() {
+  if (batches_ == 0) fail(QTN_ESTATE, "trainer: there was no backward since the last update");
+  const ThreadScope threads(threads_);
+  optimizer_->step(schedule_.rate(static_cast<std::int64_t>(network_->switches.step)));
+  batches_ = 0;
+  ++network_->switches.step;
+}
+
+std::vector<Tensor> Trainer::evaluate(std::span<const Tensor *const> inputs) {
+  const ThreadScope threads(threads_);
+  const std::vector<Tensor> xs = checked(inputs);
+  Program &program = program_for(xs, Mode::evaluation);
+  program.forward(xs, Mode::evaluation);
+  std::vector<Tensor> outputs;
+  for (const Tensor &t : program.outputs()) outputs.push_back(t.clone());
+  return outputs;
+}
+
+void Trainer::set(const Attrs &attrs) {
+  attrs.check(kLaterOptions, "trainer");
+  Attrs options = schedule_options_;
+  if (attrs.has("lr")) options.set("lr", attrs.get_float("lr", 0));
+  const Schedule schedule(options);
+  network_->switches = switched(network_->switches, attrs, network_->quantization.has_value());
+  schedule_ = schedule;
+  schedule_options_ = std::move(options);
+}
+
+std::optional<quant::Prepared> Trainer::prepared() const {
+  if (!network_->quantization) return std::nullopt;
+  quant::Training training{network_->snapshot()};
+  for (const ActivationGrid &grid : network_->quantization->activations) training.grids.push_back(grid.quantizer());
+  return quant::prepare(std::move(training), network_->quantization->config);
+}
+
+}  // namespace qtn::train

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trains a network: batch by batch, gradients and then an update.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/attrs.hpp"
+#include "train/loss.hpp"
+#include "train/network.hpp"
+#include "train/optimizer.hpp"
+#include "train/program.hpp"
+#include "train/schedule.hpp"
+
+namespace qtn::train {
+
+class Trainer {
+ public:
+  /// Throw QTN_EINVAL on an unknown key or value, listing the valid ones; what Network and Quantization throw.
+  Trainer(graph::Graph g, const Attrs &attrs);
+  Trainer(const quant::Prepared &prepared, const Attrs &attrs);
+
+  /// The mean loss of a batch. Its gradients go into the parameters', which become the mean over all batches since the
+  /// last update. Throws and leaves everything as it was on inputs or targets that do not fit, and where the loss is
+  /// not finite (QTN_EINVAL, naming the first tensor that is not).
+  double backward(std::span<const Tensor *const> inputs, std::span<const Tensor *const> targets);
+
+  /// One step of the optimizer. Throws QTN_ESTATE without a backward() before.
+  void update();
+
+  /// What the model answers: new tensors.
+  std::vector<Tensor> evaluate(std::span<const Tensor *const> inputs);
+
+  /// Changes options that may change between steps. Throws QTN_EINVAL and changes nothing.
+  void set(const Attrs &attrs);
+
+  const graph::Graph &graph() const { return network_->graph; }
+  const std::vector<Parameter> &parameters() const { return network_->parameters; }
+
+  /// The model with what has been learned: a graph, or of quantization-aware training a prepared model.
+  graph::Graph snapshot() const { return network_->snapshot(); }
+  std::optional<quant::Prepared> prepared() const;
+
+  /// Checkpoints: see checkpoint.cpp for what is in them.
+  void save(const std::string &path) const;
+  void load(const std::string &path);
+
+ private:
+  Trainer(std::unique_ptr<Network> network, const Attrs &attrs);
+
+  Program &program_for(std::span<const Tensor> inputs, Mode mode);
+  double run(Program &program, std::span<const Tensor> inputs, std::span<const Tensor *const> targets);
+  std::vector<Tensor> checked(std::span<const Tensor *const> inputs) const;
+
+  std::unique_ptr<Network> network_;
+  std::vector<std::unique_ptr<Program>> programs_[2];  // by mode, the latest used last
+  std::unique_ptr<Loss> loss_;
+  std::unique_ptr<Optimizer> optimizer_;
+  Attrs schedule_options_;
+  Schedule schedule_;
+  std::vector<Tensor> means_;  // gradients of earlier batches, where several make a step
+  std::size_t batches_ = 0;    // since the last update
+  int threads_ = 0;
+};
+
+}  // namespace qtn::train
