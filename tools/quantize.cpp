@@ -21,9 +21,11 @@ namespace {
 // What is asked of qmodel_quantize besides calibration.
 struct Recovery {
   bool absorb_bias = false, bias_correction = false, adaround = false, automatic = false;
-  std::optional<double> smooth, target_sqnr;
+  std::optional<double> smooth, target_sqnr, target_top1;
+  std::string fallback;
 
-  bool any() const { return absorb_bias || bias_correction || adaround || automatic || smooth || target_sqnr; }
+  bool targeted() const { return target_sqnr || target_top1; }
+  bool any() const { return absorb_bias || bias_correction || adaround || automatic || smooth || targeted(); }
 };
 
 struct Options {
@@ -48,7 +50,18 @@ Attrs attrs_of(const Recovery &recovery, bool reported) {
   flag("histograms", reported);
   number("smooth", recovery.smooth);
   number("target_sqnr", recovery.target_sqnr);
+  number("target_top1", recovery.target_top1);
+  if (!recovery.fallback.empty()) check(qattrs_set_string(attrs.get(), "fallback", recovery.fallback.c_str()));
   return attrs;
+}
+
+// What the report writes as null is infinite.
+double number_of(const nlohmann::ordered_json &value) { return value.is_null() ? INFINITY : value.get<double>(); }
+
+void print_fallen(const nlohmann::ordered_json &layers, const char *how) {
+  for (const auto &layer : layers)
+    std::printf("%s: %s (alone it costs down to %.1f dB)\n", layer.at("node").get<std::string>().c_str(), how,
+                number_of(layer.at("alone_sqnr_db")));
 }
 
 // What was chosen by measuring, and why.
@@ -58,16 +71,17 @@ void print_choices(const nlohmann::ordered_json &report) {
                 choice.at("chosen").get<std::string>().c_str());
     const char *separator = "";
     for (const auto &candidate : choice.at("candidates")) {
-      const auto &db = candidate.at("sqnr_db");
       std::printf("%s%s %.1f dB", separator, candidate.at("observer").get<std::string>().c_str(),
-                  db.is_null() ? INFINITY : db.get<double>());
+                  number_of(candidate.at("sqnr_db")));
       separator = ", ";
     }
     std::printf(")\n");
   }
-  for (const auto &layer : report.at("in_float"))
-    std::printf("%s: left in float (alone it costs down to %.1f dB)\n", layer.at("node").get<std::string>().c_str(),
-                layer.at("alone_sqnr_db").get<double>());
+  print_fallen(report.at("in_float"), "left in float");
+  print_fallen(report.at("in_int16"), "activations of 16 bits");
+  for (const auto &[name, target] : report.at("targets").items())
+    std::printf("%s %g: %s, %g\n", name.c_str(), target.at("wanted").get<double>(),
+                target.at("holds").get<bool>() ? "reached" : "NOT reached", number_of(target.at("reached")));
   for (const char *done : {"equalized", "bias_corrected", "rounding_learned"})
     if (report.at(done).get<bool>()) std::printf("%s\n", done);
 }
@@ -139,6 +153,14 @@ void add_quantize(CLI::App &app, std::vector<std::string> words) {
       .add_option("--target-sqnr", options->recovery.target_sqnr,
                   "Leave the fewest layers in float with which outputs reach this ratio")
       ->type_name("DB");
+  command
+      .add_option("--target-top1", options->recovery.target_top1,
+                  "The same for the fraction of samples whose largest value stays where it is in float")
+      ->type_name("F");
+  command
+      .add_option("--fallback", options->recovery.fallback,
+                  "What these layers become: float (default), or int16, activations of 16 bits")
+      ->check(CLI::IsMember({"float", "int16"}));
   command.add_option("--format", options->format, "How int8 is written: qdq (default) or qoperator")
       ->check(CLI::IsMember({"qdq", "qoperator"}));
   command
@@ -151,6 +173,8 @@ void add_quantize(CLI::App &app, std::vector<std::string> words) {
       throw UsageError("quantize: wants one of --data --calibration --dynamic --weights-only");
     if (options->recovery.any() && options->calibration.data.sources.empty())
       throw UsageError("quantize: what measures needs --data, not --calibration");
+    if (!options->recovery.fallback.empty() && !options->recovery.targeted())
+      throw UsageError("quantize: --fallback needs --target-sqnr or --target-top1");
     if (options->report == options->output) throw UsageError("quantize: --report and --output are the same file");
     quantize(*options);
   });

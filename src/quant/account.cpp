@@ -64,6 +64,29 @@ void write_tensor(JsonWriter &out, const TensorOutcome &tensor) {
   out.end_object();
 }
 
+void write_target(JsonWriter &out, const char *name, const std::optional<double> &wanted,
+                  const std::optional<double> &reached) {
+  if (!wanted) return;
+  out.key(name);
+  out.begin_object();
+  out.member("wanted", *wanted);
+  out.member("reached", *reached);
+  out.member("holds", *reached >= *wanted);
+  out.end_object();
+}
+
+void write_fallen(JsonWriter &out, const char *name, std::span<const FallenLayer> layers) {
+  out.key(name);
+  out.begin_list();
+  for (const FallenLayer &layer : layers) {
+    out.begin_object();
+    out.member("node", layer.node);
+    out.member("alone_sqnr_db", layer.alone_db);
+    out.end_object();
+  }
+  out.end_list();
+}
+
 }  // namespace
 
 std::string Account::json() const {
@@ -77,15 +100,14 @@ std::string Account::json() const {
   out.begin_list();
   for (const ObserverChoice &choice : observers) write_choice(out, choice);
   out.end_list();
-  out.key("in_float");
-  out.begin_list();
-  for (const Precision::Layer &layer : precision.in_float) {
-    out.begin_object();
-    out.member("node", layer.node);
-    out.member("alone_sqnr_db", layer.alone_db);
-    out.end_object();
-  }
-  out.end_list();
+  out.key("targets");
+  out.begin_object();
+  write_target(out, "target_sqnr", targets.sqnr_db, reached.sqnr_db);
+  write_target(out, "target_top1", targets.top1, reached.top1);
+  out.end_object();
+  const std::span<const FallenLayer> none, all = fallen;
+  write_fallen(out, "in_float", wide ? none : all);
+  write_fallen(out, "in_int16", wide ? all : none);
   out.key("layers");
   out.begin_list();
   for (const Damage &damage : layers) {

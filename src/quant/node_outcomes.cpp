@@ -22,7 +22,8 @@ const char *reason(const NodePlan &plan, const Node &node, bool for_target) {
     return others ? "no integer form with these attributes or operands" : "the operator has no integer form";
   }
   if (!plan.settings) return for_target ? "left in float to reach the target" : "configured to stay in float";
-  return plan.integer ? "no kernel for these types" : "its result is not read as integers";
+  if (!plan.integer) return "its result is not read as integers";
+  return for_target ? "activations of 16 bits to reach the target" : "no kernel for these types";
 }
 
 /// Whether a node does more than name a value, and on inputs of the model.
@@ -70,15 +71,15 @@ std::vector<Fusion> fusions(const Graph &before, const Graph &after) {
   return found;
 }
 
-std::vector<FloatNode> float_nodes(const Prepared &p, const Graph &quantized, const Precision &precision) {
+std::vector<FloatNode> float_nodes(const Prepared &p, const Graph &quantized, std::span<const FallenLayer> fallen) {
   const Facts facts(p.graph);
   std::vector<FloatNode> nodes;
   for (std::size_t n = 0; n < quantized.nodes.size(); ++n) {
     const Node &node = quantized.nodes[n];
     if (graph::integer_form(quantized, node) != graph::IntegerForm::none) continue;
     if (!is_activation(p.graph, facts, p.graph.nodes[n].outputs[0])) continue;
-    const bool for_target = std::any_of(precision.in_float.begin(), precision.in_float.end(),
-                                        [&](const Precision::Layer &layer) { return layer.node == node.name; });
+    const bool for_target =
+        std::any_of(fallen.begin(), fallen.end(), [&](const FallenLayer &layer) { return layer.node == node.name; });
     nodes.push_back({node.name, node.op->name, reason(p.placement.nodes[n], node, for_target)});
   }
   return nodes;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,8 @@ struct FloatNode {
   std::string node, op, reason;
 };
 
-/// Nodes that compute floats without integers, and why. `precision` says which were left so for a target.
-std::vector<FloatNode> float_nodes(const Prepared &prepared, const graph::Graph &quantized, const Precision &precision);
+/// Nodes that compute floats without integers, and why. `fallen` are those that fell back for a target.
+std::vector<FloatNode> float_nodes(const Prepared &prepared, const graph::Graph &quantized,
+                                   std::span<const FallenLayer> fallen);
 
 }  // namespace qtn::quant

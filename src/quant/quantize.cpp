@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/error.hpp"
 #include "graph/passes.hpp"
@@ -15,37 +16,60 @@ namespace {
 
 struct Options {
   bool absorb_bias, correct_bias, learn_rounding, automatic, sensitivity, histograms;
-  double smooth;                 ///< 0: not
-  std::optional<double> target;  ///< SQNR in dB
-  std::size_t measured;          ///< samples that are read more than once
+  double smooth;  ///< 0: not
+  Targets targets;
+  bool wide;             ///< layers fall back to int16
+  std::size_t measured;  ///< samples that are read more than once
 };
 
 constexpr AttrSpec kKeys[] = {
-    {"smooth", AttrSpec::kFloat},    {"absorb_bias", AttrSpec::kInt}, {"bias_correction", AttrSpec::kInt},
-    {"adaround", AttrSpec::kInt},    {"auto", AttrSpec::kInt},        {"target_sqnr", AttrSpec::kFloat},
-    {"sensitivity", AttrSpec::kInt}, {"histograms", AttrSpec::kInt},  {"measured_samples", AttrSpec::kInt},
+    {"smooth", AttrSpec::kFloat},
+    {"absorb_bias", AttrSpec::kInt},
+    {"bias_correction", AttrSpec::kInt},
+    {"adaround", AttrSpec::kInt},
+    {"auto", AttrSpec::kInt},
+    {"target_sqnr", AttrSpec::kFloat},
+    {"target_top1", AttrSpec::kFloat},
+    {"fallback", AttrSpec::kString},
+    {"sensitivity", AttrSpec::kInt},
+    {"histograms", AttrSpec::kInt},
+    {"measured_samples", AttrSpec::kInt},
 };
+
+Targets targets_of(const Attrs &attrs) {
+  Targets targets;
+  if (attrs.has("target_sqnr")) {
+    targets.sqnr_db = attrs.get_float("target_sqnr", 0);
+    if (!std::isfinite(*targets.sqnr_db))
+      fail(QTN_EINVAL, "quantize: target_sqnr ", *targets.sqnr_db, " is not finite");
+  }
+  if (attrs.has("target_top1")) {
+    targets.top1 = attrs.get_float("target_top1", 0);
+    if (!(*targets.top1 > 0) || *targets.top1 > 1)
+      fail(QTN_EINVAL, "quantize: target_top1 ", *targets.top1, " is outside (0, 1]");
+  }
+  return targets;
+}
+
+bool falls_back_to_int16(const Attrs &attrs, const Targets &targets) {
+  const std::string fallback = attrs.get_string("fallback", "float");
+  if (fallback != "float" && fallback != "int16")
+    fail(QTN_EINVAL, "quantize: fallback \"", fallback, "\" is not offered; there are: float int16");
+  if (attrs.has("fallback") && !targets.any())
+    fail(QTN_EINVAL, "quantize: fallback \"", fallback, "\" is for target_sqnr and target_top1, neither is given");
+  return fallback == "int16";
+}
 
 Options options_of(const Attrs &attrs) {
   attrs.check(kKeys, "quantize");
   const auto flag = [&](const char *key) { return attrs.get_int(key, 0) != 0; };
-  Options o{flag("absorb_bias"),
-            flag("bias_correction"),
-            flag("adaround"),
-            flag("auto"),
-            flag("sensitivity"),
-            flag("histograms"),
-            attrs.get_float("smooth", 0),
-            {},
-            0};
+  Options o{flag("absorb_bias"), flag("bias_correction"),      flag("adaround"),  flag("auto"), flag("sensitivity"),
+            flag("histograms"),  attrs.get_float("smooth", 0), targets_of(attrs), false,        0};
   if (!(o.smooth >= 0) || o.smooth > 1) fail(QTN_EINVAL, "quantize: smooth ", o.smooth, " is outside [0, 1]");
   const std::int64_t measured = attrs.get_int("measured_samples", 32);
   if (measured < 1) fail(QTN_EINVAL, "quantize: measured_samples is ", measured, ", not positive");
   o.measured = static_cast<std::size_t>(measured);
-  if (attrs.has("target_sqnr")) {
-    o.target = attrs.get_float("target_sqnr", 0);
-    if (!std::isfinite(*o.target)) fail(QTN_EINVAL, "quantize: target_sqnr ", *o.target, " is not finite");
-  }
+  o.wide = falls_back_to_int16(attrs, o.targets);
   return o;
 }
 
@@ -104,15 +128,22 @@ class Pipeline {
       account.observers = choose_observers(prepared, counted(samples_, "calibrating", progress_), measured_.count);
     else
       calibrate_all(prepared, samples_, progress_);
-    if (options_.target) account.precision = reach(prepared, measured_, *options_.target);
+    std::optional<Goal> goal;
+    if (options_.targets.any()) {
+      goal.emplace(float_graph, measured_, samples_, options_.targets);
+      account.fallen = fall_back(prepared, *goal);
+    }
     result.graph = convert(prepared, nullptr);
-    correct_graph(prepared, result);
+    correct_graph(prepared, goal ? &*goal : nullptr, result);
+    account.wide = options_.wide;
+    account.targets = options_.targets;
+    if (goal) account.reached = goal->reached(result.graph);
     if (options_.sensitivity)
       account.layers =
           measure_damage(prepared.graph, result.graph, counted(measured_, "measuring each layer", progress_));
     account.tensors = tensor_outcomes(prepared, result.graph);
     account.fused = fusions(float_graph, prepared.graph);
-    account.float_nodes = float_nodes(prepared, result.graph, account.precision);
+    account.float_nodes = float_nodes(prepared, result.graph, account.fallen);
     for (const graph::Node &node : result.graph.nodes) {
       account.nodes.push_back(node.name);
       account.ops.push_back(node.op->name);
@@ -121,8 +152,13 @@ class Pipeline {
   }
 
  private:
-  /// Under "auto" a bias correction that does not help is left out.
-  void correct_graph(const Prepared &prepared, Quantized &q) const {
+  std::vector<FallenLayer> fall_back(Prepared &prepared, const Goal &goal) const {
+    const Samples again = counted(samples_, "calibrating with 16 bits", progress_);
+    return reach(prepared, goal, measured_, options_.wide ? to_int16(prepared, again) : to_float(prepared));
+  }
+
+  /// Under "auto" a bias correction that does not help is left out; so is any with which a target is missed.
+  void correct_graph(const Prepared &prepared, const Goal *goal, Quantized &q) const {
     Corrections which{options_.learn_rounding, options_.correct_bias || options_.automatic};
     graph::Graph corrected = q.graph;
     correct(prepared, corrected, measured_, which);
@@ -131,6 +167,10 @@ class Pipeline {
       which.bias = false;
       corrected = q.graph;
       correct(prepared, corrected, measured_, which);
+    }
+    if (goal && (which.rounding || which.bias) && !goal->met_by(corrected) && goal->met_by(q.graph)) {
+      which = {};
+      corrected = q.graph;
     }
     q.graph = std::move(corrected);
     q.account.rounding_learned = which.rounding;
@@ -157,8 +197,10 @@ Quantized quantize(const graph::Graph &float_graph, const Config &config, const 
   equalizing.set("*", &equalize);
   Quantized equalized = Pipeline(equalizing, samples, options, progress).run(float_graph);
   const Samples measured = some_of(samples, options.measured);
-  const bool better = sqnr_db(float_graph, equalized.graph, measured) > sqnr_db(float_graph, plain.graph, measured);
-  return better ? std::move(equalized) : std::move(plain);
+  const auto rank = [&](const Quantized &q) {
+    return std::pair(q.account.targets.met_by(q.account.reached), sqnr_db(float_graph, q.graph, measured));
+  };
+  return rank(equalized) > rank(plain) ? std::move(equalized) : std::move(plain);
 }
 
 }  // namespace qtn::quant

@@ -18,7 +18,9 @@ struct Account {
   bool equalized = false, bias_corrected = false, rounding_learned = false;
   std::size_t samples = 0;                ///< that calibrated
   std::vector<ObserverChoice> observers;  ///< where they were chosen by measuring
-  Precision precision;                    ///< where a target was given
+  Targets targets, reached;               ///< what was wanted, and what the converted model has of it
+  std::vector<FallenLayer> fallen;        ///< for the targets
+  bool wide = false;                      ///< they fell back to int16, not to float
   std::vector<std::string> nodes, ops;    ///< of all nodes
   std::vector<Damage> layers;             ///< where "sensitivity" was asked for
   std::vector<TensorOutcome> tensors;

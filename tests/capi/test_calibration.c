@@ -235,6 +235,45 @@ static void one_call(void **state) {
   qmodel_free(prepared);
 }
 
+/** Layers that fall back to int16 need a file format that has it. */
+static void targets_in_16_bits(void **state) {
+  static const char *const kFormats[] = {"qdq", "qoperator"};
+  qmodel *m = load_tiny(), *wide = NULL, *loaded = NULL;
+  qconfig *config = NULL;
+  qattrs *attrs = NULL, *old = NULL;
+  qblob *report = NULL;
+  source s = {QTN_OK, 0, 0, 0, 0, 0, 0, 0, ""};
+  size_t i;
+  (void)state;
+  OK(qconfig_create(&config, "onnx"));
+  OK(qattrs_create(&attrs));
+  OK(qattrs_set_float(attrs, "target_top1", 1.0));
+  OK(qattrs_set_float(attrs, "target_sqnr", 300.0));
+  OK(qattrs_set_string(attrs, "fallback", "int16"));
+  OK(qmodel_quantize(&wide, &report, m, config, give, SAMPLES, attrs, NULL, &s));
+  assert_non_null(strstr(qblob_data(report), "\"target_sqnr\":{\"wanted\":300"));
+  assert_non_null(strstr(qblob_data(report), "\"holds\":false"));
+  assert_non_null(strstr(qblob_data(report), "\"in_int16\":[{\"node\":"));
+  OK(qattrs_create(&old));
+  for (i = 0; i < COUNT(kFormats); ++i) {
+    OK(qattrs_set_string(old, "format", kFormats[i]));
+    OK(qattrs_set_int(old, "opset", 19));
+    FAILS(QTN_EUNSUPPORTED, "opset 19 has no quantization to int16; opset 21 has",
+          qmodel_save(wide, paths[INT8], old));
+    OK(qattrs_set_int(old, "opset", 21));
+    OK(qmodel_save(wide, paths[INT8], old));
+    OK(qmodel_load(&loaded, paths[INT8]));
+    qmodel_free(loaded);
+  }
+  OK(qmodel_save(wide, paths[INT8], NULL));
+  qblob_free(report);
+  qattrs_free(old);
+  qattrs_free(attrs);
+  qconfig_free(config);
+  qmodel_free(wide);
+  qmodel_free(m);
+}
+
 static void one_call_that_ends_early(void **state) {
   static const struct {
     source s;
@@ -269,6 +308,7 @@ int main(void) {
       cmocka_unit_test(shares_add_up),
       cmocka_unit_test(files_that_do_not_belong),
       cmocka_unit_test(one_call),
+      cmocka_unit_test(targets_in_16_bits),
       cmocka_unit_test(one_call_that_ends_early),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -53,6 +53,44 @@ class Accuracy(CommandTest):
         self.assertTrue(0 < len(left) < 10, text)
         self.assertGreater(after, before + 1)
 
+    def coarse(self):
+        """Settings under which predictions change: 4-bit weights, and one value of twenty cut off."""
+        settings = {"weight_dtype": "int4", "observer": "percentile", "percentile": 95.0}
+        config = {"recipe": "onnx", "rules": [{"selector": "*", "settings": settings}]}
+        return self.path("coarse.json", json.dumps(config).encode())
+
+    def agreement(self, *options):
+        """On the samples of calibration, with what was printed."""
+        out = self.path("out.onnx")
+        text = self.succeed("quantize", MOBILE, "-o", out, "--data", CALIBRATION, "--config", self.coarse(), *options)
+        return self.succeed_json("compare", MOBILE, out, "--data", CALIBRATION)["top1_agreement"], text
+
+    def test_target_of_predictions(self):
+        before, _ = self.agreement()
+        self.assertLess(before, 0.9)
+        after, text = self.agreement("--target-top1", "0.98")
+        self.assertGreaterEqual(after, 0.98)
+        self.assertIn(f"target_top1 0.98: reached, {after:g}", text)
+        left = [line for line in text.splitlines() if "left in float" in line]
+        both, text = self.agreement("--target-top1", "0.98", "--target-sqnr", "20")
+        self.assertGreaterEqual(both, 0.98)
+        self.assertRegex(text, r"target_sqnr 20: reached, \d+")
+        self.assertGreater(len([line for line in text.splitlines() if "left in float" in line]), len(left))
+        self.assertTrue(left)
+
+    def test_fallback_to_16_bits(self):
+        before, _ = self.quantized()
+        after, text = self.quantized("--target-sqnr", str(before + 2.5), "--fallback", "int16")
+        self.assertIn("activations of 16 bits", text)
+        self.assertNotIn("left in float", text)
+        self.assertGreater(after, before)
+        # int8 weights lose what they lose.
+        _, text = self.quantized("--target-sqnr", "90", "--fallback", "int16")
+        self.assertRegex(text, r"target_sqnr 90: NOT reached, \d+")
+        options = ("quantize", MOBILE, "-o", self.path("no.onnx"), "--data", CALIBRATION)
+        self.refuse(*options, "--fallback", "int16", code=2, says="--fallback needs --target-sqnr or --target-top1")
+        self.refuse(*options, "--target-top1", "2", says="target_top1 2 is outside (0, 1]")
+
     def test_sensitivity(self):
         layers = self.succeed_json("sensitivity", MOBILE, "--data", CALIBRATION)["layers"]
         self.assertEqual(

@@ -109,6 +109,8 @@ class Digits(ReportTest):
             self.assertEqual(tensor["observer"], chosen[tensor["name"]])
         reasons = {node["node"]: node["reason"] for node in data["outcome"]["float_nodes"]}
         self.assertTrue(reasons)
+        self.assertTrue(data["outcome"]["targets"]["target_sqnr"]["holds"])
+        self.assertTrue(data["outcome"]["in_float"])
         for layer in data["outcome"]["in_float"]:
             self.assertEqual(reasons[layer["node"]], "left in float to reach the target")
         self.assertIn("Relu", {node["op"] for node in data["outcome"]["fused"]})

@@ -73,7 +73,9 @@ function totals() {
           ...accuracy.outputs.slice(1).map(output => output.name + ': ' + decibels(output.sqnr_db)),
           accuracy.top1_agreement === null ? 'cosine ' + short(first.cosine, 5) :
                                              'same top class for ' + percent(accuracy.top1_agreement) + ' of ' +
-                  plural(data.samples.compared, 'sample')),
+                  plural(data.samples.compared, 'sample'),
+          ...Object.entries(outcome.targets).map(
+              ([name, target]) => name + ' ' + short(target.wanted, 4) + (target.holds ? ': reached' : ': NOT reached'))),
       card(
           'In integers', String(nodes.int8), 'of ' + plural(nodes.all, 'node'),
           (outcome.float_nodes.length || 'none') + ' left in float'));

@@ -761,8 +761,8 @@ QTN_API qstatus qop_conv2d(qtensor **out, const qtensor *x, const qtensor *weigh
  *   reduce_range from histograms, weights int8 symmetric per channel. "onednn": the same without reduce_range.
  *   "qnnpack", PyTorch's on phones: without reduce_range, weights per tensor. "nvidia", NVIDIA's toolkit: activations
  *   int8 symmetric by the largest magnitude, weights likewise per channel, in [-127, 127], biases float32. "tflite",
- *   TensorFlow Lite: activations int8 affine over the range seen, weights int8 symmetric per channel in [-127, 127]. Each
- *   with the numerics of its name; x86 and onednn with those of fbgemm
+ *   TensorFlow Lite: activations int8 affine over the range seen, weights int8 symmetric per channel in [-127, 127].
+ *   Each with the numerics of its name; x86 and onednn with those of fbgemm
  * Errors: QTN_EUNSUPPORTED for a name that this version does not have (the message lists those it has).
  * @since 0.1 */
 QTN_API qstatus qconfig_create(qconfig **out, const char *name);
@@ -958,10 +958,15 @@ QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT con
  *     configuration's), and equalization ("equalize" of a configuration) and bias correction where the model's outputs
  *     then lose less
  *   "target_sqnr" (float, dB) leaves the fewest layers in float with which the outputs reach that signal to noise ratio
+ *   "target_top1" (float, in (0, 1]) the same until on this part of all samples the first output has its largest value
+ *     where the float model has it: along the last axis of each row, the first of equals. With both, both hold. Where a
+ *     target cannot be reached, every layer falls back, and the report says what was reached
+ *   "fallback" (string) what these layers become: "float", or "int16": activations that they read or make get 16 bits.
+ *     Such a file needs opset 21. For engines with kernels of 16 bits: this one is slower with them than with float
  *   "sensitivity" (int) measures every layer for the report: quantized alone, and in the quantized model
  *   "histograms" (int) counts for the report what calibration sees of each tensor, in 128 bins at most
- *   "measured_samples" (int, 32) how many samples, evenly spread, all of these measure with; memory grows with them
- *     under "bias_correction", "adaround" and "auto"
+ *   "measured_samples" (int, 32) how many samples, evenly spread, all of these but "target_top1" measure with; memory
+ *     grows with them under "bias_correction", "adaround" and "auto"
  *
  * @param out the converted model; free it with qmodel_free
  * @param report what was done and why, as JSON (docs/quantization.md has its members); free it with qblob_free. NULL:
@@ -974,7 +979,8 @@ QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT con
  * @param progress told how far it is, and may cancel; NULL: nobody is
  * @param ctx what `sample` and `progress` are given
  * Errors: those of `sample`; QTN_ECANCELED where `progress` cancels; QTN_ESTATE without samples; QTN_EINVAL for an
- * attribute that is unknown or out of range; else as for qmodel_prepare, qmodel_calibrate and qmodel_convert.
+ * attribute that is unknown or out of range, or "fallback" without a target; QTN_EUNSUPPORTED for "target_top1" of a
+ * model whose first output has no rows of float32; else as for qmodel_prepare, qmodel_calibrate and qmodel_convert.
  * @since 0.1 */
 QTN_API qstatus qmodel_quantize(qmodel **out, QTN_OPT qblob **report, const qmodel *m, const qconfig *config,
                                 qmodel_sample sample, size_t sample_count, QTN_OPT const qattrs *attrs,

@@ -3,105 +3,61 @@
 
 #include <algorithm>
 
-#include "base/error.hpp"
 #include "quant/search/damage.hpp"
-#include "runtime/session.hpp"
 
 namespace qtn::quant {
 namespace {
 
-using graph::Graph;
+using Layers = std::vector<FallenLayer>;
 
-double sqnr_of(const Prepared &p, const Samples &samples) { return sqnr_db(p.graph, convert(p, nullptr), samples); }
-
-using Layers = std::vector<Precision::Layer>;
-
-std::vector<std::string> names_of(const Layers &layers) {
-  std::vector<std::string> names;
-  for (const Precision::Layer &layer : layers) names.push_back(layer.node);
-  return names;
+Layers by_damage(const Prepared &prepared, const graph::Graph &quantized, const Samples &samples) {
+  std::vector<Damage> damage = measure_damage(prepared.graph, quantized, samples);
+  std::stable_sort(damage.begin(), damage.end(),
+                   [](const Damage &a, const Damage &b) { return a.alone.relative() > b.alone.relative(); });
+  Layers layers;
+  for (const Damage &d : damage) layers.push_back({quantized.nodes[d.node].name, d.alone.sqnr_db()});
+  return layers;
 }
 
-class Search {
- public:
-  Search(const Prepared &p, const Samples &samples, double target) : p_(p), samples_(samples), target_(target) {
-    const Graph quantized = convert(p, nullptr);
-    std::vector<Damage> damage = measure_damage(p.graph, quantized, samples);
-    std::stable_sort(damage.begin(), damage.end(),
-                     [](const Damage &a, const Damage &b) { return a.alone.relative() > b.alone.relative(); });
-    for (const Damage &d : damage) worst_.push_back({quantized.nodes[d.node].name, d.alone.sqnr_db()});
-  }
+Layers first(const Layers &layers, std::size_t count) {
+  return {layers.begin(), layers.begin() + static_cast<std::ptrdiff_t>(count)};
+}
 
-  Layers run() const {
-    std::size_t low = 0, high = worst_.size();
-    if (!holds(first(high))) fail(QTN_EUNSUPPORTED, "auto: no choice of layers reaches ", target_, " dB");
-    while (low < high) {
-      const std::size_t middle = (low + high) / 2;
-      if (holds(first(middle)))
-        high = middle;
-      else
-        low = middle + 1;
-    }
-    Layers kept = first(high);
-    for (std::size_t i = kept.size(); i-- > 0;) {
-      Layers fewer = kept;
-      fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
-      if (holds(fewer)) kept = fewer;
-    }
-    return kept;
+template <class Holds>
+Layers fewest(const Layers &worst, const Holds &holds) {
+  std::size_t low = 1, high = worst.size();
+  while (low < high) {
+    const std::size_t middle = (low + high) / 2;
+    if (holds(first(worst, middle)))
+      high = middle;
+    else
+      low = middle + 1;
   }
-
- private:
-  Layers first(std::size_t count) const {
-    return {worst_.begin(), worst_.begin() + static_cast<std::ptrdiff_t>(count)};
+  Layers kept = first(worst, high);
+  for (std::size_t i = kept.size(); i-- > 0;) {
+    Layers fewer = kept;
+    fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+    if (holds(fewer)) kept = fewer;
   }
-  bool holds(const Layers &in_float) const {
-    return sqnr_of(leave_in_float(p_, names_of(in_float)), samples_) >= target_;
-  }
-
-  const Prepared &p_;
-  const Samples &samples_;
-  const double target_;
-  Layers worst_;
-};
+  return kept;
+}
 
 }  // namespace
 
-double sqnr_db(const Graph &real, const Graph &quantized, const Samples &samples) {
-  const runtime::Session exact(real, {}), coarse(quantized, {});
-  Noise noise;
-  for (std::size_t s = 0; s < samples.count; ++s) {
-    const std::vector<Tensor> inputs = samples.read(s);
-    std::vector<const Tensor *> pointers;
-    for (const Tensor &x : inputs) pointers.push_back(&x);
-    const std::vector<Tensor> want = exact.run(pointers), got = coarse.run(pointers);
-    for (std::size_t i = 0; i < want.size(); ++i)
-      if (want[i].dtype() == QTN_FLOAT32) noise.add(want[i], got[i]);
-  }
-  return noise.sqnr_db();
-}
+std::vector<FallenLayer> reach(Prepared &prepared, const Goal &goal, const Samples &samples,
+                               const FallBack &fall_back) {
+  const graph::Graph quantized = convert(prepared, nullptr);
+  if (goal.met_by(quantized)) return {};
+  const auto fallen = [&](const Layers &layers) {
+    std::vector<std::string> names;
+    for (const FallenLayer &layer : layers) names.push_back(layer.node);
+    return fall_back(names);
+  };
+  const auto holds = [&](const Layers &layers) { return goal.met_by(convert(fallen(layers), nullptr)); };
 
-Prepared leave_in_float(const Prepared &prepared, const std::vector<std::string> &nodes) {
-  Prepared p{prepared.graph, prepared.config, {}, {}, prepared.samples, {}, prepared.model};
-  for (const std::string &node : nodes) p.config.set("node:" + node, nullptr);
-  p.placement = place(p.graph, p.config);
-  for (const Group &group : p.placement.groups) {
-    const std::int32_t old = prepared.placement.group[static_cast<std::size_t>(group.members[0])];
-    const auto &observer = prepared.observers[static_cast<std::size_t>(old)];
-    p.observers.push_back(group.fixed || !observer ? nullptr : observer->clone());
-    if (!prepared.distributions.empty())
-      p.distributions.push_back(prepared.distributions[static_cast<std::size_t>(old)]);
-  }
-  return p;
-}
-
-Precision reach(Prepared &prepared, const Samples &samples, double target_db) {
-  Precision found;
-  if (sqnr_of(prepared, samples) < target_db) {
-    found.in_float = Search(prepared, samples, target_db).run();
-    prepared = leave_in_float(prepared, names_of(found.in_float));
-  }
-  found.sqnr_db = sqnr_of(prepared, samples);
+  const Layers worst = by_damage(prepared, quantized, samples);
+  const Layers found = holds(worst) ? fewest(worst, holds) : worst;
+  prepared = fallen(found);
   return found;
 }
 

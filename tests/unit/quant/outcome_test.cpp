@@ -57,16 +57,53 @@ void float_for_a_reason(void **) {
                      "soft: the operator has no integer form"});
 }
 
-void float_for_a_target(void **) {
-  Attrs attrs;
-  attrs.set("target_sqnr", 60.0);
-  const Account account = quantize(chain(), Config("onnx"), normal_samples({1, 2, 6, 6}, 4), &attrs, {}).account;
-  assert_false(account.precision.in_float.empty());
-  for (const Precision::Layer &layer : account.precision.in_float) {
-    const auto node = std::find_if(account.float_nodes.begin(), account.float_nodes.end(),
-                                   [&](const FloatNode &f) { return f.node == layer.node; });
-    assert_true(node != account.float_nodes.end() && node->reason == "left in float to reach the target");
+void fallen_for_a_target(void **) {
+  for (const bool wide : {false, true}) {
+    Attrs attrs;
+    attrs.set("target_sqnr", 60.0);
+    attrs.set("target_top1", 0.5);
+    attrs.set("fallback", wide ? "int16" : "float");
+    const Account account = quantize(chain(), Config("onnx"), normal_samples({1, 2, 6, 6}, 4), &attrs, {}).account;
+    assert_false(account.fallen.empty());
+    for (const FallenLayer &layer : account.fallen) {
+      const auto node = std::find_if(account.float_nodes.begin(), account.float_nodes.end(),
+                                     [&](const FloatNode &f) { return f.node == layer.node; });
+      assert_true(node != account.float_nodes.end());
+      assert_string_equal(node->reason.c_str(),
+                          wide ? "activations of 16 bits to reach the target" : "left in float to reach the target");
+    }
+    const nlohmann::json report = nlohmann::json::parse(account.json());
+    assert_int_equal(report.at(wide ? "in_int16" : "in_float").size(), account.fallen.size());
+    assert_int_equal(report.at(wide ? "in_float" : "in_int16").size(), 0);
+    // int8 weights lose more than 60 dB, however many bits activations have.
+    const nlohmann::json &sqnr = report.at("targets").at("target_sqnr"), &top1 = report.at("targets").at("target_top1");
+    assert_true(sqnr.at("wanted") == 60.0 && sqnr.at("holds") == !wide);
+    const double reached = sqnr.at("reached").is_null() ? INFINITY : sqnr.at("reached").get<double>();
+    assert_int_equal(wide, reached < 60);
+    assert_true(top1.at("wanted") == 0.5 && top1.at("holds") == true && top1.at("reached") == 1);
   }
+}
+
+/// A correction that is right on the measured sample and wrong on others is left out where a target is missed with it.
+void corrections_keep_the_target(void **) {
+  Config config("onnx");
+  const Attrs int4 = attrs({{"weight_dtype", "int4"}});
+  config.set("*", &int4);
+  const Samples samples = normal_samples({1, 2, 6, 6}, 400);
+  const auto account = [&](double target, bool correction) {
+    Attrs attrs;
+    attrs.set("target_top1", target);
+    attrs.set("bias_correction", std::int64_t{correction});
+    attrs.set("measured_samples", std::int64_t{1});
+    return quantize(chain(), config, samples, &attrs, {}).account;
+  };
+  const Account plain = account(0.01, false), corrected = account(0.01, true);
+  assert_true(corrected.bias_corrected && corrected.fallen.empty());
+  if (!(*corrected.reached.top1 < *plain.reached.top1))
+    fail_test("corrected ", *corrected.reached.top1, ", plain ", *plain.reached.top1);
+  const Account kept = account(*plain.reached.top1, true);
+  assert_true(!kept.bias_corrected && kept.fallen.empty());
+  assert_true(*kept.reached.top1 == *plain.reached.top1);
 }
 
 const TensorOutcome &outcome_of(const Account &account, const std::string &name) {
@@ -149,9 +186,13 @@ void json_of_a_tensor(void **) {
 int main() {
   using namespace qtn::quant;
   const CMUnitTest tests[] = {
-      cmocka_unit_test(fused_into_whom),         cmocka_unit_test(float_for_a_reason),
-      cmocka_unit_test(float_for_a_target),      cmocka_unit_test(what_was_seen),
-      cmocka_unit_test(looking_changes_nothing), cmocka_unit_test(json_of_a_tensor),
+      cmocka_unit_test(corrections_keep_the_target),
+      cmocka_unit_test(fused_into_whom),
+      cmocka_unit_test(float_for_a_reason),
+      cmocka_unit_test(fallen_for_a_target),
+      cmocka_unit_test(what_was_seen),
+      cmocka_unit_test(looking_changes_nothing),
+      cmocka_unit_test(json_of_a_tensor),
   };
   return cmocka_run_group_tests_name("outcome", tests, nullptr, nullptr);
 }

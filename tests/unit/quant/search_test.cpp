@@ -67,7 +67,7 @@ void damage_alone(void **) {
   for (const Damage &damage : all) {
     std::vector<std::string> others = names_of(p.graph);
     std::erase(others, q.nodes[damage.node].name);
-    const Prepared single = leave_in_float(p, others);
+    const Prepared single = to_float(p)(others);
     const double want = difference(p.graph, convert(single, nullptr), kSamples).sqnr_db();
     if (q.nodes[damage.node].name == "leaky") {
       assert_true(want > 110);  // nobody asks it for integers then
@@ -84,26 +84,157 @@ void damage_alone(void **) {
   assert_true(std::fabs(noise_without(p.graph, q, kSamples, {}).sqnr_db() - whole) < 0.5);
 }
 
+std::vector<std::string> names_of(const std::vector<FallenLayer> &layers) {
+  std::vector<std::string> names;
+  for (const FallenLayer &layer : layers) names.push_back(layer.node);
+  return names;
+}
+
+Goal goal_of(const Prepared &p, const Targets &targets) { return {p.graph, kSamples, kSamples, targets}; }
+
 void targets_are_reached_with_few_layers(void **) {
   const Prepared all = calibrated(chain(), Config("onnx"), kSamples);
   const double whole = difference(all.graph, convert(all, nullptr), kSamples).sqnr_db();
   Prepared easy = calibrated(chain(), Config("onnx"), kSamples);
-  assert_true(reach(easy, kSamples, whole - 1).in_float.empty());
+  assert_true(reach(easy, goal_of(all, {whole - 1, {}}), kSamples, to_float(easy)).empty());
 
   Prepared p = calibrated(chain(), Config("onnx"), kSamples);
-  const Precision found = reach(p, kSamples, whole + 3);
-  assert_false(found.in_float.empty());
-  const double now = difference(p.graph, convert(p, nullptr), kSamples).sqnr_db();
-  assert_true(now >= whole + 3 && std::fabs(now - found.sqnr_db) < 1e-6);
-  for (std::size_t i = 0; i < found.in_float.size(); ++i) {
-    std::vector<std::string> fewer;
-    for (std::size_t k = 0; k < found.in_float.size(); ++k)
-      if (k != i) fewer.push_back(found.in_float[k].node);
-    const graph::Graph q = convert(leave_in_float(all, fewer), nullptr);
-    assert_true(difference(all.graph, q, kSamples).sqnr_db() < whole + 3);
+  const Goal goal = goal_of(all, {whole + 3, {}});
+  const std::vector<std::string> found = names_of(reach(p, goal, kSamples, to_float(p)));
+  assert_false(found.empty());
+  const graph::Graph g = convert(p, nullptr);
+  const double now = difference(p.graph, g, kSamples).sqnr_db();
+  assert_true(now >= whole + 3 && std::fabs(now - *goal.reached(g).sqnr_db) < 1e-6);
+  for (const std::string &name : found) {
+    std::vector<std::string> fewer = found;
+    std::erase(fewer, name);
+    assert_true(difference(all.graph, convert(to_float(all)(fewer), nullptr), kSamples).sqnr_db() < whole + 3);
   }
   Prepared hopeless = calibrated(chain(), Config("onnx"), kSamples);
-  assert_true(std::isinf(reach(hopeless, kSamples, 400).sqnr_db));
+  const Goal exact = goal_of(all, {400, {}});
+  reach(hopeless, exact, kSamples, to_float(hopeless));
+  assert_true(std::isinf(*exact.reached(convert(hopeless, nullptr)).sqnr_db));
+}
+
+/// Much is cut off, so that the largest value moves on some samples.
+Prepared coarse() {
+  Config config("onnx");
+  const Attrs cut = attrs({{"weight_dtype", "int4"}, {"observer", "percentile"}, {"percentile", 80.0}});
+  config.set("*", &cut);
+  return calibrated(chain(), config, kSamples);
+}
+
+/// The part of the samples on which the largest of the five outputs is the float model's.
+double agreement(const graph::Graph &a, const graph::Graph &b) {
+  const auto largest = [](const graph::Graph &g, const std::vector<Tensor> &inputs) {
+    const std::vector<float> y = float_values(graph::evaluate(g, inputs)[0], "y");
+    return std::max_element(y.begin(), y.end()) - y.begin();
+  };
+  double same = 0;
+  for (std::size_t s = 0; s < kSamples.count; ++s) {
+    const std::vector<Tensor> inputs = kSamples.read(s);
+    same += largest(a, inputs) == largest(b, inputs);
+  }
+  return same / static_cast<double>(kSamples.count);
+}
+
+void largest_values_stay_where_they_are(void **) {
+  const Prepared all = coarse();
+  const double whole = agreement(all.graph, convert(all, nullptr));
+  if (!(whole > 0.3 && whole < 0.95)) fail_test("top-1 agreement ", whole);
+  assert_true(*goal_of(all, {{}, 1.0}).reached(convert(all, nullptr)).top1 == whole);
+  Prepared easy = coarse();
+  assert_true(reach(easy, goal_of(all, {{}, whole}), kSamples, to_float(easy)).empty());
+
+  Prepared p = coarse();
+  const std::vector<std::string> found = names_of(reach(p, goal_of(all, {{}, 1.0}), kSamples, to_float(p)));
+  assert_true(!found.empty() && agreement(all.graph, convert(p, nullptr)) == 1);
+  for (const std::string &name : found) {
+    std::vector<std::string> fewer = found;
+    std::erase(fewer, name);
+    assert_true(agreement(all.graph, convert(to_float(all)(fewer), nullptr)) < 1);
+  }
+
+  // Of two targets the harder one decides.
+  const double db = difference(all.graph, convert(p, nullptr), kSamples).sqnr_db();
+  for (const Targets &both : {Targets{db + 6, whole}, Targets{db - 20, 1.0}}) {
+    Prepared q = coarse();
+    const Goal goal = goal_of(all, both);
+    const std::vector<std::string> layers = names_of(reach(q, goal, kSamples, to_float(q)));
+    const Targets reached = goal.reached(convert(q, nullptr));
+    assert_true(*reached.sqnr_db >= *both.sqnr_db && *reached.top1 >= *both.top1);
+    assert_true((layers == found) == (*both.top1 == 1));
+  }
+}
+
+/// Rows of all dimensions but the last count each for itself; of equal values the first is the largest.
+void rows_and_ties(void **) {
+  GraphBuilder builder;
+  const graph::Graph same = builder.input("x", {-1, 2, 3}).node("Identity", "i", {"x"}, {"y"}).build({"y"});
+  GraphBuilder other;
+  other.input("x", {-1, 2, 3}).constant("k", floats({2, 3}, {0, 0, 0, 0, 1, 0}));
+  const graph::Graph moved = other.node("Add", "a", {"x", "k"}, {"y"}).build({"y"});
+  const Samples samples = {2, [](std::size_t) {
+                             return std::vector<Tensor>{floats({2, 2, 3}, {1, 1, 0, 0, 0, 0, 5, 1, 5, 7, 1, 0})};
+                           }};
+  const Targets top1{{}, 0.5};
+  assert_true(*Goal(same, samples, samples, top1).reached(same).top1 == 1);
+  assert_true(*Goal(same, samples, samples, top1).reached(moved).top1 == 0.75);
+
+  const Samples indices = {1, [](std::size_t) { return std::vector<Tensor>{floats({1, 2, 3}, {1, 2, 3, 4, 5, 6})}; }};
+  GraphBuilder whole;
+  const graph::Graph classes = whole.input("x", {-1, 2, 3}).node("ArgMax", "m", {"x"}, {"y"}).build({"y"});
+  expect_error(QTN_EUNSUPPORTED, "target_top1 is of rows of floats, output \"y\" is int64 of shape 1x2x3",
+               [&] { Goal(classes, indices, indices, top1); });
+}
+
+/// As if the configuration had said so before calibration.
+void wide_layers_are_those_of_a_config(void **) {
+  for (const char *recipe : {"onnx", "fbgemm", "nvidia"}) {
+    Config config(recipe), wide(recipe);
+    const Attrs int16 = attrs({{"activation_dtype", "int16"}});
+    for (const char *tensor : {"tensor:e", "tensor:h"}) wide.set(tensor, &int16);  // what "third" reads and makes
+    const Prepared p = calibrated(chain(), config, kSamples), direct = calibrated(chain(), wide, kSamples);
+    const Prepared fallen = to_int16(p, kSamples)({"third"});
+    const graph::Graph want = convert(direct, nullptr), got = convert(fallen, nullptr), before = convert(p, nullptr);
+    for (std::size_t v = 0; v < want.values.size(); ++v) {
+      const QuantizerPtr &a = want.values[v].quantizer, &b = got.values[v].quantizer, &c = before.values[v].quantizer;
+      assert_true(!a == !b && (!a || *a == *b));
+      const std::string &name = want.values[v].name;
+      const bool of_third = name == "d" || name == "e" || name == "g" || name == "h";
+      if (c && !want.values[v].is_constant())
+        assert_true(of_third ? b->dtype() == QTN_INT16 : b->dtype() == c->dtype() && *b == *c);
+    }
+    assert_true(fallen.samples == p.samples);
+  }
+}
+
+/// Scales that are known beforehand are of 8 bits: with 16 the tensor is looked at.
+void known_scales_are_observed_when_wide(void **) {
+  GraphBuilder builder;
+  builder.input("x", {1, 4, 3, 3}).conv("a", "x", "u", 4, 4).node("Sigmoid", "s", {"u"}, {"v"});
+  const graph::Graph g = builder.conv("b", "v", "y", 4, 4).build({"y"});
+  const Samples samples = normal_samples({1, 4, 3, 3}, 4);
+  const Prepared p = calibrated(g, Config("tflite"), samples);
+  assert_non_null(p.placement.groups[2].fixed.get());
+  const QuantizerPtr grid = value_named(convert(to_int16(p, samples)({"b"}), nullptr), "v").quantizer;
+  assert_true(grid->dtype() == QTN_INT16 && grid->scale() < 1.01f / 65535);
+}
+
+void int16_has_an_end(void **) {
+  Prepared p = calibrated(chain(), Config("onnx"), kSamples);
+  const Prepared before = calibrated(chain(), Config("onnx"), kSamples);
+  const double whole = difference(p.graph, convert(p, nullptr), kSamples).sqnr_db();
+  const Goal near = goal_of(before, {whole + 2, {}}), far = goal_of(before, {200, {}});
+  const std::vector<std::string> some = names_of(reach(p, near, kSamples, to_int16(before, kSamples)));
+  assert_true(!some.empty() && near.met_by(convert(p, nullptr)));
+
+  Prepared q = calibrated(chain(), Config("onnx"), kSamples);
+  const std::vector<std::string> all = names_of(reach(q, far, kSamples, to_int16(before, kSamples)));
+  assert_int_equal(all.size(), 5);
+  const graph::Graph wide = convert(q, nullptr);
+  assert_false(far.met_by(wide));
+  assert_true(*far.reached(wide).sqnr_db > whole + 2);
 }
 
 /// Settings of a tensor do not outlive the layers for which it is in integers, and are no error then.
@@ -112,7 +243,7 @@ void tensors_with_settings_may_return_to_float(void **) {
   const Attrs mse = attrs({{"observer", "mse"}});
   config.set("tensor:g", &mse);
   Prepared p = calibrated(chain(), config, kSamples);
-  const Prepared last_in_float = leave_in_float(p, {"last"});
+  const Prepared last_in_float = to_float(p)({"last"});
   assert_true(value_named(convert(p, nullptr), "g").quantizer != nullptr);
   assert_true(value_named(convert(last_in_float, nullptr), "g").quantizer == nullptr);
 }
@@ -127,6 +258,11 @@ int main() {
       cmocka_unit_test(rare_outliers_do_not_decide),
       cmocka_unit_test(damage_alone),
       cmocka_unit_test(targets_are_reached_with_few_layers),
+      cmocka_unit_test(largest_values_stay_where_they_are),
+      cmocka_unit_test(rows_and_ties),
+      cmocka_unit_test(wide_layers_are_those_of_a_config),
+      cmocka_unit_test(known_scales_are_observed_when_wide),
+      cmocka_unit_test(int16_has_an_end),
       cmocka_unit_test(tensors_with_settings_may_return_to_float),
   };
   return cmocka_run_group_tests_name("search", tests, nullptr, nullptr);

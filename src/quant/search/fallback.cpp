@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/search/fallback.hpp"
+
+#include <algorithm>
+
+namespace qtn::quant {
+namespace {
+
+using graph::ValueId;
+
+Prepared left_in_float(const Prepared &prepared, const std::vector<std::string> &nodes) {
+  Prepared p{prepared.graph, prepared.config, {}, {}, prepared.samples, {}, prepared.model};
+  for (const std::string &node : nodes) p.config.set("node:" + node, nullptr);
+  p.placement = place(p.graph, p.config);
+  for (const Group &group : p.placement.groups) {
+    const std::int32_t old = prepared.placement.group[static_cast<std::size_t>(group.members[0])];
+    const auto &observer = prepared.observers[static_cast<std::size_t>(old)];
+    p.observers.push_back(group.fixed || !observer ? nullptr : observer->clone());
+    if (!prepared.distributions.empty())
+      p.distributions.push_back(prepared.distributions[static_cast<std::size_t>(old)]);
+  }
+  return p;
+}
+
+/// Without observers. Groups stay what they are: who asks for integers does not depend on how many bits they have.
+Prepared widened(const Prepared &prepared, const std::vector<bool> &groups) {
+  Prepared p{prepared.graph, prepared.config, {}, {}, prepared.samples, {}, prepared.model, prepared.distributions};
+  Attrs wide;
+  wide.set("activation_dtype", "int16");
+  for (std::size_t g = 0; g < groups.size(); ++g)
+    if (groups[g]) p.config.set("tensor:" + p.graph.value(prepared.placement.groups[g].members[0]).name, &wide);
+  p.placement = place(p.graph, p.config);
+  return p;
+}
+
+std::vector<bool> groups_of(const Prepared &p, const std::vector<std::string> &nodes) {
+  std::vector<bool> groups(p.placement.groups.size(), false);
+  for (const graph::Node &node : p.graph.nodes) {
+    if (std::find(nodes.begin(), nodes.end(), node.name) == nodes.end()) continue;
+    for (const auto *values : {&node.inputs, &node.outputs})
+      for (const ValueId v : *values)
+        if (v != graph::kNoValue && p.placement.group[static_cast<std::size_t>(v)] >= 0)
+          groups[static_cast<std::size_t>(p.placement.group[static_cast<std::size_t>(v)])] = true;
+  }
+  return groups;
+}
+
+std::vector<std::unique_ptr<Observer>> wide_observers(const Prepared &prepared, const Samples &samples) {
+  Prepared all = widened(prepared, std::vector<bool>(prepared.placement.groups.size(), true));
+  all.distributions.clear();
+  for (std::size_t g = 0; g < all.placement.groups.size(); ++g) {
+    const Group &group = all.placement.groups[g];
+    const auto &old = prepared.observers[g];
+    const std::string kind = old ? std::string(old->kind()) : group.settings.activation_observer;
+    all.observers.push_back(group.fixed ? nullptr : make_observer(kind, group.settings.activation));
+  }
+  for (std::size_t s = 0; s < samples.count; ++s) {
+    const std::vector<Tensor> inputs = samples.read(s);
+    std::vector<const Tensor *> pointers;
+    for (const Tensor &x : inputs) pointers.push_back(&x);
+    calibrate(all, pointers);
+  }
+  return std::move(all.observers);
+}
+
+}  // namespace
+
+FallBack to_float(const Prepared &prepared) {
+  return [&prepared](const std::vector<std::string> &nodes) { return left_in_float(prepared, nodes); };
+}
+
+FallBack to_int16(const Prepared &prepared, const Samples &samples) {
+  const auto wide = std::make_shared<std::vector<std::unique_ptr<Observer>>>();
+  return [&prepared, &samples, wide](const std::vector<std::string> &nodes) {
+    if (wide->empty()) *wide = wide_observers(prepared, samples);
+    const std::vector<bool> groups = groups_of(prepared, nodes);
+    Prepared p = widened(prepared, groups);
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      const auto &observer = groups[g] ? (*wide)[g] : prepared.observers[g];
+      p.observers.push_back(observer ? observer->clone() : nullptr);
+    }
+    return p;
+  };
+}
+
+}  // namespace qtn::quant

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/search/targets.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "quant/search/noise.hpp"
+#include "runtime/session.hpp"
+
+namespace qtn::quant {
+namespace {
+
+using graph::Graph;
+
+std::vector<Tensor> run(const runtime::Session &session, const std::vector<Tensor> &inputs) {
+  std::vector<const Tensor *> pointers;
+  for (const Tensor &x : inputs) pointers.push_back(&x);
+  return session.run(pointers);
+}
+
+/// Where each row (along the last axis) of the first output has its largest value, of equals the first.
+std::vector<std::int64_t> largest_of_rows(const Graph &g, const Samples &samples) {
+  const runtime::Session session(g, {});
+  std::vector<std::int64_t> largest;
+  for (std::size_t s = 0; s < samples.count; ++s) {
+    const Tensor y = run(session, samples.read(s))[0].to_contiguous();
+    if (y.dtype() != QTN_FLOAT32 || y.rank() == 0)
+      fail(QTN_EUNSUPPORTED, "quantize: target_top1 is of rows of floats, output \"", g.value(g.outputs[0]).name,
+           "\" is ", dtype_name(y.dtype()), " of shape ", to_string(y.shape()));
+    const std::int64_t row = y.dim(y.rank() - 1);
+    const auto *values = y.as<const float>();
+    for (std::int64_t i = 0; i < y.count(); i += row)
+      largest.push_back(std::max_element(values + i, values + i + row) - (values + i));
+  }
+  return largest;
+}
+
+}  // namespace
+
+double sqnr_db(const Graph &real, const Graph &quantized, const Samples &samples) {
+  const runtime::Session exact(real, {}), coarse(quantized, {});
+  Noise noise;
+  for (std::size_t s = 0; s < samples.count; ++s) {
+    const std::vector<Tensor> inputs = samples.read(s);
+    const std::vector<Tensor> want = run(exact, inputs), got = run(coarse, inputs);
+    for (std::size_t i = 0; i < want.size(); ++i)
+      if (want[i].dtype() == QTN_FLOAT32) noise.add(want[i], got[i]);
+  }
+  return noise.sqnr_db();
+}
+
+Goal::Goal(const Graph &real, const Samples &measured, const Samples &all, const Targets &targets)
+    : real_(real), measured_(measured), all_(all), targets_(targets) {
+  if (targets.top1) largest_ = largest_of_rows(real, all);
+}
+
+Targets Goal::reached(const Graph &quantized) const {
+  Targets reached;
+  if (targets_.sqnr_db) reached.sqnr_db = quant::sqnr_db(real_, quantized, measured_);
+  if (targets_.top1) {
+    const std::vector<std::int64_t> now = largest_of_rows(quantized, all_);
+    std::size_t same = 0;
+    for (std::size_t i = 0; i < now.size(); ++i) same += now[i] == largest_[i];
+    reached.top1 = now.empty() ? 1.0 : static_cast<double>(same) / static_cast<double>(now.size());
+  }
+  return reached;
+}
+
+}  // namespace qtn::quant

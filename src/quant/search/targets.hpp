@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the outputs of a quantized model are to reach beside those of the float one, and what they do reach.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "graph/graph.hpp"
+#include "quant/samples.hpp"
+
+namespace qtn::quant {
+
+struct Targets {
+  std::optional<double> sqnr_db;  ///< of all outputs together
+  std::optional<double> top1;     ///< part of the rows of the first output whose largest value is where it is in float
+
+  bool any() const { return sqnr_db || top1; }
+
+  /// `reached` has a value where there is a target.
+  bool met_by(const Targets &reached) const {
+    return (!sqnr_db || *reached.sqnr_db >= *sqnr_db) && (!top1 || *reached.top1 >= *top1);
+  }
+};
+
+/// Of all outputs of the quantized graph, run by the native engine, against those of the float one.
+double sqnr_db(const graph::Graph &real, const graph::Graph &quantized, const Samples &samples);
+
+/// Beside one float model.
+class Goal {
+ public:
+  /// The ratio is that of `measured`; `all` count for the largest values, which tell little on a few. Graph and samples
+  /// stay with the caller. Throws QTN_EUNSUPPORTED where the first output has no rows of floats to look at.
+  Goal(const graph::Graph &real, const Samples &measured, const Samples &all, const Targets &targets);
+
+  /// What there is a target for.
+  Targets reached(const graph::Graph &quantized) const;
+
+  bool met_by(const graph::Graph &quantized) const { return targets_.met_by(reached(quantized)); }
+
+ private:
+  const graph::Graph &real_;
+  const Samples &measured_, &all_;
+  const Targets targets_;
+  std::vector<std::int64_t> largest_;  // of each row in float
+};
+
+}  // namespace qtn::quant
