@@ -91,28 +91,32 @@ std::vector<graph::ValueId> observed_values(const Placement &placement) {
 
 }  // namespace
 
-void calibrate(Prepared &prepared, std::span<const Tensor *const> inputs) {
+void show(Prepared &prepared, std::span<const Tensor *const> inputs,
+          const std::function<void(std::size_t group, const Tensor &)> &see) {
   const graph::Graph &g = prepared.graph;
   const Placement &placement = prepared.placement;
   const std::string of_sample = cat(" of sample ", prepared.samples);
   const std::vector<Tensor> checked = checked_inputs(g, inputs, of_sample);
-
-  // Copies see the sample; they take the observers' places when all went well.
-  std::vector<std::unique_ptr<Observer>> observers;
-  for (const auto &observer : prepared.observers) observers.push_back(observer ? observer->clone() : nullptr);
   if (!prepared.engine) prepared.engine.emplace(g, observed_values(placement));
-  std::vector<Distribution> distributions = prepared.distributions;
   prepared.engine->run(checked, [&](graph::ValueId v, const Tensor &t) {
-    const auto group = static_cast<std::size_t>(placement.group[static_cast<std::size_t>(v)]);
-    const auto &observer = observers[group];
     const std::string who = cat("calibrate: tensor \"", g.value(v).name, "\"");
     check_finite(t, who, of_sample);
     try {
-      if (observer) observer->observe_finite(t);
-      if (!distributions.empty()) distributions[group].add(t);
+      see(static_cast<std::size_t>(placement.group[static_cast<std::size_t>(v)]), t);
     } catch (const Error &e) {
       fail(e.status(), who, of_sample, ": ", e.what());
     }
+  });
+}
+
+void calibrate(Prepared &prepared, std::span<const Tensor *const> inputs) {
+  // Copies see the sample; they take the observers' places when all went well.
+  std::vector<std::unique_ptr<Observer>> observers;
+  for (const auto &observer : prepared.observers) observers.push_back(observer ? observer->clone() : nullptr);
+  std::vector<Distribution> distributions = prepared.distributions;
+  show(prepared, inputs, [&](std::size_t group, const Tensor &t) {
+    if (observers[group]) observers[group]->observe_finite(t);
+    if (!distributions.empty()) distributions[group].add(t);
   });
   prepared.observers = std::move(observers);
   prepared.distributions = std::move(distributions);

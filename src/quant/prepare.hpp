@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -42,6 +43,11 @@ Prepared prepare(const graph::Graph &float_graph, const Config &config, qmode mo
 
 /// The same for what prepare() with QTN_QAT has made and training has changed.
 Prepared prepare(Training training, const Config &config);
+
+/// Runs one sample (or batch) through the float graph and shows each observed tensor, finite, with the index of its
+/// group. Errors of `see` get the tensor's name and the sample's number. The sample is not counted.
+void show(Prepared &prepared, std::span<const Tensor *const> inputs,
+          const std::function<void(std::size_t group, const Tensor &)> &see);
 
 /// Runs one sample (or batch) through the float graph. One tensor for each graph input, in order. Throws and leaves
 /// every observer as it was on inputs that do not fit or on NaN and infinity (naming the tensor and the sample).

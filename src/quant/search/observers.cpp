@@ -18,21 +18,33 @@ using graph::ValueId;
 constexpr const char *kKinds[] = {"minmax", "histogram", "mse", "percentile", "entropy"};
 constexpr std::size_t kCount = std::size(kKinds);
 
-/// A copy whose observers are all of one kind.
-Prepared with_observers(const Prepared &p, const char *kind) {
-  Prepared copy{p.graph, p.config, p.placement, {}, 0, {}, p.model};
-  for (const Group &group : p.placement.groups)
-    copy.observers.push_back(group.fixed ? nullptr : make_observer(kind, group.settings.activation));
-  return copy;
+/// Of each group that is observed, one of each kind; of others none.
+using Observers = std::vector<std::vector<std::unique_ptr<Observer>>>;
+
+Observers observed_by_all(Prepared &p, const Samples &samples) {
+  Observers observers(p.placement.groups.size());
+  for (std::size_t g = 0; g < observers.size(); ++g)
+    if (const Group &group = p.placement.groups[g]; !group.fixed)
+      for (const char *kind : kKinds) observers[g].push_back(make_observer(kind, group.settings.activation));
+  for (; p.samples < samples.count; ++p.samples) {
+    const std::vector<Tensor> inputs = samples.read(p.samples);
+    std::vector<const Tensor *> pointers;
+    for (const Tensor &t : inputs) pointers.push_back(&t);
+    show(p, pointers, [&](std::size_t group, const Tensor &t) {
+      for (const auto &observer : observers[group]) observer->observe_finite(t);
+      if (!p.distributions.empty()) p.distributions[group].add(t);
+    });
+  }
+  return observers;
 }
 
 class Probe {
  public:
-  explicit Probe(const Prepared &p, std::vector<std::vector<QuantizerPtr>> grids)
-      : p_(p),
-        uses_(p.graph),
-        grids_(std::move(grids)),
-        losses_(p.placement.groups.size(), std::vector<Noise>(kCount)) {}
+  Probe(const Prepared &p, const Observers &observers)
+      : p_(p), uses_(p.graph), grids_(observers.size()), losses_(observers.size(), std::vector<Noise>(kCount)) {
+    for (std::size_t g = 0; g < observers.size(); ++g)
+      for (const auto &observer : observers[g]) grids_[g].push_back(observer->quantizer());
+  }
 
   void see(const std::vector<Tensor> &inputs) {
     Walk walk(p_.graph, uses_, inputs);
@@ -57,7 +69,7 @@ class Probe {
       if (!want) want = run();
       const Tensor exact = *operands[i];
       for (std::size_t c = 0; c < kCount; ++c) {
-        const Tensor coarse = dequantize(quantize(exact, grids_[c][static_cast<std::size_t>(group)]));
+        const Tensor coarse = dequantize(quantize(exact, grids_[static_cast<std::size_t>(group)][c]));
         operands[i] = &coarse;
         losses_[static_cast<std::size_t>(group)][c].add(*want, run());
       }
@@ -67,34 +79,20 @@ class Probe {
 
   const Prepared &p_;
   const graph::Uses uses_;
-  const std::vector<std::vector<QuantizerPtr>> grids_;
+  std::vector<std::vector<QuantizerPtr>> grids_;
   std::vector<std::vector<Noise>> losses_;
 };
 
 }  // namespace
 
 std::vector<ObserverChoice> choose_observers(Prepared &prepared, const Samples &samples, std::size_t probes) {
-  std::vector<Prepared> of_kind;
-  for (const char *kind : kKinds) of_kind.push_back(with_observers(prepared, kind));
-  of_kind[0].distributions = std::move(prepared.distributions);
-  for (std::size_t s = 0; s < samples.count; ++s) {
-    const std::vector<Tensor> inputs = samples.read(s);
-    std::vector<const Tensor *> pointers;
-    for (const Tensor &t : inputs) pointers.push_back(&t);
-    for (Prepared &p : of_kind) calibrate(p, pointers);
-  }
-  const std::size_t groups = prepared.placement.groups.size();
-  std::vector<std::vector<QuantizerPtr>> grids;
-  for (const Prepared &p : of_kind) {
-    grids.emplace_back();
-    for (const auto &observer : p.observers) grids.back().push_back(observer ? observer->quantizer() : nullptr);
-  }
-  Probe probe(prepared, std::move(grids));
+  Observers observers = observed_by_all(prepared, samples);
+  Probe probe(prepared, observers);
   const std::size_t count = std::min(probes, samples.count);
   for (std::size_t i = 0; i < count; ++i) probe.see(samples.read(i * samples.count / count));
 
   std::vector<ObserverChoice> choices;
-  for (std::size_t g = 0; g < groups; ++g) {
+  for (std::size_t g = 0; g < observers.size(); ++g) {
     const Group &group = prepared.placement.groups[g];
     if (group.fixed) continue;
     ObserverChoice choice{prepared.graph.value(group.members[0]).name, {}, 0};
@@ -102,11 +100,9 @@ std::vector<ObserverChoice> choose_observers(Prepared &prepared, const Samples &
       choice.candidates.push_back({kKinds[c], probe.loss(g, c)});
       if (probe.loss(g, c) < choice.candidates[choice.chosen].loss) choice.chosen = c;
     }
-    prepared.observers[g] = of_kind[choice.chosen].observers[g]->clone();
+    prepared.observers[g] = std::move(observers[g][choice.chosen]);
     choices.push_back(std::move(choice));
   }
-  prepared.distributions = std::move(of_kind[0].distributions);
-  prepared.samples = samples.count;
   return choices;
 }
 

@@ -172,7 +172,7 @@ void rows_and_ties(void **) {
   GraphBuilder builder;
   const graph::Graph same = builder.input("x", {-1, 2, 3}).node("Identity", "i", {"x"}, {"y"}).build({"y"});
   GraphBuilder other;
-  other.input("x", {-1, 2, 3}).constant("k", floats({2, 3}, {0, 0, 0, 0, 1, 0}));
+  other.input("x", {-1, 2, 3}).constant("k", floats({2, 3}, {0.5f, 0, 0, 0, 1, 0}));
   const graph::Graph moved = other.node("Add", "a", {"x", "k"}, {"y"}).build({"y"});
   const Samples samples = {2, [](std::size_t) {
                              return std::vector<Tensor>{floats({2, 2, 3}, {1, 1, 0, 0, 0, 0, 5, 1, 5, 7, 1, 0})};
