@@ -3,6 +3,7 @@
 
 #include "guard.hpp"
 #include "ops/eager.hpp"
+#include "train/fake_quantize.hpp"
 
 using namespace qtn;
 using namespace qtn::capi;
@@ -38,6 +39,27 @@ qstatus qop_relu(qtensor **out, const qtensor *x) {
     need(entry, out, "out");
     need(entry, x, "x");
     give(out, "Relu", {&x->value});
+  });
+}
+
+qstatus qop_fake_quantize(qtensor **out, const qtensor *x, const qquantizer *quantizer) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, x, "x");
+    need(entry, quantizer, "quantizer");
+    *out = new qtensor(train::fake_quantize(x->value, quantizer_or_none(quantizer)));
+  });
+}
+
+qstatus qop_fake_quantize_backward(qtensor **out, const qtensor *dy, const qtensor *x, const qquantizer *quantizer) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, dy, "dy");
+    need(entry, x, "x");
+    need(entry, quantizer, "quantizer");
+    *out = new qtensor(train::fake_quantize_backward(dy->value, x->value, quantizer_or_none(quantizer)));
   });
 }
 

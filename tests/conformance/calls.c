@@ -355,6 +355,8 @@ CALL(qop_linear, OUT(TENSOR), TENSOR_ARG("x"), TENSOR_ARG("weight"), TENSOR_ARG(
 CALL(qop_conv2d, OUT(TENSOR), TENSOR_ARG("x"), TENSOR_ARG("weight"), TENSOR_ARG("bias"), QUANTIZER_ARG("out_quantizer"),
      attrs_of(f, "attrs"))
 CALL(qop_relu, OUT(TENSOR), TENSOR_ARG("x"))
+CALL(qop_fake_quantize, OUT(TENSOR), TENSOR_ARG("x"), QUANTIZER_ARG("quantizer"))
+CALL(qop_fake_quantize_backward, OUT(TENSOR), TENSOR_ARG("dy"), TENSOR_ARG("x"), QUANTIZER_ARG("quantizer"))
 CALL(qop_add, OUT(TENSOR), TENSOR_ARG("a"), TENSOR_ARG("b"), QUANTIZER_ARG("out_quantizer"))
 CALL(qop_matmul, OUT(TENSOR), TENSOR_ARG("a"), TENSOR_ARG("b"), QUANTIZER_ARG("out_quantizer"))
 CALL(qop_max_pool2d, OUT(TENSOR), TENSOR_ARG("x"), attrs_of(f, "attrs"))
@@ -466,7 +468,7 @@ static const struct {
                                         ROW(qtensor_from_dlpack) ROW(qobserver_create) ROW(qobserver_observe)
                                             ROW(qobserver_merge) ROW(qobserver_quantizer) ROW(qobserver_save) ROW(
                                                 qobserver_load) ROW(qop_run) ROW(qop_linear) ROW(qop_conv2d)
-                                                ROW(qop_relu) ROW(qop_add) ROW(qop_matmul) ROW(
+                                                ROW(qop_relu) ROW(qop_fake_quantize) ROW(qop_fake_quantize_backward) ROW(qop_add) ROW(qop_matmul) ROW(
                                                     qop_cat) ROW(qop_max_pool2d) ROW(qop_avg_pool2d) ROW(qconfig_create)
                                                     ROW(qconfig_set) ROW(qconfig_save) ROW(qconfig_load)
                                                         ROW(qmodel_load) ROW(qmodel_save) ROW(qmodel_fuse) ROW(

@@ -405,6 +405,56 @@ def quant_descriptors():
         case(f"quant_linear/{name}", ["N10"], network(fc=weight), *run, expected_floats("y", y))
 
 
+def fake_quantization():
+    """Forward and backward: PyTorch's by autograd, that of NVIDIA's toolkit by its formulas."""
+
+    def both(name, x, make, y, dy, dx):
+        case(f"fake_quantize/{name}", ["N06"], floats("x", x), floats("dy", dy), make,
+             call("qop_fake_quantize", "y", x="$x", quantizer="$g"), expected_floats("y", y),
+             call("qop_fake_quantize_backward", "dx", dy="$dy", x="$x", quantizer="$g"), expected_floats("dx", dx))  # fmt: skip
+
+    rng = torch.Generator().manual_seed(11)
+    narrowed = {"quant_min": 0, "quant_max": 127}
+    for name, dtype, attrs, lo, hi in (
+        ("int8", "int8", {}, -128, 127),
+        ("uint8", "uint8", {}, 0, 255),
+        ("reduced", "uint8", narrowed, 0, 127),
+        ("int4", "int4", {}, -8, 7),
+        ("uint2", "uint2", {}, 0, 3),
+        ("int16", "int16", {}, -32768, 32767),
+    ):  # fmt: skip
+        # Ties, both ends of the grid, and values far outside.
+        far = torch.tensor([(lo - 3) * 0.25, (lo - 2.5) * 0.25, (hi - 2.5) * 0.25, (hi - 1.5) * 0.25, 1e9, -3e38, 0.125, 0.375])
+        x = torch.cat([(torch.randn(16, generator=rng) * 0.2 * (hi - lo)).round(decimals=2), far]).requires_grad_()
+        dy = torch.randn(24, generator=rng).round(decimals=2)
+        zero = lo + 2
+        y = torch.fake_quantize_per_tensor_affine(x, 0.25, zero, lo, hi)
+        y.backward(dy)
+        make = call("qquantizer_create", "g", dtype=dtype, scheme="per_tensor_affine", axis=0, scales=[0.25], zero_points=[zero], attrs=attrs)
+        both(f"per_tensor/{name}", x.detach(), make, y.detach(), dy, x.grad)
+    for axis in range(3):
+        x = (torch.randn(3, 4, 5, generator=rng) * 4).round(decimals=2).requires_grad_()
+        dy = torch.randn(3, 4, 5, generator=rng).round(decimals=2)
+        scales = torch.tensor([0.031, 0.0125, 0.0503, 0.021, 0.047])[: x.shape[axis]]
+        zeros = torch.tensor([0, 12, -90, 3, 7], dtype=torch.int32)[: x.shape[axis]]
+        y = torch.fake_quantize_per_channel_affine(x, scales, zeros, axis, -128, 127)
+        y.backward(dy)
+        both(f"per_channel/{axis}", x.detach(), channels("g", "int8", scales, zeros, axis), y.detach(), dy, x.grad)
+
+    torch.manual_seed(12345)
+    guide = torch.rand(10).numpy()
+    spread = eighths(np.random.default_rng(12), 4, 6, limit=17)
+    for name, x, amax in (("guide", guide, guide.max()), ("given_amax", spread, np.float32(1.5)), ("odd_amax", spread, np.float32(1.1))):
+        x = np.concatenate([x.ravel(), [amax, -amax, np.nextafter(amax, np.float32(9)) * np.float32(1.0001)]]).astype(np.float32)
+        scale = np.float32(127) / amax
+        y = np.clip(np.rint(x * scale), -127, 127) / scale
+        dy = np.arange(1, x.size + 1, dtype=np.float32)
+        dx = np.where(np.abs(x) <= amax, dy, np.float32(0))
+        make = call("qquantizer_choose", "g", dtype="int8", scheme="per_tensor_symmetric", axis=0, mins=[-float(amax)], maxs=[float(amax)],
+                    attrs={"numerics": "nvidia"})  # fmt: skip
+        both(f"nvidia/{name}", torch.from_numpy(x), make, y, torch.from_numpy(dy), dx)
+
+
 def write(name):
     lines = []
     for c in CASES:
@@ -421,6 +471,7 @@ def main():
     dynamic()
     qconfigs()
     quant_descriptors()
+    fake_quantization()
     write("torch.json")
 
 

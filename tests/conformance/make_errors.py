@@ -87,6 +87,8 @@ CALLS = {
     "qop_linear": ({"x": "$x", "weight": "$x"}, ["out", "x", "weight"]),
     "qop_conv2d": ({"x": "$x", "weight": "$x"}, ["out", "x", "weight"]),
     "qop_relu": ({"x": "$x"}, ["out", "x"]),
+    "qop_fake_quantize": ({"x": "$x", "quantizer": "$g"}, ["out", "x", "quantizer"]),
+    "qop_fake_quantize_backward": ({"dy": "$x", "x": "$x", "quantizer": "$g"}, ["out", "dy", "x", "quantizer"]),
     "qop_add": ({"a": "$x", "b": "$x"}, ["out", "a", "b"]),
     "qop_matmul": ({"a": "$x", "b": "$x"}, ["out", "a", "b"]),
     "qop_cat": ({"inputs": ["$x"], "axis": 0, "input_count": 1}, ["out", "inputs"]),
@@ -218,6 +220,21 @@ BAD = {
         ({"x": "$q", "weight": "$q", "bias": "$i"}, "QTN_EDTYPE", "linear: bias is int32, not float32"),
     ],
     "qop_conv2d": [({"x": "$x", "weight": "$x"}, "QTN_ESHAPE", "conv2d: x is 2x3, not of rank 4")],
+    "qop_fake_quantize": [
+        ({"x": "$i", "quantizer": "$g"}, "QTN_EDTYPE", "fake_quantize: x must be float32, not int32"),
+        ({"x": "$q", "quantizer": "$g"}, "QTN_EDTYPE", "fake_quantize: x must be float32, not quantized int8"),
+        ({"x": "$x", "quantizer": "$two"}, "QTN_ESHAPE", "quantizer: 2 scales for dimension 1 of a 2x3 tensor"),
+        ({"x": "$x", "quantizer": "$wide"}, "QTN_EUNSUPPORTED", "fake_quantize: integers from -2147483648 to 2147483647 are more than 16 bits hold"),
+        ({"x": "$x", "quantizer": "$float8"}, "QTN_EUNSUPPORTED", "fake_quantize: float8_e4m3fn is no grid of integers"),
+        ({"x": "$x", "quantizer": "$blocks"}, "QTN_EUNSUPPORTED", "fake_quantize: the quantizer is per block, not per tensor or per channel"),
+    ],
+    "qop_fake_quantize_backward": [
+        ({"dy": "$i", "x": "$x", "quantizer": "$g"}, "QTN_EDTYPE", "fake_quantize_backward: dy must be float32, not int32"),
+        ({"dy": "$x", "x": "$q", "quantizer": "$g"}, "QTN_EDTYPE", "fake_quantize_backward: x must be float32, not quantized int8"),
+        ({"dy": "$row", "x": "$x", "quantizer": "$g"}, "QTN_ESHAPE", "fake_quantize_backward: dy is 3, x is 2x3"),
+        ({"dy": "$x", "x": "$x", "quantizer": "$two"}, "QTN_ESHAPE", "quantizer: 2 scales for dimension 1 of a 2x3 tensor"),
+        ({"dy": "$x", "x": "$x", "quantizer": "$wide"}, "QTN_EUNSUPPORTED", "fake_quantize_backward: integers from -2147483648 to 2147483647 are more than 16 bits hold"),
+    ],
     "qop_add": [({"a": "$x", "b": "$i"}, "QTN_EDTYPE", "Add: inputs are float32 and int32, not of one type")],
     "qop_matmul": [({"a": "$x", "b": "$x"}, "QTN_ESHAPE", "MatMul: b wants 2 input features, a has 3 (a 2x3, b 2x3)")],
     "qop_cat": [({"inputs": ["$x"], "axis": 2}, "QTN_EINVAL", "Concat: axis 2 is outside a tensor of rank 2")],
@@ -275,6 +292,21 @@ BAD = {
 }  # fmt: skip
 
 
+# What some of these calls are made on besides.
+MORE = {
+    "two": {"call": "qquantizer_create", "with": {"dtype": "int8", "scheme": "per_channel_affine", "axis": 1, "scales": [0.5, 1.0]}},
+    "wide": {"call": "qquantizer_create", "with": {**GRID, "dtype": "int32"}},
+    "float8": {"call": "qquantizer_create", "with": {**GRID, "dtype": "float8_e4m3fn"}},
+    "blocks": {"call": "qquantizer_create", "with": {**GRID, "scheme": "per_block_affine", "axis": 1, "scales": [0.5, 1.0], "zero_points": [0, 0], "attrs": {"block_size": 3}}},
+    "row": {"call": "qtensor_create", "with": {"dtype": "float32", "shape": [3], "data": [1, 2, 3]}},
+}  # fmt: skip
+
+
+def made(bad):
+    names = {v[1:] for arguments, _, _ in bad for v in arguments.values() if isinstance(v, str) and v.startswith("$")}
+    return [{**step, "out": name} for name, step in MORE.items() if name in names]
+
+
 def failure(function, arguments, status, message):
     return {"call": function, "with": arguments, "status": status, "message": message}
 
@@ -285,7 +317,7 @@ def main():
         steps = [failure(function, {**arguments, p: None}, "QTN_EINVAL", f"{function}: {p} is NULL") for p in pointers]
         cases.append((f"null/{function}", steps))
     for function, bad in BAD.items():
-        cases.append((f"bad/{function}", [failure(function, *b) for b in bad]))
+        cases.append((f"bad/{function}", made(bad) + [failure(function, *b) for b in bad]))
     lines = []
     for name, steps in cases:
         text = ",\n  ".join(json.dumps(s) for s in SETUP + steps + UNCHANGED)

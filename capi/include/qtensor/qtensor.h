@@ -650,6 +650,31 @@ QTN_API qstatus qop_run(qtensor **outputs, size_t output_count, const char *op, 
  * @since 0.1 */
 QTN_API qstatus qop_relu(qtensor **out, const qtensor *x);
 
+/** What quantizing and dequantizing makes of `x`, in float32: fake quantization, by which a network in training learns to
+ * live with a grid. The bits are those of qtensor_quantize followed by qtensor_dequantize, under every numerics.
+ *
+ * @param out the result, of the shape of `x`
+ * @param x float32, not quantized; of any strides
+ * @param quantizer per tensor or per channel, for integers of up to 16 bits; its type may hold more ("quant_min" and
+ *   "quant_max" of qquantizer_create)
+ * Errors: QTN_EDTYPE unless `x` is float32; QTN_ESHAPE where the scales do not fit it; QTN_EUNSUPPORTED for blocks,
+ * float8 and larger integers.
+ * @since 0.1 */
+QTN_API qstatus qop_fake_quantize(qtensor **out, const qtensor *x, const qquantizer *quantizer);
+
+/** The gradient of qop_fake_quantize by the straight-through estimator: `dy` where `x` before saturation is an integer
+ * from quant_min to quant_max, else 0. Under "nvidia" numerics also 0 where abs(x) is more than amax, the largest x that
+ * the scale was chosen for. Where `x` is NaN it is 0.
+ *
+ * @param out the gradient for `x`, of its shape
+ * @param dy float32, the gradient for the result of qop_fake_quantize
+ * @param x what that was given
+ * @param quantizer what that was given
+ * Errors: those of qop_fake_quantize; QTN_EDTYPE unless `dy` is float32; QTN_ESHAPE unless it has the shape of `x`.
+ * @since 0.1 */
+QTN_API qstatus qop_fake_quantize_backward(qtensor **out, const qtensor *dy, const qtensor *x,
+                                           const qquantizer *quantizer);
+
 /** a + b, broadcast as in NumPy.
  *
  * @param out the result
