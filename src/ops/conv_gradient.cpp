@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv_gradient.hpp"
 
+#include "ops/conv_planes.hpp"
 #include "ops/gradient.hpp"
+#include "ops/lane_tasks.hpp"
 
 namespace qtn::ops {
 namespace {
 
 /// Columns of some channels at some positions stay in a cache of this size.
 constexpr std::int64_t kColumns = 1 << 16;
-
-/// Where there are fewer tasks, images are cut into as many parts, each with a sum of its own.
-constexpr std::int64_t kTasks = 16;
 
 /// Of the taps of channels in rows, the one at `row`.
 Window::Dims tap_at(const Window &w, std::int64_t row) {
@@ -54,19 +53,10 @@ void add_tap_row(const Window &w, const float *row, const Window::Dims &tap, std
   }
 }
 
-/// Calls body(task, memory of the lane) for tasks in parallel, with `size` floats for each lane.
-template <class Body>
-void for_tasks(std::int64_t tasks, float *memory, std::int64_t size, Body &&body) {
-  parallel_ranges(static_cast<std::size_t>(current_threads()), static_cast<std::size_t>(tasks),
-                  [&](std::size_t begin, std::size_t end, std::size_t lane) {
-                    for (std::size_t task = begin; task < end; ++task)
-                      body(static_cast<std::int64_t>(task), memory + static_cast<std::int64_t>(lane) * size);
-                  });
-}
-
 }  // namespace
 
 void conv_forward(const Convolution &conv, const float *x, const float *weight, float *y, Scratch &scratch) {
+  if (!conv.pointwise() && fits_planes(conv)) return planes_forward(conv, x, weight, y, scratch);
   const Window &w = conv.window;
   const std::int64_t filters = conv.filters / conv.groups, patch = conv.patch(), positions = conv.out_size();
   const std::int64_t channels = conv.channels / conv.groups, in = conv.in_size();
@@ -89,6 +79,7 @@ void conv_forward(const Convolution &conv, const float *x, const float *weight, 
 }
 
 void conv_input_gradient(const Convolution &conv, const float *weight, const float *dy, float *dx, Scratch &scratch) {
+  if (!conv.pointwise() && fits_planes(conv)) return planes_input_gradient(conv, weight, dy, dx, scratch);
   const Blocks b(conv);
   const Window &w = conv.window;
   const std::int64_t filters = conv.filters / conv.groups, patch = conv.patch(), in = conv.in_size();
@@ -113,6 +104,7 @@ void conv_input_gradient(const Convolution &conv, const float *weight, const flo
 }
 
 void conv_weight_gradient(const Convolution &conv, const float *x, const float *dy, float *dw, Scratch &scratch) {
+  if (!conv.pointwise() && fits_planes(conv)) return planes_weight_gradient(conv, x, dy, dw, scratch);
   const Blocks b(conv);
   const Window &w = conv.window;
   const std::int64_t filters = conv.filters / conv.groups, patch = conv.patch(), in = conv.in_size();
@@ -140,10 +132,7 @@ void conv_weight_gradient(const Convolution &conv, const float *x, const float *
       }
     }
   });
-  for_blocks(count, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t part = 1; part < parts; ++part)
-      for (std::int64_t i = begin; i < end; ++i) dw[i] += sums[(part - 1) * count + i];
-  });
+  add_parts(dw, sums, parts, count);
 }
 
 }  // namespace qtn::ops

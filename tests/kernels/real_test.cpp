@@ -101,11 +101,124 @@ void test_extent(void **) {
   });
 }
 
+void check_copy(Random &random, const RealKernel &kernel, std::size_t columns) {
+  const std::size_t rows = random.in<std::size_t>(1, 4), step = random.in<std::size_t>(1, 3);
+  const std::size_t width = columns == 0 ? 0 : (columns - 1) * step + 1;
+  const std::size_t x_pitch = width + random.in<std::size_t>(0, 3), y_pitch = columns + random.in<std::size_t>(0, 3);
+  Guarded<float> x((rows - 1) * x_pitch + width), y((rows - 1) * y_pitch + columns);
+  for (float &v : x.span()) v = random.one_in(9) ? kNan : random.real(-10, 10);
+  std::fill(y.span().begin(), y.span().end(), 7.0f);
+  std::vector<float> want(y.size(), 7.0f);
+  for (std::size_t row = 0; row < rows; ++row)
+    for (std::size_t i = 0; i < columns; ++i) want[row * y_pitch + i] = x[row * x_pitch + i * step];
+  kernel.copy({x.data(), x_pitch, step, y.data(), y_pitch, rows, columns});
+  char what[64];
+  std::snprintf(what, sizeof what, "copy of %zu rows of %zu, step %zu", rows, columns, step);
+  expect_result<float>(y, want, kernel.name, what);
+}
+
+void test_copy(void **) {
+  each_kernel(kernels::real_kernels(), [](const RealKernel &kernel) {
+    Random random(4);
+    for (std::size_t columns = 0; columns <= 100; ++columns)
+      for (int i = 0; i < 6; ++i) check_copy(random, kernel, columns);
+  });
+}
+
+/// Offsets of taps, and how many elements lie behind the first of each.
+struct Taps {
+  Taps(Random &random, std::size_t count) {
+    for (std::size_t t = 0; t < count; ++t) {
+      offsets.push_back(random.in<std::ptrdiff_t>(0, 40));
+      reach = std::max(reach, static_cast<std::size_t>(offsets.back()));
+    }
+  }
+  std::vector<std::ptrdiff_t> offsets;
+  std::size_t reach = 0;
+};
+
+void check_convolve(Random &random, const RealKernel &kernel, std::size_t count) {
+  const std::size_t filters = random.in<std::size_t>(1, 9), y_step = count + random.in<std::size_t>(0, 5);
+  const Taps taps(random, random.in<std::size_t>(0, 12));
+  std::vector<float> weights;
+  for (std::size_t i = 0; i < taps.offsets.size() * filters; ++i) weights.push_back(random.real(-2, 2));
+  Guarded<float> x(taps.offsets.empty() ? 0 : count + taps.reach), y((filters - 1) * y_step + count);
+  for (float &v : x.span()) v = random.real(-10, 10);
+  std::fill(y.span().begin(), y.span().end(), 7.0f);
+  std::vector<float> want(y.size(), 7.0f);
+  for (std::size_t f = 0; f < filters; ++f)
+    for (std::size_t i = 0; i < count; ++i) {
+      float sum = 0;
+      for (std::size_t t = 0; t < taps.offsets.size(); ++t) {
+        const float product = weights[t * filters + f] * x[i + static_cast<std::size_t>(taps.offsets[t])];
+        sum = sum + product;
+      }
+      want[f * y_step + i] = sum;
+    }
+  kernel.convolve(
+      {x.data(), taps.offsets.data(), weights.data(), taps.offsets.size(), filters, y.data(), y_step, count});
+  char what[64];
+  std::snprintf(what, sizeof what, "%zu filters of %zu taps on %zu", filters, taps.offsets.size(), count);
+  expect_result<float>(y, want, kernel.name, what);
+}
+
+void test_convolve(void **) {
+  each_kernel(kernels::real_kernels(), [](const RealKernel &kernel) {
+    Random random(5);
+    for (std::size_t count = 1; count <= 150; ++count)
+      for (int i = 0; i < 12; ++i) check_convolve(random, kernel, count);
+  });
+}
+
+void check_correlate(Random &random, const RealKernel &kernel, std::size_t filters, std::size_t tap_count) {
+  constexpr std::size_t kLanes = kernels::kSumLanes;
+  const std::size_t count = kLanes * random.in<std::size_t>(0, 5), images = random.in<std::size_t>(1, 3);
+  const Taps taps(random, tap_count);
+  const std::size_t x_image = random.in<std::size_t>(0, 9), sums_step = tap_count + random.in<std::size_t>(0, 3);
+  const std::size_t dy_step = count + random.in<std::size_t>(0, 3), dy_image = filters * dy_step;
+  Guarded<float> x(count + taps.reach + (images - 1) * x_image),
+      dy((images - 1) * dy_image + (filters - 1) * dy_step + count);
+  Guarded<float> sums((filters - 1) * sums_step + tap_count);
+  for (float &v : x.span()) v = random.real(-10, 10);
+  for (float &v : dy.span()) v = random.real(-2, 2);
+  for (float &v : sums.span()) v = random.real(-5, 5);
+  std::vector<float> want(sums.span().begin(), sums.span().end());
+  for (std::size_t f = 0; f < filters; ++f)
+    for (std::size_t t = 0; t < tap_count; ++t) {
+      float lanes[kLanes] = {};
+      for (std::size_t image = 0; image < images; ++image)
+        for (std::size_t i = 0; i < count; ++i) {
+          const float product = dy[image * dy_image + f * dy_step + i] *
+                                x[image * x_image + static_cast<std::size_t>(taps.offsets[t]) + i];
+          lanes[i % kLanes] = lanes[i % kLanes] + product;
+        }
+      for (const std::size_t half : {8, 4, 2, 1})
+        for (std::size_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+      want[f * sums_step + t] += lanes[0];
+    }
+  kernel.correlate({x.data(), taps.offsets.data(), tap_count, x_image, dy.data(), dy_step, dy_image, filters, images,
+                    count, sums.data(), sums_step});
+  char what[64];
+  std::snprintf(what, sizeof what, "sums of %zu filters by %zu taps", filters, tap_count);
+  expect_result<float>(sums, want, kernel.name, what);
+}
+
+void test_correlate(void **) {
+  each_kernel(kernels::real_kernels(), [](const RealKernel &kernel) {
+    Random random(6);
+    for (std::size_t filters = 1; filters <= 9; ++filters)
+      for (std::size_t taps = 1; taps <= 26; ++taps)
+        for (int i = 0; i < 4; ++i) check_correlate(random, kernel, filters, taps);
+  });
+}
+
 }  // namespace
 }  // namespace qtn::test
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(test_taps), cmocka_unit_test(test_clamp), cmocka_unit_test(test_extent)};
+  const CMUnitTest tests[] = {cmocka_unit_test(test_taps),     cmocka_unit_test(test_clamp),
+                              cmocka_unit_test(test_extent),   cmocka_unit_test(test_copy),
+                              cmocka_unit_test(test_convolve), cmocka_unit_test(test_correlate)};
   return run_at_both_edges("kernels.real", tests);
 }

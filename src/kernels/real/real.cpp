@@ -10,13 +10,24 @@ namespace qtn::kernels {
     void taps(const TapsArgs &args);                             \
     void clamp(float *y, std::size_t count, float lo, float hi); \
     Extent extent(const float *x, std::size_t count);            \
+    void copy(const CopyArgs &args);                             \
+    void convolve(const ConvolveArgs &args);                     \
+    void correlate(const CorrelateArgs &args);                   \
   }
 #include "kernels/real/kernels.inc"
 #undef QTN_REAL_KERNEL
 
 std::span<const RealKernel> real_kernels() {
   static constexpr RealKernel rows[] = {
-#define QTN_REAL_KERNEL(id, isa_level) {#id, Isa::isa_level, real_##id::taps, real_##id::clamp, real_##id::extent},
+#define QTN_REAL_KERNEL(id, isa_level) \
+  {#id,                                \
+   Isa::isa_level,                     \
+   real_##id::taps,                    \
+   real_##id::clamp,                   \
+   real_##id::extent,                  \
+   real_##id::copy,                    \
+   real_##id::convolve,                \
+   real_##id::correlate},
 #include "kernels/real/kernels.inc"
 #undef QTN_REAL_KERNEL
   };

@@ -21,6 +21,41 @@ struct TapsArgs {
   std::size_t count;
 };
 
+/// Rows of a plane, or every step-th of their elements: y[row * y_pitch + i] = x[row * x_pitch + i * step]
+struct CopyArgs {
+  const float *x;
+  std::size_t x_pitch, step;
+  float *y;
+  std::size_t y_pitch, rows, columns;
+};
+
+/// Of a convolution over copies of planes, for `filters` filters: y[f * y_step + i] = sum over taps, in their order, of
+/// weights[t * filters + f] * x[offsets[t] + i]
+struct ConvolveArgs {
+  const float *x;
+  const std::ptrdiff_t *offsets;
+  const float *weights;
+  std::size_t taps, filters;
+  float *y;
+  std::size_t y_step, count;
+};
+
+/// Lanes of a long sum, each with a sum of its own.
+inline constexpr std::size_t kSumLanes = 16;
+
+/// Its gradient with respect to the weights: sums[f * sums_step + t] += sum over images and i in [0, count) of
+/// dy[image * dy_image + f * dy_step + i] * x[image * x_image + offsets[t] + i]. Products i, i + 16, ... are a lane.
+struct CorrelateArgs {
+  const float *x;
+  const std::ptrdiff_t *offsets;
+  std::size_t taps, x_image;
+  const float *dy;
+  std::size_t dy_step, dy_image, filters, images;
+  std::size_t count;  ///< a multiple of kSumLanes
+  float *sums;
+  std::size_t sums_step;
+};
+
 /// Where not all are finite, the ends are not to be used. Zeros have no sign.
 struct Extent {
   float min, max;
@@ -33,6 +68,9 @@ struct RealKernel {
   void (*taps)(const TapsArgs &args);
   void (*clamp)(float *y, std::size_t count, float lo, float hi);  ///< NaN stays
   Extent (*extent)(const float *x, std::size_t count);             ///< of one value or more
+  void (*copy)(const CopyArgs &args);
+  void (*convolve)(const ConvolveArgs &args);
+  void (*correlate)(const CorrelateArgs &args);
 };
 
 std::span<const RealKernel> real_kernels();

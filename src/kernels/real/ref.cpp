@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/real/lanes.hpp"
+#include "kernels/real/planes.hpp"
 
 namespace qtn::kernels::real_ref {
 
@@ -8,6 +8,10 @@ void taps(const TapsArgs &args) { one_by_one(args, 0, args.count); }
 void clamp(float *y, std::size_t count, float lo, float hi) {
   for (std::size_t i = 0; i < count; ++i) y[i] = clamped(y[i], lo, hi);
 }
+
+void copy(const CopyArgs &args) { copy_one_by_one(args); }
+void convolve(const ConvolveArgs &args) { convolve_one_by_one(args); }
+void correlate(const CorrelateArgs &args) { correlate_one_by_one(args); }
 
 Extent extent(const float *x, std::size_t count) {
   Extent e{x[0], x[0], true};

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions over copies of planes, and their gradient with respect to the weights, on vectors of any length.
+#pragma once
+
+#include "kernels/real/lanes.hpp"
+
+namespace qtn::kernels {
+namespace {
+
+inline void copy_one_by_one(const CopyArgs &args) {
+  for (std::size_t row = 0; row < args.rows; ++row)
+    for (std::size_t i = 0; i < args.columns; ++i)
+      args.y[row * args.y_pitch + i] = args.x[row * args.x_pitch + i * args.step];
+}
+
+inline void convolve_one_by_one(const ConvolveArgs &args) {
+  for (std::size_t f = 0; f < args.filters; ++f)
+    for (std::size_t i = 0; i < args.count; ++i) {
+      float sum = 0;
+      for (std::size_t t = 0; t < args.taps; ++t)
+        sum += args.weights[t * args.filters + f] * args.x[args.offsets[t] + static_cast<std::ptrdiff_t>(i)];
+      args.y[f * args.y_step + i] = sum;
+    }
+}
+
+/// The sums of the lanes become one, halves added to halves.
+inline float sum_of_lanes(float (&lanes)[kSumLanes]) {
+  for (std::size_t half = kSumLanes / 2; half > 0; half /= 2)
+    for (std::size_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+  return lanes[0];
+}
+
+inline void correlate_one_by_one(const CorrelateArgs &args) {
+  for (std::size_t f = 0; f < args.filters; ++f)
+    for (std::size_t t = 0; t < args.taps; ++t) {
+      float lanes[kSumLanes] = {};
+      for (std::size_t image = 0; image < args.images; ++image) {
+        const float *x = args.x + image * args.x_image + args.offsets[t];
+        const float *dy = args.dy + image * args.dy_image + f * args.dy_step;
+        for (std::size_t i = 0; i < args.count; ++i) lanes[i % kSumLanes] += dy[i] * x[i];
+      }
+      args.sums[f * args.sums_step + t] += sum_of_lanes(lanes);
+    }
+}
+
+/// `filters`, `vectors` and `taps` at a time are what registers hold.
+template <int bytes>
+struct Planes : Lanes<bytes> {
+  using Base = Lanes<bytes>;
+  using Base::kCount;
+  using Base::load;
+  using Base::store;
+  using typename Base::Floats;
+  static constexpr bool kManyRegisters = bytes != 32;
+
+  /// The last vector begins early enough to be whole; rows shorter than one are copied by shorter ones.
+  static void copy_row(const float *x, float *y, std::size_t count) {
+    if (count < kCount) {
+      if constexpr (bytes > 16)
+        Planes<bytes / 2>::copy_row(x, y, count);
+      else
+        for (std::size_t i = 0; i < count; ++i) y[i] = x[i];
+      return;
+    }
+    std::size_t i = 0;
+    for (; i + kCount <= count; i += kCount) store(y + i, load(x + i));
+    if (i < count) store(y + count - kCount, load(x + count - kCount));
+  }
+
+  /// Of the first element of a pair in each of these vectors, the one after the other.
+  static Floats every_other(const Floats &a, const Floats &b) {
+    typename Base::Ints place;
+    for (std::size_t i = 0; i < kCount; ++i) place[i] = static_cast<std::int32_t>(2 * i);
+    return __builtin_shuffle(a, b, place);
+  }
+
+  /// Every other element.
+  static void thin_row(const float *x, float *y, std::size_t count) {
+    std::size_t i = 0;
+    // The element behind the last one may not be there to be read.
+    for (; i + kCount < count; i += kCount) store(y + i, every_other(load(x + 2 * i), load(x + 2 * i + kCount)));
+    for (; i < count; ++i) y[i] = x[2 * i];
+  }
+
+  static void copy(const CopyArgs &args) {
+    if (args.step > 2) return copy_one_by_one(args);
+    for (std::size_t row = 0; row < args.rows; ++row) {
+      const float *x = args.x + row * args.x_pitch;
+      float *y = args.y + row * args.y_pitch;
+      args.step == 1 ? copy_row(x, y, args.columns) : thin_row(x, y, args.columns);
+    }
+  }
+
+  template <int filters, int vectors>
+  static void convolve_block(const ConvolveArgs &args, std::size_t first, std::size_t i) {
+    Floats sum[filters][vectors];
+    unroll<filters>([&](auto f) { unroll<vectors>([&](auto v) { sum[f][v] = Floats{}; }); });
+    const float *weights = args.weights + first;
+    for (std::size_t t = 0; t < args.taps; ++t, weights += args.filters) {
+      const float *from = args.x + args.offsets[t] + i;
+      Floats x[vectors];
+      unroll<vectors>([&](auto v) { x[v] = load(from + v * kCount); });
+      unroll<filters>([&](auto f) { unroll<vectors>([&](auto v) { sum[f][v] += weights[f] * x[v]; }); });
+    }
+    unroll<filters>([&](auto f) {
+      float *to = args.y + (first + f) * args.y_step + i;
+      unroll<vectors>([&](auto v) { store(to + v * kCount, sum[f][v]); });
+    });
+  }
+
+  /// The last vector begins early enough to be whole.
+  template <int filters, int vectors>
+  static void convolve_rows(const ConvolveArgs &args, std::size_t first) {
+    std::size_t i = 0;
+    for (; i + vectors * kCount <= args.count; i += vectors * kCount) convolve_block<filters, vectors>(args, first, i);
+    for (; i + kCount <= args.count; i += kCount) convolve_block<filters, 1>(args, first, i);
+    if (i < args.count) convolve_block<filters, 1>(args, first, args.count - kCount);
+  }
+
+  static void convolve(const ConvolveArgs &args) {
+    if (args.count < kCount) return convolve_one_by_one(args);
+    std::size_t f = 0;
+    if constexpr (kManyRegisters)
+      for (; f + 8 <= args.filters; f += 8) convolve_rows<8, 3>(args, f);
+    for (; f + 4 <= args.filters; f += 4) convolve_rows<4, kManyRegisters ? 4 : 2>(args, f);
+    for (; f < args.filters; ++f) convolve_rows<1, 4>(args, f);
+  }
+
+  /// sum_of_lanes() of vectors that together are its lanes.
+  template <int parts>
+  static float sum_of(Floats (&lanes)[parts]) {
+    if constexpr (parts == 4) {
+      lanes[0] += lanes[2];
+      lanes[1] += lanes[3];
+    }
+    if constexpr (parts > 1) lanes[0] += lanes[1];
+    typename Base::Ints place;
+    for (std::size_t i = 0; i < kCount; ++i) place[i] = static_cast<std::int32_t>(i);
+    for (std::size_t half = kCount / 2; half > 0; half /= 2)
+      lanes[0] += __builtin_shuffle(lanes[0], place + static_cast<std::int32_t>(half));
+    return lanes[0][0];
+  }
+
+  template <int filters, int taps>
+  static void correlate_block(const CorrelateArgs &args, std::size_t f0, std::size_t t0) {
+    constexpr int kParts = kSumLanes / kCount;
+    Floats sum[filters][taps][kParts];
+    unroll<filters>(
+        [&](auto f) { unroll<taps>([&](auto t) { unroll<kParts>([&](auto part) { sum[f][t][part] = Floats{}; }); }); });
+    for (std::size_t image = 0; image < args.images; ++image) {
+      const float *x = args.x + image * args.x_image, *dy = args.dy + image * args.dy_image + f0 * args.dy_step;
+      for (std::size_t i = 0; i < args.count; i += kSumLanes)
+        unroll<kParts>([&](auto part) {
+          Floats slope[filters];
+          unroll<filters>([&](auto f) { slope[f] = load(dy + f * args.dy_step + i + part * kCount); });
+          unroll<taps>([&](auto t) {
+            const Floats v = load(x + args.offsets[t0 + t] + i + part * kCount);
+            unroll<filters>([&](auto f) { sum[f][t][part] += slope[f] * v; });
+          });
+        });
+    }
+    unroll<filters>([&](auto f) {
+      float *to = args.sums + (f0 + f) * args.sums_step + t0;
+      unroll<taps>([&](auto t) { to[t] += sum_of(sum[f][t]); });
+    });
+  }
+
+  template <int taps>
+  static void correlate_taps(const CorrelateArgs &args, std::size_t t) {
+    constexpr int kFilters = bytes == 64 ? 4 : 2;
+    std::size_t f = 0;
+    for (; f + kFilters <= args.filters; f += kFilters) correlate_block<kFilters, taps>(args, f, t);
+    for (; f < args.filters; ++f) correlate_block<1, taps>(args, f, t);
+  }
+
+  static void correlate(const CorrelateArgs &args) {
+    constexpr int kTaps = bytes == 64 ? 6 : 2;
+    std::size_t t = 0;
+    for (; t + kTaps <= args.taps; t += kTaps) correlate_taps<kTaps>(args, t);
+    if constexpr (kTaps > 3)
+      for (; t + 3 <= args.taps; t += 3) correlate_taps<3>(args, t);
+    for (; t < args.taps; ++t) correlate_taps<1>(args, t);
+  }
+};
+
+}  // namespace
+}  // namespace qtn::kernels

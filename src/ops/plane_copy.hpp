@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the taps of a convolution over pictures lie in copies of its planes.
+#pragma once
+
+#include "ops/im2col.hpp"
+
+namespace qtn::ops {
+
+/// Rows and columns, in that order.
+using Place = std::array<std::int64_t, 2>;
+
+/// Parts of a plane one after the other, each of `size` elements with zeros where it reaches past the plane: element
+/// (i, j) of a part is the plane's at first + (i, j) * step.
+struct PlaneCopy {
+  Place plane, size, step;
+  std::vector<Place> first;  ///< of each part
+
+  std::int64_t part_size() const { return size[0] * size[1]; }
+  std::int64_t count() const { return static_cast<std::int64_t>(first.size()) * part_size(); }
+
+  /// Of the parts `rows` of their rows further down. Between their rows `to` holds zeros already.
+  void run(const float *from, std::int64_t rows, float *to) const;
+};
+
+/// Outputs that have the same taps, on a grid of places in the plane of outputs.
+struct Pass {
+  struct Tap {
+    std::int64_t part, row, column;  ///< of the copy, for output (0, 0)
+    std::int64_t weight;             ///< which tap of the kernel it is
+  };
+  Place count, first, step;
+  std::vector<Tap> taps;
+};
+
+/// A convolution as passes over copies of what it reads.
+struct Scan {
+  PlaneCopy copy;
+  std::vector<Pass> passes;
+  std::int64_t rows;  ///< the most outputs of a pass, from above to below
+
+  /// Makes copies that serve `band` rows of outputs at a time.
+  void cut(std::int64_t band) {
+    copy.size[0] += band - rows;
+    rows = band;
+  }
+};
+
+/// y from copies of x.
+Scan forward_scan(const Window &w);
+
+/// dx from copies of dy.
+Scan backward_scan(const Window &w);
+
+}  // namespace qtn::ops
