@@ -24,7 +24,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
-  backward_by_input(run, dx, [](float slope, float x) { return x > 0 ? slope : x < 0 ? -slope : 0.0f; });
+  backward_by_input(run, dx, [](float slope, float x) { return choose(x > 0, slope, choose(x < 0, -slope, 0)); });
 }
 
 }  // namespace

@@ -45,7 +45,6 @@ void upgrade(OldNode &node) {
   }
 }
 
-// As ReLU6 of PyTorch: at a bound nothing passes.
 void backward(const Backward &run, std::span<const Tensor> dx) {
   for (const std::size_t i : {1, 2}) {
     const Tensor *bound = run.call.in(i);
@@ -56,7 +55,7 @@ void backward(const Backward &run, std::span<const Tensor> dx) {
   constexpr float kOpen = std::numeric_limits<float>::infinity();
   const float lo = run.call.in(1) ? *run.call.in(1)->as<const float>() : -kOpen;
   const float hi = run.call.in(2) ? *run.call.in(2)->as<const float>() : kOpen;
-  backward_by_output(run, dx, [=](float slope, float y) { return y <= lo || y >= hi ? 0.0f : slope; });
+  backward_of_bounds(run, dx, lo, hi);
 }
 
 }  // namespace

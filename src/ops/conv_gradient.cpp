@@ -11,6 +11,9 @@ namespace {
 /// Columns of some channels at some positions stay in a cache of this size.
 constexpr std::int64_t kColumns = 1 << 16;
 
+/// One position and one group, as where features were averaged: images are the rows of a matrix.
+bool is_product(const Convolution &conv) { return conv.pointwise() && conv.in_size() == 1 && conv.groups == 1; }
+
 /// Of the taps of channels in rows, the one at `row`.
 Window::Dims tap_at(const Window &w, std::int64_t row) {
   const std::int64_t k = row % w.taps_count();
@@ -57,6 +60,9 @@ void add_tap_row(const Window &w, const float *row, const Window::Dims &tap, std
 
 void conv_forward(const Convolution &conv, const float *x, const float *weight, float *y, Scratch &scratch) {
   if (!conv.pointwise() && fits_planes(conv)) return planes_forward(conv, x, weight, y, scratch);
+  if (is_product(conv))
+    return blas::gemm(conv.images, conv.filters, conv.channels, 1.0f, x, {conv.channels}, weight, {conv.channels, true},
+                      0.0f, y, conv.filters);
   const Window &w = conv.window;
   const std::int64_t filters = conv.filters / conv.groups, patch = conv.patch(), positions = conv.out_size();
   const std::int64_t channels = conv.channels / conv.groups, in = conv.in_size();
@@ -80,6 +86,9 @@ void conv_forward(const Convolution &conv, const float *x, const float *weight, 
 
 void conv_input_gradient(const Convolution &conv, const float *weight, const float *dy, float *dx, Scratch &scratch) {
   if (!conv.pointwise() && fits_planes(conv)) return planes_input_gradient(conv, weight, dy, dx, scratch);
+  if (is_product(conv))
+    return blas::gemm(conv.images, conv.channels, conv.filters, 1.0f, dy, {conv.filters}, weight, {conv.channels}, 0.0f,
+                      dx, conv.channels);
   const Blocks b(conv);
   const Window &w = conv.window;
   const std::int64_t filters = conv.filters / conv.groups, patch = conv.patch(), in = conv.in_size();
@@ -105,6 +114,9 @@ void conv_input_gradient(const Convolution &conv, const float *weight, const flo
 
 void conv_weight_gradient(const Convolution &conv, const float *x, const float *dy, float *dw, Scratch &scratch) {
   if (!conv.pointwise() && fits_planes(conv)) return planes_weight_gradient(conv, x, dy, dw, scratch);
+  if (is_product(conv))
+    return blas::gemm(conv.filters, conv.channels, conv.images, 1.0f, dy, {conv.filters, true}, x, {conv.channels},
+                      0.0f, dw, conv.channels);
   const Blocks b(conv);
   const Window &w = conv.window;
   const std::int64_t filters = conv.filters / conv.groups, patch = conv.patch(), in = conv.in_size();

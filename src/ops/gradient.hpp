@@ -2,12 +2,21 @@
 // Loops of gradients. A gradient without data is not wanted, and costs nothing.
 #pragma once
 
+#include <bit>
 #include <utility>
 
+#include "kernels/real/real.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/infer.hpp"
+#include "ops/sums.hpp"
 
 namespace qtn::ops {
+
+/// condition ? a : b without a branch: what is in activations, no CPU predicts.
+inline float choose(bool condition, float a, float b) {
+  const std::uint32_t mask = 0u - static_cast<std::uint32_t>(condition);
+  return std::bit_cast<float>((std::bit_cast<std::uint32_t>(a) & mask) | (std::bit_cast<std::uint32_t>(b) & ~mask));
+}
 
 /// dx = f(dy, t) element by element.
 template <class F>
@@ -30,16 +39,13 @@ void backward_by_output(const Backward &run, std::span<const Tensor> dx, F &&f) 
   map_gradient(dx[0], run.dy[0], run.outputs[0], f);
 }
 
-/// In an order that follows from the count alone.
-inline double sum_of(const float *x, std::int64_t count) {
-  constexpr std::int64_t kLanes = 8;
-  double lanes[kLanes] = {}, sum = 0;
-  std::int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes)
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += static_cast<double>(x[i + lane]);
-  for (; i < count; ++i) sum += static_cast<double>(x[i]);
-  for (const double lane : lanes) sum += lane;
-  return sum;
+/// The gradient of an operator that bounds its operand: at a bound nothing passes, as in PyTorch's ReLU6.
+inline void backward_of_bounds(const Backward &run, std::span<const Tensor> dx, float lo, float hi) {
+  if (!dx[0].has_data()) return;
+  const float *dy = run.dy[0].as<const float>(), *y = run.outputs[0].as<const float>();
+  for_blocks(dx[0].count(), [&, gate = kernels::real_kernel().gate](std::int64_t begin, std::int64_t end) {
+    gate({dy + begin, y + begin, lo, hi, dx[0].as<float>() + begin, static_cast<std::size_t>(end - begin)});
+  });
 }
 
 /// Elements of several operands that are read together along a row.
@@ -125,7 +131,7 @@ class BroadcastSum {
         for (std::int64_t begin = 0; begin < length; begin += kBlock) {
           const std::int64_t count = std::min(kBlock, length - begin);
           row.from(begin).map(count, f, [&](std::int64_t i, float value) { values[i] = value; });
-          sum += sum_of(values, count);
+          sum += sum_of(count, [&](std::int64_t i) { return values[i]; });
         }
       }
       dx[index] = static_cast<float>(sum);

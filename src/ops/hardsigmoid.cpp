@@ -20,7 +20,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
   const float alpha = static_cast<float>(run.call.attrs.get_float("alpha", 0.2));
-  backward_by_output(run, dx, [alpha](float slope, float y) { return y > 0 && y < 1 ? alpha * slope : 0.0f; });
+  backward_by_output(run, dx, [alpha](float slope, float y) { return choose((y > 0) & (y < 1), alpha * slope, 0); });
 }
 
 }  // namespace

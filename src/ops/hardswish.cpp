@@ -17,7 +17,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
   backward_by_input(run, dx, [](float slope, float x) {
-    return x <= -3 ? 0.0f : x < 3 ? slope * (x * (1.0f / 3.0f) + 0.5f) : slope;
+    return slope * choose(x < 3, choose(x <= -3, 0, x * (1.0f / 3.0f) + 0.5f), 1);
   });
 }
 

@@ -84,11 +84,8 @@ void standardize_back(const float *standard, std::int64_t rows, std::int64_t len
   parallel_for(static_cast<std::size_t>(rows), [&](std::size_t row) {
     const float *v = standard + static_cast<std::int64_t>(row) * length;
     float *to = dx + static_cast<std::int64_t>(row) * length;
-    double sum = 0, product = 0;
-    for (std::int64_t i = 0; i < length; ++i) {
-      sum += static_cast<double>(to[i]);
-      product += static_cast<double>(to[i] * v[i]);
-    }
+    const double sum = sum_of(length, [to](std::int64_t i) { return to[i]; });
+    const double product = sum_of(length, [to, v](std::int64_t i) { return to[i] * v[i]; });
     const auto mean = static_cast<float>(sum / static_cast<double>(length)),
                along = static_cast<float>(product / static_cast<double>(length));
     for (std::int64_t i = 0; i < length; ++i) to[i] = inverses[row] * (to[i] - mean - along * v[i]);

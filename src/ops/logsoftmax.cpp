@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/softmax.hpp"
+#include "ops/sums.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -20,9 +21,7 @@ void backward(const Backward &run, std::span<const Tensor> dx) {
   for_softmax_rows("LogSoftmax", run.call, [&](std::int64_t at, std::int64_t length, std::int64_t step) {
     const float *slope = dy.as<const float>() + at, *from = y.as<const float>() + at;
     float *to = dx[0].as<float>() + at;
-    double sum = 0;
-    for (std::int64_t k = 0; k < length; ++k) sum += static_cast<double>(slope[k * step]);
-    const auto total = static_cast<float>(sum);
+    const auto total = static_cast<float>(sum_of(length, [=](std::int64_t k) { return slope[k * step]; }));
     for (std::int64_t k = 0; k < length; ++k) to[k * step] = slope[k * step] - std::exp(from[k * step]) * total;
   });
 }

@@ -75,26 +75,36 @@ void run(const Call &call, std::span<Tensor> outputs) {
   });
 }
 
-/// To the tap that each window took: the first of the largest, or the last NaN.
-void backward_plane(const Window &w, const Window::TapTable &taps, const float *x, const float *dy, float *dx) {
+/// dx += dy at the tap that each window took: the first of the largest, or the last NaN. A block of windows goes from
+/// tap to tap together: no branch depends on what is in x.
+void backward_plane(const Window &w, const Window::TapTable &taps, std::span<const Span> outputs, const float *x,
+                    const float *dy, float *dx) {
+  constexpr std::int64_t kBlock = 64;
   const auto place = [&](std::size_t axis, std::int64_t o, std::int64_t k) {
     return o * w.stride[axis] - w.pad_begin[axis] + k * w.dilation[axis];
   };
   for (std::int64_t o0 = 0; o0 < w.out[0]; ++o0)
     for (std::int64_t o1 = 0; o1 < w.out[1]; ++o1)
-      for (std::int64_t o2 = 0; o2 < w.out[2]; ++o2, ++dy) {
-        const Span t0 = taps[0][static_cast<std::size_t>(o0)], t1 = taps[1][static_cast<std::size_t>(o1)],
-                   t2 = taps[2][static_cast<std::size_t>(o2)];
-        std::int64_t best = -1;
+      for (std::int64_t begin = 0; begin < w.out[2]; begin += kBlock) {
+        const std::int64_t count = std::min(kBlock, w.out[2] - begin);
+        const Span t0 = taps[0][static_cast<std::size_t>(o0)], t1 = taps[1][static_cast<std::size_t>(o1)];
+        std::int64_t at[kBlock];
+        std::fill_n(at, count, -1);
         for (std::int64_t k0 = t0.begin; k0 < t0.end; ++k0)
-          for (std::int64_t k1 = t1.begin; k1 < t1.end; ++k1) {
-            const std::int64_t line = (place(0, o0, k0) * w.in[1] + place(1, o1, k1)) * w.in[2];
-            for (std::int64_t k2 = t2.begin; k2 < t2.end; ++k2) {
-              const std::int64_t at = line + place(2, o2, k2);
-              if (best < 0 || x[at] > x[best] || x[at] != x[at]) best = at;
+          for (std::int64_t k1 = t1.begin; k1 < t1.end; ++k1)
+            for (std::int64_t k2 = 0; k2 < w.kernel[2]; ++k2) {
+              const Span valid = outputs[static_cast<std::size_t>(k2)];
+              const std::int64_t line = (place(0, o0, k0) * w.in[1] + place(1, o1, k1)) * w.in[2] + place(2, begin, k2);
+              for (std::int64_t i = std::max<std::int64_t>(0, valid.begin - begin);
+                   i < std::min(count, valid.end - begin); ++i) {
+                const std::int64_t from = line + i * w.stride[2], best = at[i] < 0 ? from : at[i];
+                const float v = x[from];
+                const bool takes = (v > x[best]) | (v != v);
+                at[i] = best + static_cast<std::int64_t>(takes) * (from - best);
+              }
             }
-          }
-        if (best >= 0) dx[best] += *dy;
+        for (std::int64_t i = 0; i < count; ++i, ++dy)
+          if (at[i] >= 0) dx[at[i]] += *dy;
       }
 }
 
@@ -103,12 +113,14 @@ void backward(const Backward &run, std::span<const Tensor> dx) {
   const Tensor &x = *run.call.in(0);
   const Window w = pool_window("MaxPool", run.call.attrs, x.shape()).lifted();
   const Window::TapTable taps = w.tap_table();
+  std::vector<Span> outputs;
+  for (std::int64_t k = 0; k < w.kernel[2]; ++k) outputs.push_back(w.outputs(2, k));
   const std::int64_t in = w.in[0] * w.in[1] * w.in[2], out = w.outputs_count();
   parallel_for(static_cast<std::size_t>(x.dim(0) * x.dim(1)), [&](std::size_t index) {
     const auto plane = static_cast<std::int64_t>(index);
     float *to = dx[0].as<float>() + plane * in;
     std::fill_n(to, in, 0.0f);
-    backward_plane(w, taps, x.as<const float>() + plane * in, run.dy[0].as<const float>() + plane * out, to);
+    backward_plane(w, taps, outputs, x.as<const float>() + plane * in, run.dy[0].as<const float>() + plane * out, to);
   });
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
+#include "ops/sums.hpp"
 
 namespace qtn::ops {
 
@@ -12,13 +12,11 @@ struct Moments {
 /// Of `count` numbers; NaN of none. Two passes, since the mean of squares less the squared mean cancels.
 template <class T>
 Moments moments(const T *x, std::int64_t count) {
-  double sum = 0, squares = 0;
-  for (std::int64_t i = 0; i < count; ++i) sum += static_cast<double>(x[i]);
-  const double mean = sum / static_cast<double>(count);
-  for (std::int64_t i = 0; i < count; ++i) {
+  const double mean = sum_of(count, [x](std::int64_t i) { return x[i]; }) / static_cast<double>(count);
+  const double squares = sum_of(count, [x, mean](std::int64_t i) {
     const double difference = static_cast<double>(x[i]) - mean;
-    squares += difference * difference;
-  }
+    return difference * difference;
+  });
   return {mean, squares / static_cast<double>(count)};
 }
 

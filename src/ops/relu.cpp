@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
 #include "ops/elementwise.hpp"
 #include "ops/gradient.hpp"
 #include "ops/infer.hpp"
@@ -20,7 +22,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
-  backward_by_output(run, dx, [](float slope, float y) { return y <= 0 ? 0.0f : slope; });
+  backward_of_bounds(run, dx, 0, std::numeric_limits<float>::infinity());
 }
 
 }  // namespace

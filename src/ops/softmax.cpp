@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/softmax.hpp"
 
+#include "ops/sums.hpp"
+
 namespace qtn::ops {
 namespace {
 
@@ -20,9 +22,8 @@ void backward(const Backward &run, std::span<const Tensor> dx) {
   for_softmax_rows("Softmax", run.call, [&](std::int64_t at, std::int64_t length, std::int64_t step) {
     const float *slope = dy.as<const float>() + at, *from = y.as<const float>() + at;
     float *to = dx[0].as<float>() + at;
-    double sum = 0;
-    for (std::int64_t k = 0; k < length; ++k) sum += static_cast<double>(slope[k * step] * from[k * step]);
-    const auto mean = static_cast<float>(sum);
+    const auto mean =
+        static_cast<float>(sum_of(length, [=](std::int64_t k) { return slope[k * step] * from[k * step]; }));
     for (std::int64_t k = 0; k < length; ++k) to[k * step] = from[k * step] * (slope[k * step] - mean);
   });
 }

@@ -101,6 +101,25 @@ void test_extent(void **) {
   });
 }
 
+void test_gate(void **) {
+  each_kernel(kernels::real_kernels(), [](const RealKernel &kernel) {
+    Random random(7);
+    for (std::size_t count = 0; count <= 200; ++count) {
+      const float lo = random.one_in(3) ? -kInfinity : random.real(-5, 0);
+      const float hi = random.one_in(3) ? kInfinity : random.real(0, 5);
+      Guarded<float> dy(count), y(count), dx(count);
+      std::vector<float> want;
+      for (std::size_t i = 0; i < count; ++i) {
+        dy[i] = random.one_in(9) ? kNan : random.real(-9, 9);
+        y[i] = random.one_in(9) ? kNan : random.one_in(5) ? lo : random.one_in(5) ? hi : random.real(-9, 9);
+        want.push_back(y[i] <= lo || y[i] >= hi ? 0.0f : dy[i]);
+      }
+      kernel.gate({dy.data(), y.data(), lo, hi, dx.data(), count});
+      expect_result<float>(dx, want, kernel.name, "gate");
+    }
+  });
+}
+
 void check_copy(Random &random, const RealKernel &kernel, std::size_t columns) {
   const std::size_t rows = random.in<std::size_t>(1, 4), step = random.in<std::size_t>(1, 3);
   const std::size_t width = columns == 0 ? 0 : (columns - 1) * step + 1;
@@ -218,7 +237,8 @@ void test_correlate(void **) {
 int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {cmocka_unit_test(test_taps),     cmocka_unit_test(test_clamp),
-                              cmocka_unit_test(test_extent),   cmocka_unit_test(test_copy),
-                              cmocka_unit_test(test_convolve), cmocka_unit_test(test_correlate)};
+                              cmocka_unit_test(test_extent),   cmocka_unit_test(test_gate),
+                              cmocka_unit_test(test_copy),     cmocka_unit_test(test_convolve),
+                              cmocka_unit_test(test_correlate)};
   return run_at_both_edges("kernels.real", tests);
 }

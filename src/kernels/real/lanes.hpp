@@ -25,6 +25,11 @@ inline void one_by_one(const TapsArgs &args, std::size_t begin, std::size_t end)
   }
 }
 
+inline void gate_one_by_one(const GateArgs &args, std::size_t begin) {
+  for (std::size_t i = begin; i < args.count; ++i)
+    args.dx[i] = args.y[i] <= args.lo || args.y[i] >= args.hi ? 0.0f : args.dy[i];
+}
+
 template <int bytes>
 struct Lanes {
   using Floats [[gnu::vector_size(bytes)]] = float;
@@ -66,6 +71,17 @@ struct Lanes {
     std::size_t i = 0;
     for (; i + kCount <= count; i += kCount) store(y + i, clamped(load(y + i), low, high));
     for (; i < count; ++i) y[i] = clamped(y[i], lo, hi);
+  }
+
+  static void gate(const GateArgs &args) {
+    const Floats lo = Floats{} + args.lo, hi = Floats{} + args.hi;
+    std::size_t i = 0;
+    for (; i + kCount <= args.count; i += kCount) {
+      const Floats y = load(args.y + i);
+      const Ints bounded = (y <= lo) | (y >= hi);
+      store(args.dx + i, bounded ? Floats{} : load(args.dy + i));
+    }
+    gate_one_by_one(args, i);
   }
 
   static Extent extent(const float *x, std::size_t count) {

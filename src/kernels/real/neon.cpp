@@ -6,6 +6,7 @@ namespace qtn::kernels::real_neon {
 void taps(const TapsArgs &args) { Lanes<16>::taps(args); }
 void clamp(float *y, std::size_t count, float lo, float hi) { Lanes<16>::clamp(y, count, lo, hi); }
 Extent extent(const float *x, std::size_t count) { return Lanes<16>::extent(x, count); }
+void gate(const GateArgs &args) { Lanes<16>::gate(args); }
 void copy(const CopyArgs &args) { Planes<16>::copy(args); }
 void convolve(const ConvolveArgs &args) { Planes<16>::convolve(args); }
 void correlate(const CorrelateArgs &args) { Planes<16>::correlate(args); }

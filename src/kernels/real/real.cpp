@@ -10,6 +10,7 @@ namespace qtn::kernels {
     void taps(const TapsArgs &args);                             \
     void clamp(float *y, std::size_t count, float lo, float hi); \
     Extent extent(const float *x, std::size_t count);            \
+    void gate(const GateArgs &args);                             \
     void copy(const CopyArgs &args);                             \
     void convolve(const ConvolveArgs &args);                     \
     void correlate(const CorrelateArgs &args);                   \
@@ -25,6 +26,7 @@ std::span<const RealKernel> real_kernels() {
    real_##id::taps,                    \
    real_##id::clamp,                   \
    real_##id::extent,                  \
+   real_##id::gate,                    \
    real_##id::copy,                    \
    real_##id::convolve,                \
    real_##id::correlate},

@@ -21,6 +21,14 @@ struct TapsArgs {
   std::size_t count;
 };
 
+/// The gradient of a function with bounds: dx[i] = dy[i] where its value y[i] lies between them, 0 where it is on one.
+struct GateArgs {
+  const float *dy, *y;
+  float lo, hi;
+  float *dx;
+  std::size_t count;
+};
+
 /// Rows of a plane, or every step-th of their elements: y[row * y_pitch + i] = x[row * x_pitch + i * step]
 struct CopyArgs {
   const float *x;
@@ -68,6 +76,7 @@ struct RealKernel {
   void (*taps)(const TapsArgs &args);
   void (*clamp)(float *y, std::size_t count, float lo, float hi);  ///< NaN stays
   Extent (*extent)(const float *x, std::size_t count);             ///< of one value or more
+  void (*gate)(const GateArgs &args);
   void (*copy)(const CopyArgs &args);
   void (*convolve)(const ConvolveArgs &args);
   void (*correlate)(const CorrelateArgs &args);

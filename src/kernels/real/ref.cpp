@@ -9,6 +9,7 @@ void clamp(float *y, std::size_t count, float lo, float hi) {
   for (std::size_t i = 0; i < count; ++i) y[i] = clamped(y[i], lo, hi);
 }
 
+void gate(const GateArgs &args) { gate_one_by_one(args, 0); }
 void copy(const CopyArgs &args) { copy_one_by_one(args); }
 void convolve(const ConvolveArgs &args) { convolve_one_by_one(args); }
 void correlate(const CorrelateArgs &args) { correlate_one_by_one(args); }

@@ -163,6 +163,7 @@ void is_cut_into_parts(void **) {
   check(conv({1, 2, 300, 250}, {2, 1, 5, 5}, 2, attrs({})), "bands of a channel");
   check(conv({20, 3, 9, 8}, {41, 3, 3, 3}, 1, padded), "images together");
   check(conv({3, 80, 30, 31}, {7, 80, 1, 1}, 1, attrs({})), "pointwise");
+  check(conv({5, 7, 1, 1}, {6, 7, 1, 1}, 1, attrs({})), "one position");
   check(conv({2, 6, 12, 14, 13}, {9, 6, 3, 3, 3}, 1, attrs({})), "volume");
   // Padding that copies of the planes would be out of proportion with.
   check(
