@@ -17,7 +17,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
   const float alpha = static_cast<float>(run.call.attrs.get_float("alpha", 0.01));
-  backward_by_input(run, dx, [alpha](float slope, float x) { return choose(x < 0, alpha * slope, slope); });
+  backward_by_input(run, dx, [alpha](float slope, float x) { return choose(x > 0, slope, alpha * slope); });
 }
 
 }  // namespace

@@ -83,17 +83,14 @@ Scan backward_scan(const Window &w) {
   std::array<Axis, 2> axes;
   for (const std::size_t axis : {0, 1}) {
     Axis &a = axes[axis];
-    std::int64_t least = 0, end = 0;
     for (std::int64_t phase = 0; phase < p.stride[axis]; ++phase) {
       a.first.push_back(ceil_quotient(p.pad[axis] - phase, p.stride[axis]));
-      const std::int64_t stop = ceil_quotient(p.pad[axis] + p.in[axis] - phase, p.stride[axis]);
-      a.count.push_back(stop - a.first.back());
-      least = phase == 0 ? a.first.back() : std::min(least, a.first.back());
-      end = std::max(end, stop);
+      a.count.push_back(ceil_quotient(p.pad[axis] + p.in[axis] - phase, p.stride[axis]) - a.first.back());
     }
     a.most = *std::max_element(a.count.begin(), a.count.end());
-    a.begin = least - (p.kernel[axis] - 1) * p.dilation[axis] / p.stride[axis];
-    a.size = end - a.begin;
+    // A later phase begins and ends no later.
+    a.begin = a.first.back() - (p.kernel[axis] - 1) * p.dilation[axis] / p.stride[axis];
+    a.size = a.first[0] + a.count[0] - a.begin;
   }
   Scan scan{{p.out, {axes[0].size, axes[1].size}, {1, 1}, {{axes[0].begin, axes[1].begin}}}, {}, axes[0].most};
   for (std::int64_t a0 = 0; a0 < p.stride[0]; ++a0)

@@ -24,7 +24,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
 void backward(const Backward &run, std::span<const Tensor> dx) {
   const Tensor &dy = run.dy[0], &x = *run.call.in(0), &factor = *run.call.in(1);
   broadcast_gradient(
-      dx[0], dy, [](float slope, float v, float f) { return choose(v < 0, f * slope, slope); }, x, factor);
+      dx[0], dy, [](float slope, float v, float f) { return choose(v > 0, slope, f * slope); }, x, factor);
   broadcast_gradient(
       dx[1], dy, [](float slope, float v) { return choose(v < 0, v * slope, 0); }, x);
 }

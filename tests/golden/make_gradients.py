@@ -3,8 +3,9 @@
 
 From: central differences of ONNX's reference evaluator in float64, cross-checked with torch.autograd in float64 where
 PyTorch has the operator as one function. Where the evaluator is wrong or computes in float32, the differences are those
-of PyTorch's function (`only="torch"`) and the reason stands beside it. Inputs are seeded by operator and case name, rounded to float32, and refused
-where they are near a kink.
+of PyTorch's function (`only="torch"`) and the reason stands beside it. Inputs are seeded by operator and case name,
+rounded to float32, and refused where they are near a kink; what the gradient is on one, PyTorch's autograd decides
+(`only="autograd"`).
 
 Run again with:  $(benchmarks/peers/make-venv)/bin/python tests/golden/make_gradients.py [OP ...]
 """
@@ -40,7 +41,7 @@ class Case:
         ]
 
     def evaluator(self):
-        if self.only == "torch":
+        if self.only:
             return lambda values: [
                 self.torch_function(*[None if x is None else torch.from_numpy(x) for x in values]).detach().numpy()
             ]
@@ -85,14 +86,17 @@ class Case:
             gradients[i] = gradient
         return gradients
 
-    def check_torch(self, gradients, slopes):
+    def autograd(self, slopes):
         values = [None if x is None else torch.from_numpy(wide(x)) for x in self.inputs]
         for i in self.wanted:
             values[i].requires_grad_()
         y = self.torch_function(*values)
         y.backward(torch.from_numpy(slopes[0]).reshape(y.shape))
+        return {i: values[i].grad.numpy() for i in self.wanted}
+
+    def check(self, differences, others):
         for i in self.wanted:
-            mine, other = gradients[i], values[i].grad.numpy()
+            mine, other = differences[i], others[i]
             if not np.allclose(mine, other, rtol=1e-6, atol=1e-7):
                 raise ValueError(f"input {i}: differences {mine.ravel()[:12]}\ntorch {other.ravel()[:12]}")
 
@@ -105,9 +109,12 @@ class Case:
             for i, y in enumerate(outputs)
         ]
         slopes = [None if dy is None else wide(dy) for dy in given]
-        gradients = self.differences(run, slopes)
-        if self.torch_function:
-            self.check_torch(gradients, slopes)
+        if self.only == "autograd":
+            gradients = self.autograd(slopes)
+        else:
+            gradients = self.differences(run, slopes)
+            if self.torch_function:
+                self.check(gradients, self.autograd(slopes))
         return {
             "name": self.name,
             "attrs": self.attrs,
@@ -276,6 +283,23 @@ def binary():
     case("Min", "three", ramp(-1, 1, 2, 3), ramp(-1.03, 0.9, 2, 1), scalar(0.3))
 
 
+def kinks():
+    kink = {"only": "autograd"}
+    zeros = f32(-1, 0, 1)
+    case("Relu", "at_zero", zeros, torch=torch.relu, **kink)
+    case("Abs", "at_zero", zeros, torch=torch.abs, **kink)
+    case("LeakyRelu", "at_zero", zeros, torch=F.leaky_relu, **kink)
+    case("PRelu", "at_zero", zeros, f32(0.3), torch=F.prelu, **kink)
+    case("Elu", "at_zero", zeros, torch=F.elu, **kink)
+    case("HardSwish", "at_bounds", f32(-3, 0, 3), torch=F.hardswish, **kink)
+    case("Clip", "at_bounds", f32(-1, 0, 3, 6, 7), scalar(0), scalar(6), constants=(1, 2),
+         torch=lambda x, *_: F.relu6(x), **kink)  # fmt: skip
+    for op, function in (("Max", torch.maximum), ("Min", torch.minimum)):
+        case(op, "equal", f32(1, 2, 3), f32(1, 4, 2), torch=function, **kink)
+    case("MaxPool", "equal", f32(2, 2, 1, 3, 3, 3).reshape(1, 1, 6), kernel_shape=[2],
+         torch=lambda x: F.max_pool1d(x, 2, 1), **kink)  # fmt: skip
+
+
 def softmax():
     for op, function in (("Softmax", torch.softmax), ("LogSoftmax", torch.log_softmax)):
         case(op, "last", (3, 5), torch=lambda x, f=function: f(x, -1))
@@ -362,7 +386,7 @@ def normalizations():
     case("LayerNormalization", "scale_of_rows", (4, 5), (4, 1), (1,))
 
 
-GROUPS = [convolutions, products, pools, unary, binary, softmax, reshaping, moving, reductions, resizing,
+GROUPS = [convolutions, products, pools, unary, binary, kinks, softmax, reshaping, moving, reductions, resizing,
           normalizations]  # fmt: skip
 
 
