@@ -30,7 +30,7 @@ import peer_lib
 warnings.simplefilter("ignore")
 
 FLOAT32 = 1
-CODES = {"uint8": 2, "int8": 3, "int4": 22}
+CODES = {"int64": 7, "uint8": 2, "int8": 3, "int4": 22}
 PER_TENSOR, PER_CHANNEL, PER_BLOCK = 0, 2, 4
 
 

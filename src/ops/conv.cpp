@@ -14,12 +14,6 @@ constexpr AttrSpec kAttrs[] = {{"auto_pad", AttrSpec::kString}, {"dilations", At
                                {"group", AttrSpec::kInt},       {"kernel_shape", AttrSpec::kInts},
                                {"pads", AttrSpec::kInts},       {"strides", AttrSpec::kInts}};
 
-Convolution convolution_of(const Call &call) {
-  const Shape &x = call.in(0)->shape(), &w = call.in(1)->shape();
-  const Window window = conv_window(call.attrs, x, w).lifted();
-  return {x[0], x[1], w[0], call.attrs.get_int("group", 1), window};
-}
-
 Types infer(const Call &call) {
   const Tensor &x = *call.in(0), &weight = *call.in(1);
   require_float("Conv", "x", &x);
@@ -84,6 +78,12 @@ void backward(const Backward &run, std::span<const Tensor> dx) {
 }
 
 }  // namespace
+
+Convolution convolution_of(const Call &call) {
+  const Shape &x = call.in(0)->shape(), &w = call.in(1)->shape();
+  const Window window = conv_window(call.attrs, x, w).lifted();
+  return {x[0], x[1], w[0], call.attrs.get_int("group", 1), window};
+}
 
 const OpDef kConv{.name = "Conv",
                   .min_inputs = 2,

@@ -8,6 +8,7 @@
 
 #include "base/parallel.hpp"
 #include "blas/gemm.hpp"
+#include "ops/op.hpp"
 #include "ops/window.hpp"
 
 namespace qtn::ops {
@@ -25,6 +26,9 @@ struct Convolution {
     return window.taps_count() == 1 && window.in == window.out && window.stride == Window::Dims{1, 1, 1};
   }
 };
+
+/// Of a checked call of Conv.
+Convolution convolution_of(const Call &call);
 
 /// One tap of one channel for output positions [begin, end): row[i] = x at that tap minus zero; 0 in the padding.
 template <class T, class S>

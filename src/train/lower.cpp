@@ -57,7 +57,10 @@ class Lowering {
     if (network_.statistics.count(n)) return normalize(n);
     SlotIds inputs = read_inputs(n), outputs;
     for (const ValueId v : node.outputs) outputs.push_back(v == kNoValue ? kNoSlot : write(v));
-    add(node, make_operator(node, std::move(inputs), std::move(outputs)));
+    if (node.op == &ops::kConv)
+      add(node, make_convolution(node, std::move(inputs), outputs[0]));
+    else
+      add(node, make_operator(node, std::move(inputs), std::move(outputs)));
     for (const ValueId v : node.outputs)
       if (v != kNoValue) round(v);
   }

@@ -177,7 +177,7 @@ bool Program::fits(std::span<const Tensor> inputs) const {
 
 void Program::forward(std::span<const Tensor> inputs, Mode mode) {
   for (std::size_t i = 0; i < inputs.size(); ++i) copy_elements(inputs_[i], inputs[i]);
-  for (const StepPtr &step : steps_) step->forward(mode);
+  for (const StepPtr &step : steps_) step->forward(mode, scratch_);
 }
 
 void Program::backward() {
@@ -195,7 +195,7 @@ std::optional<std::string> Program::first_not_finite(std::span<const Tensor> inp
     for (const SlotId s : step->reads)
       if (const Slot &slot = slots_[static_cast<std::size_t>(s)]; slot.given && !all_finite(slot.value))
         return slot.name;
-    step->forward(Mode::training);
+    step->forward(Mode::training, scratch_);
     for (const SlotId s : step->writes)
       if (const Slot &slot = slots_[static_cast<std::size_t>(s)]; !all_finite(slot.value)) return slot.name;
   }

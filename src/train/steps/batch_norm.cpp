@@ -74,7 +74,7 @@ class BatchNormStep final : public Step {
     for (std::vector<float> *v : {&guess_, &gain_, &shift_, &dv_factor_, &x_factor_, &constant_}) v->resize(c);
   }
 
-  void forward(Mode mode) override {
+  void forward(Mode mode, Scratch &) override {
     by_batch_ = mode == Mode::training && !switches_.freeze_bn;
     const bool observes =
         mode == Mode::training && switches_.observers && epilogue_.grid && !epilogue_.grid->fixed() && x_.count() > 0;

@@ -20,7 +20,7 @@ class FakeQuantizeStep final : public Step {
     dy_ = slots[static_cast<std::size_t>(writes[0])].gradient;
   }
 
-  void forward(Mode mode) override {
+  void forward(Mode mode, Scratch &) override {
     if (mode == Mode::training && switches_.observers && !grid_.fixed() && x_.count() > 0)
       if (const kernels::Extent extent = quant::extent_of(x_.as<const float>(), static_cast<std::size_t>(x_.count()));
           extent.finite)

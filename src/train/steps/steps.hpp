@@ -17,6 +17,9 @@ using SlotIds = std::vector<SlotId>;
 /// Any operator, by its own definition.
 StepPtr make_operator(const graph::Node &node, SlotIds inputs, SlotIds outputs);
 
+/// Conv, in batches: inputs x, weight and perhaps bias.
+StepPtr make_convolution(const graph::Node &node, SlotIds inputs, SlotId y);
+
 /// What a normalization does to its result in the same pass.
 struct Epilogue {
   float lo = -std::numeric_limits<float>::infinity(), hi = std::numeric_limits<float>::infinity();

@@ -64,7 +64,7 @@ class WeightStep final : public Step {
     }
   }
 
-  void forward(Mode) override {
+  void forward(Mode, Scratch &) override {
     if (fold_) {
       fold_->renew();
       each_element(

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/parallel.hpp"
+#include "ops/conv_gradient.hpp"
+#include "train/steps/steps.hpp"
+
+namespace qtn::train {
+namespace {
+
+class ConvolutionStep final : public Step {
+ public:
+  ConvolutionStep(const graph::Node &node, SlotIds inputs, SlotId y) : node_(node) {
+    name = node.name;
+    while (inputs.back() == kNoSlot) inputs.pop_back();
+    reads = gives = std::move(inputs);
+    keeps = {reads[0], reads[1]};
+    writes = {y};
+  }
+
+  void bind(std::span<const Slot> slots) override {
+    for (const SlotId s : reads) xs_.push_back(slots[static_cast<std::size_t>(s)].value);
+    for (const Tensor &x : xs_) operands_.push_back(&x);
+    y_ = slots[static_cast<std::size_t>(writes[0])].value;
+    dy_ = slots[static_cast<std::size_t>(writes[0])].gradient;
+    convolution_ = ops::convolution_of(call());
+  }
+
+  void forward(Mode, Scratch &scratch) override {
+    ops::conv_forward(convolution_, xs_[0].as<const float>(), xs_[1].as<const float>(), y_.as<float>(), scratch);
+    if (xs_.size() > 2) add_bias();
+  }
+
+  void backward(std::span<const Tensor> dx, Scratch &scratch) override {
+    ops::kConv.backward({call(), {}, std::span(&dy_, 1), scratch}, dx);
+  }
+
+ private:
+  ops::Call call() const { return {node_.attrs, operands_}; }
+
+  void add_bias() const {
+    const auto filters = static_cast<std::size_t>(convolution_.filters);
+    const auto size = static_cast<std::size_t>(convolution_.out_size());
+    parallel_for(static_cast<std::size_t>(convolution_.images) * filters, [&](std::size_t plane) {
+      const float bias = xs_[2].as<const float>()[plane % filters];
+      float *y = y_.as<float>() + plane * size;
+      for (std::size_t i = 0; i < size; ++i) y[i] += bias;
+    });
+  }
+
+  const graph::Node node_;
+  ops::Convolution convolution_{};
+  std::vector<Tensor> xs_;
+  std::vector<const Tensor *> operands_;
+  Tensor y_, dy_;
+};
+
+}  // namespace
+
+StepPtr make_convolution(const graph::Node &node, SlotIds inputs, SlotId y) {
+  return std::make_unique<ConvolutionStep>(node, std::move(inputs), y);
+}
+
+}  // namespace qtn::train
