@@ -24,6 +24,7 @@ from onnxruntime import quantization
 
 import peer_lib
 import tensors
+from library import Library
 
 IN, HIDDEN = 768, 3072
 
@@ -93,7 +94,7 @@ def main():
     parser.add_argument("--csv", type=pathlib.Path, help="file to write the table to")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    library = tensors.Library(arguments.library)
+    library = Library(arguments.library)
     header = ["case", "qtensor_us", "torch_us", "ort_us", "vs_torch", "vs_ort"]
     table = []
     for name, calls in cases(library):

@@ -12,14 +12,14 @@ Run again with:  $(benchmarks/peers/make-venv)/bin/python benchmarks/training.py
 """
 
 import argparse
-import copy
 import csv
-import ctypes
 import io
-import resource
+import os
+import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 
@@ -30,7 +30,8 @@ from torch import nn
 from torch.ao import quantization as tq
 
 import peer_lib
-import tensors
+from library import Library
+from training_step import DECAY, MOMENTUM, RATE, our_step
 
 
 class Block(nn.Module):
@@ -71,7 +72,6 @@ NETS = {
     "resnet8": (ResNet8, (64, 3, 32, 32), 10),
     "mobilenet_v2": (lambda: torchvision.models.quantization.mobilenet_v2(quantize=False, weights=None), (4, 3, 224, 224), 1000),
 }
-RATE, MOMENTUM, DECAY = 0.01, 0.9, 1e-4
 
 
 def batch_of(name):
@@ -115,29 +115,9 @@ def onnx_bytes(name):
     return file.getvalue()
 
 
-def our_step(library, model, x, labels, threads, qat=True):
-    c = library.c
-    source = library.made(c.qmodel_load_bytes, model, ctypes.c_size_t(len(model)))
-    if qat:
-        source = library.made(c.qmodel_prepare, source, library.made(c.qconfig_create, b"fbgemm"), 1)
-    attrs = library.attrs()
-    for key, value in (("lr", RATE), ("momentum", MOMENTUM), ("weight_decay", DECAY)):
-        library.check(c.qattrs_set_float(attrs, key.encode(), ctypes.c_double(value)))
-    library.check(c.qattrs_set_int(attrs, b"threads", ctypes.c_int64(threads)))
-    trainer = library.made(c.qtrainer_create, source, attrs)
-    inputs, targets = ((ctypes.c_void_p * 1)(library.tensor(a)) for a in (x, labels))
-    loss, one = ctypes.c_double(), ctypes.c_size_t(1)
-
-    def step():
-        library.check(c.qtrainer_step(ctypes.byref(loss), trainer, inputs, one, targets, one))
-        return loss.value
-
-    return step
-
-
 def compare(name, threads, arguments):
     torch.set_num_threads(threads)
-    library = tensors.Library(arguments.library)
+    library = Library(arguments.library)
     steps = {
         "qtensor": our_step(library, onnx_bytes(name), *batch_of(name), threads),
         "qtensor float": our_step(library, onnx_bytes(name), *batch_of(name), threads, qat=False),
@@ -160,19 +140,19 @@ def compare(name, threads, arguments):
 
 
 def peak_memory(name, who, arguments):
-    command = [sys.executable, __file__, "--library", arguments.library, "--peak", name, who]
-    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-
-
-def print_peak(name, who, arguments):
-    """Of this process; ours has imported nothing that it does not need but for the model, which a child has made."""
-    if who == "torch":
-        step = torch_step(name)
-    else:
-        step = our_step(tensors.Library(arguments.library), pathlib_bytes(arguments.peak_model), *batch_of(name), 1)
-    for _ in range(10):
-        step()
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+    """MB of a process that makes ten steps with one thread. Ours has NumPy in it besides, PyTorch's PyTorch."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = [pathlib.Path(folder, file) for file in ("model.onnx", "x.npy", "labels.npy")]
+        files[0].write_bytes(onnx_bytes(name))
+        for file, array in zip(files[1:], batch_of(name)):
+            np.save(file, array)
+        ours = f"import training_step; training_step.main({arguments.library!r}, {[str(f) for f in files]!r})"
+        theirs = f"import training; step = training.torch_step({name!r}); [step() for _ in range(10)]"
+        peak = "print([int(line.split()[1]) >> 10 for line in open('/proc/self/status') if line.startswith('VmHWM')][0])"
+        code = f"{ours if who == 'qtensor' else theirs}\n{peak}"
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(pathlib.Path(__file__).parent)}
+        out = subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, capture_output=True, text=True, env=environment)
+        return int(out.stdout.split()[-1])
 
 
 def main():
@@ -187,8 +167,16 @@ def main():
     rows = []
     for name in arguments.names:
         for threads in arguments.threads:
-            rows.append(compare(name, threads, arguments))
+            row = compare(name, threads, arguments)
+            if threads == 1:
+                row |= {f"{who}_peak_mb": peak_memory(name, who, arguments) for who in ("qtensor", "torch")}
+            rows.append(row | {"rounds": arguments.rounds, "torch": torch.__version__, "cpu": peer_lib.cpu_name()})
             print(rows[-1], flush=True)
+    if arguments.csv:
+        with open(arguments.csv, "w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n", restval="")
+            writer.writeheader()
+            writer.writerows(rows)
 
 
 if __name__ == "__main__":

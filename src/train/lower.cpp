@@ -55,6 +55,8 @@ class Lowering {
     if (only_reshapes(node)) return alias(node);
     if (node.op == &ops::kDropout && node.outputs.size() == 1) return dropout(n);
     if (network_.statistics.count(n)) return normalize(n);
+    if (const std::optional<ops::Clamp> clamp = graph::clamp_of(g_, node); clamp && grid_of(node.outputs[0]))
+      return clamp_on_grid(node, *clamp);
     SlotIds inputs = read_inputs(n), outputs;
     for (const ValueId v : node.outputs) outputs.push_back(v == kNoValue ? kNoSlot : write(v));
     if (node.op == &ops::kConv)
@@ -124,6 +126,12 @@ class Lowering {
                               network_.switches));
   }
 
+  void clamp_on_grid(const Node &node, const ops::Clamp &clamp) {
+    const ValueId v = node.outputs[0];
+    const SlotId x = read(node.inputs[0]);
+    add(node, make_fake_quantize(x, write(v), {clamp.lo, clamp.hi, grid_of(v)}, network_.switches));
+  }
+
   ActivationGrid *grid_of(ValueId v) {
     if (!network_.quantization) return nullptr;
     const auto found = network_.quantization->activation_of.find(v);
@@ -138,7 +146,7 @@ class Lowering {
 
   SlotId rounded(const Node &node, SlotId x, ActivationGrid &grid) {
     const SlotId y = like(x);
-    add(node, make_fake_quantize(x, y, grid, network_.switches));
+    add(node, make_fake_quantize(x, y, {.grid = &grid}, network_.switches));
     return y;
   }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/parallel.hpp"
-#include "kernels/fake/fake.hpp"
 #include "train/steps/steps.hpp"
 
 namespace qtn::train {
@@ -34,10 +33,6 @@ Planes planes_of(const Shape &shape) {
   };
   if (shape.size() < 2) return {dim(0, shape.size()), 1, 1};
   return {dim(0, 1), dim(1, 2), dim(2, shape.size())};
-}
-
-kernels::FakeGrids kernel_grid(const Grids &g) {
-  return {g.scales.data(), g.zero_points.data(), g.lo, g.hi, g.rounding, g.inverses};
 }
 
 class BatchNormStep final : public Step {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "graph/graph.hpp"
+#include "kernels/fake/fake.hpp"
 #include "train/network.hpp"
 #include "train/step.hpp"
 #include "train/steps/fold.hpp"
@@ -20,7 +21,7 @@ StepPtr make_operator(const graph::Node &node, SlotIds inputs, SlotIds outputs);
 /// Conv, in batches: inputs x, weight and perhaps bias.
 StepPtr make_convolution(const graph::Node &node, SlotIds inputs, SlotId y);
 
-/// What a normalization does to its result in the same pass.
+/// What is done to a result in the same pass.
 struct Epilogue {
   float lo = -std::numeric_limits<float>::infinity(), hi = std::numeric_limits<float>::infinity();
   ActivationGrid *grid = nullptr;
@@ -31,8 +32,9 @@ struct Epilogue {
 StepPtr make_batch_norm(const graph::Node &node, SlotIds inputs, SlotId y, Statistics &statistics,
                         std::shared_ptr<Fold> fold, const Epilogue &epilogue, const Switches &switches);
 
-/// y = x on its grid, which takes x in before.
-StepPtr make_fake_quantize(SlotId x, SlotId y, ActivationGrid &grid, const Switches &switches);
+/// y = x clamped and on its grid, which takes it in before.
+StepPtr make_fake_quantize(SlotId x, SlotId y, const Epilogue &epilogue, const Switches &switches);
+kernels::FakeGrids kernel_grid(const Grids &grids);
 
 /// y = w, times the factors of a fold, on its grid. `scale`: that of the fold.
 StepPtr make_weights(const graph::Node &node, SlotId w, SlotId y, const WeightGrid &grid, std::shared_ptr<Fold> fold,
