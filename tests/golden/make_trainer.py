@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""Makes training/{float,qat,frozen}.json and the networks they train, training/*.onnx: 20 steps of PyTorch from the same weights.
+"""Makes training/{float,qat,frozen,curve}.json and the networks they train, training/*.onnx: steps of PyTorch from the same weights.
+
+20 of them, but for the curve:
 
   float    convolutions with batch normalization (one depthwise), a residual addition, pools, a linear layer: SGD with
            momentum and weight decay
   qat      torch.ao's eager mode: fuse_modules_qat and prepare_qat with FakeQuantize, activations by
            MovingAverageMinMaxObserver, weights per channel by what they are now (averaging_constant 1)
   frozen   the same; after 10 steps observers are off and batch normalizations frozen
+  curve    the same network for ten classes, 200 steps on the pictures of examples/digits, in float and with
+           grids: the losses
 
 Run again with:  $(benchmarks/peers/make-venv)/bin/python tests/golden/make_trainer.py
 """
@@ -23,7 +27,8 @@ from torch.ao import quantization as tq
 import golden_json
 
 FOLDER = pathlib.Path(__file__).parent / "training"
-STEPS, BATCHES, BATCH, CLASSES = 20, 4, 8, 5
+DIGITS = pathlib.Path(__file__).parents[2] / "examples" / "digits"
+STEPS, BATCHES, BATCH, CLASSES, CURVE = 20, 4, 8, 5, 200
 RATE, MOMENTUM, DECAY = 0.02, 0.9, 1e-3
 
 
@@ -63,13 +68,13 @@ class Float(nn.Module):
 class Quantized(nn.Module):
     """What both libraries round alike: inputs, results of Conv-BN-Relu, and weights."""
 
-    def __init__(self):
+    def __init__(self, classes=CLASSES):
         super().__init__()
         self.quant = tq.QuantStub()
         self.conv1, self.bn1, self.relu1 = nn.Conv2d(1, 8, 3, stride=2, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU()
         self.conv2, self.bn2, self.relu2 = nn.Conv2d(8, 8, 3, padding=1, groups=8, bias=True), nn.BatchNorm2d(8), nn.ReLU()
         self.conv3, self.bn3, self.relu3 = nn.Conv2d(8, 8, 1, bias=False), nn.BatchNorm2d(8), nn.ReLU()
-        self.fc = nn.Linear(128, CLASSES)
+        self.fc = nn.Linear(128, classes)
 
     def forward(self, x):
         x = self.relu1(self.bn1(self.conv1(self.quant(x))))
@@ -104,7 +109,7 @@ def save(model, name):
     constants |= {"zero": np.float32(0), "six": np.float32(6)} if name == "float" else {}
     graph = helper.make_graph(
         model.nodes(), name, [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["N", 1, 8, 8])],
-        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["N", CLASSES])],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["N", len(constants["fc.bias"])])],
         [numpy_helper.from_array(np.ascontiguousarray(value), key) for key, value in constants.items()])
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.checker.check_model(proto)
@@ -144,18 +149,24 @@ def disable_activation_observer(module):
         module.disable_observer()
 
 
-def train(model, before_step=lambda step: None):
-    x, labels = data()
+def losses_of(model, batches, steps, before_step=lambda step: None):
     optimizer = optimizer_of(model)
     losses = []
     model.train()
-    for step in range(STEPS):
+    for step in range(steps):
         before_step(step)
         optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(model(torch.tensor(x[step % BATCHES])), torch.tensor(labels[step % BATCHES]))
+        x, labels = batches(step)
+        loss = nn.functional.cross_entropy(model(torch.tensor(x)), torch.tensor(labels))
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
+    return losses
+
+
+def train(model, before_step=lambda step: None):
+    x, labels = data()
+    losses = losses_of(model, lambda step: (x[step % BATCHES], labels[step % BATCHES]), STEPS, before_step)
     model.eval().apply(disable_activation_observer)
     with torch.no_grad():
         return losses, model(torch.tensor(x[0])).numpy()
@@ -183,8 +194,8 @@ def plain_names(model):
     return state
 
 
-def quantized():
-    model = initialized(Quantized)
+def quantized(kind=Quantized):
+    model = initialized(kind)
     tq.fuse_modules_qat(model.train(), [[f"conv{i}", f"bn{i}", f"relu{i}"] for i in (1, 2, 3)], inplace=True)
     activation = tq.FakeQuantize.with_args(observer=tq.MovingAverageMinMaxObserver, quant_min=0, quant_max=255, dtype=torch.quint8)
     weight = tq.FakeQuantize.with_args(
@@ -203,6 +214,18 @@ def freeze_at_half(model):
     return before
 
 
+def curve():
+    """Batches of 64 neighbours, over and over."""
+    x, labels = (np.load(DIGITS / f"train_{part}.npy") for part in ("images", "labels"))
+    rows = lambda step: np.arange(64 * step, 64 * (step + 1)) % len(x)
+    kind = lambda: Quantized(10)
+    save(initialized(kind), "curve")
+    losses = lambda model: golden_json.Tensor(np.array(losses_of(model, lambda step: (x[rows(step)], labels[rows(step)]), CURVE)))
+    content = {"lr": RATE, "momentum": MOMENTUM, "weight_decay": DECAY}
+    content |= {"float": losses(initialized(kind)), "qat": losses(quantized(kind))}
+    (FOLDER / "curve.json").write_text(golden_json.dump(content) + "\n")
+
+
 def main():
     warnings.simplefilter("ignore")
     FOLDER.mkdir(exist_ok=True)
@@ -215,6 +238,7 @@ def main():
         model = quantized()
         losses, outputs = train(model, freeze_at_half(model) if name == "frozen" else lambda step: None)
         write(name, losses, outputs, plain_names(model))
+    curve()
 
 
 main()
