@@ -446,6 +446,48 @@ static qstatus call_qsession_run(frame *f) {
   return qtn.qsession_run((void *)f->outputs, outputs, handle_of(f, "s", SESSION), inputs, count);
 }
 
+/* --- trainer: a step gives the loss */
+CALL(qtrainer_create, OUT(TRAINER), handle_of(f, "m", MODEL), attrs_of(f, "attrs"))
+CALL(qtrainer_update, handle_of(f, "t", TRAINER))
+CALL(qtrainer_set, handle_of(f, "t", TRAINER), attrs_of(f, "attrs"))
+CALL(qtrainer_parameter, OUT(TENSOR), handle_of(f, "t", TRAINER), (size_t)int_of(f, "index"))
+CALL(qtrainer_gradient, OUT(TENSOR), handle_of(f, "t", TRAINER), (size_t)int_of(f, "index"))
+CALL(qtrainer_model, OUT(MODEL), handle_of(f, "t", TRAINER))
+CALL(qtrainer_save, handle_of(f, "t", TRAINER), path_of(f, "path"))
+CALL(qtrainer_load, handle_of(f, "t", TRAINER), path_of(f, "path"))
+VALUE(qtrainer_parameter_count, json_integer((json_int_t)qtn.qtrainer_parameter_count(handle_of(f, "t", TRAINER))))
+VALUE(qtrainer_parameter_name,
+      text(qtn.qtrainer_parameter_name(handle_of(f, "t", TRAINER), (size_t)int_of(f, "index"))))
+
+typedef qstatus (*train_function)(double *out_loss, qtrainer *t, const qtensor *const *inputs, size_t input_count,
+                                  const qtensor *const *targets, size_t target_count);
+
+static qstatus train(frame *f, train_function function) {
+  size_t input_count, target_count;
+  const qtensor **inputs = tensors_of(f, "inputs", &input_count), **targets = tensors_of(f, "targets", &target_count);
+  double loss = -1;
+  qstatus status;
+  if (json_object_get(f->with, "input_count")) input_count = (size_t)int_of(f, "input_count");
+  if (json_object_get(f->with, "target_count")) target_count = (size_t)int_of(f, "target_count");
+  status = function(is_null(f, "out_loss") ? NULL : &loss, handle_of(f, "t", TRAINER), inputs, input_count, targets,
+                    target_count);
+  if (status != QTN_OK && !is_null(f, "out_loss") && loss != 0) malformed(f, "the loss is %g after the failure", loss);
+  f->result = json_real(loss);
+  return status;
+}
+
+static qstatus call_qtrainer_step(frame *f) { return train(f, qtn.qtrainer_step); }
+static qstatus call_qtrainer_backward(frame *f) { return train(f, qtn.qtrainer_backward); }
+
+static qstatus call_qtrainer_evaluate(frame *f) {
+  size_t count, outputs = expect_outputs(f);
+  const qtensor **inputs = tensors_of(f, "inputs", &count);
+  if (is_null(f, "outputs")) f->output_count = 0;
+  if (json_object_get(f->with, "input_count")) count = (size_t)int_of(f, "input_count");
+  return qtn.qtrainer_evaluate(f->output_count ? (void *)f->outputs : NULL, outputs, handle_of(f, "t", TRAINER), inputs,
+                               count);
+}
+
 static const struct {
   const char *name;
   qstatus (*run)(frame *f);
@@ -453,33 +495,44 @@ static const struct {
 #define ROW(name) {#name, call_##name},
     ROW(qlib_version) ROW(qlib_set_isa) ROW(qlib_set_threads) ROW(qstatus_name) ROW(qdtype_name) ROW(qattrs_create) ROW(
         qattrs_set_int) ROW(qattrs_set_float) ROW(qattrs_set_string) ROW(qattrs_set_ints) ROW(qattrs_set_floats)
-        ROW(qquantizer_create) ROW(qquantizer_choose) ROW(qquantizer_dtype) ROW(qquantizer_scheme) ROW(qquantizer_axis)
-            ROW(qquantizer_count) ROW(qquantizer_scales) ROW(qquantizer_zero_points) ROW(qquantizer_block_size) ROW(
-                qquantizer_quant_min) ROW(qquantizer_quant_max) ROW(qquantizer_numerics) ROW(qtensor_create)
-                ROW(qtensor_wrap) ROW(qtensor_share) ROW(qtensor_dtype) ROW(qtensor_rank) ROW(qtensor_shape) ROW(
-                    qtensor_strides) ROW(qtensor_numel) ROW(qtensor_nbytes) ROW(qtensor_quantizer) ROW(qtensor_data_mut)
-                    ROW(qtensor_quantize) ROW(qtensor_dequantize) ROW(qtensor_select) ROW(qtensor_slice)
-                        ROW(qtensor_permute) ROW(qtensor_reshape) ROW(qtensor_contiguous) ROW(qtensor_int_repr) ROW(
-                            qtensor_equal) ROW(qtensor_copy) ROW(qtensor_item) ROW(qtensor_describe) ROW(qtensor_save)
-                            ROW(qtensor_load) ROW(qtensor_save_npy) ROW(qtensor_load_npy) ROW(qtensor_save_all) ROW(
-                                qtensor_load_named) ROW(qtensor_load_rows) ROW(qtensor_inspect) ROW(qtensor_to_dlpack)
-                                ROW(qtensor_to_dlpack_versioned) ROW(qtensor_from_dlpack_versioned)
-                                    ROW(qmodel_load_bytes) ROW(qmodel_inspect) ROW(qsession_profile)
-                                        ROW(qtensor_from_dlpack) ROW(qobserver_create) ROW(qobserver_observe)
-                                            ROW(qobserver_merge) ROW(qobserver_quantizer) ROW(qobserver_save) ROW(
-                                                qobserver_load) ROW(qop_run) ROW(qop_linear) ROW(qop_conv2d)
-                                                ROW(qop_relu) ROW(qop_fake_quantize) ROW(qop_fake_quantize_backward) ROW(qop_add) ROW(qop_matmul) ROW(
-                                                    qop_cat) ROW(qop_max_pool2d) ROW(qop_avg_pool2d) ROW(qconfig_create)
-                                                    ROW(qconfig_set) ROW(qconfig_save) ROW(qconfig_load)
-                                                        ROW(qmodel_load) ROW(qmodel_save) ROW(qmodel_fuse) ROW(
-                                                            qmodel_prepare) ROW(qmodel_calibrate) ROW(qmodel_convert)
-                                                            ROW(qmodel_save_calibration) ROW(qmodel_load_calibration)
-                                                                ROW(qmodel_merge_calibrations) ROW(qmodel_quantize)
-                                                                    ROW(qmodel_quantize_dynamic) ROW(
-                                                                        qmodel_quantize_weights) ROW(qmodel_input_count)
-                                                                        ROW(qmodel_output_count) ROW(qmodel_input_name)
-                                                                            ROW(qmodel_output_name) ROW(qsession_create)
-                                                                                ROW(qsession_run)
+        ROW(qquantizer_create) ROW(qquantizer_choose) ROW(qquantizer_dtype) ROW(qquantizer_scheme) ROW(
+            qquantizer_axis) ROW(qquantizer_count) ROW(qquantizer_scales) ROW(qquantizer_zero_points)
+            ROW(qquantizer_block_size) ROW(qquantizer_quant_min) ROW(qquantizer_quant_max) ROW(qquantizer_numerics) ROW(
+                qtensor_create) ROW(qtensor_wrap) ROW(qtensor_share) ROW(qtensor_dtype) ROW(qtensor_rank)
+                ROW(qtensor_shape) ROW(qtensor_strides) ROW(qtensor_numel) ROW(qtensor_nbytes) ROW(
+                    qtensor_quantizer) ROW(qtensor_data_mut) ROW(qtensor_quantize) ROW(qtensor_dequantize)
+                    ROW(qtensor_select) ROW(qtensor_slice) ROW(qtensor_permute) ROW(qtensor_reshape) ROW(
+                        qtensor_contiguous) ROW(qtensor_int_repr) ROW(qtensor_equal) ROW(qtensor_copy) ROW(qtensor_item)
+                        ROW(qtensor_describe) ROW(qtensor_save) ROW(qtensor_load) ROW(qtensor_save_npy) ROW(
+                            qtensor_load_npy) ROW(qtensor_save_all) ROW(qtensor_load_named) ROW(qtensor_load_rows)
+                            ROW(qtensor_inspect) ROW(qtensor_to_dlpack) ROW(qtensor_to_dlpack_versioned) ROW(
+                                qtensor_from_dlpack_versioned) ROW(qmodel_load_bytes) ROW(qmodel_inspect)
+                                ROW(qsession_profile) ROW(qtensor_from_dlpack) ROW(qobserver_create) ROW(
+                                    qobserver_observe) ROW(qobserver_merge)
+                                    ROW(qobserver_quantizer) ROW(qobserver_save) ROW(qobserver_load) ROW(
+                                        qop_run) ROW(qop_linear) ROW(qop_conv2d) ROW(qop_relu) ROW(qop_fake_quantize)
+                                        ROW(qop_fake_quantize_backward)
+                                            ROW(qop_add) ROW(qop_matmul) ROW(qop_cat) ROW(qop_max_pool2d) ROW(
+                                                qop_avg_pool2d) ROW(qconfig_create)
+                                                ROW(qconfig_set) ROW(qconfig_save) ROW(qconfig_load) ROW(
+                                                    qmodel_load) ROW(qmodel_save) ROW(qmodel_fuse) ROW(qmodel_prepare)
+                                                    ROW(qmodel_calibrate) ROW(qmodel_convert) ROW(
+                                                        qmodel_save_calibration) ROW(qmodel_load_calibration)
+                                                        ROW(qmodel_merge_calibrations) ROW(qmodel_quantize) ROW(
+                                                            qmodel_quantize_dynamic) ROW(qmodel_quantize_weights)
+                                                            ROW(qmodel_input_count)
+                                                                ROW(qmodel_output_count) ROW(qmodel_input_name) ROW(
+                                                                    qmodel_output_name) ROW(qsession_create)
+                                                                    ROW(qsession_run) ROW(qtrainer_create) ROW(
+                                                                        qtrainer_step) ROW(qtrainer_backward)
+                                                                        ROW(qtrainer_update) ROW(qtrainer_evaluate) ROW(
+                                                                            qtrainer_set) ROW(qtrainer_parameter_count)
+                                                                            ROW(qtrainer_parameter_name)
+                                                                                ROW(qtrainer_parameter)
+                                                                                    ROW(qtrainer_gradient)
+                                                                                        ROW(qtrainer_model)
+                                                                                            ROW(qtrainer_save)
+                                                                                                ROW(qtrainer_load)
 #undef ROW
 };
 

@@ -38,6 +38,9 @@ GRID = {"dtype": "int8", "scheme": "per_tensor_affine", "axis": 0, "scales": [0.
 CHANNELS = {"dtype": "int8", "scheme": "per_channel_affine", "axis": 0, "scales": [0.5, 1.0]}
 RANGE = {"dtype": "int8", "scheme": "per_tensor_affine", "axis": 0, "mins": [-1.0], "maxs": [1.0]}
 
+BATCH = {"t": "$t", "inputs": ["$batch"], "targets": ["$labels"]}
+COUNTS = {"input_count": 1, "target_count": 1}
+
 # A call that succeeds, and the pointers of it that may not be NULL.
 CALLS = {
     "qlib_set_isa": ({"isa": "scalar"}, ["isa"]),
@@ -115,7 +118,31 @@ CALLS = {
     "qmodel_calibrate": ({"prepared": "$m", "inputs": ["$x"]}, ["prepared"]),
     "qsession_create": ({"m": "$m"}, ["out", "m"]),
     "qsession_run": ({"s": "$s", "inputs": ["$x"]}, ["s"]),
+    "qtrainer_create": ({"m": "$m"}, ["out", "m"]),
+    "qtrainer_step": ({**BATCH, **COUNTS}, ["out_loss", "t", "inputs", "targets"]),
+    "qtrainer_backward": ({**BATCH, **COUNTS}, ["out_loss", "t", "inputs", "targets"]),
+    "qtrainer_update": ({"t": "$t"}, ["t"]),
+    "qtrainer_evaluate": ({"t": "$t", "inputs": ["$batch"], "input_count": 1}, ["outputs", "t", "inputs"]),
+    "qtrainer_set": ({"t": "$t", "attrs": {"lr": 0.1}}, ["t", "attrs"]),
+    "qtrainer_parameter": ({"t": "$t", "index": 0}, ["out", "t"]),
+    "qtrainer_gradient": ({"t": "$t", "index": 0}, ["out", "t"]),
+    "qtrainer_model": ({"t": "$t"}, ["out", "t"]),
+    "qtrainer_save": ({"t": "$t", "path": "@t.safetensors"}, ["t", "path"]),
+    "qtrainer_load": ({"t": "$t", "path": "@t.safetensors"}, ["t", "path"]),
 }
+
+# qtrainer_step and qtrainer_backward.
+BAD_BATCHES = [
+    ({**BATCH, "inputs": []}, "QTN_EINVAL", "trainer: the model takes 1 inputs, not 0"),
+    ({**BATCH, "targets": []}, "QTN_EINVAL", "loss: 1 outputs have 1 targets, not 0"),
+    ({**BATCH, "inputs": ["$x"]}, "QTN_ESHAPE", 'trainer: input "image" takes ?x1x8x8, not 2x3'),
+    ({**BATCH, "inputs": ["$i"]}, "QTN_EDTYPE", 'trainer: input "image" is float32, not int32'),
+    ({**BATCH, "targets": ["$q"]}, "QTN_EDTYPE", "cross_entropy: the target is int8, not labels (int64, int32) or float32"),
+    ({**BATCH, "targets": ["$x"]}, "QTN_ESHAPE", "cross_entropy: the distributions are 2x3, not 2x10 for logits 2x10"),
+    ({**BATCH, "targets": ["$three"]}, "QTN_ESHAPE", "cross_entropy: the labels are 3, not 2 for logits 2x10"),
+    ({**BATCH, "targets": ["$high"]}, "QTN_EINVAL", "cross_entropy: label 10 of sample 1 is outside the 10 classes"),
+    ({**BATCH, "targets": ["$low"]}, "QTN_EINVAL", "cross_entropy: label -1 of sample 0 is outside the 10 classes"),
+]  # fmt: skip
 
 BAD = {
     "qquantizer_create": [
@@ -244,7 +271,7 @@ BAD = {
     "qconfig_set": [
         ({"c": "$settings", "selector": "type:Conv"}, "QTN_EINVAL", 'config: selector "type:Conv" is none of * op:TYPE name:GLOB node:NAME tensor:NAME'),
         ({"c": "$settings", "selector": "tensor:x"}, "QTN_EINVAL", 'config: selector "tensor:x": a tensor is in float if the nodes that read it are; select them'),
-        ({"c": "$settings", "selector": "tensor:x", "settings": {"weight_dtype": "int4"}}, "QTN_EINVAL", 'config: of a tensor: unknown attribute "weight_dtype"; valid are: observer activation_dtype activation_scheme reduce_range fixed_outputs scale zero_point min max numerics averaging_constant bins eps percentile absolute'),
+        ({"c": "$settings", "selector": "tensor:x", "settings": {"weight_dtype": "int4"}}, "QTN_EINVAL", 'config: of a tensor: unknown attribute "weight_dtype"; valid are: observer activation_dtype activation_scheme activation_bits reduce_range fixed_outputs scale zero_point min max numerics averaging_constant bins eps percentile absolute'),
         ({"c": "$settings", "selector": "*", "settings": {"weight_dtype": "int2"}}, "QTN_EUNSUPPORTED", 'config: weight_dtype "int2" is not offered; there are: int8 int4'),
         ({"c": "$settings", "selector": "*", "settings": {"bias": "int16"}}, "QTN_EUNSUPPORTED", 'config: bias "int16" is not offered; there are: int32 float32'),
         ({"c": "$settings", "selector": "*", "settings": {"activation_dtype": "int4"}}, "QTN_EUNSUPPORTED", 'config: activation_dtype "int4" is not offered; there are: uint8 int8 int16'),
@@ -289,21 +316,77 @@ BAD = {
         ({"s": "$s", "inputs": ["$x"]}, "QTN_ESHAPE", 'session: input "image" takes ?x1x8x8, not 2x3'),
         ({"s": "$s", "inputs": ["$i"]}, "QTN_EDTYPE", 'session: input "image" is float32, not int32'),
     ],
+    "qtrainer_create": [
+        ({"m": "$int8"}, "QTN_EUNSUPPORTED", 'trainer: the model is quantized (tensor "image")'),
+        ({"m": "$ptq"}, "QTN_ESTATE", "trainer: the model is prepared with QTN_PTQ, not with QTN_QAT"),
+        ({"m": "$m", "attrs": {"speed": 1}}, "QTN_EINVAL", 'trainer: unknown attribute "speed"; valid are: loss label_smoothing delta alpha temperature optimizer momentum nesterov weight_decay beta1 beta2 epsilon clip_norm clip_value schedule lr min_lr total_steps warmup_steps step_size gamma seed threads freeze_bn observers fake_quant'),
+        ({"m": "$m", "attrs": {"lr": "fast"}}, "QTN_EINVAL", 'trainer: attribute "lr" must be a float, not a string'),
+        ({"m": "$m", "attrs": {"lr": -1.0}}, "QTN_EINVAL", "schedule: lr -1 is not zero or a positive number"),
+        ({"m": "$m", "attrs": {"loss": "hinge"}}, "QTN_EINVAL", 'loss: unknown kind "hinge"; known are: cross_entropy mse huber distillation'),
+        ({"m": "$m", "attrs": {"delta": 1.0}}, "QTN_EINVAL", 'loss: "cross_entropy" has no "delta"; it has: loss label_smoothing'),
+        ({"m": "$m", "attrs": {"label_smoothing": 1.0}}, "QTN_EINVAL", "cross_entropy: label_smoothing 1 is outside [0, 1)"),
+        ({"m": "$m", "attrs": {"optimizer": "lion"}}, "QTN_EINVAL", 'optimizer: unknown kind "lion"; known are: sgd adam adamw'),
+        ({"m": "$m", "attrs": {"beta1": 0.9}}, "QTN_EINVAL", 'optimizer: "sgd" has no "beta1"; it has: optimizer momentum nesterov weight_decay clip_norm clip_value'),
+        ({"m": "$m", "attrs": {"clip_norm": 0.0}}, "QTN_EINVAL", "optimizer: clip_norm 0 is not positive"),
+        ({"m": "$m", "attrs": {"schedule": "zigzag"}}, "QTN_EINVAL", 'schedule: unknown kind "zigzag"; known are: constant step cosine'),
+        ({"m": "$m", "attrs": {"schedule": "cosine", "total_steps": 5, "warmup_steps": 5}}, "QTN_EINVAL", "schedule: nothing is left of total_steps 5 after warmup_steps 5"),
+        ({"m": "$m", "attrs": {"threads": -1}}, "QTN_EINVAL", "trainer: threads is -1, not from 0 to 1024"),
+        ({"m": "$m", "attrs": {"freeze_bn": 2}}, "QTN_EINVAL", "trainer: freeze_bn is 2, not 0 or 1"),
+        ({"m": "$m", "attrs": {"observers": 0}}, "QTN_EINVAL", 'trainer: "observers" is for models that were prepared with QTN_QAT'),
+    ],
+    "qtrainer_step": BAD_BATCHES,
+    "qtrainer_backward": BAD_BATCHES,
+    "qtrainer_update": [({"t": "$t"}, "QTN_ESTATE", "trainer: there was no backward since the last update")],
+    "qtrainer_evaluate": [
+        ({"t": "$t", "inputs": []}, "QTN_EINVAL", "trainer: the model takes 1 inputs, not 0"),
+        ({"t": "$t", "inputs": ["$batch"], "output_count": 2}, "QTN_EINVAL", "qtrainer_evaluate: output_count is 2, the model has 1 outputs"),
+        ({"t": "$t", "inputs": ["$x"]}, "QTN_ESHAPE", 'trainer: input "image" takes ?x1x8x8, not 2x3'),
+        ({"t": "$t", "inputs": ["$i"]}, "QTN_EDTYPE", 'trainer: input "image" is float32, not int32'),
+    ],
+    "qtrainer_set": [
+        ({"t": "$t", "attrs": {"momentum": 0.5}}, "QTN_EINVAL", 'trainer: unknown attribute "momentum"; valid are: lr freeze_bn observers fake_quant'),
+        ({"t": "$t", "attrs": {"lr": "nan"}}, "QTN_EINVAL", 'trainer: attribute "lr" must be a float, not a string'),
+        ({"t": "$t", "attrs": {"lr": -0.5}}, "QTN_EINVAL", "schedule: lr -0.5 is not zero or a positive number"),
+        ({"t": "$t", "attrs": {"freeze_bn": -1}}, "QTN_EINVAL", "trainer: freeze_bn is -1, not 0 or 1"),
+        ({"t": "$t", "attrs": {"fake_quant": 0}}, "QTN_EINVAL", 'trainer: "fake_quant" is for models that were prepared with QTN_QAT'),
+    ],
+    "qtrainer_parameter": [({"t": "$t", "index": 12}, "QTN_EINVAL", "qtrainer_parameter: index is 12, the trainer has 12 parameters")],
+    "qtrainer_gradient": [({"t": "$t", "index": -1}, "QTN_EINVAL", f"qtrainer_gradient: index is {2**64 - 1}, the trainer has 12 parameters")],
+    "qtrainer_save": [({"t": "$t", "path": "@no/t.safetensors"}, "QTN_EIO", "{folder}/no/t.safetensors: No such file or directory")],
+    "qtrainer_load": [({"t": "$t", "path": "@nothing.safetensors"}, "QTN_EIO", "{folder}/nothing.safetensors: No such file or directory")],
 }  # fmt: skip
 
 
-# What some of these calls are made on besides.
+# What some of these calls are made on besides, each after what it is made of itself.
 MORE = {
     "two": {"call": "qquantizer_create", "with": {"dtype": "int8", "scheme": "per_channel_affine", "axis": 1, "scales": [0.5, 1.0]}},
     "wide": {"call": "qquantizer_create", "with": {**GRID, "dtype": "int32"}},
     "float8": {"call": "qquantizer_create", "with": {**GRID, "dtype": "float8_e4m3fn"}},
     "blocks": {"call": "qquantizer_create", "with": {**GRID, "scheme": "per_block_affine", "axis": 1, "scales": [0.5, 1.0], "zero_points": [0, 0], "attrs": {"block_size": 3}}},
     "row": {"call": "qtensor_create", "with": {"dtype": "float32", "shape": [3], "data": [1, 2, 3]}},
+    "t": {"call": "qtrainer_create", "with": {"m": "$m"}},
+    "batch": {"call": "qtensor_create", "with": {"dtype": "float32", "shape": [2, 1, 8, 8]}},
+    "labels": {"call": "qtensor_create", "with": {"dtype": "int64", "shape": [2], "data": [0, 9]}},
+    "high": {"call": "qtensor_create", "with": {"dtype": "int64", "shape": [2], "data": [0, 10]}},
+    "low": {"call": "qtensor_create", "with": {"dtype": "int32", "shape": [2], "data": [-1, 9]}},
+    "three": {"call": "qtensor_create", "with": {"dtype": "int64", "shape": [3], "data": [0, 1, 2]}},
+    "ptq": {"call": "qmodel_prepare", "with": {"m": "$m", "config": "$settings", "mode": 0}},
+    "int8": {"call": "qmodel_quantize", "with": {"m": "$m", "config": "$settings", "samples": ["$batch"]}},
 }  # fmt: skip
 
 
-def made(bad):
-    names = {v[1:] for arguments, _, _ in bad for v in arguments.values() if isinstance(v, str) and v.startswith("$")}
+def named(arguments):
+    """Handles that arguments ask for."""
+    for value in arguments.values():
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, str) and item.startswith("$"):
+                yield item[1:]
+
+
+def made(steps):
+    names = {name for step in steps for name in named(step["with"])}
+    for name, step in reversed(MORE.items()):
+        names |= set(named(step["with"])) if name in names else set()
     return [{**step, "out": name} for name, step in MORE.items() if name in names]
 
 
@@ -317,10 +400,10 @@ def main():
         steps = [failure(function, {**arguments, p: None}, "QTN_EINVAL", f"{function}: {p} is NULL") for p in pointers]
         cases.append((f"null/{function}", steps))
     for function, bad in BAD.items():
-        cases.append((f"bad/{function}", made(bad) + [failure(function, *b) for b in bad]))
+        cases.append((f"bad/{function}", [failure(function, *b) for b in bad]))
     lines = []
     for name, steps in cases:
-        text = ",\n  ".join(json.dumps(s) for s in SETUP + steps + UNCHANGED)
+        text = ",\n  ".join(json.dumps(s) for s in SETUP + made(steps) + steps + UNCHANGED)
         lines.append(f'{{"name": {json.dumps(name)}, "rows": [], "steps": [\n  {text}]}}')
     pathlib.Path(__file__).with_name("errors.json").write_text("[\n" + ",\n".join(lines) + "\n]\n")
     print(len(cases), "cases")

@@ -52,6 +52,9 @@ static void free_handle(handle *h) {
     case SESSION:
       qtn.qsession_free(h->pointer);
       break;
+    case TRAINER:
+      qtn.qtrainer_free(h->pointer);
+      break;
     case BLOB:
       qtn.qblob_free(h->pointer);
       break;
