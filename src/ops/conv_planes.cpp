@@ -24,8 +24,9 @@ struct Direction {
   std::int64_t to_pitch;  ///< elements of a row
 };
 
-/// Filters that a kernel takes at once, of so many that are left.
-std::int64_t block_of(std::int64_t filters) { return filters >= 8 ? 8 : filters >= 4 ? 4 : filters >= 2 ? 2 : 1; }
+/// Filters that a kernel takes at once: so many, and of what is left a power of two.
+constexpr std::int64_t kBlock = 8;
+std::int64_t block_of(std::int64_t left) { return left >= kBlock ? kBlock : left >= 4 ? 4 : left >= 2 ? 2 : 1; }
 
 /// As many rows of outputs as kCopies allow, but not so few that copying what they share costs more than they do.
 void cut(Scan &scan, std::int64_t channels) {
@@ -117,15 +118,20 @@ class Convolver {
 
   void pack(std::size_t pass, const float *weight, float *packed) const {
     const std::int64_t group_step = std::max(d_.to_channels * d_.to_step, d_.from_channels * d_.from_step);
-    for (std::int64_t group = 0; group < d_.groups; ++group)
-      for (std::int64_t f = 0, count; f < d_.to_channels; f += count) {
-        count = block_of(d_.to_channels - f);
+    const std::int64_t blocks = (d_.to_channels + kBlock - 1) / kBlock;
+    parallel_for(static_cast<std::size_t>(d_.groups * blocks), [&](std::size_t task) {
+      const std::int64_t group = static_cast<std::int64_t>(task) / blocks,
+                         first = static_cast<std::int64_t>(task) % blocks * kBlock,
+                         end = std::min(first + kBlock, d_.to_channels);
+      for (std::int64_t f = first, count; f < end; f += count) {
+        count = block_of(end - f);
         float *to = packed + packed_at(pass, group, f);
         for (std::int64_t c = 0; c < d_.from_channels; ++c)
           for (const Pass::Tap &tap : scan_.passes[pass].taps)
             for (std::int64_t i = 0; i < count; ++i)
               *to++ = weight[group * group_step + (f + i) * d_.to_step + c * d_.from_step + tap.weight];
       }
+    });
   }
 
   /// One band of one pass, to the planes of an image's group.
@@ -241,7 +247,8 @@ class Correlator {
 
 bool fits_planes(const Convolution &conv) {
   const Window &w = conv.window;
-  if (w.in[0] != 1 || w.out[0] != 1 || w.kernel[0] != 1 || conv.out_size() == 0) return false;
+  if (w.in[0] != 1 || w.out[0] != 1 || w.kernel[0] != 1) return false;
+  if (conv.images == 0 || conv.channels == 0 || conv.filters == 0 || conv.out_size() == 0) return false;
   constexpr std::int64_t kLongest = 4, kMargin = 16;
   for (const std::size_t axis : {1, 2})
     if (w.stride[axis] > kLongest || w.pad_begin[axis] + w.pad_end[axis] > w.in[axis] + kMargin) return false;

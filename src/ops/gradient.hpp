@@ -75,7 +75,8 @@ struct OperandRow {
   }
 };
 
-/// Places under broadcasting, apart: axes along which dx has elements of its own, and axes along which they repeat.
+/// Sums of f(operands) over the axes of a shape along which the elements of dx repeat; along the others each is its
+/// own.
 template <std::size_t N>
 class BroadcastSum {
  public:
@@ -106,7 +107,7 @@ class BroadcastSum {
 
     std::int64_t rows() const { return element_count(dims, 0, dims.empty() ? 0 : dims.size() - 1); }
     std::int64_t length() const { return dims.empty() ? 1 : dims.back(); }
-    /// The row before whose axes `count` of these axes are set by `index`.
+    /// The operands at place `index` of the first `count` of these axes.
     OperandRow<N> at(OperandRow<N> row, std::int64_t index, std::size_t count) const {
       for (std::size_t axis = count; axis-- > 0; index /= dims[axis])
         for (std::size_t o = 0; o < N; ++o) row.at[o] += index % dims[axis] * strides[o][axis];

@@ -163,6 +163,9 @@ void is_cut_into_parts(void **) {
   check(conv({1, 2, 300, 250}, {2, 1, 5, 5}, 2, attrs({})), "bands of a channel");
   check(conv({20, 3, 9, 8}, {41, 3, 3, 3}, 1, padded), "images together");
   check(conv({3, 80, 30, 31}, {7, 80, 1, 1}, 1, attrs({})), "pointwise");
+  check(conv({0, 3, 6, 5}, {4, 3, 3, 3}, 1, padded), "no image");
+  check(conv({2, 3, 6, 5}, {0, 3, 3, 3}, 1, padded), "no filter");
+  check(conv({2, 0, 6, 5}, {4, 0, 3, 3}, 1, padded), "no channel");
   check(conv({5, 7, 1, 1}, {6, 7, 1, 1}, 1, attrs({})), "one position");
   check(conv({2, 6, 12, 14, 13}, {9, 6, 3, 3, 3}, 1, attrs({})), "volume");
   // Padding that copies of the planes would be out of proportion with.
