@@ -73,7 +73,7 @@ inline void backward_extremum(const Backward &run, std::span<const Tensor> dx) {
   for (const Tensor *x : run.call.inputs)
     broadcast_gradient(
         shares, y, [](float top, float count, float v) { return count + (v == top ? 1.0f : 0.0f); }, shares, *x);
-  map_gradient(shares, dy, shares, [](float slope, float count) { return slope + 0 * count; });
+  map_gradient(shares, dy, shares, [](float slope, float count) { return slope / count; });
   for (std::size_t i = 0; i < dx.size(); ++i)
     broadcast_gradient(
         dx[i], shares, [](float share, float top, float v) { return v == top ? share : 0.0f; }, y, *run.call.in(i));

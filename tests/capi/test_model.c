@@ -225,7 +225,6 @@ static void wrong_time(void **state) {
   FAILS(QTN_EUNSUPPORTED, "", qmodel_prepare(&out, int8, config, QTN_PTQ));
   FAILS(QTN_ESTATE, "", qsession_create(&s, prepared, NULL));
   FAILS(QTN_ESTATE, "", qmodel_save(prepared, "/nonexistent/x.onnx", NULL));
-  FAILS(QTN_EUNSUPPORTED, "QAT", qmodel_prepare(&out, m, config, QTN_QAT));
   FAILS(QTN_EINVAL, "mode 5", qmodel_prepare(&out, m, config, (qmode)5));
   qconfig_free(config);
   qtensor_free(x);
