@@ -13,6 +13,9 @@ import warnings
 import numpy as np
 import onnxruntime
 
+# Some machines are told to use the kernels of an older CPU than they have; users' are not.
+os.environ.pop("OPENBLAS_CORETYPE", None)
+
 
 def cache_folder():
     return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "qtensor"
