@@ -6,7 +6,8 @@
   spread    `plain` convolutions and depthwise ones; then the channels between layers are scaled by factors from 1 to
             1000, which the next layer takes back: the same function, hard on scales per tensor
 
-Makes <network>.onnx and <network>.pt (the module, eval mode, BatchNorm in place) in a folder outside the repository.
+Makes <network>.onnx and <network>.pt (the module, eval mode, BatchNorm in place) in a folder outside the repository, and
+untrained.onnx, `mobile` with its first random weights, to be trained: BatchNormalization is not folded.
 
 Run again with:  $(benchmarks/peers/make-venv)/bin/python benchmarks/models/digits_nets.py [--out DIR]
 """
@@ -115,7 +116,13 @@ def folder():
     return peer_lib.cache_folder() / "digits"
 
 
+def make_untrained(path):
+    torch.manual_seed(make_digits.SEED)
+    make_digits.export(mobile().eval(), path, fold=False)
+
+
 def make(out):
+    make_untrained(out / "untrained.onnx")
     images, labels = (torch.from_numpy(np.load(DIGITS / f"train_{what}.npy")) for what in ("images", "labels"))
     for name, make_network in NETWORKS.items():
         torch.manual_seed(make_digits.SEED)

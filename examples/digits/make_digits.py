@@ -93,7 +93,9 @@ def train(network, images, labels):
     network.eval()
 
 
-def export(network, path):
+def export(network, path, fold=True):
+    """`fold`: BatchNormalization becomes part of the convolutions, as it should where nothing is trained any more."""
+    mode = torch.onnx.TrainingMode
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.onnx.export(
@@ -104,6 +106,7 @@ def export(network, path):
             output_names=["scores"],
             dynamic_axes={"image": {0: "batch"}, "scores": {0: "batch"}},
             opset_version=OPSET,
+            training=mode.EVAL if fold else mode.PRESERVE,
             dynamo=False,
         )
     onnx.checker.check_model(str(path), full_check=True)
