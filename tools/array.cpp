@@ -37,7 +37,7 @@ Array open_array(const std::string &path) {
   return std::move(arrays.front());
 }
 
-std::vector<int64_t> read_labels(const std::string &path) {
+std::vector<int64_t> read_labels(const std::string &path, size_t samples) {
   const Array array = open_array(path);
   const bool column = array.shape.size() == 2 && array.shape[1] == 1;
   if (array.shape.size() != 1 && !column)
@@ -54,6 +54,9 @@ std::vector<int64_t> read_labels(const std::string &path) {
       throw Failure(path + ": labels are int64 class numbers, this is " + qdtype_name(qtensor_dtype(stored.get())));
   }
   const Tensor wide = cast(stored, QTN_INT64);
+  if (array.rows() != samples)
+    throw Failure(path + ": holds " + std::to_string(array.rows()) + " labels for " + std::to_string(samples) +
+                  " samples");
   const auto *labels = static_cast<const int64_t *>(qtensor_data(wide.get()));
   return std::vector<int64_t>(labels, labels + array.rows());
 }

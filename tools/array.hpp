@@ -27,7 +27,8 @@ std::vector<Array> open_arrays(const std::string &path);
 Array open_array(const std::string &path);
 
 /// Class numbers: int64 (or a narrower integer) of shape [count] or [count, 1].
-std::vector<int64_t> read_labels(const std::string &path);
+/// Throws where they are not one for each of `samples`.
+std::vector<int64_t> read_labels(const std::string &path, size_t samples);
 
 /// "1x3x224x224", as in the messages of the library; "?" for an open dimension.
 std::string shape_text(const Shape &shape);

@@ -27,9 +27,12 @@ CLI::Option *add_calibration_options(CLI::App &command, CalibrationOptions &opti
   return data;
 }
 
+Config open_config(const std::string &name) {
+  return make<Config>(name.ends_with(".json") ? qconfig_load : qconfig_create, name.c_str());
+}
+
 Config make_config(const CalibrationOptions &options) {
-  const std::string name = options.config.empty() ? "onnx" : options.config;
-  Config config = make<Config>(name.ends_with(".json") ? qconfig_load : qconfig_create, name.c_str());
+  Config config = open_config(options.config.empty() ? "onnx" : options.config);
   const Attrs settings = make<Attrs>(qattrs_create);
   if (options.equalize || options.config.empty())
     check(qattrs_set_int(settings.get(), "equalize", options.equalize.value_or(true)));

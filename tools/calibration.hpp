@@ -21,6 +21,9 @@ struct CalibrationOptions {
 /// Returns the option --data, which is not required yet.
 CLI::Option *add_calibration_options(CLI::App &command, CalibrationOptions &options);
 
+/// A recipe by its name, or one of a file NAME.json.
+Config open_config(const std::string &name);
+
 Config make_config(const CalibrationOptions &options);
 
 /// One of `count` shares of the samples, counted from 0.

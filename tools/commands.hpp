@@ -20,5 +20,7 @@ void add_run(CLI::App &app);
 void add_compare(CLI::App &app);
 void add_bench(CLI::App &app);
 void add_inspect(CLI::App &app);
+/// `words` as for add_quantize.
+void add_train(CLI::App &app, std::vector<std::string> words);
 
 }  // namespace tool

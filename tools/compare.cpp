@@ -34,12 +34,7 @@ Comparison compare_models(const Options &options) {
   const std::unique_ptr<Samples> samples = open_data(options.data, a.get());
   const size_t batch = batch_size(a.get(), *samples, 0);
   std::vector<int64_t> labels;
-  if (!options.labels.empty()) {
-    labels = read_labels(options.labels);
-    if (labels.size() != samples->count())
-      throw Failure(options.labels + ": holds " + std::to_string(labels.size()) + " labels for " +
-                    std::to_string(samples->count()) + " samples");
-  }
+  if (!options.labels.empty()) labels = read_labels(options.labels, samples->count());
   Comparison comparison(a.get());
   const Session session_a = open_session(a.get(), "", 0), session_b = open_session(b.get(), "", 0);
   Progress progress;

@@ -129,13 +129,17 @@ std::unique_ptr<Samples> open_data(const DataOptions &options, const qmodel *mod
                                         model);
 }
 
+size_t fixed_batch(const qmodel *model) {
+  const int64_t *shape = qmodel_input_rank(model, 0) > 0 ? qmodel_input_shape(model, 0) : nullptr;
+  return shape != nullptr && shape[0] > 0 ? static_cast<size_t>(shape[0]) : 0;
+}
+
 size_t batch_size(const qmodel *model, const Samples &samples, size_t wanted) {
   if (samples.unbatched()) {
     if (wanted > 1) throw Failure("the model takes one sample a run: its input has no batch axis for --batch");
     return 1;
   }
-  const int64_t *shape = qmodel_input_rank(model, 0) > 0 ? qmodel_input_shape(model, 0) : nullptr;
-  const size_t fixed = shape != nullptr && shape[0] > 0 ? static_cast<size_t>(shape[0]) : 0;
+  const size_t fixed = fixed_batch(model);
   const size_t batch = wanted > 0 ? wanted : std::max<size_t>(fixed, 1);
   if (batch == fixed && samples.count() % batch != 0)
     throw Failure("the model fixes its batch at " + std::to_string(fixed) + ", of which " +

@@ -37,6 +37,9 @@ class Samples {
 
 std::unique_ptr<Samples> open_data(const DataOptions &options, const qmodel *model);
 
+/// The batch that the model fixes, or 0.
+size_t fixed_batch(const qmodel *model);
+
 /// Samples a run: what the user says, else what the model fixes, else 1.
 size_t batch_size(const qmodel *model, const Samples &samples, size_t wanted);
 

@@ -34,6 +34,7 @@ using Attrs = std::unique_ptr<qattrs, Freer<qattrs_free>>;
 using Config = std::unique_ptr<qconfig, Freer<qconfig_free>>;
 using Model = std::unique_ptr<qmodel, Freer<qmodel_free>>;
 using Session = std::unique_ptr<qsession, Freer<qsession_free>>;
+using Trainer = std::unique_ptr<qtrainer, Freer<qtrainer_free>>;
 using Blob = std::unique_ptr<qblob, Freer<qblob_free>>;
 
 inline void check(qstatus status) {

@@ -46,7 +46,7 @@ std::vector<std::string> arguments(int argc, char **argv) {
 }  // namespace
 
 int main(int argc, char **argv) {
-  CLI::App app("Takes a float ONNX model to a small, fast int8 model, and runs both.", "qtensor");
+  CLI::App app("Takes a float ONNX model to a small, fast int8 model, trains, and runs both.", "qtensor");
   app.set_version_flag("--version", "qtensor " + tool::library_version());
   app.require_subcommand(1);
   try {
@@ -58,6 +58,7 @@ int main(int argc, char **argv) {
     tool::add_compare(app);
     tool::add_bench(app);
     tool::add_inspect(app);
+    tool::add_train(app, {argv + 1, argv + argc});
     app.parse(arguments(argc, argv));
     if (std::fflush(stdout) != 0 || std::ferror(stdout)) return complain(1, "standard output cannot be written");
     return 0;

@@ -20,8 +20,8 @@ class Progress {
   Progress(const Progress &) = delete;
   Progress &operator=(const Progress &) = delete;
 
-  /// `done` of `total` things; another `what` begins anew.
-  void at(const std::string &what, size_t done, size_t total) {
+  /// `done` of `total` things; another `what` begins anew. A note stands behind the time left.
+  void at(const std::string &what, size_t done, size_t total, const std::string &note = "") {
     using Seconds = std::chrono::duration<double>;
     const Clock::time_point now = Clock::now();
     if (what != what_) {
@@ -34,8 +34,8 @@ class Progress {
     const double left = Seconds(now - start_).count() * static_cast<double>(total - done) / static_cast<double>(done);
     const auto seconds = static_cast<long>(left + 0.5);
     const size_t filled = kWidth * done / total;
-    std::fprintf(stderr, "\r\033[K%s [%s%s] %zu/%zu, %ld:%02ld left", what_.c_str(), std::string(filled, '#').c_str(),
-                 std::string(kWidth - filled, ' ').c_str(), done, total, seconds / 60, seconds % 60);
+    std::fprintf(stderr, "\r\033[K%s [%s%s] %zu/%zu, %ld:%02ld left%s", what_.c_str(), std::string(filled, '#').c_str(),
+                 std::string(kWidth - filled, ' ').c_str(), done, total, seconds / 60, seconds % 60, note.c_str());
   }
 
  private:

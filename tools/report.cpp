@@ -2,15 +2,11 @@
 #include "report.hpp"
 
 #include <algorithm>
-#include <cctype>
-#include <ctime>
-#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <string_view>
 
 #include "comparison.hpp"
-#include "file.hpp"
 #include "model.hpp"
+#include "page.hpp"
 #include "progress.hpp"
 #include "timing.hpp"
 
@@ -22,22 +18,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kCompared = 32;  // batches at most, spread evenly
 constexpr double kMeasuredSeconds = 0.5;
-
-std::string quoted(const std::string &word) {
-  const auto plain = [](unsigned char c) {
-    return std::isalnum(c) || std::string_view("_@%+=:,./-").find(char(c)) != std::string_view::npos;
-  };
-  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
-  return text + "'";
-}
-
-std::string command_line(const std::vector<std::string> &words) {
-  std::string line = "qtensor";
-  for (const std::string &word : words) line += " " + quoted(word);
-  return line;
-}
 
 std::vector<std::string> data_words(const DataOptions &options) {
   std::vector<std::string> words;
@@ -61,8 +41,6 @@ Json commands(const ReportSource &source) {
           command_line({"bench", source.output, "--profile"}), command_line({"inspect", source.output})};
 }
 
-Json file(const std::string &path) { return {{"name", path}, {"bytes", std::filesystem::file_size(path)}}; }
-
 Json compare(const ReportSource &source, const Session &real, const Session &int8) {
   Comparison comparison(source.real);
   const size_t batches = source.data.batches(), count = std::min(batches, kCompared);
@@ -82,13 +60,6 @@ Json speed(const qmodel *model, const Session &session, const std::vector<Tensor
   return json;
 }
 
-std::string date() {
-  const std::time_t now = std::time(nullptr);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", std::gmtime(&now));
-  return text;
-}
-
 Json node_counts(const qmodel *model) {
   const Json nodes = Json::parse(text_of(make<Blob>(qmodel_inspect, model).get())).at("nodes");
   const auto int8 =
@@ -103,7 +74,7 @@ Json measured(const ReportSource &source) {
   Json data;
   data["version"] = library_version();
   data["date"] = date();
-  data["files"] = {{"float", file(source.input)}, {"int8", file(source.output)}};
+  data["files"] = {{"float", file_facts(source.input)}, {"int8", file_facts(source.output)}};
   data["samples"] = {
       {"calibrated", source.data.samples()},
       {"compared", std::min(source.data.batches(), kCompared) * (source.data.samples() / source.data.batches())}};
@@ -120,21 +91,10 @@ Json measured(const ReportSource &source) {
   return data;
 }
 
-// Inside strings of JSON is the only place where "<" can be, and nothing in a script element may look like its end.
-std::string escaped(const Json &data) {
-  std::string text;
-  for (const char c : data.dump(-1, ' ', false, Json::error_handler_t::replace))
-    text += c == '<' ? "\\u003c" : std::string(1, c);
-  return text;
-}
-
 }  // namespace
 
 void write_report(const std::string &path, const ReportSource &source) {
-  constexpr std::string_view kPlace = "REPORT_DATA";
-  std::string page = kReportPage;
-  page.replace(page.find(kPlace), kPlace.size(), escaped(measured(source)));
-  write_file(path, page);
+  write_page(path, kReportPage, measured(source));
 }
 
 }  // namespace tool

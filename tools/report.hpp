@@ -10,9 +10,6 @@
 
 namespace tool {
 
-/// tools/report/page.html with its style and script; REPORT_DATA stands where the data goes.
-extern const char *const kReportPage;
-
 struct ReportSource {
   std::string input, output;  // files
   const qmodel *real, *int8;

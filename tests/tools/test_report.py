@@ -46,6 +46,12 @@ class Page(html.parser.HTMLParser):
             self.data += data
 
 
+def browse(path, home):
+    """The text of a page after its script has run."""
+    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", f"file://{path}"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env={**os.environ, "HOME": home}).stdout
+
+
 class ReportTest(CommandTest):
     def report(self, *options, model=MODEL, data=CALIBRATION):
         out, path = self.path("out.onnx"), self.path("report.html")
@@ -55,12 +61,6 @@ class ReportTest(CommandTest):
         page = Page(text)
         self.assertEqual(page.open, [])
         return text, page, json.loads(page.data)
-
-    def browse(self, path):
-        """The text of the page after its script has run."""
-        command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", f"file://{path}"]
-        environment = {**os.environ, "HOME": self.folder}
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment).stdout
 
 
 class Digits(ReportTest):
@@ -118,7 +118,7 @@ class Digits(ReportTest):
     @unittest.skipUnless(BROWSER, "no Chromium")
     def test_in_a_browser(self):
         _, _, data = self.report()
-        shown = self.browse(self.path("report.html"))
+        shown = browse(self.path("report.html"), self.folder)
         for section in SECTIONS:
             body = shown[shown.index(f'<section id="{section}"'):]
             self.assertGreater(body.index("</section>"), 120, section)
@@ -133,7 +133,7 @@ class Digits(ReportTest):
         word = data["outcome"]["layers"][2]["node"]  # whose weight is the only tensor that names it
         typed = f"const box = at('#tensors input'); box.value = {json.dumps(word.upper())}; box.oninput()"
         typed_in = text.replace("</body>", f"<script>{typed}</script></body>")
-        shown = self.browse(self.path("found.html", typed_in.encode()))
+        shown = browse(self.path("found.html", typed_in.encode()), self.folder)
         self.assertEqual(shown.count('class="histogram"'), 1)
         self.assertIn(f"<dd class=\"\">{word}</dd>", shown)
 
@@ -168,7 +168,7 @@ class Hostile(ReportTest):
     @unittest.skipUnless(BROWSER, "no Chromium")
     def test_in_a_browser(self):
         self.report(model=self.model, data=self.samples)
-        shown = self.browse(self.path("report.html"))
+        shown = browse(self.path("report.html"), self.folder)
         self.assertIn("it's $HOME in int8", shown)
         self.assertNotIn("<img", shown.replace("\\u003cimg", ""))
         self.assertNotIn("<title>run", shown)

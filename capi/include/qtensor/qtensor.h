@@ -1291,9 +1291,9 @@ QTN_API qstatus qtrainer_gradient(qtensor **out, qtrainer *t, size_t index);
  * @since 0.1 */
 QTN_API qstatus qtrainer_model(qmodel **out, const qtrainer *t);
 
-/** Writes a checkpoint, a safetensors file: parameters, statistics, grids, what the optimizer remembers, the number of
- * steps and the seed. A trainer that loads it goes on with the same bits as if it had never stopped. The file is
- * complete or not there.
+/** Writes a checkpoint, a safetensors file: parameters, statistics, grids, what the optimizer remembers, and "trainer"
+ * (int64 [4]), which is the version of this form, updates and batches so far, and the seed. A trainer that loads it
+ * goes on with the same bits as if it had never stopped. The file is complete or not there.
  *
  * @param t the trainer, between an update and the next qtrainer_backward
  * @param path of the file

@@ -1,41 +1,11 @@
-'use strict';
-const data = JSON.parse(document.getElementById('data').textContent);
 const outcome = data.outcome;
-const SVG = document.querySelector('svg').namespaceURI;
 
-function fill(node, attributes, children) {
-  for (const [key, value] of Object.entries(attributes || {})) node.setAttribute(key, value);
-  node.append(...children.filter(child => child !== null));  // names become text, never markup
-  return node;
-}
-const html = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
-const svg = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
-const at = selector => document.querySelector(selector);
-
-const short = (x, digits = 4) => x === null ? '–' : String(Number(x.toPrecision(digits)));
-const percent = part => (part > 0 && part < 0.001 ? '< 0.1' : short(100 * part, part > 0.9995 ? 5 : 3)) + ' %';
 // 999 stands for no noise, null for outputs that are no numbers.
 const decibels = db => db === null ? 'no number' :
     Math.abs(db) < 999             ? db.toFixed(1) + ' dB' :
     db > 0                         ? 'exact' :
                                      '−∞ dB';
 const milliseconds = ms => short(ms, 3) + ' ms';
-function bytes(count) {
-  const [unit, size] = count >= 1e9 ? ['GB', 1e9] : count >= 1e6 ? ['MB', 1e6] : ['kB', 1e3];
-  return short(count / size, 3) + ' ' + unit;
-}
-const plural = (count, word) => count + ' ' + word + (count === 1 ? '' : 's');
-const filename = path => path.split('/').pop();
-const sum = list => list.reduce((a, b) => a + b, 0);
-
-/** The first of `items` as rows, and a button for the rest. */
-function rows(parent, items, make, most) {
-  parent.replaceChildren(...items.slice(0, most).map(make));
-  if (items.length <= most) return;
-  const more = html('button', {}, 'Show all ' + items.length);
-  more.onclick = () => more.replaceWith(...items.slice(most).map(make));
-  parent.append(more);
-}
 
 const label = (name, op) => html('span', {class: 'name', title: name + ' (' + op + ')'}, html('bdi', {}, name));
 
@@ -56,19 +26,16 @@ const share = layer => allNoise > 0 && Number.isFinite(allNoise) ? noise(layer) 
 
 function totals() {
   const {files, speed, accuracy, nodes} = data;
-  const card = (title, value, unit, ...lines) => html(
-      'div', {class: 'card'}, html('h3', {}, title), html('strong', {}, value, ' ', html('small', {}, unit)),
-      ...lines.map(line => html('p', {}, line)));
   const faster = speed.float.ms / speed.int8.ms;
   const first = accuracy.outputs[0];
   at('#totals').append(
-      card(
+      figure(
           'Size', short(files.float.bytes / files.int8.bytes, 3) + '×', 'smaller',
           bytes(files.float.bytes) + ' → ' + bytes(files.int8.bytes)),
-      card(
+      figure(
           'Speed', short(faster >= 1 ? faster : 1 / faster, 3) + '×', faster >= 1 ? 'faster' : 'slower',
           milliseconds(speed.float.ms) + ' → ' + milliseconds(speed.int8.ms)),
-      card(
+      figure(
           'Accuracy', decibels(first.sqnr_db), 'SQNR',
           ...accuracy.outputs.slice(1).map(output => output.name + ': ' + decibels(output.sqnr_db)),
           accuracy.top1_agreement === null ? 'cosine ' + short(first.cosine, 5) :
@@ -76,7 +43,7 @@ function totals() {
                   plural(data.samples.compared, 'sample'),
           ...Object.entries(outcome.targets).map(
               ([name, target]) => name + ' ' + short(target.wanted, 4) + (target.holds ? ': reached' : ': NOT reached'))),
-      card(
+      figure(
           'In integers', String(nodes.int8), 'of ' + plural(nodes.all, 'node'),
           (outcome.float_nodes.length || 'none') + ' left in float'));
   if (layers.length === 0) return;
@@ -261,17 +228,6 @@ function tensors() {
   };
   for (const control of [search, kind, scale]) control.oninput = draw;
   draw();
-}
-
-function table(parent, columns, named, items, none) {
-  if (items.length === 0) return parent.append(html('p', {}, none));
-  const body = html('tbody', {});
-  rows(
-      body, items,
-      item => html('tr', {}, ...item.map((cell, i) => html('td', named.includes(i) ? {class: 'name'} : {}, cell))),
-      items.length);
-  parent.append(
-      html('table', {}, html('thead', {}, html('tr', {}, ...columns.map(column => html('th', {}, column)))), body));
 }
 
 at('#title').textContent = filename(data.files.float.name).replace(/\.onnx$/, '') + ' in int8';
