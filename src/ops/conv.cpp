@@ -67,8 +67,11 @@ bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
   return true;
 }
 
-void backward(const Backward &run, std::span<const Tensor> dx) {
-  const Convolution conv = convolution_of(run.call);
+void backward(const Backward &run, std::span<const Tensor> dx) { conv_backward(convolution_of(run.call), run, dx); }
+
+}  // namespace
+
+void conv_backward(const Convolution &conv, const Backward &run, std::span<const Tensor> dx) {
   const Tensor &dy = run.dy[0];
   if (dx[0].has_data())
     conv_input_gradient(conv, run.call.in(1)->as<const float>(), dy.as<const float>(), dx[0].as<float>(), run.scratch);
@@ -76,8 +79,6 @@ void backward(const Backward &run, std::span<const Tensor> dx) {
     conv_weight_gradient(conv, run.call.in(0)->as<const float>(), dy.as<const float>(), dx[1].as<float>(), run.scratch);
   if (run.call.in(2)) channel_gradient(dx[2], dy);
 }
-
-}  // namespace
 
 Convolution convolution_of(const Call &call) {
   const Shape &x = call.in(0)->shape(), &w = call.in(1)->shape();

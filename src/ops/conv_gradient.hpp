@@ -18,4 +18,7 @@ void conv_input_gradient(const Convolution &conv, const float *weight, const flo
 /// dw, over what was there.
 void conv_weight_gradient(const Convolution &conv, const float *x, const float *dy, float *dw, Scratch &scratch);
 
+/// What the operator's gradient does once it has found out the convolution.
+void conv_backward(const Convolution &conv, const Backward &run, std::span<const Tensor> dx);
+
 }  // namespace qtn::ops

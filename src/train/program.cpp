@@ -168,15 +168,15 @@ void Program::plan(Mode mode) {
   }
 }
 
-bool Program::fits(std::span<const Tensor> inputs) const {
+bool Program::fits(std::span<const Tensor *const> inputs) const {
   if (inputs.size() != inputs_.size()) return false;
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].dtype() != inputs_[i].dtype() || !(inputs[i].shape() == inputs_[i].shape())) return false;
+    if (inputs[i]->dtype() != inputs_[i].dtype() || !(inputs[i]->shape() == inputs_[i].shape())) return false;
   return true;
 }
 
-void Program::forward(std::span<const Tensor> inputs, Mode mode) {
-  for (std::size_t i = 0; i < inputs.size(); ++i) copy_elements(inputs_[i], inputs[i]);
+void Program::forward(std::span<const Tensor *const> inputs, Mode mode) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) copy_elements(inputs_[i], *inputs[i]);
   for (const StepPtr &step : steps_) step->forward(mode, scratch_);
 }
 
@@ -189,8 +189,8 @@ void Program::backward() {
   }
 }
 
-std::optional<std::string> Program::first_not_finite(std::span<const Tensor> inputs) {
-  for (std::size_t i = 0; i < inputs.size(); ++i) copy_elements(inputs_[i], inputs[i]);
+std::optional<std::string> Program::first_not_finite(std::span<const Tensor *const> inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) copy_elements(inputs_[i], *inputs[i]);
   for (const StepPtr &step : steps_) {
     for (const SlotId s : step->reads)
       if (const Slot &slot = slots_[static_cast<std::size_t>(s)]; slot.given && !all_finite(slot.value))

@@ -16,10 +16,10 @@ class Program {
   /// gradient between a parameter and an output.
   Program(Network &network, std::span<const ops::TensorType> inputs, Mode mode);
 
-  bool fits(std::span<const Tensor> inputs) const;
+  bool fits(std::span<const Tensor *const> inputs) const;
 
-  /// Inputs are contiguous and fit. A program for training can evaluate, too.
-  void forward(std::span<const Tensor> inputs, Mode mode);
+  /// Inputs fit. A program for training can evaluate, too.
+  void forward(std::span<const Tensor *const> inputs, Mode mode);
   std::span<const Tensor> outputs() const { return outputs_; }
 
   /// After forward(training), with the gradients of the outputs written: those of the parameters.
@@ -27,7 +27,7 @@ class Program {
   std::span<const Tensor> output_gradients() const { return output_gradients_; }
 
   /// Runs again and names the first tensor that is not finite.
-  std::optional<std::string> first_not_finite(std::span<const Tensor> inputs);
+  std::optional<std::string> first_not_finite(std::span<const Tensor *const> inputs);
 
   std::size_t bytes() const { return arena_.size(); }
 

@@ -74,19 +74,16 @@ Trainer::Trainer(std::unique_ptr<Network> network, const Attrs &attrs)
   network_->switches.seed = static_cast<std::uint64_t>(attrs.get_int("seed", 0));
 }
 
-std::vector<Tensor> Trainer::checked(std::span<const Tensor *const> inputs) const {
+void Trainer::check(std::span<const Tensor *const> inputs) const {
   const graph::Graph &g = network_->graph;
   if (inputs.size() != g.inputs.size())
     fail(QTN_EINVAL, "trainer: the model takes ", g.inputs.size(), " inputs, not ", inputs.size());
-  std::vector<Tensor> tensors;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
+  for (std::size_t i = 0; i < inputs.size(); ++i)
     graph::check_input(g, i, inputs[i]->dtype(), inputs[i]->shape(), "trainer");
-    tensors.push_back(*inputs[i]);
-  }
-  return tensors;
 }
 
-Program &Trainer::program_for(std::span<const Tensor> inputs, Mode mode) {
+Program &Trainer::program_for(std::span<const Tensor *const> inputs, Mode mode) {
+  check(inputs);
   auto &programs = programs_[static_cast<std::size_t>(mode)];
   const auto found =
       std::find_if(programs.begin(), programs.end(), [&](const auto &program) { return program->fits(inputs); });
@@ -95,13 +92,13 @@ Program &Trainer::program_for(std::span<const Tensor> inputs, Mode mode) {
     return *programs.back();
   }
   std::vector<ops::TensorType> types;
-  for (const Tensor &t : inputs) types.push_back({t.dtype(), t.shape()});
+  for (const Tensor *t : inputs) types.push_back({t->dtype(), t->shape()});
   if (programs.size() == kPrograms) programs.erase(programs.begin());
   programs.push_back(std::make_unique<Program>(*network_, types, mode));
   return *programs.back();
 }
 
-double Trainer::run(Program &program, std::span<const Tensor> inputs, std::span<const Tensor *const> targets) {
+double Trainer::run(Program &program, std::span<const Tensor *const> inputs, std::span<const Tensor *const> targets) {
   program.forward(inputs, Mode::training);
   const double loss = loss_->run(program.outputs(), targets, program.output_gradients());
   if (std::isfinite(loss)) return loss;
@@ -113,11 +110,10 @@ double Trainer::run(Program &program, std::span<const Tensor> inputs, std::span<
 
 double Trainer::backward(std::span<const Tensor *const> inputs, std::span<const Tensor *const> targets) {
   const ThreadScope threads(threads_);
-  const std::vector<Tensor> xs = checked(inputs);
-  Program &program = program_for(xs, Mode::training);
+  Program &program = program_for(inputs, Mode::training);
   double loss = 0;
   try {
-    loss = run(program, xs, targets);
+    loss = run(program, inputs, targets);
   } catch (...) {
     network_->revert();
     throw;
@@ -153,9 +149,8 @@ void Trainer::update() {
 
 std::vector<Tensor> Trainer::evaluate(std::span<const Tensor *const> inputs) {
   const ThreadScope threads(threads_);
-  const std::vector<Tensor> xs = checked(inputs);
-  Program &program = program_for(xs, Mode::evaluation);
-  program.forward(xs, Mode::evaluation);
+  Program &program = program_for(inputs, Mode::evaluation);
+  program.forward(inputs, Mode::evaluation);
   std::vector<Tensor> outputs;
   for (const Tensor &t : program.outputs()) outputs.push_back(t.clone());
   return outputs;

@@ -50,9 +50,10 @@ class Trainer {
  private:
   Trainer(std::unique_ptr<Network> network, const Attrs &attrs);
 
-  Program &program_for(std::span<const Tensor> inputs, Mode mode);
-  double run(Program &program, std::span<const Tensor> inputs, std::span<const Tensor *const> targets);
-  std::vector<Tensor> checked(std::span<const Tensor *const> inputs) const;
+  /// Throws what graph::check_input throws.
+  Program &program_for(std::span<const Tensor *const> inputs, Mode mode);
+  double run(Program &program, std::span<const Tensor *const> inputs, std::span<const Tensor *const> targets);
+  void check(std::span<const Tensor *const> inputs) const;
 
   std::unique_ptr<Network> network_;
   std::vector<std::unique_ptr<Program>> programs_[2];  // by mode, the latest used last

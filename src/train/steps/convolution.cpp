@@ -30,7 +30,7 @@ class ConvolutionStep final : public Step {
   }
 
   void backward(std::span<const Tensor> dx, Scratch &scratch) override {
-    ops::kConv.backward({call(), {}, std::span(&dy_, 1), scratch}, dx);
+    ops::conv_backward(convolution_, {call(), {}, std::span(&dy_, 1), scratch}, dx);
   }
 
  private:

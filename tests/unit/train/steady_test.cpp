@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a step of training takes from the system: nothing.
 #include "capi/counting.hpp"
+#include "onnx/onnx.hpp"
 #include "support.hpp"
-#include "train/loss.hpp"
-#include "train/optimizer.hpp"
+#include "train/trainer.hpp"
 
 namespace qtn::train {
 namespace {
@@ -49,11 +49,53 @@ void optimizers(void **) {
   }
 }
 
+/// Batches of two sizes in turn, as at the end of an epoch, and both of them before an update.
+void expect_steady_steps(const std::string &what, Trainer &trainer, const Tensor &x, const Tensor &target) {
+  const Tensor part = x.slice(0, 0, 3, 1), part_target = target.slice(0, 0, 3, 1);
+  const Tensor *all[] = {&x}, *all_targets[] = {&target}, *few[] = {&part}, *few_targets[] = {&part_target};
+  const auto body = [&] {
+    trainer.backward(all, all_targets);
+    trainer.backward(few, few_targets);
+    trainer.update();
+  };
+  for (const int threads : {1, 2}) {
+    set_default_threads(threads);
+    body();
+    const long taken = counts_of(body).allocations;  // locks are those of BLAS
+    if (taken != 0) fail_test(what, ", ", threads, " threads: ", taken, " allocations");
+  }
+}
+
+/// Of networks without windows: operators read theirs from attributes at every call, and that allocates.
+void steps(void **) {
+  struct Case {
+    const char *network;
+    Shape x, y;
+  };
+  const Attrs options = attrs({{"loss", "mse"}, {"momentum", 0.9}, {"clip_norm", 1.0}});
+  Attrs frozen;
+  frozen.set("freeze_bn", std::int64_t{1});
+  frozen.set("observers", std::int64_t{0});
+  for (const Case &c : {Case{"linears", {8, 6}, {8, 3}}, Case{"add_relu", {8, 2, 3, 3}, {8, 2, 3, 3}},
+                        Case{"conv_bn_relu", {8, 1, 4, 4}, {8, 1, 4, 4}}}) {
+    const graph::Graph network = onnx::load(cat(QTN_GOLDEN_DIR, "/../conformance/networks/", c.network, ".onnx"));
+    const Tensor x = varied(c.x, 1), target = varied(c.y, 2);
+    Trainer floats(network, options);
+    expect_steady_steps(c.network, floats, x, target);
+    for (const char *recipe : {"onednn", "qnnpack", "nvidia", "onnx"}) {
+      Trainer grids(quant::prepare(network, quant::Config(recipe), QTN_QAT), options);
+      expect_steady_steps(cat(c.network, ", ", recipe), grids, x, target);
+      grids.set(frozen);
+      expect_steady_steps(cat(c.network, ", ", recipe, ", frozen"), grids, x, target);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace qtn::train
 
 int main() {
   using namespace qtn::train;
-  const CMUnitTest tests[] = {cmocka_unit_test(losses), cmocka_unit_test(optimizers)};
+  const CMUnitTest tests[] = {cmocka_unit_test(losses), cmocka_unit_test(optimizers), cmocka_unit_test(steps)};
   return cmocka_run_group_tests_name("steady", tests, nullptr, nullptr);
 }
