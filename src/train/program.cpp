@@ -190,7 +190,10 @@ void Program::backward() {
 }
 
 std::optional<std::string> Program::first_not_finite(std::span<const Tensor *const> inputs) {
-  for (std::size_t i = 0; i < inputs.size(); ++i) copy_elements(inputs_[i], *inputs[i]);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    copy_elements(inputs_[i], *inputs[i]);
+    if (!all_finite(inputs_[i])) return slots_[static_cast<std::size_t>(input_slots_[i])].name;
+  }
   for (const StepPtr &step : steps_) {
     for (const SlotId s : step->reads)
       if (const Slot &slot = slots_[static_cast<std::size_t>(s)]; slot.given && !all_finite(slot.value))

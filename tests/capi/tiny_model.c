@@ -83,30 +83,56 @@ static void put_node(bytes *graph, const char *op, const char *const *inputs, si
   put_message(graph, 1, &node);
 }
 
-void tiny_model_make(tiny_model *m) {
-  static const char *const conv_in[] = {"x", "conv.weight", "conv.bias"}, *const relu_in[] = {"conv"};
-  static const char *const pool_in[] = {"relu"}, *const flatten_in[] = {"pool"};
-  static const char *const gemm_in[] = {"flat", "fc.weight", "fc.bias"};
+static void begin(bytes *graph) {
+  static const char *const conv_in[] = {"x", "conv.weight", "conv.bias"};
+  put_node(graph, "Conv", conv_in, 3, "conv", NULL);
+}
+
+/* The rest, from the value that is pooled on. */
+static void finish(tiny_model *m, bytes *graph, const char *pooled) {
+  static const char *const flatten_in[] = {"pool"}, *const gemm_in[] = {"flat", "fc.weight", "fc.bias"};
   static const int x[] = {0, 1, 6, 6}, y[] = {0, 3}, conv[] = {2, 1, 3, 3}, two[] = {2}, fc[] = {3, 2}, three[] = {3};
-  bytes graph = {{0}, 0}, opset = {{0}, 0};
-  put_node(&graph, "Conv", conv_in, 3, "conv", NULL);
-  put_node(&graph, "Relu", relu_in, 1, "relu", NULL);
-  put_node(&graph, "GlobalAveragePool", pool_in, 1, "pool", NULL);
-  put_node(&graph, "Flatten", flatten_in, 1, "flat", NULL);
-  put_node(&graph, "Gemm", gemm_in, 3, "y", "transB");
-  put_text(&graph, 2, "tiny");
-  put_weights(&graph, "conv.weight", conv, 4, 1);
-  put_weights(&graph, "conv.bias", two, 1, 5);
-  put_weights(&graph, "fc.weight", fc, 2, 3);
-  put_weights(&graph, "fc.bias", three, 1, 8);
-  put_value(&graph, 11, "x", x, 4);
-  put_value(&graph, 12, "y", y, 2);
+  bytes opset = {{0}, 0};
+  put_node(graph, "GlobalAveragePool", &pooled, 1, "pool", NULL);
+  put_node(graph, "Flatten", flatten_in, 1, "flat", NULL);
+  put_node(graph, "Gemm", gemm_in, 3, "y", "transB");
+  put_text(graph, 2, "tiny");
+  put_weights(graph, "conv.weight", conv, 4, 1);
+  put_weights(graph, "conv.bias", two, 1, 5);
+  put_weights(graph, "fc.weight", fc, 2, 3);
+  put_weights(graph, "fc.bias", three, 1, 8);
+  put_value(graph, 11, "x", x, 4);
+  put_value(graph, 12, "y", y, 2);
   put_text(&opset, 1, "");
   put_int(&opset, 2, 17);
   m->size = 0;
   put_int(m, 1, 8);
-  put_message(m, 7, &graph);
+  put_message(m, 7, graph);
   put_message(m, 8, &opset);
+}
+
+void tiny_model_make(tiny_model *m) {
+  static const char *const relu_in[] = {"conv"};
+  bytes graph = {{0}, 0};
+  begin(&graph);
+  put_node(&graph, "Relu", relu_in, 1, "relu", NULL);
+  finish(m, &graph, "relu");
+}
+
+void tiny_model_make_deep(tiny_model *m, const char *activation) {
+  static const char *const norm_in[] = {"conv", "norm.scale", "norm.offset", "norm.mean", "norm.variance"};
+  static const char *const active_in[] = {"norm"}, *const dropout_in[] = {"active"};
+  static const int two[] = {2};
+  bytes graph = {{0}, 0};
+  begin(&graph);
+  put_node(&graph, "BatchNormalization", norm_in, 5, "norm", NULL);
+  put_node(&graph, activation, active_in, 1, "active", NULL);
+  put_node(&graph, "Dropout", dropout_in, 1, "kept", NULL);
+  put_weights(&graph, "norm.scale", two, 1, 3);
+  put_weights(&graph, "norm.offset", two, 1, 2);
+  put_weights(&graph, "norm.mean", two, 1, 4);
+  put_weights(&graph, "norm.variance", two, 1, 3);
+  finish(m, &graph, "kept");
 }
 
 void tiny_sample(float *values, int i) {

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The life of a trainer: what a failed call leaves, what outlives it, and what it takes up again from a file. */
+#include <math.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "tiny_model.h"
+
+enum { BATCH = 4, STEPS = 6 };
+
+static char folder[] = "/tmp/qtensor-test-XXXXXX";
+
+enum { CHECKPOINT, ANOTHER, BEFORE, AFTER, FILES };
+static const char *const kNames[FILES] = {"a.safetensors", "b.safetensors", "before.safetensors", "after.safetensors"};
+static char paths[FILES][64];
+
+static int make_folder(void **state) {
+  size_t i;
+  (void)state;
+  if (!mkdtemp(folder)) return 1;
+  for (i = 0; i < FILES; ++i) snprintf(paths[i], sizeof paths[i], "%s/%s", folder, kNames[i]);
+  return 0;
+}
+
+static int remove_folder(void **state) {
+  size_t i;
+  (void)state;
+  for (i = 0; i < FILES; ++i) remove(paths[i]);
+  return rmdir(folder);
+}
+
+/* --- models and trainers */
+
+typedef struct settings {
+  const char *activation; /**< of the deep model; NULL: the plain one */
+  const char *recipe;     /**< of quantization-aware training; NULL: in float */
+  const char *optimizer;
+  int64_t threads, seed;
+} settings;
+
+static const settings kFloat = {"Relu", NULL, "sgd", 1, 7}, kGrids = {"Relu", "onnx", "sgd", 1, 7};
+
+static qmodel *load_model(const settings *s) {
+  tiny_model bytes;
+  qmodel *m = NULL, *prepared = NULL;
+  qconfig *config = NULL;
+  if (s->activation)
+    tiny_model_make_deep(&bytes, s->activation);
+  else
+    tiny_model_make(&bytes);
+  OK(qmodel_load_bytes(&m, bytes.data, bytes.size));
+  if (!s->recipe) return m;
+  OK(qconfig_create(&config, s->recipe));
+  OK(qmodel_prepare(&prepared, m, config, QTN_QAT));
+  qconfig_free(config);
+  qmodel_free(m);
+  return prepared;
+}
+
+/** Model and configuration are freed before the first step. */
+static qtrainer *trainer_of(const settings *s) {
+  qmodel *m = load_model(s);
+  qattrs *attrs = NULL;
+  qtrainer *t = NULL;
+  OK(qattrs_create(&attrs));
+  OK(qattrs_set_string(attrs, "optimizer", s->optimizer));
+  OK(qattrs_set_float(attrs, "lr", 0.05));
+  if (strcmp(s->optimizer, "sgd") == 0) OK(qattrs_set_float(attrs, "momentum", 0.9));
+  OK(qattrs_set_int(attrs, "threads", s->threads));
+  OK(qattrs_set_int(attrs, "seed", s->seed));
+  OK(qtrainer_create(&t, m, attrs));
+  qattrs_free(attrs);
+  qmodel_free(m);
+  return t;
+}
+
+/** Samples from the first on. */
+static qtensor *samples(int first, int count) {
+  float values[2 * BATCH * TINY_INPUTS];
+  const int64_t shape[] = {count, 1, 6, 6};
+  int i;
+  for (i = 0; i < count; ++i) tiny_sample(values + i * TINY_INPUTS, first + i);
+  return tensor_of(QTN_FLOAT32, NULL, values, (size_t)count * TINY_INPUTS * sizeof *values, shape, 4);
+}
+
+static qtensor *labels(int first, int count) {
+  int64_t values[2 * BATCH];
+  const int64_t shape[] = {count};
+  int i;
+  for (i = 0; i < count; ++i) values[i] = (first + i) % TINY_OUTPUTS;
+  return tensor_of(QTN_INT64, NULL, values, (size_t)count * sizeof *values, shape, 1);
+}
+
+typedef qstatus (*train_function)(double *out_loss, qtrainer *t, const qtensor *const *inputs, size_t input_count,
+                                  const qtensor *const *targets, size_t target_count);
+
+static double train(qtrainer *t, train_function function, int first, int count) {
+  qtensor *x = samples(first, count), *y = labels(first, count);
+  const qtensor *inputs[] = {x}, *targets[] = {y};
+  double loss = 0;
+  OK(function(&loss, t, inputs, 1, targets, 1));
+  qtensor_free(x);
+  qtensor_free(y);
+  return loss;
+}
+
+static double steps(qtrainer *t, int begin, int end) {
+  double loss = 0;
+  for (; begin < end; ++begin) loss = train(t, qtrainer_step, begin % 2 * BATCH, BATCH);
+  return loss;
+}
+
+/* --- what a trainer is, down to the bit: its checkpoint */
+
+typedef struct file_bytes {
+  unsigned char data[16384];
+  size_t size;
+} file_bytes;
+
+static void read_bytes(file_bytes *bytes, const char *path) {
+  FILE *file = fopen(path, "rb");
+  assert_non_null(file);
+  bytes->size = fread(bytes->data, 1, sizeof bytes->data, file);
+  assert_in_range(bytes->size, 1, sizeof bytes->data - 1);
+  fclose(file);
+}
+
+static void write_bytes(const char *path, const void *data, size_t size) {
+  FILE *file = fopen(path, "wb");
+  assert_non_null(file);
+  assert_int_equal(fwrite(data, 1, size, file), size);
+  fclose(file);
+}
+
+static file_bytes state_of(const qtrainer *t) {
+  file_bytes bytes;
+  OK(qtrainer_save(t, paths[BEFORE]));
+  read_bytes(&bytes, paths[BEFORE]);
+  return bytes;
+}
+
+static int same(const file_bytes *a, const file_bytes *b) {
+  return a->size == b->size && memcmp(a->data, b->data, a->size) == 0;
+}
+
+static void check_state(const qtrainer *t, const file_bytes *wanted) {
+  const file_bytes now = state_of(t);
+  assert_true(same(&now, wanted));
+}
+
+/** All gradients, one after the other. */
+static size_t gradients(float *values, size_t room, qtrainer *t) {
+  size_t i, count = 0;
+  for (i = 0; i < qtrainer_parameter_count(t); ++i) {
+    qtensor *g = NULL;
+    const size_t more = (OK(qtrainer_gradient(&g, t, i)), (size_t)qtensor_numel(g));
+    assert_in_range(count + more, 0, room);
+    memcpy(values + count, qtensor_data(g), more * sizeof *values);
+    count += more;
+    qtensor_free(g);
+  }
+  return count;
+}
+
+static size_t index_of(const qtrainer *t, const char *name) {
+  size_t i;
+  for (i = 0; i < qtrainer_parameter_count(t); ++i)
+    if (strcmp(qtrainer_parameter_name(t, i), name) == 0) return i;
+  fail_msg("there is no parameter %s", name);
+  return 0;
+}
+
+/* --- tests */
+
+static qtensor *run(const qmodel *m, const qtensor *x) {
+  qsession *s = NULL;
+  qtensor *y = NULL;
+  OK(qsession_create(&s, m, NULL));
+  OK(qsession_run(&y, 1, s, &x, 1));
+  qsession_free(s);
+  return y;
+}
+
+static void learns(void **state) {
+  const settings *const both[] = {&kFloat, &kGrids};
+  qtensor *x = samples(0, BATCH);
+  size_t i;
+  (void)state;
+  for (i = 0; i < COUNT(both); ++i) {
+    qtrainer *t = trainer_of(both[i]);
+    const double first = steps(t, 0, 2), last = steps(t, 2, 60);
+    qmodel *m = NULL, *int8 = NULL;
+    qtensor *evaluated = NULL, *y;
+    const qtensor *inputs[] = {x};
+    assert_true(last < first - 0.02);
+    OK(qtrainer_evaluate(&evaluated, 1, t, inputs, 1));
+    OK(qtrainer_model(&m, t));
+    qtrainer_free(t);
+    if (both[i]->recipe) {
+      FAILS(QTN_ESTATE, "is prepared", qsession_create(&(qsession *){NULL}, m, NULL));
+      OK(qmodel_convert(&int8, m, NULL));
+      qmodel_free(m);
+      m = int8;
+    }
+    y = run(m, x);
+    check_floats(y, qtensor_data(evaluated), BATCH * TINY_OUTPUTS, both[i]->recipe ? 1e-3f : 1e-5f);
+    qtensor_free(y);
+    qtensor_free(evaluated);
+    qmodel_free(m);
+  }
+  qtensor_free(x);
+}
+
+static void bad_batches_change_nothing(void **state) {
+  const settings *const both[] = {&kFloat, &kGrids};
+  static const int64_t bad_labels[BATCH] = {0, 1, 3, 1};
+  static const float few[TINY_INPUTS] = {0};
+  qtensor *x = samples(0, BATCH), *y = labels(0, BATCH), *nan = samples(0, BATCH);
+  qtensor *high = tensor_of(QTN_INT64, NULL, bad_labels, sizeof bad_labels, DIMS(BATCH)), *two = labels(0, 2);
+  qtensor *flat = FLOATS(few, DIMS(1, 36));
+  const qtensor *xs[] = {x, x}, *ys[] = {y, y}, *nans[] = {nan}, *highs[] = {high}, *twos[] = {two}, *flats[] = {flat};
+  void *data = NULL;
+  size_t i;
+  (void)state;
+  OK(qtensor_data_mut(&data, nan));
+  ((float *)data)[40] = NAN;
+  for (i = 0; i < COUNT(both); ++i) {
+    qtrainer *t = trainer_of(both[i]);
+    file_bytes before;
+    float known[64], now[64], kept;
+    size_t count;
+    double loss = 1;
+    qtensor *bias = NULL;
+    steps(t, 0, 2);
+    before = state_of(t);
+    count = gradients(known, COUNT(known), t);
+    FAILS(QTN_EINVAL, "label 3 of sample 2 is outside the 3 classes", qtrainer_step(&loss, t, xs, 1, highs, 1));
+    assert_true(loss == 0);
+    FAILS(QTN_EINVAL, "takes 1 inputs, not 2", qtrainer_step(&loss, t, xs, 2, ys, 1));
+    FAILS(QTN_EINVAL, "1 targets, not 2", qtrainer_step(&loss, t, xs, 1, ys, 2));
+    FAILS(QTN_ESHAPE, "labels are 2, not 4", qtrainer_step(&loss, t, xs, 1, twos, 1));
+    FAILS(QTN_ESHAPE, "takes ?x1x6x6, not 1x36", qtrainer_step(&loss, t, flats, 1, ys, 1));
+    FAILS(QTN_EDTYPE, "is float32, not int64", qtrainer_step(&loss, t, ys, 1, ys, 1));
+    if (!both[i]->recipe) /* a grid rounds NaN to its zero point */
+      FAILS(QTN_EINVAL, "the loss is nan at step 2; the first tensor that is not finite is \"x\"",
+            qtrainer_step(&loss, t, nans, 1, ys, 1));
+    OK(qtrainer_parameter(&bias, t, index_of(t, "fc.bias")));
+    OK(qtensor_data_mut(&data, bias));
+    kept = *(float *)data;
+    *(float *)data = NAN;
+    FAILS(QTN_EINVAL, "the loss is nan at step 2; the first tensor that is not finite is \"fc.bias\"",
+          qtrainer_step(&loss, t, xs, 1, ys, 1));
+    *(float *)data = kept;
+    qtensor_free(bias);
+    check_state(t, &before);
+    assert_int_equal(gradients(now, COUNT(now), t), count);
+    assert_memory_equal(now, known, count * sizeof *now);
+    FAILS(QTN_ESTATE, "no backward since the last update", qtrainer_update(t));
+    qtrainer_free(t);
+  }
+  qtensor_free(high);
+  qtensor_free(two);
+  qtensor_free(x);
+  qtensor_free(y);
+  qtensor_free(nan);
+  qtensor_free(flat);
+}
+
+static void nothing_to_convert_before_a_step(void **state) {
+  qtrainer *t = trainer_of(&kGrids);
+  qmodel *m = NULL, *int8 = NULL;
+  (void)state;
+  OK(qtrainer_model(&m, t));
+  FAILS(QTN_ESTATE, "training brought no data to tensor \"x\"", qmodel_convert(&int8, m, NULL));
+  qmodel_free(m);
+  steps(t, 0, 1);
+  OK(qtrainer_model(&m, t));
+  OK(qmodel_convert(&int8, m, NULL));
+  qmodel_free(m);
+  qmodel_free(int8);
+  qtrainer_free(t);
+}
+
+static void other_checkpoints_are_refused(void **state) {
+  static const settings plain = {NULL, NULL, "sgd", 1, 7}, adam = {"Relu", NULL, "adam", 1, 7};
+  const settings *const others[] = {&plain, &adam, &kGrids};
+  qtrainer *t = trainer_of(&kFloat);
+  file_bytes before, file;
+  qtensor *x = samples(0, 1);
+  size_t i;
+  (void)state;
+  steps(t, 0, 2);
+  before = state_of(t);
+  for (i = 0; i < COUNT(others); ++i) {
+    qtrainer *other = trainer_of(others[i]);
+    steps(other, 0, 1);
+    OK(qtrainer_save(other, paths[ANOTHER]));
+    FAILS(QTN_EINVAL, "another model or optimizer", qtrainer_load(t, paths[ANOTHER]));
+    FAILS(QTN_EINVAL, "another model or optimizer",
+          (OK(qtrainer_save(t, paths[CHECKPOINT])), qtrainer_load(other, paths[CHECKPOINT])));
+    qtrainer_free(other);
+  }
+  read_bytes(&file, paths[CHECKPOINT]);
+  for (i = 0; i < file.size; i += 97) {
+    write_bytes(paths[ANOTHER], file.data, i);
+    FAILS(QTN_EFORMAT, paths[ANOTHER], qtrainer_load(t, paths[ANOTHER]));
+  }
+  OK(qtensor_save(x, paths[ANOTHER]));
+  FAILS(QTN_EFORMAT, "is no checkpoint", qtrainer_load(t, paths[ANOTHER]));
+  FAILS(QTN_EIO, "No such file", qtrainer_load(t, "/nowhere/t.safetensors"));
+  FAILS(QTN_EIO, "No such file", qtrainer_save(t, "/nowhere/t.safetensors"));
+  check_state(t, &before);
+  train(t, qtrainer_backward, 0, BATCH);
+  FAILS(QTN_ESTATE, "between backward and update", qtrainer_save(t, paths[ANOTHER]));
+  qtensor_free(x);
+  qtrainer_free(t);
+}
+
+static void parameters_share_storage_and_stay(void **state) {
+  static const settings plain = {NULL, NULL, "sgd", 1, 7};
+  qtrainer *t = trainer_of(&plain);
+  const size_t at = index_of(t, "fc.bias");
+  qtensor *value = NULL, *gradient = NULL, *x = samples(0, 1), *y = NULL, *moved = NULL;
+  const qtensor *inputs[] = {x};
+  void *data = NULL;
+  float before;
+  (void)state;
+  assert_int_equal(qtrainer_parameter_count(t), 4);
+  assert_null(qtrainer_parameter_name(t, 4));
+  OK(qtrainer_parameter(&value, t, at));
+  OK(qtrainer_gradient(&gradient, t, at));
+  assert_true(float_at(gradient, 0) == 0);
+  OK(qtrainer_evaluate(&y, 1, t, inputs, 1));
+  OK(qtensor_data_mut(&data, value));
+  ((float *)data)[1] += 2;
+  OK(qtrainer_evaluate(&moved, 1, t, inputs, 1));
+  assert_float_equal(float_at(moved, 1), float_at(y, 1) + 2, 1e-6);
+  train(t, qtrainer_backward, 0, BATCH);
+  assert_true(float_at(gradient, 0) != 0);
+  OK(qtensor_data_mut(&data, gradient)); /* what the caller makes of it counts */
+  memset(data, 0, qtensor_nbytes(gradient));
+  before = float_at(value, 0);
+  OK(qtrainer_update(t));
+  assert_true(float_at(value, 0) == before);
+  train(t, qtrainer_step, 0, BATCH);
+  assert_true(float_at(value, 0) != before);
+  qtrainer_free(t);
+  OK(qtensor_data_mut(&data, value));
+  memset(data, 0, qtensor_nbytes(value));
+  assert_true(float_at(gradient, 0) != 0);
+  qtensor_free(value);
+  qtensor_free(gradient);
+  qtensor_free(moved);
+  qtensor_free(x);
+  qtensor_free(y);
+}
+
+static void parts_are_a_batch(void **state) {
+  static const settings plain = {NULL, NULL, "sgd", 1, 7};
+  qtrainer *whole = trainer_of(&plain), *parts = trainer_of(&plain);
+  float wanted[64], got[64];
+  size_t i, count;
+  double a, b;
+  const double loss = train(whole, qtrainer_backward, 0, 2 * BATCH);
+  (void)state;
+  a = train(parts, qtrainer_backward, 0, BATCH);
+  b = train(parts, qtrainer_backward, BATCH, BATCH);
+  assert_true(fabs((a + b) / 2 - loss) < 1e-6);
+  count = gradients(wanted, COUNT(wanted), whole);
+  assert_int_equal(gradients(got, COUNT(got), parts), count);
+  for (i = 0; i < count; ++i) assert_float_equal(got[i], wanted[i], 1e-6);
+  OK(qtrainer_update(parts));
+  train(parts, qtrainer_backward, 0, 2 * BATCH); /* begins anew */
+  OK(qtrainer_update(whole));
+  train(whole, qtrainer_backward, 0, 2 * BATCH);
+  count = gradients(wanted, COUNT(wanted), whole);
+  gradients(got, COUNT(got), parts);
+  for (i = 0; i < count; ++i) assert_float_equal(got[i], wanted[i], 1e-5);
+  qtrainer_free(whole);
+  qtrainer_free(parts);
+}
+
+static void goes_on_with_the_same_bits(void **state) {
+  static const settings adam = {"Relu", "fbgemm", "adamw", 1, 3};
+  const settings *const all[] = {&kFloat, &kGrids, &adam};
+  size_t i;
+  (void)state;
+  for (i = 0; i < COUNT(all); ++i) {
+    settings another_seed = *all[i];
+    qtrainer *never = trainer_of(all[i]), *stopped = trainer_of(all[i]), *resumed;
+    file_bytes wanted, half;
+    double loss;
+    another_seed.seed = 99; /* that of the file counts */
+    resumed = trainer_of(&another_seed);
+    steps(stopped, 0, STEPS / 2);
+    OK(qtrainer_save(stopped, paths[CHECKPOINT]));
+    half = state_of(stopped);
+    qtrainer_free(stopped);
+    steps(resumed, 0, 1);
+    OK(qtrainer_load(resumed, paths[CHECKPOINT]));
+    check_state(resumed, &half);
+    loss = steps(never, 0, STEPS);
+    assert_true(steps(resumed, STEPS / 2, STEPS) == loss);
+    wanted = state_of(never);
+    check_state(resumed, &wanted);
+    qtrainer_free(never);
+    qtrainer_free(resumed);
+  }
+}
+
+static void seeds_decide_and_threads_do_not(void **state) {
+  const settings *const both[] = {&kFloat, &kGrids};
+  size_t i;
+  (void)state;
+  for (i = 0; i < COUNT(both); ++i) {
+    settings s = *both[i];
+    file_bytes wanted, other;
+    for (s.threads = 1; s.threads <= 3; ++s.threads) {
+      qtrainer *t = trainer_of(&s);
+      steps(t, 0, STEPS);
+      if (s.threads == 1)
+        wanted = state_of(t);
+      else
+        check_state(t, &wanted);
+      qtrainer_free(t);
+    }
+    s.threads = 1;
+    s.seed += 1;
+    qtrainer *t = trainer_of(&s);
+    steps(t, 0, STEPS);
+    other = state_of(t);
+    assert_false(same(&other, &wanted));
+    qtrainer_free(t);
+  }
+}
+
+static void nodes_without_gradient_are_named(void **state) {
+  static const settings floored = {"Floor", NULL, "sgd", 1, 7};
+  qtrainer *t = trainer_of(&floored);
+  qtensor *x = samples(0, BATCH), *y = labels(0, BATCH), *out = NULL;
+  const qtensor *inputs[] = {x}, *targets[] = {y};
+  const file_bytes before = state_of(t);
+  double loss = 1;
+  (void)state;
+  FAILS(QTN_EUNSUPPORTED, "node \"active\": Floor has no gradient", qtrainer_step(&loss, t, inputs, 1, targets, 1));
+  assert_true(loss == 0);
+  check_state(t, &before);
+  OK(qtrainer_evaluate(&out, 1, t, inputs, 1));
+  qtensor_free(out);
+  qtensor_free(x);
+  qtensor_free(y);
+  qtrainer_free(t);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(learns),
+      cmocka_unit_test(bad_batches_change_nothing),
+      cmocka_unit_test(nothing_to_convert_before_a_step),
+      cmocka_unit_test(other_checkpoints_are_refused),
+      cmocka_unit_test(parameters_share_storage_and_stay),
+      cmocka_unit_test(parts_are_a_batch),
+      cmocka_unit_test(goes_on_with_the_same_bits),
+      cmocka_unit_test(seeds_decide_and_threads_do_not),
+      cmocka_unit_test(nodes_without_gradient_are_named),
+  };
+  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
