@@ -108,23 +108,30 @@ double Trainer::run(Program &program, std::span<const Tensor *const> inputs, std
        "; the first tensor that is not finite is \"", culprit, "\"");
 }
 
+void Trainer::keep_gradients() {
+  if (means_.empty()) {
+    std::vector<Tensor> means;
+    for (const Parameter &p : parameters()) means.emplace_back(QTN_FLOAT32, p.value.shape());
+    means_ = std::move(means);
+  }
+  for (std::size_t i = 0; i < means_.size(); ++i) copy_elements(means_[i], parameters()[i].gradient);
+}
+
 double Trainer::backward(std::span<const Tensor *const> inputs, std::span<const Tensor *const> targets) {
   const ThreadScope threads(threads_);
   Program &program = program_for(inputs, Mode::training);
+  const std::vector<Parameter> &parameters = network_->parameters;
+  if (batches_ > 0) keep_gradients();
   double loss = 0;
   try {
     loss = run(program, inputs, targets);
+    program.backward();
   } catch (...) {
     network_->revert();
+    for (std::size_t i = 0; batches_ > 0 && i < parameters.size(); ++i)
+      copy_elements(parameters[i].gradient, means_[i]);
     throw;
   }
-  std::vector<Parameter> &parameters = network_->parameters;
-  if (batches_ > 0) {
-    if (means_.empty())
-      for (const Parameter &p : parameters) means_.emplace_back(QTN_FLOAT32, p.value.shape());
-    for (std::size_t i = 0; i < parameters.size(); ++i) copy_elements(means_[i], parameters[i].gradient);
-  }
-  program.backward();
   if (batches_ > 0) {
     const float share = 1.0f / static_cast<float>(batches_ + 1);
     for (std::size_t i = 0; i < parameters.size(); ++i) {

@@ -53,6 +53,7 @@ class Trainer {
   /// Throws what graph::check_input throws.
   Program &program_for(std::span<const Tensor *const> inputs, Mode mode);
   double run(Program &program, std::span<const Tensor *const> inputs, std::span<const Tensor *const> targets);
+  void keep_gradients();
   void check(std::span<const Tensor *const> inputs) const;
 
   std::unique_ptr<Network> network_;

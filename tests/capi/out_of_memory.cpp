@@ -7,7 +7,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <new>
 #include <string>
 
@@ -125,6 +127,11 @@ qtensor *sample(int i) {
   return x;
 }
 
+std::string contents(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 template <class T>
 std::function<void()> freed(T *&handle, void (*free)(T *)) {
   return [&handle, free] {
@@ -225,6 +232,69 @@ void models(const Runner &run, const char *path, const char *recipe) {
   qmodel_free(int8);
   qmodel_free(loaded);
   qconfig_free(config);
+}
+
+/// A trainer whose steps failed has learned what one has whose steps did not.
+void trainers(const Runner &run, const std::string &path, const char *recipe) {
+  tiny_model bytes;
+  tiny_model_make_deep(&bytes, "Relu");
+  qmodel *model = nullptr, *prepared = nullptr, *trained = nullptr;
+  qconfig *config = nullptr;
+  qattrs *attrs = nullptr;
+  qtrainer *t = nullptr, *other = nullptr;
+  qtensor *x = sample(1), *label = nullptr, *y = nullptr;
+  const int64_t shape[] = {1}, one[] = {1};
+  double loss = 0;
+  qmodel_load_bytes(&model, bytes.data, bytes.size);
+  if (recipe) {
+    qconfig_create(&config, recipe);
+    qmodel_prepare(&prepared, model, config, QTN_QAT);
+  }
+  const qmodel *subject = recipe ? prepared : model;
+  qtensor_create(&label, QTN_INT64, shape, 1, nullptr, one, sizeof one);
+  qattrs_create(&attrs);
+  qattrs_set_float(attrs, "momentum", 0.9);
+  const auto step = [&](qtrainer *trainer) { return qtrainer_step(&loss, trainer, &x, 1, &label, 1); };
+  // What a trainer keeps of its first run is freed with it: so one anew for each.
+  const auto anew = [&](const auto &call) {
+    const long remaining = countdown.exchange(0);
+    qtrainer *fresh = nullptr;
+    qtrainer_create(&fresh, subject, attrs);
+    countdown = remaining;
+    const qstatus status = call(fresh);
+    countdown = 0;
+    qtrainer_free(fresh);
+    return status;
+  };
+  run({"qtrainer_create", [&] { return qtrainer_create(&t, subject, attrs); }, freed(t, qtrainer_free)});
+  run({"qtrainer_step, first", [&] { return anew(step); }, nullptr});
+  qtrainer_create(&other, subject, attrs);
+  for (qtrainer *trainer : {t, other}) step(trainer);
+  run({"qtrainer_step, later", [&] { return step(t); }, nullptr});
+  step(other);
+  run({"qtrainer_backward",
+       [&] {
+         return anew([&](qtrainer *fresh) {
+           const qstatus status = qtrainer_backward(&loss, fresh, &x, 1, &label, 1);
+           return status == QTN_OK ? qtrainer_backward(&loss, fresh, &x, 1, &label, 1) : status;
+         });
+       },
+       nullptr});
+  run({"qtrainer_evaluate",
+       [&] { return anew([&](qtrainer *fresh) { return qtrainer_evaluate(&y, 1, fresh, &x, 1); }); },
+       freed(y, qtensor_free)});
+  run({"qtrainer_model", [&] { return qtrainer_model(&trained, t); }, freed(trained, qmodel_free)});
+  run({"qtrainer_save", [&] { return qtrainer_save(t, path.c_str()); }, nullptr});
+  const std::string learned = contents(path);
+  qtrainer_save(other, path.c_str());
+  if (learned != contents(path)) fault("qtrainer_step", 0, "learns otherwise after a failure");
+  run({"qtrainer_load", [&] { return qtrainer_load(t, path.c_str()); }, nullptr});
+  std::remove(path.c_str());
+  for (qtensor *tensor : {x, label, y}) qtensor_free(tensor);
+  for (qmodel *m : {model, prepared, trained}) qmodel_free(m);
+  for (qtrainer *trainer : {t, other}) qtrainer_free(trainer);
+  qconfig_free(config);
+  qattrs_free(attrs);
 }
 
 void tensors(const Runner &run) {
@@ -356,6 +426,8 @@ void everything(const Runner &run, const char *path) {
   files(run, std::string(path) + ".safetensors");
   models(run, path, "onnx");
   models(run, path, "fbgemm");
+  for (const char *recipe : {static_cast<const char *>(nullptr), "onnx", "fbgemm"})
+    trainers(run, std::string(path) + ".safetensors", recipe);
 }
 
 }  // namespace

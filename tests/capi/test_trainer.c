@@ -226,7 +226,7 @@ static void bad_batches_change_nothing(void **state) {
   OK(qtensor_data_mut(&data, nan));
   ((float *)data)[40] = NAN;
   for (i = 0; i < COUNT(both); ++i) {
-    qtrainer *t = trainer_of(both[i]);
+    qtrainer *t = trainer_of(both[i]), *twin = trainer_of(both[i]);
     file_bytes before;
     float known[64], now[64], kept;
     size_t count;
@@ -257,7 +257,12 @@ static void bad_batches_change_nothing(void **state) {
     assert_int_equal(gradients(now, COUNT(now), t), count);
     assert_memory_equal(now, known, count * sizeof *now);
     FAILS(QTN_ESTATE, "no backward since the last update", qtrainer_update(t));
+    steps(t, 2, 3); /* nor is anything remembered */
+    steps(twin, 0, 3);
+    before = state_of(twin);
+    check_state(t, &before);
     qtrainer_free(t);
+    qtrainer_free(twin);
   }
   qtensor_free(high);
   qtensor_free(two);
