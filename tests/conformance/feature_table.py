@@ -13,7 +13,7 @@ BEGIN, END = "<!-- features: tests/conformance/feature_table.py -->\n", "<!-- en
 
 def table():
     counts = collections.Counter()
-    for name in ("cases.json", "torch.json", "networks.json", "toolkit.json", "errors.json"):
+    for name in ("cases.json", "torch.json", "networks.json", "toolkit.json", "training.json", "errors.json"):
         for case in json.loads((HERE / name).read_text()):
             counts.update(case["rows"])
     rows = json.loads((HERE / "rows.json").read_text())
