@@ -38,8 +38,8 @@ class Converter {
       const QuantizerPtr *trained = prepared.training ? &prepared.training->grids[i] : nullptr;
       const QuantizerPtr grid = grid_of(g_, p_.groups[i], prepared.observers[i].get(), trained);
       for (const ValueId v : p_.groups[i].members) g_.value(v).quantizer = grid;
-      if (const auto limits = given_range(p_.groups[i].settings.activation, "convert"))
-        limit(p_.groups[i], *grid, *limits);
+      limits_.push_back(given_range(p_.groups[i].settings.activation, "convert"));
+      if (limits_[i]) limit(p_.groups[i], *grid, *limits_[i]);
     }
   }
 
@@ -80,9 +80,12 @@ class Converter {
 
   void convert_moved_constants(Node &node) {
     const QuantizerPtr grid = g_.value(node.outputs[0]).quantizer;
+    const QuantizerPtr limited = std::make_shared<Quantizer>(
+        grid->dtype(), grid->scheme(), grid->axis(), grid->scales(), grid->zero_points(), Numerics::onnx, 0,
+        limits_[static_cast<std::size_t>(p_.group[static_cast<std::size_t>(node.outputs[0])])]);
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
       if (const Tensor *t = float_constant(g_, node.inputs[i]); t && moves_operand(node, i))
-        node.inputs[i] = integer_constant(node.inputs[i], quantize(*t, grid));
+        node.inputs[i] = integer_constant(node.inputs[i], quantize(*t, limited).with_quantizer(grid));
   }
 
   /// One copy for all nodes that read the same constant on the same grid.
@@ -97,6 +100,7 @@ class Converter {
 
   const Placement &p_;
   Graph g_;
+  std::vector<std::optional<IntegerRange>> limits_;  // by group
   std::map<ValueId, std::vector<ValueId>> made_;
 };
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "core/choose_options.hpp"
 #include "graph/integer.hpp"
 #include "quant/facts.hpp"
 
@@ -238,10 +239,12 @@ class Grouping {
     if (!tanh && op != "Sigmoid" && op != "HardSigmoid" && op != "Softmax") return nullptr;
     const std::string dtype = group.settings.activation.get_string("dtype", "uint8");
     if (dtype != "uint8" && dtype != "int8") return nullptr;
-    const bool is_signed = dtype == "int8";
-    const std::int64_t zero = (tanh ? 128 : 0) - (is_signed ? 128 : 0);
-    return std::make_shared<Quantizer>(is_signed ? QTN_INT8 : QTN_UINT8, QTN_PER_TENSOR_AFFINE, 0,
-                                       std::vector<double>{tanh ? 2.0 / 256 : 1.0 / 256},
+    const qdtype type = dtype == "int8" ? QTN_INT8 : QTN_UINT8;
+    const IntegerRange range = given_range(group.settings.activation, "placement").value_or(integer_range(type));
+    const auto count = static_cast<std::int64_t>(range.hi - range.lo) + 1;
+    const std::int64_t zero = tanh ? range.lo + count / 2 : range.lo;
+    return std::make_shared<Quantizer>(type, QTN_PER_TENSOR_AFFINE, 0,
+                                       std::vector<double>{(tanh ? 2.0 : 1.0) / static_cast<double>(count)},
                                        std::vector<std::int64_t>{zero}, Numerics::onnx);
   }
 
