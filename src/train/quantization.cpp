@@ -25,9 +25,14 @@ void ActivationGrid::begin_with(const Quantizer &grid) {
 
 void ActivationGrid::observe(float min, float max) {
   if (fixed_) return;
+  if (extent_) {
+    min = std::min(min, extent_->first);
+    max = std::max(max, extent_->second);
+  }
+  extent_ = {min, max};
   const auto c = static_cast<float>(settings_.averaging_constant);
-  next_.min = next_.seen ? next_.min + c * (min - next_.min) : min;
-  next_.max = next_.seen ? next_.max + c * (max - next_.max) : max;
+  next_.min = now_.seen ? now_.min + c * (min - now_.min) : min;
+  next_.max = now_.seen ? now_.max + c * (max - now_.max) : max;
   next_.seen = true;
   choose();
 }

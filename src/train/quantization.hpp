@@ -24,11 +24,18 @@ class ActivationGrid {
   /// Whether there is a grid yet: nothing is rounded before.
   bool known() const { return next_.seen; }
 
-  /// Takes an extent in; it counts from now on, and stays when the step is committed.
+  /// Takes an extent in; it counts from now on, and stays when the step is committed. What shares the grid is one
+  /// extent, however many tensors it comes in: a mean of theirs would cut off the widest.
   void observe(float min, float max);
 
-  void commit() { now_ = next_; }
-  void revert() { next_ = now_; }
+  void commit() {
+    now_ = next_;
+    extent_.reset();
+  }
+  void revert() {
+    next_ = now_;
+    extent_.reset();
+  }
 
   /// Valid until the grid changes. Values are rounded as ONNX's QuantizeLinear does, which is what runs in the end.
   Grids view() const { return {{&next_.scale, 1}, {&next_.zero, 1}, lo_, hi_, Rounding::division}; }
@@ -54,6 +61,7 @@ class ActivationGrid {
   bool fixed_ = false;
   std::int32_t lo_, hi_;
   Range now_, next_;
+  std::optional<std::pair<float, float>> extent_;  // of this step
 };
 
 /// The weights of a node: a grid for each output channel or for all, over the extent that they have at each step.
