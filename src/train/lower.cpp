@@ -86,19 +86,25 @@ class Lowering {
   void round_weights(std::size_t n, SlotIds &inputs) {
     const WeightGrid &grid = network_.quantization->weights.at(n);
     const Node &node = g_.nodes[n];
+    const auto units = std::make_shared<BiasUnits>();
     std::shared_ptr<Fold> fold;
     SlotId scale = kNoSlot;
     if (grid.norm) {
       const Node &norm = g_.nodes[*grid.norm];
       scale = read(norm.inputs[1]);
-      fold = std::make_shared<Fold>(
-          Fold{network_.statistics.at(*grid.norm), out_.slots[at(scale)].value, norm.attrs.get_float("epsilon", 1e-5)});
+      fold = std::make_shared<Fold>(Fold{network_.statistics.at(*grid.norm), out_.slots[at(scale)].value,
+                                         norm.attrs.get_float("epsilon", 1e-5), units});
       folds_[*grid.norm] = {fold, inputs.size() > 2 ? inputs[2] : kNoSlot};
       inputs.resize(2);
     }
     const SlotId y = like(inputs[1]);
-    add(node, make_weights(node, inputs[1], y, grid, fold, scale, network_.switches));
+    const ActivationGrid &input = network_.quantization->activations[grid.input];
+    add(node, make_weights(node, inputs[1], y, grid, input, units, fold, scale, network_.switches));
     inputs[1] = y;
+    if (inputs.size() < 3 || inputs[2] == kNoSlot) return;
+    const SlotId bias = like(inputs[2]);
+    add(node, make_bias(node, inputs[2], bias, units));
+    inputs[2] = bias;
   }
 
   /// With the clamp behind it and the grid of what comes out.

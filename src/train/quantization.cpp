@@ -113,8 +113,10 @@ Quantization::Quantization(const quant::Prepared &p) : config(p.config) {
       fail(QTN_EUNSUPPORTED, "trainer: node \"", g.nodes[n].name,
            "\": weights are trained on grids per tensor or channel of \"minmax\" or \"max\", not in blocks or of \"",
            kind, "\"");
+    const ValueId x = optimized.nodes[at->second].inputs[0];
     weights[n] = {quant::weight_observer_settings(g.nodes[n], settings),
-                  folded_norm(g, uses, g.nodes[n], optimized_nodes)};
+                  folded_norm(g, uses, g.nodes[n], optimized_nodes),
+                  static_cast<std::size_t>(p.placement.group[static_cast<std::size_t>(x)])};
   }
 }
 

@@ -68,6 +68,7 @@ class ActivationGrid {
 struct WeightGrid {
   quant::ObserverSettings settings;
   std::optional<std::size_t> norm;  ///< the node of the normalization that is folded into the weights
+  std::size_t input;                ///< the grid of what they are multiplied with
 };
 
 /// What quantization adds to a network.

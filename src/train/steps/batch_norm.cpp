@@ -146,7 +146,8 @@ class BatchNormStep final : public Step {
     const double rstd = 1.0 / std::sqrt(at(statistics_.variance, c) + epsilon_), gain = at(scale_, c) * rstd;
     of_channel_[c].rstd = rstd;
     gain_[c] = !fold_ ? static_cast<float>(gain) : fold_->follows_scale(c) ? 1.0f : 0.0f;
-    shift_[c] = static_cast<float>(at(offset_, c) + (bias(c) - at(statistics_.mean, c)) * gain);
+    const double shift = at(offset_, c) + (bias(c) - at(statistics_.mean, c)) * gain;
+    shift_[c] = fold_ ? fold_->units->rounded(shift, c) : static_cast<float>(shift);
   }
 
   /// As PyTorch: the running variance is that of the population which the batch is a sample of.

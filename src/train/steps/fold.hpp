@@ -2,12 +2,29 @@
 // A normalization that will be folded into the weights before it: they are rounded as they will be then.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <memory>
 #include <vector>
 
 #include "train/network.hpp"
 
 namespace qtn::train {
+
+/// What an integer of the sums of a layer stands for, which its bias is rounded to: the scale of its input times that
+/// of its weights, one for each output channel or for all. Empty: biases are not rounded,
+/// as in training, where PyTorch does not either.
+struct BiasUnits {
+  std::vector<float> of_channel = {};
+
+  float rounded(double bias, std::size_t c) const {
+    if (of_channel.empty()) return static_cast<float>(bias);
+    const auto unit = static_cast<double>(of_channel[of_channel.size() == 1 ? 0 : c]);
+    constexpr double lo = std::numeric_limits<std::int32_t>::min(), hi = std::numeric_limits<std::int32_t>::max();
+    return static_cast<float>(unit * std::clamp(std::nearbyint(bias / unit), lo, hi));
+  }
+};
 
 /// Weights are multiplied by factor[c] = scale[c] / sqrt(running variance + epsilon), and what they make is divided by
 /// it again before it is normalized. Where the scale is 0 the factor is what it is for 1: such a channel puts out its
@@ -16,6 +33,7 @@ struct Fold {
   const Statistics &statistics;
   const Tensor scale;
   double epsilon;
+  std::shared_ptr<const BiasUnits> units;
   std::vector<float> factor = {};
 
   double running_rstd(std::size_t c) const {

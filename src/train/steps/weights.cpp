@@ -25,9 +25,9 @@ Layout layout_of(const Shape &shape, const quant::ObserverSettings &settings) {
 
 class WeightStep final : public Step {
  public:
-  WeightStep(const graph::Node &node, SlotId w, SlotId y, const WeightGrid &grid, std::shared_ptr<Fold> fold,
-             SlotId scale, const Switches &switches)
-      : settings_(grid.settings), fold_(std::move(fold)), switches_(switches) {
+  WeightStep(const graph::Node &node, SlotId w, SlotId y, const WeightGrid &grid, const ActivationGrid &input,
+             std::shared_ptr<BiasUnits> units, std::shared_ptr<Fold> fold, SlotId scale, const Switches &switches)
+      : settings_(grid.settings), input_(input), units_(std::move(units)), fold_(std::move(fold)), switches_(switches) {
     name = node.name;
     reads = keeps = gives = {w};
     writes = {y};
@@ -53,6 +53,7 @@ class WeightStep final : public Step {
     dy_ = slots[static_cast<std::size_t>(writes[0])].gradient;
     layout_ = layout_of(w_.shape(), settings_);
     scales_.resize(layout_.grids());
+    units_->of_channel.reserve(layout_.grids());
     zeros_.resize(layout_.grids());
     mins_.resize(layout_.grids());
     maxs_.resize(layout_.grids());
@@ -64,15 +65,17 @@ class WeightStep final : public Step {
     }
   }
 
-  void forward(Mode, Scratch &) override {
+  void forward(Mode mode, Scratch &) override {
     if (fold_) {
       fold_->renew();
       each_element(
           [&](std::size_t i, std::size_t c) { scaled_.as<float>()[i] = w_.as<const float>()[i] * fold_->factor[c]; });
     }
     rounds_ = switches_.fake_quant;
+    units_->of_channel.clear();
     if (!rounds_) return copy_elements(y_, x());
     choose();
+    if (mode == Mode::evaluation && input_.known()) settle_units();
     fake_quantize(x(), grids_, y_);
   }
 
@@ -135,7 +138,14 @@ class WeightStep final : public Step {
     }
   }
 
+  void settle_units() {
+    const float of_input = input_.view().scales[0];
+    for (const float s : scales_) units_->of_channel.push_back(of_input * (grids_.inverses ? 1.0f / s : s));
+  }
+
   const quant::ObserverSettings settings_;
+  const ActivationGrid &input_;
+  const std::shared_ptr<BiasUnits> units_;
   const std::shared_ptr<Fold> fold_;
   const Switches &switches_;
   Tensor w_, scaled_, y_, dy_;
@@ -149,9 +159,10 @@ class WeightStep final : public Step {
 
 }  // namespace
 
-StepPtr make_weights(const graph::Node &node, SlotId w, SlotId y, const WeightGrid &grid, std::shared_ptr<Fold> fold,
-                     SlotId scale, const Switches &switches) {
-  return std::make_unique<WeightStep>(node, w, y, grid, std::move(fold), scale, switches);
+StepPtr make_weights(const graph::Node &node, SlotId w, SlotId y, const WeightGrid &grid, const ActivationGrid &input,
+                     std::shared_ptr<BiasUnits> units, std::shared_ptr<Fold> fold, SlotId scale,
+                     const Switches &switches) {
+  return std::make_unique<WeightStep>(node, w, y, grid, input, std::move(units), std::move(fold), scale, switches);
 }
 
 }  // namespace qtn::train

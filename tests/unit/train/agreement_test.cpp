@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a trainer evaluates is what the converted model computes.
+#include "graph/evaluate.hpp"
+#include "quant/graph_builder.hpp"
+#include "runtime/session.hpp"
+#include "train/trainer.hpp"
+#include "varied.hpp"
+
+namespace qtn::train {
+namespace {
+
+using namespace qtn::test;
+
+Tensor filled(const Shape &shape, std::initializer_list<float> pattern) {
+  Tensor t(QTN_FLOAT32, shape);
+  for (std::int64_t i = 0; i < t.count(); ++i)
+    t.as<float>()[i] = pattern.begin()[static_cast<std::size_t>(i) % pattern.size()];
+  return t;
+}
+
+Tensor weights(const Shape &shape, std::int64_t seed) {
+  Tensor t = varied(shape, seed);
+  for (std::int64_t i = 0; i < t.count(); ++i) t.as<float>()[i] *= 0.4f;
+  return t;
+}
+
+class Layers : public GraphBuilder {
+ public:
+  /// Convolution and normalization. Scales 0 and below are among those of the latter.
+  Layers &block(const std::string &name, const std::string &x, const std::string &y, const Shape &weight,
+                const Attrs &conv_attrs) {
+    const Shape channels{weight[0]};
+    constant(name + ".w", weights(weight, weight[0]));
+    constant(name + ".scale", filled(channels, {1.5f, 0, -0.75f, 0.5f, 1}));
+    constant(name + ".offset", filled(channels, {0.25f, 0.5f, -0.125f}));
+    constant(name + ".mean", filled(channels, {0.1f, -0.2f}));
+    constant(name + ".variance", filled(channels, {1, 0.5f, 2}));
+    node("Conv", name, {x, name + ".w"}, {name + ".c"}, conv_attrs);
+    node("BatchNormalization", name + ".bn",
+         {name + ".c", name + ".scale", name + ".offset", name + ".mean", name + ".variance"}, {y});
+    return *this;
+  }
+};
+
+/// Two outputs: scores, and a picture on a grid.
+graph::Graph network() {
+  const std::vector<std::int64_t> pads{1, 1, 1, 1}, two{2, 2};
+  const Attrs padded = attrs({{"pads", pads}}), depthwise = attrs({{"pads", pads}, {"group", std::int64_t{8}}});
+  const Attrs pool = attrs({{"kernel_shape", two}, {"strides", two}});
+  Layers g;
+  g.input("x", {4, 3, 8, 8})
+      .constant("zero", filled({}, {0}))
+      .constant("six", filled({}, {6}))
+      .constant("more", filled({4, 2, 4, 4}, {0.5f, -2, 3}))
+      .constant("third.w", weights({8, 8, 1, 1}, 3))
+      .constant("third.b", weights({8}, 4))
+      .constant("shared.w", weights({18, 18, 1, 1}, 5))
+      .constant("last.w", weights({5, 18}, 6))
+      .constant("last.b", weights({5}, 7));
+  g.block("first", "x", "a", {8, 3, 3, 3}, padded).node("HardSwish", "hardswish", {"a"}, {"b"});
+  g.block("second", "b", "c", {8, 1, 3, 3}, depthwise).node("Clip", "relu6", {"c", "zero", "six"}, {"d"});
+  g.node("MaxPool", "maxpool", {"d"}, {"e"}, pool)
+      .node("Conv", "third", {"e", "third.w", "third.b"}, {"f"})
+      .node("Add", "add", {"f", "e"}, {"h"})
+      .node("Relu", "relu", {"h"}, {"picture"})
+      .node("Sigmoid", "sigmoid", {"e"}, {"i"})
+      .node("Concat", "concat", {"picture", "i", "more"}, {"j"}, attrs({{"axis", std::int64_t{1}}}))
+      .node("Conv", "fourth", {"j", "shared.w"}, {"k"})
+      .node("Relu", "relu4", {"k"}, {"l"})
+      .node("Conv", "fifth", {"l", "shared.w"}, {"m"})
+      .node("AveragePool", "averagepool", {"m"}, {"n"}, pool)
+      .node("GlobalAveragePool", "mean", {"n"}, {"o"})
+      .node("Flatten", "flatten", {"o"}, {"p"})
+      .node("Gemm", "last", {"p", "last.w", "last.b"}, {"scores"}, attrs({{"transB", std::int64_t{1}}}));
+  return g.build({"scores", "picture"});
+}
+
+void train_some(Trainer &trainer) {
+  const Tensor scores = varied({4, 5}, 8), picture = varied({4, 8, 4, 4}, 9);
+  for (std::int64_t i = 0; i < 8; ++i) {
+    const Tensor x = varied({4, 3, 8, 8}, 20 + i);
+    const Tensor *inputs[] = {&x}, *targets[] = {&scores, &picture};
+    trainer.backward(inputs, targets);
+    trainer.update();
+  }
+}
+
+/// A value half way between two integers of a grid may become either, as sums of floats and of integers are rounded
+/// differently. Few do, and none is further off than a step.
+void expect_near(const std::string &what, const Tensor &got, const Tensor &want, float step) {
+  std::int64_t apart = 0;
+  for (std::int64_t i = 0; i < want.count(); ++i) {
+    const float difference = std::fabs(got.as<const float>()[i] - want.as<const float>()[i]);
+    if (!(difference < 1.001f * step))
+      fail_test(what, "[", i, "] is ", got.as<const float>()[i], ", in integers ", want.as<const float>()[i],
+                ", and a step ", step);
+    apart += difference > 0.01f * step;
+  }
+  if (apart * 50 > want.count()) fail_test(what, ": ", apart, " of ", want.count(), " elements differ");
+}
+
+/// Of its grid; of a float output of the 8-bit grid that it would have.
+float step_of(const graph::Value &value, const Tensor &t) {
+  if (value.quantizer) return static_cast<float>(value.quantizer->scale());
+  const auto values = float_values(t, "t");
+  const auto [lo, hi] = std::minmax_element(values.begin(), values.end());
+  return (*hi - *lo) / 255;
+}
+
+void expect_agreement(const std::string &what, const quant::Config &config) {
+  Trainer trainer(quant::prepare(network(), config, QTN_QAT), attrs({{"loss", "mse"}, {"lr", 0.005}}));
+  train_some(trainer);
+  const Tensor x = varied({4, 3, 8, 8}, 50);
+  const Tensor *inputs[] = {&x};
+  const std::vector<Tensor> evaluated = trainer.evaluate(inputs);
+  const graph::Graph converted = quant::convert(*trainer.prepared(), nullptr);
+  const std::vector<Tensor> want = graph::evaluate(converted, std::span(&x, 1));
+  const std::vector<Tensor> native = runtime::Session(converted, {}).run(inputs);
+  for (std::size_t i = 0; i < want.size(); ++i)
+    if (!same_bits(native[i], want[i])) fail_test(what, ": engines differ in output ", i);
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    const graph::Value &value = converted.value(converted.outputs[i]);
+    expect_near(cat(what, ": ", value.name), evaluated[i], want[i], step_of(value, want[i]));
+  }
+}
+
+constexpr const char *kRecipes[] = {"onnx", "fbgemm", "x86", "qnnpack", "onednn", "nvidia", "tflite"};
+
+void of_every_recipe(void **) {
+  for (const char *recipe : kRecipes) expect_agreement(recipe, quant::Config(recipe));
+}
+
+void of_few_bits(void **) {
+  for (const char *recipe : kRecipes) {
+    quant::Config config(recipe);
+    const Attrs bits = attrs({{"weight_bits", std::int64_t{4}}, {"activation_bits", std::int64_t{4}}});
+    config.set("*", &bits);
+    expect_agreement(cat(recipe, " with 4 bits"), config);
+  }
+}
+
+void around_nodes_in_float(void **) {
+  for (const char *node : {"first", "third", "add", "concat", "fifth", "last"}) {
+    quant::Config config("onnx");
+    config.set(cat("node:", node), nullptr);
+    expect_agreement(cat(node, " in float"), config);
+  }
+}
+
+}  // namespace
+}  // namespace qtn::train
+
+int main() {
+  using namespace qtn::train;
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(of_every_recipe),
+      cmocka_unit_test(of_few_bits),
+      cmocka_unit_test(around_nodes_in_float),
+  };
+  return cmocka_run_group_tests_name("agreement", tests, nullptr, nullptr);
+}
