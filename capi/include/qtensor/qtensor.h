@@ -1229,7 +1229,9 @@ QTN_API qstatus qtrainer_backward(double *out_loss, qtrainer *t, const qtensor *
  * @since 0.1 */
 QTN_API qstatus qtrainer_update(qtrainer *t);
 
-/** What the model of now answers: running statistics, nothing dropped, values on their grids. Changes nothing.
+/** What the model of now answers: running statistics, nothing dropped, values and biases on their grids. Changes nothing.
+ * The converted model answers the same, but that sums of floats and of integers are rounded differently: a value half
+ * way between two integers of its grid may become either, and layers behind it carry that on.
  *
  * @param outputs receives one new tensor for each output of the model
  * @param output_count qmodel_output_count of the model

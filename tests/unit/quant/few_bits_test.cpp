@@ -2,6 +2,7 @@
 // Integers of fewer bits than their type has: "weight_bits", "activation_bits".
 #include "golden_network.hpp"
 #include "graph/evaluate.hpp"
+#include "onnx/onnx.hpp"
 #include "runtime/session.hpp"
 
 namespace qtn::quant {
@@ -118,6 +119,21 @@ void engines_agree(void **) {
   }
 }
 
+/// QuantizeLinear knows all of its type: it is the Clip before it that keeps the integers few.
+void files_keep_the_bits(void **) {
+  const graph::Graph g = convert(calibrated_network(with_bits("onnx", 4)), nullptr);
+  const Tensor x = loud();
+  const std::vector<Tensor> want = graph::evaluate(g, std::span(&x, 1));
+  for (const onnx::Format format : {onnx::Format::qdq, onnx::Format::qoperator}) {
+    const std::string bytes = onnx::serialize(g, {.format = format});
+    const graph::Graph read = onnx::parse(std::as_bytes(std::span(bytes)), "");
+    const std::vector<Tensor> got = graph::evaluate(read, std::span(&x, 1));
+    for (std::size_t i = 0; i < want.size(); ++i)
+      if (float_values(got[i], "got") != float_values(want[i], "want"))
+        fail_test("format ", static_cast<int>(format), ": output ", i, " differs");
+  }
+}
+
 void bits_are_checked(void **) {
   Config config("onnx");
   const auto set = [&](const Attrs &a) { config.set("*", &a); };
@@ -140,6 +156,7 @@ int main() {
       cmocka_unit_test(grids_fill_the_bits),
       cmocka_unit_test(a_bounded_function_fills_its_range),
       cmocka_unit_test(engines_agree),
+      cmocka_unit_test(files_keep_the_bits),
       cmocka_unit_test(bits_are_checked),
   };
   return cmocka_run_group_tests_name("few_bits", tests, nullptr, nullptr);
