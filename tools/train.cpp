@@ -23,8 +23,8 @@ namespace {
 constexpr size_t kCalibrated = 512;  // samples at most
 
 struct Options {
-  std::string input, output, labels, validation_labels, report, config = "onnx";
-  std::vector<std::string> validation, words;  // words of the command line
+  std::string input, output, labels, validation_labels, report, config;  // config "": onnx with equalization
+  std::vector<std::string> validation, words;                            // words of the command line
   DataOptions data;
   bool qat = false;
   int32_t weight_bits = 0, activation_bits = 0;  // 0: as the configuration says
@@ -56,8 +56,9 @@ void check_usage(const Options &options) {
 }
 
 Model prepare_and_calibrate(const qmodel *model, const Options &options, const LabelledSamples &data) {
-  const Config config = open_config(options.config);
+  const Config config = open_config(options.config.empty() ? "onnx" : options.config);
   const Attrs settings = make<Attrs>(qattrs_create);
+  if (options.config.empty()) check(qattrs_set_int(settings.get(), "equalize", 1));
   if (options.weight_bits > 0) check(qattrs_set_int(settings.get(), "weight_bits", options.weight_bits));
   if (options.activation_bits > 0) check(qattrs_set_int(settings.get(), "activation_bits", options.activation_bits));
   check(qconfig_set(config.get(), "*", settings.get()));
@@ -94,7 +95,7 @@ std::vector<std::pair<std::string, std::string>> settings_of(const Options &opti
   if (o.momentum) settings.emplace_back("momentum", text_of(*o.momentum));
   if (o.weight_decay) settings.emplace_back("weight decay", text_of(*o.weight_decay));
   if (!options.qat) return settings;
-  settings.emplace_back("configuration", options.config);
+  settings.emplace_back("configuration", options.config.empty() ? "onnx, equalized" : options.config);
   if (options.weight_bits > 0) settings.emplace_back("weight bits", std::to_string(options.weight_bits));
   if (options.activation_bits > 0) settings.emplace_back("activation bits", std::to_string(options.activation_bits));
   return settings;
@@ -180,7 +181,7 @@ CLI::Validator factor() {
 void add_quantization_options(CLI::App &command, Options &options) {
   CLI::Option *qat = command.add_flag(
       "--qat", options.qat, "Quantization-aware: calibrate, train on those scales, and write the converted int8 model");
-  command.add_option("--config", options.config, "Recipe or file NAME.json, as for quantize (onnx)")
+  command.add_option("--config", options.config, "Recipe or file NAME.json, as for quantize (onnx, equalized)")
       ->type_name("NAME")
       ->needs(qat);
   command.add_option("--weight-bits", options.weight_bits, "Bits of a weight, 2 to 8 (8)")

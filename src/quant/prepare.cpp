@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/prepare.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "graph/passes.hpp"
 #include "quant/facts.hpp"
@@ -43,17 +45,27 @@ void settle(Prepared &prepared, const graph::Graph &model) {
         group.fixed ? nullptr : make_observer(group.settings.activation_observer, group.settings.activation));
 }
 
+/// Equalization looks at layers as they will be: where it is asked for, normalizations are folded before training.
+Training training_of(const graph::Graph &float_graph, const Config &config) {
+  Training training{float_graph};
+  graph::Graph &g = training.graph;
+  graph::fold_constants(g);
+  const auto equalized = nodes_with(config, &Settings::equalize);
+  const bool equalizes = std::any_of(g.nodes.begin(), g.nodes.end(), equalized);
+  if (equalizes) graph::optimize(g);
+  normalize_products(g);
+  graph::replace_relu6(g, nodes_with(config, &Settings::replace_relu6));
+  if (equalizes) equalize_weights(g, equalized);
+  graph::separate_clamps(g);
+  return training;
+}
+
 }  // namespace
 
 Prepared prepare(const graph::Graph &float_graph, const Config &config, qmode mode) {
   require_float(float_graph, "prepare");
   if (mode == QTN_QAT) {
-    Training training{float_graph};
-    graph::fold_constants(training.graph);
-    graph::separate_clamps(training.graph);
-    normalize_products(training.graph);
-    graph::replace_relu6(training.graph, nodes_with(config, &Settings::replace_relu6));
-    return prepare(std::move(training), config);
+    return prepare(training_of(float_graph, config), config);
   }
   Prepared prepared{float_graph, config, {}, {}, 0, {}, 0};
   settle(prepared, float_graph);

@@ -36,9 +36,8 @@ struct Prepared {
   std::optional<Training> training = {};             ///< of QTN_QAT
 };
 
-/// Optimizes a copy and decides what will be quantized. With QTN_QAT weights stay as they are: no equalization. Throws
-/// QTN_EUNSUPPORTED on a graph that is quantized already, QTN_EINVAL where the configuration names a node or a tensor
-/// that is not there.
+/// Optimizes a copy and decides what will be quantized. Throws QTN_EUNSUPPORTED on a graph that is quantized already,
+/// QTN_EINVAL where the configuration names a node or a tensor that is not there.
 Prepared prepare(const graph::Graph &float_graph, const Config &config, qmode mode = QTN_PTQ);
 
 /// The same for what prepare() with QTN_QAT has made and training has changed.

@@ -824,7 +824,8 @@ QTN_API qstatus qconfig_create(qconfig **out, const char *name);
  *     "replace_relu6" (int): 1 makes Relu of each Clip between 0 and 6, also where it was fused into the node, before
  *       anything is observed: no longer the same function, but what PyTorch's networks do before they are quantized
  *     "equalize" (int): 1 equalizes the ranges of weights between layers that follow each other (cross-layer
- *       equalization, Nagel et al. 2019) before anything is observed; the float model's function stays as it is
+ *       equalization, Nagel et al. 2019) before anything is observed or trained; the float model's function stays as it
+ *       is. With QTN_QAT normalizations are then folded before training
  *   Integer kernels serve 8-bit activations with weights per tensor or per channel. All else runs as float operators on
  *   dequantized values: slower, with the same bits in both engines.
  * Errors: QTN_EINVAL for a selector of another form, or an unknown operator, setting or value; QTN_EUNSUPPORTED for a

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "networks.hpp"
+#include "quant/fingerprint.hpp"
 #include "quant/recover/adaround.hpp"
 #include "quant/recover/correct.hpp"
 #include "quant/recover/equalize.hpp"
@@ -254,6 +255,17 @@ void corrections_help(void **) {
   }
 }
 
+/// Training begins with the weights that calibration would have had.
+void equalizes_before_training(void **) {
+  Config config("onnx");
+  Attrs on;
+  on.set("equalize", std::int64_t{1});
+  config.set("*", &on);
+  const Prepared calibrated = prepare(chain(), config), trained = prepare(chain(), config, QTN_QAT);
+  assert_true(fingerprint(calibrated.graph) == fingerprint(trained.graph));
+  assert_false(fingerprint(trained.graph) == fingerprint(prepare(chain(), Config("onnx"), QTN_QAT).graph));
+}
+
 }  // namespace
 }  // namespace qtn::quant
 
@@ -261,6 +273,7 @@ int main() {
   using namespace qtn::quant;
   const CMUnitTest tests[] = {
       cmocka_unit_test(links_of_a_chain),
+      cmocka_unit_test(equalizes_before_training),
       cmocka_unit_test(no_links),
       cmocka_unit_test(weights_have_equal_ranges),
       cmocka_unit_test(spread_channels_are_rescued),
