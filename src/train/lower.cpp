@@ -23,11 +23,10 @@ bool only_reshapes(const Node &node) {
 
 class Lowering {
  public:
-  Lowering(Network &network, std::span<const ops::TensorType> inputs, Mode mode)
+  Lowering(Network &network, std::span<const ops::TensorType> inputs)
       : network_(network),
         g_(network.graph),
         inferred_(graph::infer(g_, inputs)),
-        mode_(mode),
         uses_(g_),
         slot_of_(g_.values.size(), kNoSlot),
         done_(g_.nodes.size(), false) {}
@@ -171,7 +170,7 @@ class Lowering {
     const Slot *trained = nullptr;
     for (const SlotId s : step->reads)
       if (out_.slots[at(s)].wanted) trained = &out_.slots[at(s)];
-    if (trained && mode_ == Mode::training) {
+    if (trained) {
       if (step->gives.empty())
         fail(QTN_EUNSUPPORTED, "trainer: node \"", node.name, "\": ", node.op->name,
              " has no gradient, which what comes before \"", trained->name, "\" needs");
@@ -191,7 +190,7 @@ class Lowering {
     const Node &node = g_.nodes[n];
     const ValueId ratio_id = node.inputs.size() > 1 ? node.inputs[1] : kNoValue;
     const double ratio = ratio_id == kNoValue ? 0.5 : item(inferred_.constants[at(ratio_id)]);
-    if (mode_ == Mode::evaluation || ratio <= 0) return alias(node);
+    if (ratio <= 0) return alias(node);
     add(node, make_dropout(node, read(node.inputs[0]), write(node.outputs[0]), static_cast<float>(ratio), n,
                            network_.switches));
   }
@@ -226,7 +225,6 @@ class Lowering {
   Network &network_;
   const graph::Graph &g_;
   const graph::Inferred inferred_;
-  const Mode mode_;
   const graph::Uses uses_;
   Lowered out_;
   std::vector<SlotId> slot_of_;                                            // by value id
@@ -236,8 +234,6 @@ class Lowering {
 
 }  // namespace
 
-Lowered lower(Network &network, std::span<const ops::TensorType> inputs, Mode mode) {
-  return Lowering(network, inputs, mode).run();
-}
+Lowered lower(Network &network, std::span<const ops::TensorType> inputs) { return Lowering(network, inputs).run(); }
 
 }  // namespace qtn::train

@@ -14,6 +14,6 @@ struct Lowered {
 };
 
 /// Without tensors but for those that are given. Throws as Program does.
-Lowered lower(Network &network, std::span<const ops::TensorType> inputs, Mode mode);
+Lowered lower(Network &network, std::span<const ops::TensorType> inputs);
 
 }  // namespace qtn::train

@@ -84,6 +84,23 @@ graph::Graph Network::snapshot() const {
   return g;
 }
 
+std::optional<quant::Prepared> Network::prepared() const {
+  if (!quantization) return std::nullopt;
+  quant::Training training{snapshot()};
+  for (const ActivationGrid &grid : quantization->activations) training.grids.push_back(grid.quantizer());
+  return quant::prepare(std::move(training), quantization->config);
+}
+
+std::vector<Tensor> Network::state() const {
+  std::vector<Tensor> state;
+  for (const Parameter &p : parameters) state.push_back(p.value);
+  for (const auto &[node, s] : statistics) {
+    state.push_back(s.mean);
+    state.push_back(s.variance);
+  }
+  return state;
+}
+
 void Network::commit() {
   for (auto &[node, s] : statistics) {
     copy_elements(s.mean, s.next_mean);

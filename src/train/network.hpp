@@ -38,8 +38,12 @@ struct Network {
   Network(const Network &) = delete;
   Network &operator=(const Network &) = delete;
 
-  /// The graph with the parameters and statistics of now.
+  /// The model of now: a graph, and of quantization-aware training a prepared model.
   graph::Graph snapshot() const;
+  std::optional<quant::Prepared> prepared() const;
+
+  /// Views of what a snapshot is made from: parameters and statistics.
+  std::vector<Tensor> state() const;
 
   /// What a forward run has noticed (statistics, extents) counts from now on, or is forgotten.
   void commit();

@@ -60,17 +60,16 @@ bool all_finite(const Tensor &t) {
 
 }  // namespace
 
-Program::Program(Network &network, std::span<const ops::TensorType> inputs, Mode mode) {
-  Lowered lowered = lower(network, inputs, mode);
+Program::Program(Network &network, std::span<const ops::TensorType> inputs) {
+  Lowered lowered = lower(network, inputs);
   slots_ = std::move(lowered.slots);
   steps_ = std::move(lowered.steps);
   input_slots_ = std::move(lowered.inputs);
   output_slots_ = std::move(lowered.outputs);
-  plan(mode);
+  plan();
 }
 
-void Program::plan(Mode mode) {
-  const bool backward = mode == Mode::training;
+void Program::plan() {
   const std::size_t end = steps_.size();
   const auto back = [&](std::size_t step) { return 2 * end - step; };
   const auto at = [](SlotId s) { return static_cast<std::size_t>(s); };
@@ -88,8 +87,7 @@ void Program::plan(Mode mode) {
   for (std::size_t i = 0; i < end; ++i) {
     for (const SlotId s : steps_[i]->reads) value_at(s, i);
     for (const SlotId s : steps_[i]->writes) value_at(s, i);
-    if (backward)
-      for (const SlotId s : steps_[i]->keeps) value_at(s, back(i));
+    for (const SlotId s : steps_[i]->keeps) value_at(s, back(i));
   }
   for (const SlotId s : output_slots_) value_at(s, end);
 
@@ -104,28 +102,26 @@ void Program::plan(Mode mode) {
     if (gradient[r] == Arena::kNone) gradient[r] = arena.add(time, slots_[r].type);
     arena.extend(gradient[r], time);
   };
-  if (backward) {
-    for (const SlotId s : output_slots_)
-      if (slots_[at(s)].wanted) {
-        gradient_at(root(s), end);
+  for (const SlotId s : output_slots_)
+    if (slots_[at(s)].wanted) {
+      gradient_at(root(s), end);
+      reached[root(s)] = true;
+    }
+  for (std::size_t i = end; i-- > 0;) {
+    bool any = false;
+    for (const SlotId s : steps_[i]->writes) {
+      any = any || reached[root(s)];
+      if (reached[root(s)]) gradient_at(root(s), back(i));
+    }
+    if (!any) continue;
+    for (std::size_t g = 0; g < steps_[i]->gives.size(); ++g) {
+      const SlotId s = steps_[i]->gives[g];
+      if (s == kNoSlot || !slots_[at(s)].wanted) continue;
+      if (reached[root(s)]) {
+        late.push_back({i, g, arena.add(back(i), slots_[at(s)].type)});
+      } else {
+        gradient_at(root(s), back(i));
         reached[root(s)] = true;
-      }
-    for (std::size_t i = end; i-- > 0;) {
-      bool any = false;
-      for (const SlotId s : steps_[i]->writes) {
-        any = any || reached[root(s)];
-        if (reached[root(s)]) gradient_at(root(s), back(i));
-      }
-      if (!any) continue;
-      for (std::size_t g = 0; g < steps_[i]->gives.size(); ++g) {
-        const SlotId s = steps_[i]->gives[g];
-        if (s == kNoSlot || !slots_[at(s)].wanted) continue;
-        if (reached[root(s)]) {
-          late.push_back({i, g, arena.add(back(i), slots_[at(s)].type)});
-        } else {
-          gradient_at(root(s), back(i));
-          reached[root(s)] = true;
-        }
       }
     }
   }
@@ -145,7 +141,7 @@ void Program::plan(Mode mode) {
 
   deliveries_.resize(end);
   std::size_t next_late = 0;
-  for (std::size_t i = end; i-- > 0 && backward;) {
+  for (std::size_t i = end; i-- > 0;) {
     Delivery &d = deliveries_[i];
     d.dx.resize(steps_[i]->gives.size());
     for (const SlotId s : steps_[i]->writes) d.any = d.any || (slots_[at(s)].wanted && reached[root(s)]);
@@ -164,7 +160,7 @@ void Program::plan(Mode mode) {
   for (const SlotId s : input_slots_) inputs_.push_back(slots_[at(s)].value);
   for (const SlotId s : output_slots_) {
     outputs_.push_back(slots_[at(s)].value);
-    output_gradients_.push_back(backward ? slots_[at(s)].gradient : Tensor());
+    output_gradients_.push_back(slots_[at(s)].gradient);
   }
 }
 
@@ -175,9 +171,9 @@ bool Program::fits(std::span<const Tensor *const> inputs) const {
   return true;
 }
 
-void Program::forward(std::span<const Tensor *const> inputs, Mode mode) {
+void Program::forward(std::span<const Tensor *const> inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) copy_elements(inputs_[i], *inputs[i]);
-  for (const StepPtr &step : steps_) step->forward(mode, scratch_);
+  for (const StepPtr &step : steps_) step->forward(scratch_);
 }
 
 void Program::backward() {
@@ -198,7 +194,7 @@ std::optional<std::string> Program::first_not_finite(std::span<const Tensor *con
     for (const SlotId s : step->reads)
       if (const Slot &slot = slots_[static_cast<std::size_t>(s)]; slot.given && !all_finite(slot.value))
         return slot.name;
-    step->forward(Mode::training, scratch_);
+    step->forward(scratch_);
     for (const SlotId s : step->writes)
       if (const Slot &slot = slots_[static_cast<std::size_t>(s)]; !all_finite(slot.value)) return slot.name;
   }

@@ -12,17 +12,17 @@ namespace qtn::train {
 
 class Program {
  public:
-  /// Evaluation alone takes less memory. Throws what graph::infer throws; QTN_EUNSUPPORTED naming a node without a
-  /// gradient between a parameter and an output.
-  Program(Network &network, std::span<const ops::TensorType> inputs, Mode mode);
+  /// Throws what graph::infer throws; QTN_EUNSUPPORTED naming a node without a gradient between a parameter and an
+  /// output.
+  Program(Network &network, std::span<const ops::TensorType> inputs);
 
   bool fits(std::span<const Tensor *const> inputs) const;
 
-  /// Inputs fit. A program for training can evaluate, too.
-  void forward(std::span<const Tensor *const> inputs, Mode mode);
+  /// Inputs fit.
+  void forward(std::span<const Tensor *const> inputs);
   std::span<const Tensor> outputs() const { return outputs_; }
 
-  /// After forward(training), with the gradients of the outputs written: those of the parameters.
+  /// After forward(), with the gradients of the outputs written: those of the parameters.
   void backward();
   std::span<const Tensor> output_gradients() const { return output_gradients_; }
 
@@ -39,7 +39,7 @@ class Program {
     bool any = false;
   };
 
-  void plan(Mode mode);
+  void plan();
 
   std::vector<Slot> slots_;
   std::vector<StepPtr> steps_;

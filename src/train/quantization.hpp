@@ -48,6 +48,7 @@ class ActivationGrid {
     float min = 0, max = 0;
     float scale = 1;
     std::int32_t zero = 0;
+    bool operator==(const Range &) const = default;
   };
   void begin_with(const Quantizer &grid);  ///< its whole range counts as seen
   const Range &range() const { return now_; }

@@ -27,11 +27,6 @@ struct Slot {
   bool given = false;     ///< its memory is not the program's
 };
 
-enum class Mode {
-  training,
-  evaluation,  ///< as the finished model computes: nothing dropped, running statistics
-};
-
 class Step {
  public:
   virtual ~Step() = default;
@@ -44,7 +39,7 @@ class Step {
   /// Called once, when every slot has its tensors.
   virtual void bind(std::span<const Slot> slots) = 0;
 
-  virtual void forward(Mode mode, Scratch &scratch) = 0;
+  virtual void forward(Scratch &scratch) = 0;
 
   /// Writes the gradient of gives[i] into dx[i], over what was there; those without data are not wanted.
   virtual void backward(std::span<const Tensor> dx, Scratch &scratch) = 0;

@@ -82,24 +82,23 @@ void Trainer::check(std::span<const Tensor *const> inputs) const {
     graph::check_input(g, i, inputs[i]->dtype(), inputs[i]->shape(), "trainer");
 }
 
-Program &Trainer::program_for(std::span<const Tensor *const> inputs, Mode mode) {
+Program &Trainer::program_for(std::span<const Tensor *const> inputs) {
   check(inputs);
-  auto &programs = programs_[static_cast<std::size_t>(mode)];
   const auto found =
-      std::find_if(programs.begin(), programs.end(), [&](const auto &program) { return program->fits(inputs); });
-  if (found != programs.end()) {
-    std::rotate(found, found + 1, programs.end());
-    return *programs.back();
+      std::find_if(programs_.begin(), programs_.end(), [&](const auto &program) { return program->fits(inputs); });
+  if (found != programs_.end()) {
+    std::rotate(found, found + 1, programs_.end());
+    return *programs_.back();
   }
   std::vector<ops::TensorType> types;
   for (const Tensor *t : inputs) types.push_back({t->dtype(), t->shape()});
-  if (programs.size() == kPrograms) programs.erase(programs.begin());
-  programs.push_back(std::make_unique<Program>(*network_, types, mode));
-  return *programs.back();
+  if (programs_.size() == kPrograms) programs_.erase(programs_.begin());
+  programs_.push_back(std::make_unique<Program>(*network_, types));
+  return *programs_.back();
 }
 
 double Trainer::run(Program &program, std::span<const Tensor *const> inputs, std::span<const Tensor *const> targets) {
-  program.forward(inputs, Mode::training);
+  program.forward(inputs);
   const double loss = loss_->run(program.outputs(), targets, program.output_gradients());
   if (std::isfinite(loss)) return loss;
   network_->revert();
@@ -119,7 +118,7 @@ void Trainer::keep_gradients() {
 
 double Trainer::backward(std::span<const Tensor *const> inputs, std::span<const Tensor *const> targets) {
   const ThreadScope threads(threads_);
-  Program &program = program_for(inputs, Mode::training);
+  Program &program = program_for(inputs);
   const std::vector<Parameter> &parameters = network_->parameters;
   if (batches_ > 0) keep_gradients();
   double loss = 0;
@@ -156,11 +155,8 @@ void Trainer::update() {
 
 std::vector<Tensor> Trainer::evaluate(std::span<const Tensor *const> inputs) {
   const ThreadScope threads(threads_);
-  Program &program = program_for(inputs, Mode::evaluation);
-  program.forward(inputs, Mode::evaluation);
-  std::vector<Tensor> outputs;
-  for (const Tensor &t : program.outputs()) outputs.push_back(t.clone());
-  return outputs;
+  check(inputs);
+  return answers_.of(*network_, inputs);
 }
 
 void Trainer::set(const Attrs &attrs) {
@@ -171,13 +167,6 @@ void Trainer::set(const Attrs &attrs) {
   network_->switches = switched(network_->switches, attrs, network_->quantization.has_value());
   schedule_ = schedule;
   schedule_options_ = std::move(options);
-}
-
-std::optional<quant::Prepared> Trainer::prepared() const {
-  if (!network_->quantization) return std::nullopt;
-  quant::Training training{network_->snapshot()};
-  for (const ActivationGrid &grid : network_->quantization->activations) training.grids.push_back(grid.quantizer());
-  return quant::prepare(std::move(training), network_->quantization->config);
 }
 
 }  // namespace qtn::train

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/attrs.hpp"
+#include "train/answers.hpp"
 #include "train/loss.hpp"
 #include "train/network.hpp"
 #include "train/optimizer.hpp"
@@ -30,7 +31,7 @@ class Trainer {
   /// One step of the optimizer. Throws QTN_ESTATE without a backward() before.
   void update();
 
-  /// What the model answers: new tensors.
+  /// What the model of now answers: new tensors.
   std::vector<Tensor> evaluate(std::span<const Tensor *const> inputs);
 
   /// Changes options that may change between steps. Throws QTN_EINVAL and changes nothing.
@@ -41,7 +42,7 @@ class Trainer {
 
   /// The model with what has been learned: a graph, or of quantization-aware training a prepared model.
   graph::Graph snapshot() const { return network_->snapshot(); }
-  std::optional<quant::Prepared> prepared() const;
+  std::optional<quant::Prepared> prepared() const { return network_->prepared(); }
 
   /// Checkpoints: see checkpoint.cpp for what is in them.
   void save(const std::string &path) const;
@@ -51,13 +52,14 @@ class Trainer {
   Trainer(std::unique_ptr<Network> network, const Attrs &attrs);
 
   /// Throws what graph::check_input throws.
-  Program &program_for(std::span<const Tensor *const> inputs, Mode mode);
+  Program &program_for(std::span<const Tensor *const> inputs);
   double run(Program &program, std::span<const Tensor *const> inputs, std::span<const Tensor *const> targets);
   void keep_gradients();
   void check(std::span<const Tensor *const> inputs) const;
 
   std::unique_ptr<Network> network_;
-  std::vector<std::unique_ptr<Program>> programs_[2];  // by mode, the latest used last
+  std::vector<std::unique_ptr<Program>> programs_;  // the latest used last
+  Answers answers_;
   std::unique_ptr<Loss> loss_;
   std::unique_ptr<Optimizer> optimizer_;
   Attrs schedule_options_;

@@ -2,7 +2,8 @@
 """Makes training.json and the networks that it trains, networks/qat_*.onnx: steps of PyTorch's eager quantization-aware
 training (fuse_modules_qat, get_default_qat_qconfig, prepare_qat) and of fine-tuning by the formulas of NVIDIA's toolkit.
 
-Weights follow what they are now, as PyTorch's documentation says of its defaults, whose observers lag behind.
+Weights follow what they are now, as PyTorch's documentation says of its defaults, whose observers lag behind. Biases become the
+multiples of scale of input times scale of weights that they are in integers, where PyTorch trains with floats.
 
 Run again with:  $(benchmarks/peers/make-venv)/bin/python tests/conformance/make_training.py
 """
@@ -20,7 +21,7 @@ from make_networks import Quantizable, Two, export, ran
 
 RATE, MOMENTUM, STEPS = 0.03, 0.9, 4
 CLOSE = 1e-4  # of losses and parameters
-ROUNDED = 5e-3  # of outputs: a value half way between two steps of a grid may go to either
+ROUNDED = 1e-4  # of outputs
 NARROW = call("qconfig_set", c="$c", selector="*", settings={"weight_narrow_range": 1})
 
 
@@ -53,6 +54,25 @@ def disable_activation_observer(module):
         module.disable_observer()
 
 
+def round_biases(model):
+    """Values carry the grid they are on to the layer that reads them. A bias before a normalization is none of its layer's."""
+
+    def carry(module, inputs, y):
+        y.grid = module if isinstance(module, tq.FakeQuantize) else inputs[0].grid
+
+    def rounded(layer, inputs, y):
+        unit = inputs[0].grid.scale * layer.weight_fake_quant.scale
+        more = ((layer.bias / unit).round() * unit - layer.bias).detach()
+        return y + more.reshape(-1, *[1] * (y.dim() - 2))
+
+    for module in model.modules():
+        if isinstance(module, (tq.FakeQuantize, nn.Flatten)):
+            module.register_forward_hook(carry)
+        elif hasattr(module, "weight_fake_quant") and not hasattr(module, "bn"):
+            module.register_forward_hook(rounded, prepend=True)
+    return model
+
+
 def prepared(net, backend, fuse, last):
     """The result of the last layer is not rounded, as in the library."""
     model = copy.deepcopy(net).train()
@@ -60,7 +80,7 @@ def prepared(net, backend, fuse, last):
         tq.fuse_modules_qat(model, fuse, inplace=True)
     model.qconfig = qat_qconfig(backend)
     getattr(model, last).qconfig = tq.QConfig(activation=nn.Identity, weight=model.qconfig.weight)
-    return tq.prepare_qat(model)
+    return round_biases(tq.prepare_qat(model))
 
 
 def in_torch(model, data, loss_of):

@@ -6,7 +6,8 @@
   float    convolutions with batch normalization (one depthwise), a residual addition, pools, a linear layer: SGD with
            momentum and weight decay
   qat      torch.ao's eager mode: fuse_modules_qat and prepare_qat with FakeQuantize, activations by
-           MovingAverageMinMaxObserver, weights per channel by what they are now (averaging_constant 1)
+             MovingAverageMinMaxObserver, weights per channel by what they are now (averaging_constant 1); added to that,
+           biases become the multiples of scale of input times scale of weights that they are in integers
   frozen   the same; after 10 steps observers are off and batch normalizations frozen
   curve    the same network for ten classes, 200 steps on the pictures of examples/digits, in float and with
            grids: the losses
@@ -203,7 +204,36 @@ def quantized(kind=Quantized):
         dtype=torch.qint8, qscheme=torch.per_channel_symmetric)
     model.qconfig = tq.QConfig(activation=activation, weight=weight)
     model.fc.qconfig = tq.QConfig(activation=nn.Identity, weight=weight)
-    return tq.prepare_qat(model)
+    return round_biases(tq.prepare_qat(model))
+
+
+def in_units(bias, grid, layer):
+    """What rounding adds to a bias; gradients do not see it."""
+    unit = grid.scale * layer.weight_fake_quant.scale
+    return ((bias / unit).round() * unit - bias).detach()
+
+
+def round_biases(model):
+    """Those of convolutions once their normalization is frozen: it has the statistics of the batch before."""
+    grids = [model.quant.activation_post_process] + [getattr(model, f"conv{i}").activation_post_process for i in (1, 2, 3)]
+
+    def rounding(layer, grid):
+        forward = layer._forward
+
+        def rounded(x):
+            y, bn = forward(x), layer.bn
+            if bn.training:
+                return y
+            bias = 0 if layer.bias is None else layer.bias
+            folded = bn.bias + (bias - bn.running_mean) * bn.weight * torch.rsqrt(bn.running_var + bn.eps)
+            return y + in_units(folded, grid, layer).reshape(1, -1, 1, 1)
+
+        layer._forward = rounded
+
+    for i in (1, 2, 3):
+        rounding(getattr(model, f"conv{i}"), grids[i - 1])
+    model.fc.register_forward_hook(lambda layer, x, y: y + in_units(layer.bias, grids[3], layer))
+    return model
 
 
 def freeze_at_half(model):

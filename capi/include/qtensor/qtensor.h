@@ -1230,9 +1230,9 @@ QTN_API qstatus qtrainer_backward(double *out_loss, qtrainer *t, const qtensor *
  * @since 0.1 */
 QTN_API qstatus qtrainer_update(qtrainer *t);
 
-/** What the model of now answers: running statistics, nothing dropped, values and biases on their grids. Changes nothing.
- * The converted model answers the same, but that sums of floats and of integers are rounded differently: a value half
- * way between two integers of its grid may become either, and layers behind it carry that on.
+/** What the model of now answers, bit for bit: that of qtrainer_model in a session, of one prepared with QTN_QAT once
+ * converted; in floats before its grids are known, and where "fake_quant" is 0. Changes nothing. The first call after an
+ * update makes the session, others find it there.
  *
  * @param outputs receives one new tensor for each output of the model
  * @param output_count qmodel_output_count of the model

@@ -69,10 +69,9 @@ class BatchNormStep final : public Step {
     for (std::vector<float> *v : {&guess_, &gain_, &shift_, &dv_factor_, &x_factor_, &constant_}) v->resize(c);
   }
 
-  void forward(Mode mode, Scratch &) override {
-    by_batch_ = mode == Mode::training && !switches_.freeze_bn;
-    const bool observes =
-        mode == Mode::training && switches_.observers && epilogue_.grid && !epilogue_.grid->fixed() && x_.count() > 0;
+  void forward(Scratch &) override {
+    by_batch_ = !switches_.freeze_bn;
+    const bool observes = switches_.observers && epilogue_.grid && !epilogue_.grid->fixed() && x_.count() > 0;
     if (by_batch_ || observes) measure();
     for (std::size_t c = 0; c < planes_.channels; ++c) by_batch_ ? settle_by_batch(c) : settle_by_running(c);
     if (observes) observe();

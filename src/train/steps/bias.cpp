@@ -19,7 +19,7 @@ class BiasStep final : public Step {
     dy_ = slots[static_cast<std::size_t>(writes[0])].gradient;
   }
 
-  void forward(Mode, Scratch &) override {
+  void forward(Scratch &) override {
     for (std::int64_t i = 0; i < bias_.count(); ++i)
       y_.as<float>()[i] = units_->rounded(static_cast<double>(bias_.as<const float>()[i]), static_cast<std::size_t>(i));
   }

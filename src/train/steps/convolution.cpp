@@ -24,7 +24,7 @@ class ConvolutionStep final : public Step {
     convolution_ = ops::convolution_of(call());
   }
 
-  void forward(Mode, Scratch &scratch) override {
+  void forward(Scratch &scratch) override {
     ops::conv_forward(convolution_, xs_[0].as<const float>(), xs_[1].as<const float>(), y_.as<float>(), scratch);
     if (xs_.size() > 2) add_bias();
   }

@@ -21,10 +21,7 @@ class DropoutStep final : public Step {
     dy_ = slots[static_cast<std::size_t>(writes[0])].gradient;
   }
 
-  void forward(Mode mode, Scratch &) override {
-    if (mode == Mode::evaluation) return copy_elements(y_, x_);
-    drop(x_, y_);
-  }
+  void forward(Scratch &) override { drop(x_, y_); }
 
   /// What was dropped is found out again rather than kept.
   void backward(std::span<const Tensor> dx, Scratch &) override {

@@ -27,8 +27,8 @@ class FakeQuantizeStep final : public Step {
     count_ = static_cast<std::size_t>(x_.count());
   }
 
-  void forward(Mode mode, Scratch &) override {
-    if (mode == Mode::training && switches_.observers && !grid_.fixed() && count_ > 0) {
+  void forward(Scratch &) override {
+    if (switches_.observers && !grid_.fixed() && count_ > 0) {
       // Clamping keeps the order of elements.
       const kernels::Extent extent = quant::extent_of(x_.as<const float>(), count_);
       if (extent.finite)

@@ -13,8 +13,8 @@
 namespace qtn::train {
 
 /// What an integer of the sums of a layer stands for, which its bias is rounded to: the scale of its input times that
-/// of its weights, one for each output channel or for all. Empty: biases are not rounded,
-/// as in training, where PyTorch does not either.
+/// of its weights, one for each output channel or for all. With few bits that is coarse, and a network that has not
+/// learned with it answers worse. Empty: nothing is rounded.
 struct BiasUnits {
   std::vector<float> of_channel = {};
 

@@ -30,7 +30,7 @@ class OperatorStep final : public Step {
     }
   }
 
-  void forward(Mode, Scratch &) override { node_.op->run(call(), ys_); }
+  void forward(Scratch &) override { node_.op->run(call(), ys_); }
 
   void backward(std::span<const Tensor> dx, Scratch &scratch) override {
     node_.op->backward({call(), ys_, dys_, scratch}, dx);

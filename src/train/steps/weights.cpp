@@ -65,7 +65,7 @@ class WeightStep final : public Step {
     }
   }
 
-  void forward(Mode mode, Scratch &) override {
+  void forward(Scratch &) override {
     if (fold_) {
       fold_->renew();
       each_element(
@@ -75,7 +75,7 @@ class WeightStep final : public Step {
     units_->of_channel.clear();
     if (!rounds_) return copy_elements(y_, x());
     choose();
-    if (mode == Mode::evaluation && input_.known()) settle_units();
+    if (input_.known()) settle_units();
     fake_quantize(x(), grids_, y_);
   }
 

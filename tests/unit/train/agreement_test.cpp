@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a trainer evaluates is what the converted model computes.
+// What is trained, floats on their grids, is what the converted model computes in integers; and what a trainer
+// evaluates.
 #include "graph/evaluate.hpp"
 #include "quant/graph_builder.hpp"
 #include "runtime/session.hpp"
+#include "train/program.hpp"
 #include "train/trainer.hpp"
 #include "varied.hpp"
 
@@ -107,20 +109,36 @@ float step_of(const graph::Value &value, const Tensor &t) {
   return (*hi - *lo) / 255;
 }
 
+/// A step of training forward, with what the model has learned: normalizations and grids stay.
+std::vector<Tensor> floats_on_grids(const quant::Prepared &trained, const Tensor &x) {
+  Network network(trained.training->graph, Quantization(trained));
+  network.switches.freeze_bn = true;
+  network.switches.observers = false;
+  for (std::size_t i = 0; i < trained.training->grids.size(); ++i)
+    network.quantization->activations[i].begin_with(*trained.training->grids[i]);
+  const ops::TensorType type{x.dtype(), x.shape()};
+  Program program(network, std::span(&type, 1));
+  const Tensor *inputs[] = {&x};
+  program.forward(inputs);
+  std::vector<Tensor> outputs;
+  for (const Tensor &t : program.outputs()) outputs.push_back(t.clone());
+  return outputs;
+}
+
 void expect_agreement(const std::string &what, const quant::Config &config) {
   Trainer trainer(quant::prepare(network(), config, QTN_QAT), attrs({{"loss", "mse"}, {"lr", 0.005}}));
   train_some(trainer);
   const Tensor x = varied({4, 3, 8, 8}, 50);
   const Tensor *inputs[] = {&x};
-  const std::vector<Tensor> evaluated = trainer.evaluate(inputs);
+  const std::vector<Tensor> trained = floats_on_grids(*trainer.prepared(), x), evaluated = trainer.evaluate(inputs);
   const graph::Graph converted = quant::convert(*trainer.prepared(), nullptr);
   const std::vector<Tensor> want = graph::evaluate(converted, std::span(&x, 1));
   const std::vector<Tensor> native = runtime::Session(converted, {}).run(inputs);
-  for (std::size_t i = 0; i < want.size(); ++i)
-    if (!same_bits(native[i], want[i])) fail_test(what, ": engines differ in output ", i);
   for (std::size_t i = 0; i < want.size(); ++i) {
     const graph::Value &value = converted.value(converted.outputs[i]);
-    expect_near(cat(what, ": ", value.name), evaluated[i], want[i], step_of(value, want[i]));
+    if (!same_bits(native[i], want[i])) fail_test(what, ": engines differ in ", value.name);
+    if (!same_bits(native[i], evaluated[i])) fail_test(what, ": the trainer evaluates another ", value.name);
+    expect_near(cat(what, ": ", value.name), trained[i], want[i], step_of(value, want[i]));
   }
 }
 

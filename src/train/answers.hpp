@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a network in training answers: what its model of now will.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "runtime/session.hpp"
+#include "train/network.hpp"
+
+namespace qtn::train {
+
+class Answers {
+ public:
+  /// Of the converted model where values are rounded and every grid is known, else of the float one. A model is made
+  /// where the network is not what it was the last time.
+  std::vector<Tensor> of(const Network &network, std::span<const Tensor *const> inputs);
+
+ private:
+  bool current(const Network &network) const;
+
+  std::vector<Tensor> state_;  ///< copies of what the session was made from
+  std::vector<ActivationGrid::Range> ranges_;
+  std::optional<runtime::Session> session_;
+};
+
+}  // namespace qtn::train
