@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Each public header alone compiles as C99, C11 and C++17. Exit code 77 (skipped) where the compiler is missing.
+# Each public header alone compiles as C99, C11 and C++17, the C++ one as C++17 and C++20. Exit code 77 (skipped) where the compiler is missing.
 # Usage: check_headers.sh CC CXX INCLUDE_DIR...
 set -eu
 cc=$1 cxx=$2
@@ -21,4 +21,8 @@ for header in $(cd "$1" && ls qtensor/*.h) qtensor/version.h; do
   echo "#include <$header>" | "$cxx" -x c++ -std=c++17 "${flags[@]}" -
   count=$((count + 1))
 done
+for std in c++17 c++20; do
+  echo "#include <qtensor/qtensor.hpp>" | "$cxx" -x c++ -std=$std -Wshadow "${flags[@]}" -
+done
+count=$((count + 1))
 echo "$count headers compile alone with $cc and $cxx"

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A program outside of the tree: installs into a fresh prefix, moves that, compiles examples/c/quantize.c with nothing but
-# pkg-config, quantizes the digits model and runs it. Then the same through find_package(qtensor).
-# Usage: check.sh CMAKE BUILD_DIR SOURCE_DIR CC [FLAGS...]
+# A program outside of the tree: installs into a fresh prefix, moves that, compiles examples/c/quantize.c and
+# examples/cpp/quantize.cpp with nothing but pkg-config, quantizes the digits model and runs it. Then the same through find_package(qtensor).
+# Usage: check.sh CMAKE BUILD_DIR SOURCE_DIR CC CXX [FLAGS...]
 set -eu
-cmake=$1 build=$2 source=$3 cc=$4
-shift 4
+cmake=$1 build=$2 source=$3 cc=$4 cxx=$5
+shift 5
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$cmake" --install "$build" --prefix "$work/staged" > "$work/install.log"
@@ -21,6 +21,11 @@ digits=$source/examples/digits
   $(pkg-config --cflags --libs qtensor)
 LD_LIBRARY_PATH=$lib "$work/quantize" "$digits/digits.onnx" "$work/int8.onnx" "$digits/calibration.npy"
 test -s "$work/int8.onnx"
+# shellcheck disable=SC2046
+"$cxx" -std=c++17 -Wall -Wextra -pedantic -Werror "$@" "$source/examples/cpp/quantize.cpp" -o "$work/quantize-cpp" \
+  $(pkg-config --cflags --libs qtensor)
+LD_LIBRARY_PATH=$lib "$work/quantize-cpp" "$digits/digits.onnx" "$work/int8-cpp.onnx" "$digits/calibration.npy"
+cmp "$work/int8.onnx" "$work/int8-cpp.onnx"
 
 mkdir "$work/project"
 cat > "$work/project/CMakeLists.txt" <<'CMAKE'

@@ -1,0 +1,810 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// qtensor/qtensor.hpp: the C API for C++17. q<noun>_<verb> is qtn::<Noun>::<verb>; what it does, and what its arguments
+// mean, qtensor.h says. What differs:
+//
+//   - a status other than QTN_OK is thrown as qtn::Error;
+//   - objects free themselves. A copy is another name for the same object, and costs no more than a shared_ptr;
+//   - where C takes NULL for an argument that may be absent, an object made without arguments stands for it: Tensor(),
+//     Quantizer(), Attrs();
+//   - lists are taken as Ints, Doubles, Strings and Tensors, which braces make: t.reshape({2, 3}).
+//
+// The C functions can be called beside it: get() gives the handle, adopt() takes one over.
+#ifndef QTENSOR_QTENSOR_HPP
+#define QTENSOR_QTENSOR_HPP
+
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "qtensor/qtensor.h"
+#include "qtensor/version.h"
+
+namespace qtn {
+// Apart from what the library itself is made of, for programs that link it statically.
+inline namespace cpp {
+
+using DType = qdtype;
+using Scheme = qscheme;
+using Mode = qmode;
+using Status = qstatus;
+
+class Error : public std::runtime_error {
+ public:
+  Error(Status status, const std::string &message) : std::runtime_error(message), status_(status) {}
+
+  Status status() const noexcept { return status_; }
+
+ private:
+  Status status_;
+};
+
+namespace detail {
+
+inline void check(qstatus status) {
+  if (status != QTN_OK) throw Error(status, qerror_message());
+}
+
+/// Shares a handle; the last one frees it.
+template <class T, void (*free)(T *)>
+class Handle {
+ public:
+  Handle() = default;
+
+  /// Takes over what a C function has made.
+  explicit Handle(T *handle) : handle_(handle, free) {}
+
+  /// Lends what lives in another object, and as long as that.
+  template <class Owner>
+  Handle(std::shared_ptr<Owner> owner, T *inside) : handle_(std::move(owner), inside) {}
+
+  T *get() const { return handle_.get(); }
+  const std::shared_ptr<T> &shared() const { return handle_; }
+
+ private:
+  std::shared_ptr<T> handle_;
+};
+
+}  // namespace detail
+
+// --- lists, which are borrowed for a call
+// -----------------------------------------------------------------------------
+
+struct Ints {
+  const int64_t *data = nullptr;
+  size_t size = 0;
+
+  Ints() = default;
+  Ints(const int64_t *first, size_t count) : data(first), size(count) {}
+  Ints(std::initializer_list<int64_t> list) {
+    data = list.begin();
+    size = list.size();
+  }
+  Ints(const std::vector<int64_t> &list) : data(list.data()), size(list.size()) {}
+
+  const int64_t *begin() const { return data; }
+  const int64_t *end() const { return data + size; }
+  int64_t operator[](size_t index) const { return data[index]; }
+};
+
+struct Doubles {
+  const double *data = nullptr;
+  size_t size = 0;
+
+  Doubles() = default;
+  Doubles(const double *first, size_t count) : data(first), size(count) {}
+  Doubles(std::initializer_list<double> list) {
+    data = list.begin();
+    size = list.size();
+  }
+  Doubles(const std::vector<double> &list) : data(list.data()), size(list.size()) {}
+
+  const double *begin() const { return data; }
+  const double *end() const { return data + size; }
+  double operator[](size_t index) const { return data[index]; }
+};
+
+/// Memory of the caller's.
+struct Bytes {
+  const void *data = nullptr;
+  size_t size = 0;
+};
+
+using Strings = std::vector<std::string>;
+
+// --- the library
+// ------------------------------------------------------------------------------------------------------
+
+struct Lib {
+  static std::string version() {
+    const uint32_t v = qlib_version();
+    return std::to_string(v >> 16) + "." + std::to_string(v >> 8 & 255) + "." + std::to_string(v & 255);
+  }
+  static std::string isa() { return qlib_isa(); }
+  static void set_isa(const std::string &isa) { detail::check(qlib_set_isa(isa.c_str())); }
+  static void set_threads(int32_t count) { detail::check(qlib_set_threads(count)); }
+  static std::string status_name(Status status) { return qstatus_name(status); }
+  static std::string dtype_name(DType dtype) { return qdtype_name(dtype); }
+};
+
+/// Bytes that the library made.
+class Blob {
+ public:
+  static Blob adopt(qblob *b) { return Blob(b); }
+  qblob *get() const { return handle_.get(); }
+
+  const void *data() const { return qblob_data(get()); }
+  size_t size() const { return qblob_size(get()); }
+  std::string text() const { return std::string(static_cast<const char *>(data()), size()); }
+
+ private:
+  explicit Blob(qblob *b) : handle_(b) {}
+  detail::Handle<qblob, qblob_free> handle_;
+};
+
+/// Named options.
+class Attrs {
+ public:
+  Attrs() = default;
+  static Attrs adopt(qattrs *a) {
+    Attrs attrs;
+    attrs.handle_ = decltype(attrs.handle_)(a);
+    return attrs;
+  }
+  qattrs *get() const { return handle_.get(); }
+
+  Attrs &set_int(const std::string &key, int64_t value) {
+    return set([&](qattrs *a) { return qattrs_set_int(a, key.c_str(), value); });
+  }
+  Attrs &set_float(const std::string &key, double value) {
+    return set([&](qattrs *a) { return qattrs_set_float(a, key.c_str(), value); });
+  }
+  Attrs &set_string(const std::string &key, const std::string &value) {
+    return set([&](qattrs *a) { return qattrs_set_string(a, key.c_str(), value.c_str()); });
+  }
+  Attrs &set_ints(const std::string &key, Ints values) {
+    return set([&](qattrs *a) { return qattrs_set_ints(a, key.c_str(), values.data, values.size); });
+  }
+  Attrs &set_floats(const std::string &key, Doubles values) {
+    return set([&](qattrs *a) { return qattrs_set_floats(a, key.c_str(), values.data, values.size); });
+  }
+
+ private:
+  template <class F>
+  Attrs &set(F &&f) {
+    if (!get()) {
+      qattrs *a = nullptr;
+      detail::check(qattrs_create(&a));
+      handle_ = decltype(handle_)(a);
+    }
+    detail::check(f(get()));
+    return *this;
+  }
+
+  detail::Handle<qattrs, qattrs_free> handle_;
+};
+
+// --- tensors and their grids
+// ------------------------------------------------------------------------------------------
+
+class Quantizer {
+ public:
+  Quantizer() = default;
+  static Quantizer create(DType dtype, Scheme scheme, int32_t axis, Doubles scales, Ints zero_points = {},
+                          const Attrs &attrs = {}) {
+    if (zero_points.data && zero_points.size != scales.size)
+      throw Error(QTN_EINVAL, "quantizer: " + std::to_string(scales.size) + " scales, but " +
+                                  std::to_string(zero_points.size) + " zero points");
+    qquantizer *q = nullptr;
+    detail::check(qquantizer_create(&q, dtype, scheme, axis, scales.data, zero_points.data, scales.size, attrs.get()));
+    return adopt(q);
+  }
+  static Quantizer per_tensor(DType dtype, double scale, int64_t zero_point, const Attrs &attrs = {}) {
+    return create(dtype, QTN_PER_TENSOR_AFFINE, 0, {scale}, {zero_point}, attrs);
+  }
+  static Quantizer choose(DType dtype, Scheme scheme, int32_t axis, Doubles mins, Doubles maxs,
+                          const Attrs &attrs = {}) {
+    if (mins.size != maxs.size)
+      throw Error(QTN_EINVAL,
+                  "quantizer: " + std::to_string(mins.size) + " mins, but " + std::to_string(maxs.size) + " maxs");
+    qquantizer *q = nullptr;
+    detail::check(qquantizer_choose(&q, dtype, scheme, axis, mins.data, maxs.data, mins.size, attrs.get()));
+    return adopt(q);
+  }
+  static Quantizer adopt(qquantizer *q) { return Quantizer(Shared(q)); }
+  qquantizer *get() const { return handle_.get(); }
+  explicit operator bool() const { return get() != nullptr; }
+
+  DType dtype() const { return qquantizer_dtype(get()); }
+  Scheme scheme() const { return qquantizer_scheme(get()); }
+  int32_t axis() const { return qquantizer_axis(get()); }
+  size_t count() const { return qquantizer_count(get()); }
+  /// These two live as long as the quantizer.
+  Doubles scales() const { return {qquantizer_scales(get()), count()}; }
+  Ints zero_points() const { return {qquantizer_zero_points(get()), count()}; }
+  int64_t block_size() const { return qquantizer_block_size(get()); }
+  int64_t quant_min() const { return qquantizer_quant_min(get()); }
+  int64_t quant_max() const { return qquantizer_quant_max(get()); }
+  std::string numerics() const { return qquantizer_numerics(get()); }
+
+ private:
+  friend class Tensor;
+  using Shared = detail::Handle<qquantizer, qquantizer_free>;
+  explicit Quantizer(Shared handle) : handle_(std::move(handle)) {}
+  Shared handle_;
+};
+
+class Tensor;
+using Tensors = std::vector<Tensor>;
+
+class Tensor {
+ public:
+  Tensor() = default;
+  /// Zeros where there is no data.
+  static Tensor create(DType dtype, Ints shape, const Quantizer &quantizer = {}, Bytes data = {}) {
+    return made([&](qtensor **t) {
+      return qtensor_create(t, dtype, shape.data, shape.size, quantizer.get(), data.data, data.size);
+    });
+  }
+  static Tensor floats(Ints shape, const std::vector<float> &values) {
+    return create(QTN_FLOAT32, shape, {}, {values.data(), values.size() * sizeof(float)});
+  }
+  static Tensor int64s(Ints shape, const std::vector<int64_t> &values) {
+    return create(QTN_INT64, shape, {}, {values.data(), values.size() * sizeof(int64_t)});
+  }
+  static Tensor wrap(DType dtype, Ints shape, void *data, size_t nbytes, qtensor_deleter deleter = nullptr,
+                     void *ctx = nullptr, const Quantizer &quantizer = {}) {
+    return made([&](qtensor **t) {
+      return qtensor_wrap(t, dtype, shape.data, shape.size, quantizer.get(), data, nbytes, deleter, ctx);
+    });
+  }
+  static Tensor adopt(qtensor *t) { return Tensor(Shared(t)); }
+  qtensor *get() const { return handle_.get(); }
+  explicit operator bool() const { return get() != nullptr; }
+
+  /// A second handle on the same storage, for another thread.
+  Tensor share() const {
+    return made([&](qtensor **t) { return qtensor_share(t, get()); });
+  }
+
+  DType dtype() const { return qtensor_dtype(get()); }
+  size_t rank() const { return qtensor_rank(get()); }
+  /// These two live as long as the tensor.
+  Ints shape() const { return {qtensor_shape(get()), rank()}; }
+  Ints strides() const { return {qtensor_strides(get()), rank()}; }
+  int64_t numel() const { return qtensor_numel(get()); }
+  size_t nbytes() const { return qtensor_nbytes(get()); }
+  /// Without arguments where the tensor is not quantized.
+  Quantizer quantizer() const {
+    const qquantizer *q = qtensor_quantizer(get());
+    return q ? Quantizer(Quantizer::Shared(handle_.shared(), const_cast<qquantizer *>(q))) : Quantizer();
+  }
+  const void *data() const { return qtensor_data(get()); }
+  void *data_mut() {
+    void *data = nullptr;
+    detail::check(qtensor_data_mut(&data, get()));
+    return data;
+  }
+  /// The elements of a contiguous tensor of this type.
+  template <class T>
+  const T *as() const {
+    return static_cast<const T *>(data());
+  }
+
+  Tensor quantize(const Quantizer &quantizer) const {
+    return made([&](qtensor **t) { return qtensor_quantize(t, get(), quantizer.get()); });
+  }
+  Tensor dequantize() const {
+    return made([&](qtensor **t) { return qtensor_dequantize(t, get()); });
+  }
+  Tensor int_repr() const {
+    return made([&](qtensor **t) { return qtensor_int_repr(t, get()); });
+  }
+  Tensor select(int32_t axis, int64_t index) const {
+    return made([&](qtensor **t) { return qtensor_select(t, get(), axis, index); });
+  }
+  Tensor slice(int32_t axis, int64_t start, int64_t stop, int64_t step = 1) const {
+    return made([&](qtensor **t) { return qtensor_slice(t, get(), axis, start, stop, step); });
+  }
+  Tensor permute(Ints axes) const {
+    const std::vector<int32_t> narrow(axes.begin(), axes.end());
+    return made([&](qtensor **t) { return qtensor_permute(t, get(), narrow.data(), narrow.size()); });
+  }
+  Tensor reshape(Ints shape) const {
+    return made([&](qtensor **t) { return qtensor_reshape(t, get(), shape.data, shape.size); });
+  }
+  Tensor contiguous() const {
+    return made([&](qtensor **t) { return qtensor_contiguous(t, get()); });
+  }
+  bool equal(const Tensor &other) const {
+    int32_t equal = 0;
+    detail::check(qtensor_equal(&equal, get(), other.get()));
+    return equal != 0;
+  }
+  void copy(const Tensor &from) { detail::check(qtensor_copy(get(), from.get())); }
+  double item() const {
+    double value = 0;
+    detail::check(qtensor_item(&value, get()));
+    return value;
+  }
+  std::string describe() const {
+    size_t length = 0;
+    detail::check(qtensor_describe(nullptr, 0, &length, get()));
+    std::string text(length + 1, '\0');
+    detail::check(qtensor_describe(&text[0], text.size(), &length, get()));
+    text.resize(length);
+    return text;
+  }
+
+  void save(const std::string &path) const { detail::check(qtensor_save(get(), path.c_str())); }
+  void save_npy(const std::string &path) const { detail::check(qtensor_save_npy(get(), path.c_str())); }
+  static void save_all(const std::string &path, const Strings &names, const Tensors &tensors);
+  static Tensor load(const std::string &path) {
+    return made([&](qtensor **t) { return qtensor_load(t, path.c_str()); });
+  }
+  static Tensor load_named(const std::string &path, const std::string &name) {
+    return made([&](qtensor **t) { return qtensor_load_named(t, path.c_str(), name.c_str()); });
+  }
+  static Tensor load_npy(const std::string &path) {
+    return made([&](qtensor **t) { return qtensor_load_npy(t, path.c_str()); });
+  }
+  /// Of the only tensor of a file where `name` is empty.
+  static Tensor load_rows(const std::string &path, const std::string &name, int64_t start, int64_t stop) {
+    const char *which = name.empty() ? nullptr : name.c_str();
+    return made([&](qtensor **t) { return qtensor_load_rows(t, path.c_str(), which, start, stop); });
+  }
+  static std::string inspect(const std::string &path) {
+    qblob *b = nullptr;
+    detail::check(qtensor_inspect(&b, path.c_str()));
+    return Blob::adopt(b).text();
+  }
+
+  DLManagedTensor *to_dlpack() const {
+    DLManagedTensor *managed = nullptr;
+    detail::check(qtensor_to_dlpack(&managed, get()));
+    return managed;
+  }
+  DLManagedTensorVersioned *to_dlpack_versioned() const {
+    DLManagedTensorVersioned *managed = nullptr;
+    detail::check(qtensor_to_dlpack_versioned(&managed, get()));
+    return managed;
+  }
+  static Tensor from_dlpack(DLManagedTensor *managed) {
+    return made([&](qtensor **t) { return qtensor_from_dlpack(t, managed); });
+  }
+  static Tensor from_dlpack_versioned(DLManagedTensorVersioned *managed) {
+    return made([&](qtensor **t) { return qtensor_from_dlpack_versioned(t, managed); });
+  }
+
+ private:
+  using Shared = detail::Handle<qtensor, qtensor_free>;
+  explicit Tensor(Shared handle) : handle_(std::move(handle)) {}
+
+  template <class F>
+  static Tensor made(F &&f) {
+    qtensor *t = nullptr;
+    detail::check(f(&t));
+    return adopt(t);
+  }
+
+  Shared handle_;
+};
+
+namespace detail {
+
+inline std::vector<const qtensor *> handles(const Tensors &tensors) {
+  std::vector<const qtensor *> handles;
+  handles.reserve(tensors.size());
+  for (const Tensor &t : tensors) handles.push_back(t.get());
+  return handles;
+}
+
+/// What a function writes into an array of handles.
+template <class F>
+Tensors made_tensors(size_t count, F &&f) {
+  std::vector<qtensor *> raw(count, nullptr);
+  check(f(raw.data()));
+  Tensors tensors;
+  tensors.reserve(count);
+  for (qtensor *t : raw) tensors.push_back(Tensor::adopt(t));
+  return tensors;
+}
+
+inline std::vector<const char *> texts(const Strings &strings) {
+  std::vector<const char *> texts;
+  for (const std::string &s : strings) texts.push_back(s.c_str());
+  return texts;
+}
+
+}  // namespace detail
+
+inline void Tensor::save_all(const std::string &path, const Strings &names, const Tensors &tensors) {
+  if (names.size() != tensors.size())
+    throw Error(QTN_EINVAL, "save_all: " + std::to_string(names.size()) + " names, but " +
+                                std::to_string(tensors.size()) + " tensors");
+  detail::check(
+      qtensor_save_all(path.c_str(), detail::texts(names).data(), detail::handles(tensors).data(), tensors.size()));
+}
+
+/// Operators on tensors, one at a time.
+struct Op {
+  static Tensors run(const std::string &op, const Tensors &inputs, const Attrs &attrs = {}, size_t output_count = 1) {
+    const auto operands = detail::handles(inputs);
+    return detail::made_tensors(output_count, [&](qtensor **out) {
+      return qop_run(out, output_count, op.c_str(), operands.data(), operands.size(), attrs.get());
+    });
+  }
+  static Tensor relu(const Tensor &x) {
+    return made([&](qtensor **out) { return qop_relu(out, x.get()); });
+  }
+  static Tensor fake_quantize(const Tensor &x, const Quantizer &quantizer) {
+    return made([&](qtensor **out) { return qop_fake_quantize(out, x.get(), quantizer.get()); });
+  }
+  static Tensor fake_quantize_backward(const Tensor &dy, const Tensor &x, const Quantizer &quantizer) {
+    return made([&](qtensor **out) { return qop_fake_quantize_backward(out, dy.get(), x.get(), quantizer.get()); });
+  }
+  static Tensor add(const Tensor &a, const Tensor &b, const Quantizer &out_quantizer = {}) {
+    return made([&](qtensor **out) { return qop_add(out, a.get(), b.get(), out_quantizer.get()); });
+  }
+  static Tensor matmul(const Tensor &a, const Tensor &b, const Quantizer &out_quantizer = {}) {
+    return made([&](qtensor **out) { return qop_matmul(out, a.get(), b.get(), out_quantizer.get()); });
+  }
+  static Tensor cat(const Tensors &inputs, int32_t axis, const Quantizer &out_quantizer = {}) {
+    const auto operands = detail::handles(inputs);
+    return made(
+        [&](qtensor **out) { return qop_cat(out, operands.data(), operands.size(), axis, out_quantizer.get()); });
+  }
+  static Tensor max_pool2d(const Tensor &x, const Attrs &attrs = {}) {
+    return made([&](qtensor **out) { return qop_max_pool2d(out, x.get(), attrs.get()); });
+  }
+  static Tensor avg_pool2d(const Tensor &x, const Quantizer &out_quantizer = {}, const Attrs &attrs = {}) {
+    return made([&](qtensor **out) { return qop_avg_pool2d(out, x.get(), out_quantizer.get(), attrs.get()); });
+  }
+  static Tensor linear(const Tensor &x, const Tensor &weight, const Tensor &bias = {},
+                       const Quantizer &out_quantizer = {}) {
+    return made([&](qtensor **out) { return qop_linear(out, x.get(), weight.get(), bias.get(), out_quantizer.get()); });
+  }
+  static Tensor conv2d(const Tensor &x, const Tensor &weight, const Tensor &bias = {},
+                       const Quantizer &out_quantizer = {}, const Attrs &attrs = {}) {
+    return made([&](qtensor **out) {
+      return qop_conv2d(out, x.get(), weight.get(), bias.get(), out_quantizer.get(), attrs.get());
+    });
+  }
+
+ private:
+  template <class F>
+  static Tensor made(F &&f) {
+    return std::move(detail::made_tensors(1, f)[0]);
+  }
+};
+
+// --- quantizing models
+// ------------------------------------------------------------------------------------------------
+
+class Observer {
+ public:
+  static Observer create(const std::string &kind, const Attrs &attrs = {}) {
+    return made([&](qobserver **o) { return qobserver_create(o, kind.c_str(), attrs.get()); });
+  }
+  static Observer adopt(qobserver *o) { return Observer(o); }
+  qobserver *get() const { return handle_.get(); }
+
+  void observe(const Tensor &x) { detail::check(qobserver_observe(get(), x.get())); }
+  void merge(const Observer &other) { detail::check(qobserver_merge(get(), other.get())); }
+  Quantizer quantizer() const {
+    qquantizer *q = nullptr;
+    detail::check(qobserver_quantizer(&q, get()));
+    return Quantizer::adopt(q);
+  }
+  Blob save() const {
+    qblob *b = nullptr;
+    detail::check(qobserver_save(&b, get()));
+    return Blob::adopt(b);
+  }
+  static Observer load(Bytes saved) {
+    return made([&](qobserver **o) { return qobserver_load(o, saved.data, saved.size); });
+  }
+
+ private:
+  explicit Observer(qobserver *o) : handle_(o) {}
+
+  template <class F>
+  static Observer made(F &&f) {
+    qobserver *o = nullptr;
+    detail::check(f(&o));
+    return adopt(o);
+  }
+
+  detail::Handle<qobserver, qobserver_free> handle_;
+};
+
+class Config {
+ public:
+  static Config create(const std::string &name) {
+    return made([&](qconfig **c) { return qconfig_create(c, name.c_str()); });
+  }
+  static Config load(const std::string &path) {
+    return made([&](qconfig **c) { return qconfig_load(c, path.c_str()); });
+  }
+  static Config adopt(qconfig *c) { return Config(c); }
+  qconfig *get() const { return handle_.get(); }
+
+  Config &set(const std::string &selector, const Attrs &settings) {
+    Attrs some = settings;
+    if (!some.get()) {  // which would leave the selection in float
+      qattrs *none = nullptr;
+      detail::check(qattrs_create(&none));
+      some = Attrs::adopt(none);
+    }
+    detail::check(qconfig_set(get(), selector.c_str(), some.get()));
+    return *this;
+  }
+  Config &leave_in_float(const std::string &selector) {
+    detail::check(qconfig_set(get(), selector.c_str(), nullptr));
+    return *this;
+  }
+  void save(const std::string &path) const { detail::check(qconfig_save(get(), path.c_str())); }
+
+ private:
+  explicit Config(qconfig *c) : handle_(c) {}
+
+  template <class F>
+  static Config made(F &&f) {
+    qconfig *c = nullptr;
+    detail::check(f(&c));
+    return adopt(c);
+  }
+
+  detail::Handle<qconfig, qconfig_free> handle_;
+};
+
+/// Data to calibrate with, or to measure with. What a function throws ends the call that asked it, and comes out there.
+class Samples {
+ public:
+  virtual ~Samples() = default;
+  virtual size_t count() = 0;
+  /// One tensor for each input of the model.
+  virtual Tensors sample(size_t index) = 0;
+};
+
+/// Told how far a long call is.
+class Progress {
+ public:
+  virtual ~Progress() = default;
+  /// false cancels: the call throws QTN_ECANCELED.
+  virtual bool advance(const std::string &stage, size_t done, size_t total) = 0;
+};
+
+class Model {
+ public:
+  static Model load(const std::string &path) {
+    return made([&](qmodel **m) { return qmodel_load(m, path.c_str()); });
+  }
+  static Model load_bytes(Bytes onnx) {
+    return made([&](qmodel **m) { return qmodel_load_bytes(m, onnx.data, onnx.size); });
+  }
+  static Model adopt(qmodel *m) { return Model(m); }
+  qmodel *get() const { return handle_.get(); }
+
+  size_t input_count() const { return qmodel_input_count(get()); }
+  std::string input_name(size_t index) const { return text(qmodel_input_name(get(), index)); }
+  DType input_dtype(size_t index) const { return qmodel_input_dtype(get(), index); }
+  /// -1 for a symbolic dimension. Lives as long as the model.
+  Ints input_shape(size_t index) const { return {qmodel_input_shape(get(), index), qmodel_input_rank(get(), index)}; }
+  size_t output_count() const { return qmodel_output_count(get()); }
+  std::string output_name(size_t index) const { return text(qmodel_output_name(get(), index)); }
+  std::string inspect() const {
+    qblob *b = nullptr;
+    detail::check(qmodel_inspect(&b, get()));
+    return Blob::adopt(b).text();
+  }
+  void save(const std::string &path, const Attrs &attrs = {}) const {
+    detail::check(qmodel_save(get(), path.c_str(), attrs.get()));
+  }
+
+  Model fuse(const Strings &nodes) const {
+    const auto names = detail::texts(nodes);
+    return made([&](qmodel **m) { return qmodel_fuse(m, get(), names.data(), names.size()); });
+  }
+  Model prepare(const Config &config, Mode mode = QTN_PTQ) const {
+    return made([&](qmodel **m) { return qmodel_prepare(m, get(), config.get(), mode); });
+  }
+  void calibrate(const Tensors &inputs) {
+    detail::check(qmodel_calibrate(get(), detail::handles(inputs).data(), inputs.size()));
+  }
+  void save_calibration(const std::string &path) const { detail::check(qmodel_save_calibration(get(), path.c_str())); }
+  void load_calibration(const std::string &path) { detail::check(qmodel_load_calibration(get(), path.c_str())); }
+  static void merge_calibrations(const std::string &path, const Strings &parts) {
+    detail::check(qmodel_merge_calibrations(path.c_str(), detail::texts(parts).data(), parts.size()));
+  }
+  Model convert(const Attrs &attrs = {}) const {
+    return made([&](qmodel **m) { return qmodel_convert(m, get(), attrs.get()); });
+  }
+
+  /// `report`: receives JSON.
+  Model quantize(const Config &config, Samples &samples, const Attrs &attrs = {}, Progress *progress = nullptr,
+                 std::string *report = nullptr) const;
+  Model quantize_dynamic(const Config &config, const Attrs &attrs = {}) const {
+    return made([&](qmodel **m) { return qmodel_quantize_dynamic(m, get(), config.get(), attrs.get()); });
+  }
+  Model quantize_weights(const Attrs &attrs = {}) const {
+    return made([&](qmodel **m) { return qmodel_quantize_weights(m, get(), attrs.get()); });
+  }
+
+ private:
+  explicit Model(qmodel *m) : handle_(m) {}
+
+  static std::string text(const char *name) { return name ? name : ""; }
+
+  template <class F>
+  static Model made(F &&f) {
+    qmodel *m = nullptr;
+    detail::check(f(&m));
+    return adopt(m);
+  }
+
+  detail::Handle<qmodel, qmodel_free> handle_;
+};
+
+namespace detail {
+
+/// What the library calls back while a model is quantized. Exceptions wait here until the library has returned.
+class Callbacks {
+ public:
+  Callbacks(Samples &samples, Progress *progress) : samples_(samples), progress_(progress) {}
+
+  static qstatus sample(qtensor **inputs, size_t input_count, size_t index, void *ctx) {
+    auto &self = *static_cast<Callbacks *>(ctx);
+    return self.guarded(QTN_ECANCELED, QTN_OK, [&] {
+      const Tensors tensors = self.samples_.sample(index);
+      if (tensors.size() != input_count)
+        throw Error(QTN_EINVAL, "sample " + std::to_string(index) + " has " + std::to_string(tensors.size()) +
+                                    " tensors, but the model " + std::to_string(input_count) + " inputs");
+      for (size_t i = 0; i < input_count; ++i) check(qtensor_share(&inputs[i], tensors[i].get()));
+      return true;
+    });
+  }
+
+  static int progress(const char *stage, size_t done, size_t total, void *ctx) {
+    auto &self = *static_cast<Callbacks *>(ctx);
+    return self.guarded(1, 0, [&] { return self.progress_->advance(stage, done, total); });
+  }
+
+  void rethrow() const {
+    if (thrown_) std::rethrow_exception(thrown_);
+  }
+
+ private:
+  template <class R, class F>
+  R guarded(R stop, R go_on, F &&f) noexcept {
+    try {
+      return f() ? go_on : stop;
+    } catch (...) {
+      thrown_ = std::current_exception();
+      return stop;
+    }
+  }
+
+  Samples &samples_;
+  Progress *const progress_;
+  std::exception_ptr thrown_;
+};
+
+}  // namespace detail
+
+inline Model Model::quantize(const Config &config, Samples &samples, const Attrs &attrs, Progress *progress,
+                             std::string *report) const {
+  detail::Callbacks callbacks(samples, progress);
+  const size_t count = samples.count();
+  qmodel *m = nullptr;
+  qblob *text = nullptr;
+  const qstatus status = qmodel_quantize(&m, report ? &text : nullptr, get(), config.get(), callbacks.sample, count,
+                                         attrs.get(), progress ? callbacks.progress : nullptr, &callbacks);
+  const Blob blob = Blob::adopt(text);
+  callbacks.rethrow();
+  detail::check(status);
+  if (report) *report = blob.text();
+  return adopt(m);
+}
+
+/// Safe from many threads at once.
+class Session {
+ public:
+  static Session create(const Model &model, const Attrs &attrs = {}) {
+    qsession *s = nullptr;
+    detail::check(qsession_create(&s, model.get(), attrs.get()));
+    return Session(s, model.output_count());
+  }
+  static Session adopt(qsession *s, size_t output_count) { return Session(s, output_count); }
+  qsession *get() const { return handle_.get(); }
+  size_t output_count() const { return output_count_; }
+
+  Tensors run(const Tensors &inputs) const {
+    const auto operands = detail::handles(inputs);
+    return detail::made_tensors(output_count_, [&](qtensor **out) {
+      return qsession_run(out, output_count_, get(), operands.data(), operands.size());
+    });
+  }
+  std::string profile(const Tensors &inputs) const {
+    qblob *b = nullptr;
+    detail::check(qsession_profile(&b, get(), detail::handles(inputs).data(), inputs.size()));
+    return Blob::adopt(b).text();
+  }
+
+ private:
+  Session(qsession *s, size_t output_count) : handle_(s), output_count_(output_count) {}
+  detail::Handle<qsession, qsession_free> handle_;
+  size_t output_count_;
+};
+
+// --- training
+// ---------------------------------------------------------------------------------------------------------
+
+class Trainer {
+ public:
+  static Trainer create(const Model &model, const Attrs &attrs = {}) {
+    qtrainer *t = nullptr;
+    detail::check(qtrainer_create(&t, model.get(), attrs.get()));
+    return Trainer(t, model.output_count());
+  }
+  qtrainer *get() const { return handle_.get(); }
+
+  double step(const Tensors &inputs, const Tensors &targets) { return loss(qtrainer_step, inputs, targets); }
+  double backward(const Tensors &inputs, const Tensors &targets) { return loss(qtrainer_backward, inputs, targets); }
+  void update() { detail::check(qtrainer_update(get())); }
+  Tensors evaluate(const Tensors &inputs) {
+    const auto operands = detail::handles(inputs);
+    return detail::made_tensors(output_count_, [&](qtensor **out) {
+      return qtrainer_evaluate(out, output_count_, get(), operands.data(), operands.size());
+    });
+  }
+  void set(const Attrs &attrs) { detail::check(qtrainer_set(get(), attrs.get())); }
+
+  size_t parameter_count() const { return qtrainer_parameter_count(get()); }
+  std::string parameter_name(size_t index) const {
+    const char *name = qtrainer_parameter_name(get(), index);
+    return name ? name : "";
+  }
+  Tensor parameter(size_t index) { return tensor(qtrainer_parameter, index); }
+  Tensor gradient(size_t index) { return tensor(qtrainer_gradient, index); }
+
+  Model model() const {
+    qmodel *m = nullptr;
+    detail::check(qtrainer_model(&m, get()));
+    return Model::adopt(m);
+  }
+  void save(const std::string &path) const { detail::check(qtrainer_save(get(), path.c_str())); }
+  void load(const std::string &path) { detail::check(qtrainer_load(get(), path.c_str())); }
+
+ private:
+  Trainer(qtrainer *t, size_t output_count) : handle_(t), output_count_(output_count) {}
+
+  template <class F>
+  double loss(F *function, const Tensors &inputs, const Tensors &targets) {
+    double loss = 0;
+    detail::check(function(&loss, get(), detail::handles(inputs).data(), inputs.size(), detail::handles(targets).data(),
+                           targets.size()));
+    return loss;
+  }
+
+  template <class F>
+  Tensor tensor(F *function, size_t index) {
+    qtensor *t = nullptr;
+    detail::check(function(&t, get(), index));
+    return Tensor::adopt(t);
+  }
+
+  detail::Handle<qtrainer, qtrainer_free> handle_;
+  size_t output_count_;
+};
+
+}  // namespace cpp
+}  // namespace qtn
+
+#endif  // QTENSOR_QTENSOR_HPP

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// What qtensor.hpp adds to C: ownership, exceptions, lists, callbacks. What the functions compute, other tests say.
+#include <atomic>
+#include <csetjmp>
+#include <cstdarg>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <thread>
+
+#include "qtensor/qtensor.hpp"
+
+// Last: it uses what the others declare.
+extern "C" {
+#include <cmocka.h>
+}
+
+namespace {
+
+const std::string kDigits = QTN_DIGITS;
+
+template <class F>
+void fails(qtn::Status status, const std::string &text, F &&f) {
+  try {
+    f();
+  } catch (const qtn::Error &e) {
+    if (e.status() == status && std::string(e.what()).find(text) != std::string::npos) return;
+    fail_msg("threw %s \"%s\", not \"%s\"", qtn::Lib::status_name(e.status()).c_str(), e.what(), text.c_str());
+  }
+  fail_msg("did not throw \"%s\"", text.c_str());
+}
+
+qtn::Tensor matrix() { return qtn::Tensor::floats({2, 3}, {-1, 0, 0.5f, 1, 1.5f, 2}); }
+
+void lists_and_values(void **) {
+  const qtn::Tensor x = matrix();
+  assert_int_equal(x.shape()[0], 2);
+  assert_int_equal(x.shape().size, 3 - 1);
+  assert_int_equal(x.strides()[0], 3);
+  assert_int_equal(x.numel(), 6);
+  assert_true(x.as<float>()[3] == 1);
+  assert_true(x.select(0, 1).select(0, 2).item() == 2);
+  assert_true(x.reshape({3, 2}).slice(0, 1, 2).select(1, 0).item() == 0.5);
+  assert_true(x.permute({1, 0}).contiguous().as<float>()[1] == 1);
+  assert_true(x.equal(matrix()));
+  assert_string_equal(x.describe().substr(0, 7).c_str(), "tensor(");
+  const qtn::Tensor labels = qtn::Tensor::int64s({2}, {7, 9});
+  assert_int_equal(labels.dtype(), QTN_INT64);
+  assert_int_equal(labels.as<int64_t>()[1], 9);
+  assert_true(qtn::Tensor::create(QTN_FLOAT32, {}).item() == 0);
+  assert_string_equal(qtn::Lib::dtype_name(QTN_INT8).c_str(), "int8");
+  assert_string_equal(qtn::Lib::version().c_str(), QTN_VERSION_STRING);
+}
+
+void errors_are_thrown(void **) {
+  fails(QTN_ESHAPE, "reshape", [] { matrix().reshape({4, 2}); });
+  fails(QTN_EIO, "nowhere.onnx", [] { qtn::Model::load("nowhere.onnx"); });
+  fails(QTN_EINVAL, "unknown", [] { qtn::Observer::create("minmax", qtn::Attrs().set_int("binz", 3)); });
+  fails(QTN_EINVAL, "2 scales, but 1 zero points", [] {
+    qtn::Quantizer::create(QTN_INT8, QTN_PER_CHANNEL_AFFINE, 0, {1, 2}, {0});
+  });
+  fails(QTN_EINVAL, "2 names, but 1 tensors", [] { qtn::Tensor::save_all("x.safetensors", {"a", "b"}, {matrix()}); });
+  fails(QTN_EINVAL, "is NULL", [] { qtn::Op::relu(qtn::Tensor()); });
+}
+
+void copies_are_one_object(void **) {
+  qtn::Tensor a = matrix(), b = a;
+  static_cast<float *>(b.data_mut())[0] = 5;
+  assert_true(a.select(0, 0).select(0, 0).item() == 5);
+  a = qtn::Tensor();
+  assert_false(static_cast<bool>(a));
+  assert_true(b.as<float>()[0] == 5);
+  qtn::Config config = qtn::Config::create("onnx");
+  config.set("op:Conv", qtn::Attrs())
+      .set("*", qtn::Attrs().set_string("observer", "entropy"))
+      .leave_in_float("op:Gemm");
+}
+
+void a_quantizer_outlives_its_tensor(void **) {
+  qtn::Quantizer q;
+  assert_false(static_cast<bool>(matrix().quantizer()));
+  {
+    const qtn::Tensor x = matrix().quantize(qtn::Quantizer::per_tensor(QTN_UINT8, 0.5, 3));
+    q = x.quantizer();
+    assert_int_equal(static_cast<const uint8_t *>(x.int_repr().data())[0], 1);
+  }
+  assert_true(q.scales()[0] == 0.5);
+  assert_int_equal(q.zero_points()[0], 3);
+  assert_int_equal(q.quant_max(), 255);
+  assert_true(matrix().quantize(q).dequantize().equal(matrix()));
+}
+
+void absent_arguments(void **) {
+  const qtn::Tensor x = matrix(), w = qtn::Tensor::floats({1, 3}, {1, 2, 4}), b = qtn::Tensor::floats({1}, {10});
+  assert_true(qtn::Op::linear(x, w).select(0, 0).item() == 1);
+  assert_true(qtn::Op::linear(x, w, b).select(0, 0).item() == 11);
+  assert_true(
+      qtn::Op::run("Clip", {x, qtn::Tensor(), qtn::Tensor::floats({}, {1})})[0].select(0, 1).select(0, 2).item() == 1);
+  const qtn::Tensors parts = qtn::Op::run("Split", {x}, qtn::Attrs().set_int("axis", 1).set_int("num_outputs", 3), 3);
+  assert_int_equal(parts.size(), 3);
+  assert_true(qtn::Op::cat(parts, 1).equal(x));
+}
+
+void other_libraries_memory(void **) {
+  static int freed;
+  float values[] = {1, 2, 3};
+  freed = 0;
+  {
+    const qtn::Tensor t = qtn::Tensor::wrap(QTN_FLOAT32, {3}, values, sizeof values, [](void *, void *) { ++freed; });
+    assert_ptr_equal(t.data(), values);
+    const qtn::Tensor again = qtn::Tensor::from_dlpack(t.to_dlpack());
+    assert_ptr_equal(again.data(), values);
+    assert_ptr_equal(qtn::Tensor::from_dlpack_versioned(again.to_dlpack_versioned()).data(), values);
+  }
+  assert_int_equal(freed, 1);
+}
+
+void observers(void **) {
+  qtn::Observer o = qtn::Observer::create("minmax", qtn::Attrs().set_string("dtype", "uint8"));
+  o.observe(matrix());
+  const qtn::Blob saved = o.save();
+  const qtn::Observer again = qtn::Observer::load({saved.data(), saved.size()});
+  assert_true(again.quantizer().scales()[0] == o.quantizer().scales()[0]);
+}
+
+/// Rows of a .npy file; throws where it is told to.
+class Digits : public qtn::Samples {
+ public:
+  explicit Digits(size_t bad = SIZE_MAX) : bad_(bad) {}
+
+  size_t count() override { return 20; }
+  qtn::Tensors sample(size_t index) override {
+    if (index == bad_) throw std::runtime_error("sample 7 is missing");
+    const auto row = static_cast<int64_t>(index);
+    return {images_.slice(0, row, row + 1)};
+  }
+
+ private:
+  const qtn::Tensor images_ = qtn::Tensor::load_npy(kDigits + "/calibration.npy");
+  const size_t bad_;
+};
+
+class Limited : public qtn::Progress {
+ public:
+  explicit Limited(int limit) : limit_(limit) {}
+  bool advance(const std::string &stage, size_t done, size_t total) override {
+    if (stage.empty() || done > total) throw std::runtime_error("progress beyond the end of " + stage);
+    return ++calls_ < limit_;
+  }
+  int calls() const { return calls_; }
+
+ private:
+  const int limit_;
+  int calls_ = 0;
+};
+
+void models_from_samples(void **) {
+  const qtn::Model model = qtn::Model::load(kDigits + "/digits.onnx");
+  assert_string_equal(model.input_name(0).c_str(), "image");
+  assert_int_equal(model.input_shape(0)[3], 8);
+  const qtn::Config config = qtn::Config::create("onnx");
+  Digits samples;
+  Limited patient(1000);
+  std::string report;
+  const qtn::Model int8 = model.quantize(config, samples, {}, &patient, &report);
+  assert_true(patient.calls() >= 20);
+  assert_non_null(strstr(report.c_str(), "\"scale\""));
+
+  qtn::Model prepared = model.prepare(config);
+  for (size_t i = 0; i < samples.count(); ++i) prepared.calibrate(samples.sample(i));
+  const qtn::Tensors x = samples.sample(3);
+  const qtn::Tensor scores = qtn::Session::create(int8).run(x)[0];
+  assert_true(qtn::Session::create(prepared.convert()).run(x)[0].equal(scores));
+
+  const qtn::Session session = qtn::Session::create(int8);
+  std::atomic<int> equal{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) threads.emplace_back([&] { equal += session.run(x)[0].equal(scores); });
+  for (std::thread &t : threads) t.join();
+  assert_int_equal(equal, 4);
+}
+
+void what_callbacks_throw_comes_out(void **) {
+  const qtn::Model model = qtn::Model::load(kDigits + "/digits.onnx");
+  const qtn::Config config = qtn::Config::create("onnx");
+  Digits broken(7), samples;
+  try {
+    model.quantize(config, broken);
+    fail_msg("did not throw");
+  } catch (const std::runtime_error &e) {
+    assert_string_equal(e.what(), "sample 7 is missing");
+  }
+  Limited impatient(5);
+  fails(QTN_ECANCELED, "", [&] { model.quantize(config, samples, {}, &impatient); });
+  assert_int_equal(impatient.calls(), 5);
+}
+
+void trainers(void **) {
+  const qtn::Model model = qtn::Model::load(kDigits + "/digits.onnx");
+  qtn::Trainer trainer = qtn::Trainer::create(model, qtn::Attrs().set_float("lr", 0.01));
+  const qtn::Tensor x = qtn::Tensor::load_npy(kDigits + "/calibration.npy").slice(0, 0, 4);
+  const qtn::Tensor labels = qtn::Tensor::int64s({4}, {1, 2, 3, 4});
+  const double first = trainer.step({x}, {labels});
+  for (int i = 0; i < 20; ++i) trainer.step({x}, {labels});
+  assert_true(trainer.backward({x}, {labels}) < first);
+  trainer.update();
+  trainer.set(qtn::Attrs().set_float("lr", 0.001));
+  assert_true(trainer.parameter_count() > 0 && !trainer.parameter_name(0).empty());
+  assert_true(trainer.gradient(0).numel() == trainer.parameter(0).numel());
+  assert_true(qtn::Session::create(trainer.model()).run({x})[0].equal(trainer.evaluate({x})[0]));
+}
+
+}  // namespace
+
+int main() {
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(lists_and_values),
+      cmocka_unit_test(errors_are_thrown),
+      cmocka_unit_test(copies_are_one_object),
+      cmocka_unit_test(a_quantizer_outlives_its_tensor),
+      cmocka_unit_test(absent_arguments),
+      cmocka_unit_test(other_libraries_memory),
+      cmocka_unit_test(observers),
+      cmocka_unit_test(models_from_samples),
+      cmocka_unit_test(what_callbacks_throw_comes_out),
+      cmocka_unit_test(trainers),
+  };
+  return cmocka_run_group_tests_name("cpp", tests, nullptr, nullptr);
+}
