@@ -117,6 +117,24 @@ qstatus qtrainer_gradient(qtensor **out, qtrainer *t, size_t index) {
   });
 }
 
+size_t qtrainer_buffer_count(const qtrainer *t) { return t ? t->value.buffers().size() : 0; }
+
+const char *qtrainer_buffer_name(const qtrainer *t, size_t index) {
+  return t && index < t->value.buffers().size() ? t->value.buffers()[index].name.c_str() : nullptr;
+}
+
+qstatus qtrainer_buffer(qtensor **out, qtrainer *t, size_t index) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, t, "t");
+    const auto &buffers = t->value.buffers();
+    if (index >= buffers.size())
+      fail(QTN_EINVAL, entry, ": index is ", index, ", the trainer has ", buffers.size(), " buffers");
+    *out = new qtensor(buffers[index].value);
+  });
+}
+
 qstatus qtrainer_model(qmodel **out, const qtrainer *t) {
   clear(out);
   return guard(__func__, [&](const char *entry) {

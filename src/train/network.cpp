@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/network.hpp"
 
+#include <utility>
+
 #include "base/error.hpp"
 #include "graph/passes.hpp"
 
@@ -69,7 +71,11 @@ Network::Network(graph::Graph g, std::optional<Quantization> of_prepared)
         graph.value(node.inputs[4]).is_constant()) {
       const Tensor mean = graph.value(node.inputs[3]).constant.clone();
       const Tensor variance = graph.value(node.inputs[4]).constant.clone();
-      statistics[n] = {node.inputs[3], node.inputs[4], mean, variance, mean.clone(), variance.clone()};
+      const std::vector<Statistics::OfChannel> none(static_cast<std::size_t>(mean.count()));
+      statistics[n] = {
+          node.inputs[3], node.inputs[4], mean, variance, node.attrs.get_float("momentum", 0.9), none, none};
+      buffers.push_back({node.name + ".running_mean", mean});
+      buffers.push_back({node.name + ".running_var", variance});
     }
   }
 }
@@ -103,20 +109,36 @@ std::vector<Tensor> Network::state() const {
 
 void Network::commit() {
   for (auto &[node, s] : statistics) {
-    copy_elements(s.mean, s.next_mean);
-    copy_elements(s.variance, s.next_variance);
+    if (!s.measured) continue;
+    s.measured = false;
+    const bool first = s.batches++ == 0;
+    for (std::size_t c = 0; c < s.sum.size(); ++c)
+      s.sum[c] = first
+                     ? s.batch[c]
+                     : Statistics::OfChannel{s.sum[c].mean + s.batch[c].mean, s.sum[c].variance + s.batch[c].variance};
   }
   if (quantization)
     for (ActivationGrid &grid : quantization->activations) grid.commit();
 }
 
 void Network::revert() {
-  for (auto &[node, s] : statistics) {
-    copy_elements(s.next_mean, s.mean);
-    copy_elements(s.next_variance, s.variance);
-  }
+  for (auto &[node, s] : statistics) s.measured = false;
   if (quantization)
     for (ActivationGrid &grid : quantization->activations) grid.revert();
+}
+
+void Network::update_statistics() {
+  for (auto &[node, s] : statistics) {
+    if (s.batches == 0) continue;
+    const auto batches = static_cast<double>(std::exchange(s.batches, 0));
+    const auto mix = [keep = s.keep, batches](float &running, double sum) {
+      running = static_cast<float>(keep * static_cast<double>(running) + (1 - keep) * (sum / batches));
+    };
+    for (std::size_t c = 0; c < s.sum.size(); ++c) {
+      mix(s.mean.as<float>()[c], s.sum[c].mean);
+      mix(s.variance.as<float>()[c], s.sum[c].variance);
+    }
+  }
 }
 
 }  // namespace qtn::train

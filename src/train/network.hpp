@@ -13,12 +13,25 @@
 
 namespace qtn::train {
 
-/// The running mean and variance of a BatchNormalization.
+/// The running mean and variance of a BatchNormalization, and what moves them at the next update: the mean of those of
+/// the batches since the last one, so that it does not matter whether one process or several saw these.
 struct Statistics {
   graph::ValueId mean_id, variance_id;
   Tensor mean, variance;  ///< float32, contiguous
-  /// What they will be when the step has gone well.
-  Tensor next_mean, next_variance;
+  double keep;            ///< of these at an update
+
+  struct OfChannel {
+    double mean, variance;
+  };
+  std::vector<OfChannel> batch, sum;  ///< of the forward run at hand, and of all batches
+  bool measured = false;              ///< by the forward run at hand
+  std::size_t batches = 0;
+};
+
+/// What is not trained, but changes with training.
+struct Buffer {
+  std::string name;
+  Tensor value;  ///< float32, contiguous; stays at its place for the network's lifetime
 };
 
 /// What steps ask while they run.
@@ -49,11 +62,15 @@ struct Network {
   void commit();
   void revert();
 
+  /// Running statistics take in those of the batches since the last update.
+  void update_statistics();
+
   graph::Graph graph;
   std::optional<Quantization> quantization;            ///< of quantization-aware training
   std::vector<Parameter> parameters;                   ///< tensors stay at their place for the network's lifetime
   std::map<graph::ValueId, std::size_t> parameter_of;  ///< by the constant's id
   std::map<std::size_t, Statistics> statistics;        ///< by node index
+  std::vector<Buffer> buffers;                         ///< the tensors of these
   Switches switches;
 };
 

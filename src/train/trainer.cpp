@@ -149,6 +149,7 @@ void Trainer::update() {
   if (batches_ == 0) fail(QTN_ESTATE, "trainer: there was no backward since the last update");
   const ThreadScope threads(threads_);
   optimizer_->step(schedule_.rate(static_cast<std::int64_t>(network_->switches.step)));
+  network_->update_statistics();
   batches_ = 0;
   ++network_->switches.step;
 }

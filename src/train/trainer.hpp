@@ -28,7 +28,8 @@ class Trainer {
   /// not finite (QTN_EINVAL, naming the first tensor that is not).
   double backward(std::span<const Tensor *const> inputs, std::span<const Tensor *const> targets);
 
-  /// One step of the optimizer. Throws QTN_ESTATE without a backward() before.
+  /// One step of the optimizer; running statistics move by the mean of the batches since the last update. Throws
+  /// QTN_ESTATE without a backward() before.
   void update();
 
   /// What the model of now answers: new tensors.
@@ -39,6 +40,7 @@ class Trainer {
 
   const graph::Graph &graph() const { return network_->graph; }
   const std::vector<Parameter> &parameters() const { return network_->parameters; }
+  const std::vector<Buffer> &buffers() const { return network_->buffers; }
 
   /// The model with what has been learned: a graph, or of quantization-aware training a prepared model.
   graph::Graph snapshot() const { return network_->snapshot(); }

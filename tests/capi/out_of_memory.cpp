@@ -237,7 +237,7 @@ void models(const Runner &run, const char *path, const char *recipe) {
 /// A trainer whose steps failed has learned what one has whose steps did not.
 void trainers(const Runner &run, const std::string &path, const char *recipe) {
   tiny_model bytes;
-  tiny_model_make_deep(&bytes, "Relu");
+  tiny_model_make_deep(&bytes, "Relu", "Dropout");
   qmodel *model = nullptr, *prepared = nullptr, *trained = nullptr;
   qconfig *config = nullptr;
   qattrs *attrs = nullptr;

@@ -37,16 +37,17 @@ typedef struct settings {
   const char *recipe;     /**< of quantization-aware training; NULL: in float */
   const char *optimizer;
   int64_t threads, seed;
+  int keeps_all; /**< no Dropout in the deep model */
 } settings;
 
-static const settings kFloat = {"Relu", NULL, "sgd", 1, 7}, kGrids = {"Relu", "onnx", "sgd", 1, 7};
+static const settings kFloat = {"Relu", NULL, "sgd", 1, 7, 0}, kGrids = {"Relu", "onnx", "sgd", 1, 7, 0};
 
 static qmodel *load_model(const settings *s) {
   tiny_model bytes;
   qmodel *m = NULL, *prepared = NULL;
   qconfig *config = NULL;
   if (s->activation)
-    tiny_model_make_deep(&bytes, s->activation);
+    tiny_model_make_deep(&bytes, s->activation, s->keeps_all ? "Identity" : "Dropout");
   else
     tiny_model_make(&bytes);
   OK(qmodel_load_bytes(&m, bytes.data, bytes.size));
@@ -158,6 +159,38 @@ static size_t gradients(float *values, size_t room, qtrainer *t) {
     qtensor_free(g);
   }
   return count;
+}
+
+typedef qstatus (*shared_tensor)(qtensor **out, qtrainer *t, size_t index);
+
+/** In both trainers the mean of both: what processes do with a sum over all of them. */
+static void average(qtrainer *a, qtrainer *b, shared_tensor which, size_t count) {
+  size_t i;
+  int64_t e;
+  for (i = 0; i < count; ++i) {
+    qtensor *x = NULL, *y = NULL;
+    void *xs = NULL, *ys = NULL;
+    OK(which(&x, a, i));
+    OK(which(&y, b, i));
+    OK(qtensor_data_mut(&xs, x));
+    OK(qtensor_data_mut(&ys, y));
+    for (e = 0; e < qtensor_numel(x); ++e)
+      ((float *)xs)[e] = ((float *)ys)[e] = (((float *)xs)[e] + ((float *)ys)[e]) / 2;
+    qtensor_free(x);
+    qtensor_free(y);
+  }
+}
+
+static void check_close(qtrainer *a, qtrainer *b, shared_tensor which, size_t count) {
+  size_t i;
+  for (i = 0; i < count; ++i) {
+    qtensor *x = NULL, *y = NULL;
+    OK(which(&x, a, i));
+    OK(which(&y, b, i));
+    check_floats(x, qtensor_data(y), (size_t)qtensor_numel(y), 1e-5f);
+    qtensor_free(x);
+    qtensor_free(y);
+  }
 }
 
 static size_t index_of(const qtrainer *t, const char *name) {
@@ -285,7 +318,7 @@ static void nothing_to_convert_before_a_step(void **state) {
 }
 
 static void other_checkpoints_are_refused(void **state) {
-  static const settings plain = {NULL, NULL, "sgd", 1, 7}, adam = {"Relu", NULL, "adam", 1, 7};
+  static const settings plain = {NULL, NULL, "sgd", 1, 7, 0}, adam = {"Relu", NULL, "adam", 1, 7, 0};
   const settings *const others[] = {&plain, &adam, &kGrids};
   qtrainer *t = trainer_of(&kFloat);
   file_bytes before, file;
@@ -320,7 +353,7 @@ static void other_checkpoints_are_refused(void **state) {
 }
 
 static void parameters_share_storage_and_stay(void **state) {
-  static const settings plain = {NULL, NULL, "sgd", 1, 7};
+  static const settings plain = {NULL, NULL, "sgd", 1, 7, 0};
   qtrainer *t = trainer_of(&plain);
   const size_t at = index_of(t, "fc.bias");
   qtensor *value = NULL, *gradient = NULL, *x = samples(0, 1), *y = NULL, *moved = NULL;
@@ -359,7 +392,7 @@ static void parameters_share_storage_and_stay(void **state) {
 }
 
 static void parts_are_a_batch(void **state) {
-  static const settings plain = {NULL, NULL, "sgd", 1, 7};
+  static const settings plain = {NULL, NULL, "sgd", 1, 7, 0};
   qtrainer *whole = trainer_of(&plain), *parts = trainer_of(&plain);
   float wanted[64], got[64];
   size_t i, count;
@@ -383,8 +416,74 @@ static void parts_are_a_batch(void **state) {
   qtrainer_free(parts);
 }
 
+/** BatchNormalization normalizes each part by itself, and its statistics wait for the update. SGD, for Adam makes a
+ * step of the rounding of the gradient of a bias before a normalization. */
+static void processes_are_parts(void **state) {
+  static const settings whole = {"Relu", NULL, "sgd", 1, 7, 1}, grids = {"Relu", "onnx", "sgd", 1, 7, 1};
+  const settings *const both[] = {&whole, &grids};
+  size_t i;
+  (void)state;
+  for (i = 0; i < COUNT(both); ++i) {
+    qtrainer *parts = trainer_of(both[i]), *first = trainer_of(both[i]), *second = trainer_of(both[i]);
+    qtrainer *const all[] = {parts, first, second};
+    const size_t trained = qtrainer_parameter_count(parts), buffers = qtrainer_buffer_count(parts);
+    qattrs *attrs = NULL;
+    qtensor *mean = NULL;
+    float before;
+    int step;
+    size_t t;
+    assert_int_equal(buffers, 2);
+    assert_string_equal(qtrainer_buffer_name(parts, 0), "norm.running_mean");
+    assert_string_equal(qtrainer_buffer_name(parts, 1), "norm.running_var");
+    assert_null(qtrainer_buffer_name(parts, 2));
+    OK(qattrs_create(&attrs)); /* grids of activations follow each process's own part */
+    if (both[i]->recipe) OK(qattrs_set_int(attrs, "observers", 0));
+    for (t = 0; t < COUNT(all); ++t) {
+      train(all[t], qtrainer_step, 0, BATCH);
+      OK(qtrainer_set(all[t], attrs));
+    }
+    OK(qtrainer_buffer(&mean, parts, 0));
+    for (step = 0; step < STEPS; ++step) {
+      before = float_at(mean, 0);
+      train(parts, qtrainer_backward, 0, BATCH);
+      train(parts, qtrainer_backward, BATCH, BATCH);
+      assert_true(float_at(mean, 0) == before);
+      OK(qtrainer_update(parts));
+      assert_true(float_at(mean, 0) != before);
+      train(first, qtrainer_backward, 0, BATCH);
+      train(second, qtrainer_backward, BATCH, BATCH);
+      average(first, second, qtrainer_gradient, trained);
+      OK(qtrainer_update(first));
+      OK(qtrainer_update(second));
+      average(first, second, qtrainer_buffer, buffers);
+    }
+    check_close(first, parts, qtrainer_parameter, trained);
+    check_close(first, parts, qtrainer_buffer, buffers);
+    qattrs_free(attrs);
+    qtensor_free(mean);
+    for (t = 0; t < COUNT(all); ++t) qtrainer_free(all[t]);
+  }
+}
+
+static void batches_before_a_checkpoint_are_forgotten(void **state) {
+  qtrainer *t = trainer_of(&kFloat), *twin = trainer_of(&kFloat);
+  file_bytes wanted;
+  (void)state;
+  steps(t, 0, 1);
+  steps(twin, 0, 1);
+  OK(qtrainer_save(t, paths[CHECKPOINT]));
+  train(t, qtrainer_backward, BATCH, BATCH);
+  OK(qtrainer_load(t, paths[CHECKPOINT]));
+  steps(t, 1, 2);
+  steps(twin, 1, 2);
+  wanted = state_of(twin);
+  check_state(t, &wanted);
+  qtrainer_free(t);
+  qtrainer_free(twin);
+}
+
 static void goes_on_with_the_same_bits(void **state) {
-  static const settings adam = {"Relu", "fbgemm", "adamw", 1, 3};
+  static const settings adam = {"Relu", "fbgemm", "adamw", 1, 3, 0};
   const settings *const all[] = {&kFloat, &kGrids, &adam};
   size_t i;
   (void)state;
@@ -438,7 +537,7 @@ static void seeds_decide_and_threads_do_not(void **state) {
 }
 
 static void nodes_without_gradient_are_named(void **state) {
-  static const settings floored = {"Floor", NULL, "sgd", 1, 7};
+  static const settings floored = {"Floor", NULL, "sgd", 1, 7, 0};
   qtrainer *t = trainer_of(&floored);
   qtensor *x = samples(0, BATCH), *y = labels(0, BATCH), *out = NULL;
   const qtensor *inputs[] = {x}, *targets[] = {y};
@@ -463,6 +562,8 @@ int main(void) {
       cmocka_unit_test(other_checkpoints_are_refused),
       cmocka_unit_test(parameters_share_storage_and_stay),
       cmocka_unit_test(parts_are_a_batch),
+      cmocka_unit_test(processes_are_parts),
+      cmocka_unit_test(batches_before_a_checkpoint_are_forgotten),
       cmocka_unit_test(goes_on_with_the_same_bits),
       cmocka_unit_test(seeds_decide_and_threads_do_not),
       cmocka_unit_test(nodes_without_gradient_are_named),

@@ -119,15 +119,15 @@ void tiny_model_make(tiny_model *m) {
   finish(m, &graph, "relu");
 }
 
-void tiny_model_make_deep(tiny_model *m, const char *activation) {
+void tiny_model_make_deep(tiny_model *m, const char *activation, const char *last) {
   static const char *const norm_in[] = {"conv", "norm.scale", "norm.offset", "norm.mean", "norm.variance"};
-  static const char *const active_in[] = {"norm"}, *const dropout_in[] = {"active"};
+  static const char *const active_in[] = {"norm"}, *const last_in[] = {"active"};
   static const int two[] = {2};
   bytes graph = {{0}, 0};
   begin(&graph);
   put_node(&graph, "BatchNormalization", norm_in, 5, "norm", NULL);
   put_node(&graph, activation, active_in, 1, "active", NULL);
-  put_node(&graph, "Dropout", dropout_in, 1, "kept", NULL);
+  put_node(&graph, last, last_in, 1, "kept", NULL);
   put_weights(&graph, "norm.scale", two, 1, 3);
   put_weights(&graph, "norm.offset", two, 1, 2);
   put_weights(&graph, "norm.mean", two, 1, 4);

@@ -20,8 +20,9 @@ typedef struct tiny_model {
 
 void tiny_model_make(tiny_model *m);
 
-/** The same with more to train: Conv -> BatchNormalization -> `activation` -> Dropout -> GlobalAveragePool ... */
-void tiny_model_make_deep(tiny_model *m, const char *activation);
+/** The same with more to train: Conv -> BatchNormalization -> `activation` -> `last` -> GlobalAveragePool ... `last` is
+ * Dropout or Identity. */
+void tiny_model_make_deep(tiny_model *m, const char *activation, const char *last);
 
 /** Sample i: TINY_INPUTS values between -1 and 1. */
 void tiny_sample(float *values, int i);

@@ -452,12 +452,15 @@ CALL(qtrainer_update, handle_of(f, "t", TRAINER))
 CALL(qtrainer_set, handle_of(f, "t", TRAINER), attrs_of(f, "attrs"))
 CALL(qtrainer_parameter, OUT(TENSOR), handle_of(f, "t", TRAINER), (size_t)int_of(f, "index"))
 CALL(qtrainer_gradient, OUT(TENSOR), handle_of(f, "t", TRAINER), (size_t)int_of(f, "index"))
+CALL(qtrainer_buffer, OUT(TENSOR), handle_of(f, "t", TRAINER), (size_t)int_of(f, "index"))
 CALL(qtrainer_model, OUT(MODEL), handle_of(f, "t", TRAINER))
 CALL(qtrainer_save, handle_of(f, "t", TRAINER), path_of(f, "path"))
 CALL(qtrainer_load, handle_of(f, "t", TRAINER), path_of(f, "path"))
 VALUE(qtrainer_parameter_count, json_integer((json_int_t)qtn.qtrainer_parameter_count(handle_of(f, "t", TRAINER))))
 VALUE(qtrainer_parameter_name,
       text(qtn.qtrainer_parameter_name(handle_of(f, "t", TRAINER), (size_t)int_of(f, "index"))))
+VALUE(qtrainer_buffer_count, json_integer((json_int_t)qtn.qtrainer_buffer_count(handle_of(f, "t", TRAINER))))
+VALUE(qtrainer_buffer_name, text(qtn.qtrainer_buffer_name(handle_of(f, "t", TRAINER), (size_t)int_of(f, "index"))))
 
 typedef qstatus (*train_function)(double *out_loss, qtrainer *t, const qtensor *const *inputs, size_t input_count,
                                   const qtensor *const *targets, size_t target_count);
@@ -530,9 +533,12 @@ static const struct {
                                                                             ROW(qtrainer_parameter_name)
                                                                                 ROW(qtrainer_parameter)
                                                                                     ROW(qtrainer_gradient)
-                                                                                        ROW(qtrainer_model)
-                                                                                            ROW(qtrainer_save)
-                                                                                                ROW(qtrainer_load)
+                                                                                        ROW(qtrainer_buffer_count) ROW(
+                                                                                            qtrainer_buffer_name)
+                                                                                            ROW(qtrainer_buffer)
+                                                                                                ROW(qtrainer_model) ROW(
+                                                                                                    qtrainer_save)
+                                                                                                    ROW(qtrainer_load)
 #undef ROW
 };
 

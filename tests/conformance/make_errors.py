@@ -126,6 +126,7 @@ CALLS = {
     "qtrainer_set": ({"t": "$t", "attrs": {"lr": 0.1}}, ["t", "attrs"]),
     "qtrainer_parameter": ({"t": "$t", "index": 0}, ["out", "t"]),
     "qtrainer_gradient": ({"t": "$t", "index": 0}, ["out", "t"]),
+    "qtrainer_buffer": ({"t": "$t", "index": 0}, ["out", "t"]),
     "qtrainer_model": ({"t": "$t"}, ["out", "t"]),
     "qtrainer_save": ({"t": "$t", "path": "@t.safetensors"}, ["t", "path"]),
     "qtrainer_load": ({"t": "$t", "path": "@t.safetensors"}, ["t", "path"]),
@@ -352,6 +353,7 @@ BAD = {
     ],
     "qtrainer_parameter": [({"t": "$t", "index": 12}, "QTN_EINVAL", "qtrainer_parameter: index is 12, the trainer has 12 parameters")],
     "qtrainer_gradient": [({"t": "$t", "index": -1}, "QTN_EINVAL", f"qtrainer_gradient: index is {2**64 - 1}, the trainer has 12 parameters")],
+    "qtrainer_buffer": [({"t": "$t", "index": 0}, "QTN_EINVAL", "qtrainer_buffer: index is 0, the trainer has 0 buffers")],
     "qtrainer_save": [({"t": "$t", "path": "@no/t.safetensors"}, "QTN_EIO", "{folder}/no/t.safetensors: No such file or directory")],
     "qtrainer_load": [({"t": "$t", "path": "@nothing.safetensors"}, "QTN_EIO", "{folder}/nothing.safetensors: No such file or directory")],
 }  # fmt: skip

@@ -1205,8 +1205,8 @@ QTN_API qstatus qtrainer_step(double *out_loss, qtrainer *t, const qtensor *cons
                               const qtensor *const *targets, size_t target_count);
 
 /** Gradients of the mean loss of a batch. Called several times before an update, gradients are the mean of the batches:
- * so a batch larger than memory is trained in parts of equal size. Running statistics of normalizations take each
- * batch in.
+ * so a batch larger than memory is trained in parts of equal size. Normalizations normalize each part by itself, as in
+ * PyTorch.
  *
  * @param out_loss the mean loss of the batch
  * @param t the trainer
@@ -1223,7 +1223,10 @@ QTN_API qstatus qtrainer_backward(double *out_loss, qtrainer *t, const qtensor *
                                   const qtensor *const *targets, size_t target_count);
 
 /** Moves the parameters by the gradients of now, which the caller may have changed (averaged over processes, say), and
- * makes the next qtrainer_backward begin anew.
+ * makes the next qtrainer_backward begin anew. Running statistics of normalizations move by the mean of those that the
+ * batches had since the last update. So processes that each take a part of the samples, average the gradients before
+ * an update and the buffers after it, compute what one process does that takes the parts one after the other
+ * (docs/training.md).
  *
  * @param t the trainer
  * Errors: QTN_ESTATE without a qtrainer_backward since the last update.
@@ -1285,6 +1288,28 @@ QTN_API qstatus qtrainer_parameter(qtensor **out, qtrainer *t, size_t index);
  * Errors: QTN_EINVAL for another index.
  * @since 0.1 */
 QTN_API qstatus qtrainer_gradient(qtensor **out, qtrainer *t, size_t index);
+
+/** The number of tensors that are not trained but change with training: the running statistics of normalizations.
+ *
+ * @param t a trainer
+ * @since 0.1 */
+QTN_API size_t qtrainer_buffer_count(const qtrainer *t);
+
+/** The name of a buffer: that of the node, and ".running_mean" or ".running_var". Lives as long as `t`.
+ *
+ * @param t a trainer
+ * @param index below qtrainer_buffer_count, else NULL is returned
+ * @since 0.1 */
+QTN_API const char *qtrainer_buffer_name(const qtrainer *t, size_t index);
+
+/** A buffer: float32 of one value for each channel, sharing storage with the trainer as qtrainer_parameter's does.
+ *
+ * @param out the new handle; free it with qtensor_free
+ * @param t the trainer
+ * @param index below qtrainer_buffer_count
+ * Errors: QTN_EINVAL for another index.
+ * @since 0.1 */
+QTN_API qstatus qtrainer_buffer(qtensor **out, qtrainer *t, size_t index);
 
 /** The model with the parameters, statistics and grids of now.
  *

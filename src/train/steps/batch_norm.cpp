@@ -44,8 +44,7 @@ class BatchNormStep final : public Step {
         fold_(std::move(fold)),
         epilogue_(epilogue),
         switches_(switches),
-        epsilon_(node.attrs.get_float("epsilon", 1e-5)),
-        keep_(node.attrs.get_float("momentum", 0.9)) {
+        epsilon_(node.attrs.get_float("epsilon", 1e-5)) {
     name = node.name;
     gives = inputs_;
     std::copy_if(inputs_.begin(), inputs_.end(), std::back_inserter(reads), [](SlotId s) { return s != kNoSlot; });
@@ -74,6 +73,7 @@ class BatchNormStep final : public Step {
     const bool observes = switches_.observers && epilogue_.grid && !epilogue_.grid->fixed() && x_.count() > 0;
     if (by_batch_ || observes) measure();
     for (std::size_t c = 0; c < planes_.channels; ++c) by_batch_ ? settle_by_batch(c) : settle_by_running(c);
+    statistics_.measured = by_batch_;
     if (observes) observe();
     rounds_ = epilogue_.grid && switches_.fake_quant && epilogue_.grid->known();
     if (rounds_) grid_ = kernel_grid(epilogue_.grid->view());
@@ -134,7 +134,8 @@ class BatchNormStep final : public Step {
     Channel &channel = of_channel_[c];
     channel.mean = static_cast<double>(guess_[c]) + beyond;
     channel.rstd = 1.0 / std::sqrt(variance + epsilon_);
-    keep_statistics(c, channel.mean / f + bias(c), variance);
+    const double n = planes_.count();  // as PyTorch: of the population which the batch is a sample of
+    statistics_.batch[c] = {channel.mean / f + bias(c), n > 1 ? variance * n / (n - 1) : variance};
     const double gain = at(scale_, c) * channel.rstd / f;
     gain_[c] = static_cast<float>(gain);
     shift_[c] = static_cast<float>(at(offset_, c) - channel.mean * gain);
@@ -147,16 +148,6 @@ class BatchNormStep final : public Step {
     gain_[c] = !fold_ ? static_cast<float>(gain) : fold_->follows_scale(c) ? 1.0f : 0.0f;
     const double shift = at(offset_, c) + (bias(c) - at(statistics_.mean, c)) * gain;
     shift_[c] = fold_ ? fold_->units->rounded(shift, c) : static_cast<float>(shift);
-  }
-
-  /// As PyTorch: the running variance is that of the population which the batch is a sample of.
-  void keep_statistics(std::size_t c, double mean, double variance) const {
-    const double n = planes_.count(), unbiased = n > 1 ? variance * n / (n - 1) : variance;
-    const auto mix = [&](const Tensor &before, const Tensor &next, double seen) {
-      next.as<float>()[c] = static_cast<float>(keep_ * at(before, c) + (1 - keep_) * seen);
-    };
-    mix(statistics_.mean, statistics_.next_mean, mean);
-    mix(statistics_.variance, statistics_.next_variance, unbiased);
   }
 
   /// The extent of the result follows from that of x: nothing on the way changes the order of elements of a channel.
@@ -209,7 +200,7 @@ class BatchNormStep final : public Step {
   const std::shared_ptr<Fold> fold_;
   const Epilogue epilogue_;
   const Switches &switches_;
-  const double epsilon_, keep_;
+  const double epsilon_;
   Tensor x_, scale_, offset_, bias_, y_, dy_;
   Planes planes_;
   kernels::FakeGrids grid_{};

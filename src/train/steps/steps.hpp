@@ -28,7 +28,7 @@ struct Epilogue {
 };
 
 /// `inputs`: x, scale, offset, and with a fold the bias of the node before, or kNoSlot. By the statistics of the batch,
-/// whose running means go into `statistics`, or by these.
+/// which `statistics` takes up, or by the running ones.
 StepPtr make_batch_norm(const graph::Node &node, SlotIds inputs, SlotId y, Statistics &statistics,
                         std::shared_ptr<Fold> fold, const Epilogue &epilogue, const Switches &switches);
 
