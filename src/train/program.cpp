@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/program.hpp"
 
-#include <cmath>
+#include <algorithm>
 
 #include "base/error.hpp"
 #include "base/leases.hpp"
 #include "base/parallel.hpp"
+#include "train/finite.hpp"
 #include "train/lower.hpp"
 
 namespace qtn::train {
@@ -48,14 +49,6 @@ void add_to(const Tensor &sum, const Tensor &more) {
     const std::size_t end = std::min(count, (block + 1) * kBlock);
     for (std::size_t i = block * kBlock; i < end; ++i) to[i] += from[i];
   });
-}
-
-bool all_finite(const Tensor &t) {
-  if (t.dtype() != QTN_FLOAT32 || !t.has_data()) return true;
-  const float *p = t.as<const float>();
-  for (std::int64_t i = 0; i < t.count(); ++i)
-    if (!std::isfinite(p[i])) return false;
-  return true;
 }
 
 }  // namespace
@@ -176,13 +169,18 @@ void Program::forward(std::span<const Tensor *const> inputs) {
   for (const StepPtr &step : steps_) step->forward(scratch_);
 }
 
+bool Program::hides_not_finite() const {
+  return std::any_of(steps_.begin(), steps_.end(), [](const StepPtr &step) { return step->hides_not_finite; });
+}
+
+void Program::run_backward(std::size_t i) {
+  steps_[i]->backward(deliveries_[i].dx, scratch_);
+  for (const auto &[sum, more] : deliveries_[i].sums) add_to(sum, more);
+}
+
 void Program::backward() {
-  for (std::size_t i = steps_.size(); i-- > 0;) {
-    const Delivery &d = deliveries_[i];
-    if (!d.any) continue;
-    steps_[i]->backward(d.dx, scratch_);
-    for (const auto &[sum, more] : d.sums) add_to(sum, more);
-  }
+  for (std::size_t i = steps_.size(); i-- > 0;)
+    if (deliveries_[i].any) run_backward(i);
 }
 
 std::optional<std::string> Program::first_not_finite(std::span<const Tensor *const> inputs) {
@@ -196,7 +194,19 @@ std::optional<std::string> Program::first_not_finite(std::span<const Tensor *con
         return slot.name;
     step->forward(scratch_);
     for (const SlotId s : step->writes)
-      if (const Slot &slot = slots_[static_cast<std::size_t>(s)]; !all_finite(slot.value)) return slot.name;
+      if (const Slot &slot = slots_[static_cast<std::size_t>(s)]; step->hides_not_finite || !all_finite(slot.value))
+        return slot.name;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> Program::first_not_finite_gradient() {
+  for (std::size_t i = steps_.size(); i-- > 0;) {
+    const Delivery &d = deliveries_[i];
+    if (!d.any) continue;
+    run_backward(i);
+    for (std::size_t g = 0; g < d.dx.size(); ++g)
+      if (!all_finite(d.dx[g])) return slots_[static_cast<std::size_t>(steps_[i]->gives[g])].name;
   }
   return std::nullopt;
 }

@@ -26,8 +26,14 @@ class Program {
   void backward();
   std::span<const Tensor> output_gradients() const { return output_gradients_; }
 
-  /// Runs again and names the first tensor that is not finite.
+  /// Whether the last forward run rounded something that is not finite.
+  bool hides_not_finite() const;
+
+  /// Runs forward again and names the first tensor that is not finite.
   std::optional<std::string> first_not_finite(std::span<const Tensor *const> inputs);
+
+  /// The same of backward(): the first tensor whose gradient is not finite.
+  std::optional<std::string> first_not_finite_gradient();
 
   std::size_t bytes() const { return arena_.size(); }
 
@@ -40,6 +46,7 @@ class Program {
   };
 
   void plan();
+  void run_backward(std::size_t step);
 
   std::vector<Slot> slots_;
   std::vector<StepPtr> steps_;

@@ -33,8 +33,9 @@ class Step {
 
   std::string name;  ///< of the node
   std::vector<SlotId> reads, writes;
-  std::vector<SlotId> keeps;  ///< what of these backward() reads
-  std::vector<SlotId> gives;  ///< whose gradients backward() finds; one that stands twice gets the sum
+  std::vector<SlotId> keeps;      ///< what of these backward() reads
+  std::vector<SlotId> gives;      ///< whose gradients backward() finds; one that stands twice gets the sum
+  bool hides_not_finite = false;  ///< forward() rounded something that is not finite, which nobody sees any more
 
   /// Called once, when every slot has its tensors.
   virtual void bind(std::span<const Slot> slots) = 0;

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/parallel.hpp"
+#include "train/finite.hpp"
 
 namespace qtn::train {
 namespace {
@@ -100,11 +101,22 @@ Program &Trainer::program_for(std::span<const Tensor *const> inputs) {
 double Trainer::run(Program &program, std::span<const Tensor *const> inputs, std::span<const Tensor *const> targets) {
   program.forward(inputs);
   const double loss = loss_->run(program.outputs(), targets, program.output_gradients());
-  if (std::isfinite(loss)) return loss;
+  if (std::isfinite(loss) && !program.hides_not_finite()) return loss;
   network_->revert();
   const std::string culprit = program.first_not_finite(inputs).value_or("loss");
   fail(QTN_EINVAL, "trainer: the loss is ", loss, " at step ", network_->switches.step,
        "; the first tensor that is not finite is \"", culprit, "\"");
+}
+
+void Trainer::run_backward(Program &program, std::span<const Tensor *const> inputs,
+                           std::span<const Tensor *const> targets) {
+  program.backward();
+  const std::vector<Parameter> &all = parameters();
+  if (std::all_of(all.begin(), all.end(), [](const Parameter &p) { return all_finite(p.gradient); })) return;
+  network_->revert();
+  const double loss = run(program, inputs, targets);
+  fail(QTN_EINVAL, "trainer: the loss is ", loss, " at step ", network_->switches.step,
+       "; the first tensor whose gradient is not finite is \"", program.first_not_finite_gradient().value_or(""), "\"");
 }
 
 void Trainer::keep_gradients() {
@@ -116,19 +128,30 @@ void Trainer::keep_gradients() {
   for (std::size_t i = 0; i < means_.size(); ++i) copy_elements(means_[i], parameters()[i].gradient);
 }
 
+void Trainer::restore_gradients() {
+  for (std::size_t i = 0; i < parameters().size(); ++i) {
+    const Tensor &gradient = parameters()[i].gradient;
+    if (batches_ > 0)
+      copy_elements(gradient, means_[i]);
+    else
+      std::fill_n(gradient.as<float>(), gradient.count(), 0.0f);
+  }
+}
+
 double Trainer::backward(std::span<const Tensor *const> inputs, std::span<const Tensor *const> targets) {
   const ThreadScope threads(threads_);
   Program &program = program_for(inputs);
   const std::vector<Parameter> &parameters = network_->parameters;
   if (batches_ > 0) keep_gradients();
   double loss = 0;
+  bool ran = false;
   try {
     loss = run(program, inputs, targets);
-    program.backward();
+    ran = true;
+    run_backward(program, inputs, targets);
   } catch (...) {
     network_->revert();
-    for (std::size_t i = 0; batches_ > 0 && i < parameters.size(); ++i)
-      copy_elements(parameters[i].gradient, means_[i]);
+    if (ran) restore_gradients();
     throw;
   }
   if (batches_ > 0) {

@@ -24,8 +24,9 @@ class Trainer {
   Trainer(const quant::Prepared &prepared, const Attrs &attrs);
 
   /// The mean loss of a batch. Its gradients go into the parameters', which become the mean over all batches since the
-  /// last update. Throws and leaves everything as it was on inputs or targets that do not fit, and where the loss is
-  /// not finite (QTN_EINVAL, naming the first tensor that is not).
+  /// last update. Throws and leaves everything as it was on inputs or targets that do not fit, and where the loss, a
+  /// value that is rounded or a gradient is not finite (QTN_EINVAL, naming the first tensor that is not). But gradients
+  /// of the first batch since the last update that are not finite become 0.
   double backward(std::span<const Tensor *const> inputs, std::span<const Tensor *const> targets);
 
   /// One step of the optimizer; running statistics move by the mean of the batches since the last update. Throws
@@ -56,7 +57,9 @@ class Trainer {
   /// Throws what graph::check_input throws.
   Program &program_for(std::span<const Tensor *const> inputs);
   double run(Program &program, std::span<const Tensor *const> inputs, std::span<const Tensor *const> targets);
+  void run_backward(Program &program, std::span<const Tensor *const> inputs, std::span<const Tensor *const> targets);
   void keep_gradients();
+  void restore_gradients();
   void check(std::span<const Tensor *const> inputs) const;
 
   std::unique_ptr<Network> network_;

@@ -322,13 +322,16 @@ struct PlanesCase {
 
   void check_forward(const FakeKernel &kernel, const PlanesArgs &args) const {
     Guarded<float> z(x.size());
-    kernel.normalize(args, z.data());
+    const bool finite = kernel.normalize(args, z.data());
     std::vector<float> want(x.size());
+    bool all = true;
     for (std::size_t i = 0; i < x.size(); ++i) {
       want[i] = gridded ? grid.fake(clamped(i)) : clamped(i);
       if (std::isnan(want[i]) && std::isnan(z[i])) want[i] = z[i];
+      all = all && (!gridded || std::isfinite(before(i)));
     }
     expect_result<float>(z, want, kernel.name, what);
+    if (finite != all) fail_msg("%s: %s: %s", kernel.name, what, all ? "is finite" : "is not finite");
   }
 
   std::size_t channels, size;

@@ -1215,9 +1215,10 @@ QTN_API qstatus qtrainer_step(double *out_loss, qtrainer *t, const qtensor *cons
  * @param targets as for qtrainer_step
  * @param target_count as for qtrainer_step
  * Errors: QTN_EINVAL for other counts, a label out of range (the message has sample, label and number of classes), and
- * a loss that is NaN or infinite (the message names the first tensor that is not finite); QTN_ESHAPE and QTN_EDTYPE for
- * inputs and targets that do not fit; QTN_EUNSUPPORTED for a node without a gradient behind something that is trained.
- * The trainer is then as it was before the call.
+ * where the loss, a value that is rounded to a grid or a gradient is NaN or infinite (the message names the first tensor
+ * that is not finite: an input, or where a training has diverged); QTN_ESHAPE and QTN_EDTYPE for inputs and targets
+ * that do not fit; QTN_EUNSUPPORTED for a node without a gradient behind something that is trained. The trainer is then
+ * as it was before the call; but gradients that were not finite are 0 where there was no batch since the last update.
  * @since 0.1 */
 QTN_API qstatus qtrainer_backward(double *out_loss, qtrainer *t, const qtensor *const *inputs, size_t input_count,
                                   const qtensor *const *targets, size_t target_count);

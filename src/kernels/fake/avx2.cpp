@@ -51,7 +51,7 @@ ClipSums clip_backward(const ClipArgs &args) { return Fake<Avx2>::clip_backward(
 void moments(std::size_t channels, std::size_t size, const float *x, const float *shift, PlanesMoments *of_channel) {
   Fake<Avx2>::moments(channels, size, x, shift, of_channel);
 }
-void normalize(const PlanesArgs &args, float *z) { Fake<Avx2>::normalize(args, z); }
+bool normalize(const PlanesArgs &args, float *z) { return Fake<Avx2>::normalize(args, z); }
 void normalize_sums(const PlanesArgs &args, const float *dz, PlanesSums *sums) {
   Fake<Avx2>::normalize_sums(args, dz, sums);
 }

@@ -48,7 +48,7 @@ ClipSums clip_backward(const ClipArgs &args) { return Fake<Avx512>::clip_backwar
 void moments(std::size_t channels, std::size_t size, const float *x, const float *shift, PlanesMoments *of_channel) {
   Fake<Avx512>::moments(channels, size, x, shift, of_channel);
 }
-void normalize(const PlanesArgs &args, float *z) { Fake<Avx512>::normalize(args, z); }
+bool normalize(const PlanesArgs &args, float *z) { return Fake<Avx512>::normalize(args, z); }
 void normalize_sums(const PlanesArgs &args, const float *dz, PlanesSums *sums) {
   Fake<Avx512>::normalize_sums(args, dz, sums);
 }

@@ -12,7 +12,7 @@ namespace qtn::kernels {
     ClipSums clip_backward(const ClipArgs &args);                                            \
     void moments(std::size_t channels, std::size_t size, const float *x, const float *shift, \
                  PlanesMoments *of_channel);                                                 \
-    void normalize(const PlanesArgs &args, float *z);                                        \
+    bool normalize(const PlanesArgs &args, float *z);                                        \
     void normalize_sums(const PlanesArgs &args, const float *dz, PlanesSums *sums);          \
     void normalize_backward(const PlanesBackwardArgs &args);                                 \
   }

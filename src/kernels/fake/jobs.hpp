@@ -166,14 +166,29 @@ struct Normalize : Planes<V, gridded, kind> {
   void end(std::size_t, std::size_t) {}
 
   void run(const Tile &t) {
+    typename V::Floats sums[kVectors<V>];
+    unroll<kVectors<V>>([&](auto v) { sums[v] = nothing[v]; });
     for_vectors<V>(t, [&](const auto &at, std::size_t g, auto v) {
-      const auto u = clamped<V>(this->normalized(at.x(g, v)), this->lo, this->hi);
-      if constexpr (gridded)
-        at.put(g, v, this->grid.fake(u));
-      else
-        at.put(g, v, u);
+      const auto u = this->normalized(at.x(g, v)), within = clamped<V>(u, this->lo, this->hi);
+      if constexpr (gridded) {
+        sums[v] += u - u;
+        at.put(g, v, this->grid.fake(within));
+      } else {
+        at.put(g, v, within);
+      }
     });
+    unroll<kVectors<V>>([&](auto v) { nothing[v] = sums[v]; });
   }
+
+  bool finite() const {
+    for (int v = 0; v < kVectors<V>; ++v)
+      for (std::size_t i = 0; i < V::kCount; ++i)
+        if (nothing[v][i] != 0) return false;
+    return true;
+  }
+
+ private:
+  typename V::Floats nothing[kVectors<V>] = {};  // sums of u - u, which is NaN where u is not finite
 };
 
 template <class V, bool gridded, Kind kind>
@@ -261,11 +276,14 @@ struct Fake {
     walk({channels, size, false, x, nullptr, nullptr}, job);
   }
 
-  static void normalize(const PlanesArgs &args, float *z) {
+  static bool normalize(const PlanesArgs &args, float *z) {
+    bool finite = true;
     with_grid(args, [&](auto gridded, auto kind) {
       Normalize<V, gridded, kind> job(args);
       walk({args.channels, args.size, false, args.x, nullptr, z}, job);
+      finite = job.finite();
     });
+    return finite;
   }
 
   static void normalize_sums(const PlanesArgs &args, const float *dz, PlanesSums *sums) {

@@ -53,7 +53,7 @@ ClipSums clip_backward(const ClipArgs &args) { return Fake<Neon>::clip_backward(
 void moments(std::size_t channels, std::size_t size, const float *x, const float *shift, PlanesMoments *of_channel) {
   Fake<Neon>::moments(channels, size, x, shift, of_channel);
 }
-void normalize(const PlanesArgs &args, float *z) { Fake<Neon>::normalize(args, z); }
+bool normalize(const PlanesArgs &args, float *z) { return Fake<Neon>::normalize(args, z); }
 void normalize_sums(const PlanesArgs &args, const float *dz, PlanesSums *sums) {
   Fake<Neon>::normalize_sums(args, dz, sums);
 }

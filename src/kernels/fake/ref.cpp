@@ -134,11 +134,14 @@ void moments(std::size_t channels, std::size_t size, const float *x, const float
   }
 }
 
-void normalize(const PlanesArgs &args, float *z) {
+bool normalize(const PlanesArgs &args, float *z) {
+  bool finite = true;
   each(args, [&](std::size_t c, std::size_t at) {
-    const float v = clamped(args.x[at] * args.gain[c] + args.shift[c], args.lo, args.hi);
+    const float u = args.x[at] * args.gain[c] + args.shift[c], v = clamped(u, args.lo, args.hi);
+    finite = finite && (!args.grid || std::isfinite(u));
     z[at] = args.grid ? Grid(*args.grid, 0).fake(v) : v;
   });
+  return finite;
 }
 
 void normalize_sums(const PlanesArgs &args, const float *dz, PlanesSums *sums) {

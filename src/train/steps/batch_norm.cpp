@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // In two passes over memory each way: one for sums, one for elements.
 #include <algorithm>
+#include <atomic>
 
 #include "base/parallel.hpp"
 #include "train/steps/steps.hpp"
@@ -77,9 +78,11 @@ class BatchNormStep final : public Step {
     if (observes) observe();
     rounds_ = epilogue_.grid && switches_.fake_quant && epilogue_.grid->known();
     if (rounds_) grid_ = kernel_grid(epilogue_.grid->view());
+    std::atomic<bool> finite = true;
     planes_.each_piece([&](std::size_t, std::size_t first, std::size_t channels, std::size_t at) {
-      kernels::fake_kernel().normalize(piece(first, channels, at), y_.as<float>() + at);
+      if (!kernels::fake_kernel().normalize(piece(first, channels, at), y_.as<float>() + at)) finite = false;
     });
+    hides_not_finite = rounds_ && !finite;
   }
 
   void backward(std::span<const Tensor> dx, Scratch &) override {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <atomic>
 
 #include "base/parallel.hpp"
 #include "kernels/fake/fake.hpp"
@@ -37,9 +38,11 @@ class FakeQuantizeStep final : public Step {
     }
     rounds_ = switches_.fake_quant && grid_.known();
     if (rounds_) view_ = kernel_grid(grid_.view());
+    std::atomic<bool> finite = true;
     each_piece([&](const kernels::PlanesArgs &piece, std::size_t at) {
-      kernels::fake_kernel().normalize(piece, y_.as<float>() + at);
+      if (!kernels::fake_kernel().normalize(piece, y_.as<float>() + at)) finite = false;
     });
+    hides_not_finite = rounds_ && !finite;
   }
 
   void backward(std::span<const Tensor> dx, Scratch &) override {

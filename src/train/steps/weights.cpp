@@ -3,6 +3,7 @@
 
 #include "base/parallel.hpp"
 #include "kernels/real/real.hpp"
+#include "train/finite.hpp"
 #include "train/steps/steps.hpp"
 
 namespace qtn::train {
@@ -72,6 +73,7 @@ class WeightStep final : public Step {
           [&](std::size_t i, std::size_t c) { scaled_.as<float>()[i] = w_.as<const float>()[i] * fold_->factor[c]; });
     }
     rounds_ = switches_.fake_quant;
+    hides_not_finite = false;
     units_->of_channel.clear();
     if (!rounds_) return copy_elements(y_, x());
     choose();
@@ -116,6 +118,7 @@ class WeightStep final : public Step {
   void choose() {
     const float *x = this->x().as<const float>();
     if (layout_.by_column) {
+      hides_not_finite = !all_finite(this->x());
       for (std::size_t c = 0; c < layout_.columns; ++c) mins_[c] = maxs_[c] = x[c];
       for (std::size_t r = 1; r < layout_.rows; ++r)
         for (std::size_t c = 0; c < layout_.columns; ++c) {
@@ -125,9 +128,14 @@ class WeightStep final : public Step {
     } else {
       for (std::size_t r = 0; r < layout_.rows; ++r) {
         const kernels::Extent extent = kernels::real_kernel().extent(x + r * layout_.columns, layout_.columns);
-        mins_[r] = extent.finite ? extent.min : 0;
-        maxs_[r] = extent.finite ? extent.max : 0;
+        hides_not_finite = hides_not_finite || !extent.finite;
+        mins_[r] = extent.min;
+        maxs_[r] = extent.max;
       }
+    }
+    if (hides_not_finite) {  // any grid will do
+      std::fill(mins_.begin(), mins_.end(), 0.0f);
+      std::fill(maxs_.begin(), maxs_.end(), 0.0f);
     }
     for (std::size_t g = 0; g < scales_.size(); ++g) {
       const ScaleZero chosen =

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// NaN and infinities end a step with the name of the first tensor that has one, whatever would hide them, and leave the
+// trainer as it was.
+#include <limits>
+
+#include "quant/graph_builder.hpp"
+#include "train/trainer.hpp"
+#include "varied.hpp"
+
+namespace qtn::train {
+namespace {
+
+using namespace qtn::test;
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
+
+graph::Graph network() {
+  GraphBuilder g;
+  g.input("x", {4, 2, 3, 3})
+      .constant("first.w", varied({3, 2, 1, 1}, 1))
+      .constant("norm.scale", varied({3}, 2))
+      .constant("norm.offset", varied({3}, 3))
+      .constant("norm.mean", varied({3}, 4))
+      .constant("norm.variance", Tensor::from<float>(QTN_FLOAT32, {3}, std::vector{1.0f, 2.0f, 0.5f}))
+      .constant("last.w", varied({27, 5}, 5))
+      .node("Conv", "first", {"x", "first.w"}, {"a"})
+      .node("BatchNormalization", "norm", {"a", "norm.scale", "norm.offset", "norm.mean", "norm.variance"}, {"b"})
+      .node("Relu", "relu", {"b"}, {"c"})
+      .node("Flatten", "flatten", {"c"}, {"d"})
+      .node("Gemm", "last", {"d", "last.w"}, {"y"});
+  return g.build({"y"});
+}
+
+const Attrs kOptions = attrs({{"loss", "mse"}, {"lr", 0.01}});
+
+Trainer floats() { return {network(), kOptions}; }
+Trainer grids() { return {quant::prepare(network(), quant::Config("onnx"), QTN_QAT), kOptions}; }
+
+double backward(Trainer &trainer, const Tensor &x) {
+  const Tensor target = varied({4, 5}, 9);
+  const Tensor *inputs[] = {&x}, *targets[] = {&target};
+  return trainer.backward(inputs, targets);
+}
+
+const Tensor &parameter(const Trainer &trainer, const std::string &name) {
+  const auto &all = trainer.parameters();
+  return std::find_if(all.begin(), all.end(), [&](const Parameter &p) { return p.name == name; })->value;
+}
+
+Tensor picture(float factor = 1) {
+  Tensor x = varied({4, 2, 3, 3}, 6);
+  for (std::int64_t i = 0; i < x.count(); ++i) x.as<float>()[i] *= factor;
+  return x;
+}
+
+/// Fails, names the tensor, and what follows is as with `twin`, which has had the same steps without that one.
+void expect_refused(Trainer &trainer, Trainer &twin, const Tensor &bad, const std::string &message) {
+  expect_error(QTN_EINVAL, message, [&] { backward(trainer, bad); });
+  const Tensor good = picture();
+  for (int i = 0; i < 2; ++i) {
+    if (backward(trainer, good) != backward(twin, good)) fail_test(message, ": the next loss differs");
+    trainer.update();
+    twin.update();
+  }
+  for (std::size_t i = 0; i < trainer.parameters().size(); ++i)
+    if (!same_bits(trainer.parameters()[i].value, twin.parameters()[i].value))
+      fail_test(message, ": ", trainer.parameters()[i].name, " differs");
+  for (std::size_t i = 0; i < trainer.buffers().size(); ++i)
+    if (!same_bits(trainer.buffers()[i].value, twin.buffers()[i].value))
+      fail_test(message, ": ", trainer.buffers()[i].name, " differs");
+}
+
+/// With grids, and with those of activations fixed.
+template <class Body>
+void each_trainer(const Body &body) {
+  for (int kind = 0; kind < 3; ++kind) {
+    Trainer trainer = kind == 0 ? floats() : grids(), twin = kind == 0 ? floats() : grids();
+    for (Trainer *t : {&trainer, &twin}) {
+      backward(*t, picture());
+      t->update();
+      if (kind == 2) t->set(attrs({{"observers", std::int64_t{0}}, {"freeze_bn", std::int64_t{1}}}));
+    }
+    body(trainer, twin);
+  }
+}
+
+void in_inputs(void **) {
+  for (const float bad : {kNan, kInfinity, -kInfinity})
+    each_trainer([&](Trainer &trainer, Trainer &twin) {
+      const Tensor x = picture();
+      x.as<float>()[x.count() - 1] = bad;
+      expect_refused(trainer, twin, x, "at step 1; the first tensor that is not finite is \"x\"");
+    });
+}
+
+void in_parameters(void **) {
+  for (const char *name : {"first.w", "norm.scale", "last.w"})
+    each_trainer([&](Trainer &trainer, Trainer &twin) {
+      float &value = parameter(trainer, name).as<float>()[1];
+      const float before = std::exchange(value, kNan);
+      expect_error(QTN_EINVAL, cat("the first tensor that is not finite is \"", name, "\""),
+                   [&] { backward(trainer, picture()); });
+      value = before;
+      const Tensor bad = picture(kInfinity);
+      expect_refused(trainer, twin, bad, "\"x\"");
+    });
+}
+
+/// Weights that are finite, but whose sums are not.
+void in_sums(void **) {
+  for (const bool fixed : {false, true}) {
+    Trainer trainer = grids(), twin = grids();
+    for (Trainer *t : {&trainer, &twin}) {
+      backward(*t, picture());
+      t->update();
+      t->set(attrs({{"observers", std::int64_t{!fixed}}, {"freeze_bn", std::int64_t{fixed}}}));
+    }
+    const Tensor &weights = parameter(trainer, "norm.scale");
+    const Tensor before = weights.clone();
+    for (std::int64_t i = 0; i < 3; ++i) weights.as<float>()[i] = 3e38f;
+    expect_error(QTN_EINVAL, "the first tensor that is not finite is \"", [&] { backward(trainer, picture()); });
+    copy_elements(weights, before);
+    expect_refused(trainer, twin, picture(kNan), "\"x\"");
+  }
+}
+
+/// The loss is a double, and the square of what floats still hold.
+void in_gradients(void **) {
+  const Tensor large = picture(1e26f);
+  for (const bool quantized : {false, true}) {
+    const auto make = [&] {
+      Trainer t = quantized ? grids() : floats();
+      t.set(attrs({{"freeze_bn", std::int64_t{1}}}));
+      return t;
+    };
+    const std::string message = "at step 0; the first tensor whose gradient is not finite is \"";
+    Trainer trainer = make(), twin = make();
+    expect_error(QTN_EINVAL, {"the loss is ", message}, [&] { backward(trainer, large); });
+    for (const Parameter &p : trainer.parameters())
+      for (std::int64_t i = 0; i < p.gradient.count(); ++i)
+        if (p.gradient.as<const float>()[i] != 0) fail_test("the gradient of ", p.name, " is not 0");
+    expect_refused(trainer, twin, large, message);
+
+    Trainer parts = make(), whole = make();
+    backward(parts, picture());
+    backward(whole, picture());
+    expect_refused(parts, whole, large, message);
+  }
+}
+
+}  // namespace
+}  // namespace qtn::train
+
+int main() {
+  using namespace qtn::train;
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(in_inputs),
+      cmocka_unit_test(in_parameters),
+      cmocka_unit_test(in_sums),
+      cmocka_unit_test(in_gradients),
+  };
+  return cmocka_run_group_tests_name("bad numbers", tests, nullptr, nullptr);
+}
