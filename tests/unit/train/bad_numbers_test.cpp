@@ -115,11 +115,13 @@ void in_sums(void **) {
       t->update();
       t->set(attrs({{"observers", std::int64_t{!fixed}}, {"freeze_bn", std::int64_t{fixed}}}));
     }
-    const Tensor &weights = parameter(trainer, "norm.scale");
-    const Tensor before = weights.clone();
-    for (std::int64_t i = 0; i < 3; ++i) weights.as<float>()[i] = 3e38f;
-    expect_error(QTN_EINVAL, "the first tensor that is not finite is \"", [&] { backward(trainer, picture()); });
-    copy_elements(weights, before);
+    const Tensor &weights = parameter(trainer, "first.w"), &scale = parameter(trainer, "norm.scale");
+    const Tensor weights_before = weights.clone(), scale_before = scale.clone();
+    std::fill_n(weights.as<float>(), weights.count(), 2.2e38f);
+    std::fill_n(scale.as<float>(), scale.count(), 1.0f);
+    expect_error(QTN_EINVAL, "the first tensor that is not finite is \"a\"", [&] { backward(trainer, picture()); });
+    copy_elements(weights, weights_before);
+    copy_elements(scale, scale_before);
     expect_refused(trainer, twin, picture(kNan), "\"x\"");
   }
 }
