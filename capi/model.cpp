@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
 #include "graph/inspect.hpp"
 #include "graph/passes.hpp"
 #include "guard.hpp"
@@ -7,6 +9,7 @@
 #include "quant/dynamic.hpp"
 #include "quant/quantize.hpp"
 #include "quant/weights_only.hpp"
+#include "train/quantize_qat.hpp"
 
 using namespace qtn;
 using namespace qtn::capi;
@@ -64,19 +67,36 @@ void need_strings(const char *entry, const char *const *list, std::size_t count,
     if (!list[i]) fail(QTN_EINVAL, entry, ": ", name, "[", i, "] is NULL");
 }
 
+/// Handles that a callback sets, and gives away.
+class Given {
+ public:
+  explicit Given(std::size_t count) : handles_(count) {}
+  Given(const Given &) = delete;
+  ~Given() {
+    for (qtensor *handle : handles_) delete handle;
+  }
+
+  qtensor **handles() { return handles_.data(); }
+  /// `what` and `of` name them: "input" 0 "of sample 3".
+  std::vector<Tensor> tensors(const char *entry, const char *what, const std::string &of) const {
+    std::vector<Tensor> tensors;
+    for (std::size_t i = 0; i < handles_.size(); ++i) {
+      if (!handles_[i]) fail(QTN_EINVAL, entry, ": ", what, " ", i, " ", of, " is NULL");
+      tensors.push_back(handles_[i]->value);
+    }
+    return tensors;
+  }
+
+ private:
+  std::vector<qtensor *> handles_;
+};
+
 std::vector<Tensor> read_sample(const char *entry, qmodel_sample sample, std::size_t index, std::size_t input_count,
                                 void *ctx) {
-  std::vector<qtensor *> handles(input_count);
-  const qstatus status = sample(handles.data(), input_count, index, ctx);
-  std::vector<std::unique_ptr<qtensor>> owners;
-  for (qtensor *handle : handles) owners.emplace_back(handle);
+  Given inputs(input_count);
+  const qstatus status = sample(inputs.handles(), input_count, index, ctx);
   if (status != QTN_OK) fail(status, entry, ": sample ", index, " gave ", qstatus_name(status));
-  std::vector<Tensor> inputs;
-  for (std::size_t i = 0; i < input_count; ++i) {
-    if (!handles[i]) fail(QTN_EINVAL, entry, ": input ", i, " of sample ", index, " is NULL");
-    inputs.push_back(handles[i]->value);
-  }
-  return inputs;
+  return inputs.tensors(entry, "input", cat("of sample ", index));
 }
 
 }  // namespace
@@ -197,6 +217,41 @@ qstatus qmodel_quantize(qmodel **out, qblob **report, const qmodel *m, const qco
     };
     quant::Quantized quantized =
         quant::quantize(m->graph(), config->value, {sample_count, read}, attrs ? &attrs->value : nullptr, tell);
+    auto account = report ? std::make_unique<qblob>(qblob{quantized.account.json()}) : nullptr;
+    *out = new qmodel(std::move(quantized.graph));
+    if (report) *report = account.release();
+  });
+}
+
+qstatus qmodel_quantize_qat(qmodel **out, qblob **report, const qmodel *m, const qconfig *config, qmodel_batch batch,
+                            size_t batch_count, size_t target_count, const qattrs *attrs, qmodel_training progress,
+                            void *ctx) {
+  clear(out);
+  if (report) clear(report);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, m, "m");
+    need(entry, config, "config");
+    if (!batch) fail(QTN_EINVAL, entry, ": batch is NULL");
+    if (m->prepared()) fail(QTN_ESTATE, entry, ": the model is prepared already");
+    const auto read = [&](std::size_t epoch, std::size_t index) {
+      Given inputs(m->graph().inputs.size()), targets(target_count);
+      const qstatus status =
+          batch(inputs.handles(), m->graph().inputs.size(), targets.handles(), target_count, epoch, index, ctx);
+      const std::string of = cat("of batch ", index);
+      if (status != QTN_OK) fail(status, entry, ": batch ", index, " gave ", qstatus_name(status));
+      return train::Batch{inputs.tensors(entry, "input", of), targets.tensors(entry, "target", of)};
+    };
+    const auto tell = [&](const char *stage, std::size_t done, std::size_t total, double loss, int may_end) {
+      const int answer = progress ? progress(stage, done, total, loss, ctx) : 0;
+      if (answer != 0 && answer != may_end)
+        fail(QTN_ECANCELED, entry, ": canceled while ", stage, ", ", done, " of ", total, " done");
+      return answer == 0;
+    };
+    quant::Quantized quantized = train::quantize_qat(
+        m->graph(), config->value, {batch_count, read}, attrs_or_none(attrs),
+        [&](const char *stage, std::size_t done, std::size_t total) { tell(stage, done, total, std::nan(""), 0); },
+        [&](std::size_t done, std::size_t total, double loss) { return tell("training", done, total, loss, 1); });
     auto account = report ? std::make_unique<qblob>(qblob{quantized.account.json()}) : nullptr;
     *out = new qmodel(std::move(quantized.graph));
     if (report) *report = account.release();

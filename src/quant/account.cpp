@@ -89,6 +89,18 @@ void write_fallen(JsonWriter &out, const char *name, std::span<const FallenLayer
 
 }  // namespace
 
+void Account::describe(const graph::Graph &float_graph, const Prepared &prepared, const graph::Graph &quantized) {
+  for (const NodePlan &plan : prepared.placement.nodes)
+    equalized = equalized || (plan.settings && plan.settings->equalize);
+  tensors = tensor_outcomes(prepared, quantized);
+  fused = fusions(float_graph, prepared.graph);
+  float_nodes = quant::float_nodes(prepared, quantized, fallen);
+  for (const graph::Node &node : quantized.nodes) {
+    nodes.push_back(node.name);
+    ops.push_back(node.op->name);
+  }
+}
+
 std::string Account::json() const {
   JsonWriter out;
   out.begin_object();
@@ -145,6 +157,14 @@ std::string Account::json() const {
     out.end_object();
   }
   out.end_list();
+  if (course) {
+    out.key("training");
+    out.begin_object();
+    out.member("steps", course->steps);
+    out.member("planned", course->planned);
+    out.member("losses", course->losses);
+    out.end_object();
+  }
   out.end_object();
   return out.take();
 }

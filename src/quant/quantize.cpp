@@ -87,16 +87,6 @@ Samples counted(const Samples &samples, const char *stage, const Progress &progr
           }};
 }
 
-void calibrate_all(Prepared &prepared, const Samples &samples, const Progress &progress) {
-  for (std::size_t i = 0; i < samples.count; ++i) {
-    const std::vector<Tensor> inputs = samples.read(i);
-    std::vector<const Tensor *> pointers;
-    for (const Tensor &x : inputs) pointers.push_back(&x);
-    calibrate(prepared, pointers);
-    if (progress) progress("calibrating", i + 1, samples.count);
-  }
-}
-
 class Pipeline {
  public:
   Pipeline(const Config &config, const Samples &samples, const Options &options, const Progress &progress)
@@ -122,8 +112,6 @@ class Pipeline {
     account.samples = samples_.count;
     Prepared prepared = prepare(real, config_);
     if (options_.histograms) prepared.distributions.resize(prepared.placement.groups.size());
-    for (const NodePlan &plan : prepared.placement.nodes)
-      account.equalized = account.equalized || (plan.settings && plan.settings->equalize);
     if (options_.automatic)
       account.observers = choose_observers(prepared, counted(samples_, "calibrating", progress_), measured_.count);
     else
@@ -141,13 +129,7 @@ class Pipeline {
     if (options_.sensitivity)
       account.layers =
           measure_damage(prepared.graph, result.graph, counted(measured_, "measuring each layer", progress_));
-    account.tensors = tensor_outcomes(prepared, result.graph);
-    account.fused = fusions(float_graph, prepared.graph);
-    account.float_nodes = float_nodes(prepared, result.graph, account.fallen);
-    for (const graph::Node &node : result.graph.nodes) {
-      account.nodes.push_back(node.name);
-      account.ops.push_back(node.op->name);
-    }
+    account.describe(float_graph, prepared, result.graph);
     return result;
   }
 
@@ -185,6 +167,16 @@ class Pipeline {
 };
 
 }  // namespace
+
+void calibrate_all(Prepared &prepared, const Samples &samples, const Progress &progress) {
+  for (std::size_t i = 0; i < samples.count; ++i) {
+    const std::vector<Tensor> inputs = samples.read(i);
+    std::vector<const Tensor *> pointers;
+    for (const Tensor &x : inputs) pointers.push_back(&x);
+    calibrate(prepared, pointers);
+    if (progress) progress("calibrating", i + 1, samples.count);
+  }
+}
 
 Quantized quantize(const graph::Graph &float_graph, const Config &config, const Samples &samples, const Attrs *attrs,
                    const Progress &progress) {

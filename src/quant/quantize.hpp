@@ -13,6 +13,12 @@
 
 namespace qtn::quant {
 
+/// A training that was part of it.
+struct Course {
+  std::size_t steps = 0, planned = 0;  ///< fewer than planned where the caller ended it
+  std::vector<double> losses;          ///< of each epoch, the mean over its steps
+};
+
 /// What was done, and why.
 struct Account {
   bool equalized = false, bias_corrected = false, rounding_learned = false;
@@ -26,6 +32,10 @@ struct Account {
   std::vector<TensorOutcome> tensors;
   std::vector<Fusion> fused;
   std::vector<FloatNode> float_nodes;
+  std::optional<Course> course;
+
+  /// Fills in what follows from the models alone: the names of nodes, tensors, fused, float_nodes, equalized.
+  void describe(const graph::Graph &float_graph, const Prepared &prepared, const graph::Graph &quantized);
 
   /// docs/quantization.md has the members.
   std::string json() const;
@@ -35,6 +45,9 @@ struct Quantized {
   graph::Graph graph;
   Account account;
 };
+
+/// Calibrates on every sample.
+void calibrate_all(Prepared &prepared, const Samples &samples, const Progress &progress);
 
 /// Prepares, calibrates on every sample, converts. `attrs` (may be nullptr) adds what qmodel_quantize lists.
 Quantized quantize(const graph::Graph &float_graph, const Config &config, const Samples &samples, const Attrs *attrs,

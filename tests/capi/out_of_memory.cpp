@@ -234,11 +234,21 @@ void models(const Runner &run, const char *path, const char *recipe) {
   qconfig_free(config);
 }
 
+/// The tensors of `ctx`: an input and a target. The program's own memory does not end.
+qstatus give_batch(qtensor **inputs, size_t, qtensor **targets, size_t, size_t, size_t, void *ctx) {
+  auto *const *tensors = static_cast<qtensor *const *>(ctx);
+  const long remaining = countdown.exchange(0);
+  qtensor_share(inputs, tensors[0]);
+  qtensor_share(targets, tensors[1]);
+  countdown = remaining;
+  return QTN_OK;
+}
+
 /// A trainer whose steps failed has learned what one has whose steps did not.
 void trainers(const Runner &run, const std::string &path, const char *recipe) {
   tiny_model bytes;
   tiny_model_make_deep(&bytes, "Relu", "Dropout");
-  qmodel *model = nullptr, *prepared = nullptr, *trained = nullptr;
+  qmodel *model = nullptr, *prepared = nullptr, *trained = nullptr, *int8 = nullptr;
   qconfig *config = nullptr;
   qattrs *attrs = nullptr;
   qtrainer *t = nullptr, *other = nullptr;
@@ -290,8 +300,15 @@ void trainers(const Runner &run, const std::string &path, const char *recipe) {
   if (learned != contents(path)) fault("qtrainer_step", 0, "learns otherwise after a failure");
   run({"qtrainer_load", [&] { return qtrainer_load(t, path.c_str()); }, nullptr});
   std::remove(path.c_str());
+  if (recipe) {
+    qtensor *batch[] = {x, label};
+    const auto in_one_call = [&] {
+      return qmodel_quantize_qat(&int8, nullptr, model, config, give_batch, 1, 1, nullptr, nullptr, batch);
+    };
+    run({"qmodel_quantize_qat", in_one_call, freed(int8, qmodel_free)});
+  }
   for (qtensor *tensor : {x, label, y}) qtensor_free(tensor);
-  for (qmodel *m : {model, prepared, trained}) qmodel_free(m);
+  for (qmodel *m : {model, prepared, trained, int8}) qmodel_free(m);
   for (qtrainer *trainer : {t, other}) qtrainer_free(trainer);
   qconfig_free(config);
   qattrs_free(attrs);

@@ -535,6 +535,166 @@ static void seeds_decide_and_threads_do_not(void **state) {
   }
 }
 
+/* --- all of it in one call */
+
+enum { COUNTED = 2, EPOCHS = 3 }; /* batches of an epoch */
+
+typedef struct course {
+  int calibrations, steps, last_epoch;
+  int ends_after, answer; /* steps, and what is answered then; 0: never */
+  int fails_at, forgets;  /* the batch that gives an error, or no target; 0: none */
+  double losses[COUNTED * EPOCHS];
+} course;
+
+static qstatus give_batch(qtensor **inputs, size_t input_count, qtensor **targets, size_t target_count, size_t epoch,
+                          size_t index, void *ctx) {
+  course *c = ctx;
+  const int first = (int)((epoch + index) % 2) * BATCH;
+  assert_int_equal(input_count, 1);
+  assert_int_equal(target_count, 1);
+  assert_in_range(index, 0, COUNTED - 1);
+  inputs[0] = samples(first, BATCH);
+  if (c->forgets) return QTN_OK;
+  targets[0] = labels(first, BATCH);
+  c->last_epoch = (int)epoch;
+  return c->fails_at && c->steps + 1 == c->fails_at ? QTN_EIO : QTN_OK;
+}
+
+static int follow(const char *stage, size_t done, size_t total, double loss, void *ctx) {
+  course *c = ctx;
+  if (strcmp(stage, "calibrating") == 0) {
+    assert_true(isnan(loss));
+    assert_int_equal(done, (size_t)++c->calibrations);
+    return c->ends_after < 0 ? c->answer : 0;
+  }
+  assert_string_equal(stage, "training");
+  assert_int_equal(total, COUNTED * EPOCHS);
+  c->losses[c->steps++] = loss;
+  assert_int_equal(done, (size_t)c->steps);
+  return c->steps == c->ends_after ? c->answer : 0;
+}
+
+static qattrs *few_epochs(void) {
+  qattrs *attrs = NULL;
+  OK(qattrs_create(&attrs));
+  OK(qattrs_set_int(attrs, "epochs", EPOCHS));
+  OK(qattrs_set_int(attrs, "seed", 7));
+  return attrs;
+}
+
+/** The model of the first `count` steps, with every default of the one call said; its losses. */
+static qmodel *the_long_way(const qmodel *m, const qconfig *config, int count, double *losses) {
+  qmodel *prepared = NULL, *trained = NULL, *int8 = NULL;
+  qattrs *attrs = NULL;
+  qtrainer *t = NULL;
+  int i;
+  OK(qmodel_prepare(&prepared, m, config, QTN_QAT));
+  for (i = 0; i < COUNTED; ++i) {
+    qtensor *x = samples(i * BATCH, BATCH);
+    const qtensor *inputs[] = {x};
+    OK(qmodel_calibrate(prepared, inputs, 1));
+    qtensor_free(x);
+  }
+  OK(qattrs_create(&attrs));
+  OK(qattrs_set_string(attrs, "optimizer", "adamw"));
+  OK(qattrs_set_string(attrs, "schedule", "cosine"));
+  OK(qattrs_set_float(attrs, "lr", 0.0005));
+  OK(qattrs_set_float(attrs, "min_lr", 0.000005));
+  OK(qattrs_set_int(attrs, "total_steps", COUNTED * EPOCHS));
+  OK(qattrs_set_int(attrs, "seed", 7));
+  OK(qtrainer_create(&t, prepared, attrs));
+  for (i = 0; i < count; ++i) losses[i] = train(t, qtrainer_step, (i / COUNTED + i) % 2 * BATCH, BATCH);
+  OK(qtrainer_model(&trained, t));
+  OK(qmodel_convert(&int8, trained, NULL));
+  qtrainer_free(t);
+  qattrs_free(attrs);
+  qmodel_free(trained);
+  qmodel_free(prepared);
+  return int8;
+}
+
+static void check_same_file(const qmodel *a, const qmodel *b) {
+  file_bytes x, y;
+  OK(qmodel_save(a, paths[BEFORE], NULL));
+  OK(qmodel_save(b, paths[AFTER], NULL));
+  read_bytes(&x, paths[BEFORE]);
+  read_bytes(&y, paths[AFTER]);
+  assert_int_equal(x.size, y.size);
+  assert_memory_equal(x.data, y.data, x.size);
+}
+
+static void one_call_is_the_long_way(void **state) {
+  static const settings in_float = {"Relu", NULL, "sgd", 1, 7, 0};
+  qmodel *m = load_model(&in_float), *untouched = load_model(&in_float);
+  qconfig *config = NULL;
+  qattrs *attrs = few_epochs();
+  int stop;
+  (void)state;
+  OK(qconfig_create(&config, "onnx"));
+  for (stop = 0; stop <= 1; ++stop) { /* to the end, or ended in the second epoch */
+    const int count = stop ? COUNTED + 1 : COUNTED * EPOCHS;
+    course c = {0, 0, 0, stop ? COUNTED + 1 : 0, 1, 0, 0, {0}};
+    qmodel *int8 = NULL, *wanted;
+    qblob *report = NULL;
+    double losses[COUNTED * EPOCHS];
+    char text[96];
+    OK(qmodel_quantize_qat(&int8, &report, m, config, give_batch, COUNTED, 1, attrs, follow, &c));
+    wanted = the_long_way(m, config, count, losses);
+    assert_int_equal(c.calibrations, COUNTED);
+    assert_int_equal(c.steps, count);
+    assert_int_equal(c.last_epoch, (count - 1) / COUNTED);
+    assert_memory_equal(c.losses, losses, (size_t)count * sizeof *losses);
+    check_same_file(int8, wanted);
+    snprintf(text, sizeof text, "\"training\":{\"steps\":%d,\"planned\":%d,\"losses\":[", count, COUNTED * EPOCHS);
+    if (!strstr(qblob_data(report), text)) fail_msg("%s lacks %s", (const char *)qblob_data(report), text);
+    qblob_free(report);
+    qmodel_free(wanted);
+    qmodel_free(int8);
+  }
+  check_same_file(m, untouched);
+  qconfig_free(config);
+  qattrs_free(attrs);
+  qmodel_free(m);
+  qmodel_free(untouched);
+}
+
+static void one_call_can_end_early(void **state) {
+  static const settings in_float = {"Relu", NULL, "sgd", 1, 7, 0};
+  static const struct {
+    course c;
+    qstatus status;
+    const char *message;
+  } cases[] = {
+      {{.ends_after = 2, .answer = -1}, QTN_ECANCELED, "canceled while training, 2 of 6 done"},
+      {{.ends_after = -1, .answer = 1}, QTN_ECANCELED, "canceled while calibrating, 1 of 2 done"},
+      {{.fails_at = 3}, QTN_EIO, "batch 0 gave QTN_EIO"},
+      {{.forgets = 1}, QTN_EINVAL, "target 0 of batch 0 is NULL"},
+  };
+  qmodel *m = load_model(&in_float), *prepared = NULL;
+  qconfig *config = NULL;
+  qattrs *attrs = few_epochs();
+  course c = {0};
+  size_t i;
+  (void)state;
+  OK(qconfig_create(&config, "onnx"));
+  for (i = 0; i < COUNT(cases); ++i) {
+    qmodel *int8 = (qmodel *)&c;
+    qblob *report = (qblob *)&c;
+    c = cases[i].c;
+    FAILS(cases[i].status, cases[i].message,
+          qmodel_quantize_qat(&int8, &report, m, config, give_batch, COUNTED, 1, attrs, follow, &c));
+    assert_null(int8);
+    assert_null(report);
+  }
+  OK(qmodel_prepare(&prepared, m, config, QTN_QAT));
+  FAILS(QTN_ESTATE, "prepared already",
+        qmodel_quantize_qat(&(qmodel *){NULL}, NULL, prepared, config, give_batch, COUNTED, 1, attrs, NULL, &c));
+  qmodel_free(prepared);
+  qconfig_free(config);
+  qattrs_free(attrs);
+  qmodel_free(m);
+}
+
 static void nodes_without_gradient_are_named(void **state) {
   static const settings floored = {"Floor", NULL, "sgd", 1, 7, 0};
   qtrainer *t = trainer_of(&floored);
@@ -565,6 +725,8 @@ int main(void) {
       cmocka_unit_test(batches_before_a_checkpoint_are_forgotten),
       cmocka_unit_test(goes_on_with_the_same_bits),
       cmocka_unit_test(seeds_decide_and_threads_do_not),
+      cmocka_unit_test(one_call_is_the_long_way),
+      cmocka_unit_test(one_call_can_end_early),
       cmocka_unit_test(nodes_without_gradient_are_named),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -436,6 +436,30 @@ static qstatus call_qmodel_quantize(frame *f) {
                              is_null(f, "sample") ? NULL : give_sample, count, attrs_of(f, "attrs"), NULL, samples);
 }
 
+/* "inputs" and "targets": of batch i, of a model with one input and one output; the same in every epoch. */
+typedef struct batches {
+  const qtensor **inputs, **targets;
+} batches;
+
+static qstatus give_batch(qtensor **inputs, size_t input_count, qtensor **targets, size_t target_count, size_t epoch,
+                          size_t index, void *ctx) {
+  const batches *all = ctx;
+  const qstatus status =
+      input_count == 1 && target_count == 1 ? qtn.qtensor_share(inputs, all->inputs[index]) : QTN_EINVAL;
+  (void)epoch;
+  return status == QTN_OK ? qtn.qtensor_share(targets, all->targets[index]) : status;
+}
+
+static qstatus call_qmodel_quantize_qat(frame *f) {
+  size_t count, target_count;
+  batches all;
+  all.inputs = tensors_of(f, "inputs", &count);
+  all.targets = tensors_of(f, "targets", &target_count);
+  if (count != target_count) malformed(f, "%zu inputs, but %zu targets", count, target_count);
+  return qtn.qmodel_quantize_qat(OUT(MODEL), NULL, handle_of(f, "m", MODEL), handle_of(f, "config", CONFIG),
+                                 is_null(f, "batch") ? NULL : give_batch, count, 1, attrs_of(f, "attrs"), NULL, &all);
+}
+
 CALL(qmodel_quantize_dynamic, OUT(MODEL), handle_of(f, "m", MODEL), handle_of(f, "config", CONFIG),
      attrs_of(f, "attrs"))
 CALL(qmodel_quantize_weights, OUT(MODEL), handle_of(f, "m", MODEL), attrs_of(f, "attrs"))
@@ -523,7 +547,7 @@ static const struct {
                                                         qmodel_save_calibration) ROW(qmodel_load_calibration)
                                                         ROW(qmodel_merge_calibrations) ROW(qmodel_quantize) ROW(
                                                             qmodel_quantize_dynamic) ROW(qmodel_quantize_weights)
-                                                            ROW(qmodel_input_count)
+                                                            ROW(qmodel_quantize_qat) ROW(qmodel_input_count)
                                                                 ROW(qmodel_output_count) ROW(qmodel_input_name) ROW(
                                                                     qmodel_output_name) ROW(qsession_create)
                                                                     ROW(qsession_run) ROW(qtrainer_create) ROW(

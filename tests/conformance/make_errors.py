@@ -40,6 +40,7 @@ RANGE = {"dtype": "int8", "scheme": "per_tensor_affine", "axis": 0, "mins": [-1.
 
 BATCH = {"t": "$t", "inputs": ["$batch"], "targets": ["$labels"]}
 COUNTS = {"input_count": 1, "target_count": 1}
+ONE_CALL = {"m": "$m", "config": "$settings", "inputs": ["$batch"], "targets": ["$labels"]}
 
 # A call that succeeds, and the pointers of it that may not be NULL.
 CALLS = {
@@ -114,6 +115,7 @@ CALLS = {
     "qmodel_quantize": ({"m": "$m", "config": "$settings"}, ["out", "m", "config", "sample"]),
     "qmodel_quantize_dynamic": ({"m": "$m", "config": "$settings"}, ["out", "m", "config"]),
     "qmodel_quantize_weights": ({"m": "$m"}, ["out", "m"]),
+    "qmodel_quantize_qat": (ONE_CALL, ["out", "m", "config", "batch"]),
     "qmodel_save": ({"m": "$m", "path": "@n.onnx"}, ["m", "path"]),
     "qmodel_calibrate": ({"prepared": "$m", "inputs": ["$x"]}, ["prepared"]),
     "qsession_create": ({"m": "$m"}, ["out", "m"]),
@@ -316,6 +318,16 @@ BAD = {
         ({"s": "$s", "inputs": []}, "QTN_EINVAL", "qsession_run: input_count is 0, the model has 1 inputs"),
         ({"s": "$s", "inputs": ["$x"]}, "QTN_ESHAPE", 'session: input "image" takes ?x1x8x8, not 2x3'),
         ({"s": "$s", "inputs": ["$i"]}, "QTN_EDTYPE", 'session: input "image" is float32, not int32'),
+    ],
+    "qmodel_quantize_qat": [
+        ({**ONE_CALL, "inputs": [], "targets": []}, "QTN_EINVAL", "quantize_qat: there are no batches"),
+        ({**ONE_CALL, "inputs": ["$x"]}, "QTN_ESHAPE", 'calibrate: input "image" takes ?x1x8x8, not 2x3'),
+        ({**ONE_CALL, "targets": ["$high"]}, "QTN_EINVAL", "cross_entropy: label 10 of sample 1 is outside the 10 classes"),
+        ({**ONE_CALL, "m": "$int8"}, "QTN_EUNSUPPORTED", 'prepare: the model is quantized already (tensor "image")'),
+        ({**ONE_CALL, "attrs": {"epochs": 0}}, "QTN_EINVAL", "quantize_qat: epochs 0 is below 1"),
+        ({**ONE_CALL, "attrs": {"calibration_batches": -1}}, "QTN_EINVAL", "quantize_qat: calibration_batches -1 is below 0"),
+        ({**ONE_CALL, "attrs": {"total_steps": 9}}, "QTN_EINVAL", "quantize_qat: total_steps follows from epochs and batches"),
+        ({**ONE_CALL, "attrs": {"schedule": "step"}}, "QTN_EINVAL", "schedule: step_size 0 is below 1"),
     ],
     "qtrainer_create": [
         ({"m": "$int8"}, "QTN_EUNSUPPORTED", 'trainer: the model is quantized (tensor "image")'),

@@ -128,6 +128,17 @@ def to_integers(y, tolerance=ROUNDED):
             expected_floats("r", y, tolerance=tolerance)]  # fmt: skip
 
 
+def one_call(data, epochs, y, tolerance=ROUNDED, **attrs):
+    """From the float model to integers that answer y, which leaves the model as it was."""
+    inputs, targets = ([f"${name}{i}" for i in range(len(data))] for name in "xt")
+    return [call("qmodel_quantize_qat", "int8", m="$m", config="$c", inputs=inputs, targets=targets, attrs={"optimizer": "sgd", "epochs": epochs, **attrs}),
+            call("qsession_create", "s", m="$int8"), call("qsession_run", "r", s="$s", inputs=["$x0"]), expected_floats("r", y, tolerance=tolerance)]  # fmt: skip
+
+
+def untouched(y):
+    return [call("qsession_create", "before", m="$m"), call("qsession_run", "b", s="$before", inputs=["$x0"]), expected_floats("b", y, tolerance=1e-5)]
+
+
 def parameter(index, value):
     return [call("qtrainer_parameter", f"parameter{index}", t="$trainer", index=index), expected_floats(f"parameter{index}", value, tolerance=CLOSE)]
 
@@ -147,10 +158,11 @@ def one_flow():
         model = prepared(net, backend, [["conv", "bn", "relu"]], "fc")
         losses, y = in_torch(model, data, F.cross_entropy)
         state = model.state_dict()
-        case(f"qat/{backend}/conv_bn_relu", ["T32", "P13", "P15", "P16", "P18"], loaded, *grids(backend), *given(data), trainer("$p"),
-             *steps_of(losses), *parameter(0, state["conv.weight"]), *parameter(3, state["fc.weight"]), *to_integers(y),
-             call("qsession_create", "before", m="$m"), call("qsession_run", "b", s="$before", inputs=["$x0"]),
-             expected_floats("b", in_float, tolerance=1e-5))  # fmt: skip
+        case(f"qat/{backend}/conv_bn_relu", ["T32", "P13", "P15", "P16"], loaded, *grids(backend), *given(data), trainer("$p"),
+             *steps_of(losses), *parameter(0, state["conv.weight"]), *parameter(3, state["fc.weight"]), *to_integers(y), *untouched(in_float))  # fmt: skip
+        # Without calibration before: grids follow what is seen, as PyTorch's observers do.
+        case(f"qat/{backend}/one_call", ["P13", "P15", "P16", "P18"], loaded, call("qconfig_create", "c", name=backend), NARROW, *given(data),
+             *one_call(data, STEPS // len(data), y, lr=RATE, momentum=MOMENTUM, schedule="constant", calibration_batches=0), *untouched(in_float))  # fmt: skip
     refused = {"status": "QTN_ESTATE"}
     case("qat/order", ["P03"], loaded, call("qconfig_create", "c", name="fbgemm"),
          call("qmodel_prepare", "ptq", m="$m", config="$c", mode=0), call("qmodel_prepare", "p", m="$m", config="$c", mode=1),
@@ -247,6 +259,13 @@ def fine_tuning():
          call("qmodel_prepare", "p", m="$m", config="$c", mode=1), *given(data), call("qmodel_calibrate", prepared="$p", inputs=["$x0"]),
          call("qtrainer_create", "trainer", m="$p", attrs={"loss": "mse", "lr": rate, "schedule": "cosine", "total_steps": total, "min_lr": rate / 100}),
          *steps_of(losses), *parameter(0, weight.detach()), *to_integers(y, tolerance=1e-4),
+         call("qmodel_inspect", "report", m="$int8"), {"expect": "$report", "json": {"inputs": [seen]}, "tolerance": 1e-8},
+         call("qmodel_save", m="$int8", path="@tuned.onnx"), call("qmodel_load", "pairs", path="@tuned.onnx"),
+         call("qsession_create", "s2", m="$pairs"), call("qsession_run", "r2", s="$s2", inputs=["$x0"]),
+         {**call("qtensor_equal", a="$r", b="$r2"), "equals": 1})  # fmt: skip
+    case("nvidia/fine_tuning/one_call", ["N14", "N15", "N16"], network(fc=before.numpy()), call("qconfig_create", "c", name="nvidia"),
+         call("qconfig_set", c="$c", selector="*", settings={"observer": "max"}), *given(data),
+         *one_call(data, total // 2, y, tolerance=1e-4, loss="mse", momentum=0.0, lr=rate, calibration_batches=1),
          call("qmodel_inspect", "report", m="$int8"), {"expect": "$report", "json": {"inputs": [seen]}, "tolerance": 1e-8},
          call("qmodel_save", m="$int8", path="@tuned.onnx"), call("qmodel_load", "pairs", path="@tuned.onnx"),
          call("qsession_create", "s2", m="$pairs"), call("qsession_run", "r2", s="$s2", inputs=["$x0"]),

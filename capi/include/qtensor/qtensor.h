@@ -650,8 +650,8 @@ QTN_API qstatus qop_run(qtensor **outputs, size_t output_count, const char *op, 
  * @since 0.1 */
 QTN_API qstatus qop_relu(qtensor **out, const qtensor *x);
 
-/** What quantizing and dequantizing makes of `x`, in float32: fake quantization, by which a network in training learns to
- * live with a grid. The bits are those of qtensor_quantize followed by qtensor_dequantize, under every numerics.
+/** What quantizing and dequantizing makes of `x`, in float32: fake quantization, by which a network in training learns
+ * to live with a grid. The bits are those of qtensor_quantize followed by qtensor_dequantize, under every numerics.
  *
  * @param out the result, of the shape of `x`
  * @param x float32, not quantized; of any strides
@@ -663,8 +663,8 @@ QTN_API qstatus qop_relu(qtensor **out, const qtensor *x);
 QTN_API qstatus qop_fake_quantize(qtensor **out, const qtensor *x, const qquantizer *quantizer);
 
 /** The gradient of qop_fake_quantize by the straight-through estimator: `dy` where `x` before saturation is an integer
- * from quant_min to quant_max, else 0. Under "nvidia" numerics also 0 where abs(x) is more than amax, the largest x that
- * the scale was chosen for. Where `x` is NaN it is 0.
+ * from quant_min to quant_max, else 0. Under "nvidia" numerics also 0 where abs(x) is more than amax, the largest x
+ * that the scale was chosen for. Where `x` is NaN it is 0.
  *
  * @param out the gradient for `x`, of its shape
  * @param dy float32, the gradient for the result of qop_fake_quantize
@@ -775,8 +775,8 @@ QTN_API qstatus qop_conv2d(qtensor **out, const qtensor *x, const qtensor *weigh
  *     load -> prepare -> calibrate, calibrate ... -> convert -> save, or a session
  *
  * Each step gives a new model and leaves the old one as it was. A configuration says what is quantized and how.
- * qmodel_quantize takes all steps from load to convert at once; qmodel_quantize_dynamic and qmodel_quantize_weights need
- * no samples. */
+ * qmodel_quantize takes all steps from load to convert at once, qmodel_quantize_qat with training between them;
+ * qmodel_quantize_dynamic and qmodel_quantize_weights need no samples. */
 
 /** A configuration by name: for all quantizable operators the observers and quantizers of a known recipe.
  *
@@ -806,11 +806,9 @@ QTN_API qstatus qconfig_create(qconfig **out, const char *name);
  *     "scale" (float) and "zero_point" (int), or "min" and "max" (float): of the observer "fixed"
  *     "activation_dtype" (string): "uint8", "int8" or "int16"
  *     "activation_scheme" (string): "per_tensor_affine" or "per_tensor_symmetric"
- *     "activation_bits" (int): 2 to 8: integers of so many bits, in a type of 8, which int8 kernels run; in files a Clip
- *       says so. Inputs of the model keep 8
- *     "reduce_range" (int): a switch as of qquantizer_choose
- *     "fixed_outputs" (int): 1 gives Sigmoid, HardSigmoid, Softmax and Tanh the scale that their range implies
- *   For activations and weights:
+ *     "activation_bits" (int): 2 to 8: integers of so many bits, in a type of 8, which int8 kernels run; in files a
+ * Clip says so. Inputs of the model keep 8 "reduce_range" (int): a switch as of qquantizer_choose "fixed_outputs"
+ * (int): 1 gives Sigmoid, HardSigmoid, Softmax and Tanh the scale that their range implies For activations and weights:
  *     "numerics" (string): a name of section 3
  *     "averaging_constant", "eps", "percentile" (float), "bins", "absolute" (int): for the observers
  *   For weights:
@@ -1011,6 +1009,40 @@ QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT con
 QTN_API qstatus qmodel_quantize(qmodel **out, QTN_OPT qblob **report, const qmodel *m, const qconfig *config,
                                 qmodel_sample sample, size_t sample_count, QTN_OPT const qattrs *attrs,
                                 QTN_OPT qmodel_progress progress, QTN_OPT void *ctx);
+
+/** Quantization-aware training in one call: qmodel_prepare with QTN_QAT, qmodel_calibrate, a trainer and its steps,
+ * qtrainer_model, qmodel_convert. The float model stays as it was. The functions that it is given are called on the
+ * thread that called this one.
+ *
+ * The recipe is that of docs/training.md: what calibration has found stays, and a low rate falls along a cosine to 1 %
+ * of it. There is no validation: the last step is converted. To choose the best epoch, for checkpoints, or to freeze
+ * normalizations on the way, use a trainer.
+ *
+ * Attributes: "epochs" (int, 5; NVIDIA's guide to its toolkit advises a tenth of those of the original training),
+ * "calibration_batches" (int, 16; evenly spread over epoch 0; 0: none, and grids follow what is seen, as in PyTorch).
+ * And those of qtrainer_create but for "total_steps", which follows; with other defaults: "optimizer" ("adamw"), "lr"
+ * (0.0005; of "sgd" 0.01; NVIDIA's guide: 1 % of the original rate), "momentum" (of "sgd" 0.9), "schedule" ("cosine")
+ * and, of "cosine", "min_lr" (1 % of "lr").
+ *
+ * @param out the converted model; free it with qmodel_free
+ * @param report what was done and why, as JSON (as qmodel_quantize; "training" has the losses); free it with
+ * qblob_free. NULL: not wanted
+ * @param m a loaded float model
+ * @param config what to quantize, and how
+ * @param batch gives the batches
+ * @param batch_count how many an epoch has
+ * @param target_count how many targets a batch has: one for each output of the model; of "distillation" with "alpha"
+ * two
+ * @param attrs NULL: none of these
+ * @param progress told how far it is, and may end the training or cancel; NULL: nobody is
+ * @param ctx what `batch` and `progress` are given
+ * Errors: those of `batch`; QTN_ECANCELED where `progress` cancels; QTN_EINVAL without batches, and for an attribute
+ * that is unknown or out of range; else as for qmodel_prepare, qmodel_calibrate, qtrainer_create, qtrainer_step and
+ * qmodel_convert.
+ * @since 0.1 */
+QTN_API qstatus qmodel_quantize_qat(qmodel **out, QTN_OPT qblob **report, const qmodel *m, const qconfig *config,
+                                    qmodel_batch batch, size_t batch_count, size_t target_count,
+                                    QTN_OPT const qattrs *attrs, QTN_OPT qmodel_training progress, QTN_OPT void *ctx);
 
 /** Quantizes a model without samples: activations get their grids when they are known, at every run. MatMul with a
  * constant matrix on the right, and Gemm with constant weights, become products of integers: x as uint8 over its own
@@ -1215,10 +1247,11 @@ QTN_API qstatus qtrainer_step(double *out_loss, qtrainer *t, const qtensor *cons
  * @param targets as for qtrainer_step
  * @param target_count as for qtrainer_step
  * Errors: QTN_EINVAL for other counts, a label out of range (the message has sample, label and number of classes), and
- * where the loss, a value that is rounded to a grid or a gradient is NaN or infinite (the message names the first tensor
- * that is not finite: an input, or where a training has diverged); QTN_ESHAPE and QTN_EDTYPE for inputs and targets
- * that do not fit; QTN_EUNSUPPORTED for a node without a gradient behind something that is trained. The trainer is then
- * as it was before the call; but gradients that were not finite are 0 where there was no batch since the last update.
+ * where the loss, a value that is rounded to a grid or a gradient is NaN or infinite (the message names the first
+ * tensor that is not finite: an input, or where a training has diverged); QTN_ESHAPE and QTN_EDTYPE for inputs and
+ * targets that do not fit; QTN_EUNSUPPORTED for a node without a gradient behind something that is trained. The trainer
+ * is then as it was before the call; but gradients that were not finite are 0 where there was no batch since the last
+ * update.
  * @since 0.1 */
 QTN_API qstatus qtrainer_backward(double *out_loss, qtrainer *t, const qtensor *const *inputs, size_t input_count,
                                   const qtensor *const *targets, size_t target_count);

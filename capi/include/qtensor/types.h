@@ -102,4 +102,16 @@ typedef qstatus (*qmodel_sample)(qtensor **inputs, size_t input_count, size_t in
  * on; anything else cancels. */
 typedef int (*qmodel_progress)(const char *stage, size_t done, size_t total, void *ctx);
 
+/** Gives a batch of qmodel_quantize_qat, which asks for batches 0 to batch_count - 1 of epoch 0, 1 ..., and before for
+ * some of epoch 0 to calibrate with. Sets inputs and targets (of qtrainer_step) to handles that now belong to the
+ * library. Which samples are in a batch may change from epoch to epoch. Returns QTN_OK; any other status ends
+ * qmodel_quantize_qat with it. Handles that were set are freed then, too. */
+typedef qstatus (*qmodel_batch)(qtensor **inputs, size_t input_count, qtensor **targets, size_t target_count,
+                                size_t epoch, size_t index, void *ctx);
+
+/** Told after a piece of work: `stage` is "calibrating" or "training", of which `done` of `total` batches are done, and
+ * `loss` that of the last step (NaN while calibrating). Returns 0 to go on. 1 ends the training there: what has been
+ * learned is converted. Anything else, and 1 while calibrating, cancels. */
+typedef int (*qmodel_training)(const char *stage, size_t done, size_t total, double loss, void *ctx);
+
 #endif /* QTENSOR_TYPES_H */
