@@ -5,19 +5,18 @@
  *     mpicc train.c $(pkg-config --cflags --libs qtensor) -o train
  *     mpirun -np 2 ./train untrained.onnx train_images.npy train_labels.npy
  *
- * Once in float and once quantization-aware. Beside it each process makes every step alone, with all parts one after
- * the other, and compares: parameters and running statistics are the same but for the order in which floats were added.
- */
+ * First in float, then quantization-aware what has come of that. Beside it each process trains alone, with all parts
+ * one after the other, and compares in the end. */
 #include <math.h>
 #include <mpi.h>
 #include <qtensor/qtensor.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PART = 32, STEPS = 20 }; /* samples of a process in a step */
+enum { PART = 32, STEPS = 40 }; /* samples of a process in a step */
 
-/* Parameters and statistics are of the size of 1, where neighbouring floats are 1e-7 apart: means that were rounded in
- * another order may differ by a few of these. */
+/* Of parameters and statistics. Two parts have only one sum, so that two processes and one end with the same bits; more
+ * may be added up in another order, and a network in training makes much of a last bit. */
 static const double kTolerance = 1e-6;
 
 static void check(qstatus status, const char *what) {
@@ -69,32 +68,30 @@ static void average(qtrainer *t, shared_tensor which, size_t count) {
   }
 }
 
-/* The largest difference of two trainers' tensors; `to` then gets those of `from`. Left to itself the one bit would
- * become a step of a grid where a value is half way between two, and soon another training. */
-static double difference(qtrainer *to, qtrainer *from, shared_tensor which, size_t count) {
+/* The largest difference of two trainers' tensors. */
+static double difference(qtrainer *a, qtrainer *b, shared_tensor which, size_t count) {
   double largest = 0;
   size_t i;
   for (i = 0; i < count; ++i) {
     qtensor *x, *y;
     const float *xs, *ys;
     int64_t k;
-    CHECK(which(&x, to, i));
-    CHECK(which(&y, from, i));
+    CHECK(which(&x, a, i));
+    CHECK(which(&y, b, i));
     xs = qtensor_data(x);
     ys = qtensor_data(y);
     for (k = 0; k < qtensor_numel(y); ++k) largest = fmax(largest, fabs((double)xs[k] - (double)ys[k]));
-    CHECK(qtensor_copy(x, y));
     qtensor_free(x);
     qtensor_free(y);
   }
   return largest;
 }
 
-static qtrainer *trainer_of(const qmodel *m) {
+static qtrainer *trainer_of(const qmodel *m, double rate) {
   qattrs *attrs;
   qtrainer *t;
   CHECK(qattrs_create(&attrs));
-  CHECK(qattrs_set_float(attrs, "lr", 0.01));
+  CHECK(qattrs_set_float(attrs, "lr", rate));
   CHECK(qattrs_set_float(attrs, "momentum", 0.9));
   CHECK(qattrs_set_int(attrs, "threads", 1)); /* processes share the CPU */
   CHECK(qtrainer_create(&t, m, attrs));
@@ -115,9 +112,11 @@ static void step_alone(qtrainer *t, const data *d, int64_t step, int processes) 
   CHECK(qtrainer_update(t));
 }
 
-static int agree(const char *what, const qmodel *m, const data *d) {
-  qtrainer *together = trainer_of(m), *alone = trainer_of(m);
-  double here[2] = {0, 0}, all[2];
+/* The model that the processes have trained. */
+static qmodel *train(const char *what, const qmodel *m, double rate, const data *d) {
+  qtrainer *together = trainer_of(m, rate), *alone = trainer_of(m, rate);
+  qmodel *trained;
+  double here[2], all[2];
   int process, processes;
   int64_t step;
   MPI_Comm_rank(MPI_COMM_WORLD, &process);
@@ -125,16 +124,18 @@ static int agree(const char *what, const qmodel *m, const data *d) {
   for (step = 0; step < STEPS; ++step) {
     step_together(together, d, step, process, processes);
     step_alone(alone, d, step, processes);
-    here[0] = fmax(here[0], difference(alone, together, qtrainer_parameter, qtrainer_parameter_count(alone)));
-    here[1] = fmax(here[1], difference(alone, together, qtrainer_buffer, qtrainer_buffer_count(alone)));
   }
+  here[0] = difference(alone, together, qtrainer_parameter, qtrainer_parameter_count(alone));
+  here[1] = difference(alone, together, qtrainer_buffer, qtrainer_buffer_count(alone));
   MPI_Allreduce(here, all, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   if (process == 0)
-    printf("%s: %d processes, %d steps: after a step parameters differ by %.1e, statistics by %.1e\n", what, processes,
-           STEPS, all[0], all[1]);
+    printf("%s: %d processes, %d steps: parameters differ from one process' by %.1e, statistics by %.1e\n", what,
+           processes, STEPS, all[0], all[1]);
+  if (processes == 2 && (all[0] > kTolerance || all[1] > kTolerance)) MPI_Abort(MPI_COMM_WORLD, 1);
+  CHECK(qtrainer_model(&trained, together));
   qtrainer_free(together);
   qtrainer_free(alone);
-  return all[0] <= kTolerance && all[1] <= kTolerance;
+  return trained;
 }
 
 /* Calibrated before, so that the grids of activations stay: those of a process would follow its own parts. */
@@ -157,8 +158,7 @@ static qmodel *quantization_aware(const qmodel *m, const data *d) {
 int main(int argc, char **argv) {
   data d;
   qtensor *labels;
-  qmodel *model, *prepared;
-  int ok;
+  qmodel *model, *trained, *prepared, *quantized, *int8;
   MPI_Init(&argc, &argv);
   if (argc != 4) {
     fprintf(stderr, "usage: %s MODEL.onnx IMAGES.npy LABELS.npy\n", argv[0]);
@@ -170,11 +170,15 @@ int main(int argc, char **argv) {
   d.parts = qtensor_numel(labels) / PART;
   qtensor_free(labels);
   CHECK(qmodel_load(&model, argv[1]));
-  prepared = quantization_aware(model, &d);
-  ok = agree("float", model, &d);
-  ok = agree("quantization-aware", prepared, &d) && ok;
+  trained = train("float", model, 0.01, &d);
+  prepared = quantization_aware(trained, &d);
+  quantized = train("quantization-aware", prepared, 0.001, &d);
+  CHECK(qmodel_convert(&int8, quantized, NULL)); /* in each process the same */
+  qmodel_free(int8);
+  qmodel_free(quantized);
   qmodel_free(prepared);
+  qmodel_free(trained);
   qmodel_free(model);
   MPI_Finalize();
-  return ok ? 0 : 1;
+  return 0;
 }

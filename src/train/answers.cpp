@@ -33,8 +33,8 @@ std::vector<Tensor> Answers::of(const Network &network, std::span<const Tensor *
     state_.clear();
     for (const Tensor &t : network.state()) state_.push_back(t.clone());
     ranges_ = ranges_of(network);
-    session_.emplace(ranges_.empty() ? network.snapshot() : quant::convert(*network.prepared(), nullptr),
-                     runtime::SessionOptions{});
+    session_ = std::make_unique<runtime::Session>(
+        ranges_.empty() ? network.snapshot() : quant::convert(*network.prepared(), nullptr), runtime::SessionOptions{});
   }
   return session_->run(inputs);
 }

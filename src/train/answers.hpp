@@ -2,7 +2,7 @@
 // What a network in training answers: what its model of now will.
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <vector>
 
 #include "runtime/session.hpp"
@@ -21,7 +21,7 @@ class Answers {
 
   std::vector<Tensor> state_;  ///< copies of what the session was made from
   std::vector<ActivationGrid::Range> ranges_;
-  std::optional<runtime::Session> session_;
+  std::unique_ptr<const runtime::Session> session_;
 };
 
 }  // namespace qtn::train

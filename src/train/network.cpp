@@ -71,9 +71,14 @@ Network::Network(graph::Graph g, std::optional<Quantization> of_prepared)
         graph.value(node.inputs[4]).is_constant()) {
       const Tensor mean = graph.value(node.inputs[3]).constant.clone();
       const Tensor variance = graph.value(node.inputs[4]).constant.clone();
-      const std::vector<Statistics::OfChannel> none(static_cast<std::size_t>(mean.count()));
-      statistics[n] = {
-          node.inputs[3], node.inputs[4], mean, variance, node.attrs.get_float("momentum", 0.9), none, none};
+      statistics[n] = {node.inputs[3],
+                       node.inputs[4],
+                       mean,
+                       variance,
+                       mean.clone(),
+                       variance.clone(),
+                       node.attrs.get_float("momentum", 0.9),
+                       std::vector<Statistics::OfChannel>(static_cast<std::size_t>(mean.count()))};
       buffers.push_back({node.name + ".running_mean", mean});
       buffers.push_back({node.name + ".running_var", variance});
     }
@@ -111,11 +116,15 @@ void Network::commit() {
   for (auto &[node, s] : statistics) {
     if (!s.measured) continue;
     s.measured = false;
-    const bool first = s.batches++ == 0;
-    for (std::size_t c = 0; c < s.sum.size(); ++c)
-      s.sum[c] = first
-                     ? s.batch[c]
-                     : Statistics::OfChannel{s.sum[c].mean + s.batch[c].mean, s.sum[c].variance + s.batch[c].variance};
+    const std::size_t earlier = s.batches++;
+    const auto mix = [&](const Tensor &running, const Tensor &next, std::size_t c, double seen) {
+      const double moved = s.keep * static_cast<double>(running.as<const float>()[c]) + (1 - s.keep) * seen;
+      next.as<float>()[c] = mean_of_batches(next.as<const float>()[c], static_cast<float>(moved), earlier);
+    };
+    for (std::size_t c = 0; c < s.batch.size(); ++c) {
+      mix(s.mean, s.next_mean, c, s.batch[c].mean);
+      mix(s.variance, s.next_variance, c, s.batch[c].variance);
+    }
   }
   if (quantization)
     for (ActivationGrid &grid : quantization->activations) grid.commit();
@@ -129,15 +138,9 @@ void Network::revert() {
 
 void Network::update_statistics() {
   for (auto &[node, s] : statistics) {
-    if (s.batches == 0) continue;
-    const auto batches = static_cast<double>(std::exchange(s.batches, 0));
-    const auto mix = [keep = s.keep, batches](float &running, double sum) {
-      running = static_cast<float>(keep * static_cast<double>(running) + (1 - keep) * (sum / batches));
-    };
-    for (std::size_t c = 0; c < s.sum.size(); ++c) {
-      mix(s.mean.as<float>()[c], s.sum[c].mean);
-      mix(s.variance.as<float>()[c], s.sum[c].variance);
-    }
+    if (std::exchange(s.batches, 0) == 0) continue;
+    copy_elements(s.mean, s.next_mean);
+    copy_elements(s.variance, s.next_variance);
   }
 }
 

@@ -13,18 +13,20 @@
 
 namespace qtn::train {
 
-/// The running mean and variance of a BatchNormalization, and what moves them at the next update: the mean of those of
-/// the batches since the last one, so that it does not matter whether one process or several saw these.
+/// The running mean and variance of a BatchNormalization, and what they become at the next update: the mean of what
+/// each batch since the last one would make of them, formed as that of gradients is, so that it does not matter whether
+/// one process or several saw these.
 struct Statistics {
   graph::ValueId mean_id, variance_id;
-  Tensor mean, variance;  ///< float32, contiguous
-  double keep;            ///< of these at an update
+  Tensor mean, variance;            ///< float32, contiguous
+  Tensor next_mean, next_variance;  ///< where there were batches
+  double keep;                      ///< of the running ones in the next
 
   struct OfChannel {
     double mean, variance;
   };
-  std::vector<OfChannel> batch, sum;  ///< of the forward run at hand, and of all batches
-  bool measured = false;              ///< by the forward run at hand
+  std::vector<OfChannel> batch;  ///< of the forward run at hand
+  bool measured = false;         ///< by it
   std::size_t batches = 0;
 };
 

@@ -7,6 +7,11 @@
 
 namespace qtn::train {
 
+/// Of so many batches before and one more. Of two it is what several processes compute, bit for bit: the sum, halved.
+inline float mean_of_batches(float earlier, float one, std::size_t count) {
+  return count == 0 ? one : (earlier * static_cast<float>(count) + one) / static_cast<float>(count + 1);
+}
+
 /// What an optimizer moves. Both tensors are contiguous float32 of one shape, and written in place.
 struct Parameter {
   std::string name;

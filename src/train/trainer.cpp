@@ -155,11 +155,10 @@ double Trainer::backward(std::span<const Tensor *const> inputs, std::span<const 
     throw;
   }
   if (batches_ > 0) {
-    const float share = 1.0f / static_cast<float>(batches_ + 1);
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       float *sum = parameters[i].gradient.as<float>();
       const float *before = means_[i].as<const float>();
-      for (std::int64_t e = 0; e < means_[i].count(); ++e) sum[e] = before[e] + (sum[e] - before[e]) * share;
+      for (std::int64_t e = 0; e < means_[i].count(); ++e) sum[e] = mean_of_batches(before[e], sum[e], batches_);
     }
   }
   network_->commit();

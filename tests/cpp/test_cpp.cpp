@@ -206,8 +206,57 @@ void trainers(void **) {
   trainer.update();
   trainer.set(qtn::Attrs().set_float("lr", 0.001));
   assert_true(trainer.parameter_count() > 0 && !trainer.parameter_name(0).empty());
+  assert_int_equal(trainer.buffer_count(), 0);  // normalizations are folded into this model
   assert_true(trainer.gradient(0).numel() == trainer.parameter(0).numel());
   assert_true(qtn::Session::create(trainer.model()).run({x})[0].equal(trainer.evaluate({x})[0]));
+}
+
+class LabelledDigits : public qtn::Batches {
+ public:
+  size_t count() override { return 4; }
+  void batch(qtn::Tensors &inputs, qtn::Tensors &targets, size_t, size_t index) override {
+    const auto first = static_cast<int64_t>(index) * 32;
+    inputs = {images_.slice(0, first, first + 32)};
+    targets = {labels_.slice(0, first, first + 32)};
+  }
+
+ private:
+  const qtn::Tensor images_ = qtn::Tensor::load_npy(kDigits + "/train_images.npy");
+  const qtn::Tensor labels_ = qtn::Tensor::load_npy(kDigits + "/train_labels.npy");
+};
+
+class UntilStep : public qtn::TrainingProgress {
+ public:
+  UntilStep(size_t step, Answer answer) : step_(step), answer_(answer) {}
+  Answer advance(const std::string &stage, size_t done, size_t, double) override {
+    if (stage != "training" || done < step_) return go_on;
+    if (answer_ == go_on) throw std::runtime_error("enough");
+    return answer_;
+  }
+
+ private:
+  const size_t step_;
+  const Answer answer_;
+};
+
+void training_in_one_call(void **) {
+  const qtn::Model model = qtn::Model::load(kDigits + "/mobile.onnx");
+  const qtn::Config config = qtn::Config::create("onnx");
+  LabelledDigits batches;
+  std::string report;
+  UntilStep three(3, qtn::TrainingProgress::finish), cancelled(3, qtn::TrainingProgress::cancel),
+      broken(2, qtn::TrainingProgress::go_on);
+  const qtn::Model int8 = model.quantize_qat(config, batches, 1, {}, &three, &report);
+  assert_non_null(strstr(report.c_str(), "\"steps\":3"));
+  assert_int_equal(qtn::Session::create(int8).run({qtn::Tensor::create(QTN_FLOAT32, {1, 1, 8, 8})})[0].numel(), 10);
+  fails(QTN_ECANCELED, "", [&] { model.quantize_qat(config, batches, 1, {}, &cancelled); });
+  fails(QTN_EINVAL, "epochs", [&] { model.quantize_qat(config, batches, 1, qtn::Attrs().set_int("epochs", 0)); });
+  try {
+    model.quantize_qat(config, batches, 1, {}, &broken);
+    fail_msg("did not throw");
+  } catch (const std::runtime_error &e) {
+    assert_string_equal(e.what(), "enough");
+  }
 }
 
 }  // namespace
@@ -224,6 +273,7 @@ int main() {
       cmocka_unit_test(models_from_samples),
       cmocka_unit_test(what_callbacks_throw_comes_out),
       cmocka_unit_test(trainers),
+      cmocka_unit_test(training_in_one_call),
   };
   return cmocka_run_group_tests_name("cpp", tests, nullptr, nullptr);
 }

@@ -806,9 +806,11 @@ QTN_API qstatus qconfig_create(qconfig **out, const char *name);
  *     "scale" (float) and "zero_point" (int), or "min" and "max" (float): of the observer "fixed"
  *     "activation_dtype" (string): "uint8", "int8" or "int16"
  *     "activation_scheme" (string): "per_tensor_affine" or "per_tensor_symmetric"
- *     "activation_bits" (int): 2 to 8: integers of so many bits, in a type of 8, which int8 kernels run; in files a
- * Clip says so. Inputs of the model keep 8 "reduce_range" (int): a switch as of qquantizer_choose "fixed_outputs"
- * (int): 1 gives Sigmoid, HardSigmoid, Softmax and Tanh the scale that their range implies For activations and weights:
+ *     "activation_bits" (int): 2 to 8: integers of so many bits, in a type of 8, which int8 kernels run; a Clip says so
+ *       in files. Inputs of the model keep 8
+ *     "reduce_range" (int): a switch as of qquantizer_choose
+ *     "fixed_outputs" (int): 1 gives Sigmoid, HardSigmoid, Softmax and Tanh the scale that their range implies
+ *   For activations and weights:
  *     "numerics" (string): a name of section 3
  *     "averaging_constant", "eps", "percentile" (float), "bins", "absolute" (int): for the observers
  *   For weights:

@@ -581,6 +581,24 @@ class Progress {
   virtual bool advance(const std::string &stage, size_t done, size_t total) = 0;
 };
 
+/// Data to train with.
+class Batches {
+ public:
+  virtual ~Batches() = default;
+  /// Of an epoch.
+  virtual size_t count() = 0;
+  /// Sets a tensor for each input of the model, and one for each target.
+  virtual void batch(Tensors &inputs, Tensors &targets, size_t epoch, size_t index) = 0;
+};
+
+/// Told how far a training is.
+class TrainingProgress {
+ public:
+  virtual ~TrainingProgress() = default;
+  enum Answer { go_on = 0, finish = 1, cancel = 2 };
+  virtual Answer advance(const std::string &stage, size_t done, size_t total, double loss) = 0;
+};
+
 class Model {
  public:
   static Model load(const std::string &path) {
@@ -630,6 +648,8 @@ class Model {
   /// `report`: receives JSON.
   Model quantize(const Config &config, Samples &samples, const Attrs &attrs = {}, Progress *progress = nullptr,
                  std::string *report = nullptr) const;
+  Model quantize_qat(const Config &config, Batches &batches, size_t target_count = 1, const Attrs &attrs = {},
+                     TrainingProgress *progress = nullptr, std::string *report = nullptr) const;
   Model quantize_dynamic(const Config &config, const Attrs &attrs = {}) const {
     return made([&](qmodel **m) { return qmodel_quantize_dynamic(m, get(), config.get(), attrs.get()); });
   }
@@ -654,63 +674,115 @@ class Model {
 
 namespace detail {
 
-/// What the library calls back while a model is quantized. Exceptions wait here until the library has returned.
-class Callbacks {
+/// Exceptions of what the library calls back wait here until it has returned.
+class Thrown {
  public:
-  Callbacks(Samples &samples, Progress *progress) : samples_(samples), progress_(progress) {}
-
-  static qstatus sample(qtensor **inputs, size_t input_count, size_t index, void *ctx) {
-    auto &self = *static_cast<Callbacks *>(ctx);
-    return self.guarded(QTN_ECANCELED, QTN_OK, [&] {
-      const Tensors tensors = self.samples_.sample(index);
-      if (tensors.size() != input_count)
-        throw Error(QTN_EINVAL, "sample " + std::to_string(index) + " has " + std::to_string(tensors.size()) +
-                                    " tensors, but the model " + std::to_string(input_count) + " inputs");
-      for (size_t i = 0; i < input_count; ++i) check(qtensor_share(&inputs[i], tensors[i].get()));
-      return true;
-    });
-  }
-
-  static int progress(const char *stage, size_t done, size_t total, void *ctx) {
-    auto &self = *static_cast<Callbacks *>(ctx);
-    return self.guarded(1, 0, [&] { return self.progress_->advance(stage, done, total); });
-  }
-
   void rethrow() const {
     if (thrown_) std::rethrow_exception(thrown_);
   }
 
- private:
+ protected:
   template <class R, class F>
-  R guarded(R stop, R go_on, F &&f) noexcept {
+  R guarded(R stop, F &&f) noexcept {
     try {
-      return f() ? go_on : stop;
+      return f();
     } catch (...) {
       thrown_ = std::current_exception();
       return stop;
     }
   }
 
-  Samples &samples_;
-  Progress *const progress_;
+ private:
   std::exception_ptr thrown_;
 };
+
+/// Gives the library tensors of its own.
+inline void give(const char *what, const Tensors &tensors, qtensor **handles, size_t count) {
+  if (tensors.size() != count)
+    throw Error(QTN_EINVAL, std::string(what) + " has " + std::to_string(tensors.size()) + " tensors, not " +
+                                std::to_string(count));
+  for (size_t i = 0; i < count; ++i) check(qtensor_share(&handles[i], tensors[i].get()));
+}
+
+class Quantizing : public Thrown {
+ public:
+  Quantizing(Samples &samples, Progress *progress) : samples_(samples), progress_(progress) {}
+
+  static qstatus sample(qtensor **inputs, size_t input_count, size_t index, void *ctx) {
+    auto &self = *static_cast<Quantizing *>(ctx);
+    return self.guarded(QTN_ECANCELED, [&] {
+      give("sample", self.samples_.sample(index), inputs, input_count);
+      return QTN_OK;
+    });
+  }
+
+  static int progress(const char *stage, size_t done, size_t total, void *ctx) {
+    auto &self = *static_cast<Quantizing *>(ctx);
+    return self.guarded(1, [&] { return self.progress_->advance(stage, done, total) ? 0 : 1; });
+  }
+
+ private:
+  Samples &samples_;
+  Progress *const progress_;
+};
+
+class QuantizingQat : public Thrown {
+ public:
+  QuantizingQat(Batches &batches, TrainingProgress *progress) : batches_(batches), progress_(progress) {}
+
+  static qstatus batch(qtensor **inputs, size_t input_count, qtensor **targets, size_t target_count, size_t epoch,
+                       size_t index, void *ctx) {
+    auto &self = *static_cast<QuantizingQat *>(ctx);
+    return self.guarded(QTN_ECANCELED, [&] {
+      Tensors x, y;
+      self.batches_.batch(x, y, epoch, index);
+      give("inputs of a batch", x, inputs, input_count);
+      give("targets of a batch", y, targets, target_count);
+      return QTN_OK;
+    });
+  }
+
+  static int progress(const char *stage, size_t done, size_t total, double loss, void *ctx) {
+    auto &self = *static_cast<QuantizingQat *>(ctx);
+    return self.guarded(2, [&] { return static_cast<int>(self.progress_->advance(stage, done, total, loss)); });
+  }
+
+ private:
+  Batches &batches_;
+  TrainingProgress *const progress_;
+};
+
+/// What the library has made of a model, and its report.
+inline Model finished(qstatus status, const Thrown &thrown, qmodel *m, qblob *report, std::string *text) {
+  const Blob blob = Blob::adopt(report);
+  thrown.rethrow();
+  check(status);
+  if (text) *text = blob.text();
+  return Model::adopt(m);
+}
 
 }  // namespace detail
 
 inline Model Model::quantize(const Config &config, Samples &samples, const Attrs &attrs, Progress *progress,
                              std::string *report) const {
-  detail::Callbacks callbacks(samples, progress);
+  detail::Quantizing calls(samples, progress);
   const size_t count = samples.count();
   qmodel *m = nullptr;
   qblob *text = nullptr;
-  const qstatus status = qmodel_quantize(&m, report ? &text : nullptr, get(), config.get(), callbacks.sample, count,
-                                         attrs.get(), progress ? callbacks.progress : nullptr, &callbacks);
-  const Blob blob = Blob::adopt(text);
-  callbacks.rethrow();
-  detail::check(status);
-  if (report) *report = blob.text();
-  return adopt(m);
+  const qstatus status = qmodel_quantize(&m, report ? &text : nullptr, get(), config.get(), calls.sample, count,
+                                         attrs.get(), progress ? calls.progress : nullptr, &calls);
+  return detail::finished(status, calls, m, text, report);
+}
+
+inline Model Model::quantize_qat(const Config &config, Batches &batches, size_t target_count, const Attrs &attrs,
+                                 TrainingProgress *progress, std::string *report) const {
+  detail::QuantizingQat calls(batches, progress);
+  const size_t count = batches.count();
+  qmodel *m = nullptr;
+  qblob *text = nullptr;
+  const qstatus status = qmodel_quantize_qat(&m, report ? &text : nullptr, get(), config.get(), calls.batch, count,
+                                             target_count, attrs.get(), progress ? calls.progress : nullptr, &calls);
+  return detail::finished(status, calls, m, text, report);
 }
 
 /// Safe from many threads at once.
@@ -773,6 +845,12 @@ class Trainer {
   }
   Tensor parameter(size_t index) { return tensor(qtrainer_parameter, index); }
   Tensor gradient(size_t index) { return tensor(qtrainer_gradient, index); }
+  size_t buffer_count() const { return qtrainer_buffer_count(get()); }
+  std::string buffer_name(size_t index) const {
+    const char *name = qtrainer_buffer_name(get(), index);
+    return name ? name : "";
+  }
+  Tensor buffer(size_t index) { return tensor(qtrainer_buffer, index); }
 
   Model model() const {
     qmodel *m = nullptr;
