@@ -38,6 +38,6 @@ const OpDef kAbs{.name = "Abs",
                  .run = run,
                  .elementwise = true,
                  .backward = backward,
-                 .keeps = {.inputs = true}};
+                 .keeps = {.inputs = kAllInputs}};
 
 }  // namespace qtn::ops

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/elementwise.hpp"
 #include "ops/infer.hpp"
+#include "ops/prepared.hpp"
 #include "ops/requantization.hpp"
 #include "ops/window.hpp"
 
@@ -24,7 +25,7 @@ Types infer(const Call &call) {
 std::int64_t length(Span span) { return std::max<std::int64_t>(0, span.end - span.begin); }
 
 /// Windows over contiguous planes.
-class Windows {
+class Windows final : public Prepared {
  public:
   explicit Windows(const Call &call)
       : w_(pool_window("AveragePool", call.attrs, call.in(0)->shape()).lifted()),
@@ -75,14 +76,14 @@ void for_planes(const Call &call, Body &&body) {
 /// y[i] = finish(sum of window i, its count)
 template <class Sum, class X, class Finish>
 void average(const Call &call, const X *x, float *y, Finish &&finish) {
-  const Windows windows(call);
+  const Ready<Windows> windows(call);
   for_planes(call, [&](std::int64_t plane) {
-    const X *from = x + plane * windows.in_size();
-    float *to = y + plane * windows.out_size();
-    windows.for_each([&](std::int64_t count, auto &&lines) {
+    const X *from = x + plane * windows->in_size();
+    float *to = y + plane * windows->out_size();
+    windows->for_each([&](std::int64_t count, auto &&lines) {
       Sum sum = 0;
       lines([&](std::int64_t at, std::int64_t taps) {
-        for (std::int64_t k = 0; k < taps; ++k) sum += from[at + k * windows.dilation()];
+        for (std::int64_t k = 0; k < taps; ++k) sum += from[at + k * windows->dilation()];
       });
       *to++ = finish(sum, count);
     });
@@ -109,15 +110,15 @@ bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
   if (!dx[0].has_data()) return;
-  const Windows windows(run.call);
+  const Ready<Windows> windows(run.call);
   for_planes(run.call, [&](std::int64_t plane) {
-    const float *slope = run.dy[0].as<const float>() + plane * windows.out_size();
-    float *to = dx[0].as<float>() + plane * windows.in_size();
-    std::fill_n(to, windows.in_size(), 0.0f);
-    windows.for_each([&](std::int64_t count, auto &&lines) {
+    const float *slope = run.dy[0].as<const float>() + plane * windows->out_size();
+    float *to = dx[0].as<float>() + plane * windows->in_size();
+    std::fill_n(to, windows->in_size(), 0.0f);
+    windows->for_each([&](std::int64_t count, auto &&lines) {
       const float share = *slope++ / static_cast<float>(count);
       lines([&](std::int64_t at, std::int64_t taps) {
-        for (std::int64_t k = 0; k < taps; ++k) to[at + k * windows.dilation()] += share;
+        for (std::int64_t k = 0; k < taps; ++k) to[at + k * windows->dilation()] += share;
       });
     });
   });
@@ -132,6 +133,7 @@ const OpDef kAveragePool{.name = "AveragePool",
                          .attrs = kAttrs,
                          .infer = infer,
                          .run = run,
+                         .prepare = prepare<Windows>,
                          .run_quantized = run_quantized,
                          .backward = backward};
 

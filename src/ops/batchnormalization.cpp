@@ -87,7 +87,7 @@ const OpDef kBatchNormalization{.name = "BatchNormalization",
                                 .infer = infer,
                                 .run = run,
                                 .backward = backward,
-                                .keeps = {.inputs = true},
+                                .keeps = {.inputs = kAllInputs},
                                 .upgrade = upgrade};
 
 }  // namespace qtn::ops

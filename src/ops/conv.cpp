@@ -67,16 +67,18 @@ bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
   return true;
 }
 
-void backward(const Backward &run, std::span<const Tensor> dx) { conv_backward(convolution_of(run.call), run, dx); }
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  conv_backward(ConvRuns(convolution_of(run.call)), run, dx);
+}
 
 }  // namespace
 
-void conv_backward(const Convolution &conv, const Backward &run, std::span<const Tensor> dx) {
+void conv_backward(const ConvRuns &conv, const Backward &run, std::span<const Tensor> dx) {
   const Tensor &dy = run.dy[0];
   if (dx[0].has_data())
-    conv_input_gradient(conv, run.call.in(1)->as<const float>(), dy.as<const float>(), dx[0].as<float>(), run.scratch);
+    conv.input_gradient(run.call.in(1)->as<const float>(), dy.as<const float>(), dx[0].as<float>(), run.scratch);
   if (dx[1].has_data())
-    conv_weight_gradient(conv, run.call.in(0)->as<const float>(), dy.as<const float>(), dx[1].as<float>(), run.scratch);
+    conv.weight_gradient(run.call.in(0)->as<const float>(), dy.as<const float>(), dx[1].as<float>(), run.scratch);
   if (run.call.in(2)) channel_gradient(dx[2], dy);
 }
 
@@ -95,6 +97,6 @@ const OpDef kConv{.name = "Conv",
                   .run = run,
                   .run_quantized = run_quantized,
                   .backward = backward,
-                  .keeps = {.inputs = true}};
+                  .keeps = {.inputs = kAllInputs}};
 
 }  // namespace qtn::ops

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/conv_gradient.hpp"
 
-#include "ops/conv_planes.hpp"
 #include "ops/gradient.hpp"
 #include "ops/lane_tasks.hpp"
 
@@ -58,8 +57,13 @@ void add_tap_row(const Window &w, const float *row, const Window::Dims &tap, std
 
 }  // namespace
 
-void conv_forward(const Convolution &conv, const float *x, const float *weight, float *y, Scratch &scratch) {
-  if (!conv.pointwise() && fits_planes(conv)) return planes_forward(conv, x, weight, y, scratch);
+ConvRuns::ConvRuns(const Convolution &conv) : conv_(conv) {
+  if (!conv.pointwise() && fits_planes(conv)) planes_.emplace(conv);
+}
+
+void ConvRuns::forward(const float *x, const float *weight, float *y, Scratch &scratch) const {
+  if (planes_) return planes_->forward(x, weight, y, scratch);
+  const Convolution &conv = conv_;
   if (is_product(conv))
     return blas::gemm(conv.images, conv.filters, conv.channels, 1.0f, x, {conv.channels}, weight, {conv.channels, true},
                       0.0f, y, conv.filters);
@@ -84,8 +88,9 @@ void conv_forward(const Convolution &conv, const float *x, const float *weight, 
   });
 }
 
-void conv_input_gradient(const Convolution &conv, const float *weight, const float *dy, float *dx, Scratch &scratch) {
-  if (!conv.pointwise() && fits_planes(conv)) return planes_input_gradient(conv, weight, dy, dx, scratch);
+void ConvRuns::input_gradient(const float *weight, const float *dy, float *dx, Scratch &scratch) const {
+  if (planes_) return planes_->input_gradient(weight, dy, dx, scratch);
+  const Convolution &conv = conv_;
   if (is_product(conv))
     return blas::gemm(conv.images, conv.channels, conv.filters, 1.0f, dy, {conv.filters}, weight, {conv.channels}, 0.0f,
                       dx, conv.channels);
@@ -112,8 +117,9 @@ void conv_input_gradient(const Convolution &conv, const float *weight, const flo
   });
 }
 
-void conv_weight_gradient(const Convolution &conv, const float *x, const float *dy, float *dw, Scratch &scratch) {
-  if (!conv.pointwise() && fits_planes(conv)) return planes_weight_gradient(conv, x, dy, dw, scratch);
+void ConvRuns::weight_gradient(const float *x, const float *dy, float *dw, Scratch &scratch) const {
+  if (planes_) return planes_->weight_gradient(x, dy, dw, scratch);
+  const Convolution &conv = conv_;
   if (is_product(conv))
     return blas::gemm(conv.filters, conv.channels, conv.images, 1.0f, dy, {conv.filters, true}, x, {conv.channels},
                       0.0f, dw, conv.channels);

@@ -1,24 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of a convolution in float32. Work is cut by shapes alone, so results do not depend on the number of
-// threads.
+// Convolutions of training, in float32, and their gradients. Work is cut by shapes alone, so results do not depend on
+// the number of threads.
 #pragma once
 
 #include "base/scratch.hpp"
-#include "ops/im2col.hpp"
+#include "ops/conv_planes.hpp"
 
 namespace qtn::ops {
 
-/// y, over what was there, without a bias: what the gradient of a transposed convolution is.
-void conv_forward(const Convolution &conv, const float *x, const float *weight, float *y, Scratch &scratch);
+/// A convolution, without a bias, and its gradients. `x` and `dx` are [image][channel][in], `y` and `dy`
+/// [image][filter][out]. What is written goes over what was there. Runs allocate nothing but scratch.
+class ConvRuns {
+ public:
+  explicit ConvRuns(const Convolution &conv);
 
-/// dx, over what was there: every tap of every output position, times the weight, where it came from. `x` and `dx` are
-/// [image][channel][in], `dy` is [image][filter][out].
-void conv_input_gradient(const Convolution &conv, const float *weight, const float *dy, float *dx, Scratch &scratch);
+  const Convolution &convolution() const { return conv_; }
 
-/// dw, over what was there.
-void conv_weight_gradient(const Convolution &conv, const float *x, const float *dy, float *dw, Scratch &scratch);
+  void forward(const float *x, const float *weight, float *y, Scratch &scratch) const;
+  /// Every tap of every output position, times the weight, where it came from: a transposed convolution.
+  void input_gradient(const float *weight, const float *dy, float *dx, Scratch &scratch) const;
+  void weight_gradient(const float *x, const float *dy, float *dw, Scratch &scratch) const;
 
-/// What the operator's gradient does once it has found out the convolution.
-void conv_backward(const Convolution &conv, const Backward &run, std::span<const Tensor> dx);
+ private:
+  const Convolution conv_;
+  std::optional<ConvPlanes> planes_;
+};
+
+/// The operator's gradient.
+void conv_backward(const ConvRuns &conv, const Backward &run, std::span<const Tensor> dx);
 
 }  // namespace qtn::ops

@@ -24,6 +24,30 @@ struct Direction {
   std::int64_t to_pitch;  ///< elements of a row
 };
 
+Direction forward_direction(const Convolution &conv) {
+  return {conv.images,
+          conv.groups,
+          conv.channels / conv.groups,
+          conv.in_size(),
+          conv.window.taps_count(),
+          conv.filters / conv.groups,
+          conv.out_size(),
+          conv.patch(),
+          conv.window.out[2]};
+}
+
+Direction backward_direction(const Convolution &conv) {
+  return {conv.images,
+          conv.groups,
+          conv.filters / conv.groups,
+          conv.out_size(),
+          conv.patch(),
+          conv.channels / conv.groups,
+          conv.in_size(),
+          conv.window.taps_count(),
+          conv.window.in[2]};
+}
+
 /// Filters that a kernel takes at once: so many, and of what is left a power of two.
 constexpr std::int64_t kBlock = 8;
 std::int64_t block_of(std::int64_t left) { return left >= kBlock ? kBlock : left >= 4 ? 4 : left >= 2 ? 2 : 1; }
@@ -167,8 +191,8 @@ class Convolver {
 /// The sums of the gradient with respect to the weights.
 class Correlator {
  public:
-  Correlator(const Convolution &conv, const float *x, const float *dy)
-      : conv_(conv), x_(x), dy_(dy), channels_(conv.channels / conv.groups), filters_(conv.filters / conv.groups) {
+  explicit Correlator(const Convolution &conv)
+      : conv_(conv), channels_(conv.channels / conv.groups), filters_(conv.filters / conv.groups) {
     const Window &w = conv.window;
     scan_ = forward_scan(w);
     cut(scan_, channels_);
@@ -185,7 +209,7 @@ class Correlator {
     parts_ = std::clamp<std::int64_t>(kTasks / (conv.groups * ranges_), 1, units_);
   }
 
-  void run(float *dw, Scratch &scratch) const {
+  void run(const float *x, const float *dy, float *dw, Scratch &scratch) const {
     const std::int64_t count = conv_.filters * conv_.patch();
     const std::int64_t size = together_ * (channels_ * scan_.copy.count() + range_ * positions_) + slack_of(scan_.copy);
     float *sums = scratch_tensor(scratch, {(parts_ - 1) * count + size * current_threads()}).as<float>();
@@ -197,7 +221,7 @@ class Correlator {
       float *to = (part == 0 ? dw : sums + (part - 1) * count) + (group * filters_ + first) * conv_.patch();
       std::fill_n(to, filters * conv_.patch(), 0.0f);
       for (std::int64_t unit = units_ * part / parts_; unit < units_ * (part + 1) / parts_; ++unit)
-        add(unit, group, first, filters, lane, to);
+        add(unit, group, first, filters, x, dy, lane, to);
     });
     add_parts(dw, sums, parts_, count);
   }
@@ -207,8 +231,8 @@ class Correlator {
   static constexpr std::int64_t kPositions = 512;
 
   /// A few images, or a band of one.
-  void add(std::int64_t unit, std::int64_t group, std::int64_t first, std::int64_t filters, float *memory,
-           float *sums) const {
+  void add(std::int64_t unit, std::int64_t group, std::int64_t first, std::int64_t filters, const float *x,
+           const float *dy, float *memory, float *sums) const {
     const std::int64_t image = unit / bands_ * together_, row = unit % bands_ * scan_.rows;
     const std::int64_t images = std::min(together_, conv_.images - image);
     const std::int64_t x_image = channels_ * scan_.copy.count(), dy_image = filters * positions_;
@@ -216,10 +240,10 @@ class Correlator {
     for (std::int64_t i = 0; i < images; ++i) {
       const std::int64_t image_group = (image + i) * conv_.groups + group;
       for (std::int64_t c = 0; c < channels_; ++c)
-        scan_.copy.run(x_ + (image_group * channels_ + c) * conv_.in_size(), row,
+        scan_.copy.run(x + (image_group * channels_ + c) * conv_.in_size(), row,
                        copies + i * x_image + c * scan_.copy.count());
       for (std::int64_t f = 0; f < filters; ++f) {
-        slopes_.run(dy_ + (image_group * filters_ + first + f) * conv_.out_size(), row,
+        slopes_.run(dy + (image_group * filters_ + first + f) * conv_.out_size(), row,
                     slopes + i * dy_image + f * positions_);
       }
     }
@@ -230,8 +254,7 @@ class Correlator {
                          static_cast<std::size_t>(std::min(kPositions, positions_ - begin)), sums, offsets_.size()});
   }
 
-  const Convolution &conv_;
-  const float *x_, *dy_;
+  const Convolution conv_;
   std::int64_t channels_, filters_;  ///< of a group
   Scan scan_;
   PlaneCopy slopes_;  ///< with the rows of the copies of x
@@ -255,24 +278,28 @@ bool fits_planes(const Convolution &conv) {
   return true;
 }
 
-void planes_forward(const Convolution &conv, const float *x, const float *weight, float *y, Scratch &scratch) {
-  const Window &w = conv.window;
-  const Direction d{conv.images,     conv.groups,    conv.channels / conv.groups,
-                    conv.in_size(),  w.taps_count(), conv.filters / conv.groups,
-                    conv.out_size(), conv.patch(),   w.out[2]};
-  Convolver(d, forward_scan(w)).run(x, weight, y, scratch);
+struct ConvPlanes::Parts {
+  explicit Parts(const Convolution &conv)
+      : forward(forward_direction(conv), forward_scan(conv.window)),
+        backward(backward_direction(conv), backward_scan(conv.window)),
+        weights(conv) {}
+  Convolver forward, backward;
+  Correlator weights;
+};
+
+ConvPlanes::ConvPlanes(const Convolution &conv) : parts_(std::make_unique<Parts>(conv)) {}
+ConvPlanes::~ConvPlanes() = default;
+
+void ConvPlanes::forward(const float *x, const float *weight, float *y, Scratch &scratch) const {
+  parts_->forward.run(x, weight, y, scratch);
 }
 
-void planes_input_gradient(const Convolution &conv, const float *weight, const float *dy, float *dx, Scratch &scratch) {
-  const Window &w = conv.window;
-  const Direction d{conv.images,     conv.groups,    conv.filters / conv.groups,
-                    conv.out_size(), conv.patch(),   conv.channels / conv.groups,
-                    conv.in_size(),  w.taps_count(), w.in[2]};
-  Convolver(d, backward_scan(w)).run(dy, weight, dx, scratch);
+void ConvPlanes::input_gradient(const float *weight, const float *dy, float *dx, Scratch &scratch) const {
+  parts_->backward.run(dy, weight, dx, scratch);
 }
 
-void planes_weight_gradient(const Convolution &conv, const float *x, const float *dy, float *dw, Scratch &scratch) {
-  Correlator(conv, x, dy).run(dw, scratch);
+void ConvPlanes::weight_gradient(const float *x, const float *dy, float *dw, Scratch &scratch) const {
+  parts_->weights.run(x, dy, dw, scratch);
 }
 
 }  // namespace qtn::ops

@@ -12,9 +12,20 @@ namespace qtn::ops {
 /// Whether copies of the planes are not much larger than these. Volumes have none.
 bool fits_planes(const Convolution &conv);
 
-/// As conv_forward(), conv_input_gradient() and conv_weight_gradient().
-void planes_forward(const Convolution &conv, const float *x, const float *weight, float *y, Scratch &scratch);
-void planes_input_gradient(const Convolution &conv, const float *weight, const float *dy, float *dx, Scratch &scratch);
-void planes_weight_gradient(const Convolution &conv, const float *x, const float *dy, float *dw, Scratch &scratch);
+/// A convolution that fits, with what its runs need to know: they allocate nothing but scratch.
+class ConvPlanes {
+ public:
+  explicit ConvPlanes(const Convolution &conv);
+  ~ConvPlanes();
+
+  // As those of ConvRuns.
+  void forward(const float *x, const float *weight, float *y, Scratch &scratch) const;
+  void input_gradient(const float *weight, const float *dy, float *dx, Scratch &scratch) const;
+  void weight_gradient(const float *x, const float *dy, float *dw, Scratch &scratch) const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<const Parts> parts_;
+};
 
 }  // namespace qtn::ops

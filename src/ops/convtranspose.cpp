@@ -7,6 +7,7 @@
 #include "ops/gradient.hpp"
 #include "ops/infer.hpp"
 #include "ops/integer_product.hpp"
+#include "ops/prepared.hpp"
 #include "ops/window.hpp"
 
 namespace qtn::ops {
@@ -100,14 +101,20 @@ void convolve_transposed(const Transposed &c, const T *x, const T *weight, T *y)
   }
 }
 
+/// The convolution whose gradient the operator is: from y to x.
+struct Opposite final : Prepared {
+  explicit Opposite(const Call &call) : Opposite(transposed_of(call)) {}
+  explicit Opposite(const Transposed &c)
+      : conv({c.images, c.filters * c.groups, c.channels * c.groups, c.groups, c.window}) {}
+  const ConvRuns conv;
+};
+
 template <class T>
-void run_reals(const Call &call, const Tensor &y) {
-  const Transposed c = transposed_of(call);
-  convolve_transposed(c, call.in(0)->as<const T>(), call.in(1)->as<const T>(), y.as<T>());
+void add_bias(const Call &call, const Tensor &y) {
   if (!call.in(2)) return;
   const T *bias = call.in(2)->as<const T>();
-  const std::int64_t plane = c.y_size(), filters = c.groups * c.filters;
-  parallel_for(static_cast<std::size_t>(c.images * filters), [&](std::size_t index) {
+  const std::int64_t filters = y.dim(1), plane = element_count(y.shape(), 2, y.rank());
+  parallel_for(static_cast<std::size_t>(y.dim(0) * filters), [&](std::size_t index) {
     T *to = y.as<T>() + static_cast<std::int64_t>(index) * plane;
     const T b = bias[static_cast<std::int64_t>(index) % filters];
     for (std::int64_t i = 0; i < plane; ++i) to[i] += b;
@@ -115,7 +122,15 @@ void run_reals(const Call &call, const Tensor &y) {
 }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  call.in(0)->dtype() == QTN_FLOAT64 ? run_reals<double>(call, outputs[0]) : run_reals<float>(call, outputs[0]);
+  const Tensor &x = *call.in(0), &weight = *call.in(1), &y = outputs[0];
+  if (x.dtype() == QTN_FLOAT64) {
+    convolve_transposed(transposed_of(call), x.as<const double>(), weight.as<const double>(), y.as<double>());
+    return add_bias<double>(call, y);
+  }
+  Scratch own;
+  Ready<Opposite>(call)->conv.input_gradient(weight.as<const float>(), x.as<const float>(), y.as<float>(),
+                                             call.scratch ? *call.scratch : own);
+  add_bias<float>(call, y);
 }
 
 bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
@@ -132,14 +147,13 @@ bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
-  const Transposed c = transposed_of(run.call);
-  // The convolution whose gradient the operator is: from y to x.
-  const Convolution conv{c.images, c.filters * c.groups, c.channels * c.groups, c.groups, c.window};
+  const Ready<Opposite> opposite(run.call);
+  const ConvRuns &conv = opposite->conv;
   const Tensor &dy = run.dy[0];
   if (dx[0].has_data())
-    conv_forward(conv, dy.as<const float>(), run.call.in(1)->as<const float>(), dx[0].as<float>(), run.scratch);
+    conv.forward(dy.as<const float>(), run.call.in(1)->as<const float>(), dx[0].as<float>(), run.scratch);
   if (dx[1].has_data())
-    conv_weight_gradient(conv, dy.as<const float>(), run.call.in(0)->as<const float>(), dx[1].as<float>(), run.scratch);
+    conv.weight_gradient(dy.as<const float>(), run.call.in(0)->as<const float>(), dx[1].as<float>(), run.scratch);
   if (run.call.in(2)) channel_gradient(dx[2], dy);
 }
 
@@ -152,8 +166,9 @@ const OpDef kConvTranspose{.name = "ConvTranspose",
                            .attrs = kAttrs,
                            .infer = infer,
                            .run = run,
+                           .prepare = prepare<Opposite>,
                            .run_quantized = run_quantized,
                            .backward = backward,
-                           .keeps = {.inputs = true}};
+                           .keeps = {.inputs = kAllInputs}};
 
 }  // namespace qtn::ops

@@ -45,6 +45,6 @@ const OpDef kDiv{.name = "Div",
                  .run = run,
                  .elementwise = true,
                  .backward = backward,
-                 .keeps = {.inputs = true}};
+                 .keeps = {.inputs = kAllInputs}};
 
 }  // namespace qtn::ops

@@ -36,6 +36,6 @@ const OpDef kElu{.name = "Elu",
                  .run = run,
                  .elementwise = true,
                  .backward = backward,
-                 .keeps = {.inputs = true}};
+                 .keeps = {.inputs = kAllInputs}};
 
 }  // namespace qtn::ops

@@ -31,6 +31,6 @@ const OpDef kErf{.name = "Erf",
                  .run = run,
                  .elementwise = true,
                  .backward = backward,
-                 .keeps = {.inputs = true}};
+                 .keeps = {.inputs = kAllInputs}};
 
 }  // namespace qtn::ops

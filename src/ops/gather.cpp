@@ -25,23 +25,24 @@ Types infer(const Call &call) {
 /// that the indices brought.
 template <class F>
 void for_slabs(const Call &call, const Tensor &x, const Tensor &y, F &&f) {
-  const Tensor &indices = *call.in(1);
+  const Tensor indices = call.in(1)->to_contiguous();
   const std::size_t axis = axis_of(call);
   Shape shape = x.shape(), x_strides = x.strides(), y_strides = y.strides();
   shape.erase(axis);
   x_strides.erase(axis);
   for (std::size_t i = 0; i < indices.rank(); ++i) y_strides.erase(axis);
 
-  std::int64_t at = 0;
-  for (std::int64_t index : int_values(indices, "indices")) {
+  for (std::int64_t i = 0; i < indices.count(); ++i) {
+    std::int64_t index =
+        indices.dtype() == QTN_INT32 ? indices.as<const std::int32_t>()[i] : indices.as<const std::int64_t>()[i];
     if (index < -x.dim(axis) || index >= x.dim(axis))
       fail(QTN_EINVAL, "Gather: index ", index, " is outside dimension ", axis, " of x ", to_string(x.shape()));
     if (index < 0) index += x.dim(axis);
     std::ptrdiff_t offset = 0;
-    std::int64_t rest = at++;
-    for (std::size_t i = indices.rank(); i-- > 0;) {
-      offset += rest % indices.dim(i) * y.strides()[axis + i];
-      rest /= indices.dim(i);
+    std::int64_t rest = i;
+    for (std::size_t k = indices.rank(); k-- > 0;) {
+      offset += rest % indices.dim(k) * y.strides()[axis + k];
+      rest /= indices.dim(k);
     }
     f(y.view(shape, y_strides, offset), x.view(shape, x_strides, index * x.strides()[axis]));
   }
@@ -74,6 +75,6 @@ const OpDef kGather{.name = "Gather",
                     .run = run,
                     .moves = always_moves,
                     .backward = backward,
-                    .keeps = {.inputs = true}};
+                    .keeps = {.inputs = {1, 1}}};
 
 }  // namespace qtn::ops

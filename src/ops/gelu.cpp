@@ -61,6 +61,6 @@ const OpDef kGelu{.name = "Gelu",
                   .run = run,
                   .elementwise = true,
                   .backward = backward,
-                  .keeps = {.inputs = true}};
+                  .keeps = {.inputs = kAllInputs}};
 
 }  // namespace qtn::ops

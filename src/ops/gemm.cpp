@@ -96,6 +96,6 @@ const OpDef kGemm{.name = "Gemm",
                   .run = run,
                   .run_quantized = run_quantized,
                   .backward = backward,
-                  .keeps = {.inputs = true}};
+                  .keeps = {.inputs = kAllInputs}};
 
 }  // namespace qtn::ops

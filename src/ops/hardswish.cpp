@@ -32,6 +32,6 @@ const OpDef kHardSwish{.name = "HardSwish",
                        .run = run,
                        .elementwise = true,
                        .backward = backward,
-                       .keeps = {.inputs = true}};
+                       .keeps = {.inputs = kAllInputs}};
 
 }  // namespace qtn::ops

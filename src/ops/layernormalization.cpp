@@ -119,6 +119,6 @@ const OpDef kLayerNormalization{.name = "LayerNormalization",
                                 .infer = infer,
                                 .run = run,
                                 .backward = backward,
-                                .keeps = {.inputs = true}};
+                                .keeps = {.inputs = kAllInputs}};
 
 }  // namespace qtn::ops

@@ -31,6 +31,6 @@ const OpDef kLeakyRelu{.name = "LeakyRelu",
                        .run = run,
                        .elementwise = true,
                        .backward = backward,
-                       .keeps = {.inputs = true}};
+                       .keeps = {.inputs = kAllInputs}};
 
 }  // namespace qtn::ops

@@ -29,6 +29,6 @@ const OpDef kLog{.name = "Log",
                  .run = run,
                  .elementwise = true,
                  .backward = backward,
-                 .keeps = {.inputs = true}};
+                 .keeps = {.inputs = kAllInputs}};
 
 }  // namespace qtn::ops

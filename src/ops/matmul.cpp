@@ -113,6 +113,6 @@ const OpDef kMatMul{.name = "MatMul",
                     .run = run,
                     .run_quantized = run_quantized,
                     .backward = backward,
-                    .keeps = {.inputs = true}};
+                    .keeps = {.inputs = kAllInputs}};
 
 }  // namespace qtn::ops

@@ -22,6 +22,6 @@ const OpDef kMax{.name = "Max",
                  .moves = always_moves,
                  .moved = {0, kVariadic},
                  .backward = backward_extremum,
-                 .keeps = {.inputs = true, .outputs = true}};
+                 .keeps = {.inputs = kAllInputs, .outputs = true}};
 
 }  // namespace qtn::ops

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "base/parallel.hpp"
+#include "ops/prepared.hpp"
 #include "ops/reshaping.hpp"
 #include "ops/window.hpp"
 
@@ -23,6 +24,16 @@ Types infer(const Call &call) {
   for (std::size_t i = 0; i < w.rank; ++i) shape[i + 2] = w.out[i];
   return {{x.dtype(), shape}};
 }
+
+struct Windows final : Prepared {
+  explicit Windows(const Call &call)
+      : w(pool_window("MaxPool", call.attrs, call.in(0)->shape()).lifted()), taps(w.tap_table()) {
+    for (std::int64_t k = 0; k < w.kernel[2]; ++k) outputs.push_back(w.outputs(2, k));
+  }
+  const Window w;
+  const Window::TapTable taps;
+  std::vector<Span> outputs;  ///< of each tap along the last axis
+};
 
 /// Strides of a batch and channel plane over three spatial axes.
 Window::Dims plane_strides(const Shape &strides) {
@@ -60,16 +71,15 @@ void pool_plane(const Window &w, const Window::TapTable &taps, const T *x, const
 
 void run(const Call &call, std::span<Tensor> outputs) {
   const Tensor &x = *call.in(0), &y = outputs[0];
-  const Window w = pool_window("MaxPool", call.attrs, x.shape()).lifted();
+  const Ready<Windows> windows(call);
   const Window::Dims sx = plane_strides(x.strides()), sy = plane_strides(y.strides());
-  const Window::TapTable taps = w.tap_table();
   const std::int64_t channels = x.dim(1);
   dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     parallel_for(static_cast<std::size_t>(x.dim(0) * channels), [&](std::size_t plane) {
       const std::int64_t n = static_cast<std::int64_t>(plane) / channels,
                          c = static_cast<std::int64_t>(plane) % channels;
-      pool_plane(w, taps, x.as<const T>() + n * x.strides()[0] + c * x.strides()[1], sx,
+      pool_plane(windows->w, windows->taps, x.as<const T>() + n * x.strides()[0] + c * x.strides()[1], sx,
                  y.as<T>() + n * y.strides()[0] + c * y.strides()[1], sy);
     });
   });
@@ -111,16 +121,15 @@ void backward_plane(const Window &w, const Window::TapTable &taps, std::span<con
 void backward(const Backward &run, std::span<const Tensor> dx) {
   if (!dx[0].has_data()) return;
   const Tensor &x = *run.call.in(0);
-  const Window w = pool_window("MaxPool", run.call.attrs, x.shape()).lifted();
-  const Window::TapTable taps = w.tap_table();
-  std::vector<Span> outputs;
-  for (std::int64_t k = 0; k < w.kernel[2]; ++k) outputs.push_back(w.outputs(2, k));
+  const Ready<Windows> windows(run.call);
+  const Window &w = windows->w;
   const std::int64_t in = w.in[0] * w.in[1] * w.in[2], out = w.outputs_count();
   parallel_for(static_cast<std::size_t>(x.dim(0) * x.dim(1)), [&](std::size_t index) {
     const auto plane = static_cast<std::int64_t>(index);
     float *to = dx[0].as<float>() + plane * in;
     std::fill_n(to, in, 0.0f);
-    backward_plane(w, taps, outputs, x.as<const float>() + plane * in, run.dy[0].as<const float>() + plane * out, to);
+    backward_plane(w, windows->taps, windows->outputs, x.as<const float>() + plane * in,
+                   run.dy[0].as<const float>() + plane * out, to);
   });
 }
 
@@ -133,8 +142,9 @@ const OpDef kMaxPool{.name = "MaxPool",
                      .attrs = kAttrs,
                      .infer = infer,
                      .run = run,
+                     .prepare = prepare<Windows>,
                      .moves = always_moves,
                      .backward = backward,
-                     .keeps = {.inputs = true}};
+                     .keeps = {.inputs = kAllInputs}};
 
 }  // namespace qtn::ops

@@ -31,6 +31,6 @@ const OpDef kMish{.name = "Mish",
                   .run = run,
                   .elementwise = true,
                   .backward = backward,
-                  .keeps = {.inputs = true}};
+                  .keeps = {.inputs = kAllInputs}};
 
 }  // namespace qtn::ops

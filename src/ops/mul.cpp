@@ -38,6 +38,6 @@ const OpDef kMul{.name = "Mul",
                  .elementwise = true,
                  .run_quantized = run_quantized,
                  .backward = backward,
-                 .keeps = {.inputs = true}};
+                 .keeps = {.inputs = kAllInputs}};
 
 }  // namespace qtn::ops

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,12 +17,19 @@
 
 namespace qtn::ops {
 
+/// What follows from attributes, shapes and constants alone: who repeats a call keeps it. See prepared.hpp.
+struct Prepared {
+  virtual ~Prepared() = default;
+};
+
 /// One application of an operator. An absent optional input is nullptr. During shape inference an input has data only
 /// if it is a constant.
 struct Call {
   const Attrs &attrs;
   std::span<const Tensor *const> inputs;
   std::size_t output_count = 1;
+  const Prepared *prepared = nullptr;  ///< OpDef::prepare() of this call; nullptr: run() and backward() prepare
+  Scratch *scratch = nullptr;          ///< for run(), where it is called again and again; nullptr: memory of its own
 
   /// The input, or nullptr where it is absent.
   const Tensor *in(std::size_t i) const { return i < inputs.size() ? inputs[i] : nullptr; }
@@ -63,13 +71,15 @@ struct Backward {
 
 /// What of a run its gradient reads.
 struct Kept {
-  bool inputs = false, outputs = false;
+  InputRange inputs = {0, 0};
+  bool outputs = false;
 };
 
 /// The domain of the operators that ONNX Runtime adds to ONNX's own.
 inline constexpr const char *kMicrosoft = "com.microsoft";
 
 inline constexpr std::size_t kVariadic = 1 << 20;
+inline constexpr InputRange kAllInputs{0, kVariadic};
 
 struct OpDef {
   const char *name;
@@ -86,6 +96,9 @@ struct OpDef {
   /// Computes into outputs allocated as infer() said. Operands are contiguous and not quantized, except that an
   /// operator that moves() also takes integers of any quantizer, and any strides on both sides.
   void (*run)(const Call &call, std::span<Tensor> outputs);
+
+  /// nullptr: there is nothing to prepare.
+  std::unique_ptr<Prepared> (*prepare)(const Call &call) = nullptr;
 
   /// Each output element depends on the inputs' elements at the same (broadcast) place only, so that one quantized
   /// operand with scalar constants beside it is a table of 256 entries.

@@ -3,6 +3,7 @@
 
 #include "ops/axis_gather.hpp"
 #include "ops/gradient.hpp"
+#include "ops/prepared.hpp"
 #include "ops/reshaping.hpp"
 
 namespace qtn::ops {
@@ -95,9 +96,14 @@ AxisSources sources_of(const Call &call) {
   return sources;
 }
 
+struct Sources final : Prepared {
+  explicit Sources(const Call &call) : of_axes(sources_of(call)) {}
+  const AxisSources of_axes;
+};
+
 void run(const Call &call, std::span<Tensor> outputs) {
   const std::uint64_t fill = fill_bits(*call.in(0), call.in(2));
-  gather_axes(outputs[0], *call.in(0), sources_of(call), &fill);
+  gather_axes(outputs[0], *call.in(0), Ready<Sources>(call)->of_axes, &fill);
 }
 
 void upgrade(OldNode &node) {
@@ -111,7 +117,7 @@ void upgrade(OldNode &node) {
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
   if (run.call.in(2)) refuse_gradient("Pad", "constant_value", dx[2]);
-  if (dx[0].has_data()) scatter_axes(dx[0], run.dy[0], sources_of(run.call));
+  if (dx[0].has_data()) scatter_axes(dx[0], run.dy[0], Ready<Sources>(run.call)->of_axes);
 }
 
 }  // namespace
@@ -123,6 +129,7 @@ const OpDef kPad{.name = "Pad",
                  .attrs = kAttrs,
                  .infer = infer,
                  .run = run,
+                 .prepare = prepare<Sources>,
                  .moves = always_moves,
                  .backward = backward,
                  .upgrade = upgrade};

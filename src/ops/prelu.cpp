@@ -40,6 +40,6 @@ const OpDef kPRelu{.name = "PRelu",
                    .run = run,
                    .elementwise = true,
                    .backward = backward,
-                   .keeps = {.inputs = true}};
+                   .keeps = {.inputs = kAllInputs}};
 
 }  // namespace qtn::ops

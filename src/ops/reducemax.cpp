@@ -12,8 +12,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
   const Tensor &x = *call.in(0);
   dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    reduce<T, T>(x, reduced_axes("ReduceMax", call), outputs[0], Larger::kOfNothing<T>, Larger(),
-                 [](T v) { return v; });
+    reduce<T, T>(x, ready_axes(call), outputs[0], Larger::kOfNothing<T>, Larger(), [](T v) { return v; });
   });
 }
 
@@ -26,6 +25,7 @@ const OpDef kReduceMax{.name = "ReduceMax",
                        .attrs = kReductionAttrs,
                        .infer = infer,
                        .run = run,
+                       .prepare = prepare<ReducedAxes>,
                        .moves = always_moves,
                        .upgrade = upgrade_reduction};
 

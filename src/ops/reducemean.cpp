@@ -9,16 +9,14 @@ Types infer(const Call &call) {
   return infer_reduction("ReduceMean", call);
 }
 
-void run(const Call &call, std::span<Tensor> outputs) {
-  mean_floats(*call.in(0), reduced_axes("ReduceMean", call), outputs[0]);
-}
+void run(const Call &call, std::span<Tensor> outputs) { mean_floats(*call.in(0), ready_axes(call), outputs[0]); }
 
 bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
-  return mean_quantized(*call.in(0), reduced_axes("ReduceMean", call), output, clamp);
+  return mean_quantized(*call.in(0), ready_axes(call), output, clamp);
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
-  if (dx[0].has_data()) mean_gradient(run.dy[0], reduced_axes("ReduceMean", run.call), dx[0]);
+  if (dx[0].has_data()) mean_gradient(run.dy[0], ready_axes(run.call), dx[0]);
 }
 
 }  // namespace
@@ -30,6 +28,7 @@ const OpDef kReduceMean{.name = "ReduceMean",
                         .attrs = kReductionAttrs,
                         .infer = infer,
                         .run = run,
+                        .prepare = prepare<ReducedAxes>,
                         .run_quantized = run_quantized,
                         .backward = backward,
                         .upgrade = upgrade_reduction};

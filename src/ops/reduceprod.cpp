@@ -16,7 +16,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
     using T = decltype(zero);
     using Wide = std::conditional_t<std::is_floating_point_v<T>, double, std::uint64_t>;
     reduce<T, T>(
-        x, reduced_axes("ReduceProd", call), outputs[0], Wide(1), [](Wide a, T b) { return a * static_cast<Wide>(b); },
+        x, ready_axes(call), outputs[0], Wide(1), [](Wide a, T b) { return a * static_cast<Wide>(b); },
         [](Wide v) { return static_cast<T>(v); });
   });
 }
@@ -30,6 +30,7 @@ const OpDef kReduceProd{.name = "ReduceProd",
                         .attrs = kReductionAttrs,
                         .infer = infer,
                         .run = run,
+                        .prepare = prepare<ReducedAxes>,
                         .upgrade = upgrade_reduction};
 
 }  // namespace qtn::ops

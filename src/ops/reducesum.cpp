@@ -17,13 +17,13 @@ void run(const Call &call, std::span<Tensor> outputs) {
     using T = decltype(zero);
     using Wide = std::conditional_t<std::is_floating_point_v<T>, double, std::uint64_t>;
     reduce<T, T>(
-        x, reduced_axes("ReduceSum", call), outputs[0], Wide(0), [](Wide a, T b) { return a + static_cast<Wide>(b); },
+        x, ready_axes(call), outputs[0], Wide(0), [](Wide a, T b) { return a + static_cast<Wide>(b); },
         [](Wide v) { return static_cast<T>(v); });
   });
 }
 
 bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
-  return sum_quantized(*call.in(0), reduced_axes("ReduceSum", call), 1, output, clamp);
+  return sum_quantized(*call.in(0), ready_axes(call), 1, output, clamp);
 }
 
 // Its axes became an input five opsets before those of the other reductions.
@@ -32,7 +32,7 @@ void upgrade(OldNode &node) {
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
-  if (dx[0].has_data()) copy_elements(dx[0], repeated(run.dy[0], reduced_axes("ReduceSum", run.call), dx[0].shape()));
+  if (dx[0].has_data()) copy_elements(dx[0], repeated(run.dy[0], ready_axes(run.call), dx[0].shape()));
 }
 
 }  // namespace
@@ -44,6 +44,7 @@ const OpDef kReduceSum{.name = "ReduceSum",
                        .attrs = kReductionAttrs,
                        .infer = infer,
                        .run = run,
+                       .prepare = prepare<ReducedAxes>,
                        .run_quantized = run_quantized,
                        .backward = backward,
                        .upgrade = upgrade};

@@ -6,6 +6,7 @@
 
 #include "base/parallel.hpp"
 #include "ops/infer.hpp"
+#include "ops/prepared.hpp"
 
 namespace qtn::ops {
 
@@ -15,6 +16,13 @@ inline constexpr AttrSpec kReductionAttrs[] = {{"keepdims", AttrSpec::kInt}, {"n
 
 /// The axes that input 1 lists; where it lists none, all or (noop_with_empty_axes) none.
 AxisSet reduced_axes(const char *op, const Call &call);
+
+/// reduced_axes() of a call that infer() has checked.
+struct ReducedAxes final : Prepared {
+  explicit ReducedAxes(const Call &call) : axes(reduced_axes("Reduce", call)) {}
+  const AxisSet axes;
+};
+inline AxisSet ready_axes(const Call &call) { return Ready<ReducedAxes>(call)->axes; }
 
 /// The type of x and the shape that is left of it.
 Types infer_reduction(const char *op, const Call &call);

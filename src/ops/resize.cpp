@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <limits>
+#include <ranges>
 
 #include "base/parallel.hpp"
 #include "ops/axis_gather.hpp"
 #include "ops/gradient.hpp"
 #include "ops/infer.hpp"
+#include "ops/prepared.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -134,9 +136,8 @@ double round_nearest(const std::string &mode, double v) {
   return mode == "round_prefer_ceil" ? std::floor(v + 0.5) : std::ceil(v - 0.5);
 }
 
-AxisSources nearest_sources(const Call &call) {
+AxisSources nearest_sources(const Call &call, const Plan &plan) {
   const Tensor &x = *call.in(0);
-  const Plan plan = plan_of(call);
   AxisSources sources(x.rank());
   for (std::size_t axis = 0; axis < x.rank(); ++axis) {
     const std::int64_t in = x.dim(axis), out = plan.shape[axis];
@@ -166,46 +167,82 @@ std::vector<Tap> linear_taps(const Call &call, std::int64_t in, std::int64_t out
 }
 
 /// x with one axis resized linearly.
-Tensor resize_axis(const Call &call, const Tensor &x, std::size_t axis, std::int64_t out, double scale) {
-  Shape shape = x.shape();
-  const std::int64_t in = shape[axis], inner = element_count(shape, axis + 1, shape.size());
-  shape[axis] = out;
-  const Tensor y(QTN_FLOAT32, shape);
-  const std::vector<Tap> taps = linear_taps(call, in, out, scale);
-  parallel_for(static_cast<std::size_t>(element_count(shape, 0, axis)), [&](std::size_t outer) {
-    const float *from = x.as<const float>() + static_cast<std::int64_t>(outer) * in * inner;
-    float *to = y.as<float>() + static_cast<std::int64_t>(outer) * out * inner;
-    for (const Tap &tap : taps) {
-      const float *left = from + tap.left * inner, *right = from + tap.right * inner;
-      for (std::int64_t i = 0; i < inner; ++i) *to++ = left[i] * (1 - tap.weight) + right[i] * tap.weight;
+/// Where elements come from: by nearest neighbours, or along each axis that changes by pairs of them.
+struct Resizing final : Prepared {
+  explicit Resizing(const Call &call) : plan(plan_of(call)), nearest(is_nearest(call.attrs)) {
+    if (nearest) sources = nearest_sources(call, plan);
+    const Shape &x = call.in(0)->shape();
+    for (std::size_t axis = 0; axis < x.size() && !nearest; ++axis)
+      if (plan.scale[axis] != 1 || x[axis] != plan.shape[axis])
+        axes.push_back({axis, linear_taps(call, x[axis], plan.shape[axis], plan.scale[axis])});
+  }
+
+  struct Axis {
+    std::size_t index;
+    std::vector<Tap> taps;
+  };
+  const Plan plan;
+  const bool nearest;
+  AxisSources sources;
+  std::vector<Axis> axes;  ///< that change
+};
+
+/// From `from` of `shape` to `to` of `target` by step(axis, shape, from, to) for one of the axes at a time, through one
+/// half of the memory and the other.
+template <class Axes, class Step>
+void along_axes(const Axes &axes, Shape shape, const Shape &target, const float *from, float *to, Scratch &scratch,
+                Step &&step) {
+  Shape at = shape;
+  std::int64_t half = 0;
+  for (const Resizing::Axis &axis : axes) {
+    at[axis.index] = target[axis.index];
+    half = std::max(half, element_count(at));
+  }
+  float *memory = scratch_tensor(scratch, {2, half}).as<float>();
+  auto left = axes.size();
+  for (const Resizing::Axis &axis : axes) {
+    float *next = --left == 0 ? to : from == memory ? memory + half : memory;
+    step(axis, shape, from, next);
+    shape[axis.index] = target[axis.index];
+    from = next;
+  }
+}
+
+void resize_axis(const Resizing::Axis &axis, const Shape &x, const float *from, float *to) {
+  const auto out = static_cast<std::int64_t>(axis.taps.size());
+  const std::int64_t in = x[axis.index], inner = element_count(x, axis.index + 1, x.size());
+  parallel_for(static_cast<std::size_t>(element_count(x, 0, axis.index)), [&](std::size_t outer) {
+    const float *plane = from + static_cast<std::int64_t>(outer) * in * inner;
+    float *y = to + static_cast<std::int64_t>(outer) * out * inner;
+    for (const Tap &tap : axis.taps) {
+      const float *left = plane + tap.left * inner, *right = plane + tap.right * inner;
+      for (std::int64_t i = 0; i < inner; ++i) *y++ = left[i] * (1 - tap.weight) + right[i] * tap.weight;
     }
   });
-  return y;
 }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  if (is_nearest(call.attrs)) return gather_axes(outputs[0], *call.in(0), nearest_sources(call), nullptr);
-  const Plan plan = plan_of(call);
-  Tensor x = *call.in(0);
-  for (std::size_t axis = x.rank(); axis-- > 0;)
-    if (plan.scale[axis] != 1 || x.dim(axis) != plan.shape[axis])
-      x = resize_axis(call, x, axis, plan.shape[axis], plan.scale[axis]);
-  copy_elements(outputs[0], x);
+  const Ready<Resizing> resizing(call);
+  const Tensor &x = *call.in(0), &y = outputs[0];
+  if (resizing->nearest) return gather_axes(y, x, resizing->sources, nullptr);
+  if (resizing->axes.empty()) return copy_elements(y, x);
+  Scratch own;
+  along_axes(std::views::reverse(resizing->axes), x.shape(), y.shape(), x.as<const float>(), y.as<float>(),
+             call.scratch ? *call.scratch : own, resize_axis);
 }
 
-/// The gradient of resize_axis(): `shape` is that of dy, `in` the length of the axis in dx.
-void resize_axis_back(const std::vector<Tap> &taps, const Shape &shape, std::size_t axis, std::int64_t in,
-                      const float *dy, float *dx) {
-  const std::int64_t out = shape[axis], inner = element_count(shape, axis + 1, shape.size());
-  parallel_for(static_cast<std::size_t>(element_count(shape, 0, axis)), [&](std::size_t outer) {
-    const float *from = dy + static_cast<std::int64_t>(outer) * out * inner;
-    float *to = dx + static_cast<std::int64_t>(outer) * in * inner;
-    std::fill_n(to, in * inner, 0.0f);
-    for (const Tap &tap : taps) {
-      float *left = to + tap.left * inner, *right = to + tap.right * inner;
-      for (std::int64_t i = 0; i < inner; ++i, ++from) {
-        left[i] += *from * (1 - tap.weight);
-        right[i] += *from * tap.weight;
+/// `dy` is the shape of `from`, `in` the length of the axis in x.
+void resize_axis_back(const Resizing::Axis &axis, std::int64_t in, const Shape &dy, const float *from, float *to) {
+  const std::int64_t out = dy[axis.index], inner = element_count(dy, axis.index + 1, dy.size());
+  parallel_for(static_cast<std::size_t>(element_count(dy, 0, axis.index)), [&](std::size_t outer) {
+    const float *slope = from + static_cast<std::int64_t>(outer) * out * inner;
+    float *plane = to + static_cast<std::int64_t>(outer) * in * inner;
+    std::fill_n(plane, in * inner, 0.0f);
+    for (const Tap &tap : axis.taps) {
+      float *left = plane + tap.left * inner, *right = plane + tap.right * inner;
+      for (std::int64_t i = 0; i < inner; ++i, ++slope) {
+        left[i] += *slope * (1 - tap.weight);
+        right[i] += *slope * tap.weight;
       }
     }
   });
@@ -213,30 +250,15 @@ void resize_axis_back(const std::vector<Tap> &taps, const Shape &shape, std::siz
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
   if (!dx[0].has_data()) return;
-  if (is_nearest(run.call.attrs)) return scatter_axes(dx[0], run.dy[0], nearest_sources(run.call));
-  const Plan plan = plan_of(run.call);
+  const Ready<Resizing> resizing(run.call);
+  const Tensor &dy = run.dy[0];
+  if (resizing->nearest) return scatter_axes(dx[0], dy, resizing->sources);
+  if (resizing->axes.empty()) return copy_elements(dx[0], dy);
   const Shape &x = dx[0].shape();
-  std::vector<std::size_t> axes;
-  for (std::size_t axis = 0; axis < x.size(); ++axis)
-    if (plan.scale[axis] != 1 || x[axis] != plan.shape[axis]) axes.push_back(axis);
-  if (axes.empty()) return copy_elements(dx[0], run.dy[0]);
-  // From axis to axis through one half of the memory and the other.
-  Shape shape = plan.shape;
-  std::int64_t half = 0;
-  for (const std::size_t axis : axes) {
-    shape[axis] = x[axis];
-    half = std::max(half, element_count(shape));
-  }
-  float *memory = scratch_tensor(run.scratch, {2, half}).as<float>();
-  const float *from = run.dy[0].as<const float>();
-  shape = plan.shape;
-  for (const std::size_t axis : axes) {
-    float *to = axis == axes.back() ? dx[0].as<float>() : from == memory ? memory + half : memory;
-    const std::vector<Tap> taps = linear_taps(run.call, x[axis], shape[axis], plan.scale[axis]);
-    resize_axis_back(taps, shape, axis, x[axis], from, to);
-    shape[axis] = x[axis];
-    from = to;
-  }
+  along_axes(resizing->axes, dy.shape(), x, dy.as<const float>(), dx[0].as<float>(), run.scratch,
+             [&](const Resizing::Axis &axis, const Shape &shape, const float *from, float *to) {
+               resize_axis_back(axis, x[axis.index], shape, from, to);
+             });
 }
 
 void upgrade(OldNode &node) {
@@ -257,6 +279,7 @@ const OpDef kResize{.name = "Resize",
                     .attrs = kAttrs,
                     .infer = infer,
                     .run = run,
+                    .prepare = prepare<Resizing>,
                     .moves = is_nearest,
                     .backward = backward,
                     .upgrade = upgrade};

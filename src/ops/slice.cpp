@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
 
+#include "ops/prepared.hpp"
 #include "ops/reshaping.hpp"
 
 namespace qtn::ops {
@@ -53,8 +54,14 @@ Selection select(const Call &call) {
 Types infer(const Call &call) { return {{call.in(0)->dtype(), select(call).shape}}; }
 
 /// Of x, or a tensor of its shape, what y is.
+struct Selected final : Prepared {
+  explicit Selected(const Call &call) : selection(select(call)) {}
+  const Selection selection;
+};
+
 Tensor selected(const Call &call, const Tensor &x) {
-  const Selection s = select(call);
+  const Ready<Selected> ready(call);
+  const Selection &s = ready->selection;
   Shape strides = x.strides();
   std::ptrdiff_t offset = 0;
   for (std::size_t i = 0; i < x.rank(); ++i) {
@@ -90,6 +97,7 @@ const OpDef kSlice{.name = "Slice",
                    .attrs = {},
                    .infer = infer,
                    .run = run,
+                   .prepare = prepare<Selected>,
                    .moves = always_moves,
                    .backward = backward,
                    .upgrade = upgrade};

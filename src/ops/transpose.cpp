@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/prepared.hpp"
 #include "ops/reshaping.hpp"
 
 namespace qtn::ops {
@@ -31,10 +32,16 @@ Types infer(const Call &call) {
   return {{x.dtype(), shape}};
 }
 
+struct Permutation final : Prepared {
+  explicit Permutation(const Call &call) : axes(permutation(call)) {}
+  const std::vector<std::size_t> axes;
+};
+
 /// x, or a tensor of its shape, read in the order of y.
 Tensor permuted(const Call &call, const Tensor &x) {
   Shape shape, strides;
-  for (const std::size_t axis : permutation(call)) {
+  const Ready<Permutation> permutation(call);
+  for (const std::size_t axis : permutation->axes) {
     shape.push_back(x.dim(axis));
     strides.push_back(x.strides()[axis]);
   }
@@ -56,6 +63,7 @@ const OpDef kTranspose{.name = "Transpose",
                        .attrs = kAttrs,
                        .infer = infer,
                        .run = run,
+                       .prepare = prepare<Permutation>,
                        .moves = always_moves,
                        .backward = backward};
 

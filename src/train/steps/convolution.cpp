@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
+
 #include "base/parallel.hpp"
 #include "ops/conv_gradient.hpp"
 #include "train/steps/steps.hpp"
@@ -21,25 +23,25 @@ class ConvolutionStep final : public Step {
     for (const Tensor &x : xs_) operands_.push_back(&x);
     y_ = slots[static_cast<std::size_t>(writes[0])].value;
     dy_ = slots[static_cast<std::size_t>(writes[0])].gradient;
-    convolution_ = ops::convolution_of(call());
+    convolution_.emplace(ops::convolution_of(call()));
   }
 
   void forward(Scratch &scratch) override {
-    ops::conv_forward(convolution_, xs_[0].as<const float>(), xs_[1].as<const float>(), y_.as<float>(), scratch);
+    convolution_->forward(xs_[0].as<const float>(), xs_[1].as<const float>(), y_.as<float>(), scratch);
     if (xs_.size() > 2) add_bias();
   }
 
   void backward(std::span<const Tensor> dx, Scratch &scratch) override {
-    ops::conv_backward(convolution_, {call(), {}, std::span(&dy_, 1), scratch}, dx);
+    ops::conv_backward(*convolution_, {call(), {}, std::span(&dy_, 1), scratch}, dx);
   }
 
  private:
   ops::Call call() const { return {node_.attrs, operands_}; }
 
   void add_bias() const {
-    const auto filters = static_cast<std::size_t>(convolution_.filters);
-    const auto size = static_cast<std::size_t>(convolution_.out_size());
-    parallel_for(static_cast<std::size_t>(convolution_.images) * filters, [&](std::size_t plane) {
+    const ops::Convolution &conv = convolution_->convolution();
+    const auto filters = static_cast<std::size_t>(conv.filters), size = static_cast<std::size_t>(conv.out_size());
+    parallel_for(static_cast<std::size_t>(conv.images) * filters, [&](std::size_t plane) {
       const float bias = xs_[2].as<const float>()[plane % filters];
       float *y = y_.as<float>() + plane * size;
       for (std::size_t i = 0; i < size; ++i) y[i] += bias;
@@ -47,7 +49,7 @@ class ConvolutionStep final : public Step {
   }
 
   const graph::Node node_;
-  ops::Convolution convolution_{};
+  std::optional<ops::ConvRuns> convolution_;
   std::vector<Tensor> xs_;
   std::vector<const Tensor *> operands_;
   Tensor y_, dy_;

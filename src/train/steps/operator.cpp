@@ -17,7 +17,8 @@ class OperatorStep final : public Step {
     add_present(writes, outputs_);
     if (!node.op->backward) return;
     gives = inputs_;
-    if (node.op->keeps.inputs) add_present(keeps, inputs_);
+    for (std::size_t i = 0; i < inputs_.size(); ++i)
+      if (node.op->keeps.inputs.holds(i) && inputs_[i] != kNoSlot) keeps.push_back(inputs_[i]);
     if (node.op->keeps.outputs) add_present(keeps, outputs_);
   }
 
@@ -28,21 +29,25 @@ class OperatorStep final : public Step {
       ys_.push_back(s == kNoSlot ? Tensor() : slots[static_cast<std::size_t>(s)].value);
       dys_.push_back(s == kNoSlot ? Tensor() : slots[static_cast<std::size_t>(s)].gradient);
     }
+    if (node_.op->prepare) prepared_ = node_.op->prepare({node_.attrs, operands_, outputs_.size()});
   }
 
-  void forward(Scratch &) override { node_.op->run(call(), ys_); }
+  void forward(Scratch &scratch) override { node_.op->run(call(scratch), ys_); }
 
   void backward(std::span<const Tensor> dx, Scratch &scratch) override {
-    node_.op->backward({call(), ys_, dys_, scratch}, dx);
+    node_.op->backward({call(scratch), ys_, dys_, scratch}, dx);
   }
 
  private:
-  ops::Call call() const { return {node_.attrs, operands_, outputs_.size()}; }
+  ops::Call call(Scratch &scratch) const {
+    return {node_.attrs, operands_, outputs_.size(), prepared_.get(), &scratch};
+  }
 
   const graph::Node node_;
   SlotIds inputs_, outputs_;
   std::vector<Tensor> xs_, ys_, dys_;
   std::vector<const Tensor *> operands_;
+  std::unique_ptr<ops::Prepared> prepared_;
 };
 
 }  // namespace

@@ -91,9 +91,10 @@ Answers computed(const Convolution &c, const std::vector<float> &x, const std::v
                  const std::vector<float> &dy) {
   Answers a{std::vector<float>(dy.size(), NAN), std::vector<float>(x.size(), NAN), std::vector<float>(w.size(), NAN)};
   Scratch scratch;
-  conv_forward(c, x.data(), w.data(), a.y.data(), scratch);
-  conv_input_gradient(c, w.data(), dy.data(), a.dx.data(), scratch);
-  conv_weight_gradient(c, x.data(), dy.data(), a.dw.data(), scratch);
+  const ConvRuns runs(c);
+  runs.forward(x.data(), w.data(), a.y.data(), scratch);
+  runs.input_gradient(w.data(), dy.data(), a.dx.data(), scratch);
+  runs.weight_gradient(x.data(), dy.data(), a.dw.data(), scratch);
   return a;
 }
 

@@ -57,7 +57,7 @@ class Run {
       for (Tensor &y : outputs_) y = without_data(y);
     for (std::size_t i = 0; i < c.inputs.size(); ++i) {
       const bool constant = !c.dx[i].has_data();
-      left_.push_back(constant || op.keeps.inputs ? c.inputs[i] : without_data(c.inputs[i]));
+      left_.push_back(constant || op.keeps.inputs.holds(i) ? c.inputs[i] : without_data(c.inputs[i]));
     }
     for (std::size_t i = 0; i < c.inputs.size(); ++i) inputs_.push_back(c.present[i] ? &left_[i] : nullptr);
   }

@@ -3,6 +3,7 @@
 #include "capi/counting.hpp"
 #include "onnx/onnx.hpp"
 #include "support.hpp"
+#include "train/steps/steps.hpp"
 #include "train/trainer.hpp"
 
 namespace qtn::train {
@@ -10,16 +11,23 @@ namespace {
 
 using namespace qtn::test;
 
-/// Of every number of threads, but for the pool that the first run makes.
+/// Of every number of threads, but for the first run, which makes a pool and the memory that later ones use.
 template <class Body>
 void expect_steady(const std::string &what, const Body &body) {
   for (const int threads : {1, 2}) {
     set_default_threads(threads);
     body();
-    const Counts taken = counts_of(body);
-    if (taken.allocations != 0) fail_test(what, ", ", threads, " threads: ", taken.allocations, " allocations");
-    if (threads == 1 && taken.locks != 0) fail_test(what, ": ", taken.locks, " locks");
+    const long taken = counts_of(body).allocations;
+    if (taken != 0) fail_test(what, ", ", threads, " threads: ", taken, " allocations");
   }
+}
+
+/// Nor a lock, which products by BLAS take.
+template <class Body>
+void expect_no_lock(const std::string &what, const Body &body) {
+  expect_steady(what, body);
+  set_default_threads(1);
+  if (const long taken = counts_of(body).locks; taken != 0) fail_test(what, ": ", taken, " locks");
 }
 
 void losses(void **) {
@@ -29,7 +37,7 @@ void losses(void **) {
   const Tensor *one[] = {&labels}, *same[] = {&teacher}, *both[] = {&teacher, &labels};
   const auto check = [&](const Attrs &a, std::span<const Tensor *const> targets) {
     const auto loss = make_loss(a);
-    expect_steady(a.get_string("loss", ""), [&] { loss->run(std::span(&y, 1), targets, std::span(&dy, 1)); });
+    expect_no_lock(a.get_string("loss", ""), [&] { loss->run(std::span(&y, 1), targets, std::span(&dy, 1)); });
   };
   check(attrs({{"loss", "cross_entropy"}, {"label_smoothing", 0.1}}), one);
   check(attrs({{"loss", "cross_entropy"}}), same);
@@ -45,7 +53,7 @@ void optimizers(void **) {
     Attrs a = attrs({{"optimizer", kind}, {"clip_norm", 1.0}, {"clip_value", 0.5}});
     if (std::string(kind) == "sgd") a.set("momentum", 0.9);
     const auto optimizer = make_optimizer(a, parameters);
-    expect_steady(kind, [&] { optimizer->step(0.01); });
+    expect_no_lock(kind, [&] { optimizer->step(0.01); });
   }
 }
 
@@ -58,35 +66,91 @@ void expect_steady_steps(const std::string &what, Trainer &trainer, const Tensor
     trainer.backward(few, few_targets);
     trainer.update();
   };
-  for (const int threads : {1, 2}) {
-    set_default_threads(threads);
-    body();
-    const long taken = counts_of(body).allocations;  // locks are those of BLAS
-    if (taken != 0) fail_test(what, ", ", threads, " threads: ", taken, " allocations");
+  expect_steady(what, body);
+}
+
+/// A step alone, with tensors of a golden file's gradients.
+class OneStep {
+ public:
+  OneStep(const ops::OpDef &op, const nlohmann::json &j) {
+    const graph::Node node{op.name, &op, attrs_of(j.at("attrs"), op), {}, {}, {}};
+    SlotIds inputs, outputs;
+    for (std::size_t i = 0; i < j.at("inputs").size(); ++i) {
+      const auto &x = j.at("inputs")[i];
+      inputs.push_back(x.is_null() ? kNoSlot : add(tensor_of(x), !j.at("dx")[i].is_null()));
+    }
+    Inputs operands;
+    for (const SlotId s : inputs)
+      operands.push_back(s == kNoSlot ? nullptr : &slots_[static_cast<std::size_t>(s)].value);
+    const std::size_t count = j.at("dy").size();
+    std::vector<Tensor> ys = ops::run_op(op, {node.attrs, operands, count});
+    for (std::size_t i = 0; i < count; ++i) {
+      outputs.push_back(add(ys[i], false));
+      if (!j.at("dy")[i].is_null()) slots_.back().gradient = tensor_of(j.at("dy")[i]);
+    }
+    step_ = &op == &ops::kConv ? make_convolution(node, inputs, outputs[0]) : make_operator(node, inputs, outputs);
+    step_->bind(slots_);
+    for (const SlotId s : step_->gives)
+      dx_.push_back(s == kNoSlot ? Tensor() : slots_[static_cast<std::size_t>(s)].gradient);
+  }
+
+  void run() {
+    step_->forward(scratch_);
+    step_->backward(dx_, scratch_);
+  }
+
+ private:
+  SlotId add(const Tensor &value, bool wanted) {
+    Slot slot;
+    slot.type = {value.dtype(), value.shape()};
+    slot.value = value;
+    if (wanted) slot.gradient = Tensor(value.dtype(), value.shape());
+    slots_.push_back(std::move(slot));
+    return static_cast<SlotId>(slots_.size()) - 1;
+  }
+
+  std::vector<Slot> slots_;
+  StepPtr step_;
+  std::vector<Tensor> dx_;
+  Scratch scratch_;
+};
+
+void operators(void **) {
+  for (const ops::OpDef *op : ops::all_ops()) {
+    if (!op->backward) continue;
+    const nlohmann::json file = read_json(cat(QTN_GOLDEN_DIR, "/gradients/", op->name, ".json"));
+    for (const auto &j : file.at("cases")) {
+      OneStep step(*op, j);
+      expect_steady(cat(op->name, "/", j.at("name").get<std::string>()), [&] { step.run(); });
+    }
   }
 }
 
-/// Of networks without windows: operators read theirs from attributes at every call, and that allocates.
 void steps(void **) {
   struct Case {
-    const char *network;
+    const char *path;
     Shape x, y;
   };
-  const Attrs options = attrs({{"loss", "mse"}, {"momentum", 0.9}, {"clip_norm", 1.0}});
+  // The fourth has shortcuts and a MaxPool as a ResNet, the last depthwise convolutions of both strides.
+  const Case kCases[] = {{"conformance/networks/linears", {8, 6}, {8, 3}},
+                         {"conformance/networks/add_relu", {8, 2, 3, 3}, {8, 2, 3, 3}},
+                         {"conformance/networks/conv_bn_relu", {8, 1, 4, 4}, {8, 1, 4, 4}},
+                         {"golden/training/float", {8, 1, 8, 8}, {8, 5}},
+                         {"conformance/networks/mobilenet_v2", {8, 3, 16, 16}, {8, 5}}};
+  const Attrs options = attrs({{"loss", "mse"}, {"momentum", 0.9}, {"clip_norm", 1.0}, {"lr", 1e-5}});
   Attrs frozen;
   frozen.set("freeze_bn", std::int64_t{1});
   frozen.set("observers", std::int64_t{0});
-  for (const Case &c : {Case{"linears", {8, 6}, {8, 3}}, Case{"add_relu", {8, 2, 3, 3}, {8, 2, 3, 3}},
-                        Case{"conv_bn_relu", {8, 1, 4, 4}, {8, 1, 4, 4}}}) {
-    const graph::Graph network = onnx::load(cat(QTN_GOLDEN_DIR, "/../conformance/networks/", c.network, ".onnx"));
+  for (const Case &c : kCases) {
+    const graph::Graph network = onnx::load(cat(QTN_GOLDEN_DIR, "/../", c.path, ".onnx"));
     const Tensor x = varied(c.x, 1), target = varied(c.y, 2);
     Trainer floats(network, options);
-    expect_steady_steps(c.network, floats, x, target);
+    expect_steady_steps(c.path, floats, x, target);
     for (const char *recipe : {"onednn", "qnnpack", "nvidia", "onnx"}) {
       Trainer grids(quant::prepare(network, quant::Config(recipe), QTN_QAT), options);
-      expect_steady_steps(cat(c.network, ", ", recipe), grids, x, target);
+      expect_steady_steps(cat(c.path, ", ", recipe), grids, x, target);
       grids.set(frozen);
-      expect_steady_steps(cat(c.network, ", ", recipe, ", frozen"), grids, x, target);
+      expect_steady_steps(cat(c.path, ", ", recipe, ", frozen"), grids, x, target);
     }
   }
 }
@@ -96,6 +160,7 @@ void steps(void **) {
 
 int main() {
   using namespace qtn::train;
-  const CMUnitTest tests[] = {cmocka_unit_test(losses), cmocka_unit_test(optimizers), cmocka_unit_test(steps)};
+  const CMUnitTest tests[] = {cmocka_unit_test(losses), cmocka_unit_test(optimizers), cmocka_unit_test(operators),
+                              cmocka_unit_test(steps)};
   return cmocka_run_group_tests_name("steady", tests, nullptr, nullptr);
 }
