@@ -245,7 +245,7 @@ qstatus give_batch(qtensor **inputs, size_t, qtensor **targets, size_t, size_t, 
 }
 
 /// A trainer whose steps failed has learned what one has whose steps did not.
-void trainers(const Runner &run, const std::string &path, const char *recipe) {
+void trainers(const Runner &run, const std::string &path, const char *recipe, const char *optimizer) {
   tiny_model bytes;
   tiny_model_make_deep(&bytes, "Relu", "Dropout");
   qmodel *model = nullptr, *prepared = nullptr, *trained = nullptr, *int8 = nullptr;
@@ -263,7 +263,9 @@ void trainers(const Runner &run, const std::string &path, const char *recipe) {
   const qmodel *subject = recipe ? prepared : model;
   qtensor_create(&label, QTN_INT64, shape, 1, nullptr, one, sizeof one);
   qattrs_create(&attrs);
-  qattrs_set_float(attrs, "momentum", 0.9);
+  qattrs_set_string(attrs, "optimizer", optimizer);
+  qattrs_set_float(attrs, "weight_decay", 0.01);
+  qattrs_set_float(attrs, "clip_norm", 1);
   const auto step = [&](qtrainer *trainer) { return qtrainer_step(&loss, trainer, &x, 1, &label, 1); };
   // What a trainer keeps of its first run is freed with it: so one anew for each.
   const auto anew = [&](const auto &call) {
@@ -287,6 +289,17 @@ void trainers(const Runner &run, const std::string &path, const char *recipe) {
          return anew([&](qtrainer *fresh) {
            const qstatus status = qtrainer_backward(&loss, fresh, &x, 1, &label, 1);
            return status == QTN_OK ? qtrainer_backward(&loss, fresh, &x, 1, &label, 1) : status;
+         });
+       },
+       nullptr});
+  // Of two batches: the optimizer's state, and the mean of gradients.
+  run({"qtrainer_update",
+       [&] {
+         return anew([&](qtrainer *fresh) {
+           const long remaining = countdown.exchange(0);
+           for (int i = 0; i < 2; ++i) qtrainer_backward(&loss, fresh, &x, 1, &label, 1);
+           countdown = remaining;
+           return qtrainer_update(fresh);
          });
        },
        nullptr});
@@ -443,8 +456,8 @@ void everything(const Runner &run, const char *path) {
   files(run, std::string(path) + ".safetensors");
   models(run, path, "onnx");
   models(run, path, "fbgemm");
-  for (const char *recipe : {static_cast<const char *>(nullptr), "onnx", "fbgemm"})
-    trainers(run, std::string(path) + ".safetensors", recipe);
+  for (const char *recipe : {static_cast<const char *>(nullptr), "onnx", "fbgemm", "nvidia"})
+    for (const char *optimizer : {"sgd", "adamw"}) trainers(run, std::string(path) + ".safetensors", recipe, optimizer);
 }
 
 }  // namespace
