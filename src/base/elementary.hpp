@@ -27,8 +27,9 @@ inline double logarithm(double x) {
   return 2 * s * sum + exponent * kLn2;
 }
 
-/// e to the x, x at most 709; 0 below -708.8. Without branches: loops of it become vectors under -fno-trapping-math.
-inline double exponential(double x) {
+/// e to the x, x at most 709; 0 below -708.8. Without branches: loops of it become vectors under -fno-trapping-math. In
+/// the files of kernels it must not become a function that others link to.
+[[gnu::always_inline]] inline double exponential(double x) {
   constexpr double kInverseLn2 = 1.4426950408889634, kRound = 0x1.8p52, kLeast = -709;
   constexpr double kLn2High = 0x1.62e42feep-1, kLn2Low = 0x1.a39ef35793c76p-33;  // the first has 21 zeros at its end
   constexpr std::array<double, 14> kInverseFactorials = [] {

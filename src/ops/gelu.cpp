@@ -2,8 +2,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "ops/elementwise.hpp"
-#include "ops/gradient.hpp"
+#include "ops/activation.hpp"
 #include "ops/infer.hpp"
 
 namespace qtn::ops {
@@ -11,43 +10,33 @@ namespace {
 
 constexpr AttrSpec kAttrs[] = {{"approximate", AttrSpec::kString}};
 
-bool by_tanh(const Attrs &attrs) {
+kernels::Activation form_of(const Attrs &attrs) {
   const std::string approximate = attrs.get_string("approximate", "none");
   if (approximate != "none" && approximate != "tanh")
     fail(QTN_EINVAL, "Gelu: approximate is \"", approximate, "\", not none or tanh");
-  return approximate == "tanh";
+  return approximate == "tanh" ? kernels::Activation::gelu_by_tanh : kernels::Activation::gelu;
 }
 
 Types infer(const Call &call) {
-  by_tanh(call.attrs);
+  form_of(call.attrs);
   return infer_real_unary("Gelu", call);
 }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  if (by_tanh(call.attrs))
-    return map_reals(call, outputs, [](auto x) {
-      using T = decltype(x);
-      constexpr T kSlope = T(std::numbers::sqrt2 * std::numbers::inv_sqrtpi), kCubic = T(0.044715);
-      return T(0.5) * x * (1 + std::tanh(kSlope * (x + kCubic * x * x * x)));
+  const Tensor &x = *call.in(0), &y = outputs[0];
+  const kernels::Activation form = form_of(call.attrs);
+  if (x.dtype() == QTN_FLOAT32) return run_activation(form, x, y);
+  if (form == kernels::Activation::gelu_by_tanh)
+    return map_elements<double>(x, y, [](double v) {
+      constexpr double kSlope = std::numbers::sqrt2 * std::numbers::inv_sqrtpi, kCubic = 0.044715;
+      return 0.5 * v * (1 + std::tanh(kSlope * (v + kCubic * v * v * v)));
     });
   // 1 + erf(x / sqrt 2) loses its digits far below zero; erfc keeps them.
-  map_reals(call, outputs, [](auto x) {
-    using T = decltype(x);
-    return T(0.5) * x * std::erfc(x * T(-1 / std::numbers::sqrt2));
-  });
+  map_elements<double>(x, y, [](double v) { return 0.5 * v * std::erfc(v / -std::numbers::sqrt2); });
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
-  constexpr float kRoot = std::numbers::sqrt2_v<float>, kInverse = std::numbers::inv_sqrtpi_v<float>;
-  if (by_tanh(run.call.attrs))
-    return backward_by_input(run, dx, [](float slope, float x) {
-      constexpr float kSlope = kRoot * kInverse, kCubic = 0.044715f;
-      const float t = std::tanh(kSlope * (x + kCubic * x * x * x));
-      return slope * 0.5f * (1 + t + x * (1 - t * t) * kSlope * (1 + 3 * kCubic * x * x));
-    });
-  backward_by_input(run, dx, [](float slope, float x) {
-    return slope * (0.5f * std::erfc(-x / kRoot) + x * std::exp(-0.5f * x * x) * kInverse / kRoot);
-  });
+  backward_activation(form_of(run.call.attrs), *run.call.in(0), run.dy[0], dx[0]);
 }
 
 }  // namespace

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
-#include "ops/elementwise.hpp"
-#include "ops/gradient.hpp"
+#include "ops/activation.hpp"
 #include "ops/infer.hpp"
 
 namespace qtn::ops {
@@ -11,14 +8,11 @@ namespace {
 Types infer(const Call &call) { return infer_float_unary("HardSwish", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  map_elements<float>(*call.in(0), outputs[0],
-                      [](float x) { return x * std::clamp(x * (1.0f / 6.0f) + 0.5f, 0.0f, 1.0f); });
+  run_activation(kernels::Activation::hard_swish, *call.in(0), outputs[0]);
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
-  backward_by_input(run, dx, [](float slope, float x) {
-    return slope * choose(x < 3, choose(x <= -3, 0, x * (1.0f / 3.0f) + 0.5f), 1);
-  });
+  backward_activation(kernels::Activation::hard_swish, *run.call.in(0), run.dy[0], dx[0]);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/activation.hpp"
 #include "ops/elementwise.hpp"
-#include "ops/gradient.hpp"
 #include "ops/infer.hpp"
 #include "ops/softplus.hpp"
 
@@ -10,14 +10,12 @@ namespace {
 Types infer(const Call &call) { return infer_real_unary("Mish", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  map_reals(call, outputs, [](auto x) { return x * std::tanh(softplus(x)); });
+  if (call.in(0)->dtype() == QTN_FLOAT32) return run_activation(kernels::Activation::mish, *call.in(0), outputs[0]);
+  map_elements<double>(*call.in(0), outputs[0], [](double x) { return x * std::tanh(softplus(x)); });
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
-  backward_by_input(run, dx, [](float slope, float x) {
-    const float t = std::tanh(softplus(x));
-    return slope * (t + x * (1 - t * t) / (1 + std::exp(-x)));
-  });
+  backward_activation(kernels::Activation::mish, *run.call.in(0), run.dy[0], dx[0]);
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
 
+#include "ops/activation.hpp"
 #include "ops/elementwise.hpp"
-#include "ops/gradient.hpp"
 #include "ops/infer.hpp"
 
 namespace qtn::ops {
@@ -14,6 +14,7 @@ Types infer(const Call &call) {
 }
 
 void run(const Call &call, std::span<Tensor> outputs) {
+  if (call.in(0)->dtype() == QTN_FLOAT32) return run_activation(kernels::Activation::relu, *call.in(0), outputs[0]);
   dispatch_number(call.in(0)->dtype(), [&](auto zero) {
     using T = decltype(zero);
     // Written so that NaN stays NaN.
@@ -22,7 +23,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
-  backward_of_bounds(run, dx, 0, std::numeric_limits<float>::infinity());
+  backward_activation(kernels::Activation::relu, run.outputs[0], run.dy[0], dx[0]);
 }
 
 }  // namespace

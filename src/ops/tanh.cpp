@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-
-#include "ops/elementwise.hpp"
-#include "ops/gradient.hpp"
+#include "ops/activation.hpp"
 #include "ops/infer.hpp"
 
 namespace qtn::ops {
@@ -11,11 +8,11 @@ namespace {
 Types infer(const Call &call) { return infer_float_unary("Tanh", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  map_elements<float>(*call.in(0), outputs[0], [](float x) { return std::tanh(x); });
+  run_activation(kernels::Activation::tanh, *call.in(0), outputs[0]);
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
-  backward_by_output(run, dx, [](float slope, float y) { return slope * (1 - y * y); });
+  backward_activation(kernels::Activation::tanh, run.outputs[0], run.dy[0], dx[0]);
 }
 
 }  // namespace

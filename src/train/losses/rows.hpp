@@ -9,6 +9,7 @@
 #include "base/elementary.hpp"
 #include "base/error.hpp"
 #include "core/tensor.hpp"
+#include "kernels/activation/activation.hpp"
 
 namespace qtn::train {
 
@@ -44,7 +45,7 @@ struct RowPart {
   void load(const float *x, const Rows &rows, std::size_t first, double factor, double shift) {
     count = std::min(kMost, rows.classes - first);
     for (std::size_t i = 0; i < count; ++i) logs[i] = factor * static_cast<double>(x[(first + i) * rows.step]) - shift;
-    for (std::size_t i = 0; i < count; ++i) values[i] = exponential(logs[i]);
+    kernels::activation_kernel().exponentials(logs.data(), values.data(), count);
   }
 };
 

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/activation/loops.hpp"
+
+namespace qtn::kernels::activation_ref {
+
+void run(Activation f, const float *x, float *y, std::size_t count) { run_loops(f, x, y, count); }
+void backward(Activation f, const float *at, const float *dy, float *dx, std::size_t count) {
+  backward_loops(f, at, dy, dx, count);
+}
+void exponentials(const double *x, double *y, std::size_t count) { exponential_loop(x, y, count); }
+
+}  // namespace qtn::kernels::activation_ref

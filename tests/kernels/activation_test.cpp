@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/activation/activation.hpp"
+
+#include "support.hpp"
+
+namespace qtn::test {
+namespace {
+
+using kernels::Activation;
+using kernels::ActivationKernel;
+
+/// An activation in long double, by the C library's functions.
+struct Definition {
+  Activation f;
+  const char *name;
+  long double (*value)(long double x), (*slope)(long double x);
+  bool by_output;
+};
+
+long double normal(long double x) { return 0.5L * std::erfc(-x / std::sqrt(2.0L)); }
+long double cubic(long double x) { return std::sqrt(2 / M_PIl) * (x + 0.044715L * x * x * x); }
+long double sigmoid(long double x) { return 1 / (1 + std::exp(-x)); }
+long double soft(long double x) { return std::tanh(std::log1p(std::exp(x))); }
+long double sech2(long double x) { return 1 / (std::cosh(x) * std::cosh(x)); }
+
+const Definition kDefinitions[] = {
+    {Activation::gelu, "gelu", [](long double x) { return x * normal(x); },
+     [](long double x) { return normal(x) + x * std::exp(-x * x / 2) / std::sqrt(2 * M_PIl); }, false},
+    {Activation::gelu_by_tanh, "gelu by tanh", [](long double x) { return x * sigmoid(2 * cubic(x)); },
+     [](long double x) {
+       const long double inner = std::sqrt(2 / M_PIl) * (1 + 3 * 0.044715L * x * x);
+       return sigmoid(2 * cubic(x)) + x / 2 * sech2(cubic(x)) * inner;
+     },
+     false},
+    {Activation::mish, "mish", [](long double x) { return x * soft(x); },
+     [](long double x) { return soft(x) + x * sech2(std::log1p(std::exp(x))) * sigmoid(x); }, false},
+    {Activation::sigmoid, "sigmoid", [](long double x) { return sigmoid(x); },
+     [](long double y) { return y * (1 - y); }, true},
+    {Activation::tanh, "tanh", [](long double x) { return std::tanh(x); }, [](long double y) { return 1 - y * y; },
+     true},
+    {Activation::hard_swish, "hard swish",
+     [](long double x) { return x * std::fmin(std::fmax(x / 6 + 0.5L, 0.0L), 1.0L); },
+     [](long double x) { return x <= -3  ? 0
+                                : x >= 3 ? 1
+                                         : x / 3 + 0.5L; }, false},
+    {Activation::relu, "relu", [](long double x) { return x > 0 ? x : 0; },
+     [](long double y) { return y > 0 ? 1.0L : 0.0L; }, true},
+};
+
+/// Both signs, of all sizes.
+std::vector<float> arguments(Random &random, std::size_t count) {
+  std::vector<float> x;
+  for (std::size_t i = 0; i < count; ++i) {
+    const float size = random.one_in(2) ? random.real(0, 8) : std::exp2(random.real(-40, 7));
+    x.push_back(random.one_in(2) ? size : -size);
+  }
+  return x;
+}
+
+/// Within 0.51 units in the last place of float32 (of hard swish three roundings of terms up to `scale`).
+void expect_close(const ActivationKernel &kernel, const Definition &d, float x, float got, long double want,
+                  long double scale) {
+  const long double unit = std::fmax(std::fabs(want) * 0x1p-23L, 0x1p-149L);
+  const long double allowed = d.f == Activation::hard_swish ? 3 * scale * 0x1p-24L : 0.51L * unit;
+  if (!(std::fabs(static_cast<long double>(got) - want) <= allowed))
+    fail_msg("%s: %s at %a is %a, not %La", kernel.name, d.name, static_cast<double>(x), static_cast<double>(got),
+             want);
+}
+
+void test_values(void **) {
+  each_kernel(kernels::activation_kernels(), [](const ActivationKernel &kernel) {
+    Random random(1);
+    const std::vector<float> x = arguments(random, 20000), ones(x.size(), 1);
+    std::vector<float> y(x.size()), dx(x.size());
+    for (const Definition &d : kDefinitions) {
+      kernel.run(d.f, x.data(), y.data(), x.size());
+      const std::vector<float> &at = d.by_output ? y : x;
+      kernel.backward(d.f, at.data(), ones.data(), dx.data(), x.size());
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const auto wide = static_cast<long double>(x[i]), place = static_cast<long double>(at[i]);
+        expect_close(kernel, d, x[i], y[i], d.value(wide), std::fabs(wide));
+        // Slopes cancel where they change sign.
+        const long double slope = d.slope(place);
+        if (d.by_output || std::fabs(slope) > 1e-3L) expect_close(kernel, d, x[i], dx[i], slope, 1);
+      }
+    }
+  });
+}
+
+void test_bits(void **) {
+  const ActivationKernel &ref = kernels::activation_kernels().back();
+  each_kernel(kernels::activation_kernels(), [&](const ActivationKernel &kernel) {
+    Random random(2);
+    for (std::size_t count = 0; count <= 100; ++count) {
+      Guarded<float> x(arguments(random, count)), dy(arguments(random, count)), y(count), dx(count);
+      Guarded<double> wide(count), powers(count);
+      std::vector<float> want(count);
+      std::vector<double> wide_want(count);
+      for (const Definition &d : kDefinitions) {
+        ref.run(d.f, x.data(), want.data(), count);
+        kernel.run(d.f, x.data(), y.data(), count);
+        expect_result<float>(y, want, kernel.name, d.name);
+        ref.backward(d.f, x.data(), dy.data(), want.data(), count);
+        kernel.backward(d.f, x.data(), dy.data(), dx.data(), count);
+        expect_result<float>(dx, want, kernel.name, d.name);
+      }
+      for (std::size_t i = 0; i < count; ++i) wide[i] = std::fmin(5.0 * static_cast<double>(x[i]), 709.0);
+      ref.exponentials(wide.data(), wide_want.data(), count);
+      kernel.exponentials(wide.data(), powers.data(), count);
+      expect_result<double>(powers, wide_want, kernel.name, "exponentials");
+    }
+  });
+}
+
+void test_ends(void **) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  each_kernel(kernels::activation_kernels(), [](const ActivationKernel &kernel) {
+    for (const Definition &d : kDefinitions) {
+      const float x[] = {kInfinity, std::numeric_limits<float>::quiet_NaN(), 3e38f, -3e38f, 1e-40f};
+      float y[5];
+      kernel.run(d.f, x, y, 5);
+      assert_true(y[0] == (d.f == Activation::sigmoid || d.f == Activation::tanh ? 1 : kInfinity));
+      assert_true(std::isnan(y[1]));
+      for (int i = 2; i < 5; ++i) assert_true(std::isfinite(y[i]));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace qtn::test
+
+int main() {
+  using namespace qtn::test;
+  const CMUnitTest tests[] = {cmocka_unit_test(test_values), cmocka_unit_test(test_bits), cmocka_unit_test(test_ends)};
+  return run_at_both_edges("activation", tests);
+}
