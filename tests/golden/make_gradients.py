@@ -217,6 +217,11 @@ def pools():
          torch=lambda x: F.max_pool2d(x, 2, 2, 0, (2, 1), ceil_mode=True))  # fmt: skip
     case("MaxPool", "same", planes, kernel_shape=[2, 2], auto_pad="SAME_UPPER")
     case("MaxPool", "line", ramp(-1, 1, 1, 2, 9), kernel_shape=[3], strides=[2], torch=lambda x: F.max_pool1d(x, 3, 2))
+    # The evaluator fails where a window reaches so far into the padding.
+    case("MaxPool", "wide", ramp(-1, 1, 1, 1, 2, 40), kernel_shape=[2, 33], pads=[0, 16, 0, 16],
+         torch=lambda x: F.max_pool2d(x, (2, 33), 1, (0, 16)), only="torch")  # fmt: skip
+    case("MaxPool", "row_of_two", ramp(-1, 1, 1, 2, 2, 75), kernel_shape=[2, 3], strides=[1, 2],
+         torch=lambda x: F.max_pool2d(x, (2, 3), (1, 2)))  # fmt: skip
     case("MaxPool", "volume", ramp(-1, 1, 1, 1, 3, 4, 3), kernel_shape=[2, 2, 2],
          torch=lambda x: F.max_pool3d(x, 2, 1))  # fmt: skip
     case("AveragePool", "plain", (2, 3, 5, 6), kernel_shape=[2, 3], torch=lambda x: F.avg_pool2d(x, (2, 3), 1))

@@ -231,14 +231,46 @@ void test_correlate(void **) {
   });
 }
 
+void check_take(Random &random, const RealKernel &kernel, std::size_t step, std::size_t count) {
+  constexpr std::int32_t kTap = 7;
+  Guarded<float> x(count == 0 ? 0 : (count - 1) * step + 1), top(count);
+  Guarded<std::int32_t> at(count);
+  // Few different numbers, so that many are equal.
+  const auto any = [&] { return random.one_in(10) ? kNan : random.one_in(10) ? -kInfinity : random.in<float>(-2, 2); };
+  for (float &v : x.span()) v = any();
+  std::vector<float> want;
+  std::vector<std::int32_t> want_at;
+  for (std::size_t i = 0; i < count; ++i) {
+    top[i] = any();
+    at[i] = random.in(-1, 5);
+    const float v = x[i * step];
+    const bool takes = std::isnan(v) || at[i] < 0 || v > top[i];
+    want.push_back(takes ? v : top[i]);
+    want_at.push_back(takes ? kTap : at[i]);
+  }
+  kernel.take({x.data(), step, count, kTap, top.data(), at.data()});
+  char what[64];
+  std::snprintf(what, sizeof what, "%zu of every %zu", count, step);
+  expect_result<float>(top, want, kernel.name, what);
+  expect_result<std::int32_t>(at, want_at, kernel.name, what);
+}
+
+void test_take(void **) {
+  each_kernel(kernels::real_kernels(), [](const RealKernel &kernel) {
+    Random random(9);
+    for (std::size_t count = 0; count <= 100; ++count)
+      for (const std::size_t step : {1, 2, 3}) check_take(random, kernel, step, count);
+  });
+}
+
 }  // namespace
 }  // namespace qtn::test
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(test_taps),     cmocka_unit_test(test_clamp),
-                              cmocka_unit_test(test_extent),   cmocka_unit_test(test_gate),
-                              cmocka_unit_test(test_copy),     cmocka_unit_test(test_convolve),
-                              cmocka_unit_test(test_correlate)};
+  const CMUnitTest tests[] = {cmocka_unit_test(test_taps),      cmocka_unit_test(test_clamp),
+                              cmocka_unit_test(test_extent),    cmocka_unit_test(test_gate),
+                              cmocka_unit_test(test_copy),      cmocka_unit_test(test_convolve),
+                              cmocka_unit_test(test_correlate), cmocka_unit_test(test_take)};
   return run_at_both_edges("kernels.real", tests);
 }

@@ -10,5 +10,6 @@ void gate(const GateArgs &args) { Lanes<32>::gate(args); }
 void copy(const CopyArgs &args) { Planes<32>::copy(args); }
 void convolve(const ConvolveArgs &args) { Planes<32>::convolve(args); }
 void correlate(const CorrelateArgs &args) { Planes<32>::correlate(args); }
+void take(const TakeArgs &args) { Planes<32>::take(args); }
 
 }  // namespace qtn::kernels::real_avx2

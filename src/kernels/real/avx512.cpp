@@ -10,5 +10,6 @@ void gate(const GateArgs &args) { Lanes<64>::gate(args); }
 void copy(const CopyArgs &args) { Planes<64>::copy(args); }
 void convolve(const ConvolveArgs &args) { Planes<64>::convolve(args); }
 void correlate(const CorrelateArgs &args) { Planes<64>::correlate(args); }
+void take(const TakeArgs &args) { Planes<64>::take(args); }
 
 }  // namespace qtn::kernels::real_avx512

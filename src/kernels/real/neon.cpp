@@ -10,5 +10,6 @@ void gate(const GateArgs &args) { Lanes<16>::gate(args); }
 void copy(const CopyArgs &args) { Planes<16>::copy(args); }
 void convolve(const ConvolveArgs &args) { Planes<16>::convolve(args); }
 void correlate(const CorrelateArgs &args) { Planes<16>::correlate(args); }
+void take(const TakeArgs &args) { Planes<16>::take(args); }
 
 }  // namespace qtn::kernels::real_neon

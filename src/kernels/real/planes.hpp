@@ -43,6 +43,15 @@ inline void correlate_one_by_one(const CorrelateArgs &args) {
     }
 }
 
+inline void take_one_by_one(const TakeArgs &args, std::size_t begin) {
+  for (std::size_t i = begin; i < args.count; ++i) {
+    const float v = args.x[i * args.step];
+    const bool takes = (v > args.top[i]) | (v != v) | (args.at[i] < 0);
+    args.top[i] = takes ? v : args.top[i];
+    args.at[i] = takes ? args.tap : args.at[i];
+  }
+}
+
 /// `filters`, `vectors` and `taps` at a time are what registers hold.
 template <int bytes>
 struct Planes : Lanes<bytes> {
@@ -89,6 +98,28 @@ struct Planes : Lanes<bytes> {
       float *y = args.y + row * args.y_pitch;
       args.step == 1 ? copy_row(x, y, args.columns) : thin_row(x, y, args.columns);
     }
+  }
+
+  /// From window i on; what is left is done by shorter vectors.
+  static void take(const TakeArgs &args, std::size_t i = 0) {
+    using Ints = typename Base::Ints;
+    if (args.step > 2) return take_one_by_one(args, i);
+    // The element behind the last one may not be there to be read.
+    for (; i + kCount + args.step - 1 <= args.count; i += kCount) {
+      const float *x = args.x + i * args.step;
+      const Floats v = args.step == 1 ? load(x) : every_other(load(x), load(x + kCount));
+      const Floats top = load(args.top + i);
+      Ints at;
+      __builtin_memcpy(&at, args.at + i, sizeof at);
+      const Ints takes = (v > top) | (v != v) | (at < 0);
+      store(args.top + i, takes ? v : top);
+      at = takes ? Ints{} + args.tap : at;
+      __builtin_memcpy(args.at + i, &at, sizeof at);
+    }
+    if constexpr (bytes > 16)
+      Planes<bytes / 2>::take(args, i);
+    else
+      take_one_by_one(args, i);
   }
 
   template <int filters, int vectors>

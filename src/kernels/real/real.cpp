@@ -14,6 +14,7 @@ namespace qtn::kernels {
     void copy(const CopyArgs &args);                             \
     void convolve(const ConvolveArgs &args);                     \
     void correlate(const CorrelateArgs &args);                   \
+    void take(const TakeArgs &args);                             \
   }
 #include "kernels/real/kernels.inc"
 #undef QTN_REAL_KERNEL
@@ -29,7 +30,8 @@ std::span<const RealKernel> real_kernels() {
    real_##id::gate,                    \
    real_##id::copy,                    \
    real_##id::convolve,                \
-   real_##id::correlate},
+   real_##id::correlate,               \
+   real_##id::take},
 #include "kernels/real/kernels.inc"
 #undef QTN_REAL_KERNEL
   };

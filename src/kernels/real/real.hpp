@@ -64,6 +64,16 @@ struct CorrelateArgs {
   std::size_t sums_step;
 };
 
+/// One tap of `count` windows: where x[i * step] is more than top[i], is NaN, or is the first (at[i] < 0), it becomes
+/// top[i] and `tap` becomes at[i].
+struct TakeArgs {
+  const float *x;
+  std::size_t step, count;
+  std::int32_t tap;
+  float *top;
+  std::int32_t *at;
+};
+
 /// Where not all are finite, the ends are not to be used. Zeros have no sign.
 struct Extent {
   float min, max;
@@ -80,6 +90,7 @@ struct RealKernel {
   void (*copy)(const CopyArgs &args);
   void (*convolve)(const ConvolveArgs &args);
   void (*correlate)(const CorrelateArgs &args);
+  void (*take)(const TakeArgs &args);
 };
 
 std::span<const RealKernel> real_kernels();

@@ -13,6 +13,7 @@ void gate(const GateArgs &args) { gate_one_by_one(args, 0); }
 void copy(const CopyArgs &args) { copy_one_by_one(args); }
 void convolve(const ConvolveArgs &args) { convolve_one_by_one(args); }
 void correlate(const CorrelateArgs &args) { correlate_one_by_one(args); }
+void take(const TakeArgs &args) { take_one_by_one(args, 0); }
 
 Extent extent(const float *x, std::size_t count) {
   Extent e{x[0], x[0], true};
