@@ -52,6 +52,13 @@ Direction backward_direction(const Convolution &conv) {
 constexpr std::int64_t kBlock = 8;
 std::int64_t block_of(std::int64_t left) { return left >= kBlock ? kBlock : left >= 4 ? 4 : left >= 2 ? 2 : 1; }
 
+/// Whether gaps between rows of outputs cost more than further copies do, of which a group makes use for all its
+/// filters.
+bool worth_flush(std::int64_t width, std::int64_t filters) {
+  constexpr std::int64_t kWidest = 12, kFilters = 16;
+  return width <= kWidest && filters >= kFilters;
+}
+
 /// As many rows of outputs as kCopies allow, but not so few that copying what they share costs more than they do.
 void cut(Scan &scan, std::int64_t channels) {
   const std::int64_t halo = scan.copy.size[0] - scan.rows;
@@ -83,6 +90,10 @@ void store(const Pass &pass, std::int64_t first_row, std::int64_t pitch, std::in
     const std::int64_t length = std::min({left, pass.count[1] - column, pass.count[1]});
     if (length <= 0) continue;
     const float *from = sums + (at - begin);
+    if (pass.step[1] == 1 && length == plane_pitch && pass.step[0] == 1 && pitch == length) {
+      std::copy_n(from, rows * length, place(at / pitch, column));
+      continue;
+    }
     if (pass.step[1] == 1) {
       copy({from, static_cast<std::size_t>(pitch), 1, place(at / pitch, column),
             static_cast<std::size_t>(pass.step[0] * plane_pitch), static_cast<std::size_t>(rows),
@@ -117,8 +128,7 @@ class Convolver {
     for_tasks(d_.images * d_.groups * bands_, memory + packed_size_, size, [&](std::int64_t task, float *lane) {
       const std::int64_t image_group = task / bands_, first_row = task % bands_ * scan_.rows;
       const float *planes = from + image_group * d_.from_channels * d_.from_size;
-      for (std::int64_t c = 0; c < d_.from_channels; ++c)
-        scan_.copy.run(planes + c * d_.from_size, first_row, lane + c * scan_.copy.count());
+      scan_.copy.run(planes, d_.from_size, d_.from_channels, first_row, lane, scan_.copy.count());
       for (std::size_t pass = 0; pass < passes_.size(); ++pass)
         scan(pass, image_group % d_.groups, first_row, lane, memory, lane + copies,
              to + image_group * d_.to_channels * d_.to_size);
@@ -194,15 +204,18 @@ class Correlator {
   explicit Correlator(const Convolution &conv)
       : conv_(conv), channels_(conv.channels / conv.groups), filters_(conv.filters / conv.groups) {
     const Window &w = conv.window;
-    scan_ = forward_scan(w);
+    scan_ = forward_scan(w, worth_flush(w.out[2], filters_));
     cut(scan_, channels_);
     bands_ = (w.out[1] + scan_.rows - 1) / scan_.rows;
     offsets_ = offsets_of(scan_.passes[0], scan_.copy, channels_);
     slopes_ = {{w.out[1], w.out[2]}, {scan_.rows, scan_.copy.size[1]}, {1, 1}, {{0, 0}}};
     positions_ = static_cast<std::int64_t>(round_up(static_cast<std::size_t>(slopes_.count()), kernels::kSumLanes));
-    together_ = bands_ > 1 ? 1 : std::clamp<std::int64_t>(kPositions / positions_, 1, conv.images);
+    together_ = bands_ > 1 ? 1
+                           : std::clamp<std::int64_t>(
+                                 std::min(kPositions / positions_, kFarCopies / (channels_ * scan_.copy.count())), 1,
+                                 conv.images);
     // Each task copies what it reads, which few filters are not worth.
-    constexpr std::int64_t kFilters = 16;
+    constexpr std::int64_t kFilters = 64;
     range_ = std::max(kFilters, filters_ / kTasks);
     ranges_ = (filters_ + range_ - 1) / range_;
     units_ = (conv.images + together_ - 1) / together_ * bands_;
@@ -227,8 +240,8 @@ class Correlator {
   }
 
  private:
-  /// Of the sums between two additions over lanes.
-  static constexpr std::int64_t kPositions = 512;
+  /// Of the sums between two additions over lanes, and elements of the copies that they need, for a larger cache.
+  static constexpr std::int64_t kPositions = 512, kFarCopies = 1 << 17;
 
   /// A few images, or a band of one.
   void add(std::int64_t unit, std::int64_t group, std::int64_t first, std::int64_t filters, const float *x,
@@ -239,13 +252,10 @@ class Correlator {
     float *slopes = memory, *copies = memory + together_ * range_ * positions_;
     for (std::int64_t i = 0; i < images; ++i) {
       const std::int64_t image_group = (image + i) * conv_.groups + group;
-      for (std::int64_t c = 0; c < channels_; ++c)
-        scan_.copy.run(x + (image_group * channels_ + c) * conv_.in_size(), row,
-                       copies + i * x_image + c * scan_.copy.count());
-      for (std::int64_t f = 0; f < filters; ++f) {
-        slopes_.run(dy + (image_group * filters_ + first + f) * conv_.out_size(), row,
-                    slopes + i * dy_image + f * positions_);
-      }
+      scan_.copy.run(x + image_group * channels_ * conv_.in_size(), conv_.in_size(), channels_, row,
+                     copies + i * x_image, scan_.copy.count());
+      slopes_.run(dy + (image_group * filters_ + first) * conv_.out_size(), conv_.out_size(), filters, row,
+                  slopes + i * dy_image, positions_);
     }
     for (std::int64_t begin = 0; begin < positions_; begin += kPositions)
       kernel_.correlate({copies + begin, offsets_.data(), offsets_.size(), static_cast<std::size_t>(x_image),
@@ -280,8 +290,10 @@ bool fits_planes(const Convolution &conv) {
 
 struct ConvPlanes::Parts {
   explicit Parts(const Convolution &conv)
-      : forward(forward_direction(conv), forward_scan(conv.window)),
-        backward(backward_direction(conv), backward_scan(conv.window)),
+      : forward(forward_direction(conv),
+                forward_scan(conv.window, worth_flush(conv.window.out[2], conv.filters / conv.groups))),
+        backward(backward_direction(conv),
+                 backward_scan(conv.window, worth_flush(conv.window.in[2], conv.channels / conv.groups))),
         weights(conv) {}
   Convolver forward, backward;
   Correlator weights;

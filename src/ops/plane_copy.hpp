@@ -18,8 +18,10 @@ struct PlaneCopy {
   std::int64_t part_size() const { return size[0] * size[1]; }
   std::int64_t count() const { return static_cast<std::int64_t>(first.size()) * part_size(); }
 
-  /// Of the parts `rows` of their rows further down. Between their rows `to` holds zeros already.
-  void run(const float *from, std::int64_t rows, float *to) const;
+  /// Of `planes` that are steps apart, as their copies are; of the parts `rows` of their rows further down. Between
+  /// their rows `to` holds zeros already.
+  void run(const float *from, std::int64_t from_step, std::int64_t planes, std::int64_t rows, float *to,
+           std::int64_t to_step) const;
 };
 
 /// Outputs that have the same taps, on a grid of places in the plane of outputs.
@@ -45,10 +47,11 @@ struct Scan {
   }
 };
 
-/// y from copies of x.
-Scan forward_scan(const Window &w);
+/// y from copies of x. `flush`: each column of the kernel has copies of its own, whose rows are as long as those of y,
+/// so that outputs follow one another without the gaps that kernels would compute, too.
+Scan forward_scan(const Window &w, bool flush);
 
 /// dx from copies of dy.
-Scan backward_scan(const Window &w);
+Scan backward_scan(const Window &w, bool flush);
 
 }  // namespace qtn::ops

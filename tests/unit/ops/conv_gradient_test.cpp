@@ -163,6 +163,9 @@ void is_cut_into_parts(void **) {
   check(conv({2, 30, 71, 60}, {4, 30, 3, 3}, 1, strided), "bands of a stride");
   check(conv({1, 2, 300, 250}, {2, 1, 5, 5}, 2, attrs({})), "bands of a channel");
   check(conv({20, 3, 9, 8}, {41, 3, 3, 3}, 1, padded), "images together");
+  check(conv({6, 20, 8, 9}, {24, 20, 3, 3}, 1, padded), "flush rows");
+  check(conv({6, 20, 9, 8}, {24, 20, 3, 3}, 1, strided), "flush rows of a stride");
+  check(conv({70, 16, 4, 4}, {16, 16, 5, 4}, 1, padded), "flush rows of many images");
   check(conv({3, 80, 30, 31}, {7, 80, 1, 1}, 1, attrs({})), "pointwise");
   check(conv({0, 3, 6, 5}, {4, 3, 3, 3}, 1, padded), "no image");
   check(conv({2, 3, 6, 5}, {0, 3, 3, 3}, 1, padded), "no filter");
