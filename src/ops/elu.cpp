@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "base/elementary.hpp"
 #include "ops/elementwise.hpp"
 #include "ops/gradient.hpp"
 #include "ops/infer.hpp"
@@ -22,7 +23,9 @@ void run(const Call &call, std::span<Tensor> outputs) {
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
   const auto alpha = static_cast<float>(run.call.attrs.get_float("alpha", 1));
-  backward_by_input(run, dx, [alpha](float slope, float x) { return x < 0 ? slope * alpha * std::exp(x) : slope; });
+  backward_by_input(run, dx, [alpha](float slope, float x) {
+    return x < 0 ? slope * alpha * static_cast<float>(exponential(static_cast<double>(x))) : slope;
+  });
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/extremum.hpp"
-#include "ops/reduction.hpp"
+#include "ops/reduced_extremum.hpp"
 #include "ops/reshaping.hpp"
 
 namespace qtn::ops {
@@ -27,6 +27,8 @@ const OpDef kReduceMax{.name = "ReduceMax",
                        .run = run,
                        .prepare = prepare<ReducedAxes>,
                        .moves = always_moves,
+                       .backward = backward_reduced_extremum,
+                       .keeps = {.inputs = {0, 1}, .outputs = true},
                        .upgrade = upgrade_reduction};
 
 }  // namespace qtn::ops

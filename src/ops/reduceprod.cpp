@@ -21,6 +21,30 @@ void run(const Call &call, std::span<Tensor> outputs) {
   });
 }
 
+/// dy times the product of all others. Where one of them is 0 only that one has a gradient, where two are none.
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  if (!dx[0].has_data()) return;
+  const Tensor &x = *run.call.in(0), &dy = run.dy[0];
+  const ReductionPlan plan(x, ready_axes(run.call), dy);
+  const std::int64_t length = element_count(plan.reduced);
+  parallel_for(static_cast<std::size_t>(dy.count()), [&](std::size_t index) {
+    const ReductionPlan::Place place = plan.kept_at(static_cast<std::int64_t>(index));
+    const float *from = x.as<const float>() + place.x;
+    double product = static_cast<double>(dy.as<const float>()[place.y]);
+    std::int64_t zeros = 0;
+    for (std::int64_t i = 0; i < length; ++i) {
+      const float v = from[plan.reduced_at(i)];
+      v == 0 ? void(++zeros) : void(product *= static_cast<double>(v));
+    }
+    float *to = dx[0].as<float>() + place.x;
+    for (std::int64_t i = 0; i < length; ++i) {
+      const std::int64_t at = plan.reduced_at(i);
+      const double others = zeros == 0 ? product / static_cast<double>(from[at]) : product;
+      to[at] = static_cast<float>(zeros == (from[at] == 0) ? others : 0);
+    }
+  });
+}
+
 }  // namespace
 
 const OpDef kReduceProd{.name = "ReduceProd",
@@ -31,6 +55,8 @@ const OpDef kReduceProd{.name = "ReduceProd",
                         .infer = infer,
                         .run = run,
                         .prepare = prepare<ReducedAxes>,
+                        .backward = backward,
+                        .keeps = {.inputs = {0, 1}},
                         .upgrade = upgrade_reduction};
 
 }  // namespace qtn::ops

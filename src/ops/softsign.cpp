@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "ops/elementwise.hpp"
+#include "ops/gradient.hpp"
 #include "ops/infer.hpp"
 
 namespace qtn::ops {
@@ -13,6 +13,13 @@ void run(const Call &call, std::span<Tensor> outputs) {
   map_elements<float>(*call.in(0), outputs[0], [](float x) { return x / (1.0f + std::fabs(x)); });
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  backward_by_input(run, dx, [](float slope, float x) {
+    const float size = 1.0f + std::fabs(x);
+    return slope / (size * size);
+  });
+}
+
 }  // namespace
 
 const OpDef kSoftsign{.name = "Softsign",
@@ -22,6 +29,8 @@ const OpDef kSoftsign{.name = "Softsign",
                       .attrs = {},
                       .infer = infer,
                       .run = run,
-                      .elementwise = true};
+                      .elementwise = true,
+                      .backward = backward,
+                      .keeps = {.inputs = kAllInputs}};
 
 }  // namespace qtn::ops

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/axis_gather.hpp"
+#include "ops/prepared.hpp"
 #include "ops/reshaping.hpp"
 
 namespace qtn::ops {
@@ -18,13 +19,21 @@ Types infer(const Call &call) {
   return {{x.dtype(), shape}};
 }
 
+struct Sources final : Prepared {
+  explicit Sources(const Call &call) : of_axes(call.in(0)->rank()) {
+    const Shape &x = call.in(0)->shape(), y = infer(call)[0].shape;
+    for (std::size_t axis = 0; axis < x.size(); ++axis)
+      for (std::int64_t i = 0; i < y[axis]; ++i) of_axes[axis].push_back(i % x[axis]);
+  }
+  AxisSources of_axes;
+};
+
 void run(const Call &call, std::span<Tensor> outputs) {
-  const Tensor &x = *call.in(0), &y = outputs[0];
-  if (y.count() == 0) return;
-  AxisSources sources(x.rank());
-  for (std::size_t axis = 0; axis < x.rank(); ++axis)
-    for (std::int64_t i = 0; i < y.dim(axis); ++i) sources[axis].push_back(i % x.dim(axis));
-  gather_axes(y, x, sources, nullptr);
+  gather_axes(outputs[0], *call.in(0), Ready<Sources>(call)->of_axes, nullptr);
+}
+
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  if (dx[0].has_data()) scatter_axes(dx[0], run.dy[0], Ready<Sources>(run.call)->of_axes);
 }
 
 }  // namespace
@@ -36,6 +45,8 @@ const OpDef kTile{.name = "Tile",
                   .attrs = {},
                   .infer = infer,
                   .run = run,
-                  .moves = always_moves};
+                  .prepare = prepare<Sources>,
+                  .moves = always_moves,
+                  .backward = backward};
 
 }  // namespace qtn::ops

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/elementwise.hpp"
+#include "ops/gradient.hpp"
 #include "ops/reshaping.hpp"
 
 namespace qtn::ops {
@@ -28,6 +28,16 @@ void run(const Call &call, std::span<Tensor> outputs) {
   });
 }
 
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  const Tensor &condition = *run.call.in(0), &dy = run.dy[0];
+  const Tensor chosen = scratch_tensor(run.scratch, condition.shape());
+  map_elements<bool, float>(condition, chosen, [](bool c) { return c ? 1.0f : 0.0f; });
+  broadcast_gradient(
+      dx[1], dy, [](float slope, float c) { return choose(c != 0, slope, 0); }, chosen);
+  broadcast_gradient(
+      dx[2], dy, [](float slope, float c) { return choose(c != 0, 0, slope); }, chosen);
+}
+
 }  // namespace
 
 const OpDef kWhere{.name = "Where",
@@ -38,6 +48,8 @@ const OpDef kWhere{.name = "Where",
                    .infer = infer,
                    .run = run,
                    .moves = always_moves,
-                   .moved = {1, 2}};
+                   .moved = {1, 2},
+                   .backward = backward,
+                   .keeps = {.inputs = {0, 1}}};
 
 }  // namespace qtn::ops

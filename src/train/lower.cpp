@@ -171,7 +171,9 @@ class Lowering {
     for (const SlotId s : step->reads)
       if (out_.slots[at(s)].wanted) trained = &out_.slots[at(s)];
     if (trained) {
-      if (step->gives.empty())
+      const bool real = std::any_of(step->writes.begin(), step->writes.end(),
+                                    [&](SlotId s) { return out_.slots[at(s)].type.dtype == QTN_FLOAT32; });
+      if (step->gives.empty() && real)
         fail(QTN_EUNSUPPORTED, "trainer: node \"", node.name, "\": ", node.op->name,
              " has no gradient, which what comes before \"", trained->name, "\" needs");
       for (const SlotId s : step->writes) out_.slots[at(s)].wanted = out_.slots[at(s)].type.dtype == QTN_FLOAT32;

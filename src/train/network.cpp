@@ -33,7 +33,8 @@ Role role_of(const Graph &g, const Uses &uses, const Node &node, std::size_t inp
   if (op == &ops::kConv || op == &ops::kConvTranspose || op == &ops::kGemm)
     return input == 0 ? Role::none : input == 1 ? Role::weight : Role::offset;
   if (op == &ops::kBatchNormalization) return input == 1 || input == 2 ? Role::offset : Role::none;
-  if (op == &ops::kLayerNormalization) return input > 0 ? Role::offset : Role::none;
+  if (op == &ops::kLayerNormalization || op == &ops::kInstanceNormalization)
+    return input > 0 ? Role::offset : Role::none;
   if (op == &ops::kPRelu) return input == 1 ? Role::weight : Role::none;
   return is_separate_bias(g, uses, node, input) ? Role::offset : Role::none;
 }

@@ -150,6 +150,10 @@ def i64(*values):
     return np.array(values, np.int64)
 
 
+def bools(*shape):
+    return np.random.default_rng(int(np.prod(shape))).integers(0, 2, shape).astype(bool)
+
+
 def scalar(value, dtype=np.float32):
     return np.array(value, dtype)
 
@@ -256,6 +260,10 @@ def unary():
     case("LeakyRelu", "alpha", spread, alpha=-0.5, torch=lambda x: F.leaky_relu(x, -0.5))
     case("Elu", "default", spread, torch=F.elu)
     case("Elu", "alpha", spread, alpha=1.5, torch=lambda x: F.elu(x, 1.5))
+    case("Selu", "default", spread, torch=F.selu)
+    case("Selu", "alpha_gamma", spread, alpha=0.5, gamma=2.0)
+    case("Softsign", "spread", spread, torch=F.softsign)
+    case("Softsign", "large", spread * np.float32(3), torch=F.softsign)
     case("HardSigmoid", "default", spread)
     case("HardSigmoid", "alpha_beta", spread, alpha=0.3, beta=0.4)
     case("Gelu", "tanh", spread, approximate="tanh", torch=lambda x: F.gelu(x, approximate="tanh"))
@@ -296,6 +304,10 @@ def kinks():
     case("LeakyRelu", "at_zero", zeros, torch=F.leaky_relu, **kink)
     case("PRelu", "at_zero", zeros, f32(0.3), torch=F.prelu, **kink)
     case("Elu", "at_zero", zeros, torch=F.elu, **kink)
+    case("Selu", "at_zero", zeros, torch=F.selu, **kink)
+    case("Softsign", "at_zero", zeros, torch=F.softsign, **kink)
+    for op, function in (("ReduceMax", torch.amax), ("ReduceMin", torch.amin)):
+        case(op, "equal", f32(1, 2, 2, 1, 1, 0).reshape(2, 3), i64(1), torch=lambda x, _, f=function: f(x, 1, True), **kink)
     case("HardSwish", "at_bounds", f32(-3, 0, 3), torch=F.hardswish, **kink)
     case("Clip", "at_bounds", f32(-1, 0, 3, 6, 7), scalar(0), scalar(6), constants=(1, 2),
          torch=lambda x, *_: F.relu6(x), **kink)  # fmt: skip
@@ -339,6 +351,15 @@ def moving():
     case("DepthToSpace", "crd", (2, 4, 2, 2), blocksize=2, mode="CRD", torch=lambda x: F.pixel_shuffle(x, 2))
     case("SpaceToDepth", "two", (2, 2, 4, 2), blocksize=2)
     case("SpaceToDepth", "three", (1, 1, 3, 6), blocksize=3)
+    case("Tile", "rows", (2, 3), i64(2, 1))
+    case("Tile", "both", (1, 2, 3), i64(2, 3, 2), torch=lambda x, _: x.repeat(2, 3, 2))
+    case("Where", "same", bools(2, 3, 4), (2, 3, 4), (2, 3, 4), torch=torch.where)
+    case("Where", "broadcast", bools(3, 1), (2, 3, 4), (4,), torch=torch.where)
+    case("Where", "scalar", bools(2, 5), (2, 5), scalar(0.3), torch=torch.where)
+    case("CumSum", "plain", (2, 3, 4), scalar(1, np.int64), torch=lambda x, _: x.cumsum(1))
+    case("CumSum", "exclusive", (2, 5), scalar(-1, np.int64), exclusive=1)
+    case("CumSum", "reverse", (4, 3), scalar(0, np.int64), reverse=1)
+    case("CumSum", "both", (4, 3), scalar(0, np.int64), exclusive=1, reverse=1)
     case("Expand", "rank", (3, 1), i64(2, 3, 4))
     case("Expand", "nothing", (2, 3), i64(1, 1))
     case("Gather", "rows", (4, 3), i64(2, 0, 2, -1))
@@ -357,6 +378,15 @@ def reductions():
         case(op, "axes", (2, 3, 4), i64(0, 2))
         case(op, "dropped", (2, 3, 4), i64(-2), keepdims=0)
         case(op, "none", (2, 3), noop_with_empty_axes=1)
+    spread = ramp(-2, 2, 2, 3, 4)
+    for op, function in (("ReduceMax", torch.amax), ("ReduceMin", torch.amin)):
+        case(op, "all", spread, torch=function)
+        case(op, "axes", spread, i64(0, 2), torch=lambda x, _, f=function: f(x, (0, 2), True))
+        case(op, "dropped", spread, i64(-2), keepdims=0, torch=lambda x, _, f=function: f(x, 1))
+    case("ReduceProd", "all", ramp(-2, 2, 2, 3), torch=torch.prod)
+    case("ReduceProd", "axes", spread, i64(0, 2))
+    case("ReduceProd", "dropped", spread, i64(-1), keepdims=0, torch=lambda x, _: x.prod(2))
+    case("ReduceProd", "zeros", f32(1, 0, 2, 0, 3, 0, 2, 3, 4).reshape(3, 3), i64(1), torch=lambda x, _: x.prod(1, True))
 
 
 def resizing():
@@ -384,6 +414,11 @@ def normalizations():
     rest = (3,), (3,), (3,), ramp(0.3, 2, 3)
     case("BatchNormalization", "planes", (2, 3, 4, 3), *rest, constants=(3, 4), epsilon=1e-3, torch=batch)
     case("BatchNormalization", "rows", (5, 3), *rest, constants=(3, 4), epsilon=1e-3, torch=batch)
+    def instance(x, scale, shift):
+        return F.instance_norm(x, weight=scale, bias=shift)
+
+    case("InstanceNormalization", "planes", (2, 3, 4, 3), (3,), (3,), torch=instance)
+    case("InstanceNormalization", "lines", (3, 2, 7), (2,), (2,), epsilon=0.01)
     case("LayerNormalization", "last", (2, 3, 5), (5,), (5,),
          torch=lambda x, s, b: F.layer_norm(x, (5,), s, b))  # fmt: skip
     case("LayerNormalization", "axis", (2, 3, 4), (3, 4), axis=1, epsilon=0.01,
