@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "ops/elementwise.hpp"
+#include "kernels/rows/rows.hpp"
 #include "ops/gradient.hpp"
 #include "ops/infer.hpp"
+#include "ops/lane_tasks.hpp"
 #include "ops/moments.hpp"
 
 namespace qtn::ops {
@@ -36,6 +37,38 @@ Types infer(const Call &call) {
   return types;
 }
 
+/// Whether each row of x is multiplied by t, or t is added to each.
+bool is_row(const Tensor &t, const Tensor &x, std::size_t axis) {
+  const std::size_t rank = x.rank() - axis;
+  if (t.rank() < rank || t.count() != element_count(x.shape(), axis, x.rank())) return false;
+  return std::equal(x.shape().begin() + axis, x.shape().end(), t.shape().end() - rank);
+}
+
+/// What the kernel does: one scale for each element of a row, as networks have it.
+bool is_plain(const Call &call) {
+  const Tensor &x = *call.in(0);
+  const std::size_t axis = axis_of(call);
+  return x.dtype() == QTN_FLOAT32 && x.count() > 0 && is_row(*call.in(1), x, axis) &&
+         (!call.in(2) || is_row(*call.in(2), x, axis));
+}
+
+kernels::RowsArgs rows_of(const Call &call, std::size_t first, std::size_t end) {
+  const Tensor &x = *call.in(0);
+  const auto length = static_cast<std::size_t>(element_count(x.shape(), axis_of(call), x.rank()));
+  return {x.as<const float>() + first * length, end - first, length, call.attrs.get_float("epsilon", 1e-5),
+          call.in(1)->as<const float>()};
+}
+
+void normalize_rows(const Call &call, const Tensor &y) {
+  const kernels::RowsArgs all = rows_of(call, 0, static_cast<std::size_t>(y.count()));
+  const std::size_t rows = static_cast<std::size_t>(y.count()) / all.columns;
+  const float *shift = call.in(2) ? call.in(2)->as<const float>() : nullptr;
+  const auto normalize = kernels::rows_kernel().normalize;
+  parallel_ranges(rows, rows, [&](std::size_t begin, std::size_t end, std::size_t) {
+    normalize({rows_of(call, begin, end), shift, y.as<float>() + begin * all.columns});
+  });
+}
+
 template <class T>
 void normalize(const Call &call, std::span<Tensor> outputs) {
   const Tensor &x = *call.in(0), &y = outputs[0];
@@ -61,6 +94,7 @@ void normalize(const Call &call, std::span<Tensor> outputs) {
 }
 
 void run(const Call &call, std::span<Tensor> outputs) {
+  if (call.output_count == 1 && is_plain(call)) return normalize_rows(call, outputs[0]);
   call.in(0)->dtype() == QTN_FLOAT64 ? normalize<double>(call, outputs) : normalize<float>(call, outputs);
 }
 
@@ -92,11 +126,35 @@ void standardize_back(const float *standard, std::int64_t rows, std::int64_t len
   });
 }
 
+/// Rows in parts, each with sums of its own.
+void backward_rows(const Backward &run, std::span<const Tensor> dx) {
+  const Tensor &dy = run.dy[0];
+  const auto count = static_cast<std::size_t>(dy.count()), columns = rows_of(run.call, 0, 0).columns;
+  const std::size_t rows = count / columns, parts = std::min<std::size_t>(rows, kTasks);
+  auto *sums = reinterpret_cast<double *>(run.scratch.take(2 * parts * columns * sizeof(double)));
+  std::fill_n(sums, 2 * parts * columns, 0.0);
+  parallel_for(parts, [&, backward = kernels::rows_kernel().backward](std::size_t part) {
+    const std::size_t first = rows * part / parts, end = rows * (part + 1) / parts;
+    double *of_part = sums + 2 * part * columns;
+    backward({rows_of(run.call, first, end), dy.as<const float>() + first * columns,
+              dx[0].has_data() ? dx[0].as<float>() + first * columns : nullptr, of_part, of_part + columns});
+  });
+  for (const std::size_t which : {0, 1}) {
+    if (which + 1 >= dx.size() || !dx[which + 1].has_data()) continue;
+    for (std::size_t i = 0; i < columns; ++i) {
+      double total = 0;
+      for (std::size_t part = 0; part < parts; ++part) total += sums[(2 * part + which) * columns + i];
+      dx[which + 1].as<float>()[i] = static_cast<float>(total);
+    }
+  }
+}
+
 void backward(const Backward &run, std::span<const Tensor> dx) {
   const Tensor &x = *run.call.in(0), &dy = run.dy[0];
   const auto product = [](float slope, float factor) { return slope * factor; };
   for (std::size_t i = 1; i < run.dy.size(); ++i)
     if (run.dy[i].has_data()) fail(QTN_EUNSUPPORTED, "LayerNormalization: no gradient of output ", i);
+  if (is_plain(run.call)) return backward_rows(run, dx);
   if (run.call.in(2)) broadcast_gradient(dx[2], dy, [](float slope) { return slope; });
   broadcast_gradient(dx[0], dy, product, *run.call.in(1));
   if (!dx[0].has_data() && !dx[1].has_data()) return;
@@ -119,6 +177,6 @@ const OpDef kLayerNormalization{.name = "LayerNormalization",
                                 .infer = infer,
                                 .run = run,
                                 .backward = backward,
-                                .keeps = {.inputs = kAllInputs}};
+                                .keeps = {.inputs = {0, 2}}};
 
 }  // namespace qtn::ops

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loops on vectors of doubles of any length.
+#pragma once
+
+#include <cmath>
+
+#include "kernels/rows/rows.hpp"
+#include "kernels/unroll.hpp"
+
+namespace qtn::kernels {
+namespace {
+
+template <int bytes>
+struct Vectors;
+
+// A macro, since GCC converts vectors of types that it knows only.
+#define QTN_ROW_VECTORS(bytes)                                                     \
+  template <>                                                                      \
+  struct Vectors<bytes> {                                                          \
+    using Doubles [[gnu::vector_size(bytes)]] = double;                            \
+    using Floats [[gnu::vector_size(bytes / 2)]] = float;                          \
+    static Doubles wide(Floats v) { return __builtin_convertvector(v, Doubles); }  \
+    static Floats narrow(Doubles v) { return __builtin_convertvector(v, Floats); } \
+  };
+#if defined(__AVX512F__)
+QTN_ROW_VECTORS(64)
+#elif defined(__AVX2__)
+QTN_ROW_VECTORS(32)
+#else
+QTN_ROW_VECTORS(16)
+#endif
+#undef QTN_ROW_VECTORS
+
+template <int bytes>
+struct Rows : Vectors<bytes> {
+  using typename Vectors<bytes>::Doubles;
+  using typename Vectors<bytes>::Floats;
+  using Vectors<bytes>::wide;
+  using Vectors<bytes>::narrow;
+  static constexpr std::size_t kCount = bytes / sizeof(double), kLanes = 8;
+  static constexpr int kParts = kLanes / kCount;
+
+  static Doubles wide(const float *p) { return wide(load(p)); }
+  static Floats load(const float *p) {
+    Floats v;
+    __builtin_memcpy(&v, p, sizeof v);
+    return v;
+  }
+
+  /// The sum of terms: vector(i, part) from i on, one(i) of the rest.
+  template <class Vector, class One>
+  [[gnu::always_inline]] static double sum(std::size_t count, const Vector &vector, const One &one) {
+    Doubles lanes[kParts] = {};
+    std::size_t i = 0;
+    for (; i + kLanes <= count; i += kLanes)
+      unroll<kParts>([&](auto part) { lanes[part] += vector(i + part * kCount); });
+    double total = 0;
+    for (; i < count; ++i) total += one(i);
+    unroll<kParts>([&](auto part) {
+      for (std::size_t lane = 0; lane < kCount; ++lane) total += lanes[part][lane];
+    });
+    return total;
+  }
+
+  struct Row {
+    double mean, rstd;
+    float v(float x) const { return static_cast<float>((static_cast<double>(x) - mean) * rstd); }
+    Floats v(const float *x) const { return narrow((wide(x) - mean) * rstd); }
+  };
+
+  static Row row_of(const RowsArgs &args, const float *x) {
+    const auto count = static_cast<double>(args.columns);
+    const double mean = sum(
+                            args.columns, [&](std::size_t i) { return wide(x + i); },
+                            [&](std::size_t i) { return static_cast<double>(x[i]); }) /
+                        count;
+    const double squares = sum(
+        args.columns,
+        [&](std::size_t i) {
+          const Doubles away = wide(x + i) - mean;
+          return away * away;
+        },
+        [&](std::size_t i) {
+          const double away = static_cast<double>(x[i]) - mean;
+          return away * away;
+        });
+    return {mean, 1 / std::sqrt(squares / count + args.epsilon)};
+  }
+
+  static void normalize(const NormalizeRowsArgs &args) {
+    const RowsArgs &r = args.rows;
+    for (std::size_t index = 0; index < r.rows; ++index) {
+      const float *x = r.x + index * r.columns;
+      float *y = args.y + index * r.columns;
+      const Row row = row_of(r, x);
+      std::size_t i = 0;
+      for (; i + kCount <= r.columns; i += kCount) {
+        Floats v = row.v(x + i) * load(r.scale + i);
+        if (args.shift) v += load(args.shift + i);
+        __builtin_memcpy(y + i, &v, sizeof v);
+      }
+      for (; i < r.columns; ++i) {
+        y[i] = row.v(x[i]) * r.scale[i];
+        if (args.shift) y[i] += args.shift[i];
+      }
+    }
+  }
+
+  static void add(double *sums, Floats v) {
+    Doubles sum;
+    __builtin_memcpy(&sum, sums, sizeof sum);
+    sum += wide(v);
+    __builtin_memcpy(sums, &sum, sizeof sum);
+  }
+
+  static void backward(const NormalizeRowsBackwardArgs &args) {
+    const RowsArgs &r = args.rows;
+    for (std::size_t index = 0; index < r.rows; ++index) {
+      const float *x = r.x + index * r.columns, *dy = args.dy + index * r.columns;
+      const Row row = row_of(r, x);
+      const double slopes = sum(
+          r.columns, [&](std::size_t i) { return wide(load(dy + i) * load(r.scale + i)); },
+          [&](std::size_t i) { return static_cast<double>(dy[i] * r.scale[i]); });
+      const double products = sum(
+          r.columns,
+          [&](std::size_t i) {
+            const Floats v = row.v(x + i), slope = load(dy + i);
+            add(args.d_scale + i, slope * v);
+            add(args.d_shift + i, slope);
+            return wide(slope * load(r.scale + i) * v);
+          },
+          [&](std::size_t i) {
+            const float v = row.v(x[i]);
+            args.d_scale[i] += static_cast<double>(dy[i] * v);
+            args.d_shift[i] += static_cast<double>(dy[i]);
+            return static_cast<double>(dy[i] * r.scale[i] * v);
+          });
+      if (!args.dx) continue;
+      const auto count = static_cast<double>(r.columns);
+      const auto mean = static_cast<float>(slopes / count), along = static_cast<float>(products / count),
+                 rstd = static_cast<float>(row.rstd);
+      float *dx = args.dx + index * r.columns;
+      std::size_t i = 0;
+      for (; i + kCount <= r.columns; i += kCount) {
+        const Floats to = rstd * (load(dy + i) * load(r.scale + i) - mean - along * row.v(x + i));
+        __builtin_memcpy(dx + i, &to, sizeof to);
+      }
+      for (; i < r.columns; ++i) dx[i] = rstd * (dy[i] * r.scale[i] - mean - along * row.v(x[i]));
+    }
+  }
+};
+
+}  // namespace
+}  // namespace qtn::kernels
