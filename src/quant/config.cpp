@@ -27,6 +27,7 @@ constexpr AttrSpec kKeys[] = {
     {"eps", AttrSpec::kFloat},
     {"percentile", AttrSpec::kFloat},
     {"absolute", AttrSpec::kInt},
+    {"activation_learning", AttrSpec::kString},
     // For layers:
     {"equalize", AttrSpec::kInt},
     {"replace_relu6", AttrSpec::kInt},
@@ -37,9 +38,10 @@ constexpr AttrSpec kKeys[] = {
     {"weight_narrow_range", AttrSpec::kInt},
     {"weight_reduce_range", AttrSpec::kInt},
     {"block_size", AttrSpec::kInt},
+    {"weight_learning", AttrSpec::kString},
     {"bias", AttrSpec::kString},
 };
-constexpr std::span kTensorKeys = std::span(kKeys).first(16);
+constexpr std::span kTensorKeys = std::span(kKeys).first(17);
 
 /// Keys of a configuration, and what make_observer calls them.
 struct Renamed {
@@ -123,6 +125,58 @@ bool float_bias(const Attrs &attrs) {
   return attrs.get_string("bias", "") == "float32";
 }
 
+struct LearningKind {
+  std::string_view name;
+  Learning learning;
+};
+constexpr LearningKind kActivationLearning[] = {{"none", Learning::none},
+                                                {"lsq", Learning::lsq},
+                                                {"lsq+", Learning::lsq_plus},
+                                                {"pact", Learning::pact},
+                                                {"amax", Learning::amax}};
+constexpr LearningKind kWeightLearning[] = {{"none", Learning::none}, {"lsq", Learning::lsq}, {"amax", Learning::amax}};
+
+Learning learning_of(const Attrs &attrs, std::string_view key, std::span<const LearningKind> kinds) {
+  const std::string name = attrs.get_string(key, "none");
+  std::string known;
+  for (const LearningKind &kind : kinds) {
+    if (kind.name == name) return kind.learning;
+    known += cat(" ", kind.name);
+  }
+  fail(QTN_EINVAL, "config: ", key, " \"", name, "\" is unknown; there are:", known);
+}
+
+[[noreturn]] void refuse(const Attrs &attrs, std::string_view key, std::string_view why) {
+  fail(QTN_EUNSUPPORTED, "config: ", key, " \"", attrs.get_string(key, ""), "\" ", why);
+}
+
+Learning activation_learning(const Attrs &attrs) {
+  constexpr std::string_view key = "activation_learning";
+  const Learning learning = learning_of(attrs, key, kActivationLearning);
+  if (learning == Learning::none) return learning;
+  const bool symmetric = attrs.get_string("activation_scheme", "") == "per_tensor_symmetric";
+  if (symmetric && (learning == Learning::lsq_plus || learning == Learning::pact))
+    refuse(attrs, key, "is for activation_scheme \"per_tensor_affine\", here it is \"per_tensor_symmetric\"");
+  if (!symmetric && learning == Learning::amax)
+    refuse(attrs, key, "is for activation_scheme \"per_tensor_symmetric\", here it is \"per_tensor_affine\"");
+  if (attrs.get_int("reduce_range", 0) != 0)
+    refuse(attrs, key, "needs reduce_range 0: what is learned is where all integers of the type end");
+  return learning;
+}
+
+Learning weight_learning(const Attrs &attrs) {
+  constexpr std::string_view key = "weight_learning";
+  const Learning learning = learning_of(attrs, key, kWeightLearning);
+  if (learning == Learning::none) return learning;
+  const std::string scheme = attrs.get_string("weight_scheme", "");
+  if (in_blocks(attrs)) refuse(attrs, key, "is for scales per tensor or channel, not for \"per_block_symmetric\"");
+  if (learning == Learning::amax && scheme != "per_tensor_symmetric")
+    refuse(attrs, key, cat("is for weight_scheme \"per_tensor_symmetric\", here it is \"", scheme, "\""));
+  if (attrs.get_int("weight_reduce_range", 0) != 0)
+    refuse(attrs, key, "needs weight_reduce_range 0: what is learned is where all integers of the type end");
+  return learning;
+}
+
 Settings resolve(const Attrs &attrs) {
   return {.activation_observer = attrs.get_string("observer", ""),
           .weight_observer = attrs.get_string("weight_observer", ""),
@@ -132,6 +186,8 @@ Settings resolve(const Attrs &attrs) {
           .fixed_outputs = attrs.get_int("fixed_outputs", 0) != 0,
           .replace_relu6 = attrs.get_int("replace_relu6", 0) != 0,
           .float_bias = float_bias(attrs),
+          .activation_learning = activation_learning(attrs),
+          .weight_learning = weight_learning(attrs),
           .keys = attrs};
 }
 

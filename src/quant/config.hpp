@@ -13,6 +13,15 @@
 
 namespace qtn::quant {
 
+/// How training moves a grid. docs/training.md says what is learned.
+enum class Learning {
+  none,
+  lsq,       ///< the scale
+  lsq_plus,  ///< scale and zero point
+  pact,      ///< the bounds of the range that the grid is over
+  amax,      ///< the largest magnitude on a symmetric grid
+};
+
 /// What one node gets.
 struct Settings {
   std::string activation_observer;
@@ -23,7 +32,9 @@ struct Settings {
   bool fixed_outputs = false;  ///< Sigmoid, HardSigmoid, Softmax and Tanh have scales known beforehand
   bool replace_relu6 = false;  ///< ReLU6 becomes Relu
   bool float_bias = false;     ///< biases stay float32
-  Attrs keys;                  ///< what all of this follows from, by the keys of Config::set
+  Learning activation_learning = Learning::none;  ///< of grids that are not fixed
+  Learning weight_learning = Learning::none;
+  Attrs keys;  ///< what all of this follows from, by the keys of Config::set
 };
 
 struct Rule {

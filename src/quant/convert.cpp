@@ -33,7 +33,8 @@ QuantizerPtr grid_of(const Graph &g, const Group &group, const Observer *observe
 
 class Converter {
  public:
-  explicit Converter(const Prepared &prepared) : p_(prepared.placement), g_(prepared.graph) {
+  explicit Converter(const Prepared &prepared)
+      : p_(prepared.placement), training_(prepared.training), g_(prepared.graph) {
     for (std::size_t i = 0; i < p_.groups.size(); ++i) {
       const QuantizerPtr *trained = prepared.training ? &prepared.training->grids[i] : nullptr;
       const QuantizerPtr grid = grid_of(g_, p_.groups[i], prepared.observers[i].get(), trained);
@@ -71,11 +72,18 @@ class Converter {
     const ValueId bias_id = input_of(node, 2);
     const Tensor bias = bias_id == graph::kNoValue ? Tensor() : g_.value(bias_id).constant;
     if (bias.has_data()) check_finite(bias, cat("convert: bias \"", g_.value(bias_id).name, "\""));
-    const Tensor q = quantize_weight_of(g_, node, bias.has_data() ? &bias : nullptr, sx, settings, "convert");
+    const Tensor q =
+        quantize_weight_of(g_, node, bias.has_data() ? &bias : nullptr, sx, settings, "convert", learned_grid(node));
     node.inputs[1] = integer_constant(node.inputs[1], q);
     // Sums of blocks have no unit in which a bias could be an integer.
     if (bias.has_data() && !settings.float_bias && !q.quantizer()->per_block())
       node.inputs[2] = integer_constant(bias_id, quantize_bias(bias, sx, *q.quantizer()));
+  }
+
+  QuantizerPtr learned_grid(const Node &node) const {
+    if (!training_) return nullptr;
+    const auto found = training_->weights.find(node.name);
+    return found == training_->weights.end() ? nullptr : found->second;
   }
 
   void convert_moved_constants(Node &node) {
@@ -99,6 +107,7 @@ class Converter {
   }
 
   const Placement &p_;
+  const std::optional<Training> &training_;
   Graph g_;
   std::vector<std::optional<IntegerRange>> limits_;  // by group
   std::map<ValueId, std::vector<ValueId>> made_;

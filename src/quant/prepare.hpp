@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "graph/graph.hpp"
@@ -21,7 +23,8 @@ namespace qtn::quant {
 /// What quantization-aware training works on.
 struct Training {
   graph::Graph graph;  ///< of the same meaning as Prepared::graph, but normalizations and activations are nodes
-  std::vector<QuantizerPtr> grids = {};  ///< of the placement's groups, once trained
+  std::vector<QuantizerPtr> grids = {};              ///< of the placement's groups, once trained
+  std::map<std::string, QuantizerPtr> weights = {};  ///< those that were learned, by node
 };
 
 struct Prepared {

@@ -46,6 +46,12 @@ std::unique_ptr<Observer> weight_observer(const graph::Node &node, const Setting
   return make_observer(settings.weight_observer, attrs);
 }
 
+QuantizerPtr observed_grid(const graph::Node &node, const Tensor &weight, const Settings &settings) {
+  const std::unique_ptr<Observer> observer = weight_observer(node, settings);
+  observer->observe(weight);
+  return observer->quantizer();
+}
+
 }  // namespace
 
 ObserverSettings weight_observer_settings(const graph::Node &node, const Settings &settings) {
@@ -53,10 +59,8 @@ ObserverSettings weight_observer_settings(const graph::Node &node, const Setting
 }
 
 Tensor quantize_weight(const graph::Node &node, const Tensor &weight, const Tensor *bias, double input_scale,
-                       const Settings &settings) {
-  const std::unique_ptr<Observer> observer = weight_observer(node, settings);
-  observer->observe(weight);
-  const QuantizerPtr chosen = observer->quantizer();
+                       const Settings &settings, const QuantizerPtr &learned) {
+  const QuantizerPtr chosen = learned ? learned : observed_grid(node, weight, settings);
   std::vector<double> scales = chosen->scales();
   if (bias && !chosen->per_block()) {
     const std::vector<float> values = float_values(*bias, "bias");
@@ -76,10 +80,10 @@ Tensor quantize_weight(const graph::Node &node, const Tensor &weight, const Tens
 }
 
 Tensor quantize_weight_of(const graph::Graph &g, const graph::Node &node, const Tensor *bias, double input_scale,
-                          const Settings &settings, const char *who) {
+                          const Settings &settings, const char *who, const QuantizerPtr &learned) {
   const graph::Value &weight = g.value(node.inputs[1]);
   try {
-    return quantize_weight(node, weight.constant, bias, input_scale, settings);
+    return quantize_weight(node, weight.constant, bias, input_scale, settings, learned);
   } catch (const Error &e) {
     fail(e.status(), who, ": weight \"", weight.name, "\" of node \"", node.name, "\": ", e.what());
   }

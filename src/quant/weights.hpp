@@ -9,16 +9,17 @@ namespace qtn::quant {
 
 /// Weights whose last or first axis (as the operator has it) is the output channel, under the weight observer of the
 /// settings. Where a bias would not fit int32 in units of sx * sw[c], sw[c] is enlarged until it does; weights in
-/// blocks have no such units. `bias` may be nullptr.
+/// blocks have no such units. `bias` may be nullptr. `learned`: the grid to take rather than the observer's, or
+/// nullptr.
 Tensor quantize_weight(const graph::Node &node, const Tensor &weight, const Tensor *bias, double input_scale,
-                       const Settings &settings);
+                       const Settings &settings, const QuantizerPtr &learned = nullptr);
 
 /// What quantize_weight() chooses grids by.
 ObserverSettings weight_observer_settings(const graph::Node &node, const Settings &settings);
 
 /// The same of the weight that a node reads; `who`, weight and node begin messages.
 Tensor quantize_weight_of(const graph::Graph &g, const graph::Node &node, const Tensor *bias, double input_scale,
-                          const Settings &settings, const char *who);
+                          const Settings &settings, const char *who, const QuantizerPtr &learned = nullptr);
 
 /// int32 in units of float32(sx * sw[c]).
 Tensor quantize_bias(const Tensor &bias, double input_scale, const Quantizer &weight);

@@ -54,7 +54,7 @@ class Lowering {
     if (only_reshapes(node)) return alias(node);
     if (node.op == &ops::kDropout && node.outputs.size() == 1) return dropout(n);
     if (network_.statistics.count(n)) return normalize(n);
-    if (const std::optional<ops::Clamp> clamp = graph::clamp_of(g_, node); clamp && grid_of(node.outputs[0]))
+    if (const std::optional<ops::Clamp> clamp = graph::clamp_of(g_, node); clamp && fused_grid_of(node.outputs[0]))
       return clamp_on_grid(node, *clamp);
     SlotIds inputs = read_inputs(n), outputs;
     for (const ValueId v : node.outputs) outputs.push_back(v == kNoValue ? kNoSlot : write(v));
@@ -75,7 +75,7 @@ class Lowering {
       if (!network_.quantization) continue;
       if (const auto moved = network_.quantization->constants.find({n, i});
           moved != network_.quantization->constants.end())
-        inputs.back() = rounded(node, inputs.back(), network_.quantization->activations[moved->second]);
+        inputs.back() = rounded(node, inputs.back(), moved->second);
     }
     if (network_.quantization && network_.quantization->weights.count(n)) round_weights(n, inputs);
     return inputs;
@@ -83,7 +83,7 @@ class Lowering {
 
   /// Weights on their grid; with a normalization behind the node, as they will be when it has been folded.
   void round_weights(std::size_t n, SlotIds &inputs) {
-    const WeightGrid &grid = network_.quantization->weights.at(n);
+    WeightGrid &grid = network_.quantization->weights.at(n);
     const Node &node = g_.nodes[n];
     const auto units = std::make_shared<BiasUnits>();
     std::shared_ptr<Fold> fold;
@@ -98,7 +98,8 @@ class Lowering {
     }
     const SlotId y = like(inputs[1]);
     const ActivationGrid &input = network_.quantization->activations[grid.input];
-    add(node, make_weights(node, inputs[1], y, grid, input, units, fold, scale, network_.switches));
+    add(node,
+        make_weights(node, inputs[1], y, grid, learned(grid.parameters), input, units, fold, scale, network_.switches));
     inputs[1] = y;
     if (inputs.size() < 3 || inputs[2] == kNoSlot) return;
     const SlotId bias = like(inputs[2]);
@@ -117,7 +118,7 @@ class Lowering {
     }
     Epilogue epilogue;
     ValueId v = node.outputs[0];
-    if (uses_.single_use(v) && !grid_of(v)) {
+    if (uses_.single_use(v) && !has_grid(v)) {
       const auto reader = static_cast<std::size_t>(uses_.consumers[at(v)][0]);
       if (const std::optional<ops::Clamp> clamp = graph::clamp_of(g_, g_.nodes[reader])) {
         epilogue.lo = clamp->lo;
@@ -126,33 +127,71 @@ class Lowering {
         v = g_.nodes[reader].outputs[0];
       }
     }
-    epilogue.grid = grid_of(v);
+    epilogue.grid = fused_grid_of(v);
     add(node, make_batch_norm(node, std::move(inputs), write(v), network_.statistics.at(n), fold, epilogue,
                               network_.switches));
+    if (!epilogue.grid) round(v);
   }
 
   void clamp_on_grid(const Node &node, const ops::Clamp &clamp) {
     const ValueId v = node.outputs[0];
     const SlotId x = read(node.inputs[0]);
-    add(node, make_fake_quantize(x, write(v), {clamp.lo, clamp.hi, grid_of(v)}, network_.switches));
+    add(node, make_fake_quantize(x, write(v), {clamp.lo, clamp.hi, fused_grid_of(v)}, network_.switches));
   }
 
-  ActivationGrid *grid_of(ValueId v) {
-    if (!network_.quantization) return nullptr;
+  std::optional<std::size_t> grid_of(ValueId v) const {
+    if (!network_.quantization) return std::nullopt;
     const auto found = network_.quantization->activation_of.find(v);
-    return found == network_.quantization->activation_of.end() ? nullptr
-                                                               : &network_.quantization->activations[found->second];
+    if (found == network_.quantization->activation_of.end()) return std::nullopt;
+    return found->second;
+  }
+  bool has_grid(ValueId v) const { return grid_of(v).has_value(); }
+
+  /// What a step rounds to in the same pass. The gradient of a learned grid needs what comes before it.
+  ActivationGrid *fused_grid_of(ValueId v) {
+    const std::optional<std::size_t> i = grid_of(v);
+    if (!i || network_.quantization->activations[*i].learned()) return nullptr;
+    return &network_.quantization->activations[*i];
   }
 
   /// Whoever reads a value from now on reads it on its grid, if it has one.
   void round(ValueId v) {
-    if (ActivationGrid *grid = grid_of(v)) slot_of_[at(v)] = rounded({}, slot_of_[at(v)], *grid);
+    if (const std::optional<std::size_t> i = grid_of(v)) slot_of_[at(v)] = rounded({}, slot_of_[at(v)], *i);
   }
 
-  SlotId rounded(const Node &node, SlotId x, ActivationGrid &grid) {
+  SlotId rounded(const Node &node, SlotId x, std::size_t i) {
+    ActivationGrid &grid = network_.quantization->activations[i];
     const SlotId y = like(x);
-    add(node, make_fake_quantize(x, y, {.grid = &grid}, network_.switches));
+    if (grid.learned())
+      add(node, make_learned_quantize(x, y, grid, learned(network_.quantization->of_activation[i]), network_.switches));
+    else
+      add(node, make_fake_quantize(x, y, {.grid = &grid}, network_.switches));
     return y;
+  }
+
+  /// Parameters of a grid; one that several steps use is one slot.
+  SlotIds learned(const std::vector<std::size_t> &parameters) {
+    SlotIds slots;
+    for (const std::size_t i : parameters) {
+      const auto [known, added] = slot_of_learned_.try_emplace(i, static_cast<SlotId>(out_.slots.size()));
+      slots.push_back(known->second);
+      if (!added) continue;
+      const Parameter &p = network_.parameters[network_.first_of_grids + i];
+      Slot slot;
+      slot.name = p.name;
+      slot.type = {QTN_FLOAT32, p.value.shape()};
+      slot.root = known->second;
+      slot.given = true;
+      give(slot, p);
+      out_.slots.push_back(std::move(slot));
+    }
+    return slots;
+  }
+
+  static void give(Slot &slot, const Parameter &p) {
+    slot.value = p.value;
+    slot.gradient = p.gradient;
+    slot.wanted = true;
   }
 
   SlotId like(SlotId of) {
@@ -202,13 +241,10 @@ class Lowering {
     const SlotId s = slot_of_[at(v)] = add_slot(v);
     Slot &slot = out_.slots[at(s)];
     slot.given = true;
-    if (const auto parameter = network_.parameter_of.find(v); parameter != network_.parameter_of.end()) {
-      slot.value = network_.parameters[parameter->second].value;
-      slot.gradient = network_.parameters[parameter->second].gradient;
-      slot.wanted = true;
-    } else {
+    if (const auto parameter = network_.parameter_of.find(v); parameter != network_.parameter_of.end())
+      give(slot, network_.parameters[parameter->second]);
+    else
       slot.value = inferred_.constants[at(v)].to_contiguous();
-    }
     return s;
   }
 
@@ -230,6 +266,7 @@ class Lowering {
   const graph::Uses uses_;
   Lowered out_;
   std::vector<SlotId> slot_of_;                                            // by value id
+  std::map<std::size_t, SlotId> slot_of_learned_;                          // by parameter
   std::vector<bool> done_;                                                 // by node: with another
   std::map<std::size_t, std::pair<std::shared_ptr<Fold>, SlotId>> folds_;  // by normalization, with the bias before it
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/network.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.hpp"
@@ -45,6 +46,16 @@ Tensor zeros_like(const Tensor &t) {
   return zeros;
 }
 
+/// Weights that two nodes share have two grids: "w.scale", "w.scale_2".
+std::string unused_name(const std::vector<Parameter> &parameters, const std::string &name) {
+  const auto taken = [&](const std::string &wanted) {
+    return std::any_of(parameters.begin(), parameters.end(), [&](const Parameter &p) { return p.name == wanted; });
+  };
+  std::string unused = name;
+  for (int i = 2; taken(unused); ++i) unused = cat(name, "_", i);
+  return unused;
+}
+
 void require_float(const Graph &g) {
   for (const graph::Value &value : g.values)
     if (value.quantizer) fail(QTN_EUNSUPPORTED, "trainer: the model is quantized (tensor \"", value.name, "\")");
@@ -84,6 +95,12 @@ Network::Network(graph::Graph g, std::optional<Quantization> of_prepared)
       buffers.push_back({node.name + ".running_var", variance});
     }
   }
+  if (!quantization) return;
+  first_of_grids = parameters.size();
+  for (Parameter &p : quantization->parameters) {
+    p.name = unused_name(parameters, p.name);
+    parameters.push_back(p);
+  }
 }
 
 graph::Graph Network::snapshot() const {
@@ -99,6 +116,7 @@ graph::Graph Network::snapshot() const {
 std::optional<quant::Prepared> Network::prepared() const {
   if (!quantization) return std::nullopt;
   quant::Training training{snapshot()};
+  training.weights = quantization->weight_quantizers(graph);
   for (const ActivationGrid &grid : quantization->activations) training.grids.push_back(grid.quantizer());
   return quant::prepare(std::move(training), quantization->config);
 }
@@ -127,14 +145,16 @@ void Network::commit() {
       mix(s.variance, s.next_variance, c, s.batch[c].variance);
     }
   }
-  if (quantization)
-    for (ActivationGrid &grid : quantization->activations) grid.commit();
+  if (quantization) quantization->commit();
+}
+
+void Network::follow() {
+  if (quantization) quantization->follow();
 }
 
 void Network::revert() {
   for (auto &[node, s] : statistics) s.measured = false;
-  if (quantization)
-    for (ActivationGrid &grid : quantization->activations) grid.revert();
+  if (quantization) quantization->revert();
 }
 
 void Network::update_statistics() {

@@ -66,11 +66,14 @@ struct Network {
 
   /// Running statistics take in those of the batches since the last update.
   void update_statistics();
+  /// Learned grids are what their parameters say, which an optimizer or the caller may have written.
+  void follow();
 
   graph::Graph graph;
   std::optional<Quantization> quantization;            ///< of quantization-aware training
   std::vector<Parameter> parameters;                   ///< tensors stay at their place for the network's lifetime
   std::map<graph::ValueId, std::size_t> parameter_of;  ///< by the constant's id
+  std::size_t first_of_grids = 0;                      ///< from here on, parameters are those of `quantization`
   std::map<std::size_t, Statistics> statistics;        ///< by node index
   std::vector<Buffer> buffers;                         ///< the tensors of these
   Switches switches;

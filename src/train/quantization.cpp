@@ -9,22 +9,40 @@
 
 namespace qtn::train {
 
-ActivationGrid::ActivationGrid(std::string name, const quant::ObserverSettings &settings, const QuantizerPtr &given)
+ActivationGrid::ActivationGrid(std::string name, const quant::ObserverSettings &settings, const QuantizerPtr &given,
+                               quant::Learning learning)
     : name_(std::move(name)), settings_(settings), fixed_(given != nullptr) {
   if (given) settings_.dtype = given->dtype();
   const IntegerRange range = settings_.choose.range.value_or(integer_range(settings_.dtype));
   lo_ = static_cast<std::int32_t>(range.lo);
   hi_ = static_cast<std::int32_t>(range.hi);
-  if (given) begin_with(*given);
+  if (given)
+    begin_with(*given);
+  else if (learning != quant::Learning::none)
+    learned_.emplace(learning, settings_, lo_, hi_, Shape{});
 }
 
 void ActivationGrid::begin_with(const Quantizer &grid) {
   const auto end = [&](std::int32_t q) { return grid.scale() * static_cast<float>(q - grid.zero_point()); };
   restore({true, end(lo_), end(hi_), grid.scale(), grid.zero_point()});
+  if (learned_) learned_->begin({&now_.scale, 1}, {&now_.zero, 1});
+  follow();
+}
+
+void ActivationGrid::commit() {
+  if (learned_ && next_.seen && !now_.seen) learned_->begin({&next_.scale, 1}, {&next_.zero, 1});
+  now_ = next_;
+  extent_.reset();
+}
+
+void ActivationGrid::follow() {
+  if (!learned_ || !now_.seen) return;
+  learned_->read({&now_.scale, 1}, {&now_.zero, 1});
+  next_ = now_;
 }
 
 void ActivationGrid::observe(float min, float max) {
-  if (fixed_) return;
+  if (!observes()) return;
   if (extent_) {
     min = std::min(min, extent_->first);
     max = std::max(max, extent_->second);
@@ -51,6 +69,29 @@ QuantizerPtr ActivationGrid::quantizer() const {
                                      Numerics::onnx);
 }
 
+QuantizerPtr weight_form(const quant::ObserverSettings &settings) {
+  const double ends[] = {-1, 1};
+  return choose_quantizer(settings.dtype, QTN_PER_TENSOR_SYMMETRIC, 0, std::span(ends, 1), std::span(ends + 1, 1),
+                          settings.choose);
+}
+
+void WeightGrid::commit() {
+  if (beginning.empty()) return;
+  learned->begin(beginning, {});
+  beginning.clear();
+}
+
+QuantizerPtr WeightGrid::quantizer() const {
+  if (!learned || !learned->begun()) return nullptr;
+  std::vector<float> scales(static_cast<std::size_t>(learned->parts()[0].value.count()));
+  std::vector<std::int32_t> zeros(scales.size());
+  learned->read(scales, zeros);
+  const QuantizerPtr form = weight_form(settings);
+  return std::make_shared<Quantizer>(form->dtype(), settings.scheme, settings.axis,
+                                     std::vector<double>(scales.begin(), scales.end()),
+                                     std::vector<std::int64_t>(scales.size(), 0), form->numerics(), 0, form->range());
+}
+
 namespace {
 
 using graph::Graph;
@@ -75,7 +116,49 @@ std::optional<std::size_t> folded_norm(const Graph &g, const graph::Uses &uses, 
   return reader;
 }
 
+/// Parameters of a grid, by their indices.
+std::vector<std::size_t> add_parameters(std::vector<Parameter> &to, const std::string &name, const LearnedGrid *grid) {
+  std::vector<std::size_t> indices;
+  if (!grid) return indices;
+  for (const LearnedGrid::Part &part : grid->parts()) {
+    indices.push_back(to.size());
+    to.push_back({cat(name, part.suffix), part.value, part.value.clone(), 1, false});
+  }
+  return indices;
+}
+
+/// On a scale for each channel or for all.
+std::optional<LearnedGrid> learned_weights(quant::Learning kind, const quant::ObserverSettings &settings,
+                                           const Tensor &weight) {
+  if (kind == quant::Learning::none) return std::nullopt;
+  const IntegerRange range = weight_form(settings)->range();
+  const Shape scales =
+      is_per_tensor(settings.scheme) ? Shape{} : Shape{weight.dim(static_cast<std::size_t>(settings.axis))};
+  return LearnedGrid(kind, settings, static_cast<std::int32_t>(range.lo), static_cast<std::int32_t>(range.hi), scales);
+}
+
 }  // namespace
+
+void Quantization::commit() {
+  for (ActivationGrid &grid : activations) grid.commit();
+  for (auto &[node, grid] : weights) grid.commit();
+}
+
+void Quantization::revert() {
+  for (ActivationGrid &grid : activations) grid.revert();
+  for (auto &[node, grid] : weights) grid.revert();
+}
+
+void Quantization::follow() {
+  for (ActivationGrid &grid : activations) grid.follow();
+}
+
+std::map<std::string, QuantizerPtr> Quantization::weight_quantizers(const Graph &g) const {
+  std::map<std::string, QuantizerPtr> grids;
+  for (const auto &[node, grid] : weights)
+    if (QuantizerPtr quantizer = grid.quantizer()) grids.emplace(g.nodes[node].name, std::move(quantizer));
+  return grids;
+}
 
 Quantization::Quantization(const quant::Prepared &p) : config(p.config) {
   const Graph &g = p.training->graph, &optimized = p.graph;
@@ -84,7 +167,9 @@ Quantization::Quantization(const quant::Prepared &p) : config(p.config) {
     const quant::Group &group = p.placement.groups[i];
     const auto observer = quant::make_observer(group.settings.activation_observer, group.settings.activation);
     QuantizerPtr given = group.fixed;
-    activations.emplace_back(optimized.value(group.members[0]).name, observer->settings(), given);
+    activations.emplace_back(optimized.value(group.members[0]).name, observer->settings(), given,
+                             group.settings.activation_learning);
+    of_activation.push_back(add_parameters(parameters, activations[i].name(), activations[i].learned()));
     if (const auto &seen = p.observers[i]; seen && !seen->empty()) activations.back().begin_with(*seen->quantizer());
     for (const ValueId v : group.sources) {
       const auto at = value_ids.find(optimized.value(v).name);
@@ -114,9 +199,16 @@ Quantization::Quantization(const quant::Prepared &p) : config(p.config) {
            "\": weights are trained on grids per tensor or channel of \"minmax\" or \"max\", not in blocks or of \"",
            kind, "\"");
     const ValueId x = optimized.nodes[at->second].inputs[0];
-    weights[n] = {quant::weight_observer_settings(g.nodes[n], settings),
+    const quant::ObserverSettings of_weight = quant::weight_observer_settings(g.nodes[n], settings);
+    const graph::Value &weight = g.value(g.nodes[n].inputs[1]);
+    std::optional<LearnedGrid> learned = learned_weights(settings.weight_learning, of_weight, weight.constant);
+    std::vector<std::size_t> indices = add_parameters(parameters, weight.name, learned ? &*learned : nullptr);
+    weights[n] = {of_weight,
                   folded_norm(g, uses, g.nodes[n], optimized_nodes),
-                  static_cast<std::size_t>(p.placement.group[static_cast<std::size_t>(x)])};
+                  static_cast<std::size_t>(p.placement.group[static_cast<std::size_t>(x)]),
+                  std::move(learned),
+                  std::move(indices),
+                  {}};
   }
 }
 

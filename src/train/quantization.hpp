@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "quant/prepare.hpp"
-#include "train/fake_quantize.hpp"
+#include "train/learned_grid.hpp"
+#include "train/parameter.hpp"
 
 namespace qtn::train {
 
@@ -15,11 +16,19 @@ namespace qtn::train {
 /// MovingAverageMinMaxObserver has it; scale and zero point follow by the rule of the configuration.
 class ActivationGrid {
  public:
-  /// `given`: stays as it is.
-  ActivationGrid(std::string name, const quant::ObserverSettings &settings, const QuantizerPtr &given);
+  /// `given`: stays as it is, whatever `learning` says.
+  ActivationGrid(std::string name, const quant::ObserverSettings &settings, const QuantizerPtr &given,
+                 quant::Learning learning = quant::Learning::none);
 
   const std::string &name() const { return name_; }
   bool fixed() const { return fixed_; }
+
+  /// Null where it is not learned. The first extent that it takes in, or what calibration has found, is its beginning.
+  LearnedGrid *learned() { return learned_ ? &*learned_ : nullptr; }
+  const LearnedGrid *learned() const { return learned_ ? &*learned_ : nullptr; }
+
+  /// Whether extents change it.
+  bool observes() const { return !fixed_ && !(learned_ && now_.seen); }
 
   /// Whether there is a grid yet: nothing is rounded before.
   bool known() const { return next_.seen; }
@@ -28,14 +37,14 @@ class ActivationGrid {
   /// extent, however many tensors it comes in: a mean of theirs would cut off the widest.
   void observe(float min, float max);
 
-  void commit() {
-    now_ = next_;
-    extent_.reset();
-  }
+  void commit();
   void revert() {
     next_ = now_;
     extent_.reset();
   }
+
+  /// What is learned is what parameters are now, which others write.
+  void follow();
 
   /// Valid until the grid changes. Values are rounded as ONNX's QuantizeLinear does, which is what runs in the end.
   Grids view() const { return {{&next_.scale, 1}, {&next_.zero, 1}, lo_, hi_, Rounding::division}; }
@@ -60,21 +69,40 @@ class ActivationGrid {
   std::string name_;
   quant::ObserverSettings settings_;
   bool fixed_ = false;
+  std::optional<LearnedGrid> learned_;
   std::int32_t lo_, hi_;
   Range now_, next_;
   std::optional<std::pair<float, float>> extent_;  // of this step
 };
 
-/// The weights of a node: a grid for each output channel or for all, over the extent that they have at each step.
+/// The weights of a node: a grid for each output channel or for all, learned or over the extent that they have at each
+/// step.
 struct WeightGrid {
   quant::ObserverSettings settings;
   std::optional<std::size_t> norm;  ///< the node of the normalization that is folded into the weights
   std::size_t input;                ///< the grid of what they are multiplied with
+  std::optional<LearnedGrid> learned;
+  std::vector<std::size_t> parameters;  ///< of `learned`, in Quantization::parameters
+  std::vector<float> beginning;         ///< scales of this step that become the parameters when it is committed
+
+  void commit();
+  void revert() { beginning.clear(); }
+
+  /// With the rounding of the settings; null where no grid has been learned.
+  QuantizerPtr quantizer() const;
 };
+
+/// The mapping that weights have: their integers, and how they come there.
+QuantizerPtr weight_form(const quant::ObserverSettings &settings);
 
 /// What quantization adds to a network.
 struct Quantization {
   explicit Quantization(const quant::Prepared &prepared);
+
+  void commit();
+  void revert();
+  void follow();
+  std::map<std::string, QuantizerPtr> weight_quantizers(const graph::Graph &g) const;
 
   quant::Config config;
   std::vector<ActivationGrid> activations;              ///< one for each group of the placement
@@ -82,6 +110,8 @@ struct Quantization {
   std::map<std::size_t, WeightGrid> weights;            ///< nodes of the training graph whose weights are rounded
   /// Constants that nodes of the training graph move onto a grid: node and input, and the grid.
   std::map<std::pair<std::size_t, std::size_t>, std::size_t> constants;
+  std::vector<Parameter> parameters;                    ///< what is learned of grids
+  std::vector<std::vector<std::size_t>> of_activation;  ///< those of each activation grid
 };
 
 }  // namespace qtn::train

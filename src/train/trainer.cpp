@@ -145,6 +145,7 @@ double Trainer::backward(std::span<const Tensor *const> inputs, std::span<const 
   if (batches_ > 0) keep_gradients();
   double loss = 0;
   bool ran = false;
+  network_->follow();
   try {
     loss = run(program, inputs, targets);
     ran = true;
@@ -174,11 +175,13 @@ void Trainer::update() {
   network_->update_statistics();
   batches_ = 0;
   ++network_->switches.step;
+  network_->follow();
 }
 
 std::vector<Tensor> Trainer::evaluate(std::span<const Tensor *const> inputs) {
   const ThreadScope threads(threads_);
   check(inputs);
+  network_->follow();
   return answers_.of(*network_, inputs);
 }
 

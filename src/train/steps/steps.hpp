@@ -34,13 +34,16 @@ StepPtr make_batch_norm(const graph::Node &node, SlotIds inputs, SlotId y, Stati
 
 /// y = x clamped and on its grid, which takes it in before.
 StepPtr make_fake_quantize(SlotId x, SlotId y, const Epilogue &epilogue, const Switches &switches);
+
+/// The same on a grid that is learned by `parameters`, in the order of its parts.
+StepPtr make_learned_quantize(SlotId x, SlotId y, ActivationGrid &grid, SlotIds parameters, const Switches &switches);
 kernels::FakeGrids kernel_grid(const Grids &grids);
 
-/// y = w, times the factors of a fold, on its grid. `scale`: that of the fold. `input`: the grid of the other factor,
-/// from which with that of the weights the units follow.
-StepPtr make_weights(const graph::Node &node, SlotId w, SlotId y, const WeightGrid &grid, const ActivationGrid &input,
-                     std::shared_ptr<BiasUnits> units, std::shared_ptr<Fold> fold, SlotId scale,
-                     const Switches &switches);
+/// y = w, times the factors of a fold, on its grid, which `learned` may be parameters of. `scale`: that of the fold.
+/// `input`: the grid of the other factor, from which with that of the weights the units follow.
+StepPtr make_weights(const graph::Node &node, SlotId w, SlotId y, WeightGrid &grid, SlotIds learned,
+                     const ActivationGrid &input, std::shared_ptr<BiasUnits> units, std::shared_ptr<Fold> fold,
+                     SlotId scale, const Switches &switches);
 
 /// y = the bias in units that the step of the weights has found before.
 StepPtr make_bias(const graph::Node &node, SlotId bias, SlotId y, std::shared_ptr<const BiasUnits> units);

@@ -26,19 +26,26 @@ Layout layout_of(const Shape &shape, const quant::ObserverSettings &settings) {
 
 class WeightStep final : public Step {
  public:
-  WeightStep(const graph::Node &node, SlotId w, SlotId y, const WeightGrid &grid, const ActivationGrid &input,
-             std::shared_ptr<BiasUnits> units, std::shared_ptr<Fold> fold, SlotId scale, const Switches &switches)
-      : settings_(grid.settings), input_(input), units_(std::move(units)), fold_(std::move(fold)), switches_(switches) {
+  WeightStep(const graph::Node &node, SlotId w, SlotId y, WeightGrid &grid, SlotIds learned,
+             const ActivationGrid &input, std::shared_ptr<BiasUnits> units, std::shared_ptr<Fold> fold, SlotId scale,
+             const Switches &switches)
+      : grid_(grid),
+        settings_(grid.settings),
+        input_(input),
+        units_(std::move(units)),
+        fold_(std::move(fold)),
+        switches_(switches) {
     name = node.name;
-    reads = keeps = gives = {w};
+    keeps = {w};
+    reads = {w};
+    reads.insert(reads.end(), learned.begin(), learned.end());
+    gives = reads;
     writes = {y};
     if (fold_) {
       reads.push_back(scale);
       gives.push_back(scale);
     }
-    const double ends[] = {-1, 1};
-    const QuantizerPtr form = choose_quantizer(settings_.dtype, QTN_PER_TENSOR_SYMMETRIC, 0, std::span(ends, 1),
-                                               std::span(ends + 1, 1), settings_.choose);
+    const QuantizerPtr form = weight_form(settings_);
     grids_ = {{},
               {},
               static_cast<std::int32_t>(form->range().lo),
@@ -76,24 +83,34 @@ class WeightStep final : public Step {
     hides_not_finite = false;
     units_->of_channel.clear();
     if (!rounds_) return copy_elements(y_, x());
-    choose();
+    grid_.learned ? follow() : choose();
     if (input_.known()) settle_units();
     fake_quantize(x(), grids_, y_);
   }
 
   void backward(std::span<const Tensor> dx, Scratch &scratch) override {
-    const Tensor d(QTN_FLOAT32, w_.shape(), w_.strides(), dx[0].has_data() ? dx[0].data() : scratch.take(w_.nbytes()),
-                   nullptr);
-    rounds_ ? fake_quantize_backward(x(), grids_, dy_, d) : copy_elements(d, dy_);
+    // Nobody reads the gradient of y after this.
+    const Tensor &d = dx[0].has_data() ? dx[0] : dy_;
+    const std::span<const Tensor> learned = dx.subspan(1, grid_.parameters.size());
+    if (!rounds_) {
+      copy_elements(d, dy_);
+      for (const Tensor &part : learned)
+        if (part.has_data()) std::fill_n(part.as<float>(), part.count(), 0.0f);
+    } else if (grid_.learned) {
+      const auto count = static_cast<double>(w_.count()) / static_cast<double>(layout_.grids());
+      grid_.learned->backward(x(), grids_, count, dy_, d, learned, scratch);
+    } else {
+      fake_quantize_backward(x(), grids_, dy_, d);
+    }
     if (!fold_) return;
     float *to = d.as<float>();
-    if (dx[1].has_data()) {
+    if (const Tensor &d_scale = dx.back(); d_scale.has_data()) {
       sums_.assign(fold_->factor.size(), 0.0);
       each_element([&](std::size_t i, std::size_t c) {
         sums_[c] += static_cast<double>(to[i]) * static_cast<double>(w_.as<const float>()[i]);
       });
       for (std::size_t c = 0; c < sums_.size(); ++c)
-        dx[1].as<float>()[c] = fold_->follows_scale(c) ? static_cast<float>(sums_[c] * fold_->running_rstd(c)) : 0.0f;
+        d_scale.as<float>()[c] = fold_->follows_scale(c) ? static_cast<float>(sums_[c] * fold_->running_rstd(c)) : 0.0f;
     }
     if (dx[0].has_data()) each_element([&](std::size_t i, std::size_t c) { to[i] *= fold_->factor[c]; });
   }
@@ -112,6 +129,23 @@ class WeightStep final : public Step {
   void each_element(F &&f) const {
     for (std::size_t r = 0; r < channel_.rows; ++r)
       for (std::size_t c = 0; c < channel_.columns; ++c) f(r * channel_.columns + c, channel_.by_column ? c : r);
+  }
+
+  /// Grids as they have been learned, or where that begins.
+  void follow() {
+    if (grid_.learned->begun()) {
+      grid_.learned->read(scales_, zeros_);
+    } else {
+      choose();
+      for (float &s : scales_) s = scale_of(s);
+      grid_.beginning = scales_;
+    }
+    for (float &s : scales_) s = scale_of(s);
+  }
+
+  /// Or the inverse of a scale, which the grids are then given by.
+  float scale_of(float given) const {
+    return grids_.inverses ? static_cast<float>(1.0 / static_cast<double>(given)) : given;
   }
 
   /// Grids over what the weights are now.
@@ -151,7 +185,8 @@ class WeightStep final : public Step {
     for (const float s : scales_) units_->of_channel.push_back(of_input * (grids_.inverses ? 1.0f / s : s));
   }
 
-  const quant::ObserverSettings settings_;
+  WeightGrid &grid_;
+  const quant::ObserverSettings &settings_;
   const ActivationGrid &input_;
   const std::shared_ptr<BiasUnits> units_;
   const std::shared_ptr<Fold> fold_;
@@ -167,10 +202,11 @@ class WeightStep final : public Step {
 
 }  // namespace
 
-StepPtr make_weights(const graph::Node &node, SlotId w, SlotId y, const WeightGrid &grid, const ActivationGrid &input,
-                     std::shared_ptr<BiasUnits> units, std::shared_ptr<Fold> fold, SlotId scale,
-                     const Switches &switches) {
-  return std::make_unique<WeightStep>(node, w, y, grid, input, std::move(units), std::move(fold), scale, switches);
+StepPtr make_weights(const graph::Node &node, SlotId w, SlotId y, WeightGrid &grid, SlotIds learned,
+                     const ActivationGrid &input, std::shared_ptr<BiasUnits> units, std::shared_ptr<Fold> fold,
+                     SlotId scale, const Switches &switches) {
+  return std::make_unique<WeightStep>(node, w, y, grid, std::move(learned), input, std::move(units), std::move(fold),
+                                      scale, switches);
 }
 
 }  // namespace qtn::train

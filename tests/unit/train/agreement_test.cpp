@@ -157,6 +157,25 @@ void of_few_bits(void **) {
   }
 }
 
+void of_learned_grids(void **) {
+  struct Case {
+    const char *recipe, *activations, *weights;
+  };
+  for (const Case &c : {Case{"onnx", "lsq", "lsq"}, Case{"onnx", "lsq+", "none"}, Case{"tflite", "lsq+", "lsq"},
+                        Case{"onnx", "pact", "lsq"}, Case{"qnnpack", "pact", "amax"}, Case{"qnnpack", "none", "lsq"},
+                        Case{"nvidia", "amax", "lsq"}, Case{"nvidia", "lsq", "none"}})
+    for (const std::int64_t bits : {8, 4}) {
+      quant::Config config(c.recipe);
+      const Attrs learning = attrs({{"activation_learning", c.activations},
+                                    {"weight_learning", c.weights},
+                                    {"activation_bits", bits},
+                                    {"weight_bits", bits}});
+      config.set("*", &learning);
+      expect_agreement(cat(c.recipe, ", activations ", c.activations, ", weights ", c.weights, ", bits ", bits),
+                       config);
+    }
+}
+
 void around_nodes_in_float(void **) {
   for (const char *node : {"first", "third", "add", "concat", "fifth", "last"}) {
     quant::Config config("onnx");
@@ -173,6 +192,7 @@ int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(of_every_recipe),
       cmocka_unit_test(of_few_bits),
+      cmocka_unit_test(of_learned_grids),
       cmocka_unit_test(around_nodes_in_float),
   };
   return cmocka_run_group_tests_name("agreement", tests, nullptr, nullptr);

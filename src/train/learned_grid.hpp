@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Grids whose numbers are parameters of the network.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "quant/config.hpp"
+#include "train/fake_quantize.hpp"
+
+namespace qtn::train {
+
+/// The grids of one tensor. Parameters are 0 until begin(), float32, and of the shape that was given:
+///
+///   lsq   .scale                 LSQ (Esser et al. 2020), at least 2^-23, as in PyTorch
+///   lsq+  .scale, .zero_point    LSQ+ (Bhalgat et al. 2020): the latter from lo to hi, rounded where it is used
+///   pact  .alpha, .beta          PACT (Choi et al. 2018): the grid is over [beta, alpha]; a beta of 0 stays 0
+///   amax  .amax                  learn_amax of NVIDIA's toolkit with one bound for both sides: over [-amax, amax]
+class LearnedGrid {
+ public:
+  /// `shape`: that of the scales. `lo` and `hi` are where the grid saturates.
+  LearnedGrid(quant::Learning kind, const quant::ObserverSettings &settings, std::int32_t lo, std::int32_t hi,
+              const Shape &shape);
+
+  struct Part {
+    std::string_view suffix;
+    Tensor value;
+  };
+  std::span<const Part> parts() const { return parts_; }
+
+  bool begun() const;
+  void begin(std::span<const float> scales, std::span<const std::int32_t> zeros) const;
+
+  /// Parameters back to where they have a meaning, then what follows from them.
+  void read(std::span<float> scales, std::span<std::int32_t> zeros) const;
+
+  /// Gradients of x into dx, and of parts()[i] into d_parts[i] where it has data. Those of scales and zero points are
+  /// multiplied by 1 / sqrt(count * steps): `steps` from zero to the end of a symmetric grid, from end to end of
+  /// another; `count` elements that a grid has of one sample, as in the paper (PyTorch's _LearnableFakeQuantize counts
+  /// those of the whole batch, and of all channels).
+  void backward(const Tensor &x, const Grids &grids, double count, const Tensor &dy, const Tensor &dx,
+                std::span<const Tensor> d_parts, Scratch &scratch);
+
+ private:
+  std::span<float> values(std::size_t part) const;
+  ScaleZero over(double min, double max) const;
+
+  quant::Learning kind_;
+  quant::ObserverSettings settings_;
+  std::int32_t lo_, hi_;
+  double steps_;
+  std::vector<Part> parts_;
+  std::vector<float> d_scales_, d_zeros_;
+};
+
+}  // namespace qtn::train
