@@ -95,6 +95,15 @@ qstatus qtrainer_set(qtrainer *t, const qattrs *attrs) {
   });
 }
 
+qstatus qtrainer_set_group(qtrainer *t, const char *selector, const qattrs *settings) {
+  return guard(__func__, [&](const char *entry) {
+    need(entry, t, "t");
+    need(entry, selector, "selector");
+    need(entry, settings, "settings");
+    t->value.set_group(selector, settings->value);
+  });
+}
+
 size_t qtrainer_parameter_count(const qtrainer *t) { return t ? t->value.parameters().size() : 0; }
 
 const char *qtrainer_parameter_name(const qtrainer *t, size_t index) {

@@ -9,11 +9,14 @@ namespace qtn::quant {
 namespace {
 
 struct Form {
-  std::string_view prefix;
+  std::string_view prefix, argument;
   Selector::Kind kind;
 };
-constexpr Form kForms[] = {
-    {"op:", Selector::kOp}, {"name:", Selector::kName}, {"node:", Selector::kNode}, {"tensor:", Selector::kTensor}};
+constexpr Form kForms[] = {{"op:", "TYPE", Selector::kOp},
+                           {"name:", "GLOB", Selector::kName},
+                           {"node:", "NAME", Selector::kNode},
+                           {"tensor:", "NAME", Selector::kTensor},
+                           {"parameter:", "GLOB", Selector::kParameter}};
 
 /// * any run of characters, ? any one.
 bool glob_matches(std::string_view pattern, std::string_view text) {
@@ -37,17 +40,19 @@ bool glob_matches(std::string_view pattern, std::string_view text) {
 
 }  // namespace
 
-Selector::Selector(const std::string &text) : text_(text) {
+Selector::Selector(const std::string &text, std::string_view who, Kind most) : text_(text) {
   if (text == "*") return;
+  std::string forms = "*";
   for (const Form &form : kForms) {
+    if (form.kind > most) continue;
+    forms += cat(" ", form.prefix, form.argument);
     if (text.size() <= form.prefix.size() || !text.starts_with(form.prefix)) continue;
     kind_ = form.kind;
     pattern_ = text.substr(form.prefix.size());
   }
-  if (kind_ == kAll)
-    fail(QTN_EINVAL, "config: selector \"", text, "\" is none of * op:TYPE name:GLOB node:NAME tensor:NAME");
+  if (kind_ == kAll) fail(QTN_EINVAL, who, ": selector \"", text, "\" is none of ", forms);
   if (kind_ == kOp && !ops::find_op(pattern_))
-    fail(QTN_EINVAL, "config: selector \"", text, "\": there is no operator ", pattern_);
+    fail(QTN_EINVAL, who, ": selector \"", text, "\": there is no operator ", pattern_);
 }
 
 bool Selector::matches(const graph::Node &node) const {
@@ -61,9 +66,14 @@ bool Selector::matches(const graph::Node &node) const {
     case kNode:
       return pattern_ == node.name;
     case kTensor:
+    case kParameter:
       return false;
   }
   return false;
+}
+
+bool Selector::matches_parameter(std::string_view name) const {
+  return kind_ == kParameter && glob_matches(pattern_, name);
 }
 
 }  // namespace qtn::quant

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which nodes, or which tensor, a rule of a configuration is about.
+// Which nodes, tensor or parameters a rule is about.
 #pragma once
 
 #include <string>
@@ -12,18 +12,22 @@ namespace qtn::quant {
 class Selector {
  public:
   /// From the least to the most specific.
-  enum Kind { kAll, kOp, kName, kNode, kTensor };
+  enum Kind { kAll, kOp, kName, kNode, kTensor, kParameter };
 
-  /// "*", "op:Conv", "name:features.0.*" (glob with * and ?), "node:conv1", "tensor:conv1.out". Throws QTN_EINVAL on
-  /// another form and on an operator that does not exist.
-  explicit Selector(const std::string &text);
+  /// "*", "op:Conv", "name:features.0.*" (glob with * and ?), "node:conv1", "tensor:conv1.out", "parameter:*.scale"
+  /// (glob). Throws QTN_EINVAL on another form, one more specific than `most`, and an operator that does not exist.
+  /// `who` begins messages.
+  explicit Selector(const std::string &text, std::string_view who = "config", Kind most = kTensor);
 
   Kind kind() const { return kind_; }
   const std::string &text() const { return text_; }
   std::string_view pattern() const { return pattern_; }
 
-  /// Of kTensor: of no node.
+  /// Of kTensor and kParameter: of no node.
   bool matches(const graph::Node &node) const;
+
+  /// Of kParameter, by its name.
+  bool matches_parameter(std::string_view name) const;
 
  private:
   std::string text_, pattern_;

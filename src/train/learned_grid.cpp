@@ -47,7 +47,8 @@ LearnedGrid::LearnedGrid(Learning kind, const quant::ObserverSettings &settings,
       hi_(hi),
       steps_(is_symmetric(settings.scheme) ? (hi - lo) / 2 : hi - lo),
       d_scales_(static_cast<std::size_t>(element_count(shape))),
-      d_zeros_(d_scales_.size()) {
+      d_zeros_(d_scales_.size()),
+      before_(d_scales_.size()) {
   for (const std::string_view suffix : suffixes(kind)) parts_.push_back({suffix, zeros(shape)});
 }
 
@@ -62,18 +63,34 @@ ScaleZero LearnedGrid::over(double min, double max) const {
 
 bool LearnedGrid::begun() const { return values(0)[0] != 0.0f; }
 
-void LearnedGrid::begin(std::span<const float> scales, std::span<const std::int32_t> zeros) const {
-  for (std::size_t c = 0; c < scales.size(); ++c) {
-    if (kind_ == Learning::pact) {
-      values(0)[c] = scales[c] * static_cast<float>(hi_ - zeros[c]);
-      values(1)[c] = scales[c] * static_cast<float>(lo_ - zeros[c]);
-    } else if (kind_ == Learning::amax) {
-      values(0)[c] = static_cast<float>(static_cast<double>(scales[c]) / over(-1, 1).scale);
-    } else {
-      values(0)[c] = scales[c];
-      if (kind_ == Learning::lsq_plus) values(1)[c] = static_cast<float>(zeros[c]);
-    }
+void LearnedGrid::begin(std::size_t c, float scale, std::int32_t zero, float min, float max) const {
+  switch (kind_) {
+    case Learning::none:
+      break;
+    case Learning::lsq_plus:
+      values(1)[c] = static_cast<float>(zero);
+      [[fallthrough]];
+    case Learning::lsq:
+      values(0)[c] = scale;
+      break;
+    case Learning::pact:
+      values(0)[c] = std::max(max, 0.0f);
+      values(1)[c] = std::min(min, 0.0f);
+      break;
+    case Learning::amax:
+      values(0)[c] = std::max(-min, max);
+      break;
   }
+}
+
+void LearnedGrid::forget() const {
+  for (const Part &part : parts_) std::fill_n(part.value.as<float>(), part.value.count(), 0.0f);
+}
+
+void LearnedGrid::before_update() { std::copy_n(values(0).begin(), before_.size(), before_.begin()); }
+
+void LearnedGrid::after_update() const {
+  for (std::size_t c = 0; c < before_.size(); ++c) values(0)[c] = std::max(values(0)[c], before_[c] / 2);
 }
 
 void LearnedGrid::read(std::span<float> scales, std::span<std::int32_t> zeros) const {

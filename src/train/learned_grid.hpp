@@ -30,15 +30,22 @@ class LearnedGrid {
   std::span<const Part> parts() const { return parts_; }
 
   bool begun() const;
-  void begin(std::span<const float> scales, std::span<const std::int32_t> zeros) const;
+  /// With grid number `c` as it was chosen for values from min to max.
+  void begin(std::size_t c, float scale, std::int32_t zero, float min, float max) const;
+  void forget() const;
+
+  /// Around an update, which takes no more than half of a scale, an alpha or an amax: a scale that falls to nothing in
+  /// one step rounds all to nothing, and would not come back.
+  void before_update();
+  void after_update() const;
 
   /// Parameters back to where they have a meaning, then what follows from them.
   void read(std::span<float> scales, std::span<std::int32_t> zeros) const;
 
   /// Gradients of x into dx, and of parts()[i] into d_parts[i] where it has data. Those of scales and zero points are
   /// multiplied by 1 / sqrt(count * steps): `steps` from zero to the end of a symmetric grid, from end to end of
-  /// another; `count` elements that a grid has of one sample, as in the paper (PyTorch's _LearnableFakeQuantize counts
-  /// those of the whole batch, and of all channels).
+  /// another; `count`: weights of a layer, whatever shares a scale, or elements of one sample, as in the paper;
+  /// PyTorch's _LearnableFakeQuantize counts those of the whole batch.
   void backward(const Tensor &x, const Grids &grids, double count, const Tensor &dy, const Tensor &dx,
                 std::span<const Tensor> d_parts, Scratch &scratch);
 
@@ -52,6 +59,7 @@ class LearnedGrid {
   double steps_;
   std::vector<Part> parts_;
   std::vector<float> d_scales_, d_zeros_;
+  std::vector<float> before_;  // the first part
 };
 
 }  // namespace qtn::train

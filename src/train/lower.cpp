@@ -190,6 +190,7 @@ class Lowering {
 
   static void give(Slot &slot, const Parameter &p) {
     slot.value = p.value;
+    if (p.frozen) return;
     slot.gradient = p.gradient;
     slot.wanted = true;
   }

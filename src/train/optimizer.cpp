@@ -18,7 +18,7 @@ constexpr std::string_view kAdamOptions[] = {"optimizer",    "beta1",     "beta2
 
 struct Kind {
   std::string_view name;
-  std::unique_ptr<Optimizer> (*make)(const Attrs &attrs, std::vector<Parameter> parameters);
+  std::unique_ptr<Optimizer> (*make)(const Attrs &attrs, std::span<const Parameter> parameters);
   std::span<const std::string_view> options;
 };
 constexpr Kind kKinds[] = {
@@ -44,12 +44,9 @@ Tensor zeros(qdtype dtype, const Shape &shape) {
 
 }  // namespace
 
-Optimizer::Optimizer(const OptimizerSettings &settings, std::vector<Parameter> parameters,
+Optimizer::Optimizer(const OptimizerSettings &settings, std::span<const Parameter> parameters,
                      std::vector<std::string_view> state_names)
-    : settings_(settings),
-      parameters_(std::move(parameters)),
-      state_names_(std::move(state_names)),
-      steps_(zeros(QTN_INT64, {})) {
+    : settings_(settings), parameters_(parameters), state_names_(std::move(state_names)), steps_(zeros(QTN_INT64, {})) {
   constexpr std::size_t kBlock = std::size_t{1} << 14;
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
     check(parameters_[p]);
@@ -67,12 +64,13 @@ void Optimizer::step(double rate) {
   parallel_for(blocks_.size(), [&](std::size_t i) {
     const auto [index, begin, end] = blocks_[i];
     const Parameter &p = parameters_[index];
+    if (p.frozen) return;
     Piece piece{.count = end - begin,
                 .value = p.value.as<float>() + begin,
                 .gradient = p.gradient.as<const float>() + begin,
                 .state = {},
                 .rate = rate * static_cast<double>(p.rate_factor),
-                .weight_decay = p.decays ? settings_.weight_decay : 0,
+                .weight_decay = p.weight_decay.value_or(p.decays ? settings_.weight_decay : 0),
                 .step = now};
     for (std::size_t s = 0; s < state_names_.size(); ++s)
       piece.state[s] = states_[index * state_names_.size() + s].as<float>() + begin;
@@ -94,10 +92,10 @@ OptimizerSettings optimizer_settings(const Attrs &attrs, double weight_decay) {
   return s;
 }
 
-std::unique_ptr<Optimizer> make_optimizer(const Attrs &attrs, std::vector<Parameter> parameters) {
+std::unique_ptr<Optimizer> make_optimizer(const Attrs &attrs, std::span<const Parameter> parameters) {
   const Kind &kind = find_kind<Kind>(kKinds, attrs, "optimizer");
   check_options(attrs, kOptimizerOptions, kind.options, "optimizer", kind.name);
-  return kind.make(attrs, std::move(parameters));
+  return kind.make(attrs, parameters);
 }
 
 }  // namespace qtn::train

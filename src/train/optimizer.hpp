@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,7 +43,7 @@ class Optimizer {
 
  protected:
   /// `state_names`: the tensors kept for each parameter; they begin as zeros.
-  Optimizer(const OptimizerSettings &settings, std::vector<Parameter> parameters,
+  Optimizer(const OptimizerSettings &settings, std::span<const Parameter> parameters,
             std::vector<std::string_view> state_names);
 
   /// Some elements of one parameter.
@@ -63,20 +64,21 @@ class Optimizer {
   };
 
   OptimizerSettings settings_;
-  std::vector<Parameter> parameters_;
+  std::span<const Parameter> parameters_;
   std::vector<std::string_view> state_names_;
   std::vector<Tensor> states_;  ///< those of the first parameter first
   std::vector<Block> blocks_;   ///< of all parameters, so that small ones do not keep threads waiting
   Tensor steps_;
 };
 
-/// Of the kind that "optimizer" names; "sgd" without it. Options of other parts of a trainer are passed over. Throws
+/// Of the kind that "optimizer" names, for parameters that stay where they are and whose settings may change between
+/// steps; "sgd" without it. Options of other parts of a trainer are passed over. Throws
 /// QTN_EINVAL on an unknown kind, an option of another kind, or a value out of range.
 ///
 /// every kind   "weight_decay" (default 0; adamw: 0.01), "clip_norm", "clip_value" (default: no clipping)
 /// sgd          "momentum" in [0, 1) (default 0), "nesterov" (0 or 1)
 /// adam, adamw  "beta1" (0.9), "beta2" (0.999) in [0, 1), "epsilon" (1e-8); adamw shrinks weights by rate times decay,
 ///              where the others add decay times the weight to the gradient
-std::unique_ptr<Optimizer> make_optimizer(const Attrs &attrs, std::vector<Parameter> parameters);
+std::unique_ptr<Optimizer> make_optimizer(const Attrs &attrs, std::span<const Parameter> parameters);
 
 }  // namespace qtn::train

@@ -16,6 +16,12 @@ void check_options(const Attrs &attrs, std::span<const AttrSpec> all, std::span<
   }
 }
 
+bool flag(const Attrs &attrs, std::string_view key, bool fallback, std::string_view which) {
+  const std::int64_t value = attrs.get_int(key, fallback);
+  if (value != 0 && value != 1) fail(QTN_EINVAL, which, ": ", key, " is ", value, ", not 0 or 1");
+  return value != 0;
+}
+
 double fraction(const Attrs &attrs, std::string_view key, double fallback, std::string_view which) {
   const double value = attrs.get_float(key, fallback);
   if (!(value >= 0 && value < 1)) fail(QTN_EINVAL, which, ": ", key, " ", value, " is outside [0, 1)");

@@ -27,6 +27,9 @@ const Kind &find_kind(std::span<const Kind> kinds, const Attrs &attrs, std::stri
 void check_options(const Attrs &attrs, std::span<const AttrSpec> all, std::span<const std::string_view> known,
                    std::string_view which, std::string_view kind);
 
+/// Throws QTN_EINVAL on a value other than 0 and 1.
+bool flag(const Attrs &attrs, std::string_view key, bool fallback, std::string_view which);
+
 /// Throw QTN_EINVAL with the value where it is outside: [0, 1), (0, infinity), [0, infinity).
 double fraction(const Attrs &attrs, std::string_view key, double fallback, std::string_view which);
 double positive(const Attrs &attrs, std::string_view key, double fallback, std::string_view which);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "core/tensor.hpp"
@@ -16,8 +17,10 @@ inline float mean_of_batches(float earlier, float one, std::size_t count) {
 struct Parameter {
   std::string name;
   Tensor value, gradient;
-  float rate_factor = 1;  ///< its learning rate is this times the optimizer's
-  bool decays = true;     ///< false for biases, weights of normalizations and scales: no weight decay
+  float rate_factor = 1;                    ///< its learning rate is this times the optimizer's
+  bool decays = true;                       ///< false for biases, weights of normalizations and scales: no weight decay
+  std::optional<double> weight_decay = {};  ///< in place of the optimizer's, whatever `decays` says
+  bool frozen = false;                      ///< does not move, and gets no gradient
 };
 
 }  // namespace qtn::train

@@ -95,11 +95,11 @@ void Program::plan() {
     if (gradient[r] == Arena::kNone) gradient[r] = arena.add(time, slots_[r].type);
     arena.extend(gradient[r], time);
   };
-  for (const SlotId s : output_slots_)
-    if (slots_[at(s)].wanted) {
-      gradient_at(root(s), end);
-      reached[root(s)] = true;
-    }
+  for (const SlotId s : output_slots_) {
+    // A loss writes the gradient of every output, also of one that nothing trained comes before.
+    gradient_at(root(s), end);
+    if (slots_[at(s)].wanted) reached[root(s)] = true;
+  }
   for (std::size_t i = end; i-- > 0;) {
     bool any = false;
     for (const SlotId s : steps_[i]->writes) {

@@ -25,13 +25,13 @@ ActivationGrid::ActivationGrid(std::string name, const quant::ObserverSettings &
 void ActivationGrid::begin_with(const Quantizer &grid) {
   const auto end = [&](std::int32_t q) { return grid.scale() * static_cast<float>(q - grid.zero_point()); };
   restore({true, end(lo_), end(hi_), grid.scale(), grid.zero_point()});
-  if (learned_) learned_->begin({&now_.scale, 1}, {&now_.zero, 1});
+  begin_learning();
   follow();
 }
 
-void ActivationGrid::commit() {
-  if (learned_ && next_.seen && !now_.seen) learned_->begin({&next_.scale, 1}, {&next_.zero, 1});
-  now_ = next_;
+void ActivationGrid::revert() {
+  if (learned_ && !now_.seen) learned_->forget();
+  next_ = now_;
   extent_.reset();
 }
 
@@ -60,6 +60,11 @@ void ActivationGrid::choose() {
                                         static_cast<double>(next_.max), settings_.choose);
   next_.scale = static_cast<float>(chosen.scale);
   next_.zero = static_cast<std::int32_t>(chosen.zero_point);
+  begin_learning();
+}
+
+void ActivationGrid::begin_learning() {
+  if (learned_) learned_->begin(0, next_.scale, next_.zero, next_.min, next_.max);
 }
 
 QuantizerPtr ActivationGrid::quantizer() const {
@@ -75,10 +80,9 @@ QuantizerPtr weight_form(const quant::ObserverSettings &settings) {
                           settings.choose);
 }
 
-void WeightGrid::commit() {
-  if (beginning.empty()) return;
-  learned->begin(beginning, {});
-  beginning.clear();
+void WeightGrid::revert() {
+  if (begins) learned->forget();
+  begins = false;
 }
 
 QuantizerPtr WeightGrid::quantizer() const {
@@ -147,6 +151,20 @@ void Quantization::commit() {
 void Quantization::revert() {
   for (ActivationGrid &grid : activations) grid.revert();
   for (auto &[node, grid] : weights) grid.revert();
+}
+
+void Quantization::before_update() {
+  for (ActivationGrid &grid : activations)
+    if (grid.learned()) grid.learned()->before_update();
+  for (auto &[node, grid] : weights)
+    if (grid.learned) grid.learned->before_update();
+}
+
+void Quantization::after_update() {
+  for (ActivationGrid &grid : activations)
+    if (grid.learned()) grid.learned()->after_update();
+  for (auto &[node, grid] : weights)
+    if (grid.learned) grid.learned->after_update();
 }
 
 void Quantization::follow() {

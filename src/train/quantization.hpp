@@ -37,11 +37,11 @@ class ActivationGrid {
   /// extent, however many tensors it comes in: a mean of theirs would cut off the widest.
   void observe(float min, float max);
 
-  void commit();
-  void revert() {
-    next_ = now_;
+  void commit() {
+    now_ = next_;
     extent_.reset();
   }
+  void revert();
 
   /// What is learned is what parameters are now, which others write.
   void follow();
@@ -65,6 +65,7 @@ class ActivationGrid {
 
  private:
   void choose();
+  void begin_learning();
 
   std::string name_;
   quant::ObserverSettings settings_;
@@ -83,10 +84,10 @@ struct WeightGrid {
   std::size_t input;                ///< the grid of what they are multiplied with
   std::optional<LearnedGrid> learned;
   std::vector<std::size_t> parameters;  ///< of `learned`, in Quantization::parameters
-  std::vector<float> beginning;         ///< scales of this step that become the parameters when it is committed
+  bool begins = false;                  ///< what is learned has been given in this step
 
-  void commit();
-  void revert() { beginning.clear(); }
+  void commit() { begins = false; }
+  void revert();
 
   /// With the rounding of the settings; null where no grid has been learned.
   QuantizerPtr quantizer() const;
@@ -102,6 +103,8 @@ struct Quantization {
   void commit();
   void revert();
   void follow();
+  void before_update();
+  void after_update();
   std::map<std::string, QuantizerPtr> weight_quantizers(const graph::Graph &g) const;
 
   quant::Config config;

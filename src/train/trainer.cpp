@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/parallel.hpp"
 #include "train/finite.hpp"
+#include "train/options.hpp"
 
 namespace qtn::train {
 namespace {
@@ -33,19 +34,13 @@ void check_all(const Attrs &attrs) {
   attrs.check(specs, "trainer");
 }
 
-bool flag(const Attrs &attrs, std::string_view key, bool fallback) {
-  const std::int64_t value = attrs.get_int(key, fallback);
-  if (value != 0 && value != 1) fail(QTN_EINVAL, "trainer: ", key, " is ", value, ", not 0 or 1");
-  return value != 0;
-}
-
 Switches switched(Switches switches, const Attrs &attrs, bool quantized) {
   for (const std::string_view key : {"observers", "fake_quant"})
     if (!quantized && attrs.has(key))
       fail(QTN_EINVAL, "trainer: \"", key, "\" is for models that were prepared with QTN_QAT");
-  switches.freeze_bn = flag(attrs, "freeze_bn", switches.freeze_bn);
-  switches.observers = flag(attrs, "observers", switches.observers);
-  switches.fake_quant = flag(attrs, "fake_quant", switches.fake_quant);
+  switches.freeze_bn = flag(attrs, "freeze_bn", switches.freeze_bn, "trainer");
+  switches.observers = flag(attrs, "observers", switches.observers, "trainer");
+  switches.fake_quant = flag(attrs, "fake_quant", switches.fake_quant, "trainer");
   return switches;
 }
 
@@ -171,10 +166,12 @@ double Trainer::backward(std::span<const Tensor *const> inputs, std::span<const 
 void Trainer::update() {
   if (batches_ == 0) fail(QTN_ESTATE, "trainer: there was no backward since the last update");
   const ThreadScope threads(threads_);
+  if (network_->quantization) network_->quantization->before_update();
   optimizer_->step(schedule_.rate(static_cast<std::int64_t>(network_->switches.step)));
   network_->update_statistics();
   batches_ = 0;
   ++network_->switches.step;
+  if (network_->quantization) network_->quantization->after_update();
   network_->follow();
 }
 
@@ -193,6 +190,15 @@ void Trainer::set(const Attrs &attrs) {
   network_->switches = switched(network_->switches, attrs, network_->quantization.has_value());
   schedule_ = schedule;
   schedule_options_ = std::move(options);
+}
+
+void Trainer::set_group(const std::string &selector, const Attrs &settings) {
+  if (batches_ > 0) fail(QTN_ESTATE, "trainer: a group is set between backward and update");
+  groups_.set(selector, settings, *network_);
+  // Which gradients are computed is part of a program.
+  programs_.clear();
+  for (const Parameter &p : parameters())
+    if (p.frozen) std::fill_n(p.gradient.as<float>(), p.gradient.count(), 0.0f);
 }
 
 }  // namespace qtn::train

@@ -9,6 +9,7 @@
 
 #include "core/attrs.hpp"
 #include "train/answers.hpp"
+#include "train/groups.hpp"
 #include "train/loss.hpp"
 #include "train/network.hpp"
 #include "train/optimizer.hpp"
@@ -39,13 +40,19 @@ class Trainer {
   /// Changes options that may change between steps. Throws QTN_EINVAL and changes nothing.
   void set(const Attrs &attrs);
 
+  /// Settings of some parameters: see groups.hpp. Throws QTN_ESTATE between backward() and update().
+  void set_group(const std::string &selector, const Attrs &settings);
+
   const graph::Graph &graph() const { return network_->graph; }
   const std::vector<Parameter> &parameters() const { return network_->parameters; }
   const std::vector<Buffer> &buffers() const { return network_->buffers; }
 
   /// The model with what has been learned: a graph, or of quantization-aware training a prepared model.
   graph::Graph snapshot() const { return network_->snapshot(); }
-  std::optional<quant::Prepared> prepared() const { return network_->prepared(); }
+  std::optional<quant::Prepared> prepared() const {
+    network_->follow();
+    return network_->prepared();
+  }
 
   /// Checkpoints: see checkpoint.cpp for what is in them.
   void save(const std::string &path) const;
@@ -67,6 +74,7 @@ class Trainer {
   Answers answers_;
   std::unique_ptr<Loss> loss_;
   std::unique_ptr<Optimizer> optimizer_;
+  Groups groups_;
   Attrs schedule_options_;
   Schedule schedule_;
   std::vector<Tensor> means_;  // gradients of earlier batches, where several make a step

@@ -474,6 +474,7 @@ static qstatus call_qsession_run(frame *f) {
 CALL(qtrainer_create, OUT(TRAINER), handle_of(f, "m", MODEL), attrs_of(f, "attrs"))
 CALL(qtrainer_update, handle_of(f, "t", TRAINER))
 CALL(qtrainer_set, handle_of(f, "t", TRAINER), attrs_of(f, "attrs"))
+CALL(qtrainer_set_group, handle_of(f, "t", TRAINER), string_of(f, "selector"), attrs_of(f, "settings"))
 CALL(qtrainer_parameter, OUT(TENSOR), handle_of(f, "t", TRAINER), (size_t)int_of(f, "index"))
 CALL(qtrainer_gradient, OUT(TENSOR), handle_of(f, "t", TRAINER), (size_t)int_of(f, "index"))
 CALL(qtrainer_buffer, OUT(TENSOR), handle_of(f, "t", TRAINER), (size_t)int_of(f, "index"))
@@ -519,50 +520,126 @@ static const struct {
   const char *name;
   qstatus (*run)(frame *f);
 } kCalls[] = {
-#define ROW(name) {#name, call_##name},
-    ROW(qlib_version) ROW(qlib_set_isa) ROW(qlib_set_threads) ROW(qstatus_name) ROW(qdtype_name) ROW(qattrs_create) ROW(
-        qattrs_set_int) ROW(qattrs_set_float) ROW(qattrs_set_string) ROW(qattrs_set_ints) ROW(qattrs_set_floats)
-        ROW(qquantizer_create) ROW(qquantizer_choose) ROW(qquantizer_dtype) ROW(qquantizer_scheme) ROW(
-            qquantizer_axis) ROW(qquantizer_count) ROW(qquantizer_scales) ROW(qquantizer_zero_points)
-            ROW(qquantizer_block_size) ROW(qquantizer_quant_min) ROW(qquantizer_quant_max) ROW(qquantizer_numerics) ROW(
-                qtensor_create) ROW(qtensor_wrap) ROW(qtensor_share) ROW(qtensor_dtype) ROW(qtensor_rank)
-                ROW(qtensor_shape) ROW(qtensor_strides) ROW(qtensor_numel) ROW(qtensor_nbytes) ROW(
-                    qtensor_quantizer) ROW(qtensor_data_mut) ROW(qtensor_quantize) ROW(qtensor_dequantize)
-                    ROW(qtensor_select) ROW(qtensor_slice) ROW(qtensor_permute) ROW(qtensor_reshape) ROW(
-                        qtensor_contiguous) ROW(qtensor_int_repr) ROW(qtensor_equal) ROW(qtensor_copy) ROW(qtensor_item)
-                        ROW(qtensor_describe) ROW(qtensor_save) ROW(qtensor_load) ROW(qtensor_save_npy) ROW(
-                            qtensor_load_npy) ROW(qtensor_save_all) ROW(qtensor_load_named) ROW(qtensor_load_rows)
-                            ROW(qtensor_inspect) ROW(qtensor_to_dlpack) ROW(qtensor_to_dlpack_versioned) ROW(
-                                qtensor_from_dlpack_versioned) ROW(qmodel_load_bytes) ROW(qmodel_inspect)
-                                ROW(qsession_profile) ROW(qtensor_from_dlpack) ROW(qobserver_create) ROW(
-                                    qobserver_observe) ROW(qobserver_merge)
-                                    ROW(qobserver_quantizer) ROW(qobserver_save) ROW(qobserver_load) ROW(
-                                        qop_run) ROW(qop_linear) ROW(qop_conv2d) ROW(qop_relu) ROW(qop_fake_quantize)
-                                        ROW(qop_fake_quantize_backward)
-                                            ROW(qop_add) ROW(qop_matmul) ROW(qop_cat) ROW(qop_max_pool2d) ROW(
-                                                qop_avg_pool2d) ROW(qconfig_create)
-                                                ROW(qconfig_set) ROW(qconfig_save) ROW(qconfig_load) ROW(
-                                                    qmodel_load) ROW(qmodel_save) ROW(qmodel_fuse) ROW(qmodel_prepare)
-                                                    ROW(qmodel_calibrate) ROW(qmodel_convert) ROW(
-                                                        qmodel_save_calibration) ROW(qmodel_load_calibration)
-                                                        ROW(qmodel_merge_calibrations) ROW(qmodel_quantize) ROW(
-                                                            qmodel_quantize_dynamic) ROW(qmodel_quantize_weights)
-                                                            ROW(qmodel_quantize_qat) ROW(qmodel_input_count)
-                                                                ROW(qmodel_output_count) ROW(qmodel_input_name) ROW(
-                                                                    qmodel_output_name) ROW(qsession_create)
-                                                                    ROW(qsession_run) ROW(qtrainer_create) ROW(
-                                                                        qtrainer_step) ROW(qtrainer_backward)
-                                                                        ROW(qtrainer_update) ROW(qtrainer_evaluate) ROW(
-                                                                            qtrainer_set) ROW(qtrainer_parameter_count)
-                                                                            ROW(qtrainer_parameter_name)
-                                                                                ROW(qtrainer_parameter)
-                                                                                    ROW(qtrainer_gradient)
-                                                                                        ROW(qtrainer_buffer_count) ROW(
-                                                                                            qtrainer_buffer_name)
-                                                                                            ROW(qtrainer_buffer)
-                                                                                                ROW(qtrainer_model) ROW(
-                                                                                                    qtrainer_save)
-                                                                                                    ROW(qtrainer_load)
+#define ROW(name) \
+  { #name, call_##name }
+    ROW(qlib_version),
+    ROW(qlib_set_isa),
+    ROW(qlib_set_threads),
+    ROW(qstatus_name),
+    ROW(qdtype_name),
+    ROW(qattrs_create),
+    ROW(qattrs_set_int),
+    ROW(qattrs_set_float),
+    ROW(qattrs_set_string),
+    ROW(qattrs_set_ints),
+    ROW(qattrs_set_floats),
+    ROW(qquantizer_create),
+    ROW(qquantizer_choose),
+    ROW(qquantizer_dtype),
+    ROW(qquantizer_scheme),
+    ROW(qquantizer_axis),
+    ROW(qquantizer_count),
+    ROW(qquantizer_scales),
+    ROW(qquantizer_zero_points),
+    ROW(qquantizer_block_size),
+    ROW(qquantizer_quant_min),
+    ROW(qquantizer_quant_max),
+    ROW(qquantizer_numerics),
+    ROW(qtensor_create),
+    ROW(qtensor_wrap),
+    ROW(qtensor_share),
+    ROW(qtensor_dtype),
+    ROW(qtensor_rank),
+    ROW(qtensor_shape),
+    ROW(qtensor_strides),
+    ROW(qtensor_numel),
+    ROW(qtensor_nbytes),
+    ROW(qtensor_quantizer),
+    ROW(qtensor_data_mut),
+    ROW(qtensor_quantize),
+    ROW(qtensor_dequantize),
+    ROW(qtensor_select),
+    ROW(qtensor_slice),
+    ROW(qtensor_permute),
+    ROW(qtensor_reshape),
+    ROW(qtensor_contiguous),
+    ROW(qtensor_int_repr),
+    ROW(qtensor_equal),
+    ROW(qtensor_copy),
+    ROW(qtensor_item),
+    ROW(qtensor_describe),
+    ROW(qtensor_save),
+    ROW(qtensor_load),
+    ROW(qtensor_save_npy),
+    ROW(qtensor_load_npy),
+    ROW(qtensor_save_all),
+    ROW(qtensor_load_named),
+    ROW(qtensor_load_rows),
+    ROW(qtensor_inspect),
+    ROW(qtensor_to_dlpack),
+    ROW(qtensor_to_dlpack_versioned),
+    ROW(qtensor_from_dlpack_versioned),
+    ROW(qmodel_load_bytes),
+    ROW(qmodel_inspect),
+    ROW(qsession_profile),
+    ROW(qtensor_from_dlpack),
+    ROW(qobserver_create),
+    ROW(qobserver_observe),
+    ROW(qobserver_merge),
+    ROW(qobserver_quantizer),
+    ROW(qobserver_save),
+    ROW(qobserver_load),
+    ROW(qop_run),
+    ROW(qop_linear),
+    ROW(qop_conv2d),
+    ROW(qop_relu),
+    ROW(qop_fake_quantize),
+    ROW(qop_fake_quantize_backward),
+    ROW(qop_add),
+    ROW(qop_matmul),
+    ROW(qop_cat),
+    ROW(qop_max_pool2d),
+    ROW(qop_avg_pool2d),
+    ROW(qconfig_create),
+    ROW(qconfig_set),
+    ROW(qconfig_save),
+    ROW(qconfig_load),
+    ROW(qmodel_load),
+    ROW(qmodel_save),
+    ROW(qmodel_fuse),
+    ROW(qmodel_prepare),
+    ROW(qmodel_calibrate),
+    ROW(qmodel_convert),
+    ROW(qmodel_save_calibration),
+    ROW(qmodel_load_calibration),
+    ROW(qmodel_merge_calibrations),
+    ROW(qmodel_quantize),
+    ROW(qmodel_quantize_dynamic),
+    ROW(qmodel_quantize_weights),
+    ROW(qmodel_quantize_qat),
+    ROW(qmodel_input_count),
+    ROW(qmodel_output_count),
+    ROW(qmodel_input_name),
+    ROW(qmodel_output_name),
+    ROW(qsession_create),
+    ROW(qsession_run),
+    ROW(qtrainer_create),
+    ROW(qtrainer_step),
+    ROW(qtrainer_backward),
+    ROW(qtrainer_update),
+    ROW(qtrainer_evaluate),
+    ROW(qtrainer_set),
+    ROW(qtrainer_set_group),
+    ROW(qtrainer_parameter_count),
+    ROW(qtrainer_parameter_name),
+    ROW(qtrainer_parameter),
+    ROW(qtrainer_gradient),
+    ROW(qtrainer_buffer_count),
+    ROW(qtrainer_buffer_name),
+    ROW(qtrainer_buffer),
+    ROW(qtrainer_model),
+    ROW(qtrainer_save),
+    ROW(qtrainer_load),
 #undef ROW
 };
 

@@ -150,8 +150,8 @@ def disable_activation_observer(module):
         module.disable_observer()
 
 
-def losses_of(model, batches, steps, before_step=lambda step: None):
-    optimizer = optimizer_of(model)
+def losses_of(model, batches, steps, before_step=lambda step: None, optimizer=None):
+    optimizer = optimizer or optimizer_of(model)
     losses = []
     model.train()
     for step in range(steps):
@@ -271,4 +271,5 @@ def main():
     curve()
 
 
-main()
+if __name__ == "__main__":
+    main()

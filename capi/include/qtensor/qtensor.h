@@ -809,6 +809,10 @@ QTN_API qstatus qconfig_create(qconfig **out, const char *name);
  *     "activation_bits" (int): 2 to 8: integers of so many bits, in a type of 8, which int8 kernels run; a Clip says so
  *       in files. Inputs of the model keep 8
  *     "reduce_range" (int): a switch as of qquantizer_choose
+ *     "activation_learning" (string): what a qtrainer learns of a grid: "none" (default; the grid is over the range
+ *       seen), "lsq": the scale, "lsq+": scale and zero point, "pact": both ends of the range, "amax": the largest
+ *       magnitude, as learn_amax of NVIDIA's toolkit. "lsq+" and "pact" are of per_tensor_affine, "amax" of
+ *       per_tensor_symmetric; all are without reduce_range, and leave fixed grids alone
  *     "fixed_outputs" (int): 1 gives Sigmoid, HardSigmoid, Softmax and Tanh the scale that their range implies
  *   For activations and weights:
  *     "numerics" (string): a name of section 3
@@ -820,6 +824,8 @@ QTN_API qstatus qconfig_create(qconfig **out, const char *name);
  *     "weight_scheme" (string): "per_channel_symmetric", "per_tensor_symmetric" or "per_block_symmetric"
  *     "block_size" (int): of per_block_symmetric: elements with one scale, along the axis that a product sums over
  *     "weight_narrow_range", "weight_reduce_range" (int): switches as of qquantizer_choose
+ *     "weight_learning" (string): "none" (default; the grid is over what the weights are at each step), "lsq": scales
+ *       are learned, "amax" of per_tensor_symmetric: the largest magnitude
  *     "bias" (string): "int32", or "float32": biases stay as they are (recipe "nvidia"). Kernels add both alike
  *     "replace_relu6" (int): 1 makes Relu of each Clip between 0 and 6, also where it was fused into the node, before
  *       anything is observed: no longer the same function, but what PyTorch's networks do before they are quantized
@@ -1208,7 +1214,8 @@ QTN_API void qsession_free(QTN_OPT qsession *s);
 /** A trainer.
  *
  * Trained are the constant weights and biases of Conv, ConvTranspose, Gemm and MatMul, of an Add behind a Conv or
- * MatMul, scales and offsets of normalizations, and slopes of PRelu. Constants of other nodes stay as they are.
+ * MatMul, scales and offsets of normalizations, and slopes of PRelu. Constants of other nodes stay as they are. So are
+ * grids, where the configuration says that they are learned.
  *
  * @param out the new handle; free it with qtrainer_free
  * @param m a float model, or one that qmodel_prepare made with QTN_QAT; may be freed afterwards
@@ -1293,6 +1300,25 @@ QTN_API qstatus qtrainer_evaluate(qtensor **outputs, size_t output_count, qtrain
  * @since 0.1 */
 QTN_API qstatus qtrainer_set(qtrainer *t, const qattrs *attrs);
 
+/** Settings of some parameters, at once or between steps. For each setting the most specific selector wins; of equal
+ * ones, the last set. Without any, all parameters learn at the optimizer's rate, and biases, normalizations and learned
+ * grids have no weight decay.
+ *
+ * @param t the trainer
+ * @param selector from the least to the most specific: "*": all parameters; "op:Conv", "name:features.0.*",
+ *   "node:conv1": those of nodes, chosen as by qconfig_set, with the learned grids of their weights;
+ *   "tensor:relu1.out": those of the learned grid of that activation; "parameter:*.scale": those whose name matches,
+ *   `*` standing for any text and `?` for one character. A normalization that is trained is a node of its own
+ * @param settings "lr_factor" (float, 0 or more): the learning rate is this times the optimizer's; 1 unless given.
+ *   "weight_decay" (float, 0 or more): in place of the optimizer's, also where there would be none. "frozen" (int): 1:
+ *   these parameters do not move; their gradients are not computed but 0, and what the optimizer remembers of them
+ *   stays. Running statistics of normalizations are no parameters: see "freeze_bn" of qtrainer_set
+ * Checkpoints hold no such settings: give a trainer the same before it loads one.
+ * Errors: QTN_EINVAL for a selector of another form or that matches no parameter, and for another setting or value;
+ * nothing changed then. QTN_ESTATE between qtrainer_backward and qtrainer_update.
+ * @since 0.1 */
+QTN_API qstatus qtrainer_set_group(qtrainer *t, const char *selector, const qattrs *settings);
+
 /** The number of tensors that are trained.
  *
  * @param t a trainer
@@ -1300,6 +1326,13 @@ QTN_API qstatus qtrainer_set(qtrainer *t, const qattrs *attrs);
 QTN_API size_t qtrainer_parameter_count(const qtrainer *t);
 
 /** The name of a parameter: that of the constant in the model. Lives as long as `t`.
+ *
+ * Those of a learned grid have the name of the activation or the weight and behind it ".scale", ".zero_point", ".alpha"
+ * and ".beta" (the upper and the lower end of the range) or ".amax"; where that is taken, "_2" besides. They are 0
+ * until calibration or the first batch has given a grid to begin with. Scales stay at 2^-23 or more, ranges reach over
+ * so many of these at least and contain 0 (a beta of 0 stays 0), zero points stay in their type's range: what is beyond
+ * is moved back at the next step. Gradients of scales and zero points have the factor 1 / sqrt(N Q) of LSQ: N weights of
+ * a layer, or elements of an activation of one sample; Q steps, of a symmetric grid those above zero.
  *
  * @param t a trainer
  * @param index below qtrainer_parameter_count, else NULL is returned

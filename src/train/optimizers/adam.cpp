@@ -16,8 +16,8 @@ struct AdamSettings {
 
 class Adam final : public Optimizer {
  public:
-  Adam(const OptimizerSettings &settings, const AdamSettings &adam, std::vector<Parameter> parameters)
-      : Optimizer(settings, std::move(parameters), {"exp_avg", "exp_avg_sq"}), adam_(adam) {}
+  Adam(const OptimizerSettings &settings, const AdamSettings &adam, std::span<const Parameter> parameters)
+      : Optimizer(settings, parameters, {"exp_avg", "exp_avg_sq"}), adam_(adam) {}
 
  private:
   void move(const Piece &p) const override {
@@ -43,21 +43,21 @@ class Adam final : public Optimizer {
   AdamSettings adam_;
 };
 
-std::unique_ptr<Optimizer> make(const Attrs &attrs, std::vector<Parameter> parameters, const char *name, bool decoupled,
-                                double weight_decay) {
+std::unique_ptr<Optimizer> make(const Attrs &attrs, std::span<const Parameter> parameters, const char *name,
+                                bool decoupled, double weight_decay) {
   const AdamSettings adam = {fraction(attrs, "beta1", 0.9, name), fraction(attrs, "beta2", 0.999, name),
                              not_negative(attrs, "epsilon", 1e-8, name), decoupled};
-  return std::make_unique<Adam>(optimizer_settings(attrs, weight_decay), adam, std::move(parameters));
+  return std::make_unique<Adam>(optimizer_settings(attrs, weight_decay), adam, parameters);
 }
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_adam(const Attrs &attrs, std::vector<Parameter> parameters) {
-  return make(attrs, std::move(parameters), "adam", false, 0);
+std::unique_ptr<Optimizer> make_adam(const Attrs &attrs, std::span<const Parameter> parameters) {
+  return make(attrs, parameters, "adam", false, 0);
 }
 
-std::unique_ptr<Optimizer> make_adamw(const Attrs &attrs, std::vector<Parameter> parameters) {
-  return make(attrs, std::move(parameters), "adamw", true, 0.01);
+std::unique_ptr<Optimizer> make_adamw(const Attrs &attrs, std::span<const Parameter> parameters) {
+  return make(attrs, parameters, "adamw", true, 0.01);
 }
 
 }  // namespace qtn::train

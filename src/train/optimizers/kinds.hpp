@@ -3,15 +3,15 @@
 #pragma once
 
 #include <memory>
-#include <vector>
+#include <span>
 
 #include "train/optimizer.hpp"
 
 namespace qtn::train {
 
-std::unique_ptr<Optimizer> make_sgd(const Attrs &attrs, std::vector<Parameter> parameters);
-std::unique_ptr<Optimizer> make_adam(const Attrs &attrs, std::vector<Parameter> parameters);
-std::unique_ptr<Optimizer> make_adamw(const Attrs &attrs, std::vector<Parameter> parameters);
+std::unique_ptr<Optimizer> make_sgd(const Attrs &attrs, std::span<const Parameter> parameters);
+std::unique_ptr<Optimizer> make_adam(const Attrs &attrs, std::span<const Parameter> parameters);
+std::unique_ptr<Optimizer> make_adamw(const Attrs &attrs, std::span<const Parameter> parameters);
 
 /// Throws QTN_EINVAL on a value out of range.
 OptimizerSettings optimizer_settings(const Attrs &attrs, double weight_decay);

@@ -7,8 +7,8 @@ namespace {
 
 class Sgd final : public Optimizer {
  public:
-  Sgd(const OptimizerSettings &settings, double momentum, bool nesterov, std::vector<Parameter> parameters)
-      : Optimizer(settings, std::move(parameters),
+  Sgd(const OptimizerSettings &settings, double momentum, bool nesterov, std::span<const Parameter> parameters)
+      : Optimizer(settings, parameters,
                   momentum > 0 ? std::vector<std::string_view>{"momentum_buffer"} : std::vector<std::string_view>{}),
         momentum_(static_cast<float>(momentum)),
         nesterov_(nesterov) {}
@@ -36,11 +36,11 @@ class Sgd final : public Optimizer {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_sgd(const Attrs &attrs, std::vector<Parameter> parameters) {
+std::unique_ptr<Optimizer> make_sgd(const Attrs &attrs, std::span<const Parameter> parameters) {
   const double momentum = fraction(attrs, "momentum", 0, "sgd");
   const bool nesterov = attrs.get_int("nesterov", 0) != 0;
   if (nesterov && momentum == 0) fail(QTN_EINVAL, "sgd: nesterov needs a momentum above 0");
-  return std::make_unique<Sgd>(optimizer_settings(attrs, 0), momentum, nesterov, std::move(parameters));
+  return std::make_unique<Sgd>(optimizer_settings(attrs, 0), momentum, nesterov, parameters);
 }
 
 }  // namespace qtn::train

@@ -97,8 +97,7 @@ class WeightStep final : public Step {
       for (const Tensor &part : learned)
         if (part.has_data()) std::fill_n(part.as<float>(), part.count(), 0.0f);
     } else if (grid_.learned) {
-      const auto count = static_cast<double>(w_.count()) / static_cast<double>(layout_.grids());
-      grid_.learned->backward(x(), grids_, count, dy_, d, learned, scratch);
+      grid_.learned->backward(x(), grids_, static_cast<double>(w_.count()), dy_, d, learned, scratch);
     } else {
       fake_quantize_backward(x(), grids_, dy_, d);
     }
@@ -138,7 +137,9 @@ class WeightStep final : public Step {
     } else {
       choose();
       for (float &s : scales_) s = scale_of(s);
-      grid_.beginning = scales_;
+      for (std::size_t g = 0; g < scales_.size(); ++g)
+        grid_.learned->begin(g, scales_[g], zeros_[g], mins_[g], maxs_[g]);
+      grid_.begins = true;
     }
     for (float &s : scales_) s = scale_of(s);
   }

@@ -3,8 +3,8 @@
 #include <map>
 
 #include "support.hpp"
-#include "train/optimizers/clip.hpp"
 #include "train/optimizer.hpp"
+#include "train/optimizers/clip.hpp"
 
 namespace qtn::train {
 namespace {
@@ -146,7 +146,7 @@ void options_are_checked(void **) {
 void gradients_fit_their_values(void **) {
   Parameter p = parameter("conv1.weight", floats({2, 2}, {1, 2, 3, 4}));
   p.gradient = floats({3}, {1, 2, 3});
-  expect_error(QTN_ESHAPE, {"conv1.weight", "2x2", "3"}, [&] { make_optimizer({}, {p}); });
+  expect_error(QTN_ESHAPE, {"conv1.weight", "2x2", "3"}, [&] { make_optimizer({}, std::span(&p, 1)); });
 }
 
 }  // namespace
