@@ -102,7 +102,6 @@ void Trainer::load(const std::string &path) {
 
   for (std::size_t i = 0; i < state.size(); ++i) copy_elements(state[i].tensor, values[i]);
   for (std::size_t i = 0; i < grids; ++i) network_->quantization->activations[i].restore(ranges[i]);
-  network_->follow();
   network_->revert();
   for (auto &[node, s] : network_->statistics) s.batches = 0;
   const auto *n = numbers.as<const std::uint64_t>();

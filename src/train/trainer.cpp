@@ -172,7 +172,6 @@ void Trainer::update() {
   batches_ = 0;
   ++network_->switches.step;
   if (network_->quantization) network_->quantization->after_update();
-  network_->follow();
 }
 
 std::vector<Tensor> Trainer::evaluate(std::span<const Tensor *const> inputs) {

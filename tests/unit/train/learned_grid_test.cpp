@@ -248,6 +248,83 @@ void checkpoints_hold_grids(void **) {
   }
 }
 
+/// More elements than are summed at once.
+void threads_change_no_bit(void **) {
+  const auto train = [] {
+    Trainer trainer(prepared(network(), {"", "onnx", "lsq+", "lsq", 4}), kOptions);
+    const Tensor x = varied({300, 1, 8, 8}, 1), target = varied({300, 5}, 2);
+    const Tensor *inputs[] = {&x}, *targets[] = {&target};
+    trainer.backward(inputs, targets);
+    std::vector<Tensor> gradients;
+    for (const Parameter &p : trainer.parameters()) gradients.push_back(p.gradient.clone());
+    return gradients;
+  };
+  set_default_threads(1);
+  const std::vector<Tensor> one = train();
+  for_thread_counts([&] {
+    const std::vector<Tensor> many = train();
+    for (std::size_t i = 0; i < one.size(); ++i) assert_true(same_bits(one[i], many[i]));
+  });
+}
+
+void rules_choose_what_is_learned(void **) {
+  quant::Config config("onnx");
+  const Attrs weight = attrs({{"weight_learning", "lsq"}}), activation = attrs({{"activation_learning", "pact"}}),
+              none = attrs({{"weight_learning", "none"}});
+  config.set("op:Conv", &weight);
+  config.set("node:conv2", &none);
+  config.set("tensor:r2", &activation);
+  const Trainer trainer(quant::prepare(network(), config, QTN_QAT), kOptions);
+  std::vector<std::string> names;
+  for (std::size_t i = 12; i < trainer.parameters().size(); ++i) names.push_back(trainer.parameters()[i].name);
+  const std::vector<std::string> want{"r2.alpha", "r2.beta", "conv1.weight.scale", "conv3.weight.scale"};
+  if (names != want) fail_test("learned are ", names.size(), " of grids, the first ", names.empty() ? "" : names[0]);
+}
+
+/// Without rounding nothing is learned of grids, and weights are where they are without learning.
+void grids_rest_without_rounding(void **) {
+  const Attrs off = attrs({{"fake_quant", std::int64_t{0}}});
+  Trainer learning(prepared(network(), {"", "onnx", "pact", "lsq", 8}), kOptions);
+  Trainer plain(prepared(network(), {"", "onnx", "none", "none", 8}), kOptions);
+  step(learning, 0);
+  const Tensor alpha = parameter_of(learning, "r1.alpha").clone(),
+               scale = parameter_of(learning, "fc.weight.scale").clone();
+  learning.set(off);
+  step(learning, 1);
+  assert_true(same_bits(parameter_of(learning, "r1.alpha"), alpha));
+  assert_true(same_bits(parameter_of(learning, "fc.weight.scale"), scale));
+  Trainer again(prepared(network(), {"", "onnx", "pact", "lsq", 8}), kOptions);
+  for (Trainer *t : {&again, &plain}) {
+    t->set(off);
+    step(*t, 0);
+  }
+  assert_true(same_bits(parameter_of(again, "fc.weight"), parameter_of(plain, "fc.weight")));
+}
+
+/// A lower end of 0 has no gradient: what was cut off at 0 before says nothing about the grid.
+void a_range_from_zero_stays_there(void **) {
+  Trainer trainer(prepared(network(), {"", "onnx", "pact", "none", 4}), attrs({{"loss", "mse"}, {"lr", 1.0}}));
+  for (std::int64_t i = 0; i < 3; ++i) step(trainer, i);
+  assert_true(parameter_of(trainer, "r1.beta").as<float>()[0] == 0);
+  assert_true(parameter_of(trainer, "x.beta").as<float>()[0] < 0);
+}
+
+/// Two layers with the same weights have a grid each.
+void shared_weights_have_two_grids(void **) {
+  graph::Graph g = network();
+  const auto first = std::find_if(g.nodes.begin(), g.nodes.end(), [](const auto &n) { return n.name == "conv3"; });
+  graph::Node twice = *first;
+  twice.name = "again";
+  graph::Value y = g.value(first->outputs[0]);
+  y.name = "again.out";
+  twice.outputs = {g.add_value(y)};
+  g.outputs.push_back(twice.outputs[0]);
+  g.nodes.insert(first + 1, twice);
+  const Trainer trainer(prepared(g, {"", "onnx", "none", "lsq", 8}), kOptions);
+  assert_true(parameter_of(trainer, "conv3.weight.scale").count() == 8);
+  assert_true(parameter_of(trainer, "conv3.weight.scale_2").count() == 8);
+}
+
 void given_grids_are_not_learned(void **) {
   quant::Config config("onnx");
   const Attrs learning = attrs({{"activation_learning", "lsq"}});
@@ -275,6 +352,11 @@ int main() {
       cmocka_unit_test(a_batch_that_fails_begins_nothing),
       cmocka_unit_test(scales_stay_positive),
       cmocka_unit_test(checkpoints_hold_grids),
+      cmocka_unit_test(threads_change_no_bit),
+      cmocka_unit_test(rules_choose_what_is_learned),
+      cmocka_unit_test(grids_rest_without_rounding),
+      cmocka_unit_test(a_range_from_zero_stays_there),
+      cmocka_unit_test(shared_weights_have_two_grids),
       cmocka_unit_test(given_grids_are_not_learned),
   };
   return cmocka_run_group_tests_name("learned_grid", tests, nullptr, nullptr);

@@ -152,6 +152,13 @@ void steps(void **) {
       grids.set(frozen);
       expect_steady_steps(cat(c.path, ", ", recipe, ", frozen"), grids, x, target);
     }
+    for (const char *kind : {"lsq+", "pact"}) {
+      quant::Config config("onnx");
+      const Attrs learning = attrs({{"activation_learning", kind}, {"weight_learning", "lsq"}});
+      config.set("*", &learning);
+      Trainer learned(quant::prepare(network, config, QTN_QAT), options);
+      expect_steady_steps(cat(c.network, ", ", kind), learned, x, target);
+    }
   }
 }
 
