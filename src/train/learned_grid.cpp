@@ -45,7 +45,8 @@ LearnedGrid::LearnedGrid(Learning kind, const quant::ObserverSettings &settings,
       settings_(settings),
       lo_(lo),
       hi_(hi),
-      steps_(is_symmetric(settings.scheme) ? (hi - lo) / 2 : hi - lo),
+      one_sided_(settings.choose.numerics == Numerics::nvidia && lo == 0),
+      steps_(is_symmetric(settings.scheme) && !one_sided_ ? (hi - lo) / 2 : hi - lo),
       d_scales_(static_cast<std::size_t>(element_count(shape))),
       d_zeros_(d_scales_.size()),
       before_(d_scales_.size()) {
@@ -57,8 +58,9 @@ std::span<float> LearnedGrid::values(std::size_t part) const {
   return {t.as<float>(), static_cast<std::size_t>(t.count())};
 }
 
-ScaleZero LearnedGrid::over(double min, double max) const {
-  return choose_scale(settings_.dtype, is_symmetric(settings_.scheme), min, max, settings_.choose);
+float LearnedGrid::lower(std::size_t c) const {
+  if (kind_ == Learning::pact) return values(1)[c];
+  return one_sided_ ? 0.0f : -values(0)[c];
 }
 
 bool LearnedGrid::begun() const { return values(0)[0] != 0.0f; }
@@ -105,8 +107,9 @@ void LearnedGrid::read(std::span<float> scales, std::span<std::int32_t> zeros) c
     }
     if (!bounds) continue;
     if (kind_ == Learning::pact) keep_within(values(1)[c], -kLargest, 0);
-    const float low = kind_ == Learning::pact ? values(1)[c] : -values(0)[c];
-    const ScaleZero chosen = over(static_cast<double>(low), static_cast<double>(values(0)[c]));
+    const ScaleZero chosen =
+        choose_scale(settings_.dtype, is_symmetric(settings_.scheme), static_cast<double>(lower(c)),
+                     static_cast<double>(values(0)[c]), settings_.choose);
     scales[c] = static_cast<float>(chosen.scale);
     zeros[c] = static_cast<std::int32_t>(chosen.zero_point);
   }
@@ -126,11 +129,11 @@ void LearnedGrid::backward(const Tensor &x, const Grids &grids, double count, co
     }
     return;
   }
-  const float high = values(0)[0], low = kind_ == Learning::pact ? values(1)[0] : -high;
-  const ClipGradient d = clip_backward(x, low, high, dy, dx, scratch);
-  if (kind_ == Learning::amax) return write(0, 0, static_cast<double>(d.hi) - static_cast<double>(d.lo));
-  write(0, 0, static_cast<double>(d.hi));
-  write(1, 0, low < 0 ? static_cast<double>(d.lo) : 0.0);
+  const ClipGradient d = clip_backward(x, lower(0), values(0)[0], dy, dx, scratch);
+  const double of_high = static_cast<double>(d.hi), of_low = lower(0) < 0 ? static_cast<double>(d.lo) : 0.0;
+  if (kind_ == Learning::amax) return write(0, 0, of_high - of_low);
+  write(0, 0, of_high);
+  write(1, 0, of_low);
 }
 
 }  // namespace qtn::train

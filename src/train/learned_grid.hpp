@@ -16,7 +16,8 @@ namespace qtn::train {
 ///   lsq   .scale                 LSQ (Esser et al. 2020), at least 2^-23, as in PyTorch
 ///   lsq+  .scale, .zero_point    LSQ+ (Bhalgat et al. 2020): the latter from lo to hi, rounded where it is used
 ///   pact  .alpha, .beta          PACT (Choi et al. 2018): the grid is over [beta, alpha]; a beta of 0 stays 0
-///   amax  .amax                  learn_amax of NVIDIA's toolkit with one bound for both sides: over [-amax, amax]
+///   amax  .amax                  learn_amax of NVIDIA's toolkit with one bound for both sides: over [-amax, amax], or
+///                                [0, amax] where the toolkit's grid is unsigned
 class LearnedGrid {
  public:
   /// `shape`: that of the scales. `lo` and `hi` are where the grid saturates.
@@ -51,11 +52,13 @@ class LearnedGrid {
 
  private:
   std::span<float> values(std::size_t part) const;
-  ScaleZero over(double min, double max) const;
+  /// The lower end of the range that grid number `c` is over.
+  float lower(std::size_t c) const;
 
   quant::Learning kind_;
   quant::ObserverSettings settings_;
   std::int32_t lo_, hi_;
+  bool one_sided_;  ///< symmetric without negative values, as NVIDIA's toolkit has it
   double steps_;
   std::vector<Part> parts_;
   std::vector<float> d_scales_, d_zeros_;

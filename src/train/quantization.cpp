@@ -24,7 +24,14 @@ ActivationGrid::ActivationGrid(std::string name, const quant::ObserverSettings &
 
 void ActivationGrid::begin_with(const Quantizer &grid) {
   const auto end = [&](std::int32_t q) { return grid.scale() * static_cast<float>(q - grid.zero_point()); };
-  restore({true, end(lo_), end(hi_), grid.scale(), grid.zero_point()});
+  float min = end(lo_), max = end(hi_);
+  if (is_symmetric(settings_.scheme) && min < 0) {
+    // Integers may reach further on one side than on the other; what the scale was chosen for does not.
+    const double scale_of_one = choose_scale(settings_.dtype, true, -1, 1, settings_.choose).scale;
+    max = static_cast<float>(static_cast<double>(grid.scale()) / scale_of_one);
+    min = -max;
+  }
+  restore({true, min, max, grid.scale(), grid.zero_point()});
   begin_learning();
   follow();
 }

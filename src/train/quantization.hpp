@@ -59,7 +59,7 @@ class ActivationGrid {
     std::int32_t zero = 0;
     bool operator==(const Range &) const = default;
   };
-  void begin_with(const Quantizer &grid);  ///< its whole range counts as seen
+  void begin_with(const Quantizer &grid);  ///< the range that it is over counts as seen
   const Range &range() const { return now_; }
   void restore(const Range &range) { now_ = next_ = range; }
 

@@ -193,7 +193,14 @@ void Trainer::set(const Attrs &attrs) {
 
 void Trainer::set_group(const std::string &selector, const Attrs &settings) {
   if (batches_ > 0) fail(QTN_ESTATE, "trainer: a group is set between backward and update");
+  const auto frozen = [&] {
+    std::vector<bool> which;
+    for (const Parameter &p : parameters()) which.push_back(p.frozen);
+    return which;
+  };
+  const std::vector<bool> before = frozen();
   groups_.set(selector, settings, *network_);
+  if (frozen() == before) return;
   // Which gradients are computed is part of a program.
   programs_.clear();
   for (const Parameter &p : parameters())

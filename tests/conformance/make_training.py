@@ -272,12 +272,63 @@ def fine_tuning():
          {**call("qtensor_equal", a="$r", b="$r2"), "equals": 1})  # fmt: skip
 
 
+class Learned(torch.autograd.Function):
+    """learn_amax: Clip, then tensor_quant over the largest of its bounds. Both are one here, as a symmetric grid has them."""
+
+    @staticmethod
+    def forward(ctx, x, amax):
+        ctx.save_for_backward(x, amax)
+        return Amax.apply(x.clamp(-amax.item(), amax.item()), amax)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, amax = ctx.saved_tensors
+        return dy * (x.abs() < amax), (dy * (x >= amax)).sum() - (dy * (x <= -amax)).sum()
+
+
+def learned_amax():
+    """Begins with what calibration has found; after two steps it is frozen, and the weights go on."""
+    rate = 0.2
+    rng = np.random.default_rng(29)
+    weight = torch.tensor(rng.uniform(-0.9, 0.9, (3, 6)).round(4).astype(np.float32), requires_grad=True)
+    before = weight.detach().clone()
+    data = list(zip(batches(30, 5, 6), batches(31, 5, 3)))
+    amax = data[0][0].abs().max().clone().requires_grad_()
+    losses, seen = [], []
+    for step in range(4):
+        weight.grad = amax.grad = None
+        x, target = data[step % 2]
+        loss = F.mse_loss(Learned.apply(x, amax) @ Amax.apply(weight, weight.detach().abs().amax(1, keepdim=True)).T, target)
+        loss.backward()
+        with torch.no_grad():
+            weight -= rate * weight.grad
+            if step < 2:
+                amax -= rate * amax.grad
+        losses.append(loss.item())
+        seen.append(amax.detach().clone())
+    assert seen[0] != seen[1]
+    with torch.no_grad():
+        y = Learned.apply(data[0][0], amax) @ Amax.apply(weight, weight.abs().amax(1, keepdim=True)).T
+    steps = steps_of(losses)
+    learned = lambda value: [call("qtrainer_parameter", "amax", t="$trainer", index=1), expected_floats("amax", value, tolerance=CLOSE)]  # noqa: E731
+    case("nvidia/learn_amax", ["N06", "N15"], network(fc=before.numpy()), call("qconfig_create", "c", name="nvidia"),
+         call("qconfig_set", c="$c", selector="*", settings={"observer": "max", "activation_learning": "amax"}),
+         call("qmodel_prepare", "p", m="$m", config="$c", mode=1), *given(data), call("qmodel_calibrate", prepared="$p", inputs=["$x0"]),
+         call("qtrainer_create", "trainer", m="$p", attrs={"loss": "mse", "lr": rate}),
+         {**call("qtrainer_parameter_count", t="$trainer"), "equals": 2},
+         {**call("qtrainer_parameter_name", t="$trainer", index=1), "equals": "x.amax"},
+         *steps[:1], *learned(seen[0]), *steps[1:2], *learned(seen[1]),
+         call("qtrainer_set_group", t="$trainer", selector="tensor:x", settings={"frozen": 1}), *steps[2:], *learned(seen[1]),
+         *parameter(0, weight.detach()), *to_integers(y, tolerance=1e-4))  # fmt: skip
+
+
 def main():
     torch.manual_seed(0)
     one_flow()
     functions()
     qconfigs()
     fine_tuning()
+    learned_amax()
     write("training.json")
 
 

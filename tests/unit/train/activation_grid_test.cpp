@@ -42,6 +42,19 @@ void tensors_of_a_step_are_one_extent(void **) {
   assert_true(grid.quantizer()->scale() == static_cast<double>(static_cast<float>(10.0 / 255)));
 }
 
+/// Integers reach to -128, which is more than calibration has seen.
+void symmetric_grids_begin_with_what_was_seen(void **) {
+  for (const char *numerics : {"onnx", "fbgemm", "nvidia", "tflite"}) {
+    const auto observer = quant::make_observer(
+        "max", attrs({{"numerics", numerics}, {"dtype", "int8"}, {"scheme", "per_tensor_symmetric"}}));
+    observer->observe(floats({2}, {-2, 1}));
+    ActivationGrid grid{"t", observer->settings(), nullptr};
+    grid.begin_with(*observer->quantizer());
+    if (!(std::fabs(grid.range().min + 2) < 1e-6f && std::fabs(grid.range().max - 2) < 1e-6f))
+      fail_test(numerics, ": the grid is over [", grid.range().min, ", ", grid.range().max, "], not [-2, 2]");
+  }
+}
+
 void a_failed_step_leaves_no_trace(void **) {
   ActivationGrid grid = new_grid();
   grid.observe(-1, 3);
@@ -61,6 +74,7 @@ int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(steps_are_averaged),
       cmocka_unit_test(tensors_of_a_step_are_one_extent),
+      cmocka_unit_test(symmetric_grids_begin_with_what_was_seen),
       cmocka_unit_test(a_failed_step_leaves_no_trace),
   };
   return cmocka_run_group_tests_name("activation_grid", tests, nullptr, nullptr);

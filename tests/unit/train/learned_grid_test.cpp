@@ -301,6 +301,20 @@ void grids_rest_without_rounding(void **) {
   assert_true(same_bits(parameter_of(again, "fc.weight"), parameter_of(plain, "fc.weight")));
 }
 
+/// The unsigned grid of NVIDIA's toolkit reaches from 0 to amax.
+void an_unsigned_amax_is_the_upper_end(void **) {
+  quant::Config config("nvidia");
+  const Attrs learning = attrs({{"activation_learning", "amax"}}),
+              without_sign = attrs({{"activation_dtype", "uint8"}});
+  config.set("*", &learning);
+  config.set("tensor:r1", &without_sign);
+  Trainer trainer(quant::prepare(network(), config, QTN_QAT), kOptions);
+  for (std::int64_t i = 0; i < 3; ++i) step(trainer, i);
+  const float amax = parameter_of(trainer, "r1.amax").as<float>()[0];
+  const auto want = static_cast<double>(static_cast<float>(1.0 / static_cast<double>(255.0f / amax)));
+  assert_true(scale_in(quant::convert(*trainer.prepared(), nullptr), "r1", 0) == want);
+}
+
 /// A lower end of 0 has no gradient: what was cut off at 0 before says nothing about the grid.
 void a_range_from_zero_stays_there(void **) {
   Trainer trainer(prepared(network(), {"", "onnx", "pact", "none", 4}), attrs({{"loss", "mse"}, {"lr", 1.0}}));
@@ -355,6 +369,7 @@ int main() {
       cmocka_unit_test(threads_change_no_bit),
       cmocka_unit_test(rules_choose_what_is_learned),
       cmocka_unit_test(grids_rest_without_rounding),
+      cmocka_unit_test(an_unsigned_amax_is_the_upper_end),
       cmocka_unit_test(a_range_from_zero_stays_there),
       cmocka_unit_test(shared_weights_have_two_grids),
       cmocka_unit_test(given_grids_are_not_learned),
