@@ -8,6 +8,15 @@
 #include "quant/weights.hpp"
 
 namespace qtn::train {
+namespace {
+
+/// What a symmetric scale was chosen for. Integers may reach further, on one side.
+float magnitude_of(float scale, const quant::ObserverSettings &settings) {
+  const double scale_of_one = choose_scale(settings.dtype, true, -1, 1, settings.choose).scale;
+  return static_cast<float>(static_cast<double>(scale) / scale_of_one);
+}
+
+}  // namespace
 
 ActivationGrid::ActivationGrid(std::string name, const quant::ObserverSettings &settings, const QuantizerPtr &given,
                                quant::Learning learning)
@@ -26,9 +35,7 @@ void ActivationGrid::begin_with(const Quantizer &grid) {
   const auto end = [&](std::int32_t q) { return grid.scale() * static_cast<float>(q - grid.zero_point()); };
   float min = end(lo_), max = end(hi_);
   if (is_symmetric(settings_.scheme) && min < 0) {
-    // Integers may reach further on one side than on the other; what the scale was chosen for does not.
-    const double scale_of_one = choose_scale(settings_.dtype, true, -1, 1, settings_.choose).scale;
-    max = static_cast<float>(static_cast<double>(grid.scale()) / scale_of_one);
+    max = magnitude_of(grid.scale(), settings_);
     min = -max;
   }
   restore({true, min, max, grid.scale(), grid.zero_point()});
@@ -85,6 +92,13 @@ QuantizerPtr weight_form(const quant::ObserverSettings &settings) {
   const double ends[] = {-1, 1};
   return choose_quantizer(settings.dtype, QTN_PER_TENSOR_SYMMETRIC, 0, std::span(ends, 1), std::span(ends + 1, 1),
                           settings.choose);
+}
+
+void WeightGrid::begin_with(const Quantizer &grid) {
+  for (std::size_t c = 0; c < grid.count(); ++c) {
+    const auto scale = static_cast<float>(grid.scales()[c]), magnitude = magnitude_of(scale, settings);
+    learned->begin(c, scale, 0, -magnitude, magnitude);
+  }
 }
 
 void WeightGrid::revert() {
@@ -196,6 +210,7 @@ Quantization::Quantization(const quant::Prepared &p) : config(p.config) {
                              group.settings.activation_learning);
     of_activation.push_back(add_parameters(parameters, activations[i].name(), activations[i].learned()));
     if (const auto &seen = p.observers[i]; seen && !seen->empty()) activations.back().begin_with(*seen->quantizer());
+    if (!p.training->grids.empty() && p.training->grids[i]) activations.back().begin_with(*p.training->grids[i]);
     for (const ValueId v : group.sources) {
       const auto at = value_ids.find(optimized.value(v).name);
       if (at == value_ids.end())
@@ -228,12 +243,11 @@ Quantization::Quantization(const quant::Prepared &p) : config(p.config) {
     const graph::Value &weight = g.value(g.nodes[n].inputs[1]);
     std::optional<LearnedGrid> learned = learned_weights(settings.weight_learning, of_weight, weight.constant);
     std::vector<std::size_t> indices = add_parameters(parameters, weight.name, learned ? &*learned : nullptr);
-    weights[n] = {of_weight,
-                  folded_norm(g, uses, g.nodes[n], optimized_nodes),
-                  static_cast<std::size_t>(p.placement.group[static_cast<std::size_t>(x)]),
-                  std::move(learned),
-                  std::move(indices),
-                  {}};
+    weights[n] = {of_weight, folded_norm(g, uses, g.nodes[n], optimized_nodes),
+                  static_cast<std::size_t>(p.placement.group[static_cast<std::size_t>(x)]), std::move(learned),
+                  std::move(indices)};
+    if (const auto trained = p.training->weights.find(g.nodes[n].name); trained != p.training->weights.end())
+      weights[n].begin_with(*trained->second);
   }
 }
 

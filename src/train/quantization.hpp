@@ -86,6 +86,7 @@ struct WeightGrid {
   std::vector<std::size_t> parameters;  ///< of `learned`, in Quantization::parameters
   bool begins = false;                  ///< what is learned has been given in this step
 
+  void begin_with(const Quantizer &grid);
   void commit() { begins = false; }
   void revert();
 

@@ -23,7 +23,7 @@ from torch.ao.quantization._learnable_fake_quantize import _LearnableFakeQuantiz
 
 import golden_json
 from make_fake_quantize import noise
-from make_trainer import DECAY, FOLDER, MOMENTUM, RATE, Quantized, data, initialized, losses_of, plain_names
+from make_trainer import DECAY, FOLDER, MOMENTUM, RATE, Quantized, data, initialized, losses_of, plain_names, round_biases
 
 OF_GRIDS = 0.01
 SHIFT = 0.35  # so that the grid of the input has a zero point
@@ -125,6 +125,7 @@ class Pact(tq.FakeQuantizeBase):
         if self.alpha.item() == 0:
             self.alpha.data[0], self.beta.data[0] = x.max().clamp(min=0), x.min().clamp(max=0)
         low = self.beta if self.beta.item() < 0 else self.beta.detach()
+        self.scale = (self.alpha - self.beta).detach() / 255
         return ClippedGrid.apply(x, low, self.alpha, self.on_grid)
 
 
@@ -146,6 +147,7 @@ class Amax(tq.FakeQuantizeBase):
     def forward(self, x):
         if self.amax.item() == 0:
             self.amax.data[0] = x.detach().abs().max()
+        self.scale = self.amax.detach() / 127
         return ClippedGrid.apply(x, -self.amax, self.amax, self.on_grid)
 
 
@@ -156,7 +158,7 @@ def prepared(activation, weight, of_input=None):
     model.qconfig = tq.QConfig(activation=activation, weight=weight)
     model.fc.qconfig = tq.QConfig(activation=nn.Identity, weight=weight)
     model.quant.qconfig = tq.QConfig(activation=of_input or activation, weight=weight)
-    return tq.prepare_qat(model)
+    return round_biases(tq.prepare_qat(model))
 
 
 def lsq_of(kind, bits):

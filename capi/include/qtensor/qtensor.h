@@ -1218,7 +1218,8 @@ QTN_API void qsession_free(QTN_OPT qsession *s);
  * grids, where the configuration says that they are learned.
  *
  * @param out the new handle; free it with qtrainer_free
- * @param m a float model, or one that qmodel_prepare made with QTN_QAT; may be freed afterwards
+ * @param m a float model, or one that qmodel_prepare made with QTN_QAT, or that qtrainer_model gave: its grids begin as
+ *   they were. May be freed afterwards
  * @param attrs of the loss: "loss" (string: "cross_entropy", the default, "mse", "huber", "distillation"),
  *   "label_smoothing", "delta", "temperature", "alpha" (floats). Of the optimizer: "optimizer" (string: "sgd", the
  *   default, "adam", "adamw"), "lr", "momentum", "weight_decay", "beta1", "beta2", "epsilon" (floats), "nesterov"
@@ -1331,8 +1332,9 @@ QTN_API size_t qtrainer_parameter_count(const qtrainer *t);
  * and ".beta" (the upper and the lower end of the range) or ".amax"; where that is taken, "_2" besides. They are 0
  * until calibration or the first batch has given a grid to begin with. Scales stay at 2^-23 or more, ranges reach over
  * so many of these at least and contain 0 (a beta of 0 stays 0), zero points stay in their type's range: what is beyond
- * is moved back at the next step. Gradients of scales and zero points have the factor 1 / sqrt(N Q) of LSQ: N weights of
- * a layer, or elements of an activation of one sample; Q steps, of a symmetric grid those above zero.
+ * is moved back at the next step, and no update takes more than half of a scale, an alpha or an amax. Gradients of
+ * scales and zero points have the factor 1 / sqrt(N Q) of LSQ: N weights of a layer, or elements of an activation of one
+ * sample; Q steps, of a symmetric grid those above zero.
  *
  * @param t a trainer
  * @param index below qtrainer_parameter_count, else NULL is returned
