@@ -581,21 +581,26 @@ class Progress {
   virtual bool advance(const std::string &stage, size_t done, size_t total) = 0;
 };
 
-/// Data to train with.
+/// What a step of a trainer takes.
+struct Batch {
+  Tensors inputs, targets;
+};
+
+/// Data to train with. What a function throws ends the call that asked it, and comes out there.
 class Batches {
  public:
   virtual ~Batches() = default;
-  /// Of an epoch.
-  virtual size_t count() = 0;
-  /// Sets a tensor for each input of the model, and one for each target.
-  virtual void batch(Tensors &inputs, Tensors &targets, size_t epoch, size_t index) = 0;
+  virtual size_t count() = 0;  ///< of an epoch
+  virtual size_t target_count() { return 1; }
+  virtual Batch batch(size_t epoch, size_t index) = 0;
 };
 
 /// Told how far a training is.
 class TrainingProgress {
  public:
+  enum class Answer { go_on, end_here, cancel };
   virtual ~TrainingProgress() = default;
-  enum Answer { go_on = 0, finish = 1, cancel = 2 };
+  /// end_here: what has been learned is converted. cancel: the call throws QTN_ECANCELED.
   virtual Answer advance(const std::string &stage, size_t done, size_t total, double loss) = 0;
 };
 
@@ -648,7 +653,7 @@ class Model {
   /// `report`: receives JSON.
   Model quantize(const Config &config, Samples &samples, const Attrs &attrs = {}, Progress *progress = nullptr,
                  std::string *report = nullptr) const;
-  Model quantize_qat(const Config &config, Batches &batches, size_t target_count = 1, const Attrs &attrs = {},
+  Model quantize_qat(const Config &config, Batches &batches, const Attrs &attrs = {},
                      TrainingProgress *progress = nullptr, std::string *report = nullptr) const;
   Model quantize_dynamic(const Config &config, const Attrs &attrs = {}) const {
     return made([&](qmodel **m) { return qmodel_quantize_dynamic(m, get(), config.get(), attrs.get()); });
@@ -674,7 +679,7 @@ class Model {
 
 namespace detail {
 
-/// Exceptions of what the library calls back wait here until it has returned.
+/// What callbacks throw waits here until the library has returned.
 class Thrown {
  public:
   void rethrow() const {
@@ -696,28 +701,29 @@ class Thrown {
   std::exception_ptr thrown_;
 };
 
-/// Gives the library tensors of its own.
-inline void give(const char *what, const Tensors &tensors, qtensor **handles, size_t count) {
+/// Gives tensors to the library. `of` says whose they are: "sample 3 has 2 tensors, ...".
+inline void give(qtensor **handles, size_t count, const Tensors &tensors, const std::string &of, const char *what) {
   if (tensors.size() != count)
-    throw Error(QTN_EINVAL, std::string(what) + " has " + std::to_string(tensors.size()) + " tensors, not " +
-                                std::to_string(count));
+    throw Error(QTN_EINVAL, of + " has " + std::to_string(tensors.size()) + " tensors, but the model " +
+                                std::to_string(count) + " " + what);
   for (size_t i = 0; i < count; ++i) check(qtensor_share(&handles[i], tensors[i].get()));
 }
 
-class Quantizing : public Thrown {
+/// What the library calls back while a model is quantized.
+class Callbacks : public Thrown {
  public:
-  Quantizing(Samples &samples, Progress *progress) : samples_(samples), progress_(progress) {}
+  Callbacks(Samples &samples, Progress *progress) : samples_(samples), progress_(progress) {}
 
   static qstatus sample(qtensor **inputs, size_t input_count, size_t index, void *ctx) {
-    auto &self = *static_cast<Quantizing *>(ctx);
+    auto &self = *static_cast<Callbacks *>(ctx);
     return self.guarded(QTN_ECANCELED, [&] {
-      give("sample", self.samples_.sample(index), inputs, input_count);
+      give(inputs, input_count, self.samples_.sample(index), "sample " + std::to_string(index), "inputs");
       return QTN_OK;
     });
   }
 
   static int progress(const char *stage, size_t done, size_t total, void *ctx) {
-    auto &self = *static_cast<Quantizing *>(ctx);
+    auto &self = *static_cast<Callbacks *>(ctx);
     return self.guarded(1, [&] { return self.progress_->advance(stage, done, total) ? 0 : 1; });
   }
 
@@ -726,25 +732,27 @@ class Quantizing : public Thrown {
   Progress *const progress_;
 };
 
-class QuantizingQat : public Thrown {
+/// The same while it is trained, too.
+class TrainingCallbacks : public Thrown {
  public:
-  QuantizingQat(Batches &batches, TrainingProgress *progress) : batches_(batches), progress_(progress) {}
+  TrainingCallbacks(Batches &batches, TrainingProgress *progress) : batches_(batches), progress_(progress) {}
 
   static qstatus batch(qtensor **inputs, size_t input_count, qtensor **targets, size_t target_count, size_t epoch,
                        size_t index, void *ctx) {
-    auto &self = *static_cast<QuantizingQat *>(ctx);
+    auto &self = *static_cast<TrainingCallbacks *>(ctx);
     return self.guarded(QTN_ECANCELED, [&] {
-      Tensors x, y;
-      self.batches_.batch(x, y, epoch, index);
-      give("inputs of a batch", x, inputs, input_count);
-      give("targets of a batch", y, targets, target_count);
+      const Batch b = self.batches_.batch(epoch, index);
+      const std::string of = "batch " + std::to_string(index);
+      give(inputs, input_count, b.inputs, of, "inputs");
+      give(targets, target_count, b.targets, of, "targets");
       return QTN_OK;
     });
   }
 
   static int progress(const char *stage, size_t done, size_t total, double loss, void *ctx) {
-    auto &self = *static_cast<QuantizingQat *>(ctx);
-    return self.guarded(2, [&] { return static_cast<int>(self.progress_->advance(stage, done, total, loss)); });
+    auto &self = *static_cast<TrainingCallbacks *>(ctx);
+    return self.guarded(static_cast<int>(TrainingProgress::Answer::cancel),
+                        [&] { return static_cast<int>(self.progress_->advance(stage, done, total, loss)); });
   }
 
  private:
@@ -752,37 +760,36 @@ class QuantizingQat : public Thrown {
   TrainingProgress *const progress_;
 };
 
-/// What the library has made of a model, and its report.
-inline Model finished(qstatus status, const Thrown &thrown, qmodel *m, qblob *report, std::string *text) {
-  const Blob blob = Blob::adopt(report);
-  thrown.rethrow();
-  check(status);
-  if (text) *text = blob.text();
-  return Model::adopt(m);
-}
-
 }  // namespace detail
 
 inline Model Model::quantize(const Config &config, Samples &samples, const Attrs &attrs, Progress *progress,
                              std::string *report) const {
-  detail::Quantizing calls(samples, progress);
+  detail::Callbacks callbacks(samples, progress);
   const size_t count = samples.count();
   qmodel *m = nullptr;
   qblob *text = nullptr;
-  const qstatus status = qmodel_quantize(&m, report ? &text : nullptr, get(), config.get(), calls.sample, count,
-                                         attrs.get(), progress ? calls.progress : nullptr, &calls);
-  return detail::finished(status, calls, m, text, report);
+  const qstatus status = qmodel_quantize(&m, report ? &text : nullptr, get(), config.get(), callbacks.sample, count,
+                                         attrs.get(), progress ? callbacks.progress : nullptr, &callbacks);
+  const Blob blob = Blob::adopt(text);
+  callbacks.rethrow();
+  detail::check(status);
+  if (report) *report = blob.text();
+  return adopt(m);
 }
 
-inline Model Model::quantize_qat(const Config &config, Batches &batches, size_t target_count, const Attrs &attrs,
-                                 TrainingProgress *progress, std::string *report) const {
-  detail::QuantizingQat calls(batches, progress);
-  const size_t count = batches.count();
+inline Model Model::quantize_qat(const Config &config, Batches &batches, const Attrs &attrs, TrainingProgress *progress,
+                                 std::string *report) const {
+  detail::TrainingCallbacks callbacks(batches, progress);
+  const size_t count = batches.count(), targets = batches.target_count();
   qmodel *m = nullptr;
   qblob *text = nullptr;
-  const qstatus status = qmodel_quantize_qat(&m, report ? &text : nullptr, get(), config.get(), calls.batch, count,
-                                             target_count, attrs.get(), progress ? calls.progress : nullptr, &calls);
-  return detail::finished(status, calls, m, text, report);
+  const qstatus status = qmodel_quantize_qat(&m, report ? &text : nullptr, get(), config.get(), callbacks.batch, count,
+                                             targets, attrs.get(), progress ? callbacks.progress : nullptr, &callbacks);
+  const Blob blob = Blob::adopt(text);
+  callbacks.rethrow();
+  detail::check(status);
+  if (report) *report = blob.text();
+  return adopt(m);
 }
 
 /// Safe from many threads at once.
@@ -845,6 +852,7 @@ class Trainer {
   }
   Tensor parameter(size_t index) { return tensor(qtrainer_parameter, index); }
   Tensor gradient(size_t index) { return tensor(qtrainer_gradient, index); }
+
   size_t buffer_count() const { return qtrainer_buffer_count(get()); }
   std::string buffer_name(size_t index) const {
     const char *name = qtrainer_buffer_name(get(), index);
