@@ -31,10 +31,13 @@ graph::Graph network() {
   return g.build({"y"});
 }
 
-const Attrs kOptions = attrs({{"loss", "mse"}, {"lr", 0.01}});
+/// Running statistics frozen or not.
+Attrs options(bool frozen) { return attrs({{"loss", "mse"}, {"lr", 0.01}, {"freeze_bn", std::int64_t{frozen}}}); }
 
-Trainer floats() { return {network(), kOptions}; }
-Trainer grids() { return {quant::prepare(network(), quant::Config("onnx"), QTN_QAT), kOptions}; }
+Trainer floats(bool frozen = false) { return {network(), options(frozen)}; }
+Trainer grids(bool frozen = false) {
+  return {quant::prepare(network(), quant::Config("onnx"), QTN_QAT), options(frozen)};
+}
 
 double backward(Trainer &trainer, const Tensor &x) {
   const Tensor target = varied({4, 5}, 9);
@@ -130,11 +133,7 @@ void in_sums(void **) {
 void in_gradients(void **) {
   const Tensor large = picture(1e26f);
   for (const bool quantized : {false, true}) {
-    const auto make = [&] {
-      Trainer t = quantized ? grids() : floats();
-      t.set(attrs({{"freeze_bn", std::int64_t{1}}}));
-      return t;
-    };
+    const auto make = [&] { return quantized ? grids(true) : floats(true); };
     const std::string message = "at step 0; the first tensor whose gradient is not finite is \"";
     Trainer trainer = make(), twin = make();
     expect_error(QTN_EINVAL, {"the loss is ", message}, [&] { backward(trainer, large); });
