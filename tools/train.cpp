@@ -140,7 +140,9 @@ void train(const Options &options) {
   TrainingReport report{options.input, options.output, options.words, settings_of(options, training), {}, {}};
   report.judged = (validation ? options.validation.front() : options.data.sources.front()) + " (" +
                   std::to_string(judges.count()) + " samples" + (validation ? ")" : ", which it was trained on)");
-  report.accuracies.before = top1_of(model.get());
+  // A file in training mode does not run; what a trainer makes of it does.
+  const Model before = make<Model>(qtrainer_model, make<Trainer>(qtrainer_create, model.get(), nullptr).get());
+  report.accuracies.before = top1_of(before.get());
   if (options.qat) report.accuracies.calibrated = training.top1();
   training.run();
   report.accuracies.trained = training.best().top1;

@@ -157,6 +157,7 @@ void fuse_pads(Graph &g) {
 
 void optimize(Graph &g) {
   fold_constants(g);
+  require_inference(g);
   remove_identities(g);
   fold_batch_norms(g);
   fuse_pads(g);

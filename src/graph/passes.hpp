@@ -18,6 +18,13 @@ void fold_constants(Graph &g);
 /// Identity and Dropout: readers take the input instead.
 void remove_identities(Graph &g);
 
+/// A file may have BatchNormalization and Dropout in training mode. Throws QTN_EUNSUPPORTED naming the first such node.
+void require_inference(const Graph &g);
+
+/// Such nodes become what they are when training is over, which is what a trainer trains. Throws QTN_EUNSUPPORTED where
+/// something reads the statistics or the mask that they make.
+void leave_training(Graph &g);
+
 /// Folds BatchNormalization into the Conv or Gemm before it (semantics: W' = W*gamma*r, b' =
 /// (b-mean)*gamma*r
 /// + beta, r = 1/sqrt(var + eps)); one that stands alone becomes a multiplication and an addition of constants. With a
@@ -57,6 +64,7 @@ void round_before_moves(Graph &g);
 /// points. Those that leave int8 then become sums of several, for which x is read as often.
 void center_weights(Graph &g);
 
+/// Throws as require_inference does.
 void optimize(Graph &g);
 
 }  // namespace qtn::graph

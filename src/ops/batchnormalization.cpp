@@ -16,8 +16,6 @@ std::int64_t channels_of(const Shape &x) { return x.size() < 2 ? 1 : x[1]; }
 
 Types infer(const Call &call) {
   const Tensor &x = *call.in(0);
-  if (call.attrs.get_int("training_mode", 0) != 0 || call.output_count > 1)
-    fail(QTN_EUNSUPPORTED, "BatchNormalization: training_mode is not supported");
   for (std::size_t i = 0; i < 5; ++i) {
     const Tensor &t = *call.in(i);
     require_float("BatchNormalization", kNames[i], &t);
@@ -25,11 +23,15 @@ Types infer(const Call &call) {
       fail(QTN_ESHAPE, "BatchNormalization: ", kNames[i], " is ", to_string(t.shape()), ", x ", to_string(x.shape()),
            " has ", channels_of(x.shape()), " channels");
   }
-  return {{x.dtype(), x.shape()}};
+  Types types(call.output_count, {x.dtype(), call.in(3)->shape()});  // statistics, in training mode
+  types[0] = {x.dtype(), x.shape()};
+  return types;
 }
 
 void run(const Call &call, std::span<Tensor> outputs) {
   const Tensor &x = *call.in(0);
+  if (call.attrs.get_int("training_mode", 0) != 0 || call.output_count > 1)
+    fail(QTN_EUNSUPPORTED, "BatchNormalization: training_mode is for trainers");
   if (x.count() == 0) return;
   const std::int64_t channels = channels_of(x.shape()), planes = x.rank() < 2 ? 1 : x.dim(0) * channels;
   const std::int64_t size = x.count() / planes;

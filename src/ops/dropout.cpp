@@ -11,8 +11,7 @@ Types infer(const Call &call) {
   const Tensor &x = *call.in(0);
   if (const Tensor *training = call.in(2)) {
     require_dtype("Dropout", "training_mode", *training, {QTN_BOOL});
-    if (item(require_constant("Dropout", "training_mode", *training)) != 0)
-      fail(QTN_EUNSUPPORTED, "Dropout: training_mode is not supported");
+    require_constant("Dropout", "training_mode", *training);
   }
   Types types{{x.dtype(), x.shape()}};
   if (call.output_count > 1) types.push_back({QTN_BOOL, x.shape()});
@@ -20,6 +19,8 @@ Types infer(const Call &call) {
 }
 
 void run(const Call &call, std::span<Tensor> outputs) {
+  if (const Tensor *training = call.in(2); training && item(*training) != 0)
+    fail(QTN_EUNSUPPORTED, "Dropout: training_mode is for trainers");
   copy_elements(outputs[0], *call.in(0));
   if (outputs.size() < 2) return;
   const bool keep = true;

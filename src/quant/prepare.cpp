@@ -50,6 +50,7 @@ Training training_of(const graph::Graph &float_graph, const Config &config) {
   Training training{float_graph};
   graph::Graph &g = training.graph;
   graph::fold_constants(g);
+  graph::leave_training(g);
   const auto equalized = nodes_with(config, &Settings::equalize);
   const bool equalizes = std::any_of(g.nodes.begin(), g.nodes.end(), equalized);
   if (equalizes) graph::optimize(g);

@@ -67,6 +67,7 @@ Network::Network(graph::Graph g, std::optional<Quantization> of_prepared)
     : graph(std::move(g)), quantization(std::move(of_prepared)) {
   require_float(graph);
   graph::fold_constants(graph);
+  graph::leave_training(graph);
   const Uses uses(graph);
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node &node = graph.nodes[n];

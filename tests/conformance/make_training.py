@@ -17,7 +17,7 @@ from torch.ao import quantization as tq
 from torch.nn import functional as F
 
 from make_cases import call, case, expected_floats, floats, network, numbers, write
-from make_networks import Quantizable, Two, export, ran
+from make_networks import Quantizable, Two, export, onnx_bytes, ran
 
 RATE, MOMENTUM, STEPS = 0.03, 0.9, 4
 CLOSE = 1e-4  # of losses and parameters
@@ -163,6 +163,12 @@ def one_flow():
         # Without calibration before: grids follow what is seen, as PyTorch's observers do.
         case(f"qat/{backend}/one_call", ["P13", "P15", "P16", "P18"], loaded, call("qconfig_create", "c", name=backend), NARROW, *given(data),
              *one_call(data, STEPS // len(data), y, lr=RATE, momentum=MOMENTUM, schedule="constant", calibration_batches=0), *untouched(in_float))  # fmt: skip
+        if backend == "onednn":  # model.train() may come before the export, or not
+            other = copy.deepcopy(net).train()
+            training = onnx_bytes(other, xs[0], torch.onnx.TrainingMode.TRAINING)  # a forward pass, which moves its statistics
+            losses, y = in_torch(prepared(other, backend, [["conv", "bn", "relu"]], "fc"), data, F.cross_entropy)
+            case("qat/exported_while_training", ["P03"], call("qmodel_load_bytes", "m", data=list(training)), *grids(backend), *given(data), trainer("$p"),
+                 *steps_of(losses), *to_integers(y))  # fmt: skip
     refused = {"status": "QTN_ESTATE"}
     case("qat/order", ["P03"], loaded, call("qconfig_create", "c", name="fbgemm"),
          call("qmodel_prepare", "ptq", m="$m", config="$c", mode=0), call("qmodel_prepare", "p", m="$m", config="$c", mode=1),
