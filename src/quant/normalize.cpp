@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/normalize.hpp"
 
+#include <algorithm>
 #include <string_view>
 
 #include "quant/facts.hpp"
@@ -70,7 +71,49 @@ bool join_bias(graph::Graph &g, const Facts &facts, graph::Node &first, graph::N
   return true;
 }
 
+/// Of pictures, by constants.
+bool is_norm(const graph::Graph &g, const Facts &facts, const graph::Node &node) {
+  return node.op == &ops::kBatchNormalization && facts.rank_of(node.inputs[0]) == 4 &&
+         std::all_of(node.inputs.begin() + 1, node.inputs.end(), [&](ValueId v) { return float_constant(g, v); });
+}
+
+/// Whether optimize() folds a normalization of x into what makes x.
+bool takes_up(const graph::Graph &g, const Facts &facts, ValueId x) {
+  const std::int32_t maker = facts.uses.producer[static_cast<std::size_t>(x)];
+  if (maker < 0 || !facts.uses.single_use(x)) return false;
+  const ops::OpDef *op = g.nodes[static_cast<std::size_t>(maker)].op;
+  return op == &ops::kConv || op == &ops::kConvTranspose || op == &ops::kGemm;
+}
+
 }  // namespace
+
+std::vector<std::string> precede_norms(graph::Graph &g) {
+  const Facts facts(g);
+  std::vector<std::string> names;
+  std::vector<graph::Node> nodes;
+  for (graph::Node &node : g.nodes) {
+    if (is_norm(g, facts, node) && !takes_up(g, facts, node.inputs[0])) {
+      const ValueId x = node.inputs[0];
+      const std::int64_t channels = g.value(node.inputs[1]).constant.count();
+      const Tensor ones(QTN_FLOAT32, Shape{channels, 1, 1, 1});
+      std::fill_n(ones.as<float>(), channels, 1.0f);
+      graph::Value same;
+      same.name = node.name + "_input";
+      same.dtype = QTN_FLOAT32;
+      same.shape = g.value(x).shape;
+      Attrs attrs;
+      attrs.set("group", channels);
+      const ValueId ones_id = g.add_constant(node.name + "_ones", ones);
+      nodes.push_back({node.name, &ops::kConv, attrs, {x, ones_id}, {g.add_value(std::move(same))}, {}});
+      names.push_back(node.name);
+      node.name += "_norm";
+      node.inputs[0] = nodes.back().outputs[0];
+    }
+    nodes.push_back(std::move(node));
+  }
+  g.nodes = std::move(nodes);
+  return names;
+}
 
 void normalize_products(graph::Graph &g) {
   const Facts facts(g);

@@ -11,4 +11,8 @@ namespace qtn::quant {
 /// constant vector: Gemm.
 void normalize_products(graph::Graph &g);
 
+/// A BatchNormalization of pictures that nothing before it takes up gets a depthwise convolution by ones in front,
+/// which then does, and has its name. Returns these names.
+std::vector<std::string> precede_norms(graph::Graph &g);
+
 }  // namespace qtn::quant

@@ -30,8 +30,18 @@ auto nodes_with(const Config &config, bool Settings::*is_set) {
   };
 }
 
+/// Of a normalization that was trained in float: one weight for each channel is the largest integer of its grid.
+void keep_exact(NodePlan &plan) {
+  if (!plan.settings) return;
+  plan.settings->weight.erase("block_size");
+  plan.settings->weight.set("scheme", "per_channel_symmetric");
+  plan.settings->weight.set("narrow_range", std::int64_t{1});
+}
+
 /// Places grids and observers on prepared.graph, as it was read or trained.
 void settle(Prepared &prepared, const graph::Graph &model) {
+  std::vector<std::string> of_norms;
+  if (prepared.training) of_norms = precede_norms(prepared.graph);
   graph::optimize(prepared.graph);
   normalize_products(prepared.graph);
   require_nodes(prepared.config, model, prepared.graph);
@@ -39,6 +49,9 @@ void settle(Prepared &prepared, const graph::Graph &model) {
   graph::replace_relu6(prepared.graph, nodes_with(prepared.config, &Settings::replace_relu6));
   if (!prepared.training) equalize_weights(prepared.graph, nodes_with(prepared.config, &Settings::equalize));
   prepared.placement = place(prepared.graph, prepared.config);
+  for (std::size_t n = 0; n < prepared.graph.nodes.size(); ++n)
+    if (std::find(of_norms.begin(), of_norms.end(), prepared.graph.nodes[n].name) != of_norms.end())
+      keep_exact(prepared.placement.nodes[n]);
   require_tensors(prepared.config, quantized_names(prepared.graph, prepared.placement));
   for (const Group &group : prepared.placement.groups)
     prepared.observers.push_back(

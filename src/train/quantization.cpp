@@ -231,7 +231,8 @@ Quantization::Quantization(const quant::Prepared &p) : config(p.config) {
         if (quant::float_constant(g, g.nodes[n].inputs[i]) && quant::moves_operand(g.nodes[n], i))
           constants[{n, i}] = static_cast<std::size_t>(p.placement.group[static_cast<std::size_t>(y)]);
     }
-    if (plan.role != quant::Role::weighted) continue;
+    // A normalization on its own is rounded as the convolution that it becomes: without loss.
+    if (plan.role != quant::Role::weighted || g.nodes[n].op == &ops::kBatchNormalization) continue;
     const quant::Settings &settings = *plan.settings;
     if (const std::string &kind = settings.weight_observer;
         settings.weight.has("block_size") || (kind != "minmax" && kind != "max"))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes training/{float,qat,frozen,curve}.json and the networks they train, training/*.onnx: steps of PyTorch from the same weights.
+"""Makes training/{float,qat,frozen,alone,curve}.json and the networks they train, training/*.onnx: steps of PyTorch from the same weights.
 
 20 of them, but for the curve:
 
@@ -9,7 +9,8 @@
              MovingAverageMinMaxObserver, weights per channel by what they are now (averaging_constant 1); added to that,
            biases become the multiples of scale of input times scale of weights that they are in integers
   frozen   the same; after 10 steps observers are off and batch normalizations frozen
-  curve    the same network for ten classes, 200 steps on the pictures of examples/digits, in float and with
+  alone    the same for normalizations without a convolution: one at the input and one behind an addition (BNReLU2d)
+  curve    the network of `qat` for ten classes, 200 steps on the pictures of examples/digits, in float and with
            grids: the losses
 
 Run again with:  $(benchmarks/peers/make-venv)/bin/python tests/golden/make_trainer.py
@@ -100,6 +101,38 @@ class Quantized(nn.Module):
         ]
 
 
+class Alone(nn.Module):
+    """Normalizations that no convolution takes up."""
+
+    def __init__(self):
+        super().__init__()
+        self.quant, self.add = tq.QuantStub(), nn.quantized.FloatFunctional()
+        self.bn0, self.relu0 = nn.BatchNorm2d(1), nn.ReLU()
+        self.conv1 = nn.Conv2d(1, 8, 3, stride=2, padding=1)
+        self.conv2 = nn.Conv2d(1, 8, 1, stride=2)
+        self.bn3, self.relu3 = nn.BatchNorm2d(8), nn.ReLU()
+        self.fc = nn.Linear(128, CLASSES)
+
+    def forward(self, x):
+        x = self.relu0(self.bn0(self.quant(x)))
+        x = self.add.add(self.conv1(x), self.conv2(x))
+        return self.fc(torch.flatten(self.relu3(self.bn3(x)), 1))
+
+    def nodes(self):
+        node = helper.make_node
+        return [
+            batch_norm("bn0", "x", "b0"),
+            node("Relu", ["b0"], ["r0"], "relu0"),
+            node("Conv", ["r0", "conv1.weight", "conv1.bias"], ["c1"], "conv1", pads=[1, 1, 1, 1], strides=[2, 2]),
+            node("Conv", ["r0", "conv2.weight", "conv2.bias"], ["c2"], "conv2", strides=[2, 2]),
+            node("Add", ["c1", "c2"], ["a"], "add"),
+            batch_norm("bn3", "a", "b3"),
+            node("Relu", ["b3"], ["r3"], "relu3"),
+            node("Flatten", ["r3"], ["f"], "flatten"),
+            node("Gemm", ["f", "fc.weight", "fc.bias"], ["y"], "fc", transB=1),
+        ]
+
+
 def batch_norm(name, x, y):
     inputs = [x] + [f"{name}.{part}" for part in ("weight", "bias", "running_mean", "running_var")]
     return helper.make_node("BatchNormalization", inputs, [y], name, momentum=0.9)
@@ -118,7 +151,7 @@ def save(model, name):
 
 
 def initialized(kind):
-    torch.manual_seed(5)
+    torch.manual_seed(6 if kind is Alone else 5)  # no value half way between two integers
     model = kind()
     with torch.no_grad():
         for name, value in model.named_parameters():
@@ -195,16 +228,41 @@ def plain_names(model):
     return state
 
 
-def quantized(kind=Quantized):
-    model = initialized(kind)
-    tq.fuse_modules_qat(model.train(), [[f"conv{i}", f"bn{i}", f"relu{i}"] for i in (1, 2, 3)], inplace=True)
+def prepared(model):
     activation = tq.FakeQuantize.with_args(observer=tq.MovingAverageMinMaxObserver, quant_min=0, quant_max=255, dtype=torch.quint8)
     weight = tq.FakeQuantize.with_args(
         observer=tq.MovingAveragePerChannelMinMaxObserver, averaging_constant=1.0, quant_min=-127, quant_max=127,
         dtype=torch.qint8, qscheme=torch.per_channel_symmetric)
     model.qconfig = tq.QConfig(activation=activation, weight=weight)
     model.fc.qconfig = tq.QConfig(activation=nn.Identity, weight=weight)
-    return round_biases(tq.prepare_qat(model))
+    return tq.prepare_qat(model)
+
+
+def quantized(kind=Quantized):
+    model = initialized(kind)
+    tq.fuse_modules_qat(model.train(), [[f"conv{i}", f"bn{i}", f"relu{i}"] for i in (1, 2, 3)], inplace=True)
+    return round_biases(prepared(model))
+
+
+def alone():
+    model = initialized(Alone)
+    tq.fuse_modules_qat(model.train(), [["bn0", "relu0"], ["bn3", "relu3"]], inplace=True)
+    model = prepared(model)
+    for fused in (model.bn0, model.bn3):  # a Sequential, which runs its FakeQuantize itself: with the hook its observer would average twice a step
+        assert list(fused._modules)[-1] == "activation_post_process"
+        fused._forward_hooks.clear()
+    for layer, grid in ((model.conv1, model.bn0), (model.conv2, model.bn0), (model.fc, model.bn3)):
+        units = lambda layer, x, y, grid=grid: y + in_units(layer.bias, grid.activation_post_process, layer).reshape(1, -1, *[1] * (y.dim() - 2))
+        layer.register_forward_hook(units, prepend=True)  # before the result is rounded
+
+    def rounded(bn, grid, y):  # as the convolution of one weight a channel that it becomes
+        gain = bn.weight * torch.rsqrt(bn.running_var + bn.eps)
+        shift, unit = bn.bias - bn.running_mean * gain, grid.scale * gain.abs() / 127
+        return y if bn.training else y + ((shift / unit).round() * unit - shift).detach().reshape(1, -1, 1, 1)
+
+    for fused, grid in ((model.bn0, model.quant), (model.bn3, model.add)):
+        fused[0].register_forward_hook(lambda bn, x, y, grid=grid.activation_post_process: rounded(bn, grid, y))
+    return model
 
 
 def in_units(bias, grid, layer):
@@ -268,6 +326,10 @@ def main():
         model = quantized()
         losses, outputs = train(model, freeze_at_half(model) if name == "frozen" else lambda step: None)
         write(name, losses, outputs, plain_names(model))
+    save(initialized(Alone), "alone")
+    model = alone()
+    losses, outputs = train(model)
+    write("alone", losses, outputs, plain_names(model))
     curve()
 
 

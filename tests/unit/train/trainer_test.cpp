@@ -97,9 +97,9 @@ quant::Prepared prepared(const char *network) {
 }
 
 void trains_grids_as_pytorch(void **) {
-  for (const char *name : {"qat", "frozen"}) {
+  for (const char *name : {"qat", "frozen", "alone"}) {
     const auto golden = read_json(kFolder / cat(name, ".json"));
-    Trainer trainer(prepared("qat"), options(golden));
+    Trainer trainer(prepared(std::string_view(name) == "alone" ? "alone" : "qat"), options(golden));
     train_beside(trainer, golden, std::string_view(name) == "frozen" ? 10 : SIZE_MAX);
   }
 }
