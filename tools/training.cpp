@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <numbers>
 
 #include "file.hpp"
@@ -68,6 +69,35 @@ void append_line(const std::string &path, const std::string &line) {
   file << line << '\n';
   file.close();
   if (!file) throw Failure(path + ": cannot be written");
+}
+
+Epoch epoch_of(const nlohmann::json &json) {
+  Epoch epoch{json.at("epoch"), json.at("step"), json.at("lr"), json.at("loss"), {}, {}, json.at("seconds")};
+  epoch.training.top1 = json.at("top1");
+  if (json.at("validation_top1").is_null()) return epoch;
+  epoch.validation.emplace();
+  epoch.validation->loss = json.at("validation_loss");
+  epoch.validation->top1 = json.at("validation_top1");
+  return epoch;
+}
+
+// What a log says of the first `count` epochs of `steps` steps. Lines of an epoch that was cut off, or that were cut
+// off themselves, are passed over; an epoch that was trained again counts once.
+std::vector<Epoch> logged(const std::string &path, size_t count, size_t steps) {
+  std::map<size_t, Epoch> epochs;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    try {
+      Epoch epoch = epoch_of(nlohmann::json::parse(line));
+      const size_t number = epoch.number;
+      if (number <= count && epoch.step == number * steps) epochs.insert_or_assign(number, std::move(epoch));
+    } catch (const nlohmann::json::exception &) {
+      continue;
+    }
+  }
+  std::vector<Epoch> list;
+  for (auto &[number, epoch] : epochs) list.push_back(std::move(epoch));
+  return list;
 }
 
 }  // namespace
@@ -183,6 +213,7 @@ void Training::finish(Epoch epoch, Clock::time_point start) {
 
 void Training::run() {
   const size_t first = options_.resume ? resume() : 0;
+  if (options_.resume) epochs_ = logged(options_.log, first, steps_);
   if (!options_.log.empty() && !options_.resume) write_file(options_.log, "");
   const Interrupt interrupt;
   Progress progress;

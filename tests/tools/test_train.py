@@ -126,9 +126,16 @@ class Stopped(TrainTest):
         for end in (".onnx", ".safetensors", ".best.safetensors"):
             self.assertEqual(self.bytes_of("parts" + end), self.bytes_of("whole" + end), end)
         self.assertEqual(self.log("parts.jsonl")[-1]["validation_loss"], self.log("whole.jsonl")[-1]["validation_loss"])
-        # Nothing is left to do, and the model is the same again.
-        self.succeed(*arguments("parts"), "--resume")
+        # Nothing is left to do, and the model is the same again; the report has all epochs, from the log.
+        with open(self.path("parts.jsonl"), "a", encoding="utf-8") as file:
+            file.write('{"epoch":5,"step":')
+        self.succeed(*arguments("parts"), "--resume", "--report", "parts.html")
         self.assertEqual(self.bytes_of("parts.onnx"), self.bytes_of("whole.onnx"))
+        shown = json.loads(Page(self.bytes_of("parts.html").decode()).data)["epochs"]
+        seconds = [epoch.pop("seconds") for epoch in shown]
+        wanted = self.log("whole.jsonl")
+        self.assertTrue(all(wanted[i].pop("seconds") and seconds[i] for i in range(5)))
+        self.assertEqual(shown, wanted)
 
     def test_float(self):
         self.check(UNTRAINED)
