@@ -844,6 +844,9 @@ class Trainer {
     });
   }
   void set(const Attrs &attrs) { detail::check(qtrainer_set(get(), attrs.get())); }
+  void set_group(const std::string &selector, const Attrs &settings) {
+    detail::check(qtrainer_set_group(get(), selector.c_str(), settings.get()));
+  }
 
   size_t parameter_count() const { return qtrainer_parameter_count(get()); }
   std::string parameter_name(size_t index) const {

@@ -157,7 +157,7 @@ void steps(void **) {
       const Attrs learning = attrs({{"activation_learning", kind}, {"weight_learning", "lsq"}});
       config.set("*", &learning);
       Trainer learned(quant::prepare(network, config, QTN_QAT), options);
-      expect_steady_steps(cat(c.network, ", ", kind), learned, x, target);
+      expect_steady_steps(cat(c.path, ", ", kind), learned, x, target);
     }
   }
 }
