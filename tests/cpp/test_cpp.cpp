@@ -205,6 +205,7 @@ void trainers(void **) {
   assert_true(trainer.backward({x}, {labels}) < first);
   trainer.update();
   trainer.set(qtn::Attrs().set_float("lr", 0.001));
+  trainer.set_group("parameter:*", qtn::Attrs().set_float("lr_factor", 0.5));
   assert_true(trainer.parameter_count() > 0 && !trainer.parameter_name(0).empty());
   assert_true(trainer.gradient(0).numel() == trainer.parameter(0).numel());
   assert_true(qtn::Session::create(trainer.model()).run({x})[0].equal(trainer.evaluate({x})[0]));
