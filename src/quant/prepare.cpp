@@ -66,7 +66,12 @@ Training training_of(const graph::Graph &float_graph, const Config &config) {
   graph::leave_training(g);
   const auto equalized = nodes_with(config, &Settings::equalize);
   const bool equalizes = std::any_of(g.nodes.begin(), g.nodes.end(), equalized);
-  if (equalizes) graph::optimize(g);
+  if (equalizes) {  // as optimize(), but for normalizations that stand alone
+    graph::remove_identities(g);
+    graph::fold_batch_norms(g, [](const graph::Node &) { return true; });
+    graph::fuse_pads(g);
+    graph::fuse_clamps(g);
+  }
   normalize_products(g);
   graph::replace_relu6(g, nodes_with(config, &Settings::replace_relu6));
   if (equalizes) equalize_weights(g, equalized);

@@ -61,11 +61,22 @@ void without_loss(void **) {
   }
 }
 
+/// Equalization folds normalizations before training, but those that stand alone.
+void is_trained_when_equalized(void **) {
+  quant::Config config("onnx");
+  const Attrs equalize = attrs({{"equalize", std::int64_t{1}}});
+  config.set("*", &equalize);
+  const Trainer trainer(quant::prepare(network(), config, QTN_QAT), attrs({{"loss", "mse"}}));
+  std::string names;
+  for (const Parameter &p : trainer.parameters()) names += p.name + " ";
+  if (names != "scale offset last.w ") fail_test("trained are ", names);
+}
+
 }  // namespace
 }  // namespace qtn::train
 
 int main() {
   using namespace qtn::train;
-  const CMUnitTest tests[] = {cmocka_unit_test(without_loss)};
+  const CMUnitTest tests[] = {cmocka_unit_test(without_loss), cmocka_unit_test(is_trained_when_equalized)};
   return cmocka_run_group_tests_name("norm", tests, nullptr, nullptr);
 }
