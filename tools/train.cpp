@@ -39,6 +39,7 @@ void fill_defaults(Options &options) {
   const bool sgd = training.optimizer == "sgd";
   if (training.epochs == 0) training.epochs = options.qat ? 5 : 20;
   if (sgd && !training.momentum) training.momentum = 0.9;
+  training.freezes = options.qat;
   training.lr = options.lr.value_or(sgd ? (options.qat ? 0.01 : 0.05) : (options.qat ? 0.0005 : 0.003));
 }
 
@@ -113,9 +114,7 @@ void print_result(const Options &options, const Training &training, const Traini
   const Accuracies &top1 = report.accuracies;
   std::printf("\ntop-1 on %s: before %.2f %%", report.judged.c_str(), 100 * top1.before);
   if (top1.calibrated) std::printf(", calibrated %.2f %%", 100 * *top1.calibrated);
-  std::printf(", trained %.2f %%", 100 * top1.trained);
-  if (top1.converted) std::printf(", converted %.2f %%", 100 * *top1.converted);
-  std::printf("\n");
+  std::printf(", %s %.2f %%\n", options.qat ? "converted" : "trained", 100 * top1.after);
 }
 
 void train(const Options &options) {
@@ -145,10 +144,9 @@ void train(const Options &options) {
   report.accuracies.before = top1_of(before.get());
   if (options.qat) report.accuracies.calibrated = training.top1();
   training.run();
-  report.accuracies.trained = training.best().top1;
+  report.accuracies.after = training.best().top1;
   if (options.qat) {
     const Model converted = make<Model>(qmodel_convert, training.best().model.get(), nullptr);
-    report.accuracies.converted = top1_of(converted.get());
     check(qmodel_save(converted.get(), options.output.c_str(), nullptr));
   } else {
     check(qmodel_save(training.best().model.get(), options.output.c_str(), nullptr));

@@ -196,6 +196,12 @@ double Training::step(const Batch &batch) {
   return loss;
 }
 
+void Training::freeze() {
+  const Attrs frozen = make<Attrs>(qattrs_create);
+  check(qattrs_set_int(frozen.get(), "freeze_bn", 1));
+  check(qtrainer_set(trainer_.get(), frozen.get()));
+}
+
 void Training::finish(Epoch epoch, Clock::time_point start) {
   const size_t seen = validation_ != nullptr ? std::min(validation_->count(), data_.count()) : data_.count();
   epoch.training = score_of(data_, seen);
@@ -215,6 +221,8 @@ void Training::run() {
   const size_t first = options_.resume ? resume() : 0;
   if (options_.resume) epochs_ = logged(options_.log, first, steps_);
   if (!options_.log.empty() && !options_.resume) write_file(options_.log, "");
+  const size_t total = options_.epochs * steps_;
+  const size_t moving = total - std::max(total / 5, options_.epochs > 1 ? steps_ : 0);
   const Interrupt interrupt;
   Progress progress;
   for (size_t epoch = first; epoch < options_.epochs && !interrupt.asked(); ++epoch) {
@@ -223,6 +231,7 @@ void Training::run() {
     double loss = 0;
     size_t done = 0;
     do {
+      if (options_.freezes && epoch * steps_ + done >= moving) freeze();
       loss += step(data_.read(std::span(order).subspan(done * batch_, batch_)));
       ++done;
       progress.at("training", (epoch - first) * steps_ + done, (options_.epochs - first) * steps_, note_);

@@ -20,6 +20,7 @@ struct TrainingOptions {
   std::string optimizer, schedule, checkpoint, log;
   int64_t seed = 0;
   bool resume = false;
+  bool freezes = false;  // running statistics stay in the last fifth of the steps
 };
 
 struct Epoch {
@@ -66,6 +67,7 @@ class Training {
  private:
   size_t resume();
   double step(const Batch &batch);
+  void freeze();
   void finish(Epoch epoch, std::chrono::steady_clock::time_point start);
   bool keep(size_t epoch, double top1);
   void save(bool best) const;

@@ -28,8 +28,7 @@ void write_training_report(const std::string &path, const TrainingReport &report
   data["interrupted"] = training.interrupted();
   data["accuracies"] = {{"before", report.accuracies.before},
                         {"calibrated", json_of(report.accuracies.calibrated)},
-                        {"trained", report.accuracies.trained},
-                        {"converted", json_of(report.accuracies.converted)}};
+                        {"after", report.accuracies.after}};
   data["command"] = command_line(report.command);
   write_page(path, kTrainingPage, data);
 }

@@ -15,8 +15,7 @@ namespace tool {
 struct Accuracies {
   double before = 0;                 ///< of the model as it came
   std::optional<double> calibrated;  ///< with --qat: quantized, and not trained yet
-  double trained = 0;                ///< of the best epoch, by the trainer
-  std::optional<double> converted;   ///< with --qat: of the model that is written, by a session
+  double after = 0;                  ///< of the model that is written
 };
 
 struct TrainingReport {

@@ -11,6 +11,7 @@ namespace {
 
 struct Recipe {
   std::size_t epochs, calibration_batches;
+  std::size_t moving;  ///< steps before running statistics stay
   Attrs trainer;
 };
 
@@ -24,7 +25,9 @@ std::size_t take_count(Attrs &attrs, const char *key, std::int64_t fallback, std
 /// Fills in what `attrs` leaves open; what it does not know, the trainer checks.
 Recipe recipe_of(Attrs attrs, std::size_t batches) {
   if (attrs.has("total_steps")) fail(QTN_EINVAL, "quantize_qat: total_steps follows from epochs and batches");
-  Recipe recipe{take_count(attrs, "epochs", 5, 1), take_count(attrs, "calibration_batches", 16, 0), {}};
+  Recipe recipe{take_count(attrs, "epochs", 5, 1), take_count(attrs, "calibration_batches", 16, 0), 0, {}};
+  const std::size_t steps = recipe.epochs * batches;
+  recipe.moving = attrs.has("freeze_bn") ? steps : steps - std::max(steps / 5, recipe.epochs > 1 ? batches : 0);
   const auto otherwise = [&attrs](const char *key, Attr value) {
     if (!attrs.has(key)) attrs.set(key, std::move(value));
   };
@@ -34,7 +37,7 @@ Recipe recipe_of(Attrs attrs, std::size_t batches) {
   if (sgd) otherwise("momentum", 0.9);
   otherwise("schedule", "cosine");
   if (attrs.get_string("schedule", "") == "cosine") otherwise("min_lr", attrs.get_float("lr", 0) / 100);
-  attrs.set("total_steps", static_cast<std::int64_t>(recipe.epochs * batches));
+  attrs.set("total_steps", static_cast<std::int64_t>(steps));
   recipe.trainer = std::move(attrs);
   return recipe;
 }
@@ -48,13 +51,21 @@ double step(Trainer &trainer, const Batch &batch) {
   return loss;
 }
 
-quant::Course train_all(Trainer &trainer, const Batches &batches, std::size_t epochs, const StepProgress &progress) {
-  quant::Course course{0, epochs * batches.count, {}};
+/// Biases that go into a normalization are rounded once its statistics stay.
+void freeze(Trainer &trainer) {
+  Attrs frozen;
+  frozen.set("freeze_bn", std::int64_t{1});
+  trainer.set(frozen);
+}
+
+quant::Course train_all(Trainer &trainer, const Batches &batches, const Recipe &recipe, const StepProgress &progress) {
+  quant::Course course{0, recipe.epochs * batches.count, {}};
   bool goes_on = true;
-  for (std::size_t epoch = 0; epoch < epochs && goes_on; ++epoch) {
+  for (std::size_t epoch = 0; epoch < recipe.epochs && goes_on; ++epoch) {
     double sum = 0;
     std::size_t steps = 0;
     while (steps < batches.count && goes_on) {
+      if (course.steps == recipe.moving) freeze(trainer);
       const double loss = step(trainer, batches.read(epoch, steps++));
       sum += loss;
       goes_on = progress(++course.steps, course.planned, loss);
@@ -78,7 +89,7 @@ quant::Quantized quantize_qat(const graph::Graph &float_graph, const quant::Conf
 
   quant::Quantized result;
   result.account.samples = calibrated;
-  result.account.course = train_all(trainer, batches, recipe.epochs, training);
+  result.account.course = train_all(trainer, batches, recipe, training);
   const quant::Prepared trained = *trainer.prepared();
   result.graph = quant::convert(trained, nullptr);
   result.account.describe(float_graph, trained, result.graph);

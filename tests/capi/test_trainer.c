@@ -585,7 +585,7 @@ static qattrs *few_epochs(void) {
 /** The model of the first `count` steps, with every default of the one call said; its losses. */
 static qmodel *the_long_way(const qmodel *m, const qconfig *config, int count, double *losses) {
   qmodel *prepared = NULL, *trained = NULL, *int8 = NULL;
-  qattrs *attrs = NULL;
+  qattrs *attrs = NULL, *frozen = NULL;
   qtrainer *t = NULL;
   int i;
   OK(qmodel_prepare(&prepared, m, config, QTN_QAT));
@@ -603,7 +603,13 @@ static qmodel *the_long_way(const qmodel *m, const qconfig *config, int count, d
   OK(qattrs_set_int(attrs, "total_steps", COUNTED * EPOCHS));
   OK(qattrs_set_int(attrs, "seed", 7));
   OK(qtrainer_create(&t, prepared, attrs));
-  for (i = 0; i < count; ++i) losses[i] = train(t, qtrainer_step, (i / COUNTED + i) % 2 * BATCH, BATCH);
+  OK(qattrs_create(&frozen));
+  OK(qattrs_set_int(frozen, "freeze_bn", 1));
+  for (i = 0; i < count; ++i) {
+    if (i == COUNTED * (EPOCHS - 1)) OK(qtrainer_set(t, frozen)); /* the last epoch is more than a fifth */
+    losses[i] = train(t, qtrainer_step, (i / COUNTED + i) % 2 * BATCH, BATCH);
+  }
+  qattrs_free(frozen);
   OK(qtrainer_model(&trained, t));
   OK(qmodel_convert(&int8, trained, NULL));
   qtrainer_free(t);

@@ -162,7 +162,7 @@ def one_flow():
              *steps_of(losses), *parameter(0, state["conv.weight"]), *parameter(3, state["fc.weight"]), *to_integers(y), *untouched(in_float))  # fmt: skip
         # Without calibration before: grids follow what is seen, as PyTorch's observers do.
         case(f"qat/{backend}/one_call", ["P13", "P15", "P16", "P18"], loaded, call("qconfig_create", "c", name=backend), NARROW, *given(data),
-             *one_call(data, STEPS // len(data), y, lr=RATE, momentum=MOMENTUM, schedule="constant", calibration_batches=0), *untouched(in_float))  # fmt: skip
+             *one_call(data, STEPS // len(data), y, lr=RATE, momentum=MOMENTUM, schedule="constant", calibration_batches=0, freeze_bn=0), *untouched(in_float))  # fmt: skip
         if backend == "onednn":  # model.train() may come before the export, or not
             other = copy.deepcopy(net).train()
             training = onnx_bytes(other, xs[0], torch.onnx.TrainingMode.TRAINING)  # a forward pass, which moves its statistics

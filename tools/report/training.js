@@ -1,6 +1,6 @@
 const {epochs, accuracies, files, best} = data;
 const validated = epochs.some(epoch => epoch.validation_top1 !== null);
-const quantized = accuracies.converted !== null;
+const quantized = accuracies.calibrated !== null;
 const exact = part => (100 * part).toFixed(2) + '\u00a0%';
 
 /** Round numbers that divide [low, high] in about `count` parts. */
@@ -59,7 +59,7 @@ function chart(id, series, text, marked) {
   window.addEventListener('resize', draw);
 }
 
-const top1 = quantized ? accuracies.converted : accuracies.trained;
+const top1 = accuracies.after;
 const change = 100 * (top1 - accuracies.before);
 at('#title').textContent =
     filename(files.before.name).replace(/\.onnx$/, '') + (quantized ? ', trained for int8' : ', trained');

@@ -1022,8 +1022,9 @@ QTN_API qstatus qmodel_quantize(qmodel **out, QTN_OPT qblob **report, const qmod
  * qtrainer_model, qmodel_convert. The float model stays as it was. The functions that it is given are called on the
  * thread that called this one.
  *
- * The recipe is that of docs/training.md: what calibration has found stays, and a low rate falls along a cosine to 1 %
- * of it. There is no validation: the last step is converted. To choose the best epoch, for checkpoints, or to freeze
+ * The recipe is that of docs/training.md: what calibration has found stays, a low rate falls along a cosine to 1 % of
+ * it, and running statistics stay in the last fifth of the steps, the last epoch at least ("freeze_bn": all the time with
+ * 1, never with 0). There is no validation: the last step is converted. To choose the best epoch, for checkpoints, or to freeze
  * normalizations on the way, use a trainer.
  *
  * Attributes: "epochs" (int, 5; NVIDIA's guide to its toolkit advises a tenth of those of the original training),
