@@ -32,10 +32,9 @@ void backward(const Backward &run, std::span<const Tensor> dx) {
   const Tensor &condition = *run.call.in(0), &dy = run.dy[0];
   const Tensor chosen = scratch_tensor(run.scratch, condition.shape());
   map_elements<bool, float>(condition, chosen, [](bool c) { return c ? 1.0f : 0.0f; });
-  broadcast_gradient(
-      dx[1], dy, [](float slope, float c) { return choose(c != 0, slope, 0); }, chosen);
-  broadcast_gradient(
-      dx[2], dy, [](float slope, float c) { return choose(c != 0, 0, slope); }, chosen);
+  for (const std::size_t i : {1, 2})
+    broadcast_gradient(
+        dx[i], dy, [i](float slope, float c) { return choose((c != 0) == (i == 1), slope, 0); }, chosen);
 }
 
 }  // namespace
