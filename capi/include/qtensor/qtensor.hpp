@@ -27,8 +27,10 @@
 #include "qtensor/version.h"
 
 namespace qtn {
+#ifndef SWIG  // which would write qtn::cpp:: where programs write qtn::
 // Apart from what the library itself is made of, for programs that link it statically.
 inline namespace cpp {
+#endif
 
 using DType = qdtype;
 using Scheme = qscheme;
@@ -327,7 +329,7 @@ class Tensor {
     detail::check(qtensor_equal(&equal, get(), other.get()));
     return equal != 0;
   }
-  void copy(const Tensor &from) { detail::check(qtensor_copy(get(), from.get())); }
+  void copy(const Tensor &source) { detail::check(qtensor_copy(get(), source.get())); }
   double item() const {
     double value = 0;
     detail::check(qtensor_item(&value, get()));
@@ -489,11 +491,13 @@ struct Op {
 
 class Observer {
  public:
+  Observer() = default;
   static Observer create(const std::string &kind, const Attrs &attrs = {}) {
     return made([&](qobserver **o) { return qobserver_create(o, kind.c_str(), attrs.get()); });
   }
   static Observer adopt(qobserver *o) { return Observer(o); }
   qobserver *get() const { return handle_.get(); }
+  explicit operator bool() const { return get() != nullptr; }
 
   void observe(const Tensor &x) { detail::check(qobserver_observe(get(), x.get())); }
   void merge(const Observer &other) { detail::check(qobserver_merge(get(), other.get())); }
@@ -526,6 +530,7 @@ class Observer {
 
 class Config {
  public:
+  Config() = default;
   static Config create(const std::string &name) {
     return made([&](qconfig **c) { return qconfig_create(c, name.c_str()); });
   }
@@ -534,6 +539,7 @@ class Config {
   }
   static Config adopt(qconfig *c) { return Config(c); }
   qconfig *get() const { return handle_.get(); }
+  explicit operator bool() const { return get() != nullptr; }
 
   Config &set(const std::string &selector, const Attrs &settings) {
     Attrs some = settings;
@@ -606,6 +612,7 @@ class TrainingProgress {
 
 class Model {
  public:
+  Model() = default;
   static Model load(const std::string &path) {
     return made([&](qmodel **m) { return qmodel_load(m, path.c_str()); });
   }
@@ -614,6 +621,7 @@ class Model {
   }
   static Model adopt(qmodel *m) { return Model(m); }
   qmodel *get() const { return handle_.get(); }
+  explicit operator bool() const { return get() != nullptr; }
 
   size_t input_count() const { return qmodel_input_count(get()); }
   std::string input_name(size_t index) const { return text(qmodel_input_name(get(), index)); }
@@ -795,6 +803,7 @@ inline Model Model::quantize_qat(const Config &config, Batches &batches, const A
 /// Safe from many threads at once.
 class Session {
  public:
+  Session() = default;
   static Session create(const Model &model, const Attrs &attrs = {}) {
     qsession *s = nullptr;
     detail::check(qsession_create(&s, model.get(), attrs.get()));
@@ -802,6 +811,7 @@ class Session {
   }
   static Session adopt(qsession *s, size_t output_count) { return Session(s, output_count); }
   qsession *get() const { return handle_.get(); }
+  explicit operator bool() const { return get() != nullptr; }
   size_t output_count() const { return output_count_; }
 
   Tensors run(const Tensors &inputs) const {
@@ -819,7 +829,7 @@ class Session {
  private:
   Session(qsession *s, size_t output_count) : handle_(s), output_count_(output_count) {}
   detail::Handle<qsession, qsession_free> handle_;
-  size_t output_count_;
+  size_t output_count_ = 0;
 };
 
 // --- training
@@ -827,12 +837,14 @@ class Session {
 
 class Trainer {
  public:
+  Trainer() = default;
   static Trainer create(const Model &model, const Attrs &attrs = {}) {
     qtrainer *t = nullptr;
     detail::check(qtrainer_create(&t, model.get(), attrs.get()));
     return Trainer(t, model.output_count());
   }
   qtrainer *get() const { return handle_.get(); }
+  explicit operator bool() const { return get() != nullptr; }
 
   double step(const Tensors &inputs, const Tensors &targets) { return loss(qtrainer_step, inputs, targets); }
   double backward(const Tensors &inputs, const Tensors &targets) { return loss(qtrainer_backward, inputs, targets); }
@@ -890,10 +902,12 @@ class Trainer {
   }
 
   detail::Handle<qtrainer, qtrainer_free> handle_;
-  size_t output_count_;
+  size_t output_count_ = 0;
 };
 
+#ifndef SWIG
 }  // namespace cpp
+#endif
 }  // namespace qtn
 
 #endif  // QTENSOR_QTENSOR_HPP

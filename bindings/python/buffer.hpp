@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that Python and tensors share: arrays become tensors, tensors show themselves as buffers, neither is copied.
+#pragma once
+
+#include <cstring>
+
+#include "values.hpp"
+
+namespace qpy {
+
+/// The codes of Python's struct module on a machine whose long has 8 bytes.
+struct Format {
+  qdtype dtype;
+  char code;
+  Py_ssize_t size;
+};
+constexpr Format kFormats[] = {{QTN_FLOAT32, 'f', 4}, {QTN_UINT8, 'B', 1},   {QTN_INT8, 'b', 1},   {QTN_UINT16, 'H', 2},
+                               {QTN_INT16, 'h', 2},   {QTN_INT32, 'i', 4},   {QTN_INT64, 'q', 8},  {QTN_INT64, 'l', 8},
+                               {QTN_BOOL, '?', 1},    {QTN_FLOAT16, 'e', 2}, {QTN_FLOAT64, 'd', 8}};
+
+/// 0 for a type that tensors do not have.
+inline qdtype dtype_of(const char *format) {
+  if (!format) return QTN_UINT8;
+  if (*format == '@' || *format == '=' || *format == '<') ++format;
+  for (const Format &f : kFormats)
+    if (format[0] == f.code && format[1] == '\0') return f.dtype;
+  return static_cast<qdtype>(0);
+}
+
+/// NULL for a type that buffers do not have.
+inline const Format *format_of(qdtype dtype) {
+  for (const Format &f : kFormats)
+    if (f.dtype == dtype) return &f;
+  return nullptr;
+}
+
+// --- arrays as tensors
+
+/// The deleter of tensors over a buffer: any thread may drop the last of them.
+inline void release_buffer(void *, void *view) {
+  if (!Py_IsInitialized()) return;  // the memory goes with the process
+  const PyGILState_STATE state = PyGILState_Ensure();
+  PyBuffer_Release(static_cast<Py_buffer *>(view));
+  delete static_cast<Py_buffer *>(view);
+  PyGILState_Release(state);
+}
+
+struct ReleaseView {
+  void operator()(Py_buffer *view) const { release_buffer(nullptr, view); }
+};
+
+/// A tensor over the memory of an array. What is read-only or has strides of its own is copied where `may_copy`.
+inline qtn::Tensor tensor_of_buffer(PyObject *object, const char *name, bool may_copy) {
+  auto fresh = std::make_unique<Py_buffer>();
+  if (PyObject_GetBuffer(object, fresh.get(), PyBUF_FULL_RO) != 0) throw Raised();
+  std::unique_ptr<Py_buffer, ReleaseView> view(fresh.release());
+  const qdtype dtype = dtype_of(view->format);
+  if (!dtype) {
+    PyErr_Format(PyExc_TypeError, "%s has elements of format \"%s\", which tensors do not have", name, view->format);
+    throw Raised();
+  }
+  const std::vector<int64_t> shape(view->shape, view->shape + view->ndim);
+  const auto nbytes = static_cast<size_t>(view->len);
+  const bool contiguous = PyBuffer_IsContiguous(view.get(), 'C');
+  if (contiguous && !view->readonly && nbytes > 0) {
+    const qtn::Tensor tensor = qtn::Tensor::wrap(dtype, shape, view->buf, nbytes, release_buffer, view.get());
+    (void)view.release();
+    return tensor;
+  }
+  if (!may_copy && nbytes > 0) {
+    PyErr_Format(PyExc_ValueError, "%s is %s: its memory cannot be shared", name,
+                 view->readonly ? "read-only" : "not C-contiguous");
+    throw Raised();
+  }
+  qtn::Tensor copy = qtn::Tensor::create(dtype, shape);
+  if (PyBuffer_ToContiguous(copy.data_mut(), view.get(), view->len, 'C') != 0) throw Raised();
+  return copy;
+}
+
+// --- tensors as buffers
+
+/// What a view keeps: the tensor, whatever becomes of the object it was asked of.
+struct Shown {
+  qtn::Tensor tensor;
+  char format[2] = {};
+  Py_ssize_t shape[8], strides[8];
+};
+
+inline bool refuse(const char *why) {
+  PyErr_SetString(PyExc_BufferError, why);
+  return false;
+}
+
+/// Whether `view`, complete, is what `flags` ask for; leaves out what they do not.
+inline bool narrow(Py_buffer *view, int flags) {
+  const auto asks = [flags](int flag) { return (flags & flag) == flag; };
+  if ((!asks(PyBUF_STRIDES) || asks(PyBUF_C_CONTIGUOUS)) && !PyBuffer_IsContiguous(view, 'C'))
+    return refuse("the tensor is not C-contiguous: ask contiguous()");
+  if (asks(PyBUF_F_CONTIGUOUS) && !PyBuffer_IsContiguous(view, 'F')) return refuse("the tensor is not F-contiguous");
+  if (asks(PyBUF_ANY_CONTIGUOUS) && !PyBuffer_IsContiguous(view, 'A')) return refuse("the tensor is not contiguous");
+  if (!asks(PyBUF_FORMAT)) view->format = nullptr;
+  if (!asks(PyBUF_ND)) view->shape = nullptr;
+  if (!asks(PyBUF_STRIDES)) view->strides = nullptr;
+  return true;
+}
+
+inline bool show(PyObject *self, const qtn::Tensor &tensor, Py_buffer *view, int flags) {
+  const Format *format = format_of(tensor.dtype());
+  if (!format || tensor.quantizer()) {
+    PyErr_Format(PyExc_BufferError, "a tensor of %s%s is no array: ask int_repr() or dequantize()",
+                 tensor.quantizer() ? "quantized " : "", qdtype_name(tensor.dtype()));
+    return false;
+  }
+  auto shown = std::make_unique<Shown>();
+  shown->tensor = tensor;
+  shown->format[0] = format->code;
+  const qtn::Ints shape = tensor.shape(), strides = tensor.strides();
+  for (size_t i = 0; i < shape.size; ++i) {
+    shown->shape[i] = shape[i];
+    shown->strides[i] = strides[i] * format->size;
+  }
+  view->buf = shown->tensor.data_mut();
+  view->len = static_cast<Py_ssize_t>(tensor.nbytes());
+  view->itemsize = format->size;
+  view->readonly = 0;
+  view->ndim = static_cast<int>(shape.size);
+  view->format = shown->format;
+  view->shape = shown->shape;
+  view->strides = shown->strides;
+  view->suboffsets = nullptr;
+  if (!narrow(view, flags)) return false;
+  view->internal = shown.release();
+  Py_INCREF(self);
+  view->obj = self;
+  return true;
+}
+
+inline void unshow(PyObject *, Py_buffer *view) { delete static_cast<Shown *>(view->internal); }
+
+}  // namespace qpy

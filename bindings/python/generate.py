@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes what follows from other files: _enums.py from types.h, and core.pyi, the types of the wrapped classes, from the
+signatures that SWIG has written into core.py.
+
+usage: generate.py TYPES.h CORE.py FOLDER
+"""
+
+import ast
+import pathlib
+import re
+import sys
+
+ENUMS = {"qstatus": "Status", "qdtype": "DType", "qscheme": "Scheme", "qmode": "Mode"}
+# C++ as SWIG writes it, without const, & and qtn:: .
+INPUTS = {
+    "int32_t": "int", "int64_t": "int", "size_t": "int", "bool": "bool", "double": "float", "std::string": "str",
+    "DType": "_DType", "Scheme": "_Scheme", "Mode": "_Mode", "Status": "Status | int", "Ints": "Iterable[int]",
+    "Doubles": "Iterable[float]", "Strings": "Iterable[str]", "Tensors": "Iterable[_TensorLike | None]",
+    "Tensor": "_TensorLike", "Quantizer": "Quantizer | None", "Attrs": "_Settings | None", "Bytes": "Any",
+    "PyObject *": "Any", "Progress": "Progress | None", "Progress *": "Progress | None",
+}
+OUTPUTS = {
+    "Ints": "tuple[int, ...]", "Doubles": "tuple[float, ...]", "Tensors": "list[Tensor]", "Tensor": "Tensor",
+    "Quantizer": "Quantizer", "Blob": "bytes", "DType": "DType", "Scheme": "Scheme", "Status": "Status",
+    "PyObject *": "Any",
+}
+HEAD = '''# Made by generate.py.
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, Union
+
+import numpy.typing as npt
+
+from qtensor import _mixins
+from qtensor._enums import DType, Mode, Scheme, Status
+
+_DType = Union[DType, str, int]
+_Scheme = Union[Scheme, str, int]
+_Mode = Union[Mode, str, int]
+_TensorLike = Union[_mixins.Tensor, npt.NDArray[Any]]
+_Settings = Mapping[str, Union[int, float, str, list[int], list[float]]]
+_Path = Union[str, bytes, os.PathLike[str]]
+'''
+
+
+def enums(header):
+    lines = ["# Made by generate.py.", '"""The enumerations of the library, by the names that it prints."""', "",
+             "import enum"]
+    for kind, body in re.findall(r"typedef enum (\w+) \{(.*?)\}", header, re.S):
+        lines += ["", "", f"class {ENUMS[kind]}(enum.Enum):"]
+        for name, value in re.findall(r"QTN_(\w+) = (\d+)", body):
+            lines.append(f"    {name if kind == 'qstatus' else name.lower()} = {value}")
+        lines += ["", "    def __repr__(self) -> str:", '        return f"qtensor.{type(self).__name__}.{self.name}"']
+    return "\n".join(lines) + "\n"
+
+
+def plain(cpp):
+    return re.sub(r"\bqtn::|\bconst\b|&", "", cpp).replace("std::string *", "std::string").strip()
+
+
+def parameters(text):
+    """SWIG's "Type name=default, ..." as Python's."""
+    for part in filter(None, re.split(r",\s*(?![^{]*\})", text)):
+        declared, _, default = part.partition("=")
+        cpp, name = re.match(r"(.*?)(\w+)$", declared.strip()).groups()
+        if name == "self":
+            yield "self"
+            continue
+        python = INPUTS.get(plain(cpp), plain(cpp))
+        if name in ("path", "parts"):
+            python = "_Path" if name == "path" else "Iterable[_Path]"
+        yield f"{name}: {python}{' = ...' if default else ''}"
+
+
+def method(node, owner):
+    signature = re.match(r"(\w+)\((.*)\)(?: -> (.*))?$", ast.get_docstring(node) or "")
+    if not signature:
+        return
+    name, arguments, result = signature.groups()
+    static = any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in node.decorator_list)
+    shown = list(parameters(arguments))
+    if node.name == "__init__":
+        shown, result = ["self"] + [p for p in shown if p != "self"], "None"
+    elif not static and shown[:1] != ["self"]:
+        shown.insert(0, "self")
+    python = OUTPUTS.get(plain(result or "None"), INPUTS.get(plain(result or "None"), plain(result or "None")))
+    if node.name == "_quantize":
+        python = "tuple[Model, str]"
+    elif node.name == "parameter_name" or owner == "Lib":
+        python = python.replace("std::string", "str")
+    if static:
+        yield "    @staticmethod"
+    yield f"    def {node.name}({', '.join(shown)}) -> {python}: ..."
+
+
+def members(node):
+    for child in node.body:
+        if isinstance(child, ast.AnnAssign):
+            yield "    @property"
+            yield f"    def {child.target.id}(self) -> {child.annotation.value}: ..."
+        elif isinstance(child, ast.FunctionDef) and not child.name.startswith("__swig"):
+            yield from method(child, node.name)
+
+
+def stubs(core):
+    lines = [HEAD]
+    for node in ast.parse(core).body:
+        if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):
+            continue
+        sugared = any("_mixins" in ast.unparse(base) for base in node.bases)
+        lines.append(f"class {'_' if sugared else ''}{node.name}:")
+        lines += list(members(node)) or ["    ..."]
+        if sugared:
+            lines.append(f"\nclass {node.name}(_mixins.{node.name}): ...")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def main():
+    header, core, folder = map(pathlib.Path, sys.argv[1:])
+    (folder / "_enums.py").write_text(enums(header.read_text()))
+    (folder / "core.pyi").write_text(stubs(core.read_text()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Objects of the wrapped classes, by what SWIG has generated before: this file is part of the module only.
+#pragma once
+
+#include <cstring>
+
+#include "buffer.hpp"
+
+namespace qpy {
+
+/// NULL for another class, without an exception.
+template <class T>
+T *pointer(PyObject *self, swig_type_info *type, int flags) {
+  void *found = nullptr;
+  return SWIG_IsOK(SWIG_ConvertPtr(self, &found, type, flags)) ? static_cast<T *>(found) : nullptr;
+}
+
+/// A copy of the C++ object behind one of Python; a closed one is an error.
+template <class T>
+bool object(PyObject *self, swig_type_info *type, const char *name, T &out) {
+  const T *found = pointer<T>(self, type, 0);
+  if (!found) {
+    PyErr_Format(PyExc_TypeError, "%s is of type '%s', not %s", name, type_name(self),
+                 std::strrchr(type->str, ':') + 1);
+    return false;
+  }
+  out = *found;
+  if (!out) raise(QTN_ESTATE, (std::string(Py_TYPE(self)->tp_name) + " is closed").c_str());
+  return static_cast<bool>(out);
+}
+
+template <class T>
+PyObject *new_object(T value, swig_type_info *type) {
+  if (!value) Py_RETURN_NONE;
+  return SWIG_NewPointerObj(new T(std::move(value)), type, SWIG_POINTER_OWN);
+}
+
+/// A tensor, an array, or None for one that is absent.
+inline bool tensor(PyObject *from, const char *name, qtn::Tensor &out) {
+  if (from == Py_None) return true;
+  if (pointer<qtn::Tensor>(from, SWIGTYPE_p_qtn__Tensor, 0)) return object(from, SWIGTYPE_p_qtn__Tensor, name, out);
+  if (!PyObject_CheckBuffer(from)) {
+    PyErr_Format(PyExc_TypeError, "%s is of type '%s', not a Tensor or an array", name, type_name(from));
+    return false;
+  }
+  try {
+    out = tensor_of_buffer(from, name, true);
+  } catch (...) {
+    raise_current();
+    return false;
+  }
+  return true;
+}
+
+inline bool tensors(PyObject *from, const char *name, qtn::Tensors &out) {
+  if (!pointer<qtn::Tensor>(from, SWIGTYPE_p_qtn__Tensor, 0) && !PyObject_CheckBuffer(from))
+    return list_of(from, name, "tensors", out, tensor);
+  PyErr_Format(PyExc_TypeError, "%s is of type '%s', not a sequence of tensors", name, type_name(from));
+  return false;
+}
+
+inline PyObject *list_of_tensors(qtn::Tensors tensors) {
+  Ref list(PyList_New(static_cast<Py_ssize_t>(tensors.size())));
+  for (size_t i = 0; list && i < tensors.size(); ++i) {
+    PyObject *item = new_object(std::move(tensors[i]), SWIGTYPE_p_qtn__Tensor);
+    if (!item) return nullptr;
+    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), item);
+  }
+  return list.release();
+}
+
+// --- the base class of tensors that shows their memory
+
+inline int get_buffer(PyObject *self, Py_buffer *view, int flags) {
+  view->obj = nullptr;
+  qtn::Tensor shown;
+  try {
+    return object(self, SWIGTYPE_p_qtn__Tensor, "self", shown) && show(self, shown, view, flags) ? 0 : -1;
+  } catch (...) {
+    raise_current();
+    return -1;
+  }
+}
+
+inline PyObject *buffer_type() {
+  static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void *>(get_buffer)},
+                                {Py_bf_releasebuffer, reinterpret_cast<void *>(unshow)},
+                                {0, nullptr}};
+  static PyType_Spec spec = {"qtensor._core.Buffer", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  return PyType_FromSpec(&spec);
+}
+
+// --- DLPack
+
+/// A capsule that nobody has taken: the structure goes back by the way that consumers take.
+template <class Managed>
+void drop(PyObject *capsule, const char *name, qtn::Tensor (*consume)(Managed *)) noexcept {
+  if (!PyCapsule_IsValid(capsule, name)) return;
+  try {
+    consume(static_cast<Managed *>(PyCapsule_GetPointer(capsule, name)));
+  } catch (const qtn::Error &) {  // out of memory: leaked
+  }
+}
+
+inline PyObject *capsule_of(const qtn::Tensor &tensor, bool versioned) {
+  if (versioned)
+    return PyCapsule_New(tensor.to_dlpack_versioned(), "dltensor_versioned", [](PyObject *capsule) {
+      drop(capsule, "dltensor_versioned", qtn::Tensor::from_dlpack_versioned);
+    });
+  return PyCapsule_New(tensor.to_dlpack(), "dltensor",
+                       [](PyObject *capsule) { drop(capsule, "dltensor", qtn::Tensor::from_dlpack); });
+}
+
+inline qtn::Tensor tensor_of_capsule(PyObject *capsule) {
+  qtn::Tensor tensor;
+  if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
+    tensor = qtn::Tensor::from_dlpack_versioned(
+        static_cast<DLManagedTensorVersioned *>(PyCapsule_GetPointer(capsule, "dltensor_versioned")));
+    PyCapsule_SetName(capsule, "used_dltensor_versioned");
+  } else {
+    auto *managed = static_cast<DLManagedTensor *>(PyCapsule_GetPointer(capsule, "dltensor"));
+    if (!managed) throw Raised();
+    tensor = qtn::Tensor::from_dlpack(managed);
+    PyCapsule_SetName(capsule, "used_dltensor");
+  }
+  return tensor;
+}
+
+}  // namespace qpy

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Python's part of the module. The package `qtensor` adds its sugar in _mixins.py, from whose classes these inherit.
+
+%{
+#include "objects.hpp"
+%}
+
+%init %{
+  if (PyModule_AddObject(m, "Buffer", qpy::buffer_type()) != 0) return nullptr;
+%}
+
+%pythonbegin %{
+import qtensor._mixins
+%}
+
+%feature("kwargs");
+%feature("compactdefaultargs");
+%feature("autodoc", "1");  // from which stubs.py makes core.pyi
+%rename("$ignore", %$isenumitem) "";
+%ignore qtn::Attrs;
+
+%exception {
+  try {
+    $action
+  } catch (...) {
+    qpy::raise_current();
+    SWIG_fail;
+  }
+}
+%feature("director:except") {
+  throw qpy::Raised();
+}
+
+%include "gil.i"
+%include "typemaps.i"
+
+// --- objects
+
+%define QTN_LANGUAGE_OBJECT(Class)
+// A destructor ($disown) and close() work on the object, all else on a copy, which stays whoever closes that.
+%typemap(in) qtn::Class *self (qtn::Class storage), const qtn::Class *self (qtn::Class storage) {
+  if ($disown)
+    $1 = qpy::pointer<qtn::Class>($input, $1_descriptor, $disown);
+  else if (qpy::object($input, $1_descriptor, "self", storage))
+    $1 = &storage;
+  if (!$1) SWIG_fail;
+}
+%typemap(in) qtn::Class *closing {
+  $1 = qpy::pointer<qtn::Class>($input, $1_descriptor, 0);
+  if (!$1) SWIG_fail;
+}
+%typemap(out) qtn::Class {
+  $result = qpy::new_object(std::move($1), $&1_descriptor);
+}
+// A setter that returns its object, for chains.
+%typemap(out) qtn::Class & {
+  $result = qpy::new_object(*$1, $1_descriptor);
+}
+%extend qtn::Class {
+  static void _close(qtn::Class *closing) {
+    *closing = qtn::Class();
+  }
+}
+%feature("python:abc", "qtensor._mixins.Class") qtn::Class;
+%extend qtn::Class {
+%pythoncode %{
+    __repr__ = qtensor._mixins.Class.__repr__
+%}
+}
+%enddef
+
+%define QTN_ARGUMENT(Class)
+%typemap(in) const qtn::Class & (qtn::Class storage) {
+  if (!qpy::object($input, $1_descriptor, "$1_name", storage)) SWIG_fail;
+  $1 = &storage;
+}
+%enddef
+QTN_ARGUMENT(Observer)
+QTN_ARGUMENT(Config)
+QTN_ARGUMENT(Model)
+%typemap(in) const qtn::Quantizer & (qtn::Quantizer storage) {
+  if ($input != Py_None && !qpy::object($input, $1_descriptor, "$1_name", storage)) SWIG_fail;
+  $1 = &storage;
+}
+
+// --- accessors are properties
+
+%define QTN_PROPERTY(Class, Name, Type)
+%feature("shadow") qtn::Class::Name %{
+    Name: "Type" = property($action)
+%}
+%enddef
+
+QTN_PROPERTY(Tensor, dtype, DType)
+QTN_PROPERTY(Tensor, rank, int)
+QTN_PROPERTY(Tensor, shape, %arg(tuple[int, ...]))
+QTN_PROPERTY(Tensor, strides, %arg(tuple[int, ...]))
+QTN_PROPERTY(Tensor, numel, int)
+QTN_PROPERTY(Tensor, nbytes, int)
+QTN_PROPERTY(Tensor, quantizer, Quantizer | None)
+QTN_PROPERTY(Quantizer, dtype, DType)
+QTN_PROPERTY(Quantizer, scheme, Scheme)
+QTN_PROPERTY(Quantizer, axis, int)
+QTN_PROPERTY(Quantizer, count, int)
+QTN_PROPERTY(Quantizer, scales, %arg(tuple[float, ...]))
+QTN_PROPERTY(Quantizer, zero_points, %arg(tuple[int, ...]))
+QTN_PROPERTY(Quantizer, block_size, int)
+QTN_PROPERTY(Quantizer, quant_min, int)
+QTN_PROPERTY(Quantizer, quant_max, int)
+QTN_PROPERTY(Quantizer, numerics, str)
+QTN_PROPERTY(Model, input_count, int)
+QTN_PROPERTY(Model, output_count, int)
+QTN_PROPERTY(Session, output_count, int)
+QTN_PROPERTY(Trainer, parameter_count, int)
+
+// --- what the package wraps once more: JSON, arrays, callbacks
+
+%rename(_inspect) qtn::Model::inspect;
+%rename(_inspect) qtn::Tensor::inspect;
+%rename(_profile) qtn::Session::profile;
+%rename(_quantize) qtn::Model::quantize;
+%extend qtn::Tensor {
+  static qtn::Tensor _from_buffer(PyObject *array, bool may_copy) {
+    return qpy::tensor_of_buffer(array, "array", may_copy);
+  }
+  static qtn::Tensor _from_capsule(PyObject *capsule) { return qpy::tensor_of_capsule(capsule); }
+  PyObject *_capsule(bool versioned) const { return qpy::capsule_of(*$self, versioned); }
+}

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Float neural networks to int8: tensors and their grids, ONNX models, sessions, training.
+
+import qtensor as qt
+
+model = qt.Model.load("net.onnx")
+int8 = model.quantize(images)       # rows of an array
+int8.save("net-int8.onnx")
+scores = qt.Session(int8)(images[:1])
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from qtensor._enums import DType, Mode, Scheme, Status
+from qtensor._errors import (
+    CanceledError,
+    DTypeError,
+    Error,
+    FileError,
+    FormatError,
+    InternalError,
+    InvalidError,
+    OutOfMemoryError,
+    ShapeError,
+    StateError,
+    UnsupportedError,
+)
+from qtensor.core import Config, Lib, Model, Observer, Op, Progress, Quantizer, Samples, Session, Tensor, Trainer
+
+__all__ = [
+    "CanceledError", "Config", "DType", "DTypeError", "Error", "FileError", "FormatError", "InternalError",
+    "InvalidError", "Lib", "Mode", "Model", "Observer", "Op", "OutOfMemoryError", "Progress", "Quantizer", "Samples",
+    "Scheme", "Session", "ShapeError", "StateError", "Status", "Tensor", "Trainer", "UnsupportedError", "bfloat16",
+    "bool_", "float16", "float32", "float64", "float8e4m3fn", "float8e5m2", "from_dlpack", "from_numpy", "int16",
+    "int2", "int32", "int4", "int64", "int8", "per_block_affine", "per_block_symmetric", "per_channel_affine",
+    "per_channel_symmetric", "per_tensor_affine", "per_tensor_symmetric", "tensor", "uint16", "uint2", "uint4",
+    "uint8",
+]
+
+float32, float64, float16, bfloat16 = DType.float32, DType.float64, DType.float16, DType.bfloat16
+float8e4m3fn, float8e5m2 = DType.float8e4m3fn, DType.float8e5m2
+uint8, int8, uint16, int16, int32, int64 = DType.uint8, DType.int8, DType.uint16, DType.int16, DType.int32, DType.int64
+uint4, int4, uint2, int2, bool_ = DType.uint4, DType.int4, DType.uint2, DType.int2, DType.bool
+per_tensor_affine, per_tensor_symmetric = Scheme.per_tensor_affine, Scheme.per_tensor_symmetric
+per_channel_affine, per_channel_symmetric = Scheme.per_channel_affine, Scheme.per_channel_symmetric
+per_block_affine, per_block_symmetric = Scheme.per_block_affine, Scheme.per_block_symmetric
+
+__version__ = Lib.version()
+from_numpy = Tensor.from_numpy
+from_dlpack = Tensor.from_dlpack
+
+
+def tensor(data: Any, dtype: DType | str | None = None) -> Tensor:
+    """A tensor of what NumPy makes of `data`, over the same memory where it is an array that can be shared. Floats of
+    Python become float32."""
+    import numpy as np
+
+    if isinstance(data, Tensor):
+        return data
+    of_python = not hasattr(data, "dtype")
+    array = np.asarray(data)
+    if dtype is not None:
+        array = array.astype(DType[dtype].name if isinstance(dtype, str) else dtype.name, copy=False)
+    elif of_python and array.dtype == np.float64:
+        array = array.astype(np.float32)
+    return Tensor._from_buffer(array, True)

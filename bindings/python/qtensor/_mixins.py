@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Python adds to the wrapped classes. Those inherit from the classes of the same name here; for type checkers these
+stand on what SWIG wraps, which core.pyi calls _Tensor and so on."""
+
+from __future__ import annotations
+
+import json
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Union
+
+if TYPE_CHECKING:
+    from types import EllipsisType, TracebackType
+
+    import numpy as np
+    import numpy.typing as npt
+    from typing_extensions import Self
+
+    from qtensor import core
+    from qtensor._enums import DType
+
+    Array = npt.NDArray[Any]
+    Settings = Mapping[str, Union[int, float, str, list[int], list[float]]]
+    Rules = Mapping[str, Union[Settings, None]]
+    Index = Union[int, slice, EllipsisType]
+    Key = Union[Index, tuple[Index, ...]]
+
+    TensorBase = core._Tensor
+    QuantizerBase = core._Quantizer
+    ObserverBase = core._Observer
+    ConfigBase = core._Config
+    ModelBase = core._Model
+    SessionBase = core._Session
+    TrainerBase = core._Trainer
+else:
+    from qtensor._core import Buffer as TensorBase
+
+    QuantizerBase = ObserverBase = ConfigBase = ModelBase = SessionBase = TrainerBase = object
+
+
+class Closing:
+    """Memory that goes with the last name of an object, or at once with close()."""
+
+    def close(self) -> None:
+        """Frees the object. Whatever is asked of it afterwards raises StateError; closing again does nothing."""
+        self._close(self)  # type: ignore[attr-defined]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+
+class Tensor(Closing, TensorBase):
+    """An n-dimensional array with an element type and, where it is quantized, a Quantizer. Indexing gives views."""
+
+    @staticmethod
+    def from_numpy(array: Array) -> core.Tensor:
+        """A tensor over the memory of a C-contiguous, writable array, which it keeps alive."""
+        from qtensor import core
+
+        return core.Tensor._from_buffer(array, False)
+
+    @staticmethod
+    def from_dlpack(source: Any) -> core.Tensor:
+        """A tensor over the memory of what has __dlpack__: an array of NumPy, a tensor of PyTorch ..."""
+        from qtensor import core
+
+        try:
+            capsule = source.__dlpack__(max_version=(1, 0))
+        except TypeError:  # of before DLPack 1
+            capsule = source.__dlpack__()
+        return core.Tensor._from_capsule(capsule)
+
+    @staticmethod
+    def inspect(path: Any) -> dict[str, Any]:
+        """What is in a .safetensors or .npy file; elements are not read."""
+        from qtensor import core
+
+        found: dict[str, Any] = json.loads(core.Tensor._inspect(path))
+        return found
+
+    def numpy(self) -> Array:
+        """An array over the same memory. A quantized tensor has none: ask int_repr() or dequantize()."""
+        import numpy as np
+
+        try:
+            view = memoryview(self)  # type: ignore[arg-type]
+        except BufferError as error:
+            raise TypeError(str(error)) from None
+        return np.asarray(view)
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
+        array = self.numpy()
+        if dtype is not None and array.dtype != dtype:
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __dlpack__(self, *, stream: None = None, max_version: tuple[int, int] | None = None,
+                   dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
+        if stream is not None or dl_device not in (None, (1, 0)):
+            raise BufferError(f"tensors live on the CPU, not on device {dl_device}, stream {stream}")
+        shown = self
+        if copy:
+            from qtensor import core
+
+            shown = core.Tensor.create(self.dtype, self.shape)
+            shown.copy(self)
+        return shown._capsule(max_version is not None and max_version[0] >= 1)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    @property
+    def is_quantized(self) -> bool:
+        return self.quantizer is not None
+
+    def __repr__(self) -> str:
+        return self.describe()
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a scalar has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[core.Tensor]:
+        return (self.select(0, i) for i in range(len(self)))
+
+    def __float__(self) -> float:
+        return self.item()
+
+    def __bool__(self) -> bool:
+        return self.item() != 0
+
+    def __getitem__(self, key: Key) -> core.Tensor:
+        keys = key if isinstance(key, tuple) else (key,)
+        if ... in keys:
+            i = keys.index(...)
+            keys = keys[:i] + (slice(None),) * (self.rank - len(keys) + 1) + keys[i + 1:]
+        if len(keys) > self.rank:
+            raise IndexError(f"{len(keys)} indices for a tensor of rank {self.rank}")
+        view, axis = self.share(), 0
+        for k in keys:
+            if isinstance(k, slice):
+                view = _slice(view, axis, k)
+                axis += 1
+            else:
+                view = _select(view, axis, k)
+        return view
+
+    def __setitem__(self, key: Key, value: core.Tensor | npt.ArrayLike) -> None:
+        """Copies values as copy() does, and numbers of Python: reals into quantized tensors, else of the own type."""
+        from qtensor import tensor
+
+        of_python = not hasattr(value, "dtype")
+        self[key].copy(tensor(value, ("float32" if self.is_quantized else self.dtype) if of_python else None))
+
+
+def _select(view: core.Tensor, axis: int, key: Any) -> core.Tensor:
+    try:
+        index = operator.index(key)
+    except TypeError:
+        raise IndexError(f"an index is an int, a slice or ..., not {key!r}: views express nothing else") from None
+    size = view.shape[axis]
+    if not -size <= index < size:
+        raise IndexError(f"index {index} is out of range for a dimension of {size}")
+    return view.select(axis, index)
+
+
+def _slice(view: core.Tensor, axis: int, key: slice) -> core.Tensor:
+    if key.step is not None and operator.index(key.step) < 1:
+        raise IndexError(f"step {key.step}: views have positive steps")
+    start, stop, step = key.indices(view.shape[axis])
+    return view.slice(axis, start, stop, step)
+
+
+class Quantizer(Closing, QuantizerBase):
+    """An immutable mapping real = (q - zero_point) * scale, of the whole tensor, of channels or of blocks."""
+
+    @property
+    def scale(self) -> float:
+        self._need_one()
+        return self.scales[0]
+
+    @property
+    def zero_point(self) -> int:
+        self._need_one()
+        return self.zero_points[0]
+
+    def _need_one(self) -> None:
+        if self.count != 1:
+            raise ValueError(f"a quantizer {self.scheme.name} has {self.count} scales and zero points")
+
+    def __repr__(self) -> str:
+        text = f"Quantizer(dtype={self.dtype.name}, scheme={self.scheme.name}"
+        if self.count == 1:
+            text += f", scale={self.scale!r}, zero_point={self.zero_point}"
+        else:
+            text += f", axis={self.axis}, {self.count} scales"
+        if self.block_size:
+            text += f", block_size={self.block_size}"
+        return f"{text}, numerics={self.numerics!r})"
+
+
+class Observer(Closing, ObserverBase):
+    """Statistics of the tensors it is shown, from which it chooses a Quantizer."""
+
+    def __repr__(self) -> str:
+        return "Observer()"
+
+
+class Config(Closing, ConfigBase):
+    """What of a model is quantized, and how: a recipe, and what set() changes of it."""
+
+    def __repr__(self) -> str:
+        return "Config()"
+
+
+class Model(Closing, ModelBase):
+    """A graph of ONNX operators with its weights: float, prepared, or quantized."""
+
+    report: dict[str, Any] | None = None
+    """Of a model that quantize() made: what was done and why."""
+
+    @property
+    def inputs(self) -> dict[str, tuple[DType, tuple[int, ...]]]:
+        """Element type and shape of each input by its name; -1 is a dimension of any size."""
+        return {self.input_name(i): (self.input_dtype(i), self.input_shape(i)) for i in range(self.input_count)}
+
+    @property
+    def outputs(self) -> list[str]:
+        """The names of the outputs."""
+        return [self.output_name(i) for i in range(self.output_count)]
+
+    def inspect(self) -> dict[str, Any]:
+        """What is in the model as a session runs it: nodes, grids, sizes."""
+        found: dict[str, Any] = json.loads(self._inspect())
+        return found
+
+    def quantize(self, data: Array | core.Tensor | Iterable[Any], config: str | core.Config | Rules = "onnx",
+                 attrs: Settings | None = None,
+                 progress: bool | Callable[[str, int, int], bool | None] = False) -> core.Model:
+        """The model in integers, calibrated with `data`: an array whose rows are samples, or an iterable of samples: an
+        array or tensor, a list or tuple of one for each input, or a dict of them by name of input.
+
+        config: a recipe ("onnx", "fbgemm", "nvidia" ...), a Config, or settings by selector on the recipe "onnx".
+        attrs: what to do about accuracy, {"bias_correction": 1}.
+        progress: True shows a bar on a terminal; a function is called with stage, done and total, and cancels by
+        returning False.
+        """
+        from qtensor._callbacks import advance, config_of, samples_of
+
+        quantized, report = self._quantize(config_of(config), samples_of(data, self), attrs, advance(progress))
+        quantized.report = json.loads(report)
+        return quantized
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(f"{name}: {dtype.name}{list(shape)}" for name, (dtype, shape) in self.inputs.items())
+        return f"Model({inputs} -> {', '.join(self.outputs)})"
+
+
+class Session(Closing, SessionBase):
+    """A model ready to run, from many threads at once."""
+
+    def __call__(self, *inputs: Array | core.Tensor) -> Any:
+        """The outputs for one array or tensor for each input: arrays for arrays, tensors where a tensor goes in; of a
+        model with one output that output, else a list."""
+        outputs: list[Any] = self.run(inputs)
+        if not any(isinstance(x, Tensor) for x in inputs):
+            outputs = [y.numpy() for y in outputs]
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def profile(self, inputs: Iterable[Array | core.Tensor]) -> dict[str, Any]:
+        """Runs once and says how long each node took."""
+        found: dict[str, Any] = json.loads(self._profile(inputs))
+        return found
+
+    def __repr__(self) -> str:
+        return f"Session({self.output_count} outputs)" if self.output_count != 1 else "Session(1 output)"
+
+
+class Trainer(Closing, TrainerBase):
+    """A model being trained, with its optimizer."""
+
+    @property
+    def parameters(self) -> dict[str, core.Tensor]:
+        """What is trained, by name; writing to a tensor changes the model."""
+        return {self.parameter_name(i): self.parameter(i) for i in range(self.parameter_count)}
+
+    def __repr__(self) -> str:
+        return f"Trainer({self.parameter_count} parameters)"

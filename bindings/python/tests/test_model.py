@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a float model to an int8 one: data in every form, callbacks, sessions, training, threads."""
+
+import contextlib
+import io
+import json
+import pathlib
+import tempfile
+import threading
+import time
+import unittest
+
+import numpy as np
+
+import qtensor as qt
+
+DIGITS = pathlib.Path(__file__).resolve().parents[3] / "examples" / "digits"
+IMAGES = np.load(DIGITS / "calibration.npy")[:40]
+
+
+def digits():
+    return qt.Model.load(DIGITS / "digits.onnx")
+
+
+def scores(model, images=IMAGES):
+    return qt.Session(model)(images)
+
+
+class Quantize(unittest.TestCase):
+    def test_every_form_of_data_gives_the_same_model(self):
+        model = digits()
+        want = scores(model.quantize(IMAGES))
+        rows = [IMAGES[i : i + 1] for i in range(len(IMAGES))]
+        for data in [rows, iter(rows), ({"image": r} for r in rows), [[r] for r in rows], [qt.tensor(r) for r in rows],
+                     qt.tensor(IMAGES)]:
+            np.testing.assert_array_equal(scores(model.quantize(data)), want)
+        prepared = model.prepare(qt.Config("onnx"))
+        for r in rows:
+            prepared.calibrate([r])
+        np.testing.assert_array_equal(scores(prepared.convert()), want)
+        self.assertFalse(np.array_equal(want, scores(model)))
+
+    def test_configurations(self):
+        model = digits()
+        by_name = scores(model.quantize(IMAGES, "nvidia"))
+        np.testing.assert_array_equal(scores(model.quantize(IMAGES, qt.Config("nvidia"))), by_name)
+        some = model.quantize(IMAGES, {"op:Gemm": None, "*": {"observer": "entropy"}})
+        self.assertIn("Gemm", json.dumps(some.inspect()["float_nodes"]))
+        with self.assertRaisesRegex(qt.UnsupportedError, "nonsense"):
+            model.quantize(IMAGES, "nonsense")
+
+    def test_the_report(self):
+        model = digits()
+        self.assertIsNone(model.report)
+        report = model.quantize(IMAGES, attrs={"bias_correction": True, "measured_samples": 4}).report
+        self.assertEqual((report["samples"], bool(report["bias_corrected"])), (40, True))
+
+    def test_progress(self):
+        calls = []
+        digits().quantize(IMAGES, progress=lambda *told: calls.append(told))
+        self.assertIn(("calibrating", 1, 40), calls)
+        with self.assertRaisesRegex(qt.CanceledError, "canceled while calibrating, 3 of 40 done"):
+            digits().quantize(IMAGES, progress=lambda stage, done, total: done < 3)
+        quiet = io.StringIO()
+        terminal = io.StringIO()
+        terminal.isatty = lambda: True
+        for stream in quiet, terminal:
+            with contextlib.redirect_stderr(stream):
+                digits().quantize(IMAGES, progress=True)
+        self.assertEqual(quiet.getvalue(), "")
+        self.assertIn("calibrating", terminal.getvalue())
+
+    def test_what_python_raises_in_a_callback_comes_out_unchanged(self):
+        class Mine(Exception):
+            pass
+
+        def broken(*_):
+            raise mine
+
+        mine = Mine("of a callback")
+        for call in (lambda: digits().quantize(IMAGES, progress=broken), lambda: digits().quantize(self.Broken(mine))):
+            with self.assertRaises(Mine) as caught:
+                call()
+            self.assertIs(caught.exception, mine)
+        for data, why in [(["x"], "a sample is of type 'str'"), ([{"picture": 1}], "'picture', but no input 'image'"),
+                          ([[IMAGES[:1], IMAGES[:1]]], "sample 0 has 2 tensors, but the model 1 inputs"),
+                          ({"image": IMAGES}, "data is of type 'dict'"), (3, "data is of type 'int'")]:
+            with self.assertRaisesRegex((TypeError, ValueError), why):
+                digits().quantize(data)
+        with self.assertRaisesRegex(qt.StateError, "not been calibrated"):
+            digits().quantize([])
+
+    class Broken:
+        """Rows that cannot be read."""
+
+        shape = (3, 1, 8, 8)
+
+        def __init__(self, error):
+            self.error = error
+
+        def __iter__(self):
+            return iter(())
+
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, index):
+            raise self.error
+
+    def test_rows_of_models_with_another_batch(self):
+        x = np.random.default_rng(0).standard_normal((8, 1, 8, 8), np.float32)
+        self.assertEqual(digits().quantize(x).report["samples"], 8)
+
+
+class Models(unittest.TestCase):
+    def test_names_and_files(self):
+        model = digits()
+        self.assertEqual(model.inputs, {"image": (qt.float32, (-1, 1, 8, 8))})
+        self.assertEqual(model.outputs, ["scores"])
+        self.assertEqual(repr(model), "Model(image: float32[-1, 1, 8, 8] -> scores)")
+        self.assertTrue(model.inspect()["nodes"])
+        int8 = model.quantize(IMAGES)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "int8.onnx"
+            int8.save(path, {"format": "qoperator"})
+            np.testing.assert_array_equal(scores(qt.Model.load_bytes(path.read_bytes())), scores(int8))
+
+    def test_without_samples(self):
+        model = digits()
+        self.assertEqual(scores(model.quantize_dynamic(qt.Config("onnx"))).shape, (40, 10))
+        self.assertEqual(scores(model.quantize_weights({"dtype": "int4", "block_size": 16})).shape, (40, 10))
+
+    def test_sessions(self):
+        session = qt.Session(digits(), {"threads": 1})
+        want = session(IMAGES)
+        self.assertIsInstance(session(qt.tensor(IMAGES)), qt.Tensor)
+        np.testing.assert_array_equal(session.run([IMAGES])[0].numpy(), want)
+        self.assertTrue(session.profile([IMAGES])["nodes"])
+        with self.assertRaisesRegex(qt.ShapeError, "image"):
+            session(IMAGES[0])
+        with self.assertRaisesRegex(qt.InvalidError, "unknown attribute \"thread\"; valid are"):
+            qt.Session(digits(), {"thread": 1})
+        with session:
+            pass
+        with self.assertRaisesRegex(qt.StateError, "Session is closed"):
+            session(IMAGES)
+
+    def test_training(self):
+        trainer = qt.Trainer(digits(), {"lr": 0.01})
+        labels = np.zeros(40, np.int64)
+        losses = [trainer.step([IMAGES], [labels]) for _ in range(5)]
+        self.assertLess(losses[-1], losses[0])
+        name, weight = next(iter(trainer.parameters.items()))
+        weight.numpy()[...] = 0
+        self.assertEqual(np.abs(trainer.parameters[name].numpy()).max(), 0)
+        np.testing.assert_array_equal(trainer.evaluate([IMAGES])[0].numpy(), scores(trainer.model()))
+        trainer.set({"lr": 0.001})
+        with self.assertRaisesRegex(qt.InvalidError, "label"):
+            trainer.step([IMAGES], [labels + 10])
+
+
+class Threads(unittest.TestCase):
+    def test_eight_threads_get_the_bits_of_one(self):
+        session = qt.Session(digits().quantize(IMAGES))
+        want = session(IMAGES)
+        wrong = []
+
+        def work():
+            for _ in range(20):
+                if not np.array_equal(session(IMAGES), want):
+                    wrong.append(1)
+
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(wrong, [])
+
+    def test_others_run_while_the_library_works(self):
+        session = qt.Session(digits(), {"threads": 1, "engine": "reference"})
+        many = np.concatenate([IMAGES] * 50)
+        done = threading.Event()
+        started = threading.Event()
+
+        def work():
+            started.set()
+            session(many)
+            done.set()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        started.wait()
+        steps = 0
+        while not done.is_set():
+            time.sleep(0)
+            steps += 1
+        thread.join()
+        self.assertGreater(steps, 100)
+
+    def test_closing_while_others_run_ends_in_an_exception_or_nothing(self):
+        for _ in range(20):
+            session = qt.Session(digits())
+            ends = []
+
+            def work():
+                try:
+                    while True:
+                        session(IMAGES)
+                except qt.StateError as error:
+                    ends.append(str(error))
+
+            threads = [threading.Thread(target=work) for _ in range(4)]
+            for t in threads:
+                t.start()
+            time.sleep(0.002)
+            session.close()
+            for t in threads:
+                t.join()
+            self.assertEqual(ends, ["Session is closed"] * 4)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors and quantizers beside NumPy: memory that is shared, values, text, indices, errors."""
+
+import gc
+import io
+import pathlib
+import tempfile
+import unittest
+import weakref
+
+import numpy as np
+
+import qtensor as qt
+
+
+def matrix():
+    return np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def address(array):
+    return array.__array_interface__["data"][0]
+
+
+class Memory(unittest.TestCase):
+    def test_a_hundred_megabytes_go_in_and_out_at_the_same_address(self):
+        a = np.ones(25_000_000, np.float32)
+        t = qt.tensor(a)
+        self.assertEqual(address(t.numpy()), address(a))
+        self.assertEqual(address(np.asarray(t)), address(a))
+        self.assertEqual(address(np.from_dlpack(t)), address(a))
+        self.assertEqual(address(qt.from_dlpack(a).numpy()), address(a))
+        t[0] = 7
+        self.assertEqual(a[0], 7)
+
+    def test_every_type_of_numpy(self):
+        for name in "float32 uint8 int8 uint16 int16 int32 int64 bool float16 float64".split():
+            for shape in (), (3,), (0, 2), (2, 3, 4):
+                a = np.ones(shape, name)
+                t = qt.tensor(a)
+                self.assertEqual((t.dtype.name, t.shape, t.numel), (name, shape, a.size))
+                self.assertEqual(t.numpy().dtype, a.dtype)
+                np.testing.assert_array_equal(t.numpy(), a)
+
+    def test_the_array_stays_as_long_as_the_tensor_and_the_other_way_round(self):
+        a = matrix()
+        gone = weakref.ref(a)
+        t = qt.tensor(a)
+        view, shown = t[1], t.numpy()
+        del a, t
+        gc.collect()
+        self.assertIsNotNone(gone())
+        self.assertEqual(float(view[2]), 5)
+        np.testing.assert_array_equal(shown, matrix())
+        del view, shown
+        gc.collect()
+        self.assertIsNone(gone())
+
+    def test_an_array_of_a_closed_tensor_is_still_there(self):
+        t = qt.Tensor.create(qt.float32, [4])
+        shown = t.numpy()
+        with t:
+            t[1] = 3
+        np.testing.assert_array_equal(shown, [0, 3, 0, 0])
+
+    def test_what_cannot_be_shared_is_copied_or_refused(self):
+        rows = matrix()[:, ::2]
+        fixed = matrix()
+        fixed.setflags(write=False)
+        for a, why in (rows, "array is not C-contiguous"), (fixed, "array is read-only"):
+            np.testing.assert_array_equal(qt.tensor(a).numpy(), a)
+            self.assertNotEqual(address(qt.tensor(a).numpy()), address(a))
+            with self.assertRaisesRegex(ValueError, why):
+                qt.from_numpy(a)
+        for a in matrix().astype(">f4"), np.ones(2, np.uint32), np.ones(2, np.complex64):
+            with self.assertRaisesRegex(TypeError, 'array has elements of format ".*", which tensors do not have'):
+                qt.tensor(a)
+
+    def test_views_of_tensors_are_views_in_numpy(self):
+        a = matrix()
+        column = qt.tensor(a).permute([1, 0])[1:]
+        np.testing.assert_array_equal(column.numpy(), a.T[1:])
+        with self.assertRaisesRegex(BufferError, "not C-contiguous"):
+            io.BytesIO(column)
+        column.numpy()[0, 0] = 9
+        self.assertEqual(a[0, 1], 9)
+
+    def test_quantized_and_narrow_tensors_are_no_arrays(self):
+        q = qt.tensor(matrix()).quantize(qt.Quantizer.per_tensor(qt.int8, 0.5, 0))
+        for call in q.numpy, lambda: np.asarray(q):
+            with self.assertRaisesRegex(TypeError, r"a tensor of quantized int8 is no array: ask int_repr\(\)"):
+                call()
+        with self.assertRaises(BufferError):
+            memoryview(q)
+        with self.assertRaises(qt.DTypeError):
+            np.from_dlpack(q)
+        np.testing.assert_array_equal(q.int_repr().numpy(), matrix() * 2)
+        with self.assertRaisesRegex(TypeError, "a tensor of int4 is no array"):
+            qt.Tensor.create("int4", [2]).numpy()
+
+    def test_capsules_that_nobody_takes_free_what_they_hold(self):
+        a = matrix()
+        gone = weakref.ref(a)
+        for version in None, (1, 0):
+            capsule = qt.tensor(a).__dlpack__(max_version=version)
+            del capsule
+        again = qt.from_dlpack(qt.tensor(a))
+        del a, again
+        gc.collect()
+        self.assertIsNone(gone())
+        with self.assertRaises(BufferError):
+            qt.tensor([1]).__dlpack__(dl_device=(2, 0))
+        self.assertEqual(qt.tensor([1]).__dlpack_device__(), (1, 0))
+        with self.assertRaises(ValueError):
+            qt.Tensor._from_capsule(42)
+
+
+class Values(unittest.TestCase):
+    def test_lists_become_float32_and_int64(self):
+        self.assertEqual(qt.tensor([[1.5, 2]]).dtype, qt.float32)
+        self.assertEqual(qt.tensor([1, 2]).dtype, qt.int64)
+        self.assertEqual(qt.tensor([1, 2], "int8").dtype, qt.int8)
+        self.assertEqual(qt.tensor(matrix(), qt.float64).dtype, qt.float64)
+        t = qt.tensor([1.0])
+        self.assertIs(qt.tensor(t), t)
+
+    def test_text(self):
+        t = qt.Tensor.create(qt.int8, [2], qt.Quantizer.per_tensor(qt.int8, 0.1, 10), bytes([0, 127]))
+        self.assertEqual(repr(t), "tensor([-1.0000, 11.7000], size=(2,), dtype=qint8,\n"
+                                  "       quantization_scheme=per_tensor_affine, scale=0.1, zero_point=10)")
+        self.assertEqual(repr(t.quantizer), "Quantizer(dtype=int8, scheme=per_tensor_affine, scale=0.1, zero_point=10, "
+                                            "numerics='fbgemm')")
+        self.assertEqual(repr(qt.int8), "qtensor.DType.int8")
+
+    def test_indices(self):
+        a = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+        t = qt.tensor(a)
+        for key in [0, -1, (1, 2), (0, slice(None), 3), slice(1, None), (..., 2), (0, ..., slice(None, None, 2)), ...,
+                    (slice(-9, 9), slice(2, 1)), (), np.int64(1)]:
+            np.testing.assert_array_equal(t[key].numpy(), a[key], str(key))
+        np.testing.assert_array_equal([row.numpy() for row in t], a)
+        self.assertEqual((len(t), float(t[1, 2, 3]), bool(t[0, 0, 0])), (2, 23, False))
+        for key, why in [(2, "index 2 is out of range for a dimension of 2"), (None, "not None"), (1.5, "not 1.5"),
+                         (slice(None, None, -1), "step -1"), ((0, 0, 0, 0), "4 indices for a tensor of rank 3")]:
+            with self.assertRaisesRegex(IndexError, why):
+                t[key]
+        with self.assertRaisesRegex(TypeError, "a scalar has no length"):
+            len(t[0, 0, 0])
+
+    def test_assignment_quantizes(self):
+        q = qt.tensor([0.0, 1.0]).quantize(qt.Quantizer.per_tensor(qt.uint8, 1e-4, 2))
+        q[0] = 3.5
+        q[1:] = np.array([0.001], np.float32)
+        self.assertEqual(q.int_repr().numpy().tolist(), [255, 12])
+        t = qt.tensor(matrix())
+        t[:, 1] = np.float32(8)
+        t[0] = [1.0, 2.0, 3.0]
+        self.assertEqual(t.numpy().tolist(), [[1, 2, 3], [3, 8, 5]])
+
+    def test_quantizers(self):
+        q = qt.Quantizer("int8", "per_channel_symmetric", -1, np.array([0.5, 0.25, 1.0]))
+        self.assertEqual((q.dtype, q.scheme, q.scales, q.zero_points, q.count), (
+            qt.int8, qt.per_channel_symmetric, (0.5, 0.25, 1.0), (0, 0, 0), 3))
+        self.assertEqual((q.quant_min, q.quant_max, q.block_size), (-128, 127, 0))
+        with self.assertRaisesRegex(ValueError, "a quantizer per_channel_symmetric has 3 scales"):
+            q.scale
+        x = qt.tensor(matrix()).quantize(q)
+        self.assertEqual(x.quantizer.axis, 1)
+        self.assertTrue(x.is_quantized)
+        self.assertIsNone(qt.tensor(matrix()).quantizer)
+        chosen = qt.Quantizer.choose(qt.uint8, qt.per_tensor_affine, 0, [-1], [3], {"numerics": "onnx"})
+        self.assertEqual((chosen.numerics, chosen.zero_point), ("onnx", 64))
+
+    def test_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "ä.npy"
+            qt.tensor(matrix()).save_npy(path)
+            np.testing.assert_array_equal(np.load(path), matrix())
+            self.assertTrue(qt.Tensor.load_npy(str(path)).equal(matrix()))
+            qt.Tensor.save_all(f"{folder}/a.safetensors", ["x", "y"], [matrix(), qt.tensor([1])])
+            self.assertEqual({t["name"] for t in qt.Tensor.inspect(f"{folder}/a.safetensors")["tensors"]}, {"x", "y"})
+
+
+class Errors(unittest.TestCase):
+    def test_classes_and_messages(self):
+        t = qt.tensor(matrix())
+        for call, own, builtin, message in [
+            (lambda: t.reshape([4, 2]), qt.ShapeError, ValueError, "reshape: 2x3 has 6 elements, 4x2 has 8"),
+            (lambda: t.dequantize(), qt.DTypeError, TypeError, None),
+            (lambda: qt.Tensor.load("nowhere"), qt.FileError, OSError, "nowhere: No such file or directory"),
+            (lambda: qt.Model.load_bytes(b"no model"), qt.FormatError, ValueError, None),
+            (lambda: qt.Quantizer.per_tensor("int8", -1, 0), qt.InvalidError, ValueError, None),
+            (lambda: qt.Op.run("Foo", [t]), qt.UnsupportedError, NotImplementedError, None),
+            (lambda: qt.Tensor.create("int8", [1 << 60]), qt.OutOfMemoryError, MemoryError, None),
+            (lambda: qt.Tensor.create(99, [1]), qt.InvalidError, ValueError, "qtensor_create: dtype 99 is unknown"),
+            (lambda: qt.Op.relu(None), qt.InvalidError, ValueError, "qop_relu: x is NULL"),
+        ]:
+            with self.assertRaises(own) as caught:
+                call()
+            self.assertIsInstance(caught.exception, (qt.Error, builtin))
+            self.assertIsInstance(caught.exception, builtin)
+            self.assertEqual(caught.exception.status, own.status)
+            if message:
+                self.assertEqual(str(caught.exception), message)
+        self.assertEqual({c.status for c in qt.Error.__subclasses__()}, set(qt.Status) - {qt.Status.OK})
+
+    def test_arguments_of_another_kind_are_named(self):
+        t = qt.tensor(matrix())
+        for call, message in [
+            (lambda: t.reshape("ab"), "shape is of type 'str', not a sequence of integers"),
+            (lambda: t.reshape([1.5]), "shape is of type 'float', not an integer"),
+            (lambda: qt.Tensor.create([], [1]), r"dtype is \[\], no DType"),
+            (lambda: qt.Op.relu("x"), "x is of type 'str', not a Tensor or an array"),
+            (lambda: qt.Op.cat(t, 0), "inputs is of type 'Tensor', not a sequence of tensors"),
+            (lambda: qt.Op.cat([t, 3], 0), "inputs is of type 'int', not a Tensor or an array"),
+            (lambda: t.quantize(t), "quantizer is of type 'Tensor', not Quantizer"),
+            (lambda: qt.Observer("minmax", {"bins": {1, 2}}), "attribute \"bins\" is of type 'set', not int, float"),
+            (lambda: qt.Observer("minmax", {1: 2}), "key of an attribute is of type 'int', not str"),
+            (lambda: qt.Observer("minmax", ["bins"]), "attrs is of type 'list', not dict"),
+            (lambda: qt.Tensor.load(3), "expected str, bytes or os.PathLike object, not int"),
+        ]:
+            with self.assertRaisesRegex(TypeError, message):
+                call()
+        with self.assertRaisesRegex(ValueError, "dtype is 'int9', no DType"):
+            qt.Tensor.create("int9", [1])
+
+    def test_closed_objects_raise(self):
+        t = qt.tensor(matrix())
+        q = t.quantize(qt.Quantizer.per_tensor("int8", 1, 0)).quantizer
+        o = qt.Observer("minmax")
+        c = qt.Config("onnx")
+        for thing in t, q, o, c:
+            thing.close()
+            thing.close()
+        for call in [lambda: t.shape, lambda: t.numpy(), lambda: qt.Op.relu(t), lambda: repr(t), lambda: q.scales,
+                     lambda: o.quantizer(), lambda: o.observe(matrix()), lambda: c.set("op:Conv", {"bins": 3}),
+                     lambda: qt.Tensor.create("int8", [1], q), lambda: memoryview(t), lambda: np.from_dlpack(t)]:
+            with self.assertRaisesRegex(qt.StateError, "(Tensor|Quantizer|Observer|Config) is closed"):
+                call()
+
+    def test_attributes(self):
+        o = qt.Observer("percentile", {"dtype": "int8", "percentile": np.float32(99), "bins": np.int64(64), "reduce_range": True})
+        o.observe(matrix())
+        self.assertEqual(o.quantizer().dtype, qt.int8)
+        y, = qt.Op.run("MaxPool", [np.ones((1, 1, 4, 4), np.float32)], {"kernel_shape": (2, 2), "strides": [2, 2]})
+        self.assertEqual(y.shape, (1, 1, 2, 2))
+        self.assertIsNone(qt.Op.run("Dropout", [matrix()], output_count=1)[0].quantizer)
+
+    def test_keywords(self):
+        self.assertEqual(qt.Tensor.create(shape=[2], dtype="int8").shape, (2,))
+        with self.assertRaises(TypeError):
+            qt.Tensor.create(shap=[2], dtype="int8")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The types of the package: mypy --strict finds no fault in its sources, nor in a program that uses it, and does where a
+program is wrong. Skipped where there is no mypy."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import qtensor
+
+RIGHT = """
+import numpy as np
+import qtensor as qt
+
+x = qt.tensor(np.zeros((2, 3), np.float32))
+shape: tuple[int, ...] = x[0, ..., 1:].shape
+q = x.quantize(qt.Quantizer("int8", qt.per_tensor_affine, 0, [0.1], [3]))
+scale: float = q.quantizer.scale if q.quantizer else 1.0
+with qt.Model.load("net.onnx") as model:
+    int8: qt.Model = model.quantize([x], {"op:Conv": {"bins": 3}, "op:Gemm": None}, progress=lambda s, d, n: d < n)
+y: list[qt.Tensor] = qt.Session(int8, {"threads": 1}).run([x, np.ones(3)])
+loss: float = qt.Trainer(model).step([x], [y[0]])
+"""
+WRONG = {
+    "x.shapes": '"Tensor" has no attribute "shapes"',
+    "x.reshape(3)": 'Argument 1 to "reshape"',
+    "x[None]": "Invalid index type",
+    "qt.Session(x)": 'Argument 1 to "Session"',
+    "number: int = x.item()": "Incompatible types in assignment",
+}
+
+
+def mypy(*arguments):
+    ran = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--no-incremental", *map(str, arguments)],
+                         capture_output=True, text=True)
+    return ran.returncode, ran.stdout + ran.stderr
+
+
+class Types(unittest.TestCase):
+    def test_the_package(self):
+        status, said = mypy(pathlib.Path(qtensor.__file__).parent)
+        self.assertEqual(status, 0, said)
+
+    def test_programs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder) / "program.py"
+            program.write_text(RIGHT)
+            status, said = mypy(program)
+            self.assertEqual(status, 0, said)
+            program.write_text(RIGHT + "\n".join(WRONG) + "\n")
+            said = mypy(program)[1]
+            for message in WRONG.values():
+                self.assertIn(message, said)
+            self.assertIn(f"Found {len(WRONG)} errors", said)
+
+
+if __name__ == "__main__":
+    if mypy("--version")[0] != 0:
+        print("skipped: there is no mypy")
+        sys.exit(77)
+    unittest.main()

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The wrapped C++ header, for every language: what languages see of it, and under which names. How values look in a
+// language, how exceptions and callbacks cross, its own file says, which this one includes before the header.
+//
+// A language file defines
+//   QTN_LANGUAGE_OBJECT(Class)   what a class with a handle needs: copies of `self`, close(), absent values
+%module(directors="1") core
+
+%{
+#include "qtensor/qtensor.hpp"
+%}
+
+%include <stdint.i>
+%include <std_string.i>
+%include <exception.i>
+
+// --- what no language sees: handles, memory, and lists that are values of the language
+
+%ignore qtn::detail;
+%ignore qtn::Error;
+%ignore qtn::Ints;
+%ignore qtn::Doubles;
+%ignore qtn::Bytes;
+%ignore qtn::Blob;
+%ignore *::operator bool;
+%ignore *::operator[];
+%ignore qtn::Tensor::wrap;
+%ignore qtn::Tensor::floats;
+%ignore qtn::Tensor::int64s;
+%ignore qtn::Tensor::as;
+%ignore qtn::Tensor::data;
+%ignore qtn::Tensor::data_mut;
+%ignore qtn::Tensor::to_dlpack;
+%ignore qtn::Tensor::to_dlpack_versioned;
+%ignore qtn::Tensor::from_dlpack;
+%ignore qtn::Tensor::from_dlpack_versioned;
+%ignore qtensor_deleter;
+%ignore qmodel_sample;
+%ignore qmodel_progress;
+%nodefaultctor qtn::Lib;
+%nodefaultctor qtn::Op;
+%nodefaultdtor qtn::Lib;
+%nodefaultdtor qtn::Op;
+
+// --- objects are made by constructors
+
+%define QTN_CONSTRUCTOR(Class, Parameters, Arguments...)
+%ignore qtn::Class::create;
+%extend qtn::Class {
+  Class(Parameters) { return new qtn::Class(qtn::Class::create(Arguments)); }
+}
+%enddef
+
+// An object without a handle, which the default constructor makes, is an absent argument in C++, and a closed object in
+// other languages.
+%define QTN_OBJECT(Class)
+%ignore qtn::Class::Class();
+%ignore qtn::Class::get;
+%ignore qtn::Class::adopt;
+QTN_LANGUAGE_OBJECT(Class)
+%enddef
+
+// --- callbacks
+
+%feature("director") qtn::Samples;
+%feature("director") qtn::Progress;
+
+#if defined(SWIGPYTHON)
+%include "../python/python.i"
+#endif
+
+QTN_OBJECT(Tensor)
+QTN_OBJECT(Quantizer)
+QTN_OBJECT(Observer)
+QTN_OBJECT(Config)
+QTN_OBJECT(Model)
+QTN_OBJECT(Session)
+QTN_OBJECT(Trainer)
+
+QTN_CONSTRUCTOR(Quantizer,
+                %arg(qtn::DType dtype, qtn::Scheme scheme, int32_t axis, qtn::Doubles scales,
+                     qtn::Ints zero_points = {}, const qtn::Attrs &attrs = {}),
+                dtype, scheme, axis, scales, zero_points, attrs)
+QTN_CONSTRUCTOR(Observer, %arg(const std::string &kind, const qtn::Attrs &attrs = {}), kind, attrs)
+QTN_CONSTRUCTOR(Config, %arg(const std::string &name), name)
+QTN_CONSTRUCTOR(Session, %arg(const qtn::Model &model, const qtn::Attrs &attrs = {}), model, attrs)
+QTN_CONSTRUCTOR(Trainer, %arg(const qtn::Model &model, const qtn::Attrs &attrs = {}), model, attrs)
+
+%include "qtensor/types.h"
+%include "qtensor/qtensor.hpp"
