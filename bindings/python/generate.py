@@ -44,13 +44,18 @@ _Path = Union[str, bytes, os.PathLike[str]]
 '''
 
 
+def member(kind, name):
+    """As qdtype_name() and messages say it."""
+    return name if kind == "qstatus" else name.lower().replace("float8e", "float8_e")
+
+
 def enums(header):
     lines = ["# Made by generate.py.", '"""The enumerations of the library, by the names that it prints."""', "",
              "import enum"]
     for kind, body in re.findall(r"typedef enum (\w+) \{(.*?)\}", header, re.S):
         lines += ["", "", f"class {ENUMS[kind]}(enum.Enum):"]
-        for name, value in re.findall(r"QTN_(\w+) = (\d+)", body):
-            lines.append(f"    {name if kind == 'qstatus' else name.lower()} = {value}")
+        for name, value in re.findall(r"QTN_(\w+) = (\d+)(?!x)", body):
+            lines.append(f"    {member(kind, name)} = {value}")
         lines += ["", "    def __repr__(self) -> str:", '        return f"qtensor.{type(self).__name__}.{self.name}"']
     return "\n".join(lines) + "\n"
 

@@ -69,6 +69,11 @@ inline PyObject *list_of_tensors(qtn::Tensors tensors) {
   return list.release();
 }
 
+inline PyObject *bytes_of(const qtn::Tensor &contiguous) {
+  return PyBytes_FromStringAndSize(static_cast<const char *>(contiguous.data()),
+                                   static_cast<Py_ssize_t>(contiguous.nbytes()));
+}
+
 // --- the base class of tensors that shows their memory
 
 inline int get_buffer(PyObject *self, Py_buffer *view, int flags) {

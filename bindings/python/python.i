@@ -124,5 +124,6 @@ QTN_PROPERTY(Trainer, parameter_count, int)
     return qpy::tensor_of_buffer(array, "array", may_copy);
   }
   static qtn::Tensor _from_capsule(PyObject *capsule) { return qpy::tensor_of_capsule(capsule); }
+  PyObject *_bytes() const { return qpy::bytes_of($self->contiguous()); }
   PyObject *_capsule(bool versioned) const { return qpy::capsule_of(*$self, versioned); }
 }

@@ -33,14 +33,14 @@ __all__ = [
     "CanceledError", "Config", "DType", "DTypeError", "Error", "FileError", "FormatError", "InternalError",
     "InvalidError", "Lib", "Mode", "Model", "Observer", "Op", "OutOfMemoryError", "Progress", "Quantizer", "Samples",
     "Scheme", "Session", "ShapeError", "StateError", "Status", "Tensor", "Trainer", "UnsupportedError", "bfloat16",
-    "bool_", "float16", "float32", "float64", "float8e4m3fn", "float8e5m2", "from_dlpack", "from_numpy", "int16",
+    "bool_", "float16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "from_dlpack", "from_numpy", "int16",
     "int2", "int32", "int4", "int64", "int8", "per_block_affine", "per_block_symmetric", "per_channel_affine",
     "per_channel_symmetric", "per_tensor_affine", "per_tensor_symmetric", "tensor", "uint16", "uint2", "uint4",
     "uint8",
 ]
 
 float32, float64, float16, bfloat16 = DType.float32, DType.float64, DType.float16, DType.bfloat16
-float8e4m3fn, float8e5m2 = DType.float8e4m3fn, DType.float8e5m2
+float8_e4m3fn, float8_e5m2 = DType.float8_e4m3fn, DType.float8_e5m2
 uint8, int8, uint16, int16, int32, int64 = DType.uint8, DType.int8, DType.uint16, DType.int16, DType.int32, DType.int64
 uint4, int4, uint2, int2, bool_ = DType.uint4, DType.int4, DType.uint2, DType.int2, DType.bool
 per_tensor_affine, per_tensor_symmetric = Scheme.per_tensor_affine, Scheme.per_tensor_symmetric

@@ -92,6 +92,11 @@ class Tensor(Closing, TensorBase):
             raise TypeError(str(error)) from None
         return np.asarray(view)
 
+    def tobytes(self) -> bytes:
+        """The elements in row-major order, of every type: integers where quantized, two int4 to a byte."""
+        data: bytes = self._bytes()
+        return data
+
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         array = self.numpy()
         if dtype is not None and array.dtype != dtype:

@@ -131,6 +131,14 @@ class Values(unittest.TestCase):
                                             "numerics='fbgemm')")
         self.assertEqual(repr(qt.int8), "qtensor.DType.int8")
 
+    def test_types_have_the_names_of_the_library(self):
+        for dtype in qt.DType:
+            self.assertEqual(qt.Lib.dtype_name(dtype), dtype.name)
+            module_name = "bool_" if dtype.name == "bool" else dtype.name
+            self.assertIs(getattr(qt, module_name), dtype)
+        for status in qt.Status:
+            self.assertEqual(qt.Lib.status_name(status), f"QTN_{status.name}")
+
     def test_indices(self):
         a = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
         t = qt.tensor(a)

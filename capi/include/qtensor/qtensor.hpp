@@ -200,11 +200,12 @@ class Quantizer {
   Quantizer() = default;
   static Quantizer create(DType dtype, Scheme scheme, int32_t axis, Doubles scales, Ints zero_points = {},
                           const Attrs &attrs = {}) {
-    if (zero_points.data && zero_points.size != scales.size)
+    if (zero_points.size > 0 && scales.size > 0 && zero_points.size != scales.size)
       throw Error(QTN_EINVAL, "quantizer: " + std::to_string(scales.size) + " scales, but " +
                                   std::to_string(zero_points.size) + " zero points");
     qquantizer *q = nullptr;
-    detail::check(qquantizer_create(&q, dtype, scheme, axis, scales.data, zero_points.data, scales.size, attrs.get()));
+    detail::check(qquantizer_create(&q, dtype, scheme, axis, scales.data,
+                                    zero_points.size > 0 ? zero_points.data : nullptr, scales.size, attrs.get()));
     return adopt(q);
   }
   static Quantizer per_tensor(DType dtype, double scale, int64_t zero_point, const Attrs &attrs = {}) {
