@@ -25,7 +25,7 @@ bool object(PyObject *self, swig_type_info *type, const char *name, T &out) {
     return false;
   }
   out = *found;
-  if (!out) raise(QTN_ESTATE, (std::string(Py_TYPE(self)->tp_name) + " is closed").c_str());
+  if (!out) raise(QTN_ESTATE, (type_name(self) + " is closed").c_str());
   return static_cast<bool>(out);
 }
 
@@ -40,7 +40,7 @@ inline bool tensor(PyObject *from, const char *name, qtn::Tensor &out) {
   if (from == Py_None) return true;
   if (pointer<qtn::Tensor>(from, SWIGTYPE_p_qtn__Tensor, 0)) return object(from, SWIGTYPE_p_qtn__Tensor, name, out);
   if (!PyObject_CheckBuffer(from)) {
-    PyErr_Format(PyExc_TypeError, "%s is of type '%s', not a Tensor or an array", name, type_name(from));
+    PyErr_Format(PyExc_TypeError, "%s is of type '%s', not a Tensor or an array", name, type_name(from).c_str());
     return false;
   }
   try {
@@ -55,7 +55,7 @@ inline bool tensor(PyObject *from, const char *name, qtn::Tensor &out) {
 inline bool tensors(PyObject *from, const char *name, qtn::Tensors &out) {
   if (!pointer<qtn::Tensor>(from, SWIGTYPE_p_qtn__Tensor, 0) && !PyObject_CheckBuffer(from))
     return list_of(from, name, "tensors", out, tensor);
-  PyErr_Format(PyExc_TypeError, "%s is of type '%s', not a sequence of tensors", name, type_name(from));
+  PyErr_Format(PyExc_TypeError, "%s is of type '%s', not a sequence of tensors", name, type_name(from).c_str());
   return false;
 }
 
@@ -64,7 +64,7 @@ inline PyObject *list_of_tensors(qtn::Tensors tensors) {
   for (size_t i = 0; list && i < tensors.size(); ++i) {
     PyObject *item = new_object(std::move(tensors[i]), SWIGTYPE_p_qtn__Tensor);
     if (!item) return nullptr;
-    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), item);
+    PyList_SetItem(list.get(), static_cast<Py_ssize_t>(i), item);
   }
   return list.release();
 }

@@ -12,20 +12,25 @@
 
 namespace qpy {
 
-inline const char *type_name(PyObject *object) { return Py_TYPE(object)->tp_name; }
+/// The name of an object's class, for a message.
+inline std::string type_name(PyObject *object) {
+  const Ref name(PyType_GetName(Py_TYPE(object)));
+  const char *text = name ? PyUnicode_AsUTF8AndSize(name.get(), nullptr) : nullptr;
+  return text ? text : "?";
+}
 
-/// Any iterable, as a list or tuple.
+/// Any iterable, as a list of its items.
 inline Ref items(PyObject *object, const char *name, const char *wanted) {
-  Ref list(PyUnicode_Check(object) || PyBytes_Check(object) ? nullptr : PySequence_Fast(object, ""));
+  Ref list(PyUnicode_Check(object) || PyBytes_Check(object) ? nullptr : PySequence_List(object));
   if (!list && (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_TypeError)))
-    PyErr_Format(PyExc_TypeError, "%s is of type '%s', not a sequence of %s", name, type_name(object), wanted);
+    PyErr_Format(PyExc_TypeError, "%s is of type '%s', not a sequence of %s", name, type_name(object).c_str(), wanted);
   return list;
 }
 
 inline bool integer(PyObject *object, const char *name, int64_t &out) {
   const Ref number(PyNumber_Index(object));
   if (!number) {
-    PyErr_Format(PyExc_TypeError, "%s is of type '%s', not an integer", name, type_name(object));
+    PyErr_Format(PyExc_TypeError, "%s is of type '%s', not an integer", name, type_name(object).c_str());
     return false;
   }
   out = PyLong_AsLongLong(number.get());
@@ -36,7 +41,7 @@ inline bool real(PyObject *object, const char *name, double &out) {
   out = PyFloat_AsDouble(object);
   if (out != -1 || !PyErr_Occurred()) return true;
   if (PyErr_ExceptionMatches(PyExc_TypeError))
-    PyErr_Format(PyExc_TypeError, "%s is of type '%s', not a number", name, type_name(object));
+    PyErr_Format(PyExc_TypeError, "%s is of type '%s', not a number", name, type_name(object).c_str());
   return false;
 }
 
@@ -44,10 +49,10 @@ template <class T, class F>
 bool list_of(PyObject *object, const char *name, const char *wanted, std::vector<T> &out, F &&convert) {
   const Ref list = items(object, name, wanted);
   if (!list) return false;
-  const Py_ssize_t count = PySequence_Fast_GET_SIZE(list.get());
+  const Py_ssize_t count = PyList_Size(list.get());
   out.resize(static_cast<size_t>(count));
   for (Py_ssize_t i = 0; i < count; ++i)
-    if (!convert(PySequence_Fast_GET_ITEM(list.get(), i), name, out[static_cast<size_t>(i)])) return false;
+    if (!convert(PyList_GetItem(list.get(), i), name, out[static_cast<size_t>(i)])) return false;
   return true;
 }
 
@@ -65,7 +70,7 @@ inline bool text(PyObject *object, const char *name, std::string &out) {
   if (data) {
     out.assign(data, static_cast<size_t>(size));
   } else if (!PyErr_Occurred()) {
-    PyErr_Format(PyExc_TypeError, "%s is of type '%s', not str", name, type_name(object));
+    PyErr_Format(PyExc_TypeError, "%s is of type '%s', not str", name, type_name(object).c_str());
   }
   return data != nullptr;
 }
@@ -75,7 +80,7 @@ inline bool path(PyObject *object, const char *, std::string &out) {
   PyObject *bytes = nullptr;
   if (!PyUnicode_FSConverter(object, &bytes)) return false;
   const Ref held(bytes);
-  out.assign(PyBytes_AS_STRING(bytes), static_cast<size_t>(PyBytes_GET_SIZE(bytes)));
+  out.assign(PyBytes_AsString(bytes), static_cast<size_t>(PyBytes_Size(bytes)));
   return true;
 }
 
@@ -97,7 +102,7 @@ PyObject *tuple_of(const List &list, F &&convert) {
   for (size_t i = 0; tuple && i < list.size; ++i) {
     PyObject *item = convert(list[i]);
     if (!item) return nullptr;
-    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), item);
+    PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(i), item);
   }
   return tuple.release();
 }
@@ -134,8 +139,8 @@ inline bool enum_number(PyObject *object, const char *name, PyObject *type, int 
   const Ref member(key ? PyObject_GetItem(type, key.get()) : nullptr);
   const Ref value(member ? PyObject_GetAttrString(member.get(), "value") : nullptr);
   if (!value) {
-    PyErr_Format(key ? PyExc_ValueError : PyExc_TypeError, "%s is %R, no %s", name, object,
-                 reinterpret_cast<PyTypeObject *>(type)->tp_name);
+    const Ref kind(PyType_GetName(reinterpret_cast<PyTypeObject *>(type)));
+    PyErr_Format(key ? PyExc_ValueError : PyExc_TypeError, "%s is %R, no %S", name, object, kind.get());
     return false;
   }
   out = static_cast<int>(PyLong_AsLong(value.get()));
@@ -176,7 +181,7 @@ inline bool set_attr(qtn::Attrs &attrs, const std::string &key, PyObject *value)
     attrs.set_float(key, number);
   } else if (!PySequence_Check(value) || !set_list(attrs, key, value)) {
     PyErr_Format(PyExc_TypeError, "attribute \"%s\" is of type '%s', not int, float, str, or a list of int or float",
-                 key.c_str(), type_name(value));
+                 key.c_str(), type_name(value).c_str());
     return false;
   }
   return true;
@@ -185,7 +190,7 @@ inline bool set_attr(qtn::Attrs &attrs, const std::string &key, PyObject *value)
 inline bool attributes(PyObject *object, const char *name, qtn::Attrs &attrs) {
   if (object == Py_None) return true;
   if (!PyDict_Check(object)) {
-    PyErr_Format(PyExc_TypeError, "%s is of type '%s', not dict", name, type_name(object));
+    PyErr_Format(PyExc_TypeError, "%s is of type '%s', not dict", name, type_name(object).c_str());
     return false;
   }
   PyObject *key = nullptr, *value = nullptr;
