@@ -18,7 +18,8 @@ INPUTS = {
     "DType": "_DType", "Scheme": "_Scheme", "Mode": "_Mode", "Status": "Status | int", "Ints": "Iterable[int]",
     "Doubles": "Iterable[float]", "Strings": "Iterable[str]", "Tensors": "Iterable[_TensorLike | None]",
     "Tensor": "_TensorLike", "Quantizer": "Quantizer | None", "Attrs": "_Settings | None", "Bytes": "Any",
-    "PyObject *": "Any", "Progress": "Progress | None", "Progress *": "Progress | None",
+    "PyObject *": "Any", "Progress": "Progress | None",
+    "TrainingProgress": "TrainingProgress | None", "TrainingProgress::Answer": "int",
 }
 OUTPUTS = {
     "Ints": "tuple[int, ...]", "Doubles": "tuple[float, ...]", "Tensors": "list[Tensor]", "Tensor": "Tensor",
@@ -90,10 +91,8 @@ def method(node, owner):
     elif not static and shown[:1] != ["self"]:
         shown.insert(0, "self")
     python = OUTPUTS.get(plain(result or "None"), INPUTS.get(plain(result or "None"), plain(result or "None")))
-    if node.name == "_quantize":
+    if node.name in ("_quantize", "_quantize_qat"):
         python = "tuple[Model, str]"
-    elif node.name == "parameter_name" or owner == "Lib":
-        python = python.replace("std::string", "str")
     if static:
         yield "    @staticmethod"
     yield f"    def {node.name}({', '.join(shown)}) -> {python}: ..."

@@ -20,7 +20,7 @@ template <class T>
 bool object(PyObject *self, swig_type_info *type, const char *name, T &out) {
   const T *found = pointer<T>(self, type, 0);
   if (!found) {
-    PyErr_Format(PyExc_TypeError, "%s is of type '%s', not %s", name, type_name(self),
+    PyErr_Format(PyExc_TypeError, "%s is of type '%s', not %s", name, type_name(self).c_str(),
                  std::strrchr(type->str, ':') + 1);
     return false;
   }

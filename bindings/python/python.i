@@ -112,6 +112,7 @@ QTN_PROPERTY(Model, input_count, int)
 QTN_PROPERTY(Model, output_count, int)
 QTN_PROPERTY(Session, output_count, int)
 QTN_PROPERTY(Trainer, parameter_count, int)
+QTN_PROPERTY(Trainer, buffer_count, int)
 
 // --- what the package wraps once more: JSON, arrays, callbacks
 
@@ -119,6 +120,7 @@ QTN_PROPERTY(Trainer, parameter_count, int)
 %rename(_inspect) qtn::Tensor::inspect;
 %rename(_profile) qtn::Session::profile;
 %rename(_quantize) qtn::Model::quantize;
+%rename(_quantize_qat) qtn::Model::quantize_qat;
 %extend qtn::Tensor {
   static qtn::Tensor _from_buffer(PyObject *array, bool may_copy) {
     return qpy::tensor_of_buffer(array, "array", may_copy);

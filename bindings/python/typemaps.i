@@ -75,7 +75,13 @@ QTN_ENUM(qtn::Status, Status)
 
 %typemap(out) qtn::Tensors "$result = qpy::list_of_tensors($1);"
 %typemap(directorout) qtn::Tensors {
-  if (!qpy::tensors($input, "a sample", $result)) throw qpy::Raised();
+  if (!qpy::tensors($input, "a sample or batch", $result)) throw qpy::Raised();
+}
+// A director's answer goes through an int.
+%typemap(directorout) qtn::TrainingProgress::Answer {
+  int64_t answer = 0;
+  if (!qpy::integer($input, "an answer", answer)) throw qpy::Raised();
+  $result = static_cast<qtn::TrainingProgress::Answer>(answer);
 }
 
 // Of Model.quantize: comes out beside the model.

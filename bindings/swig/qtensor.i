@@ -64,6 +64,8 @@ QTN_LANGUAGE_OBJECT(Class)
 
 %feature("director") qtn::Samples;
 %feature("director") qtn::Progress;
+%feature("director") qtn::Batches;
+%feature("director") qtn::TrainingProgress;
 
 #if defined(SWIGPYTHON)
 %include "../python/python.i"

@@ -215,10 +215,10 @@ void trainers(void **) {
 class Few : public qtn::Batches {
  public:
   size_t count() override { return 2; }
-  qtn::Batch batch(size_t epoch, size_t index) override {
+  qtn::Tensors batch(size_t epoch, size_t index) override {
     if (epoch == 1) throw std::runtime_error("epoch 1 is missing");
     const auto first = static_cast<int64_t>(4 * index);
-    return {{images_.slice(0, first, first + 4)}, {qtn::Tensor::int64s({4}, {1, 2, 3, 4})}};
+    return {images_.slice(0, first, first + 4), qtn::Tensor::int64s({4}, {1, 2, 3, 4})};
   }
 
  private:
@@ -245,10 +245,10 @@ void training_in_one_call(void **) {
   const qtn::Config config = qtn::Config::create("onnx");
   Few batches;
   std::string report;
-  Once once(Once::Answer::end_here), never(Once::Answer::cancel);
+  Once once(Once::Answer::finish), never(Once::Answer::cancel);
   const qtn::Model int8 = model.quantize_qat(config, batches, {}, &once, &report);
   assert_true(once.loss() > 0 && report.find("\"steps\":2,\"planned\":10") != std::string::npos);
-  assert_int_equal(qtn::Session::create(int8).run(batches.batch(0, 0).inputs)[0].numel(), 40);
+  assert_int_equal(qtn::Session::create(int8).run({batches.batch(0, 0)[0]})[0].numel(), 40);
   fails(QTN_ECANCELED, "2 of 10", [&] { model.quantize_qat(config, batches, {}, &never); });
   try {
     model.quantize_qat(config, batches);

@@ -27,9 +27,24 @@ from qtensor._errors import (
     StateError,
     UnsupportedError,
 )
-from qtensor.core import Config, Lib, Model, Observer, Op, Progress, Quantizer, Samples, Session, Tensor, Trainer
+from qtensor.core import (
+    Batches,
+    Config,
+    Lib,
+    Model,
+    Observer,
+    Op,
+    Progress,
+    Quantizer,
+    Samples,
+    Session,
+    Tensor,
+    Trainer,
+    TrainingProgress,
+)
 
 __all__ = [
+    "Batches", "TrainingProgress",
     "CanceledError", "Config", "DType", "DTypeError", "Error", "FileError", "FormatError", "InternalError",
     "InvalidError", "Lib", "Mode", "Model", "Observer", "Op", "OutOfMemoryError", "Progress", "Quantizer", "Samples",
     "Scheme", "Session", "ShapeError", "StateError", "Status", "Tensor", "Trainer", "UnsupportedError", "bfloat16",

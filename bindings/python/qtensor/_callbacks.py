@@ -4,10 +4,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from qtensor import _mixins, core
+
+
+def _several(tensors: Any) -> list[Any]:
+    return list(tensors) if isinstance(tensors, (list, tuple)) else [tensors]
 
 
 class _Samples(core.Samples):
@@ -22,12 +26,32 @@ class _Samples(core.Samples):
         sample = self._samples[index]
         if isinstance(sample, Mapping):
             return [self._named(sample, name, index) for name in self._names]
-        return list(sample) if isinstance(sample, (list, tuple)) else [sample]
+        return _several(sample)
 
     def _named(self, sample: Mapping[str, Any], name: str, index: int) -> Any:
         if name not in sample:
             raise ValueError(f"sample {index} has {', '.join(map(repr, sample))}, but no input '{name}'")
         return sample[name]
+
+
+class _Batches(core.Batches):
+    def __init__(self, batches: Sequence[tuple[Any, Any]]) -> None:
+        super().__init__()
+        self._batches = batches
+
+    def count(self) -> int:
+        return len(self._batches)
+
+    def batch(self, epoch: int, index: int) -> list[Any]:
+        inputs, targets = self._batches[index]
+        return _several(inputs) + _several(targets)
+
+
+def batches_of(batches: Any) -> tuple[core.Batches, int]:
+    """And the number of targets of each."""
+    if isinstance(batches, core.Batches):
+        return batches, 1
+    return _Batches(batches), len(_several(batches[0][1])) if len(batches) else 1
 
 
 def _rows(array: Any, model: _mixins.Model) -> list[Any]:
@@ -79,3 +103,19 @@ def advance(progress: bool | Callable[[str, int, int], bool | None]) -> core.Pro
     if callable(progress):
         return _Told(progress)
     return _Told(_bar) if progress and sys.stderr.isatty() else None
+
+
+class _ToldTraining(core.TrainingProgress):
+    GO_ON, FINISH, CANCEL = range(3)
+
+    def __init__(self, function: Callable[[str, int, int, float], str | bool | None]) -> None:
+        super().__init__()
+        self._function = function
+
+    def advance(self, stage: str, done: int, total: int, loss: float) -> int:
+        answer = self._function(stage, done, total, loss)
+        return self.CANCEL if answer is False else self.FINISH if answer == "finish" else self.GO_ON
+
+
+def training_advance(progress: Callable[..., str | bool | None] | None) -> core.TrainingProgress | None:
+    return _ToldTraining(progress) if progress else None

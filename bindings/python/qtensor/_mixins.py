@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
 if TYPE_CHECKING:
@@ -261,6 +261,23 @@ class Model(Closing, ModelBase):
         quantized.report = json.loads(report)
         return quantized
 
+    def quantize_qat(self, batches: Sequence[tuple[Any, Any]] | core.Batches, config: str | core.Config | Rules = "onnx",
+                     attrs: Settings | None = None,
+                     progress: Callable[[str, int, int, float], str | bool | None] | None = None) -> core.Model:
+        """The model in integers, trained on its grids. `batches`: pairs of inputs and targets, each an array, a tensor, or
+        a list of them, which every epoch takes in order; or a Batches of one target, which is told the epoch.
+
+        config: as of quantize().
+        attrs: of the training, {"epochs": 3, "lr": 0.001}.
+        progress: called with stage, done, total and loss; "finish" ends the training early, False cancels.
+        """
+        from qtensor._callbacks import batches_of, config_of, training_advance
+
+        data, target_count = batches_of(batches)
+        quantized, report = self._quantize_qat(config_of(config), data, target_count, attrs, training_advance(progress))
+        quantized.report = json.loads(report)
+        return quantized
+
     def __repr__(self) -> str:
         inputs = ", ".join(f"{name}: {dtype.name}{list(shape)}" for name, (dtype, shape) in self.inputs.items())
         return f"Model({inputs} -> {', '.join(self.outputs)})"
@@ -293,6 +310,11 @@ class Trainer(Closing, TrainerBase):
     def parameters(self) -> dict[str, core.Tensor]:
         """What is trained, by name; writing to a tensor changes the model."""
         return {self.parameter_name(i): self.parameter(i) for i in range(self.parameter_count)}
+
+    @property
+    def buffers(self) -> dict[str, core.Tensor]:
+        """What moves with the batches but has no gradient: running statistics."""
+        return {self.buffer_name(i): self.buffer(i) for i in range(self.buffer_count)}
 
     def __repr__(self) -> str:
         return f"Trainer({self.parameter_count} parameters)"

@@ -19,7 +19,7 @@ import numpy as np
 from elements import bytes_of, elements_of
 
 import qtensor as qt
-from qtensor._callbacks import samples_of
+from qtensor._callbacks import batches_of, samples_of
 
 REALS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 COUNTS = {"count", "rank", "input_count", "target_count", "nbytes", "cap"}
@@ -121,6 +121,13 @@ def quantize(f):
         raise CannotSay("a callback that is NULL")
     model = f.own("m")
     return model._quantize(f.own("config"), samples_of(f.tensors("samples"), model), f.attrs(), None)[0]
+
+
+def quantize_qat(f):
+    if f.step["with"].get("batch", "") is None:
+        raise CannotSay("a callback that is NULL")
+    data, target_count = batches_of(list(zip(f.tensors("inputs"), f.tensors("targets"))))
+    return f.own("m")._quantize_qat(f.own("config"), data, target_count, f.attrs(), None)[0]
 
 
 def run_session(f):
@@ -238,6 +245,7 @@ CALLS = {
     "qmodel_merge_calibrations": lambda f: qt.Model.merge_calibrations(f.path(), [
         f.place(p) for p in f.texts("parts")]),
     "qmodel_quantize": quantize,
+    "qmodel_quantize_qat": quantize_qat,
     "qmodel_quantize_dynamic": lambda f: f.own("m").quantize_dynamic(f.own("config"), f.attrs()),
     "qmodel_quantize_weights": lambda f: f.own("m").quantize_weights(f.attrs()),
     "qmodel_input_count": lambda f: f.own("m").input_count,
@@ -258,6 +266,9 @@ CALLS = {
     "qtrainer_parameter_name": lambda f: f.own("t").parameter_name(f.index()),
     "qtrainer_parameter": lambda f: f.own("t").parameter(f.index()),
     "qtrainer_gradient": lambda f: f.own("t").gradient(f.index()),
+    "qtrainer_buffer_count": lambda f: f.own("t").buffer_count,
+    "qtrainer_buffer_name": lambda f: f.own("t").buffer_name(f.index()),
+    "qtrainer_buffer": lambda f: f.own("t").buffer(f.index()),
     "qtrainer_model": lambda f: f.own("t").model(),
     "qtrainer_save": lambda f: f.own("t").save(f.path()),
     "qtrainer_load": lambda f: f.own("t").load(f.path()),

@@ -82,8 +82,8 @@ class Quantize(unittest.TestCase):
             with self.assertRaises(Mine) as caught:
                 call()
             self.assertIs(caught.exception, mine)
-        for data, why in [(["x"], "a sample is of type 'str'"), ([{"picture": 1}], "'picture', but no input 'image'"),
-                          ([[IMAGES[:1], IMAGES[:1]]], "sample 0 has 2 tensors, but the model 1 inputs"),
+        for data, why in [(["x"], "a sample or batch is of type 'str'"), ([{"picture": 1}], "'picture', but no input 'image'"),
+                          ([[IMAGES[:1], IMAGES[:1]]], "has 2 tensors, not 1"),
                           ({"image": IMAGES}, "data is of type 'dict'"), (3, "data is of type 'int'")]:
             with self.assertRaisesRegex((TypeError, ValueError), why):
                 digits().quantize(data)
@@ -157,6 +157,27 @@ class Models(unittest.TestCase):
         trainer.set({"lr": 0.001})
         with self.assertRaisesRegex(qt.InvalidError, "label"):
             trainer.step([IMAGES], [labels + 10])
+
+
+    def test_quantization_aware_training_in_one_call(self):
+        rng = np.random.default_rng(1)
+        batches = [(IMAGES[i : i + 20], rng.integers(0, 10, 20)) for i in (0, 20)]
+        told = []
+        attrs = {"epochs": 2, "lr": 0.001}
+        trained = digits().quantize_qat(batches, "onnx", attrs, lambda *now: told.append(now))
+        self.assertEqual(scores(trained).shape, (40, 10))
+        self.assertEqual([(done, total) for stage, done, total, _ in told if stage == "training"][-1], (4, 4))
+        self.assertTrue(all(isinstance(loss, float) for *_, loss in told))
+        self.assertIsNotNone(trained.report)
+        same = digits().quantize_qat([([x], [y]) for x, y in batches], attrs=attrs)
+        np.testing.assert_array_equal(scores(same), scores(trained))
+        sooner = digits().quantize_qat(batches, attrs=attrs, progress=lambda stage, *_: "finish" if stage == "training" else None)
+        self.assertFalse(np.array_equal(scores(sooner), scores(trained)))
+        with self.assertRaises(qt.CanceledError):
+            digits().quantize_qat(batches, attrs=attrs, progress=lambda *_: False)
+        with self.assertRaises(ZeroDivisionError):
+            digits().quantize_qat(batches, attrs=attrs, progress=lambda *_: 1 / 0)
+        self.assertTrue(qt.Trainer(qt.Model.load(DIGITS / "untrained.onnx")).buffers)
 
 
 class Threads(unittest.TestCase):

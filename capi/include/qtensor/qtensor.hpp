@@ -13,6 +13,7 @@
 #ifndef QTENSOR_QTENSOR_HPP
 #define QTENSOR_QTENSOR_HPP
 
+#include <cstddef>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -588,26 +589,22 @@ class Progress {
   virtual bool advance(const std::string &stage, size_t done, size_t total) = 0;
 };
 
-/// What a step of a trainer takes.
-struct Batch {
-  Tensors inputs, targets;
-};
-
 /// Data to train with. What a function throws ends the call that asked it, and comes out there.
 class Batches {
  public:
   virtual ~Batches() = default;
   virtual size_t count() = 0;  ///< of an epoch
   virtual size_t target_count() { return 1; }
-  virtual Batch batch(size_t epoch, size_t index) = 0;
+  /// One tensor for each input of the model, then one for each target.
+  virtual Tensors batch(size_t epoch, size_t index) = 0;
 };
 
 /// Told how far a training is.
 class TrainingProgress {
  public:
-  enum class Answer { go_on, end_here, cancel };
+  enum Answer { go_on, finish, cancel };
   virtual ~TrainingProgress() = default;
-  /// end_here: what has been learned is converted. cancel: the call throws QTN_ECANCELED.
+  /// finish: what has been learned is converted. cancel: the call throws QTN_ECANCELED.
   virtual Answer advance(const std::string &stage, size_t done, size_t total, double loss) = 0;
 };
 
@@ -750,10 +747,12 @@ class TrainingCallbacks : public Thrown {
                        size_t index, void *ctx) {
     auto &self = *static_cast<TrainingCallbacks *>(ctx);
     return self.guarded(QTN_ECANCELED, [&] {
-      const Batch b = self.batches_.batch(epoch, index);
+      const Tensors all = self.batches_.batch(epoch, index);
+      const size_t split = all.size() < input_count ? all.size() : input_count;
+      const auto first_target = all.begin() + static_cast<std::ptrdiff_t>(split);
       const std::string of = "batch " + std::to_string(index);
-      give(inputs, input_count, b.inputs, of, "inputs");
-      give(targets, target_count, b.targets, of, "targets");
+      give(inputs, input_count, Tensors(all.begin(), first_target), of, "inputs");
+      give(targets, target_count, Tensors(first_target, all.end()), of, "targets");
       return QTN_OK;
     });
   }
