@@ -6,7 +6,7 @@
 %}
 
 %init %{
-  if (PyModule_AddObject(m, "Buffer", qpy::buffer_type()) != 0) return nullptr;
+  if (PyObject *buffer = qpy::buffer_type()) PyModule_AddObject(m, "Buffer", buffer);
 %}
 
 %pythonbegin %{

@@ -87,5 +87,5 @@ QTN_ENUM(qtn::Status, Status)
 // Of Model.quantize: comes out beside the model.
 %typemap(in, numinputs = 0) std::string *report (std::string storage) "$1 = &storage;"
 %typemap(argout) std::string *report {
-  $result = SWIG_Python_AppendOutput($result, qpy::text_of(*$1));
+  %append_output(qpy::text_of(*$1));
 }

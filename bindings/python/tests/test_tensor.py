@@ -102,6 +102,7 @@ class Memory(unittest.TestCase):
         gone = weakref.ref(a)
         for version in None, (1, 0):
             capsule = qt.tensor(a).__dlpack__(max_version=version)
+            self.assertIn('"dltensor_versioned"' if version else '"dltensor"', repr(capsule))
             del capsule
         again = qt.from_dlpack(qt.tensor(a))
         del a, again
@@ -110,6 +111,10 @@ class Memory(unittest.TestCase):
         with self.assertRaises(BufferError):
             qt.tensor([1]).__dlpack__(dl_device=(2, 0))
         self.assertEqual(qt.tensor([1]).__dlpack_device__(), (1, 0))
+        a = matrix()
+        copied = qt.Tensor._from_capsule(qt.tensor(a).__dlpack__(copy=True)).numpy()
+        np.testing.assert_array_equal(copied, a)
+        self.assertNotEqual(address(copied), address(a))
         with self.assertRaises(ValueError):
             qt.Tensor._from_capsule(42)
 
