@@ -42,16 +42,16 @@ class _Batches(core.Batches):
     def count(self) -> int:
         return len(self._batches)
 
+    def target_count(self) -> int:
+        return len(_several(self._batches[0][1])) if len(self._batches) else 1
+
     def batch(self, epoch: int, index: int) -> list[Any]:
         inputs, targets = self._batches[index]
         return _several(inputs) + _several(targets)
 
 
-def batches_of(batches: Any) -> tuple[core.Batches, int]:
-    """And the number of targets of each."""
-    if isinstance(batches, core.Batches):
-        return batches, 1
-    return _Batches(batches), len(_several(batches[0][1])) if len(batches) else 1
+def batches_of(batches: Any) -> core.Batches:
+    return batches if isinstance(batches, core.Batches) else _Batches(batches)
 
 
 def _rows(array: Any, model: _mixins.Model) -> list[Any]:

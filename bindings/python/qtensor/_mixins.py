@@ -265,7 +265,7 @@ class Model(Closing, ModelBase):
                      attrs: Settings | None = None,
                      progress: Callable[[str, int, int, float], str | bool | None] | None = None) -> core.Model:
         """The model in integers, trained on its grids. `batches`: pairs of inputs and targets, each an array, a tensor, or
-        a list of them, which every epoch takes in order; or a Batches of one target, which is told the epoch.
+        a list of them, which every epoch takes in order; or a Batches, which is told the epoch.
 
         config: as of quantize().
         attrs: of the training, {"epochs": 3, "lr": 0.001}.
@@ -273,8 +273,8 @@ class Model(Closing, ModelBase):
         """
         from qtensor._callbacks import batches_of, config_of, training_advance
 
-        data, target_count = batches_of(batches)
-        quantized, report = self._quantize_qat(config_of(config), data, target_count, attrs, training_advance(progress))
+        answer = training_advance(progress)
+        quantized, report = self._quantize_qat(config_of(config), batches_of(batches), attrs, answer)
         quantized.report = json.loads(report)
         return quantized
 
