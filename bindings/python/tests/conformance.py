@@ -126,8 +126,8 @@ def quantize(f):
 def quantize_qat(f):
     if f.step["with"].get("batch", "") is None:
         raise CannotSay("a callback that is NULL")
-    data, target_count = batches_of(list(zip(f.tensors("inputs"), f.tensors("targets"))))
-    return f.own("m")._quantize_qat(f.own("config"), data, target_count, f.attrs(), None)[0]
+    data = batches_of(list(zip(f.tensors("inputs"), f.tensors("targets"))))
+    return f.own("m")._quantize_qat(f.own("config"), data, f.attrs(), None)[0]
 
 
 def run_session(f):
@@ -262,6 +262,7 @@ CALLS = {
     "qtrainer_update": lambda f: f.own("t").update(),
     "qtrainer_evaluate": evaluate,
     "qtrainer_set": lambda f: f.own("t").set(f.attrs() if f.get("attrs") is not None else None),
+    "qtrainer_set_group": lambda f: f.own("t").set_group(f.text("selector"), f.attrs("settings") if f.get("settings") is not None else None),
     "qtrainer_parameter_count": lambda f: f.own("t").parameter_count,
     "qtrainer_parameter_name": lambda f: f.own("t").parameter_name(f.index()),
     "qtrainer_parameter": lambda f: f.own("t").parameter(f.index()),

@@ -83,7 +83,7 @@ class Quantize(unittest.TestCase):
                 call()
             self.assertIs(caught.exception, mine)
         for data, why in [(["x"], "a sample or batch is of type 'str'"), ([{"picture": 1}], "'picture', but no input 'image'"),
-                          ([[IMAGES[:1], IMAGES[:1]]], "has 2 tensors, not 1"),
+                          ([[IMAGES[:1], IMAGES[:1]]], "has 2 tensors, but the model 1 inputs"),
                           ({"image": IMAGES}, "data is of type 'dict'"), (3, "data is of type 'int'")]:
             with self.assertRaisesRegex((TypeError, ValueError), why):
                 digits().quantize(data)
