@@ -49,7 +49,7 @@ def measure(build, folder):
     shape = (ctypes.c_int64 * x.ndim)(*x.shape)
     loop.prepare(path.encode(), ctypes.c_void_p(x.ctypes.data), shape, ctypes.c_size_t(x.ndim), ctypes.c_size_t(x.nbytes))
 
-    session, t = qt.Session(qt.Model.load(path), {"threads": 1}), qt.tensor(x)
+    session, t = qt.Session(qt.Model.load(path), {"threads": 1}), qt.as_tensor(x)
     inputs = [t]
     cases = {
         "c_run": lambda: loop.run(ctypes.c_size_t(CALLS)),

@@ -13,7 +13,7 @@ Columns: top-1 in percent of the float network (`float`), after calibration alon
 converted (`torch_own_int8`). `differ`: test pictures that the floats on their grids and the session class otherwise; `steps`: the
 largest difference of their outputs, in steps of an 8-bit grid over the outputs; `flips`: in percent, outputs that differ by more than
 a hundredth of a step. What the trainer evaluates must have the bits of the session. Configurations but the first are trained with
-seed 0 alone.
+seed 0 alone, but for `onnx, equalized`: cross-layer equalization first, as the command does it by itself.
 
 Run again with:  $(benchmarks/peers/make-venv)/bin/python benchmarks/qat.py --csv qat.csv [--net mobile] [--bits 4]
 """
@@ -42,7 +42,8 @@ QTN_PTQ, QTN_QAT = 0, 1
 BATCH, EPOCHS, MOMENTUM, SMOOTHING, FROZEN = 64, 10, 0.9, 0.05, 0.2
 RATES = {8: 0.001, 4: 0.02}
 RECIPE = f"SGD momentum {MOMENTUM}, label smoothing {SMOOTHING}, cosine from {RATES} to 0, {EPOCHS} epochs of batches of {BATCH}"
-CONFIGS = ("onnx", "fbgemm", "x86", "qnnpack", "onednn", "nvidia", "tflite")
+EQUALIZED = "onnx, equalized"
+CONFIGS = ("onnx", EQUALIZED, "fbgemm", "x86", "qnnpack", "onednn", "nvidia", "tflite")
 NETWORKS = {"plain": make_digits.make_network} | digits_nets.NETWORKS
 TOP1 = ("float", "ptq", "qat", "int8", "torch", "torch_own", "torch_own_int8")
 FIELDS = ("net", "bits", "config", "seed", *TOP1, "differ", "steps", "flips", "recipe", "torch_version", "cpu")
@@ -81,7 +82,9 @@ class Library(library.Library):
         return attrs
 
     def config(self, name, bits):
-        config = self.made(self.c.qconfig_create, name.encode())
+        config = self.made(self.c.qconfig_create, name.split(",")[0].encode())
+        if name == EQUALIZED:
+            self.check(self.c.qconfig_set(config, b"*", self.options(equalize=1)))
         if bits < 8:
             limits = self.options(weight_bits=bits, activation_bits=bits)
             self.check(self.c.qconfig_set(config, b"*", limits))
@@ -258,10 +261,10 @@ def row(library, digits, name, bits, config_name, seed, beside):
 
 def print_means(rows):
     print("means over the seeds:")
-    for net, bits in dict.fromkeys((r["net"], r["bits"]) for r in rows):
-        of = [r for r in rows if (r["net"], r["bits"], r["config"]) == (net, bits, CONFIGS[0])]
-        means = {k: statistics.mean(float(r[k]) for r in of) for k in TOP1 if of and k in of[0]}
-        print(net, f"{bits} bits:", ", ".join(f"{who} {mean:.2f}" for who, mean in means.items()))
+    for net, bits, config in dict.fromkeys((r["net"], r["bits"], r["config"]) for r in rows if r["config"] in CONFIGS[:2]):
+        of = [r for r in rows if (r["net"], r["bits"], r["config"]) == (net, bits, config)]
+        means = {k: statistics.mean(float(r[k]) for r in of) for k in TOP1 if k in of[0]}
+        print(net, f"{bits} bits, {config}:", ", ".join(f"{who} {mean:.2f}" for who, mean in means.items()))
 
 
 def main():
@@ -281,7 +284,7 @@ def main():
         for bits in arguments.bits or RATES:
             for config in arguments.config or CONFIGS:
                 first = config == CONFIGS[0]
-                for seed in range(arguments.seeds if first else 1):
+                for seed in range(arguments.seeds if config in CONFIGS[:2] else 1):
                     try:
                         rows.append(row(library, digits, name, bits, config, seed, beside=first))
                     except RuntimeError as error:

@@ -44,14 +44,13 @@ from qtensor.core import (
 )
 
 __all__ = [
-    "Batches", "TrainingProgress",
-    "CanceledError", "Config", "DType", "DTypeError", "Error", "FileError", "FormatError", "InternalError",
+    "Batches", "CanceledError", "Config", "DType", "DTypeError", "Error", "FileError", "FormatError", "InternalError",
     "InvalidError", "Lib", "Mode", "Model", "Observer", "Op", "OutOfMemoryError", "Progress", "Quantizer", "Samples",
-    "Scheme", "Session", "ShapeError", "StateError", "Status", "Tensor", "Trainer", "UnsupportedError", "bfloat16",
-    "bool_", "float16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "from_dlpack", "from_numpy", "int16",
-    "int2", "int32", "int4", "int64", "int8", "per_block_affine", "per_block_symmetric", "per_channel_affine",
-    "per_channel_symmetric", "per_tensor_affine", "per_tensor_symmetric", "tensor", "uint16", "uint2", "uint4",
-    "uint8",
+    "Scheme", "Session", "ShapeError", "StateError", "Status", "Tensor", "Trainer", "TrainingProgress",
+    "UnsupportedError", "as_tensor", "bfloat16", "bool_", "float16", "float32", "float64", "float8_e4m3fn",
+    "float8_e5m2", "from_dlpack", "from_numpy", "int16", "int2", "int32", "int4", "int64", "int8", "per_block_affine",
+    "per_block_symmetric", "per_channel_affine", "per_channel_symmetric", "per_tensor_affine", "per_tensor_symmetric",
+    "uint16", "uint2", "uint4", "uint8",
 ]
 
 float32, float64, float16, bfloat16 = DType.float32, DType.float64, DType.float16, DType.bfloat16
@@ -67,7 +66,7 @@ from_numpy = Tensor.from_numpy
 from_dlpack = Tensor.from_dlpack
 
 
-def tensor(data: Any, dtype: DType | str | None = None) -> Tensor:
+def as_tensor(data: Any, dtype: DType | str | None = None) -> Tensor:
     """A tensor of what NumPy makes of `data`, over the same memory where it is an array that can be shared. Floats of
     Python become float32."""
     import numpy as np

@@ -157,10 +157,10 @@ class Tensor(Closing, TensorBase):
 
     def __setitem__(self, key: Key, value: core.Tensor | npt.ArrayLike) -> None:
         """Copies values as copy() does, and numbers of Python: reals into quantized tensors, else of the own type."""
-        from qtensor import tensor
+        from qtensor import as_tensor
 
         of_python = not hasattr(value, "dtype")
-        self[key].copy(tensor(value, ("float32" if self.is_quantized else self.dtype) if of_python else None))
+        self[key].copy(as_tensor(value, ("float32" if self.is_quantized else self.dtype) if of_python else None))
 
 
 def _select(view: core.Tensor, axis: int, key: Any) -> core.Tensor:

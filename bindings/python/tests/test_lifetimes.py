@@ -32,7 +32,7 @@ class Flat(unittest.TestCase):
         q = qt.Quantizer.per_tensor("int8", 0.1, 0)
 
         def call():
-            t = qt.tensor(a)
+            t = qt.as_tensor(a)
             t[1:].quantize(q).int_repr().numpy()
             t.quantizer, t.shape, memoryview(t), t.__dlpack__()
 
@@ -42,7 +42,7 @@ class Flat(unittest.TestCase):
         a = np.ones((4, 4), np.float32)
 
         def call():
-            for bad in (lambda: qt.tensor(a).reshape([5]), lambda: qt.Op.relu("x"), lambda: qt.Model.load("nowhere"),
+            for bad in (lambda: qt.as_tensor(a).reshape([5]), lambda: qt.Op.relu("x"), lambda: qt.Model.load("nowhere"),
                         lambda: qt.Observer("minmax", {"bins": object()}), lambda: qt.Tensor.create("int8", [1, "x"])):
                 try:
                     bad()

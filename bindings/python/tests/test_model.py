@@ -31,8 +31,8 @@ class Quantize(unittest.TestCase):
         model = digits()
         want = scores(model.quantize(IMAGES))
         rows = [IMAGES[i : i + 1] for i in range(len(IMAGES))]
-        for data in [rows, iter(rows), ({"image": r} for r in rows), [[r] for r in rows], [qt.tensor(r) for r in rows],
-                     qt.tensor(IMAGES)]:
+        for data in [rows, iter(rows), ({"image": r} for r in rows), [[r] for r in rows], [qt.as_tensor(r) for r in rows],
+                     qt.as_tensor(IMAGES)]:
             np.testing.assert_array_equal(scores(model.quantize(data)), want)
         prepared = model.prepare(qt.Config("onnx"))
         for r in rows:
@@ -133,7 +133,7 @@ class Models(unittest.TestCase):
     def test_sessions(self):
         session = qt.Session(digits(), {"threads": 1})
         want = session(IMAGES)
-        self.assertIsInstance(session(qt.tensor(IMAGES)), qt.Tensor)
+        self.assertIsInstance(session(qt.as_tensor(IMAGES)), qt.Tensor)
         np.testing.assert_array_equal(session.run([IMAGES])[0].numpy(), want)
         self.assertTrue(session.profile([IMAGES])["nodes"])
         with self.assertRaisesRegex(qt.ShapeError, "image"):

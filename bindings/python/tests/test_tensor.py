@@ -24,7 +24,7 @@ def address(array):
 class Memory(unittest.TestCase):
     def test_a_hundred_megabytes_go_in_and_out_at_the_same_address(self):
         a = np.ones(25_000_000, np.float32)
-        t = qt.tensor(a)
+        t = qt.as_tensor(a)
         self.assertEqual(address(t.numpy()), address(a))
         self.assertEqual(address(np.asarray(t)), address(a))
         self.assertEqual(address(np.from_dlpack(t)), address(a))
@@ -36,7 +36,7 @@ class Memory(unittest.TestCase):
         for name in "float32 uint8 int8 uint16 int16 int32 int64 bool float16 float64".split():
             for shape in (), (3,), (0, 2), (2, 3, 4):
                 a = np.ones(shape, name)
-                t = qt.tensor(a)
+                t = qt.as_tensor(a)
                 self.assertEqual((t.dtype.name, t.shape, t.numel), (name, shape, a.size))
                 self.assertEqual(t.numpy().dtype, a.dtype)
                 np.testing.assert_array_equal(t.numpy(), a)
@@ -44,7 +44,7 @@ class Memory(unittest.TestCase):
     def test_the_array_stays_as_long_as_the_tensor_and_the_other_way_round(self):
         a = matrix()
         gone = weakref.ref(a)
-        t = qt.tensor(a)
+        t = qt.as_tensor(a)
         view, shown = t[1], t.numpy()
         del a, t
         gc.collect()
@@ -67,17 +67,17 @@ class Memory(unittest.TestCase):
         fixed = matrix()
         fixed.setflags(write=False)
         for a, why in (rows, "array is not C-contiguous"), (fixed, "array is read-only"):
-            np.testing.assert_array_equal(qt.tensor(a).numpy(), a)
-            self.assertNotEqual(address(qt.tensor(a).numpy()), address(a))
+            np.testing.assert_array_equal(qt.as_tensor(a).numpy(), a)
+            self.assertNotEqual(address(qt.as_tensor(a).numpy()), address(a))
             with self.assertRaisesRegex(ValueError, why):
                 qt.from_numpy(a)
         for a in matrix().astype(">f4"), np.ones(2, np.uint32), np.ones(2, np.complex64):
             with self.assertRaisesRegex(TypeError, 'array has elements of format ".*", which tensors do not have'):
-                qt.tensor(a)
+                qt.as_tensor(a)
 
     def test_views_of_tensors_are_views_in_numpy(self):
         a = matrix()
-        column = qt.tensor(a).permute([1, 0])[1:]
+        column = qt.as_tensor(a).permute([1, 0])[1:]
         np.testing.assert_array_equal(column.numpy(), a.T[1:])
         with self.assertRaisesRegex(BufferError, "not C-contiguous"):
             io.BytesIO(column)
@@ -85,7 +85,7 @@ class Memory(unittest.TestCase):
         self.assertEqual(a[0, 1], 9)
 
     def test_quantized_and_narrow_tensors_are_no_arrays(self):
-        q = qt.tensor(matrix()).quantize(qt.Quantizer.per_tensor(qt.int8, 0.5, 0))
+        q = qt.as_tensor(matrix()).quantize(qt.Quantizer.per_tensor(qt.int8, 0.5, 0))
         for call in q.numpy, lambda: np.asarray(q):
             with self.assertRaisesRegex(TypeError, r"a tensor of quantized int8 is no array: ask int_repr\(\)"):
                 call()
@@ -101,18 +101,18 @@ class Memory(unittest.TestCase):
         a = matrix()
         gone = weakref.ref(a)
         for version in None, (1, 0):
-            capsule = qt.tensor(a).__dlpack__(max_version=version)
+            capsule = qt.as_tensor(a).__dlpack__(max_version=version)
             self.assertIn('"dltensor_versioned"' if version else '"dltensor"', repr(capsule))
             del capsule
-        again = qt.from_dlpack(qt.tensor(a))
+        again = qt.from_dlpack(qt.as_tensor(a))
         del a, again
         gc.collect()
         self.assertIsNone(gone())
         with self.assertRaises(BufferError):
-            qt.tensor([1]).__dlpack__(dl_device=(2, 0))
-        self.assertEqual(qt.tensor([1]).__dlpack_device__(), (1, 0))
+            qt.as_tensor([1]).__dlpack__(dl_device=(2, 0))
+        self.assertEqual(qt.as_tensor([1]).__dlpack_device__(), (1, 0))
         a = matrix()
-        copied = qt.Tensor._from_capsule(qt.tensor(a).__dlpack__(copy=True)).numpy()
+        copied = qt.Tensor._from_capsule(qt.as_tensor(a).__dlpack__(copy=True)).numpy()
         np.testing.assert_array_equal(copied, a)
         self.assertNotEqual(address(copied), address(a))
         with self.assertRaises(ValueError):
@@ -121,12 +121,12 @@ class Memory(unittest.TestCase):
 
 class Values(unittest.TestCase):
     def test_lists_become_float32_and_int64(self):
-        self.assertEqual(qt.tensor([[1.5, 2]]).dtype, qt.float32)
-        self.assertEqual(qt.tensor([1, 2]).dtype, qt.int64)
-        self.assertEqual(qt.tensor([1, 2], "int8").dtype, qt.int8)
-        self.assertEqual(qt.tensor(matrix(), qt.float64).dtype, qt.float64)
-        t = qt.tensor([1.0])
-        self.assertIs(qt.tensor(t), t)
+        self.assertEqual(qt.as_tensor([[1.5, 2]]).dtype, qt.float32)
+        self.assertEqual(qt.as_tensor([1, 2]).dtype, qt.int64)
+        self.assertEqual(qt.as_tensor([1, 2], "int8").dtype, qt.int8)
+        self.assertEqual(qt.as_tensor(matrix(), qt.float64).dtype, qt.float64)
+        t = qt.as_tensor([1.0])
+        self.assertIs(qt.as_tensor(t), t)
 
     def test_text(self):
         t = qt.Tensor.create(qt.int8, [2], qt.Quantizer.per_tensor(qt.int8, 0.1, 10), bytes([0, 127]))
@@ -146,7 +146,7 @@ class Values(unittest.TestCase):
 
     def test_indices(self):
         a = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
-        t = qt.tensor(a)
+        t = qt.as_tensor(a)
         for key in [0, -1, (1, 2), (0, slice(None), 3), slice(1, None), (..., 2), (0, ..., slice(None, None, 2)), ...,
                     (slice(-9, 9), slice(2, 1)), (), np.int64(1)]:
             np.testing.assert_array_equal(t[key].numpy(), a[key], str(key))
@@ -160,11 +160,11 @@ class Values(unittest.TestCase):
             len(t[0, 0, 0])
 
     def test_assignment_quantizes(self):
-        q = qt.tensor([0.0, 1.0]).quantize(qt.Quantizer.per_tensor(qt.uint8, 1e-4, 2))
+        q = qt.as_tensor([0.0, 1.0]).quantize(qt.Quantizer.per_tensor(qt.uint8, 1e-4, 2))
         q[0] = 3.5
         q[1:] = np.array([0.001], np.float32)
         self.assertEqual(q.int_repr().numpy().tolist(), [255, 12])
-        t = qt.tensor(matrix())
+        t = qt.as_tensor(matrix())
         t[:, 1] = np.float32(8)
         t[0] = [1.0, 2.0, 3.0]
         self.assertEqual(t.numpy().tolist(), [[1, 2, 3], [3, 8, 5]])
@@ -176,26 +176,26 @@ class Values(unittest.TestCase):
         self.assertEqual((q.quant_min, q.quant_max, q.block_size), (-128, 127, 0))
         with self.assertRaisesRegex(ValueError, "a quantizer per_channel_symmetric has 3 scales"):
             q.scale
-        x = qt.tensor(matrix()).quantize(q)
+        x = qt.as_tensor(matrix()).quantize(q)
         self.assertEqual(x.quantizer.axis, 1)
         self.assertTrue(x.is_quantized)
-        self.assertIsNone(qt.tensor(matrix()).quantizer)
+        self.assertIsNone(qt.as_tensor(matrix()).quantizer)
         chosen = qt.Quantizer.choose(qt.uint8, qt.per_tensor_affine, 0, [-1], [3], {"numerics": "onnx"})
         self.assertEqual((chosen.numerics, chosen.zero_point), ("onnx", 64))
 
     def test_files(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "ä.npy"
-            qt.tensor(matrix()).save_npy(path)
+            qt.as_tensor(matrix()).save_npy(path)
             np.testing.assert_array_equal(np.load(path), matrix())
             self.assertTrue(qt.Tensor.load_npy(str(path)).equal(matrix()))
-            qt.Tensor.save_all(f"{folder}/a.safetensors", ["x", "y"], [matrix(), qt.tensor([1])])
+            qt.Tensor.save_all(f"{folder}/a.safetensors", ["x", "y"], [matrix(), qt.as_tensor([1])])
             self.assertEqual({t["name"] for t in qt.Tensor.inspect(f"{folder}/a.safetensors")["tensors"]}, {"x", "y"})
 
 
 class Errors(unittest.TestCase):
     def test_classes_and_messages(self):
-        t = qt.tensor(matrix())
+        t = qt.as_tensor(matrix())
         for call, own, builtin, message in [
             (lambda: t.reshape([4, 2]), qt.ShapeError, ValueError, "reshape: 2x3 has 6 elements, 4x2 has 8"),
             (lambda: t.dequantize(), qt.DTypeError, TypeError, None),
@@ -217,7 +217,7 @@ class Errors(unittest.TestCase):
         self.assertEqual({c.status for c in qt.Error.__subclasses__()}, set(qt.Status) - {qt.Status.OK})
 
     def test_arguments_of_another_kind_are_named(self):
-        t = qt.tensor(matrix())
+        t = qt.as_tensor(matrix())
         for call, message in [
             (lambda: t.reshape("ab"), "shape is of type 'str', not a sequence of integers"),
             (lambda: t.reshape([1.5]), "shape is of type 'float', not an integer"),
@@ -237,7 +237,7 @@ class Errors(unittest.TestCase):
             qt.Tensor.create("int9", [1])
 
     def test_closed_objects_raise(self):
-        t = qt.tensor(matrix())
+        t = qt.as_tensor(matrix())
         q = t.quantize(qt.Quantizer.per_tensor("int8", 1, 0)).quantizer
         o = qt.Observer("minmax")
         c = qt.Config("onnx")

@@ -14,7 +14,7 @@ RIGHT = """
 import numpy as np
 import qtensor as qt
 
-x = qt.tensor(np.zeros((2, 3), np.float32))
+x = qt.as_tensor(np.zeros((2, 3), np.float32))
 shape: tuple[int, ...] = x[0, ..., 1:].shape
 q = x.quantize(qt.Quantizer("int8", qt.per_tensor_affine, 0, [0.1], [3]))
 scale: float = q.quantizer.scale if q.quantizer else 1.0
