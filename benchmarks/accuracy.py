@@ -24,6 +24,7 @@ import onnx.version_converter
 import onnxruntime
 
 import peer_lib
+import record
 from models import digits_nets
 
 DIGITS = digits_nets.DIGITS
@@ -180,7 +181,7 @@ def main():
             writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
             if file.tell() == 0:
                 writer.writeheader()
-            writer.writerows(row | {"cpu": peer_lib.cpu_name(), "peers": peers()} for row in rows)
+            writer.writerows(row | {"cpu": record.cpu_name(), "peers": peers()} for row in rows)
 
 
 if __name__ == "__main__":

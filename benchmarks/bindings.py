@@ -6,7 +6,6 @@ Run again with:  PYTHONPATH=build/release/python benchmarks/bindings.py build/re
 """
 
 import argparse
-import csv
 import ctypes
 import pathlib
 import statistics
@@ -17,6 +16,7 @@ import time
 import numpy as np
 
 import qtensor as qt
+import record
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TURNS, CALLS = 15, 2000
@@ -78,10 +78,7 @@ def main():
     for row in rows:
         print(f"{row['case']:<18} {row['us']:>7} us  {row['above_c_us']:>7}")
     if options.csv:
-        with options.csv.open("w", newline="") as file:
-            writer = csv.DictWriter(file, rows[0].keys())
-            writer.writeheader()
-            writer.writerows(rows)
+        record.write_csv(options.csv, [row | {"cpu": record.cpu_name()} for row in rows])
 
 
 if __name__ == "__main__":

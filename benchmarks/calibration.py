@@ -20,7 +20,8 @@ import time
 import warnings
 
 import numpy as np
-from peer_lib import cache_folder, cpu_name, print_table, take_turns
+import record
+from peer_lib import cache_folder, print_table, take_turns
 
 # Their method, and our observer of the same meaning.
 METHODS = {"MinMax": "minmax", "Entropy": "entropy", "Percentile": "percentile"}
@@ -142,7 +143,7 @@ def main():
         with open(arguments.csv, "w", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(COLUMNS)
-            writer.writerows([*row, arguments.rounds, onnxruntime.__version__, cpu_name()] for row in rows)
+            writer.writerows([*row, arguments.rounds, onnxruntime.__version__, record.cpu_name()] for row in rows)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ import sys
 
 import peer_lib
 import performance
+import record
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build" / "bench"
@@ -54,7 +55,7 @@ def layer_rows(arguments, section, environment, weight_bits=7):
     if not program.exists():
         print(f"{section}: left out, {program} is not built (it needs oneDNN: libdnnl-dev)", file=sys.stderr)
         return
-    if section != "layers" and "avx2" not in peer_lib.cpu_name():
+    if section != "layers" and "avx2" not in record.cpu_name():
         print(f"{section}: left out, this CPU has no AVX2", file=sys.stderr)
         return
     command = [program, str(arguments.layer_rounds), str(weight_bits)]
@@ -78,7 +79,7 @@ def measured(arguments):
     for section in arguments.only or SECTIONS:
         for row in sections[section]():
             print(f"{section} {row['set']} {row['case']}: {row['ratio']} of {row['peer']}", file=sys.stderr, flush=True)
-            yield row | {"cpu": peer_lib.cpu_name(), "qtensor": revision}
+            yield row | {"cpu": record.cpu_name(), "qtensor": revision}
 
 
 def main():
@@ -92,13 +93,10 @@ def main():
     arguments = parser.parse_args()
     arguments.rounds, arguments.layer_rounds = (5, 11) if arguments.quick else (21, 41)
 
-    print(f"{peer_lib.cpu_name()}, load {os.getloadavg()[0]:.1f} before", flush=True)
+    print(f"{record.cpu_name()}, load {os.getloadavg()[0]:.1f} before", flush=True)
     rows = list(measured(arguments))
     if arguments.csv:
-        with arguments.csv.open("w", newline="") as file:
-            writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+        record.write_csv(arguments.csv, rows, FIELDS)
     table = [row | {"group": f"{row['section']} {row['set']}"} for row in performance.with_means(rows)]
     peer_lib.print_table(SHOWN, [[row.get(field, "") for field in SHOWN] for row in table])
     below = [row for row in table if float(row["ratio"]) < 1]

@@ -23,6 +23,7 @@ from onnx import helper
 from onnxruntime import quantization
 
 import peer_lib
+import record
 import tensors
 from library import Library
 
@@ -106,7 +107,7 @@ def main():
         with arguments.csv.open("w", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow([*header, "threads", "rounds", "torch", "onnxruntime", "cpu"])
-            tail = [1, arguments.rounds, torch.__version__, onnxruntime.__version__, peer_lib.cpu_name()]
+            tail = [1, arguments.rounds, torch.__version__, onnxruntime.__version__, record.cpu_name()]
             writer.writerows([*row, *tail] for row in table)
 
 

@@ -9,7 +9,6 @@ Run again with:  $(benchmarks/peers/make-venv)/bin/python benchmarks/gradients.p
 """
 
 import argparse
-import csv
 import ctypes
 import statistics
 import time
@@ -20,8 +19,8 @@ import torch
 import torch.nn.functional as F
 from onnx import helper, numpy_helper
 
-import peer_lib
 from library import Library
+import record
 
 RATE = 1e-6
 
@@ -170,13 +169,10 @@ def main():
     library = Library(arguments.library)
     rows = []
     for name in arguments.names:
-        rows.append(measure(name, library, arguments.rounds) | {"rounds": arguments.rounds, "torch": torch.__version__, "cpu": peer_lib.cpu_name()})
+        rows.append(measure(name, library, arguments.rounds) | {"rounds": arguments.rounds, "torch": torch.__version__, "cpu": record.cpu_name()})
         print(rows[-1], flush=True)
     if arguments.csv:
-        with open(arguments.csv, "w", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+        record.write_csv(arguments.csv, rows)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ Run again with:  $(benchmarks/peers/make-venv)/bin/python benchmarks/loss_curve.
 """
 
 import argparse
-import csv
 import ctypes
 import pathlib
 import warnings
@@ -25,9 +24,9 @@ import torch
 from torch import nn
 from torch.ao import quantization as tq
 
-import peer_lib
 import training
 from library import Library
+import record
 
 STEPS, BATCH, MOMENTUM = 200, 64, 0.9
 RATES = (0.01, 0.001)
@@ -114,7 +113,7 @@ def row(qat, rate, who, losses, judge):
         "first": round(float(losses[0]), 4), "last20": round(float(means(losses)[-1]), 4),
         "single": percent(np.max(np.abs(difference) / judge)), "mean20": percent(np.max(np.abs(means(losses) / means(judge) - 1))),
         "of_first": percent(np.max(np.abs(difference)) / judge[0]), "bias": percent(np.mean(difference / judge)),
-        "torch": torch.__version__, "cpu": peer_lib.cpu_name(),
+        "torch": torch.__version__, "cpu": record.cpu_name(),
     }  # fmt: skip
 
 
@@ -139,10 +138,7 @@ def main():
     if arguments.curves:
         np.savez(arguments.curves, **curves)
     if arguments.csv:
-        with open(arguments.csv, "w", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+        record.write_csv(arguments.csv, rows)
 
 
 if __name__ == "__main__":

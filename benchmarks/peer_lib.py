@@ -3,7 +3,6 @@
 import json
 import os
 import pathlib
-import platform
 import statistics
 import subprocess
 import sys
@@ -13,8 +12,7 @@ import warnings
 import numpy as np
 import onnxruntime
 
-# Some machines are told to use the kernels of an older CPU than they have; users' are not.
-os.environ.pop("OPENBLAS_CORETYPE", None)
+import record  # noqa: F401, for the kernels that this CPU has
 
 
 def cache_folder():
@@ -178,21 +176,6 @@ def ratio_fields(ratios):
     """The last columns of a table: what nine of ten rounds stayed above and below, and the median."""
     p10, p90, median = np.quantile(ratios, (0.1, 0.9, 0.5))
     return {"ratio_p10": f"{p10:.3f}", "ratio_p90": f"{p90:.3f}", "ratio": f"{median:.3f}"}
-
-
-def cpu_name():
-    """The processor and the instructions that decide how fast int8 can be."""
-    try:
-        text = pathlib.Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return platform.processor() or platform.machine()
-    fields = dict(map(str.strip, line.split(":", 1)) for line in text.split("\n\n")[0].splitlines() if ":" in line)
-    flags = set((fields.get("flags") or fields.get("Features") or "").split())
-    shown = [flag for flag in ("avx2", "avx_vnni", "avx512f", "avx512_vnni", "asimddp", "i8mm") if flag in flags]
-    name = fields.get("model name", platform.machine())
-    if "cpu family" in fields:
-        name += f" (family {fields['cpu family']} model {fields['model']})"
-    return " ".join([name, *shown])
 
 
 def print_table(header, rows):

@@ -19,7 +19,6 @@ Run again with:  $(benchmarks/peers/make-venv)/bin/python benchmarks/qat.py --cs
 """
 
 import argparse
-import csv
 import ctypes
 import io
 import math
@@ -34,8 +33,8 @@ from torch.ao import quantization as tq
 from torch.ao.quantization import quantize_fx
 
 import library
-import peer_lib
 from models import digits_nets
+import record
 
 make_digits = digits_nets.make_digits
 QTN_PTQ, QTN_QAT = 0, 1
@@ -293,11 +292,8 @@ def main():
                     print(*rows[-1].values(), flush=True)
     print_means(rows)
     if arguments.csv:
-        tail = {"recipe": RECIPE, "torch_version": torch.__version__, "cpu": peer_lib.cpu_name()}
-        with arguments.csv.open("w", newline="") as file:
-            writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(r | tail for r in rows)
+        tail = {"recipe": RECIPE, "torch_version": torch.__version__, "cpu": record.cpu_name()}
+        record.write_csv(arguments.csv, [r | tail for r in rows], FIELDS)
 
 
 if __name__ == "__main__":

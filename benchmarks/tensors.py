@@ -26,6 +26,7 @@ import torch
 from onnx import helper
 
 import peer_lib
+import record
 from library import CODES, PER_BLOCK, PER_CHANNEL, PER_TENSOR, Library
 
 warnings.simplefilter("ignore")
@@ -225,7 +226,7 @@ def main():
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     library = Library(arguments.library)
-    cpu = peer_lib.cpu_name()
+    cpu = record.cpu_name()
     header = ["case", "qtensor_us", "torch_us", "ort_us", "vs_torch", "vs_ort"]
     rows = []
     print(f"{cpu}; 1 thread; torch {torch.__version__}; onnxruntime {onnxruntime.__version__}", flush=True)

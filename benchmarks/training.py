@@ -12,7 +12,6 @@ Run again with:  $(benchmarks/peers/make-venv)/bin/python benchmarks/training.py
 """
 
 import argparse
-import csv
 import io
 import os
 import pathlib
@@ -29,9 +28,9 @@ import torchvision
 from torch import nn
 from torch.ao import quantization as tq
 
-import peer_lib
 from library import Library
 from training_step import DECAY, MOMENTUM, RATE, our_step
+import record
 
 
 class Block(nn.Module):
@@ -170,13 +169,10 @@ def main():
             row = compare(name, threads, arguments)
             if threads == 1:
                 row |= {f"{who}_peak_mb": peak_memory(name, who, arguments) for who in ("qtensor", "torch")}
-            rows.append(row | {"rounds": arguments.rounds, "torch": torch.__version__, "cpu": peer_lib.cpu_name()})
+            rows.append(row | {"rounds": arguments.rounds, "torch": torch.__version__, "cpu": record.cpu_name()})
             print(rows[-1], flush=True)
     if arguments.csv:
-        with open(arguments.csv, "w", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n", restval="")
-            writer.writeheader()
-            writer.writerows(rows)
+        record.write_csv(arguments.csv, rows)
 
 
 if __name__ == "__main__":

@@ -67,6 +67,13 @@ void need_strings(const char *entry, const char *const *list, std::size_t count,
     if (!list[i]) fail(QTN_EINVAL, entry, ": ", name, "[", i, "] is NULL");
 }
 
+/// Both outputs, or none where memory is short.
+void hand_out(quant::Quantized quantized, qmodel **out, qblob **report) {
+  auto account = report ? std::make_unique<qblob>(qblob{quantized.account.json()}) : nullptr;
+  *out = new qmodel(std::move(quantized.graph));
+  if (report) *report = account.release();
+}
+
 /// Handles that a callback sets, and gives away.
 class Given {
  public:
@@ -217,9 +224,7 @@ qstatus qmodel_quantize(qmodel **out, qblob **report, const qmodel *m, const qco
     };
     quant::Quantized quantized =
         quant::quantize(m->graph(), config->value, {sample_count, read}, attrs ? &attrs->value : nullptr, tell);
-    auto account = report ? std::make_unique<qblob>(qblob{quantized.account.json()}) : nullptr;
-    *out = new qmodel(std::move(quantized.graph));
-    if (report) *report = account.release();
+    hand_out(std::move(quantized), out, report);
   });
 }
 
@@ -252,9 +257,7 @@ qstatus qmodel_quantize_qat(qmodel **out, qblob **report, const qmodel *m, const
         m->graph(), config->value, {batch_count, read}, attrs_or_none(attrs),
         [&](const char *stage, std::size_t done, std::size_t total) { tell(stage, done, total, std::nan(""), 0); },
         [&](std::size_t done, std::size_t total, double loss) { return tell("training", done, total, loss, 1); });
-    auto account = report ? std::make_unique<qblob>(qblob{quantized.account.json()}) : nullptr;
-    *out = new qmodel(std::move(quantized.graph));
-    if (report) *report = account.release();
+    hand_out(std::move(quantized), out, report);
   });
 }
 

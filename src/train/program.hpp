@@ -35,8 +35,6 @@ class Program {
   /// The same of backward(): the first tensor whose gradient is not finite.
   std::optional<std::string> first_not_finite_gradient();
 
-  std::size_t bytes() const { return arena_.size(); }
-
  private:
   /// Where a step's gradients go.
   struct Delivery {

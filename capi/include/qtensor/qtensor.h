@@ -1023,9 +1023,9 @@ QTN_API qstatus qmodel_quantize(qmodel **out, QTN_OPT qblob **report, const qmod
  * thread that called this one.
  *
  * The recipe is that of docs/training.md: what calibration has found stays, a low rate falls along a cosine to 1 % of
- * it, and running statistics stay in the last fifth of the steps, the last epoch at least ("freeze_bn": all the time with
- * 1, never with 0). There is no validation: the last step is converted. To choose the best epoch, for checkpoints, or to freeze
- * normalizations on the way, use a trainer.
+ * it, and running statistics stay in the last fifth of the steps, the last epoch at least ("freeze_bn": all the time
+ * with 1, never with 0). There is no validation: the last step is converted. To choose the best epoch, and for
+ * checkpoints, use a trainer.
  *
  * Attributes: "epochs" (int, 5; NVIDIA's guide to its toolkit advises a tenth of those of the original training),
  * "calibration_batches" (int, 16; evenly spread over epoch 0; 0: none, and grids follow what is seen, as in PyTorch).
@@ -1279,8 +1279,8 @@ QTN_API qstatus qtrainer_backward(double *out_loss, qtrainer *t, const qtensor *
 QTN_API qstatus qtrainer_update(qtrainer *t);
 
 /** What the model of now answers, bit for bit: that of qtrainer_model in a session, of one prepared with QTN_QAT once
- * converted; in floats before its grids are known, and where "fake_quant" is 0. Changes nothing. The first call after an
- * update makes the session, others find it there.
+ * converted; in floats before its grids are known, and where "fake_quant" is 0. Changes nothing. The first call after
+ * an update makes the session, others find it there.
  *
  * @param outputs receives one new tensor for each output of the model
  * @param output_count qmodel_output_count of the model
@@ -1334,8 +1334,8 @@ QTN_API size_t qtrainer_parameter_count(const qtrainer *t);
  * until calibration or the first batch has given a grid to begin with. Scales stay at 2^-23 or more, ranges reach over
  * so many of these at least and contain 0 (a beta of 0 stays 0), zero points stay in their type's range: what is beyond
  * is moved back at the next step, and no update takes more than half of a scale, an alpha or an amax. Gradients of
- * scales and zero points have the factor 1 / sqrt(N Q) of LSQ: N weights of a layer, or elements of an activation of one
- * sample; Q steps, of a symmetric grid those above zero.
+ * scales and zero points have the factor 1 / sqrt(N Q) of LSQ: N weights of a layer, or elements of an activation of
+ * one sample; Q steps, of a symmetric grid those above zero.
  *
  * @param t a trainer
  * @param index below qtrainer_parameter_count, else NULL is returned

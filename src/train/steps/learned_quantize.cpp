@@ -26,11 +26,14 @@ class LearnedQuantizeStep final : public Step {
   }
 
   void forward(Scratch &) override {
-    if (switches_.observers && grid_.observes() && x_.count() > 0) {
+    bool finite = true;
+    if (x_.count() > 0) {
       const kernels::Extent extent = quant::extent_of(x_.as<const float>(), static_cast<std::size_t>(x_.count()));
-      if (extent.finite) grid_.observe(extent.min, extent.max);
+      finite = extent.finite;
+      if (finite && switches_.observers && grid_.observes()) grid_.observe(extent.min, extent.max);
     }
     rounds_ = switches_.fake_quant && grid_.known();
+    hides_not_finite = rounds_ && !finite;
     rounds_ ? fake_quantize(x_, grid_.view(), y_) : copy_elements(y_, x_);
   }
 

@@ -133,6 +133,7 @@ class WeightStep final : public Step {
   /// Grids as they have been learned, or where that begins.
   void follow() {
     if (grid_.learned->begun()) {
+      hides_not_finite = !all_finite(x());
       grid_.learned->read(scales_, zeros_);
     } else {
       choose();

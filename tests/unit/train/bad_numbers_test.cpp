@@ -39,6 +39,13 @@ Trainer grids(bool frozen = false) {
   return {quant::prepare(network(), quant::Config("onnx"), QTN_QAT), options(frozen)};
 }
 
+Trainer learned_grids(const char *kind) {
+  quant::Config config("onnx");
+  const Attrs learning = attrs({{"activation_learning", kind}, {"weight_learning", "lsq"}});
+  config.set("*", &learning);
+  return {quant::prepare(network(), config, QTN_QAT), options(false)};
+}
+
 double backward(Trainer &trainer, const Tensor &x) {
   const Tensor target = varied({4, 5}, 9);
   const Tensor *inputs[] = {&x}, *targets[] = {&target};
@@ -73,15 +80,19 @@ void expect_refused(Trainer &trainer, Trainer &twin, const Tensor &bad, const st
       fail_test(message, ": ", trainer.buffers()[i].name, " differs");
 }
 
-/// With grids, and with those of activations fixed.
+/// Without grids, with some that follow, some that stay, and some that are learned.
 template <class Body>
 void each_trainer(const Body &body) {
-  for (int kind = 0; kind < 3; ++kind) {
-    Trainer trainer = kind == 0 ? floats() : grids(), twin = kind == 0 ? floats() : grids();
+  for (const std::string kind : {"floats", "followed", "fixed", "lsq+", "pact"}) {
+    const auto make = [&] {
+      if (kind == "lsq+" || kind == "pact") return learned_grids(kind.c_str());
+      return kind == "floats" ? floats() : grids();
+    };
+    Trainer trainer = make(), twin = make();
     for (Trainer *t : {&trainer, &twin}) {
       backward(*t, picture());
       t->update();
-      if (kind == 2) t->set(attrs({{"observers", std::int64_t{0}}, {"freeze_bn", std::int64_t{1}}}));
+      if (kind == "fixed") t->set(attrs({{"observers", std::int64_t{0}}, {"freeze_bn", std::int64_t{1}}}));
     }
     body(trainer, twin);
   }
