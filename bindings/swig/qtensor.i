@@ -56,6 +56,7 @@
 %define QTN_OBJECT(Class)
 %ignore qtn::Class::Class();
 %ignore qtn::Class::get;
+%ignore qtn::Class::use;
 %ignore qtn::Class::adopt;
 QTN_LANGUAGE_OBJECT(Class)
 %enddef

@@ -195,6 +195,56 @@ void what_callbacks_throw_comes_out(void **) {
   assert_int_equal(impatient.calls(), 5);
 }
 
+/// Changes the configuration that it is asked for, in the midst of it.
+class Meddler : public Digits {
+ public:
+  explicit Meddler(qtn::Config config) : config_(std::move(config)) {}
+  qtn::Tensors sample(size_t index) override {
+    config_.save("/dev/null");  // reading it disturbs nobody
+    config_.leave_in_float("op:Gemm");
+    return Digits::sample(index);
+  }
+
+ private:
+  qtn::Config config_;
+};
+
+void nobody_changes_what_another_call_uses(void **) {
+  const qtn::Config config = qtn::Config::create("onnx");
+  Meddler meddler(config);
+  fails(QTN_ESTATE, "in use by another call",
+        [&] { qtn::Model::load(kDigits + "/digits.onnx").quantize(config, meddler); });
+  qtn::Config(config).leave_in_float("op:Gemm");
+
+  qtn::Tensor x = matrix().quantize(qtn::Quantizer::per_tensor(QTN_UINT8, 0.5, 3));
+  const qtn::Quantizer before = x.quantizer();
+  x.copy(x);
+  x.copy(matrix().quantize(qtn::Quantizer::per_tensor(QTN_UINT8, 0.25, 3)));
+  assert_true(before.scales()[0] == 0.5 && x.quantizer().scales()[0] == 0.25);
+}
+
+void threads_that_change_one_object(void **) {
+  constexpr int kThreads = 4, kTimes = 500;
+  qtn::Observer observer = qtn::Observer::create("histogram", {});
+  std::atomic<int> done{0}, refused{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i)
+    threads.emplace_back([&] {
+      for (int k = 0; k < kTimes; ++k) try {
+          observer.observe(matrix());
+          observer.quantizer();
+          ++done;
+        } catch (const qtn::Error &e) {
+          if (e.status() == QTN_ESTATE) ++refused;
+        }
+    });
+  for (std::thread &t : threads) t.join();
+  assert_int_equal(done + refused, kThreads * kTimes);
+  assert_true(done > 0);
+  observer.merge(observer);
+  observer.quantizer();
+}
+
 void trainers(void **) {
   const qtn::Model model = qtn::Model::load(kDigits + "/digits.onnx");
   qtn::Trainer trainer = qtn::Trainer::create(model, qtn::Attrs().set_float("lr", 0.01));
@@ -274,6 +324,8 @@ int main() {
       cmocka_unit_test(observers),
       cmocka_unit_test(models_from_samples),
       cmocka_unit_test(what_callbacks_throw_comes_out),
+      cmocka_unit_test(nobody_changes_what_another_call_uses),
+      cmocka_unit_test(threads_that_change_one_object),
       cmocka_unit_test(trainers),
       cmocka_unit_test(training_in_one_call),
   };

@@ -240,6 +240,28 @@ class Threads(unittest.TestCase):
                 t.join()
             self.assertEqual(ends, ["Session is closed"] * 4)
 
+    def test_threads_that_train_one_trainer_are_told(self):
+        trainer = qt.Trainer(digits(), {"lr": 0.001})
+        labels = np.arange(8) % 10
+        steps, refused = [], []
+
+        def work():
+            for _ in range(40):
+                try:
+                    steps.append(trainer.step([IMAGES[:8]], [labels]))
+                    trainer.parameter(0).item
+                except qt.StateError as error:
+                    refused.append(str(error))
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertGreater(len(steps), 0)
+        self.assertTrue(all("another call" in text for text in refused), refused)
+        self.assertTrue(np.isfinite(steps).all())
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -5,6 +5,9 @@
 //
 //   - a status other than QTN_OK is thrown as qtn::Error;
 //   - objects free themselves. A copy is another name for the same object, and costs no more than a shared_ptr;
+//   - const members may be called from many threads at once. One that changes an object while another call uses it, in
+//   a
+//     thread or in a callback, throws QTN_ESTATE, and so does one that comes while the object is being changed;
 //   - where C takes NULL for an argument that may be absent, an object made without arguments stands for it: Tensor(),
 //     Quantizer(), Attrs();
 //   - lists are taken as Ints, Doubles, Strings and Tensors, which braces make: t.reshape({2, 3}).
@@ -13,6 +16,7 @@
 #ifndef QTENSOR_QTENSOR_HPP
 #define QTENSOR_QTENSOR_HPP
 
+#include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <exception>
@@ -54,6 +58,54 @@ inline void check(qstatus status) {
   if (status != QTN_OK) throw Error(status, qerror_message());
 }
 
+/// Counts the calls that use an object, so that none changes it meanwhile. Nobody waits: who would have to, fails.
+class Guard {
+ public:
+  bool enter() noexcept {
+    int calls = calls_.load(std::memory_order_relaxed);
+    do {
+      if (calls == kChanging) return false;
+    } while (!calls_.compare_exchange_weak(calls, calls + 1, std::memory_order_acquire, std::memory_order_relaxed));
+    return true;
+  }
+  bool enter_alone() noexcept {
+    int none = 0;
+    return calls_.compare_exchange_strong(none, kChanging, std::memory_order_acquire, std::memory_order_relaxed);
+  }
+  void leave() noexcept { calls_.fetch_sub(1, std::memory_order_release); }
+  void leave_alone() noexcept { calls_.store(0, std::memory_order_release); }
+
+ private:
+  static constexpr int kChanging = -1;
+  std::atomic<int> calls_{0};
+};
+
+/// A handle that is in use for as long as this lives: mostly for the call that it is an argument of.
+template <class T>
+class Held {
+ public:
+  Held() = default;
+  Held(T *handle, Guard *guard, bool alone) : handle_(handle), guard_(guard), alone_(alone) {
+    if (guard && !(alone ? guard->enter_alone() : guard->enter()))
+      throw Error(QTN_ESTATE, alone ? "the object is in use by another call, which this one would disturb"
+                                    : "another call is changing the object");
+  }
+  Held(Held &&other) noexcept : handle_(other.handle_), guard_(other.guard_), alone_(other.alone_) {
+    other.guard_ = nullptr;
+  }
+  Held &operator=(Held &&) = delete;
+  ~Held() {
+    if (guard_) alone_ ? guard_->leave_alone() : guard_->leave();
+  }
+
+  operator T *() const { return handle_; }
+
+ private:
+  T *handle_ = nullptr;
+  Guard *guard_ = nullptr;
+  bool alone_ = false;
+};
+
 /// Shares a handle; the last one frees it.
 template <class T, void (*free)(T *)>
 class Handle {
@@ -61,17 +113,39 @@ class Handle {
   Handle() = default;
 
   /// Takes over what a C function has made.
-  explicit Handle(T *handle) : handle_(handle, free) {}
+  explicit Handle(T *handle) {
+    if (!handle) return;
+    std::unique_ptr<T, void (*)(T *)> saved(handle, free);
+    auto object = std::make_shared<Object>();
+    object->handle = saved.release();
+    handle_ = object->handle;
+    guard_ = &object->guard;
+    owner_ = std::move(object);
+  }
 
-  /// Lends what lives in another object, and as long as that.
+  /// Lends what lives in another object, as long as that, and does not change.
   template <class Owner>
-  Handle(std::shared_ptr<Owner> owner, T *inside) : handle_(std::move(owner), inside) {}
+  Handle(const Owner &owner, T *inside) : owner_(owner.owner_), handle_(inside) {}
 
-  T *get() const { return handle_.get(); }
-  const std::shared_ptr<T> &shared() const { return handle_; }
+  T *get() const { return handle_; }
+  /// For a call beside which others may use the object.
+  Held<T> use() const { return {handle_, guard_, false}; }
+  /// For a call that changes it.
+  Held<T> change() const { return {handle_, guard_, true}; }
 
  private:
-  std::shared_ptr<T> handle_;
+  template <class U, void (*)(U *)>
+  friend class Handle;
+
+  struct Object {
+    T *handle = nullptr;
+    Guard guard;
+    ~Object() { free(handle); }
+  };
+
+  std::shared_ptr<void> owner_;
+  T *handle_ = nullptr;
+  Guard *guard_ = nullptr;
 };
 
 }  // namespace detail
@@ -161,6 +235,7 @@ class Attrs {
     return attrs;
   }
   qattrs *get() const { return handle_.get(); }
+  detail::Held<qattrs> use() const { return handle_.use(); }
 
   Attrs &set_int(const std::string &key, int64_t value) {
     return set([&](qattrs *a) { return qattrs_set_int(a, key.c_str(), value); });
@@ -186,7 +261,7 @@ class Attrs {
       detail::check(qattrs_create(&a));
       handle_ = decltype(handle_)(a);
     }
-    detail::check(f(get()));
+    detail::check(f(handle_.change()));
     return *this;
   }
 
@@ -206,7 +281,7 @@ class Quantizer {
                                   std::to_string(zero_points.size) + " zero points");
     qquantizer *q = nullptr;
     detail::check(qquantizer_create(&q, dtype, scheme, axis, scales.data,
-                                    zero_points.size > 0 ? zero_points.data : nullptr, scales.size, attrs.get()));
+                                    zero_points.size > 0 ? zero_points.data : nullptr, scales.size, attrs.use()));
     return adopt(q);
   }
   static Quantizer per_tensor(DType dtype, double scale, int64_t zero_point, const Attrs &attrs = {}) {
@@ -218,7 +293,7 @@ class Quantizer {
       throw Error(QTN_EINVAL,
                   "quantizer: " + std::to_string(mins.size) + " mins, but " + std::to_string(maxs.size) + " maxs");
     qquantizer *q = nullptr;
-    detail::check(qquantizer_choose(&q, dtype, scheme, axis, mins.data, maxs.data, mins.size, attrs.get()));
+    detail::check(qquantizer_choose(&q, dtype, scheme, axis, mins.data, maxs.data, mins.size, attrs.use()));
     return adopt(q);
   }
   static Quantizer adopt(qquantizer *q) { return Quantizer(Shared(q)); }
@@ -270,29 +345,31 @@ class Tensor {
   }
   static Tensor adopt(qtensor *t) { return Tensor(Shared(t)); }
   qtensor *get() const { return handle_.get(); }
+  detail::Held<qtensor> use() const { return handle_.use(); }
   explicit operator bool() const { return get() != nullptr; }
 
   /// A second handle on the same storage, for another thread.
   Tensor share() const {
-    return made([&](qtensor **t) { return qtensor_share(t, get()); });
+    return made([&](qtensor **t) { return qtensor_share(t, use()); });
   }
 
-  DType dtype() const { return qtensor_dtype(get()); }
-  size_t rank() const { return qtensor_rank(get()); }
+  DType dtype() const { return qtensor_dtype(use()); }
+  size_t rank() const { return qtensor_rank(use()); }
   /// These two live as long as the tensor.
-  Ints shape() const { return {qtensor_shape(get()), rank()}; }
-  Ints strides() const { return {qtensor_strides(get()), rank()}; }
-  int64_t numel() const { return qtensor_numel(get()); }
-  size_t nbytes() const { return qtensor_nbytes(get()); }
-  /// Without arguments where the tensor is not quantized.
+  Ints shape() const { return {qtensor_shape(use()), rank()}; }
+  Ints strides() const { return {qtensor_strides(use()), rank()}; }
+  int64_t numel() const { return qtensor_numel(use()); }
+  size_t nbytes() const { return qtensor_nbytes(use()); }
+  /// Without arguments where the tensor is not quantized. It stays what it is when copy() gives this tensor another.
   Quantizer quantizer() const {
-    const qquantizer *q = qtensor_quantizer(get());
-    return q ? Quantizer(Quantizer::Shared(handle_.shared(), const_cast<qquantizer *>(q))) : Quantizer();
+    if (!qtensor_quantizer(use())) return Quantizer();
+    const Tensor own = share();
+    return Quantizer(Quantizer::Shared(own.handle_, const_cast<qquantizer *>(qtensor_quantizer(own.get()))));
   }
-  const void *data() const { return qtensor_data(get()); }
+  const void *data() const { return qtensor_data(use()); }
   void *data_mut() {
     void *data = nullptr;
-    detail::check(qtensor_data_mut(&data, get()));
+    detail::check(qtensor_data_mut(&data, use()));
     return data;
   }
   /// The elements of a contiguous tensor of this type.
@@ -302,52 +379,56 @@ class Tensor {
   }
 
   Tensor quantize(const Quantizer &quantizer) const {
-    return made([&](qtensor **t) { return qtensor_quantize(t, get(), quantizer.get()); });
+    return made([&](qtensor **t) { return qtensor_quantize(t, use(), quantizer.get()); });
   }
   Tensor dequantize() const {
-    return made([&](qtensor **t) { return qtensor_dequantize(t, get()); });
+    return made([&](qtensor **t) { return qtensor_dequantize(t, use()); });
   }
   Tensor int_repr() const {
-    return made([&](qtensor **t) { return qtensor_int_repr(t, get()); });
+    return made([&](qtensor **t) { return qtensor_int_repr(t, use()); });
   }
   Tensor select(int32_t axis, int64_t index) const {
-    return made([&](qtensor **t) { return qtensor_select(t, get(), axis, index); });
+    return made([&](qtensor **t) { return qtensor_select(t, use(), axis, index); });
   }
   Tensor slice(int32_t axis, int64_t start, int64_t stop, int64_t step = 1) const {
-    return made([&](qtensor **t) { return qtensor_slice(t, get(), axis, start, stop, step); });
+    return made([&](qtensor **t) { return qtensor_slice(t, use(), axis, start, stop, step); });
   }
   Tensor permute(Ints axes) const {
     const std::vector<int32_t> narrow(axes.begin(), axes.end());
-    return made([&](qtensor **t) { return qtensor_permute(t, get(), narrow.data(), narrow.size()); });
+    return made([&](qtensor **t) { return qtensor_permute(t, use(), narrow.data(), narrow.size()); });
   }
   Tensor reshape(Ints shape) const {
-    return made([&](qtensor **t) { return qtensor_reshape(t, get(), shape.data, shape.size); });
+    return made([&](qtensor **t) { return qtensor_reshape(t, use(), shape.data, shape.size); });
   }
   Tensor contiguous() const {
-    return made([&](qtensor **t) { return qtensor_contiguous(t, get()); });
+    return made([&](qtensor **t) { return qtensor_contiguous(t, use()); });
   }
   bool equal(const Tensor &other) const {
     int32_t equal = 0;
-    detail::check(qtensor_equal(&equal, get(), other.get()));
+    detail::check(qtensor_equal(&equal, use(), other.use()));
     return equal != 0;
   }
-  void copy(const Tensor &source) { detail::check(qtensor_copy(get(), source.get())); }
+  void copy(const Tensor &source) {
+    const auto to = handle_.change();
+    const auto from = source.get() == get() ? detail::Held<qtensor>(source.get(), nullptr, false) : source.use();
+    detail::check(qtensor_copy(to, from));
+  }
   double item() const {
     double value = 0;
-    detail::check(qtensor_item(&value, get()));
+    detail::check(qtensor_item(&value, use()));
     return value;
   }
   std::string describe() const {
     size_t length = 0;
-    detail::check(qtensor_describe(nullptr, 0, &length, get()));
+    detail::check(qtensor_describe(nullptr, 0, &length, use()));
     std::string text(length + 1, '\0');
-    detail::check(qtensor_describe(&text[0], text.size(), &length, get()));
+    detail::check(qtensor_describe(&text[0], text.size(), &length, use()));
     text.resize(length);
     return text;
   }
 
-  void save(const std::string &path) const { detail::check(qtensor_save(get(), path.c_str())); }
-  void save_npy(const std::string &path) const { detail::check(qtensor_save_npy(get(), path.c_str())); }
+  void save(const std::string &path) const { detail::check(qtensor_save(use(), path.c_str())); }
+  void save_npy(const std::string &path) const { detail::check(qtensor_save_npy(use(), path.c_str())); }
   static void save_all(const std::string &path, const Strings &names, const Tensors &tensors);
   static Tensor load(const std::string &path) {
     return made([&](qtensor **t) { return qtensor_load(t, path.c_str()); });
@@ -371,12 +452,12 @@ class Tensor {
 
   DLManagedTensor *to_dlpack() const {
     DLManagedTensor *managed = nullptr;
-    detail::check(qtensor_to_dlpack(&managed, get()));
+    detail::check(qtensor_to_dlpack(&managed, use()));
     return managed;
   }
   DLManagedTensorVersioned *to_dlpack_versioned() const {
     DLManagedTensorVersioned *managed = nullptr;
-    detail::check(qtensor_to_dlpack_versioned(&managed, get()));
+    detail::check(qtensor_to_dlpack_versioned(&managed, use()));
     return managed;
   }
   static Tensor from_dlpack(DLManagedTensor *managed) {
@@ -402,12 +483,24 @@ class Tensor {
 
 namespace detail {
 
-inline std::vector<const qtensor *> handles(const Tensors &tensors) {
-  std::vector<const qtensor *> handles;
-  handles.reserve(tensors.size());
-  for (const Tensor &t : tensors) handles.push_back(t.get());
-  return handles;
-}
+/// Arguments, in use for the time of a call.
+class Operands {
+ public:
+  explicit Operands(const Tensors &tensors) {
+    held_.reserve(tensors.size());
+    handles_.reserve(tensors.size());
+    for (const Tensor &t : tensors) {
+      held_.push_back(t.use());
+      handles_.push_back(held_.back());
+    }
+  }
+  const qtensor *const *data() const { return handles_.data(); }
+  size_t size() const { return handles_.size(); }
+
+ private:
+  std::vector<Held<qtensor>> held_;
+  std::vector<const qtensor *> handles_;
+};
 
 /// What a function writes into an array of handles.
 template <class F>
@@ -433,51 +526,51 @@ inline void Tensor::save_all(const std::string &path, const Strings &names, cons
     throw Error(QTN_EINVAL, "save_all: " + std::to_string(names.size()) + " names, but " +
                                 std::to_string(tensors.size()) + " tensors");
   detail::check(
-      qtensor_save_all(path.c_str(), detail::texts(names).data(), detail::handles(tensors).data(), tensors.size()));
+      qtensor_save_all(path.c_str(), detail::texts(names).data(), detail::Operands(tensors).data(), tensors.size()));
 }
 
 /// Operators on tensors, one at a time.
 struct Op {
   static Tensors run(const std::string &op, const Tensors &inputs, const Attrs &attrs = {}, size_t output_count = 1) {
-    const auto operands = detail::handles(inputs);
+    const detail::Operands operands(inputs);
     return detail::made_tensors(output_count, [&](qtensor **out) {
-      return qop_run(out, output_count, op.c_str(), operands.data(), operands.size(), attrs.get());
+      return qop_run(out, output_count, op.c_str(), operands.data(), operands.size(), attrs.use());
     });
   }
   static Tensor relu(const Tensor &x) {
-    return made([&](qtensor **out) { return qop_relu(out, x.get()); });
+    return made([&](qtensor **out) { return qop_relu(out, x.use()); });
   }
   static Tensor fake_quantize(const Tensor &x, const Quantizer &quantizer) {
-    return made([&](qtensor **out) { return qop_fake_quantize(out, x.get(), quantizer.get()); });
+    return made([&](qtensor **out) { return qop_fake_quantize(out, x.use(), quantizer.get()); });
   }
   static Tensor fake_quantize_backward(const Tensor &dy, const Tensor &x, const Quantizer &quantizer) {
-    return made([&](qtensor **out) { return qop_fake_quantize_backward(out, dy.get(), x.get(), quantizer.get()); });
+    return made([&](qtensor **out) { return qop_fake_quantize_backward(out, dy.use(), x.use(), quantizer.get()); });
   }
   static Tensor add(const Tensor &a, const Tensor &b, const Quantizer &out_quantizer = {}) {
-    return made([&](qtensor **out) { return qop_add(out, a.get(), b.get(), out_quantizer.get()); });
+    return made([&](qtensor **out) { return qop_add(out, a.use(), b.use(), out_quantizer.get()); });
   }
   static Tensor matmul(const Tensor &a, const Tensor &b, const Quantizer &out_quantizer = {}) {
-    return made([&](qtensor **out) { return qop_matmul(out, a.get(), b.get(), out_quantizer.get()); });
+    return made([&](qtensor **out) { return qop_matmul(out, a.use(), b.use(), out_quantizer.get()); });
   }
   static Tensor cat(const Tensors &inputs, int32_t axis, const Quantizer &out_quantizer = {}) {
-    const auto operands = detail::handles(inputs);
+    const detail::Operands operands(inputs);
     return made(
         [&](qtensor **out) { return qop_cat(out, operands.data(), operands.size(), axis, out_quantizer.get()); });
   }
   static Tensor max_pool2d(const Tensor &x, const Attrs &attrs = {}) {
-    return made([&](qtensor **out) { return qop_max_pool2d(out, x.get(), attrs.get()); });
+    return made([&](qtensor **out) { return qop_max_pool2d(out, x.use(), attrs.use()); });
   }
   static Tensor avg_pool2d(const Tensor &x, const Quantizer &out_quantizer = {}, const Attrs &attrs = {}) {
-    return made([&](qtensor **out) { return qop_avg_pool2d(out, x.get(), out_quantizer.get(), attrs.get()); });
+    return made([&](qtensor **out) { return qop_avg_pool2d(out, x.use(), out_quantizer.get(), attrs.use()); });
   }
   static Tensor linear(const Tensor &x, const Tensor &weight, const Tensor &bias = {},
                        const Quantizer &out_quantizer = {}) {
-    return made([&](qtensor **out) { return qop_linear(out, x.get(), weight.get(), bias.get(), out_quantizer.get()); });
+    return made([&](qtensor **out) { return qop_linear(out, x.use(), weight.use(), bias.use(), out_quantizer.get()); });
   }
   static Tensor conv2d(const Tensor &x, const Tensor &weight, const Tensor &bias = {},
                        const Quantizer &out_quantizer = {}, const Attrs &attrs = {}) {
     return made([&](qtensor **out) {
-      return qop_conv2d(out, x.get(), weight.get(), bias.get(), out_quantizer.get(), attrs.get());
+      return qop_conv2d(out, x.use(), weight.use(), bias.use(), out_quantizer.get(), attrs.use());
     });
   }
 
@@ -495,22 +588,27 @@ class Observer {
  public:
   Observer() = default;
   static Observer create(const std::string &kind, const Attrs &attrs = {}) {
-    return made([&](qobserver **o) { return qobserver_create(o, kind.c_str(), attrs.get()); });
+    return made([&](qobserver **o) { return qobserver_create(o, kind.c_str(), attrs.use()); });
   }
   static Observer adopt(qobserver *o) { return Observer(o); }
   qobserver *get() const { return handle_.get(); }
+  detail::Held<qobserver> use() const { return handle_.use(); }
   explicit operator bool() const { return get() != nullptr; }
 
-  void observe(const Tensor &x) { detail::check(qobserver_observe(get(), x.get())); }
-  void merge(const Observer &other) { detail::check(qobserver_merge(get(), other.get())); }
+  void observe(const Tensor &x) { detail::check(qobserver_observe(handle_.change(), x.use())); }
+  void merge(const Observer &other) {
+    const auto to = handle_.change();
+    const auto from = other.get() == get() ? detail::Held<qobserver>(other.get(), nullptr, false) : other.use();
+    detail::check(qobserver_merge(to, from));
+  }
   Quantizer quantizer() const {
     qquantizer *q = nullptr;
-    detail::check(qobserver_quantizer(&q, get()));
+    detail::check(qobserver_quantizer(&q, use()));
     return Quantizer::adopt(q);
   }
   Blob save() const {
     qblob *b = nullptr;
-    detail::check(qobserver_save(&b, get()));
+    detail::check(qobserver_save(&b, use()));
     return Blob::adopt(b);
   }
   static Observer load(Bytes saved) {
@@ -541,6 +639,7 @@ class Config {
   }
   static Config adopt(qconfig *c) { return Config(c); }
   qconfig *get() const { return handle_.get(); }
+  detail::Held<qconfig> use() const { return handle_.use(); }
   explicit operator bool() const { return get() != nullptr; }
 
   Config &set(const std::string &selector, const Attrs &settings) {
@@ -550,14 +649,14 @@ class Config {
       detail::check(qattrs_create(&none));
       some = Attrs::adopt(none);
     }
-    detail::check(qconfig_set(get(), selector.c_str(), some.get()));
+    detail::check(qconfig_set(handle_.change(), selector.c_str(), some.use()));
     return *this;
   }
   Config &leave_in_float(const std::string &selector) {
-    detail::check(qconfig_set(get(), selector.c_str(), nullptr));
+    detail::check(qconfig_set(handle_.change(), selector.c_str(), nullptr));
     return *this;
   }
-  void save(const std::string &path) const { detail::check(qconfig_save(get(), path.c_str())); }
+  void save(const std::string &path) const { detail::check(qconfig_save(use(), path.c_str())); }
 
  private:
   explicit Config(qconfig *c) : handle_(c) {}
@@ -619,41 +718,44 @@ class Model {
   }
   static Model adopt(qmodel *m) { return Model(m); }
   qmodel *get() const { return handle_.get(); }
+  detail::Held<qmodel> use() const { return handle_.use(); }
   explicit operator bool() const { return get() != nullptr; }
 
-  size_t input_count() const { return qmodel_input_count(get()); }
-  std::string input_name(size_t index) const { return text(qmodel_input_name(get(), index)); }
-  DType input_dtype(size_t index) const { return qmodel_input_dtype(get(), index); }
+  size_t input_count() const { return qmodel_input_count(use()); }
+  std::string input_name(size_t index) const { return text(qmodel_input_name(use(), index)); }
+  DType input_dtype(size_t index) const { return qmodel_input_dtype(use(), index); }
   /// -1 for a symbolic dimension. Lives as long as the model.
-  Ints input_shape(size_t index) const { return {qmodel_input_shape(get(), index), qmodel_input_rank(get(), index)}; }
-  size_t output_count() const { return qmodel_output_count(get()); }
-  std::string output_name(size_t index) const { return text(qmodel_output_name(get(), index)); }
+  Ints input_shape(size_t index) const { return {qmodel_input_shape(use(), index), qmodel_input_rank(use(), index)}; }
+  size_t output_count() const { return qmodel_output_count(use()); }
+  std::string output_name(size_t index) const { return text(qmodel_output_name(use(), index)); }
   std::string inspect() const {
     qblob *b = nullptr;
-    detail::check(qmodel_inspect(&b, get()));
+    detail::check(qmodel_inspect(&b, use()));
     return Blob::adopt(b).text();
   }
   void save(const std::string &path, const Attrs &attrs = {}) const {
-    detail::check(qmodel_save(get(), path.c_str(), attrs.get()));
+    detail::check(qmodel_save(use(), path.c_str(), attrs.use()));
   }
 
   Model fuse(const Strings &nodes) const {
     const auto names = detail::texts(nodes);
-    return made([&](qmodel **m) { return qmodel_fuse(m, get(), names.data(), names.size()); });
+    return made([&](qmodel **m) { return qmodel_fuse(m, use(), names.data(), names.size()); });
   }
   Model prepare(const Config &config, Mode mode = QTN_PTQ) const {
-    return made([&](qmodel **m) { return qmodel_prepare(m, get(), config.get(), mode); });
+    return made([&](qmodel **m) { return qmodel_prepare(m, use(), config.use(), mode); });
   }
   void calibrate(const Tensors &inputs) {
-    detail::check(qmodel_calibrate(get(), detail::handles(inputs).data(), inputs.size()));
+    detail::check(qmodel_calibrate(handle_.change(), detail::Operands(inputs).data(), inputs.size()));
   }
-  void save_calibration(const std::string &path) const { detail::check(qmodel_save_calibration(get(), path.c_str())); }
-  void load_calibration(const std::string &path) { detail::check(qmodel_load_calibration(get(), path.c_str())); }
+  void save_calibration(const std::string &path) const { detail::check(qmodel_save_calibration(use(), path.c_str())); }
+  void load_calibration(const std::string &path) {
+    detail::check(qmodel_load_calibration(handle_.change(), path.c_str()));
+  }
   static void merge_calibrations(const std::string &path, const Strings &parts) {
     detail::check(qmodel_merge_calibrations(path.c_str(), detail::texts(parts).data(), parts.size()));
   }
   Model convert(const Attrs &attrs = {}) const {
-    return made([&](qmodel **m) { return qmodel_convert(m, get(), attrs.get()); });
+    return made([&](qmodel **m) { return qmodel_convert(m, use(), attrs.use()); });
   }
 
   /// `report`: receives JSON.
@@ -662,10 +764,10 @@ class Model {
   Model quantize_qat(const Config &config, Batches &batches, const Attrs &attrs = {},
                      TrainingProgress *progress = nullptr, std::string *report = nullptr) const;
   Model quantize_dynamic(const Config &config, const Attrs &attrs = {}) const {
-    return made([&](qmodel **m) { return qmodel_quantize_dynamic(m, get(), config.get(), attrs.get()); });
+    return made([&](qmodel **m) { return qmodel_quantize_dynamic(m, use(), config.use(), attrs.use()); });
   }
   Model quantize_weights(const Attrs &attrs = {}) const {
-    return made([&](qmodel **m) { return qmodel_quantize_weights(m, get(), attrs.get()); });
+    return made([&](qmodel **m) { return qmodel_quantize_weights(m, use(), attrs.use()); });
   }
 
  private:
@@ -712,7 +814,7 @@ inline void give(qtensor **handles, size_t count, const Tensors &tensors, const 
   if (tensors.size() != count)
     throw Error(QTN_EINVAL, of + " has " + std::to_string(tensors.size()) + " tensors, but the model " +
                                 std::to_string(count) + " " + what);
-  for (size_t i = 0; i < count; ++i) check(qtensor_share(&handles[i], tensors[i].get()));
+  for (size_t i = 0; i < count; ++i) check(qtensor_share(&handles[i], tensors[i].use()));
 }
 
 /// What the library calls back while a model is quantized.
@@ -776,8 +878,8 @@ inline Model Model::quantize(const Config &config, Samples &samples, const Attrs
   const size_t count = samples.count();
   qmodel *m = nullptr;
   qblob *text = nullptr;
-  const qstatus status = qmodel_quantize(&m, report ? &text : nullptr, get(), config.get(), callbacks.sample, count,
-                                         attrs.get(), progress ? callbacks.progress : nullptr, &callbacks);
+  const qstatus status = qmodel_quantize(&m, report ? &text : nullptr, use(), config.use(), callbacks.sample, count,
+                                         attrs.use(), progress ? callbacks.progress : nullptr, &callbacks);
   const Blob blob = Blob::adopt(text);
   callbacks.rethrow();
   detail::check(status);
@@ -791,8 +893,8 @@ inline Model Model::quantize_qat(const Config &config, Batches &batches, const A
   const size_t count = batches.count(), targets = batches.target_count();
   qmodel *m = nullptr;
   qblob *text = nullptr;
-  const qstatus status = qmodel_quantize_qat(&m, report ? &text : nullptr, get(), config.get(), callbacks.batch, count,
-                                             targets, attrs.get(), progress ? callbacks.progress : nullptr, &callbacks);
+  const qstatus status = qmodel_quantize_qat(&m, report ? &text : nullptr, use(), config.use(), callbacks.batch, count,
+                                             targets, attrs.use(), progress ? callbacks.progress : nullptr, &callbacks);
   const Blob blob = Blob::adopt(text);
   callbacks.rethrow();
   detail::check(status);
@@ -806,7 +908,7 @@ class Session {
   Session() = default;
   static Session create(const Model &model, const Attrs &attrs = {}) {
     qsession *s = nullptr;
-    detail::check(qsession_create(&s, model.get(), attrs.get()));
+    detail::check(qsession_create(&s, model.use(), attrs.use()));
     return Session(s, model.output_count());
   }
   static Session adopt(qsession *s, size_t output_count) { return Session(s, output_count); }
@@ -815,14 +917,14 @@ class Session {
   size_t output_count() const { return output_count_; }
 
   Tensors run(const Tensors &inputs) const {
-    const auto operands = detail::handles(inputs);
+    const detail::Operands operands(inputs);
     return detail::made_tensors(output_count_, [&](qtensor **out) {
       return qsession_run(out, output_count_, get(), operands.data(), operands.size());
     });
   }
   std::string profile(const Tensors &inputs) const {
     qblob *b = nullptr;
-    detail::check(qsession_profile(&b, get(), detail::handles(inputs).data(), inputs.size()));
+    detail::check(qsession_profile(&b, get(), detail::Operands(inputs).data(), inputs.size()));
     return Blob::adopt(b).text();
   }
 
@@ -840,7 +942,7 @@ class Trainer {
   Trainer() = default;
   static Trainer create(const Model &model, const Attrs &attrs = {}) {
     qtrainer *t = nullptr;
-    detail::check(qtrainer_create(&t, model.get(), attrs.get()));
+    detail::check(qtrainer_create(&t, model.use(), attrs.use()));
     return Trainer(t, model.output_count());
   }
   qtrainer *get() const { return handle_.get(); }
@@ -848,40 +950,40 @@ class Trainer {
 
   double step(const Tensors &inputs, const Tensors &targets) { return loss(qtrainer_step, inputs, targets); }
   double backward(const Tensors &inputs, const Tensors &targets) { return loss(qtrainer_backward, inputs, targets); }
-  void update() { detail::check(qtrainer_update(get())); }
+  void update() { detail::check(qtrainer_update(handle_.change())); }
   Tensors evaluate(const Tensors &inputs) {
-    const auto operands = detail::handles(inputs);
+    const detail::Operands operands(inputs);
     return detail::made_tensors(output_count_, [&](qtensor **out) {
-      return qtrainer_evaluate(out, output_count_, get(), operands.data(), operands.size());
+      return qtrainer_evaluate(out, output_count_, handle_.change(), operands.data(), operands.size());
     });
   }
-  void set(const Attrs &attrs) { detail::check(qtrainer_set(get(), attrs.get())); }
+  void set(const Attrs &attrs) { detail::check(qtrainer_set(handle_.change(), attrs.use())); }
   void set_group(const std::string &selector, const Attrs &settings) {
-    detail::check(qtrainer_set_group(get(), selector.c_str(), settings.get()));
+    detail::check(qtrainer_set_group(handle_.change(), selector.c_str(), settings.use()));
   }
 
-  size_t parameter_count() const { return qtrainer_parameter_count(get()); }
+  size_t parameter_count() const { return qtrainer_parameter_count(handle_.use()); }
   std::string parameter_name(size_t index) const {
-    const char *name = qtrainer_parameter_name(get(), index);
+    const char *name = qtrainer_parameter_name(handle_.use(), index);
     return name ? name : "";
   }
   Tensor parameter(size_t index) { return tensor(qtrainer_parameter, index); }
   Tensor gradient(size_t index) { return tensor(qtrainer_gradient, index); }
 
-  size_t buffer_count() const { return qtrainer_buffer_count(get()); }
+  size_t buffer_count() const { return qtrainer_buffer_count(handle_.use()); }
   std::string buffer_name(size_t index) const {
-    const char *name = qtrainer_buffer_name(get(), index);
+    const char *name = qtrainer_buffer_name(handle_.use(), index);
     return name ? name : "";
   }
   Tensor buffer(size_t index) { return tensor(qtrainer_buffer, index); }
 
   Model model() const {
     qmodel *m = nullptr;
-    detail::check(qtrainer_model(&m, get()));
+    detail::check(qtrainer_model(&m, handle_.use()));
     return Model::adopt(m);
   }
-  void save(const std::string &path) const { detail::check(qtrainer_save(get(), path.c_str())); }
-  void load(const std::string &path) { detail::check(qtrainer_load(get(), path.c_str())); }
+  void save(const std::string &path) const { detail::check(qtrainer_save(handle_.use(), path.c_str())); }
+  void load(const std::string &path) { detail::check(qtrainer_load(handle_.change(), path.c_str())); }
 
  private:
   Trainer(qtrainer *t, size_t output_count) : handle_(t), output_count_(output_count) {}
@@ -889,15 +991,15 @@ class Trainer {
   template <class F>
   double loss(F *function, const Tensors &inputs, const Tensors &targets) {
     double loss = 0;
-    detail::check(function(&loss, get(), detail::handles(inputs).data(), inputs.size(), detail::handles(targets).data(),
-                           targets.size()));
+    const detail::Operands x(inputs), y(targets);
+    detail::check(function(&loss, handle_.change(), x.data(), x.size(), y.data(), y.size()));
     return loss;
   }
 
   template <class F>
   Tensor tensor(F *function, size_t index) {
     qtensor *t = nullptr;
-    detail::check(function(&t, get(), index));
+    detail::check(function(&t, handle_.change(), index));
     return Tensor::adopt(t);
   }
 
