@@ -9,7 +9,6 @@
 #include <qtensor/qtensor.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static void check(qstatus status, const char *what) {
   if (status == QTN_OK) return;
@@ -17,49 +16,6 @@ static void check(qstatus status, const char *what) {
   exit(1);
 }
 #define CHECK(call) check((call), #call)
-
-static void give_up(const char *path, const char *why) {
-  fprintf(stderr, "%s: %s\n", path, why);
-  exit(1);
-}
-
-static void free_memory(void *data, void *ctx) {
-  (void)ctx;
-  free(data);
-}
-
-/* A little-endian float32 .npy file as a tensor. A header is text like {'descr': '<f4', ..., 'shape': (200, 1, 8, 8),
- * }. */
-static qtensor *read_npy(const char *path) {
-  unsigned char start[10];
-  char header[1024];
-  const char *at;
-  int64_t shape[8];
-  size_t rank = 0, count = 1, length;
-  float *values;
-  qtensor *t;
-  FILE *file = fopen(path, "rb");
-  if (!file || fread(start, 1, sizeof start, file) != sizeof start) give_up(path, "cannot be read");
-  length = (size_t)start[8] | (size_t)start[9] << 8;
-  if (memcmp(start, "\x93NUMPY\x01", 7) != 0 || length >= sizeof header || fread(header, 1, length, file) != length)
-    give_up(path, "is no .npy file of version 1");
-  header[length] = '\0';
-  at = strstr(header, "'shape': (");
-  if (!at || !strstr(header, "'<f4'") || strstr(header, "'fortran_order': True"))
-    give_up(path, "does not hold row-major float32");
-  for (at += strlen("'shape': ("); *at != ')' && rank < 8;) {
-    char *end;
-    shape[rank] = strtol(at, &end, 10);
-    if (end == at || shape[rank] < 1 || shape[rank] > 100000000 / (int64_t)count) give_up(path, "has an odd shape");
-    count *= (size_t)shape[rank++];
-    at = end + strspn(end, ", ");
-  }
-  values = malloc(count * sizeof *values);
-  if (!values || fread(values, sizeof *values, count, file) != count) give_up(path, "ends too early");
-  fclose(file);
-  CHECK(qtensor_wrap(&t, QTN_FLOAT32, shape, rank, NULL, values, count * sizeof *values, free_memory, NULL));
-  return t;
-}
 
 /* Sample i as a batch of one. */
 static qtensor *sample_of(const qtensor *samples, int64_t i) {
@@ -92,7 +48,7 @@ int main(int argc, char **argv) {
     fprintf(stderr, "usage: %s IN.onnx OUT.onnx SAMPLES.npy\n", argv[0]);
     return 2;
   }
-  samples = read_npy(argv[3]);
+  CHECK(qtensor_load_npy(&samples, argv[3]));
   count = qtensor_shape(samples)[0];
 
   CHECK(qmodel_load(&model, argv[1]));
