@@ -2,6 +2,7 @@
 #include "runtime/plan.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/leases.hpp"
 
@@ -68,6 +69,10 @@ std::unique_ptr<Context> make_context(const Plan &plan, std::size_t lanes) {
   c->lanes = lanes;
   c->lane_bytes = plan.lane_bytes;
   c->scratch = AlignedBuffer(lanes * plan.lane_bytes);
+  // Kernels multiply what pads a block of channels with weights of zero. Its value does not matter, but checkers of memory
+  // ask that it has one.
+  std::memset(c->arena.data(), 0, c->arena.size() + kReadSlack);
+  std::memset(c->scratch.data(), 0, c->scratch.size() + kReadSlack);
   for (const Slot &slot : plan.slots) {
     const Slot &root = plan.slots[static_cast<std::size_t>(slot.root)];
     if (root.constant.has_data()) {
