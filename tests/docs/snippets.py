@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs every snippet of a page, in the order of the page, in a folder of its own that has the files which pages speak of.
+
+    snippets.py ROOT BUILD PAGE
+
+- sh: one shell for the page; each block ends it when a command fails.
+- A block with a title (```c title="quantize.c") is that file; a block of the shell says what becomes of it.
+- python without a title: one program for the page. A line `print(error)  # text` prints that text.
+- c and cpp without a title: parts of a program, scaffolds/<page>.<language>, at its lines `//@ 1`, `//@ 2` ... A call of
+  the C API that fails ends it.
+- In the end the shell goes through scaffolds/<page>.sh, where there is one.
+- json: is JSON, and where it is a configuration, one that the library takes.
+- Blocks of no language are output or pictures; console ones, too.
+
+A block that cannot be run has a comment before it that says why: <!-- not run: it needs a GPU -->. Prints what it skips. Exits with 77
+where the page has nothing that can be run here.
+"""
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+
+BLOCK = re.compile(r"^(?P<indent> *)```(?P<info>[a-z]+[^\n]*)\n(?P<text>.*?)^(?P=indent)```$", re.M | re.S)
+COMPILERS = {"c": ["cc", "-std=c99"], "cpp": ["c++", "-std=c++17"]}
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+
+
+class Block:
+    def __init__(self, match, page):
+        info = match["info"].split(None, 1)
+        self.language = info[0]
+        self.title = (re.findall(r'title="([^"]+)"', match["info"]) or [None])[0]
+        self.text = textwrap.dedent(match["text"])
+        before = page[: match.start()].rstrip().rsplit("\n", 1)[-1].strip()
+        self.reason = (re.findall(r"^<!-- not run: (.*) -->$", before) or [None])[0]
+        self.line = page.count("\n", 0, match.start()) + 1
+
+
+def fill(folder, root, build):
+    """The files which pages speak of, made of the digits."""
+    digits = root / "examples/digits"
+    (folder / "examples").mkdir()
+    shutil.copytree(digits, folder / "examples/digits")
+    for name, source in {"net.onnx": "digits.onnx", "calibration.npy": "calibration.npy", "test.npy": "test_images.npy",
+                         "labels.npy": "test_labels.npy", "train.npy": "train_images.npy",
+                         "train_labels.npy": "train_labels.npy"}.items():
+        shutil.copy(digits / source, folder / name)
+    prefix = folder / ".installed"
+    subprocess.run(["cmake", "--install", build, "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
+    (prefix / "bin/python3").symlink_to("/usr/bin/python3")  # which has Debian's NumPy, whatever stands before it in PATH
+    lib = next(prefix.glob("**/qtensor.pc")).parents[1]
+    return dict(os.environ, PATH=f"{prefix / 'bin'}:{os.environ['PATH']}", LD_LIBRARY_PATH=str(lib),
+                PKG_CONFIG_PATH=str(lib / "pkgconfig"), PYTHONPATH=str(build / "python"))
+
+
+def prints_what_it_says(text):
+    return re.findall(r"^ *print\(error\) +# (.+)$", text, re.M)
+
+
+def python(blocks, folder, page):
+    (folder / ".page.py").write_text("\n".join(b.text for b in blocks))
+    said = [text for b in blocks for text in prints_what_it_says(b.text)]
+    checks = "".join(f"grep -qF -- {shlex.quote(text)} .printed\n" for text in said)
+    return f"python3 -X dev {folder}/.page.py > .printed || {{ cat .printed; exit 1; }}\n{checks}"
+
+
+def compiled(language, blocks, folder, page, root):
+    scaffold = pathlib.Path(__file__).parent / "scaffolds" / f"{page}.{language}"
+    program = scaffold.read_text()
+    for number, block in enumerate(blocks, 1):
+        place = re.compile(rf"^//@ {number}$", re.M)
+        if len(place.findall(program)) != 1:
+            sys.exit(f"{scaffold.name} has no place for the {language} block at line {block.line}: //@ {number}")
+        program = place.sub(lambda _: block.text, program)
+    source = folder / f".page.{language}"
+    source.write_text(program)
+    (folder / "checked.h").write_text(checked(root))
+    return (f"{shlex.join(COMPILERS[language] + WARNINGS)} {source} $(pkg-config --cflags --libs qtensor) -o {folder}/.program\n"
+            f"{folder}/.program\n")
+
+
+def checked(root):
+    """A header with which a call that fails ends a C program."""
+    header = (root / "capi/include/qtensor/qtensor.h").read_text()
+    calls = re.findall(r"^QTN_API\s+qstatus (q\w+)\(", header, re.M)
+    return """#include <qtensor/qtensor.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static inline qstatus checked(qstatus status, const char *call) {
+  if (status != QTN_OK) exit((fprintf(stderr, "%s: %s\\n", call, qerror_message()), 1));
+  return status;
+}
+""" + "".join(f"#define {call}(...) checked({call}(__VA_ARGS__), \"{call}\")\n" for call in calls)
+
+
+def check_json(block, folder):
+    value = json.loads(block.text)
+    if not isinstance(value, dict) or "recipe" not in value:
+        return ""
+    file = folder / (block.title or f".line{block.line}.json")
+    file.write_text(block.text)
+    return f'python3 -c \'import qtensor as qt; qt.Config.load("{file}")\'\n'
+
+
+def main():
+    root, build, path = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve(), pathlib.Path(sys.argv[3])
+    page = (root / path).read_text()
+    blocks = [Block(m, page) for m in BLOCK.finditer(page)]
+    for block in blocks:
+        if block.reason:
+            print(f"{path}:{block.line}: not run: {block.reason}")
+    blocks = [b for b in blocks if not b.reason and b.language != "console"]
+    if not blocks:
+        sys.exit(77)
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        environment = fill(folder, root, build)
+        script = ["set -euo pipefail\n"]
+        parts = {}  # of one program, by language
+        for block in blocks:
+            script.append(f"echo {shlex.quote(f'== {path}:{block.line} {block.language}')}\n")
+            if block.title:
+                (folder / block.title).write_text(block.text)
+            if block.language == "sh":
+                script.append(block.text)
+            elif block.language == "json":
+                script.append(check_json(block, folder))
+            elif not block.title:
+                parts.setdefault(block.language, []).append(block)
+        for language, some in parts.items():
+            script.append(f'echo "== {path}: {language}"\n')
+            script.append(python(some, folder, path.stem) if language == "python" else compiled(language, some, folder, path.stem, root))
+        epilogue = pathlib.Path(__file__).parent / "scaffolds" / f"{path.stem}.sh"
+        if epilogue.exists():
+            script.append(f"echo '== {epilogue.name}'\n{epilogue.read_text()}")
+        run = subprocess.run(["bash", "-c", "".join(script)], cwd=folder, env=environment, stdin=subprocess.DEVNULL)
+        sys.exit(run.returncode)
+
+
+if __name__ == "__main__":
+    main()
