@@ -15,7 +15,8 @@ Function find(void *handle, const char *symbol) {
 
 Library load() {
   std::string why;
-  for (const char *name : {"libopenblas.so.0", "libblas.so.3"}) {
+  // The first is what a package for a language has beside this library.
+  for (const char *name : {"$ORIGIN/libqtensor_openblas.so.0", "libopenblas.so.0", "libblas.so.3"}) {
     void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
       why += cat("; ", dlerror());
