@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What packages for languages carry: it works in any folder, with its own BLAS and not the system's, needs nothing but the
-C and C++ runtimes, says whose code it is, and is small enough for any registry.
+"""What packages for languages carry: it works in any folder, with its own BLAS and not the system's, needs nothing but
+the C and C++ runtimes, says whose code it is, and is small enough for any registry.
 
 usage: test_natives.py NATIVES
 """
@@ -14,7 +14,8 @@ import sys
 import tempfile
 
 LARGEST = 15_000_000  # compressed; with the rest of a package it must stay below 25 MB
-RUNTIMES = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+RUNTIMES = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6", "ld-linux-x86-64.so.2",
+            "ld-linux-aarch64.so.1"}
 
 
 def check_needed(library):
