@@ -70,6 +70,8 @@ QTN_LANGUAGE_OBJECT(Class)
 
 #if defined(SWIGPYTHON)
 %include "../python/python.i"
+#elif defined(SWIGJAVA)
+%include "../java/java.i"
 #endif
 
 QTN_OBJECT(Tensor)

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.qtensor;
+
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.stream.LongStream;
+
+/** What Java adds to models. */
+abstract class ModelBase extends NativeObject {
+  private String report;
+
+  ModelBase(long box) {
+    super(box);
+  }
+
+  /** Reads an ONNX file. */
+  public static Model load(Path path) {
+    return Model.load(path.toString());
+  }
+
+  /** Reads an ONNX file that is in memory. */
+  public static Model load(byte[] onnx) {
+    return Model.loadBytes(Objects.requireNonNull(onnx, "onnx is null"));
+  }
+
+  /** Writes an ONNX file that other runtimes run, too. */
+  public final void save(Path path) {
+    self().save(path.toString());
+  }
+
+  /**
+   * Writes an ONNX file.
+   *
+   * @param attrs "format": "qdq" or "qoperator"; "opset"
+   */
+  public final void save(Path path, Map<String, ?> attrs) {
+    self().save(path.toString(), attrs);
+  }
+
+  /** The names of the inputs, in the order in which a session takes them. */
+  public final List<String> inputs() {
+    return LongStream.range(0, self().inputCount()).mapToObj(self()::inputName).toList();
+  }
+
+  /** The names of the outputs. */
+  public final List<String> outputs() {
+    return LongStream.range(0, self().outputCount()).mapToObj(self()::outputName).toList();
+  }
+
+  /** Shows a model made by {@link Model#prepare(Config)} one sample: one tensor for each input. */
+  public final void calibrate(Tensor... inputs) {
+    self().calibrateWith(inputs);
+  }
+
+  /** The model in integers, by the recipe "onnx". */
+  public final Model quantize(Samples samples) {
+    return quantize(samples, "onnx");
+  }
+
+  /** The model in integers, by a recipe: "onnx", "fbgemm", "nvidia" ... */
+  public final Model quantize(Samples samples, String recipe) {
+    try (Config config = new Config(recipe)) {
+      return quantize(samples, config, null, null);
+    }
+  }
+
+  /**
+   * The model in integers.
+   *
+   * @param samples what it is calibrated with
+   * @param config a recipe, and what has been changed of it
+   * @param attrs what to do about accuracy, {@code Map.of("bias_correction", 1)}; may be null
+   * @param progress is told how far the call is, and may cancel it; may be null
+   */
+  public final Model quantize(Samples samples, Config config, Map<String, ?> attrs, Progress progress) {
+    SamplesDirector asked = Directors.of(Objects.requireNonNull(samples, "samples is null"));
+    ProgressDirector told = Directors.of(progress);
+    byte[][] report = new byte[1][];
+    try {
+      return reported(self().quantizeWith(config, asked, attrs, told, report), report);
+    } finally {
+      asked.delete();
+      if (told != null) {
+        told.delete();
+      }
+    }
+  }
+
+  /**
+   * The model in integers, trained on its grids.
+   *
+   * @param batches what it is trained with
+   * @param config a recipe, and what has been changed of it
+   * @param attrs of the training, {@code Map.of("epochs", 3, "lr", 0.001)}; may be null
+   * @param progress is told the loss of each step, and may end the training; may be null
+   */
+  public final Model quantizeQat(Batches batches, Config config, Map<String, ?> attrs, TrainingProgress progress) {
+    BatchesDirector asked = Directors.of(Objects.requireNonNull(batches, "batches is null"));
+    TrainingProgressDirector told = Directors.of(progress);
+    byte[][] report = new byte[1][];
+    try {
+      return reported(self().quantizeQatWith(config, asked, attrs, told, report), report);
+    } finally {
+      asked.delete();
+      if (told != null) {
+        told.delete();
+      }
+    }
+  }
+
+  /** Of a model that quantize or quantizeQat made: what was done and why, in JSON; null for others. */
+  public final String report() {
+    return report;
+  }
+
+  private static Model reported(Model model, byte[][] report) {
+    ((ModelBase) model).report = Text.of(report[0]);
+    return model;
+  }
+
+  private Model self() {
+    return (Model) this;
+  }
+}

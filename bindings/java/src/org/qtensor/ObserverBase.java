@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.qtensor;
+
+/** What Java adds to observers. */
+abstract class ObserverBase extends NativeObject {
+  ObserverBase(long box) {
+    super(box);
+  }
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
+import org.junit.jupiter.api.io.TempDir;
+import org.qtensor.Batches;
+import org.qtensor.Config;
+import org.qtensor.DType;
+import org.qtensor.Mode;
+import org.qtensor.Model;
+import org.qtensor.QTensorException;
+import org.qtensor.Samples;
+import org.qtensor.Session;
+import org.qtensor.Status;
+import org.qtensor.Tensor;
+import org.qtensor.Trainer;
+import org.qtensor.TrainingProgress.Answer;
+
+/** From a float model to an int8 one: data in every form, callbacks, sessions, training. */
+class ModelTest {
+  static float[] scores(Model model) {
+    try (Session session = new Session(model)) {
+      return session.run(Data.IMAGES)[0].toFloatArray();
+    }
+  }
+
+  static QTensorException fails(Status status, String part, Executable call) {
+    QTensorException thrown = assertThrows(QTensorException.class, call);
+    assertEquals(status, thrown.status());
+    assertTrue(thrown.getMessage().contains(part), thrown.getMessage());
+    return thrown;
+  }
+
+  @Test
+  void everyFormOfDataGivesTheSameModel() {
+    Model model = Data.digits();
+    float[] want = scores(model.quantize(Samples.rows(Data.IMAGES)));
+    List<Tensor[]> rows = Data.rows();
+    assertArrayEquals(want, scores(model.quantize(Samples.of(rows))));
+    assertArrayEquals(want, scores(model.quantize(Samples.of(rows.size(), i -> rows.get((int) i)), "onnx")));
+    Model prepared = model.prepare(new Config("onnx"), Mode.PTQ);
+    rows.forEach(prepared::calibrate);
+    assertArrayEquals(want, scores(prepared.convert()));
+    assertFalse(Arrays.equals(want, scores(model)));
+  }
+
+  @Test
+  void configurations(@TempDir Path folder) {
+    Model model = Data.digits();
+    Config config = new Config("onnx").leaveInFloat("op:Gemm").set("*", Map.of("observer", "entropy"));
+    config.save(folder.resolve("config.json"));
+    Model some = model.quantize(Samples.rows(Data.IMAGES), Config.load(folder.resolve("config.json")), null, null);
+    assertTrue(some.inspect().contains("Gemm"));
+    assertArrayEquals(scores(model.quantize(Samples.rows(Data.IMAGES), "nvidia")),
+        scores(model.quantize(Samples.rows(Data.IMAGES), new Config("nvidia"), Map.of(), null)));
+    fails(Status.EUNSUPPORTED, "nonsense", () -> model.quantize(Samples.rows(Data.IMAGES), "nonsense"));
+    assertEquals("config is null",
+        assertThrows(NullPointerException.class, () -> model.quantize(Samples.rows(Data.IMAGES), null, null, null))
+            .getMessage());
+  }
+
+  @Test
+  void theReport() {
+    Model model = Data.digits();
+    assertNull(model.report());
+    Model int8 = model.quantize(
+        Samples.rows(Data.IMAGES), new Config("onnx"), Map.of("bias_correction", true, "measured_samples", 4), null);
+    assertTrue(int8.report().contains("\"bias_corrected\""), int8.report());
+  }
+
+  @Test
+  void progress() {
+    List<String> told = new ArrayList<>();
+    Config config = new Config("onnx");
+    Samples samples = Samples.rows(Data.IMAGES);
+    Data.digits().quantize(samples, config, null, (stage, done, total) -> told.add(stage + done + "/" + total));
+    assertTrue(told.contains("calibrating1/40"), told.toString());
+    fails(Status.ECANCELED, "canceled while calibrating, 3 of 40 done",
+        () -> Data.digits().quantize(samples, config, null, (stage, done, total) -> done < 3));
+  }
+
+  @Test
+  void whatJavaThrowsInACallbackComesOutUnchanged() {
+    IllegalStateException mine = new IllegalStateException("of a callback");
+    Config config = new Config("onnx");
+    Executable ofProgress = () -> Data.digits().quantize(Samples.rows(Data.IMAGES), config, null, (stage, done, total) -> {
+      throw mine;
+    });
+    Executable ofSamples = () -> Data.digits().quantize(Samples.of(3, index -> {
+      throw mine;
+    }));
+    Executable ofCount = () -> Data.digits().quantize(new Samples() {
+      @Override
+      public long count() {
+        throw mine;
+      }
+
+      @Override
+      public Tensor[] sample(long index) {
+        return null;
+      }
+    });
+    for (Executable call : List.of(ofProgress, ofSamples, ofCount)) {
+      assertSame(mine, assertThrows(IllegalStateException.class, call));
+    }
+    Error error = new StackOverflowError();
+    assertSame(error, assertThrows(StackOverflowError.class, () -> Data.digits().quantize(Samples.of(3, index -> {
+      throw error;
+    }))));
+  }
+
+  @Test
+  void samplesThatDoNotFit() {
+    Tensor row = Data.rows().get(0)[0];
+    fails(Status.EINVAL, "sample 0 has 2 tensors, but the model 1 inputs",
+        () -> Data.digits().quantize(Samples.of(List.<Tensor[]>of(new Tensor[] {row, row}))));
+    fails(Status.ESTATE, "not been calibrated", () -> Data.digits().quantize(Samples.of(List.of())));
+    assertEquals("a sample or batch is null",
+        assertThrows(NullPointerException.class, () -> Data.digits().quantize(Samples.of(1, index -> null))).getMessage());
+    Tensor closed = row.share();
+    closed.close();
+    assertEquals("Tensor is closed", assertThrows(IllegalStateException.class,
+        () -> Data.digits().quantize(Samples.of(1, index -> new Tensor[] {closed}))).getMessage());
+  }
+
+  @Test
+  void namesAndFiles(@TempDir Path folder) throws Exception {
+    Model model = Data.digits();
+    assertEquals(List.of("image"), model.inputs());
+    assertEquals(List.of("scores"), model.outputs());
+    assertEquals(DType.FLOAT32, model.inputDtype(0));
+    assertArrayEquals(new long[] {-1, 1, 8, 8}, model.inputShape(0));
+    Model int8 = model.quantize(Samples.rows(Data.IMAGES));
+    Path path = folder.resolve("int8.onnx");
+    int8.save(path, Map.of("format", "qoperator"));
+    assertArrayEquals(scores(int8), scores(Model.load(path)));
+    assertArrayEquals(scores(int8), scores(Model.load(Files.readAllBytes(path))));
+    fails(Status.EFORMAT, "", () -> Model.load(new byte[] {1, 2, 3}));
+  }
+
+  @Test
+  void withoutSamples() {
+    Model model = Data.digits();
+    assertEquals(400, scores(model.quantizeDynamic(new Config("onnx"))).length);
+    assertEquals(400, scores(model.quantizeWeights(Map.of("dtype", "int4", "block_size", 16))).length);
+  }
+
+  @Test
+  void sessions() {
+    Session session = new Session(Data.digits(), Map.of("threads", 1));
+    assertTrue(session.profile(Data.IMAGES).contains("\"nodes\""));
+    fails(Status.ESHAPE, "image", () -> session.run(Data.IMAGES.select(0, 0)));
+    fails(Status.EINVAL, "unknown attribute \"thread\"; valid are", () -> new Session(Data.digits(), Map.of("thread", 1)));
+    session.close();
+    session.close();
+    assertEquals("Session is closed",
+        assertThrows(IllegalStateException.class, () -> session.run(Data.IMAGES)).getMessage());
+  }
+
+  @Test
+  void training(@TempDir Path folder) {
+    Trainer trainer = new Trainer(Data.digits(), Map.of("lr", 0.01));
+    Tensor[] images = {Data.IMAGES};
+    Tensor[] labels = {Tensor.create(DType.INT64, 40)};
+    double first = trainer.step(images, labels);
+    trainer.save(folder.resolve("checkpoint.safetensors"));
+    double last = first;
+    for (int i = 0; i < 4; ++i) {
+      last = trainer.step(images, labels);
+    }
+    assertTrue(last < first);
+    trainer.load(folder.resolve("checkpoint.safetensors"));
+    Tensor weight = trainer.parameters().values().iterator().next();
+    weight.floatBuffer().put(0, 42);
+    assertEquals(42, trainer.parameter(0).floatBuffer().get(0));
+    assertArrayEquals(scores(trainer.model()), trainer.evaluate(Data.IMAGES)[0].toFloatArray());
+    fails(Status.EINVAL, "label", () -> trainer.step(images, new Tensor[] {Tensor.of(filled(40, 10))}));
+  }
+
+  static long[] filled(int count, long value) {
+    long[] labels = new long[count];
+    Arrays.fill(labels, value);
+    return labels;
+  }
+
+  @Test
+  void quantizationAwareTraining() {
+    Tensor[] labels = {Tensor.of(filled(20, 3))};
+    Batches batches = Batches.of(List.of(new Batches.Batch(new Tensor[] {Data.IMAGES.slice(0, 0, 20)}, labels),
+        new Batches.Batch(new Tensor[] {Data.IMAGES.slice(0, 20, 40)}, labels)));
+    Config config = new Config("onnx");
+    Map<String, Object> attrs = Map.of("epochs", 2, "lr", 0.001);
+    List<Double> losses = new ArrayList<>();
+    Model trained = Data.digits().quantizeQat(batches, config, attrs, (stage, done, total, loss) -> {
+      if (stage.equals("training")) {
+        losses.add(loss);
+      }
+      return Answer.GO_ON;
+    });
+    assertEquals(4, losses.size());
+    assertNotNull(trained.report());
+    assertArrayEquals(scores(trained), scores(Data.digits().quantizeQat(batches, config, attrs, null)));
+    Model sooner = Data.digits().quantizeQat(batches, config, attrs,
+        (stage, done, total, loss) -> stage.equals("training") ? Answer.FINISH : Answer.GO_ON);
+    assertFalse(Arrays.equals(scores(trained), scores(sooner)));
+    fails(Status.ECANCELED, "",
+        () -> Data.digits().quantizeQat(batches, config, attrs, (stage, done, total, loss) -> Answer.CANCEL));
+    RuntimeException mine = new RuntimeException();
+    assertSame(mine, assertThrows(RuntimeException.class,
+        () -> Data.digits().quantizeQat(batches, config, attrs, (stage, done, total, loss) -> {
+          throw mine;
+        })));
+  }
+}
