@@ -103,6 +103,20 @@ Argument
 QTN_STATIC(Lib)
 QTN_STATIC(Op)
 
+// --- what Javadoc says of the classes
+
+%define QTN_DOC(Class, Text...)
+%typemap(javaimports) qtn::Class %{
+/** Text */%}
+%enddef
+QTN_DOC(Tensor, An n-dimensional array with an element type and, where it is quantized, a Quantizer. Views share memory.)
+QTN_DOC(Quantizer, An immutable mapping real = (q - zero_point) * scale, of the whole tensor, of channels or of blocks.)
+QTN_DOC(Observer, Statistics of the tensors it is shown, from which it chooses a Quantizer.)
+QTN_DOC(Config, What of a model is quantized, and how: a recipe, and what set() changes of it.)
+QTN_DOC(Model, A graph of ONNX operators with its weights: float, prepared, or quantized.)
+QTN_DOC(Trainer, A model being trained, with its optimizer.)
+QTN_DOC(Lib, The library itself.)
+
 // --- what the package wraps once more
 
 %define QTN_WRAPPED(Function, Name)

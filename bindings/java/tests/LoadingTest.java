@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.qtensor.Lib;
+
+/** Where the native library comes from: the jar, java.library.path, or nowhere. Each in a JVM of its own. */
+class LoadingTest {
+  @TempDir Path folder;
+
+  /** Runs main below with options of the JVM, and gives what it said. */
+  private String run(int status, String... options) throws Exception {
+    List<String> command = new ArrayList<>(List.of(ProcessHandle.current().info().command().orElseThrow(),
+        "-Djava.io.tmpdir=" + folder, "-cp", System.getProperty("qtensor.classpath")));
+    command.addAll(List.of(options));
+    command.add("LoadingTest");
+    Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+    String said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    assertEquals(status, process.waitFor(), said);
+    return said;
+  }
+
+  /** Calls the library from two threads that begin at once, then says where it lies. */
+  public static void main(String[] arguments) throws Exception {
+    Thread other = new Thread(Lib::isa);
+    other.start();
+    Lib.version();
+    other.join();
+    Files.readString(Path.of("/proc/self/maps")).lines().filter(line -> line.contains("libqtensor"))
+        .map(line -> line.substring(line.indexOf('/'))).distinct().forEach(System.out::println);
+    try (Stream<Path> made = Files.list(Path.of(System.getProperty("java.io.tmpdir")))) {
+      for (Path path : made.filter(path -> path.getFileName().toString().startsWith("qtensor-")).toList()) {
+        System.out.println(PosixFilePermissions.toString(Files.getPosixFilePermissions(path)));
+      }
+    }
+  }
+
+  private List<Path> left() throws IOException {
+    try (Stream<Path> files = Files.list(folder)) {
+      return files.filter(path -> path.getFileName().toString().startsWith("qtensor-")).toList();
+    }
+  }
+
+  @Test
+  void fromTheJarOnceIntoAPrivateFolderThatGoes() throws Exception {
+    List<String> said = run(0).lines().toList();
+    assertEquals(3, said.size(), said.toString());
+    assertTrue(said.get(0).startsWith(folder + "/qtensor-"), said.toString());
+    assertTrue(said.get(1).startsWith(folder + "/qtensor-"), said.toString());
+    assertEquals("rwx------", said.get(2));
+    assertEquals(List.of(), left());
+  }
+
+  @Test
+  void fromTheLibraryPath() throws Exception {
+    String natives = System.getProperty("java.library.path");
+    String said = run(0, "-Djava.library.path=" + natives);
+    assertTrue(said.contains(natives + "/libqtensorjni.so"), said);
+    assertFalse(said.contains(folder.toString()), said);
+  }
+
+  @Test
+  void aPlatformWithoutNatives() throws Exception {
+    for (String architecture : List.of("riscv64", "aarch64")) {
+      String said = run(1, "-Dos.arch=" + architecture, "-Djava.library.path=/nowhere");
+      assertTrue(said.contains("java.lang.UnsatisfiedLinkError: qtensor: there are no natives for linux-" + architecture
+                     + " in the jar, and java.library.path does not help: no qtensorjni in java.library.path: /nowhere\n"),
+          said);
+    }
+  }
+}
