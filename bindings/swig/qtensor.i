@@ -12,7 +12,9 @@
 
 %include <stdint.i>
 %include <std_string.i>
+#ifndef SWIGCSHARP  // which has exceptions of its own
 %include <exception.i>
+#endif
 
 // --- what no language sees: handles, memory, and lists that are values of the language
 
@@ -72,6 +74,8 @@ QTN_LANGUAGE_OBJECT(Class)
 %include "../python/python.i"
 #elif defined(SWIGJAVA)
 %include "../java/java.i"
+#elif defined(SWIGCSHARP)
+%include "../csharp/csharp.i"
 #endif
 
 QTN_OBJECT(Tensor)

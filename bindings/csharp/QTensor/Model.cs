@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+using System;
+using System.Collections.Generic;
+using System.Linq;
+
+namespace QTensor {
+
+/// <summary>Tensors to train with: one for each input of the model, and one for each target.</summary>
+public sealed class Batch {
+  /// <summary>Of a model with one input, and a loss with one target.</summary>
+  public Batch(Tensor input, Tensor target) : this(new[] { input }, new[] { target }) {}
+
+  /// <summary>Of any model.</summary>
+  public Batch(Tensor[] inputs, Tensor[] targets) {
+    Inputs = inputs;
+    Targets = targets;
+  }
+
+  /// <summary>One for each input of the model.</summary>
+  public Tensor[] Inputs { get; }
+
+  /// <summary>One for each target of the loss.</summary>
+  public Tensor[] Targets { get; }
+}
+
+/// <summary>What a function that is told of a training may answer. The library takes these numbers.</summary>
+public enum TrainingAnswer {
+  /// <summary>Train on.</summary>
+  GoOn = 0,
+  /// <summary>Convert what has been learned so far.</summary>
+  Finish = 1,
+  /// <summary>End the call with Status.ECANCELED.</summary>
+  Cancel = 2,
+}
+
+/// <summary>A graph of ONNX operators with its weights: float, prepared, or quantized.</summary>
+public sealed unsafe partial class Model {
+  /// <summary>Of a model that Quantize made: what was done and why, as JSON.</summary>
+  public string Report { get; private set; }
+
+  /// <summary>The names of the inputs, in their order.</summary>
+  public string[] InputNames => Enumerable.Range(0, InputCount).Select(i => InputName(i)).ToArray();
+
+  /// <summary>The names of the outputs, in their order.</summary>
+  public string[] OutputNames => Enumerable.Range(0, OutputCount).Select(i => OutputName(i)).ToArray();
+
+  /// <summary>The model in integers, calibrated with samples for a model with one input.</summary>
+  public Model Quantize(IEnumerable<Tensor> samples, Config config = null, IDictionary<string, object> attrs = null,
+                        Func<string, long, long, bool> progress = null) {
+    if (samples == null) throw new ArgumentNullException(nameof(samples));
+    return Quantize(samples.Select(sample => new[] { sample }), config, attrs, progress);
+  }
+
+  /// <summary>The model in integers, calibrated with samples: one tensor for each input. A list is asked for a sample when it
+  /// is wanted, in any order and more than once; what is no list is read to its end before.</summary>
+  /// <param name="samples">of the data that the model will see</param>
+  /// <param name="config">a recipe, or the name of one; null is "onnx"</param>
+  /// <param name="attrs">what to do about accuracy</param>
+  /// <param name="progress">called with stage, done and total; false cancels</param>
+  public Model Quantize(IEnumerable<Tensor[]> samples, Config config = null, IDictionary<string, object> attrs = null,
+                        Func<string, long, long, bool> progress = null) {
+    if (samples == null) throw new ArgumentNullException(nameof(samples));
+    var callbacks = new Callbacks();
+    IReadOnlyList<Tensor[]> list = samples as IReadOnlyList<Tensor[]> ?? samples.ToArray();
+    return callbacks.Run(() => {
+      Model model = Quantize(config ?? "onnx", callbacks.Sample(list), list.Count, attrs, callbacks.Progress(progress),
+                             out string report);
+      model.Report = report;
+      return model;
+    });
+  }
+
+  /// <summary>The model in integers, trained on its grids with batches that every epoch takes in their order.</summary>
+  public Model QuantizeQat(IReadOnlyList<Batch> batches, Config config = null, IDictionary<string, object> attrs = null,
+                           Func<string, long, long, double, TrainingAnswer> progress = null) {
+    if (batches == null) throw new ArgumentNullException(nameof(batches));
+    int targets = batches.Count > 0 && batches[0] != null && batches[0].Targets != null ? batches[0].Targets.Length : 1;
+    return QuantizeQat((epoch, index) => batches[(int)index], batches.Count, targets, config, attrs, progress);
+  }
+
+  /// <summary>The model in integers, trained on its grids.</summary>
+  /// <param name="batch">gives a batch of an epoch</param>
+  /// <param name="count">batches of an epoch</param>
+  /// <param name="targetCount">targets of a batch</param>
+  /// <param name="config">a recipe, or the name of one; null is "onnx"</param>
+  /// <param name="attrs">of the training: "epochs", "lr" ...</param>
+  /// <param name="progress">called with stage, done, total and loss</param>
+  public Model QuantizeQat(Func<long, long, Batch> batch, long count, long targetCount = 1, Config config = null,
+                           IDictionary<string, object> attrs = null,
+                           Func<string, long, long, double, TrainingAnswer> progress = null) {
+    if (batch == null) throw new ArgumentNullException(nameof(batch));
+    var callbacks = new Callbacks();
+    return callbacks.Run(() => {
+      Model model = QuantizeQat(config ?? "onnx", callbacks.Batch(batch), count, targetCount, attrs,
+                                callbacks.Training(progress), out string report);
+      model.Report = report;
+      return model;
+    });
+  }
+
+  /// <summary>Inputs and outputs.</summary>
+  public override string ToString() =>
+      "Model(" + string.Join(", ", InputNames) + " -> " + string.Join(", ", OutputNames) + ")";
+}
+
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What C# adds to the smaller classes.
+using System;
+using System.Collections.Generic;
+using System.Linq;
+
+namespace QTensor {
+
+/// <summary>An immutable mapping real = (q - zero point) * scale, of the whole tensor, of channels or of blocks.</summary>
+public sealed unsafe partial class Quantizer {
+  /// <summary>Element type, scheme and grid.</summary>
+  public override string ToString() {
+    string grid = Count == 1 ? FormattableString.Invariant($"scale={Scales[0]:R}, zero_point={ZeroPoints[0]}")
+                             : "axis=" + Axis + ", " + Count + " scales";
+    return "Quantizer(" + Dtype + ", " + Scheme + ", " + grid + ", numerics=" + Numerics + ")";
+  }
+}
+
+/// <summary>Statistics of the tensors that it is shown, from which it chooses a Quantizer.</summary>
+public sealed unsafe partial class Observer {}
+
+/// <summary>What of a model is quantized, and how: a recipe, and what Set() changes of it.</summary>
+public sealed unsafe partial class Config {
+  /// <summary>A recipe by its name: model.Quantize(samples, "nvidia").</summary>
+  public static implicit operator Config(string name) => name == null ? null : new Config(name);
+}
+
+/// <summary>A model ready to run, from many threads at once.</summary>
+public sealed unsafe partial class Session {
+  /// <summary>The outputs, for one tensor for each input.</summary>
+  public Tensor[] Run(params Tensor[] inputs) => Run((IReadOnlyList<Tensor>)inputs);
+}
+
+/// <summary>A model being trained, with its optimizer.</summary>
+public sealed unsafe partial class Trainer {
+  /// <summary>The loss of a step on one batch.</summary>
+  public double Step(Tensor input, Tensor target) => Step(new[] { input }, new[] { target });
+
+  /// <summary>What is trained, by name; writing to a tensor changes the model.</summary>
+  public IReadOnlyDictionary<string, Tensor> Parameters =>
+      Enumerable.Range(0, ParameterCount).ToDictionary(i => ParameterName(i), i => Parameter(i));
+
+  /// <summary>What moves with the batches but has no gradient: running statistics.</summary>
+  public IReadOnlyDictionary<string, Tensor> Buffers =>
+      Enumerable.Range(0, BufferCount).ToDictionary(i => BufferName(i), i => Buffer(i));
+}
+
+/// <summary>Operators on tensors, one at a time.</summary>
+public static unsafe partial class Op {}
+
+/// <summary>The library: its version, instruction set and threads.</summary>
+public static unsafe partial class Lib {}
+
+}
