@@ -9,12 +9,14 @@
 - python without a title: one program for the page. A line `print(error)  # text` prints that text.
 - c and cpp without a title: parts of a program, scaffolds/<page>.<language>, at its lines `//@ 1`, `//@ 2` ... A call of
   the C API that fails ends it.
+- java and csharp without a title: more of the page's program, before the end of its main, which then runs as a whole. Where a
+  line prints and ends in `// text`, that text is printed.
 - In the end the shell goes through scaffolds/<page>.sh, where there is one.
 - json: is JSON, and where it is a configuration, one that the library takes.
-- Blocks of no language are output or pictures; console ones, too.
+- Blocks of no language are output or pictures, xml ones part of a file.
 
 A block that cannot be run has a comment before it that says why: <!-- not run: it needs a GPU -->. Prints what it skips. Exits with 77
-where the page has nothing that can be run here.
+where the page has nothing to run, or needs a package that was not built.
 """
 import json
 import os
@@ -29,6 +31,7 @@ import textwrap
 
 BLOCK = re.compile(r"^(?P<indent> *)```(?P<info>[a-z]+[^\n]*)\n(?P<text>.*?)^(?P=indent)```$", re.M | re.S)
 COMPILERS = {"c": ["cc", "-std=c99"], "cpp": ["c++", "-std=c++17"]}
+PACKAGES = {"java": "java/qtensor.jar", "csharp": "csharp/QTensor.dll"}
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 
 
@@ -56,7 +59,10 @@ def fill(folder, root, build):
     subprocess.run(["cmake", "--install", build, "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
     (prefix / "bin/python3").symlink_to("/usr/bin/python3")  # which has Debian's NumPy, whatever stands before it in PATH
     lib = next(prefix.glob("**/qtensor.pc")).parents[1]
-    return dict(os.environ, PATH=f"{prefix / 'bin'}:{os.environ['PATH']}", LD_LIBRARY_PATH=str(lib),
+    for file in (build / "java/qtensor.jar", *(build / "csharp").glob("*.dll"), *(build / "csharp").glob("*.so")):
+        if file.exists():
+            shutil.copy(file, folder)
+    return dict(os.environ, PATH=f"{prefix / 'bin'}:{os.environ['PATH']}", LD_LIBRARY_PATH=f"{lib}:{folder}",
                 PKG_CONFIG_PATH=str(lib / "pkgconfig"), PYTHONPATH=str(build / "python"))
 
 
@@ -84,6 +90,20 @@ def compiled(language, blocks, folder, page, root):
     (folder / "checked.h").write_text(checked(root))
     return (f"{shlex.join(COMPILERS[language] + WARNINGS)} {source} $(pkg-config --cflags --libs qtensor) -o {folder}/.program\n"
             f"{folder}/.program\n")
+
+
+def grown(language, blocks, program, folder):
+    """The titled program with these blocks at the end of its main."""
+    end = re.search(r"^  }\n}", program.text, re.M)
+    text = program.text[: end.start()] + "".join(block.text for block in blocks) + program.text[end.start():]
+    name = pathlib.Path(program.title)
+    (folder / "grown").mkdir()
+    (folder / "grown" / name).write_text(text)
+    said = re.findall(r"(?:println|WriteLine)\(.*\); +// (.+)$", text, re.M)
+    build = {"java": f"javac -cp qtensor.jar -d grown grown/{name}\njava -Xcheck:jni -cp qtensor.jar:grown {name.stem}",
+             "csharp": f"mcs -r:QTensor.dll grown/{name} -out:grown.exe\nmono grown.exe"}[language]
+    checks = "".join(f"grep -qxF -- {shlex.quote(text)} .printed\n" for text in said)
+    return f"{build} > .printed || {{ cat .printed; exit 1; }}\n{checks}"
 
 
 def checked(root):
@@ -118,8 +138,11 @@ def main():
     for block in blocks:
         if block.reason:
             print(f"{path}:{block.line}: not run: {block.reason}")
-    blocks = [b for b in blocks if not b.reason and b.language != "console"]
-    if not blocks:
+    blocks = [b for b in blocks if not b.reason]
+    missing = [f"{path} needs {file}" for language, file in PACKAGES.items()
+               if any(b.language == language for b in blocks) and not (build / file).exists()]
+    print(*missing, sep="\n", end="\n" if missing else "")
+    if missing or not blocks:
         sys.exit(77)
 
     with tempfile.TemporaryDirectory() as name:
@@ -135,11 +158,17 @@ def main():
                 script.append(block.text)
             elif block.language == "json":
                 script.append(check_json(block, folder))
-            elif not block.title:
+            elif not block.title and block.language != "xml":
                 parts.setdefault(block.language, []).append(block)
         for language, some in parts.items():
             script.append(f'echo "== {path}: {language}"\n')
-            script.append(python(some, folder, path.stem) if language == "python" else compiled(language, some, folder, path.stem, root))
+            if language == "python":
+                script.append(python(some, folder, path.stem))
+            elif language in COMPILERS:
+                script.append(compiled(language, some, folder, path.stem, root))
+            else:
+                program = next(b for b in blocks if b.language == language and b.title)
+                script.append(grown(language, some, program, folder))
         epilogue = pathlib.Path(__file__).parent / "scaffolds" / f"{path.stem}.sh"
         if epilogue.exists():
             script.append(f"echo '== {epilogue.name}'\n{epilogue.read_text()}")
