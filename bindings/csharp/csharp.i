@@ -191,6 +191,7 @@ QTN_PROPERTY(Tensor, strides, long[], Strides)
 QTN_PROPERTY(Tensor, numel, long, Numel)
 QTN_PROPERTY(Tensor, nbytes, long, Nbytes)
 QTN_PROPERTY(Tensor, quantizer, Quantizer, Quantizer)
+QTN_PROPERTY(Tensor, is_quantized_, bool, IsQuantized)
 QTN_PROPERTY(Quantizer, dtype, DType, Dtype)
 QTN_PROPERTY(Quantizer, scheme, Scheme, Scheme)
 QTN_PROPERTY(Quantizer, axis, int, Axis)
@@ -240,6 +241,7 @@ QTN_PROPERTY(Trainer, buffer_count, int, BufferCount)
   }
   qtn::Tensor reshape_(qtn::Ints dimensions) const { return $self->reshape(dimensions); }
   static void give_(void *tensors, const qtn::Tensor &tensor) { static_cast<qtn::Tensors *>(tensors)->push_back(tensor); }
+  bool is_quantized_() const { return qtensor_quantizer($self->use()) != nullptr; }
   void *pointer_() { return $self->data_mut(); }
 }
 %extend qtn::Model {

@@ -44,6 +44,14 @@ public sealed unsafe partial class Model {
   /// <summary>The names of the outputs, in their order.</summary>
   public string[] OutputNames => Enumerable.Range(0, OutputCount).Select(i => OutputName(i)).ToArray();
 
+  /// <summary>The model in integers, calibrated with the rows of a tensor, for a model with one input. Rows keep the axis of
+  /// the batch where the model has one, and are as many together as it fixes.</summary>
+  public Model Quantize(Tensor rows, Config config = null, IDictionary<string, object> attrs = null,
+                        Func<string, long, long, bool> progress = null) {
+    if (rows == null) throw new ArgumentNullException(nameof(rows));
+    return Quantize(Samples(rows), config, attrs, progress);
+  }
+
   /// <summary>The model in integers, calibrated with samples for a model with one input.</summary>
   public Model Quantize(IEnumerable<Tensor> samples, Config config = null, IDictionary<string, object> attrs = null,
                         Func<string, long, long, bool> progress = null) {
@@ -96,6 +104,14 @@ public sealed unsafe partial class Model {
       model.Report = report;
       return model;
     });
+  }
+
+  private Tensor[] Samples(Tensor rows) {
+    long[] shape = InputShape(0);
+    int count = rows.Rank == 0 ? 0 : checked((int)rows.Shape[0]);
+    if (shape.Length == rows.Rank - 1) return Enumerable.Range(0, count).Select(i => rows.Select(0, i)).ToArray();
+    int batch = shape.Length == 0 ? 1 : (int)Math.Max(shape[0], 1);
+    return Enumerable.Range(0, count / batch).Select(i => rows.Slice(0, i * batch, (i + 1) * batch)).ToArray();
   }
 
   /// <summary>Inputs and outputs.</summary>

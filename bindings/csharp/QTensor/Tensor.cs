@@ -83,13 +83,6 @@ public sealed unsafe partial class Tensor {
     }
   }
 
-  /// <summary>Whether the tensor holds integers on a grid.</summary>
-  public bool IsQuantized {
-    get {
-      using (Quantizer quantizer = Quantizer) return quantizer != null;
-    }
-  }
-
   /// <summary>The text of Describe().</summary>
   public override string ToString() => Describe();
 

@@ -8,15 +8,14 @@ namespace QTensor {
 /// </summary>
 public sealed unsafe class TensorData<T> : IDisposable where T : struct {
   private readonly TensorMemory memory;
-  private readonly int size = Buffer.ByteLength(new T[1]);
+  private static readonly int Size = Buffer.ByteLength(new T[1]);
 
   internal TensorData(Tensor tensor) {
-    DType dtype = tensor.Dtype;
-    string name = Lib.DtypeName(dtype);
     if (tensor.IsQuantized)
-      throw new InvalidOperationException("a tensor of quantized " + name + " is no array: ask IntRepr() or Dequantize()");
-    if (dtype != Elements.DtypeOf<T>())
-      throw new InvalidOperationException("a tensor of " + name + " has no elements of type " + typeof(T));
+      throw new InvalidOperationException("a tensor of quantized " + Lib.DtypeName(tensor.Dtype) +
+                                          " is no array: ask IntRepr() or Dequantize()");
+    if (tensor.Dtype != Elements.DtypeOf<T>())
+      throw new InvalidOperationException("a tensor of " + Lib.DtypeName(tensor.Dtype) + " has no elements of type " + typeof(T));
     if (tensor.Numel > 0 && !IsContiguous(tensor.Shape, tensor.Strides))
       throw new InvalidOperationException("the tensor is not contiguous: ask Contiguous()");
     Length = tensor.Numel;
@@ -59,7 +58,7 @@ public sealed unsafe class TensorData<T> : IDisposable where T : struct {
   private ulong OffsetOf(long index) {
     if (index < 0 || index >= Length)
       throw new IndexOutOfRangeException("index " + index + " is out of range for " + Length + " elements");
-    return (ulong)(index * size);
+    return (ulong)(index * Size);
   }
 
   // Counts as a use of the memory, which nobody can free meanwhile.
@@ -67,7 +66,7 @@ public sealed unsafe class TensorData<T> : IDisposable where T : struct {
     bool added = false;
     try {
       memory.DangerousAddRef(ref added);
-      Buffer.MemoryCopy((void *)from, (void *)to, Length * size, Length * size);
+      Buffer.MemoryCopy((void *)from, (void *)to, Length * Size, Length * Size);
     } finally {
       if (added) memory.DangerousRelease();
     }

@@ -40,6 +40,7 @@ internal sealed class ModelTest {
     Check.Equal(want, Scores(model.Quantize(Rows.Select(row => row))));
     Check.Equal(want, Scores(model.Quantize(Rows.Select(row => new[] { row }))));
     Check.Equal(want, Scores(model.Quantize(new Lazily(Rows))));
+    Check.Equal(want, Scores(model.Quantize(Together(0, 40))));
     Model prepared = model.Prepare("onnx");
     foreach (Tensor row in Rows) prepared.Calibrate(new[] { row });
     Check.Equal(want, Scores(prepared.Convert()));
@@ -101,6 +102,8 @@ internal sealed class ModelTest {
     Check.Throws<ArgumentException>(() => Load().Quantize(new Tensor[][] { null }), "sample 0 is null");
     Check.Throws<ArgumentNullException>(() => Load().Quantize((Tensor[])null), "samples");
     Check.Throws(Status.ESTATE, "not been calibrated", () => Load().Quantize(new Tensor[0]));
+    Check.Throws(Status.ESTATE, "not been calibrated", () => Load().Quantize(Tensor.Zeros(DType.Float32)));
+    Check.Throws(Status.ESHAPE, "image", () => Load().Quantize(Tensor.Zeros(DType.Float32, 2, 8, 8)));
     Tensor disposed = Rows[0].Share();
     disposed.Dispose();
     Check.Throws<ObjectDisposedException>(() => Load().Quantize(new[] { disposed }));
@@ -156,6 +159,7 @@ internal sealed class ModelTest {
     Model sooner = Load().QuantizeQat(Batches(), attrs: attrs, progress: (stage, done, total, loss) =>
         stage == "training" ? TrainingAnswer.Finish : TrainingAnswer.GoOn);
     Check.True(!Scores(sooner).SequenceEqual(Scores(trained)), "it trained to the end");
+    Check.Throws(Status.EINVAL, "target", () => Load().QuantizeQat((epoch, index) => batches[index], 2, 2));
     Check.Throws(Status.ECANCELED, "", () => Load().QuantizeQat(Batches(), progress: (stage, done, total, loss) => TrainingAnswer.Cancel));
   }
 

@@ -83,7 +83,7 @@ internal sealed class TensorTest {
 
   [Test]
   private void Arrays_are_pinned_as_long_as_there_are_tensors_over_them() {
-    WeakReference array = null, other = null;
+    WeakReference array = null, other = null, release = null;
     Tensor view = null;
     Action make = () => {
       var values = Matrix();
@@ -92,11 +92,14 @@ internal sealed class TensorTest {
       values = Matrix();
       other = new WeakReference(values);
       Check.Throws(Status.EINVAL, "nbytes", () => Tensor.Wrap(values, 7));
+      Action action = () => values.ToString();
+      release = new WeakReference(action);
+      Check.Throws(Status.EINVAL, "NULL", () => Tensor.Wrap(DType.Float32, IntPtr.Zero, 24, action, null, 6));
     };
     Deeper(make, 50);
     Collect();
     Check.True(array.IsAlive, "the array is gone");
-    Check.True(!other.IsAlive, "an array that could not be wrapped stays");
+    Check.True(!other.IsAlive && !release.IsAlive, "what could not be wrapped stays");
     Check.Equal(new float[] { 3, 4, 5 }, view.ToArray<float>());
     view.Dispose();
     Collect();
@@ -113,7 +116,10 @@ internal sealed class TensorTest {
     tensor.Dispose();
     Check.Equal(0, released);
     Check.Equal(new[] { 1.5f, 2 }, shared.ToArray<float>());
-    shared.Dispose();
+    using (shared.Data<float>()) {
+      shared.Dispose();
+      Check.Equal(0, released);
+    }
     Check.Equal(1, released);
     Tensor.Wrap(DType.Float32, memory, 8, () => throw new Exception("of a release"), null, 2).Dispose();
     using (Tensor plain = Tensor.Wrap(DType.Int8, memory, 8, null, Int8(0.5), 8)) Check.True(plain.IsQuantized, "has no grid");
@@ -241,6 +247,7 @@ internal sealed class TensorTest {
       Check.Equal(new long[] { 1, 1, 4, 4 }, scaled.Shape);
     foreach (object bad in new object[] { null, new object(), 'a', new[] { "a" }, new object[] { 1, "a" }, 1m, ulong.MaxValue })
       Check.Throws<ArgumentException>(() => new Observer("minmax", new Attrs { { "bins", bad } }), "attribute \"bins\" is ");
+    Check.Throws(Status.EINVAL, "key", () => new Observer("minmax", new Attrs { { "", 3 } }));
     Check.Throws(Status.EINVAL, "\"bin\"", () => new Observer("minmax", new Attrs { { "bin", 3 } }));
     Check.Throws(Status.EINVAL, "\"bins\"", () => new Observer("minmax", new Attrs { { "bins", new[] { 1, 2.5 } } }));
   }
