@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""What Python adds to a call: an int8 network of one layer, run from C and through the package in one process, turn by turn;
-and what accessors cost. A figure is the median over the turns.
+"""What Python and C# add to a call: an int8 network of one layer, run from C and through the packages, turn by turn; and what
+accessors cost. A figure is the median over the turns. C and Python share a process, C# has one of its own.
 
 Run again with:  PYTHONPATH=build/release/python benchmarks/bindings.py build/release --csv bindings.csv
 """
 
 import argparse
 import ctypes
+import functools
+import os
 import pathlib
 import statistics
 import subprocess
@@ -32,6 +34,24 @@ def c_loop(build, folder):
     return loop
 
 
+class CSharp:
+    """Times cases of Bindings.cs."""
+
+    def __init__(self, build, folder, model, shape):
+        program = f"{folder}/Bindings.exe"
+        subprocess.run(["mcs", "-optimize", f"-r:{build}/csharp/QTensor.dll", f"-out:{program}", ROOT / "benchmarks/Bindings.cs"],
+                       check=True)
+        self.process = subprocess.Popen(["mono", program, model, *map(str, shape)], env={**os.environ, "MONO_PATH": f"{build}/csharp"},
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __call__(self, case):
+        print(case, CALLS, file=self.process.stdin, flush=True)
+        return float(self.process.stdout.readline())
+
+    def close(self):
+        self.process.communicate()
+
+
 def timed(call):
     start = time.perf_counter()
     for _ in range(CALLS):
@@ -51,6 +71,7 @@ def measure(build, folder):
 
     session, t = qt.Session(qt.Model.load(path), {"threads": 1}), qt.as_tensor(x)
     inputs = [t]
+    csharp = CSharp(build, folder, path, x.shape)
     cases = {
         "c_run": lambda: loop.run(ctypes.c_size_t(CALLS)),
         "run_tensors": lambda: timed(lambda: session.run(inputs)),
@@ -61,8 +82,10 @@ def measure(build, folder):
         "accessor_shape": lambda: timed(lambda: t.shape),
         "accessor_dtype": lambda: timed(lambda: t.dtype),
         "lambda": lambda: timed(lambda: None),
+        **{f"csharp_{name}": functools.partial(csharp, f"csharp_{name}") for name in ("run", "run_arrays", "wrap", "shape")},
     }
     turns = [{name: case() for name, case in cases.items()} for _ in range(TURNS)]
+    csharp.close()
     return {name: statistics.median(turn[name] for turn in turns) for name in cases}
 
 
