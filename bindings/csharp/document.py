@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the comments of the C API into the classes that SWIG has made, as XML comments: SWIG 4.1 has none for C#.
+
+usage: document.py qtensor.h types.h FOLDER
+"""
+
+import pathlib
+import re
+import sys
+from xml.sax.saxutils import escape
+
+# What only the classes have.
+OWN = {
+    "Config.LeaveInFloat": "Leaves what the selector of Set() names in float.",
+    "Quantizer.PerTensor": "One scale and zero point for all elements.",
+    "Session.OutputCount": "Tensors that a run gives.",
+    "Tensor.IsQuantized": "Whether the elements are integers on a grid, which Quantizer tells.",
+}
+ENUMS = {"Status": "qstatus", "DType": "qdtype", "Scheme": "qscheme", "Mode": "qmode"}
+MEMBER = re.compile(r"^  public (?!override)(?:static )?(?:[\w.<>,:\[\]]+ )?(\w+)(?:\((.*?)\)(?: : this.*)? \{| =>)", re.M)
+ENUMERATOR = re.compile(r"^  (\w+) = (\d+)", re.M)
+
+
+def joined(comment):
+    return escape(" ".join(re.sub(r"^\s*\*? ?", "", line).strip() for line in comment.splitlines() if line.strip(" *")).strip())
+
+
+def functions(header):
+    """Of each function its summary and what its parameters are, by its name without underlines."""
+    found = {}
+    for comment, name in re.findall(r"/\*\*((?:(?!\*/).)*)\*/\nQTN_API[^;]*?\b(q\w+)\(", header, re.S):
+        summary, *parameters = re.split(r"@(?=param|since)", re.split(r"^ \* Errors:", comment, flags=re.M)[0])
+        texts = dict(re.match(r"param (\w+)(.*)", p, re.S).groups() for p in parameters if p.startswith("param"))
+        found[name.replace("_", "")] = joined(summary), {name: joined(text) for name, text in texts.items()}
+    return found
+
+
+def summary(text):
+    return f"  /// <summary>{text}</summary>\n"
+
+
+def with_members(text, kind, c):
+    def documented(match):
+        name = "create" if match[1] == kind else match[1]
+        if text[: match.start()].rstrip().endswith("</summary>"):
+            return match[0]
+        of_c = c.get(f"q{kind}{name}".lower()) or c.get(f"q{name}".lower())
+        said, parameters = of_c or (OWN.get(f"{kind}.{name}"), {})
+        if not said:
+            sys.exit(f"document.py: C has no comment for {kind}.{name}")
+        names = re.findall(r"(\w+)(?:,|$)", re.sub(r"<[^>]*>", "", match[2] or ""))
+        lines = [f'  /// <param name="{n}">{parameters[n]}</param>\n' for n in names] if set(names) <= parameters.keys() else []
+        return summary(said) + "".join(lines) + match[0]
+    return MEMBER.sub(documented, text)
+
+
+def with_enumerators(text, kind, types):
+    before, body = re.search(rf"/\*\*((?:(?!\*/).)*)\*/\ntypedef enum {ENUMS[kind]} \{{(.*?)\}}", types, re.S).groups()
+    items = {number: (name, comment) for name, number, comment in re.findall(r"(QTN_\w+) = (\d+)(?!x),?(?:\s*/\*\*<(.*?)\*/)?", body)}
+    def documented(match):
+        name, comment = items[match[2]]
+        return summary(joined(comment) or f"{name} of C.") + match[0]
+    return ENUMERATOR.sub(documented, text).replace("public enum", f"/// <summary>{joined(before)}</summary>\npublic enum")
+
+
+def main():
+    header, types, folder = map(pathlib.Path, sys.argv[1:])
+    c, types = functions(header.read_text()), types.read_text()
+    for file in folder.glob("*.cs"):
+        if file.stem in ENUMS:
+            file.write_text(with_enumerators(file.read_text(), file.stem, types))
+        elif not file.stem.startswith("core"):
+            file.write_text(with_members(file.read_text(), file.stem, c))
+
+
+if __name__ == "__main__":
+    main()
