@@ -33,7 +33,8 @@ class LifetimesTest {
     for (int i = 0; i < 2; ++i) {
       WeakReference<ByteBuffer> last = new WeakReference<>(ByteBuffer.allocateDirect(8));
       Tensor.wrap(last.get(), 8);
-      while (last.get() != null) { // which the tensor keeps until it goes
+      for (int tries = 0; last.get() != null; ++tries) { // the tensor keeps it until it goes
+        assertTrue(tries < 200, "a tensor that was dropped keeps its buffer");
         System.gc();
         Thread.sleep(10);
       }

@@ -5,16 +5,18 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.qtensor.DType;
 import org.qtensor.Lib;
+import org.qtensor.Tensor;
 
 /** Where the native library comes from: the jar, java.library.path, or nowhere. Each in a JVM of its own. */
 class LoadingTest {
@@ -26,15 +28,18 @@ class LoadingTest {
         "-Djava.io.tmpdir=" + folder, "-cp", System.getProperty("qtensor.classpath")));
     command.addAll(List.of(options));
     command.add("LoadingTest");
-    Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
-    String said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-    assertEquals(status, process.waitFor(), said);
-    return said;
+    Path output = folder.resolve("said");
+    Process process = new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(output.toFile()).start();
+    boolean ended = process.waitFor(60, TimeUnit.SECONDS);
+    process.destroyForcibly();
+    assertTrue(ended, "the program hangs");
+    assertEquals(status, process.exitValue(), Files.readString(output));
+    return Files.readString(output);
   }
 
-  /** Calls the library from two threads that begin at once, then says where it lies. */
+  /** Calls the library from two threads that begin at once, with different classes, then says where it lies. */
   public static void main(String[] arguments) throws Exception {
-    Thread other = new Thread(Lib::isa);
+    Thread other = new Thread(() -> Tensor.create(DType.INT8));
     other.start();
     Lib.version();
     other.join();
