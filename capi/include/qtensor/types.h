@@ -14,8 +14,10 @@
 #define QTN_EXTERN extern
 #endif
 
-/** Marks an exported function. */
-#if defined(__GNUC__)
+/** Marks an exported function. QTN_STATIC is for building the static library, which exports nothing. */
+#if defined(__GNUC__) && defined(QTN_STATIC)
+#define QTN_API QTN_EXTERN __attribute__((visibility("hidden")))
+#elif defined(__GNUC__)
 #define QTN_API QTN_EXTERN __attribute__((visibility("default")))
 #else
 #define QTN_API QTN_EXTERN

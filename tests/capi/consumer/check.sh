@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # A program outside of the tree: installs into a fresh prefix, moves that, compiles examples/c/quantize.c and
-# examples/cpp/quantize.cpp with nothing but pkg-config, quantizes the digits model and runs it. Then the same through find_package(qtensor).
+# examples/cpp/quantize.cpp with nothing but pkg-config, quantizes the digits model and runs it. Then the same through
+# find_package(qtensor), and with the static library through both.
 # Usage: check.sh CMAKE BUILD_DIR SOURCE_DIR CC CXX [FLAGS...]
 set -eu
 cmake=$1 build=$2 source=$3 cc=$4 cxx=$5
@@ -34,6 +35,10 @@ project(consumer C)
 find_package(qtensor 0.1 REQUIRED)
 add_executable(consumer consumer.c)
 target_link_libraries(consumer PRIVATE qtensor::qtensor)
+if(TARGET qtensor::qtensor_static)
+  add_executable(consumer_static consumer.c)
+  target_link_libraries(consumer_static PRIVATE qtensor::qtensor_static)
+endif()
 CMAKE
 cp "$source/examples/c/quantize.c" "$work/project/consumer.c"
 "$cmake" -S "$work/project" -B "$work/project/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_C_COMPILER="$cc" \
@@ -41,3 +46,21 @@ cp "$source/examples/c/quantize.c" "$work/project/consumer.c"
 "$cmake" --build "$work/project/build" > "$work/build.log"
 "$work/project/build/consumer" "$digits/digits.onnx" "$work/int8-again.onnx" "$digits/calibration.npy"
 cmp "$work/int8.onnx" "$work/int8-again.onnx"
+
+[[ -e $lib/libqtensor.a ]] || exit 0  # not with sanitizers
+"$work/project/build/consumer_static" "$digits/digits.onnx" "$work/int8-static.onnx" "$digits/calibration.npy"
+cmp "$work/int8.onnx" "$work/int8-static.onnx"
+
+rm "$lib"/libqtensor.so*  # which the linker would prefer
+# shellcheck disable=SC2046
+"$cc" -std=c99 -Wall -Wextra -pedantic -Werror "$source/examples/c/quantize.c" -o "$work/quantize-static" \
+  $(pkg-config --static --cflags --libs qtensor)
+"$work/quantize-static" "$digits/digits.onnx" "$work/int8-alone.onnx" "$digits/calibration.npy"
+cmp "$work/int8.onnx" "$work/int8-alone.onnx"
+# A shared library of somebody else with ours inside has no symbol of ours.
+# shellcheck disable=SC2046
+"$cc" -shared -fPIC "$source/examples/c/quantize.c" -o "$work/plugin.so" $(pkg-config --static --cflags --libs qtensor)
+if nm -D --defined-only "$work/plugin.so" | grep -v ' main$'; then
+  echo "these symbols leave a shared library that contains libqtensor.a"
+  exit 1
+fi
