@@ -13,12 +13,24 @@ import subprocess
 import sys
 import tempfile
 
-SCRIPT = """
+PYTHON = """
 import sys, numpy, qtensor as qt
 model = qt.Model.load(sys.argv[1] + "/digits.onnx")
 model.quantize(numpy.load(sys.argv[1] + "/calibration.npy")).save("python.onnx")
 assert qt.__version__ == sys.argv[2]
 assert qt.__file__.endswith("/usr/lib/python3/dist-packages/qtensor/__init__.py")
+"""
+
+JAVA = """
+import java.nio.file.Path;
+import org.qtensor.*;
+class Use {
+  public static void main(String[] arguments) {
+    Model model = Model.load(Path.of(arguments[0] + "/digits.onnx"));
+    Tensor images = Tensor.loadNpy(Path.of(arguments[0] + "/calibration.npy"));
+    model.quantize(Samples.rows(images)).save(Path.of("java.onnx"));
+  }
+}
 """
 
 
@@ -48,7 +60,7 @@ def check_control(debs, version):
     assert library <= {"libc6", "libstdc++6", "libgcc-s1", "libopenblas0-pthread"}, library
     assert "libopenblas0-pthread | libopenblas0" in field(debs["libqtensor0"], "Depends")
     assert field(debs["libqtensor-dev"], "Depends") == f"libqtensor0 (= {version}-1)"
-    for name in ("qtensor", "python3-qtensor"):
+    for name in set(debs) - {"libqtensor0", "libqtensor-dev"}:
         assert "libqtensor0" in names(field(debs[name], "Depends")), name
     assert {"python3", "python3-numpy"} <= names(field(debs["python3-qtensor"], "Depends"))
 
@@ -64,7 +76,7 @@ def check_binaries(root):
                 assert needed <= {"libc", "libm", "libgcc_s", "libstdc++", "ld-linux-x86-64", "ld-linux-aarch64"}, needed
 
 
-def check_use(root, source, version, cc, cxx):
+def check_use(root, packages, source, version, cc, cxx):
     digits = f"{source}/examples/digits"
     library = next(root.rglob("libqtensor.so.0")).parent
     environment = {"PATH": f"{root}/usr/bin:{os.environ['PATH']}", "LD_LIBRARY_PATH": str(library),
@@ -80,9 +92,15 @@ def check_use(root, source, version, cc, cxx):
     for compiler, example in ((cc, "c/quantize.c"), (cxx, "cpp/quantize.cpp")):
         use(compiler, f"{source}/examples/{example}", "-o", "program", *flags)
         use("./program", f"{digits}/digits.onnx", "program.onnx", f"{digits}/calibration.npy")
-    use("/usr/bin/python3", "-c", SCRIPT, digits, version)
-    models = [root.joinpath(f"{name}.onnx").read_bytes() for name in ("command", "program", "python")]
-    assert models[0] == models[1] == models[2], "command, C++ and Python give different models"
+    use("/usr/bin/python3", "-c", PYTHON, digits, version)
+    makers = ["command", "program", "python"]
+    if "libqtensor-java" in packages:
+        root.joinpath("Use.java").write_text(JAVA)
+        # Where a JVM of Debian looks by itself, but in this folder.
+        use("java", f"-Djava.library.path={next(root.rglob('jni'))}", "-cp", "usr/share/java/qtensor.jar", "Use.java", digits)
+        makers.append("java")
+    models = {root.joinpath(f"{maker}.onnx").read_bytes() for maker in makers}
+    assert len(models) == 1, f"{makers} give different models"
     assert "quantize" in use("man", "-l", f"{root}/usr/share/man/man1/qtensor.1.gz")
     use("bash", "-n", f"{root}/usr/share/bash-completion/completions/qtensor")
 
@@ -101,7 +119,7 @@ def main():
         for deb in debs.values():
             run("dpkg-deb", "-x", deb, root)
         check_binaries(root)
-        check_use(root, source, version, cc, cxx)
+        check_use(root, set(debs), source, version, cc, cxx)
         print("unpacked and used:", *(f"{path.name} {path.stat().st_size}" for path in debs.values()))
     return 0
 
