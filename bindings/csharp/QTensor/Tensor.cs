@@ -33,7 +33,7 @@ public sealed unsafe partial class Tensor {
     if (array is bool[]) throw new ArgumentException("memory of bool[] cannot be pinned: Tensor.Of copies it", nameof(array));
     GCHandle pin = GCHandle.Alloc(array, GCHandleType.Pinned);
     try {
-      return Wrap(dtype, ShapeOf(array, shape), pin.AddrOfPinnedObject(), Buffer.ByteLength(array), Unpin,
+      return Wrap(dtype, ShapeOf(array, shape), pin.AddrOfPinnedObject(), Elements.BytesOf(array), Unpin,
                   GCHandle.ToIntPtr(pin), null);
     } catch {
       pin.Free();
@@ -59,7 +59,7 @@ public sealed unsafe partial class Tensor {
     DType dtype = Elements.DtypeOf<T>();
     if (array == null) throw new ArgumentNullException(nameof(array));
     Tensor tensor = null;
-    Elements.Pin(array, data => tensor = Of(dtype, ShapeOf(array, shape), data, Buffer.ByteLength(array)));
+    Elements.Pin(array, data => tensor = Of(dtype, ShapeOf(array, shape), data, Elements.BytesOf(array)));
     return tensor;
   }
 
@@ -102,6 +102,9 @@ internal static unsafe class Elements {
     if (Types.TryGetValue(typeof(T), out DType dtype)) return dtype;
     throw new ArgumentException("tensors have no elements of type " + typeof(T));
   }
+
+  /// <summary>Of arrays beyond 2 GB, too, which Buffer.ByteLength cannot count.</summary>
+  internal static long BytesOf<T>(T[] array) => array.LongLength * Buffer.ByteLength(new T[1]);
 
   /// <summary>Shows the memory of an array for the time of a call. A GCHandle does not pin bool[] on every runtime.</summary>
   internal static void Pin(Array array, Action<IntPtr> use) {

@@ -26,15 +26,20 @@ public sealed unsafe class TensorData<T> : IDisposable where T : struct {
   public long Length { get; }
 
   /// <summary>The address of the first element, for as long as the view is not disposed.</summary>
-  public IntPtr Pointer => memory.DangerousGetHandle();
+  public IntPtr Pointer {
+    get {
+      if (memory.IsClosed) throw new ObjectDisposedException(GetType().FullName);
+      return memory.DangerousGetHandle();
+    }
+  }
 
   /// <summary>The elements as a span, which does not keep the memory: do not use it after the view.</summary>
   public Span<T> Span => new Span<T>((void *)Pointer, checked((int)Length));
 
   /// <summary>An element in row-major order.</summary>
   public T this[long index] {
-    get { return memory.Read<T>(OffsetOf(index)); }
-    set { memory.Write(OffsetOf(index), value); }
+    get => memory.Read<T>(OffsetOf(index));
+    set => memory.Write(OffsetOf(index), value);
   }
 
   /// <summary>A copy of the elements.</summary>

@@ -78,6 +78,8 @@ internal sealed class TensorTest {
       shown.Dispose();
       Check.Throws<ObjectDisposedException>(() => shown[0].ToString());
       Check.Throws<ObjectDisposedException>(() => shown.ToArray());
+      Check.Throws<ObjectDisposedException>(() => shown.Pointer.ToString());
+      Check.Throws<ObjectDisposedException>(() => shown.Span.ToString());
     }
   }
 
