@@ -204,6 +204,8 @@ internal sealed class TensorTest {
                                             grid.BlockSize + " " + grid.Numerics);
       using (Tensor tensor = Ramp().Quantize(grid)) Check.Equal(1, tensor.Quantizer.Axis);
     }
+    using (var named = new Quantizer(dtype: DType.Int8, scheme: Scheme.PerTensorAffine, axis: 0, scales: new[] { 0.5 }, zeroPoints: new long[] { 3 }))
+      Check.Equal(3L, named.ZeroPoints[0]);
     using (Quantizer chosen = Quantizer.Choose(DType.UInt8, Scheme.PerTensorAffine, 0, new double[] { -1 }, new double[] { 3 },
                                                new Attrs { { "numerics", "onnx" } }))
       Check.Equal("onnx 64", chosen.Numerics + " " + chosen.ZeroPoints[0]);
@@ -277,7 +279,7 @@ internal sealed class TensorTest {
     Check.Throws<ArgumentNullException>(() => Tensor.Wrap<float>(null), "array");
     Check.Throws<ArgumentNullException>(() => new Session(null), "model");
     Check.Throws<ArgumentNullException>(() => new Observer("minmax").Merge(null), "other");
-    Check.Throws<ArgumentOutOfRangeException>(() => Op.Run("Relu", new[] { tensor }, null, -1), "output_count is below 0");
+    Check.Throws<ArgumentOutOfRangeException>(() => Op.Run("Relu", new[] { tensor }, null, -1), "outputCount is below 0");
   }
 
   [Test]

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the comments of the C API into the classes that SWIG has made, as XML comments: SWIG 4.1 has none for C#.
+"""What SWIG 4.1 leaves undone in the classes that it makes for C#: the comments of the C API as XML comments, and names of
+parameters in C#'s way.
 
-usage: document.py qtensor.h types.h FOLDER
+usage: finish.py qtensor.h types.h FOLDER
 """
 
 import pathlib
@@ -48,7 +49,7 @@ def with_members(text, kind, c):
         of_c = c.get(f"q{kind}{name}".lower()) or c.get(f"q{name}".lower())
         said, parameters = of_c or (OWN.get(f"{kind}.{name}"), {})
         if not said:
-            sys.exit(f"document.py: C has no comment for {kind}.{name}")
+            sys.exit(f"finish.py: C has no comment for {kind}.{name}")
         names = re.findall(r"(\w+)(?:,|$)", re.sub(r"<[^>]*>", "", match[2] or ""))
         lines = [f'  /// <param name="{n}">{parameters[n]}</param>\n' for n in names] if set(names) <= parameters.keys() else []
         return summary(said) + "".join(lines) + match[0]
@@ -64,6 +65,13 @@ def with_enumerators(text, kind, types):
     return ENUMERATOR.sub(documented, text).replace("public enum", f"/// <summary>{joined(before)}</summary>\npublic enum")
 
 
+def with_names(text):
+    """zero_points becomes zeroPoints, where it is a parameter and wherever that is used."""
+    for name in {n for member in MEMBER.finditer(text) for n in re.findall(r"\b([a-z]+(?:_[a-z]+)+)(?:,|$)", member[2] or "")}:
+        text = re.sub(rf"\b{name}\b", re.sub(r"_([a-z])", lambda m: m[1].upper(), name), text)
+    return text
+
+
 def main():
     header, types, folder = map(pathlib.Path, sys.argv[1:])
     c, types = functions(header.read_text()), types.read_text()
@@ -71,7 +79,7 @@ def main():
         if file.stem in ENUMS:
             file.write_text(with_enumerators(file.read_text(), file.stem, types))
         elif not file.stem.startswith("core"):
-            file.write_text(with_members(file.read_text(), file.stem, c))
+            file.write_text(with_names(with_members(file.read_text(), file.stem, c)))
 
 
 if __name__ == "__main__":
