@@ -25,7 +25,9 @@ inline JNIEnv *env() {
 
 /// A reference that any thread may drop.
 inline std::shared_ptr<_jobject> keep(JNIEnv *jenv, jobject object) {
-  return std::shared_ptr<_jobject>(jenv->NewGlobalRef(object), [](jobject held) {
+  const jobject global = jenv->NewGlobalRef(object);
+  if (!global) throw std::bad_alloc();
+  return std::shared_ptr<_jobject>(global, [](jobject held) {
     JNIEnv *mine = env();
     const bool stranger = !mine;
     void *attached = nullptr;

@@ -53,6 +53,8 @@ class ModelTest {
     List<Tensor[]> rows = Data.rows();
     assertArrayEquals(want, scores(model.quantize(Samples.of(rows))));
     assertArrayEquals(want, scores(model.quantize(Samples.of(rows.size(), i -> rows.get((int) i)), "onnx")));
+    assertEquals(13, Samples.rows(Data.IMAGES, 3).count());
+    assertArrayEquals(new long[] {3, 1, 8, 8}, Samples.rows(Data.IMAGES, 3).sample(12)[0].shape());
     Model prepared = model.prepare(new Config("onnx"), Mode.PTQ);
     rows.forEach(prepared::calibrate);
     assertArrayEquals(want, scores(prepared.convert()));

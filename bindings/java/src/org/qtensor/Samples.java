@@ -35,8 +35,13 @@ public interface Samples {
     return of(list.size(), index -> list.get((int) index));
   }
 
-  /** The rows of a tensor, for a model with one input: slices of length 1 along the first axis. */
+  /** The rows of a tensor, one at a time, for a model with one input whose first axis is the batch. */
   static Samples rows(Tensor tensor) {
-    return of(tensor.shape()[0], index -> new Tensor[] {tensor.slice(0, index, index + 1)});
+    return rows(tensor, 1);
+  }
+
+  /** The same for a model that fixes its batch; rows that do not fill one are left out. */
+  static Samples rows(Tensor tensor, long batch) {
+    return of(tensor.shape()[0] / batch, index -> new Tensor[] {tensor.slice(0, index * batch, (index + 1) * batch)});
   }
 }
