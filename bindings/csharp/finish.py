@@ -11,6 +11,9 @@ import re
 import sys
 from xml.sax.saxutils import escape
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "swig"))
+import comments
+
 # What only the classes have.
 OWN = {
     "Config.LeaveInFloat": "Leaves what the selector of Set() names in float.",
@@ -23,22 +26,8 @@ MEMBER = re.compile(r"^  public (?!override)(?:static )?(?:[\w.<>,:\[\]]+ )?(\w+
 ENUMERATOR = re.compile(r"^  (\w+) = (\d+)", re.M)
 
 
-def joined(comment):
-    return escape(" ".join(re.sub(r"^\s*\*? ?", "", line).strip() for line in comment.splitlines() if line.strip(" *")).strip())
-
-
-def functions(header):
-    """Of each function its summary and what its parameters are, by its name without underlines."""
-    found = {}
-    for comment, name in re.findall(r"/\*\*((?:(?!\*/).)*)\*/\nQTN_API[^;]*?\b(q\w+)\(", header, re.S):
-        summary, *parameters = re.split(r"@(?=param|since)", re.split(r"^ \* Errors:", comment, flags=re.M)[0])
-        texts = dict(re.match(r"param (\w+)(.*)", p, re.S).groups() for p in parameters if p.startswith("param"))
-        found[name.replace("_", "")] = joined(summary), {name: joined(text) for name, text in texts.items()}
-    return found
-
-
 def summary(text):
-    return f"  /// <summary>{text}</summary>\n"
+    return f"  /// <summary>{escape(text)}</summary>\n"
 
 
 def with_members(text, kind, c):
@@ -51,18 +40,14 @@ def with_members(text, kind, c):
         if not said:
             sys.exit(f"finish.py: C has no comment for {kind}.{name}")
         names = re.findall(r"(\w+)(?:,|$)", re.sub(r"<[^>]*>", "", match[2] or ""))
-        lines = [f'  /// <param name="{n}">{parameters[n]}</param>\n' for n in names] if set(names) <= parameters.keys() else []
+        lines = [f'  /// <param name="{n}">{escape(parameters[n])}</param>\n' for n in names] if set(names) <= parameters.keys() else []
         return summary(said) + "".join(lines) + match[0]
     return MEMBER.sub(documented, text)
 
 
-def with_enumerators(text, kind, types):
-    before, body = re.search(rf"/\*\*((?:(?!\*/).)*)\*/\ntypedef enum {ENUMS[kind]} \{{(.*?)\}}", types, re.S).groups()
-    items = {number: (name, comment) for name, number, comment in re.findall(r"(QTN_\w+) = (\d+)(?!x),?(?:\s*/\*\*<(.*?)\*/)?", body)}
-    def documented(match):
-        name, comment = items[match[2]]
-        return summary(joined(comment) or f"{name} of C.") + match[0]
-    return ENUMERATOR.sub(documented, text).replace("public enum", f"/// <summary>{joined(before)}</summary>\npublic enum")
+def with_enumerators(text, comment, items):
+    documented = ENUMERATOR.sub(lambda match: summary(items[match[2]]) + match[0], text)
+    return documented.replace("public enum", f"/// <summary>{escape(comment)}</summary>\npublic enum")
 
 
 def with_names(text):
@@ -74,10 +59,10 @@ def with_names(text):
 
 def main():
     header, types, folder = map(pathlib.Path, sys.argv[1:])
-    c, types = functions(header.read_text()), types.read_text()
+    c, enumerations = comments.functions(header.read_text()), comments.enumerations(types.read_text())
     for file in folder.glob("*.cs"):
         if file.stem in ENUMS:
-            file.write_text(with_enumerators(file.read_text(), file.stem, types))
+            file.write_text(with_enumerators(file.read_text(), *enumerations[ENUMS[file.stem]]))
         elif not file.stem.startswith("core"):
             file.write_text(with_names(with_members(file.read_text(), file.stem, c)))
 

@@ -79,10 +79,10 @@ Argument
 %typemap(javain) const qtn::Class & "NativeObject.box($javainput)"
 // What a constructor has made.
 %typemap(out) qtn::Class * {
-  $result = qjava::boxed_or_null(std::move(*$1));
+  $result = qjava::boxed_or_null(jenv, std::move(*$1));
   delete $1;
 }
-%typemap(out) qtn::Class "$result = qjava::boxed_or_null(std::move($1));"
+%typemap(out) qtn::Class "$result = qjava::boxed_or_null(jenv, std::move($1));"
 %typemap(javaout) qtn::Class {
     long box = $jnicall;
     return box == 0 ? null : new $&javaclassname(box);
@@ -103,19 +103,26 @@ Argument
 QTN_STATIC(Lib)
 QTN_STATIC(Op)
 
-// --- what Javadoc says of the classes
+// --- what Javadoc says of classes; of their members document.py makes it
 
-%define QTN_DOC(Class, Text...)
-%typemap(javaimports) qtn::Class %{
-/** Text */%}
-%enddef
-QTN_DOC(Tensor, An n-dimensional array with an element type and, where it is quantized, a Quantizer. Views share memory.)
-QTN_DOC(Quantizer, An immutable mapping real = (q - zero_point) * scale, of the whole tensor, of channels or of blocks.)
-QTN_DOC(Observer, Statistics of the tensors it is shown, from which it chooses a Quantizer.)
-QTN_DOC(Config, What of a model is quantized, and how: a recipe, and what set() changes of it.)
-QTN_DOC(Model, A graph of ONNX operators with its weights: float, prepared, or quantized.)
-QTN_DOC(Trainer, A model being trained, with its optimizer.)
-QTN_DOC(Lib, The library itself.)
+%typemap(javaimports) qtn::Tensor %{
+/** An n-dimensional array with an element type and, where it is quantized, a Quantizer. Views share memory. */%}
+%typemap(javaimports) qtn::Quantizer %{
+/** An immutable mapping real = (q - zero_point) * scale, of the whole tensor, of channels or of blocks. */%}
+%typemap(javaimports) qtn::Observer %{
+/** Statistics of the tensors it is shown, from which it chooses a Quantizer. */%}
+%typemap(javaimports) qtn::Config %{
+/** What of a model is quantized, and how: a recipe, and what set() changes of it. */%}
+%typemap(javaimports) qtn::Model %{
+/** A graph of ONNX operators with its weights: float, prepared, or quantized. */%}
+%typemap(javaimports) qtn::Trainer %{
+/** A model being trained, with its optimizer. */%}
+%typemap(javaimports) qtn::Lib %{
+/** The library itself. */%}
+%typemap(javaimports) qtn::Session %{
+/** A model packed, planned and ready to run, from many threads at once. */%}
+%typemap(javaimports) qtn::Op %{
+/** Operators on tensors, one at a time. */%}
 
 // --- what the package wraps once more
 

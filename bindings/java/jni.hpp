@@ -96,4 +96,9 @@ inline void raise_current(JNIEnv *jenv) {
   }
 }
 
+inline bool refuse_current(JNIEnv *jenv) {
+  raise_current(jenv);
+  return false;
+}
+
 }  // namespace qjava

@@ -56,8 +56,11 @@ bool is_open(const T &object) {
 
 /// 0, which is null, for an object without a handle.
 template <class T>
-jlong boxed_or_null(T object) {
+jlong boxed_or_null(JNIEnv *jenv, T object) try {
   return is_open(object) ? boxed(std::move(object)) : 0;
+} catch (...) {
+  raise_current(jenv);
+  return 0;
 }
 
 /// A closed object is an error, and so is null.
@@ -79,7 +82,7 @@ bool argument(JNIEnv *jenv, jlong address, const char *type, const char *name, T
 /// NativeObject.swigCPtr.
 inline jfieldID box_field = nullptr;
 
-inline bool tensors(JNIEnv *jenv, jobjectArray from, const char *name, qtn::Tensors &out) {
+inline bool tensors(JNIEnv *jenv, jobjectArray from, const char *name, qtn::Tensors &out) try {
   if (!from) return refuse_null(jenv, name);
   const jsize count = jenv->GetArrayLength(from);
   out.resize(static_cast<size_t>(count));
@@ -91,17 +94,22 @@ inline bool tensors(JNIEnv *jenv, jobjectArray from, const char *name, qtn::Tens
     if (!open) return false;
   }
   return true;
+} catch (...) {
+  return refuse_current(jenv);
 }
 
 /// NULL with a Java exception pending.
-inline jlongArray boxes_of(JNIEnv *jenv, qtn::Tensors tensors) {
+inline jlongArray boxes_of(JNIEnv *jenv, qtn::Tensors tensors) try {
   const auto count = static_cast<jsize>(tensors.size());
   const jlongArray array = jenv->NewLongArray(count);
   for (jsize i = 0; array && i < count; ++i) {
-    const jlong address = boxed_or_null(std::move(tensors[static_cast<size_t>(i)]));
+    const jlong address = boxed_or_null(jenv, std::move(tensors[static_cast<size_t>(i)]));
     jenv->SetLongArrayRegion(array, i, 1, &address);
   }
   return array;
+} catch (...) {
+  raise_current(jenv);
+  return nullptr;
 }
 
 // --- memory that Java and tensors share

@@ -28,6 +28,14 @@ QTN_VALUE(const qtn::Strings &, jobjectArray, "byte[][]", qtn::Strings, texts)
     return $jnicall;
   }
 
+%typemap(in) size_t {
+  if ($input < 0) {
+    qjava::refuse(jenv, "java/lang/IllegalArgumentException", "$1_name is " + std::to_string($input));
+    return $null;
+  }
+  $1 = static_cast<size_t>($input);
+}
+
 // Texts cross as bytes in UTF-8.
 %typemap(jstype) const std::string & "String"
 %typemap(javain) const std::string & "Text.bytes($javainput, \"$1_name\")"

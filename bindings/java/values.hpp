@@ -11,29 +11,35 @@
 
 namespace qjava {
 
-inline bool integers(JNIEnv *jenv, jlongArray from, const char *name, std::vector<int64_t> &out) {
+inline bool integers(JNIEnv *jenv, jlongArray from, const char *name, std::vector<int64_t> &out) try {
   if (!from) return refuse_null(jenv, name);
   out.resize(static_cast<size_t>(jenv->GetArrayLength(from)));
   jenv->GetLongArrayRegion(from, 0, static_cast<jsize>(out.size()), reinterpret_cast<jlong *>(out.data()));
   return true;
+} catch (...) {
+  return refuse_current(jenv);
 }
 
-inline bool reals(JNIEnv *jenv, jdoubleArray from, const char *name, std::vector<double> &out) {
+inline bool reals(JNIEnv *jenv, jdoubleArray from, const char *name, std::vector<double> &out) try {
   if (!from) return refuse_null(jenv, name);
   out.resize(static_cast<size_t>(jenv->GetArrayLength(from)));
   jenv->GetDoubleArrayRegion(from, 0, static_cast<jsize>(out.size()), out.data());
   return true;
+} catch (...) {
+  return refuse_current(jenv);
 }
 
 /// UTF-8, which JNI's own functions for strings do not speak.
-inline bool text(JNIEnv *jenv, jbyteArray from, const char *name, std::string &out) {
+inline bool text(JNIEnv *jenv, jbyteArray from, const char *name, std::string &out) try {
   if (!from) return refuse_null(jenv, name);
   out.resize(static_cast<size_t>(jenv->GetArrayLength(from)));
   jenv->GetByteArrayRegion(from, 0, static_cast<jsize>(out.size()), reinterpret_cast<jbyte *>(out.data()));
   return true;
+} catch (...) {
+  return refuse_current(jenv);
 }
 
-inline bool texts(JNIEnv *jenv, jobjectArray from, const char *name, qtn::Strings &out) {
+inline bool texts(JNIEnv *jenv, jobjectArray from, const char *name, qtn::Strings &out) try {
   if (!from) return refuse_null(jenv, name);
   const jsize count = jenv->GetArrayLength(from);
   out.resize(static_cast<size_t>(count));
@@ -44,6 +50,8 @@ inline bool texts(JNIEnv *jenv, jobjectArray from, const char *name, qtn::String
     if (!good) return false;
   }
   return true;
+} catch (...) {
+  return refuse_current(jenv);
 }
 
 inline jbyteArray text_of(JNIEnv *jenv, const std::string &text) { return bytes_of(jenv, text.data(), text.size()); }

@@ -80,6 +80,12 @@ class LoadingTest {
   }
 
   @Test
+  void theJarIsSmall() throws IOException {
+    long size = Files.size(Path.of(System.getProperty("qtensor.classpath").split(":")[0]));
+    assertTrue(size < 25_000_000, size + " bytes");
+  }
+
+  @Test
   void fromTheLibraryPath() throws Exception {
     String natives = System.getProperty("java.library.path");
     String said = run(0, "-Djava.library.path=" + natives);

@@ -147,6 +147,7 @@ class ModelTest {
     assertEquals(List.of("scores"), model.outputs());
     assertEquals(DType.FLOAT32, model.inputDtype(0));
     assertArrayEquals(new long[] {-1, 1, 8, 8}, model.inputShape(0));
+    assertEquals("index is -1", assertThrows(IllegalArgumentException.class, () -> model.inputName(-1)).getMessage());
     Model int8 = model.quantize(Samples.rows(Data.IMAGES));
     Path path = folder.resolve("int8.onnx");
     int8.save(path, Map.of("format", "qoperator"));

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the comments of the C API into the classes that SWIG has made, as Javadoc.
+
+usage: document.py qtensor.h types.h FOLDER
+"""
+
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "swig"))
+import comments
+
+CLASSES = "Config", "Lib", "Model", "Observer", "Op", "Quantizer", "Session", "Tensor", "Trainer"
+ENUMS = {"Status": "qstatus", "DType": "qdtype", "Scheme": "qscheme", "Mode": "qmode"}
+# What only the classes have.
+OWN = {
+    "Config.leaveInFloat": "Leaves what the selector of set() names in float.",
+    "Quantizer.perTensor": "One scale and zero point for all elements.",
+    "Session.outputCount": "The tensors that a run gives.",
+}
+MEMBER = re.compile(r"^  public (?:static )?(?:[\w.<>?\[\] ,]+ )?(\w+)\((.*)\) \{$", re.M)
+ENUMERATOR = re.compile(r"^  \w+\((\d+)\)[,;]", re.M)
+NAME = re.compile(rf"\bq({'|'.join(map(str.lower, CLASSES))})_(\w+)(?:\(\w+\))?")
+
+
+def of_java(match):
+    noun, (verb, *words) = match[1].capitalize(), match[2].split("_")
+    return f"{{@code {'new ' + noun if verb == 'create' else noun + '.' + verb + ''.join(map(str.capitalize, words))}}}"
+
+
+def javadoc(text, tags=()):
+    """A comment of C, and tags of which each is a name and such a comment."""
+    def words(said):
+        for sign, entity in ("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("NULL", "null"):
+            said = said.replace(sign, entity)
+        return NAME.sub(of_java, re.sub(r"`([^`]*)`", r"{@code \1}", said))
+
+    if not tags:
+        return f"  /** {words(text)} */\n"
+    return "".join([f"  /**\n   * {words(text)}\n   *\n", *(f"   * @param {name} {words(said)}\n" for name, said in tags), "   */\n"])
+
+
+def with_members(text, kind, c):
+    def documented(match):
+        name = "create" if match[1] == kind else match[1]
+        of_c = c.get(f"q{kind}{name}".lower()) or c.get(f"q{name}".lower())
+        said, parameters = of_c or (OWN.get(f"{kind}.{name}"), {})
+        if not said:
+            sys.exit(f"document.py: C has no comment for {kind}.{name}")
+        names = re.findall(r"(\w+)(?:,|$)", re.sub(r"<[^>]*>", "", match[2]))
+        tags = [(n, parameters[n]) for n in names] if set(names) <= parameters.keys() else []
+        return javadoc(said, tags) + match[0]
+    return MEMBER.sub(documented, text)
+
+
+def with_enumerators(text, comment, items):
+    documented = ENUMERATOR.sub(lambda match: javadoc(items[match[1]]) + match[0], text)
+    return documented.replace("public enum", javadoc(comment).lstrip() + "public enum", 1)
+
+
+def main():
+    header, types, folder = map(pathlib.Path, sys.argv[1:])
+    c, enumerations = comments.functions(header.read_text()), comments.enumerations(types.read_text())
+    for kind in CLASSES:
+        file = folder / f"{kind}.java"
+        file.write_text(with_members(file.read_text(), kind, c))
+    for kind, name in ENUMS.items():
+        file = folder / f"{kind}.java"
+        file.write_text(with_enumerators(file.read_text(), *enumerations[name]))
+
+
+if __name__ == "__main__":
+    main()
