@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What Python and C# add to a call: an int8 network of one layer, run from C and through the packages, turn by turn; and what
-accessors cost. A figure is the median over the turns. C and Python share a process, C# has one of its own.
+"""What Python, C# and Java add to a call: an int8 network of one layer, run from C and through the packages, turn by turn; and what
+accessors cost. A figure is the median over the turns. C and Python share a process, the others have one each.
 
 Run again with:  PYTHONPATH=build/release/python benchmarks/bindings.py build/release --csv bindings.csv
 """
@@ -8,7 +8,6 @@ Run again with:  PYTHONPATH=build/release/python benchmarks/bindings.py build/re
 import argparse
 import ctypes
 import functools
-import os
 import pathlib
 import statistics
 import subprocess
@@ -22,6 +21,7 @@ import record
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TURNS, CALLS = 15, 2000
+WARM = 50000  # calls after which a compiler at run time has done its best
 
 
 def c_loop(build, folder):
@@ -34,22 +34,29 @@ def c_loop(build, folder):
     return loop
 
 
-class CSharp:
-    """Times cases of Bindings.cs."""
+class Program:
+    """Times cases of a program in another language."""
 
-    def __init__(self, build, folder, model, shape):
-        program = f"{folder}/Bindings.exe"
-        subprocess.run(["mcs", "-optimize", f"-r:{build}/csharp/QTensor.dll", f"-out:{program}", ROOT / "benchmarks/Bindings.cs"],
-                       check=True)
-        self.process = subprocess.Popen(["mono", program, model, *map(str, shape)], env={**os.environ, "MONO_PATH": f"{build}/csharp"},
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, *command):
+        self.process = subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    def __call__(self, case):
-        print(case, CALLS, file=self.process.stdin, flush=True)
+    def __call__(self, case, calls=CALLS):
+        print(case, calls, file=self.process.stdin, flush=True)
         return float(self.process.stdout.readline())
 
     def close(self):
         self.process.communicate()
+
+
+def csharp(build, folder, *arguments):
+    program = f"{folder}/Bindings.exe"
+    subprocess.run(["mcs", "-optimize", f"-r:{build}/csharp/QTensor.dll", f"-out:{program}", ROOT / "benchmarks/Bindings.cs"], check=True)
+    return Program("env", f"MONO_PATH={build}/csharp", "mono", program, *arguments)
+
+
+def java(build, folder, *arguments):
+    subprocess.run(["javac", "-cp", build / "java/qtensor.jar", "-d", folder, ROOT / "benchmarks/Bindings.java"], check=True)
+    return Program("java", f"-Djava.library.path={build}/java", "-cp", f"{build}/java/qtensor.jar:{folder}", "Bindings", *arguments)
 
 
 def timed(call):
@@ -71,7 +78,10 @@ def measure(build, folder):
 
     session, t = qt.Session(qt.Model.load(path), {"threads": 1}), qt.as_tensor(x)
     inputs = [t]
-    csharp = CSharp(build, folder, path, x.shape)
+    programs = {f"{language.__name__}_{name}": language for language in (csharp, java) for name in ("run", "run_arrays", "wrap", "shape")}
+    running = {language: language(build, folder, path, *x.shape) for language in set(programs.values())}
+    for name, language in programs.items():
+        running[language](name, WARM)
     cases = {
         "c_run": lambda: loop.run(ctypes.c_size_t(CALLS)),
         "run_tensors": lambda: timed(lambda: session.run(inputs)),
@@ -82,10 +92,11 @@ def measure(build, folder):
         "accessor_shape": lambda: timed(lambda: t.shape),
         "accessor_dtype": lambda: timed(lambda: t.dtype),
         "lambda": lambda: timed(lambda: None),
-        **{f"csharp_{name}": functools.partial(csharp, f"csharp_{name}") for name in ("run", "run_arrays", "wrap", "shape")},
+        **{name: functools.partial(running[language], name) for name, language in programs.items()},
     }
     turns = [{name: case() for name, case in cases.items()} for _ in range(TURNS)]
-    csharp.close()
+    for program in running.values():
+        program.close()
     return {name: statistics.median(turn[name] for turn in turns) for name in cases}
 
 
