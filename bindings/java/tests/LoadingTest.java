@@ -63,7 +63,7 @@ class LoadingTest {
   @Test
   void fromTheJarOnceIntoAPrivateFolderThatGoes() throws Exception {
     List<String> said = run(0).lines().toList();
-    List<String> libraries = said.subList(0, said.size() - 1);
+    List<String> libraries = said.stream().filter(line -> line.startsWith("/")).toList();
     assertTrue(libraries.stream().allMatch(path -> path.startsWith(folder + "/qtensor-")), said.toString());
     assertEquals(carried(), libraries.stream().map(path -> Path.of(path).getFileName().toString()).sorted().toList());
     assertEquals("rwx------", said.get(said.size() - 1));
