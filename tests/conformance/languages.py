@@ -9,11 +9,9 @@ import pathlib
 import re
 import sys
 
-HERE = pathlib.Path(__file__).resolve().parent
-PAGE = HERE.parent.parent / "docs/languages.md"
-BEGIN, END = "<!-- cases: tests/conformance/languages.py -->\n", "<!-- end of cases -->\n"
+import page
+
 LANGUAGES = {"python": "Python", "java": "Java", "csharp": "C#"}
-FILES = ("cases", "torch", "networks", "toolkit", "training", "errors")
 
 
 def told(path):
@@ -24,7 +22,7 @@ def told(path):
 
 
 def table(folder):
-    cases = [case for name in FILES for case in json.loads((HERE / f"{name}.json").read_text())]
+    cases = [case for name in page.CASES for case in json.loads((page.HERE / f"{name}.json").read_text())]
     calls = sum("call" in step for case in cases for step in case["steps"])
     runs = {language: told(folder / f"{language}.txt") for language in LANGUAGES}
     lines = ["| | C | " + " | ".join(LANGUAGES.values()) + " |\n", "|---|" + "---|" * (1 + len(LANGUAGES)) + "\n",
@@ -41,13 +39,7 @@ def main():
     if missing:
         print(*missing, "has not run", file=sys.stderr)
         sys.exit(77)
-    text = PAGE.read_text()
-    head, rest = text.split(BEGIN)
-    wanted = head + BEGIN + table(folder) + END + rest.split(END)[1]
-    if "--check" not in sys.argv:
-        PAGE.write_text(wanted)
-    elif text != wanted:
-        sys.exit("docs/languages.md: the table of languages is old; run tests/conformance/languages.py")
+    page.bring("cases", table(folder))
 
 
 if __name__ == "__main__":
