@@ -7,7 +7,7 @@
 
 #include "check.h"
 
-enum { THREADS = 4, RUNS = 20, SAMPLES = 8, PIXELS = 64, CLASSES = 10 };
+enum { THREADS = 8, RUNS = 20, SAMPLES = 8, PIXELS = 64, CLASSES = 10 };
 
 static float pixels[SAMPLES * PIXELS];
 static float expected[SAMPLES * CLASSES];

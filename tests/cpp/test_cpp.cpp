@@ -175,9 +175,9 @@ void models_from_samples(void **) {
   const qtn::Session session = qtn::Session::create(int8);
   std::atomic<int> equal{0};
   std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i) threads.emplace_back([&] { equal += session.run(x)[0].equal(scores); });
+  for (int i = 0; i < 8; ++i) threads.emplace_back([&] { equal += session.run(x)[0].equal(scores); });
   for (std::thread &t : threads) t.join();
-  assert_int_equal(equal, 4);
+  assert_int_equal(equal, 8);
 }
 
 void what_callbacks_throw_comes_out(void **) {
