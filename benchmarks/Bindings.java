@@ -13,8 +13,8 @@ import org.qtensor.Session;
 import org.qtensor.Tensor;
 
 /**
- * What bindings.py measures of Java. A line of standard input with the name of a case and a number of calls is answered with
- * the microseconds of one.
+ * What bindings.py measures of Java. A line of standard input with the name of a case and a number of calls is answered
+ * with the microseconds of one.
  *
  * <p>usage: Bindings MODEL.onnx DIMENSION...
  */

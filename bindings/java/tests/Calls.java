@@ -75,8 +75,8 @@ final class Calls {
     act("qlib_set_threads", f -> Lib.setThreads(f.small("count")));
     put("qstatus_name", f -> Lib.statusName(f.constant("status", Status.class, Status::of)));
     put("qdtype_name", f -> Lib.dtypeName(f.dtype()));
-    for (String name : List.of("qattrs_create", "qattrs_set_int", "qattrs_set_float", "qattrs_set_string", "qattrs_set_ints",
-             "qattrs_set_floats")) {
+    for (String name : List.of("qattrs_create", "qattrs_set_int", "qattrs_set_float", "qattrs_set_string",
+             "qattrs_set_ints", "qattrs_set_floats")) {
       put(name, refused("attributes without what takes them"));
     }
   }
@@ -220,7 +220,10 @@ final class Calls {
     });
     act("qmodel_save", f -> model(f).save(f.path(), f.attrs()));
     put("qmodel_fuse", f -> model(f).fuse(f.texts("nodes")));
-    put("qmodel_prepare", f -> model(f).prepare(config(f), f.get("mode").isJsonNull() ? Mode.PTQ : f.constant("mode", Mode.class, Mode::of)));
+    put("qmodel_prepare", f -> {
+      Mode mode = f.get("mode").isJsonNull() ? Mode.PTQ : f.constant("mode", Mode.class, Mode::of);
+      return model(f).prepare(config(f), mode);
+    });
     act("qmodel_calibrate", f -> prepared(f).calibrate(f.tensors("inputs")));
     put("qmodel_convert", f -> prepared(f).convert(f.attrs()));
     act("qmodel_save_calibration", f -> prepared(f).saveCalibration(f.path()));

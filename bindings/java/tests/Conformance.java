@@ -127,9 +127,13 @@ final class Conformance {
 
   // --- steps
 
+  private static double tolerance(Frame f) {
+    return f.step.has("tolerance") ? f.step.get("tolerance").getAsDouble() : 0;
+  }
+
   private static void expect(Frame f) {
     Object got = f.handles.get(f.step.get("expect").getAsString().substring(1));
-    double tolerance = f.step.has("tolerance") ? f.step.get("tolerance").getAsDouble() : 0;
+    double tolerance = tolerance(f);
     if (f.step.has("json")) {
       check("json", JsonParser.parseString((String) got), f.step.get("json"), tolerance);
       return;
@@ -203,7 +207,7 @@ final class Conformance {
       f.handles.put(out.getAsString(), result instanceof Tensor[] several ? several[0] : result);
     }
     if (f.step.has("equals")) {
-      check(call, json(result), f.step.get("equals"), f.step.has("tolerance") ? f.step.get("tolerance").getAsDouble() : 0);
+      check(call, json(result), f.step.get("equals"), tolerance(f));
     }
   }
 
@@ -250,8 +254,8 @@ final class Conformance {
           calls.stream().distinct().count());
     }
     String symbols = Files.readString(root.resolve("capi/symbols.txt"));
-    List<String> unknown =
-        Calls.BY_NAME.keySet().stream().filter(name -> !Pattern.compile("(?m)^" + name + " ").matcher(symbols).find()).toList();
+    List<String> unknown = Calls.BY_NAME.keySet().stream()
+        .filter(name -> !Pattern.compile("(?m)^" + name + " ").matcher(symbols).find()).toList();
     if (!unknown.isEmpty()) {
       System.out.println("C has no " + unknown);
     }

@@ -88,7 +88,8 @@ final class Frame {
 
   Tensor[] tensors(String name) {
     return StreamSupport.stream(list(name).spliterator(), false)
-        .map(item -> item.isJsonNull() ? null : named(Tensor.class, item)).toArray(Tensor[]::new);
+        .map(item -> item.isJsonNull() ? null : named(Tensor.class, item))
+        .toArray(Tensor[]::new);
   }
 
   List<String> texts(String name) {
@@ -170,7 +171,8 @@ final class Frame {
   private static Object attribute(JsonElement value) {
     if (value instanceof JsonArray list) {
       return StreamSupport.stream(list.spliterator(), false)
-          .<Object>map(item -> isWhole(item) ? (Object) item.getAsLong() : (Object) Elements.real(item)).toList();
+          .<Object>map(item -> isWhole(item) ? (Object) item.getAsLong() : (Object) Elements.real(item))
+          .toList();
     } else if (isWhole(value)) {
       return value.getAsLong();
     }

@@ -10,6 +10,7 @@ import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -95,8 +96,14 @@ class LifetimesTest {
   @Test
   void failingCalls() throws Throwable {
     Tensor t = Tensor.create(DType.FLOAT32, 4, 4);
-    List<Executable> calls = List.of(() -> t.reshape(5), () -> Op.cat(new Tensor[] {t, null, null}, 0),
-        () -> Model.load("nowhere"), () -> new Observer("minmax", Map.of("bins", new Object())),
+    List<Executable> calls = List.of(()
+                                         -> t.reshape(5),
+        ()
+            -> Op.cat(new Tensor[] {t, null, null}, 0),
+        ()
+            -> Model.load("nowhere"),
+        ()
+            -> new Observer("minmax", Map.of("bins", new Object())),
         () -> Tensor.create(DType.INT8, null, new byte[1000], 3), () -> new Config("nonsense"));
     flat(10_000, () -> {
       for (Executable call : calls) {
@@ -112,7 +119,8 @@ class LifetimesTest {
     Config config = new Config("onnx");
     flat(200, () -> {
       new Session(model.quantize(samples, config, null, (stage, done, total) -> true)).run(Data.IMAGES);
-      assertThrows(ArithmeticException.class, () -> model.quantize(samples, config, null, (stage, done, total) -> 1 / (done - done) > 0));
+      assertThrows(ArithmeticException.class,
+          () -> model.quantize(samples, config, null, (stage, done, total) -> 1 / (done - done) > 0));
     });
   }
 
@@ -145,7 +153,7 @@ class LifetimesTest {
 
   static float[] filled(int count) {
     float[] values = new float[count];
-    java.util.Arrays.fill(values, 42);
+    Arrays.fill(values, 42);
     return values;
   }
 

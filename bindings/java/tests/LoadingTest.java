@@ -38,15 +38,22 @@ class LoadingTest {
     return Files.readString(output);
   }
 
-  /** Calls the library from two threads that begin at once, with different classes, then says where it lies, and its BLAS. */
+  /**
+   * Calls the library from two threads that begin at once, with different classes, then says where it lies, and its
+   * BLAS.
+   */
   public static void main(String[] arguments) throws Exception {
     Thread other = new Thread(() -> Tensor.create(DType.INT8));
     other.start();
     Lib.version();
     other.join();
     Op.matmul(Tensor.create(DType.FLOAT32, 2, 3), Tensor.create(DType.FLOAT32, 3, 2));
-    Files.readString(Path.of("/proc/self/maps")).lines().filter(line -> line.contains("libqtensor"))
-        .map(line -> line.substring(line.indexOf('/'))).distinct().forEach(System.out::println);
+    Files.readString(Path.of("/proc/self/maps"))
+        .lines()
+        .filter(line -> line.contains("libqtensor"))
+        .map(line -> line.substring(line.indexOf('/')))
+        .distinct()
+        .forEach(System.out::println);
     try (Stream<Path> made = Files.list(Path.of(System.getProperty("java.io.tmpdir")))) {
       for (Path path : made.filter(path -> path.getFileName().toString().startsWith("qtensor-")).toList()) {
         System.out.println(PosixFilePermissions.toString(Files.getPosixFilePermissions(path)));
@@ -97,8 +104,9 @@ class LoadingTest {
   void aPlatformWithoutNatives() throws Exception {
     for (String architecture : List.of("riscv64", "aarch64")) {
       String said = run(1, "-Dos.arch=" + architecture, "-Djava.library.path=/nowhere");
-      assertTrue(said.contains("java.lang.UnsatisfiedLinkError: qtensor: there are no natives for linux-" + architecture
-                     + " in the jar, and java.library.path does not help: no qtensorjni in java.library.path: /nowhere\n"),
+      assertTrue(
+          said.contains("java.lang.UnsatisfiedLinkError: qtensor: there are no natives for linux-" + architecture
+              + " in the jar, and java.library.path does not help: no qtensorjni in java.library.path: /nowhere\n"),
           said);
     }
   }

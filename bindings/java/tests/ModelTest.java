@@ -100,12 +100,9 @@ class ModelTest {
   void whatJavaThrowsInACallbackComesOutUnchanged() {
     IllegalStateException mine = new IllegalStateException("of a callback");
     Config config = new Config("onnx");
-    Executable ofProgress = () -> Data.digits().quantize(Samples.rows(Data.IMAGES), config, null, (stage, done, total) -> {
-      throw mine;
-    });
-    Executable ofSamples = () -> Data.digits().quantize(Samples.of(3, index -> {
-      throw mine;
-    }));
+    Executable ofProgress =
+        () -> Data.digits().quantize(Samples.rows(Data.IMAGES), config, null, (stage, done, total) -> { throw mine; });
+    Executable ofSamples = () -> Data.digits().quantize(Samples.of(3, index -> { throw mine; }));
     Executable ofCount = () -> Data.digits().quantize(new Samples() {
       @Override
       public long count() {
@@ -121,9 +118,8 @@ class ModelTest {
       assertSame(mine, assertThrows(IllegalStateException.class, call));
     }
     Error error = new StackOverflowError();
-    assertSame(error, assertThrows(StackOverflowError.class, () -> Data.digits().quantize(Samples.of(3, index -> {
-      throw error;
-    }))));
+    assertSame(error,
+        assertThrows(StackOverflowError.class, () -> Data.digits().quantize(Samples.of(3, index -> { throw error; }))));
   }
 
   @Test
@@ -133,11 +129,14 @@ class ModelTest {
         () -> Data.digits().quantize(Samples.of(List.<Tensor[]>of(new Tensor[] {row, row}))));
     fails(Status.ESTATE, "not been calibrated", () -> Data.digits().quantize(Samples.of(List.of())));
     assertEquals("a sample or batch is null",
-        assertThrows(NullPointerException.class, () -> Data.digits().quantize(Samples.of(1, index -> null))).getMessage());
+        assertThrows(NullPointerException.class, () -> Data.digits().quantize(Samples.of(1, index -> null)))
+            .getMessage());
     Tensor closed = row.share();
     closed.close();
-    assertEquals("Tensor is closed", assertThrows(IllegalStateException.class,
-        () -> Data.digits().quantize(Samples.of(1, index -> new Tensor[] {closed}))).getMessage());
+    assertEquals("Tensor is closed",
+        assertThrows(
+            IllegalStateException.class, () -> Data.digits().quantize(Samples.of(1, index -> new Tensor[] {closed})))
+            .getMessage());
   }
 
   @Test
@@ -168,11 +167,12 @@ class ModelTest {
     Session session = new Session(Data.digits(), Map.of("threads", 1));
     assertTrue(session.profile(Data.IMAGES).contains("\"nodes\""));
     fails(Status.ESHAPE, "image", () -> session.run(Data.IMAGES.select(0, 0)));
-    fails(Status.EINVAL, "unknown attribute \"thread\"; valid are", () -> new Session(Data.digits(), Map.of("thread", 1)));
+    fails(Status.EINVAL, "unknown attribute \"thread\"; valid are",
+        () -> new Session(Data.digits(), Map.of("thread", 1)));
     session.close();
     session.close();
-    assertEquals("Session is closed",
-        assertThrows(IllegalStateException.class, () -> session.run(Data.IMAGES)).getMessage());
+    assertEquals(
+        "Session is closed", assertThrows(IllegalStateException.class, () -> session.run(Data.IMAGES)).getMessage());
   }
 
   @Test
@@ -218,15 +218,14 @@ class ModelTest {
     assertEquals(4, losses.size());
     assertNotNull(trained.report());
     assertArrayEquals(scores(trained), scores(Data.digits().quantizeQat(batches, config, attrs, null)));
-    Model sooner = Data.digits().quantizeQat(batches, config, attrs,
-        (stage, done, total, loss) -> stage.equals("training") ? Answer.FINISH : Answer.GO_ON);
+    Model sooner = Data.digits().quantizeQat(
+        batches, config, attrs, (stage, done, total, loss) -> stage.equals("training") ? Answer.FINISH : Answer.GO_ON);
     assertFalse(Arrays.equals(scores(trained), scores(sooner)));
     fails(Status.ECANCELED, "",
         () -> Data.digits().quantizeQat(batches, config, attrs, (stage, done, total, loss) -> Answer.CANCEL));
     RuntimeException mine = new RuntimeException();
-    assertSame(mine, assertThrows(RuntimeException.class,
-        () -> Data.digits().quantizeQat(batches, config, attrs, (stage, done, total, loss) -> {
-          throw mine;
-        })));
+    assertSame(mine,
+        assertThrows(RuntimeException.class,
+            () -> Data.digits().quantizeQat(batches, config, attrs, (stage, done, total, loss) -> { throw mine; })));
   }
 }

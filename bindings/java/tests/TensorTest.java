@@ -123,13 +123,16 @@ class TensorTest {
         () -> Tensor.wrap(direct(16).asFloatBuffer().asReadOnlyBuffer(), 4));
     fails(IllegalArgumentException.class, "buffer is null", () -> Tensor.wrap(null, 4));
     CharBuffer chars = direct(16).asCharBuffer();
-    assertTrue(assertThrows(IllegalArgumentException.class, () -> Tensor.wrap(chars, 8)).getMessage().endsWith("use a ByteBuffer"));
+    assertTrue(assertThrows(IllegalArgumentException.class, () -> Tensor.wrap(chars, 8))
+                   .getMessage()
+                   .endsWith("use a ByteBuffer"));
     assertEquals(4, Tensor.wrap(ByteBuffer.allocateDirect(4), DType.UINT8, 4).numel()); // bytes have no order
   }
 
   @Test
   void buffersOfTensorsWhoseElementsAreApart() {
-    String message = "the elements of [3, 2] FLOAT32 do not lie one after the other: ask contiguous(), or toByteArray() of packed types";
+    String message =
+        "the elements of [3, 2] FLOAT32 do not lie one after the other: ask contiguous(), or toByteArray() of packed types";
     fails(IllegalStateException.class, message, () -> matrix().permute(1, 0).buffer());
     assertEquals(3, matrix().permute(1, 0).contiguous().floatBuffer().get(1));
     assertThrows(IllegalStateException.class, () -> Tensor.create(DType.INT4, 2).buffer());
@@ -183,7 +186,8 @@ class TensorTest {
     nothing.put("bins", null);
     assertThrows(IllegalArgumentException.class, () -> new Observer("minmax", nothing));
     assertTrue(assertThrows(QTensorException.class, () -> new Observer("minmax", Map.of("bin", 3)))
-                   .getMessage().contains("unknown attribute \"bin\"; valid are"));
+                   .getMessage()
+                   .contains("unknown attribute \"bin\"; valid are"));
     Observer again = Observer.load(o.save());
     assertEquals(o.quantizer().scale(), again.quantizer().scale());
   }
@@ -223,7 +227,9 @@ class TensorTest {
         }
       }
     }
-    for (Executable call : List.<Executable>of(t::shape, t::buffer, t::toString, t::toFloatArray, () -> Op.relu(t),
+    for (Executable call : List.<Executable>of(t::shape, t::buffer, t::toString, t::toFloatArray,
+             ()
+                 -> Op.relu(t),
              () -> Op.cat(new Tensor[] {matrix(), t}, 0), () -> t.copy(matrix()), () -> o.observe(t))) {
       assertTrue(List.of("Tensor is closed", "Observer is closed")
                      .contains(assertThrows(IllegalStateException.class, call).getMessage()));

@@ -130,7 +130,7 @@ class ThreadsTest {
             try {
               change.execute();
             } catch (Throwable e) {
-              throw (QTensorException) e;
+              throw(QTensorException) e;
             }
             return true;
           }));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.qtensor;
 
+import java.util.Arrays;
 import java.util.Collection;
-import java.util.List;
 import java.util.Map;
 
 /** Named options, of which programs make a Map. */
@@ -33,7 +33,7 @@ abstract class AttrsBase extends NativeObject {
     } else if (value instanceof long[] longs) {
       attrs.setInts(key, longs);
     } else if (value instanceof int[] ints) {
-      attrs.setInts(key, java.util.Arrays.stream(ints).asLongStream().toArray());
+      attrs.setInts(key, Arrays.stream(ints).asLongStream().toArray());
     } else if (value instanceof double[] doubles) {
       attrs.setFloats(key, doubles);
     } else if (value instanceof Collection<?> list && list.stream().allMatch(AttrsBase::isWhole)) {
@@ -41,7 +41,8 @@ abstract class AttrsBase extends NativeObject {
     } else if (value instanceof Collection<?> list && list.stream().allMatch(Number.class::isInstance)) {
       attrs.setFloats(key, list.stream().mapToDouble(item -> ((Number) item).doubleValue()).toArray());
     } else {
-      throw new IllegalArgumentException("attribute \"" + key + "\" is of " + (value == null ? "null" : value.getClass())
+      throw new IllegalArgumentException("attribute \"" + key + "\" is of "
+          + (value == null ? "null" : value.getClass())
           + ", not a whole number, a real, a boolean, a String, or a list of numbers");
     }
   }

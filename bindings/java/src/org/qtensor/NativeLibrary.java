@@ -57,7 +57,7 @@ final class NativeLibrary {
     };
   }
 
-  /** The files for a platform, which the build lists since the entries of a jar cannot be; none where there are none. */
+  /** The files for a platform, which the build lists since the entries of a jar cannot be. */
   private static List<String> list(String platform) throws IOException {
     try (InputStream in = open(platform, "files.txt")) {
       return in == null ? List.of() : new String(in.readAllBytes(), StandardCharsets.UTF_8).lines().toList();

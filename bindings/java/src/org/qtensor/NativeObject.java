@@ -24,8 +24,8 @@ public abstract class NativeObject implements AutoCloseable {
   }
 
   /**
-   * Frees the object. Whatever is asked of it afterwards throws an IllegalStateException; calls that other threads are in
-   * end as if nothing had happened. Closing again does nothing.
+   * Frees the object. Whatever is asked of it afterwards throws an IllegalStateException; calls that other threads are
+   * in end as if nothing had happened. Closing again does nothing.
    */
   @Override
   public final void close() {

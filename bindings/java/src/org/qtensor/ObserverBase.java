@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.qtensor;
 
-/** What Java adds to observers. */
+/** Java adds nothing to observers. */
 abstract class ObserverBase extends NativeObject {
   ObserverBase(long box) {
     super(box);

@@ -4,8 +4,8 @@ package org.qtensor;
 /**
  * What the library refuses or cannot do. The message is the library's, one line with the values in it.
  *
- * <p>What never reaches the library has Java's own exceptions: a null or a closed object, a buffer or a value of a Map that
- * is of no use.
+ * <p>What never reaches the library has Java's own exceptions: a null or a closed object, a buffer or a value of a Map
+ * that is of no use.
  */
 public final class QTensorException extends RuntimeException {
   private static final long serialVersionUID = 1;

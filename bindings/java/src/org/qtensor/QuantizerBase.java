@@ -28,9 +28,8 @@ abstract class QuantizerBase extends NativeObject {
   @Override
   public String toString() {
     Quantizer q = self();
-    String grids = q.count() == 1
-        ? "scale=" + q.scale() + ", zeroPoint=" + q.zeroPoint()
-        : "axis=" + q.axis() + ", " + q.count() + " scales";
+    String grids = q.count() == 1 ? "scale=" + q.scale() + ", zeroPoint=" + q.zeroPoint()
+                                  : "axis=" + q.axis() + ", " + q.count() + " scales";
     String blocks = q.blockSize() > 0 ? ", blockSize=" + q.blockSize() : "";
     return "Quantizer(" + q.dtype() + ", " + q.scheme() + ", " + grids + blocks + ", " + q.numerics() + ")";
   }

@@ -93,8 +93,8 @@ abstract class TensorBase extends NativeObject {
   }
 
   /**
-   * A tensor over the memory of a direct buffer, from its position to its limit. The tensor keeps the buffer; what one side
-   * writes the other reads.
+   * A tensor over the memory of a direct buffer, from its position to its limit. The tensor keeps the buffer; what one
+   * side writes the other reads.
    *
    * @param buffer FloatBuffer: float32, DoubleBuffer: float64, LongBuffer: int64, IntBuffer: int32, ShortBuffer: int16,
    *     ByteBuffer: int8. Direct, in native byte order, and not read-only
@@ -176,12 +176,13 @@ abstract class TensorBase extends NativeObject {
   // --- out
 
   /**
-   * The memory of a contiguous tensor, in native byte order: what one side writes the other reads. It stays as long as the
-   * buffer or a view of it, whatever becomes of the tensor. Of a quantized tensor these are the integers.
+   * The memory of a contiguous tensor, in native byte order: what one side writes the other reads. It stays as long as
+   * the buffer or a view of it, whatever becomes of the tensor. Of a quantized tensor these are the integers.
    */
   public final ByteBuffer buffer() {
     if (self().nbytes() > Integer.MAX_VALUE) {
-      throw new IllegalStateException("a tensor of " + self().nbytes() + " bytes is too large for a buffer: take slices");
+      throw new IllegalStateException(
+          "a tensor of " + self().nbytes() + " bytes is too large for a buffer: take slices");
     }
     if (isPacked() || !isContiguous()) {
       throw new IllegalStateException("the elements of " + Arrays.toString(self().shape()) + " " + self().dtype()

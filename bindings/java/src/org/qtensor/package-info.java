@@ -10,7 +10,7 @@
  * float[] scores = new Session(int8).run(image)[0].toFloatArray();
  * }</pre>
  *
- * <p>Classes and methods have the names of the C API, {@code qtensor_load_npy} being {@code Tensor.loadNpy}, and its header,
- * qtensor.h, is the manual of what each does. What Java adds has its documentation here.
+ * <p>Classes and methods have the names of the C API, {@code qtensor_load_npy} being {@code Tensor.loadNpy}, and its
+ * header, qtensor.h, is the manual.
  */
 package org.qtensor;
