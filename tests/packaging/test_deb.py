@@ -5,6 +5,7 @@ into a folder and used there; apt, which only pretends, says whether Debian has 
 usage: test_deb.py ROOT BUILD VERSION CC CXX
 """
 
+import gzip
 import os
 import pathlib
 import re
@@ -101,7 +102,7 @@ def check_use(root, packages, source, version, cc, cxx):
         makers.append("java")
     models = {root.joinpath(f"{maker}.onnx").read_bytes() for maker in makers}
     assert len(models) == 1, f"{makers} give different models"
-    assert "quantize" in use("man", "-l", f"{root}/usr/share/man/man1/qtensor.1.gz")
+    assert b"quantize" in gzip.decompress(root.joinpath("usr/share/man/man1/qtensor.1.gz").read_bytes())
     use("bash", "-n", f"{root}/usr/share/bash-completion/completions/qtensor")
 
 
