@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Debian's packages of this build tree: what they depend on and contain, and whether they work together. They are unpacked
-into a folder and used there; apt, which only pretends, says whether Debian has what they ask for.
+"""Debian's packages of this build tree: what they depend on and contain, and whether they work together. They are
+unpacked into a folder and used there; apt, which only pretends, says whether Debian has what they ask for.
 
 usage: test_deb.py ROOT BUILD VERSION CC CXX
 """
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 
+RUNTIMES = {"libc", "libm", "libgcc_s", "libstdc++", "ld-linux-x86-64", "ld-linux-aarch64"}
 PYTHON = """
 import sys, numpy, qtensor as qt
 model = qt.Model.load(sys.argv[1] + "/digits.onnx")
@@ -60,10 +61,10 @@ def check_control(debs, version):
     library = names(field(debs["libqtensor0"], "Depends"))
     assert library <= {"libc6", "libstdc++6", "libgcc-s1", "libopenblas0-pthread"}, library
     assert "libopenblas0-pthread | libopenblas0" in field(debs["libqtensor0"], "Depends")
-    assert field(debs["libqtensor-dev"], "Depends") == f"libqtensor0 (= {version}-1)"
+    assert field(debs["libqtensor-dev"], "Depends") == f"libqtensor0 (= {version}-1)", "libqtensor-dev"
     for name in set(debs) - {"libqtensor0", "libqtensor-dev"}:
         assert "libqtensor0" in names(field(debs[name], "Depends")), name
-    assert {"python3", "python3-numpy"} <= names(field(debs["python3-qtensor"], "Depends"))
+    assert {"python3", "python3-numpy"} <= names(field(debs["python3-qtensor"], "Depends")), "python3-qtensor"
 
 
 def check_binaries(root):
@@ -73,8 +74,8 @@ def check_binaries(root):
             assert "PATH)" not in dynamic, f"{path.name} has a path of its own"
             assert ".debug_info" not in run("readelf", "-SW", path), f"{path.name} is not stripped"
             if path.name.startswith("libqtensor.so"):
-                needed = set(re.findall(r"\(NEEDED\).*\[(.*)\.so", dynamic))
-                assert needed <= {"libc", "libm", "libgcc_s", "libstdc++", "ld-linux-x86-64", "ld-linux-aarch64"}, needed
+                others = set(re.findall(r"\(NEEDED\).*\[(.*)\.so", dynamic)) - RUNTIMES
+                assert not others, f"{path.name} needs {others}"
 
 
 def check_use(root, packages, source, version, cc, cxx):
@@ -98,7 +99,8 @@ def check_use(root, packages, source, version, cc, cxx):
     if "libqtensor-java" in packages:
         root.joinpath("Use.java").write_text(JAVA)
         # Where a JVM of Debian looks by itself, but in this folder.
-        use("java", f"-Djava.library.path={next(root.rglob('jni'))}", "-cp", "usr/share/java/qtensor.jar", "Use.java", digits)
+        path = f"-Djava.library.path={next(root.rglob('jni'))}"
+        use("java", path, "-cp", "usr/share/java/qtensor.jar", "Use.java", digits)
         makers.append("java")
     models = {root.joinpath(f"{maker}.onnx").read_bytes() for maker in makers}
     assert len(models) == 1, f"{makers} give different models"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The version in CMakeLists.txt is that of everything that says one: headers, library, command, pkg-config, CMake, Python,
-the list of changes. Packages have tests of their own.
+"""The version in CMakeLists.txt is that of everything that says one: headers, library, command, pkg-config, CMake,
+Python, the list of changes. Packages have tests of their own.
 
 usage: test_version.py ROOT BUILD VERSION
 """
@@ -35,7 +35,8 @@ def main():
     if (build / "python/qtensor").exists():
         command = ["/usr/bin/python3", "-c", "import qtensor; print(qtensor.__version__)"]
         environment = {**os.environ, "PYTHONPATH": str(build / "python")}
-        says["Python"] = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout.strip()
+        done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+        says["Python"] = done.stdout.strip()
     wrong = {name: text for name, text in says.items() if text != version}
     assert not wrong, f"the version is {version}: {wrong}"
     soname = subprocess.run(["readelf", "-d", build / "capi/libqtensor.so"], check=True, capture_output=True, text=True)
