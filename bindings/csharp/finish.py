@@ -13,6 +13,7 @@ from xml.sax.saxutils import escape
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "swig"))
 import comments
+from names import with_names
 
 # What only the classes have.
 OWN = {
@@ -50,13 +51,6 @@ def with_enumerators(text, comment, items):
     return documented.replace("public enum", f"/// <summary>{escape(comment)}</summary>\npublic enum")
 
 
-def with_names(text):
-    """zero_points becomes zeroPoints, where it is a parameter and wherever that is used."""
-    for name in {n for member in MEMBER.finditer(text) for n in re.findall(r"\b([a-z]+(?:_[a-z]+)+)(?:,|$)", member[2] or "")}:
-        text = re.sub(rf"\b{name}\b", re.sub(r"_([a-z])", lambda m: m[1].upper(), name), text)
-    return text
-
-
 def main():
     header, types, folder = map(pathlib.Path, sys.argv[1:])
     c, enumerations = comments.functions(header.read_text()), comments.enumerations(types.read_text())
@@ -64,7 +58,7 @@ def main():
         if file.stem in ENUMS:
             file.write_text(with_enumerators(file.read_text(), *enumerations[ENUMS[file.stem]]))
         elif not file.stem.startswith("core"):
-            file.write_text(with_names(with_members(file.read_text(), file.stem, c)))
+            file.write_text(with_names(with_members(file.read_text(), file.stem, c), MEMBER))
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ Argument
 QTN_STATIC(Lib)
 QTN_STATIC(Op)
 
-// --- what Javadoc says of classes; of their members document.py makes it
+// --- what Javadoc says of classes; of their members finish.py makes it
 
 %typemap(javaimports) qtn::Tensor %{
 /** An n-dimensional array with an element type and, where it is quantized, a Quantizer. Views share memory. */%}

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the comments of the C API into the classes that SWIG has made, as Javadoc.
+"""What SWIG leaves undone in the classes that it makes for Java: the comments of the C API as Javadoc, and names of parameters
+in Java's way.
 
-usage: document.py qtensor.h types.h FOLDER
+usage: finish.py qtensor.h types.h FOLDER
 """
 
 import pathlib
@@ -11,6 +12,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "swig"))
 import comments
+from names import with_names
 
 CLASSES = "Config", "Lib", "Model", "Observer", "Op", "Quantizer", "Session", "Tensor", "Trainer"
 ENUMS = {"Status": "qstatus", "DType": "qdtype", "Scheme": "qscheme", "Mode": "qmode"}
@@ -48,7 +50,7 @@ def with_members(text, kind, c):
         of_c = c.get(f"q{kind}{name}".lower()) or c.get(f"q{name}".lower())
         said, parameters = of_c or (OWN.get(f"{kind}.{name}"), {})
         if not said:
-            sys.exit(f"document.py: C has no comment for {kind}.{name}")
+            sys.exit(f"finish.py: C has no comment for {kind}.{name}")
         names = re.findall(r"(\w+)(?:,|$)", re.sub(r"<[^>]*>", "", match[2]))
         tags = [(n, parameters[n]) for n in names] if set(names) <= parameters.keys() else []
         return javadoc(said, tags) + match[0]
@@ -65,7 +67,7 @@ def main():
     c, enumerations = comments.functions(header.read_text()), comments.enumerations(types.read_text())
     for kind in CLASSES:
         file = folder / f"{kind}.java"
-        file.write_text(with_members(file.read_text(), kind, c))
+        file.write_text(with_names(with_members(file.read_text(), kind, c), MEMBER))
     for kind, name in ENUMS.items():
         file = folder / f"{kind}.java"
         file.write_text(with_enumerators(file.read_text(), *enumerations[name]))
