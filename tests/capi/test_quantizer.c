@@ -115,7 +115,8 @@ static void choose_per_channel(void **state) {
   assert_int_equal(qquantizer_zero_points(q)[1], -43);
   qquantizer_free(q);
   FAILS(QTN_EINVAL, "", qquantizer_choose(&q, QTN_INT8, QTN_PER_TENSOR_AFFINE, 0, maxs, mins, 1, NULL));
-  FAILS(QTN_EINVAL, "nan", qquantizer_choose(&q, QTN_INT8, QTN_PER_TENSOR_AFFINE, 0, &(double){NAN}, maxs, 1, NULL));
+  FAILS(QTN_EINVAL, "[nan, 6]", qquantizer_choose(&q, QTN_INT8, QTN_PER_TENSOR_AFFINE, 0, &(double){NAN}, maxs, 1, NULL));
+  FAILS(QTN_EINVAL, "[nan, 6]", qquantizer_choose(&q, QTN_INT8, QTN_PER_TENSOR_AFFINE, 0, &(double){-NAN}, maxs, 1, NULL));
 }
 
 static const float kX[] = {1, 2, 2, 3, 4, 5, 6}, kY[] = {4, 5, 5, 6, 7, 8};

@@ -53,13 +53,10 @@ internal static class ElementsOf {
     { DType.Float32, 32 },    { DType.Float64, 64 },
   };
 
-  // That of C is positive, double.NaN is not, and messages show it.
-  private static readonly double NaN = BitConverter.Int64BitsToDouble(0x7ff8000000000000);
-
   internal static double Real(object value) {
     switch (value as string) {
       case "nan":
-        return NaN;
+        return double.NaN;
       case "inf":
         return double.PositiveInfinity;
       case "-inf":
