@@ -40,8 +40,12 @@ void keep_exact(NodePlan &plan) {
 
 /// Places grids and observers on prepared.graph, as it was read or trained.
 void settle(Prepared &prepared, const graph::Graph &model) {
-  std::vector<std::string> of_norms;
-  if (prepared.training) of_norms = precede_norms(prepared.graph);
+  if (!prepared.training) {  // a graph for training has been through it
+    graph::fold_constants(prepared.graph);
+    graph::require_inference(prepared.graph);
+    graph::remove_identities(prepared.graph);
+  }
+  const std::vector<std::string> of_norms = precede_norms(prepared.graph);
   graph::optimize(prepared.graph);
   normalize_products(prepared.graph);
   require_nodes(prepared.config, model, prepared.graph);

@@ -49,6 +49,38 @@ void add_at_the_end_is_float(void **) {
   expect_names(integer_nodes(p), {"a"});
 }
 
+/// A dense block: what normalizes is read by nobody before it. Exporters write constants that are alike once.
+void norms_that_stand_alone(void **) {
+  const Tensor ones = Tensor::from<float>(QTN_FLOAT32, {8}, std::vector<float>(8, 1.0f));
+  const auto p = prepared(GraphBuilder()
+                              .input("x", kImage)
+                              .conv("a", "x", "u", 4, 4)
+                              .node("Concat", "cat", {"u", "x"}, {"v"}, attrs({{"axis", std::int64_t{1}}}))
+                              .constant("ones", ones)
+                              .node("Identity", "same", {"ones"}, {"scale"})
+                              .node("Identity", "through", {"v"}, {"w"})
+                              .node("BatchNormalization", "norm", {"w", "scale", "ones", "ones", "ones"}, {"n"})
+                              .node("Relu", "relu", {"n"}, {"r"})
+                              .conv("b", "r", "y", 8, 4)
+                              .build({"y"}));
+  expect_names(quantized_values(p), {"x", "u", "v", "r"});
+  expect_names(integer_nodes(p), {"a", "cat", "norm", "b"});
+}
+
+/// One before which there is a convolution becomes part of it.
+void norms_behind_products(void **) {
+  const Tensor ones = Tensor::from<float>(QTN_FLOAT32, {4}, std::vector<float>(4, 1.0f));
+  const auto p = prepared(GraphBuilder()
+                              .input("x", kImage)
+                              .conv("a", "x", "u", 4, 4)
+                              .node("Identity", "through", {"u"}, {"w"})
+                              .constant("ones", ones)
+                              .node("BatchNormalization", "norm", {"w", "ones", "ones", "ones", "ones"}, {"n"})
+                              .conv("b", "n", "y", 4, 4)
+                              .build({"y"}));
+  expect_names(integer_nodes(p), {"a", "b"});
+}
+
 void choices_tie_what_they_choose_from(void **) {
   const auto p = prepared(GraphBuilder()
                               .input("x", kImage)
@@ -305,6 +337,8 @@ int main() {
       cmocka_unit_test(last_product_writes_float),
       cmocka_unit_test(residual_add),
       cmocka_unit_test(add_at_the_end_is_float),
+      cmocka_unit_test(norms_that_stand_alone),
+      cmocka_unit_test(norms_behind_products),
       cmocka_unit_test(choices_tie_what_they_choose_from),
       cmocka_unit_test(comparisons_are_known_without_shapes),
       cmocka_unit_test(concat_ties),

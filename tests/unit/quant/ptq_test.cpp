@@ -44,6 +44,34 @@ void converted_graph_is_close(void **) {
   }
 }
 
+/// One weight a channel, whatever a recipe does to weights.
+void a_norm_alone_is_exact(void **) {
+  const std::vector<float> scales{1.5f, -0.003f, 0.7f, 4}, variances{1, 2, 0.5f, 3};
+  const auto four = [](const std::vector<float> &v) { return Tensor::from<float>(QTN_FLOAT32, {4}, v); };
+  const graph::Graph g = GraphBuilder()
+                             .input("x", {-1, 4, 3, 3})
+                             .constant("scale", four(scales))
+                             .constant("offset", four({0, 1, -1, 2}))
+                             .constant("mean", four({1, 0, 0.5f, -1}))
+                             .constant("variance", four(variances))
+                             .node("BatchNormalization", "norm", {"x", "scale", "offset", "mean", "variance"}, {"n"})
+                             .node("Relu", "relu", {"n"}, {"r"})
+                             .conv("b", "r", "y", 4, 4)
+                             .build({"y"});
+  for (const char *recipe : {"onnx", "fbgemm", "x86", "qnnpack", "onednn", "nvidia", "tflite"}) {
+    Prepared p = prepare(g, Config(recipe));
+    calibrate_on(p, Tensor(QTN_FLOAT32, {1, 4, 3, 3}));
+    const graph::Graph converted = convert(p, nullptr);
+    const auto weights =
+        float_values(dequantize(value_named(converted, "norm_weight_folded_quantized").constant), "weights");
+    for (std::size_t c = 0; c < 4; ++c) {
+      const double gain = static_cast<double>(scales[c]) / std::sqrt(static_cast<double>(variances[c]) + 1e-5);
+      if (!(std::fabs(static_cast<double>(weights[c]) - gain) <= 1e-6 * std::fabs(gain)))
+        fail_test(recipe, ": channel ", c, " is multiplied by ", weights[c], ", not ", gain);
+    }
+  }
+}
+
 graph::Graph two_convs() {
   return GraphBuilder().input("x", {-1, 4, 3, 3}).conv("a", "x", "u", 4, 4).conv("b", "u", "y", 4, 4).build({"y"});
 }
@@ -156,6 +184,7 @@ int main() {
   using namespace qtn::quant;
   const CMUnitTest tests[] = {
       cmocka_unit_test(equals_onnxruntime),
+      cmocka_unit_test(a_norm_alone_is_exact),
       cmocka_unit_test(converted_graph_is_close),
       cmocka_unit_test(convert_needs_data),
       cmocka_unit_test(bad_samples_leave_no_trace),
