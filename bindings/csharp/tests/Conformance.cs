@@ -368,7 +368,7 @@ internal static class Conformance {
   private static int Main(string[] arguments) {
     var unsayable = new Dictionary<string, List<string>>();
     int total = 0, failed = 0;
-    string root = arguments[0], folder = Path.Combine(Path.GetTempPath(), "qtensor-" + Guid.NewGuid());
+    string root = arguments[0], folder = Path.Combine(Path.GetTempPath(), "qtensor-" + Path.GetRandomFileName());
     Directory.CreateDirectory(folder);
     try {
       foreach (Step @case in arguments.Skip(1).SelectMany(file => (List<object>)Json.Read(File.ReadAllBytes(file)))) {

@@ -5,43 +5,62 @@ using System.Collections.Generic;
 using System.Globalization;
 using System.IO;
 using System.Linq;
-using System.Runtime.Serialization.Json;
 using System.Text;
-using System.Xml;
+using System.Text.RegularExpressions;
 using QTensor;
 
-/// <summary>JSON as dictionaries, lists, texts, bools, longs and doubles. The reader of the runtime shows it as XML, with the
-/// text of each number, so none loses digits.</summary>
+/// <summary>JSON as dictionaries, lists, texts, bools, longs and doubles. The reader of .NET Core 3.1 would want an OpenSSL that
+/// Debian no longer has.</summary>
 internal static class Json {
-  internal static object Read(byte[] bytes) {
-    var document = new XmlDocument();
-    using (XmlReader reader = JsonReaderWriterFactory.CreateJsonReader(bytes, XmlDictionaryReaderQuotas.Max)) document.Load(reader);
-    return Value(document.DocumentElement);
-  }
+  private static readonly Regex Token = new Regex(@"\G\s*([][{}:,]|""(?:[^""\\]|\\.)*""|[^][{}:,""\s]+)");
 
-  internal static object Read(string text) => Read(Encoding.UTF8.GetBytes(text));
+  internal static object Read(byte[] bytes) => Read(Encoding.UTF8.GetString(bytes));
 
-  private static object Value(XmlElement element) {
-    switch (element.GetAttribute("type")) {
-      case "object":
-        return element.ChildNodes.Cast<XmlElement>().ToDictionary(Key, Value);
-      case "array":
-        return element.ChildNodes.Cast<XmlElement>().Select(Value).ToList();
-      case "number":
-        return long.TryParse(element.InnerText, NumberStyles.AllowLeadingSign, CultureInfo.InvariantCulture, out long whole)
-                   ? whole
-                   : (object)double.Parse(element.InnerText, CultureInfo.InvariantCulture);
-      case "boolean":
-        return element.InnerText == "true";
+  internal static object Read(string text) =>
+      Value(new Queue<string>(Token.Matches(text).Cast<Match>().Select(match => match.Groups[1].Value)));
+
+  private static object Value(Queue<string> tokens) {
+    string token = tokens.Dequeue();
+    switch (token) {
+      case "{":
+        var members = new Dictionary<string, object>();
+        Each(tokens, "}", () => {
+          string key = Text(tokens.Dequeue());
+          Skip(tokens, ":");
+          members.Add(key, Value(tokens));
+        });
+        return members;
+      case "[":
+        var elements = new List<object>();
+        Each(tokens, "]", () => elements.Add(Value(tokens)));
+        return elements;
+      case "true":
+      case "false":
+        return token == "true";
       case "null":
         return null;
       default:
-        return element.InnerText;
+        if (token[0] == '"') return Text(token);
+        return long.TryParse(token, NumberStyles.AllowLeadingSign, CultureInfo.InvariantCulture, out long whole)
+                   ? whole
+                   : (object)double.Parse(token, CultureInfo.InvariantCulture);
     }
   }
 
-  // Keys that are no names in XML.
-  private static string Key(XmlElement element) => element.HasAttribute("item") ? element.GetAttribute("item") : element.Name;
+  private static void Each(Queue<string> tokens, string end, Action read) {
+    for (bool first = true; tokens.Peek() != end; first = false) {
+      if (!first) Skip(tokens, ",");
+      read();
+    }
+    Skip(tokens, end);
+  }
+
+  private static void Skip(Queue<string> tokens, string want) {
+    string got = tokens.Dequeue();
+    if (got != want) throw new FormatException("JSON has " + got + " where " + want + " must be");
+  }
+
+  private static string Text(string token) => Regex.Unescape(token.Substring(1, token.Length - 2));
 }
 
 /// <summary>Floats of 32 and 64 bits as reals, narrower ones as bit patterns, packed integers one by one.</summary>
