@@ -18,8 +18,8 @@ import zipfile
 LARGEST = 25_000_000
 PLATFORM = {"x86_64": "linux-x64", "aarch64": "linux-arm64"}[platform.machine()]
 NATIVE = f"runtimes/{PLATFORM}/native"
-PARTS = {"[Content_Types].xml", "_rels/.rels", "QTensor.nuspec", "README.md", "LICENCES.txt", "lib/netstandard2.0/QTensor.dll",
-         "lib/netstandard2.0/QTensor.xml", f"{NATIVE}/libqtensorcs.so", f"{NATIVE}/libqtensor.so.0",
+PARTS = {"[Content_Types].xml", "_rels/.rels", "QTensor.nuspec", "README.md", "LICENCES.txt", "lib/netstandard2.1/QTensor.dll",
+         "lib/netstandard2.1/QTensor.xml", f"{NATIVE}/libqtensorcs.so", f"{NATIVE}/libqtensor.so.0",
          f"{NATIVE}/libqtensor_openblas.so.0"}
 PROGRAM = """
 using System;
@@ -70,6 +70,12 @@ def check_metadata(package, version):
     assert b"OpenBLAS" in package.read("LICENCES.txt")
 
 
+def check_assembly(package):
+    """What is mono's .NET does not have."""
+    assembly = package.read("lib/netstandard2.1/QTensor.dll")
+    assert b"\0netstandard\0" in assembly and b"mscorlib" not in assembly
+
+
 def check_libraries(folder):
     """Nothing of the machine that built them."""
     for library in (folder / NATIVE).iterdir():
@@ -82,10 +88,10 @@ def check_use(folder, root, version, mcs, mono):
     program = folder / "program"
     program.mkdir()
     (program / "Program.cs").write_text(PROGRAM)
-    shutil.copy(folder / "lib/netstandard2.0/QTensor.dll", program)
+    shutil.copy(folder / "lib/netstandard2.1/QTensor.dll", program)
     for library in (folder / NATIVE).iterdir():
         shutil.copy(library, program)
-    subprocess.run([mcs, "-r:QTensor.dll", "Program.cs"], cwd=program, check=True)
+    subprocess.run([mcs, "-r:QTensor.dll", "-r:Facades/netstandard.dll", "Program.cs"], cwd=program, check=True)
     ran = subprocess.run([mono, "Program.exe", f"{root}/examples/digits"], cwd=program, env={}, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     first, second, versions, *files = ran.stdout.splitlines()
@@ -101,6 +107,7 @@ def main():
     with zipfile.ZipFile(file) as package, tempfile.TemporaryDirectory() as folder:
         check_parts(package)
         check_metadata(package, version)
+        check_assembly(package)
         package.extractall(folder)
         check_libraries(pathlib.Path(folder))
         check_use(pathlib.Path(folder), root, version, mcs, mono)
