@@ -60,7 +60,7 @@ void a_norm_alone_is_exact(void **) {
                              .build({"y"});
   for (const char *recipe : {"onnx", "fbgemm", "x86", "qnnpack", "onednn", "nvidia", "tflite"}) {
     Prepared p = prepare(g, Config(recipe));
-    calibrate_on(p, Tensor(QTN_FLOAT32, {1, 4, 3, 3}));
+    calibrate_on(p, GraphBuilder::ramp({1, 4, 3, 3}));
     const graph::Graph converted = convert(p, nullptr);
     const auto weights =
         float_values(dequantize(value_named(converted, "norm_weight_folded_quantized").constant), "weights");
