@@ -35,6 +35,7 @@ NETWORKS = (
     "shufflenet_v2_x1_0",
     "squeezenet1_1",
     "efficientnet_b0",
+    "densenet121",
 )
 OPSET = 17
 SEED = 0
