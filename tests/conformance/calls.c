@@ -390,6 +390,12 @@ CALL(qsession_create, OUT(SESSION), handle_of(f, "m", MODEL), attrs_of(f, "attrs
 VALUE(qmodel_input_count, json_integer((json_int_t)qtn.qmodel_input_count(handle_of(f, "m", MODEL))))
 VALUE(qmodel_output_count, json_integer((json_int_t)qtn.qmodel_output_count(handle_of(f, "m", MODEL))))
 VALUE(qmodel_input_name, text(qtn.qmodel_input_name(handle_of(f, "m", MODEL), (size_t)int_of(f, "index"))))
+VALUE(qmodel_input_dtype,
+      text(qtn.qdtype_name(qtn.qmodel_input_dtype(handle_of(f, "m", MODEL), (size_t)int_of(f, "index")))))
+VALUE(qmodel_input_rank,
+      json_integer((json_int_t)qtn.qmodel_input_rank(handle_of(f, "m", MODEL), (size_t)int_of(f, "index"))))
+VALUE(qmodel_input_shape, int_list(qtn.qmodel_input_shape(handle_of(f, "m", MODEL), (size_t)int_of(f, "index")),
+                                   qtn.qmodel_input_rank(handle_of(f, "m", MODEL), (size_t)int_of(f, "index"))))
 VALUE(qmodel_output_name, text(qtn.qmodel_output_name(handle_of(f, "m", MODEL), (size_t)int_of(f, "index"))))
 
 CALL(qmodel_inspect, OUT(BLOB), handle_of(f, "m", MODEL))
@@ -621,6 +627,9 @@ static const struct {
     ROW(qmodel_output_count),
     ROW(qmodel_input_name),
     ROW(qmodel_output_name),
+    ROW(qmodel_input_dtype),
+    ROW(qmodel_input_rank),
+    ROW(qmodel_input_shape),
     ROW(qsession_create),
     ROW(qsession_run),
     ROW(qtrainer_create),

@@ -255,6 +255,9 @@ final class Calls {
     put("qmodel_input_count", f -> model(f).inputCount());
     put("qmodel_output_count", f -> model(f).outputCount());
     put("qmodel_input_name", f -> model(f).inputName(f.index()));
+    put("qmodel_input_dtype", f -> Lib.dtypeName(model(f).inputDtype(f.index())));
+    put("qmodel_input_rank", f -> model(f).inputShape(f.index()).length);
+    put("qmodel_input_shape", f -> model(f).inputShape(f.index()));
     put("qmodel_output_name", f -> model(f).outputName(f.index()));
     put("qmodel_inspect", f -> model(f).inspect());
     put("qsession_create", f -> new Session(model(f), f.attrs()));
