@@ -40,7 +40,7 @@ void keep_exact(NodePlan &plan) {
 
 /// Places grids and observers on prepared.graph, as it was read or trained.
 void settle(Prepared &prepared, const graph::Graph &model) {
-  if (!prepared.training) {  // a graph for training has been through it
+  if (!prepared.training) {  // one for training has its constants folded, and keeps its Dropout
     graph::fold_constants(prepared.graph);
     graph::require_inference(prepared.graph);
     graph::remove_identities(prepared.graph);

@@ -132,6 +132,8 @@ class Handle {
   Held<T> use() const { return {handle_, guard_, false}; }
   /// For a call that changes it.
   Held<T> change() const { return {handle_, guard_, true}; }
+  /// For a call that changes `other`, which may be the same object.
+  Held<T> use_beside(const Handle &other) const { return {handle_, guard_ == other.guard_ ? nullptr : guard_, false}; }
 
  private:
   template <class U, void (*)(U *)>
@@ -408,11 +410,7 @@ class Tensor {
     detail::check(qtensor_equal(&equal, use(), other.use()));
     return equal != 0;
   }
-  void copy(const Tensor &source) {
-    const auto to = handle_.change();
-    const auto from = source.get() == get() ? detail::Held<qtensor>(source.get(), nullptr, false) : source.use();
-    detail::check(qtensor_copy(to, from));
-  }
+  void copy(const Tensor &source) { detail::check(qtensor_copy(handle_.change(), source.handle_.use_beside(handle_))); }
   double item() const {
     double value = 0;
     detail::check(qtensor_item(&value, use()));
@@ -597,9 +595,7 @@ class Observer {
 
   void observe(const Tensor &x) { detail::check(qobserver_observe(handle_.change(), x.use())); }
   void merge(const Observer &other) {
-    const auto to = handle_.change();
-    const auto from = other.get() == get() ? detail::Held<qobserver>(other.get(), nullptr, false) : other.use();
-    detail::check(qobserver_merge(to, from));
+    detail::check(qobserver_merge(handle_.change(), other.handle_.use_beside(handle_)));
   }
   Quantizer quantizer() const {
     qquantizer *q = nullptr;
