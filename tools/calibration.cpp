@@ -12,13 +12,13 @@ CLI::Option *add_calibration_options(CLI::App &command, CalibrationOptions &opti
   CLI::Option *data = add_data_options(command, options.data);
   command
       .add_option("--config", options.config,
-                  "onnx, fbgemm, x86, qnnpack, onednn, nvidia, tflite, or a file NAME.json (onnx with --equalize)")
+                  "onnx (default), fbgemm, x86, qnnpack, onednn, nvidia, tflite, or a file NAME.json")
       ->type_name("NAME");
   command.add_flag_callback(
       "--equalize", [&options] { options.equalize = true; },
-      "Equalize the weights of layers that follow each other first; the default without --config");
+      "Equalize the weights of layers that follow each other first, whatever that gives");
   command.add_flag_callback(
-      "--no-equalize", [&options] { options.equalize = false; }, "Leave the weights as they are");
+      "--no-equalize", [&options] { options.equalize = false; }, "Do not");
   command.add_option("--observer", options.observer, "How ranges are found: minmax, mse, percentile, entropy, ...")
       ->type_name("NAME");
   command.add_option("--samples", options.samples, "Calibrate with the first N samples only")
@@ -34,8 +34,7 @@ Config open_config(const std::string &name) {
 Config make_config(const CalibrationOptions &options) {
   Config config = open_config(options.config.empty() ? "onnx" : options.config);
   const Attrs settings = make<Attrs>(qattrs_create);
-  if (options.equalize || options.config.empty())
-    check(qattrs_set_int(settings.get(), "equalize", options.equalize.value_or(true)));
+  if (options.equalize) check(qattrs_set_int(settings.get(), "equalize", *options.equalize));
   if (!options.observer.empty()) check(qattrs_set_string(settings.get(), "observer", options.observer.c_str()));
   check(qconfig_set(config.get(), "*", settings.get()));
   return config;

@@ -12,7 +12,7 @@
 namespace tool {
 
 struct CalibrationOptions {
-  std::string config, observer;  // config "": onnx with equalization
+  std::string config, observer;  // config "": onnx
   std::optional<bool> equalize;
   size_t samples = 0;  // 0: all
   DataOptions data;

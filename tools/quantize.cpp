@@ -20,12 +20,13 @@ namespace {
 
 // What is asked of qmodel_quantize besides calibration.
 struct Recovery {
-  bool absorb_bias = false, bias_correction = false, adaround = false, automatic = false;
+  bool plain = false, absorb_bias = false, adaround = false, automatic = false;
+  std::optional<bool> bias_correction;
   std::optional<double> smooth, target_sqnr, target_top1;
   std::string fallback;
 
   bool targeted() const { return target_sqnr || target_top1; }
-  bool any() const { return absorb_bias || bias_correction || adaround || automatic || smooth || targeted(); }
+  bool any() const { return plain || absorb_bias || bias_correction || adaround || automatic || smooth || targeted(); }
 };
 
 struct Options {
@@ -42,10 +43,12 @@ Attrs attrs_of(const Recovery &recovery, bool reported) {
   const auto number = [&](const char *key, const std::optional<double> &value) {
     if (value) check(qattrs_set_float(attrs.get(), key, *value));
   };
-  flag("absorb_bias", recovery.absorb_bias);
-  flag("bias_correction", recovery.bias_correction);
-  flag("adaround", recovery.adaround);
-  flag("auto", recovery.automatic);
+  for (const auto &[key, asked] : {std::pair{"plain", recovery.plain},
+                                   {"absorb_bias", recovery.absorb_bias},
+                                   {"adaround", recovery.adaround},
+                                   {"auto", recovery.automatic}})
+    if (asked) flag(key, true);
+  if (recovery.bias_correction) flag("bias_correction", *recovery.bias_correction);
   flag("sensitivity", reported);
   flag("histograms", reported);
   number("smooth", recovery.smooth);
@@ -66,6 +69,9 @@ void print_fallen(const nlohmann::ordered_json &layers, const char *how) {
 
 // What was chosen by measuring, and why.
 void print_choices(const nlohmann::ordered_json &report) {
+  for (const auto &trial : report.at("trials"))
+    std::printf("tried %s: %.2f dB%s\n", trial.at("name").get<std::string>().c_str(), number_of(trial.at("sqnr_db")),
+                trial.at("kept").get<bool>() ? ", kept" : "");
   for (const auto &choice : report.at("observers")) {
     std::printf("%s: %s (", choice.at("tensor").get<std::string>().c_str(),
                 choice.at("chosen").get<std::string>().c_str());
@@ -119,7 +125,7 @@ void quantize(const Options &options) {
   }
   const CalibrationData data(options.calibration, model.get(), {});
   const Quantized quantized = quantize_on(model.get(), config.get(), data, attrs_of(options.recovery, reported).get());
-  if (options.recovery.any()) print_choices(nlohmann::ordered_json::parse(quantized.report));
+  print_choices(nlohmann::ordered_json::parse(quantized.report));
   save(quantized.model.get(), options, "calibrated with " + std::to_string(data.samples()) + " samples");
   if (!reported) return;
   write_report(options.report, {options.input, options.output, model.get(), quantized.model.get(), quantized.report,
@@ -141,10 +147,14 @@ void add_quantize(CLI::App &app, std::vector<std::string> words) {
       *command.add_option("--calibration", options->calibrated, "Instead of --data: a file of `calibrate` or `merge`")
            ->type_name("FILE.qcal")
            ->excludes(&data);
+  command.add_flag("--plain", options->recovery.plain, "Calibrate and convert; try nothing that might be better");
   command.add_flag("--absorb-bias", options->recovery.absorb_bias,
                    "Move what channels in front of a Relu always exceed into the next layer's bias");
-  command.add_flag("--bias-correction", options->recovery.bias_correction,
-                   "Give the output channels of each layer the means that they have in float");
+  command.add_flag_callback(
+      "--bias-correction", [options] { options->recovery.bias_correction = true; },
+      "Try to give the output channels of each layer the means that they have in float (default)");
+  command.add_flag_callback(
+      "--no-bias-correction", [options] { options->recovery.bias_correction = false; }, "Do not");
   command.add_flag("--adaround", options->recovery.adaround, "Learn which weights to round up (takes minutes)");
   command.add_option("--smooth", options->recovery.smooth, "SmoothQuant of this strength, 0 to 1")->type_name("F");
   command.add_flag("--auto", options->recovery.automatic,

@@ -87,6 +87,33 @@ void write_fallen(JsonWriter &out, const char *name, std::span<const FallenLayer
   out.end_list();
 }
 
+void write_trial(JsonWriter &out, const Trial &trial) {
+  out.begin_object();
+  out.member("name", trial.name);
+  out.member("sqnr_db", trial.sqnr_db);
+  if (trial.without_db) out.member("without_db", *trial.without_db);
+  out.member("kept", trial.kept);
+  out.end_object();
+}
+
+void write_accuracy(JsonWriter &out, const Accuracy &accuracy) {
+  out.begin_object();
+  out.member("samples", accuracy.samples.size());
+  out.member("sqnr_db", accuracy.sqnr_db());
+  if (const auto agreement = accuracy.agreement()) out.member("top1_agreement", *agreement);
+  out.key("outputs");
+  out.begin_list();
+  for (std::size_t i = 0; i < accuracy.names.size(); ++i) {
+    out.begin_object();
+    out.member("name", accuracy.names[i]);
+    out.member("sqnr_db", accuracy.of_output(i).sqnr_db());
+    out.member("cosine", accuracy.of_output(i).cosine());
+    out.end_object();
+  }
+  out.end_list();
+  out.end_object();
+}
+
 }  // namespace
 
 void Account::describe(const graph::Graph &float_graph, const Prepared &prepared, const graph::Graph &quantized) {
@@ -108,6 +135,15 @@ std::string Account::json() const {
   out.member("equalized", equalized);
   out.member("bias_corrected", bias_corrected);
   out.member("rounding_learned", rounding_learned);
+  out.member("warnings", warnings);
+  if (accuracy) {
+    out.key("accuracy");
+    write_accuracy(out, *accuracy);
+  }
+  out.key("trials");
+  out.begin_list();
+  for (const Trial &trial : trials) write_trial(out, trial);
+  out.end_list();
   out.key("observers");
   out.begin_list();
   for (const ObserverChoice &choice : observers) write_choice(out, choice);

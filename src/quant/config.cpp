@@ -246,6 +246,11 @@ std::optional<Settings> Config::settings_for(const graph::Node &node) const {
   return resolve(attrs);
 }
 
+bool Config::says(std::string_view key) const {
+  return std::any_of(rules_.begin(), rules_.end(),
+                     [&](const Rule &rule) { return rule.settings && rule.settings->has(key); });
+}
+
 Settings Config::settings_for(const Settings &maker, std::span<const std::string_view> tensors) const {
   Attrs attrs = maker.keys;
   bool refined = false;

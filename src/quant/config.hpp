@@ -58,6 +58,9 @@ class Config {
   /// The settings of the node that makes some tensors of one grid, as rules for these tensors refine them.
   Settings settings_for(const Settings &maker, std::span<const std::string_view> tensors) const;
 
+  /// Whether any rule names the key.
+  bool says(std::string_view key) const;
+
   const std::string &name() const { return name_; }
   const std::vector<Rule> &rules() const { return rules_; }
 

@@ -51,7 +51,8 @@ void settle(Prepared &prepared, const graph::Graph &model) {
   require_nodes(prepared.config, model, prepared.graph);
   prepared.model = fingerprint(prepared.graph);
   graph::replace_relu6(prepared.graph, nodes_with(prepared.config, &Settings::replace_relu6));
-  if (!prepared.training) equalize_weights(prepared.graph, nodes_with(prepared.config, &Settings::equalize));
+  if (!prepared.training)
+    prepared.equalized = equalize_weights(prepared.graph, nodes_with(prepared.config, &Settings::equalize));
   prepared.placement = place(prepared.graph, prepared.config);
   for (std::size_t n = 0; n < prepared.graph.nodes.size(); ++n)
     if (std::find(of_norms.begin(), of_norms.end(), prepared.graph.nodes[n].name) != of_norms.end())
@@ -126,11 +127,11 @@ std::vector<graph::ValueId> observed_values(const Placement &placement) {
 
 }  // namespace
 
-void show(Prepared &prepared, std::span<const Tensor *const> inputs,
+void show(Prepared &prepared, std::span<const Tensor *const> inputs, std::size_t number,
           const std::function<void(std::size_t group, const Tensor &)> &see) {
   const graph::Graph &g = prepared.graph;
   const Placement &placement = prepared.placement;
-  const std::string of_sample = cat(" of sample ", prepared.samples);
+  const std::string of_sample = cat(" of sample ", number);
   const std::vector<Tensor> checked = checked_inputs(g, inputs, of_sample);
   if (!prepared.engine) prepared.engine.emplace(g, observed_values(placement));
   prepared.engine->run(checked, [&](graph::ValueId v, const Tensor &t) {
@@ -144,18 +145,35 @@ void show(Prepared &prepared, std::span<const Tensor *const> inputs,
   });
 }
 
-void calibrate(Prepared &prepared, std::span<const Tensor *const> inputs) {
-  // Copies see the sample; they take the observers' places when all went well.
+namespace {
+
+/// Copies see the sample; they take the observers' places when all went well.
+void observe(Prepared &prepared, std::span<const Tensor *const> inputs, std::size_t number) {
   std::vector<std::unique_ptr<Observer>> observers;
   for (const auto &observer : prepared.observers) observers.push_back(observer ? observer->clone() : nullptr);
   std::vector<Distribution> distributions = prepared.distributions;
-  show(prepared, inputs, [&](std::size_t group, const Tensor &t) {
+  show(prepared, inputs, number, [&](std::size_t group, const Tensor &t) {
     if (observers[group]) observers[group]->observe_finite(t);
     if (!distributions.empty()) distributions[group].add(t);
   });
   prepared.observers = std::move(observers);
   prepared.distributions = std::move(distributions);
   ++prepared.samples;
+}
+
+}  // namespace
+
+void calibrate(Prepared &prepared, std::span<const Tensor *const> inputs) {
+  observe(prepared, inputs, prepared.samples);
+}
+
+void calibrate_all(Prepared &prepared, const Samples &samples) {
+  for (std::size_t s = 0; s < samples.count; ++s) {
+    const std::vector<Tensor> inputs = samples.read(s);
+    std::vector<const Tensor *> pointers;
+    for (const Tensor &x : inputs) pointers.push_back(&x);
+    observe(prepared, pointers, samples.number(s));
+  }
 }
 
 }  // namespace qtn::quant

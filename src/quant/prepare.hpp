@@ -16,6 +16,7 @@
 #include "quant/distribution.hpp"
 #include "quant/observe/observer.hpp"
 #include "quant/placement.hpp"
+#include "quant/samples.hpp"
 #include "runtime/watched.hpp"
 
 namespace qtn::quant {
@@ -37,6 +38,7 @@ struct Prepared {
   std::uint64_t model = 0;                           ///< fingerprint of the graph before settings changed it
   std::vector<Distribution> distributions = {};      ///< one for each group, or none where nobody will look at them
   std::optional<Training> training = {};             ///< of QTN_QAT
+  bool equalized = false;                            ///< weights were
 };
 
 /// Optimizes a copy and decides what will be quantized. Throws QTN_EUNSUPPORTED on a graph that is quantized already,
@@ -48,12 +50,15 @@ Prepared prepare(Training training, const Config &config);
 
 /// Runs one sample (or batch) through the float graph and shows each observed tensor, finite, with the index of its
 /// group. Errors of `see` get the tensor's name and the sample's number. The sample is not counted.
-void show(Prepared &prepared, std::span<const Tensor *const> inputs,
+void show(Prepared &prepared, std::span<const Tensor *const> inputs, std::size_t number,
           const std::function<void(std::size_t group, const Tensor &)> &see);
 
 /// Runs one sample (or batch) through the float graph. One tensor for each graph input, in order. Throws and leaves
 /// every observer as it was on inputs that do not fit or on NaN and infinity (naming the tensor and the sample).
 void calibrate(Prepared &prepared, std::span<const Tensor *const> inputs);
+
+/// Each of them.
+void calibrate_all(Prepared &prepared, const Samples &samples);
 
 /// The quantized graph. `attrs` may be nullptr; no keys in this version. Throws QTN_ESTATE before calibration, with
 /// QTN_QAT before training.

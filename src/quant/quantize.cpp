@@ -6,16 +6,15 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "graph/passes.hpp"
-#include "quant/normalize.hpp"
+#include "quant/data_check.hpp"
 #include "quant/recover/correct.hpp"
-#include "quant/recover/equalize.hpp"
+#include "quant/search/route.hpp"
 
 namespace qtn::quant {
 namespace {
 
 struct Options {
-  bool absorb_bias, correct_bias, learn_rounding, automatic, sensitivity, histograms;
+  bool plain, absorb_bias, correct_bias, learn_rounding, automatic, sensitivity, histograms;
   double smooth;  ///< 0: not
   Targets targets;
   bool wide;             ///< layers fall back to int16
@@ -23,17 +22,10 @@ struct Options {
 };
 
 constexpr AttrSpec kKeys[] = {
-    {"smooth", AttrSpec::kFloat},
-    {"absorb_bias", AttrSpec::kInt},
-    {"bias_correction", AttrSpec::kInt},
-    {"adaround", AttrSpec::kInt},
-    {"auto", AttrSpec::kInt},
-    {"target_sqnr", AttrSpec::kFloat},
-    {"target_top1", AttrSpec::kFloat},
-    {"fallback", AttrSpec::kString},
-    {"sensitivity", AttrSpec::kInt},
-    {"histograms", AttrSpec::kInt},
-    {"measured_samples", AttrSpec::kInt},
+    {"plain", AttrSpec::kInt},           {"smooth", AttrSpec::kFloat},      {"absorb_bias", AttrSpec::kInt},
+    {"bias_correction", AttrSpec::kInt}, {"adaround", AttrSpec::kInt},      {"auto", AttrSpec::kInt},
+    {"target_sqnr", AttrSpec::kFloat},   {"target_top1", AttrSpec::kFloat}, {"fallback", AttrSpec::kString},
+    {"sensitivity", AttrSpec::kInt},     {"histograms", AttrSpec::kInt},    {"measured_samples", AttrSpec::kInt},
 };
 
 Targets targets_of(const Attrs &attrs) {
@@ -62,9 +54,20 @@ bool falls_back_to_int16(const Attrs &attrs, const Targets &targets) {
 
 Options options_of(const Attrs &attrs) {
   attrs.check(kKeys, "quantize");
-  const auto flag = [&](const char *key) { return attrs.get_int(key, 0) != 0; };
-  Options o{flag("absorb_bias"), flag("bias_correction"),      flag("adaround"),  flag("auto"), flag("sensitivity"),
-            flag("histograms"),  attrs.get_float("smooth", 0), targets_of(attrs), false,        0};
+  const auto flag = [&](const char *key, bool otherwise = false) { return attrs.get_int(key, otherwise) != 0; };
+  Options o{.plain = flag("plain"),
+            .absorb_bias = flag("absorb_bias"),
+            .correct_bias = flag("bias_correction", true),
+            .learn_rounding = flag("adaround"),
+            .automatic = flag("auto"),
+            .sensitivity = flag("sensitivity"),
+            .histograms = flag("histograms"),
+            .smooth = attrs.get_float("smooth", 0),
+            .targets = targets_of(attrs),
+            .wide = false,
+            .measured = 0};
+  for (const char *key : {"absorb_bias", "bias_correction", "adaround", "auto", "smooth"})
+    if (o.plain && attrs.has(key)) fail(QTN_EINVAL, "quantize: plain tries nothing, and ", key, " is given");
   if (!(o.smooth >= 0) || o.smooth > 1) fail(QTN_EINVAL, "quantize: smooth ", o.smooth, " is outside [0, 1]");
   const std::int64_t measured = attrs.get_int("measured_samples", 32);
   if (measured < 1) fail(QTN_EINVAL, "quantize: measured_samples is ", measured, ", not positive");
@@ -73,126 +76,168 @@ Options options_of(const Attrs &attrs) {
   return o;
 }
 
-/// Evenly spread over all.
-Samples some_of(const Samples &all, std::size_t most) {
-  const std::size_t count = std::min(all.count, most);
-  return {count, [&all, count](std::size_t i) { return all.read(i * all.count / count); }};
-}
+/// What a candidate has to gain on the held-back samples, in dB: a measurable difference, and the more the fewer they
+/// are. What changes ranges has to gain more than a correction, for it also changes what is clipped of samples that are
+/// rarer than these.
+struct Threshold {
+  double of_many, of_one;
 
-Samples counted(const Samples &samples, const char *stage, const Progress &progress) {
-  return {samples.count, [&samples, stage, &progress](std::size_t i) {
-            std::vector<Tensor> inputs = samples.read(i);
-            if (progress) progress(stage, i + 1, samples.count);
-            return inputs;
-          }};
-}
+  double at(std::size_t samples) const { return of_many + of_one / std::pow(static_cast<double>(samples), 1.5); }
+};
+constexpr Threshold kOfCorrection{0.1, 3}, kOfRanges{1, 20};
+
+/// SmoothQuant's strength that its authors take for most models.
+constexpr double kSmooth = 0.5;
 
 class Pipeline {
  public:
-  Pipeline(const Config &config, const Samples &samples, const Options &options, const Progress &progress)
-      : config_(config),
+  Pipeline(const graph::Graph &real, const Config &config, const Samples &samples, const Options &options,
+           const Progress &progress)
+      : real_(real),
         samples_(samples),
-        measured_(some_of(samples_, options.measured)),
+        division_(divide(samples, options.measured)),
+        measured_(some_of(samples, options.measured)),
+        start_{real, config, division_.fitted, options.histograms},
         options_(options),
         progress_(progress) {}
 
-  Quantized run(const graph::Graph &float_graph) const {
-    graph::Graph real = float_graph;
-    if (options_.smooth > 0) {
-      graph::optimize(real);
-      normalize_products(real);
-      equalize_activations(real, measured_, options_.smooth);
-    }
-    if (options_.absorb_bias) {
-      real = prepare(real, config_).graph;  // equalized
-      absorb_biases(real, measured_);
-    }
-    Quantized result;
-    Account &account = result.account;
+  Quantized run() {
+    Attempt attempt = options_.plain ? calibrated({}) : best_attempt();
+    Prepared &prepared = attempt.prepared;
+    Account &account = account_;
     account.samples = samples_.count;
-    Prepared prepared = prepare(real, config_);
-    if (options_.histograms) prepared.distributions.resize(prepared.placement.groups.size());
-    if (options_.automatic)
-      account.observers = choose_observers(prepared, counted(samples_, "calibrating", progress_), measured_.count);
-    else
-      calibrate_all(prepared, samples_, progress_);
+    account.observers = std::move(attempt.observers);
+    account.targets = options_.targets;
+    account.wide = options_.wide;
     std::optional<Goal> goal;
     if (options_.targets.any()) {
-      goal.emplace(float_graph, measured_, samples_, options_.targets);
+      goal.emplace(real_, measured_, samples_, options_.targets);
       account.fallen = fall_back(prepared, *goal);
     }
-    result.graph = convert(prepared, nullptr);
-    correct_graph(prepared, goal ? &*goal : nullptr, result);
-    account.wide = options_.wide;
-    account.targets = options_.targets;
-    if (goal) account.reached = goal->reached(result.graph);
+    graph::Graph quantized = convert(prepared, nullptr);
+    account.accuracy = judge(quantized);
+    for (const Corrections &which : corrections()) try_correction(prepared, goal ? &*goal : nullptr, which, quantized);
+    if (goal) account.reached = goal->reached(quantized);
     if (options_.sensitivity)
-      account.layers =
-          measure_damage(prepared.graph, result.graph, counted(measured_, "measuring each layer", progress_));
-    account.describe(float_graph, prepared, result.graph);
-    return result;
+      account.layers = measure_damage(prepared.graph, quantized, counted(measured_, "measuring each layer", progress_));
+    account.describe(real_, prepared, quantized);
+    return {std::move(quantized), std::move(account)};
   }
 
  private:
+  /// Of a route that exists, with all samples.
+  Attempt calibrated(const Route &route) const {
+    Attempt attempt = *prepare_along(start_, route);
+    calibrate_along(start_, attempt, counted(samples_, "calibrating", progress_));
+    return attempt;
+  }
+
+  /// Routes compete on ranges of the fitted samples, so that the held-back ones show what a range misses.
+  Attempt best_attempt() {
+    std::optional<Attempt> best = prepare_along(start_, {});
+    Accuracy accuracy = judged(*best);
+    std::size_t kept = account_.trials.size();
+    account_.trials.push_back({best->route.name(), accuracy.sqnr_db(), std::nullopt, true});
+    const auto challenge = [&](const Route &route) {
+      std::optional<Attempt> other = prepare_along(start_, route);
+      if (!other) return;
+      Accuracy of_other = judged(*other);
+      const bool better = gains(accuracy, of_other, kOfRanges.at(division_.held_back.count));
+      account_.trials.push_back({route.name(), of_other.sqnr_db(), accuracy.sqnr_db(), better});
+      if (!better) return;
+      account_.trials[kept].kept = false;
+      kept = account_.trials.size() - 1;
+      best = std::move(other);
+      accuracy = std::move(of_other);
+    };
+    for (const Route &route : rewrites()) challenge(route);
+    if (automatic()) {
+      Route observed = best->route;
+      observed.choose_observers = true;
+      challenge(observed);
+    }
+    if (order_matters(*best) && division_.rest.count > 0) return calibrated(best->route);
+    calibrate_all(best->prepared, counted(division_.rest, "calibrating", progress_));
+    return std::move(*best);
+  }
+
+  std::vector<Route> rewrites() const {
+    std::vector<Route> routes;
+    if (!start_.config.says("equalize")) routes.push_back({.equalize = true});
+    if (options_.absorb_bias) routes.push_back({.equalize = true, .absorb_bias = true});
+    if (automatic() && options_.smooth != kSmooth) routes.push_back({.smooth = kSmooth});
+    if (options_.smooth > 0) routes.push_back({.smooth = options_.smooth});
+    return routes;
+  }
+
+  std::vector<Corrections> corrections() const {
+    std::vector<Corrections> which;
+    if (options_.correct_bias && !options_.plain) which.push_back({.bias = true});
+    if (options_.learn_rounding) which.push_back({.rounding = true});
+    if (options_.learn_rounding && options_.correct_bias) which.push_back({.rounding = true, .bias = true});
+    return which;
+  }
+
+  /// What is fitted to the only sample cannot be judged by it.
+  bool automatic() const { return options_.automatic && samples_.count > 1; }
+
+  Accuracy judged(Attempt &attempt) {
+    const std::string stage = cat("trying ", attempt.route.name());
+    calibrate_along(start_, attempt, counted(division_.fitted, stage.c_str(), progress_));
+    return judge(convert(attempt.prepared, nullptr));
+  }
+
+  Accuracy judge(const graph::Graph &quantized) {
+    if (!meter_) meter_.emplace(real_, division_.held_back);
+    return meter_->measure(quantized);
+  }
+
   std::vector<FallenLayer> fall_back(Prepared &prepared, const Goal &goal) const {
     const Samples again = counted(samples_, "calibrating with 16 bits", progress_);
     return reach(prepared, goal, measured_, options_.wide ? to_int16(prepared, again) : to_float(prepared));
   }
 
-  /// Under "auto" a bias correction that does not help is left out; so is any with which a target is missed.
-  void correct_graph(const Prepared &prepared, const Goal *goal, Quantized &q) const {
-    Corrections which{options_.learn_rounding, options_.correct_bias || options_.automatic};
-    graph::Graph corrected = q.graph;
-    correct(prepared, corrected, measured_, which);
-    if (options_.automatic && !options_.correct_bias &&
-        sqnr_db(prepared.graph, corrected, measured_) <= sqnr_db(prepared.graph, q.graph, measured_)) {
-      which.bias = false;
-      corrected = q.graph;
-      correct(prepared, corrected, measured_, which);
-    }
-    if (goal && (which.rounding || which.bias) && !goal->met_by(corrected) && goal->met_by(q.graph)) {
-      which = {};
-      corrected = q.graph;
-    }
-    q.graph = std::move(corrected);
-    q.account.rounding_learned = which.rounding;
-    q.account.bias_corrected = which.bias;
+  /// `quantized` is corrected where that gains, and misses no target that it has reached.
+  void try_correction(const Prepared &prepared, const Goal *goal, const Corrections &which, graph::Graph &quantized) {
+    if (!uncorrected_) uncorrected_ = quantized;
+    graph::Graph corrected = *uncorrected_;
+    const Samples fitted = counted(division_.fitted, which.rounding ? "learning to round" : "correcting", progress_);
+    correct(prepared, corrected, fitted, which);
+    Accuracy accuracy = judge(corrected);
+    const bool better = gains(*account_.accuracy, accuracy, kOfCorrection.at(division_.held_back.count)) &&
+                        (!goal || goal->met_by(corrected) || !goal->met_by(quantized));
+    const std::string name =
+        which.rounding ? which.bias ? "adaround + bias_correction" : "adaround" : "bias_correction";
+    account_.trials.push_back({name, accuracy.sqnr_db(), account_.accuracy->sqnr_db(), better});
+    if (!better) return;
+    quantized = std::move(corrected);
+    account_.accuracy = std::move(accuracy);
+    account_.rounding_learned = which.rounding;
+    account_.bias_corrected = which.bias;
   }
 
-  const Config &config_;
+  const graph::Graph &real_;
   const Samples &samples_;
+  const Division division_;
   const Samples measured_;
+  const Start start_;
   const Options &options_;
   const Progress &progress_;
+  std::optional<AccuracyMeter> meter_;
+  std::optional<graph::Graph> uncorrected_;
+  Account account_;
 };
 
 }  // namespace
 
-void calibrate_all(Prepared &prepared, const Samples &samples, const Progress &progress) {
-  for (std::size_t i = 0; i < samples.count; ++i) {
-    const std::vector<Tensor> inputs = samples.read(i);
-    std::vector<const Tensor *> pointers;
-    for (const Tensor &x : inputs) pointers.push_back(&x);
-    calibrate(prepared, pointers);
-    if (progress) progress("calibrating", i + 1, samples.count);
-  }
-}
-
 Quantized quantize(const graph::Graph &float_graph, const Config &config, const Samples &samples, const Attrs *attrs,
                    const Progress &progress) {
   const Options options = options_of(attrs ? *attrs : Attrs());
-  Quantized plain = Pipeline(config, samples, options, progress).run(float_graph);
-  if (!options.automatic) return plain;
-  Config equalizing = config;
-  Attrs equalize;
-  equalize.set("equalize", std::int64_t{1});
-  equalizing.set("*", &equalize);
-  Quantized equalized = Pipeline(equalizing, samples, options, progress).run(float_graph);
-  const Samples measured = some_of(samples, options.measured);
-  const auto rank = [&](const Quantized &q) {
-    return std::pair(q.account.targets.met_by(q.account.reached), sqnr_db(float_graph, q.graph, measured));
-  };
-  return rank(equalized) > rank(plain) ? std::move(equalized) : std::move(plain);
+  DataCheck check(float_graph);
+  const Samples watched = check.watch(samples);
+  Quantized quantized = Pipeline(float_graph, config, watched, options, progress).run();
+  quantized.account.warnings = check.warnings(samples.count);
+  return quantized;
 }
 
 }  // namespace qtn::quant

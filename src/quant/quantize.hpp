@@ -7,9 +7,11 @@
 #include "quant/outcome.hpp"
 #include "quant/prepare.hpp"
 #include "quant/samples.hpp"
+#include "quant/search/accuracy.hpp"
 #include "quant/search/damage.hpp"
 #include "quant/search/observers.hpp"
 #include "quant/search/precision.hpp"
+#include "quant/search/trial.hpp"
 
 namespace qtn::quant {
 
@@ -23,6 +25,9 @@ struct Course {
 struct Account {
   bool equalized = false, bias_corrected = false, rounding_learned = false;
   std::size_t samples = 0;                ///< that calibrated
+  std::vector<std::string> warnings;      ///< about the samples
+  std::vector<Trial> trials;              ///< in their order
+  std::optional<Accuracy> accuracy;       ///< of the converted model on the held-back samples
   std::vector<ObserverChoice> observers;  ///< where they were chosen by measuring
   Targets targets, reached;               ///< what was wanted, and what the converted model has of it
   std::vector<FallenLayer> fallen;        ///< for the targets
@@ -46,10 +51,8 @@ struct Quantized {
   Account account;
 };
 
-/// Calibrates on every sample.
-void calibrate_all(Prepared &prepared, const Samples &samples, const Progress &progress);
-
-/// Prepares, calibrates on every sample, converts. `attrs` (may be nullptr) adds what qmodel_quantize lists.
+/// Prepares, calibrates on every sample, converts, and keeps what gains on held-back samples. `attrs` (may be nullptr)
+/// is what qmodel_quantize lists.
 Quantized quantize(const graph::Graph &float_graph, const Config &config, const Samples &samples, const Attrs *attrs,
                    const Progress &progress);
 

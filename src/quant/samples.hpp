@@ -15,9 +15,28 @@ struct Samples {
   std::size_t count;
   /// The inputs of the graph, in its order. What it throws ends the work.
   std::function<std::vector<Tensor>(std::size_t index)> read;
+  /// What the user calls them, where they are some of all.
+  std::vector<std::size_t> numbers = {};
+
+  std::size_t number(std::size_t index) const { return numbers.empty() ? index : numbers[index]; }
 };
 
 /// Told after each of `total` pieces of work of one kind; throws where the work is to end. May be empty.
 using Progress = std::function<void(const char *stage, std::size_t done, std::size_t total)>;
+
+/// The same samples, each of which is progress when it is read. All of it stays with the caller.
+Samples counted(const Samples &samples, const char *stage, const Progress &progress);
+
+/// Evenly spread over all; these stay with the caller.
+Samples some_of(const Samples &all, std::size_t most);
+
+/// Parts of all samples, each evenly spread and in order. A single sample is in both.
+struct Division {
+  Samples fitted;     ///< at most `most`
+  Samples held_back;  ///< a third of all, at most `most`
+  Samples rest;       ///< all but those fitted
+};
+
+Division divide(const Samples &all, std::size_t most);
 
 }  // namespace qtn::quant

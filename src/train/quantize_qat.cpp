@@ -84,7 +84,8 @@ quant::Quantized quantize_qat(const graph::Graph &float_graph, const quant::Conf
   quant::Prepared prepared = quant::prepare(float_graph, config, QTN_QAT);
   const std::size_t calibrated = std::min(recipe.calibration_batches, batches.count);
   const auto spread = [&](std::size_t i) { return batches.read(0, i * batches.count / calibrated).inputs; };
-  quant::calibrate_all(prepared, {calibrated, spread}, calibrating);
+  const quant::Samples first{calibrated, spread};
+  quant::calibrate_all(prepared, quant::counted(first, "calibrating", calibrating));
   Trainer trainer(prepared, recipe.trainer);
 
   quant::Quantized result;

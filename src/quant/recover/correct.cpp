@@ -24,6 +24,11 @@ using graph::ValueId;
 /// Rows of a sample that a layer is measured with: enough for the mean, few enough for products.
 constexpr std::int64_t kRowsOfSample = 256;
 
+/// Into which the rows of a single sample are divided to see whether they agree. They are less independent than samples
+/// are, so they have to agree more.
+constexpr std::int64_t kPartsOfOne = 8;
+constexpr double kSignificant = 2, kSignificantOfOne = 8;
+
 Tensor gathered(const Layer &layer, const Tensor &weight) {
   const Tensor plain = weight.to_contiguous();
   Tensor rows(QTN_FLOAT32, Shape{layer.channels(), layer.depth});
@@ -98,7 +103,9 @@ class Corrector {
   }
 
   std::vector<Moments> measure(std::size_t n, const Layer &layer, const Shape &shape, const Tensor &weights) const {
-    std::vector<Moments> moments(static_cast<std::size_t>(layer.groups));
+    Moments none;
+    none.significant = walks_.size() == 1 ? kSignificantOfOne : kSignificant;
+    std::vector<Moments> moments(static_cast<std::size_t>(layer.groups), none);
     const auto size = static_cast<std::size_t>(layer.outputs * layer.depth);
     for (std::size_t s = 0; s < walks_.size(); ++s) {
       const Tensor &x = real_walks_[s].at(real_.nodes[n].inputs[0]), &x_q = walks_[s].at(floats_.nodes[n].inputs[0]);
@@ -106,7 +113,8 @@ class Corrector {
         const auto i = static_cast<std::size_t>(g);
         const float *of_group = weights.as<const float>() + i * size;
         moments[i].add(layer, {of_group, of_group + size}, rows_of(layer, floats_.nodes[n], x, shape, g, kRowsOfSample),
-                       rows_of(layer, floats_.nodes[n], x_q, shape, g, kRowsOfSample), which_.rounding);
+                       rows_of(layer, floats_.nodes[n], x_q, shape, g, kRowsOfSample),
+                       walks_.size() == 1 ? kPartsOfOne : 1, which_.rounding);
       }
     }
     return moments;
@@ -152,16 +160,12 @@ class Corrector {
     const ValueId old = input_of(real_.nodes[n], 2);
     std::vector<float> bias = old == kNoValue ? std::vector<float>(static_cast<std::size_t>(layer.channels()), 0.0f)
                                               : float_values(real_.value(old).constant, "bias");
-    for (std::int64_t c = 0; c < layer.channels(); ++c) {
-      const Moments &m = moments[static_cast<std::size_t>(c / layer.outputs)];
-      double sum = 0;
-      for (std::int64_t i = 0; i < layer.depth; ++i) {
-        const auto at = static_cast<std::size_t>(c * layer.depth + i);
-        const auto k = static_cast<std::size_t>(i);
-        sum += static_cast<double>(weights.as<const float>()[at]) * m.x[k] -
-               static_cast<double>(now.as<const float>()[at]) * m.q[k];
-      }
-      bias[static_cast<std::size_t>(c)] += static_cast<float>(sum / static_cast<double>(m.rows));
+    for (std::size_t g = 0; g < moments.size(); ++g) {
+      const std::size_t first = g * static_cast<std::size_t>(layer.outputs * layer.depth);
+      const std::vector<double> errors =
+          mean_errors(layer, moments[g], weights.as<const float>() + first, now.as<const float>() + first);
+      for (std::size_t o = 0; o < errors.size(); ++o)
+        bias[g * static_cast<std::size_t>(layer.outputs) + o] += static_cast<float>(errors[o]);
     }
     const Tensor corrected = Tensor::from<float>(QTN_FLOAT32, Shape{layer.channels()}, bias);
     const bool integer = graph::integer_form(quantized_, node) == graph::IntegerForm::linear &&

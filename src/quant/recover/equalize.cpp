@@ -9,7 +9,7 @@
 
 #include "quant/facts.hpp"
 #include "quant/recover/layer.hpp"
-#include "quant/recover/links.hpp"
+#include "quant/recover/linked_scales.hpp"
 #include "runtime/watched.hpp"
 
 namespace qtn::quant {
@@ -20,8 +20,43 @@ using graph::kNoValue;
 using graph::Node;
 using graph::ValueId;
 
-constexpr int kSweeps = 40;
-constexpr float kSettled = 1e-3f;
+constexpr int kSweeps = 10;
+constexpr double kSettled = 0.01;  // of logarithms of factors
+constexpr double kWorthIt = 0.1;   // below that, ranges are equal enough as they are
+/// A channel that adds less than this to what reads it, measured by its weights, is left alone: factors that follow
+/// from what is nearly nothing would make its bias, which may be everything the channel has, the largest of all.
+constexpr double kNegligible = 1e-6;
+
+/// The product of what makes a channel and what reads it does not change with factors.
+std::vector<bool> negligible(const std::vector<double> &made, const std::vector<double> &read) {
+  double largest = 0;
+  for (std::size_t c = 0; c < made.size(); ++c) largest = std::max(largest, made[c] * read[c]);
+  std::vector<bool> is(made.size());
+  for (std::size_t c = 0; c < made.size(); ++c) is[c] = !(made[c] * read[c] > kNegligible * largest);
+  return is;
+}
+
+/// `wanted` relative to the largest of all channels, which keeps its size; 1 where left alone.
+std::vector<double> relative(std::vector<double> wanted, const std::vector<bool> &left_alone) {
+  double largest = 0;
+  for (std::size_t c = 0; c < wanted.size(); ++c)
+    if (!left_alone[c]) largest = std::max(largest, wanted[c]);
+  for (std::size_t c = 0; c < wanted.size(); ++c) wanted[c] = left_alone[c] ? 1.0 : wanted[c] / largest;
+  return wanted;
+}
+
+std::vector<double> equalizing(const std::vector<double> &made, const std::vector<double> &read) {
+  std::vector<double> factors(made.size());
+  for (std::size_t c = 0; c < made.size(); ++c) factors[c] = std::sqrt(made[c] / read[c]);
+  return relative(std::move(factors), negligible(made, read));
+}
+
+std::vector<double> smoothing(const std::vector<double> &largest, const std::vector<double> &read, double strength) {
+  std::vector<double> factors(read.size());
+  for (std::size_t c = 0; c < read.size(); ++c)
+    factors[c] = std::pow(largest[c], strength) / std::pow(read[c], 1 - strength);
+  return relative(std::move(factors), negligible(largest, read));
+}
 
 std::int64_t channel_axis(const Node &node) { return std::string_view(node.op->name) == "Conv" ? 1 : -1; }
 
@@ -59,51 +94,42 @@ bool has_padding(const Node &node) {
 
 }  // namespace
 
-void equalize_weights(Graph &g, const std::function<bool(const Node &)> &wanted) {
+bool equalize_weights(Graph &g, const std::function<bool(const Node &)> &wanted) {
   std::vector<Link> links = find_links(g);
   std::erase_if(links, [&](const Link &link) { return !wanted(g.nodes[link.from]) || !wanted(g.nodes[link.to]); });
-  own_constants(g, links);
+  LinkedScales scales(g, std::move(links));
+  bool moved = false;
   for (int sweep = 0; sweep < kSweeps; ++sweep) {
-    float furthest = 0;
-    for (const Link &link : links) {
-      const std::vector<float> made = made_by(g, link), read = read_by(g, link);
-      std::vector<float> factors(made.size(), 1);
-      for (std::size_t c = 0; c < made.size(); ++c) {
-        if (made[c] == 0 || read[c] == 0) continue;
-        factors[c] = std::sqrt(made[c] / read[c]);
-        furthest = std::max(furthest, std::fabs(std::log(factors[c])));
-      }
-      move_factors(g, link, factors);
+    double furthest = 0;
+    for (std::size_t i = 0; i < scales.count(); ++i) {
+      const std::vector<double> factors = equalizing(scales.made(i), scales.read(i));
+      for (const double factor : factors) furthest = std::max(furthest, std::fabs(std::log(factor)));
+      scales.divide(i, factors);
     }
+    moved = moved || furthest >= kWorthIt;
     if (furthest < kSettled) break;
   }
-  graph::remove_dead(g);
+  if (moved) scales.apply();
+  return moved;
 }
 
-void equalize_activations(Graph &g, const Samples &samples, double strength) {
+bool equalize_activations(Graph &g, const Samples &samples, double strength) {
   const std::vector<Link> links = find_links(g);
-  std::vector<std::vector<float>> largest(links.size());
+  std::vector<std::vector<double>> largest(links.size());
   watch_links(g, links, samples, [&](std::size_t i, const Tensor &t) {
     largest[i].resize(static_cast<std::size_t>(links[i].channels), 0);
     each_of_channel(t, channel_axis(g.nodes[links[i].from]), [&](float x, std::int64_t c) {
-      float &of_channel = largest[i][static_cast<std::size_t>(c)];
-      of_channel = std::max(of_channel, std::fabs(x));
+      double &of_channel = largest[i][static_cast<std::size_t>(c)];
+      of_channel = std::max(of_channel, std::fabs(static_cast<double>(x)));
     });
   });
-  own_constants(g, links);
-  for (std::size_t i = 0; i < links.size(); ++i) {
-    const std::vector<float> read = read_by(g, links[i]);
-    std::vector<float> factors(read.size(), 1);
-    for (std::size_t c = 0; c < read.size(); ++c)
-      if (largest[i][c] > 0 && read[c] > 0)
-        factors[c] = static_cast<float>(std::pow(static_cast<double>(largest[i][c]), strength) /
-                                        std::pow(static_cast<double>(read[c]), 1 - strength));
-    move_factors(g, links[i], factors);
-  }
-  graph::remove_dead(g);
+  LinkedScales scales(g, links);
+  for (std::size_t i = 0; i < links.size(); ++i) scales.divide(i, smoothing(largest[i], scales.read(i), strength));
+  if (!links.empty()) scales.apply();
+  return !links.empty();
 }
 
-void absorb_biases(Graph &g, const Samples &samples) {
+bool absorb_biases(Graph &g, const Samples &samples) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   std::vector<Link> links = find_links(g);
   std::erase_if(links, [&](const Link &link) {
@@ -122,6 +148,7 @@ void absorb_biases(Graph &g, const Samples &samples) {
   own_constants(g, links);
   for (std::size_t i = 0; i < links.size(); ++i) move_offsets(g, links[i], smallest[i]);
   graph::remove_dead(g);
+  return !links.empty();
 }
 
 }  // namespace qtn::quant

@@ -76,11 +76,6 @@ void own(Graph &g, std::size_t node, std::size_t input) {
   g.nodes[node].inputs[input] = made;
 }
 
-void multiply(Graph &g, std::size_t node, std::size_t input, std::span<const float> factors) {
-  auto *values = g.value(g.nodes[node].inputs[input]).constant.as<float>();
-  for (std::size_t i = 0; i < factors.size(); ++i) values[i] *= factors[i];
-}
-
 }  // namespace
 
 std::vector<Link> find_links(const Graph &g) {
@@ -114,61 +109,11 @@ std::vector<Link> find_links(const Graph &g) {
   return links;
 }
 
-std::vector<float> made_by(const Graph &g, const Link &link) {
-  const Node &node = g.nodes[link.from];
-  const Tensor weight = g.value(node.inputs[1]).constant.to_contiguous();
-  std::vector<float> largest(static_cast<std::size_t>(link.channels), 0);
-  const auto layer = layer_at(g, node);
-  const std::int64_t depth = layer ? layer->depth : 1;
-  for (std::int64_t c = 0; c < link.channels; ++c)
-    for (std::int64_t i = 0; i < depth; ++i) {
-      const std::size_t at = layer ? weight_index(*layer, c, i) : static_cast<std::size_t>(c);
-      largest[static_cast<std::size_t>(c)] =
-          std::max(largest[static_cast<std::size_t>(c)], std::fabs(weight.as<const float>()[at]));
-    }
-  return largest;
-}
-
-std::vector<float> read_by(const Graph &g, const Link &link) {
-  const Node &node = g.nodes[link.to];
-  const Tensor weight = g.value(node.inputs[1]).constant.to_contiguous();
-  const Layer layer = *layer_at(g, node);
-  std::vector<float> largest(static_cast<std::size_t>(link.channels), 0);
-  for (std::int64_t c = 0; c < layer.channels(); ++c)
-    for (std::int64_t i = 0; i < layer.depth; ++i) {
-      float &of_channel = largest[static_cast<std::size_t>(channel_read(layer, link.channels, c, i))];
-      of_channel = std::max(of_channel, std::fabs(weight.as<const float>()[weight_index(layer, c, i)]));
-    }
-  return largest;
-}
-
 void own_constants(Graph &g, std::span<const Link> links) {
   std::set<std::size_t> nodes;
   for (const Link &link : links) nodes.insert({link.from, link.to});
   for (const std::size_t n : nodes)
     for (const std::size_t input : {1, 2}) own(g, n, input);
-}
-
-void move_factors(Graph &g, const Link &link, std::span<const float> factors) {
-  const auto factor = [&](std::int64_t c) { return factors[static_cast<std::size_t>(c)]; };
-  const auto maker = layer_at(g, g.nodes[link.from]);
-  const Layer reader = *layer_at(g, g.nodes[link.to]);
-  const std::int64_t depth = maker ? maker->depth : 1;
-
-  std::vector<float> of_bias, of_made(static_cast<std::size_t>(link.channels * depth));
-  for (std::int64_t c = 0; c < link.channels; ++c) {
-    of_bias.push_back(1 / factor(c));
-    for (std::int64_t i = 0; i < depth; ++i)
-      of_made[maker ? weight_index(*maker, c, i) : static_cast<std::size_t>(c)] = 1 / factor(c);
-  }
-  std::vector<float> of_read(static_cast<std::size_t>(reader.channels() * reader.depth));
-  for (std::int64_t c = 0; c < reader.channels(); ++c)
-    for (std::int64_t i = 0; i < reader.depth; ++i)
-      of_read[weight_index(reader, c, i)] = factor(channel_read(reader, link.channels, c, i));
-
-  multiply(g, link.from, 1, of_made);
-  if (input_of(g.nodes[link.from], 2) != kNoValue) multiply(g, link.from, 2, of_bias);
-  multiply(g, link.to, 1, of_read);
 }
 
 void move_offsets(Graph &g, const Link &link, std::span<const float> offsets) {

@@ -18,15 +18,8 @@ struct Link {
 /// Links of a graph that was optimized, in the order of its nodes.
 std::vector<Link> find_links(const graph::Graph &g);
 
-/// The largest magnitude of the weights that make, or read, each channel; 0 for a channel of zeros.
-std::vector<float> made_by(const graph::Graph &g, const Link &link);
-std::vector<float> read_by(const graph::Graph &g, const Link &link);
-
-/// Gives the nodes of the links constants that nobody else reads. Before move_factors().
+/// Gives the nodes of the links constants that nobody else reads. Before move_offsets().
 void own_constants(graph::Graph &g, std::span<const Link> links);
-
-/// Divides channel c of the output of `from` by factors[c] and multiplies the weights that read it.
-void move_factors(graph::Graph &g, const Link &link, std::span<const float> factors);
 
 /// Takes offsets[c] from the bias of channel c and adds what they make of it to the bias of the reader. Both have one.
 void move_offsets(graph::Graph &g, const Link &link, std::span<const float> offsets);

@@ -1,33 +1,89 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/recover/moments.hpp"
 
+#include <algorithm>
+
+#include "base/parallel.hpp"
 #include "blas/gemm.hpp"
 
 namespace qtn::quant {
 namespace {
 
-void add_rows(std::vector<double> &sums, const std::vector<float> &rows, std::int64_t depth) {
-  sums.resize(static_cast<std::size_t>(depth), 0);
-  for (std::size_t i = 0; i < rows.size(); ++i) sums[i % sums.size()] += static_cast<double>(rows[i]);
+std::vector<double> mean_of_rows(const std::vector<float> &rows, std::int64_t depth, std::int64_t begin,
+                                 std::int64_t end) {
+  std::vector<double> mean(static_cast<std::size_t>(depth), 0);
+  for (std::int64_t r = begin; r < end; ++r)
+    for (std::int64_t i = 0; i < depth; ++i)
+      mean[static_cast<std::size_t>(i)] += static_cast<double>(rows[static_cast<std::size_t>(r * depth + i)]);
+  for (double &m : mean) m /= static_cast<double>(end - begin);
+  return mean;
+}
+
+/// [depth][parts], so that all parts are summed at once.
+std::vector<double> transposed(const std::vector<Moments::Part> &parts, std::vector<double> Moments::Part::*of,
+                               std::size_t depth) {
+  std::vector<double> columns(depth * parts.size());
+  for (std::size_t p = 0; p < parts.size(); ++p)
+    for (std::size_t i = 0; i < depth; ++i) columns[i * parts.size() + p] = (parts[p].*of)[i];
+  return columns;
+}
+
+double shrunk_mean(const std::vector<double> &values, double significant) {
+  const auto count = static_cast<double>(values.size());
+  if (count < 2) return 0;
+  double mean = 0, scatter = 0;
+  for (const double v : values) mean += v / count;
+  for (const double v : values) scatter += (v - mean) * (v - mean);
+  if (mean == 0) return 0;
+  // The scatter of a few parts is itself uncertain: the last factor is that of an F distribution's mean.
+  const double of_mean = scatter / (count * (count - 1)) * (count + 1) / (count - 1);
+  return mean * std::max(0.0, 1 - significant * of_mean / (mean * mean));
 }
 
 }  // namespace
 
 void Moments::add(const Layer &layer, const std::vector<float> &weight, const std::vector<float> &x_rows,
-                  const std::vector<float> &q_rows, bool products) {
+                  const std::vector<float> &q_rows, std::int64_t count, bool products) {
   const std::int64_t depth = layer.depth, outputs = layer.outputs;
-  const std::int64_t count = static_cast<std::int64_t>(x_rows.size()) / depth;
-  rows += count;
-  add_rows(x, x_rows, depth);
-  add_rows(q, q_rows, depth);
+  const std::int64_t added = static_cast<std::int64_t>(x_rows.size()) / depth;
+  rows += added;
+  count = std::min(count, added);
+  for (std::int64_t p = 0; p < count; ++p) {
+    const std::int64_t begin = p * added / count, end = (p + 1) * added / count;
+    parts.push_back({mean_of_rows(x_rows, depth, begin, end), mean_of_rows(q_rows, depth, begin, end)});
+  }
   if (!products) return;
   qq.resize(static_cast<std::size_t>(depth * depth), 0);
   qy.resize(static_cast<std::size_t>(depth * outputs), 0);
-  std::vector<float> y(static_cast<std::size_t>(count * outputs));
-  blas::gemm(count, outputs, depth, 1.0f, x_rows.data(), {depth}, weight.data(), {depth, true}, 0.0f, y.data(),
+  std::vector<float> y(static_cast<std::size_t>(added * outputs));
+  blas::gemm(added, outputs, depth, 1.0f, x_rows.data(), {depth}, weight.data(), {depth, true}, 0.0f, y.data(),
              outputs);
-  blas::gemm(depth, depth, count, 1.0f, q_rows.data(), {depth, true}, q_rows.data(), {depth}, 1.0f, qq.data(), depth);
-  blas::gemm(depth, outputs, count, 1.0f, q_rows.data(), {depth, true}, y.data(), {outputs}, 1.0f, qy.data(), outputs);
+  blas::gemm(depth, depth, added, 1.0f, q_rows.data(), {depth, true}, q_rows.data(), {depth}, 1.0f, qq.data(), depth);
+  blas::gemm(depth, outputs, added, 1.0f, q_rows.data(), {depth, true}, y.data(), {outputs}, 1.0f, qy.data(), outputs);
+}
+
+std::vector<double> mean_errors(const Layer &layer, const Moments &moments, const float *weight,
+                                const float *quantized_weight) {
+  const auto depth = static_cast<std::size_t>(layer.depth);
+  const std::size_t parts = moments.parts.size();
+  const std::vector<double> x = transposed(moments.parts, &Moments::Part::x, depth);
+  const std::vector<double> q = transposed(moments.parts, &Moments::Part::q, depth);
+  std::vector<double> errors(static_cast<std::size_t>(layer.outputs));
+  const auto lanes = static_cast<std::size_t>(current_threads());
+  std::vector<std::vector<double>> of_parts(lanes, std::vector<double>(parts));
+  parallel_ranges(lanes, errors.size(), [&](std::size_t begin, std::size_t end, std::size_t lane) {
+    std::vector<double> &of_part = of_parts[lane];
+    for (std::size_t o = begin; o < end; ++o) {
+      std::fill(of_part.begin(), of_part.end(), 0.0);
+      for (std::size_t i = 0; i < depth; ++i) {
+        const auto w = static_cast<double>(weight[o * depth + i]);
+        const auto w_q = static_cast<double>(quantized_weight[o * depth + i]);
+        for (std::size_t p = 0; p < parts; ++p) of_part[p] += w * x[i * parts + p] - w_q * q[i * parts + p];
+      }
+      errors[o] = shrunk_mean(of_part, moments.significant);
+    }
+  });
+  return errors;
 }
 
 }  // namespace qtn::quant

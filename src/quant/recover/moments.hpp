@@ -8,16 +8,29 @@
 
 namespace qtn::quant {
 
-/// Sums over rows of one group of a layer: x as the float model has it, q as the quantized one, y = W x.
+/// Of one group of a layer: x as the float model has it, q as the quantized one, y = W x.
 struct Moments {
-  std::int64_t rows = 0;
-  std::vector<double> x, q;  ///< [depth]
-  std::vector<float> qq;     ///< [depth][depth], if products are wanted
-  std::vector<float> qy;     ///< [depth][outputs], if products are wanted
+  /// Means over rows that may be taken to be independent of those of other parts: one part for each sample; of a single
+  /// sample several.
+  struct Part {
+    std::vector<double> x, q;  ///< [depth]
+  };
 
-  /// Adds rows of one sample. `weight` [outputs][depth] are those of the group.
+  std::vector<Part> parts;
+  double significant;  ///< how many times the square of its standard error the square of a mean has to exceed to count
+  std::int64_t rows = 0;
+  std::vector<float> qq;  ///< sums over rows [depth][depth], if products are wanted
+  std::vector<float> qy;  ///< the same, [depth][outputs]
+
+  /// Adds rows of one sample in `count` parts, or in as many as there are rows. `weight` [outputs][depth] are those of
+  /// the group.
   void add(const Layer &layer, const std::vector<float> &weight, const std::vector<float> &x_rows,
-           const std::vector<float> &q_rows, bool products);
+           const std::vector<float> &q_rows, std::int64_t count, bool products);
 };
+
+/// For each output of the group the mean of w x - w' q, as far as the parts agree on it: shrunk by what of its square
+/// their scatter explains (James and Stein 1961), so that few samples do not correct what they do not show.
+std::vector<double> mean_errors(const Layer &layer, const Moments &moments, const float *weight,
+                                const float *quantized_weight);
 
 }  // namespace qtn::quant

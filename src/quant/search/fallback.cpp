@@ -54,12 +54,7 @@ std::vector<std::unique_ptr<Observer>> wide_observers(const Prepared &prepared, 
     const std::string kind = old ? std::string(old->kind()) : group.settings.activation_observer;
     all.observers.push_back(group.fixed ? nullptr : make_observer(kind, group.settings.activation));
   }
-  for (std::size_t s = 0; s < samples.count; ++s) {
-    const std::vector<Tensor> inputs = samples.read(s);
-    std::vector<const Tensor *> pointers;
-    for (const Tensor &x : inputs) pointers.push_back(&x);
-    calibrate(all, pointers);
-  }
+  calibrate_all(all, samples);
   return std::move(all.observers);
 }
 

@@ -17,6 +17,13 @@ void Noise::add(const Tensor &want, const Tensor &got) {
   }
 }
 
+void Noise::add(const Noise &other) {
+  signal += other.signal;
+  noise += other.noise;
+  product += other.product;
+  power += other.power;
+}
+
 double Noise::sqnr_db() const {
   if (noise == 0) return signal == 0 ? 0 : std::numeric_limits<double>::infinity();
   return signal == 0 ? -std::numeric_limits<double>::infinity() : 10 * std::log10(signal / noise);

@@ -11,6 +11,7 @@ struct Noise {
   double signal = 0, noise = 0, product = 0, power = 0;
 
   void add(const Tensor &want, const Tensor &got);
+  void add(const Noise &other);
 
   /// Signal to quantization noise in dB; infinite where there is no noise, 0 where there is neither.
   double sqnr_db() const;

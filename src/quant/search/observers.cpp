@@ -26,11 +26,11 @@ Observers observed_by_all(Prepared &p, const Samples &samples) {
   for (std::size_t g = 0; g < observers.size(); ++g)
     if (const Group &group = p.placement.groups[g]; !group.fixed)
       for (const char *kind : kKinds) observers[g].push_back(make_observer(kind, group.settings.activation));
-  for (; p.samples < samples.count; ++p.samples) {
-    const std::vector<Tensor> inputs = samples.read(p.samples);
+  for (std::size_t s = 0; s < samples.count; ++s, ++p.samples) {
+    const std::vector<Tensor> inputs = samples.read(s);
     std::vector<const Tensor *> pointers;
     for (const Tensor &t : inputs) pointers.push_back(&t);
-    show(p, pointers, [&](std::size_t group, const Tensor &t) {
+    show(p, pointers, samples.number(s), [&](std::size_t group, const Tensor &t) {
       for (const auto &observer : observers[group]) observer->observe_finite(t);
       if (!p.distributions.empty()) p.distributions[group].add(t);
     });
@@ -85,11 +85,10 @@ class Probe {
 
 }  // namespace
 
-std::vector<ObserverChoice> choose_observers(Prepared &prepared, const Samples &samples, std::size_t probes) {
+std::vector<ObserverChoice> choose_observers(Prepared &prepared, const Samples &samples, const Samples &probes) {
   Observers observers = observed_by_all(prepared, samples);
   Probe probe(prepared, observers);
-  const std::size_t count = std::min(probes, samples.count);
-  for (std::size_t i = 0; i < count; ++i) probe.see(samples.read(i * samples.count / count));
+  for (std::size_t i = 0; i < probes.count; ++i) probe.see(probes.read(i));
 
   std::vector<ObserverChoice> choices;
   for (std::size_t g = 0; g < observers.size(); ++g) {

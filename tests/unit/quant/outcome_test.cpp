@@ -84,26 +84,30 @@ void fallen_for_a_target(void **) {
   }
 }
 
-/// A correction that is right on the measured sample and wrong on others is left out where a target is missed with it.
+/// A correction that brings outputs nearer, but predictions further away, is left out where a target is missed with it.
 void corrections_keep_the_target(void **) {
   Config config("onnx");
   const Attrs int4 = attrs({{"weight_dtype", "int4"}});
   config.set("*", &int4);
   const Samples samples = normal_samples({1, 2, 6, 6}, 400);
-  const auto account = [&](double target, bool correction) {
+  const auto account = [&](double target, bool correction, std::int64_t measured) {
     Attrs attrs;
     attrs.set("target_top1", target);
     attrs.set("bias_correction", std::int64_t{correction});
-    attrs.set("measured_samples", std::int64_t{1});
+    attrs.set("measured_samples", measured);
     return quantize(chain(), config, samples, &attrs, {}).account;
   };
-  const Account plain = account(0.01, false), corrected = account(0.01, true);
-  assert_true(corrected.bias_corrected && corrected.fallen.empty());
-  if (!(*corrected.reached.top1 < *plain.reached.top1))
-    fail_test("corrected ", *corrected.reached.top1, ", plain ", *plain.reached.top1);
-  const Account kept = account(*plain.reached.top1, true);
-  assert_true(!kept.bias_corrected && kept.fallen.empty());
-  assert_true(*kept.reached.top1 == *plain.reached.top1);
+  std::size_t found = 0;
+  for (std::int64_t measured = 4; measured <= 24; measured += 2) {
+    const Account plain = account(0.01, false, measured), corrected = account(0.01, true, measured);
+    assert_true(corrected.fallen.empty());
+    if (!corrected.bias_corrected || *corrected.reached.top1 >= *plain.reached.top1) continue;
+    ++found;
+    const Account kept = account(*plain.reached.top1, true, measured);
+    assert_true(!kept.bias_corrected && kept.fallen.empty());
+    assert_true(*kept.reached.top1 == *plain.reached.top1);
+  }
+  assert_true(found > 0);
 }
 
 const TensorOutcome &outcome_of(const Account &account, const std::string &name) {

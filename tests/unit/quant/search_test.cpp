@@ -32,7 +32,7 @@ void outliers_are_clipped(void **) {
                                return std::vector<Tensor>{x};
                              }};
     Prepared p = prepare(g, Config("onnx"));
-    const std::vector<ObserverChoice> choices = choose_observers(p, samples, 2);  // samples 0 and 2
+    const std::vector<ObserverChoice> choices = choose_observers(p, samples, some_of(samples, 2));  // samples 0 and 2
     const ObserverChoice &x = choices[0];
     assert_string_equal(x.tensor.c_str(), "x");
     for (const Candidate &c : x.candidates) assert_true(x.candidates[x.chosen].loss <= c.loss);
@@ -53,7 +53,7 @@ void rare_outliers_do_not_decide(void **) {
                              return std::vector<Tensor>{x};
                            }};
   Prepared p = prepare(chain(), Config("onnx"));
-  const ObserverChoice x = choose_observers(p, samples, 16)[0];
+  const ObserverChoice x = choose_observers(p, samples, some_of(samples, 16))[0];
   assert_true(x.chosen != 0);
   assert_true(x.candidates[x.chosen].loss < x.candidates[0].loss / 2);
 }

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is suspicious about calibration data.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/graph.hpp"
+#include "quant/samples.hpp"
+
+namespace qtn::quant {
+
+class DataCheck {
+ public:
+  explicit DataCheck(const graph::Graph &g);
+
+  /// The same samples, which are looked at when they are read. They and the check stay with the caller.
+  Samples watch(const Samples &samples);
+
+  /// One sentence each, about what has been read.
+  std::vector<std::string> warnings(std::size_t sample_count) const;
+
+ private:
+  struct Input {
+    std::string name;
+    bool seen = false, whole = true;  ///< whole: nothing but integers
+    float min = 0, max = 0;
+  };
+
+  void see(const std::vector<Tensor> &inputs);
+
+  std::vector<Input> inputs_;
+};
+
+}  // namespace qtn::quant

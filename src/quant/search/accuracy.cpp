@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/search/accuracy.hpp"
+
+#include <algorithm>
+
+#include "runtime/session.hpp"
+
+namespace qtn::quant {
+namespace {
+
+using graph::Graph;
+
+constexpr std::size_t kKeptBytes = std::size_t{64} << 20;
+constexpr double kExact = 120;  // dB, about what floats can tell apart
+
+double decibels(const Noise &noise) { return std::clamp(noise.sqnr_db(), -kExact, kExact); }
+
+std::vector<Tensor> run(const runtime::Session &session, const std::vector<Tensor> &inputs) {
+  std::vector<const Tensor *> pointers;
+  for (const Tensor &x : inputs) pointers.push_back(&x);
+  return session.run(pointers);
+}
+
+/// How many rows of [batch, classes] have their largest value in the same place, of equals the first.
+std::size_t rows_that_agree(const Tensor &a, const Tensor &b) {
+  const Tensor want = a.to_contiguous(), got = b.to_contiguous();
+  const std::int64_t classes = want.dim(1);
+  const auto largest = [classes](const Tensor &t, std::int64_t row) {
+    const float *first = t.as<const float>() + row * classes;
+    return std::max_element(first, first + classes) - first;
+  };
+  std::size_t agree = 0;
+  for (std::int64_t row = 0; row < want.dim(0); ++row) agree += largest(want, row) == largest(got, row);
+  return agree;
+}
+
+double mean_decibels(const std::vector<Noise> &outputs) {
+  double sum = 0;
+  for (const Noise &noise : outputs) sum += decibels(noise);
+  return outputs.empty() ? kExact : sum / static_cast<double>(outputs.size());
+}
+
+}  // namespace
+
+Noise Accuracy::of_output(std::size_t output) const {
+  Noise all;
+  for (const std::vector<Noise> &sample : samples) all.add(sample[output]);
+  return all;
+}
+
+double Accuracy::sqnr_db() const {
+  std::vector<Noise> outputs;
+  for (std::size_t i = 0; i < names.size(); ++i) outputs.push_back(of_output(i));
+  return mean_decibels(outputs);
+}
+
+double Accuracy::typical_db() const {
+  double sum = 0;
+  for (const std::vector<Noise> &sample : samples) sum += mean_decibels(sample);
+  return sum / static_cast<double>(samples.size());
+}
+
+std::optional<double> Accuracy::agreement() const {
+  if (rows == 0) return std::nullopt;
+  return static_cast<double>(agree) / static_cast<double>(rows);
+}
+
+namespace {
+
+/// As Accuracy::sqnr_db() without one of the samples.
+double without_sample(const Accuracy &all, std::size_t left_out) {
+  Accuracy others;
+  others.names = all.names;
+  for (std::size_t s = 0; s < all.samples.size(); ++s)
+    if (s != left_out) others.samples.push_back(all.samples[s]);
+  return others.sqnr_db();
+}
+
+}  // namespace
+
+bool gains(const Accuracy &a, const Accuracy &b, double least) {
+  if (!(b.sqnr_db() >= a.sqnr_db() + least && b.typical_db() >= a.typical_db() + least)) return false;
+  for (std::size_t i = 0; i < a.names.size(); ++i)
+    if (!(decibels(b.of_output(i)) >= decibels(a.of_output(i)))) return false;
+  for (std::size_t s = 0; s < a.samples.size() && a.samples.size() > 1; ++s)
+    if (!(without_sample(b, s) >= without_sample(a, s) + least / 2)) return false;
+  return true;
+}
+
+AccuracyMeter::AccuracyMeter(const Graph &real, const Samples &samples) : real_(real), samples_(samples) {
+  const runtime::Session exact(real, {});
+  std::size_t bytes = 0;
+  for (std::size_t s = 0; s < samples.count && bytes < kKeptBytes; ++s) {
+    outputs_.push_back(run(exact, samples.read(s)));
+    for (const Tensor &t : outputs_.back()) bytes += t.nbytes();
+  }
+}
+
+Accuracy AccuracyMeter::measure(const Graph &quantized) const {
+  const runtime::Session coarse(quantized, {});
+  std::optional<runtime::Session> exact;
+  if (outputs_.size() < samples_.count) exact.emplace(real_, runtime::SessionOptions());
+  Accuracy accuracy;
+  for (std::size_t s = 0; s < samples_.count; ++s) {
+    const std::vector<Tensor> inputs = samples_.read(s);
+    const std::vector<Tensor> want = s < outputs_.size() ? outputs_[s] : run(*exact, inputs);
+    const std::vector<Tensor> got = run(coarse, inputs);
+    std::vector<Noise> &noises = accuracy.samples.emplace_back();
+    accuracy.names.clear();
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      if (want[i].dtype() != QTN_FLOAT32) continue;
+      noises.emplace_back().add(want[i], got[i]);
+      accuracy.names.push_back(real_.value(real_.outputs[i]).name);
+    }
+    if (want[0].dtype() != QTN_FLOAT32 || want[0].rank() != 2 || want[0].dim(1) < 2) continue;
+    accuracy.rows += static_cast<std::size_t>(want[0].dim(0));
+    accuracy.agree += rows_that_agree(want[0], got[0]);
+  }
+  return accuracy;
+}
+
+}  // namespace qtn::quant

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// How near a quantized model comes to the float one on samples that nothing was fitted to.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/graph.hpp"
+#include "quant/samples.hpp"
+#include "quant/search/noise.hpp"
+
+namespace qtn::quant {
+
+struct Accuracy {
+  std::vector<std::string> names;           ///< of the outputs that are floats
+  std::vector<std::vector<Noise>> samples;  ///< [sample][output]
+  std::size_t rows = 0, agree = 0;          ///< of the first output, and those whose largest value stays where it is
+
+  /// Of one output over all samples.
+  Noise of_output(std::size_t output) const;
+
+  /// The mean over the outputs of their ratios, between -120 and 120: no output hides another by being larger.
+  double sqnr_db() const;
+
+  /// The same with the mean over the samples of the ratio of each: of all samples together, one that is clipped
+  /// decides, which hides what becomes of the others.
+  double typical_db() const;
+
+  /// Part of the rows of a first output [batch, classes] with the largest value where the float model has it.
+  std::optional<double> agreement() const;
+};
+
+/// Whether `b` is nearer to float than `a` by `least` dB: over all samples, of which no single one decides, and of the
+/// typical sample; no output loses.
+bool gains(const Accuracy &a, const Accuracy &b, double least);
+
+class AccuracyMeter {
+ public:
+  /// Runs the float model. Graph and samples stay with the caller.
+  AccuracyMeter(const graph::Graph &real, const Samples &samples);
+
+  /// Of a graph with the same inputs and outputs, run by the native engine.
+  Accuracy measure(const graph::Graph &quantized) const;
+
+ private:
+  const graph::Graph &real_;
+  const Samples &samples_;
+  std::vector<std::vector<Tensor>> outputs_;  // in float, of as many samples as are small enough to be kept
+};
+
+}  // namespace qtn::quant

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quant/search/route.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "graph/passes.hpp"
+#include "quant/normalize.hpp"
+#include "quant/recover/equalize.hpp"
+
+namespace qtn::quant {
+namespace {
+
+Config equalizing(const Config &config) {
+  Config all = config;
+  Attrs equalize;
+  equalize.set("equalize", std::int64_t{1});
+  all.set("*", &equalize);
+  return all;
+}
+
+}  // namespace
+
+std::string Route::name() const {
+  std::string all;
+  const auto add = [&](const std::string &what) { all += (all.empty() ? "" : " + ") + what; };
+  if (equalize) add("equalize");
+  if (absorb_bias) add("absorb_bias");
+  if (smooth) add(cat("smooth ", *smooth));
+  if (choose_observers) add("observers");
+  return all.empty() ? "plain" : all;
+}
+
+std::optional<Attempt> prepare_along(const Start &start, const Route &route) {
+  graph::Graph real = start.real;
+  const Config config = route.equalize ? equalizing(start.config) : start.config;
+  if (route.smooth) {
+    graph::optimize(real);
+    normalize_products(real);
+    if (!equalize_activations(real, start.fitted, *route.smooth)) return std::nullopt;
+  }
+  if (route.absorb_bias) {
+    real = prepare(real, config).graph;  // equalized
+    if (!absorb_biases(real, start.fitted)) return std::nullopt;
+  }
+  Attempt attempt{route, prepare(real, config), {}};
+  if (route.equalize && !route.absorb_bias && !attempt.prepared.equalized) return std::nullopt;
+  if (start.histograms) attempt.prepared.distributions.resize(attempt.prepared.placement.groups.size());
+  return attempt;
+}
+
+void calibrate_along(const Start &start, Attempt &attempt, const Samples &samples) {
+  if (attempt.route.choose_observers)
+    attempt.observers = choose_observers(attempt.prepared, samples, start.fitted);
+  else
+    calibrate_all(attempt.prepared, samples);
+}
+
+bool order_matters(const Attempt &attempt) {
+  constexpr std::string_view kExact[] = {"minmax", "max", "mse", "fixed"};
+  return attempt.route.choose_observers ||
+         std::any_of(attempt.prepared.observers.begin(), attempt.prepared.observers.end(), [&](const auto &observer) {
+           return observer && std::find(std::begin(kExact), std::end(kExact), observer->kind()) == std::end(kExact);
+         });
+}
+
+}  // namespace qtn::quant

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ways from a float model to a calibrated one: the recipe as it is, and what may make it easier to quantize.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "quant/prepare.hpp"
+#include "quant/samples.hpp"
+#include "quant/search/observers.hpp"
+
+namespace qtn::quant {
+
+struct Route {
+  bool equalize = false;              ///< weights, also where the configuration does not say so
+  bool absorb_bias = false;           ///< after that
+  std::optional<double> smooth = {};  ///< SmoothQuant of this strength
+  bool choose_observers = false;
+
+  /// The keys of what it does: "plain", "equalize", "smooth 0.5 + observers".
+  std::string name() const;
+};
+
+/// A model that went along a route.
+struct Attempt {
+  Route route;
+  Prepared prepared;
+  std::vector<ObserverChoice> observers;  ///< where they were chosen
+};
+
+/// What routes start from; all of it stays with the caller.
+struct Start {
+  const graph::Graph &real;
+  const Config &config;
+  const Samples &fitted;  ///< looked at by what a route does before calibration, and by the choice of observers
+  bool histograms;        ///< are counted
+};
+
+/// nullopt where the route comes to the same as without its rewrite: no layers are linked, or equal enough already.
+std::optional<Attempt> prepare_along(const Start &start, const Route &route);
+
+/// Calibrates an attempt with samples that it has not seen. Chooses observers where its route does.
+void calibrate_along(const Start &start, Attempt &attempt, const Samples &samples);
+
+/// Whether the observers of an attempt have seen samples in an order that matters.
+bool order_matters(const Attempt &attempt);
+
+}  // namespace qtn::quant
