@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -13,10 +12,13 @@
 #include "model.hpp"
 #include "quantizing.hpp"
 #include "report.hpp"
+#include "summary.hpp"
 
 namespace tool {
 
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 // What is asked of qmodel_quantize besides calibration.
 struct Recovery {
@@ -35,6 +37,7 @@ struct Options {
   CalibrationOptions calibration;
   Recovery recovery;
   DatalessOptions dataless;
+  bool json = false;
 };
 
 Attrs attrs_of(const Recovery &recovery, bool reported) {
@@ -58,54 +61,34 @@ Attrs attrs_of(const Recovery &recovery, bool reported) {
   return attrs;
 }
 
-// What the report writes as null is infinite.
-double number_of(const nlohmann::ordered_json &value) { return value.is_null() ? INFINITY : value.get<double>(); }
-
-void print_fallen(const nlohmann::ordered_json &layers, const char *how) {
-  for (const auto &layer : layers)
-    std::printf("%s: %s (alone it costs down to %.1f dB)\n", layer.at("node").get<std::string>().c_str(), how,
-                number_of(layer.at("alone_sqnr_db")));
-}
-
-// What was chosen by measuring, and why.
-void print_choices(const nlohmann::ordered_json &report) {
-  for (const auto &trial : report.at("trials"))
-    std::printf("tried %s: %.2f dB%s\n", trial.at("name").get<std::string>().c_str(), number_of(trial.at("sqnr_db")),
-                trial.at("kept").get<bool>() ? ", kept" : "");
-  for (const auto &choice : report.at("observers")) {
-    std::printf("%s: %s (", choice.at("tensor").get<std::string>().c_str(),
-                choice.at("chosen").get<std::string>().c_str());
-    const char *separator = "";
-    for (const auto &candidate : choice.at("candidates")) {
-      std::printf("%s%s %.1f dB", separator, candidate.at("observer").get<std::string>().c_str(),
-                  number_of(candidate.at("sqnr_db")));
-      separator = ", ";
-    }
-    std::printf(")\n");
-  }
-  print_fallen(report.at("in_float"), "left in float");
-  print_fallen(report.at("in_int16"), "activations of 16 bits");
-  for (const auto &[name, target] : report.at("targets").items())
-    std::printf("%s %g: %s, %g\n", name.c_str(), target.at("wanted").get<double>(),
-                target.at("holds").get<bool>() ? "reached" : "NOT reached", number_of(target.at("reached")));
-  for (const char *done : {"equalized", "bias_corrected", "rounding_learned"})
-    if (report.at(done).get<bool>()) std::printf("%s\n", done);
-}
-
 Model quantize_calibrated(const qmodel *model, const qconfig *config, const std::string &path) {
   const Model prepared = make<Model>(qmodel_prepare, model, config, QTN_PTQ);
   check(qmodel_load_calibration(prepared.get(), path.c_str()));
   return make<Model>(qmodel_convert, prepared.get(), nullptr);
 }
 
-void save(const qmodel *model, const Options &options, const std::string &how) {
+// Writes the file; {"output", "bytes", "input_bytes"}.
+Json save(const qmodel *model, const Options &options) {
   const Attrs attrs = make<Attrs>(qattrs_create);
   check(qattrs_set_string(attrs.get(), "format", options.format.c_str()));
   check(qmodel_save(model, options.output.c_str(), attrs.get()));
-  const double before = static_cast<double>(std::filesystem::file_size(options.input));
-  const double after = static_cast<double>(std::filesystem::file_size(options.output));
+  return {{"output", options.output},
+          {"bytes", std::filesystem::file_size(options.output)},
+          {"input_bytes", std::filesystem::file_size(options.input)}};
+}
+
+void print_saved(const Json &saved, const Options &options, const std::string &how) {
+  const double before = saved.at("input_bytes").get<double>(), after = saved.at("bytes").get<double>();
   std::printf("%s: %.1f KiB, %s (%s: %.1f KiB, ratio %.2f)\n", options.output.c_str(), after / 1024, how.c_str(),
               options.input.c_str(), before / 1024, before / after);
+}
+
+void save_without_samples(const qmodel *model, const Options &options, const std::string &how) {
+  const Json saved = save(model, options);
+  if (options.json)
+    std::printf("%s\n", saved.dump().c_str());
+  else
+    print_saved(saved, options, how);
 }
 
 void quantize(const Options &options) {
@@ -114,23 +97,29 @@ void quantize(const Options &options) {
   const bool reported = !options.report.empty();
   if (reported) require_writable(options.report);
   const Config config = make_config(options.calibration);
-  if (options.dataless.any()) {
-    save(quantize_without_data(model.get(), config.get(), options.dataless).get(), options, "without samples");
-    return;
-  }
-  if (!options.calibrated.empty()) {
-    save(quantize_calibrated(model.get(), config.get(), options.calibrated).get(), options,
-         "calibrated from " + options.calibrated);
-    return;
-  }
+  if (options.dataless.any())
+    return save_without_samples(quantize_without_data(model.get(), config.get(), options.dataless).get(), options,
+                                "without samples");
+  if (!options.calibrated.empty())
+    return save_without_samples(quantize_calibrated(model.get(), config.get(), options.calibrated).get(), options,
+                                "calibrated from " + options.calibrated);
   const CalibrationData data(options.calibration, model.get(), {});
   const Quantized quantized = quantize_on(model.get(), config.get(), data, attrs_of(options.recovery, reported).get());
-  print_choices(nlohmann::ordered_json::parse(quantized.report));
-  save(quantized.model.get(), options, "calibrated with " + std::to_string(data.samples()) + " samples");
+  Json result = save(quantized.model.get(), options);
+  const Json outcome = Json::parse(quantized.report);
+  const Json summary = summarize({model.get(), quantized.model.get(), outcome, data, options.recovery.automatic});
+  if (options.json) {
+    result["samples"] = data.samples();
+    result.update(summary);
+    std::printf("%s\n", result.dump().c_str());
+  } else {
+    print_summary(summary, outcome);
+    print_saved(result, options, "calibrated with " + std::to_string(data.samples()) + " samples");
+  }
   if (!reported) return;
   write_report(options.report, {options.input, options.output, model.get(), quantized.model.get(), quantized.report,
                                 data, options.calibration.data, options.words});
-  std::printf("%s: report\n", options.report.c_str());
+  if (!options.json) std::printf("%s: report\n", options.report.c_str());
 }
 
 }  // namespace
@@ -177,6 +166,7 @@ void add_quantize(CLI::App &app, std::vector<std::string> words) {
       .add_option("--report", options->report, "Also write a page with sizes, times, damage, histograms and reasons")
       ->type_name("FILE.html")
       ->excludes(&calibrated);
+  command.add_flag("--json", options->json, "Print one JSON object instead of sentences");
   add_dataless_options(command, options->dataless);
   command.callback([options] {
     if (options->calibration.data.sources.empty() && options->calibrated.empty() && !options->dataless.any())

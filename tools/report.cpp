@@ -8,6 +8,7 @@
 #include "model.hpp"
 #include "page.hpp"
 #include "progress.hpp"
+#include "summary.hpp"
 #include "timing.hpp"
 
 namespace tool {
@@ -58,13 +59,6 @@ Json speed(const qmodel *model, const Session &session, const std::vector<Tensor
   Json json = profile(session.get(), inputs, 9);
   json["ms"] = ms;
   return json;
-}
-
-Json node_counts(const qmodel *model) {
-  const Json nodes = Json::parse(text_of(make<Blob>(qmodel_inspect, model).get())).at("nodes");
-  const auto int8 =
-      std::count_if(nodes.begin(), nodes.end(), [](const Json &node) { return node.at("dtype") == "int8"; });
-  return {{"all", nodes.size()}, {"int8", int8}};
 }
 
 Json measured(const ReportSource &source) {
