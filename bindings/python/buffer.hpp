@@ -49,31 +49,39 @@ struct ReleaseView {
   void operator()(Py_buffer *view) const { release_buffer(nullptr, view); }
 };
 
-/// A tensor over the memory of an array. What is read-only or has strides of its own is copied where `may_copy`.
-inline qtn::Tensor tensor_of_buffer(PyObject *object, const char *name, bool may_copy) {
+/// Whether a tensor can be over this memory.
+inline bool can_share(const Py_buffer &view) {
+  return PyBuffer_IsContiguous(&view, 'C') && !view.readonly &&
+         reinterpret_cast<uintptr_t>(view.buf) % static_cast<uintptr_t>(view.itemsize) == 0;
+}
+
+/// A tensor over the memory of an array. What is read-only, not aligned or has strides of its own is copied where
+/// `may_copy`. `dtype` says what elements are that buffers have no format for. Absent, with a Python exception set,
+/// where the array has no buffer, or elements that tensors do not have.
+inline qtn::Tensor tensor_of_buffer(PyObject *object, const char *name, bool may_copy,
+                                    qdtype dtype = static_cast<qdtype>(0)) {
   auto fresh = std::make_unique<Py_buffer>();
-  if (PyObject_GetBuffer(object, fresh.get(), PyBUF_FULL_RO) != 0) throw Raised();
+  if (PyObject_GetBuffer(object, fresh.get(), PyBUF_FULL_RO) != 0) return qtn::Tensor();
   std::unique_ptr<Py_buffer, ReleaseView> view(fresh.release());
-  const qdtype dtype = dtype_of(view->format);
+  if (!dtype) dtype = dtype_of(view->format);
   if (!dtype) {
     PyErr_Format(PyExc_TypeError, "%s has elements of format \"%s\", which tensors do not have", name, view->format);
-    throw Raised();
+    return qtn::Tensor();
   }
   const std::vector<int64_t> shape(view->shape, view->shape + view->ndim);
   const auto nbytes = static_cast<size_t>(view->len);
-  const bool contiguous = PyBuffer_IsContiguous(view.get(), 'C');
-  if (contiguous && !view->readonly && nbytes > 0) {
+  if (nbytes > 0 && !may_copy && (view->readonly || !PyBuffer_IsContiguous(view.get(), 'C'))) {
+    PyErr_Format(PyExc_ValueError, "%s is %s: its memory cannot be shared", name,
+                 view->readonly ? "read-only" : "not C-contiguous");
+    return qtn::Tensor();
+  }
+  if (nbytes > 0 && (!may_copy || can_share(*view))) {
     const qtn::Tensor tensor = qtn::Tensor::wrap(dtype, shape, view->buf, nbytes, release_buffer, view.get());
     (void)view.release();
     return tensor;
   }
-  if (!may_copy && nbytes > 0) {
-    PyErr_Format(PyExc_ValueError, "%s is %s: its memory cannot be shared", name,
-                 view->readonly ? "read-only" : "not C-contiguous");
-    throw Raised();
-  }
   qtn::Tensor copy = qtn::Tensor::create(dtype, shape);
-  if (PyBuffer_ToContiguous(copy.data_mut(), view.get(), view->len, 'C') != 0) throw Raised();
+  if (PyBuffer_ToContiguous(copy.data_mut(), view.get(), view->len, 'C') != 0) return qtn::Tensor();
   return copy;
 }
 

@@ -31,15 +31,13 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Union
 
-import numpy.typing as npt
-
 from qtensor import _mixins
+from qtensor._arrays import TensorLike as _TensorLike
 from qtensor._enums import DType, Mode, Scheme, Status
 
 _DType = Union[DType, str, int]
 _Scheme = Union[Scheme, str, int]
 _Mode = Union[Mode, str, int]
-_TensorLike = Union[_mixins.Tensor, npt.NDArray[Any]]
 _Settings = Mapping[str, Union[int, float, str, list[int], list[float]]]
 _Path = Union[str, bytes, os.PathLike[str]]
 '''
@@ -68,7 +66,7 @@ def plain(cpp):
 def parameters(text):
     """SWIG's "Type name=default, ..." as Python's."""
     for part in filter(None, re.split(r",\s*(?![^{]*\})", text)):
-        declared, _, default = part.partition("=")
+        declared, default, _ = part.partition("=")  # whose value is empty for members of an enumeration
         cpp, name = re.match(r"(.*?)(\w+)$", declared.strip()).groups()
         if name == "self":
             yield "self"

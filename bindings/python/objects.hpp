@@ -35,28 +35,57 @@ PyObject *new_object(T value, swig_type_info *type) {
   return SWIG_NewPointerObj(new T(std::move(value)), type, SWIG_POINTER_OWN);
 }
 
-/// A tensor, an array, or None for one that is absent.
+/// The base class of tensors, which shows their memory.
+inline PyTypeObject *tensor_base = nullptr;
+
+/// Faster than asking SWIG, which looks for an attribute that arrays do not have.
+inline bool is_tensor(PyObject *object) { return PyType_IsSubtype(Py_TYPE(object), tensor_base); }
+
+/// What has no buffer that a tensor can be over: qtensor._arrays makes a tensor of it, or says why there is none.
+inline bool foreign_tensor(PyObject *from, const char *name, qtn::Tensor &out) {
+  static PyObject *const convert = borrowed("qtensor._arrays", "foreign");
+  const Ref made(convert ? PyObject_CallFunction(convert, "Os", from, name) : nullptr);
+  return made && object(made.get(), SWIGTYPE_p_qtn__Tensor, name, out);
+}
+
+/// A tensor, an array of whatever library, or None for one that is absent.
 inline bool tensor(PyObject *from, const char *name, qtn::Tensor &out) {
   if (from == Py_None) return true;
-  if (pointer<qtn::Tensor>(from, SWIGTYPE_p_qtn__Tensor, 0)) return object(from, SWIGTYPE_p_qtn__Tensor, name, out);
-  if (!PyObject_CheckBuffer(from)) {
-    PyErr_Format(PyExc_TypeError, "%s is of type '%s', not a Tensor or an array", name, type_name(from).c_str());
-    return false;
-  }
+  if (is_tensor(from)) return object(from, SWIGTYPE_p_qtn__Tensor, name, out);
   try {
-    out = tensor_of_buffer(from, name, true);
+    if (PyObject_CheckBuffer(from)) out = tensor_of_buffer(from, name, true);
+    if (out) return true;
+    PyErr_Clear();
+    return foreign_tensor(from, name, out);
   } catch (...) {
     raise_current();
     return false;
   }
-  return true;
+}
+
+/// Whether this is one array, where a sequence of them is wanted.
+inline bool is_array(PyObject *object) {
+  if (PyList_Check(object) || PyTuple_Check(object)) return false;
+  return PyObject_CheckBuffer(object) || PyObject_HasAttrString(object, "__dlpack__") ||
+         PyObject_HasAttrString(object, "__array__");
 }
 
 inline bool tensors(PyObject *from, const char *name, qtn::Tensors &out) {
-  if (!pointer<qtn::Tensor>(from, SWIGTYPE_p_qtn__Tensor, 0) && !PyObject_CheckBuffer(from))
-    return list_of(from, name, "tensors", out, tensor);
-  PyErr_Format(PyExc_TypeError, "%s is of type '%s', not a sequence of tensors", name, type_name(from).c_str());
-  return false;
+  if (is_array(from)) {
+    PyErr_Format(PyExc_TypeError, "%s is of type '%s', not a sequence of tensors", name, type_name(from).c_str());
+    return false;
+  }
+  const Ref list = items(from, name, "tensors");
+  if (!list) return false;
+  const Py_ssize_t count = PyList_Size(list.get());
+  out.resize(static_cast<size_t>(count));
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject *item = PyList_GetItem(list.get(), i);
+    std::string of;  // only of what may be refused, for a name costs time
+    if (!PyObject_CheckBuffer(item)) of = std::string(name) + "[" + std::to_string(i) + "]";
+    if (!tensor(item, of.empty() ? name : of.c_str(), out[static_cast<size_t>(i)])) return false;
+  }
+  return true;
 }
 
 inline PyObject *list_of_tensors(qtn::Tensors tensors) {
@@ -74,7 +103,7 @@ inline PyObject *bytes_of(const qtn::Tensor &contiguous) {
                                    static_cast<Py_ssize_t>(contiguous.nbytes()));
 }
 
-// --- the base class of tensors that shows their memory
+// --- tensors as buffers
 
 inline int get_buffer(PyObject *self, Py_buffer *view, int flags) {
   view->obj = nullptr;
@@ -92,7 +121,9 @@ inline PyObject *buffer_type() {
                                 {Py_bf_releasebuffer, reinterpret_cast<void *>(unshow)},
                                 {0, nullptr}};
   static PyType_Spec spec = {"qtensor._core.Buffer", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
-  return PyType_FromSpec(&spec);
+  PyObject *type = PyType_FromSpec(&spec);
+  tensor_base = reinterpret_cast<PyTypeObject *>(type);
+  return type;
 }
 
 // --- DLPack

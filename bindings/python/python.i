@@ -118,12 +118,32 @@ QTN_PROPERTY(Trainer, buffer_count, int)
 
 %rename(_inspect) qtn::Model::inspect;
 %rename(_inspect) qtn::Tensor::inspect;
+%rename(_create) qtn::Tensor::create;
+%rename(_run) qtn::Session::run;
 %rename(_profile) qtn::Session::profile;
+%rename(_step) qtn::Trainer::step;
+%rename(_backward) qtn::Trainer::backward;
+%rename(_evaluate) qtn::Trainer::evaluate;
+%rename(_calibrate) qtn::Model::calibrate;
 %rename(_quantize) qtn::Model::quantize;
 %rename(_quantize_qat) qtn::Model::quantize_qat;
+%feature("pythonappend") qtn::Session::Session "self._remember(*args, **kwargs)"
+%feature("pythonappend") qtn::Trainer::Trainer "self._remember(*args, **kwargs)"
 %extend qtn::Tensor {
-  static qtn::Tensor _from_buffer(PyObject *array, bool may_copy) {
-    return qpy::tensor_of_buffer(array, "array", may_copy);
+  static qtn::Tensor _of(PyObject *value, const std::string &name) {
+    qtn::Tensor tensor;
+    if (!qpy::tensor(value, name.c_str(), tensor)) throw qpy::Raised();
+    return tensor;
+  }
+  static qtn::Tensor _from_buffer(PyObject *array, bool may_copy, qtn::DType dtype = static_cast<qtn::DType>(0)) {
+    if (!PyObject_CheckBuffer(array)) {
+      PyErr_Format(PyExc_TypeError, "array is of type '%s', which has no buffer: as_tensor() takes others, too",
+                   qpy::type_name(array).c_str());
+      throw qpy::Raised();
+    }
+    const qtn::Tensor tensor = qpy::tensor_of_buffer(array, "array", may_copy, dtype);
+    if (!tensor) throw qpy::Raised();
+    return tensor;
   }
   static qtn::Tensor _from_capsule(PyObject *capsule) { return qpy::tensor_of_capsule(capsule); }
   PyObject *_bytes() const { return qpy::bytes_of($self->contiguous()); }

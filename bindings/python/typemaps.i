@@ -75,7 +75,7 @@ QTN_ENUM(qtn::Status, Status)
 
 %typemap(out) qtn::Tensors "$result = qpy::list_of_tensors($1);"
 %typemap(directorout) qtn::Tensors {
-  if (!qpy::tensors($input, "a sample or batch", $result)) throw qpy::Raised();
+  if (!qpy::tensors($input, "result", $result)) throw qpy::Raised();
 }
 // A director's answer goes through an int.
 %typemap(directorout) qtn::TrainingProgress::Answer {

@@ -11,8 +11,9 @@ scores = qt.Session(int8)(images[:1])
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from qtensor import _arrays
 from qtensor._enums import DType, Mode, Scheme, Status
 from qtensor._errors import (
     CanceledError,
@@ -43,6 +44,9 @@ from qtensor.core import (
     TrainingProgress,
 )
 
+if TYPE_CHECKING:
+    from qtensor._arrays import TensorLike
+
 __all__ = [
     "Batches", "CanceledError", "Config", "DType", "DTypeError", "Error", "FileError", "FormatError", "InternalError",
     "InvalidError", "Lib", "Mode", "Model", "Observer", "Op", "OutOfMemoryError", "Progress", "Quantizer", "Samples",
@@ -66,17 +70,20 @@ from_numpy = Tensor.from_numpy
 from_dlpack = Tensor.from_dlpack
 
 
-def as_tensor(data: Any, dtype: DType | str | None = None) -> Tensor:
-    """A tensor of what NumPy makes of `data`, over the same memory where it is an array that can be shared. Floats of
-    Python become float32."""
-    import numpy as np
-
-    if isinstance(data, Tensor):
-        return data
-    of_python = not hasattr(data, "dtype")
-    array = np.asarray(data)
-    if dtype is not None:
-        array = array.astype(DType[dtype].name if isinstance(dtype, str) else dtype.name, copy=False)
-    elif of_python and array.dtype == np.float64:
-        array = array.astype(np.float32)
-    return Tensor._from_buffer(array, True)
+def as_tensor(data: TensorLike | float, dtype: DType | str | Any = None) -> Tensor:
+    """A tensor of an array of whatever library (__dlpack__, __array__, a buffer), over the same memory where that can
+    be shared, or of nested lists of numbers. Floats of Python become float32. `dtype`: of another library, too; elements
+    are converted as ONNX's Cast does."""
+    tensor: Tensor
+    if data is None:
+        raise TypeError("data is None, not a Tensor or an array")
+    if isinstance(data, (list, tuple, int, float)):
+        tensor = _arrays.of_python(data, "data", dtype is not None)
+    else:
+        tensor = data if isinstance(data, Tensor) else _arrays.of(data, "data")
+    if dtype is None:
+        return tensor
+    wanted = _arrays.dtype_of(dtype)
+    if tensor.quantizer is not None and tensor.dtype is not wanted:
+        raise DTypeError(f"a tensor of quantized {tensor.dtype.name} is no {wanted.name}: ask int_repr() or dequantize()")
+    return _arrays.cast(tensor, wanted)

@@ -1,73 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Model.quantize takes, as what the library calls back."""
+"""Configurations, and functions that are told how far a call is, as what the library takes."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from qtensor import _mixins, core
-
-
-def _several(tensors: Any) -> list[Any]:
-    return list(tensors) if isinstance(tensors, (list, tuple)) else [tensors]
-
-
-class _Samples(core.Samples):
-    def __init__(self, samples: list[Any], names: list[str]) -> None:
-        super().__init__()
-        self._samples, self._names = samples, names
-
-    def count(self) -> int:
-        return len(self._samples)
-
-    def sample(self, index: int) -> list[Any]:
-        sample = self._samples[index]
-        if isinstance(sample, Mapping):
-            return [self._named(sample, name, index) for name in self._names]
-        return _several(sample)
-
-    def _named(self, sample: Mapping[str, Any], name: str, index: int) -> Any:
-        if name not in sample:
-            raise ValueError(f"sample {index} has {', '.join(map(repr, sample))}, but no input '{name}'")
-        return sample[name]
-
-
-class _Batches(core.Batches):
-    def __init__(self, batches: Sequence[tuple[Any, Any]]) -> None:
-        super().__init__()
-        self._batches = batches
-
-    def count(self) -> int:
-        return len(self._batches)
-
-    def target_count(self) -> int:
-        return len(_several(self._batches[0][1])) if len(self._batches) else 1
-
-    def batch(self, epoch: int, index: int) -> list[Any]:
-        inputs, targets = self._batches[index]
-        return _several(inputs) + _several(targets)
-
-
-def batches_of(batches: Any) -> core.Batches:
-    return batches if isinstance(batches, core.Batches) else _Batches(batches)
-
-
-def _rows(array: Any, model: _mixins.Model) -> list[Any]:
-    """Rows keep the axis of the batch where the model has one, and are as many together as it fixes."""
-    shape = model.input_shape(0)
-    if len(shape) == len(array.shape) - 1:
-        return [array[i] for i in range(len(array))]
-    batch = max(shape[0], 1) if shape else 1
-    return [array[i : i + batch] for i in range(0, len(array) - batch + 1, batch)]
-
-
-def samples_of(data: Any, model: _mixins.Model) -> core.Samples:
-    if isinstance(data, Mapping) or not isinstance(data, Iterable):
-        raise TypeError(f"data is of type '{type(data).__name__}', not an array or an iterable of samples")
-    samples = _rows(data, model) if hasattr(data, "shape") else list(data)
-    return _Samples(samples, list(model.inputs))
+from qtensor import core
 
 
 def config_of(config: Any) -> core.Config:

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from qtensor import core
+    from qtensor._arrays import Inputs, Memory, TensorLike
     from qtensor._enums import DType
 
     Array = npt.NDArray[Any]
+    Data = Union[Inputs, core.Samples]
     Settings = Mapping[str, Union[int, float, str, list[int], list[float]]]
     Rules = Mapping[str, Union[Settings, None]]
     Index = Union[int, slice, EllipsisType]
@@ -32,8 +34,11 @@ if TYPE_CHECKING:
     ModelBase = core._Model
     SessionBase = core._Session
     TrainerBase = core._Trainer
+
+    def _run(session: Session, inputs: Inputs) -> list[core.Tensor]: ...
 else:
     from qtensor._core import Buffer as TensorBase
+    from qtensor._core import Session__run as _run  # a frame of Python less than core.Session._run
 
     QuantizerBase = ObserverBase = ConfigBase = ModelBase = SessionBase = TrainerBase = object
 
@@ -55,6 +60,25 @@ class Closing:
 
 class Tensor(Closing, TensorBase):
     """An n-dimensional array with an element type and, where it is quantized, a Quantizer. Indexing gives views."""
+
+    @staticmethod
+    def create(dtype: DType | str | int, shape: Iterable[int], quantizer: core.Quantizer | None = None,
+               data: Memory | TensorLike | None = None) -> core.Tensor:
+        """Zeros, or `data` in row-major order: bytes as the elements lie in memory, or numbers in a list, which become
+        elements of this type."""
+        from qtensor import core
+
+        if isinstance(data, (list, tuple)):
+            from qtensor import as_tensor
+
+            data = as_tensor(data, dtype).tobytes()
+        elif data is not None:
+            try:
+                memory = memoryview(data)  # type: ignore[arg-type]
+                data = memory if memory.c_contiguous else memory.tobytes()
+            except (TypeError, ValueError, BufferError):
+                data = core.Tensor._of(data, "data").tobytes()
+        return core.Tensor._create(dtype, shape, quantizer, data)
 
     @staticmethod
     def from_numpy(array: Array) -> core.Tensor:
@@ -155,7 +179,7 @@ class Tensor(Closing, TensorBase):
                 view = _select(view, axis, k)
         return view
 
-    def __setitem__(self, key: Key, value: core.Tensor | npt.ArrayLike) -> None:
+    def __setitem__(self, key: Key, value: TensorLike | float) -> None:
         """Copies values as copy() does, and numbers of Python: reals into quantized tensors, else of the own type."""
         from qtensor import as_tensor
 
@@ -244,38 +268,61 @@ class Model(Closing, ModelBase):
         found: dict[str, Any] = json.loads(self._inspect())
         return found
 
-    def quantize(self, data: Array | core.Tensor | Iterable[Any], config: str | core.Config | Rules = "onnx",
-                 attrs: Settings | None = None,
+    def calibrate(self, inputs: Inputs) -> None:
+        """Shows a model that prepare() made a sample or batch: an array, a list of one for each input, a dict by name."""
+        from qtensor._arrays import inputs_of
+
+        self._calibrate(inputs_of(inputs, self.inputs))
+
+    def quantize(self, data: Data, config: str | core.Config | Rules = "onnx", attrs: Settings | None = None,
                  progress: bool | Callable[[str, int, int], bool | None] = False) -> core.Model:
-        """The model in integers, calibrated with `data`: an array whose rows are samples, or an iterable of samples: an
-        array or tensor, a list or tuple of one for each input, or a dict of them by name of input.
+        """The model in integers, calibrated with `data`:
+
+        - an array whose rows are samples, or a dict of such arrays by name of input;
+        - a list of samples or batches: an array, a list or tuple of one for each input, or a dict of them by name;
+        - what gives samples or batches in turn: a generator, a Dataset or DataLoader of PyTorch. Each is asked for once,
+          and kept, 2 GiB at most;
+        - a Samples, which is asked by index.
+
+        Of a pair (x, y), where the model has one input, y is the label: x is taken. Where the model fixes its batch,
+        larger ones are split. `report["samples"]` counts rows.
 
         config: a recipe ("onnx", "fbgemm", "nvidia" ...), a Config, or settings by selector on the recipe "onnx".
         attrs: what to do about accuracy, {"bias_correction": 1}.
         progress: True shows a bar on a terminal; a function is called with stage, done and total, and cancels by
         returning False.
         """
-        from qtensor._callbacks import advance, config_of, samples_of
+        from qtensor._callbacks import advance, config_of
+        from qtensor._samples import samples_of
 
-        quantized, report = self._quantize(config_of(config), samples_of(data, self), attrs, advance(progress))
-        quantized.report = json.loads(report)
+        chosen = config_of(config)
+        samples = samples_of(data, self)
+        quantized, text = self._quantize(chosen, samples, attrs, advance(progress))
+        report = json.loads(text)
+        report["samples"] = samples.rows  # of which a call of the library may have several
+        quantized.report = report
         return quantized
 
-    def quantize_qat(self, batches: Sequence[tuple[Any, Any]] | core.Batches, config: str | core.Config | Rules = "onnx",
+    def quantize_qat(self, batches: Iterable[Any] | core.Batches, config: str | core.Config | Rules = "onnx",
                      attrs: Settings | None = None,
                      progress: Callable[[str, int, int, float], str | bool | None] | None = None) -> core.Model:
-        """The model in integers, trained on its grids. `batches`: pairs of inputs and targets, each an array, a tensor, or
-        a list of them, which every epoch takes in order; or a Batches, which is told the epoch.
+        """The model in integers, trained on its grids. `batches`: pairs of inputs and targets, each an array, a list of
+        them, or a dict by name: a list, which every epoch takes in order; a DataLoader, which every epoch iterates anew;
+        a generator, whose batches are kept, 2 GiB at most; or a Batches, which is told the epoch.
 
         config: as of quantize().
         attrs: of the training, {"epochs": 3, "lr": 0.001}.
         progress: called with stage, done, total and loss; "finish" ends the training early, False cancels.
         """
-        from qtensor._callbacks import batches_of, config_of, training_advance
+        from qtensor._batches import batches_of
+        from qtensor._callbacks import config_of, training_advance
 
-        answer = training_advance(progress)
-        quantized, report = self._quantize_qat(config_of(config), batches_of(batches), attrs, answer)
-        quantized.report = json.loads(report)
+        chosen, answer = config_of(config), training_advance(progress)
+        asked = batches_of(batches, self)
+        quantized, text = self._quantize_qat(chosen, asked, attrs, answer)
+        report = json.loads(text)
+        report["samples"] = asked.rows(report["samples"])
+        quantized.report = report
         return quantized
 
     def __repr__(self) -> str:
@@ -283,28 +330,93 @@ class Model(Closing, ModelBase):
         return f"Model({inputs} -> {', '.join(self.outputs)})"
 
 
-class Session(Closing, SessionBase):
+class OfModel:
+    """What is made of a model, and knows its inputs and outputs."""
+
+    inputs: dict[str, tuple[DType, tuple[int, ...]]]
+    """Element type and shape of each input by its name; -1 is a dimension of any size."""
+    outputs: list[str]
+    """The names of the outputs."""
+
+    def _remember(self, model: core.Model, attrs: Settings | None = None) -> None:
+        self.inputs, self.outputs = model.inputs, model.outputs
+
+
+class Session(Closing, OfModel, SessionBase):
     """A model ready to run, from many threads at once."""
 
-    def __call__(self, *inputs: Array | core.Tensor) -> Any:
-        """The outputs for one array or tensor for each input: arrays for arrays, tensors where a tensor goes in; of a
-        model with one output that output, else a list."""
-        outputs: list[Any] = self.run(inputs)
-        if not any(isinstance(x, Tensor) for x in inputs):
+    def run(self, inputs: Inputs) -> list[core.Tensor]:
+        """The outputs for an array, a list of one for each input, or a dict of them by name."""
+        if type(inputs) is list or type(inputs) is tuple:
+            try:
+                return _run(self, inputs)
+            except TypeError:  # of an element type, mostly
+                pass
+        from qtensor._arrays import inputs_of
+
+        return _run(self, inputs_of(inputs, self.inputs))
+
+    def __call__(self, /, *inputs: TensorLike | Mapping[str, TensorLike], **by_name: TensorLike) -> Any:
+        """The outputs for one array or tensor for each input, in order, by name, or in a dict or list as of run():
+        arrays, or tensors where a Tensor goes in; of a model with one output that output, else a list."""
+        given: Any = inputs
+        if by_name or (len(inputs) == 1 and not hasattr(inputs[0], "__dlpack__")):
+            given = _given(inputs, by_name)
+        outputs: list[Any] = self.run(given)
+        for x in given.values() if isinstance(given, dict) else given:
+            if isinstance(x, Tensor):
+                break
+        else:
             outputs = [y.numpy() for y in outputs]
         return outputs[0] if len(outputs) == 1 else outputs
 
-    def profile(self, inputs: Iterable[Array | core.Tensor]) -> dict[str, Any]:
+    def profile(self, inputs: Inputs) -> dict[str, Any]:
         """Runs once and says how long each node took."""
-        found: dict[str, Any] = json.loads(self._profile(inputs))
+        from qtensor._arrays import inputs_of
+
+        found: dict[str, Any] = json.loads(self._profile(inputs_of(inputs, self.inputs)))
         return found
 
     def __repr__(self) -> str:
         return f"Session({self.output_count} outputs)" if self.output_count != 1 else "Session(1 output)"
 
 
-class Trainer(Closing, TrainerBase):
-    """A model being trained, with its optimizer."""
+def _given(inputs: tuple[Any, ...], by_name: Mapping[str, Any]) -> tuple[Any, ...] | list[Any] | dict[str, Any]:
+    """What run() takes, of what a session is called with: a dict, a list of arrays, or nested lists of one."""
+    if not inputs:
+        return dict(by_name)
+    if not by_name and not isinstance(inputs[0], Mapping):
+        from qtensor._arrays import is_array
+
+        several = isinstance(inputs[0], (list, tuple)) and is_array((*inputs[0], None)[0])
+        return inputs[0] if several else inputs
+    if len(inputs) > 1 or not isinstance(inputs[0], Mapping):
+        raise TypeError(f"inputs are given in order and by name ({', '.join(by_name)}): give all in one way")
+    return {**inputs[0], **by_name}
+
+
+class Trainer(Closing, OfModel, TrainerBase):
+    """A model being trained, with its optimizer. Inputs and targets are an array, a list of them, or a dict by name of
+    input or output."""
+
+    def step(self, inputs: Inputs, targets: Inputs) -> float:
+        """Goes one step, and answers the loss before it."""
+        return self._step(*self._batch(inputs, targets))
+
+    def backward(self, inputs: Inputs, targets: Inputs) -> float:
+        """Adds the gradients of a batch to those since the last update(), and answers its loss."""
+        return self._backward(*self._batch(inputs, targets))
+
+    def evaluate(self, inputs: Inputs) -> list[core.Tensor]:
+        """The outputs that the converted model would give."""
+        from qtensor._arrays import inputs_of
+
+        return self._evaluate(inputs_of(inputs, self.inputs))
+
+    def _batch(self, inputs: Inputs, targets: Inputs) -> tuple[list[Any], list[Any]]:
+        from qtensor._arrays import inputs_of, targets_of
+
+        return inputs_of(inputs, self.inputs), targets_of(targets, self.outputs)
 
     @property
     def parameters(self) -> dict[str, core.Tensor]:

@@ -19,7 +19,8 @@ import numpy as np
 from elements import bytes_of, elements_of
 
 import qtensor as qt
-from qtensor._callbacks import batches_of, samples_of
+from qtensor._batches import batches_of
+from qtensor._samples import samples_of
 
 REALS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 COUNTS = {"count", "rank", "input_count", "target_count", "nbytes", "cap"}
@@ -126,8 +127,9 @@ def quantize(f):
 def quantize_qat(f):
     if f.step["with"].get("batch", "") is None:
         raise CannotSay("a callback that is NULL")
-    data = batches_of(list(zip(f.tensors("inputs"), f.tensors("targets"))))
-    return f.own("m")._quantize_qat(f.own("config"), data, f.attrs(), None)[0]
+    model = f.own("m")
+    data = batches_of(list(zip(f.tensors("inputs"), f.tensors("targets"))), model)
+    return model._quantize_qat(f.own("config"), data, f.attrs(), None)[0]
 
 
 def run_session(f):

@@ -3,6 +3,7 @@
 
 import gc
 import pathlib
+import types
 import unittest
 
 import numpy as np
@@ -50,6 +51,36 @@ class Flat(unittest.TestCase):
                     pass
 
         self.flat(10_000, call)
+
+    def test_arrays_of_other_libraries(self):
+        a = np.ones((4, 4), np.float32)
+        both = types.SimpleNamespace(__dlpack__=a.__dlpack__, __dlpack_device__=a.__dlpack_device__)
+        bad = types.SimpleNamespace(__dlpack__=a[::-1].__dlpack__, __dlpack_device__=a.__dlpack_device__)
+
+        def call():
+            for given in both, [[1, 2.5], [3, 4]], a[::-1], a.astype(">f4"):
+                qt.Op.relu(given)
+            for given in bad, {"x": a}, [[1], [2, 3]], np.ones(2, np.uint32):
+                try:
+                    qt.Op.relu(given)
+                except TypeError:
+                    pass
+
+        self.flat(5_000, call)
+
+    def test_data_in_every_form(self):
+        model = qt.Model.load(DIGITS / "digits.onnx")
+        images = np.load(DIGITS / "calibration.npy")[:4]
+
+        def call():
+            qt.Session(model.quantize((image, 3) for image in images))(images.astype(float))
+            for bad in [(images, images)], (image[0] for image in images):
+                try:
+                    model.quantize(bad)
+                except ValueError:
+                    pass
+
+        self.flat(100, call)
 
     def test_models_and_callbacks(self):
         model = qt.Model.load(DIGITS / "digits.onnx")

@@ -22,6 +22,17 @@ with qt.Model.load("net.onnx") as model:
     int8: qt.Model = model.quantize([x], {"op:Conv": {"bins": 3}, "op:Gemm": None}, progress=lambda s, d, n: d < n)
 y: list[qt.Tensor] = qt.Session(int8, {"threads": 1}).run([x, np.ones(3)])
 loss: float = qt.Trainer(model).step([x], [y[0]])
+loss = qt.Trainer(model).step(np.zeros((2, 3)), {"y": [1, 2]})
+by_name: list[qt.Tensor] = qt.Session(int8).run({"image": np.ones(3), "mask": [[1, 0], [0, 1]]})
+scores = qt.Session(int8)(image=x, mask=[1.5, 2])
+qt.Session(int8)({"image": x})
+kept = model.quantize((image, 3) for image in np.zeros((4, 3)))
+model.quantize({"image": np.zeros((4, 3))})
+model.prepare(qt.Config("onnx")).calibrate(memoryview(b"ab"))
+model.quantize_qat((image, [3]) for image in np.zeros((4, 3)))
+qt.Op.add(bytearray(3), [[1.0, 2.0]])
+made: qt.Tensor = qt.Tensor.create("int4", [2], data=[1, 2])
+names: dict[str, tuple[qt.DType, tuple[int, ...]]] = qt.Session(int8).inputs
 """
 WRONG = {
     "x.shapes": '"Tensor" has no attribute "shapes"',
@@ -29,6 +40,8 @@ WRONG = {
     "x[None]": "Invalid index type",
     "qt.Session(x)": 'Argument 1 to "Session"',
     "number: int = x.item()": "Incompatible types in assignment",
+    "qt.as_tensor('x')": 'Argument 1 to "as_tensor"',
+    "qt.Session(int8).run(3)": 'Argument 1 to "run"',
 }
 
 
