@@ -33,10 +33,19 @@ internal sealed class Callbacks {
     }
   }
 
-  internal SampleFunction Sample(IReadOnlyList<Tensor[]> samples) => (index, tensors) => Guarded(Failed, () => {
-    Give(tensors, samples[(int)index], "sample " + index);
+  internal SampleFunction Sample(IReadOnlyList<Tensor[]> samples, DType[] wanted) => (index, tensors) => Guarded(Failed, () => {
+    Tensor[] sample = samples[(int)index];
+    if (sample == null) throw new ArgumentException("sample " + index + " is null");
+    for (int i = 0; i < sample.Length; ++i) {
+      // Doubles, as programs compute them, for inputs that take floats.
+      bool narrow = i < wanted.Length && wanted[i] == DType.Float32 && sample[i] != null && sample[i].Dtype == DType.Float64;
+      using (Tensor floats = narrow ? Op.Run("Cast", new[] { sample[i] }, ToFloats)[0] : null)
+        Tensor.Give(tensors, floats ?? sample[i]);
+    }
     return Done;
   });
+
+  private static readonly Attrs ToFloats = new Attrs { { "to", (long)DType.Float32 } };
 
   internal BatchFunction Batch(Func<long, long, Batch> batches) => (epoch, index, tensors) => Guarded(Failed, () => {
     Batch batch = batches(epoch, index);

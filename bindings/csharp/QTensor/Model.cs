@@ -45,7 +45,7 @@ public sealed unsafe partial class Model {
   public string[] OutputNames => Enumerable.Range(0, OutputCount).Select(i => OutputName(i)).ToArray();
 
   /// <summary>The model in integers, calibrated with the rows of a tensor, for a model with one input. Rows keep the axis of
-  /// the batch where the model has one, and are as many together as it fixes.</summary>
+  /// the batch where the model has one, and are as many together as it fixes; what does not fill the last is left out.</summary>
   public Model Quantize(Tensor rows, Config config = null, IDictionary<string, object> attrs = null,
                         Func<string, long, long, bool> progress = null) {
     if (rows == null) throw new ArgumentNullException(nameof(rows));
@@ -61,7 +61,7 @@ public sealed unsafe partial class Model {
 
   /// <summary>The model in integers, calibrated with samples: one tensor for each input. A list is asked for a sample when it
   /// is wanted, in any order and more than once; what is no list is read to its end before.</summary>
-  /// <param name="samples">of the data that the model will see</param>
+  /// <param name="samples">of the data that the model will see; float64 is rounded where an input takes float32</param>
   /// <param name="config">a recipe, or the name of one; null is "onnx"</param>
   /// <param name="attrs">what to do about accuracy</param>
   /// <param name="progress">called with stage, done and total; false cancels</param>
@@ -70,8 +70,9 @@ public sealed unsafe partial class Model {
     if (samples == null) throw new ArgumentNullException(nameof(samples));
     var callbacks = new Callbacks();
     IReadOnlyList<Tensor[]> list = samples as IReadOnlyList<Tensor[]> ?? samples.ToArray();
+    DType[] wanted = Enumerable.Range(0, InputCount).Select(i => InputDtype(i)).ToArray();
     return callbacks.Run(() => {
-      Model model = Quantize(config ?? "onnx", callbacks.Sample(list), list.Count, attrs, callbacks.Progress(progress),
+      Model model = Quantize(config ?? "onnx", callbacks.Sample(list, wanted), list.Count, attrs, callbacks.Progress(progress),
                              out string report);
       model.Report = report;
       return model;

@@ -41,6 +41,8 @@ internal sealed class ModelTest {
     Check.Equal(want, Scores(model.Quantize(Rows.Select(row => new[] { row }))));
     Check.Equal(want, Scores(model.Quantize(new Lazily(Rows))));
     Check.Equal(want, Scores(model.Quantize(Together(0, 40))));
+    double[] doubles = Together(0, 40).ToArray<float>().Select(value => (double)value).ToArray();
+    Check.Equal(want, Scores(model.Quantize(Tensor.Of(doubles, 40, 1, 8, 8))));
     Model prepared = model.Prepare("onnx");
     foreach (Tensor row in Rows) prepared.Calibrate(new[] { row });
     Check.Equal(want, Scores(prepared.Convert()));

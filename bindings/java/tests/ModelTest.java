@@ -15,6 +15,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
@@ -55,6 +56,9 @@ class ModelTest {
     assertArrayEquals(want, scores(model.quantize(Samples.of(rows.size(), i -> rows.get((int) i)), "onnx")));
     assertEquals(13, Samples.rows(Data.IMAGES, 3).count());
     assertArrayEquals(new long[] {3, 1, 8, 8}, Samples.rows(Data.IMAGES, 3).sample(12)[0].shape());
+    float[] floats = Data.IMAGES.toFloatArray();
+    double[] doubles = IntStream.range(0, floats.length).mapToDouble(i -> floats[i]).toArray();
+    assertArrayEquals(want, scores(model.quantize(Samples.rows(Tensor.of(doubles, Data.IMAGES.shape())))));
     Model prepared = model.prepare(new Config("onnx"), Mode.PTQ);
     rows.forEach(prepared::calibrate);
     assertArrayEquals(want, scores(prepared.convert()));

@@ -2,13 +2,17 @@
 package org.qtensor;
 
 import java.util.Arrays;
+import java.util.Map;
+import java.util.stream.IntStream;
+import java.util.stream.LongStream;
 import java.util.stream.Stream;
 
 /** What the library calls back, each as an interface of this package. */
 final class Directors {
   private Directors() {}
 
-  static SamplesDirector of(Samples samples) {
+  static SamplesDirector of(Samples samples, Model model) {
+    DType[] wanted = LongStream.range(0, model.inputCount()).mapToObj(model::inputDtype).toArray(DType[]::new);
     return new SamplesDirector() {
       @Override
       public long count() {
@@ -17,9 +21,20 @@ final class Directors {
 
       @Override
       public Tensor[] sample(long index) {
-        return samples.sample(index);
+        return narrowed(samples.sample(index), wanted);
       }
     };
+  }
+
+  /** Doubles, as programs compute them, for inputs that take floats. */
+  private static Tensor[] narrowed(Tensor[] sample, DType[] wanted) {
+    if (sample == null || sample.length != wanted.length) {
+      return sample;
+    }
+    return IntStream.range(0, wanted.length)
+        .mapToObj(i -> sample[i] != null && sample[i].dtype() == DType.FLOAT64 && wanted[i] == DType.FLOAT32
+            ? Op.run("Cast", new Tensor[] {sample[i]}, Map.of("to", DType.FLOAT32.value()))[0] : sample[i])
+        .toArray(Tensor[]::new);
   }
 
   static ProgressDirector of(Progress progress) {

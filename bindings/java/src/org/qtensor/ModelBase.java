@@ -69,13 +69,13 @@ abstract class ModelBase extends NativeObject {
   /**
    * The model in integers.
    *
-   * @param samples what it is calibrated with
+   * @param samples what it is calibrated with; float64 is rounded where an input takes float32
    * @param config a recipe, and what has been changed of it
    * @param attrs what to do about accuracy, {@code Map.of("bias_correction", 1)}; may be null
    * @param progress is told how far the call is, and may cancel it; may be null
    */
   public final Model quantize(Samples samples, Config config, Map<String, ?> attrs, Progress progress) {
-    SamplesDirector asked = Directors.of(Objects.requireNonNull(samples, "samples is null"));
+    SamplesDirector asked = Directors.of(Objects.requireNonNull(samples, "samples is null"), self());
     ProgressDirector told = Directors.of(progress);
     byte[][] report = new byte[1][];
     try {
