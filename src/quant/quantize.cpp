@@ -66,8 +66,9 @@ Options options_of(const Attrs &attrs) {
             .targets = targets_of(attrs),
             .wide = false,
             .measured = 0};
-  for (const char *key : {"absorb_bias", "bias_correction", "adaround", "auto", "smooth"})
-    if (o.plain && attrs.has(key)) fail(QTN_EINVAL, "quantize: plain tries nothing, and ", key, " is given");
+  for (const char *key : {"absorb_bias", "bias_correction", "adaround", "auto"})
+    if (o.plain && flag(key)) fail(QTN_EINVAL, "quantize: plain tries nothing, and ", key, " is 1");
+  if (o.plain && o.smooth > 0) fail(QTN_EINVAL, "quantize: plain tries nothing, and smooth is ", o.smooth);
   if (!(o.smooth >= 0) || o.smooth > 1) fail(QTN_EINVAL, "quantize: smooth ", o.smooth, " is outside [0, 1]");
   const std::int64_t measured = attrs.get_int("measured_samples", 32);
   if (measured < 1) fail(QTN_EINVAL, "quantize: measured_samples is ", measured, ", not positive");

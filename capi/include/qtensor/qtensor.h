@@ -976,19 +976,26 @@ QTN_API qstatus qmodel_merge_calibrations(const char *path, const char *const *p
 QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT const qattrs *attrs);
 
 /** Quantizes a model in one call: qmodel_prepare, qmodel_calibrate with every sample, qmodel_convert; and what makes up
- * for lost accuracy, if attributes ask for it. The functions that it is given are called on the thread that called this
- * one.
+ * for lost accuracy, where that gains. The functions that it is given are called on the thread that called this one.
  *
- * Attributes, all 0 (not) unless set:
- *   "smooth" (float, 0 to 1) SmoothQuant (Xiao et al. 2022) of this strength: channels of activations that are larger
- *     than others are made smaller, the weights that read them larger
- *   "absorb_bias" (int) after equalization, what a channel in front of a Relu always exceeds on the measured samples
- *     moves from its bias into that of the layer behind, where that has no padding
- *   "bias_correction" (int) the mean of each output channel of a layer becomes that of the float model
- *   "adaround" (int) weights are rounded up or down so that the outputs of a layer come nearest (Nagel et al. 2020)
- *   "auto" (int) takes for each tensor the observer with which the layers that read it lose least (instead of the
- *     configuration's), and equalization ("equalize" of a configuration) and bias correction where the model's outputs
- *     then lose less
+ * What may gain is tried, and judged by the outputs on samples that are held back: a third of all, at most
+ * "measured_samples". A candidate is kept where these samples, all together and the typical one, come nearer to float
+ * by a tenth of a decibel, and by more the fewer samples there are; no single sample decides. A single sample judges
+ * itself. So the result is the plain recipe's where nothing helps, and the report says what was tried and what it gave.
+ * By default two candidates are tried: the equalization of weights, where the configuration does not say "equalize"
+ * itself, and "bias_correction".
+ *
+ * Attributes, all 0 (not) unless said otherwise:
+ *   "plain" (int) tries nothing: the result is that of the three functions
+ *   "bias_correction" (int, 1) tries to give each output channel of a layer the mean that it has in the float model, as
+ *     far as the samples agree on it (Nagel et al. 2019)
+ *   "adaround" (int) tries to round weights up or down so that the outputs of a layer come nearest (Nagel et al. 2020)
+ *   "smooth" (float, 0 to 1) tries SmoothQuant (Xiao et al. 2022) of this strength: channels of activations that are
+ *     larger than others are made smaller, the weights that read them larger
+ *   "absorb_bias" (int) tries, after equalization, to move what a channel in front of a Relu always exceeds from its
+ *     bias into that of the layer behind, where that has no padding
+ *   "auto" (int) tries more: SmoothQuant of strength 0.5, and for each tensor the observer with which the layers that
+ *     read it lose least in place of the configuration's. Needs two samples; with one it tries what the default does
  *   "target_sqnr" (float, dB) leaves the fewest layers in float with which the outputs reach that signal to noise ratio
  *   "target_top1" (float, in (0, 1]) the same until on this part of all samples the first output has its largest value
  *     where the float model has it: along the last axis of each row, the first of equals. With both, both hold. Where a
@@ -997,8 +1004,9 @@ QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT con
  *     Such a file needs opset 21. For engines with kernels of 16 bits: this one is slower with them than with float
  *   "sensitivity" (int) measures every layer for the report: quantized alone, and in the quantized model
  *   "histograms" (int) counts for the report what calibration sees of each tensor, in 128 bins at most
- *   "measured_samples" (int, 32) how many samples, evenly spread, all of these but "target_top1" measure with; memory
- *     grows with them under "bias_correction", "adaround" and "auto"
+ *   "measured_samples" (int, 32) how many samples at most, evenly spread, what is tried is fitted to, and how many judge
+ *     it; "target_sqnr" and "sensitivity" measure with so many, too. Memory grows with them under "bias_correction" and
+ *     "adaround"
  *
  * @param out the converted model; free it with qmodel_free
  * @param report what was done and why, as JSON (docs/quantization.md has its members); free it with qblob_free. NULL:
@@ -1007,12 +1015,13 @@ QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT con
  * @param config what to quantize, and how
  * @param sample gives the samples, or batches of them
  * @param sample_count how many there are
- * @param attrs NULL: none of these
+ * @param attrs NULL: what is said to be the default
  * @param progress told how far it is, and may cancel; NULL: nobody is
  * @param ctx what `sample` and `progress` are given
  * Errors: those of `sample`; QTN_ECANCELED where `progress` cancels; QTN_ESTATE without samples; QTN_EINVAL for an
- * attribute that is unknown or out of range, or "fallback" without a target; QTN_EUNSUPPORTED for "target_top1" of a
- * model whose first output has no rows of float32; else as for qmodel_prepare, qmodel_calibrate and qmodel_convert.
+ * attribute that is unknown or out of range, "fallback" without a target, or "plain" with a candidate; QTN_EUNSUPPORTED
+ * for "target_top1" of a model whose first output has no rows of float32; else as for qmodel_prepare, qmodel_calibrate
+ * and qmodel_convert.
  * @since 0.1 */
 QTN_API qstatus qmodel_quantize(qmodel **out, QTN_OPT qblob **report, const qmodel *m, const qconfig *config,
                                 qmodel_sample sample, size_t sample_count, QTN_OPT const qattrs *attrs,
