@@ -43,11 +43,11 @@ void print_model(const Json &model) {
   print_values("input", model.at("inputs"));
   print_values("output", model.at("outputs"));
   size_t int8 = 0;
-  std::printf("\n%-9s %-20s %12s %6s  %s\n", "runs in", "op", "scale", "zero", "node");
+  std::printf("\n%-9s %-8s %-20s %12s %6s  %s\n", "runs in", "weights", "op", "scale", "zero", "node");
   for (const Json &node : model.at("nodes")) {
     int8 += text(node, "dtype") == "int8";
-    std::printf("%-9s %-20s %12.12s %6s  %s\n", text(node, "dtype").c_str(), text(node, "op").c_str(),
-                text(node, "output_scale").c_str(), text(node, "output_zero_point").c_str(),
+    std::printf("%-9s %-8s %-20s %12.12s %6s  %s\n", text(node, "dtype").c_str(), text(node, "weight_dtype").c_str(),
+                text(node, "op").c_str(), text(node, "output_scale").c_str(), text(node, "output_zero_point").c_str(),
                 text(node, "name").c_str());
   }
   std::printf("\n%zu nodes, %zu in int8; %s parameters, %s bytes\n", model.at("nodes").size(), int8,

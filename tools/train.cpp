@@ -184,7 +184,9 @@ void add_quantization_options(CLI::App &command, Options &options) {
   command.add_option("--config", options.config, "Recipe or file NAME.json, as for quantize (onnx, equalized)")
       ->type_name("NAME")
       ->needs(qat);
-  command.add_option("--weight-bits", options.weight_bits, "Bits of a weight, 2 to 8 (8)")
+  command
+      .add_option("--weight-bits", options.weight_bits,
+                  "Bits of a weight, 2 to 8 (8); 2 to 4 are stored in 4, 5 to 8 in 8")
       ->type_name("N")
       ->check(bits())
       ->needs(qat);

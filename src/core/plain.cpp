@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/error.hpp"
+#include "core/integer_type.hpp"
 #include "core/tensor.hpp"
 
 namespace qtn {
@@ -62,6 +63,14 @@ Tensor from_plain(const Tensor &t, qdtype dtype, bool saturate) {
     }
   }
   return stored;
+}
+
+Tensor in_integer_type(const Tensor &t, qdtype dtype) {
+  if (t.dtype() == dtype) return t.to_contiguous();
+  const Quantizer &q = *t.quantizer();
+  return from_plain(to_plain(t), dtype)
+      .with_quantizer(std::make_shared<Quantizer>(dtype, q.scheme(), q.axis(), q.scales(), q.zero_points(),
+                                                  q.numerics(), q.block_size()));
 }
 
 }  // namespace qtn

@@ -60,6 +60,13 @@ std::vector<Running> running_nodes(const Graph &g) {
   return running;
 }
 
+/// Constant operands of products, whose type says how much they take.
+bool has_weights(const Graph &g, const Node &node) {
+  const bool product = node.op == &ops::kConv || node.op == &ops::kConvTranspose || node.op == &ops::kGemm ||
+                       node.op == &ops::kMatMul || node.op == &ops::kDynamicQuantizeMatMul;
+  return product && node.inputs[1] != kNoValue && g.value(node.inputs[1]).is_constant();
+}
+
 void write_node(JsonWriter &json, const Graph &g, const Running &running) {
   const Node &node = running.node;
   json.begin_object();
@@ -70,6 +77,7 @@ void write_node(JsonWriter &json, const Graph &g, const Running &running) {
   write_names(json, "outputs", g, node.outputs);
   const ValueId y = node.outputs.empty() ? kNoValue : node.outputs[0];
   if (y != kNoValue) write_grid(json, g.value(y), "output_");
+  if (has_weights(g, node)) json.member("weight_dtype", dtype_name(g.value(node.inputs[1]).constant.dtype()));
   json.end_object();
 }
 

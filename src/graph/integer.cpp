@@ -18,11 +18,11 @@ const Value *operand(const Graph &g, const Node &node, std::size_t i) {
 
 bool is_activation_8bit(const Value *v) { return v && !v->is_constant() && is_8bit_activation(v->quantizer); }
 
-/// Constant int8 or int4 weights on a symmetric grid, whole or by output channel.
+/// Constant int8, int4 or int2 weights on a symmetric grid, whole or by output channel.
 bool fits_weight(const Node &node, const Value *w) {
   if (!w || !w->is_constant() || !w->quantizer) return false;
   const Quantizer &q = *w->quantizer;
-  if ((q.dtype() != QTN_INT8 && q.dtype() != QTN_INT4) || q.per_block()) return false;
+  if (plain_dtype(q.dtype()) != QTN_INT8 || q.per_block()) return false;
   const auto &zeros = q.zero_points();
   if (!std::all_of(zeros.begin(), zeros.end(), [](std::int64_t z) { return z == 0; })) return false;
   if (std::string_view(node.op->name) != "Conv" && w->constant.rank() != 2) return false;

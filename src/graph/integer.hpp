@@ -8,7 +8,7 @@ namespace qtn::graph {
 
 enum class IntegerForm {
   none,        ///< float: operands are dequantized, the result is quantized where its value has a quantizer
-  linear,      ///< Conv, Gemm or MatMul of 8-bit activations by constant int8 or int4 weights; the result may be float
+  linear,      ///< Conv, Gemm or MatMul of 8-bit activations by constants of 2 to 8 bits; the result may be float
   dynamic,     ///< DynamicQuantizeMatMul by constant weights: float activations, sums of integers
   arithmetic,  ///< Add, Sub, Mul, means: 8-bit activations in and out
   table,       ///< elementwise, one 8-bit operand and scalar constants: 256 entries

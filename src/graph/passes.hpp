@@ -60,8 +60,8 @@ void replace_relu6(Graph &g, const NodeFilter &where);
 /// grid: rounding is monotonic and elements stay what they are, so that results do not change.
 void round_before_moves(Graph &g);
 
-/// Gives products of 8-bit activations constant int8 weights around 0 in place of weights of other types or with zero
-/// points. Those that leave int8 then become sums of several, for which x is read as often.
+/// Gives products of 8-bit activations constant int8 weights around 0 in place of unsigned ones and those with zero
+/// points; int4 and int2 stay. Those that leave int8 then become sums of several, for which x is read as often.
 void center_weights(Graph &g);
 
 /// Throws as require_inference does.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights as products take them: int8 around 0. Files have them in other types too, with zero points.
+// Weights as products take them: int8 around 0, or of fewer bits. Files have them in other types too, with zero points.
 #include <algorithm>
 #include <numeric>
 
@@ -23,7 +23,8 @@ bool is_to_change(const Node &node, const Value &w) {
   if (q.per_channel() && normalize_axis(q.axis(), w.constant.rank(), "weight") != output_channel_axis(node))
     return false;
   const auto &zeros = q.zero_points();
-  return q.dtype() != QTN_INT8 || std::any_of(zeros.begin(), zeros.end(), [](std::int64_t z) { return z != 0; });
+  const bool shifted = std::any_of(zeros.begin(), zeros.end(), [](std::int64_t z) { return z != 0; });
+  return shifted || plain_dtype(q.dtype()) != QTN_INT8;
 }
 
 /// w - zero point of each element.

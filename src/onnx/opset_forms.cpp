@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "core/integer_type.hpp"
 #include "onnx/qdq.hpp"
 
 namespace qtn::onnx {
@@ -134,7 +135,23 @@ void check_quantized_types(const graph::Graph &g, const Node &node, int opset) {
     refuse(node, opset, cat("quantization to ", dtype_name(*dtype), "; opset ", first_opset(*dtype), " has"));
 }
 
+/// The next type of the same signedness.
+qdtype wider(qdtype dtype) {
+  if (dtype == QTN_INT2) return QTN_INT4;
+  return dtype == QTN_UINT2 ? QTN_UINT4 : plain_dtype(dtype);
+}
+
 }  // namespace
+
+void widen_constants(graph::Graph &g, int opset) {
+  for (graph::Value &value : g.values) {
+    if (!value.is_constant() || !value.quantizer || !is_packed(value.quantizer->dtype())) continue;
+    qdtype dtype = value.quantizer->dtype();
+    while (is_packed(dtype) && opset < first_opset(dtype)) dtype = wider(dtype);
+    value.constant = in_integer_type(value.constant, dtype);
+    value.quantizer = value.constant.quantizer();
+  }
+}
 
 void to_opset(graph::Graph &g, int opset) {
   for (Node &node : g.nodes) {

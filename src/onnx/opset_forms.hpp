@@ -11,6 +11,9 @@ inline constexpr int kMinSaveOpset = 13, kMaxSaveOpset = 25;
 /// Replaces Softmax over several axes as one (before opset 13) by nodes that say it at any opset.
 void write_out_flattened_softmax(graph::Graph &g);
 
+/// Quantized constants of 2 or 4 bits as the same integers in the narrowest type that DequantizeLinear of `opset` has.
+void widen_constants(graph::Graph &g, int opset);
+
 /// Rewrites the nodes of a graph that expand_qdq() made to the form of `opset`. Throws QTN_EUNSUPPORTED naming the node
 /// where that opset cannot say it.
 void to_opset(graph::Graph &g, int opset);

@@ -3,7 +3,9 @@
 // qoperator_import.cpp. What has no such operator stays between the two.
 #include <algorithm>
 #include <iterator>
+#include <map>
 
+#include "base/error.hpp"
 #include "graph/names.hpp"
 #include "onnx/qdq.hpp"
 #include "onnx/qoperator_forms.hpp"
@@ -23,12 +25,12 @@ std::size_t at(ValueId v) { return static_cast<std::size_t>(v); }
 constexpr std::string_view kMoves[] = {"Expand", "Flatten", "Gather",  "MaxPool", "Reshape",   "Resize",
                                        "Slice",  "Split",   "Squeeze", "Tile",    "Transpose", "Unsqueeze"};
 
-/// Integers and their grid.
+/// Integers and their grid. Constants may be packed, which operators on integers are not: see in_bytes().
 struct Operand {
   ValueId integers, scale, zero;
   QuantizerPtr quantizer;
 
-  qdtype dtype() const { return quantizer->dtype(); }
+  qdtype dtype() const { return plain_dtype(quantizer->dtype()); }
 };
 
 class Closer {
@@ -68,10 +70,11 @@ class Closer {
   }
 
   /// The integers and the grid of a QuantizeLinear or DequantizeLinear node for a tensor of this shape, if the grid is
-  /// known and has eight bits.
+  /// known and has eight bits, or fewer of a constant.
   std::optional<Operand> operand_of(const Node &node, ValueId integers, const Shape &shape) const {
     const Tensor *scale = constant(input(node, 1)), *zero = constant(input(node, 2));
-    if (!scale || !zero || (zero->dtype() != QTN_UINT8 && zero->dtype() != QTN_INT8)) return std::nullopt;
+    if (!scale || !zero || (is_packed(zero->dtype()) && !constant(integers))) return std::nullopt;
+    if (plain_dtype(zero->dtype()) != QTN_UINT8 && plain_dtype(zero->dtype()) != QTN_INT8) return std::nullopt;
     if (shape.empty() && scale->count() != 1) return std::nullopt;
     const QuantizerPtr q =
         ops::linear_quantizer(node.op->name, node.attrs, shape, *scale, zero, zero->dtype(), Numerics::onnx);
@@ -122,7 +125,7 @@ class Closer {
   /// Of a product: types that ONNX Runtime has, and scales of the weights by output channel.
   bool fits_product(const QOperatorForm &form, const Node &node, const std::vector<Operand> &operands) const {
     const Quantizer &x = *operands[0].quantizer, &w = *operands[1].quantizer;
-    if (!x.per_tensor() || (x.dtype() == QTN_INT8 && w.dtype() == QTN_UINT8)) return false;
+    if (!x.per_tensor() || (operands[0].dtype() == QTN_INT8 && operands[1].dtype() == QTN_UINT8)) return false;
     if (node.attrs.get_int("transA", 0) != 0 || node.attrs.get_float("alpha", 1) != 1) return false;
     if (input(node, 2) != kNoValue && node.attrs.get_float("beta", 1) != 1) return false;
     if (w.per_tensor()) return true;
@@ -164,6 +167,18 @@ class Closer {
     std::copy(ids.begin(), ids.end(), node.inputs.begin() + static_cast<std::ptrdiff_t>(i));
   }
 
+  /// The same integers, one to a byte.
+  ValueId in_bytes(ValueId v) {
+    const Tensor *packed = constant(v);
+    if (!packed || !is_packed(packed->dtype())) return v;
+    const auto [known, is_new] = in_bytes_.try_emplace(v);
+    if (is_new) {
+      const Tensor bytes = to_plain(*packed);
+      known->second = add_constant(cat(g_.value(v).name, "_", dtype_name(bytes.dtype())), bytes);
+    }
+    return known->second;
+  }
+
   void close_form(const QOperatorForm &form, Node &node, std::vector<Node> &after) {
     const std::optional<Operand> y = integers_after(node.outputs[0]);
     const auto operands = operands_of(node, form.operands.size());
@@ -186,7 +201,7 @@ class Closer {
     node.inputs.clear();
     for (std::size_t i = 0; i < operands->size(); ++i) {
       const Operand &o = (*operands)[i];
-      put(node, form.operands[i], {o.integers, o.scale, o.zero});
+      put(node, form.operands[i], {in_bytes(o.integers), o.scale, in_bytes(o.zero)});
     }
     if (bias) put(node, form.bias, {add_constant(bias_name, *bias)});
     if (y) put(node, form.y_scale, {y->scale, y->zero});
@@ -199,7 +214,7 @@ class Closer {
     const auto operands = operands_of(node, node.inputs.size());
     if (!y || !operands || !same_type(*operands, *y) || !all_per_tensor(*operands)) return;
     node.inputs = {y->scale, y->zero};
-    for (const Operand &o : *operands) put(node, node.inputs.size(), {o.integers, o.scale, o.zero});
+    for (const Operand &o : *operands) put(node, node.inputs.size(), {in_bytes(o.integers), o.scale, in_bytes(o.zero)});
     finish("QLinearConcat", node, y, after);
   }
 
@@ -263,8 +278,9 @@ class Closer {
   }
 
   graph::Graph &g_;
-  const graph::Uses uses_;  ///< of the graph as it was
-  std::vector<bool> gone_;  ///< by node: its work is part of another
+  const graph::Uses uses_;               ///< of the graph as it was
+  std::vector<bool> gone_;               ///< by node: its work is part of another
+  std::map<ValueId, ValueId> in_bytes_;  ///< packed constants: the same in bytes
   graph::UniqueNames value_names_, node_names_;
 };
 

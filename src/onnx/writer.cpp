@@ -213,6 +213,7 @@ std::string serialize(const graph::Graph &g, const SaveOptions &options) {
   graph::Graph plain = g;
   write_out_flattened_softmax(plain);
   expand_dynamic(plain);
+  widen_constants(plain, options.opset);
   if (options.format == Format::qoperator) graph::fuse_clamps(plain);
   graph::Graph expanded = expand_qdq(plain);
   if (options.format == Format::qoperator) close_qoperators(expanded);

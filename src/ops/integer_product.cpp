@@ -10,8 +10,8 @@ namespace qtn::ops {
 bool is_integer_product(const Tensor &x, const Tensor &w, std::size_t output_axis, const Tensor *bias,
                         const Tensor &output) {
   if (!is_quantized_8bit(&x) || !w.quantized() || w.quantizer()->per_block()) return false;
-  constexpr qdtype kWeights[] = {QTN_UINT8, QTN_INT8, QTN_UINT4, QTN_INT4};
-  if (std::find(std::begin(kWeights), std::end(kWeights), w.dtype()) == std::end(kWeights)) return false;
+  const qdtype bytes = plain_dtype(w.dtype());
+  if (bytes != QTN_UINT8 && bytes != QTN_INT8) return false;
   if (w.quantizer()->per_channel() && normalize_axis(w.quantizer()->axis(), w.rank(), "weight") != output_axis)
     return false;
   if (bias) {

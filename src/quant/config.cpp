@@ -49,10 +49,8 @@ struct Renamed {
 };
 constexpr Renamed kActivation[] = {
     {"activation_dtype", "dtype"}, {"activation_scheme", "scheme"}, {"reduce_range", "reduce_range"}};
-constexpr Renamed kWeight[] = {{"weight_dtype", "dtype"},
-                               {"weight_scheme", "scheme"},
-                               {"weight_reduce_range", "reduce_range"},
-                               {"weight_narrow_range", "narrow_range"}};
+constexpr Renamed kWeight[] = {
+    {"weight_scheme", "scheme"}, {"weight_reduce_range", "reduce_range"}, {"weight_narrow_range", "narrow_range"}};
 constexpr Renamed kBoth[] = {{"numerics", "numerics"},
                              {"averaging_constant", "averaging_constant"},
                              {"bins", "bins"},
@@ -80,17 +78,37 @@ void copy_keys(Attrs &to, const Attrs &from, std::span<const Renamed> keys) {
 
 bool in_blocks(const Attrs &attrs) { return attrs.get_string("weight_scheme", "") == "per_block_symmetric"; }
 
-/// Integers of fewer bits than the type has, for the observer.
-void limit_bits(Attrs &to, const Attrs &attrs, std::string_view key, std::string_view dtype) {
-  if (!attrs.has(key)) return;
-  const std::int64_t bits = attrs.get_int(key, 8);
-  if (dtype != "uint8" && dtype != "int8")
-    fail(QTN_EUNSUPPORTED, "config: ", key, " is for types of 8 bits, not for ", dtype);
+std::int64_t bits_of(const Attrs &attrs, std::string_view key, std::int64_t unless_given) {
+  const std::int64_t bits = attrs.get_int(key, unless_given);
   if (bits < 2 || bits > 8) fail(QTN_EINVAL, "config: ", key, " is ", bits, ", not from 2 to 8");
-  if (bits == 8) return;
+  return bits;
+}
+
+/// Integers of so many bits, for the observer, of a type of `width` bits.
+void limit_bits(Attrs &to, std::int64_t bits, std::int64_t width, bool is_signed) {
+  if (bits == width) return;
   const std::int64_t half = std::int64_t{1} << (bits - 1);
-  to.set("quant_min", dtype == "uint8" ? 0 : -half);
-  to.set("quant_max", dtype == "uint8" ? 2 * half - 1 : half - 1);
+  to.set("quant_min", is_signed ? -half : 0);
+  to.set("quant_max", is_signed ? half - 1 : 2 * half - 1);
+}
+
+void limit_activations(Attrs &to, const Attrs &attrs) {
+  if (!attrs.has("activation_bits")) return;
+  const std::string dtype = attrs.get_string("activation_dtype", "");
+  if (dtype != "uint8" && dtype != "int8")
+    fail(QTN_EUNSUPPORTED, "config: activation_bits is for types of 8 bits, not for ", dtype);
+  limit_bits(to, bits_of(attrs, "activation_bits", 8), 8, dtype == "int8");
+}
+
+/// Weights have the narrowest type that holds their bits: activations move through kernels, which know 8, but weights
+/// are stored.
+void choose_weight_type(Attrs &to, const Attrs &attrs) {
+  const bool int4 = attrs.get_string("weight_dtype", "") == "int4";
+  const std::int64_t bits = bits_of(attrs, "weight_bits", int4 ? 4 : 8);
+  if (int4 && bits > 4) fail(QTN_EINVAL, "config: weight_bits is ", bits, ", weight_dtype \"int4\" has 4");
+  const std::int64_t width = bits > 4 ? 8 : bits > 2 ? 4 : 2;
+  to.set("dtype", cat("int", width));
+  limit_bits(to, bits, width, true);
 }
 
 Attrs activation_settings(const Attrs &attrs) {
@@ -102,7 +120,7 @@ Attrs activation_settings(const Attrs &attrs) {
   if (attrs.get_string("observer", "") == "fixed") copy_keys(a, attrs, kGiven);
   // ONNX Runtime's symmetric grids are -127..127 and -32767..32767 for activations too.
   const bool symmetric = attrs.get_string("activation_scheme", "") == "per_tensor_symmetric";
-  limit_bits(a, attrs, "activation_bits", attrs.get_string("activation_dtype", ""));
+  limit_activations(a, attrs);
   a.set("narrow_range", std::int64_t{symmetric && attrs.get_string("numerics", "") == "onnx"});
   return a;
 }
@@ -116,7 +134,7 @@ Attrs weight_settings(const Attrs &attrs) {
   copy_keys(w, attrs, kWeight);
   copy_keys(w, attrs, kBoth);
   if (in_blocks(attrs)) copy_keys(w, attrs, kBlocks);
-  limit_bits(w, attrs, "weight_bits", attrs.get_string("weight_dtype", ""));
+  choose_weight_type(w, attrs);
   return w;
 }
 

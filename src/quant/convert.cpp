@@ -27,8 +27,10 @@ QuantizerPtr grid_of(const Graph &g, const Group &group, const Observer *observe
   if (all->empty())
     fail(QTN_ESTATE, "convert: calibration brought no data to tensor \"", g.value(group.members[0]).name, "\"");
   const QuantizerPtr chosen = all->quantizer();
-  return std::make_shared<Quantizer>(chosen->dtype(), chosen->scheme(), chosen->axis(), chosen->scales(),
-                                     chosen->zero_points(), Numerics::onnx);
+  // As files will have it, whose scales are float32.
+  return std::make_shared<Quantizer>(chosen->dtype(), chosen->scheme(), chosen->axis(),
+                                     std::vector{static_cast<double>(chosen->scale())}, chosen->zero_points(),
+                                     Numerics::onnx);
 }
 
 class Converter {

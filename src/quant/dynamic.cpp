@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "core/integer_type.hpp"
 #include "graph/dynamic.hpp"
 #include "graph/integer.hpp"
 #include "graph/passes.hpp"
@@ -68,12 +69,12 @@ class Dynamic {
   }
 
   Tensor quantized(const Node &node, const Settings &settings) const {
-    Tensor q = quantize_weight_of(g_, node, nullptr, 1.0, settings, "dynamic");
-    if (dtype_bits(q.dtype()) != 8 || q.quantizer()->per_block())
+    const Tensor q = quantize_weight_of(g_, node, nullptr, 1.0, settings, "dynamic");
+    if (q.quantizer()->per_block())
       fail(QTN_EUNSUPPORTED, "dynamic: weight \"", g_.value(node.inputs[1]).name, "\" of node \"", node.name,
-           "\" would be ", dtype_name(q.dtype()), q.quantizer()->per_block() ? " in blocks" : "",
-           ", not int8 per tensor or channel");
-    return q;
+           "\" would be ", dtype_name(q.dtype()), " in blocks, not per tensor or channel");
+    // MatMulInteger and ConvInteger take whole bytes.
+    return in_integer_type(q, QTN_INT8);
   }
 
   /// The constants of weights, their scales in `shape` where there are several.

@@ -75,8 +75,11 @@ Tensor quantize_weight(const graph::Node &node, const Tensor &weight, const Tens
     return std::make_shared<Quantizer>(chosen->dtype(), chosen->scheme(), chosen->axis(), scales, chosen->zero_points(),
                                        numerics, chosen->block_size(), range);
   };
-  // Rounded under the recipe's rule; from here on the integers stand for themselves, and files know one rule.
-  return quantize(weight, grid(chosen->numerics(), chosen->range())).with_quantizer(grid(Numerics::onnx, {}));
+  const Tensor integers = quantize(weight, grid(chosen->numerics(), chosen->range()));
+  // Rounded under the recipe's rule; from here on the integers stand for themselves, and files know one rule, and
+  // scales of float32.
+  for (double &scale : scales) scale = static_cast<double>(static_cast<float>(scale));
+  return integers.with_quantizer(grid(Numerics::onnx, {}));
 }
 
 Tensor quantize_weight_of(const graph::Graph &g, const graph::Node &node, const Tensor *bias, double input_scale,

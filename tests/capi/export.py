@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Files that the library writes, in ONNX Runtime: models of tests/golden/others as QDQ and as QOperator, and a network
-quantized without samples, checked by onnx.checker and run beside the library. Usage: export.py LIBRARY FOLDER. Exit
+"""Files that the library writes, in ONNX Runtime: models of tests/golden/others as QDQ and as QOperator, a network
+quantized without samples, and one quantized to few bits, checked by onnx.checker and run beside the library; the last also by
+ONNX's reference evaluator. Usage: export.py LIBRARY FOLDER. Exit
 code 77 (skipped) where numpy, onnx or onnxruntime is not installed.
 """
 
@@ -15,6 +16,7 @@ import tempfile
 try:
     import numpy
     import onnx
+    import onnx.reference
     import onnxruntime
 except ImportError:
     sys.exit(77)
@@ -68,8 +70,9 @@ def run(model, x, shape):
     return y.reshape(shape)
 
 
-def onnx_runtime(path, x, floats=False):
+def onnx_runtime(path, x, floats=False, fuse=True):
     options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.disable_quant_qdq", "0" if fuse else "1")
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
     # By default ONNX Runtime rounds what it multiplies by weights behind DequantizeLinear to 8 bits.
@@ -145,6 +148,60 @@ def without_samples(path, counts, failures):
             counts["without samples"] += 1
 
 
+# By bits, the opsets, and the type of weights in files of them; operators on integers take bytes.
+FEW_BITS = [
+    (bits, opset, dtype)
+    for bits, dtypes in {2: (3, 22, 22, 26), 3: (3, 22, 22, 22), 4: (3, 22, 22, 22), 5: (3, 3, 3, 3), 8: (3, 3, 3, 3)}.items()
+    for opset, dtype in zip((13, 21, 24, 25), dtypes)
+]
+
+
+def calibrated(float_model, bits, x):
+    config = made("qconfig_create", b"onnx")
+    attrs = made("qattrs_create")
+    call("qattrs_set_int", attrs, b"weight_bits", ctypes.c_int64(bits))
+    call("qconfig_set", config, b"*", attrs)
+    prepared = made("qmodel_prepare", float_model, config, ctypes.c_int(0))
+    dims, data = (ctypes.c_int64 * x.ndim)(*x.shape), x.tobytes()
+    tensor = made("qtensor_create", FLOAT32, dims, ctypes.c_size_t(x.ndim), None, data, ctypes.c_size_t(len(data)))
+    call("qmodel_calibrate", prepared, (ctypes.c_void_p * 1)(tensor), ctypes.c_size_t(1))
+    return made("qmodel_convert", prepared, None)
+
+
+def few_bits(path, counts, failures):
+    """Weights by every width: how the file stores them, in how many bytes, and what others compute with it."""
+    data = network()
+    float_model = made("qmodel_load_bytes", data, ctypes.c_size_t(len(data)))
+    x = eighths(numpy.random.default_rng(2), (1, 36, 8, 8))
+    for bits, opset, dtype in FEW_BITS:
+        model = calibrated(float_model, bits, x)
+        want = run(model, x, (1, 7))
+        for form in ("qdq", "qoperator"):
+            what = f"weights of {bits} bits as {form}, opset {opset}"
+            save(model, path, form, opset)
+            onnx.checker.check_model(str(path), full_check=True)
+            proto = onnx.load(path)
+            takers = {name: node.op_type for node in proto.graph.node for name in node.input}
+            for tensor in proto.graph.initializer:
+                if not tensor.name.startswith(("cw_", "w_", "v_")) or "quantized" not in tensor.name:
+                    continue
+                stored = dtype if takers[tensor.name] == "DequantizeLinear" else 3
+                elements = int(numpy.prod(tensor.dims))
+                per_byte = {3: 1, 22: 2, 26: 4}[stored]
+                if tensor.data_type != stored or len(tensor.raw_data) != -(-elements // per_byte):
+                    failures.append(f"{what}: {tensor.name} is of type {tensor.data_type} in {len(tensor.raw_data)} bytes")
+                counts["weights of few bits"] += 1
+            int2 = any(tensor.data_type == 26 for tensor in proto.graph.initializer)
+            answers = {"ONNX Runtime": onnx_runtime(path, x, fuse=not int2)}
+            if form == "qdq":
+                answers["ONNX"] = onnx.reference.ReferenceEvaluator(proto).run(None, {"x": x})[0]
+            for who, got in answers.items():
+                error = numpy.abs(got - want).max() / numpy.abs(want).max()
+                if not error < TOLERANCE:
+                    failures.append(f"{what}: {who} is apart by {error}")
+                counts[f"few bits beside {who}"] += 1
+
+
 def main():
     file = json.loads((FOLDER / "others.json").read_text())
     exceptions = json.loads((FOLDER / "exceptions.json").read_text())["apart"]
@@ -178,6 +235,7 @@ def main():
                         failures.append(f"{what}: {apart} elements are apart")
             LIBRARY.qmodel_free(model)
         without_samples(path, counts, failures)
+        few_bits(path, counts, failures)
     print(*(f"{count} {what}" for what, count in sorted(counts.items())), *failures, sep="\n")
     return 1 if failures or not counts["qoperator"] else 0
 

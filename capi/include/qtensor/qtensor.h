@@ -557,12 +557,12 @@ QTN_API void qtensor_free(QTN_OPT qtensor *t);
  *   many percent of the values; "histogram" (PyTorch's), "mse" and "nvidia_mse": the range, not larger than the one
  *   seen, of least squared error; "entropy" (ONNX Runtime's) and "nvidia_entropy": of least divergence; "fixed": a grid
  *   that is given, whatever is seen. minmax, max and moving_average also work per channel and per block
- * @param attrs the grid: "dtype" (string), "uint8" unless given, or "int8", "uint16", "int16", "int32", "uint4" or
- *   "int4"; "scheme" (string), "per_tensor_affine" unless given; "axis" (int), not negative; and the attributes of
- *   qquantizer_choose. "averaging_constant" (float) of moving_average: weight of the newest tensor, 0.01 unless given.
- *   "bins" (int) of kinds that count, 2048 unless given (entropy: 128, and even). "percentile" (float), 99.999 unless
- *   given (nvidia_percentile: 99.99). "absolute" (int) of percentile: 1 unless given, of magnitudes; 0: the same share
- *   cut off at either end. "scale" (float) and "zero_point" (int), or "min" and "max" (float), of fixed
+ * @param attrs the grid: "dtype" (string), "uint8" unless given, or "int8", "uint16", "int16", "int32", "uint4",
+ *   "int4", "uint2" or "int2"; "scheme" (string), "per_tensor_affine" unless given; "axis" (int), not negative; and the
+ *   attributes of qquantizer_choose. "averaging_constant" (float) of moving_average: weight of the newest tensor, 0.01
+ *   unless given. "bins" (int) of kinds that count, 2048 unless given (entropy: 128, and even). "percentile" (float),
+ *   99.999 unless given (nvidia_percentile: 99.99). "absolute" (int) of percentile: 1 unless given, of magnitudes; 0:
+ *   the same share cut off at either end. "scale" (float) and "zero_point" (int), or "min" and "max" (float), of fixed
  * Errors: QTN_EINVAL for an unknown kind, attribute or value (the message lists the valid ones); QTN_EUNSUPPORTED for a
  * scheme that the kind does not offer.
  * @since 0.1 */
@@ -819,8 +819,9 @@ QTN_API qstatus qconfig_create(qconfig **out, const char *name);
  *     "averaging_constant", "eps", "percentile" (float), "bins", "absolute" (int): for the observers
  *   For weights:
  *     "weight_observer" (string): minmax, max or moving_average; another kind where weights have one scale
- *     "weight_dtype" (string): "int8" or "int4", which takes half the memory in files
- *     "weight_bits" (int): 2 to 8: integers of so many bits, in int8
+ *     "weight_dtype" (string): "int8" or "int4", which says the same as "weight_bits" 4
+ *     "weight_bits" (int): 2 to 8: integers of so many bits. Weights of 3 and 4 bits are stored in 4 (int4), of 2 in 2
+ *       (int2), of 5 to 8 in 8 (int8); kernels unpack them when a session is made. qmodel_save says what files hold
  *     "weight_scheme" (string): "per_channel_symmetric", "per_tensor_symmetric" or "per_block_symmetric"
  *     "block_size" (int): of per_block_symmetric: elements with one scale, along the axis that a product sums over
  *     "weight_narrow_range", "weight_reduce_range" (int): switches as of qquantizer_choose
@@ -889,10 +890,12 @@ QTN_API qstatus qmodel_load_bytes(qmodel **out, const void *data, size_t nbytes)
  * @param path the file; replaced where it exists
  * @param attrs "format" (string): "qdq", the default, writes QuantizeLinear and DequantizeLinear around each quantized
  *   value; "qoperator" writes QLinearConv, QLinearMatMul and ONNX Runtime's QGemm, QLinearAdd ... (domain
- *   com.microsoft), and what has no such operator as QDQ. "opset" (int): 13 to 25, 21 unless given.
+ *   com.microsoft), and what has no such operator as QDQ. "opset" (int): 13 to 25, 21 unless given. Weights of 4 bits
+ *   are written as INT4 from opset 21 on, those of 2 as INT2 from 25 on; before that, and as operands of QLinearConv
+ *   and the like, as the same integers in the next wider type.
  * Errors: QTN_EIO where the file cannot be written; QTN_ESTATE for a model between prepare and convert;
- * QTN_EUNSUPPORTED where the opset cannot say it (16 and 4 bits come with 21; the message names the node), or ONNX
- * cannot (a grid of fewer integers than its type has); QTN_EINVAL for other attributes.
+ * QTN_EUNSUPPORTED where the opset cannot say it (activations of 16 bits and blocks come with 21; the message names the
+ * node), or ONNX cannot (a grid of fewer integers than its type has); QTN_EINVAL for other attributes.
  * @since 0.1 */
 QTN_API qstatus qmodel_save(const qmodel *m, const char *path, QTN_OPT const qattrs *attrs);
 
@@ -1145,8 +1148,9 @@ QTN_API const char *qmodel_output_name(const qmodel *m, size_t index);
 
 /** What is in a model as a session runs it, constants folded and activations fused, as JSON text: name; inputs and
  * outputs with name, dtype and shape; nodes with name, op, dtype ("int8" where they run in integers, "float32" where
- * not), inputs and outputs; of inputs and outputs of nodes that are quantized, type, scale and zero point; the number
- * of parameters and their bytes; and the list of nodes left in float.
+ * not), inputs and outputs, and of products by constants weight_dtype, the type in which these are stored ("int4" ...);
+ * of inputs and outputs of nodes that are quantized, type, scale and zero point; the number of parameters and their
+ * bytes; and the list of nodes left in float.
  *
  * @param out the text: qblob_data() ends with a NUL that qblob_size() does not count; free it with qblob_free
  * @param m a model

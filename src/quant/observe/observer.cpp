@@ -53,7 +53,8 @@ constexpr AttrSpec kKeys[] = {
     {"max", AttrSpec::kFloat},
 };
 
-constexpr qdtype kDtypes[] = {QTN_UINT8, QTN_INT8, QTN_UINT16, QTN_INT16, QTN_INT32, QTN_UINT4, QTN_INT4};
+constexpr qdtype kDtypes[] = {QTN_UINT8, QTN_INT8, QTN_UINT16, QTN_INT16, QTN_INT32,
+                              QTN_UINT4, QTN_INT4, QTN_UINT2,  QTN_INT2};
 constexpr qscheme kSchemes[] = {QTN_PER_TENSOR_AFFINE,     QTN_PER_TENSOR_SYMMETRIC, QTN_PER_CHANNEL_AFFINE,
                                 QTN_PER_CHANNEL_SYMMETRIC, QTN_PER_BLOCK_AFFINE,     QTN_PER_BLOCK_SYMMETRIC};
 constexpr std::int64_t kMaxBins = 65536;

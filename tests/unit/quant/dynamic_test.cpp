@@ -93,14 +93,25 @@ void test_settings(void **) {
   expect_error(QTN_EINVAL, "\"node:secund\": no node has this name; nearest are: second ",
                [&] { quant::quantize_dynamic(network(), misspelt, false); });
 
-  const Attrs four_bits = attrs({{"weight_dtype", "int4"}}),
-              blocks = attrs({{"weight_scheme", "per_block_symmetric"}, {"block_size", std::int64_t{4}}});
-  for (const auto &[settings, says] :
-       {std::pair{&four_bits, "would be int4,"}, {&blocks, "would be int8 in blocks,"}}) {
-    quant::Config other("onnx");
-    other.set("op:Gemm", settings);
-    expect_error(QTN_EUNSUPPORTED, {"dynamic: weight \"w\" of node \"first\"", says},
-                 [&] { quant::quantize_dynamic(network(), other, false); });
+  const Attrs blocks = attrs({{"weight_scheme", "per_block_symmetric"}, {"block_size", std::int64_t{4}}});
+  quant::Config other("onnx");
+  other.set("op:Gemm", &blocks);
+  expect_error(QTN_EUNSUPPORTED, {"dynamic: weight \"w\" of node \"first\"", "would be int8 in blocks,"},
+               [&] { quant::quantize_dynamic(network(), other, false); });
+}
+
+/// MatMulInteger has no packed weights: they are few integers, each in a byte.
+void test_few_bits(void **) {
+  for (const auto &[bits, largest] : {std::pair{std::int64_t{4}, 7}, {std::int64_t{2}, 1}}) {
+    quant::Config config("onnx");
+    const Attrs few = attrs({{"weight_bits", bits}});
+    config.set("*", &few);
+    const graph::Graph g = quant::quantize_dynamic(network(), config, false);
+    const Tensor w = g.value(node_named(g, "first").inputs[1]).constant;
+    assert_int_equal(w.dtype(), QTN_INT8);
+    const std::vector<std::int64_t> q = int_values(w, "w");
+    assert_int_equal(*std::max_element(q.begin(), q.end()), largest);
+    assert_int_equal(*std::min_element(q.begin(), q.end()), -largest);
   }
 }
 
@@ -207,10 +218,11 @@ void test_shared_weights(void **) {
 
 int main() {
   const CMUnitTest tests[] = {
-      cmocka_unit_test(qtn::test::test_products),          cmocka_unit_test(qtn::test::test_convolutions),
-      cmocka_unit_test(qtn::test::test_settings),          cmocka_unit_test(qtn::test::test_what_stays),
-      cmocka_unit_test(qtn::test::test_refused),           cmocka_unit_test(qtn::test::test_weights_only),
-      cmocka_unit_test(qtn::test::test_weights_in_blocks), cmocka_unit_test(qtn::test::test_shared_weights),
+      cmocka_unit_test(qtn::test::test_products),       cmocka_unit_test(qtn::test::test_convolutions),
+      cmocka_unit_test(qtn::test::test_settings),       cmocka_unit_test(qtn::test::test_few_bits),
+      cmocka_unit_test(qtn::test::test_what_stays),     cmocka_unit_test(qtn::test::test_refused),
+      cmocka_unit_test(qtn::test::test_weights_only),   cmocka_unit_test(qtn::test::test_weights_in_blocks),
+      cmocka_unit_test(qtn::test::test_shared_weights),
   };
   return cmocka_run_group_tests_name("quant/dynamic", tests, nullptr, nullptr);
 }
