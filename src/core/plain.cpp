@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Between types that are only stored and types that compute.
 #include <array>
+#include <cstring>
 
 #include "base/error.hpp"
 #include "core/integer_type.hpp"
@@ -9,10 +10,31 @@
 namespace qtn {
 namespace {
 
+/// Whole bytes, whose elements are looked up: weights of millions are unpacked whenever a session is made.
+template <std::size_t kPerByte>
+void unpack_bytes(const std::uint8_t *from, std::size_t bytes, qdtype dtype, std::int8_t *to) {
+  std::array<std::array<std::int8_t, kPerByte>, 256> elements;
+  for (std::size_t b = 0; b < elements.size(); ++b) {
+    auto byte = static_cast<std::uint8_t>(b);
+    for (std::size_t i = 0; i < kPerByte; ++i)
+      elements[b][i] = PackedSpan{&byte, 0, dtype}.load(static_cast<std::int64_t>(i));
+  }
+  for (std::size_t i = 0; i < bytes; ++i) std::memcpy(to + i * kPerByte, elements[from[i]].data(), kPerByte);
+}
+
 void unpack(const Tensor &packed, const Tensor &plain) {
   const PackedSpan from = packed.packed();
   auto *to = plain.as<std::int8_t>();
-  for (std::int64_t i = 0; i < packed.count(); ++i) to[i] = from.load(i);
+  const std::int64_t per_byte = 8 / dtype_bits(packed.dtype());
+  const std::int64_t bytes = from.lane == 0 ? packed.count() / per_byte : 0;
+  constexpr std::int64_t kWorthTable = 1024;
+  std::int64_t done = 0;
+  if (bytes >= kWorthTable) {
+    const auto unpack_all = per_byte == 2 ? unpack_bytes<2> : unpack_bytes<4>;
+    unpack_all(from.bytes, static_cast<std::size_t>(bytes), packed.dtype(), to);
+    done = bytes * per_byte;
+  }
+  for (std::int64_t i = done; i < packed.count(); ++i) to[i] = from.load(i);
 }
 
 void widen(const Tensor &narrow, const Tensor &plain) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "core/scales.hpp"
 #include "graph/names.hpp"
@@ -21,6 +23,12 @@ Tensor zero_points(const Quantizer &q, const Shape &shape) {
     for (std::size_t i = 0; i < q.count(); ++i) zeros.as<T>()[i] = static_cast<T>(q.zero_points()[i]);
   });
   return from_plain(zeros, q.dtype());
+}
+
+/// ONNX says of int32 that there is no zero point: biases are as long as their scales already.
+bool has_no_zero_points(const Quantizer &q) {
+  const auto &zeros = q.zero_points();
+  return q.dtype() == QTN_INT32 && std::all_of(zeros.begin(), zeros.end(), [](std::int64_t z) { return z == 0; });
 }
 
 /// QuantizeLinear saturates to the whole type; constants are integers already, so that only their type counts.
@@ -98,12 +106,14 @@ class Expander {
     return g_.nodes.emplace_back(std::move(node));
   }
 
-  /// Scale and zero point of a tensor of this shape as initializers: scalars, lists for channels, a grid for blocks.
-  std::pair<ValueId, ValueId> add_parameters(const std::string &name, const Quantizer &q, const Shape &of) {
+  /// `integers`, and the scale and zero point of a tensor of this shape as initializers: scalars, lists for channels, a
+  /// grid for blocks.
+  std::vector<ValueId> operands(ValueId integers, const std::string &name, const Quantizer &q, const Shape &of) {
     const Shape shape = scale_shape(q, of);
     const std::vector<float> scales(q.scales().begin(), q.scales().end());
     const ValueId scale = add_constant(name + "_scale", Tensor::from<float>(QTN_FLOAT32, shape, std::span(scales)));
-    return {scale, add_constant(name + "_zero_point", zero_points(q, shape))};
+    if (has_no_zero_points(q)) return {integers, scale};
+    return {integers, scale, add_constant(name + "_zero_point", zero_points(q, shape))};
   }
 
   void expand_constant(ValueId v) {
@@ -113,8 +123,8 @@ class Expander {
     g_.value(v).constant = Tensor();
     g_.value(v).quantizer = nullptr;
     const ValueId stored = add_constant(name + "_quantized", integers);
-    const auto [scale, zero] = add_parameters(name, *q, integers.shape());
-    Node &node = add_node(name + "_DequantizeLinear", &ops::kDequantizeLinear, {stored, scale, zero}, v);
+    Node &node =
+        add_node(name + "_DequantizeLinear", &ops::kDequantizeLinear, operands(stored, name, *q, integers.shape()), v);
     if (!q->per_tensor()) node.attrs.set("axis", std::int64_t{q->axis()});
     if (q->per_block()) node.attrs.set("block_size", q->block_size());
   }
@@ -138,9 +148,10 @@ class Expander {
       g_.value(v).name = value_names_.make(name + "_float");
       g_.value(real).name = name;
     }
-    const auto [scale, zero] = add_parameters(name, *q, {});
-    add_node(name + "_QuantizeLinear", &ops::kQuantizeLinear, {v, scale, zero}, integers);
-    add_node(name + "_DequantizeLinear", &ops::kDequantizeLinear, {integers, scale, zero}, real);
+    std::vector<ValueId> inputs = operands(v, name, *q, {});
+    add_node(name + "_QuantizeLinear", &ops::kQuantizeLinear, inputs, integers);
+    inputs[0] = integers;
+    add_node(name + "_DequantizeLinear", &ops::kDequantizeLinear, std::move(inputs), real);
     read_as_[at(v)] = real;
   }
 

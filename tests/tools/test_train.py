@@ -99,6 +99,13 @@ class Quantized(TrainTest):
         self.succeed("quantize", MOBILE, "-o", "bytes.onnx", "--data", TRAIN_IMAGES, "--config", "onnx")
         scales = [self.succeed_json("inspect", name)["nodes"][0]["output_scale"] for name in ("out.onnx", "bytes.onnx")]
         self.assertAlmostEqual(scales[0] / scales[1], 17, delta=3)
+        # Weights are stored two to a byte; the rest of the file are scales, biases and names.
+        few, whole = (self.succeed_json("inspect", name) for name in ("out.onnx", "bytes.onnx"))
+        self.assertEqual({node.get("weight_dtype") for node in few["nodes"]}, {None, "int4"})
+        self.assertEqual({node.get("weight_dtype") for node in whole["nodes"]}, {None, "int8"})
+        self.assertIn(" int4 ", self.succeed("inspect", "out.onnx"))
+        self.assertLess(few["parameter_bytes"], 0.65 * whole["parameter_bytes"])
+        self.assertLess(os.path.getsize(self.path("out.onnx")), 0.9 * os.path.getsize(self.path("bytes.onnx")))
 
 
 class Stopped(TrainTest):

@@ -81,6 +81,25 @@ void float8_saturates_if_asked_to(void **) {
   assert_true(std::isinf(decode_float(QTN_FLOAT8E5M2, encode_float(QTN_FLOAT8E5M2, 1e6f, false))));
 }
 
+/// Whole bytes at once or element by element, from the first on or from inside a byte.
+void large_packed_tensors(void **) {
+  for (const qdtype dtype : {QTN_INT4, QTN_UINT4, QTN_INT2, QTN_UINT2}) {
+    const Tensor all(dtype, {9001});
+    for (std::size_t i = 0; i < all.nbytes(); ++i)
+      all.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(i * 151 + i / 256);
+    const auto is_signed = plain_dtype(dtype) == QTN_INT8;
+    const unsigned bits = dtype_bits(dtype), mask = (1u << bits) - 1;
+    for (const std::int64_t first : {0, 1, 4}) {
+      const std::vector<std::int64_t> got = int_values(all.slice(0, first, all.count(), 1), "got");
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        const std::size_t bit = (i + static_cast<std::size_t>(first)) * bits;
+        const auto code = static_cast<std::int64_t>(all.as<std::uint8_t>()[bit / 8] >> bit % 8 & mask);
+        assert_int_equal(got[i], is_signed && code > mask / 2 ? code - mask - 1 : code);
+      }
+    }
+  }
+}
+
 void packed_integers(void **) {
   for (const Json &c : part("packed")) {
     const qdtype dtype = dtype_of(c.at("dtype"));
@@ -157,10 +176,13 @@ void nvidia(void **) {
 }  // namespace qtn
 
 int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(qtn::narrow_floats),   cmocka_unit_test(qtn::float8_saturates_if_asked_to),
-      cmocka_unit_test(qtn::packed_integers), cmocka_unit_test(qtn::blocks),
-      cmocka_unit_test(qtn::float8),          cmocka_unit_test(qtn::tflite),
-      cmocka_unit_test(qtn::nvidia)};
+  const CMUnitTest tests[] = {cmocka_unit_test(qtn::narrow_floats),
+                              cmocka_unit_test(qtn::float8_saturates_if_asked_to),
+                              cmocka_unit_test(qtn::large_packed_tensors),
+                              cmocka_unit_test(qtn::packed_integers),
+                              cmocka_unit_test(qtn::blocks),
+                              cmocka_unit_test(qtn::float8),
+                              cmocka_unit_test(qtn::tflite),
+                              cmocka_unit_test(qtn::nvidia)};
   return cmocka_run_group_tests_name("core/grids", tests, nullptr, nullptr);
 }

@@ -112,6 +112,9 @@ void what_a_quantized_file_holds(void **) {
   assert_string_equal(proto.outputs[0].name.c_str(), "y");
   assert_string_equal(proto.nodes.back().outputs[0].c_str(), "y");
   assert_string_equal(proto.nodes[4].name.c_str(), "conv");
+  // Weights have zero points, biases do not.
+  assert_int_equal(proto.nodes[0].inputs.size(), 3);
+  assert_int_equal(proto.nodes[1].inputs.size(), 2);
   assert_true(ops_in(onnx::serialize(quantized_graph({0, 6}), {}))[5] == "Clip");
 }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "folder.hpp"
+#include "graph/evaluate.hpp"
 #include "onnx/onnx.hpp"
 #include "support.hpp"
 #include "train/trainer.hpp"
@@ -164,6 +165,39 @@ void conversion_takes_what_was_learned(void **) {
     for (const char *activation : {"x", "r1", "r2", "r3"}) expect(activation, activation, 0);
     for (std::size_t c = 0; c < 8; ++c) expect("conv3.weight", "conv3_weight_folded_quantized", c);
     for (std::size_t c = 0; c < 5; ++c) expect("fc.weight", "fc.weight_quantized", c);
+  }
+}
+
+/// In the narrowest type, on the scales that were learned; a file says the same.
+void few_bits_are_packed(void **) {
+  constexpr Learned kCases[] = {{"lsq", "onnx", "lsq", "lsq", 4},
+                                {"lsq", "onednn", "lsq+", "lsq", 2},
+                                {"amax", "nvidia", "amax", "amax", 4},
+                                {"amax", "nvidia", "amax", "amax", 3}};
+  for (const Learned &l : kCases) {
+    Trainer trainer(prepared(network(), l), kOptions);
+    for (std::int64_t i = 0; i < 3; ++i) step(trainer, i);
+    const graph::Graph converted = quant::convert(*trainer.prepared(), nullptr);
+    std::size_t weights = 0;
+    for (const graph::Node &node : converted.nodes) {
+      if (node.op != &ops::kConv && node.op != &ops::kGemm) continue;
+      const Tensor &q = converted.value(node.inputs[1]).constant;
+      assert_int_equal(q.dtype(), l.bits == 2 ? QTN_INT2 : QTN_INT4);
+      ++weights;
+    }
+    assert_int_equal(weights, 4);
+    if (std::string_view(l.weights) == "lsq")
+      for (std::size_t c = 0; c < 5; ++c)
+        assert_true(scale_in(converted, "fc.weight_quantized", c) ==
+                    static_cast<double>(parameter_of(trainer, "fc.weight.scale").as<float>()[c]));
+    const Tensor x = varied({8, 1, 8, 8}, 5);
+    const Tensor *inputs[] = {&x};
+    const Tensor want = trainer.evaluate(inputs)[0];
+    for (const int opset : {13, 21, 25}) {
+      const std::string bytes = onnx::serialize(converted, {opset});
+      const graph::Graph read = onnx::parse(std::as_bytes(std::span(bytes)), "");
+      assert_true(same_bits(graph::evaluate(read, std::span(&x, 1))[0], want));
+    }
   }
 }
 
@@ -377,6 +411,7 @@ int main() {
       cmocka_unit_test(gradients_are_those_of_pytorch),
       cmocka_unit_test(steps_are_those_of_pytorch),
       cmocka_unit_test(conversion_takes_what_was_learned),
+      cmocka_unit_test(few_bits_are_packed),
       cmocka_unit_test(grids_begin_with_calibration),
       cmocka_unit_test(grids_begin_with_the_first_batch),
       cmocka_unit_test(a_batch_that_fails_begins_nothing),
