@@ -119,7 +119,7 @@ def network():
 # What is asked for, by attribute, the opsets that have it, and an operator that the file must hold.
 DYNAMIC = [({}, (13, 21), "MatMulInteger"), ({b"conv": 1}, (13, 21), "ConvInteger")]
 WEIGHTS = [
-    ({b"dtype": b"int8"}, (13, 21), "DequantizeLinear"), ({b"dtype": b"int4"}, (21, 25), "DequantizeLinear"),
+    ({b"dtype": b"int8"}, (13, 21), "DequantizeLinear"), ({b"dtype": b"int4"}, (13, 21, 25), "DequantizeLinear"),
     ({b"dtype": b"int8", b"block_size": 16}, (21, 25), "DequantizeLinear"),
     ({b"dtype": b"int4", b"block_size": 32}, (21, 25), "DequantizeLinear"),
 ]  # fmt: skip

@@ -208,11 +208,14 @@ void products_of_all_kinds(void **) {
         Prepared p = prepare(products(), config);
         calibrate_on(p, x);
         const graph::Graph g = convert(p, nullptr);
+        graph::Graph of_session = g;
+        graph::optimize(of_session);
         for (const char *name : {"a", "b", "c", "d", "e", "f"}) {
           const graph::Node &node = node_named(g, name);
           assert_true(graph::integer_form(g, node) == graph::IntegerForm::linear);
           const Tensor &q = g.value(node.inputs[1]).constant;
           assert_int_equal(q.dtype(), dtype);
+          assert_int_equal(of_session.value(node_named(of_session, name).inputs[1]).constant.dtype(), dtype);
           const std::vector<std::int64_t> values = int_values(q, name);
           const auto [low, high] = std::minmax_element(values.begin(), values.end());
           const std::int64_t largest = (std::int64_t{1} << (bits - 1)) - 1;

@@ -54,10 +54,12 @@ void expect_exact(const std::string &what, const quant::Config &config) {
 void without_loss(void **) {
   for (const char *recipe : {"onnx", "fbgemm", "x86", "qnnpack", "onednn", "nvidia", "tflite"}) {
     expect_exact(recipe, quant::Config(recipe));
-    quant::Config few(recipe);
-    const Attrs bits = attrs({{"weight_bits", std::int64_t{4}}});
-    few.set("*", &bits);
-    expect_exact(cat(recipe, " with 4 bits"), few);
+    for (const std::int64_t bits : {2, 3, 4, 5}) {
+      quant::Config few(recipe);
+      const Attrs weights = attrs({{"weight_bits", bits}});
+      few.set("*", &weights);
+      expect_exact(cat(recipe, " with ", bits, " bits"), few);
+    }
   }
 }
 
