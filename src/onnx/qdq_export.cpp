@@ -25,8 +25,8 @@ Tensor zero_points(const Quantizer &q, const Shape &shape) {
   return from_plain(zeros, q.dtype());
 }
 
-/// ONNX says of int32 that there is no zero point: biases are as long as their scales already.
-bool has_no_zero_points(const Quantizer &q) {
+/// DequantizeLinear of int32 has no zero point, says ONNX; that of a bias would be a list of zeros as long as itself.
+bool goes_without_zero_points(const Quantizer &q) {
   const auto &zeros = q.zero_points();
   return q.dtype() == QTN_INT32 && std::all_of(zeros.begin(), zeros.end(), [](std::int64_t z) { return z == 0; });
 }
@@ -112,7 +112,6 @@ class Expander {
     const Shape shape = scale_shape(q, of);
     const std::vector<float> scales(q.scales().begin(), q.scales().end());
     const ValueId scale = add_constant(name + "_scale", Tensor::from<float>(QTN_FLOAT32, shape, std::span(scales)));
-    if (has_no_zero_points(q)) return {integers, scale};
     return {integers, scale, add_constant(name + "_zero_point", zero_points(q, shape))};
   }
 
@@ -123,8 +122,9 @@ class Expander {
     g_.value(v).constant = Tensor();
     g_.value(v).quantizer = nullptr;
     const ValueId stored = add_constant(name + "_quantized", integers);
-    Node &node =
-        add_node(name + "_DequantizeLinear", &ops::kDequantizeLinear, operands(stored, name, *q, integers.shape()), v);
+    std::vector<ValueId> inputs = operands(stored, name, *q, integers.shape());
+    if (goes_without_zero_points(*q)) inputs.pop_back();
+    Node &node = add_node(name + "_DequantizeLinear", &ops::kDequantizeLinear, std::move(inputs), v);
     if (!q->per_tensor()) node.attrs.set("axis", std::int64_t{q->axis()});
     if (q->per_block()) node.attrs.set("block_size", q->block_size());
   }

@@ -118,6 +118,19 @@ void what_a_quantized_file_holds(void **) {
   assert_true(ops_in(onnx::serialize(quantized_graph({0, 6}), {}))[5] == "Clip");
 }
 
+/// Without a zero point QuantizeLinear would make uint8.
+void activations_keep_their_zero_point(void **) {
+  graph::Graph g;
+  const ValueId x = add_value(g, "x", per_tensor(QTN_INT32, 0.5, 0)), y = add_value(g, "y");
+  g.value(x).shape = Shape{1, 2};
+  g.inputs = {x};
+  g.outputs = {y};
+  add_node(g, "neg", "Neg", {x}, y);
+  const std::string bytes = onnx::serialize(g, {});
+  for (const std::size_t n : {0, 1}) assert_int_equal(read_back(bytes).nodes[n].inputs.size(), 3);
+  assert_true(same_grid(*named(parse(bytes), "x").quantizer, *g.value(x).quantizer));
+}
+
 void other_numerics_survive(void **) {
   const graph::Graph g = quantized_graph({0, 6}, Numerics::fbgemm);
   const graph::Graph back = parse(onnx::serialize(g, {}));
@@ -356,6 +369,7 @@ int main() {
       cmocka_unit_test(qtn::what_a_quantized_file_holds),
       cmocka_unit_test(qtn::grids_that_onnx_does_not_have),
       cmocka_unit_test(qtn::quantized_operators),
+      cmocka_unit_test(qtn::activations_keep_their_zero_point),
       cmocka_unit_test(qtn::other_numerics_survive),
       cmocka_unit_test(qtn::input_that_is_output),
       cmocka_unit_test(qtn::names_that_collide),
