@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "core/choose_options.hpp"
+#include "quant/concat_grids.hpp"
 #include "quant/facts.hpp"
 #include "quant/prepare.hpp"
 #include "quant/weights.hpp"
@@ -37,12 +38,16 @@ class Converter {
  public:
   explicit Converter(const Prepared &prepared)
       : p_(prepared.placement), training_(prepared.training), g_(prepared.graph) {
+    std::vector<QuantizerPtr> grids;
     for (std::size_t i = 0; i < p_.groups.size(); ++i) {
       const QuantizerPtr *trained = prepared.training ? &prepared.training->grids[i] : nullptr;
-      const QuantizerPtr grid = grid_of(g_, p_.groups[i], prepared.observers[i].get(), trained);
-      for (const ValueId v : p_.groups[i].members) g_.value(v).quantizer = grid;
+      grids.push_back(grid_of(g_, p_.groups[i], prepared.observers[i].get(), trained));
+    }
+    if (!prepared.training) share_concat_grids(g_, p_, grids);
+    for (std::size_t i = 0; i < p_.groups.size(); ++i) {
+      for (const ValueId v : p_.groups[i].members) g_.value(v).quantizer = grids[i];
       limits_.push_back(given_range(p_.groups[i].settings.activation, "convert"));
-      if (limits_[i]) limit(p_.groups[i], *grid, *limits_[i]);
+      if (limits_[i]) limit(p_.groups[i], *grids[i], *limits_[i]);
     }
   }
 

@@ -122,32 +122,48 @@ std::vector<bool> wanted_values(const Graph &g, const Facts &facts, std::vector<
   return wanted;
 }
 
-class UnionFind {
+/// Sets of values that share a grid, and for each set who reads it, other than nodes that move integers within it.
+class Ties {
  public:
-  explicit UnionFind(std::size_t size) : parent_(size) { std::iota(parent_.begin(), parent_.end(), std::size_t{0}); }
+  static constexpr std::int32_t kNobody = -1, kOthers = -2;  ///< or the index of the one Concat
+
+  explicit Ties(std::size_t size) : parent_(size), reader_(size, kNobody) {
+    std::iota(parent_.begin(), parent_.end(), std::size_t{0});
+  }
   std::size_t find(std::size_t v) {
     while (parent_[v] != v) v = parent_[v] = parent_[parent_[v]];
     return v;
   }
-  void unite(std::size_t a, std::size_t b) { parent_[find(a)] = find(b); }
+  void unite(std::size_t a, std::size_t b) {
+    add_reader(b, reader_[find(a)]);
+    parent_[find(a)] = find(b);
+  }
+  void add_reader(std::size_t v, std::int32_t reader) {
+    std::int32_t &known = reader_[find(v)];
+    if (reader != kNobody && known != reader) known = known == kNobody ? reader : kOthers;
+  }
+  /// Unites what only this Concat reads with its result.
+  void unite_with_concat(std::size_t part, std::size_t result) {
+    if (find(part) == find(result)) return;
+    reader_[find(part)] = kNobody;
+    unite(part, result);
+  }
+  bool read_only_by(std::size_t v, std::int32_t concat) { return reader_[find(v)] == concat; }
 
  private:
   std::vector<std::size_t> parent_;
+  std::vector<std::int32_t> reader_;
 };
 
 class Grouping {
  public:
-  Grouping(const Graph &g, const Facts &facts, Placement &placement) : g_(g), facts_(facts), p_(placement) {}
+  Grouping(const Graph &g, const Facts &facts, bool trained, Placement &placement)
+      : g_(g), facts_(facts), trained_(trained), p_(placement) {}
 
   void run(const std::vector<bool> &wanted, const Config &config) {
-    UnionFind tied(g_.values.size());
-    for (std::size_t n = 0; n < g_.nodes.size(); ++n) {
-      const Node &node = g_.nodes[n];
-      if (!moving(n)) continue;
-      const std::size_t first = index(node.outputs[0]);
-      each_output(facts_, node, [&](ValueId v) { tied.unite(index(v), first); });
-      each_operand(g_, facts_, node, Role::moving, [&](ValueId v) { tied.unite(index(v), first); });
-    }
+    Ties tied(g_.values.size());
+    tie_moved(tied);
+    tie_concats(tied);
     std::vector<std::int32_t> of_root(g_.values.size(), -1);
     for (const ValueId v : in_order(wanted)) {
       std::int32_t &group = of_root[tied.find(index(v))];
@@ -169,6 +185,51 @@ class Grouping {
 
  private:
   bool moving(std::size_t n) const { return p_.nodes[n].integer && p_.nodes[n].role == Role::moving; }
+  bool is_concat(std::size_t n) const { return joins(p_, g_.nodes[n], n); }
+
+  void tie_moved(Ties &tied) const {
+    for (std::size_t n = 0; n < g_.nodes.size(); ++n) {
+      const Node &node = g_.nodes[n];
+      if (!moving(n) || is_concat(n)) continue;
+      const std::size_t first = index(node.outputs[0]);
+      each_output(facts_, node, [&](ValueId v) { tied.unite(index(v), first); });
+      each_operand(g_, facts_, node, Role::moving, [&](ValueId v) { tied.unite(index(v), first); });
+    }
+  }
+
+  /// Integers that only a Concat reads are made on its grid. Where others read them too, the wider range of all that is
+  /// joined would be their loss, so they keep a grid of their own.
+  void tie_concats(Ties &tied) const {
+    for (std::size_t n = 0; n < g_.nodes.size(); ++n) {
+      const Node &node = g_.nodes[n];
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        if (node.inputs[i] == kNoValue || std::string_view(node.op->name) == "Shape") continue;
+        if (is_concat(n))
+          tied.add_reader(index(node.inputs[i]), static_cast<std::int32_t>(n));
+        else if (!moving(n) || !moves_operand(node, i))
+          tied.add_reader(index(node.inputs[i]), Ties::kOthers);
+      }
+    }
+    for (const ValueId v : g_.outputs) tied.add_reader(index(v), Ties::kOthers);
+    for (std::size_t n = 0; n < g_.nodes.size(); ++n) {
+      if (!is_concat(n)) continue;
+      const auto concat = static_cast<std::int32_t>(n);
+      const std::size_t result = index(g_.nodes[n].outputs[0]);
+      each_operand(g_, facts_, g_.nodes[n], Role::moving, [&](ValueId v) {
+        if (tied.read_only_by(index(v), concat))
+          tied.unite_with_concat(index(v), result);
+        else if (trained_ || is_limited(n))
+          tied.unite(index(v), result);
+      });
+    }
+  }
+
+  /// Fewer integers than the type has: whoever computes stops there, and a Concat computes nothing.
+  bool is_limited(std::size_t n) const {
+    const Attrs &activation = p_.nodes[n].settings->activation;
+    return activation.has("quant_min") || activation.has("quant_max");
+  }
+
   std::int32_t maker(ValueId v) const { return facts_.uses.producer[index(v)]; }
 
   /// Wanted values in the order in which they come to be.
@@ -180,11 +241,19 @@ class Grouping {
     return order;
   }
 
-  /// Moved integers need no second look; padding with a value of its own brings something new.
+  /// Moved integers need no second look; padding with a value of its own, and what a Concat takes from other grids,
+  /// bring something new.
   bool is_source(ValueId v) const {
     if (maker(v) < 0) return true;
     const auto n = static_cast<std::size_t>(maker(v));
-    return !moving(n) || (std::string_view(g_.nodes[n].op->name) == "Pad" && input_of(g_.nodes[n], 2) != kNoValue);
+    const Node &node = g_.nodes[n];
+    if (is_concat(n)) {
+      bool apart = false;
+      each_operand(g_, facts_, node, Role::moving,
+                   [&](ValueId part) { apart = apart || p_.group[index(part)] != p_.group[index(v)]; });
+      return apart;
+    }
+    return !moving(n) || (std::string_view(node.op->name) == "Pad" && input_of(node, 2) != kNoValue);
   }
 
   /// The maker's; where nobody makes it (a graph input) or the maker stays in float, the first integer reader's.
@@ -250,6 +319,7 @@ class Grouping {
 
   const Graph &g_;
   const Facts &facts_;
+  const bool trained_;
   Placement &p_;
 };
 
@@ -257,14 +327,19 @@ class Grouping {
 
 bool moves_operand(const Node &node, std::size_t input) { return node.op->moved.holds(input); }
 
-Placement place(const Graph &g, const Config &config) {
+bool joins(const Placement &placement, const Node &node, std::size_t n) {
+  const NodePlan &plan = placement.nodes[n];
+  return plan.integer && plan.role == Role::moving && node.op == &ops::kConcat;
+}
+
+Placement place(const Graph &g, const Config &config, bool trained) {
   const Facts facts(g);
   Placement placement;
   placement.group.assign(g.values.size(), -1);
   for (const Node &node : g.nodes)
     placement.nodes.push_back({role_of(g, facts, node), false, config.settings_for(node)});
   const std::vector<bool> wanted = wanted_values(g, facts, placement.nodes);
-  Grouping(g, facts, placement).run(wanted, config);
+  Grouping(g, facts, trained, placement).run(wanted, config);
   return placement;
 }
 

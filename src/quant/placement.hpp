@@ -40,7 +40,11 @@ struct Placement {
   std::vector<Group> groups;
 };
 
-Placement place(const graph::Graph &g, const Config &config);
+/// `trained`: whatever a Concat joins is on the grid of its result, as in the frameworks that train networks.
+Placement place(const graph::Graph &g, const Config &config, bool trained = false);
+
+/// Whether node n is a Concat of integers, whose operands may have grids of their own.
+bool joins(const Placement &placement, const graph::Node &node, std::size_t n);
 
 /// Operands of a moving op that hold the data moved: every input of Concat, input 0 of Reshape.
 bool moves_operand(const graph::Node &node, std::size_t input);

@@ -53,7 +53,7 @@ void settle(Prepared &prepared, const graph::Graph &model) {
   graph::replace_relu6(prepared.graph, nodes_with(prepared.config, &Settings::replace_relu6));
   if (!prepared.training)
     prepared.equalized = equalize_weights(prepared.graph, nodes_with(prepared.config, &Settings::equalize));
-  prepared.placement = place(prepared.graph, prepared.config);
+  prepared.placement = place(prepared.graph, prepared.config, prepared.training.has_value());
   for (std::size_t n = 0; n < prepared.graph.nodes.size(); ++n)
     if (std::find(of_norms.begin(), of_norms.end(), prepared.graph.nodes[n].name) != of_norms.end())
       keep_exact(prepared.placement.nodes[n]);

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Makes quant/ptq.json: scales, zero points and integers that ONNX Runtime's quantize_static gives a small network.
+"""Makes quant/ptq.json and quant/ptq_concat.json: scales, zero points and integers that ONNX Runtime's quantize_static gives
+two small networks.
 
-The network is a residual block with pooling and a classifier. Its weights and inputs are multiples of powers of two, so that every
-activation is exact in float32 in whatever order it is summed, and calibrated ranges must agree to the bit. One output channel
-of `conv3` is all zeros, and the classifier has a bias too large for int32 in units of its input and weight scales.
+One is a residual block with pooling and a classifier, the other joins what it has pooled with what it has computed from it, of
+a wider range. Weights and inputs are multiples of powers of two, so that every activation is exact in float32 in whatever
+order it is summed, and calibrated ranges must agree to the bit. One output channel of `conv3` is all zeros, and the classifier
+has a bias too large for int32 in units of its input and weight scales.
 
 Run again with:  $(benchmarks/peers/make-venv)/bin/python tests/golden/make_ptq.py
 """
@@ -50,13 +52,34 @@ def network():
         helper.make_node("Flatten", ["conv4.out"], ["flat.out"], "flatten"),
         helper.make_node("Gemm", ["flat.out", "fc.weight", "fc.bias"], ["y"], "fc", transB=1),
     ]
+    return model_of("residual", nodes, constants, [1, 5]), constants
+
+
+def joining_network():
+    constants = {
+        "conv1.weight": eighths(4, 3, 3, 3, limit=1), "conv1.bias": eighths(4),
+        "conv2.weight": eighths(6, 4, 3, 3), "conv2.bias": eighths(6),
+        "conv3.weight": eighths(5, 10, 1, 1),
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "conv1.weight", "conv1.bias"], ["conv1.out"], "conv1", pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["conv1.out"], ["relu1.out"], "relu1"),
+        helper.make_node("MaxPool", ["relu1.out"], ["pool.out"], "pool", kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("Conv", ["relu1.out", "conv2.weight", "conv2.bias"], ["conv2.out"], "conv2", pads=[1, 1, 1, 1], strides=[2, 2]),
+        helper.make_node("Concat", ["pool.out", "conv2.out"], ["joined.out"], "join", axis=1),
+        helper.make_node("Conv", ["joined.out", "conv3.weight"], ["y"], "conv3"),
+    ]
+    return model_of("joining", nodes, constants, [1, 5, 6, 6]), constants
+
+
+def model_of(name, nodes, constants, output):
     graph = helper.make_graph(
-        nodes, "residual", [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 3, 12, 12])],
-        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, 5])],
+        nodes, name, [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 3, 12, 12])],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, output)],
         [numpy_helper.from_array(value, name) for name, value in constants.items()])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     onnx.checker.check_model(model, full_check=True)
-    return model, constants
+    return model
 
 
 class Samples(CalibrationDataReader):
@@ -76,8 +99,7 @@ def quantized(model, samples):
         return onnx.load(target)
 
 
-def main():
-    model, constants = network()
+def make(file, model, constants):
     samples = [(random.integers(-8, 9, size=(1, 3, 12, 12)) / 4).astype(np.float32) for _ in range(SAMPLES)]
     result = quantized(model, samples).graph
     arrays = {tensor.name: numpy_helper.to_array(tensor) for tensor in result.initializer}
@@ -95,10 +117,15 @@ def main():
     for node in model.graph.node:
         attrs = {a.name: helper.get_attribute_value(a) for a in node.attribute}
         nodes.append({"op": node.op_type, "name": node.name, "inputs": list(node.input), "outputs": list(node.output), "attrs": attrs})
-    golden_json.write(pathlib.Path(__file__).parent / "quant" / "ptq.json", {
+    golden_json.write(pathlib.Path(__file__).parent / "quant" / f"{file}.json", {
         "source": f"onnxruntime {onnxruntime.__version__}", "input": "x", "output": "y", "nodes": nodes,
         "constants": constants, "samples": samples, "activations": activations, "integers": integers,
     })
+
+
+def main():
+    make("ptq", *network())
+    make("ptq_concat", *joining_network())
 
 
 if __name__ == "__main__":

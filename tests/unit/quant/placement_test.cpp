@@ -121,6 +121,45 @@ void concat_ties(void **) {
   assert_int_equal(group.sources.size(), 2);
 }
 
+/// What others read as well keeps a grid of its own, and so does what is moved from it.
+void concat_leaves_others_apart(void **) {
+  const Attrs channels = attrs({{"axis", std::int64_t{1}}});
+  const Attrs pool =
+      attrs({{"kernel_shape", std::vector<std::int64_t>{2, 2}}, {"strides", std::vector<std::int64_t>{2, 2}}});
+  GraphBuilder b;
+  b.input("x", kImage).conv("a", "x", "u", 4, 4).node("MaxPool", "pool_u", {"u"}, {"pu"}, pool);
+  b.conv("b", "u", "v", 4, 4).node("MaxPool", "pool_v", {"v"}, {"pv"}, pool);
+  b.node("Concat", "first", {"pu", "pv"}, {"w"}, channels).conv("c", "w", "s", 8, 4);
+  b.node("Concat", "second", {"w", "s"}, {"t"}, channels);
+  const graph::Graph inner = b.conv("last", "t", "y", 12, 4).build({"y"});
+  const auto p = prepared(inner);
+  assert_true(ties(p) == (std::set<Names>{{"x"}, {"u", "pu"}, {"v", "pv", "w"}, {"s", "t"}}));
+  for (const Group &group : p.placement.groups) {
+    Names sources;
+    for (const graph::ValueId v : group.sources) sources.insert(p.graph.value(v).name);
+    if (p.graph.value(group.members[0]).name == "v") assert_true(sources == (Names{"v", "w"}));
+    if (p.graph.value(group.members[0]).name == "s") assert_true(sources == (Names{"s", "t"}));
+  }
+  // Training has one grid, and so have networks of few bits: a Concat has nothing to limit its result with.
+  const std::set<Names> one{{"x"}, {"u", "pu", "v", "pv", "w", "s", "t"}};
+  assert_true(ties(prepare(inner, Config("onnx"), QTN_QAT)) == one);
+  Config few("onnx");
+  const Attrs four = attrs({{"activation_bits", std::int64_t{4}}});
+  few.set("*", &four);
+  assert_true(ties(prepared(inner, few)) == one);
+}
+
+/// An output of the model is read by whoever runs it; its shape is no element.
+void concat_and_outputs(void **) {
+  const Attrs channels = attrs({{"axis", std::int64_t{1}}});
+  GraphBuilder b;
+  b.input("x", kImage).conv("a", "x", "u", 4, 4).conv("b", "x", "v", 4, 4);
+  b.node("Concat", "concat", {"u", "v"}, {"w"}, channels)
+      .conv("c", "w", "y", 8, 4)
+      .node("Shape", "shape", {"v"}, {"s"});
+  assert_true(ties(prepared(b.build({"y", "u", "s"}))) == (std::set<Names>{{"x"}, {"u"}, {"v", "w"}}));
+}
+
 void softmax_tail(void **) {
   const auto p = prepared(GraphBuilder()
                               .input("x", kImage)
@@ -342,6 +381,8 @@ int main() {
       cmocka_unit_test(choices_tie_what_they_choose_from),
       cmocka_unit_test(comparisons_are_known_without_shapes),
       cmocka_unit_test(concat_ties),
+      cmocka_unit_test(concat_leaves_others_apart),
+      cmocka_unit_test(concat_and_outputs),
       cmocka_unit_test(softmax_tail),
       cmocka_unit_test(moved_for_nobody),
       cmocka_unit_test(split_quantizes_all_parts),

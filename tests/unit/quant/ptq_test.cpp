@@ -5,17 +5,19 @@
 #include "golden_network.hpp"
 #include "graph/evaluate.hpp"
 #include "graph/integer.hpp"
+#include "runtime/session.hpp"
 
 namespace qtn::quant {
 namespace {
 
 using namespace qtn::test;
 
-void equals_onnxruntime(void **) {
-  const auto file = golden("ptq.json");
+/// All grids and constants of a network. The last product writes float here.
+void expect_grids_of_onnxruntime(const char *path) {
+  const auto file = golden(path);
   const graph::Graph g = convert(golden_network(file, Config("onnx")), nullptr);
   for (const auto &[name, want] : file.at("activations").items()) {
-    if (name == "y_QuantizeLinear_Input") continue;  // the last product writes float here
+    if (name == "y_QuantizeLinear_Input") continue;
     const QuantizerPtr &q = value_named(g, name).quantizer;
     if (!q) fail_test(name, " is not quantized");
     expect_equal(name + " scale", q->scales(), numbers(want.at("scale")));
@@ -29,6 +31,11 @@ void equals_onnxruntime(void **) {
   }
   for (const graph::Node &node : g.nodes) assert_true(graph::integer_form(g, node) != graph::IntegerForm::none);
 }
+
+void equals_onnxruntime(void **) { expect_grids_of_onnxruntime("ptq.json"); }
+
+/// What is pooled is also read by a convolution, and keeps the finer grid that this has alone.
+void concat_equals_onnxruntime(void **) { expect_grids_of_onnxruntime("ptq_concat.json"); }
 
 void converted_graph_is_close(void **) {
   const auto file = golden("ptq.json");
@@ -149,6 +156,67 @@ void shared_weights(void **) {
     if (value.is_constant()) assert_non_null(value.quantizer.get());
 }
 
+/// x over [0, of_x] is read by a convolution and joined with z over [0, of_z].
+graph::Graph joined(float of_x, float of_z, std::vector<Tensor> &inputs) {
+  GraphBuilder builder;
+  builder.input("x", {1, 2, 2, 2}).input("z", {1, 2, 2, 2}).conv("a", "x", "y", 2, 2);
+  builder.node("Concat", "concat", {"x", "z"}, {"u"}, attrs({{"axis", std::int64_t{1}}})).conv("b", "u", "v", 4, 2);
+  Prepared p = prepare(builder.build({"y", "v"}), Config("onnx"));
+  inputs = {floats({1, 2, 2, 2}, {of_x, 0, 1, 2, 0.3f, 0.5f, 0.7f, 1.1f}),
+            floats({1, 2, 2, 2}, {0, of_z, 3, 0.1f, 0.9f, 1.3f, 2.5f, 1})};
+  const Tensor *pointers[] = {&inputs[0], &inputs[1]};
+  calibrate(p, pointers);
+  return convert(p, nullptr);
+}
+
+/// From a factor of sqrt(2) between the steps on, both are kept.
+void grids_that_are_nearly_alike_become_one(void **) {
+  struct Case {
+    float of_x, of_z, scale_of_x;
+  };
+  for (const Case &c : {Case{4, 5.6f, 5.6f}, Case{4, 5.7f, 4}, Case{4, 400, 4}, Case{4, 3, 4}}) {
+    std::vector<Tensor> inputs;
+    const graph::Graph g = joined(c.of_x, c.of_z, inputs);
+    const float all = std::max(c.of_x, c.of_z);
+    for (const auto &[name, range] : {std::pair("x", c.scale_of_x), {"z", all}, {"u", all}}) {
+      const auto want = static_cast<float>(static_cast<double>(range) / 255);
+      if (value_named(g, name).quantizer->scale() != want)
+        fail_test("[0, ", c.of_x, "], [0, ", c.of_z, "]: ", name, " has scale ",
+                  value_named(g, name).quantizer->scale(), ", not ", want);
+    }
+    assert_true(graph::integer_form(g, node_named(g, "concat")) == graph::IntegerForm::move);
+    const Tensor *pointers[] = {&inputs[0], &inputs[1]};
+    const std::vector<Tensor> reference = graph::evaluate(g, inputs), native = runtime::Session(g, {}).run(pointers);
+    for (std::size_t i = 0; i < reference.size(); ++i)
+      assert_true(float_values(reference[i], "reference") == float_values(native[i], "native"));
+  }
+}
+
+/// Nobody but two Concats reads x, so a grid finer than those of their results is for nobody.
+void what_only_concats_read(void **) {
+  struct Case {
+    float of_v, of_w, first;
+  };
+  for (const Case &c : {Case{10, 12, 12}, Case{10, 40, 10}}) {
+    const Attrs channels = attrs({{"axis", std::int64_t{1}}});
+    GraphBuilder builder;
+    for (const char *name : {"x", "v", "w"}) builder.input(name, {1, 2, 2, 2});
+    builder.node("Concat", "first", {"x", "v"}, {"f"}, channels).node("Concat", "second", {"x", "w"}, {"s"}, channels);
+    Prepared p = prepare(builder.conv("a", "f", "y", 4, 2).conv("b", "s", "z", 4, 2).build({"y", "z"}), Config("onnx"));
+    const Tensor x = floats({1, 2, 2, 2}, {1, 0, 0, 0, 0, 0, 0, 0}),
+                 v = floats({1, 2, 2, 2}, {c.of_v, 0, 0, 0, 0, 0, 0, 0}),
+                 w = floats({1, 2, 2, 2}, {c.of_w, 0, 0, 0, 0, 0, 0, 0});
+    const Tensor *inputs[] = {&x, &v, &w};
+    calibrate(p, inputs);
+    const graph::Graph g = convert(p, nullptr);
+    for (const auto &[name, range] : {std::pair("x", c.first), {"f", c.first}, {"s", c.of_w}})
+      if (const float scale = value_named(g, name).quantizer->scale();
+          scale != static_cast<float>(static_cast<double>(range) / 255))
+        fail_test("[0, ", c.of_v, "], [0, ", c.of_w, "]: ", name, " has scale ", scale, ", not that of [0, ", range,
+                  "]");
+  }
+}
+
 void tied_values_share_the_widest_range(void **) {
   GraphBuilder builder;
   builder.input("x", {1, 2, 2, 2}).input("z", {1, 2, 2, 2}).constant("k", floats({1, 1, 2, 2}, {9, 0, 0, 0}));
@@ -184,12 +252,15 @@ int main() {
   using namespace qtn::quant;
   const CMUnitTest tests[] = {
       cmocka_unit_test(equals_onnxruntime),
+      cmocka_unit_test(concat_equals_onnxruntime),
       cmocka_unit_test(a_norm_alone_is_exact),
       cmocka_unit_test(converted_graph_is_close),
       cmocka_unit_test(convert_needs_data),
       cmocka_unit_test(bad_samples_leave_no_trace),
       cmocka_unit_test(overflow_inside_names_the_tensor),
       cmocka_unit_test(shared_weights),
+      cmocka_unit_test(grids_that_are_nearly_alike_become_one),
+      cmocka_unit_test(what_only_concats_read),
       cmocka_unit_test(tied_values_share_the_widest_range),
       cmocka_unit_test(int8_activations),
   };
