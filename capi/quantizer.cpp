@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/choose_options.hpp"
 #include "guard.hpp"
+#include "ops/dynamic_quantizer.hpp"
 
 using namespace qtn;
 using namespace qtn::capi;
@@ -11,6 +12,8 @@ constexpr AttrSpec kCreate[] = {{"numerics", AttrSpec::kString},
                                 {"block_size", AttrSpec::kInt},
                                 {"quant_min", AttrSpec::kInt},
                                 {"quant_max", AttrSpec::kInt}};
+
+constexpr AttrSpec kChooseDynamic[] = {{"numerics", AttrSpec::kString}, {"reduce_range", AttrSpec::kInt}};
 
 /// "Symmetric" has its zero in the middle of the range; NVIDIA's is 0.
 std::int64_t default_zero(qdtype dtype, qscheme scheme, Numerics numerics) {
@@ -60,6 +63,23 @@ qstatus qquantizer_choose(qquantizer **out, qdtype dtype, qscheme scheme, int32_
     given.check(kChooseKeys, entry);
     *out = new qquantizer{
         choose_quantizer(dtype, scheme, axis, {mins, count}, {maxs, count}, choose_options(given, entry))};
+  });
+}
+
+qstatus qquantizer_choose_dynamic(qquantizer **out, qdtype dtype, const qtensor *x, const qattrs *attrs) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, x, "x");
+    check_dtype(entry, dtype);
+    if (dtype != QTN_UINT8 && dtype != QTN_INT8)
+      fail(QTN_EDTYPE, entry, ": dtype is ", dtype_name(dtype), ", neither uint8 nor int8");
+    const Tensor &t = x->value;
+    if (t.quantized()) fail(QTN_EDTYPE, entry, ": x is quantized, not float32");
+    if (t.dtype() != QTN_FLOAT32) fail(QTN_EDTYPE, entry, ": x is ", dtype_name(t.dtype()), ", not float32");
+    const Attrs &given = attrs_or_none(attrs);
+    given.check(kChooseDynamic, entry);
+    *out = new qquantizer{ops::choose_dynamic(entry, dtype, t.to_contiguous(), choose_options(given, entry))};
   });
 }
 

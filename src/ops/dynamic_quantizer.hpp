@@ -6,12 +6,17 @@
 
 namespace qtn::ops {
 
-/// Scale and zero point of uint8 for contiguous floats: FBGEMM's ChooseQuantizationParams, over 7 bits under fbgemm
+/// Scale and zero point of uint8 for contiguous floats: ATen's ChooseQuantizationParams, over 7 bits under fbgemm
 /// numerics and 8 under qnnpack; ONNX DynamicQuantizeLinear under all others. Throws QTN_EINVAL on NaN and infinity;
 /// `who` begins the message.
 ScaleZero dynamic_grid(const char *who, const Tensor &x, Numerics numerics);
 
 /// The same as a quantizer.
 QuantizerPtr dynamic_quantizer(const char *who, const Tensor &x, Numerics numerics);
+
+/// A uint8 or int8 quantizer for contiguous floats from their own range: as above under fbgemm, qnnpack and onnx
+/// numerics, over 7 bits where the options say so and qnnpack does not refuse; else as choose_quantizer() of that
+/// range, symmetric under nvidia. Throws QTN_EINVAL on NaN and infinity.
+QuantizerPtr choose_dynamic(const char *who, qdtype dtype, const Tensor &x, const ChooseOptions &options);
 
 }  // namespace qtn::ops

@@ -92,6 +92,7 @@ static qstatus call_qquantizer_choose(frame *f) {
                                mins, maxs, count, attrs_of(f, "attrs"));
 }
 
+CALL(qquantizer_choose_dynamic, OUT(QUANTIZER), dtype_of(f, "dtype"), TENSOR_ARG("x"), attrs_of(f, "attrs"))
 VALUE(qquantizer_dtype, text(qtn.qdtype_name(qtn.qquantizer_dtype(QUANTIZER_ARG("q")))))
 VALUE(qquantizer_scheme, json_integer(qtn.qquantizer_scheme(QUANTIZER_ARG("q"))))
 VALUE(qquantizer_axis, json_integer(qtn.qquantizer_axis(QUANTIZER_ARG("q"))))
@@ -541,6 +542,7 @@ static const struct {
     ROW(qattrs_set_floats),
     ROW(qquantizer_create),
     ROW(qquantizer_choose),
+    ROW(qquantizer_choose_dynamic),
     ROW(qquantizer_dtype),
     ROW(qquantizer_scheme),
     ROW(qquantizer_axis),

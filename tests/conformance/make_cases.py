@@ -259,6 +259,26 @@ def dynamic():
              call("qquantizer_create", "k", dtype="int8", scheme="per_tensor_affine", axis=0, scales=[1.0], zero_points=[0], attrs={"numerics": numerics}),
              call("qtensor_quantize", "q", x="$w", quantizer="$k"), call("qop_linear", "r", x="$x", weight="$q"), expected_floats("r", y))  # fmt: skip
 
+    inputs = {"normal": x, "tiny": x * 1e-6, "far": x * 1e5, "zeros": torch.zeros(3),
+              "constant": torch.full((2, 2), -0.75), "tie": torch.tensor([-227.0, 3.0, 227.0])}  # fmt: skip
+    for engine in ("fbgemm", "qnnpack"):
+        torch.backends.quantized.engine = engine
+        for name, values in inputs.items():
+            steps = [floats("x", values)]
+            for dtype in ("uint8", "int8"):
+                for reduce in (False, True):
+                    q = torch.quantize_per_tensor_dynamic(values, TYPES[dtype], reduce)
+                    attrs = {"numerics": engine, "reduce_range": int(reduce)}
+                    end = f"{dtype}{int(reduce)}"
+                    steps += [call("qquantizer_choose_dynamic", f"g{end}", dtype=dtype, x="$x", attrs=attrs),
+                              call("qtensor_quantize", f"q{end}", x="$x", quantizer=f"$g{end}"), expected(f"q{end}", q)]  # fmt: skip
+            case(f"choose_dynamic/{engine}/{name}", ["D03"], *steps)
+    # Views have the range of what they show; without attributes PyTorch's 8 bits.
+    half = torch.quantize_per_tensor_dynamic(x[:, ::2], torch.quint8, False)
+    case("choose_dynamic/view", ["D03"], floats("x", x), call("qtensor_slice", "v", t="$x", axis=1, start=0, stop=7, step=2),
+         call("qquantizer_choose_dynamic", "g", dtype="uint8", x="$v"), call("qtensor_quantize", "q", x="$v", quantizer="$g"), expected("q", half),
+         {**call("qquantizer_numerics", q="$g"), "equals": "fbgemm"}, {**call("qquantizer_quant_max", q="$g"), "equals": 255})  # fmt: skip
+
 
 def network(**heads):
     """x [batch, features] and for each head the product of x with its weight [outputs, features]."""

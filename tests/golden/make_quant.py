@@ -4,7 +4,8 @@
   quantize.json         float -> integer: torch (multiply by the inverse scale) and ONNX QuantizeLinear (divide)
   observers.json        torch MinMax, MovingAverage and PerChannel observers -> scale and zero point
   histogram.json        torch HistogramObserver -> range, clipped range, scale and zero point
-  dynamic.json          torch.quantize_per_tensor_dynamic: ChooseQuantizationParams, then quantize
+  dynamic.json          quantization by a tensor's own range: torch.quantize_per_tensor_dynamic, ONNX Runtime's
+                        DynamicQuantizeLinear; NVIDIA's and TensorFlow Lite's formulas in NumPy
   qlinear.json          ONNX Runtime QLinearConv, QLinearMatMul, QGemm: exact integers, independent of rounding details
 
 Every answer of the peer that has a closed form is compared with that form in NumPy before it is written.
@@ -17,6 +18,7 @@ import pathlib
 import warnings
 
 import numpy as np
+import onnx
 import onnxruntime
 import torch
 from onnx import helper
@@ -354,26 +356,96 @@ def make_histogram():
 
 
 def choose_qparams(minimum, maximum, low, high):
-    """ChooseQuantizationParams of FBGEMM and ATen, without preserve_sparsity, as documented in their sources."""
+    """ATen's ChooseQuantizationParams without preserve_sparsity, as documented in its source: the scale is a double."""
     minimum, maximum = min(np.float32(minimum), np.float32(0)), max(np.float32(maximum), np.float32(0))
-    scale = np.float32((np.float64(maximum) - np.float64(minimum)) / (high - low))
+    smallest = np.float32(6.1e-5)
+    scale = (float(maximum) - float(minimum)) / (high - low)
     with np.errstate(divide="ignore", over="ignore"):
-        if scale == 0 or np.isinf(np.float32(1) / scale):
-            scale = np.float32(0.1)
-    if scale < np.float32(6.1e-5):
-        original, scale = scale, np.float32(6.1e-5)
+        if np.float32(scale) == 0 or np.isinf(np.float32(1) / np.float32(scale)):
+            scale = 0.1
+    if scale < smallest:
+        original, scale = np.float32(scale), float(smallest)
         if minimum == 0:
-            maximum = scale * np.float32(high - low)
+            maximum = smallest * np.float32(high - low)
         elif maximum == 0:
-            minimum = -scale * np.float32(high - low)
+            minimum = -smallest * np.float32(high - low)
         else:
-            amplifier = scale / original
+            amplifier = smallest / original
             minimum, maximum = minimum * amplifier, maximum * amplifier
-    wide = np.float64(scale)
-    from_min, from_max = low - minimum / wide, high - maximum / wide
-    error_min, error_max = abs(low) - abs(minimum / wide), abs(high) - abs(maximum / wide)
+    from_min, from_max = low - float(minimum) / scale, high - float(maximum) / scale
+    error_min, error_max = abs(low) - abs(float(minimum) / scale), abs(high) - abs(float(maximum) / scale)
     zero_point = from_min if error_min < error_max else from_max
     return scale, int(np.clip(np.rint(zero_point), low, high))
+
+
+def ends(dtype, reduce_range):
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    return (low // 2, high // 2) if reduce_range else (low, high)
+
+
+def range_of(x):
+    return (min(np.float32(0), x.min()), max(np.float32(0), x.max())) if x.size else (np.float32(0), np.float32(0))
+
+
+def from_torch(x, dtype, reduce_range, engine):
+    if not x.size:  # of which linear_dynamic has the range [0, 0]; this function refuses it
+        return *choose_qparams(*range_of(x), *ends(dtype, reduce_range and engine == "fbgemm")), x.astype(dtype)
+    torch.backends.quantized.engine = engine
+    result = torch.quantize_per_tensor_dynamic(torch.from_numpy(x), TORCH_DTYPES[dtype], reduce_range)
+    torch.backends.quantized.engine = "fbgemm"
+    limits = ends(dtype, reduce_range and engine == "fbgemm")
+    assert choose_qparams(*range_of(x), *limits) == (result.q_scale(), result.q_zero_point())
+    return result.q_scale(), result.q_zero_point(), result.int_repr().numpy()
+
+
+def from_onnx(x, dtype, reduce_range):
+    """DynamicQuantizeLinear's formula, in its words over the integers of dtype; ONNX Runtime where that has it."""
+    low, high = ends(dtype, reduce_range)
+    minimum, maximum = range_of(x)
+    scale = (maximum - minimum) / np.float32(high - low)
+    tiny = 0 < scale < np.finfo(np.float32).tiny  # for which ONNX Runtime keeps the scale, and we have 1
+    if scale < np.finfo(np.float32).tiny:
+        scale, zero_point = np.float32(1), low
+    else:
+        # The grid of int8 is that of uint8, further down.
+        zero_point = low + int(np.rint(np.clip(np.float32(0) - minimum / scale, np.float32(0), np.float32(high - low))))
+    limits = ends(dtype, False)
+    q = np.clip(np.rint(x / scale).astype(np.float64) + zero_point, *limits).astype(dtype)
+    if dtype == "uint8" and not reduce_range and x.size and not tiny:
+        node = helper.make_node("DynamicQuantizeLinear", ["x"], ["y", "y_scale", "y_zero_point"])
+        outputs = zip(node.output, ("UINT8", "FLOAT", "UINT8"), (x.shape, [], []))
+        graph = helper.make_graph([node], "case", [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, x.shape)],
+                                  [helper.make_tensor_value_info(n, onnx.TensorProto.DataType.Value(t), s) for n, t, s in outputs])  # fmt: skip
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+        peer_q, peer_scale, peer_zero = session_of(model).run(None, {"x": x})
+        assert (peer_scale, peer_zero) == (scale, zero_point), (peer_scale, scale, peer_zero, zero_point)
+        np.testing.assert_array_equal(peer_q, q)
+    return float(scale), zero_point, q
+
+
+def from_nvidia(x, dtype):
+    """TensorQuantizer without an amax: max calibration of the tensor itself; the step is the double reciprocal."""
+    bound, amax = np.float32(np.iinfo(dtype).max), np.float32(np.abs(x).max() if x.size else 0)
+    low = -bound if dtype == "int8" else np.float32(0)
+    if amax <= 2.0**-24:
+        return 1.0, 0, np.zeros(x.shape, dtype)
+    factor = bound / amax
+    return float(1 / np.float64(factor)), 0, np.clip(np.rint(x * factor), low, bound).astype(dtype)
+
+
+def from_tflite(x, dtype):
+    """AsymmetricQuantizeFloats: GetAsymmetricQuantizationParams of the tensor's range, ties away from zero."""
+    low, high = ends(dtype, False)
+    minimum, maximum = (float(v) for v in range_of(x))
+    scale = (maximum - minimum) / (high - low)
+    if np.float32(scale) == 0:
+        return 1.0, 0, np.zeros(x.shape, dtype)
+    below, above = abs(low) + abs(minimum / scale), abs(high) + abs(maximum / scale)
+    zero = np.clip(low - minimum / scale if below < above else high - maximum / scale, low, high)
+    zero_point = int(np.copysign(np.floor(abs(zero) + 0.5), zero))
+    steps = (x / np.float32(scale)).astype(np.float64)
+    rounded = np.copysign(np.floor(np.abs(steps) + 0.5), steps) + zero_point
+    return float(np.float32(scale)), zero_point, np.clip(rounded, low, high).astype(dtype)
 
 
 def make_dynamic():
@@ -391,20 +463,29 @@ def make_dynamic():
         "large": noise(208, 8, scale=1e6),
         "smallest_normal": f32(1.1754944e-38, -1.1754944e-38),
         "quarters": f32(-1.0, -0.25, 0.25, 1.5, 2.0),
+        # Here the zero point of a scale in float32 is another one.
+        "tie": f32(-227.0, 3.0, 227.0),
+        "denormal": f32(1.457e-42, -1.96e-42),
+        "empty": np.zeros((0, 3), np.float32),
     }
     cases = []
     for name, x in inputs.items():
         for dtype in ("uint8", "int8"):
             for reduce_range in (False, True):
-                result = torch.quantize_per_tensor_dynamic(torch.from_numpy(x), TORCH_DTYPES[dtype], reduce_range)
-                record = {"name": f"{name}/{dtype}" + ("/reduced" if reduce_range else ""), "dtype": dtype}
-                record.update(reduce_range=reduce_range, x=x)
-                low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
-                limits = (low // 2, high // 2) if reduce_range else (low, high)
-                assert choose_qparams(x.min(), x.max(), *limits) == (result.q_scale(), result.q_zero_point())
-                record.update(scale=result.q_scale(), zero_point=result.q_zero_point(), q=result.int_repr().numpy())
-                cases.append(record)
-    return {"source": f"torch {torch.__version__}", "cases": cases}
+                results = {
+                    "fbgemm": from_torch(x, dtype, reduce_range, "fbgemm"),
+                    "qnnpack": from_torch(x, dtype, reduce_range, "qnnpack"),
+                    "onnx": from_onnx(x, dtype, reduce_range),
+                    "tflite": from_tflite(x, dtype),
+                }
+                if dtype == "int8" or (x >= 0).all():
+                    results["nvidia"] = from_nvidia(x, dtype)
+                for numerics, (scale, zero_point, q) in results.items():
+                    record = {"name": f"{name}/{numerics}/{dtype}" + ("/reduced" if reduce_range else "")}
+                    record.update(numerics=numerics, dtype=dtype, reduce_range=reduce_range, x=x)
+                    record.update(scale=scale, zero_point=zero_point, q=q)
+                    cases.append(record)
+    return {"source": f"torch {torch.__version__}, onnxruntime {onnxruntime.__version__}, numpy {np.__version__}", "cases": cases}
 
 
 # ----------------------------------------------------------------------------------------------------------- qlinear

@@ -153,6 +153,7 @@ internal static class Conformance {
                                                  f.Get("zero_points") == null ? new long[0] : f.Longs("zero_points"), f.Attrs()),
       ["qquantizer_choose"] = f => Quantizer.Choose(f.Enum<DType>("dtype"), f.Enum<Scheme>("scheme"), f.Int("axis"), f.Doubles("mins"),
                                                     f.Doubles("maxs"), f.Attrs()),
+      ["qquantizer_choose_dynamic"] = f => Quantizer.ChooseDynamic(f.Enum<DType>("dtype"), f.T("x"), f.Attrs()),
       ["qquantizer_dtype"] = f => Lib.DtypeName(f.Own<Quantizer>("q").Dtype),
       ["qquantizer_scheme"] = f => (long)f.Own<Quantizer>("q").Scheme,
       ["qquantizer_axis"] = f => f.Own<Quantizer>("q").Axis,

@@ -86,6 +86,7 @@ final class Calls {
                                  f.longsOrNone("zero_points"), f.attrs()));
     put("qquantizer_choose", f -> Quantizer.choose(f.dtype(), f.scheme(), f.small("axis"), f.reals("mins"), f.reals("maxs"),
                                  f.attrs()));
+    put("qquantizer_choose_dynamic", f -> Quantizer.chooseDynamic(f.dtype(), f.tensor("x"), f.attrs()));
     put("qquantizer_dtype", f -> Lib.dtypeName(f.own(Quantizer.class, "q").dtype()));
     put("qquantizer_scheme", f -> f.own(Quantizer.class, "q").scheme().value());
     put("qquantizer_axis", f -> f.own(Quantizer.class, "q").axis());

@@ -165,6 +165,7 @@ CALLS = {
     "qdtype_name": lambda f: qt.Lib.dtype_name(f.get("dtype")),
     "qquantizer_create": create_quantizer,
     "qquantizer_choose": choose_quantizer,
+    "qquantizer_choose_dynamic": lambda f: qt.Quantizer.choose_dynamic(f.get("dtype"), f.handle("x"), f.attrs()),
     "qquantizer_dtype": lambda f: f.own("q").dtype.name,
     "qquantizer_scheme": lambda f: f.own("q").scheme.value,
     "qquantizer_axis": lambda f: f.own("q").axis,

@@ -231,6 +231,31 @@ QTN_API qstatus qquantizer_create(qquantizer **out, qdtype dtype, qscheme scheme
 QTN_API qstatus qquantizer_choose(qquantizer **out, qdtype dtype, qscheme scheme, int32_t axis, const double *mins,
                                   const double *maxs, size_t count, QTN_OPT const qattrs *attrs);
 
+/** A quantizer for a tensor from its own values, as dynamic quantization chooses one anew for each tensor: of the
+ * smallest and the largest value, extended to contain 0, over the integers lo to hi of `dtype`. A tensor without
+ * elements has the range [0, 0].
+ *
+ *     fbgemm    scale = (max - min) / (hi - lo) in float64, 0.1 where that is 0 or has no inverse in float32; a scale
+ *     qnnpack   below 6.1e-5 is raised to that, min and max by the same factor. zero_point = lo - min / scale where
+ *               abs(lo) - abs(min / scale) < abs(hi) - abs(max / scale), else hi - max / scale, in float64, rounded
+ *               and clamped: torch.quantize_per_tensor_dynamic
+ *     onnx      scale = (max - min) / (hi - lo) in float32, 1 where that is below 2^-126; zero_point = lo + round(
+ *               -min / scale), clamped: ONNX's DynamicQuantizeLinear, of int8 the same grid 128 further down
+ *     others    those of qquantizer_choose for this range: nvidia symmetric, from the largest magnitude; tflite affine
+ *
+ * qquantizer_choose knows no smallest scale of 6.1e-5 and no 0.1: there a range is what an observer has seen.
+ *
+ * @param out the new handle, per tensor, which saturates to the whole of `dtype`; free it with qquantizer_free
+ * @param dtype QTN_UINT8 or QTN_INT8
+ * @param x float32, not quantized, any shape and strides
+ * @param attrs "numerics" (string): "fbgemm" unless given. "reduce_range" (int): 1 spreads over one bit less ([0, 127]
+ *   of uint8, [-64, 63] of int8) under fbgemm and onnx, and has no effect under the others
+ * Errors: QTN_EINVAL for an `x` that holds NaN or infinity, for unknown numerics, and for a negative value of `x` where
+ * numerics are nvidia and `dtype` is QTN_UINT8; QTN_EDTYPE for another dtype or another `x`.
+ * @since 0.1 */
+QTN_API qstatus qquantizer_choose_dynamic(qquantizer **out, qdtype dtype, const qtensor *x,
+                                          QTN_OPT const qattrs *attrs);
+
 /** The element type of the integers.
  *
  * @param q a quantizer
@@ -733,8 +758,9 @@ QTN_API qstatus qop_avg_pool2d(qtensor **out, const qtensor *x, QTN_OPT const qq
 /** y = x * transpose(weight) + bias, over the last dimension of `x`.
  *
  *     x float, weight quantized     dynamic: `x` is quantized to uint8 by its own range, then integer arithmetic as
- *                                   below. The numerics of the weight's quantizer say how: fbgemm uses [0, 127]
- *                                   (reduce_range), qnnpack [0, 255], and all others [0, 255] as DynamicQuantizeLinear
+ *                                   below. The numerics of the weight's quantizer say how, as for
+ *                                   qquantizer_choose_dynamic: fbgemm with reduce_range, over [0, 127], qnnpack over
+ *                                   [0, 255], and all others as onnx, over [0, 255]
  *     both quantized (8 bit)        acc = sum((qx - zx) * (qw - zw)) exactly in int32; y = acc * (sx * sw) + bias
  *     any other mix                 float32 on dequantized values, over BLAS
  *

@@ -273,6 +273,9 @@ class Attrs {
 // --- tensors and their grids
 // ------------------------------------------------------------------------------------------
 
+class Tensor;
+using Tensors = std::vector<Tensor>;
+
 class Quantizer {
  public:
   Quantizer() = default;
@@ -298,6 +301,8 @@ class Quantizer {
     detail::check(qquantizer_choose(&q, dtype, scheme, axis, mins.data, maxs.data, mins.size, attrs.use()));
     return adopt(q);
   }
+  /// From the tensor's own values.
+  static Quantizer choose_dynamic(DType dtype, const Tensor &x, const Attrs &attrs = {});
   static Quantizer adopt(qquantizer *q) { return Quantizer(Shared(q)); }
   qquantizer *get() const { return handle_.get(); }
   explicit operator bool() const { return get() != nullptr; }
@@ -320,9 +325,6 @@ class Quantizer {
   explicit Quantizer(Shared handle) : handle_(std::move(handle)) {}
   Shared handle_;
 };
-
-class Tensor;
-using Tensors = std::vector<Tensor>;
 
 class Tensor {
  public:
@@ -478,6 +480,12 @@ class Tensor {
 
   Shared handle_;
 };
+
+inline Quantizer Quantizer::choose_dynamic(DType dtype, const Tensor &x, const Attrs &attrs) {
+  qquantizer *q = nullptr;
+  detail::check(qquantizer_choose_dynamic(&q, dtype, x.use(), attrs.use()));
+  return adopt(q);
+}
 
 namespace detail {
 

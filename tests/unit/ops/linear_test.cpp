@@ -121,19 +121,31 @@ void threads_and_instructions_do_not_change_results(void **) {
     }
 }
 
-/// torch.quantize_per_tensor_dynamic.
+/// PyTorch's, ONNX's, NVIDIA's and TensorFlow Lite's, to the bit.
 void golden_grids(void **) {
   const nlohmann::json file = read_json(std::string(QTN_GOLDEN_DIR) + "/quant/dynamic.json");
-  int seen = 0;
+  std::map<Numerics, int> seen;
   for (const auto &c : file.at("cases")) {
-    if (c.at("dtype") != "uint8" || !c.at("reduce_range").get<bool>()) continue;
-    ++seen;
-    const QuantizerPtr q = ops::dynamic_quantizer("linear", tensor_of(c.at("x")), Numerics::fbgemm);
-    const auto name = c.value("name", "");
-    if (q->scale() != static_cast<float>(number(c.at("scale")))) fail_test(name, ": scale ", q->scale());
+    const auto name = c.at("name").get<std::string>();
+    const Tensor x = tensor_of(c.at("x")), want = tensor_of(c.at("q"));
+    const bool reduce_range = c.at("reduce_range");
+    ChooseOptions options;
+    options.numerics = parse_numerics(c.at("numerics"));
+    options.reduce_range = reduce_range;
+    const QuantizerPtr q = ops::choose_dynamic("linear", want.dtype(), x, options);
+    if (q->scales() != std::vector{number(c.at("scale"))}) fail_test(name, ": scale ", q->scales()[0]);
     if (q->zero_point() != c.at("zero_point").get<int>()) fail_test(name, ": zero point ", q->zero_point());
+    expect_same_bits(quantize(x, q), want, name);
+    ++seen[options.numerics];
+    // What linear() gives its input: 7 bits are FBGEMM's alone.
+    const bool own = want.dtype() == QTN_UINT8 && reduce_range == (options.numerics == Numerics::fbgemm);
+    if (!own || options.numerics == Numerics::nvidia || options.numerics == Numerics::tflite) continue;
+    const QuantizerPtr used = ops::dynamic_quantizer("linear", x, options.numerics);
+    if (!(*used == *q)) fail_test(name, ": linear has scale ", used->scales()[0]);
   }
-  assert_true(seen > 3);
+  for (const Numerics numerics : {Numerics::fbgemm, Numerics::qnnpack, Numerics::onnx, Numerics::tflite})
+    assert_int_equal(seen[numerics], 64);
+  assert_true(seen[Numerics::nvidia] >= 32);
 }
 
 void values_without_a_scale(void **) {
@@ -145,6 +157,13 @@ void values_without_a_scale(void **) {
       const Tensor x = floats({1, 40}, std::vector<float>(40, 1));
       x.as<float>()[at] = bad;
       expect_error(QTN_EINVAL, "NaN or infinity", [&] { ops::linear(x, w, nullptr, nullptr); });
+      for (const Numerics numerics :
+           {Numerics::fbgemm, Numerics::qnnpack, Numerics::onnx, Numerics::nvidia, Numerics::tflite}) {
+        ChooseOptions options;
+        options.numerics = numerics;
+        expect_error(QTN_EINVAL, "own: x holds NaN or infinity",
+                     [&] { ops::choose_dynamic("own", QTN_INT8, x, options); });
+      }
     }
 }
 
