@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/dynamic.hpp"
 
+#include "ops/dynamic_quantizer.hpp"
+
 namespace qtn::graph {
 
+void set_numerics(Node &node, Numerics numerics) {
+  if (numerics != Numerics::onnx) node.attrs.set(ops::kNumericsAttr, numerics_name(numerics));
+}
+
 void DynamicProducts::add(const Node &node, const ops::OpDef &product, const Constants &constants) {
-  const Grid x = grid_of(node.inputs[0], node.name);
+  const Grid x = grid_of(node.inputs[0], constants.numerics, node.name);
   const ValueId sums = add_value(node.name + "_sums", QTN_INT32), real = add_value(node.name + "_real", QTN_FLOAT32);
   const ValueId scales = add_value(node.name + "_scales", QTN_FLOAT32), y = node.outputs[0];
   const ValueId scaled = constants.bias == kNoValue ? y : add_value(node.name + "_scaled", QTN_FLOAT32);
@@ -20,13 +26,14 @@ void DynamicProducts::add(const Node &node, const ops::OpDef &product, const Con
   g_.nodes.back().clamp = node.clamp;
 }
 
-DynamicProducts::Grid DynamicProducts::grid_of(ValueId x, const std::string &name) {
-  const auto [at, is_new] = grids_.try_emplace(x);
+DynamicProducts::Grid DynamicProducts::grid_of(ValueId x, Numerics numerics, const std::string &name) {
+  const auto [at, is_new] = grids_.try_emplace({x, numerics});
   if (is_new) {
     at->second = {add_value(name + "_x_quantized", QTN_UINT8), add_value(name + "_x_scale", QTN_FLOAT32),
                   add_value(name + "_x_zero_point", QTN_UINT8)};
     const auto &[q, scale, zero] = at->second;
     add_node(ops::kDynamicQuantizeLinear, name + "_quantize", {x}, {q, scale, zero});
+    set_numerics(g_.nodes.back(), numerics);
   }
   return at->second;
 }

@@ -3,6 +3,7 @@
 
 #include "graph/dynamic.hpp"
 #include "graph/integer.hpp"
+#include "ops/dynamic_quantizer.hpp"
 
 namespace qtn::onnx {
 namespace {
@@ -46,7 +47,7 @@ class Folding {
       return false;
     const std::size_t of_x = scales->inputs[0] == grid->outputs[1] ? 0 : 1;
     if (scales->inputs[of_x] != grid->outputs[1]) return false;
-    Node folded{product->name, &ops::kDynamicQuantizeMatMul, {}, {}, mul.outputs, mul.clamp};
+    Node folded{product->name, &ops::kDynamicQuantizeMatMul, grid->attrs, {}, mul.outputs, mul.clamp};
     folded.inputs = {grid->inputs[0], product->inputs[1], scales->inputs[1 - of_x]};
     if (const ValueId zero = input(*product, 3); zero != kNoValue) folded.inputs.push_back(zero);
     if (graph::integer_form(g_, folded) != graph::IntegerForm::dynamic) return false;
@@ -66,7 +67,9 @@ void expand_dynamic(Graph &g) {
   graph::DynamicProducts products(g);
   for (Node &node : nodes)
     if (graph::integer_form(g, node) == graph::IntegerForm::dynamic)
-      products.add(node, ops::kMatMulInteger, {node.inputs[1], node.inputs[2], input(node, 3), input(node, 4)});
+      products.add(node, ops::kMatMulInteger,
+                   {node.inputs[1], node.inputs[2], input(node, 3), input(node, 4),
+                    ops::dynamic_numerics(node.op->name, node.attrs)});
     else
       g.nodes.push_back(std::move(node));
 }

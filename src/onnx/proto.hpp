@@ -19,7 +19,10 @@ using Tag = protozero::pbf_tag_type;
 
 namespace model {
 inline constexpr Tag ir_version = 1, producer_name = 2, producer_version = 3, graph = 7, opset_import = 8,
-                     metadata_props = 14;
+                     metadata_props = 14, functions = 25;
+}
+namespace function {
+inline constexpr Tag name = 1, input = 4, output = 5, node = 7, opset_import = 9, domain = 10;
 }
 namespace opset {
 inline constexpr Tag domain = 1, version = 2;

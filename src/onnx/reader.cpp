@@ -8,12 +8,14 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "onnx/dynamic.hpp"
-#include "onnx/messages.hpp"
 #include "graph/names.hpp"
+#include "onnx/dynamic.hpp"
+#include "onnx/dynamic_function.hpp"
+#include "onnx/messages.hpp"
 #include "onnx/onnx.hpp"
 #include "onnx/qdq.hpp"
 #include "onnx/tensor_proto.hpp"
+#include "ops/dynamic_quantizer.hpp"
 
 namespace qtn::onnx {
 
@@ -33,6 +35,7 @@ const ops::OpDef *find_op(const NodeProto &node) {
   // ONNX Runtime's tools write 16-bit quantization in its own domain, with the same meaning.
   for (const ops::OpDef *op : {&ops::kQuantizeLinear, &ops::kDequantizeLinear})
     if (node.domain == ops::kMicrosoft && node.op == op->name) return op;
+  if (function_numerics(node.domain, node.op)) return &ops::kDynamicQuantizeLinear;
   return ops::find_op(is_default_domain(node.domain) ? "" : node.domain, node.op);
 }
 
@@ -194,8 +197,11 @@ class Reader {
     try {
       for (const protozero::data_view bytes : proto.attributes) {
         auto [key, value] = read_attribute(bytes, folder_);
+        if (key == ops::kNumericsAttr) fail(QTN_EFORMAT, "has an attribute numerics, which is not ONNX's");
         node.attrs.set(std::move(key), std::move(value));
       }
+      if (const auto numerics = function_numerics(proto.domain, proto.op))
+        node.attrs.set(ops::kNumericsAttr, numerics_name(*numerics));
       connect(proto, node);
       if (op == "Constant") {
         if (node.outputs.size() != 1) fail(QTN_EFORMAT, "must have 1 output, not ", node.outputs.size());

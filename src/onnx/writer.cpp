@@ -4,15 +4,18 @@
 #include <limits>
 #include <optional>
 #include <protozero/pbf_writer.hpp>
+#include <set>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "graph/passes.hpp"
 #include "onnx/dynamic.hpp"
+#include "onnx/dynamic_function.hpp"
 #include "onnx/onnx.hpp"
 #include "onnx/opset_forms.hpp"
 #include "onnx/qdq.hpp"
 #include "onnx/tensor_proto.hpp"
+#include "ops/dynamic_quantizer.hpp"
 #include "qtensor/version.h"
 
 namespace qtn::onnx {
@@ -73,9 +76,10 @@ class Writer {
 
   std::string write(std::optional<Numerics> numerics) {
     check_size();
+    const std::set<Numerics> functions = used_functions();
     std::string bytes;
     pbf_writer model(bytes);
-    model.add_int64(field::model::ir_version, ir_version(opset_));
+    model.add_int64(field::model::ir_version, std::max(ir_version(opset_), functions.empty() ? 0 : kFunctionIrVersion));
     model.add_string(field::model::producer_name, "qtensor");
     model.add_string(field::model::producer_version, QTN_VERSION_STRING);
     write_graph(pbf_writer(model, field::model::graph));
@@ -85,11 +89,13 @@ class Writer {
     };
     if (std::any_of(g_.nodes.begin(), g_.nodes.end(), is_microsoft))
       write_opset(pbf_writer(model, field::model::opset_import), ops::kMicrosoft, 1);
+    if (!functions.empty()) write_opset(pbf_writer(model, field::model::opset_import), kFunctionDomain, 1);
     if (numerics) {
       pbf_writer entry(model, field::model::metadata_props);
       entry.add_string(field::entry::key, kNumericsKey);
       entry.add_string(field::entry::value, numerics_name(*numerics));
     }
+    for (const Numerics f : functions) write_function(pbf_writer(model, field::model::functions), f);
     if (bytes.size() > kMaxBytes) fail_size(bytes.size());
     return bytes;
   }
@@ -135,7 +141,7 @@ class Writer {
   }
 
   void write_graph(pbf_writer message) const {
-    for (const graph::Node &node : g_.nodes) write_node(pbf_writer(message, field::graph::node), node);
+    for (const graph::Node &node : g_.nodes) write_node(pbf_writer(message, field::graph::node), g_, node);
     message.add_string(field::graph::name, g_.name.empty() ? "qtensor" : g_.name);
     for (const ValueId v : constants())
       write_tensor(pbf_writer(message, field::graph::initializer), g_.value(v).name, g_.value(v).constant);
@@ -143,15 +149,42 @@ class Writer {
     for (const ValueId v : g_.outputs) write_value_info(pbf_writer(message, field::graph::output), v, false);
   }
 
-  void write_node(pbf_writer message, const graph::Node &node) const {
-    const auto name_of = [&](ValueId v) { return v == kNoValue ? std::string() : g_.value(v).name; };
+  static void write_node(pbf_writer message, const graph::Graph &g, const graph::Node &node) {
+    const auto name_of = [&](ValueId v) { return v == kNoValue ? std::string() : g.value(v).name; };
     for (const ValueId v : node.inputs) message.add_string(field::node::input, name_of(v));
     for (const ValueId v : node.outputs) message.add_string(field::node::output, name_of(v));
     message.add_string(field::node::name, node.name);
-    message.add_string(field::node::op_type, node.op->name);
-    if (*node.op->domain) message.add_string(field::node::domain, node.op->domain);
+    const std::optional<Numerics> function = function_numerics(node);
+    message.add_string(field::node::op_type, function ? function_name(*function) : node.op->name);
+    const char *domain = function ? kFunctionDomain : node.op->domain;
+    if (*domain) message.add_string(field::node::domain, domain);
     for (const auto &[name, value] : node.attrs)
-      write_attribute(pbf_writer(message, field::node::attribute), *node.op, name, value);
+      if (name != ops::kNumericsAttr)
+        write_attribute(pbf_writer(message, field::node::attribute), *node.op, name, value);
+  }
+
+  std::set<Numerics> used_functions() const {
+    std::set<Numerics> used;
+    for (const graph::Node &node : g_.nodes)
+      if (const std::optional<Numerics> function = function_numerics(node)) used.insert(*function);
+    return used;
+  }
+
+  void write_function(pbf_writer message, Numerics numerics) const {
+    const graph::Graph body = function_body(numerics);
+    message.add_string(field::function::name, function_name(numerics));
+    for (const ValueId v : body.inputs) message.add_string(field::function::input, body.value(v).name);
+    for (const ValueId v : body.outputs) message.add_string(field::function::output, body.value(v).name);
+    for (const graph::Value &value : body.values)
+      if (value.is_constant()) {
+        pbf_writer node(message, field::function::node);
+        node.add_string(field::node::output, value.name);
+        node.add_string(field::node::op_type, ops::kConstant.name);
+        write_attribute(pbf_writer(node, field::node::attribute), ops::kConstant, "value", value.constant);
+      }
+    for (const graph::Node &node : body.nodes) write_node(pbf_writer(message, field::function::node), body, node);
+    write_opset(pbf_writer(message, field::function::opset_import), "", opset_);
+    message.add_string(field::function::domain, kFunctionDomain);
   }
 
   void write_value_info(pbf_writer message, ValueId v, bool is_input) const {

@@ -95,6 +95,14 @@ Range range_of(const char *who, const Tensor &x) {
 
 }  // namespace
 
+Numerics dynamic_numerics(const char *who, const Attrs &attrs) {
+  const Numerics numerics = parse_numerics(attrs.get_string(kNumericsAttr, "onnx"));
+  if (!is_torch(numerics) && numerics != Numerics::onnx)
+    fail(QTN_EUNSUPPORTED, who, ": numerics ", numerics_name(numerics),
+         " are not offered; there are: onnx fbgemm qnnpack");
+  return numerics;
+}
+
 ScaleZero dynamic_grid(const char *who, const Tensor &x, Numerics numerics) {
   return choose(range_of(who, x), QTN_UINT8, numerics, numerics == Numerics::fbgemm);
 }

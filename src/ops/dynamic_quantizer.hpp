@@ -2,9 +2,18 @@
 // The grid that a tensor of floats gets from its own values, at the moment it is used.
 #pragma once
 
+#include "core/attrs.hpp"
 #include "core/tensor.hpp"
 
 namespace qtn::ops {
+
+/// Of DynamicQuantizeLinear and DynamicQuantizeMatMul, beside ONNX's: whose grid x gets. In files a function says it.
+inline constexpr const char *kNumericsAttr = "numerics";
+inline constexpr AttrSpec kDynamicAttrs[] = {{kNumericsAttr, AttrSpec::kString}};
+
+/// What they are given, onnx unless they are. Throws QTN_EINVAL and QTN_EUNSUPPORTED on other names than onnx, fbgemm
+/// and qnnpack; `who` begins the message.
+Numerics dynamic_numerics(const char *who, const Attrs &attrs);
 
 /// Scale and zero point of uint8 for contiguous floats: ATen's ChooseQuantizationParams, over 7 bits under fbgemm
 /// numerics and 8 under qnnpack; ONNX DynamicQuantizeLinear under all others. Throws QTN_EINVAL on NaN and infinity;

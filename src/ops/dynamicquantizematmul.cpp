@@ -15,17 +15,18 @@ Grid b_grid(const Call &call) {
 
 Types infer(const Call &call) {
   require_float(kName, "a", call.in(0));
+  dynamic_numerics(kName, call.attrs);
   require_8bit(kName, "b", *call.in(1));
   check_grid(b_grid(call));
-  const Shape shape = real_shape(kMatMul, call.attrs, {call.in(0), call.in(1)});
+  const Shape shape = real_shape(kMatMul, Attrs(), {call.in(0), call.in(1)});
   check_column_bias(kName, call.in(4), *call.in(1));
   return {{QTN_FLOAT32, shape}};
 }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  const Tensor a = quantize(*call.in(0), dynamic_quantizer(kName, *call.in(0), Numerics::onnx));
+  const Tensor a = quantize(*call.in(0), dynamic_quantizer(kName, *call.in(0), dynamic_numerics(kName, call.attrs)));
   const Tensor b = call.in(1)->with_quantizer(quantizer_of(b_grid(call)));
-  run_on_grids(kMatMul, call.attrs, {&a, &b}, nullptr, outputs[0]);
+  run_on_grids(kMatMul, Attrs(), {&a, &b}, nullptr, outputs[0]);
   add_column_bias(outputs[0], call.in(4));
 }
 
@@ -36,7 +37,7 @@ const OpDef kDynamicQuantizeMatMul{.name = kName,
                                    .min_inputs = 3,
                                    .max_inputs = 5,
                                    .max_outputs = 1,
-                                   .attrs = {},
+                                   .attrs = kDynamicAttrs,
                                    .infer = infer,
                                    .run = run};
 

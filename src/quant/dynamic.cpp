@@ -21,6 +21,18 @@ using graph::kNoValue;
 using graph::Node;
 using graph::ValueId;
 
+/// Of the grids of x. fbgemm without reduce_range is what qnnpack has.
+Numerics numerics_of(const Settings &settings) {
+  switch (parse_numerics(settings.keys.get_string("numerics", "onnx"))) {
+    case Numerics::fbgemm:
+      return settings.keys.get_int("reduce_range", 0) != 0 ? Numerics::fbgemm : Numerics::qnnpack;
+    case Numerics::qnnpack:
+      return Numerics::qnnpack;
+    default:
+      return Numerics::onnx;
+  }
+}
+
 /// Gemm's bias has been brought into this form where it can be.
 bool bias_fits(const Graph &g, ValueId bias, std::int64_t channels) {
   const Tensor *t = float_constant(g, bias);
@@ -64,7 +76,7 @@ class Dynamic {
     const std::optional<Settings> settings = config_.settings_for(node);
     if (!settings) return false;
     const Tensor q = quantized(node, *settings);
-    convolution ? add_convolution(node, q) : add_product(node, q);
+    convolution ? add_convolution(node, q, numerics_of(*settings)) : add_product(node, q, numerics_of(*settings));
     return true;
   }
 
@@ -87,7 +99,7 @@ class Dynamic {
                             Tensor::from<float>(QTN_FLOAT32, scales.size() > 1 ? shape : Shape{}, std::span(scales)))};
   }
 
-  void add_product(const Node &node, const Tensor &q) {
+  void add_product(const Node &node, const Tensor &q, Numerics numerics) {
     constexpr std::int32_t kTransposed[] = {1, 0};
     const Tensor columns = graph::output_channel_axis(node) == 1 ? q : q.permute(kTransposed).to_contiguous();
     const auto [integers, scales] = add_weights(node.inputs[1], columns, {columns.dim(1)});
@@ -95,16 +107,18 @@ class Dynamic {
                  node.clamp};
     if (const ValueId bias = input_of(node, 2); bias != kNoValue)
       product.inputs.insert(product.inputs.end(), {kNoValue, bias});
+    graph::set_numerics(product, numerics);
     g_.nodes.push_back(std::move(product));
   }
 
-  void add_convolution(const Node &node, const Tensor &q) {
+  void add_convolution(const Node &node, const Tensor &q, Numerics numerics) {
     Shape per_channel = q.shape();  // [channels, 1, 1 ...]
     per_channel.erase(0);
     std::fill(per_channel.begin() + 1, per_channel.end(), 1);
     per_channel[0] = q.dim(0);
     const auto [integers, scales] = add_weights(node.inputs[1], q, per_channel);
     graph::DynamicProducts::Constants constants{integers, scales};
+    constants.numerics = numerics;
     if (const Tensor *bias = float_constant(g_, input_of(node, 2))) {
       const Tensor by_channel = bias->to_contiguous().reshaped(per_channel);
       constants.bias = g_.add_constant(g_.value(node.inputs[2]).name + "_channels", by_channel);

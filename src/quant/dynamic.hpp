@@ -8,9 +8,10 @@
 namespace qtn::quant {
 
 /// Every MatMul and Gemm with constant weights becomes DynamicQuantizeMatMul: weights of 8 bits as the settings of its
-/// node say, activations uint8 on the grid that each gets from its own values. With `convolutions` Conv too, as
-/// DynamicQuantizeLinear and ConvInteger. Throws QTN_EUNSUPPORTED on a graph that is quantized already, or settings
-/// that give weights other than 8 bits per tensor or channel.
+/// node say, activations uint8 on the grid that each gets from its own values, under the numerics of its node:
+/// PyTorch's under fbgemm (over 7 bits with "reduce_range") and qnnpack, DynamicQuantizeLinear's under all others. With
+/// `convolutions` Conv too, as DynamicQuantizeLinear and ConvInteger. Throws QTN_EUNSUPPORTED on a graph that is
+/// quantized already, or settings that give weights other than 8 bits per tensor or channel.
 graph::Graph quantize_dynamic(const graph::Graph &float_graph, const Config &config, bool convolutions);
 
 }  // namespace qtn::quant

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "ops/dynamic_quantizer.hpp"
 #include "ops/requantization.hpp"
 #include "runtime/forms.hpp"
 
@@ -122,10 +123,11 @@ class Lowering : Forms {
 
   /// Made once for all nodes that read x.
   DynamicOperand on_own_grid(ValueId x) {
-    const auto [entry, is_new] = own_grids_.try_emplace(x);
+    const Numerics numerics = ops::dynamic_numerics(node_->op->name, node_->attrs);
+    const auto [entry, is_new] = own_grids_.try_emplace({x, numerics});
     if (is_new) {
       entry->second = {real(x), plain_slot(QTN_UINT8, shape_of(x)), plain_slot(QTN_FLOAT32, {2})};
-      add_step(make_dynamic_quantize(node_->op->name, entry->second));
+      add_step(make_dynamic_quantize(node_->op->name, entry->second, numerics));
     }
     return entry->second;
   }
@@ -376,7 +378,7 @@ class Lowering : Forms {
       if (refs.outputs[o] != kNoSlot) settle(node_->outputs[o], refs.outputs[o]);
   }
 
-  std::map<ValueId, DynamicOperand> own_grids_;
+  std::map<std::pair<ValueId, Numerics>, DynamicOperand> own_grids_;
 };
 
 }  // namespace

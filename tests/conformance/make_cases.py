@@ -294,6 +294,31 @@ def network(**heads):
     return call("qmodel_load_bytes", "m", data=list(model.SerializeToString()))
 
 
+def dynamic_network():
+    """A Linear layer under torch.ao.quantization.quantize_dynamic, whose result a file gives back to the bit."""
+    rng = torch.Generator().manual_seed(11)
+    layer = torch.nn.Linear(9, 4, bias=False)
+    with torch.no_grad():
+        layer.weight.copy_(torch.randn(4, 9, generator=rng).round(decimals=3))
+    x = torch.randn(5, 9, generator=rng).round(decimals=3)
+    x[:, 0] = 3  # a range that is not centered
+    for engine in ("fbgemm", "x86", "qnnpack"):
+        torch.backends.quantized.engine = engine
+        net = torch.ao.quantization.quantize_dynamic(torch.nn.Sequential(layer), {torch.nn.Linear}, dtype=torch.qint8)
+        steps = [network(head=layer.weight.detach().numpy()), call("qconfig_create", "c", name=engine),
+                 call("qconfig_set", c="$c", selector="*", settings={"weight_scheme": "per_tensor_symmetric"}),
+                 call("qmodel_quantize_dynamic", "q", m="$m", config="$c"), call("qmodel_save", m="$q", path="@own.onnx"),
+                 call("qmodel_load", "again", path="@own.onnx"), call("qsession_create", "s", m="$q"), call("qsession_create", "t", m="$again")]  # fmt: skip
+        for name, values in {"x": x, "tiny": x * 1e-6, "zeros": x * 0}.items():
+            y = net(values)
+            steps += [floats(name, values), call("qsession_run", f"{name}_s", s="$s", inputs=[f"${name}"]),
+                      call("qsession_run", f"{name}_t", s="$t", inputs=[f"${name}"]),
+                      # PyTorch may multiply by the scales in another order.
+                      expected_floats(f"{name}_s", y, tolerance=5e-7 * float(y.abs().max())),
+                      {**call("qtensor_equal", a=f"${name}_s", b=f"${name}_t"), "equals": 1}]  # fmt: skip
+        case(f"quantize_dynamic/{engine}", ["D02", "D05"], *steps)
+
+
 def quantized_run(config, samples, x, outputs, name="c"):
     """A network prepared by $c, or another name (made by the steps `config`), calibrated on samples, converted, run on x."""
     steps = [*config, call("qmodel_prepare", "p", m="$m", config=f"${name}", mode=0)]
@@ -489,6 +514,7 @@ def main():
     tensor_methods()
     operators()
     dynamic()
+    dynamic_network()
     qconfigs()
     quant_descriptors()
     fake_quantization()

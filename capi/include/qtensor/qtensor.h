@@ -660,7 +660,8 @@ QTN_API void qobserver_free(QTN_OPT qobserver *o);
  * @param op name of an operator of ONNX's default domain, or of ONNX Runtime's ("QLinearAdd" ...)
  * @param inputs `input_count` tensors; NULL where ONNX allows an absent one
  * @param input_count how many; absent ones at the end may be left out
- * @param attrs the operator's attributes
+ * @param attrs the operator's attributes; DynamicQuantizeLinear and DynamicQuantizeMatMul have one more, "numerics"
+ *   (string): "onnx", the default, "fbgemm" (with reduce_range) or "qnnpack", as qquantizer_choose_dynamic
  * Errors: QTN_EUNSUPPORTED for an operator that this version does not have; QTN_EINVAL for a count or attribute that
  * the operator does not have; QTN_ESHAPE and QTN_EDTYPE where operands do not fit. No output is left behind.
  * @since 0.1 */
@@ -1093,13 +1094,20 @@ QTN_API qstatus qmodel_quantize_qat(qmodel **out, QTN_OPT qblob **report, const 
 
 /** Quantizes a model without samples: activations get their grids when they are known, at every run. MatMul with a
  * constant matrix on the right, and Gemm with constant weights, become products of integers: x as uint8 over its own
- * range, as ONNX's DynamicQuantizeLinear, weights as the configuration says, results in float. All else stays in float.
- * Files have them as DynamicQuantizeLinear and MatMulInteger, and give them back.
+ * range, weights as the configuration says, results in float. All else stays in float.
+ *
+ * The grid of x is that of qquantizer_choose_dynamic for QTN_UINT8 under the numerics of the node's settings: PyTorch's
+ * under fbgemm, with "reduce_range" where the settings have it (recipes fbgemm and x86 do, onednn does not), and
+ * qnnpack; that of DynamicQuantizeLinear under all others. Results are those of qop_linear, bit for bit.
+ *
+ * Files have products as DynamicQuantizeLinear and MatMulInteger, and give them back. ONNX's operator does not know
+ * PyTorch's grids: there a function stands in its place (domain "qtensor"), which the file brings along in ONNX's own
+ * operators, with the same bits; files with it are of IR version 8 or later.
  *
  * @param out the quantized model; free it with qmodel_free
  * @param m a loaded float model
- * @param config the weights of each node: of 8 bits, per tensor or channel; and which nodes stay in float. What it says
- *   of activations does not count.
+ * @param config the weights of each node: of 8 bits, per tensor or channel; and which nodes stay in float. Of what it
+ *   says of activations only "numerics" and "reduce_range" count.
  * @param attrs "conv" (int): 1 takes Conv with constant weights too, as DynamicQuantizeLinear and ConvInteger, which
  *   makes the file smaller but no faster: this version has no kernel for it
  * Errors: QTN_ESTATE for a model that is prepared already; QTN_EUNSUPPORTED for one that is quantized already, or

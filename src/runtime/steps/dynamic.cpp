@@ -11,7 +11,8 @@ namespace {
 
 class DynamicQuantizeStep final : public Step {
  public:
-  DynamicQuantizeStep(const char *who, const DynamicOperand &x) : who_(who), x_(x) {
+  DynamicQuantizeStep(const char *who, const DynamicOperand &x, Numerics numerics)
+      : who_(who), x_(x), numerics_(numerics) {
     op = kernel = "DynamicQuantizeLinear";
     integer = true;
     reads = {x.real};
@@ -20,18 +21,21 @@ class DynamicQuantizeStep final : public Step {
 
   void run(const Context &c) const override {
     const Tensor &x = c.tensor(x_.real);
-    const ScaleZero grid = ops::dynamic_grid(who_, x, Numerics::onnx);
+    const ScaleZero grid = ops::dynamic_grid(who_, x, numerics_);
     auto *kept = c.tensor(x_.grid).as<float>();
     kept[0] = static_cast<float>(grid.scale);
     kept[1] = static_cast<float>(grid.zero_point);
+    const bool divides = numerics_ == Numerics::onnx;
     ops::quantize_8bit({x.as<const float>(), static_cast<std::size_t>(x.count())},
-                       {Rounding::division, kept[0], static_cast<std::int32_t>(grid.zero_point)}, false,
-                       c.tensor(x_.q).data());
+                       {divides ? Rounding::division : Rounding::reciprocal, divides ? kept[0] : 1.0f / kept[0],
+                        static_cast<std::int32_t>(grid.zero_point)},
+                       false, c.tensor(x_.q).data());
   }
 
  private:
   const char *who_;
   DynamicOperand x_;
+  Numerics numerics_;
 };
 
 /// uint8 weights are read as the int8 grid 128 further down.
@@ -124,8 +128,8 @@ class DynamicProductStep final : public Step {
 
 }  // namespace
 
-StepPtr make_dynamic_quantize(const char *who, const DynamicOperand &x) {
-  return std::make_unique<DynamicQuantizeStep>(who, x);
+StepPtr make_dynamic_quantize(const char *who, const DynamicOperand &x, Numerics numerics) {
+  return std::make_unique<DynamicQuantizeStep>(who, x, numerics);
 }
 
 StepPtr make_dynamic_product(const DynamicOperand &x, const DynamicProduct &product, const DynamicConstants &constants,

@@ -59,7 +59,7 @@ struct DynamicOperand {
   SlotId grid;  ///< float [2]: scale, zero point
 };
 /// `who` begins the message where floats have no grid.
-StepPtr make_dynamic_quantize(const char *who, const DynamicOperand &x);
+StepPtr make_dynamic_quantize(const char *who, const DynamicOperand &x, Numerics numerics);
 
 /// Where DynamicQuantizeMatMul writes to: its result, and numbers of one run.
 struct DynamicProduct {

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // DynamicQuantizeMatMul in files: ONNX's own operators there, one node here, the same bits.
+#include "graph/dynamic.hpp"
+
 #include <random>
 
 #include "graph/integer.hpp"
+#include "onnx/dynamic_function.hpp"
 #include "onnx/messages.hpp"
 #include "onnx/support.hpp"
+#include "ops/dynamic_quantizer.hpp"
 #include "quant/graph_builder.hpp"
 
 namespace qtn::test {
@@ -34,6 +38,7 @@ struct Product {
   Shape scales{5};
   bool zero = false, bias = true;
   std::optional<ops::Clamp> clamp{};
+  Numerics numerics = Numerics::onnx;
 
   graph::Graph build() const {
     GraphBuilder b;
@@ -50,6 +55,7 @@ struct Product {
     b.node("DynamicQuantizeMatMul", "product", {"x", "w", "s", zero ? "z" : "", bias ? "b" : ""}, {"y"});
     graph::Graph g = b.build({"y"});
     g.nodes[0].clamp = clamp;
+    graph::set_numerics(g.nodes[0], numerics);
     return g;
   }
 };
@@ -90,12 +96,17 @@ void test_files_give_the_same_bits(void **) {
                               {.dtype = QTN_UINT8},
                               {.dtype = QTN_UINT8, .zero = true, .bias = false},
                               {.clamp = ops::Clamp{0, kInfinity}},
-                              {.bias = false, .clamp = ops::Clamp{-1, 1}}};
+                              {.bias = false, .clamp = ops::Clamp{-1, 1}},
+                              {.numerics = Numerics::fbgemm},
+                              {.zero = true, .bias = false, .numerics = Numerics::qnnpack}};
   for (const Product &product : products) {
     const graph::Graph g = product.build();
     for (const onnx::Format format : {onnx::Format::qdq, onnx::Format::qoperator}) {
       const onnx::SaveOptions options{.opset = 13, .format = format};
-      Operators in_file{"DynamicQuantizeLinear", "MatMulInteger", "Cast", "Mul", "Mul"}, back{"DynamicQuantizeMatMul"};
+      const bool own = product.numerics == Numerics::onnx;
+      Operators in_file{own ? "DynamicQuantizeLinear" : "qtensor" + onnx::function_name(product.numerics),
+                        "MatMulInteger", "Cast", "Mul", "Mul"},
+          back{"DynamicQuantizeMatMul"};
       for (Operators *names : {&in_file, &back}) {
         if (product.bias) names->emplace_back("Add");
         if (product.clamp) names->emplace_back(product.clamp->lo == 0 ? "Relu" : "Clip");
@@ -108,6 +119,51 @@ void test_files_give_the_same_bits(void **) {
   }
 }
 
+/// What a file says of PyTorch's grids, operator by operator: ties, small and vanishing scales, one-sided ranges.
+void test_functions_compute_the_operator(void **) {
+  std::mt19937 generator(5);
+  std::normal_distribution<float> normal;
+  for (const Numerics numerics : {Numerics::fbgemm, Numerics::qnnpack}) {
+    const graph::Graph body = onnx::function_body(numerics);
+    Attrs attrs;
+    attrs.set(ops::kNumericsAttr, numerics_name(numerics));
+    for (int i = 0; i < 2000; ++i) {
+      const float scale =
+          i % 3 == 0 ? 1.0f : std::pow(10.0f, static_cast<float>(static_cast<int>(generator() % 78) - 42));
+      const float shift = static_cast<float>(static_cast<int>(generator() % 3) - 1) * static_cast<float>(i % 2) * 5;
+      Tensor x(QTN_FLOAT32, {i % 7 == 0 ? 2 : 9});
+      for (std::int64_t k = 0; k < x.count(); ++k) {
+        const float whole = std::round(normal(generator) * 100) / (i % 4 == 0 ? 1.0f : 255.0f);
+        x.as<float>()[k] = i % 2 == 0 ? whole * (i % 8 == 0 ? 1.0f : scale) : (normal(generator) + shift) * scale;
+      }
+      if (i == 0) std::fill_n(x.as<float>(), x.count(), 0.0f);
+      const Tensor *inputs[] = {&x};
+      const std::vector<Tensor> want = ops::run_op(ops::kDynamicQuantizeLinear, ops::Call{attrs, inputs, 3});
+      const std::vector<Tensor> got = graph::evaluate(body, std::span(&x, 1));
+      for (std::size_t o = 0; o < want.size(); ++o)
+        if (!equal(got[o], want[o])) fail_test(numerics_name(numerics), ", ", i, ": output ", o, " has other bits");
+    }
+  }
+}
+
+/// An attribute that ONNX's operators do not have comes from no file, and a product that no function says goes into
+/// none.
+void test_numerics_are_not_an_attribute_of_files(void **) {
+  GraphBuilder deep;
+  deep.input("x", {1, graph::kDynamicDepth + 1}).constant("s", Tensor::scalar(0.1f));
+  deep.constant("w", random_integers<std::int8_t>(QTN_INT8, {graph::kDynamicDepth + 1, 1}, 1));
+  deep.node("DynamicQuantizeMatMul", "product", {"x", "w", "s"}, {"y"}, attrs({{"numerics", "fbgemm"}}));
+  const graph::Graph g = deep.build({"y"});
+  expect_error(QTN_EUNSUPPORTED, {"node \"product\" (DynamicQuantizeMatMul)", "fbgemm"},
+               [&] { onnx::serialize(g, {}); });
+  const Tensor x = random_floats({3}, 1);
+  const Tensor *inputs[] = {&x};
+  const Attrs other = attrs({{"numerics", "tflite"}});
+  expect_error(QTN_EUNSUPPORTED, "numerics tflite are not offered", [&] {
+    ops::run_op(ops::kDynamicQuantizeLinear, ops::Call{other, inputs, 3});
+  });
+}
+
 /// One grid serves all products of an x.
 void test_products_share_a_grid(void **) {
   GraphBuilder b;
@@ -115,10 +171,20 @@ void test_products_share_a_grid(void **) {
   b.constant("s", Tensor::scalar(0.1f)).constant("t", Tensor::scalar(0.2f));
   b.node("DynamicQuantizeMatMul", "a", {"x", "w", "s"}, {"u"})
       .node("DynamicQuantizeMatMul", "b", {"x", "w", "t"}, {"v"});
-  const graph::Graph g = b.build({"u", "v"});
+  graph::Graph g = b.build({"u", "v"});
   const Operators names = operators_in_file(g, {});
   assert_int_equal(std::count(names.begin(), names.end(), "DynamicQuantizeLinear"), 1);
   expect_operators(operators(parse(onnx::serialize(g, {}))), {"DynamicQuantizeMatMul", "DynamicQuantizeMatMul"});
+  // But for one kind of grid only.
+  graph::set_numerics(g.nodes[1], Numerics::fbgemm);
+  const Operators both = operators_in_file(g, {});
+  assert_int_equal(std::count(both.begin(), both.end(), "DynamicQuantizeLinear"), 1);
+  assert_int_equal(std::count(both.begin(), both.end(), "qtensorDynamicQuantizeLinear_fbgemm"), 1);
+  const Tensor x = random_floats({2, 8}, 4);
+  const graph::Graph read = parse(onnx::serialize(g, {}));
+  for (std::size_t o = 0; o < 2; ++o)
+    if (!equal(graph::evaluate(read, std::span(&x, 1))[o], graph::evaluate(g, std::span(&x, 1))[o]))
+      fail_test("output ", o, ": other bits come back");
 }
 
 /// Sums that a file could not have in int32, and weights that are computed: ONNX Runtime's operator stays.
@@ -171,6 +237,8 @@ void test_only_such_products_are_folded(void **) {
 int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(qtn::test::test_files_give_the_same_bits),
+      cmocka_unit_test(qtn::test::test_functions_compute_the_operator),
+      cmocka_unit_test(qtn::test::test_numerics_are_not_an_attribute_of_files),
       cmocka_unit_test(qtn::test::test_products_share_a_grid),
       cmocka_unit_test(qtn::test::test_other_products_stay),
       cmocka_unit_test(qtn::test::test_only_such_products_are_folded),

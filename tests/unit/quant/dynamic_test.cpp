@@ -7,8 +7,11 @@
 #include "core/scales.hpp"
 #include "graph/evaluate.hpp"
 #include "graph/integer.hpp"
+#include "ops/eager.hpp"
+#include "quant/golden_network.hpp"
 #include "quant/graph_builder.hpp"
 #include "quant/weights_only.hpp"
+#include "runtime/session.hpp"
 
 namespace qtn::test {
 namespace {
@@ -38,6 +41,29 @@ double sqnr_db(const graph::Graph &float_graph, const graph::Graph &g) {
     noise += d * d;
   }
   return 10 * std::log10(signal / noise);
+}
+
+Attrs node_settings(const nlohmann::json &items) {
+  Attrs a;
+  for (const auto &[key, value] : items.items()) a.set(key, value.get<std::string>());
+  return a;
+}
+
+/// The same two layers by linear(), whose numerics are those of the weights' quantizer.
+Tensor by_linear(const graph::Graph &g, const std::string &recipe, Tensor x) {
+  const Numerics numerics = recipe == "qnnpack" ? Numerics::qnnpack : Numerics::fbgemm;
+  for (const std::string layer : {"first", "second"}) {
+    constexpr std::int32_t kBack[] = {1, 0};
+    const std::vector<float> scales = float_values(value_named(g, layer + ".weight_scale").constant, "scale");
+    const Tensor rows = value_named(g, layer + ".weight_quantized").constant.permute(kBack).to_contiguous();
+    const auto grid = std::make_shared<Quantizer>(
+        QTN_INT8, scales.size() > 1 ? QTN_PER_CHANNEL_AFFINE : QTN_PER_TENSOR_AFFINE, 0,
+        std::vector<double>(scales.begin(), scales.end()), std::vector<std::int64_t>(scales.size(), 0), numerics);
+    const bool first = layer == "first";
+    x = ops::linear(x, rows.with_quantizer(grid), first ? &value_named(g, "first.bias").constant : nullptr, nullptr);
+    if (first) ops::clamp_elements(x, {0, std::numeric_limits<float>::infinity()});
+  }
+  return x;
 }
 
 /// MatMul, Gemm of transposed weights with factors, and a Conv before them.
@@ -113,6 +139,71 @@ void test_few_bits(void **) {
     assert_int_equal(*std::max_element(q.begin(), q.end()), largest);
     assert_int_equal(*std::min_element(q.begin(), q.end()), -largest);
   }
+}
+
+/// Two Linear layers under torch.ao.quantization.quantize_dynamic: the integers and scales of weights to the bit,
+/// outputs within the rounding of the last product and sum.
+void test_pytorch(void **) {
+  const nlohmann::json file = read_json(std::string(QTN_GOLDEN_DIR) + "/quant/dynamic_linear.json");
+  GraphBuilder b;
+  b.input("x", {-1, 17});
+  for (const auto &[name, tensor] : file.at("constants").items()) b.constant(name, float_tensor(tensor));
+  const Attrs transposed = attrs({{"transB", std::int64_t{1}}});
+  b.node("Gemm", "first", {"x", "first.weight", "first.bias"}, {"h"}, transposed).node("Relu", "relu", {"h"}, {"r"});
+  b.node("Gemm", "second", {"r", "second.weight"}, {"y"}, transposed);
+  const graph::Graph float_graph = b.build({"y"});
+  for (const auto &c : file.at("cases")) {
+    const std::string recipe = c.at("recipe");
+    quant::Config config(recipe);
+    const Attrs settings = node_settings(c.at("settings"));
+    config.set("*", &settings);
+    const graph::Graph g = quant::quantize_dynamic(float_graph, config, false);
+    for (const auto &[name, want] : c.at("weights").items()) {
+      const Tensor &q = value_named(g, name + "_quantized").constant;
+      constexpr std::int32_t kBack[] = {1, 0};
+      expect_equal(recipe + " " + name, as_doubles(int_values(q.permute(kBack).to_contiguous(), "q")),
+                   numbers(want.at("q")));
+      expect_equal(recipe + " " + name, as_doubles(float_values(value_named(g, name + "_scale").constant, "scale")),
+                   as_doubles(float_values(float_tensor(want.at("scale")), "scale")));
+    }
+    for (const auto &[name, output] : c.at("outputs").items()) {
+      const Tensor x = float_tensor(file.at("inputs").at(name)), want = float_tensor(output);
+      const Tensor *inputs[] = {&x};
+      const Tensor got = runtime::Session(g, {}).run(inputs)[0];
+      float largest = 0;
+      for (std::int64_t i = 0; i < want.count(); ++i) largest = std::max(largest, std::abs(want.as<const float>()[i]));
+      for (std::int64_t i = 0; i < want.count(); ++i)
+        if (!(std::abs(got.as<const float>()[i] - want.as<const float>()[i]) <= 5e-7f * largest))
+          fail_test(recipe, " ", name, ": element ", i, " is ", got.as<const float>()[i], ", want ",
+                    want.as<const float>()[i]);
+      if (!equal(got, by_linear(g, recipe, x))) fail_test(recipe, " ", name, ": linear() has other bits");
+    }
+  }
+  assert_int_equal(file.at("cases").size(), 5);
+}
+
+/// Recipes without reduce_range, and those of systems that have no such grids.
+void test_numerics(void **) {
+  const std::pair<const char *, const char *> names[] = {
+      {"fbgemm", "fbgemm"}, {"x86", "fbgemm"},  {"qnnpack", "qnnpack"}, {"onednn", "qnnpack"},
+      {"onnx", "onnx"},     {"nvidia", "onnx"}, {"tflite", "onnx"}};
+  for (const auto &[recipe, numerics] : names)
+    for (const bool convolutions : {false, true}) {
+      const graph::Graph g = quant::quantize_dynamic(network(), quant::Config(recipe), convolutions);
+      int seen = 0;
+      for (const graph::Node &node : g.nodes)
+        if (node.op == &ops::kDynamicQuantizeMatMul || node.op == &ops::kDynamicQuantizeLinear) {
+          assert_string_equal(node.attrs.get_string("numerics", "onnx").c_str(), numerics);
+          ++seen;
+        }
+      assert_int_equal(seen, convolutions ? 3 : 2);
+    }
+  quant::Config wide("fbgemm");
+  const Attrs all_bits = attrs({{"reduce_range", std::int64_t{0}}});
+  wide.set("node:second", &all_bits);
+  const graph::Graph g = quant::quantize_dynamic(network(), wide, false);
+  assert_string_equal(node_named(g, "first").attrs.get_string("numerics", "").c_str(), "fbgemm");
+  assert_string_equal(node_named(g, "second").attrs.get_string("numerics", "").c_str(), "qnnpack");
 }
 
 /// Products without constant weights, of sums that files cannot hold, with a bias of another form.
@@ -218,10 +309,16 @@ void test_shared_weights(void **) {
 
 int main() {
   const CMUnitTest tests[] = {
-      cmocka_unit_test(qtn::test::test_products),       cmocka_unit_test(qtn::test::test_convolutions),
-      cmocka_unit_test(qtn::test::test_settings),       cmocka_unit_test(qtn::test::test_few_bits),
-      cmocka_unit_test(qtn::test::test_what_stays),     cmocka_unit_test(qtn::test::test_refused),
-      cmocka_unit_test(qtn::test::test_weights_only),   cmocka_unit_test(qtn::test::test_weights_in_blocks),
+      cmocka_unit_test(qtn::test::test_products),
+      cmocka_unit_test(qtn::test::test_convolutions),
+      cmocka_unit_test(qtn::test::test_settings),
+      cmocka_unit_test(qtn::test::test_few_bits),
+      cmocka_unit_test(qtn::test::test_what_stays),
+      cmocka_unit_test(qtn::test::test_pytorch),
+      cmocka_unit_test(qtn::test::test_numerics),
+      cmocka_unit_test(qtn::test::test_refused),
+      cmocka_unit_test(qtn::test::test_weights_only),
+      cmocka_unit_test(qtn::test::test_weights_in_blocks),
       cmocka_unit_test(qtn::test::test_shared_weights),
   };
   return cmocka_run_group_tests_name("quant/dynamic", tests, nullptr, nullptr);

@@ -48,10 +48,12 @@ graph::Graph network(std::int64_t in, std::int64_t hidden, std::int64_t out) {
 
 void test_products(void **) {
   const struct { std::int64_t in, hidden, out; } sizes[] = {{1, 1, 1}, {67, 33, 5}, {300, 1030, 12}};
-  for (const auto &[in, hidden, out] : sizes) {
-    const graph::Graph g = quant::quantize_dynamic(network(in, hidden, out), quant::Config("onnx"), false);
-    for (const std::int64_t rows : {1, 4, 37}) expect_native_is_reference(g, random({rows, in}, -1, 2, 9), {});
-  }
+  for (const auto &[in, hidden, out] : sizes)
+    for (const char *recipe : {"onnx", "fbgemm", "qnnpack"}) {
+      const graph::Graph g = quant::quantize_dynamic(network(in, hidden, out), quant::Config(recipe), false);
+      for (const std::int64_t rows : {1, 4, 37}) expect_native_is_reference(g, random({rows, in}, -1, 2, 9), {});
+      expect_native_is_reference(g, random({3, in}, -1e-6f, 1e-6f, 8), {});
+    }
 }
 
 /// More elements than one task finds the range of, which is seen by the last of them.
@@ -114,11 +116,20 @@ void test_grids_are_found_once(void **) {
     b.constant(cat(name, ".w"), random({8, 4}, -1, 1, 1))
         .node("MatMul", name, {"x", cat(name, ".w")}, {cat(name, ".y")});
   }
-  const graph::Graph g = quant::quantize_dynamic(b.build({"q.y", "k.y", "v.y"}), quant::Config("onnx"), false);
-  const Tensor x = random({2, 8}, -1, 1, 2);
-  const Tensor *inputs[] = {&x};
-  const auto profile = nlohmann::json::parse(runtime::Session(g, {}).profile(inputs));
-  assert_int_equal(profile.at("nodes").size(), 4);
+  quant::Config config("onnx");
+  const graph::Graph float_graph = b.build({"q.y", "k.y", "v.y"});
+  const auto steps = [&] {
+    const graph::Graph g = quant::quantize_dynamic(float_graph, config, false);
+    const Tensor x = random({2, 8}, -1, 1, 2);
+    expect_native_is_reference(g, x, {});
+    const Tensor *inputs[] = {&x};
+    return nlohmann::json::parse(runtime::Session(g, {}).profile(inputs)).at("nodes").size();
+  };
+  assert_int_equal(steps(), 4);
+  // Another node's numerics are another grid.
+  const Attrs torch = attrs({{"numerics", "fbgemm"}});
+  config.set("node:k", &torch);
+  assert_int_equal(steps(), 5);
 }
 
 /// Sums that may leave int32 run by the definition.
