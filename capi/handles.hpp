@@ -10,6 +10,7 @@
 #include "core/quantizer.hpp"
 #include "core/tensor.hpp"
 #include "graph/graph.hpp"
+#include "graph/tensors.hpp"
 #include "qtensor/qtensor.h"
 #include "quant/config.hpp"
 #include "quant/observe/observer.hpp"
@@ -41,8 +42,8 @@ struct qconfig {
 };
 
 struct qmodel {
-  explicit qmodel(qtn::graph::Graph g) : value(std::move(g)) {}
-  explicit qmodel(qtn::quant::Prepared p) : value(std::move(p)) {}
+  explicit qmodel(qtn::graph::Graph g) : value(std::move(g)), constants(qtn::graph::used_constants(graph())) {}
+  explicit qmodel(qtn::quant::Prepared p) : value(std::move(p)), constants(qtn::graph::used_constants(graph())) {}
 
   const qtn::quant::Prepared *prepared() const { return std::get_if<qtn::quant::Prepared>(&value); }
   const qtn::graph::Graph &graph() const {
@@ -50,6 +51,7 @@ struct qmodel {
   }
 
   std::variant<qtn::graph::Graph, qtn::quant::Prepared> value;
+  std::vector<qtn::graph::ValueId> constants;  ///< what qmodel_tensor_name() counts
 };
 
 struct qsession {

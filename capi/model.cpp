@@ -314,6 +314,34 @@ const char *qmodel_output_name(const qmodel *m, size_t index) {
   return value ? value->name.c_str() : nullptr;
 }
 
+size_t qmodel_tensor_count(const qmodel *m) { return m ? m->constants.size() : 0; }
+
+const char *qmodel_tensor_name(const qmodel *m, size_t index) {
+  const graph::Value *value = m ? value_at(m->graph(), m->constants, index) : nullptr;
+  return value ? value->name.c_str() : nullptr;
+}
+
+qstatus qmodel_tensor(qtensor **out, const qmodel *m, const char *name) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, m, "m");
+    need(entry, name, "name");
+    *out = new qtensor(graph::constant_tensor(m->graph(), graph::find_constant(m->graph(), entry, name)));
+  });
+}
+
+qstatus qmodel_set_tensor(qmodel *m, const char *name, const qtensor *t) {
+  return guard(__func__, [&](const char *entry) {
+    need(entry, m, "m");
+    need(entry, name, "name");
+    need(entry, t, "t");
+    auto *g = std::get_if<graph::Graph>(&m->value);
+    if (!g) fail(QTN_ESTATE, entry, ": the model is prepared, its observers know other weights");
+    graph::set_constant_tensor(*g, entry, name, t->value);
+  });
+}
+
 qstatus qmodel_inspect(qblob **out, const qmodel *m) {
   clear(out);
   return guard(__func__, [&](const char *entry) {

@@ -204,6 +204,7 @@ QTN_PROPERTY(Quantizer, quant_max, long, QuantMax)
 QTN_PROPERTY(Quantizer, numerics, string, Numerics)
 QTN_PROPERTY(Model, input_count, int, InputCount)
 QTN_PROPERTY(Model, output_count, int, OutputCount)
+QTN_PROPERTY(Model, tensor_count, int, TensorCount)
 QTN_PROPERTY(Session, output_count, int, OutputCount)
 QTN_PROPERTY(Trainer, parameter_count, int, ParameterCount)
 QTN_PROPERTY(Trainer, buffer_count, int, BufferCount)
@@ -211,6 +212,7 @@ QTN_PROPERTY(Trainer, buffer_count, int, BufferCount)
 // --- what QTensor/*.cs stands on
 
 %rename(Load) qtn::Model::load_bytes;
+%rename(GetTensor) qtn::Model::tensor;
 %ignore qtn::Tensor::reshape;
 %typemap(cstype, out="long[]") qtn::Ints dimensions, qtn::Ints axes "params long[]"
 %csmethodmodifiers qtn::Tensor::wrap_ "private";

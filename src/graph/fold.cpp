@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "graph/passes.hpp"
+#include "graph/tensors.hpp"
 
 namespace qtn::graph {
 namespace {
@@ -83,6 +84,8 @@ bool fold_into(Graph &g, Node &linear, const Node &bn, const Affine &a) {
   const ValueId folded_bias = g.add_constant(
       base + "_bias_folded",
       Tensor::from<float>(QTN_FLOAT32, Shape{static_cast<std::int64_t>(channels)}, std::span<const float>(bias)));
+  g.value(weight_id).origin = original_name(g.value(linear.inputs[1]));
+  if (bias_id != kNoValue) g.value(folded_bias).origin = original_name(g.value(bias_id));
   linear.inputs[1] = weight_id;
   linear.inputs[2] = folded_bias;
   linear.outputs[0] = bn.outputs[0];
@@ -122,6 +125,7 @@ bool turn_weights(Graph &g, const Node &node) {
   y.quantizer = y.constant.quantizer();
   y.dtype = QTN_FLOAT32;
   y.shape = y.constant.shape();
+  y.origin = original_name(g.value(node.inputs[0]));
   return true;
 }
 
@@ -143,6 +147,8 @@ void fold_constants(Graph &g) {
       std::vector<Tensor> results = ops::run_op(*node.op, {node.attrs, operands, node.outputs.size()});
       for (std::size_t o = 0; o < results.size(); ++o)
         if (node.outputs[o] != kNoValue) g.value(node.outputs[o]).constant = results[o].to_contiguous();
+      if (results.size() == 1 && ops::moves(*node.op, node.attrs) && node.inputs[0] != kNoValue)
+        g.value(node.outputs[0]).origin = original_name(g.value(node.inputs[0]));
     } catch (const Error &e) {
       fail(e.status(), "node \"", node.name, "\": ", e.what());
     }

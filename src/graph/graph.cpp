@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "base/error.hpp"
+#include "graph/tensors.hpp"
 
 namespace qtn::graph {
 namespace {
@@ -29,6 +30,10 @@ ValueId Graph::add_constant(const std::string &wanted, Tensor tensor) {
   for (int i = 1; taken(); ++i) unique = cat(wanted, "_", i);
   Value v;
   v.name = unique;
+  // Names of what passes make say of what, but for constants that had an origin themselves.
+  const std::string_view source = without_suffix(wanted);
+  for (const Value &other : values)
+    if (other.name == source && !other.origin.empty()) v.origin = other.origin;
   v.dtype = tensor.quantized() ? QTN_FLOAT32 : tensor.dtype();
   v.shape = tensor.shape();
   v.quantizer = tensor.quantizer();

@@ -24,6 +24,7 @@ struct Value {
   std::optional<Shape> shape;   ///< as the file says; -1: unknown or symbolic
   Tensor constant;              ///< has_data(): an initializer; integers with a quantizer where quantized
   QuantizerPtr quantizer;       ///< of an activation or a constant
+  std::string origin;           ///< of a constant made of another one: that one's name, or "" where names tell
 
   bool is_constant() const { return constant.has_data(); }
 };

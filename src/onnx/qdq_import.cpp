@@ -88,6 +88,7 @@ class Folder {
     value.shape = integers->shape();
     value.quantizer = q;
     value.constant = integers->with_quantizer(q);
+    value.origin = g_.value(node.inputs[0]).name;
     done_[n] = true;
   }
 

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "core/choose_options.hpp"
+#include "graph/tensors.hpp"
 #include "quant/concat_grids.hpp"
 #include "quant/facts.hpp"
 #include "quant/prepare.hpp"
@@ -107,7 +108,7 @@ class Converter {
   ValueId integer_constant(ValueId original, const Tensor &q) {
     for (const ValueId v : made_[original])
       if (*g_.value(v).quantizer == *q.quantizer()) return v;
-    const std::string name = g_.value(original).name;
+    const std::string name = graph::original_name(g_.value(original));
     const ValueId v = g_.add_constant(name + "_quantized", q);
     made_[original].push_back(v);
     return v;

@@ -8,6 +8,7 @@
 #include "graph/dynamic.hpp"
 #include "graph/integer.hpp"
 #include "graph/passes.hpp"
+#include "graph/tensors.hpp"
 #include "quant/facts.hpp"
 #include "quant/named.hpp"
 #include "quant/normalize.hpp"
@@ -91,7 +92,7 @@ class Dynamic {
 
   /// The constants of weights, their scales in `shape` where there are several.
   std::pair<ValueId, ValueId> add_weights(ValueId of, const Tensor &q, const Shape &shape) {
-    const std::string name = g_.value(of).name;
+    const std::string name = graph::original_name(g_.value(of));
     const std::vector<float> scales(q.quantizer()->scales().begin(), q.quantizer()->scales().end());
     const ValueId integers = g_.add_constant(name + "_quantized", q.with_quantizer(nullptr));
     return {integers,

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "graph/tensors.hpp"
 #include "quant/facts.hpp"
 
 namespace qtn::quant {
@@ -104,6 +105,7 @@ std::vector<std::string> precede_norms(graph::Graph &g) {
       Attrs attrs;
       attrs.set("group", channels);
       const ValueId ones_id = g.add_constant(node.name + "_ones", ones);
+      g.value(ones_id).origin = graph::original_name(g.value(node.inputs[1]));  // which will be multiplied into it
       nodes.push_back({node.name, &ops::kConv, attrs, {x, ones_id}, {g.add_value(std::move(same))}, {}});
       names.push_back(node.name);
       node.name += "_norm";

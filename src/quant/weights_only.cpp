@@ -5,6 +5,7 @@
 
 #include "graph/integer.hpp"
 #include "graph/passes.hpp"
+#include "graph/tensors.hpp"
 #include "quant/facts.hpp"
 #include "quant/weights.hpp"
 
@@ -49,7 +50,7 @@ Graph quantize_weights(const Graph &float_graph, const WeightsOnly &grid) {
     if (is_new) {
       const bool blocks = grid.block_size > 0 && g.value(original).constant.dim(1 - channels) >= grid.block_size;
       const Tensor q = quantize_weight_of(g, node, nullptr, 1.0, settings_of(grid, blocks), "weights");
-      const std::string name = g.value(original).name;
+      const std::string name = graph::original_name(g.value(original));
       known->second = g.add_constant(name + "_quantized", q);
     }
     node.inputs[1] = known->second;

@@ -390,6 +390,10 @@ CALL(qmodel_convert, OUT(MODEL), handle_of(f, "prepared", MODEL), attrs_of(f, "a
 CALL(qsession_create, OUT(SESSION), handle_of(f, "m", MODEL), attrs_of(f, "attrs"))
 VALUE(qmodel_input_count, json_integer((json_int_t)qtn.qmodel_input_count(handle_of(f, "m", MODEL))))
 VALUE(qmodel_output_count, json_integer((json_int_t)qtn.qmodel_output_count(handle_of(f, "m", MODEL))))
+VALUE(qmodel_tensor_count, json_integer((json_int_t)qtn.qmodel_tensor_count(handle_of(f, "m", MODEL))))
+VALUE(qmodel_tensor_name, text(qtn.qmodel_tensor_name(handle_of(f, "m", MODEL), (size_t)int_of(f, "index"))))
+CALL(qmodel_tensor, OUT(TENSOR), handle_of(f, "m", MODEL), string_of(f, "name"))
+CALL(qmodel_set_tensor, handle_of(f, "m", MODEL), string_of(f, "name"), TENSOR_ARG("t"))
 VALUE(qmodel_input_name, text(qtn.qmodel_input_name(handle_of(f, "m", MODEL), (size_t)int_of(f, "index"))))
 VALUE(qmodel_input_dtype,
       text(qtn.qdtype_name(qtn.qmodel_input_dtype(handle_of(f, "m", MODEL), (size_t)int_of(f, "index")))))
@@ -628,6 +632,10 @@ static const struct {
     ROW(qmodel_input_count),
     ROW(qmodel_output_count),
     ROW(qmodel_input_name),
+    ROW(qmodel_tensor_count),
+    ROW(qmodel_tensor_name),
+    ROW(qmodel_tensor),
+    ROW(qmodel_set_tensor),
     ROW(qmodel_output_name),
     ROW(qmodel_input_dtype),
     ROW(qmodel_input_rank),

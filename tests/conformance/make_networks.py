@@ -277,10 +277,22 @@ def chains():
         weight = in_torch(net, [eye], backend).fc.weight()
         assert weight.dtype == torch.qint8 and weight.element_size() == 1
         config = [call("qconfig_create", "c", name=backend), given]
+        # The file has a Transpose before the MatMul, which preparing does.
+        per_channel = weight.qscheme() == torch.per_channel_affine
+        scales = weight.q_per_channel_scales().tolist() if per_channel else [weight.q_scale()]
+        grid = {"scheme": 3, "axis": 1} if per_channel else {"scheme": 1}
+        one_byte = {"dtype": "int8", "shape": [6, 3], "data": weight.int_repr().T.ravel().tolist(),
+                    "quantizer": {**grid, "scales": scales, "zero_points": [0] * len(scales)}}  # fmt: skip
+        seen = [call("qmodel_tensor", "float_weight", m="$m", name="fc.weight"), expected_floats("float_weight", net.fc.weight.detach()),
+                call("qmodel_tensor", "prepared_weight", m="$p", name="fc.weight"), expected_floats("prepared_weight", net.fc.weight.detach().T),
+                call("qmodel_tensor", "weight", m="$q", name="fc.weight"), {"expect": "$weight", **one_byte},
+                {**call("qtensor_nbytes", t="$weight"), "equals": 18}, {**call("qtensor_nbytes", t="$float_weight"), "equals": 72},
+                call("qmodel_save", m="$q", path="@one_byte.onnx"), call("qmodel_load", "again", path="@one_byte.onnx"),
+                call("qmodel_tensor", "read", m="$again", name="fc.weight"), {**call("qtensor_equal", a="$read", b="$weight"), "equals": 1}]  # fmt: skip
         case(f"ptq/weights_of_one_byte/{backend}", ["P01", "P10"], loaded, call("qmodel_inspect", "float", m="$m"),
              {"expect": "$float", "json": {"parameters": 18, "parameter_bytes": 72}}, *quantized_run(config, [eye], eye, "y"),
              call("qmodel_inspect", "report", m="$q"), {"expect": "$report", "json": {"parameters": 18, "parameter_bytes": 18}},
-             expected_floats("y", weight.dequantize().T))  # fmt: skip
+             expected_floats("y", weight.dequantize().T), *seen)  # fmt: skip
 
 
 def fused_by_hand(names, out="fused", m="m"):

@@ -44,6 +44,9 @@ public sealed unsafe partial class Model {
   /// <summary>The names of the outputs, in their order.</summary>
   public string[] OutputNames => Enumerable.Range(0, OutputCount).Select(i => OutputName(i)).ToArray();
 
+  /// <summary>The names of the tensors that the model holds: weights, biases and other constants.</summary>
+  public string[] TensorNames => Enumerable.Range(0, TensorCount).Select(i => TensorName(i)).ToArray();
+
   /// <summary>The model in integers, calibrated with the rows of a tensor, for a model with one input. Rows keep the axis of
   /// the batch where the model has one, and are as many together as it fixes; what does not fill the last is left out.</summary>
   public Model Quantize(Tensor rows, Config config = null, IDictionary<string, object> attrs = null,

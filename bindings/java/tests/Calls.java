@@ -255,6 +255,10 @@ final class Calls {
     put("qmodel_quantize_weights", f -> model(f).quantizeWeights(f.attrs()));
     put("qmodel_input_count", f -> model(f).inputCount());
     put("qmodel_output_count", f -> model(f).outputCount());
+    put("qmodel_tensor_count", f -> model(f).tensorCount());
+    put("qmodel_tensor_name", f -> model(f).tensorName(f.index()));
+    put("qmodel_tensor", f -> model(f).tensor(f.text("name")));
+    act("qmodel_set_tensor", f -> model(f).setTensor(f.text("name"), f.tensor("t")));
     put("qmodel_input_name", f -> model(f).inputName(f.index()));
     put("qmodel_input_dtype", f -> Lib.dtypeName(model(f).inputDtype(f.index())));
     put("qmodel_input_rank", f -> model(f).inputShape(f.index()).length);

@@ -148,6 +148,7 @@ class ModelTest {
     Model model = Data.digits();
     assertEquals(List.of("image"), model.inputs());
     assertEquals(List.of("scores"), model.outputs());
+    assertEquals(List.of("11.weight", "11.bias"), model.tensors().subList(0, 2));
     assertEquals(DType.FLOAT32, model.inputDtype(0));
     assertArrayEquals(new long[] {-1, 1, 8, 8}, model.inputShape(0));
     assertEquals("index is -1", assertThrows(IllegalArgumentException.class, () -> model.inputName(-1)).getMessage());

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
 if TYPE_CHECKING:
@@ -247,6 +247,36 @@ class Config(Closing, ConfigBase):
         return "Config()"
 
 
+class Tensors(MutableMapping[str, "core.Tensor"]):
+    """The tensors of a model by name. A quantized one is found by the name that it had in float, too."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    def __getitem__(self, name: str) -> core.Tensor:
+        try:
+            tensor: core.Tensor = self._model.tensor(name)
+        except ValueError as e:
+            raise KeyError(str(e)) from None
+        return tensor
+
+    def __setitem__(self, name: str, tensor: core.Tensor | Array) -> None:
+        self._model.set_tensor(name, tensor)
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError("a model keeps all of its tensors")
+
+    def __iter__(self) -> Iterator[str]:
+        return (self._model.tensor_name(i) for i in range(self._model.tensor_count))
+
+    def __len__(self) -> int:
+        count: int = self._model.tensor_count
+        return count
+
+    def __repr__(self) -> str:
+        return f"Tensors({', '.join(self)})"
+
+
 class Model(Closing, ModelBase):
     """A graph of ONNX operators with its weights: float, prepared, or quantized."""
 
@@ -262,6 +292,11 @@ class Model(Closing, ModelBase):
     def outputs(self) -> list[str]:
         """The names of the outputs."""
         return [self.output_name(i) for i in range(self.output_count)]
+
+    @property
+    def tensors(self) -> Tensors:
+        """Weights, biases and other constants by name: model.tensors["conv.weight"] is a copy, and takes another one."""
+        return Tensors(self)
 
     def inspect(self) -> dict[str, Any]:
         """What is in the model as a session runs it: nodes, grids, sizes."""

@@ -118,6 +118,29 @@ class Models(unittest.TestCase):
             int8.save(path, {"format": "qoperator"})
             np.testing.assert_array_equal(scores(qt.Model.load_bytes(path.read_bytes())), scores(int8))
 
+    def test_weights_by_name(self):
+        model = digits()
+        self.assertEqual((len(model.tensors), next(iter(model.tensors))), (12, "11.weight"))
+        weight = model.tensors["11.weight"].numpy()
+        weight[:] = 0  # a copy
+        self.assertTrue(model.tensors["11.weight"].numpy().any())
+        int8 = model.quantize(IMAGES)
+        q = int8.tensors["11.weight"]
+        self.assertEqual((q.dtype, q.nbytes, q.quantizer.count), (qt.int8, weight.size, 10))
+        self.assertIn("11.weight_quantized", int8.tensors)
+        session, before = qt.Session(int8), scores(int8)
+        int8.tensors["11.weight"] = qt.Tensor.create(q.dtype, q.shape, q.quantizer)
+        self.assertFalse(np.array_equal(scores(int8), before))
+        np.testing.assert_array_equal(session(IMAGES), before)
+        model.tensors["11.weight"] = weight
+        model.tensors["11.bias"] = np.arange(10, dtype=np.float32)
+        np.testing.assert_array_equal(scores(model), np.tile(np.arange(10, dtype=np.float32), (len(IMAGES), 1)))
+        with self.assertRaisesRegex(KeyError, "nearest are"):
+            model.tensors["weight"]
+        self.assertNotIn("weight", model.tensors)
+        with self.assertRaises(TypeError):
+            del model.tensors["11.weight"]
+
     def test_without_samples(self):
         model = digits()
         self.assertEqual(scores(model.quantize_dynamic(qt.Config("onnx"))).shape, (40, 10))

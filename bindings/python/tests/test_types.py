@@ -20,6 +20,8 @@ q = x.quantize(qt.Quantizer("int8", qt.per_tensor_affine, 0, [0.1], [3]))
 scale: float = q.quantizer.scale if q.quantizer else 1.0
 with qt.Model.load("net.onnx") as model:
     int8: qt.Model = model.quantize([x], {"op:Conv": {"bins": 3}, "op:Gemm": None}, progress=lambda s, d, n: d < n)
+weight: qt.Tensor = int8.tensors["conv.weight"]
+model.tensors["conv.bias"] = np.zeros(3, np.float32)
 y: list[qt.Tensor] = qt.Session(int8, {"threads": 1}).run([x, np.ones(3)])
 loss: float = qt.Trainer(model).step([x], [y[0]])
 loss = qt.Trainer(model).step(np.zeros((2, 3)), {"y": [1, 2]})

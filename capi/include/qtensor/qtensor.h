@@ -1180,6 +1180,48 @@ QTN_API size_t qmodel_output_count(const qmodel *m);
  * @since 0.1 */
 QTN_API const char *qmodel_output_name(const qmodel *m, size_t index);
 
+/** The number of tensors that a model holds: weights, biases and whatever else its nodes read that is constant.
+ *
+ * @param m a model, in any state
+ * @since 0.1 */
+QTN_API size_t qmodel_tensor_count(const qmodel *m);
+
+/** The name of a tensor; NULL for an index out of range. Lives as long as `m`. It is that of the initializer in the
+ * file; of one that was made of an initializer, that and what was done: "conv.weight_quantized"; or, until it is
+ * quantized, that of the node whose normalization it has taken in ("conv1_weight_folded").
+ *
+ * @param m a model
+ * @param index from 0 to qmodel_tensor_count(m) - 1
+ * @since 0.1 */
+QTN_API const char *qmodel_tensor_name(const qmodel *m, size_t index);
+
+/** A tensor of a model, as a copy: what is done to it does not change the model. Of a float or a prepared model weights
+ * are float32; of a converted one integers with their quantizer, and biases int32. The weights of dynamic products are
+ * [in_features, out_features], with a scale for all or along axis 1. What a trainer makes of weights is in
+ * qtrainer_parameter and in the model of qtrainer_model.
+ *
+ * @param out a new row-major tensor; free it with qtensor_free
+ * @param m a model, in any state
+ * @param name one of qmodel_tensor_name; or that of the initializer in the float model's file that it was made of,
+ *   where only one tensor was: "conv.weight" for "conv.weight_quantized"
+ * Errors: QTN_EINVAL where no tensor has this name (the message has the nearest ones) or several come from it.
+ * @since 0.1 */
+QTN_API qstatus qmodel_tensor(qtensor **out, const qmodel *m, const char *name);
+
+/** Replaces a tensor of a model by a copy of another one. Sessions, prepared and converted models that were made before
+ * keep what they had. Of a quantized tensor the quantizer is replaced too, with its scales in float32, as a file holds
+ * them; a bias beside it keeps its own.
+ *
+ * @param m a loaded or converted model
+ * @param name as for qmodel_tensor
+ * @param t of the same shape and element type; quantized if what it replaces is
+ * Errors: QTN_EINVAL as for qmodel_tensor; QTN_EDTYPE and QTN_ESHAPE for a `t` of another type or shape; QTN_ESTATE for
+ * a prepared model, whose observers know other weights; QTN_EUNSUPPORTED for a tensor that is neither float32 nor
+ * quantized, one that would change shapes, and for weights of dynamic products whose scales cannot be those of `t`. The
+ * model is then as it was.
+ * @since 0.1 */
+QTN_API qstatus qmodel_set_tensor(qmodel *m, const char *name, const qtensor *t);
+
 /** What is in a model as a session runs it, constants folded and activations fused, as JSON text: name; inputs and
  * outputs with name, dtype and shape; nodes with name, op, dtype ("int8" where they run in integers, "float32" where
  * not), inputs and outputs, and of products by constants weight_dtype, the type in which these are stored ("int4" ...);

@@ -732,6 +732,17 @@ class Model {
   Ints input_shape(size_t index) const { return {qmodel_input_shape(use(), index), qmodel_input_rank(use(), index)}; }
   size_t output_count() const { return qmodel_output_count(use()); }
   std::string output_name(size_t index) const { return text(qmodel_output_name(use(), index)); }
+  size_t tensor_count() const { return qmodel_tensor_count(use()); }
+  std::string tensor_name(size_t index) const { return text(qmodel_tensor_name(use(), index)); }
+  /// A copy. "conv.weight" finds "conv.weight_quantized", too.
+  Tensor tensor(const std::string &name) const {
+    qtensor *t = nullptr;
+    detail::check(qmodel_tensor(&t, use(), name.c_str()));
+    return Tensor::adopt(t);
+  }
+  void set_tensor(const std::string &name, const Tensor &t) {
+    detail::check(qmodel_set_tensor(handle_.change(), name.c_str(), t.use()));
+  }
   std::string inspect() const {
     qblob *b = nullptr;
     detail::check(qmodel_inspect(&b, use()));

@@ -163,7 +163,7 @@ void conversion_takes_what_was_learned(void **) {
         fail_test(recipe, ": ", of, " has scale ", got, ", learned was ", want);
     };
     for (const char *activation : {"x", "r1", "r2", "r3"}) expect(activation, activation, 0);
-    for (std::size_t c = 0; c < 8; ++c) expect("conv3.weight", "conv3_weight_folded_quantized", c);
+    for (std::size_t c = 0; c < 8; ++c) expect("conv3.weight", "conv3.weight_quantized", c);
     for (std::size_t c = 0; c < 5; ++c) expect("fc.weight", "fc.weight_quantized", c);
   }
 }

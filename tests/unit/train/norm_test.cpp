@@ -43,7 +43,7 @@ void expect_exact(const std::string &what, const quant::Config &config) {
     return static_cast<double>(value_of(trained, name).constant.as<const float>()[c]);
   };
   const std::vector<float> weights =
-      float_values(dequantize(value_of(converted, "norm_weight_folded_quantized").constant), "weights");
+      float_values(dequantize(value_of(converted, "scale_quantized").constant), "weights");
   for (std::size_t c = 0; c < 3; ++c) {
     const double gain = at("scale", c) / std::sqrt(at("variance", c) + 1e-5);
     if (!(std::fabs(static_cast<double>(weights[c]) - gain) <= 1e-6 * std::fabs(gain)))

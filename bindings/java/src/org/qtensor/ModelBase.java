@@ -49,6 +49,11 @@ abstract class ModelBase extends NativeObject {
     return LongStream.range(0, self().outputCount()).mapToObj(self()::outputName).toList();
   }
 
+  /** The names of the tensors that the model holds: weights, biases and other constants. */
+  public final List<String> tensors() {
+    return LongStream.range(0, self().tensorCount()).mapToObj(self()::tensorName).toList();
+  }
+
   /** Shows a model made by {@link Model#prepare(Config)} one sample: one tensor for each input. */
   public final void calibrate(Tensor... inputs) {
     self().calibrateWith(inputs);
