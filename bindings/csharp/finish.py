@@ -18,6 +18,7 @@ from names import with_names
 # What only the classes have.
 OWN = {
     "Config.LeaveInFloat": "Leaves what the selector of Set() names in float.",
+    "Model.GetTensor": "A tensor by name, as a copy: a weight in float, or in integers with their quantizer.",
     "Quantizer.PerTensor": "One scale and zero point for all elements.",
     "Session.OutputCount": "Tensors that a run gives.",
     "Tensor.IsQuantized": "Whether the elements are integers on a grid, which Quantizer tells.",

@@ -141,6 +141,8 @@ static void null_in_accessors(void **state) {
   assert_null(qquantizer_zero_points(NULL));
   assert_int_equal(qmodel_input_count(NULL), 0);
   assert_null(qmodel_input_name(NULL, 0));
+  assert_null(qmodel_tensor_name(NULL, 0));
+  assert_int_equal(qmodel_tensor_count(NULL), 0);
   assert_int_equal(qmodel_input_dtype(NULL, 0), 0);
   assert_int_equal(qmodel_input_rank(NULL, 0), 0);
   assert_null(qmodel_input_shape(NULL, 0));

@@ -76,6 +76,7 @@ static void describe_inputs(void **state) {
   assert_string_equal(qmodel_input_name(m, 0), "x");
   assert_string_equal(qmodel_output_name(m, 0), "y");
   assert_null(qmodel_input_name(m, 1));
+  assert_null(qmodel_tensor_name(m, qmodel_tensor_count(m)));
   assert_null(qmodel_output_name(m, 1));
   assert_int_equal(qmodel_input_dtype(m, 0), QTN_FLOAT32);
   assert_int_equal(qmodel_input_rank(m, 0), 4);

@@ -1210,7 +1210,7 @@ QTN_API qstatus qmodel_tensor(qtensor **out, const qmodel *m, const char *name);
 
 /** Replaces a tensor of a model by a copy of another one. Sessions, prepared and converted models that were made before
  * keep what they had. Of a quantized tensor the quantizer is replaced too, with its scales in float32, as a file holds
- * them; a bias beside it keeps its own.
+ * them; a bias beside it keeps its own, and is rounded to the units of the new products where they are computed.
  *
  * @param m a loaded or converted model
  * @param name as for qmodel_tensor

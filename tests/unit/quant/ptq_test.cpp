@@ -69,8 +69,7 @@ void a_norm_alone_is_exact(void **) {
     Prepared p = prepare(g, Config(recipe));
     calibrate_on(p, GraphBuilder::ramp({1, 4, 3, 3}));
     const graph::Graph converted = convert(p, nullptr);
-    const auto weights =
-        float_values(dequantize(value_named(converted, "scale_quantized").constant), "weights");
+    const auto weights = float_values(dequantize(value_named(converted, "scale_quantized").constant), "weights");
     for (std::size_t c = 0; c < 4; ++c) {
       const double gain = static_cast<double>(scales[c]) / std::sqrt(static_cast<double>(variances[c]) + 1e-5);
       if (!(std::fabs(static_cast<double>(weights[c]) - gain) <= 1e-6 * std::fabs(gain)))
