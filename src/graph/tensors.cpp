@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "base/nearest.hpp"
+#include "graph/nearest.hpp"
 
 namespace qtn::graph {
 namespace {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "onnx/dynamic_function.hpp"
 
-#include <map>
+#include <algorithm>
+#include <string_view>
+#include <vector>
 
 #include "base/error.hpp"
 #include "ops/dynamic_quantizer.hpp"
@@ -15,55 +17,69 @@ using graph::ValueId;
 
 constexpr Numerics kNumerics[] = {Numerics::fbgemm, Numerics::qnnpack};
 
-/// Values by name, made where they are first spoken of.
-class Body {
- public:
-  ValueId operator[](const std::string &name) {
-    const auto [at, is_new] = ids_.try_emplace(name);
-    if (is_new) {
-      graph::Value value;
-      value.name = name;
-      at->second = g_.add_value(std::move(value));
-    }
-    return at->second;
-  }
-
-  void constant(const std::string &name, Tensor constant) {
-    graph::Value &value = g_.value((*this)[name]);
-    value.dtype = constant.dtype();
-    value.shape = constant.shape();
-    value.constant = std::move(constant);
-  }
-
-  /// A float32 that is computed with in double: readers may take constants in double for floats.
-  void wide_constant(const std::string &name, float value) {
-    constant(name + "32", Tensor::scalar(value));
-    cast(name + "32", QTN_FLOAT64, name);
-  }
-
-  void node(const ops::OpDef &op, const std::vector<std::string> &inputs, const std::string &output, Attrs attrs = {}) {
-    Node node{output, &op, std::move(attrs), {}, {}, {}};
-    for (const std::string &input : inputs) node.inputs.push_back((*this)[input]);
-    node.outputs.push_back((*this)[output]);
-    g_.nodes.push_back(std::move(node));
-  }
-
-  void cast(const std::string &input, qdtype to, const std::string &output) {
-    Attrs attrs;
-    attrs.set("to", std::int64_t{to});
-    node(ops::kCast, {input}, output, std::move(attrs));
-  }
-
-  Graph made(const std::vector<std::string> &inputs, const std::vector<std::string> &outputs) {
-    for (const std::string &name : inputs) g_.inputs.push_back((*this)[name]);
-    for (const std::string &name : outputs) g_.outputs.push_back((*this)[name]);
-    return std::move(g_);
-  }
-
- private:
-  Graph g_;
-  std::map<std::string, ValueId> ids_;
+struct Constant {
+  const char *name;
+  float value;
 };
+
+/// float32 throughout: readers may take constants in double for floats. That of "highest32" depends on the numerics.
+constexpr Constant kConstants[] = {{"zero", 0},
+                                   {"one", 1},
+                                   {"without_inverse", 0x1p-128f},  // the largest whose inverse is infinite
+                                   {"highest32", 255},
+                                   {"of_nothing32", 0.1f},
+                                   {"smallest32", 6.1e-5f}};
+
+struct Step {
+  const char *op, *inputs, *output;
+  std::int32_t to = 0;  ///< of Cast
+};
+
+/// The formula of ops/dynamic_quantizer.cpp for uint8, whose zero point always comes from the lower end: what the other
+/// would give is the same integer. 1 / scale is a Reciprocal, as ONNX Runtime makes a division of Div and Mul.
+constexpr Step kSteps[] = {{"Cast", "zero", "none", QTN_FLOAT64},
+                           {"Cast", "highest32", "highest", QTN_FLOAT64},
+                           {"Cast", "of_nothing32", "of_nothing", QTN_FLOAT64},
+                           {"Cast", "smallest32", "smallest", QTN_FLOAT64},
+                           {"ReduceMin", "x", "least"},
+                           {"ReduceMax", "x", "most"},
+                           {"Min", "least zero", "min"},
+                           {"Max", "most zero", "max"},
+                           {"Cast", "min", "min64", QTN_FLOAT64},
+                           {"Cast", "max", "max64", QTN_FLOAT64},
+                           {"Sub", "max64 min64", "range"},
+                           {"Div", "range highest", "step64"},
+                           {"Cast", "step64", "step", QTN_FLOAT32},
+                           {"Greater", "step without_inverse", "inverts"},
+                           {"Where", "inverts step64 of_nothing", "given64"},
+                           {"Cast", "given64", "given", QTN_FLOAT32},
+                           {"Max", "given64 smallest", "scale64"},
+                           {"Cast", "scale64", "y_scale", QTN_FLOAT32},
+                           {"Div", "y_scale given", "gain"},  // 1 but for small scales
+                           {"Mul", "min gain", "grown"},
+                           {"Cast", "grown", "grown64", QTN_FLOAT64},
+                           {"Div", "grown64 scale64", "below"},
+                           {"Neg", "below", "above"},
+                           {"Clip", "above none highest", "inside"},
+                           {"Round", "inside", "rounded"},
+                           {"Cast", "rounded", "y_zero_point", QTN_UINT8},
+                           {"Reciprocal", "y_scale", "inverse"},
+                           {"Mul", "x inverse", "steps"},
+                           {"QuantizeLinear", "steps one y_zero_point", "y"}};
+
+/// Of a list with spaces between: made where they are first spoken of.
+std::vector<ValueId> values_named(Graph &g, std::string_view names) {
+  std::vector<ValueId> ids;
+  while (!names.empty()) {
+    const std::string_view name = names.substr(0, names.find(' '));
+    names.remove_prefix(std::min(name.size() + 1, names.size()));
+    const auto known =
+        std::find_if(g.values.begin(), g.values.end(), [&](const graph::Value &v) { return v.name == name; });
+    ids.push_back(static_cast<ValueId>(known - g.values.begin()));
+    if (known == g.values.end()) g.values.emplace_back().name = name;
+  }
+  return ids;
+}
 
 }  // namespace
 
@@ -85,45 +101,25 @@ std::optional<Numerics> function_numerics(const std::string &domain, const std::
   return std::nullopt;
 }
 
-/// The formula of ops/dynamic_quantizer.cpp for uint8, whose zero point always comes from the lower end: what the other
-/// would give is the same integer. 1 / scale is a Reciprocal, as ONNX Runtime makes a division of Div and Mul.
 Graph function_body(Numerics numerics) {
-  Attrs whole;
-  whole.set("keepdims", std::int64_t{0});
-  Body body;
-  body.constant("zero", Tensor::scalar(0));
-  body.constant("one", Tensor::scalar(1));
-  body.wide_constant("none", 0);
-  body.wide_constant("highest", numerics == Numerics::fbgemm ? 127 : 255);
-  body.constant("without_inverse", Tensor::scalar(0x1p-128f));  // the largest whose inverse is infinite
-  body.wide_constant("of_nothing", 0.1f);
-  body.wide_constant("smallest", 6.1e-5f);
-  body.node(ops::kReduceMin, {"x"}, "least", whole);
-  body.node(ops::kReduceMax, {"x"}, "most", whole);
-  body.node(ops::kMin, {"least", "zero"}, "min");
-  body.node(ops::kMax, {"most", "zero"}, "max");
-  body.cast("min", QTN_FLOAT64, "min64");
-  body.cast("max", QTN_FLOAT64, "max64");
-  body.node(ops::kSub, {"max64", "min64"}, "range");
-  body.node(ops::kDiv, {"range", "highest"}, "step64");
-  body.cast("step64", QTN_FLOAT32, "step");
-  body.node(ops::kGreater, {"step", "without_inverse"}, "inverts");
-  body.node(ops::kWhere, {"inverts", "step64", "of_nothing"}, "given64");
-  body.cast("given64", QTN_FLOAT32, "given");
-  body.node(ops::kMax, {"given64", "smallest"}, "scale64");
-  body.cast("scale64", QTN_FLOAT32, "y_scale");
-  body.node(ops::kDiv, {"y_scale", "given"}, "gain");  // 1 but for small scales
-  body.node(ops::kMul, {"min", "gain"}, "grown");
-  body.cast("grown", QTN_FLOAT64, "grown64");
-  body.node(ops::kDiv, {"grown64", "scale64"}, "below");
-  body.node(ops::kNeg, {"below"}, "above");
-  body.node(ops::kClip, {"above", "none", "highest"}, "inside");
-  body.node(ops::kRound, {"inside"}, "rounded");
-  body.cast("rounded", QTN_UINT8, "y_zero_point");
-  body.node(ops::kReciprocal, {"y_scale"}, "inverse");
-  body.node(ops::kMul, {"x", "inverse"}, "steps");
-  body.node(ops::kQuantizeLinear, {"steps", "one", "y_zero_point"}, "y");
-  return body.made({"x"}, {"y", "y_scale", "y_zero_point"});
+  Graph g;
+  for (const auto &[name, number] : kConstants) {
+    graph::Value value;
+    value.name = name;
+    value.constant = Tensor::scalar(value.name == "highest32" && numerics == Numerics::fbgemm ? 127 : number);
+    value.dtype = QTN_FLOAT32;
+    value.shape = Shape{};
+    g.add_value(std::move(value));
+  }
+  for (const Step &step : kSteps) {
+    Node node{step.output, ops::find_op(step.op), {}, values_named(g, step.inputs), values_named(g, step.output), {}};
+    if (step.to != 0) node.attrs.set("to", std::int64_t{step.to});
+    if (node.op == &ops::kReduceMin || node.op == &ops::kReduceMax) node.attrs.set("keepdims", std::int64_t{0});
+    g.nodes.push_back(std::move(node));
+  }
+  g.inputs = values_named(g, "x");
+  g.outputs = values_named(g, "y y_scale y_zero_point");
+  return g;
 }
 
 }  // namespace qtn::onnx

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "base/nearest.hpp"
+#include "graph/nearest.hpp"
 #include "quant/outcome.hpp"
 
 namespace qtn::quant {
@@ -30,14 +30,14 @@ void require_nodes(const Config &config, const Graph &model, const Graph &g) {
       if (fusion.node == selector.pattern())
         fail(QTN_EINVAL, "config: selector \"", selector.text(), "\": this node became part of \"", fusion.into, "\"");
     fail(QTN_EINVAL, "config: selector \"", selector.text(), "\": no node has this name",
-         nearest(selector.pattern(), names));
+         graph::nearest(selector.pattern(), names));
   });
 }
 
 void require_tensors(const Config &config, std::span<const std::string_view> quantized) {
   each_missing(config, Selector::kTensor, quantized, [&](const Selector &selector) {
     fail(QTN_EINVAL, "config: selector \"", selector.text(), "\": no activation of this name becomes integers",
-         nearest(selector.pattern(), quantized));
+         graph::nearest(selector.pattern(), quantized));
   });
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/nearest.hpp"
+#include "graph/nearest.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 
-namespace qtn {
+namespace qtn::graph {
 namespace {
 
 /// Characters to insert, remove or replace (Levenshtein).
@@ -35,4 +35,4 @@ std::string nearest(std::string_view name, std::span<const std::string_view> nam
   return text;
 }
 
-}  // namespace qtn
+}  // namespace qtn::graph

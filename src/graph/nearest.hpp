@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-namespace qtn {
+namespace qtn::graph {
 
 /// "; nearest are: a b c", the end of a message; empty where there are no names.
 std::string nearest(std::string_view name, std::span<const std::string_view> names);
 
-}  // namespace qtn
+}  // namespace qtn::graph
