@@ -3,7 +3,8 @@
 calibration and test data.
 
   digits   the network of examples/digits and those of models/digits_nets.py; top-1 on the 540 test pictures
-  --model  any other float .onnx file with its --data (calibration and test), such as a detector and photographs
+  --model  any other float .onnx file with its --data (calibration, and test where there is no --test), such as a detector
+           and photographs
 
 Every engine computes its own int8 model: ours natively, ONNX Runtime its own QDQ file, PyTorch the module that FX graph mode
 converts. The SQNR is that of all outputs together, against the float model in ONNX Runtime.
@@ -34,9 +35,8 @@ INT4 = {"weight_dtype": "int4", "weight_scheme": "per_block_symmetric", "block_s
 # Settings on top of the recipe "onnx" (None: no --config at all), and options.
 OURS = {
     "default": (None, []),
-    "default --bias-correction": (None, ["--bias-correction"]),
+    "--plain": (None, ["--plain"]),
     "--auto": (None, ["--auto"]),
-    "--config onnx": ({}, []),
     "--config fbgemm": (None, ["--config", "fbgemm"]),
     "--config qnnpack": (None, ["--config", "qnnpack"]),
     "per tensor": (PER_TENSOR, []),
@@ -150,7 +150,7 @@ def tasks(arguments):
         yield from digits_tasks()
         return
     data = np.load(arguments.data)
-    yield Task(arguments.model, data, data)
+    yield Task(arguments.model, data, np.load(arguments.test) if arguments.test else data)
 
 
 def peers():
@@ -164,6 +164,7 @@ def main():
     parser.add_argument("--qtensor", default="build/release/tools/qtensor", help="our command (%(default)s)")
     parser.add_argument("--model", type=pathlib.Path, help="a float .onnx file instead of the digits networks")
     parser.add_argument("--data", type=pathlib.Path, help="its samples, .npy")
+    parser.add_argument("--test", type=pathlib.Path, help="samples to measure with, .npy")
     parser.add_argument("--csv", type=pathlib.Path, help="file to add the rows to")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")

@@ -18,7 +18,7 @@ CLI::Option *add_calibration_options(CLI::App &command, CalibrationOptions &opti
       "--equalize", [&options] { options.equalize = true; },
       "Equalize the weights of layers that follow each other first, whatever that gives");
   command.add_flag_callback(
-      "--no-equalize", [&options] { options.equalize = false; }, "Do not");
+      "--no-equalize", [&options] { options.equalize = false; }, "Do not try it");
   command.add_option("--observer", options.observer, "How ranges are found: minmax, mse, percentile, entropy, ...")
       ->type_name("NAME");
   command.add_option("--samples", options.samples, "Calibrate with the first N samples only")

@@ -19,8 +19,8 @@ void add_dataless_options(CLI::App &command, DatalessOptions &options) {
       ->check(positive_count())
       ->needs(weights);
   for (const char *name :
-       {"--data", "--calibration", "--observer", "--samples", "--equalize", "--no-equalize", "--absorb-bias",
-        "--bias-correction", "--adaround", "--smooth", "--auto", "--target-sqnr", "--report"})
+       {"--data", "--calibration", "--observer", "--samples", "--equalize", "--no-equalize", "--plain",
+        "--absorb-bias", "--bias-correction", "--no-bias-correction", "--adaround", "--smooth", "--auto", "--target-sqnr", "--report"})
     command.get_option(name)->excludes(dynamic)->excludes(weights);
   command.get_option("--config")->excludes(weights);
 }

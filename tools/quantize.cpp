@@ -114,7 +114,8 @@ void quantize(const Options &options) {
     std::printf("%s\n", result.dump().c_str());
   } else {
     print_summary(summary, outcome);
-    print_saved(result, options, "calibrated with " + std::to_string(data.samples()) + " samples");
+    print_saved(result, options,
+                "calibrated with " + std::to_string(data.samples()) + (data.samples() == 1 ? " sample" : " samples"));
   }
   if (!reported) return;
   write_report(options.report, {options.input, options.output, model.get(), quantized.model.get(), quantized.report,
@@ -138,16 +139,16 @@ void add_quantize(CLI::App &app, std::vector<std::string> words) {
            ->excludes(&data);
   command.add_flag("--plain", options->recovery.plain, "Calibrate and convert; try nothing that might be better");
   command.add_flag("--absorb-bias", options->recovery.absorb_bias,
-                   "Move what channels in front of a Relu always exceed into the next layer's bias");
+                   "Try to move what channels in front of a Relu always exceed into the next layer's bias");
   command.add_flag_callback(
       "--bias-correction", [options] { options->recovery.bias_correction = true; },
       "Try to give the output channels of each layer the means that they have in float (default)");
   command.add_flag_callback(
       "--no-bias-correction", [options] { options->recovery.bias_correction = false; }, "Do not");
-  command.add_flag("--adaround", options->recovery.adaround, "Learn which weights to round up (takes minutes)");
-  command.add_option("--smooth", options->recovery.smooth, "SmoothQuant of this strength, 0 to 1")->type_name("F");
+  command.add_flag("--adaround", options->recovery.adaround, "Try to learn which weights to round up (takes minutes)");
+  command.add_option("--smooth", options->recovery.smooth, "Try SmoothQuant of this strength, 0 to 1")->type_name("F");
   command.add_flag("--auto", options->recovery.automatic,
-                   "Measure, and choose observers, equalization and bias correction");
+                   "Try more: an observer for each tensor, SmoothQuant; keep what gains");
   command
       .add_option("--target-sqnr", options->recovery.target_sqnr,
                   "Leave the fewest layers in float with which outputs reach this ratio")

@@ -57,9 +57,13 @@ void print_trials(const Json &trials) {
   if (!trials.empty()) std::printf("\n");
 }
 
-void print_accuracy(const Json &accuracy) {
-  std::printf("accuracy on %zu held-back samples: SQNR %.1f dB", accuracy.at("samples").get<size_t>(),
-              number_of(accuracy.at("sqnr_db")));
+void print_accuracy(const Json &accuracy, bool held_back) {
+  const size_t samples = accuracy.at("samples").get<size_t>();
+  if (!held_back)
+    std::printf("accuracy on the sample that calibrated");
+  else
+    std::printf("accuracy on %zu held-back sample%s", samples, samples > 1 ? "s" : "");
+  std::printf(": SQNR %.1f dB", number_of(accuracy.at("sqnr_db")));
   if (accuracy.contains("top1_agreement"))
     std::printf(", %.1f %% of the decisions as in float", 100 * accuracy.at("top1_agreement").get<double>());
   std::printf("\n");
@@ -125,7 +129,7 @@ void print_summary(const Json &summary, const Json &outcome) {
   for (const auto &[name, target] : outcome.at("targets").items())
     std::printf("%s %g: %s, %g\n", name.c_str(), target.at("wanted").get<double>(),
                 target.at("holds").get<bool>() ? "reached" : "NOT reached", number_of(target.at("reached")));
-  print_accuracy(summary.at("accuracy"));
+  print_accuracy(summary.at("accuracy"), outcome.at("samples") != 1);
   print_nodes(summary.at("nodes"), outcome.at("float_nodes"));
   const Json &speed = summary.at("speed");
   const double real = speed.at("float_ms").get<double>(), quantized = speed.at("int8_ms").get<double>();

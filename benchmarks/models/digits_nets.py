@@ -5,6 +5,8 @@
   residual  basic blocks, as in ResNet
   spread    `plain` convolutions and depthwise ones; then the channels between layers are scaled by factors from 1 to
             1000, which the next layer takes back: the same function, hard on scales per tensor
+  dead      depthwise separable convolutions with ReLU, as in MobileNetV1, and a Softmax; trained with every fourth channel
+            dead, as channels become that strong weight decay pushes to 0: folded weights of 1e-20 to 1e-10, biases that count
 
 Makes <network>.onnx and <network>.pt (the module, eval mode, BatchNorm in place) in a folder outside the repository, and
 untrained.onnx, `mobile` with its first random weights, to be trained: BatchNormalization is not folded.
@@ -93,7 +95,28 @@ def spread():
     return nn.Sequential(*layers, *head(48))
 
 
-NETWORKS = {"mobile": mobile, "residual": residual, "spread": spread}
+def dead():
+    def separable(inputs, outputs, stride=1):
+        return [conv(inputs, inputs, 3, stride, groups=inputs), conv(inputs, outputs, 1)]
+
+    layers = [conv(1, 16), *separable(16, 32), *separable(32, 48, 2), *separable(48, 48), *separable(48, 64, 2)]
+    return nn.Sequential(*layers, *head(64), nn.Softmax(-1))
+
+
+NETWORKS = {"mobile": mobile, "residual": residual, "spread": spread, "dead": dead}
+
+
+def kill_channels(network):
+    """Gives a quarter of the channels scales of 1e-20 to 1e-10, which training does not change."""
+    generator = torch.Generator().manual_seed(make_digits.SEED)
+    for norm in network.modules():
+        if not isinstance(norm, nn.BatchNorm2d):
+            continue
+        is_dead = torch.rand(norm.num_features, generator=generator) < 0.25
+        scales = 10 ** (-20 + 10 * torch.rand(norm.num_features, generator=generator))
+        with torch.no_grad():
+            norm.weight[is_dead] = scales[is_dead]
+        norm.weight.register_hook(lambda gradient, alive=~is_dead: gradient * alive)
 
 
 def spread_channels(network):
@@ -127,6 +150,8 @@ def make(out):
     for name, make_network in NETWORKS.items():
         torch.manual_seed(make_digits.SEED)
         network = make_network()
+        if name == "dead":
+            kill_channels(network)
         make_digits.train(network, images, labels)
         if name == "spread":
             spread_channels(network)

@@ -58,6 +58,10 @@ ObserverSettings weight_observer_settings(const graph::Node &node, const Setting
   return weight_observer(node, settings)->settings();
 }
 
+IntegerRange weight_range(const graph::Node &node, const Tensor &weight, const Settings &settings) {
+  return observed_grid(node, weight, settings)->range();
+}
+
 Tensor quantize_weight(const graph::Node &node, const Tensor &weight, const Tensor *bias, double input_scale,
                        const Settings &settings, const QuantizerPtr &learned) {
   const QuantizerPtr chosen = learned ? learned : observed_grid(node, weight, settings);

@@ -17,7 +17,11 @@ Tensor quantize_weight(const graph::Node &node, const Tensor &weight, const Tens
 /// What quantize_weight() chooses grids by.
 ObserverSettings weight_observer_settings(const graph::Node &node, const Settings &settings);
 
-/// The same of the weight that a node reads; `who`, weight and node begin messages.
+/// The integers that quantize_weight() uses on a grid that it chooses: the configuration may want fewer than the type
+/// has.
+IntegerRange weight_range(const graph::Node &node, const Tensor &weight, const Settings &settings);
+
+/// The same as quantize_weight() of the weight that a node reads; `who`, weight and node begin messages.
 Tensor quantize_weight_of(const graph::Graph &g, const graph::Node &node, const Tensor *bias, double input_scale,
                           const Settings &settings, const char *who, const QuantizerPtr &learned = nullptr);
 

@@ -6,7 +6,7 @@ import math
 import os
 import unittest
 
-from support import CALIBRATION, IMAGES, LABELS, MODEL, CommandTest
+from support import CALIBRATION, IMAGES, LABELS, MODEL, CommandTest, npy, read_npy
 
 MOBILE = os.path.join(os.path.dirname(MODEL), "mobile.onnx")
 
@@ -20,22 +20,61 @@ class Accuracy(CommandTest):
         return compared["outputs"][0]["sqnr_db"], text
 
     def test_each_step_helps(self):
-        default, _ = self.quantized()
-        plain, _ = self.quantized("--config", "onnx")
-        corrected, _ = self.quantized("--bias-correction")
-        chosen, text = self.quantized("--auto")
-        self.assertGreater(default, plain)
-        self.assertGreater(corrected, default + 0.5)
-        self.assertGreater(chosen, default + 1)
-        self.assertRegex(text, r"image: \w+ \(minmax [\d.]+ dB, histogram [\d.]+ dB, mse [\d.]+ dB, percentile [\d.]+ dB")
-        self.assertIn("bias_corrected", text)
+        default, text = self.quantized()
+        plain, of_plain = self.quantized("--plain")
+        chosen, of_auto = self.quantized("--auto")
+        self.assertGreater(default, plain + 0.5)
+        self.assertGreaterEqual(chosen, default - 0.2)
+        self.assertRegex(text, r"tried: plain [\d.]+ dB \(kept\), .*bias_correction [\d.]+ dB \(kept\)")
+        self.assertNotIn("tried", of_plain)
+        self.assertRegex(of_auto, r"observers [\d.]+ dB")
 
-    def test_equalize_is_the_default_without_config(self):
-        same = {self.quantized(*options)[0] for options in ([], ["--equalize"], ["--config", "onnx", "--equalize"])}
-        self.assertEqual(len(same), 1)
-        other = {self.quantized(*options)[0] for options in (["--no-equalize"], ["--config", "onnx"])}
-        self.assertEqual(len(other), 1)
-        self.assertNotEqual(same, other)
+    def test_what_is_told(self):
+        out = self.path("out.onnx")
+        told = self.succeed_json("quantize", MOBILE, "-o", out, "--data", CALIBRATION)
+        self.assertEqual(list(told), ["output", "bytes", "input_bytes", "samples", "accuracy", "trials", "nodes", "speed", "warnings", "next"])
+        self.assertEqual(told["bytes"], os.path.getsize(out))
+        self.assertEqual(told["input_bytes"], os.path.getsize(MOBILE))
+        self.assertEqual(told["accuracy"]["samples"], min(32, (told["samples"] + 2) // 3))
+        self.assertEqual([trial["name"] for trial in told["trials"]], ["plain", "equalize", "bias_correction"])
+        self.assertEqual(told["warnings"], [])
+        compared = self.succeed_json("compare", MOBILE, out, "--data", CALIBRATION)
+        self.assertLess(abs(told["accuracy"]["sqnr_db"] - compared["outputs"][0]["sqnr_db"]), 3)
+        _, text = self.quantized()
+        self.assertRegex(text, r"nodes: \d+ of \d+ in int8")
+        self.assertRegex(text, r"speed: .* ms, in float here .* ms: [\d.]+ times as fast")
+
+    def test_far_from_float(self):
+        settings = {"weight_bits": 2, "activation_bits": 2}
+        config = self.path("two.json", json.dumps({"recipe": "onnx", "rules": [{"selector": "*", "settings": settings}]}).encode())
+        arguments = ("quantize", MOBILE, "-o", self.path("out.onnx"), "--data", CALIBRATION, "--config", config)
+        done = self.execute(*arguments)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("qtensor: warning: the quantized model is far from the float one", done.stderr)
+        self.assertRegex(done.stdout, r"next: try --auto, or --target-sqnr \d+")
+        self.assertRegex(self.execute(*arguments, "--auto").stdout, r"next: try --target-sqnr \d+, .* or train")
+
+    def test_suspicious_data(self):
+        values, shape, _ = read_npy(CALIBRATION)
+        whole = [float(round(255 * value)) for value in values]
+        size = len(whole) // shape[0]
+        for array, count, words in ((whole, shape[0], "whole numbers from 0 to 255"), ([0.5] * 4 * size, 4, "is 0.5 everywhere"),
+                                    (whole[:size], 1, "one sample")):
+            data = self.path("data.npy", npy(array, (count, *shape[1:])))
+            done = self.execute("quantize", MOBILE, "-o", self.path("out.onnx"), "--data", data)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(words, done.stderr)
+
+    def test_what_a_configuration_says_is_done(self):
+        """Equalization that is asked for is no candidate, nor is one that is refused."""
+        for option, tried in (("--equalize", ["plain", "bias_correction"]), ("--no-equalize", ["plain", "bias_correction"]),
+                              ("--no-bias-correction", ["plain", "equalize"])):
+            told = self.succeed_json("quantize", MOBILE, "-o", self.path("out.onnx"), "--data", CALIBRATION, option)
+            self.assertEqual([trial["name"] for trial in told["trials"]], tried)
+        equalized, _ = self.quantized("--plain", "--equalize")
+        self.assertNotEqual(equalized, self.quantized("--plain")[0])
+        self.refuse("quantize", MOBILE, "-o", self.path("no.onnx"), "--data", CALIBRATION, "--plain", "--auto",
+                    says="plain tries nothing, and auto is 1")
 
     def test_learned_rounding_of_int4(self):
         config = self.path("int4.json")

@@ -37,7 +37,7 @@ class Completion(CommandTest):
             options = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", self.succeed(command, "--help")))
             self.assertEqual(self.complete(command, "--"), sorted(options), command)
         self.assertEqual(self.complete("quantize", "in.onnx", "--data", "x.npy", "--conf"), ["--config"])
-        self.assertEqual(self.complete("quantize", "--equalize", "--no"), ["--no-equalize"])
+        self.assertEqual(self.complete("quantize", "--equalize", "--no"), ["--no-bias-correction", "--no-equalize"])
 
     def test_values(self):
         self.assertEqual(self.complete("quantize", "--format", ""), ["qdq", "qoperator"])

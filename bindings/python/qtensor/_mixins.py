@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import operator
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
@@ -323,7 +324,9 @@ class Model(Closing, ModelBase):
         larger ones are split. `report["samples"]` counts rows.
 
         config: a recipe ("onnx", "fbgemm", "nvidia" ...), a Config, or settings by selector on the recipe "onnx".
-        attrs: what to do about accuracy, {"bias_correction": 1}.
+        attrs: what to try beyond equalization and bias correction, {"auto": 1}, or nothing at all, {"plain": 1}. What was
+        tried and what it gave stands in `report["trials"]`, how near the model comes on samples held back in
+        `report["accuracy"]`; what is suspicious about the data is warned about.
         progress: True shows a bar on a terminal; a function is called with stage, done and total, and cancels by
         returning False.
         """
@@ -335,6 +338,8 @@ class Model(Closing, ModelBase):
         quantized, text = self._quantize(chosen, samples, attrs, advance(progress))
         report = json.loads(text)
         report["samples"] = samples.rows  # of which a call of the library may have several
+        for warning in report["warnings"]:
+            warnings.warn(warning, stacklevel=2)
         quantized.report = report
         return quantized
 

@@ -123,11 +123,13 @@ class Corrector {
   void round_weights(std::size_t n, const Layer &layer, const Tensor &q, const Tensor &weights,
                      const std::vector<Moments> &moments) {
     const Grid grid(layer, *q.quantizer(), q.shape());
-    const IntegerRange range = q.quantizer()->range();
+    const IntegerRange range = weight_range(quantized_.nodes[n], real_.value(real_.nodes[n].inputs[1]).constant,
+                                            *placement_.nodes[n].settings);
     Tensor learned(QTN_FLOAT32, q.shape());
     const auto size = static_cast<std::size_t>(layer.outputs * layer.depth);
     for (std::size_t g = 0; g < moments.size(); ++g) {
       const Moments &m = moments[g];
+      if (m.rows == 0) return;
       std::vector<float> qq = m.qq, qy = m.qy;
       for (float &v : qq) v /= static_cast<float>(m.rows);
       for (float &v : qy) v /= static_cast<float>(m.rows);

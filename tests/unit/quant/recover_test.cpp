@@ -281,6 +281,26 @@ void corrections_help(void **) {
   }
 }
 
+/// A configuration that wants fewer integers than the type has gets no others from learning, either.
+void rounding_stays_in_range(void **) {
+  for (const std::int64_t bits : {3, 5, 8}) {
+    Config config("onnx");
+    const Attrs few = attrs({{"weight_bits", bits}});
+    config.set("*", &few);
+    const Prepared p = calibrated(chain(), config, kSamples);
+    const graph::Graph g = corrected(p, {true, false});
+    const std::int64_t most = (std::int64_t{1} << (bits - 1)) - 1;  // of a narrow range
+    std::int64_t largest = 0;
+    for (const graph::Node &node : g.nodes) {
+      if (node.inputs.size() < 2 || !g.value(node.inputs[1]).is_constant()) continue;
+      const Tensor q = to_plain(g.value(node.inputs[1]).constant);
+      for (std::int64_t i = 0; i < q.count(); ++i)
+        largest = std::max<std::int64_t>(largest, std::abs(q.as<const std::int8_t>()[i]));
+    }
+    assert_int_equal(largest, most);
+  }
+}
+
 /// Training begins with the weights that calibration would have had.
 void equalizes_before_training(void **) {
   Config config("onnx");
@@ -310,6 +330,7 @@ int main() {
       cmocka_unit_test(single_samples_do_not_correct),
       cmocka_unit_test(a_layer_without_bias_gets_one),
       cmocka_unit_test(corrections_help),
+      cmocka_unit_test(rounding_stays_in_range),
   };
   return cmocka_run_group_tests_name("recover", tests, nullptr, nullptr);
 }
