@@ -17,11 +17,10 @@ static void check(qstatus status, const char *what) {
 }
 #define CHECK(call) check((call), #call)
 
-/* Sample i as a batch of one. */
-static qtensor *sample_of(const qtensor *samples, int64_t i) {
-  qtensor *sample;
-  CHECK(qtensor_slice(&sample, samples, 0, i, i + 1, 1));
-  return sample;
+/* Sample `index` as a batch of one, which the library frees. */
+static qstatus give(qtensor **inputs, size_t input_count, size_t index, void *samples) {
+  (void)input_count;
+  return qtensor_slice(inputs, samples, 0, (int64_t)index, (int64_t)index + 1, 1);
 }
 
 static qtensor *run(const qsession *session, const qtensor *sample) {
@@ -39,7 +38,7 @@ static size_t highest(const qtensor *scores) {
 }
 
 int main(int argc, char **argv) {
-  qmodel *model, *prepared, *int8;
+  qmodel *model, *int8;
   qconfig *config;
   qsession *before, *after;
   qtensor *samples;
@@ -53,20 +52,16 @@ int main(int argc, char **argv) {
 
   CHECK(qmodel_load(&model, argv[1]));
   CHECK(qconfig_create(&config, "onnx"));
-  CHECK(qmodel_prepare(&prepared, model, config, QTN_PTQ));
-  for (i = 0; i < count; ++i) {
-    qtensor *sample = sample_of(samples, i);
-    const qtensor *inputs[] = {sample};
-    CHECK(qmodel_calibrate(prepared, inputs, 1));
-    qtensor_free(sample);
-  }
-  CHECK(qmodel_convert(&int8, prepared, NULL));
+  CHECK(qmodel_quantize(&int8, NULL, model, config, give, (size_t)count, NULL, NULL, samples));
   CHECK(qmodel_save(int8, argv[2], NULL));
 
   CHECK(qsession_create(&before, model, NULL));
   CHECK(qsession_create(&after, int8, NULL));
   for (i = 0; i < count; ++i) {
-    qtensor *sample = sample_of(samples, i), *a = run(before, sample), *b = run(after, sample);
+    qtensor *sample, *a, *b;
+    CHECK(give(&sample, 1, (size_t)i, samples));
+    a = run(before, sample);
+    b = run(after, sample);
     same += highest(a) == highest(b);
     qtensor_free(sample);
     qtensor_free(a);
@@ -78,7 +73,6 @@ int main(int argc, char **argv) {
   qsession_free(before);
   qsession_free(after);
   qmodel_free(int8);
-  qmodel_free(prepared);
   qmodel_free(model);
   qconfig_free(config);
   qtensor_free(samples);

@@ -317,7 +317,7 @@ BAD = {
     "qmodel_quantize": [
         ({"m": "$m", "config": "$settings", "samples": []}, "QTN_ESTATE", "convert: the model has not been calibrated"),
         ({"m": "$m", "config": "$settings", "samples": ["$i"]}, "QTN_EDTYPE", 'calibrate: input "image" is float32, not int32'),
-        ({"m": "$m", "config": "$settings", "samples": [], "attrs": {"magic": 1}}, "QTN_EINVAL", 'quantize: unknown attribute "magic"; valid are: smooth absorb_bias bias_correction adaround auto target_sqnr target_top1 fallback sensitivity histograms measured_samples'),
+        ({"m": "$m", "config": "$settings", "samples": [], "attrs": {"magic": 1}}, "QTN_EINVAL", 'quantize: unknown attribute "magic"; valid are: plain smooth absorb_bias bias_correction adaround auto target_sqnr target_top1 fallback sensitivity histograms measured_samples'),
         ({"m": "$m", "config": "$settings", "samples": [], "attrs": {"smooth": 2.0}}, "QTN_EINVAL", 'quantize: smooth 2 is outside [0, 1]'),
         ({"m": "$m", "config": "$settings", "samples": [], "attrs": {"target_sqnr": "inf"}}, "QTN_EINVAL", 'quantize: attribute "target_sqnr" must be a float, not a string'),
         ({"m": "$m", "config": "$settings", "samples": [], "attrs": {"target_top1": 0.0}}, "QTN_EINVAL", 'quantize: target_top1 0 is outside (0, 1]'),

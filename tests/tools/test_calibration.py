@@ -45,7 +45,7 @@ class Shards(CalibrationTest):
             self.succeed("merge", *paths, "-o", merged)
             self.assertEqual(self.bytes_of(merged), self.bytes_of(whole))
             self.assertEqual(self.quantize("a.onnx", "--calibration", merged, *options),
-                             self.quantize("b.onnx", "--data", CALIBRATION, *options))
+                             self.quantize("b.onnx", "--data", CALIBRATION, "--plain", *options))
             self.assertNotEqual(self.quantize("c.onnx", "--calibration", paths[0], *options),
                                 self.quantize("d.onnx", "--calibration", merged, *options))
 
@@ -55,7 +55,7 @@ class Shards(CalibrationTest):
             options = ("--observer", observer, "--samples", "30")
             whole = self.calibrate("whole.qcal", *options)
             self.assertEqual(self.quantize("a.onnx", "--calibration", whole, "--observer", observer),
-                             self.quantize("b.onnx", "--data", CALIBRATION, *options))
+                             self.quantize("b.onnx", "--data", CALIBRATION, "--plain", *options))
             parts = [self.calibrate(f"{i}.qcal", *options, "--shard", f"{i}/2") for i in (1, 2)]
             self.succeed("merge", *parts, "-o", parts[0])
             self.quantize("c.onnx", "--calibration", parts[0], "--observer", observer)

@@ -92,7 +92,7 @@ class Quantized(TrainTest):
         config = self.path("int4.json", b'{"recipe": "onnx", "rules": [{"selector": "*", "settings": {"weight_bits": 4, '
                            b'"activation_bits": 4}}]}')
         bits = ("--weight-bits", "4", "--activation-bits", "4")
-        self.succeed("quantize", MOBILE, "-o", "after.onnx", "--data", TRAIN_IMAGES, "--config", config)
+        self.succeed("quantize", MOBILE, "-o", "after.onnx", "--data", TRAIN_IMAGES, "--config", config, "--plain")
         self.succeed("train", MOBILE, "-o", "out.onnx", *DATA, "--qat", "--epochs", "3", *bits)
         self.assertGreater(self.top1("out.onnx"), self.top1("after.onnx") + 0.02)
         # The settings reach the grids, whose steps are 17 times as large.

@@ -14,13 +14,16 @@ if torch:
     from torch.utils.data import DataLoader
 
 
+PLAIN = {"plain": True}  # so that what is tried does not depend on how samples are batched
+
+
 class Quantize(Case):
     def setUp(self):
         self.model = digits()
-        self.want = scores(self.model.quantize(IMAGES))
+        self.want = scores(self.model.quantize(IMAGES, attrs=PLAIN))
 
     def same(self, data):
-        got = self.model.quantize(data)
+        got = self.model.quantize(data, attrs=PLAIN)
         np.testing.assert_array_equal(scores(got), self.want)
         self.assertEqual(got.report["samples"], 40)
 
@@ -61,18 +64,18 @@ class Quantize(Case):
 
     def test_a_row_of_labels_is_no_sample_though_it_has_its_length(self):
         model, x = small((-1, 3)), rows(3, 3)
-        want = qt.Session(model.quantize(x))(x)
-        np.testing.assert_array_equal(qt.Session(model.quantize([(x, np.arange(3))]))(x), want)
-        np.testing.assert_array_equal(qt.Session(model.quantize([(x, np.arange(3, dtype=np.float32))]))(x), want)
+        want = qt.Session(model.quantize(x, attrs=PLAIN))(x)
+        np.testing.assert_array_equal(qt.Session(model.quantize([(x, np.arange(3))], attrs=PLAIN))(x), want)
+        np.testing.assert_array_equal(qt.Session(model.quantize([(x, np.arange(3, dtype=np.float32))], attrs=PLAIN))(x), want)
 
     def test_models_with_two_inputs(self):
         model, x, y = small((-1, 3), (-1, 4)), rows(6, 3), rows(6, 4)
-        want = qt.Session(model.quantize([(x[i : i + 1], y[i : i + 1]) for i in range(6)]))(x, y)
+        want = qt.Session(model.quantize([(x[i : i + 1], y[i : i + 1]) for i in range(6)], attrs=PLAIN))(x, y)
         both = list(zip(x, y))
         for data in [{"x1": y, "x0": x}, both, [((a, b), 3) for a, b in both], [{"x0": a, "x1": b} for a, b in both],
                      ((x[i : i + 2], y[i : i + 2]) for i in range(0, 6, 2)),
                      [[(x[:3], y[:3]), LABELS[:3]], [(x[3:], y[3:]), None]]]:
-            got = model.quantize(data)
+            got = model.quantize(data, attrs=PLAIN)
             np.testing.assert_array_equal(qt.Session(got)(x, y), want)
             self.assertEqual(got.report["samples"], 6)
         lists = [[a.tolist(), b.tolist()] for a, b in both]
@@ -87,12 +90,12 @@ class Quantize(Case):
         x = rows(24, 3)
         for batch in 1, 4:
             model = small((batch, 3))
-            session = qt.Session(model.quantize(x))
+            session = qt.Session(model.quantize(x, attrs=PLAIN))
             want = session(x[:batch])
             one_by_one = [[*x], iter(x)] if batch == 1 else []
             for data in [[x], [(x[:8], LABELS[:8]), (x[8:], LABELS[8:24])], iter([x[:16], x[16:]]), *one_by_one]:
                 stages = []
-                got = model.quantize(data, progress=lambda stage, done, total: stages.append(total))
+                got = model.quantize(data, progress=lambda stage, done, total: stages.append(total), attrs=PLAIN)
                 np.testing.assert_array_equal(qt.Session(got)(x[:batch]), want)
                 self.assertEqual((got.report["samples"], set(stages)), (24, {24 // batch}))
         two = small((2, 3), (2, 4))
@@ -185,7 +188,7 @@ class Torch(Case):
 
     def test_calibration(self):
         model = digits()
-        want = scores(model.quantize(IMAGES))
+        want = scores(model.quantize(IMAGES, attrs=PLAIN))
         both, alone = torch_data.TensorDataset(self.images, self.labels), torch_data.TensorDataset(self.images)
 
         class Stream(torch_data.IterableDataset):
@@ -197,7 +200,7 @@ class Torch(Case):
         for data in [self.images, self.images.double(), columns, both, alone, Stream(), torch_data.Subset(both, range(40)),
                      DataLoader(both, batch_size=8), DataLoader(both, batch_size=32), DataLoader(alone),
                      DataLoader(Stream(), batch_size=16), DataLoader(named, batch_size=7)]:
-            got = model.quantize(data)
+            got = model.quantize(data, attrs=PLAIN)
             np.testing.assert_array_equal(scores(got), want)
             self.assertEqual(got.report["samples"], 40)
 
@@ -206,7 +209,7 @@ class Torch(Case):
         both = torch_data.TensorDataset(torch.from_numpy(x), torch.zeros(64, dtype=torch.int64))
         for batch in 1, 8:
             model = small((batch, 3))
-            want = qt.Session(model.quantize(x))(x[:batch])
+            want = qt.Session(model.quantize(x, attrs=PLAIN))(x[:batch])
             got = model.quantize(DataLoader(both, batch_size=32))
             np.testing.assert_array_equal(qt.Session(got)(x[:batch]), want)
             self.assertEqual(got.report["samples"], 64)

@@ -37,7 +37,7 @@ class Quantize(unittest.TestCase):
         prepared = model.prepare(qt.Config("onnx"))
         for r in rows:
             prepared.calibrate([r])
-        np.testing.assert_array_equal(scores(prepared.convert()), want)
+        np.testing.assert_array_equal(scores(prepared.convert()), scores(model.quantize(IMAGES, attrs={"plain": True})))
         self.assertFalse(np.array_equal(want, scores(model)))
 
     def test_configurations(self):
@@ -53,14 +53,24 @@ class Quantize(unittest.TestCase):
         model = digits()
         self.assertIsNone(model.report)
         report = model.quantize(IMAGES, attrs={"bias_correction": True, "measured_samples": 4}).report
-        self.assertEqual((report["samples"], bool(report["bias_corrected"])), (40, True))
+        self.assertEqual(report["samples"], 40)
+        self.assertEqual([trial["name"] for trial in report["trials"]], ["plain", "equalize", "bias_correction"])
+        self.assertEqual(report["accuracy"]["samples"], 4)
+        self.assertGreater(report["accuracy"]["sqnr_db"], 30)
+        with self.assertWarnsRegex(UserWarning, "one sample calibrated"):
+            model.quantize(IMAGES[:1])
+        with self.assertWarnsRegex(UserWarning, 'input "image" has whole numbers from 0 to 255'):
+            model.quantize(np.rint(IMAGES * 255 / IMAGES.max()))
 
     def test_progress(self):
         calls = []
-        digits().quantize(IMAGES, progress=lambda *told: calls.append(told))
+        plain = {"plain": True}
+        digits().quantize(IMAGES, attrs=plain, progress=lambda *told: calls.append(told))
         self.assertIn(("calibrating", 1, 40), calls)
         with self.assertRaisesRegex(qt.CanceledError, "canceled while calibrating, 3 of 40 done"):
-            digits().quantize(IMAGES, progress=lambda stage, done, total: done < 3)
+            digits().quantize(IMAGES, attrs=plain, progress=lambda stage, done, total: done < 3)
+        with self.assertRaisesRegex(qt.CanceledError, "canceled while trying equalize, 2 of 26 done"):
+            digits().quantize(IMAGES, progress=lambda stage, done, total: stage != "trying equalize" or done < 2)
         quiet = io.StringIO()
         terminal = io.StringIO()
         terminal.isatty = lambda: True

@@ -27,7 +27,7 @@ constexpr std::int64_t kRowsOfSample = 256;
 /// Into which the rows of a single sample are divided to see whether they agree. They are less independent than samples
 /// are, so they have to agree more.
 constexpr std::int64_t kPartsOfOne = 8;
-constexpr double kSignificant = 2, kSignificantOfOne = 8;
+constexpr double kSignificant = 1, kSignificantOfOne = 8;
 
 Tensor gathered(const Layer &layer, const Tensor &weight) {
   const Tensor plain = weight.to_contiguous();

@@ -36,26 +36,21 @@ std::vector<bool> negligible(const std::vector<double> &made, const std::vector<
   return is;
 }
 
-/// `wanted` relative to the largest of all channels, which keeps its size; 1 where left alone.
-std::vector<double> relative(std::vector<double> wanted, const std::vector<bool> &left_alone) {
-  double largest = 0;
-  for (std::size_t c = 0; c < wanted.size(); ++c)
-    if (!left_alone[c]) largest = std::max(largest, wanted[c]);
-  for (std::size_t c = 0; c < wanted.size(); ++c) wanted[c] = left_alone[c] ? 1.0 : wanted[c] / largest;
-  return wanted;
-}
-
+/// 1 where the channel is left alone.
 std::vector<double> equalizing(const std::vector<double> &made, const std::vector<double> &read) {
-  std::vector<double> factors(made.size());
-  for (std::size_t c = 0; c < made.size(); ++c) factors[c] = std::sqrt(made[c] / read[c]);
-  return relative(std::move(factors), negligible(made, read));
+  const std::vector<bool> alone = negligible(made, read);
+  std::vector<double> factors(made.size(), 1);
+  for (std::size_t c = 0; c < made.size(); ++c)
+    if (!alone[c]) factors[c] = std::sqrt(made[c] / read[c]);
+  return factors;
 }
 
 std::vector<double> smoothing(const std::vector<double> &largest, const std::vector<double> &read, double strength) {
-  std::vector<double> factors(read.size());
+  const std::vector<bool> alone = negligible(largest, read);
+  std::vector<double> factors(read.size(), 1);
   for (std::size_t c = 0; c < read.size(); ++c)
-    factors[c] = std::pow(largest[c], strength) / std::pow(read[c], 1 - strength);
-  return relative(std::move(factors), negligible(largest, read));
+    if (!alone[c]) factors[c] = std::pow(largest[c], strength) / std::pow(read[c], 1 - strength);
+  return factors;
 }
 
 std::int64_t channel_axis(const Node &node) { return std::string_view(node.op->name) == "Conv" ? 1 : -1; }
