@@ -10,6 +10,8 @@ namespace qtn::quant {
 namespace {
 
 constexpr AttrSpec kKeys[] = {
+    // Of one tensor only:
+    {"quantize", AttrSpec::kInt},
     // For the grid of an activation:
     {"observer", AttrSpec::kString},
     {"activation_dtype", AttrSpec::kString},
@@ -29,6 +31,7 @@ constexpr AttrSpec kKeys[] = {
     {"absolute", AttrSpec::kInt},
     {"activation_learning", AttrSpec::kString},
     // For layers:
+    {"quantize_outputs", AttrSpec::kInt},
     {"equalize", AttrSpec::kInt},
     {"replace_relu6", AttrSpec::kInt},
     {"weight_observer", AttrSpec::kString},
@@ -41,7 +44,8 @@ constexpr AttrSpec kKeys[] = {
     {"weight_learning", AttrSpec::kString},
     {"bias", AttrSpec::kString},
 };
-constexpr std::span kTensorKeys = std::span(kKeys).first(17);
+constexpr std::span kTensorKeys = std::span(kKeys).first(18);
+constexpr std::span kNodeKeys = std::span(kKeys).subspan(1);
 
 /// Keys of a configuration, and what make_observer calls them.
 struct Renamed {
@@ -202,12 +206,15 @@ Settings resolve(const Attrs &attrs) {
           .weight = weight_settings(attrs),
           .equalize = attrs.get_int("equalize", 0) != 0,
           .fixed_outputs = attrs.get_int("fixed_outputs", 0) != 0,
+          .quantize_outputs = attrs.get_int("quantize_outputs", 0) != 0,
           .replace_relu6 = attrs.get_int("replace_relu6", 0) != 0,
           .float_bias = float_bias(attrs),
           .activation_learning = activation_learning(attrs),
           .weight_learning = weight_learning(attrs),
           .keys = attrs};
 }
+
+constexpr std::string_view kQuantize = "quantize";
 
 void overlay(Attrs &attrs, const Attrs &with) {
   for (const auto &[key, value] : with) attrs.set(key, value);
@@ -220,10 +227,8 @@ Config::Config(const std::string &name) : name_(name), base_(recipe(name)) {}
 /// Together with what is said of all nodes, the settings must make sense.
 void Config::check(const Selector &selector, const Attrs &settings) const {
   const bool tensor = selector.kind() == Selector::kTensor;
-  settings.check(tensor ? kTensorKeys : std::span(kKeys), tensor ? "config: of a tensor" : "config");
-  Attrs trial = base_;
-  for (const Rule &rule : rules_)
-    if (rule.selector.kind() == Selector::kAll && rule.settings) overlay(trial, *rule.settings);
+  settings.check(tensor ? kTensorKeys : kNodeKeys, tensor ? "config: of a tensor" : "config");
+  Attrs trial = settings_for_all().keys;
   overlay(trial, settings);
   const Settings resolved = resolve(trial);
   for (const auto &[key, name] : kGiven)
@@ -264,6 +269,21 @@ std::optional<Settings> Config::settings_for(const graph::Node &node) const {
   return resolve(attrs);
 }
 
+Settings Config::settings_for_all() const {
+  Attrs attrs = base_;
+  for (const Rule &rule : rules_)
+    if (rule.selector.kind() == Selector::kAll && rule.settings) overlay(attrs, *rule.settings);
+  return resolve(attrs);
+}
+
+bool Config::quantizes(std::string_view tensor, bool unless_said) const {
+  bool quantizes = unless_said;
+  for (const Rule &rule : rules_)
+    if (rule.selector.kind() == Selector::kTensor && rule.selector.pattern() == tensor && rule.settings->has(kQuantize))
+      quantizes = rule.settings->get_int(kQuantize, 0) != 0;
+  return quantizes;
+}
+
 bool Config::says(std::string_view key) const {
   return std::any_of(rules_.begin(), rules_.end(),
                      [&](const Rule &rule) { return rule.settings && rule.settings->has(key); });
@@ -271,12 +291,14 @@ bool Config::says(std::string_view key) const {
 
 Settings Config::settings_for(const Settings &maker, std::span<const std::string_view> tensors) const {
   Attrs attrs = maker.keys;
-  bool refined = false;
+  bool refined = false, spoken = false;
   for (const Rule &rule : rules_) {
     const bool named = std::find(tensors.begin(), tensors.end(), rule.selector.pattern()) != tensors.end();
     if (rule.selector.kind() != Selector::kTensor || !named) continue;
-    // Who speaks of one tensor is not overruled by what holds for its operator.
-    if (!refined) attrs.set("fixed_outputs", std::int64_t{0});
+    // Who speaks of the grid of one tensor is not overruled by what holds for its operator.
+    const bool of_grid = rule.settings->size() > (rule.settings->has(kQuantize) ? 1u : 0u);
+    if (of_grid && !spoken) attrs.set("fixed_outputs", std::int64_t{0});
+    spoken = spoken || of_grid;
     overlay(attrs, *rule.settings);
     refined = true;
   }

@@ -26,12 +26,13 @@ enum class Learning {
 struct Settings {
   std::string activation_observer;
   std::string weight_observer;
-  Attrs activation;            ///< for make_observer
-  Attrs weight;                ///< for make_observer; "axis" is added per node
-  bool equalize = false;       ///< cross-layer equalization, where both layers have it
-  bool fixed_outputs = false;  ///< Sigmoid, HardSigmoid, Softmax and Tanh have scales known beforehand
-  bool replace_relu6 = false;  ///< ReLU6 becomes Relu
-  bool float_bias = false;     ///< biases stay float32
+  Attrs activation;               ///< for make_observer
+  Attrs weight;                   ///< for make_observer; "axis" is added per node
+  bool equalize = false;          ///< cross-layer equalization, where both layers have it
+  bool fixed_outputs = false;     ///< Sigmoid, HardSigmoid, Softmax and Tanh have scales known beforehand
+  bool quantize_outputs = false;  ///< what it makes for the model's outputs becomes integers
+  bool replace_relu6 = false;     ///< ReLU6 becomes Relu
+  bool float_bias = false;        ///< biases stay float32
   Learning activation_learning = Learning::none;  ///< of grids that are not fixed
   Learning weight_learning = Learning::none;
   Attrs keys;  ///< what all of this follows from, by the keys of Config::set
@@ -57,6 +58,12 @@ class Config {
 
   /// The settings of the node that makes some tensors of one grid, as rules for these tensors refine them.
   Settings settings_for(const Settings &maker, std::span<const std::string_view> tensors) const;
+
+  /// What holds where no node says more: the recipe and what is set for "*", but for leaving in float.
+  Settings settings_for_all() const;
+
+  /// Whether a tensor becomes integers though nobody reads it so, where its rules say anything of it.
+  bool quantizes(std::string_view tensor, bool unless_said) const;
 
   /// Whether any rule names the key.
   bool says(std::string_view key) const;

@@ -104,10 +104,25 @@ void each_output(const Facts &facts, const Node &node, F f) {
     if (v != kNoValue && facts.is_float(v)) f(v);
 }
 
+/// What the configuration makes integers whoever reads it. Values without a maker that are no inputs are gone.
+std::vector<bool> asked_by_hand(const Graph &g, const Facts &facts, const std::vector<NodePlan> &plans,
+                                const Config &config) {
+  std::vector<bool> asked(g.values.size(), false);
+  const auto ask = [&](ValueId v, bool unless_said) {
+    asked[index(v)] = is_activation(g, facts, v) && config.quantizes(g.value(v).name, unless_said);
+  };
+  for (const ValueId v : g.inputs) ask(v, false);
+  for (std::size_t n = 0; n < g.nodes.size(); ++n)
+    for (const ValueId v : g.nodes[n].outputs)
+      if (v != kNoValue)
+        ask(v, facts.uses.is_output[index(v)] && plans[n].settings && plans[n].settings->quantize_outputs);
+  return asked;
+}
+
 /// Who reads a value comes later in the order, so one walk from the end settles every value: when a node is reached,
 /// all who could ask for its outputs have spoken.
-std::vector<bool> wanted_values(const Graph &g, const Facts &facts, std::vector<NodePlan> &plans) {
-  std::vector<bool> wanted(g.values.size(), false);
+std::vector<bool> wanted_values(const Graph &g, const Facts &facts, std::vector<NodePlan> &plans,
+                                std::vector<bool> wanted) {
   for (std::size_t n = g.nodes.size(); n-- > 0;) {
     const Node &node = g.nodes[n];
     NodePlan &plan = plans[n];
@@ -169,7 +184,7 @@ class Grouping {
       std::int32_t &group = of_root[tied.find(index(v))];
       if (group < 0) {
         group = static_cast<std::int32_t>(p_.groups.size());
-        p_.groups.push_back({{}, {}, {}, settings_of(v), nullptr});
+        p_.groups.push_back({{}, {}, {}, settings_of(v, config), nullptr});
       }
       p_.group[index(v)] = group;
       p_.groups[static_cast<std::size_t>(group)].members.push_back(v);
@@ -256,15 +271,16 @@ class Grouping {
     return !moving(n) || (std::string_view(node.op->name) == "Pad" && input_of(node, 2) != kNoValue);
   }
 
-  /// The maker's; where nobody makes it (a graph input) or the maker stays in float, the first integer reader's.
-  Settings settings_of(ValueId v) const {
+  /// The maker's; where nobody makes it (a graph input) or the maker stays in float, the first integer reader's; what
+  /// holds for all where it is integers only because its name says so.
+  Settings settings_of(ValueId v, const Config &config) const {
     if (maker(v) >= 0 && p_.nodes[static_cast<std::size_t>(maker(v))].settings)
       return *p_.nodes[static_cast<std::size_t>(maker(v))].settings;
     for (const std::int32_t n : facts_.uses.consumers[index(v)]) {
       const NodePlan &plan = p_.nodes[static_cast<std::size_t>(n)];
       if (plan.integer) return *plan.settings;
     }
-    fail(QTN_EINTERNAL, "placement: \"", g_.value(v).name, "\" is quantized for nobody");
+    return config.settings_for_all();
   }
 
   void add_constants() {
@@ -338,7 +354,8 @@ Placement place(const Graph &g, const Config &config, bool trained) {
   placement.group.assign(g.values.size(), -1);
   for (const Node &node : g.nodes)
     placement.nodes.push_back({role_of(g, facts, node), false, config.settings_for(node)});
-  const std::vector<bool> wanted = wanted_values(g, facts, placement.nodes);
+  const std::vector<bool> wanted =
+      wanted_values(g, facts, placement.nodes, asked_by_hand(g, facts, placement.nodes, config));
   Grouping(g, facts, trained, placement).run(wanted, config);
   return placement;
 }

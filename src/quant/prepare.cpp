@@ -49,6 +49,7 @@ void settle(Prepared &prepared, const graph::Graph &model) {
   graph::optimize(prepared.graph);
   normalize_products(prepared.graph);
   require_nodes(prepared.config, model, prepared.graph);
+  require_outputs(prepared.config, prepared.graph);
   prepared.model = fingerprint(prepared.graph);
   graph::replace_relu6(prepared.graph, nodes_with(prepared.config, &Settings::replace_relu6));
   if (!prepared.training)
@@ -57,7 +58,7 @@ void settle(Prepared &prepared, const graph::Graph &model) {
   for (std::size_t n = 0; n < prepared.graph.nodes.size(); ++n)
     if (std::find(of_norms.begin(), of_norms.end(), prepared.graph.nodes[n].name) != of_norms.end())
       keep_exact(prepared.placement.nodes[n]);
-  require_tensors(prepared.config, quantized_names(prepared.graph, prepared.placement));
+  require_tensors(prepared.config, model, prepared.graph, quantized_names(prepared.graph, prepared.placement));
   for (const Group &group : prepared.placement.groups)
     prepared.observers.push_back(
         group.fixed ? nullptr : make_observer(group.settings.activation_observer, group.settings.activation));

@@ -51,8 +51,14 @@ class Lowering {
 
   void lower(std::size_t n) {
     const Node &node = g_.nodes[n];
-    if (only_reshapes(node)) return alias(node);
-    if (node.op == &ops::kDropout && node.outputs.size() == 1) return dropout(n);
+    if (only_reshapes(node)) {
+      alias(node);
+      return round(node.outputs[0]);
+    }
+    if (node.op == &ops::kDropout && node.outputs.size() == 1) {
+      dropout(n);
+      return round(node.outputs[0]);
+    }
     if (network_.statistics.count(n)) return normalize(n);
     if (const std::optional<ops::Clamp> clamp = graph::clamp_of(g_, node); clamp && fused_grid_of(node.outputs[0]))
       return clamp_on_grid(node, *clamp);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Files that the library writes, in ONNX Runtime: models of tests/golden/others as QDQ and as QOperator, a network
-quantized without samples, and one quantized to few bits, checked by onnx.checker and run beside the library; the last also by
+quantized without samples, one quantized to few bits, and one whose outputs are on a grid, checked by onnx.checker and run beside the library; the last also by
 ONNX's reference evaluator. Usage: export.py LIBRARY FOLDER. Exit
 code 77 (skipped) where numpy, onnx or onnxruntime is not installed.
 """
@@ -171,10 +171,11 @@ FEW_BITS = [
 ]  # fmt: skip
 
 
-def calibrated(float_model, bits, x):
+def calibrated(float_model, x, **settings):
     config = made("qconfig_create", b"onnx")
     attrs = made("qattrs_create")
-    call("qattrs_set_int", attrs, b"weight_bits", ctypes.c_int64(bits))
+    for key, value in settings.items():
+        call("qattrs_set_int", attrs, key.encode(), ctypes.c_int64(value))
     call("qconfig_set", config, b"*", attrs)
     prepared = made("qmodel_prepare", float_model, config, ctypes.c_int(0))
     dims, data = (ctypes.c_int64 * x.ndim)(*x.shape), x.tobytes()
@@ -189,7 +190,7 @@ def few_bits(path, counts, failures):
     float_model = made("qmodel_load_bytes", data, ctypes.c_size_t(len(data)))
     x = eighths(numpy.random.default_rng(2), (1, 36, 8, 8))
     for bits, opset, dtype in FEW_BITS:
-        model = calibrated(float_model, bits, x)
+        model = calibrated(float_model, x, weight_bits=bits)
         want = run(model, x, (1, 7))
         for form in ("qdq", "qoperator"):
             what = f"weights of {bits} bits as {form}, opset {opset}"
@@ -215,6 +216,31 @@ def few_bits(path, counts, failures):
                 if not error < TOLERANCE:
                     failures.append(f"{what}: {who} is apart by {error}")
                 counts[f"few bits beside {who}"] += 1
+
+
+def output_grid(path, counts, failures):
+    """Files whose output is on a grid: integers up to the last node, and the same floats."""
+    data = network()
+    float_model = made("qmodel_load_bytes", data, ctypes.c_size_t(len(data)))
+    x = eighths(numpy.random.default_rng(2), (1, 36, 8, 8))
+    model = calibrated(float_model, x, quantize_outputs=1)
+    want = run(model, x, (1, 7))
+    for form, opsets in OPSETS.items():
+        for opset in opsets:
+            what = f"an output on a grid as {form}, opset {opset}"
+            save(model, path, form, opset)
+            onnx.checker.check_model(str(path), full_check=True)
+            nodes = onnx.load(path).graph.node
+            makers = {name: node for node in nodes for name in node.output}
+            last = makers["y"]
+            integers = makers[last.input[0]]
+            if last.op_type != "DequantizeLinear" or integers.op_type != {"qdq": "QuantizeLinear", "qoperator": "QGemm"}[form]:
+                failures.append(f"{what}: {integers.op_type} and {last.op_type} make it")
+            if form == "qoperator" and len(integers.input) != 9:
+                failures.append(f"{what}: QGemm has no y_scale and y_zero_point")
+            if not (onnx_runtime(path, x) == want).all():
+                failures.append(f"{what}: ONNX Runtime gives {onnx_runtime(path, x)}, not {want}")
+            counts["outputs on a grid"] += 1
 
 
 def main():
@@ -251,6 +277,7 @@ def main():
             LIBRARY.qmodel_free(model)
         without_samples(path, counts, failures)
         few_bits(path, counts, failures)
+        output_grid(path, counts, failures)
     print(*(f"{count} {what}" for what, count in sorted(counts.items())), *failures, sep="\n")
     return 1 if failures or not counts["qoperator"] else 0
 

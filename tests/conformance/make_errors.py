@@ -289,7 +289,7 @@ BAD = {
     "qconfig_set": [
         ({"c": "$settings", "selector": "type:Conv"}, "QTN_EINVAL", 'config: selector "type:Conv" is none of * op:TYPE name:GLOB node:NAME tensor:NAME'),
         ({"c": "$settings", "selector": "tensor:x"}, "QTN_EINVAL", 'config: selector "tensor:x": a tensor is in float if the nodes that read it are; select them'),
-        ({"c": "$settings", "selector": "tensor:x", "settings": {"weight_dtype": "int4"}}, "QTN_EINVAL", 'config: of a tensor: unknown attribute "weight_dtype"; valid are: observer activation_dtype activation_scheme activation_bits reduce_range fixed_outputs scale zero_point min max numerics averaging_constant bins eps percentile absolute activation_learning'),
+        ({"c": "$settings", "selector": "tensor:x", "settings": {"weight_dtype": "int4"}}, "QTN_EINVAL", 'config: of a tensor: unknown attribute "weight_dtype"; valid are: quantize observer activation_dtype activation_scheme activation_bits reduce_range fixed_outputs scale zero_point min max numerics averaging_constant bins eps percentile absolute activation_learning'),
         ({"c": "$settings", "selector": "*", "settings": {"weight_dtype": "int2"}}, "QTN_EUNSUPPORTED", 'config: weight_dtype "int2" is not offered; there are: int8 int4'),
         ({"c": "$settings", "selector": "*", "settings": {"bias": "int16"}}, "QTN_EUNSUPPORTED", 'config: bias "int16" is not offered; there are: int32 float32'),
         ({"c": "$settings", "selector": "*", "settings": {"activation_dtype": "int4"}}, "QTN_EUNSUPPORTED", 'config: activation_dtype "int4" is not offered; there are: uint8 int8 int16'),

@@ -4,7 +4,7 @@
 
 Weights and inputs are multiples of 1/8, deviations of batch normalization powers of two: sums in float32 are exact, and
 so scales and zero points must be met exactly. Outputs may be one step of PyTorch's last quantizer apart, for it rounds
-them and we do not.
+them and we do not; where we are told to (OUTPUT_GRID), they are equal.
 
 Run again with:  $(benchmarks/peers/make-venv)/bin/python tests/conformance/make_networks.py
 """
@@ -33,6 +33,7 @@ warnings.simplefilter("ignore")
 INEXACT = 1e-6  # of scales behind many layers, whose sums float32 rounds
 Add = torch.ao.nn.quantized.FloatFunctional
 MINMAX = QConfig(default_observer, default_per_channel_weight_observer)
+OUTPUT_GRID = call("qconfig_set", c="$c", selector="*", settings={"quantize_outputs": 1})
 FBGEMM = [call("qconfig_create", "c", name="fbgemm")]
 
 
@@ -198,12 +199,27 @@ def node(op, module=None):
     return {"op": op, "dtype": "int8", **grid}
 
 
-def is_like(converted, nodes, y, last, tolerance=0.0):
-    """The network $q has the input grid of PyTorch's and these nodes and no other, and its result $y is near y."""
-    report = {"quantized": True, "inputs": [{"name": "x", "dtype": "float32", **grid_of(converted.quant)}],
-              "outputs": [{"name": "y", "dtype": "float32"}], "nodes": nodes, "float_nodes": []}  # fmt: skip
+def is_like(converted, nodes, y, last, tolerance=0.0, rounded=False):
+    """The network $q has the input grid of PyTorch's and these nodes and no other, and its result $y is near y; where it
+    is rounded as PyTorch's is, $y is y."""
+    inputs = [{"name": "x", "dtype": "float32", **grid_of(converted.quant)}]
+    outputs = [{"name": "y", "dtype": "float32", **(grid_of(last) if rounded else {})}]
+    report = {"quantized": True, "inputs": inputs, "outputs": outputs, "nodes": nodes, "float_nodes": []}
+    within = {} if rounded else {"tolerance": float(last.scale)}
     return [call("qmodel_inspect", "report", m="$q"), {"expect": "$report", "json": report, "tolerance": tolerance},
-            expected_floats("y", y, tolerance=float(last.scale))]  # fmt: skip
+            expected_floats("y", y, **within)]  # fmt: skip
+
+
+def same_everywhere():
+    """$q answers $y in the other engine, and from files of both formats."""
+    equal = {"call": "qtensor_equal", "equals": 1}
+    steps = [call("qsession_create", "other", m="$q", attrs={"engine": "reference"}), call("qsession_run", "other_y", s="$other", inputs=["$x"]),
+             {**equal, "with": {"a": "$y", "b": "$other_y"}}]  # fmt: skip
+    for form in ("qdq", "qoperator"):
+        steps += [call("qmodel_save", m="$q", path=f"@{form}.onnx", attrs={"format": form}), call("qmodel_load", form, path=f"@{form}.onnx"),
+                  call("qsession_create", f"{form}_session", m=f"${form}"), call("qsession_run", f"{form}_y", s=f"${form}_session", inputs=["$x"]),
+                  {**equal, "with": {"a": "$y", "b": f"${form}_y"}}]  # fmt: skip
+    return steps
 
 
 def ran(net, x):
@@ -231,6 +247,9 @@ def the_seed():
         config = [call("qconfig_create", "c", name=backend)]
         case(f"ptq/{backend}", ["P01", "P02", "P09", "P11"], loaded, *quantized_run(config, BATCHES, X, "y"),
              *is_like(int8, [node("Conv")], ran(int8, X), int8.conv))  # fmt: skip
+        # With a QuantStub's and a DeQuantStub's grid: the types on the way are quint8, quint8, float32, as PyTorch's are.
+        case(f"ptq/{backend}/output_grid", ["P02", "P09", "P11"], loaded, *quantized_run([*config, OUTPUT_GRID], BATCHES, X, "y"),
+             *is_like(int8, [node("Conv", int8.conv)], ran(int8, X), int8.conv, rounded=True), *same_everywhere())  # fmt: skip
     prepared = [*FBGEMM, call("qmodel_prepare", "p", m="$m", config="$c", mode=0)]
     state = {"status": "QTN_ESTATE"}
     case("ptq/prepared_is_float", ["P07"], loaded, *prepared, call("qmodel_inspect", "report", m="$p"),
@@ -268,6 +287,10 @@ def chains():
         run = quantized_run([call("qconfig_create", "c", name=backend)], samples, x, "y")
         case(f"ptq/linear_with_activation/{backend}", ["P09", "P12", "P14", "P28"], loaded, *run,
              *is_like(int8, nodes, ran(int8, x), int8.fc3))  # fmt: skip
+        forced = call("qconfig_set", c="$c", selector="tensor:y", settings={"quantize": 1})
+        run = quantized_run([call("qconfig_create", "c", name=backend), forced], samples, x, "y")
+        case(f"ptq/linear_with_activation/{backend}/output_grid", ["P02", "P09", "P11", "P12"], loaded, *run,
+             *is_like(int8, [*nodes[:2], node("Gemm", int8.fc3)], ran(int8, x), int8.fc3, rounded=True), *same_everywhere())  # fmt: skip
     # One byte for each weight: PyTorch's integers and scales, seen through x = 1 in one place and 0 in all others.
     eye = torch.eye(6)
     net = settle(Quantizable(fc=nn.Linear(6, 3, bias=False)), 12)
@@ -472,10 +495,7 @@ def practice():
     int8 = in_torch(fused, samples, qconfig=MINMAX)
     config = [*mobile_config(int8, "per_channel_symmetric"), call("qconfig_save", c="$c", path="@c.json"), call("qconfig_load", "d", path="@c.json")]
     steps = [loaded, *quantized_run(config, samples, x, "y", "d"), expected_floats("y", ran(int8, x), tolerance=float(int8.classifier[1].scale))]
-    for form in ("qdq", "qoperator"):
-        steps += [call("qmodel_save", m="$q", path=f"@{form}.onnx", attrs={"format": form}), call("qmodel_load", form, path=f"@{form}.onnx"),
-                  call("qsession_create", f"{form}_session", m=f"${form}"), call("qsession_run", f"{form}_y", s=f"${form}_session", inputs=["$x"]),
-                  {"call": "qtensor_equal", "with": {"a": "$y", "b": f"${form}_y"}, "equals": 1}]  # fmt: skip
+    steps += same_everywhere()
     case("practice/mobilenet_v2", ["P27"], *steps)
 
 

@@ -17,7 +17,7 @@ from torch.ao import quantization as tq
 from torch.nn import functional as F
 
 from make_cases import call, case, expected_floats, floats, network, numbers, write
-from make_networks import Quantizable, Two, export, onnx_bytes, ran
+from make_networks import OUTPUT_GRID, Quantizable, Two, export, onnx_bytes, ran
 
 RATE, MOMENTUM, STEPS = 0.03, 0.9, 4
 CLOSE = 1e-4  # of losses and parameters
@@ -73,13 +73,14 @@ def round_biases(model):
     return model
 
 
-def prepared(net, backend, fuse, last):
-    """The result of the last layer is not rounded, as in the library."""
+def prepared(net, backend, fuse, last=None):
+    """The result of the last layer is not rounded, as in the library unless it is told to."""
     model = copy.deepcopy(net).train()
     if fuse:
         tq.fuse_modules_qat(model, fuse, inplace=True)
     model.qconfig = qat_qconfig(backend)
-    getattr(model, last).qconfig = tq.QConfig(activation=nn.Identity, weight=model.qconfig.weight)
+    if last:
+        getattr(model, last).qconfig = tq.QConfig(activation=nn.Identity, weight=model.qconfig.weight)
     return round_biases(tq.prepare_qat(model))
 
 
@@ -112,8 +113,12 @@ def given(data):
     return steps
 
 
-def grids(backend):
-    return [call("qconfig_create", "c", name=backend), NARROW, call("qmodel_prepare", "p", m="$m", config="$c", mode=1)]
+def grids(backend, *more):
+    return [call("qconfig_create", "c", name=backend), NARROW, *more, call("qmodel_prepare", "p", m="$m", config="$c", mode=1)]
+
+
+def fake_grid_of(fake):
+    return {"scale": fake.scale.item(), "zero_point": fake.zero_point.item(), "quantized_dtype": "uint8"}
 
 
 def trainer(model, **attrs):
@@ -163,6 +168,14 @@ def one_flow():
         # Without calibration before: grids follow what is seen, as PyTorch's observers do.
         case(f"qat/{backend}/one_call", ["P13", "P15", "P16", "P18"], loaded, call("qconfig_create", "c", name=backend), NARROW, *given(data),
              *one_call(data, STEPS // len(data), y, lr=RATE, momentum=MOMENTUM, schedule="constant", calibration_batches=0, freeze_bn=0), *untouched(in_float))  # fmt: skip
+        # As PyTorch has it without being told otherwise: the loss sees the last layer's result on its grid.
+        model = prepared(net, backend, [["conv", "bn", "relu"]])
+        losses, y = in_torch(model, data, F.cross_entropy)
+        state = model.state_dict()
+        case(f"qat/{backend}/output_grid", ["P02", "P13", "P15", "P16"], loaded, *grids(backend, OUTPUT_GRID), *given(data), trainer("$p"),
+             *steps_of(losses), *parameter(0, state["conv.weight"]), *parameter(3, state["fc.weight"]), *to_integers(y),
+             call("qmodel_inspect", "report", m="$int8"),
+             {"expect": "$report", "tolerance": CLOSE, "json": {"outputs": [{"name": "y", "dtype": "float32", **fake_grid_of(model.fc.activation_post_process)}]}})  # fmt: skip
         if backend == "onednn":  # model.train() may come before the export, or not
             other = copy.deepcopy(net).train()
             training = onnx_bytes(other, xs[0], torch.onnx.TrainingMode.TRAINING)  # a forward pass, which moves its statistics

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes quant/ptq.json and quant/ptq_concat.json: scales, zero points and integers that ONNX Runtime's quantize_static gives
-two small networks.
+two small networks, and what these then answer: their outputs are on a grid as well.
 
 One is a residual block with pooling and a classifier, the other joins what it has pooled with what it has computed from it, of
 a wider range. Weights and inputs are multiples of powers of two, so that every activation is exact in float32 in whatever
@@ -101,7 +101,10 @@ def quantized(model, samples):
 
 def make(file, model, constants):
     samples = [(random.integers(-8, 9, size=(1, 3, 12, 12)) / 4).astype(np.float32) for _ in range(SAMPLES)]
-    result = quantized(model, samples).graph
+    integer_model = quantized(model, samples)
+    session = onnxruntime.InferenceSession(integer_model.SerializeToString(), providers=["CPUExecutionProvider"])
+    outputs = [session.run(["y"], {"x": sample})[0] for sample in samples]
+    result = integer_model.graph
     arrays = {tensor.name: numpy_helper.to_array(tensor) for tensor in result.initializer}
     activations, integers = {}, {}
     for node in result.node:
@@ -119,7 +122,7 @@ def make(file, model, constants):
         nodes.append({"op": node.op_type, "name": node.name, "inputs": list(node.input), "outputs": list(node.output), "attrs": attrs})
     golden_json.write(pathlib.Path(__file__).parent / "quant" / f"{file}.json", {
         "source": f"onnxruntime {onnxruntime.__version__}", "input": "x", "output": "y", "nodes": nodes,
-        "constants": constants, "samples": samples, "activations": activations, "integers": integers,
+        "constants": constants, "samples": samples, "activations": activations, "integers": integers, "outputs": outputs,
     })
 
 

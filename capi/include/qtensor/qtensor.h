@@ -825,8 +825,8 @@ QTN_API qstatus qconfig_create(qconfig **out, const char *name);
  * @param selector from the least to the most specific: "*": all nodes; "op:Conv": all nodes of one operator;
  *   "name:features.0.*": nodes whose name matches, `*` standing for any text and `?` for one character; "node:conv1":
  *   the node of that name; "tensor:relu1.out": the activation of that name, and those that share its grid.
- *   Where no node has the name (any more: layers are fused first), or no activation of that name becomes integers,
- *   qmodel_prepare fails; the other forms may match nothing
+ *   Where no node has the name (any more: layers are fused first), or no activation of that name becomes integers
+ *   ("quantize" makes it), qmodel_prepare fails; the other forms may match nothing
  * @param settings what to change there; NULL: leave these nodes in float (not for a tensor). Keys that are not given
  *   stay as the recipe or a less specific selector says. For activations, and so for a tensor:
  *     "observer" (string): a kind of section 5
@@ -841,6 +841,11 @@ QTN_API qstatus qconfig_create(qconfig **out, const char *name);
  *       magnitude, as learn_amax of NVIDIA's toolkit. "lsq+" and "pact" are of per_tensor_affine, "amax" of
  *       per_tensor_symmetric; all are without reduce_range, and leave fixed grids alone
  *     "fixed_outputs" (int): 1 gives Sigmoid, HardSigmoid, Softmax and Tanh the scale that their range implies
+ *     "quantize" (int), for a tensor only: 1 makes integers of it whoever reads it, also where it is an output of the
+ *       model or only nodes in float read it. Pointwise and moving nodes before it then compute in integers as well
+ *     "quantize_outputs" (int), not for a tensor: 1 does so with what the nodes make for outputs of the model. Sessions
+ *       give float32 on that grid, files have QuantizeLinear and DequantizeLinear there, or QLinearConv and its like.
+ *       Of "node:" whose node makes no output of float32, qmodel_prepare fails
  *   For activations and weights:
  *     "numerics" (string): a name of section 3
  *     "averaging_constant", "eps", "percentile" (float), "bins", "absolute" (int): for the observers
@@ -1034,9 +1039,9 @@ QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT con
  *     Such a file needs opset 21. For engines with kernels of 16 bits: this one is slower with them than with float
  *   "sensitivity" (int) measures every layer for the report: quantized alone, and in the quantized model
  *   "histograms" (int) counts for the report what calibration sees of each tensor, in 128 bins at most
- *   "measured_samples" (int, 32) how many samples at most, evenly spread, what is tried is fitted to, and how many judge
- *     it; "target_sqnr" and "sensitivity" measure with so many, too. Memory grows with them under "bias_correction" and
- *     "adaround"
+ *   "measured_samples" (int, 32) how many samples at most, evenly spread, what is tried is fitted to, and how many
+ * judge it; "target_sqnr" and "sensitivity" measure with so many, too. Memory grows with them under "bias_correction"
+ * and "adaround"
  *
  * @param out the converted model; free it with qmodel_free
  * @param report what was done and why, as JSON (docs/quantization.md has its members); free it with qblob_free. NULL:

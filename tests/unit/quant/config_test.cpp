@@ -103,7 +103,7 @@ void bad_settings(void **) {
   expect_error(QTN_EINVAL, "block_size is of", [&] { set("*", {{"block_size", std::int64_t{8}}}); });
   expect_error(QTN_EINVAL, "scale is of the observer \"fixed\"", [&] { set("*", {{"scale", 1.0}}); });
   expect_error(QTN_EINVAL, "min and max, not: scale", [&] { set("*", {{"observer", "fixed"}, {"scale", 1.0}}); });
-  expect_error(QTN_EINVAL, "valid are: observer activation_dtype", [&] {
+  expect_error(QTN_EINVAL, "valid are: quantize observer activation_dtype", [&] {
     set("tensor:x", {{"weight_dtype", "int4"}});
   });
   expect_error(QTN_EINVAL, "select them", [&] { config.set("tensor:x", nullptr); });
