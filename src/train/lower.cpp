@@ -52,13 +52,10 @@ class Lowering {
   void lower(std::size_t n) {
     const Node &node = g_.nodes[n];
     if (only_reshapes(node)) {
-      alias(node);
+      alias(node, read(node.inputs[0]));
       return round(node.outputs[0]);
     }
-    if (node.op == &ops::kDropout && node.outputs.size() == 1) {
-      dropout(n);
-      return round(node.outputs[0]);
-    }
+    if (node.op == &ops::kDropout && node.outputs.size() == 1) return dropout(n);
     if (network_.statistics.count(n)) return normalize(n);
     if (const std::optional<ops::Clamp> clamp = graph::clamp_of(g_, node); clamp && fused_grid_of(node.outputs[0]))
       return clamp_on_grid(node, *clamp);
@@ -227,8 +224,7 @@ class Lowering {
     out_.steps.push_back(std::move(step));
   }
 
-  void alias(const Node &node) {
-    const SlotId from = read(node.inputs[0]);
+  void alias(const Node &node, SlotId from) {
     const SlotId s = write(node.outputs[0]);
     out_.slots[at(s)].root = out_.slots[at(from)].root;
     out_.slots[at(s)].wanted = out_.slots[at(from)].wanted;
@@ -238,9 +234,11 @@ class Lowering {
     const Node &node = g_.nodes[n];
     const ValueId ratio_id = node.inputs.size() > 1 ? node.inputs[1] : kNoValue;
     const double ratio = ratio_id == kNoValue ? 0.5 : item(inferred_.constants[at(ratio_id)]);
-    if (ratio <= 0) return alias(node);
-    add(node, make_dropout(node, read(node.inputs[0]), write(node.outputs[0]), static_cast<float>(ratio), n,
-                           network_.switches));
+    // The model in integers has no such node, and on the grid of its result is what comes to it.
+    SlotId x = read(node.inputs[0]);
+    if (const std::optional<std::size_t> i = grid_of(node.outputs[0])) x = rounded({}, x, *i);
+    if (ratio <= 0) return alias(node, x);
+    add(node, make_dropout(node, x, write(node.outputs[0]), static_cast<float>(ratio), n, network_.switches));
   }
 
   SlotId read(ValueId v) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Grids by hand: "quantize" of a tensor and "quantize_outputs" of nodes, and what they pull in.
+#include "awkward_networks.hpp"
 #include "golden_network.hpp"
 #include "graph/evaluate.hpp"
 #include "graph/integer.hpp"
@@ -239,6 +240,32 @@ void awkward_outputs(void **) {
   }
 }
 
+/// Any activation of any network may get a grid: what is asked for is there, and the engines and files agree.
+void anywhere(void **) {
+  constexpr const char *kRecipes[] = {"onnx", "fbgemm", "qnnpack", "nvidia", "tflite"};
+  std::size_t asked = 0;
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    const AwkwardNetwork network(seed, static_cast<Flaw>(seed % static_cast<unsigned>(Flaw::count)));
+    const char *recipe = kRecipes[seed % std::size(kRecipes)];
+    const Prepared plain = prepare(network.graph(), Config(recipe));
+    Config config = with({{"*", &kOutputs}}, recipe);
+    Names names;
+    for (const graph::Node &node : plain.graph.nodes) {
+      if ((asked + seed) % 4 == 0) config.set("node:" + node.name, nullptr);
+      for (const graph::ValueId v : node.outputs)
+        if (++asked % 3 == 0) names.insert(plain.graph.value(v).name);
+    }
+    for (const std::string &name : names) config.set("tensor:" + name, &kQuantize);
+    Prepared p = prepare(network.graph(), config);
+    const Names quantized = quantized_values(p);
+    for (const std::string &name : names) assert_true(quantized.contains(name));
+    const Samples samples = network.samples(3, seed);
+    calibrate_all(p, samples);
+    expect_same_from_files(convert(p, nullptr), samples.read(0)[0]);
+  }
+  assert_true(asked > 100);
+}
+
 void unasked_again(void **) {
   const auto g = small().conv("b", "u", "v", 4, 4).conv("c", "u", "y", 4, 4).build({"v", "y"});
   const Attrs no = attrs({{"quantize", std::int64_t{0}}}), none = attrs({{"quantize_outputs", std::int64_t{0}}});
@@ -299,6 +326,7 @@ int main() {
       cmocka_unit_test(islands_in_float),
       cmocka_unit_test(answers_are_on_the_grid),
       cmocka_unit_test(awkward_outputs),
+      cmocka_unit_test(anywhere),
       cmocka_unit_test(unasked_again),
       cmocka_unit_test(what_is_refused),
   };

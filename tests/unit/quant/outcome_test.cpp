@@ -184,6 +184,33 @@ void json_of_a_tensor(void **) {
   assert_int_equal(report.at("tensors").size(), account.tensors.size());
 }
 
+/// A grid by hand is one of the report's, however the model is made, and stays where its layer falls back.
+void grids_by_hand(void **) {
+  Config config("onnx");
+  const Attrs quantize_y = test::attrs({{"quantize", std::int64_t{1}}});
+  config.set("tensor:y", &quantize_y);
+  const Samples samples = normal_samples({1, 2, 6, 6}, 6);
+  for (const std::vector<const char *> &flags : std::vector<std::vector<const char *>>{
+           {"plain"}, {}, {"auto", "histograms"}, {"adaround", "absorb_bias", "sensitivity"}}) {
+    const Quantized made = quantized(chain(), config, samples, flags);
+    const TensorOutcome &y = outcome_of(made.account, "y");
+    assert_true(*y.grid == *made.graph.value(made.graph.outputs[0]).quantizer);
+    const nlohmann::json report = nlohmann::json::parse(made.account.json());
+    const auto listed = std::count_if(
+        report.at("tensors").begin(), report.at("tensors").end(),
+        [&](const auto &tensor) { return tensor.at("name") == "y" && tensor.at("scale") == y.grid->scales()[0]; });
+    assert_int_equal(listed, 1);
+  }
+  for (const char *fallback : {"float", "int16"}) {
+    Attrs attrs;
+    attrs.set("target_sqnr", 60.0);
+    attrs.set("fallback", fallback);
+    const Quantized made = quantize(chain(), config, samples, &attrs, {});
+    assert_false(made.account.fallen.empty());
+    assert_non_null(made.graph.value(made.graph.outputs[0]).quantizer.get());
+  }
+}
+
 }  // namespace
 }  // namespace qtn::quant
 
@@ -197,6 +224,7 @@ int main() {
       cmocka_unit_test(what_was_seen),
       cmocka_unit_test(looking_changes_nothing),
       cmocka_unit_test(json_of_a_tensor),
+      cmocka_unit_test(grids_by_hand),
   };
   return cmocka_run_group_tests_name("outcome", tests, nullptr, nullptr);
 }

@@ -44,8 +44,8 @@ class Layers : public GraphBuilder {
   }
 };
 
-/// Two outputs: scores, and a picture on a grid.
-graph::Graph network() {
+/// Two outputs: scores, handed on by a node that does nothing in integers, and a picture on a grid.
+graph::Graph network(const char *last_op = "Identity") {
   const std::vector<std::int64_t> pads{1, 1, 1, 1}, two{2, 2};
   const Attrs padded = attrs({{"pads", pads}}), depthwise = attrs({{"pads", pads}, {"group", std::int64_t{8}}});
   const Attrs pool = attrs({{"kernel_shape", two}, {"strides", two}});
@@ -73,7 +73,11 @@ graph::Graph network() {
       .node("AveragePool", "averagepool", {"m"}, {"n"}, pool)
       .node("GlobalAveragePool", "mean", {"n"}, {"o"})
       .node("Flatten", "flatten", {"o"}, {"p"})
-      .node("Gemm", "last", {"p", "last.w", "last.b"}, {"scores"}, attrs({{"transB", std::int64_t{1}}}));
+      .node("Gemm", "last", {"p", "last.w", "last.b"}, {"logits"}, attrs({{"transB", std::int64_t{1}}}));
+  const bool drops = std::string_view(last_op) == "Dropout";
+  std::vector<std::string> inputs{"logits"};
+  if (drops) inputs.push_back("ratio");
+  g.constant("ratio", filled({}, {0})).node(last_op, "end", inputs, {"scores"});
   return g.build({"scores", "picture"});
 }
 
@@ -125,8 +129,8 @@ std::vector<Tensor> floats_on_grids(const quant::Prepared &trained, const Tensor
   return outputs;
 }
 
-void expect_agreement(const std::string &what, const quant::Config &config) {
-  Trainer trainer(quant::prepare(network(), config, QTN_QAT), attrs({{"loss", "mse"}, {"lr", 0.005}}));
+void expect_agreement(const std::string &what, const quant::Config &config, const graph::Graph &g = network()) {
+  Trainer trainer(quant::prepare(g, config, QTN_QAT), attrs({{"loss", "mse"}, {"lr", 0.005}}));
   train_some(trainer);
   const Tensor x = varied({4, 3, 8, 8}, 50);
   const Tensor *inputs[] = {&x};
@@ -184,16 +188,43 @@ void around_nodes_in_float(void **) {
   }
 }
 
+/// Of what the model ends with, as its last layer writes it and as nodes hand it on.
+void of_grids_at_outputs(void **) {
+  const Attrs outputs = attrs({{"quantize_outputs", std::int64_t{1}}});
+  const auto with_outputs = [&](const char *recipe, const char *learning) {
+    quant::Config config(recipe);
+    const Attrs learned = attrs({{"activation_learning", learning}});
+    config.set("*", &learned);
+    config.set("*", &outputs);
+    return config;
+  };
+  for (const char *recipe : kRecipes) expect_agreement(cat(recipe, " to the end"), with_outputs(recipe, "none"));
+  for (const char *learning : {"lsq", "lsq+", "pact"})
+    expect_agreement(cat(learning, " to the end"), with_outputs("onnx", learning));
+  for (const char *end : {"Dropout", "Softmax", "Tanh"})
+    expect_agreement(cat(end, " at the end"), with_outputs("onnx", "none"), network(end));
+}
+
+/// What only takes another shape is rounded where it has a grid of its own.
+void of_grids_by_name(void **) {
+  const Attrs four = attrs({{"quantize", std::int64_t{1}}, {"activation_bits", std::int64_t{4}}});
+  quant::Config config("onnx");
+  config.set("node:flatten", nullptr);
+  config.set("node:last", nullptr);
+  config.set("tensor:p", &four);
+  config.set("tensor:scores", &four);
+  expect_agreement("grids among nodes in float", config);
+}
+
 }  // namespace
 }  // namespace qtn::train
 
 int main() {
   using namespace qtn::train;
   const CMUnitTest tests[] = {
-      cmocka_unit_test(of_every_recipe),
-      cmocka_unit_test(of_few_bits),
-      cmocka_unit_test(of_learned_grids),
-      cmocka_unit_test(around_nodes_in_float),
+      cmocka_unit_test(of_every_recipe),     cmocka_unit_test(of_few_bits),
+      cmocka_unit_test(of_learned_grids),    cmocka_unit_test(around_nodes_in_float),
+      cmocka_unit_test(of_grids_at_outputs), cmocka_unit_test(of_grids_by_name),
   };
   return cmocka_run_group_tests_name("agreement", tests, nullptr, nullptr);
 }
