@@ -223,7 +223,7 @@ void answers_are_on_the_grid(void **) {
   expect_same_from_files(convert(p, nullptr), x);
 }
 
-/// An input that is handed through, an output by two names, and one that is nothing else.
+/// An input that is handed through, an output by two names, one that is known from shapes, one without elements.
 void awkward_outputs(void **) {
   const Tensor x = GraphBuilder::ramp(kImage);
   const auto through = small().build({"u", "x"});
@@ -238,6 +238,19 @@ void awkward_outputs(void **) {
     calibrate_on(both, x);
     expect_same_from_files(convert(both, nullptr), x);
   }
+  const auto sizes = small()
+                         .node("Shape", "shape", {"u"}, {"s"})
+                         .node("Cast", "cast", {"s"}, {"f"}, attrs({{"to", std::int64_t{QTN_FLOAT32}}}))
+                         .node("Sqrt", "sqrt", {"f"}, {"y"})
+                         .build({"y", "u"});
+  Prepared known = prepare(sizes, kByNodes);
+  assert_true(quantized_values(known).contains("y"));
+  calibrate_on(known, x);
+  expect_same_from_files(convert(known, nullptr), x);
+  const auto empty = GraphBuilder().input("x", {0, 4}).node("Softmax", "softmax", {"x"}, {"y"}).build({"y"});
+  Prepared nothing = prepare(empty, kByNodes);
+  calibrate_on(nothing, Tensor(QTN_FLOAT32, {0, 4}));
+  expect_error(QTN_ESTATE, "calibration brought no data to tensor \"y\"", [&] { convert(nothing, nullptr); });
 }
 
 /// Any activation of any network may get a grid: what is asked for is there, and the engines and files agree.
