@@ -170,7 +170,8 @@ void models_from_samples(void **) {
   for (size_t i = 0; i < samples.count(); ++i) prepared.calibrate(samples.sample(i));
   const qtn::Tensors x = samples.sample(3);
   const qtn::Tensor scores = qtn::Session::create(int8).run(x)[0];
-  assert_true(qtn::Session::create(prepared.convert()).run(x)[0].equal(scores));
+  const qtn::Model plain = model.quantize(config, samples, qtn::Attrs().set_int("plain", 1));
+  assert_true(qtn::Session::create(prepared.convert()).run(x)[0].equal(qtn::Session::create(plain).run(x)[0]));
 
   const qtn::Session session = qtn::Session::create(int8);
   std::atomic<int> equal{0};

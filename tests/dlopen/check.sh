@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A program of examples/dlopen makes the file that the command makes, and its session says what that of the C program says.
+# A program of examples/dlopen, which prepares, calibrates and converts, makes the file that the command makes with --plain,
+# and its session says what that of the C program says.
 # usage: check.sh LANGUAGE SOURCE LIBRARY COMMAND WORK      LANGUAGE: c, python, node, go
 set -euo pipefail
 language=$1 examples=$2/examples/dlopen digits=$2/examples/digits command=$4 work=$5
@@ -35,7 +36,7 @@ case $language in
 esac
 
 "$command" quantize "$digits/digits.onnx" -o "$work/want.onnx" --data "$digits/calibration.npy" \
-  --config onnx > /dev/null
+  --config onnx --plain > /dev/null
 "$work/quantize" "$digits/digits.onnx" "$work/c.onnx" "$digits/calibration.npy" > "$work/want.txt"
 grep -q '^tensor(\[\[.*,  \.\.\., ' "$work/want.txt"
 "${program[@]}" "$digits/digits.onnx" "$work/got.onnx" "$digits/calibration.npy" > "$work/got.txt"
