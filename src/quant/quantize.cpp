@@ -111,13 +111,12 @@ class Pipeline {
     account.targets = options_.targets;
     account.wide = options_.wide;
     std::optional<Goal> goal;
-    if (options_.targets.any()) {
-      goal.emplace(real_, measured_, samples_, options_.targets);
+    if (options_.targets.any()) goal.emplace(real_, measured_, samples_, options_.targets);
+    graph::Graph quantized = corrected(prepared, goal);
+    if (goal && !goal->met_by(quantized)) {
       account.fallen = fall_back(prepared, *goal);
+      quantized = corrected(prepared, goal);
     }
-    graph::Graph quantized = convert(prepared, nullptr);
-    account.accuracy = judge(quantized);
-    for (const Corrections &which : corrections()) try_correction(prepared, goal ? &*goal : nullptr, which, quantized);
     if (goal) account.reached = goal->reached(quantized);
     if (options_.sensitivity)
       account.layers = measure_damage(prepared.graph, quantized, counted(measured_, "measuring each layer", progress_));
@@ -157,6 +156,7 @@ class Pipeline {
       observed.choose_observers = true;
       challenge(observed);
     }
+    route_trials_ = account_.trials.size();
     if (order_matters(*best) && division_.rest.count > 0) return calibrated(best->route);
     calibrate_all(best->prepared, counted(division_.rest, "calibrating", progress_));
     return std::move(*best);
@@ -198,23 +198,36 @@ class Pipeline {
     return reach(prepared, goal, measured_, options_.wide ? to_int16(prepared, again) : to_float(prepared));
   }
 
-  /// `quantized` is corrected where that gains, and misses no target that it has reached.
-  void try_correction(const Prepared &prepared, const Goal *goal, const Corrections &which, graph::Graph &quantized) {
-    if (!uncorrected_) uncorrected_ = quantized;
-    graph::Graph corrected = *uncorrected_;
-    const Samples fitted = counted(division_.fitted, which.rounding ? "learning to round" : "correcting", progress_);
-    correct(prepared, corrected, fitted, which);
-    Accuracy accuracy = judge(corrected);
+  /// Converted, with the corrections that gain. What was tried of an earlier conversion is forgotten.
+  graph::Graph corrected(const Prepared &prepared, const std::optional<Goal> &goal) {
+    account_.trials.resize(route_trials_);
+    account_.rounding_learned = account_.bias_corrected = false;
+    const graph::Graph plain = convert(prepared, nullptr);
+    graph::Graph best = plain;
+    account_.accuracy = judge(plain);
+    for (const Corrections &which : corrections()) {
+      graph::Graph other = plain;
+      const Samples fitted = counted(division_.fitted, which.rounding ? "learning to round" : "correcting", progress_);
+      correct(prepared, other, fitted, which);
+      if (keeps(which, goal, best, other)) best = std::move(other);
+    }
+    return best;
+  }
+
+  /// Where a correction gains, and misses no target that has been reached.
+  bool keeps(const Corrections &which, const std::optional<Goal> &goal, const graph::Graph &best,
+             const graph::Graph &other) {
+    const Accuracy accuracy = judge(other);
     const bool better = gains(*account_.accuracy, accuracy, kOfCorrection.at(division_.held_back.count)) &&
-                        (!goal || goal->met_by(corrected) || !goal->met_by(quantized));
+                        (!goal || goal->met_by(other) || !goal->met_by(best));
     const std::string name =
         which.rounding ? which.bias ? "adaround + bias_correction" : "adaround" : "bias_correction";
     account_.trials.push_back({name, accuracy.sqnr_db(), account_.accuracy->sqnr_db(), better});
-    if (!better) return;
-    quantized = std::move(corrected);
-    account_.accuracy = std::move(accuracy);
+    if (!better) return false;
+    account_.accuracy = accuracy;
     account_.rounding_learned = which.rounding;
     account_.bias_corrected = which.bias;
+    return true;
   }
 
   const graph::Graph &real_;
@@ -225,7 +238,7 @@ class Pipeline {
   const Options &options_;
   const Progress &progress_;
   std::optional<AccuracyMeter> meter_;
-  std::optional<graph::Graph> uncorrected_;
+  std::size_t route_trials_ = 0;  // the first trials of the account
   Account account_;
 };
 

@@ -1031,7 +1031,8 @@ QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT con
  *     bias into that of the layer behind, where that has no padding
  *   "auto" (int) tries more: SmoothQuant of strength 0.5, and for each tensor the observer with which the layers that
  *     read it lose least in place of the configuration's. Needs two samples; with one it tries what the default does
- *   "target_sqnr" (float, dB) leaves the fewest layers in float with which the outputs reach that signal to noise ratio
+ *   "target_sqnr" (float, dB) where what was kept does not reach it, leaves the fewest layers in float with which the
+ *     outputs reach that signal to noise ratio
  *   "target_top1" (float, in (0, 1]) the same until on this part of all samples the first output has its largest value
  *     where the float model has it: along the last axis of each row, the first of equals. With both, both hold. Where a
  *     target cannot be reached, every layer falls back, and the report says what was reached

@@ -9,9 +9,9 @@ namespace qtn::quant {
 
 struct Trial {
   std::string name;
-  double sqnr_db;                    ///< on the held-back samples
+  double sqnr_db = 0;                ///< on the held-back samples
   std::optional<double> without_db;  ///< of what it was compared with; none for the plain recipe
-  bool kept;
+  bool kept = false;
 };
 
 }  // namespace qtn::quant

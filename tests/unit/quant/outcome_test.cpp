@@ -110,6 +110,32 @@ void corrections_keep_the_target(void **) {
   assert_true(found > 0);
 }
 
+/// What corrections reach, no layer has to fall back for.
+void corrections_spare_layers(void **) {
+  Config config("onnx");
+  const Attrs int4 = attrs({{"weight_dtype", "int4"}});
+  config.set("*", &int4);
+  const Samples samples = normal_samples({1, 2, 6, 6}, 64);
+  const auto account = [&](double target, bool correction) {
+    Attrs attrs;
+    attrs.set("target_sqnr", target);
+    attrs.set("adaround", std::int64_t{correction});
+    attrs.set("bias_correction", std::int64_t{correction});
+    return quantize(chain(), config, samples, &attrs, {}).account;
+  };
+  const double plain = *account(0, false).reached.sqnr_db, corrected = *account(0, true).reached.sqnr_db;
+  if (!(corrected > plain + 1)) fail_test("plain ", plain, " dB, corrected ", corrected);
+  const double target = (plain + corrected) / 2;
+  assert_false(account(target, false).fallen.empty());
+  const Account spared = account(target, true);
+  assert_true(spared.fallen.empty() && *spared.reached.sqnr_db >= target);
+  const Account beyond = account(corrected + 3, true);
+  assert_true(!beyond.fallen.empty() && *beyond.reached.sqnr_db >= corrected + 3);
+  std::size_t named = 0;  // corrections of what has fallen back, not those of before
+  for (const Trial &trial : beyond.trials) named += trial.name == "bias_correction";
+  assert_int_equal(named, 1);
+}
+
 const TensorOutcome &outcome_of(const Account &account, const std::string &name) {
   for (const TensorOutcome &tensor : account.tensors)
     if (tensor.name == name) return tensor;
@@ -218,6 +244,7 @@ int main() {
   using namespace qtn::quant;
   const CMUnitTest tests[] = {
       cmocka_unit_test(corrections_keep_the_target),
+      cmocka_unit_test(corrections_spare_layers),
       cmocka_unit_test(fused_into_whom),
       cmocka_unit_test(float_for_a_reason),
       cmocka_unit_test(fallen_for_a_target),
