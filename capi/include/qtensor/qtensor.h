@@ -1015,8 +1015,8 @@ QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT con
  *
  * What may gain is tried, and judged by the outputs on samples that are held back: a third of all, at most
  * "measured_samples". A candidate is kept where these samples, all together and the typical one, come nearer to float
- * by a tenth of a decibel, and by more the fewer samples there are; no single sample decides. A single sample judges
- * itself. So the result is the plain recipe's where nothing helps, and the report says what was tried and what it gave.
+ * by a tenth of a decibel, or by one of what changes ranges, and by more the fewer samples there are; no single sample
+ * decides. A single sample judges itself. So the result is the plain recipe's where nothing helps, and the report says what was tried and what it gave.
  * By default two candidates are tried: the equalization of weights, where the configuration does not say "equalize"
  * itself, and "bias_correction".
  *

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "runtime/session.hpp"
-
 namespace qtn::quant {
 namespace {
 
@@ -14,12 +12,6 @@ constexpr std::size_t kKeptBytes = std::size_t{64} << 20;
 constexpr double kExact = 120;  // dB, about what floats can tell apart
 
 double decibels(const Noise &noise) { return std::clamp(noise.sqnr_db(), -kExact, kExact); }
-
-std::vector<Tensor> run(const runtime::Session &session, const std::vector<Tensor> &inputs) {
-  std::vector<const Tensor *> pointers;
-  for (const Tensor &x : inputs) pointers.push_back(&x);
-  return session.run(pointers);
-}
 
 /// How many rows of [batch, classes] have their largest value in the same place, of equals the first.
 std::size_t rows_that_agree(const Tensor &a, const Tensor &b) {
@@ -41,6 +33,12 @@ double mean_decibels(const std::vector<Noise> &outputs) {
 }
 
 }  // namespace
+
+std::vector<Tensor> run(const runtime::Session &session, const std::vector<Tensor> &inputs) {
+  std::vector<const Tensor *> pointers;
+  for (const Tensor &x : inputs) pointers.push_back(&x);
+  return session.run(pointers);
+}
 
 Noise Accuracy::of_output(std::size_t output) const {
   Noise all;

@@ -10,8 +10,11 @@
 #include "graph/graph.hpp"
 #include "quant/samples.hpp"
 #include "quant/search/noise.hpp"
+#include "runtime/session.hpp"
 
 namespace qtn::quant {
+
+std::vector<Tensor> run(const runtime::Session &session, const std::vector<Tensor> &inputs);
 
 struct Accuracy {
   std::vector<std::string> names;           ///< of the outputs that are floats

@@ -4,19 +4,12 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "quant/search/noise.hpp"
-#include "runtime/session.hpp"
+#include "quant/search/accuracy.hpp"
 
 namespace qtn::quant {
 namespace {
 
 using graph::Graph;
-
-std::vector<Tensor> run(const runtime::Session &session, const std::vector<Tensor> &inputs) {
-  std::vector<const Tensor *> pointers;
-  for (const Tensor &x : inputs) pointers.push_back(&x);
-  return session.run(pointers);
-}
 
 /// Where each row (along the last axis) of the first output has its largest value, of equals the first.
 std::vector<std::int64_t> largest_of_rows(const Graph &g, const Samples &samples) {
