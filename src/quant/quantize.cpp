@@ -85,7 +85,7 @@ struct Threshold {
 
   double at(std::size_t samples) const { return of_many + of_one / std::pow(static_cast<double>(samples), 1.5); }
 };
-constexpr Threshold kOfCorrection{0.1, 3}, kOfRanges{1, 20};
+constexpr Threshold kOfCorrection{0.1, 6}, kOfRanges{1, 20};
 
 /// SmoothQuant's strength that its authors take for most models.
 constexpr double kSmooth = 0.5;
@@ -97,6 +97,7 @@ class Pipeline {
       : real_(real),
         samples_(samples),
         division_(divide(samples, options.measured)),
+        also_judging_(some_of(division_.fitted, options.plain || samples.count == 1 ? 0 : division_.fitted.count)),
         measured_(some_of(samples, options.measured)),
         start_{real, config, division_.fitted, options.histograms},
         options_(options),
@@ -135,20 +136,20 @@ class Pipeline {
   /// Routes compete on ranges of the fitted samples, so that the held-back ones show what a range misses.
   Attempt best_attempt() {
     std::optional<Attempt> best = prepare_along(start_, {});
-    Accuracy accuracy = judged(*best);
+    Verdict verdict = judged(*best);
     std::size_t kept = account_.trials.size();
-    account_.trials.push_back({best->route.name(), accuracy.sqnr_db(), std::nullopt, true});
+    account_.trials.push_back({best->route.name(), verdict.held_back.sqnr_db(), std::nullopt, true});
     const auto challenge = [&](const Route &route) {
       std::optional<Attempt> other = prepare_along(start_, route);
       if (!other) return;
-      Accuracy of_other = judged(*other);
-      const bool better = gains(accuracy, of_other, kOfRanges.at(division_.held_back.count));
-      account_.trials.push_back({route.name(), of_other.sqnr_db(), accuracy.sqnr_db(), better});
+      Verdict of_other = judged(*other);
+      const bool better = gains(verdict, of_other, kOfRanges.at(division_.held_back.count));
+      account_.trials.push_back({route.name(), of_other.held_back.sqnr_db(), verdict.held_back.sqnr_db(), better});
       if (!better) return;
       account_.trials[kept].kept = false;
       kept = account_.trials.size() - 1;
       best = std::move(other);
-      accuracy = std::move(of_other);
+      verdict = std::move(of_other);
     };
     for (const Route &route : rewrites()) challenge(route);
     if (automatic()) {
@@ -182,15 +183,15 @@ class Pipeline {
   /// What is fitted to the only sample cannot be judged by it.
   bool automatic() const { return options_.automatic && samples_.count > 1; }
 
-  Accuracy judged(Attempt &attempt) {
+  Verdict judged(Attempt &attempt) {
     const std::string stage = cat("trying ", attempt.route.name());
     calibrate_along(start_, attempt, counted(division_.fitted, stage.c_str(), progress_));
     return judge(convert(attempt.prepared, nullptr));
   }
 
-  Accuracy judge(const graph::Graph &quantized) {
-    if (!meter_) meter_.emplace(real_, division_.held_back);
-    return meter_->measure(quantized);
+  Verdict judge(const graph::Graph &quantized) {
+    if (!judge_) judge_.emplace(real_, division_.held_back, also_judging_);
+    return judge_->on(quantized);
   }
 
   std::vector<FallenLayer> fall_back(Prepared &prepared, const Goal &goal) const {
@@ -204,27 +205,28 @@ class Pipeline {
     account_.rounding_learned = account_.bias_corrected = false;
     const graph::Graph plain = convert(prepared, nullptr);
     graph::Graph best = plain;
-    account_.accuracy = judge(plain);
+    Verdict verdict = judge(plain);
     for (const Corrections &which : corrections()) {
       graph::Graph other = plain;
       const Samples fitted = counted(division_.fitted, which.rounding ? "learning to round" : "correcting", progress_);
       correct(prepared, other, fitted, which);
-      if (keeps(which, goal, best, other)) best = std::move(other);
+      if (keeps(which, goal, best, other, verdict)) best = std::move(other);
     }
+    account_.accuracy = std::move(verdict.held_back);
     return best;
   }
 
   /// Where a correction gains, and misses no target that has been reached.
   bool keeps(const Corrections &which, const std::optional<Goal> &goal, const graph::Graph &best,
-             const graph::Graph &other) {
-    const Accuracy accuracy = judge(other);
-    const bool better = gains(*account_.accuracy, accuracy, kOfCorrection.at(division_.held_back.count)) &&
+             const graph::Graph &other, Verdict &verdict) {
+    Verdict of_other = judge(other);
+    const bool better = gains(verdict, of_other, kOfCorrection.at(division_.held_back.count)) &&
                         (!goal || goal->met_by(other) || !goal->met_by(best));
     const std::string name =
         which.rounding ? which.bias ? "adaround + bias_correction" : "adaround" : "bias_correction";
-    account_.trials.push_back({name, accuracy.sqnr_db(), account_.accuracy->sqnr_db(), better});
+    account_.trials.push_back({name, of_other.held_back.sqnr_db(), verdict.held_back.sqnr_db(), better});
     if (!better) return false;
-    account_.accuracy = accuracy;
+    verdict = std::move(of_other);
     account_.rounding_learned = which.rounding;
     account_.bias_corrected = which.bias;
     return true;
@@ -233,11 +235,12 @@ class Pipeline {
   const graph::Graph &real_;
   const Samples &samples_;
   const Division division_;
+  const Samples also_judging_;  // the fitted ones, where something is compared and they are others
   const Samples measured_;
   const Start start_;
   const Options &options_;
   const Progress &progress_;
-  std::optional<AccuracyMeter> meter_;
+  std::optional<Judge> judge_;
   std::size_t route_trials_ = 0;  // the first trials of the account
   Account account_;
 };

@@ -2,6 +2,7 @@
 #include "quant/search/accuracy.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace qtn::quant {
 namespace {
@@ -53,6 +54,7 @@ double Accuracy::sqnr_db() const {
 }
 
 double Accuracy::typical_db() const {
+  if (samples.empty()) return kExact;
   double sum = 0;
   for (const std::vector<Noise> &sample : samples) sum += mean_decibels(sample);
   return sum / static_cast<double>(samples.size());
@@ -74,19 +76,47 @@ double without_sample(const Accuracy &all, std::size_t left_out) {
   return others.sqnr_db();
 }
 
-}  // namespace
+/// Every sample comes as near, or their mean gain is far from chance.
+bool samples_agree(const Accuracy &a, const Accuracy &b) {
+  constexpr double kStandardErrors = 3;
+  const auto count = static_cast<double>(a.samples.size());
+  double sum = 0, squares = 0, least = 0;
+  for (std::size_t s = 0; s < a.samples.size(); ++s) {
+    const double gain = mean_decibels(b.samples[s]) - mean_decibels(a.samples[s]);
+    sum += gain;
+    squares += gain * gain;
+    least = std::min(least, gain);
+  }
+  if (least >= 0) return true;
+  const double mean = sum / count, variance = (squares - sum * mean) / (count - 1);
+  return count > 1 && mean >= kStandardErrors * std::sqrt(std::max(variance, 0.0) / count);
+}
 
-bool gains(const Accuracy &a, const Accuracy &b, double least) {
-  if (!(b.sqnr_db() >= a.sqnr_db() + least && b.typical_db() >= a.typical_db() + least)) return false;
+bool is_nearer(const Accuracy &a, const Accuracy &b, double least) {
+  return b.sqnr_db() >= a.sqnr_db() + least && b.typical_db() >= a.typical_db() + least && samples_agree(a, b);
+}
+
+bool no_output_loses(const Accuracy &a, const Accuracy &b) {
   for (std::size_t i = 0; i < a.names.size(); ++i)
     if (!(decibels(b.of_output(i)) >= decibels(a.of_output(i)))) return false;
-  for (std::size_t s = 0; s < a.samples.size() && a.samples.size() > 1; ++s)
-    if (!(without_sample(b, s) >= without_sample(a, s) + least / 2)) return false;
   return true;
 }
 
-AccuracyMeter::AccuracyMeter(const Graph &real, const Samples &samples) : real_(real), samples_(samples) {
-  const runtime::Session exact(real, {});
+bool no_sample_decides(const Accuracy &a, const Accuracy &b, double least) {
+  for (std::size_t s = 0; s < a.samples.size() && a.samples.size() > 1; ++s)
+    if (!(without_sample(b, s) >= without_sample(a, s) + least)) return false;
+  return true;
+}
+
+}  // namespace
+
+bool gains(const Verdict &a, const Verdict &b, double least) {
+  return is_nearer(a.held_back, b.held_back, least) && no_output_loses(a.held_back, b.held_back) &&
+         no_sample_decides(a.held_back, b.held_back, least / 2) && is_nearer(a.fitted, b.fitted, 0);
+}
+
+AccuracyMeter::AccuracyMeter(const Graph &real, const runtime::Session &exact, const Samples &samples)
+    : real_(real), exact_(exact), samples_(samples) {
   std::size_t bytes = 0;
   for (std::size_t s = 0; s < samples.count && bytes < kKeptBytes; ++s) {
     outputs_.push_back(run(exact, samples.read(s)));
@@ -94,14 +124,11 @@ AccuracyMeter::AccuracyMeter(const Graph &real, const Samples &samples) : real_(
   }
 }
 
-Accuracy AccuracyMeter::measure(const Graph &quantized) const {
-  const runtime::Session coarse(quantized, {});
-  std::optional<runtime::Session> exact;
-  if (outputs_.size() < samples_.count) exact.emplace(real_, runtime::SessionOptions());
+Accuracy AccuracyMeter::measure(const runtime::Session &coarse) const {
   Accuracy accuracy;
   for (std::size_t s = 0; s < samples_.count; ++s) {
     const std::vector<Tensor> inputs = samples_.read(s);
-    const std::vector<Tensor> want = s < outputs_.size() ? outputs_[s] : run(*exact, inputs);
+    const std::vector<Tensor> want = s < outputs_.size() ? outputs_[s] : run(exact_, inputs);
     const std::vector<Tensor> got = run(coarse, inputs);
     std::vector<Noise> &noises = accuracy.samples.emplace_back();
     accuracy.names.clear();
@@ -115,6 +142,14 @@ Accuracy AccuracyMeter::measure(const Graph &quantized) const {
     accuracy.agree += rows_that_agree(want[0], got[0]);
   }
   return accuracy;
+}
+
+Judge::Judge(const Graph &real, const Samples &held_back, const Samples &fitted)
+    : exact_(real, {}), held_back_(real, exact_, held_back), fitted_(real, exact_, fitted) {}
+
+Verdict Judge::on(const Graph &quantized) const {
+  const runtime::Session coarse(quantized, {});
+  return {held_back_.measure(coarse), fitted_.measure(coarse)};
 }
 
 }  // namespace qtn::quant

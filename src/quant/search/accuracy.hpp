@@ -35,22 +35,42 @@ struct Accuracy {
   std::optional<double> agreement() const;
 };
 
-/// Whether `b` is nearer to float than `a` by `least` dB: over all samples, of which no single one decides, and of the
-/// typical sample; no output loses.
-bool gains(const Accuracy &a, const Accuracy &b, double least);
-
 class AccuracyMeter {
  public:
-  /// Runs the float model. Graph and samples stay with the caller.
-  AccuracyMeter(const graph::Graph &real, const Samples &samples);
+  /// Runs `exact`, a session of the float graph `real`. All of it stays with the caller.
+  AccuracyMeter(const graph::Graph &real, const runtime::Session &exact, const Samples &samples);
 
-  /// Of a graph with the same inputs and outputs, run by the native engine.
-  Accuracy measure(const graph::Graph &quantized) const;
+  /// Of a session of a graph with the same inputs and outputs.
+  Accuracy measure(const runtime::Session &coarse) const;
 
  private:
   const graph::Graph &real_;
+  const runtime::Session &exact_;
   const Samples &samples_;
   std::vector<std::vector<Tensor>> outputs_;  // in float, of as many samples as are small enough to be kept
+};
+
+/// On samples that nothing was fitted to, and on those that it was fitted to.
+struct Verdict {
+  Accuracy held_back, fitted;
+};
+
+/// Whether `b` is nearer to float than `a` by `least` dB of the held-back samples: over all of them, of which no single
+/// one decides, and of the typical one; no output loses. Few samples are nearer by chance, so that nothing may be lost
+/// on the fitted ones either, and of both either every sample comes as near or the mean gain is three times its
+/// standard error.
+bool gains(const Verdict &a, const Verdict &b, double least);
+
+class Judge {
+ public:
+  /// All of it stays with the caller.
+  Judge(const graph::Graph &real, const Samples &held_back, const Samples &fitted);
+
+  Verdict on(const graph::Graph &quantized) const;
+
+ private:
+  const runtime::Session exact_;
+  const AccuracyMeter held_back_, fitted_;
 };
 
 }  // namespace qtn::quant
