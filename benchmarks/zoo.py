@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""A zoo of architectures through qtensor and ONNX Runtime: does it load, is float the same, and what is lost in int8?
+
+One row a model, none is left out: where a step fails, the cell holds its error. SQNR in dB of the worst float output over
+samples that calibration did not see, against ONNX Runtime in float; beside ours the best of ONNX Runtime's six static
+recipes (MinMax, Entropy and Percentile, weights per channel and per tensor) and its dynamic one. "same" is that ONNX
+Runtime reads our file with our numbers, in dB.
+
+Run again with:  $(benchmarks/peers/make-venv)/bin/python benchmarks/zoo.py --python build/release/python --csv zoo.csv
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import numpy as np
+import onnxruntime
+
+import peer_lib
+import record
+from models import zoo
+
+CALIBRATION = 4  # of the samples; the others are measured with
+FIELDS = (
+    "model", "float_db", "plain_db", "default_db", "auto_db", "ort_static_db", "ort_recipe", "dynamic_db",
+    "ort_dynamic_db", "same_db", "in_float", "cpu", "peers",
+)  # fmt: skip
+METHODS = ("MinMax", "Entropy", "Percentile")
+
+
+def worst_sqnr(want, got):
+    """In dB over lists (of samples) of lists (of outputs); None where no output is a float."""
+    ratios = []
+    for a, b in zip(zip(*want), zip(*got)):
+        if a[0].dtype.kind != "f":
+            continue
+        if any(x.shape != y.shape for x, y in zip(a, b)):
+            return -999.0
+        signal = sum(np.square(x.astype(np.float64)).sum() for x in a)
+        noise = sum(np.square(x.astype(np.float64) - y).sum() for x, y in zip(a, b))
+        ratios.append(200.0 if noise == 0 else 10 * np.log10(signal / noise) if signal else 0.0)
+    return min(ratios) if ratios else None
+
+
+class Check:
+    def __init__(self, name, path):
+        stacked = np.load(path.with_suffix(".npz"))
+        samples = [{key: stacked[key][i] for key in stacked.files} for i in range(zoo.SAMPLES)]
+        self.path, self.row = path, {"model": name}
+        session = peer_lib.ort_session(path, 1)
+        wanted = [x.name for x in session.get_inputs()]
+        samples = [{key: sample[key] for key in wanted} for sample in samples]
+        self.calibration, self.test = samples[:CALIBRATION], samples[CALIBRATION:]
+        self.want = [session.run(None, sample) for sample in self.test]
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+
+    def cell(self, column, work):
+        try:
+            value = work()
+            self.row[column] = f"{value:.1f}" if isinstance(value, float) else value
+        except Exception as error:
+            self.row[column] = "error: " + str(error).strip().splitlines()[-1][:160]
+
+    def ours(self, model):
+        import qtensor
+
+        session = qtensor.Session(model, {"threads": 1})
+        outputs = [session(*sample.values()) for sample in self.test]
+        return [[np.asarray(y) for y in (o if isinstance(o, (list, tuple)) else [o])] for o in outputs]
+
+    def ort(self, path):
+        session = peer_lib.ort_session(path, 1)
+        return [session.run(None, sample) for sample in self.test]
+
+    def run_ours(self):
+        import qtensor
+
+        model = None
+
+        def load():
+            nonlocal model
+            model = qtensor.Model.load(str(self.path))
+            return worst_sqnr(self.want, self.ours(model))
+
+        def static(attrs):
+            quantized = model.quantize(self.calibration, attrs=attrs)
+            if not attrs:
+                self.row["in_float"] = len(quantized.report["float_nodes"])
+                self.cell("same_db", lambda: self.same(quantized))
+            return worst_sqnr(self.want, self.ours(quantized))
+
+        self.cell("float_db", load)
+        if model is None:
+            return
+        for column, attrs in (("plain_db", {"plain": True}), ("default_db", {}), ("auto_db", {"auto": True})):
+            self.cell(column, lambda: static(attrs))
+        self.cell(
+            "dynamic_db", lambda: worst_sqnr(self.want, self.ours(model.quantize_dynamic(qtensor.Config("onnx"))))
+        )
+
+    def same(self, quantized):
+        path = self.folder / "ours.onnx"
+        quantized.save(str(path))
+        return worst_sqnr(self.ours(quantized), self.ort(path))
+
+    def run_ort(self):
+        from onnxruntime import quantization as q
+        from onnxruntime.quantization import shape_inference
+
+        prepared, made = self.folder / "prepared.onnx", self.folder / "made.onnx"
+        best = None
+
+        class Reader(q.CalibrationDataReader):
+            def __init__(reader):
+                reader.left = iter(self.calibration)
+
+            def get_next(reader):
+                return next(reader.left, None)
+
+        def static(method, per_channel):
+            q.quantize_static(
+                str(prepared), str(made), Reader(), per_channel=per_channel, activation_type=q.QuantType.QUInt8,
+                weight_type=q.QuantType.QInt8, calibrate_method=q.CalibrationMethod[method],
+            )  # fmt: skip
+            return worst_sqnr(self.want, self.ort(made))
+
+        def best_static():
+            nonlocal best
+            shape_inference.quant_pre_process(str(self.path), str(prepared), skip_symbolic_shape=True)
+            failure = None
+            for method in METHODS:
+                for per_channel in (True, False):
+                    try:
+                        found = static(method, per_channel)
+                    except Exception as error:
+                        failure = error
+                        continue
+                    if found is not None and (best is None or found > best):
+                        best = found
+                        self.row["ort_recipe"] = f"{method} per {'channel' if per_channel else 'tensor'}"
+            if best is None and failure:
+                raise failure
+            return best
+
+        def dynamic():
+            q.quantize_dynamic(str(self.path), str(made), per_channel=True)
+            return worst_sqnr(self.want, self.ort(made))
+
+        self.cell("ort_static_db", best_static)
+        self.cell("ort_dynamic_db", dynamic)
+
+
+def check_one(name, arguments):
+    sys.path.insert(0, str(arguments.python))
+    warnings.simplefilter("ignore")
+    check = Check(name, zoo.make(name, arguments.models))
+    check.run_ours()
+    if not arguments.ours_only:
+        check.run_ort()
+    return check.row
+
+
+def check_apart(name, arguments):
+    """In a process of its own: what hangs or crashes is a row too."""
+    try:
+        done = subprocess.run(
+            [sys.executable, __file__, *sys.argv[1:], "--one", name], capture_output=True, text=True,
+            timeout=arguments.timeout,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return {"model": name, "float_db": f"error: not done after {arguments.timeout} s"}
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    if not lines:
+        last = (done.stderr.strip().splitlines() or [""])[-1]
+        return {"model": name, "float_db": f"error: exit code {done.returncode}: {last[:160]}"}
+    return json.loads(lines[-1])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", type=pathlib.Path, default="build/release/python", help="of ours (%(default)s)")
+    parser.add_argument(
+        "--models", type=pathlib.Path, default=peer_lib.cache_folder() / "zoo", help="made here (%(default)s)"
+    )
+    parser.add_argument("--timeout", type=int, default=1800, help="seconds a model (%(default)s)")
+    parser.add_argument("--ours-only", action="store_true", help="leave ONNX Runtime's quantization out")
+    parser.add_argument("--csv", type=pathlib.Path, help="file to write the rows to")
+    parser.add_argument("--one", metavar="NAME", help=argparse.SUPPRESS)
+    parser.add_argument("names", nargs="*", metavar="MODEL", help="of the zoo, or any builder of torchvision (all)")
+    arguments = parser.parse_args()
+    if arguments.one:
+        print(json.dumps(check_one(arguments.one, arguments)))
+        return
+    about = {"cpu": record.cpu_name(), "peers": f"onnxruntime {onnxruntime.__version__}"}
+    rows = []
+    for name in arguments.names or zoo.NAMES:
+        rows.append(check_apart(name, arguments) | about)
+        print(*(f"{key}={rows[-1][key]}" for key in FIELDS[:-2] if key in rows[-1]), flush=True)
+        if arguments.csv:
+            record.write_csv(arguments.csv, rows, FIELDS)
+
+
+if __name__ == "__main__":
+    main()
