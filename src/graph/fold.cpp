@@ -53,6 +53,7 @@ bool constant_parameters(const Graph &g, const Node &bn) {
 /// The axis of the weight that counts output channels, or -1 where the node is not one to fold into.
 int output_channel_axis(const Node &node) {
   if (is(node, "Conv")) return 0;
+  if (is(node, "ConvTranspose")) return 1;
   if (!is(node, "Gemm") || node.attrs.get_float("alpha", 1) != 1 || node.attrs.get_float("beta", 1) != 1) return -1;
   return node.attrs.get_int("transB", 0) ? 0 : 1;
 }
@@ -63,7 +64,11 @@ bool fold_into(Graph &g, Node &linear, const Node &bn, const Affine &a) {
   const ValueId bias_id = input(linear, 2);
   const Tensor &old_weight = g.value(linear.inputs[1]).constant;
   if (old_weight.dtype() != QTN_FLOAT32 || old_weight.rank() < 2) return false;
-  const auto channels = static_cast<std::size_t>(old_weight.dim(static_cast<std::size_t>(axis)));
+  // Of ConvTranspose, whose groups lie one after the other along its input channels.
+  const std::int64_t groups = is(linear, "ConvTranspose") ? linear.attrs.get_int("group", 1) : 1;
+  if (groups < 1 || old_weight.dim(0) % groups != 0) return false;
+  const auto of_group = static_cast<std::size_t>(old_weight.dim(static_cast<std::size_t>(axis)));
+  const std::size_t channels = of_group * static_cast<std::size_t>(groups);
   if (channels != a.factor.size()) return false;
   if (bias_id != kNoValue &&
       (!plain_constant(g, bias_id) || g.value(bias_id).constant.count() != static_cast<std::int64_t>(channels)))
@@ -72,8 +77,9 @@ bool fold_into(Graph &g, Node &linear, const Node &bn, const Affine &a) {
   Tensor weight = old_weight.clone();
   const auto inner =
       static_cast<std::size_t>(element_count(weight.shape(), static_cast<std::size_t>(axis) + 1, weight.rank()));
-  const auto count = static_cast<std::size_t>(weight.count());
-  for (std::size_t i = 0; i < count; ++i) weight.as<float>()[i] *= a.factor[i / inner % channels];
+  const auto count = static_cast<std::size_t>(weight.count()), group_size = count / static_cast<std::size_t>(groups);
+  for (std::size_t i = 0; i < count; ++i)
+    weight.as<float>()[i] *= a.factor[i / group_size * of_group + i / inner % of_group];
   std::vector<float> bias =
       bias_id == kNoValue ? std::vector<float>(channels, 0.0f) : float_values(g.value(bias_id).constant, "bias");
   for (std::size_t c = 0; c < channels; ++c) bias[c] = bias[c] * a.factor[c] + a.offset[c];

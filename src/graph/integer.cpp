@@ -7,11 +7,6 @@
 namespace qtn::graph {
 namespace {
 
-bool is_linear(const Node &node) {
-  const std::string_view op = node.op->name;
-  return op == "Conv" || op == "Gemm" || op == "MatMul";
-}
-
 const Value *operand(const Graph &g, const Node &node, std::size_t i) {
   return i < node.inputs.size() && node.inputs[i] != kNoValue ? &g.value(node.inputs[i]) : nullptr;
 }
@@ -25,7 +20,7 @@ bool fits_weight(const Node &node, const Value *w) {
   if (plain_dtype(q.dtype()) != QTN_INT8 || q.per_block()) return false;
   const auto &zeros = q.zero_points();
   if (!std::all_of(zeros.begin(), zeros.end(), [](std::int64_t z) { return z == 0; })) return false;
-  if (std::string_view(node.op->name) != "Conv" && w->constant.rank() != 2) return false;
+  if (is_convolution(node) ? w->constant.rank() < 3 : w->constant.rank() != 2) return false;
   const auto rank = static_cast<std::int64_t>(w->constant.rank());
   const std::int64_t axis = q.axis() < 0 ? q.axis() + rank : q.axis();
   return !q.per_channel() || axis == static_cast<std::int64_t>(output_channel_axis(node));
@@ -38,12 +33,12 @@ bool fits_linear(const Graph &g, const Node &node) {
   if (bias && !bias->is_constant()) return false;
   const Value &w = *operand(g, node, 1);
   // An int32 sum of this many products of 255 * 128 could wrap.
-  const std::int64_t depth = w.constant.count() / std::max<std::int64_t>(1, w.constant.dim(output_channel_axis(node)));
-  if (depth > 65000) return false;
+  const std::int64_t channels = output_channels(node, w.constant.shape());
+  if (w.constant.count() / std::max<std::int64_t>(1, channels) > 65000) return false;
   if (op == "Gemm" && (node.attrs.get_int("transA", 0) != 0 || node.attrs.get_float("alpha", 1) != 1 ||
                        node.attrs.get_float("beta", 1) != 1))
     return false;
-  if (bias && bias->constant.count() != w.constant.dim(output_channel_axis(node))) return false;
+  if (bias && bias->constant.count() != channels) return false;
   const Value &y = g.value(node.outputs[0]);
   return !y.quantizer || is_8bit_activation(y.quantizer);
 }
@@ -123,10 +118,20 @@ bool is_8bit_activation(const QuantizerPtr &q) {
   return q && q->per_tensor() && (q->dtype() == QTN_UINT8 || q->dtype() == QTN_INT8);
 }
 
+bool is_convolution(const Node &node) { return node.op == &ops::kConv || node.op == &ops::kConvTranspose; }
+
+bool is_linear(const Node &node) { return is_convolution(node) || node.op == &ops::kGemm || node.op == &ops::kMatMul; }
+
 std::size_t output_channel_axis(const Node &node) {
-  const std::string_view op = node.op->name;
-  if (op == "Conv") return 0;
-  return op == "Gemm" && node.attrs.get_int("transB", 0) ? 0 : 1;
+  if (node.op == &ops::kConv) return 0;
+  return node.op == &ops::kGemm && node.attrs.get_int("transB", 0) ? 0 : 1;
+}
+
+std::int64_t output_channels(const Node &node, const Shape &weight) {
+  const std::int64_t channels = weight[output_channel_axis(node)];
+  const std::int64_t groups = node.op == &ops::kConvTranspose ? node.attrs.get_int("group", 1) : 1;
+  // The operator refuses groups that its input channels do not split into.
+  return groups >= 1 && groups <= weight[0] ? channels * groups : channels;
 }
 
 IntegerForm integer_form(const Graph &g, const Node &node) {

@@ -8,7 +8,7 @@ namespace qtn::graph {
 
 enum class IntegerForm {
   none,        ///< float: operands are dequantized, the result is quantized where its value has a quantizer
-  linear,      ///< Conv, Gemm or MatMul of 8-bit activations by constants of 2 to 8 bits; the result may be float
+  linear,      ///< is_linear() of 8-bit activations by constants of 2 to 8 bits; the result may be float
   dynamic,     ///< DynamicQuantizeMatMul by constant weights: float activations, sums of integers
   arithmetic,  ///< Add, Sub, Mul, means: 8-bit activations in and out
   table,       ///< elementwise, one 8-bit operand and scalar constants: 256 entries
@@ -23,7 +23,17 @@ IntegerForm integer_form(const Graph &g, const Node &node);
 /// A per-tensor uint8 or int8 quantizer: what activations of integer kernels carry.
 bool is_8bit_activation(const QuantizerPtr &q);
 
-/// The axis of a linear node's weight that counts output channels: Conv 0, Gemm 0 or 1 (transB), MatMul 1.
+/// Conv or ConvTranspose.
+bool is_convolution(const Node &node);
+
+/// Conv, ConvTranspose, Gemm or MatMul.
+bool is_linear(const Node &node);
+
+/// The axis of a linear node's weight that counts output channels: Conv 0, ConvTranspose 1, Gemm 0 or 1 (transB),
+/// MatMul 1.
 std::size_t output_channel_axis(const Node &node);
+
+/// How many there are. Of ConvTranspose the axis counts those of one group, and groups share the scales along it.
+std::int64_t output_channels(const Node &node, const Shape &weight);
 
 }  // namespace qtn::graph

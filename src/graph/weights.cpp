@@ -10,16 +10,12 @@
 namespace qtn::graph {
 namespace {
 
-bool is_linear(const Node &node) {
-  return node.op == &ops::kConv || node.op == &ops::kGemm || node.op == &ops::kMatMul;
-}
-
 /// Scaled as a whole or by output channel, in at most eight bits, and not what kernels take as it is.
 bool is_to_change(const Node &node, const Value &w) {
   if (!w.is_constant() || !w.quantizer || w.quantizer->per_block()) return false;
   const Quantizer &q = *w.quantizer;
   if (is_float8(q.dtype()) || dtype_bits(q.dtype()) > 8 || w.constant.rank() < 2) return false;
-  if (node.op != &ops::kConv && w.constant.rank() != 2) return false;
+  if (!is_convolution(node) && w.constant.rank() != 2) return false;
   if (q.per_channel() && normalize_axis(q.axis(), w.constant.rank(), "weight") != output_channel_axis(node))
     return false;
   const auto &zeros = q.zero_points();
@@ -91,12 +87,16 @@ void center_weights(Graph &g) {
       const Tensor w = g.value(node.inputs[1]).constant.to_contiguous();
       const std::vector<std::int64_t> values = centered(node, w);
       const std::int64_t parts = parts_of(values);
+      const std::int64_t groups = is_convolution(node) ? node.attrs.get_int("group", 1) : 1;
+      if (parts > 1 && node.op == &ops::kConvTranspose && groups != 1) {
+        // Its groups lie one after the other along the axis that would become deeper.
+        g.nodes.push_back(std::move(node));
+        continue;
+      }
       const std::string name = g.value(node.inputs[1]).name;
       node.inputs[1] = g.add_constant(name + "_centered", stacked(node, w, values, parts));
       if (parts > 1) {
         // What does not fit int8 is the sum of what does: x is read once for each.
-        const bool conv = node.op == &ops::kConv;
-        const std::int64_t groups = conv ? node.attrs.get_int("group", 1) : 1;
         const std::vector<std::int64_t> order = repeated_channels(groups, w.dim(sum_axis(node)), parts);
         const Value x = g.value(node.inputs[0]);
         Value wide;
@@ -104,7 +104,7 @@ void center_weights(Graph &g) {
         wide.dtype = x.dtype;
         wide.quantizer = x.quantizer;
         Node repeat{node.name + "_repeat", &ops::kGather, {}, {}, {}, {}};
-        repeat.attrs.set("axis", std::int64_t{conv ? 1 : -1});
+        repeat.attrs.set("axis", std::int64_t{is_convolution(node) ? 1 : -1});
         repeat.inputs = {node.inputs[0], g.add_constant(node.name + "_channels", Tensor::from_ints(order))};
         repeat.outputs = {g.add_value(std::move(wide))};
         node.inputs[0] = repeat.outputs[0];

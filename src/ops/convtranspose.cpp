@@ -136,13 +136,12 @@ void run(const Call &call, std::span<Tensor> outputs) {
 bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
   const Tensor &x = *call.in(0), &weight = *call.in(1), *bias = call.in(2);
   const Transposed c = transposed_of(call);
-  // Groups share the scales along the weight's axis of filters, so a filter would not be a channel of its own.
-  if (c.groups != 1 || !is_integer_product(x, weight, 1, bias, output)) return false;
+  if (!is_integer_product(x, weight, 1, bias, output, c.groups)) return false;
   const std::vector<double> xs = centered_doubles(x, 0), w = centered_doubles(weight, 1);
   std::vector<double> sums(static_cast<std::size_t>(output.count()));
   convolve_transposed(c, xs.data(), w.data(), sums.data());
   store_products(output, sums, static_cast<std::size_t>(c.y_size()), *x.quantizer(), *weight.quantizer(), bias,
-                 static_cast<std::size_t>(c.filters), clamp);
+                 static_cast<std::size_t>(c.filters * c.groups), clamp);
   return true;
 }
 

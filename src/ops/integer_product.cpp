@@ -8,7 +8,7 @@
 namespace qtn::ops {
 
 bool is_integer_product(const Tensor &x, const Tensor &w, std::size_t output_axis, const Tensor *bias,
-                        const Tensor &output) {
+                        const Tensor &output, std::int64_t groups) {
   if (!is_quantized_8bit(&x) || !w.quantized() || w.quantizer()->per_block()) return false;
   const qdtype bytes = plain_dtype(w.dtype());
   if (bytes != QTN_UINT8 && bytes != QTN_INT8) return false;
@@ -16,7 +16,8 @@ bool is_integer_product(const Tensor &x, const Tensor &w, std::size_t output_axi
     return false;
   if (bias) {
     const std::int64_t count = bias->count();
-    const bool by_channel = count == 1 || (count == w.dim(output_axis) && bias->dim(bias->rank() - 1) == count);
+    const bool by_channel =
+        count == 1 || (count == w.dim(output_axis) * groups && bias->dim(bias->rank() - 1) == count);
     if (!by_channel || (!bias->quantized() && bias->dtype() != QTN_FLOAT32)) return false;
   }
   if (output.quantized()) return is_quantized_8bit(&output);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Conv, Gemm and MatMul of quantized operands share around their sums. Sums run in double, which holds every one
-// exactly.
+// What Conv, ConvTranspose, Gemm and MatMul of quantized operands share around their sums. Sums run in double, which
+// holds every one exactly.
 #pragma once
 
 #include <vector>
@@ -11,9 +11,9 @@ namespace qtn::ops {
 
 /// Whether sum (x - zx)(w - zw) + bias has the integer meaning: x 8-bit under one scale, w 8-bit or 4-bit under one
 /// scale or one for each index of its output axis, the bias one number for each output channel, the output float32,
-/// 8-bit under one scale, or plain int32.
+/// 8-bit under one scale, or plain int32. Each of `groups` has as many output channels as that axis.
 bool is_integer_product(const Tensor &x, const Tensor &w, std::size_t output_axis, const Tensor *bias,
-                        const Tensor &output);
+                        const Tensor &output, std::int64_t groups = 1);
 
 /// w - zero_point as doubles, with the zero point of each channel.
 std::vector<double> centered_doubles(const Tensor &w, std::size_t output_axis);

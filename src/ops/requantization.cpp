@@ -11,7 +11,8 @@
 namespace qtn::ops {
 namespace {
 
-double channel_scale(const Quantizer &q, std::size_t c) { return q.scales()[q.per_channel() ? c : 0]; }
+/// Groups of ConvTranspose share the scales along their weight's axis of filters.
+double channel_scale(const Quantizer &q, std::size_t c) { return q.scales()[q.per_channel() ? c % q.count() : 0]; }
 
 std::int32_t saturate_int32(double v) {
   if (std::isnan(v)) return 0;
@@ -25,7 +26,7 @@ bool in_accumulator_units(const Tensor &bias, const Quantizer &x, const Quantize
   const Quantizer &b = *bias.quantizer();
   for (std::size_t c = 0; c < channels; ++c) {
     const double unit = x.scales()[0] * channel_scale(w, c);
-    if (std::abs(channel_scale(b, c) - unit) > 1e-6 * unit || b.zero_points()[b.per_channel() ? c : 0] != 0)
+    if (std::abs(channel_scale(b, c) - unit) > 1e-6 * unit || b.zero_points()[b.per_channel() ? c % b.count() : 0] != 0)
       return false;
   }
   return true;
@@ -40,8 +41,7 @@ std::vector<float> conv_multipliers(const Quantizer &x, const Quantizer &w, cons
   };
   if (!w.per_channel()) return std::vector<float>(channels, multiplier(w.scales()[0]));
   std::vector<float> multipliers(channels);
-  std::transform(w.scales().begin(), w.scales().begin() + static_cast<std::ptrdiff_t>(channels), multipliers.begin(),
-                 multiplier);
+  for (std::size_t c = 0; c < channels; ++c) multipliers[c] = multiplier(channel_scale(w, c));
   return multipliers;
 }
 

@@ -14,11 +14,9 @@ namespace {
 using graph::Graph;
 using graph::Node;
 
-bool is_weighted_op(std::string_view op) { return op == "Conv" || op == "Gemm" || op == "MatMul"; }
-
 const char *reason(const NodePlan &plan, const Node &node, bool for_target) {
   if (plan.role == Role::floating) {
-    const bool others = is_weighted_op(node.op->name) || node.op->elementwise || node.op->run_quantized;
+    const bool others = graph::is_linear(node) || node.op->elementwise || node.op->run_quantized;
     return others ? "no integer form with these attributes or operands" : "the operator has no integer form";
   }
   if (!plan.settings) return for_target ? "left in float to reach the target" : "configured to stay in float";

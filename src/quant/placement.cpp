@@ -30,27 +30,30 @@ bool bias_fits(const Graph &g, ValueId bias, std::int64_t channels) {
 }
 
 bool is_weighted(const Graph &g, const Facts &facts, const Node &node) {
-  const std::string_view op = node.op->name;
-  if (op != "Conv" && op != "Gemm" && op != "MatMul") return false;
+  if (!graph::is_linear(node)) return false;
   const Tensor *weight = float_constant(g, input_of(node, 1));
   if (!weight || weight->count() == 0 || !is_activation(g, facts, input_of(node, 0))) return false;
-  if (op == "Conv" ? weight->rank() < 3 : weight->rank() != 2) return false;
-  const std::int64_t channels = weight->dim(graph::output_channel_axis(node));
+  if (graph::is_convolution(node) ? weight->rank() < 3 : weight->rank() != 2) return false;
+  const std::int64_t channels = graph::output_channels(node, weight->shape());
   if (weight->count() / channels > kMaxDepth) return false;
-  if (op == "MatMul") return true;
+  if (node.op == &ops::kMatMul) return true;
   if (node.attrs.get_int("transA", 0) != 0) return false;
   if (node.attrs.get_float("alpha", 1.0) != 1.0 || node.attrs.get_float("beta", 1.0) != 1.0) return false;
   return bias_fits(g, input_of(node, 2), channels);
 }
 
+/// Of pictures and volumes. Three axes are more often those of a sequence, whose last one holds features.
 bool is_spatial_mean(const Graph &g, const Facts &facts, const Node &node) {
-  if (facts.rank_of(input_of(node, 0)) != 4) return false;
+  const std::int64_t rank = facts.rank_of(input_of(node, 0));
+  if (rank != 4 && rank != 5) return false;
   const ValueId axes_id = input_of(node, 1);
   if (axes_id == kNoValue || !g.value(axes_id).is_constant()) return false;
   std::vector<std::int64_t> axes = int_values(g.value(axes_id).constant, "ReduceMean axes");
-  for (std::int64_t &axis : axes) axis += axis < 0 ? 4 : 0;
+  for (std::int64_t &axis : axes) axis += axis < 0 ? rank : 0;
   std::sort(axes.begin(), axes.end());
-  return axes == std::vector<std::int64_t>{2, 3};
+  std::vector<std::int64_t> spatial(static_cast<std::size_t>(rank - 2));
+  std::iota(spatial.begin(), spatial.end(), 2);
+  return axes == spatial;
 }
 
 /// One activation among scalar constants: a table of 256 entries.
@@ -70,7 +73,8 @@ bool is_table(const Graph &g, const Facts &facts, const Node &node) {
 bool is_pointwise(const Graph &g, const Facts &facts, const Node &node) {
   const std::string_view op = node.op->name;
   const ValueId x = input_of(node, 0);
-  if (op == "AveragePool" || op == "GlobalAveragePool") return is_activation(g, facts, x) && facts.rank_of(x) == 4;
+  if (op == "AveragePool" || op == "GlobalAveragePool")
+    return is_activation(g, facts, x) && facts.rank_of(x) >= 3 && facts.rank_of(x) <= 5;
   if (op == "ReduceMean") return is_activation(g, facts, x) && is_spatial_mean(g, facts, node);
   if ((op == "Add" || op == "Sub" || op == "Mul") && is_activation(g, facts, x) &&
       is_activation(g, facts, input_of(node, 1)))

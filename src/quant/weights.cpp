@@ -71,7 +71,7 @@ Tensor quantize_weight(const graph::Node &node, const Tensor &weight, const Tens
     for (std::size_t c = 0; c < scales.size(); ++c) {
       float largest = 0;
       for (std::size_t i = 0; i < values.size(); ++i)
-        if (!chosen->per_channel() || i == c) largest = std::max(largest, std::fabs(values[i]));
+        if (!chosen->per_channel() || i % scales.size() == c) largest = std::max(largest, std::fabs(values[i]));
       scales[c] = roomy_scale(scales[c], input_scale, span_of_bias(largest, chosen->per_channel()));
     }
   }
@@ -98,8 +98,10 @@ Tensor quantize_weight_of(const graph::Graph &g, const graph::Node &node, const 
 
 Tensor quantize_bias(const Tensor &bias, double input_scale, const Quantizer &weight) {
   const std::vector<float> values = float_values(bias, "bias");
-  std::vector<double> units;
-  for (const double scale : weight.scales()) units.push_back(static_cast<double>(product(input_scale, scale)));
+  // Groups of ConvTranspose share the scales along their weight's axis of filters.
+  std::vector<double> units(weight.per_channel() ? values.size() : 1);
+  for (std::size_t c = 0; c < units.size(); ++c)
+    units[c] = static_cast<double>(product(input_scale, weight.scales()[c % weight.count()]));
   std::vector<std::int32_t> integers;
   for (std::size_t c = 0; c < values.size(); ++c) {
     const double q = std::nearbyint(static_cast<double>(values[c]) / units[units.size() == 1 ? 0 : c]);

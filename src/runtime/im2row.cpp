@@ -16,23 +16,26 @@ inline void copy_run(std::uint8_t *to, const std::uint8_t *from, std::int64_t by
 
 void Im2Row::fill(std::uint8_t *rows, std::ptrdiff_t ld, const std::uint8_t *image, std::int64_t first,
                   std::int64_t count) const {
-  const std::int64_t kh = window.kernel[0], kw = window.kernel[1];
+  const std::int64_t lines = window.kernel[2] * window.kernel[0], kw = window.kernel[1];
   const bool joined = window.dilation[1] == 1 && x.pixel == channels;  // taps of one row are one run of bytes
-  std::int64_t oy = first / window.out[1], ox = first % window.out[1];
+  const auto begin = [&](std::size_t axis, std::int64_t o) { return o * window.stride[axis] - window.pad_begin[axis]; };
+  std::int64_t ox = first % window.out[1], oy = first / window.out[1] % window.out[0],
+               oz = first / window.out[1] / window.out[0];
   for (std::int64_t r = 0; r < count; ++r, rows += ld) {
-    const std::int64_t y0 = oy * window.stride[0] - window.pad_begin[0],
-                       x0 = ox * window.stride[1] - window.pad_begin[1];
+    const std::int64_t z0 = begin(2, oz), y0 = begin(0, oy), x0 = begin(1, ox);
     const ops::Span taps = window.taps(1, ox);
     const bool inside = taps.begin == 0 && taps.end == kw;
     std::uint8_t *to = rows;
-    for (std::int64_t ky = 0; ky < kh; ++ky) {
-      const std::int64_t iy = y0 + ky * window.dilation[0];
-      if (iy < 0 || iy >= x.h || taps.begin >= taps.end) {
+    for (std::int64_t line = 0; line < lines; ++line) {
+      const std::int64_t iz = z0 + line / window.kernel[0] * window.dilation[2],
+                         iy = y0 + line % window.kernel[0] * window.dilation[0];
+      const bool outside = iy < 0 || iy >= window.in[0] || iz < 0 || iz >= window.in[2];
+      if (outside || taps.begin >= taps.end) {
         std::memset(to, zero_point, static_cast<std::size_t>(kw * channels));
         to += kw * channels;
         continue;
       }
-      const std::uint8_t *row = image + iy * x.w * x.pixel;
+      const std::uint8_t *row = image + (iz * window.in[0] + iy) * x.w * x.pixel;
       if (inside && joined) {
         copy_run(to, row + x0 * x.pixel, kw * channels);
         to += kw * channels;
@@ -45,10 +48,11 @@ void Im2Row::fill(std::uint8_t *rows, std::ptrdiff_t ld, const std::uint8_t *ima
           copy_run(to, row + (x0 + kx * window.dilation[1]) * x.pixel, channels);
       }
     }
-    if (++ox == window.out[1]) {
-      ox = 0;
-      ++oy;
-    }
+    if (++ox < window.out[1]) continue;
+    ox = 0;
+    if (++oy < window.out[0]) continue;
+    oy = 0;
+    ++oz;
   }
 }
 

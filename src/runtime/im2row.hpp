@@ -10,12 +10,12 @@
 namespace qtn::runtime {
 
 struct Im2Row {
-  ops::Window window;  ///< two spatial axes
+  ops::Window window;  ///< over pictures
   Picture x;
   std::int64_t channels;  ///< of the group
   std::uint8_t zero_point;
 
-  std::size_t row_bytes() const { return static_cast<std::size_t>(window.kernel[0] * window.kernel[1] * channels); }
+  std::size_t row_bytes() const { return static_cast<std::size_t>(window.taps_count() * channels); }
 
   /// Writes rows [first, first + count) of one image, `ld` bytes apart; up to kReadSlack bytes past the last may be
   /// touched.

@@ -6,27 +6,29 @@
 namespace qtn::runtime {
 
 std::optional<Picture> as_picture(const Shape &shape, const Shape &strides) {
-  if (shape.size() < 3 || shape.size() > 4) return std::nullopt;
-  const bool flat = shape.size() == 3;
-  const std::size_t w = shape.size() - 1;
-  const Picture p{shape[0], shape[1], flat ? 1 : shape[2], shape[w], shape[w] > 1 ? strides[w] : shape[1]};
-  // The step of an axis of length 1 does not matter.
-  const auto steps = [&](std::size_t axis, std::int64_t step) { return shape[axis] <= 1 || strides[axis] == step; };
-  std::ptrdiff_t pixel = p.pixel;
-  if (shape[w] <= 1 && !flat && shape[2] > 1) pixel = strides[2] / std::max<std::int64_t>(1, p.w);
-  if (shape[w] <= 1 && (flat || shape[2] <= 1) && shape[0] > 1)
-    pixel = strides[0] / std::max<std::int64_t>(1, p.pixels());
-  Picture fitted = p;
-  fitted.pixel = pixel;
-  const bool fits =
-      steps(1, 1) && pixel >= p.c && steps(w, pixel) && (flat || steps(2, p.w * pixel)) && steps(0, p.pixels() * pixel);
-  return fits ? std::optional(fitted) : std::nullopt;
+  if (shape.size() < 3 || shape.size() > 5) return std::nullopt;
+  const std::size_t last = shape.size() - 1;
+  Picture p{shape[0], shape[1], element_count(shape, 2, last), shape[last], shape[1]};
+  bool fits = shape[1] <= 1 || strides[1] == 1, known = false;
+  std::int64_t pixels = 1;  // of the axes further inside
+  const auto take = [&](std::size_t axis) {
+    // The step of an axis of length 1 does not matter, so the first other one tells how far apart pixels are.
+    if (shape[axis] > 1) {
+      if (!known) p.pixel = strides[axis] / pixels;
+      known = true;
+      fits = fits && strides[axis] == pixels * p.pixel;
+    }
+    pixels *= std::max<std::int64_t>(1, shape[axis]);
+  };
+  for (std::size_t axis = last; axis >= 2; --axis) take(axis);
+  take(0);
+  return fits && p.pixel >= p.c ? std::optional(p) : std::nullopt;
 }
 
 bool is_contiguous(const SlotForm &f) { return same_layout(f.shape, f.strides, contiguous_strides(f.shape)); }
 
 Shape integer_strides(const Shape &shape) {
-  return shape.size() == 4 ? channels_last_strides(shape) : contiguous_strides(shape);
+  return shape.size() == 4 || shape.size() == 5 ? channels_last_strides(shape) : contiguous_strides(shape);
 }
 
 bool is_dense(const SlotForm &f) {
@@ -38,23 +40,35 @@ bool is_dense(const SlotForm &f) {
 ops::Window over_pictures(const ops::Window &window) {
   const ops::Window lifted = window.lifted();
   ops::Window w;
-  w.rank = 2;
-  for (std::size_t i = 0; i < 2; ++i) {
-    w.in[i] = lifted.in[i + 1];
-    w.kernel[i] = lifted.kernel[i + 1];
-    w.stride[i] = lifted.stride[i + 1];
-    w.dilation[i] = lifted.dilation[i + 1];
-    w.pad_begin[i] = lifted.pad_begin[i + 1];
-    w.pad_end[i] = lifted.pad_end[i + 1];
-    w.out[i] = lifted.out[i + 1];
+  w.rank = 3;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::size_t from = (i + 1) % 3;
+    w.in[i] = lifted.in[from];
+    w.kernel[i] = lifted.kernel[from];
+    w.stride[i] = lifted.stride[from];
+    w.dilation[i] = lifted.dilation[from];
+    w.pad_begin[i] = lifted.pad_begin[from];
+    w.pad_end[i] = lifted.pad_end[from];
+    w.out[i] = lifted.out[from];
   }
   return w;
 }
 
+bool is_flat(const ops::Window &window) {
+  return window.in[2] == 1 && window.kernel[2] == 1 && window.out[2] == 1 && window.pad_begin[2] == 0;
+}
+
+Shape picture_shape(const Shape &x, std::int64_t channels, const ops::Window::Dims &spatial) {
+  Shape shape = x;
+  shape[1] = channels;
+  for (std::size_t axis = 2; axis < x.size(); ++axis) shape[axis] = spatial[(axis + 5 - x.size()) % 3];
+  return shape;
+}
+
 ops::Window whole_picture(const Shape &x) {
   ops::Window w;
-  w.rank = 2;
-  w.in = w.kernel = {x.size() == 3 ? 1 : x[2], x.back(), 1};
+  w.rank = 3;
+  w.in = w.kernel = {element_count(x, 2, x.size() - 1), x.back(), 1};
   w.stride = w.dilation = w.out = {1, 1, 1};
   return w;
 }

@@ -11,11 +11,17 @@ bool is_contiguous(const SlotForm &f);
 /// Without gaps: contiguous, or a picture whose pixels lie side by side.
 bool is_dense(const SlotForm &f);
 
-/// Channels last for pictures, contiguous for everything else.
+/// Channels last for pictures and volumes, contiguous for everything else.
 Shape integer_strides(const Shape &shape);
 
-/// The two spatial axes that pictures have, of a window over one or two.
+/// A window over pictures: height, width, and as the third axis depth, which lines and pictures have 1 of.
 ops::Window over_pictures(const ops::Window &window);
 ops::Window whole_picture(const Shape &x);
+
+/// Whether it needs no third axis.
+bool is_flat(const ops::Window &window);
+
+/// The shape of x with other channels and these spatial lengths, in the order of a window over pictures.
+Shape picture_shape(const Shape &x, std::int64_t channels, const ops::Window::Dims &spatial);
 
 }  // namespace qtn::runtime

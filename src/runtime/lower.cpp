@@ -8,6 +8,7 @@
 #include "ops/dynamic_quantizer.hpp"
 #include "ops/requantization.hpp"
 #include "runtime/forms.hpp"
+#include "runtime/phases.hpp"
 
 namespace qtn::runtime {
 namespace {
@@ -66,10 +67,11 @@ class Lowering : Forms {
     lower_float();
   }
 
-  PackCache pack_cache() {
+  /// Of one part of a node's weights where it has several.
+  PackCache pack_cache(std::size_t part = 0, std::size_t parts = 1) {
     const std::size_t n = node_index_;
-    return [this, n](std::size_t form, const std::function<PackedWeights()> &pack) {
-      return weights_.packed({n, form}, pack);
+    return [this, n, part, parts](std::size_t form, const std::function<PackedWeights()> &pack) {
+      return weights_.packed({n, form * parts + part}, pack);
     };
   }
 
@@ -83,9 +85,9 @@ class Lowering : Forms {
   }
 
   void lower_linear() {
-    const bool conv = std::string_view(node_->op->name) == "Conv";
+    if (node_->op == &ops::kConvTranspose) return lower_transposed();
+    const bool conv = node_->op == &ops::kConv;
     const ValueId x = input(0), y = output();
-    if (conv && shape_of(x).size() > 4) return lower_definition();
     const SlotId xs = conv ? picture(integer(x)) : contiguous(integer(x));
     const QuantizerPtr qx = canonical(g_.value(x).quantizer);
     const QuantizerPtr qy = is_8bit(y) ? canonical(g_.value(y).quantizer) : nullptr;
@@ -99,12 +101,55 @@ class Lowering : Forms {
       add_step(make_gemm(edge(xs), edge(ys), rows, w, out, clamp(), isa_, pack_cache()));
     } else {
       const ops::Window window = over_pictures(ops::conv_window(node_->attrs, shape_of(x), shape_of(input(1))));
-      if (qy && w.out == 1 && static_cast<std::int64_t>(w.groups) == shape_of(x)[1])
-        add_step(make_depthwise(edge(xs), edge(ys), window, w, out, isa_, pack_cache()));
-      else
-        add_step(make_conv(edge(xs), edge(ys), window, w, out, clamp(), isa_, pack_cache()));
+      add_convolution(xs, ys, window, w, out, pack_cache());
     }
     if (!qy) settle(y, contiguous(ys));
+  }
+
+  void add_convolution(SlotId x, SlotId y, const ops::Window &window, const LinearWeights &w, const QuantizedRange &out,
+                       const PackCache &cache) {
+    const bool depthwise = w.out == 1 && static_cast<std::int64_t>(w.groups) == form(x).shape[1];
+    if (depthwise && form(y).quantizer && is_flat(window))
+      add_step(make_depthwise(edge(x), edge(y), window, w, out, isa_, cache));
+    else
+      add_step(make_conv(edge(x), edge(y), window, w, out, clamp(), isa_, cache));
+  }
+
+  /// A convolution for each phase of the outputs, whose results are interleaved.
+  void lower_transposed() {
+    const ValueId x = input(0), y = output();
+    const ops::Window window = over_pictures(ops::transposed_window(node_->attrs, shape_of(x), shape_of(input(1))));
+    const auto phases = phases_of(window);
+    if (!phases) return lower_definition();
+    const SlotId xs = picture(integer(x));
+    const QuantizerPtr qx = canonical(g_.value(x).quantizer);
+    const QuantizerPtr qy = is_8bit(y) ? canonical(g_.value(y).quantizer) : nullptr;
+    const Shape &shape = shape_of(y), strides = channels_last_strides(shape);
+    const SlotId ys = qy ? integer_output(y, shape, strides) : add_slot({QTN_FLOAT32, shape, strides, nullptr});
+    const QuantizedRange out = qy ? range(qy) : QuantizedRange{};
+    const auto residues = static_cast<std::size_t>(element_count(Shape(window.stride)));
+    for (const Phase &phase : *phases) {
+      const Shape made = picture_shape(shape, shape[1], phase.window.out);
+      const bool whole = phases->size() == 1 && phase.window.out == phase.count;
+      const SlotId part = whole ? ys : add_slot({form(ys).dtype, made, channels_last_strides(made), qy});
+      add_convolution(xs, part, phase.window, phase_weights(g_, *node_, phase, *qx, qy.get()), out,
+                      pack_cache(phase.residue, residues));
+      if (part != ys) interleave(part, ys, window, phase);
+    }
+    if (!qy) settle(y, contiguous(ys));
+  }
+
+  void interleave(SlotId part, SlotId y, const ops::Window &window, const Phase &phase) {
+    View from{picture_shape(form(y).shape, form(y).shape[1], phase.count), form(part).strides, 0};
+    View to{from.shape, form(y).strides, 0};
+    const Shape steps = picture_shape(from.shape, 1, window.stride), first = picture_shape(from.shape, 0, phase.at),
+                skipped = picture_shape(from.shape, 0, phase.skipped);
+    for (std::size_t axis = 2; axis < from.shape.size(); ++axis) {
+      from.offset += skipped[axis] * from.strides[axis];
+      to.offset += first[axis] * to.strides[axis];
+      to.strides[axis] *= steps[axis];
+    }
+    add_step(make_copy(edge(add_view(part, from)), edge(add_view(y, to))));
   }
 
   void lower_dynamic() {
@@ -146,7 +191,7 @@ class Lowering : Forms {
       return add_step(make_binary(edge(a), edge(b), edge(y), kind, range(form(y).quantizer), isa_));
     }
     const Shape &x = shape_of(input(0));
-    if (x.size() < 3 || x.size() > 4) return lower_definition();
+    if (x.size() < 3 || x.size() > 5) return lower_definition();
     if (op == "AveragePool")
       return lower_pool(over_pictures(ops::pool_window("AveragePool", node_->attrs, x)), Pooling::average);
     if (op == "GlobalAveragePool" || (op == "ReduceMean" && reduces_pictures()))
@@ -193,8 +238,7 @@ class Lowering : Forms {
     const ValueId v = output();
     const SlotId x = picture(integer(input(0)));
     // ReduceMean may drop the axes that its pooled picture keeps with length 1.
-    Shape shape = shape_of(input(0));
-    for (std::size_t i = 2; i < shape.size(); ++i) shape[i] = window.out[shape.size() == 3 ? 1 : i - 2];
+    const Shape shape = picture_shape(shape_of(input(0)), shape_of(input(0))[1], window.out);
     const SlotId y = integer_output(v, shape, channels_last_strides(shape));
     add_step(make_pool(edge(x), edge(y), window, pooling, node_->attrs.get_int("count_include_pad", 0) != 0,
                        range(form(y).quantizer), isa_));
@@ -267,7 +311,7 @@ class Lowering : Forms {
   void lower_move() {
     if (std::string_view(node_->op->name) == "MaxPool") {
       const Shape &x = shape_of(input(0));
-      if (x.size() >= 3 && x.size() <= 4)
+      if (x.size() >= 3 && x.size() <= 5)
         return lower_pool(over_pictures(ops::pool_window("MaxPool", node_->attrs, x)), Pooling::max);
     }
     if (std::string_view(node_->op->name) == "Concat" && lower_channel_concat()) return;
@@ -313,7 +357,7 @@ class Lowering : Forms {
   /// node alone reads them; others are copied.
   bool lower_channel_concat() {
     const Shape &shape = shape_of(output());
-    if (shape.size() < 3 || shape.size() > 4 || element_count(shape) == 0) return false;
+    if (shape.size() < 3 || shape.size() > 5 || element_count(shape) == 0) return false;
     if (normalize_axis(node_->attrs.get_int("axis", 0), shape.size(), "Concat") != 1) return false;
     const SlotId y = integer_output(output(), shape, channels_last_strides(shape));
     std::ptrdiff_t channel = 0;

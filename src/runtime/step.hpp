@@ -113,8 +113,8 @@ class TailedStep : public Step {
   std::vector<TailPtr> tails_;
 };
 
-/// A channels-last picture of 8-bit elements: rank 3 to 4, channel stride 1, pixels equally far apart. Rank 3 has
-/// height 1.
+/// A channels-last picture of 8-bit elements: rank 3 to 5, channel stride 1, pixels equally far apart. Rank 3 has
+/// height 1; the planes of a volume, of rank 5, are below one another.
 struct Picture {
   std::int64_t n, c, h, w;
   std::ptrdiff_t pixel;  ///< bytes from pixel to pixel, >= c

@@ -198,6 +198,41 @@ def deconv():
     return n
 
 
+def line():
+    """One axis: convolutions, pools, transposed convolutions in groups and of one channel each."""
+    n = Network(9, (2, 4, 19))
+    n.node("Conv", "a", "", n.weight("a.weight", 8, 4, 5), n.weight("a.bias", 8, fan=20), pads=[2, 1], strides=[2])
+    n.node("Relu", "a.relu")
+    n.node("MaxPool", "pool", kernel_shape=[3], strides=[2], pads=[1, 0])
+    n.node("ConvTranspose", "grouped", "", n.weight("grouped.weight", 8, 3, 4, fan=16),
+           n.weight("grouped.bias", 6, fan=20), group=2, strides=[3], pads=[1, 0], output_padding=[2])  # fmt: skip
+    n.node("Relu", "grouped.relu")
+    n.node("AveragePool", "average", kernel_shape=[2], count_include_pad=1, pads=[1, 0])
+    n.node("ConvTranspose", "depthwise", "", n.weight("depthwise.weight", 6, 1, 5, fan=3), group=6, strides=[2],
+           dilations=[3], pads=[2, 5])  # fmt: skip
+    squeezed = n.last
+    n.node("GlobalAveragePool", "mean")
+    n.node("Mul", "scaled", "", squeezed)
+    n.node("Conv", "last", "", n.weight("last.weight", 5, 6, 1), n.weight("last.bias", 5, fan=20))
+    return n
+
+
+def volume():
+    """Three axes."""
+    n = Network(10, (1, 3, 5, 7, 6))
+    n.node("Conv", "a", "", n.weight("a.weight", 6, 3, 3, 2, 3), n.weight("a.bias", 6, fan=20),
+           pads=[1, 0, 1, 1, 1, 1], strides=[1, 2, 1])  # fmt: skip
+    n.node("Relu", "a.relu")
+    n.node("MaxPool", "pool", kernel_shape=[2, 2, 2], strides=[2, 1, 2])
+    n.node("ConvTranspose", "up", "", n.weight("up.weight", 6, 5, 3, 2, 2, fan=30), n.weight("up.bias", 5, fan=20),
+           strides=[2, 1, 2], pads=[1, 0, 0, 0, 1, 1], dilations=[1, 2, 1], output_padding=[1, 0, 1])  # fmt: skip
+    n.node("Relu", "up.relu")
+    # Means of three: those of two and four lie half way between integers too often, which floats round either way.
+    n.node("AveragePool", "average", kernel_shape=[3, 1, 1], pads=[1, 0, 0, 1, 0, 0], count_include_pad=1)
+    n.node("Conv", "last", "", n.weight("last.weight", 4, 5, 1, 1, 1), n.weight("last.bias", 4, fan=20))
+    return n
+
+
 def shuffle():
     """Elements moved about: Split, Pad, Transpose, Slice, Squeeze."""
     n = Network(8, (1, 4, 8, 8))
@@ -218,7 +253,7 @@ def shuffle():
     return n
 
 
-NETWORKS = {f.__name__: f for f in (plain, residual, mobile, mlp, matmuls, attention, deconv, shuffle)}
+NETWORKS = {f.__name__: f for f in (plain, residual, mobile, mlp, matmuls, attention, deconv, line, volume, shuffle)}
 
 
 def network(name, opset=21):
@@ -505,6 +540,10 @@ MODELS = {
     "matmuls_u8s8_channels": (static, "matmuls", {"opset": 17, **PC}),
     "deconv_u8s8": (static, "deconv", {"opset": 13}),
     "deconv_s8s8_channels": (static, "deconv", {"activation": "QInt8", "opset": 21, **PC}),
+    "line_u8s8": (static, "line", {"opset": 19}),
+    "line_s8s8": (static, "line", {"activation": "QInt8", "opset": 21}),
+    "volume_u8s8": (static, "volume", {"opset": 19}),
+    "volume_s8s8_channels": (static, "volume", {"activation": "QInt8", "opset": 21, **PC}),
     "shuffle_u8s8": (static, "shuffle", {"opset": 13}),
     "shuffle_s8s8_channels": (static, "shuffle", {"activation": "QInt8", "opset": 21, **PC}),
     # QOperator from ONNX Runtime.
@@ -519,6 +558,7 @@ MODELS = {
     "mlp_operators_u8s8": (static, "mlp", {"form": "QOperator", "reduce_range": True}),
     "attention_operators_u8s8": (static, "attention", {"form": "QOperator"}),
     "deconv_operators_u8s8": (static, "deconv", {"form": "QOperator"}),
+    "line_operators_u8s8": (static, "line", {"form": "QOperator", "opset": 18}),
     "shuffle_operators_u8s8": (static, "shuffle", {"form": "QOperator", "opset": 18}),
     # Dynamic: activations on grids of their own range, at every run.
     "matmuls_dynamic": (dynamic, "matmuls", {}),
@@ -536,6 +576,7 @@ MODELS = {
     "mobile_nvidia_int8": (nvidia, "mobile", {"opset": 19, "weights_as": "int8"}),
     "mlp_nvidia": (nvidia, "mlp", {"opset": 13}),
     "deconv_nvidia": (nvidia, "deconv", {"opset": 17}),
+    "line_nvidia": (nvidia, "line", {"opset": 17}),
     # From PyTorch.
     "torch_cnn_fake": (torch_export, "torch_cnn", {"opset": 13}),
     "torch_cnn_fake_weights": (torch_export, "torch_cnn", {"opset": 17, "mapping": "weights"}),

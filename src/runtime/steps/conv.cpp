@@ -3,6 +3,7 @@
 // a kernel that reads pictures finds them in a copy with borders, or without copy where bytes need none; for other
 // kernels, and for narrow outputs, they are gathered.
 #include "runtime/im2row.hpp"
+#include "runtime/layout.hpp"
 #include "runtime/padded.hpp"
 #include "runtime/steps/linear.hpp"
 
@@ -117,7 +118,7 @@ class PictureStep final : public LinearStep {
 
 /// Whether reading the picture is worth its copy.
 bool reads_picture(const kernels::GemmKernel &kernel, const ops::Window &window) {
-  if (kernel.picture_bytes == 0 || window.out[1] < kNarrow) return false;
+  if (kernel.picture_bytes == 0 || window.out[1] < kNarrow || !is_flat(window)) return false;
   // Where windows do not overlap, gathered rows are no more than the pixels that are read.
   return kernel.picture_bytes == 1 || window.kernel[1] > window.stride[1];
 }
@@ -131,10 +132,10 @@ StepPtr make_conv(const Edge &x, const Edge &y, const ops::Window &window, const
   const LinearStep::Product product{x, y, static_cast<std::size_t>(to.pixel), range, clamp, kernel};
   const auto zero_point = static_cast<std::uint8_t>(x.form.quantizer->zero_point());
   const std::size_t rows = static_cast<std::size_t>(to.n * to.pixels());
-  const auto one = [](const ops::Window::Dims &d) { return d[0] == 1 && d[1] == 1; };
-  const bool pads = window.pad_begin[0] + window.pad_begin[1] + window.pad_end[0] + window.pad_end[1] != 0;
+  const auto all = [](const ops::Window::Dims &d, std::int64_t n) { return d == ops::Window::Dims{n, n, n}; };
+  const bool pads = !all(window.pad_begin, 0) || !all(window.pad_end, 0);
   StepPtr step;
-  if (one(window.kernel) && one(window.stride) && !pads) {
+  if (all(window.kernel, 1) && all(window.stride, 1) && !pads) {
     const TaskGrid grid = task_grid(kernel, rows, kernel.mr, w.k, w.out, w.k);
     step = std::make_unique<PointwiseStep>(product, w, grid, from.pixel, cache);
   } else if (reads_picture(kernel, window)) {

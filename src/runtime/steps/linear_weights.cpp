@@ -26,7 +26,13 @@ LinearWeights linear_weights(const graph::Graph &g, const graph::Node &node, con
   copy_elements(to, weight.view(order, channel_axis == 0 ? Shape{k, 1, taps} : Shape{1, 0, o_count}));
 
   const graph::ValueId bias_id = node.inputs.size() > 2 ? node.inputs[2] : graph::kNoValue;
-  w.bias = ops::integer_bias(bias_id == graph::kNoValue ? nullptr : &g.value(bias_id).constant, x, wq, channels);
+  finish_weights(w, bias_id == graph::kNoValue ? nullptr : &g.value(bias_id).constant, x, wq, y);
+  return w;
+}
+
+void finish_weights(LinearWeights &w, const Tensor *bias, const Quantizer &x, const Quantizer &wq, const Quantizer *y) {
+  const std::size_t channels = w.groups * w.out;
+  w.bias = ops::integer_bias(bias, x, wq, channels);
   for (std::size_t o = 0; o < channels; ++o) {
     std::int32_t sum = 0;
     for (std::size_t i = 0; i < w.k; ++i) sum += w.weight[o * w.k + i];
@@ -35,7 +41,6 @@ LinearWeights linear_weights(const graph::Graph &g, const graph::Node &node, con
                                           static_cast<std::uint32_t>(sum) * static_cast<std::uint32_t>(x.zero_point()));
   }
   w.multiplier = ops::conv_multipliers(x, wq, y, channels);
-  return w;
 }
 
 }  // namespace qtn::runtime

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/pool/pool.hpp"
 
+#include <algorithm>
+
 #include "kernels/kernel.hpp"
 #include "ops/requantization.hpp"
 #include "runtime/steps/steps.hpp"
@@ -8,6 +10,8 @@
 
 namespace qtn::runtime {
 namespace {
+
+std::int64_t length(const ops::Span &span) { return std::max<std::int64_t>(0, span.end - span.begin); }
 
 class PoolStep final : public WindowedStep {
  public:
@@ -25,8 +29,10 @@ class PoolStep final : public WindowedStep {
   }
 
  private:
-  void row(const std::uint8_t *image, std::int64_t oy, std::uint8_t *y, const std::uint8_t **windows) const override {
-    const ops::Span ys = window_.taps(0, oy), padded_ys = window_.padded_taps(0, oy);
+  void row(const std::uint8_t *image, std::int64_t oz, std::int64_t oy, std::uint8_t *y,
+           const std::uint8_t **windows) const override {
+    const ops::Span zs = window_.taps(2, oz), ys = window_.taps(0, oy);
+    const std::int64_t padded = length(window_.padded_taps(2, oz)) * length(window_.padded_taps(0, oy));
     kernels::PoolArgs args{};
     args.windows = windows;
     args.pixel_step = window_.stride[1] * picture_.pixel;
@@ -36,20 +42,28 @@ class PoolStep final : public WindowedStep {
     args.range = range_;
     for_runs(window_, [&](std::int64_t ox, std::int64_t count, ops::Span xs) {
       std::size_t taps = 0;
-      for (std::int64_t ky = ys.begin; ky < ys.end; ++ky)
-        for (std::int64_t kx = xs.begin; kx < xs.end; ++kx)
-          windows[taps++] = tap_pixel(image, picture_, window_, oy, ox, ky, kx);
+      for (std::int64_t kz = zs.begin; kz < zs.end; ++kz)
+        for (std::int64_t ky = ys.begin; ky < ys.end; ++ky)
+          for (std::int64_t kx = xs.begin; kx < xs.end; ++kx)
+            windows[taps++] = tap_pixel(image, picture_, window_, {oy, ox, oz}, {ky, kx, kz});
       args.window_count = taps;
       args.pixels = static_cast<std::size_t>(count);
       args.y = y + ox * y_picture_.pixel;
+      if (taps == 0) return fill_without_taps(args);
       if (pooling_ == Pooling::max) return kernel_.max(args);
-      const ops::Span padded_xs = window_.padded_taps(1, ox);
-      const std::int64_t divisor = count_include_pad_
-                                       ? (padded_ys.end - padded_ys.begin) * (padded_xs.end - padded_xs.begin)
-                                       : static_cast<std::int64_t>(taps);
+      const std::int64_t divisor =
+          count_include_pad_ ? padded * length(window_.padded_taps(1, ox)) : static_cast<std::int64_t>(taps);
       args.multiplier = ops::mean_multiplier(x_scale_, y_scale_, divisor);
       kernel_.average(args);
     });
+  }
+
+  /// A dilated window may step over a small input: its mean is that of padding, and nothing is greater than its
+  /// greatest.
+  void fill_without_taps(const kernels::PoolArgs &args) const {
+    const std::int32_t value = pooling_ == Pooling::max ? 0 : std::clamp(range_.zero, range_.lo, range_.hi);
+    for (std::size_t p = 0; p < args.pixels; ++p)
+      std::fill_n(args.y + static_cast<std::ptrdiff_t>(p) * args.ldy, args.channels, static_cast<std::uint8_t>(value));
   }
 
   const kernels::PoolKernel &kernel_;

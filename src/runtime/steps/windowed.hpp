@@ -22,12 +22,13 @@ void for_runs(const ops::Window &w, Body &&body) {
   }
 }
 
-/// The first byte of the pixel that tap (ky, kx) of output (oy, ox) reads.
-inline const std::uint8_t *tap_pixel(const std::uint8_t *image, const Picture &x, const ops::Window &w, std::int64_t oy,
-                                     std::int64_t ox, std::int64_t ky, std::int64_t kx) {
-  const std::int64_t iy = oy * w.stride[0] - w.pad_begin[0] + ky * w.dilation[0];
-  const std::int64_t ix = ox * w.stride[1] - w.pad_begin[1] + kx * w.dilation[1];
-  return image + (iy * x.w + ix) * x.pixel;
+/// The first byte of the pixel that a tap of an output reads, both in the order of a window over pictures.
+inline const std::uint8_t *tap_pixel(const std::uint8_t *image, const Picture &x, const ops::Window &w,
+                                     const ops::Window::Dims &o, const ops::Window::Dims &k) {
+  const auto at = [&](std::size_t axis) {
+    return o[axis] * w.stride[axis] - w.pad_begin[axis] + k[axis] * w.dilation[axis];
+  };
+  return image + ((at(2) * w.in[0] + at(0)) * x.w + at(1)) * x.pixel;
 }
 
 /// Pools: one task for each output row, with scratch for the pointers of one window.
@@ -50,27 +51,28 @@ class WindowedStep : public Step {
   }
 
   std::size_t lane_bytes() const final {
-    return round_up(static_cast<std::size_t>(window_.kernel[0] * window_.kernel[1]) * sizeof(void *), kAlignment);
+    return round_up(static_cast<std::size_t>(window_.taps_count()) * sizeof(void *), kAlignment);
   }
 
   void run(const Context &c) const final {
     const auto *x = c.tensor(x_).as<const std::uint8_t>();
     auto *y = c.tensor(y_).as<std::uint8_t>();
-    const auto rows = static_cast<std::size_t>(window_.out[0]);
+    const auto rows = static_cast<std::size_t>(window_.out[2] * window_.out[0]);
     const auto tap_bytes =
         static_cast<std::size_t>(picture_.n * window_.outputs_count() * window_.taps_count() * picture_.c);
     for_chunks(
         c, static_cast<std::size_t>(picture_.n) * rows, tap_bytes / 64, [&](std::size_t lane, std::size_t chunk) {
-          const auto image = static_cast<std::int64_t>(chunk / rows), oy = static_cast<std::int64_t>(chunk % rows);
-          row(x + image * picture_.pixels() * picture_.pixel, oy,
-              y + (image * y_picture_.h + oy) * y_picture_.w * y_picture_.pixel,
+          const auto image = static_cast<std::int64_t>(chunk / rows), line = static_cast<std::int64_t>(chunk % rows);
+          row(x + image * picture_.pixels() * picture_.pixel, line / window_.out[0], line % window_.out[0],
+              y + (image * y_picture_.h + line) * y_picture_.w * y_picture_.pixel,
               reinterpret_cast<const std::uint8_t **>(c.lane_scratch(lane)));
         });
   }
 
  protected:
-  /// Computes output row `oy` of one image; `taps` has room for one pointer for each tap.
-  virtual void row(const std::uint8_t *image, std::int64_t oy, std::uint8_t *y, const std::uint8_t **taps) const = 0;
+  /// Computes output row `oy` of plane `oz` of one image; `taps` has room for one pointer for each tap.
+  virtual void row(const std::uint8_t *image, std::int64_t oz, std::int64_t oy, std::uint8_t *y,
+                   const std::uint8_t **taps) const = 0;
 
   SlotId x_, y_;
   Picture picture_, y_picture_;

@@ -20,7 +20,7 @@ struct BiasUnits {
 
   float rounded(double bias, std::size_t c) const {
     if (of_channel.empty()) return static_cast<float>(bias);
-    const auto unit = static_cast<double>(of_channel[of_channel.size() == 1 ? 0 : c]);
+    const auto unit = static_cast<double>(of_channel[c % of_channel.size()]);
     constexpr double lo = std::numeric_limits<std::int32_t>::min(), hi = std::numeric_limits<std::int32_t>::max();
     return static_cast<float>(unit * std::clamp(std::nearbyint(bias / unit), lo, hi));
   }

@@ -9,19 +9,16 @@
 namespace qtn::train {
 namespace {
 
-/// How weights lie: a matrix with one grid for each row, or for each column, or one for all.
+/// How weights lie: [outer][grids][inner].
 struct Layout {
-  std::size_t rows, columns;
-  bool by_column;
-  std::size_t grids() const { return by_column ? columns : rows; }
+  std::size_t outer, grids, inner;
 };
 
 Layout layout_of(const Shape &shape, const quant::ObserverSettings &settings) {
-  const auto count = static_cast<std::size_t>(element_count(shape));
-  if (is_per_tensor(settings.scheme)) return {1, count, false};
+  if (is_per_tensor(settings.scheme)) return {1, 1, static_cast<std::size_t>(element_count(shape))};
   const auto axis = static_cast<std::size_t>(settings.axis);
-  const auto channels = static_cast<std::size_t>(shape[axis]);
-  return axis == 0 ? Layout{channels, count / channels, false} : Layout{count / channels, channels, true};
+  return {static_cast<std::size_t>(element_count(shape, 0, axis)), static_cast<std::size_t>(shape[axis]),
+          static_cast<std::size_t>(element_count(shape, axis + 1, shape.size()))};
 }
 
 class WeightStep final : public Step {
@@ -60,11 +57,11 @@ class WeightStep final : public Step {
     y_ = slots[static_cast<std::size_t>(writes[0])].value;
     dy_ = slots[static_cast<std::size_t>(writes[0])].gradient;
     layout_ = layout_of(w_.shape(), settings_);
-    scales_.resize(layout_.grids());
-    units_->of_channel.reserve(layout_.grids());
-    zeros_.resize(layout_.grids());
-    mins_.resize(layout_.grids());
-    maxs_.resize(layout_.grids());
+    scales_.resize(layout_.grids);
+    units_->of_channel.reserve(layout_.grids);
+    zeros_.resize(layout_.grids);
+    mins_.resize(layout_.grids);
+    maxs_.resize(layout_.grids);
     grids_.scales = scales_;
     grids_.zero_points = zeros_;
     if (fold_) {
@@ -123,11 +120,14 @@ class WeightStep final : public Step {
     return settings;
   }
 
-  /// f(element, output channel)
+  /// f(element, output channel). Groups of ConvTranspose follow one another in front of the axis of its filters.
   template <class F>
   void each_element(F &&f) const {
-    for (std::size_t r = 0; r < channel_.rows; ++r)
-      for (std::size_t c = 0; c < channel_.columns; ++c) f(r * channel_.columns + c, channel_.by_column ? c : r);
+    const Layout &l = channel_;
+    const std::size_t groups = l.grids ? fold_->factor.size() / l.grids : 1, of_group = l.outer / groups;
+    for (std::size_t o = 0; o < l.outer; ++o)
+      for (std::size_t g = 0; g < l.grids; ++g)
+        for (std::size_t i = 0; i < l.inner; ++i) f((o * l.grids + g) * l.inner + i, o / of_group * l.grids + g);
   }
 
   /// Grids as they have been learned, or where that begins.
@@ -153,20 +153,21 @@ class WeightStep final : public Step {
   /// Grids over what the weights are now.
   void choose() {
     const float *x = this->x().as<const float>();
-    if (layout_.by_column) {
+    if (layout_.inner == 1 && layout_.outer > 1) {
       hides_not_finite = !all_finite(this->x());
-      for (std::size_t c = 0; c < layout_.columns; ++c) mins_[c] = maxs_[c] = x[c];
-      for (std::size_t r = 1; r < layout_.rows; ++r)
-        for (std::size_t c = 0; c < layout_.columns; ++c) {
-          mins_[c] = std::min(mins_[c], x[r * layout_.columns + c]);
-          maxs_[c] = std::max(maxs_[c], x[r * layout_.columns + c]);
+      for (std::size_t g = 0; g < layout_.grids; ++g) mins_[g] = maxs_[g] = x[g];
+      for (std::size_t o = 1; o < layout_.outer; ++o)
+        for (std::size_t g = 0; g < layout_.grids; ++g) {
+          mins_[g] = std::min(mins_[g], x[o * layout_.grids + g]);
+          maxs_[g] = std::max(maxs_[g], x[o * layout_.grids + g]);
         }
     } else {
-      for (std::size_t r = 0; r < layout_.rows; ++r) {
-        const kernels::Extent extent = kernels::real_kernel().extent(x + r * layout_.columns, layout_.columns);
+      for (std::size_t row = 0; row < layout_.outer * layout_.grids; ++row) {
+        const kernels::Extent extent = kernels::real_kernel().extent(x + row * layout_.inner, layout_.inner);
+        const std::size_t g = row % layout_.grids;
         hides_not_finite = hides_not_finite || !extent.finite;
-        mins_[r] = extent.min;
-        maxs_[r] = extent.max;
+        mins_[g] = row < layout_.grids ? extent.min : std::min(mins_[g], extent.min);
+        maxs_[g] = row < layout_.grids ? extent.max : std::max(maxs_[g], extent.max);
       }
     }
     if (hides_not_finite) {  // any grid will do

@@ -106,6 +106,103 @@ void test_depthwise(void **) {
   }
 }
 
+/// Along one to three axes. Kernels may be larger than x, pads may cut off what only they reach, and outputs may be
+/// what no tap falls on.
+void test_transposed_convolutions(void **) {
+  Dice dice(4);
+  for (int i = 0; i < 160; ++i) {
+    const std::int64_t axes = dice.one_in(3) ? dice.in(1, 3) : 2;
+    const bool depthwise = dice.one_in(4);
+    const std::int64_t groups = depthwise ? dice.in(2, 40) : dice.one_in(3) ? dice.in(2, 3) : 1;
+    const std::int64_t each = depthwise ? 1 : dice.in(1, dice.one_in(4) ? 40 : 9);
+    const std::int64_t filters = depthwise ? 1 : dice.in(1, dice.one_in(4) ? 40 : 9);
+    Shape x{1, groups * each}, weight{groups * each, filters};
+    Ints strides, dilations, extra, begin, end;
+    for (std::int64_t axis = 0; axis < axes; ++axis) {
+      const std::int64_t length = dice.in(1, axes == 3 ? 5 : 14), kernel = dice.in(1, axes == 3 ? 3 : 6);
+      const std::int64_t stride = dice.in(1, 4), dilation = dice.one_in(3) ? dice.in(1, 3) : 1;
+      x.push_back(length);
+      weight.push_back(kernel);
+      strides.push_back(stride);
+      dilations.push_back(dilation);
+      extra.push_back(dice.in(0, std::max(stride, dilation) - 1));
+      const std::int64_t whole = stride * (length - 1) + (kernel - 1) * dilation + 1 + extra.back();
+      begin.push_back(dice.in(0, std::min<std::int64_t>(4, whole - 1)));
+      end.push_back(dice.in(0, std::min<std::int64_t>(4, whole - 1 - begin.back())));
+    }
+    begin.insert(begin.end(), end.begin(), end.end());
+    GraphBuilder b;
+    b.input("x", x).constant("w", random(weight, -0.7f, 0.7f, static_cast<unsigned>(i)));
+    std::vector<std::string> inputs{"x", "w"};
+    if (dice.one_in(2)) {
+      b.constant("bias", random({groups * filters}, -0.5f, 0.5f, 3));
+      inputs.push_back("bias");
+    }
+    const bool relu = dice.one_in(2);
+    b.node("ConvTranspose", "up", inputs, {relu ? "u" : "y"},
+           attrs({{"strides", strides},
+                  {"dilations", dilations},
+                  {"output_padding", extra},
+                  {"pads", begin},
+                  {"group", groups}}));
+    if (relu) b.node("Relu", "relu", {"u"}, {"y"});
+    Shape pointwise{2, groups * filters};
+    for (std::int64_t axis = 0; axis < axes; ++axis) pointwise.push_back(1);
+    add_conv(b, "reader", "y", "z", pointwise, {});
+    expect_same_bits(b.build({"z"}),
+                     cat("ConvTranspose x ", to_string(x), " w ", to_string(weight), " groups ", groups, " strides ",
+                         to_string(Shape(strides)), " dilations ", to_string(Shape(dilations)), " output_padding ",
+                         to_string(Shape(extra)), " pads ", to_string(Shape(begin))),
+                     i % 2 ? seven_bit_weights() : quant::Config("onnx"));
+  }
+}
+
+/// Convolutions and pools over one axis and over three.
+void test_lines_and_volumes(void **) {
+  Dice dice(5);
+  for (int i = 0; i < 120; ++i) {
+    const std::size_t axes = dice.one_in(2) ? 1 : 3;
+    const std::int64_t groups = dice.one_in(3) ? dice.in(2, 3) : 1, channels = groups * dice.in(1, 9);
+    Shape x{1, channels};
+    Ints kernel, strides, dilations, pads(2 * axes);
+    for (std::size_t axis = 0; axis < axes; ++axis) {
+      kernel.push_back(dice.in(1, 4));
+      strides.push_back(dice.in(1, 3));
+      dilations.push_back(dice.one_in(3) ? 2 : 1);
+      const std::int64_t reach = (kernel.back() - 1) * dilations.back() + 1;
+      pads[axis] = dice.in(0, std::min<std::int64_t>(3, kernel.back() - 1));
+      pads[axes + axis] = dice.in(0, std::min<std::int64_t>(3, kernel.back() - 1));
+      const std::int64_t least = std::max<std::int64_t>(1, reach - pads[axis] - pads[axes + axis]);
+      x.push_back(least + dice.in(0, axes == 1 ? 20 : 5));
+    }
+    Attrs a = attrs({{"strides", strides}, {"dilations", dilations}, {"pads", pads}});
+    const std::int64_t kind = dice.in(0, 4);
+    const char *op = kind < 2 ? "Conv" : kind == 2 ? "MaxPool" : kind == 3 ? "AveragePool" : "GlobalAveragePool";
+    GraphBuilder b;
+    b.input("x", x);
+    std::int64_t made = channels;
+    if (kind < 2) {
+      made = groups * dice.in(1, 9);
+      Shape weight{made, channels / groups};
+      for (const std::int64_t k : kernel) weight.push_back(k);
+      a.set("group", groups);
+      add_conv(b, "conv", "x", "y", weight, a);
+    } else if (kind == 4) {
+      b.node(op, "pool", {"x"}, {"y"});
+    } else {
+      a.set("kernel_shape", kernel);
+      if (kind == 3) a.set("count_include_pad", dice.in(0, 1));
+      b.node(op, "pool", {"x"}, {"y"}, a);
+    }
+    Shape pointwise{2, made};
+    for (std::size_t axis = 0; axis < axes; ++axis) pointwise.push_back(1);
+    add_conv(b, "reader", "y", "z", pointwise, {});
+    expect_same_bits(b.build({"z"}), cat(op, " x ", to_string(x), " kernel ", to_string(Shape(kernel)), " strides ",
+                                         to_string(Shape(strides)), " dilations ", to_string(Shape(dilations)),
+                                         " pads ", to_string(Shape(pads)), " groups ", groups));
+  }
+}
+
 void test_pools(void **) {
   Dice dice(3);
   for (int i = 0; i < 60; ++i) {
@@ -128,6 +225,8 @@ int main() {
       cmocka_unit_test(test_convolutions),
       cmocka_unit_test(test_depthwise),
       cmocka_unit_test(test_pools),
+      cmocka_unit_test(test_transposed_convolutions),
+      cmocka_unit_test(test_lines_and_volumes),
   };
   return cmocka_run_group_tests_name("runtime.window_fuzz", tests, nullptr, nullptr);
 }

@@ -30,14 +30,15 @@ class Layers : public GraphBuilder {
  public:
   /// Convolution and normalization. Scales 0 and below are among those of the latter.
   Layers &block(const std::string &name, const std::string &x, const std::string &y, const Shape &weight,
-                const Attrs &conv_attrs) {
-    const Shape channels{weight[0]};
+                const Attrs &conv_attrs, const char *op = "Conv") {
+    const bool transposed = op != std::string_view("Conv");
+    const Shape channels{transposed ? weight[1] * conv_attrs.get_int("group", 1) : weight[0]};
     constant(name + ".w", weights(weight, weight[0]));
     constant(name + ".scale", filled(channels, {1.5f, 0, -0.75f, 0.5f, 1}));
     constant(name + ".offset", filled(channels, {0.25f, 0.5f, -0.125f}));
     constant(name + ".mean", filled(channels, {0.1f, -0.2f}));
     constant(name + ".variance", filled(channels, {1, 0.5f, 2}));
-    node("Conv", name, {x, name + ".w"}, {name + ".c"}, conv_attrs);
+    node(op, name, {x, name + ".w"}, {name + ".c"}, conv_attrs);
     node("BatchNormalization", name + ".bn",
          {name + ".c", name + ".scale", name + ".offset", name + ".mean", name + ".variance"}, {y});
     return *this;
@@ -78,6 +79,31 @@ graph::Graph network(const char *last_op = "Identity") {
   std::vector<std::string> inputs{"logits"};
   if (drops) inputs.push_back("ratio");
   g.constant("ratio", filled({}, {0})).node(last_op, "end", inputs, {"scores"});
+  return g.build({"scores", "picture"});
+}
+
+/// Transposed convolutions with and without groups, normalizations and biases; the outputs of network().
+graph::Graph upsampling() {
+  const std::vector<std::int64_t> two{2, 2}, pads{1, 1, 1, 1};
+  const auto grouped = [&](std::int64_t groups) {
+    return attrs(
+        {{"strides", two}, {"pads", pads}, {"output_padding", std::vector<std::int64_t>{1, 0}}, {"group", groups}});
+  };
+  Layers g;
+  g.input("x", {4, 3, 8, 8}).constant("down.w", weights({6, 3, 4, 4}, 2)).constant("up.b", weights({12}, 3));
+  g.constant("up.w", weights({12, 1, 3, 3}, 4)).constant("last.w", weights({5, 12}, 5));
+  g.constant("pic.w", weights({8, 12, 1, 1}, 6));
+  g.node("Conv", "down", {"x", "down.w"}, {"a"}, attrs({{"strides", std::vector<std::int64_t>{3, 3}}}));
+  g.block("first", "a", "b", {6, 5, 3, 3}, grouped(1), "ConvTranspose").node("Relu", "relu", {"b"}, {"c"});
+  g.block("second", "c", "d", {5, 3, 2, 2}, attrs({}), "ConvTranspose").constant("mix.w", weights({12, 3, 1, 1}, 7));
+  g.node("Conv", "mix", {"d", "mix.w"}, {"e"});
+  g.block("third", "e", "f", {12, 4, 1, 2}, attrs({{"group", std::int64_t{3}}}), "ConvTranspose");
+  g.node("Relu", "relu3", {"f"}, {"h"}).node("ConvTranspose", "fourth", {"h", "up.w", "up.b"}, {"i"}, grouped(12));
+  g.node("GlobalAveragePool", "mean", {"i"}, {"j"}).node("Flatten", "flatten", {"j"}, {"k"});
+  g.node("Gemm", "last", {"k", "last.w"}, {"logits"}, attrs({{"transB", std::int64_t{1}}}));
+  g.node("Conv", "narrow", {"i", "pic.w"}, {"l"});
+  g.node("MaxPool", "pool", {"l"}, {"m"}, attrs({{"kernel_shape", std::vector<std::int64_t>{4, 3}}, {"strides", two}}));
+  g.node("Relu", "relu5", {"m"}, {"picture"}).node("Identity", "end", {"logits"}, {"scores"});
   return g.build({"scores", "picture"});
 }
 
@@ -161,6 +187,22 @@ void of_few_bits(void **) {
   }
 }
 
+void of_transposed_convolutions(void **) {
+  for (const char *recipe : kRecipes)
+    for (const std::int64_t bits : {8, 4}) {
+      quant::Config config(recipe);
+      const Attrs settings = attrs({{"weight_bits", bits}});
+      config.set("*", &settings);
+      expect_agreement(cat("transposed, ", recipe, ", bits ", bits), config, upsampling());
+    }
+  for (const char *learning : {"lsq", "amax"}) {
+    quant::Config config(learning == std::string_view("amax") ? "qnnpack" : "onnx");
+    const Attrs settings = attrs({{"weight_learning", learning}});
+    config.set("*", &settings);
+    expect_agreement(cat("transposed, learned by ", learning), config, upsampling());
+  }
+}
+
 void of_learned_grids(void **) {
   struct Case {
     const char *recipe, *activations, *weights;
@@ -222,9 +264,13 @@ void of_grids_by_name(void **) {
 int main() {
   using namespace qtn::train;
   const CMUnitTest tests[] = {
-      cmocka_unit_test(of_every_recipe),     cmocka_unit_test(of_few_bits),
-      cmocka_unit_test(of_learned_grids),    cmocka_unit_test(around_nodes_in_float),
-      cmocka_unit_test(of_grids_at_outputs), cmocka_unit_test(of_grids_by_name),
+      cmocka_unit_test(of_every_recipe),
+      cmocka_unit_test(of_few_bits),
+      cmocka_unit_test(of_learned_grids),
+      cmocka_unit_test(around_nodes_in_float),
+      cmocka_unit_test(of_grids_at_outputs),
+      cmocka_unit_test(of_grids_by_name),
+      cmocka_unit_test(of_transposed_convolutions),
   };
   return cmocka_run_group_tests_name("agreement", tests, nullptr, nullptr);
 }

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// A transposed convolution as convolutions: outputs that are a stride apart read the same taps, at distances of one.
+#pragma once
+
+#include <optional>
+
+#include "runtime/steps/steps.hpp"
+
+namespace qtn::runtime {
+
+/// Every stride-th output along each axis, in the order of a window over pictures.
+struct Phase {
+  ops::Window window;                             ///< over x, of stride 1
+  ops::Window::Dims skipped;                      ///< outputs of the window before the first that counts
+  ops::Window::Dims count;                        ///< outputs that count
+  ops::Window::Dims at;                           ///< where the first of them is in y
+  std::array<std::vector<std::int64_t>, 3> taps;  ///< of the weight along each axis, as the window reads them
+  std::size_t residue;                            ///< phases of one node with the same number have the same taps
+};
+
+/// Of the window over pictures of a ConvTranspose, from y to x. nullopt where there are more than are worth a step.
+std::optional<std::vector<Phase>> phases_of(const ops::Window &transposed);
+
+/// The constants of the node for one phase; a phase without taps has one tap of zeros.
+LinearWeights phase_weights(const graph::Graph &g, const graph::Node &node, const Phase &phase, const Quantizer &x,
+                            const Quantizer *y);
+
+}  // namespace qtn::runtime
