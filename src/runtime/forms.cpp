@@ -26,6 +26,11 @@ Tensor canonical_integers(const Tensor &constant) {
   return to;
 }
 
+bool walks_windows(const Node &node) {
+  return graph::is_convolution(node) || node.op == &ops::kMaxPool || node.op == &ops::kAveragePool ||
+         node.op == &ops::kGlobalAveragePool;
+}
+
 }  // namespace
 
 Forms::Forms(const graph::Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values, Isa isa,
@@ -36,10 +41,13 @@ Forms::Forms(const graph::Graph &g, std::span<const ops::TensorType> inputs, std
       known_(graph::infer(g, inputs, values)),
       real_(g.values.size(), kNoSlot),
       integer_(g.values.size(), kNoSlot),
-      readers_(g.values.size(), 0) {
-  for (const Node &node : g.nodes)
+      readers_(g.values.size(), 0),
+      read_as_picture_(g.values.size(), false) {
+  for (const Node &node : g.nodes) {
     for (const ValueId v : node.inputs)
       if (v != kNoValue) ++readers_[at(v)];
+    if (walks_windows(node) && node.inputs[0] != kNoValue) read_as_picture_[at(node.inputs[0])] = true;
+  }
   for (const ValueId v : g.outputs) ++readers_[at(v)];
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const SlotId s = add_slot({inputs[i].dtype, inputs[i].shape, contiguous_strides(inputs[i].shape), nullptr});
@@ -98,8 +106,11 @@ void Forms::settle(ValueId v, SlotId computed) {
   if (!q) {
     real_[at(v)] = computed;
   } else if (graph::is_8bit_activation(q)) {
-    integer_[at(v)] =
-        converted(computed, {QTN_UINT8, shape_of(v), integer_strides(shape_of(v)), canonical(q)}, make_quantize);
+    // Lines look like sequences, whose last axis is that of channels: who reads them tells.
+    const Shape &shape = shape_of(v);
+    const bool line = shape.size() == 3 && read_as_picture_[at(v)];
+    const Shape strides = line ? channels_last_strides(shape) : integer_strides(shape);
+    integer_[at(v)] = converted(computed, {QTN_UINT8, shape, strides, canonical(q)}, make_quantize);
   } else {
     const SlotId s = add_slot({QTN_FLOAT32, shape_of(v), contiguous_strides(shape_of(v)), nullptr});
     add_step(make_round_trip(computed, s, q));

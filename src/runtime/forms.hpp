@@ -64,6 +64,7 @@ class Forms {
   Plan plan_;
   std::vector<SlotId> real_, integer_;  // by value
   std::vector<std::size_t> readers_;    // of a value
+  std::vector<bool> read_as_picture_;   // by value
   const graph::Node *node_ = nullptr;
   std::size_t node_index_ = 0;
 };

@@ -109,7 +109,7 @@ class Lowering : Forms {
   void add_convolution(SlotId x, SlotId y, const ops::Window &window, const LinearWeights &w, const QuantizedRange &out,
                        const PackCache &cache) {
     const bool depthwise = w.out == 1 && static_cast<std::int64_t>(w.groups) == form(x).shape[1];
-    if (depthwise && form(y).quantizer && is_flat(window))
+    if (depthwise && form(y).quantizer)
       add_step(make_depthwise(edge(x), edge(y), window, w, out, isa_, cache));
     else
       add_step(make_conv(edge(x), edge(y), window, w, out, clamp(), isa_, cache));
@@ -128,22 +128,31 @@ class Lowering : Forms {
     const SlotId ys = qy ? integer_output(y, shape, strides) : add_slot({QTN_FLOAT32, shape, strides, nullptr});
     const QuantizedRange out = qy ? range(qy) : QuantizedRange{};
     const auto residues = static_cast<std::size_t>(element_count(Shape(window.stride)));
-    for (const Phase &phase : *phases) {
-      const Shape made = picture_shape(shape, shape[1], phase.window.out);
-      const bool whole = phases->size() == 1 && phase.window.out == phase.count;
-      const SlotId part = whole ? ys : add_slot({form(ys).dtype, made, channels_last_strides(made), qy});
-      add_convolution(xs, part, phase.window, phase_weights(g_, *node_, phase, *qx, qy.get()), out,
-                      pack_cache(phase.residue, residues));
-      if (part != ys) interleave(part, ys, window, phase);
-    }
+    const auto compute = [&](std::span<const Phase> some, const Phase &all, std::size_t part) {
+      const std::int64_t channels = shape[1] * static_cast<std::int64_t>(some.size());
+      const bool whole = phases->size() == 1 && all.window.out == all.count;
+      const Shape made = picture_shape(shape, channels, all.window.out);
+      const SlotId to = whole ? ys : add_slot({form(ys).dtype, made, channels_last_strides(made), qy});
+      add_convolution(xs, to, all.window, phase_weights(g_, *node_, some, all, *qx, qy.get()), out,
+                      pack_cache(part, 2 * residues));
+      for (std::size_t i = 0; i < some.size() && !whole; ++i)
+        interleave(to, static_cast<std::ptrdiff_t>(i) * shape[1], all, ys, some[i], window);
+    };
+    const std::int64_t groups = node_->attrs.get_int("group", 1);
+    if (share_product(window, *phases, groups, shape[1]))
+      compute(*phases, joined(*phases), residues + phases->front().residue);
+    else
+      for (const Phase &phase : *phases) compute(std::span(&phase, 1), phase, phase.residue);
     if (!qy) settle(y, contiguous(ys));
   }
 
-  void interleave(SlotId part, SlotId y, const ops::Window &window, const Phase &phase) {
-    View from{picture_shape(form(y).shape, form(y).shape[1], phase.count), form(part).strides, 0};
+  /// Channels of a convolution to where the outputs of a phase belong.
+  void interleave(SlotId part, std::ptrdiff_t channel, const Phase &all, SlotId y, const Phase &phase,
+                  const ops::Window &window) {
+    View from{picture_shape(form(y).shape, form(y).shape[1], phase.count), form(part).strides, channel};
     View to{from.shape, form(y).strides, 0};
     const Shape steps = picture_shape(from.shape, 1, window.stride), first = picture_shape(from.shape, 0, phase.at),
-                skipped = picture_shape(from.shape, 0, phase.skipped);
+                skipped = picture_shape(from.shape, 0, all.skipped);
     for (std::size_t axis = 2; axis < from.shape.size(); ++axis) {
       from.offset += skipped[axis] * from.strides[axis];
       to.offset += first[axis] * to.strides[axis];

@@ -12,6 +12,36 @@ using Dims = ops::Window::Dims;
 /// Phases are steps of a plan. So many come of strides of 4 along three axes.
 constexpr std::int64_t kMostPhases = 64;
 
+/// Outputs that kernels compute at once, at least.
+constexpr std::int64_t kPanel = 16;
+
+/// The pixel of x that output 0 of a phase reads by its first tap.
+std::int64_t first_read(const Phase &phase, std::size_t axis) {
+  return phase.skipped[axis] - phase.window.pad_begin[axis];
+}
+
+/// Lets output 0 of a phase begin at that pixel: outputs in front of it where that is further right.
+void read_from(Phase &phase, std::size_t axis, std::int64_t first) {
+  phase.window.pad_begin[axis] = std::max<std::int64_t>(0, -first);
+  phase.skipped[axis] = std::max<std::int64_t>(0, first);
+  phase.window.out[axis] = phase.count[axis] + phase.skipped[axis];
+}
+
+void settle_pads(ops::Window &w) {
+  for (std::size_t axis = 0; axis < 3; ++axis)
+    w.pad_end[axis] = std::max<std::int64_t>(
+        0, w.out[axis] + (w.kernel[axis] - 1) * w.dilation[axis] - w.in[axis] - w.pad_begin[axis]);
+}
+
+/// The tap of the weight that a phase reads where a window over the taps of several reads its i-th.
+std::optional<std::int64_t> tap_at(const Phase &phase, const Phase &all, std::size_t axis, std::int64_t i) {
+  const std::vector<std::int64_t> &taps = phase.taps[axis];
+  if (taps.empty()) return std::nullopt;
+  const std::int64_t own = i + first_read(all, axis) - first_read(phase, axis);
+  if (own < 0 || own >= static_cast<std::int64_t>(taps.size())) return std::nullopt;
+  return taps[static_cast<std::size_t>(own)];
+}
+
 /// Output r + q * stride reads x at q + (r + pad - tap * dilation) / stride, for the taps where that is whole.
 void place(const ops::Window &t, std::size_t axis, std::int64_t r, Phase &phase) {
   const std::int64_t stride = t.stride[axis], dilation = t.dilation[axis], from = r + t.pad_begin[axis];
@@ -24,11 +54,9 @@ void place(const ops::Window &t, std::size_t axis, std::int64_t r, Phase &phase)
   w.kernel[axis] = std::max<std::int64_t>(1, static_cast<std::int64_t>(taps.size()));
   w.stride[axis] = 1;
   w.dilation[axis] = taps.size() > 1 ? dilation / std::gcd(stride, dilation) : 1;
-  w.pad_begin[axis] = std::max<std::int64_t>(0, -first);
   phase.at[axis] = r;
   phase.count[axis] = (t.in[axis] - r + stride - 1) / stride;
-  phase.skipped[axis] = std::max<std::int64_t>(0, first);
-  w.out[axis] = phase.count[axis] + phase.skipped[axis];
+  read_from(phase, axis, first);
   phase.residue = phase.residue * static_cast<std::size_t>(stride) + static_cast<std::size_t>(from % stride);
 }
 
@@ -72,41 +100,83 @@ std::optional<std::vector<Phase>> phases_of(const ops::Window &transposed) {
         std::none_of(phase.taps.begin(), phase.taps.end(), [](const auto &taps) { return taps.empty(); });
     if (!reads) read_nothing(phase);
     widen_to_picture(w);
-    for (std::size_t axis = 0; axis < 3; ++axis)
-      w.pad_end[axis] = std::max<std::int64_t>(
-          0, w.out[axis] + (w.kernel[axis] - 1) * w.dilation[axis] - w.in[axis] - w.pad_begin[axis]);
+    settle_pads(w);
     phases.push_back(std::move(phase));
   }
   return phases;
 }
 
-LinearWeights phase_weights(const graph::Graph &g, const graph::Node &node, const Phase &phase, const Quantizer &x,
-                            const Quantizer *y) {
+bool share_product(const ops::Window &transposed, std::span<const Phase> phases, std::int64_t groups,
+                   std::int64_t filters) {
+  const auto panels = [](std::int64_t outputs) { return (outputs + kPanel - 1) / kPanel; };
+  std::int64_t strides = 1, own = 0;
+  for (const std::int64_t stride : transposed.stride) strides *= stride;
+  if (groups != 1 || strides == 1 || static_cast<std::int64_t>(phases.size()) != strides) return false;
+  for (const Phase &phase : phases) {
+    if (phase.window.dilation != Dims{1, 1, 1}) return false;
+    own += phase.window.taps_count() * panels(filters);
+  }
+  return joined(phases).window.taps_count() * panels(strides * filters) < own;
+}
+
+Phase joined(std::span<const Phase> phases) {
+  Phase all = phases[0];
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    std::int64_t first = 0, last = 0;
+    bool found = false;
+    for (const Phase &phase : phases) {
+      all.count[axis] = std::max(all.count[axis], phase.count[axis]);
+      if (phase.taps[axis].empty()) continue;
+      const std::int64_t begin = first_read(phase, axis), end = begin + phase.window.kernel[axis] - 1;
+      first = found ? std::min(first, begin) : begin;
+      last = found ? std::max(last, end) : end;
+      found = true;
+    }
+    all.window.kernel[axis] = last - first + 1;
+    all.window.dilation[axis] = 1;
+    read_from(all, axis, first);
+  }
+  widen_to_picture(all.window);
+  settle_pads(all.window);
+  return all;
+}
+
+LinearWeights phase_weights(const graph::Graph &g, const graph::Node &node, std::span<const Phase> phases,
+                            const Phase &all, const Quantizer &x, const Quantizer *y) {
   const graph::Value &value = g.value(node.inputs[1]);
   const Tensor weight = to_plain(value.constant).to_contiguous();
+  const auto filters = static_cast<std::size_t>(weight.dim(1));
   LinearWeights w;
   w.groups = static_cast<std::size_t>(node.attrs.get_int("group", 1));
-  w.out = static_cast<std::size_t>(weight.dim(1));
-  const std::size_t in = static_cast<std::size_t>(weight.dim(0)) / w.groups;
-  const std::size_t rank = weight.rank();
+  w.out = filters * phases.size();
+  const std::size_t in = static_cast<std::size_t>(weight.dim(0)) / w.groups, rank = weight.rank();
   const auto length = [&](std::size_t back) { return rank >= 2 + back ? weight.dim(rank - back) : 1; };
-  const std::int64_t height = length(2), width = length(1);
-  std::vector<std::int64_t> taps;  // in the order of gathered rows
-  for (const std::int64_t z : phase.taps[2])
-    for (const std::int64_t r : phase.taps[0])
-      for (const std::int64_t c : phase.taps[1]) taps.push_back((z * height + r) * width + c);
-  w.k = std::max<std::size_t>(1, taps.size()) * in;
+  const Dims lengths{length(2), length(1), length(3)};
+  const auto all_taps = static_cast<std::size_t>(element_count(weight.shape(), 2, rank));
+  const auto taps = static_cast<std::size_t>(all.window.taps_count());
+  w.k = taps * in;
   w.weight.assign(w.groups * w.out * w.k, 0);
-  const auto all = static_cast<std::size_t>(element_count(weight.shape(), 2, rank));
   const auto *from = weight.as<const std::int8_t>();
-  for (std::size_t o = 0; o < w.groups * w.out; ++o)
-    for (std::size_t t = 0; t < taps.size(); ++t)
-      for (std::size_t c = 0; c < in; ++c)
-        w.weight[o * w.k + t * in + c] =
-            from[((o / w.out * in + c) * w.out + o % w.out) * all + static_cast<std::size_t>(taps[t])];
-  finish_weights(
-      w, node.inputs.size() > 2 && node.inputs[2] != graph::kNoValue ? &g.value(node.inputs[2]).constant : nullptr, x,
-      *value.quantizer, y);
+  for (std::size_t p = 0; p < phases.size(); ++p) {
+    std::size_t t = 0;  // in the order of gathered rows
+    const Dims &kernel = all.window.kernel;
+    for (std::int64_t z = 0; z < kernel[2]; ++z)
+      for (std::int64_t r = 0; r < kernel[0]; ++r)
+        for (std::int64_t c = 0; c < kernel[1]; ++c, ++t) {
+          const auto depth = tap_at(phases[p], all, 2, z), row = tap_at(phases[p], all, 0, r),
+                     column = tap_at(phases[p], all, 1, c);
+          if (!depth || !row || !column) continue;
+          const auto tap = static_cast<std::size_t>((*depth * lengths[0] + *row) * lengths[1] + *column);
+          for (std::size_t group = 0; group < w.groups; ++group)
+            for (std::size_t f = 0; f < filters; ++f)
+              for (std::size_t i = 0; i < in; ++i)
+                w.weight[((group * phases.size() + p) * filters + f) * w.k + t * in + i] =
+                    from[((group * in + i) * filters + f) * all_taps + tap];
+        }
+  }
+  const graph::ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : graph::kNoValue;
+  finish_weights(w, bias == graph::kNoValue ? nullptr : &g.value(bias).constant, w.groups * filters, x,
+                 *value.quantizer, y);
   return w;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
 #include "runtime/steps/steps.hpp"
 
@@ -21,8 +22,16 @@ struct Phase {
 /// Of the window over pictures of a ConvTranspose, from y to x. nullopt where there are more than are worth a step.
 std::optional<std::vector<Phase>> phases_of(const ops::Window &transposed);
 
-/// The constants of the node for one phase; a phase without taps has one tap of zeros.
-LinearWeights phase_weights(const graph::Graph &g, const graph::Node &node, const Phase &phase, const Quantizer &x,
-                            const Quantizer *y);
+/// Whether one product for all phases, each with zeros for the taps of others, is less work than one for each: where
+/// filters are few, since kernels compute many outputs at once.
+bool share_product(const ops::Window &transposed, std::span<const Phase> phases, std::int64_t groups,
+                   std::int64_t filters);
+/// The window over the taps of all.
+Phase joined(std::span<const Phase> phases);
+
+/// The constants of the node for these phases, one after the other, as the window of `all` reads them: of a phase alone
+/// its own. A phase without taps has zeros.
+LinearWeights phase_weights(const graph::Graph &g, const graph::Node &node, std::span<const Phase> phases,
+                            const Phase &all, const Quantizer &x, const Quantizer *y);
 
 }  // namespace qtn::runtime

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/kernel.hpp"
+#include "runtime/layout.hpp"
 #include "runtime/steps/steps.hpp"
 
 namespace qtn::runtime {
@@ -115,10 +116,108 @@ class DepthwiseStep final : public TailedStep {
   std::uint8_t outside_;
 };
 
+/// Over volumes: rows of taps, which lie in several planes, are copied below one another for each row of outputs.
+class VolumeStep final : public TailedStep {
+ public:
+  VolumeStep(const Edge &x, const Edge &y, const ops::Window &window, const LinearWeights &w,
+             const QuantizedRange &range, Isa isa, const PackCache &cache)
+      : kernel_(kernels::choose(kernels::depthwise_kernels(), isa)),
+        window_(window),
+        rows_(kernel_window(window)),
+        x_(x.slot),
+        picture_(*as_picture(x.form.shape, x.form.strides)),
+        y_picture_(*as_picture(y.form.shape, y.form.strides)),
+        range_(range),
+        outside_(static_cast<std::uint8_t>(x.form.quantizer->zero_point())) {
+    rows_.kernel[0] = window.kernel[2] * window.kernel[0];
+    rows_.stride[0] = rows_.dilation[0] = 1;
+    rows_.pad[0] = 0;
+    packed_ = cache(0, [&] { return pack(kernel_, rows_, w); });
+    kernel = kernel_.name;
+    integer = true;
+    reads = {x.slot};
+    writes = {y.slot};
+    macs = picture_.n * window.outputs_count() * picture_.c * static_cast<std::int64_t>(w.k);
+  }
+
+  bool spread_output(std::ptrdiff_t pixel) override {
+    y_picture_.pixel = pixel;
+    return true;
+  }
+
+  std::size_t lane_bytes() const override { return kernel_bytes() + round_up(rows_bytes(), kAlignment); }
+
+  void run(const Context &c) const override {
+    const auto *x = c.tensor(x_).as<const std::uint8_t>();
+    auto *y = c.tensor(output()).as<std::uint8_t>();
+    const auto lines = static_cast<std::size_t>(y_picture_.h);
+    for_chunks(
+        c, static_cast<std::size_t>(picture_.n) * lines, static_cast<std::size_t>(macs) / 64,
+        [&](std::size_t lane, std::size_t chunk) {
+          const auto image = static_cast<std::int64_t>(chunk / lines), line = static_cast<std::int64_t>(chunk % lines);
+          const std::int64_t first = (image * y_picture_.h + line) * y_picture_.w;
+          auto *copy = reinterpret_cast<std::uint8_t *>(c.lane_scratch(lane) + kernel_bytes());
+          gather(copy, x + image * picture_.pixels() * picture_.pixel, line / window_.out[0], line % window_.out[0]);
+          for (std::size_t group = 0; group < packed_->offsets.size(); ++group) {
+            const std::size_t channel = group * kGroupChannels;
+            kernels::DepthwiseArgs args{};
+            args.window = rows_;
+            args.x = copy + channel;
+            args.height = rows_.kernel[0];
+            args.width = picture_.w;
+            args.x_pixel = picture_.c;
+            args.outside = outside_;
+            args.rows = 1;
+            args.columns = y_picture_.w;
+            args.channels = std::min(kGroupChannels, static_cast<std::size_t>(picture_.c) - channel);
+            args.packed = packed_->bytes.data() + packed_->offsets[group];
+            args.y = y + first * y_picture_.pixel + channel;
+            args.y_pixel = y_picture_.pixel;
+            args.range = range_;
+            args.scratch = c.lane_scratch(lane);
+            kernel_.run(args);
+            run_tails(c, {args.y, y_picture_.pixel, static_cast<std::size_t>(first),
+                          static_cast<std::size_t>(y_picture_.w), channel, args.channels});
+          }
+        });
+  }
+
+ private:
+  std::size_t kernel_bytes() const { return round_up(kernel_.scratch_bytes(rows_), kAlignment); }
+  std::size_t rows_bytes() const {
+    return static_cast<std::size_t>(rows_.kernel[0] * picture_.w * picture_.c) + kReadSlack;
+  }
+
+  void gather(std::uint8_t *to, const std::uint8_t *image, std::int64_t oz, std::int64_t oy) const {
+    for (std::int64_t kz = 0; kz < window_.kernel[2]; ++kz)
+      for (std::int64_t ky = 0; ky < window_.kernel[0]; ++ky, to += picture_.w * picture_.c) {
+        const std::int64_t z = oz * window_.stride[2] - window_.pad_begin[2] + kz * window_.dilation[2],
+                           r = oy * window_.stride[0] - window_.pad_begin[0] + ky * window_.dilation[0];
+        if (z < 0 || z >= window_.in[2] || r < 0 || r >= window_.in[0]) {
+          std::fill_n(to, picture_.w * picture_.c, outside_);
+          continue;
+        }
+        const std::uint8_t *from = image + (z * window_.in[0] + r) * picture_.w * picture_.pixel;
+        for (std::int64_t p = 0, step = picture_.pixel == picture_.c ? picture_.w : 1; p < picture_.w; p += step)
+          std::copy_n(from + p * picture_.pixel, step * picture_.c, to + p * picture_.c);
+      }
+  }
+
+  const kernels::DepthwiseKernel &kernel_;
+  ops::Window window_;
+  kernels::DepthwiseWindow rows_;
+  PackedPtr packed_;
+  SlotId x_;
+  Picture picture_, y_picture_;
+  QuantizedRange range_;
+  std::uint8_t outside_;
+};
+
 }  // namespace
 
 StepPtr make_depthwise(const Edge &x, const Edge &y, const ops::Window &window, const LinearWeights &w,
                        const QuantizedRange &range, Isa isa, const PackCache &cache) {
+  if (!is_flat(window)) return std::make_unique<VolumeStep>(x, y, window, w, range, isa, cache);
   return std::make_unique<DepthwiseStep>(x, y, window, w, range, isa, cache);
 }
 

@@ -26,21 +26,24 @@ LinearWeights linear_weights(const graph::Graph &g, const graph::Node &node, con
   copy_elements(to, weight.view(order, channel_axis == 0 ? Shape{k, 1, taps} : Shape{1, 0, o_count}));
 
   const graph::ValueId bias_id = node.inputs.size() > 2 ? node.inputs[2] : graph::kNoValue;
-  finish_weights(w, bias_id == graph::kNoValue ? nullptr : &g.value(bias_id).constant, x, wq, y);
+  finish_weights(w, bias_id == graph::kNoValue ? nullptr : &g.value(bias_id).constant, channels, x, wq, y);
   return w;
 }
 
-void finish_weights(LinearWeights &w, const Tensor *bias, const Quantizer &x, const Quantizer &wq, const Quantizer *y) {
-  const std::size_t channels = w.groups * w.out;
-  w.bias = ops::integer_bias(bias, x, wq, channels);
-  for (std::size_t o = 0; o < channels; ++o) {
+void finish_weights(LinearWeights &w, const Tensor *bias, std::size_t channels, const Quantizer &x, const Quantizer &wq,
+                    const Quantizer *y) {
+  const std::vector<std::int32_t> integers = ops::integer_bias(bias, x, wq, channels);
+  const std::vector<float> multipliers = ops::conv_multipliers(x, wq, y, channels);
+  w.bias.resize(w.groups * w.out);
+  w.multiplier.resize(w.bias.size());
+  for (std::size_t o = 0; o < w.bias.size(); ++o) {
     std::int32_t sum = 0;
     for (std::size_t i = 0; i < w.k; ++i) sum += w.weight[o * w.k + i];
     // Wraps where the exact sum does not fit; the accumulator wraps back by the same amount.
-    w.bias[o] = static_cast<std::int32_t>(static_cast<std::uint32_t>(w.bias[o]) -
+    w.bias[o] = static_cast<std::int32_t>(static_cast<std::uint32_t>(integers[o % channels]) -
                                           static_cast<std::uint32_t>(sum) * static_cast<std::uint32_t>(x.zero_point()));
+    w.multiplier[o] = multipliers[o % channels];
   }
-  w.multiplier = ops::conv_multipliers(x, wq, y, channels);
 }
 
 }  // namespace qtn::runtime

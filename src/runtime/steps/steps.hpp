@@ -36,8 +36,9 @@ struct LinearWeights {
   std::size_t groups, out, k;       ///< per group
 };
 LinearWeights linear_weights(const graph::Graph &g, const graph::Node &node, const Quantizer &x, const Quantizer *y);
-/// Biases and multipliers for the integers that `w` holds.
-void finish_weights(LinearWeights &w, const Tensor *bias, const Quantizer &x, const Quantizer &wq, const Quantizer *y);
+/// Biases and multipliers for the integers that `w` holds, whose outputs are so many channels over and over.
+void finish_weights(LinearWeights &w, const Tensor *bias, std::size_t channels, const Quantizer &x, const Quantizer &wq,
+                    const Quantizer *y);
 
 /// Asks for the packed weights of a node, packing at the first call for each form that the node's steps may want.
 using PackCache = std::function<PackedPtr(std::size_t form, const std::function<PackedWeights()> &pack)>;

@@ -160,9 +160,11 @@ void test_transposed_convolutions(void **) {
 /// Convolutions and pools over one axis and over three.
 void test_lines_and_volumes(void **) {
   Dice dice(5);
-  for (int i = 0; i < 120; ++i) {
+  for (int i = 0; i < 160; ++i) {
     const std::size_t axes = dice.one_in(2) ? 1 : 3;
-    const std::int64_t groups = dice.one_in(3) ? dice.in(2, 3) : 1, channels = groups * dice.in(1, 9);
+    const bool depthwise = dice.one_in(4);
+    const std::int64_t groups = depthwise ? dice.in(2, dice.one_in(4) ? 270 : 40) : dice.one_in(3) ? dice.in(2, 3) : 1;
+    const std::int64_t channels = groups * (depthwise ? 1 : dice.in(1, 9));
     Shape x{1, channels};
     Ints kernel, strides, dilations, pads(2 * axes);
     for (std::size_t axis = 0; axis < axes; ++axis) {
@@ -182,7 +184,7 @@ void test_lines_and_volumes(void **) {
     b.input("x", x);
     std::int64_t made = channels;
     if (kind < 2) {
-      made = groups * dice.in(1, 9);
+      made = groups * (depthwise ? 1 : dice.in(1, 9));
       Shape weight{made, channels / groups};
       for (const std::int64_t k : kernel) weight.push_back(k);
       a.set("group", groups);
