@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Files that the library writes, in ONNX Runtime: models of tests/golden/others as QDQ and as QOperator, a network
-quantized without samples, one quantized to few bits, and one whose outputs are on a grid, checked by onnx.checker and run beside the library; the last also by
+quantized without samples, one quantized to few bits, one whose outputs are on a grid, and random convolutions,
+transposed ones and pools over one to three axes, checked by onnx.checker and run beside the library; the last also by
 ONNX's reference evaluator. Usage: export.py LIBRARY FOLDER. Exit
 code 77 (skipped) where numpy, onnx or onnxruntime is not installed.
 """
@@ -243,6 +244,74 @@ def output_grid(path, counts, failures):
             counts["outputs on a grid"] += 1
 
 
+def windowed(random):
+    """A network of one Conv, ConvTranspose or pool over one to three axes and a Relu, and an input."""
+    axes = int(random.integers(1, 4))
+    op = ("Conv", "ConvTranspose", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool")[random.integers(6)]
+    groups = int(random.choice([1, 1, 2, 3, 8]))
+    channels = groups * int(random.integers(1, 5) if groups < 8 else 1)
+    kernel, strides = random.integers(1, 5, axes), random.integers(1, 4, axes)
+    dilations = random.choice([1, 1, 2], axes) if op.startswith("Conv") else numpy.ones(axes, int)
+    pads = random.integers(0, kernel.repeat(2).reshape(axes, 2).T)
+    length = random.integers(1, 7, axes) + (op != "ConvTranspose") * (kernel - 1) * dilations
+    attributes = {} if op == "GlobalAveragePool" else {
+        "kernel_shape": kernel, "strides": strides, "pads": pads.ravel(), "dilations": dilations,
+    }  # fmt: skip
+    names, constants = ["x"], {}
+    if op.startswith("Conv"):
+        attributes["group"] = groups
+        filters = int(random.integers(1, 5))
+        shape = (channels, filters) if op == "ConvTranspose" else (groups * filters, channels // groups)
+        constants["w"] = random.normal(size=(*shape, *kernel))
+        names.append("w")
+        if random.integers(2):
+            constants["b"] = random.normal(size=groups * filters)
+            names.append("b")
+    if op == "ConvTranspose":
+        # What ONNX Runtime takes of what ONNX allows; and outputs there are.
+        attributes["output_padding"] = random.integers(0, strides)
+        whole = strides * (length - 1) + (kernel - 1) * dilations + 1
+        attributes["pads"] = (pads * (whole > pads.sum(0))).ravel()
+    if op == "AveragePool":
+        del attributes["dilations"]
+        attributes["count_include_pad"] = int(random.integers(2))
+    x = [int(random.integers(1, 3)), channels, *map(int, length)]
+    attributes = {key: v if isinstance(v, int) else [int(i) for i in v] for key, v in attributes.items()}
+    node, value = onnx.helper.make_node, onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [node(op, names, ["u"], **attributes), node("Relu", ["u"], ["y"])], "network", [value("x", FLOAT32, x)],
+        [value("y", FLOAT32, None)],
+        [onnx.numpy_helper.from_array(array.astype("float32"), name) for name, array in constants.items()],
+    )  # fmt: skip
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    model = onnx.shape_inference.infer_shapes(model, strict_mode=True)
+    return f"{op} of {x} with {attributes}", model.SerializeToString(), random.normal(size=x).astype("float32")
+
+
+def windows(path, counts, failures):
+    """What this library quantizes: every integer is that of ONNX Runtime, or its neighbour where floats were rounded."""
+    random = numpy.random.default_rng(3)
+    elements = apart = 0
+    for _ in range(300):
+        what, data, x = windowed(random)
+        model = calibrated(made("qmodel_load_bytes", data, ctypes.c_size_t(len(data))), x, quantize_outputs=1)
+        for form, opsets in OPSETS.items():
+            save(model, path, form, int(random.choice(opsets)))
+            onnx.checker.check_model(str(path), full_check=True)
+            proto = onnx.load(path)
+            scale = next(t for t in proto.graph.initializer if t.name == "y_scale")
+            step = float(onnx.numpy_helper.to_array(scale))
+            want = onnx_runtime(path, x)
+            got = run(model, x, want.shape)
+            if count_apart(got, want, step):
+                failures.append(f"{what} as {form}: {count_apart(got, want, step)} elements are more than a step apart")
+            elements += want.size
+            apart += int((numpy.abs(got - want) > step / 2).sum())
+            counts[f"windows as {form}"] += 1
+    if apart * 1000 > elements:
+        failures.append(f"{apart} of {elements} integers of windows are neighbours")
+
+
 def main():
     file = json.loads((FOLDER / "others.json").read_text())
     exceptions = json.loads((FOLDER / "exceptions.json").read_text())["apart"]
@@ -278,6 +347,7 @@ def main():
         without_samples(path, counts, failures)
         few_bits(path, counts, failures)
         output_grid(path, counts, failures)
+        windows(path, counts, failures)
     print(*(f"{count} {what}" for what, count in sorted(counts.items())), *failures, sep="\n")
     return 1 if failures or not counts["qoperator"] else 0
 
