@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "graph/names.hpp"
+#include "onnx/doubles.hpp"
 #include "onnx/dynamic.hpp"
 #include "onnx/dynamic_function.hpp"
 #include "onnx/messages.hpp"
@@ -89,6 +90,7 @@ class Reader {
     if (g_.outputs.empty()) fail(QTN_EFORMAT, "has no outputs");
 
     graph::sort_topologically(g_);
+    narrow_doubles(g_, value_names_, node_names_);
     settle_constant_grids(g_);
     open_qoperators(g_);
     fold_qdq(g_, numerics);

@@ -13,8 +13,8 @@ void run(const Call &call, std::span<Tensor> outputs) {
 }
 
 bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
-  return run_integer_binary(call, output, clamp, [](float sa, float sb, float sy) {
-    return [m = conv_multiplier(sa, sb, sy)](std::int32_t a, std::int32_t b) { return static_cast<float>(a * b) * m; };
+  return run_integer_binary(call, output, clamp, [](const Quantizer &a, const Quantizer &b, const Quantizer &y) {
+    return [m = mul_multiplier(a, b, y)](std::int32_t u, std::int32_t v) { return static_cast<float>(u * v) * m; };
   });
 }
 

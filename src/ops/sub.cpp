@@ -13,10 +13,9 @@ void run(const Call &call, std::span<Tensor> outputs) {
 }
 
 bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
-  return run_integer_binary(call, output, clamp, [](float sa, float sb, float sy) {
-    return [ma = add_multiplier(sa, sy), mb = add_multiplier(sb, sy)](std::int32_t a, std::int32_t b) {
-      return static_cast<float>(a) * ma - static_cast<float>(b) * mb;
-    };
+  return run_integer_binary(call, output, clamp, [](const Quantizer &a, const Quantizer &b, const Quantizer &y) {
+    return [ma = add_multiplier(a.scale(), y.scale()), mb = add_multiplier(b.scale(), y.scale())](
+               std::int32_t u, std::int32_t v) { return static_cast<float>(u) * ma - static_cast<float>(v) * mb; };
   });
 }
 

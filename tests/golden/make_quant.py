@@ -7,6 +7,7 @@
   dynamic.json          quantization by a tensor's own range: torch.quantize_per_tensor_dynamic, ONNX Runtime's
                         DynamicQuantizeLinear; NVIDIA's and TensorFlow Lite's formulas in NumPy
   qlinear.json          ONNX Runtime QLinearConv, QLinearMatMul, QGemm: exact integers, independent of rounding details
+  functional.json       torch.ops.quantized mul, mul_relu, add_scalar, mul_scalar and matmul, which FloatFunctional becomes
 
 Every answer of the peer that has a closed form is compared with that form in NumPy before it is written.
 
@@ -590,6 +591,53 @@ def make_qlinear():
     return {"source": f"onnxruntime {onnxruntime.__version__}", "cases": cases}
 
 
+def integers(random, dtype, shape):
+    """A tensor of any integers on any grid."""
+    info = np.iinfo(dtype)
+    scale, zero = np.float32(random.uniform(0.002, 0.1)), int(random.integers(info.min, info.max + 1))
+    q = random.integers(info.min, info.max + 1, shape).astype(dtype)
+    return {"q": q, "scale": float(scale), "zero_point": zero}
+
+
+def in_torch(t):
+    return torch._make_per_tensor_quantized_tensor(torch.from_numpy(t["q"]), t["scale"], t["zero_point"])
+
+
+def answer(y):
+    return {"q": y.int_repr().numpy(), "scale": y.q_scale(), "zero_point": y.q_zero_point()}
+
+
+def make_functional():
+    random = np.random.default_rng(77)
+    cases = []
+    for dtype in ("uint8", "int8"):
+        info = np.iinfo(dtype)
+        for shapes in [((257,), (257,)), ((3, 1, 30), (4, 1)), ((2, 5, 7, 6), (1, 5, 1, 1))]:
+            a, b = (integers(random, dtype, shape) for shape in shapes)
+            for spread_of in (0.2, 2):
+                scale = np.float32(a["scale"] * b["scale"] * 100 * spread_of)
+                grid = {"scale": float(scale), "zero_point": int(random.integers(info.min, info.max + 1))}
+                wide = [{**t, "q": np.broadcast_to(t["q"], np.broadcast_shapes(*shapes)).copy()} for t in (a, b)]
+                for op in ("mul", "mul_relu"):
+                    x, y = wide  # PyTorch's do not broadcast
+                    made = getattr(torch.ops.quantized, op)(in_torch(x), in_torch(y), grid["scale"], grid["zero_point"])
+                    cases.append({"op": op, "a": a, "b": b, "y": answer(made)})
+        for scalar in (0.5, -2.0, 3.0, -0.37, 1e-3, -40.0, 0.03125):
+            a = integers(random, dtype, (300,))
+            cases.append({"op": "mul_scalar", "a": a, "scalar": scalar, "y": answer(torch.ops.quantized.mul_scalar(in_torch(a), scalar))})
+            # PyTorch rounds the number to a multiple of the scale first: that is what is added here.
+            whole = float(np.float32(np.rint(np.float32(scalar) / np.float32(a["scale"])) * a["scale"]))
+            cases.append({"op": "add_scalar", "a": a, "scalar": whole, "y": answer(torch.ops.quantized.add_scalar(in_torch(a), scalar))})
+        for shapes in [((3, 17, 40), (3, 40, 9)), ((2, 2, 5, 8), (2, 2, 8, 1))]:
+            if dtype != "uint8":
+                continue  # which is what PyTorch takes
+            a, b = (integers(random, dtype, shape) for shape in shapes)
+            scale = float(np.float32(a["scale"] * b["scale"] * 40 * 100))
+            made = torch.ops.quantized.matmul(in_torch(a), in_torch(b), scale, int(random.integers(0, 256)))
+            cases.append({"op": "matmul", "a": a, "b": b, "y": answer(made)})
+    return {"source": f"torch {torch.__version__}, onnxruntime {onnxruntime.__version__}", "cases": cases}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).parent / "quant")
@@ -603,6 +651,7 @@ def main():
         "histogram": make_histogram,
         "dynamic": make_dynamic,
         "qlinear": make_qlinear,
+        "functional": make_functional,
     }
     for name, make in makers.items():
         with warnings.catch_warnings():

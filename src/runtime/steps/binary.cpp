@@ -50,7 +50,7 @@ kernels::BinaryArgs arithmetic(const Quantizer &a, const Quantizer &b, const Qua
   args.b_zero = b.zero_point();
   args.range = range;
   if (kind == Binary::mul) {
-    args.a_multiplier = ops::conv_multiplier(a.scale(), b.scale(), y.scale());
+    args.a_multiplier = ops::mul_multiplier(a, b, y);
   } else {
     args.a_multiplier = ops::add_multiplier(a.scale(), y.scale());
     const float mb = ops::add_multiplier(b.scale(), y.scale());

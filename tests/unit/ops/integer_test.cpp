@@ -60,6 +60,35 @@ void onnx_runtime_nodes(void **) {
   }
 }
 
+Tensor on_grid(const nlohmann::json &t) {
+  const Tensor q = tensor_of(t.at("q"));
+  return q.with_quantizer(
+      std::make_shared<Quantizer>(q.dtype(), QTN_PER_TENSOR_AFFINE, 0, std::vector{t.at("scale").get<double>()},
+                                  std::vector{t.at("zero_point").get<std::int64_t>()}, Numerics::fbgemm));
+}
+
+// What PyTorch's FloatFunctional becomes, on the grids that PyTorch gave the results.
+void functionals_of_pytorch(void **) {
+  const nlohmann::json file = read_json(std::string(QTN_GOLDEN_DIR) + "/quant/functional.json");
+  assert_true(file.at("cases").size() > 50);
+  for (const auto &c : file.at("cases")) {
+    const std::string op = c.at("op");
+    const Tensor a = on_grid(c.at("a")), want = on_grid(c.at("y"));
+    const Tensor b = c.contains("b") ? on_grid(c.at("b")) : Tensor::scalar(c.at("scalar").get<float>());
+    const char *name = op == "matmul" ? "MatMul" : op == "add_scalar" ? "Add" : "Mul";
+    const ops::Clamp relu{0, std::numeric_limits<float>::infinity()};
+    const Tensor got = run_quantized(name, attrs(), {&a, &b}, want.quantizer(), op == "mul_relu" ? &relu : nullptr);
+    expect_equal(got.with_quantizer(nullptr), want.with_quantizer(nullptr), 0, op);
+    if (!c.contains("scalar")) continue;
+    // In a model it is a table.
+    const Tensor *inputs[] = {&a, &b};
+    const auto table =
+        ops::unary_table(*ops::find_op(name), {{}, inputs, 1}, 0, a.quantizer(), *want.quantizer(), nullptr);
+    for (std::int64_t i = 0; i < a.count(); ++i)
+      assert_int_equal(table[a.as<const std::uint8_t>()[i]], want.as<const std::uint8_t>()[i]);
+  }
+}
+
 // One output at a time, straight from the definition.
 void convolution_by_definition(void **) {
   std::mt19937 engine(7);
@@ -362,6 +391,7 @@ int main() {
   using namespace qtn;
   const CMUnitTest tests[] = {
       cmocka_unit_test(onnx_runtime_nodes),
+      cmocka_unit_test(functionals_of_pytorch),
       cmocka_unit_test(convolution_by_definition),
       cmocka_unit_test(transposed_convolution_by_definition),
       cmocka_unit_test(arithmetic_by_definition),

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "graph/graph.hpp"
+#include "graph/names.hpp"
+
+namespace qtn::onnx {
+
+/// A sorted network whose products, means or normalizations are of float64 computes in float32: its float64 inputs and
+/// outputs stay what they are, between nodes Cast. Others compute in the types that they name.
+void narrow_doubles(graph::Graph &g, graph::UniqueNames &value_names, graph::UniqueNames &node_names);
+
+}  // namespace qtn::onnx

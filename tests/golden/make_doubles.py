@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes doubles/: networks of float64 and what PyTorch and ONNX's reference evaluator compute with them.
+
+Run again with:  $(benchmarks/peers/make-venv)/bin/python tests/golden/make_doubles.py
+"""
+
+import pathlib
+import warnings
+
+import numpy as np
+import onnx
+import onnx.reference
+import torch
+from onnx import TensorProto, helper, numpy_helper
+from torch import nn
+
+import golden_json
+
+OUT = pathlib.Path(__file__).with_name("doubles")
+
+
+class Pictures(nn.Module):
+    """As PyTorch exports .double(): everything is float64, constants too."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(3, 6, 3, padding=1), nn.BatchNorm2d(6), nn.ReLU(), nn.MaxPool2d(2),
+            nn.ConvTranspose2d(6, 4, 2, stride=2), nn.BatchNorm2d(4), nn.ReLU6(), nn.AvgPool2d(2), nn.PReLU(4),
+        )  # fmt: skip
+        self.head = nn.Linear(4, 5)
+
+    def forward(self, x):
+        y = self.body(x)
+        return self.head((y * 2 + 0.25).mean((2, 3))), y
+
+
+def pictures():
+    torch.manual_seed(5)
+    net = Pictures().double()
+    for module in net.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.running_mean.normal_(0, 0.3)
+            module.running_var.uniform_(0.5, 2)
+    net.eval()
+    x = torch.randn(2, 3, 8, 8, dtype=torch.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(net, x, str(OUT / "pictures.onnx"), dynamo=False, opset_version=17, input_names=["x"],
+                          output_names=["y", "features"])  # fmt: skip
+    with torch.no_grad():
+        outputs = net(x)
+    return "pictures", [x.numpy()], [t.numpy() for t in outputs]
+
+
+def of_nodes(name, nodes, inputs, outputs, constants=None):
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes, name,
+        [value(key, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape) for key, x in inputs.items()],
+        [value(key, dtype, shape) for key, (dtype, shape) in outputs.items()],
+        [numpy_helper.from_array(array, key) for key, array in (constants or {}).items()],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.checker.check_model(model, full_check=True)
+    onnx.save(model, OUT / f"{name}.onnx")
+    return name, list(inputs.values()), onnx.reference.ReferenceEvaluator(model).run(None, inputs)
+
+
+def edges():
+    """Inputs and constants as outputs, outputs that nodes read on, integers beside floats, two readers of an input."""
+    random, node = np.random.default_rng(6), helper.make_node
+    value = helper.make_tensor("value", TensorProto.DOUBLE, [1], [0.5])
+    nodes = [
+        node("MatMul", ["x", "w"], ["h"]), node("Add", ["h", "b"], ["y"]), node("ArgMax", ["y"], ["top"], axis=1),
+        node("Shape", ["x"], ["shape"]), node("ConstantOfShape", ["shape"], ["half"], value=value),
+        node("Mul", ["x", "half"], ["x2"]), node("Cast", ["n"], ["wide"], to=TensorProto.DOUBLE),
+        node("MatMul", ["x2", "w"], ["h2"]), node("Relu", ["y"], ["r"]), node("Sub", ["r", "h2"], ["d"]),
+        node("Mul", ["d", "wide"], ["z"]),
+    ]  # fmt: skip
+    inputs = {"x": random.normal(size=(3, 4)), "n": np.array([2, 3, 4, 5, 6], np.int64)}
+    constants = {"w": random.normal(size=(4, 5)), "b": random.normal(size=5)}
+    outputs = {"y": (TensorProto.DOUBLE, [3, 5]), "z": (TensorProto.DOUBLE, [3, 5]), "x": (TensorProto.DOUBLE, [3, 4]),
+               "top": (TensorProto.INT64, [3, 1]), "b": (TensorProto.DOUBLE, [5]), "h": (TensorProto.DOUBLE, [3, 5])}  # fmt: skip
+    return of_nodes("edges", nodes, inputs, outputs, constants)
+
+
+def inside():
+    """Floats whose product alone is wide."""
+    random, node = np.random.default_rng(7), helper.make_node
+    nodes = [
+        node("Cast", ["x"], ["wide"], to=TensorProto.DOUBLE), node("Cast", ["w"], ["v"], to=TensorProto.DOUBLE),
+        node("Gemm", ["wide", "v"], ["h"]), node("Cast", ["h"], ["y"], to=TensorProto.FLOAT),
+    ]  # fmt: skip
+    inputs = {"x": random.normal(size=(3, 4)).astype(np.float32)}
+    return of_nodes("inside", nodes, inputs, {"y": (TensorProto.FLOAT, [3, 5])},
+                    {"w": random.normal(size=(4, 5)).astype(np.float32)})  # fmt: skip
+
+
+def kept():
+    """Nothing that needs float32: computed in float64."""
+    random, node = np.random.default_rng(8), helper.make_node
+    nodes = [node("Add", ["x", "c"], ["a"]), node("Mul", ["a", "x"], ["m"]), node("Sqrt", ["s"], ["q"]),
+             node("Div", ["m", "q"], ["y"])]  # fmt: skip
+    inputs = {"x": random.normal(size=(3, 4)), "s": random.uniform(1, 2, (3, 4))}
+    return of_nodes("kept", nodes, inputs, {"y": (TensorProto.DOUBLE, [3, 4])}, {"c": np.array(1 + 1e-12)})
+
+
+def main():
+    OUT.mkdir(exist_ok=True)
+    cases = []
+    for make in (pictures, edges, inside, kept):
+        name, inputs, outputs = make()
+        cases.append({"name": name, "inputs": [np.asarray(x) for x in inputs], "outputs": [np.asarray(y) for y in outputs]})
+    source = f"torch {torch.__version__}, onnx {onnx.__version__}"
+    golden_json.write(OUT / "doubles.json", {"source": source, "cases": cases})
+
+
+if __name__ == "__main__":
+    main()
