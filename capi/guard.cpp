@@ -10,7 +10,7 @@ void check_dtype(const char *entry, qdtype dtype) {
 }
 
 void check_scheme(const char *entry, qscheme scheme) {
-  if (static_cast<unsigned>(scheme) > QTN_PER_BLOCK_SYMMETRIC)
+  if (static_cast<unsigned>(scheme) > QTN_PER_CHANNEL_AFFINE_FLOAT_QPARAMS)
     fail(QTN_EINVAL, entry, ": scheme ", static_cast<int>(scheme), " is unknown");
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/choose_options.hpp"
+#include "core/scheme.hpp"
 #include "guard.hpp"
 #include "ops/dynamic_quantizer.hpp"
 
@@ -11,7 +12,8 @@ namespace {
 constexpr AttrSpec kCreate[] = {{"numerics", AttrSpec::kString},
                                 {"block_size", AttrSpec::kInt},
                                 {"quant_min", AttrSpec::kInt},
-                                {"quant_max", AttrSpec::kInt}};
+                                {"quant_max", AttrSpec::kInt},
+                                {"float_zero_points", AttrSpec::kFloats}};
 
 constexpr AttrSpec kChooseDynamic[] = {{"numerics", AttrSpec::kString}, {"reduce_range", AttrSpec::kInt}};
 
@@ -43,6 +45,16 @@ qstatus qquantizer_create(qquantizer **out, qdtype dtype, qscheme scheme, int32_
     const Attrs &given = attrs_or_none(attrs);
     given.check(kCreate, entry);
     const Numerics numerics = parse_numerics(given.get_string("numerics", "fbgemm"));
+    const bool float_zeros = scheme == QTN_PER_CHANNEL_AFFINE_FLOAT_QPARAMS;
+    if (given.has("float_zero_points") != float_zeros || (float_zeros && zero_points))
+      fail(QTN_EINVAL, entry, ": zero points of the scheme ", scheme_name(scheme), " are ",
+           float_zeros ? "the attribute float_zero_points" : "integers, not float_zero_points");
+    if (float_zeros) {
+      *out = new qquantizer{std::make_shared<Quantizer>(dtype, axis, std::vector<double>(scales, scales + count),
+                                                        given.get_floats("float_zero_points"), numerics,
+                                                        given_range(given, entry))};
+      return;
+    }
     std::vector<std::int64_t> zeros(count, default_zero(dtype, scheme, numerics));
     if (zero_points) zeros.assign(zero_points, zero_points + count);
     *out = new qquantizer{std::make_shared<Quantizer>(dtype, scheme, axis, std::vector<double>(scales, scales + count),
@@ -91,6 +103,9 @@ int32_t qquantizer_axis(const qquantizer *q) { return q ? q->value->axis() : 0; 
 size_t qquantizer_count(const qquantizer *q) { return q ? q->value->count() : 0; }
 const double *qquantizer_scales(const qquantizer *q) { return q ? q->value->scales().data() : nullptr; }
 const int64_t *qquantizer_zero_points(const qquantizer *q) { return q ? q->value->zero_points().data() : nullptr; }
+const double *qquantizer_float_zero_points(const qquantizer *q) {
+  return q && q->value->zeros_are_floats() ? q->value->float_zero_points().data() : nullptr;
+}
 int64_t qquantizer_block_size(const qquantizer *q) { return q ? q->value->block_size() : 0; }
 int64_t qquantizer_quant_min(const qquantizer *q) { return q ? q->value->range().lo : 0; }
 int64_t qquantizer_quant_max(const qquantizer *q) { return q ? q->value->range().hi : 0; }

@@ -50,6 +50,7 @@ SWIGEXPORT void qcs_free(void *block) { std::free(block); }
 %rename(PerChannelSymmetric) QTN_PER_CHANNEL_SYMMETRIC;
 %rename(PerBlockAffine) QTN_PER_BLOCK_AFFINE;
 %rename(PerBlockSymmetric) QTN_PER_BLOCK_SYMMETRIC;
+%rename(PerChannelAffineFloatQparams) QTN_PER_CHANNEL_AFFINE_FLOAT_QPARAMS;
 %rename(Ptq) QTN_PTQ;
 %rename(Qat) QTN_QAT;
 %rename(Status) qstatus;
@@ -198,6 +199,7 @@ QTN_PROPERTY(Quantizer, axis, int, Axis)
 QTN_PROPERTY(Quantizer, count, long, Count)
 QTN_PROPERTY(Quantizer, scales, double[], Scales)
 QTN_PROPERTY(Quantizer, zero_points, long[], ZeroPoints)
+QTN_PROPERTY(Quantizer, float_zero_points, double[], FloatZeroPoints)
 QTN_PROPERTY(Quantizer, block_size, long, BlockSize)
 QTN_PROPERTY(Quantizer, quant_min, long, QuantMin)
 QTN_PROPERTY(Quantizer, quant_max, long, QuantMax)

@@ -27,7 +27,7 @@ struct QuantRange {
 std::int64_t floor_half(std::int64_t v) { return v >> 1; }
 
 /// The integers that a range is spread over. PyTorch halves both ends for reduce_range (-64..63, 0..127).
-QuantRange target_range(const Target &t) {
+IntegerRange target_integers(const Target &t) {
   IntegerRange r = t.whole();
   if (t.options.reduce_range && t.options.numerics == Numerics::onnx && t.is_signed() && t.symmetric)
     r = {r.lo / 2, (r.hi + 1) / 2};  // ONNX Runtime: -64..64
@@ -35,7 +35,19 @@ QuantRange target_range(const Target &t) {
     r = {floor_half(r.lo), floor_half(r.hi)};
   else if (t.options.narrow_range && t.is_signed())
     r.lo = -r.hi;
+  return r;
+}
+
+QuantRange target_range(const Target &t) {
+  const IntegerRange r = target_integers(t);
   return {static_cast<double>(r.lo), static_cast<double>(r.hi)};
+}
+
+/// Under qnnpack numerics reduce_range has no effect.
+ChooseOptions used_options(const ChooseOptions &options) {
+  ChooseOptions used = options;
+  if (options.numerics == Numerics::qnnpack) used.reduce_range = false;
+  return used;
 }
 
 /// The middle of an unsigned type (128 of uint8), or of a range that was given.
@@ -78,7 +90,7 @@ ScaleZero choose_nvidia(const Target &t, float min, float max, float bound) {
   if (!t.symmetric) fail(QTN_EUNSUPPORTED, "quantizer: nvidia numerics are symmetric, the scheme is affine");
   if (!is_float8(t.dtype) && !t.is_signed() && min < 0)
     fail(QTN_EINVAL, "quantizer: negative values, down to ", min, ", in unsigned quantization with nvidia numerics");
-  const float amax = std::max(-min, max);
+  const float amax = std::max(-min, max) * static_cast<float>(t.options.scale_amax);
   if (amax <= kVanishing) return {1.0, 0};
   return {1.0 / static_cast<double>(bound / amax), 0};
 }
@@ -118,6 +130,24 @@ std::optional<IntegerRange> saturation(qdtype dtype, bool symmetric, const Choos
   return options.range;
 }
 
+/// torch.ao's observers for embeddings: ranges are not extended to contain 0.
+QuantizerPtr choose_float_zeros(qdtype dtype, std::int32_t axis, std::span<const double> mins,
+                                std::span<const double> maxs, const ChooseOptions &options) {
+  const ChooseOptions used = used_options(options);
+  const QuantRange range = target_range({dtype, false, used});
+  std::vector<double> scales, zeros;
+  for (std::size_t i = 0; i < mins.size(); ++i) {
+    if (!std::isfinite(mins[i]) || !std::isfinite(maxs[i]) || mins[i] > maxs[i])
+      fail(QTN_EINVAL, "quantizer: range [", mins[i], ", ", maxs[i], "] is not finite and ordered");
+    const auto min = static_cast<float>(mins[i]), max = static_cast<float>(maxs[i]);
+    float scale = (max - min) / static_cast<float>(range.hi - range.lo);
+    if (!(scale > static_cast<float>(options.eps))) scale = 1;
+    scales.push_back(static_cast<double>(scale));
+    zeros.push_back(static_cast<double>(-1 * min / scale));
+  }
+  return std::make_shared<Quantizer>(dtype, axis, std::move(scales), std::move(zeros), options.numerics, options.range);
+}
+
 }  // namespace
 
 ScaleZero choose_scale(qdtype dtype, bool symmetric, double min, double max, const ChooseOptions &options) {
@@ -128,8 +158,7 @@ ScaleZero choose_scale(qdtype dtype, bool symmetric, double min, double max, con
   // Zero must be on the grid.
   min = std::min(min, 0.0);
   max = std::max(max, 0.0);
-  ChooseOptions used = options;
-  if (options.numerics == Numerics::qnnpack) used.reduce_range = false;
+  const ChooseOptions used = used_options(options);
   const Target target{dtype, symmetric, used};
   const auto low = static_cast<float>(min), high = static_cast<float>(max);
   if (is_float8(dtype)) return choose_float8(target, low, high);
@@ -145,12 +174,45 @@ ScaleZero choose_scale(qdtype dtype, bool symmetric, double min, double max, con
   }
 }
 
+IntegerRange spread_range(qdtype dtype, bool symmetric, const ChooseOptions &options) {
+  const ChooseOptions used = used_options(options);
+  return target_integers({dtype, symmetric, used});
+}
+
+ScaleZero choose_fused(const IntegerRange &integers, bool symmetric, float min, float max) {
+  constexpr float kSmallest = 6.1e-5f;
+  const auto lo = static_cast<double>(integers.lo), hi = static_cast<double>(integers.hi);
+  const bool centered = symmetric && min < 0 && max > 0;
+  if (centered) {
+    const auto above = static_cast<float>((integers.hi - integers.lo) / 2), below = above + 1;
+    const auto step = static_cast<double>(std::max(std::fabs(min / below), std::fabs(max / above)));
+    min = static_cast<float>(step * -static_cast<double>(below));
+    max = static_cast<float>(step * static_cast<double>(above));
+  }
+  min = std::min(min, 0.0f);
+  max = std::max(max, 0.0f);
+  auto scale = static_cast<float>((static_cast<double>(max) - static_cast<double>(min)) / (hi - lo));
+  if (scale == 0 || std::isinf(1.0f / scale)) scale = 0.1f;
+  if (scale < kSmallest) {
+    const float gain = kSmallest / scale;
+    min *= gain;
+    max *= gain;
+    scale = kSmallest;
+  }
+  const double below = static_cast<double>(min) / static_cast<double>(scale);
+  const double above = static_cast<double>(max) / static_cast<double>(scale);
+  const bool from_min = std::fabs(lo) + std::fabs(below) < std::fabs(hi) + std::fabs(above);
+  const double zero = centered ? (lo + hi) / 2 : from_min ? lo - below : hi - above;
+  return {static_cast<double>(scale), static_cast<std::int64_t>(std::nearbyint(std::clamp(zero, lo, hi)))};
+}
+
 QuantizerPtr choose_quantizer(qdtype dtype, qscheme scheme, std::int32_t axis, std::span<const double> mins,
                               std::span<const double> maxs, const ChooseOptions &options) {
   if (!is_quantizable(dtype)) fail(QTN_EDTYPE, "quantizer: dtype ", dtype_name(dtype), " cannot hold quantized values");
   // A given range that the type does not have is refused before anything is computed with it.
   if (options.range)
     Quantizer(dtype, QTN_PER_TENSOR_AFFINE, 0, {1.0}, {options.range->lo}, Numerics::onnx, 0, options.range);
+  if (scheme == QTN_PER_CHANNEL_AFFINE_FLOAT_QPARAMS) return choose_float_zeros(dtype, axis, mins, maxs, options);
   std::vector<double> scales;
   std::vector<std::int64_t> zero_points;
   for (std::size_t i = 0; i < mins.size(); ++i) {

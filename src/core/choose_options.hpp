@@ -12,11 +12,14 @@ namespace qtn {
 inline constexpr AttrSpec kChooseKeys[] = {
     {"numerics", AttrSpec::kString}, {"block_size", AttrSpec::kInt},   {"quant_min", AttrSpec::kInt},
     {"quant_max", AttrSpec::kInt},   {"reduce_range", AttrSpec::kInt}, {"narrow_range", AttrSpec::kInt},
-    {"eps", AttrSpec::kFloat},
+    {"eps", AttrSpec::kFloat},       {"scale_amax", AttrSpec::kFloat},
 };
 
 /// "quant_min" and "quant_max", which come together; throws QTN_EINVAL "<who>: ..." where they do not.
 std::optional<IntegerRange> given_range(const Attrs &attrs, std::string_view who);
+
+/// Throws QTN_EINVAL "<who>: ..." unless it is positive and the numerics are nvidia's.
+void check_scale_amax(const ChooseOptions &options, std::string_view who);
 
 /// The attributes that kChooseKeys lists; others are not looked at.
 ChooseOptions choose_options(const Attrs &attrs, std::string_view who);

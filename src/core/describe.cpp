@@ -199,9 +199,15 @@ std::string size_suffix(const Shape &shape) {
   return text + (shape.size() == 1 ? ",)" : ")");
 }
 
-std::string parameters_text(const Shape &shape, const std::vector<double> &values, bool floating) {
+std::string parameters_text(const Shape &shape, const std::vector<double> &values, bool floating, bool named) {
   const std::string body = "tensor(" + Writer(shape, values, floating, false).text(kIndent);
-  return with_suffixes(body, floating ? std::vector<std::string>{dtype_suffix("float64")} : std::vector<std::string>{});
+  return with_suffixes(body, named ? std::vector<std::string>{dtype_suffix("float64")} : std::vector<std::string>{});
+}
+
+/// Numbers that PyTorch keeps in its usual type, without its name.
+std::string floats_text(const Shape &shape, const std::vector<double> &values) {
+  const std::vector<float> narrow(values.begin(), values.end());
+  return parameters_text(shape, {narrow.begin(), narrow.end()}, true, false);
 }
 
 std::string quantized_text(const Tensor &t) {
@@ -210,8 +216,14 @@ std::string quantized_text(const Tensor &t) {
                                     cat("quantization_scheme=", kPrefix, scheme_name(q.scheme()))};
   if (!q.per_tensor()) {
     const Shape shape = scale_shape(q, t.shape());
-    suffixes.push_back("scale=" + parameters_text(shape, q.scales(), true));
-    suffixes.push_back("zero_point=" + parameters_text(shape, {q.zero_points().begin(), q.zero_points().end()}, false));
+    if (q.zeros_are_floats()) {
+      suffixes.push_back("scale=" + floats_text(shape, q.scales()));
+      suffixes.push_back("zero_point=" + floats_text(shape, q.float_zero_points()));
+    } else {
+      const std::vector<double> zeros(q.zero_points().begin(), q.zero_points().end());
+      suffixes.push_back("scale=" + parameters_text(shape, q.scales(), true, true));
+      suffixes.push_back("zero_point=" + parameters_text(shape, zeros, false, false));
+    }
     suffixes.push_back("axis=" + std::to_string(q.axis()));
     if (q.per_block()) suffixes.push_back("block_size=" + std::to_string(q.block_size()));
   } else {

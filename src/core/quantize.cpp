@@ -182,6 +182,13 @@ Tensor quantize(const Tensor &x, const QuantizerPtr &quantizer) {
     fail(QTN_EDTYPE, "quantize: x must be float32, not ", x.quantized() ? "quantized " : "", dtype_name(x.dtype()));
   const QuantizerPtr q = fitted(quantizer, x.shape());
   const Tensor flat = x.to_contiguous();
+  if (q->zeros_are_floats()) {
+    const Tensor bytes(plain_dtype(q->dtype()), x.shape());
+    for_each_scale(*q, x.shape(), [&](std::int64_t i, std::size_t number) {
+      bytes.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(q->quantize(flat.as<const float>()[i], number));
+    });
+    return from_plain(bytes, q->dtype()).with_quantizer(q);
+  }
   if (!rows_begin_on_bytes(*q, x.shape())) {
     const Tensor bytes(plain_dtype(q->dtype()), x.shape());
     quantize_integers(flat, *q, bytes);
@@ -202,8 +209,8 @@ Tensor dequantize(const Tensor &x) {
     fail(QTN_EDTYPE, "dequantize: x is a plain ", dtype_name(x.dtype()), " tensor without a quantizer");
   const Quantizer &q = *x.quantizer();
   const Tensor y(QTN_FLOAT32, x.shape());
-  if (is_float8(q.dtype())) {
-    const Tensor flat = x.to_contiguous();
+  if (is_float8(q.dtype()) || q.zeros_are_floats()) {
+    const Tensor flat = is_packed(q.dtype()) ? to_plain(x) : x.to_contiguous();
     for_each_scale(q, x.shape(), [&](std::int64_t i, std::size_t number) {
       y.as<float>()[i] = q.dequantize(flat.as<const std::uint8_t>()[i], number);
     });

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "core/codes.hpp"
+#include "core/scheme.hpp"
 
 namespace qtn {
 namespace {
@@ -26,7 +27,10 @@ Numerics parse_numerics(const std::string &name) {
 const char *numerics_name(Numerics numerics) { return kNumericsNames[static_cast<std::size_t>(numerics)]; }
 
 bool is_per_tensor(qscheme scheme) { return scheme == QTN_PER_TENSOR_AFFINE || scheme == QTN_PER_TENSOR_SYMMETRIC; }
-bool is_per_channel(qscheme scheme) { return scheme == QTN_PER_CHANNEL_AFFINE || scheme == QTN_PER_CHANNEL_SYMMETRIC; }
+bool is_per_channel(qscheme scheme) {
+  return scheme == QTN_PER_CHANNEL_AFFINE || scheme == QTN_PER_CHANNEL_SYMMETRIC ||
+         scheme == QTN_PER_CHANNEL_AFFINE_FLOAT_QPARAMS;
+}
 bool is_per_block(qscheme scheme) { return scheme == QTN_PER_BLOCK_AFFINE || scheme == QTN_PER_BLOCK_SYMMETRIC; }
 
 bool is_symmetric(qscheme scheme) {
@@ -86,6 +90,24 @@ Quantizer::Quantizer(qdtype dtype, qscheme scheme, std::int32_t axis, std::vecto
   }
 }
 
+Quantizer::Quantizer(qdtype dtype, std::int32_t axis, std::vector<double> scales, std::vector<double> float_zero_points,
+                     Numerics numerics, std::optional<IntegerRange> range)
+    : Quantizer(dtype, QTN_PER_CHANNEL_AFFINE_FLOAT_QPARAMS, axis, scales, std::vector<std::int64_t>(scales.size(), 0),
+                numerics, 0, range) {
+  if (dtype != QTN_UINT8 && dtype != QTN_UINT4 && dtype != QTN_UINT2)
+    fail(QTN_EUNSUPPORTED, "quantizer: float zero points are for uint8, uint4 and uint2, not for ", dtype_name(dtype));
+  if (rounding() != Rounding::reciprocal || divides_back())
+    fail(QTN_EUNSUPPORTED, "quantizer: float zero points are of numerics fbgemm and qnnpack, not of ",
+         numerics_name(numerics));
+  if (float_zero_points.size() != scales_.size())
+    fail(QTN_EINVAL, "quantizer: ", scales_.size(), " scales but ", float_zero_points.size(), " float zero points");
+  for (std::size_t i = 0; i < float_zero_points.size(); ++i)
+    if (!std::isfinite(static_cast<float>(float_zero_points[i])))
+      fail(QTN_EINVAL, "quantizer: float zero point ", float_zero_points[i], " at index ", i,
+           " is not a finite float32");
+  float_zero_points_ = std::move(float_zero_points);
+}
+
 Rounding Quantizer::rounding() const {
   if (numerics_ == Numerics::onnx) return Rounding::division;
   return numerics_ == Numerics::tflite ? Rounding::half_away : Rounding::reciprocal;
@@ -105,11 +127,18 @@ float Quantizer::back_factor(std::size_t c) const {
 std::int64_t Quantizer::quantize(float x, std::size_t c) const {
   if (is_float8(dtype_))
     return encode_float(dtype_, rounding() == Rounding::reciprocal ? x * factor(c) : x / factor(c), true);
+  if (zeros_are_floats()) {
+    const auto zero = static_cast<float>(float_zero_points_[c]);
+    const float q = std::isnan(x) ? zero : x * factor(c) + zero;
+    return static_cast<std::int64_t>(
+        std::nearbyint(std::clamp(q, static_cast<float>(range_.lo), static_cast<float>(range_.hi))));
+  }
   return to_grid(x, rounding(), factor(c), static_cast<std::int32_t>(zero_points_[c]),
                  static_cast<std::int32_t>(range_.lo), static_cast<std::int32_t>(range_.hi));
 }
 
 float Quantizer::dequantize(std::int64_t q, std::size_t c) const {
+  if (zeros_are_floats()) return (static_cast<float>(q) - static_cast<float>(float_zero_points_[c])) * back_factor(c);
   if (!is_float8(dtype_))
     return from_grid(static_cast<std::int32_t>(q), divides_back(), back_factor(c),
                      static_cast<std::int32_t>(zero_points_[c]));
@@ -121,6 +150,17 @@ QuantizerPtr Quantizer::regrouped(qscheme scheme, std::int32_t axis, std::int64_
                                   std::span<const std::int64_t> numbers) const {
   std::vector<double> scales;
   std::vector<std::int64_t> zero_points;
+  if (zeros_are_floats()) {
+    if (scheme != scheme_)
+      fail(QTN_EUNSUPPORTED, "quantizer: ", scheme_name(scheme), " has no float zero points; a slice along axis ",
+           axis_, " keeps them");
+    std::vector<double> zeros;
+    for (const std::int64_t number : numbers) {
+      scales.push_back(scales_[static_cast<std::size_t>(number)]);
+      zeros.push_back(float_zero_points_[static_cast<std::size_t>(number)]);
+    }
+    return std::make_shared<Quantizer>(dtype_, axis, std::move(scales), std::move(zeros), numerics_, range_);
+  }
   for (const std::int64_t number : numbers) {
     scales.push_back(scales_[static_cast<std::size_t>(number)]);
     zero_points.push_back(zero_points_[static_cast<std::size_t>(number)]);
@@ -137,8 +177,8 @@ bool same_grid(const Quantizer &a, const Quantizer &b) {
 
 bool operator==(const Quantizer &a, const Quantizer &b) {
   return a.dtype_ == b.dtype_ && a.scheme_ == b.scheme_ && a.axis_ == b.axis_ && a.block_size_ == b.block_size_ &&
-         a.scales_ == b.scales_ && a.zero_points_ == b.zero_points_ && a.numerics_ == b.numerics_ &&
-         a.range_ == b.range_;
+         a.scales_ == b.scales_ && a.zero_points_ == b.zero_points_ && a.float_zero_points_ == b.float_zero_points_ &&
+         a.numerics_ == b.numerics_ && a.range_ == b.range_;
 }
 
 }  // namespace qtn

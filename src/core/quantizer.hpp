@@ -43,6 +43,11 @@ class Quantizer {
             std::vector<std::int64_t> zero_points, Numerics numerics, std::int64_t block_size = 0,
             std::optional<IntegerRange> range = {});
 
+  /// Of the scheme with float zero points: real = (q - zero_point) * scale, q = round(x / scale + zero_point). Throws
+  /// QTN_EINVAL as the other, QTN_EUNSUPPORTED but for unsigned types of up to 8 bits and PyTorch's numerics.
+  Quantizer(qdtype dtype, std::int32_t axis, std::vector<double> scales, std::vector<double> float_zero_points,
+            Numerics numerics, std::optional<IntegerRange> range = {});
+
   qdtype dtype() const { return dtype_; }
   qscheme scheme() const { return scheme_; }
   std::int32_t axis() const { return axis_; }  ///< 0 for per-tensor schemes; negative: counted from the last
@@ -52,7 +57,9 @@ class Quantizer {
   std::int64_t block_size() const { return block_size_; }  ///< 0 where there are no blocks
   std::size_t count() const { return scales_.size(); }
   const std::vector<double> &scales() const { return scales_; }
-  const std::vector<std::int64_t> &zero_points() const { return zero_points_; }
+  const std::vector<std::int64_t> &zero_points() const { return zero_points_; }        ///< 0 where they are floats
+  const std::vector<double> &float_zero_points() const { return float_zero_points_; }  ///< none where they are integers
+  bool zeros_are_floats() const { return !float_zero_points_.empty(); }
   Numerics numerics() const { return numerics_; }
   const IntegerRange &range() const { return range_; }  ///< of a float8 dtype 0 to 0, where the zero point is
 
@@ -84,6 +91,7 @@ class Quantizer {
   std::int64_t block_size_;
   std::vector<double> scales_;
   std::vector<std::int64_t> zero_points_;
+  std::vector<double> float_zero_points_;
   Numerics numerics_;
   IntegerRange range_;
 };
@@ -99,6 +107,7 @@ struct ChooseOptions {
   double eps = 1.1920928955078125e-07;  ///< smallest scale under fbgemm and qnnpack numerics
   std::int64_t block_size = 0;          ///< of per-block schemes
   std::optional<IntegerRange> range;    ///< integers to use instead of the whole dtype
+  double scale_amax = 1;                ///< of nvidia numerics: the grid is over so many times the largest magnitude
 };
 
 /// The affine or symmetric parameters of one channel whose values lie in [min, max].
@@ -107,6 +116,13 @@ struct ScaleZero {
   std::int64_t zero_point;
 };
 ScaleZero choose_scale(qdtype dtype, bool symmetric, double min, double max, const ChooseOptions &options);
+
+/// The integers that it spreads a range over.
+IntegerRange spread_range(qdtype dtype, bool symmetric, const ChooseOptions &options);
+
+/// fbgemm::ChooseQuantizationParams, by which PyTorch's fused_moving_avg_obs_fake_quant has its grids: symmetric ones
+/// ("preserve_sparsity") over [-128 s, 127 s] where values have both signs, affine where they have one.
+ScaleZero choose_fused(const IntegerRange &integers, bool symmetric, float min, float max);
 
 /// A quantizer from observed ranges, one for each scale. Throws QTN_EINVAL on min > max or a non-finite bound.
 QuantizerPtr choose_quantizer(qdtype dtype, qscheme scheme, std::int32_t axis, std::span<const double> mins,

@@ -7,8 +7,13 @@ namespace qtn {
 namespace {
 
 // At its number each.
-constexpr std::array<const char *, 6> kNames = {"per_tensor_affine",     "per_tensor_symmetric", "per_channel_affine",
-                                                "per_channel_symmetric", "per_block_affine",     "per_block_symmetric"};
+constexpr std::array<const char *, 7> kNames = {"per_tensor_affine",
+                                                "per_tensor_symmetric",
+                                                "per_channel_affine",
+                                                "per_channel_symmetric",
+                                                "per_block_affine",
+                                                "per_block_symmetric",
+                                                "per_channel_affine_float_qparams"};
 
 }  // namespace
 

@@ -14,6 +14,17 @@ constexpr AttrSpec kMembers[] = {
     {"zero_points", AttrSpec::kInts}, {"numerics", AttrSpec::kString}, {"block_size", AttrSpec::kInt},
     {"quant_min", AttrSpec::kInt},    {"quant_max", AttrSpec::kInt},
 };
+constexpr AttrSpec kFloatZeros[] = {
+    {"dtype", AttrSpec::kString},
+    {"scheme", AttrSpec::kString},
+    {"axis", AttrSpec::kInt},
+    {"scales", AttrSpec::kFloats},
+    {"float_zero_points", AttrSpec::kFloats},
+    {"numerics", AttrSpec::kString},
+    {"block_size", AttrSpec::kInt},
+    {"quant_min", AttrSpec::kInt},
+    {"quant_max", AttrSpec::kInt},
+};
 
 qscheme scheme_of(const Attrs &members) {
   const std::string name = members.get_string("scheme", "");
@@ -35,7 +46,10 @@ void write_members(JsonWriter &json, const Quantizer &q) {
   json.member("scheme", scheme_name(q.scheme()));
   json.member("axis", q.axis());
   json.member("scales", q.scales());
-  json.member("zero_points", q.zero_points());
+  if (q.zeros_are_floats())
+    json.member("float_zero_points", q.float_zero_points());
+  else
+    json.member("zero_points", q.zero_points());
   json.member("numerics", numerics_name(q.numerics()));
   json.member("block_size", q.block_size());
   json.member("quant_min", q.range().lo);
@@ -43,9 +57,14 @@ void write_members(JsonWriter &json, const Quantizer &q) {
 }
 
 QuantizerPtr read_members(const Attrs &members, qdtype dtype) {
-  check_complete(members, kMembers, "quantizer");
+  const bool float_zeros = members.has("scheme") && scheme_of(members) == QTN_PER_CHANNEL_AFFINE_FLOAT_QPARAMS;
+  check_complete(members, float_zeros ? std::span<const AttrSpec>(kFloatZeros) : kMembers, "quantizer");
   std::optional<IntegerRange> range;
   if (!is_float8(dtype)) range = {members.get_int("quant_min", 0), members.get_int("quant_max", 0)};
+  if (float_zeros)
+    return std::make_shared<Quantizer>(dtype, axis_of(members), members.get_floats("scales"),
+                                       members.get_floats("float_zero_points"),
+                                       parse_numerics(members.get_string("numerics", "")), range);
   return std::make_shared<Quantizer>(
       dtype, scheme_of(members), axis_of(members), members.get_floats("scales"), members.get_ints("zero_points"),
       parse_numerics(members.get_string("numerics", "")), members.get_int("block_size", 0), range);

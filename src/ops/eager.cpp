@@ -98,6 +98,8 @@ Tensor run_eager(const std::string &name, std::span<const Tensor *const> inputs,
 }
 
 Tensor linear(const Tensor &x, const Tensor &weight, const Tensor *bias, const QuantizerPtr &quantizer) {
+  if (weight.quantized() && weight.quantizer()->zeros_are_floats())
+    return linear(x, dequantize(weight), bias, quantizer);
   if (weight.rank() != 2) fail(QTN_ESHAPE, "linear: weight is ", to_string(weight.shape()), ", not of rank 2");
   if (x.rank() == 0) fail(QTN_ESHAPE, "linear: x is a scalar, without features");
   if (x.shape().back() != weight.dim(1))

@@ -32,6 +32,8 @@ Inputs made_contiguous(const Call &call) {
   });
 }
 
+bool has_float_zeros(const Tensor *t) { return t && t->quantized() && t->quantizer()->zeros_are_floats(); }
+
 // Integers pass through where every operand and result of the real type is on one grid.
 bool can_move(const OpDef &op, const Call &call, std::span<const QuantizerPtr> quantizers) {
   const Tensor *first = call.in(op.moved.first);
@@ -133,6 +135,13 @@ std::vector<Tensor> run_quantized_op(const OpDef &op, const Call &call, std::spa
   check_call(op, call);
   if (quantizers.size() != call.output_count)
     fail(QTN_EINVAL, op.name, ": ", quantizers.size(), " quantizers given for ", call.output_count, " outputs");
+  if (std::any_of(call.inputs.begin(), call.inputs.end(), has_float_zeros)) {
+    // No sum of integers knows such a grid.
+    const Inputs reals = changed(call, [](Inputs &into, std::size_t i, const Tensor &t) {
+      if (has_float_zeros(&t)) into.replace(i, dequantize(t));
+    });
+    return run_quantized_op(op, Call{call.attrs, reals.pointers, call.output_count}, quantizers, clamp);
+  }
   if (!clamp && can_move(op, call, quantizers)) {
     std::vector<Tensor> outputs = run_op(op, call);
     for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = outputs[i].with_quantizer(quantizers[i]);

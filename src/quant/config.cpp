@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "quant/descriptors.hpp"
 #include "quant/recipes.hpp"
 
 namespace qtn::quant {
@@ -30,10 +31,14 @@ constexpr AttrSpec kKeys[] = {
     {"percentile", AttrSpec::kFloat},
     {"absolute", AttrSpec::kInt},
     {"activation_learning", AttrSpec::kString},
+    {"scale_amax", AttrSpec::kFloat},
+    {"quant_desc_input", AttrSpec::kString},
     // For layers:
     {"quantize_outputs", AttrSpec::kInt},
     {"equalize", AttrSpec::kInt},
     {"replace_relu6", AttrSpec::kInt},
+    {"pools_keep_grid", AttrSpec::kInt},
+    {"fused_fake_quant", AttrSpec::kInt},
     {"weight_observer", AttrSpec::kString},
     {"weight_dtype", AttrSpec::kString},
     {"weight_bits", AttrSpec::kInt},
@@ -42,19 +47,25 @@ constexpr AttrSpec kKeys[] = {
     {"weight_reduce_range", AttrSpec::kInt},
     {"block_size", AttrSpec::kInt},
     {"weight_learning", AttrSpec::kString},
+    {"weight_scale_amax", AttrSpec::kFloat},
+    {"quant_desc_weight", AttrSpec::kString},
     {"bias", AttrSpec::kString},
 };
-constexpr std::span kTensorKeys = std::span(kKeys).first(18);
+constexpr std::span kTensorKeys = std::span(kKeys).first(20);
 constexpr std::span kNodeKeys = std::span(kKeys).subspan(1);
 
 /// Keys of a configuration, and what make_observer calls them.
 struct Renamed {
   std::string_view key, of_observer;
 };
-constexpr Renamed kActivation[] = {
-    {"activation_dtype", "dtype"}, {"activation_scheme", "scheme"}, {"reduce_range", "reduce_range"}};
-constexpr Renamed kWeight[] = {
-    {"weight_scheme", "scheme"}, {"weight_reduce_range", "reduce_range"}, {"weight_narrow_range", "narrow_range"}};
+constexpr Renamed kActivation[] = {{"activation_dtype", "dtype"},
+                                   {"activation_scheme", "scheme"},
+                                   {"reduce_range", "reduce_range"},
+                                   {"scale_amax", "scale_amax"}};
+constexpr Renamed kWeight[] = {{"weight_scheme", "scheme"},
+                               {"weight_reduce_range", "reduce_range"},
+                               {"weight_narrow_range", "narrow_range"},
+                               {"weight_scale_amax", "scale_amax"}};
 constexpr Renamed kBoth[] = {{"numerics", "numerics"},
                              {"averaging_constant", "averaging_constant"},
                              {"bins", "bins"},
@@ -199,6 +210,15 @@ Learning weight_learning(const Attrs &attrs) {
   return learning;
 }
 
+/// PyTorch's fused module moves a range and nothing else.
+bool fused_fake_quant(const Attrs &attrs) {
+  if (attrs.get_int("fused_fake_quant", 0) == 0) return false;
+  for (const std::string_view key : {"activation_learning", "weight_learning"})
+    if (attrs.get_string(key, "none") != "none") refuse(attrs, key, "needs fused_fake_quant 0");
+  if (in_blocks(attrs)) refuse(attrs, "weight_scheme", "needs fused_fake_quant 0");
+  return true;
+}
+
 Settings resolve(const Attrs &attrs) {
   return {.activation_observer = attrs.get_string("observer", ""),
           .weight_observer = attrs.get_string("weight_observer", ""),
@@ -209,9 +229,31 @@ Settings resolve(const Attrs &attrs) {
           .quantize_outputs = attrs.get_int("quantize_outputs", 0) != 0,
           .replace_relu6 = attrs.get_int("replace_relu6", 0) != 0,
           .float_bias = float_bias(attrs),
+          .pools_keep_grid = attrs.get_int("pools_keep_grid", 0) != 0,
+          .fused_fake_quant = fused_fake_quant(attrs),
           .activation_learning = activation_learning(attrs),
           .weight_learning = weight_learning(attrs),
           .keys = attrs};
+}
+
+/// Settings with what NVIDIA's descriptors say, where they say nothing themselves.
+Attrs expanded(const Attrs &settings) {
+  Attrs attrs;
+  if (const std::string name = settings.get_string("quant_desc_input", ""); !name.empty()) {
+    const Descriptor &d = descriptor(name, "config");
+    if (d.axis >= 0) refuse(settings, "quant_desc_input", "is per channel, and activations have one grid");
+    attrs.set("activation_dtype", d.is_signed ? "int8" : "uint8");
+    attrs.set("activation_scheme", "per_tensor_symmetric");
+  }
+  if (const std::string name = settings.get_string("quant_desc_weight", ""); !name.empty()) {
+    const Descriptor &d = descriptor(name, "config");
+    if (!d.is_signed) refuse(settings, "quant_desc_weight", "is unsigned, and weights are signed");
+    attrs.set("weight_dtype", "int8");
+    attrs.set("weight_scheme", d.axis < 0 ? "per_tensor_symmetric" : "per_channel_symmetric");
+  }
+  for (const auto &[key, value] : settings)
+    if (!key.starts_with("quant_desc_")) attrs.set(key, value);
+  return attrs;
 }
 
 constexpr std::string_view kQuantize = "quantize";
@@ -225,9 +267,7 @@ void overlay(Attrs &attrs, const Attrs &with) {
 Config::Config(const std::string &name) : name_(name), base_(recipe(name)) {}
 
 /// Together with what is said of all nodes, the settings must make sense.
-void Config::check(const Selector &selector, const Attrs &settings) const {
-  const bool tensor = selector.kind() == Selector::kTensor;
-  settings.check(tensor ? kTensorKeys : kNodeKeys, tensor ? "config: of a tensor" : "config");
+void Config::check(const Attrs &settings) const {
   Attrs trial = settings_for_all().keys;
   overlay(trial, settings);
   const Settings resolved = resolve(trial);
@@ -245,8 +285,10 @@ void Config::check(const Selector &selector, const Attrs &settings) const {
 void Config::set(const std::string &selector, const Attrs *settings) {
   Rule rule{Selector(selector), std::nullopt};
   if (settings) {
-    check(rule.selector, *settings);
-    rule.settings = *settings;
+    const bool tensor = rule.selector.kind() == Selector::kTensor;
+    settings->check(tensor ? kTensorKeys : kNodeKeys, tensor ? "config: of a tensor" : "config");
+    rule.settings = expanded(*settings);
+    check(*rule.settings);
   } else if (rule.selector.kind() == Selector::kTensor) {
     fail(QTN_EINVAL, "config: selector \"", selector,
          "\": a tensor is in float if the nodes that read it are; select them");

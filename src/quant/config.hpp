@@ -33,6 +33,8 @@ struct Settings {
   bool quantize_outputs = false;  ///< what it makes for the model's outputs becomes integers
   bool replace_relu6 = false;     ///< ReLU6 becomes Relu
   bool float_bias = false;        ///< biases stay float32
+  bool pools_keep_grid = false;   ///< averages are on the grid of what they read, as in PyTorch
+  bool fused_fake_quant = false;  ///< trained as by PyTorch's FusedMovingAvgObsFakeQuantize
   Learning activation_learning = Learning::none;  ///< of grids that are not fixed
   Learning weight_learning = Learning::none;
   Attrs keys;  ///< what all of this follows from, by the keys of Config::set
@@ -72,7 +74,7 @@ class Config {
   const std::vector<Rule> &rules() const { return rules_; }
 
  private:
-  void check(const Selector &selector, const Attrs &settings) const;
+  void check(const Attrs &settings) const;
 
   std::string name_;
   Attrs base_;

@@ -194,7 +194,7 @@ static void unknown_enumerations(void **state) {
   FAILS(QTN_EINVAL, "dtype", qtensor_create(&t, QTN_DTYPE_FORCE32, kShape, 1, NULL, NULL, 0));
   FAILS(QTN_EINVAL, "nbytes is 3", qtensor_create(&t, QTN_INT4, kShape, 1, NULL, &one, 3));
   FAILS(QTN_EINVAL, "dtype 99", qquantizer_create(&q, (qdtype)99, QTN_PER_TENSOR_AFFINE, 0, &one, NULL, 1, NULL));
-  FAILS(QTN_EINVAL, "scheme 6", qquantizer_create(&q, QTN_INT8, (qscheme)6, 0, &one, NULL, 1, NULL));
+  FAILS(QTN_EINVAL, "scheme 7", qquantizer_create(&q, QTN_INT8, (qscheme)7, 0, &one, NULL, 1, NULL));
   FAILS(QTN_EINVAL, "block size 0", qquantizer_create(&q, QTN_INT8, QTN_PER_BLOCK_AFFINE, 0, &one, NULL, 1, NULL));
   FAILS(QTN_EINVAL, "block size 0", qquantizer_choose(&q, QTN_INT8, QTN_PER_BLOCK_SYMMETRIC, 0, &one, &one, 1, NULL));
   FAILS(QTN_EDTYPE, "float32", qquantizer_create(&q, QTN_FLOAT32, QTN_PER_TENSOR_AFFINE, 0, &one, NULL, 1, NULL));

@@ -100,6 +100,11 @@ VALUE(qquantizer_count, json_integer((json_int_t)qtn.qquantizer_count(QUANTIZER_
 VALUE(qquantizer_scales, real_list(qtn.qquantizer_scales(QUANTIZER_ARG("q")), qtn.qquantizer_count(QUANTIZER_ARG("q"))))
 VALUE(qquantizer_zero_points,
       int_list(qtn.qquantizer_zero_points(QUANTIZER_ARG("q")), qtn.qquantizer_count(QUANTIZER_ARG("q"))))
+static json_t *float_zeros(const qquantizer *q) {
+  const double *zeros = qtn.qquantizer_float_zero_points(q);
+  return real_list(zeros, zeros ? qtn.qquantizer_count(q) : 0);
+}
+VALUE(qquantizer_float_zero_points, float_zeros(QUANTIZER_ARG("q")))
 VALUE(qquantizer_block_size, json_integer(qtn.qquantizer_block_size(QUANTIZER_ARG("q"))))
 VALUE(qquantizer_quant_min, json_integer(qtn.qquantizer_quant_min(QUANTIZER_ARG("q"))))
 VALUE(qquantizer_quant_max, json_integer(qtn.qquantizer_quant_max(QUANTIZER_ARG("q"))))
@@ -552,6 +557,7 @@ static const struct {
     ROW(qquantizer_axis),
     ROW(qquantizer_count),
     ROW(qquantizer_scales),
+    ROW(qquantizer_float_zero_points),
     ROW(qquantizer_zero_points),
     ROW(qquantizer_block_size),
     ROW(qquantizer_quant_min),

@@ -170,6 +170,85 @@ def tensor_methods():
          expected("p", q.transpose(0, 1)), call("qtensor_contiguous", "c", t="$p"), expected("c", q.permute([1, 0]).contiguous()))  # fmt: skip
 
 
+def unpacked(q):
+    """The integers of a tensor, whatever it is stored as."""
+    bits = {torch.quint8: 8, torch.quint4x2: 4, torch.quint2x4: 2}[q.dtype]
+    stored = q.int_repr().numpy().ravel()
+    return np.stack([stored >> shift & (2**bits - 1) for shift in range(0, 8, bits)], 1).ravel()[: q.numel()]
+
+
+def float_qparams():
+    """Weights of embeddings: per channel, with zero points that are floats."""
+    rng = torch.Generator().manual_seed(21)
+    x = (torch.randn(6, 4, generator=rng) * 2 + 3).round(decimals=3)
+    kinds = {"uint8": torch.quint8, "uint4": torch.quint4x2, "uint2": torch.quint2x4}
+    name = {"uint8": torch.quint8}
+    for dtype, kind in kinds.items():
+        for axis in (0, 1):
+            low, high = x.amin(1 - axis), x.amax(1 - axis)
+            scales = (high - low) / {"uint8": 255, "uint4": 15, "uint2": 3}[dtype] * 0.9  # the largest saturate
+            zeros = -low / scales
+            q = torch.quantize_per_channel(x, scales, zeros, axis, kind)
+            made = [floats("x", x), call("qquantizer_create", "g", dtype=dtype, scheme="per_channel_affine_float_qparams", axis=axis - 2 * axis,
+                                         scales=numbers(scales), attrs={"float_zero_points": numbers(zeros)}),
+                    call("qtensor_quantize", "q", x="$x", quantizer="$g")]  # fmt: skip
+            integers = {"expect": "$q", "dtype": dtype, "shape": list(x.shape), "data": unpacked(q).tolist()}
+            if dtype in name:
+                integers["text"] = text(q)
+            back = [call("qtensor_dequantize", "y", x="$q"), expected_floats("y", q.dequantize(), tolerance=1e-6)]
+            file = [call("qtensor_save", t="$q", path="@q.safetensors"), call("qtensor_load", "again", path="@q.safetensors"),
+                    {**call("qtensor_equal", a="$again", b="$q"), "equals": 1}, call("qtensor_load_rows", "rows", path="@q.safetensors", start=1, stop=4),
+                    call("qtensor_dequantize", "r", x="$rows"), expected_floats("r", q.dequantize()[1:4], tolerance=1e-6)]  # fmt: skip
+            views = [call("qtensor_slice", "part", t="$q", axis=axis, start=1, stop=3, step=1), call("qtensor_dequantize", "p", x="$part"),
+                     expected_floats("p", q.dequantize().narrow(axis, 1, 2), tolerance=1e-6), call("qtensor_permute", "t", t="$q", axes=[1, 0]),
+                     call("qtensor_dequantize", "u", x="$t"), expected_floats("u", q.dequantize().T, tolerance=1e-6)]  # fmt: skip
+            case(f"float_qparams/{dtype}/axis{axis}", ["T27"], *made, integers, *back, *file, *views,
+                 {**call("qquantizer_scheme", q="$g"), "equals": 6}, {**call("qquantizer_zero_points", q="$g"), "equals": [0] * len(scales)},
+                 {**call("qquantizer_float_zero_points", q="$g"), "equals": numbers(zeros)})  # fmt: skip
+    # torch.ao.nn.quantized.Embedding: what its observer chooses, its integers, and what it looks up.
+    embedding = torch.nn.Embedding(6, 4, _weight=x)
+    embedding.qconfig = torch.ao.quantization.float_qparams_weight_only_qconfig
+    indices = torch.tensor([[5, 0, 3], [3, 1, 1]])
+    int8 = torch.ao.nn.quantized.Embedding.from_float(embedding)
+    weight = int8.weight()
+    chosen = [floats("x", x), call("qobserver_create", "o", kind="minmax", attrs={"dtype": "uint8", "scheme": "per_channel_affine_float_qparams", "axis": 0}),
+              call("qobserver_observe", o="$o", x="$x"), call("qobserver_save", "saved", o="$o"), call("qobserver_quantizer", "g", o="$o"),
+              {**call("qquantizer_scales", q="$g"), "equals": weight.q_per_channel_scales().tolist()},
+              {**call("qquantizer_float_zero_points", q="$g"), "equals": weight.q_per_channel_zero_points().tolist()},
+              call("qtensor_quantize", "w", x="$x", quantizer="$g"), {"expect": "$w", "data": numbers(weight.int_repr())},
+              call("qtensor_create", "i", dtype="int64", shape=[2, 3], data=numbers(indices))]  # fmt: skip
+    case("float_qparams/embedding", ["T27"], *chosen, call("qop_run", ["y"], op="Gather", inputs=["$w", "$i"], output_count=1),
+         expected_floats("y", int8(indices), tolerance=1e-6))  # fmt: skip
+    ranges = call("qquantizer_choose", "chosen", dtype="uint8", scheme="per_channel_affine_float_qparams", axis=0, mins=numbers(x.amin(1)), maxs=numbers(x.amax(1)))
+    case("float_qparams/choose", ["T27"], ranges, {**call("qquantizer_scales", q="$chosen"), "equals": weight.q_per_channel_scales().tolist()},
+         {**call("qquantizer_float_zero_points", q="$chosen"), "equals": weight.q_per_channel_zero_points().tolist()},
+         {**call("qquantizer_float_zero_points", q="$chosen"), "equals": weight.q_per_channel_zero_points().tolist()})  # fmt: skip
+    # No integer product knows such weights: they count as their dequantized values.
+    a = torch.randn(3, 4, generator=rng).round(decimals=3)
+    case("float_qparams/operators", ["T27"], *chosen, floats("a", a), grid("ga", "uint8", 0.02, 128), call("qtensor_quantize", "qa", x="$a", quantizer="$ga"),
+         call("qop_linear", "y", x="$a", weight="$w"), expected_floats("y", a @ weight.dequantize().T, tolerance=1e-5),
+         call("qop_linear", "z", x="$qa", weight="$w"),
+         expected_floats("z", torch.quantize_per_tensor(a, 0.02, 128, torch.quint8).dequantize() @ weight.dequantize().T, tolerance=1e-4))  # fmt: skip
+    float_grid = dict(dtype="uint8", scheme="per_channel_affine_float_qparams", axis=0, scales=[0.5, 1.0])
+    fails = lambda step, status, message: {**step, "status": status, "message": message}  # noqa: E731
+    zeros = {"float_zero_points": [0.5, 1.5]}
+    case("float_qparams/refused", ["T27"],
+         fails(call("qquantizer_create", **float_grid), "QTN_EINVAL",
+               "qquantizer_create: zero points of the scheme per_channel_affine_float_qparams are the attribute float_zero_points"),
+         fails(call("qquantizer_create", **{**float_grid, "scheme": "per_channel_affine"}, attrs=zeros), "QTN_EINVAL",
+               "qquantizer_create: zero points of the scheme per_channel_affine are integers, not float_zero_points"),
+         fails(call("qquantizer_create", **float_grid, attrs={"float_zero_points": [0.5]}), "QTN_EINVAL", "quantizer: 2 scales but 1 float zero points"),
+         fails(call("qquantizer_create", **float_grid, attrs={**zeros, "numerics": "onnx"}), "QTN_EUNSUPPORTED",
+               "quantizer: float zero points are of numerics fbgemm and qnnpack, not of onnx"),
+         fails(call("qquantizer_create", **{**float_grid, "dtype": "int8"}, attrs=zeros), "QTN_EUNSUPPORTED",
+               "quantizer: float zero points are for uint8, uint4 and uint2, not for int8"),
+         call("qquantizer_create", "g", **float_grid, attrs=zeros), floats("x", torch.tensor([[1.0, 2.0], [3.0, 4.0]])),
+         call("qtensor_quantize", "q", x="$x", quantizer="$g"),
+         fails(call("qtensor_select", t="$q", axis=0, index=0), "QTN_EUNSUPPORTED",
+               "quantizer: per_tensor_affine has no float zero points; a slice along axis 0 keeps them"),
+         fails(call("qop_fake_quantize", x="$x", quantizer="$g"), "QTN_EUNSUPPORTED", "fake_quantize: the quantizer has float zero points, not integers"))  # fmt: skip
+
+
 def operators():
     rng = torch.Generator().manual_seed(2)
     x = (torch.randn(2, 3, 4, 4, generator=rng)).round(decimals=3)
@@ -417,6 +496,63 @@ def quant_descriptors():
     amax = edges.astype(np.float32)[np.searchsorted(np.cumsum(counts / counts.sum()), 0.9)]
     observed("calib_method_histogram", ["N07"], amax, 127, kind="nvidia_percentile", t=ramp, percentile=90.0)
 
+    # The predefined descriptors, by name; axis is the one that is kept.
+    picture = eighths(rng, 2, 3, 2, 2, limit=15)
+    kept = lambda t, axis: np.abs(t).max(axis=tuple(a for a in range(t.ndim) if a != axis))  # noqa: E731
+    named = {"QUANT_DESC_8BIT_PER_TENSOR": None, "QUANT_DESC_8BIT_LINEAR_WEIGHT_PER_ROW": 0}
+    named |= {f"QUANT_DESC_8BIT_CONV{d}D_WEIGHT_PER_CHANNEL": 0 for d in (1, 2, 3)}
+    named |= {f"QUANT_DESC_8BIT_CONVTRANSPOSE{d}D_WEIGHT_PER_CHANNEL": 1 for d in (1, 2, 3)}
+    by_name = lambda name, **attrs: call("qobserver_create", "o", kind="max", attrs={"descriptor": name, **attrs})  # noqa: E731
+    for name, axis in named.items():
+        amax = np.abs(picture).max() if axis is None else kept(picture, axis)
+        steps = [floats("x", picture), by_name(name), call("qobserver_observe", o="$o", x="$x"), call("qobserver_quantizer", "g", o="$o"),
+                 {**call("qquantizer_dtype", q="$g"), "equals": "int8"}, {**call("qquantizer_numerics", q="$g"), "equals": "nvidia"},
+                 {**call("qquantizer_quant_min", q="$g"), "equals": -127},
+                 {**call("qquantizer_scales", q="$g"), "equals": np.atleast_1d(nvidia_step(amax, 127)).tolist(), "tolerance": 0.0},
+                 {**call("qquantizer_axis", q="$g"), "equals": axis or 0}]  # fmt: skip
+        case(f"quant_descriptor/{name}", ["N07"], *steps)
+    unsigned = "QUANT_DESC_UNSIGNED_8BIT_PER_TENSOR"
+    read = lambda bound: [call("qobserver_observe", o="$o", x="$x"), call("qobserver_quantizer", "g", o="$o"),  # noqa: E731
+                          {**call("qquantizer_scales", q="$g"), "equals": [float(nvidia_step(np.abs(picture).max(), bound))], "tolerance": 0.0}]  # fmt: skip
+    case(f"quant_descriptor/{unsigned}", ["N07"], floats("x", np.abs(picture)), by_name(unsigned), *read(255),
+         {**call("qquantizer_dtype", q="$g"), "equals": "uint8"})  # fmt: skip
+    case("quant_descriptor/what_is_given_counts", ["N07"], floats("x", picture), by_name("QUANT_DESC_8BIT_LINEAR_WEIGHT_PER_ROW", scheme="per_tensor_symmetric", dtype="int4"),
+         *read(7))  # fmt: skip
+    names = " ".join(["QUANT_DESC_8BIT_PER_TENSOR", unsigned, *(f"QUANT_DESC_8BIT_CONV{d}D_WEIGHT_PER_CHANNEL" for d in (1, 2, 3)),
+                      "QUANT_DESC_8BIT_LINEAR_WEIGHT_PER_ROW", *(f"QUANT_DESC_8BIT_CONVTRANSPOSE{d}D_WEIGHT_PER_CHANNEL" for d in (1, 2, 3))])  # fmt: skip
+    config = call("qconfig_create", "c", name="nvidia")
+    fails = lambda step, message, status="QTN_EINVAL": {**{k: v for k, v in step.items() if k != "out"}, "status": status, "message": message}  # noqa: E731
+    of_config = lambda **settings: call("qconfig_set", c="$c", selector="*", settings=settings)  # noqa: E731
+    case("quant_descriptor/refused", ["N07"], fails(by_name("QUANT_DESC"), f'observer: there is no descriptor "QUANT_DESC"; there are: {names}'), config,
+         fails(of_config(quant_desc_input="QUANT_DESC"), f'config: there is no descriptor "QUANT_DESC"; there are: {names}'),
+         fails(of_config(quant_desc_input="QUANT_DESC_8BIT_CONV2D_WEIGHT_PER_CHANNEL"),
+               'config: quant_desc_input "QUANT_DESC_8BIT_CONV2D_WEIGHT_PER_CHANNEL" is per channel, and activations have one grid', "QTN_EUNSUPPORTED"),
+         fails(of_config(quant_desc_weight=unsigned), f'config: quant_desc_weight "{unsigned}" is unsigned, and weights are signed', "QTN_EUNSUPPORTED"),
+         fails(of_config(scale_amax=0.0), "observer: scale_amax 0 is not a positive float32"),
+         fails(call("qobserver_create", "o", kind="max", attrs={"scale_amax": 2.0}), 'observer: scale_amax is of numerics "nvidia", here they are "fbgemm"'))  # fmt: skip
+
+    # scale_amax: amax = amax * scale_amax, each time that it is used; what an observer keeps is not scaled.
+    factor = np.float32(0.8)
+    scaled = lambda amax, bound=127: np.atleast_1d(nvidia_step(np.float32(amax) * factor, bound))  # noqa: E731
+    observe = [by_name("QUANT_DESC_8BIT_LINEAR_WEIGHT_PER_ROW", scale_amax=0.8), floats("x", weight), call("qobserver_observe", o="$o", x="$x")]
+    wanted = {"equals": scaled(by_row).tolist(), "tolerance": 0.0}
+    integers = np.clip(np.rint(weight * (np.float32(127) / (by_row * factor)).reshape(-1, 1)), -127, 127)
+    assert (np.abs(integers) == 127).sum() >= 3
+    case("quant_descriptor/scale_amax", ["N07"], *observe, call("qobserver_quantizer", "g", o="$o"), {**call("qquantizer_scales", q="$g"), **wanted},
+         call("qtensor_quantize", "q", x="$x", quantizer="$g"), {"expect": "$q", "data": integers.astype(int).ravel().tolist()},
+         call("qobserver_observe", o="$o", x="$x"), call("qobserver_quantizer", "h", o="$o"), {**call("qquantizer_scales", q="$h"), **wanted},
+         call("qquantizer_choose", "i", dtype="int8", scheme="per_tensor_symmetric", axis=0, mins=[-1.5], maxs=[2.5], attrs={"numerics": "nvidia", "scale_amax": 0.8}),
+         {**call("qquantizer_scales", q="$i"), "equals": scaled(2.5).tolist(), "tolerance": 0.0})  # fmt: skip
+    for name, settings, of_x, of_weight in (
+        ("input", {"scale_amax": 0.8, "quant_desc_input": "QUANT_DESC_8BIT_PER_TENSOR"}, factor, 1),
+        ("weight", {"weight_scale_amax": 0.8, "quant_desc_weight": "QUANT_DESC_8BIT_LINEAR_WEIGHT_PER_ROW"}, 1, factor),
+        ("weight_per_tensor", {"weight_scale_amax": 0.8, "quant_desc_weight": "QUANT_DESC_8BIT_PER_TENSOR"}, 1, factor),
+    ):  # fmt: skip
+        amax_x, amax_w = np.float32(np.abs(x).max() * np.float32(of_x)), np.float32(of_weight) * (np.abs(weight).max(keepdims=True) if "tensor" in name else by_row)
+        q_weight = np.clip(np.rint(weight * (np.float32(127) / amax_w).reshape(-1, 1)), -127, 127)
+        y = product(x, nvidia_step(amax_x, 127), 0, -128, 127, q_weight, np.resize(nvidia_step(amax_w, 127), len(by_row)))
+        case(f"quant_descriptor/scale_amax/of_{name}", ["N07"], network(fc=weight), *quantized_run([config, of_config(**settings)], [x], x, "y"), expected_floats("y", y))
+
     # TensorQuantizer(QuantDescriptor(num_bits=4, fake_quant=False, axis=(0), unsigned=True)) of the guide.
     torch.manual_seed(12345)
     t = torch.rand(10, 9, 8, 7).numpy()
@@ -512,6 +648,7 @@ def write(name):
 def main():
     quantize_and_text()
     tensor_methods()
+    float_qparams()
     operators()
     dynamic()
     dynamic_network()

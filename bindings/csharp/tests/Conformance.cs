@@ -160,6 +160,7 @@ internal static class Conformance {
       ["qquantizer_count"] = f => f.Own<Quantizer>("q").Count,
       ["qquantizer_scales"] = f => f.Own<Quantizer>("q").Scales,
       ["qquantizer_zero_points"] = f => f.Own<Quantizer>("q").ZeroPoints,
+      ["qquantizer_float_zero_points"] = f => f.Own<Quantizer>("q").FloatZeroPoints,
       ["qquantizer_block_size"] = f => f.Own<Quantizer>("q").BlockSize,
       ["qquantizer_quant_min"] = f => f.Own<Quantizer>("q").QuantMin,
       ["qquantizer_quant_max"] = f => f.Own<Quantizer>("q").QuantMax,

@@ -93,6 +93,7 @@ final class Calls {
     put("qquantizer_count", f -> f.own(Quantizer.class, "q").count());
     put("qquantizer_scales", f -> f.own(Quantizer.class, "q").scales());
     put("qquantizer_zero_points", f -> f.own(Quantizer.class, "q").zeroPoints());
+    put("qquantizer_float_zero_points", f -> f.own(Quantizer.class, "q").floatZeroPoints());
     put("qquantizer_block_size", f -> f.own(Quantizer.class, "q").blockSize());
     put("qquantizer_quant_min", f -> f.own(Quantizer.class, "q").quantMin());
     put("qquantizer_quant_max", f -> f.own(Quantizer.class, "q").quantMax());

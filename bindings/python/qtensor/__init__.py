@@ -53,7 +53,8 @@ __all__ = [
     "Scheme", "Session", "ShapeError", "StateError", "Status", "Tensor", "Trainer", "TrainingProgress",
     "UnsupportedError", "as_tensor", "bfloat16", "bool_", "float16", "float32", "float64", "float8_e4m3fn",
     "float8_e5m2", "from_dlpack", "from_numpy", "int16", "int2", "int32", "int4", "int64", "int8", "per_block_affine",
-    "per_block_symmetric", "per_channel_affine", "per_channel_symmetric", "per_tensor_affine", "per_tensor_symmetric",
+    "per_block_symmetric", "per_channel_affine", "per_channel_affine_float_qparams", "per_channel_symmetric",
+    "per_tensor_affine", "per_tensor_symmetric",
     "uint16", "uint2", "uint4", "uint8",
 ]
 
@@ -63,6 +64,7 @@ uint8, int8, uint16, int16, int32, int64 = DType.uint8, DType.int8, DType.uint16
 uint4, int4, uint2, int2, bool_ = DType.uint4, DType.int4, DType.uint2, DType.int2, DType.bool
 per_tensor_affine, per_tensor_symmetric = Scheme.per_tensor_affine, Scheme.per_tensor_symmetric
 per_channel_affine, per_channel_symmetric = Scheme.per_channel_affine, Scheme.per_channel_symmetric
+per_channel_affine_float_qparams = Scheme.per_channel_affine_float_qparams
 per_block_affine, per_block_symmetric = Scheme.per_block_affine, Scheme.per_block_symmetric
 
 __version__ = Lib.version()

@@ -172,6 +172,7 @@ CALLS = {
     "qquantizer_count": lambda f: f.own("q").count,
     "qquantizer_scales": lambda f: list(f.own("q").scales),
     "qquantizer_zero_points": lambda f: list(f.own("q").zero_points),
+    "qquantizer_float_zero_points": lambda f: list(f.own("q").float_zero_points),
     "qquantizer_block_size": lambda f: f.own("q").block_size,
     "qquantizer_quant_min": lambda f: f.own("q").quant_min,
     "qquantizer_quant_max": lambda f: f.own("q").quant_max,

@@ -171,8 +171,7 @@ QTN_API void qattrs_free(QTN_OPT qattrs *a);
  *     "tflite"  q = clamp(round(x / scale) + zero_point)         TensorFlow Lite: ties away from zero
  *
  * All compute in float32, and but for tflite round ties to even. 0.0 always maps to the zero point and back to exactly
- * 0.0; NaN maps to the zero point; what lies outside of the range saturates. Zero points are integers: grids with a
- * float zero point are not offered.
+ * 0.0; NaN maps to the zero point; what lies outside of the range saturates.
  *
  * Element types: QTN_UINT8, QTN_INT8, QTN_UINT16, QTN_INT16, QTN_INT32, the packed QTN_UINT4, QTN_INT4, QTN_UINT2,
  * QTN_INT2, and QTN_FLOAT8E4M3FN and QTN_FLOAT8E5M2, whose values are x / scale rounded to the nearest float8 and whose
@@ -181,7 +180,14 @@ QTN_API void qattrs_free(QTN_OPT qattrs *a);
  * Schemes: one scale for the tensor (QTN_PER_TENSOR_AFFINE, QTN_PER_TENSOR_SYMMETRIC); one for each index along `axis`
  * (QTN_PER_CHANNEL_AFFINE, QTN_PER_CHANNEL_SYMMETRIC); or, as in ONNX since opset 21, one for each run of "block_size"
  * elements along `axis` (QTN_PER_BLOCK_AFFINE, QTN_PER_BLOCK_SYMMETRIC): scales then are a grid of the tensor's shape,
- * in row-major order, with ceil(dim / block_size) in place of the dimension of the axis. */
+ * in row-major order, with ceil(dim / block_size) in place of the dimension of the axis.
+ *
+ * QTN_PER_CHANNEL_AFFINE_FLOAT_QPARAMS is PyTorch's per_channel_affine_float_qparams, for the weights of embeddings:
+ * per channel, with zero points that are floats, of QTN_UINT8, QTN_UINT4 and QTN_UINT2 under fbgemm and qnnpack. The
+ * smallest value of a channel is then exact, and 0.0 is not: q = clamp(round(x * (1 / scale) + zero_point)), real =
+ * (q - zero_point) * scale. Such tensors are for storage and look-up: operators (qop_run with "Gather" is an embedding)
+ * compute with their dequantized values, an index of the channels' axis can be sliced but not selected, and models and
+ * fake quantization do not take them. */
 
 /** A quantizer from known parameters.
  *
@@ -196,7 +202,8 @@ QTN_API void qattrs_free(QTN_OPT qattrs *a);
  * @param count 1 for per-tensor schemes, the number of channels for per-channel ones, of blocks for per-block ones
  * @param attrs "numerics" (string): a name of the list above; "block_size" (int): 1 or more, of per-block schemes;
  *   "quant_min" and "quant_max" (int), together: integers that values saturate to, the whole range of `dtype` unless
- *   given (0 and 15 make a uint8 grid of 4 bits)
+ *   given (0 and 15 make a uint8 grid of 4 bits); "float_zero_points" (floats): `count` finite zero points of
+ *   QTN_PER_CHANNEL_AFFINE_FLOAT_QPARAMS, whose `zero_points` are NULL
  * Errors: QTN_EINVAL for a scale, zero point, axis, count or range outside of these bounds; QTN_EDTYPE for a dtype that
  * holds no quantized values; QTN_EUNSUPPORTED for a zero point other than 0 with nvidia numerics.
  * @since 0.1 */
@@ -208,6 +215,8 @@ QTN_API qstatus qquantizer_create(qquantizer **out, qdtype dtype, qscheme scheme
  *
  *     affine     scale = (max - min) / (hi - lo)           zero_point = lo - round(min / scale), clamped to the range
  *     symmetric  scale = max(-min, max) / ((hi - lo) / 2)  zero_point = 0, or the middle of an unsigned range
+ *     float      scale = (max - min) / (hi - lo), 1 where that is not above "eps"; zero_point = -min / scale, both of
+ *                the range as it is
  *
  * fbgemm and qnnpack keep scales above "eps". onnx gives a range that vanishes the scale 1. nvidia has symmetric
  * schemes only: scale = amax / hi, kept so that 1 / scale is exactly the float32 hi / amax; signed types stop at -hi,
@@ -224,7 +233,8 @@ QTN_API qstatus qquantizer_create(qquantizer **out, qdtype dtype, qscheme scheme
  * @param count as for qquantizer_create
  * @param attrs those of qquantizer_create, and "reduce_range" (int): 1 spreads over one bit less ([0, 127] for uint8,
  *   [-64, 63] for int8), under fbgemm and onnx; "narrow_range" (int): 1 makes symmetric signed types stop at -hi
- *   ([-127, 127]); "eps" (float): smallest scale under fbgemm and qnnpack, 2^-23 unless given
+ *   ([-127, 127]); "eps" (float): smallest scale under fbgemm and qnnpack, 2^-23 unless given; "scale_amax" (float) of
+ *   nvidia, 1 unless given: the amax is so many times the one of the range, as in NVIDIA's QuantDescriptor
  * Errors: QTN_EINVAL for a bound that is not finite, min > max, or another argument out of its range; QTN_EDTYPE as for
  * qquantizer_create; QTN_EUNSUPPORTED for a scheme that the numerics do not have.
  * @since 0.1 */
@@ -287,11 +297,18 @@ QTN_API size_t qquantizer_count(const qquantizer *q);
  * @since 0.1 */
 QTN_API const double *qquantizer_scales(const qquantizer *q);
 
-/** The qquantizer_count(q) zero points. They live as long as `q`.
+/** The qquantizer_count(q) zero points, 0 where they are floats. They live as long as `q`.
  *
  * @param q a quantizer
  * @since 0.1 */
 QTN_API const int64_t *qquantizer_zero_points(const qquantizer *q);
+
+/** The qquantizer_count(q) zero points of QTN_PER_CHANNEL_AFFINE_FLOAT_QPARAMS. They live as long as `q`. NULL of every
+ * other scheme.
+ *
+ * @param q a quantizer
+ * @since 0.1 */
+QTN_API const double *qquantizer_float_zero_points(const qquantizer *q);
 
 /** How many elements along the axis share a scale; 0 where the scheme has no blocks.
  *
@@ -587,7 +604,11 @@ QTN_API void qtensor_free(QTN_OPT qtensor *t);
  *   attributes of qquantizer_choose. "averaging_constant" (float) of moving_average: weight of the newest tensor, 0.01
  *   unless given. "bins" (int) of kinds that count, 2048 unless given (entropy: 128, and even). "percentile" (float),
  *   99.999 unless given (nvidia_percentile: 99.99). "absolute" (int) of percentile: 1 unless given, of magnitudes; 0:
- *   the same share cut off at either end. "scale" (float) and "zero_point" (int), or "min" and "max" (float), of fixed
+ *   the same share cut off at either end. "scale" (float) and "zero_point" (int), or "min" and "max" (float), of fixed.
+ *   "descriptor" (string): one that NVIDIA's toolkit defines, which says "numerics", "dtype", "scheme" and "axis" where
+ *   these are not given: "QUANT_DESC_8BIT_PER_TENSOR", "QUANT_DESC_UNSIGNED_8BIT_PER_TENSOR",
+ *   "QUANT_DESC_8BIT_CONV2D_WEIGHT_PER_CHANNEL" (and CONV1D, CONV3D), "QUANT_DESC_8BIT_LINEAR_WEIGHT_PER_ROW",
+ *   "QUANT_DESC_8BIT_CONVTRANSPOSE2D_WEIGHT_PER_CHANNEL" (and 1D, 3D: axis 1)
  * Errors: QTN_EINVAL for an unknown kind, attribute or value (the message lists the valid ones); QTN_EUNSUPPORTED for a
  * scheme that the kind does not offer.
  * @since 0.1 */
@@ -814,7 +835,10 @@ QTN_API qstatus qop_conv2d(qtensor **out, const qtensor *x, const qtensor *weigh
  *   "qnnpack", PyTorch's on phones: without reduce_range, weights per tensor. "nvidia", NVIDIA's toolkit: activations
  *   int8 symmetric by the largest magnitude, weights likewise per channel, in [-127, 127], biases float32. "tflite",
  *   TensorFlow Lite: activations int8 affine over the range seen, weights int8 symmetric per channel in [-127, 127].
- *   Each with the numerics of its name; x86 and onednn with those of fbgemm
+ *   "torchvision_fbgemm" and "torchvision_qnnpack", what torchvision's quantize_model(model, backend) does: activations
+ *   uint8 with reduce_range over the range seen, weights int8 symmetric per channel, of qnnpack per tensor, and the
+ *   settings "replace_relu6", "pools_keep_grid" and "quantize_outputs". Each with the numerics of its name; x86, onednn
+ *   and torchvision's with those of fbgemm
  * Errors: QTN_EUNSUPPORTED for a name that this version does not have (the message lists those it has).
  * @since 0.1 */
 QTN_API qstatus qconfig_create(qconfig **out, const char *name);
@@ -840,6 +864,9 @@ QTN_API qstatus qconfig_create(qconfig **out, const char *name);
  *       seen), "lsq": the scale, "lsq+": scale and zero point, "pact": both ends of the range, "amax": the largest
  *       magnitude, as learn_amax of NVIDIA's toolkit. "lsq+" and "pact" are of per_tensor_affine, "amax" of
  *       per_tensor_symmetric; all are without reduce_range, and leave fixed grids alone
+ *     "scale_amax" (float): as for qquantizer_choose
+ *     "quant_desc_input" (string): one of NVIDIA's descriptors (see qobserver_create) per tensor, which says
+ *       "activation_dtype" and "activation_scheme" where they are not given beside it
  *     "fixed_outputs" (int): 1 gives Sigmoid, HardSigmoid, Softmax and Tanh the scale that their range implies
  *     "quantize" (int), for a tensor only: 1 makes integers of it whoever reads it, also where it is an output of the
  *       model or only nodes in float read it. Pointwise and moving nodes before it then compute in integers as well
@@ -859,16 +886,22 @@ QTN_API qstatus qconfig_create(qconfig **out, const char *name);
  *     "weight_narrow_range", "weight_reduce_range" (int): switches as of qquantizer_choose
  *     "weight_learning" (string): "none" (default; the grid is over what the weights are at each step), "lsq": scales
  *       are learned, "amax" of per_tensor_symmetric: the largest magnitude
- *     "bias" (string): "int32", or "float32": biases stay as they are (recipe "nvidia"). Kernels add both alike
- *     "replace_relu6" (int): 1 makes Relu of each Clip between 0 and 6, also where it was fused into the node, before
- *       anything is observed: no longer the same function, but what PyTorch's networks do before they are quantized
- *     "equalize" (int): 1 equalizes the ranges of weights between layers that follow each other (cross-layer
- *       equalization, Nagel et al. 2019) before anything is observed or trained; the float model's function stays as it
- *       is. With QTN_QAT normalizations are then folded before training
- *   Integer kernels serve 8-bit activations with weights per tensor or per channel. All else runs as float operators on
- *   dequantized values: slower, with the same bits in both engines.
- * Errors: QTN_EINVAL for a selector of another form, or an unknown operator, setting or value; QTN_EUNSUPPORTED for a
- * grid that this version does not offer. The configuration is then unchanged.
+ *     "weight_scale_amax" (float), "quant_desc_weight" (string): as scale_amax and quant_desc_input. Which axis
+ * channels are along follows from the node "bias" (string): "int32", or "float32": biases stay as they are (recipe
+ * "nvidia"). Kernels add both alike "replace_relu6" (int): 1 makes Relu of each Clip between 0 and 6, also where it was
+ * fused into the node, before anything is observed: no longer the same function, but what PyTorch's networks do before
+ * they are quantized "pools_keep_grid" (int): 1 leaves what AveragePool, GlobalAveragePool and the mean over a picture
+ * make on the grid of what they read, as PyTorch does, rather than on one of its own "fused_fake_quant" (int): 1 trains
+ * with grids as get_default_qat_qconfig of PyTorch does (FusedMovingAvgObsFakeQuantize): over moving averages of the
+ * weights' range too, with scale and zero point of fbgemm::ChooseQuantizationParams, symmetric scales max(-min / 128,
+ * max / 127), activations clipped at 127 under reduce_range. As there, conversion has the rule of observers (amax /
+ * 127.5), and so other grids than training, and weights lag behind; without it a converted model has the grids that it
+ * was trained with "equalize" (int): 1 equalizes the ranges of weights between layers that follow each other
+ * (cross-layer equalization, Nagel et al. 2019) before anything is observed or trained; the float model's function
+ * stays as it is. With QTN_QAT normalizations are then folded before training Integer kernels serve 8-bit activations
+ * with weights per tensor or per channel. All else runs as float operators on dequantized values: slower, with the same
+ * bits in both engines. Errors: QTN_EINVAL for a selector of another form, or an unknown operator, setting or value;
+ * QTN_EUNSUPPORTED for a grid that this version does not offer. The configuration is then unchanged.
  * @since 0.1 */
 QTN_API qstatus qconfig_set(qconfig *c, const char *selector, QTN_OPT const qattrs *settings);
 
@@ -922,7 +955,9 @@ QTN_API qstatus qmodel_load_bytes(qmodel **out, const void *data, size_t nbytes)
  * @param path the file; replaced where it exists
  * @param attrs "format" (string): "qdq", the default, writes QuantizeLinear and DequantizeLinear around each quantized
  *   value; "qoperator" writes QLinearConv, QLinearMatMul and ONNX Runtime's QGemm, QLinearAdd ... (domain
- *   com.microsoft), and what has no such operator as QDQ. "opset" (int): 13 to 25, 21 unless given. Weights of 4 bits
+ *   com.microsoft), and what has no such operator as QDQ. "weight_pairs" (int) of qdq: 1 writes weights of 8 bits as
+ *   floats, with QuantizeLinear and DequantizeLinear behind them, as TensorRT's documentation and NVIDIA's toolkit have
+ *   them; a larger file of the same meaning. "opset" (int): 13 to 25, 21 unless given. Weights of 4 bits
  *   are written as INT4 from opset 21 on, those of 2 as INT2 from 25 on; before that, and as operands of QLinearConv
  *   and the like, as the same integers in the next wider type.
  * Errors: QTN_EIO where the file cannot be written; QTN_ESTATE for a model between prepare and convert;
@@ -934,6 +969,11 @@ QTN_API qstatus qmodel_save(const qmodel *m, const char *path, QTN_OPT const qat
 /** A copy in which a chain of nodes has become one, as PyTorch's fuse_modules does it. Nothing needs it: qmodel_prepare
  * and sessions fuse all that can be. It is for those who want to be told where a model cannot be fused as they think,
  * or a file in which batch normalization is part of the weights.
+ *
+ * What follows decides, as PyTorch's is_qat does: sessions, files and QTN_PTQ have the folded weights. qmodel_prepare
+ * with QTN_QAT and trainers have the normalization back, and train it within the layer; not where qmodel_set_tensor has
+ * replaced the folded weights, and not of a model that was saved and read again. A chain whose normalization is in
+ * training mode (exported so) is checked and stays as it is, for training alone takes such a model.
  *
  * @param out the model with the fused node, which has the name of the first; free it with qmodel_free
  * @param m a loaded model
@@ -952,8 +992,11 @@ QTN_API qstatus qmodel_fuse(qmodel **out, const qmodel *m, const char *const *no
  * @param m a loaded float model
  * @param config what to quantize, and how; may be freed afterwards
  * @param mode QTN_PTQ: to be calibrated with qmodel_calibrate, then converted. QTN_QAT: to be trained with a trainer,
- *   then converted; may be calibrated before, so that training begins with these grids
- * Errors: QTN_ESTATE for a model that is prepared already; QTN_EUNSUPPORTED for one that is quantized already;
+ *   then converted; may be calibrated before, so that training begins with these grids. A model that was exported in
+ *   training mode is for QTN_QAT only, whatever the configuration; one in evaluation mode for both, where PyTorch's
+ *   prepare_qat demands model.train(): here the trainer decides when a normalization goes by its batch ("freeze_bn")
+ * Errors: QTN_ESTATE for a model that is prepared already; QTN_EUNSUPPORTED for one that is quantized already, and with
+ * QTN_PTQ for one in training mode (the message names the node);
  * QTN_EINVAL where the configuration names a node or a tensor that is not there (the message has the nearest names).
  * @since 0.1 */
 QTN_API qstatus qmodel_prepare(qmodel **out, const qmodel *m, const qconfig *config, qmode mode);
@@ -1016,9 +1059,9 @@ QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT con
  * What may gain is tried, and judged by the outputs on samples that are held back: a third of all, at most
  * "measured_samples". A candidate is kept where these samples, all together and the typical one, come nearer to float
  * by a tenth of a decibel, or by one of what changes ranges, and by more the fewer samples there are; no single sample
- * decides. A single sample judges itself. So the result is the plain recipe's where nothing helps, and the report says what was tried and what it gave.
- * By default two candidates are tried: the equalization of weights, where the configuration does not say "equalize"
- * itself, and "bias_correction".
+ * decides. A single sample judges itself. So the result is the plain recipe's where nothing helps, and the report says
+ * what was tried and what it gave. By default two candidates are tried: the equalization of weights, where the
+ * configuration does not say "equalize" itself, and "bias_correction".
  *
  * Attributes, all 0 (not) unless said otherwise:
  *   "plain" (int) tries nothing: the result is that of the three functions
@@ -1040,9 +1083,9 @@ QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT con
  *     Such a file needs opset 21. For engines with kernels of 16 bits: this one is slower with them than with float
  *   "sensitivity" (int) measures every layer for the report: quantized alone, and in the quantized model
  *   "histograms" (int) counts for the report what calibration sees of each tensor, in 128 bins at most
- *   "measured_samples" (int, 32) how many samples at most, evenly spread, what is tried is fitted to, and how many judge
- *     it; "target_sqnr" and "sensitivity" measure with so many, too. Memory grows with them under "bias_correction" and
- *     "adaround"
+ *   "measured_samples" (int, 32) how many samples at most, evenly spread, what is tried is fitted to, and how many
+ * judge it; "target_sqnr" and "sensitivity" measure with so many, too. Memory grows with them under "bias_correction"
+ * and "adaround"
  *
  * @param out the converted model; free it with qmodel_free
  * @param report what was done and why, as JSON (docs/quantization.md has its members); free it with qblob_free. NULL:

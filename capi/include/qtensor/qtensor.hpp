@@ -311,9 +311,13 @@ class Quantizer {
   Scheme scheme() const { return qquantizer_scheme(get()); }
   int32_t axis() const { return qquantizer_axis(get()); }
   size_t count() const { return qquantizer_count(get()); }
-  /// These two live as long as the quantizer.
+  /// These three live as long as the quantizer.
   Doubles scales() const { return {qquantizer_scales(get()), count()}; }
   Ints zero_points() const { return {qquantizer_zero_points(get()), count()}; }
+  Doubles float_zero_points() const {
+    const double *zeros = qquantizer_float_zero_points(get());
+    return {zeros, zeros ? count() : 0};
+  }
   int64_t block_size() const { return qquantizer_block_size(get()); }
   int64_t quant_min() const { return qquantizer_quant_min(get()); }
   int64_t quant_max() const { return qquantizer_quant_max(get()); }

@@ -77,7 +77,8 @@ typedef enum qdtype {
   QTN_DTYPE_FORCE32 = 0x7fffffff
 } qdtype;
 
-/** Which elements share a scale and zero point. "Symmetric" schemes have zero_point 0 (128 for uint8). */
+/** Which elements share a scale and zero point. "Symmetric" schemes have zero_point 0 (128 for uint8). Zero points are
+ * integers, but for "float qparams", PyTorch's scheme for the weights of embeddings. */
 typedef enum qscheme {
   QTN_PER_TENSOR_AFFINE = 0,
   QTN_PER_TENSOR_SYMMETRIC = 1,
@@ -85,6 +86,7 @@ typedef enum qscheme {
   QTN_PER_CHANNEL_SYMMETRIC = 3,
   QTN_PER_BLOCK_AFFINE = 4,
   QTN_PER_BLOCK_SYMMETRIC = 5,
+  QTN_PER_CHANNEL_AFFINE_FLOAT_QPARAMS = 6,
   QTN_SCHEME_FORCE32 = 0x7fffffff
 } qscheme;
 

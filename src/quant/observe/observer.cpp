@@ -5,6 +5,7 @@
 
 #include "core/choose_options.hpp"
 #include "core/scheme.hpp"
+#include "quant/descriptors.hpp"
 #include "quant/observe/bytes.hpp"
 #include "quant/observe/kinds.hpp"
 
@@ -47,6 +48,8 @@ constexpr AttrSpec kKeys[] = {
     {"bins", AttrSpec::kInt},
     {"percentile", AttrSpec::kFloat},
     {"absolute", AttrSpec::kInt},
+    {"descriptor", AttrSpec::kString},
+    {"scale_amax", AttrSpec::kFloat},
     {"scale", AttrSpec::kFloat},
     {"zero_point", AttrSpec::kInt},
     {"min", AttrSpec::kFloat},
@@ -55,10 +58,15 @@ constexpr AttrSpec kKeys[] = {
 
 constexpr qdtype kDtypes[] = {QTN_UINT8, QTN_INT8, QTN_UINT16, QTN_INT16, QTN_INT32,
                               QTN_UINT4, QTN_INT4, QTN_UINT2,  QTN_INT2};
-constexpr qscheme kSchemes[] = {QTN_PER_TENSOR_AFFINE,     QTN_PER_TENSOR_SYMMETRIC, QTN_PER_CHANNEL_AFFINE,
-                                QTN_PER_CHANNEL_SYMMETRIC, QTN_PER_BLOCK_AFFINE,     QTN_PER_BLOCK_SYMMETRIC};
+constexpr qscheme kSchemes[] = {QTN_PER_TENSOR_AFFINE,
+                                QTN_PER_TENSOR_SYMMETRIC,
+                                QTN_PER_CHANNEL_AFFINE,
+                                QTN_PER_CHANNEL_SYMMETRIC,
+                                QTN_PER_BLOCK_AFFINE,
+                                QTN_PER_BLOCK_SYMMETRIC,
+                                QTN_PER_CHANNEL_AFFINE_FLOAT_QPARAMS};
 constexpr std::int64_t kMaxBins = 65536;
-constexpr std::string_view kMagic = "QTNOBSV1";
+constexpr std::string_view kMagic = "QTNOBSV1", kWithScaledAmax = "QTNOBSV2";
 
 std::string names_of(bool (*wanted)(const Kind &kind)) {
   std::string names;
@@ -139,9 +147,9 @@ bool operator==(const ObserverSettings &a, const ObserverSettings &b) {
   return a.dtype == b.dtype && a.scheme == b.scheme && a.axis == b.axis && a.choose.numerics == b.choose.numerics &&
          a.choose.reduce_range == b.choose.reduce_range && a.choose.narrow_range == b.choose.narrow_range &&
          a.choose.eps == b.choose.eps && a.choose.block_size == b.choose.block_size &&
-         a.choose.range == b.choose.range && a.averaging_constant == b.averaging_constant && a.bins == b.bins &&
-         a.percentile == b.percentile && a.absolute == b.absolute && a.given.scale == b.given.scale &&
-         a.given.zero_point == b.given.zero_point;
+         a.choose.range == b.choose.range && a.choose.scale_amax == b.choose.scale_amax &&
+         a.averaging_constant == b.averaging_constant && a.bins == b.bins && a.percentile == b.percentile &&
+         a.absolute == b.absolute && a.given.scale == b.given.scale && a.given.zero_point == b.given.zero_point;
 }
 
 void check_finite(const Tensor &x, std::string_view who, std::string_view where) {
@@ -183,9 +191,10 @@ QuantizerPtr Observer::quantizer() const {
   return choose();
 }
 
-std::unique_ptr<Observer> make_observer(const std::string &kind_name, const Attrs &attrs) {
+std::unique_ptr<Observer> make_observer(const std::string &kind_name, const Attrs &given) {
   const Kind &kind = find_kind(kind_name);
-  attrs.check(kKeys, "observer");
+  given.check(kKeys, "observer");
+  const Attrs attrs = described(given);
   ObserverSettings s;
   s.dtype = parse_dtype(attrs.get_string("dtype", "uint8"));
   s.scheme = parse_observed_scheme(attrs.get_string("scheme", "per_tensor_affine"));
@@ -203,7 +212,8 @@ std::unique_ptr<Observer> make_observer(const std::string &kind_name, const Attr
 
 std::vector<std::byte> Observer::save() const {
   ByteWriter out;
-  for (const char c : kMagic) out.u8(static_cast<std::uint8_t>(c));
+  const bool scaled = settings_.choose.scale_amax != 1;
+  for (const char c : scaled ? kWithScaledAmax : kMagic) out.u8(static_cast<std::uint8_t>(c));
   out.text(kind());
   out.u32(static_cast<std::uint32_t>(settings_.dtype));
   out.u32(static_cast<std::uint32_t>(settings_.scheme));
@@ -222,6 +232,7 @@ std::vector<std::byte> Observer::save() const {
   out.u8(settings_.absolute);
   out.f64(settings_.given.scale);
   out.i64(settings_.given.zero_point);
+  if (scaled) out.f64(settings_.choose.scale_amax);
   write(out);
   return out.take();
 }
@@ -236,7 +247,7 @@ Enum read_one_of(ByteReader &in, const Enum (&list)[N], std::string_view what) {
   in.broken(cat(what, " ", number, " is unknown"));
 }
 
-ObserverSettings read_settings(ByteReader &in, const Kind &kind) {
+ObserverSettings read_settings(ByteReader &in, const Kind &kind, bool scaled) {
   ObserverSettings s;
   s.dtype = read_one_of(in, kDtypes, "element type");
   s.scheme = read_one_of(in, kSchemes, "scheme");
@@ -255,6 +266,10 @@ ObserverSettings read_settings(ByteReader &in, const Kind &kind) {
   s.absolute = in.u8() != 0;
   s.given.scale = in.f64();
   s.given.zero_point = in.i64();
+  if (scaled) {
+    s.choose.scale_amax = in.f64();
+    check_scale_amax(s.choose, "observer");
+  }
   check_settings(kind, s, axis);
   s.axis = static_cast<std::int32_t>(axis);
   return s;
@@ -264,11 +279,12 @@ ObserverSettings read_settings(ByteReader &in, const Kind &kind) {
 
 std::unique_ptr<Observer> load_observer(std::span<const std::byte> bytes) {
   ByteReader in(bytes, "observer");
-  for (const char c : kMagic)
-    if (in.u8() != static_cast<std::uint8_t>(c)) in.broken("not a saved observer");
+  std::string magic;
+  for (std::size_t i = 0; i < kMagic.size(); ++i) magic += static_cast<char>(in.u8());
+  if (magic != kMagic && magic != kWithScaledAmax) in.broken("not a saved observer");
   try {
     const Kind &kind = find_kind(in.text());
-    std::unique_ptr<Observer> observer = kind.make(read_settings(in, kind));
+    std::unique_ptr<Observer> observer = kind.make(read_settings(in, kind, magic == kWithScaledAmax));
     observer->read(in);
     if (in.remaining() != 0) in.broken("has bytes after its end");
     return observer;

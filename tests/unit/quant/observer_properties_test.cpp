@@ -59,6 +59,13 @@ void for_every_kind(const std::function<void(std::string_view kind, const Maker 
     f(kind, [&] {
       return make_kind(kind, {{"dtype", "uint8"}, {"quant_min", std::int64_t{3}}, {"quant_max", std::int64_t{17}}});
     });
+    f(kind, [&] {
+      return make_kind(kind,
+                       {{"descriptor", "QUANT_DESC_8BIT_CONVTRANSPOSE2D_WEIGHT_PER_CHANNEL"}, {"scale_amax", 0.75}});
+    });
+    f(kind, [&] {
+      return make_kind(kind, {{"scheme", "per_channel_affine_float_qparams"}, {"axis", std::int64_t{1}}});
+    });
   }
 }
 

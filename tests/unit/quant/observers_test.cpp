@@ -44,10 +44,15 @@ void check_grid(const nlohmann::json &c, const Quantizer &q) {
   if (q.count() != scales.size()) fail_test(name, ": ", q.count(), " scales");
   const bool in_float = c.at("scale").at("dtype") == "float32";
   const auto stored = [&](double scale) { return in_float ? static_cast<double>(static_cast<float>(scale)) : scale; };
+  const auto zero_of = [&](std::size_t i) {
+    return q.zeros_are_floats() ? q.float_zero_points()[i] : static_cast<double>(q.zero_points()[i]);
+  };
+  if (q.zeros_are_floats() != (c.value("scheme", "") == "affine_float_qparams"))
+    fail_test(name, ": zero points of another kind");
   for (std::size_t i = 0; i < scales.size(); ++i)
-    if (stored(q.scales()[i]) != stored(scales[i]) || static_cast<double>(q.zero_points()[i]) != zeros[i])
-      fail_test(name, ": channel ", i, " has scale ", nlohmann::json(q.scales()[i]).dump(), " zero point ",
-                q.zero_points()[i], ", not ", nlohmann::json(scales[i]).dump(), " and ", zeros[i]);
+    if (stored(q.scales()[i]) != stored(scales[i]) || stored(zero_of(i)) != stored(zeros[i]))
+      fail_test(name, ": channel ", i, " has scale ", nlohmann::json(q.scales()[i]).dump(), " zero point ", zero_of(i),
+                ", not ", nlohmann::json(scales[i]).dump(), " and ", zeros[i]);
 }
 
 void check_against(const nlohmann::json &c, const nlohmann::json &sequences, const std::string &kind) {
@@ -65,7 +70,6 @@ void ranges_equal_torch(void **) {
   const auto file = golden("observers.json");
   std::size_t checked = 0;
   for (const auto &c : file.at("cases")) {
-    if (c.at("scheme") == "affine_float_qparams") continue;  // a float zero point is not offered
     const bool moving = c.at("observer").get<std::string>().starts_with("Moving");
     check_against(c, file.at("sequences"), moving ? "moving_average" : "minmax");
     ++checked;
@@ -267,6 +271,12 @@ std::vector<std::vector<std::byte>> saved_observers() {
     saved.push_back(observer->save());
     observer->observe(random_tensor(7, {50}));
     observer->observe(random_tensor(8, {50}, 1, 3));
+    saved.push_back(observer->save());
+  }
+  for (const Attrs &more : {attrs({{"numerics", "nvidia"}, {"scheme", "per_tensor_symmetric"}, {"scale_amax", 0.5}}),
+                            attrs({{"scheme", "per_channel_affine_float_qparams"}})}) {
+    const auto observer = make_observer("minmax", more);
+    observer->observe(random_tensor(9, {4, 4}, 1, 3));
     saved.push_back(observer->save());
   }
   return saved;
