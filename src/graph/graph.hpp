@@ -7,6 +7,7 @@
 // quantized value. Such nodes stay only where a file does arithmetic on their plain integers.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,8 @@ struct Value {
   bool is_constant() const { return constant.has_data(); }
 };
 
+struct Unfused;
+
 struct Node {
   std::string name;  ///< never empty, unique
   const ops::OpDef *op;
@@ -36,6 +39,16 @@ struct Node {
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   std::optional<ops::Clamp> clamp;  ///< Relu or Clip fused onto output 0
+  /// What it was before a normalization was folded into it by name: a training begins there. No file holds it.
+  std::shared_ptr<const Unfused> unfused = {};
+};
+
+/// A product and the normalization behind it, with the constants that they read: those of `product` first.
+struct Unfused {
+  Node product, norm;
+  std::vector<Value> constants;
+  Value between;
+  Tensor weight, bias;  ///< what became of these: a node that holds others is what somebody made of it
 };
 
 struct Graph {

@@ -18,6 +18,9 @@ void fold_constants(Graph &g);
 /// Identity and Dropout: readers take the input instead.
 void remove_identities(Graph &g);
 
+/// A Dropout that drops, or a BatchNormalization by the statistics of its batch; before opset 14 its outputs say so.
+bool in_training(const Graph &g, const Node &node);
+
 /// A file may have BatchNormalization and Dropout in training mode. Throws QTN_EUNSUPPORTED naming the first such node.
 void require_inference(const Graph &g);
 
@@ -49,8 +52,12 @@ void separate_clamps(Graph &g);
 
 /// Makes one node of a chain of named ones: Conv or Gemm, then BatchNormalization, Relu or Clip, or both in this order;
 /// or any node that takes a clamp, or a BatchNormalization, and Relu or Clip. The result has the name of the first.
-/// Throws QTN_EINVAL naming the nodes that are no such chain; the graph is then of no use.
+/// Throws QTN_EINVAL naming the nodes that are no such chain; the graph is then of no use. A chain whose normalization
+/// is in training mode is checked, and stays: training needs its nodes.
 void fuse_chain(Graph &g, std::span<const std::string_view> names);
+
+/// Normalizations that fuse_chain() has folded are nodes again, with the statistics and weights that they had.
+void restore_norms(Graph &g);
 
 /// Clip between 0 and 6 becomes Relu, fused or not, in the nodes for which the filter holds. Changes what the network
 /// computes.

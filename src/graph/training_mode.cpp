@@ -5,9 +5,7 @@
 #include "graph/passes.hpp"
 
 namespace qtn::graph {
-namespace {
 
-/// A Dropout that drops, or a BatchNormalization by the statistics of its batch; before opset 14 its outputs say so.
 bool in_training(const Graph &g, const Node &node) {
   if (node.op == &ops::kBatchNormalization)
     return node.attrs.get_int("training_mode", 0) != 0 || node.outputs.size() > 1;
@@ -15,8 +13,6 @@ bool in_training(const Graph &g, const Node &node) {
   const Value &mode = g.value(node.inputs[2]);
   return mode.is_constant() && item(mode.constant) != 0;
 }
-
-}  // namespace
 
 void require_inference(const Graph &g) {
   for (const Node &node : g.nodes)

@@ -68,6 +68,7 @@ void settle(Prepared &prepared, const graph::Graph &model) {
 Training training_of(const graph::Graph &float_graph, const Config &config) {
   Training training{float_graph};
   graph::Graph &g = training.graph;
+  graph::restore_norms(g);
   graph::fold_constants(g);
   graph::leave_training(g);
   const auto equalized = nodes_with(config, &Settings::equalize);

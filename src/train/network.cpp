@@ -66,6 +66,8 @@ void require_float(const Graph &g) {
 Network::Network(graph::Graph g, std::optional<Quantization> of_prepared)
     : graph(std::move(g)), quantization(std::move(of_prepared)) {
   require_float(graph);
+  graph::restore_norms(graph);
+  graph::separate_clamps(graph);
   graph::fold_constants(graph);
   graph::leave_training(graph);
   const Uses uses(graph);
@@ -118,6 +120,7 @@ std::optional<quant::Prepared> Network::prepared() const {
   if (!quantization) return std::nullopt;
   quant::Training training{snapshot()};
   training.weights = quantization->weight_quantizers(graph);
+  training.weight_ranges = quantization->weight_ranges(graph);
   for (const ActivationGrid &grid : quantization->activations) training.grids.push_back(grid.quantizer());
   return quant::prepare(std::move(training), quantization->config);
 }

@@ -108,6 +108,39 @@ void test_chains(void **) {
   assert_memory_equal(outcome(g).data(), outcome(automatic).data(), 18 * sizeof(float));
 }
 
+/// What was folded by name comes back as it was: the same nodes, the same bits.
+void test_restored(void **) {
+  for (const std::vector<std::string_view> &names :
+       {std::vector<std::string_view>{kConv1, kBn1, kRelu1}, std::vector<std::string_view>{kConv2, kBn2}}) {
+    graph::Graph g = fused(names);
+    graph::restore_norms(g);
+    graph::separate_clamps(g);
+    assert_int_equal(count_of(g, "BatchNormalization"), 2);
+    assert_int_equal(count_of(g, "Relu"), 2);
+    assert_memory_equal(outcome(g).data(), outcome(two_blocks()).data(), 18 * sizeof(float));
+  }
+  // One normalization after the other, and weights that somebody has changed since.
+  GraphBuilder b;
+  b.input("x", {1, 2, 3, 3}).constant("one", GraphBuilder::ramp({2}));
+  const Tensor variance = Tensor::from<float>(QTN_FLOAT32, Shape{2}, std::vector<float>{2, 3});
+  b.constant("v", variance).conv(kConv1, "x", "c", 2, 2);
+  b.node("BatchNormalization", kBn1, {"c", "one", "one", "one", "v"}, {"n"});
+  b.node("BatchNormalization", kBn2, {"n", "v", "one", "one", "v"}, {"y"});
+  const graph::Graph whole = b.build({"y"});
+  graph::Graph g = whole;
+  graph::fuse_chain(g, std::vector<std::string_view>{kConv1, kBn1});
+  graph::fuse_chain(g, std::vector<std::string_view>{kConv1, kBn2});
+  assert_true(names_of(g) == std::vector<std::string>{kConv1});
+  graph::Graph changed = g;
+  graph::restore_norms(g);
+  assert_true(names_of(g) == names_of(whole));
+  assert_memory_equal(outcome(g).data(), outcome(whole).data(), 18 * sizeof(float));
+  graph::Value &weight = changed.value(changed.nodes[0].inputs[1]);
+  weight.constant = weight.constant.clone();
+  graph::restore_norms(changed);
+  assert_true(names_of(changed) == std::vector<std::string>{kConv1});
+}
+
 /// A filter must hold for both nodes.
 void test_filters(void **) {
   const auto only = [](std::string_view name) { return [name](const graph::Node &node) { return node.name == name; }; };
@@ -153,8 +186,8 @@ void test_relu6(void **) {
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(test_pads), cmocka_unit_test(test_chains),
-                              cmocka_unit_test(test_filters), cmocka_unit_test(test_no_chains),
-                              cmocka_unit_test(test_relu6)};
+  const CMUnitTest tests[] = {cmocka_unit_test(test_pads),      cmocka_unit_test(test_chains),
+                              cmocka_unit_test(test_restored),  cmocka_unit_test(test_filters),
+                              cmocka_unit_test(test_no_chains), cmocka_unit_test(test_relu6)};
   return cmocka_run_group_tests_name("graph.fuse", tests, nullptr, nullptr);
 }
