@@ -80,18 +80,20 @@ class Converter {
     const ValueId bias_id = input_of(node, 2);
     const Tensor bias = bias_id == graph::kNoValue ? Tensor() : g_.value(bias_id).constant;
     if (bias.has_data()) check_finite(bias, cat("convert: bias \"", g_.value(bias_id).name, "\""));
-    const Tensor q =
-        quantize_weight_of(g_, node, bias.has_data() ? &bias : nullptr, sx, settings, "convert", learned_grid(node));
+    const Tensor q = quantize_weight_of(g_, node, bias.has_data() ? &bias : nullptr, sx, settings, "convert",
+                                        trained_grid(node, settings));
     node.inputs[1] = integer_constant(node.inputs[1], q);
     // Sums of blocks have no unit in which a bias could be an integer.
     if (bias.has_data() && !settings.float_bias && !q.quantizer()->per_block())
       node.inputs[2] = integer_constant(bias_id, quantize_bias(bias, sx, *q.quantizer()));
   }
 
-  QuantizerPtr learned_grid(const Node &node) const {
+  QuantizerPtr trained_grid(const Node &node, const Settings &settings) const {
     if (!training_) return nullptr;
-    const auto found = training_->weights.find(node.name);
-    return found == training_->weights.end() ? nullptr : found->second;
+    if (const auto range = training_->weight_ranges.find(node.name); range != training_->weight_ranges.end())
+      return averaged_grid(node, g_.value(node.inputs[1]).constant, range->second, settings);
+    const auto learned = training_->weights.find(node.name);
+    return learned == training_->weights.end() ? nullptr : learned->second;
   }
 
   void convert_moved_constants(Node &node) {

@@ -140,6 +140,7 @@ Graph quantize_dynamic(const Graph &float_graph, const Config &config, bool conv
   require_float(float_graph, "dynamic");
   Graph g = float_graph;
   graph::fold_constants(g);
+  graph::require_inference(g);
   graph::remove_identities(g);
   graph::fold_batch_norms(g);
   normalize_products(g);

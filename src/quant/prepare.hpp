@@ -26,6 +26,7 @@ struct Training {
   graph::Graph graph;  ///< of the same meaning as Prepared::graph, but normalizations and activations are nodes
   std::vector<QuantizerPtr> grids = {};              ///< of the placement's groups, once trained
   std::map<std::string, QuantizerPtr> weights = {};  ///< those that were learned, by node
+  std::map<std::string, Tensor> weight_ranges = {};  ///< moving averages of minima and maxima, float32 [2, grids]
 };
 
 struct Prepared {

@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "graph/integer.hpp"
-#include "quant/observe/observer.hpp"
+#include "quant/observe/kinds.hpp"
 
 namespace qtn::quant {
 namespace {
@@ -56,6 +56,22 @@ QuantizerPtr observed_grid(const graph::Node &node, const Tensor &weight, const 
 
 ObserverSettings weight_observer_settings(const graph::Node &node, const Settings &settings) {
   return weight_observer(node, settings)->settings();
+}
+
+QuantizerPtr averaged_grid(const graph::Node &node, const Tensor &weight, const Tensor &running,
+                           const Settings &settings) {
+  const ObserverSettings of = weight_observer_settings(node, settings);
+  Ranges ranges = measure(weight.to_contiguous(), of);
+  if (running.count() != static_cast<std::int64_t>(2 * ranges.size()))
+    fail(QTN_EINTERNAL, "convert: ", ranges.size(), " ranges of weights, ", running.count() / 2, " were trained");
+  const auto c = static_cast<float>(of.averaging_constant);
+  const float *before = running.as<const float>();
+  for (std::vector<float> *ends : {&ranges.mins, &ranges.maxs})
+    for (float &end : *ends) {
+      end = *before + c * (end - *before);
+      ++before;
+    }
+  return choose_from(ranges, of);
 }
 
 IntegerRange weight_range(const graph::Node &node, const Tensor &weight, const Settings &settings) {

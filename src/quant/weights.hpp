@@ -17,6 +17,11 @@ Tensor quantize_weight(const graph::Node &node, const Tensor &weight, const Tens
 /// What quantize_weight() chooses grids by.
 ObserverSettings weight_observer_settings(const graph::Node &node, const Settings &settings);
 
+/// The grid over a moving average of ranges, `running` as float32 [2, grids], that sees the weight once more, as
+/// PyTorch's convert has its observer do.
+QuantizerPtr averaged_grid(const graph::Node &node, const Tensor &weight, const Tensor &running,
+                           const Settings &settings);
+
 /// The integers that quantize_weight() uses on a grid that it chooses: the configuration may want fewer than the type
 /// has.
 IntegerRange weight_range(const graph::Node &node, const Tensor &weight, const Settings &settings);

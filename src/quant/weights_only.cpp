@@ -40,6 +40,7 @@ Graph quantize_weights(const Graph &float_graph, const WeightsOnly &grid) {
   require_float(float_graph, "weights");
   Graph g = float_graph;
   graph::fold_constants(g);
+  graph::require_inference(g);
   // One copy for all nodes that read the same weights with the same axis for channels.
   std::map<std::pair<ValueId, std::size_t>, ValueId> made;
   for (Node &node : g.nodes) {

@@ -5,6 +5,7 @@
 //   parameter/NAME       float32
 //   statistics/NODE/mean, statistics/NODE/variance
 //   grid/NAME            float32 [5]: 1 where it is known, smallest and largest value, scale, zero point
+//   range/NODE           float32 [2, grids]: moving averages of the smallest and the largest weights
 //   optimizer/NAME       as the optimizer names them
 #include <algorithm>
 
@@ -41,6 +42,9 @@ std::vector<Named> state_of(const Network &network, const Optimizer &optimizer) 
     state.push_back({name + "/mean", s.mean});
     state.push_back({name + "/variance", s.variance});
   }
+  if (network.quantization)
+    for (const auto &[node, grid] : network.quantization->weights)
+      if (grid.range) state.push_back({"range/" + network.graph.nodes[node].name, grid.range->running});
   optimizer.for_each_state([&](const std::string &name, const Tensor &t) {
     state.push_back({"optimizer/" + name, t});
   });

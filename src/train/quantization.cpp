@@ -2,6 +2,8 @@
 #include "train/quantization.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "base/error.hpp"
 #include "quant/facts.hpp"
@@ -19,10 +21,12 @@ float magnitude_of(float scale, const quant::ObserverSettings &settings) {
 }  // namespace
 
 ActivationGrid::ActivationGrid(std::string name, const quant::ObserverSettings &settings, const QuantizerPtr &given,
-                               quant::Learning learning)
-    : name_(std::move(name)), settings_(settings), fixed_(given != nullptr) {
+                               quant::Learning learning, bool fused)
+    : name_(std::move(name)), settings_(settings), fixed_(given != nullptr), fused_(fused && !given) {
   if (given) settings_.dtype = given->dtype();
-  const IntegerRange range = settings_.choose.range.value_or(integer_range(settings_.dtype));
+  // PyTorch's clips where the range ends that its scale is for; all others where the integers of the type do.
+  const IntegerRange range = fused_ ? spread_range(settings_.dtype, is_symmetric(settings_.scheme), settings_.choose)
+                                    : settings_.choose.range.value_or(integer_range(settings_.dtype));
   lo_ = static_cast<std::int32_t>(range.lo);
   hi_ = static_cast<std::int32_t>(range.hi);
   if (given)
@@ -32,13 +36,18 @@ ActivationGrid::ActivationGrid(std::string name, const quant::ObserverSettings &
 }
 
 void ActivationGrid::begin_with(const Quantizer &grid) {
-  const auto end = [&](std::int32_t q) { return grid.scale() * static_cast<float>(q - grid.zero_point()); };
-  float min = end(lo_), max = end(hi_);
+  const auto end = [&](std::int64_t q) { return grid.scale() * static_cast<float>(q - grid.zero_point()); };
+  const IntegerRange over = fixed_ ? IntegerRange{lo_, hi_} : spread_range(settings_.dtype, false, settings_.choose);
+  float min = end(over.lo), max = end(over.hi);
   if (is_symmetric(settings_.scheme) && min < 0) {
     max = magnitude_of(grid.scale(), settings_);
     min = -max;
   }
   restore({true, min, max, grid.scale(), grid.zero_point()});
+  if (fused_) {
+    choose();
+    now_ = next_;
+  }
   begin_learning();
   follow();
 }
@@ -70,8 +79,10 @@ void ActivationGrid::observe(float min, float max) {
 }
 
 void ActivationGrid::choose() {
-  const ScaleZero chosen = choose_scale(settings_.dtype, is_symmetric(settings_.scheme), static_cast<double>(next_.min),
-                                        static_cast<double>(next_.max), settings_.choose);
+  const bool symmetric = is_symmetric(settings_.scheme);
+  const ScaleZero chosen = fused_ ? choose_fused({lo_, hi_}, symmetric, next_.min, next_.max)
+                                  : choose_scale(settings_.dtype, symmetric, static_cast<double>(next_.min),
+                                                 static_cast<double>(next_.max), settings_.choose);
   next_.scale = static_cast<float>(chosen.scale);
   next_.zero = static_cast<std::int32_t>(chosen.zero_point);
   begin_learning();
@@ -83,15 +94,38 @@ void ActivationGrid::begin_learning() {
 
 QuantizerPtr ActivationGrid::quantizer() const {
   if (!now_.seen) return nullptr;
+  ScaleZero grid{static_cast<double>(now_.scale), now_.zero};
+  if (fused_)  // PyTorch converts by the rule of its observer
+    grid = choose_scale(settings_.dtype, is_symmetric(settings_.scheme), static_cast<double>(now_.min),
+                        static_cast<double>(now_.max), settings_.choose);
   return std::make_shared<Quantizer>(settings_.dtype, QTN_PER_TENSOR_AFFINE, 0,
-                                     std::vector{static_cast<double>(now_.scale)}, std::vector<std::int64_t>{now_.zero},
-                                     Numerics::onnx);
+                                     std::vector{static_cast<double>(static_cast<float>(grid.scale))},
+                                     std::vector<std::int64_t>{grid.zero_point}, Numerics::onnx);
 }
 
 QuantizerPtr weight_form(const quant::ObserverSettings &settings) {
   const double ends[] = {-1, 1};
   return choose_quantizer(settings.dtype, QTN_PER_TENSOR_SYMMETRIC, 0, std::span(ends, 1), std::span(ends + 1, 1),
                           settings.choose);
+}
+
+bool WeightRange::seen() const { return std::isfinite(running.as<const float>()[0]); }
+
+void WeightRange::observe(std::span<const float> mins, std::span<const float> maxs, float weight_of_newest) {
+  const float *before = running.as<const float>();
+  for (std::size_t i = 0; i < next.size(); ++i) {
+    const float now = i < mins.size() ? mins[i] : maxs[i - mins.size()];
+    next[i] = seen() ? before[i] + weight_of_newest * (now - before[i]) : now;
+  }
+}
+
+void WeightRange::commit() {
+  if (std::isfinite(next[0])) std::copy(next.begin(), next.end(), running.as<float>());
+}
+
+void WeightGrid::commit() {
+  begins = false;
+  if (range) range->commit();
 }
 
 void WeightGrid::begin_with(const Quantizer &grid) {
@@ -102,6 +136,7 @@ void WeightGrid::begin_with(const Quantizer &grid) {
 }
 
 void WeightGrid::revert() {
+  if (range) std::fill(range->next.begin(), range->next.end(), std::numeric_limits<float>::infinity());
   if (begins) learned->forget();
   begins = false;
 }
@@ -162,6 +197,17 @@ std::optional<LearnedGrid> learned_weights(quant::Learning kind, const quant::Ob
   return LearnedGrid(kind, settings, static_cast<std::int32_t>(range.lo), static_cast<std::int32_t>(range.hi), scales);
 }
 
+/// As it was trained, or from the beginning.
+WeightRange range_of(const quant::ObserverSettings &settings, const Tensor &weight,
+                     const std::map<std::string, Tensor> &trained, const std::string &node) {
+  const std::int64_t grids = is_per_tensor(settings.scheme) ? 1 : weight.dim(static_cast<std::size_t>(settings.axis));
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  WeightRange range{Tensor(QTN_FLOAT32, Shape{2, grids}), std::vector(2 * static_cast<std::size_t>(grids), kInfinity)};
+  std::copy(range.next.begin(), range.next.end(), range.running.as<float>());
+  if (const auto known = trained.find(node); known != trained.end()) copy_elements(range.running, known->second);
+  return range;
+}
+
 }  // namespace
 
 void Quantization::commit() {
@@ -199,6 +245,13 @@ std::map<std::string, QuantizerPtr> Quantization::weight_quantizers(const Graph 
   return grids;
 }
 
+std::map<std::string, Tensor> Quantization::weight_ranges(const Graph &g) const {
+  std::map<std::string, Tensor> ranges;
+  for (const auto &[node, grid] : weights)
+    if (grid.range && grid.range->seen()) ranges.emplace(g.nodes[node].name, grid.range->running.clone());
+  return ranges;
+}
+
 Quantization::Quantization(const quant::Prepared &p) : config(p.config) {
   const Graph &g = p.training->graph, &optimized = p.graph;
   const auto value_ids = by_name(g.values), optimized_nodes = by_name(optimized.nodes);
@@ -207,7 +260,7 @@ Quantization::Quantization(const quant::Prepared &p) : config(p.config) {
     const auto observer = quant::make_observer(group.settings.activation_observer, group.settings.activation);
     QuantizerPtr given = group.fixed;
     activations.emplace_back(optimized.value(group.members[0]).name, observer->settings(), given,
-                             group.settings.activation_learning);
+                             group.settings.activation_learning, group.settings.fused_fake_quant);
     of_activation.push_back(add_parameters(parameters, activations[i].name(), activations[i].learned()));
     if (const auto &seen = p.observers[i]; seen && !seen->empty()) activations.back().begin_with(*seen->quantizer());
     if (!p.training->grids.empty() && p.training->grids[i]) activations.back().begin_with(*p.training->grids[i]);
@@ -247,6 +300,8 @@ Quantization::Quantization(const quant::Prepared &p) : config(p.config) {
     weights[n] = {of_weight, folded_norm(g, uses, g.nodes[n], optimized_nodes),
                   static_cast<std::size_t>(p.placement.group[static_cast<std::size_t>(x)]), std::move(learned),
                   std::move(indices)};
+    if (settings.fused_fake_quant)
+      weights[n].range = range_of(of_weight, weight.constant, p.training->weight_ranges, g.nodes[n].name);
     if (const auto trained = p.training->weights.find(g.nodes[n].name); trained != p.training->weights.end())
       weights[n].begin_with(*trained->second);
   }

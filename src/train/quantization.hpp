@@ -17,8 +17,9 @@ namespace qtn::train {
 class ActivationGrid {
  public:
   /// `given`: stays as it is, whatever `learning` says.
+  /// `fused`: as PyTorch's FusedMovingAvgObsFakeQuantize.
   ActivationGrid(std::string name, const quant::ObserverSettings &settings, const QuantizerPtr &given,
-                 quant::Learning learning = quant::Learning::none);
+                 quant::Learning learning = quant::Learning::none, bool fused = false);
 
   const std::string &name() const { return name_; }
   bool fixed() const { return fixed_; }
@@ -46,8 +47,11 @@ class ActivationGrid {
   /// What is learned is what parameters are now, which others write.
   void follow();
 
-  /// Valid until the grid changes. Values are rounded as ONNX's QuantizeLinear does, which is what runs in the end.
-  Grids view() const { return {{&next_.scale, 1}, {&next_.zero, 1}, lo_, hi_, Rounding::division}; }
+  /// Valid until the grid changes. Values are rounded as ONNX's QuantizeLinear does, which is what runs in the end;
+  /// fused ones as PyTorch rounds them.
+  Grids view() const {
+    return {{&next_.scale, 1}, {&next_.zero, 1}, lo_, hi_, fused_ ? Rounding::reciprocal : Rounding::division};
+  }
 
   QuantizerPtr quantizer() const;
 
@@ -69,25 +73,36 @@ class ActivationGrid {
 
   std::string name_;
   quant::ObserverSettings settings_;
-  bool fixed_ = false;
+  bool fixed_ = false, fused_ = false;
   std::optional<LearnedGrid> learned_;
   std::int32_t lo_, hi_;
   Range now_, next_;
   std::optional<std::pair<float, float>> extent_;  // of this step
 };
 
+/// Of weights whose grid follows a moving average, as PyTorch's observers have it: infinite before the first step.
+struct WeightRange {
+  Tensor running;           ///< float32 [2, grids]: minima, maxima
+  std::vector<float> next;  ///< what the forward run at hand makes of them
+
+  bool seen() const;
+  void observe(std::span<const float> mins, std::span<const float> maxs, float weight_of_newest);
+  void commit();
+};
+
 /// The weights of a node: a grid for each output channel or for all, learned or over the extent that they have at each
-/// step.
+/// step, or over a moving average of it.
 struct WeightGrid {
   quant::ObserverSettings settings;
   std::optional<std::size_t> norm;  ///< the node of the normalization that is folded into the weights
   std::size_t input;                ///< the grid of what they are multiplied with
   std::optional<LearnedGrid> learned;
-  std::vector<std::size_t> parameters;  ///< of `learned`, in Quantization::parameters
-  bool begins = false;                  ///< what is learned has been given in this step
+  std::vector<std::size_t> parameters;    ///< of `learned`, in Quantization::parameters
+  bool begins = false;                    ///< what is learned has been given in this step
+  std::optional<WeightRange> range = {};  ///< as PyTorch's FusedMovingAvgObsFakeQuantize has it
 
   void begin_with(const Quantizer &grid);
-  void commit() { begins = false; }
+  void commit();
   void revert();
 
   /// With the rounding of the settings; null where no grid has been learned.
@@ -107,6 +122,7 @@ struct Quantization {
   void before_update();
   void after_update();
   std::map<std::string, QuantizerPtr> weight_quantizers(const graph::Graph &g) const;
+  std::map<std::string, Tensor> weight_ranges(const graph::Graph &g) const;
 
   quant::Config config;
   std::vector<ActivationGrid> activations;              ///< one for each group of the placement

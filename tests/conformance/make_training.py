@@ -2,7 +2,8 @@
 """Makes training.json and the networks that it trains, networks/qat_*.onnx: steps of PyTorch's eager quantization-aware
 training (fuse_modules_qat, get_default_qat_qconfig, prepare_qat) and of fine-tuning by the formulas of NVIDIA's toolkit.
 
-Weights follow what they are now, as PyTorch's documentation says of its defaults, whose observers lag behind. Biases become the
+Weights follow what they are now, as PyTorch's documentation says of its defaults, whose observers lag behind; where
+fused_fake_quant is set they lag as PyTorch's do. Biases become the
 multiples of scale of input times scale of weights that they are in integers, where PyTorch trains with floats.
 
 Run again with:  $(benchmarks/peers/make-venv)/bin/python tests/conformance/make_training.py
@@ -84,7 +85,7 @@ def prepared(net, backend, fuse, last=None):
     return round_biases(tq.prepare_qat(model))
 
 
-def in_torch(model, data, loss_of):
+def losses_in_torch(model, data, loss_of):
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=MOMENTUM)
     losses = []
     for step in range(STEPS):
@@ -94,6 +95,11 @@ def in_torch(model, data, loss_of):
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
+    return losses
+
+
+def in_torch(model, data, loss_of):
+    losses = losses_in_torch(model, data, loss_of)
     model.eval().apply(disable_activation_observer)
     return losses, ran(model, data[0][0])
 
@@ -194,6 +200,137 @@ def one_flow():
          {**call("qmodel_convert", prepared="$trained"), **refused, "message": 'convert: training brought no data to tensor "x"'})  # fmt: skip
 
 
+FUSED = call("qconfig_set", c="$c", selector="*", settings={"fused_fake_quant": 1})
+
+
+def as_converted(model, backend):
+    """PyTorch's model in integers. Hooks would go along."""
+    torch.backends.quantized.engine = backend
+    for module in model.modules():
+        module._forward_hooks.clear()
+    return tq.convert(model.eval())
+
+
+def fused_fake_quant():
+    """get_default_qat_qconfig as it is, in training and in what conversion makes of it, which has the rule of observers."""
+    layers = {"conv": nn.Conv2d(1, 3, 3, bias=False), "bn": nn.BatchNorm2d(3), "relu": nn.ReLU(), "flat": nn.Flatten(), "fc": nn.Linear(12, 3)}
+    net = varied(Quantizable(**layers), 3)
+    xs = batches(4, 6, 1, 4, 4)
+    data = [(x, torch.arange(6) * 2 % 3) for x in xs]
+    loaded = export("qat_conv_bn_relu", net, xs[0])
+    for backend in ("fbgemm", "x86", "qnnpack", "onednn"):
+        model = copy.deepcopy(net).train()
+        tq.fuse_modules_qat(model, [["conv", "bn", "relu"]], inplace=True)
+        model.qconfig = tq.get_default_qat_qconfig(backend)
+        model = round_biases(tq.prepare_qat(model))
+        assert isinstance(model.conv.weight_fake_quant, tq.FusedMovingAvgObsFakeQuantize)
+        losses = losses_in_torch(model, data, F.cross_entropy)
+        state = model.state_dict()
+        in_training = model.quant.activation_post_process.scale.item()
+        int8 = as_converted(model, backend)
+        assert abs(in_training / float(int8.quant.scale) - 1) < 1e-6, "the rules differ for weights, not for uint8"
+        grids = [{"name": "x", "quantized_dtype": "uint8", "scale": float(int8.quant.scale), "zero_point": int(int8.quant.zero_point)}]
+        outputs = [{"name": "y", "quantized_dtype": "uint8", "scale": float(int8.fc.scale), "zero_point": int(int8.fc.zero_point)}]
+        prepare = [call("qconfig_create", "c", name=backend), FUSED, OUTPUT_GRID, call("qmodel_prepare", "p", m="$m", config="$c", mode=1)]
+        weights = [step for name, layer in (("conv", int8.conv), ("fc", int8.fc)) for step in
+                   (call("qmodel_tensor", name, m="$int8", name=f"{name}.weight"), call("qtensor_dequantize", f"{name}_weight", x=f"${name}"),
+                    expected_floats(f"{name}_weight", layer.weight().dequantize(), tolerance=CLOSE))]  # fmt: skip
+        case(f"qat/{backend}/fused_fake_quant", ["P05", "P13", "T32"], loaded, *prepare, *given(data), trainer("$p"), *steps_of(losses),
+             *parameter(0, state["conv.weight"]), *parameter(3, state["fc.weight"]), call("qtrainer_model", "trained", t="$trainer"),
+             call("qmodel_convert", "int8", prepared="$trained"), call("qmodel_inspect", "report", m="$int8"),
+             {"expect": "$report", "tolerance": CLOSE, "json": {"inputs": grids, "outputs": outputs}}, *weights,
+             call("qsession_create", "s", m="$int8"), call("qsession_run", "r", s="$s", inputs=["$x0"]),
+             expected_floats("r", ran(int8, xs[0]), tolerance=float(int8.fc.scale) + CLOSE))  # fmt: skip
+        # A checkpoint has the ranges of weights, too: what goes on there takes the same steps.
+        half = STEPS // 2
+        case(f"qat/{backend}/fused_fake_quant/goes_on", ["P05"], loaded, *prepare, *given(data), trainer("$p"), *steps_of(losses)[:half],
+             call("qtrainer_save", t="$trainer", path="@half.safetensors"), trainer("$p"), call("qtrainer_load", t="$trainer", path="@half.safetensors"),
+             *steps_of(losses)[half:])  # fmt: skip
+    refused = lambda message, **settings: {**call("qconfig_set", c="$c", selector="*", settings={"fused_fake_quant": 1, **settings}),  # noqa: E731
+                                           "status": "QTN_EUNSUPPORTED", "message": f"config: {message} needs fused_fake_quant 0"}  # fmt: skip
+    case("qat/fused_fake_quant/refused", ["P05"], call("qconfig_create", "c", name="onnx"),
+         refused('activation_learning "lsq"', activation_learning="lsq"), refused('weight_learning "lsq"', weight_learning="lsq"),
+         refused('weight_scheme "per_block_symmetric"', weight_scheme="per_block_symmetric", block_size=4))  # fmt: skip
+
+
+def fused_by_names():
+    """One fusion for whatever follows, as is_qat has it: the normalization that qmodel_fuse has folded is trained within the
+    layer, as fuse_modules_qat does it, and folded in what is calibrated."""
+    layers = {"conv": nn.Conv2d(1, 3, 3, bias=False), "bn": nn.BatchNorm2d(3), "relu": nn.ReLU(), "flat": nn.Flatten(), "fc": nn.Linear(12, 3)}
+    net = varied(Quantizable(**layers), 3)
+    xs = batches(4, 6, 1, 4, 4)
+    data = [(x, torch.arange(6) * 2 % 3) for x in xs]
+    loaded = export("qat_conv_bn_relu", net, xs[0])
+    names = ["/conv/Conv", "/bn/BatchNormalization", "/relu/Relu"]
+    fuse = call("qmodel_fuse", "fused", m="$m", nodes=names)
+    model = prepared(net, "onednn", [["conv", "bn", "relu"]], "fc")
+    losses, y = in_torch(model, data, F.cross_entropy)
+    state = model.state_dict()
+    prepare = [call("qconfig_create", "c", name="onednn"), NARROW, call("qmodel_prepare", "p", m="$fused", config="$c", mode=1)]
+    trained = [*steps_of(losses), *parameter(0, state["conv.weight"]), *parameter(1, state["conv.bn.weight"]), *parameter(2, state["conv.bn.bias"]),
+               call("qtrainer_buffer", "mean", t="$trainer", index=0), expected_floats("mean", state["conv.bn.running_mean"], tolerance=CLOSE),
+               call("qtrainer_buffer", "variance", t="$trainer", index=1), expected_floats("variance", state["conv.bn.running_var"], tolerance=CLOSE)]  # fmt: skip
+    buffers = lambda count: {**call("qtrainer_buffer_count", t="$trainer"), "equals": count}  # noqa: E731
+    case("qat/fused_by_names", ["P13", "P15"], loaded, fuse, *prepare, *given(data), trainer("$p"), buffers(2), *trained, *to_integers(y))
+    # In float as well.
+    floating = copy.deepcopy(net).train()
+    losses_in_float, _ = in_torch(floating, data, F.cross_entropy)
+    case("qat/fused_by_names/in_float", ["P15"], loaded, fuse, *given(data), trainer("$fused"), buffers(2), *steps_of(losses_in_float),
+         *parameter(0, floating.conv.weight.detach()), *parameter(1, floating.bn.weight.detach()))  # fmt: skip
+    # What somebody made of the folded weights is what counts, and a file has no more than them.
+    folded = tq.fuse_modules(copy.deepcopy(net).eval(), [["conv", "bn", "relu"]])
+    weight = (folded.conv[0].weight.detach() * 0.5).round(decimals=4)
+    case("qat/fused_by_names/other_weights", ["P15"], loaded, fuse, floats("w", weight), call("qmodel_set_tensor", m="$fused", name="conv.weight", t="$w"),
+         *prepare, call("qtrainer_create", "trainer", m="$p"), buffers(0), *parameter(0, weight))  # fmt: skip
+    case("qat/fused_by_names/of_a_file", ["P15"], loaded, fuse, call("qmodel_save", m="$fused", path="@fused.onnx"),
+         call("qmodel_load", "fused", path="@fused.onnx"), *prepare, call("qtrainer_create", "trainer", m="$p"), buffers(0),
+         *parameter(0, folded.conv[0].weight.detach()))  # fmt: skip
+    # Of a network in training mode, as fuse_modules asks the modules: checked, and left to training.
+    other = copy.deepcopy(net).train()
+    training = onnx_bytes(other, xs[0], torch.onnx.TrainingMode.TRAINING)
+    losses, y = in_torch(prepared(other, "onednn", [["conv", "bn", "relu"]], "fc"), data, F.cross_entropy)
+    what = "do not become one; what does: Conv or Gemm, then BatchNormalization, Relu or Clip, or both"
+    why = 'node "/bn/BatchNormalization": BatchNormalization is in training mode, which trainers take; for all else export the model in evaluation mode'
+    chain = ["/bn/BatchNormalization", "/relu/Relu", "/flat/Flatten"]
+    case("qat/fused_by_names/while_training", ["P03", "P15"], call("qmodel_load_bytes", "m", data=list(training)), fuse,
+         {**call("qmodel_fuse", m="$m", nodes=chain), "status": "QTN_EINVAL",
+          "message": f'fuse: "{chain[0]}" (BatchNormalization), "{chain[1]}" (Relu), "{chain[2]}" (Flatten) {what}'}, *prepare,
+         {**call("qmodel_prepare", m="$fused", config="$c", mode=0), "status": "QTN_EUNSUPPORTED", "message": f"qmodel_prepare: {why}"},
+         {**call("qsession_create", m="$fused"), "status": "QTN_EUNSUPPORTED", "message": f"qsession_create: {why}"},
+         *given(data), trainer("$p"), *steps_of(losses), *to_integers(y))  # fmt: skip
+
+
+def training_mode():
+    """train() for QAT, eval() for all else, whatever the recipe. A network in evaluation mode is trained all the same: where
+    prepare_qat demands model.train(), the trainer decides."""
+    first, last = {"conv": nn.Conv2d(1, 3, 3, bias=False)}, {"relu": nn.ReLU(), "flat": nn.Flatten(), "fc": nn.Linear(12, 3)}
+    with_norm, with_dropout = varied(Quantizable(**first, bn=nn.BatchNorm2d(3), **last), 3), varied(Quantizable(**first, drop=nn.Dropout(0.5), **last), 3)
+    x, labels = batches(4, 6, 1, 4, 4)[0], torch.tensor([0, 2, 1, 0, 2, 1])
+    loss = F.cross_entropy(copy.deepcopy(with_norm).train()(x), labels).item()
+    # What drops is random, and so is a loss.
+    in_training = lambda net: onnx_bytes(copy.deepcopy(net).train(), x, torch.onnx.TrainingMode.TRAINING)  # noqa: E731
+    with_norm_bytes, dropout_bytes = in_training(with_norm), in_training(with_dropout)
+    ends = "is in training mode, which trainers take; for all else export the model in evaluation mode"
+    for mode, model, why, step in (("normalization", with_norm_bytes, f'node "/bn/BatchNormalization": BatchNormalization {ends}', loss),
+                                   ("dropout", dropout_bytes, f'node "/drop/Dropout": Dropout {ends}', None)):  # fmt: skip
+        refused = lambda step: {**step, "status": "QTN_EUNSUPPORTED", "message": f"{step['call']}: {why}"}  # noqa: B023, E731
+        target = call("qtensor_create", "t", dtype="int64", shape=[6], data=labels.tolist())
+        trained = lambda step: [{**call("qtrainer_step", t="$trainer", inputs=["$x"], targets=["$t"]), "equals": step, "tolerance": CLOSE}] if step else []  # noqa: E731
+        held = [call("qmodel_load_bytes", "m", data=list(model)), floats("x", x), target]
+        for recipe in ("onnx", "fbgemm", "x86", "qnnpack", "onednn", "nvidia", "tflite", "torchvision_fbgemm", "torchvision_qnnpack"):
+            config = call("qconfig_create", "c", name=recipe)
+            case(f"training_mode/{mode}/{recipe}", ["P03"], *held, config,
+                 refused(call("qmodel_prepare", m="$m", config="$c", mode=0)),
+                 refused(call("qmodel_quantize", m="$m", config="$c", samples=["$x"])),
+                 call("qmodel_prepare", "p", m="$m", config="$c", mode=1), call("qmodel_calibrate", prepared="$p", inputs=["$x"]),
+                 call("qtrainer_create", "trainer", m="$p", attrs={"fake_quant": 0}), *trained(step), call("qtrainer_set", t="$trainer", attrs={"fake_quant": 1}),
+                 call("qtrainer_model", "trained", t="$trainer"), call("qmodel_convert", "int8", prepared="$trained"),
+                 call("qsession_create", "s", m="$int8"), call("qsession_run", "y", s="$s", inputs=["$x"]),
+                 call("qtrainer_evaluate", "e", t="$trainer", inputs=["$x"]), {**call("qtensor_equal", a="$y", b="$e"), "equals": 1})  # fmt: skip
+        case(f"training_mode/{mode}/all_else", ["P03"], *held, call("qconfig_create", "c", name="onnx"), refused(call("qsession_create", m="$m")),
+             refused(call("qmodel_quantize_dynamic", m="$m", config="$c")), refused(call("qmodel_quantize_weights", m="$m")))  # fmt: skip
+
+
 def functions():
     """Results of FloatFunctional are rounded in training, too."""
     for name in ("add", "mul"):
@@ -208,9 +345,40 @@ def functions():
 
 
 def qconfigs():
-    """get_default_qat_qconfig as it is (its version 0, by the formulas of its observers; version 1 has others in C++): at a
+    """get_default_qat_qconfig as it is, version 1 with fused_fake_quant, and version 0, by the formulas of its observers: at a
     rate of 0 its weights do not lag. Losses show the grids of steps, the input's grid is that of the last. With seven bits
     only the first tensor sets the range: PyTorch clips there, and we where integers end, in training as afterwards."""
+    for backend in ("fbgemm", "x86", "qnnpack", "onednn"):
+        rng = np.random.default_rng(18)
+        weight = rng.uniform(-0.8, 0.9, (3, 6)).round(4).astype(np.float32)
+        weight[2] = np.abs(weight[2])  # of one sign: the fused module has an affine grid there
+        xs = [torch.from_numpy(rng.uniform(-limit / 3, limit, (5, 6)).round(4).astype(np.float32)) for limit in (1, 2, 1.5)]
+        data = [(x, torch.from_numpy(rng.uniform(-1, 1, (5, 3)).round(4).astype(np.float32))) for x in xs]
+        qconfig = tq.get_default_qat_qconfig(backend)
+        activation, of_weight = qconfig.activation(), qconfig.weight()
+        losses = [F.mse_loss(activation(x) @ of_weight(torch.from_numpy(weight)).T, target).item() for x, target in data]
+        scale, zero = activation.calculate_qparams()
+        seen = {"name": "x", "scale": float(scale), "zero_point": int(zero), "quantized_dtype": "uint8"}
+        case(f"qat/qconfig/{backend}/version_1", ["P05"], network(fc=weight), call("qconfig_create", "c", name=backend), FUSED,
+             call("qmodel_prepare", "p", m="$m", config="$c", mode=1), *given(data),
+             call("qtrainer_create", "trainer", m="$p", attrs={"loss": "mse", "lr": 0.0}), *steps_of(losses, count=3, tolerance=1e-6),
+             call("qtrainer_model", "trained", t="$trainer"), call("qmodel_convert", "int8", prepared="$trained"),
+             call("qmodel_inspect", "report", m="$int8"), {"expect": "$report", "json": {"inputs": [seen]}, "tolerance": 1e-6})  # fmt: skip
+    # What was calibrated goes on as the moving average that it would have been, of seven bits as of eight.
+    for backend in ("fbgemm", "onednn"):
+        observer = tq.MovingAverageMinMaxObserver(reduce_range=backend == "fbgemm")
+        for x in xs[:2]:
+            observer(x)
+        scale = float(observer.calculate_qparams()[0])
+        loss = F.mse_loss(xs[1] @ torch.from_numpy(weight).T, data[1][1]).item()
+        seen = {"name": "x", "scale": scale, "quantized_dtype": "uint8"}
+        case(f"qat/observers_go_on/{backend}", ["P05", "P13"], network(fc=weight), call("qconfig_create", "c", name=backend),
+             call("qconfig_set", c="$c", selector="*", settings={"observer": "minmax"}), call("qmodel_prepare", "p", m="$m", config="$c", mode=1), *given(data),
+             call("qmodel_calibrate", prepared="$p", inputs=["$x0"]),
+             call("qtrainer_create", "trainer", m="$p", attrs={"loss": "mse", "lr": 0.0, "observers": 1, "fake_quant": 0}),
+             {**call("qtrainer_step", t="$trainer", inputs=["$x1"], targets=["$t1"]), "equals": loss, "tolerance": CLOSE},
+             call("qtrainer_set", t="$trainer", attrs={"fake_quant": 1}), call("qtrainer_model", "trained", t="$trainer"), call("qmodel_convert", "int8", prepared="$trained"),
+             call("qmodel_inspect", "report", m="$int8"), {"expect": "$report", "json": {"inputs": [seen]}, "tolerance": scale / 100})  # fmt: skip
     for backend, limits in (("fbgemm", (2, 1, 1.5)), ("x86", (2, 1, 1.5)), ("qnnpack", (1, 2, 1.5)), ("onednn", (1, 2, 1.5))):
         rng = np.random.default_rng(17)
         weight = rng.uniform(-0.8, 0.9, (3, 6)).round(4).astype(np.float32)
@@ -344,6 +512,9 @@ def learned_amax():
 def main():
     torch.manual_seed(0)
     one_flow()
+    fused_fake_quant()
+    fused_by_names()
+    training_mode()
     functions()
     qconfigs()
     fine_tuning()

@@ -3,6 +3,7 @@
 
   fixed    fake_quantize_per_tensor_affine, fake_quantize_per_channel_affine, and their backward passes
   learned  _fake_quantize_learnable_per_tensor_affine and _per_channel_affine, with gradients of scales and zero points
+  fused    scales and zero points of fused_moving_avg_obs_fake_quant for a tensor of which only the ends are known
   clip     y = clamp(x, lo, hi) with learned bounds (PACT): gradients where the toolkit's ClipFunction passes them
 
 Run again with:  $(benchmarks/peers/make-venv)/bin/python tests/golden/make_fake_quantize.py
@@ -109,6 +110,28 @@ def learned_cases():
     return cases
 
 
+def fused_cases():
+    """Ranges of all sizes, on both sides of zero and on one; down to where scales have a floor and to nothing."""
+    rng = np.random.default_rng(5)
+    ranges = [(0.0, 0.0), (-1.0, 1.0), (-1.28, 1.27), (-128.0, 127.0), (0.5, 2.0), (-2.0, -0.5), (0.0, 3.0), (-3.0, 0.0), (1e-40, 1e-39),
+              (-1e-3, 1e-3), (-1e-6, 2e-6), (0.0, 1e-5), (-1e-5, 0.0), (-3e38, 1e38), (-1e-30, 5e-31)]  # fmt: skip
+    for _ in range(120):
+        size = 10.0 ** rng.uniform(-6, 6)
+        low, high = sorted(rng.uniform(-size, size, 2) if rng.random() < 0.8 else rng.uniform(0, size, 2) * rng.choice([-1, 1]))
+        ranges.append((float(np.float32(low)), float(np.float32(high))))
+    cases = []
+    for lo, hi in ((-128, 127), (-127, 127), (0, 255), (0, 127)):
+        for symmetric in (True, False) if lo < 0 else (False,):
+            for low, high in ranges:
+                scale, zero = torch.ones(1), torch.zeros(1, dtype=torch.int32)
+                on = torch.ones(1, dtype=torch.long)
+                torch.fused_moving_avg_obs_fake_quant(torch.tensor([low, high]), on, on, torch.tensor(float("inf")), torch.tensor(float("-inf")),
+                                                      scale, zero, 0.01, lo, hi, 0, False, symmetric)  # fmt: skip
+                cases.append({"quant_min": lo, "quant_max": hi, "symmetric": symmetric, "min": low, "max": high, "scale": scale.item(),
+                              "zero_point": zero.item()})  # fmt: skip
+    return cases
+
+
 def clip_cases():
     cases = []
     for lo, hi in ((-1.5, 2.0), (0.0, 6.0)):
@@ -123,7 +146,7 @@ def clip_cases():
 def main():
     folder = pathlib.Path(__file__).parent / "training"
     folder.mkdir(exist_ok=True)
-    golden = {"fixed": fixed_cases(), "learned": learned_cases(), "clip": clip_cases()}
+    golden = {"fixed": fixed_cases(), "learned": learned_cases(), "fused": fused_cases(), "clip": clip_cases()}
     golden_json.write(folder / "fake_quantize.json", golden)
     print({key: len(cases) for key, cases in golden.items()})
 

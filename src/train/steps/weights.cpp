@@ -47,8 +47,8 @@ class WeightStep final : public Step {
               {},
               static_cast<std::int32_t>(form->range().lo),
               static_cast<std::int32_t>(form->range().hi),
-              form->rounding(),
-              form->divides_back(),
+              grid.range ? Rounding::reciprocal : form->rounding(),
+              !grid.range && form->divides_back(),
               static_cast<std::size_t>(settings_.axis)};
   }
 
@@ -80,7 +80,7 @@ class WeightStep final : public Step {
     hides_not_finite = false;
     units_->of_channel.clear();
     if (!rounds_) return copy_elements(y_, x());
-    grid_.learned ? follow() : choose();
+    grid_.learned ? follow() : grid_.range ? follow_average() : choose();
     if (input_.known()) settle_units();
     fake_quantize(x(), grids_, y_);
   }
@@ -145,6 +145,20 @@ class WeightStep final : public Step {
     for (float &s : scales_) s = scale_of(s);
   }
 
+  /// Grids over a moving average of what the weights were.
+  void follow_average() {
+    measure();
+    if (hides_not_finite) return choose_scales();
+    grid_.range->observe(mins_, maxs_, static_cast<float>(settings_.averaging_constant));
+    const std::vector<float> &range = grid_.range->next;
+    for (std::size_t g = 0; g < scales_.size(); ++g) {
+      const ScaleZero chosen =
+          choose_fused({grids_.lo, grids_.hi}, is_symmetric(settings_.scheme), range[g], range[scales_.size() + g]);
+      scales_[g] = static_cast<float>(chosen.scale);
+      zeros_[g] = static_cast<std::int32_t>(chosen.zero_point);
+    }
+  }
+
   /// Or the inverse of a scale, which the grids are then given by.
   float scale_of(float given) const {
     return grids_.inverses ? static_cast<float>(1.0 / static_cast<double>(given)) : given;
@@ -152,6 +166,11 @@ class WeightStep final : public Step {
 
   /// Grids over what the weights are now.
   void choose() {
+    measure();
+    choose_scales();
+  }
+
+  void measure() {
     const float *x = this->x().as<const float>();
     if (layout_.inner == 1 && layout_.outer > 1) {
       hides_not_finite = !all_finite(this->x());
@@ -174,6 +193,9 @@ class WeightStep final : public Step {
       std::fill(mins_.begin(), mins_.end(), 0.0f);
       std::fill(maxs_.begin(), maxs_.end(), 0.0f);
     }
+  }
+
+  void choose_scales() {
     for (std::size_t g = 0; g < scales_.size(); ++g) {
       const ScaleZero chosen =
           choose_scale(settings_.dtype, is_symmetric(settings_.scheme), static_cast<double>(mins_[g]),

@@ -249,6 +249,20 @@ void inverses(void **) {
   assert_true(a == c && b == d && b[0] == -1.0f && b[1] == -16.0f);
 }
 
+void fused(void **) {
+  std::size_t checked = 0, affine = 0;
+  for (const Json &c : part("fused")) {
+    const IntegerRange integers{c.at("quant_min").get<std::int64_t>(), c.at("quant_max").get<std::int64_t>()};
+    const bool symmetric = c.at("symmetric").get<bool>();
+    const ScaleZero chosen = choose_fused(integers, symmetric, c.at("min").get<float>(), c.at("max").get<float>());
+    if (chosen.scale != c.at("scale").get<double>() || chosen.zero_point != c.at("zero_point").get<std::int64_t>())
+      fail_test(c.dump(), ": ", nlohmann::json(chosen.scale).dump(), ", ", chosen.zero_point);
+    ++checked;
+    affine += symmetric && chosen.zero_point != 0 ? 1u : 0u;
+  }
+  assert_true(checked > 500 && affine > 10);
+}
+
 void nothing(void **) {
   const auto q = quantizer(QTN_INT8, Numerics::fbgemm, 1, 3);
   for (const Shape &shape : {Shape{0, 3, 2}, Shape{2, 3, 0}})
@@ -304,6 +318,7 @@ int main() {
                               cmocka_unit_test(nvidia_amax),
                               cmocka_unit_test(pieces),
                               cmocka_unit_test(inverses),
+                              cmocka_unit_test(fused),
                               cmocka_unit_test(nothing),
                               cmocka_unit_test(errors)};
   return cmocka_run_group_tests_name("train/fake_quantize", tests, nullptr, nullptr);
