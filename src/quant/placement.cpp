@@ -70,12 +70,19 @@ bool is_table(const Graph &g, const Facts &facts, const Node &node) {
   return activations == 1;
 }
 
-bool is_pointwise(const Graph &g, const Facts &facts, const Node &node) {
+/// Of one picture at a time, over places.
+bool is_average(const Graph &g, const Facts &facts, const Node &node) {
   const std::string_view op = node.op->name;
   const ValueId x = input_of(node, 0);
   if (op == "AveragePool" || op == "GlobalAveragePool")
     return is_activation(g, facts, x) && facts.rank_of(x) >= 3 && facts.rank_of(x) <= 5;
-  if (op == "ReduceMean") return is_activation(g, facts, x) && is_spatial_mean(g, facts, node);
+  return op == "ReduceMean" && is_activation(g, facts, x) && is_spatial_mean(g, facts, node);
+}
+
+bool is_pointwise(const Graph &g, const Facts &facts, const Node &node) {
+  const std::string_view op = node.op->name;
+  const ValueId x = input_of(node, 0);
+  if (is_average(g, facts, node)) return true;
   if ((op == "Add" || op == "Sub" || op == "Mul") && is_activation(g, facts, x) &&
       is_activation(g, facts, input_of(node, 1)))
     return true;
@@ -206,9 +213,16 @@ class Grouping {
   bool moving(std::size_t n) const { return p_.nodes[n].integer && p_.nodes[n].role == Role::moving; }
   bool is_concat(std::size_t n) const { return joins(p_, g_.nodes[n], n); }
 
+  /// An average that is told to keep the grid of what it reads.
+  bool keeps_grid(std::size_t n) const {
+    const NodePlan &plan = p_.nodes[n];
+    return plan.integer && plan.settings->pools_keep_grid && is_average(g_, facts_, g_.nodes[n]);
+  }
+
   void tie_moved(Ties &tied) const {
     for (std::size_t n = 0; n < g_.nodes.size(); ++n) {
       const Node &node = g_.nodes[n];
+      if (keeps_grid(n)) tied.unite(index(node.inputs[0]), index(node.outputs[0]));
       if (!moving(n) || is_concat(n)) continue;
       const std::size_t first = index(node.outputs[0]);
       each_output(facts_, node, [&](ValueId v) { tied.unite(index(v), first); });
@@ -225,7 +239,7 @@ class Grouping {
         if (node.inputs[i] == kNoValue || std::string_view(node.op->name) == "Shape") continue;
         if (is_concat(n))
           tied.add_reader(index(node.inputs[i]), static_cast<std::int32_t>(n));
-        else if (!moving(n) || !moves_operand(node, i))
+        else if (!keeps_grid(n) && (!moving(n) || !moves_operand(node, i)))
           tied.add_reader(index(node.inputs[i]), Ties::kOthers);
       }
     }
@@ -272,6 +286,7 @@ class Grouping {
                    [&](ValueId part) { apart = apart || p_.group[index(part)] != p_.group[index(v)]; });
       return apart;
     }
+    if (keeps_grid(n)) return trained_;  // not moved but computed, and rounded
     return !moving(n) || (std::string_view(node.op->name) == "Pad" && input_of(node, 2) != kNoValue);
   }
 
@@ -320,7 +335,12 @@ class Grouping {
       return std::make_shared<Quantizer>(given->dtype(), given->scheme(), 0, given->scales(), given->zero_points(),
                                          Numerics::onnx);
     }
-    if (!group.settings.fixed_outputs || group.sources.size() != 1 || !group.constants.empty()) return nullptr;
+    const auto averages = std::count_if(group.sources.begin(), group.sources.end(), [&](ValueId v) {
+      return maker(v) >= 0 && keeps_grid(static_cast<std::size_t>(maker(v)));
+    });
+    if (!group.settings.fixed_outputs || static_cast<std::ptrdiff_t>(group.sources.size()) != averages + 1 ||
+        !group.constants.empty())
+      return nullptr;
     const std::int32_t n = maker(group.sources[0]);
     if (n < 0) return nullptr;
     const std::string_view op = g_.nodes[static_cast<std::size_t>(n)].op->name;

@@ -22,6 +22,7 @@ struct Recipe {
   const char *numerics;
   Activations activations;
   Weights weights;
+  bool of_torchvision = false;  ///< quantized in eager mode, between stubs, with its ReLU6 replaced
 };
 
 // docs/quantization.md says whose defaults these are.
@@ -51,6 +52,17 @@ constexpr Recipe kRecipes[] = {
      "tflite",
      {"minmax", "int8", "per_tensor_affine", false, true},
      {"minmax", "per_channel_symmetric", true}},
+    // default_observer has 0..127 for both backends, and QNNPACK's numerics would leave reduce_range out.
+    {"torchvision_fbgemm",
+     "fbgemm",
+     {"minmax", "uint8", "per_tensor_affine", true, true},
+     {"minmax", "per_channel_symmetric", false},
+     true},
+    {"torchvision_qnnpack",
+     "fbgemm",
+     {"minmax", "uint8", "per_tensor_affine", true, true},
+     {"minmax", "per_tensor_symmetric", false},
+     true},
 };
 
 Attrs settings_of(const Recipe &recipe) {
@@ -68,6 +80,8 @@ Attrs settings_of(const Recipe &recipe) {
   Attrs a;
   for (const auto &[key, name] : names) a.set(key, name);
   for (const auto &[key, on] : switches) a.set(key, std::int64_t{on});
+  if (recipe.of_torchvision)
+    for (const char *key : {"quantize_outputs", "replace_relu6", "pools_keep_grid"}) a.set(key, std::int64_t{1});
   return a;
 }
 

@@ -484,6 +484,49 @@ def whole_networks():
              *is_like(int8, nodes, ran(int8, x), int8.classifier[1], tolerance=INEXACT))  # fmt: skip
 
 
+def torchvision_recipes():
+    """quantize_model as a recipe: nothing else is set, pools keep the grid of what they read, and the network ends on one."""
+    net = settle(mobilenet(), 81, limit=4)
+    sample, x = data(82, 1, 3, 16, 16, limit=8), data(83, 2, 3, 16, 16, limit=8)
+    loaded = export("mobilenet_v2", net, sample)
+    assert "qnnpack" in torch.backends.quantized.supported_engines
+    for backend in ("fbgemm", "qnnpack"):
+        int8 = copy.deepcopy(net)
+        _replace_relu(int8)
+        with unittest.mock.patch("torch.rand", return_value=sample):
+            quantize_model(int8, backend)
+        assert torch.backends.quantized.engine == backend
+        f = int8.features
+        nodes = [node("Conv", m) for m in (f[0][0], f[1].conv[0][0], f[1].conv[1])] + [node("Add", f[1].skip_add)]
+        for i in (2, 3):
+            nodes += [node("Conv", m) for m in (f[i].conv[0][0], f[i].conv[1][0], f[i].conv[2])]
+        nodes += [node("Add", f[3].skip_add), node("Conv", f[4][0]), node("GlobalAveragePool", f[4][0]), node("Flatten", f[4][0]), node("Gemm", int8.classifier[1])]
+        rows = ["P23", "P24", "P26"] + (["P25"] if backend == "qnnpack" else [])
+        recipe = [call("qconfig_create", "c", name=f"torchvision_{backend}")]
+        run = quantized_run(recipe, [sample], x, "y")
+        outputs = {"name": "y", "dtype": "float32", **grid_of(int8.classifier[1])}
+        report = {"quantized": True, "inputs": [{"name": "x", "dtype": "float32", **grid_of(int8.quant)}], "outputs": [outputs], "nodes": nodes, "float_nodes": []}
+        # Scales behind many layers are off by a unit in the last place, and so are results: none by a step of its grid.
+        case(f"mobilenet_v2/torchvision_{backend}", rows, loaded, *run, call("qmodel_inspect", "report", m="$q"),
+             {"expect": "$report", "json": report, "tolerance": INEXACT}, expected_floats("y", ran(int8, x), tolerance=float(int8.classifier[1].scale) / 100),
+             *same_everywhere())  # fmt: skip
+    # Means over windows, at borders and over the whole picture.
+    layers = {"conv": nn.Conv2d(1, 3, 3, padding=1), "relu": nn.ReLU(), "average": nn.AvgPool2d(2, stride=1), "again": nn.Conv2d(3, 2, 3),
+              "all": nn.AdaptiveAvgPool2d(1), "flat": nn.Flatten(), "fc": nn.Linear(2, 3)}  # fmt: skip
+    net = settle(Quantizable(**layers), 84, limit=4)
+    samples, x = [data(85, 4, 1, 8, 8, limit=16)], data(86, 3, 1, 8, 8, limit=20)
+    loaded = export("pools", net, x)
+    for backend, weights in (("fbgemm", default_per_channel_weight_observer), ("qnnpack", torch.ao.quantization.default_weight_observer)):
+        int8 = in_torch(net, samples, backend, [["conv", "relu"]], QConfig(default_observer, weights))
+        nodes = [node("Conv", int8.conv), node("AveragePool", int8.conv), node("Conv", int8.again), node("GlobalAveragePool", int8.again),
+                 node("Flatten", int8.again), node("Gemm", int8.fc)]  # fmt: skip
+        case(f"pools/torchvision_{backend}", ["P26"], loaded, *quantized_run([call("qconfig_create", "c", name=f"torchvision_{backend}")], samples, x, "y"),
+             *is_like(int8, nodes, ran(int8, x), int8.fc, rounded=True), *same_everywhere())  # fmt: skip
+    refused = {**call("qconfig_create", name="torchvision_xnnpack"), "status": "QTN_EUNSUPPORTED",
+               "message": 'config: there is no recipe "torchvision_xnnpack"; there are: onnx fbgemm x86 qnnpack onednn nvidia tflite torchvision_fbgemm torchvision_qnnpack'}  # fmt: skip
+    case("torchvision_unknown_backend", ["P26"], refused)
+
+
 def practice():
     """From the float network to files that are run: settings from a file, four batches, both formats."""
     net = settle(mobilenet(), 81, limit=4)
@@ -507,6 +550,7 @@ def main():
     functions()
     blocks()
     whole_networks()
+    torchvision_recipes()
     practice()
     write("networks.json")
 
