@@ -16,7 +16,8 @@ using namespace qtn::capi;
 
 namespace {
 
-constexpr AttrSpec kSaveOptions[] = {{"format", AttrSpec::kString}, {"opset", AttrSpec::kInt}};
+constexpr AttrSpec kSaveOptions[] = {
+    {"format", AttrSpec::kString}, {"opset", AttrSpec::kInt}, {"weight_pairs", AttrSpec::kInt}};
 
 onnx::SaveOptions save_options(const char *entry, const Attrs &attrs) {
   attrs.check(kSaveOptions, entry);
@@ -28,6 +29,9 @@ onnx::SaveOptions save_options(const char *entry, const Attrs &attrs) {
   const std::int64_t opset = attrs.get_int("opset", options.opset);
   if (opset < 13 || opset > 25) fail(QTN_EINVAL, entry, ": opset is ", opset, ", not from 13 to 25");
   options.opset = static_cast<int>(opset);
+  options.weight_pairs = attrs.get_int("weight_pairs", 0) != 0;
+  if (options.weight_pairs && options.format == onnx::Format::qoperator)
+    fail(QTN_EINVAL, entry, ": weight_pairs is of format qdq, not of qoperator");
   return options;
 }
 

@@ -12,7 +12,8 @@ CLI::Option *add_calibration_options(CLI::App &command, CalibrationOptions &opti
   CLI::Option *data = add_data_options(command, options.data);
   command
       .add_option("--config", options.config,
-                  "onnx (default), fbgemm, x86, qnnpack, onednn, nvidia, tflite, or a file NAME.json")
+                  "onnx (default), fbgemm, x86, qnnpack, onednn, nvidia, tflite, torchvision_fbgemm, "
+                  "torchvision_qnnpack, or a file NAME.json")
       ->type_name("NAME");
   command.add_flag_callback(
       "--equalize", [&options] { options.equalize = true; },

@@ -25,6 +25,7 @@ enum class Format {
 struct SaveOptions {
   int opset = 21;
   Format format = Format::qdq;
+  bool weight_pairs = false;  ///< weights of 8 bits as floats, with QuantizeLinear in front of DequantizeLinear
 };
 
 /// The model as ONNX bytes: a float graph as it is, a quantized one in this format, with integer weights and int32

@@ -27,7 +27,8 @@ void fold_qdq(graph::Graph &g, Numerics numerics);
 /// The inverse: a graph without quantizers, with the nodes that say the same. Values keep their names, except that the
 /// name of a graph output goes to the value after DequantizeLinear. Names come out unique. Throws QTN_EUNSUPPORTED on a
 /// grid that QuantizeLinear does not have: an activation's by channel, or one that does not reach over its whole type.
-graph::Graph expand_qdq(const graph::Graph &g);
+/// `weight_pairs`: constants of 8 bits are floats that QuantizeLinear makes the same integers of.
+graph::Graph expand_qdq(const graph::Graph &g, bool weight_pairs = false);
 
 /// The inverse of open_qoperators(), on what expand_qdq() made: operators between DequantizeLinear and QuantizeLinear
 /// take and make the integers themselves, where ONNX or ONNX Runtime has such an operator. Others stay as they are.

@@ -45,7 +45,8 @@ void check_range(const std::string &name, const Quantizer &q) {
 
 class Expander {
  public:
-  explicit Expander(const graph::Graph &g) : g_(g), uses_(g), read_as_(g.values.size()) {
+  Expander(const graph::Graph &g, bool weight_pairs)
+      : g_(g), uses_(g), read_as_(g.values.size()), weight_pairs_(weight_pairs) {
     for (std::size_t v = 0; v < read_as_.size(); ++v) read_as_[v] = static_cast<ValueId>(v);
     nodes_.swap(g_.nodes);
     settle_names();
@@ -121,12 +122,35 @@ class Expander {
     const Tensor integers = g_.value(v).constant.with_quantizer(nullptr);
     g_.value(v).constant = Tensor();
     g_.value(v).quantizer = nullptr;
-    const ValueId stored = add_constant(name + "_quantized", integers);
-    std::vector<ValueId> inputs = operands(stored, name, *q, integers.shape());
+    std::vector<ValueId> inputs;
+    if (const Tensor floats = weight_pairs_ ? floats_of(integers, q) : Tensor(); floats.has_data()) {
+      const ValueId stored = add_constant(name + "_float", floats);
+      const ValueId made = add_value(name + "_quantized", q->dtype(), integers.shape());
+      inputs = operands(stored, name, *q, integers.shape());
+      set_axis(add_node(name + "_QuantizeLinear", &ops::kQuantizeLinear, inputs, made), *q);
+      inputs[0] = made;
+    } else {
+      const ValueId stored = add_constant(name + "_quantized", integers);
+      inputs = operands(stored, name, *q, integers.shape());
+    }
     if (goes_without_zero_points(*q)) inputs.pop_back();
-    Node &node = add_node(name + "_DequantizeLinear", &ops::kDequantizeLinear, std::move(inputs), v);
-    if (!q->per_tensor()) node.attrs.set("axis", std::int64_t{q->axis()});
-    if (q->per_block()) node.attrs.set("block_size", q->block_size());
+    set_axis(add_node(name + "_DequantizeLinear", &ops::kDequantizeLinear, std::move(inputs), v), *q);
+  }
+
+  static void set_axis(Node &node, const Quantizer &q) {
+    if (!q.per_tensor()) node.attrs.set("axis", std::int64_t{q.axis()});
+    if (q.per_block()) node.attrs.set("block_size", q.block_size());
+  }
+
+  /// What QuantizeLinear makes these integers of; nothing where it cannot: at scales so small that floats have gaps.
+  static Tensor floats_of(const Tensor &integers, const QuantizerPtr &q) {
+    if ((q->dtype() != QTN_INT8 && q->dtype() != QTN_UINT8) || q->per_block()) return {};
+    const auto whole =
+        std::make_shared<Quantizer>(q->dtype(), q->scheme(), q->axis(), q->scales(), q->zero_points(), Numerics::onnx);
+    const Tensor floats = dequantize(integers.with_quantizer(whole)), again = quantize(floats, whole);
+    const bool same = std::equal(again.as<const std::uint8_t>(), again.as<const std::uint8_t>() + again.count(),
+                                 integers.to_contiguous().as<const std::uint8_t>());
+    return same ? floats : Tensor();
   }
 
   /// v -> QuantizeLinear -> DequantizeLinear -> all that read v.
@@ -159,11 +183,12 @@ class Expander {
   graph::Uses uses_;
   std::vector<ValueId> read_as_;  ///< by value id of the original graph: what its readers read
   std::vector<Node> nodes_;
+  bool weight_pairs_;
   graph::UniqueNames value_names_, node_names_;
 };
 
 }  // namespace
 
-graph::Graph expand_qdq(const graph::Graph &g) { return Expander(g).run(); }
+graph::Graph expand_qdq(const graph::Graph &g, bool weight_pairs) { return Expander(g, weight_pairs).run(); }
 
 }  // namespace qtn::onnx

@@ -248,7 +248,7 @@ std::string serialize(const graph::Graph &g, const SaveOptions &options) {
   expand_dynamic(plain);
   widen_constants(plain, options.opset);
   if (options.format == Format::qoperator) graph::fuse_clamps(plain);
-  graph::Graph expanded = expand_qdq(plain);
+  graph::Graph expanded = expand_qdq(plain, options.weight_pairs);
   if (options.format == Format::qoperator) close_qoperators(expanded);
   graph::separate_clamps(expanded);
   to_opset(expanded, options.opset);

@@ -160,8 +160,25 @@ def protocol():
     case("protocol/amax_stays", ["N13"], loaded, *prepared, *feed, converted, *run, *larger)
 
 
+def pairs():
+    """What the toolkit exports: weights in float behind a QuantizeLinear and a DequantizeLinear, or as integers; one network."""
+    net, loaded, x, samples = network()
+    y = result(quantized(net, samples), x)
+    equal = {"call": "qtensor_equal", "equals": 1}
+    steps = [loaded, *quantized_run(CONFIG, samples, x, "y")]
+    for name, attrs in (("integers", {}), ("floats", {"weight_pairs": 1}), ("floats13", {"weight_pairs": 1, "opset": 13})):
+        steps += [call("qmodel_save", m="$q", path=f"@{name}.onnx", attrs=attrs), call("qmodel_load", name, path=f"@{name}.onnx"),
+                  call("qsession_create", f"{name}_session", m=f"${name}"), call("qsession_run", f"{name}_y", s=f"${name}_session", inputs=["$x"]),
+                  {**equal, "with": {"a": "$y", "b": f"${name}_y"}}, call("qmodel_inspect", f"{name}_report", m=f"${name}"),
+                  {"expect": f"${name}_report", "json": {"nodes": [{"dtype": "int8"}] * 3}}]  # fmt: skip
+    refused = {**call("qmodel_save", m="$q", path="@no.onnx", attrs={"weight_pairs": 1, "format": "qoperator"}), "status": "QTN_EINVAL",
+               "message": "qmodel_save: weight_pairs is of format qdq, not of qoperator"}  # fmt: skip
+    case("export/pairs_on_weights", ["N16", "N18"], *steps, expected_floats("y", y, tolerance=CLOSE), refused)
+
+
 def main():
     initialize()
+    pairs()
     methods()
     protocol()
     write("toolkit.json")
