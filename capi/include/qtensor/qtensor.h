@@ -886,22 +886,25 @@ QTN_API qstatus qconfig_create(qconfig **out, const char *name);
  *     "weight_narrow_range", "weight_reduce_range" (int): switches as of qquantizer_choose
  *     "weight_learning" (string): "none" (default; the grid is over what the weights are at each step), "lsq": scales
  *       are learned, "amax" of per_tensor_symmetric: the largest magnitude
- *     "weight_scale_amax" (float), "quant_desc_weight" (string): as scale_amax and quant_desc_input. Which axis
- * channels are along follows from the node "bias" (string): "int32", or "float32": biases stay as they are (recipe
- * "nvidia"). Kernels add both alike "replace_relu6" (int): 1 makes Relu of each Clip between 0 and 6, also where it was
- * fused into the node, before anything is observed: no longer the same function, but what PyTorch's networks do before
- * they are quantized "pools_keep_grid" (int): 1 leaves what AveragePool, GlobalAveragePool and the mean over a picture
- * make on the grid of what they read, as PyTorch does, rather than on one of its own "fused_fake_quant" (int): 1 trains
- * with grids as get_default_qat_qconfig of PyTorch does (FusedMovingAvgObsFakeQuantize): over moving averages of the
- * weights' range too, with scale and zero point of fbgemm::ChooseQuantizationParams, symmetric scales max(-min / 128,
- * max / 127), activations clipped at 127 under reduce_range. As there, conversion has the rule of observers (amax /
- * 127.5), and so other grids than training, and weights lag behind; without it a converted model has the grids that it
- * was trained with "equalize" (int): 1 equalizes the ranges of weights between layers that follow each other
- * (cross-layer equalization, Nagel et al. 2019) before anything is observed or trained; the float model's function
- * stays as it is. With QTN_QAT normalizations are then folded before training Integer kernels serve 8-bit activations
- * with weights per tensor or per channel. All else runs as float operators on dequantized values: slower, with the same
- * bits in both engines. Errors: QTN_EINVAL for a selector of another form, or an unknown operator, setting or value;
- * QTN_EUNSUPPORTED for a grid that this version does not offer. The configuration is then unchanged.
+ *     "weight_scale_amax" (float), "quant_desc_weight" (string): as scale_amax and quant_desc_input. Which axis channels
+ *       are along follows from the node
+ *     "bias" (string): "int32", or "float32": biases stay as they are (recipe "nvidia"). Kernels add both alike
+ *     "replace_relu6" (int): 1 makes Relu of each Clip between 0 and 6, also where it was fused into the node, before
+ *       anything is observed: no longer the same function, but what PyTorch's networks do before they are quantized
+ *     "pools_keep_grid" (int): 1 leaves what AveragePool, GlobalAveragePool and the mean over a picture make on the grid
+ *       of what they read, as PyTorch does, rather than on one of its own
+ *     "fused_fake_quant" (int): 1 trains with grids as get_default_qat_qconfig of PyTorch does
+ *       (FusedMovingAvgObsFakeQuantize): over moving averages of the weights' range too, with scale and zero point of
+ *       fbgemm::ChooseQuantizationParams, symmetric scales max(-min / 128, max / 127), activations clipped at 127 under
+ *       reduce_range. As there, conversion has the rule of observers (amax / 127.5), and so other grids than training,
+ *       and weights lag behind; without it a converted model has the grids that it was trained with
+ *     "equalize" (int): 1 equalizes the ranges of weights between layers that follow each other (cross-layer
+ *       equalization, Nagel et al. 2019) before anything is observed or trained; the float model's function stays as it
+ *       is. With QTN_QAT normalizations are then folded before training
+ *   Integer kernels serve 8-bit activations with weights per tensor or per channel. All else runs as float operators on
+ *   dequantized values: slower, with the same bits in both engines.
+ * Errors: QTN_EINVAL for a selector of another form, or an unknown operator, setting or value; QTN_EUNSUPPORTED for a
+ * grid that this version does not offer. The configuration is then unchanged.
  * @since 0.1 */
 QTN_API qstatus qconfig_set(qconfig *c, const char *selector, QTN_OPT const qattrs *settings);
 
@@ -1059,9 +1062,10 @@ QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT con
  * What may gain is tried, and judged by the outputs on samples that are held back: a third of all, at most
  * "measured_samples". A candidate is kept where these samples, all together and the typical one, come nearer to float
  * by a tenth of a decibel, or by one of what changes ranges, and by more the fewer samples there are; no single sample
- * decides. A single sample judges itself. So the result is the plain recipe's where nothing helps, and the report says
- * what was tried and what it gave. By default two candidates are tried: the equalization of weights, where the
- * configuration does not say "equalize" itself, and "bias_correction".
+ * decides, and the samples that a candidate was fitted to do not come out worse. A single sample judges itself. So the
+ * result is the plain recipe's where nothing helps, and the report says what was tried and what it gave. By default two
+ * candidates are tried: the equalization of weights, where the configuration does not say "equalize" itself, and
+ * "bias_correction".
  *
  * Attributes, all 0 (not) unless said otherwise:
  *   "plain" (int) tries nothing: the result is that of the three functions
