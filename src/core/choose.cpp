@@ -181,6 +181,8 @@ IntegerRange spread_range(qdtype dtype, bool symmetric, const ChooseOptions &opt
 
 ScaleZero choose_fused(const IntegerRange &integers, bool symmetric, float min, float max) {
   constexpr float kSmallest = 6.1e-5f;
+  if (!std::isfinite(min) || !std::isfinite(max))
+    fail(QTN_EINVAL, "quantizer: range [", min, ", ", max, "] is not finite");
   const auto lo = static_cast<double>(integers.lo), hi = static_cast<double>(integers.hi);
   const bool centered = symmetric && min < 0 && max > 0;
   if (centered) {

@@ -543,15 +543,16 @@ def quant_descriptors():
          call("qobserver_observe", o="$o", x="$x"), call("qobserver_quantizer", "h", o="$o"), {**call("qquantizer_scales", q="$h"), **wanted},
          call("qquantizer_choose", "i", dtype="int8", scheme="per_tensor_symmetric", axis=0, mins=[-1.5], maxs=[2.5], attrs={"numerics": "nvidia", "scale_amax": 0.8}),
          {**call("qquantizer_scales", q="$i"), "equals": scaled(2.5).tolist(), "tolerance": 0.0})  # fmt: skip
+    rows = weight * np.float32([[1], [0.5], [0.25]])
     for name, settings, of_x, of_weight in (
         ("input", {"scale_amax": 0.8, "quant_desc_input": "QUANT_DESC_8BIT_PER_TENSOR"}, factor, 1),
         ("weight", {"weight_scale_amax": 0.8, "quant_desc_weight": "QUANT_DESC_8BIT_LINEAR_WEIGHT_PER_ROW"}, 1, factor),
         ("weight_per_tensor", {"weight_scale_amax": 0.8, "quant_desc_weight": "QUANT_DESC_8BIT_PER_TENSOR"}, 1, factor),
     ):  # fmt: skip
-        amax_x, amax_w = np.float32(np.abs(x).max() * np.float32(of_x)), np.float32(of_weight) * (np.abs(weight).max(keepdims=True) if "tensor" in name else by_row)
-        q_weight = np.clip(np.rint(weight * (np.float32(127) / amax_w).reshape(-1, 1)), -127, 127)
-        y = product(x, nvidia_step(amax_x, 127), 0, -128, 127, q_weight, np.resize(nvidia_step(amax_w, 127), len(by_row)))
-        case(f"quant_descriptor/scale_amax/of_{name}", ["N07"], network(fc=weight), *quantized_run([config, of_config(**settings)], [x], x, "y"), expected_floats("y", y))
+        amax_x, amax_w = np.float32(np.abs(x).max() * np.float32(of_x)), np.float32(of_weight) * (np.abs(rows).max(keepdims=True)[0] if "tensor" in name else np.abs(rows).max(1))
+        q_weight = np.clip(np.rint(rows * (np.float32(127) / amax_w).reshape(-1, 1)), -127, 127)
+        y = product(x, nvidia_step(amax_x, 127), 0, -128, 127, q_weight, np.resize(nvidia_step(amax_w, 127), len(rows)))
+        case(f"quant_descriptor/scale_amax/of_{name}", ["N07"], network(fc=rows), *quantized_run([config, of_config(**settings)], [x], x, "y"), expected_floats("y", y))
 
     # TensorQuantizer(QuantDescriptor(num_bits=4, fake_quant=False, axis=(0), unsigned=True)) of the guide.
     torch.manual_seed(12345)

@@ -364,6 +364,23 @@ def qconfigs():
              call("qtrainer_create", "trainer", m="$p", attrs={"loss": "mse", "lr": 0.0}), *steps_of(losses, count=3, tolerance=1e-6),
              call("qtrainer_model", "trained", t="$trainer"), call("qmodel_convert", "int8", prepared="$trained"),
              call("qmodel_inspect", "report", m="$int8"), {"expect": "$report", "json": {"inputs": [seen]}, "tolerance": 1e-6})  # fmt: skip
+    # PyTorch's qconfig for XNNPACK; and activations that are symmetric, whose scales differ between training and conversion.
+    xs = [torch.from_numpy(rng.uniform(-limit, limit / 3, (5, 6)).round(4).astype(np.float32)) for limit in (1, 2, 1.5)]
+    data = [(x, torch.from_numpy(rng.uniform(-1, 1, (5, 3)).round(4).astype(np.float32))) for x in xs]
+    xnnpack = tq.qconfig.default_symmetric_qnnpack_qat_qconfig
+    symmetric = xnnpack.activation.with_args(qscheme=torch.per_tensor_symmetric)
+    for name, make, scheme in (("xnnpack", xnnpack.activation, "per_tensor_affine"), ("symmetric", symmetric, "per_tensor_symmetric")):
+        activation, of_weight = make(), xnnpack.weight()
+        losses = [F.mse_loss(activation(x) @ of_weight(torch.from_numpy(weight)).T, target).item() for x, target in data]
+        scale, zero = activation.calculate_qparams()
+        assert name == "xnnpack" or abs(activation.scale.item() / float(scale) - 1) > 1e-3
+        seen = {"name": "x", "scale": float(scale), "zero_point": int(zero), "quantized_dtype": "int8"}
+        settings = {"fused_fake_quant": 1, "activation_dtype": "int8", "activation_scheme": scheme, "eps": 2.0**-12, "weight_narrow_range": 1}
+        case(f"qat/qconfig/{name}", ["P05"], network(fc=weight), call("qconfig_create", "c", name="qnnpack"),
+             call("qconfig_set", c="$c", selector="*", settings=settings), call("qmodel_prepare", "p", m="$m", config="$c", mode=1), *given(data),
+             call("qtrainer_create", "trainer", m="$p", attrs={"loss": "mse", "lr": 0.0}), *steps_of(losses, count=3, tolerance=1e-6),
+             call("qtrainer_model", "trained", t="$trainer"), call("qmodel_convert", "int8", prepared="$trained"),
+             call("qmodel_inspect", "report", m="$int8"), {"expect": "$report", "json": {"inputs": [seen]}, "tolerance": 1e-6})  # fmt: skip
     # What was calibrated goes on as the moving average that it would have been, of seven bits as of eight.
     for backend in ("fbgemm", "onednn"):
         observer = tq.MovingAverageMinMaxObserver(reduce_range=backend == "fbgemm")
