@@ -15,6 +15,7 @@
 #include "quant/config.hpp"
 #include "quant/observe/observer.hpp"
 #include "quant/prepare.hpp"
+#include "quant/quantized_layer.hpp"
 #include "runtime/session.hpp"
 #include "train/trainer.hpp"
 
@@ -60,6 +61,12 @@ struct qsession {
 
 struct qtrainer {
   qtn::train::Trainer value;
+};
+
+struct qlayer {
+  explicit qlayer(const qtn::quant::QuantizedLayer::Parts &parts) : value(parts) {}
+
+  qtn::quant::QuantizedLayer value;
 };
 
 struct qblob {

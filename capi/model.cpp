@@ -8,6 +8,7 @@
 #include "quant/calibration.hpp"
 #include "quant/dynamic.hpp"
 #include "quant/quantize.hpp"
+#include "quant/summary.hpp"
 #include "quant/weights_only.hpp"
 #include "train/quantize_qat.hpp"
 
@@ -262,6 +263,15 @@ qstatus qmodel_quantize_qat(qmodel **out, qblob **report, const qmodel *m, const
         [&](const char *stage, std::size_t done, std::size_t total) { tell(stage, done, total, std::nan(""), 0); },
         [&](std::size_t done, std::size_t total, double loss) { return tell("training", done, total, loss, 1); });
     hand_out(std::move(quantized), out, report);
+  });
+}
+
+qstatus qreport_summary(qblob **out, const char *report) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, report, "report");
+    *out = new qblob{quant::summary_of(report)};
   });
 }
 

@@ -44,6 +44,9 @@ Config make_config(const CalibrationOptions &options) {
 CalibrationData::CalibrationData(const CalibrationOptions &options, const qmodel *model, Shard shard)
     : samples_(open_data(options.data, model)), batch_(batch_size(model, *samples_, 0)) {
   const size_t count = options.samples > 0 ? std::min(options.samples, samples_->count()) : samples_->count();
+  if (count % batch_ != 0)
+    throw Failure("calibration with " + std::to_string(count) + " samples: no multiple of the batch of " +
+                  std::to_string(batch_) + " that the model fixes");
   const size_t batches = count / batch_;
   if (batches == 0) throw Failure("calibration needs at least one batch of " + std::to_string(batch_) + " samples");
   first_ = batches * shard.index / shard.count;

@@ -106,16 +106,16 @@ void quantize(const Options &options) {
   const CalibrationData data(options.calibration, model.get(), {});
   const Quantized quantized = quantize_on(model.get(), config.get(), data, attrs_of(options.recovery, reported).get());
   Json result = save(quantized.model.get(), options);
-  const Json outcome = Json::parse(quantized.report);
-  const Json summary = summarize({model.get(), quantized.model.get(), outcome, data, options.recovery.automatic});
+  const Json report = with_speed(Json::parse(quantized.report), model.get(), quantized.model.get(), data);
   if (options.json) {
-    result["samples"] = data.samples();
-    result.update(summary);
+    result["samples"] = report.at("samples");
+    result.update(summarize(report));
     std::printf("%s\n", result.dump().c_str());
   } else {
-    print_summary(summary, outcome);
+    print_summary(report);
+    const size_t samples = report.at("samples").get<size_t>();
     print_saved(result, options,
-                "calibrated with " + std::to_string(data.samples()) + (data.samples() == 1 ? " sample" : " samples"));
+                "calibrated with " + std::to_string(samples) + (samples == 1 ? " sample" : " samples"));
   }
   if (!reported) return;
   write_report(options.report, {options.input, options.output, model.get(), quantized.model.get(), quantized.report,

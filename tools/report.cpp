@@ -8,7 +8,6 @@
 #include "model.hpp"
 #include "page.hpp"
 #include "progress.hpp"
-#include "summary.hpp"
 #include "timing.hpp"
 
 namespace tool {
@@ -72,7 +71,7 @@ Json measured(const ReportSource &source) {
   data["samples"] = {
       {"calibrated", source.data.samples()},
       {"compared", std::min(source.data.batches(), kCompared) * (source.data.samples() / source.data.batches())}};
-  data["nodes"] = node_counts(source.int8);
+  data["nodes"] = outcome.at("nodes");
   data["accuracy"] = compare(source, real, int8);
   const Json real_speed = speed(source.real, real, inputs), int8_speed = speed(source.int8, int8, inputs);
   data["speed"] = {{"batch", source.data.samples() / source.data.batches()},

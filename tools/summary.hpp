@@ -1,29 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a user is told of a quantization: what was tried, how near the result is, how fast, and what to do next.
+// What a user is told of a quantization: the report of the library, with the speed that is measured here.
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <string>
 
 #include "calibration.hpp"
 #include "handles.hpp"
 
 namespace tool {
 
-struct Quantization {
-  const qmodel *real, *quantized;
-  nlohmann::ordered_json outcome;  // the report of qmodel_quantize
-  const CalibrationData &data;
-  bool automatic;  // --auto was given
-};
+/// The same report with "speed": how long both models take for the first batch of the data.
+nlohmann::ordered_json with_speed(nlohmann::ordered_json report, const qmodel *real, const qmodel *quantized,
+                                  const CalibrationData &data);
 
-/// "accuracy" and "trials" of the report, "nodes", "speed", "warnings", "next". Measures the time of both models.
-nlohmann::ordered_json summarize(const Quantization &quantization);
+/// "accuracy", "trials", "nodes", "speed", "warnings", "next".
+nlohmann::ordered_json summarize(const nlohmann::ordered_json &report);
 
-/// The same in sentences, warnings on standard error.
-void print_summary(const nlohmann::ordered_json &summary, const nlohmann::ordered_json &outcome);
-
-/// How many nodes there are, and how many of them compute on integers.
-nlohmann::ordered_json node_counts(const qmodel *model);
+/// The report in sentences, warnings on standard error.
+void print_summary(nlohmann::ordered_json report);
 
 }  // namespace tool

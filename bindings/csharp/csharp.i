@@ -162,6 +162,17 @@ QTN_ARGUMENT(Quantizer, Optional)
 QTN_ARGUMENT(Observer, Required)
 QTN_ARGUMENT(Config, Required)
 QTN_ARGUMENT(Model, Required)
+// One that may be absent.
+%typemap(imtype) const qtn::Config *config "Config.NativeHandle"
+%typemap(csin) const qtn::Config *config "global::QTensor.Config.Optional($csinput, nameof($csinput))"
+%typemap(in) const qtn::Config *config "$1 = const_cast<qtn::Config *>(qcs::object_or_none<qtn::Config>($input));"
+
+%define QTN_OF_MODEL(Class)
+%typemap(csconstruct, excode=SWIGEXCODE) qtn::Class %{: this($imcall) {$excode
+    inputs = new ModelInputs(model);
+  }
+%}
+%enddef
 
 %define QTN_STATIC(Class)
 %typemap(csclassmodifiers) qtn::Class "public static unsafe partial class"
@@ -208,12 +219,27 @@ QTN_PROPERTY(Model, input_count, int, InputCount)
 QTN_PROPERTY(Model, output_count, int, OutputCount)
 QTN_PROPERTY(Model, tensor_count, int, TensorCount)
 QTN_PROPERTY(Session, output_count, int, OutputCount)
+QTN_PROPERTY(Layer, weight, Tensor, Weight)
+QTN_PROPERTY(Layer, bias, Tensor, Bias)
 QTN_PROPERTY(Trainer, parameter_count, int, ParameterCount)
 QTN_PROPERTY(Trainer, buffer_count, int, BufferCount)
 
 // --- what QTensor/*.cs stands on
 
 %rename(Load) qtn::Model::load_bytes;
+%csmethodmodifiers qtn::Model::report_summary "internal";
+%rename(RunAll) qtn::Session::run;
+%csmethodmodifiers qtn::Session::run "private";
+%rename(ProfileAll) qtn::Session::profile;
+%csmethodmodifiers qtn::Session::profile "private";
+%rename(StepWith) qtn::Trainer::step;
+%csmethodmodifiers qtn::Trainer::step "private";
+%rename(BackwardWith) qtn::Trainer::backward;
+%csmethodmodifiers qtn::Trainer::backward "private";
+%rename(EvaluateAll) qtn::Trainer::evaluate;
+%csmethodmodifiers qtn::Trainer::evaluate "private";
+%rename(CalibrateWith) qtn::Model::calibrate;
+%csmethodmodifiers qtn::Model::calibrate "private";
 %rename(GetTensor) qtn::Model::tensor;
 %ignore qtn::Tensor::reshape;
 %typemap(cstype, out="long[]") qtn::Ints dimensions, qtn::Ints axes "params long[]"

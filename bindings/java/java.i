@@ -103,6 +103,19 @@ Argument
 QTN_STATIC(Lib)
 QTN_STATIC(Op)
 
+%define QTN_OF_MODEL(Class)
+%typemap(javaconstruct) qtn::Class {
+    this($imcall);
+    remember(model);
+  }
+%enddef
+// One that may be absent.
+%typemap(javain) const qtn::Config *config "NativeObject.box($javainput)"
+%typemap(in) const qtn::Config *config (qtn::Config storage) {
+  if ($input && !qjava::object(jenv, $input, "Config", "config", storage)) return $null;
+  $1 = &storage;
+}
+
 // --- what Javadoc says of classes; of their members finish.py makes it
 
 %typemap(javaimports) qtn::Tensor %{
@@ -121,6 +134,8 @@ QTN_STATIC(Op)
 /** The library itself. */%}
 %typemap(javaimports) qtn::Session %{
 /** A model packed, planned and ready to run, from many threads at once. */%}
+%typemap(javaimports) qtn::Layer %{
+/** One layer with weights in integers, for programs that run a network themselves. Many threads may run one. */%}
 %typemap(javaimports) qtn::Op %{
 /** Operators on tensors, one at a time. */%}
 
@@ -139,7 +154,10 @@ QTN_WRAPPED(Model::calibrate, calibrateWith)
 QTN_WRAPPED(Model::load_bytes, loadBytes)
 QTN_WRAPPED(Model::quantize, quantizeWith)
 QTN_WRAPPED(Model::quantize_qat, quantizeQatWith)
+QTN_WRAPPED(Model::report_summary, reportSummary)
 QTN_WRAPPED(Trainer::evaluate, evaluateAll)
+QTN_WRAPPED(Trainer::step, stepWith)
+QTN_WRAPPED(Trainer::backward, backwardWith)
 QTN_WRAPPED(Tensor::over, over)
 QTN_WRAPPED(Tensor::memory, memory)
 %feature("compactdefaultargs") qtn::Tensor::create;

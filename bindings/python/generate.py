@@ -18,7 +18,7 @@ INPUTS = {
     "DType": "_DType", "Scheme": "_Scheme", "Mode": "_Mode", "Status": "Status | int", "Ints": "Iterable[int]",
     "Doubles": "Iterable[float]", "Strings": "Iterable[str]", "Tensors": "Iterable[_TensorLike | None]",
     "Tensor": "_TensorLike", "Quantizer": "Quantizer | None", "Attrs": "_Settings | None", "Bytes": "Any",
-    "PyObject *": "Any", "Progress": "Progress | None",
+    "PyObject *": "Any", "Config *": "Config | str | None", "Progress": "Progress | None",
     "TrainingProgress": "TrainingProgress | None", "TrainingProgress::Answer": "int",
 }
 OUTPUTS = {
@@ -60,7 +60,7 @@ def enums(header):
 
 
 def plain(cpp):
-    return re.sub(r"\bqtn::|\bconst\b|&", "", cpp).replace("std::string *", "std::string").strip()
+    return re.sub(r"\bqtn::|\bconst\b ?|&", "", cpp).replace("std::string *", "std::string").strip()
 
 
 def parameters(text):

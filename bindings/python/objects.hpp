@@ -63,6 +63,19 @@ inline bool tensor(PyObject *from, const char *name, qtn::Tensor &out) {
   }
 }
 
+/// A configuration, the name of a recipe, or None where there is none.
+inline bool config(PyObject *from, swig_type_info *type, qtn::Config &out) try {
+  if (from == Py_None) return true;
+  std::string name;
+  if (!PyUnicode_Check(from)) return object(from, type, "config", out);
+  if (!text(from, "config", name)) return false;
+  out = qtn::Config::create(name);
+  return true;
+} catch (...) {
+  raise_current();
+  return false;
+}
+
 /// Whether this is one array, where a sequence of them is wanted.
 inline bool is_array(PyObject *object) {
   if (PyList_Check(object) || PyTuple_Check(object)) return false;

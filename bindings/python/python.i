@@ -78,6 +78,11 @@ import qtensor._mixins
 QTN_ARGUMENT(Observer)
 QTN_ARGUMENT(Config)
 QTN_ARGUMENT(Model)
+// One that may be absent, or the name of a recipe.
+%typemap(in) const qtn::Config *config (qtn::Config storage) {
+  if (!qpy::config($input, $descriptor(qtn::Config *), storage)) SWIG_fail;
+  $1 = &storage;
+}
 %typemap(in) const qtn::Quantizer & (qtn::Quantizer storage) {
   if ($input != Py_None && !qpy::object($input, $1_descriptor, "$1_name", storage)) SWIG_fail;
   $1 = &storage;
@@ -113,6 +118,8 @@ QTN_PROPERTY(Model, input_count, int)
 QTN_PROPERTY(Model, output_count, int)
 QTN_PROPERTY(Model, tensor_count, int)
 QTN_PROPERTY(Session, output_count, int)
+QTN_PROPERTY(Layer, weight, Tensor)
+QTN_PROPERTY(Layer, bias, Tensor | None)
 QTN_PROPERTY(Trainer, parameter_count, int)
 QTN_PROPERTY(Trainer, buffer_count, int)
 
@@ -129,8 +136,11 @@ QTN_PROPERTY(Trainer, buffer_count, int)
 %rename(_calibrate) qtn::Model::calibrate;
 %rename(_quantize) qtn::Model::quantize;
 %rename(_quantize_qat) qtn::Model::quantize_qat;
-%feature("pythonappend") qtn::Session::Session "self._remember(*args, **kwargs)"
-%feature("pythonappend") qtn::Trainer::Trainer "self._remember(*args, **kwargs)"
+%rename(_report_summary) qtn::Model::report_summary;
+%feature("pythonappend") qtn::Layer::Layer "self._remember(*args, **kwargs)"
+%define QTN_OF_MODEL(Class)
+%feature("pythonappend") qtn::Class::Class "self._remember(*args, **kwargs)"
+%enddef
 %extend qtn::Tensor {
   static qtn::Tensor _of(PyObject *value, const std::string &name) {
     qtn::Tensor tensor;

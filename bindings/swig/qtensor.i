@@ -4,6 +4,7 @@
 //
 // A language file defines
 //   QTN_LANGUAGE_OBJECT(Class)   what a class with a handle needs: copies of `self`, close(), absent values
+//   QTN_OF_MODEL(Class)          one that is made of a model, and remembers its inputs
 %module(directors="1") core
 
 %{
@@ -84,7 +85,11 @@ QTN_OBJECT(Observer)
 QTN_OBJECT(Config)
 QTN_OBJECT(Model)
 QTN_OBJECT(Session)
+QTN_OBJECT(Layer)
 QTN_OBJECT(Trainer)
+
+QTN_OF_MODEL(Session)
+QTN_OF_MODEL(Trainer)
 
 QTN_CONSTRUCTOR(Quantizer,
                 %arg(qtn::DType dtype, qtn::Scheme scheme, int32_t axis, qtn::Doubles scales,
@@ -93,6 +98,11 @@ QTN_CONSTRUCTOR(Quantizer,
 QTN_CONSTRUCTOR(Observer, %arg(const std::string &kind, const qtn::Attrs &attrs = {}), kind, attrs)
 QTN_CONSTRUCTOR(Config, %arg(const std::string &name), name)
 QTN_CONSTRUCTOR(Session, %arg(const qtn::Model &model, const qtn::Attrs &attrs = {}), model, attrs)
+QTN_CONSTRUCTOR(Layer,
+                %arg(const std::string &kind, const qtn::Tensor &weight, const qtn::Tensor &bias = {},
+                     const qtn::Config *config = nullptr, const qtn::Quantizer &x_quantizer = {},
+                     const qtn::Quantizer &out_quantizer = {}, const qtn::Attrs &attrs = {}),
+                kind, weight, bias, config ? *config : qtn::Config(), x_quantizer, out_quantizer, attrs)
 QTN_CONSTRUCTOR(Trainer, %arg(const qtn::Model &model, const qtn::Attrs &attrs = {}), model, attrs)
 
 %include "qtensor/types.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/inspect.hpp"
 
+#include <algorithm>
+
 #include "base/json_writer.hpp"
 #include "graph/integer.hpp"
 #include "graph/passes.hpp"
@@ -115,6 +117,14 @@ std::string inspect_json(const Graph &model) {
   json.end_list();
   json.end_object();
   return json.take();
+}
+
+NodeCounts count_nodes(const Graph &model) {
+  Graph g = model;
+  optimize(g);
+  const std::vector<Running> nodes = running_nodes(g);
+  const auto integer = std::count_if(nodes.begin(), nodes.end(), [](const Running &node) { return node.integer; });
+  return {nodes.size(), static_cast<std::size_t>(integer)};
 }
 
 }  // namespace qtn::graph

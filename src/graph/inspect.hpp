@@ -14,4 +14,11 @@ namespace qtn::graph {
 /// values and its kernel works on integers; "float_nodes" lists the others that compute.
 std::string inspect_json(const Graph &g);
 
+struct NodeCounts {
+  std::size_t all = 0, integer = 0;
+};
+
+/// How many nodes inspect_json() lists, and how many of them are int8.
+NodeCounts count_nodes(const Graph &g);
+
 }  // namespace qtn::graph

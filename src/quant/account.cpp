@@ -4,6 +4,7 @@
 
 #include "base/json_writer.hpp"
 #include "quant/quantize.hpp"
+#include "quant/summary.hpp"
 
 namespace qtn::quant {
 namespace {
@@ -96,9 +97,10 @@ void write_trial(JsonWriter &out, const Trial &trial) {
   out.end_object();
 }
 
-void write_accuracy(JsonWriter &out, const Accuracy &accuracy) {
+void write_accuracy(JsonWriter &out, const Accuracy &accuracy, std::size_t samples, bool held_back) {
   out.begin_object();
-  out.member("samples", accuracy.samples.size());
+  out.member("samples", samples);
+  out.member("held_back", held_back);
   out.member("sqnr_db", accuracy.sqnr_db());
   if (const auto agreement = accuracy.agreement()) out.member("top1_agreement", *agreement);
   out.key("outputs");
@@ -121,6 +123,7 @@ void Account::describe(const graph::Graph &float_graph, const Prepared &prepared
     equalized = equalized || (plan.settings && plan.settings->equalize);
   tensors = tensor_outcomes(prepared, quantized);
   fused = fusions(float_graph, prepared.graph);
+  counts = graph::count_nodes(quantized);
   float_nodes = quant::float_nodes(prepared, quantized, fallen);
   for (const graph::Node &node : quantized.nodes) {
     nodes.push_back(node.name);
@@ -135,11 +138,19 @@ std::string Account::json() const {
   out.member("equalized", equalized);
   out.member("bias_corrected", bias_corrected);
   out.member("rounding_learned", rounding_learned);
-  out.member("warnings", warnings);
+  std::vector<std::string> all_warnings = warnings;
+  if (is_far(*this)) all_warnings.push_back("the quantized model is far from the float one");
+  out.member("warnings", all_warnings);
   if (accuracy) {
     out.key("accuracy");
-    write_accuracy(out, *accuracy);
+    write_accuracy(out, *accuracy, judges, held_back);
   }
+  out.key("nodes");
+  out.begin_object();
+  out.member("all", counts.all);
+  out.member("int8", counts.integer);
+  out.end_object();
+  out.member("next", next_step(*this));
   out.key("trials");
   out.begin_list();
   for (const Trial &trial : trials) write_trial(out, trial);

@@ -36,9 +36,13 @@ void DataCheck::see(const std::vector<Tensor> &inputs) {
   }
 }
 
-std::vector<std::string> DataCheck::warnings(std::size_t sample_count) const {
+std::vector<std::string> DataCheck::warnings(std::size_t samples, std::size_t rows) const {
   std::vector<std::string> warnings;
-  if (sample_count == 1)
+  if (samples == 1 && rows > 1)
+    warnings.push_back(cat("all ", rows,
+                           " samples came as one batch, of which none is held back: the accuracy reported "
+                           "is that of the samples that calibrated"));
+  else if (samples == 1)
     warnings.push_back(
         "one sample calibrated: ranges and the accuracy reported are those of this sample; some dozens say more");
   for (const Input &input : inputs_) {

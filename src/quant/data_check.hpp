@@ -17,8 +17,8 @@ class DataCheck {
   /// The same samples, which are looked at when they are read. They and the check stay with the caller.
   Samples watch(const Samples &samples);
 
-  /// One sentence each, about what has been read.
-  std::vector<std::string> warnings(std::size_t sample_count) const;
+  /// One sentence each, about what has been read: so many samples of so many rows.
+  std::vector<std::string> warnings(std::size_t samples, std::size_t rows) const;
 
  private:
   struct Input {

@@ -22,18 +22,6 @@ using graph::kNoValue;
 using graph::Node;
 using graph::ValueId;
 
-/// Of the grids of x. fbgemm without reduce_range is what qnnpack has.
-Numerics numerics_of(const Settings &settings) {
-  switch (parse_numerics(settings.keys.get_string("numerics", "onnx"))) {
-    case Numerics::fbgemm:
-      return settings.keys.get_int("reduce_range", 0) != 0 ? Numerics::fbgemm : Numerics::qnnpack;
-    case Numerics::qnnpack:
-      return Numerics::qnnpack;
-    default:
-      return Numerics::onnx;
-  }
-}
-
 /// Gemm's bias has been brought into this form where it can be.
 bool bias_fits(const Graph &g, ValueId bias, std::int64_t channels) {
   const Tensor *t = float_constant(g, bias);
@@ -77,7 +65,8 @@ class Dynamic {
     const std::optional<Settings> settings = config_.settings_for(node);
     if (!settings) return false;
     const Tensor q = quantized(node, *settings);
-    convolution ? add_convolution(node, q, numerics_of(*settings)) : add_product(node, q, numerics_of(*settings));
+    const Numerics numerics = own_grid_numerics(*settings);
+    convolution ? add_convolution(node, q, numerics) : add_product(node, q, numerics);
     return true;
   }
 
@@ -135,6 +124,17 @@ class Dynamic {
 };
 
 }  // namespace
+
+Numerics own_grid_numerics(const Settings &settings) {
+  switch (parse_numerics(settings.keys.get_string("numerics", "onnx"))) {
+    case Numerics::fbgemm:  // without reduce_range that is what qnnpack has
+      return settings.keys.get_int("reduce_range", 0) != 0 ? Numerics::fbgemm : Numerics::qnnpack;
+    case Numerics::qnnpack:
+      return Numerics::qnnpack;
+    default:
+      return Numerics::onnx;
+  }
+}
 
 Graph quantize_dynamic(const Graph &float_graph, const Config &config, bool convolutions) {
   require_float(float_graph, "dynamic");

@@ -7,6 +7,9 @@
 
 namespace qtn::quant {
 
+/// Whose grid x gets: fbgemm (which has 7 bits), qnnpack or onnx.
+Numerics own_grid_numerics(const Settings &settings);
+
 /// Every MatMul and Gemm with constant weights becomes DynamicQuantizeMatMul: weights of 8 bits as the settings of its
 /// node say, activations uint8 on the grid that each gets from its own values, under the numerics of its node:
 /// PyTorch's under fbgemm (over 7 bits with "reduce_range") and qnnpack, DynamicQuantizeLinear's under all others. With

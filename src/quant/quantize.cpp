@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "quant/data_check.hpp"
 #include "quant/recover/correct.hpp"
+#include "quant/rows.hpp"
 #include "quant/search/route.hpp"
 
 namespace qtn::quant {
@@ -92,10 +93,11 @@ constexpr double kSmooth = 0.5;
 
 class Pipeline {
  public:
-  Pipeline(const graph::Graph &real, const Config &config, const Samples &samples, const Options &options,
-           const Progress &progress)
+  Pipeline(const graph::Graph &real, const Config &config, const Samples &samples, const RowCount &rows,
+           const Options &options, const Progress &progress)
       : real_(real),
         samples_(samples),
+        rows_(rows),
         division_(divide(samples, options.measured)),
         also_judging_(some_of(division_.fitted, options.plain || samples.count == 1 ? 0 : division_.fitted.count)),
         measured_(some_of(samples, options.measured)),
@@ -107,7 +109,8 @@ class Pipeline {
     Attempt attempt = options_.plain ? calibrated({}) : best_attempt();
     Prepared &prepared = attempt.prepared;
     Account &account = account_;
-    account.samples = samples_.count;
+    account.samples = rows_.of(samples_);
+    account.automatic = options_.automatic;
     account.observers = std::move(attempt.observers);
     account.targets = options_.targets;
     account.wide = options_.wide;
@@ -119,6 +122,8 @@ class Pipeline {
       quantized = corrected(prepared, goal);
     }
     if (goal) account.reached = goal->reached(quantized);
+    account.judges = rows_.of(division_.held_back);
+    account.held_back = samples_.count > 1;
     if (options_.sensitivity)
       account.layers = measure_damage(prepared.graph, quantized, counted(measured_, "measuring each layer", progress_));
     account.describe(real_, prepared, quantized);
@@ -234,6 +239,7 @@ class Pipeline {
 
   const graph::Graph &real_;
   const Samples &samples_;
+  const RowCount &rows_;
   const Division division_;
   const Samples also_judging_;  // the fitted ones, where something is compared and they are others
   const Samples measured_;
@@ -251,9 +257,10 @@ Quantized quantize(const graph::Graph &float_graph, const Config &config, const 
                    const Progress &progress) {
   const Options options = options_of(attrs ? *attrs : Attrs());
   DataCheck check(float_graph);
-  const Samples watched = check.watch(samples);
-  Quantized quantized = Pipeline(float_graph, config, watched, options, progress).run();
-  quantized.account.warnings = check.warnings(samples.count);
+  RowCount rows(float_graph);
+  const Samples looked_at = check.watch(samples), watched = rows.watch(looked_at);
+  Quantized quantized = Pipeline(float_graph, config, watched, rows, options, progress).run();
+  quantized.account.warnings = check.warnings(samples.count, quantized.account.samples);
   return quantized;
 }
 

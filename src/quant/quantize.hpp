@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "graph/inspect.hpp"
 #include "quant/outcome.hpp"
 #include "quant/prepare.hpp"
 #include "quant/samples.hpp"
@@ -24,15 +25,19 @@ struct Course {
 /// What was done, and why.
 struct Account {
   bool equalized = false, bias_corrected = false, rounding_learned = false;
-  std::size_t samples = 0;                ///< that calibrated
+  std::size_t samples = 0;                ///< that calibrated, each row of a batch being one
   std::vector<std::string> warnings;      ///< about the samples
   std::vector<Trial> trials;              ///< in their order
   std::optional<Accuracy> accuracy;       ///< of the converted model on the held-back samples
+  std::size_t judges = 0;                 ///< rows of these
+  bool held_back = false;                 ///< they did not calibrate alone
+  bool automatic = false;                 ///< "auto" was asked for
   std::vector<ObserverChoice> observers;  ///< where they were chosen by measuring
   Targets targets, reached;               ///< what was wanted, and what the converted model has of it
   std::vector<FallenLayer> fallen;        ///< for the targets
   bool wide = false;                      ///< they fell back to int16, not to float
   std::vector<std::string> nodes, ops;    ///< of all nodes
+  graph::NodeCounts counts;               ///< of the nodes that a session runs
   std::vector<Damage> layers;             ///< where "sensitivity" was asked for
   std::vector<TensorOutcome> tensors;
   std::vector<Fusion> fused;

@@ -31,6 +31,19 @@ bool walks_windows(const Node &node) {
          node.op == &ops::kGlobalAveragePool;
 }
 
+bool comes_as_integers(const graph::Graph &g, std::size_t i, const ops::TensorType &input) {
+  const QuantizerPtr &q = g.value(g.inputs[i]).quantizer;
+  return graph::is_8bit_activation(q) && input.dtype == q->dtype();
+}
+
+/// What values are, whatever they come as.
+std::vector<ops::TensorType> real_types(const graph::Graph &g, std::span<const ops::TensorType> inputs) {
+  std::vector<ops::TensorType> types(inputs.begin(), inputs.end());
+  for (std::size_t i = 0; i < types.size(); ++i)
+    if (comes_as_integers(g, i, types[i])) types[i].dtype = QTN_FLOAT32;
+  return types;
+}
+
 }  // namespace
 
 Forms::Forms(const graph::Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values, Isa isa,
@@ -38,7 +51,7 @@ Forms::Forms(const graph::Graph &g, std::span<const ops::TensorType> inputs, std
     : g_(g),
       isa_(isa),
       weights_(weights),
-      known_(graph::infer(g, inputs, values)),
+      known_(graph::infer(g, real_types(g, inputs), values)),
       real_(g.values.size(), kNoSlot),
       integer_(g.values.size(), kNoSlot),
       readers_(g.values.size(), 0),
@@ -50,11 +63,17 @@ Forms::Forms(const graph::Graph &g, std::span<const ops::TensorType> inputs, std
   }
   for (const ValueId v : g.outputs) ++readers_[at(v)];
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const SlotId s = add_slot({inputs[i].dtype, inputs[i].shape, contiguous_strides(inputs[i].shape), nullptr});
+    const bool integers = comes_as_integers(g, i, inputs[i]);
+    const QuantizerPtr grid = integers ? g.value(g.inputs[i]).quantizer : nullptr;
+    const SlotId s = add_slot({inputs[i].dtype, inputs[i].shape, contiguous_strides(inputs[i].shape), grid});
     plan_.slots.back().input = static_cast<std::int32_t>(i);
     plan_.inputs.push_back(s);
     node_ = nullptr;
-    settle(g.inputs[i], s);
+    integers_ = integers_ || integers;
+    if (integers)
+      integer_[at(g.inputs[i])] = flipped(s, canonical(grid));
+    else
+      settle(g.inputs[i], s);
   }
 }
 
@@ -99,6 +118,16 @@ SlotId Forms::copied(SlotId from, const Shape &strides) {
   const SlotId s = add_slot(std::move(to));
   add_step(make_copy(edge(from), edge(s)));
   return s;
+}
+
+/// The same numbers on a grid of the other signedness; itself where it is on this one.
+SlotId Forms::flipped(SlotId from, const QuantizerPtr &grid) {
+  if (form(from).dtype == grid->dtype()) return from;
+  return converted(from, {grid->dtype(), form(from).shape, form(from).strides, grid}, make_flip);
+}
+
+SlotId Forms::outgoing(ValueId v) {
+  return integers_ && is_8bit(v) ? flipped(contiguous(integer(v)), g_.value(v).quantizer) : real(v);
 }
 
 void Forms::settle(ValueId v, SlotId computed) {

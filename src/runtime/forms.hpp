@@ -33,6 +33,7 @@ class Forms {
   void add_step(StepPtr step);
   SlotId converted(SlotId from, SlotForm to, StepPtr (*make)(const Edge &, const Edge &, Isa));
   SlotId copied(SlotId from, const Shape &strides);
+  SlotId flipped(SlotId from, const QuantizerPtr &grid);
 
   bool is_8bit(graph::ValueId v) const {
     return v != graph::kNoValue && graph::is_8bit_activation(g_.value(v).quantizer);
@@ -47,6 +48,9 @@ class Forms {
   SlotId dense(SlotId s);
   SlotId contiguous(SlotId s);
   SlotId picture(SlotId s);
+
+  /// An output of the graph: in integers where it has a grid and inputs came so, else real numbers.
+  SlotId outgoing(graph::ValueId v);
 
   /// A new slot for an output that holds integers.
   SlotId integer_output(graph::ValueId v, const Shape &shape, const Shape &strides);
@@ -67,6 +71,7 @@ class Forms {
   std::vector<bool> read_as_picture_;   // by value
   const graph::Node *node_ = nullptr;
   std::size_t node_index_ = 0;
+  bool integers_ = false;  // inputs on a grid come as its integers
 };
 
 }  // namespace qtn::runtime

@@ -39,7 +39,7 @@ class Lowering : Forms {
       tap(node_->outputs);
     }
     node_ = nullptr;
-    for (const ValueId v : g_.outputs) plan_.outputs.push_back(real(v));
+    for (const ValueId v : g_.outputs) plan_.outputs.push_back(outgoing(v));
     place_slots(plan_);
     return std::move(plan_);
   }

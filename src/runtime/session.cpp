@@ -79,9 +79,15 @@ struct Session::Impl {
     if (inputs.size() != graph.inputs.size())
       fail(QTN_EINVAL, "session: model takes ", graph.inputs.size(), " inputs, not ", inputs.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const graph::Value &value = graph.value(graph.inputs[i]);
+      if (options.integers && value.quantizer) {
+        if (!inputs[i]->quantized() || !same_grid(*inputs[i]->quantizer(), *value.quantizer))
+          fail(QTN_EDTYPE, "session: input \"", value.name, "\" is not on its grid");
+        graph::check_input(graph, i, QTN_FLOAT32, inputs[i]->shape(), "session");
+        continue;
+      }
       if (inputs[i]->quantized())
-        fail(QTN_EDTYPE, "session: input \"", graph.value(graph.inputs[i]).name,
-             "\" is quantized; the model quantizes it itself");
+        fail(QTN_EDTYPE, "session: input \"", value.name, "\" is quantized; the model quantizes it itself");
       graph::check_input(graph, i, inputs[i]->dtype(), inputs[i]->shape(), "session");
     }
   }
@@ -115,7 +121,12 @@ Session::Session(const graph::Graph &g, const SessionOptions &options) : impl_(n
   // Shapes that the file declares are planned now, so that what does not fit is found and packed here, not at the first
   // run.
   if (options.engine == Engine::native)
-    if (auto types = graph::declared_input_types(impl_->graph, 1)) impl_->plans.plan_declared(*types);
+    if (auto types = graph::declared_input_types(impl_->graph, 1)) {
+      for (std::size_t i = 0; i < types->size() && options.integers; ++i)
+        if (const QuantizerPtr &grid = impl_->graph.value(impl_->graph.inputs[i]).quantizer)
+          (*types)[i].dtype = grid->dtype();
+      impl_->plans.plan_declared(*types);
+    }
 }
 
 Session::~Session() = default;

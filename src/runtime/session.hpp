@@ -19,6 +19,8 @@ enum class Engine {
 struct SessionOptions {
   Engine engine = Engine::native;
   int threads = 0;  ///< 0: the process default at each run
+  /// Inputs on an 8-bit grid are given as its integers, and outputs on one are such, as single layers take them.
+  bool integers = false;
 };
 
 class Session {
@@ -26,9 +28,9 @@ class Session {
   Session(const graph::Graph &g, const SessionOptions &options);
   ~Session();
 
-  /// Float32 outputs in graph order. Safe from many threads at once. Throws QTN_EINVAL, QTN_EDTYPE or QTN_ESHAPE on
-  /// inputs that do not fit. Once runs of these shapes have made their plan and memory, a run on int8 kernels takes no
-  /// lock and allocates nothing but its outputs.
+  /// Outputs in graph order, float32 unless the options say otherwise. Safe from many threads at once. Throws
+  /// QTN_EINVAL, QTN_EDTYPE or QTN_ESHAPE on inputs that do not fit. Once runs of these shapes have made their plan and
+  /// memory, a run on int8 kernels takes no lock and allocates nothing but its outputs.
   void run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs) const;
   std::vector<Tensor> run(std::span<const Tensor *const> inputs) const;
 

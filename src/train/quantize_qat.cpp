@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "quant/rows.hpp"
 #include "train/trainer.hpp"
 
 namespace qtn::train {
@@ -84,12 +85,13 @@ quant::Quantized quantize_qat(const graph::Graph &float_graph, const quant::Conf
   quant::Prepared prepared = quant::prepare(float_graph, config, QTN_QAT);
   const std::size_t calibrated = std::min(recipe.calibration_batches, batches.count);
   const auto spread = [&](std::size_t i) { return batches.read(0, i * batches.count / calibrated).inputs; };
-  const quant::Samples first{calibrated, spread};
+  quant::RowCount rows(float_graph);
+  const quant::Samples read{calibrated, spread}, first = rows.watch(read);
   quant::calibrate_all(prepared, quant::counted(first, "calibrating", calibrating));
   Trainer trainer(prepared, recipe.trainer);
 
   quant::Quantized result;
-  result.account.samples = calibrated;
+  result.account.samples = rows.of(first);
   result.account.course = train_all(trainer, batches, recipe, training);
   const quant::Prepared trained = *trainer.prepared();
   result.graph = quant::convert(trained, nullptr);

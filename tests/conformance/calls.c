@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One line or a few for each function that a case may call: from named arguments to the call. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -439,6 +440,21 @@ static qstatus call_qmodel_merge_calibrations(frame *f) {
   return qtn.qmodel_merge_calibrations(path_of(f, "path"), parts, count);
 }
 
+/* "report": the name that the report of a call gets. */
+static void keep_report(frame *f, qblob *report) {
+  handle *h = &f->handles[f->handle_count];
+  if (!report) return;
+  if (f->handle_count == MAX_HANDLES) {
+    malformed(f, "a case has too many handles");
+    qtn.qblob_free(report);
+    return;
+  }
+  snprintf(h->name, sizeof h->name, "%s", string_of(f, "report"));
+  h->kind = BLOB;
+  h->pointer = report;
+  ++f->handle_count;
+}
+
 /* "samples": of a model with one input. */
 static qstatus give_sample(qtensor **inputs, size_t input_count, size_t index, void *ctx) {
   const qtensor **samples = ctx;
@@ -448,8 +464,13 @@ static qstatus give_sample(qtensor **inputs, size_t input_count, size_t index, v
 static qstatus call_qmodel_quantize(frame *f) {
   size_t count;
   const qtensor **samples = tensors_of(f, "samples", &count);
-  return qtn.qmodel_quantize(OUT(MODEL), NULL, handle_of(f, "m", MODEL), handle_of(f, "config", CONFIG),
-                             is_null(f, "sample") ? NULL : give_sample, count, attrs_of(f, "attrs"), NULL, samples);
+  qblob *report = NULL;
+  const qstatus status =
+      qtn.qmodel_quantize(OUT(MODEL), string_of(f, "report") ? &report : NULL, handle_of(f, "m", MODEL),
+                          handle_of(f, "config", CONFIG), is_null(f, "sample") ? NULL : give_sample, count,
+                          attrs_of(f, "attrs"), NULL, samples);
+  keep_report(f, report);
+  return status;
 }
 
 /* "inputs" and "targets": of batch i, of a model with one input and one output; the same in every epoch. */
@@ -469,11 +490,24 @@ static qstatus give_batch(qtensor **inputs, size_t input_count, qtensor **target
 static qstatus call_qmodel_quantize_qat(frame *f) {
   size_t count, target_count;
   batches all;
+  qblob *report = NULL;
+  qstatus status;
   all.inputs = tensors_of(f, "inputs", &count);
   all.targets = tensors_of(f, "targets", &target_count);
   if (count != target_count) malformed(f, "%zu inputs, but %zu targets", count, target_count);
-  return qtn.qmodel_quantize_qat(OUT(MODEL), NULL, handle_of(f, "m", MODEL), handle_of(f, "config", CONFIG),
-                                 is_null(f, "batch") ? NULL : give_batch, count, 1, attrs_of(f, "attrs"), NULL, &all);
+  status = qtn.qmodel_quantize_qat(OUT(MODEL), string_of(f, "report") ? &report : NULL, handle_of(f, "m", MODEL),
+                                   handle_of(f, "config", CONFIG), is_null(f, "batch") ? NULL : give_batch, count, 1,
+                                   attrs_of(f, "attrs"), NULL, &all);
+  keep_report(f, report);
+  return status;
+}
+
+static qstatus call_qreport_summary(frame *f) {
+  qblob *text = NULL;
+  const qstatus status = qtn.qreport_summary(is_null(f, "out") ? NULL : &text, string_of(f, "report"));
+  if (text) f->result = json_stringn(qtn.qblob_data(text), qtn.qblob_size(text));
+  qtn.qblob_free(text);
+  return status;
 }
 
 CALL(qmodel_quantize_dynamic, OUT(MODEL), handle_of(f, "m", MODEL), handle_of(f, "config", CONFIG),
@@ -485,6 +519,13 @@ static qstatus call_qsession_run(frame *f) {
   const qtensor **inputs = tensors_of(f, "inputs", &count);
   return qtn.qsession_run((void *)f->outputs, outputs, handle_of(f, "s", SESSION), inputs, count);
 }
+
+/* --- layer */
+CALL(qlayer_create, OUT(LAYER), string_of(f, "kind"), TENSOR_ARG("weight"), TENSOR_ARG("bias"),
+     handle_of(f, "config", CONFIG), QUANTIZER_ARG("x_quantizer"), QUANTIZER_ARG("out_quantizer"), attrs_of(f, "attrs"))
+CALL(qlayer_run, OUT(TENSOR), handle_of(f, "layer", LAYER), TENSOR_ARG("x"))
+CALL(qlayer_weight, OUT(TENSOR), handle_of(f, "layer", LAYER))
+CALL(qlayer_bias, OUT(TENSOR), handle_of(f, "layer", LAYER))
 
 /* --- trainer: a step gives the loss */
 CALL(qtrainer_create, OUT(TRAINER), handle_of(f, "m", MODEL), attrs_of(f, "attrs"))
@@ -635,6 +676,7 @@ static const struct {
     ROW(qmodel_quantize_dynamic),
     ROW(qmodel_quantize_weights),
     ROW(qmodel_quantize_qat),
+    ROW(qreport_summary),
     ROW(qmodel_input_count),
     ROW(qmodel_output_count),
     ROW(qmodel_input_name),
@@ -648,6 +690,10 @@ static const struct {
     ROW(qmodel_input_shape),
     ROW(qsession_create),
     ROW(qsession_run),
+    ROW(qlayer_create),
+    ROW(qlayer_run),
+    ROW(qlayer_weight),
+    ROW(qlayer_bias),
     ROW(qtrainer_create),
     ROW(qtrainer_step),
     ROW(qtrainer_backward),

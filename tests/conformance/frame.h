@@ -21,7 +21,7 @@ typedef struct api {
 
 extern api qtn;
 
-typedef enum handle_kind { NOTHING, TENSOR, QUANTIZER, OBSERVER, CONFIG, MODEL, SESSION, TRAINER, BLOB } handle_kind;
+typedef enum handle_kind { NOTHING, TENSOR, QUANTIZER, OBSERVER, CONFIG, MODEL, SESSION, TRAINER, LAYER, BLOB } handle_kind;
 
 typedef struct handle {
   char name[32];

@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 import torch
 from torch.ao.quantization import FixedQParamsObserver, HistogramObserver, MinMaxObserver, QConfig, get_default_qconfig
+from torch.ao.quantization import default_per_channel_weight_observer, default_weight_observer
 
 warnings.simplefilter("ignore")
 TYPES = {"int8": torch.qint8, "uint8": torch.quint8, "int32": torch.qint32}
@@ -284,6 +285,103 @@ def operators():
          call("qtensor_quantize", "q", x="$w", quantizer="$k"),
          call("qop_linear", "r", x="$a", weight="$q", bias="$bias", out_quantizer="$o"),
          expected("r", torch.ops.quantized.linear(qxl, packed, 0.125, 60)))  # fmt: skip
+
+
+def quantized(x, q):
+    """Steps that give the tensor `q` of PyTorch, made of `x`, under the name "a"."""
+    return (floats("x", x), grid("g", "uint8", q.q_scale(), q.q_zero_point()), call("qtensor_quantize", "a", x="$x", quantizer="$g"))
+
+
+def symmetric(name, t):
+    """Weights, whose scheme PyTorch's tensors do not say, but its observers do."""
+    step = expected(name, t)
+    step["quantizer"]["scheme"] += 1
+    return step
+
+
+def layers():
+    """torch.ao.nn.quantized: weights that its observers quantize, outputs to the bit."""
+    rng = torch.Generator().manual_seed(31)
+    nnq = torch.ao.nn.quantized
+    cases = [("linear", nnq.Linear, (7, 6), (4, 6), {}, {}), ("linear", nnq.Linear, (7, 6), (2, 3, 6), {}, {})]
+    for n in (1, 2, 3):
+        sizes, kernel = (5,) * n, (3,) * n
+        attrs = {"strides": [2] * n, "pads": [1] * 2 * n}
+        cases.append((f"conv{n}d", (nnq.Conv1d, nnq.Conv2d, nnq.Conv3d)[n - 1], (6, 3, *kernel), (2, 3, *sizes), {}, {}))
+        cases.append((f"conv{n}d", (nnq.Conv1d, nnq.Conv2d, nnq.Conv3d)[n - 1], (6, 2, *kernel), (1, 4, *sizes),
+                      {**attrs, "group": 2}, {"stride": 2, "padding": 1, "groups": 2}))  # fmt: skip
+    torch.backends.quantized.engine = "fbgemm"
+    for number, (kind, module, shape, x_shape, attrs, options) in enumerate(cases):
+        for recipe, observer in (("qnnpack", default_weight_observer), ("fbgemm", default_per_channel_weight_observer)):
+            x = torch.randn(x_shape, generator=rng).round(decimals=3)
+            # Scales are powers of two, and biases multiples of what products are, so that sums have no rounding before the last.
+            w, bias = torch.randn(shape, generator=rng).round(decimals=3), (torch.randn(shape[0], generator=rng) * 1024).round() / 1024
+            rows = w.view(1, -1) if recipe == "qnnpack" else w.view(shape[0], -1)
+            for i in range(len(rows)):
+                largest = 127.5 / 2 ** (5 + i % 3)
+                rows[i].clamp_(-largest, largest)[i % rows.shape[1]] = largest
+            qx = torch.quantize_per_tensor(x, 0.03125, 100, torch.quint8)
+            observed = observer()
+            observed(w)
+            scales, zeros = observed.calculate_qparams()
+            qw = (torch.quantize_per_tensor(w, float(scales), 0, torch.qint8) if recipe == "qnnpack"
+                  else torch.quantize_per_channel(w, scales.double(), zeros, 0, torch.qint8))  # fmt: skip
+            if kind == "linear":
+                layer = module(shape[1], shape[0])
+            else:
+                layer = module(x_shape[1], shape[0], 3, **options)
+            layer.set_weight_bias(qw, bias)
+            layer.scale, layer.zero_point = 0.25, 60
+            made = (floats("w", w), floats("bias", bias), grid("o", "uint8", 0.25, 60), call("qconfig_create", "c", name=recipe))
+            create = {"kind": kind, "weight": "$w", "bias": "$bias", "config": "$c", "out_quantizer": "$o", "attrs": attrs}
+            case(f"layer/{kind}/{number}/{recipe}", ["T31"], *quantized(x, qx), *made, call("qlayer_create", "l", **create),
+                 call("qlayer_weight", "q", layer="$l"), symmetric("q", qw), call("qlayer_bias", "b", layer="$l"),
+                 expected_floats("b", bias), call("qlayer_run", "r", layer="$l", x="$a"), expected("r", layer(qx)),
+                 call("qlayer_run", "again", layer="$l", x="$a"), expected("again", layer(qx)),
+                 # A float x is brought onto the grid of the layer.
+                 call("qlayer_create", "f", **create, x_quantizer="$g"), call("qlayer_run", "s", layer="$f", x="$x"),
+                 expected("s", layer(qx)))  # fmt: skip
+            if kind == "linear":
+                dynamic_layer = torch.ao.nn.quantized.dynamic.Linear(shape[1], shape[0])
+                dynamic_layer.set_weight_bias(qw, bias)
+                if recipe == "fbgemm":
+                    case(f"layer/dynamic/{number}", ["T31", "D02"], floats("x", x), *made,
+                         call("qlayer_create", "l", kind=kind, weight="$w", bias="$bias", config="$c"),
+                         call("qlayer_run", "r", layer="$l", x="$x"), expected_floats("r", dynamic_layer(x), tolerance=5e-6))  # fmt: skip
+
+
+def embeddings():
+    """Rows of uint8. Scales are powers of two, so that PyTorch's q * scale - zero_point * scale is exact."""
+    rng = torch.Generator().manual_seed(32)
+    scales = torch.tensor([2.0**-i for i in range(3, 9)])
+    zeros = torch.tensor([128.0, 0.0, 7.0, 255.0, 128.0, 100.0])
+    w = torch.randn(6, 8, generator=rng)
+    qw = torch.quantize_per_channel(w, scales, zeros, 0, torch.quint8)
+    weight = (call("qquantizer_create", "g", dtype="uint8", scheme="per_channel_affine", axis=0, scales=scales.tolist(),
+                   zero_points=[int(z) for z in zeros]),
+              call("qtensor_create", "w", dtype="uint8", shape=[6, 8], data=numbers(qw.int_repr()), quantizer="$g"))  # fmt: skip
+    indices = torch.tensor([[0, 5, 5], [3, 1, 2]])
+    given = call("qtensor_create", "x", dtype="int64", shape=[2, 3], data=indices.ravel().tolist())
+    narrow = call("qtensor_create", "n", dtype="int32", shape=[2, 3], data=indices.ravel().tolist())
+    for kind, module in (("embedding", torch.ao.nn.quantized.Embedding), ("embedding_bag", torch.ao.nn.quantized.EmbeddingBag)):
+        layer = module(6, 8)
+        layer.set_weight(qw)
+        y = layer(indices)
+        case(f"layer/{kind}", ["T31"], *weight, given, narrow, call("qlayer_create", "l", kind=kind, weight="$w"),
+             call("qlayer_run", "r", layer="$l", x="$x"), expected_floats("r", y),
+             call("qlayer_run", "s", layer="$l", x="$n"), expected_floats("s", y))  # fmt: skip
+    mean = torch.nn.functional.embedding_bag(indices, qw.dequantize(), mode="mean")
+    case("layer/embedding_bag/mean", ["T31"], *weight, given, call("qlayer_create", "l", kind="embedding_bag", weight="$w", attrs={"mode": "mean"}),
+         call("qlayer_run", "r", layer="$l", x="$x"), expected_floats("r", mean, tolerance=1e-6))  # fmt: skip
+    # From floats: the rows that PyTorch's observer of weights gives, dequantized.
+    observed = default_per_channel_weight_observer()
+    observed(w)
+    scales, zeros = observed.calculate_qparams()
+    qw = torch.quantize_per_channel(w, scales.double(), zeros, 0, torch.qint8)
+    case("layer/embedding/floats", ["T31"], floats("w", w), given, call("qconfig_create", "c", name="fbgemm"),
+         call("qlayer_create", "l", kind="embedding", weight="$w", config="$c"), call("qlayer_weight", "q", layer="$l"),
+         symmetric("q", qw), call("qlayer_run", "r", layer="$l", x="$x"),
+         expected_floats("r", qw.dequantize()[indices], tolerance=5e-7))  # fmt: skip
 
 
 def dynamic():
@@ -651,6 +749,8 @@ def main():
     tensor_methods()
     float_qparams()
     operators()
+    layers()
+    embeddings()
     dynamic()
     dynamic_network()
     qconfigs()

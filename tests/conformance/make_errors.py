@@ -38,6 +38,7 @@ GRID = {"dtype": "int8", "scheme": "per_tensor_affine", "axis": 0, "scales": [0.
 CHANNELS = {"dtype": "int8", "scheme": "per_channel_affine", "axis": 0, "scales": [0.5, 1.0]}
 RANGE = {"dtype": "int8", "scheme": "per_tensor_affine", "axis": 0, "mins": [-1.0], "maxs": [1.0]}
 
+LINEAR = {"kind": "linear", "weight": "$x", "config": "$settings"}
 BATCH = {"t": "$t", "inputs": ["$batch"], "targets": ["$labels"]}
 COUNTS = {"input_count": 1, "target_count": 1}
 ONE_CALL = {"m": "$m", "config": "$settings", "inputs": ["$batch"], "targets": ["$labels"]}
@@ -119,10 +120,15 @@ CALLS = {
     "qmodel_quantize_dynamic": ({"m": "$m", "config": "$settings"}, ["out", "m", "config"]),
     "qmodel_quantize_weights": ({"m": "$m"}, ["out", "m"]),
     "qmodel_quantize_qat": (ONE_CALL, ["out", "m", "config", "batch"]),
+    "qreport_summary": ({"report": "{}"}, ["out", "report"]),
     "qmodel_save": ({"m": "$m", "path": "@n.onnx"}, ["m", "path"]),
     "qmodel_calibrate": ({"prepared": "$m", "inputs": ["$x"]}, ["prepared"]),
     "qsession_create": ({"m": "$m"}, ["out", "m"]),
     "qsession_run": ({"s": "$s", "inputs": ["$x"]}, ["s"]),
+    "qlayer_create": ({"kind": "linear", "weight": "$x", "config": "$settings"}, ["out", "kind", "weight"]),
+    "qlayer_run": ({"layer": "$linear", "x": "$x"}, ["out", "layer", "x"]),
+    "qlayer_weight": ({"layer": "$linear"}, ["out", "layer"]),
+    "qlayer_bias": ({"layer": "$linear"}, ["out", "layer"]),
     "qtrainer_create": ({"m": "$m"}, ["out", "m"]),
     "qtrainer_step": ({**BATCH, **COUNTS}, ["out_loss", "t", "inputs", "targets"]),
     "qtrainer_backward": ({**BATCH, **COUNTS}, ["out_loss", "t", "inputs", "targets"]),
@@ -263,6 +269,44 @@ BAD = {
         ({"x": "$q", "weight": "$p"}, "QTN_EDTYPE", "linear: weight is quantized along axis 1, not along axis 0"),
         ({"x": "$q", "weight": "$q", "out_quantizer": "$c"}, "QTN_EDTYPE", "linear: the quantizer of the result is per channel, not per tensor"),
         ({"x": "$q", "weight": "$q", "bias": "$i"}, "QTN_EDTYPE", "linear: bias is int32, not float32"),
+    ],
+    "qlayer_create": [
+        ({**LINEAR, "kind": "dense"}, "QTN_EINVAL", 'layer: kind "dense" is unknown; known are linear conv1d conv2d conv3d embedding embedding_bag'),
+        ({"kind": "linear", "weight": "$x"}, "QTN_EINVAL", "linear: weight is float32, and there is no config that says how to quantize it"),
+        ({**LINEAR, "kind": "conv2d"}, "QTN_ESHAPE", "conv2d: weight is 2x3, not of rank 4"),
+        ({**LINEAR, "weight": "$i2"}, "QTN_EDTYPE", "linear: weight is a plain int32 tensor, neither float32 nor quantized"),
+        ({**LINEAR, "weight": "$p"}, "QTN_EDTYPE", "linear: weight is int8 per channel along axis 1, not of 8 bits or fewer per tensor or per channel along axis 0"),
+        ({**LINEAR, "weight": "$none"}, "QTN_ESHAPE", "linear: weight is 0x3, without elements"),
+        ({**LINEAR, "weight": "$nan"}, "QTN_EINVAL", "linear: weight has nan at index 1"),
+        ({**LINEAR, "bias": "$x"}, "QTN_ESHAPE", "linear: bias is 2x3, weight 2x3"),
+        ({**LINEAR, "bias": "$i"}, "QTN_EDTYPE", "linear: bias is int32, not float32"),
+        ({**LINEAR, "bias": "$q"}, "QTN_EDTYPE", "linear: bias is quantized int8, not float32"),
+        ({**LINEAR, "x_quantizer": "$c"}, "QTN_EDTYPE", "linear: x_quantizer is int8 per channel, not uint8 or int8 per tensor"),
+        ({**LINEAR, "out_quantizer": "$g16"}, "QTN_EDTYPE", "linear: out_quantizer is int16 per tensor, not uint8 or int8 per tensor"),
+        ({**LINEAR, "attrs": {"strides": [1]}}, "QTN_EINVAL", 'linear: unknown attribute "strides"; valid are: none'),
+        ({**LINEAR, "kind": "embedding", "bias": "$pair"}, "QTN_EINVAL", "embedding: takes no bias"),
+        ({**LINEAR, "kind": "embedding", "out_quantizer": "$g"}, "QTN_EINVAL", "embedding: takes no out_quantizer"),
+        ({**LINEAR, "kind": "embedding_bag", "attrs": {"mode": "max"}}, "QTN_EINVAL", 'embedding_bag: mode "max" is unknown; known are sum mean'),
+        ({"kind": "conv1d", "weight": "$cube", "config": "$settings", "attrs": {"group": 2}}, "QTN_ESHAPE", "conv1d: weight has 1 output channels, no multiple of group 2"),
+    ],
+    "qlayer_run": [
+        ({"layer": "$linear", "x": "$pair"}, "QTN_ESHAPE", "linear: weight has 3 input features, x has 2"),
+        ({"layer": "$linear", "x": "$scalar"}, "QTN_ESHAPE", "linear: x is a scalar, without features"),
+        ({"layer": "$linear", "x": "$i"}, "QTN_EDTYPE", "linear: x is a plain int32 tensor, neither float32 nor uint8 or int8 per tensor"),
+        ({"layer": "$linear", "x": "$p"}, "QTN_EDTYPE", "linear: x is quantized to int8 per channel, neither float32 nor uint8 or int8 per tensor"),
+        ({"layer": "$conv", "x": "$x"}, "QTN_ESHAPE", "conv1d: x is 2x3, not of rank 3"),
+        ({"layer": "$conv", "x": "$planes"}, "QTN_ESHAPE", "conv1d: weight has 2 input channels, x has 3"),
+        ({"layer": "$rows", "x": "$i"}, "QTN_EINVAL", "embedding: index 7 is outside of the 2 rows"),
+        ({"layer": "$rows", "x": "$x"}, "QTN_EDTYPE", "embedding: x is float32, not int64 or int32"),
+        ({"layer": "$bags", "x": "$i"}, "QTN_ESHAPE", "embedding_bag: x is 2, not [bags, n]"),
+    ],
+    "qreport_summary": [
+        ({"report": "SQNR"}, "QTN_EFORMAT", "report: is no JSON at byte 1"),
+        ({"report": "[]"}, "QTN_EFORMAT", 'report: has no number "samples"'),
+        ({"report": '{"samples": "all"}'}, "QTN_EFORMAT", 'report: has no number "samples"'),
+        ({"report": '{"samples": 1}'}, "QTN_EFORMAT", 'report: has no number "nodes.all"'),
+        ({"report": '{"samples": 1, "nodes": {"all": 1, "int8": 1}, "trials": [{"name": "plain", "kept": true}]}'}, "QTN_EFORMAT", 'report: has no number "trials.0.sqnr_db"'),
+        ({"report": "[" * 17}, "QTN_EFORMAT", "report: 0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0: is nested too deep for a report"),
     ],
     "qop_conv2d": [({"x": "$x", "weight": "$x"}, "QTN_ESHAPE", "conv2d: x is 2x3, not of rank 4")],
     "qop_fake_quantize": [
@@ -434,6 +478,18 @@ MORE = {
     "low": {"call": "qtensor_create", "with": {"dtype": "int32", "shape": [2], "data": [-1, 9]}},
     "three": {"call": "qtensor_create", "with": {"dtype": "int64", "shape": [3], "data": [0, 1, 2]}},
     "ptq": {"call": "qmodel_prepare", "with": {"m": "$m", "config": "$settings", "mode": 0}},
+    "linear": {"call": "qlayer_create", "with": {"kind": "linear", "weight": "$x", "config": "$settings"}},
+    "i2": {"call": "qtensor_create", "with": {"dtype": "int32", "shape": [2, 3]}},
+    "none": {"call": "qtensor_create", "with": {"dtype": "float32", "shape": [0, 3]}},
+    "nan": {"call": "qtensor_create", "with": {"dtype": "float32", "shape": [1, 2], "data": [0, "nan"]}},
+    "pair": {"call": "qtensor_create", "with": {"dtype": "float32", "shape": [2]}},
+    "scalar": {"call": "qtensor_create", "with": {"dtype": "float32", "shape": [], "data": [1]}},
+    "planes": {"call": "qtensor_create", "with": {"dtype": "float32", "shape": [1, 3, 4]}},
+    "cube": {"call": "qtensor_create", "with": {"dtype": "float32", "shape": [1, 2, 1], "data": [1, 2]}},
+    "g16": {"call": "qquantizer_create", "with": {"dtype": "int16", "scheme": "per_tensor_affine", "axis": 0, "scales": [0.5]}},
+    "conv": {"call": "qlayer_create", "with": {"kind": "conv1d", "weight": "$cube", "config": "$settings"}},
+    "rows": {"call": "qlayer_create", "with": {"kind": "embedding", "weight": "$x", "config": "$settings"}},
+    "bags": {"call": "qlayer_create", "with": {"kind": "embedding_bag", "weight": "$x", "config": "$settings"}},
     "int8": {"call": "qmodel_quantize", "with": {"m": "$m", "config": "$settings", "samples": ["$batch"]}},
 }  # fmt: skip
 

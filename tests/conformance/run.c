@@ -55,6 +55,9 @@ static void free_handle(handle *h) {
     case TRAINER:
       qtn.qtrainer_free(h->pointer);
       break;
+    case LAYER:
+      qtn.qlayer_free(h->pointer);
+      break;
     case BLOB:
       qtn.qblob_free(h->pointer);
       break;

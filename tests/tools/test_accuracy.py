@@ -53,8 +53,8 @@ class Accuracy(CommandTest):
         done = self.execute(*arguments)
         self.assertEqual(done.returncode, 0)
         self.assertIn("qtensor: warning: the quantized model is far from the float one", done.stderr)
-        self.assertRegex(done.stdout, r"next: try --auto, or --target-sqnr \d+")
-        self.assertRegex(self.execute(*arguments, "--auto").stdout, r"next: try --target-sqnr \d+, .* or train")
+        self.assertRegex(done.stdout, r"next: try auto, or target_sqnr \d+")
+        self.assertRegex(self.execute(*arguments, "--auto").stdout, r"next: try target_sqnr \d+, .* or quantization-aware training")
 
     def test_suspicious_data(self):
         values, shape, _ = read_npy(CALIBRATION)

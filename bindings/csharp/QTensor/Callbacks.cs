@@ -33,25 +33,16 @@ internal sealed class Callbacks {
     }
   }
 
-  internal SampleFunction Sample(IReadOnlyList<Tensor[]> samples, DType[] wanted) => (index, tensors) => Guarded(Failed, () => {
-    Tensor[] sample = samples[(int)index];
-    if (sample == null) throw new ArgumentException("sample " + index + " is null");
-    for (int i = 0; i < sample.Length; ++i) {
-      // Doubles, as programs compute them, for inputs that take floats.
-      bool narrow = i < wanted.Length && wanted[i] == DType.Float32 && sample[i] != null && sample[i].Dtype == DType.Float64;
-      using (Tensor floats = narrow ? Op.Run("Cast", new[] { sample[i] }, ToFloats)[0] : null)
-        Tensor.Give(tensors, floats ?? sample[i]);
-    }
+  internal SampleFunction Sample(IReadOnlyList<Tensor[]> samples, ModelInputs inputs) => (index, tensors) => Guarded(Failed, () => {
+    Give(tensors, samples[(int)index], "sample " + index, inputs, 0);
     return Done;
   });
 
-  private static readonly Attrs ToFloats = new Attrs { { "to", (long)DType.Float32 } };
-
-  internal BatchFunction Batch(Func<long, long, Batch> batches) => (epoch, index, tensors) => Guarded(Failed, () => {
+  internal BatchFunction Batch(Func<long, long, Batch> batches, ModelInputs inputs) => (epoch, index, tensors) => Guarded(Failed, () => {
     Batch batch = batches(epoch, index);
     if (batch == null) throw new ArgumentException("batch " + index + " is null");
-    Give(tensors, batch.Inputs, "inputs of batch " + index);
-    Give(tensors, batch.Targets, "targets of batch " + index);
+    Give(tensors, batch.Inputs, "inputs of batch " + index, inputs, 0);
+    Give(tensors, batch.Targets, "targets of batch " + index, inputs, batch.Inputs.Length);
     return Done;
   });
 
@@ -67,9 +58,11 @@ internal sealed class Callbacks {
         Guarded((int)TrainingAnswer.Cancel, () => (int)progress(Utf8.Text(stage, size), done, total, loss));
   }
 
-  private static void Give(IntPtr list, Tensor[] tensors, string name) {
+  private static void Give(IntPtr list, Tensor[] tensors, string name, ModelInputs inputs, int first) {
     if (tensors == null) throw new ArgumentException(name + " is null");
-    foreach (Tensor tensor in tensors) Tensor.Give(list, tensor);
+    for (int i = 0; i < tensors.Length; ++i) {
+      using (Tensor floats = inputs.Narrowed(tensors[i], first + i)) Tensor.Give(list, floats ?? tensors[i]);
+    }
   }
 
   private int Guarded(int failed, Func<int> call) {

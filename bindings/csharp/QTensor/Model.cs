@@ -35,8 +35,8 @@ public enum TrainingAnswer {
 
 /// <summary>A graph of ONNX operators with its weights: float, prepared, or quantized.</summary>
 public sealed unsafe partial class Model {
-  /// <summary>Of a model that Quantize made: what was done and why, as JSON.</summary>
-  public string Report { get; private set; }
+  /// <summary>Of a model that Quantize or QuantizeQat made: what was done and why.</summary>
+  public Report Report { get; private set; }
 
   /// <summary>The names of the inputs, in their order.</summary>
   public string[] InputNames => Enumerable.Range(0, InputCount).Select(i => InputName(i)).ToArray();
@@ -48,12 +48,20 @@ public sealed unsafe partial class Model {
   public string[] TensorNames => Enumerable.Range(0, TensorCount).Select(i => TensorName(i)).ToArray();
 
   /// <summary>The model in integers, calibrated with the rows of a tensor, for a model with one input. Rows keep the axis of
-  /// the batch where the model has one, and are as many together as it fixes; what does not fill the last is left out.</summary>
+  /// the batch where the model has one, and are as many together as it fixes.</summary>
   public Model Quantize(Tensor rows, Config config = null, IDictionary<string, object> attrs = null,
                         Func<string, long, long, bool> progress = null) {
     if (rows == null) throw new ArgumentNullException(nameof(rows));
-    return Quantize(Samples(rows), config, attrs, progress);
+    if (InputCount != 1)
+      throw new ArgumentException("the model has " + InputCount + " inputs, " + string.Join(", ", InputNames) +
+                                  ": pass their rows by name");
+    return Quantize(Rows(new[] { rows }), config, attrs, progress);
   }
+
+  /// <summary>The same for a model with several inputs, whose rows are given by their names.</summary>
+  public Model Quantize(IDictionary<string, Tensor> rows, Config config = null, IDictionary<string, object> attrs = null,
+                        Func<string, long, long, bool> progress = null) =>
+      Quantize(Rows(new ModelInputs(this).Ordered(rows, nameof(rows))), config, attrs, progress);
 
   /// <summary>The model in integers, calibrated with samples for a model with one input.</summary>
   public Model Quantize(IEnumerable<Tensor> samples, Config config = null, IDictionary<string, object> attrs = null,
@@ -73,11 +81,11 @@ public sealed unsafe partial class Model {
     if (samples == null) throw new ArgumentNullException(nameof(samples));
     var callbacks = new Callbacks();
     IReadOnlyList<Tensor[]> list = samples as IReadOnlyList<Tensor[]> ?? samples.ToArray();
-    DType[] wanted = Enumerable.Range(0, InputCount).Select(i => InputDtype(i)).ToArray();
+    var inputs = new ModelInputs(this);
     return callbacks.Run(() => {
-      Model model = Quantize(config ?? "onnx", callbacks.Sample(list, wanted), list.Count, attrs, callbacks.Progress(progress),
+      Model model = Quantize(config ?? "onnx", callbacks.Sample(list, inputs), list.Count, attrs, callbacks.Progress(progress),
                              out string report);
-      model.Report = report;
+      model.Report = new Report(report);
       return model;
     });
   }
@@ -102,20 +110,45 @@ public sealed unsafe partial class Model {
                            Func<string, long, long, double, TrainingAnswer> progress = null) {
     if (batch == null) throw new ArgumentNullException(nameof(batch));
     var callbacks = new Callbacks();
+    var inputs = new ModelInputs(this);
     return callbacks.Run(() => {
-      Model model = QuantizeQat(config ?? "onnx", callbacks.Batch(batch), count, targetCount, attrs,
+      Model model = QuantizeQat(config ?? "onnx", callbacks.Batch(batch, inputs), count, targetCount, attrs,
                                 callbacks.Training(progress), out string report);
-      model.Report = report;
+      model.Report = new Report(report);
       return model;
     });
   }
 
-  private Tensor[] Samples(Tensor rows) {
+  /// <summary>Shows a model that Prepare made a sample: one tensor for each input; Float64 is rounded where an input takes
+  /// Float32.</summary>
+  public void Calibrate(IReadOnlyList<Tensor> inputs) => new ModelInputs(this).With<object>(inputs, x => {
+    CalibrateWith(x);
+    return null;
+  });
+
+  /// <summary>The same with the inputs by their names.</summary>
+  public void Calibrate(IDictionary<string, Tensor> inputs) => Calibrate(new ModelInputs(this).Ordered(inputs, nameof(inputs)));
+
+  private IEnumerable<Tensor[]> Rows(Tensor[] inputs) {
+    int count = -1;
+    for (int i = 0; i < inputs.Length; ++i) {
+      if (inputs[i] == null) throw new ArgumentException("rows of the input " + InputName(i) + " are null");
+      if (inputs[i].Rank == 0) throw new ArgumentException("rows of the input " + InputName(i) + " are a scalar");
+      int rows = checked((int)inputs[i].Shape[0]);
+      if (count >= 0 && rows != count)
+        throw new ArgumentException("there are " + count + " rows of the input " + InputName(0) + " and " + rows + " of " +
+                                    InputName(i));
+      count = rows;
+    }
     long[] shape = InputShape(0);
-    int count = rows.Rank == 0 ? 0 : checked((int)rows.Shape[0]);
-    if (shape.Length == rows.Rank - 1) return Enumerable.Range(0, count).Select(i => rows.Select(0, i)).ToArray();
+    if (shape.Length == inputs[0].Rank - 1)
+      return Enumerable.Range(0, count).Select(i => inputs.Select(rows => rows.Select(0, i)).ToArray()).ToArray();
     int batch = shape.Length == 0 ? 1 : (int)Math.Max(shape[0], 1);
-    return Enumerable.Range(0, count / batch).Select(i => rows.Slice(0, i * batch, (i + 1) * batch)).ToArray();
+    if (count % batch != 0)
+      throw new ArgumentException("there are " + count + " rows, no multiple of the batch of " + batch + " that the model fixes");
+    return Enumerable.Range(0, count / batch)
+        .Select(i => inputs.Select(rows => rows.Slice(0, i * batch, (i + 1) * batch)).ToArray())
+        .ToArray();
   }
 
   /// <summary>Inputs and outputs.</summary>

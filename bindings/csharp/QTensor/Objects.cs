@@ -27,14 +27,48 @@ public sealed unsafe partial class Config {
 
 /// <summary>A model ready to run, from many threads at once.</summary>
 public sealed unsafe partial class Session {
-  /// <summary>The outputs, for one tensor for each input.</summary>
+  private readonly ModelInputs inputs;
+
+  /// <summary>The outputs, for one tensor for each input; Float64 is rounded where an input takes Float32.</summary>
   public Tensor[] Run(params Tensor[] inputs) => Run((IReadOnlyList<Tensor>)inputs);
+
+  /// <summary>The outputs, for a list of one tensor for each input.</summary>
+  public Tensor[] Run(IReadOnlyList<Tensor> inputs) => this.inputs.With(inputs, RunAll);
+
+  /// <summary>The outputs, for tensors by the names of the inputs.</summary>
+  public Tensor[] Run(IDictionary<string, Tensor> inputs) => Run(this.inputs.Ordered(inputs, nameof(inputs)));
+
+  /// <summary>Runs once and says how long each node took, in JSON.</summary>
+  public string Profile(IReadOnlyList<Tensor> inputs) => this.inputs.With(inputs, ProfileAll);
 }
+
+/// <summary>One layer with weights in integers, for programs that run a network themselves. Many threads may run one.</summary>
+public sealed unsafe partial class Layer {}
 
 /// <summary>A model being trained, with its optimizer.</summary>
 public sealed unsafe partial class Trainer {
+  private readonly ModelInputs inputs;
+
   /// <summary>The loss of a step on one batch.</summary>
   public double Step(Tensor input, Tensor target) => Step(new[] { input }, new[] { target });
+
+  /// <summary>Goes one step, and answers the loss before it. Float64 is rounded where Float32 is taken.</summary>
+  public double Step(IReadOnlyList<Tensor> inputs, IReadOnlyList<Tensor> targets) =>
+      this.inputs.With(inputs, x => ModelInputs.WithTargets(targets, y => StepWith(x, y)));
+
+  /// <summary>The same with the inputs by their names.</summary>
+  public double Step(IDictionary<string, Tensor> inputs, params Tensor[] targets) =>
+      Step(this.inputs.Ordered(inputs, nameof(inputs)), targets);
+
+  /// <summary>Adds the gradients of a batch to those since the last Update(), and answers its loss.</summary>
+  public double Backward(IReadOnlyList<Tensor> inputs, IReadOnlyList<Tensor> targets) =>
+      this.inputs.With(inputs, x => ModelInputs.WithTargets(targets, y => BackwardWith(x, y)));
+
+  /// <summary>The outputs that the converted model would give.</summary>
+  public Tensor[] Evaluate(IReadOnlyList<Tensor> inputs) => this.inputs.With(inputs, EvaluateAll);
+
+  /// <summary>The same with the inputs by their names.</summary>
+  public Tensor[] Evaluate(IDictionary<string, Tensor> inputs) => Evaluate(this.inputs.Ordered(inputs, nameof(inputs)));
 
   /// <summary>What is trained, by name; writing to a tensor changes the model.</summary>
   public IReadOnlyDictionary<string, Tensor> Parameters =>

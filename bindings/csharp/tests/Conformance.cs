@@ -112,13 +112,21 @@ internal static class Conformance {
 
   private static Model Quantize(Frame f) {
     if (f.Has("sample")) throw new CannotSay("a callback that is NULL");
-    return f.Own<Model>("m").Quantize(f.Tensors("samples"), f.Own<Config>("config"), f.Attrs());
+    return WithReport(f, f.Own<Model>("m").Quantize(f.Tensors("samples"), f.Own<Config>("config"), f.Attrs()));
   }
+
+  private static Model WithReport(Frame f, Model model) {
+    if (f.Has("report")) f.Handles[f.Text("report")] = model.Report.Json;
+    return model;
+  }
+
+  private static Layer MakeLayer(Frame f) => new Layer(f.Text("kind"), f.Own<Tensor>("weight"), f.T("bias"), f.Handle<Config>("config"),
+                                                       f.Q("x_quantizer"), f.Q("out_quantizer"), f.Attrs());
 
   private static Model QuantizeQat(Frame f) {
     if (f.Has("batch")) throw new CannotSay("a callback that is NULL");
     Batch[] batches = f.Tensors("inputs").Zip(f.Tensors("targets"), (input, target) => new Batch(input, target)).ToArray();
-    return f.Own<Model>("m").QuantizeQat(batches, f.Own<Config>("config"), f.Attrs());
+    return WithReport(f, f.Own<Model>("m").QuantizeQat(batches, f.Own<Config>("config"), f.Attrs()));
   }
 
   private static Tensor[] RunSession(Frame f) {
@@ -250,6 +258,11 @@ internal static class Conformance {
       ["qsession_create"] = f => new Session(f.Own<Model>("m"), f.Attrs()),
       ["qsession_run"] = RunSession,
       ["qsession_profile"] = f => f.Own<Session>("s").Profile(f.Tensors("inputs")),
+      ["qreport_summary"] = f => new Report(f.Text("report")) + "\n",
+      ["qlayer_create"] = MakeLayer,
+      ["qlayer_run"] = f => f.Own<Layer>("layer").Run(f.Own<Tensor>("x")),
+      ["qlayer_weight"] = f => f.Own<Layer>("layer").Weight,
+      ["qlayer_bias"] = f => f.Own<Layer>("layer").Bias,
       ["qtrainer_create"] = f => new Trainer(f.Own<Model>("m"), f.Attrs()),
       ["qtrainer_step"] = f => f.Own<Trainer>("t").Step(f.Tensors("inputs"), f.Tensors("targets")),
       ["qtrainer_backward"] = f => f.Own<Trainer>("t").Backward(f.Tensors("inputs"), f.Tensors("targets")),

@@ -70,7 +70,63 @@ internal sealed class ModelTest {
     Check.Throws(Status.EUNSUPPORTED, "nonsense", () => model.Quantize(Rows, "nonsense"));
     Check.True(model.Report == null, "a model that was loaded has a report");
     var attrs = new Attrs { { "bias_correction", true }, { "measured_samples", 4 } };
-    Check.Contains("\"samples\":40", model.Quantize(Rows, attrs: attrs).Report.Replace(" ", ""));
+    Report report = model.Quantize(Rows, attrs: attrs).Report;
+    Check.Contains("\"samples\":40", report.Json.Replace(" ", ""));
+    Check.Contains("\naccuracy on 4 held-back samples: SQNR ", report.ToString());
+    Check.Contains("\"samples\":40", model.Quantize(new[] { Together(0, 16), Together(16, 40) }).Report.Json);
+    Check.Equal(Scores(model.Quantize(Rows)), Scores(model.Quantize(new Dictionary<string, Tensor> { { "image", Together(0, 40) } })));
+    Check.Throws(Status.EFORMAT, "report: is no JSON", () => new Report("nothing"));
+  }
+
+  // Relu of float32 [4, 3], an ONNX file.
+  private const string FourRows = "08084202100d3a3b0a0c0a0178120179220452656c751201675a130a0178120e0a0c080112080a0208" +
+                                  "040a02080362130a0179120e0a0c080112080a0208040a020803";
+
+  [Test]
+  private void A_model_that_fixes_its_batch_takes_whole_ones() {
+    byte[] onnx = Enumerable.Range(0, FourRows.Length / 2).Select(i => Convert.ToByte(FourRows.Substring(2 * i, 2), 16)).ToArray();
+    Model model = Model.Load(onnx);
+    Tensor rows = Tensor.Of(Enumerable.Range(0, 24).Select(i => (float)i).ToArray(), 8, 3);
+    Check.Contains("{\"samples\":8,", model.Quantize(rows).Report.Json);
+    Check.Throws<ArgumentException>(() => model.Quantize(rows.Slice(0, 0, 7)),
+                                    "there are 7 rows, no multiple of the batch of 4 that the model fixes");
+  }
+
+  [Test]
+  private void Doubles_and_names() {
+    Model model = Load();
+    var session = new Session(model);
+    Tensor floats = Together(0, 40), labels = Labels(40);
+    Tensor doubles = Tensor.Of(floats.ToArray<float>().Select(value => (double)value).ToArray(), floats.Shape);
+    float[] want = session.Run(floats)[0].ToArray<float>();
+    Check.Equal(want, session.Run(doubles)[0].ToArray<float>());
+    Check.Equal(want, session.Run(new Dictionary<string, Tensor> { { "image", doubles } })[0].ToArray<float>());
+    Check.Equal(DType.Float64, doubles.Dtype);
+    Check.Contains("nodes", session.Profile(new[] { doubles }));
+    Check.Throws<ArgumentException>(() => session.Run(new Dictionary<string, Tensor> { { "label", doubles } }), "has the keys label");
+    Check.Throws(Status.EDTYPE, "int64", () => session.Run(Tensor.Zeros(DType.Int64, 1, 1, 8, 8)));
+    double loss = new Trainer(model).Step(floats, labels);
+    Check.Equal(loss, new Trainer(model).Step(doubles, labels));
+    Check.Equal(loss, new Trainer(model).Step(new Dictionary<string, Tensor> { { "image", doubles } }, labels));
+    Check.Equal(loss, new Trainer(model).Backward(new[] { doubles }, new[] { labels }));
+    Check.Equal(400, new Trainer(model).Evaluate(new[] { doubles })[0].ToArray<float>().Length);
+    Tensor likely = Tensor.Of(Enumerable.Repeat(0.1, 400).ToArray(), 40, 10);
+    Check.True(new Trainer(model).Step(doubles, likely) > 0, "no loss of distributions");
+    Model prepared = model.Prepare("onnx");
+    prepared.Calibrate(new[] { doubles });
+    Check.Equal(1, new Session(prepared.Convert()).Run(doubles).Length);
+  }
+
+  [Test]
+  private void Layers() {
+    Tensor weight = Tensor.Of(new float[] { 1, -2, 3, 0.5f, 0.25f, -0.125f }, 2, 3), x = Tensor.Of(new float[] { 1, 2, 3 }, 1, 3);
+    using (var layer = new Layer("linear", weight, null, "onnx")) {
+      Check.True(layer.Bias == null, "a layer without a bias has one");
+      Check.Equal(DType.Int8, layer.Weight.Dtype);
+      Check.Equal(Op.Linear(x, layer.Weight).ToArray<float>(), layer.Run(x).ToArray<float>());
+      Check.Equal(layer.Weight.ToBytes(), new Layer("linear", layer.Weight).Weight.ToBytes());
+    }
+    Check.Throws(Status.EINVAL, "there is no config", () => new Layer("linear", weight));
   }
 
   [Test]
@@ -105,7 +161,9 @@ internal sealed class ModelTest {
     Check.Throws<ArgumentException>(() => Load().Quantize(new Tensor[][] { null }), "sample 0 is null");
     Check.Throws<ArgumentNullException>(() => Load().Quantize((Tensor[])null), "samples");
     Check.Throws(Status.ESTATE, "not been calibrated", () => Load().Quantize(new Tensor[0]));
-    Check.Throws(Status.ESTATE, "not been calibrated", () => Load().Quantize(Tensor.Zeros(DType.Float32)));
+    Check.Throws<ArgumentException>(() => Load().Quantize(Tensor.Zeros(DType.Float32)), "rows of the input image are a scalar");
+    Check.Throws<ArgumentException>(() => Load().Quantize(new Dictionary<string, Tensor> { { "picture", Rows[0] } }),
+                                    "rows has the keys picture, the model has the inputs image");
     Check.Throws(Status.ESHAPE, "image", () => Load().Quantize(Tensor.Zeros(DType.Float32, 2, 8, 8)));
     Tensor disposed = Rows[0].Share();
     disposed.Dispose();
@@ -150,7 +208,7 @@ internal sealed class ModelTest {
       return TrainingAnswer.GoOn;
     });
     Check.Equal("training 4/4 loss", told.Last());
-    Check.Contains("{", trained.Report);
+    Check.Contains("{", trained.Report.Json);
     var epochs = new HashSet<long>();
     Batch[] batches = Batches();
     Model same = Load().QuantizeQat((epoch, index) => {

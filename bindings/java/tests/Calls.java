@@ -10,12 +10,14 @@ import java.util.Map;
 import org.qtensor.Batches;
 import org.qtensor.Config;
 import org.qtensor.DType;
+import org.qtensor.Layer;
 import org.qtensor.Lib;
 import org.qtensor.Mode;
 import org.qtensor.Model;
 import org.qtensor.Observer;
 import org.qtensor.Op;
 import org.qtensor.Quantizer;
+import org.qtensor.Report;
 import org.qtensor.Samples;
 import org.qtensor.Session;
 import org.qtensor.Status;
@@ -63,6 +65,7 @@ final class Calls {
     observers();
     operators();
     models();
+    layers();
     trainers();
   }
 
@@ -203,6 +206,26 @@ final class Calls {
     return f.own(Config.class, "config");
   }
 
+  private static Model withReport(Frame f, Model model) {
+    if (!f.get("report").isJsonNull()) {
+      f.handles.put(f.text("report"), model.report().json());
+    }
+    return model;
+  }
+
+  private static Layer layer(Frame f) {
+    return f.own(Layer.class, "layer");
+  }
+
+  private static void layers() {
+    put("qlayer_create", f -> new Layer(f.text("kind"), f.own(Tensor.class, "weight"), f.tensor("bias"),
+                             f.handle(Config.class, "config"), f.quantizer("x_quantizer"), f.quantizer("out_quantizer"),
+                             f.attrs()));
+    put("qlayer_run", f -> layer(f).run(f.own(Tensor.class, "x")));
+    put("qlayer_weight", f -> layer(f).weight());
+    put("qlayer_bias", f -> layer(f).bias());
+  }
+
   private static void models() {
     put("qconfig_create", f -> new Config(f.text("name")));
     act("qconfig_set", f -> {
@@ -237,8 +260,8 @@ final class Calls {
         throw new Frame.CannotSay("a callback that is NULL");
       }
       Tensor[] samples = f.tensors("samples");
-      return model(f).quantize(
-          Samples.of(samples.length, i -> new Tensor[] {samples[(int) i]}), config(f), f.attrs(), null);
+      return withReport(f, model(f).quantize(
+          Samples.of(samples.length, i -> new Tensor[] {samples[(int) i]}), config(f), f.attrs(), null));
     });
     put("qmodel_quantize_qat", f -> {
       if (f.isNull("batch")) {
@@ -250,8 +273,9 @@ final class Calls {
       for (int i = 0; i < inputs.length; ++i) {
         batches.add(new Batches.Batch(new Tensor[] {inputs[i]}, new Tensor[] {targets[i]}));
       }
-      return model(f).quantizeQat(Batches.of(batches), config(f), f.attrs(), null);
+      return withReport(f, model(f).quantizeQat(Batches.of(batches), config(f), f.attrs(), null));
     });
+    put("qreport_summary", f -> new Report(f.text("report")) + "\n");
     put("qmodel_quantize_dynamic", f -> model(f).quantizeDynamic(config(f), f.attrs()));
     put("qmodel_quantize_weights", f -> model(f).quantizeWeights(f.attrs()));
     put("qmodel_input_count", f -> model(f).inputCount());

@@ -13,6 +13,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
@@ -54,8 +55,13 @@ class ModelTest {
     List<Tensor[]> rows = Data.rows();
     assertArrayEquals(want, scores(model.quantize(Samples.of(rows))));
     assertArrayEquals(want, scores(model.quantize(Samples.of(rows.size(), i -> rows.get((int) i)), "onnx")));
-    assertEquals(13, Samples.rows(Data.IMAGES, 3).count());
+    assertArrayEquals(want, scores(model.quantize(Data.IMAGES)));
+    assertArrayEquals(want, scores(model.quantize(Map.of("image", Data.IMAGES))));
+    assertEquals("rows has the keys [picture], the model has the inputs [image]",
+        assertThrows(IllegalArgumentException.class, () -> model.quantize(Map.of("picture", Data.IMAGES))).getMessage());
+    assertEquals(14, Samples.rows(Data.IMAGES, 3).count());
     assertArrayEquals(new long[] {3, 1, 8, 8}, Samples.rows(Data.IMAGES, 3).sample(12)[0].shape());
+    assertArrayEquals(new long[] {1, 1, 8, 8}, Samples.rows(Data.IMAGES, 3).sample(13)[0].shape());
     float[] floats = Data.IMAGES.toFloatArray();
     double[] doubles = IntStream.range(0, floats.length).mapToDouble(i -> floats[i]).toArray();
     assertArrayEquals(want, scores(model.quantize(Samples.rows(Tensor.of(doubles, Data.IMAGES.shape())))));
@@ -87,7 +93,70 @@ class ModelTest {
     assertNull(model.report());
     Model int8 = model.quantize(
         Samples.rows(Data.IMAGES), new Config("onnx"), Map.of("bias_correction", true, "measured_samples", 4), null);
-    assertTrue(int8.report().contains("\"name\":\"bias_correction\""), int8.report());
+    Report report = int8.report();
+    assertTrue(report.json().contains("\"name\":\"bias_correction\""), report.json());
+    assertTrue(report.toString().startsWith("tried: plain "), report.toString());
+    assertTrue(report.toString().contains("\naccuracy on 4 held-back samples: SQNR "), report.toString());
+    assertFalse(report.toString().endsWith("\n"));
+    assertTrue(model.quantize(Samples.rows(Data.IMAGES, 3)).report().json().startsWith("{\"samples\":40,"));
+    fails(Status.EFORMAT, "report: is no JSON", () -> new Report("nothing"));
+  }
+
+  /** Relu of float32 [4, 3], an ONNX file. */
+  private static final String FOUR_ROWS = "08084202100d3a3b0a0c0a0178120179220452656c751201675a130a0178120e0a0c080112080a0208"
+      + "040a02080362130a0179120e0a0c080112080a0208040a020803";
+
+  @Test
+  void aModelThatFixesItsBatchTakesWholeOnes() {
+    Model fixed = Model.load(HexFormat.of().parseHex(FOUR_ROWS));
+    Report report = fixed.quantize(Data.IMAGES.slice(0, 0, 12).reshape(256, 3)).report();
+    assertTrue(report.json().startsWith("{\"samples\":256,"), report.json());
+    assertEquals("there are 7 rows, no multiple of the batch of 4 that the model fixes",
+        assertThrows(IllegalArgumentException.class, () -> fixed.quantize(Tensor.create(DType.FLOAT32, 7, 3))).getMessage());
+    fails(Status.ESHAPE, "takes 4x3, not 3x3",
+        () -> fixed.quantize(Samples.rows(Tensor.create(DType.FLOAT32, 7, 3), 4)));
+  }
+
+  @Test
+  void doublesAndNames() {
+    Model model = Data.digits();
+    Session session = new Session(model);
+    float[] floats = Data.IMAGES.toFloatArray();
+    Tensor doubles =
+        Tensor.of(IntStream.range(0, floats.length).mapToDouble(i -> floats[i]).toArray(), Data.IMAGES.shape());
+    float[] want = session.run(Data.IMAGES)[0].toFloatArray();
+    assertArrayEquals(want, session.run(doubles)[0].toFloatArray());
+    assertArrayEquals(want, session.run(Map.of("image", doubles))[0].toFloatArray());
+    assertEquals(DType.FLOAT64, doubles.dtype());
+    assertTrue(session.profile(doubles).contains("nodes"));
+    assertThrows(IllegalArgumentException.class, () -> session.run(Map.of("image", doubles, "label", doubles)));
+    fails(Status.EDTYPE, "int64", () -> session.run(Tensor.of(new long[64], 1, 1, 8, 8)));
+    Tensor labels = Tensor.of(filled(40, 3));
+    double loss = new Trainer(model).step(Data.IMAGES, labels);
+    assertEquals(loss, new Trainer(model).step(doubles, labels));
+    assertEquals(loss, new Trainer(model).step(Map.of("image", doubles), labels));
+    assertEquals(loss, new Trainer(model).backward(new Tensor[] {doubles}, new Tensor[] {labels}));
+    assertEquals(400, new Trainer(model).evaluate(Map.of("image", doubles))[0].numel());
+    double[] likely = new double[400];
+    Arrays.fill(likely, 0.1);
+    assertTrue(new Trainer(model).step(doubles, Tensor.of(likely, 40, 10)) > 0);
+    Model prepared = model.prepare(new Config("onnx"));
+    prepared.calibrate(Map.of("image", doubles));
+    assertEquals(400, new Session(prepared.convert()).run(doubles)[0].numel());
+  }
+
+  @Test
+  void layers() {
+    Tensor weight = Tensor.of(new float[] {1, -2, 3, 0.5f, 0.25f, -0.125f}, 2, 3);
+    Tensor x = Tensor.of(new float[] {1, 2, 3}, 1, 3);
+    try (Layer layer = new Layer("linear", weight, null, new Config("onnx"))) {
+      assertNull(layer.bias());
+      assertEquals(DType.INT8, layer.weight().dtype());
+      assertArrayEquals(Op.linear(x, layer.weight(), null, null).toFloatArray(), layer.run(x).toFloatArray());
+      assertArrayEquals(layer.weight().intRepr().toByteArray(),
+          new Layer("linear", layer.weight()).weight().intRepr().toByteArray());
+    }
+    fails(Status.EINVAL, "there is no config", () -> new Layer("linear", weight));
   }
 
   @Test

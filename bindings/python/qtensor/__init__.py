@@ -28,9 +28,11 @@ from qtensor._errors import (
     StateError,
     UnsupportedError,
 )
+from qtensor._report import Report
 from qtensor.core import (
     Batches,
     Config,
+    Layer,
     Lib,
     Model,
     Observer,
@@ -49,7 +51,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Batches", "CanceledError", "Config", "DType", "DTypeError", "Error", "FileError", "FormatError", "InternalError",
-    "InvalidError", "Lib", "Mode", "Model", "Observer", "Op", "OutOfMemoryError", "Progress", "Quantizer", "Samples",
+    "InvalidError", "Layer", "Lib", "Mode", "Model", "Observer", "Op", "OutOfMemoryError", "Progress", "Quantizer", "Report",
+    "Samples",
     "Scheme", "Session", "ShapeError", "StateError", "Status", "Tensor", "Trainer", "TrainingProgress",
     "UnsupportedError", "as_tensor", "bfloat16", "bool_", "float16", "float32", "float64", "float8_e4m3fn",
     "float8_e5m2", "from_dlpack", "from_numpy", "int16", "int2", "int32", "int4", "int64", "int8", "per_block_affine",

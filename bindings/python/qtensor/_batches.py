@@ -53,28 +53,22 @@ class _Listed:
         return self._source[index]
 
 
-class Counted(core.Batches):
-    """What the library asks for batches; it counts their rows."""
+class _OfModel(core.Batches):
+    """What the library asks for batches."""
 
     def __init__(self, types: tuple[Types, list[str]]) -> None:
         super().__init__()
         self._model_types = types
-        self._rows: list[int] = []
 
     def batch(self, epoch: int, index: int) -> list[Any]:
         inputs, targets = self._parts(epoch, index)
-        self._rows.append(inputs[0].shape[0] if inputs and inputs[0] is not None and inputs[0].rank else 1)
         return inputs + targets
-
-    def rows(self, count: int) -> int:
-        """How many samples the first batches had that were asked for."""
-        return sum(self._rows[:count])
 
     def _parts(self, epoch: int, index: int) -> tuple[list[Any], list[Any]]:
         raise NotImplementedError
 
 
-class _Pairs(Counted):
+class _Pairs(_OfModel):
     def __init__(self, source: _Epochs | _Listed, types: tuple[Types, list[str]]) -> None:
         super().__init__(types)
         self._source = source
@@ -89,7 +83,7 @@ class _Pairs(Counted):
         return _pair(self._source.get(epoch, index), f"batch {index}", self._model_types)
 
 
-class _Asked(Counted):
+class _Asked(_OfModel):
     """Of a program's own class, which gives inputs and targets in one list."""
 
     def __init__(self, source: core.Batches, types: tuple[Types, list[str]]) -> None:
@@ -132,7 +126,7 @@ def _kept(batches: Iterable[Any], types: tuple[Types, list[str]]) -> list[Any]:
     return kept
 
 
-def batches_of(batches: Any, model: _mixins.Model) -> Counted:
+def batches_of(batches: Any, model: _mixins.Model) -> core.Batches:
     types = model.inputs, model.outputs
     if isinstance(batches, core.Batches):
         return _Asked(batches, types)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from qtensor import core
     from qtensor._arrays import Inputs, Memory, TensorLike
     from qtensor._enums import DType
+    from qtensor._report import Report
 
     Array = npt.NDArray[Any]
     Data = Union[Inputs, core.Samples]
@@ -35,13 +36,14 @@ if TYPE_CHECKING:
     ModelBase = core._Model
     SessionBase = core._Session
     TrainerBase = core._Trainer
+    LayerBase = core._Layer
 
     def _run(session: Session, inputs: Inputs) -> list[core.Tensor]: ...
 else:
     from qtensor._core import Buffer as TensorBase
     from qtensor._core import Session__run as _run  # a frame of Python less than core.Session._run
 
-    QuantizerBase = ObserverBase = ConfigBase = ModelBase = SessionBase = TrainerBase = object
+    QuantizerBase = ObserverBase = ConfigBase = ModelBase = SessionBase = TrainerBase = LayerBase = object
 
 
 class Closing:
@@ -281,8 +283,8 @@ class Tensors(MutableMapping[str, "core.Tensor"]):
 class Model(Closing, ModelBase):
     """A graph of ONNX operators with its weights: float, prepared, or quantized."""
 
-    report: dict[str, Any] | None = None
-    """Of a model that quantize() made: what was done and why."""
+    report: Report | None = None
+    """Of a model that quantize() or quantize_qat() made: what was done and why. It prints in sentences."""
 
     @property
     def inputs(self) -> dict[str, tuple[DType, tuple[int, ...]]]:
@@ -331,16 +333,15 @@ class Model(Closing, ModelBase):
         returning False.
         """
         from qtensor._callbacks import advance, config_of
+        from qtensor._report import Report
         from qtensor._samples import samples_of
 
         chosen = config_of(config)
         samples = samples_of(data, self)
         quantized, text = self._quantize(chosen, samples, attrs, advance(progress))
-        report = json.loads(text)
-        report["samples"] = samples.rows  # of which a call of the library may have several
-        for warning in report["warnings"]:
+        quantized.report = Report(text)
+        for warning in quantized.report.warnings:
             warnings.warn(warning, stacklevel=2)
-        quantized.report = report
         return quantized
 
     def quantize_qat(self, batches: Iterable[Any] | core.Batches, config: str | core.Config | Rules = "onnx",
@@ -356,13 +357,12 @@ class Model(Closing, ModelBase):
         """
         from qtensor._batches import batches_of
         from qtensor._callbacks import config_of, training_advance
+        from qtensor._report import Report
 
         chosen, answer = config_of(config), training_advance(progress)
         asked = batches_of(batches, self)
         quantized, text = self._quantize_qat(chosen, asked, attrs, answer)
-        report = json.loads(text)
-        report["samples"] = asked.rows(report["samples"])
-        quantized.report = report
+        quantized.report = Report(text)
         return quantized
 
     def __repr__(self) -> str:
@@ -433,6 +433,26 @@ def _given(inputs: tuple[Any, ...], by_name: Mapping[str, Any]) -> tuple[Any, ..
     if len(inputs) > 1 or not isinstance(inputs[0], Mapping):
         raise TypeError(f"inputs are given in order and by name ({', '.join(by_name)}): give all in one way")
     return {**inputs[0], **by_name}
+
+
+class Layer(Closing, LayerBase):
+    """One layer with weights in integers, for programs that run a network themselves: Layer("linear", weight, bias,
+    "fbgemm"), or "conv1d", "conv2d", "conv3d", "embedding", "embedding_bag". Many threads may run one."""
+
+    kind: str
+    """What it computes."""
+
+    def _remember(self, kind: str, *args: Any, **kwargs: Any) -> None:
+        self.kind = kind
+
+    def __call__(self, x: TensorLike) -> Any:
+        """The result for a tensor; for an array of floats, whose result is of floats, too, an array."""
+        y = self.run(x)
+        return y if isinstance(x, Tensor) or y.quantizer is not None else y.numpy()
+
+    def __repr__(self) -> str:
+        weight = self.weight
+        return f"Layer({self.kind!r}, weight={weight.dtype.name}{list(weight.shape)}, bias={self.bias is not None})"
 
 
 class Trainer(Closing, OfModel, TrainerBase):

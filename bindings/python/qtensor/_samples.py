@@ -18,15 +18,7 @@ if TYPE_CHECKING:
     from qtensor._arrays import Types
 
 
-class Counted(core.Samples):
-    """Samples of the library's may be batches; `rows` counts what a user calls samples."""
-
-    @property
-    def rows(self) -> int:
-        raise NotImplementedError
-
-
-class _Rows(Counted):
+class _Rows(core.Samples):
     """Of one array for each input. Rows keep the axis of the batch where the model has one, and are as many together as
     it fixes."""
 
@@ -35,16 +27,13 @@ class _Rows(Counted):
         self._arrays, self._own, self._types = arrays, own, list(types.items())
         shape = self._types[0][1][1]
         self._batch = 0 if len(shape) == len(arrays[0].shape) - 1 else max(shape[0], 1) if shape else 1
-        if self._batch and self.rows % self._batch:
-            raise ValueError(f"data has {self.rows} rows, no multiple of the batch of {self._batch} that the model fixes: "
-                             f"pass data[:{self.rows - self.rows % self._batch}]")
-
-    @property
-    def rows(self) -> int:
-        return len(self._arrays[0])
+        rows = len(arrays[0])
+        if self._batch and rows % self._batch:
+            raise ValueError(f"data has {rows} rows, no multiple of the batch of {self._batch} that the model fixes: "
+                             f"pass data[:{rows - rows % self._batch}]")
 
     def count(self) -> int:
-        return self.rows // (self._batch or 1)
+        return len(self._arrays[0]) // (self._batch or 1)
 
     def sample(self, index: int) -> list[Any]:
         first = index * self._batch
@@ -57,18 +46,13 @@ class _Rows(Counted):
                 for row, name, own, (_, (dtype, _)) in zip(found, names, self._own, self._types)]
 
 
-class _Calls(Counted):
+class _Calls(core.Samples):
     """Of samples one by one, or batches of them: what each call of the library is given, as it came."""
 
     def __init__(self, types: Types) -> None:
         super().__init__()
         self._types = types
         self._calls: list[list[tuple[core.Tensor, bool]]] = []
-        self._rows = 0
-
-    @property
-    def rows(self) -> int:
-        return self._rows
 
     def count(self) -> int:
         return len(self._calls)
@@ -95,37 +79,28 @@ class _Calls(Counted):
             raise TypeError(f"{name} has None where a Tensor or an array is wanted")
         tensors = [of(value, name) for value in values]
         parts = [parts_of(tensor, shape, name) for tensor, shape in zip(tensors, shapes)]
-        counts = {len(part) for part, _ in parts if len(part) != 1}
+        counts = {len(part) for part in parts if len(part) != 1}
         if len(counts) > 1:
             raise ValueError(f"{name} has inputs of {' and '.join(str(n) for n in sorted(counts))} batches")
         own = [isinstance(value, core.Tensor) for value in values]
         for i in range(counts.pop() if counts else 1):
-            self._calls.append([(part[min(i, len(part) - 1)], mine) for (part, _), mine in zip(parts, own)])
-        self._rows += parts[0][1] if parts else 1
+            self._calls.append([(part[min(i, len(part) - 1)], mine) for part, mine in zip(parts, own)])
         return sum(tensor.nbytes for tensor in tensors)
 
 
-class _Asked(Counted):
+class _Asked(core.Samples):
     """Of a program's own class, for as long as it gives what inputs take."""
 
     def __init__(self, source: core.Samples, types: Types) -> None:
         super().__init__()
         self._source, self._types = source, types
-        self._rows: dict[int, int] = {}
-
-    @property
-    def rows(self) -> int:
-        return sum(self._rows.values())
 
     def count(self) -> int:
         return self._source.count()
 
     def sample(self, index: int) -> list[Any]:
         name, values = f"sample {index}", self._source.sample(index)
-        tensors = inputs_of(named(values, self._types, name) if isinstance(values, Mapping) else values, self._types, name)
-        first = tensors[0] if tensors else None
-        self._rows[index] = first.shape[0] if first is not None and first.rank else 1
-        return tensors
+        return inputs_of(named(values, self._types, name) if isinstance(values, Mapping) else values, self._types, name)
 
 
 # --- how a sample fits an input
@@ -147,21 +122,20 @@ def _layout(shape: tuple[int, ...], wanted: tuple[int, ...]) -> str:
     return "rows" if extra == 1 and same(shape[1:], wanted) else ""
 
 
-def parts_of(tensor: core.Tensor, wanted: tuple[int, ...], name: str) -> tuple[list[core.Tensor], int]:
-    """What the calls for one sample or batch are given, and how many rows that is. What does not fit goes to the
-    library, which says why."""
+def parts_of(tensor: core.Tensor, wanted: tuple[int, ...], name: str) -> list[core.Tensor]:
+    """What the calls for one sample or batch are given. What does not fit goes to the library, which says why."""
     shape = tensor.shape
     layout = _layout(shape, wanted)
     if layout == "one":
-        return [tensor.reshape([1, *shape])], 1
+        return [tensor.reshape([1, *shape])]
     if layout == "rows":
-        return [tensor.select(0, i) for i in range(shape[0])], shape[0]
+        return [tensor.select(0, i) for i in range(shape[0])]
     if layout == "batches":
-        return [tensor.slice(0, i, i + wanted[0]) for i in range(0, shape[0], wanted[0])], shape[0]
+        return [tensor.slice(0, i, i + wanted[0]) for i in range(0, shape[0], wanted[0])]
     if layout == "uneven":
         raise ValueError(f"{name} has {shape[0]} rows, no multiple of the batch of {wanted[0]} that the model fixes: leave "
                          "the last batch out where it is not full, as drop_last=True of a DataLoader does")
-    return [tensor], shape[0] if shape and len(shape) == len(wanted) else 1
+    return [tensor]
 
 
 def values_of(item: Any, types: Types, name: str) -> list[Any]:
@@ -216,7 +190,7 @@ def _told(value: Any) -> str:
 # --- every form of data
 
 
-def samples_of(data: Any, model: _mixins.Model) -> Counted:
+def samples_of(data: Any, model: _mixins.Model) -> core.Samples:
     types = model.inputs
     if isinstance(data, core.Samples):
         return _Asked(data, types)

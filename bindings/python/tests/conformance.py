@@ -85,6 +85,11 @@ class Frame:
     def attrs(self, name="attrs"):
         return {k: [real(x) for x in v] if isinstance(v, list) else v for k, v in (self.get(name) or {}).items()}
 
+    def keep_report(self, model, report):
+        if self.get("report"):
+            self.handles[self.get("report")] = report.encode()
+        return model
+
     def data(self, dtype):
         return None if self.get("data") is None else bytes_of(dtype, self.get("data"))
 
@@ -121,7 +126,8 @@ def quantize(f):
     if f.step["with"].get("sample", "") is None:
         raise CannotSay("a callback that is NULL")
     model = f.own("m")
-    return model._quantize(f.own("config"), samples_of(f.tensors("samples"), model), f.attrs(), None)[0]
+    quantized, report = model._quantize(f.own("config"), samples_of(f.tensors("samples"), model), f.attrs(), None)
+    return f.keep_report(quantized, report)
 
 
 def quantize_qat(f):
@@ -129,7 +135,16 @@ def quantize_qat(f):
         raise CannotSay("a callback that is NULL")
     model = f.own("m")
     data = batches_of(list(zip(f.tensors("inputs"), f.tensors("targets"))), model)
-    return model._quantize_qat(f.own("config"), data, f.attrs(), None)[0]
+    return f.keep_report(*model._quantize_qat(f.own("config"), data, f.attrs(), None))
+
+
+def make_layer(f):
+    return qt.Layer(f.text("kind"), f.own("weight"), f.handle("bias"), f.handle("config"), f.handle("x_quantizer"),
+                    f.handle("out_quantizer"), f.attrs())
+
+
+def run_layer(f):
+    return f.own("layer").run(f.own("x"))
 
 
 def run_session(f):
@@ -267,6 +282,11 @@ CALLS = {
     "qsession_create": lambda f: qt.Session(f.own("m"), f.attrs()),
     "qsession_run": run_session,
     "qsession_profile": lambda f: f.own("s").profile(f.tensors("inputs")),
+    "qreport_summary": lambda f: qt.Model._report_summary(f.text("report")),
+    "qlayer_create": make_layer,
+    "qlayer_run": run_layer,
+    "qlayer_weight": lambda f: f.own("layer").weight,
+    "qlayer_bias": lambda f: f.own("layer").bias,
     "qtrainer_create": lambda f: qt.Trainer(f.own("m"), f.attrs()),
     "qtrainer_step": lambda f: f.own("t").step(f.tensors("inputs"), f.tensors("targets")),
     "qtrainer_backward": lambda f: f.own("t").backward(f.tensors("inputs"), f.tensors("targets")),

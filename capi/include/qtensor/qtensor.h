@@ -16,7 +16,7 @@
  *     1 library and errors      5 observers      9 trainers
  *     2 attributes              6 operators     10 blobs
  *     3 quantizers              7 models        11 tensors in files and in other libraries
- *     4 tensors                 8 sessions
+ *     4 tensors                 8 sessions      12 layers
  *
  * Rules that hold for every function and are not repeated below:
  *
@@ -1092,8 +1092,8 @@ QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT con
  * and "adaround"
  *
  * @param out the converted model; free it with qmodel_free
- * @param report what was done and why, as JSON (docs/quantization.md has its members); free it with qblob_free. NULL:
- * not wanted
+ * @param report what was done and why, as JSON (docs/quantization.md has its members), which qreport_summary puts into
+ * sentences; free it with qblob_free. NULL: not wanted. It counts samples by rows: a batch of 32 is 32 samples
  * @param m a loaded float model
  * @param config what to quantize, and how
  * @param sample gives the samples, or batches of them
@@ -1144,6 +1144,18 @@ QTN_API qstatus qmodel_quantize(qmodel **out, QTN_OPT qblob **report, const qmod
 QTN_API qstatus qmodel_quantize_qat(qmodel **out, QTN_OPT qblob **report, const qmodel *m, const qconfig *config,
                                     qmodel_batch batch, size_t batch_count, size_t target_count,
                                     QTN_OPT const qattrs *attrs, QTN_OPT qmodel_training progress, QTN_OPT void *ctx);
+
+/** What a report says, in sentences for people: what was tried, the signal to noise ratio and the decisions on samples
+ * held back, how many nodes compute in integers and why others do not, how fast the model is where that was measured,
+ * warnings, and what may be done where the model is not near enough to float. `qtensor quantize` ends with these lines.
+ *
+ * @param out the text, UTF-8, a line each, with a line feed behind each: qblob_data() ends with a NUL that
+ *   qblob_size() does not count; free it with qblob_free
+ * @param report JSON of qmodel_quantize or qmodel_quantize_qat, ending with a NUL. Who has measured the speed adds to it
+ *   "speed": {"batch": 1, "float_ms": 3.1, "int8_ms": 1.2}, in milliseconds for each run
+ * Errors: QTN_EFORMAT for text that is no JSON, or no report (the message says where).
+ * @since 0.1 */
+QTN_API qstatus qreport_summary(qblob **out, const char *report);
 
 /** Quantizes a model without samples: activations get their grids when they are known, at every run. MatMul with a
  * constant matrix on the right, and Gemm with constant weights, become products of integers: x as uint8 over its own
@@ -1715,5 +1727,84 @@ QTN_API qstatus qtensor_to_dlpack_versioned(struct DLManagedTensorVersioned **ou
  * marked read-only.
  * @since 0.1 */
 QTN_API qstatus qtensor_from_dlpack_versioned(qtensor **out, struct DLManagedTensorVersioned *managed);
+
+/* ---------------------------------------------------------------------------------------------------------------------
+ * 12. Layers
+ *
+ * One layer whose weights are integers, for programs that run a network themselves, layer by layer, and put such a
+ * layer in the place of a float one. It packs its weights once, for the kernels of this CPU, and runs as fast as in a
+ * session. A network in a file is better served by section 7, which finds the grids and fuses layers.
+ *
+ * A layer never changes. Many threads may run one at once. */
+
+/** A layer from its weights.
+ *
+ *     "linear"          y = x * transpose(weight) + bias, over the last dimension of x: [..., in_features]
+ *     "conv1d", "conv2d", "conv3d"
+ *                       ONNX Conv of x [N, C_in, sizes ...]. conv3d has no kernel of its own and runs slowly
+ *     "embedding"       rows of the weights: for x of any shape, the row x[i] in the place of each index
+ *     "embedding_bag"   for x [bags, n], the sum or the mean of the n rows of each bag
+ *
+ * Results have the bits of qop_linear and qop_conv2d for the same operands. Weights that are given in float32 become
+ * the integers and scales that qmodel_convert would make of them, but that no bias makes a scale larger.
+ *
+ * @param out the new handle; free it with qlayer_free
+ * @param kind one of these
+ * @param weight of linear [out_features, in_features]; of convolutions [C_out, C_in / group, kernel ...]; of embeddings
+ *   [rows, width]. float32, or quantized to 8 bits or fewer, per tensor or per channel along axis 0, and then taken as
+ *   it is. Copied
+ * @param bias float32 [out_features] or [C_out], copied; NULL: none. Embeddings have none
+ * @param config how a float32 weight is quantized: what the configuration says of the weights of "op:Gemm" (linear),
+ *   "op:Conv", or of all nodes (embeddings). For a linear layer that quantizes x at each run also its "numerics" and
+ *   "reduce_range". May be freed afterwards; NULL where `weight` is quantized
+ * @param x_quantizer the grid that a float32 x is rounded to before it meets the weights: uint8 or int8, per tensor.
+ *   NULL: such an x gets a grid from its own range at each run (linear, as qop_linear), or stays in float and meets
+ *   dequantized weights (convolutions). Of embeddings NULL
+ * @param out_quantizer the grid of the results: uint8 or int8, per tensor. NULL: results are float32
+ * @param attrs of convolutions those of ONNX Conv: "strides", "pads" (all begins, then all ends), "dilations" and
+ *   "kernel_shape" (ints), "group" (int), "auto_pad" (string); of embedding_bag "mode" (string): "sum", the default, or
+ *   "mean"
+ * Errors: QTN_EINVAL for an unknown kind or attribute, for a bias, x_quantizer or out_quantizer that the kind does not
+ * take, for a float32 weight without `config` or that is NaN or infinite; QTN_ESHAPE for a weight of another rank or a
+ * bias of another length; QTN_EDTYPE for other element types or schemes; QTN_EUNSUPPORTED where `config` leaves such
+ * layers in float or wants weights in blocks.
+ * @since 0.1 */
+QTN_API qstatus qlayer_create(qlayer **out, const char *kind, const qtensor *weight, QTN_OPT const qtensor *bias,
+                              QTN_OPT const qconfig *config, QTN_OPT const qquantizer *x_quantizer,
+                              QTN_OPT const qquantizer *out_quantizer, QTN_OPT const qattrs *attrs);
+
+/** Runs a layer. The first run with a shape of x, or with x on a grid that the layer has not met, makes ready for it
+ * and keeps that: of shapes the last 8, of grids besides x_quantizer the last 8. Later runs on x quantized to uint8 or
+ * int8 allocate nothing but their result.
+ *
+ * @param out the result, row-major: quantized by out_quantizer, or float32
+ * @param layer a layer
+ * @param x float32, or quantized per tensor to uint8 or int8, on any grid, whatever x_quantizer is; of embeddings int64
+ *   or int32, from 0 to rows - 1. Any strides
+ * Errors: QTN_ESHAPE and QTN_EDTYPE for an x that does not fit; QTN_EINVAL for an index that is out of range, and for
+ * an x with NaN or infinity that gets its grid from its own range.
+ * @since 0.1 */
+QTN_API qstatus qlayer_run(qtensor **out, const qlayer *layer, const qtensor *x);
+
+/** The weights as integers with their quantizer: qtensor_int_repr, qtensor_quantizer and qtensor_dequantize give
+ * integers, scales and reals.
+ *
+ * @param out a copy, of the shape of the weight that the layer was made of; free it with qtensor_free
+ * @param layer a layer
+ * @since 0.1 */
+QTN_API qstatus qlayer_weight(qtensor **out, const qlayer *layer);
+
+/** The bias, in float32.
+ *
+ * @param out a copy; free it with qtensor_free. NULL, with QTN_OK, where the layer has none
+ * @param layer a layer
+ * @since 0.1 */
+QTN_API qstatus qlayer_bias(qtensor **out, const qlayer *layer);
+
+/** Frees a layer, when no thread runs it any more. Tensors that came from it stay.
+ *
+ * @param layer the handle, or NULL
+ * @since 0.1 */
+QTN_API void qlayer_free(QTN_OPT qlayer *layer);
 
 #endif /* QTENSOR_QTENSOR_H */

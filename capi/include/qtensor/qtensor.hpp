@@ -777,7 +777,7 @@ class Model {
     return made([&](qmodel **m) { return qmodel_convert(m, use(), attrs.use()); });
   }
 
-  /// `report`: receives JSON.
+  /// `report`: receives JSON, of which report_summary() makes sentences.
   Model quantize(const Config &config, Samples &samples, const Attrs &attrs = {}, Progress *progress = nullptr,
                  std::string *report = nullptr) const;
   Model quantize_qat(const Config &config, Batches &batches, const Attrs &attrs = {},
@@ -787,6 +787,12 @@ class Model {
   }
   Model quantize_weights(const Attrs &attrs = {}) const {
     return made([&](qmodel **m) { return qmodel_quantize_weights(m, use(), attrs.use()); });
+  }
+  /// What a report of quantize() or quantize_qat() says, for people.
+  static std::string report_summary(const std::string &report) {
+    qblob *b = nullptr;
+    detail::check(qreport_summary(&b, report.c_str()));
+    return Blob::adopt(b).text();
   }
 
  private:
@@ -951,6 +957,43 @@ class Session {
   Session(qsession *s, size_t output_count) : handle_(s), output_count_(output_count) {}
   detail::Handle<qsession, qsession_free> handle_;
   size_t output_count_ = 0;
+};
+
+/// One layer with weights in integers. Safe from many threads at once.
+class Layer {
+ public:
+  Layer() = default;
+  static Layer create(const std::string &kind, const Tensor &weight, const Tensor &bias = {}, const Config &config = {},
+                      const Quantizer &x_quantizer = {}, const Quantizer &out_quantizer = {}, const Attrs &attrs = {}) {
+    qlayer *l = nullptr;
+    detail::check(qlayer_create(&l, kind.c_str(), weight.use(), bias.use(), config.use(), x_quantizer.get(),
+                                out_quantizer.get(), attrs.use()));
+    return Layer(l);
+  }
+  static Layer adopt(qlayer *l) { return Layer(l); }
+  qlayer *get() const { return handle_.get(); }
+  explicit operator bool() const { return get() != nullptr; }
+
+  Tensor run(const Tensor &x) const {
+    qtensor *t = nullptr;
+    detail::check(qlayer_run(&t, get(), x.use()));
+    return Tensor::adopt(t);
+  }
+  Tensor weight() const {
+    qtensor *t = nullptr;
+    detail::check(qlayer_weight(&t, get()));
+    return Tensor::adopt(t);
+  }
+  /// Tensor() where the layer has none.
+  Tensor bias() const {
+    qtensor *t = nullptr;
+    detail::check(qlayer_bias(&t, get()));
+    return t ? Tensor::adopt(t) : Tensor();
+  }
+
+ private:
+  explicit Layer(qlayer *l) : handle_(l) {}
+  detail::Handle<qlayer, qlayer_free> handle_;
 };
 
 // --- training

@@ -37,6 +37,7 @@ typedef struct qattrs qattrs;         /**< named options: string key -> int, flo
 typedef struct qmodel qmodel;         /**< a graph of ONNX operators with its weights */
 typedef struct qsession qsession;     /**< a model packed, planned and ready to run */
 typedef struct qtrainer qtrainer;     /**< a model being trained, with its optimizer */
+typedef struct qlayer qlayer;         /**< one layer with weights in integers, packed and ready to run */
 typedef struct qblob qblob;           /**< a run of bytes owned by the library */
 
 /** What a fallible function returns. Numbers are fixed; new ones are only appended. */

@@ -121,6 +121,30 @@ class CopyStep final : public Step {
   SlotId from_, to_;
 };
 
+class FlipStep final : public Step {
+ public:
+  FlipStep(const Edge &from, const Edge &to)
+      : from_(from.slot), to_(to.slot), count_(static_cast<std::size_t>(element_count(from.form.shape))) {
+    op = "Flip";
+    kernel = "ref";
+    integer = true;
+    reads = {from.slot};
+    writes = {to.slot};
+  }
+  void run(const Context &c) const override {
+    const auto *from = c.tensor(from_).as<const std::uint8_t>();
+    auto *to = c.tensor(to_).as<std::uint8_t>();
+    for_chunks(c, ceil_div(count_, kChunk), count_ / 8, [&](std::size_t, std::size_t chunk) {
+      const std::size_t end = std::min(count_, (chunk + 1) * kChunk);
+      for (std::size_t i = chunk * kChunk; i < end; ++i) to[i] = from[i] ^ 0x80;
+    });
+  }
+
+ private:
+  SlotId from_, to_;
+  std::size_t count_;
+};
+
 class RoundTripStep final : public Step {
  public:
   RoundTripStep(SlotId from, SlotId to, QuantizerPtr quantizer)
@@ -144,6 +168,7 @@ class RoundTripStep final : public Step {
 StepPtr make_quantize(const Edge &x, const Edge &q, Isa isa) { return std::make_unique<QuantizeStep>(x, q, isa); }
 StepPtr make_dequantize(const Edge &q, const Edge &x, Isa isa) { return std::make_unique<DequantizeStep>(q, x, isa); }
 StepPtr make_copy(const Edge &from, const Edge &to) { return std::make_unique<CopyStep>(from, to); }
+StepPtr make_flip(const Edge &from, const Edge &to, Isa) { return std::make_unique<FlipStep>(from, to); }
 StepPtr make_round_trip(SlotId from, SlotId to, QuantizerPtr quantizer) {
   return std::make_unique<RoundTripStep>(from, to, std::move(quantizer));
 }

@@ -98,6 +98,8 @@ StepPtr make_dequantize(const Edge &q, const Edge &x, Isa isa);
 
 /// The same elements under other strides.
 StepPtr make_copy(const Edge &from, const Edge &to);
+/// Between uint8 and int8, of which each is the other 128 further: `from` and `to` are laid out alike, without gaps.
+StepPtr make_flip(const Edge &from, const Edge &to, Isa isa);
 
 /// The operator's own run on float or moved operands, with an optional clamp of a float result afterwards.
 struct OperandRefs {

@@ -2,9 +2,6 @@
 package org.qtensor;
 
 import java.util.Arrays;
-import java.util.Map;
-import java.util.stream.IntStream;
-import java.util.stream.LongStream;
 import java.util.stream.Stream;
 
 /** What the library calls back, each as an interface of this package. */
@@ -12,7 +9,7 @@ final class Directors {
   private Directors() {}
 
   static SamplesDirector of(Samples samples, Model model) {
-    DType[] wanted = LongStream.range(0, model.inputCount()).mapToObj(model::inputDtype).toArray(DType[]::new);
+    ModelInputs inputs = new ModelInputs(model);
     return new SamplesDirector() {
       @Override
       public long count() {
@@ -21,20 +18,10 @@ final class Directors {
 
       @Override
       public Tensor[] sample(long index) {
-        return narrowed(samples.sample(index), wanted);
+        Tensor[] sample = samples.sample(index);
+        return sample == null || sample.length != model.inputCount() ? sample : inputs.kept(sample);
       }
     };
-  }
-
-  /** Doubles, as programs compute them, for inputs that take floats. */
-  private static Tensor[] narrowed(Tensor[] sample, DType[] wanted) {
-    if (sample == null || sample.length != wanted.length) {
-      return sample;
-    }
-    return IntStream.range(0, wanted.length)
-        .mapToObj(i -> sample[i] != null && sample[i].dtype() == DType.FLOAT64 && wanted[i] == DType.FLOAT32
-            ? Op.run("Cast", new Tensor[] {sample[i]}, Map.of("to", DType.FLOAT32.value()))[0] : sample[i])
-        .toArray(Tensor[]::new);
   }
 
   static ProgressDirector of(Progress progress) {
@@ -46,7 +33,8 @@ final class Directors {
     };
   }
 
-  static BatchesDirector of(Batches batches) {
+  static BatchesDirector of(Batches batches, Model model) {
+    ModelInputs inputs = new ModelInputs(model);
     long targets = batches.count() > 0 ? batches.batch(0, 0).targets().length : 1;
     return new BatchesDirector() {
       @Override
@@ -62,7 +50,7 @@ final class Directors {
       @Override
       public Tensor[] batch(long epoch, long index) {
         Batches.Batch batch = batches.batch(epoch, index);
-        return Stream.of(batch.inputs(), batch.targets()).flatMap(Arrays::stream).toArray(Tensor[]::new);
+        return inputs.kept(Stream.of(batch.inputs(), batch.targets()).flatMap(Arrays::stream).toArray(Tensor[]::new));
       }
     };
   }

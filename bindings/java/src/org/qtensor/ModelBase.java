@@ -9,7 +9,7 @@ import java.util.stream.LongStream;
 
 /** What Java adds to models. */
 abstract class ModelBase extends NativeObject {
-  private String report;
+  private Report report;
 
   ModelBase(long box) {
     super(box);
@@ -56,7 +56,28 @@ abstract class ModelBase extends NativeObject {
 
   /** Shows a model made by {@link Model#prepare(Config)} one sample: one tensor for each input. */
   public final void calibrate(Tensor... inputs) {
-    self().calibrateWith(inputs);
+    new ModelInputs(self()).with(inputs, x -> {
+      self().calibrateWith(x);
+      return null;
+    });
+  }
+
+  /** The same, with the inputs by their names. */
+  public final void calibrate(Map<String, Tensor> inputs) {
+    calibrate(new ModelInputs(self()).ordered(inputs));
+  }
+
+  /**
+   * The model in integers, by the recipe "onnx", calibrated with the rows of a tensor, for a model with one input. Rows keep
+   * the axis of the batch where the model has one, and are as many together as it fixes.
+   */
+  public final Model quantize(Tensor rows) {
+    return quantize(Samples.rows(rows, self()), "onnx");
+  }
+
+  /** The same for a model with several inputs, whose rows are given by their names. */
+  public final Model quantize(Map<String, Tensor> rows) {
+    return quantize(Samples.rows(rows, self()), "onnx");
   }
 
   /** The model in integers, by the recipe "onnx". */
@@ -102,7 +123,7 @@ abstract class ModelBase extends NativeObject {
    * @param progress is told the loss of each step, and may end the training; may be null
    */
   public final Model quantizeQat(Batches batches, Config config, Map<String, ?> attrs, TrainingProgress progress) {
-    BatchesDirector asked = Directors.of(Objects.requireNonNull(batches, "batches is null"));
+    BatchesDirector asked = Directors.of(Objects.requireNonNull(batches, "batches is null"), self());
     TrainingProgressDirector told = Directors.of(progress);
     byte[][] report = new byte[1][];
     try {
@@ -115,13 +136,13 @@ abstract class ModelBase extends NativeObject {
     }
   }
 
-  /** Of a model that quantize or quantizeQat made: what was done and why, in JSON; null for others. */
-  public final String report() {
+  /** Of a model that quantize or quantizeQat made: what was done and why; null for others. */
+  public final Report report() {
     return report;
   }
 
   private static Model reported(Model model, byte[][] report) {
-    ((ModelBase) model).report = Text.of(report[0]);
+    ((ModelBase) model).report = new Report(Text.of(report[0]));
     return model;
   }
 

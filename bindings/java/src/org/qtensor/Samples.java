@@ -3,6 +3,8 @@ package org.qtensor;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.Objects;
 import java.util.function.LongFunction;
 
 /** Data to calibrate with, or to measure with. The library may ask for any sample, in any order and more than once. */
@@ -40,8 +42,51 @@ public interface Samples {
     return rows(tensor, 1);
   }
 
-  /** The same for a model that fixes its batch; rows that do not fill one are left out. */
+  /** The same, so many rows at a time; the last batch has what is left, which a model that fixes its batch refuses. */
   static Samples rows(Tensor tensor, long batch) {
-    return of(tensor.shape()[0] / batch, index -> new Tensor[] {tensor.slice(0, index * batch, (index + 1) * batch)});
+    if (batch < 1) {
+      throw new IllegalArgumentException("batch is " + batch + ", not positive");
+    }
+    long count = tensor.shape()[0];
+    return of((count + batch - 1) / batch,
+        index -> new Tensor[] {tensor.slice(0, index * batch, Math.min(count, (index + 1) * batch))});
+  }
+
+  /** The rows of a tensor as a model with one input takes them: with the axis of its batch, as many together as it fixes. */
+  static Samples rows(Tensor tensor, Model model) {
+    Objects.requireNonNull(tensor, "rows is null");
+    if (model.inputCount() != 1) {
+      throw new IllegalArgumentException(
+          "the model has " + model.inputCount() + " inputs, " + model.inputs() + ": pass their rows by name");
+    }
+    return rows(Map.of(model.inputName(0), tensor), model);
+  }
+
+  /** The same of one tensor for each input of a model, by the names of these. */
+  static Samples rows(Map<String, Tensor> tensors, Model model) {
+    List<Tensor> inputs = new ModelInputs(model).ordered(tensors, "rows");
+    long count = -1;
+    for (int i = 0; i < inputs.size(); ++i) {
+      long[] shape = inputs.get(i).shape();
+      if (shape.length == 0) {
+        throw new IllegalArgumentException("rows of input \"" + model.inputName(i) + "\" are a scalar");
+      }
+      if (count >= 0 && shape[0] != count) {
+        throw new IllegalArgumentException("there are " + count + " rows of input \"" + model.inputName(0) + "\" and "
+            + shape[0] + " of \"" + model.inputName(i) + "\"");
+      }
+      count = shape[0];
+    }
+    long[] wanted = model.inputShape(0);
+    if (wanted.length == inputs.get(0).rank() - 1) { // without an axis for the batch
+      return of(count, index -> inputs.stream().map(rows -> rows.select(0, index)).toArray(Tensor[]::new));
+    }
+    long batch = wanted.length == 0 ? 1 : Math.max(wanted[0], 1);
+    if (count % batch != 0) {
+      throw new IllegalArgumentException(
+          "there are " + count + " rows, no multiple of the batch of " + batch + " that the model fixes");
+    }
+    return of(count / batch, index -> inputs.stream().map(rows -> rows.slice(0, index * batch, (index + 1) * batch))
+        .toArray(Tensor[]::new));
   }
 }

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a quantization came to, in words: the same in every language and in the command.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "quant/quantize.hpp"
+
+namespace qtn::quant {
+
+/// Whether outputs are so far from those in float that a network seldom does what it did.
+bool is_far(const Account &account);
+
+/// What can still be done where they are; "" where nothing need be, or a target has said what is wanted.
+std::string next_step(const Account &account);
+
+/// The JSON of an account in sentences, a line each. Throws QTN_EFORMAT for text that is none.
+std::string summary_of(std::string_view report);
+
+}  // namespace qtn::quant
