@@ -1087,9 +1087,9 @@ QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT con
  *     Such a file needs opset 21. For engines with kernels of 16 bits: this one is slower with them than with float
  *   "sensitivity" (int) measures every layer for the report: quantized alone, and in the quantized model
  *   "histograms" (int) counts for the report what calibration sees of each tensor, in 128 bins at most
- *   "measured_samples" (int, 32) how many samples at most, evenly spread, what is tried is fitted to, and how many
- * judge it; "target_sqnr" and "sensitivity" measure with so many, too. Memory grows with them under "bias_correction"
- * and "adaround"
+ *   "measured_samples" (int, 32) how many samples at most, evenly spread, what is tried is fitted to, and how many judge
+ *     it; "target_sqnr" and "sensitivity" measure with so many, too. Memory grows with them under "bias_correction" and
+ *     "adaround"
  *
  * @param out the converted model; free it with qmodel_free
  * @param report what was done and why, as JSON (docs/quantization.md has its members), which qreport_summary puts into
@@ -1741,7 +1741,7 @@ QTN_API qstatus qtensor_from_dlpack_versioned(qtensor **out, struct DLManagedTen
  *
  *     "linear"          y = x * transpose(weight) + bias, over the last dimension of x: [..., in_features]
  *     "conv1d", "conv2d", "conv3d"
- *                       ONNX Conv of x [N, C_in, sizes ...]. conv3d has no kernel of its own and runs slowly
+ *                       ONNX Conv of x [N, C_in, sizes ...]
  *     "embedding"       rows of the weights: for x of any shape, the row x[i] in the place of each index
  *     "embedding_bag"   for x [bags, n], the sum or the mean of the n rows of each bag
  *
