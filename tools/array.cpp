@@ -16,12 +16,18 @@ Tensor cast(const Tensor &tensor, qdtype dtype) {
   return Tensor(output);
 }
 
+bool is_real(qdtype dtype) { return dtype == QTN_FLOAT32 || dtype == QTN_FLOAT64; }
+
 }  // namespace
 
+Tensor of_input(Tensor rows, qdtype wanted) {
+  const qdtype got = qtensor_dtype(rows.get()), real = wanted == QTN_FLOAT64 ? QTN_FLOAT64 : QTN_FLOAT32;
+  return is_real(got) && got != real ? cast(rows, real) : std::move(rows);
+}
+
 Tensor Array::read(size_t first, size_t count) const {
-  Tensor rows = make<Tensor>(qtensor_load_rows, path.c_str(), name.c_str(), static_cast<int64_t>(first),
-                             static_cast<int64_t>(first + count));
-  return qtensor_dtype(rows.get()) == QTN_FLOAT64 ? cast(rows, QTN_FLOAT32) : std::move(rows);
+  return make<Tensor>(qtensor_load_rows, path.c_str(), name.c_str(), static_cast<int64_t>(first),
+                      static_cast<int64_t>(first + count));
 }
 
 std::vector<Array> open_arrays(const std::string &path) {

@@ -18,9 +18,12 @@ struct Array {
   Shape shape;
 
   size_t rows() const { return shape.empty() ? 0 : static_cast<size_t>(shape[0]); }
-  /// Rows [first, first + count). float64 is read as float32, the working float type of the library.
+  /// Rows [first, first + count).
   Tensor read(size_t first, size_t count) const;
 };
+
+/// For an input of that type: float32 and float64 become the one that it takes, float32 where it takes neither.
+Tensor of_input(Tensor rows, qdtype wanted);
 
 std::vector<Array> open_arrays(const std::string &path);
 /// The array of a file that holds one.

@@ -31,6 +31,7 @@ class ArraySamples : public Samples {
     }
     if (first.rows() == 0) throw Failure(first.path + ": holds no samples");
     const size_t rank = qmodel_input_rank(model, 0);
+    for (size_t i = 0; i < arrays_.size(); ++i) types_.push_back(qmodel_input_dtype(model, i));
     unbatched_ = qmodel_input_shape(model, 0) != nullptr && first.shape.size() == rank + 1;
   }
 
@@ -39,8 +40,8 @@ class ArraySamples : public Samples {
 
   std::vector<Tensor> read(size_t first, size_t count) const override {
     std::vector<Tensor> tensors;
-    for (const Array &array : arrays_) {
-      Tensor rows = array.read(first, count);
+    for (size_t i = 0; i < arrays_.size(); ++i) {
+      Tensor rows = of_input(arrays_[i].read(first, count), types_[i]);
       tensors.push_back(unbatched_ ? make<Tensor>(qtensor_select, rows.get(), 0, 0) : std::move(rows));
     }
     return tensors;
@@ -48,6 +49,7 @@ class ArraySamples : public Samples {
 
  private:
   std::vector<Array> arrays_;
+  std::vector<qdtype> types_;  // of the inputs
   bool unbatched_ = false;
 };
 

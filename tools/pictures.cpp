@@ -8,6 +8,8 @@
 #include <cmath>
 #include <filesystem>
 
+#include "array.hpp"
+
 namespace tool {
 
 namespace {
@@ -53,6 +55,7 @@ class PictureSamples : public Samples {
   PictureSamples(const std::string &folder, const DataOptions &options, const qmodel *model)
       : mean_(three_numbers("--mean", options.mean, 0)),
         std_(three_numbers("--std", options.std, 1)),
+        type_(qmodel_input_dtype(model, 0)),
         nhwc_(options.layout == "nhwc"),
         bgr_(options.channels == "bgr") {
     if (std::count(std_.begin(), std_.end(), 0.0F) != 0) throw UsageError("--std " + options.std + ": must not be 0");
@@ -70,8 +73,9 @@ class PictureSamples : public Samples {
     const std::array<int64_t, 4> shape =
         nhwc_ ? std::array<int64_t, 4>{n, h, w, 3} : std::array<int64_t, 4>{n, 3, h, w};
     std::vector<Tensor> tensors;
-    tensors.push_back(make<Tensor>(qtensor_create, QTN_FLOAT32, shape.data(), shape.size(), nullptr, values.data(),
-                                   values.size() * sizeof(float)));
+    tensors.push_back(of_input(make<Tensor>(qtensor_create, QTN_FLOAT32, shape.data(), shape.size(), nullptr,
+                                            values.data(), values.size() * sizeof(float)),
+                               type_));
     return tensors;
   }
 
@@ -131,6 +135,7 @@ class PictureSamples : public Samples {
   }
 
   Three mean_, std_;
+  qdtype type_;  // of the input
   bool nhwc_, bgr_;
   size_t width_ = 0, height_ = 0;
   std::vector<std::string> paths_;

@@ -20,7 +20,8 @@ const char *reason(const NodePlan &plan, const Node &node, bool for_target) {
     return others ? "no integer form with these attributes or operands" : "the operator has no integer form";
   }
   if (!plan.settings) return for_target ? "left in float to reach the target" : "configured to stay in float";
-  if (!plan.integer) return "its result is not read as integers";
+  if (!plan.integer)
+    return node.op == &ops::kMatMul ? "its result has no grid by hand" : "its result is not read as integers";
   return for_target ? "activations of 16 bits to reach the target" : "no kernel for these types";
 }
 

@@ -70,6 +70,13 @@ bool is_table(const Graph &g, const Facts &facts, const Node &node) {
   return activations == 1;
 }
 
+/// Integers only where its result is a grid by hand: eight bits of both operands are more than many networks stand.
+bool is_matmul(const Graph &g, const Facts &facts, const Node &node) {
+  return node.op == &ops::kMatMul && is_activation(g, facts, input_of(node, 0)) &&
+         is_activation(g, facts, input_of(node, 1)) && facts.rank_of(input_of(node, 0)) >= 2 &&
+         facts.rank_of(input_of(node, 1)) >= 2;
+}
+
 /// Of one picture at a time, over places.
 bool is_average(const Graph &g, const Facts &facts, const Node &node) {
   const std::string_view op = node.op->name;
@@ -97,7 +104,7 @@ Role role_of(const Graph &g, const Facts &facts, const Node &node) {
                                        [&](ValueId v) { return v == kNoValue || facts.is_float(v); });
     return all_float ? Role::moving : Role::floating;
   }
-  return is_pointwise(g, facts, node) ? Role::pointwise : Role::floating;
+  return is_pointwise(g, facts, node) || is_matmul(g, facts, node) ? Role::pointwise : Role::floating;
 }
 
 /// Calls f(value) for the activations that a node reads as data.
@@ -133,13 +140,15 @@ std::vector<bool> asked_by_hand(const Graph &g, const Facts &facts, const std::v
 /// Who reads a value comes later in the order, so one walk from the end settles every value: when a node is reached,
 /// all who could ask for its outputs have spoken.
 std::vector<bool> wanted_values(const Graph &g, const Facts &facts, std::vector<NodePlan> &plans,
-                                std::vector<bool> wanted) {
+                                const std::vector<bool> &by_hand) {
+  std::vector<bool> wanted = by_hand;
   for (std::size_t n = g.nodes.size(); n-- > 0;) {
     const Node &node = g.nodes[n];
     NodePlan &plan = plans[n];
     if (plan.role == Role::floating || !plan.settings) continue;
     bool asked = false;
-    each_output(facts, node, [&](ValueId v) { asked = asked || wanted[index(v)]; });
+    const std::vector<bool> &who = node.op == &ops::kMatMul ? by_hand : wanted;
+    each_output(facts, node, [&](ValueId v) { asked = asked || who[index(v)]; });
     plan.integer = asked || plan.role == Role::weighted;
     if (!plan.integer) continue;
     if (plan.role == Role::moving) each_output(facts, node, [&](ValueId v) { wanted[index(v)] = true; });

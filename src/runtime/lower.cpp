@@ -60,11 +60,29 @@ class Lowering : Forms {
       case IntegerForm::none:
         break;
     }
+    if (fits_matmul()) return lower_matmul();
     const QuantizerPtr weights = input(1) == kNoValue ? nullptr : g_.value(input(1)).quantizer;
     const bool weights_stay_integers =
         node_->op->run_quantized && is_8bit(input(0)) && weights && !weights->per_block();
     if (weights_stay_integers) return lower_definition();
     lower_float();
+  }
+
+  bool fits_matmul() const {
+    if (node_->op != &ops::kMatMul || node_->clamp || !is_8bit(input(0)) || !is_8bit(input(1))) return false;
+    const Shape &a = shape_of(input(0)), &b = shape_of(input(1));
+    const QuantizerPtr &qy = g_.value(output()).quantizer;
+    return a.size() >= 2 && b.size() >= 2 && a.back() <= graph::kDynamicDepth && element_count(a) != 0 &&
+           element_count(b) != 0 && (!qy || is_8bit(output()));
+  }
+
+  void lower_matmul() {
+    const ValueId y = output();
+    const SlotId a = integer(input(0)), b = integer(input(1));
+    const Shape &shape = shape_of(y);
+    const SlotId to = is_8bit(y) ? integer_output(y, shape, contiguous_strides(shape)) : plain_slot(QTN_FLOAT32, shape);
+    add_step(make_matmul(edge(a), edge(b), edge(to)));
+    if (!is_8bit(y)) settle(y, to);
   }
 
   /// Of one part of a node's weights where it has several.

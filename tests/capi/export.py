@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that the library writes, in ONNX Runtime: models of tests/golden/others as QDQ and as QOperator, a network
 quantized without samples, one quantized to few bits, one whose outputs are on a grid, and random convolutions,
-transposed ones and pools over one to three axes, checked by onnx.checker and run beside the library; the last also by
+transposed ones and pools over one to three axes, and a network of float64, checked by onnx.checker and run beside the library; the last also by
 ONNX's reference evaluator. Usage: export.py LIBRARY FOLDER. Exit
 code 77 (skipped) where numpy, onnx or onnxruntime is not installed.
 """
@@ -24,6 +24,7 @@ except ImportError:
     sys.exit(77)
 
 FLOAT32 = 1
+DTYPES = {"float32": FLOAT32, "float64": 11}
 LIBRARY = ctypes.CDLL(str(pathlib.Path(sys.argv[1]).resolve()))
 FOLDER = pathlib.Path(sys.argv[2])
 LIBRARY.qerror_message.restype = ctypes.c_char_p
@@ -57,16 +58,18 @@ def save(model, path, form, opset):
         LIBRARY.qattrs_free(attrs)
 
 
-def run(model, x, shape):
+def run(model, x, shape, count=1):
+    """The first of so many outputs, of the type of x."""
     session = made("qsession_create", model, None)
     dims = (ctypes.c_int64 * x.ndim)(*x.shape)
     data = x.tobytes()
-    tensor = made("qtensor_create", FLOAT32, dims, ctypes.c_size_t(x.ndim), None, data, ctypes.c_size_t(len(data)))
-    inputs, outputs = (ctypes.c_void_p * 1)(tensor), (ctypes.c_void_p * 1)()
-    call("qsession_run", outputs, ctypes.c_size_t(1), session, inputs, ctypes.c_size_t(1))
-    data = ctypes.cast(LIBRARY.qtensor_data(ctypes.c_void_p(outputs[0])), ctypes.POINTER(ctypes.c_float))
+    tensor = made("qtensor_create", DTYPES[x.dtype.name], dims, ctypes.c_size_t(x.ndim), None, data, ctypes.c_size_t(len(data)))
+    inputs, outputs = (ctypes.c_void_p * 1)(tensor), (ctypes.c_void_p * count)()
+    call("qsession_run", outputs, ctypes.c_size_t(count), session, inputs, ctypes.c_size_t(1))
+    real = ctypes.c_float if x.dtype == numpy.float32 else ctypes.c_double
+    data = ctypes.cast(LIBRARY.qtensor_data(ctypes.c_void_p(outputs[0])), ctypes.POINTER(real))
     y = numpy.ctypeslib.as_array(data, (int(numpy.prod(shape)),)).copy()
-    for handle in (tensor, ctypes.c_void_p(outputs[0])):
+    for handle in (tensor, *map(ctypes.c_void_p, outputs)):
         LIBRARY.qtensor_free(handle)
     LIBRARY.qsession_free(session)
     return y.reshape(shape)
@@ -180,7 +183,7 @@ def calibrated(float_model, x, **settings):
     call("qconfig_set", config, b"*", attrs)
     prepared = made("qmodel_prepare", float_model, config, ctypes.c_int(0))
     dims, data = (ctypes.c_int64 * x.ndim)(*x.shape), x.tobytes()
-    tensor = made("qtensor_create", FLOAT32, dims, ctypes.c_size_t(x.ndim), None, data, ctypes.c_size_t(len(data)))
+    tensor = made("qtensor_create", DTYPES[x.dtype.name], dims, ctypes.c_size_t(x.ndim), None, data, ctypes.c_size_t(len(data)))
     call("qmodel_calibrate", prepared, (ctypes.c_void_p * 1)(tensor), ctypes.c_size_t(1))
     return made("qmodel_convert", prepared, None)
 
@@ -312,6 +315,25 @@ def windows(path, counts, failures):
         failures.append(f"{apart} of {elements} integers of windows are neighbours")
 
 
+def doubles(path, counts, failures):
+    """A network of float64, which ONNX Runtime does not run, as a file that it does, in floats and in integers."""
+    folder = FOLDER.parent / "doubles"
+    case = json.loads((folder / "doubles.json").read_text())["cases"][0]
+    x, want = (numpy.array(case[key][0]["data"]).reshape(case[key][0]["shape"]) for key in ("inputs", "outputs"))
+    model = made("qmodel_load", str(folder / f"{case['name']}.onnx").encode())
+    for what, exported, tolerance in ("floats", model, TOLERANCE), ("integers", calibrated(model, x), 0.05):
+        ours = run(exported, x, want.shape, 2)
+        for opset in OPSETS["qdq"]:
+            save(exported, path, "qdq", opset)
+            onnx.checker.check_model(str(path), full_check=True)
+            got = onnx_runtime(path, x)
+            for who, other, most in ("PyTorch", want, tolerance), ("this library", ours, TOLERANCE):
+                error = numpy.abs(got - other).max() / numpy.abs(want).max()
+                if got.dtype != numpy.float64 or not error < most:
+                    failures.append(f"float64 in {what}, opset {opset}: apart from {who} by {error}")
+            counts["float64"] += 1
+
+
 def main():
     file = json.loads((FOLDER / "others.json").read_text())
     exceptions = json.loads((FOLDER / "exceptions.json").read_text())["apart"]
@@ -348,6 +370,7 @@ def main():
         few_bits(path, counts, failures)
         output_grid(path, counts, failures)
         windows(path, counts, failures)
+        doubles(path, counts, failures)
     print(*(f"{count} {what}" for what, count in sorted(counts.items())), *failures, sep="\n")
     return 1 if failures or not counts["qoperator"] else 0
 

@@ -136,18 +136,19 @@ def _field(number, value):
     return _varint(number << 3 | 2) + _varint(len(data)) + data
 
 
-def _value_info(name, shape):
+def _value_info(name, shape, dtype=1):
     dims = b"".join(_field(1, _field(2, d) if isinstance(d, str) else _field(1, d)) for d in shape)
-    return _field(1, name) + _field(2, _field(1, _field(1, 1) + _field(2, dims)))
+    return _field(1, name) + _field(2, _field(1, _field(1, dtype) + _field(2, dims)))
 
 
-def onnx(nodes, inputs, outputs, opset=17):
-    """The bytes of a float32 ONNX model. nodes: (op, input names, output names); inputs, outputs: {name: shape}."""
+def onnx(nodes, inputs, outputs, opset=17, dtype=1):
+    """The bytes of an ONNX model of one type, float32. nodes: (op, input names, output names); inputs, outputs:
+    {name: shape}."""
     graph = b""
     for index, (op, node_inputs, node_outputs) in enumerate(nodes):
         node = b"".join(_field(1, name) for name in node_inputs) + b"".join(_field(2, name) for name in node_outputs)
         graph += _field(1, node + _field(3, f"node{index}") + _field(4, op))
     graph += _field(2, "test")
-    graph += b"".join(_field(11, _value_info(*item)) for item in inputs.items())
-    graph += b"".join(_field(12, _value_info(*item)) for item in outputs.items())
+    graph += b"".join(_field(11, _value_info(*item, dtype)) for item in inputs.items())
+    graph += b"".join(_field(12, _value_info(*item, dtype)) for item in outputs.items())
     return _field(1, 8) + _field(7, graph) + _field(8, _field(1, "") + _field(2, opset))

@@ -49,6 +49,17 @@ class Arrays(CommandTest):
                 self.succeed("run", self.identity, "--data", data, "-o", self.out)
                 self.assertEqual(read_npy(self.out), (values, (3, 2), "<f4"))
 
+    def test_inputs_of_float64(self):
+        model = onnx([("GlobalAveragePool", ["x"], ["y"])], {"x": ["n", 1, 2]}, {"y": ["n", 1, 1]}, dtype=11)
+        double = self.path("double.onnx", model)
+        for descr in ("<f4", "<f8"):
+            data = self.path("x.npy", npy([1, -2.5, 3, 4], (2, 1, 2), descr))
+            self.succeed("run", double, "--data", data, "-o", self.out)
+            self.assertEqual(read_npy(self.out), ([-0.75, 3.5], (2, 1, 1), "<f8"))
+            quantized = self.path("quantized.onnx", b"")
+            self.succeed("quantize", double, "-o", quantized, "--data", data)
+            self.succeed("compare", double, quantized, "--data", data)
+
     def test_npy_in_fortran_order(self):
         header = "{'descr': '<f4', 'fortran_order': True, 'shape': (3, 2), }"
         data = self.path("x.npy", npy([1, 3, 5, 2, 4, 6], (), header=header))

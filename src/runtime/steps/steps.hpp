@@ -56,6 +56,10 @@ StepPtr make_depthwise(const Edge &x, const Edge &y, const ops::Window &window, 
 StepPtr make_gemm(const Edge &x, const Edge &y, std::size_t rows, const LinearWeights &w, const QuantizedRange &range,
                   const ops::Clamp &clamp, Isa isa, const PackCache &cache);
 
+/// Matrices [..., M, K] by [..., K, N] of 8-bit integers, both computed; y contiguous, uint8 or float32. None is empty,
+/// and sums of K products stay in int32.
+StepPtr make_matmul(const Edge &a, const Edge &b, const Edge &y);
+
 /// Floats, and what they come to on the uint8 grid that they give themselves.
 struct DynamicOperand {
   SlotId real, q;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The native engine against the reference engine, to the bit: every instruction set of this CPU, one and two threads,
 // images one by one and together.
+#include "graph/integer.hpp"
 #include "graph/passes.hpp"
 #include "onnx/onnx.hpp"
 #include "runtime/support.hpp"
@@ -187,6 +188,51 @@ void test_tables_and_choices(void **) {
   expect_native_is_reference(b.build({"z"}), 19);
 }
 
+/// Products of activations, which are integers where their results have grids by hand: heads, one matrix for all, and a
+/// right operand that a Transpose only turns.
+void test_products_of_activations(void **) {
+  const Attrs by_hand = attrs({{"quantize", std::int64_t{1}}});
+  struct Case {
+    Shape a, b;
+    bool turned;
+  };
+  for (const Case &c : {Case{{2, 3, 7, 40}, {2, 3, 40, 9}, false}, Case{{2, 3, 7, 40}, {2, 3, 9, 40}, true},
+                        Case{{4, 1, 5, 6}, {3, 6, 1}, false}, Case{{5, 6}, {2, 6, 33}, false},
+                        Case{{1, 1}, {1, 1}, true}, Case{{3, 130}, {130, 70}, false}})
+    for (const char *recipe : {"onnx", "qnnpack", "tflite"})
+      for (const bool float_result : {false, true}) {
+        GraphBuilder b;
+        b.input("x", c.a).input("w", c.b);
+        b.node("Sigmoid", "left", {"x"}, {"a"});
+        std::string right = "w";
+        if (c.turned) {
+          Ints perm(c.b.size());
+          std::iota(perm.begin(), perm.end(), 0);
+          std::swap(perm[perm.size() - 2], perm.back());
+          b.node("Transpose", "turn", {"w"}, {"t"}, attrs({{"perm", perm}}));
+          right = "t";
+        }
+        b.node("MatMul", "product", {"a", right}, {"y"}).node("Tanh", "end", {"y"}, {"z"});
+        quant::Config config(recipe);
+        config.set("tensor:y", &by_hand);
+        graph::Graph g = quantized(b.build({"z"}), config);
+        const auto node =
+            std::find_if(g.nodes.begin(), g.nodes.end(), [](const graph::Node &n) { return n.op == &ops::kMatMul; });
+        assert_true(graph::is_8bit_activation(g.value(node->inputs[0]).quantizer));
+        assert_true(graph::is_8bit_activation(g.value(node->inputs[1]).quantizer));
+        assert_true(graph::is_8bit_activation(g.value(node->outputs[0]).quantizer));
+        if (float_result) g.value(node->outputs[0]).quantizer = nullptr;
+        const Tensor x = random(c.a, -1.2f, 1.7f, 7), w = random(c.b, -1, 1.5f, 8);
+        const Tensor *inputs[] = {&x, &w};
+        const Tensor want = runtime::Session(g, {runtime::Engine::reference, 1}).run(inputs)[0];
+        each_isa([&](const std::string &isa) {
+          for (const int threads : {1, 2})
+            expect_equal(runtime::Session(g, {runtime::Engine::native, threads}).run(inputs)[0], want,
+                         cat(isa, ", ", recipe, ", ", to_string(c.a), " by ", to_string(c.b)));
+        });
+      }
+}
+
 void test_operators_without_kernels(void **) {
   GraphBuilder b;
   b.input("x", {1, 4, 5, 5});
@@ -316,6 +362,7 @@ int main() {
       cmocka_unit_test(test_pools_and_moves),
       cmocka_unit_test(test_concat_of_channels),
       cmocka_unit_test(test_tables_and_choices),
+      cmocka_unit_test(test_products_of_activations),
       cmocka_unit_test(test_operators_without_kernels),
       cmocka_unit_test(test_integers_without_kernels),
       cmocka_unit_test(test_fused_relu_of_other_numbers),
