@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// qsession_run on the digits network, but for its first: it allocates the output and its handle, and takes no lock.
+// qsession_run on the digits network and qlayer_run, but for their first: they allocate the output and its handle, and
+// take no lock.
 #include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
@@ -31,12 +32,49 @@ qmodel *quantized(const qtensor *x) {
   return int8;
 }
 
+/// A layer that is run on integers of its grid, to integers or to floats.
+int faults_of_layer(const char *kind, const int64_t *weight_shape, const int64_t *x_shape, size_t rank, qdtype dtype,
+                    bool to_integers) {
+  const double scale = 0.03125;
+  qtensor *weight = nullptr, *floats = nullptr, *x = nullptr, *y = nullptr;
+  qquantizer *grid = nullptr;
+  qconfig *config = nullptr;
+  qlayer *layer = nullptr;
+  need(qtensor_create(&weight, QTN_FLOAT32, weight_shape, rank, nullptr, nullptr, 0));
+  need(qtensor_create(&floats, QTN_FLOAT32, x_shape, rank, nullptr, nullptr, 0));
+  need(qquantizer_create(&grid, dtype, QTN_PER_TENSOR_AFFINE, 0, &scale, nullptr, 1, nullptr));
+  need(qtensor_quantize(&x, floats, grid));
+  need(qconfig_create(&config, "onnx"));
+  need(qlayer_create(&layer, kind, weight, nullptr, config, grid, to_integers ? grid : nullptr, nullptr));
+  need(qlayer_run(&y, layer, x));
+  qtensor_free(y);
+  const qtn::test::Counts taken = qtn::test::counts_of([&] { need(qlayer_run(&y, layer, x)); });
+  std::printf("%s: %ld allocations, %ld locks\n", kind, taken.allocations, taken.locks);
+  for (qtensor *t : {weight, floats, x, y}) qtensor_free(t);
+  qquantizer_free(grid);
+  qconfig_free(config);
+  qlayer_free(layer);
+  return taken.allocations != kAllocationsOfAnOutput || taken.locks != 0;
+}
+
+int faults_of_layers() {
+  const int64_t matrix[] = {7, 12}, rows[] = {5, 12}, kernel[] = {6, 3, 3, 3}, picture[] = {2, 3, 8, 8};
+  int faults = 0;
+  need(qlib_set_threads(1));
+  for (const qdtype dtype : {QTN_UINT8, QTN_INT8})
+    for (const bool to_integers : {false, true}) {
+      faults += faults_of_layer("linear", matrix, rows, 2, dtype, to_integers);
+      faults += faults_of_layer("conv2d", kernel, picture, 4, dtype, to_integers);
+    }
+  return faults;
+}
+
 }  // namespace
 
 int main() {
   const int64_t shape[] = {1, 1, 8, 8};
   qtensor *x = nullptr, *y = nullptr;
-  int faults = 0;
+  int faults = faults_of_layers();
   need(qtensor_create(&x, QTN_FLOAT32, shape, 4, nullptr, nullptr, 0));
   qmodel *int8 = quantized(x);
   for (const int threads : {1, 2}) {
