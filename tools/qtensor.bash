@@ -28,7 +28,7 @@ _qtensor() {
       ;;
     --config:NAME)
       _filedir json
-      mapfile -O ${#COMPREPLY[@]} -t COMPREPLY < <(compgen -W "onnx fbgemm x86 qnnpack onednn nvidia tflite" -- "$cur")
+      mapfile -O ${#COMPREPLY[@]} -t COMPREPLY < <(compgen -W "onnx fbgemm x86 qnnpack onednn nvidia tflite torchvision_fbgemm torchvision_qnnpack" -- "$cur")
       ;;
     --observer:NAME)
       mapfile -t COMPREPLY < <(compgen -W "minmax max moving_average mse histogram percentile entropy
