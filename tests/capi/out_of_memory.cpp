@@ -234,6 +234,57 @@ void models(const Runner &run, const char *path, const char *recipe) {
   qconfig_free(config);
 }
 
+void layers(const Runner &run) {
+  const int64_t shape[] = {3, 1, 3, 3};
+  const double scale = 0.1;
+  qtensor *weight = nullptr, *x = sample(1), *q = nullptr, *y = nullptr;
+  qquantizer *grid = nullptr;
+  qconfig *config = nullptr;
+  qlayer *layer = nullptr;
+  qblob *text = nullptr;
+  qtensor_create(&weight, QTN_FLOAT32, shape, 4, nullptr, nullptr, 0);
+  qquantizer_create(&grid, QTN_INT8, QTN_PER_TENSOR_AFFINE, 0, &scale, nullptr, 1, nullptr);
+  qtensor_quantize(&q, x, grid);
+  qconfig_create(&config, "onnx");
+  const auto create = [&](qlayer **out) {
+    return qlayer_create(out, "conv2d", weight, nullptr, config, nullptr, grid, nullptr);
+  };
+  run({"qlayer_create", [&] { return create(&layer); }, freed(layer, qlayer_free)});
+  run({"qlayer_weight", [&] { return qlayer_weight(&y, layer); }, freed(y, qtensor_free)});
+  qtensor_free(y);
+  // What a layer keeps of its first run is freed with it: so a layer anew for each.
+  for (const qtensor *operand : {x, q}) {
+    run({"qlayer_run, first",
+         [&] {
+           const long remaining = countdown.exchange(0);
+           qlayer *fresh = nullptr;
+           create(&fresh);
+           countdown = remaining;
+           const qstatus status = qlayer_run(&y, fresh, operand);
+           countdown = 0;
+           qlayer_free(fresh);
+           return status;
+         },
+         freed(y, qtensor_free)});
+    qtensor_free(y);
+  }
+  run({"qreport_summary",
+       [&] {
+         return qreport_summary(
+             &text,
+             "{\"samples\": 1, \"nodes\": {\"all\": 3, \"int8\": 2}, \"trials\": "
+             "[{\"name\": \"a name that no short text holds\", \"sqnr_db\": 30.5, \"kept\": true}]}");
+       },
+       freed(text, qblob_free)});
+  qblob_free(text);
+  qtensor_free(weight);
+  qtensor_free(x);
+  qtensor_free(q);
+  qquantizer_free(grid);
+  qconfig_free(config);
+  qlayer_free(layer);
+}
+
 /// The tensors of `ctx`: an input and a target. The program's own memory does not end.
 qstatus give_batch(qtensor **inputs, size_t, qtensor **targets, size_t, size_t, size_t, void *ctx) {
   auto *const *tensors = static_cast<qtensor *const *>(ctx);
@@ -456,6 +507,7 @@ void everything(const Runner &run, const char *path) {
   files(run, std::string(path) + ".safetensors");
   models(run, path, "onnx");
   models(run, path, "fbgemm");
+  layers(run);
   for (const char *recipe : {static_cast<const char *>(nullptr), "onnx", "fbgemm", "nvidia"})
     for (const char *optimizer : {"sgd", "adamw"}) trainers(run, std::string(path) + ".safetensors", recipe, optimizer);
 }

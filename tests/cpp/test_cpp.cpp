@@ -291,6 +291,23 @@ class Once : public qtn::TrainingProgress {
   double loss_ = 0;
 };
 
+void layers(void **) {
+  const qtn::Tensor weight = qtn::Tensor::floats({2, 3}, {1, -2, 3, 0.5f, 0.25f, -0.125f});
+  const qtn::Tensor x = qtn::Tensor::floats({1, 3}, {1, 2, 3}), bias = qtn::Tensor::floats({2}, {1, 2});
+  const qtn::Layer layer = qtn::Layer::create("linear", weight, bias, qtn::Config::create("fbgemm"));
+  assert_true(layer.run(x).equal(qtn::Op::linear(x, layer.weight(), bias)));
+  assert_true(layer.bias().equal(bias));
+  const qtn::Layer same = qtn::Layer::create("linear", layer.weight());
+  assert_true(same.weight().equal(layer.weight()) && !same.bias());
+  fails(QTN_EINVAL, "there is no config", [&] { qtn::Layer::create("linear", weight); });
+}
+
+void reports_in_words(void **) {
+  const std::string text = qtn::Model::report_summary(R"({"samples": 1, "nodes": {"all": 3, "int8": 2}})");
+  assert_string_equal(text.c_str(), "nodes: 2 of 3 in int8\n");
+  fails(QTN_EFORMAT, "is no JSON", [] { qtn::Model::report_summary("{"); });
+}
+
 void training_in_one_call(void **) {
   const qtn::Model model = qtn::Model::load(kDigits + "/untrained.onnx");
   const qtn::Config config = qtn::Config::create("onnx");
@@ -328,6 +345,8 @@ int main() {
       cmocka_unit_test(nobody_changes_what_another_call_uses),
       cmocka_unit_test(threads_that_change_one_object),
       cmocka_unit_test(trainers),
+      cmocka_unit_test(layers),
+      cmocka_unit_test(reports_in_words),
       cmocka_unit_test(training_in_one_call),
   };
   return cmocka_run_group_tests_name("cpp", tests, nullptr, nullptr);

@@ -49,6 +49,55 @@ class Quantize(unittest.TestCase):
         with self.assertRaisesRegex(qt.UnsupportedError, "nonsense"):
             model.quantize(IMAGES, "nonsense")
 
+    def test_a_report_prints_and_has_attributes(self):
+        report = digits().quantize(IMAGES, attrs={"measured_samples": 4}).report
+        self.assertIsInstance(report, dict)
+        self.assertEqual(report.samples, 40)
+        self.assertIs(report.accuracy, report["accuracy"])
+        self.assertIn("trials", dir(report))
+        with self.assertRaisesRegex(AttributeError, "the report has no 'speeds'; it has samples, "):
+            report.speeds
+        text = str(report)
+        self.assertEqual(repr(report), text)
+        self.assertRegex(text, r"^tried: plain [\d.]+ dB")
+        self.assertIn("\naccuracy on 4 held-back samples: SQNR ", text)
+        self.assertFalse(text.endswith("\n"))
+        self.assertNotIn("speed", text)
+        report["speed"] = {"batch": 1, "float_ms": 3, "int8_ms": 1.5}
+        self.assertIn("\nspeed: 1.5 ms, in float here 3 ms: 2.0 times as fast (batch 1)", str(report))
+        self.assertEqual(qt.Report(json.dumps(report)), report)
+        report["warnings"] = ["a < b"]
+        self.assertIn("warning: a &lt; b", report._repr_html_())
+        del report["nodes"]
+        with self.assertRaisesRegex(qt.FormatError, 'report: has no number "nodes.all"'):
+            str(report)
+        self.assertIn("'samples': 40", repr(report))  # what cannot be put into words is a dict still
+
+    def test_layers(self):
+        weight, x = np.float32([[1, -2, 3], [0.5, 0.25, -0.125]]), np.float32([[1, 2, 3]])
+        layer = qt.Layer("linear", weight, None, "onnx")
+        self.assertIsNone(layer.bias)
+        self.assertEqual(layer.kind, "linear")
+        self.assertEqual(repr(layer), "Layer('linear', weight=int8[2, 3], bias=False)")
+        want = qt.Op.linear(x, layer.weight)
+        self.assertTrue(layer.run(x).equal(want))
+        self.assertIsInstance(layer(x), np.ndarray)
+        np.testing.assert_array_equal(layer(x), want.numpy())
+        self.assertIsInstance(layer(qt.as_tensor(x)), qt.Tensor)
+        grid = qt.Quantizer("uint8", "per_tensor_affine", 0, [0.05], [128])
+        for config in ("fbgemm", qt.Config("fbgemm")):
+            to_grid = qt.Layer("linear", weight, np.float32([1, 2]), config, x_quantizer=grid, out_quantizer=grid)
+            self.assertIs(to_grid(x).dtype, qt.uint8)
+            self.assertEqual(to_grid.bias.numpy().tolist(), [1, 2])
+        self.assertTrue(qt.Layer("linear", layer.weight).weight.equal(layer.weight))
+        with self.assertRaisesRegex(qt.UnsupportedError, "nonsense"):
+            qt.Layer("linear", weight, None, "nonsense")
+        with self.assertRaisesRegex(TypeError, "config"):
+            qt.Layer("linear", weight, None, 3)
+        layer.close()
+        with self.assertRaises(qt.StateError):
+            layer(x)
+
     def test_the_report(self):
         model = digits()
         self.assertIsNone(model.report)
