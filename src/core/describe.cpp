@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,10 +19,10 @@ constexpr std::size_t kLineWidth = 80;
 constexpr std::int64_t kThreshold = 1000;
 constexpr std::int64_t kEdgeItems = 3;
 
-std::string printf_double(const char *format, double value) {
+/// As printf has it where no locale says otherwise.
+std::string digits_of(double value, std::chars_format format, int precision) {
   char text[400];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
+  return {text, std::to_chars(text, text + sizeof text, value, format, precision).ptr};
 }
 
 /// Shortest decimal that reads back as the same double, laid out as Python's repr().
@@ -71,12 +70,12 @@ class Formatter {
  private:
   std::string text(double v) const {
     if (boolean_) return v != 0 ? "True" : "False";
-    if (!floating_) return printf_double("%.0f", v);
+    if (!floating_) return digits_of(v, std::chars_format::fixed, 0);
     if (std::isnan(v)) return "nan";
     if (std::isinf(v)) return v < 0 ? "-inf" : "inf";
-    if (style_ == kScientific) return printf_double("%.4e", v);
-    if (style_ == kInteger) return printf_double("%.0f", v) + ".";
-    return printf_double("%.4f", v);
+    if (style_ == kScientific) return digits_of(v, std::chars_format::scientific, 4);
+    if (style_ == kInteger) return digits_of(v, std::chars_format::fixed, 0) + ".";
+    return digits_of(v, std::chars_format::fixed, 4);
   }
 
   enum Style { kInteger, kFixed, kScientific };

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "base/size.hpp"
 
 namespace qtn {
 
@@ -80,7 +81,11 @@ std::size_t dtype_size(qdtype dtype) {
 
 std::size_t storage_nbytes(qdtype dtype, std::int64_t count) {
   const std::size_t bits = dtype_bits(dtype), n = static_cast<std::size_t>(count);
-  return bits >= 8 ? n * (bits / 8) : n / (8 / bits) + (n % (8 / bits) != 0);
+  if (bits < 8) return n / (8 / bits) + (n % (8 / bits) != 0);
+  std::size_t bytes;
+  if (__builtin_mul_overflow(n, bits / 8, &bytes) || bytes > Size::kLimit)
+    fail(QTN_ESHAPE, "shape: ", count, " elements of ", dtype_name(dtype), " are too large");
+  return bytes;
 }
 
 bool is_packed(qdtype dtype) {

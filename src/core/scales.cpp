@@ -9,7 +9,7 @@
 namespace qtn {
 namespace {
 
-std::int64_t block_count(std::int64_t dim, std::int64_t block) { return (dim + block - 1) / block; }
+std::int64_t block_count(std::int64_t dim, std::int64_t block) { return dim / block + (dim % block != 0); }
 
 std::size_t axis_of(const Quantizer &q, const Shape &shape) {
   return normalize_axis(q.axis(), shape.size(), "quantizer");

@@ -10,6 +10,13 @@ void check_rank(std::size_t rank) {
   if (rank > kMaxRank) fail(QTN_ESHAPE, "shape: rank ", rank, " is over the limit of ", kMaxRank);
 }
 
+/// The stride of the next axis. One that no number holds is that of a tensor without elements, or of one that memory
+/// will be asked for and not given: 0.
+std::int64_t step_over(std::int64_t step, std::int64_t dim) {
+  std::int64_t next;
+  return __builtin_mul_overflow(step, std::max<std::int64_t>(dim, 1), &next) ? 0 : next;
+}
+
 }  // namespace
 
 Shape::Shape(std::span<const std::int64_t> dims) : rank_(dims.size()) {
@@ -47,7 +54,7 @@ Shape contiguous_strides(const Shape &shape) {
   std::int64_t step = 1;
   for (std::size_t i = shape.size(); i-- > 0;) {
     strides[i] = step;
-    step *= std::max<std::int64_t>(shape[i], 1);
+    step = step_over(step, shape[i]);
   }
   return strides;
 }
@@ -60,7 +67,7 @@ Shape channels_last_strides(const Shape &shape) {
   for (std::size_t i = shape.size(); i-- > 0;) {
     if (i == 1) continue;
     strides[i] = step;
-    step *= std::max<std::int64_t>(shape[i], 1);
+    step = step_over(step, shape[i]);
   }
   return strides;
 }

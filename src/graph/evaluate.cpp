@@ -2,8 +2,31 @@
 #include "graph/evaluate.hpp"
 
 #include "base/error.hpp"
+#include "base/size.hpp"
+#include "graph/budget.hpp"
 
 namespace qtn::graph {
+namespace {
+
+/// What the results of a call will take: the types of operands on a grid are those of their real values.
+std::size_t result_bytes(const Node &node, std::span<const Tensor *const> operands,
+                         std::span<const QuantizerPtr> quantizers) {
+  std::vector<Tensor> reals(operands.size());
+  std::vector<const Tensor *> pointers(operands.begin(), operands.end());
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    if (operands[i] && operands[i]->quantized()) {
+      reals[i] = Tensor::meta(QTN_FLOAT32, operands[i]->shape());
+      pointers[i] = &reals[i];
+    }
+  const auto types = ops::infer_op(*node.op, {node.attrs, pointers, node.outputs.size()});
+  Size bytes = 0;
+  for (std::size_t i = 0; i < types.size(); ++i)
+    bytes =
+        bytes + storage_nbytes(quantizers[i] ? quantizers[i]->dtype() : types[i].dtype, element_count(types[i].shape));
+  return bytes.value();
+}
+
+}  // namespace
 
 std::vector<Tensor> evaluate(const Graph &g, std::span<const Tensor> inputs) {
   const Uses uses(g);
@@ -18,6 +41,9 @@ std::vector<Tensor> evaluate(const Graph &g, std::span<const Tensor> inputs) {
     const QuantizerPtr &quantizer = g.value(g.inputs[i]).quantizer;
     set(g.inputs[i], quantizer ? quantize(inputs[i], quantizer) : inputs[i].to_contiguous());
   }
+  std::size_t input_bytes = 0, held = 0;
+  for (const Tensor &input : inputs) input_bytes += input.nbytes();
+  const std::size_t limit = run_limit(constant_bytes(g), input_bytes);
   std::vector<const Tensor *> operands;
   std::vector<QuantizerPtr> quantizers;
   for (const Node &node : g.nodes) {
@@ -27,17 +53,32 @@ std::vector<Tensor> evaluate(const Graph &g, std::span<const Tensor> inputs) {
       operands.push_back(v == kNoValue ? nullptr : &tensors[static_cast<std::size_t>(v)]);
     for (const ValueId v : node.outputs) quantizers.push_back(v == kNoValue ? nullptr : g.value(v).quantizer);
     try {
+      const std::size_t bytes = result_bytes(node, operands, quantizers);
+      check_run(held + bytes, limit);
+      held += bytes;
       std::vector<Tensor> results = ops::run_quantized_op(*node.op, {node.attrs, operands, node.outputs.size()},
                                                           quantizers, node.clamp ? &*node.clamp : nullptr);
       for (std::size_t o = 0; o < node.outputs.size(); ++o)
-        if (node.outputs[o] != kNoValue) set(node.outputs[o], std::move(results[o]));
+        if (node.outputs[o] != kNoValue)
+          set(node.outputs[o], std::move(results[o]));
+        else
+          held -= results[o].nbytes();
     } catch (const Error &e) {
       fail(e.status(), "node \"", node.name, "\": ", e.what());
     }
     for (const ValueId v : node.inputs) {
       if (v == kNoValue) continue;
       const auto i = static_cast<std::size_t>(v);
-      if (--readers_left[i] == 0 && !uses.is_output[i]) tensors[i] = Tensor();
+      if (--readers_left[i] != 0 || uses.is_output[i]) continue;
+      if (uses.producer[i] >= 0) held -= tensors[i].nbytes();
+      tensors[i] = Tensor();
+    }
+    for (const ValueId v : node.outputs) {  // what nobody reads
+      if (v == kNoValue || readers_left[static_cast<std::size_t>(v)] != 0 ||
+          uses.is_output[static_cast<std::size_t>(v)])
+        continue;
+      held -= tensors[static_cast<std::size_t>(v)].nbytes();
+      tensors[static_cast<std::size_t>(v)] = Tensor();
     }
   }
   std::vector<Tensor> outputs;

@@ -2,8 +2,12 @@
 // Passes that compute at load what does not depend on the input.
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
+#include <utility>
 
 #include "base/error.hpp"
+#include "graph/budget.hpp"
 #include "graph/passes.hpp"
 #include "graph/tensors.hpp"
 
@@ -18,10 +22,30 @@ bool plain_constant(const Graph &g, ValueId v) {
 
 ValueId input(const Node &node, std::size_t i) { return i < node.inputs.size() ? node.inputs[i] : kNoValue; }
 
-/// The output value takes the place of the value it renames: readers of `from` read `to`.
-void replace_uses(Graph &g, ValueId from, ValueId to) {
-  for (Node &node : g.nodes) std::replace(node.inputs.begin(), node.inputs.end(), from, to);
+std::vector<bool> outputs_of(const Graph &g) {
+  std::vector<bool> is_output(g.values.size(), false);
+  for (const ValueId v : g.outputs) is_output[static_cast<std::size_t>(v)] = true;
+  return is_output;
 }
+
+/// What readers of a value read instead.
+class Aliases {
+ public:
+  explicit Aliases(std::size_t values) : of_(values) { std::iota(of_.begin(), of_.end(), ValueId{0}); }
+
+  ValueId operator()(ValueId v) {
+    if (v == kNoValue) return v;
+    ValueId end = v;
+    while (of(end) != end) end = of(end);
+    while (of(v) != end) v = std::exchange(of(v), end);  // so that long chains are walked once
+    return end;
+  }
+  void set(ValueId v, ValueId to) { of(v) = to; }
+
+ private:
+  ValueId &of(ValueId v) { return of_[static_cast<std::size_t>(v)]; }
+  std::vector<ValueId> of_;
+};
 
 struct Affine {
   std::vector<float> factor, offset;
@@ -115,11 +139,11 @@ void split(Graph &g, std::vector<Node> &nodes, const Node &bn, const Affine &a, 
 }
 
 /// Weights on a grid that a Transpose turns, as PyTorch writes linear layers, are turned now: scales go with them.
-bool turn_weights(Graph &g, const Node &node) {
+bool turn_weights(Graph &g, const Node &node, const std::vector<bool> &is_output) {
   if (!is(node, "Transpose") || !g.value(node.inputs[0]).is_constant() || !g.value(node.inputs[0]).quantizer)
     return false;
   Value &y = g.value(node.outputs[0]);
-  if (y.quantizer || std::find(g.outputs.begin(), g.outputs.end(), node.outputs[0]) != g.outputs.end()) return false;
+  if (y.quantizer || is_output[static_cast<std::size_t>(node.outputs[0])]) return false;
   const Tensor &x = g.value(node.inputs[0]).constant;
   std::vector<std::int64_t> perm = node.attrs.get_ints("perm");
   if (perm.empty())
@@ -138,19 +162,21 @@ bool turn_weights(Graph &g, const Node &node) {
 }  // namespace
 
 void fold_constants(Graph &g) {
+  const std::vector<bool> is_output = outputs_of(g);
+  FoldBudget budget(constant_bytes(g));
   for (const Node &node : g.nodes) {
-    const bool foldable =
-        std::all_of(node.inputs.begin(), node.inputs.end(),
-                    [&](ValueId v) { return v == kNoValue || plain_constant(g, v); }) &&
-        !node.clamp && std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) {
-          return v == kNoValue ||
-                 (!g.value(v).quantizer && std::find(g.outputs.begin(), g.outputs.end(), v) == g.outputs.end());
-        });
-    if (turn_weights(g, node) || !foldable) continue;
+    const bool foldable = std::all_of(node.inputs.begin(), node.inputs.end(),
+                                      [&](ValueId v) { return v == kNoValue || plain_constant(g, v); }) &&
+                          !node.clamp && std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) {
+                            return v == kNoValue || (!g.value(v).quantizer && !is_output[static_cast<std::size_t>(v)]);
+                          });
+    if (turn_weights(g, node, is_output) || !foldable) continue;
     std::vector<const Tensor *> operands;
     for (const ValueId v : node.inputs) operands.push_back(v == kNoValue ? nullptr : &g.value(v).constant);
     try {
-      std::vector<Tensor> results = ops::run_op(*node.op, {node.attrs, operands, node.outputs.size()});
+      const ops::Call call{node.attrs, operands, node.outputs.size()};
+      if (!budget.take(node, operands, ops::infer_op(*node.op, call))) continue;
+      std::vector<Tensor> results = ops::run_op(*node.op, call);
       for (std::size_t o = 0; o < results.size(); ++o)
         if (node.outputs[o] != kNoValue) g.value(node.outputs[o]).constant = results[o].to_contiguous();
       if (results.size() == 1 && ops::moves(*node.op, node.attrs) && node.inputs[0] != kNoValue)
@@ -167,26 +193,31 @@ void fold_constants(Graph &g) {
 }
 
 void remove_identities(Graph &g) {
+  const std::vector<bool> is_output = outputs_of(g);
+  std::vector<std::int32_t> producer = Uses(g).producer;
+  std::vector<bool> removed(g.nodes.size(), false);
+  Aliases aliases(g.values.size());
   for (std::size_t n = 0; n < g.nodes.size(); ++n) {
     const Node &node = g.nodes[n];
     if (!(is(node, "Identity") || is(node, "Dropout")) || node.clamp) continue;
-    const ValueId from = node.outputs[0], to = node.inputs[0];
+    const ValueId from = node.outputs[0], to = aliases(node.inputs[0]);
     if (g.value(from).quantizer || node.outputs.size() > 1) continue;
-    const bool is_output = std::find(g.outputs.begin(), g.outputs.end(), from) != g.outputs.end();
-    if (is_output) {
+    if (is_output[static_cast<std::size_t>(from)]) {
       // The graph's output keeps its name, so its maker must write it; an input or a constant cannot be renamed.
-      const Uses uses(g);
-      const std::int32_t maker = uses.producer[static_cast<std::size_t>(to)];
-      if (maker < 0 || uses.is_output[static_cast<std::size_t>(to)] || g.value(to).quantizer) continue;
+      const std::int32_t maker = producer[static_cast<std::size_t>(to)];
+      if (maker < 0 || is_output[static_cast<std::size_t>(to)] || g.value(to).quantizer) continue;
       std::vector<ValueId> &made = g.nodes[static_cast<std::size_t>(maker)].outputs;
       std::replace(made.begin(), made.end(), to, from);
-      g.nodes.erase(g.nodes.begin() + static_cast<std::ptrdiff_t>(n--));
-      replace_uses(g, to, from);
+      producer[static_cast<std::size_t>(from)] = maker;
+      aliases.set(to, from);
     } else {
-      g.nodes.erase(g.nodes.begin() + static_cast<std::ptrdiff_t>(n--));
-      replace_uses(g, from, to);
+      aliases.set(from, to);
     }
+    removed[n] = true;
   }
+  std::size_t n = 0;
+  std::erase_if(g.nodes, [&](const Node &) { return removed[n++]; });
+  for (Node &node : g.nodes) std::ranges::transform(node.inputs, node.inputs.begin(), std::ref(aliases));
   remove_dead(g);
 }
 

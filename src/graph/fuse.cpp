@@ -145,10 +145,13 @@ void fuse_pads(Graph &g) {
     std::vector<std::int64_t> pads = node.attrs.get_ints("pads");
     if (pads.empty()) pads.resize(2 * spatial, 0);
     if (pads.size() != 2 * spatial) continue;
+    bool fit = true;
+    const auto add = [&](std::int64_t &to, std::int64_t more) { fit = !__builtin_add_overflow(to, more, &to) && fit; };
     for (std::size_t i = 0; i < spatial; ++i) {
-      pads[i] += (*counts)[2 + i];
-      pads[spatial + i] += (*counts)[rank + 2 + i];
+      add(pads[i], (*counts)[2 + i]);
+      add(pads[spatial + i], (*counts)[rank + 2 + i]);
     }
+    if (!fit) continue;
     node.attrs.set("pads", pads);
     node.inputs[0] = pad.inputs[0];
   }

@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/error.hpp"
+#include "base/size.hpp"
+#include "graph/budget.hpp"
 #include "graph/graph.hpp"
 
 namespace qtn::graph {
 namespace {
 
-// Constants larger than this are left to the run: what follows from shapes alone is small.
-constexpr std::size_t kFoldLimit = std::size_t{1} << 26;
+/// Strides and sizes of what no machine holds would wrap.
+void check_size(const Value &input, const ops::TensorType &type) {
+  Size bytes = 8;
+  for (const std::int64_t dim : type.shape) {
+    if (dim > 1 && static_cast<std::size_t>(dim) > Size::kLimit / bytes.value())
+      fail(QTN_ESHAPE, "input \"", input.name, "\" of ", to_string(type.shape), " is too large");
+    bytes = bytes * std::max<std::int64_t>(1, dim);
+  }
+}
 
 }  // namespace
 
@@ -24,10 +33,13 @@ Inferred infer(const Graph &g, std::span<const ops::TensorType> inputs, std::spa
     if (!value.is_constant()) continue;
     known[v] = value.quantizer ? Tensor::meta(QTN_FLOAT32, value.constant.shape()) : value.constant;
   }
+  for (std::size_t i = 0; i < inputs.size(); ++i) check_size(g.value(g.inputs[i]), inputs[i]);
   for (std::size_t i = 0; i < inputs.size(); ++i)
     known[static_cast<std::size_t>(g.inputs[i])] =
         i < values.size() && values[i].has_data() ? values[i] : Tensor::meta(inputs[i].dtype, inputs[i].shape);
 
+  // What follows from shapes alone is small, but for maps of the pixels of large inputs.
+  FoldBudget budget(std::size_t{12} << 20);
   std::vector<const Tensor *> operands;
   for (const Node &node : g.nodes) {
     operands.clear();
@@ -39,10 +51,9 @@ Inferred infer(const Graph &g, std::span<const ops::TensorType> inputs, std::spa
     const ops::Call call{node.attrs, operands, node.outputs.size()};
     try {
       const std::vector<ops::TensorType> types = ops::infer_op(*node.op, call);
-      std::size_t bytes = 0;
-      for (const ops::TensorType &type : types) bytes += storage_nbytes(type.dtype, element_count(type.shape));
       // Shape reads no data, so its result is known even where its input is not.
-      const bool fold = (constant || std::string_view(node.op->name) == "Shape") && !node.clamp && bytes <= kFoldLimit;
+      const bool fold =
+          (constant || std::string_view(node.op->name) == "Shape") && !node.clamp && budget.take(node, operands, types);
       std::vector<Tensor> results;
       if (fold) results = ops::run_op(*node.op, call);
       for (std::size_t o = 0; o < node.outputs.size(); ++o) {

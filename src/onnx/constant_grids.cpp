@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "graph/budget.hpp"
 #include "onnx/qdq.hpp"
 
 namespace qtn::onnx {
@@ -45,11 +46,14 @@ std::vector<bool> makers_for_pairs(const graph::Graph &g) {
   return makers;
 }
 
-void compute(graph::Graph &g, const Node &node) {
+void compute(graph::Graph &g, const Node &node, graph::FoldBudget &budget) {
   std::vector<const Tensor *> operands;
   for (const ValueId v : node.inputs) operands.push_back(v == kNoValue ? nullptr : &g.value(v).constant);
   try {
-    const std::vector<Tensor> results = ops::run_op(*node.op, {node.attrs, operands, node.outputs.size()});
+    const ops::Call call{node.attrs, operands, node.outputs.size()};
+    if (!budget.take(node, operands, ops::infer_op(*node.op, call)))
+      fail(QTN_EUNSUPPORTED, "constants that quantization follows from take too much memory or time to compute");
+    const std::vector<Tensor> results = ops::run_op(*node.op, call);
     for (std::size_t o = 0; o < results.size(); ++o) {
       graph::Value &value = g.value(node.outputs[o]);
       value.constant = results[o].to_contiguous();
@@ -81,8 +85,9 @@ void skip_idle_casts(graph::Graph &g) {
 
 void settle_constant_grids(graph::Graph &g) {
   const std::vector<bool> makers = makers_for_pairs(g);
+  graph::FoldBudget budget(graph::constant_bytes(g));
   for (std::size_t n = 0; n < makers.size(); ++n)
-    if (makers[n]) compute(g, g.nodes[n]);
+    if (makers[n]) compute(g, g.nodes[n], budget);
   std::size_t n = 0;
   std::erase_if(g.nodes, [&](const Node &) { return makers[n++]; });
   skip_idle_casts(g);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include "base/error.hpp"
+#include "graph/budget.hpp"
 #include "onnx/qdq.hpp"
 #include "ops/linear_grid.hpp"
 
@@ -25,10 +28,11 @@ template <class... Parts>
 
 class Folder {
  public:
-  Folder(graph::Graph &g, Numerics numerics) : g_(g), uses_(g), numerics_(numerics) {
+  Folder(graph::Graph &g, Numerics numerics) : g_(g), uses_(g), numerics_(numerics), budget_(graph::constant_bytes(g)) {
     alias_.resize(g.values.size());
     for (std::size_t v = 0; v < alias_.size(); ++v) alias_[v] = static_cast<ValueId>(v);
     renamed_.resize(g.values.size(), false);
+    seen_.resize(g.values.size(), false);
     done_.resize(g.nodes.size(), false);
     identities_.resize(g.nodes.size());
   }
@@ -97,6 +101,7 @@ class Folder {
     if (x.dtype() != QTN_FLOAT32) refuse(QTN_EFORMAT, node, "its input is ", dtype_name(x.dtype()), ", not float32");
     const QuantizerPtr q = quantizer_of(node, default_dtype(node), &x.shape());
     if (!q) return;
+    if (!budget_.take(x.nbytes())) refuse(QTN_EUNSUPPORTED, node, "constants take too much memory to quantize");
     graph::Value &value = g_.value(node.outputs[0]);
     value.dtype = q->dtype();
     value.shape = x.shape();
@@ -109,6 +114,8 @@ class Folder {
     QuantizerPtr quantizer;
     std::vector<ValueId> outputs;
   };
+  /// Where the group of a grid is in their list.
+  using Groups = std::map<std::tuple<qdtype, qscheme, std::int32_t, double, std::int64_t>, std::size_t>;
 
   /// The quantizer of QuantizeLinear node n where all that read its integers are DequantizeLinear nodes that undo it.
   QuantizerPtr undone_quantizer(std::size_t n) const {
@@ -126,12 +133,14 @@ class Folder {
   }
 
   /// Notes the DequantizeLinear nodes behind QuantizeLinear node n, whose quantizer is q.
-  void collect(std::size_t n, const QuantizerPtr &q, std::vector<Group> &groups) {
+  void collect(std::size_t n, const QuantizerPtr &q, std::vector<Group> &list, Groups &groups) {
     done_[n] = true;
     for (const std::int32_t reader : uses_.consumers[at(g_.nodes[n].outputs[0])]) {
-      auto group = std::find_if(groups.begin(), groups.end(), [&](const Group &g) { return *g.quantizer == *q; });
-      if (group == groups.end()) group = groups.insert(groups.end(), Group{q, {}});
-      group->outputs.push_back(g_.nodes[at(reader)].outputs[0]);
+      // Quantizers here have one scale.
+      const auto [place, is_new] =
+          groups.try_emplace({q->dtype(), q->scheme(), q->axis(), q->scales()[0], q->zero_points()[0]}, groups.size());
+      if (is_new) list.push_back({q, {}});
+      list[place->second].outputs.push_back(g_.nodes[at(reader)].outputs[0]);
       done_[at(reader)] = true;
     }
   }
@@ -141,17 +150,21 @@ class Folder {
     if (const Tensor *constant = constant_of(x)) return quantize_constant(n, *constant);
     // All QuantizeLinear nodes of x at once: whether x itself may become quantized depends on all of its readers.
     std::vector<Group> groups;
-    bool read_as_float = uses_.is_output[at(x)];
-    for (const std::int32_t reader : uses_.consumers[at(x)]) {
+    Groups places;
+    bool read_as_float = uses_.is_output[at(x)] || seen_[at(x)];
+    // A node that could not be taken with the others is looked at alone, when its turn comes.
+    const std::vector<std::int32_t> alone{static_cast<std::int32_t>(n)};
+    for (const std::int32_t reader : seen_[at(x)] ? alone : uses_.consumers[at(x)]) {
       const Node &node = g_.nodes[at(reader)];
       if (done_[at(reader)]) continue;
       const QuantizerPtr q =
           node.op == &kQuantizeLinear && node.inputs[0] == x ? undone_quantizer(at(reader)) : nullptr;
       if (q)
-        collect(at(reader), q, groups);
+        collect(at(reader), q, groups, places);
       else
         read_as_float = true;
     }
+    seen_[at(x)] = true;
     const ValueId base = alias_[at(x)];
     const bool may_carry = !read_as_float && groups.size() == 1 && !g_.value(base).quantizer;
     for (const Group &group : groups) {
@@ -193,7 +206,7 @@ class Folder {
 
   /// A graph output keeps its name: the value that stands for it takes the name over, unless its own must stay as well.
   bool take_name(ValueId v, ValueId output) {
-    const bool is_input = std::find(g_.inputs.begin(), g_.inputs.end(), v) != g_.inputs.end();
+    const bool is_input = uses_.producer[at(v)] < 0;
     if (is_input || uses_.is_output[at(v)] || renamed_[at(v)]) return false;
     std::swap(g_.value(v).name, g_.value(output).name);
     if (!g_.value(v).shape) g_.value(v).shape = g_.value(output).shape;
@@ -227,8 +240,9 @@ class Folder {
   graph::Graph &g_;
   graph::Uses uses_;
   Numerics numerics_;
+  graph::FoldBudget budget_;
   std::vector<ValueId> alias_;  ///< by value id: what readers of the value read instead
-  std::vector<bool> renamed_, done_;
+  std::vector<bool> renamed_, done_, seen_;
   std::vector<std::vector<std::pair<ValueId, ValueId>>> identities_;  ///< by node index: copies made in its place
 };
 

@@ -121,6 +121,8 @@ std::vector<Tensor> run_op(const OpDef &op, const Call &call) {
   const Types types = infer_op(op, call);
   std::vector<Tensor> outputs;
   for (const TensorType &type : types) outputs.emplace_back(type.dtype, type.shape);
+  // Of nothing, other dimensions may be as large as they like.
+  if (std::ranges::all_of(outputs, [](const Tensor &t) { return t.count() == 0; })) return outputs;
   if (moves(op, call.attrs)) {
     op.run(call, outputs);
   } else {
@@ -155,6 +157,7 @@ std::vector<Tensor> run_quantized_op(const OpDef &op, const Call &call, std::spa
     const QuantizerPtr &quantizer = quantizers[0];
     if (quantizer) check_quantizer_fits(*quantizer, types[0].shape);
     const Tensor output(quantizer ? quantizer->dtype() : types[0].dtype, types[0].shape, quantizer);
+    if (output.count() == 0) return {output};
     const Inputs inputs = made_contiguous(call);
     if (op.run_quantized(Call{call.attrs, inputs.pointers, call.output_count}, output, clamp)) {
       if (clamp && !quantizer) clamp_elements(output, *clamp);

@@ -35,7 +35,8 @@ Selection select(const Call &call) {
   for (std::size_t i = 0; i < count; ++i) {
     const std::int64_t dim = x.dim(axes[i]);
     // Beyond the dimension a longer step selects nothing more, and a shorter one could overflow.
-    const std::int64_t step = std::clamp(steps[i], -dim - 1, dim + 1);
+    const std::int64_t longest = std::min(dim, std::numeric_limits<std::int64_t>::max() - 1) + 1;
+    const std::int64_t step = std::clamp(steps[i], -longest, longest);
     if (step == 0) fail(QTN_EINVAL, "Slice: step is 0");
     const auto place = [dim](std::int64_t at, std::int64_t lo, std::int64_t hi) {
       return std::clamp(at < 0 ? at + dim : at, lo, hi);
@@ -44,7 +45,7 @@ Selection select(const Call &call) {
         step > 0 ? place(starts[i], 0, dim) : place(starts[i], 0, std::max<std::int64_t>(dim - 1, 0));
     const std::int64_t end = step > 0 ? place(ends[i], 0, dim) : place(ends[i], -1, std::max<std::int64_t>(dim - 1, 0));
     const std::int64_t distance = step > 0 ? end - start : start - end, stride = std::abs(step);
-    s.shape[axes[i]] = dim == 0 || distance <= 0 ? 0 : (distance + stride - 1) / stride;
+    s.shape[axes[i]] = dim == 0 || distance <= 0 ? 0 : (distance - 1) / stride + 1;
     s.start[axes[i]] = start;
     s.step[axes[i]] = step;
   }

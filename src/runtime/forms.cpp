@@ -193,10 +193,11 @@ std::ptrdiff_t Forms::producer(SlotId s) const {
 }
 
 Step *Forms::open_step(ValueId v, SlotId s) const {
+  if (readers_[at(v)] != 1) return nullptr;
   const SlotForm &f = form(s);
   const auto picture = as_picture(f.shape, f.strides);
   const std::ptrdiff_t i = producer(s);
-  if (readers_[at(v)] != 1 || i < 0 || f.dtype != QTN_UINT8 || !picture || picture->pixel != picture->c) return nullptr;
+  if (i < 0 || f.dtype != QTN_UINT8 || !picture || picture->pixel != picture->c) return nullptr;
   Step *step = plan_.steps[static_cast<std::size_t>(i)].get();
   return step->writes[0] == s ? step : nullptr;
 }

@@ -73,4 +73,17 @@ ops::Window whole_picture(const Shape &x) {
   return w;
 }
 
+bool is_ordinary(const ops::Window &w) {
+  constexpr std::int64_t kLongest = std::int64_t{1} << 28, kLargest = std::int64_t{1} << 40;
+  std::int64_t area = 1;
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    const std::int64_t last = std::max<std::int64_t>(0, w.out[axis] - 1) * w.stride[axis];
+    const std::int64_t reach = last + (w.kernel[axis] - 1) * w.dilation[axis] + 1;
+    if (std::max(reach, w.stride[axis]) > std::min(kLongest, 4 * w.in[axis] + 1024)) return false;
+    if (reach > kLargest / area) return false;
+    area *= reach;
+  }
+  return true;
+}
+
 }  // namespace qtn::runtime

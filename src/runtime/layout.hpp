@@ -24,4 +24,8 @@ bool is_flat(const ops::Window &window);
 /// The shape of x with other channels and these spatial lengths, in the order of a window over pictures.
 Shape picture_shape(const Shape &x, std::int64_t channels, const ops::Window::Dims &spatial);
 
+/// Whether padding and steps stand in proportion to the picture, as in every network. Scratch memory of kernels grows
+/// with both, so other windows are left to the operators' definitions, which look at taps one by one.
+bool is_ordinary(const ops::Window &window);
+
 }  // namespace qtn::runtime

@@ -106,10 +106,13 @@ class Lowering : Forms {
     if (node_->op == &ops::kConvTranspose) return lower_transposed();
     const bool conv = node_->op == &ops::kConv;
     const ValueId x = input(0), y = output();
-    const SlotId xs = conv ? picture(integer(x)) : contiguous(integer(x));
     const QuantizerPtr qx = canonical(g_.value(x).quantizer);
     const QuantizerPtr qy = is_8bit(y) ? canonical(g_.value(y).quantizer) : nullptr;
     const LinearWeights w = linear_weights(g_, *node_, *qx, qy.get());
+    ops::Window window;
+    if (conv) window = over_pictures(ops::conv_window(node_->attrs, shape_of(x), shape_of(input(1))));
+    if (!w.sums_fit || (conv && !is_ordinary(window))) return lower_definition();
+    const SlotId xs = conv ? picture(integer(x)) : contiguous(integer(x));
     const Shape strides = conv ? channels_last_strides(shape_of(y)) : contiguous_strides(shape_of(y));
     const SlotId ys =
         qy ? integer_output(y, shape_of(y), strides) : add_slot({QTN_FLOAT32, shape_of(y), strides, nullptr});
@@ -118,7 +121,6 @@ class Lowering : Forms {
       const std::size_t rows = w.k ? static_cast<std::size_t>(element_count(shape_of(x))) / w.k : 0;
       add_step(make_gemm(edge(xs), edge(ys), rows, w, out, clamp(), isa_, pack_cache()));
     } else {
-      const ops::Window window = over_pictures(ops::conv_window(node_->attrs, shape_of(x), shape_of(input(1))));
       add_convolution(xs, ys, window, w, out, pack_cache());
     }
     if (!qy) settle(y, contiguous(ys));
@@ -139,28 +141,40 @@ class Lowering : Forms {
     const ops::Window window = over_pictures(ops::transposed_window(node_->attrs, shape_of(x), shape_of(input(1))));
     const auto phases = phases_of(window);
     if (!phases) return lower_definition();
-    const SlotId xs = picture(integer(x));
     const QuantizerPtr qx = canonical(g_.value(x).quantizer);
     const QuantizerPtr qy = is_8bit(y) ? canonical(g_.value(y).quantizer) : nullptr;
     const Shape &shape = shape_of(y), strides = channels_last_strides(shape);
+    const auto residues = static_cast<std::size_t>(element_count(Shape(window.stride)));
+
+    struct Product {
+      std::span<const Phase> phases;
+      Phase all;
+      std::size_t part;
+      LinearWeights weights;
+    };
+    std::vector<Product> products;
+    const auto plan = [&](std::span<const Phase> some, const Phase &all, std::size_t part) {
+      products.push_back({some, all, part, phase_weights(g_, *node_, some, all, *qx, qy.get())});
+    };
+    if (share_product(window, *phases, node_->attrs.get_int("group", 1), shape[1]))
+      plan(*phases, joined(*phases), residues + phases->front().residue);
+    else
+      for (const Phase &phase : *phases) plan(std::span(&phase, 1), phase, phase.residue);
+    for (const Product &p : products)
+      if (!p.weights.sums_fit || !is_ordinary(p.all.window)) return lower_definition();
+
+    const SlotId xs = picture(integer(x));
     const SlotId ys = qy ? integer_output(y, shape, strides) : add_slot({QTN_FLOAT32, shape, strides, nullptr});
     const QuantizedRange out = qy ? range(qy) : QuantizedRange{};
-    const auto residues = static_cast<std::size_t>(element_count(Shape(window.stride)));
-    const auto compute = [&](std::span<const Phase> some, const Phase &all, std::size_t part) {
-      const std::int64_t channels = shape[1] * static_cast<std::int64_t>(some.size());
-      const bool whole = phases->size() == 1 && all.window.out == all.count;
-      const Shape made = picture_shape(shape, channels, all.window.out);
+    for (const Product &p : products) {
+      const bool whole = phases->size() == 1 && p.all.window.out == p.all.count;
+      const std::int64_t channels = shape[1] * static_cast<std::int64_t>(p.phases.size());
+      const Shape made = picture_shape(shape, channels, p.all.window.out);
       const SlotId to = whole ? ys : add_slot({form(ys).dtype, made, channels_last_strides(made), qy});
-      add_convolution(xs, to, all.window, phase_weights(g_, *node_, some, all, *qx, qy.get()), out,
-                      pack_cache(part, 2 * residues));
-      for (std::size_t i = 0; i < some.size() && !whole; ++i)
-        interleave(to, static_cast<std::ptrdiff_t>(i) * shape[1], all, ys, some[i], window);
-    };
-    const std::int64_t groups = node_->attrs.get_int("group", 1);
-    if (share_product(window, *phases, groups, shape[1]))
-      compute(*phases, joined(*phases), residues + phases->front().residue);
-    else
-      for (const Phase &phase : *phases) compute(std::span(&phase, 1), phase, phase.residue);
+      add_convolution(xs, to, p.all.window, p.weights, out, pack_cache(p.part, 2 * residues));
+      for (std::size_t i = 0; i < p.phases.size() && !whole; ++i)
+        interleave(to, static_cast<std::ptrdiff_t>(i) * shape[1], p.all, ys, p.phases[i], window);
+    }
     if (!qy) settle(y, contiguous(ys));
   }
 
@@ -263,6 +277,7 @@ class Lowering : Forms {
 
   void lower_pool(const ops::Window &window, Pooling pooling) {
     const ValueId v = output();
+    if (!is_ordinary(window) || !pools_in_int32(window)) return lower_definition();
     const SlotId x = picture(integer(input(0)));
     // ReduceMean may drop the axes that its pooled picture keeps with length 1.
     const Shape shape = picture_shape(shape_of(input(0)), shape_of(input(0))[1], window.out);
@@ -270,6 +285,14 @@ class Lowering : Forms {
     add_step(make_pool(edge(x), edge(y), window, pooling, node_->attrs.get_int("count_include_pad", 0) != 0,
                        range(form(y).quantizer), isa_));
     if (shape != shape_of(v)) integer_[at(v)] = add_view(y, {shape_of(v), contiguous_strides(shape_of(v)), 0});
+  }
+
+  /// Whether int32 holds the sum of a window; of so many taps pointers alone would fill the cache.
+  static bool pools_in_int32(const ops::Window &window) {
+    std::int64_t left = std::numeric_limits<std::int32_t>::max() / 255;
+    for (std::size_t axis = 0; axis < 3; ++axis)
+      left /= std::max<std::int64_t>(1, std::min(window.kernel[axis], window.in[axis]));
+    return left > 0;
   }
 
   void lower_table() {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/size.hpp"
+
 namespace qtn::runtime {
 namespace {
 
@@ -29,7 +31,7 @@ PaddedPicture::PaddedPicture(const ops::Window &window, const Picture &x, std::i
   const bool reaches_out = window.pad_begin[1] > 0 || width_ > x.w + window.pad_begin[1];
   copies_ = element_ > 1 || (reaches_out && columns_.size() == 1);
   pixel_ = copies_ ? x.c * element_ : x.pixel;
-  pitch_ = (copies_ ? width_ : x.w) * pixel_;
+  pitch_ = (Size(copies_ ? width_ : x.w) * pixel_).as_signed();
   joined_ = window.dilation[1] == 1 && pixel_ == group_bytes();
   run_used_ = joined_ ? kw * channels_ : channels_;
   run_length_ = (run_used_ + 3) / 4 * 4;
@@ -123,7 +125,7 @@ std::int64_t PaddedPicture::copied_rows(std::int64_t rows) const {
 
 std::size_t PaddedPicture::bytes_of_pixel(const ops::Window &window, const Picture &x,
                                           const kernels::GemmKernel &kernel) {
-  return static_cast<std::size_t>(x.w * x.c * kernel.picture_bytes * window.stride[0] / window.out[1]);
+  return (Size(x.w) * x.c * kernel.picture_bytes * window.stride[0]).value() / static_cast<std::size_t>(window.out[1]);
 }
 
 std::size_t PaddedPicture::bytes(std::size_t rows) const {
@@ -131,7 +133,8 @@ std::size_t PaddedPicture::bytes(std::size_t rows) const {
   // Every image of a block may begin anew.
   const auto count = static_cast<std::int64_t>(rows);
   const std::int64_t images = std::min(x_.n, (count - 1 + window_.out[0] - 1) / window_.out[0] + 1);
-  return static_cast<std::size_t>(copied_bytes(count) + (images - 1) * copied_bytes(1)) + kReadSlack;
+  const Size first = Size(copied_rows(1)) * pitch_, later = Size(count - 1) * window_.stride[0] * pitch_;
+  return (first * images + later + kReadSlack).value();
 }
 
 template <class T>

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/fork_gate.hpp"
 #include "base/leases.hpp"
+#include "base/size.hpp"
+#include "graph/budget.hpp"
 
 namespace qtn::runtime {
 namespace {
@@ -12,12 +15,14 @@ namespace {
 bool in_arena(const Slot &slot) { return slot.input < 0 && !slot.constant.has_data(); }
 
 std::size_t slot_bytes(const SlotForm &form) {
-  return round_up(storage_nbytes(form.dtype, element_count(form.shape)) + kReadSlack, kAlignment);
+  const Size bytes = Size(storage_nbytes(form.dtype, element_count(form.shape))) + kReadSlack;
+  return round_up(bytes.value(), kAlignment);
 }
 
 }  // namespace
 
 PackedPtr Weights::packed(const Key &key, const std::function<PackedWeights()> &pack) {
+  const NoFork section;
   const std::lock_guard lock(mutex_);
   PackedPtr &entry = packed_[key];
   if (!entry) entry = std::make_shared<PackedWeights>(pack());
@@ -25,13 +30,20 @@ PackedPtr Weights::packed(const Key &key, const std::function<PackedWeights()> &
 }
 
 Tensor Weights::dequantized(graph::ValueId value, const Tensor &constant) {
+  const NoFork section;
   const std::lock_guard lock(mutex_);
   Tensor &entry = dequantized_[value];
-  if (!entry.has_data()) entry = dequantize(constant);
+  if (!entry.has_data()) {
+    const Size bytes = Size(dequantized_bytes_) + storage_nbytes(QTN_FLOAT32, constant.count());
+    graph::check_run(bytes.value(), most_bytes_);
+    entry = dequantize(constant);
+    dequantized_bytes_ = bytes.value();
+  }
   return entry;
 }
 
 std::size_t Weights::bytes() const {
+  const NoFork section;
   const std::lock_guard lock(mutex_);
   std::size_t sum = 0;
   for (const auto &[key, packed] : packed_) sum += packed->bytes.size();
@@ -68,9 +80,9 @@ std::unique_ptr<Context> make_context(const Plan &plan, std::size_t lanes) {
   c->arena = AlignedBuffer(plan.arena_bytes);
   c->lanes = lanes;
   c->lane_bytes = plan.lane_bytes;
-  c->scratch = AlignedBuffer(lanes * plan.lane_bytes);
-  // Kernels multiply what pads a block of channels with weights of zero. Its value does not matter, but checkers of memory
-  // ask that it has one.
+  c->scratch = AlignedBuffer((Size(lanes) * plan.lane_bytes).value());
+  // Kernels multiply what pads a block of channels with weights of zero. Its value does not matter, but checkers of
+  // memory ask that it has one.
   std::memset(c->arena.data(), 0, c->arena.size() + kReadSlack);
   std::memset(c->scratch.data(), 0, c->scratch.size() + kReadSlack);
   for (const Slot &slot : plan.slots) {
@@ -80,9 +92,10 @@ std::unique_ptr<Context> make_context(const Plan &plan, std::size_t lanes) {
     } else if (root.input >= 0) {
       c->tensors.emplace_back();
     } else {
-      std::byte *data =
-          c->arena.data() + root.place + slot.offset * static_cast<std::ptrdiff_t>(dtype_bits(slot.form.dtype)) / 8;
-      c->tensors.emplace_back(slot.form.dtype, slot.form.shape, slot.form.strides, data, nullptr, slot.form.quantizer);
+      // A view: elements of packed types may begin within a byte.
+      const Tensor start(slot.form.dtype, slot.form.shape, slot.form.strides, c->arena.data() + root.place, nullptr,
+                         slot.form.quantizer);
+      c->tensors.push_back(start.view(slot.form.shape, slot.form.strides, slot.offset));
     }
   }
   return c;

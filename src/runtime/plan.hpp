@@ -31,6 +31,9 @@ struct Plan {
 /// What outlives one plan: weights packed for the session's kernels and constants in real form, shared by all plans.
 class Weights {
  public:
+  /// `most_bytes`: of constants in real form, beyond which dequantized() throws.
+  explicit Weights(std::size_t most_bytes) : most_bytes_(most_bytes) {}
+
   /// A node, and the form in which a step wants its weights.
   using Key = std::pair<std::size_t, std::size_t>;
   /// Packed weights, made by `pack` the first time they are asked for.
@@ -44,6 +47,7 @@ class Weights {
   mutable std::mutex mutex_;
   std::map<Key, PackedPtr> packed_;
   std::map<graph::ValueId, Tensor> dequantized_;
+  std::size_t most_bytes_, dequantized_bytes_ = 0;
 };
 
 /// Values of `watched` are shown to the context's watch as they are computed. Throws what graph::infer throws.

@@ -4,6 +4,9 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/fork_gate.hpp"
+#include "base/size.hpp"
+#include "graph/budget.hpp"
 #include "graph/passes.hpp"
 
 namespace qtn::runtime {
@@ -22,6 +25,13 @@ std::vector<Tensor> saying_values(std::span<const ops::TensorType> types, std::s
 
 }  // namespace
 
+PlanCache::PlanCache(const graph::Graph &g, Isa isa, std::span<const graph::ValueId> watched)
+    : graph_(g),
+      isa_(isa),
+      constants_(graph::constant_bytes(g)),
+      weights_(graph::run_limit(constants_, 0)),
+      watched_(watched) {}
+
 bool PlanEntry::fits(std::span<const Tensor *const> given) const {
   for (std::size_t i = 0; i < given.size(); ++i) {
     if (inputs[i].dtype != given[i]->dtype() || !(inputs[i].shape == given[i]->shape())) return false;
@@ -32,6 +42,7 @@ bool PlanEntry::fits(std::span<const Tensor *const> given) const {
 
 PlanEntryPtr PlanCache::plan_for(std::span<const Tensor *const> inputs) {
   {
+    const NoFork section;
     const std::lock_guard lock(mutex_);
     for (const PlanEntryPtr &entry : entries_)
       if (entry->fits(inputs)) return entry;
@@ -56,8 +67,13 @@ void PlanCache::plan_declared(const std::vector<ops::TensorType> &types) {
 PlanEntryPtr PlanCache::add(std::vector<ops::TensorType> types, std::vector<Tensor> values) {
   auto entry = std::make_shared<PlanEntry>();
   entry->plan = lower(graph_, types, values, isa_, weights_, watched_);
+  Size inputs = 0;
+  for (const ops::TensorType &type : types) inputs = inputs + storage_nbytes(type.dtype, element_count(type.shape));
+  graph::check_run((Size(entry->plan.arena_bytes) + entry->plan.lane_bytes).value(),
+                   graph::run_limit(constants_, inputs.value()));
   entry->inputs = std::move(types);
   entry->values = std::move(values);
+  const NoFork section;
   const std::lock_guard lock(mutex_);
   if (entries_.size() == kPlanLimit) {
     const auto oldest =

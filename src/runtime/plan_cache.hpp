@@ -25,8 +25,7 @@ using PlanEntryPtr = std::shared_ptr<const PlanEntry>;
 
 class PlanCache {
  public:
-  PlanCache(const graph::Graph &g, Isa isa, std::span<const graph::ValueId> watched = {})
-      : graph_(g), isa_(isa), watched_(watched) {}
+  PlanCache(const graph::Graph &g, Isa isa, std::span<const graph::ValueId> watched = {});
 
   /// The plan that fits these inputs, made now if need be.
   PlanEntryPtr plan_for(std::span<const Tensor *const> inputs);
@@ -42,8 +41,9 @@ class PlanCache {
 
   const graph::Graph &graph_;
   Isa isa_;
-  std::span<const graph::ValueId> watched_;
+  std::size_t constants_;  ///< bytes of the graph's
   Weights weights_;
+  std::span<const graph::ValueId> watched_;
   std::mutex mutex_;
   std::vector<PlanEntryPtr> entries_;
 };

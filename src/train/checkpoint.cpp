@@ -8,6 +8,7 @@
 //   range/NODE           float32 [2, grids]: moving averages of the smallest and the largest weights
 //   optimizer/NAME       as the optimizer names them
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.hpp"
 #include "io/safetensors.hpp"
@@ -28,8 +29,14 @@ Tensor tensor_of(const ActivationGrid::Range &r) {
   return Tensor::from<float>(QTN_FLOAT32, Shape{5}, std::span(values));
 }
 
-ActivationGrid::Range range_of(const Tensor &t) {
+/// Throws QTN_EFORMAT where the numbers are those of no grid. `who` begins the message.
+ActivationGrid::Range range_of(const Tensor &t, const std::string &who) {
   const float *v = t.as<const float>();
+  for (std::size_t i = 0; i < 5; ++i)
+    if (!std::isfinite(v[i])) fail(QTN_EFORMAT, who, ": holds a number that is not finite");
+  constexpr float kFurthest = 1 << 16;  // of zero points of 8 and 16 bits
+  if (!(v[1] <= v[2]) || !(v[3] > 0) || std::fabs(v[4]) > kFurthest || v[4] != std::nearbyint(v[4]))
+    fail(QTN_EFORMAT, who, ": is no grid: from ", v[1], " to ", v[2], ", scale ", v[3], ", zero point ", v[4]);
   return {v[0] != 0, v[1], v[2], v[3], static_cast<std::int32_t>(v[4])};
 }
 
@@ -97,7 +104,8 @@ void Trainer::load(const std::string &path) {
   std::size_t grids = 0;
   if (network_->quantization) {
     for (const ActivationGrid &grid : network_->quantization->activations)
-      ranges.push_back(range_of(read(file, grid_name(grid), QTN_FLOAT32, Shape{5})));
+      ranges.push_back(range_of(read(file, grid_name(grid), QTN_FLOAT32, Shape{5}),
+                                cat("trainer: ", path, ": \"", grid_name(grid), "\"")));
     grids = ranges.size();
   }
   if (file.tensors().size() != state.size() + grids + 1)

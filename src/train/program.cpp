@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/leases.hpp"
 #include "base/parallel.hpp"
+#include "base/size.hpp"
 #include "train/finite.hpp"
 #include "train/lower.hpp"
 
@@ -13,7 +14,7 @@ namespace qtn::train {
 namespace {
 
 std::size_t bytes_of(const ops::TensorType &type) {
-  return round_up(storage_nbytes(type.dtype, element_count(type.shape)) + kReadSlack, kAlignment);
+  return round_up((Size(storage_nbytes(type.dtype, element_count(type.shape))) + kReadSlack).value(), kAlignment);
 }
 
 /// Leases of an arena, and who gets them.

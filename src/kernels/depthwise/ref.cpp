@@ -29,7 +29,7 @@ constexpr std::size_t kBlock = 64;  // channels whose sums are kept at once
 void run_block(const DepthwiseArgs &args, std::ptrdiff_t r, std::ptrdiff_t c, std::size_t first, std::size_t count) {
   const Packed packed(args.packed, args.channels);
   const DepthwiseWindow &win = args.window;
-  std::int32_t acc[kBlock];
+  std::uint32_t acc[kBlock];  // sums that fit may pass through others that do not: they wrap there and back
   std::memcpy(acc, packed.bias + first, count * sizeof(std::int32_t));
   const std::int8_t *w = packed.w + first;
   for (std::ptrdiff_t ky = 0; ky < win.kernel[0]; ++ky)
@@ -38,13 +38,14 @@ void run_block(const DepthwiseArgs &args, std::ptrdiff_t r, std::ptrdiff_t c, st
       const std::ptrdiff_t ix = c * win.stride[1] - win.pad[1] + kx * win.dilation[1];
       if (iy >= 0 && iy < args.height && ix >= 0 && ix < args.width) {
         const std::uint8_t *x = args.x + (iy * args.width + ix) * args.x_pixel + first;
-        for (std::size_t i = 0; i < count; ++i) acc[i] += x[i] * w[i];
+        for (std::size_t i = 0; i < count; ++i) acc[i] += static_cast<std::uint32_t>(x[i] * w[i]);
       } else {
-        for (std::size_t i = 0; i < count; ++i) acc[i] += args.outside * w[i];
+        for (std::size_t i = 0; i < count; ++i) acc[i] += static_cast<std::uint32_t>(args.outside * w[i]);
       }
     }
   std::uint8_t *y = args.y + (r * args.columns + c) * args.y_pixel + first;
-  for (std::size_t i = 0; i < count; ++i) y[i] = requantize(acc[i], packed.multiplier[first + i], args.range);
+  for (std::size_t i = 0; i < count; ++i)
+    y[i] = requantize(static_cast<std::int32_t>(acc[i]), packed.multiplier[first + i], args.range);
 }
 
 }  // namespace

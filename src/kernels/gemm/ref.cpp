@@ -28,9 +28,10 @@ void for_each(const GemmArgs &args, Store store) {
     const std::ptrdiff_t row = static_cast<std::ptrdiff_t>(i) * args.ldy;
     for (std::size_t j = 0; j < args.n; ++j) {
       const Column column(args.packed, j, args.k);
-      std::int32_t acc = *column.bias;
-      for (std::size_t k = 0; k < args.k; ++k) acc += a[k] * column.b[k];
-      store(row + static_cast<std::ptrdiff_t>(j), acc, *column.multiplier);
+      // Sums that fit may pass through others that do not: they wrap there and back.
+      auto acc = static_cast<std::uint32_t>(*column.bias);
+      for (std::size_t k = 0; k < args.k; ++k) acc += static_cast<std::uint32_t>(a[k] * column.b[k]);
+      store(row + static_cast<std::ptrdiff_t>(j), static_cast<std::int32_t>(acc), *column.multiplier);
     }
   }
 }

@@ -32,6 +32,12 @@ bool ascending(const std::vector<double> &edges) {
 /// numpy.floor_divide of positive float32: not the floor of the quotient, which is rounded already.
 float floor_divide(float a, float b) { return std::nearbyint((a - std::fmod(a, b)) / b); }
 
+/// The bin of a place counted in bins, which may lie anywhere.
+template <class Float>
+std::size_t bin_at(Float place, std::size_t bins) {
+  return place < static_cast<Float>(bins - 1) ? static_cast<std::size_t>(std::max(place, Float(0))) : bins - 1;
+}
+
 /// Each pair of bins becomes one. The count of bins is even.
 void join_pairs(std::vector<std::uint64_t> &counts) {
   for (std::size_t i = 0; i < counts.size(); i += 2) counts[i / 2] = counts[i] + counts[i + 1];
@@ -157,10 +163,10 @@ std::size_t CalibrationHistogram::bin_of(float value, const std::vector<double> 
   if (wide < edges.front()) return counts_.size();
   if (binning_ == Binning::nvidia) {  // torch.histc
     const float at = value * static_cast<float>(counts_.size()) / static_cast<float>(edges.back());
-    return std::min(static_cast<std::size_t>(at), counts_.size() - 1);
+    return bin_at(at, counts_.size());
   }
   // Edges are about equally far apart: the last one that is not above the value is this one or a neighbour.
-  std::size_t at = std::min(static_cast<std::size_t>((wide - edges.front()) * per_bin), counts_.size() - 1);
+  std::size_t at = bin_at((wide - edges.front()) * per_bin, counts_.size());
   while (wide < edges[at]) --at;
   while (at + 1 < counts_.size() && wide >= edges[at + 1]) ++at;
   return at;
@@ -200,7 +206,7 @@ void CalibrationHistogram::read(ByteReader &in) {
     in.broken("the range is not finite and ordered");
   const bool finite = std::all_of(h.edges_.begin(), h.edges_.end(), [](float e) { return std::isfinite(e); });
   if (!finite || !std::is_sorted(h.edges_.begin(), h.edges_.end()) || h.edges_[0] == h.edges_[1] ||
-      h.edges_.back() < kLeast)
+      h.edges_.back() < kLeast || (binning_ == Binning::nvidia && h.edges_[0] != 0))
     in.broken("the edges do not ascend");
   *this = std::move(h);
 }

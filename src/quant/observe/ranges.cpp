@@ -44,7 +44,8 @@ Ranges measure_channels(const float *data, const Around &around) {
 
 /// In the order of a quantizer's scales: a row-major grid of [outer, blocks, inner].
 Ranges measure_blocks(const float *data, const Around &around, std::size_t block_size) {
-  const std::size_t blocks = (around.dim + block_size - 1) / block_size, count = around.outer * blocks * around.inner;
+  const std::size_t blocks = around.dim / block_size + (around.dim % block_size != 0),
+                    count = around.outer * blocks * around.inner;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   Ranges ranges{std::vector<float>(count, kInfinity), std::vector<float>(count, -kInfinity)};
   for (std::size_t o = 0; o < around.outer; ++o)

@@ -35,6 +35,7 @@ std::optional<Layer> layer_of(const graph::Node &node, const Shape &weight) {
   if (op == "Conv") {
     layer.convolution = true;
     layer.groups = node.attrs.get_int("group", 1);
+    if (layer.groups < 1 || weight.size() < 3 || weight[0] % layer.groups != 0) return std::nullopt;
     layer.outputs = weight[0] / layer.groups;
     layer.depth = element_count(weight, 1, weight.size());
     return layer;

@@ -41,6 +41,8 @@ std::optional<Layer> layer_at(const Graph &g, const Node &node) {
   return layer_of(node, weight->shape());
 }
 
+bool is_of_shape(const Tensor *t, const Shape &shape) { return t && t->shape() == shape; }
+
 /// How many channels a node makes that can be scaled one by one; 0: none.
 std::int64_t scalable_channels(const Graph &g, const Node &node) {
   if (!homogeneous_clamp(node)) return 0;
@@ -48,7 +50,7 @@ std::int64_t scalable_channels(const Graph &g, const Node &node) {
     const Tensor *scale = float_constant(g, input_of(node, 1));
     const ValueId bias = input_of(node, 2);
     const bool plain = scale && scale->rank() == 1 && node.outputs.size() == 1 && !node.clamp &&
-                       (bias == kNoValue || float_constant(g, bias));
+                       (bias == kNoValue || is_of_shape(float_constant(g, bias), scale->shape()));
     return plain ? scale->count() : 0;
   }
   const auto layer = layer_at(g, node);

@@ -2,6 +2,7 @@
 // A convolution is a product over rows that come from its picture in one of three ways: a pointwise one has them there;
 // a kernel that reads pictures finds them in a copy with borders, or without copy where bytes need none; for other
 // kernels, and for narrow outputs, they are gathered.
+#include "base/size.hpp"
 #include "runtime/im2row.hpp"
 #include "runtime/layout.hpp"
 #include "runtime/padded.hpp"
@@ -12,6 +13,9 @@ namespace {
 
 // Strips of fewer rows than this leave too much of a tile empty.
 constexpr std::int64_t kNarrow = 7;
+
+// Of all rows and columns of outputs whose windows reach out of the picture differently, about.
+constexpr std::size_t kMostRuns = std::size_t{1} << 20;
 
 /// Parts of [first, first + count), in rows counted over all images, that lie in one image: body(image, row in the
 /// image, rows, rows before).
@@ -119,6 +123,11 @@ class PictureStep final : public LinearStep {
 /// Whether reading the picture is worth its copy.
 bool reads_picture(const kernels::GemmKernel &kernel, const ops::Window &window) {
   if (kernel.picture_bytes == 0 || window.out[1] < kNarrow || !is_flat(window)) return false;
+  // Each set of taps inside the picture has its own runs and biases.
+  Size runs = 1;
+  for (const std::size_t axis : {0, 1})
+    runs = runs * window.kernel[axis] * std::min(window.out[axis], 2 * window.kernel[axis] + 1);
+  if (runs.value() > kMostRuns) return false;
   // Where windows do not overlap, gathered rows are no more than the pixels that are read.
   return kernel.picture_bytes == 1 || window.kernel[1] > window.stride[1];
 }

@@ -19,8 +19,9 @@ struct Planes {
 };
 
 Planes planes_of(const SlotForm &real, const SlotForm &q) {
-  if (same_layout(q.shape, real.strides, q.strides)) {
-    const auto count = static_cast<std::size_t>(element_count(q.shape));
+  const auto count = static_cast<std::size_t>(element_count(q.shape));
+  // Of nothing, strides say nothing, and it need not be a picture.
+  if (count == 0 || same_layout(q.shape, real.strides, q.strides)) {
     return {1, count, 1, 1, 0, 0, 1, 0, 0};
   }
   const Picture p = *as_picture(q.shape, q.strides);

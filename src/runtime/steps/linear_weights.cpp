@@ -37,9 +37,16 @@ void finish_weights(LinearWeights &w, const Tensor *bias, std::size_t channels, 
   w.bias.resize(w.groups * w.out);
   w.multiplier.resize(w.bias.size());
   for (std::size_t o = 0; o < w.bias.size(); ++o) {
-    std::int32_t sum = 0;
-    for (std::size_t i = 0; i < w.k; ++i) sum += w.weight[o * w.k + i];
-    // Wraps where the exact sum does not fit; the accumulator wraps back by the same amount.
+    std::int64_t positive = 0, negative = 0;  // sums of weights of either sign
+    for (std::size_t i = 0; i < w.k; ++i) {
+      const std::int64_t weight = w.weight[o * w.k + i];
+      (weight > 0 ? positive : negative) += weight;
+    }
+    const std::int64_t sum = positive + negative, below = x.zero_point(), above = 255 - below;
+    const std::int64_t most = integers[o % channels] + above * positive - below * negative;
+    const std::int64_t least = integers[o % channels] + above * negative - below * positive;
+    w.sums_fit = w.sums_fit && most <= INT32_MAX && least >= INT32_MIN;
+    // May wrap on the way to sums that fit; the accumulator wraps back by the same amount.
     w.bias[o] = static_cast<std::int32_t>(static_cast<std::uint32_t>(integers[o % channels]) -
                                           static_cast<std::uint32_t>(sum) * static_cast<std::uint32_t>(x.zero_point()));
     w.multiplier[o] = multipliers[o % channels];

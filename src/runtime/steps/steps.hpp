@@ -34,6 +34,7 @@ struct LinearWeights {
   std::vector<std::int32_t> bias;   ///< [groups * out], zero point of x folded in
   std::vector<float> multiplier;    ///< [groups * out]
   std::size_t groups, out, k;       ///< per group
+  bool sums_fit = true;             ///< int32 holds every sum that activations of 8 bits can lead to
 };
 LinearWeights linear_weights(const graph::Graph &g, const graph::Node &node, const Quantizer &x, const Quantizer *y);
 /// Biases and multipliers for the integers that `w` holds, whose outputs are so many channels over and over.

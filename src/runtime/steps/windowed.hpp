@@ -2,6 +2,7 @@
 // Output rows of pools, cut into runs of pixels whose windows lie alike.
 #pragma once
 
+#include "base/size.hpp"
 #include "ops/window.hpp"
 #include "runtime/steps/steps.hpp"
 
@@ -51,15 +52,15 @@ class WindowedStep : public Step {
   }
 
   std::size_t lane_bytes() const final {
-    return round_up(static_cast<std::size_t>(window_.taps_count()) * sizeof(void *), kAlignment);
+    return round_up((Size(most_taps(0)) * most_taps(1) * most_taps(2) * sizeof(void *)).value(), kAlignment);
   }
 
   void run(const Context &c) const final {
     const auto *x = c.tensor(x_).as<const std::uint8_t>();
     auto *y = c.tensor(y_).as<std::uint8_t>();
     const auto rows = static_cast<std::size_t>(window_.out[2] * window_.out[0]);
-    const auto tap_bytes =
-        static_cast<std::size_t>(picture_.n * window_.outputs_count() * window_.taps_count() * picture_.c);
+    const std::size_t tap_bytes =
+        (Size(picture_.n) * picture_.c * window_.outputs_count() * most_taps(0) * most_taps(1) * most_taps(2)).value();
     for_chunks(
         c, static_cast<std::size_t>(picture_.n) * rows, tap_bytes / 64, [&](std::size_t lane, std::size_t chunk) {
           const auto image = static_cast<std::int64_t>(chunk / rows), line = static_cast<std::int64_t>(chunk % rows);
@@ -73,6 +74,11 @@ class WindowedStep : public Step {
   /// Computes output row `oy` of plane `oz` of one image; `taps` has room for one pointer for each tap.
   virtual void row(const std::uint8_t *image, std::int64_t oz, std::int64_t oy, std::uint8_t *y,
                    const std::uint8_t **taps) const = 0;
+
+  /// Taps of a window that can lie on the picture at once, along an axis.
+  std::int64_t most_taps(std::size_t axis) const {
+    return std::min(window_.kernel[axis], (window_.in[axis] - 1) / window_.dilation[axis] + 1);
+  }
 
   SlotId x_, y_;
   Picture picture_, y_picture_;

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/budget.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string_view>
+
+#include "base/error.hpp"
+#include "base/size.hpp"
+
+namespace qtn::graph {
+namespace {
+
+constexpr std::size_t kBytes = std::size_t{16} << 20, kPerConstantByte = 4;
+constexpr double kWork = 1 << 29;             // about half a second
+constexpr double kWorkOfRuns = 32.0 * kWork;  // products are fast
+// Decoders make much of small inputs, but not of small weights. What folding makes counts as constants here.
+constexpr std::size_t kRunBytes = std::size_t{512} << 20, kRunPerConstantByte = 16, kRunPerInputByte = 256;
+
+double count_of(const Tensor *t) { return t ? static_cast<double>(t->count()) : 0; }
+
+/// About as many multiplications or comparisons as each element of the result is made of.
+double work_of_element(const Node &node, std::span<const Tensor *const> operands, double results) {
+  const std::string_view op = node.op->name;
+  const auto has = [&](std::string_view part) { return op.find(part) != std::string_view::npos; };
+  const double x = count_of(operands.empty() ? nullptr : operands[0]);
+  if (has("Pool")) {
+    double taps = 1;
+    for (const std::int64_t k : node.attrs.get_ints("kernel_shape")) taps *= static_cast<double>(k);
+    return std::min(taps, x);
+  }
+  const bool product = has("MatMul") || has("Gemm") || has("Conv");
+  if (!product) return 1;
+  // [m][k] times [k][n]: the root of mk * kn / mn. Of a convolution, weights of a filter.
+  const Tensor *w = nullptr;
+  for (std::size_t i = 1; i < operands.size(); ++i)
+    if (count_of(operands[i]) > count_of(w)) w = operands[i];
+  if (!w) return 1;
+  if (has("Conv")) return count_of(w) / static_cast<double>(w->rank() > 0 ? w->dim(0) : 1);
+  return std::sqrt(x * count_of(w) / std::max(1.0, results));
+}
+
+}  // namespace
+
+std::size_t constant_bytes(const Graph &g) {
+  std::set<const void *> seen;
+  Size bytes = 0;
+  for (const Value &v : g.values)
+    if (v.is_constant() && seen.insert(v.constant.data()).second) bytes = bytes + v.constant.nbytes();
+  return bytes.value();
+}
+
+std::size_t run_limit(std::size_t constants, std::size_t inputs) {
+  return (Size(constants) * kRunPerConstantByte + Size(inputs) * kRunPerInputByte + kRunBytes).value();
+}
+
+void check_run(std::size_t bytes, std::size_t limit) {
+  if (bytes > limit)
+    fail(QTN_ENOMEM, "a run takes ", bytes, " bytes at a time, over the limit of ", limit,
+         " for constants and inputs of this size");
+}
+
+FoldBudget::FoldBudget(std::size_t constants)
+    : bytes_((Size(constants) * kPerConstantByte + kBytes).value()), work_(kWork + static_cast<double>(constants)) {}
+
+bool FoldBudget::take(std::size_t bytes) {
+  if (bytes > bytes_) return false;
+  bytes_ -= bytes;
+  return true;
+}
+
+bool FoldBudget::take(const Node &node, std::span<const Tensor *const> operands,
+                      std::span<const ops::TensorType> results) {
+  Size bytes = 0;
+  double count = 0, work = 0;
+  for (const ops::TensorType &type : results) {
+    bytes = bytes + storage_nbytes(type.dtype, element_count(type.shape));
+    count += static_cast<double>(element_count(type.shape));
+  }
+  for (const Tensor *t : operands) work += count_of(t);
+  work += count * work_of_element(node, operands, count);
+  if (std::string_view(node.op->name) == "Shape") work = count;  // which reads no elements
+  if (work <= work_ && take(bytes.value())) {
+    work_ -= work;
+    return true;
+  }
+  left_to_runs_ += work;
+  if (left_to_runs_ > kWorkOfRuns)
+    fail(QTN_EUNSUPPORTED, node.op->name, " of constants alone takes about ", left_to_runs_, " operations, over ",
+         kWorkOfRuns);
+  return false;
+}
+
+}  // namespace qtn::graph

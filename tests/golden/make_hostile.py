@@ -1,0 +1,333 @@
+#!/usr/bin/env python3
+"""Makes hostile/*.onnx and hostile/hostile.json: small models that ask for what no honest one does, and what must come
+of each: a result, or an error of that status at that call.
+
+Results are those of ONNX's definitions: its reference evaluator where that has the memory for them, otherwise windows
+in NumPy here, which look at taps on the picture alone. Where a model is refused, there is no result to compare with.
+
+Run again with:  $(benchmarks/peers/make-venv)/bin/python tests/golden/make_hostile.py
+"""
+
+import itertools
+import pathlib
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+import golden_json
+
+FOLDER = pathlib.Path(__file__).parent / "hostile"
+FAR = 2**31 - 1
+
+
+class Model:
+    def __init__(self, inputs, outputs, opset=21):
+        self.inputs, self.outputs, self.opset = inputs, outputs, opset
+        self.nodes, self.constants = [], []
+
+    def constant(self, name, array, data_type=None):
+        array = np.asarray(array)
+        if data_type is None:
+            self.constants.append(numpy_helper.from_array(array, name))
+        else:
+            self.constants.append(helper.make_tensor(name, data_type, array.shape, array.ravel().tolist()))
+
+    def node(self, op, inputs, outputs, **attrs):
+        self.nodes.append(helper.make_node(op, inputs, outputs, name=f"{op}_{len(self.nodes)}", **attrs))
+
+    def on_grid(self, x, y, scale="s", zero="z"):
+        self.node("QuantizeLinear", [x, scale, zero], [y + "_q"])
+        self.node("DequantizeLinear", [y + "_q", scale, zero], [y])
+
+    def proto(self):
+        values = [[helper.make_tensor_value_info(name, data_type, shape) for name, data_type, shape in side]
+                  for side in (self.inputs, self.outputs)]
+        graph = helper.make_graph(self.nodes, "hostile", *values, self.constants)
+        return helper.make_model(graph, ir_version=8 if self.opset < 21 else 10,
+                                 opset_imports=[helper.make_opsetid("", self.opset)])
+
+
+def floats(name, shape):
+    return name, TensorProto.FLOAT, shape
+
+
+SCALE, ZERO, WEIGHT_SCALE = np.float32(0.05), 120, 0.010013
+
+
+def on_grid(real):
+    return np.clip(np.rint(real / SCALE) + ZERO, 0, 255).astype(np.int64)
+
+
+def windows(x, kernel, stride, dilation, pads, out):
+    """For each output place the indexes (tap, element of x) that lie on x, by axis."""
+    axes = []
+    for axis in range(2):
+        axes.append([[(k, o * stride[axis] - pads[axis] + k * dilation[axis])
+                      for k in taps_on(x.shape[axis + 2], kernel[axis], o * stride[axis] - pads[axis], dilation[axis])]
+                     for o in range(out[axis])])
+    return axes
+
+
+def taps_on(size, kernel, start, dilation):
+    first = max(0, -(start // dilation))
+    end = min(kernel, -((start - size) // dilation))
+    return range(first, max(first, end))
+
+
+def quantized_window(kind, x_shape, kernel, attrs, weight=None, groups=1):
+    """A pool or convolution between grids: the model, its input, and its output from sums over taps on the picture."""
+    stride, dilation = attrs.get("strides", [1, 1]), attrs.get("dilations", [1, 1])
+    pads = attrs.get("pads", [0, 0, 0, 0])
+    out = [(x_shape[i + 2] + pads[i] + pads[i + 2] - (kernel[i] - 1) * dilation[i] - 1) // stride[i] + 1
+           for i in range(2)]
+    channels = weight.shape[0] if weight is not None else x_shape[1]
+    model = Model([floats("x", x_shape)], [floats("y", [x_shape[0], channels, *out])])
+    model.constant("s", SCALE)
+    model.constant("z", np.uint8(ZERO))
+    model.on_grid("x", "d")
+    if weight is None:
+        model.node(kind, ["d"], ["c"], kernel_shape=kernel, **attrs)
+    else:
+        model.constant("w", weight)
+        model.constant("ws", np.float32(WEIGHT_SCALE))
+        model.constant("wz", np.int8(0))
+        model.node("DequantizeLinear", ["w", "ws", "wz"], ["wd"])
+        model.node("Conv", ["d", "wd"], ["c"], group=groups, **attrs)
+    model.on_grid("c", "y")
+
+    x = (np.random.default_rng(1).integers(0, 256, x_shape) - ZERO).astype(np.float32) * SCALE
+    q = on_grid(x) - ZERO
+    y = np.zeros([x_shape[0], channels, *out], np.int64)
+    rows, columns = windows(x, kernel, stride, dilation, pads, out)
+    for n, c, i, j in itertools.product(*map(range, y.shape)):
+        taps = list(itertools.product(rows[i], columns[j]))
+        if weight is not None:
+            per = x_shape[1] // groups
+            first = c // (channels // groups) * per
+            acc = sum(int(weight[c, k, ky, kx]) * int(q[n, first + k, iy, ix])
+                      for (ky, iy), (kx, ix) in taps for k in range(per))
+            scaled = acc * WEIGHT_SCALE
+            assert abs(scaled % 1 - 0.5) > 1e-4, "nearly a tie, which may be rounded either way"
+            y[n, c, i, j] = np.clip(np.rint(scaled) + ZERO, 0, 255)
+        elif kind == "MaxPool":  # of no taps: the least number, which the grid ends at
+            y[n, c, i, j] = max((int(q[n, c, iy, ix]) + ZERO for (_, iy), (_, ix) in taps), default=0)
+        else:
+            count = len(taps)
+            if attrs.get("count_include_pad"):
+                count = kernel[0] * kernel[1]
+            mean = sum(int(q[n, c, iy, ix]) for (_, iy), (_, ix) in taps) / max(1, count)
+            assert abs(mean % 1 - 0.5) > 1e-4, "nearly a tie, which may be rounded either way"
+            y[n, c, i, j] = np.clip(np.rint(mean) + ZERO, 0, 255)
+    return model, x, ((y - ZERO).astype(np.float32) * SCALE).astype(np.float32)
+
+
+def weights(*shape):
+    return np.random.default_rng(2).integers(-127, 128, shape).astype(np.int8)
+
+
+CASES = []
+
+
+def result(name, model, x, y=None):
+    """A model that both engines run; without y: as ONNX's reference evaluator does."""
+    proto = model.proto()
+    if y is None:
+        y = ReferenceEvaluator(proto).run(None, {"x": x})[0]
+    onnx.save(proto, FOLDER / f"{name}.onnx")
+    CASES.append({"name": name, "status": "QTN_OK", "x": x, "y": y})
+
+
+def error(name, model, status, at="load", x=None):
+    onnx.save(model.proto(), FOLDER / f"{name}.onnx")
+    case = {"name": name, "status": status, "at": at}
+    if x is not None:
+        case["x"] = x
+    CASES.append(case)
+
+
+def no_taps():
+    for kind in ("MaxPool", "AveragePool"):
+        attrs = {"dilations": [1, 8], "pads": [0, 4, 0, 4]}
+        result(f"{kind.lower()}_no_taps", *quantized_window(kind, [1, 70, 1, 3], [1, 2], attrs))
+
+
+def far_windows():
+    pads = [536903649, 1073676258, 536903649, 1073676258]
+    result("pool_wraps", *quantized_window("MaxPool", [1, 1, 9, 9], [1073807299 - 2, 2147352517 - 2], {"pads": pads}))
+    attrs = {"strides": [8, 62], "dilations": [3, FAR - 5], "count_include_pad": 1,
+             "pads": [456055985, FAR - 8, 456055986, FAR - 7]}
+    result("averagepool_far", *quantized_window("AveragePool", [1, 1, 8, 8], [304037297, 3], attrs))
+    far = {"dilations": [FAR, FAR - 2], "strides": [8, 1], "pads": [FAR, FAR, FAR, FAR - 5]}
+    result("conv_far", *quantized_window("Conv", [1, 3, 8, 8], [3, 3], far, weights(16, 3, 3, 3)))
+    result("depthwise_far", *quantized_window("Conv", [1, 16, 8, 8], [3, 3], far, weights(16, 1, 3, 3), 16))
+    attrs = {"strides": [3, 32], "dilations": [1048574, 4], "pads": [120035, 17, 928557, 18]}
+    result("depthwise_dilated", *quantized_window("Conv", [1, 33, 1, 8], [2, 3], attrs, weights(33, 1, 2, 3), 33))
+    attrs = {"strides": [2, 1203143341], "dilations": [2, 1843546982], "pads": [0, 1, 5, 2]}
+    result("conv_strided", *quantized_window("Conv", [2, 3, 8, 2], [1, 1], attrs, weights(3, 3, 1, 1)))
+
+
+def packed_views():
+    x = np.arange(6, dtype=np.float32)
+    for op, inputs, outputs in (("Slice", ["b", "e"], ["t"]), ("Split", ["n"], ["u", "t"])):
+        model = Model([floats("x", [6])], [floats("y", [3])])
+        model.constant("s", np.float32(1))
+        model.constant("z", np.array(0), TensorProto.UINT4)
+        model.constant("b", np.array([1], np.int64))
+        model.constant("e", np.array([4], np.int64))
+        model.constant("n", np.array([3, 3], np.int64))
+        model.node("QuantizeLinear", ["x", "s", "z"], ["q"])
+        model.node(op, ["q", *inputs], outputs)
+        model.node("Cast", ["t"], ["y"], to=TensorProto.FLOAT)
+        model.constants = [c for c in model.constants if c.name in {"s", "z", *inputs}]
+        result(f"uint4_{op.lower()}", model, x)
+
+
+def empty_tensors():
+    """Nothing, beside dimensions that tables of places are made for."""
+    many = 1 << 40
+    cases = {"tile": ([0, 1], "Tile", np.array([1, many], np.int64), {}),
+             "pad": ([0, 1], "Pad", np.array([0, 0, 0, many], np.int64), {}),
+             "maxpool": ([0, 1, 1 << 30], "MaxPool", None, {"kernel_shape": [1 << 29], "pads": [2**29 - 1] * 2})}
+    for name, (shape, op, argument, attrs) in cases.items():
+        model = Model([floats("x", [1])], [floats("y", [len(shape)])])
+        model.constant("e", np.zeros(shape, np.float32))
+        if argument is not None:
+            model.constant("r", argument)
+        model.node(op, ["e", "r"][:1 if argument is None else 2], ["t"], **attrs)
+        model.node("Shape", ["t"], ["h"])
+        model.node("Cast", ["h"], ["f"], to=TensorProto.FLOAT)
+        model.node("Add", ["x", "f"], ["y"])
+        out = {"tile": [0, many], "pad": [0, 1 + many], "maxpool": [0, 1, (1 << 30) + 2 * (2**29 - 1) - (1 << 29) + 1]}
+        result(f"{name}_of_nothing", model, np.zeros(1, np.float32), np.array(out[name], np.float32))
+    model = Model([floats("x", [2, 3, 0, 4])], [floats("y", [2, 3, 0, 4])])
+    model.constant("s", SCALE)
+    model.constant("z", np.uint8(ZERO))
+    model.on_grid("x", "y")
+    result("picture_of_nothing", model, np.zeros([2, 3, 0, 4], np.float32))
+
+
+def large_bias():
+    """A bias at the end of int32: the sum with it is exact, and the grid ends there."""
+    model = Model([floats("x", [1, 4])], [floats("y", [1, 3])])
+    model.constant("s", SCALE)
+    model.constant("z", np.uint8(0))
+    model.constant("w", np.full([3, 4], 100, np.int8))
+    model.constant("ws", np.float32(0.01))
+    model.constant("wz", np.int8(0))
+    model.constant("b", np.array([2**31 - 1, -2**31, 7], np.int32))
+    model.constant("bs", np.float32(SCALE * np.float32(0.01)))
+    model.constant("bz", np.int32(0))
+    model.on_grid("x", "d")
+    model.node("DequantizeLinear", ["w", "ws", "wz"], ["wd"])
+    model.node("DequantizeLinear", ["b", "bs", "bz"], ["bd"])
+    model.node("Gemm", ["d", "wd", "bd"], ["g"], transB=1)
+    model.on_grid("g", "y")
+    result("bias_at_its_limit", model, np.full([1, 4], 255 * SCALE, np.float32))
+
+
+def bombs():
+    x = np.zeros(1, np.float32)
+
+    def zeros(count, **attrs):
+        model = Model([floats("x", [1])], [floats("y", [1])])
+        model.constant("n", np.array(count, np.int64))
+        model.constant("b", np.zeros(len(count), np.int64))
+        model.constant("e", np.ones(len(count), np.int64))
+        return model
+
+    model = zeros([1 << 24])
+    for i in range(40):
+        model.node("ConstantOfShape", ["n"], [f"c{i}"])
+    model.node("Max", [f"c{i}" for i in range(40)], ["t"])
+    model.node("Add", ["x", "t"], ["u"])
+    model.node("Slice", ["u", "b", "e"], ["y"])
+    error("many_zeros", model, "QTN_ENOMEM", "run", x)
+
+    model = zeros([1 << 33])
+    model.constant("one", np.float32(1))
+    model.node("ConstantOfShape", ["n"], ["q"], value=helper.make_tensor("", TensorProto.INT8, [1], [1]))
+    model.node("DequantizeLinear", ["q", "one"], ["d"])
+    model.node("Slice", ["d", "b", "e"], ["t"])
+    model.node("Add", ["x", "t"], ["y"])
+    error("dequantized_zeros", model, "QTN_EUNSUPPORTED")
+
+    model = zeros([4096, 4096])
+    model.node("ConstantOfShape", ["n"], ["c"])
+    model.node("MatMul", ["c", "c"], ["m"])
+    model.node("Slice", ["m", "b", "e"], ["t"])
+    model.node("Add", ["x", "t"], ["y"])
+    error("large_product", model, "QTN_EUNSUPPORTED")
+
+    model = Model([floats("x", [1 << 40] * 3)], [floats("y", None)])
+    model.node("Relu", ["x"], ["y"])
+    error("large_input", model, "QTN_ESHAPE")
+    # Twenty tensors of 2^59 bytes at a time: the sum of their sizes is more than a number of 63 bits.
+    model = Model([floats("x", [1 << 57])], [floats("y", [1 << 57])])
+    for i in range(20):
+        model.node("Neg", ["x"], [f"n{i}"])
+    model.node("Max", [f"n{i}" for i in range(20)], ["y"])
+    error("large_arena", model, "QTN_ENOMEM", "session")
+
+
+def groups():
+    for groups in (0, 1 << 40):
+        model = Model([floats("x", [1, 2, "h", "w"])], [floats("y", None)])
+        model.constant("s", SCALE)
+        model.constant("z", np.uint8(ZERO))
+        model.constant("w", np.full([2, 2, 1, 1], 200, np.uint8))
+        model.constant("wz", np.uint8(0))
+        model.on_grid("x", "d")
+        model.node("DequantizeLinear", ["w", "s", "wz"], ["wd"])
+        model.node("Conv", ["d", "wd"], ["y"], group=groups)
+        error("no_groups" if groups == 0 else "many_groups", model, "QTN_EINVAL" if groups == 0 else "QTN_ESHAPE", "run",
+              np.zeros([1, 2, 2, 2], np.float32))
+
+    model = Model([floats("x", [1, 2, "h", 2])], [floats("y", None)])
+    model.constant("p", np.array([0, 0, 1 << 62, 0, 0, 0, 0, 0], np.int64))
+    model.constant("w", np.ones([1, 2, 1, 1], np.float32))
+    model.node("Pad", ["x", "p"], ["q"])
+    model.node("Conv", ["q", "w"], ["y"], pads=[2**63 - 1, 0, 0, 0])
+    error("pads_overflow", model, "QTN_ESHAPE", "run", np.zeros([1, 2, 2, 2], np.float32))
+
+
+def layers():
+    """What equalization takes for a pair of layers: a bias of one number for 64 channels."""
+    model = Model([floats("x", ["n", 64])], [floats("y", ["n", 4])])
+    model.constant("g", np.linspace(1, 2, 64, dtype=np.float32))
+    model.constant("b", np.ones(1, np.float32))
+    model.constant("w", np.linspace(-1, 1, 256, dtype=np.float32).reshape(64, 4))
+    model.node("LayerNormalization", ["x", "g", "b"], ["l"])
+    model.node("MatMul", ["l", "w"], ["y"])
+    onnx.save(model.proto(), FOLDER / "short_bias.onnx")
+    model = Model([floats("x", ["n", 4, "h", 6])], [floats("y", None)])
+    model.constant("w", np.ones([4, 3, 3, 3], np.float32))
+    model.node("Relu", ["x"], ["r"])
+    model.node("Conv", ["r", "w"], ["y"], group=0)
+    onnx.save(model.proto(), FOLDER / "layer_without_groups.onnx")
+
+
+def external_data():
+    """One file that is there, and one that the test makes: as large as it says, and empty on the disk."""
+    for name, location, count, tensors in (("external", "make_sure.bin", 16, 1), ("sparse", "sparse.bin", 1 << 26, 8)):
+        model = Model([floats("x", [1])], [floats("y", None)])
+        for i in range(tensors):
+            tensor = TensorProto(name=f"w{i}", data_type=TensorProto.FLOAT, dims=[count],
+                                 data_location=TensorProto.EXTERNAL)
+            tensor.external_data.add(key="location", value=location)
+            model.constants.append(tensor)
+        model.node("Max", ["x"] + [f"w{i}" for i in range(tensors)], ["y"])
+        (FOLDER / f"{name}.onnx").write_bytes(model.proto().SerializeToString())
+    (FOLDER / "make_sure.bin").write_bytes(bytes(64))
+
+
+def main():
+    FOLDER.mkdir(exist_ok=True)
+    for make in (no_taps, far_windows, packed_views, empty_tensors, large_bias, bombs, groups, layers,
+                 external_data):
+        make()
+    (FOLDER / "hostile.json").write_text(golden_json.dump({"cases": CASES}) + "\n")
+
+
+main()

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models that ask for what no honest one does: both engines give what ONNX's definitions give, or the error that says
+// why not, soon and in little memory.
+#include <sys/resource.h>
+
+#include <chrono>
+#include <map>
+
+#include "folder.hpp"
+#include "graph/passes.hpp"
+#include "onnx/onnx.hpp"
+#include "ops/support.hpp"
+#include "quant/recover/layer.hpp"
+#include "quant/recover/links.hpp"
+#include "runtime/support.hpp"
+
+namespace qtn::test {
+namespace {
+
+constexpr double kSeconds = 10;
+constexpr long kKilobytes = 1 << 20;  // the largest that this process ever was
+
+const std::map<std::string, qstatus> kStatuses = {{"QTN_OK", QTN_OK},
+                                                  {"QTN_EINVAL", QTN_EINVAL},
+                                                  {"QTN_ENOMEM", QTN_ENOMEM},
+                                                  {"QTN_ESHAPE", QTN_ESHAPE},
+                                                  {"QTN_EUNSUPPORTED", QTN_EUNSUPPORTED}};
+
+std::string path_of(const std::string &name) { return std::string(QTN_GOLDEN_DIR) + "/hostile/" + name + ".onnx"; }
+
+Tensor run_model(const nlohmann::json &model, runtime::Engine engine) {
+  const graph::Graph g = onnx::load(path_of(model.at("name")));
+  const runtime::Session session(g, {engine, 1});
+  const Tensor x = tensor_of(model.at("x")), *inputs[] = {&x};
+  return session.run(inputs)[0].to_contiguous();
+}
+
+void expect_refused(const nlohmann::json &model, runtime::Engine engine) {
+  const std::string at = model.at("at"), status = model.at("status");
+  const std::string name = model.at("name");
+  qstatus got = QTN_OK;
+  std::string reached = "load";
+  try {
+    const graph::Graph g = onnx::load(path_of(name));
+    reached = "session";
+    const runtime::Session session(g, {engine, 1});
+    reached = "run";
+    if (model.contains("x")) {
+      const Tensor x = tensor_of(model.at("x")), *inputs[] = {&x};
+      session.run(inputs);
+    }
+  } catch (const Error &e) {
+    got = e.status();
+  }
+  // The native engine plans before it runs, the reference engine does not.
+  const bool early = at == "run" && reached == "session";
+  const bool late = engine == runtime::Engine::reference && at == "session";
+  if (!late && (got != kStatuses.at(status) || (reached != at && !early)))
+    fail_test(name, ": ", got, " at ", reached, ", want ", status, " at ", at);
+}
+
+void results_or_errors(void **) {
+  const auto models = read_json(std::string(QTN_GOLDEN_DIR) + "/hostile/hostile.json").at("cases");
+  assert_true(models.size() >= 20);
+  for (const auto &model : models) {
+    const std::string name = model.at("name");
+    const auto begin = std::chrono::steady_clock::now();
+    if (model.at("status") != "QTN_OK") {
+      for (const runtime::Engine engine : {runtime::Engine::reference, runtime::Engine::native})
+        expect_refused(model, engine);
+    } else {
+      const Tensor want = tensor_of(model.at("y"));
+      expect_equal(run_model(model, runtime::Engine::reference), want, name + ", reference");
+      each_isa([&](const char *isa) {
+        expect_equal(run_model(model, runtime::Engine::native), want, name + ", native, " + isa);
+      });
+    }
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (seconds > kSeconds) fail_test(name, " took ", seconds, " s");
+    rusage used{};
+    getrusage(RUSAGE_SELF, &used);
+    if (used.ru_maxrss > kKilobytes) fail_test(name, " took ", used.ru_maxrss, " KB");
+  }
+}
+
+// Eight tensors in a file that says it is large and holds nothing.
+void sparse_external_data(void **) {
+  const TemporaryFolder folder;
+  std::filesystem::copy(path_of("sparse"), folder.file("sparse.onnx"));
+  folder.put("sparse.bin", "");
+  std::filesystem::resize_file(folder.file("sparse.bin"), std::uintmax_t{1} << 28);
+  expect_error(QTN_EFORMAT, "sparse.bin", [&] { onnx::load(folder.file("sparse.onnx")); });
+}
+
+/// So many nodes that what compares each with each would take minutes.
+graph::Graph chain_of(std::size_t count) {
+  graph::Graph g;
+  const auto value = [&](const std::string &name) {
+    graph::Value v;
+    v.name = name;
+    v.dtype = QTN_FLOAT32;
+    v.shape = Shape{1, 4};
+    return g.add_value(std::move(v));
+  };
+  g.inputs = {value("x")};
+  graph::ValueId last = g.inputs[0];
+  for (std::size_t i = 0; i < count; ++i) {
+    const graph::ValueId next = value("v" + std::to_string(i));
+    g.nodes.push_back({"n" + std::to_string(i), &ops::kIdentity, {}, {last}, {next}, {}});
+    last = next;
+  }
+  g.nodes.push_back({"last", &ops::kRelu, {}, {last}, {value("y")}, {}});
+  g.outputs = g.nodes.back().outputs;
+  return g;
+}
+
+void long_chains_take_linear_time(void **) {
+  graph::Graph g = chain_of(100000);
+  const auto begin = std::chrono::steady_clock::now();
+  graph::optimize(g);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  assert_int_equal(g.nodes.size(), 1);
+  if (seconds > kSeconds) fail_test("optimizing took ", seconds, " s");
+}
+
+// A bias of one number for all channels is not written to as if it had one for each.
+void layers_that_fit_nothing(void **) {
+  assert_int_equal(quant::find_links(onnx::load(path_of("short_bias"))).size(), 0);
+  assert_int_equal(quant::find_links(onnx::load(path_of("layer_without_groups"))).size(), 0);
+}
+
+}  // namespace
+}  // namespace qtn::test
+
+int main() {
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(qtn::test::results_or_errors), cmocka_unit_test(qtn::test::sparse_external_data),
+      cmocka_unit_test(qtn::test::long_chains_take_linear_time), cmocka_unit_test(qtn::test::layers_that_fit_nothing)};
+  return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
