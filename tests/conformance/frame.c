@@ -123,8 +123,12 @@ qdtype dtype_of(frame *f, const char *key) {
 }
 
 qscheme scheme_of(frame *f, const char *key) {
-  static const char *const names[] = {"per_tensor_affine",     "per_tensor_symmetric", "per_channel_affine",
-                                      "per_channel_symmetric", "per_block_affine",     "per_block_symmetric",
+  static const char *const names[] = {"per_tensor_affine",
+                                      "per_tensor_symmetric",
+                                      "per_channel_affine",
+                                      "per_channel_symmetric",
+                                      "per_block_affine",
+                                      "per_block_symmetric",
                                       "per_channel_affine_float_qparams"};
   json_t *value = argument(f, key);
   size_t i;

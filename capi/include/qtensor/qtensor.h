@@ -1175,9 +1175,9 @@ QTN_API qstatus qreport_summary(qblob **out, const char *report);
  *   says of activations only "numerics" and "reduce_range" count.
  * @param attrs "conv" (int): 1 takes Conv with constant weights too, as DynamicQuantizeLinear and ConvInteger, which
  *   makes the file smaller but no faster: this version has no kernel for it
- * Errors: QTN_ESTATE for a model that is prepared already; QTN_EUNSUPPORTED for one that is quantized already, or
- * weights of another form; QTN_EINVAL for other attributes, weights that are NaN or infinite, or a configuration that
- * names a node that is not there.
+ * Errors: QTN_ESTATE for a model that is prepared already; QTN_EUNSUPPORTED for one that is quantized already or in
+ * training mode, or weights of another form; QTN_EINVAL for other attributes, weights that are NaN or infinite, or a
+ * configuration that names a node that is not there.
  * @since 0.1 */
 QTN_API qstatus qmodel_quantize_dynamic(qmodel **out, const qmodel *m, const qconfig *config,
                                         QTN_OPT const qattrs *attrs);
@@ -1191,8 +1191,8 @@ QTN_API qstatus qmodel_quantize_dynamic(qmodel **out, const qmodel *m, const qco
  * @param attrs "dtype" (string): "int8", the default, or "int4". "block_size" (int): how many weights share a scale
  *   along the axis that products sum over (of Conv the input channels); 0, the default, and where the axis is shorter:
  *   one scale for each output channel
- * Errors: QTN_ESTATE for a model that is prepared already; QTN_EUNSUPPORTED for one that is quantized already;
- * QTN_EINVAL for other attributes, or weights that are NaN or infinite.
+ * Errors: QTN_ESTATE for a model that is prepared already; QTN_EUNSUPPORTED for one that is quantized already or in
+ * training mode; QTN_EINVAL for other attributes, or weights that are NaN or infinite.
  * @since 0.1 */
 QTN_API qstatus qmodel_quantize_weights(qmodel **out, const qmodel *m, QTN_OPT const qattrs *attrs);
 
