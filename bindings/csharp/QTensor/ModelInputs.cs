@@ -45,18 +45,20 @@ internal sealed class ModelInputs {
 
   private static Tensor Floats(Tensor doubles) => Op.Run("Cast", new[] { doubles }, ToFloats)[0];
 
+  // Converts what the library has refused: so what fits costs no look at it.
   private static R Fitted<R>(IReadOnlyList<Tensor> given, Func<int, DType> wanted, Func<IReadOnlyList<Tensor>, R> call) {
-    Tensor[] tensors = null;
     try {
-      for (int i = 0; i < given.Count; ++i) {
-        if (!IsWider(given[i], wanted(i))) continue;
-        tensors = tensors ?? given.ToArray();
-        tensors[i] = Floats(given[i]);
+      return call(given);
+    } catch (QTensorException e) when (e.Status == Status.EDTYPE && given.Where((x, i) => IsWider(x, wanted(i))).Any()) {
+      Tensor[] tensors = given.ToArray();
+      try {
+        for (int i = 0; i < tensors.Length; ++i)
+          if (IsWider(given[i], wanted(i))) tensors[i] = Floats(given[i]);
+        return call(tensors);
+      } finally {
+        for (int i = 0; i < tensors.Length; ++i)
+          if (!ReferenceEquals(tensors[i], given[i])) tensors[i].Dispose();
       }
-      return call(tensors ?? given);
-    } finally {
-      for (int i = 0; tensors != null && i < given.Count; ++i)
-        if (!ReferenceEquals(tensors[i], given[i])) tensors[i].Dispose();
     }
   }
 }

@@ -47,21 +47,27 @@ final class ModelInputs {
                          : fitted(given, Stream.generate(() -> DType.FLOAT32).limit(given.length).toArray(DType[]::new), call);
   }
 
+  /** Converts what the library has refused: so what fits costs no look at it. */
   private static <R> R fitted(Tensor[] given, DType[] wanted, Function<Tensor[], R> call) {
-    Tensor[] tensors = given;
-    List<Tensor> made = new ArrayList<>();
     try {
-      for (int i = 0; i < given.length; ++i) {
-        if (given[i] == null || wanted[i] != DType.FLOAT32 || given[i].dtype() != DType.FLOAT64) {
-          continue;
+      return call.apply(given);
+    } catch (QTensorException e) {
+      List<Tensor> made = new ArrayList<>();
+      try {
+        Tensor[] tensors = given.clone();
+        for (int i = 0; i < given.length && e.status() == Status.EDTYPE; ++i) {
+          if (given[i] != null && wanted[i] == DType.FLOAT32 && given[i].dtype() == DType.FLOAT64) {
+            tensors[i] = floats(given[i]);
+            made.add(tensors[i]);
+          }
         }
-        tensors = tensors == given ? given.clone() : tensors;
-        tensors[i] = floats(given[i]);
-        made.add(tensors[i]);
+        if (made.isEmpty()) {
+          throw e;
+        }
+        return call.apply(tensors);
+      } finally {
+        made.forEach(Tensor::close);
       }
-      return call.apply(tensors);
-    } finally {
-      made.forEach(Tensor::close);
     }
   }
 
