@@ -41,6 +41,8 @@ void calibrate_model(const CalibrateOptions &options) {
   const Shard shard = parse_shard(options.shard);
   const Model model = load_model(options.input);
   require_writable(options.output);
+  refuse_input(options.output, {options.input});
+  refuse_input(options.output, options.calibration.data.sources);
   const CalibrationData data(options.calibration, model.get(), shard);
   const Config config = make_config(options.calibration);
   const Model prepared = make<Model>(qmodel_prepare, model.get(), config.get(), QTN_PTQ);
@@ -58,6 +60,7 @@ void calibrate_model(const CalibrateOptions &options) {
 }
 
 void merge(const MergeOptions &options) {
+  require_writable(options.output);
   std::vector<const char *> parts;
   for (const std::string &part : options.parts) parts.push_back(part.c_str());
   check(qmodel_merge_calibrations(options.output.c_str(), parts.data(), parts.size()));

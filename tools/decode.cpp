@@ -33,8 +33,13 @@ struct Target {
     std::longjmp(jump, 1);
   }
 
-  void reserve(size_t width, size_t height) {
+  /// Decoders take memory for a picture before they give its first row.
+  void check_size(size_t width, size_t height) {
     if (width == 0 || height == 0 || width > kMaxPixels / height) fail("has an unreasonable size");
+  }
+
+  void reserve(size_t width, size_t height) {
+    check_size(width, height);
     picture.width = width;
     picture.height = height;
     picture.rgb.resize(3 * width * height);
@@ -54,9 +59,18 @@ void jpeg_message(j_common_ptr info, int level) {
   if (level < 0 && (info->err->msg_code == JWRN_JPEG_EOF || info->err->msg_code == JWRN_HIT_MARKER)) jpeg_fail(info);
 }
 
+// A few bytes are a scan over all of a picture: honest files have about ten.
+void jpeg_progress(j_common_ptr info) {
+  constexpr int kMaxScans = 200;
+  if (info->is_decompressor && reinterpret_cast<j_decompress_ptr>(info)->input_scan_number > kMaxScans)
+    target_of(info).fail("has an unreasonable number of scans");
+}
+
 bool decode_jpeg(Target &target) {
   jpeg_decompress_struct info;
   jpeg_error_mgr errors;
+  jpeg_progress_mgr progress{};
+  progress.progress_monitor = jpeg_progress;
   std::memset(&info, 0, sizeof info);
   info.err = jpeg_std_error(&errors);
   errors.error_exit = jpeg_fail;
@@ -69,6 +83,8 @@ bool decode_jpeg(Target &target) {
   jpeg_create_decompress(&info);
   jpeg_mem_src(&info, target.file.data(), static_cast<unsigned long>(target.file.size()));
   jpeg_read_header(&info, TRUE);
+  target.check_size(info.image_width, info.image_height);
+  info.progress = &progress;
   info.out_color_space = JCS_RGB;
   jpeg_start_decompress(&info);
   target.reserve(info.output_width, info.output_height);
@@ -110,6 +126,7 @@ bool decode_png(Target &target) {
   if (info == nullptr) target.fail("out of memory");
   png_set_read_fn(png, &target, png_source);
   png_read_info(png, info);
+  target.check_size(png_get_image_width(png, info), png_get_image_height(png, info));
   png_set_expand(png);
   png_set_strip_16(png);
   png_set_strip_alpha(png);

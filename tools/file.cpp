@@ -2,15 +2,14 @@
 #include "file.hpp"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
+#include "base/whole_file.hpp"
 #include "handles.hpp"
 
 namespace tool {
@@ -19,11 +18,6 @@ namespace {
 
 [[noreturn]] void fail_with(const std::string &path, const char *what, int error) {
   throw Failure(path + ": " + what + ": " + std::strerror(error));
-}
-
-std::string folder_of(const std::string &path) {
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  return folder.empty() ? "." : folder;
 }
 
 }  // namespace
@@ -36,22 +30,32 @@ Bytes read_file(const std::string &path) {
   return bytes;
 }
 
+std::uintmax_t file_bytes(const std::string &path) {
+  return std::filesystem::is_regular_file(path) ? std::filesystem::file_size(path) : 0;
+}
+
 void require_writable(const std::string &path) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode))
-    throw Failure(path + ": cannot be written: is a directory");
-  if (::access(folder_of(path).c_str(), W_OK | X_OK) != 0) fail_with(path, "cannot be written", errno);
+  if (path == "-") throw UsageError("-: not a file; for one of this name write ./-");
+  if (const int error = qtn::WholeFile::check(path)) fail_with(path, "cannot be written", error);
+}
+
+void refuse_input(const std::string &output, const std::vector<std::string> &inputs) {
+  for (const std::string &named : inputs) {
+    const std::string input = named.substr(named.find('=') + 1);  // --data NAME=FILE
+    struct stat out {
+    }, in{};
+    if (::stat(output.c_str(), &out) != 0 || ::stat(input.c_str(), &in) != 0 || !S_ISREG(out.st_mode)) continue;
+    if (out.st_dev == in.st_dev && out.st_ino == in.st_ino)
+      throw UsageError(output + ": is what is read (" + input + "), and would be overwritten");
+  }
 }
 
 void write_file(const std::string &path, const std::string &content) {
-  const std::string temporary = path + "." + std::to_string(::getpid()) + ".tmp";
-  std::ofstream file(temporary, std::ios::binary);
-  file.write(content.data(), static_cast<std::streamsize>(content.size()));
-  file.close();
-  if (file && std::rename(temporary.c_str(), path.c_str()) == 0) return;
-  const int error = errno;
-  std::remove(temporary.c_str());
-  fail_with(path, "cannot be written", error);
+  qtn::WholeFile file;
+  int error = file.open(path);
+  if (!error) error = file.write(content.data(), content.size());
+  if (!error) error = file.commit();
+  if (error) fail_with(path, "cannot be written", error);
 }
 
 }  // namespace tool

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,14 @@ using Bytes = std::vector<unsigned char>;
 /// The bytes of a regular file. Failures name the path.
 Bytes read_file(const std::string &path);
 
-/// Fails early, before minutes of work, when a file cannot be made at `path`.
+/// The size of a regular file, 0 of what is none.
+std::uintmax_t file_bytes(const std::string &path);
+
+/// Fails early, before minutes of work, when a file cannot be made at `path`, or where it is "-".
 void require_writable(const std::string &path);
+
+/// Fails where `output` is one of the files that are read, over whatever names and links.
+void refuse_input(const std::string &output, const std::vector<std::string> &inputs);
 
 /// Whole or not at all: under a temporary name until all is written.
 void write_file(const std::string &path, const std::string &content);

@@ -72,9 +72,8 @@ Json save(const qmodel *model, const Options &options) {
   const Attrs attrs = make<Attrs>(qattrs_create);
   check(qattrs_set_string(attrs.get(), "format", options.format.c_str()));
   check(qmodel_save(model, options.output.c_str(), attrs.get()));
-  return {{"output", options.output},
-          {"bytes", std::filesystem::file_size(options.output)},
-          {"input_bytes", std::filesystem::file_size(options.input)}};
+  return {
+      {"output", options.output}, {"bytes", file_bytes(options.output)}, {"input_bytes", file_bytes(options.input)}};
 }
 
 void print_saved(const Json &saved, const Options &options, const std::string &how) {
@@ -93,9 +92,14 @@ void save_without_samples(const qmodel *model, const Options &options, const std
 
 void quantize(const Options &options) {
   const Model model = load_model(options.input);
-  require_writable(options.output);
   const bool reported = !options.report.empty();
-  if (reported) require_writable(options.report);
+  std::vector<std::string> inputs = options.calibration.data.sources;
+  inputs.insert(inputs.end(), {options.input, options.calibrated, options.calibration.config});
+  for (const std::string &path : {options.output, options.report}) {
+    if (path.empty()) continue;
+    require_writable(path);
+    refuse_input(path, inputs);
+  }
   const Config config = make_config(options.calibration);
   if (options.dataless.any())
     return save_without_samples(quantize_without_data(model.get(), config.get(), options.dataless).get(), options,

@@ -54,6 +54,8 @@ void run(const Options &options) {
   if (!options.isa.empty()) check(qlib_set_isa(options.isa.c_str()));
   const Model model = load_model(options.model);
   require_writable(options.output);
+  refuse_input(options.output, {options.model});
+  refuse_input(options.output, options.data.sources);
   const size_t outputs = qmodel_output_count(model.get());
   if (npy && outputs != 1)
     throw Failure("the model has " + std::to_string(outputs) + " outputs; several go to a .safetensors file");

@@ -103,7 +103,7 @@ std::vector<std::pair<std::string, std::string>> settings_of(const Options &opti
 }
 
 void print_result(const Options &options, const Training &training, const TrainingReport &report) {
-  const auto kib = [](const std::string &path) { return static_cast<double>(std::filesystem::file_size(path)) / 1024; };
+  const auto kib = [](const std::string &path) { return static_cast<double>(file_bytes(path)) / 1024; };
   const size_t epochs = options.training.epochs;
   if (training.interrupted())
     std::printf("stopped by Ctrl-C in epoch %zu of %zu\n",
@@ -120,7 +120,11 @@ void print_result(const Options &options, const Training &training, const Traini
 void train(const Options &options) {
   const Model model = load_model(options.input);
   for (const std::string &path : {options.output, options.report, options.training.checkpoint, options.training.log})
-    if (!path.empty()) require_writable(path);
+    if (!path.empty()) {
+      require_writable(path);
+      refuse_input(path, {options.input, options.labels, options.validation_labels});
+      refuse_input(path, options.data.sources);
+    }
   const LabelledSamples data(options.data, options.labels, model.get());
   std::optional<LabelledSamples> validation;
   if (!options.validation.empty()) {

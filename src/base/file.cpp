@@ -5,9 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -67,36 +65,14 @@ void InputFile::read(void *to, std::uint64_t offset, std::size_t count) const {
   }
 }
 
-OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
-  static std::atomic<unsigned> counter{0};
-  do {
-    temporary_ = cat(path_, ".", ::getpid(), "-", counter++, ".tmp");
-    // Not mkstemp: the file shall have the permissions that the umask says.
-    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  } while (fd_ < 0 && errno == EEXIST);
-  if (fd_ < 0) fail_io(path_, errno);
-}
+OutputFile::OutputFile(std::string path) : path_(std::move(path)) { check(file_.open(path_)); }
 
-OutputFile::~OutputFile() {
-  if (fd_ >= 0) ::close(fd_);
-  if (!committed_) ::unlink(temporary_.c_str());
-}
+void OutputFile::write(const void *from, std::size_t count) { check(file_.write(from, count)); }
 
-void OutputFile::write(const void *from, std::size_t count) {
-  const auto *bytes = static_cast<const char *>(from);
-  for (std::size_t done = 0; done < count;) {
-    const ssize_t n = ::write(fd_, bytes + done, count - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail_io(path_, errno);
-    done += static_cast<std::size_t>(n);
-  }
-}
+void OutputFile::commit() { check(file_.commit()); }
 
-void OutputFile::commit() {
-  // Some file systems report a full disk only here.
-  if (::close(std::exchange(fd_, -1)) != 0) fail_io(path_, errno);
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_io(path_, errno);
-  committed_ = true;
+void OutputFile::check(int error) const {
+  if (error) fail_io(path_, error);
 }
 
 std::vector<char> read_file(const std::string &path) {

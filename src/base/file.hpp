@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/whole_file.hpp"
+
 namespace qtn {
 
 /// A regular file open for reading; nothing else is opened.
@@ -31,23 +33,20 @@ class InputFile {
   std::uint64_t size_ = 0;
 };
 
-/// A file that gets its name when commit() is called: until then it has a temporary one in the same folder, and it is
-/// removed where commit() is never reached.
+/// What WholeFile says of a path, with exceptions.
 class OutputFile {
  public:
   explicit OutputFile(std::string path);
-  ~OutputFile();
-  OutputFile(const OutputFile &) = delete;
-  OutputFile &operator=(const OutputFile &) = delete;
 
   void write(const void *from, std::size_t count);
   void write(std::string_view text) { write(text.data(), text.size()); }
   void commit();
 
  private:
-  std::string path_, temporary_;
-  int fd_ = -1;
-  bool committed_ = false;
+  void check(int error) const;
+
+  std::string path_;
+  WholeFile file_;
 };
 
 std::vector<char> read_file(const std::string &path);

@@ -13,7 +13,7 @@ class Rules:
     def __init__(self, path):
         self.ranks = {}  # layer -> line number among layers
         self.folders = {}  # layer -> folder or file
-        self.separate, self.clients, self.only = [], [], []
+        self.separate, self.clients, self.only, self.granted = [], [], [], {}
         for line in path.read_text().splitlines():
             words = line.split("#")[0].split()
             if not words:
@@ -22,6 +22,7 @@ class Rules:
                 self.separate.append(words[1])
             elif words[0] == "client":
                 self.clients.append(words[1])
+                self.granted[words[1]] = words[2:]
             elif words[0] == "only":
                 self.only.append((words[1:-1], words[-1]))
             else:
@@ -60,7 +61,7 @@ def fault(rules, path, kind, name, target):
         return f'"{name}" is not found'
     for client in rules.clients:
         if is_in(path, client):
-            if is_in(target, client) or is_in(target, "capi/include"):
+            if is_in(target, client) or is_in(target, "capi/include") or target in rules.granted[client]:
                 return None
             return f"{client} sees the public headers only, not {target}"
     own, other = rules.layer_of(path), rules.layer_of(target)
