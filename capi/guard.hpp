@@ -5,6 +5,8 @@
 // begin its messages with.
 #pragma once
 
+#include <cxxabi.h>
+
 #include <exception>
 #include <new>
 #include <span>
@@ -20,7 +22,7 @@ namespace qtn::capi {
 void set_message(const char *entry, const char *text) noexcept;
 
 template <class Body>
-qstatus guard(const char *entry, Body &&body) noexcept {
+qstatus guard(const char *entry, Body &&body) {
   try {
     body(entry);
     return QTN_OK;
@@ -33,6 +35,8 @@ qstatus guard(const char *entry, Body &&body) noexcept {
   } catch (const std::exception &error) {
     set_message(entry, error.what());
     return QTN_EINTERNAL;
+  } catch (const abi::__forced_unwind &) {
+    throw;  // a thread that is cancelled in a callback: glibc ends the process where that is held up
   } catch (...) {
     set_message(entry, "unknown exception");
     return QTN_EINTERNAL;

@@ -127,7 +127,7 @@ qstatus qmodel_load_bytes(qmodel **out, const void *data, size_t nbytes) {
   return guard(__func__, [&](const char *entry) {
     need(entry, out, "out");
     need(entry, data, "data");
-    *out = new qmodel(onnx::parse({static_cast<const std::byte *>(data), nbytes}, "."));
+    *out = new qmodel(onnx::parse({static_cast<const std::byte *>(data), nbytes}, ""));
   });
 }
 

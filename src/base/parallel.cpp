@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <fstream>
 #include <mutex>
 #include <string>
@@ -24,15 +25,20 @@ int affinity_threads() {
 
 /// CPUs that the cgroup's quota allows, rounded up; 0 where there is no quota.
 int quota_threads() {
-  double quota = -1, period = 0;
+  // "max 100000", or two files with a number each, which is -1 for none. Not read as numbers by a stream: it would ask
+  // the program's locale how.
+  std::string first, second;
   if (std::ifstream v2("/sys/fs/cgroup/cpu.max"); v2) {
-    std::string first;
-    if (v2 >> first >> period && first != "max") quota = std::strtod(first.c_str(), nullptr);
+    v2 >> first >> second;
   } else {
     std::ifstream q("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), p("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-    if (!(q >> quota && p >> period)) quota = -1;
+    q >> first;
+    p >> second;
   }
-  return quota > 0 && period > 0 ? std::max(1, static_cast<int>((quota + period - 1) / period)) : 0;
+  std::int64_t quota = -1, period = 0;
+  std::from_chars(first.data(), first.data() + first.size(), quota);
+  std::from_chars(second.data(), second.data() + second.size(), period);
+  return quota > 0 && period > 0 ? std::max(1, static_cast<int>((quota - 1) / period + 1)) : 0;
 }
 
 /// The process's pool. After fork only the calling thread exists, so the child lets the parent's pool go, without

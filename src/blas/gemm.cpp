@@ -2,7 +2,9 @@
 #include "blas/gemm.hpp"
 
 #include <algorithm>
+#include <limits>
 
+#include "base/error.hpp"
 #include "base/memory.hpp"
 #include "base/parallel.hpp"
 #include "blas/library.hpp"
@@ -26,6 +28,7 @@ void gemm_in_chunks(Gemm<T> Library::*gemm_of_type, std::int64_t m, std::int64_t
   }
   const Gemm<T> product = library().*gemm_of_type;
   const auto call = [&](std::int64_t rows, std::int64_t columns, const T *from_a, const T *from_b, T *to) {
+    const Turn turn;
     product(kRowMajor, form(fa), form(fb), static_cast<int>(rows), static_cast<int>(columns), static_cast<int>(k),
             alpha, from_a, static_cast<int>(fa.ld), from_b, static_cast<int>(fb.ld), beta, to, static_cast<int>(ldc));
   };
@@ -35,6 +38,10 @@ void gemm_in_chunks(Gemm<T> Library::*gemm_of_type, std::int64_t m, std::int64_t
   const std::int64_t pieces = std::clamp<std::int64_t>(m * n / std::max<std::int64_t>(1, kChunkWork / k), 1, 16);
   const std::int64_t step = static_cast<std::int64_t>(
       round_up(ceil_div(static_cast<std::size_t>(side), static_cast<std::size_t>(pieces)), 16));
+  const std::int64_t longest = std::max({std::min(step, side), by_rows ? n : m, k, fa.ld, fb.ld, ldc});
+  if (longest > std::numeric_limits<int>::max())
+    fail(QTN_EUNSUPPORTED, "a product of ", m, "x", k, " by ", k, "x", n,
+         " is too large for BLAS, which counts in int");
   parallel_for(ceil_div(static_cast<std::size_t>(side), static_cast<std::size_t>(step)), [&](std::size_t piece) {
     const std::int64_t from = static_cast<std::int64_t>(piece) * step, length = std::min(step, side - from);
     if (by_rows)

@@ -2,8 +2,18 @@
 #include "blas/library.hpp"
 
 #include <dlfcn.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <mutex>
+#include <new>
+#include <string_view>
+#include <vector>
 
 #include "base/error.hpp"
+#include "base/fork_gate.hpp"
 
 namespace qtn::blas {
 namespace {
@@ -13,7 +23,31 @@ Function find(void *handle, const char *symbol) {
   return reinterpret_cast<Function>(dlsym(handle, symbol));
 }
 
+/// The environment with one thread for OpenBLAS, which starts its threads as it is loaded and reads nothing else
+/// before. Another thread that reads the environment meanwhile sees the old list or this one, both whole.
+class OneThread {
+ public:
+  OneThread() : old_(environ) {
+    static std::vector<char *> list;  // stays: a thread may still look at it
+    static char one[] = "OPENBLAS_NUM_THREADS=1";
+    list.assign(1, one);
+    for (char **entry = old_; entry && *entry; ++entry)
+      if (!std::string_view(*entry).starts_with("OPENBLAS_NUM_THREADS=")) list.push_back(*entry);
+    list.push_back(nullptr);
+    environ = mine_ = list.data();
+  }
+  ~OneThread() {
+    if (environ == mine_) environ = old_;
+  }
+  OneThread(const OneThread &) = delete;
+  OneThread &operator=(const OneThread &) = delete;
+
+ private:
+  char **old_, **mine_;
+};
+
 Library load() {
+  const OneThread environment;
   std::string why;
   // The first is what a package for a language has beside this library.
   for (const char *name : {"$ORIGIN/libqtensor_openblas.so.0", "libopenblas.so.0", "libblas.so.3"}) {
@@ -35,11 +69,103 @@ Library load() {
   fail(QTN_EUNSUPPORTED, "products of floats need a BLAS, none can be loaded", why);
 }
 
+/// Products that compute now, and buffers that OpenBLAS has.
+std::atomic<int> running{0}, buffers{0};
+/// One product at a time makes OpenBLAS allocate.
+std::atomic<bool> growing{false};
+
+/// Only the thread that forks is there, and buffers that others had are not given back.
+void forget_turns() {
+  running = buffers = 0;
+  growing = false;
+}
+
+bool fits_another() {
+  constexpr std::size_t kBuffer = std::size_t{136} << 20;
+  void *const room = mmap(nullptr, kBuffer, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return room != MAP_FAILED && munmap(room, kBuffer) == 0;
+}
+
+/// A product that is large enough to need a buffer.
+void compute_one(const Library &blas) {
+  constexpr int kSide = 128;
+  std::vector<float> a(std::size_t{kSide} * kSide), c(a.size());
+  blas.sgemm(kRowMajor, kPlain, kPlain, kSide, kSide, kSide, 1, a.data(), kSide, a.data(), kSide, 0, c.data(), kSide);
+}
+
+/// The first buffer, or an exception, where that may still be thrown.
+void have_buffer(const Library &blas) {
+  while (buffers.load(std::memory_order_acquire) == 0) {
+    bool expected = false;
+    if (!growing.compare_exchange_strong(expected, true)) {
+      growing.wait(true);
+      continue;
+    }
+    const bool fits = buffers == 0 && fits_another();
+    try {
+      if (fits) compute_one(blas);
+    } catch (...) {
+      growing = false;
+      growing.notify_all();
+      throw;
+    }
+    if (fits) ++buffers;
+    growing = false;
+    growing.notify_all();
+    if (!fits && buffers == 0) throw std::bad_alloc();
+  }
+}
+
+const Library &loaded_library() {
+  static std::atomic<const Library *> ready{nullptr};
+  if (const Library *found = ready.load(std::memory_order_acquire)) return *found;
+  const NoFork section;  // a child must not wait for a thread that loads it
+  static const Library loaded = [] {
+    const Library found = load();
+    pthread_atfork(nullptr, nullptr, forget_turns);
+    return found;
+  }();
+  ready.store(&loaded, std::memory_order_release);
+  return loaded;
+}
+
 }  // namespace
 
 const Library &library() {
-  static const Library loaded = load();
-  return loaded;
+  const Library &blas = loaded_library();
+  have_buffer(blas);
+  return blas;
+}
+
+Turn::Turn() {
+  for (;;) {
+    int now = running.load();
+    if (now < buffers.load()) {
+      if (running.compare_exchange_weak(now, now + 1)) return;
+      continue;
+    }
+    bool expected = false;
+    if (growing.compare_exchange_strong(expected, true)) {
+      if (fits_another()) {
+        ++running;
+        first_of_buffer_ = true;
+        return;
+      }
+      growing = false;
+      growing.notify_all();
+    }
+    running.wait(now);
+  }
+}
+
+Turn::~Turn() {
+  if (first_of_buffer_) {
+    ++buffers;
+    growing = false;
+    growing.notify_all();
+  }
+  --running;
+  running.notify_all();
 }
 
 }  // namespace qtn::blas

@@ -17,7 +17,22 @@ struct Library {
   Gemm<double> dgemm;
 };
 
-/// Throws QTN_EUNSUPPORTED with the names tried where no BLAS can be loaded.
+/// Throws QTN_EUNSUPPORTED with the names tried where no BLAS can be loaded, and std::bad_alloc where there is no
+/// memory for one product at a time.
 const Library &library();
+
+/// Held while BLAS computes. OpenBLAS keeps a buffer of 128 MB for each product that it computes at a time; without
+/// address space for another one it would try for ever, or end the process. So another one is asked for only where it
+/// fits, and else a product waits for one that ends.
+class Turn {
+ public:
+  Turn();
+  ~Turn();
+  Turn(const Turn &) = delete;
+  Turn &operator=(const Turn &) = delete;
+
+ private:
+  bool first_of_buffer_ = false;
+};
 
 }  // namespace qtn::blas

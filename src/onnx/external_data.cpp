@@ -42,9 +42,12 @@ std::string resolve(const std::string &folder, const std::string &location, cons
   return file.string();
 }
 
+// Read in any case, however little a file holds.
+constexpr std::uint64_t kFreeBytes = std::uint64_t{64} << 20;
+
 }  // namespace
 
-ExternalFile::ExternalFile(const std::string &folder, const std::vector<std::pair<std::string, std::string>> &entries,
+ExternalFile::ExternalFile(const DataFolder &folder, const std::vector<std::pair<std::string, std::string>> &entries,
                            std::size_t nbytes, const std::string &what)
     : size_(nbytes), what_(what) {
   std::uint64_t length = nbytes;
@@ -53,34 +56,39 @@ ExternalFile::ExternalFile(const std::string &folder, const std::vector<std::pai
     if (key == "offset") offset_ = parse_number(value, "offset", what);
     if (key == "length") length = parse_number(value, "length", what);
   }
-  if (folder.empty())
+  if (folder.path.empty())
     fail(QTN_EUNSUPPORTED, what, ": its data is in the file \"", location_,
          "\", but the model was not loaded from a file");
   if (length != nbytes)
     fail(QTN_EFORMAT, what, ": needs ", nbytes, " bytes, but its external data \"", location_, "\" is said to be ",
          length);
-  const std::string path = resolve(folder, location_, what);
-
+  file_.fd = open(resolve(folder.path, location_, what).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (file_.fd < 0) fail(QTN_EIO, what, ": external data \"", location_, "\": ", std::strerror(errno));
+  // What is asked is the file that was opened: the name may stand for another one by now.
   struct stat status {};
-  if (stat(path.c_str(), &status) != 0)
-    fail(QTN_EIO, what, ": external data \"", location_, "\": ", std::strerror(errno));
+  if (fstat(file_.fd, &status) != 0) fail(QTN_EIO, what, ": external data \"", location_, "\": ", std::strerror(errno));
   if (!S_ISREG(status.st_mode)) fail(QTN_EIO, what, ": external data \"", location_, "\" is not a regular file");
   const auto size = static_cast<std::uint64_t>(status.st_size);
   if (offset_ > size || size - offset_ < nbytes)
     fail(QTN_EIO, what, ": needs ", nbytes, " bytes at offset ", offset_, " of external data \"", location_,
          "\", which has ", size);
-  fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd_ < 0) fail(QTN_EIO, what, ": external data \"", location_, "\": ", std::strerror(errno));
+  // Tensors may share data, and file systems compress it, but not by that much.
+  const std::uint64_t stored = std::uint64_t{512} * static_cast<std::uint64_t>(status.st_blocks);
+  const std::uint64_t most = kFreeBytes + std::min(2 * size, 64 * stored);
+  std::uint64_t &total = folder.bytes_read[{status.st_dev, status.st_ino}];
+  if (__builtin_add_overflow(total, nbytes, &total) || total > most)
+    fail(QTN_EFORMAT, what, ": tensors take ", total, " bytes of external data \"", location_, "\", which has ", stored,
+         " on the disk");
 }
 
-ExternalFile::~ExternalFile() {
-  if (fd_ >= 0) close(fd_);
+ExternalFile::Descriptor::~Descriptor() {
+  if (fd >= 0) close(fd);
 }
 
 void ExternalFile::read(void *to) const {
   auto *out = static_cast<char *>(to);
   for (std::size_t done = 0; done < size_;) {
-    const ssize_t n = pread(fd_, out + done, size_ - done, static_cast<off_t>(offset_ + done));
+    const ssize_t n = pread(file_.fd, out + done, size_ - done, static_cast<off_t>(offset_ + done));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail(QTN_EIO, what_, ": external data \"", location_, "\": ", std::strerror(errno));
     if (n == 0) fail(QTN_EIO, what_, ": external data \"", location_, "\" ended ", size_ - done, " bytes early");

@@ -214,7 +214,7 @@ GraphProto read_graph(data_view bytes) {
   return graph;
 }
 
-std::pair<std::string, Attr> read_attribute(data_view bytes, const std::string &folder) {
+std::pair<std::string, Attr> read_attribute(data_view bytes, const DataFolder &folder) {
   std::string name, text;
   std::int64_t type = 0, integer = 0;
   float number = 0;

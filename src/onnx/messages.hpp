@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/attrs.hpp"
+#include "onnx/external_data.hpp"
 #include "onnx/proto.hpp"
 
 namespace qtn::onnx {
@@ -46,7 +47,7 @@ GraphProto read_graph(protozero::data_view bytes);
 
 /// An attribute; tensors in it may be stored outside the file, below `folder`. Throws QTN_EUNSUPPORTED for subgraphs,
 /// lists of strings and what else no operator here takes.
-std::pair<std::string, Attr> read_attribute(protozero::data_view bytes, const std::string &folder);
+std::pair<std::string, Attr> read_attribute(protozero::data_view bytes, const DataFolder &folder);
 
 /// key -> value pairs, as external_data and metadata_props store them.
 std::pair<std::string, std::string> read_entry(protozero::data_view bytes);

@@ -276,7 +276,7 @@ class Reader {
     fail(status, "node \"", name, "\" (", op, "): ", text);
   }
 
-  std::string folder_;
+  DataFolder folder_;
   std::int64_t opset_ = 0;
   graph::Graph g_;
   std::unordered_map<std::string, ValueId> ids_;

@@ -197,7 +197,7 @@ std::int64_t checked_count(const TensorProto &t, const Shape &shape, const std::
 
 }  // namespace
 
-std::pair<std::string, Tensor> read_tensor(data_view bytes, const std::string &folder, const std::string &what_given) {
+std::pair<std::string, Tensor> read_tensor(data_view bytes, const DataFolder &folder, const std::string &what_given) {
   const TensorProto t = read_proto(bytes);
   const std::string what = what_given.empty() ? cat("initializer \"", t.name, "\"") : what_given;
   const qdtype dtype = dtype_here(t.data_type, what);

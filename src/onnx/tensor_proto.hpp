@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/tensor.hpp"
+#include "onnx/external_data.hpp"
 #include "onnx/proto.hpp"
 
 namespace qtn::onnx {
@@ -14,7 +15,7 @@ namespace qtn::onnx {
 /// Name and contents. `what` names the tensor in messages; empty:
 /// initializer with its own name. Data outside the file lies below `folder` (empty: not allowed). Nothing is allocated
 /// before the size that the shape asks for is known to be there.
-std::pair<std::string, Tensor> read_tensor(protozero::data_view bytes, const std::string &folder,
+std::pair<std::string, Tensor> read_tensor(protozero::data_view bytes, const DataFolder &folder,
                                            const std::string &what = {});
 
 /// Elements as raw_data; the quantizer, if any, is not part of it.

@@ -942,12 +942,12 @@ QTN_API void qconfig_free(QTN_OPT qconfig *c);
  * @since 0.1 */
 QTN_API qstatus qmodel_load(qmodel **out, const char *path);
 
-/** Reads an ONNX model from memory. External data is looked for in the current folder.
+/** Reads an ONNX model from memory. External data is refused: there is no file that it would lie beside.
  *
  * @param out the new handle; free it with qmodel_free
  * @param data the bytes of an ONNX file; copied where needed
  * @param nbytes how many
- * Errors: as for qmodel_load.
+ * Errors: as for qmodel_load; QTN_EUNSUPPORTED for external data.
  * @since 0.1 */
 QTN_API qstatus qmodel_load_bytes(qmodel **out, const void *data, size_t nbytes);
 
