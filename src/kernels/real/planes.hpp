@@ -2,6 +2,8 @@
 // Convolutions over copies of planes, and their gradient with respect to the weights, on vectors of any length.
 #pragma once
 
+#include <utility>
+
 #include "kernels/real/lanes.hpp"
 
 namespace qtn::kernels {
@@ -76,11 +78,27 @@ struct Planes : Lanes<bytes> {
     if (i < count) store(y + count - kCount, load(x + count - kCount));
   }
 
+  /// Elements of two vectors, counted through both.
+  template <int... places>
+  static Floats pick(const Floats &a, const Floats &b, std::integer_sequence<int, places...>) {
+    return __builtin_shufflevector(a, b, places...);
+  }
+
+  template <int... i>
+  static Floats pick_every_other(const Floats &a, const Floats &b, std::integer_sequence<int, i...>) {
+    return pick(a, b, std::integer_sequence<int, 2 * i...>());
+  }
+
   /// Of the first element of a pair in each of these vectors, the one after the other.
   static Floats every_other(const Floats &a, const Floats &b) {
-    typename Base::Ints place;
-    for (std::size_t i = 0; i < kCount; ++i) place[i] = static_cast<std::int32_t>(2 * i);
-    return __builtin_shuffle(a, b, place);
+    return pick_every_other(a, b, std::make_integer_sequence<int, kCount>());
+  }
+
+  /// Adds the vector moved down by `half`, and so on, until the first element is the sum of all of them.
+  template <int half, int... i>
+  static void fold_lanes(Floats &sum, std::integer_sequence<int, i...> all) {
+    sum += pick(sum, sum, std::integer_sequence<int, (i + half) % static_cast<int>(kCount)...>());
+    if constexpr (half > 1) fold_lanes<half / 2>(sum, all);
   }
 
   /// Every other element.
@@ -165,10 +183,7 @@ struct Planes : Lanes<bytes> {
       lanes[1] += lanes[3];
     }
     if constexpr (parts > 1) lanes[0] += lanes[1];
-    typename Base::Ints place;
-    for (std::size_t i = 0; i < kCount; ++i) place[i] = static_cast<std::int32_t>(i);
-    for (std::size_t half = kCount / 2; half > 0; half /= 2)
-      lanes[0] += __builtin_shuffle(lanes[0], place + static_cast<std::int32_t>(half));
+    fold_lanes<static_cast<int>(kCount / 2)>(lanes[0], std::make_integer_sequence<int, kCount>());
     return lanes[0][0];
   }
 
