@@ -50,6 +50,8 @@ qstatus qquantizer_create(qquantizer **out, qdtype dtype, qscheme scheme, int32_
       fail(QTN_EINVAL, entry, ": zero points of the scheme ", scheme_name(scheme), " are ",
            float_zeros ? "the attribute float_zero_points" : "integers, not float_zero_points");
     if (float_zeros) {
+      if (const std::int64_t block = given.get_int("block_size", 0); block != 0)
+        fail(QTN_EINVAL, "quantizer: block size ", block, " for a scheme without blocks");
       *out = new qquantizer{std::make_shared<Quantizer>(dtype, axis, std::vector<double>(scales, scales + count),
                                                         given.get_floats("float_zero_points"), numerics,
                                                         given_range(given, entry))};

@@ -133,6 +133,8 @@ std::optional<IntegerRange> saturation(qdtype dtype, bool symmetric, const Choos
 /// torch.ao's observers for embeddings: ranges are not extended to contain 0.
 QuantizerPtr choose_float_zeros(qdtype dtype, std::int32_t axis, std::span<const double> mins,
                                 std::span<const double> maxs, const ChooseOptions &options) {
+  if (options.block_size != 0)
+    fail(QTN_EINVAL, "quantizer: block size ", options.block_size, " for a scheme without blocks");
   const ChooseOptions used = used_options(options);
   const QuantRange range = target_range({dtype, false, used});
   std::vector<double> scales, zeros;
