@@ -36,7 +36,7 @@ class Narrowing {
     if (!is_needed()) return;
     std::vector<Node> nodes;
     std::swap(nodes, g_.nodes);
-    // Who reads and makes a wide input or output works on another value.
+    // What reads or makes a wide input or output works on another value.
     std::vector<ValueId> stand_in(wide_.size());
     for (std::size_t v = 0; v < wide_.size(); ++v) stand_in[v] = static_cast<ValueId>(v);
     for (const ValueId v : g_.inputs) {

@@ -147,8 +147,8 @@ std::vector<bool> wanted_values(const Graph &g, const Facts &facts, std::vector<
     NodePlan &plan = plans[n];
     if (plan.role == Role::floating || !plan.settings) continue;
     bool asked = false;
-    const std::vector<bool> &who = node.op == &ops::kMatMul ? by_hand : wanted;
-    each_output(facts, node, [&](ValueId v) { asked = asked || who[index(v)]; });
+    const std::vector<bool> &reason = node.op == &ops::kMatMul ? by_hand : wanted;
+    each_output(facts, node, [&](ValueId v) { asked = asked || reason[index(v)]; });
     plan.integer = asked || plan.role == Role::weighted;
     if (!plan.integer) continue;
     if (plan.role == Role::moving) each_output(facts, node, [&](ValueId v) { wanted[index(v)] = true; });

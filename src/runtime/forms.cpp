@@ -135,7 +135,7 @@ void Forms::settle(ValueId v, SlotId computed) {
   if (!q) {
     real_[at(v)] = computed;
   } else if (graph::is_8bit_activation(q)) {
-    // Lines look like sequences, whose last axis is that of channels: who reads them tells.
+    // Lines look like sequences, whose last axis is that of channels: what reads them tells.
     const Shape &shape = shape_of(v);
     const bool line = shape.size() == 3 && read_as_picture_[at(v)];
     const Shape strides = line ? channels_last_strides(shape) : integer_strides(shape);
