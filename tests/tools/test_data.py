@@ -173,6 +173,12 @@ class Pictures(CommandTest):
             self.add("a.png", content)
             self.refuse(*arguments, says="a.png")
 
+    def test_huge_pictures_are_not_decoded(self):
+        # Progressive, which a decoder holds whole before it gives a row: 65000 by 65000 in as many bytes as a small one.
+        at = JPEG.index(b"\xff\xc0")
+        self.add("a.jpg", JPEG[:at] + b"\xff\xc2" + JPEG[at + 2:at + 5] + struct.pack(">HH", 65000, 65000) + JPEG[at + 9:])
+        self.refuse("run", self.model, "--data", self.pictures, "-o", self.out, "--size", "2x2", says="unreasonable size")
+
     def test_wrong_options(self):
         self.add("a.png", png([[1, 2, 3]]))
         arguments = ("run", self.model, "--data", self.pictures, "-o", self.out)
