@@ -1308,7 +1308,11 @@ QTN_API void qmodel_free(QTN_OPT qmodel *m);
  * 8. Sessions
  *
  * A model made ready to run: weights packed for the kernels of this CPU, memory planned. One session may be run from
- * many threads at once. */
+ * many threads at once.
+ *
+ * A run may take 1 GiB at a time, 16 bytes more for each byte of the model's constants and 4096 more for each byte of
+ * its inputs. No network that people use comes near that; a small file that asks for more gets QTN_ENOMEM, before the
+ * memory is taken. */
 
 /** A session.
  *
@@ -1317,7 +1321,8 @@ QTN_API void qmodel_free(QTN_OPT qmodel *m);
  * @param attrs "engine" (string): "native", the default, runs integer kernels where values are quantized and BLAS for
  *   float; "reference" runs each node by its definition, slowly, to check the other. "threads" (int): for one run; 0,
  *   the default, takes what qlib_set_threads says at each run
- * Errors: QTN_EINVAL for another attribute or value; QTN_ESTATE for a model between prepare and convert.
+ * Errors: QTN_EINVAL for another attribute or value; QTN_ESTATE for a model between prepare and convert; QTN_ENOMEM
+ * where runs of the declared inputs would take more than is said above.
  * @since 0.1 */
 QTN_API qstatus qsession_create(qsession **out, const qmodel *m, QTN_OPT const qattrs *attrs);
 
