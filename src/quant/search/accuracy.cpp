@@ -76,24 +76,30 @@ double without_sample(const Accuracy &all, std::size_t left_out) {
   return others.sqnr_db();
 }
 
-/// Every sample comes as near, or their mean gain is far from chance.
-bool samples_agree(const Accuracy &a, const Accuracy &b) {
+void add_gains(std::vector<double> &gains, const Accuracy &a, const Accuracy &b) {
+  for (std::size_t s = 0; s < a.samples.size(); ++s)
+    gains.push_back(mean_decibels(b.samples[s]) - mean_decibels(a.samples[s]));
+}
+
+/// No sample comes out worse, or their mean gain is far from chance.
+bool samples_agree(const Verdict &a, const Verdict &b) {
   constexpr double kStandardErrors = 3;
-  const auto count = static_cast<double>(a.samples.size());
-  double sum = 0, squares = 0, least = 0;
-  for (std::size_t s = 0; s < a.samples.size(); ++s) {
-    const double gain = mean_decibels(b.samples[s]) - mean_decibels(a.samples[s]);
+  std::vector<double> gains;
+  add_gains(gains, a.held_back, b.held_back);
+  add_gains(gains, a.fitted, b.fitted);
+  const auto count = static_cast<double>(gains.size());
+  double sum = 0, squares = 0;
+  for (const double gain : gains) {
     sum += gain;
     squares += gain * gain;
-    least = std::min(least, gain);
   }
-  if (least >= 0) return true;
+  if (*std::min_element(gains.begin(), gains.end()) >= 0) return true;
   const double mean = sum / count, variance = (squares - sum * mean) / (count - 1);
   return count > 1 && mean >= kStandardErrors * std::sqrt(std::max(variance, 0.0) / count);
 }
 
 bool is_nearer(const Accuracy &a, const Accuracy &b, double least) {
-  return b.sqnr_db() >= a.sqnr_db() + least && b.typical_db() >= a.typical_db() + least && samples_agree(a, b);
+  return b.sqnr_db() >= a.sqnr_db() + least && b.typical_db() >= a.typical_db() + least;
 }
 
 bool no_output_loses(const Accuracy &a, const Accuracy &b) {
@@ -112,7 +118,8 @@ bool no_sample_decides(const Accuracy &a, const Accuracy &b, double least) {
 
 bool gains(const Verdict &a, const Verdict &b, double least) {
   return is_nearer(a.held_back, b.held_back, least) && no_output_loses(a.held_back, b.held_back) &&
-         no_sample_decides(a.held_back, b.held_back, least / 2) && is_nearer(a.fitted, b.fitted, 0);
+         no_sample_decides(a.held_back, b.held_back, least / 2) && is_nearer(a.fitted, b.fitted, 0) &&
+         samples_agree(a, b);
 }
 
 AccuracyMeter::AccuracyMeter(const Graph &real, const runtime::Session &exact, const Samples &samples)

@@ -57,7 +57,7 @@ struct Verdict {
 
 /// Whether `b` is nearer to float than `a` by `least` dB of the held-back samples: over all of them, of which no single
 /// one decides, and of the typical one; no output loses. Few samples are nearer by chance, so that nothing may be lost
-/// on the fitted ones either, and of both either every sample comes as near or the mean gain is three times its
+/// on the fitted ones either, and of both together either no sample comes out worse or the mean gain is three times its
 /// standard error.
 bool gains(const Verdict &a, const Verdict &b, double least);
 
