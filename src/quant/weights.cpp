@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "core/scales.hpp"
 #include "graph/integer.hpp"
 #include "quant/observe/kinds.hpp"
 
@@ -20,16 +21,36 @@ double span_of_bias(float largest, bool per_channel) {
   return per_channel ? static_cast<double>(1.0001f * (2.0f * largest)) : 1.0001 * (2.0 * static_cast<double>(largest));
 }
 
-double roomy_scale(double sw, double sx, double bias_span) {
-  constexpr double kSpan = 4294967294.0;  // 2^31 - 1 on both sides of zero
+/// The least scale of weights from `sw` on with which a unit of sums is not below `smallest`.
+double raised(double sw, double sx, double smallest) {
   const double unit = static_cast<double>(static_cast<float>(sx)) * static_cast<double>(static_cast<float>(sw));
-  const double smallest = bias_span / kSpan;
-  if (unit < smallest)
-    sw = static_cast<double>(static_cast<float>(static_cast<double>(static_cast<float>(sw)) * (smallest / unit)));
+  if (unit >= smallest) return sw;
+  return static_cast<double>(static_cast<float>(static_cast<double>(static_cast<float>(sw)) * (smallest / unit)));
+}
+
+/// `bias`: the largest magnitude; `weights`: the sum of those that the scale is for.
+double roomy_scale(double sw, double sx, float bias, bool per_channel, double weights) {
+  constexpr double kMost = 2147483647.0, kLargest = 255;
+  const double bias_span = span_of_bias(bias, per_channel);
+  sw = raised(sw, sx, bias_span / (2 * kMost));
+  // ONNX Runtime stops here. Products are added to the bias, and beside one at its limit a few of them overflow.
+  if (static_cast<double>(bias / product(sx, sw)) + kLargest * weights / sw > kMost)
+    sw = raised(sw, sx, bias_span / kMost);
   // A product below float32's normal numbers would have no scale of its own.
   constexpr double kTiny = 2.0 * static_cast<double>(std::numeric_limits<float>::min());
   if (static_cast<double>(product(sx, sw)) < kTiny / 2) sw = kTiny / static_cast<double>(static_cast<float>(sx));
   return sw;
+}
+
+/// Sums of the magnitudes of the weights that share a scale, per tensor or per channel.
+std::vector<double> magnitudes(const Tensor &weight, const Quantizer &q) {
+  const Tensor plain = weight.to_contiguous();
+  const ScaleLayout at = scale_layout(q, plain.shape());
+  std::vector<double> sums(q.count(), 0.0);
+  for (std::int64_t i = 0; i < plain.count(); ++i)
+    sums[q.per_channel() ? static_cast<std::size_t>(i / at.inner % at.dim) : 0] +=
+        std::fabs(static_cast<double>(plain.as<const float>()[i]));
+  return sums;
 }
 
 bool in_blocks(const Settings &settings) { return settings.weight.has("block_size"); }
@@ -84,11 +105,12 @@ Tensor quantize_weight(const graph::Node &node, const Tensor &weight, const Tens
   std::vector<double> scales = chosen->scales();
   if (bias && !chosen->per_block()) {
     const std::vector<float> values = float_values(*bias, "bias");
+    const std::vector<double> sums = magnitudes(weight, *chosen);
     for (std::size_t c = 0; c < scales.size(); ++c) {
       float largest = 0;
       for (std::size_t i = 0; i < values.size(); ++i)
         if (!chosen->per_channel() || i % scales.size() == c) largest = std::max(largest, std::fabs(values[i]));
-      scales[c] = roomy_scale(scales[c], input_scale, span_of_bias(largest, chosen->per_channel()));
+      scales[c] = roomy_scale(scales[c], input_scale, largest, chosen->per_channel(), sums[c]);
     }
   }
   const auto grid = [&](Numerics numerics, std::optional<IntegerRange> range) {

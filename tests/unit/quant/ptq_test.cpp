@@ -232,6 +232,23 @@ void tied_values_share_the_widest_range(void **) {
   assert_true(graph::integer_form(g, node_named(g, "concat")) == graph::IntegerForm::move);
 }
 
+/// A bias that would be at the limit of int32 leaves room for what is added to it.
+void products_fit_beside_a_bias(void **) {
+  const Tensor x = floats({1, 64}, std::vector<float>(64, 1.0f)), w = floats({64, 3}, std::vector<float>(192, 1.0f));
+  GraphBuilder builder;
+  builder.input("x", {1, 64}).constant("w", w).constant("b", floats({3}, {7e4f, -6.6e4f, 0.5f}));
+  Prepared p = prepare(builder.node("Gemm", "fc", {"x", "w", "b"}, {"y"}).build({"y"}), Config("onnx"));
+  calibrate_on(p, x);
+  const graph::Graph g = convert(p, nullptr);
+  const std::vector<std::int64_t> weights = int_values(value_named(g, "w_quantized").constant, "w");
+  const std::vector<std::int64_t> biases = int_values(value_named(g, "b_quantized").constant, "b");
+  for (std::size_t c = 0; c < biases.size(); ++c) {
+    std::int64_t sum = std::abs(biases[c]);
+    for (std::size_t i = c; i < weights.size(); i += biases.size()) sum += 255 * std::abs(weights[i]);
+    if (sum > INT32_MAX) fail_test("channel ", c, ": sums up to ", sum);
+  }
+}
+
 void int8_activations(void **) {
   Config config("onnx");
   const Attrs a = attrs({{"activation_dtype", "int8"}, {"activation_scheme", "per_tensor_symmetric"}});
@@ -261,6 +278,7 @@ int main() {
       cmocka_unit_test(grids_that_are_nearly_alike_become_one),
       cmocka_unit_test(what_only_concats_read),
       cmocka_unit_test(tied_values_share_the_widest_range),
+      cmocka_unit_test(products_fit_beside_a_bias),
       cmocka_unit_test(int8_activations),
   };
   return cmocka_run_group_tests_name("ptq", tests, nullptr, nullptr);
