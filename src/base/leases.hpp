@@ -14,9 +14,8 @@ struct Lease {
 };
 
 /// Gives each a place: what is needed at the same time never overlaps. Largest first, lowest free place, unless that
-/// would take long. Returns the
-/// bytes that all together take; throws QTN_ENOMEM where no number holds them. Sizes should be multiples of an
-/// alignment: places are sums of them.
+/// would take long. Returns the bytes that all together take; throws QTN_ENOMEM where no number holds them. Sizes
+/// should be multiples of an alignment: places are sums of them.
 std::size_t place_leases(std::span<Lease> leases);
 
 }  // namespace qtn

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/digits.hpp"
 #include "base/error.hpp"
 #include "core/scales.hpp"
 #include "core/scheme.hpp"
@@ -18,12 +19,6 @@ namespace {
 constexpr std::size_t kLineWidth = 80;
 constexpr std::int64_t kThreshold = 1000;
 constexpr std::int64_t kEdgeItems = 3;
-
-/// As printf has it where no locale says otherwise.
-std::string digits_of(double value, std::chars_format format, int precision) {
-  char text[400];
-  return {text, std::to_chars(text, text + sizeof text, value, format, precision).ptr};
-}
 
 /// Shortest decimal that reads back as the same double, laid out as Python's repr().
 std::string repr(double value) {

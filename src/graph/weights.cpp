@@ -15,10 +15,11 @@ bool is_to_change(const Node &node, const Value &w) {
   if (!w.is_constant() || !w.quantizer || w.quantizer->per_block()) return false;
   const Quantizer &q = *w.quantizer;
   if (is_float8(q.dtype()) || dtype_bits(q.dtype()) > 8 || w.constant.rank() < 2) return false;
-  if (!is_convolution(node) && w.constant.rank() != 2) return false;
   if (is_convolution(node)) {  // shapes are not inferred yet
     const std::int64_t groups = node.attrs.get_int("group", 1);
     if (groups < 1 || w.constant.dim(0) % groups != 0 || w.constant.dim(0) < groups) return false;
+  } else if (w.constant.rank() != 2) {
+    return false;
   }
   if (q.per_channel() && normalize_axis(q.axis(), w.constant.rank(), "weight") != output_channel_axis(node))
     return false;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "base/fork_gate.hpp"
 #include "core/integer_type.hpp"
 #include "graph/dynamic.hpp"
 #include "graph/integer.hpp"
@@ -38,12 +39,13 @@ const KnownKind &known_kind(const std::string &name) {
 
 bool is_embedding(LayerKind kind) { return kind == LayerKind::embedding || kind == LayerKind::embedding_bag; }
 
+const char *spread(const Quantizer &q) {
+  return q.per_tensor() ? "per tensor" : q.per_channel() ? "per channel" : "per block";
+}
+
 void check_grid(const std::string &layer, const char *name, const QuantizerPtr &grid) {
   if (grid && !graph::is_8bit_activation(grid))
-    fail(QTN_EDTYPE, layer, ": ", name, " is ", dtype_name(grid->dtype()), " ",
-         grid->per_tensor()    ? "per tensor"
-         : grid->per_channel() ? "per channel"
-                               : "per block",
+    fail(QTN_EDTYPE, layer, ": ", name, " is ", dtype_name(grid->dtype()), " ", spread(*grid),
          ", not uint8 or int8 per tensor");
 }
 
@@ -104,10 +106,8 @@ Tensor QuantizedLayer::quantized_weight(const Tensor &weight, const Config *conf
     const Quantizer &q = *weight.quantizer();
     const qdtype plain = plain_dtype(q.dtype());
     if ((plain != QTN_INT8 && plain != QTN_UINT8) || q.per_block() || (q.per_channel() && q.axis() != 0))
-      fail(QTN_EDTYPE, name_, ": weight is ", dtype_name(q.dtype()),
-           q.per_tensor()    ? " per tensor"
-           : q.per_channel() ? cat(" per channel along axis ", q.axis())
-                             : std::string(" per block"),
+      fail(QTN_EDTYPE, name_, ": weight is ", dtype_name(q.dtype()), " ", spread(q),
+           q.per_channel() ? cat(" along axis ", q.axis()) : std::string(),
            ", not of 8 bits or fewer per tensor or per channel along axis 0");
     return weight.clone();
   }
@@ -191,6 +191,7 @@ QuantizedLayer::SessionPtr QuantizedLayer::session_for(const QuantizerPtr &grid)
     return on.grid && grid ? same_grid(*on.grid, *grid) : !on.grid && !grid && on.session;
   };
   if (serves(first_)) return first_.session;
+  const NoFork section;
   const std::lock_guard lock(mutex_);
   const auto found = std::find_if(others_.begin(), others_.end(), serves);
   if (found != others_.end()) {
@@ -206,12 +207,8 @@ QuantizedLayer::SessionPtr QuantizedLayer::session_for(const QuantizerPtr &grid)
 
 void QuantizedLayer::check_x(const Tensor &x) const {
   if (x.quantized() ? !graph::is_8bit_activation(x.quantizer()) : x.dtype() != QTN_FLOAT32)
-    fail(QTN_EDTYPE, name_, ": x is ", x.quantized() ? "quantized to " : "a plain ", dtype_name(x.dtype()),
-         !x.quantized()                 ? " tensor"
-         : x.quantizer()->per_tensor()  ? " per tensor"
-         : x.quantizer()->per_channel() ? " per channel"
-                                        : " per block",
-         ", neither float32 nor uint8 or int8 per tensor");
+    fail(QTN_EDTYPE, name_, ": x is ", x.quantized() ? "quantized to " : "a plain ", dtype_name(x.dtype()), " ",
+         x.quantized() ? spread(*x.quantizer()) : "tensor", ", neither float32 nor uint8 or int8 per tensor");
   if (kind_ == LayerKind::linear) {
     if (x.rank() == 0) fail(QTN_ESHAPE, "linear: x is a scalar, without features");
     if (x.shape().back() != weight_.dim(1))

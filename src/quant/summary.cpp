@@ -2,11 +2,11 @@
 #include "quant/summary.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <map>
 
+#include "base/digits.hpp"
 #include "base/error.hpp"
 #include "io/json_events.hpp"
 
@@ -89,13 +89,8 @@ class Fields final : public io::JsonEvents {
   std::map<std::string, Value> values_;
 };
 
-/// Not as printf, which asks the program's locale for the decimal point.
-std::string digits(double number, std::chars_format format, int precision) {
-  char text[512];
-  return {text, std::to_chars(text, text + sizeof text, number, format, precision).ptr};
-}
-std::string one_decimal(double number) { return digits(number, std::chars_format::fixed, 1); }
-std::string count(double number) { return digits(number, std::chars_format::fixed, 0); }
+std::string one_decimal(double number) { return digits_of(number, std::chars_format::fixed, 1); }
+std::string count(double number) { return digits_of(number, std::chars_format::fixed, 0); }
 std::string decibels(double number) { return one_decimal(number) + " dB"; }
 
 /// "name.0", "name.1" ... for as long as these have `member`.
@@ -143,7 +138,7 @@ std::string target(const Fields &report, const std::string &name) {
   const std::string path = cat("targets.", name, ".");
   if (!report.has(path + "wanted")) return "";
   const auto general = [&](const char *member) {
-    return digits(report.number(path + member), std::chars_format::general, 6);
+    return digits_of(report.number(path + member), std::chars_format::general, 6);
   };
   return cat(name, " ", general("wanted"), report.number(path + "holds") != 0 ? ": reached, " : ": NOT reached, ",
              general("reached"), "\n");
@@ -182,7 +177,7 @@ std::string training(const Fields &report) {
   std::size_t epochs = 0;
   while (report.has(cat("training.losses.", epochs))) ++epochs;
   const auto loss = [&](std::size_t epoch) {
-    return digits(report.number(cat("training.losses.", epoch)), std::chars_format::general, 3);
+    return digits_of(report.number(cat("training.losses.", epoch)), std::chars_format::general, 3);
   };
   if (epochs > 0) line += cat(", mean loss of the first epoch ", loss(0), ", of the last ", loss(epochs - 1));
   return line + "\n";
@@ -191,7 +186,7 @@ std::string training(const Fields &report) {
 std::string speed(const Fields &report) {
   if (!report.has("speed.int8_ms")) return "";
   const double real = report.number("speed.float_ms"), quantized = report.number("speed.int8_ms");
-  const auto milliseconds = [](double ms) { return digits(ms, std::chars_format::general, 3) + " ms"; };
+  const auto milliseconds = [](double ms) { return digits_of(ms, std::chars_format::general, 3) + " ms"; };
   return cat("speed: ", milliseconds(quantized), ", in float here ", milliseconds(real), ": ",
              one_decimal(real / quantized), " times as fast (batch ", count(report.number("speed.batch")), ")\n");
 }
