@@ -16,7 +16,7 @@ import torch.nn.functional as F
 import torchvision
 
 SEED = 0
-SAMPLES = 6
+SAMPLES = 12
 
 CLASSIFICATION = (
     "alexnet", "convnext_tiny", "densenet121", "efficientnet_b0", "efficientnet_v2_s", "googlenet", "inception_v3",
@@ -189,11 +189,18 @@ def network(name):
     return without_zero_layers(module), samples, options | ({"dynamo": True} if newer else {})
 
 
+def samples_in(path):
+    if not path.exists():
+        return 0
+    with np.load(path) as inputs:
+        return len(inputs[inputs.files[0]])
+
+
 def make(name, folder, opset=17):
-    """FOLDER/NAME.onnx and FOLDER/NAME.npz (the samples, stacked by input), unless they are there."""
+    """FOLDER/NAME.onnx and FOLDER/NAME.npz (the samples, stacked by input), unless they are there with as many samples."""
     folder = pathlib.Path(folder)
     path = folder / f"{name}.onnx"
-    if path.exists() and path.with_suffix(".npz").exists():
+    if path.exists() and samples_in(path.with_suffix(".npz")) == SAMPLES:
         return path
     folder.mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings(), contextlib.suppress(ImportError), torch.no_grad():

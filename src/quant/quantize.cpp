@@ -86,10 +86,22 @@ struct Threshold {
 
   double at(std::size_t samples) const { return of_many + of_one / std::pow(static_cast<double>(samples), 1.5); }
 };
-constexpr Threshold kOfCorrection{0.1, 6}, kOfRanges{1, 20};
+constexpr Threshold kOfCorrection{0.1, 10}, kOfRanges{0.5, 20};
+
+/// In dB, what 8 bits tell. With ranges that clip some samples, the ratio of one beyond it is chance: a Softmax which is
+/// sure of its class has some of 90 dB and makes 70 of them for nothing that anybody sees.
+constexpr double kTold = 48;
 
 /// SmoothQuant's strength that its authors take for most models.
 constexpr double kSmooth = 0.5;
+
+/// An attempt, and what its fitted samples made of it.
+struct Candidate {
+  Attempt attempt;
+  graph::Graph quantized;
+  Verdict verdict;
+  std::size_t trial;  ///< of the account
+};
 
 class Pipeline {
  public:
@@ -103,7 +115,8 @@ class Pipeline {
         measured_(some_of(samples, options.measured)),
         start_{real, config, division_.fitted, options.histograms},
         options_(options),
-        progress_(progress) {}
+        progress_(progress),
+        bias_(options.correct_bias && !options.plain) {}
 
   Quantized run() {
     Attempt attempt = options_.plain ? calibrated({}) : best_attempt();
@@ -138,34 +151,83 @@ class Pipeline {
     return attempt;
   }
 
-  /// Routes compete on ranges of the fitted samples, so that the held-back ones show what a range misses.
+  /// What a candidate gains, it has to gain twice: on ranges of the fitted samples, so that the held-back ones show what
+  /// a range misses, and on those of all samples, which are what is kept.
   Attempt best_attempt() {
-    std::optional<Attempt> best = prepare_along(start_, {});
-    Verdict verdict = judged(*best);
-    std::size_t kept = account_.trials.size();
-    account_.trials.push_back({best->route.name(), verdict.held_back.sqnr_db(), std::nullopt, true});
+    std::vector<Candidate> candidates = gaining_candidates();
+    for (Candidate &candidate : candidates) widen(candidate.attempt);
+    Candidate &best = candidates[gaining_when_widened(candidates)];
+    account_.trials[best.trial].kept = true;
+    if (options_.correct_bias && samples_.count > 1) bias_ = bias_gains(best);
+    route_trials_ = account_.trials.size();
+    return std::move(best.attempt);
+  }
+
+  /// The plain recipe, and routes each of which gains on the one before it.
+  std::vector<Candidate> gaining_candidates() {
+    std::vector<Candidate> gaining;
     const auto challenge = [&](const Route &route) {
-      std::optional<Attempt> other = prepare_along(start_, route);
-      if (!other) return;
-      Verdict of_other = judged(*other);
-      const bool better = gains(verdict, of_other, kOfRanges.at(division_.held_back.count));
-      account_.trials.push_back({route.name(), of_other.held_back.sqnr_db(), verdict.held_back.sqnr_db(), better});
-      if (!better) return;
-      account_.trials[kept].kept = false;
-      kept = account_.trials.size() - 1;
-      best = std::move(other);
-      verdict = std::move(of_other);
+      std::optional<Attempt> attempt = prepare_along(start_, route);
+      if (!attempt) return;
+      const std::string stage = cat("trying ", route.name());
+      calibrate_along(start_, *attempt, counted(division_.fitted, stage.c_str(), progress_));
+      graph::Graph quantized = convert(attempt->prepared, nullptr);
+      Verdict verdict = judge(quantized);
+      const bool first = gaining.empty();
+      add_trial(route.name(), verdict, first ? nullptr : &gaining.back().verdict);
+      if (first || gains(gaining.back().verdict, verdict, kOfRanges.at(division_.held_back.count), kTold))
+        gaining.push_back({std::move(*attempt), std::move(quantized), std::move(verdict), account_.trials.size() - 1});
     };
+    challenge({});
     for (const Route &route : rewrites()) challenge(route);
     if (automatic()) {
-      Route observed = best->route;
+      Route observed = gaining.back().attempt.route;
       observed.choose_observers = true;
       challenge(observed);
     }
-    route_trials_ = account_.trials.size();
-    if (order_matters(*best) && division_.rest.count > 0) return calibrated(best->route);
-    calibrate_all(best->prepared, counted(division_.rest, "calibrating", progress_));
-    return std::move(*best);
+    return gaining;
+  }
+
+  /// Adds what the fitted samples left out to the ranges.
+  void widen(Attempt &attempt) const {
+    if (order_matters(attempt) && division_.rest.count > 0)
+      attempt = calibrated(attempt.route);
+    else
+      calibrate_all(attempt.prepared, counted(division_.rest, "calibrating", progress_));
+  }
+
+  std::size_t gaining_when_widened(const std::vector<Candidate> &candidates) {
+    if (candidates.size() == 1 || division_.rest.count == 0) return candidates.size() - 1;
+    std::size_t best = 0;
+    Verdict verdict = judge(convert(candidates[0].attempt.prepared, nullptr));
+    for (std::size_t i = 1; i < candidates.size(); ++i) {
+      Verdict other = judge(convert(candidates[i].attempt.prepared, nullptr));
+      if (gains(verdict, other, kOfRanges.at(division_.held_back.count))) {
+        best = i;
+        verdict = std::move(other);
+      } else {
+        Trial &lost = account_.trials[candidates[i].trial];
+        lost.sqnr_db = other.held_back.sqnr_db();
+        lost.without_db = verdict.held_back.sqnr_db();
+      }
+    }
+    return best;
+  }
+
+  /// Of the first look: on the ranges of the fitted samples.
+  bool bias_gains(const Candidate &candidate) {
+    graph::Graph other = candidate.quantized;
+    correct(candidate.attempt.prepared, other, counted(division_.fitted, "trying bias_correction", progress_),
+            {.bias = true});
+    const Verdict verdict = judge(other);
+    if (gains(candidate.verdict, verdict, kOfCorrection.at(division_.held_back.count), kTold)) return true;
+    add_trial("bias_correction", verdict, &candidate.verdict);
+    return false;
+  }
+
+  void add_trial(const std::string &name, const Verdict &verdict, const Verdict *before, bool kept = false) {
+    account_.trials.push_back(
+        {name, verdict.held_back.sqnr_db(), before ? std::optional(before->held_back.sqnr_db()) : std::nullopt, kept});
   }
 
   std::vector<Route> rewrites() const {
@@ -179,20 +241,14 @@ class Pipeline {
 
   std::vector<Corrections> corrections() const {
     std::vector<Corrections> which;
-    if (options_.correct_bias && !options_.plain) which.push_back({.bias = true});
+    if (bias_) which.push_back({.bias = true});
     if (options_.learn_rounding) which.push_back({.rounding = true});
-    if (options_.learn_rounding && options_.correct_bias) which.push_back({.rounding = true, .bias = true});
+    if (options_.learn_rounding && bias_) which.push_back({.rounding = true, .bias = true});
     return which;
   }
 
   /// What is fitted to the only sample cannot be judged by it.
   bool automatic() const { return options_.automatic && samples_.count > 1; }
-
-  Verdict judged(Attempt &attempt) {
-    const std::string stage = cat("trying ", attempt.route.name());
-    calibrate_along(start_, attempt, counted(division_.fitted, stage.c_str(), progress_));
-    return judge(convert(attempt.prepared, nullptr));
-  }
 
   Verdict judge(const graph::Graph &quantized) {
     if (!judge_) judge_.emplace(real_, division_.held_back, also_judging_);
@@ -229,7 +285,7 @@ class Pipeline {
                         (!goal || goal->met_by(other) || !goal->met_by(best));
     const std::string name =
         which.rounding ? which.bias ? "adaround + bias_correction" : "adaround" : "bias_correction";
-    account_.trials.push_back({name, of_other.held_back.sqnr_db(), verdict.held_back.sqnr_db(), better});
+    add_trial(name, of_other, &verdict, better);
     if (!better) return false;
     verdict = std::move(of_other);
     account_.rounding_learned = which.rounding;
@@ -246,6 +302,7 @@ class Pipeline {
   const Start start_;
   const Options &options_;
   const Progress &progress_;
+  bool bias_;  // a correction of biases is worth a trial
   std::optional<Judge> judge_;
   std::size_t route_trials_ = 0;  // the first trials of the account
   Account account_;

@@ -10,8 +10,6 @@ namespace {
 using graph::Graph;
 
 constexpr std::size_t kKeptBytes = std::size_t{64} << 20;
-constexpr double kExact = 120;  // dB, about what floats can tell apart
-
 double decibels(const Noise &noise) { return std::clamp(noise.sqnr_db(), -kExact, kExact); }
 
 /// How many rows of [batch, classes] have their largest value in the same place, of equals the first.
@@ -53,10 +51,10 @@ double Accuracy::sqnr_db() const {
   return mean_decibels(outputs);
 }
 
-double Accuracy::typical_db() const {
-  if (samples.empty()) return kExact;
+double Accuracy::typical_db(double most) const {
+  if (samples.empty()) return most;
   double sum = 0;
-  for (const std::vector<Noise> &sample : samples) sum += mean_decibels(sample);
+  for (const std::vector<Noise> &sample : samples) sum += std::min(mean_decibels(sample), most);
   return sum / static_cast<double>(samples.size());
 }
 
@@ -76,17 +74,17 @@ double without_sample(const Accuracy &all, std::size_t left_out) {
   return others.sqnr_db();
 }
 
-void add_gains(std::vector<double> &gains, const Accuracy &a, const Accuracy &b) {
+void add_gains(std::vector<double> &gains, const Accuracy &a, const Accuracy &b, double most) {
   for (std::size_t s = 0; s < a.samples.size(); ++s)
-    gains.push_back(mean_decibels(b.samples[s]) - mean_decibels(a.samples[s]));
+    gains.push_back(std::min(mean_decibels(b.samples[s]), most) - std::min(mean_decibels(a.samples[s]), most));
 }
 
 /// No sample comes out worse, or their mean gain is far from chance.
-bool samples_agree(const Verdict &a, const Verdict &b) {
-  constexpr double kStandardErrors = 3;
+bool samples_agree(const Verdict &a, const Verdict &b, double most) {
+  constexpr double kStandardErrors = 4;
   std::vector<double> gains;
-  add_gains(gains, a.held_back, b.held_back);
-  add_gains(gains, a.fitted, b.fitted);
+  add_gains(gains, a.held_back, b.held_back, most);
+  add_gains(gains, a.fitted, b.fitted, most);
   const auto count = static_cast<double>(gains.size());
   double sum = 0, squares = 0;
   for (const double gain : gains) {
@@ -98,8 +96,8 @@ bool samples_agree(const Verdict &a, const Verdict &b) {
   return count > 1 && mean >= kStandardErrors * std::sqrt(std::max(variance, 0.0) / count);
 }
 
-bool is_nearer(const Accuracy &a, const Accuracy &b, double least) {
-  return b.sqnr_db() >= a.sqnr_db() + least && b.typical_db() >= a.typical_db() + least;
+bool is_nearer(const Accuracy &a, const Accuracy &b, double least, double most) {
+  return b.sqnr_db() >= a.sqnr_db() + least && b.typical_db(most) >= std::min(a.typical_db(most) + least, most);
 }
 
 bool no_output_loses(const Accuracy &a, const Accuracy &b) {
@@ -116,10 +114,10 @@ bool no_sample_decides(const Accuracy &a, const Accuracy &b, double least) {
 
 }  // namespace
 
-bool gains(const Verdict &a, const Verdict &b, double least) {
-  return is_nearer(a.held_back, b.held_back, least) && no_output_loses(a.held_back, b.held_back) &&
-         no_sample_decides(a.held_back, b.held_back, least / 2) && is_nearer(a.fitted, b.fitted, 0) &&
-         samples_agree(a, b);
+bool gains(const Verdict &a, const Verdict &b, double least, double most) {
+  return is_nearer(a.held_back, b.held_back, least, most) && no_output_loses(a.held_back, b.held_back) &&
+         no_sample_decides(a.held_back, b.held_back, least / 2) && is_nearer(a.fitted, b.fitted, 0, most) &&
+         samples_agree(a, b, most);
 }
 
 AccuracyMeter::AccuracyMeter(const Graph &real, const runtime::Session &exact, const Samples &samples)

@@ -16,6 +16,8 @@ namespace qtn::quant {
 
 std::vector<Tensor> run(const runtime::Session &session, const std::vector<Tensor> &inputs);
 
+constexpr double kExact = 120;  ///< dB, about what floats can tell apart
+
 struct Accuracy {
   std::vector<std::string> names;           ///< of the outputs that are floats
   std::vector<std::vector<Noise>> samples;  ///< [sample][output]
@@ -28,8 +30,8 @@ struct Accuracy {
   double sqnr_db() const;
 
   /// The same with the mean over the samples of the ratio of each: of all samples together, one that is clipped
-  /// decides, which hides what becomes of the others.
-  double typical_db() const;
+  /// decides, which hides what becomes of the others. A ratio above `most` counts as that.
+  double typical_db(double most = kExact) const;
 
   /// Part of the rows of a first output [batch, classes] with the largest value where the float model has it.
   std::optional<double> agreement() const;
@@ -56,10 +58,10 @@ struct Verdict {
 };
 
 /// Whether `b` is nearer to float than `a` by `least` dB of the held-back samples: over all of them, of which no single
-/// one decides, and of the typical one; no output loses. Few samples are nearer by chance, so that nothing may be lost
-/// on the fitted ones either, and of both together either no sample comes out worse or the mean gain is three times its
-/// standard error.
-bool gains(const Verdict &a, const Verdict &b, double least);
+/// one decides, and of the typical one; no output loses. Few samples are nearer by chance, so
+/// that nothing may be lost on the fitted ones either, and of both together either no sample comes out worse or the mean
+/// gain is four times its standard error. The ratio of a single sample counts up to `most` dB.
+bool gains(const Verdict &a, const Verdict &b, double least, double most = kExact);
 
 class Judge {
  public:
