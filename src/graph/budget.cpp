@@ -81,7 +81,7 @@ bool FoldBudget::take(const Node &node, std::span<const Tensor *const> operands,
   }
   for (const Tensor *t : operands) work += count_of(t);
   work += count * work_of_element(node, operands, count);
-  if (std::string_view(node.op->name) == "Shape") work = count;  // which reads no elements
+  if (node.op->reads_shapes) work = count;
   if (work <= work_ && take(bytes.value())) {
     work_ -= work;
     return true;

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "graph/budget.hpp"
+#include "graph/integer.hpp"
 #include "graph/passes.hpp"
 #include "graph/tensors.hpp"
 
@@ -74,34 +75,27 @@ bool constant_parameters(const Graph &g, const Node &bn) {
   return true;
 }
 
-/// The axis of the weight that counts output channels, or -1 where the node is not one to fold into.
-int output_channel_axis(const Node &node) {
-  if (is(node, "Conv")) return 0;
-  if (is(node, "ConvTranspose")) return 1;
-  if (!is(node, "Gemm") || node.attrs.get_float("alpha", 1) != 1 || node.attrs.get_float("beta", 1) != 1) return -1;
-  return node.attrs.get_int("transB", 0) ? 0 : 1;
-}
-
 bool fold_into(Graph &g, Node &linear, const Node &bn, const Affine &a) {
-  const int axis = output_channel_axis(linear);
-  if (axis < 0 || linear.clamp || !plain_constant(g, input(linear, 1))) return false;
+  const bool takes_factors =
+      is_linear(linear) && linear.op->product->has_bias && product_addition(linear).empty() && !linear.clamp;
+  if (!takes_factors || !plain_constant(g, input(linear, 1))) return false;
   const ValueId bias_id = input(linear, 2);
   const Tensor &old_weight = g.value(linear.inputs[1]).constant;
   if (old_weight.dtype() != QTN_FLOAT32 || old_weight.rank() < 2) return false;
-  // Of ConvTranspose, whose groups lie one after the other along its input channels.
-  const std::int64_t groups = is(linear, "ConvTranspose") ? linear.attrs.get_int("group", 1) : 1;
-  if (groups < 1 || old_weight.dim(0) % groups != 0) return false;
-  const auto of_group = static_cast<std::size_t>(old_weight.dim(static_cast<std::size_t>(axis)));
-  const std::size_t channels = of_group * static_cast<std::size_t>(groups);
-  if (channels != a.factor.size()) return false;
+  // Where groups share a place along the axis, they lie one after the other along the input channels.
+  const std::size_t axis = output_channel_axis(linear);
+  const auto of_group = static_cast<std::size_t>(old_weight.dim(axis));
+  const auto channels = static_cast<std::size_t>(output_channels(linear, old_weight.shape()));
+  if (channels != a.factor.size() || channels == 0) return false;
+  const std::size_t groups = channels / of_group;
+  if (groups > 1 && static_cast<std::size_t>(old_weight.dim(0)) % groups != 0) return false;
   if (bias_id != kNoValue &&
       (!plain_constant(g, bias_id) || g.value(bias_id).constant.count() != static_cast<std::int64_t>(channels)))
     return false;
 
   Tensor weight = old_weight.clone();
-  const auto inner =
-      static_cast<std::size_t>(element_count(weight.shape(), static_cast<std::size_t>(axis) + 1, weight.rank()));
-  const auto count = static_cast<std::size_t>(weight.count()), group_size = count / static_cast<std::size_t>(groups);
+  const auto inner = static_cast<std::size_t>(element_count(weight.shape(), axis + 1, weight.rank()));
+  const auto count = static_cast<std::size_t>(weight.count()), group_size = count / groups;
   for (std::size_t i = 0; i < count; ++i)
     weight.as<float>()[i] *= a.factor[i / group_size * of_group + i / inner % of_group];
   std::vector<float> bias =

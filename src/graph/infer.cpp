@@ -52,8 +52,7 @@ Inferred infer(const Graph &g, std::span<const ops::TensorType> inputs, std::spa
     try {
       const std::vector<ops::TensorType> types = ops::infer_op(*node.op, call);
       // Shape reads no data, so its result is known even where its input is not.
-      const bool fold =
-          (constant || std::string_view(node.op->name) == "Shape") && !node.clamp && budget.take(node, operands, types);
+      const bool fold = (constant || node.op->reads_shapes) && !node.clamp && budget.take(node, operands, types);
       std::vector<Tensor> results;
       if (fold) results = ops::run_op(*node.op, call);
       for (std::size_t o = 0; o < node.outputs.size(); ++o) {

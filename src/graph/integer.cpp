@@ -27,7 +27,6 @@ bool fits_weight(const Node &node, const Value *w) {
 }
 
 bool fits_linear(const Graph &g, const Node &node) {
-  const std::string_view op = node.op->name;
   if (!is_activation_8bit(operand(g, node, 0)) || !fits_weight(node, operand(g, node, 1))) return false;
   const Value *bias = operand(g, node, 2);
   if (bias && !bias->is_constant()) return false;
@@ -35,9 +34,7 @@ bool fits_linear(const Graph &g, const Node &node) {
   // An int32 sum of this many products of 255 * 128 could wrap.
   const std::int64_t channels = output_channels(node, w.constant.shape());
   if (w.constant.count() / std::max<std::int64_t>(1, channels) > 65000) return false;
-  if (op == "Gemm" && (node.attrs.get_int("transA", 0) != 0 || node.attrs.get_float("alpha", 1) != 1 ||
-                       node.attrs.get_float("beta", 1) != 1))
-    return false;
+  if (!product_addition(node).empty()) return false;
   if (bias && bias->constant.count() != channels) return false;
   const Value &y = g.value(node.outputs[0]);
   return !y.quantizer || is_8bit_activation(y.quantizer);
@@ -95,17 +92,15 @@ bool fits_move(const Graph &g, const Node &node) {
 }
 
 /// Parts on grids of their own are looked up in a table that leads to the result's.
-bool fits_concat(const Graph &g, const Node &node) {
-  return std::string_view(node.op->name) == "Concat" && !node.clamp &&
-         std::all_of(node.inputs.begin(), node.inputs.end(),
-                     [&](ValueId v) { return is_8bit_activation(g.value(v).quantizer); });
+bool fits_join(const Graph &g, const Node &node) {
+  return node.op->joins && !node.clamp && std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) {
+           return is_8bit_activation(g.value(v).quantizer);
+         });
 }
 
 bool fits_arithmetic(const Graph &g, const Node &node) {
   if (!node.op->run_quantized || is_linear(node)) return false;
-  const std::string_view op = node.op->name;
-  const std::size_t activations = op == "Add" || op == "Sub" || op == "Mul" ? 2 : 1;
-  for (std::size_t i = 0; i < activations; ++i) {
+  for (std::size_t i = 0; i < node.op->activations; ++i) {
     const Value *v = operand(g, node, i);
     if (!v || !is_8bit_activation(v->quantizer)) return false;
   }
@@ -118,18 +113,19 @@ bool is_8bit_activation(const QuantizerPtr &q) {
   return q && q->per_tensor() && (q->dtype() == QTN_UINT8 || q->dtype() == QTN_INT8);
 }
 
-bool is_convolution(const Node &node) { return node.op == &ops::kConv || node.op == &ops::kConvTranspose; }
+bool is_convolution(const Node &node) { return node.op->product && node.op->product->convolution; }
 
-bool is_linear(const Node &node) { return is_convolution(node) || node.op == &ops::kGemm || node.op == &ops::kMatMul; }
+bool is_linear(const Node &node) { return node.op->product; }
 
-std::size_t output_channel_axis(const Node &node) {
-  if (node.op == &ops::kConv) return 0;
-  return node.op == &ops::kGemm && node.attrs.get_int("transB", 0) ? 0 : 1;
+std::string product_addition(const Node &node) {
+  return node.op->product->addition ? node.op->product->addition(node.attrs) : std::string();
 }
+
+std::size_t output_channel_axis(const Node &node) { return node.op->product->channel_axis(node.attrs); }
 
 std::int64_t output_channels(const Node &node, const Shape &weight) {
   const std::int64_t channels = weight[output_channel_axis(node)];
-  const std::int64_t groups = node.op == &ops::kConvTranspose ? node.attrs.get_int("group", 1) : 1;
+  const std::int64_t groups = node.op->product->channel_groups ? node.op->product->channel_groups(node.attrs) : 1;
   // The operator refuses groups that its input channels do not split into.
   return groups >= 1 && groups <= weight[0] ? channels * groups : channels;
 }
@@ -139,7 +135,7 @@ IntegerForm integer_form(const Graph &g, const Node &node) {
   if (fits_dynamic(g, node)) return IntegerForm::dynamic;
   if (node.outputs.empty() || node.outputs[0] == kNoValue || !is_8bit_activation(g.value(node.outputs[0]).quantizer))
     return IntegerForm::none;
-  if (fits_move(g, node) || fits_concat(g, node)) return IntegerForm::move;
+  if (fits_move(g, node) || fits_join(g, node)) return IntegerForm::move;
   if (fits_table(g, node)) return IntegerForm::table;
   if (fits_arithmetic(g, node)) return IntegerForm::arithmetic;
   return IntegerForm::none;

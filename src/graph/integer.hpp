@@ -23,14 +23,16 @@ IntegerForm integer_form(const Graph &g, const Node &node);
 /// A per-tensor uint8 or int8 quantizer: what activations of integer kernels carry.
 bool is_8bit_activation(const QuantizerPtr &q);
 
-/// Conv or ConvTranspose.
-bool is_convolution(const Node &node);
-
-/// Conv, ConvTranspose, Gemm or MatMul.
+/// Sums of products by weights: Conv, ConvTranspose, Gemm, MatMul.
 bool is_linear(const Node &node);
 
-/// The axis of a linear node's weight that counts output channels: Conv 0, ConvTranspose 1, Gemm 0 or 1 (transB),
-/// MatMul 1.
+/// Of these the ones over places.
+bool is_convolution(const Node &node);
+
+/// What the attributes of a linear node add to sums of products; see ops::ProductForm.
+std::string product_addition(const Node &node);
+
+/// The axis of a linear node's weight that counts output channels.
 std::size_t output_channel_axis(const Node &node);
 
 /// How many there are. Of ConvTranspose the axis counts those of one group, and groups share the scales along it.

@@ -36,6 +36,7 @@ const OpDef kAdd{.name = "Add",
                  .run = run,
                  .elementwise = true,
                  .run_quantized = run_quantized,
-                 .backward = backward};
+                 .backward = backward,
+                 .activations = 2};
 
 }  // namespace qtn::ops

@@ -16,6 +16,7 @@ const OpDef kArgMax{.name = "ArgMax",
                     .max_outputs = 1,
                     .attrs = kArgAttrs,
                     .infer = infer,
-                    .run = run};
+                    .run = run,
+                    .output_dtype = makes<QTN_INT64>};
 
 }  // namespace qtn::ops

@@ -18,6 +18,7 @@ const OpDef kArgMin{.name = "ArgMin",
                     .max_outputs = 1,
                     .attrs = kArgAttrs,
                     .infer = infer,
-                    .run = run};
+                    .run = run,
+                    .output_dtype = makes<QTN_INT64>};
 
 }  // namespace qtn::ops

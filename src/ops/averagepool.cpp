@@ -124,6 +124,8 @@ void backward(const Backward &run, std::span<const Tensor> dx) {
   });
 }
 
+bool averages_places(std::size_t rank, const Tensor *) { return rank >= 3; }
+
 }  // namespace
 
 const OpDef kAveragePool{.name = "AveragePool",
@@ -135,6 +137,8 @@ const OpDef kAveragePool{.name = "AveragePool",
                          .run = run,
                          .prepare = prepare<Windows>,
                          .run_quantized = run_quantized,
-                         .backward = backward};
+                         .backward = backward,
+                         .averages_places = averages_places,
+                         .homogeneous = true};
 
 }  // namespace qtn::ops

@@ -90,6 +90,7 @@ const OpDef kBatchNormalization{.name = "BatchNormalization",
                                 .run = run,
                                 .backward = backward,
                                 .keeps = {.inputs = kAllInputs},
+                                .offsets = {1, 2},
                                 .upgrade = upgrade};
 
 }  // namespace qtn::ops

@@ -39,6 +39,10 @@ void run(const Call &call, std::span<Tensor> outputs) {
 // Opset 24 added a rounding for types that this version does not have.
 void upgrade(OldNode &node) { node.attrs.erase("round_mode"); }
 
+qdtype output_dtype(const Attrs &attrs, std::size_t, qdtype) {
+  return static_cast<qdtype>(attrs.get_int("to", QTN_FLOAT32));
+}
+
 }  // namespace
 
 const OpDef kCast{.name = "Cast",
@@ -48,6 +52,7 @@ const OpDef kCast{.name = "Cast",
                   .attrs = kAttrs,
                   .infer = infer,
                   .run = run,
+                  .output_dtype = output_dtype,
                   .upgrade = upgrade};
 
 }  // namespace qtn::ops

@@ -62,6 +62,7 @@ const OpDef kConcat{.name = "Concat",
                     .run = run,
                     .moves = always_moves,
                     .moved = {0, kVariadic},
-                    .backward = backward};
+                    .backward = backward,
+                    .joins = true};
 
 }  // namespace qtn::ops

@@ -23,6 +23,11 @@ void run(const Call &call, std::span<Tensor> outputs) {
   copy_elements(outputs[0], value_of(call.attrs).view(shape, broadcast_strides({}, {}, shape)));
 }
 
+qdtype output_dtype(const Attrs &attrs, std::size_t, qdtype) {
+  const Tensor *value = attrs.get_tensor("value");
+  return value ? value->dtype() : QTN_FLOAT32;
+}
+
 }  // namespace
 
 const OpDef kConstantOfShape{.name = "ConstantOfShape",
@@ -31,6 +36,7 @@ const OpDef kConstantOfShape{.name = "ConstantOfShape",
                              .max_outputs = 1,
                              .attrs = kAttrs,
                              .infer = infer,
-                             .run = run};
+                             .run = run,
+                             .output_dtype = output_dtype};
 
 }  // namespace qtn::ops

@@ -71,6 +71,8 @@ void backward(const Backward &run, std::span<const Tensor> dx) {
   conv_backward(ConvRuns(convolution_of(run.call)), run, dx);
 }
 
+constexpr ProductForm kProduct{.convolution = true, .channel_axis = [](const Attrs &) -> std::size_t { return 0; }};
+
 }  // namespace
 
 void conv_backward(const ConvRuns &conv, const Backward &run, std::span<const Tensor> dx) {
@@ -97,6 +99,9 @@ const OpDef kConv{.name = "Conv",
                   .run = run,
                   .run_quantized = run_quantized,
                   .backward = backward,
-                  .keeps = {.inputs = kAllInputs}};
+                  .keeps = {.inputs = kAllInputs},
+                  .product = &kProduct,
+                  .weights = {1, 1},
+                  .offsets = {2, 1}};
 
 }  // namespace qtn::ops

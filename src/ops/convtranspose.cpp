@@ -156,6 +156,10 @@ void backward(const Backward &run, std::span<const Tensor> dx) {
   if (run.call.in(2)) channel_gradient(dx[2], dy);
 }
 
+constexpr ProductForm kProduct{.convolution = true,
+                               .channel_axis = [](const Attrs &) -> std::size_t { return 1; },
+                               .channel_groups = [](const Attrs &attrs) { return attrs.get_int("group", 1); }};
+
 }  // namespace
 
 const OpDef kConvTranspose{.name = "ConvTranspose",
@@ -168,6 +172,9 @@ const OpDef kConvTranspose{.name = "ConvTranspose",
                            .prepare = prepare<Opposite>,
                            .run_quantized = run_quantized,
                            .backward = backward,
-                           .keeps = {.inputs = kAllInputs}};
+                           .keeps = {.inputs = kAllInputs},
+                           .product = &kProduct,
+                           .weights = {1, 1},
+                           .offsets = {2, 1}};
 
 }  // namespace qtn::ops

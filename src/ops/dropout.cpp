@@ -32,6 +32,8 @@ void upgrade(OldNode &node) {
   if (node.opset < 12) node.attrs.erase("ratio");
 }
 
+qdtype output_dtype(const Attrs &, std::size_t output, qdtype moved) { return output == 0 ? moved : QTN_BOOL; }
+
 }  // namespace
 
 const OpDef kDropout{.name = "Dropout",
@@ -43,6 +45,8 @@ const OpDef kDropout{.name = "Dropout",
                      .run = run,
                      .moves = always_moves,
                      .backward = backward_copy,
+                     .keeps_order = true,
+                     .output_dtype = output_dtype,
                      .upgrade = upgrade};
 
 }  // namespace qtn::ops

@@ -25,6 +25,7 @@ const OpDef kFlatten{.name = "Flatten",
                      .infer = infer,
                      .run = run_copy,
                      .moves = always_moves,
-                     .backward = backward_copy};
+                     .backward = backward_copy,
+                     .keeps_order = true};
 
 }  // namespace qtn::ops

@@ -85,6 +85,17 @@ void backward(const Backward &run, std::span<const Tensor> dx) {
   if (run.call.in(2)) broadcast_gradient(dx[2], run.dy[0], [beta](float slope) { return beta * slope; });
 }
 
+std::size_t channel_axis(const Attrs &attrs) { return attrs.get_int("transB", 0) != 0 ? 0 : 1; }
+
+std::string addition(const Attrs &attrs) {
+  if (attrs.get_int("transA", 0) != 0) return "transA is 1";
+  for (const char *factor : {"alpha", "beta"})
+    if (const double value = attrs.get_float(factor, 1); value != 1) return cat(factor, " is ", value);
+  return {};
+}
+
+constexpr ProductForm kProduct{.channel_axis = channel_axis, .addition = addition};
+
 }  // namespace
 
 const OpDef kGemm{.name = "Gemm",
@@ -96,6 +107,9 @@ const OpDef kGemm{.name = "Gemm",
                   .run = run,
                   .run_quantized = run_quantized,
                   .backward = backward,
-                  .keeps = {.inputs = kAllInputs}};
+                  .keeps = {.inputs = kAllInputs},
+                  .product = &kProduct,
+                  .weights = {1, 1},
+                  .offsets = {2, 1}};
 
 }  // namespace qtn::ops

@@ -30,6 +30,8 @@ void backward(const Backward &run, std::span<const Tensor> dx) {
   if (dx[0].has_data()) mean_gradient(run.dy[0], spatial_axes(run.call), dx[0]);
 }
 
+bool averages_places(std::size_t rank, const Tensor *) { return rank >= 3; }
+
 }  // namespace
 
 const OpDef kGlobalAveragePool{.name = "GlobalAveragePool",
@@ -40,6 +42,8 @@ const OpDef kGlobalAveragePool{.name = "GlobalAveragePool",
                                .infer = infer,
                                .run = run,
                                .run_quantized = run_quantized,
-                               .backward = backward};
+                               .backward = backward,
+                               .averages_places = averages_places,
+                               .homogeneous = true};
 
 }  // namespace qtn::ops

@@ -12,7 +12,13 @@ void run(const Call &call, std::span<Tensor> outputs) {
 
 }  // namespace
 
-const OpDef kGreater{
-    .name = "Greater", .min_inputs = 2, .max_inputs = 2, .max_outputs = 1, .attrs = {}, .infer = infer, .run = run};
+const OpDef kGreater{.name = "Greater",
+                     .min_inputs = 2,
+                     .max_inputs = 2,
+                     .max_outputs = 1,
+                     .attrs = {},
+                     .infer = infer,
+                     .run = run,
+                     .output_dtype = makes<QTN_BOOL>};
 
 }  // namespace qtn::ops

@@ -18,6 +18,7 @@ const OpDef kGreaterOrEqual{.name = "GreaterOrEqual",
                             .max_outputs = 1,
                             .attrs = {},
                             .infer = infer,
-                            .run = run};
+                            .run = run,
+                            .output_dtype = makes<QTN_BOOL>};
 
 }  // namespace qtn::ops

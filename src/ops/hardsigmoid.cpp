@@ -34,6 +34,7 @@ const OpDef kHardSigmoid{.name = "HardSigmoid",
                          .run = run,
                          .elementwise = true,
                          .backward = backward,
-                         .keeps = {.outputs = true}};
+                         .keeps = {.outputs = true},
+                         .bounds = Clamp{0, 1}};
 
 }  // namespace qtn::ops

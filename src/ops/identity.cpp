@@ -16,6 +16,7 @@ const OpDef kIdentity{.name = "Identity",
                       .infer = infer,
                       .run = run_copy,
                       .moves = always_moves,
-                      .backward = backward_copy};
+                      .backward = backward_copy,
+                      .keeps_order = true};
 
 }  // namespace qtn::ops

@@ -12,6 +12,12 @@ namespace qtn::ops {
 
 using Types = std::vector<TensorType>;
 
+/// OpDef::output_dtype where it is always the same.
+template <qdtype T>
+qdtype makes(const Attrs &, std::size_t, qdtype) {
+  return T;
+}
+
 inline void require_dtype(const char *op, const char *name, const Tensor &t, std::initializer_list<qdtype> allowed) {
   if (std::find(allowed.begin(), allowed.end(), t.dtype()) != allowed.end()) return;
   std::string text;

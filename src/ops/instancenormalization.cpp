@@ -94,6 +94,7 @@ const OpDef kInstanceNormalization{.name = "InstanceNormalization",
                                    .infer = infer,
                                    .run = run,
                                    .backward = backward,
-                                   .keeps = {.inputs = {0, 2}}};
+                                   .keeps = {.inputs = {0, 2}},
+                                   .offsets = {1, 2}};
 
 }  // namespace qtn::ops

@@ -177,6 +177,7 @@ const OpDef kLayerNormalization{.name = "LayerNormalization",
                                 .infer = infer,
                                 .run = run,
                                 .backward = backward,
-                                .keeps = {.inputs = {0, 2}}};
+                                .keeps = {.inputs = {0, 2}},
+                                .offsets = {1, 2}};
 
 }  // namespace qtn::ops

@@ -31,6 +31,7 @@ const OpDef kLeakyRelu{.name = "LeakyRelu",
                        .run = run,
                        .elementwise = true,
                        .backward = backward,
-                       .keeps = {.inputs = kAllInputs}};
+                       .keeps = {.inputs = kAllInputs},
+                       .homogeneous = true};
 
 }  // namespace qtn::ops

@@ -102,6 +102,8 @@ void backward(const Backward &run, std::span<const Tensor> dx) {
   });
 }
 
+constexpr ProductForm kProduct{.has_bias = false, .channel_axis = [](const Attrs &) -> std::size_t { return 1; }};
+
 }  // namespace
 
 const OpDef kMatMul{.name = "MatMul",
@@ -113,6 +115,8 @@ const OpDef kMatMul{.name = "MatMul",
                     .run = run,
                     .run_quantized = run_quantized,
                     .backward = backward,
-                    .keeps = {.inputs = kAllInputs}};
+                    .keeps = {.inputs = kAllInputs},
+                    .product = &kProduct,
+                    .weights = {0, 2}};
 
 }  // namespace qtn::ops

@@ -186,6 +186,8 @@ void backward(const Backward &run, std::span<const Tensor> dx) {
   });
 }
 
+qdtype output_dtype(const Attrs &, std::size_t output, qdtype moved) { return output == 0 ? moved : QTN_INT64; }
+
 }  // namespace
 
 const OpDef kMaxPool{.name = "MaxPool",
@@ -198,6 +200,8 @@ const OpDef kMaxPool{.name = "MaxPool",
                      .prepare = prepare<Windows>,
                      .moves = always_moves,
                      .backward = backward,
-                     .keeps = {.inputs = kAllInputs}};
+                     .keeps = {.inputs = kAllInputs},
+                     .homogeneous = true,
+                     .output_dtype = output_dtype};
 
 }  // namespace qtn::ops

@@ -38,6 +38,7 @@ const OpDef kMul{.name = "Mul",
                  .elementwise = true,
                  .run_quantized = run_quantized,
                  .backward = backward,
-                 .keeps = {.inputs = kAllInputs}};
+                 .keeps = {.inputs = kAllInputs},
+                 .activations = 2};
 
 }  // namespace qtn::ops

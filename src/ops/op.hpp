@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -75,6 +76,21 @@ struct Kept {
   bool outputs = false;
 };
 
+/// Of an operator that sums products of input 0 and weights, input 1, and adds a bias, input 2, where it takes one.
+struct ProductForm {
+  bool convolution = false;  ///< weights are [.., .., places ...], of three axes or more; else a matrix
+  bool has_bias = true;
+
+  /// The axis of the weights that counts output channels.
+  std::size_t (*channel_axis)(const Attrs &attrs);
+
+  /// Groups whose channels share a place along that axis; nullptr: always one.
+  std::int64_t (*channel_groups)(const Attrs &attrs) = nullptr;
+
+  /// What the attributes add to sums of products ("transA is 1"), or empty; nullptr: nothing.
+  std::string (*addition)(const Attrs &attrs) = nullptr;
+};
+
 /// The domain of the operators that ONNX Runtime adds to ONNX's own.
 inline constexpr const char *kMicrosoft = "com.microsoft";
 
@@ -125,6 +141,41 @@ struct OpDef {
   /// number of threads. nullptr: the operator has no gradient.
   void (*backward)(const Backward &run, std::span<const Tensor> dx) = nullptr;
   Kept keeps = {};  ///< for backward
+
+  /// nullptr: it is no sum of products.
+  const ProductForm *product = nullptr;
+
+  /// Inputs that are learned where they are constants. Training may decay weights; offsets, and the scales of
+  /// normalizations, it does not.
+  InputRange weights = {0, 0}, offsets = {0, 0};
+
+  /// How many of the first inputs run_quantized() takes as activations, where there are no weights.
+  std::size_t activations = 1;
+
+  /// Whether each channel, axis 1, becomes means over its places or windows of them. `axes`: input 1 where it is a
+  /// constant, else nullptr. nullptr: never.
+  bool (*averages_places)(std::size_t rank, const Tensor *axes) = nullptr;
+
+  /// Moved operands may be on grids of their own, which lead to the result's.
+  bool joins = false;
+
+  /// The input that fills places to which nothing is moved; kVariadic: there are none.
+  std::size_t fill = kVariadic;
+
+  /// f(a x) = a f(x) for every a above 0, channel by channel.
+  bool homogeneous = false;
+
+  /// Output 0 holds the elements of input 0 in their order, under another shape or the same.
+  bool keeps_order = false;
+
+  /// Shapes of the inputs are all that is read.
+  bool reads_shapes = false;
+
+  /// Between which all outputs lie, where that does not depend on the inputs.
+  std::optional<Clamp> bounds = {};
+
+  /// The type of an output, for graphs of unknown shapes; `moved` is that of the first moved input. nullptr: the same.
+  qdtype (*output_dtype)(const Attrs &attrs, std::size_t output, qdtype moved) = nullptr;
 
   /// Rewrites the forms of opsets 7 to 20; nullptr where the operator never changed.
   void (*upgrade)(OldNode &node) = nullptr;

@@ -132,6 +132,7 @@ const OpDef kPad{.name = "Pad",
                  .prepare = prepare<Sources>,
                  .moves = always_moves,
                  .backward = backward,
+                 .fill = 2,
                  .upgrade = upgrade};
 
 }  // namespace qtn::ops

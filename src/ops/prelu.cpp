@@ -40,6 +40,7 @@ const OpDef kPRelu{.name = "PRelu",
                    .run = run,
                    .elementwise = true,
                    .backward = backward,
-                   .keeps = {.inputs = kAllInputs}};
+                   .keeps = {.inputs = kAllInputs},
+                   .weights = {1, 1}};
 
 }  // namespace qtn::ops

@@ -38,6 +38,7 @@ const OpDef kRelu{.name = "Relu",
                   .elementwise = true,
                   .keeps_grid = true,
                   .backward = backward,
-                  .keeps = {.outputs = true}};
+                  .keeps = {.outputs = true},
+                  .homogeneous = true};
 
 }  // namespace qtn::ops

@@ -47,6 +47,7 @@ const OpDef kReshape{.name = "Reshape",
                      .infer = infer,
                      .run = run_copy,
                      .moves = always_moves,
-                     .backward = backward_copy};
+                     .backward = backward_copy,
+                     .keeps_order = true};
 
 }  // namespace qtn::ops

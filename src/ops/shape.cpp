@@ -24,7 +24,14 @@ void run(const Call &call, std::span<Tensor> outputs) {
 
 }  // namespace
 
-const OpDef kShape{
-    .name = "Shape", .min_inputs = 1, .max_inputs = 1, .max_outputs = 1, .attrs = kAttrs, .infer = infer, .run = run};
+const OpDef kShape{.name = "Shape",
+                   .min_inputs = 1,
+                   .max_inputs = 1,
+                   .max_outputs = 1,
+                   .attrs = kAttrs,
+                   .infer = infer,
+                   .run = run,
+                   .reads_shapes = true,
+                   .output_dtype = makes<QTN_INT64>};
 
 }  // namespace qtn::ops

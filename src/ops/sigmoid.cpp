@@ -26,6 +26,7 @@ const OpDef kSigmoid{.name = "Sigmoid",
                      .run = run,
                      .elementwise = true,
                      .backward = backward,
-                     .keeps = {.outputs = true}};
+                     .keeps = {.outputs = true},
+                     .bounds = Clamp{0, 1}};
 
 }  // namespace qtn::ops

@@ -39,6 +39,7 @@ const OpDef kSoftmax{.name = "Softmax",
                      .run = run,
                      .backward = backward,
                      .keeps = {.outputs = true},
+                     .bounds = Clamp{0, 1},
                      .upgrade = upgrade_softmax};
 
 }  // namespace qtn::ops

@@ -37,6 +37,7 @@ const OpDef kSqueeze{.name = "Squeeze",
                      .run = run_copy,
                      .moves = always_moves,
                      .backward = backward_copy,
+                     .keeps_order = true,
                      .upgrade = upgrade};
 
 }  // namespace qtn::ops

@@ -26,6 +26,7 @@ const OpDef kTanh{.name = "Tanh",
                   .run = run,
                   .elementwise = true,
                   .backward = backward,
-                  .keeps = {.outputs = true}};
+                  .keeps = {.outputs = true},
+                  .bounds = Clamp{-1, 1}};
 
 }  // namespace qtn::ops

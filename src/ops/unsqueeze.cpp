@@ -32,6 +32,7 @@ const OpDef kUnsqueeze{.name = "Unsqueeze",
                        .run = run_copy,
                        .moves = always_moves,
                        .backward = backward_copy,
+                       .keeps_order = true,
                        .upgrade = upgrade};
 
 }  // namespace qtn::ops

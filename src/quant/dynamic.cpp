@@ -9,6 +9,7 @@
 #include "graph/integer.hpp"
 #include "graph/passes.hpp"
 #include "graph/tensors.hpp"
+#include "quant/classify.hpp"
 #include "quant/facts.hpp"
 #include "quant/named.hpp"
 #include "quant/normalize.hpp"
@@ -21,24 +22,6 @@ using graph::Graph;
 using graph::kNoValue;
 using graph::Node;
 using graph::ValueId;
-
-/// Gemm's bias has been brought into this form where it can be.
-bool bias_fits(const Graph &g, ValueId bias, std::int64_t channels) {
-  const Tensor *t = float_constant(g, bias);
-  return bias == kNoValue || (t && t->shape() == Shape{channels});
-}
-
-bool is_product(const Graph &g, const Node &node, const Tensor &weight) {
-  if (weight.rank() != 2) return false;
-  if (node.op == &ops::kMatMul) return true;
-  return node.op == &ops::kGemm && node.attrs.get_int("transA", 0) == 0 && node.attrs.get_float("alpha", 1.0) == 1.0 &&
-         node.attrs.get_float("beta", 1.0) == 1.0 &&
-         bias_fits(g, input_of(node, 2), weight.dim(graph::output_channel_axis(node)));
-}
-
-bool is_convolution(const Graph &g, const Node &node, const Tensor &weight) {
-  return node.op == &ops::kConv && weight.rank() >= 3 && bias_fits(g, input_of(node, 2), weight.dim(0));
-}
 
 class Dynamic {
  public:
@@ -55,13 +38,10 @@ class Dynamic {
 
  private:
   bool replace(const Node &node) {
-    const Tensor *constant = float_constant(g_, input_of(node, 1));
-    if (!constant || constant->count() == 0 || !is_activation(g_, facts_, input_of(node, 0))) return false;
-    const Tensor weight = *constant;
-    const bool convolution = convolutions_ && is_convolution(g_, node, weight);
-    if (!convolution && !is_product(g_, node, weight)) return false;
-    const std::int64_t channels = weight.dim(graph::output_channel_axis(node));
-    if (weight.count() / channels > graph::kDynamicDepth) return false;
+    if (!graph::is_linear(node) || node.op->product->channel_groups) return false;
+    const bool convolution = graph::is_convolution(node);
+    if (convolution && !convolutions_) return false;
+    if (!product_misfit(g_, facts_, node, graph::kDynamicDepth).empty()) return false;
     const std::optional<Settings> settings = config_.settings_for(node);
     if (!settings) return false;
     const Tensor q = quantized(node, *settings);

@@ -1,30 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/facts.hpp"
 
-#include <algorithm>
-#include <string_view>
-
 #include "base/error.hpp"
 
 namespace qtn::quant {
 namespace {
 
-constexpr std::string_view kTruthValues[] = {"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"};
-
 /// From types of inputs alone, so that a graph of unknown shapes has types too.
 qdtype output_dtype(const graph::Node &node, std::size_t output, const std::vector<qdtype> &dtype) {
-  const std::string_view op = node.op->name;
-  if (op == "Shape" || op == "ArgMax" || op == "ArgMin" || (op == "MaxPool" && output == 1)) return QTN_INT64;
-  if (std::find(std::begin(kTruthValues), std::end(kTruthValues), op) != std::end(kTruthValues)) return QTN_BOOL;
-  if (op == "LayerNormalization" && output > 0) return QTN_FLOAT32;
-  if (op == "Dropout" && output == 1) return QTN_BOOL;
-  if (op == "Cast") return static_cast<qdtype>(node.attrs.get_int("to", QTN_FLOAT32));
-  if (op == "ConstantOfShape") {
-    const Tensor *value = node.attrs.get_tensor("value");
-    return value ? value->dtype() : QTN_FLOAT32;
-  }
   const graph::ValueId first = input_of(node, node.op->moved.first);
-  return first == graph::kNoValue ? QTN_FLOAT32 : dtype[static_cast<std::size_t>(first)];
+  const qdtype moved = first == graph::kNoValue ? QTN_FLOAT32 : dtype[static_cast<std::size_t>(first)];
+  return node.op->output_dtype ? node.op->output_dtype(node.attrs, output, moved) : moved;
 }
 
 }  // namespace

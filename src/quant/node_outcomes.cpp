@@ -14,14 +14,11 @@ namespace {
 using graph::Graph;
 using graph::Node;
 
-const char *reason(const NodePlan &plan, const Node &node, bool for_target) {
-  if (plan.role == Role::floating) {
-    const bool others = graph::is_linear(node) || node.op->elementwise || node.op->run_quantized;
-    return others ? "no integer form with these attributes or operands" : "the operator has no integer form";
-  }
+std::string reason(const NodePlan &plan, bool multiplies_activations, bool for_target) {
+  if (plan.role == Role::floating) return plan.why;
   if (!plan.settings) return for_target ? "left in float to reach the target" : "configured to stay in float";
   if (!plan.integer)
-    return node.op == &ops::kMatMul ? "its result has no grid by hand" : "its result is not read as integers";
+    return multiplies_activations ? "its result has no grid by hand" : "its result is not read as integers";
   return for_target ? "activations of 16 bits to reach the target" : "no kernel for these types";
 }
 
@@ -79,7 +76,9 @@ std::vector<FloatNode> float_nodes(const Prepared &p, const Graph &quantized, st
     if (!is_activation(p.graph, facts, p.graph.nodes[n].outputs[0])) continue;
     const bool for_target =
         std::any_of(fallen.begin(), fallen.end(), [&](const FallenLayer &layer) { return layer.node == node.name; });
-    nodes.push_back({node.name, node.op->name, reason(p.placement.nodes[n], node, for_target)});
+    nodes.push_back(
+        {node.name, node.op->name,
+         reason(p.placement.nodes[n], multiplies_activations(p.graph, facts, p.graph.nodes[n]), for_target)});
   }
   return nodes;
 }

@@ -82,8 +82,8 @@ bool is_norm(const graph::Graph &g, const Facts &facts, const graph::Node &node)
 bool takes_up(const graph::Graph &g, const Facts &facts, ValueId x) {
   const std::int32_t maker = facts.uses.producer[static_cast<std::size_t>(x)];
   if (maker < 0 || !facts.uses.single_use(x)) return false;
-  const ops::OpDef *op = g.nodes[static_cast<std::size_t>(maker)].op;
-  return op == &ops::kConv || op == &ops::kConvTranspose || op == &ops::kGemm;
+  const ops::ProductForm *product = g.nodes[static_cast<std::size_t>(maker)].op->product;
+  return product && product->has_bias;
 }
 
 }  // namespace

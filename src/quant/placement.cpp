@@ -20,93 +20,6 @@ using graph::ValueId;
 
 std::size_t index(ValueId v) { return static_cast<std::size_t>(v); }
 
-/// Products of 255 * 128 that an int32 sum surely holds.
-constexpr std::int64_t kMaxDepth = 65000;
-
-bool bias_fits(const Graph &g, ValueId bias, std::int64_t channels) {
-  if (bias == kNoValue) return true;
-  const Tensor *t = float_constant(g, bias);
-  return t && t->rank() == 1 && t->count() == channels;
-}
-
-bool is_weighted(const Graph &g, const Facts &facts, const Node &node) {
-  if (!graph::is_linear(node)) return false;
-  const Tensor *weight = float_constant(g, input_of(node, 1));
-  if (!weight || weight->count() == 0 || !is_activation(g, facts, input_of(node, 0))) return false;
-  if (graph::is_convolution(node) ? weight->rank() < 3 : weight->rank() != 2) return false;
-  const std::int64_t channels = graph::output_channels(node, weight->shape());
-  if (weight->count() / channels > kMaxDepth) return false;
-  if (node.op == &ops::kMatMul) return true;
-  if (node.attrs.get_int("transA", 0) != 0) return false;
-  if (node.attrs.get_float("alpha", 1.0) != 1.0 || node.attrs.get_float("beta", 1.0) != 1.0) return false;
-  return bias_fits(g, input_of(node, 2), channels);
-}
-
-/// Of pictures and volumes. Three axes are more often those of a sequence, whose last one holds features.
-bool is_spatial_mean(const Graph &g, const Facts &facts, const Node &node) {
-  const std::int64_t rank = facts.rank_of(input_of(node, 0));
-  if (rank != 4 && rank != 5) return false;
-  const ValueId axes_id = input_of(node, 1);
-  if (axes_id == kNoValue || !g.value(axes_id).is_constant()) return false;
-  std::vector<std::int64_t> axes = int_values(g.value(axes_id).constant, "ReduceMean axes");
-  for (std::int64_t &axis : axes) axis += axis < 0 ? rank : 0;
-  std::sort(axes.begin(), axes.end());
-  std::vector<std::int64_t> spatial(static_cast<std::size_t>(rank - 2));
-  std::iota(spatial.begin(), spatial.end(), 2);
-  return axes == spatial;
-}
-
-/// One activation among scalar constants: a table of 256 entries.
-bool is_table(const Graph &g, const Facts &facts, const Node &node) {
-  if (!node.op->elementwise || node.outputs.size() != 1 || !facts.is_float(node.outputs[0])) return false;
-  std::size_t activations = 0;
-  for (const ValueId v : node.inputs) {
-    if (v == kNoValue) continue;
-    if (is_activation(g, facts, v))
-      ++activations;
-    else if (const Tensor *t = float_constant(g, v); !t || t->count() != 1)
-      return false;
-  }
-  return activations == 1;
-}
-
-/// Integers only where its result is a grid by hand: eight bits of both operands are more than many networks stand.
-bool is_matmul(const Graph &g, const Facts &facts, const Node &node) {
-  return node.op == &ops::kMatMul && is_activation(g, facts, input_of(node, 0)) &&
-         is_activation(g, facts, input_of(node, 1)) && facts.rank_of(input_of(node, 0)) >= 2 &&
-         facts.rank_of(input_of(node, 1)) >= 2;
-}
-
-/// Of one picture at a time, over places.
-bool is_average(const Graph &g, const Facts &facts, const Node &node) {
-  const std::string_view op = node.op->name;
-  const ValueId x = input_of(node, 0);
-  if (op == "AveragePool" || op == "GlobalAveragePool")
-    return is_activation(g, facts, x) && facts.rank_of(x) >= 3 && facts.rank_of(x) <= 5;
-  return op == "ReduceMean" && is_activation(g, facts, x) && is_spatial_mean(g, facts, node);
-}
-
-bool is_pointwise(const Graph &g, const Facts &facts, const Node &node) {
-  const std::string_view op = node.op->name;
-  const ValueId x = input_of(node, 0);
-  if (is_average(g, facts, node)) return true;
-  if ((op == "Add" || op == "Sub" || op == "Mul") && is_activation(g, facts, x) &&
-      is_activation(g, facts, input_of(node, 1)))
-    return true;
-  return is_table(g, facts, node);
-}
-
-Role role_of(const Graph &g, const Facts &facts, const Node &node) {
-  if (is_weighted(g, facts, node)) return Role::weighted;
-  if (ops::moves(*node.op, node.attrs)) {
-    // MaxPool's indices are computed, not moved.
-    const bool all_float = std::all_of(node.outputs.begin(), node.outputs.end(),
-                                       [&](ValueId v) { return v == kNoValue || facts.is_float(v); });
-    return all_float ? Role::moving : Role::floating;
-  }
-  return is_pointwise(g, facts, node) || is_matmul(g, facts, node) ? Role::pointwise : Role::floating;
-}
-
 /// Calls f(value) for the activations that a node reads as data.
 template <class F>
 void each_operand(const Graph &g, const Facts &facts, const Node &node, Role role, F f) {
@@ -147,7 +60,7 @@ std::vector<bool> wanted_values(const Graph &g, const Facts &facts, std::vector<
     NodePlan &plan = plans[n];
     if (plan.role == Role::floating || !plan.settings) continue;
     bool asked = false;
-    const std::vector<bool> &reason = node.op == &ops::kMatMul ? by_hand : wanted;
+    const std::vector<bool> &reason = multiplies_activations(g, facts, node) ? by_hand : wanted;
     each_output(facts, node, [&](ValueId v) { asked = asked || reason[index(v)]; });
     plan.integer = asked || plan.role == Role::weighted;
     if (!plan.integer) continue;
@@ -225,7 +138,7 @@ class Grouping {
   /// An average that is told to keep the grid of what it reads.
   bool keeps_grid(std::size_t n) const {
     const NodePlan &plan = p_.nodes[n];
-    return plan.integer && plan.settings->pools_keep_grid && is_average(g_, facts_, g_.nodes[n]);
+    return plan.integer && plan.settings->pools_keep_grid && is_mean_of_places(g_, facts_, g_.nodes[n]);
   }
 
   void tie_moved(Ties &tied) const {
@@ -245,7 +158,7 @@ class Grouping {
     for (std::size_t n = 0; n < g_.nodes.size(); ++n) {
       const Node &node = g_.nodes[n];
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-        if (node.inputs[i] == kNoValue || std::string_view(node.op->name) == "Shape") continue;
+        if (node.inputs[i] == kNoValue || node.op->reads_shapes) continue;
         if (is_concat(n))
           tied.add_reader(index(node.inputs[i]), static_cast<std::int32_t>(n));
         else if (!keeps_grid(n) && (!moving(n) || !moves_operand(node, i)))
@@ -296,7 +209,7 @@ class Grouping {
       return apart;
     }
     if (keeps_grid(n)) return trained_;  // not moved but computed, and rounded
-    return !moving(n) || (std::string_view(node.op->name) == "Pad" && input_of(node, 2) != kNoValue);
+    return !moving(n) || input_of(node, node.op->fill) != kNoValue;
   }
 
   /// The maker's; where nobody makes it (a graph input) or the maker stays in float, the first integer reader's; what
@@ -352,18 +265,18 @@ class Grouping {
       return nullptr;
     const std::int32_t n = maker(group.sources[0]);
     if (n < 0) return nullptr;
-    const std::string_view op = g_.nodes[static_cast<std::size_t>(n)].op->name;
-    const bool tanh = op == "Tanh";
-    if (!tanh && op != "Sigmoid" && op != "HardSigmoid" && op != "Softmax") return nullptr;
+    const std::optional<ops::Clamp> &bounds = g_.nodes[static_cast<std::size_t>(n)].op->bounds;
+    if (!bounds) return nullptr;
     const std::string dtype = group.settings.activation.get_string("dtype", "uint8");
     if (dtype != "uint8" && dtype != "int8") return nullptr;
     const qdtype type = dtype == "int8" ? QTN_INT8 : QTN_UINT8;
     const IntegerRange range = given_range(group.settings.activation, "placement").value_or(integer_range(type));
     const auto count = static_cast<std::int64_t>(range.hi - range.lo) + 1;
-    const std::int64_t zero = tanh ? range.lo + count / 2 : range.lo;
+    const double width = static_cast<double>(bounds->hi) - bounds->lo;
+    const auto below_zero = static_cast<std::int64_t>(-bounds->lo / width * static_cast<double>(count));
     return std::make_shared<Quantizer>(type, QTN_PER_TENSOR_AFFINE, 0,
-                                       std::vector<double>{(tanh ? 2.0 : 1.0) / static_cast<double>(count)},
-                                       std::vector<std::int64_t>{zero}, Numerics::onnx);
+                                       std::vector<double>{width / static_cast<double>(count)},
+                                       std::vector<std::int64_t>{range.lo + below_zero}, Numerics::onnx);
   }
 
   const Graph &g_;
@@ -378,15 +291,17 @@ bool moves_operand(const Node &node, std::size_t input) { return node.op->moved.
 
 bool joins(const Placement &placement, const Node &node, std::size_t n) {
   const NodePlan &plan = placement.nodes[n];
-  return plan.integer && plan.role == Role::moving && node.op == &ops::kConcat;
+  return plan.integer && plan.role == Role::moving && node.op->joins;
 }
 
 Placement place(const Graph &g, const Config &config, bool trained) {
   const Facts facts(g);
   Placement placement;
   placement.group.assign(g.values.size(), -1);
-  for (const Node &node : g.nodes)
-    placement.nodes.push_back({role_of(g, facts, node), false, config.settings_for(node)});
+  for (const Node &node : g.nodes) {
+    Classified classified = classify(g, facts, node);
+    placement.nodes.push_back({classified.role, std::move(classified.why), false, config.settings_for(node)});
+  }
   const std::vector<bool> wanted =
       wanted_values(g, facts, placement.nodes, asked_by_hand(g, facts, placement.nodes, config));
   Grouping(g, facts, trained, placement).run(wanted, config);

@@ -7,20 +7,14 @@
 #include <vector>
 
 #include "graph/graph.hpp"
+#include "quant/classify.hpp"
 #include "quant/config.hpp"
 
 namespace qtn::quant {
 
-/// What an operator can do with integers, given its attributes and constants.
-enum class Role {
-  floating,   ///< runs in float
-  weighted,   ///< Conv, Gemm, MatMul with constant weights: integers in, integers or float out
-  pointwise,  ///< Add, Mul, pools, tables: integers in and out, or float altogether
-  moving,     ///< moves or chooses integers: one grid for what goes in and out
-};
-
 struct NodePlan {
   Role role = Role::floating;
+  std::string why;                   ///< it is that; see Classified
   bool integer = false;              ///< reads its activations as integers
   std::optional<Settings> settings;  ///< nullopt: configured to stay in float
 };

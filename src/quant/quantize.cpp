@@ -86,7 +86,7 @@ struct Threshold {
 
   double at(std::size_t samples) const { return of_many + of_one / std::pow(static_cast<double>(samples), 1.5); }
 };
-constexpr Threshold kOfCorrection{0.1, 10}, kOfRanges{0.5, 20};
+constexpr Threshold kOfCorrection{0.1, 10}, kOfRanges{0.5, 30};
 
 /// In dB, what 8 bits tell. With ranges that clip some samples, the ratio of one beyond it is chance: a Softmax which is
 /// sure of its class has some of 90 dB and makes 70 of them for nothing that anybody sees.

@@ -6,6 +6,7 @@
 #include "graph/integer.hpp"
 #include "graph/passes.hpp"
 #include "graph/tensors.hpp"
+#include "quant/classify.hpp"
 #include "quant/facts.hpp"
 #include "quant/weights.hpp"
 
@@ -17,10 +18,8 @@ using graph::Node;
 using graph::ValueId;
 
 bool has_weights(const Graph &g, const Node &node) {
-  const Tensor *weight = float_constant(g, input_of(node, 1));
-  if (!weight || weight->count() == 0 || float_constant(g, input_of(node, 0))) return false;
-  if (node.op == &ops::kConv) return weight->rank() >= 3;
-  return (node.op == &ops::kGemm || node.op == &ops::kMatMul) && weight->rank() == 2;
+  const Tensor *weight = product_weight(g, node);
+  return weight && !node.op->product->channel_groups && !float_constant(g, input_of(node, 0));
 }
 
 Settings settings_of(const WeightsOnly &grid, bool blocks) {

@@ -14,12 +14,8 @@ using graph::ValueId;
 
 std::size_t at(std::int32_t id) { return static_cast<std::size_t>(id); }
 
-/// Whether the output is the first input under another shape.
-bool only_reshapes(const Node &node) {
-  for (const ops::OpDef *op : {&ops::kReshape, &ops::kFlatten, &ops::kSqueeze, &ops::kUnsqueeze, &ops::kIdentity})
-    if (node.op == op) return true;
-  return false;
-}
+/// Whether the output is the first input under another shape; dropout is more where it is trained.
+bool only_reshapes(const Node &node) { return node.op->keeps_order && node.op != &ops::kDropout; }
 
 class Lowering {
  public:

@@ -21,22 +21,15 @@ bool is_separate_bias(const Graph &g, const Uses &uses, const Node &node, std::s
   const ValueId other = node.inputs[1 - input];
   const std::int32_t maker = uses.producer[static_cast<std::size_t>(other)];
   if (maker < 0) return false;
-  const ops::OpDef *op = g.nodes[static_cast<std::size_t>(maker)].op;
-  return op == &ops::kMatMul || op == &ops::kConv || op == &ops::kConvTranspose;
+  return g.nodes[static_cast<std::size_t>(maker)].op->product != nullptr;
 }
 
 enum class Role { none, weight, offset };
 
-/// What a constant is to the node that reads it; offsets, and the scales of normalizations, are not decayed.
+/// What a constant is to the node that reads it.
 Role role_of(const Graph &g, const Uses &uses, const Node &node, std::size_t input) {
-  const ops::OpDef *op = node.op;
-  if (op == &ops::kMatMul) return Role::weight;
-  if (op == &ops::kConv || op == &ops::kConvTranspose || op == &ops::kGemm)
-    return input == 0 ? Role::none : input == 1 ? Role::weight : Role::offset;
-  if (op == &ops::kBatchNormalization) return input == 1 || input == 2 ? Role::offset : Role::none;
-  if (op == &ops::kLayerNormalization || op == &ops::kInstanceNormalization)
-    return input > 0 ? Role::offset : Role::none;
-  if (op == &ops::kPRelu) return input == 1 ? Role::weight : Role::none;
+  if (node.op->weights.holds(input)) return Role::weight;
+  if (node.op->offsets.holds(input)) return Role::offset;
   return is_separate_bias(g, uses, node, input) ? Role::offset : Role::none;
 }
 

@@ -99,7 +99,7 @@ class Corrector {
     const Tensor weights = gathered(*layer, real_.value(real_.nodes[n].inputs[1]).constant);
     std::vector<Moments> moments = measure(n, *layer, q.shape(), weights);
     if (which_.rounding) round_weights(n, *layer, q, weights, moments);
-    if (which_.bias && std::string_view(node.op->name) != "MatMul") correct_bias(n, *layer, weights, moments);
+    if (which_.bias && node.op->product->has_bias) correct_bias(n, *layer, weights, moments);
   }
 
   std::vector<Moments> measure(std::size_t n, const Layer &layer, const Shape &shape, const Tensor &weights) const {

@@ -7,6 +7,7 @@
 #include <map>
 #include <string_view>
 
+#include "graph/integer.hpp"
 #include "quant/facts.hpp"
 #include "quant/recover/layer.hpp"
 #include "quant/recover/linked_scales.hpp"
@@ -53,7 +54,7 @@ std::vector<double> smoothing(const std::vector<double> &largest, const std::vec
   return factors;
 }
 
-std::int64_t channel_axis(const Node &node) { return std::string_view(node.op->name) == "Conv" ? 1 : -1; }
+std::int64_t channel_axis(const Node &node) { return graph::is_convolution(node) ? 1 : -1; }
 
 /// Calls see(value, channel) for every element of t, whose channels lie along the axis (-1: the last).
 void each_of_channel(const Tensor &t, std::int64_t axis, auto see) {
@@ -130,7 +131,7 @@ bool absorb_biases(Graph &g, const Samples &samples) {
   std::erase_if(links, [&](const Link &link) {
     const Node &from = g.nodes[link.from], &to = g.nodes[link.to];
     return !from.clamp || from.clamp->lo != 0 || input_of(from, 2) == kNoValue || !reads_directly(g, link) ||
-           std::string_view(to.op->name) == "MatMul" || input_of(to, 2) == kNoValue || has_padding(to);
+           !to.op->product->has_bias || input_of(to, 2) == kNoValue || has_padding(to);
   });
   std::vector<std::vector<float>> smallest(links.size());
   watch_links(g, links, samples, [&](std::size_t i, const Tensor &t) {

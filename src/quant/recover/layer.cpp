@@ -2,8 +2,8 @@
 #include "quant/recover/layer.hpp"
 
 #include <algorithm>
-#include <string_view>
 
+#include "graph/integer.hpp"
 #include "ops/window.hpp"
 
 namespace qtn::quant {
@@ -29,10 +29,10 @@ void copy_patch(const ops::Window &w, std::int64_t channels, const float *image,
 }  // namespace
 
 std::optional<Layer> layer_of(const graph::Node &node, const Shape &weight) {
-  const std::string_view op = node.op->name;
+  if (!graph::is_linear(node) || node.op->product->channel_groups) return std::nullopt;
   Layer layer{};
   layer.groups = 1;
-  if (op == "Conv") {
+  if (graph::is_convolution(node)) {
     layer.convolution = true;
     layer.groups = node.attrs.get_int("group", 1);
     if (layer.groups < 1 || weight.size() < 3 || weight[0] % layer.groups != 0) return std::nullopt;
@@ -40,9 +40,8 @@ std::optional<Layer> layer_of(const graph::Node &node, const Shape &weight) {
     layer.depth = element_count(weight, 1, weight.size());
     return layer;
   }
-  if ((op != "Gemm" && op != "MatMul") || weight.size() != 2 || node.attrs.get_int("transA", 0) != 0)
-    return std::nullopt;
-  layer.transposed = node.attrs.get_int("transB", 0) == 0;
+  if (weight.size() != 2 || node.attrs.get_int("transA", 0) != 0) return std::nullopt;
+  layer.transposed = graph::output_channel_axis(node) == 1;
   layer.outputs = weight[layer.transposed ? 1 : 0];
   layer.depth = weight[layer.transposed ? 0 : 1];
   return layer;

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <set>
-#include <string_view>
 
+#include "base/error.hpp"
+#include "graph/integer.hpp"
 #include "quant/facts.hpp"
 #include "quant/recover/layer.hpp"
 
@@ -18,17 +20,6 @@ using graph::kNoValue;
 using graph::Node;
 using graph::ValueId;
 
-bool positively_homogeneous(const Node &node) {
-  const std::string_view op = node.op->name;
-  return op == "Relu" || op == "LeakyRelu" || op == "MaxPool" || op == "AveragePool" || op == "GlobalAveragePool";
-}
-
-/// Flatten, or a Reshape that may be one: the reader's weights tell how many values a channel became.
-bool flattens(const Node &node) {
-  const std::string_view op = node.op->name;
-  return op == "Flatten" || op == "Reshape";
-}
-
 bool homogeneous_clamp(const Node &node) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   return !node.clamp || ((node.clamp->lo == 0 || node.clamp->lo == -kInfinity) && node.clamp->hi == kInfinity);
@@ -37,7 +28,6 @@ bool homogeneous_clamp(const Node &node) {
 std::optional<Layer> layer_at(const Graph &g, const Node &node) {
   const Tensor *weight = float_constant(g, input_of(node, 1));
   if (!weight || weight->rank() < 2) return std::nullopt;
-  if (std::string_view(node.op->name) == "Conv" && weight->rank() < 3) return std::nullopt;
   return layer_of(node, weight->shape());
 }
 
@@ -46,7 +36,7 @@ bool is_of_shape(const Tensor *t, const Shape &shape) { return t && t->shape() =
 /// How many channels a node makes that can be scaled one by one; 0: none.
 std::int64_t scalable_channels(const Graph &g, const Node &node) {
   if (!homogeneous_clamp(node)) return 0;
-  if (std::string_view(node.op->name) == "LayerNormalization") {
+  if (node.op == &ops::kLayerNormalization) {
     const Tensor *scale = float_constant(g, input_of(node, 1));
     const ValueId bias = input_of(node, 2);
     const bool plain = scale && scale->rank() == 1 && node.outputs.size() == 1 && !node.clamp &&
@@ -69,6 +59,65 @@ std::int64_t channel_read(const Layer &reader, std::int64_t channels, std::int64
   return channel / reader.outputs * of_group + i / (reader.depth / of_group);
 }
 
+/// What a graph's shapes are for a batch of one, as far as they are known.
+class Shapes {
+ public:
+  explicit Shapes(const Graph &g) {
+    const auto inputs = graph::declared_input_types(g, 1);
+    if (!inputs) return;
+    try {
+      types_ = graph::infer(g, *inputs).types;
+    } catch (const Error &) {
+      // A batch of one may not suit the graph.
+    }
+  }
+
+  const Shape *of(ValueId v) const { return types_.empty() ? nullptr : &types_[static_cast<std::size_t>(v)].shape; }
+
+ private:
+  std::vector<ops::TensorType> types_;
+};
+
+/// From a reader back to the node whose channels it may read.
+struct Way {
+  std::size_t maker;
+  bool elementwise = true;                ///< no pool on it
+  std::optional<ValueId> flattened = {};  ///< what the first node on it that changes the shape reads
+};
+
+std::optional<Way> way_back(const Graph &g, const graph::Uses &uses, ValueId x) {
+  Way way{};
+  while (uses.single_use(x)) {
+    const std::int32_t maker = uses.producer[static_cast<std::size_t>(x)];
+    if (maker < 0) return std::nullopt;
+    const Node &node = g.nodes[static_cast<std::size_t>(maker)];
+    way.maker = static_cast<std::size_t>(maker);
+    if ((!node.op->homogeneous && !node.op->keeps_order) || !homogeneous_clamp(node)) return way;
+    if (node.op->keeps_order) way.flattened = node.inputs[0];
+    way.elementwise = way.elementwise && (node.op->elementwise || node.op->keeps_order);
+    x = node.inputs[0];
+  }
+  return std::nullopt;
+}
+
+/// Whether what the reader reads along its depth are the channels of the maker: axis 1 of a convolution, the last axis
+/// of others. Where shapes are not known, a Gemm after a convolution reads what was flattened.
+bool reads_channels(const Graph &g, const Shapes &shapes, const Way &way, const Node &to, const Layer &reader,
+                    std::int64_t channels) {
+  const bool over_places = graph::is_convolution(g.nodes[way.maker]);
+  const std::int64_t inputs = reader.groups * reader.depth;
+  if (reader.convolution) {
+    const Shape &weight = g.value(to.inputs[1]).constant.shape();
+    return over_places && !way.flattened && inputs == channels * element_count(weight, 2, weight.size());
+  }
+  if (!over_places) return way.elementwise && inputs == channels;
+  if (!way.flattened || inputs % channels != 0) return false;
+  const Shape *before = shapes.of(*way.flattened), *after = shapes.of(to.inputs[0]);
+  if (!before || !after) return to.op->product->has_bias;
+  return after->size() == 2 && (*after)[1] == inputs && before->size() >= 2 && (*before)[1] == channels &&
+         element_count(*before, 1, before->size()) == inputs;
+}
+
 /// A copy of a constant for one node alone, since others may read the old one.
 void own(Graph &g, std::size_t node, std::size_t input) {
   const ValueId old = input_of(g.nodes[node], input);
@@ -82,31 +131,17 @@ void own(Graph &g, std::size_t node, std::size_t input) {
 
 std::vector<Link> find_links(const Graph &g) {
   const graph::Uses uses(g);
+  const Shapes shapes(g);
   std::vector<Link> links;
   for (std::size_t n = 0; n < g.nodes.size(); ++n) {
     const auto reader = layer_at(g, g.nodes[n]);
     if (!reader) continue;
-    ValueId x = g.nodes[n].inputs[0];
-    bool flat = false;
-    std::int32_t maker = -1;
-    while (uses.single_use(x) && (maker = uses.producer[static_cast<std::size_t>(x)]) >= 0) {
-      const Node &node = g.nodes[static_cast<std::size_t>(maker)];
-      if (!positively_homogeneous(node) && !flattens(node)) break;
-      if (!homogeneous_clamp(node)) break;
-      flat = flat || flattens(node);
-      x = node.inputs[0];
-      maker = -1;
-    }
-    if (maker < 0 || !uses.single_use(x)) continue;
-    const Node &from = g.nodes[static_cast<std::size_t>(maker)];
+    const std::optional<Way> way = way_back(g, uses, g.nodes[n].inputs[0]);
+    if (!way) continue;
+    const Node &from = g.nodes[way->maker];
     const std::int64_t channels = scalable_channels(g, from);
-    const std::int64_t inputs = reader->groups * reader->depth;
-    const std::int64_t taps = reader->convolution ? element_count(g.value(g.nodes[n].inputs[1]).constant.shape(), 2,
-                                                                  g.value(g.nodes[n].inputs[1]).constant.rank())
-                                                  : 1;
     if (channels == 0 || channels % reader->groups != 0) continue;
-    if (flat ? reader->convolution || inputs % channels != 0 : inputs != channels * taps) continue;
-    links.push_back({static_cast<std::size_t>(maker), n, channels});
+    if (reads_channels(g, shapes, *way, g.nodes[n], *reader, channels)) links.push_back({way->maker, n, channels});
   }
   return links;
 }

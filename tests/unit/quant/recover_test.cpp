@@ -62,6 +62,55 @@ void expect_same_function(const graph::Graph &a, const graph::Graph &b) {
   if (sqnr < 110) fail_test("the function changed: ", sqnr, " dB");
 }
 
+/// A number of channels which happens to be that of another axis is no link: a factor would go to the wrong elements.
+void other_axes_are_no_channels(void **) {
+  const auto links = [](GraphBuilder &builder) {
+    graph::Graph g = builder.build({"y"});
+    graph::optimize(g);
+    return find_links(g).size();
+  };
+  const auto matrix = [](std::int64_t rows, std::int64_t columns) { return GraphBuilder::ramp({rows, columns}); };
+  const auto shape = [](std::vector<std::int64_t> dims) {
+    return Tensor::from<std::int64_t>(QTN_INT64, Shape{static_cast<std::int64_t>(dims.size())}, dims);
+  };
+  GraphBuilder along_places;  // MatMul reads the last axis, as long as there are channels
+  along_places.input("x", {1, 3, 2, 4})
+      .conv("a", "x", "u", 3, 4)
+      .constant("w", matrix(4, 5))
+      .node("MatMul", "b", {"u", "w"}, {"y"});
+  assert_int_equal(links(along_places), 0);
+  GraphBuilder into_convolution;  // which reads axis 1
+  into_convolution.input("x", {1, 4, 3, 3})
+      .constant("w", matrix(3, 4))
+      .node("MatMul", "a", {"x", "w"}, {"u"})
+      .conv("b", "u", "y", 4, 2);
+  assert_int_equal(links(into_convolution), 0);
+  GraphBuilder pooled;  // over the last axis, the features of MatMul
+  pooled.input("x", {1, 2, 4, 6})
+      .constant("w", matrix(6, 6))
+      .node("MatMul", "a", {"x", "w"}, {"u"})
+      .node("MaxPool", "pool", {"u"}, {"v"},
+            attrs({{"kernel_shape", std::vector<std::int64_t>{1, 3}}, {"pads", std::vector<std::int64_t>{0, 1, 0, 1}}}))
+      .node("MatMul", "b", {"v", "w"}, {"y"});
+  assert_int_equal(links(pooled), 0);
+  GraphBuilder by_channel;  // each row is one channel's places
+  by_channel.input("x", {1, 3, 2, 4})
+      .conv("a", "x", "u", 3, 4)
+      .constant("dims", shape({4, 8}))
+      .node("Reshape", "reshape", {"u", "dims"}, {"v"})
+      .constant("w", matrix(8, 5))
+      .node("Gemm", "b", {"v", "w"}, {"y"});
+  assert_int_equal(links(by_channel), 0);
+  GraphBuilder flattened;
+  flattened.input("x", {1, 3, 2, 4})
+      .conv("a", "x", "u", 3, 4)
+      .constant("dims", shape({1, 32}))
+      .node("Reshape", "reshape", {"u", "dims"}, {"v"})
+      .constant("w", matrix(32, 5))
+      .node("Gemm", "b", {"v", "w"}, {"y"});
+  assert_int_equal(links(flattened), 1);
+}
+
 void weights_have_equal_ranges(void **) {
   const graph::Graph before = chain(1000);
   graph::Graph after = before;
@@ -361,6 +410,7 @@ int main() {
       cmocka_unit_test(links_of_a_chain),
       cmocka_unit_test(equalizes_before_training),
       cmocka_unit_test(no_links),
+      cmocka_unit_test(other_axes_are_no_channels),
       cmocka_unit_test(weights_have_equal_ranges),
       cmocka_unit_test(spread_channels_are_rescued),
       cmocka_unit_test(deep_networks_are_rescued),
