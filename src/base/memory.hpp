@@ -5,14 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
 
 namespace qtn {
 
 inline constexpr std::size_t kAlignment = 64;
 
 struct AlignedDelete {
-  void operator()(std::byte *p) const noexcept { ::operator delete (p, std::align_val_t{kAlignment}); }
+  std::uint64_t scope = 0;  ///< of the allowance that it was taken from
+  std::size_t size = 0;
+  void operator()(std::byte *p) const noexcept;
 };
 
 /// Bytes past the end that kernels may read (never use), so that a dword or a vector load at the tail stays in bounds.
@@ -22,20 +23,18 @@ inline constexpr std::size_t kReadSlack = 64;
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;
-  explicit AlignedBuffer(std::size_t size)
-      : bytes_(static_cast<std::byte *>(::operator new (size + kReadSlack, std::align_val_t{kAlignment}))),
-        size_(size) {}
+  /// Throws QTN_ENOMEM where the allowance of this thread is less, std::bad_alloc where there is no memory.
+  explicit AlignedBuffer(std::size_t size);
 
   std::byte *data() const noexcept { return bytes_.get(); }
   template <class T>
   T *as() const noexcept {
     return reinterpret_cast<T *>(bytes_.get());
   }
-  std::size_t size() const noexcept { return size_; }
+  std::size_t size() const noexcept { return bytes_.get_deleter().size; }
 
  private:
   std::unique_ptr<std::byte, AlignedDelete> bytes_;
-  std::size_t size_ = 0;
 };
 
 constexpr std::size_t round_up(std::size_t value, std::size_t multiple) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/memory.hpp"
+#include "base/poison.hpp"
 
 namespace qtn {
 
@@ -10,7 +11,10 @@ class Scratch {
  public:
   /// Uninitialised and aligned; valid until the next take().
   std::byte *take(std::size_t bytes) {
-    if (buffer_.size() < bytes) buffer_ = AlignedBuffer(bytes);
+    if (buffer_.size() < bytes)
+      buffer_ = AlignedBuffer(bytes);
+    else
+      poison(buffer_.data(), bytes);
     return buffer_.data();
   }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/limits.hpp"
 
 namespace qtn {
 namespace {
@@ -20,6 +21,7 @@ std::shared_ptr<void> allocate(std::size_t nbytes) {
 Tensor::Tensor(qdtype dtype, const Shape &shape, QuantizerPtr quantizer)
     : dtype_(dtype), shape_(shape), strides_(contiguous_strides(shape)), quantizer_(std::move(quantizer)) {
   const std::size_t size = nbytes();
+  check_limit(Limit::tensor_elements, static_cast<std::size_t>(count()));
   owner_ = allocate(size);
   data_ = owner_.get();
   if (is_packed(dtype_) && size != 0) as<std::uint8_t>()[size - 1] = 0;  // what no element fills

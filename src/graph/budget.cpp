@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "base/limits.hpp"
 #include "base/size.hpp"
 
 namespace qtn::graph {
@@ -53,13 +54,14 @@ std::size_t constant_bytes(const Graph &g) {
 }
 
 std::size_t run_limit(std::size_t constants, std::size_t inputs) {
+  if (const std::int64_t said = limit(Limit::run_bytes)) return static_cast<std::size_t>(said);
   return (Size(constants) * kRunPerConstantByte + Size(inputs) * kRunPerInputByte + kRunBytes).value();
 }
 
-void check_run(std::size_t bytes, std::size_t limit) {
-  if (bytes > limit)
-    fail(QTN_ENOMEM, "a run takes ", bytes, " bytes at a time, over the limit of ", limit,
-         " for constants and inputs of this size");
+void check_run(std::size_t bytes, std::size_t most) {
+  if (bytes > most)
+    fail(QTN_ENOMEM, "a run takes ", bytes, " bytes at a time, over the limit of ", most,
+         limit(Limit::run_bytes) ? " of run_bytes" : " for constants and inputs of this size");
 }
 
 FoldBudget::FoldBudget(std::size_t constants)

@@ -12,8 +12,8 @@ namespace qtn::graph {
 /// Bytes of the constants of a graph; memory that several share counts once.
 std::size_t constant_bytes(const Graph &g);
 
-/// Bytes that a run may take at a time: so much memory in any case, and more in proportion to what constants and inputs
-/// take.
+/// Bytes that a run may take at a time: what the limit run_bytes says, or else so much memory in any case, and more in
+/// proportion to what constants and inputs take.
 std::size_t run_limit(std::size_t constants, std::size_t inputs);
 
 /// Throws QTN_ENOMEM naming both where a run would take more.

@@ -2,6 +2,7 @@
 #include "graph/evaluate.hpp"
 
 #include "base/error.hpp"
+#include "base/limits.hpp"
 #include "base/size.hpp"
 #include "graph/budget.hpp"
 
@@ -29,6 +30,7 @@ std::size_t result_bytes(const Node &node, std::span<const Tensor *const> operan
 }  // namespace
 
 std::vector<Tensor> evaluate(const Graph &g, std::span<const Tensor> inputs) {
+  const Allowance memory(Limit::run_bytes);
   const Uses uses(g);
   std::vector<Tensor> tensors(g.values.size());
   std::vector<std::size_t> readers_left(g.values.size());

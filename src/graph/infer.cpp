@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/error.hpp"
+#include "base/limits.hpp"
 #include "base/size.hpp"
 #include "graph/budget.hpp"
 #include "graph/graph.hpp"
@@ -15,6 +16,7 @@ void check_size(const Value &input, const ops::TensorType &type) {
       fail(QTN_ESHAPE, "input \"", input.name, "\" of ", to_string(type.shape), " is too large");
     bytes = bytes * std::max<std::int64_t>(1, dim);
   }
+  check_limit(Limit::tensor_elements, static_cast<std::size_t>(element_count(type.shape)));
 }
 
 }  // namespace
@@ -51,6 +53,8 @@ Inferred infer(const Graph &g, std::span<const ops::TensorType> inputs, std::spa
     const ops::Call call{node.attrs, operands, node.outputs.size()};
     try {
       const std::vector<ops::TensorType> types = ops::infer_op(*node.op, call);
+      for (const ops::TensorType &type : types)
+        check_limit(Limit::tensor_elements, static_cast<std::size_t>(element_count(type.shape)));
       // Shape reads no data, so its result is known even where its input is not.
       const bool fold = (constant || node.op->reads_shapes) && !node.clamp && budget.take(node, operands, types);
       std::vector<Tensor> results;

@@ -2,6 +2,7 @@
 #include "onnx/messages.hpp"
 
 #include "base/error.hpp"
+#include "base/limits.hpp"
 #include "base/utf8.hpp"
 #include "onnx/tensor_proto.hpp"
 
@@ -184,25 +185,29 @@ ValueInfo read_value_info(data_view bytes) {
 
 GraphProto read_graph(data_view bytes) {
   GraphProto graph;
+  const auto add = [](auto &list, auto &&read) {
+    check_limit(Limit::nodes, list.size() + 1);  // each is larger in memory than in the file
+    list.push_back(read());
+  };
   pbf_reader message(bytes);
   while (message.next()) switch (message.tag_and_type()) {
       case as_bytes(field::graph::node):
-        graph.nodes.push_back(read_node(message.get_view()));
+        add(graph.nodes, [&] { return read_node(message.get_view()); });
         break;
       case as_bytes(field::graph::name):
         graph.name = read_name(message.get_view());
         break;
       case as_bytes(field::graph::initializer):
-        graph.initializers.push_back(message.get_view());
+        add(graph.initializers, [&] { return message.get_view(); });
         break;
       case as_bytes(field::graph::input):
-        graph.inputs.push_back(read_value_info(message.get_view()));
+        add(graph.inputs, [&] { return read_value_info(message.get_view()); });
         break;
       case as_bytes(field::graph::output):
-        graph.outputs.push_back(read_value_info(message.get_view()));
+        add(graph.outputs, [&] { return read_value_info(message.get_view()); });
         break;
       case as_bytes(field::graph::value_info):
-        graph.values.push_back(read_value_info(message.get_view()));
+        add(graph.values, [&] { return read_value_info(message.get_view()); });
         break;
       case as_bytes(field::graph::sparse_initializer):
         graph.has_sparse_initializer = true;

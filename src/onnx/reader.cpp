@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/limits.hpp"
 #include "graph/names.hpp"
 #include "onnx/doubles.hpp"
 #include "onnx/dynamic.hpp"
@@ -305,11 +306,20 @@ graph::Graph parse_as(std::span<const std::byte> bytes, const std::string &folde
 }  // namespace
 
 graph::Graph parse(std::span<const std::byte> bytes, const std::string &folder) {
+  const Allowance memory(Limit::load_bytes);
   return parse_as(bytes, folder, "model");
 }
 
 graph::Graph load(const std::string &path) {
-  const std::vector<char> bytes = read_file(path);
+  const Allowance memory(Limit::load_bytes);
+  const InputFile file(path);
+  try {
+    Allowance::take(static_cast<std::size_t>(file.size()));
+  } catch (const Error &e) {
+    fail(e.status(), path, ": ", e.what());
+  }
+  std::vector<char> bytes(static_cast<std::size_t>(file.size()));
+  file.read(bytes.data(), 0, bytes.size());
   const std::string folder = std::filesystem::path(path).parent_path().string();
   return parse_as(std::as_bytes(std::span(bytes)), folder.empty() ? "." : folder, path);
 }

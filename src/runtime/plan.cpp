@@ -6,6 +6,7 @@
 
 #include "base/fork_gate.hpp"
 #include "base/leases.hpp"
+#include "base/limits.hpp"
 #include "base/size.hpp"
 #include "graph/budget.hpp"
 
@@ -35,7 +36,7 @@ Tensor Weights::dequantized(graph::ValueId value, const Tensor &constant) {
   Tensor &entry = dequantized_[value];
   if (!entry.has_data()) {
     const Size bytes = Size(dequantized_bytes_) + storage_nbytes(QTN_FLOAT32, constant.count());
-    graph::check_run(bytes.value(), most_bytes_);
+    graph::check_run(bytes.value(), std::max(most_bytes_, static_cast<std::size_t>(limit(Limit::run_bytes))));
     entry = dequantize(constant);
     dequantized_bytes_ = bytes.value();
   }
@@ -75,7 +76,13 @@ void place_slots(Plan &plan) {
   for (std::size_t i = 0; i < leases.size(); ++i) plan.slots[slots[i]].place = leases[i].place;
 }
 
+void check_context(const Plan &plan, std::size_t lanes) {
+  if (const std::int64_t most = limit(Limit::run_bytes))
+    graph::check_run((Size(lanes) * plan.lane_bytes + plan.arena_bytes).value(), static_cast<std::size_t>(most));
+}
+
 std::unique_ptr<Context> make_context(const Plan &plan, std::size_t lanes) {
+  check_context(plan, lanes);
   auto c = std::make_unique<Context>();
   c->arena = AlignedBuffer(plan.arena_bytes);
   c->lanes = lanes;

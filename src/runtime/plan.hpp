@@ -57,7 +57,10 @@ Plan lower(const graph::Graph &g, std::span<const ops::TensorType> inputs, std::
 /// Gives every root slot a place: slots alive at the same step never overlap. Largest first, lowest free place.
 void place_slots(Plan &plan);
 
-/// Memory for one run at up to `lanes` threads.
+/// Throws QTN_ENOMEM where the memory of such a context is over the limit run_bytes.
+void check_context(const Plan &plan, std::size_t lanes);
+
+/// Memory for one run at up to `lanes` threads, checked.
 std::unique_ptr<Context> make_context(const Plan &plan, std::size_t lanes);
 
 }  // namespace qtn::runtime

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/fork_gate.hpp"
+#include "base/limits.hpp"
 #include "base/size.hpp"
 #include "graph/budget.hpp"
 #include "graph/passes.hpp"
@@ -65,6 +66,7 @@ void PlanCache::plan_declared(const std::vector<ops::TensorType> &types) {
 }
 
 PlanEntryPtr PlanCache::add(std::vector<ops::TensorType> types, std::vector<Tensor> values) {
+  const Allowance memory(Limit::plan_bytes);
   auto entry = std::make_shared<PlanEntry>();
   entry->plan = lower(graph_, types, values, isa_, weights_, watched_);
   Size inputs = 0;

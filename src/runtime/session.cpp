@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/json_writer.hpp"
+#include "base/limits.hpp"
 #include "graph/evaluate.hpp"
 #include "graph/passes.hpp"
 #include "runtime/plan_cache.hpp"
@@ -71,7 +72,10 @@ struct Session::Impl {
     if (run->entry->last_use == 0) pool.drop([](const PreparedRun &idle) { return idle.entry->dropped.load(); });
     run->entry->last_use.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
     const auto lanes = static_cast<std::size_t>(current_threads());
-    if (!run->context || run->context->lanes < lanes) run->context = make_context(run->entry->plan, lanes);
+    if (!run->context || run->context->lanes < lanes)
+      run->context = make_context(run->entry->plan, lanes);
+    else
+      check_context(run->entry->plan, run->context->lanes);
     return run;
   }
 
@@ -100,10 +104,13 @@ struct Session::Impl {
     PreparedRunPtr prepared_run = prepared(inputs);
     const Plan &plan = prepared_run->entry->plan;
     Context &c = *prepared_run->context;
+    const Allowance memory(Limit::run_bytes, c.bytes());
+    c.begin_run();
     for (std::size_t i = 0; i < inputs.size(); ++i)
       c.tensors[static_cast<std::size_t>(plan.inputs[i])] = inputs[i]->to_contiguous();
     before_steps(prepared_run->entry);
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+      c.begin_step();
       plan.steps[i]->run(c);
       after_step(i);
     }
@@ -117,6 +124,7 @@ struct Session::Impl {
 Session::Session(const graph::Graph &g, const SessionOptions &options) : impl_(nullptr) {
   if (options.threads < 0 || options.threads > 1024)
     fail(QTN_EINVAL, "session: threads ", options.threads, " is outside 0..1024");
+  const Allowance memory(Limit::plan_bytes);
   impl_ = std::make_unique<Impl>(g, options);
   // Shapes that the file declares are planned now, so that what does not fit is found and packed here, not at the first
   // run.

@@ -13,6 +13,7 @@
 
 #include "base/memory.hpp"
 #include "base/parallel.hpp"
+#include "base/poison.hpp"
 #include "core/tensor.hpp"
 
 namespace qtn::runtime {
@@ -33,6 +34,11 @@ struct Context {
 
   const Tensor &tensor(SlotId slot) const { return tensors[static_cast<std::size_t>(slot)]; }
   std::byte *lane_scratch(std::size_t lane) const { return scratch.data() + lane * lane_bytes; }
+  std::size_t bytes() const { return arena.size() + scratch.size(); }
+
+  /// Nothing may be read of what the run before has left in the arena, and the step before in the scratch.
+  void begin_run() const { poison(arena.data(), arena.size() + kReadSlack); }
+  void begin_step() const { poison(scratch.data(), scratch.size() + kReadSlack); }
 };
 
 /// Deals `chunks` to lanes, body(lane, begin, end) for ranges of them; a lane is one thread at a time and has scratch

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/watched.hpp"
 
+#include "base/limits.hpp"
 #include "base/parallel.hpp"
 #include "runtime/plan_cache.hpp"
 
@@ -57,9 +58,14 @@ void Watched::run(std::span<const Tensor> inputs, const Watch &watch) {
     impl_->context = make_context(entry->plan, lanes);
   }
   Context &c = *impl_->context;
+  const Allowance memory(Limit::run_bytes, c.bytes());
+  c.begin_run();
   c.watch = &watch;
   const BorrowedInputs borrowed(c, entry->plan.inputs, inputs);
-  for (const StepPtr &step : entry->plan.steps) step->run(c);
+  for (const StepPtr &step : entry->plan.steps) {
+    c.begin_step();
+    step->run(c);
+  }
 }
 
 }  // namespace qtn::runtime

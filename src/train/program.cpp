@@ -5,7 +5,9 @@
 
 #include "base/error.hpp"
 #include "base/leases.hpp"
+#include "base/limits.hpp"
 #include "base/parallel.hpp"
+#include "base/poison.hpp"
 #include "base/size.hpp"
 #include "train/finite.hpp"
 #include "train/lower.hpp"
@@ -55,6 +57,7 @@ void add_to(const Tensor &sum, const Tensor &more) {
 }  // namespace
 
 Program::Program(Network &network, std::span<const ops::TensorType> inputs) {
+  const Allowance memory(Limit::plan_bytes);
   Lowered lowered = lower(network, inputs);
   slots_ = std::move(lowered.slots);
   steps_ = std::move(lowered.steps);
@@ -166,6 +169,7 @@ bool Program::fits(std::span<const Tensor *const> inputs) const {
 }
 
 void Program::forward(std::span<const Tensor *const> inputs) {
+  poison(arena_.data(), arena_.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) copy_elements(inputs_[i], *inputs[i]);
   for (const StepPtr &step : steps_) step->forward(scratch_);
 }

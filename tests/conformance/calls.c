@@ -37,9 +37,21 @@ static json_t *real_list(const double *values, size_t count) {
   return list;
 }
 
+static bool is_null(frame *f, const char *key) {
+  json_t *value = json_object_get(f->with, key);
+  return value && json_is_null(value);
+}
+
 /* --- lib */
 CALL(qlib_set_isa, string_of(f, "isa"))
 CALL(qlib_set_threads, (int32_t)int_of(f, "count"))
+CALL(qlib_set_limits, attrs_of(f, "limits"))
+static qstatus call_qlib_limit(frame *f) {
+  int64_t number = -1;
+  const qstatus status = qtn.qlib_limit(is_null(f, "out") ? NULL : &number, string_of(f, "name"));
+  f->result = json_integer(number);
+  return status;
+}
 VALUE(qlib_version, json_integer(qtn.qlib_version()))
 VALUE(qstatus_name, text(qtn.qstatus_name((qstatus)int_of(f, "status"))))
 VALUE(qdtype_name, text(qtn.qdtype_name((qdtype)int_of(f, "dtype"))))
@@ -176,11 +188,6 @@ static qstatus call_qtensor_permute(frame *f) {
   for (i = 0; axes && i < count; ++i) axes[i] = (int32_t)wide[i];
   if (json_object_get(f->with, "count")) count = (size_t)int_of(f, "count");
   return qtn.qtensor_permute(OUT(TENSOR), TENSOR_ARG("t"), axes, count);
-}
-
-static bool is_null(frame *f, const char *key) {
-  json_t *value = json_object_get(f->with, key);
-  return value && json_is_null(value);
 }
 
 static qstatus call_qtensor_equal(frame *f) {
@@ -582,6 +589,8 @@ static const struct {
     ROW(qlib_version),
     ROW(qlib_set_isa),
     ROW(qlib_set_threads),
+    ROW(qlib_set_limits),
+    ROW(qlib_limit),
     ROW(qstatus_name),
     ROW(qdtype_name),
     ROW(qattrs_create),

@@ -9,7 +9,7 @@ import sys
 import page
 
 HERE = page.HERE
-WITHOUT_POINTERS = {"qlib_set_threads"}
+WITHOUT_POINTERS = {"qlib_set_threads", "qlib_set_limits"}  # whose one pointer may be NULL
 # What runners do by themselves: free, read what must come out, compare messages; and what depends on the CPU.
 IMPLIED = {"qtensor_dtype", "qtensor_data", "qblob_data", "qblob_size", "qerror_message", "qlib_isa"}
 

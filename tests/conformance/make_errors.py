@@ -46,6 +46,7 @@ ONE_CALL = {"m": "$m", "config": "$settings", "inputs": ["$batch"], "targets": [
 # A call that succeeds, and the pointers of it that may not be NULL.
 CALLS = {
     "qlib_set_isa": ({"isa": "scalar"}, ["isa"]),
+    "qlib_limit": ({"name": "nodes"}, ["out", "name"]),
     "qattrs_create": ({}, ["out"]),
     "qattrs_set_int": ({"key": "k", "value": 1}, ["a", "key"]),
     "qattrs_set_float": ({"key": "k", "value": 1.5}, ["a", "key"]),

@@ -155,6 +155,8 @@ internal static class Conformance {
       ["qlib_version"] = Version,
       ["qlib_set_isa"] = f => Do(() => Lib.SetIsa(f.Text("isa"))),
       ["qlib_set_threads"] = f => Do(() => Lib.SetThreads(f.Int("count"))),
+      ["qlib_set_limits"] = f => Do(() => Lib.SetLimits(f.Attrs("limits"))),
+      ["qlib_limit"] = f => Lib.Limit(f.Text("name")),
       ["qstatus_name"] = f => Lib.StatusName((Status)f.Int("status")),
       ["qdtype_name"] = f => Lib.DtypeName((DType)f.Int("dtype")),
       ["qquantizer_create"] = f => new Quantizer(f.Enum<DType>("dtype"), f.Enum<Scheme>("scheme"), f.Int("axis"), f.Doubles("scales"),

@@ -176,6 +176,8 @@ CALLS = {
     "qlib_version": version,
     "qlib_set_isa": lambda f: qt.Lib.set_isa(f.text("isa")),
     "qlib_set_threads": lambda f: qt.Lib.set_threads(f.get("count")),
+    "qlib_set_limits": lambda f: qt.Lib.set_limits(f.attrs("limits")),
+    "qlib_limit": lambda f: qt.Lib.limit(f.text("name")),
     "qstatus_name": lambda f: qt.Lib.status_name(f.get("status")),
     "qdtype_name": lambda f: qt.Lib.dtype_name(f.get("dtype")),
     "qquantizer_create": create_quantizer,

@@ -72,6 +72,39 @@ QTN_API qstatus qlib_set_isa(const char *isa);
  * @since 0.1 */
 QTN_API qstatus qlib_set_threads(int32_t count);
 
+/** Sets limits on what models may take of this process. No honest model meets those that hold from the start; a program
+ * that opens files of strangers may want less. A limit holds in all threads, from then on. What is over one is
+ * QTN_ENOMEM with the numbers in the message, and leaves all objects as they were.
+ *
+ *     "load_bytes"       bytes that qmodel_load or qmodel_load_bytes holds at a time: the file that it reads, external
+ *                        data, and constants computed of others. 2^40 at the start
+ *     "plan_bytes"       bytes that making a session or a copy of its model for it, and each plan for inputs of new
+ *                        shapes, hold at a time: packed weights, tables, constants in float; of a trainer, memory for
+ *                        a batch of new shapes. 2^40 at the start
+ *     "run_bytes"        bytes that one run of a session, or calibration with one sample, holds at a time: memory for
+ *                        what is computed on the way, for all its threads, and outputs, but not the inputs. At the
+ *                        start 0: 2^30, 16 for each byte of the model's constants and 4096 for each of its inputs
+ *     "tensor_elements"  elements of each tensor that is read or made, in models and out of them. 2^40 at the start
+ *     "nodes"            nodes of a file, and each of its initializers, inputs, outputs and described values. 2^22 at
+ *                        the start
+ *
+ * Bytes are those of elements, packed weights and files. Names, attributes and what describes nodes and values take
+ * memory in proportion to the file and to "nodes", and are not counted; neither is what other threads of a call need.
+ *
+ * @param limits numbers (int) under these names; 0 returns a limit to what it was at the start. Limits that are not
+ *   named stay as they are. NULL returns all of them to what they were
+ * Errors: QTN_EINVAL for a negative number, or another name; then no limit has changed.
+ * @since 0.1 */
+QTN_API qstatus qlib_set_limits(QTN_OPT const qattrs *limits);
+
+/** The limit of that name which holds now.
+ *
+ * @param out the number; of "run_bytes" 0 where it follows from the model and the inputs
+ * @param name a name that qlib_set_limits knows
+ * Errors: QTN_EINVAL for another name.
+ * @since 0.1 */
+QTN_API qstatus qlib_limit(int64_t *out, const char *name);
+
 /** The name of a status: "QTN_OK", "QTN_EINVAL" ... The text is static; "QTN_?" for a number that is no status.
  *
  * @param status what a function returned

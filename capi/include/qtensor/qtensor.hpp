@@ -197,21 +197,6 @@ struct Bytes {
 
 using Strings = std::vector<std::string>;
 
-// --- the library
-// ------------------------------------------------------------------------------------------------------
-
-struct Lib {
-  static std::string version() {
-    const uint32_t v = qlib_version();
-    return std::to_string(v >> 16) + "." + std::to_string(v >> 8 & 255) + "." + std::to_string(v & 255);
-  }
-  static std::string isa() { return qlib_isa(); }
-  static void set_isa(const std::string &isa) { detail::check(qlib_set_isa(isa.c_str())); }
-  static void set_threads(int32_t count) { detail::check(qlib_set_threads(count)); }
-  static std::string status_name(Status status) { return qstatus_name(status); }
-  static std::string dtype_name(DType dtype) { return qdtype_name(dtype); }
-};
-
 /// Bytes that the library made.
 class Blob {
  public:
@@ -268,6 +253,27 @@ class Attrs {
   }
 
   detail::Handle<qattrs, qattrs_free> handle_;
+};
+
+// --- the library
+// ------------------------------------------------------------------------------------------------------
+
+struct Lib {
+  static std::string version() {
+    const uint32_t v = qlib_version();
+    return std::to_string(v >> 16) + "." + std::to_string(v >> 8 & 255) + "." + std::to_string(v & 255);
+  }
+  static std::string isa() { return qlib_isa(); }
+  static void set_isa(const std::string &isa) { detail::check(qlib_set_isa(isa.c_str())); }
+  static void set_threads(int32_t count) { detail::check(qlib_set_threads(count)); }
+  static void set_limits(const Attrs &limits = {}) { detail::check(qlib_set_limits(limits.use())); }
+  static int64_t limit(const std::string &name) {
+    int64_t number = 0;
+    detail::check(qlib_limit(&number, name.c_str()));
+    return number;
+  }
+  static std::string status_name(Status status) { return qstatus_name(status); }
+  static std::string dtype_name(DType dtype) { return qdtype_name(dtype); }
 };
 
 // --- tensors and their grids
