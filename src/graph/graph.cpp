@@ -22,18 +22,31 @@ ValueId Graph::add_value(Value v) {
   return static_cast<ValueId>(values.size() - 1);
 }
 
+ValueId ValueNames::find(const std::vector<Value> &values, const std::string &name) {
+  for (; seen_ < values.size(); ++seen_) ids_.try_emplace(values[seen_].name, static_cast<ValueId>(seen_));
+  const auto found = ids_.find(name);
+  return found == ids_.end() ? kNoValue : found->second;
+}
+
+std::string ValueNames::make(const std::vector<Value> &values, const std::string &wanted) {
+  std::string name = wanted;
+  if (find(values, name) == kNoValue) return name;
+  for (std::size_t &last = last_[wanted]; find(values, name) != kNoValue;) name = cat(wanted, "_", ++last);
+  return name;
+}
+
+void ValueNames::forget() {
+  seen_ = 0;
+  ids_.clear();
+  last_.clear();
+}
+
 ValueId Graph::add_constant(const std::string &wanted, Tensor tensor) {
-  std::string unique = wanted;
-  const auto taken = [&] {
-    return std::any_of(values.begin(), values.end(), [&](const Value &v) { return v.name == unique; });
-  };
-  for (int i = 1; taken(); ++i) unique = cat(wanted, "_", i);
   Value v;
-  v.name = unique;
+  v.name = names.make(values, wanted);
   // Names of what passes make say of what, but for constants that had an origin themselves.
-  const std::string_view source = without_suffix(wanted);
-  for (const Value &other : values)
-    if (other.name == source && !other.origin.empty()) v.origin = other.origin;
+  if (const ValueId source = names.find(values, std::string(without_suffix(wanted))); source != kNoValue)
+    v.origin = value(source).origin;
   v.dtype = tensor.quantized() ? QTN_FLOAT32 : tensor.dtype();
   v.shape = tensor.shape();
   v.quantizer = tensor.quantizer();
@@ -116,6 +129,7 @@ void remove_dead(Graph &g) {
     values.push_back(std::move(g.values[v]));
   }
   g.values = std::move(values);
+  g.names.forget();
   const auto renumber = [&](std::vector<ValueId> &ids) {
     for (ValueId &v : ids)
       if (v != kNoValue) v = renumbered[index(v)];

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "ops/op.hpp"
@@ -51,12 +52,35 @@ struct Unfused {
   Tensor weight, bias;  ///< what became of these: a node that holds others is what somebody made of it
 };
 
+/// Which value has a name, so that to find names that are free takes no look at all of them. Made anew for a copy of the
+/// graph, and where values are renumbered. Whoever renames a value that it knows calls forget().
+class ValueNames {
+ public:
+  ValueNames() = default;
+  ValueNames(const ValueNames &) {}
+  ValueNames(ValueNames &&) = default;
+  ValueNames &operator=(const ValueNames &) { return forget(), *this; }
+  ValueNames &operator=(ValueNames &&) = default;
+
+  /// The value of this name, kNoValue where there is none.
+  ValueId find(const std::vector<Value> &values, const std::string &name);
+  /// `wanted`, or `wanted` with the first free number behind it.
+  std::string make(const std::vector<Value> &values, const std::string &wanted);
+  void forget();
+
+ private:
+  std::size_t seen_ = 0;  ///< values that are in `ids_`
+  std::unordered_map<std::string, ValueId> ids_;
+  std::unordered_map<std::string, std::size_t> last_;  ///< number that was given to a wanted name
+};
+
 struct Graph {
   std::string name;
   std::vector<Value> values;
   std::vector<Node> nodes;  ///< every input of a node is a graph input, a constant, or an output of an earlier node
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
+  ValueNames names;
 
   ValueId add_value(Value value);
   ValueId add_constant(const std::string &name, Tensor tensor);  ///< the name is made unique

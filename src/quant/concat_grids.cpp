@@ -86,21 +86,26 @@ void share_concat_grids(const graph::Graph &g, const Placement &placement, std::
     return std::max(steps[e.part], steps[e.whole]) / std::min(steps[e.part], steps[e.whole]);
   };
   std::stable_sort(edges.begin(), edges.end(), [&](const Edge &a, const Edge &b) { return factor(a) < factor(b); });
-  std::vector<std::size_t> cluster(grids.size());  // of a group, named after one of its groups
+  std::vector<std::size_t> cluster(
+      grids.size());  // another group of the same cluster, or the one that it is named after
   std::iota(cluster.begin(), cluster.end(), std::size_t{0});
+  const auto cluster_of = [&](std::size_t group) {
+    while (cluster[group] != group) group = cluster[group] = cluster[cluster[group]];
+    return group;
+  };
   std::vector<QuantizerPtr> grid = grids;  // of a cluster
   for (const Edge &edge : edges) {
-    const std::size_t a = cluster[edge.part], b = cluster[edge.whole];
+    const std::size_t a = cluster_of(edge.part), b = cluster_of(edge.whole);
     if (a == b) continue;
     const bool a_is_wide = grid[a]->scales()[0] > grid[b]->scales()[0];
     const QuantizerPtr wide = grid[a_is_wide ? a : b], narrow = grid[a_is_wide ? b : a];
     const double least = std::min(finest[a], finest[b]);
     if (wide->scales()[0] >= std::numbers::sqrt2 * least || !covers(*wide, *narrow)) continue;
-    std::replace(cluster.begin(), cluster.end(), a, b);
+    cluster[a] = b;
     grid[b] = wide;
     finest[b] = least;
   }
-  for (std::size_t i = 0; i < grids.size(); ++i) grids[i] = grid[cluster[i]];
+  for (std::size_t i = 0; i < grids.size(); ++i) grids[i] = grid[cluster_of(i)];
 }
 
 }  // namespace qtn::quant

@@ -38,7 +38,7 @@ QuantizerPtr grid_of(const Graph &g, const Group &group, const Observer *observe
 class Converter {
  public:
   explicit Converter(const Prepared &prepared)
-      : p_(prepared.placement), training_(prepared.training), g_(prepared.graph) {
+      : p_(prepared.placement), training_(prepared.training), g_(prepared.graph), producer_(graph::Uses(g_).producer) {
     std::vector<QuantizerPtr> grids;
     for (std::size_t i = 0; i < p_.groups.size(); ++i) {
       const QuantizerPtr *trained = prepared.training ? &prepared.training->grids[i] : nullptr;
@@ -65,10 +65,10 @@ class Converter {
  private:
   /// Grids reach over their whole type; where only some of its integers are wanted, whoever makes them stops there.
   void limit(const Group &group, const Quantizer &grid, const IntegerRange &limits) {
-    for (Node &node : g_.nodes) {
-      if (node.outputs.empty() ||
-          std::find(group.sources.begin(), group.sources.end(), node.outputs[0]) == group.sources.end())
-        continue;
+    for (const ValueId source : group.sources) {
+      const std::int32_t maker = producer_[static_cast<std::size_t>(source)];
+      if (maker < 0 || g_.nodes[static_cast<std::size_t>(maker)].outputs[0] != source) continue;
+      Node &node = g_.nodes[static_cast<std::size_t>(maker)];
       ops::Clamp clamp{grid.dequantize(limits.lo), grid.dequantize(limits.hi)};
       if (node.clamp) clamp = {std::max(clamp.lo, node.clamp->lo), std::min(clamp.hi, node.clamp->hi)};
       node.clamp = clamp;
@@ -108,19 +108,22 @@ class Converter {
 
   /// One copy for all nodes that read the same constant on the same grid.
   ValueId integer_constant(ValueId original, const Tensor &q) {
-    for (const ValueId v : made_[original])
-      if (*g_.value(v).quantizer == *q.quantizer()) return v;
+    const Quantizer &grid = *q.quantizer();
+    std::vector<ValueId> &made = made_[{original, grid.scales()[0]}];
+    for (const ValueId v : made)
+      if (*g_.value(v).quantizer == grid) return v;
     const std::string name = graph::original_name(g_.value(original));
     const ValueId v = g_.add_constant(name + "_quantized", q);
-    made_[original].push_back(v);
+    made.push_back(v);
     return v;
   }
 
   const Placement &p_;
   const std::optional<Training> &training_;
   Graph g_;
-  std::vector<std::optional<IntegerRange>> limits_;  // by group
-  std::map<ValueId, std::vector<ValueId>> made_;
+  const std::vector<std::int32_t> producer_;
+  std::vector<std::optional<IntegerRange>> limits_;                  // by group
+  std::map<std::pair<ValueId, double>, std::vector<ValueId>> made_;  // by what they are made of, and their first scale
 };
 
 }  // namespace

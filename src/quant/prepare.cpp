@@ -2,6 +2,7 @@
 #include "quant/prepare.hpp"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "base/error.hpp"
 #include "graph/passes.hpp"
@@ -45,7 +46,8 @@ void settle(Prepared &prepared, const graph::Graph &model) {
     graph::require_inference(prepared.graph);
     graph::remove_identities(prepared.graph);
   }
-  const std::vector<std::string> of_norms = precede_norms(prepared.graph);
+  const std::vector<std::string> preceding = precede_norms(prepared.graph);
+  const std::unordered_set<std::string> of_norms(preceding.begin(), preceding.end());
   graph::optimize(prepared.graph);
   normalize_products(prepared.graph);
   require_nodes(prepared.config, model, prepared.graph);
@@ -56,8 +58,7 @@ void settle(Prepared &prepared, const graph::Graph &model) {
     prepared.equalized = equalize_weights(prepared.graph, nodes_with(prepared.config, &Settings::equalize));
   prepared.placement = place(prepared.graph, prepared.config, prepared.training.has_value());
   for (std::size_t n = 0; n < prepared.graph.nodes.size(); ++n)
-    if (std::find(of_norms.begin(), of_norms.end(), prepared.graph.nodes[n].name) != of_norms.end())
-      keep_exact(prepared.placement.nodes[n]);
+    if (of_norms.contains(prepared.graph.nodes[n].name)) keep_exact(prepared.placement.nodes[n]);
   require_tensors(prepared.config, model, prepared.graph, quantized_names(prepared.graph, prepared.placement));
   for (const Group &group : prepared.placement.groups)
     prepared.observers.push_back(

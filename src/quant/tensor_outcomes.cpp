@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <set>
+#include <string_view>
+#include <unordered_map>
 
 #include "quant/facts.hpp"
 #include "quant/outcome.hpp"
@@ -8,14 +10,15 @@ namespace qtn::quant {
 
 namespace {
 
-TensorOutcome outcome_of_group(const Prepared &p, std::size_t g, const graph::Graph &quantized) {
+using Grids = std::unordered_map<std::string_view, QuantizerPtr>;  // by name
+
+TensorOutcome outcome_of_group(const Prepared &p, std::size_t g, const Grids &grids) {
   const Group &group = p.placement.groups[g];
   TensorOutcome outcome;
   for (const graph::ValueId v : group.members) outcome.members.push_back(p.graph.value(v).name);
   outcome.name = outcome.members[0];
   outcome.observer = group.fixed ? "fixed" : p.observers[g]->kind();
-  for (const graph::Value &value : quantized.values)
-    if (value.name == outcome.name) outcome.grid = value.quantizer;
+  if (const auto grid = grids.find(outcome.name); grid != grids.end()) outcome.grid = grid->second;
   if (p.distributions.empty()) return outcome;
   outcome.seen = p.distributions[g];
   for (const graph::ValueId v : group.constants) outcome.seen->add(p.graph.value(v).constant);
@@ -25,8 +28,10 @@ TensorOutcome outcome_of_group(const Prepared &p, std::size_t g, const graph::Gr
 }  // namespace
 
 std::vector<TensorOutcome> tensor_outcomes(const Prepared &p, const graph::Graph &quantized) {
+  Grids grids;
+  for (const graph::Value &value : quantized.values) grids[value.name] = value.quantizer;
   std::vector<TensorOutcome> outcomes;
-  for (std::size_t g = 0; g < p.placement.groups.size(); ++g) outcomes.push_back(outcome_of_group(p, g, quantized));
+  for (std::size_t g = 0; g < p.placement.groups.size(); ++g) outcomes.push_back(outcome_of_group(p, g, grids));
   std::set<graph::ValueId> known;
   for (std::size_t n = 0; n < quantized.nodes.size(); ++n) {
     const NodePlan &plan = p.placement.nodes[n];

@@ -9,6 +9,8 @@
 //   optimizer/NAME       as the optimizer names them
 #include <algorithm>
 #include <cmath>
+#include <string_view>
+#include <unordered_map>
 
 #include "base/error.hpp"
 #include "io/safetensors.hpp"
@@ -60,9 +62,19 @@ std::vector<Named> state_of(const Network &network, const Optimizer &optimizer) 
 
 std::string grid_name(const ActivationGrid &grid) { return "grid/" + grid.name(); }
 
-Tensor read(const io::TensorFile &file, const std::string &name, qdtype dtype, const Shape &shape) {
-  for (const io::StoredTensor &stored : file.tensors()) {
-    if (stored.name != name) continue;
+/// A file, and what it has by name.
+struct Checkpoint {
+  explicit Checkpoint(const std::string &path) : file(io::open_safetensors(path)) {
+    for (const io::StoredTensor &stored : file.tensors()) tensors.emplace(stored.name, &stored);
+  }
+  io::TensorFile file;
+  std::unordered_map<std::string_view, const io::StoredTensor *> tensors;
+};
+
+Tensor read(const Checkpoint &from, const std::string &name, qdtype dtype, const Shape &shape) {
+  const io::TensorFile &file = from.file;
+  if (const auto found = from.tensors.find(name); found != from.tensors.end()) {
+    const io::StoredTensor &stored = *found->second;
     if (stored.dtype != dtype || !(stored.shape == shape))
       fail(QTN_EINVAL, "trainer: ", file.path(), ": \"", name, "\" is ", dtype_name(stored.dtype), " ",
            to_string(stored.shape), ", here ", dtype_name(dtype), " ", to_string(shape));
@@ -89,22 +101,22 @@ void Trainer::save(const std::string &path) const {
 }
 
 void Trainer::load(const std::string &path) {
-  const io::TensorFile file = io::open_safetensors(path);
-  if (file.tensors().empty() || std::none_of(file.tensors().begin(), file.tensors().end(),
-                                             [](const io::StoredTensor &t) { return t.name == "trainer"; }))
-    fail(QTN_EFORMAT, "trainer: ", path, ": is no checkpoint");
-  const Tensor numbers = read(file, "trainer", QTN_INT64, Shape{4});
+  const Checkpoint checkpoint(path);
+  const io::TensorFile &file = checkpoint.file;
+  if (!checkpoint.tensors.contains("trainer")) fail(QTN_EFORMAT, "trainer: ", path, ": is no checkpoint");
+  const Tensor numbers = read(checkpoint, "trainer", QTN_INT64, Shape{4});
   const std::int64_t version = numbers.as<const std::int64_t>()[0];
   if (version != kVersion)
     fail(QTN_EUNSUPPORTED, "trainer: ", path, ": is a checkpoint of version ", version, ", not ", kVersion);
   const std::vector<Named> state = state_of(*network_, *optimizer_);
   std::vector<Tensor> values;
-  for (const Named &named : state) values.push_back(read(file, named.name, named.tensor.dtype(), named.tensor.shape()));
+  for (const Named &named : state)
+    values.push_back(read(checkpoint, named.name, named.tensor.dtype(), named.tensor.shape()));
   std::vector<ActivationGrid::Range> ranges;
   std::size_t grids = 0;
   if (network_->quantization) {
     for (const ActivationGrid &grid : network_->quantization->activations)
-      ranges.push_back(range_of(read(file, grid_name(grid), QTN_FLOAT32, Shape{5}),
+      ranges.push_back(range_of(read(checkpoint, grid_name(grid), QTN_FLOAT32, Shape{5}),
                                 cat("trainer: ", path, ": \"", grid_name(grid), "\"")));
     grids = ranges.size();
   }

@@ -2,6 +2,7 @@
 #include "train/network.hpp"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 #include "base/error.hpp"
@@ -40,12 +41,9 @@ Tensor zeros_like(const Tensor &t) {
 }
 
 /// Weights that two nodes share have two grids: "w.scale", "w.scale_2".
-std::string unused_name(const std::vector<Parameter> &parameters, const std::string &name) {
-  const auto taken = [&](const std::string &wanted) {
-    return std::any_of(parameters.begin(), parameters.end(), [&](const Parameter &p) { return p.name == wanted; });
-  };
+std::string unused_name(const std::unordered_set<std::string> &taken, const std::string &name) {
   std::string unused = name;
-  for (int i = 2; taken(unused); ++i) unused = cat(name, "_", i);
+  for (int i = 2; taken.contains(unused); ++i) unused = cat(name, "_", i);
   return unused;
 }
 
@@ -93,8 +91,11 @@ Network::Network(graph::Graph g, std::optional<Quantization> of_prepared)
   }
   if (!quantization) return;
   first_of_grids = parameters.size();
+  std::unordered_set<std::string> names;
+  for (const Parameter &p : parameters) names.insert(p.name);
   for (Parameter &p : quantization->parameters) {
-    p.name = unused_name(parameters, p.name);
+    p.name = unused_name(names, p.name);
+    names.insert(p.name);
     parameters.push_back(p);
   }
 }

@@ -1,0 +1,329 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Models that nobody would train, of n and of 4n nodes, through everything that is done with models: the larger one may
+take four times as long and some more, not sixteen times. linear_time.py LIBRARY [SHAPE ...]"""
+import ctypes
+import os
+import sys
+import tempfile
+import time
+
+# What is linear takes 4 times as long, or somewhat more where caches get too small; what is quadratic takes 16 times.
+MOST = 9.0
+# What is over sooner than this at 4n says nothing: a quadratic step of that size would take minutes at a million nodes
+# at worst. Seconds.
+IGNORED = 0.04
+TRIES = 4
+FLOAT, INT8, UINT8 = 1, 3, 2
+
+
+# --- ONNX, as far as it is needed here
+
+def varint(number):
+    out = bytearray()
+    number &= (1 << 64) - 1
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def field(number, value):
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    value = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def node(op, inputs, outputs, name="", attributes=b""):
+    return field(1, b"".join(field(1, i) for i in inputs) + b"".join(field(2, o) for o in outputs) + field(3, name)
+                 + field(4, op) + attributes)
+
+
+def tensor(name, dims, dtype, raw):
+    return field(5, b"".join(field(1, d) for d in dims) + field(2, dtype) + field(8, name) + field(9, raw))
+
+
+def value(number, name, dims, dtype=FLOAT):
+    shape = b"".join(field(1, field(1, d)) for d in dims)
+    return field(number, field(1, name) + field(2, field(1, field(1, dtype) + field(2, shape))))
+
+
+def model(parts, inputs, outputs):
+    graph = b"".join(parts) + field(2, "g") + b"".join(value(11, *i) for i in inputs) + b"".join(value(12, *o) for o in outputs)
+    return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 21))
+
+
+ONE = b"\0\0\x80?"
+QUARTER = b"\0\0\x80>"  # products of four with it stay what they are
+X = [("x", [1, 4])]
+
+
+def chained(n, make):
+    """make(i, before, after) gives the parts of link i."""
+    parts = [part for i in range(n) for part in make(i, f"v{i}" if i else "x", f"v{i + 1}")]
+    return model(parts, X, [(f"v{n}", [1, 4])])
+
+
+# --- the shapes
+
+def chain(n):
+    return chained(n, lambda i, a, b: [node("Relu", [a], [b])])
+
+
+def identities(n):
+    return chained(n, lambda i, a, b: [node("Identity", [a], [b])])
+
+
+def diamonds(n):
+    return chained(n // 3, lambda i, a, b: [node("Relu", [a], [b + "l"]), node("Sigmoid", [a], [b + "r"]), node("Add", [b + "l", b + "r"], [b])])
+
+
+def star(n):
+    return model([node("Relu", ["x"], [f"y{i}"]) for i in range(n)], X, [(f"y{i}", [1, 4]) for i in range(n)])
+
+
+def unread(n):
+    return model([node("Relu", ["x"], [f"y{i}"]) for i in range(n)], X, [("y0", [1, 4])])
+
+
+def one_constant(n):
+    first = tensor("c", [4], FLOAT, 4 * ONE)
+    return chained(n, lambda i, a, b: ([first] if i == 0 else []) + [node("Add", [a, "c"], [b])])
+
+
+def constants(n):
+    return chained(n, lambda i, a, b: [tensor(f"c{i}", [4], FLOAT, 4 * ONE), node("Mul", [a, f"c{i}"], [b])])
+
+
+def unread_constants(n):
+    return model([tensor(f"c{i}", [1], FLOAT, ONE) for i in range(n)] + [node("Relu", ["x"], ["y"])], X, [("y", [1, 4])])
+
+
+def layers(n):
+    """Linear layers with a bias, which get grids, and the constants that passes make."""
+    square = 16 * QUARTER
+    return chained(n // 2, lambda i, a, b: [tensor(f"w{i}", [4, 4], FLOAT, square), tensor(f"b{i}", [4], FLOAT, 4 * ONE),
+                                            node("Gemm", [a, f"w{i}", f"b{i}"], [b + "g"], f"layer{i}"), node("Relu", [b + "g"], [b])])
+
+
+def one_weight(n):
+    first = [tensor("w", [4, 4], FLOAT, 16 * QUARTER), tensor("b", [4], FLOAT, 4 * ONE)]
+    return chained(n, lambda i, a, b: (first if i == 0 else []) + [node("Gemm", [a, "w", "b"], [b])])
+
+
+def norms(n):
+    """Normalizations behind layers: each becomes constants of a name that is made up."""
+    def link(i, a, b):
+        ones = [tensor(f"{kind}{i}", [4], FLOAT, 4 * ONE) for kind in "smpt"]
+        return ones + [tensor(f"w{i}", [4, 4], FLOAT, 16 * QUARTER), node("Gemm", [a, f"w{i}"], [b + "g"]),
+                       node("BatchNormalization", [b + "g", f"s{i}", f"t{i}", f"m{i}", f"p{i}"], [b])]
+    return chained(n // 2, link)
+
+
+def grids(n):
+    grid = [tensor("s", [], FLOAT, ONE), tensor("z", [], UINT8, b"\x80")]
+    return chained(n // 2, lambda i, a, b: (grid if i == 0 else []) + [node("QuantizeLinear", [a, "s", "z"], [b + "q"]),
+                                                                       node("DequantizeLinear", [b + "q", "s", "z"], [b])])
+
+
+def grids_of_one(n):
+    """As many grids for one value, each read by a node of its own."""
+    parts = [tensor("s", [], FLOAT, ONE), tensor("z", [], UINT8, b"\x80")]
+    for i in range(n // 3):
+        parts += [node("QuantizeLinear", ["x", "s", "z"], [f"q{i}"]), node("DequantizeLinear", [f"q{i}", "s", "z"], [f"d{i}"]),
+                  node("Relu", [f"d{i}"], [f"y{i}"])]
+    return model(parts, X, [(f"y{i}", [1, 4]) for i in range(n // 3)])
+
+
+def grids_of_weights(n):
+    """Weights in integers, each with a grid of its own."""
+    def link(i, a, b):
+        return [tensor(f"w{i}", [4, 4], INT8, 16 * b"\x01"), tensor(f"s{i}", [], FLOAT, ONE),
+                node("DequantizeLinear", [f"w{i}", f"s{i}"], [b + "w"]), node("MatMul", [a, b + "w"], [b])]
+    return chained(n // 2, link)
+
+
+def folded(n):
+    """Constants computed of constants."""
+    return chained(n // 2, lambda i, a, b: [tensor(f"c{i}", [4], FLOAT, 4 * ONE), node("Neg", [f"c{i}"], [b + "n"]),
+                                            node("Add", [a, b + "n"], [b])])
+
+
+def shapes(n):
+    """Arithmetic of shapes, which is computed where shapes are inferred."""
+    return chained(n // 3, lambda i, a, b: [node("Relu", [a], [b + "r"]), node("Shape", [b + "r"], [b + "s"]), node("Reshape", [b + "r", b + "s"], [b])])
+
+
+def wide(n):
+    """One node that reads all."""
+    return model([node("Relu", ["x"], [f"y{i}"]) for i in range(n)] + [node("Max", [f"y{i}" for i in range(n)], ["y"])], X, [("y", [1, 4])])
+
+
+def concat(n):
+    parts = [node("Relu", ["x"], [f"y{i}"]) for i in range(n)]
+    return model(parts + [node("Concat", [f"y{i}" for i in range(n)], ["y"], attributes=field(5, field(1, "axis") + field(3, 1) + field(20, 2)))],
+                 X, [("y", [1, 4 * n])])
+
+
+def tree(n):
+    parts, level = [node("Relu", ["x"], [f"l0_{i}"]) for i in range(n // 2)], 0
+    count = n // 2
+    while count > 1:
+        parts += [node("Add", [f"l{level}_{2 * i}", f"l{level}_{2 * i + 1}"], [f"l{level + 1}_{i}"]) for i in range(count // 2)]
+        level, count = level + 1, count // 2
+    return model(parts, X, [(f"l{level}_0", [1, 4])])
+
+
+def residual(n):
+    """The first value lives to the end, and every node reads it."""
+    return chained(n, lambda i, a, b: [node("Add", [a, "x"], [b])])
+
+
+def long_lives(n):
+    """All are read at the end, in the other order."""
+    parts = [node("Relu", ["x"], [f"u{i}"]) for i in range(n // 2)]
+    before = "x"
+    for i in reversed(range(n // 2)):
+        parts.append(node("Add", [before, f"u{i}"], [f"w{i}"]))
+        before = f"w{i}"
+    return model(parts, X, [(before, [1, 4])])
+
+
+def backwards(n):
+    """Nodes in the wrong order."""
+    parts = [node("Relu", [f"v{i}" if i else "x"], [f"v{i + 1}"]) for i in range(n)]
+    return model(parts[::-1], X, [(f"v{n}", [1, 4])])
+
+
+def same_names(n):
+    """Names that must be made unique, where the first ones to come to mind are taken."""
+    half = n // 2
+    return chained(n, lambda i, a, b: [node("Relu", [a], [b], f"a_{i}" if i < half else "a")])
+
+
+def long_names(n):
+    """n / 100 names of n letters would be quadratic in the file: a hundred of them."""
+    name = "n" * (10 * n)
+    return model(
+        [node("Relu", [f"v{i}{name}" if i else "x"], [f"v{i + 1}{name}"], f"n{i}{name}") for i in range(100)], X, [(f"v100{name}", [1, 4])])
+
+
+SHAPES = (chain, identities, diamonds, star, unread, one_constant, constants, unread_constants, layers, one_weight, norms, grids, grids_of_one,
+          grids_of_weights, folded, shapes, wide, concat, tree, residual, long_lives, backwards, same_names, long_names)
+
+
+# --- what is done with them
+
+class Library:
+    def __init__(self, path):
+        self.c = ctypes.CDLL(path)
+        self.c.qerror_message.restype = ctypes.c_char_p
+        self.c.qmodel_output_count.restype = ctypes.c_size_t
+        self.c.qtensor_create.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
+        self.config, self.x = ctypes.c_void_p(), ctypes.c_void_p()
+        assert self.c.qconfig_create(ctypes.byref(self.config), b"onnx") == 0
+        assert self.c.qtensor_create(ctypes.byref(self.x), FLOAT, (ctypes.c_int64 * 2)(1, 4), 2, None, None, 0) == 0
+        self.c.qlib_set_threads(1)
+        self.sample = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_void_p), ctypes.c_size_t, ctypes.c_size_t, ctypes.c_void_p)(self.give)
+
+    def give(self, inputs, count, index, context):
+        handle = ctypes.c_void_p()
+        status = self.c.qtensor_share(ctypes.byref(handle), self.x)
+        inputs[0] = handle.value
+        return status
+
+    def steps(self, data, folder):
+        """The steps by name, as seconds, or the message of the one that was refused."""
+        c, times, made = self.c, {}, {}
+
+        def timed(name, function, *arguments, out=True):
+            handle = ctypes.c_void_p()
+            begin = time.process_time()
+            status = getattr(c, function)(*([ctypes.byref(handle)] if out else []), *arguments)
+            times[name] = time.process_time() - begin
+            if status != 0:
+                times[name] = c.qerror_message().decode(errors="replace")
+            made[name] = handle
+            return status == 0
+
+        size_t, pointer = ctypes.c_size_t, ctypes.byref
+        try:
+            if not timed("load", "qmodel_load_bytes", data, size_t(len(data))):
+                return times
+            m = made["load"]
+            timed("inspect", "qmodel_inspect", m)
+            timed("save", "qmodel_save", m, os.path.join(folder, "a.onnx").encode(), None, out=False)
+            timed("dynamic", "qmodel_quantize_dynamic", m, self.config, None)
+            timed("weights", "qmodel_quantize_weights", m, None)
+            timed("trainer", "qtrainer_create", m, None)
+            if timed("session", "qsession_create", m, None):
+                count = c.qmodel_output_count(m)
+                outputs = (ctypes.c_void_p * count)()
+                timed("run", "qsession_run", outputs, size_t(count), made["session"], pointer(self.x), size_t(1), out=False)
+                for handle in outputs:
+                    c.qtensor_free(ctypes.c_void_p(handle))
+            if timed("prepare", "qmodel_prepare", m, self.config, 0):
+                p = made["prepare"]
+                if timed("calibrate", "qmodel_calibrate", p, pointer(self.x), size_t(1), out=False) and timed("convert", "qmodel_convert", p, None):
+                    q = made["convert"]
+                    timed("inspect int8", "qmodel_inspect", q)
+                    timed("save qdq", "qmodel_save", q, os.path.join(folder, "b.onnx").encode(), None, out=False)
+                    attrs = ctypes.c_void_p()
+                    c.qattrs_create(pointer(attrs))
+                    c.qattrs_set_string(attrs, b"format", b"qoperator")
+                    timed("save qoperator", "qmodel_save", q, os.path.join(folder, "c.onnx").encode(), attrs, out=False)
+                    c.qattrs_free(attrs)
+                    timed("session int8", "qsession_create", q, None)
+                    timed("load int8", "qmodel_load", os.path.join(folder, "b.onnx").encode())
+            timed("prepare qat", "qmodel_prepare", m, self.config, 1)
+            timed("quantize", "qmodel_quantize", ctypes.c_void_p(), m, self.config, self.sample, size_t(1), None, None, None)
+        finally:
+            for name, handle in made.items():
+                noun = {"inspect": "qblob", "inspect int8": "qblob", "session": "qsession", "session int8": "qsession", "trainer": "qtrainer"}.get(name, "qmodel")
+                getattr(c, noun + "_free")(handle)
+        return times
+
+
+def slow(small, large):
+    """Steps that take longer than they may. A step that is refused must say so in both sizes, in one line."""
+    found = {}
+    for name, seconds in large.items():
+        if isinstance(seconds, str) or isinstance(small.get(name), str):
+            if not (isinstance(seconds, str) and seconds and "\n" not in seconds):
+                found[name] = f"{small.get(name)} becomes {seconds}"
+        elif seconds > IGNORED and seconds > MOST * small[name]:
+            found[name] = f"{small[name]:.4f} s become {seconds:.4f} s, {seconds / small[name]:.1f} times as many"
+    return found
+
+
+def best(a, b):
+    return {name: b[name] if not isinstance(b[name], float) or not isinstance(a.get(name), float) else min(a[name], b[name]) for name in b}
+
+
+def main():
+    library = Library(sys.argv[1])
+    n = int(os.environ.get("LINEAR_TIME_NODES", "25000"))
+    wanted, failed = sys.argv[2:], 0
+    for shape in SHAPES:
+        if wanted and shape.__name__ not in wanted:
+            continue
+        models, times, found = [shape(n), shape(4 * n)], [{}, {}], {}
+        with tempfile.TemporaryDirectory() as folder:
+            for attempt in range(TRIES):
+                for i in (0, 1):
+                    times[i] = best(times[i], library.steps(models[i], folder))
+                found = slow(*times)
+                if not found:
+                    break
+        told = ", ".join(f"{name} {s:.2f}" if isinstance(s, float) else f"{name}: {s[:90]}" for name, s in times[1].items() if isinstance(s, str) or s > 0.1)
+        print(f"{shape.__name__}: {told}", flush=True)
+        for name, text in found.items():
+            print(f"linear_time: {shape.__name__} of {n} and {4 * n}, {name}: {text}", flush=True)
+        failed += bool(found)
+    sys.exit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()
