@@ -26,7 +26,7 @@ qstatus qattrs_create(qattrs **out) {
   });
 }
 
-void qattrs_free(qattrs *a) { delete a; }
+void qattrs_free(qattrs *a) { delete alive(a); }
 
 qstatus qattrs_set_int(qattrs *a, const char *key, int64_t value) {
   return guard(__func__, [&](const char *entry) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "handles.hpp"
+#include "guard.hpp"
 
-const void *qblob_data(const qblob *b) { return b ? b->bytes.c_str() : nullptr; }
-size_t qblob_size(const qblob *b) { return b ? b->bytes.size() : 0; }
-void qblob_free(qblob *b) { delete b; }
+using namespace qtn::capi;
+
+const void *qblob_data(const qblob *b) { return alive(b) ? b->bytes.c_str() : nullptr; }
+size_t qblob_size(const qblob *b) { return alive(b) ? b->bytes.size() : 0; }
+void qblob_free(qblob *b) { delete alive(b); }

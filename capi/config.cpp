@@ -18,7 +18,7 @@ qstatus qconfig_set(qconfig *c, const char *selector, const qattrs *settings) {
   return guard(__func__, [&](const char *entry) {
     need(entry, c, "c");
     need(entry, selector, "selector");
-    c->value.set(selector, settings ? &settings->value : nullptr);
+    c->value.set(selector, attrs_or_null(settings));
   });
 }
 
@@ -39,4 +39,4 @@ qstatus qconfig_load(qconfig **out, const char *path) {
   });
 }
 
-void qconfig_free(qconfig *c) { delete c; }
+void qconfig_free(qconfig *c) { delete alive(c); }

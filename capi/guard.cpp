@@ -5,6 +5,13 @@
 
 namespace qtn::capi {
 
+#ifdef QTN_CHECKS
+void fail_handle(const char *found, const char *wanted, const char *name) {
+  if (found) fail(QTN_EINVAL, name, " is a ", found, ", not a ", wanted);
+  fail(QTN_EINVAL, name, " is no ", wanted, ", or one that was freed");
+}
+#endif
+
 void check_dtype(const char *entry, qdtype dtype) {
   if (dtype_name(dtype)[0] == '?') fail(QTN_EINVAL, entry, ": dtype ", static_cast<int>(dtype), " is unknown");
 }
@@ -16,11 +23,15 @@ void check_scheme(const char *entry, qscheme scheme) {
 
 const Attrs &attrs_or_none(const qattrs *attrs) {
   static const Attrs none;
+  check_live(attrs, "attrs");
   return attrs ? attrs->value : none;
 }
 
+const Attrs *attrs_or_null(const qattrs *attrs) { return attrs ? &attrs_or_none(attrs) : nullptr; }
+
 const QuantizerPtr &quantizer_or_none(const qquantizer *quantizer) {
   static const QuantizerPtr none;
+  check_live(quantizer, "the quantizer");
   return quantizer ? quantizer->value : none;
 }
 
@@ -28,6 +39,7 @@ void get_tensors(std::span<const Tensor *> result, const char *entry, const qten
   need_array(entry, inputs, result.size(), "inputs");
   for (std::size_t i = 0; i < result.size(); ++i) {
     if (!inputs[i] && !optional) fail(QTN_EINVAL, entry, ": inputs[", i, "] is NULL");
+    check_live(inputs[i], "an element of inputs");
     result[i] = inputs[i] ? &inputs[i]->value : nullptr;
   }
 }

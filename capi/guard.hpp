@@ -43,20 +43,60 @@ qstatus guard(const char *entry, Body &&body) {
   }
 }
 
+#ifdef QTN_CHECKS
+[[noreturn]] void fail_handle(const char *found, const char *wanted, const char *name);
+#endif
+
+/// Throws QTN_EINVAL unless the handle is NULL or lives, in builds that check.
+template <class Handle>
+void check_live(const Handle *handle, const char *name) {
+#ifdef QTN_CHECKS
+  if (!handle) return;
+  const char *found = Tag::noun_at(handle, Handle::kNoun);
+  if (found != Handle::kNoun) fail_handle(found, Handle::kNoun, name);
+#else
+  static_cast<void>(handle), static_cast<void>(name);
+#endif
+}
+
+/// The handle, or NULL where it does not live: for functions that have no status to say so.
+template <class Handle>
+Handle *alive(Handle *handle) {
+#ifdef QTN_CHECKS
+  if (handle && Tag::noun_at(handle, Handle::kNoun) != Handle::kNoun) return nullptr;
+#endif
+  return handle;
+}
+
 /// Throws QTN_EINVAL "entry: name is NULL".
-inline void need(const char *entry, const void *pointer, const char *name) {
+inline void need_pointer(const char *entry, const void *pointer, const char *name) {
   if (!pointer) fail(QTN_EINVAL, entry, ": ", name, " is NULL");
 }
 
+/// And, of a handle, that it lives.
+template <class T>
+void need(const char *entry, const T *pointer, const char *name) {
+  need_pointer(entry, pointer, name);
+  if constexpr (requires { T::kNoun; }) check_live(pointer, name);
+}
+
+/// What an optional handle holds.
+template <class Handle>
+auto value_or_null(Handle *handle, const char *name) {
+  check_live(handle, name);
+  return handle ? &handle->value : nullptr;
+}
+
 inline void need_array(const char *entry, const void *items, std::size_t count, const char *name) {
-  if (count != 0) need(entry, items, name);
+  if (count != 0) need_pointer(entry, items, name);
 }
 
 void check_dtype(const char *entry, qdtype dtype);
 void check_scheme(const char *entry, qscheme scheme);
 
-/// The attributes, an empty set for NULL.
+/// The attributes, an empty set for NULL. These throw where a handle does not live.
 const Attrs &attrs_or_none(const qattrs *attrs);
+const Attrs *attrs_or_null(const qattrs *attrs);
 const QuantizerPtr &quantizer_or_none(const qquantizer *quantizer);
 
 /// The tensors behind an array of handles. A NULL element is QTN_EINVAL unless `optional`, where it stays nullptr.

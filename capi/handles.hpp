@@ -17,10 +17,13 @@
 #include "quant/prepare.hpp"
 #include "quant/quantized_layer.hpp"
 #include "runtime/session.hpp"
+#include "tag.hpp"
 #include "train/trainer.hpp"
 
 struct qquantizer {
   qtn::QuantizerPtr value;
+  static constexpr const char *kNoun = "qquantizer";
+  [[no_unique_address]] qtn::capi::Tag tag{this, kNoun};
 };
 
 struct qtensor {
@@ -28,18 +31,26 @@ struct qtensor {
 
   qtn::Tensor value;
   qquantizer quantizer;  ///< what qtensor_quantizer() lends out; follows `value`
+  static constexpr const char *kNoun = "qtensor";
+  [[no_unique_address]] qtn::capi::Tag tag{this, kNoun};
 };
 
 struct qattrs {
   qtn::Attrs value;
+  static constexpr const char *kNoun = "qattrs";
+  [[no_unique_address]] qtn::capi::Tag tag{this, kNoun};
 };
 
 struct qobserver {
   std::unique_ptr<qtn::quant::Observer> value;
+  static constexpr const char *kNoun = "qobserver";
+  [[no_unique_address]] qtn::capi::Tag tag{this, kNoun};
 };
 
 struct qconfig {
   qtn::quant::Config value;
+  static constexpr const char *kNoun = "qconfig";
+  [[no_unique_address]] qtn::capi::Tag tag{this, kNoun};
 };
 
 struct qmodel {
@@ -53,22 +64,32 @@ struct qmodel {
 
   std::variant<qtn::graph::Graph, qtn::quant::Prepared> value;
   std::vector<qtn::graph::ValueId> constants;  ///< what qmodel_tensor_name() counts
+  static constexpr const char *kNoun = "qmodel";
+  [[no_unique_address]] qtn::capi::Tag tag{this, kNoun};
 };
 
 struct qsession {
   qtn::runtime::Session value;
+  static constexpr const char *kNoun = "qsession";
+  [[no_unique_address]] qtn::capi::Tag tag{this, kNoun};
 };
 
 struct qtrainer {
   qtn::train::Trainer value;
+  static constexpr const char *kNoun = "qtrainer";
+  [[no_unique_address]] qtn::capi::Tag tag{this, kNoun};
 };
 
 struct qlayer {
   explicit qlayer(const qtn::quant::QuantizedLayer::Parts &parts) : value(parts) {}
 
   qtn::quant::QuantizedLayer value;
+  static constexpr const char *kNoun = "qlayer";
+  [[no_unique_address]] qtn::capi::Tag tag{this, kNoun};
 };
 
 struct qblob {
   std::string bytes;
+  static constexpr const char *kNoun = "qblob";
+  [[no_unique_address]] qtn::capi::Tag tag{this, kNoun};
 };

@@ -43,6 +43,7 @@ qstatus qtensor_save_all(const char *path, const char *const *names, const qtens
     for (std::size_t i = 0; i < count; ++i) {
       if (!names[i]) fail(QTN_EINVAL, entry, ": names[", i, "] is NULL");
       if (!tensors[i]) fail(QTN_EINVAL, entry, ": tensors[", i, "] is NULL");
+      check_live(tensors[i], "an element of tensors");
       all.push_back({names[i], &tensors[i]->value});
     }
     io::save_safetensors(path, all);

@@ -12,8 +12,8 @@ qstatus qlayer_create(qlayer **out, const char *kind, const qtensor *weight, con
     need(entry, kind, "kind");
     need(entry, weight, "weight");
     quant::QuantizedLayer::Parts parts{kind, weight->value};
-    if (bias) parts.bias = bias->value;
-    if (config) parts.config = &config->value;
+    if (const Tensor *t = value_or_null(bias, "bias")) parts.bias = *t;
+    parts.config = value_or_null(config, "config");
     parts.x = quantizer_or_none(x_quantizer);
     parts.out = quantizer_or_none(out_quantizer);
     parts.attrs = attrs_or_none(attrs);
@@ -49,4 +49,4 @@ qstatus qlayer_bias(qtensor **out, const qlayer *layer) {
   });
 }
 
-void qlayer_free(qlayer *layer) { delete layer; }
+void qlayer_free(qlayer *layer) { delete alive(layer); }

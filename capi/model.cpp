@@ -54,7 +54,7 @@ const graph::Value *value_at(const graph::Graph &g, const std::vector<graph::Val
   return index < ids.size() ? &g.value(ids[index]) : nullptr;
 }
 const graph::Value *input_at(const qmodel *m, std::size_t index) {
-  return m ? value_at(m->graph(), m->graph().inputs, index) : nullptr;
+  return alive(m) ? value_at(m->graph(), m->graph().inputs, index) : nullptr;
 }
 
 /// The state of a prepared model: const where the handle is.
@@ -85,7 +85,7 @@ class Given {
   explicit Given(std::size_t count) : handles_(count) {}
   Given(const Given &) = delete;
   ~Given() {
-    for (qtensor *handle : handles_) delete handle;
+    for (qtensor *handle : handles_) delete alive(handle);
   }
 
   qtensor **handles() { return handles_.data(); }
@@ -94,6 +94,7 @@ class Given {
     std::vector<Tensor> tensors;
     for (std::size_t i = 0; i < handles_.size(); ++i) {
       if (!handles_[i]) fail(QTN_EINVAL, entry, ": ", what, " ", i, " ", of, " is NULL");
+      check_live(handles_[i], what);
       tensors.push_back(handles_[i]->value);
     }
     return tensors;
@@ -180,7 +181,7 @@ qstatus qmodel_convert(qmodel **out, const qmodel *prepared, const qattrs *attrs
   clear(out);
   return guard(__func__, [&](const char *entry) {
     need(entry, out, "out");
-    *out = new qmodel(quant::convert(prepared_of(entry, prepared), attrs ? &attrs->value : nullptr));
+    *out = new qmodel(quant::convert(prepared_of(entry, prepared), attrs_or_null(attrs)));
   });
 }
 
@@ -228,7 +229,7 @@ qstatus qmodel_quantize(qmodel **out, qblob **report, const qmodel *m, const qco
         fail(QTN_ECANCELED, entry, ": canceled while ", stage, ", ", done, " of ", total, " done");
     };
     quant::Quantized quantized =
-        quant::quantize(m->graph(), config->value, {sample_count, read}, attrs ? &attrs->value : nullptr, tell);
+        quant::quantize(m->graph(), config->value, {sample_count, read}, attrs_or_null(attrs), tell);
     hand_out(std::move(quantized), out, report);
   });
 }
@@ -299,7 +300,7 @@ qstatus qmodel_quantize_weights(qmodel **out, const qmodel *m, const qattrs *att
   });
 }
 
-size_t qmodel_input_count(const qmodel *m) { return m ? m->graph().inputs.size() : 0; }
+size_t qmodel_input_count(const qmodel *m) { return alive(m) ? m->graph().inputs.size() : 0; }
 
 const char *qmodel_input_name(const qmodel *m, size_t index) {
   const graph::Value *value = input_at(m, index);
@@ -321,17 +322,17 @@ const int64_t *qmodel_input_shape(const qmodel *m, size_t index) {
   return value && value->shape ? value->shape->data() : nullptr;
 }
 
-size_t qmodel_output_count(const qmodel *m) { return m ? m->graph().outputs.size() : 0; }
+size_t qmodel_output_count(const qmodel *m) { return alive(m) ? m->graph().outputs.size() : 0; }
 
 const char *qmodel_output_name(const qmodel *m, size_t index) {
-  const graph::Value *value = m ? value_at(m->graph(), m->graph().outputs, index) : nullptr;
+  const graph::Value *value = alive(m) ? value_at(m->graph(), m->graph().outputs, index) : nullptr;
   return value ? value->name.c_str() : nullptr;
 }
 
-size_t qmodel_tensor_count(const qmodel *m) { return m ? m->constants.size() : 0; }
+size_t qmodel_tensor_count(const qmodel *m) { return alive(m) ? m->constants.size() : 0; }
 
 const char *qmodel_tensor_name(const qmodel *m, size_t index) {
-  const graph::Value *value = m ? value_at(m->graph(), m->constants, index) : nullptr;
+  const graph::Value *value = alive(m) ? value_at(m->graph(), m->constants, index) : nullptr;
   return value ? value->name.c_str() : nullptr;
 }
 
@@ -365,4 +366,4 @@ qstatus qmodel_inspect(qblob **out, const qmodel *m) {
   });
 }
 
-void qmodel_free(qmodel *m) { delete m; }
+void qmodel_free(qmodel *m) { delete alive(m); }

@@ -57,4 +57,4 @@ qstatus qobserver_load(qobserver **out, const void *data, size_t nbytes) {
   });
 }
 
-void qobserver_free(qobserver *o) { delete o; }
+void qobserver_free(qobserver *o) { delete alive(o); }

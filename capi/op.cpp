@@ -122,7 +122,7 @@ qstatus qop_linear(qtensor **out, const qtensor *x, const qtensor *weight, const
     need(entry, x, "x");
     need(entry, weight, "weight");
     *out = new qtensor(
-        ops::linear(x->value, weight->value, bias ? &bias->value : nullptr, quantizer_or_none(out_quantizer)));
+        ops::linear(x->value, weight->value, value_or_null(bias, "bias"), quantizer_or_none(out_quantizer)));
   });
 }
 
@@ -133,7 +133,7 @@ qstatus qop_conv2d(qtensor **out, const qtensor *x, const qtensor *weight, const
     need(entry, out, "out");
     need(entry, x, "x");
     need(entry, weight, "weight");
-    *out = new qtensor(ops::conv2d(x->value, weight->value, bias ? &bias->value : nullptr,
+    *out = new qtensor(ops::conv2d(x->value, weight->value, value_or_null(bias, "bias"),
                                    quantizer_or_none(out_quantizer), attrs_or_none(attrs)));
   });
 }

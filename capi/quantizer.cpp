@@ -97,18 +97,20 @@ qstatus qquantizer_choose_dynamic(qquantizer **out, qdtype dtype, const qtensor 
   });
 }
 
-void qquantizer_free(qquantizer *q) { delete q; }
+void qquantizer_free(qquantizer *q) { delete alive(q); }
 
-qdtype qquantizer_dtype(const qquantizer *q) { return q ? q->value->dtype() : qdtype{}; }
-qscheme qquantizer_scheme(const qquantizer *q) { return q ? q->value->scheme() : qscheme{}; }
-int32_t qquantizer_axis(const qquantizer *q) { return q ? q->value->axis() : 0; }
-size_t qquantizer_count(const qquantizer *q) { return q ? q->value->count() : 0; }
-const double *qquantizer_scales(const qquantizer *q) { return q ? q->value->scales().data() : nullptr; }
-const int64_t *qquantizer_zero_points(const qquantizer *q) { return q ? q->value->zero_points().data() : nullptr; }
-const double *qquantizer_float_zero_points(const qquantizer *q) {
-  return q && q->value->zeros_are_floats() ? q->value->float_zero_points().data() : nullptr;
+qdtype qquantizer_dtype(const qquantizer *q) { return alive(q) ? q->value->dtype() : qdtype{}; }
+qscheme qquantizer_scheme(const qquantizer *q) { return alive(q) ? q->value->scheme() : qscheme{}; }
+int32_t qquantizer_axis(const qquantizer *q) { return alive(q) ? q->value->axis() : 0; }
+size_t qquantizer_count(const qquantizer *q) { return alive(q) ? q->value->count() : 0; }
+const double *qquantizer_scales(const qquantizer *q) { return alive(q) ? q->value->scales().data() : nullptr; }
+const int64_t *qquantizer_zero_points(const qquantizer *q) {
+  return alive(q) ? q->value->zero_points().data() : nullptr;
 }
-int64_t qquantizer_block_size(const qquantizer *q) { return q ? q->value->block_size() : 0; }
-int64_t qquantizer_quant_min(const qquantizer *q) { return q ? q->value->range().lo : 0; }
-int64_t qquantizer_quant_max(const qquantizer *q) { return q ? q->value->range().hi : 0; }
-const char *qquantizer_numerics(const qquantizer *q) { return q ? numerics_name(q->value->numerics()) : ""; }
+const double *qquantizer_float_zero_points(const qquantizer *q) {
+  return alive(q) && q->value->zeros_are_floats() ? q->value->float_zero_points().data() : nullptr;
+}
+int64_t qquantizer_block_size(const qquantizer *q) { return alive(q) ? q->value->block_size() : 0; }
+int64_t qquantizer_quant_min(const qquantizer *q) { return alive(q) ? q->value->range().lo : 0; }
+int64_t qquantizer_quant_max(const qquantizer *q) { return alive(q) ? q->value->range().hi : 0; }
+const char *qquantizer_numerics(const qquantizer *q) { return alive(q) ? numerics_name(q->value->numerics()) : ""; }

@@ -70,4 +70,4 @@ qstatus qsession_profile(qblob **out, const qsession *s, const qtensor *const *i
   });
 }
 
-void qsession_free(qsession *s) { delete s; }
+void qsession_free(qsession *s) { delete alive(s); }

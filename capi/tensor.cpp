@@ -134,16 +134,18 @@ qstatus qtensor_share(qtensor **out, const qtensor *t) {
   });
 }
 
-void qtensor_free(qtensor *t) { delete t; }
+void qtensor_free(qtensor *t) { delete alive(t); }
 
-qdtype qtensor_dtype(const qtensor *t) { return t ? t->value.dtype() : qdtype{}; }
-size_t qtensor_rank(const qtensor *t) { return t ? t->value.rank() : 0; }
-const int64_t *qtensor_shape(const qtensor *t) { return t ? t->value.shape().data() : nullptr; }
-const int64_t *qtensor_strides(const qtensor *t) { return t ? t->value.strides().data() : nullptr; }
-int64_t qtensor_numel(const qtensor *t) { return t ? t->value.count() : 0; }
-size_t qtensor_nbytes(const qtensor *t) { return t ? t->value.nbytes() : 0; }
-const qquantizer *qtensor_quantizer(const qtensor *t) { return t && t->value.quantized() ? &t->quantizer : nullptr; }
-const void *qtensor_data(const qtensor *t) { return t ? t->value.data() : nullptr; }
+qdtype qtensor_dtype(const qtensor *t) { return alive(t) ? t->value.dtype() : qdtype{}; }
+size_t qtensor_rank(const qtensor *t) { return alive(t) ? t->value.rank() : 0; }
+const int64_t *qtensor_shape(const qtensor *t) { return alive(t) ? t->value.shape().data() : nullptr; }
+const int64_t *qtensor_strides(const qtensor *t) { return alive(t) ? t->value.strides().data() : nullptr; }
+int64_t qtensor_numel(const qtensor *t) { return alive(t) ? t->value.count() : 0; }
+size_t qtensor_nbytes(const qtensor *t) { return alive(t) ? t->value.nbytes() : 0; }
+const qquantizer *qtensor_quantizer(const qtensor *t) {
+  return alive(t) && t->value.quantized() ? &t->quantizer : nullptr;
+}
+const void *qtensor_data(const qtensor *t) { return alive(t) ? t->value.data() : nullptr; }
 
 qstatus qtensor_data_mut(void **out, qtensor *t) {
   clear(out);

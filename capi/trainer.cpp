@@ -104,10 +104,10 @@ qstatus qtrainer_set_group(qtrainer *t, const char *selector, const qattrs *sett
   });
 }
 
-size_t qtrainer_parameter_count(const qtrainer *t) { return t ? t->value.parameters().size() : 0; }
+size_t qtrainer_parameter_count(const qtrainer *t) { return alive(t) ? t->value.parameters().size() : 0; }
 
 const char *qtrainer_parameter_name(const qtrainer *t, size_t index) {
-  return t && index < t->value.parameters().size() ? t->value.parameters()[index].name.c_str() : nullptr;
+  return alive(t) && index < t->value.parameters().size() ? t->value.parameters()[index].name.c_str() : nullptr;
 }
 
 qstatus qtrainer_parameter(qtensor **out, qtrainer *t, size_t index) {
@@ -126,10 +126,10 @@ qstatus qtrainer_gradient(qtensor **out, qtrainer *t, size_t index) {
   });
 }
 
-size_t qtrainer_buffer_count(const qtrainer *t) { return t ? t->value.buffers().size() : 0; }
+size_t qtrainer_buffer_count(const qtrainer *t) { return alive(t) ? t->value.buffers().size() : 0; }
 
 const char *qtrainer_buffer_name(const qtrainer *t, size_t index) {
-  return t && index < t->value.buffers().size() ? t->value.buffers()[index].name.c_str() : nullptr;
+  return alive(t) && index < t->value.buffers().size() ? t->value.buffers()[index].name.c_str() : nullptr;
 }
 
 qstatus qtrainer_buffer(qtensor **out, qtrainer *t, size_t index) {
@@ -172,4 +172,4 @@ qstatus qtrainer_load(qtrainer *t, const char *path) {
   });
 }
 
-void qtrainer_free(qtrainer *t) { delete t; }
+void qtrainer_free(qtrainer *t) { delete alive(t); }
