@@ -13,8 +13,8 @@
 namespace qtn {
 namespace {
 
-// Comparisons of leases that are needed at the same time, about a second of them. Networks have a thousandth of it.
-constexpr std::size_t kMostRivals = std::size_t{1} << 25;
+// Comparisons of leases that are needed at the same time, a small part of a second of them. Networks have a hundredth.
+constexpr std::size_t kMostRivals = std::size_t{1} << 23;
 
 template <class Before>
 std::vector<std::size_t> ordered(std::span<const Lease> leases, Before before) {

@@ -76,7 +76,7 @@ final class Calls {
     });
     act("qlib_set_isa", f -> Lib.setIsa(f.text("isa")));
     act("qlib_set_threads", f -> Lib.setThreads(f.small("count")));
-    act("qlib_set_limits", f -> Lib.setLimits(f.attrs("limits")));
+    act("qlib_set_limits", f -> Lib.setLimits(attrsOrNull(f, "limits")));
     put("qlib_limit", f -> Lib.limit(f.text("name")));
     put("qstatus_name", f -> Lib.statusName(f.constant("status", Status.class, Status::of)));
     put("qdtype_name", f -> Lib.dtypeName(f.dtype()));
