@@ -18,6 +18,11 @@ typedef struct bytes {
 
 static bytes saved, changed;
 
+static void restore(void) {
+  memcpy(changed.data, saved.data, saved.size);
+  changed.size = saved.size;
+}
+
 /* --- observers */
 
 static const char *const kHistograms[] = {"max",    "histogram",         "percentile",     "entropy",
@@ -100,16 +105,17 @@ static void any_number_in_observers(void **state) {
                                     0x00000100};
   (void)state;
   for (size_t kind = 0; kind < COUNT(kHistograms); ++kind) {
-    qobserver *o = observer_of(kHistograms[kind], strstr(kHistograms[kind], "entropy") ? 128 : 8);
+    qobserver *o = observer_of(kHistograms[kind],
+                               strstr(kHistograms[kind], "entropy") || strstr(kHistograms[kind], "nvidia") ? 256 : 8);
     observe(o, 0.5f, -1, 0.25f);
     observe(o, 2, 1, -3);
     save(&saved, o);
     qobserver_free(o);
-    assert_true(saved.size < 4096);
-    const size_t step = saved.size > 1024 ? 4 : 1; /* what ends with the file is aligned to its end */
+    /* At most a few hundred places; what ends with the file is aligned to its end. */
+    const size_t step = saved.size > 1200 ? saved.size / 1200 * 4 : 4;
     for (size_t at = saved.size % step; at + 4 <= saved.size; at += step)
       for (size_t w = 0; w < COUNT(kWords); ++w) {
-        changed = saved;
+        restore();
         memcpy(changed.data + at, &kWords[w], 4);
         use(&changed);
       }
@@ -149,12 +155,12 @@ static void bins_of_observers(void **state) {
   qobserver_free(o);
   const histogram h = histogram_of(&saved, bins);
   for (size_t i = 0; i < COUNT(kCounts); ++i) {
-    changed = saved;
+    restore();
     put_u64(&changed, h.bins, kCounts[i]);
     /* Of fewer bins, also without the bytes that are left over then. */
     if (kCounts[i] < bins) changed.size = h.bins + 8 + 8 * kCounts[i];
     refused(kCounts[i] < bins ? "the numbers of bins and edges do not fit" : "");
-    changed = saved;
+    restore();
     put_u64(&changed, h.edges, kCounts[i]);
     if (kCounts[i] != bins + 1) refused("");
   }
@@ -184,15 +190,15 @@ static void edges_of_observers(void **state) {
   qobserver_free(o);
   const histogram h = histogram_of(&saved, bins);
   for (size_t i = 0; i < COUNT(kEdges); ++i) {
-    changed = saved;
+    restore();
     memcpy(changed.data + h.edges + 8 + 4 * 2, &kEdges[i], 4); /* the one in the middle */
     refused("the edges do not ascend");
   }
-  changed = saved;
+  restore();
   memcpy(changed.data + h.edges + 8, changed.data + h.edges + 12, 4); /* the first bin is empty */
   refused("the edges do not ascend");
   for (size_t i = 0; i < 3; ++i) {
-    changed = saved;
+    restore();
     memcpy(changed.data + h.edges - 8, &kEdges[i], 4); /* the smallest value */
     refused("the range is not finite and ordered");
   }
@@ -280,7 +286,7 @@ static void grids_of_checkpoints(void **state) {
   OK(qtrainer_save(t, path));
   read_file(&saved);
   for (size_t i = 0; i < COUNT(kBad); ++i) {
-    changed = saved;
+    restore();
     memcpy(changed.data + grid_of(&saved) + 4 * kBad[i].number, &kBad[i].value, 4);
     write_file(&changed);
     FAILS(QTN_EFORMAT, kBad[i].text, qtrainer_load(t, path));
