@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Models that nobody would train, of n and of 4n nodes, through everything that is done with models: the larger one may
-take four times as long and some more, not sixteen times. linear_time.py LIBRARY [SHAPE ...]"""
+take four times as long and some more, not sixteen times. linear_time.py LIBRARY [SHAPE ...]; the environment variable LINEAR_TIME_NODES says n, 5000 unless it is set."""
 import ctypes
 import os
 import sys
@@ -204,7 +204,7 @@ def same_names(n):
 
 
 def long_names(n):
-    """n / 100 names of n letters would be quadratic in the file: a hundred of them."""
+    """A hundred names of 10 n letters."""
     name = "n" * (10 * n)
     return model(
         [node("Relu", [f"v{i}{name}" if i else "x"], [f"v{i + 1}{name}"], f"n{i}{name}") for i in range(100)], X, [(f"v100{name}", [1, 4])])
