@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/uninterrupted.hpp"
 
 namespace qtn {
 namespace {
@@ -37,7 +38,7 @@ class Descriptor {
 
 InputFile::InputFile(std::string path) : path_(std::move(path)), fd_(-1) {
   // Without O_NONBLOCK, opening a pipe would wait for its writer.
-  Descriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  Descriptor file(uninterrupted([&] { return ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }));
   if (file.get() < 0) fail_io(path_, errno);
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) fail_io(path_, errno);
@@ -57,8 +58,8 @@ InputFile::InputFile(InputFile &&other) noexcept
 void InputFile::read(void *to, std::uint64_t offset, std::size_t count) const {
   auto *out = static_cast<char *>(to);
   for (std::size_t done = 0; done < count;) {
-    const ssize_t n = ::pread(fd_, out + done, count - done, static_cast<off_t>(offset + done));
-    if (n < 0 && errno == EINTR) continue;
+    const ssize_t n =
+        uninterrupted([&] { return ::pread(fd_, out + done, count - done, static_cast<off_t>(offset + done)); });
     if (n < 0) fail_io(path_, errno);
     if (n == 0) fail(QTN_EIO, path_, ": ended ", count - done, " bytes early");
     done += static_cast<std::size_t>(n);

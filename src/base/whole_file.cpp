@@ -14,6 +14,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/uninterrupted.hpp"
+
 namespace qtn {
 namespace {
 
@@ -98,7 +100,7 @@ int WholeFile::open(const std::string &path) {
   }
   if (place.streams) {
     // A pipe without a reader is an error, not something to wait for.
-    fd_ = ::open(place.path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    fd_ = uninterrupted([&] { return ::open(place.path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); });
     if (fd_ < 0) return errno;
     const int flags = ::fcntl(fd_, F_GETFL);
     return flags < 0 || ::fcntl(fd_, F_SETFL, flags & ~O_NONBLOCK) < 0 ? errno : 0;
@@ -108,7 +110,8 @@ int WholeFile::open(const std::string &path) {
   do {
     temporary = place.path + "." + std::to_string(::getpid()) + "-" + std::to_string(counter++) + ".tmp";
     // Not mkstemp: the file shall have the permissions that the umask says, or those of the one that it replaces.
-    fd_ = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    fd_ = uninterrupted(
+        [&] { return ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666); });
   } while (fd_ < 0 && errno == EEXIST);
   if (fd_ < 0) return errno;
   temporary_ = std::move(temporary);
@@ -119,8 +122,7 @@ int WholeFile::open(const std::string &path) {
 int WholeFile::write(const void *from, std::size_t count) {
   const auto *bytes = static_cast<const char *>(from);
   for (std::size_t done = 0; done < count;) {
-    const ssize_t n = ::write(fd_, bytes + done, count - done);
-    if (n < 0 && errno == EINTR) continue;
+    const ssize_t n = uninterrupted([&] { return ::write(fd_, bytes + done, count - done); });
     if (n < 0) return errno;
     done += static_cast<std::size_t>(n);
   }
@@ -128,16 +130,17 @@ int WholeFile::write(const void *from, std::size_t count) {
 }
 
 int WholeFile::commit() {
-  if (!temporary_.empty() && ::fsync(fd_) != 0) return errno;
-  // Some file systems report a full disk only here.
-  if (::close(std::exchange(fd_, -1)) != 0) return errno;
+  if (!temporary_.empty() && uninterrupted([&] { return ::fsync(fd_); }) != 0) return errno;
+  // Some file systems report a full disk only here. A signal makes no difference: the descriptor is closed.
+  if (::close(std::exchange(fd_, -1)) != 0 && errno != EINTR) return errno;
   if (temporary_.empty()) return 0;
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) return errno;
   temporary_.clear();
   // The name is on the disk with its folder. Where a folder cannot be synchronized, the file is there all the same.
-  const int folder = ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int folder =
+      uninterrupted([&] { return ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
   if (folder >= 0) {
-    ::fsync(folder);
+    uninterrupted([&] { return ::fsync(folder); });
     ::close(folder);
   }
   return 0;

@@ -13,6 +13,7 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "base/uninterrupted.hpp"
 
 namespace qtn::onnx {
 namespace {
@@ -62,7 +63,8 @@ ExternalFile::ExternalFile(const DataFolder &folder, const std::vector<std::pair
   if (length != nbytes)
     fail(QTN_EFORMAT, what, ": needs ", nbytes, " bytes, but its external data \"", location_, "\" is said to be ",
          length);
-  file_.fd = open(resolve(folder.path, location_, what).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  const std::string path = resolve(folder.path, location_, what);
+  file_.fd = uninterrupted([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); });
   if (file_.fd < 0) fail(QTN_EIO, what, ": external data \"", location_, "\": ", std::strerror(errno));
   // What is asked is the file that was opened: the name may stand for another one by now.
   struct stat status {};
@@ -88,8 +90,8 @@ ExternalFile::Descriptor::~Descriptor() {
 void ExternalFile::read(void *to) const {
   auto *out = static_cast<char *>(to);
   for (std::size_t done = 0; done < size_;) {
-    const ssize_t n = pread(file_.fd, out + done, size_ - done, static_cast<off_t>(offset_ + done));
-    if (n < 0 && errno == EINTR) continue;
+    const ssize_t n =
+        uninterrupted([&] { return pread(file_.fd, out + done, size_ - done, static_cast<off_t>(offset_ + done)); });
     if (n < 0) fail(QTN_EIO, what_, ": external data \"", location_, "\": ", std::strerror(errno));
     if (n == 0) fail(QTN_EIO, what_, ": external data \"", location_, "\" ended ", size_ - done, " bytes early");
     done += static_cast<std::size_t>(n);

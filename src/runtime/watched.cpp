@@ -53,9 +53,10 @@ void Watched::run(std::span<const Tensor> inputs, const Watch &watch) {
   const PlanEntryPtr entry = impl_->plans.plan_for(pointers);
   const auto lanes = static_cast<std::size_t>(current_threads());
   if (entry != impl_->entry || impl_->context->lanes < lanes) {
-    impl_->context.reset();  // before there is another
-    impl_->entry = entry;
+    impl_->entry.reset();  // until there is a context for it: there may be no memory
+    impl_->context.reset();
     impl_->context = make_context(entry->plan, lanes);
+    impl_->entry = entry;
   }
   Context &c = *impl_->context;
   const Allowance memory(Limit::run_bytes, c.bytes());

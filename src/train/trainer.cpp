@@ -193,14 +193,13 @@ void Trainer::set(const Attrs &attrs) {
 
 void Trainer::set_group(const std::string &selector, const Attrs &settings) {
   if (batches_ > 0) fail(QTN_ESTATE, "trainer: a group is set between backward and update");
-  const auto frozen = [&] {
-    std::vector<bool> which;
-    for (const Parameter &p : parameters()) which.push_back(p.frozen);
-    return which;
-  };
-  const std::vector<bool> before = frozen();
+  std::vector<bool> before;
+  for (const Parameter &p : parameters()) before.push_back(p.frozen);
   groups_.set(selector, settings, *network_);
-  if (frozen() == before) return;
+  // Nothing below may throw: the group is set.
+  if (std::equal(before.begin(), before.end(), parameters().begin(), parameters().end(),
+                 [](bool frozen, const Parameter &p) { return frozen == p.frozen; }))
+    return;
   // Which gradients are computed is part of a program.
   programs_.clear();
   for (const Parameter &p : parameters())

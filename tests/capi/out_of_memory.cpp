@@ -1,78 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each step of a model's life with the n-th allocation failing, for n = 1, 2, ... until the step needs no n-th: every
-// failure is QTN_ENOMEM, leaks nothing, and leaves the objects usable. The library takes operator new from this
-// program.
-#include <atomic>
-#include <cstddef>
+// failure is QTN_ENOMEM, leaks nothing, and leaves the objects usable.
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <functional>
 #include <iterator>
-#include <new>
 #include <string>
 
+#include "failing_new.h"
 #include "qtensor/qtensor.h"
 #include "tiny_model.h"
-
-namespace {
-
-std::atomic<long> live{0};       // allocations not freed yet
-std::atomic<long> countdown{0};  // the allocation that brings it to 0 fails; below 0: none will
-std::atomic<bool> failed{false};
-
-void *allocate(std::size_t size, std::size_t alignment) noexcept {
-  if (countdown.load(std::memory_order_relaxed) > 0 && countdown.fetch_sub(1) == 1) {
-    failed = true;
-    return nullptr;
-  }
-  void *p = nullptr;
-  if (posix_memalign(&p, alignment < sizeof(void *) ? sizeof(void *) : alignment, size ? size : 1) != 0) return nullptr;
-  ++live;
-  return p;
-}
-
-void *allocate_or_throw(std::size_t size, std::size_t alignment) {
-  void *p = allocate(size, alignment);
-  if (!p) throw std::bad_alloc();
-  return p;
-}
-
-void release(void *p) noexcept {
-  if (!p) return;
-  --live;
-  std::free(p);
-}
-
-constexpr std::size_t kPlain = alignof(std::max_align_t);
-
-}  // namespace
-
-void *operator new(std::size_t n) { return allocate_or_throw(n, kPlain); }
-void *operator new[](std::size_t n) { return allocate_or_throw(n, kPlain); }
-void *operator new(std::size_t n, std::align_val_t a) { return allocate_or_throw(n, static_cast<std::size_t>(a)); }
-void *operator new[](std::size_t n, std::align_val_t a) { return allocate_or_throw(n, static_cast<std::size_t>(a)); }
-void *operator new(std::size_t n, const std::nothrow_t &) noexcept { return allocate(n, kPlain); }
-void *operator new[](std::size_t n, const std::nothrow_t &) noexcept { return allocate(n, kPlain); }
-void *operator new(std::size_t n, std::align_val_t a, const std::nothrow_t &) noexcept {
-  return allocate(n, static_cast<std::size_t>(a));
-}
-void *operator new[](std::size_t n, std::align_val_t a, const std::nothrow_t &) noexcept {
-  return allocate(n, static_cast<std::size_t>(a));
-}
-void operator delete(void *p) noexcept { release(p); }
-void operator delete[](void *p) noexcept { release(p); }
-void operator delete(void *p, std::size_t) noexcept { release(p); }
-void operator delete[](void *p, std::size_t) noexcept { release(p); }
-void operator delete(void *p, std::align_val_t) noexcept { release(p); }
-void operator delete[](void *p, std::align_val_t) noexcept { release(p); }
-void operator delete(void *p, std::size_t, std::align_val_t) noexcept { release(p); }
-void operator delete[](void *p, std::size_t, std::align_val_t) noexcept { release(p); }
-void operator delete(void *p, const std::nothrow_t &) noexcept { release(p); }
-void operator delete[](void *p, const std::nothrow_t &) noexcept { release(p); }
-void operator delete(void *p, std::align_val_t, const std::nothrow_t &) noexcept { release(p); }
-void operator delete[](void *p, std::align_val_t, const std::nothrow_t &) noexcept { release(p); }
 
 namespace {
 
@@ -95,12 +33,10 @@ struct Step {
 void exhaust(const Step &step) {
   long n = 1;
   for (;; ++n) {
-    const long before = live;
-    failed = false;
-    countdown = n;
+    const long before = live_allocations();
+    fail_new(n);
     const qstatus status = step.call();
-    countdown = 0;
-    if (!failed) {
+    if (!stop_failing_new()) {
       if (status != QTN_OK) fault(step.name, n, "fails without a failing allocation");
       break;
     }
@@ -112,8 +48,8 @@ void exhaust(const Step &step) {
     } else if (!std::strstr(qerror_message(), "memory")) {
       fault(step.name, n, "message");
     }
-    if (live > before) fault(step.name, n, "leaks");
-    if (live < before) fault(step.name, n, "frees what it did not make");
+    if (live_allocations() > before) fault(step.name, n, "leaks");
+    if (live_allocations() < before) fault(step.name, n, "frees what it did not make");
   }
   std::printf("%-20s %6ld allocations\n", step.name, n - 1);
 }
@@ -159,12 +95,12 @@ void models(const Runner &run, const char *path, const char *recipe) {
   // What a prepared model keeps to run samples is freed with it: so one anew for each.
   run({"qmodel_calibrate",
        [&] {
-         const long remaining = countdown.exchange(0);
+         const long remaining = pause_failing_new();
          qmodel *fresh = nullptr;
          qmodel_prepare(&fresh, model, config, QTN_PTQ);
-         countdown = remaining;
+         go_on_failing_new(remaining);
          const qstatus status = qmodel_calibrate(fresh, &x, 1);
-         countdown = 0;
+         (void)pause_failing_new();
          qmodel_free(fresh);
          return status;
        },
@@ -188,12 +124,12 @@ void models(const Runner &run, const char *path, const char *recipe) {
   // What a session keeps of its first run is freed with it: so a session anew for each.
   run({"qsession_run, first",
        [&] {
-         const long remaining = countdown.exchange(0);
+         const long remaining = pause_failing_new();
          qsession *fresh = nullptr;
          qsession_create(&fresh, int8, nullptr);
-         countdown = remaining;
+         go_on_failing_new(remaining);
          const qstatus status = qsession_run(&y, 1, fresh, &x, 1);
-         countdown = 0;
+         (void)pause_failing_new();
          qsession_free(fresh);
          return status;
        },
@@ -201,12 +137,12 @@ void models(const Runner &run, const char *path, const char *recipe) {
   qtensor_free(y);
   run({"qsession_profile",
        [&] {
-         const long remaining = countdown.exchange(0);
+         const long remaining = pause_failing_new();
          qsession *fresh = nullptr;
          qsession_create(&fresh, int8, nullptr);
-         countdown = remaining;
+         go_on_failing_new(remaining);
          const qstatus status = qsession_profile(&text, fresh, &x, 1);
-         countdown = 0;
+         (void)pause_failing_new();
          qsession_free(fresh);
          return status;
        },
@@ -214,12 +150,12 @@ void models(const Runner &run, const char *path, const char *recipe) {
   qblob_free(text);
   run({"qsession_run, float",
        [&] {
-         const long remaining = countdown.exchange(0);
+         const long remaining = pause_failing_new();
          qsession *fresh = nullptr;
          qsession_create(&fresh, model, nullptr);
-         countdown = remaining;
+         go_on_failing_new(remaining);
          const qstatus status = qsession_run(&y, 1, fresh, &x, 1);
-         countdown = 0;
+         (void)pause_failing_new();
          qsession_free(fresh);
          return status;
        },
@@ -256,12 +192,12 @@ void layers(const Runner &run) {
   for (const qtensor *operand : {x, q}) {
     run({"qlayer_run, first",
          [&] {
-           const long remaining = countdown.exchange(0);
+           const long remaining = pause_failing_new();
            qlayer *fresh = nullptr;
            create(&fresh);
-           countdown = remaining;
+           go_on_failing_new(remaining);
            const qstatus status = qlayer_run(&y, fresh, operand);
-           countdown = 0;
+           (void)pause_failing_new();
            qlayer_free(fresh);
            return status;
          },
@@ -288,10 +224,10 @@ void layers(const Runner &run) {
 /// The tensors of `ctx`: an input and a target. The program's own memory does not end.
 qstatus give_batch(qtensor **inputs, size_t, qtensor **targets, size_t, size_t, size_t, void *ctx) {
   auto *const *tensors = static_cast<qtensor *const *>(ctx);
-  const long remaining = countdown.exchange(0);
+  const long remaining = pause_failing_new();
   qtensor_share(inputs, tensors[0]);
   qtensor_share(targets, tensors[1]);
-  countdown = remaining;
+  go_on_failing_new(remaining);
   return QTN_OK;
 }
 
@@ -320,12 +256,12 @@ void trainers(const Runner &run, const std::string &path, const char *recipe, co
   const auto step = [&](qtrainer *trainer) { return qtrainer_step(&loss, trainer, &x, 1, &label, 1); };
   // What a trainer keeps of its first run is freed with it: so one anew for each.
   const auto anew = [&](const auto &call) {
-    const long remaining = countdown.exchange(0);
+    const long remaining = pause_failing_new();
     qtrainer *fresh = nullptr;
     qtrainer_create(&fresh, subject, attrs);
-    countdown = remaining;
+    go_on_failing_new(remaining);
     const qstatus status = call(fresh);
-    countdown = 0;
+    (void)pause_failing_new();
     qtrainer_free(fresh);
     return status;
   };
@@ -347,9 +283,9 @@ void trainers(const Runner &run, const std::string &path, const char *recipe, co
   run({"qtrainer_update",
        [&] {
          return anew([&](qtrainer *fresh) {
-           const long remaining = countdown.exchange(0);
+           const long remaining = pause_failing_new();
            for (int i = 0; i < 2; ++i) qtrainer_backward(&loss, fresh, &x, 1, &label, 1);
-           countdown = remaining;
+           go_on_failing_new(remaining);
            return qtrainer_update(fresh);
          });
        },
@@ -486,12 +422,12 @@ void lending(const Runner &run) {
   lent->deleter(lent);
   run({"qtensor_from_dlpack",
        [&] {
-         const long remaining = countdown.exchange(0);
+         const long remaining = pause_failing_new();
          DLManagedTensor *fresh = nullptr;
          qtensor_to_dlpack(&fresh, x);
-         countdown = remaining;
+         go_on_failing_new(remaining);
          const qstatus status = qtensor_from_dlpack(&taken, fresh);
-         countdown = 0;
+         (void)pause_failing_new();
          if (status != QTN_OK) fresh->deleter(fresh);  // it is still ours
          return status;
        },
@@ -523,10 +459,10 @@ int main(int argc, char **argv) {
         if (step.call() != QTN_OK) fault(step.name, 0, "fails");
       },
       argv[1]);
-  const long before = live;
+  const long before = live_allocations();
   everything(exhaust, argv[1]);
-  if (live != before) fault("everything", 0, "leaks");
+  if (live_allocations() != before) fault("everything", 0, "leaks");
   std::remove(argv[1]);
-  if (before == 0 || faults == 0) std::printf("%ld live before and %ld after\n", before, live.load());
+  if (before == 0 || faults == 0) std::printf("%ld live before and %ld after\n", before, live_allocations());
   return faults == 0 ? 0 : 1;
 }

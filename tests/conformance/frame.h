@@ -78,6 +78,8 @@ unsigned bits_of(qdtype dtype);
 /** Element i of a contiguous tensor as JSON: floats as reals, narrow floats as bit patterns, all else as integers. */
 json_t *element_of(qdtype dtype, const void *data, size_t i);
 
+void free_handle(handle *h);
+
 /** Runs the function of that name with the arguments in `f`; false where cases cannot call it. */
 bool call(frame *f, const char *function, qstatus *status);
 

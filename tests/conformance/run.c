@@ -32,7 +32,7 @@ static bool open_library(const char *path) {
   return true;
 }
 
-static void free_handle(handle *h) {
+void free_handle(handle *h) {
   switch (h->kind) {
     case TENSOR:
       qtn.qtensor_free(h->pointer);

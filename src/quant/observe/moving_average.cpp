@@ -34,7 +34,8 @@ class MovingAverage final : public Observer {
   void take_from(const Observer &other) override {
     const auto &from = static_cast<const MovingAverage &>(other);
     if (empty()) {
-      ranges_ = from.ranges_;
+      Ranges copy = from.ranges_;  // both vectors or none
+      ranges_ = std::move(copy);
     } else {
       check_channels(ranges_, from.ranges_);
       const double share =

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "quant/observe/kinds.hpp"
 
@@ -76,7 +77,9 @@ void check_channels(const Ranges &seen, const Ranges &now) {
 
 void widen(Ranges &seen, const Ranges &now) {
   if (seen.size() == 0) {
-    seen = now;
+    // Assigned at once, the first of two vectors would stay where there is no memory for the second.
+    Ranges copy = now;
+    seen = std::move(copy);
     return;
   }
   check_channels(seen, now);
