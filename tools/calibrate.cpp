@@ -8,6 +8,7 @@
 #include "calibration.hpp"
 #include "commands.hpp"
 #include "file.hpp"
+#include "interrupt.hpp"
 #include "model.hpp"
 #include "progress.hpp"
 
@@ -55,7 +56,7 @@ void calibrate_model(const CalibrateOptions &options) {
       progress.at("calibrating", i + 1, data.batches());
     }
   }
-  check(qmodel_save_calibration(prepared.get(), options.output.c_str()));
+  write_whole([&] { return qmodel_save_calibration(prepared.get(), options.output.c_str()); });
   std::printf("%s: calibrated with %zu samples\n", options.output.c_str(), data.samples());
 }
 
@@ -63,7 +64,7 @@ void merge(const MergeOptions &options) {
   require_writable(options.output);
   std::vector<const char *> parts;
   for (const std::string &part : options.parts) parts.push_back(part.c_str());
-  check(qmodel_merge_calibrations(options.output.c_str(), parts.data(), parts.size()));
+  write_whole([&] { return qmodel_merge_calibrations(options.output.c_str(), parts.data(), parts.size()); });
   std::printf("%s: merged from %zu files\n", options.output.c_str(), parts.size());
 }
 

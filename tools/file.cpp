@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "file.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <string>
 
+#include "base/uninterrupted.hpp"
 #include "base/whole_file.hpp"
 #include "handles.hpp"
+#include "interrupt.hpp"
 
 namespace tool {
 
@@ -22,16 +24,35 @@ namespace {
 
 }  // namespace
 
+// Not by a stream, whose failures do not say of what.
 Bytes read_file(const std::string &path) {
-  if (!std::filesystem::is_regular_file(path)) throw Failure(path + ": not a regular file");
-  std::ifstream file(path, std::ios::binary);
-  Bytes bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!file) fail_with(path, "cannot be read", errno);
+  struct Descriptor {
+    int fd;
+    ~Descriptor() {
+      if (fd >= 0) ::close(fd);
+    }
+    // Without O_NONBLOCK, opening a pipe would wait for its writer.
+  } const file{qtn::uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); })};
+  struct stat status {};
+  if (file.fd < 0 || ::fstat(file.fd, &status) != 0) fail_with(path, "cannot be read", errno);
+  if (!S_ISREG(status.st_mode)) throw Failure(path + ": not a regular file");
+  Bytes bytes(static_cast<std::size_t>(status.st_size));
+  for (std::size_t done = 0; done < bytes.size();) {
+    const ssize_t n = qtn::uninterrupted([&] { return ::read(file.fd, bytes.data() + done, bytes.size() - done); });
+    if (n < 0) fail_with(path, "cannot be read", errno);
+    if (n == 0) throw Failure(path + ": ended " + std::to_string(bytes.size() - done) + " bytes early");
+    done += static_cast<std::size_t>(n);
+  }
   return bytes;
 }
 
 std::uintmax_t file_bytes(const std::string &path) {
-  return std::filesystem::is_regular_file(path) ? std::filesystem::file_size(path) : 0;
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
+    if (errno == ENOENT) return 0;
+    fail_with(path, "cannot be read", errno);
+  }
+  return S_ISREG(status.st_mode) ? static_cast<std::uintmax_t>(status.st_size) : 0;
 }
 
 void require_writable(const std::string &path) {
@@ -51,6 +72,7 @@ void refuse_input(const std::string &output, const std::vector<std::string> &inp
 }
 
 void write_file(const std::string &path, const std::string &content) {
+  const Postponed signals;
   qtn::WholeFile file;
   int error = file.open(path);
   if (!error) error = file.write(content.data(), content.size());

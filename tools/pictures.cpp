@@ -101,7 +101,11 @@ class PictureSamples : public Samples {
 
   void list(const std::string &folder) {
     std::error_code error;
-    for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    std::filesystem::directory_iterator at, end;
+    do {
+      at = std::filesystem::directory_iterator(folder, error);
+    } while (error == std::errc::interrupted);
+    for (; !error && at != end; at.increment(error)) {
       std::string extension = at->path().extension().string();
       std::transform(extension.begin(), extension.end(), extension.begin(),
                      [](unsigned char c) { return static_cast<char>(std::tolower(c)); });

@@ -9,6 +9,7 @@
 #include "commands.hpp"
 #include "dataless.hpp"
 #include "file.hpp"
+#include "interrupt.hpp"
 #include "model.hpp"
 #include "quantizing.hpp"
 #include "report.hpp"
@@ -71,7 +72,7 @@ Model quantize_calibrated(const qmodel *model, const qconfig *config, const std:
 Json save(const qmodel *model, const Options &options) {
   const Attrs attrs = make<Attrs>(qattrs_create);
   check(qattrs_set_string(attrs.get(), "format", options.format.c_str()));
-  check(qmodel_save(model, options.output.c_str(), attrs.get()));
+  write_whole([&] { return qmodel_save(model, options.output.c_str(), attrs.get()); });
   return {
       {"output", options.output}, {"bytes", file_bytes(options.output)}, {"input_bytes", file_bytes(options.input)}};
 }

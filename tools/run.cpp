@@ -6,6 +6,7 @@
 #include "commands.hpp"
 #include "data.hpp"
 #include "file.hpp"
+#include "interrupt.hpp"
 #include "model.hpp"
 #include "progress.hpp"
 
@@ -79,9 +80,10 @@ void run(const Options &options) {
     tensors.push_back(make<Tensor>(qtensor_create, result.dtype, result.shape.data(), result.shape.size(), nullptr,
                                    result.data.data(), result.data.size()));
   if (npy)
-    check(qtensor_save_npy(tensors.front().get(), options.output.c_str()));
+    write_whole([&] { return qtensor_save_npy(tensors.front().get(), options.output.c_str()); });
   else
-    check(qtensor_save_all(options.output.c_str(), names.data(), borrow(tensors).data(), outputs));
+    write_whole(
+        [&] { return qtensor_save_all(options.output.c_str(), names.data(), borrow(tensors).data(), outputs); });
 }
 
 }  // namespace

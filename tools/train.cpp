@@ -11,6 +11,7 @@
 #include "checks.hpp"
 #include "commands.hpp"
 #include "file.hpp"
+#include "interrupt.hpp"
 #include "model.hpp"
 #include "progress.hpp"
 #include "training.hpp"
@@ -151,9 +152,9 @@ void train(const Options &options) {
   report.accuracies.after = training.best().top1;
   if (options.qat) {
     const Model converted = make<Model>(qmodel_convert, training.best().model.get(), nullptr);
-    check(qmodel_save(converted.get(), options.output.c_str(), nullptr));
+    write_whole([&] { return qmodel_save(converted.get(), options.output.c_str(), nullptr); });
   } else {
-    check(qmodel_save(training.best().model.get(), options.output.c_str(), nullptr));
+    write_whole([&] { return qmodel_save(training.best().model.get(), options.output.c_str(), nullptr); });
   }
   print_result(options, training, report);
   if (options.report.empty()) return;

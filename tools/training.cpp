@@ -2,8 +2,10 @@
 #include "training.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <numbers>
@@ -65,10 +67,11 @@ std::string best_path(const std::string &checkpoint) {
 }
 
 void append_line(const std::string &path, const std::string &line) {
+  const Postponed signals;
   std::ofstream file(path, std::ios::app);
   file << line << '\n';
   file.close();
-  if (!file) throw Failure(path + ": cannot be written");
+  if (!file) throw Failure(path + ": cannot be written: " + std::strerror(errno));
 }
 
 Epoch epoch_of(const nlohmann::json &json) {
@@ -95,6 +98,7 @@ std::vector<Epoch> logged(const std::string &path, size_t count, size_t steps) {
       continue;
     }
   }
+  if (file.bad()) throw Failure(path + ": cannot be read: " + std::strerror(errno));
   std::vector<Epoch> list;
   for (auto &[number, epoch] : epochs) list.push_back(std::move(epoch));
   return list;
@@ -171,8 +175,8 @@ bool Training::keep(size_t epoch, double top1) {
 // again finds the same best.
 void Training::save(bool best) const {
   if (options_.checkpoint.empty()) return;
-  if (best) check(qtrainer_save(trainer_.get(), best_path(options_.checkpoint).c_str()));
-  check(qtrainer_save(trainer_.get(), options_.checkpoint.c_str()));
+  if (best) write_whole([&] { return qtrainer_save(trainer_.get(), best_path(options_.checkpoint).c_str()); });
+  write_whole([&] { return qtrainer_save(trainer_.get(), options_.checkpoint.c_str()); });
 }
 
 size_t Training::resume() {
