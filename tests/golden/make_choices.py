@@ -70,8 +70,22 @@ def of_tflite():
         yield row("tflite", "int8", True, {}, low, high, np.float32(max(-low_real, high_real)) / np.float32(127), 0)
 
 
+def of_fused():
+    """FusedMovingAvgObsFakeQuantize, whose first tensor is its range."""
+    for low_int, high_int in ((0, 255), (0, 127), (-128, 127), (-8, 7)):
+        for symmetric in (False, True):
+            for low, high in RANGES + [(-1e-7, 2e-6), (-3e-6, 1e-9), (1e-6, 2e-6), (-1e-39, 1e-39), (-1.5, 253.5)]:
+                low_seen, high_seen = torch.tensor([float("inf")]), torch.tensor([float("-inf")])
+                scale, zero = torch.ones(1), torch.zeros(1, dtype=torch.int32)
+                torch.fused_moving_avg_obs_fake_quant(torch.tensor([low, high]), torch.tensor([1]), torch.tensor([1]),
+                                                      low_seen, high_seen, scale, zero, 1.0, low_int, high_int, 0, False,
+                                                      symmetric)
+                yield row("fused", "int8", symmetric, {"quant_min": low_int, "quant_max": high_int}, low, high,
+                          scale.item(), zero.item())
+
+
 def main():
-    rows = [*of_onnx_runtime(), *of_torch(), *of_tflite()]
+    rows = [*of_onnx_runtime(), *of_torch(), *of_tflite(), *of_fused()]
     text = ",\n".join(json.dumps(r) for r in rows)
     (pathlib.Path(__file__).parent / "quant/choices.json").write_text(f"[\n{text}\n]\n")
     print(len(rows))

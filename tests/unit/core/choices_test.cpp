@@ -23,6 +23,14 @@ void choices(void **) {
           IntegerRange{options.at("quant_min").get<std::int64_t>(), options.at("quant_max").get<std::int64_t>()};
     const qdtype dtype = is_signed ? (wide ? QTN_INT16 : QTN_INT8) : (wide ? QTN_UINT16 : QTN_UINT8);
     const double min = number(c.at("min")), max = number(c.at("max"));
+    if (c.at("numerics") == "fused") {
+      const ScaleZero chosen =
+          choose_fused(*choose.range, c.at("symmetric").get<bool>(), static_cast<float>(min), static_cast<float>(max));
+      if (chosen.scale != number(c.at("scale")) || chosen.zero_point != c.at("zero").get<std::int64_t>())
+        fail_test(c.dump(), ": ", chosen.scale, " and ", chosen.zero_point);
+      ++checked;
+      continue;
+    }
     const QuantizerPtr q =
         choose_quantizer(dtype, c.at("symmetric").get<bool>() ? QTN_PER_TENSOR_SYMMETRIC : QTN_PER_TENSOR_AFFINE, 0,
                          {&min, 1}, {&max, 1}, choose);
