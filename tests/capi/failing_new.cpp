@@ -11,10 +11,12 @@ namespace {
 std::atomic<long> live{0};       // allocations not freed yet
 std::atomic<long> countdown{0};  // the allocation that brings it to 0 fails; below 0: none will
 std::atomic<bool> failed{false};
+std::atomic<bool> for_good{false};
 
 void *allocate(std::size_t size, std::size_t alignment) noexcept {
   if (countdown.load(std::memory_order_relaxed) > 0 && countdown.fetch_sub(1) == 1) {
     failed = true;
+    if (for_good) countdown = 1;
     return nullptr;
   }
   void *p = nullptr;
@@ -65,8 +67,13 @@ void operator delete(void *p, std::align_val_t, const std::nothrow_t &) noexcept
 void operator delete[](void *p, std::align_val_t, const std::nothrow_t &) noexcept { release(p); }
 
 void fail_new(long n) {
-  failed = false;
+  failed = for_good = false;
   countdown = n;
+}
+
+void fail_new_from(long n) {
+  fail_new(n);
+  for_good = true;
 }
 
 bool stop_failing_new() {

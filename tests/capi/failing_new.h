@@ -14,6 +14,9 @@ extern "C" {
 /** The n-th allocation from now on fails, on whatever thread, and only that. */
 void fail_new(long n);
 
+/** The n-th allocation from now on fails, and all after it. */
+void fail_new_from(long n);
+
 /** No allocation fails any more. Whether one has since fail_new(). */
 bool stop_failing_new(void);
 

@@ -5,11 +5,11 @@
  * nothing and changes nothing: the same call is then made again with a later allocation failing, and in the end with
  * none, and the case goes on to check what came of it.
  *
- *     walk_allocations LIBRARY ROOT CASES.json... [--row ROW] [--dense N]
+ *     walk_allocations LIBRARY ROOT CASES.json... [--row ROW] [--dense N] [--for-good]
  *
  * prints a line for each function: how often it was called, at how many allocations it failed, how many of these went
  * well, and how many calls were failed at all of their allocations, rather than at the first N and then at ever fewer,
- * each a tenth farther than the one before. */
+ * each a tenth farther than the one before. With --for-good all allocations after it fail, too. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +31,7 @@ static size_t record_count;
 
 static bool walking;
 static long dense = 1000000;
+static bool for_good;
 static long faults;
 
 static struct record *record_of(const char *function) {
@@ -151,7 +152,7 @@ bool __wrap_call(frame *f, const char *function, qstatus *status) {
   if (!walking) return __real_call(f, function, status);
   for (;;) {
     const long before = live_allocations();
-    fail_new(n);
+    (for_good ? fail_new_from : fail_new)(n);
     known = __real_call(f, function, status);
     if (!stop_failing_new()) break;
     ++record->points;
@@ -183,6 +184,10 @@ static void print(void) {
 
 int main(int argc, char **argv) {
   long before;
+  if (argc > 1 && strcmp(argv[argc - 1], "--for-good") == 0) {
+    for_good = true;
+    --argc;
+  }
   if (argc > 2 && strcmp(argv[argc - 2], "--dense") == 0) {
     dense = atol(argv[argc - 1]);
     argc -= 2;
