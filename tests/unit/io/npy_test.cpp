@@ -13,7 +13,7 @@ constexpr const char *kGood = "{'descr': '<f4', 'fortran_order': False, 'shape':
 
 std::string npy(const std::string &header, std::size_t data_bytes = 24, char version = 1) {
   std::string length = {static_cast<char>(header.size() & 255), static_cast<char>(header.size() >> 8 & 255)};
-  if (version > 1) length += std::string(2, '\0');
+  if (version > 1) length += {static_cast<char>(header.size() >> 16 & 255), '\0'};
   return "\x93NUMPY" + std::string({version, '\0'}) + length + header + std::string(data_bytes, '\1');
 }
 
@@ -34,6 +34,7 @@ void broken_headers(void **) {
       {"'<f4'", "<f4", "byte 10"},
       {"'<f4'", "'<c8'", "'<c8'"},
       {"'<f4'", "'<V2'", "'<V2'"},
+      {"'<f4'", "'<tenletterstenletterstenletterstenletters'", "'<tenletterstenletterstenletterst' is not"},
       {"'<f4'", "''", "''"},
       {"'<f4'", "'=f4'", "'=f4'"},
       {"'<f4'", "[('a', '<f4')]", "broken"},
@@ -55,6 +56,18 @@ void broken_headers(void **) {
     const std::string path = folder.put("x.npy", npy(replaced(kGood, c.what, c.by)));
     expect_error(QTN_EFORMAT, {path, c.says}, [&] { io::open_npy(path); });
   }
+}
+
+void headers_up_to_64_KiB(void **) {
+  const TemporaryFolder folder;
+  const std::string good = kGood;
+  for (const std::size_t size : {std::size_t{65535}, std::size_t{65536}}) {
+    const std::string header = good + std::string(size - good.size(), ' ');
+    const io::TensorFile file = io::open_npy(folder.put("x.npy", npy(header, 24, 2)));
+    assert_int_equal(file.tensors().size(), 1);
+  }
+  const std::string large = good + std::string(65537 - good.size(), ' ');
+  expect_error(QTN_EFORMAT, "65537", [&] { io::open_npy(folder.put("x.npy", npy(large, 24, 2))); });
 }
 
 void cut_files(void **) {
@@ -101,6 +114,7 @@ void views_are_written_in_logical_order(void **) {
 int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(qtn::broken_headers),
+      cmocka_unit_test(qtn::headers_up_to_64_KiB),
       cmocka_unit_test(qtn::cut_files),
       cmocka_unit_test(qtn::no_bool_but_0_and_1),
       cmocka_unit_test(qtn::what_npy_does_not_hold),
