@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes one place of a source file at a time and sees whether a test notices.
 
-usage: mutate.py BUILD AREA [--count N] [--seed N] [--list]
+usage: mutate.py BUILD AREA [--count N] [--seed N] [--again] [--only FILE:LINE:COLUMN]
 
 AREA is one of tests/mutation/areas.json: files, the one source that is compiled for them, and the tests that are run,
 in this order, until one fails. A mutant is compiled in place of its source, linked in front of the archives of a
@@ -171,11 +171,21 @@ def main():
     parser.add_argument("--count", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="FILE:LINE:COLUMN, to look at one again")
+    parser.add_argument("--again", action="store_true", help="judge the survivors of AREA.csv again")
     arguments = parser.parse_args()
     area = json.loads((HERE / "areas.json").read_text())[arguments.area]
 
     found = [(file, source, *change) for file, source in area["files"].items() for change in mutants_of(ROOT / file)]
-    if arguments.only:
+    kept, table = [], HERE / f"{arguments.area}.csv"
+    if arguments.again:
+        with open(table, newline="") as file:
+            kept = list(csv.reader(file))[1:]
+        survivors = [row[:1] + [int(row[1]), int(row[2])] + row[3:5] for row in kept if row[5] == "survived"]
+        chosen = [m for m in found if [m[0], *m[2:6]] in survivors]
+        kept = [row for row in kept if row[5] != "survived"]
+        if len(chosen) != len(survivors):
+            sys.exit("the sources have changed: run the area anew")
+    elif arguments.only:
         chosen = [m for m in found if f"{m[0]}:{m[2]}:{m[3]}" == arguments.only]
     else:
         chosen = sorted(random.Random(arguments.seed).sample(found, min(arguments.count, len(found))))
@@ -194,8 +204,10 @@ def main():
             place.unlink()
             rows.append([file, number, column, old, new, verdict, by])
             print(f"{verdict:13}{file}:{number}:{column}  {old} -> {new}  {by}", flush=True)
+    if arguments.again:
+        rows = sorted(kept + rows, key=lambda row: (row[0], int(row[1]), int(row[2])))
     if not arguments.only:
-        with open(HERE / f"{arguments.area}.csv", "w", newline="") as file:
+        with open(table, "w", newline="") as file:
             out = csv.writer(file, lineterminator="\n")
             out.writerow(["file", "line", "column", "old", "new", "verdict", "by"])
             out.writerows(rows)

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes and strides against NumPy, and at the limits of rank and size.
+#include "core/shape.hpp"
+
+#include "golden.hpp"
+
+namespace qtn {
+namespace {
+
+using namespace qtn::test;
+
+nlohmann::json part(const char *name) { return read_json(std::string(QTN_GOLDEN_DIR) + "/quant/shapes.json").at(name); }
+
+Shape shape_of(const nlohmann::json &j) { return Shape(j.get<Ints>()); }
+
+void expect_shape(const Shape &got, const Shape &want, const std::string &what) {
+  if (!(got == want)) fail_test(what, ": ", to_string(got), ", not ", to_string(want));
+}
+
+void broadcasting(void **) {
+  std::size_t refused = 0;
+  for (const auto &c : part("broadcast")) {
+    const Shape a = shape_of(c.at("a")), b = shape_of(c.at("b"));
+    if (c.at("out").is_null()) {
+      ++refused;
+      expect_error(QTN_ESHAPE, {"here", to_string(a), to_string(b)}, [&] { broadcast(a, b, "here"); });
+      continue;
+    }
+    const Shape out = shape_of(c.at("out")), strides = broadcast_strides(a, contiguous_strides(a), out);
+    expect_shape(broadcast(a, b, "here"), out, c.dump());
+    if (!same_layout(out, strides, shape_of(c.at("strides")))) fail_test(c.dump(), ": ", to_string(strides));
+    for (std::size_t i = 0; i < out.size(); ++i)
+      if (out[i] > 1 && (i + a.size() < out.size() || a[i + a.size() - out.size()] == 1))
+        assert_int_equal(strides[i], 0);
+  }
+  assert_true(refused > 5);
+}
+
+void reshaping(void **) {
+  std::size_t copies = 0;
+  for (const auto &c : part("reshape")) {
+    const Shape target = shape_of(c.at("target"));
+    const auto got = reshape_strides(shape_of(c.at("shape")), shape_of(c.at("strides")), target);
+    if (got.has_value() == c.at("out").is_null()) fail_test(c.dump(), got ? ": a view" : ": no view");
+    copies += !got;
+    if (got && !same_layout(target, *got, shape_of(c.at("out")))) fail_test(c.dump(), ": ", to_string(*got));
+  }
+  assert_true(copies > 20);
+}
+
+void row_major(void **) {
+  for (const auto &c : part("contiguous")) {
+    const Shape shape = shape_of(c.at("shape"));
+    expect_shape(contiguous_strides(shape), shape_of(c.at("strides")), c.dump());
+  }
+  expect_shape(contiguous_strides({2, 0, 3}), {3, 3, 1}, "an axis without elements steps as one of length 1");
+  expect_shape(channels_last_strides({2, 3, 4, 5}), {60, 1, 15, 3}, "channels last");
+  expect_shape(channels_last_strides({2, 3, 4}), {12, 1, 3}, "channels last");
+  expect_shape(channels_last_strides({2, 3}), {3, 1}, "channels last");
+  expect_shape(channels_last_strides({2, 0, 4, 5}), {20, 1, 5, 1}, "no channels");
+}
+
+void ranks(void **) {
+  Shape shape{2, 3, 4, 5, 6, 7};
+  shape.push_back(8);
+  shape.insert(0, 1);  // the eighth
+  expect_shape(shape, {1, 2, 3, 4, 5, 6, 7, 8}, "insert");
+  expect_error(QTN_ESHAPE, {"rank 9", "8"}, [&] { shape.push_back(9); });
+  expect_error(QTN_ESHAPE, "rank 9", [&] { shape.insert(3, 9); });
+  expect_error(QTN_ESHAPE, "rank 9", [] { Shape({1, 1, 1, 1, 1, 1, 1, 1, 1}); });
+  expect_shape(shape, {1, 2, 3, 4, 5, 6, 7, 8}, "unchanged");
+  shape.erase(7);
+  shape.erase(0);
+  shape.erase(2);
+  expect_shape(shape, {2, 3, 5, 6, 7}, "erase");
+  shape.insert(2, 4);
+  expect_shape(shape, {2, 3, 4, 5, 6, 7}, "insert");
+  assert_int_equal(normalize_axis(-6, 6, "x"), 0);
+  assert_int_equal(normalize_axis(5, 6, "x"), 5);
+  assert_int_equal(normalize_axis(0, 6, "x"), 0);
+  for (const std::int64_t axis : {std::int64_t{-7}, std::int64_t{6}, INT64_MIN, INT64_MAX})
+    expect_error(QTN_EINVAL, {"x: axis", "rank 6"}, [&] { normalize_axis(axis, 6, "x"); });
+  expect_error(QTN_EINVAL, "rank 0", [] { normalize_axis(0, 0, "x"); });
+}
+
+void counts(void **) {
+  constexpr std::int64_t kHalf = std::int64_t{1} << 62;
+  assert_int_equal(element_count({2, 3, 4}, 1, 2), 3);
+  assert_int_equal(element_count({2, 3, 4}, 1, 1), 1);
+  assert_int_equal(element_count({2, 0, 4}), 0);
+  assert_int_equal(element_count({}), 1);
+  assert_int_equal(element_count({INT64_MAX}), INT64_MAX);
+  assert_int_equal(element_count({kHalf, 1}), kHalf);
+  expect_error(QTN_ESHAPE, "too large", [] { element_count({kHalf, 2}); });
+  expect_error(QTN_ESHAPE, "negative", [] { element_count({2, -1}); });
+  assert_int_equal(contiguous_strides({3, kHalf, 2})[0], 0);  // no number holds it
+  assert_string_equal(to_string(Shape{-1, 3}).c_str(), "?x3");
+  assert_string_equal(to_string(Shape{}).c_str(), "scalar");
+  assert_string_equal(to_string(Shape{-2}).c_str(), "-2");
+}
+
+}  // namespace
+}  // namespace qtn
+
+int main() {
+  const CMUnitTest tests[] = {cmocka_unit_test(qtn::broadcasting), cmocka_unit_test(qtn::reshaping),
+                              cmocka_unit_test(qtn::row_major), cmocka_unit_test(qtn::ranks),
+                              cmocka_unit_test(qtn::counts)};
+  return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
