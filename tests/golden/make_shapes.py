@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes quant/shapes.json: what NumPy makes of shapes and strides: broadcasting, row-major strides, and which views can be
-read under another shape without a copy.
+read under another shape without a copy; and slices as Python has them.
 
 Run again with:  $(benchmarks/peers/make-venv)/bin/python tests/golden/make_shapes.py
 """
@@ -72,8 +72,16 @@ def reshapes():
         yield {"shape": list(base.shape), "strides": elements(base), "target": target, "out": out}
 
 
+def slices():
+    for size in (0, 1, 4, 5):
+        for start in (-7, -5, -4, -1, 0, 1, 3, 5, 9):
+            for stop in (-7, -4, -2, 0, 2, 4, 5, 9):
+                for step in (1, 2, 5):
+                    yield {"size": size, "range": [start, stop, step], "out": [*range(size)[start:stop:step]]}
+
+
 def main():
-    parts = {"broadcast": broadcasts(), "reshape": reshapes(),
+    parts = {"broadcast": broadcasts(), "reshape": reshapes(), "slice": slices(),
              "contiguous": ({"shape": s, "strides": elements(np.empty(s, np.int8))} for s in (some_shape(r, (1, 2, 3, 5)) for r in range(9)))}
     text = ",\n".join(f'"{name}": [\n' + ",\n".join(json.dumps(case) for case in cases) + "\n]" for name, cases in parts.items())
     (pathlib.Path(__file__).parent / "quant/shapes.json").write_text("{\n" + text + "\n}\n")

@@ -60,6 +60,42 @@ void row_major(void **) {
   expect_shape(channels_last_strides({2, 0, 4, 5}), {20, 1, 5, 1}, "no channels");
 }
 
+void slices(void **) {
+  for (const auto &c : part("slice")) {
+    const auto size = c.at("size").get<std::int64_t>();
+    std::vector<float> values(static_cast<std::size_t>(3 * size));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i / 3);
+    const Tensor x = floats(Shape{size, 3}, values);
+    const auto range = c.at("range").get<Ints>();
+    for (const bool second : {false, true}) {
+      const Tensor t = second ? x.permute(std::vector<std::int32_t>{1, 0}) : x;
+      const Tensor part = t.slice(second ? 1 : 0, range[0], range[1], range[2]).to_contiguous();
+      const auto want = c.at("out").get<Ints>();
+      expect_shape(part.shape(), second ? Shape{3, std::ssize(want)} : Shape{std::ssize(want), 3}, c.dump());
+      for (std::size_t i = 0; i < want.size(); ++i)
+        if (part.as<const float>()[second ? i : 3 * i] != static_cast<float>(want[i])) fail_test(c.dump(), " at ", i);
+    }
+  }
+  const Tensor x = floats({5}, {0, 1, 2, 3, 4});
+  assert_int_equal(x.slice(0, INT64_MIN, INT64_MAX, INT64_MAX).count(), 1);
+  for (const std::int64_t step : {std::int64_t{0}, std::int64_t{-1}, INT64_MIN})
+    expect_error(QTN_EINVAL, "must be positive", [&] { x.slice(0, 0, 5, step); });
+  expect_error(QTN_EINVAL, "axis 1", [&] { x.slice(1, 0, 5, 1); });
+}
+
+void orders(void **) {
+  const Tensor x = floats({2, 3}, {0, 1, 2, 3, 4, 5});
+  const std::int32_t swapped[] = {-1, 0}, twice[] = {1, -1}, far[] = {0, 2}, one[] = {0};
+  expect_shape(x.permute(swapped).strides(), {1, 3}, "permute");
+  expect_error(QTN_EINVAL, "axis 1 is named twice", [&] { x.permute(twice); });
+  expect_error(QTN_EINVAL, "axis 2", [&] { x.permute(far); });
+  expect_error(QTN_EINVAL, "1 axes for a tensor of rank 2", [&] { x.permute(one); });
+  expect_error(QTN_ESHAPE, {"2x3 has 6", "5 has 5"}, [&] { x.reshape({5}); });
+  expect_error(QTN_ESHAPE, "does not broadcast", [&] { x.expand({2, 2, 2}); });
+  expect_error(QTN_ESHAPE, "does not broadcast", [&] { x.expand({3}); });
+  expect_shape(x.expand({4, 2, 3}).strides(), {0, 3, 1}, "expand");
+}
+
 void ranks(void **) {
   Shape shape{2, 3, 4, 5, 6, 7};
   shape.push_back(8);
@@ -104,7 +140,8 @@ void counts(void **) {
 
 int main() {
   const CMUnitTest tests[] = {cmocka_unit_test(qtn::broadcasting), cmocka_unit_test(qtn::reshaping),
-                              cmocka_unit_test(qtn::row_major), cmocka_unit_test(qtn::ranks),
+                              cmocka_unit_test(qtn::row_major),    cmocka_unit_test(qtn::slices),
+                              cmocka_unit_test(qtn::orders),       cmocka_unit_test(qtn::ranks),
                               cmocka_unit_test(qtn::counts)};
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
