@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes quant/shapes.json: what NumPy makes of shapes and strides: broadcasting, row-major strides, and which views can be
-read under another shape without a copy; and slices as Python has them.
+read under another shape without a copy; slices as Python has them; how many windows PyTorch's pools and convolutions have.
 
 Run again with:  $(benchmarks/peers/make-venv)/bin/python tests/golden/make_shapes.py
 """
@@ -9,6 +9,7 @@ import json
 import pathlib
 
 import numpy as np
+import torch
 
 rng = np.random.default_rng(7)
 
@@ -80,8 +81,23 @@ def slices():
                     yield {"size": size, "range": [start, stop, step], "out": [*range(size)[start:stop:step]]}
 
 
+def windows():
+    for size in (1, 2, 5, 6, 7, 11):
+        for kernel in (1, 2, 3, 4):
+            for stride in (1, 2, 3, 5):
+                for pad in range(kernel // 2 + 1):
+                    for dilation in (1, 2):
+                        if dilation * (kernel - 1) + 1 > size + 2 * pad:
+                            continue
+                        x = torch.zeros(1, 1, size)
+                        pooled = [torch.nn.functional.max_pool1d(x, kernel, stride, pad, dilation, ceil_mode=ceil).shape[2]
+                                  for ceil in (False, True)]
+                        yield {"size": size, "kernel": kernel, "stride": stride, "pad": pad, "dilation": dilation,
+                               "pool": pooled, "conv": torch.nn.functional.conv1d(x, torch.zeros(1, 1, kernel), None, stride, pad, dilation).shape[2]}
+
+
 def main():
-    parts = {"broadcast": broadcasts(), "reshape": reshapes(), "slice": slices(),
+    parts = {"broadcast": broadcasts(), "reshape": reshapes(), "slice": slices(), "window": windows(),
              "contiguous": ({"shape": s, "strides": elements(np.empty(s, np.int8))} for s in (some_shape(r, (1, 2, 3, 5)) for r in range(9)))}
     text = ",\n".join(f'"{name}": [\n' + ",\n".join(json.dumps(case) for case in cases) + "\n]" for name, cases in parts.items())
     (pathlib.Path(__file__).parent / "quant/shapes.json").write_text("{\n" + text + "\n}\n")
