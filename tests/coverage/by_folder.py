@@ -27,7 +27,7 @@ def main():
         lines = [line for line in file["lines"] if not line.get("gcovr/noncode")]
         branches = [branch["count"] for line in lines for branch in line["branches"]]
         counts = [sum(line["count"] > 0 for line in lines), len(lines), sum(n > 0 for n in branches), len(branches)]
-        folder = "/".join(path.parts[:3 if path.parts[1] == "kernels" else 2])
+        folder = "/".join(path.parts[:3 if path.parts[1] == "kernels" and len(path.parts) > 3 else 2])
         for name in (folder, str(path)) if "--files" in sys.argv else (folder,):
             rows[name] = [a + b for a, b in zip(rows[name], counts)]
     print("| folder | lines | branches |\n|---|---|---|")
