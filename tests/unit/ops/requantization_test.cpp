@@ -42,6 +42,10 @@ void biases_in_units_stay(void **) {
   expect_bias(int32s({10, 3}, grid(QTN_INT32, 0.125, 2)), 0.5, 0.25, {8, 1}, "with a zero point");
   expect_bias(int32s({10, 3}, grid(QTN_INT32, 0.25)), 0.5, 0.25, {20, 6}, "twice the unit");
   expect_bias(int32s({16777217}, grid(QTN_INT32, 0.125)), 0.5, 0.25, {16777217, 16777217, 16777217}, "one for all");
+  const auto second =
+      std::make_shared<Quantizer>(QTN_INT32, QTN_PER_CHANNEL_AFFINE, 0, std::vector<double>{0.125, 0.25},
+                                  std::vector<std::int64_t>{0, 0}, Numerics::onnx);
+  expect_bias(int32s({10, 3}, second), 0.5, 0.25, {10, 6}, "another unit in the second channel");
 }
 
 void other_biases_are_rounded(void **) {
