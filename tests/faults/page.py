@@ -23,10 +23,11 @@ def cpu():
 
 def figures(folder):
     rows = sorted(line.rstrip("\n").split("\t") for path in folder.glob("*.tsv") for line in path.open())
+    kernel = platform.release().split("-")[0]
     when = datetime.date.today().isoformat()
     total = sum(int(row[1]) for row in rows)
     table = "".join(f"| {what} | {int(points):,} | {int(survived):,} | {said} |\n" for what, points, survived, said in rows)
-    return (f"On {when}, {cpu()}, Linux {platform.release().split("-")[0]}: {total:,} points.\n\n"
+    return (f"On {when}, {cpu()}, Linux {kernel}: {total:,} points.\n\n"
             f"| what fails | points | survived | |\n|---|---|---|---|\n{table}")
 
 
