@@ -83,6 +83,19 @@ void slices(void **) {
   expect_error(QTN_EINVAL, "axis 1", [&] { x.slice(1, 0, 5, 1); });
 }
 
+void selects(void **) {
+  const Tensor x = floats({2, 3}, {0, 1, 2, 3, 4, 5});
+  for (std::int64_t i = -3; i < 3; ++i) {
+    const Tensor column = x.select(1, i).to_contiguous();
+    expect_shape(column.shape(), {2}, "select");
+    for (int row = 0; row < 2; ++row)
+      assert_float_equal(column.as<const float>()[row], static_cast<float>(3 * row + (i + 3) % 3), 0);
+  }
+  assert_float_equal(x.select(0, -1).select(0, -1).as<const float>()[0], 5, 0);
+  for (const std::int64_t i : {std::int64_t{-4}, std::int64_t{3}, INT64_MIN, INT64_MAX})
+    expect_error(QTN_EINVAL, "select", [&] { x.select(1, i); });
+}
+
 void orders(void **) {
   const Tensor x = floats({2, 3}, {0, 1, 2, 3, 4, 5});
   const std::int32_t swapped[] = {-1, 0}, twice[] = {1, -1}, far[] = {0, 2}, one[] = {0};
@@ -141,7 +154,7 @@ void counts(void **) {
 int main() {
   const CMUnitTest tests[] = {cmocka_unit_test(qtn::broadcasting), cmocka_unit_test(qtn::reshaping),
                               cmocka_unit_test(qtn::row_major),    cmocka_unit_test(qtn::slices),
-                              cmocka_unit_test(qtn::orders),       cmocka_unit_test(qtn::ranks),
-                              cmocka_unit_test(qtn::counts)};
+                              cmocka_unit_test(qtn::selects),      cmocka_unit_test(qtn::orders),
+                              cmocka_unit_test(qtn::ranks),        cmocka_unit_test(qtn::counts)};
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
