@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <limits>
-#include <ranges>
 
 #include "base/parallel.hpp"
 #include "ops/axis_gather.hpp"
@@ -221,13 +220,21 @@ void resize_axis(const Resizing::Axis &axis, const Shape &x, const float *from, 
   });
 }
 
+/// The axes from the last to the first. Clang 14 cannot compile std::views::reverse.
+struct LastFirst {
+  const std::vector<Resizing::Axis> &axes;
+  auto begin() const { return axes.rbegin(); }
+  auto end() const { return axes.rend(); }
+  auto size() const { return axes.size(); }
+};
+
 void run(const Call &call, std::span<Tensor> outputs) {
   const Ready<Resizing> resizing(call);
   const Tensor &x = *call.in(0), &y = outputs[0];
   if (resizing->nearest) return gather_axes(y, x, resizing->sources, nullptr);
   if (resizing->axes.empty()) return copy_elements(y, x);
   Scratch own;
-  along_axes(std::views::reverse(resizing->axes), x.shape(), y.shape(), x.as<const float>(), y.as<float>(),
+  along_axes(LastFirst{resizing->axes}, x.shape(), y.shape(), x.as<const float>(), y.as<float>(),
              call.scratch ? *call.scratch : own, resize_axis);
 }
 

@@ -134,8 +134,8 @@ void Network::commit() {
     if (!s.measured) continue;
     s.measured = false;
     const std::size_t earlier = s.batches++;
-    const auto mix = [&](const Tensor &running, const Tensor &next, std::size_t c, double seen) {
-      const double moved = s.keep * static_cast<double>(running.as<const float>()[c]) + (1 - s.keep) * seen;
+    const auto mix = [keep = s.keep, earlier](const Tensor &running, const Tensor &next, std::size_t c, double seen) {
+      const double moved = keep * static_cast<double>(running.as<const float>()[c]) + (1 - keep) * seen;
       next.as<float>()[c] = mean_of_batches(next.as<const float>()[c], static_cast<float>(moved), earlier);
     };
     for (std::size_t c = 0; c < s.batch.size(); ++c) {

@@ -179,7 +179,8 @@ struct QuantizeRow {
   void four(T *q, std::size_t j, bool stream) const {
     const std::size_t k = j + kLanes, l = k + kLanes, m = l + kLanes;
     F a = scaled(j), b = scaled(k), c = scaled(l), d = scaled(m);
-    if (__builtin_expect(V::any_nan(a, b) | V::any_nan(c, d), false))
+    const bool left = V::any_nan(a, b), right = V::any_nan(c, d);
+    if (__builtin_expect(left | right, false))
       a = V::or_zero(a), b = V::or_zero(b), c = V::or_zero(c), d = V::or_zero(d);
     if constexpr (CellOf<T>::kBits == 16) {
       V::put(q + j, V::words(T{}, grid.round(a, j), grid.round(b, k)), stream);
@@ -354,7 +355,8 @@ FloatRange range_of(const float *x, std::size_t count) {
   std::size_t j = 0;
   for (; j + 4 * kLanes <= count; j += 4 * kLanes) {
     const F a = see(0, j), b = see(1, j + kLanes), c = see(2, j + 2 * kLanes), d = see(3, j + 3 * kLanes);
-    nan |= V::any_nan(a, b) | V::any_nan(c, d);
+    nan |= V::any_nan(a, b);
+    nan |= V::any_nan(c, d);
   }
   for (; j < count; j += kLanes) {
     const F a = see(0, j + kLanes <= count ? j : count - kLanes);
