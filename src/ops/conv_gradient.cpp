@@ -73,9 +73,9 @@ void ConvRuns::forward(const float *x, const float *weight, float *y, Scratch &s
   const bool direct = conv.pointwise();
   constexpr std::int64_t kWidth = 64;
   const std::int64_t width =
-      direct ? positions : std::clamp(kColumns / std::max<std::int64_t>(patch, 1), kWidth, std::max(kWidth, positions));
-  const std::int64_t blocks = (positions + width - 1) / std::max<std::int64_t>(width, 1),
-                     size = direct ? 0 : patch * width;
+      direct ? std::max<std::int64_t>(positions, 1)
+             : std::clamp(kColumns / std::max<std::int64_t>(patch, 1), kWidth, std::max(kWidth, positions));
+  const std::int64_t blocks = (positions + width - 1) / width, size = direct ? 0 : patch * width;
   float *memory = scratch_tensor(scratch, {size * current_threads()}).as<float>();
   for_tasks(conv.images * conv.groups * blocks, memory, size, [&](std::int64_t task, float *columns) {
     const std::int64_t image_group = task / blocks, begin = task % blocks * width;

@@ -99,10 +99,17 @@ void Program::plan() {
     if (gradient[r] == Arena::kNone) gradient[r] = arena.add(time, slots_[r].type);
     arena.extend(gradient[r], time);
   };
+  // A loss writes the gradient of every output, also of one that nothing trained comes before. It goes elsewhere where
+  // a constant has none, and where outputs are one value, whose gradient is the sum.
+  std::vector<std::size_t> elsewhere;
+  std::vector<bool> written(slots_.size(), false);
   for (const SlotId s : output_slots_) {
-    // A loss writes the gradient of every output, also of one that nothing trained comes before.
-    gradient_at(root(s), end);
-    if (slots_[at(s)].wanted) reached[root(s)] = true;
+    const std::size_t r = root(s);
+    const bool has_place = !written[r] && (!slots_[r].given || slots_[r].gradient.has_data());
+    elsewhere.push_back(has_place ? Arena::kNone : arena.add(end, slots_[at(s)].type));
+    if (has_place) gradient_at(r, end);
+    written[r] = true;
+    if (slots_[at(s)].wanted) reached[r] = true;
   }
   for (std::size_t i = end; i-- > 0;) {
     bool any = false;
@@ -155,9 +162,13 @@ void Program::plan() {
   }
 
   for (const SlotId s : input_slots_) inputs_.push_back(slots_[at(s)].value);
-  for (const SlotId s : output_slots_) {
-    outputs_.push_back(slots_[at(s)].value);
-    output_gradients_.push_back(slots_[at(s)].gradient);
+  for (std::size_t o = 0; o < output_slots_.size(); ++o) {
+    const Slot &slot = slots_[at(output_slots_[o])];
+    outputs_.push_back(slot.value);
+    output_gradients_.push_back(slot.gradient);
+    if (elsewhere[o] == Arena::kNone) continue;
+    output_gradients_[o] = arena.tensor(elsewhere[o], slot.type, arena_);
+    if (slot.wanted && slot.gradient.has_data()) output_sums_.emplace_back(slot.gradient, output_gradients_[o]);
   }
 }
 
@@ -184,6 +195,7 @@ void Program::run_backward(std::size_t i) {
 }
 
 void Program::backward() {
+  for (const auto &[sum, more] : output_sums_) add_to(sum, more);
   for (std::size_t i = steps_.size(); i-- > 0;)
     if (deliveries_[i].any) run_backward(i);
 }

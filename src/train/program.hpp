@@ -51,6 +51,7 @@ class Program {
   std::vector<SlotId> input_slots_, output_slots_;
   std::vector<Delivery> deliveries_;
   std::vector<Tensor> inputs_, outputs_, output_gradients_;
+  std::vector<std::pair<Tensor, Tensor>> output_sums_;  ///< of outputs that are one value: to.first += second
   AlignedBuffer arena_;
   Scratch scratch_;
 };

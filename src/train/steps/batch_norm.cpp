@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/error.hpp"
 #include "base/parallel.hpp"
 #include "train/steps/steps.hpp"
 
@@ -71,6 +72,9 @@ class BatchNormStep final : public Step {
 
   void forward(Scratch &) override {
     by_batch_ = !switches_.freeze_bn;
+    if (by_batch_ && planes_.images * planes_.size == 0)
+      fail(QTN_EINVAL, "trainer: node \"", name, "\": a batch of shape ", to_string(x_.shape()),
+           " has no mean to normalize by");
     const bool observes = switches_.observers && epilogue_.grid && !epilogue_.grid->fixed() && x_.count() > 0;
     if (by_batch_ || observes) measure();
     for (std::size_t c = 0; c < planes_.channels; ++c) by_batch_ ? settle_by_batch(c) : settle_by_running(c);

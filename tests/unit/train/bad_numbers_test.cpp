@@ -47,7 +47,7 @@ Trainer learned_grids(const char *kind) {
 }
 
 double backward(Trainer &trainer, const Tensor &x) {
-  const Tensor target = varied({4, 5}, 9);
+  const Tensor target = varied({x.dim(0), 5}, 9);
   const Tensor *inputs[] = {&x}, *targets[] = {&target};
   return trainer.backward(inputs, targets);
 }
@@ -120,6 +120,15 @@ void in_parameters(void **) {
     });
 }
 
+/// A batch of no samples has no mean.
+void in_nothing(void **) {
+  graph::Graph any_batch = network();
+  (*any_batch.value(any_batch.inputs[0]).shape)[0] = -1;
+  Trainer trainer(any_batch, options(false)), twin(any_batch, options(false));
+  expect_refused(trainer, twin, Tensor(QTN_FLOAT32, Shape{0, 2, 3, 3}),
+                 "node \"norm\": a batch of shape 0x3x3x3 has no mean to normalize by");
+}
+
 /// Weights that are finite, but whose sums are not.
 void in_sums(void **) {
   for (const bool fixed : {false, true}) {
@@ -166,10 +175,8 @@ void in_gradients(void **) {
 int main() {
   using namespace qtn::train;
   const CMUnitTest tests[] = {
-      cmocka_unit_test(in_inputs),
-      cmocka_unit_test(in_parameters),
-      cmocka_unit_test(in_sums),
-      cmocka_unit_test(in_gradients),
+      cmocka_unit_test(in_inputs), cmocka_unit_test(in_parameters), cmocka_unit_test(in_nothing),
+      cmocka_unit_test(in_sums),   cmocka_unit_test(in_gradients),
   };
   return cmocka_run_group_tests_name("bad numbers", tests, nullptr, nullptr);
 }
