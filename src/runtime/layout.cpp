@@ -79,6 +79,7 @@ bool is_ordinary(const ops::Window &w) {
   for (std::size_t axis = 0; axis < 3; ++axis) {
     const std::int64_t last = std::max<std::int64_t>(0, w.out[axis] - 1) * w.stride[axis];
     const std::int64_t reach = last + (w.kernel[axis] - 1) * w.dilation[axis] + 1;
+    if (reach < 1) return false;  // windows over a picture of nothing
     if (std::max(reach, w.stride[axis]) > std::min(kLongest, 4 * w.in[axis] + 1024)) return false;
     if (reach > kLargest / area) return false;
     area *= reach;

@@ -351,7 +351,7 @@ class Lowering : Forms {
     std::vector<Tensor> storage;
     const auto operands = constant_operands(storage);
     const auto views = views_of(*node_, form(x), operands, output_types());
-    if (!views) return false;
+    if (!views || views->size() != node_->outputs.size()) return false;  // the mask of Dropout is no view
     for (const View &view : *views)
       if (only_contiguous && !same_layout(view.shape, view.strides, contiguous_strides(view.shape))) return false;
     for (const View &view : *views) result.push_back(add_view(x, view));

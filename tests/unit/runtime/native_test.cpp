@@ -335,6 +335,23 @@ void test_loaded_file_gives_the_same_bits(void **) {
   }
 }
 
+/// The value is a view of what comes before, the mask is not.
+void test_mask_of_dropout(void **) {
+  GraphBuilder b;
+  b.input("x", {2, 3}).node("Relu", "relu", {"x"}, {"r"}).node("Dropout", "dropout", {"r"}, {"y", "mask"});
+  const graph::Graph g = b.build({"y", "mask"});
+  const Tensor x = Tensor::from<float>(QTN_FLOAT32, {2, 3}, std::vector{1.0f, -2.0f, 3.0f, 0.5f, 0.0f, -1.0f});
+  const Tensor *inputs[] = {&x};
+  for (const runtime::Engine engine : {runtime::Engine::reference, runtime::Engine::native}) {
+    const std::vector<Tensor> got = runtime::Session(g, {engine, 1}).run(inputs);
+    expect_equal(got[0], Tensor::from<float>(QTN_FLOAT32, {2, 3}, std::vector{1.0f, 0.0f, 3.0f, 0.5f, 0.0f, 0.0f}),
+                 "y");
+    assert_int_equal(got[1].dtype(), QTN_BOOL);
+    assert_true(got[1].shape() == x.shape());
+    for (std::int64_t i = 0; i < x.count(); ++i) assert_true(got[1].as<bool>()[i]);
+  }
+}
+
 void test_inputs_that_do_not_fit(void **) {
   GraphBuilder b;
   b.input("x", {1, 3, 4, 4});
@@ -369,6 +386,7 @@ int main() {
       cmocka_unit_test(test_float_islands),
       cmocka_unit_test(test_digits),
       cmocka_unit_test(test_loaded_file_gives_the_same_bits),
+      cmocka_unit_test(test_mask_of_dropout),
       cmocka_unit_test(test_inputs_that_do_not_fit),
   };
   return cmocka_run_group_tests_name("runtime.native", tests, nullptr, nullptr);
