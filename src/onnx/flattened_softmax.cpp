@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax or LogSoftmax over several axes at once: what they meant before opset 13. Models that came from such a file
 // must still be written for a newer one.
+#include <algorithm>
+#include <optional>
+
 #include "base/error.hpp"
 #include "onnx/opset_forms.hpp"
 #include "ops/op.hpp"
@@ -16,16 +19,14 @@ constexpr const char *kFlatten = "_flatten";
 
 bool is_flattened(const Node &node) { return node.attrs.get_int(kFlatten, 0) != 0; }
 
-/// Ranks of all values where they can be known; -1 elsewhere.
-std::vector<std::int64_t> ranks(const graph::Graph &g) {
-  std::vector<std::int64_t> known(g.values.size(), -1);
-  for (std::size_t v = 0; v < known.size(); ++v)
-    if (g.values[v].shape) known[v] = static_cast<std::int64_t>(g.values[v].shape->size());
+/// Shapes of all values where they can be known, those of an open batch for a batch of 1.
+std::vector<std::optional<Shape>> shapes_of(const graph::Graph &g) {
+  std::vector<std::optional<Shape>> known(g.values.size());
+  for (std::size_t v = 0; v < known.size(); ++v) known[v] = g.values[v].shape;
   try {
     if (const auto inputs = graph::declared_input_types(g, 1)) {
       const graph::Inferred inferred = graph::infer(g, *inputs);
-      for (std::size_t v = 0; v < known.size(); ++v)
-        known[v] = static_cast<std::int64_t>(inferred.types[v].shape.size());
+      for (std::size_t v = 0; v < known.size(); ++v) known[v] = inferred.types[v].shape;
     }
   } catch (const Error &) {
     // A graph that does not fit together for batch 1 is still written, in the longer form.
@@ -33,8 +34,15 @@ std::vector<std::int64_t> ranks(const graph::Graph &g) {
   return known;
 }
 
+/// Whether both meanings are one: rows are those of the last axis, or there are no elements.
+bool is_plain(const std::optional<Shape> &x, std::int64_t axis) {
+  if (axis == -1) return true;
+  if (!x) return false;
+  return x->empty() || axis == static_cast<std::int64_t>(x->size()) - 1 || std::count(x->begin(), x->end(), 0) != 0;
+}
+
 /// Flatten -> the same over the last axis -> Reshape to what it was.
-void expand(graph::Graph &g, const Node &node, std::vector<Node> &nodes) {
+void expand(graph::Graph &g, const Node &node, int opset, std::vector<Node> &nodes) {
   const ValueId x = node.inputs[0];
   const auto add = [&](const char *op, const char *suffix, std::vector<ValueId> inputs, Attrs attrs) {
     graph::Value value;
@@ -50,27 +58,30 @@ void expand(graph::Graph &g, const Node &node, std::vector<Node> &nodes) {
   const ValueId shape = add("Shape", "_shape", {x}, {});
   const ValueId rows = add("Flatten", "_rows", {x}, std::move(flatten));
   const ValueId result = add(node.op->name, "_result", {rows}, std::move(last));
-  nodes.push_back({node.name, ops::find_op("Reshape"), {}, {result, shape}, node.outputs, {}});
+  Attrs zeros;  // of a batch of none
+  if (opset >= 14) zeros.set("allowzero", std::int64_t{1});
+  nodes.push_back({node.name, ops::find_op("Reshape"), std::move(zeros), {result, shape}, node.outputs, {}});
 }
 
 }  // namespace
 
-void write_out_flattened_softmax(graph::Graph &g) {
+void write_out_flattened_softmax(graph::Graph &g, int opset) {
   bool any = false;
   for (const Node &node : g.nodes) any = any || is_flattened(node);
   if (!any) return;
-  const std::vector<std::int64_t> rank = ranks(g);
+  const std::vector<std::optional<Shape>> shapes = shapes_of(g);
   std::vector<Node> nodes;
   for (Node &node : g.nodes) {
     if (!is_flattened(node)) {
       nodes.push_back(std::move(node));
       continue;
     }
-    const std::int64_t axis = node.attrs.get_int("axis", 1), x = rank[static_cast<std::size_t>(node.inputs[0])];
-    if (axis != -1 && (x < 0 || axis != x - 1)) {
-      expand(g, node, nodes);
+    const std::optional<Shape> &x = shapes[static_cast<std::size_t>(node.inputs[0])];
+    if (!is_plain(x, node.attrs.get_int("axis", 1))) {
+      expand(g, node, opset, nodes);
       continue;
     }
+    if (x && x->empty()) node.attrs.erase("axis");  // a scalar has none, and what is not said is the last
     node.attrs.erase(kFlatten);
     nodes.push_back(std::move(node));
   }

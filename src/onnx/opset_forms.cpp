@@ -120,6 +120,31 @@ void reduce_axes_as_attribute(const graph::Graph &g, Node &node, int opset) {
   node.inputs.resize(1);
 }
 
+/// What is inferred for a batch, or nothing where the graph does not fit together for it.
+std::optional<graph::Inferred> inferred(const graph::Graph &g, std::int64_t batch) {
+  try {
+    if (const auto inputs = graph::declared_input_types(g, batch)) return graph::infer(g, *inputs);
+  } catch (const Error &) {
+  }
+  return std::nullopt;
+}
+
+/// Before opset 18 parts of which the last is smaller are said by their lengths. A dimension that nobody knows is taken
+/// for one that divides.
+void split_by_lengths(graph::Graph &g, Node &node) {
+  const auto one = inferred(g, 1), two = inferred(g, 2);
+  const auto x = static_cast<std::size_t>(node.inputs[0]);
+  if (!one || !two || one->types[x].shape.empty()) return;
+  const Shape &shape = one->types[x].shape;
+  const std::size_t axis = normalize_axis(node.attrs.get_int("axis", 0), shape.size(), "Split");
+  const std::int64_t dim = shape[axis], count = static_cast<std::int64_t>(node.outputs.size());
+  if (dim != two->types[x].shape[axis] || dim % count == 0) return;
+  std::vector<std::int64_t> lengths(node.outputs.size(), dim / count + 1);
+  lengths.back() = dim - lengths[0] * (count - 1);
+  node.inputs.resize(2);
+  node.inputs[1] = g.add_constant(node.name + "_lengths", Tensor::from_ints(lengths));
+}
+
 /// The first opset whose QuantizeLinear and DequantizeLinear have this type.
 int first_opset(qdtype dtype) {
   if (is_float8(dtype)) return 19;
@@ -156,6 +181,7 @@ void widen_constants(graph::Graph &g, int opset) {
 void to_opset(graph::Graph &g, int opset) {
   for (Node &node : g.nodes) {
     const std::string_view op = node.op->name;
+    if (opset < 18 && op == "Split" && node.attrs.has("num_outputs")) split_by_lengths(g, node);
     if (opset < 18 && had_axes_attribute(op)) reduce_axes_as_attribute(g, node, opset);
     // From opset 18 on, equal parts must be asked for by number.
     if (opset >= 18 && op == "Split" && (node.inputs.size() < 2 || node.inputs[1] == kNoValue) &&

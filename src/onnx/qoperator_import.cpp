@@ -262,9 +262,15 @@ class Opener {
 }  // namespace
 
 void open_qoperators(graph::Graph &g) {
-  const bool any = std::any_of(g.nodes.begin(), g.nodes.end(), [](const Node &node) {
+  std::vector<bool> quantized(g.values.size(), false);
+  for (const Node &node : g.nodes)
+    if (node.op == &ops::kQuantizeLinear) quantized[static_cast<std::size_t>(node.outputs[0])] = true;
+  const bool any = std::any_of(g.nodes.begin(), g.nodes.end(), [&](const Node &node) {
     const std::string_view name = node.op->name;
-    return name.starts_with("QLinear") || name == "QGemm" || name == "MatMulNBits";
+    if (name.starts_with("QLinear") || name == "QGemm" || name == "MatMulNBits") return true;
+    // Where results stay in float, such a file has nothing but moved integers.
+    return !node.inputs.empty() && node.inputs[0] != graph::kNoValue &&
+           quantized[static_cast<std::size_t>(node.inputs[0])] && ops::moves(*node.op, node.attrs);
   });
   if (any) Opener(g).run();
 }

@@ -200,7 +200,8 @@ class Reader {
     try {
       for (const protozero::data_view bytes : proto.attributes) {
         auto [key, value] = read_attribute(bytes, folder_);
-        if (key == ops::kNumericsAttr) fail(QTN_EFORMAT, "has an attribute numerics, which is not ONNX's");
+        if (key == ops::kNumericsAttr || key.starts_with('_'))
+          fail(QTN_EFORMAT, "has an attribute ", key, ", which is not ONNX's");
         node.attrs.set(std::move(key), std::move(value));
       }
       if (const auto numerics = function_numerics(proto.domain, proto.op))

@@ -244,7 +244,7 @@ std::string serialize(const graph::Graph &g, const SaveOptions &options) {
     fail(QTN_EUNSUPPORTED, "models are written at opset ", kMinSaveOpset, " to ", kMaxSaveOpset, ", not ",
          options.opset);
   graph::Graph plain = g;
-  write_out_flattened_softmax(plain);
+  write_out_flattened_softmax(plain, options.opset);
   expand_dynamic(plain);
   widen_constants(plain, options.opset);
   if (options.format == Format::qoperator) graph::fuse_clamps(plain);

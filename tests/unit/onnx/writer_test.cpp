@@ -261,6 +261,12 @@ void forms_of_older_opsets(void **) {
   assert_int_equal(read_back(written("Split", split, {}, 18, 2)).nodes[0].attributes.size(), 2);
   split.set("num_outputs", std::int64_t{2});
   assert_int_equal(read_back(written("Split", split, {}, 17, 2)).nodes[0].attributes.size(), 1);
+  assert_int_equal(read_back(written("Split", split, {}, 17, 2)).nodes[0].inputs.size(), 1);
+  // Parts that are not equal: 2, 2 and nothing of 4 channels.
+  split.set("num_outputs", std::int64_t{3});
+  const graph::Graph uneven = parse(written("Split", split, {}, 17, 3));
+  const graph::Value &lengths = uneven.value(uneven.nodes[0].inputs.at(1));
+  assert_true(int_values(lengths.constant, "lengths") == (std::vector<std::int64_t>{2, 2, 0}));
 
   written("HardSwish", {}, {}, 14);
   expect_error(QTN_EUNSUPPORTED, {"\"node\"", "HardSwish", "opset 13"}, [] { written("HardSwish", {}, {}, 13); });
