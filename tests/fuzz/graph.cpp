@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs that bytes describe. What each node gives by itself is known; the session must give the same.
+#include <algorithm>
+
+#include "growing.hpp"
+#include "oracle.hpp"
+
+namespace fuzz {
+namespace {
+
+/// Whether nodes one by one have the bits of the whole: there they have other roundings, and older ones other meanings.
+bool is_plain(const OnnxGraph &graph) {
+  static constexpr const char *kOthers[] = {"QuantizeLinear", "DequantizeLinear", "BatchNormalization"};
+  return graph.opset >= 21 && std::none_of(graph.nodes.begin(), graph.nodes.end(), [](const Node &node) {
+           return std::find(std::begin(kOthers), std::end(kOthers), node.op) != std::end(kOthers);
+         });
+}
+
+void test(const std::uint8_t *data, std::size_t size) {
+  Bytes bytes(data, size);
+  Growing growing(bytes);
+  if (growing.size() == 0) return;
+  const OnnxGraph &graph = growing.finish();
+  const std::string file = onnx_file(graph);
+  const Model model = make<Model>(qmodel_load_bytes, file.data(), file.size());
+  if (!model) return;
+  Dice dice(seed_of(data, size));
+  const Answer answer = run(model.get(), "reference", growing.inputs());
+  if (answer.status == QTN_OK && is_plain(graph))
+    for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
+      std::string difference;
+      if (!same_bits(answer.outputs[i].get(), graph.outputs[i].tensor, &difference))
+        fail("a run and its nodes one by one: " + graph.outputs[i].name + ": " + difference);
+    }
+  check_model(model.get(), dice);
+}
+
+}  // namespace
+}  // namespace fuzz
+
+FUZZ_TARGET(std::size_t{256} << 20, fuzz::test)

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pictures, by the code with which the command reads them.
+#include "fuzzing.hpp"
+#include "handles.hpp"
+#include "pictures.hpp"
+
+namespace fuzz {
+namespace {
+
+void test(const std::uint8_t *data, std::size_t size) {
+  static const File file("picture");
+  file.write({data, size});
+  try {
+    const tool::Picture picture = tool::decode_picture(file.path());
+    require(picture.rgb.size() == 3 * picture.width * picture.height && !picture.rgb.empty(),
+            "a picture without its pixels");
+  } catch (const tool::Failure &failure) {
+    require(std::string(failure.what()).find('\n') == std::string::npos, "a message of several lines");
+  }
+}
+
+}  // namespace
+}  // namespace fuzz
+
+FUZZ_TARGET(std::size_t{64} << 20, fuzz::test)
