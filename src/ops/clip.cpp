@@ -28,7 +28,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
     const bool bounded_below = call.in(1), bounded_above = call.in(2);
     // ONNX 13: where min > max every element becomes max. NaN stays NaN, an open side leaves infinity.
     map_elements<T>(*call.in(0), outputs[0], [=](T x) {
-      x = bounded_below && x < lo ? lo : x;
+      x = bounded_below && x <= lo ? lo : x;  // of two zeros the bound's, as everywhere
       return bounded_above && x > hi ? hi : x;
     });
   });

@@ -80,7 +80,7 @@ void clamp_elements(const Tensor &y, const Clamp &clamp) {
       });
     } else {
       map_elements<T>(y, y, [lo = static_cast<T>(clamp.lo), hi = static_cast<T>(clamp.hi)](T v) {
-        v = v < lo ? lo : v;
+        v = v <= lo ? lo : v;
         return v > hi ? hi : v;
       });
     }

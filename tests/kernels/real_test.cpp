@@ -54,13 +54,13 @@ void test_clamp(void **) {
   each_kernel(kernels::real_kernels(), [](const RealKernel &kernel) {
     Random random(2);
     for (std::size_t count = 0; count <= 200; ++count) {
-      const float lo = random.one_in(3) ? -kInfinity : random.real(-5, 0);
+      const float lo = random.one_in(3) ? -kInfinity : random.one_in(2) ? 0.0f : random.real(-5, 0);
       const float hi = random.one_in(3) ? kInfinity : random.real(0, 5);
       Guarded<float> y(count);
       std::vector<float> want;
       for (float &v : y.span()) {
         v = random.one_in(9) ? kNan : random.one_in(9) ? -kInfinity : random.one_in(9) ? -0.0f : random.real(-9, 9);
-        want.push_back(std::isnan(v) ? v : v < lo ? lo : v > hi ? hi : v);
+        want.push_back(std::isnan(v) ? v : v <= lo ? lo : v > hi ? hi : v);
       }
       kernel.clamp(y.data(), count, lo, hi);
       expect_result<float>(y, want, kernel.name, "clamp");
@@ -105,7 +105,7 @@ void test_gate(void **) {
   each_kernel(kernels::real_kernels(), [](const RealKernel &kernel) {
     Random random(7);
     for (std::size_t count = 0; count <= 200; ++count) {
-      const float lo = random.one_in(3) ? -kInfinity : random.real(-5, 0);
+      const float lo = random.one_in(3) ? -kInfinity : random.one_in(2) ? 0.0f : random.real(-5, 0);
       const float hi = random.one_in(3) ? kInfinity : random.real(0, 5);
       Guarded<float> dy(count), y(count), dx(count);
       std::vector<float> want;

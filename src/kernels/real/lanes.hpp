@@ -12,7 +12,7 @@ namespace {
 
 template <class T>
 T clamped(const T &v, const T &lo, const T &hi) {
-  const T above = v < lo ? lo : v;
+  const T above = v <= lo ? lo : v;  // of two zeros the bound: Relu has no zero below 0
   return above > hi ? hi : above;
 }
 
