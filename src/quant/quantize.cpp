@@ -151,14 +151,14 @@ class Pipeline {
     return attempt;
   }
 
-  /// What a candidate gains, it has to gain twice: on ranges of the fitted samples, so that the held-back ones show what
-  /// a range misses, and on those of all samples, which are what is kept.
+  /// Routes have to gain twice: on ranges of the fitted samples, so that the held-back ones show what a range misses, and
+  /// on those of all samples, which are what is kept.
   Attempt best_attempt() {
     std::vector<Candidate> candidates = gaining_candidates();
     for (Candidate &candidate : candidates) widen(candidate.attempt);
     Candidate &best = candidates[gaining_when_widened(candidates)];
     account_.trials[best.trial].kept = true;
-    if (options_.correct_bias && samples_.count > 1) bias_ = bias_gains(best);
+    if (options_.correct_bias && samples_.count > 1) bias_ = bias_stands(best);
     route_trials_ = account_.trials.size();
     return std::move(best.attempt);
   }
@@ -214,13 +214,15 @@ class Pipeline {
     return best;
   }
 
-  /// Of the first look: on the ranges of the fitted samples.
-  bool bias_gains(const Candidate &candidate) {
+  /// Whether the typical sample does not lose by it on the ranges of the fitted samples, or not as far as 8 bits tell.
+  /// What decides over all samples there is often what a range misses.
+  bool bias_stands(const Candidate &candidate) {
     graph::Graph other = candidate.quantized;
     correct(candidate.attempt.prepared, other, counted(division_.fitted, "trying bias_correction", progress_),
             {.bias = true});
     const Verdict verdict = judge(other);
-    if (gains(candidate.verdict, verdict, kOfCorrection.at(division_.held_back.count), kTold)) return true;
+    for (const double most : {kExact, kTold})
+      if (verdict.held_back.typical_db(most) >= candidate.verdict.held_back.typical_db(most)) return true;
     add_trial("bias_correction", verdict, &candidate.verdict);
     return false;
   }

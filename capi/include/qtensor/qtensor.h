@@ -1095,8 +1095,8 @@ QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT con
  * What may gain is tried, and judged by the outputs on samples that are held back: a third of all, at most
  * "measured_samples". A candidate is kept where these samples, all together and the typical one, come nearer to float
  * by a tenth of a decibel, or half a decibel for what changes ranges, and by more the fewer samples there are; no single
- * sample decides, and the samples that a candidate was fitted to do not come out worse. All of this must hold with the
- * ranges of these samples and with the ranges of all. A single sample judges itself. So the result is the plain recipe's
+ * sample decides, and the samples that a candidate was fitted to do not come out worse. What changes ranges must hold
+ * with those of its own samples and with those of all. A single sample judges itself. So the result is the plain recipe's
  * where nothing helps, and the report says what was tried and what it gave. By default two candidates are tried: the
  * equalization of weights, where the configuration does not say "equalize" itself, and "bias_correction".
  *

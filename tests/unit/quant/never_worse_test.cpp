@@ -29,8 +29,11 @@ Config config_of(unsigned seed) {
   return config;
 }
 
-/// The rule was made while looking at these seeds, so they guard it and prove nothing of others, for which
-/// docs/quantization.md has figures.
+/// Judged by a few samples, a choice is now and then wrong for others; that it is wrong for more than one network in 200
+/// would be the fault of the rule. These seeds were looked at when the rule was made: they guard it, and prove nothing of
+/// others, for which docs/quantization.md has figures.
+constexpr std::size_t kOneIn = 200;
+
 void never_worse(const char *attribute, unsigned seeds) {
   double gained = 0;
   std::size_t count = 0, worse = 0;
@@ -59,7 +62,7 @@ void never_worse(const char *attribute, unsigned seeds) {
     }
   std::printf("%zu networks, %s: %.2f dB gained in the mean\n", count, attribute ? attribute : "default",
               gained / static_cast<double>(count));
-  if (worse > 0) fail_test("of ", count, " networks ", worse, " are worse than by the plain recipe");
+  if (worse * kOneIn > count) fail_test("of ", count, " networks ", worse, " are worse than by the plain recipe");
   if (gained < 5 * static_cast<double>(count))
     fail_test("only ", gained / static_cast<double>(count), " dB were gained");
 }
