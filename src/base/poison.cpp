@@ -7,12 +7,6 @@
 #include <cstdint>
 #include <cstring>
 
-#if __has_include(<valgrind/memcheck.h>)
-#include <valgrind/memcheck.h>
-#else
-#define VALGRIND_MAKE_MEM_UNDEFINED(memory, bytes) static_cast<void>(0)
-#endif
-
 namespace qtn {
 
 void poison(void *memory, std::size_t bytes) {
@@ -21,7 +15,6 @@ void poison(void *memory, std::size_t bytes) {
   auto *to = static_cast<std::byte *>(memory);
   for (std::size_t i = 0; i < std::min(bytes, kMost); i += sizeof kWord)
     std::memcpy(to + i, &kWord, std::min(sizeof kWord, bytes - i));
-  VALGRIND_MAKE_MEM_UNDEFINED(memory, bytes);
 }
 
 }  // namespace qtn

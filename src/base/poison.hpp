@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // In builds with QTN_CHECKS, memory that nobody has written yet holds what no result survives: floats that are
-// signalling NaN, and bytes that are large. For valgrind it stays unwritten.
+// signalling NaN, and bytes that are large.
 #pragma once
 
 #include <cstddef>
