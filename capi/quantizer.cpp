@@ -2,7 +2,7 @@
 #include "core/choose_options.hpp"
 #include "core/scheme.hpp"
 #include "guard.hpp"
-#include "ops/dynamic_quantizer.hpp"
+#include "ops/common/dynamic_quantizer.hpp"
 
 using namespace qtn;
 using namespace qtn::capi;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/dynamic.hpp"
 
-#include "ops/dynamic_quantizer.hpp"
+#include "ops/common/dynamic_quantizer.hpp"
 
 namespace qtn::graph {
 

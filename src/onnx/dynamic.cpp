@@ -3,7 +3,7 @@
 
 #include "graph/dynamic.hpp"
 #include "graph/integer.hpp"
-#include "ops/dynamic_quantizer.hpp"
+#include "ops/common/dynamic_quantizer.hpp"
 
 namespace qtn::onnx {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "ops/dynamic_quantizer.hpp"
+#include "ops/common/dynamic_quantizer.hpp"
 
 namespace qtn::onnx {
 namespace {
@@ -35,7 +35,7 @@ struct Step {
   std::int32_t to = 0;  ///< of Cast
 };
 
-/// The formula of ops/dynamic_quantizer.cpp for uint8, whose zero point always comes from the lower end: what the other
+/// The formula of ops/common/dynamic_quantizer.cpp for uint8, whose zero point always comes from the lower end: what the other
 /// would give is the same integer. 1 / scale is a Reciprocal, as ONNX Runtime makes a division of Div and Mul.
 constexpr Step kSteps[] = {{"Cast", "zero", "none", QTN_FLOAT64},
                            {"Cast", "highest32", "highest", QTN_FLOAT64},

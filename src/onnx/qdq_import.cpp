@@ -7,7 +7,7 @@
 #include "base/error.hpp"
 #include "graph/budget.hpp"
 #include "onnx/qdq.hpp"
-#include "ops/linear_grid.hpp"
+#include "ops/common/linear_grid.hpp"
 
 namespace qtn::onnx {
 

@@ -9,8 +9,8 @@
 #include "graph/names.hpp"
 #include "onnx/qdq.hpp"
 #include "onnx/qoperator_forms.hpp"
-#include "ops/linear_grid.hpp"
-#include "ops/requantization.hpp"
+#include "ops/common/linear_grid.hpp"
+#include "ops/common/requantization.hpp"
 
 namespace qtn::onnx {
 namespace {

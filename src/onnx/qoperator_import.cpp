@@ -8,9 +8,9 @@
 #include "graph/names.hpp"
 #include "onnx/qdq.hpp"
 #include "onnx/qoperator_forms.hpp"
-#include "ops/linear_grid.hpp"
-#include "ops/matmulnbits.hpp"
-#include "ops/qlinear.hpp"
+#include "ops/common/linear_grid.hpp"
+#include "ops/common/matmulnbits.hpp"
+#include "ops/common/qlinear.hpp"
 
 namespace qtn::onnx {
 namespace {

@@ -17,7 +17,7 @@
 #include "onnx/onnx.hpp"
 #include "onnx/qdq.hpp"
 #include "onnx/tensor_proto.hpp"
-#include "ops/dynamic_quantizer.hpp"
+#include "ops/common/dynamic_quantizer.hpp"
 
 namespace qtn::onnx {
 

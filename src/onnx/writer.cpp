@@ -15,7 +15,7 @@
 #include "onnx/opset_forms.hpp"
 #include "onnx/qdq.hpp"
 #include "onnx/tensor_proto.hpp"
-#include "ops/dynamic_quantizer.hpp"
+#include "ops/common/dynamic_quantizer.hpp"
 #include "qtensor/version.h"
 
 namespace qtn::onnx {

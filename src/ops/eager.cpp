@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "ops/dynamic_quantizer.hpp"
-#include "ops/integer_linear.hpp"
+#include "ops/common/dynamic_quantizer.hpp"
+#include "ops/common/integer_linear.hpp"
 
 namespace qtn::ops {
 namespace {

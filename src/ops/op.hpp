@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an operator is: its schema, shapes, float run, behaviour on quantized tensors, and older ONNX forms.
 //
-// One operator, one file in this folder, one row in ops.inc. Attributes and inputs are those of ONNX opset 21.
+// One operator, one file in a room of this folder, one row in ops.inc, which says which room; what several operators
+// share stands in common. Attributes and inputs are those of ONNX opset 21.
 #pragma once
 
 #include <map>

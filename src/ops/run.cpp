@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Applying an operator: checks, shapes, memory, and the choice between integer and float meaning.
 #include "kernels/real/real.hpp"
-#include "ops/elementwise.hpp"
-#include "ops/infer.hpp"
+#include "ops/common/elementwise.hpp"
+#include "ops/common/infer.hpp"
 
 namespace qtn::ops {
 namespace {

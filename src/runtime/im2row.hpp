@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "ops/window.hpp"
+#include "ops/common/window.hpp"
 #include "runtime/step.hpp"
 
 namespace qtn::runtime {

@@ -2,7 +2,7 @@
 // How slots lie, and how windows lie over pictures.
 #pragma once
 
-#include "ops/window.hpp"
+#include "ops/common/window.hpp"
 #include "runtime/steps/steps.hpp"
 
 namespace qtn::runtime {

@@ -5,8 +5,8 @@
 #include <map>
 
 #include "base/error.hpp"
-#include "ops/dynamic_quantizer.hpp"
-#include "ops/requantization.hpp"
+#include "ops/common/dynamic_quantizer.hpp"
+#include "ops/common/requantization.hpp"
 #include "runtime/forms.hpp"
 #include "runtime/phases.hpp"
 

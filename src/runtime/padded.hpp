@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kernels/gemm/gemm.hpp"
-#include "ops/window.hpp"
+#include "ops/common/window.hpp"
 #include "runtime/steps/steps.hpp"
 
 namespace qtn::runtime {

@@ -13,7 +13,7 @@ HOME = ("src/ops", "src/onnx", "src/runtime")  # definitions, the format, loweri
 
 
 def operators(root):
-    return set(re.findall(r"QTN_OP\((\w+)\)", (root / "src/ops/ops.inc").read_text()))
+    return set(re.findall(r"^QTN_(?:FAST_)?OP\((\w+)\)", (root / "src/ops/ops.inc").read_text(), re.M))
 
 
 def names_in(path, known):

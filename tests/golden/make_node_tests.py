@@ -36,7 +36,7 @@ CONVERTING = {"Cast", "QuantizeLinear", "DequantizeLinear"}
 
 
 def operators():
-    return set(re.findall(r"^QTN_OP\((\w+)\)", (HERE.parent.parent / "src/ops/ops.inc").read_text(), re.M))
+    return set(re.findall(r"^QTN_(?:FAST_)?OP\((\w+)\)", (HERE.parent.parent / "src/ops/ops.inc").read_text(), re.M))
 
 
 def as_of_newest(model):

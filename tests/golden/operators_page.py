@@ -29,8 +29,9 @@ are in `tests/golden/ops`. An operator of domain com.microsoft is one of ONNX Ru
 
 
 def sources():
-    for name in re.findall(r"^QTN_OP\((\w+)\)", (ROOT / "src/ops/ops.inc").read_text(), re.M):
-        text = (ROOT / f"src/ops/{name.lower()}.cpp").read_text()
+    for name in re.findall(r"^QTN_(?:FAST_)?OP\((\w+)\)", (ROOT / "src/ops/ops.inc").read_text(), re.M):
+        [file] = (ROOT / "src/ops").glob(f"*/{name.lower()}.cpp")
+        text = file.read_text()
         definition = text[text.index(f"const OpDef k{name}{{") :]
         yield name, definition[: definition.index("};")]
 

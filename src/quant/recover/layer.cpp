@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "graph/integer.hpp"
-#include "ops/window.hpp"
+#include "ops/common/window.hpp"
 
 namespace qtn::quant {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "kernels/elementwise/elementwise.hpp"
 #include "kernels/kernel.hpp"
-#include "ops/requantization.hpp"
+#include "ops/common/requantization.hpp"
 #include "runtime/steps/steps.hpp"
 
 namespace qtn::runtime {

@@ -2,8 +2,8 @@
 // Products of floats that are brought to 8 bits on the way, on the grid that they give themselves.
 #include "kernels/dot/dot.hpp"
 #include "kernels/kernel.hpp"
-#include "ops/dynamic_quantizer.hpp"
-#include "ops/integer_linear.hpp"
+#include "ops/common/dynamic_quantizer.hpp"
+#include "ops/common/integer_linear.hpp"
 #include "runtime/steps/steps.hpp"
 
 namespace qtn::runtime {

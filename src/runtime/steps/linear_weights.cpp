@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The constants of Conv, Gemm and MatMul as the integers that kernels pack.
 #include "graph/integer.hpp"
-#include "ops/requantization.hpp"
+#include "ops/common/requantization.hpp"
 #include "runtime/steps/steps.hpp"
 
 namespace qtn::runtime {

@@ -2,7 +2,7 @@
 // Products of two activations: the right one is read by its columns, as weights of a linear layer are by their rows.
 #include <algorithm>
 
-#include "ops/integer_linear.hpp"
+#include "ops/common/integer_linear.hpp"
 #include "runtime/steps/steps.hpp"
 
 namespace qtn::runtime {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "kernels/kernel.hpp"
-#include "ops/requantization.hpp"
+#include "ops/common/requantization.hpp"
 #include "runtime/steps/steps.hpp"
 #include "runtime/steps/windowed.hpp"
 

@@ -9,7 +9,7 @@
 #include "base/cpu.hpp"
 #include "base/requantize.hpp"
 #include "graph/graph.hpp"
-#include "ops/window.hpp"
+#include "ops/common/window.hpp"
 #include "runtime/step.hpp"
 
 namespace qtn::runtime {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/size.hpp"
-#include "ops/window.hpp"
+#include "ops/common/window.hpp"
 #include "runtime/steps/steps.hpp"
 
 namespace qtn::runtime {

@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "base/parallel.hpp"
-#include "ops/conv_gradient.hpp"
+#include "ops/common/conv_gradient.hpp"
 #include "train/steps/steps.hpp"
 
 namespace qtn::train {

@@ -8,7 +8,7 @@
 #include "onnx/dynamic_function.hpp"
 #include "onnx/messages.hpp"
 #include "onnx/support.hpp"
-#include "ops/dynamic_quantizer.hpp"
+#include "ops/common/dynamic_quantizer.hpp"
 #include "quant/graph_builder.hpp"
 
 namespace qtn::test {

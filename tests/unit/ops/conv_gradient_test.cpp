@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A convolution in float32 and its gradients against their definition in double, in all the forms that they are
 // computed in, with the same bits on any number of threads and any instruction set.
-#include "ops/conv_gradient.hpp"
+#include "ops/common/conv_gradient.hpp"
 
 #include <cmath>
 #include <optional>
 #include <random>
 
 #include "base/cpu.hpp"
-#include "ops/conv_planes.hpp"
+#include "ops/common/conv_planes.hpp"
 #include "support.hpp"
 
 namespace qtn::ops {

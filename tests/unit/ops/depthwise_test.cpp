@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Depthwise convolutions in float32 against those by matrix products.
-#include "ops/depthwise.hpp"
+#include "ops/common/depthwise.hpp"
 
 #include <cmath>
 #include <optional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators on quantized tensors: against ONNX Runtime's integer operators, and against sums written out here.
 #include "base/parallel.hpp"
-#include "ops/requantization.hpp"
+#include "ops/common/requantization.hpp"
 #include "support.hpp"
 
 namespace qtn {

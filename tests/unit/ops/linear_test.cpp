@@ -2,7 +2,7 @@
 // linear() beside Gemm, whose sums run in float64: the same bits by another road.
 #include "base/cpu.hpp"
 #include "base/parallel.hpp"
-#include "ops/dynamic_quantizer.hpp"
+#include "ops/common/dynamic_quantizer.hpp"
 #include "ops/eager.hpp"
 #include "support.hpp"
 

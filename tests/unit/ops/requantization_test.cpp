@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Biases in units of products: taken as they are where they are in these units, else the nearest integer, in exact
 // arithmetic; and the ranges that a clamp leaves of a grid.
-#include "ops/requantization.hpp"
+#include "ops/common/requantization.hpp"
 
 #include <limits>
 

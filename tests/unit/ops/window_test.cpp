@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many windows pools and convolutions have, against PyTorch, and windows that are refused.
-#include "ops/window.hpp"
+#include "ops/common/window.hpp"
 
 #include "support.hpp"
 

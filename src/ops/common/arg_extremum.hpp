@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The index of the largest or smallest element along an axis, for ArgMax and ArgMin.
+#pragma once
+
+#include "ops/common/extremum.hpp"
+
+namespace qtn::ops {
+
+inline constexpr AttrSpec kArgAttrs[] = {
+    {"axis", AttrSpec::kInt}, {"keepdims", AttrSpec::kInt}, {"select_last_index", AttrSpec::kInt}};
+
+inline std::size_t arg_axis(const char *op, const Call &call) {
+  return normalize_axis(call.attrs.get_int("axis", 0), call.in(0)->rank(), op);
+}
+
+inline Types infer_arg(const char *op, const Call &call) {
+  const Tensor &x = *call.in(0);
+  require_number(op, "x", x);
+  const std::size_t axis = arg_axis(op, call);
+  if (x.dim(axis) == 0) fail(QTN_ESHAPE, op, ": x ", to_string(x.shape()), " has no elements along axis ", axis);
+  Shape shape = x.shape();
+  call.attrs.get_int("keepdims", 1) != 0 ? void(shape[axis] = 1) : shape.erase(axis);
+  return {{QTN_INT64, shape}};
+}
+
+/// Of equal elements the first, or the last; NaN is beyond every number.
+template <class Extremum>
+void run_arg(std::size_t axis, const Call &call, const Tensor &y, Extremum extremum) {
+  const Tensor &x = *call.in(0);
+  const std::int64_t length = x.dim(axis), inner = element_count(x.shape(), axis + 1, x.rank());
+  const bool last = call.attrs.get_int("select_last_index", 0) != 0;
+  dispatch_number(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    for_blocks(y.count(), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const T *from = x.as<const T>() + i / inner * length * inner + i % inner;
+        std::int64_t best = 0;
+        for (std::int64_t k = 1; k < length; ++k) {
+          const T v = from[k * inner], top = from[best * inner];
+          const bool equal = v == top || (is_nan(v) && is_nan(top));
+          if (equal ? last : is_nan(v) || extremum(v, top) == v) best = k;
+        }
+        y.as<std::int64_t>()[i] = best;
+      }
+    });
+  });
+}
+
+}  // namespace qtn::ops

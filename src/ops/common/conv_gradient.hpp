@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions of training, in float32, and their gradients. Work is cut by shapes alone, so results do not depend on
+// the number of threads.
+#pragma once
+
+#include "base/scratch.hpp"
+#include "ops/common/conv_planes.hpp"
+
+namespace qtn::ops {
+
+/// A convolution, without a bias, and its gradients. `x` and `dx` are [image][channel][in], `y` and `dy`
+/// [image][filter][out]. What is written goes over what was there. Runs allocate nothing but scratch.
+class ConvRuns {
+ public:
+  explicit ConvRuns(const Convolution &conv);
+
+  const Convolution &convolution() const { return conv_; }
+
+  void forward(const float *x, const float *weight, float *y, Scratch &scratch) const;
+  /// Every tap of every output position, times the weight, where it came from: a transposed convolution.
+  void input_gradient(const float *weight, const float *dy, float *dx, Scratch &scratch) const;
+  void weight_gradient(const float *x, const float *dy, float *dw, Scratch &scratch) const;
+
+ private:
+  const Convolution conv_;
+  std::optional<ConvPlanes> planes_;
+};
+
+/// The operator's gradient.
+void conv_backward(const ConvRuns &conv, const Backward &run, std::span<const Tensor> dx);
+
+}  // namespace qtn::ops

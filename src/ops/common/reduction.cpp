@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/common/reduction.hpp"
+
+#include "ops/common/requantization.hpp"
+#include "ops/common/reshaping.hpp"
+
+namespace qtn::ops {
+
+AxisSet reduced_axes(const char *op, const Call &call) {
+  const std::size_t rank = call.in(0)->rank();
+  AxisSet axes{};
+  bool any = false;
+  if (call.in(1))
+    for (const std::size_t axis : constant_axes(op, *call.in(1), rank)) any = axes[axis] = true;
+  const bool all = !any && call.attrs.get_int("noop_with_empty_axes", 0) == 0;
+  if (all) std::fill_n(axes.begin(), rank, true);
+  return axes;
+}
+
+Types infer_reduction(const char *op, const Call &call) {
+  const Tensor &x = *call.in(0);
+  const AxisSet axes = reduced_axes(op, call);
+  const bool keep = call.attrs.get_int("keepdims", 1) != 0;
+  Shape shape;
+  for (std::size_t i = 0; i < x.rank(); ++i)
+    if (!axes[i] || keep) shape.push_back(axes[i] ? 1 : x.dim(i));
+  return {{x.dtype(), shape}};
+}
+
+void upgrade_reduction(OldNode &node) {
+  if (node.opset < 18) ints_to_input(node, "axes", 1);
+}
+
+ReductionPlan::ReductionPlan(const Tensor &x, const AxisSet &axes, const Tensor &y) {
+  const bool keep = x.rank() == y.rank();
+  for (std::size_t i = 0; i < x.rank(); ++i) {
+    if (axes[i]) {
+      reduced.push_back(x.dim(i));
+      x_reduced.push_back(x.strides()[i]);
+    } else {
+      y_kept.push_back(y.strides()[keep ? i : kept.size()]);
+      kept.push_back(x.dim(i));
+      x_kept.push_back(x.strides()[i]);
+    }
+  }
+  if (!reduced.empty()) return;
+  reduced.push_back(1);
+  x_reduced.push_back(0);
+}
+
+Tensor repeated(const Tensor &y, const AxisSet &axes, const Shape &x) {
+  const bool keep = x.size() == y.rank();
+  Shape strides;
+  for (std::size_t i = 0, kept = 0; i < x.size(); ++i) {
+    strides.push_back(axes[i] ? 0 : y.strides()[keep ? i : kept]);
+    kept += !axes[i];
+  }
+  return y.view(x, strides);
+}
+
+bool sum_quantized(const Tensor &x, const AxisSet &axes, std::int64_t divisor, const Tensor &y, const Clamp *clamp) {
+  if (!is_quantized_8bit(&x) || !is_quantized_8bit(&y)) return false;
+  const float m = mean_multiplier(x.quantizer()->scale(), y.quantizer()->scale(), divisor);
+  const Tensor scaled(QTN_FLOAT32, y.shape());
+  reduce<std::int32_t, float>(
+      centered(x), axes, scaled, std::int64_t{0}, [](std::int64_t sum, std::int32_t v) { return sum + v; },
+      [m](std::int64_t sum) { return static_cast<float>(sum) * m; });
+  store_scaled(y, std::span(scaled.as<const float>(), static_cast<std::size_t>(y.count())), clamp);
+  return true;
+}
+
+}  // namespace qtn::ops

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/common/qlinear.hpp"
+
+namespace qtn::ops {
+namespace {
+
+constexpr const char *kName = "QLinearLeakyRelu";
+constexpr AttrSpec kAttrs[] = {{"alpha", AttrSpec::kFloat}};
+
+Types infer(const Call &call) { return infer_qlinear_unary(kName, kLeakyRelu, call.attrs, call); }
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  run_qlinear_unary(kName, kLeakyRelu, call.attrs, call, outputs[0]);
+}
+
+}  // namespace
+
+const OpDef kQLinearLeakyRelu{.name = kName,
+                              .domain = kMicrosoft,
+                              .min_inputs = 2,
+                              .max_inputs = 5,
+                              .max_outputs = 1,
+                              .attrs = kAttrs,
+                              .infer = infer,
+                              .run = run};
+
+}  // namespace qtn::ops

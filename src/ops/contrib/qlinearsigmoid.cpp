@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/common/qlinear.hpp"
+
+namespace qtn::ops {
+namespace {
+
+constexpr const char *kName = "QLinearSigmoid";
+
+Types infer(const Call &call) { return infer_qlinear_unary(kName, kSigmoid, call.attrs, call); }
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  run_qlinear_unary(kName, kSigmoid, call.attrs, call, outputs[0]);
+}
+
+}  // namespace
+
+const OpDef kQLinearSigmoid{.name = kName,
+                            .domain = kMicrosoft,
+                            .min_inputs = 2,
+                            .max_inputs = 5,
+                            .max_outputs = 1,
+                            .attrs = {},
+                            .infer = infer,
+                            .run = run};
+
+}  // namespace qtn::ops

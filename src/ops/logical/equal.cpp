@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/common/comparison.hpp"
+
+namespace qtn::ops {
+namespace {
+
+Types infer(const Call &call) {
+  const Tensor &a = *call.in(0), &b = *call.in(1);
+  require_same_dtype("Equal", a, b);
+  return {{QTN_BOOL, broadcast(a.shape(), b.shape(), "Equal")}};
+}
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  compare(call, outputs, [](auto a, auto b) { return a == b; });
+}
+
+}  // namespace
+
+const OpDef kEqual{.name = "Equal",
+                   .min_inputs = 2,
+                   .max_inputs = 2,
+                   .max_outputs = 1,
+                   .attrs = {},
+                   .infer = infer,
+                   .run = run,
+                   .output_dtype = makes<QTN_BOOL>};
+
+}  // namespace qtn::ops

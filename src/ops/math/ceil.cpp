@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "ops/common/elementwise.hpp"
+#include "ops/common/infer.hpp"
+
+namespace qtn::ops {
+namespace {
+
+Types infer(const Call &call) { return infer_real_unary("Ceil", call); }
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  map_reals(call, outputs, [](auto x) { return std::ceil(x); });
+}
+
+}  // namespace
+
+const OpDef kCeil{.name = "Ceil",
+                  .min_inputs = 1,
+                  .max_inputs = 1,
+                  .max_outputs = 1,
+                  .attrs = {},
+                  .infer = infer,
+                  .run = run,
+                  .elementwise = true};
+
+}  // namespace qtn::ops

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
+#include "ops/common/elementwise.hpp"
+#include "ops/common/gradient.hpp"
+#include "ops/common/infer.hpp"
+
+namespace qtn::ops {
+namespace {
+
+Types infer(const Call &call) {
+  const Tensor &x = *call.in(0);
+  require_number("Clip", "x", x);
+  for (const std::size_t i : {1, 2}) {
+    const Tensor *bound = call.in(i);
+    if (!bound) continue;
+    require_same_dtype("Clip", x, *bound);
+    if (bound->count() != 1) fail(QTN_ESHAPE, "Clip: a bound must be one number, it is ", to_string(bound->shape()));
+  }
+  return {{x.dtype(), x.shape()}};
+}
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  dispatch_number(call.in(0)->dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const T lo = call.in(1) ? *call.in(1)->as<T>() : std::numeric_limits<T>::lowest();
+    const T hi = call.in(2) ? *call.in(2)->as<T>() : std::numeric_limits<T>::max();
+    const bool bounded_below = call.in(1), bounded_above = call.in(2);
+    // ONNX 13: where min > max every element becomes max. NaN stays NaN, an open side leaves infinity.
+    map_elements<T>(*call.in(0), outputs[0], [=](T x) {
+      x = bounded_below && x <= lo ? lo : x;  // of two zeros the bound's, as everywhere
+      return bounded_above && x > hi ? hi : x;
+    });
+  });
+}
+
+void upgrade(OldNode &node) {
+  if (node.opset >= 11) return;
+  // Absent bounds were the ends of float32, which leave nothing but infinities to clip.
+  const char *names[] = {"min", "max"};
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (!node.attrs.has(names[i])) continue;
+    node.constants[i + 1] = Tensor::scalar(static_cast<float>(node.attrs.get_float(names[i], 0)));
+    node.attrs.erase(names[i]);
+  }
+}
+
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  for (const std::size_t i : {1, 2}) {
+    const Tensor *bound = run.call.in(i);
+    if (!bound) continue;
+    refuse_gradient("Clip", "a bound", dx[i]);
+    if (!bound->has_data()) fail(QTN_EUNSUPPORTED, "Clip: no gradient where a bound is not a constant");
+  }
+  constexpr float kOpen = std::numeric_limits<float>::infinity();
+  const float lo = run.call.in(1) ? *run.call.in(1)->as<const float>() : -kOpen;
+  const float hi = run.call.in(2) ? *run.call.in(2)->as<const float>() : kOpen;
+  backward_of_bounds(run, dx, lo, hi);
+}
+
+}  // namespace
+
+const OpDef kClip{.name = "Clip",
+                  .min_inputs = 1,
+                  .max_inputs = 3,
+                  .max_outputs = 1,
+                  .attrs = {},
+                  .infer = infer,
+                  .run = run,
+                  .elementwise = true,
+                  .backward = backward,
+                  .keeps = {.outputs = true},
+                  .upgrade = upgrade};
+
+}  // namespace qtn::ops

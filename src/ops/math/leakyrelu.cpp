@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/common/elementwise.hpp"
+#include "ops/common/gradient.hpp"
+#include "ops/common/infer.hpp"
+
+namespace qtn::ops {
+namespace {
+
+constexpr AttrSpec kAttrs[] = {{"alpha", AttrSpec::kFloat}};
+
+Types infer(const Call &call) { return infer_float_unary("LeakyRelu", call); }
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  const float alpha = static_cast<float>(call.attrs.get_float("alpha", 0.01));
+  map_elements<float>(*call.in(0), outputs[0], [alpha](float x) { return x < 0 ? alpha * x : x; });
+}
+
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  const float alpha = static_cast<float>(run.call.attrs.get_float("alpha", 0.01));
+  backward_by_input(run, dx, [alpha](float slope, float x) { return choose(x > 0, slope, alpha * slope); });
+}
+
+}  // namespace
+
+const OpDef kLeakyRelu{.name = "LeakyRelu",
+                       .min_inputs = 1,
+                       .max_inputs = 1,
+                       .max_outputs = 1,
+                       .attrs = kAttrs,
+                       .infer = infer,
+                       .run = run,
+                       .elementwise = true,
+                       .backward = backward,
+                       .keeps = {.inputs = kAllInputs},
+                       .homogeneous = true};
+
+}  // namespace qtn::ops

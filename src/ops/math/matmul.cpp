@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "blas/gemm.hpp"
+#include "ops/common/infer.hpp"
+#include "ops/common/integer_product.hpp"
+
+namespace qtn::ops {
+namespace {
+
+struct Product {
+  std::int64_t m, n, k;
+  Shape a_batch, b_batch, batch;  ///< leading axes, and what they broadcast to
+  Shape shape;                    ///< of the result
+};
+
+// As numpy.matmul: a vector on the left is a row, on the right a column, and its axis is gone from the result.
+Product product_of(const Call &call) {
+  const Shape &a = call.in(0)->shape(), &b = call.in(1)->shape();
+  if (a.empty() || b.empty()) fail(QTN_ESHAPE, "MatMul: a ", to_string(a), " and b ", to_string(b), " must have axes");
+  const auto leading = [](const Shape &s) { return Shape(std::span(s.data(), s.size() < 2 ? 0 : s.size() - 2)); };
+  Product p{a.size() < 2 ? 1 : a[a.size() - 2], b.size() < 2 ? 1 : b.back(), a.back(), leading(a), leading(b), {}, {}};
+  const std::int64_t rows = b.size() < 2 ? b[0] : b[b.size() - 2];
+  if (rows != p.k)
+    fail(QTN_ESHAPE, "MatMul: b wants ", rows, " input features, a has ", p.k, " (a ", to_string(a), ", b ",
+         to_string(b), ")");
+  p.batch = broadcast(p.a_batch, p.b_batch, "MatMul");
+  p.shape = p.batch;
+  if (a.size() > 1) p.shape.push_back(p.m);
+  if (b.size() > 1) p.shape.push_back(p.n);
+  return p;
+}
+
+Types infer(const Call &call) {
+  require_float("MatMul", "a", call.in(0));
+  require_float("MatMul", "b", call.in(1));
+  return {{QTN_FLOAT32, product_of(call).shape}};
+}
+
+/// Calls body(batch, matrix of a, matrix of b) for all batches.
+template <class Body>
+void for_batches(const Product &p, Body &&body) {
+  const Shape a_strides = broadcast_strides(p.a_batch, contiguous_strides(p.a_batch), p.batch);
+  const Shape b_strides = broadcast_strides(p.b_batch, contiguous_strides(p.b_batch), p.batch);
+  for (std::int64_t i = 0; i < element_count(p.batch); ++i) {
+    std::int64_t rest = i, a_at = 0, b_at = 0;
+    for (std::size_t axis = p.batch.size(); axis-- > 0;) {
+      a_at += rest % p.batch[axis] * a_strides[axis];
+      b_at += rest % p.batch[axis] * b_strides[axis];
+      rest /= p.batch[axis];
+    }
+    body(i, a_at, b_at);
+  }
+}
+
+/// The matrices of all batches; one product where b has no batch, since then a's rows follow one another.
+template <class T>
+void multiply(const Product &p, const T *a, const T *b, T *y) {
+  if (p.b_batch.empty())
+    return blas::gemm(element_count(p.batch) * p.m, p.n, p.k, T(1), a, {p.k}, b, {p.n}, T(0), y, p.n);
+  for_batches(p, [&](std::int64_t i, std::int64_t a_at, std::int64_t b_at) {
+    blas::gemm(p.m, p.n, p.k, T(1), a + a_at * p.m * p.k, {p.k}, b + b_at * p.k * p.n, {p.n}, T(0), y + i * p.m * p.n,
+               p.n);
+  });
+}
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  multiply(product_of(call), call.in(0)->as<const float>(), call.in(1)->as<const float>(), outputs[0].as<float>());
+}
+
+bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
+  const Tensor &a = *call.in(0), &b = *call.in(1);
+  const Product p = product_of(call);
+  const std::size_t columns = b.rank() - 1;
+  if (b.rank() == 1 && b.quantizer() && b.quantizer()->per_channel()) return false;
+  if (!is_integer_product(a, b, columns, nullptr, output)) return false;
+  const std::vector<double> x = centered_doubles(a, 0), w = centered_doubles(b, columns);
+  std::vector<double> sums(static_cast<std::size_t>(output.count()));
+  multiply(p, x.data(), w.data(), sums.data());
+  store_products(output, sums, 1, *a.quantizer(), *b.quantizer(), nullptr, static_cast<std::size_t>(p.n), clamp);
+  return true;
+}
+
+/// Where a matrix is read by several batches, its gradient is the sum of theirs, in their order.
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  const Product p = product_of(run.call);
+  const float *a = run.call.in(0)->as<const float>(), *b = run.call.in(1)->as<const float>();
+  const float *dy = run.dy[0].as<const float>();
+  const std::int64_t rows = element_count(p.batch) * p.m;
+  float *da = dx[0].as<float>(), *db = dx[1].as<float>();
+  if (p.b_batch.empty()) {
+    if (da) blas::gemm(rows, p.k, p.n, 1.0f, dy, {p.n}, b, {p.n, true}, 0.0f, da, p.k);
+    if (db) blas::gemm(p.k, p.n, rows, 1.0f, a, {p.k, true}, dy, {p.n}, 0.0f, db, p.n);
+    return;
+  }
+  if (da) std::fill_n(da, dx[0].count(), 0.0f);
+  if (db) std::fill_n(db, dx[1].count(), 0.0f);
+  for_batches(p, [&](std::int64_t i, std::int64_t a_at, std::int64_t b_at) {
+    const float *slopes = dy + i * p.m * p.n;
+    a_at *= p.m * p.k;
+    b_at *= p.k * p.n;
+    if (da) blas::gemm(p.m, p.k, p.n, 1.0f, slopes, {p.n}, b + b_at, {p.n, true}, 1.0f, da + a_at, p.k);
+    if (db) blas::gemm(p.k, p.n, p.m, 1.0f, a + a_at, {p.k, true}, slopes, {p.n}, 1.0f, db + b_at, p.n);
+  });
+}
+
+constexpr ProductForm kProduct{.has_bias = false, .channel_axis = [](const Attrs &) -> std::size_t { return 1; }};
+
+}  // namespace
+
+const OpDef kMatMul{.name = "MatMul",
+                    .min_inputs = 2,
+                    .max_inputs = 2,
+                    .max_outputs = 1,
+                    .attrs = {},
+                    .infer = infer,
+                    .run = run,
+                    .run_quantized = run_quantized,
+                    .backward = backward,
+                    .keeps = {.inputs = kAllInputs},
+                    .product = &kProduct,
+                    .weights = {0, 2}};
+
+}  // namespace qtn::ops

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/common/activation.hpp"
+#include "ops/common/elementwise.hpp"
+#include "ops/common/infer.hpp"
+#include "ops/common/softplus.hpp"
+
+namespace qtn::ops {
+namespace {
+
+Types infer(const Call &call) { return infer_real_unary("Mish", call); }
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  if (call.in(0)->dtype() == QTN_FLOAT32) return run_activation(kernels::Activation::mish, *call.in(0), outputs[0]);
+  map_elements<double>(*call.in(0), outputs[0], [](double x) { return x * std::tanh(softplus(x)); });
+}
+
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  backward_activation(kernels::Activation::mish, *run.call.in(0), run.dy[0], dx[0]);
+}
+
+}  // namespace
+
+const OpDef kMish{.name = "Mish",
+                  .min_inputs = 1,
+                  .max_inputs = 1,
+                  .max_outputs = 1,
+                  .attrs = {},
+                  .infer = infer,
+                  .run = run,
+                  .elementwise = true,
+                  .backward = backward,
+                  .keeps = {.inputs = kAllInputs}};
+
+}  // namespace qtn::ops

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/common/gradient.hpp"
+#include "ops/common/infer.hpp"
+#include "ops/common/integer_binary.hpp"
+
+namespace qtn::ops {
+namespace {
+
+Types infer(const Call &call) { return infer_binary("Mul", call); }
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  run_binary(call, outputs, [](auto a, auto b) { return a * b; });
+}
+
+bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
+  return run_integer_binary(call, output, clamp, [](const Quantizer &a, const Quantizer &b, const Quantizer &y) {
+    return [m = mul_multiplier(a, b, y)](std::int32_t u, std::int32_t v) { return static_cast<float>(u * v) * m; };
+  });
+}
+
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  const Tensor &dy = run.dy[0], &a = *run.call.in(0), &b = *run.call.in(1);
+  broadcast_gradient(
+      dx[0], dy, [](float slope, float v) { return slope * v; }, b);
+  broadcast_gradient(
+      dx[1], dy, [](float slope, float v) { return slope * v; }, a);
+}
+
+}  // namespace
+
+const OpDef kMul{.name = "Mul",
+                 .min_inputs = 2,
+                 .max_inputs = 2,
+                 .max_outputs = 1,
+                 .attrs = {},
+                 .infer = infer,
+                 .run = run,
+                 .elementwise = true,
+                 .run_quantized = run_quantized,
+                 .backward = backward,
+                 .keeps = {.inputs = kAllInputs},
+                 .activations = 2};
+
+}  // namespace qtn::ops

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/common/elementwise.hpp"
+#include "ops/common/gradient.hpp"
+#include "ops/common/infer.hpp"
+
+namespace qtn::ops {
+namespace {
+
+Types infer(const Call &call) {
+  const Tensor &x = *call.in(0), &slope = *call.in(1);
+  require_float("PRelu", "x", &x);
+  require_float("PRelu", "slope", &slope);
+  if (!(broadcast(x.shape(), slope.shape(), "PRelu") == x.shape()))
+    fail(QTN_ESHAPE, "PRelu: slope ", to_string(slope.shape()), " does not broadcast to x ", to_string(x.shape()));
+  return {{x.dtype(), x.shape()}};
+}
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  const Tensor &y = outputs[0];
+  map_broadcast<float, float>(*call.in(0), *call.in(1), y.shape(), y.as<float>(),
+                              [](float x, float slope) { return x < 0 ? slope * x : x; });
+}
+
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  const Tensor &dy = run.dy[0], &x = *run.call.in(0), &factor = *run.call.in(1);
+  broadcast_gradient(
+      dx[0], dy, [](float slope, float v, float f) { return choose(v > 0, slope, f * slope); }, x, factor);
+  broadcast_gradient(
+      dx[1], dy, [](float slope, float v) { return choose(v < 0, v * slope, 0); }, x);
+}
+
+}  // namespace
+
+const OpDef kPRelu{.name = "PRelu",
+                   .min_inputs = 2,
+                   .max_inputs = 2,
+                   .max_outputs = 1,
+                   .attrs = {},
+                   .infer = infer,
+                   .run = run,
+                   .elementwise = true,
+                   .backward = backward,
+                   .keeps = {.inputs = kAllInputs},
+                   .weights = {1, 1}};
+
+}  // namespace qtn::ops

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "ops/common/gradient.hpp"
+#include "ops/common/infer.hpp"
+
+namespace qtn::ops {
+namespace {
+
+Types infer(const Call &call) { return infer_float_unary("Softsign", call); }
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  map_elements<float>(*call.in(0), outputs[0], [](float x) { return x / (1.0f + std::fabs(x)); });
+}
+
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  backward_by_input(run, dx, [](float slope, float x) {
+    const float size = 1.0f + std::fabs(x);
+    return slope / (size * size);
+  });
+}
+
+}  // namespace
+
+const OpDef kSoftsign{.name = "Softsign",
+                      .min_inputs = 1,
+                      .max_inputs = 1,
+                      .max_outputs = 1,
+                      .attrs = {},
+                      .infer = infer,
+                      .run = run,
+                      .elementwise = true,
+                      .backward = backward,
+                      .keeps = {.inputs = kAllInputs}};
+
+}  // namespace qtn::ops

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/common/gradient.hpp"
+#include "ops/common/infer.hpp"
+#include "ops/common/integer_binary.hpp"
+
+namespace qtn::ops {
+namespace {
+
+Types infer(const Call &call) { return infer_binary("Sub", call); }
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  run_binary(call, outputs, [](auto a, auto b) { return a - b; });
+}
+
+bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
+  return run_integer_binary(call, output, clamp, [](const Quantizer &a, const Quantizer &b, const Quantizer &y) {
+    return [ma = add_multiplier(a.scale(), y.scale()), mb = add_multiplier(b.scale(), y.scale())](
+               std::int32_t u, std::int32_t v) { return static_cast<float>(u) * ma - static_cast<float>(v) * mb; };
+  });
+}
+
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  const Tensor &dy = run.dy[0];
+  broadcast_gradient(dx[0], dy, [](float slope) { return slope; });
+  broadcast_gradient(dx[1], dy, [](float slope) { return -slope; });
+}
+
+}  // namespace
+
+const OpDef kSub{.name = "Sub",
+                 .min_inputs = 2,
+                 .max_inputs = 2,
+                 .max_outputs = 1,
+                 .attrs = {},
+                 .infer = infer,
+                 .run = run,
+                 .elementwise = true,
+                 .run_quantized = run_quantized,
+                 .backward = backward,
+                 .activations = 2};
+
+}  // namespace qtn::ops

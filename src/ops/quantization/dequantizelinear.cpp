@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/common/infer.hpp"
+#include "ops/common/linear_grid.hpp"
+
+namespace qtn::ops {
+namespace {
+
+constexpr const char *kName = "DequantizeLinear";
+
+constexpr AttrSpec kAttrs[] = {
+    {"axis", AttrSpec::kInt}, {"block_size", AttrSpec::kInt}, {"output_dtype", AttrSpec::kInt}};
+
+Types infer(const Call &call) {
+  const Tensor &x = *call.in(0), *zero = call.in(2);
+  if (!is_quantizable(x.dtype())) fail(QTN_EDTYPE, kName, ": x is ", dtype_name(x.dtype()), ", no type of integers");
+  if (zero) require_dtype(kName, "zero point", *zero, {x.dtype()});
+  check_linear_grid(kName, call);
+  const qdtype real = call.in(1)->dtype();
+  const std::int64_t code = call.attrs.get_int("output_dtype", 0);
+  if (code != 0 && code != real) fail(QTN_EUNSUPPORTED, kName, ": output_dtype ", code, " is not supported");
+  return {{real, x.shape()}};
+}
+
+// int32 holds sums of products, whose grid has its zero at 0.
+void check_int32_zero(const Quantizer &q) {
+  for (const std::int64_t z : q.zero_points())
+    if (z != 0) fail(QTN_EINVAL, kName, ": the zero point of int32 is ", z, ", it must be 0");
+}
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  const Tensor &x = *call.in(0);
+  const QuantizerPtr q = linear_quantizer(kName, call, x.dtype());
+  if (x.dtype() == QTN_INT32) check_int32_zero(*q);
+  const Tensor y = dequantize(x.with_quantizer(q));
+  copy_elements(outputs[0], from_plain(y, outputs[0].dtype()));
+}
+
+}  // namespace
+
+const OpDef kDequantizeLinear{
+    .name = kName, .min_inputs = 2, .max_inputs = 3, .max_outputs = 1, .attrs = kAttrs, .infer = infer, .run = run};
+
+}  // namespace qtn::ops

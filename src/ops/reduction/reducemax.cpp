@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/common/extremum.hpp"
+#include "ops/common/reduced_extremum.hpp"
+#include "ops/common/reshaping.hpp"
+
+namespace qtn::ops {
+namespace {
+
+Types infer(const Call &call) { return infer_reduction("ReduceMax", call); }
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  const Tensor &x = *call.in(0);
+  dispatch(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    reduce<T, T>(x, ready_axes(call), outputs[0], Larger::kOfNothing<T>, Larger(), [](T v) { return v; });
+  });
+}
+
+}  // namespace
+
+const OpDef kReduceMax{.name = "ReduceMax",
+                       .min_inputs = 1,
+                       .max_inputs = 2,
+                       .max_outputs = 1,
+                       .attrs = kReductionAttrs,
+                       .infer = infer,
+                       .run = run,
+                       .prepare = prepare<ReducedAxes>,
+                       .moves = always_moves,
+                       .backward = backward_reduced_extremum,
+                       .keeps = {.inputs = {0, 1}, .outputs = true},
+                       .upgrade = upgrade_reduction};
+
+}  // namespace qtn::ops

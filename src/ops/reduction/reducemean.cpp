@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <numeric>
+
+#include "ops/common/mean.hpp"
+
+namespace qtn::ops {
+namespace {
+
+Types infer(const Call &call) {
+  require_float("ReduceMean", "x", call.in(0));
+  return infer_reduction("ReduceMean", call);
+}
+
+void run(const Call &call, std::span<Tensor> outputs) { mean_floats(*call.in(0), ready_axes(call), outputs[0]); }
+
+bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
+  return mean_quantized(*call.in(0), ready_axes(call), output, clamp);
+}
+
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  if (dx[0].has_data()) mean_gradient(run.dy[0], ready_axes(run.call), dx[0]);
+}
+
+/// Those behind batch and channels, each of them once.
+bool averages_places(std::size_t rank, const Tensor *axes) {
+  if (!axes || rank < 3) return false;
+  std::vector<std::int64_t> reduced = int_values(*axes, "ReduceMean: axes");
+  for (std::int64_t &axis : reduced) axis += axis < 0 ? static_cast<std::int64_t>(rank) : 0;
+  std::sort(reduced.begin(), reduced.end());
+  std::vector<std::int64_t> places(rank - 2);
+  std::iota(places.begin(), places.end(), 2);
+  return reduced == places;
+}
+
+}  // namespace
+
+const OpDef kReduceMean{.name = "ReduceMean",
+                        .min_inputs = 1,
+                        .max_inputs = 2,
+                        .max_outputs = 1,
+                        .attrs = kReductionAttrs,
+                        .infer = infer,
+                        .run = run,
+                        .prepare = prepare<ReducedAxes>,
+                        .run_quantized = run_quantized,
+                        .backward = backward,
+                        .averages_places = averages_places,
+                        .upgrade = upgrade_reduction};
+
+}  // namespace qtn::ops

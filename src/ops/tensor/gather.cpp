@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/common/elementwise.hpp"
+#include "ops/common/reshaping.hpp"
+
+namespace qtn::ops {
+namespace {
+
+constexpr AttrSpec kAttrs[] = {{"axis", AttrSpec::kInt}};
+
+std::size_t axis_of(const Call &call) {
+  return normalize_axis(call.attrs.get_int("axis", 0), call.in(0)->rank(), "Gather");
+}
+
+Types infer(const Call &call) {
+  const Tensor &x = *call.in(0), &indices = *call.in(1);
+  require_dtype("Gather", "indices", indices, {QTN_INT64, QTN_INT32});
+  const std::size_t axis = axis_of(call);
+  Shape shape = x.shape();
+  shape.erase(axis);
+  for (std::size_t i = 0; i < indices.rank(); ++i) shape.insert(axis + i, indices.dim(i));
+  return {{x.dtype(), shape}};
+}
+
+/// Calls f(slab of y, slab of x that it takes) for each index, in order. A slab is what is left of y without the axes
+/// that the indices brought.
+template <class F>
+void for_slabs(const Call &call, const Tensor &x, const Tensor &y, F &&f) {
+  const Tensor indices = call.in(1)->to_contiguous();
+  const std::size_t axis = axis_of(call);
+  Shape shape = x.shape(), x_strides = x.strides(), y_strides = y.strides();
+  shape.erase(axis);
+  x_strides.erase(axis);
+  for (std::size_t i = 0; i < indices.rank(); ++i) y_strides.erase(axis);
+
+  for (std::int64_t i = 0; i < indices.count(); ++i) {
+    std::int64_t index =
+        indices.dtype() == QTN_INT32 ? indices.as<const std::int32_t>()[i] : indices.as<const std::int64_t>()[i];
+    if (index < -x.dim(axis) || index >= x.dim(axis))
+      fail(QTN_EINVAL, "Gather: index ", index, " is outside dimension ", axis, " of x ", to_string(x.shape()));
+    if (index < 0) index += x.dim(axis);
+    std::ptrdiff_t offset = 0;
+    std::int64_t rest = i;
+    for (std::size_t k = indices.rank(); k-- > 0;) {
+      offset += rest % indices.dim(k) * y.strides()[axis + k];
+      rest /= indices.dim(k);
+    }
+    f(y.view(shape, y_strides, offset), x.view(shape, x_strides, index * x.strides()[axis]));
+  }
+}
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  for_slabs(call, *call.in(0), outputs[0], [](const Tensor &to, const Tensor &from) { copy_elements(to, from); });
+}
+
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  if (!dx[0].has_data()) return;
+  std::fill_n(dx[0].as<float>(), dx[0].count(), 0.0f);
+  for_slabs(run.call, dx[0], run.dy[0], [](const Tensor &slope, const Tensor &to) {
+    for_rows<2>(to.shape(), {to.strides(), slope.strides()}, [&](const auto &at, const auto &steps, std::int64_t n) {
+      float *sum = to.as<float>() + at[0];
+      const float *part = slope.as<const float>() + at[1];
+      for (std::int64_t i = 0; i < n; ++i) sum[i * steps[0]] += part[i * steps[1]];
+    });
+  });
+}
+
+}  // namespace
+
+const OpDef kGather{.name = "Gather",
+                    .min_inputs = 2,
+                    .max_inputs = 2,
+                    .max_outputs = 1,
+                    .attrs = kAttrs,
+                    .infer = infer,
+                    .run = run,
+                    .moves = always_moves,
+                    .backward = backward,
+                    .keeps = {.inputs = {1, 1}}};
+
+}  // namespace qtn::ops
