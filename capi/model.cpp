@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "graph/inspect.hpp"
-#include "graph/passes.hpp"
+#include "graph/passes/passes.hpp"
 #include "guard.hpp"
 #include "onnx/onnx.hpp"
 #include "quant/calibration.hpp"

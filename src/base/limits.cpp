@@ -11,14 +11,15 @@ namespace qtn {
 namespace {
 
 constexpr std::int64_t kTera = std::int64_t{1} << 40;
-constexpr std::array<LimitInfo, 5> kInfos{{{"load_bytes", "bytes", kTera},
+constexpr std::array<LimitInfo, 6> kInfos{{{"load_bytes", "bytes", kTera},
                                            {"plan_bytes", "bytes", kTera},
                                            {"run_bytes", "bytes", 0},
                                            {"tensor_elements", "elements", kTera},
-                                           {"nodes", "nodes or values", std::int64_t{1} << 22}}};
+                                           {"nodes", "nodes or values", std::int64_t{1} << 22},
+                                           {"loop_iterations", "iterations", 1000000}}};
 
 constinit std::array<std::atomic<std::int64_t>, kInfos.size()> limits{
-    kInfos[0].initial, kInfos[1].initial, kInfos[2].initial, kInfos[3].initial, kInfos[4].initial};
+    kInfos[0].initial, kInfos[1].initial, kInfos[2].initial, kInfos[3].initial, kInfos[4].initial, kInfos[5].initial};
 
 thread_local Allowance *innermost = nullptr;
 constinit std::atomic<std::uint64_t> last_scope{0};

@@ -8,7 +8,7 @@
 
 namespace qtn {
 
-enum class Limit : std::size_t { load_bytes, plan_bytes, run_bytes, tensor_elements, nodes };
+enum class Limit : std::size_t { load_bytes, plan_bytes, run_bytes, tensor_elements, nodes, loop_iterations };
 
 struct LimitInfo {
   const char *name;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <string_view>
 
@@ -53,9 +54,12 @@ std::size_t constant_bytes(const Graph &g) {
   return bytes.value();
 }
 
+thread_local std::size_t RunBound::bound_ = std::numeric_limits<std::size_t>::max();
+
 std::size_t run_limit(std::size_t constants, std::size_t inputs) {
   if (const std::int64_t said = limit(Limit::run_bytes)) return static_cast<std::size_t>(said);
-  return (Size(constants) * kRunPerConstantByte + Size(inputs) * kRunPerInputByte + kRunBytes).value();
+  const Size bytes = Size(constants) * kRunPerConstantByte + Size(inputs) * kRunPerInputByte + kRunBytes;
+  return std::min(bytes.value(), RunBound::limit());
 }
 
 void check_run(std::size_t bytes, std::size_t most) {

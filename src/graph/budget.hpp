@@ -13,8 +13,24 @@ namespace qtn::graph {
 std::size_t constant_bytes(const Graph &g);
 
 /// Bytes that a run may take at a time: what the limit run_bytes says, or else so much memory in any case, and more in
-/// proportion to what constants and inputs take.
+/// proportion to what constants and inputs take; never more than a RunBound of this thread.
 std::size_t run_limit(std::size_t constants, std::size_t inputs);
+
+/// What runs within a run, a body of a loop for instance, has inputs that the run has made, which pay for nothing.
+class RunBound {
+ public:
+  explicit RunBound(std::size_t limit) : outer_(bound_) { bound_ = limit; }
+  ~RunBound() { bound_ = outer_; }
+  RunBound(const RunBound &) = delete;
+  RunBound &operator=(const RunBound &) = delete;
+
+  /// The innermost one of this thread; without one, the largest number.
+  static std::size_t limit() { return bound_; }
+
+ private:
+  static thread_local std::size_t bound_;
+  std::size_t outer_;
+};
 
 /// Throws QTN_ENOMEM naming both where a run would take more.
 void check_run(std::size_t bytes, std::size_t limit);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/evaluate.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "base/limits.hpp"
 #include "base/size.hpp"
 #include "graph/budget.hpp"
+#include "graph/control.hpp"
 
 namespace qtn::graph {
 namespace {
@@ -29,6 +32,25 @@ std::size_t result_bytes(const Node &node, std::span<const Tensor *const> operan
 
 }  // namespace
 
+std::vector<Tensor> run_node(const Node &node, std::span<const Tensor *const> operands,
+                             std::span<const QuantizerPtr> quantizers, const RunBody &run_body, std::size_t held,
+                             std::size_t limit) {
+  if (node.bodies.empty()) {
+    check_run(held + result_bytes(node, operands, quantizers), limit);
+    return ops::run_quantized_op(*node.op, {node.attrs, operands, node.outputs.size()}, quantizers,
+                                 node.clamp ? &*node.clamp : nullptr);
+  }
+  const RunBound rest(limit - std::min(limit, held));
+  std::vector<Tensor> results = run_control(node, operands, run_body);
+  std::size_t bytes = 0;
+  for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+    if (quantizers[o]) results[o] = quantize(results[o], quantizers[o]);
+    bytes += results[o].nbytes();
+  }
+  check_run(held + bytes, limit);
+  return results;
+}
+
 std::vector<Tensor> evaluate(const Graph &g, std::span<const Tensor> inputs) {
   const Allowance memory(Limit::run_bytes);
   const Uses uses(g);
@@ -46,6 +68,7 @@ std::vector<Tensor> evaluate(const Graph &g, std::span<const Tensor> inputs) {
   std::size_t input_bytes = 0, held = 0;
   for (const Tensor &input : inputs) input_bytes += input.nbytes();
   const std::size_t limit = run_limit(constant_bytes(g), input_bytes);
+  const RunBound bound(limit);
   std::vector<const Tensor *> operands;
   std::vector<QuantizerPtr> quantizers;
   for (const Node &node : g.nodes) {
@@ -55,11 +78,8 @@ std::vector<Tensor> evaluate(const Graph &g, std::span<const Tensor> inputs) {
       operands.push_back(v == kNoValue ? nullptr : &tensors[static_cast<std::size_t>(v)]);
     for (const ValueId v : node.outputs) quantizers.push_back(v == kNoValue ? nullptr : g.value(v).quantizer);
     try {
-      const std::size_t bytes = result_bytes(node, operands, quantizers);
-      check_run(held + bytes, limit);
-      held += bytes;
-      std::vector<Tensor> results = ops::run_quantized_op(*node.op, {node.attrs, operands, node.outputs.size()},
-                                                          quantizers, node.clamp ? &*node.clamp : nullptr);
+      std::vector<Tensor> results = run_node(node, operands, quantizers, evaluate, held, limit);
+      for (std::size_t o = 0; o < node.outputs.size(); ++o) held += results[o].nbytes();
       for (std::size_t o = 0; o < node.outputs.size(); ++o)
         if (node.outputs[o] != kNoValue)
           set(node.outputs[o], std::move(results[o]));

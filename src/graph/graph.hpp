@@ -31,6 +31,7 @@ struct Value {
   bool is_constant() const { return constant.has_data(); }
 };
 
+struct Graph;
 struct Unfused;
 
 struct Node {
@@ -42,6 +43,10 @@ struct Node {
   std::optional<ops::Clamp> clamp;  ///< Relu or Clip fused onto output 0
   /// What it was before a normalization was folded into it by name: a training begins there. No file holds it.
   std::shared_ptr<const Unfused> unfused = {};
+  /// The graphs that If (then, else), Loop and Scan run. Their last inputs, `captured` of them, are the node's last
+  /// inputs: values of the graph around that they read.
+  std::vector<std::shared_ptr<const Graph>> bodies = {};
+  std::size_t captured = 0;
 };
 
 /// A product and the normalization behind it, with the constants that they read: those of `product` first.
@@ -117,6 +122,16 @@ struct Inferred {
   std::vector<Tensor> constants;  ///< has_data() where known
 };
 Inferred infer(const Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values = {});
+
+/// The same as far as shapes are known before anything runs.
+struct PartlyInferred {
+  std::vector<std::optional<ops::TensorType>> types;
+  std::vector<Tensor> constants;
+  std::vector<std::size_t> stops;  ///< nodes whose inputs are known, and outputs not
+  std::string why;                 ///< of the first of them
+};
+PartlyInferred infer_partly(const Graph &g, std::span<const ops::TensorType> inputs,
+                            std::span<const Tensor> values = {});
 
 /// Whether shapes may depend on the values of inputs: on short lists, such as sizes or scales.
 bool may_say_shapes(const ops::TensorType &input);

@@ -26,30 +26,40 @@ bool may_say_shapes(const ops::TensorType &input) {
   return input.shape.size() <= 1 && element_count(input.shape) <= most;
 }
 
-Inferred infer(const Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values) {
+PartlyInferred infer_partly(const Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values) {
   if (inputs.size() != g.inputs.size())
     fail(QTN_EINVAL, "model takes ", g.inputs.size(), " inputs, not ", inputs.size());
   std::vector<Tensor> known(g.values.size());
+  std::vector<bool> is_known(g.values.size(), false);
+  const auto learn = [&](ValueId v, Tensor t) {
+    known[static_cast<std::size_t>(v)] = std::move(t);
+    is_known[static_cast<std::size_t>(v)] = true;
+  };
   for (std::size_t v = 0; v < g.values.size(); ++v) {
     const Value &value = g.values[v];
     if (!value.is_constant()) continue;
-    known[v] = value.quantizer ? Tensor::meta(QTN_FLOAT32, value.constant.shape()) : value.constant;
+    learn(static_cast<ValueId>(v),
+          value.quantizer ? Tensor::meta(QTN_FLOAT32, value.constant.shape()) : value.constant);
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) check_size(g.value(g.inputs[i]), inputs[i]);
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    known[static_cast<std::size_t>(g.inputs[i])] =
-        i < values.size() && values[i].has_data() ? values[i] : Tensor::meta(inputs[i].dtype, inputs[i].shape);
+    learn(g.inputs[i],
+          i < values.size() && values[i].has_data() ? values[i] : Tensor::meta(inputs[i].dtype, inputs[i].shape));
 
   // What follows from shapes alone is small, but for maps of the pixels of large inputs.
   FoldBudget budget(std::size_t{12} << 20);
+  PartlyInferred result;
   std::vector<const Tensor *> operands;
-  for (const Node &node : g.nodes) {
+  for (std::size_t n = 0; n < g.nodes.size(); ++n) {
+    const Node &node = g.nodes[n];
     operands.clear();
-    bool constant = true;
+    bool constant = true, readable = true;
     for (const ValueId v : node.inputs) {
       operands.push_back(v == kNoValue ? nullptr : &known[static_cast<std::size_t>(v)]);
+      readable = readable && (v == kNoValue || is_known[static_cast<std::size_t>(v)]);
       constant = constant && (v == kNoValue || operands.back()->has_data());
     }
+    if (!readable) continue;
     const ops::Call call{node.attrs, operands, node.outputs.size()};
     try {
       const std::vector<ops::TensorType> types = ops::infer_op(*node.op, call);
@@ -59,26 +69,34 @@ Inferred infer(const Graph &g, std::span<const ops::TensorType> inputs, std::spa
       const bool fold = (constant || node.op->reads_shapes) && !node.clamp && budget.take(node, operands, types);
       std::vector<Tensor> results;
       if (fold) results = ops::run_op(*node.op, call);
-      for (std::size_t o = 0; o < node.outputs.size(); ++o) {
-        if (node.outputs[o] == kNoValue) continue;
-        known[static_cast<std::size_t>(node.outputs[o])] =
-            fold ? results[o] : Tensor::meta(types[o].dtype, types[o].shape);
-      }
+      for (std::size_t o = 0; o < node.outputs.size(); ++o)
+        if (node.outputs[o] != kNoValue)
+          learn(node.outputs[o], fold ? results[o] : Tensor::meta(types[o].dtype, types[o].shape));
     } catch (const NotKnown &e) {
-      throw NotKnown(cat("node \"", node.name, "\": ", e.what()));
+      if (result.stops.empty()) result.why = cat("node \"", node.name, "\": ", e.what());
+      result.stops.push_back(n);
     } catch (const Error &e) {
       fail(e.status(), "node \"", node.name, "\": ", e.what());
     }
   }
-  Inferred result;
+  result.types.resize(known.size());
   result.constants.resize(known.size());
   for (std::size_t v = 0; v < known.size(); ++v) {
-    result.types.push_back({known[v].dtype(), known[v].shape()});
+    if (is_known[v]) result.types[v] = {known[v].dtype(), known[v].shape()};
     if (g.values[v].is_constant())
       result.constants[v] = g.values[v].constant;
     else if (known[v].has_data() && !g.values[v].quantizer)
       result.constants[v] = known[v];
   }
+  return result;
+}
+
+Inferred infer(const Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values) {
+  PartlyInferred part = infer_partly(g, inputs, values);
+  if (!part.stops.empty()) throw NotKnown(part.why);
+  Inferred result;
+  for (const auto &type : part.types) result.types.push_back(type.value_or(ops::TensorType{QTN_FLOAT32, {}}));
+  result.constants = std::move(part.constants);
   return result;
 }
 

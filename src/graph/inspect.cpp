@@ -5,7 +5,8 @@
 
 #include "base/json_writer.hpp"
 #include "graph/integer.hpp"
-#include "graph/passes.hpp"
+#include "graph/passes/passes.hpp"
+#include "graph/pipelines.hpp"
 
 namespace qtn::graph {
 namespace {
@@ -48,16 +49,17 @@ struct Running {
 
 /// What follows from shapes alone is computed when a session plans: such nodes never run.
 std::vector<Running> running_nodes(const Graph &g) {
-  std::optional<Inferred> known;
-  if (const auto types = declared_input_types(g, 1)) known = infer(g, *types);
+  std::optional<PartlyInferred> known;
+  if (const auto types = declared_input_types(g, 1)) known = infer_partly(g, *types);
   std::vector<Running> running;
   for (const Node &node : g.nodes) {
     const ValueId y = node.outputs.empty() ? kNoValue : node.outputs[0];
     const bool inferred = known && y != kNoValue;
     const auto index = static_cast<std::size_t>(y);
     if (inferred && known->constants[index].has_data()) continue;
-    running.push_back(
-        {node, integer_form(g, node) != IntegerForm::none, inferred ? known->types[index].dtype : QTN_FLOAT32});
+    qdtype real = y == kNoValue ? QTN_FLOAT32 : g.value(y).dtype.value_or(QTN_FLOAT32);
+    if (inferred && known->types[index]) real = known->types[index]->dtype;
+    running.push_back({node, integer_form(g, node) != IntegerForm::none, real});
   }
   return running;
 }
@@ -86,7 +88,7 @@ void write_node(JsonWriter &json, const Graph &g, const Running &running) {
 
 std::string inspect_json(const Graph &model) {
   Graph g = model;
-  optimize(g);  // as a session sees it: constants folded, activations fused
+  run_passes(g, Pipeline::inference);  // as a session sees it: constants folded, activations fused
   bool quantized = false;
   std::int64_t parameters = 0;
   std::size_t bytes = 0;
@@ -120,7 +122,7 @@ std::string inspect_json(const Graph &model) {
 
 NodeCounts count_nodes(const Graph &model) {
   Graph g = model;
-  optimize(g);
+  run_passes(g, Pipeline::inference);
   const std::vector<Running> nodes = running_nodes(g);
   const auto integer = std::count_if(nodes.begin(), nodes.end(), [](const Running &node) { return node.integer; });
   return {nodes.size(), static_cast<std::size_t>(integer)};

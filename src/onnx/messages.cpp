@@ -59,34 +59,39 @@ std::pair<std::string, std::int64_t> read_opset(data_view bytes) {
 
 }  // namespace
 
-std::optional<std::int64_t> ModelProto::default_opset() const {
+std::optional<std::int64_t> default_opset(const Opsets &opsets) {
   for (const auto &[domain, version] : opsets)
     if (domain.empty() || domain == "ai.onnx") return version;
   return std::nullopt;
 }
 
-ModelProto read_model(data_view bytes) {
-  ModelProto model;
+namespace {
+
+constexpr int kMostNested = 32;
+
+GraphProto read_graph_at(data_view bytes, int depth);
+
+AttributeProto read_attribute_at(data_view bytes, int depth) {
+  AttributeProto attribute;
+  attribute.bytes = bytes;
   pbf_reader message(bytes);
   while (message.next()) switch (message.tag_and_type()) {
-      case as_bytes(field::model::graph):
-        model.graph = message.get_view();
+      case as_bytes(field::attribute::name):
+        attribute.name = read_name(message.get_view());
         break;
-      case as_bytes(field::model::opset_import):
-        model.opsets.push_back(read_opset(message.get_view()));
+      case as_bytes(field::attribute::ref_attr_name):
+        attribute.reference = read_name(message.get_view());
         break;
-      case as_bytes(field::model::metadata_props):
-        model.metadata.push_back(read_entry(message.get_view()));
+      case as_bytes(field::attribute::g):
+        attribute.graph = std::make_shared<GraphProto>(read_graph_at(message.get_view(), depth + 1));
         break;
       default:
         message.skip();
     }
-  return model;
+  return attribute;
 }
 
-namespace {
-
-NodeProto read_node(data_view bytes) {
+NodeProto read_node(data_view bytes, int depth) {
   NodeProto node;
   pbf_reader message(bytes);
   while (message.next()) switch (message.tag_and_type()) {
@@ -105,8 +110,11 @@ NodeProto read_node(data_view bytes) {
       case as_bytes(field::node::domain):
         node.domain = read_name(message.get_view());
         break;
+      case as_bytes(field::node::overload):
+        node.overload = read_name(message.get_view());
+        break;
       case as_bytes(field::node::attribute):
-        node.attributes.push_back(message.get_view());
+        node.attributes.push_back(read_attribute_at(message.get_view(), depth));
         break;
       default:
         message.skip();
@@ -181,9 +189,8 @@ ValueInfo read_value_info(data_view bytes) {
   return info;
 }
 
-}  // namespace
-
-GraphProto read_graph(data_view bytes) {
+GraphProto read_graph_at(data_view bytes, int depth) {
+  if (depth > kMostNested) fail(QTN_EUNSUPPORTED, "has graphs in graphs, more than ", kMostNested, " deep");
   GraphProto graph;
   const auto add = [](auto &list, auto &&read) {
     check_limit(Limit::nodes, list.size() + 1);  // each is larger in memory than in the file
@@ -192,7 +199,7 @@ GraphProto read_graph(data_view bytes) {
   pbf_reader message(bytes);
   while (message.next()) switch (message.tag_and_type()) {
       case as_bytes(field::graph::node):
-        add(graph.nodes, [&] { return read_node(message.get_view()); });
+        add(graph.nodes, [&] { return read_node(message.get_view(), depth); });
         break;
       case as_bytes(field::graph::name):
         graph.name = read_name(message.get_view());
@@ -219,8 +226,71 @@ GraphProto read_graph(data_view bytes) {
   return graph;
 }
 
-std::pair<std::string, Attr> read_attribute(data_view bytes, const DataFolder &folder) {
-  std::string name, text;
+FunctionProto read_function(data_view bytes) {
+  FunctionProto function;
+  pbf_reader message(bytes);
+  while (message.next()) switch (message.tag_and_type()) {
+      case as_bytes(field::function::name):
+        function.name = read_name(message.get_view());
+        break;
+      case as_bytes(field::function::domain):
+        function.domain = read_name(message.get_view());
+        break;
+      case as_bytes(field::function::overload):
+        function.overload = read_name(message.get_view());
+        break;
+      case as_bytes(field::function::input):
+        function.inputs.push_back(read_name(message.get_view()));
+        break;
+      case as_bytes(field::function::output):
+        function.outputs.push_back(read_name(message.get_view()));
+        break;
+      case as_bytes(field::function::attribute_proto):
+        function.defaults.push_back(read_attribute_at(message.get_view(), 0));
+        break;
+      case as_bytes(field::function::node):
+        check_limit(Limit::nodes, function.nodes.size() + 1);
+        function.nodes.push_back(read_node(message.get_view(), 0));
+        break;
+      case as_bytes(field::function::opset_import):
+        function.opsets.push_back(read_opset(message.get_view()));
+        break;
+      default:
+        message.skip();
+    }
+  return function;
+}
+
+}  // namespace
+
+GraphProto read_graph(data_view bytes) { return read_graph_at(bytes, 0); }
+
+ModelProto read_model(data_view bytes) {
+  ModelProto model;
+  pbf_reader message(bytes);
+  while (message.next()) switch (message.tag_and_type()) {
+      case as_bytes(field::model::graph):
+        model.graph = message.get_view();
+        break;
+      case as_bytes(field::model::opset_import):
+        model.opsets.push_back(read_opset(message.get_view()));
+        break;
+      case as_bytes(field::model::functions):
+        check_limit(Limit::nodes, model.functions.size() + 1);
+        model.functions.push_back(read_function(message.get_view()));
+        break;
+      case as_bytes(field::model::metadata_props):
+        model.metadata.push_back(read_entry(message.get_view()));
+        break;
+      default:
+        message.skip();
+    }
+  return model;
+}
+
+Attr read_attribute(const AttributeProto &attribute, const DataFolder &folder) {
+  const std::string &name = attribute.name;
+  std::string text;
   std::int64_t type = 0, integer = 0;
   float number = 0;
   std::vector<std::int64_t> ints;
@@ -230,11 +300,8 @@ std::pair<std::string, Attr> read_attribute(data_view bytes, const DataFolder &f
   // Files before IR version 2 leave `type` out: it follows from the field that is there.
   AttributeType seen = AttributeType::undefined;
 
-  pbf_reader message(bytes);
+  pbf_reader message(attribute.bytes);
   while (message.next()) switch (message.tag_and_type()) {
-      case as_bytes(field::attribute::name):
-        name = read_name(message.get_view());
-        break;
       case as_varint(field::attribute::type):
         type = message.get_enum();
         break;
@@ -290,18 +357,18 @@ std::pair<std::string, Attr> read_attribute(data_view bytes, const DataFolder &f
   if (type == 0) type = static_cast<std::int64_t>(seen);
   switch (static_cast<AttributeType>(type)) {
     case AttributeType::f:
-      return {name, static_cast<double>(number)};
+      return static_cast<double>(number);
     case AttributeType::i:
-      return {name, integer};
+      return integer;
     case AttributeType::s:
-      return {name, std::move(text)};
+      return text;
     case AttributeType::floats:
-      return {name, std::move(floats)};
+      return floats;
     case AttributeType::ints:
-      return {name, std::move(ints)};
+      return ints;
     case AttributeType::t:
       if (!tensor) fail(QTN_EFORMAT, "attribute \"", name, "\" says it is a tensor and holds none");
-      return {name, in_float32(read_tensor(*tensor, folder, cat("attribute \"", name, "\"")).second)};
+      return in_float32(read_tensor(*tensor, folder, cat("attribute \"", name, "\"")).second);
     default:
       break;
   }

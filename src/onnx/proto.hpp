@@ -22,7 +22,8 @@ inline constexpr Tag ir_version = 1, producer_name = 2, producer_version = 3, gr
                      metadata_props = 14, functions = 25;
 }
 namespace function {
-inline constexpr Tag name = 1, input = 4, output = 5, node = 7, opset_import = 9, domain = 10;
+inline constexpr Tag name = 1, input = 4, output = 5, node = 7, opset_import = 9, domain = 10, attribute_proto = 11,
+                     overload = 13;
 }
 namespace opset {
 inline constexpr Tag domain = 1, version = 2;
@@ -35,7 +36,7 @@ inline constexpr Tag node = 1, name = 2, initializer = 5, input = 11, output = 1
                      sparse_initializer = 15;
 }
 namespace node {
-inline constexpr Tag input = 1, output = 2, name = 3, op_type = 4, attribute = 5, domain = 7;
+inline constexpr Tag input = 1, output = 2, name = 3, op_type = 4, attribute = 5, domain = 7, overload = 8;
 }
 namespace attribute {
 inline constexpr Tag name = 1, f = 2, i = 3, s = 4, t = 5, g = 6, floats = 7, ints = 8, strings = 9, tensors = 10,

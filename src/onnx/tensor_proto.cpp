@@ -197,6 +197,19 @@ std::int64_t checked_count(const TensorProto &t, const Shape &shape, const std::
 
 }  // namespace
 
+std::string tensor_name(data_view bytes) {
+  std::string name;
+  protozero::pbf_reader message(bytes);
+  while (message.next()) switch (message.tag_and_type()) {
+      case as_bytes(field::tensor::name):
+        name = read_name(message.get_view());
+        break;
+      default:
+        message.skip();
+    }
+  return name;
+}
+
 std::pair<std::string, Tensor> read_tensor(data_view bytes, const DataFolder &folder, const std::string &what_given) {
   const TensorProto t = read_proto(bytes);
   const std::string what = what_given.empty() ? cat("initializer \"", t.name, "\"") : what_given;

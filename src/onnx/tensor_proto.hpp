@@ -18,6 +18,9 @@ namespace qtn::onnx {
 std::pair<std::string, Tensor> read_tensor(protozero::data_view bytes, const DataFolder &folder,
                                            const std::string &what = {});
 
+/// Of a tensor that is not read otherwise.
+std::string tensor_name(protozero::data_view bytes);
+
 /// Elements as raw_data; the quantizer, if any, is not part of it.
 void write_tensor(protozero::pbf_writer message, const std::string &name, const Tensor &tensor);
 

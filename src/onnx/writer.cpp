@@ -8,7 +8,9 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "graph/passes.hpp"
+#include "graph/names.hpp"
+#include "graph/passes/passes.hpp"
+#include "onnx/bodies.hpp"
 #include "onnx/dynamic.hpp"
 #include "onnx/dynamic_function.hpp"
 #include "onnx/onnx.hpp"
@@ -70,25 +72,47 @@ void write_attribute(pbf_writer message, const ops::OpDef &op, const std::string
   }
 }
 
+/// By value id.
+using Names = std::vector<std::string>;
+
+Names names_of(const graph::Graph &g) {
+  Names names;
+  for (const graph::Value &value : g.values) names.push_back(value.name);
+  return names;
+}
+
+/// Of a graph and of those that its nodes run.
+template <class Visit>
+void visit_nodes(const graph::Graph &g, const Visit &visit) {
+  for (const graph::Node &node : g.nodes) {
+    visit(node);
+    for (const auto &body : node.bodies) visit_nodes(*body, visit);
+  }
+}
+
 class Writer {
  public:
-  Writer(graph::Graph g, int opset) : g_(std::move(g)), opset_(opset) { find_missing_types(); }
+  Writer(graph::Graph g, int opset) : g_(std::move(g)), opset_(opset) {
+    find_missing_types();
+    for (const graph::Value &value : g_.values) taken_.take(value.name);
+  }
 
   std::string write(std::optional<Numerics> numerics) {
     check_size();
-    const std::set<Numerics> functions = used_functions();
+    std::set<Numerics> functions;
+    bool microsoft = false;
+    visit_nodes(g_, [&](const graph::Node &node) {
+      if (const std::optional<Numerics> function = function_numerics(node)) functions.insert(*function);
+      microsoft = microsoft || node.op->domain == std::string_view(ops::kMicrosoft);
+    });
     std::string bytes;
     pbf_writer model(bytes);
     model.add_int64(field::model::ir_version, std::max(ir_version(opset_), functions.empty() ? 0 : kFunctionIrVersion));
     model.add_string(field::model::producer_name, "qtensor");
     model.add_string(field::model::producer_version, QTN_VERSION_STRING);
-    write_graph(pbf_writer(model, field::model::graph));
+    write_graph(pbf_writer(model, field::model::graph), g_, names_of(g_), 0);
     write_opset(pbf_writer(model, field::model::opset_import), "", opset_);
-    const auto is_microsoft = [](const graph::Node &node) {
-      return node.op->domain == std::string_view(ops::kMicrosoft);
-    };
-    if (std::any_of(g_.nodes.begin(), g_.nodes.end(), is_microsoft))
-      write_opset(pbf_writer(model, field::model::opset_import), ops::kMicrosoft, 1);
+    if (microsoft) write_opset(pbf_writer(model, field::model::opset_import), ops::kMicrosoft, 1);
     if (!functions.empty()) write_opset(pbf_writer(model, field::model::opset_import), kFunctionDomain, 1);
     if (numerics) {
       pbf_writer entry(model, field::model::metadata_props);
@@ -115,21 +139,21 @@ class Writer {
   /// Before anything large is allocated.
   void check_size() const {
     std::size_t size = 0;
-    for (const ValueId v : constants()) size += g_.value(v).constant.nbytes();
+    for (const ValueId v : constants(g_)) size += g_.value(v).constant.nbytes();
     if (size > kMaxBytes) fail_size(size);
   }
 
   /// Constants that a node or an output refers to, in the order of their ids.
-  std::vector<ValueId> constants() const {
-    std::vector<bool> used(g_.values.size(), false);
+  static std::vector<ValueId> constants(const graph::Graph &g) {
+    std::vector<bool> used(g.values.size(), false);
     const auto use = [&](ValueId v) {
       if (v != kNoValue) used[static_cast<std::size_t>(v)] = true;
     };
-    for (const graph::Node &node : g_.nodes) std::for_each(node.inputs.begin(), node.inputs.end(), use);
-    std::for_each(g_.outputs.begin(), g_.outputs.end(), use);
+    for (const graph::Node &node : g.nodes) std::for_each(node.inputs.begin(), node.inputs.end(), use);
+    std::for_each(g.outputs.begin(), g.outputs.end(), use);
     std::vector<ValueId> ids;
     for (std::size_t v = 0; v < used.size(); ++v)
-      if (used[v] && g_.values[v].is_constant()) ids.push_back(static_cast<ValueId>(v));
+      if (used[v] && g.values[v].is_constant()) ids.push_back(static_cast<ValueId>(v));
     return ids;
   }
 
@@ -140,18 +164,23 @@ class Writer {
         g_.value(v).dtype = g_.value(v).is_constant() ? g_.value(v).constant.dtype() : QTN_FLOAT32;
   }
 
-  void write_graph(pbf_writer message) const {
-    for (const graph::Node &node : g_.nodes) write_node(pbf_writer(message, field::graph::node), g_, node);
-    message.add_string(field::graph::name, g_.name.empty() ? "qtensor" : g_.name);
-    for (const ValueId v : constants())
-      write_tensor(pbf_writer(message, field::graph::initializer), g_.value(v).name, g_.value(v).constant);
-    for (const ValueId v : g_.inputs) write_value_info(pbf_writer(message, field::graph::input), v, true);
-    for (const ValueId v : g_.outputs) write_value_info(pbf_writer(message, field::graph::output), v, false);
+  /// The last inputs, `captured` of them, are values of the graph around.
+  void write_graph(pbf_writer message, const graph::Graph &g, const Names &names, std::size_t captured) {
+    const auto name_of = [&](ValueId v) -> const std::string & { return names[static_cast<std::size_t>(v)]; };
+    for (const graph::Node &node : g.nodes) write_node(pbf_writer(message, field::graph::node), names, node);
+    message.add_string(field::graph::name, g.name.empty() ? "qtensor" : g.name);
+    for (const ValueId v : constants(g))
+      write_tensor(pbf_writer(message, field::graph::initializer), name_of(v), g.value(v).constant);
+    for (std::size_t i = 0; i + captured < g.inputs.size(); ++i)
+      write_value_info(pbf_writer(message, field::graph::input), g, g.inputs[i], name_of(g.inputs[i]), true);
+    for (const ValueId v : g.outputs)
+      write_value_info(pbf_writer(message, field::graph::output), g, v, name_of(v), false);
   }
 
-  static void write_node(pbf_writer message, const graph::Graph &g, const graph::Node &node) {
-    const auto name_of = [&](ValueId v) { return v == kNoValue ? std::string() : g.value(v).name; };
-    for (const ValueId v : node.inputs) message.add_string(field::node::input, name_of(v));
+  void write_node(pbf_writer message, const Names &names, const graph::Node &node) {
+    const auto name_of = [&](ValueId v) { return v == kNoValue ? std::string() : names[static_cast<std::size_t>(v)]; };
+    for (std::size_t i = 0; i + node.captured < node.inputs.size(); ++i)
+      message.add_string(field::node::input, name_of(node.inputs[i]));
     for (const ValueId v : node.outputs) message.add_string(field::node::output, name_of(v));
     message.add_string(field::node::name, node.name);
     const std::optional<Numerics> function = function_numerics(node);
@@ -161,16 +190,25 @@ class Writer {
     for (const auto &[name, value] : node.attrs)
       if (name != ops::kNumericsAttr)
         write_attribute(pbf_writer(message, field::node::attribute), *node.op, name, value);
+    for (std::size_t i = 0; i < node.bodies.size(); ++i)
+      write_body(pbf_writer(message, field::node::attribute), names, node, i);
   }
 
-  std::set<Numerics> used_functions() const {
-    std::set<Numerics> used;
-    for (const graph::Node &node : g_.nodes)
-      if (const std::optional<Numerics> function = function_numerics(node)) used.insert(*function);
-    return used;
+  /// What a body captured has the name that it has outside, what it makes a name of its own.
+  void write_body(pbf_writer message, const Names &outer, const graph::Node &node, std::size_t i) {
+    const graph::Graph &body = *node.bodies[i];
+    const std::size_t own = body.inputs.size() - node.captured, first = node.inputs.size() - node.captured;
+    Names names(body.values.size());
+    for (std::size_t c = 0; c < node.captured; ++c)
+      names[static_cast<std::size_t>(body.inputs[own + c])] = outer[static_cast<std::size_t>(node.inputs[first + c])];
+    for (std::size_t v = 0; v < names.size(); ++v)
+      if (names[v].empty()) names[v] = taken_.make(body.values[v].name);
+    message.add_string(field::attribute::name, body_name(*node.op, i));
+    write_graph(pbf_writer(message, field::attribute::g), body, names, node.captured);
+    message.add_enum(field::attribute::type, static_cast<std::int32_t>(AttributeType::g));
   }
 
-  void write_function(pbf_writer message, Numerics numerics) const {
+  void write_function(pbf_writer message, Numerics numerics) {
     const graph::Graph body = function_body(numerics);
     message.add_string(field::function::name, function_name(numerics));
     for (const ValueId v : body.inputs) message.add_string(field::function::input, body.value(v).name);
@@ -182,17 +220,20 @@ class Writer {
         node.add_string(field::node::op_type, ops::kConstant.name);
         write_attribute(pbf_writer(node, field::node::attribute), ops::kConstant, "value", value.constant);
       }
-    for (const graph::Node &node : body.nodes) write_node(pbf_writer(message, field::function::node), body, node);
+    for (const graph::Node &node : body.nodes)
+      write_node(pbf_writer(message, field::function::node), names_of(body), node);
     write_opset(pbf_writer(message, field::function::opset_import), "", opset_);
     message.add_string(field::function::domain, kFunctionDomain);
   }
 
-  void write_value_info(pbf_writer message, ValueId v, bool is_input) const {
-    const graph::Value &value = g_.value(v);
-    message.add_string(field::value_info::name, value.name);
+  static void write_value_info(pbf_writer message, const graph::Graph &g, ValueId v, const std::string &name,
+                               bool is_input) {
+    const graph::Value &value = g.value(v);
+    message.add_string(field::value_info::name, name);
     pbf_writer type(message, field::value_info::type);
     pbf_writer tensor(type, field::type::tensor_type);
-    tensor.add_int32(field::tensor_type::elem_type, value.dtype.value_or(QTN_FLOAT32));
+    const qdtype stored = value.is_constant() ? value.constant.dtype() : QTN_FLOAT32;
+    tensor.add_int32(field::tensor_type::elem_type, value.dtype.value_or(stored));
     if (!value.shape) return;
     pbf_writer shape(tensor, field::tensor_type::shape);
     for (std::size_t d = 0; d < value.shape->size(); ++d) {
@@ -200,27 +241,28 @@ class Writer {
       if ((*value.shape)[d] >= 0)
         dim.add_int64(field::dimension::dim_value, (*value.shape)[d]);
       else if (is_input)
-        dim.add_string(field::dimension::dim_param, symbol(value, d));
-      else if (d == 0 && has_symbolic_batch())
+        dim.add_string(field::dimension::dim_param, symbol(g, value, d));
+      else if (d == 0 && has_symbolic_batch(g))
         // Of an output only the batch is known to be the input's; equal names would promise equal sizes.
         dim.add_string(field::dimension::dim_param, "N");
     }
   }
 
-  bool has_symbolic_batch() const {
-    return std::any_of(g_.inputs.begin(), g_.inputs.end(), [&](ValueId v) {
-      const auto &shape = g_.value(v).shape;
+  static bool has_symbolic_batch(const graph::Graph &g) {
+    return std::any_of(g.inputs.begin(), g.inputs.end(), [&](ValueId v) {
+      const auto &shape = g.value(v).shape;
       return shape && !shape->empty() && (*shape)[0] < 0;
     });
   }
 
-  std::string symbol(const graph::Value &value, std::size_t d) const {
+  static std::string symbol(const graph::Graph &g, const graph::Value &value, std::size_t d) {
     if (d == 0) return "N";
-    return g_.inputs.size() == 1 ? cat("dim_", d) : cat(value.name, "_dim_", d);
+    return g.inputs.size() == 1 ? cat("dim_", d) : cat(value.name, "_dim_", d);
   }
 
   graph::Graph g_;
   int opset_;
+  graph::UniqueNames taken_;
 };
 
 /// The rounding rule of the activations where it is not ONNX's own.
@@ -239,10 +281,10 @@ std::optional<Numerics> numerics_of(const graph::Graph &g) {
 
 }  // namespace
 
-std::string serialize(const graph::Graph &g, const SaveOptions &options) {
-  if (options.opset < kMinSaveOpset || options.opset > kMaxSaveOpset)
-    fail(QTN_EUNSUPPORTED, "models are written at opset ", kMinSaveOpset, " to ", kMaxSaveOpset, ", not ",
-         options.opset);
+namespace {
+
+/// The graph in operators of the file, without quantizers.
+graph::Graph written_out(const graph::Graph &g, const SaveOptions &options) {
   graph::Graph plain = g;
   write_out_flattened_softmax(plain, options.opset);
   expand_dynamic(plain);
@@ -252,7 +294,18 @@ std::string serialize(const graph::Graph &g, const SaveOptions &options) {
   if (options.format == Format::qoperator) close_qoperators(expanded);
   graph::separate_clamps(expanded);
   to_opset(expanded, options.opset);
-  return Writer(std::move(expanded), options.opset).write(numerics_of(g));
+  for (graph::Node &node : expanded.nodes)
+    for (auto &body : node.bodies) body = std::make_shared<const graph::Graph>(written_out(*body, options));
+  return expanded;
+}
+
+}  // namespace
+
+std::string serialize(const graph::Graph &g, const SaveOptions &options) {
+  if (options.opset < kMinSaveOpset || options.opset > kMaxSaveOpset)
+    fail(QTN_EUNSUPPORTED, "models are written at opset ", kMinSaveOpset, " to ", kMaxSaveOpset, ", not ",
+         options.opset);
+  return Writer(written_out(g, options), options.opset).write(numerics_of(g));
 }
 
 void save(const graph::Graph &g, const std::string &path, const SaveOptions &options) {

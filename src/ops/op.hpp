@@ -188,6 +188,9 @@ const OpDef *find_op(std::string_view name);
 /// The same where it belongs to that domain, or nullptr.
 const OpDef *find_op(std::string_view domain, std::string_view name);
 
+/// Whether upgrade_node() makes others of it.
+bool is_retired(std::string_view name);
+
 /// Every operator, in the order of ops.inc.
 std::span<const OpDef *const> all_ops();
 

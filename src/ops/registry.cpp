@@ -45,6 +45,10 @@ const OpDef *find_op(std::string_view domain, std::string_view name) {
   return op && op->domain == domain ? op : nullptr;
 }
 
+bool is_retired(std::string_view name) {
+  return std::ranges::find(kRetired, name, &Retired::name) != std::end(kRetired);
+}
+
 void upgrade_node(OldNode &node) {
   if (const OpDef *op = find_op(node.op)) {
     if (op->upgrade) op->upgrade(node);

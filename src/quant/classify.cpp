@@ -26,7 +26,7 @@ bool bias_fits(const Graph &g, ValueId bias, std::int64_t channels) {
 }
 
 /// Why an elementwise operator is no table: one activation among scalar constants.
-std::string table_misfit(const Graph &g, const Facts &facts, const Node &node) {
+std::string table_misfit(const Graph &g, const graph::Facts &facts, const Node &node) {
   if (node.outputs.size() != 1 || !facts.is_float(node.outputs[0])) return "its result is not float32";
   std::size_t activations = 0;
   for (const ValueId v : node.inputs) {
@@ -41,13 +41,13 @@ std::string table_misfit(const Graph &g, const Facts &facts, const Node &node) {
   return activations == 1 ? std::string() : cat("it combines ", activations, " activations");
 }
 
-Classified moving(const Facts &facts, const Node &node) {
+Classified moving(const graph::Facts &facts, const Node &node) {
   for (const ValueId v : node.outputs)  // indices are computed, not moved
     if (v != kNoValue && !facts.is_float(v)) return {Role::floating, "an output is not float32"};
   return {Role::moving, {}};
 }
 
-std::string mean_misfit(const Graph &g, const Facts &facts, const Node &node) {
+std::string mean_misfit(const Graph &g, const graph::Facts &facts, const Node &node) {
   const ValueId x = input_of(node, 0), axes = input_of(node, 1);
   if (!is_activation(g, facts, x)) return "its operand is not a float32 activation";
   const std::int64_t rank = facts.rank_of(x);
@@ -61,7 +61,7 @@ std::string mean_misfit(const Graph &g, const Facts &facts, const Node &node) {
 }
 
 /// Whether the first inputs, as many as its definition on integers takes, are activations.
-bool reads_activations(const Graph &g, const Facts &facts, const Node &node) {
+bool reads_activations(const Graph &g, const graph::Facts &facts, const Node &node) {
   for (std::size_t i = 0; i < node.op->activations; ++i)
     if (!is_activation(g, facts, input_of(node, i))) return false;
   return true;
@@ -74,7 +74,7 @@ const Tensor *product_weight(const Graph &g, const Node &node) {
   return weight && weight->count() > 0 && rank_fits(node, weight->rank()) ? weight : nullptr;
 }
 
-std::string product_misfit(const Graph &g, const Facts &facts, const Node &node, std::int64_t depth) {
+std::string product_misfit(const Graph &g, const graph::Facts &facts, const Node &node, std::int64_t depth) {
   const Tensor *weight = float_constant(g, input_of(node, 1));
   if (!weight) return "its weights are not a constant";
   if (weight->count() == 0) return "its weights are empty";
@@ -88,17 +88,17 @@ std::string product_misfit(const Graph &g, const Facts &facts, const Node &node,
   return {};
 }
 
-bool is_mean_of_places(const Graph &g, const Facts &facts, const Node &node) {
+bool is_mean_of_places(const Graph &g, const graph::Facts &facts, const Node &node) {
   return node.op->averages_places && mean_misfit(g, facts, node).empty();
 }
 
-bool multiplies_activations(const Graph &g, const Facts &facts, const Node &node) {
+bool multiplies_activations(const Graph &g, const graph::Facts &facts, const Node &node) {
   if (!graph::is_linear(node) || graph::is_convolution(node) || node.op->product->has_bias) return false;
   return std::all_of(node.inputs.begin(), node.inputs.end(),
                      [&](ValueId v) { return is_activation(g, facts, v) && facts.rank_of(v) >= 2; });
 }
 
-Classified classify(const Graph &g, const Facts &facts, const Node &node) {
+Classified classify(const Graph &g, const graph::Facts &facts, const Node &node) {
   if (graph::is_linear(node)) {
     if (multiplies_activations(g, facts, node)) return {Role::pointwise, {}};
     std::string misfit = product_misfit(g, facts, node, kMaxDepth);

@@ -4,9 +4,9 @@
 
 #include "base/error.hpp"
 #include "core/choose_options.hpp"
+#include "graph/facts.hpp"
 #include "graph/tensors.hpp"
 #include "quant/concat_grids.hpp"
-#include "quant/facts.hpp"
 #include "quant/prepare.hpp"
 #include "quant/weights.hpp"
 

@@ -6,13 +6,12 @@
 #include "base/error.hpp"
 #include "core/integer_type.hpp"
 #include "graph/dynamic.hpp"
+#include "graph/facts.hpp"
 #include "graph/integer.hpp"
-#include "graph/passes.hpp"
+#include "graph/pipelines.hpp"
 #include "graph/tensors.hpp"
 #include "quant/classify.hpp"
-#include "quant/facts.hpp"
 #include "quant/named.hpp"
-#include "quant/normalize.hpp"
 #include "quant/weights.hpp"
 
 namespace qtn::quant {
@@ -97,7 +96,7 @@ class Dynamic {
   }
 
   Graph &g_;
-  const Facts facts_;
+  const graph::Facts facts_;
   graph::DynamicProducts products_;
   const Config &config_;
   const bool convolutions_;
@@ -117,13 +116,9 @@ Numerics own_grid_numerics(const Settings &settings) {
 }
 
 Graph quantize_dynamic(const Graph &float_graph, const Config &config, bool convolutions) {
-  require_float(float_graph, "dynamic");
+  graph::require_float(float_graph, "dynamic");
   Graph g = float_graph;
-  graph::fold_constants(g);
-  graph::require_inference(g);
-  graph::remove_identities(g);
-  graph::fold_batch_norms(g);
-  normalize_products(g);
+  graph::run_passes(g, graph::Pipeline::dynamic_quantization);
   require_nodes(config, float_graph, g);
   Dynamic(g, config, convolutions).run();
   return g;

@@ -5,8 +5,8 @@
 
 #include "base/error.hpp"
 #include "core/dtype.hpp"
+#include "graph/facts.hpp"
 #include "graph/nearest.hpp"
-#include "quant/facts.hpp"
 #include "quant/outcome.hpp"
 
 namespace qtn::quant {
@@ -37,7 +37,7 @@ struct Computed {
   }
 
   const Graph &g;
-  const Facts facts;
+  const graph::Facts facts;
   std::vector<std::string_view> activations;
 };
 
@@ -53,7 +53,7 @@ std::string why_not(std::string_view name, const Graph &model, const Computed &c
   if (v < 0) return cat("no activation has this name", graph::nearest(name, computed.activations));
   if (model.values[static_cast<std::size_t>(v)].is_constant())
     return "this is a constant; weights become integers with the node that reads them";
-  const Facts facts(model);
+  const graph::Facts facts(model);
   const auto index = static_cast<std::size_t>(v);
   if (!facts.is_float(static_cast<graph::ValueId>(v)))
     return cat("this tensor holds ", dtype_name(facts.dtype[index]), ", only activations of float32 become integers");
@@ -101,7 +101,7 @@ void require_tensors(const Config &config, const Graph &model, const Graph &g,
 }
 
 void require_outputs(const Config &config, const Graph &g) {
-  const Facts facts(g);
+  const graph::Facts facts(g);
   const auto is_real_output = [&](graph::ValueId v) {
     return is_activation(g, facts, v) && facts.uses.is_output[static_cast<std::size_t>(v)];
   };

@@ -4,8 +4,8 @@
 #include <set>
 #include <string_view>
 
+#include "graph/facts.hpp"
 #include "graph/integer.hpp"
-#include "quant/facts.hpp"
 #include "quant/outcome.hpp"
 
 namespace qtn::quant {
@@ -68,7 +68,7 @@ std::vector<Fusion> fusions(const Graph &before, const Graph &after) {
 }
 
 std::vector<FloatNode> float_nodes(const Prepared &p, const Graph &quantized, std::span<const FallenLayer> fallen) {
-  const Facts facts(p.graph);
+  const graph::Facts facts(p.graph);
   std::vector<FloatNode> nodes;
   for (std::size_t n = 0; n < quantized.nodes.size(); ++n) {
     const Node &node = quantized.nodes[n];

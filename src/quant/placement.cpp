@@ -7,8 +7,8 @@
 
 #include "base/error.hpp"
 #include "core/choose_options.hpp"
+#include "graph/facts.hpp"
 #include "graph/integer.hpp"
-#include "quant/facts.hpp"
 
 namespace qtn::quant {
 namespace {
@@ -22,7 +22,7 @@ std::size_t index(ValueId v) { return static_cast<std::size_t>(v); }
 
 /// Calls f(value) for the activations that a node reads as data.
 template <class F>
-void each_operand(const Graph &g, const Facts &facts, const Node &node, Role role, F f) {
+void each_operand(const Graph &g, const graph::Facts &facts, const Node &node, Role role, F f) {
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const bool data = role == Role::weighted ? i == 0 : role == Role::moving ? moves_operand(node, i) : true;
     if (data && is_activation(g, facts, node.inputs[i])) f(node.inputs[i]);
@@ -30,13 +30,13 @@ void each_operand(const Graph &g, const Facts &facts, const Node &node, Role rol
 }
 
 template <class F>
-void each_output(const Facts &facts, const Node &node, F f) {
+void each_output(const graph::Facts &facts, const Node &node, F f) {
   for (const ValueId v : node.outputs)
     if (v != kNoValue && facts.is_float(v)) f(v);
 }
 
 /// What the configuration makes integers whoever reads it. Values without a maker that are no inputs are gone.
-std::vector<bool> asked_by_hand(const Graph &g, const Facts &facts, const std::vector<NodePlan> &plans,
+std::vector<bool> asked_by_hand(const Graph &g, const graph::Facts &facts, const std::vector<NodePlan> &plans,
                                 const Config &config) {
   std::vector<bool> asked(g.values.size(), false);
   const auto ask = [&](ValueId v, bool unless_said) {
@@ -52,7 +52,7 @@ std::vector<bool> asked_by_hand(const Graph &g, const Facts &facts, const std::v
 
 /// Who reads a value comes later in the order, so one walk from the end settles every value: when a node is reached,
 /// all who could ask for its outputs have spoken.
-std::vector<bool> wanted_values(const Graph &g, const Facts &facts, std::vector<NodePlan> &plans,
+std::vector<bool> wanted_values(const Graph &g, const graph::Facts &facts, std::vector<NodePlan> &plans,
                                 const std::vector<bool> &by_hand) {
   std::vector<bool> wanted = by_hand;
   for (std::size_t n = g.nodes.size(); n-- > 0;) {
@@ -105,7 +105,7 @@ class Ties {
 
 class Grouping {
  public:
-  Grouping(const Graph &g, const Facts &facts, bool trained, Placement &placement)
+  Grouping(const Graph &g, const graph::Facts &facts, bool trained, Placement &placement)
       : g_(g), facts_(facts), trained_(trained), p_(placement) {}
 
   void run(const std::vector<bool> &wanted, const Config &config) {
@@ -280,7 +280,7 @@ class Grouping {
   }
 
   const Graph &g_;
-  const Facts &facts_;
+  const graph::Facts &facts_;
   const bool trained_;
   Placement &p_;
 };
@@ -295,7 +295,7 @@ bool joins(const Placement &placement, const Node &node, std::size_t n) {
 }
 
 Placement place(const Graph &g, const Config &config, bool trained) {
-  const Facts facts(g);
+  const graph::Facts facts(g);
   Placement placement;
   placement.group.assign(g.values.size(), -1);
   for (const Node &node : g.nodes) {

@@ -5,11 +5,11 @@
 #include <unordered_set>
 
 #include "base/error.hpp"
-#include "graph/passes.hpp"
-#include "quant/facts.hpp"
+#include "graph/facts.hpp"
+#include "graph/passes/passes.hpp"
+#include "graph/pipelines.hpp"
 #include "quant/fingerprint.hpp"
 #include "quant/named.hpp"
-#include "quant/normalize.hpp"
 #include "quant/recover/equalize.hpp"
 
 namespace qtn::quant {
@@ -41,15 +41,11 @@ void keep_exact(NodePlan &plan) {
 
 /// Places grids and observers on prepared.graph, as it was read or trained.
 void settle(Prepared &prepared, const graph::Graph &model) {
-  if (!prepared.training) {  // one for training has its constants folded, and keeps its Dropout
-    graph::fold_constants(prepared.graph);
-    graph::require_inference(prepared.graph);
-    graph::remove_identities(prepared.graph);
-  }
-  const std::vector<std::string> preceding = precede_norms(prepared.graph);
+  // One for training has its constants folded, and keeps its Dropout.
+  if (!prepared.training) graph::run_passes(prepared.graph, graph::Pipeline::simplification);
+  const std::vector<std::string> preceding = graph::insert_depthwise_before_norms(prepared.graph);
   const std::unordered_set<std::string> of_norms(preceding.begin(), preceding.end());
-  graph::optimize(prepared.graph);
-  normalize_products(prepared.graph);
+  graph::run_passes(prepared.graph, graph::Pipeline::quantization);
   require_nodes(prepared.config, model, prepared.graph);
   require_outputs(prepared.config, prepared.graph);
   prepared.model = fingerprint(prepared.graph);
@@ -69,18 +65,11 @@ void settle(Prepared &prepared, const graph::Graph &model) {
 Training training_of(const graph::Graph &float_graph, const Config &config) {
   Training training{float_graph};
   graph::Graph &g = training.graph;
-  graph::restore_norms(g);
-  graph::fold_constants(g);
-  graph::leave_training(g);
+  graph::run_passes(g, graph::Pipeline::training);
   const auto equalized = nodes_with(config, &Settings::equalize);
   const bool equalizes = std::any_of(g.nodes.begin(), g.nodes.end(), equalized);
-  if (equalizes) {  // as optimize(), but for normalizations that stand alone
-    graph::remove_identities(g);
-    graph::fold_batch_norms(g, [](const graph::Node &) { return true; });
-    graph::fuse_pads(g);
-    graph::fuse_clamps(g);
-  }
-  normalize_products(g);
+  if (equalizes) graph::run_passes(g, graph::Pipeline::equalization);
+  graph::normalize_products(g);
   graph::replace_relu6(g, nodes_with(config, &Settings::replace_relu6));
   if (equalizes) equalize_weights(g, equalized);
   graph::separate_clamps(g);
@@ -90,7 +79,7 @@ Training training_of(const graph::Graph &float_graph, const Config &config) {
 }  // namespace
 
 Prepared prepare(const graph::Graph &float_graph, const Config &config, qmode mode) {
-  require_float(float_graph, "prepare");
+  graph::require_float(float_graph, "prepare");
   if (mode == QTN_QAT) {
     return prepare(training_of(float_graph, config), config);
   }

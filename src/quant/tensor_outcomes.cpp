@@ -3,7 +3,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "quant/facts.hpp"
+#include "graph/facts.hpp"
 #include "quant/outcome.hpp"
 
 namespace qtn::quant {

@@ -3,11 +3,11 @@
 
 #include <map>
 
+#include "graph/facts.hpp"
 #include "graph/integer.hpp"
-#include "graph/passes.hpp"
+#include "graph/pipelines.hpp"
 #include "graph/tensors.hpp"
 #include "quant/classify.hpp"
-#include "quant/facts.hpp"
 #include "quant/weights.hpp"
 
 namespace qtn::quant {
@@ -36,10 +36,9 @@ Settings settings_of(const WeightsOnly &grid, bool blocks) {
 }  // namespace
 
 Graph quantize_weights(const Graph &float_graph, const WeightsOnly &grid) {
-  require_float(float_graph, "weights");
+  graph::require_float(float_graph, "weights");
   Graph g = float_graph;
-  graph::fold_constants(g);
-  graph::require_inference(g);
+  graph::run_passes(g, graph::Pipeline::simplification);
   // One copy for all nodes that read the same weights with the same axis for channels.
   std::map<std::pair<ValueId, std::size_t>, ValueId> made;
   for (Node &node : g.nodes) {

@@ -8,21 +8,13 @@
 #include "base/limits.hpp"
 #include "base/size.hpp"
 #include "graph/budget.hpp"
-#include "graph/passes.hpp"
+#include "graph/passes/passes.hpp"
 
 namespace qtn::runtime {
 namespace {
 
 // Plans for this many sets of input shapes are kept; the least recently used goes first.
 constexpr std::size_t kPlanLimit = 8;
-
-/// Copies of the inputs that may say shapes; tensors without data for the others.
-std::vector<Tensor> saying_values(std::span<const ops::TensorType> types, std::span<const Tensor *const> inputs) {
-  std::vector<Tensor> values(inputs.size());
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (graph::may_say_shapes(types[i])) values[i] = inputs[i]->clone();
-  return values;
-}
 
 }  // namespace
 
@@ -33,12 +25,20 @@ PlanCache::PlanCache(const graph::Graph &g, Isa isa, std::span<const graph::Valu
       weights_(graph::run_limit(constants_, 0)),
       watched_(watched) {}
 
-bool PlanEntry::fits(std::span<const Tensor *const> given) const {
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    if (inputs[i].dtype != given[i]->dtype() || !(inputs[i].shape == given[i]->shape())) return false;
-    if (i < values.size() && values[i].has_data() && !equal(values[i], *given[i])) return false;
+bool fits(std::span<const ops::TensorType> types, std::span<const Tensor> values,
+          std::span<const Tensor *const> inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (types[i].dtype != inputs[i]->dtype() || types[i].shape != inputs[i]->shape()) return false;
+    if (i < values.size() && values[i].has_data() && !equal(values[i], *inputs[i])) return false;
   }
   return true;
+}
+
+std::vector<Tensor> saying_values(std::span<const ops::TensorType> types, std::span<const Tensor *const> inputs) {
+  std::vector<Tensor> values(inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (graph::may_say_shapes(types[i])) values[i] = inputs[i]->clone();
+  return values;
 }
 
 PlanEntryPtr PlanCache::plan_for(std::span<const Tensor *const> inputs) {
@@ -61,7 +61,7 @@ void PlanCache::plan_declared(const std::vector<ops::TensorType> &types) {
   try {
     add(types, {});
   } catch (const NotKnown &) {
-    if (std::none_of(types.begin(), types.end(), graph::may_say_shapes)) throw;
+    // Until there is data.
   }
 }
 
@@ -71,7 +71,12 @@ PlanEntryPtr PlanCache::add(std::vector<ops::TensorType> types, std::vector<Tens
   entry->plan = lower(graph_, types, values, isa_, weights_, watched_);
   Size inputs = 0;
   for (const ops::TensorType &type : types) inputs = inputs + storage_nbytes(type.dtype, element_count(type.shape));
-  graph::check_run((Size(entry->plan.arena_bytes) + entry->plan.lane_bytes).value(),
+  Size outputs = 0;
+  for (const SlotId s : entry->plan.outputs) {
+    const SlotForm &form = entry->plan.slots[static_cast<std::size_t>(s)].form;
+    outputs = outputs + storage_nbytes(form.dtype, element_count(form.shape));
+  }
+  graph::check_run((Size(entry->plan.arena_bytes) + entry->plan.lane_bytes + outputs).value(),
                    graph::run_limit(constants_, inputs.value()));
   entry->inputs = std::move(types);
   entry->values = std::move(values);

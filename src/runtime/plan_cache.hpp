@@ -12,6 +12,13 @@
 
 namespace qtn::runtime {
 
+/// Whether inputs are of these types, and hold what `values` does, where that is not empty.
+bool fits(std::span<const ops::TensorType> types, std::span<const Tensor> values,
+          std::span<const Tensor *const> inputs);
+
+/// Copies of the inputs that may say shapes; tensors without data for the others.
+std::vector<Tensor> saying_values(std::span<const ops::TensorType> types, std::span<const Tensor *const> inputs);
+
 struct PlanEntry {
   std::vector<ops::TensorType> inputs;
   std::vector<Tensor> values;  ///< of inputs that shapes follow from; empty where they follow from shapes alone
@@ -19,7 +26,7 @@ struct PlanEntry {
   mutable std::atomic<std::int64_t> last_use{0};  ///< 0: not used yet
   mutable std::atomic<bool> dropped{false};       ///< no longer in the cache
 
-  bool fits(std::span<const Tensor *const> given) const;
+  bool fits(std::span<const Tensor *const> given) const { return runtime::fits(inputs, values, given); }
 };
 using PlanEntryPtr = std::shared_ptr<const PlanEntry>;
 

@@ -11,6 +11,8 @@
 
 namespace qtn::runtime {
 
+class Runner;
+
 class Watched {
  public:
   /// A copy of the graph, which shares its constants. Values that are not float32 are never shown.
@@ -23,8 +25,7 @@ class Watched {
   void run(std::span<const Tensor> inputs, const Watch &watch);
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<Runner> runner_;
 };
 
 }  // namespace qtn::runtime

@@ -2,7 +2,7 @@
 #include "train/lower.hpp"
 
 #include "base/error.hpp"
-#include "graph/passes.hpp"
+#include "graph/passes/passes.hpp"
 #include "train/steps/steps.hpp"
 
 namespace qtn::train {

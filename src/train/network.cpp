@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "graph/passes.hpp"
+#include "graph/facts.hpp"
+#include "graph/pipelines.hpp"
 
 namespace qtn::train {
 namespace {
@@ -47,20 +48,12 @@ std::string unused_name(const std::unordered_set<std::string> &taken, const std:
   return unused;
 }
 
-void require_float(const Graph &g) {
-  for (const graph::Value &value : g.values)
-    if (value.quantizer) fail(QTN_EUNSUPPORTED, "trainer: the model is quantized (tensor \"", value.name, "\")");
-}
-
 }  // namespace
 
 Network::Network(graph::Graph g, std::optional<Quantization> of_prepared)
     : graph(std::move(g)), quantization(std::move(of_prepared)) {
-  require_float(graph);
-  graph::restore_norms(graph);
-  graph::separate_clamps(graph);
-  graph::fold_constants(graph);
-  graph::leave_training(graph);
+  graph::require_float(graph, "trainer");
+  graph::run_passes(graph, graph::Pipeline::training);
   const Uses uses(graph);
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node &node = graph.nodes[n];

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/error.hpp"
-#include "quant/facts.hpp"
+#include "graph/facts.hpp"
 #include "quant/weights.hpp"
 
 namespace qtn::train {
@@ -281,7 +281,7 @@ Quantization::Quantization(const quant::Prepared &p) : config(p.config) {
     if (plan.role == quant::Role::moving) {
       const ValueId y = optimized.nodes[at->second].outputs[0];
       for (std::size_t i = 0; i < g.nodes[n].inputs.size(); ++i)
-        if (quant::float_constant(g, g.nodes[n].inputs[i]) && quant::moves_operand(g.nodes[n], i))
+        if (graph::float_constant(g, g.nodes[n].inputs[i]) && quant::moves_operand(g.nodes[n], i))
           constants[{n, i}] = static_cast<std::size_t>(p.placement.group[static_cast<std::size_t>(y)]);
     }
     // A normalization on its own is rounded as the convolution that it becomes: without loss.

@@ -411,7 +411,7 @@ BAD = {
         ({**ONE_CALL, "attrs": {"schedule": "step"}}, "QTN_EINVAL", "schedule: step_size 0 is below 1"),
     ],
     "qtrainer_create": [
-        ({"m": "$int8"}, "QTN_EUNSUPPORTED", 'trainer: the model is quantized (tensor "image")'),
+        ({"m": "$int8"}, "QTN_EUNSUPPORTED", 'trainer: the model is quantized already (tensor "image")'),
         ({"m": "$ptq"}, "QTN_ESTATE", "trainer: the model is prepared with QTN_PTQ, not with QTN_QAT"),
         ({"m": "$m", "attrs": {"speed": 1}}, "QTN_EINVAL", 'trainer: unknown attribute "speed"; valid are: loss label_smoothing delta alpha temperature optimizer momentum nesterov weight_decay beta1 beta2 epsilon clip_norm clip_value schedule lr min_lr total_steps warmup_steps step_size gamma seed threads freeze_bn observers fake_quant'),
         ({"m": "$m", "attrs": {"lr": "fast"}}, "QTN_EINVAL", 'trainer: attribute "lr" must be a float, not a string'),

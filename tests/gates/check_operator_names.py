@@ -9,7 +9,8 @@ import pathlib
 import re
 import sys
 
-HOME = ("src/ops", "src/onnx", "src/runtime")  # definitions, the format, lowering
+# Definitions, the format, lowering, and rewriting of some operators into others.
+HOME = ("src/ops", "src/onnx", "src/runtime", "src/graph/passes")
 
 
 def operators(root):

@@ -13,6 +13,7 @@ import pathlib
 
 import numpy as np
 import onnx
+import onnx.parser
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
@@ -140,7 +141,8 @@ def result(name, model, x, y=None):
 
 
 def error(name, model, status, at="load", x=None):
-    onnx.save(model.proto(), FOLDER / f"{name}.onnx")
+    """`model`: a Model, or a ModelProto."""
+    onnx.save(model if isinstance(model, onnx.ModelProto) else model.proto(), FOLDER / f"{name}.onnx")
     case = {"name": name, "status": status, "at": at}
     if x is not None:
         case["x"] = x
@@ -322,10 +324,78 @@ def external_data():
     (FOLDER / "make_sure.bin").write_bytes(bytes(64))
 
 
+def control():
+    """Loops that do not end, in one and in two, and what they stack; functions that call themselves, or each other twice;
+    graphs in graphs."""
+    x = np.zeros(1, np.float32)
+    head = '<ir_version: 9, opset_import: ["" : 18, "own" : 1]>\n'
+
+    def parsed(text):
+        return onnx.parser.parse_model(head + text)
+
+    forever = parsed("""g (float[1] x) => (float[1] y) {
+      n = Constant <value_int = 1152921504606846976> ()
+      yes = Constant <value = bool {1}> ()
+      y = Loop (n, yes, x) <
+        body = step (int64 i, bool b, float[1] s) => (bool a, float[1] t) { a = Identity (b) t = Neg (s) }>
+    }""")
+    error("loop_forever", forever, "QTN_ENOMEM", "run", x)
+    nested = parsed("""g (float[1] x) => (float[1] y) {
+      n = Constant <value_int = 100000> ()
+      yes = Constant <value = bool {1}> ()
+      y = Loop (n, yes, x) <
+        body = outer (int64 i, bool b, float[1] s) => (bool a, float[1] t) {
+          a = Identity (b)
+          t = Loop (n, yes, s) <
+            body = inner (int64 j, bool d, float[1] u) => (bool c, float[1] v) { c = Identity (d) v = Neg (u) }>
+        }>
+    }""")
+    error("loop_in_loop", nested, "QTN_ENOMEM", "run", x)
+    growing = parsed("""g (float[1] x) => (float[N] y) {
+      n = Constant <value_int = 100> ()
+      yes = Constant <value = bool {1}> ()
+      y = Loop (n, yes, x) <
+        body = step (int64 i, bool b, float[N] s) => (bool a, float[M] t) { a = Identity (b) t = Concat <axis = 0> (s, s) }>
+    }""")
+    error("loop_growing", growing, "QTN_ENOMEM", "run", x)
+    circle = """g (float[1] x) => (float[1] y) { y = own.f (x) }
+    <domain: "own", opset_import: ["" : 18, "own" : 1]> f (a) => (b) { b = own.%s (a) }
+    <domain: "own", opset_import: ["" : 18, "own" : 1]> g (a) => (b) { b = own.f (a) }"""
+    error("function_of_itself", parsed(circle % "f"), "QTN_EFORMAT")
+    error("functions_in_a_circle", parsed(circle % "g"), "QTN_EFORMAT")
+    doubling = "g (float[1] x) => (float[1] y) { y = own.f0 (x) }\n"
+    for i in range(40):
+        doubling += f"""<domain: "own", opset_import: ["" : 18, "own" : 1]>
+          f{i} (a) => (c) {{ b = own.f{i + 1} (a) c = own.f{i + 1} (b) }}\n"""
+    doubling += '<domain: "own", opset_import: ["" : 18]> f40 (a) => (b) { b = Neg (a) }'
+    error("functions_that_double", parsed(doubling), "QTN_EUNSUPPORTED")
+    # By hand: protobuf's own library neither writes nor reads this.
+    leaf = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "g", [], [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])])
+    rest = leaf.SerializeToString()
+    outputs = message(12, leaf.output[0].SerializeToString())
+    for _ in range(60):
+        branch = message(1, b"then_branch") + message(6, rest), message(1, b"else_branch") + message(6, leaf.SerializeToString())
+        node = message(1, b"p") + message(2, b"y") + message(4, b"If") + message(5, branch[0]) + message(5, branch[1])
+        rest = message(1, node) + outputs
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1]), helper.make_tensor_value_info("p", TensorProto.BOOL, [])]
+    graph = rest + b"".join(message(11, i.SerializeToString()) for i in inputs)
+    (FOLDER / "graphs_in_graphs.onnx").write_bytes(b"\x08\x08" + message(7, graph) + message(8, b"\x10\x12"))
+    CASES.append({"name": "graphs_in_graphs", "status": "QTN_EUNSUPPORTED", "at": "load"})
+
+
+def message(field, content):
+    """A field of a protobuf message that is bytes."""
+    head, length = bytearray([field << 3 | 2]), len(content)
+    while length > 127:
+        head.append(length & 127 | 128)
+        length >>= 7
+    return bytes(head) + bytes([length]) + content
+
+
 def main():
     FOLDER.mkdir(exist_ok=True)
     for make in (no_taps, far_windows, packed_views, empty_tensors, large_bias, bombs, groups, layers,
-                 external_data):
+                 external_data, control):
         make()
     (FOLDER / "hostile.json").write_text(golden_json.dump({"cases": CASES}) + "\n")
 

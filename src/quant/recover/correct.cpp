@@ -6,8 +6,8 @@
 
 #include "base/error.hpp"
 #include "core/scales.hpp"
+#include "graph/facts.hpp"
 #include "graph/integer.hpp"
-#include "quant/facts.hpp"
 #include "quant/recover/adaround.hpp"
 #include "quant/recover/moments.hpp"
 #include "quant/recover/walk.hpp"

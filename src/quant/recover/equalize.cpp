@@ -7,8 +7,8 @@
 #include <map>
 #include <string_view>
 
+#include "graph/facts.hpp"
 #include "graph/integer.hpp"
-#include "quant/facts.hpp"
 #include "quant/recover/layer.hpp"
 #include "quant/recover/linked_scales.hpp"
 #include "runtime/watched.hpp"

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/parallel.hpp"
-#include "quant/facts.hpp"
+#include "graph/facts.hpp"
 
 namespace qtn::quant {
 

@@ -8,8 +8,8 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "graph/facts.hpp"
 #include "graph/integer.hpp"
-#include "quant/facts.hpp"
 #include "quant/recover/layer.hpp"
 
 namespace qtn::quant {

@@ -4,8 +4,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "graph/passes.hpp"
-#include "quant/normalize.hpp"
+#include "graph/pipelines.hpp"
 #include "quant/recover/equalize.hpp"
 
 namespace qtn::quant {
@@ -35,8 +34,7 @@ std::optional<Attempt> prepare_along(const Start &start, const Route &route) {
   graph::Graph real = start.real;
   const Config config = route.equalize ? equalizing(start.config) : start.config;
   if (route.smooth) {
-    graph::optimize(real);
-    normalize_products(real);
+    graph::run_passes(real, graph::Pipeline::quantization);
     if (!equalize_activations(real, start.fitted, *route.smooth)) return std::nullopt;
   }
   if (route.absorb_bias) {

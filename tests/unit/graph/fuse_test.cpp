@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What optimize() takes out of a graph, and that the numbers stay: ours without the pass, exactly.
+// What inference takes out of a graph, and that the numbers stay: ours without the pass, exactly.
 #include <cmath>
 
 #include "graph/evaluate.hpp"
-#include "graph/passes.hpp"
+#include "graph/passes/passes.hpp"
+#include "graph/pipelines.hpp"
 #include "quant/graph_builder.hpp"
 
 namespace qtn::test {
@@ -30,7 +31,7 @@ void expect(const graph::Graph &g, std::size_t pads_left) {
   const Tensor x = GraphBuilder::ramp({1, 2, 5, 6});
   const Tensor want = graph::evaluate(g, std::vector<Tensor>{x})[0];
   graph::Graph smaller = g;
-  graph::optimize(smaller);
+  graph::run_passes(smaller, graph::Pipeline::inference);
   assert_int_equal(count_of(smaller, "Pad"), pads_left);
   const Tensor got = graph::evaluate(smaller, std::vector<Tensor>{x})[0];
   assert_true(got.shape() == want.shape());
@@ -101,9 +102,9 @@ void test_chains(void **) {
   expect_first(fused({kBn1, kRelu1}), {kConv1, kBn1});
   // What was fused as BN and Relu still becomes one with its convolution.
   graph::Graph g = fused({kBn1, kRelu1});
-  graph::optimize(g);
+  graph::run_passes(g, graph::Pipeline::inference);
   graph::Graph automatic = two_blocks();
-  graph::optimize(automatic);
+  graph::run_passes(automatic, graph::Pipeline::inference);
   assert_true(names_of(g) == names_of(automatic));
   assert_memory_equal(outcome(g).data(), outcome(automatic).data(), 18 * sizeof(float));
 }
@@ -171,7 +172,7 @@ void test_relu6(void **) {
   assert_int_equal(count_of(replaced(plain, "clip"), "Relu"), 3);
   assert_int_equal(count_of(replaced(plain, "add"), "Clip"), 1);
   graph::Graph fused_clamp = two_blocks();
-  graph::optimize(fused_clamp);
+  graph::run_passes(fused_clamp, graph::Pipeline::inference);
   graph::Node &conv = fused_clamp.nodes[1];
   assert_true(conv.name == kConv2 && std::isinf(conv.clamp->hi));
   conv.clamp->hi = 6.0f;

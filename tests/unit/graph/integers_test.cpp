@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What optimize() changes in quantized graphs: other weights for the same sums, rounding in another place, and the same
+// What inference changes in quantized graphs: other weights for the same sums, rounding in another place, and the same
 // bits.
 #include "graph/evaluate.hpp"
-#include "graph/passes.hpp"
+#include "graph/passes/passes.hpp"
+#include "graph/pipelines.hpp"
 #include "quant/graph_builder.hpp"
 
 namespace qtn::test {
@@ -29,7 +30,7 @@ graph::Graph expect_same_bits(const graph::Graph &g) {
   const Tensor x = GraphBuilder::ramp(*g.value(g.inputs[0]).shape);
   const Tensor want = graph::evaluate(g, std::vector<Tensor>{x})[0];
   graph::Graph changed = g;
-  graph::optimize(changed);
+  graph::run_passes(changed, graph::Pipeline::inference);
   const Tensor got = graph::evaluate(changed, std::vector<Tensor>{x})[0];
   assert_true(got.shape() == want.shape());
   assert_memory_equal(got.data(), want.data(), static_cast<std::size_t>(want.count()) * sizeof(float));
@@ -88,7 +89,7 @@ void packed_weights(void **) {
   named(g, "w").quantizer = q;
   named(g, "x").quantizer = grid(0.02, 60);
   const Tensor want = dequantize(named(g, "w").constant);
-  graph::optimize(g);
+  graph::run_passes(g, graph::Pipeline::inference);
   const Tensor &w = g.value(g.nodes[0].inputs[1]).constant;
   assert_int_equal(w.dtype(), QTN_INT8);
   assert_memory_equal(dequantize(w).data(), want.data(), want.nbytes());
@@ -115,7 +116,7 @@ void turned_weights(void **) {
 void weights_alone(void **) {
   graph::Graph g = product("MatMul", {3, 7}, {7, 9}, grid(0.01, 100), {});
   named(g, "x").quantizer = nullptr;
-  graph::optimize(g);
+  graph::run_passes(g, graph::Pipeline::inference);
   assert_int_equal(g.value(g.nodes[0].inputs[1]).constant.dtype(), QTN_UINT8);
 }
 

@@ -3,7 +3,7 @@
 #include "graph/tensors.hpp"
 
 #include "graph/evaluate.hpp"
-#include "graph/passes.hpp"
+#include "graph/passes/passes.hpp"
 #include "onnx/onnx.hpp"
 #include "quant/dynamic.hpp"
 #include "quant/graph_builder.hpp"

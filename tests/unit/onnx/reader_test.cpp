@@ -117,12 +117,14 @@ void unknown_operators(void **) {
              {.nodes = {{"Frobnicate", {"x"}, {"y"}, "frob"}}});
   expect_bad(QTN_EUNSUPPORTED, {"operator Relu", "domain com.example", "\"r\""},
              {.nodes = {{"Relu", {"x"}, {"y"}, "r", "com.example"}}});
+  expect_bad(QTN_EUNSUPPORTED, {"Frobnicate (domain ai.onnx, opset 17) of 2 nodes", "Tangle", "of 1 node"},
+             {.nodes = {{"Frobnicate", {"x"}, {"a"}}, {"Frobnicate", {"a"}, {"b"}}, {"Tangle", {"b"}, {"y"}}}});
   const std::string subgraph = write([](pbf_writer &a) {
     a.add_string(onnx::field::attribute::name, "then_branch");
     a.add_message(onnx::field::attribute::g, std::string());
     a.add_enum(onnx::field::attribute::type, 5);
   });
-  expect_bad(QTN_EUNSUPPORTED, {"operator If"}, {.nodes = {{"If", {"x"}, {"y"}, "", "", {subgraph}}}});
+  expect_bad(QTN_EFORMAT, {"(If)", "no graph else_branch"}, {.nodes = {{"If", {"x"}, {"y"}, "", "", {subgraph}}}});
 }
 
 const std::vector<std::string> kGrid{float_tensor("s", {}, {0.5f}), raw_tensor<std::uint8_t>("z", QTN_UINT8, {}, {3})};

@@ -209,7 +209,7 @@ void products_of_all_kinds(void **) {
         calibrate_on(p, x);
         const graph::Graph g = convert(p, nullptr);
         graph::Graph of_session = g;
-        graph::optimize(of_session);
+        graph::run_passes(of_session, graph::Pipeline::inference);
         for (const char *name : {"a", "b", "c", "d", "e", "f"}) {
           const graph::Node &node = node_named(g, name);
           assert_true(graph::integer_form(g, node) == graph::IntegerForm::linear);

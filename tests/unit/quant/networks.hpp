@@ -6,9 +6,9 @@
 #include <random>
 
 #include "graph/evaluate.hpp"
-#include "graph/passes.hpp"
+#include "graph/passes/passes.hpp"
+#include "graph/pipelines.hpp"
 #include "graph_builder.hpp"
-#include "quant/normalize.hpp"
 #include "quant/samples.hpp"
 #include "quant/search/noise.hpp"
 
@@ -64,8 +64,8 @@ inline graph::Graph chain(float spread = 1) {
       .node("Flatten", "flatten", {"g"}, {"h"})
       .node("Gemm", "last", {"h", "w4", "b4"}, {"y"}, by_rows);
   graph::Graph g = builder.build({"y"});
-  graph::optimize(g);
-  quant::normalize_products(g);
+  graph::run_passes(g, graph::Pipeline::inference);
+  graph::normalize_products(g);
   return g;
 }
 

@@ -6,7 +6,8 @@
 #include "golden_network.hpp"
 #include "graph/evaluate.hpp"
 #include "graph/integer.hpp"
-#include "graph/passes.hpp"
+#include "graph/passes/passes.hpp"
+#include "graph/pipelines.hpp"
 #include "onnx/onnx.hpp"
 #include "runtime/session.hpp"
 
@@ -131,7 +132,7 @@ void wide_integers_move(void **) {
 void int4_weights_run_in_integers(void **) {
   const auto file = golden("ptq.json");
   graph::Graph g = convert(golden_network(file, config_of("onnx", attrs({{"weight_dtype", "int4"}}))), nullptr);
-  graph::optimize(g);
+  graph::run_passes(g, graph::Pipeline::inference);
   for (const graph::Node &node : g.nodes) assert_true(graph::integer_form(g, node) != graph::IntegerForm::none);
 }
 

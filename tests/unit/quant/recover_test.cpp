@@ -29,7 +29,7 @@ void links_of_a_chain(void **) {
 void no_links(void **) {
   const auto count = [](GraphBuilder &builder, const std::vector<std::string> &outputs) {
     graph::Graph g = builder.build(outputs);
-    graph::optimize(g);
+    graph::run_passes(g, graph::Pipeline::inference);
     return find_links(g).size();
   };
   const auto two = [](const std::string &middle) {
@@ -66,7 +66,7 @@ void expect_same_function(const graph::Graph &a, const graph::Graph &b) {
 void other_axes_are_no_channels(void **) {
   const auto links = [](GraphBuilder &builder) {
     graph::Graph g = builder.build({"y"});
-    graph::optimize(g);
+    graph::run_passes(g, graph::Pipeline::inference);
     return find_links(g).size();
   };
   const auto matrix = [](std::int64_t rows, std::int64_t columns) { return GraphBuilder::ramp({rows, columns}); };
@@ -164,7 +164,7 @@ void deep_networks_are_rescued(void **) {
       last = y;
     }
     graph::Graph g = builder.build({"y"});
-    graph::optimize(g);
+    graph::run_passes(g, graph::Pipeline::inference);
     return g;
   };
   const Samples samples = normal_samples({1, 4, 6, 6}, 16);
@@ -214,7 +214,7 @@ void constant_parts_are_absorbed(void **) {
       .node("Relu", "relu", {"u"}, {"v"})
       .node("Conv", "b", {"v", "wb", "bb"}, {"y"});
   graph::Graph before = builder.build({"y"});
-  graph::optimize(before);
+  graph::run_passes(before, graph::Pipeline::inference);
   const Samples samples = normal_samples({1, 4, 3, 3}, 10);
   graph::Graph after = before;
   absorb_biases(after, samples);

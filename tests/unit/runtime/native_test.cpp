@@ -2,7 +2,8 @@
 // The native engine against the reference engine, to the bit: every instruction set of this CPU, one and two threads,
 // images one by one and together.
 #include "graph/integer.hpp"
-#include "graph/passes.hpp"
+#include "graph/passes/passes.hpp"
+#include "graph/pipelines.hpp"
 #include "onnx/onnx.hpp"
 #include "runtime/support.hpp"
 
@@ -287,7 +288,7 @@ void test_fused_relu_of_other_numbers(void **) {
     b.input("x", {2, 3}).node("Add", "add", {"x", "x"}, {"s"}).node("Relu", "relu", {"s"}, {"y"});
     graph::Graph g = b.build({"y"});
     g.value(g.inputs[0]).dtype = dtype;
-    graph::optimize(g);
+    graph::run_passes(g, graph::Pipeline::inference);
     assert_int_equal(g.nodes.size(), 1);
     const Tensor x(dtype, {2, 3});
     dispatch(dtype, [&](auto zero) {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "graph/passes.hpp"
+#include "graph/passes/passes.hpp"
 
 namespace qtn::graph {
 

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "quant/normalize.hpp"
 
 #include <algorithm>
 #include <string_view>
 
+#include "graph/facts.hpp"
+#include "graph/passes/passes.hpp"
 #include "graph/tensors.hpp"
-#include "quant/facts.hpp"
 
-namespace qtn::quant {
+namespace qtn::graph {
 namespace {
-
-using graph::ValueId;
 
 /// `count` values: those of t times factor, or its one value repeated.
 Tensor scaled_vector(const Tensor &t, float factor, std::int64_t count) {
@@ -27,7 +25,7 @@ bool is_row(const Tensor &t, std::int64_t columns) {
   return t.rank() <= 2 && t.shape().back() == columns && t.count() == columns;
 }
 
-void fold_factors(graph::Graph &g, graph::Node &node) {
+void fold_factors(Graph &g, Node &node) {
   const Tensor *weight = float_constant(g, input_of(node, 1));
   if (!weight || weight->rank() != 2) return;
   const auto alpha = static_cast<float>(node.attrs.get_float("alpha", 1.0));
@@ -36,7 +34,7 @@ void fold_factors(graph::Graph &g, graph::Node &node) {
   const Shape shape = weight->shape();
   const ValueId bias_id = input_of(node, 2);
   const Tensor *bias = float_constant(g, bias_id);
-  if (bias_id != graph::kNoValue && (!bias || !is_row(*bias, columns))) return;
+  if (bias_id != kNoValue && (!bias || !is_row(*bias, columns))) return;
   const bool plain_bias = !bias || (beta == 1.0f && bias->rank() == 1 && bias->count() == columns);
   // add_constant moves values, and with them the tensors pointed to.
   const Tensor old_bias = bias ? *bias : Tensor();
@@ -54,7 +52,7 @@ void fold_factors(graph::Graph &g, graph::Node &node) {
 }
 
 /// MatMul `first` and Add `second` as one Gemm in the place of `second`.
-bool join_bias(graph::Graph &g, const Facts &facts, graph::Node &first, graph::Node &second) {
+bool join_bias(Graph &g, const Facts &facts, Node &first, Node &second) {
   const Tensor *weight = float_constant(g, input_of(first, 1));
   if (first.clamp || !weight || weight->rank() != 2 || facts.rank_of(first.inputs[0]) != 2) return false;
   if (!is_activation(g, facts, first.inputs[0]) || !facts.uses.single_use(first.outputs[0])) return false;
@@ -72,14 +70,14 @@ bool join_bias(graph::Graph &g, const Facts &facts, graph::Node &first, graph::N
   return true;
 }
 
-/// Of pictures, by constants.
-bool is_norm(const graph::Graph &g, const Facts &facts, const graph::Node &node) {
+/// Of images, by constants.
+bool is_norm(const Graph &g, const Facts &facts, const Node &node) {
   return node.op == &ops::kBatchNormalization && facts.rank_of(node.inputs[0]) == 4 &&
          std::all_of(node.inputs.begin() + 1, node.inputs.end(), [&](ValueId v) { return float_constant(g, v); });
 }
 
-/// Whether optimize() folds a normalization of x into what makes x.
-bool takes_up(const graph::Graph &g, const Facts &facts, ValueId x) {
+/// Whether fold_batch_norms() folds a normalization of x into what makes x.
+bool takes_up(const Graph &g, const Facts &facts, ValueId x) {
   const std::int32_t maker = facts.uses.producer[static_cast<std::size_t>(x)];
   if (maker < 0 || !facts.uses.single_use(x)) return false;
   const ops::ProductForm *product = g.nodes[static_cast<std::size_t>(maker)].op->product;
@@ -88,24 +86,24 @@ bool takes_up(const graph::Graph &g, const Facts &facts, ValueId x) {
 
 }  // namespace
 
-std::vector<std::string> precede_norms(graph::Graph &g) {
+std::vector<std::string> insert_depthwise_before_norms(Graph &g) {
   const Facts facts(g);
   std::vector<std::string> names;
-  std::vector<graph::Node> nodes;
-  for (graph::Node &node : g.nodes) {
+  std::vector<Node> nodes;
+  for (Node &node : g.nodes) {
     if (is_norm(g, facts, node) && !takes_up(g, facts, node.inputs[0])) {
       const ValueId x = node.inputs[0];
       const std::int64_t channels = g.value(node.inputs[1]).constant.count();
       const Tensor ones(QTN_FLOAT32, Shape{channels, 1, 1, 1});
       std::fill_n(ones.as<float>(), channels, 1.0f);
-      graph::Value same;
+      Value same;
       same.name = node.name + "_input";
       same.dtype = QTN_FLOAT32;
       same.shape = g.value(x).shape;
       Attrs attrs;
       attrs.set("group", channels);
       const ValueId ones_id = g.add_constant(node.name + "_ones", ones);
-      g.value(ones_id).origin = graph::original_name(g.value(node.inputs[1]));  // which will be multiplied into it
+      g.value(ones_id).origin = original_name(g.value(node.inputs[1]));  // which will be multiplied into it
       nodes.push_back({node.name, &ops::kConv, attrs, {x, ones_id}, {g.add_value(std::move(same))}, {}});
       names.push_back(node.name);
       node.name += "_norm";
@@ -117,25 +115,25 @@ std::vector<std::string> precede_norms(graph::Graph &g) {
   return names;
 }
 
-void normalize_products(graph::Graph &g) {
+void normalize_products(Graph &g) {
   const Facts facts(g);
   std::vector<bool> gone(g.nodes.size(), false);
-  for (graph::Node &node : g.nodes) {
+  for (Node &node : g.nodes) {
     if (std::string_view(node.op->name) != "Add") continue;
     for (const ValueId v : {node.inputs[0], node.inputs[1]}) {
-      const std::int32_t maker = v == graph::kNoValue ? -1 : facts.uses.producer[static_cast<std::size_t>(v)];
+      const std::int32_t maker = v == kNoValue ? -1 : facts.uses.producer[static_cast<std::size_t>(v)];
       if (maker < 0) continue;
-      graph::Node &before = g.nodes[static_cast<std::size_t>(maker)];
+      Node &before = g.nodes[static_cast<std::size_t>(maker)];
       if (std::string_view(before.op->name) != "MatMul" || !join_bias(g, facts, before, node)) continue;
       gone[static_cast<std::size_t>(maker)] = true;
       break;
     }
   }
   std::size_t n = 0;
-  std::erase_if(g.nodes, [&](const graph::Node &) { return gone[n++]; });
-  for (graph::Node &node : g.nodes)
+  std::erase_if(g.nodes, [&](const Node &) { return gone[n++]; });
+  for (Node &node : g.nodes)
     if (std::string_view(node.op->name) == "Gemm") fold_factors(g, node);
-  graph::remove_dead(g);
+  remove_dead(g);
 }
 
-}  // namespace qtn::quant
+}  // namespace qtn::graph

@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 #include "graph/names.hpp"
-#include "graph/passes.hpp"
+#include "graph/passes/passes.hpp"
 
 namespace qtn::graph {
 namespace {

@@ -1,41 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "quant/facts.hpp"
+#include "graph/facts.hpp"
 
 #include "base/error.hpp"
 
-namespace qtn::quant {
+namespace qtn::graph {
 namespace {
 
 /// From types of inputs alone, so that a graph of unknown shapes has types too.
-qdtype output_dtype(const graph::Node &node, std::size_t output, const std::vector<qdtype> &dtype) {
-  const graph::ValueId first = input_of(node, node.op->moved.first);
-  const qdtype moved = first == graph::kNoValue ? QTN_FLOAT32 : dtype[static_cast<std::size_t>(first)];
+qdtype output_dtype(const Node &node, std::size_t output, const std::vector<qdtype> &dtype) {
+  const ValueId first = input_of(node, node.op->moved.first);
+  const qdtype moved = first == kNoValue ? QTN_FLOAT32 : dtype[static_cast<std::size_t>(first)];
   return node.op->output_dtype ? node.op->output_dtype(node.attrs, output, moved) : moved;
 }
 
 }  // namespace
 
-Facts::Facts(const graph::Graph &g) : uses(g), dtype(g.values.size(), QTN_FLOAT32), rank(g.values.size(), -1) {
+Facts::Facts(const Graph &g) : uses(g), dtype(g.values.size(), QTN_FLOAT32), rank(g.values.size(), -1) {
   for (std::size_t v = 0; v < g.values.size(); ++v) {
-    const graph::Value &value = g.values[v];
+    const Value &value = g.values[v];
     dtype[v] = value.is_constant() ? value.constant.dtype() : value.dtype.value_or(QTN_FLOAT32);
     if (value.is_constant())
       rank[v] = static_cast<std::int64_t>(value.constant.rank());
     else if (value.shape)
       rank[v] = static_cast<std::int64_t>(value.shape->size());
   }
-  for (const graph::Node &node : g.nodes)
+  for (const Node &node : g.nodes)
     for (std::size_t o = 0; o < node.outputs.size(); ++o)
-      if (node.outputs[o] != graph::kNoValue)
+      if (node.outputs[o] != kNoValue && node.bodies.empty())
         dtype[static_cast<std::size_t>(node.outputs[o])] = output_dtype(node, o, dtype);
 
-  const auto inputs = graph::declared_input_types(g, 1);
+  const auto inputs = declared_input_types(g, 1);
   if (!inputs) return;
   try {
-    const graph::Inferred inferred = graph::infer(g, *inputs);
+    const PartlyInferred inferred = infer_partly(g, *inputs);
     for (std::size_t v = 0; v < g.values.size(); ++v) {
-      dtype[v] = inferred.types[v].dtype;
-      rank[v] = static_cast<std::int64_t>(inferred.types[v].shape.size());
+      if (!inferred.types[v]) continue;
+      dtype[v] = inferred.types[v]->dtype;
+      rank[v] = static_cast<std::int64_t>(inferred.types[v]->shape.size());
     }
   } catch (const Error &) {
     // A batch of one may not suit the graph. Without ranks fewer nodes become integer; calibration reports what is
@@ -43,12 +44,12 @@ Facts::Facts(const graph::Graph &g) : uses(g), dtype(g.values.size(), QTN_FLOAT3
   }
 }
 
-void require_float(const graph::Graph &g, const char *who) {
-  for (const graph::Value &value : g.values)
+void require_float(const Graph &g, const char *who) {
+  for (const Value &value : g.values)
     if (value.quantizer) fail(QTN_EUNSUPPORTED, who, ": the model is quantized already (tensor \"", value.name, "\")");
-  for (const graph::Node &node : g.nodes)
+  for (const Node &node : g.nodes)
     if (node.op == &ops::kDynamicQuantizeMatMul || node.op == &ops::kDynamicQuantizeLinear)
       fail(QTN_EUNSUPPORTED, who, ": the model is quantized already (node \"", node.name, "\")");
 }
 
-}  // namespace qtn::quant
+}  // namespace qtn::graph

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rewrites of a float graph that keep its meaning. Each leaves the graph sorted; optimize() runs them all.
+// Rewrites of a graph that keep its meaning. Each leaves the graph sorted; pipelines.hpp says which run in which order.
 #pragma once
 
 #include <functional>
@@ -15,6 +15,12 @@ using NodeFilter = std::function<bool(const Node &)>;
 /// Replaces nodes whose inputs are all constants by their results.
 void fold_constants(Graph &g);
 
+/// Each If for which `which`, by the number of its node, says a branch becomes the nodes of that.
+void inline_branches(Graph &g, std::span<const std::optional<std::size_t>> which);
+
+/// Those whose condition is a constant.
+void inline_constant_branches(Graph &g);
+
 /// Identity and Dropout: readers take the input instead.
 void remove_identities(Graph &g);
 
@@ -28,11 +34,16 @@ void require_inference(const Graph &g);
 /// something reads the statistics or the mask that they make.
 void leave_training(Graph &g);
 
-/// Folds BatchNormalization into the Conv or Gemm before it (semantics: W' = W*gamma*r, b' =
-/// (b-mean)*gamma*r
-/// + beta, r = 1/sqrt(var + eps)); one that stands alone becomes a multiplication and an addition of constants. With a
-/// filter: folds only where it holds for both, and leaves those that stand alone.
-void fold_batch_norms(Graph &g, const NodeFilter &only = nullptr);
+/// Folds BatchNormalization into the Conv or Gemm before it (W' = W*gamma*r, b' =
+/// (b-mean)*gamma*r + beta, r = 1/sqrt(var + eps)); one that stands alone becomes a multiplication and an addition of
+/// constants.
+void fold_batch_norms(Graph &g);
+
+/// The same only where the filter holds for both; those that stand alone are left.
+void fold_batch_norms(Graph &g, const NodeFilter &only);
+
+/// The same, and those that stand alone are left.
+void fold_preceded_batch_norms(Graph &g);
 
 /// Moves a Pad with zeros along spatial axes into the pads of a Conv that reads it.
 void fuse_pads(Graph &g);
@@ -44,8 +55,11 @@ void fuse_biases(Graph &g);
 std::optional<ops::Clamp> clamp_of(const Graph &g, const Node &node);
 
 /// Moves Relu and Clip with constant bounds into the clamp of the Conv, Gemm, MatMul, Add or
-/// DynamicQuantizeMatMul before it. With a filter: only where it holds for both, and also into a BatchNormalization.
-void fuse_clamps(Graph &g, const NodeFilter &only = nullptr);
+/// DynamicQuantizeMatMul before it.
+void fuse_clamps(Graph &g);
+
+/// The same only where the filter holds for both, and also into a BatchNormalization.
+void fuse_clamps(Graph &g, const NodeFilter &only);
 
 /// The inverse: a clamp becomes a Relu or Clip behind its node.
 void separate_clamps(Graph &g);
@@ -71,7 +85,13 @@ void round_before_moves(Graph &g);
 /// points; int4 and int2 stay. Those that leave int8 then become sums of several, for which x is read as often.
 void center_weights(Graph &g);
 
-/// Throws as require_inference does.
-void optimize(Graph &g);
+/// Brings products with constants into the one form that has integer arithmetic, x * W + bias with one value of the
+/// bias for each column. Gemm: alpha and beta go into constant weights and bias. MatMul of a matrix and constant
+/// weights, then Add of a constant vector: Gemm.
+void normalize_products(Graph &g);
+
+/// A BatchNormalization of images that nothing before it takes up gets a depthwise convolution by ones in front,
+/// which then does, and has its name. Returns these names.
+std::vector<std::string> insert_depthwise_before_norms(Graph &g);
 
 }  // namespace qtn::graph

@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "graph/integer.hpp"
-#include "graph/passes.hpp"
+#include "graph/passes/passes.hpp"
 
 namespace qtn::graph {
 namespace {

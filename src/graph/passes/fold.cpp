@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "graph/budget.hpp"
 #include "graph/integer.hpp"
-#include "graph/passes.hpp"
+#include "graph/passes/passes.hpp"
 #include "graph/tensors.hpp"
 
 namespace qtn::graph {
@@ -164,7 +164,7 @@ void fold_constants(Graph &g) {
                           !node.clamp && std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) {
                             return v == kNoValue || (!g.value(v).quantizer && !is_output[static_cast<std::size_t>(v)]);
                           });
-    if (turn_weights(g, node, is_output) || !foldable) continue;
+    if (turn_weights(g, node, is_output) || !foldable || !node.bodies.empty()) continue;
     std::vector<const Tensor *> operands;
     for (const ValueId v : node.inputs) operands.push_back(v == kNoValue ? nullptr : &g.value(v).constant);
     try {
@@ -215,9 +215,13 @@ void remove_identities(Graph &g) {
   remove_dead(g);
 }
 
-void fold_batch_norms(Graph &g, const NodeFilter &only) {
+namespace {
+
+/// Of normalizations that nothing before them takes up.
+enum class Alone { split, left };
+
+void fold_norms(Graph &g, const NodeFilter &taken, Alone alone) {
   const Uses uses(g);
-  const auto taken = [&](const Node &node) { return !only || only(node); };
   std::vector<Node> nodes;
   std::vector<std::int32_t> place(g.nodes.size(), -1);  // where each old node stands in `nodes`
   const std::size_t old_count = g.nodes.size();
@@ -236,7 +240,7 @@ void fold_batch_norms(Graph &g, const NodeFilter &only) {
         }
       }
       const std::optional<Shape> shape = g.value(x).shape;
-      if (!only && shape && shape->size() >= 2) {
+      if (alone == Alone::split && shape && shape->size() >= 2) {
         split(g, nodes, node, a, shape->size() - 2);
         continue;
       }
@@ -247,5 +251,15 @@ void fold_batch_norms(Graph &g, const NodeFilter &only) {
   g.nodes = std::move(nodes);
   remove_dead(g);
 }
+
+bool any(const Node &) { return true; }
+
+}  // namespace
+
+void fold_batch_norms(Graph &g) { fold_norms(g, any, Alone::split); }
+
+void fold_batch_norms(Graph &g, const NodeFilter &only) { fold_norms(g, only, Alone::left); }
+
+void fold_preceded_batch_norms(Graph &g) { fold_norms(g, any, Alone::left); }
 
 }  // namespace qtn::graph

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/error.hpp"
-#include "graph/passes.hpp"
+#include "graph/passes/passes.hpp"
 
 namespace qtn::graph {
 namespace {
@@ -90,12 +90,12 @@ void fuse_biases(Graph &g) {
   remove_dead(g);
 }
 
-void fuse_clamps(Graph &g, const NodeFilter &only) {
+namespace {
+
+/// `takes`: whether the first node may get the clamp that the second one is.
+template <typename Takes>
+void move_clamps(Graph &g, Takes takes) {
   const Uses uses(g);
-  const auto takes = [&](const Node &before, const Node &node) {
-    if (!only) return takes_clamp(before);
-    return only(before) && only(node) && (takes_clamp(before) || is_batch_norm(before));
-  };
   std::vector<bool> gone(g.nodes.size(), false);
   for (std::size_t n = 0; n < g.nodes.size(); ++n) {
     const Node &node = g.nodes[n];
@@ -115,6 +115,18 @@ void fuse_clamps(Graph &g, const NodeFilter &only) {
   std::erase_if(g.nodes, [&](const Node &) { return gone[n++]; });
   sort_topologically(g);
   remove_dead(g);
+}
+
+}  // namespace
+
+void fuse_clamps(Graph &g) {
+  move_clamps(g, [](const Node &before, const Node &) { return takes_clamp(before); });
+}
+
+void fuse_clamps(Graph &g, const NodeFilter &only) {
+  move_clamps(g, [&](const Node &before, const Node &node) {
+    return only(before) && only(node) && (takes_clamp(before) || is_batch_norm(before));
+  });
 }
 
 void replace_relu6(Graph &g, const NodeFilter &where) {
@@ -156,18 +168,6 @@ void fuse_pads(Graph &g) {
     node.inputs[0] = pad.inputs[0];
   }
   remove_dead(g);
-}
-
-void optimize(Graph &g) {
-  fold_constants(g);
-  require_inference(g);
-  remove_identities(g);
-  fold_batch_norms(g);
-  fuse_pads(g);
-  fuse_biases(g);
-  fuse_clamps(g);
-  round_before_moves(g);
-  center_weights(g);
 }
 
 }  // namespace qtn::graph

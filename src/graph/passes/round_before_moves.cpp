@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "graph/integer.hpp"
-#include "graph/passes.hpp"
+#include "graph/passes/passes.hpp"
 
 namespace qtn::graph {
 namespace {

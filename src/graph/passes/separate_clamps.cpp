@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "graph/names.hpp"
-#include "graph/passes.hpp"
+#include "graph/passes/passes.hpp"
 
 namespace qtn::graph {
 

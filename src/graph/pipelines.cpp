@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "graph/pipelines.hpp"
+
+#include <span>
+
+#include "graph/passes/passes.hpp"
+
+namespace qtn::graph {
+namespace {
+
+using Pass = void (*)(Graph &);
+
+void check_inference(Graph &g) { require_inference(g); }
+
+constexpr Pass kSimplification[] = {fold_constants, inline_constant_branches, check_inference, remove_identities};
+constexpr Pass kInference[] = {fold_constants,     inline_constant_branches,
+                               check_inference,    remove_identities,
+                               fold_batch_norms,   fuse_pads,
+                               fuse_biases,        fuse_clamps,
+                               round_before_moves, center_weights};
+constexpr Pass kDynamic[] = {fold_constants,    inline_constant_branches, check_inference,
+                             remove_identities, fold_batch_norms,         normalize_products};
+constexpr Pass kTraining[] = {restore_norms, separate_clamps, fold_constants, inline_constant_branches, leave_training};
+constexpr Pass kEqualization[] = {remove_identities, fold_preceded_batch_norms, fuse_pads, fuse_clamps};
+constexpr Pass kProducts[] = {normalize_products};
+
+void run_all(Graph &g, std::span<const Pass> passes) {
+  for (const Pass pass : passes) pass(g);
+}
+
+}  // namespace
+
+void run_passes(Graph &g, Pipeline pipeline) {
+  switch (pipeline) {
+    case Pipeline::simplification:
+      return run_all(g, kSimplification);
+    case Pipeline::inference:
+      return run_all(g, kInference);
+    case Pipeline::quantization:
+      run_all(g, kInference);
+      return run_all(g, kProducts);
+    case Pipeline::dynamic_quantization:
+      return run_all(g, kDynamic);
+    case Pipeline::training:
+      return run_all(g, kTraining);
+    case Pipeline::equalization:
+      return run_all(g, kEqualization);
+  }
+}
+
+}  // namespace qtn::graph

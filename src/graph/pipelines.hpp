@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a graph is brought into before it is used: sequences of passes, by name.
+#pragma once
+
+#include "graph/graph.hpp"
+
+namespace qtn::graph {
+
+enum class Pipeline {
+  simplification,        ///< constants are folded, nodes that do nothing are gone; refuses nodes in training mode
+  inference,             ///< as a session runs it: simplified, one node where one can do the work of several
+  quantization,          ///< as grids are placed on it: inference, and products in the form that has integer arithmetic
+  dynamic_quantization,  ///< as products get grids for what they read at each run
+  training,              ///< as a trainer changes it: normalizations and activations are nodes, out of training mode
+  equalization,          ///< what follows in training where layers are equalized, which looks at layers as they will be
+};
+
+/// Runs its passes, in order. Throws as they do; the graph is then of no use.
+void run_passes(Graph &g, Pipeline pipeline);
+
+}  // namespace qtn::graph

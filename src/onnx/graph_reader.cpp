@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "onnx/graph_reader.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "onnx/bodies.hpp"
+#include "onnx/dynamic_function.hpp"
+#include "onnx/tensor_proto.hpp"
+#include "ops/common/dynamic_quantizer.hpp"
+
+namespace qtn::onnx {
+
+using graph::kNoValue;
+using graph::ValueId;
+
+namespace {
+
+/// Operators are described as this opset has them; nodes of an older one are rewritten.
+constexpr std::int64_t kNativeOpset = 21;
+
+bool is_default_domain(const std::string &domain) { return domain.empty() || domain == "ai.onnx"; }
+
+/// The operator that a node names, or nullptr.
+const ops::OpDef *find_op(const NodeProto &node) {
+  // ONNX Runtime's tools write 16-bit quantization in its own domain, with the same meaning.
+  for (const ops::OpDef *op : {&ops::kQuantizeLinear, &ops::kDequantizeLinear})
+    if (node.domain == ops::kMicrosoft && node.op == op->name) return op;
+  if (function_numerics(node.domain, node.op)) return &ops::kDynamicQuantizeLinear;
+  return ops::find_op(is_default_domain(node.domain) ? "" : node.domain, node.op);
+}
+
+/// The value of a Constant node.
+Tensor constant_value(const Attrs &attrs) {
+  for (const auto &[key, value] : attrs) {
+    if (key == "value")
+      if (const auto *tensor = std::get_if<Tensor>(&value)) return *tensor;
+    if (key == "value_float") return Tensor::scalar(static_cast<float>(attrs.get_float(key, 0)));
+    if (key == "value_int") {
+      const std::int64_t integer = attrs.get_int(key, 0);
+      return Tensor::from<std::int64_t>(QTN_INT64, Shape{}, std::span(&integer, 1));
+    }
+    if (key == "value_ints") return Tensor::from_ints(attrs.get_ints(key));
+    if (key == "value_floats") {
+      const std::vector<double> wide = attrs.get_floats(key);
+      const std::vector<float> values(wide.begin(), wide.end());
+      return Tensor::from<float>(QTN_FLOAT32, Shape{static_cast<std::int64_t>(values.size())}, std::span(values));
+    }
+  }
+  fail(QTN_EUNSUPPORTED, "holds no tensor, number or list of numbers");
+}
+
+[[noreturn]] void fail_at(const std::string &name, const std::string &op, const Error &e) {
+  const qstatus status = e.status() == QTN_EINVAL ? QTN_EFORMAT : e.status();
+  const std::string prefix = op + ": ";
+  std::string_view text = e.what();
+  if (text.starts_with(prefix)) text.remove_prefix(prefix.size());
+  fail(status, "node \"", name, "\" (", op, "): ", text);
+}
+
+}  // namespace
+
+bool is_known(const NodeProto &node) { return find_op(node) != nullptr; }
+
+graph::Graph GraphReader::read(const GraphProto &proto) {
+  if (proto.has_sparse_initializer) fail(QTN_EUNSUPPORTED, "has sparse initializers, which are not supported");
+  g_.name = proto.name;
+  reserve_names(proto);
+  for (const protozero::data_view initializer : proto.initializers) add_initializer(initializer);
+  for (const ValueInfo &input : proto.inputs) add_input(input);
+  for (std::size_t i = 0; i < proto.nodes.size(); ++i) add_node(proto.nodes[i], i);
+  if (!file_.unsupported.empty()) return std::move(g_);
+  check_nodes();
+  for (const ValueInfo &info : proto.values) describe(info);
+  for (const ValueInfo &output : proto.outputs) add_output(output);
+  if (g_.outputs.empty()) fail(QTN_EFORMAT, "has no outputs");
+  g_.inputs.insert(g_.inputs.end(), captures_.begin(), captures_.end());
+  graph::sort_topologically(g_);
+  return std::move(g_);
+}
+
+ValueId GraphReader::value_named(const std::string &name) {
+  if (outer_ && !own_.contains(name) && !ids_.contains(name)) return capture(name);
+  const auto [at, is_new] = ids_.try_emplace(name, static_cast<ValueId>(g_.values.size()));
+  if (is_new) {
+    graph::Value value;
+    value.name = name;
+    g_.add_value(std::move(value));
+    defined_.push_back(false);
+  }
+  return at->second;
+}
+
+/// What stands here for a value of an outer graph: a constant itself, or an input.
+ValueId GraphReader::capture(const std::string &name) {
+  const ValueId theirs = outer_->value_named(name);
+  const graph::Value &value = outer_->g_.value(theirs);
+  const ValueId id = ids_[name] = static_cast<ValueId>(g_.values.size());
+  g_.add_value(value);
+  defined_.push_back(true);
+  if (!value.is_constant()) {
+    captured_.push_back(theirs);
+    captures_.push_back(id);
+  }
+  return id;
+}
+
+/// The value of that name, which must not have been made before.
+ValueId GraphReader::define(const std::string &name) {
+  const ValueId id = value_named(name);
+  if (defined_[static_cast<std::size_t>(id)])
+    fail(QTN_EFORMAT, "\"", name, "\" is made twice: names of values must be unique");
+  defined_[static_cast<std::size_t>(id)] = true;
+  return id;
+}
+
+void GraphReader::set_constant(ValueId id, Tensor tensor) {
+  graph::Value &value = g_.value(id);
+  value.dtype = tensor.dtype();
+  value.shape = tensor.shape();
+  value.constant = std::move(tensor);
+}
+
+/// Names made up here must not meet one that the file uses further down.
+void GraphReader::reserve_names(const GraphProto &proto) {
+  for (const NodeProto &node : proto.nodes) {
+    for (const std::string &name : node.inputs) value_names_.take(name);
+    for (const std::string &name : node.outputs) value_names_.take(name);
+  }
+  for (const ValueInfo &input : proto.inputs) value_names_.take(input.name);
+  if (outer_) {
+    for (const protozero::data_view initializer : proto.initializers) own_.insert(tensor_name(initializer));
+    for (const ValueInfo &input : proto.inputs) own_.insert(input.name);
+    for (const NodeProto &node : proto.nodes) own_.insert(node.outputs.begin(), node.outputs.end());
+  }
+  file_.node_names.take("");
+  for (const NodeProto &node : proto.nodes) own_name_.push_back(file_.node_names.take(node.name));
+}
+
+void GraphReader::add_initializer(protozero::data_view bytes) {
+  auto [name, tensor] = read_tensor(bytes, file_.folder);
+  value_names_.take(name);
+  // Weights in halves or doubles are read as floats, unless the network itself works on such.
+  set_constant(define(name), file_.kept_types.contains(tensor.dtype()) ? std::move(tensor) : in_float32(tensor));
+}
+
+void GraphReader::add_input(const ValueInfo &input) {
+  // Up to IR version 3 every initializer is an input too, as a default value; it stays a constant here.
+  const auto known = ids_.find(input.name);
+  if (known != ids_.end() && g_.value(known->second).is_constant()) return;
+  const std::string what = cat("input \"", input.name, "\"");
+  if (!input.is_tensor && !outer_) fail(QTN_EUNSUPPORTED, what, " is not a tensor");
+  if (input.elem_type == 0 && !outer_) fail(QTN_EFORMAT, what, " has no element type");
+  if (input.elem_type != 0 && !is_stored(input.elem_type))
+    fail(QTN_EUNSUPPORTED, what, " is ", data_type_name(input.elem_type), ", which is not supported");
+  const ValueId id = define(input.name);
+  if (input.elem_type != 0) g_.value(id).dtype = static_cast<qdtype>(input.elem_type);
+  g_.value(id).shape = input.shape;
+  g_.inputs.push_back(id);
+}
+
+void GraphReader::describe(const ValueInfo &info) {
+  const auto known = ids_.find(info.name);
+  if (known == ids_.end() || !info.is_tensor) return;
+  graph::Value &value = g_.value(known->second);
+  if (!value.dtype && is_stored(info.elem_type)) value.dtype = static_cast<qdtype>(info.elem_type);
+  if (!value.shape) value.shape = info.shape;
+}
+
+void GraphReader::add_output(const ValueInfo &output) {
+  if (outer_) value_named(output.name);
+  const auto known = ids_.find(output.name);
+  if (known == ids_.end() || !defined_[static_cast<std::size_t>(known->second)])
+    fail(QTN_EFORMAT, "output \"", output.name, "\" is made by no node");
+  describe(output);
+  g_.outputs.push_back(known->second);
+}
+
+std::string GraphReader::node_name(const NodeProto &proto, std::size_t index) {
+  if (own_name_[index]) return proto.name;
+  return file_.node_names.make(proto.name.empty() ? cat(proto.op, "_", index) : proto.name);
+}
+
+void GraphReader::set_attributes(const NodeProto &proto, graph::Node &node) {
+  for (const AttributeProto &attribute : proto.attributes) {
+    if (attribute.graph && node.op && has_bodies(*node.op)) continue;
+    if (attribute.name == ops::kNumericsAttr || attribute.name.starts_with('_'))
+      fail(QTN_EFORMAT, "has an attribute ", attribute.name, ", which is not ONNX's");
+    node.attrs.set(attribute.name, read_attribute(attribute, file_.folder));
+  }
+  if (const auto numerics = function_numerics(proto.domain, proto.op))
+    node.attrs.set(ops::kNumericsAttr, numerics_name(*numerics));
+}
+
+/// The graphs that a node runs; what they read of this one becomes operands of the node.
+void GraphReader::add_bodies(const NodeProto &proto, graph::Node &node) {
+  const std::size_t own = std::max<std::size_t>(node.inputs.size(), node.op == &ops::kLoop ? 2 : 0);
+  node.inputs.resize(own, kNoValue);
+  std::vector<Body> bodies;
+  for (const GraphProto *graph : body_protos(proto, *node.op)) {
+    GraphReader reader(file_, this);
+    bodies.push_back({reader.read(*graph), reader.captured()});
+    if (!file_.unsupported.empty()) return;
+    finish(bodies.back().graph, file_.numerics);
+  }
+  node.captured = join_captures(bodies, g_);
+  for (std::size_t i = 0; i < node.captured; ++i) node.inputs.push_back(bodies[0].captured[i]);
+  for (Body &body : bodies) node.bodies.push_back(std::make_shared<const graph::Graph>(std::move(body.graph)));
+  check_bodies(node, own);
+  for (std::size_t o = 0; o < node.outputs.size(); ++o)
+    if (const auto dtype = body_dtype(node, o)) g_.value(node.outputs[o]).dtype = dtype;
+}
+
+void GraphReader::add_node(const NodeProto &proto, std::size_t index) {
+  const std::int64_t opset = proto.opset ? proto.opset : file_.opset;
+  graph::Node node;
+  node.name = node_name(proto, index);
+  node.op = find_op(proto);
+  std::string op = is_default_domain(proto.domain) ? proto.op : "";
+  if (!node.op && !ops::is_retired(op)) {
+    const std::string domain = proto.domain.empty() ? "ai.onnx" : proto.domain;
+    file_.unsupported[cat(proto.op, " (domain ", domain, ", opset ", opset, ")")].push_back(node.name);
+    return;
+  }
+  try {
+    set_attributes(proto, node);
+    connect(proto, node);
+    if (op == "Constant") {
+      if (node.outputs.size() != 1) fail(QTN_EFORMAT, "must have 1 output, not ", node.outputs.size());
+      return set_constant(node.outputs[0], constant_value(node.attrs));
+    }
+    if (opset < kNativeOpset && !op.empty()) {
+      upgrade(op, node, opset);
+      node.op = ops::find_op("", op);
+    }
+    if (node.op && has_bodies(*node.op)) add_bodies(proto, node);
+  } catch (const Error &e) {
+    fail_at(node.name, proto.op, e);
+  }
+  if (node.op) g_.nodes.push_back(std::move(node));
+}
+
+void GraphReader::connect(const NodeProto &proto, graph::Node &node) {
+  for (const std::string &name : proto.inputs) node.inputs.push_back(name.empty() ? kNoValue : value_named(name));
+  while (!node.inputs.empty() && node.inputs.back() == kNoValue) node.inputs.pop_back();
+  std::size_t count = proto.outputs.size();
+  while (count > 0 && proto.outputs[count - 1].empty()) --count;
+  if (count == 0) fail(QTN_EFORMAT, "has no outputs");
+  for (std::size_t i = 0; i < count; ++i)
+    node.outputs.push_back(
+        define(proto.outputs[i].empty() ? value_names_.make(node.name + "_unused") : proto.outputs[i]));
+}
+
+void GraphReader::upgrade(std::string &op, graph::Node &node, std::int64_t opset) {
+  ops::OldNode old{op, node.attrs, static_cast<int>(opset), node.inputs.size(), {}, {}};
+  ops::upgrade_node(old);
+  if (!old.inputs.empty()) {
+    std::vector<ValueId> moved;
+    for (const std::ptrdiff_t from : old.inputs)
+      moved.push_back(from < 0 ? kNoValue : node.inputs.at(static_cast<std::size_t>(from)));
+    node.inputs = std::move(moved);
+  }
+  for (auto &[position, tensor] : old.constants) {
+    if (position >= node.inputs.size()) node.inputs.resize(position + 1, kNoValue);
+    const ValueId id = define(value_names_.make(cat(node.name, "_input", position)));
+    set_constant(id, std::move(tensor));
+    node.inputs[position] = id;
+  }
+}
+
+/// Once everything is known: inputs exist, and counts and attributes are what the operator takes.
+void GraphReader::check_nodes() {
+  const Tensor unknown = Tensor::meta(QTN_FLOAT32, Shape{});
+  std::vector<const Tensor *> inputs;
+  for (const graph::Node &node : g_.nodes) try {
+      inputs.clear();
+      for (const ValueId id : node.inputs) {
+        if (id != kNoValue && !defined_[static_cast<std::size_t>(id)])
+          fail(QTN_EFORMAT, "reads \"", g_.value(id).name, "\", which no node, input or initializer makes");
+        inputs.push_back(id == kNoValue ? nullptr : g_.value(id).is_constant() ? &g_.value(id).constant : &unknown);
+      }
+      ops::check_call(*node.op, ops::Call{node.attrs, inputs, node.outputs.size()});
+    } catch (const Error &e) {
+      fail_at(node.name, node.op->name, e);
+    }
+}
+
+}  // namespace qtn::onnx

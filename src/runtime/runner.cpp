@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/runner.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.hpp"
+#include "base/fork_gate.hpp"
+#include "base/limits.hpp"
+#include "runtime/stages.hpp"
+
+namespace qtn::runtime {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What is known of this many sets of inputs is kept, and as many divisions of the graph.
+constexpr std::size_t kStagedLimit = 16;
+constexpr std::size_t kLargeContext = std::size_t{1} << 20;
+
+/// Equal for inputs of equal types.
+std::uint64_t key_of(std::span<const Tensor *const> inputs) {
+  std::uint64_t key = 14695981039346656037u;  // FNV-1a
+  const auto mix = [&](std::int64_t value) { key = (key ^ static_cast<std::uint64_t>(value)) * 1099511628211u; };
+  for (const Tensor *x : inputs) {
+    mix(x->dtype());
+    for (const std::int64_t dim : x->shape()) mix(dim);
+  }
+  return key;
+}
+
+StepTime time_of(const Plan &plan, const Step &step, double ms) {
+  StepTime time{step.node, step.op, step.kernel, step.integer, step.macs, 0, ms};
+  for (const auto *list : {&step.reads, &step.writes})
+    for (const SlotId s : *list) {
+      const SlotForm &form = plan.slots[static_cast<std::size_t>(s)].form;
+      time.bytes += storage_nbytes(form.dtype, element_count(form.shape));
+    }
+  return time;
+}
+
+}  // namespace
+
+struct Runner::Staged {
+  std::vector<ops::TensorType> types;
+  std::vector<Tensor> values;  ///< of inputs that the division depends on
+  StagesPtr stages;
+};
+
+Runner::Runner(graph::Graph g, std::vector<graph::ValueId> watched, bool is_part)
+    : graph_(std::move(g)), watched_(std::move(watched)), is_part_(is_part), plans_(graph_, isa(), watched_) {}
+
+Runner::~Runner() = default;
+
+PreparedRunPtr Runner::prepared(std::span<const Tensor *const> inputs) const {
+  const std::uint64_t key = key_of(inputs);
+  PreparedRunPtr run = pool_.take(key, [&](const PreparedRun &idle) { return idle.entry->fits(inputs); });
+  if (!run && is_part_) pool_.drop([](const PreparedRun &idle) { return idle.context->bytes() > kLargeContext; });
+  if (!run) run = std::make_unique<PreparedRun>(PreparedRun{key, plans_.plan_for(inputs), nullptr});
+  // A new plan may have taken the place of an old one.
+  if (run->entry->last_use == 0) pool_.drop([](const PreparedRun &idle) { return idle.entry->dropped.load(); });
+  run->entry->last_use.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+  const auto lanes = static_cast<std::size_t>(current_threads());
+  if (!run->context || run->context->lanes < lanes)
+    run->context = make_context(run->entry->plan, lanes);
+  else
+    check_context(run->entry->plan, run->context->lanes);
+  return run;
+}
+
+void Runner::run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs, const Look &look) const {
+  if (const StagesPtr stages = find_stages(inputs)) return stages->run(inputs, outputs, look);
+  PreparedRunPtr run;
+  try {
+    run = prepared(inputs);
+  } catch (const NotKnown &) {
+    return make_stages(inputs)->run(inputs, outputs, look);
+  }
+  run_plan(std::move(run), inputs, outputs, look);
+}
+
+void Runner::run_plan(PreparedRunPtr run, std::span<const Tensor *const> inputs, std::span<Tensor> outputs,
+                      const Look &look) const {
+  const Plan &plan = run->entry->plan;
+  Context &c = *run->context;
+  const Allowance memory(Limit::run_bytes, c.bytes());
+  c.begin_run();
+  c.watch = look.watch;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    c.tensors[static_cast<std::size_t>(plan.inputs[i])] = inputs[i]->to_contiguous();
+  if (look.plan_bytes) *look.plan_bytes += plan.arena_bytes + c.lanes * plan.lane_bytes;
+  Clock::time_point last = look.times ? Clock::now() : Clock::time_point();
+  for (const StepPtr &step : plan.steps) {
+    c.begin_step();
+    step->run(c);
+    if (!look.times) continue;
+    const Clock::time_point now = Clock::now();
+    look.times->push_back(time_of(plan, *step, std::chrono::duration<double, std::milli>(now - last).count()));
+    last = Clock::now();
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = c.tensor(plan.outputs[i]).clone();
+  for (const SlotId s : plan.inputs)
+    c.tensors[static_cast<std::size_t>(s)] = Tensor();  // inputs are borrowed for the run only
+  pool_.give_back(std::move(run));
+}
+
+Runner::StagesPtr Runner::find_stages(std::span<const Tensor *const> inputs) const {
+  if (!is_staged_.load(std::memory_order_acquire)) return nullptr;
+  const NoFork section;
+  const std::lock_guard lock(mutex_);
+  for (const Staged &staged : staged_)
+    if (fits(staged.types, staged.values, inputs)) return staged.stages;
+  return nullptr;
+}
+
+Runner::StagesPtr Runner::make_stages(std::span<const Tensor *const> inputs) const {
+  Staged staged;
+  for (const Tensor *x : inputs) staged.types.push_back({x->dtype(), x->shape()});
+  Division division = divide(graph_, graph::infer_partly(graph_, staged.types));
+  std::vector<Tensor> values = saying_values(staged.types, inputs);
+  Division by_values = divide(graph_, graph::infer_partly(graph_, staged.types, values));
+  if (by_values.key != division.key) {
+    division = std::move(by_values);
+    staged.values = std::move(values);
+  }
+  {
+    const NoFork section;
+    const std::lock_guard lock(mutex_);
+    const auto known = by_division_.find(division.key);
+    if (known != by_division_.end()) staged.stages = known->second;
+  }
+  if (!staged.stages) staged.stages = std::make_shared<const Stages>(graph_, division, watched_);
+  const NoFork section;
+  const std::lock_guard lock(mutex_);
+  if (by_division_.size() >= kStagedLimit) by_division_.clear();
+  by_division_.emplace(division.key, staged.stages);
+  if (staged_.size() >= kStagedLimit) staged_.erase(staged_.begin());
+  staged_.push_back(staged);
+  is_staged_.store(true, std::memory_order_release);
+  return staged.stages;
+}
+
+std::size_t Runner::weights_bytes() const {
+  std::size_t bytes = plans_.weights_bytes();
+  const NoFork section;
+  const std::lock_guard lock(mutex_);
+  for (const auto &[key, stages] : by_division_) bytes += stages->weights_bytes();
+  return bytes;
+}
+
+}  // namespace qtn::runtime

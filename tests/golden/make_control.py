@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes control/NAME.onnx and control/control.json: models with control flow, functions and shapes that depend on data.
+
+Results are ONNX Runtime's, and where its reference evaluator takes the model, equal to that one's. All numbers are
+small integers, so that nothing is rounded. README.md has the form.
+
+Run with:  $(benchmarks/peers/make-venv)/bin/python tests/golden/make_control.py
+"""
+import pathlib
+import warnings
+
+import numpy as np
+import onnx
+import onnx.parser
+import onnxruntime
+from golden_json import write
+from onnx.reference import ReferenceEvaluator
+
+OUT = pathlib.Path(__file__).with_name("control")
+HEAD = '<ir_version: 9, opset_import: ["" : 18{}]>\n'
+
+
+def floats(*shape):
+    return (np.arange(np.prod(shape, dtype=int)).reshape(shape) % 7 - 3).astype(np.float32)
+
+
+# name -> (model, inputs of each run)
+MODELS = {
+    "if_by_value": ("""
+g (float[N] x) => (float[M] y) {
+  axes = Constant <value_ints = [0]> ()
+  sum = ReduceSum <keepdims = 0> (x, axes)
+  zero = Constant <value_float = 0.0> ()
+  positive = Greater (sum, zero)
+  y = If (positive) <
+    then_branch = then () => (float[A] a) { double = Constant <value_float = 2.0> () a = Mul (x, double) },
+    else_branch = other () => (float[B] b) { b = Concat <axis = 0> (x, x) }>
+}""", [[floats(5) + 1], [floats(5) - 2], [floats(2) + 4]]),
+    "if_by_rank": ("""
+g (float[N, C] x) => (float[M] y) {
+  shape = Shape (x)
+  rank = Shape (shape)
+  two = Constant <value_ints = [2]> ()
+  flat = Equal (rank, two)
+  made = If (flat) <
+    then_branch = then () => (float[A] a) { minus = Constant <value_ints = [-1]> () a = Reshape (x, minus) },
+    else_branch = other () => (float[B] b) { b = Identity (x) }>
+  y = Relu (made)
+}""", [[floats(2, 3)], [floats(4, 1)]]),
+    "if_by_input": ("""
+g (int64 which, float[N] x) => (float[N] y) {
+  sixteen = Constant <value_int = 16> ()
+  is_sixteen = Equal (which, sixteen)
+  y = If (is_sixteen) <
+    then_branch = then () => (float[A] a) { a = Neg (x) },
+    else_branch = other () => (float[B] b) { b = Abs (x) }>
+}""", [[np.int64(16), floats(6)], [np.int64(8), floats(6)], [np.int64(16), floats(3)]]),
+    "if_in_if": ("""
+g (float[N] x, bool p, bool q) => (float[N] y, float[N] z) {
+  y, z = If (p) <
+    then_branch = then () => (float[N] a, float[N] b) {
+      twice = Add (x, x)
+      a, b = If (q) <
+        then_branch = both () => (float[N] c, float[N] d) { c = Add (twice, x) d = Identity (twice) },
+        else_branch = one () => (float[N] e, float[N] f) { e = Neg (twice) f = Neg (x) }>
+    },
+    else_branch = other () => (float[N] s, float[N] t) { s = Abs (x) t = Relu (x) }>
+}""", [[floats(4), np.bool_(p), np.bool_(q)] for p in (0, 1) for q in (0, 1)]),
+    "loop_for": ("""
+g (int64 n, float[K] x) => (float[K] y, float[T, K] all) {
+  go = Constant <value_int = 1> ()
+  yes = Cast <to = 9> (go)
+  y, all = Loop (n, yes, x) <
+    body = step (int64 i, bool before, float[K] state) => (bool after, float[K] next, float[K] seen) {
+      after = Identity (before)
+      index = Cast <to = 1> (i)
+      more = Add (state, index)
+      next = Add (more, x)
+      seen = Neg (next)
+    }>
+}""", [[np.int64(3), floats(4)], [np.int64(1), floats(4)], [np.int64(5), floats(2)]]),
+    "loop_while": ("""
+g (float[N] x, float limit) => (float[M] y, int64 count) {
+  yes = Constant <value = bool {1}> ()
+  zero = Constant <value_int = 0> ()
+  one = Constant <value_int = 1> ()
+  axes = Constant <value_ints = [0]> ()
+  y, count = Loop ("", yes, x, zero) <
+    body = step (int64 i, bool before, float[A] state, int64 c) => (bool after, float[B] next, int64 d) {
+      next = Concat <axis = 0> (state, x)
+      d = Add (c, one)
+      sum = ReduceSum <keepdims = 0> (next, axes)
+      after = Less (sum, limit)
+    }>
+}""", [[floats(3) + 4, np.float32(40)], [floats(3) + 4, np.float32(0)]]),
+    "loop_in_loop": ("""
+g (int64 n, int64[K] x) => (int64[K] y) {
+  yes = Constant <value = bool {1}> ()
+  y = Loop (n, yes, x) <
+    body = outer (int64 i, bool before, int64[K] state) => (bool after, int64[K] next) {
+      after = Identity (before)
+      next = Loop (i, before, state) <
+        body = inner (int64 j, bool b, int64[K] s) => (bool a, int64[K] t) {
+          a = Identity (b)
+          sum = Add (s, i)
+          t = Add (sum, x)
+        }>
+    }>
+}""", [[np.int64(4), np.arange(3)], [np.int64(0), np.arange(3)]]),
+    "scan": ("""
+g (float[2] start, float[N, 2] a, float[2, N] b) => (float[2] y, float[2, N] c, float[N, 2] d) {
+  y, c, d = Scan <num_scan_inputs = 2, scan_input_axes = [0, 1], scan_input_directions = [0, 1],
+                  scan_output_axes = [1, 0], scan_output_directions = [1, 0],
+    body = step (float[2] s, float[2] p, float[2] q) => (float[2] t, float[2] u, float[2] v) {
+      t0 = Add (s, p)
+      t = Add (t0, start)
+      u = Mul (p, q)
+      v = Sub (t, q)
+    }> (start, a, b)
+}""", [[floats(2), floats(4, 2), floats(2, 4)], [floats(2), floats(1, 2), floats(2, 1)]]),
+    "shape_by_data": ("""
+g (float[N] x) => (float[A, B] y, float[M] z) {
+  axes = Constant <value_ints = [0]> ()
+  most = ReduceMax <keepdims = 1> (x, axes)
+  rows = Cast <to = 7> (most)
+  two = Constant <value_ints = [2]> ()
+  shape = Concat <axis = 0> (rows, two)
+  ones = ConstantOfShape <value = float[1] {1.0}> (shape)
+  column = Constant <value = float[2, 2] {1.0, 2.0, 3.0, 4.0}> ()
+  product = MatMul (ones, column)
+  y = Relu (product)
+  sums = ReduceSum <keepdims = 0> (y, axes)
+  total = ReduceSum <keepdims = 1> (sums, axes)
+  long = Cast <to = 7> (total)
+  zeros = ConstantOfShape <value = float[1] {2.0}> (long)
+  z = Neg (zeros)
+}""", [[floats(5)], [floats(2) + 4], [floats(5) + 2]]),
+    "convolution_between": ("""
+g (float[1, 1, 4, 4] x, int64[2] size) => (float[1, 1, A, B] y) {
+  w = Constant <value = float[1, 1, 2, 2] {1.0, 0.0, 2.0, -1.0}> ()
+  c = Conv (x, w)
+  axes = Constant <value_ints = [0, 1, 2, 3]> ()
+  most = ReduceMax <keepdims = 0> (c, axes)
+  limit = Constant <value_float = 3.0> ()
+  high = Greater (most, limit)
+  one = Constant <value_ints = [1, 1]> ()
+  made = If (high) <
+    then_branch = then () => (float[1, 1, D, E] a) { reps = Concat <axis = 0> (one, size) a = Tile (c, reps) },
+    else_branch = other () => (float[1, 1, D, E] b) { b = Identity (c) }>
+  y = Conv (made, w)
+}""", [[floats(1, 1, 4, 4), np.array([1, 2])], [floats(1, 1, 4, 4) - 3, np.array([2, 2])]]),
+}
+
+# With functions, which have a head of their own.
+FUNCTIONS = {
+    "functions": ("""
+<ir_version: 9, opset_import: ["" : 18, "own" : 1]>
+g (float[N] x) => (float[N] y, float[N] z) {
+  y = own.scaled <factor = 3.0> (x)
+  z = own.both (x, y)
+}
+<domain: "own", opset_import: ["" : 18]>
+scaled <factor> (a) => (b) {
+  f = Constant <value_float: float = @factor> ()
+  b = Mul (a, f)
+}
+<domain: "own", opset_import: ["" : 18, "own" : 1]>
+both (p, q) => (r) {
+  s = own.scaled <factor = 2.0> (p)
+  t = own.scaled <factor = -1.0> (q)
+  zero = Constant <value_ints = [0]> ()
+  sum = ReduceSum <keepdims = 0> (s, zero)
+  nothing = Constant <value_float = 0.0> ()
+  positive = Greater (sum, nothing)
+  r = If (positive) <
+    then_branch = then () => (float[N] a) { a = Add (s, t) },
+    else_branch = other () => (float[N] b) { half = Constant <value_float = 0.5> () c = Mul (t, half) b = Sub (s, c) }>
+}""", [[floats(4) + 3], [floats(4) * 2 - 6]]),
+}
+
+
+def reference(name, model):
+    """ONNX's own evaluator, or None where it does not take the model."""
+    if name == "scan":  # "Scan is not implemented for other output input_direction than 0"
+        return None
+    return ReferenceEvaluator(model)
+
+
+def expected(name, model, runs):
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    names = [i.name for i in session.get_inputs()]
+    results = []
+    for inputs in runs:
+        feed = {n: np.asarray(x) for n, x in zip(names, inputs)}
+        outputs = session.run(None, feed)
+        evaluator = reference(name, model)
+        for ours, theirs in zip(outputs, evaluator.run(None, feed) if evaluator else outputs):
+            np.testing.assert_array_equal(ours, theirs, err_msg=name)
+        results.append({"inputs": list(feed.values()), "outputs": outputs})
+    return results
+
+
+def main():
+    warnings.simplefilter("ignore")
+    onnxruntime.set_default_logger_severity(4)
+    OUT.mkdir(exist_ok=True)
+    cases = []
+    models = {name: (HEAD.format("") + text, runs) for name, (text, runs) in MODELS.items()} | FUNCTIONS
+    for name, (text, runs) in models.items():
+        model = onnx.parser.parse_model(text)
+        onnx.checker.check_model(model, full_check=False)
+        onnx.save(model, OUT / f"{name}.onnx")
+        cases.append({"name": name, "runs": expected(name, model, runs)})
+    write(OUT / "control.json", {"cases": cases})
+
+
+if __name__ == "__main__":
+    main()
