@@ -104,7 +104,7 @@ class Given {
   std::vector<qtensor *> handles_;
 };
 
-std::vector<Tensor> read_sample(const char *entry, qmodel_sample sample, std::size_t index, std::size_t input_count,
+std::vector<Tensor> read_sample(const char *entry, qmodel_sample_cb sample, std::size_t index, std::size_t input_count,
                                 void *ctx) {
   Given inputs(input_count);
   const qstatus status = sample(inputs.handles(), input_count, index, ctx);
@@ -139,6 +139,17 @@ qstatus qmodel_save(const qmodel *m, const char *path, const qattrs *attrs) {
     const onnx::SaveOptions options = save_options(entry, attrs_or_none(attrs));
     if (m->prepared()) fail(QTN_ESTATE, entry, ": the model is prepared, but not converted");
     onnx::save(m->graph(), path, options);
+  });
+}
+
+qstatus qmodel_save_bytes(qblob **out, const qmodel *m, const qattrs *attrs) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, m, "m");
+    const onnx::SaveOptions options = save_options(entry, attrs_or_none(attrs));
+    if (m->prepared()) fail(QTN_ESTATE, entry, ": the model is prepared, but not converted");
+    *out = new qblob{onnx::serialize(m->graph(), options)};
   });
 }
 
@@ -212,8 +223,8 @@ qstatus qmodel_merge_calibrations(const char *path, const char *const *parts, si
   });
 }
 
-qstatus qmodel_quantize(qmodel **out, qblob **report, const qmodel *m, const qconfig *config, qmodel_sample sample,
-                        size_t sample_count, const qattrs *attrs, qmodel_progress progress, void *ctx) {
+qstatus qmodel_quantize(qmodel **out, qblob **report, const qmodel *m, const qconfig *config, qmodel_sample_cb sample,
+                        size_t sample_count, const qattrs *attrs, qmodel_progress_cb progress, void *ctx) {
   clear(out);
   if (report) clear(report);
   return guard(__func__, [&](const char *entry) {
@@ -225,7 +236,7 @@ qstatus qmodel_quantize(qmodel **out, qblob **report, const qmodel *m, const qco
     const std::size_t input_count = m->graph().inputs.size();
     const auto read = [&](std::size_t index) { return read_sample(entry, sample, index, input_count, ctx); };
     const auto tell = [&](const char *stage, std::size_t done, std::size_t total) {
-      if (progress && progress(stage, done, total, ctx) != 0)
+      if (progress && progress(stage, done, total, ctx) != QTN_CONTINUE)
         fail(QTN_ECANCELED, entry, ": canceled while ", stage, ", ", done, " of ", total, " done");
     };
     quant::Quantized quantized =
@@ -234,8 +245,8 @@ qstatus qmodel_quantize(qmodel **out, qblob **report, const qmodel *m, const qco
   });
 }
 
-qstatus qmodel_quantize_qat(qmodel **out, qblob **report, const qmodel *m, const qconfig *config, qmodel_batch batch,
-                            size_t batch_count, size_t target_count, const qattrs *attrs, qmodel_training progress,
+qstatus qmodel_quantize_qat(qmodel **out, qblob **report, const qmodel *m, const qconfig *config, qmodel_batch_cb batch,
+                            size_t batch_count, size_t target_count, const qattrs *attrs, qmodel_training_cb progress,
                             void *ctx) {
   clear(out);
   if (report) clear(report);
@@ -253,16 +264,20 @@ qstatus qmodel_quantize_qat(qmodel **out, qblob **report, const qmodel *m, const
       if (status != QTN_OK) fail(status, entry, ": batch ", index, " gave ", qstatus_name(status));
       return train::Batch{inputs.tensors(entry, "input", of), targets.tensors(entry, "target", of)};
     };
-    const auto tell = [&](const char *stage, std::size_t done, std::size_t total, double loss, int may_end) {
-      const int answer = progress ? progress(stage, done, total, loss, ctx) : 0;
-      if (answer != 0 && answer != may_end)
+    const auto tell = [&](const char *stage, std::size_t done, std::size_t total, double loss, qanswer may_be) {
+      const qanswer answer = progress ? progress(stage, done, total, loss, ctx) : QTN_CONTINUE;
+      if (answer != QTN_CONTINUE && answer != may_be)
         fail(QTN_ECANCELED, entry, ": canceled while ", stage, ", ", done, " of ", total, " done");
-      return answer == 0;
+      return answer == QTN_CONTINUE;
     };
     quant::Quantized quantized = train::quantize_qat(
         m->graph(), config->value, {batch_count, read}, attrs_or_none(attrs),
-        [&](const char *stage, std::size_t done, std::size_t total) { tell(stage, done, total, std::nan(""), 0); },
-        [&](std::size_t done, std::size_t total, double loss) { return tell("training", done, total, loss, 1); });
+        [&](const char *stage, std::size_t done, std::size_t total) {
+          tell(stage, done, total, std::nan(""), QTN_CONTINUE);
+        },
+        [&](std::size_t done, std::size_t total, double loss) {
+          return tell("training", done, total, loss, QTN_STOP);
+        });
     hand_out(std::move(quantized), out, report);
   });
 }

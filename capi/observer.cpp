@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <span>
+#include <vector>
+
+#include "base/file.hpp"
 #include "guard.hpp"
+#include "io/checked.hpp"
 
 using namespace qtn;
 using namespace qtn::capi;
@@ -54,6 +59,25 @@ qstatus qobserver_load(qobserver **out, const void *data, size_t nbytes) {
     need(entry, out, "out");
     need(entry, data, "data");
     *out = new qobserver{quant::load_observer({static_cast<const std::byte *>(data), nbytes})};
+  });
+}
+
+qstatus qobserver_save_file(const qobserver *o, const char *path) {
+  return guard(__func__, [&](const char *entry) {
+    need(entry, o, "o");
+    need(entry, path, "path");
+    const std::vector<std::byte> bytes = o->value->save();
+    write_file(path, {reinterpret_cast<const char *>(bytes.data()), bytes.size()});
+  });
+}
+
+qstatus qobserver_load_file(qobserver **out, const char *path) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, path, "path");
+    const std::vector<char> bytes = read_file(path);
+    *out = new qobserver{io::checked(path, [&] { return quant::load_observer(std::as_bytes(std::span(bytes))); })};
   });
 }
 

@@ -14,7 +14,7 @@ namespace {
 struct Wrapped {
   void *data = nullptr;
   void *ctx = nullptr;
-  qtensor_deleter deleter = nullptr;
+  qtensor_deleter_cb deleter = nullptr;
 
   Wrapped() = default;
   Wrapped(const Wrapped &) = delete;
@@ -106,7 +106,7 @@ qstatus qtensor_create(qtensor **out, qdtype dtype, const int64_t *shape, size_t
 }
 
 qstatus qtensor_wrap(qtensor **out, qdtype dtype, const int64_t *shape, size_t rank, const qquantizer *quantizer,
-                     void *data, size_t nbytes, qtensor_deleter deleter, void *ctx) {
+                     void *data, size_t nbytes, qtensor_deleter_cb deleter, void *ctx) {
   clear(out);
   return guard(__func__, [&](const char *entry) {
     need(entry, out, "out");

@@ -172,4 +172,21 @@ qstatus qtrainer_load(qtrainer *t, const char *path) {
   });
 }
 
+qstatus qtrainer_save_bytes(qblob **out, const qtrainer *t) {
+  clear(out);
+  return guard(__func__, [&](const char *entry) {
+    need(entry, out, "out");
+    need(entry, t, "t");
+    *out = new qblob{t->value.to_bytes()};
+  });
+}
+
+qstatus qtrainer_load_bytes(qtrainer *t, const void *data, size_t nbytes) {
+  return guard(__func__, [&](const char *entry) {
+    need(entry, t, "t");
+    need(entry, data, "data");
+    t->value.load(std::span(static_cast<const std::byte *>(data), nbytes));
+  });
+}
+
 void qtrainer_free(qtrainer *t) { delete alive(t); }

@@ -28,9 +28,9 @@ qstatus read_sample(qtensor **inputs, size_t input_count, size_t index, void *ct
   }
 }
 
-int show_progress(const char *stage, size_t done, size_t total, void *ctx) {
+qanswer show_progress(const char *stage, size_t done, size_t total, void *ctx) {
   static_cast<Source *>(ctx)->progress.at(stage, done, total);
-  return 0;
+  return QTN_CONTINUE;
 }
 
 }  // namespace

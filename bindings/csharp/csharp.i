@@ -257,7 +257,7 @@ QTN_PROPERTY(Trainer, buffer_count, int, BufferCount)
   static qtn::Tensor of_(qtn::DType dtype, qtn::Ints shape, void *data, size_t nbytes) {
     return qtn::Tensor::create(dtype, shape, {}, {data, nbytes});
   }
-  static qtn::Tensor wrap_(qtn::DType dtype, qtn::Ints shape, void *data, size_t nbytes, qtensor_deleter deleter, void *ctx,
+  static qtn::Tensor wrap_(qtn::DType dtype, qtn::Ints shape, void *data, size_t nbytes, qtensor_deleter_cb deleter, void *ctx,
                            const qtn::Quantizer &quantizer) {
     return qtn::Tensor::wrap(dtype, shape, data, nbytes, deleter, ctx, quantizer);
   }

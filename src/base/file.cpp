@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -48,14 +49,23 @@ InputFile::InputFile(std::string path) : path_(std::move(path)), fd_(-1) {
   fd_ = file.release();
 }
 
+InputFile::InputFile(std::string name, std::span<const std::byte> bytes)
+    : path_(std::move(name)), fd_(-1), size_(bytes.size()), bytes_(bytes.data()) {}
+
 InputFile::~InputFile() {
   if (fd_ >= 0) ::close(fd_);
 }
 
 InputFile::InputFile(InputFile &&other) noexcept
-    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), size_(other.size_) {}
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), size_(other.size_), bytes_(other.bytes_) {}
 
 void InputFile::read(void *to, std::uint64_t offset, std::size_t count) const {
+  if (bytes_) {
+    const std::uint64_t left = size_ - std::min(offset, size_);
+    if (count > left) fail(QTN_EIO, path_, ": ended ", count - left, " bytes early");
+    if (count > 0) std::memcpy(to, bytes_ + offset, count);
+    return;
+  }
   auto *out = static_cast<char *>(to);
   for (std::size_t done = 0; done < count;) {
     const ssize_t n =

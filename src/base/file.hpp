@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,10 +14,11 @@
 
 namespace qtn {
 
-/// A regular file open for reading; nothing else is opened.
+/// A regular file open for reading; nothing else is opened. Or bytes that stand for one, and must outlive this.
 class InputFile {
  public:
   explicit InputFile(std::string path);
+  InputFile(std::string name, std::span<const std::byte> bytes);
   ~InputFile();
   InputFile(InputFile &&other) noexcept;
   InputFile &operator=(InputFile &&) = delete;
@@ -31,6 +33,7 @@ class InputFile {
   std::string path_;
   int fd_;
   std::uint64_t size_ = 0;
+  const std::byte *bytes_ = nullptr;
 };
 
 /// What WholeFile says of a path, with exceptions.

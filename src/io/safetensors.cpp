@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "base/error.hpp"
@@ -136,8 +138,10 @@ std::string read_header(const InputFile &file) {
 
 }  // namespace
 
-TensorFile open_safetensors(const std::string &path) {
-  InputFile input(path);
+TensorFile open_safetensors(const std::string &path) { return read_safetensors(InputFile(path)); }
+
+TensorFile read_safetensors(InputFile input) {
+  const std::string path = input.path();
   const std::string header = checked(path, [&] { return read_header(input); });
   const std::uint64_t data_start = kLengthBytes + header.size(), data_size = input.size() - data_start;
   const std::vector<JsonRow> rows = parse_json_table(header, cat(path, ": header"));
@@ -213,9 +217,10 @@ std::string header_of(std::span<const NamedTensor> tensors) {
   return header;
 }
 
-}  // namespace
+using Write = std::function<void(const void *bytes, std::size_t count)>;
 
-void save_safetensors(const std::string &path, std::span<const NamedTensor> tensors) {
+/// Piece by piece.
+void write_safetensors(std::span<const NamedTensor> tensors, const Write &write) {
   check_names(tensors);
   // The largest elements first: so each tensor is aligned for those who map the file.
   std::vector<NamedTensor> sorted(tensors.begin(), tensors.end());
@@ -225,14 +230,30 @@ void save_safetensors(const std::string &path, std::span<const NamedTensor> tens
   const std::string header = header_of(sorted);
   std::array<unsigned char, kLengthBytes> length;
   for (std::size_t i = 0; i < length.size(); ++i) length[i] = static_cast<unsigned char>(header.size() >> 8 * i);
-  OutputFile file(path);
-  file.write(length.data(), length.size());
-  file.write(header);
+  write(length.data(), length.size());
+  write(header.data(), header.size());
   for (const NamedTensor &t : sorted) {
     const Tensor stored = to_stored(*t.tensor);
-    file.write(stored.data(), stored.nbytes());
+    write(stored.data(), stored.nbytes());
   }
-  file.commit();
+}
+
+}  // namespace
+
+void save_safetensors(const std::string &path, std::span<const NamedTensor> tensors) {
+  std::optional<OutputFile> file;  // which is made when nothing but itself can go wrong
+  write_safetensors(tensors, [&](const void *from, std::size_t count) {
+    if (!file) file.emplace(path);
+    file->write(from, count);
+  });
+  file->commit();
+}
+
+std::string to_safetensors(std::span<const NamedTensor> tensors) {
+  std::string bytes;
+  write_safetensors(tensors,
+                    [&](const void *from, std::size_t count) { bytes.append(static_cast<const char *>(from), count); });
+  return bytes;
 }
 
 }  // namespace qtn::io

@@ -64,10 +64,10 @@ std::string grid_name(const ActivationGrid &grid) { return "grid/" + grid.name()
 
 /// A file, and what it has by name.
 struct Checkpoint {
-  explicit Checkpoint(const std::string &path) : file(io::open_safetensors(path)) {
+  explicit Checkpoint(const io::TensorFile &read) : file(read) {
     for (const io::StoredTensor &stored : file.tensors()) tensors.emplace(stored.name, &stored);
   }
-  io::TensorFile file;
+  const io::TensorFile &file;
   std::unordered_map<std::string_view, const io::StoredTensor *> tensors;
 };
 
@@ -86,6 +86,20 @@ Tensor read(const Checkpoint &from, const std::string &name, qdtype dtype, const
 }  // namespace
 
 void Trainer::save(const std::string &path) const {
+  write([&](std::span<const io::NamedTensor> tensors) { io::save_safetensors(path, tensors); });
+}
+
+std::string Trainer::to_bytes() const {
+  std::string bytes;
+  write([&](std::span<const io::NamedTensor> tensors) { bytes = io::to_safetensors(tensors); });
+  return bytes;
+}
+
+void Trainer::load(const std::string &path) { restore(io::open_safetensors(path)); }
+
+void Trainer::load(std::span<const std::byte> bytes) { restore(io::read_safetensors(InputFile("data", bytes))); }
+
+void Trainer::write(const std::function<void(std::span<const io::NamedTensor>)> &to) const {
   if (batches_ > 0) fail(QTN_ESTATE, "trainer: save between backward and update");
   std::vector<Named> state = state_of(*network_, *optimizer_);
   const Switches &switches = network_->switches;
@@ -97,12 +111,12 @@ void Trainer::save(const std::string &path) const {
       state.push_back({grid_name(grid), tensor_of(grid.range())});
   std::vector<io::NamedTensor> tensors;
   for (const Named &named : state) tensors.push_back({named.name, &named.tensor});
-  io::save_safetensors(path, tensors);
+  to(tensors);
 }
 
-void Trainer::load(const std::string &path) {
-  const Checkpoint checkpoint(path);
-  const io::TensorFile &file = checkpoint.file;
+void Trainer::restore(const io::TensorFile &file) {
+  const Checkpoint checkpoint(file);
+  const std::string &path = file.path();
   if (!checkpoint.tensors.contains("trainer")) fail(QTN_EFORMAT, "trainer: ", path, ": is no checkpoint");
   const Tensor numbers = read(checkpoint, "trainer", QTN_INT64, Shape{4});
   const std::int64_t version = numbers.as<const std::int64_t>()[0];

@@ -23,9 +23,18 @@ std::size_t take_count(Attrs &attrs, const char *key, std::int64_t fallback, std
   return static_cast<std::size_t>(count);
 }
 
-/// Fills in what `attrs` leaves open; what it does not know, the trainer checks.
-Recipe recipe_of(Attrs attrs, std::size_t batches) {
+/// Before minutes of work.
+void check_keys(const Attrs &attrs) {
   if (attrs.has("total_steps")) fail(QTN_EINVAL, "quantize_qat: total_steps follows from epochs and batches");
+  std::vector<AttrSpec> specs = {{"epochs", AttrSpec::kInt}, {"calibration_batches", AttrSpec::kInt}};
+  for (const AttrSpec &spec : trainer_options())
+    if (spec.name != "total_steps") specs.push_back(spec);
+  attrs.check(specs, "quantize_qat");
+}
+
+/// Fills in what `attrs` leaves open; values, the trainer checks.
+Recipe recipe_of(Attrs attrs, std::size_t batches) {
+  check_keys(attrs);
   Recipe recipe{take_count(attrs, "epochs", 5, 1), take_count(attrs, "calibration_batches", 16, 0), 0, {}};
   const std::size_t steps = recipe.epochs * batches;
   recipe.moving = attrs.has("freeze_bn") ? steps : steps - std::max(steps / 5, recipe.epochs > 1 ? batches : 0);

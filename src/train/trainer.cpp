@@ -25,14 +25,7 @@ constexpr AttrSpec kLaterOptions[] = {{"lr", AttrSpec::kFloat},
 /// Programs for so many shapes are kept: that of most batches, and of the last one of an epoch.
 constexpr std::size_t kPrograms = 2;
 
-void check_all(const Attrs &attrs) {
-  std::vector<AttrSpec> specs;
-  for (const std::span<const AttrSpec> part :
-       {std::span<const AttrSpec>(kLossOptions), std::span<const AttrSpec>(kOptimizerOptions),
-        std::span<const AttrSpec>(kScheduleOptions), std::span<const AttrSpec>(kOwnOptions)})
-    specs.insert(specs.end(), part.begin(), part.end());
-  attrs.check(specs, "trainer");
-}
+void check_all(const Attrs &attrs) { attrs.check(trainer_options(), "trainer"); }
 
 Switches switched(Switches switches, const Attrs &attrs, bool quantized) {
   for (const std::string_view key : {"observers", "fake_quant"})
@@ -53,6 +46,15 @@ std::unique_ptr<Network> network_of(const quant::Prepared &prepared) {
 }
 
 }  // namespace
+
+std::vector<AttrSpec> trainer_options() {
+  std::vector<AttrSpec> specs;
+  for (const std::span<const AttrSpec> part :
+       {std::span<const AttrSpec>(kLossOptions), std::span<const AttrSpec>(kOptimizerOptions),
+        std::span<const AttrSpec>(kScheduleOptions), std::span<const AttrSpec>(kOwnOptions)})
+    specs.insert(specs.end(), part.begin(), part.end());
+  return specs;
+}
 
 Trainer::Trainer(graph::Graph g, const Attrs &attrs) : Trainer(std::make_unique<Network>(std::move(g)), attrs) {}
 

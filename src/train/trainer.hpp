@@ -2,6 +2,7 @@
 // Trains a network: batch by batch, gradients and then an update.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -16,7 +17,15 @@
 #include "train/program.hpp"
 #include "train/schedule.hpp"
 
+namespace qtn::io {
+class TensorFile;
+struct NamedTensor;
+}  // namespace qtn::io
+
 namespace qtn::train {
+
+/// What a trainer is made with.
+std::vector<AttrSpec> trainer_options();
 
 class Trainer {
  public:
@@ -57,6 +66,8 @@ class Trainer {
   /// Checkpoints: see checkpoint.cpp for what is in them.
   void save(const std::string &path) const;
   void load(const std::string &path);
+  std::string to_bytes() const;
+  void load(std::span<const std::byte> bytes);
 
  private:
   Trainer(std::unique_ptr<Network> network, const Attrs &attrs);
@@ -68,6 +79,8 @@ class Trainer {
   void keep_gradients();
   void restore_gradients();
   void check(std::span<const Tensor *const> inputs) const;
+  void write(const std::function<void(std::span<const io::NamedTensor>)> &to) const;
+  void restore(const io::TensorFile &file);
 
   std::unique_ptr<Network> network_;
   std::vector<std::unique_ptr<Program>> programs_;  // the latest used last

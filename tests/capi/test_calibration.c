@@ -194,13 +194,13 @@ static qstatus give(qtensor **inputs, size_t input_count, size_t index, void *ct
   return index == s->bad ? s->failure : QTN_OK;
 }
 
-static int told(const char *stage, size_t done, size_t total, void *ctx) {
+static qanswer told(const char *stage, size_t done, size_t total, void *ctx) {
   source *s = ctx;
   assert_int_equal(done, s->done + 1);
   s->done = done;
   s->total = total;
   strncpy(s->stage, stage, sizeof s->stage - 1);
-  return done == s->cancel;
+  return done == s->cancel ? QTN_CANCEL : QTN_CONTINUE;
 }
 
 static void one_call(void **state) {

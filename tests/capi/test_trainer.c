@@ -541,7 +541,8 @@ enum { COUNTED = 2, EPOCHS = 3 }; /* batches of an epoch */
 
 typedef struct course {
   int calibrations, steps, last_epoch;
-  int ends_after, answer; /* steps, and what is answered then; 0: never */
+  int ends_after; /* steps; 0: never */
+  qanswer answer; /* what is given then */
   int fails_at, forgets;  /* the batch that gives an error, or no target; 0: none */
   double losses[COUNTED * EPOCHS];
 } course;
@@ -560,18 +561,18 @@ static qstatus give_batch(qtensor **inputs, size_t input_count, qtensor **target
   return c->fails_at && c->steps + 1 == c->fails_at ? QTN_EIO : QTN_OK;
 }
 
-static int follow(const char *stage, size_t done, size_t total, double loss, void *ctx) {
+static qanswer follow(const char *stage, size_t done, size_t total, double loss, void *ctx) {
   course *c = ctx;
   if (strcmp(stage, "calibrating") == 0) {
     assert_true(isnan(loss));
     assert_int_equal(done, (size_t)++c->calibrations);
-    return c->ends_after < 0 ? c->answer : 0;
+    return c->ends_after < 0 ? c->answer : QTN_CONTINUE;
   }
   assert_string_equal(stage, "training");
   assert_int_equal(total, COUNTED * EPOCHS);
   c->losses[c->steps++] = loss;
   assert_int_equal(done, (size_t)c->steps);
-  return c->steps == c->ends_after ? c->answer : 0;
+  return c->steps == c->ends_after ? c->answer : QTN_CONTINUE;
 }
 
 static qattrs *few_epochs(void) {
@@ -639,7 +640,7 @@ static void one_call_is_the_long_way(void **state) {
   OK(qconfig_create(&config, "onnx"));
   for (stop = 0; stop <= 1; ++stop) { /* to the end, or ended in the second epoch */
     const int count = stop ? COUNTED + 1 : COUNTED * EPOCHS;
-    course c = {0, 0, 0, stop ? COUNTED + 1 : 0, 1, 0, 0, {0}};
+    course c = {0, 0, 0, stop ? COUNTED + 1 : 0, QTN_STOP, 0, 0, {0}};
     qmodel *int8 = NULL, *wanted;
     qblob *report = NULL;
     double losses[COUNTED * EPOCHS];
@@ -671,8 +672,9 @@ static void one_call_can_end_early(void **state) {
     qstatus status;
     const char *message;
   } cases[] = {
-      {{.ends_after = 2, .answer = -1}, QTN_ECANCELED, "canceled while training, 2 of 6 done"},
-      {{.ends_after = -1, .answer = 1}, QTN_ECANCELED, "canceled while calibrating, 1 of 2 done"},
+      {{.ends_after = 2, .answer = QTN_CANCEL}, QTN_ECANCELED, "canceled while training, 2 of 6 done"},
+      {{.ends_after = 2, .answer = (qanswer)7}, QTN_ECANCELED, "canceled while training, 2 of 6 done"},
+      {{.ends_after = -1, .answer = QTN_STOP}, QTN_ECANCELED, "canceled while calibrating, 1 of 2 done"},
       {{.fails_at = 3}, QTN_EIO, "batch 0 gave QTN_EIO"},
       {{.forgets = 1}, QTN_EINVAL, "target 0 of batch 0 is NULL"},
   };

@@ -337,11 +337,22 @@ CALL(qobserver_merge, handle_of(f, "o", OBSERVER), handle_of(f, "other", OBSERVE
 CALL(qobserver_quantizer, OUT(QUANTIZER), handle_of(f, "o", OBSERVER))
 CALL(qobserver_save, OUT(BLOB), handle_of(f, "o", OBSERVER))
 
+CALL(qobserver_save_file, handle_of(f, "o", OBSERVER), path_of(f, "path"))
+CALL(qobserver_load_file, OUT(OBSERVER), path_of(f, "path"))
+
+/* "data": a list of bytes, or a blob that a call has given. */
+static const void *bytes_of(frame *f, size_t *nbytes) {
+  const qblob *blob;
+  if (json_is_array(json_object_get(f->with, "data"))) return data_of(f, QTN_UINT8, nbytes);
+  blob = handle_of(f, "data", BLOB);
+  *nbytes = json_object_get(f->with, "nbytes") ? (size_t)int_of(f, "nbytes") : qtn.qblob_size(blob);
+  return qtn.qblob_data(blob);
+}
+
 static qstatus call_qobserver_load(frame *f) {
-  const qblob *blob = handle_of(f, "data", BLOB);
-  size_t nbytes = qtn.qblob_size(blob);
-  if (json_object_get(f->with, "nbytes")) nbytes = (size_t)int_of(f, "nbytes");
-  return qtn.qobserver_load(OUT(OBSERVER), qtn.qblob_data(blob), nbytes);
+  size_t nbytes;
+  const void *data = bytes_of(f, &nbytes);
+  return qtn.qobserver_load(OUT(OBSERVER), data, nbytes);
 }
 
 /* --- op */
@@ -390,6 +401,7 @@ CALL(qconfig_save, handle_of(f, "c", CONFIG), path_of(f, "path"))
 CALL(qconfig_load, OUT(CONFIG), path_of(f, "path"))
 CALL(qmodel_load, OUT(MODEL), path_of(f, "path"))
 CALL(qmodel_save, handle_of(f, "m", MODEL), path_of(f, "path"), attrs_of(f, "attrs"))
+CALL(qmodel_save_bytes, OUT(BLOB), handle_of(f, "m", MODEL), attrs_of(f, "attrs"))
 
 static qstatus call_qmodel_fuse(frame *f) {
   size_t count;
@@ -420,7 +432,7 @@ CALL(qmodel_inspect, OUT(BLOB), handle_of(f, "m", MODEL))
 
 static qstatus call_qmodel_load_bytes(frame *f) {
   size_t nbytes;
-  const void *data = data_of(f, QTN_UINT8, &nbytes);
+  const void *data = bytes_of(f, &nbytes);
   return qtn.qmodel_load_bytes(OUT(MODEL), data, nbytes);
 }
 
@@ -472,10 +484,9 @@ static qstatus call_qmodel_quantize(frame *f) {
   size_t count;
   const qtensor **samples = tensors_of(f, "samples", &count);
   qblob *report = NULL;
-  const qstatus status =
-      qtn.qmodel_quantize(OUT(MODEL), string_of(f, "report") ? &report : NULL, handle_of(f, "m", MODEL),
-                          handle_of(f, "config", CONFIG), is_null(f, "sample") ? NULL : give_sample, count,
-                          attrs_of(f, "attrs"), NULL, samples);
+  const qstatus status = qtn.qmodel_quantize(
+      OUT(MODEL), string_of(f, "report") ? &report : NULL, handle_of(f, "m", MODEL), handle_of(f, "config", CONFIG),
+      is_null(f, "sample") ? NULL : give_sample, count, attrs_of(f, "attrs"), NULL, samples);
   keep_report(f, report);
   return status;
 }
@@ -545,6 +556,14 @@ CALL(qtrainer_buffer, OUT(TENSOR), handle_of(f, "t", TRAINER), (size_t)int_of(f,
 CALL(qtrainer_model, OUT(MODEL), handle_of(f, "t", TRAINER))
 CALL(qtrainer_save, handle_of(f, "t", TRAINER), path_of(f, "path"))
 CALL(qtrainer_load, handle_of(f, "t", TRAINER), path_of(f, "path"))
+CALL(qtrainer_save_bytes, OUT(BLOB), handle_of(f, "t", TRAINER))
+
+static qstatus call_qtrainer_load_bytes(frame *f) {
+  size_t nbytes;
+  const void *data = bytes_of(f, &nbytes);
+  return qtn.qtrainer_load_bytes(handle_of(f, "t", TRAINER), data, nbytes);
+}
+
 VALUE(qtrainer_parameter_count, json_integer((json_int_t)qtn.qtrainer_parameter_count(handle_of(f, "t", TRAINER))))
 VALUE(qtrainer_parameter_name,
       text(qtn.qtrainer_parameter_name(handle_of(f, "t", TRAINER), (size_t)int_of(f, "index"))))
@@ -657,6 +676,8 @@ static const struct {
     ROW(qobserver_quantizer),
     ROW(qobserver_save),
     ROW(qobserver_load),
+    ROW(qobserver_save_file),
+    ROW(qobserver_load_file),
     ROW(qop_run),
     ROW(qop_linear),
     ROW(qop_conv2d),
@@ -674,6 +695,7 @@ static const struct {
     ROW(qconfig_load),
     ROW(qmodel_load),
     ROW(qmodel_save),
+    ROW(qmodel_save_bytes),
     ROW(qmodel_fuse),
     ROW(qmodel_prepare),
     ROW(qmodel_calibrate),
@@ -720,6 +742,8 @@ static const struct {
     ROW(qtrainer_model),
     ROW(qtrainer_save),
     ROW(qtrainer_load),
+    ROW(qtrainer_save_bytes),
+    ROW(qtrainer_load_bytes),
 #undef ROW
 };
 

@@ -90,6 +90,8 @@ CALLS = {
     "qobserver_merge": ({"o": "$o", "other": "$o"}, ["o", "other"]),
     "qobserver_quantizer": ({"o": "$o"}, ["out", "o"]),
     "qobserver_save": ({"o": "$o"}, ["out", "o"]),
+    "qobserver_save_file": ({"o": "$o", "path": "@o.observer"}, ["o", "path"]),
+    "qobserver_load_file": ({"path": "@o.observer"}, ["out", "path"]),
     "qop_run": ({"op": "Relu", "inputs": ["$x"], "input_count": 1}, ["op", "inputs"]),
     "qop_linear": ({"x": "$x", "weight": "$x"}, ["out", "x", "weight"]),
     "qop_conv2d": ({"x": "$x", "weight": "$x"}, ["out", "x", "weight"]),
@@ -123,6 +125,7 @@ CALLS = {
     "qmodel_quantize_qat": (ONE_CALL, ["out", "m", "config", "batch"]),
     "qreport_summary": ({"report": "{}"}, ["out", "report"]),
     "qmodel_save": ({"m": "$m", "path": "@n.onnx"}, ["m", "path"]),
+    "qmodel_save_bytes": ({"m": "$m"}, ["out", "m"]),
     "qmodel_calibrate": ({"prepared": "$m", "inputs": ["$x"]}, ["prepared"]),
     "qsession_create": ({"m": "$m"}, ["out", "m"]),
     "qsession_run": ({"s": "$s", "inputs": ["$x"]}, ["s"]),
@@ -143,6 +146,8 @@ CALLS = {
     "qtrainer_model": ({"t": "$t"}, ["out", "t"]),
     "qtrainer_save": ({"t": "$t", "path": "@t.safetensors"}, ["t", "path"]),
     "qtrainer_load": ({"t": "$t", "path": "@t.safetensors"}, ["t", "path"]),
+    "qtrainer_save_bytes": ({"t": "$t"}, ["out", "t"]),
+    "qtrainer_load_bytes": ({"t": "$t", "data": [1], "nbytes": 1}, ["t", "data"]),
 }
 
 # qtrainer_step and qtrainer_backward.
@@ -407,6 +412,7 @@ BAD = {
         ({**ONE_CALL, "m": "$int8"}, "QTN_EUNSUPPORTED", 'prepare: the model is quantized already (tensor "image")'),
         ({**ONE_CALL, "attrs": {"epochs": 0}}, "QTN_EINVAL", "quantize_qat: epochs 0 is below 1"),
         ({**ONE_CALL, "attrs": {"calibration_batches": -1}}, "QTN_EINVAL", "quantize_qat: calibration_batches -1 is below 0"),
+        ({**ONE_CALL, "attrs": {"speed": 9}}, "QTN_EINVAL", 'quantize_qat: unknown attribute "speed"; valid are: epochs calibration_batches loss label_smoothing delta alpha temperature optimizer momentum nesterov weight_decay beta1 beta2 epsilon clip_norm clip_value schedule lr min_lr warmup_steps step_size gamma seed threads freeze_bn observers fake_quant'),
         ({**ONE_CALL, "attrs": {"total_steps": 9}}, "QTN_EINVAL", "quantize_qat: total_steps follows from epochs and batches"),
         ({**ONE_CALL, "attrs": {"schedule": "step"}}, "QTN_EINVAL", "schedule: step_size 0 is below 1"),
     ],
@@ -458,6 +464,10 @@ BAD = {
     "qtrainer_gradient": [({"t": "$t", "index": -1}, "QTN_EINVAL", f"qtrainer_gradient: index is {2**64 - 1}, the trainer has 12 parameters")],
     "qtrainer_buffer": [({"t": "$t", "index": 0}, "QTN_EINVAL", "qtrainer_buffer: index is 0, the trainer has 0 buffers")],
     "qtrainer_save": [({"t": "$t", "path": "@no/t.safetensors"}, "QTN_EIO", "{folder}/no/t.safetensors: No such file or directory")],
+    "qtrainer_load_bytes": [({"t": "$t", "data": [1, 2, 3]}, "QTN_EFORMAT", "data: is no safetensors file: it has 3 bytes")],
+    "qobserver_save_file": [({"o": "$o", "path": "@no/o.observer"}, "QTN_EIO", "{folder}/no/o.observer: No such file or directory")],
+    "qobserver_load_file": [({"path": "@nothing.observer"}, "QTN_EIO", "{folder}/nothing.observer: No such file or directory")],
+    "qmodel_save_bytes": [({"m": "$m", "attrs": {"opset": 5}}, "QTN_EINVAL", "qmodel_save_bytes: opset is 5, not from 13 to 25")],
     "qtrainer_load": [({"t": "$t", "path": "@nothing.safetensors"}, "QTN_EIO", "{folder}/nothing.safetensors: No such file or directory")],
 }  # fmt: skip
 

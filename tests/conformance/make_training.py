@@ -246,6 +246,9 @@ def fused_fake_quant():
         case(f"qat/{backend}/fused_fake_quant/goes_on", ["P05"], loaded, *prepare, *given(data), trainer("$p"), *steps_of(losses)[:half],
              call("qtrainer_save", t="$trainer", path="@half.safetensors"), trainer("$p"), call("qtrainer_load", t="$trainer", path="@half.safetensors"),
              *steps_of(losses)[half:])  # fmt: skip
+        case(f"qat/{backend}/fused_fake_quant/goes_on_in_memory", ["P05"], loaded, *prepare, *given(data), trainer("$p"), *steps_of(losses)[:half],
+             call("qtrainer_save_bytes", "half", t="$trainer"), trainer("$p"), call("qtrainer_load_bytes", t="$trainer", data="$half"),
+             *steps_of(losses)[half:])  # fmt: skip
     refused = lambda message, **settings: {**call("qconfig_set", c="$c", selector="*", settings={"fused_fake_quant": 1, **settings}),  # noqa: E731
                                            "status": "QTN_EUNSUPPORTED", "message": f"config: {message} needs fused_fake_quant 0"}  # fmt: skip
     case("qat/fused_fake_quant/refused", ["P05"], call("qconfig_create", "c", name="onnx"),

@@ -40,6 +40,7 @@ static qmodel *model;
 static qmodel *prepared;
 static qconfig *config;
 static qtrainer *trainer;
+static qobserver *observer;
 static qtensor *x, *label, *grid_values;
 
 static void make(void) {
@@ -63,6 +64,8 @@ static void make(void) {
   NEED(qmodel_prepare(&trained, model, config, QTN_QAT));
   NEED(qtrainer_create(&trainer, trained, NULL));
   NEED(qtrainer_step(&loss, trainer, (const qtensor *const *)&x, 1, (const qtensor *const *)&label, 1));
+  NEED(qobserver_create(&observer, "histogram", NULL));
+  NEED(qobserver_observe(observer, x));
   qquantizer_free(grid);
   qmodel_free(trained);
 }
@@ -75,6 +78,7 @@ static void drop(void) {
   qmodel_free(prepared);
   qconfig_free(config);
   qtrainer_free(trainer);
+  qobserver_free(observer);
 }
 
 /* --- what a result is like: all of it, short enough for a line */
@@ -117,6 +121,7 @@ static qstatus call_qconfig_save(void) { return qconfig_save(config, path("out.j
 static qstatus call_qmodel_save(void) { return qmodel_save(model, path("out.onnx"), NULL); }
 static qstatus call_qmodel_save_calibration(void) { return qmodel_save_calibration(prepared, path("out.calibration")); }
 static qstatus call_qtrainer_save(void) { return qtrainer_save(trainer, path("out.safetensors")); }
+static qstatus call_qobserver_save_file(void) { return qobserver_save_file(observer, path("out.observer")); }
 static qstatus call_qtensor_save(void) { return qtensor_save(grid_values, path("out.safetensors")); }
 static qstatus call_qtensor_save_npy(void) { return qtensor_save_npy(x, path("out.npy")); }
 
@@ -187,6 +192,19 @@ static qstatus call_qtrainer_load(void) {
   return status;
 }
 
+static qstatus call_qobserver_load_file(void) {
+  qobserver *o = NULL;
+  qblob *bytes = NULL;
+  const qstatus status = qobserver_load_file(&o, path("in.observer"));
+  if (status == QTN_OK) {
+    NEED(qobserver_save(&bytes, o));
+    put(result, sizeof result, qblob_data(bytes), qblob_size(bytes));
+  }
+  qblob_free(bytes);
+  qobserver_free(o);
+  return status;
+}
+
 static qstatus give(qtensor *t, qstatus status) {
   if (status == QTN_OK) put_tensor(t);
   qtensor_free(t);
@@ -241,6 +259,8 @@ static const struct {
     ROW(qmodel_merge_calibrations),
     ROW(qtrainer_save),
     ROW(qtrainer_load),
+    ROW(qobserver_save_file),
+    ROW(qobserver_load_file),
     ROW(qtensor_save),
     ROW(qtensor_load),
     ROW(qtensor_save_all),
@@ -263,6 +283,7 @@ static void prepare(void) {
   NEED(qmodel_save(model, path("in.onnx"), NULL));
   NEED(qmodel_save_calibration(prepared, path("in.calibration")));
   NEED(qtrainer_save(trainer, path("in.checkpoint.safetensors")));
+  NEED(qobserver_save_file(observer, path("in.observer")));
   NEED(qtensor_save(grid_values, path("in.safetensors")));
   NEED(qtensor_save_all(path("in.all.safetensors"), names, both, 2));
   NEED(qtensor_save_npy(x, path("in.npy")));

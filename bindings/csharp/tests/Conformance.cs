@@ -71,6 +71,9 @@ internal sealed class Frame {
     return (E)System.Enum.Parse(typeof(E), text.Replace("_", ""), true);
   }
 
+  /// <summary>A list of bytes, or what a call has given.</summary>
+  internal byte[] Bytes() => Get("data") is string ? Own<byte[]>("data") : Data(DType.UInt8);
+
   /// <summary>The elements of `data`, `nbytes` of them where that is given.</summary>
   internal byte[] Data(DType dtype) {
     byte[] bytes = Get("data") == null ? null : ElementsOf.Bytes(dtype, List("data"));
@@ -216,6 +219,8 @@ internal static class Conformance {
       ["qobserver_quantizer"] = f => f.Own<Observer>("o").Quantizer(),
       ["qobserver_save"] = f => f.Own<Observer>("o").Save(),
       ["qobserver_load"] = LoadObserver,
+      ["qobserver_save_file"] = f => Do(() => f.Own<Observer>("o").SaveFile(f.Path())),
+      ["qobserver_load_file"] = f => Observer.LoadFile(f.Path()),
       ["qop_run"] = f => Op.Run(f.Text("op"), f.Tensors("inputs"), f.Attrs(), f.Has("output_count") ? f.Long("output_count") : 1),
       ["qop_linear"] = f => Op.Linear(f.T("x"), f.T("weight"), f.T("bias"), f.Q("out_quantizer")),
       ["qop_conv2d"] = f => Op.Conv2d(f.T("x"), f.T("weight"), f.T("bias"), f.Q("out_quantizer"), f.Attrs()),
@@ -232,8 +237,9 @@ internal static class Conformance {
       ["qconfig_save"] = f => Do(() => f.Own<Config>("c").Save(f.Path())),
       ["qconfig_load"] = f => Config.Load(f.Path()),
       ["qmodel_load"] = f => Model.Load(f.Path()),
-      ["qmodel_load_bytes"] = f => Model.Load(f.Data(DType.UInt8)),
+      ["qmodel_load_bytes"] = f => Model.Load(f.Bytes()),
       ["qmodel_save"] = f => Do(() => f.Own<Model>("m").Save(f.Path(), f.Attrs())),
+      ["qmodel_save_bytes"] = f => f.Own<Model>("m").SaveBytes(f.Attrs()),
       ["qmodel_fuse"] = f => f.Own<Model>("m").Fuse(f.Texts("nodes")),
       ["qmodel_prepare"] = f => f.Own<Model>("m").Prepare(f.Own<Config>("config"), (Mode)f.Int("mode")),
       ["qmodel_calibrate"] = f => Do(() => f.Own<Model>("prepared").Calibrate(f.Tensors("inputs"))),
@@ -282,6 +288,8 @@ internal static class Conformance {
       ["qtrainer_model"] = f => f.Own<Trainer>("t").Model(),
       ["qtrainer_save"] = f => Do(() => f.Own<Trainer>("t").Save(f.Path())),
       ["qtrainer_load"] = f => Do(() => f.Own<Trainer>("t").Load(f.Path())),
+      ["qtrainer_save_bytes"] = f => f.Own<Trainer>("t").SaveBytes(),
+      ["qtrainer_load_bytes"] = f => Do(() => f.Own<Trainer>("t").LoadBytes(f.Bytes())),
     };
     foreach (string name in new[] { "create", "set_int", "set_float", "set_string", "set_ints", "set_floats" })
       calls["qattrs_" + name] = f => throw new CannotSay("attributes without what takes them");

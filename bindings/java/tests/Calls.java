@@ -173,6 +173,8 @@ final class Calls {
     act("qobserver_merge", f -> f.own(Observer.class, "o").merge(f.own(Observer.class, "other")));
     put("qobserver_quantizer", f -> f.own(Observer.class, "o").quantizer());
     put("qobserver_save", f -> f.own(Observer.class, "o").save());
+    act("qobserver_save_file", f -> f.own(Observer.class, "o").saveFile(f.path()));
+    put("qobserver_load_file", f -> Observer.loadFile(f.path()));
     put("qobserver_load", f -> {
       byte[] saved = f.own(byte[].class, "data");
       return Observer.load(Arrays.copyOf(saved, (int) f.number("nbytes", saved.length)));
@@ -242,10 +244,13 @@ final class Calls {
     put("qconfig_load", f -> Config.load(f.path()));
     put("qmodel_load", f -> Model.load(f.path()));
     put("qmodel_load_bytes", f -> {
-      f.list("data");
-      return Model.load(f.data(DType.UINT8));
+      if (f.get("data").isJsonNull()) {
+        f.list("data");
+      }
+      return Model.load(f.bytes());
     });
     act("qmodel_save", f -> model(f).save(f.path(), f.attrs()));
+    put("qmodel_save_bytes", f -> model(f).saveBytes(f.attrs()));
     put("qmodel_fuse", f -> model(f).fuse(f.texts("nodes")));
     put("qmodel_prepare", f -> {
       Mode mode = f.get("mode").isJsonNull() ? Mode.PTQ : f.constant("mode", Mode.class, Mode::of);
@@ -334,5 +339,7 @@ final class Calls {
     put("qtrainer_model", f -> trainer(f).model());
     act("qtrainer_save", f -> trainer(f).save(f.path()));
     act("qtrainer_load", f -> trainer(f).load(f.path()));
+    put("qtrainer_save_bytes", f -> trainer(f).saveBytes());
+    act("qtrainer_load_bytes", f -> trainer(f).loadBytes(f.bytes()));
   }
 }

@@ -152,6 +152,11 @@ final class Frame {
     return constant("scheme", Scheme.class, Scheme::of);
   }
 
+  /** A list of bytes, or what a call has given. */
+  byte[] bytes() {
+    return get("data").isJsonPrimitive() ? own(byte[].class, "data") : data(DType.UINT8);
+  }
+
   byte[] data(DType dtype) {
     return get("data").isJsonNull() ? null : Elements.bytesOf(dtype, get("data").getAsJsonArray());
   }

@@ -93,6 +93,10 @@ class Frame:
     def data(self, dtype):
         return None if self.get("data") is None else bytes_of(dtype, self.get("data"))
 
+    def bytes(self):
+        """A list of bytes, or a blob that a call has given."""
+        return self.own("data") if isinstance(self.get("data"), str) else self.data("uint8")
+
 
 def create_quantizer(f):
     return qt.Quantizer(f.get("dtype"), f.get("scheme"), f.get("axis") or 0, map(real, f.list("scales")), f.get("zero_points") or [],
@@ -235,6 +239,8 @@ CALLS = {
     "qobserver_merge": lambda f: f.own("o").merge(f.own("other")),
     "qobserver_quantizer": lambda f: f.own("o").quantizer(),
     "qobserver_save": lambda f: f.own("o").save(),
+    "qobserver_save_file": lambda f: f.own("o").save_file(f.path()),
+    "qobserver_load_file": lambda f: qt.Observer.load_file(f.path()),
     "qobserver_load": lambda f: qt.Observer.load(f.own("data")[: f.get("nbytes")]),
     "qop_run": lambda f: qt.Op.run(f.text("op"), f.tensors("inputs"), f.attrs(), 1 if f.get("output_count") is None
                                    else f.get("output_count")),
@@ -255,8 +261,9 @@ CALLS = {
     "qconfig_save": lambda f: f.own("c").save(f.path()),
     "qconfig_load": lambda f: qt.Config.load(f.path()),
     "qmodel_load": lambda f: qt.Model.load(f.path()),
-    "qmodel_load_bytes": lambda f: qt.Model.load_bytes(f.data("uint8")),
+    "qmodel_load_bytes": lambda f: qt.Model.load_bytes(f.bytes()),
     "qmodel_save": lambda f: f.own("m").save(f.path(), f.attrs()),
+    "qmodel_save_bytes": lambda f: f.own("m").save_bytes(f.attrs()),
     "qmodel_fuse": lambda f: f.own("m").fuse(f.texts("nodes")),
     "qmodel_prepare": lambda f: f.own("m").prepare(f.own("config"), f.get("mode") or 0),
     "qmodel_calibrate": lambda f: f.own("prepared").calibrate(f.tensors("inputs")),
@@ -306,6 +313,8 @@ CALLS = {
     "qtrainer_model": lambda f: f.own("t").model(),
     "qtrainer_save": lambda f: f.own("t").save(f.path()),
     "qtrainer_load": lambda f: f.own("t").load(f.path()),
+    "qtrainer_save_bytes": lambda f: f.own("t").save_bytes(),
+    "qtrainer_load_bytes": lambda f: f.own("t").load_bytes(f.bytes()),
     **dict.fromkeys(["qattrs_create", "qattrs_set_int", "qattrs_set_float", "qattrs_set_string", "qattrs_set_ints",
                      "qattrs_set_floats"], fresh_attrs),
 }

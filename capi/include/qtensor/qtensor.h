@@ -22,6 +22,9 @@
  *
  * - Status. What can fail returns a qstatus: QTN_OK or the reason. qerror_message() then has one line for people. What
  *   cannot fail returns its value. The library never prints, exits or aborts.
+ * - Common errors can come from every function that returns a status, and are not listed again: QTN_EINVAL for a NULL
+ *   that is not allowed, a number that no enumeration has or an option that is not known; QTN_ENOMEM for want of
+ *   memory, which leaves all objects as they were; and QTN_EINTERNAL for a defect of the library.
  * - Outputs come first, and are set to NULL or 0 before anything can fail.
  * - Ownership. Each handle that a function puts into `*out` or `outputs[i]` belongs to the caller, who gives it to the
  *   `free` function of its noun, once. Pointers that go in are borrowed for the call only; what must be kept is copied.
@@ -31,8 +34,8 @@
  *   count 0 it is not looked at and may be NULL.
  * - Threads. A `const` handle may be used from many threads at once; a non-const one needs exclusive access. Results
  *   do not depend on the number of threads.
- * - Memory. QTN_ENOMEM can come from every function that returns a status, and leaves all objects as they were.
- * - Numbers of an enumeration that this version does not know are QTN_EINVAL.
+ * - Options go by name in a qattrs. The function that takes them has a table: key, type, default, meaning. A row that
+ *   has the name of a function in place of a key stands for the rows of that function's table.
  * - Strings are UTF-8. Sizes are in bytes where they are called nbytes or size, in elements everywhere else. */
 #ifndef QTENSOR_QTENSOR_H
 #define QTENSOR_QTENSOR_H
@@ -48,6 +51,8 @@
 
 /** Version of the library in use: major << 16 | minor << 8 | patch. Compare with QTN_VERSION_MAJOR and its like, which
  * are those of the headers that a program was compiled with. Never fails.
+ *
+ * @return major << 16 | minor << 8 | patch
  * @since 0.1 */
 QTN_API uint32_t qlib_version(void);
 
@@ -55,20 +60,25 @@ QTN_API uint32_t qlib_version(void);
  * "avx512vnni"; on AArch64 "neon", "dotprod" or "i8mm". At start it is the best one of this CPU, lowered by the
  * environment variable QTENSOR_ISA if that names one. The text is static. Every instruction set gives the same
  * integers, bit for bit.
+ *
+ * @return the name of the instruction set, never NULL
  * @since 0.1 */
 QTN_API const char *qlib_isa(void);
 
 /** Chooses the instruction set for sessions created and operators run from now on, to measure or to debug.
  *
  * @param isa a name that qlib_isa() can return, at most the best one of this CPU
- * Errors: QTN_EINVAL for an unknown name; QTN_EUNSUPPORTED for one that this CPU does not have.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for an unknown name
+ * @retval QTN_EUNSUPPORTED for one that this CPU does not have
  * @since 0.1 */
 QTN_API qstatus qlib_set_isa(const char *isa);
 
 /** Sets how many threads one call may use, the caller's own included.
  *
  * @param count threads; 0 returns to the default: as many as CPU affinity and the cgroup's quota allow
- * Errors: QTN_EINVAL when negative or over 1024.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL where `count` is negative or over 1024
  * @since 0.1 */
 QTN_API qstatus qlib_set_threads(int32_t count);
 
@@ -76,24 +86,27 @@ QTN_API qstatus qlib_set_threads(int32_t count);
  * that opens files of strangers may want less. A limit holds in all threads, from then on. What is over one is
  * QTN_ENOMEM with the numbers in the message, and leaves all objects as they were.
  *
- *     "load_bytes"       bytes that qmodel_load or qmodel_load_bytes holds at a time: the file that it reads, external
- *                        data, and constants computed of others. 2^40 at the start
- *     "plan_bytes"       bytes that making a session or a copy of its model for it, and each plan for inputs of new
- *                        shapes, hold at a time: packed weights, tables, constants in float; of a trainer, memory for
- *                        a batch of new shapes. 2^40 at the start
- *     "run_bytes"        bytes that one run of a session, or calibration with one sample, holds at a time: memory for
- *                        what is computed on the way, for all its threads, and outputs, but not the inputs. At the
- *                        start 0: 2^30, 16 for each byte of the model's constants and 4096 for each of its inputs
- *     "tensor_elements"  elements of each tensor that is read or made, in models and out of them. 2^40 at the start
- *     "nodes"            nodes of a file, and each of its initializers, inputs, outputs and described values. 2^22 at
- *                        the start
- *
  * Bytes are those of elements, packed weights and files. Names, attributes and what describes nodes and values take
  * memory in proportion to the file and to "nodes", and are not counted; neither is what other threads of a call need.
  *
- * @param limits numbers (int) under these names; 0 returns a limit to what it was at the start. Limits that are not
- *   named stay as they are. NULL returns all of them to what they were
- * Errors: QTN_EINVAL for a negative number, or another name; then no limit has changed.
+ * @param limits what to set, by name; 0 returns a limit to its default. Limits that are not named stay as they are. NULL
+ *   returns all of them to their defaults
+ * | key               | type | default | meaning
+ * |-------------------|------|---------|---------
+ * | "load_bytes"      | int  | 2^40    | bytes that qmodel_load or qmodel_load_bytes holds at a time: the file that it
+ * |                   |      |         | reads, external data, and constants computed of others
+ * | "plan_bytes"      | int  | 2^40    | bytes that making a session or a copy of its model for it, and each plan for
+ * |                   |      |         | inputs of new shapes, hold at a time: packed weights, tables, constants in
+ * |                   |      |         | float; of a trainer, memory for a batch of new shapes
+ * | "run_bytes"       | int  | 0       | bytes that one run of a session, or calibration with one sample, holds at a
+ * |                   |      |         | time: memory for what is computed on the way, for all its threads, and
+ * |                   |      |         | outputs, but not the inputs. 0: 2^30, 16 for each byte of the model's
+ * |                   |      |         | constants and 4096 for each of its inputs
+ * | "tensor_elements" | int  | 2^40    | elements of each tensor that is read or made, in models and out of them
+ * | "nodes"           | int  | 2^22    | nodes of a file, and each of its initializers, inputs, outputs and described
+ * |                   |      |         | values
+ * @return QTN_OK, a common error, or one of these; then no limit has changed:
+ * @retval QTN_EINVAL for a negative number, or another name
  * @since 0.1 */
 QTN_API qstatus qlib_set_limits(QTN_OPT const qattrs *limits);
 
@@ -101,13 +114,15 @@ QTN_API qstatus qlib_set_limits(QTN_OPT const qattrs *limits);
  *
  * @param out the number; of "run_bytes" 0 where it follows from the model and the inputs
  * @param name a name that qlib_set_limits knows
- * Errors: QTN_EINVAL for another name.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for another name
  * @since 0.1 */
 QTN_API qstatus qlib_limit(int64_t *out, const char *name);
 
 /** The name of a status: "QTN_OK", "QTN_EINVAL" ... The text is static; "QTN_?" for a number that is no status.
  *
  * @param status what a function returned
+ * @return the name, never NULL; "QTN_?" for a number that is no status
  * @since 0.1 */
 QTN_API const char *qstatus_name(qstatus status);
 
@@ -115,12 +130,15 @@ QTN_API const char *qstatus_name(qstatus status);
  * 64 input features, x has 48". Never NULL; "" as long as nothing failed. Calls that succeed leave it as it is, so look
  * at it after a failure only. The text stays until the next failure on the same thread; it is cut at 1023 bytes. Its
  * wording is for people and may change: programs decide by the status.
+ *
+ * @return the line, never NULL; "" as long as nothing failed
  * @since 0.1 */
 QTN_API const char *qerror_message(void);
 
 /** The name of an element type: "float32", "uint8" ... The text is static; "?" for a number that is no element type.
  *
  * @param dtype an element type
+ * @return the name, never NULL; "?" for a number that is no element type
  * @since 0.1 */
 QTN_API const char *qdtype_name(qdtype dtype);
 
@@ -134,6 +152,7 @@ QTN_API const char *qdtype_name(qdtype dtype);
 /** An empty set of attributes.
  *
  * @param out the new handle; free it with qattrs_free
+ * @return QTN_OK or a common error
  * @since 0.1 */
 QTN_API qstatus qattrs_create(qattrs **out);
 
@@ -142,7 +161,8 @@ QTN_API qstatus qattrs_create(qattrs **out);
  * @param a the set to change
  * @param key name of the option, case-sensitive, not ""
  * @param value the number
- * Errors: QTN_EINVAL for an empty key.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for an empty key
  * @since 0.1 */
 QTN_API qstatus qattrs_set_int(qattrs *a, const char *key, int64_t value);
 
@@ -151,7 +171,8 @@ QTN_API qstatus qattrs_set_int(qattrs *a, const char *key, int64_t value);
  * @param a the set to change
  * @param key name of the option
  * @param value the number
- * Errors: QTN_EINVAL for an empty key.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for an empty key
  * @since 0.1 */
 QTN_API qstatus qattrs_set_float(qattrs *a, const char *key, double value);
 
@@ -160,7 +181,8 @@ QTN_API qstatus qattrs_set_float(qattrs *a, const char *key, double value);
  * @param a the set to change
  * @param key name of the option
  * @param value the text, copied
- * Errors: QTN_EINVAL for an empty key.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for an empty key
  * @since 0.1 */
 QTN_API qstatus qattrs_set_string(qattrs *a, const char *key, const char *value);
 
@@ -170,7 +192,8 @@ QTN_API qstatus qattrs_set_string(qattrs *a, const char *key, const char *value)
  * @param key name of the option
  * @param values the numbers, copied
  * @param count how many
- * Errors: QTN_EINVAL for an empty key.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for an empty key
  * @since 0.1 */
 QTN_API qstatus qattrs_set_ints(qattrs *a, const char *key, const int64_t *values, size_t count);
 
@@ -180,7 +203,8 @@ QTN_API qstatus qattrs_set_ints(qattrs *a, const char *key, const int64_t *value
  * @param key name of the option
  * @param values the numbers, copied
  * @param count how many
- * Errors: QTN_EINVAL for an empty key.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for an empty key
  * @since 0.1 */
 QTN_API qstatus qattrs_set_floats(qattrs *a, const char *key, const double *values, size_t count);
 
@@ -203,8 +227,8 @@ QTN_API void qattrs_free(QTN_OPT qattrs *a);
  *     "nvidia"  q = clamp(round(x * (bound / amax)))             NVIDIA's toolkit: symmetric, zero_point 0
  *     "tflite"  q = clamp(round(x / scale) + zero_point)         TensorFlow Lite: ties away from zero
  *
- * All compute in float32, and but for tflite round ties to even. 0.0 always maps to the zero point and back to exactly
- * 0.0; NaN maps to the zero point; what lies outside of the range saturates.
+ * All compute in float32, and all except tflite round ties to even. 0.0 always maps to the zero point and back to
+ * exactly 0.0; NaN maps to the zero point; what lies outside of the range saturates.
  *
  * Element types: QTN_UINT8, QTN_INT8, QTN_UINT16, QTN_INT16, QTN_INT32, the packed QTN_UINT4, QTN_INT4, QTN_UINT2,
  * QTN_INT2, and QTN_FLOAT8E4M3FN and QTN_FLOAT8E5M2, whose values are x / scale rounded to the nearest float8 and whose
@@ -231,14 +255,23 @@ QTN_API void qattrs_free(QTN_OPT qattrs *a);
  *   per-tensor schemes
  * @param scales `count` scales, each positive and finite
  * @param zero_points `count` integers in the range of the quantizer; NULL: 0, or the middle of the range (128 for
- * uint8) for symmetric schemes of unsigned types, but for nvidia numerics
+ *   uint8) for symmetric schemes of unsigned types, except under nvidia numerics
  * @param count 1 for per-tensor schemes, the number of channels for per-channel ones, of blocks for per-block ones
- * @param attrs "numerics" (string): a name of the list above; "block_size" (int): 1 or more, of per-block schemes;
- *   "quant_min" and "quant_max" (int), together: integers that values saturate to, the whole range of `dtype` unless
- *   given (0 and 15 make a uint8 grid of 4 bits); "float_zero_points" (floats): `count` finite zero points of
- *   QTN_PER_CHANNEL_AFFINE_FLOAT_QPARAMS, whose `zero_points` are NULL
- * Errors: QTN_EINVAL for a scale, zero point, axis, count or range outside of these bounds; QTN_EDTYPE for a dtype that
- * holds no quantized values; QTN_EUNSUPPORTED for a zero point other than 0 with nvidia numerics.
+ * @param attrs numerics, blocks and range
+ * | key                 | type   | default            | meaning
+ * |---------------------|--------|--------------------|---------
+ * | "numerics"          | string | "fbgemm"           | a name of the list at the head of this section
+ * | "block_size"        | int    | 0                  | of per-block schemes, which need it: elements in a block, 1 or
+ * |                     |        |                    | more
+ * | "quant_min"         | int    | lowest of `dtype`  | together with "quant_max": the integers that values saturate to
+ * |                     |        |                    | (0 and 15 make a uint8 grid of 4 bits)
+ * | "quant_max"         | int    | highest of `dtype` | see "quant_min"
+ * | "float_zero_points" | floats | none               | of QTN_PER_CHANNEL_AFFINE_FLOAT_QPARAMS, whose `zero_points`
+ * |                     |        |                    | are NULL: `count` finite zero points
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for a scale, zero point, axis, count or range outside of these bounds
+ * @retval QTN_EDTYPE for a dtype that holds no quantized values
+ * @retval QTN_EUNSUPPORTED for a zero point other than 0 with nvidia numerics
  * @since 0.1 */
 QTN_API qstatus qquantizer_create(qquantizer **out, qdtype dtype, qscheme scheme, int32_t axis, const double *scales,
                                   QTN_OPT const int64_t *zero_points, size_t count, QTN_OPT const qattrs *attrs);
@@ -264,12 +297,23 @@ QTN_API qstatus qquantizer_create(qquantizer **out, qdtype dtype, qscheme scheme
  * @param mins `count` lower bounds
  * @param maxs `count` upper bounds, none below its lower bound
  * @param count as for qquantizer_create
- * @param attrs those of qquantizer_create, and "reduce_range" (int): 1 spreads over one bit less ([0, 127] for uint8,
- *   [-64, 63] for int8), under fbgemm and onnx; "narrow_range" (int): 1 makes symmetric signed types stop at -hi
- *   ([-127, 127]); "eps" (float): smallest scale under fbgemm and qnnpack, 2^-23 unless given; "scale_amax" (float) of
- *   nvidia, 1 unless given: the amax is so many times the one of the range, as in NVIDIA's QuantDescriptor
- * Errors: QTN_EINVAL for a bound that is not finite, min > max, or another argument out of its range; QTN_EDTYPE as for
- * qquantizer_create; QTN_EUNSUPPORTED for a scheme that the numerics do not have.
+ * @param attrs numerics, blocks, range, and how scales follow
+ * | key            | type   | default            | meaning
+ * |----------------|--------|--------------------|---------
+ * | "numerics"     | string | "fbgemm"           | a name of the list at the head of this section
+ * | "block_size"   | int    | 0                  | of per-block schemes, which need it: elements in a block, 1 or more
+ * | "quant_min"    | int    | lowest of `dtype`  | together with "quant_max": the integers that values saturate to
+ * | "quant_max"    | int    | highest of `dtype` | see "quant_min"
+ * | "reduce_range" | int    | 0                  | 1 spreads over one bit less ([0, 127] for uint8, [-64, 63] for
+ * |                |        |                    | int8), under fbgemm and onnx
+ * | "narrow_range" | int    | 0                  | 1 makes symmetric signed types stop at -hi ([-127, 127])
+ * | "eps"          | float  | 2^-23              | the smallest scale, under fbgemm and qnnpack
+ * | "scale_amax"   | float  | 1                  | of nvidia: the amax is so many times that of the range, as in
+ * |                |        |                    | NVIDIA's QuantDescriptor
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for a bound that is not finite, min > max, or another argument out of its range
+ * @retval QTN_EDTYPE for a dtype that holds no quantized values
+ * @retval QTN_EUNSUPPORTED for a scheme that the numerics do not have
  * @since 0.1 */
 QTN_API qstatus qquantizer_choose(qquantizer **out, qdtype dtype, qscheme scheme, int32_t axis, const double *mins,
                                   const double *maxs, size_t count, QTN_OPT const qattrs *attrs);
@@ -291,10 +335,16 @@ QTN_API qstatus qquantizer_choose(qquantizer **out, qdtype dtype, qscheme scheme
  * @param out the new handle, per tensor, which saturates to the whole of `dtype`; free it with qquantizer_free
  * @param dtype QTN_UINT8 or QTN_INT8
  * @param x float32, not quantized, any shape and strides
- * @param attrs "numerics" (string): "fbgemm" unless given. "reduce_range" (int): 1 spreads over one bit less ([0, 127]
- *   of uint8, [-64, 63] of int8) under fbgemm and onnx, and has no effect under the others
- * Errors: QTN_EINVAL for an `x` that holds NaN or infinity, for unknown numerics, and for a negative value of `x` where
- * numerics are nvidia and `dtype` is QTN_UINT8; QTN_EDTYPE for another dtype or another `x`.
+ * @param attrs numerics and range
+ * | key            | type   | default  | meaning
+ * |----------------|--------|----------|---------
+ * | "numerics"     | string | "fbgemm" | a name of the list at the head of this section
+ * | "reduce_range" | int    | 0        | 1 spreads over one bit less ([0, 127] of uint8, [-64, 63] of int8) under
+ * |                |        |          | fbgemm and onnx, and has no effect under the others
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for an `x` that holds NaN or infinity, for unknown numerics, and for a negative value of `x` where
+ *   numerics are nvidia and `dtype` is QTN_UINT8
+ * @retval QTN_EDTYPE for another dtype or another `x`
  * @since 0.1 */
 QTN_API qstatus qquantizer_choose_dynamic(qquantizer **out, qdtype dtype, const qtensor *x,
                                           QTN_OPT const qattrs *attrs);
@@ -302,12 +352,14 @@ QTN_API qstatus qquantizer_choose_dynamic(qquantizer **out, qdtype dtype, const 
 /** The element type of the integers.
  *
  * @param q a quantizer
+ * @return the element type; 0 where `q` is NULL
  * @since 0.1 */
 QTN_API qdtype qquantizer_dtype(const qquantizer *q);
 
 /** Which elements share a scale.
  *
  * @param q a quantizer
+ * @return the scheme; 0 where `q` is NULL
  * @since 0.1 */
 QTN_API qscheme qquantizer_scheme(const qquantizer *q);
 
@@ -315,24 +367,28 @@ QTN_API qscheme qquantizer_scheme(const qquantizer *q);
  * negative.
  *
  * @param q a quantizer
+ * @return the axis; 0 for per-tensor schemes
  * @since 0.1 */
 QTN_API int32_t qquantizer_axis(const qquantizer *q);
 
 /** How many scales and zero points there are: 1 for per-tensor schemes.
  *
  * @param q a quantizer
+ * @return the number of scales; 0 where `q` is NULL
  * @since 0.1 */
 QTN_API size_t qquantizer_count(const qquantizer *q);
 
 /** The qquantizer_count(q) scales. They live as long as `q`.
  *
  * @param q a quantizer
+ * @return the scales; NULL where `q` is NULL
  * @since 0.1 */
 QTN_API const double *qquantizer_scales(const qquantizer *q);
 
 /** The qquantizer_count(q) zero points, 0 where they are floats. They live as long as `q`.
  *
  * @param q a quantizer
+ * @return the zero points; NULL where `q` is NULL
  * @since 0.1 */
 QTN_API const int64_t *qquantizer_zero_points(const qquantizer *q);
 
@@ -340,30 +396,35 @@ QTN_API const int64_t *qquantizer_zero_points(const qquantizer *q);
  * other scheme.
  *
  * @param q a quantizer
+ * @return the zero points; NULL for every other scheme
  * @since 0.1 */
 QTN_API const double *qquantizer_float_zero_points(const qquantizer *q);
 
 /** How many elements along the axis share a scale; 0 where the scheme has no blocks.
  *
  * @param q a quantizer
+ * @return the number of elements in a block; 0 where the scheme has no blocks
  * @since 0.1 */
 QTN_API int64_t qquantizer_block_size(const qquantizer *q);
 
 /** The lowest integer that values saturate to; 0 for float8.
  *
  * @param q a quantizer
+ * @return the lowest integer; 0 for float8
  * @since 0.1 */
 QTN_API int64_t qquantizer_quant_min(const qquantizer *q);
 
 /** The highest integer that values saturate to; 0 for float8.
  *
  * @param q a quantizer
+ * @return the highest integer; 0 for float8
  * @since 0.1 */
 QTN_API int64_t qquantizer_quant_max(const qquantizer *q);
 
 /** The name of the numerics: "fbgemm" ... The text is static; "" for NULL.
  *
  * @param q a quantizer
+ * @return the name; "" where `q` is NULL
  * @since 0.1 */
 QTN_API const char *qquantizer_numerics(const qquantizer *q);
 
@@ -396,8 +457,11 @@ QTN_API void qquantizer_free(QTN_OPT qquantizer *q);
  * @param quantizer NULL, or one with the same dtype; per channel, with as many channels as the shape has along its axis
  * @param data elements in row-major order, copied; NULL: zero-filled
  * @param nbytes size of `data`, exactly that of the elements; not looked at where `data` is NULL
- * Errors: QTN_ESHAPE for a bad shape or a quantizer that does not fit it; QTN_EINVAL for another nbytes; QTN_EDTYPE for
- * a quantizer of another dtype; QTN_EUNSUPPORTED for a dtype that is not stored.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_ESHAPE for a bad shape or a quantizer that does not fit it
+ * @retval QTN_EINVAL for another nbytes
+ * @retval QTN_EDTYPE for a quantizer of another dtype
+ * @retval QTN_EUNSUPPORTED for a dtype that is not stored
  * @since 0.1 */
 QTN_API qstatus qtensor_create(qtensor **out, qdtype dtype, const int64_t *shape, size_t rank,
                                QTN_OPT const qquantizer *quantizer, QTN_OPT const void *data, size_t nbytes);
@@ -415,46 +479,53 @@ QTN_API qstatus qtensor_create(qtensor **out, qdtype dtype, const int64_t *shape
  * @param nbytes size of `data`, exactly that of the elements
  * @param deleter called with `data` and `ctx`; NULL: the memory outlives the tensor and all its views
  * @param ctx handed to the deleter, not looked at
- * Errors: as for qtensor_create, and QTN_EINVAL for data that is not aligned.
+ * @return QTN_OK, a common error, one of qtensor_create, or:
+ * @retval QTN_EINVAL for data that is not aligned
  * @since 0.1 */
 QTN_API qstatus qtensor_wrap(qtensor **out, qdtype dtype, const int64_t *shape, size_t rank,
                              QTN_OPT const qquantizer *quantizer, void *data, size_t nbytes,
-                             QTN_OPT qtensor_deleter deleter, QTN_OPT void *ctx);
+                             QTN_OPT qtensor_deleter_cb deleter, QTN_OPT void *ctx);
 
 /** A second handle on the same storage, shape and quantizer.
  *
  * @param out the new handle; free it with qtensor_free
  * @param t the tensor to share
+ * @return QTN_OK or a common error
  * @since 0.1 */
 QTN_API qstatus qtensor_share(qtensor **out, const qtensor *t);
 
 /** The element type; that of the integers for a quantized tensor.
  *
  * @param t a tensor
+ * @return the element type; 0 where `t` is NULL
  * @since 0.1 */
 QTN_API qdtype qtensor_dtype(const qtensor *t);
 
 /** The number of dimensions, 0 for a scalar.
  *
  * @param t a tensor
+ * @return the number of dimensions; 0 where `t` is NULL
  * @since 0.1 */
 QTN_API size_t qtensor_rank(const qtensor *t);
 
 /** The qtensor_rank(t) dimensions. They live as long as `t`.
  *
  * @param t a tensor
+ * @return the dimensions; NULL where `t` is NULL
  * @since 0.1 */
 QTN_API const int64_t *qtensor_shape(const qtensor *t);
 
 /** The qtensor_rank(t) distances between neighbours along each dimension, in elements. They live as long as `t`.
  *
  * @param t a tensor
+ * @return the strides; NULL where `t` is NULL
  * @since 0.1 */
 QTN_API const int64_t *qtensor_strides(const qtensor *t);
 
 /** The number of elements: the product of the dimensions.
  *
  * @param t a tensor
+ * @return the number of elements; 0 where `t` is NULL
  * @since 0.1 */
 QTN_API int64_t qtensor_numel(const qtensor *t);
 
@@ -462,6 +533,7 @@ QTN_API int64_t qtensor_numel(const qtensor *t);
  * what lies between.
  *
  * @param t a tensor
+ * @return the number of bytes; 0 where `t` is NULL
  * @since 0.1 */
 QTN_API size_t qtensor_nbytes(const qtensor *t);
 
@@ -469,6 +541,7 @@ QTN_API size_t qtensor_nbytes(const qtensor *t);
  * one. Do not free it.
  *
  * @param t a tensor
+ * @return the quantizer; NULL where the tensor is not quantized
  * @since 0.1 */
 QTN_API const qquantizer *qtensor_quantizer(const qtensor *t);
 
@@ -477,6 +550,7 @@ QTN_API const qquantizer *qtensor_quantizer(const qtensor *t);
  * qtensor_contiguous for one that begins at its lowest bits.
  *
  * @param t a tensor
+ * @return the address of the first element; NULL where `t` is NULL
  * @since 0.1 */
 QTN_API const void *qtensor_data(const qtensor *t);
 
@@ -484,6 +558,7 @@ QTN_API const void *qtensor_data(const qtensor *t);
  *
  * @param out the address; lives as long as the storage
  * @param t a tensor; neither it nor another handle on its storage may be in use by another thread
+ * @return QTN_OK or a common error
  * @since 0.1 */
 QTN_API qstatus qtensor_data_mut(void **out, qtensor *t);
 
@@ -492,7 +567,9 @@ QTN_API qstatus qtensor_data_mut(void **out, qtensor *t);
  * @param out a new row-major tensor of the quantizer's dtype that holds the quantizer
  * @param x float32, not quantized, any strides
  * @param quantizer the mapping; per channel, with as many channels as `x` has along its axis
- * Errors: QTN_EDTYPE where `x` is not float32; QTN_ESHAPE where the channels do not fit.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EDTYPE where `x` is not float32
+ * @retval QTN_ESHAPE where the channels do not fit
  * @since 0.1 */
 QTN_API qstatus qtensor_quantize(qtensor **out, const qtensor *x, const qquantizer *quantizer);
 
@@ -500,7 +577,8 @@ QTN_API qstatus qtensor_quantize(qtensor **out, const qtensor *x, const qquantiz
  *
  * @param out a new row-major float32 tensor
  * @param x a quantized tensor, any strides
- * Errors: QTN_EDTYPE where `x` is not quantized.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EDTYPE where `x` is not quantized
  * @since 0.1 */
 QTN_API qstatus qtensor_dequantize(qtensor **out, const qtensor *x);
 
@@ -511,7 +589,8 @@ QTN_API qstatus qtensor_dequantize(qtensor **out, const qtensor *x);
  * @param t a tensor of rank 1 or more
  * @param axis the dimension; negative counts from the last
  * @param index the index; negative counts from the end
- * Errors: QTN_EINVAL for an axis or index out of range.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for an axis or index out of range
  * @since 0.1 */
 QTN_API qstatus qtensor_select(qtensor **out, const qtensor *t, int32_t axis, int64_t index);
 
@@ -523,7 +602,8 @@ QTN_API qstatus qtensor_select(qtensor **out, const qtensor *t, int32_t axis, in
  * @param start the first index; negative counts from the end
  * @param stop one past the last index; negative counts from the end; INT64_MAX: to the end
  * @param step distance between indices, 1 or more
- * Errors: QTN_EINVAL for an axis out of range, a step below 1, or a per-channel tensor left without channels.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for an axis out of range, a step below 1, or a per-channel tensor left without channels
  * @since 0.1 */
 QTN_API qstatus qtensor_slice(qtensor **out, const qtensor *t, int32_t axis, int64_t start, int64_t stop, int64_t step);
 
@@ -533,7 +613,8 @@ QTN_API qstatus qtensor_slice(qtensor **out, const qtensor *t, int32_t axis, int
  * @param t a tensor
  * @param axes each dimension of `t` once; negative counts from the last
  * @param count the rank of `t`
- * Errors: QTN_EINVAL where `axes` is no permutation.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL where `axes` is no permutation
  * @since 0.1 */
 QTN_API qstatus qtensor_permute(qtensor **out, const qtensor *t, const int32_t *axes, size_t count);
 
@@ -541,6 +622,7 @@ QTN_API qstatus qtensor_permute(qtensor **out, const qtensor *t, const int32_t *
  *
  * @param out the row-major tensor
  * @param t a tensor
+ * @return QTN_OK or a common error
  * @since 0.1 */
 QTN_API qstatus qtensor_contiguous(qtensor **out, const qtensor *t);
 
@@ -551,7 +633,8 @@ QTN_API qstatus qtensor_contiguous(qtensor **out, const qtensor *t);
  * @param t a tensor
  * @param shape `rank` dimensions; one of them may be -1 and is then what the others leave for it
  * @param rank at most 8
- * Errors: QTN_ESHAPE for a shape of another number of elements, or one that loses the axis of the quantizer.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_ESHAPE for a shape of another number of elements, or one that loses the axis of the quantizer
  * @since 0.1 */
 QTN_API qstatus qtensor_reshape(qtensor **out, const qtensor *t, const int64_t *shape, size_t rank);
 
@@ -559,7 +642,8 @@ QTN_API qstatus qtensor_reshape(qtensor **out, const qtensor *t, const int64_t *
  *
  * @param out the view
  * @param t a quantized tensor
- * Errors: QTN_EDTYPE where `t` is not quantized.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EDTYPE where `t` is not quantized
  * @since 0.1 */
 QTN_API qstatus qtensor_int_repr(qtensor **out, const qtensor *t);
 
@@ -569,6 +653,7 @@ QTN_API qstatus qtensor_int_repr(qtensor **out, const qtensor *t);
  * @param out 1 where they are equal, else 0
  * @param a a tensor
  * @param b a tensor
+ * @return QTN_OK or a common error
  * @since 0.1 */
 QTN_API qstatus qtensor_equal(int32_t *out, const qtensor *a, const qtensor *b);
 
@@ -585,7 +670,9 @@ QTN_API qstatus qtensor_equal(int32_t *out, const qtensor *a, const qtensor *b);
  *
  * @param dst the tensor to write
  * @param src the tensor to read; may share storage with `dst`
- * Errors: QTN_ESHAPE where shapes do not fit; QTN_EDTYPE where types or schemes do not go together.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_ESHAPE where shapes do not fit
+ * @retval QTN_EDTYPE where types or schemes do not go together
  * @since 0.1 */
 QTN_API qstatus qtensor_copy(qtensor *dst, const qtensor *src);
 
@@ -593,7 +680,8 @@ QTN_API qstatus qtensor_copy(qtensor *dst, const qtensor *src);
  *
  * @param out the value
  * @param t a tensor of exactly one element, any rank
- * Errors: QTN_ESHAPE for another number of elements.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_ESHAPE for another number of elements
  * @since 0.1 */
 QTN_API qstatus qtensor_item(double *out, const qtensor *t);
 
@@ -608,6 +696,7 @@ QTN_API qstatus qtensor_item(double *out, const qtensor *t);
  * @param cap bytes at `buf`
  * @param out_len length of the whole text in bytes, without the NUL
  * @param t a tensor
+ * @return QTN_OK or a common error
  * @since 0.1 */
 QTN_API qstatus qtensor_describe(QTN_OPT char *buf, size_t cap, size_t *out_len, const qtensor *t);
 
@@ -632,18 +721,36 @@ QTN_API void qtensor_free(QTN_OPT qtensor *t);
  *   many percent of the values; "histogram" (PyTorch's), "mse" and "nvidia_mse": the range, not larger than the one
  *   seen, of least squared error; "entropy" (ONNX Runtime's) and "nvidia_entropy": of least divergence; "fixed": a grid
  *   that is given, whatever is seen. minmax, max and moving_average also work per channel and per block
- * @param attrs the grid: "dtype" (string), "uint8" unless given, or "int8", "uint16", "int16", "int32", "uint4",
- *   "int4", "uint2" or "int2"; "scheme" (string), "per_tensor_affine" unless given; "axis" (int), not negative; and the
- *   attributes of qquantizer_choose. "averaging_constant" (float) of moving_average: weight of the newest tensor, 0.01
- *   unless given. "bins" (int) of kinds that count, 2048 unless given (entropy: 128, and even). "percentile" (float),
- *   99.999 unless given (nvidia_percentile: 99.99). "absolute" (int) of percentile: 1 unless given, of magnitudes; 0:
- *   the same share cut off at either end. "scale" (float) and "zero_point" (int), or "min" and "max" (float), of fixed.
- *   "descriptor" (string): one that NVIDIA's toolkit defines, which says "numerics", "dtype", "scheme" and "axis" where
- *   these are not given: "QUANT_DESC_8BIT_PER_TENSOR", "QUANT_DESC_UNSIGNED_8BIT_PER_TENSOR",
- *   "QUANT_DESC_8BIT_CONV2D_WEIGHT_PER_CHANNEL" (and CONV1D, CONV3D), "QUANT_DESC_8BIT_LINEAR_WEIGHT_PER_ROW",
- *   "QUANT_DESC_8BIT_CONVTRANSPOSE2D_WEIGHT_PER_CHANNEL" (and 1D, 3D: axis 1)
- * Errors: QTN_EINVAL for an unknown kind, attribute or value (the message lists the valid ones); QTN_EUNSUPPORTED for a
- * scheme that the kind does not offer.
+ * @param attrs the grid, and what the kind needs
+ * | key                  | type   | default             | meaning
+ * |----------------------|--------|---------------------|---------
+ * | "dtype"              | string | "uint8"             | "uint8", "int8", "uint16", "int16", "int32", "uint4", "int4",
+ * |                      |        |                     | "uint2" or "int2"
+ * | "scheme"             | string | "per_tensor_affine" | a qscheme, in lower case and without QTN_
+ * | "axis"               | int    | 0                   | the dimension that channels or blocks run along, not negative
+ * | "averaging_constant" | float  | 0.01                | of moving_average: weight of the newest tensor
+ * | "bins"               | int    | 2048                | of kinds that count; of entropy 128 unless given, and even
+ * | "percentile"         | float  | 99.999              | of percentile and nvidia_percentile (of this 99.99 unless
+ * |                      |        |                     | given)
+ * | "absolute"           | int    | 1                   | of percentile: 1 counts magnitudes; 0 cuts the same share off
+ * |                      |        |                     | at either end
+ * | "scale"              | float  | none                | of fixed, together with "zero_point": the grid
+ * | "zero_point"         | int    | none                | see "scale"
+ * | "min"                | float  | none                | of fixed, together with "max": the range that the grid
+ * |                      |        |                     | follows from
+ * | "max"                | float  | none                | see "min"
+ * | "descriptor"         | string | none                | one that NVIDIA's toolkit defines, which says "numerics",
+ * |                      |        |                     | "dtype", "scheme" and "axis" where these are not given:
+ * |                      |        |                     | "QUANT_DESC_8BIT_PER_TENSOR",
+ * |                      |        |                     | "QUANT_DESC_UNSIGNED_8BIT_PER_TENSOR",
+ * |                      |        |                     | "QUANT_DESC_8BIT_CONV2D_WEIGHT_PER_CHANNEL" (and CONV1D,
+ * |                      |        |                     | CONV3D), "QUANT_DESC_8BIT_LINEAR_WEIGHT_PER_ROW",
+ * |                      |        |                     | "QUANT_DESC_8BIT_CONVTRANSPOSE2D_WEIGHT_PER_CHANNEL" (and 1D,
+ * |                      |        |                     | 3D: axis 1)
+ * | qquantizer_choose    |        |                     | its options, too
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for an unknown kind, attribute or value (the message lists the valid ones)
+ * @retval QTN_EUNSUPPORTED for a scheme that the kind does not offer
  * @since 0.1 */
 QTN_API qstatus qobserver_create(qobserver **out, const char *kind, QTN_OPT const qattrs *attrs);
 
@@ -651,8 +758,10 @@ QTN_API qstatus qobserver_create(qobserver **out, const char *kind, QTN_OPT cons
  *
  * @param o the observer
  * @param x float32; per channel, each time with the same number of channels
- * Errors: QTN_EDTYPE where `x` is not float32; QTN_ESHAPE where its channels do not fit; QTN_EINVAL where it holds NaN
- * or infinity. The observer is then unchanged.
+ * @return QTN_OK, a common error, or one of these; then the observer is unchanged:
+ * @retval QTN_EDTYPE where `x` is not float32
+ * @retval QTN_ESHAPE where the channels of `x` do not fit
+ * @retval QTN_EINVAL where `x` holds NaN or infinity
  * @since 0.1 */
 QTN_API qstatus qobserver_observe(qobserver *o, const qtensor *x);
 
@@ -660,7 +769,8 @@ QTN_API qstatus qobserver_observe(qobserver *o, const qtensor *x);
  *
  * @param o the observer to change
  * @param other one of the same kind and settings; unchanged
- * Errors: QTN_EINVAL where kind, settings or channels differ.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL where kind, settings or channels differ
  * @since 0.1 */
 QTN_API qstatus qobserver_merge(qobserver *o, const qobserver *other);
 
@@ -668,7 +778,8 @@ QTN_API qstatus qobserver_merge(qobserver *o, const qobserver *other);
  *
  * @param out the new handle; free it with qquantizer_free
  * @param o an observer that has seen a value
- * Errors: QTN_ESTATE where it has seen none.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_ESTATE where the observer has seen no value
  * @since 0.1 */
 QTN_API qstatus qobserver_quantizer(qquantizer **out, const qobserver *o);
 
@@ -676,6 +787,7 @@ QTN_API qstatus qobserver_quantizer(qquantizer **out, const qobserver *o);
  *
  * @param out the bytes; free them with qblob_free
  * @param o the observer
+ * @return QTN_OK or a common error
  * @since 0.1 */
 QTN_API qstatus qobserver_save(qblob **out, const qobserver *o);
 
@@ -684,9 +796,29 @@ QTN_API qstatus qobserver_save(qblob **out, const qobserver *o);
  * @param out the new handle; free it with qobserver_free
  * @param data the bytes
  * @param nbytes how many
- * Errors: QTN_EFORMAT for bytes that are not a whole observer.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EFORMAT for bytes that are not a whole observer
  * @since 0.1 */
 QTN_API qstatus qobserver_load(qobserver **out, const void *data, size_t nbytes);
+
+/** Writes what qobserver_save gives to a file, under a temporary name first as qmodel_save.
+ *
+ * @param o the observer
+ * @param path the file; replaced where it exists
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EIO where the file cannot be written
+ * @since 0.1 */
+QTN_API qstatus qobserver_save_file(const qobserver *o, const char *path);
+
+/** An observer from a file of qobserver_save_file.
+ *
+ * @param out the new handle; free it with qobserver_free
+ * @param path the file
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EIO where the file cannot be read
+ * @retval QTN_EFORMAT where it holds no whole observer
+ * @since 0.1 */
+QTN_API qstatus qobserver_load_file(qobserver **out, const char *path);
 
 /** Frees an observer.
  *
@@ -701,11 +833,12 @@ QTN_API void qobserver_free(QTN_OPT qobserver *o);
  *
  * Quantized and float operands may be mixed, and one rule says what comes out:
  *
- *     1 the value     that of the operator on real numbers; a quantized operand stands for its dequantized values.
- * Conv, ConvTranspose, Gemm, MatMul, Add, Sub, Mul and the averages of quantized operands are computed in exact
- * integers, with one rounding 2 the result    quantized by `out_quantizer` where the function has one and it is not
- * NULL; else, for operators that move or choose elements (Reshape, Transpose, MaxPool, Concat ...) and Relu, on the
- * grid of the operands, where all that are moved share one per-tensor grid; else float32 */
+ *     the value    that of the operator on real numbers; a quantized operand stands for its dequantized values. Conv,
+ *                  ConvTranspose, Gemm, MatMul, Add, Sub, Mul and the averages of quantized operands are computed in
+ *                  exact integers, with one rounding
+ *     the result   quantized by `out_quantizer` where the function has one and it is not NULL; else, for operators that
+ *                  move or choose elements (Reshape, Transpose, MaxPool, Concat ...) and Relu, on the grid of the
+ *                  operands, where all that are moved share one per-tensor grid; else float32 */
 
 /** Runs any operator by its ONNX name, with inputs and attributes as of ONNX opset 21: "Conv", "Add", "Softmax" ...
  *
@@ -714,10 +847,17 @@ QTN_API void qobserver_free(QTN_OPT qobserver *o);
  * @param op name of an operator of ONNX's default domain, or of ONNX Runtime's ("QLinearAdd" ...)
  * @param inputs `input_count` tensors; NULL where ONNX allows an absent one
  * @param input_count how many; absent ones at the end may be left out
- * @param attrs the operator's attributes; DynamicQuantizeLinear and DynamicQuantizeMatMul have one more, "numerics"
- *   (string): "onnx", the default, "fbgemm" (with reduce_range) or "qnnpack", as qquantizer_choose_dynamic
- * Errors: QTN_EUNSUPPORTED for an operator that this version does not have; QTN_EINVAL for a count or attribute that
- * the operator does not have; QTN_ESHAPE and QTN_EDTYPE where operands do not fit. No output is left behind.
+ * @param attrs the operator's attributes, by the names that ONNX gives them. DynamicQuantizeLinear and
+ *   DynamicQuantizeMatMul have more
+ * | key        | type   | default | meaning
+ * |------------|--------|---------|---------
+ * | "numerics" | string | "onnx"  | "onnx", "fbgemm" or "qnnpack", as for qquantizer_choose_dynamic; "fbgemm" is with
+ * |            |        |         | reduce_range
+ * @return QTN_OK, a common error, or one of these; then no output is left behind:
+ * @retval QTN_EUNSUPPORTED for an operator that this version does not have
+ * @retval QTN_EINVAL for a count or attribute that the operator does not have
+ * @retval QTN_ESHAPE where the shapes of operands do not fit
+ * @retval QTN_EDTYPE where the types of operands do not fit
  * @since 0.1 */
 QTN_API qstatus qop_run(qtensor **outputs, size_t output_count, const char *op, const qtensor *const *inputs,
                         size_t input_count, QTN_OPT const qattrs *attrs);
@@ -726,7 +866,8 @@ QTN_API qstatus qop_run(qtensor **outputs, size_t output_count, const char *op, 
  *
  * @param out the result, of the shape of `x`
  * @param x any type of number, or quantized
- * Errors: QTN_EDTYPE for another element type.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EDTYPE for another element type
  * @since 0.1 */
 QTN_API qstatus qop_relu(qtensor **out, const qtensor *x);
 
@@ -737,8 +878,10 @@ QTN_API qstatus qop_relu(qtensor **out, const qtensor *x);
  * @param x float32, not quantized; of any strides
  * @param quantizer per tensor or per channel, for integers of up to 16 bits; its type may hold more ("quant_min" and
  *   "quant_max" of qquantizer_create)
- * Errors: QTN_EDTYPE unless `x` is float32; QTN_ESHAPE where the scales do not fit it; QTN_EUNSUPPORTED for blocks,
- * float8 and larger integers.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EDTYPE unless `x` is float32
+ * @retval QTN_ESHAPE where the scales do not fit it
+ * @retval QTN_EUNSUPPORTED for blocks, float8 and larger integers
  * @since 0.1 */
 QTN_API qstatus qop_fake_quantize(qtensor **out, const qtensor *x, const qquantizer *quantizer);
 
@@ -750,7 +893,9 @@ QTN_API qstatus qop_fake_quantize(qtensor **out, const qtensor *x, const qquanti
  * @param dy float32, the gradient for the result of qop_fake_quantize
  * @param x what that was given
  * @param quantizer what that was given
- * Errors: those of qop_fake_quantize; QTN_EDTYPE unless `dy` is float32; QTN_ESHAPE unless it has the shape of `x`.
+ * @return QTN_OK, a common error, one of qop_fake_quantize, or:
+ * @retval QTN_EDTYPE unless `dy` is float32
+ * @retval QTN_ESHAPE unless `dy` has the shape of `x`
  * @since 0.1 */
 QTN_API qstatus qop_fake_quantize_backward(qtensor **out, const qtensor *dy, const qtensor *x,
                                            const qquantizer *quantizer);
@@ -761,7 +906,9 @@ QTN_API qstatus qop_fake_quantize_backward(qtensor **out, const qtensor *dy, con
  * @param a float32 or another number, or quantized
  * @param b of the same type as `a`, or quantized
  * @param out_quantizer per tensor; NULL: the result is float32, or the type of plain operands
- * Errors: QTN_ESHAPE where shapes do not broadcast; QTN_EDTYPE where types do not fit.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_ESHAPE where shapes do not broadcast
+ * @retval QTN_EDTYPE where types do not fit
  * @since 0.1 */
 QTN_API qstatus qop_add(qtensor **out, const qtensor *a, const qtensor *b, QTN_OPT const qquantizer *out_quantizer);
 
@@ -772,18 +919,23 @@ QTN_API qstatus qop_add(qtensor **out, const qtensor *a, const qtensor *b, QTN_O
  * @param a [..., M, K] or [K]; float32, or quantized per tensor
  * @param b [..., K, N] or [K]; float32, or quantized per tensor or per channel along N
  * @param out_quantizer per tensor; NULL: the result is float32
- * Errors: QTN_ESHAPE where shapes do not fit; QTN_EDTYPE where types do not.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_ESHAPE where shapes do not fit
+ * @retval QTN_EDTYPE where types do not fit
  * @since 0.1 */
 QTN_API qstatus qop_matmul(qtensor **out, const qtensor *a, const qtensor *b, QTN_OPT const qquantizer *out_quantizer);
 
 /** Tensors one after the other along a dimension.
  *
  * @param out the result
- * @param inputs `input_count` tensors of one rank and type, of equal dimensions but for that of `axis`
+ * @param inputs `input_count` tensors of one rank and type, of equal dimensions except that of `axis`
  * @param input_count 1 or more
  * @param axis the dimension; negative counts from the last
  * @param out_quantizer per tensor; NULL: the grid that all inputs share, or float32 where they do not
- * Errors: QTN_ESHAPE where shapes do not fit; QTN_EDTYPE where types do not; QTN_EINVAL for an axis out of range.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_ESHAPE where shapes do not fit
+ * @retval QTN_EDTYPE where types do not fit
+ * @retval QTN_EINVAL for an axis out of range, or no inputs
  * @since 0.1 */
 QTN_API qstatus qop_cat(qtensor **out, const qtensor *const *inputs, size_t input_count, int32_t axis,
                         QTN_OPT const qquantizer *out_quantizer);
@@ -792,10 +944,19 @@ QTN_API qstatus qop_cat(qtensor **out, const qtensor *const *inputs, size_t inpu
  *
  * @param out [N, C, H_out, W_out]
  * @param x [N, C, H, W], any type of number, or quantized
- * @param attrs those of MaxPool: "kernel_shape" (ints, must be given), "strides", "pads" (top, left, bottom, right),
- *   "dilations" (ints), "ceil_mode" (int), "auto_pad" (string)
- * Errors: QTN_ESHAPE for another rank or a window that does not fit; QTN_EINVAL for attributes that MaxPool does not
- * have, or without "kernel_shape".
+ * @param attrs those of MaxPool
+ * | key             | type   | default       | meaning
+ * |-----------------|--------|---------------|---------
+ * | "kernel_shape"  | ints   | must be given | height and width of the window
+ * | "strides"       | ints   | 1s            | steps of the window
+ * | "pads"          | ints   | 0s            | top, left, bottom, right
+ * | "dilations"     | ints   | 1s            | distances between the elements of a window
+ * | "ceil_mode"     | int    | 0             | 1 rounds the size of the result up
+ * | "auto_pad"      | string | "NOTSET"      | "SAME_UPPER", "SAME_LOWER" or "VALID" instead of "pads"
+ * | "storage_order" | int    | 0             | 0: nothing else is offered
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_ESHAPE for another rank or a window that does not fit
+ * @retval QTN_EINVAL for attributes that MaxPool does not have, or without "kernel_shape"
  * @since 0.1 */
 QTN_API qstatus qop_max_pool2d(qtensor **out, const qtensor *x, QTN_OPT const qattrs *attrs);
 
@@ -804,8 +965,17 @@ QTN_API qstatus qop_max_pool2d(qtensor **out, const qtensor *x, QTN_OPT const qa
  * @param out [N, C, H_out, W_out]: quantized by `out_quantizer`, or float32 where that is NULL
  * @param x [N, C, H, W], float32, or quantized
  * @param out_quantizer per tensor; NULL: the result is float32
- * @param attrs those of qop_max_pool2d, and "count_include_pad" (int)
- * Errors: as for qop_max_pool2d.
+ * @param attrs those of AveragePool
+ * | key                 | type   | default       | meaning
+ * |---------------------|--------|---------------|---------
+ * | "kernel_shape"      | ints   | must be given | height and width of the window
+ * | "strides"           | ints   | 1s            | steps of the window
+ * | "pads"              | ints   | 0s            | top, left, bottom, right
+ * | "dilations"         | ints   | 1s            | distances between the elements of a window
+ * | "ceil_mode"         | int    | 0             | 1 rounds the size of the result up
+ * | "auto_pad"          | string | "NOTSET"      | "SAME_UPPER", "SAME_LOWER" or "VALID" instead of "pads"
+ * | "count_include_pad" | int    | 0             | 1 counts the padding in the mean
+ * @return QTN_OK, a common error, or one of qop_max_pool2d
  * @since 0.1 */
 QTN_API qstatus qop_avg_pool2d(qtensor **out, const qtensor *x, QTN_OPT const qquantizer *out_quantizer,
                                QTN_OPT const qattrs *attrs);
@@ -825,8 +995,10 @@ QTN_API qstatus qop_avg_pool2d(qtensor **out, const qtensor *x, QTN_OPT const qq
  * @param bias [out_features], float32; NULL: none. Where both are quantized and the result too, it takes part in the
  *   one rounding, as an int32 of scale sx * sw
  * @param out_quantizer per tensor; NULL: the result is float32
- * Errors: QTN_ESHAPE where features do not fit; QTN_EDTYPE for another element type or scheme; QTN_EINVAL for an `x` to
- * be quantized dynamically that holds NaN or infinity.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_ESHAPE where features do not fit
+ * @retval QTN_EDTYPE for another element type or scheme
+ * @retval QTN_EINVAL for an `x` to be quantized dynamically that holds NaN or infinity
  * @since 0.1 */
 QTN_API qstatus qop_linear(qtensor **out, const qtensor *x, const qtensor *weight, QTN_OPT const qtensor *bias,
                            QTN_OPT const qquantizer *out_quantizer);
@@ -839,10 +1011,20 @@ QTN_API qstatus qop_linear(qtensor **out, const qtensor *x, const qtensor *weigh
  * @param weight [C_out, C_in / group, kernel_h, kernel_w]; float32, or quantized per tensor or per channel along axis 0
  * @param bias [C_out], float32; NULL: none
  * @param out_quantizer per tensor; NULL: the result is float32
- * @param attrs those of Conv: "strides", "pads" (top, left, bottom, right), "dilations", "kernel_shape" (ints), "group"
- *   (int), "auto_pad" (string)
- * Errors: QTN_ESHAPE where ranks, channels or group do not fit; QTN_EDTYPE for another element type or scheme;
- * QTN_EINVAL for an attribute that Conv does not have.
+ * @param attrs those of Conv
+ * | key            | type   | default       | meaning
+ * |----------------|--------|---------------|---------
+ * | "strides"      | ints   | 1s            | steps of the kernel along each dimension
+ * | "pads"         | ints   | 0s            | rows and columns of zeros: all begins, then all ends (of pictures top,
+ * |                |        |               | left, bottom, right)
+ * | "dilations"    | ints   | 1s            | distances between the taps of the kernel
+ * | "kernel_shape" | ints   | of the weight | sizes of the kernel
+ * | "group"        | int    | 1             | how many groups the channels are divided into
+ * | "auto_pad"     | string | "NOTSET"      | "SAME_UPPER", "SAME_LOWER" or "VALID" instead of "pads"
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_ESHAPE where ranks, channels or group do not fit
+ * @retval QTN_EDTYPE for another element type or scheme
+ * @retval QTN_EINVAL for an attribute that Conv does not have
  * @since 0.1 */
 QTN_API qstatus qop_conv2d(qtensor **out, const qtensor *x, const qtensor *weight, QTN_OPT const qtensor *bias,
                            QTN_OPT const qquantizer *out_quantizer, QTN_OPT const qattrs *attrs);
@@ -872,72 +1054,101 @@ QTN_API qstatus qop_conv2d(qtensor **out, const qtensor *x, const qtensor *weigh
  *   uint8 with reduce_range over the range seen, weights int8 symmetric per channel, of qnnpack per tensor, and the
  *   settings "replace_relu6", "pools_keep_grid" and "quantize_outputs". Each with the numerics of its name; x86, onednn
  *   and torchvision's with those of fbgemm
- * Errors: QTN_EUNSUPPORTED for a name that this version does not have (the message lists those it has).
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EUNSUPPORTED for a name that this version does not have (the message lists those it has)
  * @since 0.1 */
 QTN_API qstatus qconfig_create(qconfig **out, const char *name);
 
 /** Refines a configuration for some nodes, or one tensor. The most specific selector wins; of equal ones, the last set.
  *
+ * Integer kernels serve 8-bit activations with weights per tensor or per channel. All else runs as float operators on
+ * dequantized values: slower, with the same bits in both engines.
+ *
  * @param c the configuration to change
  * @param selector from the least to the most specific: "*": all nodes; "op:Conv": all nodes of one operator;
  *   "name:features.0.*": nodes whose name matches, `*` standing for any text and `?` for one character; "node:conv1":
- *   the node of that name; "tensor:relu1.out": the activation of that name, and those that share its grid.
- *   Where no node has the name (any more: layers are fused first), or no activation of that name becomes integers
- *   ("quantize" makes it), qmodel_prepare fails; the other forms may match nothing
+ *   the node of that name; "tensor:relu1.out": the activation of that name, and those that share its grid. Where no
+ *   node has the name (any more: layers are fused first), or no activation of that name becomes integers ("quantize"
+ *   makes it), qmodel_prepare fails; the other forms may match nothing
  * @param settings what to change there; NULL: leave these nodes in float (not for a tensor). Keys that are not given
- *   stay as the recipe or a less specific selector says. For activations, and so for a tensor:
- *     "observer" (string): a kind of section 5
- *     "scale" (float) and "zero_point" (int), or "min" and "max" (float): of the observer "fixed"
- *     "activation_dtype" (string): "uint8", "int8" or "int16"
- *     "activation_scheme" (string): "per_tensor_affine" or "per_tensor_symmetric"
- *     "activation_bits" (int): 2 to 8: integers of so many bits, in a type of 8, which int8 kernels run; a Clip says so
- *       in files. Inputs of the model keep 8
- *     "reduce_range" (int): a switch as of qquantizer_choose
- *     "activation_learning" (string): what a qtrainer learns of a grid: "none" (default; the grid is over the range
- *       seen), "lsq": the scale, "lsq+": scale and zero point, "pact": both ends of the range, "amax": the largest
- *       magnitude, as learn_amax of NVIDIA's toolkit. "lsq+" and "pact" are of per_tensor_affine, "amax" of
- *       per_tensor_symmetric; all are without reduce_range, and leave fixed grids alone
- *     "scale_amax" (float): as for qquantizer_choose
- *     "quant_desc_input" (string): one of NVIDIA's descriptors (see qobserver_create) per tensor, which says
- *       "activation_dtype" and "activation_scheme" where they are not given beside it
- *     "fixed_outputs" (int): 1 gives Sigmoid, HardSigmoid, Softmax and Tanh the scale that their range implies
- *     "quantize" (int), for a tensor only: 1 makes integers of it whoever reads it, also where it is an output of the
- *       model or only nodes in float read it. Pointwise and moving nodes before it then compute in integers as well
- *     "quantize_outputs" (int), not for a tensor: 1 does so with what the nodes make for outputs of the model. Sessions
- *       give float32 on that grid, files have QuantizeLinear and DequantizeLinear there, or QLinearConv and its like.
- *       Of "node:" whose node makes no output of float32, qmodel_prepare fails
- *   For activations and weights:
- *     "numerics" (string): a name of section 3
- *     "averaging_constant", "eps", "percentile" (float), "bins", "absolute" (int): for the observers
- *   For weights:
- *     "weight_observer" (string): minmax, max or moving_average; another kind where weights have one scale
- *     "weight_dtype" (string): "int8" or "int4", which says the same as "weight_bits" 4
- *     "weight_bits" (int): 2 to 8: integers of so many bits. Weights of 3 and 4 bits are stored in 4 (int4), of 2 in 2
- *       (int2), of 5 to 8 in 8 (int8); kernels unpack them when a session is made. qmodel_save says what files hold
- *     "weight_scheme" (string): "per_channel_symmetric", "per_tensor_symmetric" or "per_block_symmetric"
- *     "block_size" (int): of per_block_symmetric: elements with one scale, along the axis that a product sums over
- *     "weight_narrow_range", "weight_reduce_range" (int): switches as of qquantizer_choose
- *     "weight_learning" (string): "none" (default; the grid is over what the weights are at each step), "lsq": scales
- *       are learned, "amax" of per_tensor_symmetric: the largest magnitude
- *     "weight_scale_amax" (float), "quant_desc_weight" (string): as scale_amax and quant_desc_input. Which axis channels
- *       are along follows from the node
- *     "bias" (string): "int32", or "float32": biases stay as they are (recipe "nvidia"). Kernels add both alike
- *     "replace_relu6" (int): 1 makes Relu of each Clip between 0 and 6, also where it was fused into the node, before
- *       anything is observed: no longer the same function, but what PyTorch's networks do before they are quantized
- *     "pools_keep_grid" (int): 1 leaves what AveragePool, GlobalAveragePool and the mean over a picture make on the grid
- *       of what they read, as PyTorch does, rather than on one of its own
- *     "fused_fake_quant" (int): 1 trains with grids as get_default_qat_qconfig of PyTorch does
- *       (FusedMovingAvgObsFakeQuantize): over moving averages of the weights' range too, with scale and zero point of
- *       fbgemm::ChooseQuantizationParams, symmetric scales max(-min / 128, max / 127), activations clipped at 127 under
- *       reduce_range. As there, conversion has the rule of observers (amax / 127.5), and so other grids than training,
- *       and weights lag behind; without it a converted model has the grids that it was trained with
- *     "equalize" (int): 1 equalizes the ranges of weights between layers that follow each other (cross-layer
- *       equalization, Nagel et al. 2019) before anything is observed or trained; the float model's function stays as it
- *       is. With QTN_QAT normalizations are then folded before training
- *   Integer kernels serve 8-bit activations with weights per tensor or per channel. All else runs as float operators on
- *   dequantized values: slower, with the same bits in both engines.
- * Errors: QTN_EINVAL for a selector of another form, or an unknown operator, setting or value; QTN_EUNSUPPORTED for a
- * grid that this version does not offer. The configuration is then unchanged.
+ *   stay as the recipe or a less specific selector says: that is their default. A selector of a tensor takes the
+ *   settings of activations
+ * | key                   | type   | default | meaning
+ * |-----------------------|--------|---------|---------
+ * | "observer"            | string | recipe  | of activations: a kind of section 5
+ * | "scale"               | float  | none    | of the observer "fixed", together with "zero_point": the grid
+ * | "zero_point"          | int    | none    | see "scale"
+ * | "min"                 | float  | none    | of the observer "fixed", together with "max": the range
+ * | "max"                 | float  | none    | see "min"
+ * | "activation_dtype"    | string | recipe  | "uint8", "int8" or "int16"
+ * | "activation_scheme"   | string | recipe  | "per_tensor_affine" or "per_tensor_symmetric"
+ * | "activation_bits"     | int    | 8       | 2 to 8: integers of so many bits, in a type of 8, which int8 kernels
+ * |                       |        |         | run; a Clip says so in files. Inputs of the model keep 8
+ * | "reduce_range"        | int    | recipe  | of activations: a switch as of qquantizer_choose
+ * | "activation_learning" | string | "none"  | what a qtrainer learns of a grid: "none" (the grid is over the range
+ * |                       |        |         | seen), "lsq": the scale, "lsq+": scale and zero point, "pact": both ends
+ * |                       |        |         | of the range, "amax": the largest magnitude, as learn_amax of NVIDIA's
+ * |                       |        |         | toolkit. "lsq+" and "pact" are of per_tensor_affine, "amax" of
+ * |                       |        |         | per_tensor_symmetric; all are without reduce_range, and leave fixed
+ * |                       |        |         | grids alone
+ * | "scale_amax"          | float  | 1       | of activations: as for qquantizer_choose
+ * | "quant_desc_input"    | string | none    | one of NVIDIA's descriptors (see qobserver_create) per tensor, which
+ * |                       |        |         | says "activation_dtype" and "activation_scheme" where they are not given
+ * |                       |        |         | beside it
+ * | "fixed_outputs"       | int    | recipe  | 1 gives Sigmoid, HardSigmoid, Softmax and Tanh the scale that their
+ * |                       |        |         | range implies
+ * | "quantize"            | int    | 0       | for a tensor only: 1 makes integers of it whatever reads it, also where
+ * |                       |        |         | it is an output of the model or only nodes in float read it. Pointwise
+ * |                       |        |         | and moving nodes before it then compute in integers as well
+ * | "quantize_outputs"    | int    | recipe  | not for a tensor: 1 does so with what the nodes make for outputs of the
+ * |                       |        |         | model. Sessions give float32 on that grid, files have QuantizeLinear and
+ * |                       |        |         | DequantizeLinear there, or QLinearConv and its like. Where a "node:"
+ * |                       |        |         | makes no output of float32, qmodel_prepare fails
+ * | "numerics"            | string | recipe  | of activations and weights: a name of section 3
+ * | "averaging_constant"  | float  | 0.01    | of activations and weights: for the observers, as the next four
+ * | "eps"                 | float  | 2^-23   | as for qquantizer_choose
+ * | "percentile"          | float  | 99.999  | as for qobserver_create
+ * | "bins"                | int    | 2048    | as for qobserver_create
+ * | "absolute"            | int    | 1       | as for qobserver_create
+ * | "weight_observer"     | string | recipe  | minmax, max or moving_average; another kind where weights have one scale
+ * | "weight_dtype"        | string | "int8"  | "int8" or "int4", which says the same as "weight_bits" 4
+ * | "weight_bits"         | int    | 8       | 2 to 8: integers of so many bits. Weights of 3 and 4 bits are stored in
+ * |                       |        |         | 4 (int4), of 2 in 2 (int2), of 5 to 8 in 8 (int8); kernels unpack them
+ * |                       |        |         | when a session is made. qmodel_save says what files hold
+ * | "weight_scheme"       | string | recipe  | "per_channel_symmetric", "per_tensor_symmetric" or "per_block_symmetric"
+ * | "block_size"          | int    | none    | of per_block_symmetric, which needs it: elements with one scale, along
+ * |                       |        |         | the axis that a product sums over
+ * | "weight_narrow_range" | int    | recipe  | a switch as of qquantizer_choose
+ * | "weight_reduce_range" | int    | 0       | a switch as of qquantizer_choose
+ * | "weight_learning"     | string | "none"  | "none" (the grid is over what the weights are at each step), "lsq":
+ * |                       |        |         | scales are learned, "amax" of per_tensor_symmetric: the largest
+ * |                       |        |         | magnitude
+ * | "weight_scale_amax"   | float  | 1       | as "scale_amax"
+ * | "quant_desc_weight"   | string | none    | as "quant_desc_input". Which axis channels are along follows from the
+ * |                       |        |         | node
+ * | "bias"                | string | recipe  | "int32", or "float32": biases stay as they are (recipe "nvidia").
+ * |                       |        |         | Kernels add both alike
+ * | "replace_relu6"       | int    | recipe  | 1 makes Relu of each Clip between 0 and 6, also where it was fused into
+ * |                       |        |         | the node, before anything is observed: no longer the same function, but
+ * |                       |        |         | what PyTorch's networks do before they are quantized
+ * | "pools_keep_grid"     | int    | recipe  | 1 leaves what AveragePool, GlobalAveragePool and the mean over a picture
+ * |                       |        |         | make on the grid of what they read, as PyTorch does, rather than on one
+ * |                       |        |         | of its own
+ * | "fused_fake_quant"    | int    | 0       | 1 trains with grids as get_default_qat_qconfig of PyTorch does
+ * |                       |        |         | (FusedMovingAvgObsFakeQuantize): over moving averages of the weights'
+ * |                       |        |         | range too, with scale and zero point of
+ * |                       |        |         | fbgemm::ChooseQuantizationParams, symmetric scales max(-min / 128, max /
+ * |                       |        |         | 127), activations clipped at 127 under reduce_range. As there,
+ * |                       |        |         | conversion has the rule of observers (amax / 127.5), and so other grids
+ * |                       |        |         | than training, and weights lag behind; without it a converted model has
+ * |                       |        |         | the grids that it was trained with
+ * | "equalize"            | int    | 0       | 1 equalizes the ranges of weights between layers that follow each other
+ * |                       |        |         | (cross-layer equalization, Nagel et al. 2019) before anything is
+ * |                       |        |         | observed or trained; the float model's function stays as it is. With
+ * |                       |        |         | QTN_QAT normalizations are then folded before training
+ * @return QTN_OK, a common error, or one of these; then the configuration is unchanged:
+ * @retval QTN_EINVAL for a selector of another form, or an unknown operator, setting or value
+ * @retval QTN_EUNSUPPORTED for a grid that this version does not offer
  * @since 0.1 */
 QTN_API qstatus qconfig_set(qconfig *c, const char *selector, QTN_OPT const qattrs *settings);
 
@@ -946,7 +1157,8 @@ QTN_API qstatus qconfig_set(qconfig *c, const char *selector, QTN_OPT const qatt
  *
  * @param c the configuration
  * @param path the file; replaced whole
- * Errors: QTN_EIO where it cannot be written.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EIO where the file cannot be written
  * @since 0.1 */
 QTN_API qstatus qconfig_save(const qconfig *c, const char *path);
 
@@ -954,8 +1166,10 @@ QTN_API qstatus qconfig_save(const qconfig *c, const char *path);
  *
  * @param out the new handle; free it with qconfig_free
  * @param path the file
- * Errors: QTN_EIO where it cannot be read; QTN_EFORMAT for text of another form (the message lists the valid members);
- * those of qconfig_create and qconfig_set for a recipe or a rule, with the number of the rule, counted from 1.
+ * @return QTN_OK, a common error, one of qconfig_create or qconfig_set for the recipe or a rule (the message has the
+ *   number of the rule, counted from 1), or:
+ * @retval QTN_EIO where the file cannot be read
+ * @retval QTN_EFORMAT for text of another form (the message lists the valid members)
  * @since 0.1 */
 QTN_API qstatus qconfig_load(qconfig **out, const char *path);
 
@@ -969,9 +1183,12 @@ QTN_API void qconfig_free(QTN_OPT qconfig *c);
  *
  * @param out the new handle; free it with qmodel_free
  * @param path the file
- * Errors: QTN_EIO where a file cannot be read; QTN_EFORMAT where it is no valid ONNX model; QTN_EUNSUPPORTED for an
- * opset, operator or element type that this version does not have (the message names operator, domain and node);
- * QTN_ESHAPE where shapes inside the model do not fit together.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EIO where a file cannot be read
+ * @retval QTN_EFORMAT where it is no valid ONNX model
+ * @retval QTN_EUNSUPPORTED for an opset, operator or element type that this version does not have (the message names
+ *   operator, domain and node)
+ * @retval QTN_ESHAPE where shapes inside the model do not fit together
  * @since 0.1 */
 QTN_API qstatus qmodel_load(qmodel **out, const char *path);
 
@@ -980,7 +1197,8 @@ QTN_API qstatus qmodel_load(qmodel **out, const char *path);
  * @param out the new handle; free it with qmodel_free
  * @param data the bytes of an ONNX file; copied where needed
  * @param nbytes how many
- * Errors: as for qmodel_load; QTN_EUNSUPPORTED for external data.
+ * @return QTN_OK, a common error, one of qmodel_load, or:
+ * @retval QTN_EUNSUPPORTED for external data
  * @since 0.1 */
 QTN_API qstatus qmodel_load_bytes(qmodel **out, const void *data, size_t nbytes);
 
@@ -989,21 +1207,41 @@ QTN_API qstatus qmodel_load_bytes(qmodel **out, const void *data, size_t nbytes)
  *
  * @param m a loaded or converted model
  * @param path the file; replaced where it exists
- * @param attrs "format" (string): "qdq", the default, writes QuantizeLinear and DequantizeLinear around each quantized
- *   value; "qoperator" writes QLinearConv, QLinearMatMul and ONNX Runtime's QGemm, QLinearAdd ... (domain
- *   com.microsoft), and what has no such operator as QDQ. "weight_pairs" (int) of qdq: 1 writes weights of 8 bits as
- *   floats, with QuantizeLinear and DequantizeLinear behind them, as TensorRT's documentation and NVIDIA's toolkit have
- *   them; a larger file of the same meaning. "opset" (int): 13 to 25, 21 unless given. Weights of 4 bits
- *   are written as INT4 from opset 21 on, those of 2 as INT2 from 25 on; before that, and as operands of QLinearConv
- *   and the like, as the same integers in the next wider type.
- * Errors: QTN_EIO where the file cannot be written; QTN_ESTATE for a model between prepare and convert;
- * QTN_EUNSUPPORTED where the opset cannot say it (activations of 16 bits and blocks come with 21; the message names the
- * node), or ONNX cannot (a grid of fewer integers than its type has); QTN_EINVAL for other attributes.
+ * @param attrs form and opset of the file
+ * | key            | type   | default | meaning
+ * |----------------|--------|---------|---------
+ * | "format"       | string | "qdq"   | "qdq" writes QuantizeLinear and DequantizeLinear around each quantized value;
+ * |                |        |         | "qoperator" writes QLinearConv, QLinearMatMul and ONNX Runtime's QGemm,
+ * |                |        |         | QLinearAdd ... (domain com.microsoft), and what has no such operator as QDQ
+ * | "weight_pairs" | int    | 0       | of qdq: 1 writes weights of 8 bits as floats, with QuantizeLinear and
+ * |                |        |         | DequantizeLinear behind them, as TensorRT's documentation and NVIDIA's toolkit
+ * |                |        |         | have them; a larger file of the same meaning
+ * | "opset"        | int    | 21      | 13 to 25. Weights of 4 bits are written as INT4 from opset 21 on, those of 2 as
+ * |                |        |         | INT2 from 25 on; before that, and as operands of QLinearConv and the like, as
+ * |                |        |         | the same integers in the next wider type
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EIO where the file cannot be written
+ * @retval QTN_ESTATE for a model between prepare and convert
+ * @retval QTN_EUNSUPPORTED where the opset cannot say it (activations of 16 bits and blocks come with 21; the message
+ *   names the node), or ONNX cannot (a grid of fewer integers than its type has)
+ * @retval QTN_EINVAL for other attributes
  * @since 0.1 */
 QTN_API qstatus qmodel_save(const qmodel *m, const char *path, QTN_OPT const qattrs *attrs);
 
+/** The file that qmodel_save would write, as bytes, for qmodel_load_bytes and for programs that keep models elsewhere.
+ *
+ * @param out the bytes of an ONNX file; free them with qblob_free
+ * @param m a loaded or converted model
+ * @param attrs form and opset of the file
+ * | key         | type | default | meaning
+ * |-------------|------|---------|---------
+ * | qmodel_save |      |         | its options
+ * @return QTN_OK, a common error, or one of qmodel_save
+ * @since 0.1 */
+QTN_API qstatus qmodel_save_bytes(qblob **out, const qmodel *m, QTN_OPT const qattrs *attrs);
+
 /** A copy in which a chain of nodes has become one, as PyTorch's fuse_modules does it. Nothing needs it: qmodel_prepare
- * and sessions fuse all that can be. It is for those who want to be told where a model cannot be fused as they think,
+ * and sessions fuse all that can be. It is for programs that must know where a model cannot be fused as they think,
  * or a file in which batch normalization is part of the weights.
  *
  * What follows decides, as PyTorch's is_qat does: sessions, files and QTN_PTQ have the folded weights. qmodel_prepare
@@ -1016,8 +1254,9 @@ QTN_API qstatus qmodel_save(const qmodel *m, const char *path, QTN_OPT const qat
  * @param nodes names of nodes, in order: a Conv or Gemm (PyTorch's Linear), then BatchNormalization, Relu or Clip, or
  *   both; or a BatchNormalization or Add, then Relu or Clip
  * @param count 2 or 3
- * Errors: QTN_EINVAL for a name that no node has, or nodes that are no such chain (the message names them); QTN_ESTATE
- * for a model between prepare and convert.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for a name that no node has, or nodes that are no such chain (the message names them)
+ * @retval QTN_ESTATE for a model between prepare and convert
  * @since 0.1 */
 QTN_API qstatus qmodel_fuse(qmodel **out, const qmodel *m, const char *const *nodes, size_t count);
 
@@ -1031,9 +1270,12 @@ QTN_API qstatus qmodel_fuse(qmodel **out, const qmodel *m, const char *const *no
  *   then converted; may be calibrated before, so that training begins with these grids. A model that was exported in
  *   training mode is for QTN_QAT only, whatever the configuration; one in evaluation mode for both, where PyTorch's
  *   prepare_qat demands model.train(): here the trainer decides when a normalization goes by its batch ("freeze_bn")
- * Errors: QTN_ESTATE for a model that is prepared already; QTN_EUNSUPPORTED for one that is quantized already, and with
- * QTN_PTQ for one in training mode (the message names the node);
- * QTN_EINVAL where the configuration names a node or a tensor that is not there (the message has the nearest names).
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_ESTATE for a model that is prepared already
+ * @retval QTN_EUNSUPPORTED for one that is quantized already, and with QTN_PTQ for one in training mode (the message
+ *   names the node)
+ * @retval QTN_EINVAL where the configuration names a node or a tensor that is not there (the message has the nearest
+ *   names)
  * @since 0.1 */
 QTN_API qstatus qmodel_prepare(qmodel **out, const qmodel *m, const qconfig *config, qmode mode);
 
@@ -1043,8 +1285,11 @@ QTN_API qstatus qmodel_prepare(qmodel **out, const qmodel *m, const qconfig *con
  * @param prepared a prepared model
  * @param inputs one tensor for each input of the model, in its order, float32
  * @param input_count qmodel_input_count(prepared)
- * Errors: QTN_ESTATE for a model that is not prepared; QTN_EINVAL for another count, or a value that is NaN or infinite
- * (the message names tensor and sample); QTN_ESHAPE and QTN_EDTYPE for an input that does not fit.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_ESTATE for a model that is not prepared
+ * @retval QTN_EINVAL for another count, or a value that is NaN or infinite (the message names tensor and sample)
+ * @retval QTN_ESHAPE for an input of a shape that does not fit
+ * @retval QTN_EDTYPE for an input of another element type
  * @since 0.1 */
 QTN_API qstatus qmodel_calibrate(qmodel *prepared, const qtensor *const *inputs, size_t input_count);
 
@@ -1054,7 +1299,9 @@ QTN_API qstatus qmodel_calibrate(qmodel *prepared, const qtensor *const *inputs,
  *
  * @param prepared a prepared model
  * @param path the file; replaced where it exists
- * Errors: QTN_ESTATE for a model that is not prepared; QTN_EIO where the file cannot be written.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_ESTATE for a model that is not prepared
+ * @retval QTN_EIO where the file cannot be written
  * @since 0.1 */
 QTN_API qstatus qmodel_save_calibration(const qmodel *prepared, const char *path);
 
@@ -1063,9 +1310,12 @@ QTN_API qstatus qmodel_save_calibration(const qmodel *prepared, const char *path
  *
  * @param prepared a model prepared from the same file, with the same configuration
  * @param path the file
- * Errors: QTN_ESTATE for a model that is not prepared; QTN_EIO where the file cannot be read; QTN_EFORMAT where it is
- * no calibration file; QTN_EUNSUPPORTED where another version of the format wrote it; QTN_EINVAL where it is of another
- * model or configuration (the message says which). The model is then unchanged.
+ * @return QTN_OK, a common error, or one of these; then the model is unchanged:
+ * @retval QTN_ESTATE for a model that is not prepared
+ * @retval QTN_EIO where the file cannot be read
+ * @retval QTN_EFORMAT where it is no calibration file
+ * @retval QTN_EUNSUPPORTED where another version of the format wrote it
+ * @retval QTN_EINVAL where it is of another model or configuration (the message says which)
  * @since 0.1 */
 QTN_API qstatus qmodel_load_calibration(qmodel *prepared, const char *path);
 
@@ -1074,8 +1324,9 @@ QTN_API qstatus qmodel_load_calibration(qmodel *prepared, const char *path);
  * @param path the file to write; replaced where it exists, also where it is one of `parts`
  * @param parts the files to read, in the order in which they are added
  * @param count how many, 1 or more
- * Errors: as for qmodel_load_calibration, naming the file and what differs; QTN_EINVAL for no parts; QTN_EIO where the
- * file cannot be written.
+ * @return QTN_OK, a common error, one of qmodel_load_calibration (the message names the file and what differs), or:
+ * @retval QTN_EINVAL for no parts
+ * @retval QTN_EIO where a file cannot be read or written
  * @since 0.1 */
 QTN_API qstatus qmodel_merge_calibrations(const char *path, const char *const *parts, size_t count);
 
@@ -1085,7 +1336,9 @@ QTN_API qstatus qmodel_merge_calibrations(const char *path, const char *const *p
  * @param out the converted model; free it with qmodel_free
  * @param prepared a prepared model that was calibrated; more calibration and another conversion may follow
  * @param attrs none in this version
- * Errors: QTN_ESTATE for a model that is not prepared or has not been calibrated; QTN_EINVAL for any attribute.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_ESTATE for a model that is not prepared or has not been calibrated
+ * @retval QTN_EINVAL for any attribute
  * @since 0.1 */
 QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT const qattrs *attrs);
 
@@ -1094,54 +1347,65 @@ QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT con
  *
  * What may gain is tried, and judged by the outputs on samples that are held back: a third of all, at most
  * "measured_samples". A candidate is kept where these samples, all together and the typical one, come nearer to float
- * by a tenth of a decibel, or half a decibel for what changes ranges, and by more the fewer samples there are; no single
- * sample decides, and the samples that a candidate was fitted to do not come out worse. What changes ranges must hold
- * with those of its own samples and with those of all. A single sample judges itself. So the result is the plain recipe's
- * where nothing helps, and the report says what was tried and what it gave. By default two candidates are tried: the
- * equalization of weights, where the configuration does not say "equalize" itself, and "bias_correction".
- *
- * Attributes, all 0 (not) unless said otherwise:
- *   "plain" (int) tries nothing: the result is that of the three functions
- *   "bias_correction" (int, 1) tries to give each output channel of a layer the mean that it has in the float model, as
- *     far as the samples agree on it (Nagel et al. 2019)
- *   "adaround" (int) tries to round weights up or down so that the outputs of a layer come nearest (Nagel et al. 2020)
- *   "smooth" (float, 0 to 1) tries SmoothQuant (Xiao et al. 2022) of this strength: channels of activations that are
- *     larger than others are made smaller, the weights that read them larger
- *   "absorb_bias" (int) tries, after equalization, to move what a channel in front of a Relu always exceeds from its
- *     bias into that of the layer behind, where that has no padding
- *   "auto" (int) tries more: SmoothQuant of strength 0.5, and for each tensor the observer with which the layers that
- *     read it lose least in place of the configuration's. Needs two samples; with one it tries what the default does
- *   "target_sqnr" (float, dB) where what was kept does not reach it, leaves the fewest layers in float with which the
- *     outputs reach that signal to noise ratio
- *   "target_top1" (float, in (0, 1]) the same until on this part of all samples the first output has its largest value
- *     where the float model has it: along the last axis of each row, the first of equals. With both, both hold. Where a
- *     target cannot be reached, every layer falls back, and the report says what was reached
- *   "fallback" (string) what these layers become: "float", or "int16": activations that they read or make get 16 bits.
- *     Such a file needs opset 21. For engines with kernels of 16 bits: this one is slower with them than with float
- *   "sensitivity" (int) measures every layer for the report: quantized alone, and in the quantized model
- *   "histograms" (int) counts for the report what calibration sees of each tensor, in 128 bins at most
- *   "measured_samples" (int, 32) how many samples at most, evenly spread, what is tried is fitted to, and how many judge
- *     it; "target_sqnr" and "sensitivity" measure with so many, too. Memory grows with them under "bias_correction" and
- *     "adaround"
+ * by a tenth of a decibel, or half a decibel for what changes ranges, and by more the fewer samples there are; no
+ * single sample decides, and the samples that a candidate was fitted to do not come out worse. What changes ranges must
+ * hold with those of its own samples and with those of all. A single sample judges itself. So the result is the plain
+ * recipe's where nothing helps, and the report says what was tried and what it gave. By default two candidates are
+ * tried: the equalization of weights, where the configuration does not say "equalize" itself, and "bias_correction".
  *
  * @param out the converted model; free it with qmodel_free
  * @param report what was done and why, as JSON (docs/quantization.md has its members), which qreport_summary puts into
- * sentences; free it with qblob_free. NULL: not wanted. It counts samples by rows: a batch of 32 is 32 samples
+ *   sentences; free it with qblob_free. NULL: not wanted. It counts samples by rows: a batch of 32 is 32 samples
  * @param m a loaded float model
  * @param config what to quantize, and how
  * @param sample gives the samples, or batches of them
  * @param sample_count how many there are
- * @param attrs NULL: what is said to be the default
- * @param progress told how far it is, and may cancel; NULL: nobody is
+ * @param attrs what is tried, and what is measured; NULL: the defaults
+ * | key                | type   | default | meaning
+ * |--------------------|--------|---------|---------
+ * | "plain"            | int    | 0       | 1 tries nothing: the result is that of the three functions
+ * | "bias_correction"  | int    | 1       | 1 tries to give each output channel of a layer the mean that it has in the
+ * |                    |        |         | float model, as far as the samples agree on it (Nagel et al. 2019)
+ * | "adaround"         | int    | 0       | 1 tries to round weights up or down so that the outputs of a layer come
+ * |                    |        |         | nearest (Nagel et al. 2020)
+ * | "smooth"           | float  | 0       | above 0, at most 1: tries SmoothQuant (Xiao et al. 2022) of this strength:
+ * |                    |        |         | channels of activations that are larger than others are made smaller, the
+ * |                    |        |         | weights that read them larger
+ * | "absorb_bias"      | int    | 0       | 1 tries, after equalization, to move what a channel in front of a Relu
+ * |                    |        |         | always exceeds from its bias into that of the layer behind, where that has
+ * |                    |        |         | no padding
+ * | "auto"             | int    | 0       | 1 tries more: SmoothQuant of strength 0.5, and for each tensor the observer
+ * |                    |        |         | with which the layers that read it lose least in place of the
+ * |                    |        |         | configuration's. Needs two samples; with one it tries what the default does
+ * | "target_sqnr"      | float  | none    | in dB: where what was kept does not reach it, leaves the fewest layers in
+ * |                    |        |         | float with which the outputs reach that signal to noise ratio
+ * | "target_top1"      | float  | none    | in (0, 1]: the same until on this part of all samples the first output has
+ * |                    |        |         | its largest value where the float model has it: along the last axis of each
+ * |                    |        |         | row, the first of equals. With both, both hold. Where a target cannot be
+ * |                    |        |         | reached, every layer falls back, and the report says what was reached
+ * | "fallback"         | string | "float" | what these layers become: "float", or "int16": activations that they read
+ * |                    |        |         | or make get 16 bits. Such a file needs opset 21. For engines with kernels
+ * |                    |        |         | of 16 bits: this one is slower with them than with float
+ * | "sensitivity"      | int    | 0       | 1 measures every layer for the report: quantized alone, and in the
+ * |                    |        |         | quantized model
+ * | "histograms"       | int    | 0       | 1 counts for the report what calibration sees of each tensor, in 128 bins
+ * |                    |        |         | at most
+ * | "measured_samples" | int    | 32      | how many samples at most, evenly spread, what is tried is fitted to, and
+ * |                    |        |         | how many judge it; "target_sqnr" and "sensitivity" measure with so many,
+ * |                    |        |         | too. Memory grows with them under "bias_correction" and "adaround"
+ * @param progress told how far it is, and may cancel; NULL: nothing is told
  * @param ctx what `sample` and `progress` are given
- * Errors: those of `sample`; QTN_ECANCELED where `progress` cancels; QTN_ESTATE without samples; QTN_EINVAL for an
- * attribute that is unknown or out of range, "fallback" without a target, or "plain" with a candidate; QTN_EUNSUPPORTED
- * for "target_top1" of a model whose first output has no rows of float32; else as for qmodel_prepare, qmodel_calibrate
- * and qmodel_convert.
+ * @return QTN_OK, a common error, one of qmodel_prepare, qmodel_calibrate or qmodel_convert, what `sample` returned,
+ *   or:
+ * @retval QTN_ECANCELED where `progress` cancels
+ * @retval QTN_ESTATE without samples
+ * @retval QTN_EINVAL for an option that is unknown or out of range, "fallback" without a target, or "plain" with a
+ *   candidate
+ * @retval QTN_EUNSUPPORTED for "target_top1" of a model whose first output has no rows of float32
  * @since 0.1 */
 QTN_API qstatus qmodel_quantize(qmodel **out, QTN_OPT qblob **report, const qmodel *m, const qconfig *config,
-                                qmodel_sample sample, size_t sample_count, QTN_OPT const qattrs *attrs,
-                                QTN_OPT qmodel_progress progress, QTN_OPT void *ctx);
+                                qmodel_sample_cb sample, size_t sample_count, QTN_OPT const qattrs *attrs,
+                                QTN_OPT qmodel_progress_cb progress, QTN_OPT void *ctx);
 
 /** Quantization-aware training in one call: qmodel_prepare with QTN_QAT, qmodel_calibrate, a trainer and its steps,
  * qtrainer_model, qmodel_convert. The float model stays as it was. The functions that it is given are called on the
@@ -1152,41 +1416,50 @@ QTN_API qstatus qmodel_quantize(qmodel **out, QTN_OPT qblob **report, const qmod
  * with 1, never with 0). There is no validation: the last step is converted. To choose the best epoch, and for
  * checkpoints, use a trainer.
  *
- * Attributes: "epochs" (int, 5; NVIDIA's guide to its toolkit advises a tenth of those of the original training),
- * "calibration_batches" (int, 16; evenly spread over epoch 0; 0: none, and grids follow what is seen, as in PyTorch).
- * And those of qtrainer_create but for "total_steps", which follows; with other defaults: "optimizer" ("adamw"), "lr"
- * (0.0005; of "sgd" 0.01; NVIDIA's guide: 1 % of the original rate), "momentum" (of "sgd" 0.9), "schedule" ("cosine")
- * and, of "cosine", "min_lr" (1 % of "lr").
- *
  * @param out the converted model; free it with qmodel_free
  * @param report what was done and why, as JSON (as qmodel_quantize; "training" has the losses); free it with
- * qblob_free. NULL: not wanted
+ *   qblob_free. NULL: not wanted
  * @param m a loaded float model
  * @param config what to quantize, and how
  * @param batch gives the batches
  * @param batch_count how many an epoch has
  * @param target_count how many targets a batch has: one for each output of the model; of "distillation" with "alpha"
- * two
- * @param attrs NULL: none of these
- * @param progress told how far it is, and may end the training or cancel; NULL: nobody is
+ *   two
+ * @param attrs the course; "total_steps" follows from it. NULL: the defaults
+ * | key                   | type   | default     | meaning
+ * |-----------------------|--------|-------------|---------
+ * | "epochs"              | int    | 5           | how often all batches are taken; NVIDIA's guide to its toolkit
+ * |                       |        |             | advises a tenth of those of the original training
+ * | "calibration_batches" | int    | 16          | evenly spread over epoch 0; 0: none, and grids follow what is seen,
+ * |                       |        |             | as in PyTorch
+ * | "optimizer"           | string | "adamw"     | as for qtrainer_create
+ * | "lr"                  | float  | 0.0005      | of "sgd" 0.01 unless given; NVIDIA's guide: 1 % of the original rate
+ * | "momentum"            | float  | 0.9         | of "sgd"
+ * | "schedule"            | string | "cosine"    | as for qtrainer_create
+ * | "min_lr"              | float  | 1 % of "lr" | of "cosine"
+ * | qtrainer_create       |        |             | its other options, too, except "total_steps"
+ * @param progress told how far it is, and may end the training or cancel; NULL: nothing is told
  * @param ctx what `batch` and `progress` are given
- * Errors: those of `batch`; QTN_ECANCELED where `progress` cancels; QTN_EINVAL without batches, and for an attribute
- * that is unknown or out of range; else as for qmodel_prepare, qmodel_calibrate, qtrainer_create, qtrainer_step and
- * qmodel_convert.
+ * @return QTN_OK, a common error, one of qmodel_prepare, qmodel_calibrate, qtrainer_create, qtrainer_step or
+ *   qmodel_convert, what `batch` returned, or:
+ * @retval QTN_ECANCELED where `progress` cancels
+ * @retval QTN_EINVAL without batches, and for an option that is unknown or out of range
  * @since 0.1 */
 QTN_API qstatus qmodel_quantize_qat(qmodel **out, QTN_OPT qblob **report, const qmodel *m, const qconfig *config,
-                                    qmodel_batch batch, size_t batch_count, size_t target_count,
-                                    QTN_OPT const qattrs *attrs, QTN_OPT qmodel_training progress, QTN_OPT void *ctx);
+                                    qmodel_batch_cb batch, size_t batch_count, size_t target_count,
+                                    QTN_OPT const qattrs *attrs, QTN_OPT qmodel_training_cb progress,
+                                    QTN_OPT void *ctx);
 
 /** What a report says, in sentences for people: what was tried, the signal to noise ratio and the decisions on samples
  * held back, how many nodes compute in integers and why others do not, how fast the model is where that was measured,
  * warnings, and what may be done where the model is not near enough to float. `qtensor quantize` ends with these lines.
  *
- * @param out the text, UTF-8, a line each, with a line feed behind each: qblob_data() ends with a NUL that
- *   qblob_size() does not count; free it with qblob_free
- * @param report JSON of qmodel_quantize or qmodel_quantize_qat, ending with a NUL. Who has measured the speed adds to it
- *   "speed": {"batch": 1, "float_ms": 3.1, "int8_ms": 1.2}, in milliseconds for each run
- * Errors: QTN_EFORMAT for text that is no JSON, or no report (the message says where).
+ * @param out the text, UTF-8, a line each, with a line feed behind each: qblob_data() ends with a NUL that qblob_size()
+ *   does not count; free it with qblob_free
+ * @param report JSON of qmodel_quantize or qmodel_quantize_qat, ending with a NUL. Who has measured the speed adds to
+ *   it "speed": {"batch": 1, "float_ms": 3.1, "int8_ms": 1.2}, in milliseconds for each run
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EFORMAT for text that is no JSON, or no report (the message says where)
  * @since 0.1 */
 QTN_API qstatus qreport_summary(qblob **out, const char *report);
 
@@ -1206,11 +1479,16 @@ QTN_API qstatus qreport_summary(qblob **out, const char *report);
  * @param m a loaded float model
  * @param config the weights of each node: of 8 bits, per tensor or channel; and which nodes stay in float. Of what it
  *   says of activations only "numerics" and "reduce_range" count.
- * @param attrs "conv" (int): 1 takes Conv with constant weights too, as DynamicQuantizeLinear and ConvInteger, which
- *   makes the file smaller but no faster: this version has no kernel for it
- * Errors: QTN_ESTATE for a model that is prepared already; QTN_EUNSUPPORTED for one that is quantized already or in
- * training mode, or weights of another form; QTN_EINVAL for other attributes, weights that are NaN or infinite, or a
- * configuration that names a node that is not there.
+ * @param attrs which operators are taken
+ * | key    | type | default | meaning
+ * |--------|------|---------|---------
+ * | "conv" | int  | 0       | 1 takes Conv with constant weights too, as DynamicQuantizeLinear and ConvInteger, which
+ * |        |      |         | makes the file smaller but no faster: this version has no kernel for it
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_ESTATE for a model that is prepared already
+ * @retval QTN_EUNSUPPORTED for one that is quantized already or in training mode, or weights of another form
+ * @retval QTN_EINVAL for other attributes, weights that are NaN or infinite, or a configuration that names a node that
+ *   is not there
  * @since 0.1 */
 QTN_API qstatus qmodel_quantize_dynamic(qmodel **out, const qmodel *m, const qconfig *config,
                                         QTN_OPT const qattrs *attrs);
@@ -1221,17 +1499,24 @@ QTN_API qstatus qmodel_quantize_dynamic(qmodel **out, const qmodel *m, const qco
  *
  * @param out the model; free it with qmodel_free
  * @param m a loaded float model
- * @param attrs "dtype" (string): "int8", the default, or "int4". "block_size" (int): how many weights share a scale
- *   along the axis that products sum over (of Conv the input channels); 0, the default, and where the axis is shorter:
- *   one scale for each output channel
- * Errors: QTN_ESTATE for a model that is prepared already; QTN_EUNSUPPORTED for one that is quantized already or in
- * training mode; QTN_EINVAL for other attributes, or weights that are NaN or infinite.
+ * @param attrs the grid of the weights
+ * | key          | type   | default | meaning
+ * |--------------|--------|---------|---------
+ * | "dtype"      | string | "int8"  | "int8" or "int4"
+ * | "block_size" | int    | 0       | how many weights share a scale along the axis that products sum over (of Conv the
+ * |              |        |         | input channels); 0, and where the axis is shorter: one scale for each output
+ * |              |        |         | channel
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_ESTATE for a model that is prepared already
+ * @retval QTN_EUNSUPPORTED for one that is quantized already or in training mode
+ * @retval QTN_EINVAL for other attributes, or weights that are NaN or infinite
  * @since 0.1 */
 QTN_API qstatus qmodel_quantize_weights(qmodel **out, const qmodel *m, QTN_OPT const qattrs *attrs);
 
 /** The number of inputs, weights not counted.
  *
  * @param m a model
+ * @return the number of inputs; 0 where `m` is NULL
  * @since 0.1 */
 QTN_API size_t qmodel_input_count(const qmodel *m);
 
@@ -1239,6 +1524,7 @@ QTN_API size_t qmodel_input_count(const qmodel *m);
  *
  * @param m a model
  * @param index from 0 to qmodel_input_count(m) - 1
+ * @return the name; NULL for an index out of range
  * @since 0.1 */
 QTN_API const char *qmodel_input_name(const qmodel *m, size_t index);
 
@@ -1246,6 +1532,7 @@ QTN_API const char *qmodel_input_name(const qmodel *m, size_t index);
  *
  * @param m a model
  * @param index from 0 to qmodel_input_count(m) - 1
+ * @return the element type; 0 for an index out of range
  * @since 0.1 */
 QTN_API qdtype qmodel_input_dtype(const qmodel *m, size_t index);
 
@@ -1254,6 +1541,7 @@ QTN_API qdtype qmodel_input_dtype(const qmodel *m, size_t index);
  *
  * @param m a model
  * @param index from 0 to qmodel_input_count(m) - 1
+ * @return the number of dimensions; 0 for an index out of range, and where the model does not say
  * @since 0.1 */
 QTN_API size_t qmodel_input_rank(const qmodel *m, size_t index);
 
@@ -1262,12 +1550,14 @@ QTN_API size_t qmodel_input_rank(const qmodel *m, size_t index);
  *
  * @param m a model
  * @param index from 0 to qmodel_input_count(m) - 1
+ * @return the dimensions; NULL for an index out of range, and where the model does not say
  * @since 0.1 */
 QTN_API const int64_t *qmodel_input_shape(const qmodel *m, size_t index);
 
 /** The number of outputs.
  *
  * @param m a model
+ * @return the number of outputs; 0 where `m` is NULL
  * @since 0.1 */
 QTN_API size_t qmodel_output_count(const qmodel *m);
 
@@ -1275,12 +1565,14 @@ QTN_API size_t qmodel_output_count(const qmodel *m);
  *
  * @param m a model
  * @param index from 0 to qmodel_output_count(m) - 1
+ * @return the name; NULL for an index out of range
  * @since 0.1 */
 QTN_API const char *qmodel_output_name(const qmodel *m, size_t index);
 
 /** The number of tensors that a model holds: weights, biases and whatever else its nodes read that is constant.
  *
  * @param m a model, in any state
+ * @return the number of tensors; 0 where `m` is NULL
  * @since 0.1 */
 QTN_API size_t qmodel_tensor_count(const qmodel *m);
 
@@ -1290,6 +1582,7 @@ QTN_API size_t qmodel_tensor_count(const qmodel *m);
  *
  * @param m a model
  * @param index from 0 to qmodel_tensor_count(m) - 1
+ * @return the name; NULL for an index out of range
  * @since 0.1 */
 QTN_API const char *qmodel_tensor_name(const qmodel *m, size_t index);
 
@@ -1302,7 +1595,8 @@ QTN_API const char *qmodel_tensor_name(const qmodel *m, size_t index);
  * @param m a model, in any state
  * @param name one of qmodel_tensor_name; or that of the initializer in the float model's file that it was made of,
  *   where only one tensor was: "conv.weight" for "conv.weight_quantized"
- * Errors: QTN_EINVAL where no tensor has this name (the message has the nearest ones) or several come from it.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL where no tensor has this name (the message has the nearest ones) or several come from it
  * @since 0.1 */
 QTN_API qstatus qmodel_tensor(qtensor **out, const qmodel *m, const char *name);
 
@@ -1313,10 +1607,13 @@ QTN_API qstatus qmodel_tensor(qtensor **out, const qmodel *m, const char *name);
  * @param m a loaded or converted model
  * @param name as for qmodel_tensor
  * @param t of the same shape and element type; quantized if what it replaces is
- * Errors: QTN_EINVAL as for qmodel_tensor; QTN_EDTYPE and QTN_ESHAPE for a `t` of another type or shape; QTN_ESTATE for
- * a prepared model, whose observers know other weights; QTN_EUNSUPPORTED for a tensor that is neither float32 nor
- * quantized, one that would change shapes, and for weights of dynamic products whose scales cannot be those of `t`. The
- * model is then as it was.
+ * @return QTN_OK, a common error, or one of these; then the model is as it was:
+ * @retval QTN_EINVAL where no tensor has this name (the message has the nearest ones) or several come from it
+ * @retval QTN_EDTYPE for a `t` of another type
+ * @retval QTN_ESHAPE for a `t` of another shape
+ * @retval QTN_ESTATE for a prepared model, whose observers know other weights
+ * @retval QTN_EUNSUPPORTED for a tensor that is neither float32 nor quantized, one that would change shapes, and for
+ *   weights of dynamic products whose scales cannot be those of `t`
  * @since 0.1 */
 QTN_API qstatus qmodel_set_tensor(qmodel *m, const char *name, const qtensor *t);
 
@@ -1328,6 +1625,7 @@ QTN_API qstatus qmodel_set_tensor(qmodel *m, const char *name, const qtensor *t)
  *
  * @param out the text: qblob_data() ends with a NUL that qblob_size() does not count; free it with qblob_free
  * @param m a model
+ * @return QTN_OK or a common error
  * @since 0.1 */
 QTN_API qstatus qmodel_inspect(qblob **out, const qmodel *m);
 
@@ -1351,11 +1649,16 @@ QTN_API void qmodel_free(QTN_OPT qmodel *m);
  *
  * @param out the new handle; free it with qsession_free
  * @param m a loaded or converted model; may be freed afterwards
- * @param attrs "engine" (string): "native", the default, runs integer kernels where values are quantized and BLAS for
- *   float; "reference" runs each node by its definition, slowly, to check the other. "threads" (int): for one run; 0,
- *   the default, takes what qlib_set_threads says at each run
- * Errors: QTN_EINVAL for another attribute or value; QTN_ESTATE for a model between prepare and convert; QTN_ENOMEM
- * where runs of the declared inputs would take more than is said above.
+ * @param attrs engine and threads
+ * | key       | type   | default  | meaning
+ * |-----------|--------|----------|---------
+ * | "engine"  | string | "native" | "native" runs integer kernels where values are quantized and BLAS for float;
+ * |           |        |          | "reference" runs each node by its definition, slowly, to check the other
+ * | "threads" | int    | 0        | for one run; 0 takes what qlib_set_threads says at each run
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for another option or value
+ * @retval QTN_ESTATE for a model between prepare and convert
+ * @retval QTN_ENOMEM where runs of the declared inputs would take more than is said above
  * @since 0.1 */
 QTN_API qstatus qsession_create(qsession **out, const qmodel *m, QTN_OPT const qattrs *attrs);
 
@@ -1367,10 +1670,12 @@ QTN_API qstatus qsession_create(qsession **out, const qmodel *m, QTN_OPT const q
  * @param s the session
  * @param inputs one tensor for each input of the model, in its order; where the model leaves a dimension open, it may
  *   differ from run to run. Where shapes follow from what an input holds (sizes, axes, scales: at most 64 elements), a
- * run with other values plans anew, as one with other shapes does; the last 8 plans are kept
+ *   run with other values plans anew, as one with other shapes does; the last 8 plans are kept
  * @param input_count qmodel_input_count of the model
- * Errors: QTN_EINVAL for another count; QTN_ESHAPE and QTN_EDTYPE for an input that does not fit. No output is left
- * behind.
+ * @return QTN_OK, a common error, or one of these; then no output is left behind:
+ * @retval QTN_EINVAL for another count
+ * @retval QTN_ESHAPE for an input of a shape that does not fit
+ * @retval QTN_EDTYPE for an input of another element type
  * @since 0.1 */
 QTN_API qstatus qsession_run(qtensor **outputs, size_t output_count, const qsession *s, const qtensor *const *inputs,
                              size_t input_count);
@@ -1384,7 +1689,7 @@ QTN_API qstatus qsession_run(qtensor **outputs, size_t output_count, const qsess
  * @param s the session
  * @param inputs as for qsession_run
  * @param input_count as for qsession_run
- * Errors: as for qsession_run.
+ * @return QTN_OK, a common error, or one of qsession_run
  * @since 0.1 */
 QTN_API qstatus qsession_profile(qblob **out, const qsession *s, const qtensor *const *inputs, size_t input_count);
 
@@ -1407,20 +1712,46 @@ QTN_API void qsession_free(QTN_OPT qsession *s);
 /** A trainer.
  *
  * Trained are the constant weights and biases of Conv, ConvTranspose, Gemm and MatMul, of an Add behind a Conv or
- * MatMul, scales and offsets of normalizations, and slopes of PRelu. Constants of other nodes stay as they are. So are
- * grids, where the configuration says that they are learned.
+ * MatMul, scales and offsets of normalizations, slopes of PRelu, and grids where the configuration says that they are
+ * learned. Constants of other nodes stay as they are.
  *
  * @param out the new handle; free it with qtrainer_free
  * @param m a float model, or one that qmodel_prepare made with QTN_QAT, or that qtrainer_model gave: its grids begin as
  *   they were. May be freed afterwards
- * @param attrs of the loss: "loss" (string: "cross_entropy", the default, "mse", "huber", "distillation"),
- *   "label_smoothing", "delta", "temperature", "alpha" (floats). Of the optimizer: "optimizer" (string: "sgd", the
- *   default, "adam", "adamw"), "lr", "momentum", "weight_decay", "beta1", "beta2", "epsilon" (floats), "nesterov"
- *   (int), "clip_norm", "clip_value" (floats). Of the schedule: "schedule" (string: "constant", the default, "step",
- *   "cosine"), "total_steps", "warmup_steps", "step_size" (ints), "gamma", "min_lr" (floats). And "seed" (int, of what
- *   Dropout drops), "threads" (int; 0, the default: what qlib_set_threads says), and those of qtrainer_set
- * Errors: QTN_EINVAL for another attribute or value; QTN_EUNSUPPORTED for a model that is quantized; QTN_ESTATE for one
- * prepared with QTN_PTQ.
+ * @param attrs loss, optimizer and schedule, and what qtrainer_set can change
+ * | key               | type   | default         | meaning
+ * |-------------------|--------|-----------------|---------
+ * | "loss"            | string | "cross_entropy" | "cross_entropy", "mse", "huber" or "distillation"
+ * | "label_smoothing" | float  | 0               | of cross_entropy
+ * | "delta"           | float  | 1               | of huber: where squares become magnitudes
+ * | "temperature"     | float  | 1               | of distillation: what outputs are divided by
+ * | "alpha"           | float  | none            | of distillation: targets are then the other model's outputs and
+ * |                   |        |                 | labels, with the weights alpha and 1 - alpha
+ * | "optimizer"       | string | "sgd"           | "sgd", "adam" or "adamw"
+ * | "lr"              | float  | 0.001           | the learning rate that the schedule begins with
+ * | "momentum"        | float  | 0               | of sgd
+ * | "nesterov"        | int    | 0               | of sgd: 1 looks ahead by the momentum
+ * | "weight_decay"    | float  | 0               | of adamw 0.01 unless given. Not for biases, normalizations and
+ * |                   |        |                 | learned grids
+ * | "beta1"           | float  | 0.9             | of adam and adamw
+ * | "beta2"           | float  | 0.999           | of adam and adamw
+ * | "epsilon"         | float  | 1e-8            | of adam and adamw
+ * | "clip_norm"       | float  | none            | largest norm of all gradients together
+ * | "clip_value"      | float  | none            | largest magnitude of a gradient's element
+ * | "schedule"        | string | "constant"      | "constant", "step" or "cosine"
+ * | "total_steps"     | int    | none            | of cosine, which needs it: after so many steps the rate is "min_lr"
+ * | "warmup_steps"    | int    | 0               | so many steps lead up to "lr"
+ * | "step_size"       | int    | none            | of step, which needs it: after so many steps the rate is multiplied
+ * |                   |        |                 | by "gamma"
+ * | "gamma"           | float  | 0.1             | of step
+ * | "min_lr"          | float  | 0               | of cosine
+ * | "seed"            | int    | 0               | of what Dropout drops
+ * | "threads"         | int    | 0               | 0: what qlib_set_threads says
+ * | qtrainer_set      |        |                 | its options, too
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for another option or value
+ * @retval QTN_EUNSUPPORTED for a model that is quantized
+ * @retval QTN_ESTATE for a model prepared with QTN_PTQ
  * @since 0.1 */
 QTN_API qstatus qtrainer_create(qtrainer **out, const qmodel *m, QTN_OPT const qattrs *attrs);
 
@@ -1434,7 +1765,7 @@ QTN_API qstatus qtrainer_create(qtrainer **out, const qmodel *m, QTN_OPT const q
  *   (float32, of the shape of the output); "mse" and "huber" floats of the shape of the output; "distillation" another
  *   model's outputs, and, with "alpha", labels
  * @param target_count how many
- * Errors: as for qtrainer_backward.
+ * @return QTN_OK, a common error, or one of qtrainer_backward
  * @since 0.1 */
 QTN_API qstatus qtrainer_step(double *out_loss, qtrainer *t, const qtensor *const *inputs, size_t input_count,
                               const qtensor *const *targets, size_t target_count);
@@ -1449,12 +1780,14 @@ QTN_API qstatus qtrainer_step(double *out_loss, qtrainer *t, const qtensor *cons
  * @param input_count as for qtrainer_step
  * @param targets as for qtrainer_step
  * @param target_count as for qtrainer_step
- * Errors: QTN_EINVAL for other counts, a label out of range (the message has sample, label and number of classes), and
- * where the loss, a value that is rounded to a grid or a gradient is NaN or infinite (the message names the first
- * tensor that is not finite: an input, or where a training has diverged); QTN_ESHAPE and QTN_EDTYPE for inputs and
- * targets that do not fit; QTN_EUNSUPPORTED for a node without a gradient behind something that is trained. The trainer
- * is then as it was before the call; but gradients that were not finite are 0 where there was no batch since the last
- * update.
+ * @return QTN_OK, a common error, or one of these. The trainer is then as it was before the call, except that gradients
+ *   that were not finite are 0 where there was no batch since the last update:
+ * @retval QTN_EINVAL for other counts, a label out of range (the message has sample, label and number of classes), and
+ *   where the loss, a value that is rounded to a grid or a gradient is NaN or infinite (the message names the first
+ *   tensor that is not finite: an input, or where a training has diverged)
+ * @retval QTN_ESHAPE for inputs and targets of shapes that do not fit
+ * @retval QTN_EDTYPE for inputs and targets of other element types
+ * @retval QTN_EUNSUPPORTED for a node without a gradient behind something that is trained
  * @since 0.1 */
 QTN_API qstatus qtrainer_backward(double *out_loss, qtrainer *t, const qtensor *const *inputs, size_t input_count,
                                   const qtensor *const *targets, size_t target_count);
@@ -1466,7 +1799,8 @@ QTN_API qstatus qtrainer_backward(double *out_loss, qtrainer *t, const qtensor *
  * (docs/training.md).
  *
  * @param t the trainer
- * Errors: QTN_ESTATE without a qtrainer_backward since the last update.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_ESTATE without a qtrainer_backward since the last update
  * @since 0.1 */
 QTN_API qstatus qtrainer_update(qtrainer *t);
 
@@ -1479,7 +1813,10 @@ QTN_API qstatus qtrainer_update(qtrainer *t);
  * @param t the trainer
  * @param inputs as for qtrainer_step
  * @param input_count as for qtrainer_step
- * Errors: QTN_EINVAL for other counts; QTN_ESHAPE and QTN_EDTYPE for inputs that do not fit.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for other counts
+ * @retval QTN_ESHAPE for inputs of shapes that do not fit
+ * @retval QTN_EDTYPE for inputs of other element types
  * @since 0.1 */
 QTN_API qstatus qtrainer_evaluate(qtensor **outputs, size_t output_count, qtrainer *t, const qtensor *const *inputs,
                                   size_t input_count);
@@ -1487,35 +1824,46 @@ QTN_API qstatus qtrainer_evaluate(qtensor **outputs, size_t output_count, qtrain
 /** Changes what may change between steps.
  *
  * @param t the trainer
- * @param attrs "lr" (float): the rate that the schedule begins with. "freeze_bn" (int): 1 normalizes by the running
- *   statistics and leaves them as they are. Of models prepared with QTN_QAT: "observers" (int): 0 leaves the grids of
- *   activations as they are; "fake_quant" (int): 0 rounds nothing
- * Errors: QTN_EINVAL for another attribute or value; nothing changed then.
+ * @param attrs what to change
+ * | key          | type  | default   | meaning
+ * |--------------|-------|-----------|---------
+ * | "lr"         | float | unchanged | the rate that the schedule begins with
+ * | "freeze_bn"  | int   | 0         | 1 normalizes by the running statistics and leaves them as they are
+ * | "observers"  | int   | 1         | of models prepared with QTN_QAT: 0 leaves the grids of activations as they are,
+ * |              |       |           | which is the default of those that were calibrated
+ * | "fake_quant" | int   | 1         | of models prepared with QTN_QAT: 0 rounds nothing
+ * @return QTN_OK, a common error, or one of these; then nothing has changed:
+ * @retval QTN_EINVAL for another option or value
  * @since 0.1 */
 QTN_API qstatus qtrainer_set(qtrainer *t, const qattrs *attrs);
 
 /** Settings of some parameters, at once or between steps. For each setting the most specific selector wins; of equal
  * ones, the last set. Without any, all parameters learn at the optimizer's rate, and biases, normalizations and learned
- * grids have no weight decay.
+ * grids have no weight decay. Checkpoints hold no such settings: give a trainer the same before it loads one.
  *
  * @param t the trainer
  * @param selector from the least to the most specific: "*": all parameters; "op:Conv", "name:features.0.*",
  *   "node:conv1": those of nodes, chosen as by qconfig_set, with the learned grids of their weights;
  *   "tensor:relu1.out": those of the learned grid of that activation; "parameter:*.scale": those whose name matches,
  *   `*` standing for any text and `?` for one character. A normalization that is trained is a node of its own
- * @param settings "lr_factor" (float, 0 or more): the learning rate is this times the optimizer's; 1 unless given.
- *   "weight_decay" (float, 0 or more): in place of the optimizer's, also where there would be none. "frozen" (int): 1:
- *   these parameters do not move; their gradients are not computed but 0, and what the optimizer remembers of them
- *   stays. Running statistics of normalizations are no parameters: see "freeze_bn" of qtrainer_set
- * Checkpoints hold no such settings: give a trainer the same before it loads one.
- * Errors: QTN_EINVAL for a selector of another form or that matches no parameter, and for another setting or value;
- * nothing changed then. QTN_ESTATE between qtrainer_backward and qtrainer_update.
+ * @param settings what to change for these parameters
+ * | key            | type  | default         | meaning
+ * |----------------|-------|-----------------|---------
+ * | "lr_factor"    | float | 1               | 0 or more: the learning rate is this times the optimizer's
+ * | "weight_decay" | float | the optimizer's | 0 or more: in place of the optimizer's, also where there would be none
+ * | "frozen"       | int   | 0               | 1: these parameters do not move; their gradients are not computed but 0,
+ * |                |       |                 | and what the optimizer remembers of them stays. Running statistics of
+ * |                |       |                 | normalizations are no parameters: see "freeze_bn" of qtrainer_set
+ * @return QTN_OK, a common error, or one of these; then nothing has changed:
+ * @retval QTN_EINVAL for a selector of another form or that matches no parameter, and for another setting or value
+ * @retval QTN_ESTATE between qtrainer_backward and qtrainer_update
  * @since 0.1 */
 QTN_API qstatus qtrainer_set_group(qtrainer *t, const char *selector, const qattrs *settings);
 
 /** The number of tensors that are trained.
  *
  * @param t a trainer
+ * @return the number of parameters; 0 where `t` is NULL
  * @since 0.1 */
 QTN_API size_t qtrainer_parameter_count(const qtrainer *t);
 
@@ -1530,7 +1878,8 @@ QTN_API size_t qtrainer_parameter_count(const qtrainer *t);
  * one sample; Q steps, of a symmetric grid those above zero.
  *
  * @param t a trainer
- * @param index below qtrainer_parameter_count, else NULL is returned
+ * @param index from 0 to qtrainer_parameter_count(t) - 1
+ * @return the name; NULL for an index out of range
  * @since 0.1 */
 QTN_API const char *qtrainer_parameter_name(const qtrainer *t, size_t index);
 
@@ -1540,7 +1889,8 @@ QTN_API const char *qtrainer_parameter_name(const qtrainer *t, size_t index);
  * @param out the new handle; free it with qtensor_free
  * @param t the trainer
  * @param index below qtrainer_parameter_count
- * Errors: QTN_EINVAL for another index.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for another index
  * @since 0.1 */
 QTN_API qstatus qtrainer_parameter(qtensor **out, qtrainer *t, size_t index);
 
@@ -1549,20 +1899,23 @@ QTN_API qstatus qtrainer_parameter(qtensor **out, qtrainer *t, size_t index);
  * @param out the new handle; free it with qtensor_free
  * @param t the trainer
  * @param index below qtrainer_parameter_count
- * Errors: QTN_EINVAL for another index.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for another index
  * @since 0.1 */
 QTN_API qstatus qtrainer_gradient(qtensor **out, qtrainer *t, size_t index);
 
 /** The number of tensors that are not trained but change with training: the running statistics of normalizations.
  *
  * @param t a trainer
+ * @return the number of buffers; 0 where `t` is NULL
  * @since 0.1 */
 QTN_API size_t qtrainer_buffer_count(const qtrainer *t);
 
 /** The name of a buffer: that of the node, and ".running_mean" or ".running_var". Lives as long as `t`.
  *
  * @param t a trainer
- * @param index below qtrainer_buffer_count, else NULL is returned
+ * @param index from 0 to qtrainer_buffer_count(t) - 1
+ * @return the name; NULL for an index out of range
  * @since 0.1 */
 QTN_API const char *qtrainer_buffer_name(const qtrainer *t, size_t index);
 
@@ -1571,7 +1924,8 @@ QTN_API const char *qtrainer_buffer_name(const qtrainer *t, size_t index);
  * @param out the new handle; free it with qtensor_free
  * @param t the trainer
  * @param index below qtrainer_buffer_count
- * Errors: QTN_EINVAL for another index.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for another index
  * @since 0.1 */
 QTN_API qstatus qtrainer_buffer(qtensor **out, qtrainer *t, size_t index);
 
@@ -1580,6 +1934,7 @@ QTN_API qstatus qtrainer_buffer(qtensor **out, qtrainer *t, size_t index);
  * @param out the model: float where the trainer's was; of one prepared with QTN_QAT a prepared one, for qmodel_convert.
  *   Free it with qmodel_free
  * @param t the trainer
+ * @return QTN_OK or a common error
  * @since 0.1 */
 QTN_API qstatus qtrainer_model(qmodel **out, const qtrainer *t);
 
@@ -1588,19 +1943,45 @@ QTN_API qstatus qtrainer_model(qmodel **out, const qtrainer *t);
  * goes on with the same bits as if it had never stopped. The file is complete or not there.
  *
  * @param t the trainer, between an update and the next qtrainer_backward
- * @param path of the file
- * Errors: QTN_EIO; QTN_ESTATE between qtrainer_backward and qtrainer_update.
+ * @param path the file; replaced where it exists
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EIO where the file cannot be written
+ * @retval QTN_ESTATE between qtrainer_backward and qtrainer_update
  * @since 0.1 */
 QTN_API qstatus qtrainer_save(const qtrainer *t, const char *path);
 
 /** Goes on where qtrainer_save was called.
  *
  * @param t a trainer of the same model, optimizer and settings
- * @param path of the file
- * Errors: QTN_EIO; QTN_EFORMAT for a file that is no checkpoint; QTN_EINVAL for one of another model or optimizer. The
- * trainer is then as it was.
+ * @param path the file
+ * @return QTN_OK, a common error, or one of these; then the trainer is as it was:
+ * @retval QTN_EIO where the file cannot be read
+ * @retval QTN_EFORMAT for a file that is no checkpoint
+ * @retval QTN_EUNSUPPORTED where another version of the format wrote it
+ * @retval QTN_EINVAL for a checkpoint of another model or optimizer
  * @since 0.1 */
 QTN_API qstatus qtrainer_load(qtrainer *t, const char *path);
+
+/** The checkpoint that qtrainer_save would write, as bytes.
+ *
+ * @param out the bytes of a safetensors file; free them with qblob_free
+ * @param t the trainer, between an update and the next qtrainer_backward
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_ESTATE between qtrainer_backward and qtrainer_update
+ * @since 0.1 */
+QTN_API qstatus qtrainer_save_bytes(qblob **out, const qtrainer *t);
+
+/** Goes on where qtrainer_save_bytes was called, or where the file was written that these bytes were read from.
+ *
+ * @param t a trainer of the same model, optimizer and settings
+ * @param data the bytes
+ * @param nbytes how many
+ * @return QTN_OK, a common error, or one of these; then the trainer is as it was:
+ * @retval QTN_EFORMAT for bytes that are no checkpoint
+ * @retval QTN_EUNSUPPORTED where another version of the format wrote it
+ * @retval QTN_EINVAL for a checkpoint of another model or optimizer
+ * @since 0.1 */
+QTN_API qstatus qtrainer_load_bytes(qtrainer *t, const void *data, size_t nbytes);
 
 /** Frees a trainer. Tensors and models that came from it stay.
  *
@@ -1616,12 +1997,14 @@ QTN_API void qtrainer_free(QTN_OPT qtrainer *t);
 /** The bytes, followed by a NUL that is not counted, so that text is a C string. They live as long as `b`.
  *
  * @param b a blob
+ * @return the first byte; NULL where `b` is NULL
  * @since 0.1 */
 QTN_API const void *qblob_data(const qblob *b);
 
 /** The number of bytes.
  *
  * @param b a blob
+ * @return the number of bytes; 0 where `b` is NULL
  * @since 0.1 */
 QTN_API size_t qblob_size(const qblob *b);
 
@@ -1646,7 +2029,8 @@ QTN_API void qblob_free(QTN_OPT qblob *b);
  *
  * @param t the tensor, quantized or not
  * @param path the file; replaced where it exists
- * Errors: QTN_EIO where the file cannot be written.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EIO where the file cannot be written
  * @since 0.1 */
 QTN_API qstatus qtensor_save(const qtensor *t, const char *path);
 
@@ -1654,9 +2038,11 @@ QTN_API qstatus qtensor_save(const qtensor *t, const char *path);
  *
  * @param out the new handle, row-major; free it with qtensor_free
  * @param path the file
- * Errors: QTN_EIO where the file cannot be read; QTN_EFORMAT where it is no valid safetensors file, a tensor has more
- * than 8 dimensions or an element type that does not exist here; QTN_EINVAL where it holds no tensor or several (the
- * message names them).
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EIO where the file cannot be read
+ * @retval QTN_EFORMAT where it is no valid safetensors file, a tensor has more than 8 dimensions or an element type
+ *   that does not exist here
+ * @retval QTN_EINVAL where it holds no tensor or several (the message names them)
  * @since 0.1 */
 QTN_API qstatus qtensor_load(qtensor **out, const char *path);
 
@@ -1666,7 +2052,9 @@ QTN_API qstatus qtensor_load(qtensor **out, const char *path);
  * @param names `count` names, no two alike; not "__metadata__"
  * @param tensors the `count` tensors, quantized or not
  * @param count how many
- * Errors: QTN_EINVAL for a name that comes twice or is not allowed; QTN_EIO where the file cannot be written.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for a name that comes twice or is not allowed
+ * @retval QTN_EIO where the file cannot be written
  * @since 0.1 */
 QTN_API qstatus qtensor_save_all(const char *path, const char *const *names, const qtensor *const *tensors,
                                  size_t count);
@@ -1676,7 +2064,8 @@ QTN_API qstatus qtensor_save_all(const char *path, const char *const *names, con
  * @param out the new handle, row-major; free it with qtensor_free
  * @param path the file
  * @param name which tensor
- * Errors: as for qtensor_load, and QTN_EINVAL for a name that is not there (the message has those that are).
+ * @return QTN_OK, a common error, one of qtensor_load, or:
+ * @retval QTN_EINVAL for a name that is not there (the message has those that are)
  * @since 0.1 */
 QTN_API qstatus qtensor_load_named(qtensor **out, const char *path, const char *name);
 
@@ -1684,8 +2073,10 @@ QTN_API qstatus qtensor_load_named(qtensor **out, const char *path, const char *
  *
  * @param t a tensor without a quantizer, of a type that NumPy has
  * @param path the file; replaced where it exists
- * Errors: QTN_EDTYPE for a quantized tensor (write its integers or its values, or use qtensor_save); QTN_EUNSUPPORTED
- * for bfloat16, float8 and types below 8 bits; QTN_EIO where the file cannot be written.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EDTYPE for a quantized tensor (write its integers or its values, or use qtensor_save)
+ * @retval QTN_EUNSUPPORTED for bfloat16, float8 and types below 8 bits
+ * @retval QTN_EIO where the file cannot be written
  * @since 0.1 */
 QTN_API qstatus qtensor_save_npy(const qtensor *t, const char *path);
 
@@ -1693,8 +2084,10 @@ QTN_API qstatus qtensor_save_npy(const qtensor *t, const char *path);
  *
  * @param out the new handle; row-major, or with the strides of an array in Fortran order; free it with qtensor_free
  * @param path the file
- * Errors: QTN_EIO where the file cannot be read; QTN_EFORMAT where it is no valid .npy file of one array, or one with
- * more than 8 dimensions or an element type that does not exist here.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EIO where the file cannot be read
+ * @retval QTN_EFORMAT where it is no valid .npy file of one array, or one with more than 8 dimensions or an element
+ *   type that does not exist here
  * @since 0.1 */
 QTN_API qstatus qtensor_load_npy(qtensor **out, const char *path);
 
@@ -1707,8 +2100,8 @@ QTN_API qstatus qtensor_load_npy(qtensor **out, const char *path);
  * @param name which tensor; NULL: the only one
  * @param start the first index, 0 or more
  * @param stop one past the last index, at most the size of the dimension
- * Errors: as for the functions that read the whole, and QTN_EINVAL for a range that is not there, for a scalar, and for
- * a name where the file is a .npy.
+ * @return QTN_OK, a common error, one of qtensor_load, qtensor_load_named or qtensor_load_npy, or:
+ * @retval QTN_EINVAL for a range that is not there, for a scalar, and for a name where the file is a .npy
  * @since 0.1 */
 QTN_API qstatus qtensor_load_rows(qtensor **out, const char *path, QTN_OPT const char *name, int64_t start,
                                   int64_t stop);
@@ -1718,7 +2111,7 @@ QTN_API qstatus qtensor_load_rows(qtensor **out, const char *path, QTN_OPT const
  *
  * @param out the text: qblob_data() ends with a NUL that qblob_size() does not count; free it with qblob_free
  * @param path the file
- * Errors: as for qtensor_load and qtensor_load_npy, but any number of tensors is right.
+ * @return QTN_OK, a common error, or one of qtensor_load and qtensor_load_npy; any number of tensors is right
  * @since 0.1 */
 QTN_API qstatus qtensor_inspect(qblob **out, const char *path);
 
@@ -1728,12 +2121,13 @@ struct DLManagedTensorVersioned;
 
 /** Lends a tensor to another library, as DLPack's structure for the device CPU. Storage is shared, and what either
  * library writes the other sees. The storage stays until the consumer has called the structure's deleter, also where
- * `t` is freed before; a structure that nobody takes must be given to its deleter by the caller.
+ * `t` is freed before; a structure that is not taken must be given to its deleter by the caller.
  *
- * @param out the structure; belongs to whoever consumes it
+ * @param out the structure; belongs to the library that consumes it
  * @param t a tensor without a quantizer, any strides
- * Errors: QTN_EDTYPE for a quantized tensor (hand over its integers or its values); QTN_EUNSUPPORTED for types below 8
- * bits.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EDTYPE for a quantized tensor (hand over its integers or its values)
+ * @retval QTN_EUNSUPPORTED for types below 8 bits
  * @since 0.1 */
 QTN_API qstatus qtensor_to_dlpack(struct DLManagedTensor **out, const qtensor *t);
 
@@ -1743,17 +2137,19 @@ QTN_API qstatus qtensor_to_dlpack(struct DLManagedTensor **out, const qtensor *t
  *
  * @param out the new handle, with the strides it came with; free it with qtensor_free
  * @param managed the structure; a consumed PyCapsule must be renamed by the caller, as DLPack says
- * Errors: QTN_EUNSUPPORTED for a device other than CPU (1), an element type that does not exist here or has several
- * lanes or less than 8 bits, or a negative stride; QTN_ESHAPE for more than 8 dimensions or a negative one; QTN_EINVAL
- * for data that is NULL or not aligned for its type, and for strides that lead out of memory.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EUNSUPPORTED for a device other than CPU (1), an element type that does not exist here or has several
+ *   lanes or less than 8 bits, or a negative stride
+ * @retval QTN_ESHAPE for more than 8 dimensions or a negative one
+ * @retval QTN_EINVAL for data that is NULL or not aligned for its type, and for strides that lead out of memory
  * @since 0.1 */
 QTN_API qstatus qtensor_from_dlpack(qtensor **out, struct DLManagedTensor *managed);
 
 /** qtensor_to_dlpack for consumers that ask for DLPack 1.
  *
- * @param out the structure, of version 1.0 and writable; belongs to whoever consumes it
+ * @param out the structure, of version 1.0 and writable; belongs to the library that consumes it
  * @param t a tensor without a quantizer, any strides
- * Errors: as for qtensor_to_dlpack.
+ * @return QTN_OK, a common error, or one of qtensor_to_dlpack
  * @since 0.1 */
 QTN_API qstatus qtensor_to_dlpack_versioned(struct DLManagedTensorVersioned **out, const qtensor *t);
 
@@ -1761,8 +2157,8 @@ QTN_API qstatus qtensor_to_dlpack_versioned(struct DLManagedTensorVersioned **ou
  *
  * @param out the new handle, with the strides it came with; free it with qtensor_free
  * @param managed the structure
- * Errors: as for qtensor_from_dlpack, and QTN_EUNSUPPORTED for another major version than 1 and for a tensor that is
- * marked read-only.
+ * @return QTN_OK, a common error, one of qtensor_from_dlpack, or:
+ * @retval QTN_EUNSUPPORTED for another major version than 1 and for a tensor that is marked read-only
  * @since 0.1 */
 QTN_API qstatus qtensor_from_dlpack_versioned(qtensor **out, struct DLManagedTensorVersioned *managed);
 
@@ -1784,7 +2180,7 @@ QTN_API qstatus qtensor_from_dlpack_versioned(qtensor **out, struct DLManagedTen
  *     "embedding_bag"   for x [bags, n], the sum or the mean of the n rows of each bag
  *
  * Results have the bits of qop_linear and qop_conv2d for the same operands. Weights that are given in float32 become
- * the integers and scales that qmodel_convert would make of them, but that no bias makes a scale larger.
+ * the integers and scales that qmodel_convert would make of them, except that no bias makes a scale larger.
  *
  * @param out the new handle; free it with qlayer_free
  * @param kind one of these
@@ -1799,13 +2195,23 @@ QTN_API qstatus qtensor_from_dlpack_versioned(qtensor **out, struct DLManagedTen
  *   NULL: such an x gets a grid from its own range at each run (linear, as qop_linear), or stays in float and meets
  *   dequantized weights (convolutions). Of embeddings NULL
  * @param out_quantizer the grid of the results: uint8 or int8, per tensor. NULL: results are float32
- * @param attrs of convolutions those of ONNX Conv: "strides", "pads" (all begins, then all ends), "dilations" and
- *   "kernel_shape" (ints), "group" (int), "auto_pad" (string); of embedding_bag "mode" (string): "sum", the default, or
- *   "mean"
- * Errors: QTN_EINVAL for an unknown kind or attribute, for a bias, x_quantizer or out_quantizer that the kind does not
- * take, for a float32 weight without `config` or that is NaN or infinite; QTN_ESHAPE for a weight of another rank or a
- * bias of another length; QTN_EDTYPE for other element types or schemes; QTN_EUNSUPPORTED where `config` leaves such
- * layers in float or wants weights in blocks.
+ * @param attrs of convolutions those of ONNX Conv, of "embedding_bag" the last
+ * | key            | type   | default       | meaning
+ * |----------------|--------|---------------|---------
+ * | "strides"      | ints   | 1s            | steps of the kernel along each dimension
+ * | "pads"         | ints   | 0s            | rows and columns of zeros: all begins, then all ends (of pictures top,
+ * |                |        |               | left, bottom, right)
+ * | "dilations"    | ints   | 1s            | distances between the taps of the kernel
+ * | "kernel_shape" | ints   | of the weight | sizes of the kernel
+ * | "group"        | int    | 1             | how many groups the channels are divided into
+ * | "auto_pad"     | string | "NOTSET"      | "SAME_UPPER", "SAME_LOWER" or "VALID" instead of "pads"
+ * | "mode"         | string | "sum"         | "sum" or "mean" of the rows of a bag
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for an unknown kind or attribute, for a bias, x_quantizer or out_quantizer that the kind does not
+ *   take, for a float32 weight without `config` or that is NaN or infinite
+ * @retval QTN_ESHAPE for a weight of another rank or a bias of another length
+ * @retval QTN_EDTYPE for other element types or schemes
+ * @retval QTN_EUNSUPPORTED where `config` leaves such layers in float or wants weights in blocks
  * @since 0.1 */
 QTN_API qstatus qlayer_create(qlayer **out, const char *kind, const qtensor *weight, QTN_OPT const qtensor *bias,
                               QTN_OPT const qconfig *config, QTN_OPT const qquantizer *x_quantizer,
@@ -1819,8 +2225,11 @@ QTN_API qstatus qlayer_create(qlayer **out, const char *kind, const qtensor *wei
  * @param layer a layer
  * @param x float32, or quantized per tensor to uint8 or int8, on any grid, whatever x_quantizer is; of embeddings int64
  *   or int32, from 0 to rows - 1. Any strides
- * Errors: QTN_ESHAPE and QTN_EDTYPE for an x that does not fit; QTN_EINVAL for an index that is out of range, and for
- * an x with NaN or infinity that gets its grid from its own range.
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_ESHAPE for an `x` of a shape that does not fit
+ * @retval QTN_EDTYPE for an `x` of another type or scheme
+ * @retval QTN_EINVAL for an index that is out of range, and for an `x` with NaN or infinity that gets its grid from its
+ *   own range
  * @since 0.1 */
 QTN_API qstatus qlayer_run(qtensor **out, const qlayer *layer, const qtensor *x);
 
@@ -1829,6 +2238,7 @@ QTN_API qstatus qlayer_run(qtensor **out, const qlayer *layer, const qtensor *x)
  *
  * @param out a copy, of the shape of the weight that the layer was made of; free it with qtensor_free
  * @param layer a layer
+ * @return QTN_OK or a common error
  * @since 0.1 */
 QTN_API qstatus qlayer_weight(qtensor **out, const qlayer *layer);
 
@@ -1836,6 +2246,7 @@ QTN_API qstatus qlayer_weight(qtensor **out, const qlayer *layer);
  *
  * @param out a copy; free it with qtensor_free. NULL, with QTN_OK, where the layer has none
  * @param layer a layer
+ * @return QTN_OK or a common error
  * @since 0.1 */
 QTN_API qstatus qlayer_bias(qtensor **out, const qlayer *layer);
 

@@ -6,11 +6,11 @@
 //   - a status other than QTN_OK is thrown as qtn::Error;
 //   - objects free themselves. A copy is another name for the same object, and costs no more than a shared_ptr;
 //   - const members may be called from many threads at once. One that changes an object while another call uses it, in
-//   a
-//     thread or in a callback, throws QTN_ESTATE, and so does one that comes while the object is being changed;
+//     a thread or in a callback, throws QTN_ESTATE, and so does one that comes while the object is being changed;
 //   - where C takes NULL for an argument that may be absent, an object made without arguments stands for it: Tensor(),
 //     Quantizer(), Attrs();
-//   - lists are taken as Ints, Doubles, Strings and Tensors, which braces make: t.reshape({2, 3}).
+//   - lists are taken as Ints, Doubles, Strings and Tensors, which braces make: t.reshape({2, 3}). Ints and Doubles own
+//     nothing: as an argument they need to live for the call only, as a result they live as long as what gave them.
 //
 // The C functions can be called beside it: get() gives the handle, adopt() takes one over.
 #ifndef QTENSOR_QTENSOR_HPP
@@ -42,6 +42,7 @@ using Scheme = qscheme;
 using Mode = qmode;
 using Status = qstatus;
 
+/// A status other than QTN_OK; what() is the line of qerror_message().
 class Error : public std::runtime_error {
  public:
   Error(Status status, const std::string &message) : std::runtime_error(message), status_(status) {}
@@ -153,8 +154,10 @@ class Handle {
 }  // namespace detail
 
 // --- lists, which are borrowed for a call
-// -----------------------------------------------------------------------------
 
+/// Integers that live elsewhere, as a std::span of C++20. Made of braces or of a vector for an argument, it is valid
+/// until that call returns: do not keep it. Given by an accessor, such as Tensor::shape(), it is valid as long as the
+/// object that was asked: Tensor::load(path).shape() is dangling at the end of its statement.
 struct Ints {
   const int64_t *data = nullptr;
   size_t size = 0;
@@ -172,6 +175,7 @@ struct Ints {
   int64_t operator[](size_t index) const { return data[index]; }
 };
 
+/// Real numbers that live elsewhere: what is said of Ints holds for them.
 struct Doubles {
   const double *data = nullptr;
   size_t size = 0;
@@ -189,7 +193,7 @@ struct Doubles {
   double operator[](size_t index) const { return data[index]; }
 };
 
-/// Memory of the caller's.
+/// Memory of the caller's, which a call reads and does not keep.
 struct Bytes {
   const void *data = nullptr;
   size_t size = 0;
@@ -212,7 +216,7 @@ class Blob {
   detail::Handle<qblob, qblob_free> handle_;
 };
 
-/// Named options.
+/// Named options: qattrs. Members that set one return the object, so that calls can be chained.
 class Attrs {
  public:
   Attrs() = default;
@@ -256,8 +260,8 @@ class Attrs {
 };
 
 // --- the library
-// ------------------------------------------------------------------------------------------------------
 
+/// Settings of the process: qlib_*.
 struct Lib {
   static std::string version() {
     const uint32_t v = qlib_version();
@@ -277,14 +281,16 @@ struct Lib {
 };
 
 // --- tensors and their grids
-// ------------------------------------------------------------------------------------------
 
 class Tensor;
 using Tensors = std::vector<Tensor>;
 
+/// A mapping between reals and integers: qquantizer. Immutable; safe from many threads at once.
 class Quantizer {
  public:
+  /// No quantizer: what is absent.
   Quantizer() = default;
+  /// From scales and zero points. Throws QTN_EINVAL where there are zero points, and not as many as scales.
   static Quantizer create(DType dtype, Scheme scheme, int32_t axis, Doubles scales, Ints zero_points = {},
                           const Attrs &attrs = {}) {
     if (zero_points.size > 0 && scales.size > 0 && zero_points.size != scales.size)
@@ -295,9 +301,11 @@ class Quantizer {
                                     zero_points.size > 0 ? zero_points.data : nullptr, scales.size, attrs.use()));
     return adopt(q);
   }
+  /// One scale and zero point for all elements.
   static Quantizer per_tensor(DType dtype, double scale, int64_t zero_point, const Attrs &attrs = {}) {
     return create(dtype, QTN_PER_TENSOR_AFFINE, 0, {scale}, {zero_point}, attrs);
   }
+  /// From observed ranges: as many lower bounds as upper ones.
   static Quantizer choose(DType dtype, Scheme scheme, int32_t axis, Doubles mins, Doubles maxs,
                           const Attrs &attrs = {}) {
     if (mins.size != maxs.size)
@@ -309,7 +317,9 @@ class Quantizer {
   }
   /// From the tensor's own values.
   static Quantizer choose_dynamic(DType dtype, const Tensor &x, const Attrs &attrs = {});
+  /// Takes a handle over, here and below: it is freed with the last object that shares it.
   static Quantizer adopt(qquantizer *q) { return Quantizer(Shared(q)); }
+  /// The handle, which stays this object's; NULL for an object without one, here and below.
   qquantizer *get() const { return handle_.get(); }
   explicit operator bool() const { return get() != nullptr; }
 
@@ -317,7 +327,7 @@ class Quantizer {
   Scheme scheme() const { return qquantizer_scheme(get()); }
   int32_t axis() const { return qquantizer_axis(get()); }
   size_t count() const { return qquantizer_count(get()); }
-  /// These three live as long as the quantizer.
+  /// These three live as long as the quantizer. Those that are floats are empty for schemes without them.
   Doubles scales() const { return {qquantizer_scales(get()), count()}; }
   Ints zero_points() const { return {qquantizer_zero_points(get()), count()}; }
   Doubles float_zero_points() const {
@@ -336,8 +346,10 @@ class Quantizer {
   Shared handle_;
 };
 
+/// An n-dimensional array: qtensor.
 class Tensor {
  public:
+  /// No tensor: what is absent.
   Tensor() = default;
   /// Zeros where there is no data.
   static Tensor create(DType dtype, Ints shape, const Quantizer &quantizer = {}, Bytes data = {}) {
@@ -345,13 +357,16 @@ class Tensor {
       return qtensor_create(t, dtype, shape.data, shape.size, quantizer.get(), data.data, data.size);
     });
   }
+  /// A float32 tensor with these elements, row-major, copied.
   static Tensor floats(Ints shape, const std::vector<float> &values) {
     return create(QTN_FLOAT32, shape, {}, {values.data(), values.size() * sizeof(float)});
   }
+  /// An int64 tensor with these elements, row-major, copied.
   static Tensor int64s(Ints shape, const std::vector<int64_t> &values) {
     return create(QTN_INT64, shape, {}, {values.data(), values.size() * sizeof(int64_t)});
   }
-  static Tensor wrap(DType dtype, Ints shape, void *data, size_t nbytes, qtensor_deleter deleter = nullptr,
+  /// Over the caller's memory, without a copy, until `deleter` is called.
+  static Tensor wrap(DType dtype, Ints shape, void *data, size_t nbytes, qtensor_deleter_cb deleter = nullptr,
                      void *ctx = nullptr, const Quantizer &quantizer = {}) {
     return made([&](qtensor **t) {
       return qtensor_wrap(t, dtype, shape.data, shape.size, quantizer.get(), data, nbytes, deleter, ctx);
@@ -380,7 +395,9 @@ class Tensor {
     const Tensor own = share();
     return Quantizer(Quantizer::Shared(own.handle_, const_cast<qquantizer *>(qtensor_quantizer(own.get()))));
   }
+  /// The first element; lives as long as the storage.
   const void *data() const { return qtensor_data(use()); }
+  /// The same, to write: every handle on the storage sees it.
   void *data_mut() {
     void *data = nullptr;
     detail::check(qtensor_data_mut(&data, use()));
@@ -392,12 +409,14 @@ class Tensor {
     return static_cast<const T *>(data());
   }
 
+  /// From float32 to the quantizer's integers, and back.
   Tensor quantize(const Quantizer &quantizer) const {
     return made([&](qtensor **t) { return qtensor_quantize(t, use(), quantizer.get()); });
   }
   Tensor dequantize() const {
     return made([&](qtensor **t) { return qtensor_dequantize(t, use()); });
   }
+  /// Views, here and below: they share storage with this tensor where strides allow it.
   Tensor int_repr() const {
     return made([&](qtensor **t) { return qtensor_int_repr(t, use()); });
   }
@@ -422,12 +441,15 @@ class Tensor {
     detail::check(qtensor_equal(&equal, use(), other.use()));
     return equal != 0;
   }
+  /// Writes what `source` holds into this tensor's storage.
   void copy(const Tensor &source) { detail::check(qtensor_copy(handle_.change(), source.handle_.use_beside(handle_))); }
+  /// The value of a tensor of one element.
   double item() const {
     double value = 0;
     detail::check(qtensor_item(&value, use()));
     return value;
   }
+  /// As text, for people.
   std::string describe() const {
     size_t length = 0;
     detail::check(qtensor_describe(nullptr, 0, &length, use()));
@@ -437,6 +459,7 @@ class Tensor {
     return text;
   }
 
+  /// Files: safetensors, and .npy where the name says so.
   void save(const std::string &path) const { detail::check(qtensor_save(use(), path.c_str())); }
   void save_npy(const std::string &path) const { detail::check(qtensor_save_npy(use(), path.c_str())); }
   static void save_all(const std::string &path, const Strings &names, const Tensors &tensors);
@@ -454,12 +477,14 @@ class Tensor {
     const char *which = name.empty() ? nullptr : name.c_str();
     return made([&](qtensor **t) { return qtensor_load_rows(t, path.c_str(), which, start, stop); });
   }
+  /// What is in a file, as JSON.
   static std::string inspect(const std::string &path) {
     qblob *b = nullptr;
     detail::check(qtensor_inspect(&b, path.c_str()));
     return Blob::adopt(b).text();
   }
 
+  /// DLPack, without a copy. What is lent belongs to the library that takes it; what is taken belongs to the tensor.
   DLManagedTensor *to_dlpack() const {
     DLManagedTensor *managed = nullptr;
     detail::check(qtensor_to_dlpack(&managed, use()));
@@ -545,8 +570,9 @@ inline void Tensor::save_all(const std::string &path, const Strings &names, cons
       qtensor_save_all(path.c_str(), detail::texts(names).data(), detail::Operands(tensors).data(), tensors.size()));
 }
 
-/// Operators on tensors, one at a time.
+/// Operators on tensors, one at a time: qop_*. Operands may be quantized; section 6 of qtensor.h says what comes out.
 struct Op {
+  /// Any operator by its ONNX name.
   static Tensors run(const std::string &op, const Tensors &inputs, const Attrs &attrs = {}, size_t output_count = 1) {
     const detail::Operands operands(inputs);
     return detail::made_tensors(output_count, [&](qtensor **out) {
@@ -598,8 +624,8 @@ struct Op {
 };
 
 // --- quantizing models
-// ------------------------------------------------------------------------------------------------
 
+/// Statistics of tensors, from which a quantizer is chosen: qobserver.
 class Observer {
  public:
   Observer() = default;
@@ -620,13 +646,18 @@ class Observer {
     detail::check(qobserver_quantizer(&q, use()));
     return Quantizer::adopt(q);
   }
+  /// What it has seen, as bytes or in a file.
   Blob save() const {
     qblob *b = nullptr;
     detail::check(qobserver_save(&b, use()));
     return Blob::adopt(b);
   }
+  void save_file(const std::string &path) const { detail::check(qobserver_save_file(use(), path.c_str())); }
   static Observer load(Bytes saved) {
     return made([&](qobserver **o) { return qobserver_load(o, saved.data, saved.size); });
+  }
+  static Observer load_file(const std::string &path) {
+    return made([&](qobserver **o) { return qobserver_load_file(o, path.c_str()); });
   }
 
  private:
@@ -642,9 +673,11 @@ class Observer {
   detail::Handle<qobserver, qobserver_free> handle_;
 };
 
+/// What is quantized in a model, and how: qconfig.
 class Config {
  public:
   Config() = default;
+  /// The recipe of that name.
   static Config create(const std::string &name) {
     return made([&](qconfig **c) { return qconfig_create(c, name.c_str()); });
   }
@@ -656,6 +689,7 @@ class Config {
   detail::Held<qconfig> use() const { return handle_.use(); }
   explicit operator bool() const { return get() != nullptr; }
 
+  /// Refines it for the nodes or the tensor of a selector.
   Config &set(const std::string &selector, const Attrs &settings) {
     Attrs some = settings;
     if (!some.get()) {  // which would leave the selection in float
@@ -666,6 +700,7 @@ class Config {
     detail::check(qconfig_set(handle_.change(), selector.c_str(), some.use()));
     return *this;
   }
+  /// Nodes of the selector compute in float.
   Config &leave_in_float(const std::string &selector) {
     detail::check(qconfig_set(handle_.change(), selector.c_str(), nullptr));
     return *this;
@@ -715,15 +750,17 @@ class Batches {
 /// Told how far a training is.
 class TrainingProgress {
  public:
-  enum Answer { go_on, finish, cancel };
+  enum Answer { go_on, finish, cancel };  ///< the numbers of qanswer
   virtual ~TrainingProgress() = default;
   /// finish: what has been learned is converted. cancel: the call throws QTN_ECANCELED.
   virtual Answer advance(const std::string &stage, size_t done, size_t total, double loss) = 0;
 };
 
+/// A graph of operators with its weights: qmodel.
 class Model {
  public:
   Model() = default;
+  /// An ONNX file, or its bytes.
   static Model load(const std::string &path) {
     return made([&](qmodel **m) { return qmodel_load(m, path.c_str()); });
   }
@@ -753,19 +790,28 @@ class Model {
   void set_tensor(const std::string &name, const Tensor &t) {
     detail::check(qmodel_set_tensor(handle_.change(), name.c_str(), t.use()));
   }
+  /// What is in the model as a session runs it, as JSON.
   std::string inspect() const {
     qblob *b = nullptr;
     detail::check(qmodel_inspect(&b, use()));
     return Blob::adopt(b).text();
   }
+  /// An ONNX file, or its bytes.
   void save(const std::string &path, const Attrs &attrs = {}) const {
     detail::check(qmodel_save(use(), path.c_str(), attrs.use()));
   }
+  Blob save_bytes(const Attrs &attrs = {}) const {
+    qblob *b = nullptr;
+    detail::check(qmodel_save_bytes(&b, use(), attrs.use()));
+    return Blob::adopt(b);
+  }
 
+  /// A copy in which a chain of nodes has become one.
   Model fuse(const Strings &nodes) const {
     const auto names = detail::texts(nodes);
     return made([&](qmodel **m) { return qmodel_fuse(m, use(), names.data(), names.size()); });
   }
+  /// The steps of quantization: a copy with observers, which sees samples and becomes the int8 model.
   Model prepare(const Config &config, Mode mode = QTN_PTQ) const {
     return made([&](qmodel **m) { return qmodel_prepare(m, use(), config.use(), mode); });
   }
@@ -783,11 +829,12 @@ class Model {
     return made([&](qmodel **m) { return qmodel_convert(m, use(), attrs.use()); });
   }
 
-  /// `report`: receives JSON, of which report_summary() makes sentences.
+  /// All steps in one call. `report`: receives JSON, of which report_summary() makes sentences.
   Model quantize(const Config &config, Samples &samples, const Attrs &attrs = {}, Progress *progress = nullptr,
                  std::string *report = nullptr) const;
   Model quantize_qat(const Config &config, Batches &batches, const Attrs &attrs = {},
                      TrainingProgress *progress = nullptr, std::string *report = nullptr) const;
+  /// Without samples: grids of activations at every run, or weights only.
   Model quantize_dynamic(const Config &config, const Attrs &attrs = {}) const {
     return made([&](qmodel **m) { return qmodel_quantize_dynamic(m, use(), config.use(), attrs.use()); });
   }
@@ -861,9 +908,10 @@ class Callbacks : public Thrown {
     });
   }
 
-  static int progress(const char *stage, size_t done, size_t total, void *ctx) {
+  static qanswer progress(const char *stage, size_t done, size_t total, void *ctx) {
     auto &self = *static_cast<Callbacks *>(ctx);
-    return self.guarded(1, [&] { return self.progress_->advance(stage, done, total) ? 0 : 1; });
+    return self.guarded(QTN_CANCEL,
+                        [&] { return self.progress_->advance(stage, done, total) ? QTN_CONTINUE : QTN_CANCEL; });
   }
 
  private:
@@ -890,10 +938,10 @@ class TrainingCallbacks : public Thrown {
     });
   }
 
-  static int progress(const char *stage, size_t done, size_t total, double loss, void *ctx) {
+  static qanswer progress(const char *stage, size_t done, size_t total, double loss, void *ctx) {
     auto &self = *static_cast<TrainingCallbacks *>(ctx);
-    return self.guarded(static_cast<int>(TrainingProgress::Answer::cancel),
-                        [&] { return static_cast<int>(self.progress_->advance(stage, done, total, loss)); });
+    return self.guarded(QTN_CANCEL,
+                        [&] { return static_cast<qanswer>(self.progress_->advance(stage, done, total, loss)); });
   }
 
  private:
@@ -933,7 +981,7 @@ inline Model Model::quantize_qat(const Config &config, Batches &batches, const A
   return adopt(m);
 }
 
-/// Safe from many threads at once.
+/// A model made ready to run: qsession. Safe from many threads at once.
 class Session {
  public:
   Session() = default;
@@ -947,12 +995,14 @@ class Session {
   explicit operator bool() const { return get() != nullptr; }
   size_t output_count() const { return output_count_; }
 
+  /// One tensor for each input of the model, in its order; gives one for each output.
   Tensors run(const Tensors &inputs) const {
     const detail::Operands operands(inputs);
     return detail::made_tensors(output_count_, [&](qtensor **out) {
       return qsession_run(out, output_count_, get(), operands.data(), operands.size());
     });
   }
+  /// Time, kernel and bytes of each step of a run, as JSON.
   std::string profile(const Tensors &inputs) const {
     qblob *b = nullptr;
     detail::check(qsession_profile(&b, get(), detail::Operands(inputs).data(), inputs.size()));
@@ -965,7 +1015,7 @@ class Session {
   size_t output_count_ = 0;
 };
 
-/// One layer with weights in integers. Safe from many threads at once.
+/// One layer with weights in integers: qlayer. Safe from many threads at once.
 class Layer {
  public:
   Layer() = default;
@@ -1003,11 +1053,12 @@ class Layer {
 };
 
 // --- training
-// ---------------------------------------------------------------------------------------------------------
 
+/// A model that is being trained, with its optimizer: qtrainer.
 class Trainer {
  public:
   Trainer() = default;
+  /// Of a float model, or one that was prepared with QTN_QAT.
   static Trainer create(const Model &model, const Attrs &attrs = {}) {
     qtrainer *t = nullptr;
     detail::check(qtrainer_create(&t, model.use(), attrs.use()));
@@ -1016,9 +1067,11 @@ class Trainer {
   qtrainer *get() const { return handle_.get(); }
   explicit operator bool() const { return get() != nullptr; }
 
+  /// step() is backward() and update(). Both give the mean loss of the batch.
   double step(const Tensors &inputs, const Tensors &targets) { return loss(qtrainer_step, inputs, targets); }
   double backward(const Tensors &inputs, const Tensors &targets) { return loss(qtrainer_backward, inputs, targets); }
   void update() { detail::check(qtrainer_update(handle_.change())); }
+  /// What the model of now answers.
   Tensors evaluate(const Tensors &inputs) {
     const detail::Operands operands(inputs);
     return detail::made_tensors(output_count_, [&](qtensor **out) {
@@ -1035,6 +1088,7 @@ class Trainer {
     const char *name = qtrainer_parameter_name(handle_.use(), index);
     return name ? name : "";
   }
+  /// These share storage with the trainer, here and below: what is written to them counts.
   Tensor parameter(size_t index) { return tensor(qtrainer_parameter, index); }
   Tensor gradient(size_t index) { return tensor(qtrainer_gradient, index); }
 
@@ -1045,13 +1099,21 @@ class Trainer {
   }
   Tensor buffer(size_t index) { return tensor(qtrainer_buffer, index); }
 
+  /// The model with the weights of now.
   Model model() const {
     qmodel *m = nullptr;
     detail::check(qtrainer_model(&m, handle_.use()));
     return Model::adopt(m);
   }
+  /// Checkpoints, in files or as bytes: a trainer that loads one goes on with the same bits.
   void save(const std::string &path) const { detail::check(qtrainer_save(handle_.use(), path.c_str())); }
   void load(const std::string &path) { detail::check(qtrainer_load(handle_.change(), path.c_str())); }
+  Blob save_bytes() const {
+    qblob *b = nullptr;
+    detail::check(qtrainer_save_bytes(&b, handle_.use()));
+    return Blob::adopt(b);
+  }
+  void load_bytes(Bytes saved) { detail::check(qtrainer_load_bytes(handle_.change(), saved.data, saved.size)); }
 
  private:
   Trainer(qtrainer *t, size_t output_count) : handle_(t), output_count_(output_count) {}

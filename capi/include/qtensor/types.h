@@ -42,7 +42,7 @@ typedef struct qblob qblob;           /**< a run of bytes owned by the library *
 
 /** What a fallible function returns. Numbers are fixed; new ones are only appended. */
 typedef enum qstatus {
-  QTN_OK = 0,
+  QTN_OK = 0,           /**< done as asked */
   QTN_EINVAL = 1,       /**< an argument is NULL, out of range, or unknown */
   QTN_ESHAPE = 2,       /**< shapes do not fit together */
   QTN_EDTYPE = 3,       /**< element type or quantization not accepted here */
@@ -58,65 +58,105 @@ typedef enum qstatus {
 
 /** Element types; the numbers are those of onnx.TensorProto.DataType. */
 typedef enum qdtype {
-  QTN_FLOAT32 = 1,
-  QTN_UINT8 = 2,
-  QTN_INT8 = 3,
-  QTN_UINT16 = 4,
-  QTN_INT16 = 5,
-  QTN_INT32 = 6,
-  QTN_INT64 = 7,
-  QTN_BOOL = 9,
-  QTN_FLOAT16 = 10,
-  QTN_FLOAT64 = 11,
-  QTN_BFLOAT16 = 16,
-  QTN_FLOAT8E4M3FN = 17,
-  QTN_FLOAT8E5M2 = 19,
-  QTN_UINT4 = 21,
-  QTN_INT4 = 22,
-  QTN_UINT2 = 25,
-  QTN_INT2 = 26,
+  QTN_FLOAT32 = 1,       /**< 32-bit float of IEEE 754: the working type of networks that are not quantized */
+  QTN_UINT8 = 2,         /**< unsigned integer of 8 bits */
+  QTN_INT8 = 3,          /**< signed integer of 8 bits */
+  QTN_UINT16 = 4,        /**< unsigned integer of 16 bits */
+  QTN_INT16 = 5,         /**< signed integer of 16 bits */
+  QTN_INT32 = 6,         /**< signed integer of 32 bits: exact sums, biases */
+  QTN_INT64 = 7,         /**< signed integer of 64 bits: shapes, indices, labels */
+  QTN_BOOL = 9,          /**< true or false in one byte, 1 or 0 */
+  QTN_FLOAT16 = 10,      /**< 16-bit float of IEEE 754: stored and converted, not computed with */
+  QTN_FLOAT64 = 11,      /**< 64-bit float of IEEE 754 */
+  QTN_BFLOAT16 = 16,     /**< the upper 16 bits of a float32: stored and converted, not computed with */
+  QTN_FLOAT8E4M3FN = 17, /**< 8-bit float with 4 bits of exponent and 3 of mantissa, without infinities */
+  QTN_FLOAT8E5M2 = 19,   /**< 8-bit float with 5 bits of exponent and 2 of mantissa */
+  QTN_UINT4 = 21,        /**< unsigned integer of 4 bits, two in a byte, the first in the lower bits */
+  QTN_INT4 = 22,         /**< signed integer of 4 bits, two in a byte, the first in the lower bits */
+  QTN_UINT2 = 25,        /**< unsigned integer of 2 bits, four in a byte, the first in the lowest bits */
+  QTN_INT2 = 26,         /**< signed integer of 2 bits, four in a byte, the first in the lowest bits */
   QTN_DTYPE_FORCE32 = 0x7fffffff
 } qdtype;
 
 /** Which elements share a scale and zero point. "Symmetric" schemes have zero_point 0 (128 for uint8). Zero points are
- * integers, but for "float qparams", PyTorch's scheme for the weights of embeddings. */
+ * integers, except those of "float qparams", PyTorch's scheme for the weights of embeddings. */
 typedef enum qscheme {
-  QTN_PER_TENSOR_AFFINE = 0,
-  QTN_PER_TENSOR_SYMMETRIC = 1,
-  QTN_PER_CHANNEL_AFFINE = 2,
-  QTN_PER_CHANNEL_SYMMETRIC = 3,
-  QTN_PER_BLOCK_AFFINE = 4,
-  QTN_PER_BLOCK_SYMMETRIC = 5,
-  QTN_PER_CHANNEL_AFFINE_FLOAT_QPARAMS = 6,
+  QTN_PER_TENSOR_AFFINE = 0,                /**< one scale and zero point for the tensor */
+  QTN_PER_TENSOR_SYMMETRIC = 1,             /**< one scale for the tensor, the zero point is fixed */
+  QTN_PER_CHANNEL_AFFINE = 2,               /**< a scale and zero point for each index along the axis */
+  QTN_PER_CHANNEL_SYMMETRIC = 3,            /**< a scale for each index along the axis, zero points are fixed */
+  QTN_PER_BLOCK_AFFINE = 4,                 /**< a scale and zero point for each run of elements along the axis */
+  QTN_PER_BLOCK_SYMMETRIC = 5,              /**< a scale for each run of elements along the axis */
+  QTN_PER_CHANNEL_AFFINE_FLOAT_QPARAMS = 6, /**< per channel, with zero points that are floats */
   QTN_SCHEME_FORCE32 = 0x7fffffff
 } qscheme;
 
-/** How a model is prepared: observers only (post-training quantization) or trainable fake-quantization. */
-typedef enum qmode { QTN_PTQ = 0, QTN_QAT = 1, QTN_MODE_FORCE32 = 0x7fffffff } qmode;
+/** What a model is prepared for. */
+typedef enum qmode {
+  QTN_PTQ = 0, /**< post-training quantization: observers only */
+  QTN_QAT = 1, /**< quantization-aware training: trainable fake quantization */
+  QTN_MODE_FORCE32 = 0x7fffffff
+} qmode;
 
-/** Called exactly once when wrapped memory is no longer used. `data` and `ctx` are what qtensor_wrap was given. */
-typedef void (*qtensor_deleter)(void *data, void *ctx);
+/** What a callback that is told of progress answers. Any number that is not listed here counts as QTN_CANCEL. */
+typedef enum qanswer {
+  QTN_CONTINUE = 0, /**< go on */
+  QTN_STOP = 1,     /**< end here and keep what has been done; where nothing could be kept, the same as QTN_CANCEL */
+  QTN_CANCEL = 2,   /**< give up: the call that is under way fails with QTN_ECANCELED */
+  QTN_ANSWER_FORCE32 = 0x7fffffff
+} qanswer;
 
-/** Gives a sample of qmodel_quantize, which may ask for any, in any order and more than once: sets `inputs[0]` to
- * `inputs[input_count - 1]`, one for each input of the model in its order, to handles that now belong to the library
- * (qtensor_share makes one of a tensor that the caller keeps). Returns QTN_OK; any other status ends qmodel_quantize
- * with it, QTN_ECANCELED to cancel. Handles that were set are freed then, too. */
-typedef qstatus (*qmodel_sample)(qtensor **inputs, size_t input_count, size_t index, void *ctx);
+/** Called exactly once, when wrapped memory is no longer used.
+ *
+ * @param data the memory that qtensor_wrap was given
+ * @param ctx the context that qtensor_wrap was given */
+typedef void (*qtensor_deleter_cb)(void *data, void *ctx);
 
-/** Told that `done` of `total` pieces of work are done, of the kind that `stage` names ("calibrating"). Returns 0 to go
- * on; anything else cancels. */
-typedef int (*qmodel_progress)(const char *stage, size_t done, size_t total, void *ctx);
+/** @deprecated The first name of qtensor_deleter_cb, which stays until 1.0. */
+typedef qtensor_deleter_cb qtensor_deleter;
+
+/** Gives a sample of qmodel_quantize, which may ask for any, in any order and more than once.
+ *
+ * @param inputs to be set to `input_count` handles, one for each input of the model in its order, which then belong to
+ *   the library (qtensor_share makes one of a tensor that the caller keeps). They are freed where this fails, too
+ * @param input_count the number of inputs of the model
+ * @param index which sample, from 0 to sample_count - 1
+ * @param ctx the context that qmodel_quantize was given
+ * @return QTN_OK. Any other status ends qmodel_quantize with it: QTN_ECANCELED cancels */
+typedef qstatus (*qmodel_sample_cb)(qtensor **inputs, size_t input_count, size_t index, void *ctx);
+
+/** Told how far qmodel_quantize is.
+ *
+ * @param stage the kind of work, such as "calibrating"
+ * @param done how many pieces of it are done
+ * @param total how many pieces of it there are
+ * @param ctx the context that qmodel_quantize was given
+ * @return QTN_CONTINUE to go on. Anything else cancels */
+typedef qanswer (*qmodel_progress_cb)(const char *stage, size_t done, size_t total, void *ctx);
 
 /** Gives a batch of qmodel_quantize_qat, which asks for batches 0 to batch_count - 1 of epoch 0, 1 ..., and before for
- * some of epoch 0 to calibrate with. Sets inputs and targets (of qtrainer_step) to handles that now belong to the
- * library. Which samples are in a batch may change from epoch to epoch. Returns QTN_OK; any other status ends
- * qmodel_quantize_qat with it. Handles that were set are freed then, too. */
-typedef qstatus (*qmodel_batch)(qtensor **inputs, size_t input_count, qtensor **targets, size_t target_count,
-                                size_t epoch, size_t index, void *ctx);
+ * some of epoch 0 to calibrate with. Which samples are in a batch may change from epoch to epoch.
+ *
+ * @param inputs to be set to `input_count` handles, which then belong to the library, as for qmodel_sample_cb
+ * @param input_count the number of inputs of the model
+ * @param targets to be set to `target_count` handles, which then belong to the library: those of qtrainer_step
+ * @param target_count the number of targets that qmodel_quantize_qat was given
+ * @param epoch which epoch, from 0
+ * @param index which batch of it, from 0 to batch_count - 1
+ * @param ctx the context that qmodel_quantize_qat was given
+ * @return QTN_OK. Any other status ends qmodel_quantize_qat with it */
+typedef qstatus (*qmodel_batch_cb)(qtensor **inputs, size_t input_count, qtensor **targets, size_t target_count,
+                                   size_t epoch, size_t index, void *ctx);
 
-/** Told after a piece of work: `stage` is "calibrating" or "training", of which `done` of `total` batches are done, and
- * `loss` that of the last step (NaN while calibrating). Returns 0 to go on. 1 ends the training there: what has been
- * learned is converted. Anything else, and 1 while calibrating, cancels. */
-typedef int (*qmodel_training)(const char *stage, size_t done, size_t total, double loss, void *ctx);
+/** Told how far qmodel_quantize_qat is, after each piece of work.
+ *
+ * @param stage "calibrating" or "training"
+ * @param done how many batches of it are done
+ * @param total how many batches of it there are
+ * @param loss the loss of the last step; NaN while calibrating
+ * @param ctx the context that qmodel_quantize_qat was given
+ * @return QTN_CONTINUE to go on. QTN_STOP ends the training there: what has been learned is converted. Anything else,
+ *   and QTN_STOP while calibrating, cancels */
+typedef qanswer (*qmodel_training_cb)(const char *stage, size_t done, size_t total, double loss, void *ctx);
 
 #endif /* QTENSOR_TYPES_H */

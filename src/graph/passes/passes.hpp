@@ -34,9 +34,9 @@ void require_inference(const Graph &g);
 /// something reads the statistics or the mask that they make.
 void leave_training(Graph &g);
 
-/// Folds BatchNormalization into the Conv or Gemm before it (W' = W*gamma*r, b' =
-/// (b-mean)*gamma*r + beta, r = 1/sqrt(var + eps)); one that stands alone becomes a multiplication and an addition of
-/// constants.
+/// Folds BatchNormalization into the Conv or Gemm before it:
+///     W' = W*gamma*r and b' = (b - mean)*gamma*r + beta, with r = 1/sqrt(var + eps).
+/// One that stands alone becomes a multiplication and an addition of constants.
 void fold_batch_norms(Graph &g);
 
 /// The same only where the filter holds for both; those that stand alone are left.

@@ -39,7 +39,7 @@ int main(void) {
   qattrs *attrs = NULL, *learning = NULL;
   qblob *report = NULL;
   const size_t batch_count = 3;
-  const qmodel_training progress = NULL;
+  const qmodel_training_cb progress = NULL;
   void *const ctx = NULL;
   qmodel_load(&model, "untrained.onnx");
   qconfig_create(&config, "onnx");
