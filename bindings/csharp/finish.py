@@ -3,7 +3,7 @@
 """What SWIG 4.1 leaves undone in the classes that it makes for C#: the comments of the C API as XML comments, and names of
 parameters in C#'s way.
 
-usage: finish.py qtensor.h types.h FOLDER
+usage: finish.py API.json FOLDER
 """
 
 import pathlib
@@ -12,7 +12,7 @@ import sys
 from xml.sax.saxutils import escape
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "swig"))
-import comments
+from comments import Comments
 from names import with_names
 
 # What only the classes have.
@@ -37,12 +37,13 @@ def with_members(text, kind, c):
         name = "create" if match[1] == kind else match[1]
         if text[: match.start()].rstrip().endswith("</summary>"):
             return match[0]
-        of_c = c.get(f"q{kind}{name}".lower()) or c.get(f"q{name}".lower())
-        said, parameters = of_c or (OWN.get(f"{kind}.{name}"), {})
+        said, parameters, result = c.function(f"q{kind}{name}".lower(), f"q{name}".lower()) or (OWN.get(f"{kind}.{name}"), {}, "")
         if not said:
             sys.exit(f"finish.py: C has no comment for {kind}.{name}")
         names = re.findall(r"(\w+)(?:,|$)", re.sub(r"<[^>]*>", "", match[2] or ""))
         lines = [f'  /// <param name="{n}">{escape(parameters[n])}</param>\n' for n in names] if set(names) <= parameters.keys() else []
+        if result and match[2] is not None and match[1] != kind and not match[0].startswith("  public void"):
+            lines.append(f"  /// <returns>{escape(result)}</returns>\n")
         return summary(said) + "".join(lines) + match[0]
     return MEMBER.sub(documented, text)
 
@@ -53,11 +54,11 @@ def with_enumerators(text, comment, items):
 
 
 def main():
-    header, types, folder = map(pathlib.Path, sys.argv[1:])
-    c, enumerations = comments.functions(header.read_text()), comments.enumerations(types.read_text())
+    api, folder = map(pathlib.Path, sys.argv[1:])
+    c = Comments(api)
     for file in folder.glob("*.cs"):
         if file.stem in ENUMS:
-            file.write_text(with_enumerators(file.read_text(), *enumerations[ENUMS[file.stem]]))
+            file.write_text(with_enumerators(file.read_text(), *c.enumerations[ENUMS[file.stem]]))
         elif not file.stem.startswith("core"):
             file.write_text(with_names(with_members(file.read_text(), file.stem, c), MEMBER))
 

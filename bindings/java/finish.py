@@ -3,7 +3,7 @@
 """What SWIG leaves undone in the classes that it makes for Java: the comments of the C API as Javadoc, and names of parameters
 in Java's way.
 
-usage: finish.py qtensor.h types.h FOLDER
+usage: finish.py API.json FOLDER
 """
 
 import pathlib
@@ -11,10 +11,10 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "swig"))
-import comments
+from comments import Comments
 from names import with_names
 
-CLASSES = "Config", "Lib", "Model", "Observer", "Op", "Quantizer", "Session", "Tensor", "Trainer"
+CLASSES = "Config", "Layer", "Lib", "Model", "Observer", "Op", "Quantizer", "Session", "Tensor", "Trainer"
 ENUMS = {"Status": "qstatus", "DType": "qdtype", "Scheme": "qscheme", "Mode": "qmode"}
 # What only the classes have.
 OWN = {
@@ -41,18 +41,19 @@ def javadoc(text, tags=()):
 
     if not tags:
         return f"  /** {words(text)} */\n"
-    return "".join([f"  /**\n   * {words(text)}\n   *\n", *(f"   * @param {name} {words(said)}\n" for name, said in tags), "   */\n"])
+    return "".join([f"  /**\n   * {words(text)}\n   *\n", *(f"   * @{name} {words(said)}\n" for name, said in tags), "   */\n"])
 
 
 def with_members(text, kind, c):
     def documented(match):
         name = "create" if match[1] == kind else match[1]
-        of_c = c.get(f"q{kind}{name}".lower()) or c.get(f"q{name}".lower())
-        said, parameters = of_c or (OWN.get(f"{kind}.{name}"), {})
+        said, parameters, result = c.function(f"q{kind}{name}".lower(), f"q{name}".lower()) or (OWN.get(f"{kind}.{name}"), {}, "")
         if not said:
             sys.exit(f"finish.py: C has no comment for {kind}.{name}")
         names = re.findall(r"(\w+)(?:,|$)", re.sub(r"<[^>]*>", "", match[2]))
-        tags = [(n, parameters[n]) for n in names] if set(names) <= parameters.keys() else []
+        tags = [(f"param {n}", parameters[n]) for n in names] if set(names) <= parameters.keys() else []
+        if result and match[1] != kind and not re.match("  public (?:static )?void ", match[0]):
+            tags.append(("return", result))
         return javadoc(said, tags) + match[0]
     return MEMBER.sub(documented, text)
 
@@ -63,14 +64,14 @@ def with_enumerators(text, comment, items):
 
 
 def main():
-    header, types, folder = map(pathlib.Path, sys.argv[1:])
-    c, enumerations = comments.functions(header.read_text()), comments.enumerations(types.read_text())
+    api, folder = map(pathlib.Path, sys.argv[1:])
+    c = Comments(api)
     for kind in CLASSES:
         file = folder / f"{kind}.java"
         file.write_text(with_names(with_members(file.read_text(), kind, c), MEMBER))
     for kind, name in ENUMS.items():
         file = folder / f"{kind}.java"
-        file.write_text(with_enumerators(file.read_text(), *enumerations[name]))
+        file.write_text(with_enumerators(file.read_text(), *c.enumerations[name]))
 
 
 if __name__ == "__main__":

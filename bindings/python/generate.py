@@ -1,15 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes what follows from other files: _enums.py from types.h, and core.pyi, the types of the wrapped classes, from the
-signatures that SWIG has written into core.py.
+"""Makes what follows from other files: _enums.py from the model of the C API, and core.pyi, the types of the wrapped classes, from the
+signatures that SWIG has written into core.py and the comments of that model.
 
-usage: generate.py TYPES.h CORE.py FOLDER
+usage: generate.py API.json CORE.py FOLDER
 """
 
 import ast
+import json
 import pathlib
 import re
 import sys
+import textwrap
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "swig"))
+from comments import Comments
 
 ENUMS = {"qstatus": "Status", "qdtype": "DType", "qscheme": "Scheme", "qmode": "Mode"}
 # C++ as SWIG writes it, without const, & and qtn:: .
@@ -48,13 +53,16 @@ def member(kind, name):
     return name if kind == "qstatus" else name.lower().replace("float8e", "float8_e")
 
 
-def enums(header):
+def enums(api):
     lines = ["# Made by generate.py.", '"""The enumerations of the library, by the names that it prints."""', "",
              "import enum"]
-    for kind, body in re.findall(r"typedef enum (\w+) \{(.*?)\}", header, re.S):
-        lines += ["", "", f"class {ENUMS[kind]}(enum.Enum):"]
-        for name, value in re.findall(r"QTN_(\w+) = (\d+)(?!x)", body):
-            lines.append(f"    {member(kind, name)} = {value}")
+    for enum in api["enums"]:
+        kind = enum["name"]
+        if kind not in ENUMS:  # of callbacks, which answer with Python's own values
+            continue
+        lines += ["", "", f"class {ENUMS[kind]}(enum.Enum):", f'    """{enum["doc"]}"""', ""]
+        for value in enum["values"]:
+            lines.append(f"    {member(kind, value['name'].removeprefix('QTN_'))} = {value['value']}  # {value['doc']}")
         lines += ["", "    def __repr__(self) -> str:", '        return f"qtensor.{type(self).__name__}.{self.name}"']
     return "\n".join(lines) + "\n"
 
@@ -77,7 +85,25 @@ def parameters(text):
         yield f"{name}: {python}{' = ...' if default else ''}"
 
 
-def method(node, owner):
+def docstring(c, owner, name, shown):
+    """Of what C says: summary, parameters and result. Nothing where C has no such function."""
+    verb = "create" if name == "__init__" else name.replace("_", "")
+    found = c.function(f"q{owner}{verb}".lower(), f"q{verb}".lower())
+    if not found:
+        return []
+    summary, params, result = found
+    names = [p.partition(":")[0] for p in shown]
+    said = [f"{name}: {params[name]}" for name in names if name in params] + [f"returns: {result}" for _ in range(bool(result))]
+    lines = textwrap.wrap(summary, 110) + [""] * bool(said)
+    for part in said:
+        first, *options = part.split("\n")
+        lines += textwrap.wrap(first, 110, subsequent_indent="    ")
+        for option in options:
+            lines += textwrap.wrap(option, 110, initial_indent="    - ", subsequent_indent="      ")
+    return [f'        """{lines[0]}', *(f"        {line}".rstrip() for line in lines[1:]), '        """']
+
+
+def method(node, owner, c):
     signature = re.match(r"(\w+)\((.*)\)(?: -> (.*))?$", ast.get_docstring(node) or "")
     if not signature:
         return
@@ -93,26 +119,28 @@ def method(node, owner):
         python = "tuple[Model, str]"
     if static:
         yield "    @staticmethod"
-    yield f"    def {node.name}({', '.join(shown)}) -> {python}: ..."
+    said = docstring(c, owner, node.name, shown)
+    yield f"    def {node.name}({', '.join(shown)}) -> {python}:{'' if said else ' ...'}"
+    yield from said
 
 
-def members(node):
+def members(node, c):
     for child in node.body:
         if isinstance(child, ast.AnnAssign):
             yield "    @property"
             yield f"    def {child.target.id}(self) -> {child.annotation.value}: ..."
         elif isinstance(child, ast.FunctionDef) and not child.name.startswith("__swig"):
-            yield from method(child, node.name)
+            yield from method(child, node.name, c)
 
 
-def stubs(core):
+def stubs(core, c):
     lines = [HEAD]
     for node in ast.parse(core).body:
         if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):
             continue
         sugared = any("_mixins" in ast.unparse(base) for base in node.bases)
         lines.append(f"class {'_' if sugared else ''}{node.name}:")
-        lines += list(members(node)) or ["    ..."]
+        lines += list(members(node, c)) or ["    ..."]
         if sugared:
             lines.append(f"\nclass {node.name}(_mixins.{node.name}): ...")
         lines.append("")
@@ -120,9 +148,9 @@ def stubs(core):
 
 
 def main():
-    header, core, folder = map(pathlib.Path, sys.argv[1:])
-    (folder / "_enums.py").write_text(enums(header.read_text()))
-    (folder / "core.pyi").write_text(stubs(core.read_text()))
+    api, core, folder = map(pathlib.Path, sys.argv[1:])
+    (folder / "_enums.py").write_text(enums(json.loads(api.read_text())))
+    (folder / "core.pyi").write_text(stubs(core.read_text(), Comments(api, "\n")))
 
 
 if __name__ == "__main__":

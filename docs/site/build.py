@@ -10,10 +10,10 @@ import shutil
 import subprocess
 import sys
 
-import reference
-
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-INCLUDE = ROOT / "capi/include/qtensor"
+sys.path.insert(0, str(ROOT / "capi/model"))
+import api
+import reference
 
 
 def with_files(text, pages):
@@ -35,7 +35,7 @@ def main():
         (pages / page.name).write_text(with_files(page.read_text(), pages))
     for picture in (ROOT / "docs").glob("*.svg"):
         shutil.copy(picture, pages)
-    (pages / "c-api.md").write_text(reference.page((INCLUDE / "qtensor.h").read_text(), (INCLUDE / "types.h").read_text()))
+    (pages / "c-api.md").write_text(reference.page(api.read(ROOT / "capi/include")))
     shutil.copy(ROOT / "docs/site/mkdocs.yml", folder)
     subprocess.run([sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "-f", folder / "mkdocs.yml"], check=True)
     print(f"{folder}/site/index.html")

@@ -77,7 +77,7 @@ def python(blocks, folder, page):
     return f"python3 -X dev {folder}/.page.py > .printed || {{ cat .printed; exit 1; }}\n{checks}"
 
 
-def compiled(language, blocks, folder, page, root):
+def compiled(language, blocks, folder, page, build):
     scaffold = pathlib.Path(__file__).parent / "scaffolds" / f"{page}.{language}"
     program = scaffold.read_text()
     for number, block in enumerate(blocks, 1):
@@ -87,7 +87,7 @@ def compiled(language, blocks, folder, page, root):
         program = place.sub(lambda _: block.text, program)
     source = folder / f".page.{language}"
     source.write_text(program)
-    (folder / "checked.h").write_text(checked(root))
+    (folder / "checked.h").write_text(checked(build))
     return (f"{shlex.join(COMPILERS[language] + WARNINGS)} {source} $(pkg-config --cflags --libs qtensor) -o {folder}/.program\n"
             f"{folder}/.program\n")
 
@@ -106,10 +106,10 @@ def grown(language, blocks, program, folder):
     return f"{build} > .printed || {{ cat .printed; exit 1; }}\n{checks}"
 
 
-def checked(root):
+def checked(build):
     """A header with which a call that fails ends a C program."""
-    header = (root / "capi/include/qtensor/qtensor.h").read_text()
-    calls = re.findall(r"^QTN_API\s+qstatus (q\w+)\(", header, re.M)
+    functions = json.loads((build / "api.json").read_text())["functions"]
+    calls = [function["name"] for function in functions if function["return"]["type"] == "qstatus"]
     return """#include <qtensor/qtensor.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,7 +165,7 @@ def main():
             if language == "python":
                 script.append(python(some, folder, path.stem))
             elif language in COMPILERS:
-                script.append(compiled(language, some, folder, path.stem, root))
+                script.append(compiled(language, some, folder, path.stem, build))
             else:
                 program = next(b for b in blocks if b.language == language and b.title)
                 script.append(grown(language, some, program, folder))

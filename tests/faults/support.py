@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of faults share: programs under broken_io, walks from one point of failure to the next, figures."""
 
+import json
 import os
 import re
 import shutil
@@ -14,6 +15,9 @@ DIGITS = os.environ["QTENSOR_DIGITS"]
 BROKEN_IO = os.environ["QTENSOR_BROKEN_IO"]
 FILE_CALLS = os.environ["QTENSOR_FILE_CALLS"]
 LIBRARY = os.environ["QTENSOR_LIBRARY"]
+# The functions of the C API, as the header declares them.
+with open(os.environ["QTENSOR_API"]) as file:
+    API = json.load(file)["functions"]
 # Every point, or a few of them while working.
 ALL = os.environ.get("QTENSOR_FAULTS") == "all"
 

@@ -4,12 +4,11 @@ writes is the old file or the new one; what it reads comes whole or not at all; 
 call made again succeeds as if nothing had been."""
 
 import os
-import re
 import shutil
 import subprocess
 import unittest
 
-from support import ALL, DIGITS, FILE_CALLS, FaultTest, figure
+from support import ALL, API, DIGITS, FILE_CALLS, FaultTest, figure
 
 # What a call may meet; EINTR and "short" are no failures.
 HARMLESS = ["EINTR", "short"] if ALL else ["EINTR"]
@@ -71,9 +70,7 @@ class Files(FaultTest):
         return self.walk(f"{function}, {kind}", run, judge)
 
     def test_every_function_of_the_header_is_here(self):
-        with open(os.path.join(ROOT, "capi/include/qtensor/qtensor.h")) as file:
-            declared = re.findall(r"^QTN_API qstatus (\w+)\(([^;]*)\);", file.read(), re.M)
-        with_files = {name for name, parameters in declared if re.search(r"char \*path\b", parameters)}
+        with_files = {function["name"] for function in API if any(p["name"] == "path" for p in function["params"])}
         self.assertEqual(with_files - set(FUNCTIONS), set())
 
     def test_functions(self):
