@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Shows a csv of benchmarks/compare: writes the tables of docs/performance.md and the picture docs/performance.svg.
+"""Shows a csv of benchmarks/compare: writes the tables of docs/performance.md and the images docs/performance.svg (all
+ratios) and docs/networks.svg (README's: the networks with one thread).
 
 usage: benchmarks/performance.py benchmarks/results/compare-zen5.csv
 """
@@ -14,10 +15,13 @@ DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
 MARKERS = ("<!-- from the csv -->\n", "<!-- end of the csv -->\n")
 MEAN = "geometric mean"
 LAYERS = ("layers", "layers-avx2", "layers-avx2-8bit")
-# Of the picture, in its own units.
+# Sizes within the image of all ratios, in its own units.
 WIDTH, LEFT, RIGHT, ROW, TOP = 860, 230, 30, 15, 56
 SCALE, TICKS = (0.4, 3), (0.5, 0.7, 1, 1.4, 2, 2.8)
 COLORS = ("#1f5fa8", "#c8651b", "#3f8f4f")
+BARS = (("qtensor", "qtensor int8", "#1f5fa8"), ("ort_int8", "ONNX Runtime int8", "#8a8f98"),
+        ("torch_int8", "PyTorch int8", "#b9bdc4"), ("ort_fp32", "ONNX Runtime float", "#dcdfe3"))  # fmt: skip
+BAR, GAP, UNIT = 13, 12, 120  # height of a bar, space between networks, width of 1
 
 
 def geometric_mean(rows):
@@ -115,7 +119,34 @@ def panel(title, y, rows, name_of, setting_of):
     return parts, bottom + 24
 
 
-def picture(nets, layers):
+def bars(nets):
+    """Each network as bars: how many times as fast as ONNX Runtime's float each engine is."""
+    parts = [f'<text x="10" y="20" font-weight="bold">Times as fast as ONNX Runtime in float: one thread, batch 1</text>']
+    for i, (_, label, color) in enumerate(BARS):
+        parts.append(f'<rect x="{10 + 165 * i}" y="32" width="11" height="11" fill="{color}"/>')
+        parts.append(f'<text x="{26 + 165 * i}" y="42">{label}</text>')
+    y = 60
+    for row in nets:
+        middle = y + BAR * len(BARS) / 2 + 4
+        parts.append(f'<text x="{LEFT - 70}" y="{middle}" text-anchor="end">{row["case"]}</text>')
+        for engine, _, color in BARS:
+            value = float(row["ort_fp32_us"]) / float(row[f"{engine}_us"])
+            weight = ' font-weight="bold"' if engine == "qtensor" else ""
+            parts.append(f'<rect x="{LEFT - 60}" y="{y}" width="{value * UNIT:.1f}" height="{BAR - 2}" fill="{color}"/>')
+            parts.append(f'<text x="{LEFT - 54 + value * UNIT:.1f}" y="{y + 9.5}"{weight}>{value:.2f}</text>')
+            y += BAR
+        y += GAP
+    return svg(y, parts)
+
+
+def svg(height, parts):
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="11">\n'
+        f'<rect width="{WIDTH}" height="{height}" fill="white"/>\n' + "\n".join(parts) + "\n</svg>\n"
+    )
+
+
+def ratios(nets, layers):
     parts, y = [], 0
     if nets:
         title = "networks: times as fast as the fastest peer"
@@ -124,10 +155,7 @@ def picture(nets, layers):
         title = "layers: times as fast as oneDNN"
         more, y = panel(title, y, layers, lambda row: f"{row['set']} {row['case']}", lambda row: row["section"])
         parts += more
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" font-family="sans-serif" font-size="11">\n'
-        f'<rect width="{WIDTH}" height="{y}" fill="white"/>\n' + "\n".join(parts) + "\n</svg>\n"
-    )
+    return svg(y, parts)
 
 
 def main():
@@ -136,7 +164,8 @@ def main():
     with open(sys.argv[1], newline="") as file:
         rows = list(csv.DictReader(file))
     nets, layers = ([row for row in rows if (row["section"] == "nets") == wanted] for wanted in (True, False))
-    (DOCS / "performance.svg").write_text(picture(nets, layers))
+    (DOCS / "performance.svg").write_text(ratios(nets, layers))
+    (DOCS / "networks.svg").write_text(bars([row for row in nets if row["set"] == "threads 1 batch 1"]))
     versions = "; ".join(dict.fromkeys(row["peers"] for row in rows))
     shown = f"{rows[0]['cpu']}; qtensor {rows[0]['qtensor']}; {versions}.\n\n"
     shown += "![Ratios of networks and layers](performance.svg)\n\n"

@@ -4,6 +4,7 @@
 
 usage: docs/site/build.py [FOLDER]      FOLDER/site/index.html is its first page; build/docs by default
 """
+import os
 import pathlib
 import re
 import shutil
@@ -16,14 +17,35 @@ import api
 import reference
 
 
-def with_files(text, pages):
-    """Files of the sources that a page links come along."""
-    def copied(match):
-        path = match[1]
-        (pages / "files" / path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / path, pages / "files" / path)
-        return f"](files/{path})"
-    return re.sub(r"\]\(\.\./([^)#]+)\)", copied, text)
+HEADER = "capi/include/qtensor/qtensor.h"
+LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)(#[^)\s]*)?\)")
+
+
+def place(path):
+    """Where the site has a file of the sources: pages of docs at its top, the header as the page of the C API."""
+    if path == HEADER:
+        return "c-api.md"
+    return path[len("docs/"):] if path.startswith("docs/") else f"files/{path}"
+
+
+def bring(path, pages):
+    """Puts a file of the sources and, of a page, the files that it links into the site."""
+    target = pages / place(path)
+    if path == HEADER or target.exists():
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(ROOT / path, target)
+    if path.endswith(".md"):
+        target.write_text(LINK.sub(lambda match: moved(path, match, pages), (ROOT / path).read_text()))
+
+
+def moved(path, match, pages):
+    """A link of the file `path`, as it has to be in the site."""
+    linked = os.path.normpath(os.path.join(os.path.dirname(path), match[1]))
+    if (ROOT / linked).is_dir():
+        linked += "/README.md"
+    bring(linked, pages)
+    return f"]({os.path.relpath(place(linked), os.path.dirname(place(path)))}{match[2] or ''})"
 
 
 def main():
@@ -32,9 +54,7 @@ def main():
     pages = folder / "pages"
     pages.mkdir(parents=True)
     for page in (ROOT / "docs").glob("*.md"):
-        (pages / page.name).write_text(with_files(page.read_text(), pages))
-    for picture in (ROOT / "docs").glob("*.svg"):
-        shutil.copy(picture, pages)
+        bring(f"docs/{page.name}", pages)
     (pages / "c-api.md").write_text(reference.page(api.read(ROOT / "capi/include")))
     shutil.copy(ROOT / "docs/site/mkdocs.yml", folder)
     subprocess.run([sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "-f", folder / "mkdocs.yml"], check=True)

@@ -5,7 +5,8 @@
     snippets.py ROOT BUILD PAGE
 
 - sh: one shell for the page; each block ends it when a command fails.
-- A block with a title (```c title="quantize.c") is that file; a block of the shell says what becomes of it.
+- A block with a title (```c title="quantize.c") is that file, in the folder where the shell is; a block of the shell says what becomes
+  of it. $QTENSOR is a folder like that of the sources, with examples/digits and build/release.
 - python without a title: one program for the page. A line `print(error)  # text` prints that text.
 - c and cpp without a title: parts of a program, scaffolds/<page>.<language>, at its lines `//@ 1`, `//@ 2` ... A call of
   the C API that fails ends it.
@@ -13,7 +14,9 @@
   line prints and ends in `// text`, that text is printed.
 - In the end the shell goes through scaffolds/<page>.sh, where there is one.
 - json: is JSON, and where it is a configuration, one that the library takes.
-- Blocks of no language are output or pictures, xml ones part of a file.
+- A block of no language after the line <!-- printed --> is output: each of its lines is printed by the page, with numbers that
+  differ by 2 % at most; of a line with times only the first word counts.
+- Other blocks of no language are drawings, xml ones part of a file.
 
 A block that cannot be run has a comment before it that says why: <!-- not run: it needs a GPU -->. Prints what it skips. Exits with 77
 where the page has nothing to run, or needs a package that was not built.
@@ -30,6 +33,8 @@ import tempfile
 import textwrap
 
 BLOCK = re.compile(r"^(?P<indent> *)```(?P<info>[a-z]+[^\n]*)\n(?P<text>.*?)^(?P=indent)```$", re.M | re.S)
+PRINTED = re.compile(r"^<!-- printed -->\n```\n(.*?)^```$", re.M | re.S)
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 COMPILERS = {"c": ["cc", "-std=c99"], "cpp": ["c++", "-std=c++17"]}
 PACKAGES = {"java": "java/qtensor.jar", "csharp": "csharp/QTensor.dll"}
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
@@ -55,6 +60,8 @@ def fill(folder, root, build):
                          "labels.npy": "test_labels.npy", "train.npy": "train_images.npy",
                          "train_labels.npy": "train_labels.npy"}.items():
         shutil.copy(digits / source, folder / name)
+    (folder / "build").mkdir()
+    (folder / "build/release").symlink_to(build)
     prefix = folder / ".installed"
     subprocess.run(["cmake", "--install", build, "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
     (prefix / "bin/python3").symlink_to("/usr/bin/python3")  # which has Debian's NumPy, whatever stands before it in PATH
@@ -63,7 +70,7 @@ def fill(folder, root, build):
         if file.exists():
             shutil.copy(file, folder)
     return dict(os.environ, PATH=f"{prefix / 'bin'}:{os.environ['PATH']}", LD_LIBRARY_PATH=f"{lib}:{folder}",
-                PKG_CONFIG_PATH=str(lib / "pkgconfig"), PYTHONPATH=str(build / "python"))
+                QTENSOR=str(folder), PKG_CONFIG_PATH=str(lib / "pkgconfig"), PYTHONPATH=str(build / "python"))
 
 
 def prints_what_it_says(text):
@@ -74,7 +81,7 @@ def python(blocks, folder, page):
     (folder / ".page.py").write_text("\n".join(b.text for b in blocks))
     said = [text for b in blocks for text in prints_what_it_says(b.text)]
     checks = "".join(f"grep -qF -- {shlex.quote(text)} .printed\n" for text in said)
-    return f"python3 -X dev {folder}/.page.py > .printed || {{ cat .printed; exit 1; }}\n{checks}"
+    return f"python3 -X dev {folder}/.page.py > .printed || {{ cat .printed; exit 1; }}\ncat .printed\n{checks}"
 
 
 def compiled(language, blocks, folder, page, build):
@@ -122,6 +129,24 @@ static inline qstatus checked(qstatus status, const char *call) {
 """ + "".join(f"#define {call}(...) checked({call}(__VA_ARGS__), \"{call}\")\n" for call in calls)
 
 
+def same(wanted, line):
+    if " ms" in wanted:
+        return wanted.split()[0] == (line.split() or [""])[0]
+    pairs = zip(map(float, NUMBER.findall(wanted)), map(float, NUMBER.findall(line)))
+    return NUMBER.sub("#", wanted).split() == NUMBER.sub("#", line).split() and all(abs(a - b) <= 0.02 * abs(a) for a, b in pairs)
+
+
+def run(script, folder, environment):
+    """Runs it, shows what it prints, and returns its exit code and these lines."""
+    lines = []
+    with subprocess.Popen(["bash", "-c", script], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          text=True) as shell:
+        for line in shell.stdout:
+            print(line, end="", flush=True)
+            lines.append(line.rstrip("\n"))
+    return shell.returncode, lines
+
+
 def check_json(block, folder):
     value = json.loads(block.text)
     if not isinstance(value, dict) or "recipe" not in value:
@@ -154,6 +179,7 @@ def main():
             script.append(f"echo {shlex.quote(f'== {path}:{block.line} {block.language}')}\n")
             if block.title:
                 (folder / block.title).write_text(block.text)
+                script.append(f"[[ . -ef {folder} ]] || cp {folder / block.title} .\n")
             if block.language == "sh":
                 script.append(block.text)
             elif block.language == "json":
@@ -172,8 +198,11 @@ def main():
         epilogue = pathlib.Path(__file__).parent / "scaffolds" / f"{path.stem}.sh"
         if epilogue.exists():
             script.append(f"echo '== {epilogue.name}'\n{epilogue.read_text()}")
-        run = subprocess.run(["bash", "-c", "".join(script)], cwd=folder, env=environment, stdin=subprocess.DEVNULL)
-        sys.exit(run.returncode)
+        code, lines = run("".join(script), folder, environment)
+    missing = [wanted for text in PRINTED.findall(page) for wanted in text.splitlines() if not any(same(wanted, line) for line in lines)]
+    for line in missing:
+        print(f"{path} shows a line that nothing printed: {line}")
+    sys.exit(code or bool(missing))
 
 
 if __name__ == "__main__":

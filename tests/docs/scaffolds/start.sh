@@ -2,6 +2,6 @@
 qtensor quantize net.onnx -o want.onnx --data calibration.npy --config onnx
 for program in ./quantize ./quantize-cpp "python3 quantize.py" "java -cp qtensor.jar:. Quantize" "mono Quantize.exe"; do
   rm -f net-int8.onnx
-  [[ $($program) == "The first picture is a 4" ]]
+  [[ $($program) == "The first image is a 4" ]]
   cmp want.onnx net-int8.onnx
 done
