@@ -27,7 +27,7 @@ def table(folder):
     runs = {language: told(folder / f"{language}.txt") for language in LANGUAGES}
     lines = ["| | C | " + " | ".join(LANGUAGES.values()) + " |\n", "|---|" + "---|" * (1 + len(LANGUAGES)) + "\n",
              f"| cases | {len(cases)} | " + " | ".join(str(done) for done, _ in runs.values()) + " |\n",
-             f"| calls that it can say | {calls} | " + " | ".join(str(calls - sum(why.values())) for _, why in runs.values()) + " |\n"]
+             f"| calls that it can express | {calls} | " + " | ".join(str(calls - sum(why.values())) for _, why in runs.values()) + " |\n"]
     for why in sorted({why for _, unsayable in runs.values() for why in unsayable}):
         lines.append(f"| without: {why} | | " + " | ".join(str(u.get(why, "")) for _, u in runs.values()) + " |\n")
     return "".join(lines)
