@@ -17,11 +17,14 @@ HEAD = """# Operators
 
 Made by `tests/golden/operators_page.py` from the sources and from ONNX's node tests; do not edit.
 
-Semantics are those of ONNX opset 21; files of opset 7 to 25 are read. **Quantized operands**: *exact integers* means integer
-accumulation and one rounding ([numerics](numerics.md)); *moves* that integers pass through where one grid is shared; *table* that one 8-bit
-operand becomes a table of 256 results; the others compute on dequantized values. **Types** are those that ONNX's tests cover here; types of a
-kind are computed alike. **Tests**: ONNX's own node tests, passed of all whose element types the library stores; golden vectors beside them
-are in `tests/golden/ops`. An operator of domain com.microsoft is one of ONNX Runtime's.
+The operators have the semantics of ONNX opset 21, and files of opset 7 to 25 are read. An operator of the domain com.microsoft is one of ONNX Runtime's.
+The [glossary](glossary.md) explains the words.
+
+- **Quantized operands**: *exact integers* means integer accumulation and one rounding ([numerics](numerics.md)); *moves* means that integers pass unchanged
+  if all operands share a [grid](glossary.md#grid); *table* means that an 8-bit operand is looked up in a table of 256 results. The other operators compute on dequantized values.
+- **Types** are the types that ONNX's tests cover here; similar types are computed alike.
+- **Node tests** counts ONNX's own tests: those that pass, of all tests whose element types the library stores. Golden vectors in addition to these
+  are in `tests/golden/ops`.
 
 | operator | quantized operands | types | node tests |
 |---|---|---|---|
