@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Calibrating and converting beside ONNX Runtime's quantize_static: time, CPU time and memory of whole processes.
+"""Calibrating and converting compared with ONNX Runtime's quantize_static: time, CPU time and memory of whole processes.
 
 usage: benchmarks/calibration.py [--samples 128] [--rounds 3] [--csv FILE]
 

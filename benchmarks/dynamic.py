@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Dynamically quantized networks beside ONNX Runtime's and PyTorch's own, in one process.
+"""Dynamically quantized networks compared with ONNX Runtime's and PyTorch's own, in one process.
 
 The block of a transformer that is mostly products: rows x 768 -> 3072, Relu, -> 768. Each engine runs what its own tool makes of
 the same float weights: `qmodel_quantize_dynamic`, `quantize_dynamic` of ONNX Runtime (int8 weights per channel), `quantize_dynamic` of PyTorch

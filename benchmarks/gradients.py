@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Operators forward and backward beside PyTorch, in one process and on one thread: what they add to a training step.
+"""Operators forward and backward compared with PyTorch, in one process and on one thread: what they add to a training step.
 
 Each is a step of SGD on a network of a 1x1 convolution, the operator several times, and the mean of squares, less that of the network
 without the operator; of cross-entropy, a step on logits of a 1x1 convolution, less the same with the mean of squares. Engines take turns;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Quantization-aware training beside PyTorch's: top-1 of the digits networks after the same steps on the same batches.
+"""Quantization-aware training compared with PyTorch's: top-1 of the digits networks after the same steps on the same batches.
 
 Each network starts from its float weights, batch normalization in place. Both libraries train it with SGD, the same rates and the same
 pictures in the same order, which the seed decides; in the last fifth of the steps ranges and running statistics stay.
@@ -13,7 +13,7 @@ Columns: top-1 in percent of the float network (`float`), after calibration alon
 converted (`torch_own_int8`). `differ`: test pictures that the floats on their grids and the session class otherwise; `steps`: the
 largest difference of their outputs, in steps of an 8-bit grid over the outputs; `flips`: in percent, outputs that differ by more than
 a hundredth of a step. What the trainer evaluates must have the bits of the session. Configurations but the first are trained with
-seed 0 alone, but for `onnx, equalized`: cross-layer equalization first, as the command does it by itself.
+seed 0 alone, except `onnx, equalized`: cross-layer equalization first, as the command does it by default.
 
 Run again with:  $(benchmarks/peers/make-venv)/bin/python benchmarks/qat.py --csv qat.csv [--net mobile] [--bits 4]
 """

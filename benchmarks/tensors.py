@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Operations on single tensors beside PyTorch's and ONNX Runtime's, in one process.
+"""Operations on single tensors compared with PyTorch's and ONNX Runtime's, in one process.
 
 Quantize and dequantize (per tensor, per channel along the outer and the inner axis, int4 in blocks), requantize, dynamic linear, and
 what a call costs. The engines take turns over many rounds; a figure is the median over the rounds of each round's

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A step of quantization-aware training (forward, backward, SGD) beside PyTorch's eager mode, in one process.
+"""A step of quantization-aware training (forward, backward, SGD) compared with PyTorch's eager mode, in one process.
 
   resnet8       the CIFAR network of MLPerf Tiny, 32x32, batch 64
   mobilenet_v2  torchvision's, 224x224, batch 4

@@ -8,7 +8,7 @@ namespace qtn::capi {
 #ifdef QTN_CHECKS
 
 /// The last member of every handle. A handle is found by its address, so nothing is read through a pointer that is
-/// none.
+/// not one.
 class Tag {
  public:
   Tag(const void *handle, const char *noun);

@@ -12,7 +12,7 @@ using Bytes = std::vector<unsigned char>;
 /// The bytes of a regular file. Failures name the path.
 Bytes read_file(const std::string &path);
 
-/// The size of a regular file, 0 of what is none or not there.
+/// The size of a regular file, 0 for any other, or for none.
 std::uintmax_t file_bytes(const std::string &path);
 
 /// Fails early, before minutes of work, when a file cannot be made at `path`, or where it is "-".

@@ -29,7 +29,7 @@ class LabelledSamples {
   /// The samples of these indices, in this order.
   Batch read(std::span<const size_t> indices) const;
 
-  /// Throws on a label that is none of the classes.
+  /// Throws on a label that is not one of the classes.
   void check_labels(size_t classes) const;
 
  private:

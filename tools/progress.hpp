@@ -20,7 +20,7 @@ class Progress {
   Progress(const Progress &) = delete;
   Progress &operator=(const Progress &) = delete;
 
-  /// `done` of `total` things; another `what` begins anew. A note stands behind the time left.
+  /// `done` of `total` things; another `what` begins again. A note stands behind the time left.
   void at(const std::string &what, size_t done, size_t total, const std::string &note = "") {
     using Seconds = std::chrono::duration<double>;
     const Clock::time_point now = Clock::now();

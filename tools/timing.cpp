@@ -17,7 +17,7 @@ double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-// Of this thread: threads of OpenBLAS, which spin for a while after they start, do not count.
+// The time of this thread: threads of OpenBLAS, which spin for a while after they start, do not count.
 double cpu_milliseconds() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);

@@ -10,7 +10,7 @@
 
 namespace tool {
 
-/// Of every run, in milliseconds and sorted.
+/// The time of every run, in milliseconds and sorted.
 struct Times {
   std::vector<double> wall, cpu;
 };

@@ -54,7 +54,7 @@ class Training {
   /// Trains to the end, or to the first Ctrl-C; the epoch that this cuts off counts as one.
   void run();
 
-  /// The top-1 of the model of now, where epochs are judged.
+  /// The top-1 of the current model, where epochs are judged.
   double top1();
 
   size_t batch() const { return batch_; }

@@ -17,7 +17,7 @@ namespace qjava {
 
 inline JavaVM *vm = nullptr;
 
-/// Of a thread that the JVM knows; NULL for others.
+/// The environment of a thread that the JVM knows; NULL for others.
 inline JNIEnv *env() {
   void *found = nullptr;
   return vm->GetEnv(&found, JNI_VERSION_10) == JNI_OK ? static_cast<JNIEnv *>(found) : nullptr;

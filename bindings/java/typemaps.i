@@ -104,7 +104,7 @@ QTN_VALUE(const qtn::Strings &, jobjectArray, "byte[][]", qtn::Strings, texts)
 %typemap(directorin, descriptor="I") qtn::TrainingProgress::Answer ""
 %typemap(directorout) qtn::TrainingProgress::Answer "$result = static_cast<qtn::TrainingProgress::Answer>($input);"
 
-// Of Model.quantize: the first element of an array.
+// The report of Model.quantize: the first element of an array.
 %typemap(jni) std::string *report "jobjectArray"
 %typemap(jtype) std::string *report "byte[][]"
 %typemap(jstype) std::string *report "byte[][]"

@@ -84,7 +84,7 @@ QTN_ENUM(qtn::Status, Status)
   $result = static_cast<qtn::TrainingProgress::Answer>(answer);
 }
 
-// Of Model.quantize: comes out beside the model.
+// The report of Model.quantize comes out with the model.
 %typemap(in, numinputs = 0) std::string *report (std::string storage) "$1 = &storage;"
 %typemap(argout) std::string *report {
   %append_output(qpy::text_of(*$1));

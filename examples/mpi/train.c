@@ -15,7 +15,7 @@
 
 enum { PART = 32, STEPS = 40 }; /* samples of a process in a step */
 
-/* Of parameters and statistics. Two parts have only one sum, so that two processes and one end with the same bits; more
+/* Sums parameters and statistics. Two parts have only one sum, so two processes and one end with the same bits; more
  * may be added up in another order, and a network in training makes much of a last bit. */
 static const double kTolerance = 1e-6;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Work for several threads, behind two functions. Threads start at the first parallel run that needs them, are made
-// anew after fork, and never number more than affinity and the cgroup's CPU quota allow unless asked for by number.
+// again after fork, and never number more than affinity and the cgroup's CPU quota allow unless asked for by number.
 #pragma once
 
 #include <cstddef>

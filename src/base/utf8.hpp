@@ -6,8 +6,8 @@
 
 namespace qtn {
 
-/// Bytes of the UTF-8 sequence that `text` (not empty) begins with, 0 where it is none: cut short, an overlong form, a
-/// surrogate, a number that is no character.
+/// Bytes of the UTF-8 sequence that `text` (not empty) begins with, 0 if it is not valid: cut short, an overlong form,
+/// a surrogate, a number that is no character.
 inline std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);

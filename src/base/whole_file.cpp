@@ -94,7 +94,7 @@ int WholeFile::check(const std::string &path) {
 int WholeFile::open(const std::string &path) {
   Place place;
   if (const int error = find(place, path)) return error;
-  if (place.descriptor >= 0) {  // opened anew, a redirected file would be written from its beginning
+  if (place.descriptor >= 0) {  // opened again, a redirected file would be written from its beginning
     fd_ = ::fcntl(place.descriptor, F_DUPFD_CLOEXEC, 0);
     return fd_ < 0 ? errno : 0;
   }

@@ -22,7 +22,7 @@ struct Library {
 const Library &library();
 
 /// Held while BLAS computes. OpenBLAS keeps a buffer of 128 MB for each product that it computes at a time; without
-/// address space for another one it would try for ever, or end the process. So another one is asked for only where it
+/// address space for another one it would try forever, or end the process. So another one is asked for only where it
 /// fits, and else a product waits for one that ends.
 class Turn {
  public:

@@ -43,8 +43,9 @@ class Quantizer {
             std::vector<std::int64_t> zero_points, Numerics numerics, std::int64_t block_size = 0,
             std::optional<IntegerRange> range = {});
 
-  /// Of the scheme with float zero points: real = (q - zero_point) * scale, q = round(x / scale + zero_point). Throws
-  /// QTN_EINVAL as the other, QTN_EUNSUPPORTED but for unsigned types of up to 8 bits and PyTorch's numerics.
+  /// A quantizer of the scheme with float zero points: real = (q - zero_point) * scale, q = round(x / scale +
+  /// zero_point). Throws QTN_EINVAL as the other, QTN_EUNSUPPORTED except for unsigned types of up to 8 bits and
+  /// PyTorch's numerics.
   Quantizer(qdtype dtype, std::int32_t axis, std::vector<double> scales, std::vector<double> float_zero_points,
             Numerics numerics, std::optional<IntegerRange> range = {});
 
@@ -63,7 +64,7 @@ class Quantizer {
   Numerics numerics() const { return numerics_; }
   const IntegerRange &range() const { return range_; }  ///< of a float8 dtype 0 to 0, where the zero point is
 
-  /// Of a per-tensor quantizer, as kernels use them.
+  /// The scale of a per-tensor quantizer, as kernels use it.
   float scale() const { return static_cast<float>(scales_[0]); }
   std::int32_t zero_point() const { return static_cast<std::int32_t>(zero_points_[0]); }
 

@@ -2,7 +2,7 @@
 // Where the scales of a quantizer lie in a tensor, and where they go in a view of it.
 //
 // Per tensor there is one scale, per channel one for each index along the axis. Per block the scales are a grid in
-// row-major order, of the tensor's shape but for the axis, which has ceil(dim / block_size).
+// row-major order, of the tensor's shape except for the axis, which has ceil(dim / block_size).
 #pragma once
 
 #include <span>

@@ -115,7 +115,7 @@ double item(const Tensor &t);
 /// Same dtype, shape and quantizer, and equal elements; NaN equals nothing.
 bool equal(const Tensor &a, const Tensor &b);
 
-/// The text of requirements T03/T04.
+/// The text that PyTorch prints for such a tensor.
 std::string describe(const Tensor &t);
 
 /// Throws QTN_ESHAPE unless the scales of a quantizer fit the shape.

@@ -35,7 +35,7 @@ double work_of_element(const Node &node, std::span<const Tensor *const> operands
   }
   const bool product = has("MatMul") || has("Gemm") || has("Conv");
   if (!product) return 1;
-  // [m][k] times [k][n]: the root of mk * kn / mn. Of a convolution, weights of a filter.
+  // [m][k] times [k][n]: the root of mk * kn / mn. For a convolution: the weights of a filter.
   const Tensor *w = nullptr;
   for (std::size_t i = 1; i < operands.size(); ++i)
     if (count_of(operands[i]) > count_of(w)) w = operands[i];

@@ -8,7 +8,7 @@
 
 namespace qtn::graph {
 
-/// Of DynamicQuantizeLinear or DynamicQuantizeMatMul: whose grid x gets.
+/// Says for DynamicQuantizeLinear or DynamicQuantizeMatMul whose grid x gets.
 void set_numerics(Node &node, Numerics numerics);
 
 /// Appends nodes to a graph: DynamicQuantizeLinear of x, ConvInteger or MatMulInteger, and their sums as floats,

@@ -44,7 +44,7 @@ void ValueNames::forget() {
 ValueId Graph::add_constant(const std::string &wanted, Tensor tensor) {
   Value v;
   v.name = names.make(values, wanted);
-  // Names of what passes make say of what, but for constants that had an origin themselves.
+  // Names of what passes make say from what, except for constants that had an origin themselves.
   if (const ValueId source = names.find(values, std::string(without_suffix(wanted))); source != kNoValue)
     v.origin = value(source).origin;
   v.dtype = tensor.quantized() ? QTN_FLOAT32 : tensor.dtype();

@@ -57,8 +57,8 @@ struct Unfused {
   Tensor weight, bias;  ///< what became of these: a node that holds others is what somebody made of it
 };
 
-/// Which value has a name, so that to find names that are free takes no look at all of them. Made anew for a copy of the
-/// graph, and where values are renumbered. Whoever renames a value that it knows calls forget().
+/// Which value has a name, so that to find names that are free takes no look at all of them. Made again for a copy of
+/// the graph, and where values are renumbered. Whoever renames a value that it knows calls forget().
 class ValueNames {
  public:
   ValueNames() = default;

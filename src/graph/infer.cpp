@@ -46,7 +46,7 @@ PartlyInferred infer_partly(const Graph &g, std::span<const ops::TensorType> inp
     learn(g.inputs[i],
           i < values.size() && values[i].has_data() ? values[i] : Tensor::meta(inputs[i].dtype, inputs[i].shape));
 
-  // What follows from shapes alone is small, but for maps of the pixels of large inputs.
+  // What follows from shapes alone is small, except for maps of the pixels of large inputs.
   FoldBudget budget(std::size_t{12} << 20);
   PartlyInferred result;
   std::vector<const Tensor *> operands;

@@ -26,7 +26,7 @@ bool is_8bit_activation(const QuantizerPtr &q);
 /// Sums of products by weights: Conv, ConvTranspose, Gemm, MatMul.
 bool is_linear(const Node &node);
 
-/// Of these the ones over places.
+/// Whether the node is one of these which slides over places.
 bool is_convolution(const Node &node);
 
 /// What the attributes of a linear node add to sums of products; see ops::ProductForm.
@@ -35,7 +35,7 @@ std::string product_addition(const Node &node);
 /// The axis of a linear node's weight that counts output channels.
 std::size_t output_channel_axis(const Node &node);
 
-/// How many there are. Of ConvTranspose the axis counts those of one group, and groups share the scales along it.
+/// How many there are. For ConvTranspose the axis counts those of one group, and groups share the scales along it.
 std::int64_t output_channels(const Node &node, const Shape &weight);
 
 }  // namespace qtn::graph

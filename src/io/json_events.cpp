@@ -9,7 +9,7 @@
 namespace qtn::io {
 namespace {
 
-/// Of internal linkage, so that what nlohmann's parser has for binary formats is left out of the library.
+/// It has internal linkage, so that what nlohmann's parser has for binary formats is left out of the library.
 class Adapter {
  public:
   Adapter(const std::string &where, JsonEvents &events) : where_(where), events_(events) {}

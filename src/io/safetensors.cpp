@@ -25,7 +25,7 @@ struct TypeName {
   qdtype dtype;
 };
 
-// Of 4- and 2-bit types the format has I8 or U8, see stored_dtype().
+// For 4- and 2-bit types the format has I8 or U8, see stored_dtype().
 constexpr std::array<TypeName, 13> kTypes = {{{"F64", QTN_FLOAT64},
                                               {"F32", QTN_FLOAT32},
                                               {"F16", QTN_FLOAT16},

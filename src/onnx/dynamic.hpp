@@ -6,11 +6,11 @@
 
 namespace qtn::onnx {
 
-/// DynamicQuantizeMatMul of constant weights becomes ONNX's own operators, which give the same bits. Of a sorted graph,
-/// which stays so.
+/// DynamicQuantizeMatMul of constant weights becomes ONNX's own operators, which give the same bits. The graph must be
+/// sorted, and stays so.
 void expand_dynamic(graph::Graph &g);
 
-/// The inverse, but for the bias, which remains an Add.
+/// The inverse, except for the bias, which remains an Add.
 void fold_dynamic(graph::Graph &g);
 
 }  // namespace qtn::onnx

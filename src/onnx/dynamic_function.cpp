@@ -35,8 +35,9 @@ struct Step {
   std::int32_t to = 0;  ///< of Cast
 };
 
-/// The formula of ops/common/dynamic_quantizer.cpp for uint8, whose zero point always comes from the lower end: what the other
-/// would give is the same integer. 1 / scale is a Reciprocal, as ONNX Runtime makes a division of Div and Mul.
+/// The formula of ops/common/dynamic_quantizer.cpp for uint8, whose zero point always comes from the lower end: what
+/// the other would give is the same integer. 1 / scale is a Reciprocal, as ONNX Runtime makes a division of Div and
+/// Mul.
 constexpr Step kSteps[] = {{"Cast", "zero", "none", QTN_FLOAT64},
                            {"Cast", "highest32", "highest", QTN_FLOAT64},
                            {"Cast", "of_nothing32", "of_nothing", QTN_FLOAT64},
@@ -55,7 +56,7 @@ constexpr Step kSteps[] = {{"Cast", "zero", "none", QTN_FLOAT64},
                            {"Cast", "given64", "given", QTN_FLOAT32},
                            {"Max", "given64 smallest", "scale64"},
                            {"Cast", "scale64", "y_scale", QTN_FLOAT32},
-                           {"Div", "y_scale given", "gain"},  // 1 but for small scales
+                           {"Div", "y_scale given", "gain"},  // 1 except for small scales
                            {"Mul", "min gain", "grown"},
                            {"Cast", "grown", "grown64", QTN_FLOAT64},
                            {"Div", "grown64 scale64", "below"},
@@ -67,7 +68,7 @@ constexpr Step kSteps[] = {{"Cast", "zero", "none", QTN_FLOAT64},
                            {"Mul", "x inverse", "steps"},
                            {"QuantizeLinear", "steps one y_zero_point", "y"}};
 
-/// Of a list with spaces between: made where they are first spoken of.
+/// The values of a list of names with spaces between; a value is made where it is first named.
 std::vector<ValueId> values_named(Graph &g, std::string_view names) {
   std::vector<ValueId> ids;
   while (!names.empty()) {

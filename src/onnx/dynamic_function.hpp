@@ -16,7 +16,7 @@ inline constexpr int kFunctionIrVersion = 8;  ///< the first that has functions
 /// QTN_EUNSUPPORTED, naming the node, where no function can say what it does either.
 std::optional<Numerics> function_numerics(const graph::Node &node);
 
-/// "DynamicQuantizeLinear_fbgemm", and back; nullopt for a name that is none of these.
+/// "DynamicQuantizeLinear_fbgemm", and back; nullopt for any other name.
 std::string function_name(Numerics numerics);
 std::optional<Numerics> function_numerics(const std::string &domain, const std::string &name);
 

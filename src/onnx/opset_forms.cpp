@@ -27,7 +27,7 @@ bool never(const Attr &) { return false; }
 bool is_zero(const Attr &value) {
   return std::holds_alternative<std::int64_t>(value) && std::get<std::int64_t>(value) == 0;
 }
-/// Of a type: float32, or none, which is that of the scale, float32 too.
+/// Whether a type is float32, or absent, which means that of the scale, float32 too.
 bool is_float(const Attr &value) {
   const auto *code = std::get_if<std::int64_t>(&value);
   return code && (*code == 0 || *code == QTN_FLOAT32);

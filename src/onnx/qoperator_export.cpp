@@ -122,7 +122,7 @@ class Closer {
     return operands;
   }
 
-  /// Of a product: types that ONNX Runtime has, and scales of the weights by output channel.
+  /// What a product needs: types that ONNX Runtime has, and scales of the weights by output channel.
   bool fits_product(const QOperatorForm &form, const Node &node, const std::vector<Operand> &operands) const {
     const Quantizer &x = *operands[0].quantizer, &w = *operands[1].quantizer;
     if (!x.per_tensor() || (operands[0].dtype() == QTN_INT8 && operands[1].dtype() == QTN_UINT8)) return false;
@@ -182,7 +182,7 @@ class Closer {
   void close_form(const QOperatorForm &form, Node &node, std::vector<Node> &after) {
     const std::optional<Operand> y = integers_after(node.outputs[0]);
     const auto operands = operands_of(node, form.operands.size());
-    // Of these only Gemm may leave its sums in float.
+    // Only Gemm among these may leave its sums in float.
     const bool floats = node.op == &ops::kGemm && !y && quantizes(node.outputs[0]) < 0;
     if (!operands || !(y || floats)) return;
     if (y && operands->front().dtype() != y->dtype()) return;

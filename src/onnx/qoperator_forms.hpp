@@ -11,7 +11,7 @@
 
 namespace qtn::onnx {
 
-/// Where a kind of node has what. Of an operand, its scale and its zero point follow it.
+/// Where a kind of node has what. The scale and the zero point of an operand follow it.
 struct QOperatorForm {
   const char *name, *base;
   std::vector<std::size_t> operands;

@@ -77,7 +77,7 @@ struct Kept {
   bool outputs = false;
 };
 
-/// Of an operator that sums products of input 0 and weights, input 1, and adds a bias, input 2, where it takes one.
+/// An operator that sums products of input 0 and weights, input 1, and adds a bias, input 2, where it takes one.
 struct ProductForm {
   bool convolution = false;  ///< weights are [.., .., places ...], of three axes or more; else a matrix
   bool has_bias = true;

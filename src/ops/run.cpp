@@ -121,7 +121,7 @@ std::vector<Tensor> run_op(const OpDef &op, const Call &call) {
   const Types types = infer_op(op, call);
   std::vector<Tensor> outputs;
   for (const TensorType &type : types) outputs.emplace_back(type.dtype, type.shape);
-  // Of nothing, other dimensions may be as large as they like.
+  // An empty tensor may have other dimensions of any size.
   if (std::ranges::all_of(outputs, [](const Tensor &t) { return t.count() == 0; })) return outputs;
   if (moves(op, call.attrs)) {
     op.run(call, outputs);

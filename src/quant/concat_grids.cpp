@@ -69,7 +69,7 @@ std::vector<double> finest_steps(const graph::Graph &g, const Placement &p, cons
   return steps;
 }
 
-/// Whether the integers of one grid reach as far as those of the other, but for what rounding does to a range.
+/// Whether the integers of one grid reach as far as those of the other, except for what rounding does to a range.
 bool covers(const Quantizer &wide, const Quantizer &narrow) {
   const IntegerRange range = integer_range(wide.dtype());
   const float half = wide.scale() / 2;

@@ -8,7 +8,7 @@
 
 namespace qtn::quant {
 
-/// `grids` has one for each group. Of groups that Concats bring together, those whose steps differ by less than a
+/// `grids` has one for each group. Among groups that Concats bring together, those whose steps differ by less than a
 /// factor of sqrt(2) get the widest one's grid.
 ///
 /// Rounding to steps of s adds noise of power s^2 / 12. Let others read a part in steps of f, and the Concat's result

@@ -11,7 +11,7 @@ namespace qtn::quant {
 namespace {
 
 constexpr AttrSpec kKeys[] = {
-    // Of one tensor only:
+    // For one tensor only:
     {"quantize", AttrSpec::kInt},
     // For the grid of an activation:
     {"observer", AttrSpec::kString},

@@ -61,7 +61,7 @@ class Config {
   /// The settings of the node that makes some tensors of one grid, as rules for these tensors refine them.
   Settings settings_for(const Settings &maker, std::span<const std::string_view> tensors) const;
 
-  /// What holds where no node says more: the recipe and what is set for "*", but for leaving in float.
+  /// What holds where no node says more: the recipe and what is set for "*", except leaving in float.
   Settings settings_for_all() const;
 
   /// Whether a tensor becomes integers though nobody reads it so, where its rules say anything of it.

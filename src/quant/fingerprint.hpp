@@ -8,10 +8,10 @@
 
 namespace qtn::quant {
 
-/// Of nodes, names of values and constants, to the bit.
+/// The fingerprint of nodes, names of values and constants, to the bit.
 std::uint64_t fingerprint(const graph::Graph &g);
 
-/// Of the settings that each node and each group of tensors has got.
+/// The fingerprint of the settings that each node and each group of tensors has got.
 std::uint64_t fingerprint(const Placement &placement);
 
 }  // namespace qtn::quant

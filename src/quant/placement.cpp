@@ -35,7 +35,7 @@ void each_output(const graph::Facts &facts, const Node &node, F f) {
     if (v != kNoValue && facts.is_float(v)) f(v);
 }
 
-/// What the configuration makes integers whoever reads it. Values without a maker that are no inputs are gone.
+/// What the configuration makes integers, whatever reads it. Values without a maker that are not inputs are gone.
 std::vector<bool> asked_by_hand(const Graph &g, const graph::Facts &facts, const std::vector<NodePlan> &plans,
                                 const Config &config) {
   std::vector<bool> asked(g.values.size(), false);

@@ -31,7 +31,7 @@ auto nodes_with(const Config &config, bool Settings::*is_set) {
   };
 }
 
-/// Of a normalization that was trained in float: one weight for each channel is the largest integer of its grid.
+/// For a normalization that was trained in float: one weight for each channel is the largest integer of its grid.
 void keep_exact(NodePlan &plan) {
   if (!plan.settings) return;
   plan.settings->weight.erase("block_size");

@@ -88,8 +88,8 @@ struct Threshold {
 };
 constexpr Threshold kOfCorrection{0.1, 10}, kOfRanges{0.5, 30};
 
-/// In dB, what 8 bits tell. With ranges that clip some samples, the ratio of one beyond it is chance: a Softmax which is
-/// sure of its class has some of 90 dB and makes 70 of them for nothing that anybody sees.
+/// In dB, what 8 bits tell. With ranges that clip some samples, the ratio of one beyond it is chance: a Softmax which
+/// is sure of its class has some of 90 dB and makes 70 of them for nothing that anybody sees.
 constexpr double kTold = 48;
 
 /// SmoothQuant's strength that its authors take for most models.
@@ -144,15 +144,15 @@ class Pipeline {
   }
 
  private:
-  /// Of a route that exists, with all samples.
+  /// The attempt of a route that exists, with all samples.
   Attempt calibrated(const Route &route) const {
     Attempt attempt = *prepare_along(start_, route);
     calibrate_along(start_, attempt, counted(samples_, "calibrating", progress_));
     return attempt;
   }
 
-  /// Routes have to gain twice: on ranges of the fitted samples, so that the held-back ones show what a range misses, and
-  /// on those of all samples, which are what is kept.
+  /// Routes have to gain twice: on ranges of the fitted samples, so that the held-back ones show what a range misses,
+  /// and on those of all samples, which are what is kept.
   Attempt best_attempt() {
     std::vector<Candidate> candidates = gaining_candidates();
     for (Candidate &candidate : candidates) widen(candidate.attempt);

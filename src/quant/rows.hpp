@@ -22,7 +22,7 @@ class RowCount {
   /// The same samples, whose rows are counted when they are read. They and the count stay with the caller.
   Samples watch(const Samples &samples);
 
-  /// Of samples, or some of them, that have been read.
+  /// The rows of samples, or of some of them, that have been read.
   std::size_t of(const Samples &samples) const;
 
  private:

@@ -23,10 +23,10 @@ class Selector {
   const std::string &text() const { return text_; }
   std::string_view pattern() const { return pattern_; }
 
-  /// Of kTensor and kParameter: of no node.
+  /// Selectors of kTensor and kParameter match no node.
   bool matches(const graph::Node &node) const;
 
-  /// Of kParameter, by its name.
+  /// Whether a selector of kParameter matches this name.
   bool matches_parameter(std::string_view name) const;
 
  private:

@@ -15,7 +15,7 @@ bool is_far(const Account &account);
 /// What can still be done where they are; "" where nothing need be, or a target has said what is wanted.
 std::string next_step(const Account &account);
 
-/// The JSON of an account in sentences, a line each. Throws QTN_EFORMAT for text that is none.
+/// The JSON of an account in sentences, a line each. Throws QTN_EFORMAT for text that is not one.
 std::string summary_of(std::string_view report);
 
 }  // namespace qtn::quant

@@ -85,7 +85,7 @@ class Lowering : Forms {
     if (!is_8bit(y)) settle(y, to);
   }
 
-  /// Of one part of a node's weights where it has several.
+  /// The cache for one part of a node's weights, where it has several.
   PackCache pack_cache(std::size_t part = 0, std::size_t parts = 1) {
     const std::size_t n = node_index_;
     return [this, n, part, parts](std::size_t form, const std::function<PackedWeights()> &pack) {
@@ -346,7 +346,7 @@ class Lowering : Forms {
   }
 
   bool lower_as_views(SlotId x, bool only_contiguous, std::vector<SlotId> &result) {
-    if (plan_.slots[static_cast<std::size_t>(x)].input >= 0) return false;  // bound anew at every run
+    if (plan_.slots[static_cast<std::size_t>(x)].input >= 0) return false;  // bound again at every run
     if (std::find(node_->outputs.begin(), node_->outputs.end(), kNoValue) != node_->outputs.end()) return false;
     std::vector<Tensor> storage;
     const auto operands = constant_operands(storage);

@@ -130,7 +130,7 @@ std::size_t PaddedPicture::bytes_of_pixel(const ops::Window &window, const Pictu
 
 std::size_t PaddedPicture::bytes(std::size_t rows) const {
   if (!copies_) return 0;
-  // Every image of a block may begin anew.
+  // Every image of a block may begin again.
   const auto count = static_cast<std::int64_t>(rows);
   const std::int64_t images = std::min(x_.n, (count - 1 + window_.out[0] - 1) / window_.out[0] + 1);
   const Size first = Size(copied_rows(1)) * pitch_, later = Size(count - 1) * window_.stride[0] * pitch_;

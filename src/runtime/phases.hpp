@@ -19,7 +19,8 @@ struct Phase {
   std::size_t residue;                            ///< phases of one node with the same number have the same taps
 };
 
-/// Of the window over pictures of a ConvTranspose, from y to x. nullopt where there are more than are worth a step.
+/// The phases of the window over pictures of a ConvTranspose, from y to x. nullopt where there are more than are worth
+/// a step.
 std::optional<std::vector<Phase>> phases_of(const ops::Window &transposed);
 
 /// Whether one product for all phases, each with zeros for the taps of others, is less work than one for each: where

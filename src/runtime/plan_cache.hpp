@@ -40,7 +40,7 @@ class PlanCache {
   /// Makes the plan for inputs of these types, unless shapes follow from values of inputs.
   void plan_declared(const std::vector<ops::TensorType> &types);
 
-  /// Of packed weights, which all plans share.
+  /// Bytes of packed weights, which all plans share.
   std::size_t weights_bytes() const { return weights_.bytes(); }
 
  private:

@@ -56,7 +56,7 @@ class RunPool {
   }
 
  private:
-  // More runs than this at once allocate their memory anew.
+  // More runs than this at once allocate their memory again.
   static constexpr std::size_t kPlaces = 64;
 
   struct Place {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a network in training answers: what its model of now will.
+// What a network in training answers: what its current model will.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@ namespace qtn::train {
 
 class Answers {
  public:
-  /// Of the converted model where values are rounded and every grid is known, else of the float one. A model is made
-  /// where the network is not what it was the last time.
+  /// Answers of the converted model where values are rounded and every grid is known, else of the float one. A model is
+  /// made where the network is not what it was the last time.
   std::vector<Tensor> of(const Network &network, std::span<const Tensor *const> inputs);
 
  private:

@@ -55,7 +55,7 @@ void fake_quantize_backward(const Tensor &x, const Grids &grids, const Tensor &d
 void learned_backward(const Tensor &x, const Grids &grids, const Tensor &dy, const Tensor &dx,
                       std::span<float> d_scales, std::span<float> d_zero_points, Scratch &scratch);
 
-/// Of y = clamp(x, lo, hi) with learned bounds: dx = dy where lo < x < hi, else 0.
+/// The gradient of y = clamp(x, lo, hi) with learned bounds: dx = dy where lo < x < hi, else 0.
 struct ClipGradient {
   float lo, hi;  ///< sums of dy where x <= lo, and where x >= hi
 };

@@ -6,7 +6,7 @@
 
 namespace qtn::train {
 
-/// Of contiguous float32; of all else true.
+/// Looks at contiguous float32; true for all else.
 inline bool all_finite(const Tensor &t) {
   if (t.dtype() != QTN_FLOAT32 || !t.has_data() || t.count() == 0) return true;
   return quant::extent_of(t.as<const float>(), static_cast<std::size_t>(t.count())).finite;

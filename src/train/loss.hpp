@@ -32,8 +32,8 @@ class Loss {
   virtual double run_one(const Tensor &output, std::span<const Tensor *const> targets, const Tensor &dy) const = 0;
 };
 
-/// Of the kind that "loss" names; "cross_entropy" without it. Options of other parts of a trainer are passed over.
-/// Throws QTN_EINVAL on an unknown kind, an option of another kind, or a value out of range.
+/// A loss of the kind that "loss" names; "cross_entropy" without it. Options of other parts of a trainer are passed
+/// over. Throws QTN_EINVAL on an unknown kind, an option of another kind, or a value out of range.
 ///
 /// cross_entropy  logits [N, C, ...]; targets int64 or int32 labels [N, ...], or float32 distributions [N, C, ...];
 ///                the mean over N and what follows C. "label_smoothing" s in [0, 1): targets t become

@@ -13,7 +13,7 @@ struct Lowered {
   std::vector<SlotId> inputs, outputs;
 };
 
-/// Without tensors but for those that are given. Throws as Program does.
+/// Without tensors except those that are given. Throws as Program does.
 Lowered lower(Network &network, std::span<const ops::TensorType> inputs);
 
 }  // namespace qtn::train

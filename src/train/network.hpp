@@ -53,7 +53,7 @@ struct Network {
   Network(const Network &) = delete;
   Network &operator=(const Network &) = delete;
 
-  /// The model of now: a graph, and of quantization-aware training a prepared model.
+  /// The current model: a graph, and in quantization-aware training a prepared model.
   graph::Graph snapshot() const;
   std::optional<quant::Prepared> prepared() const;
 

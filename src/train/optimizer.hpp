@@ -71,8 +71,8 @@ class Optimizer {
   Tensor steps_;
 };
 
-/// Of the kind that "optimizer" names, for parameters that stay where they are and whose settings may change between
-/// steps; "sgd" without it. Options of other parts of a trainer are passed over. Throws
+/// An optimizer of the kind that "optimizer" names, for parameters that stay where they are and whose settings may
+/// change between steps; "sgd" without it. Options of other parts of a trainer are passed over. Throws
 /// QTN_EINVAL on an unknown kind, an option of another kind, or a value out of range.
 ///
 /// every kind   "weight_decay" (default 0; adamw: 0.01), "clip_norm", "clip_value" (default: no clipping)

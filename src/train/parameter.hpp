@@ -8,7 +8,8 @@
 
 namespace qtn::train {
 
-/// Of so many batches before and one more. Of two it is what several processes compute, bit for bit: the sum, halved.
+/// The mean of so many batches before and one more. For two it is what several processes compute, bit for bit: the sum,
+/// halved.
 inline float mean_of_batches(float earlier, float one, std::size_t count) {
   return count == 0 ? one : (earlier * static_cast<float>(count) + one) / static_cast<float>(count + 1);
 }

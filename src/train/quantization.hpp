@@ -12,7 +12,7 @@
 
 namespace qtn::train {
 
-/// Of the activations that one group of a placement makes. Its range is a moving average, as PyTorch's
+/// The grid of the activations that one group of a placement makes. Its range is a moving average, as PyTorch's
 /// MovingAverageMinMaxObserver has it; scale and zero point follow by the rule of the configuration.
 class ActivationGrid {
  public:
@@ -80,7 +80,8 @@ class ActivationGrid {
   std::optional<std::pair<float, float>> extent_;  // of this step
 };
 
-/// Of weights whose grid follows a moving average, as PyTorch's observers have it: infinite before the first step.
+/// The range of weights whose grid follows a moving average, as PyTorch's observers have it: infinite before the first
+/// step.
 struct WeightRange {
   Tensor running;           ///< float32 [2, grids]: minima, maxima
   std::vector<float> next;  ///< what the forward run at hand makes of them

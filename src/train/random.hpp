@@ -38,7 +38,7 @@ class Random {
   /// A multiple of 2^-24 in [0, 1).
   constexpr float uniform(std::uint64_t index) const { return static_cast<float>(word(index) >> 8) * 0x1p-24f; }
 
-  /// Every order is as likely as any other, but for a share of items.size() / 2^32.
+  /// Every order is as likely as any other, except for a share of items.size() / 2^32.
   template <class T>
   constexpr void shuffle(std::span<T> items) const {
     for (std::uint64_t left = items.size(); left > 1; --left)

@@ -21,10 +21,10 @@ struct ScheduleSettings {
 
 class Schedule {
  public:
-  /// Of the kind that "schedule" names; "constant" without it. "lr" (default 0.001) is the rate that it begins with.
-  /// The first "warmup_steps" w (default 0) have the rates lr / w, 2 lr / w ... lr; after them s counts from 0. Throws
-  /// QTN_EINVAL on an unknown kind, an option of another kind, or a value out of range. Options of other parts of a
-  /// trainer are passed over, and every kind may be told "total_steps".
+  /// A schedule of the kind that "schedule" names; "constant" without it. "lr" (default 0.001) is the rate that it
+  /// begins with. The first "warmup_steps" w (default 0) have the rates lr / w, 2 lr / w ... lr; after them s counts
+  /// from 0. Throws QTN_EINVAL on an unknown kind, an option of another kind, or a value out of range. Options of other
+  /// parts of a trainer are passed over, and every kind may be told "total_steps".
   ///
   /// constant  lr
   /// step      lr * gamma^floor(s / step_size), as StepLR: "step_size" (required), "gamma" (default 0.1)

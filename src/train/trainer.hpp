@@ -43,7 +43,7 @@ class Trainer {
   /// QTN_ESTATE without a backward() before.
   void update();
 
-  /// What the model of now answers: new tensors.
+  /// What the current model answers: new tensors.
   std::vector<Tensor> evaluate(std::span<const Tensor *const> inputs);
 
   /// Changes options that may change between steps. Throws QTN_EINVAL and changes nothing.

@@ -12,7 +12,7 @@ struct Counts {
 /// Since the program began, on all threads.
 Counts counts();
 
-/// Of body().
+/// The allocations of body().
 template <class Body>
 Counts counts_of(Body &&body) {
   const Counts before = counts();

@@ -92,7 +92,7 @@ void models(const Runner &run, const char *path, const char *recipe) {
   run({"qconfig_set", [&] { return qconfig_set(config, "op:Softmax", nullptr); }, nullptr});
   run({"qmodel_prepare", [&] { return qmodel_prepare(&prepared, model, config, QTN_PTQ); },
        freed(prepared, qmodel_free)});
-  // What a prepared model keeps to run samples is freed with it: so one anew for each.
+  // What a prepared model keeps to run samples is freed with it, so each call gets a new one.
   run({"qmodel_calibrate",
        [&] {
          const long remaining = pause_failing_new();
@@ -121,7 +121,7 @@ void models(const Runner &run, const char *path, const char *recipe) {
   run({"qmodel_save", [&] { return qmodel_save(int8, path, nullptr); }, nullptr});
   run({"qmodel_load", [&] { return qmodel_load(&loaded, path); }, freed(loaded, qmodel_free)});
   run({"qsession_create", [&] { return qsession_create(&session, int8, nullptr); }, freed(session, qsession_free)});
-  // What a session keeps of its first run is freed with it: so a session anew for each.
+  // What a session keeps of its first run is freed with it, so each call gets a new session.
   run({"qsession_run, first",
        [&] {
          const long remaining = pause_failing_new();
@@ -188,7 +188,7 @@ void layers(const Runner &run) {
   run({"qlayer_create", [&] { return create(&layer); }, freed(layer, qlayer_free)});
   run({"qlayer_weight", [&] { return qlayer_weight(&y, layer); }, freed(y, qtensor_free)});
   qtensor_free(y);
-  // What a layer keeps of its first run is freed with it: so a layer anew for each.
+  // What a layer keeps of its first run is freed with it, so each call gets a new layer.
   for (const qtensor *operand : {x, q}) {
     run({"qlayer_run, first",
          [&] {
@@ -254,7 +254,7 @@ void trainers(const Runner &run, const std::string &path, const char *recipe, co
   qattrs_set_float(attrs, "weight_decay", 0.01);
   qattrs_set_float(attrs, "clip_norm", 1);
   const auto step = [&](qtrainer *trainer) { return qtrainer_step(&loss, trainer, &x, 1, &label, 1); };
-  // What a trainer keeps of its first run is freed with it: so one anew for each.
+  // What a trainer keeps of its first run is freed with it, so each call gets a new one.
   const auto anew = [&](const auto &call) {
     const long remaining = pause_failing_new();
     qtrainer *fresh = nullptr;
@@ -279,7 +279,7 @@ void trainers(const Runner &run, const std::string &path, const char *recipe, co
          });
        },
        nullptr});
-  // Of two batches: the optimizer's state, and the mean of gradients.
+  // With two batches: the optimizer's state, and the mean of gradients.
   run({"qtrainer_update",
        [&] {
          return anew([&](qtrainer *fresh) {

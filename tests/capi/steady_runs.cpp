@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// qsession_run on the digits network and qlayer_run, but for their first: they allocate the output and its handle, and
-// take no lock.
+// qsession_run on the digits network and qlayer_run, except for their first: they allocate the output and its handle,
+// and take no lock.
 #include <cstdio>
 #include <cstdlib>
 #include <initializer_list>

@@ -52,7 +52,7 @@ static void linear_float(void **state) {
   qtensor_free(y);
 }
 
-/* D04: y = sx * sw * (sum qx qw - zx sum qw - zw sum qx + K zx zw), with zw that is not 0. */
+/* y = sx * sw * (sum qx qw - zx sum qw - zw sum qx + K zx zw), with zw that is not 0. */
 static void d04_linear_integers(void **state) {
   qtensor *x = made(ROWS * IN, 1, DIMS(ROWS, IN)), *w = made(OUT * IN, 7, DIMS(OUT, IN)), *b = made(OUT, 3, DIMS(OUT));
   qquantizer *gx = affine(QTN_UINT8, 0.01, 125), *gw = affine(QTN_INT8, 0.02, 9), *gy = affine(QTN_UINT8, 0.05, 100);
@@ -93,7 +93,7 @@ static void d04_linear_integers(void **state) {
   qquantizer_free(gy);
 }
 
-/* D05: under fbgemm numerics x is quantized as uint8 with [0, 127]; under onnx ones with [0, 255]. */
+/* Under fbgemm numerics x is quantized as uint8 with [0, 127]; under onnx ones with [0, 255]. */
 static void d05_d06_linear_dynamic(void **state) {
   static const int steps[] = {127, 255};
   int numerics;
@@ -127,7 +127,7 @@ static void d05_d06_linear_dynamic(void **state) {
     assert_int_equal(qtensor_dtype(y1), QTN_FLOAT32);
     assert_memory_equal(qtensor_data(y1), qtensor_data(y2), qtensor_nbytes(y1));
     for (i = 0; i < ROWS; ++i)
-      for (j = 0; j < OUT; ++j) { /* D06 */
+      for (j = 0; j < OUT; ++j) { /* the stated distance from float */
         double bound = 1e-5;
         const double difference = fabs((double)float_at(y1, i * OUT + j) - (double)float_at(y3, i * OUT + j));
         for (k = 0; k < IN; ++k) bound += (double)sx / 2 * fabs((double)float_at(rw, j * IN + k));

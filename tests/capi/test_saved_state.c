@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Numbers in saved observers and checkpoints that no library writes: each ends in an error and changes nothing, or in an
- * observer that works. */
+ * Numbers in saved observers and checkpoints that no library writes: each ends in an error and changes nothing, or in
+ * an observer that works. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <unistd.h>
@@ -157,7 +157,7 @@ static void bins_of_observers(void **state) {
   for (size_t i = 0; i < COUNT(kCounts); ++i) {
     restore();
     put_u64(&changed, h.bins, kCounts[i]);
-    /* Of fewer bins, also without the bytes that are left over then. */
+    /* With fewer bins, also without the bytes that are left over then. */
     if (kCounts[i] < bins) changed.size = h.bins + 8 + 8 * kCounts[i];
     refused(kCounts[i] < bins ? "the numbers of bins and edges do not fit" : "");
     restore();

@@ -405,7 +405,7 @@ static void parts_are_a_batch(void **state) {
   assert_int_equal(gradients(got, COUNT(got), parts), count);
   for (i = 0; i < count; ++i) assert_float_equal(got[i], wanted[i], 1e-6);
   OK(qtrainer_update(parts));
-  train(parts, qtrainer_backward, 0, 2 * BATCH); /* begins anew */
+  train(parts, qtrainer_backward, 0, 2 * BATCH); /* begins again */
   OK(qtrainer_update(whole));
   train(whole, qtrainer_backward, 0, 2 * BATCH);
   count = gradients(wanted, COUNT(wanted), whole);

@@ -288,7 +288,7 @@ def fused_by_names():
     case("qat/fused_by_names/of_a_file", ["P15"], loaded, fuse, call("qmodel_save", m="$fused", path="@fused.onnx"),
          call("qmodel_load", "fused", path="@fused.onnx"), *prepare, call("qtrainer_create", "trainer", m="$p"), buffers(0),
          *parameter(0, folded.conv[0].weight.detach()))  # fmt: skip
-    # Of a network in training mode, as fuse_modules asks the modules: checked, and left to training.
+    # For a network in training mode, as fuse_modules asks the modules: checked, and left to training.
     other = copy.deepcopy(net).train()
     training = onnx_bytes(other, xs[0], torch.onnx.TrainingMode.TRAINING)
     losses, y = in_torch(prepared(other, "onednn", [["conv", "bn", "relu"]], "fc"), data, F.cross_entropy)

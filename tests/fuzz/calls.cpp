@@ -182,7 +182,7 @@ class Inventor {
       if (std::strcmp(attr.name, "auto_pad") == 0) return true;
     return false;
   }
-  /// How seldom an attribute is left out: one time in so many. Of some it is nearly always.
+  /// How seldom an attribute is left out: one time in so many. Some are nearly always.
   unsigned left_out(const std::string &name) const {
     static const std::set<std::string> wanted = {"kernel_shape", "perm", "to", "blocksize", "K", "N", "num_outputs"};
     static const std::set<std::string> rare = {"block_size",   "output_dtype", "precision",       "saturate",

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What the library exports equals symbols.txt. Of the static one these are all symbols that a program can meet, and hidden,
+# What the library exports equals symbols.txt. In the static one these are all symbols that a program can meet, and hidden,
 # so that nothing exports them. Usage: check_symbols.sh LIBRARY SYMBOLS_TXT
 set -eu
 if [[ $1 == *.a ]]; then

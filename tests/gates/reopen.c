@@ -39,7 +39,7 @@ static void load(void *library, const char *name, void *function, size_t size) {
 
 #define LOAD(field, name) load(library, name, &api.field, sizeof api.field)
 
-/* Of this process. */
+/* The threads of this process. */
 static int threads(void) {
   int count = 0;
   DIR *tasks = opendir("/proc/self/task");

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes training/learned_grids.json: grids that are learned, beside PyTorch.
+"""Makes training/learned_grids.json: grids that are learned, by PyTorch.
 
   modules   torch.ao's _LearnableFakeQuantize with gradient scaling, per tensor and per channel: y and the gradients of x, scale and
             zero point

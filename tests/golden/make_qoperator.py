@@ -3,7 +3,7 @@
 Runtime computes with it.
 
 The float network has one of every layer that quantize_static turns into an operator on integers, and MaxPool, Reshape and
-Relu between them, which it leaves as they are or drops. Of each input the results are the integers of every layer beside
+Relu between them, which it leaves as they are or drops. The results of each input are the integers of every layer beside
 the network's own float output.
 
 Run again with:  $(benchmarks/peers/make-venv)/bin/python tests/golden/make_qoperator.py

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes training/{float,qat,frozen,alone,curve}.json and the networks they train, training/*.onnx: steps of PyTorch from the same weights.
 
-20 of them, but for the curve:
+20 of them, except for the curve:
 
   float    convolutions with batch normalization (one depthwise), a residual addition, pools, a linear layer: SGD with
            momentum and weight decay

@@ -109,7 +109,7 @@ float any_scale(Random &random) {
   }
 }
 
-/// Of 2 to 8, or 16 bits, sometimes narrowed; with a zero point inside.
+/// A grid of 2 to 8, or 16 bits, sometimes narrowed; with a zero point inside.
 Grid any_grid(Random &random, const Rule &rule) {
   const int bits = random.one_in(8) ? 16 : random.in(2, 8);
   Grid g{rule, any_scale(random), 0, random.one_in(2) ? 0 : -(std::int64_t{1} << (bits - 1)), 0};

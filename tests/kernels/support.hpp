@@ -49,7 +49,7 @@ class Random {
     for (T &v : to) v = in<T>(lo, hi);
   }
 
-  /// Of uint8: both ends and in between.
+  /// A zero point of uint8: both ends and in between.
   std::int32_t zero_point() { return one_in(3) ? 0 : one_in(3) ? 255 : in(0, 255); }
 
   /// Full and narrowed as activations do.
@@ -98,7 +98,7 @@ class Guarded {
   std::span<T> span() const { return {data(), count_}; }
   T &operator[](std::size_t i) const { return data()[i]; }
 
-  /// How far from the first element a byte was written that is none of the elements; 0: none was.
+  /// How far from the first element a byte was written outside of the elements; 0: none was.
   std::ptrdiff_t written_outside() const {
     for (const char *p = begin_; p < begin_ + room_; ++p)
       if ((p < data_ || p >= data_ + count_ * sizeof(T)) && *p != kPattern) return p - data_;

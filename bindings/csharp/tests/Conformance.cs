@@ -14,7 +14,7 @@ using System.Text.RegularExpressions;
 using QTensor;
 using Step = System.Collections.Generic.Dictionary<string, object>;
 
-/// <summary>Why a step is none for C#.</summary>
+/// <summary>Why C# cannot express a step.</summary>
 internal sealed class CannotSay : Exception {
   internal CannotSay(string what) : base(what) {}
 }

@@ -18,7 +18,7 @@ import org.qtensor.Tensor;
 
 /** The handles of a case, and the arguments of its step. */
 final class Frame {
-  /** Why a step is none for Java. */
+  /** Why Java cannot express a step. */
   static final class CannotSay extends RuntimeException {
     private static final long serialVersionUID = 1;
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class _Epochs:
-    """Of what can be iterated anew, as a DataLoader: so each epoch has an order of its own. Batches that are not asked
+    """The epochs of an iterable that can be iterated again, like a DataLoader: each may have another order. Batches that are not asked
     for are left out."""
 
     def __init__(self, source: Any) -> None:

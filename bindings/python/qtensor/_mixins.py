@@ -322,7 +322,7 @@ class Model(Closing, ModelBase):
           and kept, 2 GiB at most;
         - a Samples, which is asked by index.
 
-        Of a pair (x, y), where the model has one input, y is the label: x is taken. Where the model fixes its batch,
+        If the model has one input, y of a pair (x, y) is the label, and x is taken. Where the model fixes its batch,
         larger ones are split. `report["samples"]` counts rows.
 
         config: a recipe ("onnx", "fbgemm", "nvidia" ...), a Config, or settings by selector on the recipe "onnx".
@@ -348,7 +348,7 @@ class Model(Closing, ModelBase):
                      attrs: Settings | None = None,
                      progress: Callable[[str, int, int, float], str | bool | None] | None = None) -> core.Model:
         """The model in integers, trained on its grids. `batches`: pairs of inputs and targets, each an array, a list of
-        them, or a dict by name: a list, which every epoch takes in order; a DataLoader, which every epoch iterates anew;
+        them, or a dict by name: a list, which every epoch takes in order; a DataLoader, which every epoch iterates again;
         a generator, whose batches are kept, 2 GiB at most; or a Batches, which is told the epoch.
 
         config: as of quantize().

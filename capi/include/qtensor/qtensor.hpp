@@ -472,7 +472,7 @@ class Tensor {
   static Tensor load_npy(const std::string &path) {
     return made([&](qtensor **t) { return qtensor_load_npy(t, path.c_str()); });
   }
-  /// Of the only tensor of a file where `name` is empty.
+  /// Rows of the only tensor of a file if `name` is empty.
   static Tensor load_rows(const std::string &path, const std::string &name, int64_t start, int64_t stop) {
     const char *which = name.empty() ? nullptr : name.c_str();
     return made([&](qtensor **t) { return qtensor_load_rows(t, path.c_str(), which, start, stop); });

@@ -56,7 +56,7 @@ bool is_as_folded(const Graph &g, const Node &node) {
   return holds(1, node.unfused->weight) && holds(2, node.unfused->bias);
 }
 
-/// Of a chain in evaluation mode.
+/// Fuses a chain in evaluation mode.
 void fuse(Graph &g, std::span<const std::string_view> names) {
   const std::string asked = list_of(g, names);
   const auto named = [&](const Node &node) { return std::find(names.begin(), names.end(), node.name) != names.end(); };

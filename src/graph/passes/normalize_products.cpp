@@ -70,7 +70,7 @@ bool join_bias(Graph &g, const Facts &facts, Node &first, Node &second) {
   return true;
 }
 
-/// Of images, by constants.
+/// Whether a node normalizes images by constants.
 bool is_norm(const Graph &g, const Facts &facts, const Node &node) {
   return node.op == &ops::kBatchNormalization && facts.rank_of(node.inputs[0]) == 4 &&
          std::all_of(node.inputs.begin() + 1, node.inputs.end(), [&](ValueId v) { return float_constant(g, v); });

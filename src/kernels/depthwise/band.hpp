@@ -26,12 +26,12 @@ class Band {
   using Layout = Blocks<typename V::Weight, V::kTaps, V::kLanes, V::kShift>;
   static constexpr std::ptrdiff_t kVector = Layout::kVector;
 
-  /// Of the input, under that many rows of outputs.
+  /// Rows of the input under that many rows of outputs.
   static std::ptrdiff_t in_rows(const DepthwiseWindow &w, std::ptrdiff_t rows) {
     return (rows - 1) * w.stride[0] + (w.kernel[0] - 1) * w.dilation[0] + 1;
   }
 
-  /// Of the input, under `outs` neighbouring outputs, for whole steps.
+  /// Columns of the input under `outs` neighbouring outputs, for whole steps.
   static std::ptrdiff_t in_columns(const DepthwiseWindow &w, int outs) {
     const std::ptrdiff_t taps = static_cast<std::ptrdiff_t>(Layout::steps(w)) * V::kTaps;
     return is_adjacent(w) ? outs - 2 + taps : (outs - 1) * w.stride[1] + (taps - 1) * w.dilation[1] + 1;

@@ -32,7 +32,7 @@ struct Blocks {
     return used * 2 > kLanes ? 1 : used * 4 > kLanes ? 2 : 4;
   }
 
-  /// Of a row of taps, with one more where they also serve the next output.
+  /// Steps of a row of taps, with one more where they also serve the next output.
   static std::size_t steps(const DepthwiseWindow &w) {
     const std::ptrdiff_t taps = w.kernel[1] + (is_adjacent(w) ? 1 : 0);
     return static_cast<std::size_t>((taps + kTaps - 1) / kTaps);

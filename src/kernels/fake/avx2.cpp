@@ -20,7 +20,7 @@ struct Avx2 {
   }
   static void store_part(float *p, std::size_t count, Floats v) { _mm256_maskstore_ps(p, first(count), v); }
 
-  /// Of a NaN and a number, the second operand.
+  /// The second operand if one of the two is NaN.
   static Floats min(Floats a, Floats b) { return _mm256_min_ps(a, b); }
   static Floats max(Floats a, Floats b) { return _mm256_max_ps(a, b); }
   static Floats absolute(Floats v) { return _mm256_andnot_ps(all(-0.0f), v); }

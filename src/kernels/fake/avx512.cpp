@@ -19,7 +19,7 @@ struct Avx512 {
   }
   static void store_part(float *p, std::size_t count, Floats v) { _mm512_mask_storeu_ps(p, first(count), v); }
 
-  /// Of a NaN and a number, the second operand.
+  /// The second operand if one of the two is NaN.
   static Floats min(Floats a, Floats b) { return _mm512_min_ps(a, b); }
   static Floats max(Floats a, Floats b) { return _mm512_max_ps(a, b); }
   static Floats absolute(Floats v) { return _mm512_abs_ps(v); }

@@ -60,7 +60,7 @@ struct ClipArgs {
   float *dx;  ///< may be dy
 };
 
-/// Of dy where x <= lo, and where x >= hi.
+/// Sums of dy where x <= lo, and where x >= hi.
 struct ClipSums {
   double below, above;
 };
@@ -74,8 +74,8 @@ struct PlanesArgs {
   const FakeGrids *grid;      ///< one for all channels; null: z = clamp(u)
 };
 
-/// Of a channel: sums of x - shift and of its square, and the ends of x itself, infinities of the wrong sign where
-/// there are none. NaN is passed over by these. Zeros have no sign.
+/// The moments of a channel: sums of x - shift and of its square, and the ends of x itself, infinities of the wrong
+/// sign where there are none. NaN is passed over by these. Zeros have no sign.
 struct PlanesMoments {
   double sum, squares;
   float min, max;

@@ -27,7 +27,7 @@ typename V::Floats clamped(typename V::Floats v, typename V::Floats lo, typename
   return V::min(hi, V::max(lo, v));
 }
 
-/// Of numbers up to 2^22, never -0: sums with 3 * 2^22 have no bits for fractions.
+/// Rounds numbers up to 2^22, never -0: sums with 3 * 2^22 have no bits for fractions.
 template <class V, Kind kind>
 typename V::Floats rounded(typename V::Floats v) {
   using Floats = typename V::Floats;

@@ -25,7 +25,7 @@ struct Neon {
     for (std::size_t i = 0; i < count; ++i) p[i] = lanes[i];
   }
 
-  /// Of a NaN and a number, the second operand.
+  /// The second operand if one of the two is NaN.
   static Floats min(Floats a, Floats b) { return vbslq_f32(vcltq_f32(a, b), a, b); }
   static Floats max(Floats a, Floats b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
   static Floats absolute(Floats v) { return vabsq_f32(v); }

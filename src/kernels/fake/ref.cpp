@@ -26,7 +26,7 @@ struct Grid {
     if (std::isnan(scaled(x)) || to_grid(x, rounding, factor, zero, lo - 1, hi + 1) != q(x)) return false;
     return !inverse || static_cast<float>(hi) / std::fabs(x) >= factor;
   }
-  /// Of what the gradient of the scale is made.
+  /// The terms of the gradient of the scale.
   float steps(float x, bool held) const {
     const auto steps = static_cast<float>(q(x) - zero);
     return held ? steps - scaled(x) : steps;

@@ -23,7 +23,7 @@ class ZmmStoreU8 {
   void operator()(const __m512i (&acc)[mr][nv], const Tile &t) const {
     __m512 scale[nv];
     unroll<nv>([&](auto j) { scale[j] = multipliers(t, j); });
-    // Of two rows x and y, packing leaves lane i with dwords (x_i, x_i+4, y_i, y_i+4), or (x_i, y_i) for 16 columns.
+    // From two rows x and y, packing leaves lane i with dwords (x_i, x_i+4, y_i, y_i+4), or (x_i, y_i) for 16 columns.
     const __m512i order = nv == 2 ? _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)
                                   : _mm512_setr_epi32(0, 4, 8, 12, 0, 0, 0, 0, 1, 5, 9, 13, 0, 0, 0, 0);
     const __mmask32 mask = _cvtu32_mask32(static_cast<unsigned>(first_lanes(t.columns)));

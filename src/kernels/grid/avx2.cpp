@@ -25,7 +25,7 @@ struct Avx2 {
   static Ints all(std::int32_t v) { return _mm256_set1_epi32(v); }
   static Floats multiply(Floats a, Floats b) { return _mm256_mul_ps(a, b); }
   static Floats divide(Floats a, Floats b) { return _mm256_div_ps(a, b); }
-  /// Of a NaN and a number, the second operand.
+  /// The second operand if one of the two is NaN.
   static Floats min(Floats a, Floats b) { return _mm256_min_ps(a, b); }
   static Floats max(Floats a, Floats b) { return _mm256_max_ps(a, b); }
   static Ints min(Ints a, Ints b) { return _mm256_min_epi32(a, b); }

@@ -16,7 +16,7 @@ struct Neon {
   static Ints all(std::int32_t v) { return vdupq_n_s32(v); }
   static Floats multiply(Floats a, Floats b) { return vmulq_f32(a, b); }
   static Floats divide(Floats a, Floats b) { return vdivq_f32(a, b); }
-  /// Of a NaN and a number, the second operand.
+  /// The second operand if one of the two is NaN.
   static Floats min(Floats a, Floats b) { return vbslq_f32(vcltq_f32(a, b), a, b); }
   static Floats max(Floats a, Floats b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
   static Ints min(Ints a, Ints b) { return vminq_s32(a, b); }

@@ -89,7 +89,7 @@ struct Planes : Lanes<bytes> {
     return pick(a, b, std::integer_sequence<int, 2 * i...>());
   }
 
-  /// Of the first element of a pair in each of these vectors, the one after the other.
+  /// The first element of each pair in these vectors, the one after the other.
   static Floats every_other(const Floats &a, const Floats &b) {
     return pick_every_other(a, b, std::make_integer_sequence<int, kCount>());
   }

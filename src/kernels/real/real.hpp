@@ -37,8 +37,8 @@ struct CopyArgs {
   std::size_t y_pitch, rows, columns;
 };
 
-/// Of a convolution over copies of planes, for `filters` filters: y[f * y_step + i] = sum over taps, in their order, of
-/// weights[t * filters + f] * x[offsets[t] + i]
+/// One pass of a convolution over copies of planes, for `filters` filters: y[f * y_step + i] = sum over taps, in their
+/// order, of weights[t * filters + f] * x[offsets[t] + i]
 struct ConvolveArgs {
   const float *x;
   const std::ptrdiff_t *offsets;

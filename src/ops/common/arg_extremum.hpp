@@ -23,7 +23,7 @@ inline Types infer_arg(const char *op, const Call &call) {
   return {{QTN_INT64, shape}};
 }
 
-/// Of equal elements the first, or the last; NaN is beyond every number.
+/// Takes the first of equal elements, or the last; NaN is beyond every number.
 template <class Extremum>
 void run_arg(std::size_t axis, const Call &call, const Tensor &y, Extremum extremum) {
   const Tensor &x = *call.in(0);

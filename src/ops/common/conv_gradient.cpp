@@ -13,7 +13,7 @@ constexpr std::int64_t kColumns = 1 << 16;
 /// One position and one group, as where features were averaged: images are the rows of a matrix.
 bool is_product(const Convolution &conv) { return conv.pointwise() && conv.in_size() == 1 && conv.groups == 1; }
 
-/// Of the taps of channels in rows, the one at `row`.
+/// The tap at `row`, where the taps of channels are rows.
 Window::Dims tap_at(const Window &w, std::int64_t row) {
   const std::int64_t k = row % w.taps_count();
   return {k / w.kernel[2] / w.kernel[1], k / w.kernel[2] % w.kernel[1], k % w.kernel[2]};

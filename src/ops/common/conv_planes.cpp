@@ -15,7 +15,7 @@ constexpr std::int64_t kCopies = 1 << 16;
 /// Kernels read less than this past the copies, and do not use it.
 std::int64_t slack_of(const PlaneCopy &copy) { return copy.size[1] + kernels::kSumLanes; }
 
-/// Of a convolution that goes from one tensor to another: channels of a group, elements of a plane, and steps in the
+/// A convolution that goes from one tensor to another: channels of a group, elements of a plane, and steps in the
 /// weights.
 struct Direction {
   std::int64_t images, groups;
@@ -66,7 +66,7 @@ void cut(Scan &scan, std::int64_t channels) {
   scan.cut(std::clamp(kCopies / std::max<std::int64_t>(row, 1) - halo, std::min(scan.rows, 2 * halo + 4), scan.rows));
 }
 
-/// Of each channel's taps, where output (0, 0) finds them in the copies of all channels.
+/// For each channel's taps, where output (0, 0) finds them in the copies of all channels.
 std::vector<std::ptrdiff_t> offsets_of(const Pass &pass, const PlaneCopy &copy, std::int64_t channels) {
   std::vector<std::ptrdiff_t> offsets;
   for (std::int64_t c = 0; c < channels; ++c)
@@ -240,7 +240,8 @@ class Correlator {
   }
 
  private:
-  /// Of the sums between two additions over lanes, and elements of the copies that they need, for a larger cache.
+  /// The number of sums between two additions over lanes, and of elements of the copies that they need, for a larger
+  /// cache.
   static constexpr std::int64_t kPositions = 512, kFarCopies = 1 << 17;
 
   /// A few images, or a band of one.

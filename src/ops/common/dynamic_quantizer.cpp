@@ -64,7 +64,7 @@ ScaleZero choose_torch(Range range, const Target &target) {
     scale = static_cast<double>(kSmallest);
   }
   const double below = static_cast<double>(range.min) / scale, above = static_cast<double>(range.max) / scale;
-  // Of the two ends, the one whose quotient is less in error gives the zero point.
+  // The end whose quotient has the smaller error gives the zero point.
   const bool from_min = std::abs(target.lo) - std::abs(below) < std::abs(target.hi) - std::abs(above);
   const double zero = from_min ? target.lo - below : target.hi - above;
   return {scale, static_cast<std::int64_t>(std::nearbyint(std::clamp(zero, target.lo, target.hi)))};

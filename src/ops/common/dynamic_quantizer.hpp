@@ -7,7 +7,8 @@
 
 namespace qtn::ops {
 
-/// Of DynamicQuantizeLinear and DynamicQuantizeMatMul, beside ONNX's: whose grid x gets. In files a function says it.
+/// An attribute of DynamicQuantizeLinear and DynamicQuantizeMatMul that ONNX lacks: whose grid x gets. In files a
+/// function says it.
 inline constexpr const char *kNumericsAttr = "numerics";
 inline constexpr AttrSpec kDynamicAttrs[] = {{kNumericsAttr, AttrSpec::kString}};
 

@@ -27,7 +27,7 @@ struct Convolution {
   }
 };
 
-/// Of a checked call of Conv.
+/// The convolution of a checked call of Conv.
 Convolution convolution_of(const Call &call);
 
 /// One tap of one channel for output positions [begin, end): row[i] = x at that tap minus zero; 0 in the padding.

@@ -53,7 +53,7 @@ bool fits_int32(std::int64_t depth, std::span<const std::int32_t> bias) {
   return most <= kMost && depth <= (kMost - most) / (255 * 255);
 }
 
-/// Of each channel; empty where all are 0.
+/// One for each channel; empty where all are 0.
 std::vector<std::int32_t> zero_points(const Quantizer &w, std::size_t channels) {
   const std::vector<std::int64_t> &zeros = w.zero_points();
   if (std::all_of(zeros.begin(), zeros.end(), [](std::int64_t z) { return z == 0; })) return {};

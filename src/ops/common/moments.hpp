@@ -9,7 +9,8 @@ struct Moments {
   double mean, variance;
 };
 
-/// Of `count` numbers; NaN of none. Two passes, since the mean of squares less the squared mean cancels.
+/// The moments of `count` numbers; NaN for no numbers. Two passes, since the mean of squares less the squared mean
+/// cancels.
 template <class T>
 Moments moments(const T *x, std::int64_t count) {
   const double mean = sum_of(count, [x](std::int64_t i) { return x[i]; }) / static_cast<double>(count);

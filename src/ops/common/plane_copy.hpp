@@ -18,7 +18,7 @@ struct PlaneCopy {
   std::int64_t part_size() const { return size[0] * size[1]; }
   std::int64_t count() const { return static_cast<std::int64_t>(first.size()) * part_size(); }
 
-  /// Of `planes` that are steps apart, as their copies are; of the parts `rows` of their rows further down. Between
+  /// Copies `planes` that are steps apart, as their copies are; parts of planes begin `rows` rows further down. Between
   /// their rows `to` holds zeros already.
   void run(const float *from, std::int64_t from_step, std::int64_t planes, std::int64_t rows, float *to,
            std::int64_t to_step) const;

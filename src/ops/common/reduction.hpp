@@ -39,7 +39,7 @@ struct ReductionPlan {
   struct Place {
     std::int64_t x = 0, y = 0;
   };
-  /// Of the kept elements the one at `index`.
+  /// The kept element at `index`.
   Place kept_at(std::int64_t index) const {
     Place at;
     for (std::size_t i = kept.size(); i-- > 0; index /= kept[i]) {

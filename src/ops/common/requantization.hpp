@@ -21,7 +21,8 @@
 namespace qtn::ops {
 
 inline float conv_multiplier(float sx, float sw, float sy) { return (sx * sw) / sy; }
-/// Of Mul. Where grids are reached by the inverse of their scale, as PyTorch's are, so are those of products.
+/// The multiplier of Mul. Where grids are reached by the inverse of their scale, as PyTorch's are, so are those of
+/// products.
 inline float mul_multiplier(const Quantizer &a, const Quantizer &b, const Quantizer &y) {
   if (y.rounding() == Rounding::reciprocal) return (a.scale() * b.scale()) * y.factor(0);
   return conv_multiplier(a.scale(), b.scale(), y.scale());

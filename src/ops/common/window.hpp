@@ -31,7 +31,7 @@ struct Window {
   /// Taps of output o that fall on the input or its declared padding: ceil_mode reaches past both.
   Span padded_taps(std::size_t axis, std::int64_t o) const;
 
-  /// taps() of every output along each axis, since dividing anew inside of planes is slow.
+  /// taps() of every output along each axis, since dividing again inside of planes is slow.
   using TapTable = std::array<std::vector<Span>, kMaxRank>;
   TapTable tap_table() const;
   TapTable padded_tap_table() const;
@@ -46,14 +46,14 @@ struct Window {
   Window lifted() const;
 };
 
-/// Of Conv with x [n][c][spatial...] and weight [m][c / group][kernel...].
+/// The window of Conv with x [n][c][spatial...] and weight [m][c / group][kernel...].
 Window conv_window(const Attrs &attrs, const Shape &x, const Shape &weight);
 
-/// Of ConvTranspose with x [n][c][spatial...] and weight [c][m / group][kernel...]: the windows of the convolution that
-/// goes from its output (`in`) to its input (`out`).
+/// The window of ConvTranspose with x [n][c][spatial...] and weight [c][m / group][kernel...]: those of the convolution
+/// that goes from its output (`in`) to its input (`out`).
 Window transposed_window(const Attrs &attrs, const Shape &x, const Shape &weight);
 
-/// Of MaxPool or AveragePool (`op`, for messages).
+/// The window of MaxPool or AveragePool (`op`, for messages).
 Window pool_window(const char *op, const Attrs &attrs, const Shape &x);
 
 }  // namespace qtn::ops

@@ -46,7 +46,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
   call.in(0)->dtype() == QTN_FLOAT64 ? normalize<double>(call, outputs[0]) : normalize<float>(call, outputs[0]);
 }
 
-/// Of a plane: of dy, and of dy times what x is standardized to.
+/// Sums over a plane: of dy, and of dy times what x is standardized to.
 struct PlaneSums {
   double dy, dy_v;
 };

@@ -21,7 +21,8 @@ void run(const Call &call, std::span<Tensor> outputs) {
   });
 }
 
-/// dy times the product of all others. Where one of them is 0 only that one has a gradient, where two are none.
+/// dy times the product of all others. Where one of them is 0 only that one has a gradient; where two are, all
+/// gradients are 0.
 void backward(const Backward &run, std::span<const Tensor> dx) {
   if (!dx[0].has_data()) return;
   const Tensor &x = *run.call.in(0), &dy = run.dy[0];

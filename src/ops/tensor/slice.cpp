@@ -54,7 +54,7 @@ Selection select(const Call &call) {
 
 Types infer(const Call &call) { return {{call.in(0)->dtype(), select(call).shape}}; }
 
-/// Of x, or a tensor of its shape, what y is.
+/// The part of x, or of a tensor of its shape, that y is.
 struct Selected final : Prepared {
   explicit Selected(const Call &call) : selection(select(call)) {}
   const Selection selection;

@@ -10,7 +10,7 @@
 
 namespace qtn::quant {
 
-/// Of values other than zero, which would outnumber all others after a Relu.
+/// Counts of values other than zero, which would outnumber all others after a Relu.
 struct DyadicBins {
   int exponent = 0;
   std::int64_t first = 0;             ///< index i of counts[0]

@@ -31,7 +31,7 @@ double divergence(const std::vector<double> &p, const std::vector<double> &q) {
   return sum;
 }
 
-/// Of the bins [begin, end), which take the counts outside into their ends, from the same in 128 levels.
+/// The loss of the bins [begin, end), which take the counts outside into their ends, from the same in 128 levels.
 double loss(const std::vector<std::uint64_t> &counts, std::size_t begin, std::size_t end) {
   const auto at = [&](std::size_t i) { return counts.begin() + static_cast<std::ptrdiff_t>(i); };
   std::vector<double> p(at(begin), at(end)), q(end - begin);

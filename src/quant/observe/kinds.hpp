@@ -36,13 +36,13 @@ IntegerRange integers(const ObserverSettings &settings);
 /// The ends of one value or more, on all threads.
 kernels::Extent extent_of(const float *data, std::size_t count);
 
-/// Of a contiguous tensor that is not empty.
+/// The ranges of a contiguous tensor that is not empty.
 Ranges measure(const Tensor &x, const ObserverSettings &settings);
 
 /// Throws QTN_ESHAPE unless both have as many channels or blocks.
 void check_channels(const Ranges &seen, const Ranges &now);
 
-/// Extends the ranges seen by those of now; throws as check_channels, unless nothing was seen.
+/// Extends the ranges seen by the current ones; throws as check_channels, unless nothing was seen.
 void widen(Ranges &seen, const Ranges &now);
 
 /// What NVIDIA's calibrators mean by an amax: [-amax, amax], or [0, amax] of values that were never negative.

@@ -55,7 +55,7 @@ class Learner {
                slope_.data(), p_.depth);
   }
 
-  /// The loss of each row but for a constant: ŵ QQ ŵ' - 2 ŵ QY.
+  /// The loss of each row except for a constant: ŵ QQ ŵ' - 2 ŵ QY.
   std::vector<double> losses(const std::vector<std::int64_t> &q) {
     const std::vector<float> w = reals(q);
     find_slope(w);

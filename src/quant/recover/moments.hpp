@@ -8,7 +8,7 @@
 
 namespace qtn::quant {
 
-/// Of one group of a layer: x as the float model has it, q as the quantized one, y = W x.
+/// The moments of one group of a layer: x as the float model has it, q as the quantized one, y = W x.
 struct Moments {
   /// Means over rows that may be taken to be independent of those of other parts: one part for each sample; of a single
   /// sample several.

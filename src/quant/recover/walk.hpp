@@ -13,7 +13,7 @@ namespace qtn::quant {
 graph::Graph with_float_constants(const graph::Graph &g);
 
 /// One sample. All arithmetic is in float32: a value with a quantizer holds the reals that its integers stand for. That
-/// is what integer engines compute but for the rounding of sums.
+/// is what integer engines compute except for the rounding of sums.
 class Walk {
  public:
   /// `g` (whose constants are floats) and `uses` stay with the caller, who may change constants of nodes ahead.

@@ -23,7 +23,7 @@ struct Accuracy {
   std::vector<std::vector<Noise>> samples;  ///< [sample][output]
   std::size_t rows = 0, agree = 0;          ///< of the first output, and those whose largest value stays where it is
 
-  /// Of one output over all samples.
+  /// The noise of one output over all samples.
   Noise of_output(std::size_t output) const;
 
   /// The mean over the outputs of their ratios, between -120 and 120: no output hides another by being larger.
@@ -42,7 +42,7 @@ class AccuracyMeter {
   /// Runs `exact`, a session of the float graph `real`. All of it stays with the caller.
   AccuracyMeter(const graph::Graph &real, const runtime::Session &exact, const Samples &samples);
 
-  /// Of a session of a graph with the same inputs and outputs.
+  /// The accuracy of a session of a graph with the same inputs and outputs.
   Accuracy measure(const runtime::Session &coarse) const;
 
  private:
@@ -59,8 +59,8 @@ struct Verdict {
 
 /// Whether `b` is nearer to float than `a` by `least` dB of the held-back samples: over all of them, of which no single
 /// one decides, and of the typical one; no output loses. Few samples are nearer by chance, so
-/// that nothing may be lost on the fitted ones either, and of both together either no sample comes out worse or the mean
-/// gain is four times its standard error. The ratio of a single sample counts up to `most` dB.
+/// that nothing may be lost on the fitted ones either, and of both together either no sample comes out worse or the
+/// mean gain is four times its standard error. The ratio of a single sample counts up to `most` dB.
 bool gains(const Verdict &a, const Verdict &b, double least, double most = kExact);
 
 class Judge {

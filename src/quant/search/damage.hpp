@@ -22,7 +22,7 @@ struct Damage {
 /// `real` is the graph that convert() made it of.
 std::vector<Damage> measure_damage(const graph::Graph &real, const graph::Graph &quantized, const Samples &samples);
 
-/// Of the outputs where those nodes stay in float and all others are quantized.
+/// The noise of the outputs where those nodes stay in float and all others are quantized.
 Noise noise_without(const graph::Graph &real, const graph::Graph &quantized, const Samples &samples,
                     std::span<const std::size_t> in_float);
 

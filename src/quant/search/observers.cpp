@@ -14,11 +14,11 @@ using graph::kNoValue;
 using graph::Node;
 using graph::ValueId;
 
-/// Of equals the first is taken.
+/// The first of equal ones is taken.
 constexpr const char *kKinds[] = {"minmax", "histogram", "mse", "percentile", "entropy"};
 constexpr std::size_t kCount = std::size(kKinds);
 
-/// Of each group that is observed, one of each kind; of others none.
+/// One of each kind for each group that is observed; none for others.
 using Observers = std::vector<std::vector<std::unique_ptr<Observer>>>;
 
 Observers observed_by_all(Prepared &p, const Samples &samples) {

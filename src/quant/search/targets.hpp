@@ -23,7 +23,7 @@ struct Targets {
   }
 };
 
-/// Of all outputs of the quantized graph, run by the native engine, against those of the float one.
+/// The SQNR of all outputs of the quantized graph, run by the native engine, against those of the float one.
 double sqnr_db(const graph::Graph &real, const graph::Graph &quantized, const Samples &samples);
 
 /// Beside one float model.

@@ -14,7 +14,7 @@ namespace {
 // Strips of fewer rows than this leave too much of a tile empty.
 constexpr std::int64_t kNarrow = 7;
 
-// Of all rows and columns of outputs whose windows reach out of the picture differently, about.
+// About how many rows and columns of outputs may have windows that reach out of the picture differently.
 constexpr std::size_t kMostRuns = std::size_t{1} << 20;
 
 /// Parts of [first, first + count), in rows counted over all images, that lie in one image: body(image, row in the

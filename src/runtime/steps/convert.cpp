@@ -20,7 +20,7 @@ struct Planes {
 
 Planes planes_of(const SlotForm &real, const SlotForm &q) {
   const auto count = static_cast<std::size_t>(element_count(q.shape));
-  // Of nothing, strides say nothing, and it need not be a picture.
+  // The strides of an empty tensor say nothing, and it need not be a picture.
   if (count == 0 || same_layout(q.shape, real.strides, q.strides)) {
     return {1, count, 1, 1, 0, 0, 1, 0, 0};
   }

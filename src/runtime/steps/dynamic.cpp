@@ -54,7 +54,7 @@ PackedWeights transposed(const Tensor &w) {
   return packed;
 }
 
-/// Of each column; empty where all are 0.
+/// One for each column; empty where all are 0.
 std::vector<std::int32_t> zero_points(const Tensor &w, const Tensor &given) {
   std::vector<std::int32_t> zeros(static_cast<std::size_t>(w.dim(1)), w.dtype() == QTN_UINT8 ? -128 : 0);
   if (given.has_data()) {

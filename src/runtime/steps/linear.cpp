@@ -8,8 +8,8 @@
 namespace qtn::runtime {
 namespace {
 
-// Small weights stay in the second level of cache while blocks of rows, in the first, pass by. Of large weights each
-// task takes columns that fit there, and as many rows as it can, so that they are read from further away only once.
+// Small weights stay in the second level of cache while blocks of rows, in the first, pass by. Each task over large
+// weights takes columns that fit there, and as many rows as it can, so that they are read from further away only once.
 constexpr std::size_t kSmallWeights = 256 << 10, kSmallRows = 24 << 10, kLargeRows = 256 << 10;
 
 // Below this there is nothing to share between threads.

@@ -38,7 +38,7 @@ class RunStep final : public OperatorStep {
     auto outputs = memory.list<Tensor>(refs_.outputs.size());
     std::ranges::transform(refs_.outputs, outputs.begin(),
                            [&](SlotId s) { return s == kNoSlot ? Tensor() : c.tensor(s); });
-    // Of nothing, other dimensions may be as large as they like.
+    // An empty tensor may have other dimensions of any size.
     if (std::ranges::all_of(writes, [&](SlotId s) { return c.tensor(s).count() == 0; })) return;
     node_.op->run({node_.attrs, operands(c, memory), outputs.size()}, outputs);
     if (node_.clamp) ops::clamp_elements(outputs[0], *node_.clamp);

@@ -104,7 +104,7 @@ class BatchNormStep final : public Step {
   }
 
  private:
-  /// Of x, the result of the node before: u = x / factor is what is normalized.
+  /// About x, the result of the node before: u = x / factor is what is normalized.
   struct Channel {
     double mean = 0, rstd = 1;  ///< of x; of u
     float min = 0, max = 0;

@@ -54,7 +54,7 @@ class FakeQuantizeStep final : public Step {
   }
 
  private:
-  /// A normalization that changes nothing, but for its epilogue.
+  /// A normalization that changes nothing, except for its epilogue.
   template <class F>
   void each_piece(F &&f) const {
     constexpr std::size_t kPiece = std::size_t{1} << 14;

@@ -41,7 +41,7 @@ struct Fold {
   }
   bool follows_scale(std::size_t c) const { return scale.as<const float>()[c] != 0.0f; }
 
-  /// Of the statistics and the scale of now.
+  /// Follows the current statistics and scale.
   void renew() {
     factor.resize(static_cast<std::size_t>(scale.count()));
     for (std::size_t c = 0; c < factor.size(); ++c) {

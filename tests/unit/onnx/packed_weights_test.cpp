@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights of 2 and 4 bits in files: networks beside ONNX's reference evaluator, and what each opset and format holds.
+// Weights of 2 and 4 bits in files: networks compared with ONNX's reference evaluator, and what each opset and format
+// holds.
 #include <map>
 
 #include "golden.hpp"

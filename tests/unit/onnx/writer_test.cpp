@@ -93,7 +93,7 @@ void quantized_round_trip(void **) {
           assert_true(static_cast<float>(was.quantizer->scales()[i]) == static_cast<float>(is.quantizer->scales()[i]));
       }
       for (const char *name : {"x", "c", "y"}) assert_true(*named(g, name).quantizer == *named(back, name).quantizer);
-      // Only the order of what the file lists may still change, and not for ever.
+      // Only the order of what the file lists may still change, and not forever.
       const std::string again = onnx::serialize(back, {opset});
       assert_int_equal(again.size(), bytes.size());
       assert_true(onnx::serialize(parse(again), {opset}) == again);

@@ -79,7 +79,7 @@ inline quant::Prepared calibrated(const graph::Graph &g, const quant::Config &co
   return p;
 }
 
-/// Of all outputs of b, whatever b is, against those of a.
+/// The noise of all outputs of b, whatever b is, against those of a.
 inline quant::Noise difference(const graph::Graph &a, const graph::Graph &b, const quant::Samples &samples) {
   quant::Noise noise;
   for (std::size_t s = 0; s < samples.count; ++s) {

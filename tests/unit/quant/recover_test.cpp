@@ -179,7 +179,7 @@ void deep_networks_are_rescued(void **) {
   if (before > ideal - 10 || after < ideal - 3) fail_test(before, " dB, equalized ", after, ", never spread ", ideal);
 }
 
-/// Of strength 0.5 comes max|x| = max|w|. Weights of the last layer are those that no other
+/// Strength 0.5 gives max|x| = max|w|. Weights of the last layer are those that no other
 /// link scales again.
 void activations_have_equal_ranges(void **) {
   const graph::Graph before = chain(1000);

@@ -155,7 +155,7 @@ void largest_values_stay_where_they_are(void **) {
     assert_true(agreement(all.graph, convert(to_float(all)(fewer), nullptr)) < 1);
   }
 
-  // Of two targets the harder one decides.
+  // The harder of two targets decides.
   const double db = difference(all.graph, convert(p, nullptr), kSamples).sqnr_db();
   for (const Targets &both : {Targets{db + 6, whole}, Targets{db - 20, 1.0}}) {
     Prepared q = coarse();

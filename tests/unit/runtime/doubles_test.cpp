@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Networks of float64 beside PyTorch and ONNX's reference evaluator: what they compute in, what goes in and comes out,
-// and their way to integers and back from a file.
+// Networks of float64 compared with PyTorch and ONNX's reference evaluator: what they compute in, what goes in and
+// comes out, and their way to integers and back from a file.
 #include <cmath>
 
 #include "onnx/onnx.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models that other tools quantized: both engines beside ONNX Runtime, what of a plan is left in float, and what comes
-// back when they are written.
+// Models that other tools quantized: both engines compared with ONNX Runtime, what of a plan is left in float, and what
+// comes back when they are written.
 #include <cmath>
 
 #include "onnx/onnx.hpp"
@@ -41,7 +41,7 @@ std::int64_t count_apart(const Tensor &got, const Tensor &want, double step) {
   return count;
 }
 
-// Every element, but for models in exceptions.json, which says how many are not, and why.
+// Every element, except for models in exceptions.json, which says how many are not, and why.
 void outputs_of_onnx_runtime(void **) {
   const Others others;
   assert_true(others.file.at("models").size() >= 40);
@@ -76,7 +76,7 @@ std::vector<std::string> float_steps(const graph::Graph &g, const Tensor &x) {
   return steps;
 }
 
-// None, but for models in exceptions.json.
+// None, except for models in exceptions.json.
 void steps_in_float(void **) {
   const Others others;
   for (const auto &model : others.file.at("models")) {

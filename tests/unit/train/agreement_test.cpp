@@ -131,7 +131,7 @@ void expect_near(const std::string &what, const Tensor &got, const Tensor &want,
   if (apart * 50 > want.count()) fail_test(what, ": ", apart, " of ", want.count(), " elements differ");
 }
 
-/// Of its grid; of a float output of the 8-bit grid that it would have.
+/// The step of its grid; for a float output that of the 8-bit grid that it would have.
 float step_of(const graph::Value &value, const Tensor &t) {
   if (value.quantizer) return static_cast<float>(value.quantizer->scale());
   const auto values = float_values(t, "t");
@@ -230,7 +230,7 @@ void around_nodes_in_float(void **) {
   }
 }
 
-/// Of what the model ends with, as its last layer writes it and as nodes hand it on.
+/// Grids of what the model ends with, as its last layer writes it and as nodes hand it on.
 void of_grids_at_outputs(void **) {
   const Attrs outputs = attrs({{"quantize_outputs", std::int64_t{1}}});
   const auto with_outputs = [&](const char *recipe, const char *learning) {

@@ -183,7 +183,7 @@ void nvidia_amax(void **) {
 }
 
 /// Large tensors are done in pieces, by any number of threads: the bits are those of one thread, and the sums those of
-/// the elements in double, but for the rounding of blocks.
+/// the elements in double, except for the rounding of blocks.
 void pieces(void **) {
   const std::vector<float> scales = {0.05f, 0.02f, 0.1f};
   const std::vector<std::int32_t> zero_points = {3, -5, 0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grids that are learned: beside PyTorch, and what becomes of them.
+// Grids that are learned: compared with PyTorch, and what becomes of them.
 #include "train/learned_grid.hpp"
 
 #include <filesystem>
@@ -238,7 +238,7 @@ void a_batch_that_fails_begins_nothing(void **) {
     assert_true(parameter_of(trainer, name).as<float>()[0] == 0);
 }
 
-/// Of scales for all that an update may bring, and what the caller writes.
+/// Scales stay positive for all that an update may bring, and what the caller writes.
 void scales_stay_positive(void **) {
   Trainer trainer(prepared(network(), {"", "onednn", "lsq+", "lsq", 8}), kOptions);
   step(trainer, 0);
@@ -280,8 +280,8 @@ void checkpoints_hold_grids(void **) {
   }
 }
 
-/// Of qtrainer_model, which a program may train on. A range becomes that from the first to the last integer of its
-/// grid.
+/// The result of qtrainer_model, which a program may train on. A range becomes that from the first to the last integer
+/// of its grid.
 void a_trained_model_has_its_grids(void **) {
   for (const char *kind : {"lsq", "pact"}) {
     const float tolerance = std::string_view(kind) == "pact" ? 0.01f : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Losses and their gradients beside PyTorch's in double precision.
+// Losses and their gradients compared with PyTorch's in double precision.
 #include "support.hpp"
 #include "train/loss.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizers and clipping beside torch.optim and torch.nn.utils.
+// Optimizers and clipping compared with torch.optim and torch.nn.utils.
 #include <map>
 
 #include "support.hpp"

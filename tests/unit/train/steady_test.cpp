@@ -11,7 +11,8 @@ namespace {
 
 using namespace qtn::test;
 
-/// Of every number of threads, but for the first run, which makes a pool and the memory that later ones use.
+/// Allocations with every number of threads, except in the first run, which makes a pool and the memory that later ones
+/// use.
 template <class Body>
 void expect_steady(const std::string &what, const Body &body) {
   for (const int threads : {1, 2}) {

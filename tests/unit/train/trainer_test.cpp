@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole networks, step by step beside PyTorch.
+// Whole networks, step by step compared with PyTorch.
 #include "train/trainer.hpp"
 
 #include "io/npy.hpp"

@@ -136,7 +136,7 @@ abstract class ModelBase extends NativeObject {
     }
   }
 
-  /** Of a model that quantize or quantizeQat made: what was done and why; null for others. */
+  /** What was done and why, for a model that quantize or quantizeQat made; null for others. */
   public final Report report() {
     return report;
   }

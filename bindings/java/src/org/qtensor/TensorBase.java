@@ -177,7 +177,7 @@ abstract class TensorBase extends NativeObject {
 
   /**
    * The memory of a contiguous tensor, in native byte order: what one side writes the other reads. It stays as long as
-   * the buffer or a view of it, whatever becomes of the tensor. Of a quantized tensor these are the integers.
+   * the buffer or a view of it, whatever becomes of the tensor. For a quantized tensor these are the integers.
    */
   public final ByteBuffer buffer() {
     if (self().nbytes() > Integer.MAX_VALUE) {
