@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums and products of two quantized uint8 operands of different scales.
 //
-//   add: y = quantize_scaled(float(a - za) * ma + float(b - zb) * mb)   ma = sa/sy, mb = sb/sy (negative: subtraction)
-//   mul: y = quantize_scaled(float((a - za) * (b - zb)) * ma)           ma = sa*sb/sy
+//   add: y = quantize_scaled(float(a - za) * ma + float(b - zb) * mb)    ma = sa/sy, mb = sb/sy (negative: subtraction)
+//   mul: y = quantize_scaled(float((a - za) * (b - zb)) * ma)            ma = sa*sb/sy
 #pragma once
 
 #include <cstddef>

@@ -2,10 +2,11 @@
 // What operators mean in integers: multipliers, bias and output ranges, as the reference definitions and the native
 // engine both compute them. Every product and quotient is one float32 operation, in the order written.
 //
-//   Conv ...   y = requantize(sum (x - zx)(w - zw) + bias, conv_multiplier(sx, sw[c], sy)); Gemm and MatMul, too
-//   Add, Sub   y = quantize_scaled(float(a - za) * add_multiplier(sa, sy) +- float(b - zb) * add_multiplier(sb, sy))
-//   Mul        y = requantize((a - za)(b - zb), conv_multiplier(sa, sb, sy))
-//   means      y = requantize(sum (x - zx), mean_multiplier(sx, sy, count))
+//   Conv, Gemm, MatMul   y = requantize(sum (x - zx)(w - zw) + bias, conv_multiplier(sx, sw[c], sy))
+//   Add, Sub             y = quantize_scaled(float(a - za) * add_multiplier(sa, sy) +-
+//                                            float(b - zb) * add_multiplier(sb, sy))
+//   Mul                  y = requantize((a - za)(b - zb), conv_multiplier(sa, sb, sy))
+//   means                y = requantize(sum (x - zx), mean_multiplier(sx, sy, count))
 //
 // Sums are exact: one that does not fit int32 is not wrapped but converted to float32 as it is.
 #pragma once
