@@ -35,19 +35,22 @@ std::size_t result_bytes(const Node &node, std::span<const Tensor *const> operan
 std::vector<Tensor> run_node(const Node &node, std::span<const Tensor *const> operands,
                              std::span<const QuantizerPtr> quantizers, const RunBody &run_body, std::size_t held,
                              std::size_t limit) {
+  std::vector<Tensor> results;
   if (node.bodies.empty()) {
-    check_run(held + result_bytes(node, operands, quantizers), limit);
-    return ops::run_quantized_op(*node.op, {node.attrs, operands, node.outputs.size()}, quantizers,
-                                 node.clamp ? &*node.clamp : nullptr);
+    // What finds out how large its results are must have found them first; they are no larger than what it reads.
+    if (!node.op->make) check_run(held + result_bytes(node, operands, quantizers), limit);
+    results = ops::run_quantized_op(*node.op, {node.attrs, operands, node.outputs.size()}, quantizers,
+                                    node.clamp ? &*node.clamp : nullptr);
+    if (!node.op->make) return results;
+  } else {
+    const RunBound rest(limit - std::min(limit, held));
+    results = run_control(node, operands, run_body);
+    for (std::size_t o = 0; o < node.outputs.size(); ++o)
+      if (quantizers[o]) results[o] = quantize(results[o], quantizers[o]);
   }
-  const RunBound rest(limit - std::min(limit, held));
-  std::vector<Tensor> results = run_control(node, operands, run_body);
-  std::size_t bytes = 0;
-  for (std::size_t o = 0; o < node.outputs.size(); ++o) {
-    if (quantizers[o]) results[o] = quantize(results[o], quantizers[o]);
-    bytes += results[o].nbytes();
-  }
-  check_run(held + bytes, limit);
+  std::size_t bytes = held;
+  for (const Tensor &result : results) bytes += result.nbytes();
+  check_run(bytes, limit);
   return results;
 }
 

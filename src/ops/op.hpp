@@ -172,6 +172,15 @@ struct OpDef {
   /// Shapes of the inputs are all that is read.
   bool reads_shapes = false;
 
+  /// Inputs whose elements, and not their shapes alone, say the shapes of the outputs: where all of these that are given
+  /// have data, infer() says the shapes; where one has none, it throws NotKnown, if these attributes need it.
+  InputRange shapes_from = {0, 0};
+
+  /// Of operators that know how large their outputs are only when they have found them (NonZero, Unique): outputs of a
+  /// checked call whose inputs all have data, of any strides. Does what infer() and run() do, at the price of one of
+  /// them; infer() throws NotKnown where an input of shapes_from has no data. nullptr: infer() is cheap.
+  std::vector<Tensor> (*make)(const Call &call) = nullptr;
+
   /// Between which all outputs lie, where that does not depend on the inputs.
   std::optional<Clamp> bounds = {};
 

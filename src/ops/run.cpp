@@ -118,6 +118,10 @@ Types infer_op(const OpDef &op, const Call &call) {
 }
 
 std::vector<Tensor> run_op(const OpDef &op, const Call &call) {
+  if (op.make) {
+    check_call(op, call);
+    return op.make(call);
+  }
   const Types types = infer_op(op, call);
   std::vector<Tensor> outputs;
   for (const TensorType &type : types) outputs.emplace_back(type.dtype, type.shape);

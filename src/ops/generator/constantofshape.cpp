@@ -37,6 +37,7 @@ const OpDef kConstantOfShape{.name = "ConstantOfShape",
                              .attrs = kAttrs,
                              .infer = infer,
                              .run = run,
+                             .shapes_from = {0, 1},
                              .output_dtype = output_dtype};
 
 }  // namespace qtn::ops

@@ -33,6 +33,7 @@ const OpDef kExpand{.name = "Expand",
                     .infer = infer,
                     .run = run,
                     .moves = always_moves,
-                    .backward = backward};
+                    .backward = backward,
+                    .shapes_from = {1, 1}};
 
 }  // namespace qtn::ops

@@ -29,6 +29,7 @@ const OpDef kReduceMax{.name = "ReduceMax",
                        .moves = always_moves,
                        .backward = backward_reduced_extremum,
                        .keeps = {.inputs = {0, 1}, .outputs = true},
+                       .shapes_from = {1, 1},
                        .upgrade = upgrade_reduction};
 
 }  // namespace qtn::ops

@@ -46,6 +46,7 @@ const OpDef kReduceMean{.name = "ReduceMean",
                         .run_quantized = run_quantized,
                         .backward = backward,
                         .averages_places = averages_places,
+                        .shapes_from = {1, 1},
                         .upgrade = upgrade_reduction};
 
 }  // namespace qtn::ops

@@ -58,6 +58,7 @@ const OpDef kReduceProd{.name = "ReduceProd",
                         .prepare = prepare<ReducedAxes>,
                         .backward = backward,
                         .keeps = {.inputs = {0, 1}},
+                        .shapes_from = {1, 1},
                         .upgrade = upgrade_reduction};
 
 }  // namespace qtn::ops

@@ -47,6 +47,7 @@ const OpDef kReduceSum{.name = "ReduceSum",
                        .prepare = prepare<ReducedAxes>,
                        .run_quantized = run_quantized,
                        .backward = backward,
+                       .shapes_from = {1, 1},
                        .upgrade = upgrade};
 
 }  // namespace qtn::ops

@@ -133,6 +133,7 @@ const OpDef kPad{.name = "Pad",
                  .moves = always_moves,
                  .backward = backward,
                  .fill = 2,
+                 .shapes_from = {1, 3},
                  .upgrade = upgrade};
 
 }  // namespace qtn::ops

@@ -48,6 +48,7 @@ const OpDef kReshape{.name = "Reshape",
                      .run = run_copy,
                      .moves = always_moves,
                      .backward = backward_copy,
-                     .keeps_order = true};
+                     .keeps_order = true,
+                     .shapes_from = {1, 1}};
 
 }  // namespace qtn::ops

@@ -289,6 +289,7 @@ const OpDef kResize{.name = "Resize",
                     .prepare = prepare<Resizing>,
                     .moves = is_nearest,
                     .backward = backward,
+                    .shapes_from = {2, 2},
                     .upgrade = upgrade};
 
 }  // namespace qtn::ops

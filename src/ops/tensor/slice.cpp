@@ -101,6 +101,7 @@ const OpDef kSlice{.name = "Slice",
                    .prepare = prepare<Selected>,
                    .moves = always_moves,
                    .backward = backward,
+                   .shapes_from = {1, 4},
                    .upgrade = upgrade};
 
 }  // namespace qtn::ops

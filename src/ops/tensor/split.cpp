@@ -87,6 +87,7 @@ const OpDef kSplit{.name = "Split",
                    .run = run,
                    .moves = always_moves,
                    .backward = backward,
+                   .shapes_from = {1, 1},
                    .upgrade = upgrade};
 
 }  // namespace qtn::ops

@@ -38,6 +38,7 @@ const OpDef kSqueeze{.name = "Squeeze",
                      .moves = always_moves,
                      .backward = backward_copy,
                      .keeps_order = true,
+                     .shapes_from = {1, 1},
                      .upgrade = upgrade};
 
 }  // namespace qtn::ops

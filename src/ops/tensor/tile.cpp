@@ -47,6 +47,7 @@ const OpDef kTile{.name = "Tile",
                   .run = run,
                   .prepare = prepare<Sources>,
                   .moves = always_moves,
-                  .backward = backward};
+                  .backward = backward,
+                  .shapes_from = {1, 1}};
 
 }  // namespace qtn::ops

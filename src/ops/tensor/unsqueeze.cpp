@@ -33,6 +33,7 @@ const OpDef kUnsqueeze{.name = "Unsqueeze",
                        .moves = always_moves,
                        .backward = backward_copy,
                        .keeps_order = true,
+                       .shapes_from = {1, 1},
                        .upgrade = upgrade};
 
 }  // namespace qtn::ops
