@@ -8,7 +8,8 @@
 namespace qtn {
 namespace {
 
-constexpr const char *kKindNames[] = {"an int", "a float", "a string", "ints", "floats", "a tensor"};
+constexpr const char *kKindNames[] = {"an int", "a float",  "a string",         "ints",
+                                      "floats", "a tensor", "names with commas"};
 
 template <class T>
 T value_of(const Attr *attr, std::string_view key, AttrSpec::Kind wanted, const T &fallback) {
@@ -56,6 +57,17 @@ std::vector<double> Attrs::get_floats(std::string_view key, const std::vector<do
   return value_of(find(key), key, AttrSpec::kFloats, fallback);
 }
 
+std::vector<std::string> Attrs::get_strings(std::string_view key) const {
+  const std::string text = get_string(key, "");
+  std::vector<std::string> names;
+  for (std::size_t at = 0; at < text.size() || (at == text.size() && at > 0);) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    names.push_back(text.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return names;
+}
+
 const Tensor *Attrs::get_tensor(std::string_view key) const {
   const Attr *attr = find(key);
   return attr ? std::get_if<Tensor>(attr) : nullptr;
@@ -72,7 +84,8 @@ void Attrs::check(std::span<const AttrSpec> specs, std::string_view who) const {
       fail(QTN_EINVAL, who, ": unknown attribute \"", key, "\"; valid are:", valid.empty() ? " none" : valid);
     }
     const bool int_for_float = spec->kind == AttrSpec::kFloat && value.index() == AttrSpec::kInt;
-    if (value.index() != static_cast<std::size_t>(spec->kind) && !int_for_float)
+    const AttrSpec::Kind stored = spec->kind == AttrSpec::kStrings ? AttrSpec::kString : spec->kind;
+    if (value.index() != static_cast<std::size_t>(stored) && !int_for_float)
       fail(QTN_EINVAL, who, ": attribute \"", key, "\" must be ", kKindNames[spec->kind], ", not ",
            kKindNames[value.index()]);
   }

@@ -17,10 +17,11 @@ namespace qtn {
 
 using Attr = std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>, Tensor>;
 
-/// One key an operator or recipe knows: its name and which alternative of Attr it holds.
+/// One key an operator or recipe knows: its name and which alternative of Attr it holds. A list of names is one string
+/// with commas between them.
 struct AttrSpec {
   std::string_view name;
-  enum Kind { kInt, kFloat, kString, kInts, kFloats, kTensor } kind;
+  enum Kind { kInt, kFloat, kString, kInts, kFloats, kTensor, kStrings } kind;
 };
 
 class Attrs {
@@ -36,6 +37,7 @@ class Attrs {
   std::string get_string(std::string_view key, const std::string &fallback) const;
   std::vector<std::int64_t> get_ints(std::string_view key, const std::vector<std::int64_t> &fallback = {}) const;
   std::vector<double> get_floats(std::string_view key, const std::vector<double> &fallback = {}) const;
+  std::vector<std::string> get_strings(std::string_view key) const;  ///< of a list of names
   const Tensor *get_tensor(std::string_view key) const;
 
   /// Throws QTN_EINVAL on a key that `specs` does not list (the message lists the valid ones) or a value of another

@@ -295,6 +295,7 @@ Attr read_attribute(const AttributeProto &attribute, const DataFolder &folder) {
   float number = 0;
   std::vector<std::int64_t> ints;
   std::vector<double> floats;
+  std::vector<std::string> names;
   std::optional<data_view> tensor;
   const char *unsupported = nullptr;
   // Files before IR version 2 leave `type` out: it follows from the field that is there.
@@ -338,7 +339,9 @@ Attr read_attribute(const AttributeProto &attribute, const DataFolder &folder) {
         unsupported = "a subgraph", message.skip();
         break;
       case as_bytes(field::attribute::strings):
-        unsupported = "a list of strings", message.skip();
+        names.push_back(message.get_string());
+        if (names.back().find(',') != std::string::npos) unsupported = "a list of strings with commas";
+        seen = AttributeType::strings;
         break;
       case as_bytes(field::attribute::tensors):
         unsupported = "a list of tensors", message.skip();
@@ -366,6 +369,9 @@ Attr read_attribute(const AttributeProto &attribute, const DataFolder &folder) {
       return floats;
     case AttributeType::ints:
       return ints;
+    case AttributeType::strings:
+      for (const std::string &item : names) text += (&item == names.data() ? "" : ",") + item;
+      return text;
     case AttributeType::t:
       if (!tensor) fail(QTN_EFORMAT, "attribute \"", name, "\" says it is a tensor and holds none");
       return in_float32(read_tensor(*tensor, folder, cat("attribute \"", name, "\"")).second);

@@ -57,6 +57,11 @@ void write_attribute(pbf_writer message, const ops::OpDef &op, const std::string
   } else if (const auto *number = std::get_if<double>(&value)) {
     message.add_float(f::f, static_cast<float>(*number));
     set_type(AttributeType::f);
+  } else if (const AttrSpec *spec = find_spec(op, name); spec && spec->kind == AttrSpec::kStrings) {
+    Attrs list;
+    list.set(name, value);
+    for (const std::string &item : list.get_strings(name)) message.add_bytes(f::strings, item);
+    set_type(AttributeType::strings);
   } else if (const auto *text = std::get_if<std::string>(&value)) {
     message.add_bytes(f::s, *text);
     set_type(AttributeType::s);

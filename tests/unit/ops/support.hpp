@@ -43,6 +43,11 @@ inline Attr attr_of(const nlohmann::json &j, AttrSpec::Kind kind) {
       return j.get<std::vector<std::int64_t>>();
     case AttrSpec::kFloats:
       return j.get<std::vector<double>>();
+    case AttrSpec::kStrings: {
+      std::string names;
+      for (const auto &name : j) names += (names.empty() ? "" : ",") + name.get<std::string>();
+      return names;
+    }
     default:
       return tensor_of(j);
   }
