@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstring>
-
 #include "ops/common/axis_gather.hpp"
+#include "ops/common/fill.hpp"
 #include "ops/common/gradient.hpp"
 #include "ops/common/prepared.hpp"
 #include "ops/common/reshaping.hpp"
@@ -60,22 +59,6 @@ std::int64_t source_of(const std::string &mode, std::int64_t i, std::int64_t siz
   const std::int64_t period = mode == "wrap" ? size : std::max<std::int64_t>(1, 2 * (size - 1));
   const std::int64_t at = (i % period + period) % period;
   return at < size ? at : period - at;
-}
-
-/// The fill as an element of x: of a quantized x the value on its grid.
-std::uint64_t fill_bits(const Tensor &x, const Tensor *value) {
-  std::uint64_t bits = 0;
-  const auto real = value ? item(*value) : 0.0;
-  dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    T element = zero;
-    if (x.quantized())
-      element = static_cast<T>(x.quantizer()->quantize(static_cast<float>(real)));
-    else if (value)
-      element = *value->as<const T>();
-    std::memcpy(&bits, &element, sizeof element);
-  });
-  return bits;
 }
 
 AxisSources sources_of(const Call &call) {

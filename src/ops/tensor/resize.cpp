@@ -3,10 +3,14 @@
 #include <limits>
 
 #include "base/parallel.hpp"
+#include "base/size.hpp"
 #include "ops/common/axis_gather.hpp"
-#include "ops/common/gradient.hpp"
-#include "ops/common/infer.hpp"
+#include "ops/common/convert.hpp"
+#include "ops/common/cubic.hpp"
+#include "ops/common/elementwise.hpp"
+#include "ops/common/fill.hpp"
 #include "ops/common/prepared.hpp"
+#include "ops/common/widened.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -86,12 +90,9 @@ Plan plan_of(const Call &call) {
   return plan;
 }
 
-void one_of(const char *name, const std::string &value, std::initializer_list<const char *> supported,
-            std::initializer_list<const char *> known) {
-  for (const char *s : supported)
-    if (value == s) return;
+void one_of(const char *name, const std::string &value, std::initializer_list<const char *> known) {
   for (const char *s : known)
-    if (value == s) fail(QTN_EUNSUPPORTED, "Resize: ", name, " \"", value, "\" is not supported");
+    if (value == s) return;
   fail(QTN_EINVAL, "Resize: ", name, " \"", value, "\" is unknown");
 }
 
@@ -104,30 +105,65 @@ bool is_nearest(const Attrs &attrs) { return attrs.get_string("mode", "nearest")
 
 Types infer(const Call &call) {
   const Attrs &attrs = call.attrs;
-  one_of("mode", attrs.get_string("mode", "nearest"), {"nearest", "linear"}, {"cubic"});
+  one_of("mode", attrs.get_string("mode", "nearest"), {"nearest", "linear", "cubic"});
   one_of("coordinate_transformation_mode", coordinate_mode(attrs),
-         {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"},
-         {"tf_crop_and_resize"});
-  one_of("nearest_mode", nearest_mode(attrs), {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}, {});
+         {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+          "tf_crop_and_resize", "tf_half_pixel_for_nn"});
+  one_of("nearest_mode", nearest_mode(attrs), {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
   if (present(call.in(3)))
     one_of("keep_aspect_ratio_policy", attrs.get_string("keep_aspect_ratio_policy", "stretch"),
-           {"stretch", "not_larger", "not_smaller"}, {});
-  if (attrs.get_int("antialias", 0) != 0) fail(QTN_EUNSUPPORTED, "Resize: antialias is not supported");
-  if (!is_nearest(attrs)) require_float("Resize", "x", call.in(0));
+           {"stretch", "not_larger", "not_smaller"});
+  if (is_nearest(attrs) && attrs.get_int("antialias", 0) != 0)
+    fail(QTN_EINVAL, "Resize: antialias goes with mode linear or cubic");
+  if (coordinate_mode(attrs) == "tf_crop_and_resize") {
+    const auto expected = static_cast<std::int64_t>(2 * axes_of(call).size());
+    if (const Tensor *roi = call.in(1); !roi || !(roi->shape() == Shape{expected}))
+      fail(QTN_ESHAPE, "Resize: roi must have ", expected, " values, it is ", roi ? to_string(roi->shape()) : "absent");
+  }
+  if (!is_nearest(attrs)) require_number("Resize", "x", *call.in(0));
   return {{call.in(0)->dtype(), plan_of(call).shape}};
 }
 
-/// Where output position i lies on the input's axis.
-double coordinate(const std::string &mode, std::int64_t i, double scale, std::int64_t in, std::int64_t out) {
-  const auto at = static_cast<double>(i), length = static_cast<double>(in);
-  if (mode == "asymmetric") return at / scale;
-  if (mode == "align_corners") return out == 1 ? 0 : at * (length - 1) / static_cast<double>(out - 1);
-  if (mode == "pytorch_half_pixel" && out == 1) return 0;
-  const double half = (at + 0.5) / scale - 0.5;
-  if (mode != "half_pixel_symmetric") return half;
-  const double adjustment = static_cast<double>(out) / (scale * length);
-  return length / 2 * (1 - adjustment) + half;
-}
+/// What is cut out of each axis of the input before it is resized, from 0 to 1.
+struct Region {
+  std::array<double, kMaxRank> start{}, end;
+  explicit Region(const Call &call) {
+    end.fill(1);
+    if (coordinate_mode(call.attrs) != "tf_crop_and_resize") return;
+    const Tensor roi = require_constant("Resize", "roi", *call.in(1));
+    const std::vector<std::size_t> axes = axes_of(call);
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      start[axes[i]] = item(roi.select(0, static_cast<std::int64_t>(i)));
+      end[axes[i]] = item(roi.select(0, static_cast<std::int64_t>(i + axes.size())));
+    }
+  }
+};
+
+/// One axis: from the input's positions to the output's.
+struct Line {
+  std::string mode;
+  double scale;
+  std::int64_t in, out;
+  double start, end;  ///< of the region
+
+  /// Where output position i lies on the input's axis. NaN: outside, and extrapolated.
+  double coordinate(std::int64_t i) const {
+    const auto at = static_cast<double>(i), length = static_cast<double>(in);
+    if (mode == "asymmetric") return at / scale;
+    if (mode == "align_corners") return out == 1 ? 0 : at * (length - 1) / static_cast<double>(out - 1);
+    if (mode == "tf_crop_and_resize") {
+      const double width = (end - start) * (length - 1);
+      const double place = start * (length - 1) + (out == 1 ? width / 2 : at * width / static_cast<double>(out - 1));
+      return place >= 0 && place <= length - 1 ? place : std::numeric_limits<double>::quiet_NaN();
+    }
+    if (mode == "tf_half_pixel_for_nn") return (at + 0.5) / scale;
+    if (mode == "pytorch_half_pixel" && out == 1) return 0;
+    const double half = (at + 0.5) / scale - 0.5;
+    if (mode != "half_pixel_symmetric") return half;
+    const double adjustment = static_cast<double>(out) / (scale * length);
+    return length / 2 * (1 - adjustment) + half;
+  }
+};
 
 double round_nearest(const std::string &mode, double v) {
   if (mode == "floor") return std::floor(v);
@@ -135,123 +171,182 @@ double round_nearest(const std::string &mode, double v) {
   return mode == "round_prefer_ceil" ? std::floor(v + 0.5) : std::ceil(v - 0.5);
 }
 
-AxisSources nearest_sources(const Call &call, const Plan &plan) {
-  const Tensor &x = *call.in(0);
-  AxisSources sources(x.rank());
-  for (std::size_t axis = 0; axis < x.rank(); ++axis) {
-    const std::int64_t in = x.dim(axis), out = plan.shape[axis];
-    for (std::int64_t i = 0; i < out; ++i) {
-      const double at = round_nearest(nearest_mode(call.attrs),
-                                      coordinate(coordinate_mode(call.attrs), i, plan.scale[axis], in, out));
-      sources[axis].push_back(static_cast<std::int64_t>(std::clamp(at, 0.0, static_cast<double>(in - 1))));
-    }
+std::vector<std::int64_t> nearest_sources(const Line &line, const std::string &rounding) {
+  std::vector<std::int64_t> sources;
+  for (std::int64_t i = 0; i < line.out; ++i) {
+    const double at = round_nearest(rounding, line.coordinate(i));
+    sources.push_back(at != at ? -1 : static_cast<std::int64_t>(std::clamp(at, 0.0, static_cast<double>(line.in - 1))));
   }
   return sources;
 }
 
-struct Tap {
-  std::int64_t left, right;
-  float weight;  ///< of the right one
+/// An axis that changes: every output is a sum of `count` weighted inputs, or extrapolated.
+struct Axis {
+  std::size_t index;
+  std::size_t count;
+  bool blends;                        ///< the weights are 1 - w and w, of which w is rounded
+  std::vector<std::int64_t> sources;  ///< [output][tap]; the first is -1: extrapolated
+  std::vector<double> weights;
+
+  template <class T>
+  T weight(std::size_t tap) const {
+    return blends && tap % 2 == 0 ? 1 - static_cast<T>(weights[tap + 1]) : static_cast<T>(weights[tap]);
+  }
+  std::int64_t outputs() const { return static_cast<std::int64_t>(sources.size() / count); }
 };
 
-std::vector<Tap> linear_taps(const Call &call, std::int64_t in, std::int64_t out, double scale) {
-  std::vector<Tap> taps;
-  const auto last = static_cast<double>(in - 1);
-  for (std::int64_t i = 0; i < out; ++i) {
-    const double at = coordinate(coordinate_mode(call.attrs), i, scale, in, out), left = std::floor(at);
-    taps.push_back({static_cast<std::int64_t>(std::clamp(left, 0.0, last)),
-                    static_cast<std::int64_t>(std::clamp(left + 1, 0.0, last)), static_cast<float>(at - left)});
+Axis weighted_axis(const Attrs &attrs, std::size_t index, const Line &line) {
+  const bool cubic = attrs.get_string("mode", "") == "cubic", excludes = attrs.get_int("exclude_outside", 0) != 0;
+  const double a = attrs.get_float("cubic_coeff_a", -0.75);
+  // To make a picture smaller without aliasing, weights reach as far as pixels of the result are wide.
+  const bool widens = attrs.get_int("antialias", 0) != 0 && line.scale < 1;
+  const double narrow = widens ? line.scale : 1;
+  const auto first = static_cast<std::int64_t>(std::floor((cubic ? -2 : -1) / narrow)) + 1;
+  Axis axis{index, static_cast<std::size_t>(2 - 2 * first), first == 0 && !excludes, {}, {}};
+  std::vector<double> weights(axis.count);
+  for (std::int64_t i = 0; i < line.out; ++i) {
+    const double at = line.coordinate(i), left = std::floor(at), rest = at - left;
+    double sum = 0;
+    for (std::size_t k = 0; k < axis.count; ++k) {
+      const double distance = (static_cast<double>(first) + static_cast<double>(k) - rest) * narrow;
+      const double place = left + static_cast<double>(first) + static_cast<double>(k),
+                   last = static_cast<double>(line.in - 1);
+      weights[k] = cubic ? cubic_weight(distance, a) : std::max(0.0, 1 - std::abs(distance));
+      if (excludes && !(place >= 0 && place <= last)) weights[k] = 0;
+      sum += weights[k];
+      axis.sources.push_back(at != at ? -1 : static_cast<std::int64_t>(std::clamp(place, 0.0, last)));
+    }
+    if (!widens && !excludes) sum = 1;
+    for (const double weight : weights) axis.weights.push_back(sum == 0 ? 0 : weight / sum);
   }
-  return taps;
+  return axis;
 }
 
-/// x with one axis resized linearly.
-/// Where elements come from: by nearest neighbours, or along each axis that changes by pairs of them.
+/// Where elements come from: by nearest neighbours, or along each axis that changes by weighted sums.
 struct Resizing final : Prepared {
-  explicit Resizing(const Call &call) : plan(plan_of(call)), nearest(is_nearest(call.attrs)) {
-    if (nearest) sources = nearest_sources(call, plan);
+  explicit Resizing(const Call &call)
+      : plan(plan_of(call)),
+        nearest(is_nearest(call.attrs)),
+        extrapolation(static_cast<float>(call.attrs.get_float("extrapolation_value", 0))) {
     const Shape &x = call.in(0)->shape();
-    for (std::size_t axis = 0; axis < x.size() && !nearest; ++axis)
-      if (plan.scale[axis] != 1 || x[axis] != plan.shape[axis])
-        axes.push_back({axis, linear_taps(call, x[axis], plan.shape[axis], plan.scale[axis])});
+    const Region region(call);
+    for (std::size_t axis = 0; axis < x.size(); ++axis) {
+      const Line line{coordinate_mode(call.attrs), plan.scale[axis], x[axis], plan.shape[axis],
+                      region.start[axis],          region.end[axis]};
+      if (nearest)
+        sources.push_back(nearest_sources(line, nearest_mode(call.attrs)));
+      else if (line.scale != 1 || line.in != line.out || line.start != 0 || line.end != 1)
+        axes.push_back(weighted_axis(call.attrs, axis, line));
+    }
   }
 
-  struct Axis {
-    std::size_t index;
-    std::vector<Tap> taps;
-  };
   const Plan plan;
   const bool nearest;
+  const float extrapolation;
   AxisSources sources;
   std::vector<Axis> axes;  ///< that change
 };
 
 /// From `from` of `shape` to `to` of `target` by step(axis, shape, from, to) for one of the axes at a time, through one
 /// half of the memory and the other.
-template <class Axes, class Step>
-void along_axes(const Axes &axes, Shape shape, const Shape &target, const float *from, float *to, Scratch &scratch,
+template <class T, class Axes, class Step>
+void along_axes(const Axes &axes, Shape shape, const Shape &target, const T *from, T *to, Scratch &scratch,
                 Step &&step) {
   Shape at = shape;
   std::int64_t half = 0;
-  for (const Resizing::Axis &axis : axes) {
+  for (const Axis &axis : axes) {
     at[axis.index] = target[axis.index];
     half = std::max(half, element_count(at));
   }
-  float *memory = scratch_tensor(scratch, {2, half}).as<float>();
+  auto *memory = reinterpret_cast<T *>(scratch.take((Size(half) * 2 * sizeof(T)).value()));
   auto left = axes.size();
-  for (const Resizing::Axis &axis : axes) {
-    float *next = --left == 0 ? to : from == memory ? memory + half : memory;
+  for (const Axis &axis : axes) {
+    T *next = --left == 0 ? to : from == memory ? memory + half : memory;
     step(axis, shape, from, next);
     shape[axis.index] = target[axis.index];
     from = next;
   }
 }
 
-void resize_axis(const Resizing::Axis &axis, const Shape &x, const float *from, float *to) {
-  const auto out = static_cast<std::int64_t>(axis.taps.size());
+template <class T>
+void resize_axis(const Axis &axis, T extrapolation, const Shape &x, const T *from, T *to) {
   const std::int64_t in = x[axis.index], inner = element_count(x, axis.index + 1, x.size());
   parallel_for(static_cast<std::size_t>(element_count(x, 0, axis.index)), [&](std::size_t outer) {
-    const float *plane = from + static_cast<std::int64_t>(outer) * in * inner;
-    float *y = to + static_cast<std::int64_t>(outer) * out * inner;
-    for (const Tap &tap : axis.taps) {
-      const float *left = plane + tap.left * inner, *right = plane + tap.right * inner;
-      for (std::int64_t i = 0; i < inner; ++i) *y++ = left[i] * (1 - tap.weight) + right[i] * tap.weight;
+    const T *plane = from + static_cast<std::int64_t>(outer) * in * inner;
+    T *y = to + static_cast<std::int64_t>(outer) * axis.outputs() * inner;
+    for (std::size_t first = 0; first < axis.sources.size(); first += axis.count, y += inner) {
+      if (axis.sources[first] < 0) {
+        std::fill_n(y, inner, extrapolation);
+        continue;
+      }
+      const T *left = plane + axis.sources[first] * inner, *right = plane + axis.sources[first + 1] * inner;
+      const T a = axis.weight<T>(first), b = axis.weight<T>(first + 1);
+      for (std::int64_t i = 0; i < inner; ++i) y[i] = left[i] * a + right[i] * b;
+      for (std::size_t k = first + 2; k < first + axis.count; ++k) {
+        const T *row = plane + axis.sources[k] * inner;
+        const T weight = axis.weight<T>(k);
+        for (std::int64_t i = 0; i < inner; ++i) y[i] += row[i] * weight;
+      }
     }
   });
 }
 
 /// The axes from the last to the first. Clang 14 cannot compile std::views::reverse.
 struct LastFirst {
-  const std::vector<Resizing::Axis> &axes;
+  const std::vector<Axis> &axes;
   auto begin() const { return axes.rbegin(); }
   auto end() const { return axes.rend(); }
   auto size() const { return axes.size(); }
 };
 
+template <class T>
+void resize(const Resizing &resizing, const Tensor &x, const Tensor &y, Scratch &scratch) {
+  along_axes(LastFirst{resizing.axes}, x.shape(), y.shape(), x.as<const T>(), y.as<T>(), scratch,
+             [&](const Axis &axis, const Shape &shape, const T *from, T *to) {
+               resize_axis(axis, static_cast<T>(resizing.extrapolation), shape, from, to);
+             });
+}
+
+/// Integers through doubles, rounded to even.
+void resize_integers(const Resizing &resizing, const Tensor &x, const Tensor &y, Scratch &scratch) {
+  const Tensor wide_x(QTN_FLOAT64, x.shape()), wide_y(QTN_FLOAT64, y.shape());
+  dispatch_number(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    map_elements<T, double>(x, wide_x, [](T v) { return static_cast<double>(v); });
+    resize<double>(resizing, wide_x, wide_y, scratch);
+    map_elements<double, T>(wide_y, y, [](double v) { return convert<T>(std::nearbyint(v)); });
+  });
+}
+
+void run_nearest(const Resizing &resizing, const Tensor &x, const Tensor &y) {
+  const Tensor real = Tensor::scalar(resizing.extrapolation);
+  const std::uint64_t fill = fill_bits(x, resizing.extrapolation == 0 ? nullptr : &real);
+  gather_axes(y, x, resizing.sources, &fill);
+}
+
 void run(const Call &call, std::span<Tensor> outputs) {
   const Ready<Resizing> resizing(call);
   const Tensor &x = *call.in(0), &y = outputs[0];
-  if (resizing->nearest) return gather_axes(y, x, resizing->sources, nullptr);
+  if (resizing->nearest) return run_nearest(*resizing, x, y);
   if (resizing->axes.empty()) return copy_elements(y, x);
-  Scratch own;
-  along_axes(LastFirst{resizing->axes}, x.shape(), y.shape(), x.as<const float>(), y.as<float>(),
-             call.scratch ? *call.scratch : own, resize_axis);
+  Scratch own, &scratch = call.scratch ? *call.scratch : own;
+  if (x.dtype() == QTN_FLOAT32) return resize<float>(*resizing, x, y, scratch);
+  x.dtype() == QTN_FLOAT64 ? resize<double>(*resizing, x, y, scratch) : resize_integers(*resizing, x, y, scratch);
 }
 
 /// `dy` is the shape of `from`, `in` the length of the axis in x.
-void resize_axis_back(const Resizing::Axis &axis, std::int64_t in, const Shape &dy, const float *from, float *to) {
+void resize_axis_back(const Axis &axis, std::int64_t in, const Shape &dy, const float *from, float *to) {
   const std::int64_t out = dy[axis.index], inner = element_count(dy, axis.index + 1, dy.size());
   parallel_for(static_cast<std::size_t>(element_count(dy, 0, axis.index)), [&](std::size_t outer) {
     const float *slope = from + static_cast<std::int64_t>(outer) * out * inner;
     float *plane = to + static_cast<std::int64_t>(outer) * in * inner;
     std::fill_n(plane, in * inner, 0.0f);
-    for (const Tap &tap : axis.taps) {
-      float *left = plane + tap.left * inner, *right = plane + tap.right * inner;
-      for (std::int64_t i = 0; i < inner; ++i, ++slope) {
-        left[i] += *slope * (1 - tap.weight);
-        right[i] += *slope * tap.weight;
+    for (std::size_t first = 0; first < axis.sources.size(); first += axis.count, slope += inner)
+      for (std::size_t k = first; k < first + axis.count && axis.sources[first] >= 0; ++k) {
+        float *row = plane + axis.sources[k] * inner;
+        const float weight = axis.weight<float>(k);
+        for (std::int64_t i = 0; i < inner; ++i) row[i] += slope[i] * weight;
       }
-    }
   });
 }
 
@@ -263,7 +358,7 @@ void backward(const Backward &run, std::span<const Tensor> dx) {
   if (resizing->axes.empty()) return copy_elements(dx[0], dy);
   const Shape &x = dx[0].shape();
   along_axes(resizing->axes, dy.shape(), x, dy.as<const float>(), dx[0].as<float>(), run.scratch,
-             [&](const Resizing::Axis &axis, const Shape &shape, const float *from, float *to) {
+             [&](const Axis &axis, const Shape &shape, const float *from, float *to) {
                resize_axis_back(axis, x[axis.index], shape, from, to);
              });
 }
@@ -284,8 +379,8 @@ const OpDef kResize{.name = "Resize",
                     .max_inputs = 4,
                     .max_outputs = 1,
                     .attrs = kAttrs,
-                    .infer = infer,
-                    .run = run,
+                    .infer = infer_widened<infer>,
+                    .run = run_widened<run>,
                     .prepare = prepare<Resizing>,
                     .moves = is_nearest,
                     .backward = backward,

@@ -66,9 +66,8 @@ void hostile_windows(void **) {
   const Ints far(4, 2147483647);
   refuse(QTN_EINVAL, "MaxPool: pads", "MaxPool", attrs({{"kernel_shape", Ints{3, 3}}, {"pads", far}}), {&x});
   refuse(QTN_EINVAL, "AveragePool: attribute \"kernel_shape\" is missing", "AveragePool", attrs(), {&x});
-  refuse(QTN_EUNSUPPORTED, "storage_order", "MaxPool",
-         attrs({{"kernel_shape", Ints{3, 3}}, {"storage_order", std::int64_t{1}}}), {&x});
-  refuse(QTN_EUNSUPPORTED, "Indices", "MaxPool", attrs({{"kernel_shape", Ints{3, 3}}}), {&x}, 2);
+  refuse(QTN_EINVAL, "storage_order is 2", "MaxPool",
+         attrs({{"kernel_shape", Ints{3, 3}}, {"storage_order", std::int64_t{2}}}), {&x});
   const Tensor line = meta({1, 2});
   refuse(QTN_ESHAPE, "Conv: x must have 1 to 3 spatial axes", "Conv", attrs(), {&line, &w});
 
@@ -194,10 +193,10 @@ void hostile_resizes(void **) {
   };
   for (const float scale : {0.0f, -1.0f, 1e30f, std::numeric_limits<float>::quiet_NaN()})
     scaled(QTN_EINVAL, "Resize: a scale is", scale, attrs());
-  scaled(QTN_EUNSUPPORTED, "mode \"cubic\" is not supported", 2, attrs({{"mode", std::string("cubic")}}));
-  scaled(QTN_EUNSUPPORTED, "antialias", 2, attrs({{"antialias", std::int64_t{1}}}));
+  scaled(QTN_EINVAL, "mode \"area\" is unknown", 2, attrs({{"mode", std::string("area")}}));
+  scaled(QTN_EINVAL, "antialias goes with mode linear or cubic", 2, attrs({{"antialias", std::int64_t{1}}}));
   scaled(QTN_EINVAL, "nearest_mode \"up\" is unknown", 2, attrs({{"nearest_mode", std::string("up")}}));
-  scaled(QTN_EUNSUPPORTED, "tf_crop_and_resize", 2,
+  scaled(QTN_ESHAPE, "roi must have 8 values, it is absent", 2,
          attrs({{"coordinate_transformation_mode", std::string("tf_crop_and_resize")}}));
   refuse(QTN_EINVAL, "Resize: a size is", "Resize", attrs(), {&x, nullptr, nullptr, &sizes});
   refuse(QTN_EINVAL, "exactly one of scales and sizes", "Resize", attrs(), {&x});

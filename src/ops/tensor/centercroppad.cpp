@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/common/axis_gather.hpp"
+#include "ops/common/fill.hpp"
+#include "ops/common/reshaping.hpp"
+
+namespace qtn::ops {
+namespace {
+
+constexpr AttrSpec kAttrs[] = {{"axes", AttrSpec::kInts}};
+constexpr const char *kName = "CenterCropPad";
+
+Types infer(const Call &call) {
+  const Tensor &x = *call.in(0);
+  std::vector<std::size_t> axes;
+  if (call.attrs.has("axes")) axes = constant_axes(kName, Tensor::from_ints(call.attrs.get_ints("axes")), x.rank());
+  for (std::size_t i = 0; !call.attrs.has("axes") && i < x.rank(); ++i) axes.push_back(i);
+  const std::vector<std::int64_t> wanted = constant_ints(kName, "shape", *call.in(1));
+  if (wanted.size() != axes.size())
+    fail(QTN_EINVAL, kName, ": shape has ", wanted.size(), " values for ", axes.size(), " axes of x ",
+         to_string(x.shape()));
+  Shape shape = x.shape();
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    if (wanted[i] < 0) fail(QTN_EINVAL, kName, ": a dimension of shape is ", wanted[i]);
+    shape[axes[i]] = wanted[i];
+  }
+  return {{x.dtype(), shape}};
+}
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  const Tensor &x = *call.in(0), &y = outputs[0];
+  AxisSources sources(x.rank());
+  for (std::size_t axis = 0; axis < x.rank(); ++axis) {
+    const std::int64_t in = x.dim(axis), out = y.dim(axis);
+    // Of an odd difference the end has the larger half.
+    const std::int64_t shift = in >= out ? (in - out) / 2 : -((out - in) / 2);
+    for (std::int64_t i = 0; i < out; ++i) sources[axis].push_back(i + shift >= 0 && i + shift < in ? i + shift : -1);
+  }
+  const std::uint64_t fill = fill_bits(x, nullptr);
+  gather_axes(y, x, sources, &fill);
+}
+
+}  // namespace
+
+const OpDef kCenterCropPad{.name = kName,
+                           .min_inputs = 2,
+                           .max_inputs = 2,
+                           .max_outputs = 1,
+                           .attrs = kAttrs,
+                           .infer = infer,
+                           .run = run,
+                           .moves = always_moves,
+                           .shapes_from = {1, 1}};
+
+}  // namespace qtn::ops

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "ops/common/cubic.hpp"
+#include "ops/common/elementwise.hpp"
+#include "ops/common/widened.hpp"
+
+namespace qtn::ops {
+namespace {
+
+constexpr AttrSpec kAttrs[] = {
+    {"align_corners", AttrSpec::kInt}, {"mode", AttrSpec::kString}, {"padding_mode", AttrSpec::kString}};
+constexpr const char *kName = "GridSample";
+constexpr std::size_t kMaxAxes = 3;
+
+enum class Mode { linear, nearest, cubic };
+enum class Padding { zeros, border, reflection };
+
+struct Rule {
+  Mode mode;
+  Padding padding;
+  bool corners;
+};
+
+/// Opsets 16 to 19 said bilinear and bicubic.
+Rule rule_of(const Attrs &attrs) {
+  const std::string mode = attrs.get_string("mode", "linear"), padding = attrs.get_string("padding_mode", "zeros");
+  const bool linear = mode == "linear" || mode == "bilinear", cubic = mode == "cubic" || mode == "bicubic";
+  if (!linear && !cubic && mode != "nearest")
+    fail(QTN_EINVAL, kName, ": mode is \"", mode, "\", not linear, nearest or cubic");
+  if (padding != "zeros" && padding != "border" && padding != "reflection")
+    fail(QTN_EINVAL, kName, ": padding_mode is \"", padding, "\", not zeros, border or reflection");
+  return {linear  ? Mode::linear
+          : cubic ? Mode::cubic
+                  : Mode::nearest,
+          padding == "zeros"    ? Padding::zeros
+          : padding == "border" ? Padding::border
+                                : Padding::reflection,
+          attrs.get_int("align_corners", 0) != 0};
+}
+
+Types infer(const Call &call) {
+  const Tensor &x = *call.in(0), &grid = *call.in(1);
+  require_real(kName, "x", &x);
+  require_real(kName, "grid", &grid);
+  rule_of(call.attrs);
+  if (x.rank() < 3 || x.rank() > 2 + kMaxAxes)
+    fail(x.rank() < 3 ? QTN_ESHAPE : QTN_EUNSUPPORTED, kName,
+         ": x must have 1 to 3 spatial axes after batch and channels, it is ", to_string(x.shape()));
+  const auto axes = static_cast<std::int64_t>(x.rank()) - 2;
+  if (grid.rank() != x.rank() || grid.dim(0) != x.dim(0) || grid.shape().back() != axes)
+    fail(QTN_ESHAPE, kName, ": grid ", to_string(grid.shape()), " does not hold places of x ", to_string(x.shape()));
+  Shape shape{x.dim(0), x.dim(1)};
+  for (std::size_t i = 1; i + 1 < grid.rank(); ++i) shape.push_back(grid.dim(i));
+  if (element_count(shape) > 0 && x.count() == 0) fail(QTN_ESHAPE, kName, ": x ", to_string(x.shape()), " is empty");
+  return {{x.dtype(), shape}};
+}
+
+/// v mirrored at both ends of [lo, hi] until it lies between.
+double reflect(double v, double lo, double hi) {
+  const double range = hi - lo;
+  if (range <= 0) return lo;
+  const double at = std::fmod(std::abs(v - lo), 2 * range);
+  return lo + (at <= range ? at : 2 * range - at);
+}
+
+struct Axis {
+  std::int64_t length, stride;
+  Rule rule;
+
+  double lo() const { return rule.corners ? 0 : -0.5; }
+  double hi() const { return static_cast<double>(length) + (rule.corners ? -1 : -0.5); }
+
+  /// Where a place between -1 and 1 lies, in pixels. What is no number, or far away, lies outside.
+  double place(double normalized) const {
+    const auto n = static_cast<double>(length);
+    double v = rule.corners ? (normalized + 1) / 2 * (n - 1) : ((normalized + 1) * n - 1) / 2;
+    if (!(std::abs(v) < 1e9)) v = v > 0 ? 1e9 : -1e9;
+    if (rule.mode == Mode::nearest) v = std::nearbyint(v);
+    if (v >= lo() && v <= hi()) return v;
+    // Pixels that a cubic weights are clamped one by one, as in PyTorch.
+    if (rule.padding == Padding::border && rule.mode != Mode::cubic) return std::clamp(v, 0.0, n - 1);
+    return rule.padding == Padding::reflection ? reflect(v, lo(), hi()) : v;
+  }
+
+  /// The pixel that stands for position i, or -1.
+  std::int64_t pixel(std::int64_t i) const {
+    if (i >= 0 && i < length) return i;
+    if (rule.padding == Padding::zeros) return -1;
+    if (rule.padding == Padding::border) return std::clamp<std::int64_t>(i, 0, length - 1);
+    const double at = reflect(static_cast<double>(i), lo(), hi());
+    return std::clamp<std::int64_t>(static_cast<std::int64_t>(at), 0, length - 1);
+  }
+};
+
+struct Tap {
+  std::int64_t offset;
+  double weight;
+};
+
+/// The pixels of a plane that make up one output, and their weights.
+struct Taps {
+  std::array<Tap, 64> list;
+  std::size_t count = 1;
+
+  Taps() { list[0] = {0, 1}; }
+
+  void cross(const Axis &axis, double at) {
+    const double below = std::floor(at), rest = at - below;
+    const auto first = static_cast<std::int64_t>(below);
+    switch (axis.rule.mode) {
+      case Mode::nearest:
+        return cross(axis, first, std::array{1.0});
+      case Mode::linear:
+        return cross(axis, first, std::array{1 - rest, rest});
+      case Mode::cubic:
+        return cross(axis, first - 1, cubic_weights(rest, -0.75));
+    }
+  }
+
+ private:
+  template <std::size_t N>
+  void cross(const Axis &axis, std::int64_t first, const std::array<double, N> &weights) {
+    const std::array<Tap, 64> old = list;
+    const std::size_t old_count = std::exchange(count, 0);
+    for (std::size_t i = 0; i < old_count; ++i)
+      for (std::size_t k = 0; k < N; ++k)
+        if (const std::int64_t pixel = axis.pixel(first + static_cast<std::int64_t>(k)); pixel >= 0)
+          list[count++] = {old[i].offset + pixel * axis.stride, old[i].weight * weights[k]};
+  }
+};
+
+template <class T>
+void sample(const Tensor &x, const Tensor &grid, const Tensor &y, const Rule &rule) {
+  const std::size_t axes = x.rank() - 2;
+  const Shape strides = contiguous_strides(x.shape());
+  const std::int64_t channels = x.dim(1), in = element_count(x.shape(), 2, x.rank()),
+                     out = element_count(y.shape(), 2, y.rank());
+  for_blocks(y.dim(0) * out, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t image = i / out;
+      Taps taps;
+      for (std::size_t axis = 0; axis < axes; ++axis) {
+        const Axis along{x.dim(axis + 2), strides[axis + 2], rule};
+        const std::int64_t k = i * static_cast<std::int64_t>(axes) + static_cast<std::int64_t>(axes - 1 - axis);
+        taps.cross(along, along.place(grid.dtype() == QTN_FLOAT64 ? grid.as<const double>()[k]
+                                                                  : static_cast<double>(grid.as<const float>()[k])));
+      }
+      for (std::int64_t c = 0; c < channels; ++c) {
+        const T *plane = x.as<const T>() + (image * channels + c) * in;
+        double sum = 0;
+        for (std::size_t t = 0; t < taps.count; ++t)
+          sum += static_cast<double>(plane[taps.list[t].offset]) * taps.list[t].weight;
+        y.as<T>()[(image * channels + c) * out + i % out] = static_cast<T>(sum);
+      }
+    }
+  });
+}
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  const Rule rule = rule_of(call.attrs);
+  const Tensor &x = *call.in(0);
+  x.dtype() == QTN_FLOAT64 ? sample<double>(x, *call.in(1), outputs[0], rule)
+                           : sample<float>(x, *call.in(1), outputs[0], rule);
+}
+
+}  // namespace
+
+const OpDef kGridSample{.name = kName,
+                        .min_inputs = 2,
+                        .max_inputs = 2,
+                        .max_outputs = 1,
+                        .attrs = kAttrs,
+                        .infer = infer_widened<infer>,
+                        .run = run_widened<run>};
+
+}  // namespace qtn::ops
