@@ -81,7 +81,9 @@ std::vector<Tensor> run(const std::string &name, const Call &call, const Quantiz
   check_call(*op, call);
   const auto quantized = [](const Tensor *t) { return t && t->quantized(); };
   if (!quantizer && std::none_of(call.inputs.begin(), call.inputs.end(), quantized)) return run_op(*op, call);
-  const std::vector<QuantizerPtr> quantizers(call.output_count, quantizer ? quantizer : kept_grid(*op, call));
+  std::vector<QuantizerPtr> quantizers(call.output_count, quantizer ? quantizer : kept_grid(*op, call));
+  for (std::size_t i = 1; i < quantizers.size(); ++i)  // masks and indices have none
+    if (op->output_dtype && op->output_dtype(call.attrs, i, QTN_FLOAT32) != QTN_FLOAT32) quantizers[i] = nullptr;
   return run_quantized_op(*op, call, quantizers);
 }
 

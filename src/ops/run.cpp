@@ -48,7 +48,8 @@ bool can_move(const OpDef &op, const Call &call, std::span<const QuantizerPtr> q
   const Types types = infer_op(op, call);
   for (std::size_t i = 0; i < types.size(); ++i) {
     const bool on_grid = quantizers[i] && same_grid(grid, *quantizers[i]);
-    if (!on_grid && types[i].dtype != QTN_BOOL) return false;
+    // Masks and indices are not moved.
+    if (!on_grid && types[i].dtype != QTN_BOOL && types[i].dtype != QTN_INT64) return false;
   }
   return true;
 }

@@ -3,6 +3,7 @@
 
 #include "base/parallel.hpp"
 #include "kernels/real/real.hpp"
+#include "ops/common/elementwise.hpp"
 #include "ops/common/prepared.hpp"
 #include "ops/common/reshaping.hpp"
 #include "ops/common/window.hpp"
@@ -18,12 +19,14 @@ constexpr AttrSpec kAttrs[] = {{"auto_pad", AttrSpec::kString}, {"ceil_mode", At
 Types infer(const Call &call) {
   const Tensor &x = *call.in(0);
   require_number("MaxPool", "x", x);
-  if (call.output_count > 1) fail(QTN_EUNSUPPORTED, "MaxPool: the output Indices is not supported");
-  if (call.attrs.get_int("storage_order", 0) != 0) fail(QTN_EUNSUPPORTED, "MaxPool: storage_order 1 is not supported");
+  if (const std::int64_t order = call.attrs.get_int("storage_order", 0); order != 0 && order != 1)
+    fail(QTN_EINVAL, "MaxPool: storage_order is ", order, ", not 0 or 1");
   const Window w = pool_window("MaxPool", call.attrs, x.shape());
   Shape shape = x.shape();
   for (std::size_t i = 0; i < w.rank; ++i) shape[i + 2] = w.out[i];
-  return {{x.dtype(), shape}};
+  Types types{{x.dtype(), shape}};
+  if (call.output_count > 1) types.push_back({QTN_INT64, shape});
+  return types;
 }
 
 struct Windows final : Prepared {
@@ -140,9 +143,36 @@ void run_floats(const Windows &windows, const Tensor &x, const Tensor &y) {
   });
 }
 
+/// The largest elements and where in the whole of x they are, the last axis innermost or (storage_order 1) the first
+/// of a plane.
+void run_with_indices(const Call &call, const Windows &windows, const Tensor &y, const Tensor &indices) {
+  const Tensor x = call.in(0)->to_contiguous();
+  const Window &w = windows.w;
+  const bool by_columns = call.attrs.get_int("storage_order", 0) == 1;
+  const std::int64_t in = element_count(x.shape(), 2, x.rank()), out = element_count(y.shape(), 2, y.rank());
+  const Window::Dims sx = plane_strides(contiguous_strides(x.shape()));
+  const Tensor whole(y.dtype(), y.shape()), places(QTN_INT64, y.shape());
+  dispatch_number(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    parallel_for(static_cast<std::size_t>(x.dim(0) * x.dim(1)), [&](std::size_t index) {
+      const auto plane = static_cast<std::int64_t>(index);
+      T *to = whole.as<T>() + plane * out;
+      auto *at = places.as<std::int64_t>() + plane * out;
+      for_windows(windows, x.as<const T>() + plane * in, sx, [&](T best, std::int64_t place, const Window::Dims &) {
+        const std::int64_t i2 = place % w.in[2], i1 = place / w.in[2] % w.in[1], i0 = place / w.in[2] / w.in[1];
+        *to++ = best;
+        *at++ = plane * in + (by_columns ? (i2 * w.in[1] + i1) * w.in[0] + i0 : place);
+      });
+    });
+  });
+  if (y.has_data()) copy_elements(y, whole);
+  copy_elements(indices, places);
+}
+
 void run(const Call &call, std::span<Tensor> outputs) {
   const Tensor &x = *call.in(0), &y = outputs[0];
   const Ready<Windows> windows(call);
+  if (outputs.size() > 1 && outputs[1].has_data()) return run_with_indices(call, *windows, y, outputs[1]);
   if (x.dtype() == QTN_FLOAT32 && x.contiguous() && y.contiguous() && windows->small())
     return run_floats(*windows, x, y);
   const Window::Dims sx = plane_strides(x.strides()), sy = plane_strides(y.strides());

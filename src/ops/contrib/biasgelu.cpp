@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/common/fused_gelu.hpp"
+#include "ops/common/widened.hpp"
+
+namespace qtn::ops {
+namespace {
+
+Types infer(const Call &call) { return infer_fused_gelu("BiasGelu", call); }
+
+void run(const Call &call, std::span<Tensor> outputs) { run_fused_gelu(kernels::Activation::gelu, call, outputs[0]); }
+
+}  // namespace
+
+const OpDef kBiasGelu{.name = "BiasGelu",
+                      .domain = kMicrosoft,
+                      .min_inputs = 2,
+                      .max_inputs = 2,
+                      .max_outputs = 1,
+                      .attrs = {},
+                      .infer = infer_widened<infer>,
+                      .run = run_widened<run>};
+
+}  // namespace qtn::ops

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "base/parallel.hpp"
+#include "ops/common/widened.hpp"
+
+namespace qtn::ops {
+namespace {
+
+constexpr AttrSpec kAttrs[] = {
+    {"alpha", AttrSpec::kFloat}, {"beta", AttrSpec::kFloat}, {"bias", AttrSpec::kFloat}, {"size", AttrSpec::kInt}};
+
+Types infer(const Call &call) {
+  const Types types = infer_real_unary("LRN", call);
+  if (call.in(0)->rank() < 2) fail(QTN_ESHAPE, "LRN: x ", to_string(call.in(0)->shape()), " has no channels");
+  if (const std::int64_t size = call.attrs.get_int("size", 0); size < 1) fail(QTN_EINVAL, "LRN: size is ", size);
+  return types;
+}
+
+/// Each element is divided by a power of the sum of the squares of the channels beside it.
+template <class T>
+void normalize(const Call &call, const Tensor &y) {
+  const Tensor &x = *call.in(0);
+  const std::int64_t channels = x.dim(1), plane = element_count(x.shape(), 2, x.rank());
+  const std::int64_t size = call.attrs.get_int("size", 1);
+  // Beyond the channels nothing is added.
+  const std::int64_t before = std::min((size - 1) / 2, channels), after = std::min(size / 2, channels);
+  const double alpha = call.attrs.get_float("alpha", 1e-4), beta = call.attrs.get_float("beta", 0.75),
+               bias = call.attrs.get_float("bias", 1);
+  parallel_for(static_cast<std::size_t>(x.dim(0) * channels), [&](std::size_t index) {
+    const auto row = static_cast<std::int64_t>(index);
+    const std::int64_t c = row % channels;
+    const std::int64_t first = std::max<std::int64_t>(0, c - before), last = std::min(channels - 1, c + after);
+    const T *image = x.as<const T>() + (row - c) * plane;
+    for (std::int64_t i = 0; i < plane; ++i) {
+      double squares = 0;
+      for (std::int64_t k = first; k <= last; ++k) {
+        const auto v = static_cast<double>(image[k * plane + i]);
+        squares += v * v;
+      }
+      const double divisor = std::pow(bias + alpha / static_cast<double>(size) * squares, beta);
+      y.as<T>()[row * plane + i] = static_cast<T>(static_cast<double>(image[c * plane + i]) / divisor);
+    }
+  });
+}
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  call.in(0)->dtype() == QTN_FLOAT64 ? normalize<double>(call, outputs[0]) : normalize<float>(call, outputs[0]);
+}
+
+}  // namespace
+
+const OpDef kLRN{.name = "LRN",
+                 .min_inputs = 1,
+                 .max_inputs = 1,
+                 .max_outputs = 1,
+                 .attrs = kAttrs,
+                 .infer = infer_widened<infer>,
+                 .run = run_widened<run>};
+
+}  // namespace qtn::ops
