@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/common/convert.hpp"
+#include "ops/common/made.hpp"
+#include "ops/common/widened.hpp"
+
+namespace qtn::ops {
+namespace {
+
+constexpr AttrSpec kAttrs[] = {{"center_point_box", AttrSpec::kInt}};
+constexpr const char *kName = "NonMaxSuppression";
+
+struct Box {
+  float left, top, right, bottom;
+
+  float area() const { return (right - left) * (bottom - top); }
+};
+
+/// Two corners in any order, rows first; or center, width and height.
+Box box_at(const float *p, bool center) {
+  if (center) return {p[0] - p[2] / 2, p[1] - p[3] / 2, p[0] + p[2] / 2, p[1] + p[3] / 2};
+  return {std::min(p[1], p[3]), std::min(p[0], p[2]), std::max(p[1], p[3]), std::max(p[0], p[2])};
+}
+
+/// Whether what both cover is more than that part of what either covers.
+bool overlap(const Box &a, const Box &b, float threshold) {
+  const float width = std::min(a.right, b.right) - std::max(a.left, b.left),
+              height = std::min(a.bottom, b.bottom) - std::max(a.top, b.top);
+  if (!(width > 0) || !(height > 0)) return false;
+  const float both = width * height, either = a.area() + b.area() - both;
+  return a.area() > 0 && b.area() > 0 && either > 0 && both / either > threshold;
+}
+
+/// The one number of an optional input, which may also have no elements.
+template <class T>
+T number(const Call &call, std::size_t i, const char *name, T fallback) {
+  const Tensor *t = call.in(i);
+  if (!t || t->count() == 0) return fallback;
+  require_dtype(kName, name, *t, {std::is_same_v<T, float> ? QTN_FLOAT32 : QTN_INT64});
+  if (t->count() != 1) fail(QTN_ESHAPE, kName, ": ", name, " must be one number, it is ", to_string(t->shape()));
+  return require_constant(kName, name, *t).as<const T>()[0];
+}
+
+/// Which boxes stay, best first: as many as are wanted, of those above the least score, none of which covers another.
+std::vector<std::int64_t> select(const float *boxes, const float *scores, std::int64_t count, std::int64_t most,
+                                 float threshold, const float *least, bool center) {
+  std::vector<std::int64_t> order, chosen;
+  for (std::int64_t i = 0; i < count; ++i)
+    if (scores[i] == scores[i] && (!least || scores[i] > *least)) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return scores[a] > scores[b]; });
+  std::vector<Box> kept;
+  for (const std::int64_t i : order) {
+    if (static_cast<std::int64_t>(chosen.size()) >= most) break;
+    const Box box = box_at(boxes + 4 * i, center);
+    if (std::any_of(kept.begin(), kept.end(), [&](const Box &other) { return overlap(box, other, threshold); }))
+      continue;
+    kept.push_back(box);
+    chosen.push_back(i);
+  }
+  return chosen;
+}
+
+std::vector<Tensor> make(const Call &given) {
+  const Widened widened(given, true);
+  const Call call = widened.changed() ? widened.call() : given;
+  require_float(kName, "boxes", call.in(0));
+  require_float(kName, "scores", call.in(1));
+  const Shape &b = call.in(0)->shape(), &s = call.in(1)->shape();
+  if (b.size() != 3 || b[2] != 4 || s.size() != 3 || s[0] != b[0] || s[2] != b[1])
+    fail(QTN_ESHAPE, kName, ": boxes are ", to_string(b), ", scores ", to_string(s));
+  const std::int64_t center = call.attrs.get_int("center_point_box", 0);
+  if (center != 0 && center != 1) fail(QTN_EINVAL, kName, ": center_point_box is ", center, ", not 0 or 1");
+  const std::int64_t most = std::max<std::int64_t>(0, number<std::int64_t>(call, 2, "max_output_boxes_per_class", 0));
+  const float threshold = number(call, 3, "iou_threshold", 0.0f);
+  if (!(threshold >= 0 && threshold <= 1))
+    fail(QTN_EINVAL, kName, ": iou_threshold is ", threshold, ", not between 0 and 1");
+  const float least = number(call, 4, "score_threshold", 0.0f);
+  const bool filtered = call.in(4) && call.in(4)->count() > 0;
+  const Tensor boxes = require_constant(kName, "boxes", *call.in(0)).to_contiguous(),
+               scores = require_constant(kName, "scores", *call.in(1)).to_contiguous();
+  std::vector<std::int64_t> found;
+  for (std::int64_t row = 0; most > 0 && row < s[0] * s[1]; ++row)
+    for (const std::int64_t box :
+         select(boxes.as<const float>() + row / s[1] * b[1] * 4, scores.as<const float>() + row * s[2], s[2], most,
+                threshold, filtered ? &least : nullptr, center == 1))
+      found.insert(found.end(), {row / s[1], row % s[1], box});
+  return {Tensor::from<std::int64_t>(QTN_INT64, {static_cast<std::int64_t>(found.size() / 3), 3}, found)};
+}
+
+}  // namespace
+
+const OpDef kNonMaxSuppression{.name = kName,
+                               .min_inputs = 2,
+                               .max_inputs = 5,
+                               .max_outputs = 1,
+                               .attrs = kAttrs,
+                               .infer = infer_made<make>,
+                               .run = run_made<make>,
+                               .shapes_from = {0, 5},
+                               .make = make,
+                               .output_dtype = makes<QTN_INT64>};
+
+}  // namespace qtn::ops
