@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions that the gates of recurrent networks go through.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/attrs.hpp"
+#include "ops/common/softplus.hpp"
+
+namespace qtn::ops {
+
+struct GateActivation {
+  enum Kind {
+    relu,
+    tanh,
+    sigmoid,
+    affine,
+    leaky_relu,
+    thresholded_relu,
+    scaled_tanh,
+    hard_sigmoid,
+    elu,
+    softsign,
+    softplus
+  } kind;
+  double alpha, beta;
+
+  template <class T>
+  T operator()(T x) const {
+    const T a = static_cast<T>(alpha), b = static_cast<T>(beta);
+    switch (kind) {
+      case relu:
+        return std::max(x, T(0));
+      case tanh:
+        return std::tanh(x);
+      case sigmoid:
+        return 1 / (1 + std::exp(-x));
+      case affine:
+        return a * x + b;
+      case leaky_relu:
+        return x >= 0 ? x : a * x;
+      case thresholded_relu:
+        return x >= a ? x : T(0);
+      case scaled_tanh:
+        return a * std::tanh(b * x);
+      case hard_sigmoid:
+        return std::clamp(a * x + b, T(0), T(1));
+      case elu:
+        return x >= 0 ? x : a * std::expm1(x);
+      case softsign:
+        return x / (1 + std::abs(x));
+      default:
+        return ops::softplus(x);
+    }
+  }
+};
+
+/// The attribute activations, or as many of `defaults` as there are directions; what else they need is taken in their
+/// order from activation_alpha and activation_beta. Throws QTN_EINVAL.
+std::vector<GateActivation> gate_activations(const char *op, const Attrs &attrs, std::size_t directions,
+                                             const std::vector<std::string> &defaults);
+
+}  // namespace qtn::ops

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// What LSTM, GRU and RNN share: their operands, and the walk of each direction over its steps.
+#pragma once
+
+#include <limits>
+
+#include "blas/gemm.hpp"
+#include "ops/common/gate_activation.hpp"
+#include "ops/common/infer.hpp"
+
+namespace qtn::ops {
+
+/// Sizes and meaning of a call: inputs X, W, R, B, sequence_lens, initial_h.
+struct Recurrent {
+  /// Checks what the operators share. `gates`: matrices in W and R; `defaults`: activations of one direction.
+  Recurrent(const char *op, const Call &call, std::int64_t gates, const std::vector<std::string> &defaults);
+
+  /// Of Y, and of Y_h or a state.
+  Shape y_shape() const;
+  Shape state_shape() const;
+  void check_state(const char *op, const char *name, const Tensor *t) const;
+
+  const GateActivation &activation(std::size_t direction, std::size_t i) const {
+    return activations[direction * (activations.size() / directions) + i];
+  }
+  bool backwards(std::size_t direction) const { return reverse || direction == 1; }
+  /// In front of an activation.
+  template <class T>
+  T clipped(T x) const {
+    return std::clamp(x, static_cast<T>(-clip), static_cast<T>(clip));
+  }
+
+  std::int64_t steps, batches, features, hidden, gates;
+  std::size_t directions;
+  bool reverse, by_batch;  ///< layout 1: batches are outermost
+  double clip;
+  std::vector<GateActivation> activations;
+};
+
+/// Throws QTN_EINVAL where a sequence is longer than x; all steps where the input is absent.
+std::vector<std::int64_t> sequence_lengths(const char *op, const Recurrent &r, const Tensor *given);
+
+/// One direction of a run on elements T.
+template <class T>
+class Direction {
+ public:
+  Direction(const Recurrent &r, const Call &call, std::size_t direction)
+      : r_(r),
+        direction_(direction),
+        recurrence_(call.in(2)->as<const T>() + at(r.gates * r.hidden * r.hidden)),
+        bias_(call.in(3) ? call.in(3)->as<const T>() + at(2 * r.gates * r.hidden) : nullptr),
+        products_(static_cast<std::size_t>(r.steps * r.batches * r.gates * r.hidden)) {
+    // What comes from x does not wait for other steps.
+    const std::int64_t width = r.gates * r.hidden;
+    blas::gemm(r.steps * r.batches, width, r.features, T(1), call.in(0)->as<const T>(), {r.features},
+               call.in(1)->as<const T>() + at(width * r.features), {r.features, true}, T(0), products_.data(), width);
+  }
+
+  /// The state at the beginning: [batch][hidden].
+  std::vector<T> initial(const Tensor *given) const {
+    std::vector<T> state(static_cast<std::size_t>(r_.batches * r_.hidden), T(0));
+    if (given)
+      for (std::int64_t b = 0; b < r_.batches; ++b)
+        std::copy_n(given->as<const T>() + state_at(b), r_.hidden, state.data() + b * r_.hidden);
+    return state;
+  }
+  void store(const std::vector<T> &state, const Tensor &to) const {
+    for (std::int64_t b = 0; b < r_.batches; ++b)
+      std::copy_n(state.data() + b * r_.hidden, r_.hidden, to.as<T>() + state_at(b));
+  }
+
+  /// out [batch][count * hidden] = state times the matrices of gates [first, first + count), transposed.
+  void recur(const std::vector<T> &state, std::int64_t first, std::int64_t count, std::vector<T> &out) const {
+    blas::gemm(r_.batches, count * r_.hidden, r_.hidden, T(1), state.data(), {r_.hidden},
+               recurrence_ + first * r_.hidden * r_.hidden, {r_.hidden, true}, T(0), out.data(), count * r_.hidden);
+  }
+
+  /// Calls step(batch, gates of x, place in Y or nullptr) for the batches that have a k-th step, in the order of this
+  /// direction.
+  template <class Step>
+  void for_batches(std::int64_t k, const std::vector<std::int64_t> &lengths, const Tensor &y, Step &&step) const {
+    for (std::int64_t b = 0; b < r_.batches; ++b) {
+      const std::int64_t length = lengths[static_cast<std::size_t>(b)];
+      if (k >= length) continue;
+      const std::int64_t t = r_.backwards(direction_) ? length - 1 - k : k;
+      const std::int64_t row = r_.by_batch ? b * r_.steps + t : t * r_.batches + b;
+      step(b, products_.data() + row * r_.gates * r_.hidden, y.has_data() ? y.as<T>() + y_at(b, t) : nullptr);
+    }
+  }
+
+  /// Of W, of R, or 0.
+  T bias(bool recurrent, std::int64_t gate, std::int64_t i) const {
+    return bias_ ? bias_[((recurrent ? r_.gates : 0) + gate) * r_.hidden + i] : T(0);
+  }
+
+  std::int64_t at(std::int64_t size) const { return static_cast<std::int64_t>(direction_) * size; }
+
+ private:
+  std::int64_t state_at(std::int64_t b) const {
+    const auto directions = static_cast<std::int64_t>(r_.directions), d = static_cast<std::int64_t>(direction_);
+    return (r_.by_batch ? b * directions + d : d * r_.batches + b) * r_.hidden;
+  }
+  std::int64_t y_at(std::int64_t b, std::int64_t t) const {
+    const auto directions = static_cast<std::int64_t>(r_.directions), d = static_cast<std::int64_t>(direction_);
+    const std::int64_t row = r_.by_batch ? (b * r_.steps + t) * directions + d : (t * directions + d) * r_.batches + b;
+    return row * r_.hidden;
+  }
+
+  const Recurrent &r_;
+  std::size_t direction_;
+  const T *recurrence_, *bias_;
+  std::vector<T> products_;
+};
+
+/// Output i, or an empty tensor where nobody wants it.
+inline Tensor wanted_output(std::span<const Tensor> outputs, std::size_t i) {
+  return i < outputs.size() && outputs[i].has_data() ? outputs[i] : Tensor();
+}
+
+/// Steps beyond the length of a sequence give zeros.
+inline void clear(const Tensor &y) {
+  if (y.has_data()) std::fill_n(y.as<std::byte>(), y.nbytes(), std::byte{0});
+}
+
+}  // namespace qtn::ops

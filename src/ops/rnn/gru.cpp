@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/common/recurrent.hpp"
+#include "ops/common/widened.hpp"
+
+namespace qtn::ops {
+namespace {
+
+constexpr AttrSpec kAttrs[] = {{"activation_alpha", AttrSpec::kFloats},
+                               {"activation_beta", AttrSpec::kFloats},
+                               {"activations", AttrSpec::kStrings},
+                               {"clip", AttrSpec::kFloat},
+                               {"direction", AttrSpec::kString},
+                               {"hidden_size", AttrSpec::kInt},
+                               {"layout", AttrSpec::kInt},
+                               {"linear_before_reset", AttrSpec::kInt}};
+
+/// In the order of their matrices.
+enum Gate { kUpdate, kReset, kHidden, kGates };
+
+Recurrent sizes(const Call &call) { return Recurrent("GRU", call, kGates, {"Sigmoid", "Tanh"}); }
+
+Types infer(const Call &call) {
+  const Recurrent r = sizes(call);
+  const qdtype dtype = call.in(0)->dtype();
+  Types types{{dtype, r.y_shape()}, {dtype, r.state_shape()}};
+  types.resize(call.output_count);
+  return types;
+}
+
+template <class T>
+class Run {
+ public:
+  Run(const Call &call, const Recurrent &r)
+      : call_(call),
+        r_(r),
+        lengths_(sequence_lengths("GRU", r, call.in(4))),
+        linear_(call.attrs.get_int("linear_before_reset", 0) != 0) {}
+
+  void run(std::size_t d, const Tensor &y, const Tensor &last) const {
+    const Direction<T> direction(r_, call_, d);
+    const auto size = static_cast<std::size_t>(r_.batches * r_.hidden);
+    const GateActivation &f = r_.activation(d, 0), &g = r_.activation(d, 1);
+    std::vector<T> h = direction.initial(call_.in(5)), update(size), reset(size), both(2 * size), candidate(size);
+    for (std::int64_t k = 0; k < r_.steps; ++k) {
+      direction.recur(h, kUpdate, 2, both);
+      direction.for_batches(k, lengths_, Tensor(), [&](std::int64_t b, const T *gates, T *) {
+        for (std::int64_t i = 0; i < r_.hidden; ++i) {
+          const auto gate = [&](Gate which) {
+            const T sum = gates[which * r_.hidden + i] +
+                          both[static_cast<std::size_t>((2 * b + which) * r_.hidden + i)] +
+                          direction.bias(false, which, i) + direction.bias(true, which, i);
+            return f(r_.clipped(sum));
+          };
+          const auto at = static_cast<std::size_t>(b * r_.hidden + i);
+          update[at] = gate(kUpdate);
+          // What the reset leaves of the state goes through the matrix, or of what comes from it.
+          reset[at] = linear_ ? gate(kReset) : gate(kReset) * h[at];
+        }
+      });
+      direction.recur(linear_ ? h : reset, kHidden, 1, candidate);
+      direction.for_batches(k, lengths_, y, [&](std::int64_t b, const T *gates, T *to) {
+        for (std::int64_t i = 0; i < r_.hidden; ++i) {
+          const auto at = static_cast<std::size_t>(b * r_.hidden + i);
+          const T recurrent = candidate[at] + direction.bias(true, kHidden, i);
+          const T sum = gates[kHidden * r_.hidden + i] + direction.bias(false, kHidden, i) +
+                        (linear_ ? reset[at] * recurrent : recurrent);
+          const T next = g(r_.clipped(sum));
+          h[at] = (1 - update[at]) * next + update[at] * h[at];
+          if (to) to[i] = h[at];
+        }
+      });
+    }
+    if (last.has_data()) direction.store(h, last);
+  }
+
+ private:
+  const Call &call_;
+  const Recurrent &r_;
+  std::vector<std::int64_t> lengths_;
+  bool linear_;
+};
+
+template <class T>
+void run_as(const Call &call, std::span<Tensor> outputs) {
+  const Recurrent r = sizes(call);
+  const Run<T> run(call, r);
+  const Tensor y = wanted_output(outputs, 0);
+  clear(y);
+  for (std::size_t d = 0; d < r.directions; ++d) run.run(d, y, wanted_output(outputs, 1));
+}
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  call.in(0)->dtype() == QTN_FLOAT64 ? run_as<double>(call, outputs) : run_as<float>(call, outputs);
+}
+
+}  // namespace
+
+const OpDef kGRU{.name = "GRU",
+                 .min_inputs = 3,
+                 .max_inputs = 6,
+                 .max_outputs = 2,
+                 .attrs = kAttrs,
+                 .infer = infer_widened<infer>,
+                 .run = run_widened<run>};
+
+}  // namespace qtn::ops
