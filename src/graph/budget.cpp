@@ -33,6 +33,12 @@ double work_of_element(const Node &node, std::span<const Tensor *const> operands
     for (const std::int64_t k : node.attrs.get_ints("kernel_shape")) taps *= static_cast<double>(k);
     return std::min(taps, x);
   }
+  // Every query meets every key, and every box every other.
+  if (op == "Attention") return 2 * std::sqrt(count_of(operands[0]) * count_of(operands[1]));
+  if (op == "LSTM" || op == "GRU" || op == "RNN") return count_of(operands[1]) + count_of(operands[2]);
+  if (op == "DeformConv") return count_of(operands[1]);
+  if (op == "RoiAlign") return std::sqrt(x);
+  if (op == "LRN") return std::min(x, static_cast<double>(node.attrs.get_int("size", 1)));
   const bool product = has("MatMul") || has("Gemm") || has("Conv");
   if (!product) return 1;
   // [m][k] times [k][n]: the root of mk * kn / mn. For a convolution: the weights of a filter.

@@ -43,13 +43,26 @@ bool is_ones(const Attr &value) {
 bool is_stretch(const Attr &value) {
   return std::holds_alternative<std::string>(value) && std::get<std::string>(value) == "stretch";
 }
+bool is_none(const Attr &value) {
+  return std::holds_alternative<std::string>(value) && std::get<std::string>(value) == "none";
+}
+bool is_output_half_pixel(const Attr &value) {
+  return std::holds_alternative<std::string>(value) && std::get<std::string>(value) == "output_half_pixel";
+}
 
 constexpr NewAttribute kNewAttributes[] = {
     {"AveragePool", "dilations", 19, is_ones},
     {"BatchNormalization", "training_mode", 14, is_zero},
     {"Cast", "saturate", 19, always},
+    {"Attention", "left_window_size", 25, never},
+    {"Attention", "right_window_size", 25, never},
     {"DequantizeLinear", "block_size", 21, is_zero},
     {"DequantizeLinear", "output_dtype", 23, is_float},
+    {"GRU", "layout", 14, is_zero},
+    {"GroupNormalization", "stash_type", 21, always},
+    {"LSTM", "layout", 14, is_zero},
+    {"LpPool", "ceil_mode", 18, is_zero},
+    {"LpPool", "dilations", 18, is_ones},
     {"QuantizeLinear", "block_size", 21, is_zero},
     {"QuantizeLinear", "output_dtype", 21, is_uint8},
     {"QuantizeLinear", "precision", 23, is_float},
@@ -58,10 +71,14 @@ constexpr NewAttribute kNewAttributes[] = {
     {"ReduceMean", "noop_with_empty_axes", 18, is_zero},
     {"ReduceMin", "noop_with_empty_axes", 18, is_zero},
     {"ReduceProd", "noop_with_empty_axes", 18, is_zero},
+    {"RNN", "layout", 14, is_zero},
     {"Reshape", "allowzero", 14, is_zero},
     {"Resize", "antialias", 18, is_zero},
     {"Resize", "axes", 18, never},
     {"Resize", "keep_aspect_ratio_policy", 18, is_stretch},
+    {"RoiAlign", "coordinate_transformation_mode", 16, is_output_half_pixel},
+    {"ScatterElements", "reduction", 16, is_none},
+    {"ScatterND", "reduction", 16, is_none},
     {"Shape", "end", 15, never},
     {"Shape", "start", 15, is_zero},
     {"Split", "num_outputs", 18, always},
@@ -73,8 +90,23 @@ struct NewForm {
   int since;
   std::size_t input;  ///< first input that is new; 0: the operator itself
 };
-constexpr NewForm kNewForms[] = {
-    {"Gelu", 20, 0}, {"HardSwish", 14, 0}, {"LayerNormalization", 17, 0}, {"Mish", 18, 0}, {"Pad", 18, 3}};
+constexpr NewForm kNewForms[] = {{"AffineGrid", 20, 0},
+                                 {"Attention", 23, 0},
+                                 {"Attention", 24, 6},
+                                 {"CenterCropPad", 18, 0},
+                                 {"Col2Im", 18, 0},
+                                 {"DeformConv", 19, 0},
+                                 {"Gelu", 20, 0},
+                                 {"GridSample", 16, 0},
+                                 {"HardSwish", 14, 0},
+                                 {"GroupNormalization", 18, 0},
+                                 {"LayerNormalization", 17, 0},
+                                 {"Mish", 18, 0},
+                                 {"Pad", 18, 3},
+                                 {"RMSNormalization", 23, 0},
+                                 {"RotaryEmbedding", 23, 0},
+                                 {"TensorScatter", 24, 0},
+                                 {"Trilu", 14, 0}};
 
 [[noreturn]] void refuse(const Node &node, int opset, const std::string &what) {
   fail(QTN_EUNSUPPORTED, "node \"", node.name, "\" (", node.op->name, "): opset ", opset, " has no ", what);
@@ -178,9 +210,42 @@ void widen_constants(graph::Graph &g, int opset) {
   }
 }
 
+/// Until opset 20 groups had one scale and one bias each, since then channels have. A file that says it the other way
+/// is rewritten where these are constants.
+void group_parameters(graph::Graph &g, Node &node, int opset) {
+  const std::int64_t groups = node.attrs.get_int("num_groups", 1);
+  const std::optional<Shape> x = g.value(node.inputs[0]).shape;
+  for (const std::size_t i : {1, 2}) {
+    const graph::Value given = g.value(node.inputs[i]);
+    if (!given.shape || given.shape->size() != 1) continue;
+    const std::int64_t count = (*given.shape)[0];
+    if (opset < 21 && count != groups) refuse(node, opset, "scale and bias for each channel");
+    if (opset < 21 || !x || x->size() < 2 || (*x)[1] == count || count < 1) continue;
+    if (!given.is_constant() || (*x)[1] < count) refuse(node, opset, "scale and bias for each group");
+    const Tensor of_groups = given.constant.to_contiguous();
+    const std::int64_t size = (*x)[1] / count;
+    const Tensor of_channels(of_groups.dtype(), {count, size});
+    copy_elements(of_channels, of_groups.view({count, size}, {1, 0}));
+    node.inputs[i] = g.add_constant(cat(node.name, "_input", i, "_of_channels"), of_channels.reshaped({(*x)[1]}));
+  }
+}
+
+/// The grid modes were renamed with opset 20.
+void rename_mode(Node &node, int opset) {
+  const std::string mode = node.attrs.get_string("mode", "linear");
+  if (mode == "nearest") return;
+  const bool cubic = mode.ends_with("cubic");
+  node.attrs.set("mode", std::string(opset < 20 ? (cubic ? "bicubic" : "bilinear") : (cubic ? "cubic" : "linear")));
+}
+
 void to_opset(graph::Graph &g, int opset) {
   for (Node &node : g.nodes) {
     const std::string_view op = node.op->name;
+    if (op == "GroupNormalization") group_parameters(g, node, opset);
+    if (op == "GridSample") rename_mode(node, opset);
+    // What is not said meant another thing.
+    if (op == "RoiAlign" && opset < 16 && !node.attrs.has("coordinate_transformation_mode"))
+      node.attrs.set("coordinate_transformation_mode", std::string("half_pixel"));
     if (opset < 18 && op == "Split" && node.attrs.has("num_outputs")) split_by_lengths(g, node);
     if (opset < 18 && had_axes_attribute(op)) reduce_axes_as_attribute(g, node, opset);
     // From opset 18 on, equal parts must be asked for by number.
