@@ -52,6 +52,9 @@ std::vector<int64_t> read_labels(const std::string &path, size_t samples) {
   switch (qtensor_dtype(stored.get())) {
     case QTN_INT64:
     case QTN_INT32:
+    case QTN_UINT32:
+    case QTN_UINT64:
+    case QTN_UINT16:
     case QTN_INT16:
     case QTN_INT8:
     case QTN_UINT8:

@@ -63,6 +63,10 @@ std::vector<double> values_of(const qtensor *tensor) {
       return widen<int32_t>(tensor);
     case QTN_INT16:
       return widen<int16_t>(tensor);
+    case QTN_UINT64:
+      return widen<uint64_t>(tensor);
+    case QTN_UINT32:
+      return widen<uint32_t>(tensor);
     case QTN_UINT16:
       return widen<uint16_t>(tensor);
     case QTN_INT8:

@@ -34,6 +34,8 @@ SWIGEXPORT void qcs_free(void *block) { std::free(block); }
 %rename(Int16) QTN_INT16;
 %rename(Int32) QTN_INT32;
 %rename(Int64) QTN_INT64;
+%rename(UInt32) QTN_UINT32;
+%rename(UInt64) QTN_UINT64;
 %rename(Bool) QTN_BOOL;
 %rename(Float16) QTN_FLOAT16;
 %rename(Float64) QTN_FLOAT64;

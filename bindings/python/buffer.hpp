@@ -14,9 +14,10 @@ struct Format {
   char code;
   Py_ssize_t size;
 };
-constexpr Format kFormats[] = {{QTN_FLOAT32, 'f', 4}, {QTN_UINT8, 'B', 1},   {QTN_INT8, 'b', 1},   {QTN_UINT16, 'H', 2},
-                               {QTN_INT16, 'h', 2},   {QTN_INT32, 'i', 4},   {QTN_INT64, 'q', 8},  {QTN_INT64, 'l', 8},
-                               {QTN_BOOL, '?', 1},    {QTN_FLOAT16, 'e', 2}, {QTN_FLOAT64, 'd', 8}};
+constexpr Format kFormats[] = {{QTN_FLOAT32, 'f', 4}, {QTN_UINT8, 'B', 1},  {QTN_INT8, 'b', 1},   {QTN_UINT16, 'H', 2},
+                               {QTN_INT16, 'h', 2},   {QTN_INT32, 'i', 4},  {QTN_INT64, 'q', 8},  {QTN_INT64, 'l', 8},
+                               {QTN_UINT32, 'I', 4},  {QTN_UINT64, 'Q', 8}, {QTN_UINT64, 'L', 8}, {QTN_BOOL, '?', 1},
+                               {QTN_FLOAT16, 'e', 2}, {QTN_FLOAT64, 'd', 8}};
 
 /// 0 for a type that tensors do not have.
 inline qdtype dtype_of(const char *format) {

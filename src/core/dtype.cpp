@@ -24,6 +24,10 @@ const char *dtype_name(qdtype dtype) {
       return "int32";
     case QTN_INT64:
       return "int64";
+    case QTN_UINT32:
+      return "uint32";
+    case QTN_UINT64:
+      return "uint64";
     case QTN_BOOL:
       return "bool";
     case QTN_FLOAT16:
@@ -119,8 +123,10 @@ IntegerRange integer_range(qdtype dtype) {
   }
   return dispatch(dtype, [](auto zero) {
     using T = decltype(zero);
-    return IntegerRange{static_cast<std::int64_t>(std::numeric_limits<T>::lowest()),
-                        static_cast<std::int64_t>(std::numeric_limits<T>::max())};
+    constexpr bool wide = std::is_same_v<T, std::uint64_t>;
+    return IntegerRange{
+        static_cast<std::int64_t>(std::numeric_limits<T>::lowest()),
+        wide ? std::numeric_limits<std::int64_t>::max() : static_cast<std::int64_t>(std::numeric_limits<T>::max())};
   });
 }
 

@@ -38,7 +38,7 @@ qdtype plain_dtype(qdtype dtype);
 /// Types a quantized tensor may have: integers of 2 to 32 bits, and float8.
 bool is_quantizable(qdtype dtype);
 
-/// Bounds of an integer type. Throws QTN_EDTYPE for other types.
+/// Bounds of an integer type, of uint64 as far as int64 reaches. Throws QTN_EDTYPE for other types.
 struct IntegerRange {
   std::int64_t lo, hi;
   friend bool operator==(const IntegerRange &, const IntegerRange &) = default;
@@ -71,6 +71,10 @@ decltype(auto) dispatch(qdtype dtype, F &&f) {
       return f(std::int32_t{});
     case QTN_INT64:
       return f(std::int64_t{});
+    case QTN_UINT32:
+      return f(std::uint32_t{});
+    case QTN_UINT64:
+      return f(std::uint64_t{});
     case QTN_BOOL:
       return f(bool{});
     default:

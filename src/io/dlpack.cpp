@@ -32,7 +32,7 @@ struct TypeCode {
   std::uint8_t bits;
 };
 
-constexpr std::array<TypeCode, 17> kTypes = {{{QTN_FLOAT64, kFloat, 64},
+constexpr std::array<TypeCode, 19> kTypes = {{{QTN_FLOAT64, kFloat, 64},
                                               {QTN_FLOAT32, kFloat, 32},
                                               {QTN_FLOAT16, kFloat, 16},
                                               {QTN_BFLOAT16, kBfloat, 16},
@@ -40,6 +40,8 @@ constexpr std::array<TypeCode, 17> kTypes = {{{QTN_FLOAT64, kFloat, 64},
                                               {QTN_FLOAT8E5M2, kFloat8E5m2, 8},
                                               {QTN_INT64, kInt, 64},
                                               {QTN_INT32, kInt, 32},
+                                              {QTN_UINT64, kUint, 64},
+                                              {QTN_UINT32, kUint, 32},
                                               {QTN_INT16, kInt, 16},
                                               {QTN_UINT16, kUint, 16},
                                               {QTN_INT8, kInt, 8},

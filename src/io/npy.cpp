@@ -20,11 +20,13 @@ struct TypeCode {
 };
 
 // NumPy has no code of its own for bfloat16, float8 and types below 8 bits.
-constexpr std::array<TypeCode, 10> kTypes = {{{"f8", QTN_FLOAT64},
+constexpr std::array<TypeCode, 12> kTypes = {{{"f8", QTN_FLOAT64},
                                               {"f4", QTN_FLOAT32},
                                               {"f2", QTN_FLOAT16},
                                               {"i8", QTN_INT64},
                                               {"i4", QTN_INT32},
+                                              {"u8", QTN_UINT64},
+                                              {"u4", QTN_UINT32},
                                               {"i2", QTN_INT16},
                                               {"u2", QTN_UINT16},
                                               {"i1", QTN_INT8},

@@ -26,7 +26,7 @@ struct TypeName {
 };
 
 // For 4- and 2-bit types the format has I8 or U8, see stored_dtype().
-constexpr std::array<TypeName, 13> kTypes = {{{"F64", QTN_FLOAT64},
+constexpr std::array<TypeName, 15> kTypes = {{{"F64", QTN_FLOAT64},
                                               {"F32", QTN_FLOAT32},
                                               {"F16", QTN_FLOAT16},
                                               {"BF16", QTN_BFLOAT16},
@@ -34,6 +34,8 @@ constexpr std::array<TypeName, 13> kTypes = {{{"F64", QTN_FLOAT64},
                                               {"F8_E5M2", QTN_FLOAT8E5M2},
                                               {"I64", QTN_INT64},
                                               {"I32", QTN_INT32},
+                                              {"U64", QTN_UINT64},
+                                              {"U32", QTN_UINT32},
                                               {"I16", QTN_INT16},
                                               {"U16", QTN_UINT16},
                                               {"I8", QTN_INT8},

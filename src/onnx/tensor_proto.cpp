@@ -18,10 +18,6 @@ std::string data_type_name(std::int32_t data_type) {
   switch (data_type) {
     case 8:
       return "string";
-    case 12:
-      return "uint32";
-    case 13:
-      return "uint64";
     case 14:
       return "complex64";
     case 15:
@@ -51,6 +47,8 @@ bool is_stored(std::int32_t data_type) {
     case QTN_INT16:
     case QTN_INT32:
     case QTN_INT64:
+    case QTN_UINT32:
+    case QTN_UINT64:
     case QTN_BOOL:
       return true;
     default:
@@ -69,6 +67,7 @@ struct TensorProto {
   std::vector<double> doubles;
   std::vector<std::int32_t> int32s;
   std::vector<std::int64_t> int64s;
+  std::vector<std::uint64_t> uint64s;  ///< of uint32, too
   bool external = false;
   std::vector<std::pair<std::string, std::string>> external_entries;
 };
@@ -117,6 +116,12 @@ TensorProto read_proto(data_view bytes) {
       case as_bytes(f::int64_data):
         append(t.int64s, message.get_packed_int64());
         break;
+      case as_varint(f::uint64_data):
+        t.uint64s.push_back(message.get_uint64());
+        break;
+      case as_bytes(f::uint64_data):
+        append(t.uint64s, message.get_packed_uint64());
+        break;
       case as_bytes(f::external_data):
         t.external_entries.push_back(read_entry(message.get_view()));
         break;
@@ -156,6 +161,12 @@ void fill_from_lists(const Tensor &out, const TensorProto &t) {
       case QTN_INT64:
         out.as<std::int64_t>()[i] = t.int64s[i];
         break;
+      case QTN_UINT64:
+        out.as<std::uint64_t>()[i] = t.uint64s[i];
+        break;
+      case QTN_UINT32:
+        out.as<std::uint32_t>()[i] = static_cast<std::uint32_t>(t.uint64s[i]);
+        break;
       case QTN_INT32:
         out.as<std::int32_t>()[i] = t.int32s[i];
         break;
@@ -178,6 +189,9 @@ std::size_t list_length(const TensorProto &t) {
       return t.doubles.size();
     case QTN_INT64:
       return t.int64s.size();
+    case QTN_UINT32:
+    case QTN_UINT64:
+      return t.uint64s.size();
     default:
       return t.int32s.size();
   }

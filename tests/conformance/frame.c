@@ -197,9 +197,11 @@ unsigned bits_of(qdtype dtype) {
       return 16;
     case QTN_FLOAT32:
     case QTN_INT32:
+    case QTN_UINT32:
       return 32;
     case QTN_FLOAT64:
     case QTN_INT64:
+    case QTN_UINT64:
       return 64;
     default:
       return 0;

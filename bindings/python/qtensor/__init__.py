@@ -58,12 +58,13 @@ __all__ = [
     "float8_e5m2", "from_dlpack", "from_numpy", "int16", "int2", "int32", "int4", "int64", "int8", "per_block_affine",
     "per_block_symmetric", "per_channel_affine", "per_channel_affine_float_qparams", "per_channel_symmetric",
     "per_tensor_affine", "per_tensor_symmetric",
-    "uint16", "uint2", "uint4", "uint8",
+    "uint16", "uint2", "uint32", "uint4", "uint64", "uint8",
 ]
 
 float32, float64, float16, bfloat16 = DType.float32, DType.float64, DType.float16, DType.bfloat16
 float8_e4m3fn, float8_e5m2 = DType.float8_e4m3fn, DType.float8_e5m2
 uint8, int8, uint16, int16, int32, int64 = DType.uint8, DType.int8, DType.uint16, DType.int16, DType.int32, DType.int64
+uint32, uint64 = DType.uint32, DType.uint64
 uint4, int4, uint2, int2, bool_ = DType.uint4, DType.int4, DType.uint2, DType.int2, DType.bool
 per_tensor_affine, per_tensor_symmetric = Scheme.per_tensor_affine, Scheme.per_tensor_symmetric
 per_channel_affine, per_channel_symmetric = Scheme.per_channel_affine, Scheme.per_channel_symmetric

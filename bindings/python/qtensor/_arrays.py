@@ -39,10 +39,12 @@ else:
 KEPT_BYTES = 2 << 30  # of what gives samples or batches once, and is read more than once
 SAMPLE_BYTES = 1 << 10  # about what an object costs beside its elements
 CPU, PINNED = 1, 3  # devices of DLPack whose memory a CPU reads
-PLAIN = {"float32", "float64", "float16", "uint8", "int8", "uint16", "int16", "int32", "int64", "bool"}
+PLAIN = {"float32", "float64", "float16", "uint8", "int8", "uint16", "int16", "int32", "int64", "uint32",
+         "uint64", "bool"}
 NARROW = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}  # of ml_dtypes: no buffers have them
 RANGES = {"bool": (0, 1), "uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535), "int16": (-32768, 32767),
-          "int32": (-(1 << 31), (1 << 31) - 1), "int64": (-(1 << 63), (1 << 63) - 1)}
+          "int32": (-(1 << 31), (1 << 31) - 1), "int64": (-(1 << 63), (1 << 63) - 1),
+          "uint32": (0, (1 << 32) - 1), "uint64": (0, (1 << 64) - 1)}
 EXACT = {name: (-(1 << bits), 1 << bits) for name, bits in (("float16", 11), ("float32", 24), ("float64", 53))}
 WIDER = {"float64": {"float32"}, "float16": {"float32", "float64"}, "bfloat16": {"float32", "float64"},
          "float32": {"float64"}}  # and float64 for float32, which rounds
@@ -125,7 +127,7 @@ def _of_numpy(array: Any, name: str) -> core.Tensor:
         return core.Tensor._from_buffer(array, True)
     if dtype in NARROW:
         return core.Tensor._from_buffer(array.view(NARROW[dtype]), True, dtype)
-    wanted = {"u": ': pass .astype("int64")', "f": ': pass .astype("float64")'}.get(array.dtype.kind, "")
+    wanted = {"f": ': pass .astype("float64")'}.get(array.dtype.kind, "")
     raise TypeError(f"{name} has elements of type {dtype}, which tensors do not have{wanted}")
 
 
@@ -206,7 +208,7 @@ def fitted(tensor: core.Tensor, dtype: DType, name: str, own: bool) -> core.Tens
         raise DTypeError(f'{name} takes {target}, not {source}: pass it as {target}, if that is meant')
     lowest, highest = (EXACT | RANGES)[target]
     low, high = RANGES[source]
-    if source in ("int32", "int64") and tensor.numel:  # what NumPy makes of integers of any size
+    if source in ("int32", "int64", "uint32", "uint64") and tensor.numel:  # what NumPy makes of integers of any size
         values = tensor.numpy()
         low, high = int(values.min()), int(values.max())
     if low < lowest or high > highest:

@@ -66,7 +66,7 @@ class Arrays(Case):
             ({"x": 1, "y": 2}, 'data is a dict with the keys "x", "y", not a Tensor or an array: pass what it holds'),
             ({}, "data is an empty dict, not a Tensor"),
             ([[1], [1, 2]], "data is a list which is no array"), (["a"], "data has elements of type str"),
-            (np.ones(2, np.uint32), 'elements of type uint32, which tensors do not have: pass .astype\\("int64"\\)'),
+            (np.ones(2, np.longdouble), 'which tensors do not have: pass .astype\\("float64"\\)'),
             (np.ones(2, complex), "elements of type complex128, which tensors do not have$"),
             (np.array([None]), "elements of type object"), (None, "data is None"),
             (WithDLPack(rows(2), (2, 0)), "is a given.WithDLPack on the device \\(2, 0\\), and tensors live on the CPU"),

@@ -33,7 +33,7 @@ class Memory(unittest.TestCase):
         self.assertEqual(a[0], 7)
 
     def test_every_type_of_numpy(self):
-        for name in "float32 uint8 int8 uint16 int16 int32 int64 bool float16 float64".split():
+        for name in "float32 uint8 int8 uint16 int16 int32 int64 uint32 uint64 bool float16 float64".split():
             for shape in (), (3,), (0, 2), (2, 3, 4):
                 a = np.ones(shape, name)
                 t = qt.as_tensor(a)

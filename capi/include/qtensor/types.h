@@ -75,6 +75,8 @@ typedef enum qdtype {
   QTN_INT4 = 22,         /**< signed integer of 4 bits, two in a byte, the first in the lower bits */
   QTN_UINT2 = 25,        /**< unsigned integer of 2 bits, four in a byte, the first in the lowest bits */
   QTN_INT2 = 26,         /**< signed integer of 2 bits, four in a byte, the first in the lowest bits */
+  QTN_UINT32 = 12,       /**< unsigned integer of 32 bits */
+  QTN_UINT64 = 13,       /**< unsigned integer of 64 bits */
   QTN_DTYPE_FORCE32 = 0x7fffffff
 } qdtype;
 

@@ -36,7 +36,8 @@ inline void require_real(const char *op, const char *name, const Tensor *t) {
 /// Any stored number, bool excluded.
 inline void require_number(const char *op, const char *name, const Tensor &t) {
   require_dtype(op, name, t,
-                {QTN_FLOAT32, QTN_FLOAT64, QTN_UINT8, QTN_INT8, QTN_UINT16, QTN_INT16, QTN_INT32, QTN_INT64});
+                {QTN_FLOAT32, QTN_FLOAT64, QTN_UINT8, QTN_INT8, QTN_UINT16, QTN_INT16, QTN_INT32, QTN_INT64, QTN_UINT32,
+                 QTN_UINT64});
 }
 
 inline void require_same_dtype(const char *op, const Tensor &a, const Tensor &b) {

@@ -166,8 +166,8 @@ abstract class TensorBase extends NativeObject {
   /** Bytes of an element; 1 for packed types, which have less. */
   private static int sizeOf(DType dtype) {
     return switch (dtype) {
-      case FLOAT64, INT64 -> 8;
-      case FLOAT32, INT32 -> 4;
+      case FLOAT64, INT64, UINT64 -> 8;
+      case FLOAT32, INT32, UINT32 -> 4;
       case FLOAT16, BFLOAT16, INT16, UINT16 -> 2;
       default -> 1;
     };
