@@ -42,7 +42,7 @@ struct TensorType {
   Shape shape;
 };
 
-/// A node as an older operator set wrote it. upgrade() rewrites it to the form of opset 21.
+/// A node as an operator set wrote it. upgrade() rewrites it to the form of opset 21, if it was another.
 struct OldNode {
   std::string &op;
   Attrs &attrs;
@@ -104,6 +104,10 @@ struct OpDef {
   std::size_t min_inputs, max_inputs;  ///< variadic: max_inputs = kVariadic
   std::size_t max_outputs;
   std::span<const AttrSpec> attrs;
+
+  /// infer() and run() take elements of types that are only stored as they are. Other operators see float32 in place of
+  /// narrow floats, and float32 that they make becomes the narrow float that output_dtype says.
+  bool any_type = false;
 
   /// Types of the outputs, from types (and constant values) of the inputs of a checked call. Throws QTN_ESHAPE,
   /// QTN_EDTYPE, QTN_EINVAL or QTN_EUNSUPPORTED with the values in the message, prefixed by the operator's name ("Conv:
@@ -187,7 +191,8 @@ struct OpDef {
   /// The type of an output, for graphs of unknown shapes; `moved` is that of the first moved input. nullptr: the same.
   qdtype (*output_dtype)(const Attrs &attrs, std::size_t output, qdtype moved) = nullptr;
 
-  /// Rewrites the forms of opsets 7 to 20; nullptr where the operator never changed.
+  /// Rewrites what older opsets said otherwise, to another operator where that says the same; nullptr where the operator
+  /// never changed.
   void (*upgrade)(OldNode &node) = nullptr;
 };
 
@@ -209,6 +214,9 @@ void check_call(const OpDef &op, const Call &call);
 /// check_call(), infer(), and output shapes whose sizes do not overflow.
 std::vector<TensorType> infer_op(const OpDef &op, const Call &call);
 
+/// OpDef::run of an inferred call, whatever types its operands are stored in.
+void run_into(const OpDef &op, const Call &call, std::span<Tensor> outputs);
+
 /// Infers, allocates and runs on float or plain integer tensors of any strides.
 std::vector<Tensor> run_op(const OpDef &op, const Call &call);
 
@@ -224,7 +232,7 @@ bool moves(const OpDef &op, const Attrs &attrs);
 /// In place: elements of a contiguous tensor of numbers below or above the bounds become the bounds. NaN stays.
 void clamp_elements(const Tensor &y, const Clamp &clamp);
 
-/// Rewrites a node of opsets 7 to 20 to the form of opset 21, its name too where the operator was renamed (Upsample).
+/// Rewrites a node to the form of opset 21, its name too where the operator was renamed (Upsample).
 /// Operators that this library does not know stay as they are.
 void upgrade_node(OldNode &node);
 

@@ -32,6 +32,34 @@ Inputs made_contiguous(const Call &call) {
   });
 }
 
+bool is_narrow(const Tensor &t) { return !t.quantized() && is_narrow_float(t.dtype()); }
+
+/// Operands of narrow floats as float32.
+Inputs widened(const Call &call) {
+  return changed(call, [](Inputs &inputs, std::size_t i, const Tensor &t) {
+    if (is_narrow(t)) inputs.replace(i, t.has_data() ? to_plain(t) : Tensor::meta(QTN_FLOAT32, t.shape()));
+  });
+}
+
+bool reads_narrow(const OpDef &op, const Call &call) {
+  return !op.any_type && std::ranges::any_of(call.inputs, [](const Tensor *t) { return t && is_narrow(*t); });
+}
+
+Types infer_types(const OpDef &op, const Call &call) {
+  if (!reads_narrow(op, call)) return op.infer(call);
+  const Inputs inputs = widened(call);
+  Types types = op.infer(Call{call.attrs, inputs.pointers, call.output_count});
+  const Tensor *like = call.in(op.moved.first);
+  if (!like || !is_floating(like->dtype()))
+    like = *std::ranges::find_if(call.inputs, [](const Tensor *t) { return t && is_narrow(*t); });
+  for (std::size_t o = 0; o < types.size(); ++o) {
+    const qdtype given = like->dtype();
+    const qdtype wanted = op.output_dtype ? op.output_dtype(call.attrs, o, given) : given;
+    if (types[o].dtype == QTN_FLOAT32 && is_narrow_float(wanted)) types[o].dtype = wanted;
+  }
+  return types;
+}
+
 bool has_float_zeros(const Tensor *t) { return t && t->quantized() && t->quantizer()->zeros_are_floats(); }
 
 // Integers pass through where every operand and result of the real type is on one grid.
@@ -104,7 +132,7 @@ void check_call(const OpDef &op, const Call &call) {
 
 Types infer_op(const OpDef &op, const Call &call) {
   check_call(op, call);
-  Types types = op.infer(call);
+  Types types = infer_types(op, call);
   for (const TensorType &type : types) {
     std::int64_t bits;
     const auto size = static_cast<std::int64_t>(std::max(dtype_bits(type.dtype), 8u));
@@ -118,6 +146,18 @@ Types infer_op(const OpDef &op, const Call &call) {
   return types;
 }
 
+void run_into(const OpDef &op, const Call &call, std::span<Tensor> outputs) {
+  const bool makes_narrow = !op.any_type && std::ranges::any_of(outputs, is_narrow);
+  if (!makes_narrow && !reads_narrow(op, call)) return op.run(call, outputs);
+  const Inputs inputs = widened(call);
+  std::vector<Tensor> results(outputs.begin(), outputs.end());
+  for (Tensor &t : results)
+    if (is_narrow(t)) t = Tensor(QTN_FLOAT32, t.shape());
+  op.run(Call{call.attrs, inputs.pointers, call.output_count, call.prepared, call.scratch}, results);
+  for (std::size_t o = 0; o < outputs.size(); ++o)
+    if (is_narrow(outputs[o])) copy_elements(outputs[o], from_plain(results[o], outputs[o].dtype()));
+}
+
 std::vector<Tensor> run_op(const OpDef &op, const Call &call) {
   if (op.make) {
     check_call(op, call);
@@ -129,10 +169,10 @@ std::vector<Tensor> run_op(const OpDef &op, const Call &call) {
   // An empty tensor may have other dimensions of any size.
   if (std::ranges::all_of(outputs, [](const Tensor &t) { return t.count() == 0; })) return outputs;
   if (moves(op, call.attrs)) {
-    op.run(call, outputs);
+    run_into(op, call, outputs);
   } else {
     const Inputs inputs = made_contiguous(call);
-    op.run(Call{call.attrs, inputs.pointers, call.output_count}, outputs);
+    run_into(op, Call{call.attrs, inputs.pointers, call.output_count}, outputs);
   }
   return outputs;
 }

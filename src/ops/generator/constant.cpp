@@ -39,6 +39,7 @@ const OpDef kConstant{.name = "Constant",
                       .max_inputs = 0,
                       .max_outputs = 1,
                       .attrs = kAttrs,
+                      .any_type = true,
                       .infer = infer,
                       .run = run};
 

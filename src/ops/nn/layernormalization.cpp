@@ -167,6 +167,9 @@ void backward(const Backward &run, std::span<const Tensor> dx) {
   if (dx[0].has_data()) standardize_back(memory.as<const float>(), rows, length, dx[0].as<float>());
 }
 
+/// Mean and deviation are float32, whatever x is.
+qdtype output_dtype(const Attrs &, std::size_t output, qdtype moved) { return output == 0 ? moved : QTN_FLOAT32; }
+
 }  // namespace
 
 const OpDef kLayerNormalization{.name = "LayerNormalization",
@@ -178,6 +181,7 @@ const OpDef kLayerNormalization{.name = "LayerNormalization",
                                 .run = run,
                                 .backward = backward,
                                 .keeps = {.inputs = {0, 2}},
-                                .offsets = {1, 2}};
+                                .offsets = {1, 2},
+                                .output_dtype = output_dtype};
 
 }  // namespace qtn::ops

@@ -46,7 +46,13 @@ void run(const Call &call, std::span<Tensor> outputs) {
 
 }  // namespace
 
-const OpDef kQuantizeLinear{
-    .name = kName, .min_inputs = 2, .max_inputs = 3, .max_outputs = 1, .attrs = kAttrs, .infer = infer, .run = run};
+const OpDef kQuantizeLinear{.name = kName,
+                            .min_inputs = 2,
+                            .max_inputs = 3,
+                            .max_outputs = 1,
+                            .attrs = kAttrs,
+                            .any_type = true,
+                            .infer = infer,
+                            .run = run};
 
 }  // namespace qtn::ops

@@ -32,7 +32,7 @@ class OperatorStep final : public Step {
     if (node_.op->prepare) prepared_ = node_.op->prepare({node_.attrs, operands_, outputs_.size()});
   }
 
-  void forward(Scratch &scratch) override { node_.op->run(call(scratch), ys_); }
+  void forward(Scratch &scratch) override { ops::run_into(*node_.op, call(scratch), ys_); }
 
   void backward(std::span<const Tensor> dx, Scratch &scratch) override {
     node_.op->backward({call(scratch), ys_, dys_, scratch}, dx);

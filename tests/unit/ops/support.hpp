@@ -18,17 +18,18 @@ inline qdtype dtype_of(const std::string &name) {
 
 inline Tensor tensor_of(const nlohmann::json &j) {
   const auto dims = j.at("shape").get<std::vector<std::int64_t>>();
-  const Tensor t(dtype_of(j.at("dtype")), Shape(dims));
+  const qdtype dtype = dtype_of(j.at("dtype"));
+  const Tensor t(plain_dtype(dtype), Shape(dims));
   dispatch(t.dtype(), [&](auto zero) {
     using T = decltype(zero);
     std::size_t i = 0;
     for (const auto &value : j.at("data"))
-      if constexpr (std::is_same_v<T, std::int64_t>)
-        t.as<T>()[i++] = value.template get<std::int64_t>();
+      if constexpr (std::is_same_v<T, std::int64_t> || std::is_same_v<T, std::uint64_t>)
+        t.as<T>()[i++] = value.template get<T>();
       else
         t.as<T>()[i++] = static_cast<T>(number(value));
   });
-  return t;
+  return from_plain(t, dtype);
 }
 
 inline Attr attr_of(const nlohmann::json &j, AttrSpec::Kind kind) {
@@ -79,7 +80,7 @@ inline bool close(double got, double want, double tolerance) {
 inline void expect_equal(const Tensor &got, const Tensor &want, double tolerance, const std::string &what) {
   if (got.dtype() != want.dtype()) fail_test(what, ": ", dtype_name(got.dtype()), ", not ", dtype_name(want.dtype()));
   if (!(got.shape() == want.shape())) fail_test(what, ": ", to_string(got.shape()), ", not ", to_string(want.shape()));
-  const Tensor a = got.to_contiguous(), b = want.to_contiguous();
+  const Tensor a = to_plain(got), b = to_plain(want);
   dispatch(a.dtype(), [&](auto zero) {
     using T = decltype(zero);
     for (std::int64_t i = 0; i < a.count(); ++i)
