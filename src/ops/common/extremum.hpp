@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "ops/common/gradient.hpp"
-#include "ops/common/infer.hpp"
+#include "ops/common/variadic.hpp"
 
 namespace qtn::ops {
 
@@ -37,32 +37,10 @@ struct Smaller {
                                                                        : std::numeric_limits<T>::max();
 };
 
-/// Any count of operands of one type, broadcast to one shape.
-inline Types infer_extremum(const char *op, const Call &call) {
-  const Tensor &first = *call.in(0);
-  require_number(op, "input 0", first);
-  Shape shape = first.shape();
-  for (const Tensor *x : call.inputs.subspan(1)) {
-    require_same_dtype(op, first, *x);
-    shape = broadcast(shape, x->shape(), op);
-  }
-  return {{first.dtype(), shape}};
-}
-
 /// Tensors of any strides.
 template <class Extremum>
 void run_extremum(const Call &call, const Tensor &y, Extremum extremum) {
-  const Shape &shape = y.shape();
-  copy_elements(y, call.in(0)->view(shape, steps_over(*call.in(0), shape)));
-  dispatch_number(y.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    for (const Tensor *x : call.inputs.subspan(1))
-      for_rows<2>(shape, {y.strides(), steps_over(*x, shape)}, [&](const auto &at, const auto &steps, std::int64_t n) {
-        T *to = y.as<T>() + at[0];
-        const T *from = x->as<const T>() + at[1];
-        for (std::int64_t i = 0; i < n; ++i) to[i * steps[0]] = extremum(to[i * steps[0]], from[i * steps[1]]);
-      });
-  });
+  dispatch_number(y.dtype(), [&](auto zero) { fold_operands<decltype(zero)>(call, y, extremum); });
 }
 
 /// Operands that are equally large share dy. The operator keeps inputs and outputs.

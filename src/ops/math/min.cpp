@@ -5,7 +5,7 @@
 namespace qtn::ops {
 namespace {
 
-Types infer(const Call &call) { return infer_extremum("Min", call); }
+Types infer(const Call &call) { return infer_variadic("Min", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) { run_extremum(call, outputs[0], Smaller()); }
 
