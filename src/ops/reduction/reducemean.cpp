@@ -2,17 +2,29 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ops/common/convert.hpp"
+#include "ops/common/elementwise.hpp"
 #include "ops/common/mean.hpp"
 
 namespace qtn::ops {
 namespace {
 
 Types infer(const Call &call) {
-  require_float("ReduceMean", "x", call.in(0));
+  require_number("ReduceMean", "x", *call.in(0));
   return infer_reduction("ReduceMean", call);
 }
 
-void run(const Call &call, std::span<Tensor> outputs) { mean_floats(*call.in(0), ready_axes(call), outputs[0]); }
+void run(const Call &call, std::span<Tensor> outputs) {
+  const Tensor &x = *call.in(0), &y = outputs[0];
+  if (x.dtype() == QTN_FLOAT32) return mean_floats(x, ready_axes(call), y);
+  const double count = static_cast<double>(x.count()) / static_cast<double>(y.count());
+  dispatch_number(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    reduce<T, T>(
+        x, ready_axes(call), y, 0.0, [](double sum, T v) { return sum + static_cast<double>(v); },
+        [count](double sum) { return convert<T>(sum / count); });
+  });
+}
 
 bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
   return mean_quantized(*call.in(0), ready_axes(call), output, clamp);

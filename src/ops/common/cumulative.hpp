@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums or products of all elements up to each along an axis.
+#pragma once
+
+#include "ops/common/elementwise.hpp"
+#include "ops/common/infer.hpp"
+
+namespace qtn::ops {
+
+inline constexpr AttrSpec kCumulativeAttrs[] = {{"exclusive", AttrSpec::kInt}, {"reverse", AttrSpec::kInt}};
+
+inline Types infer_cumulative(const char *op, const Call &call) {
+  require_dtype(op, "axis", *call.in(1), {QTN_INT64, QTN_INT32});
+  if (call.in(1)->count() != 1)
+    fail(QTN_ESHAPE, op, ": axis must be one number, it is ", to_string(call.in(1)->shape()));
+  return infer_number_unary(op, call);
+}
+
+inline std::size_t cumulative_axis(const char *op, const Call &call) {
+  return normalize_axis(static_cast<std::int64_t>(item(*call.in(1))), call.in(0)->rank(), op);
+}
+
+/// y[k] = x up to k, or before it, joined one after the other; in reverse those behind. `start` is that of none.
+template <class T, class Join>
+void accumulate(const Tensor &x, const Tensor &y, std::size_t axis, bool exclusive, bool reverse, int start,
+                Join &&join) {
+  using Wide = std::conditional_t<std::is_floating_point_v<T>, double, std::uint64_t>;
+  if (x.count() == 0) return;
+  const std::int64_t length = x.dim(axis), inner = element_count(x.shape(), axis + 1, x.rank());
+  parallel_for(static_cast<std::size_t>(x.count() / length), [&](std::size_t index) {
+    const auto i = static_cast<std::int64_t>(index);
+    const std::int64_t first = i / inner * length * inner + i % inner;
+    auto joined = static_cast<Wide>(start);
+    for (std::int64_t k = 0; k < length; ++k) {
+      const std::int64_t at = first + (reverse ? length - 1 - k : k) * inner;
+      const Wide before = joined;
+      joined = join(joined, static_cast<Wide>(x.as<const T>()[at]));
+      y.as<T>()[at] = static_cast<T>(exclusive ? before : joined);
+    }
+  });
+}
+
+template <class Join>
+void run_cumulative(const char *op, const Call &call, const Tensor &y, int start, Join &&join) {
+  const bool exclusive = call.attrs.get_int("exclusive", 0) != 0, reverse = call.attrs.get_int("reverse", 0) != 0;
+  dispatch_number(y.dtype(), [&](auto zero) {
+    accumulate<decltype(zero)>(*call.in(0), y, cumulative_axis(op, call), exclusive, reverse, start, join);
+  });
+}
+
+}  // namespace qtn::ops

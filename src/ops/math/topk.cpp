@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <numeric>
+
+#include "ops/common/extremum.hpp"
+
+namespace qtn::ops {
+namespace {
+
+constexpr AttrSpec kAttrs[] = {{"axis", AttrSpec::kInt}, {"largest", AttrSpec::kInt}, {"sorted", AttrSpec::kInt}};
+
+struct Choice {
+  std::size_t axis;
+  std::int64_t k;
+};
+
+Choice choice_of(const Call &call) {
+  const Tensor &x = *call.in(0);
+  const std::size_t axis = normalize_axis(call.attrs.get_int("axis", -1), x.rank(), "TopK");
+  const std::vector<std::int64_t> k = constant_ints("TopK", "k", *call.in(1));
+  if (k.size() != 1) fail(QTN_ESHAPE, "TopK: k must be one number, it holds ", k.size());
+  if (k[0] < 0 || k[0] > x.dim(axis))
+    fail(QTN_EINVAL, "TopK: k is ", k[0], ", x ", to_string(x.shape()), " has ", x.dim(axis), " elements along axis ",
+         axis);
+  return {axis, k[0]};
+}
+
+Types infer(const Call &call) {
+  require_number("TopK", "x", *call.in(0));
+  const Choice choice = choice_of(call);
+  Shape shape = call.in(0)->shape();
+  shape[choice.axis] = choice.k;
+  Types types{{call.in(0)->dtype(), shape}};
+  if (call.output_count > 1) types.push_back({QTN_INT64, shape});
+  return types;
+}
+
+/// NaN is above all numbers, as in NumPy and PyTorch; of equal elements the first comes first.
+template <class T>
+struct Order {
+  const T *x;
+  std::int64_t step;
+  bool largest;
+
+  static bool below(T a, T b) { return a < b || (is_nan(b) && !is_nan(a)); }
+  bool operator()(std::int64_t i, std::int64_t j) const {
+    const T a = x[i * step], b = x[j * step];
+    if (largest ? below(b, a) : below(a, b)) return true;
+    return !(largest ? below(a, b) : below(b, a)) && i < j;
+  }
+};
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  const Tensor &x = *call.in(0), &values = outputs[0], indices = outputs.size() > 1 ? outputs[1] : Tensor();
+  const Choice choice = choice_of(call);
+  const bool largest = call.attrs.get_int("largest", 1) != 0;
+  const std::int64_t length = x.dim(choice.axis), inner = element_count(x.shape(), choice.axis + 1, x.rank());
+  std::vector<std::int64_t> order(static_cast<std::size_t>(length));
+  dispatch_number(x.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    for (std::int64_t row = 0; row < x.count() / std::max<std::int64_t>(length, 1); ++row) {
+      const T *from = x.as<const T>() + row / inner * length * inner + row % inner;
+      std::iota(order.begin(), order.end(), 0);
+      std::partial_sort(order.begin(), order.begin() + choice.k, order.end(), Order<T>{from, inner, largest});
+      const std::int64_t at = row / inner * choice.k * inner + row % inner;
+      for (std::int64_t i = 0; i < choice.k; ++i) {
+        const std::int64_t found = order[static_cast<std::size_t>(i)];
+        if (values.has_data()) values.as<T>()[at + i * inner] = from[found * inner];
+        if (indices.has_data()) indices.as<std::int64_t>()[at + i * inner] = found;
+      }
+    }
+  });
+}
+
+qdtype output_dtype(const Attrs &, std::size_t output, qdtype moved) { return output == 0 ? moved : QTN_INT64; }
+
+/// How many was an attribute before opset 10.
+void upgrade(OldNode &node) {
+  if (node.opset >= 10) return;
+  const std::int64_t k = node.attrs.get_int("k", 0);
+  node.attrs.erase("k");
+  node.constants[1] = Tensor::from_ints(std::span(&k, 1));
+}
+
+}  // namespace
+
+const OpDef kTopK{.name = "TopK",
+                  .min_inputs = 2,
+                  .max_inputs = 2,
+                  .max_outputs = 2,
+                  .attrs = kAttrs,
+                  .infer = infer,
+                  .run = run,
+                  .output_dtype = output_dtype,
+                  .upgrade = upgrade};
+
+}  // namespace qtn::ops

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ops/common/reduced_numbers.hpp"
+
+namespace qtn::ops {
+namespace {
+
+Types infer(const Call &call) { return infer_reduced_number("ReduceL2", call); }
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  reduce_doubles(
+      call, outputs[0], [](double v) { return v * v; }, [](double sum) { return std::sqrt(sum); });
+}
+
+void backward(const Backward &run, std::span<const Tensor> dx) {
+  backward_reduced(run, dx[0], [](float slope, float x, float y) { return y == 0 ? 0 : slope * x / y; });
+}
+
+}  // namespace
+
+const OpDef kReduceL2{.name = "ReduceL2",
+                      .min_inputs = 1,
+                      .max_inputs = 2,
+                      .max_outputs = 1,
+                      .attrs = kReductionAttrs,
+                      .infer = infer,
+                      .run = run,
+                      .prepare = prepare<ReducedAxes>,
+                      .backward = backward,
+                      .keeps = {.inputs = {0, 1}, .outputs = true},
+                      .upgrade = upgrade_reduction};
+
+}  // namespace qtn::ops
