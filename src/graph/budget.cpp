@@ -39,7 +39,8 @@ double work_of_element(const Node &node, std::span<const Tensor *const> operands
   if (op == "DeformConv") return count_of(operands[1]);
   if (op == "RoiAlign") return std::sqrt(x);
   if (op == "LRN") return std::min(x, static_cast<double>(node.attrs.get_int("size", 1)));
-  const bool product = has("MatMul") || has("Gemm") || has("Conv");
+  if (op == "Det") return x / std::max(1.0, results) * std::sqrt(x / std::max(1.0, results));
+  const bool product = has("MatMul") || has("Gemm") || has("Conv") || has("Einsum");
   if (!product) return 1;
   // [m][k] times [k][n]: the root of mk * kn / mn. For a convolution: the weights of a filter.
   const Tensor *w = nullptr;
