@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/parallel.hpp"
-#include "train/random.hpp"
+#include "base/random.hpp"
 #include "train/steps/steps.hpp"
 
 namespace qtn::train {

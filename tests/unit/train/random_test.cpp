@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random numbers beside the vectors published with their algorithm, and what they are used for.
-#include "train/random.hpp"
+#include "base/random.hpp"
 
 #include <algorithm>
 #include <map>

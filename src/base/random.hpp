@@ -9,7 +9,7 @@
 #include <span>
 #include <utility>
 
-namespace qtn::train {
+namespace qtn {
 
 using RandomWords = std::array<std::uint32_t, 4>;
 
@@ -52,4 +52,4 @@ class Random {
   std::uint64_t seed_, stream_;
 };
 
-}  // namespace qtn::train
+}  // namespace qtn
