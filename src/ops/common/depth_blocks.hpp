@@ -22,6 +22,13 @@ inline Tensor blocks_of_depth(const Tensor &t, std::int64_t size, bool inner) {
                 {s[0], s[1] * channel, s[2], s[1] * column * size, s[3], s[1] * column});
 }
 
+/// The attribute mode: whether blocks are the inner part of channels.
+inline bool inner_blocks(const char *op, const Attrs &attrs) {
+  const std::string mode = attrs.get_string("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") fail(QTN_EINVAL, op, ": mode is \"", mode, "\", not DCR or CRD");
+  return mode == "CRD";
+}
+
 /// The attribute blocksize, for a picture x.
 inline std::int64_t block_size(const char *op, const Call &call) {
   const Shape &x = call.in(0)->shape();

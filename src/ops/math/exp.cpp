@@ -8,10 +8,10 @@
 namespace qtn::ops {
 namespace {
 
-Types infer(const Call &call) { return infer_float_unary("Exp", call); }
+Types infer(const Call &call) { return infer_real_unary("Exp", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  map_elements<float>(*call.in(0), outputs[0], [](float x) { return std::exp(x); });
+  map_reals(call, outputs, [](auto x) { return std::exp(x); });
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {

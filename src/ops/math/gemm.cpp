@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "blas/gemm.hpp"
 
+#include "ops/common/convert.hpp"
 #include "ops/common/elementwise.hpp"
 #include "ops/common/gradient.hpp"
 #include "ops/common/infer.hpp"
@@ -32,26 +33,66 @@ Product product_of(const Call &call) {
 }
 
 Types infer(const Call &call) {
-  require_float("Gemm", "A", call.in(0));
-  require_float("Gemm", "B", call.in(1));
-  require_float("Gemm", "C", call.in(2));
+  const Tensor &a = *call.in(0);
+  require_dtype("Gemm", "A", a, {QTN_FLOAT32, QTN_FLOAT64, QTN_INT32, QTN_INT64, QTN_UINT32, QTN_UINT64});
+  require_same_dtype("Gemm", a, *call.in(1));
+  if (call.in(2)) require_same_dtype("Gemm", a, *call.in(2));
   const Product p = product_of(call);
   const Shape shape{p.m, p.n};
   if (const Tensor *c = call.in(2); c && !(c->rank() <= 2 && broadcast(shape, c->shape(), "Gemm: C") == shape))
     fail(QTN_ESHAPE, "Gemm: C ", to_string(c->shape()), " does not broadcast to ", to_string(shape));
-  return {{QTN_FLOAT32, shape}};
+  return {{a.dtype(), shape}};
+}
+
+/// alpha A B of integers: sums wrap around, factors that are no integers round towards zero.
+template <class T>
+void multiply_integers(const Product &p, double alpha, const T *a, const T *b, T *y) {
+  for (std::int64_t i = 0; i < p.m; ++i)
+    for (std::int64_t j = 0; j < p.n; ++j) {
+      std::uint64_t sum = 0;
+      for (std::int64_t l = 0; l < p.k; ++l)
+        sum += static_cast<std::uint64_t>(a[p.trans_a ? l * p.m + i : i * p.k + l]) *
+               static_cast<std::uint64_t>(b[p.trans_b ? j * p.k + l : l * p.n + j]);
+      const auto product = static_cast<T>(sum);
+      y[i * p.n + j] = alpha == 1 ? product : convert<T>(alpha * static_cast<double>(product));
+    }
+}
+
+template <class T>
+void run_as(const Call &call, const Tensor &y) {
+  const Product p = product_of(call);
+  const double alpha = call.attrs.get_float("alpha", 1), beta = call.attrs.get_float("beta", 1);
+  const T *a = call.in(0)->as<const T>(), *b = call.in(1)->as<const T>();
+  if constexpr (std::is_floating_point_v<T>)
+    blas::gemm(p.m, p.n, p.k, static_cast<T>(alpha), a, p.a_form(), b, p.b_form(), T(0), y.as<T>(), p.n);
+  else
+    multiply_integers(p, alpha, a, b, y.as<T>());
+  if (!call.in(2) || beta == 0) return;
+  map_broadcast<T, T>(y, *call.in(2), y.shape(), y.as<T>(), [beta](T v, T c) {
+    if constexpr (std::is_floating_point_v<T>)
+      return v + static_cast<T>(beta) * c;
+    else
+      return static_cast<T>(static_cast<std::uint64_t>(v) +
+                            static_cast<std::uint64_t>(beta == 1 ? c : convert<T>(beta * static_cast<double>(c))));
+  });
 }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  const Product p = product_of(call);
   const Tensor &y = outputs[0];
-  const auto alpha = static_cast<float>(call.attrs.get_float("alpha", 1)),
-             beta = static_cast<float>(call.attrs.get_float("beta", 1));
-  blas::gemm(p.m, p.n, p.k, alpha, call.in(0)->as<const float>(), p.a_form(), call.in(1)->as<const float>(), p.b_form(),
-             0.0f, y.as<float>(), p.n);
-  if (call.in(2) && beta != 0)
-    map_broadcast<float, float>(y, *call.in(2), y.shape(), y.as<float>(),
-                                [beta](float v, float c) { return v + beta * c; });
+  switch (y.dtype()) {
+    case QTN_FLOAT32:
+      return run_as<float>(call, y);
+    case QTN_FLOAT64:
+      return run_as<double>(call, y);
+    case QTN_INT32:
+      return run_as<std::int32_t>(call, y);
+    case QTN_UINT32:
+      return run_as<std::uint32_t>(call, y);
+    case QTN_INT64:
+      return run_as<std::int64_t>(call, y);
+    default:
+      return run_as<std::uint64_t>(call, y);
+  }
 }
 
 bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {

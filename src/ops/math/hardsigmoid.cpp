@@ -10,12 +10,14 @@ namespace {
 
 constexpr AttrSpec kAttrs[] = {{"alpha", AttrSpec::kFloat}, {"beta", AttrSpec::kFloat}};
 
-Types infer(const Call &call) { return infer_float_unary("HardSigmoid", call); }
+Types infer(const Call &call) { return infer_real_unary("HardSigmoid", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  const float alpha = static_cast<float>(call.attrs.get_float("alpha", 0.2));
-  const float beta = static_cast<float>(call.attrs.get_float("beta", 0.5));
-  map_elements<float>(*call.in(0), outputs[0], [=](float x) { return std::clamp(alpha * x + beta, 0.0f, 1.0f); });
+  const double alpha = call.attrs.get_float("alpha", 0.2), beta = call.attrs.get_float("beta", 0.5);
+  map_reals(call, outputs, [=](auto x) {
+    using T = decltype(x);
+    return std::clamp(static_cast<T>(alpha) * x + static_cast<T>(beta), T(0), T(1));
+  });
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {

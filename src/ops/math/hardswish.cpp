@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "ops/common/activation.hpp"
 #include "ops/common/infer.hpp"
 
 namespace qtn::ops {
 namespace {
 
-Types infer(const Call &call) { return infer_float_unary("HardSwish", call); }
+Types infer(const Call &call) { return infer_real_unary("HardSwish", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  run_activation(kernels::Activation::hard_swish, *call.in(0), outputs[0]);
+  const Tensor &x = *call.in(0);
+  x.dtype() == QTN_FLOAT64
+      ? map_elements<double>(x, outputs[0], [](double v) { return v * std::clamp(v / 6 + 0.5, 0.0, 1.0); })
+      : run_activation(kernels::Activation::hard_swish, x, outputs[0]);
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {

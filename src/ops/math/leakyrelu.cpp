@@ -8,11 +8,11 @@ namespace {
 
 constexpr AttrSpec kAttrs[] = {{"alpha", AttrSpec::kFloat}};
 
-Types infer(const Call &call) { return infer_float_unary("LeakyRelu", call); }
+Types infer(const Call &call) { return infer_real_unary("LeakyRelu", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  const float alpha = static_cast<float>(call.attrs.get_float("alpha", 0.01));
-  map_elements<float>(*call.in(0), outputs[0], [alpha](float x) { return x < 0 ? alpha * x : x; });
+  const double alpha = call.attrs.get_float("alpha", 0.01);
+  map_reals(call, outputs, [alpha](auto x) { return x < 0 ? static_cast<decltype(x)>(alpha) * x : x; });
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {

@@ -30,9 +30,10 @@ Product product_of(const Call &call) {
 }
 
 Types infer(const Call &call) {
-  require_float("MatMul", "a", call.in(0));
-  require_float("MatMul", "b", call.in(1));
-  return {{QTN_FLOAT32, product_of(call).shape}};
+  const Tensor &a = *call.in(0);
+  require_dtype("MatMul", "a", a, {QTN_FLOAT32, QTN_FLOAT64, QTN_INT32, QTN_INT64, QTN_UINT32, QTN_UINT64});
+  require_same_dtype("MatMul", a, *call.in(1));
+  return {{a.dtype(), product_of(call).shape}};
 }
 
 /// Calls body(batch, matrix of a, matrix of b) for all batches.
@@ -51,9 +52,18 @@ void for_batches(const Product &p, Body &&body) {
   }
 }
 
+/// y = a b of integers, which wrap around.
+template <class T>
+void multiply_integers(const Product &p, const T *a, const T *b, T *y) {
+  std::fill_n(y, p.m * p.n, T(0));
+  for (std::int64_t i = 0; i < p.m; ++i)
+    for (std::int64_t j = 0; j < p.k; ++j)
+      for (std::int64_t column = 0; column < p.n; ++column) y[i * p.n + column] += a[i * p.k + j] * b[j * p.n + column];
+}
+
 /// The matrices of all batches; one product where b has no batch, since then a's rows follow one another.
 template <class T>
-void multiply(const Product &p, const T *a, const T *b, T *y) {
+void multiply_reals(const Product &p, const T *a, const T *b, T *y) {
   if (p.b_batch.empty())
     return blas::gemm(element_count(p.batch) * p.m, p.n, p.k, T(1), a, {p.k}, b, {p.n}, T(0), y, p.n);
   for_batches(p, [&](std::int64_t i, std::int64_t a_at, std::int64_t b_at) {
@@ -62,8 +72,26 @@ void multiply(const Product &p, const T *a, const T *b, T *y) {
   });
 }
 
+template <class T>
+void multiply(const Product &p, const T *a, const T *b, T *y) {
+  if constexpr (std::is_integral_v<T>)
+    return for_batches(p, [&](std::int64_t i, std::int64_t a_at, std::int64_t b_at) {
+      multiply_integers(p, a + a_at * p.m * p.k, b + b_at * p.k * p.n, y + i * p.m * p.n);
+    });
+  else
+    return multiply_reals(p, a, b, y);
+}
+
+template <class T>
+void multiply_as(const Call &call, const Tensor &y) {
+  multiply(product_of(call), call.in(0)->as<const T>(), call.in(1)->as<const T>(), y.as<T>());
+}
+
 void run(const Call &call, std::span<Tensor> outputs) {
-  multiply(product_of(call), call.in(0)->as<const float>(), call.in(1)->as<const float>(), outputs[0].as<float>());
+  const Tensor &y = outputs[0];
+  if (y.dtype() == QTN_FLOAT32) return multiply_as<float>(call, y);
+  if (y.dtype() == QTN_FLOAT64) return multiply_as<double>(call, y);
+  dtype_size(y.dtype()) == 4 ? multiply_as<std::uint32_t>(call, y) : multiply_as<std::uint64_t>(call, y);
 }
 
 bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {

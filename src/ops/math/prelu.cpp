@@ -8,8 +8,8 @@ namespace {
 
 Types infer(const Call &call) {
   const Tensor &x = *call.in(0), &slope = *call.in(1);
-  require_float("PRelu", "x", &x);
-  require_float("PRelu", "slope", &slope);
+  require_number("PRelu", "x", x);
+  require_same_dtype("PRelu", x, slope);
   if (!(broadcast(x.shape(), slope.shape(), "PRelu") == x.shape()))
     fail(QTN_ESHAPE, "PRelu: slope ", to_string(slope.shape()), " does not broadcast to x ", to_string(x.shape()));
   return {{x.dtype(), x.shape()}};
@@ -17,8 +17,15 @@ Types infer(const Call &call) {
 
 void run(const Call &call, std::span<Tensor> outputs) {
   const Tensor &y = outputs[0];
-  map_broadcast<float, float>(*call.in(0), *call.in(1), y.shape(), y.as<float>(),
-                              [](float x, float slope) { return x < 0 ? slope * x : x; });
+  dispatch_number(y.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    map_broadcast<T, T>(*call.in(0), *call.in(1), y.shape(), y.as<T>(), [](T x, T slope) {
+      if constexpr (std::is_floating_point_v<T>)
+        return x < 0 ? slope * x : x;
+      else  // which wraps around
+        return x < T(0) ? static_cast<T>(static_cast<std::uint64_t>(slope) * static_cast<std::uint64_t>(x)) : x;
+    });
+  });
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {

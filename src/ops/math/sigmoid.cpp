@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
 #include "ops/common/activation.hpp"
 #include "ops/common/infer.hpp"
 
 namespace qtn::ops {
 namespace {
 
-Types infer(const Call &call) { return infer_float_unary("Sigmoid", call); }
+Types infer(const Call &call) { return infer_real_unary("Sigmoid", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  run_activation(kernels::Activation::sigmoid, *call.in(0), outputs[0]);
+  const Tensor &x = *call.in(0);
+  x.dtype() == QTN_FLOAT64 ? map_elements<double>(x, outputs[0], [](double v) { return 1 / (1 + std::exp(-v)); })
+                           : run_activation(kernels::Activation::sigmoid, x, outputs[0]);
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {

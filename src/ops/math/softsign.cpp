@@ -7,10 +7,10 @@
 namespace qtn::ops {
 namespace {
 
-Types infer(const Call &call) { return infer_float_unary("Softsign", call); }
+Types infer(const Call &call) { return infer_real_unary("Softsign", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  map_elements<float>(*call.in(0), outputs[0], [](float x) { return x / (1.0f + std::fabs(x)); });
+  map_reals(call, outputs, [](auto x) { return x / (1 + std::abs(x)); });
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {

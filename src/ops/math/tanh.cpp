@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
 #include "ops/common/activation.hpp"
 #include "ops/common/infer.hpp"
 
 namespace qtn::ops {
 namespace {
 
-Types infer(const Call &call) { return infer_float_unary("Tanh", call); }
+Types infer(const Call &call) { return infer_real_unary("Tanh", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  run_activation(kernels::Activation::tanh, *call.in(0), outputs[0]);
+  const Tensor &x = *call.in(0);
+  x.dtype() == QTN_FLOAT64 ? map_elements<double>(x, outputs[0], [](double v) { return std::tanh(v); })
+                           : run_activation(kernels::Activation::tanh, x, outputs[0]);
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {

@@ -6,16 +6,12 @@ namespace {
 
 constexpr AttrSpec kAttrs[] = {{"blocksize", AttrSpec::kInt}, {"mode", AttrSpec::kString}};
 
-bool inner_blocks(const Attrs &attrs) {
-  const std::string mode = attrs.get_string("mode", "DCR");
-  if (mode != "DCR" && mode != "CRD") fail(QTN_EINVAL, "DepthToSpace: mode is \"", mode, "\", not DCR or CRD");
-  return mode == "CRD";
-}
+bool inner(const Attrs &attrs) { return inner_blocks("DepthToSpace", attrs); }
 
 Types infer(const Call &call) {
   const Tensor &x = *call.in(0);
   const std::int64_t size = block_size("DepthToSpace", call);
-  inner_blocks(call.attrs);
+  inner(call.attrs);
   if (x.dim(1) % size != 0 || x.dim(1) / size % size != 0)
     fail(QTN_ESHAPE, "DepthToSpace: ", x.dim(1), " channels are not made of blocks of ", size, " by ", size);
   return {{x.dtype(),
@@ -25,13 +21,13 @@ Types infer(const Call &call) {
 
 void run(const Call &call, std::span<Tensor> outputs) {
   const std::int64_t size = block_size("DepthToSpace", call);
-  copy_elements(blocks_of_space(outputs[0], size), blocks_of_depth(*call.in(0), size, inner_blocks(call.attrs)));
+  copy_elements(blocks_of_space(outputs[0], size), blocks_of_depth(*call.in(0), size, inner(call.attrs)));
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
   const std::int64_t size = block_size("DepthToSpace", run.call);
   if (dx[0].has_data())
-    copy_elements(blocks_of_depth(dx[0], size, inner_blocks(run.call.attrs)), blocks_of_space(run.dy[0], size));
+    copy_elements(blocks_of_depth(dx[0], size, inner(run.call.attrs)), blocks_of_space(run.dy[0], size));
 }
 
 }  // namespace
@@ -41,6 +37,7 @@ const OpDef kDepthToSpace{.name = "DepthToSpace",
                           .max_inputs = 1,
                           .max_outputs = 1,
                           .attrs = kAttrs,
+                          .any_type = true,
                           .infer = infer,
                           .run = run,
                           .moves = always_moves,

@@ -6,6 +6,7 @@
 namespace qtn::ops {
 
 void upgrade_Upsample(OldNode &node) {
+  if (node.opset >= 10) return;
   node.op = "Resize";
   if (node.attrs.has("scales")) {
     const std::vector<double> doubles = node.attrs.get_floats("scales");
