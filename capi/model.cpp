@@ -28,7 +28,7 @@ onnx::SaveOptions save_options(const char *entry, const Attrs &attrs) {
   onnx::SaveOptions options;
   if (format == "qoperator") options.format = onnx::Format::qoperator;
   const std::int64_t opset = attrs.get_int("opset", options.opset);
-  if (opset < 13 || opset > 25) fail(QTN_EINVAL, entry, ": opset is ", opset, ", not from 13 to 25");
+  if (opset < 13 || opset > 28) fail(QTN_EINVAL, entry, ": opset is ", opset, ", not from 13 to 28");
   options.opset = static_cast<int>(opset);
   options.weight_pairs = attrs.get_int("weight_pairs", 0) != 0;
   if (options.weight_pairs && options.format == onnx::Format::qoperator)

@@ -18,98 +18,103 @@ using graph::ValueId;
 constexpr std::string_view kNarrow[] = {"AveragePool", "BatchNormalization", "Conv",   "ConvTranspose",
                                         "Gemm",        "GlobalAveragePool",  "MatMul", "MatMulNBits",
                                         "PRelu",       "ReduceMean",         "Resize"};
-/// Operators whose results are integers or booleans whatever they read.
-constexpr std::string_view kOthers[] = {"And",  "ArgMax", "ArgMin",      "Equal", "Greater", "GreaterOrEqual",
-                                        "Less", "Not",    "LessOrEqual", "Or",    "Shape"};
 
-template <class Names>
-bool is_one_of(const Names &names, const Node &node) {
-  return std::find(std::begin(names), std::end(names), std::string_view(node.op->name)) != std::end(names);
+bool is_narrow(const Node &node) {
+  return std::find(std::begin(kNarrow), std::end(kNarrow), std::string_view(node.op->name)) != std::end(kNarrow);
 }
 
 class Narrowing {
  public:
   Narrowing(graph::Graph &g, graph::UniqueNames &value_names, graph::UniqueNames &node_names)
-      : g_(g), value_names_(value_names), node_names_(node_names), wide_(g.values.size(), false) {}
+      : g_(g), value_names_(value_names), node_names_(node_names), other_(g.values.size(), kNone) {}
 
   void run() {
     if (!is_needed()) return;
     std::vector<Node> nodes;
     std::swap(nodes, g_.nodes);
-    // What reads or makes a wide input or output works on another value.
-    std::vector<ValueId> stand_in(wide_.size());
-    for (std::size_t v = 0; v < wide_.size(); ++v) stand_in[v] = static_cast<ValueId>(v);
+    // What reads or makes such an input or output works on another value.
+    std::vector<ValueId> stand_in(other_.size());
+    for (std::size_t v = 0; v < other_.size(); ++v) stand_in[v] = static_cast<ValueId>(v);
     for (const ValueId v : g_.inputs) {
-      if (!wide_[at(v)]) continue;
-      stand_in[at(v)] = add_narrow(v);
+      if (!is_other(v)) continue;
+      stand_in[at(v)] = add_float(v);
       add_cast(v, stand_in[at(v)], QTN_FLOAT32);
     }
     std::vector<ValueId> outputs;
     for (const ValueId v : g_.outputs) {
-      if (!wide_[at(v)] || stand_in[at(v)] != v) continue;
-      stand_in[at(v)] = add_narrow(v);
+      if (!is_other(v) || stand_in[at(v)] != v) continue;
+      stand_in[at(v)] = add_float(v);
       std::swap(g_.value(v).constant, g_.value(stand_in[at(v)]).constant);
       outputs.push_back(v);
     }
     for (graph::Value &value : g_.values)
-      if (value.is_constant()) narrow(value);
-    for (std::size_t v = 0; v < wide_.size(); ++v)
-      if (wide_[v] && stand_in[v] == static_cast<ValueId>(v) && g_.values[v].dtype == QTN_FLOAT64)
+      if (value.is_constant()) to_float(value);
+    for (std::size_t v = 0; v < other_.size(); ++v)
+      if (other_[v] != kNone && stand_in[v] == static_cast<ValueId>(v) && g_.values[v].dtype)
         g_.values[v].dtype = QTN_FLOAT32;
     for (Node &node : nodes) {
       for (std::vector<ValueId> *values : {&node.inputs, &node.outputs})
         for (ValueId &v : *values)
           if (v != kNoValue) v = stand_in[at(v)];
-      narrow_attributes(node);
+      attributes_to_float(node);
       g_.nodes.push_back(std::move(node));
     }
     for (const ValueId v : outputs) {
-      g_.value(v).dtype = QTN_FLOAT64;
-      add_cast(stand_in[at(v)], v, QTN_FLOAT64);
+      g_.value(v).dtype = other_[at(v)];
+      add_cast(stand_in[at(v)], v, other_[at(v)]);
     }
   }
 
  private:
   static std::size_t at(ValueId v) { return static_cast<std::size_t>(v); }
 
-  static bool makes_doubles(const Node &node) {
-    if (node.op == &ops::kCast) return node.attrs.get_int("to", 0) == QTN_FLOAT64;
-    const Tensor *value = node.op == &ops::kConstantOfShape ? node.attrs.get_tensor("value") : nullptr;
-    return value && value->dtype() == QTN_FLOAT64;
-  }
+  static constexpr qdtype kNone = static_cast<qdtype>(0);
 
-  /// Finds the values that are float64, and whether a node that has no such form reads one.
+  static bool is_other(qdtype dtype) { return dtype == QTN_FLOAT64 || dtype == QTN_FLOAT16 || dtype == QTN_BFLOAT16; }
+  bool is_other(ValueId v) const { return v != kNoValue && other_[at(v)] != kNone; }
+  void set(ValueId v, qdtype dtype) { other_[at(v)] = is_other(dtype) ? dtype : kNone; }
+
+  /// Finds the values that are other floats than float32, and whether a node that has no such form reads one.
   bool is_needed() {
-    for (std::size_t v = 0; v < wide_.size(); ++v)
-      wide_[v] = g_.values[v].is_constant() && g_.values[v].constant.dtype() == QTN_FLOAT64;
-    for (const ValueId v : g_.inputs) wide_[at(v)] = g_.value(v).dtype == QTN_FLOAT64;
+    for (std::size_t v = 0; v < other_.size(); ++v)
+      if (g_.values[v].is_constant()) set(static_cast<ValueId>(v), g_.values[v].constant.dtype());
+    for (const ValueId v : g_.inputs) set(v, g_.value(v).dtype.value_or(kNone));
     bool needed = false;
     for (const Node &node : g_.nodes) {
-      const bool reads =
-          std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return v != kNoValue && wide_[at(v)]; });
-      needed = needed || (reads && is_one_of(kNarrow, node));
-      const bool hands_on = reads && node.op != &ops::kCast && !is_one_of(kOthers, node);
-      for (const ValueId v : node.outputs)
-        if (v != kNoValue)
-          wide_[at(v)] = (hands_on || makes_doubles(node)) && g_.value(v).dtype.value_or(QTN_FLOAT64) == QTN_FLOAT64;
+      const auto read = std::ranges::find_if(node.inputs, [&](ValueId v) { return is_other(v); });
+      const bool reads = read != node.inputs.end();
+      if (reads && node.op == &ops::kBitCast) return false;  // which wants the bits that the file says
+      needed = needed || (reads && is_narrow(node));
+      const std::size_t first = node.op->moved.first;
+      const ValueId moved = first < node.inputs.size() && is_other(node.inputs[first]) ? node.inputs[first]
+                            : reads                                                    ? *read
+                                                                                       : kNoValue;
+      const qdtype given = moved == kNoValue ? QTN_FLOAT32 : other_[at(moved)];
+      for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+        const ValueId v = node.outputs[o];
+        if (v == kNoValue) continue;
+        const qdtype made = node.op->output_dtype ? node.op->output_dtype(node.attrs, o, given) : given;
+        set(v, g_.value(v).dtype.value_or(made) == made ? made : kNone);
+      }
     }
     return needed;
   }
 
-  static void narrow(graph::Value &value) {
-    value.constant = value.constant.dtype() == QTN_FLOAT64 ? in_float32(value.constant) : value.constant;
+  static void to_float(graph::Value &value) {
+    if (is_other(value.constant.dtype())) value.constant = in_float32(value.constant);
     value.dtype = value.constant.dtype();
   }
 
-  static void narrow_attributes(Node &node) {
-    if (!makes_doubles(node)) return;
-    if (node.op == &ops::kCast)
-      node.attrs.set("to", std::int64_t{QTN_FLOAT32});
-    else
-      node.attrs.set("value", in_float32(*node.attrs.get_tensor("value")));
+  /// Types that nodes make are said by ONNX's number, or by a tensor.
+  static void attributes_to_float(Node &node) {
+    for (const char *name : {"to", "dtype", "output_dtype", "output_datatype"})
+      if (is_other(static_cast<qdtype>(node.attrs.get_int(name, kNone))))
+        node.attrs.set(name, std::int64_t{QTN_FLOAT32});
+    if (const Tensor *value = node.attrs.get_tensor("value"); value && is_other(value->dtype()))
+      node.attrs.set("value", in_float32(*value));
   }
 
-  ValueId add_narrow(ValueId v) {
+  ValueId add_float(ValueId v) {
     graph::Value value;
     value.name = value_names_.make(g_.value(v).name + "_float32");
     value.dtype = QTN_FLOAT32;
@@ -129,7 +134,7 @@ class Narrowing {
 
   graph::Graph &g_;
   graph::UniqueNames &value_names_, &node_names_;
-  std::vector<bool> wide_;  ///< by value id of the graph as it was
+  std::vector<qdtype> other_;  ///< by value id of the graph as it was
 };
 
 }  // namespace

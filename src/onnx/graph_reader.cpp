@@ -16,9 +16,6 @@ using graph::ValueId;
 
 namespace {
 
-/// Operators are described as this opset has them; nodes of an older one are rewritten.
-constexpr std::int64_t kNativeOpset = 21;
-
 bool is_default_domain(const std::string &domain) { return domain.empty() || domain == "ai.onnx"; }
 
 /// The operator that a node names, or nullptr.
@@ -229,7 +226,7 @@ void GraphReader::add_node(const NodeProto &proto, std::size_t index) {
       if (node.outputs.size() != 1) fail(QTN_EFORMAT, "must have 1 output, not ", node.outputs.size());
       return set_constant(node.outputs[0], constant_value(node.attrs));
     }
-    if (opset < kNativeOpset && !op.empty()) {
+    if (!op.empty()) {
       upgrade(op, node, opset);
       node.op = ops::find_op("", op);
     }

@@ -18,7 +18,7 @@ struct FileContext {
   DataFolder folder;
   std::int64_t opset;                 ///< of ONNX's own operators
   Numerics numerics;                  ///< by which activations are rounded
-  std::set<std::int32_t> kept_types;  ///< element types of the model's inputs
+  std::set<std::int32_t> kept_types;  ///< element types of the model's inputs, and those that are cast to
   graph::UniqueNames node_names;
   std::map<std::string, std::vector<std::string>> unsupported;  ///< operators, and the nodes that call them
 };

@@ -40,6 +40,9 @@ bool is_ones(const Attr &value) {
   const auto *list = std::get_if<std::vector<std::int64_t>>(&value);
   return list && std::all_of(list->begin(), list->end(), [](std::int64_t i) { return i == 1; });
 }
+bool is_outer(const Attr &value) {
+  return std::holds_alternative<std::string>(value) && std::get<std::string>(value) == "DCR";
+}
 bool is_stretch(const Attr &value) {
   return std::holds_alternative<std::string>(value) && std::get<std::string>(value) == "stretch";
 }
@@ -53,9 +56,12 @@ bool is_output_half_pixel(const Attr &value) {
 constexpr NewAttribute kNewAttributes[] = {
     {"AveragePool", "dilations", 19, is_ones},
     {"BatchNormalization", "training_mode", 14, is_zero},
+    {"Cast", "round_mode", 24, always},
     {"Cast", "saturate", 19, always},
     {"Attention", "left_window_size", 25, never},
     {"Attention", "right_window_size", 25, never},
+    {"CastLike", "round_mode", 24, always},
+    {"CastLike", "saturate", 19, always},
     {"DequantizeLinear", "block_size", 21, is_zero},
     {"DequantizeLinear", "output_dtype", 23, is_float},
     {"GRU", "layout", 14, is_zero},
@@ -67,11 +73,17 @@ constexpr NewAttribute kNewAttributes[] = {
     {"QuantizeLinear", "output_dtype", 21, is_uint8},
     {"QuantizeLinear", "precision", 23, is_float},
     {"QuantizeLinear", "saturate", 19, always},
+    {"Range", "stash_type", 27, always},
+    {"ReduceL1", "noop_with_empty_axes", 18, is_zero},
+    {"ReduceL2", "noop_with_empty_axes", 18, is_zero},
+    {"ReduceLogSum", "noop_with_empty_axes", 18, is_zero},
+    {"ReduceLogSumExp", "noop_with_empty_axes", 18, is_zero},
     {"ReduceMax", "noop_with_empty_axes", 18, is_zero},
     {"ReduceMean", "noop_with_empty_axes", 18, is_zero},
     {"ReduceMin", "noop_with_empty_axes", 18, is_zero},
     {"ReduceProd", "noop_with_empty_axes", 18, is_zero},
     {"RNN", "layout", 14, is_zero},
+    {"ReduceSumSquare", "noop_with_empty_axes", 18, is_zero},
     {"Reshape", "allowzero", 14, is_zero},
     {"Resize", "antialias", 18, is_zero},
     {"Resize", "axes", 18, never},
@@ -81,6 +93,7 @@ constexpr NewAttribute kNewAttributes[] = {
     {"ScatterND", "reduction", 16, is_none},
     {"Shape", "end", 15, never},
     {"Shape", "start", 15, is_zero},
+    {"SpaceToDepth", "mode", 28, is_outer},
     {"Split", "num_outputs", 18, always},
 };
 
@@ -90,23 +103,7 @@ struct NewForm {
   int since;
   std::size_t input;  ///< first input that is new; 0: the operator itself
 };
-constexpr NewForm kNewForms[] = {{"AffineGrid", 20, 0},
-                                 {"Attention", 23, 0},
-                                 {"Attention", 24, 6},
-                                 {"CenterCropPad", 18, 0},
-                                 {"Col2Im", 18, 0},
-                                 {"DeformConv", 19, 0},
-                                 {"Gelu", 20, 0},
-                                 {"GridSample", 16, 0},
-                                 {"HardSwish", 14, 0},
-                                 {"GroupNormalization", 18, 0},
-                                 {"LayerNormalization", 17, 0},
-                                 {"Mish", 18, 0},
-                                 {"Pad", 18, 3},
-                                 {"RMSNormalization", 23, 0},
-                                 {"RotaryEmbedding", 23, 0},
-                                 {"TensorScatter", 24, 0},
-                                 {"Trilu", 14, 0}};
+constexpr NewForm kNewForms[] = {{"AffineGrid", 20, 0}, {"Attention", 23, 0}, {"Attention", 24, 6}, {"Bernoulli", 15, 0}, {"BitCast", 26, 0}, {"BitwiseAnd", 18, 0}, {"BitwiseNot", 18, 0}, {"BitwiseOr", 18, 0}, {"BitwiseXor", 18, 0}, {"BlackmanWindow", 17, 0}, {"CastLike", 15, 0}, {"CenterCropPad", 18, 0}, {"Col2Im", 18, 0}, {"CumProd", 26, 0}, {"DFT", 17, 0}, {"DeformConv", 19, 0}, {"Gelu", 20, 0}, {"GridSample", 16, 0}, {"GroupNormalization", 18, 0}, {"HammingWindow", 17, 0}, {"HannWindow", 17, 0}, {"HardSwish", 14, 0}, {"LayerNormalization", 17, 0}, {"MelWeightMatrix", 17, 0}, {"Mish", 18, 0}, {"Pad", 18, 3}, {"RMSNormalization", 23, 0}, {"RotaryEmbedding", 23, 0}, {"STFT", 17, 0}, {"SwiGLU", 28, 0}, {"Swish", 24, 0}, {"TensorScatter", 24, 0}, {"Trilu", 14, 0}};
 
 [[noreturn]] void refuse(const Node &node, int opset, const std::string &what) {
   fail(QTN_EUNSUPPORTED, "node \"", node.name, "\" (", node.op->name, "): opset ", opset, " has no ", what);
@@ -139,9 +136,7 @@ void refuse_mode(const Node &node, int opset, std::string_view op, const char *a
 }
 
 /// Axes were an attribute of reductions until opset 18, of ReduceSum until 13.
-bool had_axes_attribute(std::string_view op) {
-  return op == "ReduceMax" || op == "ReduceMean" || op == "ReduceMin" || op == "ReduceProd";
-}
+bool had_axes_attribute(std::string_view op) { return op.starts_with("Reduce") && op != "ReduceSum"; }
 
 void reduce_axes_as_attribute(const graph::Graph &g, Node &node, int opset) {
   if (node.inputs.size() < 2 || node.inputs[1] == kNoValue) return;
@@ -150,6 +145,17 @@ void reduce_axes_as_attribute(const graph::Graph &g, Node &node, int opset) {
   const std::vector<std::int64_t> values = int_values(axes.constant, "axes");
   if (!values.empty()) node.attrs.set("axes", values);
   node.inputs.resize(1);
+}
+
+void transform_axis_as_attribute(const graph::Graph &g, Node &node, int opset) {
+  std::int64_t axis = -2;
+  if (node.inputs.size() > 2) {
+    const graph::Value &value = g.value(node.inputs[2]);
+    if (!value.is_constant()) refuse(node, opset, "computed axis");
+    axis = int_values(value.constant, "axis")[0];
+    node.inputs.resize(node.inputs[1] == kNoValue ? 1 : 2);
+  }
+  node.attrs.set("axis", axis);
 }
 
 /// What is inferred for a batch, or nothing where the graph does not fit together for it.
@@ -248,6 +254,7 @@ void to_opset(graph::Graph &g, int opset) {
       node.attrs.set("coordinate_transformation_mode", std::string("half_pixel"));
     if (opset < 18 && op == "Split" && node.attrs.has("num_outputs")) split_by_lengths(g, node);
     if (opset < 18 && had_axes_attribute(op)) reduce_axes_as_attribute(g, node, opset);
+    if (opset < 20 && op == "DFT") transform_axis_as_attribute(g, node, opset);
     // From opset 18 on, equal parts must be asked for by number.
     if (opset >= 18 && op == "Split" && (node.inputs.size() < 2 || node.inputs[1] == kNoValue) &&
         !node.attrs.has("num_outputs"))

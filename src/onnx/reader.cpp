@@ -15,7 +15,7 @@
 namespace qtn::onnx {
 namespace {
 
-constexpr std::int64_t kMinOpset = 7, kMaxOpset = 25;
+constexpr std::int64_t kMinOpset = 7, kMaxOpset = 28;
 
 /// One line that names all of them.
 [[noreturn]] void fail_unsupported(const std::map<std::string, std::vector<std::string>> &operators) {
@@ -33,6 +33,17 @@ void check_shapes(const graph::Graph &g) {
   if (const auto inputs = graph::declared_input_types(g, 1)) graph::infer_partly(g, *inputs);
 }
 
+/// A network that casts to a type works on it.
+void keep_cast_types(const GraphProto &graph, FileContext &file) {
+  for (const NodeProto &node : graph.nodes)
+    for (const AttributeProto &attribute : node.attributes) {
+      if (attribute.graph) keep_cast_types(*attribute.graph, file);
+      if (node.op != "Cast" || attribute.name != "to") continue;
+      const Attr value = read_attribute(attribute, file.folder);
+      if (const auto *code = std::get_if<std::int64_t>(&value)) file.kept_types.insert(static_cast<std::int32_t>(*code));
+    }
+}
+
 graph::Graph read(protozero::data_view bytes, const std::string &folder) {
   const ModelProto model = read_model(bytes);
   if (!model.graph) fail(QTN_EFORMAT, "holds no graph");
@@ -48,6 +59,7 @@ graph::Graph read(protozero::data_view bytes, const std::string &folder) {
   inline_functions(proto, model.functions, is_known);
   FileContext file{DataFolder(folder), *opset, numerics, {}, {}, {}};
   for (const ValueInfo &input : proto.inputs) file.kept_types.insert(input.elem_type);
+  keep_cast_types(proto, file);
   GraphReader reader(file, nullptr);
   graph::Graph g = reader.read(proto);
   if (!file.unsupported.empty()) fail_unsupported(file.unsupported);

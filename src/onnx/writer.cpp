@@ -30,6 +30,7 @@ namespace {
 
 /// The oldest format that knows the opset, so that the oldest readers can load the file.
 int ir_version(int opset) {
+  if (opset >= 28) return 14;
   if (opset >= 25) return 13;
   if (opset >= 23) return opset - 12;
   if (opset >= 21) return 10;

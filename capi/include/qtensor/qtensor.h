@@ -1179,7 +1179,7 @@ QTN_API qstatus qconfig_load(qconfig **out, const char *path);
  * @since 0.1 */
 QTN_API void qconfig_free(QTN_OPT qconfig *c);
 
-/** Reads an ONNX file of opset 7 to 25. External data is looked for beside the file, and nowhere above its folder.
+/** Reads an ONNX file of opset 7 to 28. External data is looked for beside the file, and nowhere above its folder.
  *
  * @param out the new handle; free it with qmodel_free
  * @param path the file
@@ -1216,7 +1216,7 @@ QTN_API qstatus qmodel_load_bytes(qmodel **out, const void *data, size_t nbytes)
  * | "weight_pairs" | int    | 0       | of qdq: 1 writes weights of 8 bits as floats, with QuantizeLinear and
  * |                |        |         | DequantizeLinear behind them, as TensorRT's documentation and NVIDIA's toolkit
  * |                |        |         | have them; a larger file of the same meaning
- * | "opset"        | int    | 21      | 13 to 25. Weights of 4 bits are written as INT4 from opset 21 on, those of 2 as
+ * | "opset"        | int    | 21      | 13 to 28. Weights of 4 bits are written as INT4 from opset 21 on, those of 2 as
  * |                |        |         | INT2 from 25 on; before that, and as operands of QLinearConv and the like, as
  * |                |        |         | the same integers in the next wider type
  * @return QTN_OK, a common error, or:
