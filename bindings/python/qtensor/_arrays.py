@@ -42,6 +42,7 @@ CPU, PINNED = 1, 3  # devices of DLPack whose memory a CPU reads
 PLAIN = {"float32", "float64", "float16", "uint8", "int8", "uint16", "int16", "int32", "int64", "uint32",
          "uint64", "bool"}
 NARROW = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}  # of ml_dtypes: no buffers have them
+PACKED = {"int4": "int8", "uint4": "uint8", "int2": "int8", "uint2": "uint8"}  # of ml_dtypes, which have a byte for each
 RANGES = {"bool": (0, 1), "uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535), "int16": (-32768, 32767),
           "int32": (-(1 << 31), (1 << 31) - 1), "int64": (-(1 << 63), (1 << 63) - 1),
           "uint32": (0, (1 << 32) - 1), "uint64": (0, (1 << 64) - 1)}
@@ -127,6 +128,8 @@ def _of_numpy(array: Any, name: str) -> core.Tensor:
         return core.Tensor._from_buffer(array, True)
     if dtype in NARROW:
         return core.Tensor._from_buffer(array.view(NARROW[dtype]), True, dtype)
+    if dtype in PACKED:
+        return cast(core.Tensor._from_buffer(array.astype(PACKED[dtype]), True), DType[dtype])
     wanted = {"f": ': pass .astype("float64")'}.get(array.dtype.kind, "")
     raise TypeError(f"{name} has elements of type {dtype}, which tensors do not have{wanted}")
 
@@ -186,6 +189,22 @@ def dtype_of(dtype: Any) -> DType:
 
 def cast(tensor: core.Tensor, dtype: DType) -> core.Tensor:
     return tensor if tensor.dtype is dtype else core.Op.run("Cast", [tensor], {"to": dtype.value})[0]
+
+
+def of_ml_dtypes(tensor: core.Tensor) -> Any:
+    """A copy of what NumPy has no type for, in those of ml_dtypes; None where that package or the type is missing."""
+    import numpy as np
+
+    try:
+        import ml_dtypes
+
+        dtype = np.dtype(getattr(ml_dtypes, tensor.dtype.name))
+    except (ImportError, AttributeError):
+        return None
+    if tensor.dtype.name in PACKED:
+        return cast(tensor, DType[PACKED[tensor.dtype.name]]).numpy().astype(dtype)
+    bits = core.Op.run("BitCast", [tensor], {"to": DType[NARROW[tensor.dtype.name]].value})[0]
+    return bits.numpy().view(dtype)
 
 
 def could_fit(source: DType, target: DType) -> bool:

@@ -110,9 +110,16 @@ class Tensor(Closing, TensorBase):
         return found
 
     def numpy(self) -> Array:
-        """An array over the same memory. A quantized tensor has none: ask int_repr() or dequantize()."""
+        """An array over the same memory; of types that NumPy does not have, a copy in those of ml_dtypes. A quantized
+        tensor has none: ask int_repr() or dequantize()."""
         import numpy as np
 
+        from qtensor import _arrays
+
+        if self.quantizer is None and self.dtype.name in _arrays.NARROW | _arrays.PACKED:
+            copied = _arrays.of_ml_dtypes(self)  # type: ignore[arg-type]
+            if copied is not None:
+                return copied  # type: ignore[no-any-return]
         try:
             view = memoryview(self)  # type: ignore[arg-type]
         except BufferError as error:

@@ -71,7 +71,7 @@ class Memory(unittest.TestCase):
             self.assertNotEqual(address(qt.as_tensor(a).numpy()), address(a))
             with self.assertRaisesRegex(ValueError, why):
                 qt.from_numpy(a)
-        for a in matrix().astype(">f4"), np.ones(2, np.uint32), np.ones(2, np.complex64):
+        for a in matrix().astype(">f4"), np.ones(2, np.complex64):
             with self.assertRaisesRegex(TypeError, 'array has elements of format ".*", which tensors do not have'):
                 qt.from_numpy(a)
 
@@ -94,8 +94,8 @@ class Memory(unittest.TestCase):
         with self.assertRaises(qt.DTypeError):
             np.from_dlpack(q)
         np.testing.assert_array_equal(q.int_repr().numpy(), matrix() * 2)
-        with self.assertRaisesRegex(TypeError, "a tensor of int4 is no array"):
-            qt.Tensor.create("int4", [2]).numpy()
+        with self.assertRaisesRegex(BufferError, "a tensor of int4 is no array"):
+            memoryview(qt.Tensor.create("int4", [2]))
 
     def test_capsules_that_nobody_takes_free_what_they_hold(self):
         a = matrix()
