@@ -24,6 +24,7 @@ from onnx import helper, numpy_helper
 import golden_json
 
 OPSET = 21
+NEWER = {"Swish": 24}  # operators that opset 21 does not have
 STEP = 1e-5
 CASES = {}
 
@@ -58,7 +59,7 @@ class Case:
             ],
             [helper.make_empty_tensor_value_info(name) for name in outputs],
         )
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", NEWER.get(self.op, OPSET))])
         evaluator = onnx.reference.ReferenceEvaluator(model)
         return lambda values: evaluator.run(None, {n: x for n, x in zip(names, values) if x is not None})
 
@@ -274,6 +275,29 @@ def unary():
     case("Clip", "open", spread)
 
 
+def trigonometry():
+    spread, inside = ramp(-4, 4, 3, 5), ramp(-0.9, 0.9, 3, 5)
+    functions = {
+        "Sin": (spread, torch.sin), "Cos": (spread, torch.cos), "Tan": (inside, torch.tan), "Asin": (inside, torch.asin),
+        "Acos": (inside, torch.acos), "Atan": (spread, torch.atan), "Sinh": (spread, torch.sinh),
+        "Cosh": (spread, torch.cosh), "Asinh": (spread, torch.asinh), "Acosh": (ramp(1.1, 5, 3, 5), torch.acosh),
+        "Atanh": (inside, torch.atanh), "Swish": (spread, F.silu),
+    }  # fmt: skip
+    for op, (x, function) in functions.items():
+        case(op, "spread", x, torch=function)
+        case(op, "shifted", x * np.float32(0.7) + np.float32(0.33), torch=function)
+    case("Swish", "alpha", spread, alpha=-1.5, torch=lambda x: x * torch.sigmoid(-1.5 * x))
+    case("Celu", "default", spread, torch=F.celu, only="torch")  # the evaluator computes in float32
+    case("Celu", "alpha", spread, alpha=2.5, torch=lambda x: F.celu(x, 2.5), only="torch")
+    case("ThresholdedRelu", "default", spread, torch=lambda x: F.threshold(x, 1, 0))
+    case("ThresholdedRelu", "alpha", spread, alpha=-0.5, torch=lambda x: F.threshold(x, -0.5, 0))
+    for op in ("Sum", "Mean"):
+        case(op, "one", (2, 3))
+        case(op, "two", (2, 3), (3,))
+        case(op, "three", (2, 1, 4), (3, 1), scalar(0.3), only="torch",
+             torch=lambda a, b, c, op=op: (a + b + c) / (3 if op == "Mean" else 1))  # fmt: skip
+
+
 def binary():
     functions = {"Add": torch.add, "Sub": torch.sub, "Mul": torch.mul, "Div": torch.div}
     for op, function in functions.items():
@@ -383,6 +407,18 @@ def reductions():
         case(op, "all", spread, torch=function)
         case(op, "axes", spread, i64(0, 2), torch=lambda x, _, f=function: f(x, (0, 2), True))
         case(op, "dropped", spread, i64(-2), keepdims=0, torch=lambda x, _, f=function: f(x, 1))
+    apart = ramp(-2, 2.1, 2, 3, 4)
+    norms = {
+        "ReduceL1": lambda x, *axes, **keep: x.abs().sum(*axes, **keep),
+        "ReduceL2": lambda x, *axes, **keep: x.square().sum(*axes, **keep).sqrt(),
+        "ReduceSumSquare": lambda x, *axes, **keep: x.square().sum(*axes, **keep),
+        "ReduceLogSum": lambda x, *axes, **keep: x.sum(*axes, **keep).log(),
+        "ReduceLogSumExp": lambda x, *axes, **keep: x.exp().sum(*axes, **keep).log(),
+    }
+    for op, function in norms.items():
+        x = np.abs(apart) + np.float32(0.1) if op == "ReduceLogSum" else apart
+        case(op, "axes", x, i64(0, 2), torch=lambda x, _, f=function: f(x, (0, 2), keepdim=True))
+        case(op, "dropped", x, i64(-2), keepdims=0, torch=lambda x, _, f=function: f(x, 1))
     case("ReduceProd", "all", ramp(-2, 2, 2, 3), torch=torch.prod)
     case("ReduceProd", "axes", spread, i64(0, 2))
     case("ReduceProd", "dropped", spread, i64(-1), keepdims=0, torch=lambda x, _: x.prod(2))
@@ -426,7 +462,7 @@ def normalizations():
     case("LayerNormalization", "scale_of_rows", (4, 5), (4, 1), (1,))
 
 
-GROUPS = [convolutions, products, pools, unary, binary, kinks, softmax, reshaping, moving, reductions, resizing,
+GROUPS = [convolutions, products, pools, unary, trigonometry, binary, kinks, softmax, reshaping, moving, reductions, resizing,
           normalizations]  # fmt: skip
 
 

@@ -11,13 +11,14 @@ PAGE = ROOT / "docs/operators.md"
 NODE = ROOT / "tests/golden/node"
 TYPES = {
     1: "float32", 11: "float64", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool",
-    10: "float16", 16: "bfloat16", 17: "float8_e4m3fn", 19: "float8_e5m2", 21: "uint4", 22: "int4", 25: "uint2", 26: "int2",
+    12: "uint32", 13: "uint64", 10: "float16", 16: "bfloat16", 17: "float8_e4m3fn", 19: "float8_e5m2", 21: "uint4",
+    22: "int4", 25: "uint2", 26: "int2",
 }  # fmt: skip
 HEAD = """# Operators
 
 Made by `tests/golden/operators_page.py` from the sources and from ONNX's node tests; do not edit.
 
-The operators have the semantics of ONNX opset 21, and files of opset 7 to 25 are read. An operator of the domain com.microsoft is one of ONNX Runtime's.
+The operators have the semantics of ONNX opset 21, and files of opset 7 to 28 are read. An operator of the domain com.microsoft is one of ONNX Runtime's.
 The [glossary](glossary.md) explains the words.
 
 - **Quantized operands**: *exact integers* means integer accumulation and one rounding ([numerics](numerics.md)); *moves* means that integers pass unchanged
@@ -33,7 +34,7 @@ The [glossary](glossary.md) explains the words.
 
 def sources():
     for name in re.findall(r"^QTN_(?:FAST_)?OP\((\w+)\)", (ROOT / "src/ops/ops.inc").read_text(), re.M):
-        [file] = (ROOT / "src/ops").glob(f"*/{name.lower()}.cpp")
+        [file] = (f for f in (ROOT / "src/ops").glob(f"*/{name.lower()}.cpp") if f.parent.name != "common")
         text = file.read_text()
         definition = text[text.index(f"const OpDef k{name}{{") :]
         yield name, definition[: definition.index("};")]

@@ -19,15 +19,15 @@ void expect_bad(qstatus status, const std::vector<std::string> &texts, const Mod
 }
 
 void opsets(void **) {
-  for (const std::int64_t opset : {7, 13, 25}) {
+  for (const std::int64_t opset : {7, 13, 28}) {
     ModelText model = relu_model();
     model.opset = opset;
     assert_int_equal(parse(model.bytes()).nodes.size(), 1);
   }
-  for (const std::int64_t opset : {6, 26, -1}) {
+  for (const std::int64_t opset : {6, 29, -1}) {
     ModelText model = relu_model();
     model.opset = opset;
-    expect_bad(QTN_EUNSUPPORTED, {cat("opset ", opset), "7 to 25"}, model);
+    expect_bad(QTN_EUNSUPPORTED, {cat("opset ", opset), "7 to 28"}, model);
   }
   ModelText none = relu_model();
   none.opset = 0;
@@ -182,9 +182,9 @@ void wrong_wiring(void **) {
 }
 
 void wrong_inputs(void **) {
-  ModelText half = relu_model();
-  half.input_type = QTN_FLOAT16;
-  expect_bad(QTN_EDTYPE, {"Relu", "x is float16"}, half);
+  ModelText packed = relu_model();
+  packed.input_type = QTN_INT4;
+  expect_bad(QTN_EDTYPE, {"Relu", "x is int4"}, packed);
   ModelText none = relu_model();
   none.input_type = 0;
   expect_bad(QTN_EFORMAT, {"input \"x\"", "no element type"}, none);

@@ -27,7 +27,7 @@ void calls_must_fit_the_schema(void **) {
   refuse(QTN_EDTYPE, "Add: inputs are float32 and int64", "Add", attrs(), {&x, &words});
   refuse(QTN_EUNSUPPORTED, "Cast: to is 8", "Cast", attrs({{"to", std::int64_t{8}}}), {&x});
   refuse(QTN_EUNSUPPORTED, "Cast: to is 8", "Cast", attrs({{"to", std::int64_t{8}}}), {&x});
-  refuse(QTN_EDTYPE, "Exp: x is int64, not float32", "Exp", attrs(), {&words});
+  refuse(QTN_EDTYPE, "Exp: x is int64, not float32 or float64", "Exp", attrs(), {&words});
 }
 
 void shapes_must_fit(void **) {
