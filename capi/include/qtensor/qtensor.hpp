@@ -31,6 +31,16 @@
 #include "qtensor/qtensor.h"
 #include "qtensor/version.h"
 
+// Marks what a result refers to: Clang then warns where that is gone while the result is still in use (-Wdangling).
+#ifdef __has_cpp_attribute
+#if __has_cpp_attribute(clang::lifetimebound)
+#define QTN_LIFETIMEBOUND [[clang::lifetimebound]]
+#endif
+#endif
+#ifndef QTN_LIFETIMEBOUND
+#define QTN_LIFETIMEBOUND
+#endif
+
 namespace qtn {
 #ifndef SWIG  // which would write qtn::cpp:: where programs write qtn::
 // Apart from what the library itself is made of, for programs that link it statically.
@@ -164,11 +174,11 @@ struct Ints {
 
   Ints() = default;
   Ints(const int64_t *first, size_t count) : data(first), size(count) {}
-  Ints(std::initializer_list<int64_t> list) {
+  Ints(std::initializer_list<int64_t> list QTN_LIFETIMEBOUND) {
     data = list.begin();
     size = list.size();
   }
-  Ints(const std::vector<int64_t> &list) : data(list.data()), size(list.size()) {}
+  Ints(const std::vector<int64_t> &list QTN_LIFETIMEBOUND) : data(list.data()), size(list.size()) {}
 
   const int64_t *begin() const { return data; }
   const int64_t *end() const { return data + size; }
@@ -182,11 +192,11 @@ struct Doubles {
 
   Doubles() = default;
   Doubles(const double *first, size_t count) : data(first), size(count) {}
-  Doubles(std::initializer_list<double> list) {
+  Doubles(std::initializer_list<double> list QTN_LIFETIMEBOUND) {
     data = list.begin();
     size = list.size();
   }
-  Doubles(const std::vector<double> &list) : data(list.data()), size(list.size()) {}
+  Doubles(const std::vector<double> &list QTN_LIFETIMEBOUND) : data(list.data()), size(list.size()) {}
 
   const double *begin() const { return data; }
   const double *end() const { return data + size; }
@@ -207,7 +217,8 @@ class Blob {
   static Blob adopt(qblob *b) { return Blob(b); }
   qblob *get() const { return handle_.get(); }
 
-  const void *data() const { return qblob_data(get()); }
+  /// Lives as long as the blob.
+  const void *data() const QTN_LIFETIMEBOUND { return qblob_data(get()); }
   size_t size() const { return qblob_size(get()); }
   std::string text() const { return std::string(static_cast<const char *>(data()), size()); }
 
@@ -328,9 +339,9 @@ class Quantizer {
   int32_t axis() const { return qquantizer_axis(get()); }
   size_t count() const { return qquantizer_count(get()); }
   /// These three live as long as the quantizer. Those that are floats are empty for schemes without them.
-  Doubles scales() const { return {qquantizer_scales(get()), count()}; }
-  Ints zero_points() const { return {qquantizer_zero_points(get()), count()}; }
-  Doubles float_zero_points() const {
+  Doubles scales() const QTN_LIFETIMEBOUND { return {qquantizer_scales(get()), count()}; }
+  Ints zero_points() const QTN_LIFETIMEBOUND { return {qquantizer_zero_points(get()), count()}; }
+  Doubles float_zero_points() const QTN_LIFETIMEBOUND {
     const double *zeros = qquantizer_float_zero_points(get());
     return {zeros, zeros ? count() : 0};
   }
@@ -385,8 +396,8 @@ class Tensor {
   DType dtype() const { return qtensor_dtype(use()); }
   size_t rank() const { return qtensor_rank(use()); }
   /// These two live as long as the tensor.
-  Ints shape() const { return {qtensor_shape(use()), rank()}; }
-  Ints strides() const { return {qtensor_strides(use()), rank()}; }
+  Ints shape() const QTN_LIFETIMEBOUND { return {qtensor_shape(use()), rank()}; }
+  Ints strides() const QTN_LIFETIMEBOUND { return {qtensor_strides(use()), rank()}; }
   int64_t numel() const { return qtensor_numel(use()); }
   size_t nbytes() const { return qtensor_nbytes(use()); }
   /// Without arguments where the tensor is not quantized. It stays what it is when copy() gives this tensor another.
@@ -776,7 +787,9 @@ class Model {
   std::string input_name(size_t index) const { return text(qmodel_input_name(use(), index)); }
   DType input_dtype(size_t index) const { return qmodel_input_dtype(use(), index); }
   /// -1 for a symbolic dimension. Lives as long as the model.
-  Ints input_shape(size_t index) const { return {qmodel_input_shape(use(), index), qmodel_input_rank(use(), index)}; }
+  Ints input_shape(size_t index) const QTN_LIFETIMEBOUND {
+    return {qmodel_input_shape(use(), index), qmodel_input_rank(use(), index)};
+  }
   size_t output_count() const { return qmodel_output_count(use()); }
   std::string output_name(size_t index) const { return text(qmodel_output_name(use(), index)); }
   size_t tensor_count() const { return qmodel_tensor_count(use()); }
@@ -1141,5 +1154,7 @@ class Trainer {
 }  // namespace cpp
 #endif
 }  // namespace qtn
+
+#undef QTN_LIFETIMEBOUND
 
 #endif  // QTENSOR_QTENSOR_HPP
