@@ -39,7 +39,7 @@ def pieces(place):
     """("doc" | "comment" | "macro" | "declaration", offset, text), in their order; docs and comments without their frame."""
     text, at = place.text, 0
     while True:
-        at += len(text[at:]) - len(text[at:].lstrip())
+        at = re.compile(r"\s*").match(text, at).end()
         if at == len(text):
             return
         start = at
@@ -78,24 +78,21 @@ def joined(text):
 
 
 def documentation(comment):
-    """{"doc", "params": {name: text}, "return", "values": [(status, text)], "since", "deprecated"}"""
+    """{"doc", "params": {name: text}, "return", "values": [{"value", "doc"}], "since", "deprecated"}"""
     said = {"doc": "", "params": {}, "return": None, "values": [], "since": None, "deprecated": None}
     text, *tags = re.split(r"^@", unframed(comment), flags=re.M)
-    if comment.startswith("/** @"):
-        text, tags = "", re.split(r"^@", unframed(comment), flags=re.M)[1:]
     said["doc"] = text.rstrip()
     for tag in tags:
-        kind, _, words = tag.partition(" ")
-        if kind == "param":
-            name, _, meaning = words.partition(" ")
-            said["params"][name] = meaning
-        elif kind == "retval":
-            value, _, meaning = words.partition(" ")
-            said["values"].append({"value": value, "doc": joined(meaning)})
-        elif kind in said:
+        kind, words = (tag.split(None, 1) + [""])[:2]
+        name, meaning = (words.split(None, 1) + ["", ""])[:2]
+        if kind == "param" and name not in said["params"]:
+            said["params"][name] = meaning.rstrip()
+        elif kind == "retval" and meaning:
+            said["values"].append({"value": name, "doc": joined(meaning)})
+        elif kind in ("return", "since", "deprecated") and said[kind] is None and words:
             said[kind] = joined(words)
         else:
-            raise ValueError(f"@{kind} is not known")
+            raise ValueError(f"@{kind} {name} is not known, comes twice or says nothing")
     return said
 
 
@@ -107,10 +104,10 @@ def options(meaning):
     rows = []
     for line in lines:
         cells = [joined(cell) for cell in line[1:].split("|", 3)]
-        if len(cells) != 4:
-            raise ValueError(f"a row of {len(cells)} cells, not 4: {line}")
+        if len(cells) != 4 or "\n" in line:
+            raise ValueError(f"no row of four cells: {line}")
         rows.append(cells)
-    if rows[0] != TABLE_HEAD or not all(re.fullmatch("-+", cell) for cell in rows[1]):
+    if len(rows) < 3 or rows[0] != TABLE_HEAD or not all(re.fullmatch("-+", cell) for cell in rows[1]):
         raise ValueError(f"a table that does not begin with {' | '.join(TABLE_HEAD)}")
     table = []
     for key, kind, default, said in rows[2:]:

@@ -35,6 +35,17 @@ def plain(kind):
     return re.sub(r"\s+|\bstruct\b", "", kind)
 
 
+class OneReader(unittest.TestCase):
+    def test_no_other_script_reads_the_headers(self):
+        reading = re.compile(r"QTN_API\b|include/qtensor\b.*\.h\b|\b(?:qtensor|types)\.h\"")
+        scripts = [path for folder in ("benchmarks", "bindings", "docs", "examples", "packaging", "tests", "tools")
+                   for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".sh")]
+        self.assertGreater(len(scripts), 50)
+        found = {str(path.relative_to(ROOT)) for path in scripts if reading.search(path.read_text())}
+        # The version's header is none of the API.
+        self.assertEqual(found - {"tests/packaging/test_version.py"}, {"tests/gates/test_api_model.py"})
+
+
 @unittest.skipUnless(shutil.which("clang"), "clang is not installed")
 class AsClangReadsThem(unittest.TestCase):
     @classmethod
@@ -126,6 +137,15 @@ class Refused(unittest.TestCase):
         said = self.changed("qtensor/qtensor.h", '@param attrs engine and threads\n * | key ', '@param attrs engine and threads\n * \\ key ')
         self.assertIn("key | type | default | meaning", said)
         self.assertIn("has no table", self.changed("qtensor/qtensor.h", "@param attrs none in this version", "@param attrs nothing"))
+
+    def test_what_is_not_in_its_form(self):
+        said = self.changed("qtensor/qtensor.h", "QTN_EINVAL for another option or value", "")
+        self.assertIn("@retval  is not known", said)
+        said = self.changed("qtensor/qtensor.h", " * @param isa a name", " * @param isa it\n * @param isa a name")
+        self.assertIn("@param isa is not known, comes twice", said)
+        self.assertIn("@returns", self.changed("qtensor/qtensor.h", "@return the name of the instruction set", "@returns the name"))
+        last = "what qlib_set_threads says at each run\n"
+        self.assertIn("no row of four cells", self.changed("qtensor/qtensor.h", last, last + " *   or more\n"))
 
     def test_an_option_without_a_type(self):
         said = self.changed("qtensor/qtensor.h", '| "nodes"           | int  |', '| "nodes"           |      |')
