@@ -27,7 +27,7 @@ struct Options {
 Shape input_shape(const qmodel *model, size_t index, int64_t batch) {
   const std::string name = qmodel_input_name(model, index);
   const int64_t *declared = qmodel_input_shape(model, index);
-  if (declared == nullptr) throw Failure("input '" + name + "' has no declared shape, so it cannot be made up");
+  if (declared == nullptr) throw Failure("input '" + name + "' has no declared shape, so no data can be invented for it");
   Shape shape(declared, declared + qmodel_input_rank(model, index));
   if (!shape.empty() && shape[0] < 0) shape[0] = batch;
   for (size_t i = 0; i < shape.size(); ++i)
@@ -113,16 +113,16 @@ void bench(const Options &options) {
 
 void add_bench(CLI::App &app) {
   const auto options = std::make_shared<Options>();
-  CLI::App &command = *app.add_subcommand("bench", "Measure the time of a run on made-up data");
+  CLI::App &command = *app.add_subcommand("bench", "Measure the time of a run on invented data");
   command.add_option("MODEL.onnx", options->model, "Float or int8 model")->required();
   command.add_option("--threads", options->threads, "Threads (default: as many as there are processors)")
       ->type_name("N")
       ->check(positive_count());
-  command.add_option("--batch", options->batch, "Samples a run (default 1)")->type_name("N")->check(positive_count());
-  command.add_option("--seconds", options->seconds, "How long to measure (default 2)")
+  command.add_option("--batch", options->batch, "Samples in a run (default 1)")->type_name("N")->check(positive_count());
+  command.add_option("--seconds", options->seconds, "How many seconds to measure (default 2)")
       ->type_name("S")
       ->check(positive_seconds());
-  command.add_flag("--profile", options->profile, "Also time, products and bytes of each node");
+  command.add_flag("--profile", options->profile, "Also show time, products and bytes of each node");
   command.add_flag("--json", options->json, "Print one JSON object");
   command.callback([options] { bench(*options); });
 }

@@ -34,7 +34,7 @@ Shard parse_shard(const std::string &text) {
   const auto [stop, count_error] = std::from_chars(std::min(slash + 1, end), end, count);
   const bool right = number_error == std::errc() && count_error == std::errc() && *slash == '/' && stop == end;
   if (!right || number == 0 || number > count || count > 1000000)
-    throw UsageError("--shard " + text + ": wants I/N, the I-th of N shares, for example 1/4");
+    throw UsageError("--shard " + text + ": needs I/N, the I-th of N shares, for example 1/4");
   return {number - 1, count};
 }
 
@@ -73,11 +73,11 @@ void merge(const MergeOptions &options) {
 void add_calibrate(CLI::App &app) {
   const auto options = std::make_shared<CalibrateOptions>();
   CLI::App &command =
-      *app.add_subcommand("calibrate", "Run samples through a float model and save what ranges they took");
+      *app.add_subcommand("calibrate", "Run samples through a float model and save the ranges of its values");
   command.add_option("IN.onnx", options->input, "Float model")->required();
   command.add_option("-o,--output", options->output, "Calibration file to write")->type_name("OUT.qcal")->required();
   add_calibration_options(command, options->calibration)->required();
-  command.add_option("--shard", options->shard, "Only the I-th of N equal shares of the samples")->type_name("I/N");
+  command.add_option("--shard", options->shard, "Take only the I-th of N equal shares of the samples")->type_name("I/N");
   command.callback([options] { calibrate_model(*options); });
 }
 

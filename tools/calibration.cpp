@@ -17,12 +17,12 @@ CLI::Option *add_calibration_options(CLI::App &command, CalibrationOptions &opti
       ->type_name("NAME");
   command.add_flag_callback(
       "--equalize", [&options] { options.equalize = true; },
-      "Equalize the weights of layers that follow each other first, whatever that gives");
+      "First equalize the weights of neighbouring layers, in any case");
   command.add_flag_callback(
-      "--no-equalize", [&options] { options.equalize = false; }, "Do not try it");
+      "--no-equalize", [&options] { options.equalize = false; }, "Do not try to equalize them");
   command.add_option("--observer", options.observer, "How ranges are found: minmax, mse, percentile, entropy, ...")
       ->type_name("NAME");
-  command.add_option("--samples", options.samples, "Calibrate with the first N samples only")
+  command.add_option("--samples", options.samples, "Calibrate only with the first N samples")
       ->type_name("N")
       ->check(positive_count());
   return data;
@@ -45,7 +45,7 @@ CalibrationData::CalibrationData(const CalibrationOptions &options, const qmodel
     : samples_(open_data(options.data, model)), batch_(batch_size(model, *samples_, 0)) {
   const size_t count = options.samples > 0 ? std::min(options.samples, samples_->count()) : samples_->count();
   if (count % batch_ != 0)
-    throw Failure("calibration with " + std::to_string(count) + " samples: no multiple of the batch of " +
+    throw Failure("calibration with " + std::to_string(count) + " samples: not a multiple of the batch of " +
                   std::to_string(batch_) + " that the model fixes");
   const size_t batches = count / batch_;
   if (batches == 0) throw Failure("calibration needs at least one batch of " + std::to_string(batch_) + " samples");

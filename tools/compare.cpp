@@ -84,7 +84,7 @@ void compare(const Options &options) {
 void add_compare(CLI::App &app) {
   const auto options = std::make_shared<Options>();
   CLI::App &command = *app.add_subcommand("compare", "Compare the outputs of two models on data");
-  command.add_option("A.onnx", options->a, "The model that is right")->required();
+  command.add_option("A.onnx", options->a, "The model that is taken to be right")->required();
   command.add_option("B.onnx", options->b, "The model to judge")->required();
   add_data_options(command, options->data)->required();
   command.add_option("--labels", options->labels, "Class numbers, for top-1 of both")->type_name("FILE.npy");

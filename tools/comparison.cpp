@@ -47,7 +47,7 @@ void Top1::add(const std::vector<double> &a, const std::vector<double> &b, size_
     const int64_t label = labels.at(samples);
     if (label < 0 || label >= static_cast<int64_t>(classes))
       throw Failure("label " + std::to_string(label) + " of sample " + std::to_string(samples) +
-                    " is no class: the output has " + std::to_string(classes));
+                    " is not a class: the output has " + std::to_string(classes));
     right_a += winner_a == label;
     right_b += winner_b == label;
   }

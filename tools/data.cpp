@@ -64,13 +64,13 @@ std::vector<Array> named_arrays(const std::vector<std::string> &sources, const q
   std::vector<std::optional<Array>> found(qmodel_input_count(model));
   for (const std::string &source : sources) {
     const std::optional<size_t> input = named_input(source, model);
-    if (!input) throw Failure("--data " + source + ": names no input of the model; they are " + input_names(model));
+    if (!input) throw Failure("--data " + source + ": is not an input of the model; these are " + input_names(model));
     if (found[*input]) throw UsageError("--data " + source + ": that input has been given already");
     found[*input] = open_array(source.substr(std::string(qmodel_input_name(model, *input)).size() + 1));
   }
   std::vector<Array> arrays;
   for (size_t i = 0; i < found.size(); ++i) {
-    if (!found[i]) throw Failure("--data has nothing for the input '" + std::string(qmodel_input_name(model, i)) + "'");
+    if (!found[i]) throw Failure("--data has no file for the input '" + std::string(qmodel_input_name(model, i)) + "'");
     arrays.push_back(*found[i]);
   }
   return arrays;
@@ -90,7 +90,7 @@ std::vector<Array> safetensors_arrays(const std::string &path, const qmodel *mod
 
 std::vector<Array> npy_array(const std::string &path, const qmodel *model) {
   if (qmodel_input_count(model) != 1)
-    throw Failure(path + ": feeds one input, the model has " + std::to_string(qmodel_input_count(model)) + ": " +
+    throw Failure(path + ": is data for one input, and the model has " + std::to_string(qmodel_input_count(model)) + ": " +
                   input_names(model) + "; give NAME=FILE.npy for each");
   return {open_array(path)};
 }
@@ -100,15 +100,15 @@ std::vector<Array> npy_array(const std::string &path, const qmodel *model) {
 CLI::Option *add_data_options(CLI::App &command, DataOptions &options) {
   CLI::Option *data = command
                           .add_option("--data", options.sources,
-                                      "FILE.npy, FILE.safetensors, NAME=FILE.npy (repeated) or a picture folder")
+                                      "FILE.npy, FILE.safetensors, NAME=FILE.npy (repeated) or a folder of images")
                           ->type_name("DATA")
                           ->allow_extra_args(false);
-  command.add_option("--size", options.size, "Pictures: size they are brought to")->type_name("WxH");
-  command.add_option("--mean", options.mean, "Pictures: subtracted from 0..255, by channel")->type_name("A,B,C");
-  command.add_option("--std", options.std, "Pictures: then divided by, by channel")->type_name("A,B,C");
-  command.add_option("--layout", options.layout, "Pictures: nchw (default) or nhwc")
+  command.add_option("--size", options.size, "Images: the size to which they are resized")->type_name("WxH");
+  command.add_option("--mean", options.mean, "Images: subtracted from the pixels 0..255, by channel")->type_name("A,B,C");
+  command.add_option("--std", options.std, "Images: the divisor after that, by channel")->type_name("A,B,C");
+  command.add_option("--layout", options.layout, "Images: nchw (default) or nhwc")
       ->check(CLI::IsMember({"nchw", "nhwc"}));
-  command.add_option("--channels", options.channels, "Pictures: rgb (default) or bgr")
+  command.add_option("--channels", options.channels, "Images: rgb (default) or bgr")
       ->check(CLI::IsMember({"rgb", "bgr"}));
   return data;
 }
@@ -123,7 +123,7 @@ std::unique_ptr<Samples> open_data(const DataOptions &options, const qmodel *mod
                                     {"--std", options.std},
                                     {"--layout", options.layout},
                                     {"--channels", options.channels}})
-    if (!value.empty()) throw UsageError(std::string(name) + " is for pictures, and " + source + " is no folder");
+    if (!value.empty()) throw UsageError(std::string(name) + " is for images, and " + source + " is not a folder");
   const bool named = !one || (!std::filesystem::exists(source) && source.find('=') != std::string::npos);
   if (named) return std::make_unique<ArraySamples>(named_arrays(options.sources, model), model);
   const bool safetensors = source.ends_with(".safetensors");
@@ -138,14 +138,14 @@ size_t fixed_batch(const qmodel *model) {
 
 size_t batch_size(const qmodel *model, const Samples &samples, size_t wanted) {
   if (samples.unbatched()) {
-    if (wanted > 1) throw Failure("the model takes one sample a run: its input has no batch axis for --batch");
+    if (wanted > 1) throw Failure("the model takes one sample at a time: its input has no batch axis for --batch");
     return 1;
   }
   const size_t fixed = fixed_batch(model);
   const size_t batch = wanted > 0 ? wanted : std::max<size_t>(fixed, 1);
   if (batch == fixed && samples.count() % batch != 0)
     throw Failure("the model fixes its batch at " + std::to_string(fixed) + ", of which " +
-                  std::to_string(samples.count()) + " samples are no multiple");
+                  std::to_string(samples.count()) + " samples are not a multiple");
   return batch;
 }
 

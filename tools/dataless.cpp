@@ -8,13 +8,13 @@ namespace tool {
 void add_dataless_options(CLI::App &command, DatalessOptions &options) {
   CLI::Option *dynamic = command.add_flag("--dynamic", options.dynamic,
                                           "Without samples: Gemm and MatMul quantize their input at every run");
-  command.add_flag("--dynamic-conv", options.convolutions, "With --dynamic: Conv too")->needs(dynamic);
+  command.add_flag("--dynamic-conv", options.convolutions, "With --dynamic: Conv does so too")->needs(dynamic);
   CLI::Option *weights =
-      command.add_option("--weights-only", options.weights, "Without samples: small weights, computed with in float")
+      command.add_option("--weights-only", options.weights, "Without samples: store small weights, and compute in float")
           ->type_name("int8|int4")
           ->check(CLI::IsMember({"int8", "int4"}))
           ->excludes(dynamic);
-  command.add_option("--block", options.block, "With --weights-only: N weights share a scale (a whole channel)")
+  command.add_option("--block", options.block, "With --weights-only: N weights share a scale (default: a whole channel)")
       ->type_name("N")
       ->check(positive_count())
       ->needs(weights);

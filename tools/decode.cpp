@@ -161,7 +161,7 @@ Picture decode_picture(const std::string &path) {
   } else {
     std::snprintf(target.message, sizeof target.message, "%s", "is neither JPEG nor PNG");
   }
-  if (!done) throw Failure(path + ": not a picture that can be read: " + target.message);
+  if (!done) throw Failure(path + ": is not an image that can be read: " + target.message);
   return picture;
 }
 

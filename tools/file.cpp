@@ -56,7 +56,7 @@ std::uintmax_t file_bytes(const std::string &path) {
 }
 
 void require_writable(const std::string &path) {
-  if (path == "-") throw UsageError("-: not a file; for one of this name write ./-");
+  if (path == "-") throw UsageError("-: is not a file; for a file of this name write ./-");
   if (const int error = qtn::WholeFile::check(path)) fail_with(path, "cannot be written", error);
 }
 
@@ -67,7 +67,7 @@ void refuse_input(const std::string &output, const std::vector<std::string> &inp
     }, in{};
     if (::stat(output.c_str(), &out) != 0 || ::stat(input.c_str(), &in) != 0 || !S_ISREG(out.st_mode)) continue;
     if (out.st_dev == in.st_dev && out.st_ino == in.st_ino)
-      throw UsageError(output + ": is what is read (" + input + "), and would be overwritten");
+      throw UsageError(output + ": is also read (" + input + "), and would be overwritten");
   }
 }
 

@@ -56,7 +56,7 @@ void LabelledSamples::check_labels(size_t classes) const {
   for (size_t i = 0; i < labels_.size(); ++i)
     if (labels_[i] < 0 || labels_[i] >= static_cast<int64_t>(classes))
       throw Failure(labels_path_ + ": label " + std::to_string(labels_[i]) + " of sample " + std::to_string(i) +
-                    " is no class: the model has " + std::to_string(classes));
+                    " is not a class: the model has " + std::to_string(classes));
 }
 
 }  // namespace tool

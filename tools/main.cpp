@@ -46,7 +46,7 @@ std::vector<std::string> arguments(int argc, char **argv) {
 }  // namespace
 
 int main(int argc, char **argv) {
-  CLI::App app("Takes a float ONNX model to a small, fast int8 model, trains, and runs both.", "qtensor");
+  CLI::App app("Turns a float ONNX model into a small, fast int8 model, trains, and runs both.", "qtensor");
   app.set_version_flag("--version", "qtensor " + tool::library_version());
   app.require_subcommand(1);
   try {

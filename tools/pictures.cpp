@@ -24,7 +24,7 @@ Three three_numbers(const std::string &option, const std::string &text, float ot
     const auto [next, error] = std::from_chars(at, end, values[i]);
     const bool last = next == end && (i == 2 || i == 0);
     if (error != std::errc() || !std::isfinite(values[i]) || (!last && (i == 2 || next == end || *next != ',')))
-      throw UsageError(option + " " + text + ": wants three numbers, one for each channel, or one for all");
+      throw UsageError(option + " " + text + ": needs three numbers, one for each channel, or one for all");
     if (last) {
       if (i == 0) values.fill(values[0]);
       return values;
@@ -85,7 +85,7 @@ class PictureSamples : public Samples {
       const size_t at = nhwc_ ? 1 : 2;
       const int64_t *shape = qmodel_input_rank(model, 0) == 4 ? qmodel_input_shape(model, 0) : nullptr;
       if (shape == nullptr || shape[at] <= 0 || shape[at + 1] <= 0)
-        throw UsageError("pictures need --size WxH: the model does not fix the size of its input");
+        throw UsageError("images need --size WxH: the model does not fix the size of its input");
       height_ = static_cast<size_t>(shape[at]);
       width_ = static_cast<size_t>(shape[at + 1]);
       return;
@@ -96,7 +96,7 @@ class PictureSamples : public Samples {
     constexpr size_t kMax = 16384;
     if (width_error != std::errc() || height_error != std::errc() || *x != 'x' || stop != end || width_ == 0 ||
         height_ == 0 || width_ > kMax || height_ > kMax)
-      throw UsageError("--size " + text + ": wants WIDTHxHEIGHT in pixels, for example 224x224");
+      throw UsageError("--size " + text + ": needs WIDTHxHEIGHT in pixels, for example 224x224");
   }
 
   void list(const std::string &folder) {
@@ -149,7 +149,7 @@ class PictureSamples : public Samples {
 
 std::unique_ptr<Samples> open_pictures(const std::string &folder, const DataOptions &options, const qmodel *model) {
   if (qmodel_input_count(model) != 1)
-    throw Failure(folder + ": a folder of pictures feeds one input, the model has " +
+    throw Failure(folder + ": a folder of images is data for one input, and the model has " +
                   std::to_string(qmodel_input_count(model)));
   return std::make_unique<PictureSamples>(folder, options, model);
 }

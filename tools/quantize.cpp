@@ -139,12 +139,12 @@ void add_quantize(CLI::App &app, std::vector<std::string> words) {
   command.add_option("-o,--output", options->output, "Quantized model to write")->type_name("OUT.onnx")->required();
   CLI::Option &data = *add_calibration_options(command, options->calibration);
   CLI::Option &calibrated =
-      *command.add_option("--calibration", options->calibrated, "Instead of --data: a file of `calibrate` or `merge`")
+      *command.add_option("--calibration", options->calibrated, "Take a file of `calibrate` or `merge` instead of --data")
            ->type_name("FILE.qcal")
            ->excludes(&data);
-  command.add_flag("--plain", options->recovery.plain, "Calibrate and convert; try nothing that might be better");
+  command.add_flag("--plain", options->recovery.plain, "Only calibrate and convert; try no corrections");
   command.add_flag("--absorb-bias", options->recovery.absorb_bias,
-                   "Try to move what channels in front of a Relu always exceed into the next layer's bias");
+                   "Try to move what channels before a Relu always exceed into the bias of the next layer");
   command.add_flag_callback(
       "--bias-correction", [options] { options->recovery.bias_correction = true; },
       "Try to give the output channels of each layer the means that they have in float (default)");
@@ -153,32 +153,32 @@ void add_quantize(CLI::App &app, std::vector<std::string> words) {
   command.add_flag("--adaround", options->recovery.adaround, "Try to learn which weights to round up (takes minutes)");
   command.add_option("--smooth", options->recovery.smooth, "Try SmoothQuant of this strength, 0 to 1")->type_name("F");
   command.add_flag("--auto", options->recovery.automatic,
-                   "Try more: an observer for each tensor, SmoothQuant; keep what gains");
+                   "Also try observers for each tensor and SmoothQuant; keep what gains");
   command
       .add_option("--target-sqnr", options->recovery.target_sqnr,
-                  "Leave the fewest layers in float with which outputs reach this ratio")
+                  "Leave the fewest layers in float with which the outputs reach this SQNR")
       ->type_name("DB");
   command
       .add_option("--target-top1", options->recovery.target_top1,
-                  "The same for the fraction of samples whose largest value stays where it is in float")
+                  "The same for the fraction of samples whose largest output stays where it is in float")
       ->type_name("F");
   command
       .add_option("--fallback", options->recovery.fallback,
-                  "What these layers become: float (default), or int16, activations of 16 bits")
+                  "What these layers become: float (default), or int16 for activations of 16 bits")
       ->check(CLI::IsMember({"float", "int16"}));
-  command.add_option("--format", options->format, "How int8 is written: qdq (default) or qoperator")
+  command.add_option("--format", options->format, "The form of the int8 file: qdq (default) or qoperator")
       ->check(CLI::IsMember({"qdq", "qoperator"}));
   command
-      .add_option("--report", options->report, "Also write a page with sizes, times, damage, histograms and reasons")
+      .add_option("--report", options->report, "Also write a page with sizes, times, losses of accuracy, histograms and reasons")
       ->type_name("FILE.html")
       ->excludes(&calibrated);
   command.add_flag("--json", options->json, "Print one JSON object instead of sentences");
   add_dataless_options(command, options->dataless);
   command.callback([options] {
     if (options->calibration.data.sources.empty() && options->calibrated.empty() && !options->dataless.any())
-      throw UsageError("quantize: wants one of --data --calibration --dynamic --weights-only");
+      throw UsageError("quantize: needs one of --data --calibration --dynamic --weights-only");
     if (options->recovery.any() && options->calibration.data.sources.empty())
-      throw UsageError("quantize: what measures needs --data, not --calibration");
+      throw UsageError("quantize: an option that measures needs --data, not --calibration");
     if (!options->recovery.fallback.empty() && !options->recovery.targeted())
       throw UsageError("quantize: --fallback needs --target-sqnr or --target-top1");
     if (options->report == options->output) throw UsageError("quantize: --report and --output are the same file");

@@ -51,7 +51,7 @@ void append(Result &all, Result part, const char *name, bool stack) {
 void run(const Options &options) {
   const bool npy = options.output.ends_with(".npy");
   if (!npy && !options.output.ends_with(".safetensors"))
-    throw UsageError("-o " + options.output + ": wants a name that ends in .npy or .safetensors");
+    throw UsageError("-o " + options.output + ": needs a name that ends in .npy or .safetensors");
   if (!options.isa.empty()) check(qlib_set_isa(options.isa.c_str()));
   const Model model = load_model(options.model);
   require_writable(options.output);
@@ -96,7 +96,7 @@ void add_run(CLI::App &app) {
       ->type_name("OUT")
       ->required();
   add_data_options(command, options->data)->required();
-  command.add_option("--batch", options->batch, "Samples a run (default 1)")->type_name("N")->check(positive_count());
+  command.add_option("--batch", options->batch, "Samples in a run (default 1)")->type_name("N")->check(positive_count());
   command.add_option("--threads", options->threads, "Threads (default: as many as there are processors)")
       ->type_name("N")
       ->check(positive_count());

@@ -47,7 +47,7 @@ void fill_defaults(Options &options) {
 void check_usage(const Options &options) {
   const TrainingOptions &training = options.training;
   if (!training.checkpoint.empty() && !training.checkpoint.ends_with(".safetensors"))
-    throw UsageError("train: --checkpoint " + training.checkpoint + ": wants a name that ends in .safetensors");
+    throw UsageError("train: --checkpoint " + training.checkpoint + ": needs a name that ends in .safetensors");
   if (training.momentum && training.optimizer != "sgd")
     throw UsageError("train: --momentum is for --optimizer sgd, this is " + training.optimizer);
   const std::string *written[] = {&options.output, &options.report, &training.checkpoint, &training.log};
@@ -185,17 +185,17 @@ CLI::Validator factor() {
 
 void add_quantization_options(CLI::App &command, Options &options) {
   CLI::Option *qat = command.add_flag(
-      "--qat", options.qat, "Quantization-aware: calibrate, train on those scales, and write the converted int8 model");
-  command.add_option("--config", options.config, "Recipe or file NAME.json, as for quantize (onnx, equalized)")
+      "--qat", options.qat, "Quantization-aware: calibrate, train on these scales, and write the converted int8 model");
+  command.add_option("--config", options.config, "Recipe or file NAME.json, as for quantize (default: onnx, equalized)")
       ->type_name("NAME")
       ->needs(qat);
   command
       .add_option("--weight-bits", options.weight_bits,
-                  "Bits of a weight, 2 to 8 (8); 2 to 4 are stored in 4, 5 to 8 in 8")
+                  "Bits of a weight, 2 to 8 (default 8); 2 to 4 are stored in 4, 5 to 8 in 8")
       ->type_name("N")
       ->check(bits())
       ->needs(qat);
-  command.add_option("--activation-bits", options.activation_bits, "Bits of an activation, 2 to 8 (8)")
+  command.add_option("--activation-bits", options.activation_bits, "Bits of an activation, 2 to 8 (default 8)")
       ->type_name("N")
       ->check(bits())
       ->needs(qat);
@@ -203,27 +203,27 @@ void add_quantization_options(CLI::App &command, Options &options) {
 
 void add_course_options(CLI::App &command, Options &options) {
   TrainingOptions &training = options.training;
-  command.add_option("--epochs", training.epochs, "Times through the data (20; with --qat 5)")
+  command.add_option("--epochs", training.epochs, "Passes through the data (default 20; with --qat 5)")
       ->type_name("N")
       ->check(positive_count());
-  command.add_option("--batch", training.batch, "Samples a step (what the model fixes, else 32)")
+  command.add_option("--batch", training.batch, "Samples in a step (default: the batch that the model fixes, else 32)")
       ->type_name("N")
       ->check(positive_count());
-  command.add_option("--lr", options.lr, "Learning rate (0.003, with --qat 0.0005; of sgd 0.05 and 0.01)")
+  command.add_option("--lr", options.lr, "Learning rate (default 0.003, with --qat 0.0005; for sgd 0.05 and 0.01)")
       ->type_name("F")
       ->check(rate());
   command.add_option("--optimizer", training.optimizer, "sgd, adam or adamw (default)")
       ->check(CLI::IsMember({"sgd", "adam", "adamw"}));
-  command.add_option("--momentum", training.momentum, "Of sgd (0.9)")->type_name("F")->check(factor());
-  command.add_option("--weight-decay", training.weight_decay, "Of weights (0; of adamw 0.01)")
+  command.add_option("--momentum", training.momentum, "Momentum of sgd (default 0.9)")->type_name("F")->check(factor());
+  command.add_option("--weight-decay", training.weight_decay, "Decay of weights (default 0; for adamw 0.01)")
       ->type_name("F")
       ->check(factor());
   command.add_option("--schedule", training.schedule, "constant, or cosine (default) down to 1 % of the rate")
       ->check(CLI::IsMember({"constant", "cosine"}));
-  command.add_option("--warmup", training.warmup, "Steps in which the rate rises at the beginning (0)")
+  command.add_option("--warmup", training.warmup, "Steps at the beginning in which the rate rises (default 0)")
       ->type_name("N")
       ->check(positive_count());
-  command.add_option("--seed", training.seed, "Of the order of samples and what Dropout drops (0)")->type_name("N");
+  command.add_option("--seed", training.seed, "Decides the order of samples and what Dropout drops (default 0)")->type_name("N");
 }
 
 }  // namespace
@@ -235,26 +235,26 @@ void add_train(CLI::App &app, std::vector<std::string> words) {
   options->training.schedule = "cosine";
   CLI::App &command = *app.add_subcommand("train", "Train a float model, or one that is quantized while it learns");
   command.add_option("MODEL.onnx", options->input, "Float model: a classifier")->required();
-  command.add_option("-o,--output", options->output, "Trained model to write: that of the best epoch")
+  command.add_option("-o,--output", options->output, "Trained model to write, that of the best epoch")
       ->type_name("OUT.onnx")
       ->required();
   add_data_options(command, options->data)->required();
-  command.add_option("--labels", options->labels, "Class numbers, one a sample")->type_name("FILE.npy")->required();
+  command.add_option("--labels", options->labels, "Class numbers, one for each sample")->type_name("FILE.npy")->required();
   CLI::Option *validation =
-      command.add_option("--validation", options->validation, "Samples to judge epochs on (those of --data)")
+      command.add_option("--validation", options->validation, "Samples that judge the epochs (default: those of --data)")
           ->type_name("DATA")
           ->allow_extra_args(false);
   CLI::Option *validation_labels =
-      command.add_option("--validation-labels", options->validation_labels, "Their class numbers")
+      command.add_option("--validation-labels", options->validation_labels, "The class numbers of these samples")
           ->type_name("FILE.npy")
           ->needs(validation);
   validation->needs(validation_labels);
   add_quantization_options(command, *options);
   add_course_options(command, *options);
   CLI::Option *checkpoint =
-      command.add_option("--checkpoint", options->training.checkpoint, "Written after every epoch, to go on from")
+      command.add_option("--checkpoint", options->training.checkpoint, "Written after every epoch, to resume from")
           ->type_name("FILE.safetensors");
-  command.add_flag("--resume", options->training.resume, "Go on from --checkpoint")->needs(checkpoint);
+  command.add_flag("--resume", options->training.resume, "Resume from --checkpoint")->needs(checkpoint);
   command.add_option("--log", options->training.log, "A line of JSON for every epoch")->type_name("FILE.jsonl");
   command.add_option("--report", options->report, "Also write a page with curves, settings and accuracies")
       ->type_name("FILE.html");

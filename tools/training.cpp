@@ -57,7 +57,7 @@ Trainer make_trainer(const qmodel *model, const TrainingOptions &options, size_t
 size_t steps_in(const std::string &checkpoint) {
   const Tensor numbers = make<Tensor>(qtensor_load_named, checkpoint.c_str(), "trainer");
   if (qtensor_dtype(numbers.get()) != QTN_INT64 || shape_of(numbers.get()) != Shape{4})
-    throw Failure(checkpoint + ": is no checkpoint");
+    throw Failure(checkpoint + ": is not a checkpoint");
   return static_cast<size_t>(static_cast<const int64_t *>(qtensor_data(numbers.get()))[1]);
 }
 

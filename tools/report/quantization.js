@@ -1,7 +1,7 @@
 const outcome = data.outcome;
 
-// 999 stands for no noise, null for outputs that are no numbers.
-const decibels = db => db === null ? 'no number' :
+// 999 stands for no noise, null for outputs that are not numbers.
+const decibels = db => db === null ? 'not a number' :
     Math.abs(db) < 999             ? db.toFixed(1) + ' dB' :
     db > 0                         ? 'exact' :
                                      '−∞ dB';
@@ -9,7 +9,7 @@ const milliseconds = ms => short(ms, 3) + ' ms';
 
 const label = (name, op) => html('span', {class: 'name', title: name + ' (' + op + ')'}, html('bdi', {}, name));
 
-// Signal to noise ratios that are no number in JSON are infinite: no noise, or noise where there should be nothing.
+// Signal to noise ratios that are null in JSON are infinite: no noise, or noise where there should be nothing.
 const ratio = (db, cosine) => db !== null ? db : cosine > 0 ? Infinity : -Infinity;
 const layers = outcome.layers
                    .map(layer => ({
@@ -33,8 +33,8 @@ function totals() {
           'Size', short(files.float.bytes / files.int8.bytes, 3) + '×', 'smaller',
           bytes(files.float.bytes) + ' → ' + bytes(files.int8.bytes)),
       figure(
-          'Speed', short(faster >= 1 ? faster : 1 / faster, 3) + '×', faster >= 1 ? 'faster' : 'slower',
-          milliseconds(speed.float.ms) + ' → ' + milliseconds(speed.int8.ms)),
+          'Speed', short(faster, 3) + '×', 'as fast as float',
+          milliseconds(speed.float.ms) + ' → ' + milliseconds(speed.int8.ms), 'both as this library runs them'),
       figure(
           'Accuracy', decibels(first.sqnr_db), 'SQNR',
           ...accuracy.outputs.slice(1).map(output => output.name + ': ' + decibels(output.sqnr_db)),
@@ -111,17 +111,17 @@ function speed() {
     });
   const ms = node => node ? node.ms : 0, time = step => ms(step.float) + ms(step.int8);
   const longest = Math.max(...[...steps.values()].flatMap(step => [ms(step.float), ms(step.int8)]), 1e-9);
-  at('#speed .measured').textContent = 'One sample a run (batch ' + data.speed.batch + '), ' +
+  at('#speed .measured').textContent = 'One sample in each run (batch ' + data.speed.batch + '), ' +
       plural(data.speed.threads, 'thread') + ', ' + data.speed.isa +
-      ' kernels: each layer is the median of nine runs with a clock around it, the totals above are the median of runs ' +
-      'without. “–”: another step does it too, or this model has none.';
+      ' kernels. Each layer is the median of nine runs with a clock around it; the totals above are the median of runs ' +
+      'without such clocks. “–”: another step does this work too, or this model has no such layer.';
   const [unit, factor] = longest < 1 ? ['µs', 1000] : ['ms', 1];
   const number = node => node ? short(factor * node.ms, 3) : '–';
   const row = step => {
     const {float: real, int8} = step, op = (int8 || real).op;
     const text = (node, what) => node ?
         what + ': ' + number(node) + ' ' + unit + ', ' + node.op + ', ' + node.kernel + ', ' + node.dtype :
-        what + ': not a step of its own';
+        what + ': not a separate step';
     return html(
         'div', {class: 'row', title: [step.name, text(real, 'float'), text(int8, 'int8')].join('\n')},
         label(step.name, op),
@@ -250,4 +250,4 @@ table(
     at('#float .table'), ['Node', 'Operator', 'Reason'], [0],
     outcome.float_nodes.map(node => [node.node, node.op, node.reason]), 'Nothing: every node computes in integers.');
 at('#reproduce .commands').append(...data.commands.map(command => html('pre', {}, command)));
-at('footer').textContent = 'qtensor ' + data.version + '. This file is all there is to this page: it loads nothing.';
+at('footer').textContent = 'qtensor ' + data.version + '. This page is one file and loads nothing.';

@@ -102,7 +102,7 @@ table(
             [String(epoch.epoch), String(epoch.step), short(epoch.lr, 3), short(epoch.loss, 4), exact(epoch.top1),
              ...(validated ? [short(epoch.validation_loss, 4), exact(epoch.validation_top1)] : []),
              epoch.seconds.toFixed(2)]),
-    'None was trained in this run.');
+    'No epoch was trained in this run.');
 table(at('#settings .table'), ['Setting', 'Value'], [], data.settings.map(({name, value}) => [name, value]), '');
 at('#reproduce .commands').append(html('pre', {}, data.command));
-at('footer').textContent = 'qtensor ' + data.version + '. This file is all there is to this page: it loads nothing.';
+at('footer').textContent = 'qtensor ' + data.version + '. This page is one file and loads nothing.';
