@@ -37,7 +37,7 @@ class Comments:
         self._separator = separator
         model = json.loads(path.read_text())
         self._functions = {f["name"].replace("_", ""): f for f in model["functions"]}
-        # Of each enumeration its comment, and those of its enumerators by their number.
+        # Each enumeration has its comment, and its enumerators have theirs by their number.
         self.enumerations = {e["name"]: (e["doc"], {str(v["value"]): v["doc"] for v in e["values"]}) for e in model["enums"]}
 
     def function(self, *names):

@@ -20,7 +20,7 @@ bool has_bodies(const ops::OpDef &op);
 /// The name of the attribute that holds body i.
 const char *body_name(const ops::OpDef &op, std::size_t i);
 
-/// Of such a node, in the order of their names here. Throws QTN_EFORMAT where one is missing.
+/// The graphs of such a node, in the order of their names here. Throws QTN_EFORMAT where one is missing.
 std::vector<const GraphProto *> body_protos(const NodeProto &node, const ops::OpDef &op);
 
 /// Gives all bodies the same last inputs: what any of them captured of the outer graph, which is then `captured` of

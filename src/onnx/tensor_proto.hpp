@@ -18,7 +18,7 @@ namespace qtn::onnx {
 std::pair<std::string, Tensor> read_tensor(protozero::data_view bytes, const DataFolder &folder,
                                            const std::string &what = {});
 
-/// Of a tensor that is not read otherwise.
+/// The name of a tensor that is not read otherwise.
 std::string tensor_name(protozero::data_view bytes);
 
 /// Elements as raw_data; the quantizer, if any, is not part of it.

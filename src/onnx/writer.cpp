@@ -87,7 +87,7 @@ Names names_of(const graph::Graph &g) {
   return names;
 }
 
-/// Of a graph and of those that its nodes run.
+/// Visits the nodes of a graph and of those that its nodes run.
 template <class Visit>
 void visit_nodes(const graph::Graph &g, const Visit &visit) {
   for (const graph::Node &node : g.nodes) {
@@ -249,7 +249,7 @@ class Writer {
       else if (is_input)
         dim.add_string(field::dimension::dim_param, symbol(g, value, d));
       else if (d == 0 && has_symbolic_batch(g))
-        // Of an output only the batch is known to be the input's; equal names would promise equal sizes.
+        // For an output only the batch is known to be the input's; equal names would promise equal sizes.
         dim.add_string(field::dimension::dim_param, "N");
     }
   }

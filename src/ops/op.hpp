@@ -180,7 +180,7 @@ struct OpDef {
   /// have data, infer() says the shapes; where one has none, it throws NotKnown, if these attributes need it.
   InputRange shapes_from = {0, 0};
 
-  /// Of operators that know how large their outputs are only when they have found them (NonZero, Unique): outputs of a
+  /// For operators that know how large their outputs are only when they have found them (NonZero, Unique): outputs of a
   /// checked call whose inputs all have data, of any strides. Does what infer() and run() do, at the price of one of
   /// them; infer() throws NotKnown where an input of shapes_from has no data. nullptr: infer() is cheap.
   std::vector<Tensor> (*make)(const Call &call) = nullptr;

@@ -47,7 +47,7 @@ class Runner {
   /// threads at once.
   void run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs, const Look &look) const;
 
-  /// Of packed weights.
+  /// What packed weights take.
   std::size_t weights_bytes() const;
 
  private:

@@ -139,8 +139,8 @@ void Runner::Stages::run_part(const Runner &part, Values &values, const Look &lo
   for (std::size_t i = 0; i < outputs.size(); ++i) values[at(part.graph().outputs[i])] = std::move(outputs[i]);
 }
 
-/// What a node sees of a value: on its grid where it has one. Parts give and take floats, which lie on it already, but
-/// for inputs of the model and what nodes have just made.
+/// What a node sees of a value: on its grid where it has one. Parts give and take floats, which lie on it already;
+/// inputs of the model, and what nodes have just made, do not.
 Tensor Runner::Stages::read(ValueId v, const Values &values) const {
   const graph::Value &value = graph_.value(v);
   if (value.is_constant()) return value.constant;

@@ -42,7 +42,7 @@ class OneReader(unittest.TestCase):
                    for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".sh")]
         self.assertGreater(len(scripts), 50)
         found = {str(path.relative_to(ROOT)) for path in scripts if reading.search(path.read_text())}
-        # The version's header is none of the API.
+        # The version's header does not belong to the API.
         self.assertEqual(found - {"tests/packaging/test_version.py"}, {"tests/gates/test_api_model.py"})
 
 

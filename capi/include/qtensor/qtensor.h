@@ -105,6 +105,8 @@ QTN_API qstatus qlib_set_threads(int32_t count);
  * | "tensor_elements" | int  | 2^40    | elements of each tensor that is read or made, in models and out of them
  * | "nodes"           | int  | 2^22    | nodes of a file, and each of its initializers, inputs, outputs and described
  * |                   |      |         | values
+ * | "loop_iterations" | int  | 1000000 | iterations of all loops of a model in one run, those of loops within loops
+ * |                   |      |         | together
  * @return QTN_OK, a common error, or one of these; then no limit has changed:
  * @retval QTN_EINVAL for a negative number, or another name
  * @since 0.1 */

@@ -1071,7 +1071,7 @@ class Layer {
 class Trainer {
  public:
   Trainer() = default;
-  /// Of a float model, or one that was prepared with QTN_QAT.
+  /// A trainer of a float model, or of one that was prepared with QTN_QAT.
   static Trainer create(const Model &model, const Attrs &attrs = {}) {
     qtrainer *t = nullptr;
     detail::check(qtrainer_create(&t, model.use(), attrs.use()));
@@ -1084,7 +1084,7 @@ class Trainer {
   double step(const Tensors &inputs, const Tensors &targets) { return loss(qtrainer_step, inputs, targets); }
   double backward(const Tensors &inputs, const Tensors &targets) { return loss(qtrainer_backward, inputs, targets); }
   void update() { detail::check(qtrainer_update(handle_.change())); }
-  /// What the model of now answers.
+  /// What the model answers with its current weights.
   Tensors evaluate(const Tensors &inputs) {
     const detail::Operands operands(inputs);
     return detail::made_tensors(output_count_, [&](qtensor **out) {
@@ -1112,7 +1112,7 @@ class Trainer {
   }
   Tensor buffer(size_t index) { return tensor(qtrainer_buffer, index); }
 
-  /// The model with the weights of now.
+  /// The model with its current weights.
   Model model() const {
     qmodel *m = nullptr;
     detail::check(qtrainer_model(&m, handle_.use()));

@@ -217,7 +217,7 @@ void remove_identities(Graph &g) {
 
 namespace {
 
-/// Of normalizations that nothing before them takes up.
+/// What becomes of normalizations that nothing before them takes up.
 enum class Alone { split, left };
 
 void fold_norms(Graph &g, const NodeFilter &taken, Alone alone) {

@@ -20,7 +20,7 @@ class Fourier {
   void run(std::span<Number> x);
 
  private:
-  /// Of a power of two: size_.
+  /// For a power of two: size_.
   void run_power(std::span<Number> x, bool inverse) const;
 
   std::size_t length_, size_;

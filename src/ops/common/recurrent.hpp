@@ -15,7 +15,7 @@ struct Recurrent {
   /// Checks what the operators share. `gates`: matrices in W and R; `defaults`: activations of one direction.
   Recurrent(const char *op, const Call &call, std::int64_t gates, const std::vector<std::string> &defaults);
 
-  /// Of Y, and of Y_h or a state.
+  /// The shape of Y, and that of Y_h or a state.
   Shape y_shape() const;
   Shape state_shape() const;
   void check_state(const char *op, const char *name, const Tensor *t) const;
@@ -88,7 +88,7 @@ class Direction {
     }
   }
 
-  /// Of W, of R, or 0.
+  /// The bias that goes with W, or that with R; 0 where there is none.
   T bias(bool recurrent, std::int64_t gate, std::int64_t i) const {
     return bias_ ? bias_[((recurrent ? r_.gates : 0) + gate) * r_.hidden + i] : T(0);
   }

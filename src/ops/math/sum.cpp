@@ -16,7 +16,7 @@ void backward(const Backward &run, std::span<const Tensor> dx) {
   for (const Tensor &d : dx) broadcast_gradient(d, run.dy[0], [](float slope) { return slope; });
 }
 
-/// Of two it is what Add is, which has a form on integers.
+/// The sum of two operands is what Add computes, which has a form on integers.
 void upgrade(OldNode &node) {
   if (node.input_count == 2) node.op = "Add";
 }

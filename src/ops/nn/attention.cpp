@@ -202,7 +202,7 @@ class Bias {
   Shape strides_;
 };
 
-/// In place. Of a row without a finite score all are zero.
+/// In place. A row without a finite score becomes zeros.
 template <class T>
 void softmax(T *row, std::int64_t count) {
   T top = -std::numeric_limits<T>::infinity();

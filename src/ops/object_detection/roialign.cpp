@@ -57,7 +57,7 @@ struct Line {
   Line(double start, double size, std::int64_t bins, std::int64_t ratio, std::int64_t pixels) {
     const auto count = static_cast<double>(bins), last = static_cast<double>(pixels - 1);
     const double wanted = ratio > 0 ? static_cast<double>(ratio) : std::ceil(size / count);
-    // Of a region far larger than the picture nearly all samples are zeros, of which there could be any number.
+    // In a region far larger than the image nearly all samples are zeros, of which there could be any number.
     if (!(std::abs(start) < 1e9 && wanted <= 4096 + 2 * static_cast<double>(pixels)))
       fail(QTN_EINVAL, kName, ": a region of ", size, " pixels from ", start, " on, with ", wanted,
            " samples for each of ", bins, " places, x has ", pixels);

@@ -19,7 +19,7 @@ Types infer(const Call &call) {
 void run(const Call &call, std::span<Tensor> outputs) {
   const Tensor x = call.in(0)->to_contiguous();
   const auto *from = x.as<const std::uint8_t>();
-  // A bool that is neither 0 nor 1 is none.
+  // There is no bool but 0 and 1.
   std::transform(from, from + x.nbytes(), outputs[0].as<std::uint8_t>(),
                  [is_bool = outputs[0].dtype() == QTN_BOOL](std::uint8_t byte) {
                    return is_bool ? static_cast<std::uint8_t>(byte != 0) : byte;

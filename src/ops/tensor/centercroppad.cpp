@@ -31,7 +31,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
   AxisSources sources(x.rank());
   for (std::size_t axis = 0; axis < x.rank(); ++axis) {
     const std::int64_t in = x.dim(axis), out = y.dim(axis);
-    // Of an odd difference the end has the larger half.
+    // The end gets the larger half of an odd difference.
     const std::int64_t shift = in >= out ? (in - out) / 2 : -((out - in) / 2);
     for (std::int64_t i = 0; i < out; ++i) sources[axis].push_back(i + shift >= 0 && i + shift < in ? i + shift : -1);
   }

@@ -40,7 +40,7 @@ struct Found {
   std::vector<std::int64_t> first, inverse, counts;
 };
 
-/// Of the rows that differ: their first places, how many there are of each, and which of them each row is.
+/// The rows that differ: their first places, how many there are of each, and which of them each row is.
 template <class T>
 Found find(const Rows &rows, const T *x, bool sorted) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(rows.dim));
