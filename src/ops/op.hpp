@@ -52,10 +52,10 @@ struct OldNode {
   std::vector<std::ptrdiff_t> inputs;       ///< new position -> old position, -1: absent; empty: all stay in place
 };
 
-/// Some inputs of an operator that follow one another.
+/// Some inputs of an operator that follow one another, or every other of them.
 struct InputRange {
-  std::size_t first, count;
-  bool holds(std::size_t i) const { return i >= first && i - first < count; }
+  std::size_t first, count, step = 1;
+  bool holds(std::size_t i) const { return i >= first && (i - first) % step == 0 && (i - first) / step < count; }
 };
 
 /// Bounds of an activation fused onto output 0, in real values; infinite where open.
@@ -184,6 +184,10 @@ struct OpDef {
   /// checked call whose inputs all have data, of any strides. Does what infer() and run() do, at the price of one of
   /// them; infer() throws NotKnown where an input of shapes_from has no data. nullptr: infer() is cheap.
   std::vector<Tensor> (*make)(const Call &call) = nullptr;
+
+  /// About how many multiplications or comparisons each element of the outputs takes, by the shapes of the inputs.
+  /// nullptr: a few, or what products and pools take.
+  double (*work)(const Call &call) = nullptr;
 
   /// Between which all outputs lie, where that does not depend on the inputs.
   std::optional<Clamp> bounds = {};

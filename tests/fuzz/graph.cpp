@@ -19,11 +19,9 @@ bool is_plain(const OnnxGraph &graph) {
 void test(const std::uint8_t *data, std::size_t size) {
   Bytes bytes(data, size);
   Growing growing(bytes);
-  if (growing.size() == 0) return;
-  const OnnxGraph &graph = growing.finish();
-  const std::string file = onnx_file(graph);
-  const Model model = make<Model>(qmodel_load_bytes, file.data(), file.size());
+  const Model model = growing.model();
   if (!model) return;
+  const OnnxGraph &graph = growing.graph();
   Dice dice(seed_of(data, size));
   const Answer answer = run(model.get(), "reference", growing.inputs());
   if (answer.status == QTN_OK && is_plain(graph))

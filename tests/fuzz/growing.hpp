@@ -101,6 +101,14 @@ class Growing {
     return graph_;
   }
 
+  /// finish(), as a model; null where there is no node, or the library refuses it.
+  Model model() {
+    if (size() == 0) return nullptr;
+    const std::string file = onnx_file(finish());
+    return make<Model>(qmodel_load_bytes, file.data(), file.size());
+  }
+  const OnnxGraph &graph() const { return graph_; }
+
   std::vector<Tensor> inputs() const {
     std::vector<Tensor> result;
     for (const NamedTensor &input : graph_.inputs) result.push_back(make<Tensor>(qtensor_share, input.tensor));

@@ -58,11 +58,9 @@ void compare(const qmodel *m, qtrainer *trainer, const std::vector<Tensor> &inpu
 void test(const std::uint8_t *data, std::size_t size) {
   Bytes bytes(data, size);
   Growing growing(bytes);
-  if (growing.size() == 0) return;
-  const OnnxGraph &graph = growing.finish();
-  const std::string file = onnx_file(graph);
-  const Model model = make<Model>(qmodel_load_bytes, file.data(), file.size());
+  const Model model = growing.model();
   if (!model) return;
+  const OnnxGraph &graph = growing.graph();
   Dice dice(seed_of(data, size));
   const bool on_grids = dice.next() % 2 == 0;
   const Model grids = on_grids ? prepared(model.get(), dice) : nullptr;
