@@ -206,11 +206,12 @@ static void edges_of_observers(void **state) {
 
 /* --- checkpoints */
 
-static char path[] = "/tmp/qtensor-state-XXXXXX";
+static char path[32];
 
 static int make_file(void **state) {
-  const int fd = mkstemp(path);
   (void)state;
+  strcpy(path, "/tmp/qtensor-state-XXXXXX");
+  const int fd = mkstemp(path);
   return fd < 0 || close(fd) != 0;
 }
 
@@ -301,9 +302,70 @@ static void grids_of_checkpoints(void **state) {
   qtrainer_free(t);
 }
 
+/* --- files and bytes */
+
+static void check_file(qblob *blob) {
+  read_file(&saved);
+  assert_int_equal(qblob_size(blob), saved.size);
+  assert_memory_equal(qblob_data(blob), saved.data, saved.size);
+  qblob_free(blob);
+}
+
+static void bytes_are_those_of_files(void **state) {
+  tiny_model tiny;
+  qmodel *m = NULL;
+  qblob *blob = NULL;
+  qobserver *o = observer_of("histogram", 16);
+  qtrainer *t = trainer_with_grids();
+  (void)state;
+  tiny_model_make(&tiny);
+  OK(qmodel_load_bytes(&m, tiny.data, tiny.size));
+  OK(qmodel_save(m, path, NULL));
+  OK(qmodel_save_bytes(&blob, m, NULL));
+  check_file(blob);
+  observe(o, -1, 2, 3);
+  OK(qobserver_save_file(o, path));
+  OK(qobserver_save(&blob, o));
+  check_file(blob);
+  OK(qtrainer_save(t, path));
+  OK(qtrainer_save_bytes(&blob, t));
+  check_file(blob);
+  qtrainer_free(t);
+  qobserver_free(o);
+  qmodel_free(m);
+}
+
+/* What is cut off ends where its memory ends, so that tools which look for it see a byte that is read beyond. */
+static void parts_of_checkpoints(void **state) {
+  uint64_t header = 0;
+  qblob *whole = NULL, *again = NULL;
+  qtrainer *t = trainer_with_grids();
+  (void)state;
+  OK(qtrainer_save_bytes(&whole, t));
+  const size_t size = qblob_size(whole);
+  memcpy(&header, qblob_data(whole), 8);
+  for (size_t n = 0; n < size; n += n < 8 + header ? 1 : 41) {
+    unsigned char *part = malloc(n ? n : 1);
+    assert_non_null(part);
+    memcpy(part, qblob_data(whole), n);
+    FAILS(QTN_EFORMAT, "data: ", qtrainer_load_bytes(t, part, n));
+    free(part);
+  }
+  OK(qtrainer_save_bytes(&again, t)); /* it is as it was */
+  assert_int_equal(qblob_size(again), size);
+  assert_memory_equal(qblob_data(again), qblob_data(whole), size);
+  OK(qtrainer_load_bytes(t, qblob_data(whole), size));
+  qblob_free(again);
+  qblob_free(whole);
+  qtrainer_free(t);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(any_number_in_observers), cmocka_unit_test(bins_of_observers),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(any_number_in_observers),
+                                     cmocka_unit_test(bins_of_observers),
                                      cmocka_unit_test(edges_of_observers),
-                                     cmocka_unit_test_setup_teardown(grids_of_checkpoints, make_file, remove_file)};
+                                     cmocka_unit_test(parts_of_checkpoints),
+                                     cmocka_unit_test_setup_teardown(grids_of_checkpoints, make_file, remove_file),
+                                     cmocka_unit_test_setup_teardown(bytes_are_those_of_files, make_file, remove_file)};
   return cmocka_run_group_tests_name("saved_state", tests, NULL, NULL);
 }
