@@ -25,8 +25,9 @@ std::vector<std::optional<Shape>> shapes_of(const graph::Graph &g) {
   for (std::size_t v = 0; v < known.size(); ++v) known[v] = g.values[v].shape;
   try {
     if (const auto inputs = graph::declared_input_types(g, 1)) {
-      const graph::Inferred inferred = graph::infer(g, *inputs);
-      for (std::size_t v = 0; v < known.size(); ++v) known[v] = inferred.types[v].shape;
+      const graph::PartlyInferred inferred = graph::infer_partly(g, *inputs);
+      for (std::size_t v = 0; v < known.size(); ++v)
+        if (inferred.types[v]) known[v] = inferred.types[v]->shape;
     }
   } catch (const Error &) {
     // A graph that does not fit together for batch 1 is still written, in the longer form.

@@ -103,7 +103,39 @@ struct NewForm {
   int since;
   std::size_t input;  ///< first input that is new; 0: the operator itself
 };
-constexpr NewForm kNewForms[] = {{"AffineGrid", 20, 0}, {"Attention", 23, 0}, {"Attention", 24, 6}, {"Bernoulli", 15, 0}, {"BitCast", 26, 0}, {"BitwiseAnd", 18, 0}, {"BitwiseNot", 18, 0}, {"BitwiseOr", 18, 0}, {"BitwiseXor", 18, 0}, {"BlackmanWindow", 17, 0}, {"CastLike", 15, 0}, {"CenterCropPad", 18, 0}, {"Col2Im", 18, 0}, {"CumProd", 26, 0}, {"DFT", 17, 0}, {"DeformConv", 19, 0}, {"Gelu", 20, 0}, {"GridSample", 16, 0}, {"GroupNormalization", 18, 0}, {"HammingWindow", 17, 0}, {"HannWindow", 17, 0}, {"HardSwish", 14, 0}, {"LayerNormalization", 17, 0}, {"MelWeightMatrix", 17, 0}, {"Mish", 18, 0}, {"Pad", 18, 3}, {"RMSNormalization", 23, 0}, {"RotaryEmbedding", 23, 0}, {"STFT", 17, 0}, {"SwiGLU", 28, 0}, {"Swish", 24, 0}, {"TensorScatter", 24, 0}, {"Trilu", 14, 0}};
+constexpr NewForm kNewForms[] = {{"AffineGrid", 20, 0},
+                                 {"Attention", 23, 0},
+                                 {"Attention", 24, 6},
+                                 {"Bernoulli", 15, 0},
+                                 {"BitCast", 26, 0},
+                                 {"BitwiseAnd", 18, 0},
+                                 {"BitwiseNot", 18, 0},
+                                 {"BitwiseOr", 18, 0},
+                                 {"BitwiseXor", 18, 0},
+                                 {"BlackmanWindow", 17, 0},
+                                 {"CastLike", 15, 0},
+                                 {"CenterCropPad", 18, 0},
+                                 {"Col2Im", 18, 0},
+                                 {"CumProd", 26, 0},
+                                 {"DFT", 17, 0},
+                                 {"DeformConv", 19, 0},
+                                 {"Gelu", 20, 0},
+                                 {"GridSample", 16, 0},
+                                 {"GroupNormalization", 18, 0},
+                                 {"HammingWindow", 17, 0},
+                                 {"HannWindow", 17, 0},
+                                 {"HardSwish", 14, 0},
+                                 {"LayerNormalization", 17, 0},
+                                 {"MelWeightMatrix", 17, 0},
+                                 {"Mish", 18, 0},
+                                 {"Pad", 18, 3},
+                                 {"RMSNormalization", 23, 0},
+                                 {"RotaryEmbedding", 23, 0},
+                                 {"STFT", 17, 0},
+                                 {"SwiGLU", 28, 0},
+                                 {"Swish", 24, 0},
+                                 {"TensorScatter", 24, 0},
+                                 {"Trilu", 14, 0}};
 
 [[noreturn]] void refuse(const Node &node, int opset, const std::string &what) {
   fail(QTN_EUNSUPPORTED, "node \"", node.name, "\" (", node.op->name, "): opset ", opset, " has no ", what);
@@ -158,10 +190,11 @@ void transform_axis_as_attribute(const graph::Graph &g, Node &node, int opset) {
   node.attrs.set("axis", axis);
 }
 
-/// What is inferred for a batch, or nothing where the graph does not fit together for it.
-std::optional<graph::Inferred> inferred(const graph::Graph &g, std::int64_t batch) {
+/// The shape of a value for a batch, where it can be known and the graph fits together for it.
+std::optional<Shape> shape_at(const graph::Graph &g, ValueId v, std::int64_t batch) {
   try {
-    if (const auto inputs = graph::declared_input_types(g, batch)) return graph::infer(g, *inputs);
+    if (const auto inputs = graph::declared_input_types(g, batch))
+      if (const auto &type = graph::infer_partly(g, *inputs).types[static_cast<std::size_t>(v)]) return type->shape;
   } catch (const Error &) {
   }
   return std::nullopt;
@@ -170,13 +203,11 @@ std::optional<graph::Inferred> inferred(const graph::Graph &g, std::int64_t batc
 /// Before opset 18 parts of which the last is smaller are said by their lengths. A dimension that nobody knows is taken
 /// for one that divides.
 void split_by_lengths(graph::Graph &g, Node &node) {
-  const auto one = inferred(g, 1), two = inferred(g, 2);
-  const auto x = static_cast<std::size_t>(node.inputs[0]);
-  if (!one || !two || one->types[x].shape.empty()) return;
-  const Shape &shape = one->types[x].shape;
-  const std::size_t axis = normalize_axis(node.attrs.get_int("axis", 0), shape.size(), "Split");
-  const std::int64_t dim = shape[axis], count = static_cast<std::int64_t>(node.outputs.size());
-  if (dim != two->types[x].shape[axis] || dim % count == 0) return;
+  const auto one = shape_at(g, node.inputs[0], 1), two = shape_at(g, node.inputs[0], 2);
+  if (!one || !two || one->empty()) return;
+  const std::size_t axis = normalize_axis(node.attrs.get_int("axis", 0), one->size(), "Split");
+  const std::int64_t dim = (*one)[axis], count = static_cast<std::int64_t>(node.outputs.size());
+  if (dim != (*two)[axis] || dim % count == 0) return;
   std::vector<std::int64_t> lengths(node.outputs.size(), dim / count + 1);
   lengths.back() = dim - lengths[0] * (count - 1);
   node.inputs.resize(2);

@@ -66,16 +66,19 @@ class Shapes {
     const auto inputs = graph::declared_input_types(g, 1);
     if (!inputs) return;
     try {
-      types_ = graph::infer(g, *inputs).types;
+      types_ = graph::infer_partly(g, *inputs).types;
     } catch (const Error &) {
       // A batch of one may not suit the graph.
     }
   }
 
-  const Shape *of(ValueId v) const { return types_.empty() ? nullptr : &types_[static_cast<std::size_t>(v)].shape; }
+  const Shape *of(ValueId v) const {
+    const auto i = static_cast<std::size_t>(v);
+    return types_.empty() || !types_[i] ? nullptr : &types_[i]->shape;
+  }
 
  private:
-  std::vector<ops::TensorType> types_;
+  std::vector<std::optional<ops::TensorType>> types_;
 };
 
 /// From a reader back to the node whose channels it may read.
