@@ -113,7 +113,7 @@ inline void clear_outputs(qtensor **outputs, std::size_t count) {
 /// Hands out tensors as new handles: all of them, or none and an exception.
 void hand_out(qtensor **outputs, std::span<Tensor> results);
 
-/// Sets `*out` to NULL where there is an `out`, so that nobody frees what was not made.
+/// Sets `*out` to NULL where there is an `out`, so that no caller frees what was not made.
 template <class T>
 void clear(T **out) {
   if (out) *out = nullptr;

@@ -67,7 +67,7 @@ Argument
 %typemap(javaconstruct) qtn::Class {
     this($imcall);
   }
-// Every call works on a copy of the C++ object, which stays whoever closes that.
+// Every call works on a copy of the C++ object, which stays even if another thread closes that.
 %typemap(in) qtn::Class *self (qtn::Class storage), const qtn::Class *self (qtn::Class storage) {
   if (!qjava::object(jenv, $input, #Class, "self", storage)) return $null;
   $1 = &storage;

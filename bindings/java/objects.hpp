@@ -22,7 +22,7 @@ class BoxOf final : public Box {
  public:
   explicit BoxOf(T object) : object_(std::move(object)) {}
 
-  /// Another name for the object, which stays whoever closes this.
+  /// Another name for the object, which stays even if another thread closes this.
   T get() {
     const std::lock_guard<std::mutex> lock(mutex_);
     return object_;

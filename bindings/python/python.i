@@ -37,7 +37,7 @@ import qtensor._mixins
 // --- objects
 
 %define QTN_LANGUAGE_OBJECT(Class)
-// A destructor ($disown) and close() work on the object, all else on a copy, which stays whoever closes that.
+// A destructor ($disown) and close() work on the object, all else on a copy, which stays even if another thread closes that.
 %typemap(in) qtn::Class *self (qtn::Class storage), const qtn::Class *self (qtn::Class storage) {
   if ($disown)
     $1 = qpy::pointer<qtn::Class>($input, $1_descriptor, $disown);

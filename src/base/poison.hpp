@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In builds with QTN_CHECKS, memory that nobody has written yet holds what no result survives: floats that are
+// In builds with QTN_CHECKS, memory that has not been written yet holds what no result survives: floats that are
 // signalling NaN, and bytes that are large.
 #pragma once
 

@@ -2,8 +2,9 @@
 // Threads that share one job at a time.
 //
 // Every lane has pieces of its own, the same of every job of one size: what it wrote in one step of a network is in its
-// CPU's cache for the next. Who has done his takes from the others, so nobody waits for a thread that does not get its
-// turn because another process wants the CPU. Threads without work look for some for a short while, then sleep.
+// CPU's cache for the next. A thread that has done its own takes from the others, so none waits for a thread that does
+// not get its turn because another process wants the CPU. Threads without work look for some for a short while, then
+// sleep.
 #pragma once
 
 #include <atomic>
@@ -38,7 +39,8 @@ class Pool {
     void *context;
     std::size_t count, pieces;
   };
-  /// The pieces of a lane that nobody has taken, and of which job. Who takes one may read job_ until it is done.
+  /// The pieces of a lane that no thread has taken, and of which job. A thread that takes one may read job_ until it is
+/// done.
   struct alignas(64) Share {
     std::atomic<std::uint64_t> bits{0};
   };

@@ -98,7 +98,7 @@ std::vector<Tensor> evaluate(const Graph &g, std::span<const Tensor> inputs) {
       if (uses.producer[i] >= 0) held -= tensors[i].nbytes();
       tensors[i] = Tensor();
     }
-    for (const ValueId v : node.outputs) {  // what nobody reads
+    for (const ValueId v : node.outputs) {  // what no node reads
       if (v == kNoValue || readers_left[static_cast<std::size_t>(v)] != 0 ||
           uses.is_output[static_cast<std::size_t>(v)])
         continue;

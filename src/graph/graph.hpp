@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model as a graph: values (edges) and nodes in topological order, in ONNX's terms and NCHW shapes.
 //
-// Quantization is a property of a value. A value that carries a quantizer holds integers of that grid: whoever reads it
-// sees dequantize(quantize(x)). So a graph that was quantized here has no QuantizeLinear or DequantizeLinear nodes;
-// ONNX export writes them, import turns them back into quantizers, and sessions convert wherever a float node touches a
-// quantized value. Such nodes stay only where a file does arithmetic on their plain integers.
+// Quantization is a property of a value. A value that carries a quantizer holds integers of that grid: a node that
+// reads it sees dequantize(quantize(x)). So a graph that was quantized here has no QuantizeLinear or DequantizeLinear
+// nodes; ONNX export writes them, import turns them back into quantizers, and sessions convert wherever a float node
+// touches a quantized value. Such nodes stay only where a file does arithmetic on their plain integers.
 #pragma once
 
 #include <memory>
@@ -54,11 +54,11 @@ struct Unfused {
   Node product, norm;
   std::vector<Value> constants;
   Value between;
-  Tensor weight, bias;  ///< what became of these: a node that holds others is what somebody made of it
+  Tensor weight, bias;  ///< what became of these: a node that holds others is what a pass made of it
 };
 
 /// Which value has a name, so that to find names that are free takes no look at all of them. Made again for a copy of
-/// the graph, and where values are renumbered. Whoever renames a value that it knows calls forget().
+/// the graph, and where values are renumbered. A pass that renames a value which it knows calls forget().
 class ValueNames {
  public:
   ValueNames() = default;
@@ -94,7 +94,7 @@ struct Graph {
   Value &value(ValueId id) { return values[static_cast<std::size_t>(id)]; }
 };
 
-/// Who makes and who reads each value.
+/// Which nodes make and read each value.
 struct Uses {
   explicit Uses(const Graph &g);
   std::vector<std::int32_t> producer;                ///< node index, -1: graph input or constant
@@ -111,7 +111,7 @@ struct Uses {
 /// nothing makes.
 void sort_topologically(Graph &g);
 
-/// Drops nodes whose outputs nobody reads, and values nobody names (ids change).
+/// Drops nodes whose outputs are not read, and values that are not named (ids change).
 void remove_dead(Graph &g);
 
 /// Types of all values for the given input types: element i belongs to value id i. Constants that follow from shapes

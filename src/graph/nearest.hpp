@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What somebody may have meant by a name that is not there.
+// What a caller may have meant by a name that is not there.
 #pragma once
 
 #include <span>

@@ -20,7 +20,7 @@ class Folding {
   explicit Folding(Graph &g) : g_(g), uses_(g) {}
 
   void run() {
-    // Whatever nobody else reads goes with what read it.
+    // Whatever no other node reads goes with what read it.
     for (Node &node : g_.nodes)
       if (node.op == &ops::kMul && !fold(node, 0)) fold(node, 1);
     graph::remove_dead(g_);

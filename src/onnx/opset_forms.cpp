@@ -200,7 +200,7 @@ std::optional<Shape> shape_at(const graph::Graph &g, ValueId v, std::int64_t bat
   return std::nullopt;
 }
 
-/// Before opset 18 parts of which the last is smaller are said by their lengths. A dimension that nobody knows is taken
+/// Before opset 18 parts of which the last is smaller are said by their lengths. A dimension that is not known is taken
 /// for one that divides.
 void split_by_lengths(graph::Graph &g, Node &node) {
   const auto one = shape_at(g, node.inputs[0], 1), two = shape_at(g, node.inputs[0], 2);

@@ -19,7 +19,7 @@ void open_qoperators(graph::Graph &g);
 void settle_constant_grids(graph::Graph &g);
 
 /// Replaces the QuantizeLinear and DequantizeLinear nodes of a sorted graph that only say how a value is quantized by
-/// quantizers with the given rounding rule. Others stay what they are: where somebody else reads the integers, or the
+/// quantizers with the given rounding rule. Others stay what they are: where another node reads the integers, or the
 /// scale is computed, block-wise, or an activation's by channel. Throws QTN_EFORMAT or QTN_ESHAPE on scales and zero
 /// points that do not fit.
 void fold_qdq(graph::Graph &g, Numerics numerics);

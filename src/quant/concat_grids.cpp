@@ -57,7 +57,7 @@ std::vector<bool> read_by_others(const graph::Graph &g, const Placement &p) {
   return read;
 }
 
-/// The finest step in which anybody sees a group: its own, but of one that only Concats read that of the finest result.
+/// The finest step in which a node sees a group: its own, but of one that only Concats read that of the finest result.
 std::vector<double> finest_steps(const graph::Graph &g, const Placement &p, const std::vector<QuantizerPtr> &grids,
                                  const std::vector<Edge> &edges) {
   const std::vector<bool> others = read_by_others(g, p);

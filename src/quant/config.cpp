@@ -337,7 +337,7 @@ Settings Config::settings_for(const Settings &maker, std::span<const std::string
   for (const Rule &rule : rules_) {
     const bool named = std::find(tensors.begin(), tensors.end(), rule.selector.pattern()) != tensors.end();
     if (rule.selector.kind() != Selector::kTensor || !named) continue;
-    // Who speaks of the grid of one tensor is not overruled by what holds for its operator.
+    // A rule for the grid of one tensor is not overruled by what holds for its operator.
     const bool of_grid = rule.settings->size() > (rule.settings->has(kQuantize) ? 1u : 0u);
     if (of_grid && !spoken) attrs.set("fixed_outputs", std::int64_t{0});
     spoken = spoken || of_grid;

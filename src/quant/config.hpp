@@ -64,7 +64,7 @@ class Config {
   /// What holds where no node says more: the recipe and what is set for "*", except leaving in float.
   Settings settings_for_all() const;
 
-  /// Whether a tensor becomes integers though nobody reads it so, where its rules say anything of it.
+  /// Whether a tensor becomes integers though no node reads it so, where its rules say anything of it.
   bool quantizes(std::string_view tensor, bool unless_said) const;
 
   /// Whether any rule names the key.

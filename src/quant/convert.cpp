@@ -63,7 +63,8 @@ class Converter {
   }
 
  private:
-  /// Grids reach over their whole type; where only some of its integers are wanted, whoever makes them stops there.
+  /// Grids reach over their whole type; where only some of its integers are wanted, the node that makes them stops
+  /// there.
   void limit(const Group &group, const Quantizer &grid, const IntegerRange &limits) {
     for (const ValueId source : group.sources) {
       const std::int32_t maker = producer_[static_cast<std::size_t>(source)];

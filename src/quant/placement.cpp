@@ -50,8 +50,8 @@ std::vector<bool> asked_by_hand(const Graph &g, const graph::Facts &facts, const
   return asked;
 }
 
-/// Who reads a value comes later in the order, so one walk from the end settles every value: when a node is reached,
-/// all who could ask for its outputs have spoken.
+/// A node that reads a value comes later in the order, so one walk from the end settles every value: when a node is
+/// reached, all who could ask for its outputs have spoken.
 std::vector<bool> wanted_values(const Graph &g, const graph::Facts &facts, std::vector<NodePlan> &plans,
                                 const std::vector<bool> &by_hand) {
   std::vector<bool> wanted = by_hand;
@@ -70,7 +70,8 @@ std::vector<bool> wanted_values(const Graph &g, const graph::Facts &facts, std::
   return wanted;
 }
 
-/// Sets of values that share a grid, and for each set who reads it, other than nodes that move integers within it.
+/// Sets of values that share a grid, and for each set which node reads it, other than nodes that move integers within
+/// it.
 class Ties {
  public:
   static constexpr std::int32_t kNobody = -1, kOthers = -2;  ///< or the index of the one Concat
@@ -179,7 +180,7 @@ class Grouping {
     }
   }
 
-  /// Fewer integers than the type has: whoever computes stops there, and a Concat computes nothing.
+  /// Fewer integers than the type has: a node that computes stops there, and a Concat computes nothing.
   bool is_limited(std::size_t n) const {
     const Attrs &activation = p_.nodes[n].settings->activation;
     return activation.has("quant_min") || activation.has("quant_max");
@@ -212,7 +213,7 @@ class Grouping {
     return !moving(n) || input_of(node, node.op->fill) != kNoValue;
   }
 
-  /// The maker's; where nobody makes it (a graph input) or the maker stays in float, the first integer reader's; what
+  /// The maker's; where no node makes it (a graph input) or the maker stays in float, the first integer reader's; what
   /// holds for all where it is integers only because its name says so.
   Settings settings_of(ValueId v, const Config &config) const {
     if (maker(v) >= 0 && p_.nodes[static_cast<std::size_t>(maker(v))].settings)
@@ -243,7 +244,7 @@ class Grouping {
     }
   }
 
-  /// Inputs of the model have all bits of their type: nobody is there to limit them.
+  /// Inputs of the model have all bits of their type: no node is there to limit them.
   void keep_inputs_whole(Group &group) const {
     if (std::none_of(group.sources.begin(), group.sources.end(), [&](ValueId v) { return maker(v) < 0; })) return;
     group.settings.activation.erase("quant_min");

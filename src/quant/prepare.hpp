@@ -37,7 +37,7 @@ struct Prepared {
   std::size_t samples = 0;                           ///< calibrate() calls that succeeded
   std::optional<runtime::Watched> engine;            ///< made at the first of them
   std::uint64_t model = 0;                           ///< fingerprint of the graph before settings changed it
-  std::vector<Distribution> distributions = {};      ///< one for each group, or none where nobody will look at them
+  std::vector<Distribution> distributions = {};      ///< one for each group, or none where they will not be looked at
   std::optional<Training> training = {};             ///< of QTN_QAT
   bool equalized = false;                            ///< weights were
 };

@@ -89,7 +89,7 @@ struct Threshold {
 constexpr Threshold kOfCorrection{0.1, 10}, kOfRanges{0.5, 30};
 
 /// In dB, what 8 bits tell. With ranges that clip some samples, the ratio of one beyond it is chance: a Softmax which
-/// is sure of its class has some of 90 dB and makes 70 of them for nothing that anybody sees.
+/// is sure of its class has some of 90 dB and makes 70 of them for nothing that can be seen.
 constexpr double kTold = 48;
 
 /// SmoothQuant's strength that its authors take for most models.

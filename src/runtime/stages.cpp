@@ -71,7 +71,7 @@ Runner::Stages::Stages(const graph::Graph &g, const Division &division, const st
   for (const ValueId v : watched) is_watched_[at(v)] = true;
   if (std::ranges::any_of(division.branches, [](const auto &branch) { return branch.has_value(); })) {
     graph::inline_branches(graph_, division.branches);
-    // Values that somebody watches must stay what they are.
+    // Values that are watched must stay what they are.
     if (watched.empty()) graph::run_passes(graph_, graph::Pipeline::inference);
     whole_ = std::make_unique<Runner>(graph_, watched);
     return;

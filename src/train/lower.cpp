@@ -153,7 +153,7 @@ class Lowering {
     return &network_.quantization->activations[*i];
   }
 
-  /// Whoever reads a value from now on reads it on its grid, if it has one.
+  /// A step that reads a value from now on reads it on its grid, if it has one.
   void round(ValueId v) {
     if (const std::optional<std::size_t> i = grid_of(v)) slot_of_[at(v)] = rounded({}, slot_of_[at(v)], *i);
   }

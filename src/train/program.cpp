@@ -19,7 +19,7 @@ std::size_t bytes_of(const ops::TensorType &type) {
   return round_up((Size(storage_nbytes(type.dtype, element_count(type.shape))) + kReadSlack).value(), kAlignment);
 }
 
-/// Leases of an arena, and who gets them.
+/// Leases of an arena, and which values get them.
 class Arena {
  public:
   static constexpr std::size_t kNone = SIZE_MAX;

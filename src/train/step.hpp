@@ -22,7 +22,7 @@ struct Slot {
   ops::TensorType type;
   SlotId root = kNoSlot;  ///< itself, or the slot whose elements it has under another shape
   Tensor value;           ///< given for parameters and constants; of others when the program is planned
-  Tensor gradient;        ///< given for parameters; without data where nobody wants it
+  Tensor gradient;        ///< given for parameters; without data where it is not wanted
   bool wanted = false;    ///< something that is trained comes before it
   bool given = false;     ///< its memory is not the program's
 };
@@ -35,7 +35,7 @@ class Step {
   std::vector<SlotId> reads, writes;
   std::vector<SlotId> keeps;      ///< what of these backward() reads
   std::vector<SlotId> gives;      ///< whose gradients backward() finds; one that stands twice gets the sum
-  bool hides_not_finite = false;  ///< forward() rounded something that is not finite, which nobody sees any more
+  bool hides_not_finite = false;  ///< forward() rounded something that is not finite, which cannot be seen any more
 
   /// Called once, when every slot has its tensors.
   virtual void bind(std::span<const Slot> slots) = 0;

@@ -28,12 +28,12 @@ EVERYWHERE = {
     r"\banew\b": "say \"again\"",
     r"\bfor\s+ever\b": "say \"forever\", or what ends it",
     r"\b(?:its|their)\s+(?:likes?|kin)\b": "say \"similar\"",
+    r"\b[Ww]hoever\b": "name who or what it is",
     r"\bin\s+the\s+mean\b(?!\s+of)": "say \"on average\"",
 }
 PAGES = {
     r"\b[Pp]ictures?\b": "say \"image\"",
     r"\b(?:[Ss]ome|[Aa]ny|[Nn]o)body\b": "name the node, the program or the thread",
-    r"\b[Ww]hoever\b": "name who or what it is",
     r"(?<![Tt]here )\b(?:is|are|was|were)\s+no\s+(?!longer|more|less|better|worse|larger|smaller|wider|fewer|nearer|further)\w": "say \"is not a\"",
     r"\bhas\s+to\s+be\s+said\b|\bsees?\s+to\b|\bstrangers\b": "say it with a plainer verb or noun",
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts where operators are named outside of their own folder, and compares with operator_names.txt.
 
-What an operator is to quantization, training and shapes stands in its row of src/ops (see OpDef); whoever asks there
+What an operator is to quantization, training and shapes stands in its row of src/ops (see OpDef); code that asks there
 needs no name. Usage: check_operator_names.py ROOT
 """
 import pathlib

@@ -31,7 +31,7 @@ void round_before_moves(Graph &g) {
       const ValueId v = g.nodes[n].inputs[i];
       if (v == kNoValue || !g.nodes[n].op->moved.holds(i)) continue;
       Value &x = g.value(v);
-      // Nobody else may see it: a grid that others read through as well would round what they get.
+      // No other node may see it: a grid that others read through as well would round what they get.
       if (!x.quantizer && !x.is_constant() && uses.single_use(v)) x.quantizer = grid;
     }
   }

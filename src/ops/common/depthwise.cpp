@@ -16,7 +16,7 @@ class Planes {
       for (std::int64_t k1 = 0; k1 < w.kernel[1]; ++k1)
         for (std::int64_t k2 = 0; k2 < w.kernel[2]; ++k2)
           offsets_.push_back(at(k0 * w.dilation[0], k1 * w.dilation[1]) + k2 * w.dilation[2]);
-    // Between the rows of a block lie sums that nobody wants.
+    // Between the rows of a block lie sums that are not needed.
     block_rows_ = w.stride[1] == 1 ? w.out[1] : 1;
     block_ = static_cast<std::size_t>((block_rows_ - 1) * padded_[2] + (w.out[2] - 1) * w.stride[2] + 1);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with 8-bit weights as they lie in memory, [out][in]. Nothing is kept between calls: whoever owns a weight
+// Products with 8-bit weights as they lie in memory, [out][in]. Nothing is kept between calls: the owner of a weight
 // may change it at any time.
 #pragma once
 

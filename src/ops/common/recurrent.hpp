@@ -112,7 +112,7 @@ class Direction {
   std::vector<T> products_;
 };
 
-/// Output i, or an empty tensor where nobody wants it.
+/// Output i, or an empty tensor where it is not wanted.
 inline Tensor wanted_output(std::span<const Tensor> outputs, std::size_t i) {
   return i < outputs.size() && outputs[i].has_data() ? outputs[i] : Tensor();
 }

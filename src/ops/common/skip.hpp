@@ -44,7 +44,7 @@ Tensor skip_sum(const Call &call, std::size_t bias, std::span<const Tensor> outp
   return sum;
 }
 
-/// Statistic i of the rows, or nullptr where nobody wants it.
+/// Statistic i of the rows, or nullptr where it is not wanted.
 inline float *statistic(std::span<const Tensor> outputs, std::size_t i) {
   return i < outputs.size() && outputs[i].has_data() ? outputs[i].as<float>() : nullptr;
 }

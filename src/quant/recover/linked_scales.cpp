@@ -27,7 +27,7 @@ LinkedScales::LinkedScales(graph::Graph &g, std::vector<Link> links) : g_(g), li
   }
 }
 
-/// `input_channels` 0: nobody will ask which input a weight reads.
+/// `input_channels` 0: no caller will ask which input a weight reads.
 LinkedScales::Peaks LinkedScales::peaks_of(std::size_t node, std::int64_t input_channels) const {
   const Node &n = g_.nodes[node];
   const Tensor weight = g_.value(n.inputs[1]).constant.to_contiguous();

@@ -9,7 +9,7 @@
 
 namespace qtn::quant {
 
-/// What `from` makes, nobody but `to` reads, through nodes for which f(s x) = s f(x), s > 0, channel by channel.
+/// Only `to` reads what `from` makes, through nodes for which f(s x) = s f(x), s > 0, channel by channel.
 struct Link {
   std::size_t from, to;   ///< node indexes: a Conv, Gemm (or, for from, LayerNormalization) and a Conv, Gemm or MatMul
   std::int64_t channels;  ///< of the output of `from`
@@ -18,7 +18,7 @@ struct Link {
 /// Links of a graph that was optimized, in the order of its nodes.
 std::vector<Link> find_links(const graph::Graph &g);
 
-/// Gives the nodes of the links constants that nobody else reads. Before move_offsets().
+/// Gives the nodes of the links constants that no other node reads. Before move_offsets().
 void own_constants(graph::Graph &g, std::span<const Link> links);
 
 /// Takes offsets[c] from the bias of channel c and adds what they make of it to the bias of the reader. Both have one.

@@ -19,7 +19,7 @@ class Walk {
   /// `g` (whose constants are floats) and `uses` stay with the caller, who may change constants of nodes ahead.
   Walk(const graph::Graph &g, const graph::Uses &uses, const std::vector<Tensor> &inputs);
 
-  /// Runs node n, which must be the next one. Frees what nobody reads any more.
+  /// Runs node n, which must be the next one. Frees what no node reads any more.
   void step(std::size_t n);
 
   /// Runs node n of `other` in the place of our own: its constants, on operands and to results on its grids. Both

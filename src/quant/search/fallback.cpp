@@ -22,7 +22,8 @@ Prepared left_in_float(const Prepared &prepared, const std::vector<std::string> 
   return p;
 }
 
-/// Without observers. Groups stay what they are: who asks for integers does not depend on how many bits they have.
+/// Without observers. Groups stay what they are: which node asks for integers does not depend on how many bits they
+/// have.
 Prepared widened(const Prepared &prepared, const std::vector<bool> &groups) {
   Prepared p{prepared.graph, prepared.config, {}, {}, prepared.samples, {}, prepared.model, prepared.distributions};
   Attrs wide;

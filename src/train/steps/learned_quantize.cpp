@@ -38,7 +38,7 @@ class LearnedQuantizeStep final : public Step {
   }
 
   void backward(std::span<const Tensor> dx, Scratch &scratch) override {
-    // Nobody reads the gradient of y after this.
+    // No step reads the gradient of y after this.
     const Tensor &d = dx[0].has_data() ? dx[0] : dy_;
     const auto samples = static_cast<double>(x_.rank() > 0 ? x_.dim(0) : 1);
     if (rounds_) {

@@ -86,7 +86,7 @@ class WeightStep final : public Step {
   }
 
   void backward(std::span<const Tensor> dx, Scratch &scratch) override {
-    // Nobody reads the gradient of y after this.
+    // No step reads the gradient of y after this.
     const Tensor &d = dx[0].has_data() ? dx[0] : dy_;
     const std::span<const Tensor> learned = dx.subspan(1, grid_.parameters.size());
     if (!rounds_) {

@@ -195,7 +195,7 @@ void islands_in_float(void **) {
     calibrate_on(island, x);
     expect_same_from_files(convert(island, nullptr), x);
   }
-  // Nodes in float give no grids to what they make, whoever asks all nodes to.
+  // Nodes in float give no grids to what they make, even where all nodes are asked to.
   expect_names(quantized_values(prepare(g, with({{"*", &kOutputs}, {"node:d", nullptr}}))), {"x", "u", "v"});
 }
 
@@ -286,7 +286,7 @@ void unasked_again(void **) {
   expect_names(quantized_values(prepare(g, with({{"*", &kOutputs}, {"tensor:v", &no}}))), {"x", "u", "y"});
   expect_names(quantized_values(prepare(g, with({{"*", &kOutputs}, {"node:b", &none}}))), {"x", "u", "y"});
   expect_names(quantized_values(prepare(g, with({{"tensor:v", &kQuantize}, {"tensor:v", &no}}))), {"x", "u"});
-  // Who reads it as integers still has it so.
+  // A node that reads it as integers still has it so.
   expect_names(quantized_values(prepare(g, with({{"tensor:u", &no}}))), {"x", "u"});
 }
 

@@ -49,7 +49,7 @@ void add_at_the_end_is_float(void **) {
   expect_names(integer_nodes(p), {"a"});
 }
 
-/// A dense block: what normalizes is read by nobody before it. Exporters write constants that are alike once.
+/// A dense block: what normalizes is read by no node before it. Exporters write constants that are alike once.
 void norms_that_stand_alone(void **) {
   const Tensor ones = Tensor::from<float>(QTN_FLOAT32, {8}, std::vector<float>(8, 1.0f));
   const auto p = prepared(GraphBuilder()
@@ -149,7 +149,7 @@ void concat_leaves_others_apart(void **) {
   assert_true(ties(prepared(inner, few)) == one);
 }
 
-/// An output of the model is read by whoever runs it; its shape is no element.
+/// An output of the model is read by the program that runs it; its shape is not an element.
 void concat_and_outputs(void **) {
   const Attrs channels = attrs({{"axis", std::int64_t{1}}});
   GraphBuilder b;
@@ -212,7 +212,7 @@ void squeeze_and_excite(void **) {
 }
 
 void float_operator_between(void **) {
-  // Softmax makes a float that the next convolution wants in integers; before it nobody does.
+  // Softmax makes a float that the next convolution wants in integers; before it no node does.
   const auto p = prepared(GraphBuilder()
                               .input("x", kImage)
                               .conv("a", "x", "u", 4, 4)
@@ -282,7 +282,7 @@ void settings_follow_the_maker(void **) {
   config.set("node:a", &mse);
   config.set("node:b", &moving);
   const auto p = prepared(g, config);
-  assert_true(p.observers[0]->kind() == "mse");  // x: nobody makes it, "a" reads it
+  assert_true(p.observers[0]->kind() == "mse");  // x: no node makes it, "a" reads it
   assert_true(p.observers[1]->kind() == "mse");
 }
 

@@ -191,7 +191,7 @@ void grids_that_are_nearly_alike_become_one(void **) {
   }
 }
 
-/// Nobody but two Concats reads x, so a grid finer than those of their results is for nobody.
+/// Only two Concats read x, so no node needs a grid finer than those of their results.
 void what_only_concats_read(void **) {
   struct Case {
     float of_v, of_w, first;

@@ -70,7 +70,7 @@ void damage_alone(void **) {
     const Prepared single = to_float(p)(others);
     const double want = difference(p.graph, convert(single, nullptr), kSamples).sqnr_db();
     if (q.nodes[damage.node].name == "leaky") {
-      assert_true(want > 110);  // nobody asks it for integers then
+      assert_true(want > 110);  // no node asks for integers then
       continue;
     }
     // Alone a node's result is on its grid too, which in the converted model only a reader in integers asks for.
