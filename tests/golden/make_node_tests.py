@@ -55,7 +55,7 @@ def out_of_scope(case, op):
     for value in [*graph.input, *graph.output]:
         kind = value.type.WhichOneof("value")
         if kind != "tensor_type":
-            return f"a value that is a {kind.removesuffix('_type')}"
+            return f"a value of kind {kind.removesuffix('_type')}"
         code = value.type.tensor_type.elem_type
         name = TensorProto.DataType.Name(code).lower()
         if code not in STORED | ONLY_STORED:

@@ -65,9 +65,9 @@ def page():
     for reason in left.values():
         reasons[reason] = reasons.get(reason, 0) + 1
     text = HEAD + "".join(r[0] for r in rows)
-    text += f"\n{len(rows)} operators; {passed} of {total} node tests pass ({100 * passed / total:.1f} %). The others:\n\n"
+    text += f"\n{len(rows)} operators; {passed} of {total} node tests pass ({100 * passed / total:.1f} %). These do not:\n\n"
     text += "".join(f"- `{name}`: {reason}\n" for name, reason in sorted(failing.items()))
-    text += f"\nOut of scope are {len(left)} more tests of these operators:\n\n"
+    text += f"\n{len(left)} more tests of these operators are out of scope:\n\n"
     text += "".join(f"- {count}: {reason}\n" for reason, count in sorted(reasons.items(), key=lambda i: (-i[1], i[0])))
     return text
 
