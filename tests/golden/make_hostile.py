@@ -273,6 +273,45 @@ def bombs():
     error("large_arena", model, "QTN_ENOMEM", "session")
 
 
+def generators():
+    """Tensors of many elements from a few numbers, of which the result is one."""
+    x = np.zeros(1, np.float32)
+
+    def first_of(name, op, constants, status, at, **attrs):
+        model = Model([floats("x", [1])], [floats("y", None)])
+        for i, constant in enumerate(constants):
+            model.constant(f"c{i}", constant)
+        model.constant("b", np.zeros(1, np.int64))
+        model.constant("e", np.ones(1, np.int64))
+        model.node(op, [f"c{i}" for i in range(len(constants))], ["g"], **attrs)
+        model.node("Slice", ["g", "b", "e"], ["s"])
+        model.node("Cast", ["s"], ["t"], to=TensorProto.FLOAT)
+        model.node("Add", ["x", "t"], ["y"])
+        error(name, model, status, at, x)
+
+    def scalars(*values):
+        return [np.array(v, np.int64) for v in values]
+
+    first_of("range_of_2_to_40", "Range", scalars(0, 1 << 40, 1), "QTN_EUNSUPPORTED", "load")
+    first_of("range_of_2_to_63", "Range", scalars(-(1 << 63), (1 << 63) - 1, 1), "QTN_ESHAPE", "load")
+    first_of("range_in_no_steps", "Range", scalars(0, 1, 0), "QTN_EFORMAT", "load")
+    first_of("window_of_2_to_40", "HannWindow", scalars(1 << 40), "QTN_EUNSUPPORTED", "load")
+    first_of("draws_of_2_to_40", "RandomNormal", [], "QTN_EUNSUPPORTED", "load", shape=[1 << 40])
+    first_of("mel_bins_of_2_to_40", "MelWeightMatrix",
+             [*scalars(1 << 33, 16, 8000), np.float32(0), np.float32(4000)], "QTN_EUNSUPPORTED", "load")  # fmt: skip
+
+    wide = np.ones(1 << 10, np.float32)
+    names = "abcd"
+    equation = ",".join(names) + "->" + names
+    first_of("outer_product_of_2_to_40", "Einsum", [wide] * 4, "QTN_ENOMEM", "run", equation=equation)
+    # Whichever two come first, what they make together has 2^30 elements: each letter meets every other.
+    model = Model([floats("x", [1])], [floats("y", None)])
+    model.constant("n", np.full(2, 1 << 10, np.int64))
+    model.node("ConstantOfShape", ["n"], ["c"], value=helper.make_tensor("", TensorProto.FLOAT, [1], [1]))
+    model.node("Einsum", ["c"] * 6 + ["x"], ["y"], equation="ab,ac,ad,bc,bd,cd,e->e")
+    error("long_way_to_a_sum", model, "QTN_ENOMEM", "run", x)
+
+
 def groups():
     for groups in (0, 1 << 40):
         model = Model([floats("x", [1, 2, "h", "w"])], [floats("y", None)])
@@ -394,7 +433,7 @@ def message(field, content):
 
 def main():
     FOLDER.mkdir(exist_ok=True)
-    for make in (no_taps, far_windows, packed_views, empty_tensors, large_bias, bombs, groups, layers,
+    for make in (no_taps, far_windows, packed_views, empty_tensors, large_bias, bombs, generators, groups, layers,
                  external_data, control):
         make()
     (FOLDER / "hostile.json").write_text(golden_json.dump({"cases": CASES}) + "\n")

@@ -1463,6 +1463,54 @@ def generators():
          only="onnxruntime")  # fmt: skip
 
 
+def types():
+    """Types that ONNX Runtime has no forms for, of operators whose other cases are above."""
+    for op in ("Add", "Sub", "Mul", "Div", "Max", "Min", "Equal", "Less", "Pow"):
+        for dtype in (np.uint32, np.uint64):
+            values = np.array([7, 9, 100, 3], dtype), np.array([3, 9, 7, 1], dtype)
+            if op != "Pow":
+                case(op, np.dtype(dtype).name, *values, tolerance=EXACT, only="reference")
+            else:
+                case(op, f"float_to_{np.dtype(dtype).name}", f32(0.5, 2, 1.5, 3), values[1], only="reference")
+    for dtype in (np.int32, np.int64, np.uint32, np.uint64):
+        name, a, b = np.dtype(dtype).name, ramp(2, 3, dtype=dtype), ramp(3, 4, dtype=dtype)
+        case("MatMul", name, a, b, tolerance=EXACT, only="reference")
+        case("MatMul", f"{name}_batches", ramp(2, 1, 2, 3, dtype=dtype), ramp(2, 3, 2, dtype=dtype), tolerance=EXACT,
+             only="reference")  # fmt: skip
+        case("Gemm", name, a, b, ramp(4, dtype=dtype), tolerance=EXACT, only="reference")
+        case("Gemm", f"{name}_transposed", a.T.copy(), b.T.copy(), transA=1, transB=1, tolerance=EXACT, only="reference")
+        case("PRelu", name, np.array([3, 0, 9], dtype) - (dtype(4) if name[0] == "i" else dtype(0)), np.array([2], dtype),
+             tolerance=EXACT, only="reference")  # fmt: skip
+    case("MatMul", "negative", i64(-1, 2, -3, 4).reshape(2, 2), i64(5, -6, 7, 8).reshape(2, 2), tolerance=EXACT)
+    case("MatMul", "double", ramp(2, 3, dtype=np.float64) / 7, ramp(3, 2, dtype=np.float64) / 3)
+    case("Gemm", "double", ramp(2, 3, dtype=np.float64), ramp(3, 2, dtype=np.float64), f64(0.5, 1), alpha=0.5, beta=2.0)
+    case("PRelu", "double", f64(-1, 2, -3), f64(0.25), only="reference")
+    case("ReduceMean", "double", ramp(2, 3, dtype=np.float64) / 7, i64(1))
+    for dtype in (np.int32, np.int64):
+        case("ReduceMean", np.dtype(dtype).name, np.array([[1, 2, 6], [-4, -5, 0]], dtype), i64(1), tolerance=EXACT,
+             only="onnxruntime" if dtype == np.int32 else "reference")  # fmt: skip
+    wide = np.linspace(-8, 8, 17)
+    for op in ("Exp", "Sigmoid", "Tanh", "HardSigmoid", "HardSwish", "LeakyRelu", "Softsign"):
+        case(op, "double", wide, only="reference")
+
+    def half(*shape):
+        return (ramp(*shape) % 7 - 3).astype(np.float16) / np.float16(4)
+
+    rough = {"tolerance": 2e-3, "only": "reference"}
+    for op in ("Relu", "Sigmoid", "Exp", "Abs", "Neg", "Erf", "Gelu", "Softmax", "ReduceSum", "ReduceMax", "ArgMax"):
+        case(op, "half", half(2, 5), **rough)
+    for op in ("Add", "Mul", "Max", "Equal", "Pow"):
+        case(op, "half", half(2, 5), half(5), **rough)
+    case("Where", "half", truths(True, False), half(2, 2), half(2), **rough)
+    case("Clip", "half", half(2, 5), scalar(-0.5, np.float16), scalar(0.25, np.float16), **rough)
+    case("Conv", "half", half(1, 2, 4, 4), half(3, 2, 3, 3), half(3), **rough)
+    case("MatMul", "half", half(2, 3), half(3, 4), **rough)
+    case("Gemm", "half", half(2, 3), half(3, 4), half(4), **rough)
+    case("LayerNormalization", "half", half(2, 5), half(5), half(5), **rough)
+    case("Pad", "half", half(2, 3), i64(0, 1, 1, 0), scalar(0.5, np.float16), **rough)
+    case("Transpose", "half", half(2, 3), **rough)
+
+
 GROUPS = (
     linear_quantization, integer_products, requantized_products, quantized_arithmetic, convolution, transposed_convolution,
     products, normalization, activations, rounding, choosing, powers, arithmetic, pooling, reduction, joining, shaping,
@@ -1470,7 +1518,7 @@ GROUPS = (
 )  # fmt: skip
 GROUPS += (
     trigonometry, bits, remainders, variadic, hardmax, norms, cumulative_products, determinants, contractions, best, losses,
-    signals, generators,
+    signals, generators, types,
 )  # fmt: skip
 
 

@@ -68,7 +68,7 @@ void check(const ops::OpDef &op, const Case &c) {
   }
   std::vector<Tensor> outputs;
   for (const Tensor &t : got) outputs.push_back(strided(Tensor(t.dtype(), t.shape())));
-  op.run(strided_call, outputs);
+  ops::run_into(op, strided_call, outputs);
   for (std::size_t i = 0; i < got.size(); ++i) expect_equal(outputs[i], got[i], 0, c.name + " with strides");
 }
 

@@ -24,6 +24,7 @@ constexpr long kKilobytes = 3 << 19;  // the largest that this process ever was:
 const std::map<std::string, qstatus> kStatuses = {{"QTN_OK", QTN_OK},
                                                   {"QTN_EINVAL", QTN_EINVAL},
                                                   {"QTN_ENOMEM", QTN_ENOMEM},
+                                                  {"QTN_EFORMAT", QTN_EFORMAT},
                                                   {"QTN_ESHAPE", QTN_ESHAPE},
                                                   {"QTN_EFORMAT", QTN_EFORMAT},
                                                   {"QTN_EUNSUPPORTED", QTN_EUNSUPPORTED}};
