@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes doubles/: networks of float64 and what PyTorch and ONNX's reference evaluator compute with them.
+"""Makes doubles/: networks of float64 and float16 and what PyTorch and ONNX's reference evaluator compute with them.
 
 Run again with:  $(benchmarks/peers/make-venv)/bin/python tests/golden/make_doubles.py
 """
@@ -107,10 +107,30 @@ def kept():
     return of_nodes("kept", nodes, inputs, {"y": (TensorProto.DOUBLE, [3, 4])}, {"c": np.array(1 + 1e-12)})
 
 
+def halves(cast):
+    """A convolutional network of float16: as such, and between casts, as tools that halve a float32 network write it."""
+    random, node = np.random.default_rng(9), helper.make_node
+
+    def weights(*shape):
+        return (random.normal(size=shape) / 4).astype(np.float16)
+
+    first, last = ("x16", "y16") if cast else ("x", "y")
+    nodes = [node("Conv", [first, "w", "b"], ["c"], pads=[1, 1, 1, 1]), node("Relu", ["c"], ["r"]),
+             node("Mul", ["r", "half"], ["m"]), node("GlobalAveragePool", ["m"], ["p"]), node("Flatten", ["p"], ["f"]),
+             node("MatMul", ["f", "v"], ["h"]), node("Softmax", ["h"], [last])]  # fmt: skip
+    if cast:
+        nodes = [node("Cast", ["x"], ["x16"], to=TensorProto.FLOAT16), *nodes,
+                 node("Cast", ["y16"], ["y"], to=TensorProto.FLOAT)]  # fmt: skip
+    dtype, code = (np.float32, TensorProto.FLOAT) if cast else (np.float16, TensorProto.FLOAT16)
+    constants = {"w": weights(6, 3, 3, 3), "b": weights(6), "half": np.float16(0.5), "v": weights(6, 4)}
+    return of_nodes("halves_inside" if cast else "halves", nodes, {"x": random.normal(size=(2, 3, 6, 6)).astype(dtype)},
+                    {"y": (code, [2, 4])}, constants)  # fmt: skip
+
+
 def main():
     OUT.mkdir(exist_ok=True)
     cases = []
-    for make in (pictures, edges, inside, kept):
+    for make in (pictures, edges, inside, kept, lambda: halves(False), lambda: halves(True)):
         name, inputs, outputs = make()
         cases.append({"name": name, "inputs": [np.asarray(x) for x in inputs], "outputs": [np.asarray(y) for y in outputs]})
     source = f"torch {torch.__version__}, onnx {onnx.__version__}"
