@@ -79,12 +79,14 @@ class Narrowing {
     for (std::size_t v = 0; v < other_.size(); ++v)
       if (g_.values[v].is_constant()) set(static_cast<ValueId>(v), g_.values[v].constant.dtype());
     for (const ValueId v : g_.inputs) set(v, g_.value(v).dtype.value_or(kNone));
+    const bool weights = std::ranges::any_of(
+        g_.values, [](const graph::Value &v) { return is_other(v.constant.dtype()) && v.constant.rank() > 1; });
     bool needed = false;
     for (const Node &node : g_.nodes) {
       const auto read = std::ranges::find_if(node.inputs, [&](ValueId v) { return is_other(v); });
       const bool reads = read != node.inputs.end();
       if (reads && node.op == &ops::kBitCast) return false;  // which wants the bits that the file says
-      needed = needed || (reads && is_narrow(node));
+      needed = needed || (reads && is_narrow(node) && (weights || other_[at(*read)] == QTN_FLOAT64));
       const std::size_t first = node.op->moved.first;
       const ValueId moved = first < node.inputs.size() && is_other(node.inputs[first]) ? node.inputs[first]
                             : reads                                                    ? *read

@@ -6,8 +6,9 @@
 
 namespace qtn::onnx {
 
-/// A sorted network whose products, means or normalizations are of float64, float16 or bfloat16 computes in float32: its
-/// inputs and outputs of these types stay what they are, between nodes Cast. Others compute in the types that they name.
+/// A sorted network whose products, means or normalizations are of float64, or of float16 or bfloat16 with weights of
+/// such a type, computes in float32: its inputs and outputs of these types stay what they are, between nodes Cast.
+/// Others compute in the types that they name.
 void narrow_doubles(graph::Graph &g, graph::UniqueNames &value_names, graph::UniqueNames &node_names);
 
 }  // namespace qtn::onnx

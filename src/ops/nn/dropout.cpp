@@ -19,7 +19,8 @@ Types infer(const Call &call) {
 }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  if (const Tensor *training = call.in(2); training && item(*training) != 0)
+  const bool training = call.in(2) && item(*call.in(2)) != 0;
+  if (training && !(call.in(1) && item(*call.in(1)) == 0))  // of which nothing is dropped
     fail(QTN_EUNSUPPORTED, "Dropout: training_mode is for trainers");
   copy_elements(outputs[0], *call.in(0));
   if (outputs.size() < 2) return;
