@@ -241,6 +241,8 @@ class Writer {
     const qdtype stored = value.is_constant() ? value.constant.dtype() : QTN_FLOAT32;
     tensor.add_int32(field::tensor_type::elem_type, value.dtype.value_or(stored));
     if (!value.shape) return;
+    // An empty message that is written piece by piece is left out, and a scalar would have no shape.
+    if (value.shape->empty()) return tensor.add_message(field::tensor_type::shape, std::string());
     pbf_writer shape(tensor, field::tensor_type::shape);
     for (std::size_t d = 0; d < value.shape->size(); ++d) {
       pbf_writer dim(shape, field::shape::dim);

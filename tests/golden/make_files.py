@@ -14,7 +14,7 @@ import safetensors.numpy
 
 OUT = pathlib.Path(__file__).with_name("files")
 FLOATS = [np.float64, np.float32, np.float16]
-INTEGERS = [np.int64, np.int32, np.int16, np.uint16, np.int8, np.uint8]
+INTEGERS = [np.int64, np.int32, np.uint64, np.uint32, np.int16, np.uint16, np.int8, np.uint8]
 NARROW = {t.__name__: t for t in (ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)}
 
 

@@ -275,7 +275,32 @@ void forms_of_older_opsets(void **) {
     written(op, {}, scale, since);
     expect_error(QTN_EUNSUPPORTED, {op, cat("opset ", since - 1)}, [&] { written(op, {}, scale, since - 1); });
   }
-  for (const char *op : {"ReduceMax", "ReduceMin", "ReduceProd"})
+  for (const auto &[op, since] : {std::pair("BitwiseNot", 18), std::pair("Swish", 24)}) {
+    written(op, {}, {}, since);
+    expect_error(QTN_EUNSUPPORTED, {op, cat("opset ", since - 1)}, [&] { written(op, {}, {}, since - 1); });
+  }
+  const Attrs inner = [] {
+    Attrs attrs = attr("mode", std::string("CRD"));
+    attrs.set("blocksize", std::int64_t{2});
+    return attrs;
+  }();
+  written("SpaceToDepth", inner, {}, 28);
+  expect_error(QTN_EUNSUPPORTED, {"\"mode\"", "opset 27"}, [&] { written("SpaceToDepth", inner, {}, 27); });
+  // The axis of a transform was an attribute, of another default.
+  const std::int64_t length = 4, axis = 2;
+  const auto number = [](const std::int64_t &n) {
+    return Tensor::from<std::int64_t>(QTN_INT64, {}, std::span(&n, 1));
+  };
+  for (const bool given : {false, true}) {
+    const std::vector<Tensor> inputs = given ? std::vector{number(length), number(axis)} : std::vector{number(length)};
+    assert_int_equal(read_back(written("DFT", {}, inputs, 20)).nodes[0].inputs.size(), given ? 3 : 2);
+    const std::string old = written("DFT", {}, inputs, 19);
+    assert_int_equal(read_back(old).nodes[0].inputs.size(), 2);
+    const graph::Graph again = parse(old);
+    assert_int_equal(int_values(again.value(again.nodes[0].inputs.at(2)).constant, "axis")[0], given ? axis : -2);
+  }
+  for (const char *op : {"ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum",
+                         "ReduceLogSumExp", "ReduceSumSquare"})
     assert_int_equal(read_back(written(op, {}, {Tensor::from_ints(axes)}, 17)).nodes[0].inputs.size(), 1);
   assert_int_equal(read_back(written("ReduceSum", {}, {Tensor::from_ints(axes)}, 13)).nodes[0].inputs.size(), 2);
   written("Shape", attr("start", std::int64_t{1}), {}, 15);
@@ -290,6 +315,17 @@ void forms_of_older_opsets(void **) {
   assert_true(*named(parse(onnx::serialize(wide, {21})), "y").quantizer == *named(wide, "y").quantizer);
   expect_error(QTN_EUNSUPPORTED, {"opset 20 has no quantization to uint16; opset 21 has"},
                [&] { onnx::serialize(wide, {20}); });
+}
+
+void scalars_have_a_shape(void **) {
+  graph::Graph g;
+  const ValueId x = add_value(g, "x"), y = add_value(g, "y");
+  g.value(x).shape = g.value(y).shape = Shape{};
+  g.inputs = {x};
+  g.outputs = {y};
+  add_node(g, "relu", "Relu", {x}, y);
+  const graph::Graph back = parse(onnx::serialize(g, {21}));
+  for (const ValueId v : {back.inputs[0], back.outputs[0]}) assert_true(back.value(v).shape == Shape{});
 }
 
 void operators_of_another_domain(void **) {
@@ -380,6 +416,7 @@ int main() {
       cmocka_unit_test(qtn::input_that_is_output),
       cmocka_unit_test(qtn::names_that_collide),
       cmocka_unit_test(qtn::forms_of_older_opsets),
+      cmocka_unit_test(qtn::scalars_have_a_shape),
       cmocka_unit_test(qtn::operators_of_another_domain),
       cmocka_unit_test(qtn::integers_in_older_opsets),
       cmocka_unit_test(qtn::softmax_over_several_axes),
