@@ -25,6 +25,7 @@ double count_of(const Tensor *t) { return t ? static_cast<double>(t->count()) : 
 
 /// About as many multiplications or comparisons as each element of the result is made of.
 double work_of_element(const Node &node, std::span<const Tensor *const> operands, double results) {
+  if (node.op->work) return node.op->work({node.attrs, operands, node.outputs.size()});
   const std::string_view op = node.op->name;
   const auto has = [&](std::string_view part) { return op.find(part) != std::string_view::npos; };
   const double x = count_of(operands.empty() ? nullptr : operands[0]);
@@ -33,13 +34,6 @@ double work_of_element(const Node &node, std::span<const Tensor *const> operands
     for (const std::int64_t k : node.attrs.get_ints("kernel_shape")) taps *= static_cast<double>(k);
     return std::min(taps, x);
   }
-  // Every query meets every key, and every box every other.
-  if (op == "Attention") return 2 * std::sqrt(count_of(operands[0]) * count_of(operands[1]));
-  if (op == "LSTM" || op == "GRU" || op == "RNN") return count_of(operands[1]) + count_of(operands[2]);
-  if (op == "DeformConv") return count_of(operands[1]);
-  if (op == "RoiAlign") return std::sqrt(x);
-  if (op == "LRN") return std::min(x, static_cast<double>(node.attrs.get_int("size", 1)));
-  if (op == "Det") return x / std::max(1.0, results) * std::sqrt(x / std::max(1.0, results));
   const bool product = has("MatMul") || has("Gemm") || has("Conv") || has("Einsum");
   if (!product) return 1;
   // [m][k] times [k][n]: the root of mk * kn / mn. For a convolution: the weights of a filter.

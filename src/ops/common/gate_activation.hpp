@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "core/attrs.hpp"
+#include "kernels/activation/activation.hpp"
 #include "ops/common/softplus.hpp"
 
 namespace qtn::ops {
@@ -57,6 +59,20 @@ struct GateActivation {
     }
   }
 };
+
+/// In place: clipped to [-clip, clip], then f. The usual functions of floats have kernels.
+template <class T>
+void activate(const GateActivation &f, double clip, T *x, std::int64_t count) {
+  if (clip < std::numeric_limits<double>::infinity())
+    for (std::int64_t i = 0; i < count; ++i) x[i] = std::clamp(x[i], static_cast<T>(-clip), static_cast<T>(clip));
+  if constexpr (std::is_same_v<T, float>)
+    if (f.kind <= GateActivation::sigmoid) {
+      constexpr kernels::Activation kForms[] = {kernels::Activation::relu, kernels::Activation::tanh,
+                                                kernels::Activation::sigmoid};
+      return kernels::activation_kernel().run(kForms[f.kind], x, x, static_cast<std::size_t>(count));
+    }
+  for (std::int64_t i = 0; i < count; ++i) x[i] = f(x[i]);
+}
 
 /// The attribute activations, or as many of `defaults` as there are directions; what else they need is taken in their
 /// order from activation_alpha and activation_beta. Throws QTN_EINVAL.

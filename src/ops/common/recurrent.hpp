@@ -2,8 +2,6 @@
 // What LSTM, GRU and RNN share: their operands, and the walk of each direction over its steps.
 #pragma once
 
-#include <limits>
-
 #include "blas/gemm.hpp"
 #include "ops/common/gate_activation.hpp"
 #include "ops/common/infer.hpp"
@@ -24,12 +22,6 @@ struct Recurrent {
     return activations[direction * (activations.size() / directions) + i];
   }
   bool backwards(std::size_t direction) const { return reverse || direction == 1; }
-  /// In front of an activation.
-  template <class T>
-  T clipped(T x) const {
-    return std::clamp(x, static_cast<T>(-clip), static_cast<T>(clip));
-  }
-
   std::int64_t steps, batches, features, hidden, gates;
   std::size_t directions;
   bool reverse, by_batch;  ///< layout 1: batches are outermost
@@ -44,7 +36,8 @@ std::vector<std::int64_t> sequence_lengths(const char *op, const Recurrent &r, c
 template <class T>
 class Direction {
  public:
-  Direction(const Recurrent &r, const Call &call, std::size_t direction)
+  /// The bias of the recurrence goes with the products of x for the first `joint` gates.
+  Direction(const Recurrent &r, const Call &call, std::size_t direction, std::int64_t joint)
       : r_(r),
         direction_(direction),
         recurrence_(call.in(2)->as<const T>() + at(r.gates * r.hidden * r.hidden)),
@@ -52,8 +45,12 @@ class Direction {
         products_(static_cast<std::size_t>(r.steps * r.batches * r.gates * r.hidden)) {
     // What comes from x does not wait for other steps.
     const std::int64_t width = r.gates * r.hidden;
+    for (std::int64_t row = 0; bias_ && row < r.steps * r.batches; ++row)
+      for (std::int64_t i = 0; i < width; ++i)
+        products_[static_cast<std::size_t>(row * width + i)] =
+            i < joint * r.hidden ? bias_[i] + bias_[width + i] : bias_[i];
     blas::gemm(r.steps * r.batches, width, r.features, T(1), call.in(0)->as<const T>(), {r.features},
-               call.in(1)->as<const T>() + at(width * r.features), {r.features, true}, T(0), products_.data(), width);
+               call.in(1)->as<const T>() + at(width * r.features), {r.features, true}, T(1), products_.data(), width);
   }
 
   /// The state at the beginning: [batch][hidden].
@@ -88,10 +85,8 @@ class Direction {
     }
   }
 
-  /// The bias that goes with W, or that with R; 0 where there is none.
-  T bias(bool recurrent, std::int64_t gate, std::int64_t i) const {
-    return bias_ ? bias_[((recurrent ? r_.gates : 0) + gate) * r_.hidden + i] : T(0);
-  }
+  /// The bias of the recurrence, or nullptr.
+  const T *recurrent_bias(std::int64_t gate) const { return bias_ ? bias_ + (r_.gates + gate) * r_.hidden : nullptr; }
 
   std::int64_t at(std::int64_t size) const { return static_cast<std::int64_t>(direction_) * size; }
 
@@ -111,6 +106,11 @@ class Direction {
   const T *recurrence_, *bias_;
   std::vector<T> products_;
 };
+
+/// OpDef::work: each step multiplies by all weights of its direction.
+inline double recurrent_work(const Call &call) {
+  return static_cast<double>(call.in(1)->count() + call.in(2)->count());
+}
 
 /// Output i, or an empty tensor where it is not wanted.
 inline Tensor wanted_output(std::span<const Tensor> outputs, std::size_t i) {

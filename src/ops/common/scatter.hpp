@@ -31,6 +31,12 @@ inline void check_scatter(const char *op, const Call &call) {
   if (scatter_rule(op, call.attrs) != ScatterRule::none) require_number(op, "x", x);
 }
 
+/// Elements take the place of others, are kept, or are chosen among.
+inline bool scatter_moves(const Attrs &attrs) {
+  const ScatterRule rule = scatter_rule("Scatter", attrs);
+  return rule == ScatterRule::none || rule == ScatterRule::max || rule == ScatterRule::min;
+}
+
 /// What an element becomes as it meets another. Integers wrap around; NaN stays, and is taken.
 template <class T>
 T scattered(ScatterRule rule, T a, T b) {

@@ -50,9 +50,20 @@ void run(const Call &call, std::span<Tensor> outputs) {
   x.dtype() == QTN_FLOAT64 ? run_as<double>(x, outputs[0]) : run_as<float>(x, outputs[0]);
 }
 
+double elimination(const Call &call) {
+  const auto n = static_cast<double>(call.in(0)->shape().back());
+  return n * n * n;
+}
+
 }  // namespace
 
-const OpDef kDet{
-    .name = "Det", .min_inputs = 1, .max_inputs = 1, .max_outputs = 1, .attrs = {}, .infer = infer, .run = run};
+const OpDef kDet{.name = "Det",
+                 .min_inputs = 1,
+                 .max_inputs = 1,
+                 .max_outputs = 1,
+                 .attrs = {},
+                 .infer = infer,
+                 .run = run,
+                 .work = elimination};
 
 }  // namespace qtn::ops

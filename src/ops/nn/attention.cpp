@@ -284,6 +284,12 @@ void run(const Call &call, std::span<Tensor> outputs) {
   call.in(0)->dtype() == QTN_FLOAT64 ? Run<double>(call, outputs).run() : Run<float>(call, outputs).run();
 }
 
+/// Every query meets every key, over all features.
+double work(const Call &call) {
+  const double queries = static_cast<double>(call.in(0)->count()), keys = static_cast<double>(call.in(1)->count());
+  return 2 * std::sqrt(queries * keys);
+}
+
 }  // namespace
 
 const OpDef kAttention{.name = kName,
@@ -292,6 +298,7 @@ const OpDef kAttention{.name = kName,
                        .max_outputs = 4,
                        .attrs = kAttrs,
                        .infer = infer_widened<infer>,
-                       .run = run_widened<run>};
+                       .run = run_widened<run>,
+                       .work = work};
 
 }  // namespace qtn::ops

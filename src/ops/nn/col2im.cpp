@@ -83,6 +83,9 @@ void run(const Call &call, std::span<Tensor> outputs) {
   });
 }
 
+/// Of each pixel, as many as blocks have.
+double work(const Call &call) { return static_cast<double>(element_count(Blocks(call).block)); }
+
 }  // namespace
 
 const OpDef kCol2Im{.name = kName,
@@ -92,6 +95,7 @@ const OpDef kCol2Im{.name = kName,
                     .attrs = kAttrs,
                     .infer = infer_widened<infer>,
                     .run = run_widened<run>,
-                    .shapes_from = {1, 2}};
+                    .shapes_from = {1, 2},
+                    .work = work};
 
 }  // namespace qtn::ops

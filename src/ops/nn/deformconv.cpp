@@ -93,6 +93,8 @@ void run(const Call &call, std::span<Tensor> outputs) {
   call.in(0)->dtype() == QTN_FLOAT64 ? convolve<double>(call, outputs[0]) : convolve<float>(call, outputs[0]);
 }
 
+double work(const Call &call) { return static_cast<double>(call.in(1)->count()); }
+
 }  // namespace
 
 const OpDef kDeformConv{.name = kName,
@@ -101,6 +103,7 @@ const OpDef kDeformConv{.name = kName,
                         .max_outputs = 1,
                         .attrs = kAttrs,
                         .infer = infer_widened<infer>,
-                        .run = run_widened<run>};
+                        .run = run_widened<run>,
+                        .work = work};
 
 }  // namespace qtn::ops

@@ -48,6 +48,10 @@ void run(const Call &call, std::span<Tensor> outputs) {
   call.in(0)->dtype() == QTN_FLOAT64 ? normalize<double>(call, outputs[0]) : normalize<float>(call, outputs[0]);
 }
 
+double work(const Call &call) {
+  return static_cast<double>(std::min(call.in(0)->count(), call.attrs.get_int("size", 1)));
+}
+
 }  // namespace
 
 const OpDef kLRN{.name = "LRN",
@@ -56,6 +60,7 @@ const OpDef kLRN{.name = "LRN",
                  .max_outputs = 1,
                  .attrs = kAttrs,
                  .infer = infer_widened<infer>,
-                 .run = run_widened<run>};
+                 .run = run_widened<run>,
+                 .work = work};
 
 }  // namespace qtn::ops

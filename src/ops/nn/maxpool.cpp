@@ -143,51 +143,41 @@ void run_floats(const Windows &windows, const Tensor &x, const Tensor &y) {
   });
 }
 
-/// The largest elements and where in the whole of x they are, the last axis innermost or (storage_order 1) the first
-/// of a plane.
-void run_with_indices(const Call &call, const Windows &windows, const Tensor &y, const Tensor &indices) {
-  const Tensor x = call.in(0)->to_contiguous();
-  const Window &w = windows.w;
-  const bool by_columns = call.attrs.get_int("storage_order", 0) == 1;
-  const std::int64_t in = element_count(x.shape(), 2, x.rank()), out = element_count(y.shape(), 2, y.rank());
-  const Window::Dims sx = plane_strides(contiguous_strides(x.shape()));
-  const Tensor whole(y.dtype(), y.shape()), places(QTN_INT64, y.shape());
-  dispatch_number(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    parallel_for(static_cast<std::size_t>(x.dim(0) * x.dim(1)), [&](std::size_t index) {
-      const auto plane = static_cast<std::int64_t>(index);
-      T *to = whole.as<T>() + plane * out;
-      auto *at = places.as<std::int64_t>() + plane * out;
-      for_windows(windows, x.as<const T>() + plane * in, sx, [&](T best, std::int64_t place, const Window::Dims &) {
-        const std::int64_t i2 = place % w.in[2], i1 = place / w.in[2] % w.in[1], i0 = place / w.in[2] / w.in[1];
-        *to++ = best;
-        *at++ = plane * in + (by_columns ? (i2 * w.in[1] + i1) * w.in[0] + i0 : place);
-      });
-    });
-  });
-  if (y.has_data()) copy_elements(y, whole);
-  copy_elements(indices, places);
-}
+/// Where in x, all of it, an element of a plane is: the last axis innermost, or (storage_order 1) the first.
+struct Places {
+  const Window &w;
+  bool by_columns;
+
+  std::int64_t operator()(std::int64_t plane, std::int64_t at) const {
+    const std::int64_t i2 = at % w.in[2], i1 = at / w.in[2] % w.in[1], i0 = at / w.in[2] / w.in[1];
+    return plane * w.in[0] * w.in[1] * w.in[2] + (by_columns ? (i2 * w.in[1] + i1) * w.in[0] + i0 : at);
+  }
+};
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  const Tensor &x = *call.in(0), &y = outputs[0];
   const Ready<Windows> windows(call);
-  if (outputs.size() > 1 && outputs[1].has_data()) return run_with_indices(call, *windows, y, outputs[1]);
-  if (x.dtype() == QTN_FLOAT32 && x.contiguous() && y.contiguous() && windows->small())
+  const bool indexed = outputs.size() > 1 && outputs[1].has_data();
+  const Tensor x = indexed ? call.in(0)->to_contiguous() : *call.in(0), &y = outputs[0];
+  if (x.dtype() == QTN_FLOAT32 && x.contiguous() && y.contiguous() && windows->small() && !indexed)
     return run_floats(*windows, x, y);
+  const Tensor indices = indexed ? Tensor(QTN_INT64, outputs[1].shape()) : Tensor();
+  const Places places{windows->w, call.attrs.get_int("storage_order", 0) == 1};
   const Window::Dims sx = plane_strides(x.strides()), sy = plane_strides(y.strides());
-  const std::int64_t channels = x.dim(1);
+  const std::int64_t channels = x.dim(1), out = windows->w.outputs_count();
   dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    parallel_for(static_cast<std::size_t>(x.dim(0) * channels), [&](std::size_t plane) {
-      const std::int64_t n = static_cast<std::int64_t>(plane) / channels,
-                         c = static_cast<std::int64_t>(plane) % channels;
+    parallel_for(static_cast<std::size_t>(x.dim(0) * channels), [&](std::size_t index) {
+      const auto plane = static_cast<std::int64_t>(index), n = plane / channels, c = plane % channels;
       T *to = y.as<T>() + n * y.strides()[0] + c * y.strides()[1];
-      for_windows(
-          *windows, x.as<const T>() + n * x.strides()[0] + c * x.strides()[1], sx,
-          [&](T best, std::int64_t, const Window::Dims &o) { to[o[0] * sy[0] + o[1] * sy[1] + o[2] * sy[2]] = best; });
+      std::int64_t *at = indexed ? indices.as<std::int64_t>() + plane * out : nullptr;
+      for_windows(*windows, x.as<const T>() + n * x.strides()[0] + c * x.strides()[1], sx,
+                  [&](T best, std::int64_t place, const Window::Dims &o) {
+                    to[o[0] * sy[0] + o[1] * sy[1] + o[2] * sy[2]] = best;
+                    if (at) *at++ = places(plane, place);
+                  });
     });
   });
+  if (indexed) copy_elements(outputs[1], indices);
 }
 
 /// dx += dy at the tap that each window took.

@@ -73,6 +73,12 @@ void run(const Call &call, std::span<Tensor> outputs) {
   call.in(0)->dtype() == QTN_FLOAT64 ? pool<double>(call, outputs[0]) : pool<float>(call, outputs[0]);
 }
 
+/// A place may be as large as the picture.
+double work(const Call &call) {
+  const Shape &x = call.in(0)->shape();
+  return static_cast<double>(element_count(x, 2, x.size()));
+}
+
 }  // namespace
 
 const OpDef kMaxRoiPool{.name = kName,
@@ -81,6 +87,7 @@ const OpDef kMaxRoiPool{.name = kName,
                         .max_outputs = 1,
                         .attrs = kAttrs,
                         .infer = infer_widened<infer>,
-                        .run = run_widened<run>};
+                        .run = run_widened<run>,
+                        .work = work};
 
 }  // namespace qtn::ops

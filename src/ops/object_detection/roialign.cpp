@@ -145,6 +145,12 @@ void upgrade(OldNode &node) {
   if (node.opset < 16) node.attrs.set("coordinate_transformation_mode", std::string("output_half_pixel"));
 }
 
+/// So many samples at most make one place.
+double work(const Call &call) {
+  const Shape &x = call.in(0)->shape();
+  return call.attrs.get_int("sampling_ratio", 0) == 0 ? static_cast<double>(element_count(x, 2, x.size())) : 65536;
+}
+
 }  // namespace
 
 const OpDef kRoiAlign{.name = kName,
@@ -154,6 +160,7 @@ const OpDef kRoiAlign{.name = kName,
                       .attrs = kAttrs,
                       .infer = infer_widened<infer>,
                       .run = run_widened<run>,
+                      .work = work,
                       .upgrade = upgrade};
 
 }  // namespace qtn::ops

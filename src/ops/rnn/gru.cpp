@@ -37,37 +37,32 @@ class Run {
         linear_(call.attrs.get_int("linear_before_reset", 0) != 0) {}
 
   void run(std::size_t d, const Tensor &y, const Tensor &last) const {
-    const Direction<T> direction(r_, call_, d);
-    const auto size = static_cast<std::size_t>(r_.batches * r_.hidden);
+    const Direction<T> direction(r_, call_, d, linear_ ? kHidden : kGates);
+    const T *bias = linear_ ? direction.recurrent_bias(kHidden) : nullptr;
     const GateActivation &f = r_.activation(d, 0), &g = r_.activation(d, 1);
-    std::vector<T> h = direction.initial(call_.in(5)), update(size), reset(size), both(2 * size), candidate(size);
+    const std::int64_t size = r_.hidden;
+    std::vector<T> h = direction.initial(call_.in(5)), gates(2 * h.size()), reset(h.size()), candidate(h.size());
     for (std::int64_t k = 0; k < r_.steps; ++k) {
-      direction.recur(h, kUpdate, 2, both);
-      direction.for_batches(k, lengths_, Tensor(), [&](std::int64_t b, const T *gates, T *) {
-        for (std::int64_t i = 0; i < r_.hidden; ++i) {
-          const auto gate = [&](Gate which) {
-            const T sum = gates[which * r_.hidden + i] +
-                          both[static_cast<std::size_t>((2 * b + which) * r_.hidden + i)] +
-                          direction.bias(false, which, i) + direction.bias(true, which, i);
-            return f(r_.clipped(sum));
-          };
-          const auto at = static_cast<std::size_t>(b * r_.hidden + i);
-          update[at] = gate(kUpdate);
-          // What the reset leaves of the state goes through the matrix, or of what comes from it.
-          reset[at] = linear_ ? gate(kReset) : gate(kReset) * h[at];
-        }
+      direction.recur(h, kUpdate, 2, gates);
+      direction.for_batches(k, lengths_, Tensor(), [&](std::int64_t b, const T *of_x, T *) {
+        T *both = gates.data() + 2 * b * size;
+        for (std::int64_t i = 0; i < 2 * size; ++i) both[i] += of_x[i];
+        activate(f, r_.clip, both, 2 * size);
+        // What the reset leaves of the state goes through the matrix; or it is applied to what comes from there.
+        for (std::int64_t i = 0; i < size && !linear_; ++i)
+          reset[static_cast<std::size_t>(b * size + i)] = both[size + i] * h[static_cast<std::size_t>(b * size + i)];
       });
       direction.recur(linear_ ? h : reset, kHidden, 1, candidate);
-      direction.for_batches(k, lengths_, y, [&](std::int64_t b, const T *gates, T *to) {
-        for (std::int64_t i = 0; i < r_.hidden; ++i) {
-          const auto at = static_cast<std::size_t>(b * r_.hidden + i);
-          const T recurrent = candidate[at] + direction.bias(true, kHidden, i);
-          const T sum = gates[kHidden * r_.hidden + i] + direction.bias(false, kHidden, i) +
-                        (linear_ ? reset[at] * recurrent : recurrent);
-          const T next = g(r_.clipped(sum));
-          h[at] = (1 - update[at]) * next + update[at] * h[at];
-          if (to) to[i] = h[at];
+      direction.for_batches(k, lengths_, y, [&](std::int64_t b, const T *of_x, T *to) {
+        const T *update = gates.data() + 2 * b * size, *kept = update + size;
+        T *state = h.data() + b * size, *next = candidate.data() + b * size;
+        for (std::int64_t i = 0; i < size; ++i) {
+          if (linear_) next[i] = kept[i] * (next[i] + (bias ? bias[i] : T(0)));
+          next[i] += of_x[kHidden * size + i];
         }
+        activate(g, r_.clip, next, size);
+        for (std::int64_t i = 0; i < size; ++i) state[i] = (1 - update[i]) * next[i] + update[i] * state[i];
+        if (to) std::copy_n(state, size, to);
       });
     }
     if (last.has_data()) direction.store(h, last);
@@ -101,6 +96,7 @@ const OpDef kGRU{.name = "GRU",
                  .max_outputs = 2,
                  .attrs = kAttrs,
                  .infer = infer_widened<infer>,
-                 .run = run_widened<run>};
+                 .run = run_widened<run>,
+                 .work = recurrent_work};
 
 }  // namespace qtn::ops

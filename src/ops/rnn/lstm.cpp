@@ -40,27 +40,33 @@ class Run {
         coupled_(call.attrs.get_int("input_forget", 0) != 0) {}
 
   void run(std::size_t d, const Tensor &y, const Tensor &last_h, const Tensor &last_c) const {
-    const Direction<T> direction(r_, call_, d);
-    const T *peepholes = call_.in(7) ? call_.in(7)->as<const T>() + direction.at(3 * r_.hidden) : nullptr;
-    std::vector<T> h = direction.initial(call_.in(5)), c = direction.initial(call_.in(6)), recurrent(kGates * h.size());
+    const Direction<T> direction(r_, call_, d, kGates);
+    const std::int64_t size = r_.hidden;
+    const T *peepholes = call_.in(7) ? call_.in(7)->as<const T>() + direction.at(3 * size) : nullptr;
+    std::vector<T> h = direction.initial(call_.in(5)), c = direction.initial(call_.in(6)), gates(kGates * h.size());
     const GateActivation &f = r_.activation(d, 0), &g = r_.activation(d, 1), &out = r_.activation(d, 2);
     for (std::int64_t k = 0; k < r_.steps; ++k) {
-      direction.recur(h, 0, kGates, recurrent);
-      direction.for_batches(k, lengths_, y, [&](std::int64_t b, const T *gates, T *to) {
-        for (std::int64_t i = 0; i < r_.hidden; ++i) {
-          const auto at = static_cast<std::size_t>(b * r_.hidden + i);
-          const auto sum = [&](Gate gate, T cell) {
-            const T linear = gates[gate * r_.hidden + i] +
-                             recurrent[static_cast<std::size_t>((kGates * b + gate) * r_.hidden + i)] +
-                             direction.bias(false, gate, i) + direction.bias(true, gate, i);
-            return r_.clipped(peepholes && gate != kCell ? linear + peepholes[gate * r_.hidden + i] * cell : linear);
-          };
-          const T input = f(sum(kInput, c[at]));
-          const T forget = coupled_ ? 1 - input : f(sum(kForget, c[at]));
-          c[at] = forget * c[at] + input * g(sum(kCell, T(0)));
-          h[at] = f(sum(kOutput, c[at])) * out(c[at]);
-          if (to) to[i] = h[at];
+      direction.recur(h, 0, kGates, gates);
+      direction.for_batches(k, lengths_, y, [&](std::int64_t b, const T *of_x, T *to) {
+        T *of_gates = gates.data() + kGates * b * size, *state = h.data() + b * size, *cell = c.data() + b * size;
+        T *input = of_gates + kInput * size, *output = of_gates + kOutput * size, *forget = of_gates + kForget * size,
+          *next = of_gates + kCell * size;
+        for (std::int64_t i = 0; i < kGates * size; ++i) of_gates[i] += of_x[i];
+        for (std::int64_t i = 0; peepholes && i < size; ++i) {
+          input[i] += peepholes[kInput * size + i] * cell[i];
+          forget[i] += peepholes[kForget * size + i] * cell[i];
         }
+        activate(f, r_.clip, input, size);
+        activate(f, r_.clip, forget, size);
+        activate(g, r_.clip, next, size);
+        for (std::int64_t i = 0; i < size; ++i)
+          cell[i] = (coupled_ ? 1 - input[i] : forget[i]) * cell[i] + input[i] * next[i];
+        for (std::int64_t i = 0; peepholes && i < size; ++i) output[i] += peepholes[kOutput * size + i] * cell[i];
+        activate(f, r_.clip, output, size);
+        std::copy_n(cell, size, state);
+        activate(out, std::numeric_limits<double>::infinity(), state, size);
+        for (std::int64_t i = 0; i < size; ++i) state[i] *= output[i];
+        if (to) std::copy_n(state, size, to);
       });
     }
     if (last_h.has_data()) direction.store(h, last_h);
@@ -95,6 +101,7 @@ const OpDef kLSTM{.name = "LSTM",
                   .max_outputs = 3,
                   .attrs = kAttrs,
                   .infer = infer_widened<infer>,
-                  .run = run_widened<run>};
+                  .run = run_widened<run>,
+                  .work = recurrent_work};
 
 }  // namespace qtn::ops

@@ -29,20 +29,18 @@ void run_as(const Call &call, std::span<Tensor> outputs) {
   const std::vector<std::int64_t> lengths = sequence_lengths("RNN", r, call.in(4));
   const Tensor y = wanted_output(outputs, 0), last = wanted_output(outputs, 1);
   clear(y);
-  std::vector<T> recurrent(static_cast<std::size_t>(r.batches * r.hidden));
+  std::vector<T> sums(static_cast<std::size_t>(r.batches * r.hidden));
   for (std::size_t d = 0; d < r.directions; ++d) {
-    const Direction<T> direction(r, call, d);
-    const GateActivation &f = r.activation(d, 0);
+    const Direction<T> direction(r, call, d, 1);
     std::vector<T> h = direction.initial(call.in(5));
     for (std::int64_t k = 0; k < r.steps; ++k) {
-      direction.recur(h, 0, 1, recurrent);
-      direction.for_batches(k, lengths, y, [&](std::int64_t b, const T *gates, T *to) {
-        for (std::int64_t i = 0; i < r.hidden; ++i) {
-          const auto at = static_cast<std::size_t>(b * r.hidden + i);
-          const T sum = gates[i] + recurrent[at] + direction.bias(false, 0, i) + direction.bias(true, 0, i);
-          h[at] = f(r.clipped(sum));
-          if (to) to[i] = h[at];
-        }
+      direction.recur(h, 0, 1, sums);
+      direction.for_batches(k, lengths, y, [&](std::int64_t b, const T *of_x, T *to) {
+        T *state = h.data() + b * r.hidden;
+        for (std::int64_t i = 0; i < r.hidden; ++i)
+          state[i] = of_x[i] + sums[static_cast<std::size_t>(b * r.hidden + i)];
+        activate(r.activation(d, 0), r.clip, state, r.hidden);
+        if (to) std::copy_n(state, r.hidden, to);
       });
     }
     if (last.has_data()) direction.store(h, last);
@@ -61,6 +59,7 @@ const OpDef kRNN{.name = "RNN",
                  .max_outputs = 2,
                  .attrs = kAttrs,
                  .infer = infer_widened<infer>,
-                 .run = run_widened<run>};
+                 .run = run_widened<run>,
+                 .work = recurrent_work};
 
 }  // namespace qtn::ops

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/common/axis_gather.hpp"
 #include "ops/common/fill.hpp"
 #include "ops/common/reshaping.hpp"
 
@@ -27,16 +26,24 @@ Types infer(const Call &call) {
 }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  const Tensor &x = *call.in(0), &y = outputs[0];
-  AxisSources sources(x.rank());
-  for (std::size_t axis = 0; axis < x.rank(); ++axis) {
-    const std::int64_t in = x.dim(axis), out = y.dim(axis);
-    // The end gets the larger half of an odd difference.
-    const std::int64_t shift = in >= out ? (in - out) / 2 : -((out - in) / 2);
-    for (std::int64_t i = 0; i < out; ++i) sources[axis].push_back(i + shift >= 0 && i + shift < in ? i + shift : -1);
-  }
+  const Tensor &x = *call.in(0);
   const std::uint64_t fill = fill_bits(x, nullptr);
-  gather_axes(y, x, sources, &fill);
+  through_contiguous(outputs[0], [&](const Tensor &y) {
+    // What both have, and where it begins in each. Of an odd difference the end has the larger half.
+    Shape common = y.shape();
+    std::ptrdiff_t from = 0, to = 0;
+    for (std::size_t axis = 0; axis < x.rank(); ++axis) {
+      const std::int64_t in = x.dim(axis), out = y.dim(axis);
+      common[axis] = std::min(in, out);
+      from += (in - common[axis]) / 2 * x.strides()[axis];
+      to += (out - common[axis]) / 2 * y.strides()[axis];
+    }
+    dispatch_width(x.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      if (!(common == y.shape())) std::fill_n(y.as<T>(), y.count(), static_cast<T>(fill));
+    });
+    if (element_count(common) > 0) copy_elements(y.view(common, y.strides(), to), x.view(common, x.strides(), from));
+  });
 }
 
 }  // namespace

@@ -27,25 +27,27 @@ Types infer(const Call &call) {
 
 // One after the other: several may meet in one element.
 void run(const Call &call, std::span<Tensor> outputs) {
-  const Tensor &indices = *call.in(1), &y = outputs[0];
+  const Tensor &x = *call.in(0), &indices = *call.in(1);
+  const Tensor updates = call.in(2)->to_contiguous();
   const std::size_t axis = axis_of(call);
-  const std::vector<std::int64_t> places = indices_within(kName, indices, y.shape(), axis);
-  copy_elements(y, *call.in(0));
-  if (indices.count() == 0) return;
-  const Shape dims = indices.shape(), strides = y.strides();
-  const std::int64_t length = dims.back(), rows = indices.count() / length;
+  const std::vector<std::int64_t> places = indices_within(kName, indices, x.shape(), axis);
+  const Shape dims = indices.shape(), strides = contiguous_strides(x.shape());
+  const std::int64_t length = dims.back(), rows = length == 0 ? 0 : indices.count() / length;
   const bool along = axis + 1 == dims.size();
-  scatter_into(call, y, *call.in(2), [&](auto *to, const auto *from, auto &&f) {
-    for (std::int64_t row = 0; row < rows; ++row) {
-      std::int64_t at = 0, rest = row;
-      for (std::size_t i = dims.size() - 1; i-- > 0; rest /= dims[i])
-        if (i != axis) at += rest % dims[i] * strides[i];
-      for (std::int64_t i = 0; i < length; ++i) {
-        const std::int64_t k = row * length + i;
-        auto &element = to[at + places[static_cast<std::size_t>(k)] * strides[axis] + (along ? 0 : i)];
-        element = f(element, from[k]);
+  through_contiguous(outputs[0], [&](const Tensor &y) {
+    copy_elements(y, x);
+    scatter_into(call, y, updates, [&](auto *to, const auto *from, auto &&f) {
+      for (std::int64_t row = 0; row < rows; ++row) {
+        std::int64_t at = 0, rest = row;
+        for (std::size_t i = dims.size() - 1; i-- > 0; rest /= dims[i])
+          if (i != axis) at += rest % dims[i] * strides[i];
+        for (std::int64_t i = 0; i < length; ++i) {
+          const std::int64_t k = row * length + i;
+          auto &element = to[at + places[static_cast<std::size_t>(k)] * strides[axis] + (along ? 0 : i)];
+          element = f(element, from[k]);
+        }
       }
-    }
+    });
   });
 }
 
@@ -57,6 +59,8 @@ const OpDef kScatterElements{.name = kName,
                              .max_outputs = 1,
                              .attrs = kAttrs,
                              .infer = infer_widened<infer>,
-                             .run = run_widened<run>};
+                             .run = run_widened<run>,
+                             .moves = scatter_moves,
+                             .moved = {0, 2, 2}};
 
 }  // namespace qtn::ops

@@ -26,13 +26,16 @@ Types infer(const Call &call) {
 
 // One after the other: several may meet in one element.
 void run(const Call &call, std::span<Tensor> outputs) {
-  const Tensor &indices = *call.in(1), &y = outputs[0];
-  const std::vector<std::int64_t> offsets = tuple_offsets(kName, indices, y.shape(), 0);
-  const std::int64_t slice = element_count(y.shape(), static_cast<std::size_t>(indices.shape().back()), y.rank());
-  copy_elements(y, *call.in(0));
-  scatter_into(call, y, *call.in(2), [&](auto *to, const auto *from, auto &&f) {
-    for (const std::int64_t offset : offsets)
-      for (auto *at = to + offset, *end = at + slice; at != end; ++at) *at = f(*at, *from++);
+  const Tensor &x = *call.in(0), &indices = *call.in(1);
+  const Tensor updates = call.in(2)->to_contiguous();
+  const std::vector<std::int64_t> offsets = tuple_offsets(kName, indices, x.shape(), 0);
+  const std::int64_t slice = element_count(x.shape(), static_cast<std::size_t>(indices.shape().back()), x.rank());
+  through_contiguous(outputs[0], [&](const Tensor &y) {
+    copy_elements(y, x);
+    scatter_into(call, y, updates, [&](auto *to, const auto *from, auto &&f) {
+      for (const std::int64_t offset : offsets)
+        for (auto *at = to + offset, *end = at + slice; at != end; ++at) *at = f(*at, *from++);
+    });
   });
 }
 
@@ -44,6 +47,8 @@ const OpDef kScatterND{.name = kName,
                        .max_outputs = 1,
                        .attrs = kAttrs,
                        .infer = infer_widened<infer>,
-                       .run = run_widened<run>};
+                       .run = run_widened<run>,
+                       .moves = scatter_moves,
+                       .moved = {0, 2, 2}};
 
 }  // namespace qtn::ops

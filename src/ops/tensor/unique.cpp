@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "ops/common/contiguous.hpp"
+#include "ops/common/elementwise.hpp"
 #include "ops/common/made.hpp"
 
 namespace qtn::ops {
@@ -74,14 +75,31 @@ Found find(const Rows &rows, const T *x, bool sorted) {
   return g;
 }
 
+/// Numbers that lie in the order of the elements of x: doubles for floats, else int64.
+Tensor ordered(const Tensor &x) {
+  const Tensor plain = to_plain(x);
+  const Tensor keys(is_floating(plain.dtype()) ? QTN_FLOAT64 : QTN_INT64, plain.shape());
+  dispatch(plain.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::is_floating_point_v<T>)
+      map_elements<T, double>(plain, keys, [](T v) { return static_cast<double>(v); });
+    else  // the upper half of unsigned numbers becomes the positive ones
+      map_elements<T, std::int64_t>(plain, keys, [](T v) {
+        constexpr auto kShift = std::is_unsigned_v<T> ? std::uint64_t{1} << 63 : 0;
+        return static_cast<std::int64_t>(static_cast<std::uint64_t>(v) ^ kShift);
+      });
+  });
+  return keys;
+}
+
 std::vector<Tensor> make(const Call &call) {
   const Tensor x = require_constant("Unique", "x", *call.in(0)).to_contiguous();
   const bool flat = !call.attrs.has("axis"), sorted = call.attrs.get_int("sorted", 1) != 0;
   const std::size_t axis = flat ? 0 : normalize_axis(call.attrs.get_int("axis", 0), x.rank(), "Unique");
   const Rows rows(x, flat, axis);
-  const Tensor plain = to_plain(x);
-  const Found found =
-      dispatch(plain.dtype(), [&](auto zero) { return find(rows, plain.as<const decltype(zero)>(), sorted); });
+  const Tensor keys = ordered(x);
+  const Found found = keys.dtype() == QTN_FLOAT64 ? find(rows, keys.as<const double>(), sorted)
+                                                  : find(rows, keys.as<const std::int64_t>(), sorted);
 
   Shape shape = flat ? Shape{0} : x.shape();
   shape[axis] = static_cast<std::int64_t>(found.first.size());

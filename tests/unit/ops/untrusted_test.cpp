@@ -154,6 +154,10 @@ void moved_integers(void **) {
   expect("ReverseSequence", attrs(), {&x, &lengths}, codes({2, 2}, {3, 2, 1, 255}));
   expect("Compress", attrs({{"axis", std::int64_t{0}}}), {&x, &chosen}, codes({1, 2}, {3, 255}));
   expect("CenterCropPad", attrs(), {&x, &size}, codes({3, 2}, {1, 2, 3, 255, 10, 10}));
+  const Tensor row = codes({1, 2}, {7, 8}), first = shaped({0}, {1, 1});
+  expect("ScatterElements", attrs(), {&x, &at, &row}, codes({2, 2}, {1, 8, 7, 255}));
+  expect("ScatterND", attrs(), {&x, &first, &row}, codes({2, 2}, {7, 8, 3, 255}));
+  expect("ScatterND", attrs({{"reduction", std::string("max")}}), {&x, &first, &row}, codes({2, 2}, {7, 8, 3, 255}));
   const Tensor picture = codes({1, 1, 2, 2}, {1, 2, 3, 255});
   expect("GlobalMaxPool", attrs(), {&picture}, codes({1, 1, 1, 1}, {255}));
   const std::vector<Tensor> pooled =

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that opsets write in different ways: what is read from one and written as another computes the same.
+#include "onnx/messages.hpp"
+#include "support.hpp"
+
+namespace qtn {
+namespace {
+
+using namespace qtn::test;
+using graph::ValueId;
+
+Tensor ramp(const Shape &shape) {
+  const Tensor t(QTN_FLOAT32, shape);
+  for (std::int64_t i = 0; i < t.count(); ++i) t.as<float>()[i] = static_cast<float>((i * 37) % 19) / 9.0f - 1;
+  return t;
+}
+
+/// One node on x.
+graph::Graph network(const char *op, const Shape &x, const std::vector<Tensor> &constants, const Attrs &attrs) {
+  graph::Graph g;
+  g.name = "one";
+  graph::Value input, output;
+  input.name = "x", output.name = "y";
+  input.dtype = output.dtype = QTN_FLOAT32;
+  input.shape = x;
+  g.inputs = {g.add_value(input)};
+  g.outputs = {g.add_value(output)};
+  graph::Node node{"node", ops::find_op(op), attrs, g.inputs, g.outputs, {}};
+  for (const Tensor &t : constants) node.inputs.push_back(g.add_constant(cat("c", node.inputs.size()), t));
+  g.nodes.push_back(node);
+  return g;
+}
+
+/// What the file of that opset computes, which must be what the graph does.
+onnx::GraphProto expect_same(const graph::Graph &g, const Shape &shape, int opset) {
+  const std::string bytes = onnx::serialize(g, {opset});
+  const Tensor x = ramp(shape);
+  const Tensor before = graph::evaluate(g, std::span(&x, 1))[0];
+  const graph::Graph back = parse(bytes);
+  const Tensor after = graph::evaluate(back, std::span(&x, 1))[0];
+  if (!equal(before, after)) fail_test("opset ", opset, ": ", describe(after), ", not ", describe(before));
+  return onnx::read_graph(*onnx::read_model({bytes.data(), bytes.size()}).graph);
+}
+
+Attrs with(const char *key, Attr value) {
+  Attrs attrs;
+  attrs.set(key, std::move(value));
+  return attrs;
+}
+
+void lists_of_names(void **) {
+  const Attrs attrs = with("activations", std::string("Relu,Tanh,Softsign"));
+  const graph::Graph g = network("LSTM", {2, 1, 3}, {ramp({1, 8, 3}), ramp({1, 8, 2})}, attrs);
+  const onnx::GraphProto file = expect_same(g, {2, 1, 3}, 21);
+  bool found = false;
+  for (const auto bytes : file.nodes[0].attributes) {
+    protozero::pbf_reader attribute(bytes);
+    std::vector<std::string> names;
+    int type = 0;
+    while (attribute.next())
+      if (attribute.tag() == onnx::field::attribute::strings)
+        names.push_back(attribute.get_string());
+      else if (attribute.tag() == onnx::field::attribute::type)
+        type = attribute.get_enum();
+      else
+        attribute.skip();
+    found = found || (type == 8 && names == std::vector<std::string>{"Relu", "Tanh", "Softsign"});
+  }
+  assert_true(found);
+  assert_true(parse(onnx::serialize(g, {21})).nodes[0].attrs.get_strings("activations").size() == 3);
+
+  const auto listing = [](const std::string &name) {
+    return write([&](pbf_writer &attribute) {
+      attribute.add_string(onnx::field::attribute::name, "activations");
+      attribute.add_string(onnx::field::attribute::strings, name);
+      attribute.add_enum(onnx::field::attribute::type, 8);
+    });
+  };
+  ModelText model;
+  model.shape = {2, 1, 1};
+  model.initializers = {float_tensor("w", {1, 1, 1}, {1})};
+  model.nodes = {{"RNN", {"x", "w", "w"}, {"y"}, "rnn", "", {listing("Relu")}}};
+  assert_string_equal(parse(model.bytes()).nodes[0].attrs.get_string("activations", "").c_str(), "Relu");
+  model.nodes[0].attributes = {listing("Re,lu")};
+  expect_error(QTN_EUNSUPPORTED, {"\"activations\"", "with commas"}, [&] { parse(model.bytes()); });
+}
+
+void scales_of_groups(void **) {
+  const Shape x{1, 4, 3};
+  const Attrs attrs = with("num_groups", std::int64_t{2});
+  const graph::Graph groups = network("GroupNormalization", x, {ramp({2}), ramp({2})}, attrs),
+                     channels = network("GroupNormalization", x, {ramp({4}), ramp({4})}, attrs);
+  for (const int opset : {18, 20, 21, 25}) expect_same(groups, x, opset);
+  for (const int opset : {21, 25}) expect_same(channels, x, opset);
+  expect_error(QTN_EUNSUPPORTED, {"opset 20 has no scale and bias for each channel"},
+               [&] { onnx::serialize(channels, {20}); });
+  expect_error(QTN_EUNSUPPORTED, {"opset 17 has no such operator"}, [&] { onnx::serialize(groups, {17}); });
+}
+
+void renamed_modes(void **) {
+  const Shape x{1, 1, 3, 3};
+  Tensor grid = ramp({1, 2, 2, 2});
+  for (const char *mode : {"linear", "cubic", "nearest"})
+    for (const int opset : {16, 19, 20, 25}) {
+      const onnx::GraphProto file =
+          expect_same(network("GridSample", x, {grid}, with("mode", std::string(mode))), x, opset);
+      for (const auto bytes : file.nodes[0].attributes) {
+        const auto [name, value] = onnx::read_attribute(bytes, std::string());
+        if (name == "mode" && std::string_view(mode) == "linear")
+          assert_string_equal(std::get<std::string>(value).c_str(), opset < 20 ? "bilinear" : "linear");
+      }
+    }
+}
+
+void regions_moved_by_half_a_pixel(void **) {
+  const Shape x{1, 1, 4, 4};
+  const float corners[] = {0, 0, 3, 3};
+  const std::int64_t image[] = {0};
+  const std::vector<Tensor> region{Tensor::from<float>(QTN_FLOAT32, {1, 4}, corners), Tensor::from_ints(image)};
+  const graph::Graph moved = network("RoiAlign", x, region, {});
+  expect_same(moved, x, 16);
+  expect_error(QTN_EUNSUPPORTED, {"opset 15", "coordinate_transformation_mode"}, [&] { onnx::serialize(moved, {15}); });
+  const Attrs attrs = with("coordinate_transformation_mode", std::string("output_half_pixel"));
+  for (const int opset : {13, 15, 16, 21}) expect_same(network("RoiAlign", x, region, attrs), x, opset);
+}
+
+}  // namespace
+}  // namespace qtn
+
+int main() {
+  using namespace qtn;
+  const CMUnitTest tests[] = {cmocka_unit_test(lists_of_names), cmocka_unit_test(scales_of_groups),
+                              cmocka_unit_test(renamed_modes), cmocka_unit_test(regions_moved_by_half_a_pixel)};
+  return cmocka_run_group_tests_name("onnx/forms", tests, nullptr, nullptr);
+}
