@@ -83,7 +83,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
   });
 }
 
-/// Of each pixel, as many as blocks have.
+/// Additions for each pixel: as many as blocks have.
 double work(const Call &call) { return static_cast<double>(element_count(Blocks(call).block)); }
 
 }  // namespace

@@ -29,7 +29,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
   const Tensor &x = *call.in(0);
   const std::uint64_t fill = fill_bits(x, nullptr);
   through_contiguous(outputs[0], [&](const Tensor &y) {
-    // What both have, and where it begins in each. Of an odd difference the end has the larger half.
+    // What both have, and where it begins in each. The end has the larger half of an odd difference.
     Shape common = y.shape();
     std::ptrdiff_t from = 0, to = 0;
     for (std::size_t axis = 0; axis < x.rank(); ++axis) {
