@@ -40,7 +40,7 @@ class Pool {
     std::size_t count, pieces;
   };
   /// The pieces of a lane that no thread has taken, and of which job. A thread that takes one may read job_ until it is
-/// done.
+  /// done.
   struct alignas(64) Share {
     std::atomic<std::uint64_t> bits{0};
   };

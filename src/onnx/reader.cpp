@@ -40,7 +40,8 @@ void keep_cast_types(const GraphProto &graph, FileContext &file) {
       if (attribute.graph) keep_cast_types(*attribute.graph, file);
       if (node.op != "Cast" || attribute.name != "to") continue;
       const Attr value = read_attribute(attribute, file.folder);
-      if (const auto *code = std::get_if<std::int64_t>(&value)) file.kept_types.insert(static_cast<std::int32_t>(*code));
+      if (const auto *code = std::get_if<std::int64_t>(&value))
+        file.kept_types.insert(static_cast<std::int32_t>(*code));
     }
 }
 

@@ -8,8 +8,8 @@
 
 #include "base/parallel.hpp"
 #include "blas/gemm.hpp"
-#include "ops/op.hpp"
 #include "ops/common/window.hpp"
+#include "ops/op.hpp"
 
 namespace qtn::ops {
 

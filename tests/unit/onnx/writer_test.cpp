@@ -288,9 +288,7 @@ void forms_of_older_opsets(void **) {
   expect_error(QTN_EUNSUPPORTED, {"\"mode\"", "opset 27"}, [&] { written("SpaceToDepth", inner, {}, 27); });
   // The axis of a transform was an attribute, of another default.
   const std::int64_t length = 4, axis = 2;
-  const auto number = [](const std::int64_t &n) {
-    return Tensor::from<std::int64_t>(QTN_INT64, {}, std::span(&n, 1));
-  };
+  const auto number = [](const std::int64_t &n) { return Tensor::from<std::int64_t>(QTN_INT64, {}, std::span(&n, 1)); };
   for (const bool given : {false, true}) {
     const std::vector<Tensor> inputs = given ? std::vector{number(length), number(axis)} : std::vector{number(length)};
     assert_int_equal(read_back(written("DFT", {}, inputs, 20)).nodes[0].inputs.size(), given ? 3 : 2);

@@ -309,16 +309,11 @@ void test_shared_weights(void **) {
 
 int main() {
   const CMUnitTest tests[] = {
-      cmocka_unit_test(qtn::test::test_products),
-      cmocka_unit_test(qtn::test::test_convolutions),
-      cmocka_unit_test(qtn::test::test_settings),
-      cmocka_unit_test(qtn::test::test_few_bits),
-      cmocka_unit_test(qtn::test::test_what_stays),
-      cmocka_unit_test(qtn::test::test_pytorch),
-      cmocka_unit_test(qtn::test::test_numerics),
-      cmocka_unit_test(qtn::test::test_refused),
-      cmocka_unit_test(qtn::test::test_weights_only),
-      cmocka_unit_test(qtn::test::test_weights_in_blocks),
+      cmocka_unit_test(qtn::test::test_products),       cmocka_unit_test(qtn::test::test_convolutions),
+      cmocka_unit_test(qtn::test::test_settings),       cmocka_unit_test(qtn::test::test_few_bits),
+      cmocka_unit_test(qtn::test::test_what_stays),     cmocka_unit_test(qtn::test::test_pytorch),
+      cmocka_unit_test(qtn::test::test_numerics),       cmocka_unit_test(qtn::test::test_refused),
+      cmocka_unit_test(qtn::test::test_weights_only),   cmocka_unit_test(qtn::test::test_weights_in_blocks),
       cmocka_unit_test(qtn::test::test_shared_weights),
   };
   return cmocka_run_group_tests_name("quant/dynamic", tests, nullptr, nullptr);
