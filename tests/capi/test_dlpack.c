@@ -194,7 +194,7 @@ static void import_refuses(void **state) {
   REFUSED(QTN_EUNSUPPORTED, "2 lanes", source.dtype.lanes = 2);
   REFUSED(QTN_EUNSUPPORTED, "0 lanes", source.dtype.lanes = 0);
   REFUSED(QTN_EUNSUPPORTED, "code 5 of 64 bits", source.dtype.code = 5, source.dtype.bits = 64); /* complex */
-  REFUSED(QTN_EUNSUPPORTED, "code 1 of 32 bits", source.dtype.code = 1);
+  REFUSED(QTN_EUNSUPPORTED, "code 1 of 24 bits", source.dtype.code = 1, source.dtype.bits = 24);
   REFUSED(QTN_EUNSUPPORTED, "code 2 of 128 bits", source.dtype.bits = 128);
   REFUSED(QTN_EUNSUPPORTED, "int4 has 4 bits", source.dtype.code = 0, source.dtype.bits = 4);
   REFUSED(QTN_EUNSUPPORTED, "uint2 has 2 bits", source.dtype.code = 1, source.dtype.bits = 2);
