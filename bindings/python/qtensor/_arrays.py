@@ -4,6 +4,7 @@ cannot take themselves, a Tensor or a plain buffer, they ask foreign() for."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Union
 
@@ -196,9 +197,7 @@ def of_ml_dtypes(tensor: core.Tensor) -> Any:
     import numpy as np
 
     try:
-        import ml_dtypes
-
-        dtype = np.dtype(getattr(ml_dtypes, tensor.dtype.name))
+        dtype = np.dtype(getattr(importlib.import_module("ml_dtypes"), tensor.dtype.name))
     except (ImportError, AttributeError):
         return None
     if tensor.dtype.name in PACKED:
