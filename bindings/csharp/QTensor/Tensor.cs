@@ -95,7 +95,8 @@ internal static unsafe class Elements {
   private static readonly Dictionary<Type, DType> Types = new Dictionary<Type, DType> {
     { typeof(float), DType.Float32 }, { typeof(double), DType.Float64 }, { typeof(byte), DType.UInt8 },
     { typeof(sbyte), DType.Int8 },    { typeof(ushort), DType.UInt16 },  { typeof(short), DType.Int16 },
-    { typeof(int), DType.Int32 },     { typeof(long), DType.Int64 },     { typeof(uint), DType.UInt32 },   { typeof(ulong), DType.UInt64 },       { typeof(bool), DType.Bool },
+    { typeof(int), DType.Int32 },     { typeof(long), DType.Int64 },     { typeof(bool), DType.Bool },
+    { typeof(uint), DType.UInt32 },   { typeof(ulong), DType.UInt64 },
   };
 
   internal static DType DtypeOf<T>() {

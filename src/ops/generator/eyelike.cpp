@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+
 #include "ops/common/generator.hpp"
 
 namespace qtn::ops {
@@ -14,8 +16,12 @@ Types infer(const Call &call) {
 
 void run(const Call &call, std::span<Tensor> outputs) {
   const Tensor &y = outputs[0];
-  const std::int64_t columns = y.dim(1), k = call.attrs.get_int("k", 0);
-  generate(y, [=](std::int64_t i) { return i % columns - i / columns == k ? 1.0 : 0.0; });
+  const std::int64_t rows = y.dim(0), columns = y.dim(1), k = call.attrs.get_int("k", 0);
+  const double one = 1;
+  std::memset(y.data(), 0, y.nbytes());
+  if (k >= columns || k <= -rows) return;
+  for (std::int64_t row = std::max<std::int64_t>(0, -k); row < std::min(rows, columns - k); ++row)
+    store_doubles(y, row * columns + row + k, std::span(&one, 1));
 }
 
 }  // namespace
