@@ -43,6 +43,8 @@ internal sealed class TensorTest {
     RoundTrip<short>(DType.Int16, 1, -32768);
     RoundTrip(DType.Int32, 1, int.MinValue);
     RoundTrip(DType.Int64, 1, long.MinValue);
+    RoundTrip<uint>(DType.UInt32, 1, uint.MaxValue);
+    RoundTrip<ulong>(DType.UInt64, 1, ulong.MaxValue);
     RoundTrip(DType.Bool, true, false);
     Check.Throws<ArgumentException>(() => Tensor.Of(new[] { 'a' }), "no elements of type System.Char");
     Check.Throws<ArgumentException>(() => Tensor.Wrap(new[] { true }), "bool[] cannot be pinned");

@@ -18,7 +18,8 @@ final class Elements {
       Map.entry(DType.BOOL, 8), Map.entry(DType.FLOAT8_E4M3FN, 8), Map.entry(DType.FLOAT8_E5M2, 8),
       Map.entry(DType.UINT16, 16), Map.entry(DType.INT16, 16), Map.entry(DType.FLOAT16, 16),
       Map.entry(DType.BFLOAT16, 16), Map.entry(DType.INT32, 32), Map.entry(DType.FLOAT32, 32),
-      Map.entry(DType.INT64, 64), Map.entry(DType.UINT32, 32), Map.entry(DType.UINT64, 64), Map.entry(DType.FLOAT64, 64));
+      Map.entry(DType.INT64, 64), Map.entry(DType.UINT32, 32), Map.entry(DType.UINT64, 64),
+      Map.entry(DType.FLOAT64, 64));
 
   private Elements() {}
 
