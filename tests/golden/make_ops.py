@@ -1335,6 +1335,10 @@ def best():
         case("TopK", f"infinities_{largest}", f32(0, -np.inf, np.inf), i64(3), outputs=2, tolerance=EXACT, largest=largest)
         case("TopK", f"nan_{largest}", f32(1, np.nan, 3), i64(2), outputs=2, tolerance=EXACT, largest=largest,
              only="reference")  # fmt: skip
+        zeros = f32(0.0, -0.0, -1, -np.inf, 1e-45, -1e-45)
+        case("TopK", f"zeros_{largest}", zeros, i64(6), outputs=2, tolerance=EXACT, largest=largest)
+        wide = np.array([0, 1 << 63, (1 << 63) - 1, (1 << 64) - 1], np.uint64)
+        case("TopK", f"uint64_{largest}", wide, i64(4), outputs=2, tolerance=EXACT, largest=largest, only="reference")
     case("TopK", "all", x, i64(5), outputs=2, tolerance=EXACT)
     case("TopK", "middle", (2, 4, 3), i64(2), outputs=2, tolerance=EXACT, axis=1)
     case("TopK", "none", x, i64(0), outputs=2, tolerance=EXACT)

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <numeric>
 
-#include "ops/common/extremum.hpp"
+#include "ops/common/elementwise.hpp"
+#include "ops/common/infer.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -35,36 +38,44 @@ Types infer(const Call &call) {
   return types;
 }
 
-/// NaN is above all numbers, as in NumPy and PyTorch; of equal elements the first comes first.
+/// Numbers in the order of the elements. NaN is above all, as in NumPy and PyTorch, and the zeros are equal.
 template <class T>
-struct Order {
-  const T *x;
-  std::int64_t step;
-  bool largest;
-
-  static bool below(T a, T b) { return a < b || (is_nan(b) && !is_nan(a)); }
-  bool operator()(std::int64_t i, std::int64_t j) const {
-    const T a = x[i * step], b = x[j * step];
-    if (largest ? below(b, a) : below(a, b)) return true;
-    return !(largest ? below(a, b) : below(b, a)) && i < j;
+std::int64_t key_of(T v) {
+  using Limits = std::numeric_limits<std::int64_t>;
+  if constexpr (std::is_same_v<T, std::uint64_t>) {
+    return static_cast<std::int64_t>(v ^ std::uint64_t{1} << 63);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    const auto bits = std::bit_cast<std::int64_t>(static_cast<double>(v) + 0.0);
+    return std::isnan(v) ? Limits::max() : bits < 0 ? Limits::min() - bits : bits;
+  } else {
+    return static_cast<std::int64_t>(v);
   }
-};
+}
+
+/// The places of the k largest or smallest keys, of equal ones the first.
+void find_best(std::span<const std::int64_t> keys, bool largest, std::int64_t k, std::vector<std::int64_t> &places) {
+  std::iota(places.begin(), places.end(), 0);
+  std::partial_sort(places.begin(), places.begin() + k, places.end(), [&](std::int64_t i, std::int64_t j) {
+    const std::int64_t a = keys[static_cast<std::size_t>(i)], b = keys[static_cast<std::size_t>(j)];
+    return a == b ? i < j : largest ? a > b : a < b;
+  });
+}
 
 void run(const Call &call, std::span<Tensor> outputs) {
   const Tensor &x = *call.in(0), &values = outputs[0], indices = outputs.size() > 1 ? outputs[1] : Tensor();
   const Choice choice = choice_of(call);
   const bool largest = call.attrs.get_int("largest", 1) != 0;
   const std::int64_t length = x.dim(choice.axis), inner = element_count(x.shape(), choice.axis + 1, x.rank());
-  std::vector<std::int64_t> order(static_cast<std::size_t>(length));
+  std::vector<std::int64_t> keys(static_cast<std::size_t>(length)), places(keys.size());
   dispatch_number(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     for (std::int64_t row = 0; row < x.count() / std::max<std::int64_t>(length, 1); ++row) {
       const T *from = x.as<const T>() + row / inner * length * inner + row % inner;
-      std::iota(order.begin(), order.end(), 0);
-      std::partial_sort(order.begin(), order.begin() + choice.k, order.end(), Order<T>{from, inner, largest});
+      for (std::int64_t i = 0; i < length; ++i) keys[static_cast<std::size_t>(i)] = key_of(from[i * inner]);
+      find_best(keys, largest, choice.k, places);
       const std::int64_t at = row / inner * choice.k * inner + row % inner;
       for (std::int64_t i = 0; i < choice.k; ++i) {
-        const std::int64_t found = order[static_cast<std::size_t>(i)];
+        const std::int64_t found = places[static_cast<std::size_t>(i)];
         if (values.has_data()) values.as<T>()[at + i * inner] = from[found * inner];
         if (indices.has_data()) indices.as<std::int64_t>()[at + i * inner] = found;
       }
