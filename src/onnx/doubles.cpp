@@ -80,7 +80,7 @@ class Narrowing {
       if (g_.values[v].is_constant()) set(static_cast<ValueId>(v), g_.values[v].constant.dtype());
     for (const ValueId v : g_.inputs) set(v, g_.value(v).dtype.value_or(kNone));
     const bool weights = std::ranges::any_of(
-        g_.values, [](const graph::Value &v) { return is_other(v.constant.dtype()) && v.constant.rank() > 1; });
+        g_.values, [](const graph::Value &v) { return is_other(v.constant.dtype()) && v.constant.count() > 1; });
     bool needed = false;
     for (const Node &node : g_.nodes) {
       const auto read = std::ranges::find_if(node.inputs, [&](ValueId v) { return is_other(v); });
