@@ -53,8 +53,8 @@ void lists_of_names(void **) {
   const graph::Graph g = network("LSTM", {2, 1, 3}, {ramp({1, 8, 3}), ramp({1, 8, 2})}, attrs);
   const onnx::GraphProto file = expect_same(g, {2, 1, 3}, 21);
   bool found = false;
-  for (const auto bytes : file.nodes[0].attributes) {
-    protozero::pbf_reader attribute(bytes);
+  for (const onnx::AttributeProto &proto : file.nodes[0].attributes) {
+    protozero::pbf_reader attribute(proto.bytes);
     std::vector<std::string> names;
     int type = 0;
     while (attribute.next())
@@ -104,11 +104,10 @@ void renamed_modes(void **) {
     for (const int opset : {16, 19, 20, 25}) {
       const onnx::GraphProto file =
           expect_same(network("GridSample", x, {grid}, with("mode", std::string(mode))), x, opset);
-      for (const auto bytes : file.nodes[0].attributes) {
-        const auto [name, value] = onnx::read_attribute(bytes, std::string());
-        if (name == "mode" && std::string_view(mode) == "linear")
-          assert_string_equal(std::get<std::string>(value).c_str(), opset < 20 ? "bilinear" : "linear");
-      }
+      for (const onnx::AttributeProto &proto : file.nodes[0].attributes)
+        if (proto.name == "mode" && std::string_view(mode) == "linear")
+          assert_string_equal(std::get<std::string>(onnx::read_attribute(proto, std::string())).c_str(),
+                              opset < 20 ? "bilinear" : "linear");
     }
 }
 

@@ -250,8 +250,9 @@ void forms_of_older_opsets(void **) {
   const std::int64_t axes[] = {2, 3};
   const std::string old_mean = written("ReduceMean", {}, {Tensor::from_ints(axes)}, 17);
   assert_int_equal(read_back(old_mean).nodes[0].inputs.size(), 1);
-  const auto [key, value] = onnx::read_attribute(read_back(old_mean).nodes[0].attributes[0], "");
-  assert_string_equal(key.c_str(), "axes");
+  const onnx::AttributeProto written_axes = read_back(old_mean).nodes[0].attributes[0];
+  assert_string_equal(written_axes.name.c_str(), "axes");
+  const Attr value = onnx::read_attribute(written_axes, "");
   assert_true(std::get<std::vector<std::int64_t>>(value) == (std::vector<std::int64_t>{2, 3}));
   assert_int_equal(read_back(written("ReduceMean", {}, {Tensor::from_ints(axes)}, 18)).nodes[0].inputs.size(), 2);
   const graph::Graph back = parse(old_mean);

@@ -21,13 +21,9 @@ namespace {
 
 constexpr long kKilobytes = 3 << 19;  // the largest that this process ever was: what a run may take, and half of it
 
-const std::map<std::string, qstatus> kStatuses = {{"QTN_OK", QTN_OK},
-                                                  {"QTN_EINVAL", QTN_EINVAL},
-                                                  {"QTN_ENOMEM", QTN_ENOMEM},
-                                                  {"QTN_EFORMAT", QTN_EFORMAT},
-                                                  {"QTN_ESHAPE", QTN_ESHAPE},
-                                                  {"QTN_EFORMAT", QTN_EFORMAT},
-                                                  {"QTN_EUNSUPPORTED", QTN_EUNSUPPORTED}};
+const std::map<std::string, qstatus> kStatuses = {{"QTN_OK", QTN_OK},         {"QTN_EINVAL", QTN_EINVAL},
+                                                  {"QTN_ENOMEM", QTN_ENOMEM}, {"QTN_EFORMAT", QTN_EFORMAT},
+                                                  {"QTN_ESHAPE", QTN_ESHAPE}, {"QTN_EUNSUPPORTED", QTN_EUNSUPPORTED}};
 
 std::string path_of(const std::string &name) { return std::string(QTN_GOLDEN_DIR) + "/hostile/" + name + ".onnx"; }
 
