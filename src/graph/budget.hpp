@@ -44,6 +44,8 @@ class FoldBudget {
   /// Whether running the node is within what is left, from which it is taken then. Throws QTN_EUNSUPPORTED where what
   /// is not would take every run far longer.
   bool take(const Node &node, std::span<const Tensor *const> operands, std::span<const ops::TensorType> results);
+  /// The same for an operator that finds its results (OpDef::make): before it is asked what these are.
+  bool take(const Node &node, std::span<const Tensor *const> operands);
   /// The same for any bytes.
   bool take(std::size_t bytes);
 

@@ -62,6 +62,8 @@ PartlyInferred infer_partly(const Graph &g, std::span<const ops::TensorType> inp
     if (!readable) continue;
     const ops::Call call{node.attrs, operands, node.outputs.size()};
     try {
+      if (node.op->make && constant && !budget.take(node, operands))
+        throw NotKnown(cat(node.op->name, ": too much to find before a run"));
       const std::vector<ops::TensorType> types = ops::infer_op(*node.op, call);
       for (const ops::TensorType &type : types)
         check_limit(Limit::tensor_elements, static_cast<std::size_t>(element_count(type.shape)));

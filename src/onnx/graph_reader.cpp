@@ -44,7 +44,8 @@ Tensor constant_value(const Attrs &attrs) {
       return Tensor::from<float>(QTN_FLOAT32, Shape{static_cast<std::int64_t>(values.size())}, std::span(values));
     }
   }
-  fail(QTN_EUNSUPPORTED, "holds no tensor, number or list of numbers");
+  const std::string key = attrs.size() > 0 ? attrs.begin()->first : std::string("value");
+  fail(QTN_EUNSUPPORTED, "attribute \"", key, "\" holds no tensor, number or list of numbers");
 }
 
 [[noreturn]] void fail_at(const std::string &name, const std::string &op, const Error &e) {

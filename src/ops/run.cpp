@@ -161,7 +161,9 @@ void run_into(const OpDef &op, const Call &call, std::span<Tensor> outputs) {
 std::vector<Tensor> run_op(const OpDef &op, const Call &call) {
   if (op.make) {
     check_call(op, call);
-    return op.make(call);
+    if (!reads_narrow(op, call)) return op.make(call);
+    const Inputs inputs = widened(call);
+    return op.make(Call{call.attrs, inputs.pointers, call.output_count});
   }
   const Types types = infer_op(op, call);
   std::vector<Tensor> outputs;

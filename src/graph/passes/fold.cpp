@@ -169,7 +169,8 @@ void fold_constants(Graph &g) {
     for (const ValueId v : node.inputs) operands.push_back(v == kNoValue ? nullptr : &g.value(v).constant);
     try {
       const ops::Call call{node.attrs, operands, node.outputs.size()};
-      if (!budget.take(node, operands, ops::infer_op(*node.op, call))) continue;
+      if (node.op->make ? !budget.take(node, operands) : !budget.take(node, operands, ops::infer_op(*node.op, call)))
+        continue;
       std::vector<Tensor> results = ops::run_op(*node.op, call);
       for (std::size_t o = 0; o < results.size(); ++o)
         if (node.outputs[o] != kNoValue) g.value(node.outputs[o]).constant = results[o].to_contiguous();

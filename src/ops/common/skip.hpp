@@ -44,6 +44,11 @@ Tensor skip_sum(const Call &call, std::size_t bias, std::span<const Tensor> outp
   return sum;
 }
 
+/// Statistics are float32, whatever x is.
+inline qdtype skip_dtype(const Attrs &, std::size_t output, qdtype moved) {
+  return output == 1 || output == 2 ? QTN_FLOAT32 : moved;
+}
+
 /// Statistic i of the rows, or nullptr where it is not wanted.
 inline float *statistic(std::span<const Tensor> outputs, std::size_t i) {
   return i < outputs.size() && outputs[i].has_data() ? outputs[i].as<float>() : nullptr;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/fused_gelu.hpp"
-#include "ops/common/widened.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -17,7 +16,7 @@ const OpDef kBiasGelu{.name = "BiasGelu",
                       .max_inputs = 2,
                       .max_outputs = 1,
                       .attrs = {},
-                      .infer = infer_widened<infer>,
-                      .run = run_widened<run>};
+                      .infer = infer,
+                      .run = run};
 
 }  // namespace qtn::ops

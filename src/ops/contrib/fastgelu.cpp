@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/fused_gelu.hpp"
-#include "ops/common/widened.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -19,7 +18,7 @@ const OpDef kFastGelu{.name = "FastGelu",
                       .max_inputs = 2,
                       .max_outputs = 1,
                       .attrs = {},
-                      .infer = infer_widened<infer>,
-                      .run = run_widened<run>};
+                      .infer = infer,
+                      .run = run};
 
 }  // namespace qtn::ops

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "ops/common/elementwise.hpp"
-#include "ops/common/widened.hpp"
+#include "ops/common/infer.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -27,8 +27,8 @@ const OpDef kQuickGelu{.name = "QuickGelu",
                        .max_inputs = 1,
                        .max_outputs = 1,
                        .attrs = kAttrs,
-                       .infer = infer_widened<infer>,
-                       .run = run_widened<run>,
+                       .infer = infer,
+                       .run = run,
                        .elementwise = true};
 
 }  // namespace qtn::ops

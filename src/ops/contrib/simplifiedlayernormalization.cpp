@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RMSNormalization as ONNX Runtime's tools write it, in ONNX's own domain.
 #include "ops/common/rms.hpp"
-#include "ops/common/widened.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -28,6 +27,9 @@ void run(const Call &call, std::span<Tensor> outputs) {
   rms_normalize(*call.in(0), *call.in(1), axis_of(call), call.attrs.get_float("epsilon", 1e-5), outputs[0], inverses);
 }
 
+/// Inverse deviations are float32, whatever x is.
+qdtype output_dtype(const Attrs &, std::size_t output, qdtype moved) { return output == 0 ? moved : QTN_FLOAT32; }
+
 }  // namespace
 
 const OpDef kSimplifiedLayerNormalization{.name = kName,
@@ -35,8 +37,9 @@ const OpDef kSimplifiedLayerNormalization{.name = kName,
                                           .max_inputs = 2,
                                           .max_outputs = 2,
                                           .attrs = kAttrs,
-                                          .infer = infer_widened<infer>,
-                                          .run = run_widened<run>,
-                                          .offsets = {1, 1}};
+                                          .infer = infer,
+                                          .run = run,
+                                          .offsets = {1, 1},
+                                          .output_dtype = output_dtype};
 
 }  // namespace qtn::ops

@@ -4,7 +4,6 @@
 #include "base/parallel.hpp"
 #include "ops/common/moments.hpp"
 #include "ops/common/skip.hpp"
-#include "ops/common/widened.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -45,8 +44,9 @@ const OpDef kSkipLayerNormalization{.name = kName,
                                     .max_inputs = 5,
                                     .max_outputs = 4,
                                     .attrs = kSkipAttrs,
-                                    .infer = infer_widened<infer>,
-                                    .run = run_widened<run>,
-                                    .offsets = {2, 3}};
+                                    .infer = infer,
+                                    .run = run,
+                                    .offsets = {2, 3},
+                                    .output_dtype = skip_dtype};
 
 }  // namespace qtn::ops

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/rms.hpp"
 #include "ops/common/skip.hpp"
-#include "ops/common/widened.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -25,8 +24,9 @@ const OpDef kSkipSimplifiedLayerNormalization{.name = kName,
                                               .max_inputs = 4,
                                               .max_outputs = 4,
                                               .attrs = kSkipAttrs,
-                                              .infer = infer_widened<infer>,
-                                              .run = run_widened<run>,
-                                              .offsets = {2, 2}};
+                                              .infer = infer,
+                                              .run = run,
+                                              .offsets = {2, 2},
+                                              .output_dtype = skip_dtype};
 
 }  // namespace qtn::ops

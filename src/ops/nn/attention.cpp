@@ -7,7 +7,7 @@
 #include "base/size.hpp"
 #include "blas/gemm.hpp"
 #include "ops/common/elementwise.hpp"
-#include "ops/common/widened.hpp"
+#include "ops/common/infer.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -297,8 +297,8 @@ const OpDef kAttention{.name = kName,
                        .max_inputs = 7,
                        .max_outputs = 4,
                        .attrs = kAttrs,
-                       .infer = infer_widened<infer>,
-                       .run = run_widened<run>,
+                       .infer = infer,
+                       .run = run,
                        .work = work};
 
 }  // namespace qtn::ops

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/parallel.hpp"
 #include "ops/common/elementwise.hpp"
-#include "ops/common/widened.hpp"
+#include "ops/common/infer.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -93,8 +93,8 @@ const OpDef kCol2Im{.name = kName,
                     .max_inputs = 3,
                     .max_outputs = 1,
                     .attrs = kAttrs,
-                    .infer = infer_widened<infer>,
-                    .run = run_widened<run>,
+                    .infer = infer,
+                    .run = run,
                     .shapes_from = {1, 2},
                     .work = work};
 

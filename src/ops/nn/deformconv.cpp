@@ -4,7 +4,7 @@
 #include "base/parallel.hpp"
 #include "base/size.hpp"
 #include "blas/gemm.hpp"
-#include "ops/common/widened.hpp"
+#include "ops/common/infer.hpp"
 #include "ops/common/window.hpp"
 
 namespace qtn::ops {
@@ -102,8 +102,8 @@ const OpDef kDeformConv{.name = kName,
                         .max_inputs = 5,
                         .max_outputs = 1,
                         .attrs = kAttrs,
-                        .infer = infer_widened<infer>,
-                        .run = run_widened<run>,
+                        .infer = infer,
+                        .run = run,
                         .work = work};
 
 }  // namespace qtn::ops

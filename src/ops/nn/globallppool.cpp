@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/powers.hpp"
 #include "ops/common/spatial.hpp"
-#include "ops/common/widened.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -36,8 +35,8 @@ const OpDef kGlobalLpPool{.name = kName,
                           .max_inputs = 1,
                           .max_outputs = 1,
                           .attrs = kAttrs,
-                          .infer = infer_widened<infer>,
-                          .run = run_widened<run>,
+                          .infer = infer,
+                          .run = run,
                           .homogeneous = true};
 
 }  // namespace qtn::ops

@@ -2,7 +2,6 @@
 #include "ops/common/extremum.hpp"
 #include "ops/common/reshaping.hpp"
 #include "ops/common/spatial.hpp"
-#include "ops/common/widened.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -33,8 +32,8 @@ const OpDef kGlobalMaxPool{.name = kName,
                            .max_inputs = 1,
                            .max_outputs = 1,
                            .attrs = {},
-                           .infer = infer_widened<infer>,
-                           .run = run_widened<run>,
+                           .infer = infer,
+                           .run = run,
                            .moves = always_moves,
                            .homogeneous = true};
 

@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "base/parallel.hpp"
+#include "ops/common/infer.hpp"
 #include "ops/common/moments.hpp"
-#include "ops/common/widened.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -65,8 +65,8 @@ const OpDef kGroupNormalization{.name = kName,
                                 .max_inputs = 3,
                                 .max_outputs = 1,
                                 .attrs = kAttrs,
-                                .infer = infer_widened<infer>,
-                                .run = run_widened<run>,
+                                .infer = infer,
+                                .run = run,
                                 .offsets = {1, 2}};
 
 }  // namespace qtn::ops

@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "base/parallel.hpp"
+#include "ops/common/infer.hpp"
 #include "ops/common/sums.hpp"
-#include "ops/common/widened.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -47,12 +47,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
 
 }  // namespace
 
-const OpDef kLpNormalization{.name = kName,
-                             .min_inputs = 1,
-                             .max_inputs = 1,
-                             .max_outputs = 1,
-                             .attrs = kAttrs,
-                             .infer = infer_widened<infer>,
-                             .run = run_widened<run>};
+const OpDef kLpNormalization{
+    .name = kName, .min_inputs = 1, .max_inputs = 1, .max_outputs = 1, .attrs = kAttrs, .infer = infer, .run = run};
 
 }  // namespace qtn::ops

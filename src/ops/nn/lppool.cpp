@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/parallel.hpp"
 #include "ops/common/powers.hpp"
-#include "ops/common/widened.hpp"
 #include "ops/common/window.hpp"
 
 namespace qtn::ops {
@@ -63,8 +62,8 @@ const OpDef kLpPool{.name = "LpPool",
                     .max_inputs = 1,
                     .max_outputs = 1,
                     .attrs = kAttrs,
-                    .infer = infer_widened<infer>,
-                    .run = run_widened<run>,
+                    .infer = infer,
+                    .run = run,
                     .homogeneous = true};
 
 }  // namespace qtn::ops

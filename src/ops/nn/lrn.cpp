@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "base/parallel.hpp"
-#include "ops/common/widened.hpp"
+#include "ops/common/infer.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -59,8 +59,8 @@ const OpDef kLRN{.name = "LRN",
                  .max_inputs = 1,
                  .max_outputs = 1,
                  .attrs = kAttrs,
-                 .infer = infer_widened<infer>,
-                 .run = run_widened<run>,
+                 .infer = infer,
+                 .run = run,
                  .work = work};
 
 }  // namespace qtn::ops

@@ -3,7 +3,6 @@
 
 #include "base/parallel.hpp"
 #include "ops/common/indices.hpp"
-#include "ops/common/widened.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -86,8 +85,8 @@ const OpDef kMaxRoiPool{.name = kName,
                         .max_inputs = 2,
                         .max_outputs = 1,
                         .attrs = kAttrs,
-                        .infer = infer_widened<infer>,
-                        .run = run_widened<run>,
+                        .infer = infer,
+                        .run = run,
                         .work = work};
 
 }  // namespace qtn::ops

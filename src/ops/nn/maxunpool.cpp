@@ -72,6 +72,7 @@ const OpDef kMaxUnpool{.name = kName,
                        .max_inputs = 3,
                        .max_outputs = 1,
                        .attrs = kAttrs,
+                       .any_type = true,
                        .infer = infer,
                        .run = run,
                        .shapes_from = {2, 1}};

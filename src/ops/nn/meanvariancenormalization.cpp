@@ -3,7 +3,6 @@
 
 #include "ops/common/elementwise.hpp"
 #include "ops/common/reduction.hpp"
-#include "ops/common/widened.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -51,12 +50,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
 
 }  // namespace
 
-const OpDef kMeanVarianceNormalization{.name = kName,
-                                       .min_inputs = 1,
-                                       .max_inputs = 1,
-                                       .max_outputs = 1,
-                                       .attrs = kAttrs,
-                                       .infer = infer_widened<infer>,
-                                       .run = run_widened<run>};
+const OpDef kMeanVarianceNormalization{
+    .name = kName, .min_inputs = 1, .max_inputs = 1, .max_outputs = 1, .attrs = kAttrs, .infer = infer, .run = run};
 
 }  // namespace qtn::ops

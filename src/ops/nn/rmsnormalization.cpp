@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/rms.hpp"
-#include "ops/common/widened.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -29,8 +28,9 @@ const OpDef kRMSNormalization{.name = kName,
                               .max_inputs = 2,
                               .max_outputs = 1,
                               .attrs = kAttrs,
-                              .infer = infer_widened<infer, 1>,
-                              .run = run_widened<run>,
+                              .infer = infer,
+                              .run = run,
+                              .moved = {1, 1},
                               .offsets = {1, 1}};
 
 }  // namespace qtn::ops

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/parallel.hpp"
 #include "ops/common/indices.hpp"
-#include "ops/common/widened.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -90,12 +89,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
 
 }  // namespace
 
-const OpDef kRotaryEmbedding{.name = kName,
-                             .min_inputs = 3,
-                             .max_inputs = 4,
-                             .max_outputs = 1,
-                             .attrs = kAttrs,
-                             .infer = infer_widened<infer>,
-                             .run = run_widened<run>};
+const OpDef kRotaryEmbedding{
+    .name = kName, .min_inputs = 3, .max_inputs = 4, .max_outputs = 1, .attrs = kAttrs, .infer = infer, .run = run};
 
 }  // namespace qtn::ops

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/convert.hpp"
 #include "ops/common/made.hpp"
-#include "ops/common/widened.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -59,9 +58,7 @@ std::vector<std::int64_t> select(const float *boxes, const float *scores, std::i
   return chosen;
 }
 
-std::vector<Tensor> make(const Call &given) {
-  const Widened widened(given, true);
-  const Call call = widened.changed() ? widened.call() : given;
+std::vector<Tensor> make(const Call &call) {
   require_float(kName, "boxes", call.in(0));
   require_float(kName, "scores", call.in(1));
   const Shape &b = call.in(0)->shape(), &s = call.in(1)->shape();
@@ -86,6 +83,12 @@ std::vector<Tensor> make(const Call &given) {
   return {Tensor::from<std::int64_t>(QTN_INT64, {static_cast<std::int64_t>(found.size() / 3), 3}, found)};
 }
 
+/// In all: every box meets every other that is kept, in each class of each image.
+double work(const Call &call) {
+  const Shape &boxes = call.in(0)->shape();
+  return 8 * static_cast<double>(call.in(1)->count()) * static_cast<double>(boxes.size() > 1 ? boxes[1] : 0);
+}
+
 }  // namespace
 
 const OpDef kNonMaxSuppression{.name = kName,
@@ -97,6 +100,7 @@ const OpDef kNonMaxSuppression{.name = kName,
                                .run = run_made<make>,
                                .shapes_from = {0, 5},
                                .make = make,
+                               .work = work,
                                .output_dtype = makes<QTN_INT64>};
 
 }  // namespace qtn::ops

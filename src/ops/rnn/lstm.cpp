@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/recurrent.hpp"
-#include "ops/common/widened.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -100,8 +99,8 @@ const OpDef kLSTM{.name = "LSTM",
                   .max_inputs = 8,
                   .max_outputs = 3,
                   .attrs = kAttrs,
-                  .infer = infer_widened<infer>,
-                  .run = run_widened<run>,
+                  .infer = infer,
+                  .run = run,
                   .work = recurrent_work};
 
 }  // namespace qtn::ops

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/recurrent.hpp"
-#include "ops/common/widened.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -58,8 +57,8 @@ const OpDef kRNN{.name = "RNN",
                  .max_inputs = 6,
                  .max_outputs = 2,
                  .attrs = kAttrs,
-                 .infer = infer_widened<infer>,
-                 .run = run_widened<run>,
+                 .infer = infer,
+                 .run = run,
                  .work = recurrent_work};
 
 }  // namespace qtn::ops

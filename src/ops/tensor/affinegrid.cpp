@@ -2,7 +2,7 @@
 #include <array>
 
 #include "ops/common/elementwise.hpp"
-#include "ops/common/widened.hpp"
+#include "ops/common/infer.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -65,8 +65,8 @@ const OpDef kAffineGrid{.name = kName,
                         .max_inputs = 2,
                         .max_outputs = 1,
                         .attrs = kAttrs,
-                        .infer = infer_widened<infer>,
-                        .run = run_widened<run>,
+                        .infer = infer,
+                        .run = run,
                         .shapes_from = {1, 1}};
 
 }  // namespace qtn::ops

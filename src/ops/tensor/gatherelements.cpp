@@ -53,6 +53,7 @@ const OpDef kGatherElements{.name = kName,
                             .max_inputs = 2,
                             .max_outputs = 1,
                             .attrs = kAttrs,
+                            .any_type = true,
                             .infer = infer,
                             .run = run,
                             .moves = always_moves};

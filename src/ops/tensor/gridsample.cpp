@@ -5,7 +5,7 @@
 
 #include "ops/common/cubic.hpp"
 #include "ops/common/elementwise.hpp"
-#include "ops/common/widened.hpp"
+#include "ops/common/infer.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -168,12 +168,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
 
 }  // namespace
 
-const OpDef kGridSample{.name = kName,
-                        .min_inputs = 2,
-                        .max_inputs = 2,
-                        .max_outputs = 1,
-                        .attrs = kAttrs,
-                        .infer = infer_widened<infer>,
-                        .run = run_widened<run>};
+const OpDef kGridSample{
+    .name = kName, .min_inputs = 2, .max_inputs = 2, .max_outputs = 1, .attrs = kAttrs, .infer = infer, .run = run};
 
 }  // namespace qtn::ops

@@ -9,8 +9,8 @@
 #include "ops/common/cubic.hpp"
 #include "ops/common/elementwise.hpp"
 #include "ops/common/fill.hpp"
+#include "ops/common/infer.hpp"
 #include "ops/common/prepared.hpp"
-#include "ops/common/widened.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -379,8 +379,8 @@ const OpDef kResize{.name = "Resize",
                     .max_inputs = 4,
                     .max_outputs = 1,
                     .attrs = kAttrs,
-                    .infer = infer_widened<infer>,
-                    .run = run_widened<run>,
+                    .infer = infer,
+                    .run = run,
                     .prepare = prepare<Resizing>,
                     .moves = is_nearest,
                     .backward = backward,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/indices.hpp"
 #include "ops/common/scatter.hpp"
-#include "ops/common/widened.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -58,8 +57,8 @@ const OpDef kScatterElements{.name = kName,
                              .max_inputs = 3,
                              .max_outputs = 1,
                              .attrs = kAttrs,
-                             .infer = infer_widened<infer>,
-                             .run = run_widened<run>,
+                             .infer = infer,
+                             .run = run,
                              .moves = scatter_moves,
                              .moved = {0, 2, 2}};
 

@@ -47,6 +47,7 @@ const OpDef kTrilu{.name = "Trilu",
                    .max_inputs = 2,
                    .max_outputs = 1,
                    .attrs = kAttrs,
+                   .any_type = true,
                    .infer = infer,
                    .run = run,
                    .moves = always_moves};
