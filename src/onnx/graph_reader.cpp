@@ -78,7 +78,10 @@ graph::Graph GraphReader::read(const GraphProto &proto) {
 }
 
 ValueId GraphReader::value_named(const std::string &name) {
-  if (outer_ && !own_.contains(name) && !ids_.contains(name)) return capture(name);
+  return outer_ && !own_.contains(name) && !ids_.contains(name) ? capture(name) : own_value(name);
+}
+
+ValueId GraphReader::own_value(const std::string &name) {
   const auto [at, is_new] = ids_.try_emplace(name, static_cast<ValueId>(g_.values.size()));
   if (is_new) {
     graph::Value value;
@@ -105,7 +108,7 @@ ValueId GraphReader::capture(const std::string &name) {
 
 /// The value of that name, which must not have been made before.
 ValueId GraphReader::define(const std::string &name) {
-  const ValueId id = value_named(name);
+  const ValueId id = own_value(name);
   if (defined_[static_cast<std::size_t>(id)])
     fail(QTN_EFORMAT, "\"", name, "\" is made twice: names of values must be unique");
   defined_[static_cast<std::size_t>(id)] = true;
@@ -231,6 +234,7 @@ void GraphReader::add_node(const NodeProto &proto, std::size_t index) {
       upgrade(op, node, opset);
       node.op = ops::find_op("", op);
     }
+    if (node.op == &ops::kScan && opset < 9) fail(QTN_EUNSUPPORTED, "its form of opset 8 is not supported");
     if (node.op && has_bodies(*node.op)) add_bodies(proto, node);
   } catch (const Error &e) {
     fail_at(node.name, proto.op, e);

@@ -41,7 +41,9 @@ class GraphReader {
   graph::UniqueNames &value_names() { return value_names_; }
 
  private:
+  /// The value of that name, of this graph or of one around it.
   graph::ValueId value_named(const std::string &name);
+  graph::ValueId own_value(const std::string &name);
   graph::ValueId capture(const std::string &name);
   graph::ValueId define(const std::string &name);
   void set_constant(graph::ValueId id, Tensor tensor);

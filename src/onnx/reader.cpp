@@ -48,7 +48,8 @@ void keep_cast_types(const GraphProto &graph, FileContext &file) {
 graph::Graph read(protozero::data_view bytes, const std::string &folder) {
   const ModelProto model = read_model(bytes);
   if (!model.graph) fail(QTN_EFORMAT, "holds no graph");
-  const std::optional<std::int64_t> opset = default_opset(model.opsets);
+  std::optional<std::int64_t> opset = default_opset(model.opsets);
+  if (!opset && !model.functions.empty()) opset = kMaxOpset;  // functions say which opsets they use
   if (!opset) fail(QTN_EFORMAT, "does not say which opset it uses");
   if (*opset < kMinOpset || *opset > kMaxOpset)
     fail(QTN_EUNSUPPORTED, "uses opset ", *opset, "; supported are ", kMinOpset, " to ", kMaxOpset);

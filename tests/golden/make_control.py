@@ -18,7 +18,7 @@ from golden_json import write
 from onnx.reference import ReferenceEvaluator
 
 OUT = pathlib.Path(__file__).with_name("control")
-HEAD = '<ir_version: 9, opset_import: ["" : 18{}]>\n'
+HEAD = '<ir_version: 9, opset_import: ["" : {}]>\n'
 
 
 def floats(*shape):
@@ -108,6 +108,17 @@ g (int64 n, int64[K] x) => (int64[K] y) {
         }>
     }>
 }""", [[np.int64(4), np.arange(3)], [np.int64(0), np.arange(3)]]),
+    "loop_of_older_form": ("""
+g (int64 n, float[2] x) => (float[2] y, float[N, 2] all) {
+  yes = Constant <value = bool {1}> ()
+  y, all = Loop (n, yes, x) <
+    body = step (int64 i, bool before, float[2] state) => (bool after, float[2] next, float[2] seen) {
+      after = Identity (before)
+      next = Add (state, x)
+      row = Unsqueeze <axes = [0]> (next)
+      seen = Squeeze <axes = [0]> (row)
+    }>
+}""", [[np.int64(3), floats(2)]]),
     "scan": ("""
 g (float[2] start, float[N, 2] a, float[2, N] b) => (float[2] y, float[2, N] c, float[N, 2] d) {
   y, c, d = Scan <num_scan_inputs = 2, scan_input_axes = [0, 1], scan_input_directions = [0, 1],
@@ -206,7 +217,7 @@ def main():
     onnxruntime.set_default_logger_severity(4)
     OUT.mkdir(exist_ok=True)
     cases = []
-    models = {name: (HEAD.format("") + text, runs) for name, (text, runs) in MODELS.items()} | FUNCTIONS
+    models = {name: (HEAD.format(11 if name == "loop_of_older_form" else 18) + text, runs) for name, (text, runs) in MODELS.items()} | FUNCTIONS
     for name, (text, runs) in models.items():
         model = onnx.parser.parse_model(text)
         onnx.checker.check_model(model, full_check=False)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every operator against ONNX's reference evaluator, contiguous and with strides.
+#include "onnx/bodies.hpp"
 #include "support.hpp"
 
 namespace qtn {
@@ -91,7 +92,9 @@ void every_golden_case(void **) {
     }
   }
   if (failures) fail_test(failures, " of ", cases, " cases failed");
-  assert_int_equal(files, ops::all_ops().size());
+  // If, Loop and Scan run graphs: runtime/control_test.
+  const auto alone = std::ranges::count_if(ops::all_ops(), [](const auto *op) { return !onnx::has_bodies(*op); });
+  assert_int_equal(files, alone);
 }
 
 }  // namespace
