@@ -467,7 +467,7 @@ BAD = {
     "qtrainer_load_bytes": [({"t": "$t", "data": [1, 2, 3]}, "QTN_EFORMAT", "data: is no safetensors file: it has 3 bytes")],
     "qobserver_save_file": [({"o": "$o", "path": "@no/o.observer"}, "QTN_EIO", "{folder}/no/o.observer: No such file or directory")],
     "qobserver_load_file": [({"path": "@nothing.observer"}, "QTN_EIO", "{folder}/nothing.observer: No such file or directory")],
-    "qmodel_save_bytes": [({"m": "$m", "attrs": {"opset": 5}}, "QTN_EINVAL", "qmodel_save_bytes: opset is 5, not from 13 to 25")],
+    "qmodel_save_bytes": [({"m": "$m", "attrs": {"opset": 5}}, "QTN_EINVAL", "qmodel_save_bytes: opset is 5, not from 13 to 28")],
     "qtrainer_load": [({"t": "$t", "path": "@nothing.safetensors"}, "QTN_EIO", "{folder}/nothing.safetensors: No such file or directory")],
 }  # fmt: skip
 
