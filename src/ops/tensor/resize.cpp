@@ -319,8 +319,10 @@ void resize_integers(const Resizing &resizing, const Tensor &x, const Tensor &y,
 }
 
 void run_nearest(const Resizing &resizing, const Tensor &x, const Tensor &y) {
-  const Tensor real = Tensor::scalar(resizing.extrapolation);
-  const std::uint64_t fill = fill_bits(x, resizing.extrapolation == 0 ? nullptr : &real);
+  // Nothing is allocated where nothing is extrapolated: training runs this in each step.
+  Tensor real;
+  if (resizing.extrapolation != 0) real = Tensor::scalar(resizing.extrapolation);
+  const std::uint64_t fill = fill_bits(x, real.has_data() ? &real : nullptr);
   gather_axes(y, x, resizing.sources, &fill);
 }
 
