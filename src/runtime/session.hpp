@@ -30,7 +30,7 @@ class Session {
 
   /// Outputs in graph order, float32 unless the options say otherwise. Safe from many threads at once. Throws
   /// QTN_EINVAL, QTN_EDTYPE or QTN_ESHAPE on inputs that do not fit. Once runs of these shapes have made their plan and
-  /// memory, a run on int8 kernels takes no lock and allocates nothing but its outputs.
+  /// memory, a run on int8 kernels takes no lock and allocates nothing but its outputs, unless shapes depend on data.
   void run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs) const;
   std::vector<Tensor> run(std::span<const Tensor *const> inputs) const;
 

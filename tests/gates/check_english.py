@@ -5,8 +5,9 @@ english.txt lists files in which some remain, with how many at most. Usage: chec
 """
 import pathlib
 import re
-import subprocess
 import sys
+
+from tracked import tracked
 
 THINGS = """activation allocation argument array axis batch bias block bool buffer bound byte call case cast channel checkpoint chunk class
 code column command comment configuration constant context copy CPU crash engine entry error exponent exporter factor field file filter
@@ -88,13 +89,6 @@ def findings(file, text):
     for pattern, advice in rules.items():
         for match in re.finditer(pattern, prose, re.M):
             yield prose.count("\n", 0, match.start()) + 1, " ".join(match[0].split()), advice
-
-
-def tracked(root):
-    listed = subprocess.run(["git", "-C", root, "ls-files", "-z"], capture_output=True)
-    if listed.returncode:
-        return [path.relative_to(root) for path in root.rglob("*") if path.is_file() and "build" not in path.parts]
-    return [pathlib.Path(name) for name in listed.stdout.decode().split("\0") if name]
 
 
 def allowed(path):

@@ -5,9 +5,10 @@ tracks; links to other sites are not followed. Usage: check_links.py ROOT
 """
 import pathlib
 import re
-import subprocess
 import sys
 import urllib.parse
+
+from tracked import tracked
 
 FENCE = re.compile(r"^( *)(```|~~~).*?^\1\2 *$", re.M | re.S)
 CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.S)
@@ -38,13 +39,6 @@ def links(text):
     text = COMMENT.sub(blank, CODE.sub(blank, FENCE.sub(blank, text)))
     for match in LINK.finditer(text):
         yield text.count("\n", 0, match.start()) + 1, next(filter(None, match.groups()))
-
-
-def tracked(root):
-    listed = subprocess.run(["git", "-C", root, "ls-files", "-z"], capture_output=True)
-    if listed.returncode:
-        return {path.relative_to(root) for path in root.rglob("*") if path.is_file() and "build" not in path.parts}
-    return {pathlib.Path(name) for name in listed.stdout.decode().split("\0") if name}
 
 
 def faults(root, files):
