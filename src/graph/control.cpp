@@ -93,7 +93,6 @@ class Stack {
 };
 
 std::vector<Tensor> run_if(const Node &node, std::span<const Tensor> operands, const RunBody &run) {
-  is_true(operands[0], "condition");
   return run_body(run, *node.bodies.at(branch_of(operands[0])), operands.subspan(1));
 }
 
@@ -147,11 +146,13 @@ std::vector<Tensor> run_scan(const Node &node, std::span<const Tensor> operands,
   const auto scanned = static_cast<std::size_t>(said);
   const std::size_t states = own - scanned;
   std::vector<std::int64_t> axes;
+  std::vector<bool> backwards;
   std::int64_t length = -1;
   for (std::size_t s = 0; s < scanned; ++s) {
     const Tensor &x = operands[states + s];
     const std::int64_t wanted = item(node.attrs, "scan_input_axes", s, scanned);
     axes.push_back(static_cast<std::int64_t>(normalize_axis(wanted, x.rank(), "Scan")));
+    backwards.push_back(item(node.attrs, "scan_input_directions", s, scanned) != 0);
     const std::int64_t steps = x.dim(static_cast<std::size_t>(axes[s]));
     if (length >= 0 && steps != length) fail(QTN_ESHAPE, "scanned inputs have ", length, " and ", steps, " elements");
     length = steps;
@@ -163,10 +164,8 @@ std::vector<Tensor> run_scan(const Node &node, std::span<const Tensor> operands,
   const Iterations counted;
   for (std::int64_t i = 0; i < length; ++i) {
     Iterations::add();
-    for (std::size_t s = 0; s < scanned; ++s) {
-      const bool backwards = item(node.attrs, "scan_input_directions", s, scanned) != 0;
-      inputs[states + s] = operands[states + s].select(axes[s], backwards ? length - 1 - i : i).to_contiguous();
-    }
+    for (std::size_t s = 0; s < scanned; ++s)
+      inputs[states + s] = operands[states + s].select(axes[s], backwards[s] ? length - 1 - i : i).to_contiguous();
     std::vector<Tensor> made = run_body(run, body, inputs);
     for (std::size_t s = 0; s < states; ++s) inputs[s] = made[s];
     for (std::size_t s = 0; s < stacks.size(); ++s) stacks[s].push(made[states + s]);

@@ -13,6 +13,8 @@ import tempfile
 import time
 
 NODES = 4000
+# What works with every shape; the others may be refused, where a graph is on grids already or has no weights.
+WORKING = ("load", "inspect", "save", "session", "run")
 
 # What is linear takes 4 times as long, or somewhat more where caches get too small; what is quadratic takes 16 times.
 MOST = 9.0
@@ -358,8 +360,7 @@ def main():
             found = measure(library, shape, nodes)
         else:
             steps = all_steps(library, shape, NODES)
-            assert isinstance(steps["load"], float), (shape.__name__, steps)
-            found = badly_refused(steps)
+            found = badly_refused(steps) | {name: f"refused by {steps.get(name)!r}" for name in WORKING if not isinstance(steps.get(name), float)}
             print(f"{shape.__name__}: {len(steps)} steps", flush=True)
         for name, text in found.items():
             print(f"large_graphs: {shape.__name__}, {name}: {text}", flush=True)

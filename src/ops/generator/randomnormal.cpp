@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/common/generator.hpp"
+#include "ops/common/random_fill.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -10,17 +10,7 @@ constexpr AttrSpec kAttrs[] = {{"dtype", AttrSpec::kInt},
                                {"seed", AttrSpec::kFloat},
                                {"shape", AttrSpec::kInts}};
 
-Types infer(const Call &call) {
-  const qdtype dtype = dtype_attribute("RandomNormal", call.attrs, "dtype", QTN_FLOAT32);
-  if (!is_floating(dtype)) fail(QTN_EDTYPE, "RandomNormal: dtype is ", dtype_name(dtype), ", which is no float");
-  if (!call.attrs.has("shape")) fail(QTN_EINVAL, "RandomNormal: attribute \"shape\" is missing");
-  return {{dtype, Shape(call.attrs.get_ints("shape"))}};
-}
-
-void run(const Call &call, std::span<Tensor> outputs) {
-  const double mean = call.attrs.get_float("mean", 0), scale = call.attrs.get_float("scale", 1);
-  generate(outputs[0], [=, draws = Draws(call.attrs)](std::int64_t i) { return mean + scale * draws.normal(i); });
-}
+Types infer(const Call &call) { return infer_random("RandomNormal", call); }
 
 }  // namespace
 
@@ -30,7 +20,7 @@ const OpDef kRandomNormal{.name = "RandomNormal",
                           .max_outputs = 1,
                           .attrs = kAttrs,
                           .infer = infer,
-                          .run = run,
+                          .run = run_normal,
                           .output_dtype = output_dtype_or_input};
 
 }  // namespace qtn::ops

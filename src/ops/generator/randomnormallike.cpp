@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/common/generator.hpp"
+#include "ops/common/random_fill.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -7,17 +7,7 @@ namespace {
 constexpr AttrSpec kAttrs[] = {
     {"dtype", AttrSpec::kInt}, {"mean", AttrSpec::kFloat}, {"scale", AttrSpec::kFloat}, {"seed", AttrSpec::kFloat}};
 
-Types infer(const Call &call) {
-  const Tensor &x = *call.in(0);
-  const qdtype dtype = dtype_attribute("RandomNormalLike", call.attrs, "dtype", x.dtype());
-  if (!is_floating(dtype)) fail(QTN_EDTYPE, "RandomNormalLike: dtype is ", dtype_name(dtype), ", which is no float");
-  return {{dtype, x.shape()}};
-}
-
-void run(const Call &call, std::span<Tensor> outputs) {
-  const double mean = call.attrs.get_float("mean", 0), scale = call.attrs.get_float("scale", 1);
-  generate(outputs[0], [=, draws = Draws(call.attrs)](std::int64_t i) { return mean + scale * draws.normal(i); });
-}
+Types infer(const Call &call) { return infer_random("RandomNormalLike", call); }
 
 }  // namespace
 
@@ -27,7 +17,7 @@ const OpDef kRandomNormalLike{.name = "RandomNormalLike",
                               .max_outputs = 1,
                               .attrs = kAttrs,
                               .infer = infer,
-                              .run = run,
+                              .run = run_normal,
                               .reads_shapes = true,
                               .output_dtype = output_dtype_or_input};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/common/generator.hpp"
+#include "ops/common/random_fill.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -10,18 +10,7 @@ constexpr AttrSpec kAttrs[] = {{"dtype", AttrSpec::kInt},
                                {"seed", AttrSpec::kFloat},
                                {"shape", AttrSpec::kInts}};
 
-Types infer(const Call &call) {
-  const qdtype dtype = dtype_attribute("RandomUniform", call.attrs, "dtype", QTN_FLOAT32);
-  if (!is_floating(dtype)) fail(QTN_EDTYPE, "RandomUniform: dtype is ", dtype_name(dtype), ", which is no float");
-  if (!call.attrs.has("shape")) fail(QTN_EINVAL, "RandomUniform: attribute \"shape\" is missing");
-  return {{dtype, Shape(call.attrs.get_ints("shape"))}};
-}
-
-void run(const Call &call, std::span<Tensor> outputs) {
-  const double low = call.attrs.get_float("low", 0), high = call.attrs.get_float("high", 1);
-  generate(outputs[0],
-           [=, draws = Draws(call.attrs)](std::int64_t i) { return low + (high - low) * draws.uniform(i); });
-}
+Types infer(const Call &call) { return infer_random("RandomUniform", call); }
 
 }  // namespace
 
@@ -31,7 +20,7 @@ const OpDef kRandomUniform{.name = "RandomUniform",
                            .max_outputs = 1,
                            .attrs = kAttrs,
                            .infer = infer,
-                           .run = run,
+                           .run = run_uniform,
                            .output_dtype = output_dtype_or_input};
 
 }  // namespace qtn::ops
