@@ -54,6 +54,8 @@ Forms::Forms(const graph::Graph &g, std::span<const ops::TensorType> inputs, std
       known_(graph::infer(g, real_types(g, inputs), values)),
       real_(g.values.size(), kNoSlot),
       integer_(g.values.size(), kNoSlot),
+      contiguous_real_(g.values.size(), kNoSlot),
+      real_picture_(g.values.size(), kNoSlot),
       readers_(g.values.size(), 0),
       read_as_picture_(g.values.size(), false) {
   for (const Node &node : g.nodes) {
@@ -139,22 +141,39 @@ void Forms::settle(ValueId v, SlotId computed) {
     const Shape &shape = shape_of(v);
     const bool line = shape.size() == 3 && read_as_picture_[at(v)];
     const Shape strides = line ? channels_last_strides(shape) : integer_strides(shape);
-    integer_[at(v)] = converted(computed, {QTN_UINT8, shape, strides, canonical(q)}, make_quantize);
+    const SlotId from = same_layout(shape, form(computed).strides, strides) ? computed : contiguous(computed);
+    integer_[at(v)] = converted(from, {QTN_UINT8, shape, strides, canonical(q)}, make_quantize);
   } else {
     const SlotId s = add_slot({QTN_FLOAT32, shape_of(v), contiguous_strides(shape_of(v)), nullptr});
-    add_step(make_round_trip(computed, s, q));
+    add_step(make_round_trip(contiguous(computed), s, q));
     real_[at(v)] = s;
   }
 }
 
 SlotId Forms::real(ValueId v) {
-  SlotId &s = real_[at(v)];
+  SlotId &s = contiguous_real_[at(v)];
   if (s != kNoSlot) return s;
+  if (real_[at(v)] != kNoSlot) return s = contiguous(real_[at(v)]);
   const Tensor &constant = known_.constants[at(v)];
   if (constant.has_data())
     return s = add_constant(constant.quantized() ? weights_.dequantized(v, constant) : constant.to_contiguous());
   const SlotId q = dense(integer_[at(v)]);
   return s = converted(q, {QTN_FLOAT32, shape_of(v), contiguous_strides(shape_of(v)), nullptr}, make_dequantize);
+}
+
+SlotId Forms::any_real(ValueId v) {
+  SlotId &s = real_[at(v)];
+  if (s != kNoSlot) return s;
+  if (contiguous_real_[at(v)] != kNoSlot || known_.constants[at(v)].has_data()) return s = real(v);
+  const SlotId q = dense(integer_[at(v)]);
+  return s = converted(q, {QTN_FLOAT32, shape_of(v), form(q).strides, nullptr}, make_dequantize);
+}
+
+SlotId Forms::real_picture(ValueId v) {
+  SlotId &s = real_picture_[at(v)];
+  if (s != kNoSlot) return s;
+  const SlotId any = any_real(v);
+  return s = is_dense_picture(any) ? any : copied(any, channels_last_strides(shape_of(v)));
 }
 
 SlotId Forms::integer(ValueId v) {
@@ -163,11 +182,13 @@ SlotId Forms::integer(ValueId v) {
   return s;
 }
 
+bool Forms::is_dense_picture(SlotId s) const {
+  const auto picture = as_picture(form(s).shape, form(s).strides);
+  return picture && picture->pixel == picture->c;
+}
+
 SlotId Forms::dense(SlotId s) {
-  const SlotForm &f = form(s);
-  if (is_contiguous(f)) return s;
-  const auto picture = as_picture(f.shape, f.strides);
-  return picture && picture->pixel == picture->c ? s : copied(s, integer_strides(f.shape));
+  return is_contiguous(form(s)) || is_dense_picture(s) ? s : copied(s, integer_strides(form(s).shape));
 }
 
 SlotId Forms::contiguous(SlotId s) {
@@ -194,12 +215,18 @@ std::ptrdiff_t Forms::producer(SlotId s) const {
 
 Step *Forms::open_step(ValueId v, SlotId s) const {
   if (readers_[at(v)] != 1) return nullptr;
-  const SlotForm &f = form(s);
-  const auto picture = as_picture(f.shape, f.strides);
+  const bool rows = form(s).dtype == QTN_FLOAT32 && is_contiguous(form(s));
   const std::ptrdiff_t i = producer(s);
-  if (i < 0 || f.dtype != QTN_UINT8 || !picture || picture->pixel != picture->c) return nullptr;
+  if (i < 0 || !(form(s).dtype == QTN_UINT8 || form(s).dtype == QTN_FLOAT32) || !(rows || is_dense_picture(s)))
+    return nullptr;
   Step *step = plan_.steps[static_cast<std::size_t>(i)].get();
-  return step->writes[0] == s ? step : nullptr;
+  if (step->writes[0] != s) return nullptr;
+  // A watch, or a copy of other strides, has read it.
+  const SlotId root = plan_.slots[static_cast<std::size_t>(s)].root;
+  for (std::size_t later = static_cast<std::size_t>(i) + 1; later < plan_.steps.size(); ++later)
+    for (const SlotId read : plan_.steps[later]->reads)
+      if (plan_.slots[static_cast<std::size_t>(read)].root == root) return nullptr;
+  return step;
 }
 
 }  // namespace qtn::runtime

@@ -42,10 +42,15 @@ class Forms {
   void settle(graph::ValueId v, SlotId computed);
   /// Contiguous real numbers (or plain integers of shape arithmetic).
   SlotId real(graph::ValueId v);
+  /// The same under any strides: as they were computed.
+  SlotId any_real(graph::ValueId v);
+  /// The same as a picture without gaps.
+  SlotId real_picture(graph::ValueId v);
   /// 8-bit integers under any strides.
   SlotId integer(graph::ValueId v);
   /// The same without gaps: a dense picture, or contiguous.
   SlotId dense(SlotId s);
+  bool is_dense_picture(SlotId s) const;
   SlotId contiguous(SlotId s);
   SlotId picture(SlotId s);
 
@@ -57,8 +62,8 @@ class Forms {
 
   /// Index of the step that fills a slot; -1 for inputs and constants.
   std::ptrdiff_t producer(SlotId s) const;
-  /// The step that computes value v as a dense picture in slot s, if only this node reads it: it may be made to compute
-  /// more, or elsewhere.
+  /// The step that computes value v as a dense picture in slot s, or contiguous rows of floats, if only this node reads
+  /// it: it may be made to compute more, or elsewhere.
   Step *open_step(graph::ValueId v, SlotId s) const;
 
   const graph::Graph &g_;
@@ -66,9 +71,10 @@ class Forms {
   Weights &weights_;
   graph::Inferred known_;
   Plan plan_;
-  std::vector<SlotId> real_, integer_;  // by value
-  std::vector<std::size_t> readers_;    // of a value
-  std::vector<bool> read_as_picture_;   // by value
+  std::vector<SlotId> real_, integer_;                  // by value
+  std::vector<SlotId> contiguous_real_, real_picture_;  // copies of real_ where it lies otherwise
+  std::vector<std::size_t> readers_;                    // of a value
+  std::vector<bool> read_as_picture_;                   // by value
   const graph::Node *node_ = nullptr;
   std::size_t node_index_ = 0;
   bool integers_ = false;  // inputs on a grid come as its integers

@@ -7,8 +7,7 @@
 #include "base/error.hpp"
 #include "ops/common/dynamic_quantizer.hpp"
 #include "ops/common/requantization.hpp"
-#include "runtime/forms.hpp"
-#include "runtime/phases.hpp"
+#include "runtime/lower_real.hpp"
 
 namespace qtn::runtime {
 namespace {
@@ -18,9 +17,9 @@ using graph::kNoValue;
 using graph::Node;
 using graph::ValueId;
 
-class Lowering : Forms {
+class Lowering : RealLowering {
  public:
-  using Forms::Forms;
+  using RealLowering::RealLowering;
 
   Plan build(std::span<const ValueId> watched) {
     std::vector<bool> tapped(g_.values.size(), false);
@@ -83,19 +82,6 @@ class Lowering : Forms {
     const SlotId to = is_8bit(y) ? integer_output(y, shape, contiguous_strides(shape)) : plain_slot(QTN_FLOAT32, shape);
     add_step(make_matmul(edge(a), edge(b), edge(to)));
     if (!is_8bit(y)) settle(y, to);
-  }
-
-  /// The cache for one part of a node's weights, where it has several.
-  PackCache pack_cache(std::size_t part = 0, std::size_t parts = 1) {
-    const std::size_t n = node_index_;
-    return [this, n, part, parts](std::size_t form, const std::function<PackedWeights()> &pack) {
-      return weights_.packed({n, form * parts + part}, pack);
-    };
-  }
-
-  ops::Clamp clamp() const {
-    constexpr float kInfinity = std::numeric_limits<float>::infinity();
-    return node_->clamp.value_or(ops::Clamp{-kInfinity, kInfinity});
   }
 
   QuantizedRange range(const QuantizerPtr &q) const {
@@ -178,21 +164,6 @@ class Lowering : Forms {
     if (!qy) settle(y, contiguous(ys));
   }
 
-  /// Channels of a convolution to where the outputs of a phase belong.
-  void interleave(SlotId part, std::ptrdiff_t channel, const Phase &all, SlotId y, const Phase &phase,
-                  const ops::Window &window) {
-    View from{picture_shape(form(y).shape, form(y).shape[1], phase.count), form(part).strides, channel};
-    View to{from.shape, form(y).strides, 0};
-    const Shape steps = picture_shape(from.shape, 1, window.stride), first = picture_shape(from.shape, 0, phase.at),
-                skipped = picture_shape(from.shape, 0, all.skipped);
-    for (std::size_t axis = 2; axis < from.shape.size(); ++axis) {
-      from.offset += skipped[axis] * from.strides[axis];
-      to.offset += first[axis] * to.strides[axis];
-      to.strides[axis] *= steps[axis];
-    }
-    add_step(make_copy(edge(add_view(part, from)), edge(add_view(y, to))));
-  }
-
   void lower_dynamic() {
     const ValueId x = input(0), y = output();
     std::array<Tensor, 4> constants;
@@ -263,18 +234,6 @@ class Lowering : Forms {
     return integer_strides(shape);
   }
 
-  /// ReduceMean over all spatial axes of a picture and no other.
-  bool reduces_pictures() const {
-    const Shape &x = shape_of(input(0));
-    if (input(1) == kNoValue || !known_.constants[at(input(1))].has_data()) return false;
-    std::vector<bool> reduced(x.size(), false);
-    for (const std::int64_t a : int_values(known_.constants[at(input(1))], "ReduceMean: axes"))
-      reduced[normalize_axis(a, x.size(), "ReduceMean")] = true;
-    for (std::size_t i = 0; i < x.size(); ++i)
-      if (reduced[i] != (i >= 2)) return false;
-    return true;
-  }
-
   void lower_pool(const ops::Window &window, Pooling pooling) {
     const ValueId v = output();
     if (!is_ordinary(window) || !pools_in_int32(window)) return lower_definition();
@@ -325,39 +284,6 @@ class Lowering : Forms {
     add_step(make_table(edge(from), edge(y), table(form(from).quantizer, form(y).quantizer), isa_));
   }
 
-  std::vector<const Tensor *> constant_operands(std::vector<Tensor> &storage) const {
-    std::vector<const Tensor *> operands;
-    storage.resize(node_->inputs.size());
-    for (std::size_t i = 0; i < storage.size(); ++i) {
-      const ValueId v = input(i);
-      if (v != kNoValue)
-        storage[i] = known_.constants[at(v)].has_data() ? known_.constants[at(v)]
-                                                        : Tensor::meta(known_.types[at(v)].dtype, shape_of(v));
-      operands.push_back(v == kNoValue ? nullptr : &storage[i]);
-    }
-    return operands;
-  }
-
-  std::vector<ops::TensorType> output_types() const {
-    std::vector<ops::TensorType> types;
-    for (const ValueId v : node_->outputs)
-      if (v != kNoValue) types.push_back(known_.types[at(v)]);
-    return types;
-  }
-
-  bool lower_as_views(SlotId x, bool only_contiguous, std::vector<SlotId> &result) {
-    if (plan_.slots[static_cast<std::size_t>(x)].input >= 0) return false;  // bound again at every run
-    if (std::find(node_->outputs.begin(), node_->outputs.end(), kNoValue) != node_->outputs.end()) return false;
-    std::vector<Tensor> storage;
-    const auto operands = constant_operands(storage);
-    const auto views = views_of(*node_, form(x), operands, output_types());
-    if (!views || views->size() != node_->outputs.size()) return false;  // the mask of Dropout is no view
-    for (const View &view : *views)
-      if (only_contiguous && !same_layout(view.shape, view.strides, contiguous_strides(view.shape))) return false;
-    for (const View &view : *views) result.push_back(add_view(x, view));
-    return true;
-  }
-
   void lower_move() {
     if (std::string_view(node_->op->name) == "MaxPool") {
       const Shape &x = shape_of(input(0));
@@ -366,7 +292,7 @@ class Lowering : Forms {
     }
     if (std::string_view(node_->op->name) == "Concat" && lower_channel_concat()) return;
     std::vector<SlotId> views;
-    if (lower_as_views(integer(input(node_->op->moved.first)), false, views)) {
+    if (lower_as_views(integer(input(node_->op->moved.first)), views)) {
       for (std::size_t o = 0; o < views.size(); ++o) integer_[at(node_->outputs[o])] = views[o];
       return;
     }
@@ -456,11 +382,7 @@ class Lowering : Forms {
   }
 
   void lower_float() {
-    std::vector<SlotId> views;
-    if (ops::moves(*node_->op, node_->attrs) && !node_->clamp && lower_as_views(real(input(0)), true, views)) {
-      for (std::size_t o = 0; o < views.size(); ++o) settle(node_->outputs[o], views[o]);
-      return;
-    }
+    if (lower_real()) return;
     OperandRefs refs;
     for (const ValueId v : node_->inputs) refs.inputs.push_back(v == kNoValue ? kNoSlot : real(v));
     for (const ValueId v : node_->outputs)

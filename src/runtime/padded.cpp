@@ -19,13 +19,13 @@ bool same(const ops::Span &a, const ops::Span &b) { return a.begin == b.begin &&
 }  // namespace
 
 PaddedPicture::PaddedPicture(const ops::Window &window, const Picture &x, std::int64_t groups, std::uint8_t zero_point,
-                             const kernels::GemmKernel &kernel, std::size_t rows)
+                             const kernels::GemmForm &form, std::size_t rows)
     : window_(window),
       x_(x),
       channels_(x.c / groups),
-      element_(kernel.picture_bytes),
+      element_(form.picture_bytes),
       zero_point_(zero_point),
-      columns_(columns_of(window, channels_, kernel, rows)) {
+      columns_(columns_of(window, channels_, form, rows)) {
   const std::int64_t kw = window.kernel[1];
   width_ = (window.out[1] - 1) * window.stride[1] + (kw - 1) * window.dilation[1] + 1;
   const bool reaches_out = window.pad_begin[1] > 0 || width_ > x.w + window.pad_begin[1];
@@ -47,7 +47,7 @@ PaddedPicture::PaddedPicture(const ops::Window &window, const Picture &x, std::i
 }
 
 std::vector<PaddedPicture::Columns> PaddedPicture::columns_of(const ops::Window &window, std::int64_t channels,
-                                                              const kernels::GemmKernel &kernel, std::size_t rows) {
+                                                              const kernels::GemmForm &form, std::size_t rows) {
   std::vector<Columns> columns;
   std::int64_t most = 0;
   for (std::int64_t ox = 0; ox < window.out[1]; ++ox) {
@@ -57,7 +57,7 @@ std::vector<PaddedPicture::Columns> PaddedPicture::columns_of(const ops::Window 
   }
   // Measured: strips of fewer rows than two fifths of a tile cost more than products with zero points.
   const std::size_t shortest = std::min(rows, static_cast<std::size_t>(most));
-  if (channels % 4 != 0 || 5 * shortest < 2 * kernel.mr) return {{0, window.out[1], {0, window.kernel[1]}}};
+  if (channels % 4 != 0 || 5 * shortest < 2 * form.mr) return {{0, window.out[1], {0, window.kernel[1]}}};
   return columns;
 }
 
@@ -123,9 +123,8 @@ std::int64_t PaddedPicture::copied_rows(std::int64_t rows) const {
   return (rows - 1) * window_.stride[0] + (window_.kernel[0] - 1) * window_.dilation[0] + 1;
 }
 
-std::size_t PaddedPicture::bytes_of_pixel(const ops::Window &window, const Picture &x,
-                                          const kernels::GemmKernel &kernel) {
-  return (Size(x.w) * x.c * kernel.picture_bytes * window.stride[0]).value() / static_cast<std::size_t>(window.out[1]);
+std::size_t PaddedPicture::bytes_of_pixel(const ops::Window &window, const Picture &x, const kernels::GemmForm &form) {
+  return (Size(x.w) * x.c * form.picture_bytes * window.stride[0]).value() / static_cast<std::size_t>(window.out[1]);
 }
 
 std::size_t PaddedPicture::bytes(std::size_t rows) const {

@@ -18,10 +18,10 @@ class PaddedPicture {
  public:
   /// `rows` output rows are read together.
   PaddedPicture(const ops::Window &window, const Picture &x, std::int64_t groups, std::uint8_t zero_point,
-                const kernels::GemmKernel &kernel, std::size_t rows);
+                const kernels::GemmForm &form, std::size_t rows);
 
   /// Bytes that a pixel of output costs, about.
-  static std::size_t bytes_of_pixel(const ops::Window &window, const Picture &x, const kernels::GemmKernel &kernel);
+  static std::size_t bytes_of_pixel(const ops::Window &window, const Picture &x, const kernels::GemmForm &form);
 
   const ops::Window &window() const { return window_; }
   /// Whether rows are copied, to get their borders or to become wider.
@@ -57,7 +57,7 @@ class PaddedPicture {
   };
 
   static std::vector<Columns> columns_of(const ops::Window &window, std::int64_t channels,
-                                         const kernels::GemmKernel &kernel, std::size_t rows);
+                                         const kernels::GemmForm &form, std::size_t rows);
   std::vector<kernels::GemmRun> runs(const ops::Span &rows_of_taps, const ops::Span &taps) const;
   std::int64_t weights_of_tap(std::int64_t ky, std::int64_t kx) const;
   std::int64_t copied_rows(std::int64_t rows) const;

@@ -141,22 +141,20 @@ Phase joined(std::span<const Phase> phases) {
   return all;
 }
 
-LinearWeights phase_weights(const graph::Graph &g, const graph::Node &node, std::span<const Phase> phases,
-                            const Phase &all, const Quantizer &x, const Quantizer *y) {
-  const graph::Value &value = g.value(node.inputs[1]);
-  const Tensor weight = to_plain(value.constant).to_contiguous();
-  const auto filters = static_cast<std::size_t>(weight.dim(1));
-  LinearWeights w;
-  w.groups = static_cast<std::size_t>(node.attrs.get_int("group", 1));
-  w.out = filters * phases.size();
-  const std::size_t in = static_cast<std::size_t>(weight.dim(0)) / w.groups, rank = weight.rank();
+namespace {
+
+/// Filters [groups * in][filters][taps] as [groups][phases][filters][taps of all][in], zeros where a phase has no tap.
+template <class T>
+std::vector<T> phase_filters(const Tensor &weight, std::size_t groups, std::span<const Phase> phases,
+                             const Phase &all) {
+  const auto filters = static_cast<std::size_t>(weight.dim(1)), count = groups * filters * phases.size();
+  const std::size_t in = static_cast<std::size_t>(weight.dim(0)) / groups, rank = weight.rank();
   const auto length = [&](std::size_t back) { return rank >= 2 + back ? weight.dim(rank - back) : 1; };
   const Dims lengths{length(2), length(1), length(3)};
   const auto all_taps = static_cast<std::size_t>(element_count(weight.shape(), 2, rank));
-  const auto taps = static_cast<std::size_t>(all.window.taps_count());
-  w.k = taps * in;
-  w.weight.assign(w.groups * w.out * w.k, 0);
-  const auto *from = weight.as<const std::int8_t>();
+  const std::size_t k = static_cast<std::size_t>(all.window.taps_count()) * in;
+  std::vector<T> to(count * k);
+  const auto *from = weight.as<const T>();
   for (std::size_t p = 0; p < phases.size(); ++p) {
     std::size_t t = 0;  // in the order of gathered rows
     const Dims &kernel = all.window.kernel;
@@ -167,16 +165,48 @@ LinearWeights phase_weights(const graph::Graph &g, const graph::Node &node, std:
                      column = tap_at(phases[p], all, 1, c);
           if (!depth || !row || !column) continue;
           const auto tap = static_cast<std::size_t>((*depth * lengths[0] + *row) * lengths[1] + *column);
-          for (std::size_t group = 0; group < w.groups; ++group)
+          for (std::size_t group = 0; group < groups; ++group)
             for (std::size_t f = 0; f < filters; ++f)
               for (std::size_t i = 0; i < in; ++i)
-                w.weight[((group * phases.size() + p) * filters + f) * w.k + t * in + i] =
+                to[((group * phases.size() + p) * filters + f) * k + t * in + i] =
                     from[((group * in + i) * filters + f) * all_taps + tap];
         }
   }
+  return to;
+}
+
+}  // namespace
+
+LinearWeights phase_weights(const graph::Graph &g, const graph::Node &node, std::span<const Phase> phases,
+                            const Phase &all, const Quantizer &x, const Quantizer *y) {
+  const graph::Value &value = g.value(node.inputs[1]);
+  const Tensor weight = to_plain(value.constant).to_contiguous();
+  const auto filters = static_cast<std::size_t>(weight.dim(1));
+  LinearWeights w;
+  w.groups = static_cast<std::size_t>(node.attrs.get_int("group", 1));
+  w.out = filters * phases.size();
+  w.k = static_cast<std::size_t>(all.window.taps_count() * weight.dim(0)) / w.groups;
+  w.weight = phase_filters<std::int8_t>(weight, w.groups, phases, all);
   const graph::ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : graph::kNoValue;
   finish_weights(w, bias == graph::kNoValue ? nullptr : &g.value(bias).constant, w.groups * filters, x,
                  *value.quantizer, y);
+  return w;
+}
+
+RealWeights real_phase_weights(const Tensor &weight, const Tensor &bias, std::int64_t groups,
+                               std::span<const Phase> phases, const Phase &all) {
+  const auto filters = static_cast<std::size_t>(weight.dim(1));
+  RealWeights w;
+  w.groups = static_cast<std::size_t>(groups);
+  w.out = filters * phases.size();
+  w.k = static_cast<std::size_t>(all.window.taps_count() * weight.dim(0)) / w.groups;
+  const std::vector<float> taps = phase_filters<float>(weight, w.groups, phases, all);
+  w.weight = Tensor(QTN_FLOAT32, Shape{static_cast<std::int64_t>(taps.size())});
+  std::copy(taps.begin(), taps.end(), w.weight.as<float>());
+  if (!bias.has_data()) return w;
+  w.bias = Tensor(QTN_FLOAT32, Shape{static_cast<std::int64_t>(w.groups * w.out)});
+  for (std::size_t o = 0; o < w.groups * w.out; ++o)
+    w.bias.as<float>()[o] = bias.as<const float>()[o / w.out * filters + o % filters];
   return w;
 }
 

@@ -35,4 +35,8 @@ Phase joined(std::span<const Phase> phases);
 LinearWeights phase_weights(const graph::Graph &g, const graph::Node &node, std::span<const Phase> phases,
                             const Phase &all, const Quantizer &x, const Quantizer *y);
 
+/// The same of floats; `bias` may be without data.
+RealWeights real_phase_weights(const Tensor &weight, const Tensor &bias, std::int64_t groups,
+                               std::span<const Phase> phases, const Phase &all);
+
 }  // namespace qtn::runtime

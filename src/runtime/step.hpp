@@ -80,11 +80,11 @@ class Step {
 
 using StepPtr = std::unique_ptr<Step>;
 
-/// Part of a uint8 output, channels last: rows are pixels, counted over all images.
+/// Part of an output, channels last: rows are pixels, counted over all images.
 struct OutputBlock {
   std::uint8_t *y;
-  std::ptrdiff_t ldy;  ///< bytes from row to row
-  std::size_t first_row, rows, first_column, columns;
+  std::ptrdiff_t ldy;                                  ///< bytes from row to row
+  std::size_t first_row, rows, first_column, columns;  ///< columns in bytes
 };
 
 /// What becomes of a block of a step's output in place, while it is in cache: an operator that had a step of its own.
@@ -101,7 +101,7 @@ using TailPtr = std::unique_ptr<Tail>;
 /// A step that takes tails.
 class TailedStep : public Step {
  public:
-  /// From now on the step's output is that of the tail, the integers of `y`, whose layout is that of the old one.
+  /// From now on the step's output is that of the tail, the elements of `y`, whose layout is that of the old one.
   void append(TailPtr tail, SlotId y, const std::string &tail_op) {
     reads.insert(reads.end(), tail->reads.begin(), tail->reads.end());
     writes = {y};
@@ -119,11 +119,11 @@ class TailedStep : public Step {
   std::vector<TailPtr> tails_;
 };
 
-/// A channels-last picture of 8-bit elements: rank 3 to 5, channel stride 1, pixels equally far apart. Rank 3 has
+/// A channels-last picture: rank 3 to 5, channel stride 1, pixels equally far apart. Rank 3 has
 /// height 1; the planes of a volume, of rank 5, are below one another.
 struct Picture {
   std::int64_t n, c, h, w;
-  std::ptrdiff_t pixel;  ///< bytes from pixel to pixel, >= c
+  std::ptrdiff_t pixel;  ///< elements from pixel to pixel, >= c
   std::int64_t pixels() const { return h * w; }
 };
 

@@ -67,13 +67,17 @@ class Surroundings(CommandTest):
                  "avx2 ", "x" * 100000]
         for name in names:
             with self.subTest(name=name[:20]):
+                done = self.execute(RUN, {"QTENSOR_ISA": name})
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertEqual(self.content("out.npy"), self.floats)
                 done = self.execute(INT8, {"QTENSOR_ISA": name})
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
                 self.assertEqual(self.content("out.npy"), self.integers)
         figure("QTENSOR_ISA", len(names), len(names), "instruction sets by name, and names of none")
 
     def test_blas(self):
-        """None that can be loaded, empty files, and a library without its functions: integers run, floats say so."""
+        """None that can be loaded, empty files, and a library without its functions: sessions run, the reference engine
+        says so."""
         library = self.path("wrong.so")
         subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-o", library, "-"], input=b"int cblas;", check=True)
         for kind in ("empty", "text", "wrong", "folder"):
@@ -93,8 +97,11 @@ class Surroundings(CommandTest):
                 done = self.execute(INT8, env)
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
                 self.assertEqual(self.content("out.npy"), self.integers)
-                os.unlink(self.path("out.npy"))
                 done = self.execute(RUN, env)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertEqual(self.content("out.npy"), self.floats)
+                os.unlink(self.path("out.npy"))
+                done = self.execute([*RUN, "--engine", "reference"], env)
                 if kind in ("folder",) and done.returncode == 0:  # the loader goes on to the system's
                     continue
                 self.assertEqual(done.returncode, 1)

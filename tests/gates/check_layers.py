@@ -13,13 +13,15 @@ class Rules:
     def __init__(self, path):
         self.ranks = {}  # layer -> line number among layers
         self.folders = {}  # layer -> folder or file
-        self.separate, self.clients, self.only, self.granted = [], [], [], {}
+        self.separate, self.shared, self.clients, self.only, self.granted = [], set(), [], [], {}
         for line in path.read_text().splitlines():
             words = line.split("#")[0].split()
             if not words:
                 continue
             if words[0] == "separate":
                 self.separate.append(words[1])
+            elif words[0] == "shares":
+                self.shared.add((words[1], words[2]))
             elif words[0] == "client":
                 self.clients.append(words[1])
                 self.granted[words[1]] = words[2:]
@@ -73,7 +75,7 @@ def fault(rules, path, kind, name, target):
         if is_in(path, folder) and is_in(target, folder):
             mine = path[len(folder) + 1:].split("/")[:-1]
             theirs = target[len(folder) + 1:].split("/")[:-1]
-            if theirs and theirs != mine:
+            if theirs and theirs != mine and ("/".join(mine), "/".join(theirs)) not in rules.shared:
                 return f"{'/'.join(mine) or folder} does not see {'/'.join(theirs)} ({target})"
     return None
 

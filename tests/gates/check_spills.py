@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 
-PRODUCT = re.compile(r"vpdpbusd|vpmaddwd|vpmaddubsw")
+PRODUCT = re.compile(r"vpdpbusd|vpmaddwd|vpmaddubsw|vfmadd\d+ps")
 JUMP = re.compile(r"^j\w+\s+([0-9a-f]+)")
 STORE_TO_STACK = re.compile(r"^vmov\w+\s+%[yz]mm\d+,.*\(%r[sb]p\)")
 FEW = 4

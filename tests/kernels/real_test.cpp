@@ -68,6 +68,25 @@ void test_clamp(void **) {
   });
 }
 
+void test_add(void **) {
+  each_kernel(kernels::real_kernels(), [](const RealKernel &kernel) {
+    Random random(9);
+    for (std::size_t count = 0; count <= 200; ++count) {
+      const float lo = random.one_in(2) ? -kInfinity : 0.0f, hi = random.one_in(2) ? kInfinity : random.real(0, 5);
+      Guarded<float> x(count), y(count);
+      std::vector<float> want;
+      for (std::size_t i = 0; i < count; ++i) {
+        x[i] = random.one_in(9) ? kInfinity : random.real(-9, 9);
+        y[i] = random.one_in(9) ? -x[i] : random.real(-9, 9);
+        const float sum = x[i] + y[i];
+        want.push_back(std::isnan(sum) ? sum : sum <= lo ? lo : sum > hi ? hi : sum);
+      }
+      kernel.add(y.data(), x.data(), count, lo, hi);
+      expect_result<float>(y, want, kernel.name, "add");
+    }
+  });
+}
+
 void check_extent(const RealKernel &kernel, const Guarded<float> &x, Extent want) {
   const Extent got = kernel.extent(x.data(), x.size());
   if (got.finite != want.finite) fail_msg("%s: %zu values: finite is %d", kernel.name, x.size(), got.finite);
@@ -268,9 +287,9 @@ void test_take(void **) {
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(test_taps),      cmocka_unit_test(test_clamp),
-                              cmocka_unit_test(test_extent),    cmocka_unit_test(test_gate),
-                              cmocka_unit_test(test_copy),      cmocka_unit_test(test_convolve),
-                              cmocka_unit_test(test_correlate), cmocka_unit_test(test_take)};
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(test_taps),     cmocka_unit_test(test_clamp),     cmocka_unit_test(test_add),
+      cmocka_unit_test(test_extent),   cmocka_unit_test(test_gate),      cmocka_unit_test(test_copy),
+      cmocka_unit_test(test_convolve), cmocka_unit_test(test_correlate), cmocka_unit_test(test_take)};
   return run_at_both_edges("kernels.real", tests);
 }

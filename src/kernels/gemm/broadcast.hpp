@@ -5,7 +5,7 @@
 //   Vector, kLanes             its dwords
 //   load(p), zero(), sum(a, b)
 //   add_products(acc, a, b)    adds to every lane the dot product of two dwords
-//   kRegisters, kInFlight      vectors that fit; accumulators that keep the units busy
+//   kRegisters, kInFlight      vectors that fit; accumulators that keep the units busy, 0 where the order of sums matters
 #pragma once
 
 #include "kernels/gemm/blocks.hpp"
@@ -38,6 +38,7 @@ struct Accumulators {
 /// Few rows cannot hide the latency of a dot product: then k is split into interleaved chains, added at the end.
 template <class V, int mr, int nv>
 constexpr int chains() {
+  if (V::kInFlight == 0) return 1;
   const int wanted = mr == 1 ? 4 : mr * nv < V::kInFlight ? 2 : 1;
   return (wanted * mr + 1) * nv + 1 <= V::kRegisters ? wanted : 1;
 }

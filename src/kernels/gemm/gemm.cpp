@@ -39,17 +39,11 @@ bool any(const GemmWeights &) { return true; }
 
 std::span<const GemmKernel> gemm_kernels() {
   static constexpr GemmKernel rows[] = {
-#define QTN_GEMM_KERNEL(id, isa_level, tile_rows, panel_columns, picture_bytes, weights) \
-  {#id,                                                                                  \
-   Isa::isa_level,                                                                       \
-   tile_rows,                                                                            \
-   panel_columns,                                                                        \
-   picture_bytes,                                                                        \
-   weights,                                                                              \
-   gemm_##id::packed_bytes,                                                              \
-   gemm_##id::scratch_bytes,                                                             \
-   gemm_##id::pack,                                                                      \
-   gemm_##id::run_u8,                                                                    \
+#define QTN_GEMM_KERNEL(id, isa_level, tile_rows, panel_columns, picture_bytes, weights)                              \
+  {{#id, Isa::isa_level, tile_rows, panel_columns, picture_bytes, gemm_##id::packed_bytes, gemm_##id::scratch_bytes}, \
+   weights,                                                                                                           \
+   gemm_##id::pack,                                                                                                   \
+   gemm_##id::run_u8,                                                                                                 \
    gemm_##id::run_f32},
 #include "kernels/gemm/kernels.inc"
 #undef QTN_GEMM_KERNEL

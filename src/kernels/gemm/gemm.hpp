@@ -46,6 +46,7 @@ struct GemmPicture {
   const std::int32_t *bias;  ///< at each bias_at: n rounded up to nr
 };
 
+/// Kernels of floats (gemm_real) take the same arguments: an element of theirs is four bytes of k, of rows and of runs.
 struct GemmArgs {
   std::size_t m, n, k;    ///< m: rows of all strips of a picture
   const std::uint8_t *a;  ///< row i at a + i*lda; up to kReadSlack bytes after the last row may be read
@@ -60,15 +61,19 @@ struct GemmArgs {
   const GemmPicture *picture = nullptr;  ///< for kernels that read pictures: what `a` is, without lda
 };
 
-struct GemmKernel {
+/// How a kernel cuts a product and packs its weights.
+struct GemmForm {
   const char *name;  ///< "avx512vnni_14x32"
   Isa isa;
   std::size_t mr;     ///< rows of a full tile: callers split m at multiples of it
   std::size_t nr;     ///< columns of a panel: packed_bytes(j, k) is where column j begins, for multiples of nr
-  int picture_bytes;  ///< of an element of the pictures that it reads: uint8 or uint16; 0: it reads none
-  bool (*fits)(const GemmWeights &w);  ///< with these weights sums are exact, whatever A holds
+  int picture_bytes;  ///< of a byte of the pictures that it reads: uint8 or uint16; 0: it reads none
   std::size_t (*packed_bytes)(std::size_t n, std::size_t k);
   std::size_t (*scratch_bytes)(std::size_t k);
+};
+
+struct GemmKernel : GemmForm {
+  bool (*fits)(const GemmWeights &w);  ///< with these weights sums are exact, whatever A holds
   void (*pack)(void *packed, const GemmWeights &w);
   void (*run_u8)(const GemmArgs &args);   ///< y = requantize(acc, multiplier, range)
   void (*run_f32)(const GemmArgs &args);  ///< y = clamp(float(acc) * multiplier)

@@ -5,6 +5,7 @@ namespace qtn::kernels::real_avx2 {
 
 void taps(const TapsArgs &args) { Lanes<32>::taps(args); }
 void clamp(float *y, std::size_t count, float lo, float hi) { Lanes<32>::clamp(y, count, lo, hi); }
+void add(float *y, const float *x, std::size_t count, float lo, float hi) { Lanes<32>::add(y, x, count, lo, hi); }
 Extent extent(const float *x, std::size_t count) { return Lanes<32>::extent(x, count); }
 void gate(const GateArgs &args) { Lanes<32>::gate(args); }
 void copy(const CopyArgs &args) { Planes<32>::copy(args); }

@@ -73,6 +73,13 @@ struct Lanes {
     for (; i < count; ++i) y[i] = clamped(y[i], lo, hi);
   }
 
+  static void add(float *y, const float *x, std::size_t count, float lo, float hi) {
+    const Floats low = Floats{} + lo, high = Floats{} + hi;
+    std::size_t i = 0;
+    for (; i + kCount <= count; i += kCount) store(y + i, clamped(load(y + i) + load(x + i), low, high));
+    for (; i < count; ++i) y[i] = clamped(y[i] + x[i], lo, hi);
+  }
+
   static void gate(const GateArgs &args) {
     const Floats lo = Floats{} + args.lo, hi = Floats{} + args.hi;
     std::size_t i = 0;

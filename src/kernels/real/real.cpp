@@ -5,16 +5,17 @@
 
 namespace qtn::kernels {
 
-#define QTN_REAL_KERNEL(id, isa_level)                           \
-  namespace real_##id {                                          \
-    void taps(const TapsArgs &args);                             \
-    void clamp(float *y, std::size_t count, float lo, float hi); \
-    Extent extent(const float *x, std::size_t count);            \
-    void gate(const GateArgs &args);                             \
-    void copy(const CopyArgs &args);                             \
-    void convolve(const ConvolveArgs &args);                     \
-    void correlate(const CorrelateArgs &args);                   \
-    void take(const TakeArgs &args);                             \
+#define QTN_REAL_KERNEL(id, isa_level)                                         \
+  namespace real_##id {                                                        \
+    void taps(const TapsArgs &args);                                           \
+    void clamp(float *y, std::size_t count, float lo, float hi);               \
+    void add(float *y, const float *x, std::size_t count, float lo, float hi); \
+    Extent extent(const float *x, std::size_t count);                          \
+    void gate(const GateArgs &args);                                           \
+    void copy(const CopyArgs &args);                                           \
+    void convolve(const ConvolveArgs &args);                                   \
+    void correlate(const CorrelateArgs &args);                                 \
+    void take(const TakeArgs &args);                                           \
   }
 #include "kernels/real/kernels.inc"
 #undef QTN_REAL_KERNEL
@@ -26,6 +27,7 @@ std::span<const RealKernel> real_kernels() {
    Isa::isa_level,                     \
    real_##id::taps,                    \
    real_##id::clamp,                   \
+   real_##id::add,                     \
    real_##id::extent,                  \
    real_##id::gate,                    \
    real_##id::copy,                    \

@@ -84,8 +84,9 @@ struct RealKernel {
   const char *name;
   Isa isa;
   void (*taps)(const TapsArgs &args);
-  void (*clamp)(float *y, std::size_t count, float lo, float hi);  ///< NaN stays
-  Extent (*extent)(const float *x, std::size_t count);             ///< of one value or more
+  void (*clamp)(float *y, std::size_t count, float lo, float hi);                ///< NaN stays
+  void (*add)(float *y, const float *x, std::size_t count, float lo, float hi);  ///< y = clamp(y + x)
+  Extent (*extent)(const float *x, std::size_t count);                           ///< of one value or more
   void (*gate)(const GateArgs &args);
   void (*copy)(const CopyArgs &args);
   void (*convolve)(const ConvolveArgs &args);

@@ -9,6 +9,10 @@ void clamp(float *y, std::size_t count, float lo, float hi) {
   for (std::size_t i = 0; i < count; ++i) y[i] = clamped(y[i], lo, hi);
 }
 
+void add(float *y, const float *x, std::size_t count, float lo, float hi) {
+  for (std::size_t i = 0; i < count; ++i) y[i] = clamped(y[i] + x[i], lo, hi);
+}
+
 void gate(const GateArgs &args) { gate_one_by_one(args, 0); }
 void copy(const CopyArgs &args) { copy_one_by_one(args); }
 void convolve(const ConvolveArgs &args) { convolve_one_by_one(args); }

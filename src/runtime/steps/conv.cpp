@@ -3,6 +3,7 @@
 // a kernel that reads pictures finds them in a copy with borders, or without copy where bytes need none; for other
 // kernels, and for narrow outputs, they are gathered.
 #include "base/size.hpp"
+#include "kernels/kernel.hpp"
 #include "runtime/im2row.hpp"
 #include "runtime/layout.hpp"
 #include "runtime/padded.hpp"
@@ -30,9 +31,8 @@ void for_images(std::size_t first, std::size_t count, std::size_t rows_of_image,
 
 class PointwiseStep final : public LinearStep {
  public:
-  PointwiseStep(const Product &product, const LinearWeights &w, const TaskGrid &grid, std::ptrdiff_t pixel,
-                const PackCache &cache)
-      : LinearStep(product, w, grid, cache), pixel_(pixel), channels_(w.k) {}
+  PointwiseStep(const Product &product, const TaskGrid &grid, std::ptrdiff_t pixel)
+      : LinearStep(product, grid), pixel_(pixel), channels_(product.k) {}
 
  private:
   Rows rows(const std::uint8_t *x, const Task &task, std::byte *) const override {
@@ -45,9 +45,8 @@ class PointwiseStep final : public LinearStep {
 
 class GatheredStep final : public LinearStep {
  public:
-  GatheredStep(const Product &product, const LinearWeights &w, const TaskGrid &grid, const Im2Row &gather,
-               const PackCache &cache)
-      : LinearStep(product, w, grid, cache),
+  GatheredStep(const Product &product, const TaskGrid &grid, const Im2Row &gather)
+      : LinearStep(product, grid),
         gather_(gather),
         row_block_(grid.row_block),
         pixels_(static_cast<std::size_t>(gather.window.outputs_count())) {}
@@ -77,17 +76,16 @@ class GatheredStep final : public LinearStep {
 
 class PictureStep final : public LinearStep {
  public:
-  /// `w` as PaddedPicture::weights gives them.
-  PictureStep(const Product &product, const LinearWeights &w, const TaskGrid &grid, const PaddedPicture &padded,
-              const PackCache &cache)
-      : LinearStep(product, w, grid, cache),
+  /// `bias` as PaddedPicture::bias gives it; empty: the packed one serves all strips.
+  PictureStep(const Product &product, const TaskGrid &grid, const PaddedPicture &padded, std::vector<std::int32_t> bias)
+      : LinearStep(product, grid),
         padded_(padded),
         out_h_(static_cast<std::size_t>(padded.window().out[0])),
         out_w_(static_cast<std::size_t>(padded.window().out[1])),
         most_rows_(grid.row_block / out_w_),
-        panels_(round_up(w.out, product.kernel.nr)),
-        class_step_(w.groups * panels_),
-        bias_(padded.bias(w, panels_)) {}
+        panels_(round_up(product.out, product.form.nr)),
+        class_step_(product.groups * panels_),
+        bias_(std::move(bias)) {}
 
  private:
   std::size_t strips_bytes() const {
@@ -112,7 +110,8 @@ class PictureStep final : public LinearStep {
     return {(padded_.copies() ? reinterpret_cast<const std::uint8_t *>(copy) : x) + group * padded_.group_bytes(),
             0,
             task.count,
-            {strips, static_cast<std::size_t>(end - strips), bias_.data() + task.group * panels_ + task.column}};
+            {strips, static_cast<std::size_t>(end - strips),
+             bias_.empty() ? nullptr : bias_.data() + task.group * panels_ + task.column}};
   }
 
   PaddedPicture padded_;
@@ -121,15 +120,50 @@ class PictureStep final : public LinearStep {
 };
 
 /// Whether reading the picture is worth its copy.
-bool reads_picture(const kernels::GemmKernel &kernel, const ops::Window &window) {
-  if (kernel.picture_bytes == 0 || window.out[1] < kNarrow || !is_flat(window)) return false;
+bool reads_picture(const kernels::GemmForm &form, const ops::Window &window) {
+  if (form.picture_bytes == 0 || window.out[1] < kNarrow || !is_flat(window)) return false;
   // Each set of taps inside the picture has its own runs and biases.
   Size runs = 1;
   for (const std::size_t axis : {0, 1})
     runs = runs * window.kernel[axis] * std::min(window.out[axis], 2 * window.kernel[axis] + 1);
   if (runs.value() > kMostRuns) return false;
   // Where windows do not overlap, gathered rows are no more than the pixels that are read.
-  return kernel.picture_bytes == 1 || window.kernel[1] > window.stride[1];
+  return form.picture_bytes == 1 || window.kernel[1] > window.stride[1];
+}
+
+/// What integers and floats do not share. `padded` is nullptr where rows are gathered, or lie there.
+struct Operands {
+  Picture x;  ///< channels and pixels in bytes
+  std::uint8_t zero_point;
+  std::function<Product(const PaddedPicture *padded)> product;
+  std::function<std::vector<std::int32_t>(const PaddedPicture &padded, std::size_t panels)> bias;
+};
+
+StepPtr make_conv(const Operands &operands, const kernels::GemmForm &form, std::size_t rows, const ops::Window &window,
+                  std::size_t groups, std::size_t out, std::size_t k) {
+  const Picture &x = operands.x;
+  const auto all = [](const ops::Window::Dims &d, std::int64_t n) { return d == ops::Window::Dims{n, n, n}; };
+  const bool pads = !all(window.pad_begin, 0) || !all(window.pad_end, 0);
+  if (all(window.kernel, 1) && all(window.stride, 1) && !pads)
+    return std::make_unique<PointwiseStep>(operands.product(nullptr), task_grid(form, rows, form.mr, k, out, k),
+                                           x.pixel);
+  if (reads_picture(form, window)) {
+    const auto width = static_cast<std::size_t>(window.out[1]);
+    const TaskGrid grid = task_grid(form, rows, width, PaddedPicture::bytes_of_pixel(window, x, form), out, k);
+    const PaddedPicture padded(window, x, static_cast<std::int64_t>(groups), operands.zero_point, form,
+                               grid.row_block / width);
+    std::vector<std::int32_t> bias;
+    if (operands.bias) bias = operands.bias(padded, round_up(out, form.nr));
+    return std::make_unique<PictureStep>(operands.product(&padded), grid, padded, std::move(bias));
+  }
+  const Im2Row gather{window, x, x.c / static_cast<std::int64_t>(groups), operands.zero_point};
+  return std::make_unique<GatheredStep>(operands.product(nullptr), task_grid(form, rows, form.mr, k, out, k), gather);
+}
+
+std::size_t rows_of(const Picture &y) { return static_cast<std::size_t>(y.n * y.pixels()); }
+
+std::int64_t macs_of(const Picture &y, std::size_t groups, std::size_t out, std::size_t k) {
+  return y.n * y.pixels() * static_cast<std::int64_t>(groups * out * k);
 }
 
 }  // namespace
@@ -137,31 +171,36 @@ bool reads_picture(const kernels::GemmKernel &kernel, const ops::Window &window)
 StepPtr make_conv(const Edge &x, const Edge &y, const ops::Window &window, const LinearWeights &w,
                   const QuantizedRange &range, const ops::Clamp &clamp, Isa isa, const PackCache &cache) {
   const kernels::GemmKernel &kernel = gemm_kernel(w, isa);
-  const Picture from = *as_picture(x.form.shape, x.form.strides), to = *as_picture(y.form.shape, y.form.strides);
-  const LinearStep::Product product{x, y, static_cast<std::size_t>(to.pixel), range, clamp, kernel};
-  const auto zero_point = static_cast<std::uint8_t>(x.form.quantizer->zero_point());
-  const std::size_t rows = static_cast<std::size_t>(to.n * to.pixels());
-  const auto all = [](const ops::Window::Dims &d, std::int64_t n) { return d == ops::Window::Dims{n, n, n}; };
-  const bool pads = !all(window.pad_begin, 0) || !all(window.pad_end, 0);
-  StepPtr step;
-  if (all(window.kernel, 1) && all(window.stride, 1) && !pads) {
-    const TaskGrid grid = task_grid(kernel, rows, kernel.mr, w.k, w.out, w.k);
-    step = std::make_unique<PointwiseStep>(product, w, grid, from.pixel, cache);
-  } else if (reads_picture(kernel, window)) {
-    const auto width = static_cast<std::size_t>(window.out[1]);
-    const TaskGrid grid =
-        task_grid(kernel, rows, width, PaddedPicture::bytes_of_pixel(window, from, kernel), w.out, w.k);
-    const PaddedPicture padded(window, from, static_cast<std::int64_t>(w.groups), zero_point, kernel,
-                               grid.row_block / width);
-    const LinearWeights spread = padded.weights(w);
-    const auto cache_of_form = [&](std::size_t, const auto &pack) { return cache(padded.weights_form(), pack); };
-    step = std::make_unique<PictureStep>(product, spread, grid, padded, cache_of_form);
-  } else {
-    const Im2Row gather{window, from, from.c / static_cast<std::int64_t>(w.groups), zero_point};
-    const TaskGrid grid = task_grid(kernel, rows, kernel.mr, w.k, w.out, w.k);
-    step = std::make_unique<GatheredStep>(product, w, grid, gather, cache);
-  }
-  step->macs = from.n * window.outputs_count() * static_cast<std::int64_t>(w.groups * w.out * w.k);
+  const Picture to = *as_picture(y.form.shape, y.form.strides);
+  const auto product = [&](const PaddedPicture *padded) {
+    const auto ldy = static_cast<std::size_t>(to.pixel);
+    if (!padded) return integer_product(x, y, ldy, w, range, clamp, kernel, cache);
+    const auto cache_of_form = [&](std::size_t, const auto &pack) { return cache(padded->weights_form(), pack); };
+    return integer_product(x, y, ldy, padded->weights(w), range, clamp, kernel, cache_of_form);
+  };
+  const auto bias = [&](const PaddedPicture &padded, std::size_t panels) {
+    return padded.bias(padded.weights(w), panels);
+  };
+  const Operands operands{*as_picture(x.form.shape, x.form.strides),
+                          static_cast<std::uint8_t>(x.form.quantizer->zero_point()), product, bias};
+  StepPtr step = make_conv(operands, kernel, rows_of(to), window, w.groups, w.out, w.k);
+  step->macs = macs_of(to, w.groups, w.out, w.k);
+  return step;
+}
+
+StepPtr make_real_conv(const Edge &x, const Edge &y, const ops::Window &window, const RealWeights &w,
+                       const ops::Clamp &clamp, Isa isa, const PackCache &cache) {
+  const kernels::GemmRealKernel &kernel = kernels::choose(kernels::gemm_real_kernels(), isa);
+  const Picture to = *as_picture(y.form.shape, y.form.strides);
+  const auto product = [&](const PaddedPicture *) {
+    return real_product(x, y, static_cast<std::size_t>(to.pixel), w, clamp, kernel, cache);
+  };
+  Picture bytes = *as_picture(x.form.shape, x.form.strides);
+  bytes.c *= sizeof(float);
+  bytes.pixel *= sizeof(float);
+  StepPtr step =
+      make_conv({bytes, 0, product, nullptr}, kernel, rows_of(to), window, w.groups, w.out, w.k * sizeof(float));
+  step->macs = macs_of(to, w.groups, w.out, w.k);
   return step;
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/kernel.hpp"
 #include "runtime/steps/linear.hpp"
 
 namespace qtn::runtime {
@@ -6,9 +7,9 @@ namespace {
 
 class GemmStep final : public LinearStep {
  public:
-  GemmStep(const Product &product, const LinearWeights &w, const TaskGrid &grid, const PackCache &cache)
-      : LinearStep(product, w, grid, cache), lda_(static_cast<std::ptrdiff_t>(w.k)) {
-    macs = static_cast<std::int64_t>(grid.rows * w.out * w.k);
+  GemmStep(const Product &product, const TaskGrid &grid)
+      : LinearStep(product, grid), lda_(static_cast<std::ptrdiff_t>(product.k)) {
+    macs = static_cast<std::int64_t>(grid.rows * product.out * product.k / dtype_size(product.x.form.dtype));
   }
 
  private:
@@ -19,13 +20,21 @@ class GemmStep final : public LinearStep {
   std::ptrdiff_t lda_;
 };
 
+StepPtr make_gemm(const Product &p, std::size_t rows) {
+  return std::make_unique<GemmStep>(p, task_grid(p.form, rows, p.form.mr, p.k, p.out, p.k));
+}
+
 }  // namespace
 
 StepPtr make_gemm(const Edge &x, const Edge &y, std::size_t rows, const LinearWeights &w, const QuantizedRange &range,
                   const ops::Clamp &clamp, Isa isa, const PackCache &cache) {
-  const kernels::GemmKernel &kernel = gemm_kernel(w, isa);
-  return std::make_unique<GemmStep>(LinearStep::Product{x, y, w.out, range, clamp, kernel}, w,
-                                    task_grid(kernel, rows, kernel.mr, w.k, w.out, w.k), cache);
+  return make_gemm(integer_product(x, y, w.out, w, range, clamp, gemm_kernel(w, isa), cache), rows);
+}
+
+StepPtr make_real_gemm(const Edge &x, const Edge &y, std::size_t rows, const RealWeights &w, const ops::Clamp &clamp,
+                       Isa isa, const PackCache &cache) {
+  return make_gemm(real_product(x, y, w.out, w, clamp, kernels::choose(kernels::gemm_real_kernels(), isa), cache),
+                   rows);
 }
 
 }  // namespace qtn::runtime

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/size.hpp"
 #include "kernels/kernel.hpp"
 
 namespace qtn::runtime {
@@ -27,15 +28,34 @@ kernels::GemmWeights of_group(const LinearWeights &w, std::size_t i) {
           w.k};
 }
 
-PackedWeights pack_groups(const kernels::GemmKernel &kernel, const LinearWeights &w) {
+/// pack(to, group) for each of them; k in bytes.
+template <class Pack>
+PackedWeights pack_groups(const kernels::GemmForm &form, std::size_t groups, std::size_t out, std::size_t k,
+                          const Pack &pack) {
   PackedWeights packed;
-  const std::size_t each = round_up(kernel.packed_bytes(w.out, w.k), kAlignment);
-  packed.bytes = AlignedBuffer(each * w.groups);
-  for (std::size_t i = 0; i < w.groups; ++i) {
+  const std::size_t each = round_up(form.packed_bytes(out, k), kAlignment);
+  packed.bytes = AlignedBuffer((Size(each) * groups).value());
+  for (std::size_t i = 0; i < groups; ++i) {
     packed.offsets.push_back(i * each);
-    kernel.pack(packed.bytes.data() + i * each, of_group(w, i));
+    pack(packed.bytes.data() + i * each, i);
   }
   return packed;
+}
+
+PackedWeights pack_groups(const kernels::GemmKernel &kernel, const LinearWeights &w) {
+  return pack_groups(kernel, w.groups, w.out, w.k,
+                     [&](std::byte *to, std::size_t i) { kernel.pack(to, of_group(w, i)); });
+}
+
+PackedWeights pack_groups(const kernels::GemmRealKernel &kernel, const RealWeights &w) {
+  const Tensor ordered = w.in_order();
+  const auto *weight = ordered.as<const float>(), *bias = w.bias.has_data() ? w.bias.as<const float>() : nullptr;
+  const auto out = static_cast<std::ptrdiff_t>(w.out), k = static_cast<std::ptrdiff_t>(w.k);
+  return pack_groups(kernel, w.groups, w.out, w.k * sizeof(float), [&](std::byte *to, std::size_t i) {
+    const auto group = static_cast<std::ptrdiff_t>(i);
+    kernel.pack(to, {weight + group * out * k, w.is_matrix ? 1 : k, w.is_matrix ? out : 1,
+                     bias ? bias + group * out : nullptr, w.out, w.k});
+  });
 }
 
 }  // namespace
@@ -48,9 +68,9 @@ const kernels::GemmKernel &gemm_kernel(const LinearWeights &w, Isa isa) {
   });
 }
 
-TaskGrid task_grid(const kernels::GemmKernel &kernel, std::size_t rows, std::size_t row_unit, std::size_t row_bytes,
+TaskGrid task_grid(const kernels::GemmForm &form, std::size_t rows, std::size_t row_unit, std::size_t row_bytes,
                    std::size_t columns, std::size_t k) {
-  const std::size_t weights = columns * k, panels = std::max<std::size_t>(1, ceil_div(columns, kernel.nr));
+  const std::size_t weights = columns * k, panels = std::max<std::size_t>(1, ceil_div(columns, form.nr));
   const bool large = weights > kSmallWeights;
   const std::size_t units = std::max<std::size_t>(1, ceil_div(rows, row_unit));
   const std::size_t unit_bytes = row_unit * (large ? row_bytes : std::max(row_bytes, columns));
@@ -65,42 +85,57 @@ TaskGrid task_grid(const kernels::GemmKernel &kernel, std::size_t rows, std::siz
       column_blocks = std::min(panels, round_up(column_blocks, kEven));
   }
   const std::size_t row_block = ceil_div(units, row_blocks) * row_unit;
-  const std::size_t column_block = ceil_div(panels, column_blocks) * kernel.nr;
+  const std::size_t column_block = ceil_div(panels, column_blocks) * form.nr;
   return {rows, row_block, ceil_div(rows, row_block), column_block,
           std::max<std::size_t>(1, ceil_div(columns, column_block))};
 }
 
-LinearStep::LinearStep(const Product &product, const LinearWeights &w, const TaskGrid &grid, const PackCache &cache)
-    : kernel_(product.kernel),
-      packed_(cache(0, [&] { return pack_groups(kernel_, w); })),
-      x_(product.x.slot),
-      float_output_(product.y.form.dtype == QTN_FLOAT32),
-      small_(std::all_of(w.multiplier.begin(), w.multiplier.end(), [](float m) { return m >= 0 && m < 1; })),
-      groups_(w.groups),
-      out_(w.out),
-      k_(w.k),
-      ldy_(product.ldy),
-      range_(product.range),
-      clamp_(product.clamp),
-      grid_(grid) {
-  kernel = kernel_.name;
-  integer = true;
-  reads = {x_};
+Product integer_product(const Edge &x, const Edge &y, std::size_t ldy, const LinearWeights &w,
+                        const QuantizedRange &range, const ops::Clamp &clamp, const kernels::GemmKernel &kernel,
+                        const PackCache &cache) {
+  const bool small = std::all_of(w.multiplier.begin(), w.multiplier.end(), [](float m) { return m >= 0 && m < 1; });
+  return {x,
+          y,
+          ldy,
+          w.groups,
+          w.out,
+          w.k,
+          kernel,
+          y.form.dtype == QTN_FLOAT32 ? kernel.run_f32 : kernel.run_u8,
+          cache(0, [&] { return pack_groups(kernel, w); }),
+          clamp,
+          range,
+          small};
+}
+
+Product real_product(const Edge &x, const Edge &y, std::size_t ldy, const RealWeights &w, const ops::Clamp &clamp,
+                     const kernels::GemmRealKernel &kernel, const PackCache &cache) {
+  return {x,        y,          ldy,
+          w.groups, w.out,      w.k * sizeof(float),
+          kernel,   kernel.run, cache(0, [&] { return pack_groups(kernel, w); }),
+          clamp};
+}
+
+LinearStep::LinearStep(const Product &product, const TaskGrid &grid)
+    : product_(product), element_(dtype_size(product.y.form.dtype)), grid_(grid) {
+  kernel = product.form.name;
+  integer = product.x.form.dtype == QTN_UINT8;
+  reads = {product.x.slot};
   writes = {product.y.slot};
 }
 
 bool LinearStep::spread_output(std::ptrdiff_t pixel) {
-  if (!float_output_) ldy_ = static_cast<std::size_t>(pixel);
-  return !float_output_;
+  product_.ldy = static_cast<std::size_t>(pixel);
+  return true;
 }
 
 void LinearStep::run(const Context &c) const {
-  const auto *x = c.tensor(x_).as<const std::uint8_t>();
-  auto *y = static_cast<std::byte *>(c.tensor(output()).data());
-  const std::size_t element = float_output_ ? sizeof(float) : 1;
+  const Product &p = product_;
+  const auto *x = static_cast<const std::uint8_t *>(c.tensor(p.x.slot).data());
+  auto *y = static_cast<std::uint8_t *>(c.tensor(output()).data());
   // At a good speed of the best kernels; slower ones are the more worth sharing.
-  const std::size_t ns = static_cast<std::size_t>(macs) / 400 + grid_.rows * groups_ * out_ / 16;
-  const std::size_t columns_of_rows = groups_ * grid_.column_blocks;
+  const std::size_t ns = static_cast<std::size_t>(macs) / (integer ? 400 : 100) + grid_.rows * p.groups * p.out / 16;
+  const std::size_t columns_of_rows = p.groups * grid_.column_blocks;
   for_ranges(c, grid_.row_blocks * columns_of_rows, ns, [&](std::size_t lane, std::size_t begin, std::size_t end) {
     std::byte *scratch = c.lane_scratch(lane);
     std::size_t held = SIZE_MAX;  // the rows that scratch holds
@@ -108,27 +143,28 @@ void LinearStep::run(const Context &c) const {
       const std::size_t block = task / columns_of_rows, group = task % columns_of_rows / grid_.column_blocks;
       const std::size_t column = task % grid_.column_blocks * grid_.column_block;
       const std::size_t first = block * grid_.row_block, count = std::min(grid_.row_block, grid_.rows - first);
-      const std::size_t wanted = groups_share_rows() ? block : block * groups_ + group;
+      const std::size_t wanted = groups_share_rows() ? block : block * p.groups + group;
       const Rows from = rows(x, {first, count, group, column, wanted != held}, scratch + product_bytes());
       held = wanted;
+      const std::size_t at = group * p.out + column;
       kernels::GemmArgs args{};
       args.m = from.m;
-      args.n = std::min(grid_.column_block, out_ - column);
-      args.k = k_;
+      args.n = std::min(grid_.column_block, p.out - column);
+      args.k = p.k;
       args.a = from.a;
       args.lda = from.lda;
-      args.packed = packed_->bytes.data() + packed_->offsets[group] + (column ? kernel_.packed_bytes(column, k_) : 0);
-      args.y = y + (first * ldy_ + group * out_ + column) * element;
-      args.ldy = static_cast<std::ptrdiff_t>(ldy_);
-      args.range = range_;
-      args.lo = clamp_.lo;
-      args.hi = clamp_.hi;
+      args.packed = p.packed->bytes.data() + p.packed->offsets[group] + (column ? p.form.packed_bytes(column, p.k) : 0);
+      args.y = y + (first * p.ldy + at) * element_;
+      args.ldy = static_cast<std::ptrdiff_t>(p.ldy);
+      args.range = p.range;
+      args.lo = p.clamp.lo;
+      args.hi = p.clamp.hi;
       args.scratch = scratch;
-      args.small = small_;
+      args.small = p.small;
       args.picture = from.picture.strips ? &from.picture : nullptr;
-      (float_output_ ? kernel_.run_f32 : kernel_.run_u8)(args);
-      if (!float_output_)
-        run_tails(c, {static_cast<std::uint8_t *>(args.y), args.ldy, first, count, group * out_ + column, args.n});
+      p.run(args);
+      run_tails(c, {static_cast<std::uint8_t *>(args.y), static_cast<std::ptrdiff_t>(p.ldy * element_), first, count,
+                    at * element_, args.n * element_});
     }
   });
 }

@@ -2,7 +2,7 @@
 // What convolutions and matrix products share: packed weights, and a grid of tasks over blocks of rows and of columns.
 #pragma once
 
-#include "kernels/gemm/gemm.hpp"
+#include "kernels/gemm_real/gemm_real.hpp"
 #include "runtime/steps/steps.hpp"
 
 namespace qtn::runtime {
@@ -13,30 +13,42 @@ struct TaskGrid {
   std::size_t column_block, column_blocks;  ///< of one group
 };
 
-/// Rows come in multiples of `row_unit`, a row reads `row_bytes`.
-TaskGrid task_grid(const kernels::GemmKernel &kernel, std::size_t rows, std::size_t row_unit, std::size_t row_bytes,
+/// Rows come in multiples of `row_unit`, a row reads `row_bytes`; k in bytes.
+TaskGrid task_grid(const kernels::GemmForm &form, std::size_t rows, std::size_t row_unit, std::size_t row_bytes,
                    std::size_t columns, std::size_t k);
 
 /// The best kernel for these weights, also when runs of them are filled up with zeros.
 const kernels::GemmKernel &gemm_kernel(const LinearWeights &w, Isa isa);
 
+/// What a step multiplies and by which kernel, whatever lies behind its rows.
+struct Product {
+  Edge x, y;
+  std::size_t ldy;             ///< elements between rows of y
+  std::size_t groups, out, k;  ///< per group; k: bytes of a row
+  const kernels::GemmForm &form;
+  void (*run)(const kernels::GemmArgs &args);
+  PackedPtr packed;
+  ops::Clamp clamp;
+  QuantizedRange range = {};
+  bool small = false;  ///< GemmArgs::small
+};
+
+/// One of integers; `w` is in the order in which rows are read.
+Product integer_product(const Edge &x, const Edge &y, std::size_t ldy, const LinearWeights &w,
+                        const QuantizedRange &range, const ops::Clamp &clamp, const kernels::GemmKernel &kernel,
+                        const PackCache &cache);
+/// One of floats.
+Product real_product(const Edge &x, const Edge &y, std::size_t ldy, const RealWeights &w, const ops::Clamp &clamp,
+                     const kernels::GemmRealKernel &kernel, const PackCache &cache);
+
 class LinearStep : public TailedStep {
  public:
-  /// What a step is made of, whatever lies behind its rows. `w` is in the order in which rows are read.
-  struct Product {
-    Edge x, y;
-    std::size_t ldy;  ///< elements between rows of y
-    QuantizedRange range;
-    ops::Clamp clamp;
-    const kernels::GemmKernel &kernel;
-  };
-
   void run(const Context &c) const final;
   bool spread_output(std::ptrdiff_t pixel) final;
   std::size_t lane_bytes() const final { return product_bytes() + round_up(rows_bytes(), kAlignment); }
 
  protected:
-  LinearStep(const Product &product, const LinearWeights &w, const TaskGrid &grid, const PackCache &cache);
+  LinearStep(const Product &product, const TaskGrid &grid);
 
   /// The rows of A of a task.
   struct Rows {
@@ -60,15 +72,10 @@ class LinearStep : public TailedStep {
   virtual bool groups_share_rows() const { return true; }
 
  private:
-  std::size_t product_bytes() const { return round_up(kernel_.scratch_bytes(k_), kAlignment); }
+  std::size_t product_bytes() const { return round_up(product_.form.scratch_bytes(product_.k), kAlignment); }
 
-  const kernels::GemmKernel &kernel_;
-  PackedPtr packed_;
-  SlotId x_;
-  bool float_output_, small_;
-  std::size_t groups_, out_, k_, ldy_;
-  QuantizedRange range_;
-  ops::Clamp clamp_;
+  Product product_;
+  std::size_t element_;  ///< bytes, of y
   TaskGrid grid_;
 };
 

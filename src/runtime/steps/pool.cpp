@@ -11,9 +11,7 @@
 namespace qtn::runtime {
 namespace {
 
-std::int64_t length(const ops::Span &span) { return std::max<std::int64_t>(0, span.end - span.begin); }
-
-class PoolStep final : public WindowedStep {
+class PoolStep final : public WindowedStep<std::uint8_t> {
  public:
   PoolStep(const Edge &x, const Edge &y, const ops::Window &window, Pooling pooling, bool count_include_pad,
            const QuantizedRange &range, Isa isa)
@@ -31,8 +29,6 @@ class PoolStep final : public WindowedStep {
  private:
   void row(const std::uint8_t *image, std::int64_t oz, std::int64_t oy, std::uint8_t *y,
            const std::uint8_t **windows) const override {
-    const ops::Span zs = window_.taps(2, oz), ys = window_.taps(0, oy);
-    const std::int64_t padded = length(window_.padded_taps(2, oz)) * length(window_.padded_taps(0, oy));
     kernels::PoolArgs args{};
     args.windows = windows;
     args.pixel_step = window_.stride[1] * picture_.pixel;
@@ -40,19 +36,13 @@ class PoolStep final : public WindowedStep {
     args.ldy = y_picture_.pixel;
     args.x_zero = x_zero_;
     args.range = range_;
-    for_runs(window_, [&](std::int64_t ox, std::int64_t count, ops::Span xs) {
-      std::size_t taps = 0;
-      for (std::int64_t kz = zs.begin; kz < zs.end; ++kz)
-        for (std::int64_t ky = ys.begin; ky < ys.end; ++ky)
-          for (std::int64_t kx = xs.begin; kx < xs.end; ++kx)
-            windows[taps++] = tap_pixel(image, picture_, window_, {oy, ox, oz}, {ky, kx, kz});
+    for_windows(image, oz, oy, windows, [&](std::int64_t ox, std::int64_t count, std::size_t taps) {
       args.window_count = taps;
       args.pixels = static_cast<std::size_t>(count);
       args.y = y + ox * y_picture_.pixel;
       if (taps == 0) return fill_without_taps(args);
       if (pooling_ == Pooling::max) return kernel_.max(args);
-      const std::int64_t divisor =
-          count_include_pad_ ? padded * length(window_.padded_taps(1, ox)) : static_cast<std::int64_t>(taps);
+      const std::int64_t divisor = count_include_pad_ ? padded_taps(oz, oy, ox) : static_cast<std::int64_t>(taps);
       args.multiplier = ops::mean_multiplier(x_scale_, y_scale_, divisor);
       kernel_.average(args);
     });

@@ -41,6 +41,18 @@ LinearWeights linear_weights(const graph::Graph &g, const graph::Node &node, con
 void finish_weights(LinearWeights &w, const Tensor *bias, std::size_t channels, const Quantizer &x, const Quantizer &wq,
                     const Quantizer *y);
 
+/// A float node's constants as the graph has them. Filters [groups * out][channels][taps] are read with taps before
+/// channels, a matrix is [k][out].
+struct RealWeights {
+  Tensor weight, bias;         ///< contiguous float32; no bias: zeros
+  std::size_t groups, out, k;  ///< per group, in elements
+  std::int64_t taps = 1;
+  bool is_matrix = false;
+
+  /// The weights with taps before channels.
+  Tensor in_order() const;
+};
+
 /// Asks for the packed weights of a node, packing at the first call for each form that the node's steps may want.
 using PackCache = std::function<PackedPtr(std::size_t form, const std::function<PackedWeights()> &pack)>;
 
@@ -56,6 +68,17 @@ StepPtr make_depthwise(const Edge &x, const Edge &y, const ops::Window &window, 
                        const QuantizedRange &range, Isa isa, const PackCache &cache);
 StepPtr make_gemm(const Edge &x, const Edge &y, std::size_t rows, const LinearWeights &w, const QuantizedRange &range,
                   const ops::Clamp &clamp, Isa isa, const PackCache &cache);
+
+/// The same in float32.
+StepPtr make_real_conv(const Edge &x, const Edge &y, const ops::Window &window, const RealWeights &w,
+                       const ops::Clamp &clamp, Isa isa, const PackCache &cache);
+StepPtr make_real_depthwise(const Edge &x, const Edge &y, const ops::Window &window, const RealWeights &w,
+                            const ops::Clamp &clamp, Isa isa, const PackCache &cache);
+StepPtr make_real_gemm(const Edge &x, const Edge &y, std::size_t rows, const RealWeights &w, const ops::Clamp &clamp,
+                       Isa isa, const PackCache &cache);
+
+/// Matrices [..., M, K] by [..., K, N] of floats, under any strides, but those of a row of the left one lie side by side.
+StepPtr make_real_matmul(const Edge &a, const Edge &b, const Edge &y, const ops::Clamp &clamp, Isa isa);
 
 /// Matrices [..., M, K] by [..., K, N] of 8-bit integers, both computed; y contiguous, uint8 or float32. None is empty,
 /// and sums of K products stay in int32.
@@ -84,6 +107,13 @@ StepPtr make_dynamic_product(const DynamicOperand &x, const DynamicProduct &prod
 enum class Pooling { max, average };
 StepPtr make_pool(const Edge &x, const Edge &y, const ops::Window &window, Pooling pooling, bool count_include_pad,
                   const QuantizedRange &range, Isa isa);
+
+/// Floats of an output picture from the taps of an input picture; an average counts the taps inside, or all.
+StepPtr make_real_pool(const Edge &x, const Edge &y, const ops::Window &window, Pooling pooling, bool count_include_pad,
+                       Isa isa);
+
+/// x + b on the blocks of a step whose output x was; b is a picture of the same shape, or contiguous as x is.
+TailPtr make_real_add_tail(const Edge &b, const ops::Clamp &clamp);
 
 /// y = a + b, a - b or a * b under broadcasting; operands may have any strides.
 enum class Binary { add, sub, mul };

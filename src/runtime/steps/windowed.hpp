@@ -23,16 +23,18 @@ void for_runs(const ops::Window &w, Body &&body) {
   }
 }
 
-/// The first byte of the pixel that a tap of an output reads, both in the order of a window over pictures.
-inline const std::uint8_t *tap_pixel(const std::uint8_t *image, const Picture &x, const ops::Window &w,
-                                     const ops::Window::Dims &o, const ops::Window::Dims &k) {
+/// The first element of the pixel that a tap of an output reads, both in the order of a window over pictures.
+template <class T>
+const T *tap_pixel(const T *image, const Picture &x, const ops::Window &w, const ops::Window::Dims &o,
+                   const ops::Window::Dims &k) {
   const auto at = [&](std::size_t axis) {
     return o[axis] * w.stride[axis] - w.pad_begin[axis] + k[axis] * w.dilation[axis];
   };
   return image + ((at(2) * w.in[0] + at(0)) * x.w + at(1)) * x.pixel;
 }
 
-/// Pools: one task for each output row, with scratch for the pointers of one window.
+/// Pools of elements of type T: one task for each output row, with scratch for the pointers of one window.
+template <class T>
 class WindowedStep : public Step {
  public:
   WindowedStep(const Edge &x, const Edge &y, const ops::Window &window)
@@ -41,7 +43,7 @@ class WindowedStep : public Step {
         picture_(*as_picture(x.form.shape, x.form.strides)),
         y_picture_(*as_picture(y.form.shape, y.form.strides)),
         window_(window) {
-    integer = true;
+    integer = sizeof(T) == 1;
     reads = {x.slot};
     writes = {y.slot};
   }
@@ -56,24 +58,48 @@ class WindowedStep : public Step {
   }
 
   void run(const Context &c) const final {
-    const auto *x = c.tensor(x_).as<const std::uint8_t>();
-    auto *y = c.tensor(y_).as<std::uint8_t>();
+    const auto *x = c.tensor(x_).template as<const T>();
+    auto *y = c.tensor(y_).template as<T>();
     const auto rows = static_cast<std::size_t>(window_.out[2] * window_.out[0]);
     const std::size_t tap_bytes =
         (Size(picture_.n) * picture_.c * window_.outputs_count() * most_taps(0) * most_taps(1) * most_taps(2)).value();
-    for_chunks(
-        c, static_cast<std::size_t>(picture_.n) * rows, tap_bytes / 64, [&](std::size_t lane, std::size_t chunk) {
-          const auto image = static_cast<std::int64_t>(chunk / rows), line = static_cast<std::int64_t>(chunk % rows);
-          row(x + image * picture_.pixels() * picture_.pixel, line / window_.out[0], line % window_.out[0],
-              y + (image * y_picture_.h + line) * y_picture_.w * y_picture_.pixel,
-              reinterpret_cast<const std::uint8_t **>(c.lane_scratch(lane)));
-        });
+    for_chunks(c, static_cast<std::size_t>(picture_.n) * rows, tap_bytes * sizeof(T) / 64,
+               [&](std::size_t lane, std::size_t chunk) {
+                 const auto image = static_cast<std::int64_t>(chunk / rows),
+                            line = static_cast<std::int64_t>(chunk % rows);
+                 row(x + image * picture_.pixels() * picture_.pixel, line / window_.out[0], line % window_.out[0],
+                     y + (image * y_picture_.h + line) * y_picture_.w * y_picture_.pixel,
+                     reinterpret_cast<const T **>(c.lane_scratch(lane)));
+               });
   }
 
  protected:
   /// Computes output row `oy` of plane `oz` of one image; `taps` has room for one pointer for each tap.
-  virtual void row(const std::uint8_t *image, std::int64_t oz, std::int64_t oy, std::uint8_t *y,
-                   const std::uint8_t **taps) const = 0;
+  virtual void row(const T *image, std::int64_t oz, std::int64_t oy, T *y, const T **taps) const = 0;
+
+  /// Calls body(ox, count, taps) for pixels of an output row whose windows lie alike, the pointers of the first in
+  /// `taps`.
+  template <class Body>
+  void for_windows(const T *image, std::int64_t oz, std::int64_t oy, const T **taps, Body &&body) const {
+    const ops::Span zs = window_.taps(2, oz), ys = window_.taps(0, oy);
+    for_runs(window_, [&](std::int64_t ox, std::int64_t count, ops::Span xs) {
+      std::size_t used = 0;
+      for (std::int64_t kz = zs.begin; kz < zs.end; ++kz)
+        for (std::int64_t ky = ys.begin; ky < ys.end; ++ky)
+          for (std::int64_t kx = xs.begin; kx < xs.end; ++kx)
+            taps[used++] = tap_pixel(image, picture_, window_, {oy, ox, oz}, {ky, kx, kz});
+      body(ox, count, used);
+    });
+  }
+
+  /// Taps of a window on the picture or its declared padding.
+  std::int64_t padded_taps(std::int64_t oz, std::int64_t oy, std::int64_t ox) const {
+    const auto length = [&](std::size_t axis, std::int64_t o) {
+      const ops::Span taps = window_.padded_taps(axis, o);
+      return std::max<std::int64_t>(0, taps.end - taps.begin);
+    };
+    return length(2, oz) * length(0, oy) * length(1, ox);
+  }
 
   /// Taps of a window that can lie on the picture at once, along an axis.
   std::int64_t most_taps(std::size_t axis) const {

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <immintrin.h>
+
+#include "kernels/gemm/broadcast.hpp"
+#include "kernels/gemm/in_place.hpp"
+#include "kernels/gemm_real/panels.hpp"
+
+namespace qtn::kernels::gemm_real_avx2 {
+namespace {
+
+struct Real : BroadcastTiles<Real>, InPlace<Real> {
+  using Vector = __m256;
+  using Element = std::int8_t;
+  static constexpr int kMr = 6, kNr = 16, kLanes = 8, kShift = 0, kStep = 4, kRegisters = 16, kInFlight = 0;
+
+  static __m256 load(const char *p) { return _mm256_loadu_ps(reinterpret_cast<const float *>(p)); }
+  static __m256 zero() { return _mm256_setzero_ps(); }
+  static __m256 sum(__m256 a, __m256 b) { return _mm256_add_ps(a, b); }
+  static __m256 add_products(__m256 acc, __m256 a, __m256 b) { return _mm256_fmadd_ps(a, b, acc); }
+};
+
+class Store {
+ public:
+  static constexpr std::size_t kSize = 4;
+
+  explicit Store(const GemmArgs &args) : lo_(_mm256_set1_ps(args.lo)), hi_(_mm256_set1_ps(args.hi)) {}
+
+  template <int mr, int nv>
+  void operator()(const __m256 (&acc)[mr][nv], const Tile &t) const {
+    const __m256i count = _mm256_set1_epi32(static_cast<int>(t.columns));
+    unroll<nv>([&](auto j) {
+      const __m256i column = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(8 * j));
+      const __m256i mask = _mm256_cmpgt_epi32(count, column);
+      char *y = t.y + 32 * j;
+      unroll<mr>([&](auto r) {
+        // In this order of operands, min and max keep a NaN, as comparisons do.
+        const __m256 v = _mm256_min_ps(hi_, _mm256_max_ps(lo_, acc[r][j]));
+        _mm256_maskstore_ps(reinterpret_cast<float *>(y), mask, v);
+        y += t.ldy;
+      });
+    });
+  }
+
+ private:
+  __m256 lo_, hi_;
+};
+
+}  // namespace
+
+std::size_t packed_bytes(std::size_t n, std::size_t k) { return PanelsOf<Real>::packed_bytes(n, k); }
+void pack(void *packed, const GemmRealWeights &w) { RealPanels<Real>::pack(packed, w); }
+void run(const GemmArgs &args) { run_blocks<Real, Store>(args); }
+
+}  // namespace qtn::kernels::gemm_real_avx2

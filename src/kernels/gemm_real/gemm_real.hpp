@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Y[m][n] = clamp( bias[n] + sum_k A[m][k] * B[n][k] ) in float32.
+//
+// Each element of Y is one chain of fused multiply-adds in the order of k, which begins with the bias. So its bits
+// depend neither on the tile, the batch or the threads that computed it, nor on the instruction set.
+#pragma once
+
+#include "kernels/gemm/gemm.hpp"
+
+namespace qtn::kernels {
+
+struct GemmRealWeights {
+  const float *b;  ///< element (n, k) at b + n * column + k * row
+  std::ptrdiff_t column, row;
+  const float *bias;  ///< [n]; nullptr: zeros
+  std::size_t n, k;   ///< k in elements; everywhere else in bytes
+};
+
+/// Reads pictures as kernels of bytes do. Of GemmArgs it ignores range, scratch and small.
+struct GemmRealKernel : GemmForm {
+  void (*pack)(void *packed, const GemmRealWeights &w);
+  void (*run)(const GemmArgs &args);
+};
+
+std::span<const GemmRealKernel> gemm_real_kernels();
+
+}  // namespace qtn::kernels

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <arm_neon.h>
+
+#include "kernels/gemm/in_place.hpp"
+#include "kernels/gemm_real/panels.hpp"
+
+namespace qtn::kernels::gemm_real_neon {
+namespace {
+
+/// A vector holds four steps of a row of A; one lane at a time is multiplied by columns of B.
+struct Real : InPlace<Real> {
+  using Element = std::int8_t;
+  static constexpr int kMr = 6, kNr = 16, kShift = 0, kStep = 4, kLanes = 4;
+
+  template <int mr, int columns, class Store>
+  static void run(const Tile &t, const Store &store) {
+    constexpr int nv = columns / kLanes;
+    float32x4_t acc[mr][nv], rows[mr];
+    const float *w = nullptr;
+    unroll<nv>([&](auto j) {
+      const float32x4_t bias = vld1q_f32(reinterpret_cast<const float *>(t.bias) + kLanes * j);
+      unroll<mr>([&](auto r) { acc[r][j] = bias; });
+    });
+    const auto add = [&](auto lane) __attribute__((always_inline)) {
+      unroll<nv>([&](auto j) {
+        const float32x4_t b = vld1q_f32(w + kLanes * j);
+        unroll<mr>([&](auto r) { acc[r][j] = vfmaq_laneq_f32(acc[r][j], b, rows[r], lane); });
+      });
+      w += columns;
+    };
+    for (const GemmRun *run = t.runs; run != t.runs + t.run_count; ++run) {
+      const std::uint8_t *a = t.a + run->at;
+      w = reinterpret_cast<const float *>(t.weights) + run->k / kStep * columns;
+      int s = static_cast<int>(run->length / kStep);
+      const auto load_rows = [&]() __attribute__((always_inline)) {
+        unroll<mr>([&](auto r) { rows[r] = vld1q_f32(reinterpret_cast<const float *>(a + r * t.lda)); });
+        a += kLanes * kStep;
+      };
+      for (; s >= kLanes; s -= kLanes) {
+        load_rows();
+        unroll<kLanes>(add);
+      }
+      if (s > 0) {
+        load_rows();
+        unroll<kLanes - 1>([&](auto lane) {
+          if (lane < s) add(lane);
+        });
+      }
+    }
+    store(acc, t);
+  }
+};
+
+class Store {
+ public:
+  static constexpr std::size_t kSize = 4;
+
+  explicit Store(const GemmArgs &args) : lo_(vdupq_n_f32(args.lo)), hi_(vdupq_n_f32(args.hi)) {}
+
+  template <int mr, int nv>
+  void operator()(const float32x4_t (&acc)[mr][nv], const Tile &t) const {
+    unroll<mr>([&](auto r) {
+      float *y = reinterpret_cast<float *>(t.y + r * t.ldy);
+      unroll<nv>([&](auto j) {
+        // Comparisons keep a NaN.
+        const float32x4_t above = vbslq_f32(vcltq_f32(acc[r][j], lo_), lo_, acc[r][j]);
+        const float32x4_t v = vbslq_f32(vcgtq_f32(above, hi_), hi_, above);
+        const std::size_t begin = 4 * j;
+        if (begin + 4 <= t.columns) {
+          vst1q_f32(y + begin, v);
+        } else if (begin < t.columns) {
+          float part[4];
+          vst1q_f32(part, v);
+          for (std::size_t c = begin; c < t.columns; ++c) y[c] = part[c - begin];
+        }
+      });
+    });
+  }
+
+ private:
+  float32x4_t lo_, hi_;
+};
+
+}  // namespace
+
+std::size_t packed_bytes(std::size_t n, std::size_t k) { return PanelsOf<Real>::packed_bytes(n, k); }
+void pack(void *packed, const GemmRealWeights &w) { RealPanels<Real>::pack(packed, w); }
+void run(const GemmArgs &args) { run_blocks<Real, Store>(args); }
+
+}  // namespace qtn::kernels::gemm_real_neon

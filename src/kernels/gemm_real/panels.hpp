@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The packed form of B in float32, laid out as Panels lays out bytes: a float takes the place of four of them, and the
+// place of the multipliers stays unused.
+#pragma once
+
+#include "kernels/gemm/blocks.hpp"
+#include "kernels/gemm_real/gemm_real.hpp"
+
+namespace qtn::kernels {
+namespace {
+
+template <class V>
+struct RealPanels {
+  using Form = PanelsOf<V>;
+  static constexpr std::size_t kFloat = sizeof(float);
+
+  static void pack(void *packed, const GemmRealWeights &from) {
+    char *panel = static_cast<char *>(packed);
+    for (std::size_t j = 0; j < from.n;) {
+      const std::size_t w = Form::width(from.n - j), used = from.n - j < w ? from.n - j : w;
+      float *to = reinterpret_cast<float *>(panel);
+      from.column == 1 ? copy_rows(to, from, j, w, used) : copy_columns(to, from, j, w, used);
+      float *bias = to + from.k * w;
+      for (std::size_t c = 0; c < w; ++c) bias[c] = c < used && from.bias ? from.bias[j + c] : 0.0f;
+      panel += Form::panel_bytes(w, from.k * kFloat);
+      j += used;
+    }
+  }
+
+ private:
+  static const float *column(const GemmRealWeights &from, std::size_t j) {
+    return from.b + static_cast<std::ptrdiff_t>(j) * from.column;
+  }
+
+  static void copy_rows(float *to, const GemmRealWeights &from, std::size_t j, std::size_t w, std::size_t used) {
+    const float *row = column(from, j);
+    for (std::size_t k = 0; k < from.k; ++k, to += w, row += from.row) {
+      __builtin_memcpy(to, row, used * kFloat);
+      for (std::size_t c = used; c < w; ++c) to[c] = 0.0f;
+    }
+  }
+
+  /// Blocks as long as a line of cache: columns often lie a power of two apart, where few lines can stay.
+  static void copy_columns(float *to, const GemmRealWeights &from, std::size_t j, std::size_t w, std::size_t used) {
+    constexpr std::size_t kBlock = 16;
+    for (std::size_t begin = 0; begin < from.k; begin += kBlock) {
+      const std::size_t end = begin + kBlock < from.k ? begin + kBlock : from.k;
+      for (std::size_t c = 0; c < w; ++c) {
+        const float *element = column(from, j + (c < used ? c : 0)) + static_cast<std::ptrdiff_t>(begin) * from.row;
+        for (std::size_t k = begin; k < end; ++k, element += from.row) to[k * w + c] = c < used ? *element : 0.0f;
+      }
+    }
+  }
+};
+
+}  // namespace
+}  // namespace qtn::kernels

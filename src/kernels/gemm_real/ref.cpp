@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "kernels/gemm_real/gemm_real.hpp"
+
+namespace qtn::kernels::gemm_real_ref {
+
+// Column by column: the bias, then the weights.
+std::size_t packed_bytes(std::size_t n, std::size_t k) { return n * (sizeof(float) + k); }
+
+void pack(void *packed, const GemmRealWeights &w) {
+  auto *to = static_cast<float *>(packed);
+  for (std::size_t j = 0; j < w.n; ++j) {
+    *to++ = w.bias ? w.bias[j] : 0.0f;
+    for (std::size_t k = 0; k < w.k; ++k)
+      *to++ = w.b[static_cast<std::ptrdiff_t>(j) * w.column + static_cast<std::ptrdiff_t>(k) * w.row];
+  }
+}
+
+void run(const GemmArgs &args) {
+  const std::size_t depth = args.k / sizeof(float);
+  for (std::size_t i = 0; i < args.m; ++i) {
+    const auto row = static_cast<std::ptrdiff_t>(i);
+    const auto *a = reinterpret_cast<const float *>(args.a + row * args.lda);
+    float *y = static_cast<float *>(args.y) + row * args.ldy;
+    const auto *column = static_cast<const float *>(args.packed);
+    for (std::size_t j = 0; j < args.n; ++j, column += 1 + depth) {
+      float sum = column[0];
+      for (std::size_t k = 0; k < depth; ++k) sum = std::fma(a[k], column[1 + k], sum);
+      sum = sum < args.lo ? args.lo : sum;
+      y[j] = sum > args.hi ? args.hi : sum;
+    }
+  }
+}
+
+}  // namespace qtn::kernels::gemm_real_ref

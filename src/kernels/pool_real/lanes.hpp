@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loops on vectors of floats of any length, which the compiler turns into those of the instruction set.
+#pragma once
+
+#include "kernels/pool_real/pool_real.hpp"
+#include "kernels/unroll.hpp"
+
+namespace qtn::kernels {
+namespace {
+
+inline float larger(float best, float v) { return v > best || v != v ? v : best; }
+
+/// Channels from `channel` on, one by one.
+inline void max_one_by_one(const PoolRealArgs &args, std::ptrdiff_t pixel, std::size_t channel) {
+  for (; channel < args.channels; ++channel) {
+    float best = args.taps[0][pixel * args.step + static_cast<std::ptrdiff_t>(channel)];
+    for (std::size_t t = 1; t < args.tap_count; ++t)
+      best = larger(best, args.taps[t][pixel * args.step + static_cast<std::ptrdiff_t>(channel)]);
+    args.y[pixel * args.ldy + static_cast<std::ptrdiff_t>(channel)] = best;
+  }
+}
+
+inline void average_one_by_one(const PoolRealArgs &args, std::ptrdiff_t pixel, std::size_t channel) {
+  for (; channel < args.channels; ++channel) {
+    double sum = 0;
+    for (std::size_t t = 0; t < args.tap_count; ++t)
+      sum += args.taps[t][pixel * args.step + static_cast<std::ptrdiff_t>(channel)];
+    args.y[pixel * args.ldy + static_cast<std::ptrdiff_t>(channel)] = static_cast<float>(sum / args.divisor);
+  }
+}
+
+template <int bytes>
+struct Pools {
+  using Floats [[gnu::vector_size(bytes)]] = float;
+  using Halves [[gnu::vector_size(bytes / 2)]] = float;
+  using Doubles [[gnu::vector_size(bytes)]] = double;
+  static constexpr std::size_t kCount = bytes / sizeof(float), kHalf = kCount / 2;
+  static constexpr int kVectors = 4;
+
+  template <class V>
+  static V load(const float *p) {
+    V v;
+    __builtin_memcpy(&v, p, sizeof v);
+    return v;
+  }
+
+  template <int vectors>
+  static void max_block(const PoolRealArgs &args, std::ptrdiff_t at, float *y) {
+    Floats best[vectors];
+    unroll<vectors>([&](auto i) { best[i] = load<Floats>(args.taps[0] + at + i * kCount); });
+    for (std::size_t t = 1; t < args.tap_count; ++t) {
+      const float *from = args.taps[t] + at;
+      unroll<vectors>([&](auto i) {
+        const Floats v = load<Floats>(from + i * kCount);
+        best[i] = (v > best[i]) | (v != v) ? v : best[i];
+      });
+    }
+    unroll<vectors>([&](auto i) { __builtin_memcpy(y + i * kCount, &best[i], sizeof best[i]); });
+  }
+
+  /// A vector has the doubles of half a vector of floats.
+  template <int vectors>
+  static void average_block(const PoolRealArgs &args, std::ptrdiff_t at, float *y) {
+    Doubles sum[vectors] = {};
+    for (std::size_t t = 0; t < args.tap_count; ++t) {
+      const float *from = args.taps[t] + at;
+      unroll<vectors>([&](auto i) { sum[i] += __builtin_convertvector(load<Halves>(from + i * kHalf), Doubles); });
+    }
+    unroll<vectors>([&](auto i) {
+      const Halves mean = __builtin_convertvector(sum[i] / args.divisor, Halves);
+      __builtin_memcpy(y + i * kHalf, &mean, sizeof mean);
+    });
+  }
+
+  static void max(const PoolRealArgs &args) {
+    for (std::ptrdiff_t p = 0; p < static_cast<std::ptrdiff_t>(args.pixels); ++p) {
+      std::size_t c = 0;
+      const auto at = [&] { return p * args.step + static_cast<std::ptrdiff_t>(c); };
+      float *y = args.y + p * args.ldy;
+      for (; c + kVectors * kCount <= args.channels; c += kVectors * kCount) max_block<kVectors>(args, at(), y + c);
+      for (; c + kCount <= args.channels; c += kCount) max_block<1>(args, at(), y + c);
+      max_one_by_one(args, p, c);
+    }
+  }
+
+  static void average(const PoolRealArgs &args) {
+    for (std::ptrdiff_t p = 0; p < static_cast<std::ptrdiff_t>(args.pixels); ++p) {
+      std::size_t c = 0;
+      const auto at = [&] { return p * args.step + static_cast<std::ptrdiff_t>(c); };
+      float *y = args.y + p * args.ldy;
+      for (; c + kVectors * kHalf <= args.channels; c += kVectors * kHalf) average_block<kVectors>(args, at(), y + c);
+      for (; c + kHalf <= args.channels; c += kHalf) average_block<1>(args, at(), y + c);
+      average_one_by_one(args, p, c);
+    }
+  }
+};
+
+}  // namespace
+}  // namespace qtn::kernels

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/lower_real.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.hpp"
+
+namespace qtn::runtime {
+
+using graph::kNoValue;
+using graph::ValueId;
+
+PackCache RealLowering::pack_cache(std::size_t part, std::size_t parts) {
+  const std::size_t n = node_index_;
+  return [this, n, part, parts](std::size_t form, const std::function<PackedWeights()> &pack) {
+    return weights_.packed({n, form * parts + part}, pack);
+  };
+}
+
+ops::Clamp RealLowering::clamp() const {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  return node_->clamp.value_or(ops::Clamp{-kInfinity, kInfinity});
+}
+
+std::vector<const Tensor *> RealLowering::constant_operands(std::vector<Tensor> &storage) const {
+  std::vector<const Tensor *> operands;
+  storage.resize(node_->inputs.size());
+  for (std::size_t i = 0; i < storage.size(); ++i) {
+    const ValueId v = input(i);
+    if (v != kNoValue)
+      storage[i] = known_.constants[at(v)].has_data() ? known_.constants[at(v)]
+                                                      : Tensor::meta(known_.types[at(v)].dtype, shape_of(v));
+    operands.push_back(v == kNoValue ? nullptr : &storage[i]);
+  }
+  return operands;
+}
+
+std::vector<ops::TensorType> RealLowering::output_types() const {
+  std::vector<ops::TensorType> types;
+  for (const ValueId v : node_->outputs)
+    if (v != kNoValue) types.push_back(known_.types[at(v)]);
+  return types;
+}
+
+std::optional<std::vector<View>> RealLowering::views(const SlotForm &x) const {
+  if (std::find(node_->outputs.begin(), node_->outputs.end(), kNoValue) != node_->outputs.end()) return std::nullopt;
+  std::vector<Tensor> storage;
+  auto found = views_of(*node_, x, constant_operands(storage), output_types());
+  if (found && found->size() != node_->outputs.size()) return std::nullopt;  // the mask of Dropout is no view
+  return found;
+}
+
+bool RealLowering::lower_as_views(SlotId x, std::vector<SlotId> &result) {
+  const Slot &slot = plan_.slots[static_cast<std::size_t>(x)];
+  if (plan_.slots[static_cast<std::size_t>(slot.root)].input >= 0) return false;  // bound again at every run
+  const auto found = views(form(x));
+  if (!found) return false;
+  for (const View &view : *found) result.push_back(add_view(x, view));
+  return true;
+}
+
+void RealLowering::interleave(SlotId part, std::ptrdiff_t channel, const Phase &all, SlotId y, const Phase &phase,
+                              const ops::Window &window) {
+  View from{picture_shape(form(y).shape, form(y).shape[1], phase.count), form(part).strides, channel};
+  View to{from.shape, form(y).strides, 0};
+  const Shape steps = picture_shape(from.shape, 1, window.stride), first = picture_shape(from.shape, 0, phase.at),
+              skipped = picture_shape(from.shape, 0, all.skipped);
+  for (std::size_t axis = 2; axis < from.shape.size(); ++axis) {
+    from.offset += skipped[axis] * from.strides[axis];
+    to.offset += first[axis] * to.strides[axis];
+    to.strides[axis] *= steps[axis];
+  }
+  add_step(make_copy(edge(add_view(part, from)), edge(add_view(y, to))));
+}
+
+bool RealLowering::reduces_pictures() const {
+  const Shape &x = shape_of(input(0));
+  if (input(1) == kNoValue || !known_.constants[at(input(1))].has_data()) return false;
+  std::vector<bool> reduced(x.size(), false);
+  for (const std::int64_t a : int_values(known_.constants[at(input(1))], "ReduceMean: axes"))
+    reduced[normalize_axis(a, x.size(), "ReduceMean")] = true;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (reduced[i] != (i >= 2)) return false;
+  return true;
+}
+
+bool RealLowering::is_real(ValueId v) const { return v != kNoValue && known_.types[at(v)].dtype == QTN_FLOAT32; }
+
+Tensor RealLowering::real_constant(ValueId v) {
+  if (v == kNoValue || !known_.constants[at(v)].has_data()) return {};
+  const Tensor &constant = known_.constants[at(v)];
+  return constant.quantized() ? weights_.dequantized(v, constant) : constant.to_contiguous();
+}
+
+SlotId RealLowering::real_slot(const Shape &shape, const Shape &strides) {
+  return add_slot({QTN_FLOAT32, shape, strides, nullptr});
+}
+
+bool RealLowering::lower_real() {
+  for (const ValueId v : node_->outputs)
+    if (v != kNoValue && element_count(shape_of(v)) == 0) return false;
+  if (lower_real_view()) return true;
+  if (!is_real(output()) || !is_real(input(0))) return false;
+  return lower_real_conv() || lower_real_transposed() || lower_real_matrix() || lower_real_matmul() ||
+         lower_real_pool() || lower_real_add() || lower_real_concat() || lower_on_pictures();
+}
+
+bool RealLowering::lower_real_view() {
+  if (!ops::moves(*node_->op, node_->attrs) || node_->clamp) return false;
+  std::vector<SlotId> parts;
+  if (!lower_as_views(any_real(input(0)), parts)) {
+    // A Reshape of strided elements may be one of contiguous elements.
+    const Shape &x = shape_of(input(0));
+    if (!views({known_.types[at(input(0))].dtype, x, contiguous_strides(x), nullptr}) ||
+        !lower_as_views(real(input(0)), parts))
+      return false;
+  }
+  for (std::size_t o = 0; o < parts.size(); ++o) settle(node_->outputs[o], parts[o]);
+  return true;
+}
+
+void RealLowering::add_real_convolution(SlotId x, SlotId y, const ops::Window &window, const RealWeights &w,
+                                        const PackCache &cache) {
+  const bool depthwise = w.out == 1 && static_cast<std::int64_t>(w.groups) == form(x).shape[1] && w.groups > 1;
+  add_step(depthwise && is_flat(window) ? make_real_depthwise(edge(x), edge(y), window, w, clamp(), isa_, cache)
+                                        : make_real_conv(edge(x), edge(y), window, w, clamp(), isa_, cache));
+}
+
+bool RealLowering::lower_real_conv() {
+  if (node_->op != &ops::kConv) return false;
+  const Shape &x = shape_of(input(0)), &shape = shape_of(output());
+  const bool biased = input(2) != kNoValue;
+  const Tensor weight = real_constant(input(1)), bias = real_constant(input(2));
+  if (x.size() < 3 || x.size() > 5 || !weight.has_data() || (biased && !bias.has_data())) return false;
+  const ops::Window window = over_pictures(ops::conv_window(node_->attrs, x, weight.shape()));
+  if (!is_ordinary(window) || element_count(x) == 0 || weight.count() == 0) return false;
+  RealWeights w;
+  w.groups = static_cast<std::size_t>(node_->attrs.get_int("group", 1));
+  w.out = static_cast<std::size_t>(weight.dim(0)) / w.groups;
+  w.taps = element_count(weight.shape(), 2, weight.rank());
+  w.k = static_cast<std::size_t>(weight.dim(1) * w.taps);
+  if (w.out == 1 && w.groups > 1 && !is_flat(window)) return false;  // each channel of a volume for itself
+  w.weight = weight;
+  w.bias = bias;
+  const SlotId from = as_picture(x, form(any_real(input(0))).strides) ? any_real(input(0)) : real_picture(input(0));
+  const SlotId y = real_slot(shape, channels_last_strides(shape));
+  add_real_convolution(from, y, window, w, pack_cache());
+  settle(output(), y);
+  return true;
+}
+
+bool RealLowering::lower_real_transposed() {
+  if (node_->op != &ops::kConvTranspose) return false;
+  const Shape &x = shape_of(input(0)), &shape = shape_of(output());
+  const bool biased = input(2) != kNoValue;
+  const Tensor weight = real_constant(input(1)), bias = real_constant(input(2));
+  if (x.size() < 3 || x.size() > 5 || !weight.has_data() || (biased && !bias.has_data())) return false;
+  if (element_count(x) == 0 || weight.count() == 0) return false;
+  const ops::Window window = over_pictures(ops::transposed_window(node_->attrs, x, weight.shape()));
+  const std::int64_t groups = node_->attrs.get_int("group", 1);
+  const auto phases = phases_of(window);
+  if (!phases) return false;
+  const auto residues = static_cast<std::size_t>(element_count(Shape(window.stride)));
+  std::vector<std::pair<std::span<const Phase>, Phase>> products;
+  if (share_product(window, *phases, groups, shape[1]))
+    products.emplace_back(*phases, joined(*phases));
+  else
+    for (const Phase &phase : *phases) products.emplace_back(std::span(&phase, 1), phase);
+  for (const auto &[some, all] : products)
+    if (!is_ordinary(all.window)) return false;
+
+  const SlotId from = real_picture(input(0)), y = real_slot(shape, channels_last_strides(shape));
+  for (const auto &[some, all] : products) {
+    const bool whole = phases->size() == 1 && all.window.out == all.count;
+    const Shape made = picture_shape(shape, shape[1] * static_cast<std::int64_t>(some.size()), all.window.out);
+    const SlotId to = whole ? y : real_slot(made, channels_last_strides(made));
+    const std::size_t part = some.size() > 1 ? residues + some[0].residue : all.residue;
+    add_real_convolution(from, to, all.window, real_phase_weights(weight, bias, groups, some, all),
+                         pack_cache(part, 2 * residues));
+    for (std::size_t i = 0; i < some.size() && !whole; ++i)
+      interleave(to, static_cast<std::ptrdiff_t>(i) * shape[1], all, y, some[i], window);
+  }
+  settle(output(), y);
+  return true;
+}
+
+/// Rows by a constant matrix.
+bool RealLowering::lower_real_matrix() {
+  const bool gemm = node_->op == &ops::kGemm;
+  if (!gemm && node_->op != &ops::kMatMul) return false;
+  if (gemm && (node_->attrs.get_int("transA", 0) != 0 || node_->attrs.get_float("alpha", 1) != 1 ||
+               node_->attrs.get_float("beta", 1) != 1))
+    return false;
+  const Tensor weight = real_constant(input(1)), bias = real_constant(input(2));
+  const Shape &x = shape_of(input(0)), &shape = shape_of(output());
+  if (!weight.has_data() || weight.rank() != 2 || weight.count() == 0 || x.size() < 2 || element_count(x) == 0)
+    return false;
+  RealWeights w;
+  w.is_matrix = !gemm || node_->attrs.get_int("transB", 0) == 0;
+  w.groups = 1;
+  w.k = static_cast<std::size_t>(weight.dim(w.is_matrix ? 0 : 1));
+  w.out = static_cast<std::size_t>(weight.dim(w.is_matrix ? 1 : 0));
+  // A bias for each column: not a scalar, not a matrix.
+  const bool biased = input(2) != kNoValue;
+  if (biased &&
+      (!bias.has_data() || bias.count() != weight.dim(w.is_matrix ? 1 : 0) || bias.shape().back() != bias.count()))
+    return false;
+  w.weight = weight;
+  w.bias = bias;
+  const SlotId from = real(input(0)), y = real_slot(shape, contiguous_strides(shape));
+  add_step(make_real_gemm(edge(from), edge(y), static_cast<std::size_t>(element_count(x)) / w.k, w, clamp(), isa_,
+                          pack_cache()));
+  settle(output(), y);
+  return true;
+}
+
+/// Matrices of which both are computed.
+bool RealLowering::lower_real_matmul() {
+  if (node_->op != &ops::kMatMul || !is_real(input(1))) return false;
+  const Shape &a = shape_of(input(0)), &b = shape_of(input(1)), &shape = shape_of(output());
+  if (a.size() < 2 || b.size() < 2 || element_count(a) == 0 || element_count(b) == 0) return false;
+  const SlotId left = form(any_real(input(0))).strides.back() == 1 ? any_real(input(0)) : real(input(0));
+  const SlotId y = real_slot(shape, contiguous_strides(shape));
+  add_step(make_real_matmul(edge(left), edge(any_real(input(1))), edge(y), clamp(), isa_));
+  settle(output(), y);
+  return true;
+}
+
+bool RealLowering::lower_real_pool() {
+  const std::string_view op = node_->op->name;
+  const Shape &x = shape_of(input(0));
+  const bool max = op == "MaxPool" && node_->outputs.size() == 1;
+  const bool global = op == "GlobalAveragePool" || (op == "ReduceMean" && x.size() >= 3 && reduces_pictures());
+  if (!max && !global && op != "AveragePool") return false;
+  // Planes by planes, as the operator does it, are as good where they lie so.
+  if (x.size() < 3 || x.size() > 5 || node_->clamp || !is_dense_picture(any_real(input(0)))) return false;
+  const ops::Window window = global ? whole_picture(x) : over_pictures(ops::pool_window(op.data(), node_->attrs, x));
+  if (!is_ordinary(window)) return false;
+  // ReduceMean may drop the axes that its pooled picture keeps with length 1.
+  const Shape shape = picture_shape(x, x[1], window.out);
+  SlotId y = real_slot(shape, channels_last_strides(shape));
+  add_step(make_real_pool(edge(any_real(input(0))), edge(y), window, max ? Pooling::max : Pooling::average,
+                          node_->attrs.get_int("count_include_pad", 0) != 0, isa_));
+  if (shape != shape_of(output())) y = add_view(y, {shape_of(output()), contiguous_strides(shape_of(output())), 0});
+  settle(output(), y);
+  return true;
+}
+
+/// At the end of the step that computes the later operand.
+bool RealLowering::lower_real_add() {
+  if (std::string_view(node_->op->name) != "Add") return false;
+  const Shape &shape = shape_of(output());
+  for (const ValueId v : {input(0), input(1)})
+    if (shape_of(v) != shape || known_.constants[at(v)].has_data()) return false;
+  const SlotId a = any_real(input(0)), b = any_real(input(1));
+  const bool swapped = producer(b) > producer(a);
+  const SlotId mine = swapped ? b : a, other = swapped ? a : b;
+  if (producer(other) >= producer(mine)) return false;
+  auto *step = dynamic_cast<TailedStep *>(open_step(input(swapped ? 1 : 0), mine));
+  if (!step) return false;
+  const bool pictures = is_dense_picture(mine);
+  if (pictures ? !as_picture(shape, form(other).strides)
+               : !is_contiguous(form(other)) || as_picture(shape, form(other).strides))
+    return false;
+  const SlotId y = real_slot(shape, form(mine).strides);
+  step->append(make_real_add_tail(edge(other), clamp()), y, node_->op->name);
+  settle(output(), y);
+  return true;
+}
+
+/// Pictures side by side along their channels: the steps that compute them write into the larger picture where this
+/// node alone reads them; others are copied.
+bool RealLowering::lower_real_concat() {
+  if (std::string_view(node_->op->name) != "Concat" || node_->clamp) return false;
+  const Shape &shape = shape_of(output());
+  if (shape.size() < 3 || shape.size() > 5) return false;
+  if (normalize_axis(node_->attrs.get_int("axis", 0), shape.size(), "Concat") != 1) return false;
+  if (std::none_of(node_->inputs.begin(), node_->inputs.end(), [&](ValueId v) {
+        return !is_contiguous(form(any_real(v))) && as_picture(shape_of(v), form(any_real(v)).strides);
+      }))
+    return false;
+  const SlotId y = real_slot(shape, channels_last_strides(shape));
+  std::ptrdiff_t channel = 0;
+  for (const ValueId v : node_->inputs) {
+    const SlotId part = any_real(v);
+    const View place{shape_of(v), form(y).strides, channel};
+    channel += shape_of(v)[1];
+    if (element_count(shape_of(v)) == 0) continue;
+    Step *step = is_dense_picture(part) ? open_step(v, part) : nullptr;
+    if (step && step->spread_output(as_picture(shape, form(y).strides)->pixel)) {
+      Slot &slot = plan_.slots[static_cast<std::size_t>(part)];
+      slot.root = y;
+      slot.offset = place.offset;
+      slot.form.strides = place.strides;
+    } else {
+      add_step(make_copy(edge(part), edge(add_view(y, place))));
+    }
+  }
+  settle(output(), y);
+  return true;
+}
+
+/// Value v broadcast to `rank` axes, seen with its channels as the last one.
+SlotId RealLowering::channels_last(ValueId v, std::size_t rank) {
+  Shape shape = shape_of(v);
+  SlotId s = any_real(v);
+  if (shape.size() == rank) {
+    if (!same_layout(shape, form(s).strides, channels_last_strides(shape))) s = real_picture(v);
+  } else {
+    s = real(v);
+    while (shape.size() < rank) shape.insert(0, 1);
+    if (!same_layout(shape, contiguous_strides(shape), channels_last_strides(shape)))
+      s = copied(add_view(s, {shape, contiguous_strides(shape), 0}), channels_last_strides(shape));
+  }
+  Shape last = shape;
+  std::rotate(last.begin() + 1, last.begin() + 2, last.end());
+  return add_view(s, {last, contiguous_strides(last), 0});
+}
+
+/// Element by element over pictures, as they lie: the operator sees the channels as the last axis.
+bool RealLowering::lower_on_pictures() {
+  if (!node_->op->elementwise || node_->outputs.size() != 1) return false;
+  const Shape &shape = shape_of(output());
+  const std::size_t rank = shape.size();
+  if (rank < 3 || rank > 5) return false;
+  bool picture = false;
+  for (const ValueId v : node_->inputs) {
+    if (v == kNoValue) continue;
+    if (plan_.slots[static_cast<std::size_t>(any_real(v))].input >= 0 && shape_of(v).size() != 0) return false;
+    const SlotId s = any_real(v);
+    picture = picture || (shape_of(v) == shape && is_dense_picture(s) && !is_contiguous(form(s)));
+  }
+  if (!picture) return false;
+  OperandRefs refs;
+  for (const ValueId v : node_->inputs) refs.inputs.push_back(v == kNoValue ? kNoSlot : channels_last(v, rank));
+  const SlotId y = real_slot(shape, channels_last_strides(shape));
+  Shape last = shape;
+  std::rotate(last.begin() + 1, last.begin() + 2, last.end());
+  refs.outputs = {add_view(y, {last, contiguous_strides(last), 0})};
+  add_step(make_run(*node_, refs));
+  settle(output(), y);
+  return true;
+}
+
+}  // namespace qtn::runtime

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes in float32 for which the native engine has steps of its own, or which it runs on images as they lie: channels
+// last, as convolutions leave them.
+#pragma once
+
+#include "runtime/forms.hpp"
+#include "runtime/phases.hpp"
+
+namespace qtn::runtime {
+
+class RealLowering : protected Forms {
+ protected:
+  using Forms::Forms;
+
+  /// False, and nothing done: the operator's own run on contiguous operands is what there is.
+  bool lower_real();
+
+  /// Where the outputs of the node under way lie in an operand of this form, if all they do is to look at it.
+  std::optional<std::vector<View>> views(const SlotForm &x) const;
+  /// The same as slots.
+  bool lower_as_views(SlotId x, std::vector<SlotId> &result);
+
+  std::vector<const Tensor *> constant_operands(std::vector<Tensor> &storage) const;
+  std::vector<ops::TensorType> output_types() const;
+
+  /// The cache for one part of a node's weights, where it has several.
+  PackCache pack_cache(std::size_t part = 0, std::size_t parts = 1);
+  ops::Clamp clamp() const;
+
+  /// Channels of a convolution to where the outputs of a phase belong.
+  void interleave(SlotId part, std::ptrdiff_t channel, const Phase &all, SlotId y, const Phase &phase,
+                  const ops::Window &window);
+
+  /// ReduceMean over all spatial axes of a picture and no other.
+  bool reduces_pictures() const;
+
+ private:
+  bool is_real(graph::ValueId v) const;
+  /// A contiguous float32 constant, or one without data.
+  Tensor real_constant(graph::ValueId v);
+
+  bool lower_real_conv();
+  bool lower_real_transposed();
+  bool lower_real_matrix();
+  bool lower_real_matmul();
+  bool lower_real_pool();
+  bool lower_real_add();
+  bool lower_real_concat();
+  bool lower_real_view();
+  bool lower_on_pictures();
+
+  void add_real_convolution(SlotId x, SlotId y, const ops::Window &window, const RealWeights &w,
+                            const PackCache &cache);
+  SlotId real_slot(const Shape &shape, const Shape &strides);
+  SlotId channels_last(graph::ValueId v, std::size_t rank);
+};
+
+}  // namespace qtn::runtime

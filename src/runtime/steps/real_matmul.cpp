@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of two activations in float32. The right matrix is packed as weights are, a block of columns at a time, in
+// the scratch of the thread which multiplies by it.
+#include <algorithm>
+#include <limits>
+
+#include "base/size.hpp"
+#include "kernels/gemm_real/gemm_real.hpp"
+#include "kernels/kernel.hpp"
+#include "runtime/steps/steps.hpp"
+
+namespace qtn::runtime {
+namespace {
+
+// What a packed block takes of the second level of cache.
+constexpr std::size_t kBlockBytes = 256 << 10;
+
+/// A stack of matrices [rows][columns] under any strides, repeated over those of the result.
+struct Stack {
+  Stack(const SlotForm &form, const Shape &batch) {
+    const std::size_t rank = form.shape.size();
+    const Shape outer(std::span(form.shape).first(rank - 2)), steps(std::span(form.strides).first(rank - 2));
+    strides = broadcast_strides(outer, steps, batch);
+    row = form.strides[rank - 2];
+    column = form.strides[rank - 1];
+  }
+
+  std::ptrdiff_t offset(const Shape &batch, std::int64_t i) const {
+    std::ptrdiff_t at = 0;
+    for (std::size_t axis = batch.size(); axis-- > 0; i /= batch[axis]) at += i % batch[axis] * strides[axis];
+    return at;
+  }
+
+  Shape strides;
+  std::ptrdiff_t row, column;
+};
+
+class RealMatMulStep final : public Step {
+ public:
+  RealMatMulStep(const Edge &a, const Edge &b, const Edge &y, const ops::Clamp &clamp, Isa isa)
+      : kernel_(kernels::choose(kernels::gemm_real_kernels(), isa)),
+        batch_(std::span(y.form.shape).first(y.form.shape.size() - 2)),
+        a_(a.form, batch_),
+        b_(b.form, batch_),
+        m_(static_cast<std::size_t>(y.form.shape[y.form.shape.size() - 2])),
+        n_(static_cast<std::size_t>(y.form.shape.back())),
+        k_(static_cast<std::size_t>(a.form.shape.back())),
+        clamp_(clamp) {
+    const std::size_t panels = ceil_div(n_, kernel_.nr);
+    const std::size_t fit =
+        std::max<std::size_t>(1, kBlockBytes / std::max<std::size_t>(1, kernel_.nr * k_ * sizeof(float)));
+    block_ = std::min(fit, panels) * kernel_.nr;
+    kernel = kernel_.name;
+    reads = {a.slot, b.slot};
+    writes = {y.slot};
+    macs = element_count(y.form.shape) * static_cast<std::int64_t>(k_);
+  }
+
+  std::size_t lane_bytes() const override {
+    return round_up(kernel_.packed_bytes(std::min(block_, n_), k_ * sizeof(float)), kAlignment);
+  }
+
+  void run(const Context &c) const override {
+    const auto *a = c.tensor(reads[0]).as<const float>(), *b = c.tensor(reads[1]).as<const float>();
+    auto *y = c.tensor(writes[0]).as<float>();
+    const std::size_t blocks = ceil_div(n_, block_);
+    const auto count = static_cast<std::size_t>(element_count(batch_)) * blocks;
+    for_chunks(c, count, static_cast<std::size_t>(macs) / 100, [&](std::size_t lane, std::size_t chunk) {
+      const auto i = static_cast<std::int64_t>(chunk / blocks);
+      const std::size_t column = chunk % blocks * block_, columns = std::min(block_, n_ - column);
+      std::byte *packed = c.lane_scratch(lane);
+      const float *right = b + b_.offset(batch_, i) + static_cast<std::ptrdiff_t>(column) * b_.column;
+      kernel_.pack(packed, {right, b_.column, b_.row, nullptr, columns, k_});
+      kernels::GemmArgs args{};
+      args.m = m_;
+      args.n = columns;
+      args.k = k_ * sizeof(float);
+      args.a = reinterpret_cast<const std::uint8_t *>(a + a_.offset(batch_, i));
+      args.lda = a_.row * static_cast<std::ptrdiff_t>(sizeof(float));
+      args.packed = packed;
+      args.y = y + static_cast<std::size_t>(i) * m_ * n_ + column;
+      args.ldy = static_cast<std::ptrdiff_t>(n_);
+      args.lo = clamp_.lo;
+      args.hi = clamp_.hi;
+      kernel_.run(args);
+    });
+  }
+
+ private:
+  const kernels::GemmRealKernel &kernel_;
+  Shape batch_;
+  Stack a_, b_;
+  std::size_t m_, n_, k_, block_;
+  ops::Clamp clamp_;
+};
+
+}  // namespace
+
+StepPtr make_real_matmul(const Edge &a, const Edge &b, const Edge &y, const ops::Clamp &clamp, Isa isa) {
+  return std::make_unique<RealMatMulStep>(a, b, y, clamp, isa);
+}
+
+}  // namespace qtn::runtime

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/real/real.hpp"
+#include "runtime/steps/steps.hpp"
+
+namespace qtn::runtime {
+namespace {
+
+class RealAddTail final : public Tail {
+ public:
+  RealAddTail(SlotId b, std::ptrdiff_t pixel, const ops::Clamp &clamp) : pixel_(pixel), clamp_(clamp) { reads = {b}; }
+
+  void run(const Context &c, const OutputBlock &block) const override {
+    const auto *b = c.tensor(reads[0]).as<const float>() + static_cast<std::ptrdiff_t>(block.first_row) * pixel_ +
+                    block.first_column / sizeof(float);
+    const auto add = kernels::real_kernel().add;
+    std::uint8_t *y = block.y;
+    for (std::size_t row = 0; row < block.rows; ++row, y += block.ldy, b += pixel_)
+      add(reinterpret_cast<float *>(y), b, block.columns / sizeof(float), clamp_.lo, clamp_.hi);
+  }
+
+ private:
+  std::ptrdiff_t pixel_;
+  ops::Clamp clamp_;
+};
+
+}  // namespace
+
+TailPtr make_real_add_tail(const Edge &b, const ops::Clamp &clamp) {
+  const auto picture = as_picture(b.form.shape, b.form.strides);
+  return std::make_unique<RealAddTail>(b.slot, picture ? picture->pixel : b.form.shape.back(), clamp);
+}
+
+}  // namespace qtn::runtime
