@@ -166,7 +166,7 @@ static void plans(void **state) {
 static void plans_of_runs(void **state) {
   qmodel *m = float_model();
   qsession *session = session_of(m, "native");
-  qtensor *one = image(1), *two = image(2), *y = NULL, *again = NULL;
+  qtensor *one = image(1), *two = image(64), *y = NULL, *again = NULL;
   const qtensor *inputs[] = {one}, *more[] = {two};
   int32_t equal = 0;
   (void)state;
@@ -220,8 +220,9 @@ static void check_runs(qmodel *m, const char *engine) {
   OK(qsession_run(&r.wanted, 1, r.session, inputs, 1));
   /* Three outputs of ten, and what the layers before them make. */
   const int64_t held = least("run_bytes", run, &r);
-  /* At most three values of 32 channels live at a time; together all of them take twice as much. */
-  assert_true(held < 3 * 3 * 32 * 64 * (int64_t)sizeof(float) + 1000);
+  /* At most three values of 32 channels live at a time, and rows that a kernel gathers; together all values take twice
+   * as much. */
+  assert_true(held < 3 * 3 * 32 * 64 * (int64_t)sizeof(float) + (34 << 10));
   assert_true(held > 3 * 10 * (int64_t)sizeof(float) + 3 * 64);
   qtensor_free(r.x);
   qtensor_free(r.wanted);

@@ -2,6 +2,7 @@
 // What a watched run shows is what the graph means.
 #include "runtime/watched.hpp"
 
+#include "../sums.hpp"
 #include "graph/evaluate.hpp"
 #include "support.hpp"
 
@@ -49,7 +50,8 @@ void shows_what_is_computed(void **) {
     for (std::size_t i = 0; i < want.size(); ++i) {
       const bool real = want[i].dtype() == QTN_FLOAT32;
       assert_int_equal(seen.count(g.outputs[i]), real);
-      if (real) expect_equal(seen.at(g.outputs[i]), want[i], g.value(g.outputs[i]).name);
+      if (real && !equal_but_for_sums(seen.at(g.outputs[i]), want[i]))
+        fail_test(g.value(g.outputs[i]).name, " is another");
     }
   }
 }
