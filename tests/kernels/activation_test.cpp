@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/activation/activation.hpp"
 
+#include <algorithm>
+
 #include "support.hpp"
 
 namespace qtn::test {
@@ -15,6 +17,7 @@ struct Definition {
   const char *name;
   long double (*value)(long double x), (*slope)(long double x);
   bool by_output;
+  double units = 0.51;  ///< in the last place of float32, by which values may be off
 };
 
 long double normal(long double x) { return 0.5L * std::erfc(-x / std::sqrt(2.0L)); }
@@ -24,8 +27,12 @@ long double soft(long double x) { return std::tanh(std::log1p(std::exp(x))); }
 long double sech2(long double x) { return 1 / (std::cosh(x) * std::cosh(x)); }
 
 const Definition kDefinitions[] = {
+    {Activation::erf, "erf", [](long double x) { return std::erf(x); },
+     [](long double x) { return 2 / std::sqrt(M_PIl) * std::exp(-x * x); }, false, 1.1},
+    {Activation::exp, "exp", [](long double x) { return std::exp(x); }, [](long double y) { return y; }, true, 1},
+    // By way of comparison, x / 2 * erfcf(-x / sqrt(2)) is off by 25 units at -7.
     {Activation::gelu, "gelu", [](long double x) { return x * normal(x); },
-     [](long double x) { return normal(x) + x * std::exp(-x * x / 2) / std::sqrt(2 * M_PIl); }, false},
+     [](long double x) { return normal(x) + x * std::exp(-x * x / 2) / std::sqrt(2 * M_PIl); }, false, 8},
     {Activation::gelu_by_tanh, "gelu by tanh", [](long double x) { return x * sigmoid(2 * cubic(x)); },
      [](long double x) {
        const long double inner = std::sqrt(2 / M_PIl) * (1 + 3 * 0.044715L * x * x);
@@ -35,9 +42,9 @@ const Definition kDefinitions[] = {
     {Activation::mish, "mish", [](long double x) { return x * soft(x); },
      [](long double x) { return soft(x) + x * sech2(std::log1p(std::exp(x))) * sigmoid(x); }, false},
     {Activation::sigmoid, "sigmoid", [](long double x) { return sigmoid(x); },
-     [](long double y) { return y * (1 - y); }, true},
+     [](long double y) { return y * (1 - y); }, true, 2.3},
     {Activation::tanh, "tanh", [](long double x) { return std::tanh(x); }, [](long double y) { return 1 - y * y; },
-     true},
+     true, 1.4},
     {Activation::hard_swish, "hard swish",
      [](long double x) { return x * std::fmin(std::fmax(x / 6 + 0.5L, 0.0L), 1.0L); },
      [](long double x) { return x <= -3  ? 0
@@ -57,11 +64,13 @@ std::vector<float> arguments(Random &random, std::size_t count) {
   return x;
 }
 
-/// Within 0.51 units in the last place of float32 (of hard swish three roundings of terms up to `scale`).
+/// Within so many units in the last place of float32 (of hard swish three roundings of terms up to `scale`).
 void expect_close(const ActivationKernel &kernel, const Definition &d, float x, float got, long double want,
-                  long double scale) {
+                  double units, long double scale) {
   const long double unit = std::fmax(std::fabs(want) * 0x1p-23L, 0x1p-149L);
-  const long double allowed = d.f == Activation::hard_swish ? 3 * scale * 0x1p-24L : 0.51L * unit;
+  const long double allowed =
+      d.f == Activation::hard_swish ? 3 * scale * 0x1p-24L : static_cast<long double>(units) * unit;
+  if (std::fabs(want) > static_cast<long double>(std::numeric_limits<float>::max()) && std::isinf(got)) return;
   if (!(std::fabs(static_cast<long double>(got) - want) <= allowed))
     fail_msg("%s: %s at %a is %a, not %La", kernel.name, d.name, static_cast<double>(x), static_cast<double>(got),
              want);
@@ -78,21 +87,46 @@ void test_values(void **) {
       kernel.backward(d.f, at.data(), ones.data(), dx.data(), x.size());
       for (std::size_t i = 0; i < x.size(); ++i) {
         const auto wide = static_cast<long double>(x[i]), place = static_cast<long double>(at[i]);
-        expect_close(kernel, d, x[i], y[i], d.value(wide), std::fabs(wide));
+        expect_close(kernel, d, x[i], y[i], d.value(wide), d.units, std::fabs(wide));
         // Slopes cancel where they change sign.
         const long double slope = d.slope(place);
-        if (d.by_output || std::fabs(slope) > 1e-3L) expect_close(kernel, d, x[i], dx[i], slope, 1);
+        if (d.by_output || std::fabs(slope) > 1e-3L) expect_close(kernel, d, x[i], dx[i], slope, 0.51, 1);
       }
     }
   });
+}
+
+void test_swish(void **) {
+  each_kernel(kernels::activation_kernels(), [](const ActivationKernel &kernel) {
+    Random random(3);
+    const std::vector<float> x = arguments(random, 20000);
+    std::vector<float> y(x.size());
+    const Definition d{Activation::sigmoid, "swish", nullptr, nullptr, false};
+    for (const float alpha : {1.0f, 2.0f, -0.5f}) {
+      kernel.swish(alpha, x.data(), y.data(), x.size());
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const auto wide = static_cast<long double>(x[i]);
+        expect_close(kernel, d, x[i], y[i], wide * sigmoid(static_cast<long double>(alpha) * wide), 3, 1);
+      }
+    }
+  });
+}
+
+/// NaN, infinities, the smallest and the largest numbers of both signs.
+std::vector<float> with_ends(std::vector<float> x, Random &random) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kEnds[] = {kInfinity, -kInfinity, 3e38f, -3e38f, 1e-45f, -1e-40f, 0.0f, -0.0f, 89, -104, -87.5f};
+  for (float &v : x)
+    if (random.one_in(8)) v = kEnds[random.in<std::size_t>(0, std::size(kEnds) - 1)];
+  return x;
 }
 
 void test_bits(void **) {
   const ActivationKernel &ref = kernels::activation_kernels().back();
   each_kernel(kernels::activation_kernels(), [&](const ActivationKernel &kernel) {
     Random random(2);
-    for (std::size_t count = 0; count <= 100; ++count) {
-      Guarded<float> x(arguments(random, count)), dy(arguments(random, count)), y(count), dx(count);
+    for (std::size_t count = 0; count <= 200; ++count) {
+      Guarded<float> x(with_ends(arguments(random, count), random)), dy(arguments(random, count)), y(count), dx(count);
       Guarded<double> wide(count), powers(count);
       std::vector<float> want(count);
       std::vector<double> wide_want(count);
@@ -100,10 +134,16 @@ void test_bits(void **) {
         ref.run(d.f, x.data(), want.data(), count);
         kernel.run(d.f, x.data(), y.data(), count);
         expect_result<float>(y, want, kernel.name, d.name);
+        std::copy(x.span().begin(), x.span().end(), y.data());
+        kernel.run(d.f, y.data(), y.data(), count);
+        expect_result<float>(y, want, kernel.name, "in place");
         ref.backward(d.f, x.data(), dy.data(), want.data(), count);
         kernel.backward(d.f, x.data(), dy.data(), dx.data(), count);
         expect_result<float>(dx, want, kernel.name, d.name);
       }
+      ref.swish(1.702f, x.data(), want.data(), count);
+      kernel.swish(1.702f, x.data(), y.data(), count);
+      expect_result<float>(y, want, kernel.name, "swish");
       for (std::size_t i = 0; i < count; ++i) wide[i] = std::fmin(5.0 * static_cast<double>(x[i]), 709.0);
       ref.exponentials(wide.data(), wide_want.data(), count);
       kernel.exponentials(wide.data(), powers.data(), count);
@@ -119,9 +159,10 @@ void test_ends(void **) {
       const float x[] = {kInfinity, std::numeric_limits<float>::quiet_NaN(), 3e38f, -3e38f, 1e-40f};
       float y[5];
       kernel.run(d.f, x, y, 5);
-      assert_true(y[0] == (d.f == Activation::sigmoid || d.f == Activation::tanh ? 1 : kInfinity));
+      const bool bounded = d.f == Activation::sigmoid || d.f == Activation::tanh || d.f == Activation::erf;
+      assert_true(y[0] == (bounded ? 1 : kInfinity));
       assert_true(std::isnan(y[1]));
-      for (int i = 2; i < 5; ++i) assert_true(std::isfinite(y[i]));
+      for (int i = d.f == Activation::exp ? 3 : 2; i < 5; ++i) assert_true(std::isfinite(y[i]));
     }
   });
 }
@@ -131,6 +172,7 @@ void test_ends(void **) {
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(test_values), cmocka_unit_test(test_bits), cmocka_unit_test(test_ends)};
+  const CMUnitTest tests[] = {cmocka_unit_test(test_values), cmocka_unit_test(test_swish), cmocka_unit_test(test_bits),
+                              cmocka_unit_test(test_ends)};
   return run_at_both_edges("activation", tests);
 }

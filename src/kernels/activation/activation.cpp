@@ -9,6 +9,7 @@ namespace qtn::kernels {
   namespace activation_##id {                                                                    \
     void run(Activation f, const float *x, float *y, std::size_t count);                         \
     void backward(Activation f, const float *at, const float *dy, float *dx, std::size_t count); \
+    void swish(float alpha, const float *x, float *y, std::size_t count);                        \
     void exponentials(const double *x, double *y, std::size_t count);                            \
   }
 #include "kernels/activation/kernels.inc"
@@ -17,7 +18,12 @@ namespace qtn::kernels {
 std::span<const ActivationKernel> activation_kernels() {
   static constexpr ActivationKernel rows[] = {
 #define QTN_ACTIVATION_KERNEL(id, isa_level) \
-  {#id, Isa::isa_level, activation_##id::run, activation_##id::backward, activation_##id::exponentials},
+  {#id,                                      \
+   Isa::isa_level,                           \
+   activation_##id::run,                     \
+   activation_##id::backward,                \
+   activation_##id::swish,                   \
+   activation_##id::exponentials},
 #include "kernels/activation/kernels.inc"
 #undef QTN_ACTIVATION_KERNEL
   };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Activations of networks in float32 and their gradients, and exponentials for losses. Functions that have no exact
-// value are formed in double and rounded once.
+// Activations of networks in float32 and their gradients, and exponentials for losses. Gradients, and the values of
+// Mish and of the Gelu by tanh, are formed in double and rounded once.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,17 @@
 
 namespace qtn::kernels {
 
-enum class Activation { gelu, gelu_by_tanh, hard_swish, mish, relu, sigmoid, tanh };
+enum class Activation { erf, exp, gelu, gelu_by_tanh, hard_swish, mish, relu, sigmoid, tanh };
 
 struct ActivationKernel {
   const char *name;
   Isa isa;
-  /// y = f(x)
+  /// y = f(x); y may be x
   void (*run)(Activation f, const float *x, float *y, std::size_t count);
-  /// dx = dy f'(x). `at` is x; of relu, sigmoid and tanh it is y.
+  /// dx = dy f'(x). `at` is x; of exp, relu, sigmoid and tanh it is y.
   void (*backward)(Activation f, const float *at, const float *dy, float *dx, std::size_t count);
+  /// y = x sigmoid(alpha x); y may be x
+  void (*swish)(float alpha, const float *x, float *y, std::size_t count);
   /// y = exponential(x)
   void (*exponentials)(const double *x, double *y, std::size_t count);
 };

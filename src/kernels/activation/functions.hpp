@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions, without branches: the compiler makes vectors of loops over them.
+// Functions in double, without branches: the compiler makes vectors of loops over them.
 #pragma once
 
 #include <array>
@@ -56,8 +56,18 @@ struct Normal {
   return {x < 0 ? tail : 1 - tail, density};
 }
 
+struct Erf {
+  static double slope(double x) {
+    constexpr double kTwoByRootOfPi = 1.1283791670955126;
+    return kTwoByRootOfPi * brief_exponential(-x * x, 0);
+  }
+};
+
+struct Exp {
+  static double slope(double y) { return y; }
+};
+
 struct Gelu {
-  static double value(double x) { return x * normal(x).below; }
   static double slope(double x) {
     constexpr double kInverseRootOf2Pi = 0.3989422804014327;
     const Normal n = normal(x);
@@ -82,12 +92,6 @@ struct GeluByTanh {
 };
 
 struct Tanh {
-  static double value(double x) {
-    const double away = x < 0 ? -x : x, far = 1 - 2 / (1 + brief_exponential(2 * away, 700));
-    const double near = away - away * away * away * (1.0 / 3.0);
-    const double y = away < 1e-4 ? near : far;
-    return x < 0 ? -y : y;
-  }
   static double slope(double y) { return 1 - y * y; }
 };
 

@@ -4,12 +4,13 @@
 
 #include "kernels/activation/activation.hpp"
 #include "kernels/activation/functions.hpp"
+#include "kernels/activation/lanes.hpp"
 
 namespace qtn::kernels {
 namespace {
 
 template <class F>
-void map(const float *__restrict x, float *__restrict y, std::size_t count) {
+void map(const float *x, float *y, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) y[i] = static_cast<float>(F::value(x[i]));
 }
 
@@ -18,10 +19,17 @@ void map_slopes(const float *__restrict at, const float *__restrict dy, float *_
   for (std::size_t i = 0; i < count; ++i) dx[i] = static_cast<float>(dy[i] * F::slope(at[i]));
 }
 
-inline void run_loops(Activation f, const float *x, float *y, std::size_t count) {
+/// Vectors of `bytes`.
+template <int bytes>
+void run_loops(Activation f, const float *x, float *y, std::size_t count) {
+  using V = Functions<bytes>;
   switch (f) {
+    case Activation::erf:
+      return V::map(x, y, count, V::erf);
+    case Activation::exp:
+      return V::map(x, y, count, V::exp);
     case Activation::gelu:
-      return map<Gelu>(x, y, count);
+      return V::map(x, y, count, V::gelu);
     case Activation::gelu_by_tanh:
       return map<GeluByTanh>(x, y, count);
     case Activation::hard_swish:
@@ -31,14 +39,24 @@ inline void run_loops(Activation f, const float *x, float *y, std::size_t count)
     case Activation::relu:
       return map<Relu>(x, y, count);
     case Activation::sigmoid:
-      return map<Sigmoid>(x, y, count);
+      return V::map(x, y, count, V::sigmoid);
     case Activation::tanh:
-      return map<Tanh>(x, y, count);
+      return V::map(x, y, count, V::tanh);
   }
+}
+
+template <int bytes>
+void swish_loop(float alpha, const float *x, float *y, std::size_t count) {
+  using V = Functions<bytes>;
+  V::map(x, y, count, [alpha](typename V::Floats v) { return V::gated(v, v * alpha); });
 }
 
 inline void backward_loops(Activation f, const float *at, const float *dy, float *dx, std::size_t count) {
   switch (f) {
+    case Activation::erf:
+      return map_slopes<Erf>(at, dy, dx, count);
+    case Activation::exp:
+      return map_slopes<Exp>(at, dy, dx, count);
     case Activation::gelu:
       return map_slopes<Gelu>(at, dy, dx, count);
     case Activation::gelu_by_tanh:

@@ -3,10 +3,11 @@
 
 namespace qtn::kernels::activation_ref {
 
-void run(Activation f, const float *x, float *y, std::size_t count) { run_loops(f, x, y, count); }
+void run(Activation f, const float *x, float *y, std::size_t count) { run_loops<16>(f, x, y, count); }
 void backward(Activation f, const float *at, const float *dy, float *dx, std::size_t count) {
   backward_loops(f, at, dy, dx, count);
 }
+void swish(float alpha, const float *x, float *y, std::size_t count) { swish_loop<16>(alpha, x, y, count); }
 void exponentials(const double *x, double *y, std::size_t count) { exponential_loop(x, y, count); }
 
 }  // namespace qtn::kernels::activation_ref

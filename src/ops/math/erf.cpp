@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
-#include <numbers>
 
-#include "ops/common/elementwise.hpp"
-#include "ops/common/gradient.hpp"
+#include "ops/common/activation.hpp"
 #include "ops/common/infer.hpp"
 
 namespace qtn::ops {
@@ -12,12 +10,13 @@ namespace {
 Types infer(const Call &call) { return infer_real_unary("Erf", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  map_reals(call, outputs, [](auto x) { return std::erf(x); });
+  const Tensor &x = *call.in(0);
+  x.dtype() == QTN_FLOAT64 ? map_elements<double>(x, outputs[0], [](double v) { return std::erf(v); })
+                           : run_activation(kernels::Activation::erf, x, outputs[0]);
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
-  backward_by_input(
-      run, dx, [](float slope, float x) { return slope * 2 * std::numbers::inv_sqrtpi_v<float> * std::exp(-x * x); });
+  backward_activation(kernels::Activation::erf, *run.call.in(0), run.dy[0], dx[0]);
 }
 
 }  // namespace

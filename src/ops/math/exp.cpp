@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "ops/common/elementwise.hpp"
-#include "ops/common/gradient.hpp"
+#include "ops/common/activation.hpp"
 #include "ops/common/infer.hpp"
 
 namespace qtn::ops {
@@ -11,11 +10,13 @@ namespace {
 Types infer(const Call &call) { return infer_real_unary("Exp", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  map_reals(call, outputs, [](auto x) { return std::exp(x); });
+  const Tensor &x = *call.in(0);
+  x.dtype() == QTN_FLOAT64 ? map_elements<double>(x, outputs[0], [](double v) { return std::exp(v); })
+                           : run_activation(kernels::Activation::exp, x, outputs[0]);
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
-  backward_by_output(run, dx, [](float slope, float y) { return slope * y; });
+  backward_activation(kernels::Activation::exp, run.outputs[0], run.dy[0], dx[0]);
 }
 
 }  // namespace

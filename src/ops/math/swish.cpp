@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-
 #include "base/elementary.hpp"
-#include "ops/common/elementwise.hpp"
+#include "ops/common/activation.hpp"
 #include "ops/common/gradient.hpp"
 #include "ops/common/infer.hpp"
 
@@ -14,11 +12,7 @@ constexpr AttrSpec kAttrs[] = {{"alpha", AttrSpec::kFloat}};
 Types infer(const Call &call) { return infer_real_unary("Swish", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  const double alpha = call.attrs.get_float("alpha", 1);
-  map_reals(call, outputs, [=](auto x) {
-    using T = decltype(x);
-    return x / (1 + std::exp(static_cast<T>(-alpha) * x));
-  });
+  run_swish(call.attrs.get_float("alpha", 1), *call.in(0), outputs[0]);
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
