@@ -93,11 +93,125 @@ void test_rows(void **) {
   });
 }
 
+/// Along an axis with `inner` elements to each of its places.
+std::vector<float> softmax(const float *x, std::size_t outer, std::size_t columns, std::size_t inner) {
+  std::vector<float> y(outer * columns * inner);
+  for (std::size_t o = 0; o < outer; ++o)
+    for (std::size_t i = 0; i < inner; ++i) {
+      const std::size_t at = o * columns * inner + i;
+      float top = x[at];
+      for (std::size_t k = 1; k < columns; ++k) top = std::fmax(top, x[at + k * inner]);
+      long double sum = 0;
+      const auto e = [&](std::size_t k) { return std::exp(static_cast<long double>(x[at + k * inner] - top)); };
+      for (std::size_t k = 0; k < columns; ++k) sum += e(k);
+      for (std::size_t k = 0; k < columns; ++k) y[at + k * inner] = static_cast<float>(e(k) / sum);
+    }
+  return y;
+}
+
+void check_softmax(Random &random, const RowsKernel &kernel, std::size_t outer, std::size_t columns,
+                   std::size_t inner) {
+  const RowsKernel &ref = kernels::rows_kernels().back();
+  const std::size_t count = outer * columns * inner;
+  Guarded<float> x(count), y(count);
+  for (float &v : x.span()) v = random.one_in(9) ? random.real(-400, 0) : random.real(-9, 9);
+  if (random.one_in(2)) x[random.in<std::size_t>(0, static_cast<std::int64_t>(count) - 1)] = -1e38f;
+  std::vector<float> y_ref(count);
+  kernel.softmax({x.data(), outer, columns, inner, y.data()});
+  ref.softmax({x.data(), outer, columns, inner, y_ref.data()});
+  expect_result<float>(y, y_ref, kernel.name, "softmax");
+  const std::vector<float> want = softmax(x.data(), outer, columns, inner);
+  for (std::size_t i = 0; i < count; ++i)
+    if (!(std::fabs(y[i] - want[i]) <= 0x1p-22f * want[i] + 0x1p-125f))
+      fail_msg("%s: softmax of %zu beside %zu: %a is not %a", kernel.name, columns, inner, static_cast<double>(y[i]),
+               static_cast<double>(want[i]));
+}
+
+void test_softmax(void **) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  each_kernel(kernels::rows_kernels(), [](const RowsKernel &kernel) {
+    Random random(2);
+    for (std::size_t columns = 1; columns <= 200; ++columns)
+      check_softmax(random, kernel, random.in<std::size_t>(1, 4), columns, 1);
+    for (std::size_t inner = 2; inner <= 40; ++inner)
+      check_softmax(random, kernel, random.in<std::size_t>(1, 3), random.in<std::size_t>(1, 20), inner);
+    for (const std::size_t count : {std::size_t{3}, std::size_t{16}, std::size_t{37}})
+      for (std::size_t at = 0; at < count; ++at) {
+        std::vector<float> x(count, 1), y(count);
+        x[at] = -kInfinity;
+        kernel.softmax({x.data(), 1, count, 1, y.data()});
+        assert_true(y[at] == 0 && y[at == 0 ? 1 : 0] > 0);
+        for (const float v : {kInfinity, std::numeric_limits<float>::quiet_NaN()}) {
+          x[at] = v;
+          kernel.softmax({x.data(), 1, count, 1, y.data()});
+          for (const float got : y) assert_true(std::isnan(got) || (v == kInfinity && got == 0));
+          kernel.softmax({x.data(), 1, 1, count, y.data()});
+          assert_true(std::isnan(y[at]) && y[at == 0 ? 1 : 0] == 1);
+        }
+      }
+  });
+}
+
+void test_root_mean_square(void **) {
+  const RowsKernel &ref = kernels::rows_kernels().back();
+  each_kernel(kernels::rows_kernels(), [&](const RowsKernel &kernel) {
+    Random random(3);
+    for (std::size_t columns = 1; columns <= 200; ++columns) {
+      const std::size_t rows = random.in<std::size_t>(0, 4), count = rows * columns;
+      Guarded<float> x(count), scale(columns), y(count), rstd(rows);
+      for (float &v : x.span()) v = random.real(-3, 3);
+      for (float &v : scale.span()) v = random.real(-2, 2);
+      std::vector<float> y_ref(count), rstd_ref(rows), want;
+      const kernels::RowsArgs args{x.data(), rows, columns, kEpsilon, scale.data()};
+      kernel.root_mean_square({args, y.data(), rstd.data()});
+      ref.root_mean_square({args, y_ref.data(), rstd_ref.data()});
+      expect_result<float>(y, y_ref, kernel.name, "root mean square");
+      expect_result<float>(rstd, rstd_ref, kernel.name, "inverse of the root mean square");
+      for (std::size_t r = 0; r < rows; ++r) {
+        long double squares = 0;
+        for (std::size_t i = 0; i < columns; ++i)
+          squares += static_cast<long double>(x[r * columns + i]) * static_cast<long double>(x[r * columns + i]);
+        const long double inverse =
+            1 / std::sqrt(squares / static_cast<long double>(columns) + static_cast<long double>(kEpsilon));
+        for (std::size_t i = 0; i < columns; ++i)
+          want.push_back(static_cast<float>(static_cast<long double>(x[r * columns + i]) * inverse *
+                                            static_cast<long double>(scale[i])));
+      }
+      expect_close<float>(y.span(), want, kernel.name, "root mean square");
+    }
+  });
+}
+
+void test_sums(void **) {
+  const RowsKernel &ref = kernels::rows_kernels().back();
+  each_kernel(kernels::rows_kernels(), [&](const RowsKernel &kernel) {
+    Random random(4);
+    for (std::size_t columns = 0; columns <= 200; ++columns) {
+      const std::size_t rows = random.in<std::size_t>(1, 5), pitch = columns + random.in<std::size_t>(0, 3);
+      Guarded<float> x((rows - 1) * pitch + columns);
+      Guarded<double> sums(columns);
+      for (float &v : x.span()) v = std::exp2(random.real(-20, 20));
+      std::vector<double> want(columns, 0.5), of_ref(columns, 0.5);
+      for (double &sum : sums.span()) sum = 0.5;
+      for (std::size_t r = 0; r < rows; ++r)
+        for (std::size_t c = 0; c < columns; ++c) want[c] += static_cast<double>(x[r * pitch + c]);
+      kernel.sum_columns({x.data(), rows, static_cast<std::ptrdiff_t>(pitch), columns, sums.data()});
+      expect_result<double>(sums, want, kernel.name, "sums of columns");
+      long double total = 0;
+      for (std::size_t c = 0; c < columns; ++c) total += static_cast<long double>(x[c]);
+      const double got = kernel.sum(x.data(), columns);
+      assert_true(got == ref.sum(x.data(), columns));
+      assert_true(std::fabs(got - static_cast<double>(total)) <= 1e-13 * static_cast<double>(total));
+    }
+  });
+}
+
 }  // namespace
 }  // namespace qtn::test
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(test_rows)};
+  const CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_softmax),
+                              cmocka_unit_test(test_root_mean_square), cmocka_unit_test(test_sums)};
   return run_at_both_edges("rows", tests);
 }

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "kernels/activation/lanes.hpp"
 #include "kernels/rows/rows.hpp"
 #include "kernels/unroll.hpp"
 
@@ -60,6 +61,130 @@ struct Rows : Vectors<bytes> {
       for (std::size_t lane = 0; lane < kCount; ++lane) total += lanes[part][lane];
     });
     return total;
+  }
+
+  static double sum(const float *x, std::size_t count) {
+    return sum(
+        count, [x](std::size_t i) { return wide(x + i); }, [x](std::size_t i) { return static_cast<double>(x[i]); });
+  }
+
+  template <int vectors>
+  static void add_columns(const SumColumnsArgs &args, std::size_t c) {
+    Doubles sums[vectors];
+    __builtin_memcpy(sums, args.sums + c, sizeof sums);
+    const float *x = args.x + c;
+    for (std::size_t r = 0; r < args.rows; ++r, x += args.row)
+      unroll<vectors>([&](auto v) { sums[v] += wide(x + v * kCount); });
+    __builtin_memcpy(args.sums + c, sums, sizeof sums);
+  }
+
+  static void sum_columns(const SumColumnsArgs &args) {
+    constexpr int kVectors = 4;
+    std::size_t c = 0;
+    for (; c + kVectors * kCount <= args.columns; c += kVectors * kCount) add_columns<kVectors>(args, c);
+    for (; c + kCount <= args.columns; c += kCount) add_columns<1>(args, c);
+    for (; c < args.columns; ++c)
+      for (std::size_t r = 0; r < args.rows; ++r)
+        args.sums[c] +=
+            static_cast<double>(args.x[static_cast<std::ptrdiff_t>(r) * args.row + static_cast<std::ptrdiff_t>(c)]);
+  }
+
+  /// y = x * factor, formed in double and rounded; y may be x.
+  static void multiply(const float *x, double factor, float *y, std::size_t count) {
+    std::size_t i = 0;
+    for (; i + kCount <= count; i += kCount) {
+      const Floats v = narrow(wide(x + i) * factor);
+      __builtin_memcpy(y + i, &v, sizeof v);
+    }
+    for (; i < count; ++i) y[i] = static_cast<float>(static_cast<double>(x[i]) * factor);
+  }
+
+  static float largest(const float *x, std::size_t count) {
+    using V = Functions<bytes>;
+    float most = x[0];
+    if (count < V::kCount) {
+      for (std::size_t i = 1; i < count; ++i) most = x[i] > most ? x[i] : most;
+      return most;
+    }
+    typename V::Floats top = V::load(x + count - V::kCount);
+    for (std::size_t i = 0; i + V::kCount < count; i += V::kCount) {
+      const typename V::Floats v = V::load(x + i);
+      top = v > top ? v : top;
+    }
+    for (std::size_t lane = 0; lane < V::kCount; ++lane) most = top[lane] > most ? top[lane] : most;
+    return most;
+  }
+
+  static void softmax_row(const float *x, float *y, std::size_t count) {
+    using V = Functions<bytes>;
+    const float top = largest(x, count);
+    V::map(x, y, count, [top](typename V::Floats v) { return V::brief_exp(v - top); });
+    multiply(y, 1 / sum(y, count), y, count);
+  }
+
+  /// Softmax of elements `inner` apart, of as many neighbours as a vector has.
+  static void softmax_beside(const float *x, float *y, std::size_t columns, std::size_t inner) {
+    using V = Functions<bytes / 2>;
+    Floats top = load(x);
+    for (std::size_t k = 1; k < columns; ++k) {
+      const Floats v = load(x + k * inner);
+      top = v > top ? v : top;
+    }
+    Doubles total{};
+    for (std::size_t k = 0; k < columns; ++k) {
+      const Floats e = V::brief_exp(load(x + k * inner) - top);
+      V::store(y + k * inner, e);
+      total += wide(e);
+    }
+    const Doubles factor = 1 / total;
+    for (std::size_t k = 0; k < columns; ++k) V::store(y + k * inner, narrow(wide(y + k * inner) * factor));
+  }
+
+  static void softmax_alone(const float *x, float *y, std::size_t columns, std::size_t inner) {
+    using V = Functions<16>;
+    float top = x[0];
+    for (std::size_t k = 1; k < columns; ++k) top = x[k * inner] > top ? x[k * inner] : top;
+    double total = 0;
+    for (std::size_t k = 0; k < columns; ++k) total += y[k * inner] = V::brief_exp(V::all(x[k * inner] - top))[0];
+    const double factor = 1 / total;
+    for (std::size_t k = 0; k < columns; ++k)
+      y[k * inner] = static_cast<float>(static_cast<double>(y[k * inner]) * factor);
+  }
+
+  /// The last vector of neighbours begins early enough to be whole.
+  static void softmax(const SoftmaxRowsArgs &args) {
+    const std::size_t columns = args.columns, inner = args.inner;
+    for (std::size_t o = 0; o < args.outer; ++o) {
+      const float *x = args.x + o * columns * inner;
+      float *y = args.y + o * columns * inner;
+      if (inner == 1) {
+        softmax_row(x, y, columns);
+      } else if (inner < kCount) {
+        for (std::size_t i = 0; i < inner; ++i) softmax_alone(x + i, y + i, columns, inner);
+      } else {
+        for (std::size_t i = 0; i + kCount < inner; i += kCount) softmax_beside(x + i, y + i, columns, inner);
+        softmax_beside(x + inner - kCount, y + inner - kCount, columns, inner);
+      }
+    }
+  }
+
+  static void root_mean_square(const RootMeanSquareArgs &args) {
+    const RowsArgs &r = args.rows;
+    for (std::size_t index = 0; index < r.rows; ++index) {
+      const float *x = r.x + index * r.columns;
+      float *y = args.y + index * r.columns;
+      const double squares = sum(
+          r.columns, [x](std::size_t i) { return wide(x + i) * wide(x + i); },
+          [x](std::size_t i) { return static_cast<double>(x[i]) * static_cast<double>(x[i]); });
+      const Row row{0, 1 / std::sqrt(squares / static_cast<double>(r.columns) + r.epsilon)};
+      if (args.rstd) args.rstd[index] = static_cast<float>(row.rstd);
+      std::size_t i = 0;
+      for (; i + kCount <= r.columns; i += kCount) {
+        const Floats v = narrow(wide(x + i) * row.rstd) * load(r.scale + i);
+        __builtin_memcpy(y + i, &v, sizeof v);
+      }
+      for (; i < r.columns; ++i) y[i] = static_cast<float>(static_cast<double>(x[i]) * row.rstd) * r.scale[i];
+    }
   }
 
   struct Row {

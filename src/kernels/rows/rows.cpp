@@ -5,22 +5,34 @@
 
 namespace qtn::kernels {
 
-#define QTN_ROWS_KERNEL(id, isa_level)                    \
-  namespace rows_##id {                                   \
-    void normalize(const NormalizeRowsArgs &args);        \
-    void backward(const NormalizeRowsBackwardArgs &args); \
+#define QTN_ROWS_KERNEL(id, isa_level)                     \
+  namespace rows_##id {                                    \
+    void normalize(const NormalizeRowsArgs &args);         \
+    void backward(const NormalizeRowsBackwardArgs &args);  \
+    void softmax(const SoftmaxRowsArgs &args);             \
+    void root_mean_square(const RootMeanSquareArgs &args); \
+    double sum(const float *x, std::size_t count);         \
+    void sum_columns(const SumColumnsArgs &args);          \
   }
 #include "kernels/rows/kernels.inc"
 #undef QTN_ROWS_KERNEL
 
 std::span<const RowsKernel> rows_kernels() {
   static constexpr RowsKernel rows[] = {
-#define QTN_ROWS_KERNEL(id, isa_level) {#id, Isa::isa_level, rows_##id::normalize, rows_##id::backward},
+#define QTN_ROWS_KERNEL(id, isa_level) \
+  {#id,                                \
+   Isa::isa_level,                     \
+   rows_##id::normalize,               \
+   rows_##id::backward,                \
+   rows_##id::softmax,                 \
+   rows_##id::root_mean_square,        \
+   rows_##id::sum,                     \
+   rows_##id::sum_columns},
 #include "kernels/rows/kernels.inc"
 #undef QTN_ROWS_KERNEL
   };
   return rows;
-}
+}  // namespace qtn::kernels
 
 const RowsKernel &rows_kernel() { return choose(rows_kernels(), isa()); }
 

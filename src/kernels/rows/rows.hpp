@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of floats that are normalized one by one. Sums are formed in double: element j is added to sum j % 8, what is
+// Rows of floats that are normalized one by one, or added up. Sums are formed in double: element j is added to sum j % 8, what is
 // beyond the last eight to a ninth, and these are added to that in order.
 #pragma once
 
@@ -33,11 +33,39 @@ struct NormalizeRowsBackwardArgs {
   double *d_scale, *d_shift;  ///< sums of dy * v and of dy in each column are added to these
 };
 
+/// y = exp(x - top) / sum, top being the largest element and sum that of the exponentials, in double. Row r begins at
+/// (r / inner) * columns * inner + r % inner, and its elements are `inner` apart. Exponentials below 2^-125 are 0.
+struct SoftmaxRowsArgs {
+  const float *x;
+  std::size_t outer, columns, inner;  ///< columns is at least 1
+  float *y;                           ///< not x
+};
+
+/// y = x / sqrt(mean of squares + epsilon) * scale; the quotient is formed in double and rounded.
+struct RootMeanSquareArgs {
+  RowsArgs rows;
+  float *y;
+  float *rstd;  ///< of each row; null: not wanted
+};
+
+/// sums[c] += the elements of column c, one after the other
+struct SumColumnsArgs {
+  const float *x;
+  std::size_t rows;
+  std::ptrdiff_t row;  ///< elements from row to row
+  std::size_t columns;
+  double *sums;
+};
+
 struct RowsKernel {
   const char *name;
   Isa isa;
   void (*normalize)(const NormalizeRowsArgs &args);
   void (*backward)(const NormalizeRowsBackwardArgs &args);
+  void (*softmax)(const SoftmaxRowsArgs &args);
+  void (*root_mean_square)(const RootMeanSquareArgs &args);
+  double (*sum)(const float *x, std::size_t count);
+  void (*sum_columns)(const SumColumnsArgs &args);
 };
 
 std::span<const RowsKernel> rows_kernels();

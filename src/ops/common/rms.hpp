@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/parallel.hpp"
+#include "kernels/rows/rows.hpp"
 #include "ops/common/elementwise.hpp"
 #include "ops/common/infer.hpp"
 #include "ops/common/sums.hpp"
@@ -37,8 +38,25 @@ void rms_normalize(const Tensor &x, const Tensor &scale, std::size_t axis, doubl
   map_broadcast<T, T>(y, scale, y.shape(), y.as<T>(), [](T v, T s) { return v * s; });
 }
 
+/// The same where there is one scale for each element of a row, as networks have it.
+inline void rms_normalize_rows(const Tensor &x, const Tensor &scale, std::size_t length, double epsilon,
+                               const Tensor &y, float *inverses) {
+  const std::size_t rows = static_cast<std::size_t>(x.count()) / length;
+  parallel_ranges(rows, rows,
+                  [&, run = kernels::rows_kernel().root_mean_square](std::size_t begin, std::size_t end, std::size_t) {
+                    run({{x.as<const float>() + begin * length, end - begin, length, epsilon, scale.as<const float>()},
+                         y.as<float>() + begin * length,
+                         inverses ? inverses + begin : nullptr});
+                  });
+}
+
 inline void rms_normalize(const Tensor &x, const Tensor &scale, std::size_t axis, double epsilon, const Tensor &y,
                           float *inverses) {
+  const std::int64_t length = element_count(x.shape(), axis, x.rank());
+  const bool row = scale.count() == length && scale.rank() + axis >= x.rank() &&
+                   std::equal(x.shape().begin() + axis, x.shape().end(), scale.shape().end() - (x.rank() - axis));
+  if (x.dtype() == QTN_FLOAT32 && x.count() > 0 && row)
+    return rms_normalize_rows(x, scale, static_cast<std::size_t>(length), epsilon, y, inverses);
   x.dtype() == QTN_FLOAT64 ? rms_normalize<double>(x, scale, axis, epsilon, y, inverses)
                            : rms_normalize<float>(x, scale, axis, epsilon, y, inverses);
 }

@@ -18,16 +18,24 @@ inline Types infer_softmax(const char *op, const Call &call) {
   return types;
 }
 
+/// Elements of a row, and how far they are from one another.
+struct SoftmaxRows {
+  SoftmaxRows(const char *op, const Call &call) {
+    const Shape &shape = call.in(0)->shape();
+    const std::size_t rank = shape.size();
+    const std::size_t axis = rank == 0 ? 0 : normalize_axis(call.attrs.get_int("axis", -1), rank, op);
+    const bool flatten = rank == 0 || call.attrs.get_int("_flatten", 0) != 0;
+    length = flatten ? element_count(shape, axis, rank) : shape[axis];
+    inner = flatten ? 1 : element_count(shape, axis + 1, rank);
+  }
+  std::int64_t length, inner;
+};
+
 /// Calls row(at, length, step) for each row of x, in parallel: its elements are at + k * step.
 template <class Row>
 void for_softmax_rows(const char *op, const Call &call, Row &&row) {
   const Tensor &x = *call.in(0);
-  const Shape &shape = x.shape();
-  const std::size_t rank = shape.size();
-  const std::size_t axis = rank == 0 ? 0 : normalize_axis(call.attrs.get_int("axis", -1), rank, op);
-  const bool flatten = rank == 0 || call.attrs.get_int("_flatten", 0) != 0;
-  const std::int64_t length = flatten ? element_count(shape, axis, rank) : shape[axis];
-  const std::int64_t inner = flatten ? 1 : element_count(shape, axis + 1, rank);
+  const auto [length, inner] = SoftmaxRows(op, call);
   if (x.count() == 0) return;
   parallel_for(static_cast<std::size_t>(x.count() / length), [&](std::size_t index) {
     const auto i = static_cast<std::int64_t>(index);

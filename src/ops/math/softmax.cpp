@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/softmax.hpp"
 
+#include <algorithm>
+
+#include "kernels/rows/rows.hpp"
 #include "ops/common/sums.hpp"
 
 namespace qtn::ops {
@@ -8,7 +11,22 @@ namespace {
 
 Types infer(const Call &call) { return infer_softmax("Softmax", call); }
 
+/// Rows in parallel or, along an inner axis, what is before it.
+void run_floats(const Call &call, const Tensor &y) {
+  const SoftmaxRows rows("Softmax", call);
+  const float *x = call.in(0)->as<const float>();
+  const auto length = static_cast<std::size_t>(rows.length), inner = static_cast<std::size_t>(rows.inner);
+  const std::size_t plane = length * inner, outer = plane == 0 ? 0 : static_cast<std::size_t>(y.count()) / plane;
+  constexpr std::size_t kTask = std::size_t{1} << 13;
+  const std::size_t step = std::max<std::size_t>(1, kTask / std::max<std::size_t>(1, plane));
+  parallel_for((outer + step - 1) / step, [&, softmax = kernels::rows_kernel().softmax](std::size_t task) {
+    const std::size_t first = task * step, count = std::min(step, outer - first);
+    softmax({x + first * plane, count, length, inner, y.as<float>() + first * plane});
+  });
+}
+
 void run(const Call &call, std::span<Tensor> outputs) {
+  if (outputs[0].dtype() == QTN_FLOAT32) return run_floats(call, outputs[0]);
   run_softmax("Softmax", call, outputs[0],
               [](auto *to, auto *, auto top, double sum, std::int64_t length, std::int64_t step) {
                 const auto total = static_cast<decltype(top)>(sum);

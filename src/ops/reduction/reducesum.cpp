@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/elementwise.hpp"
-#include "ops/common/reduction.hpp"
+#include "ops/common/mean.hpp"
 #include "ops/common/reshaping.hpp"
 
 namespace qtn::ops {
@@ -13,6 +13,7 @@ Types infer(const Call &call) {
 
 void run(const Call &call, std::span<Tensor> outputs) {
   const Tensor &x = *call.in(0);
+  if (x.dtype() == QTN_FLOAT32) return sum_floats(x, ready_axes(call), 1, outputs[0]);
   dispatch_number(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     using Wide = std::conditional_t<std::is_floating_point_v<T>, double, std::uint64_t>;
