@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/common/arithmetic.hpp"
 #include "ops/common/elementwise.hpp"
 #include "ops/common/gradient.hpp"
 #include "ops/common/infer.hpp"
@@ -10,6 +11,7 @@ Types infer(const Call &call) { return infer_binary("Div", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
   const Tensor &a = *call.in(0), &b = *call.in(1), &y = outputs[0];
+  if (y.dtype() == QTN_FLOAT32) return run_arithmetic(kernels::Arithmetic::div, a, b, y);
   dispatch_number(a.dtype(), [&](auto zero) {
     using T = decltype(zero);
     if constexpr (std::is_integral_v<T>) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/common/arithmetic.hpp"
 #include "ops/common/gradient.hpp"
 #include "ops/common/infer.hpp"
 #include "ops/common/integer_binary.hpp"
@@ -9,6 +10,8 @@ namespace {
 Types infer(const Call &call) { return infer_binary("Mul", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
+  if (outputs[0].dtype() == QTN_FLOAT32)
+    return run_arithmetic(kernels::Arithmetic::mul, *call.in(0), *call.in(1), outputs[0]);
   run_binary(call, outputs, [](auto a, auto b) { return a * b; });
 }
 

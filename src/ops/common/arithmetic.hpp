@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arithmetic in float32 by the kernels for it.
+#pragma once
+
+#include "kernels/pointwise/pointwise.hpp"
+#include "ops/op.hpp"
+
+namespace qtn::ops {
+
+/// y = f(a, b) of contiguous float32 under broadcasting.
+void run_arithmetic(kernels::Arithmetic f, const Tensor &a, const Tensor &b, const Tensor &y);
+
+}  // namespace qtn::ops
