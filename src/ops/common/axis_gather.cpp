@@ -1,46 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/axis_gather.hpp"
 
+#include <algorithm>
+
 #include "base/parallel.hpp"
 
 namespace qtn::ops {
 namespace {
 
+bool is_whole(const std::vector<std::int64_t> &source, std::int64_t size) {
+  for (std::size_t i = 0; i < source.size(); ++i)
+    if (source[i] != static_cast<std::int64_t>(i)) return false;
+  return static_cast<std::int64_t>(source.size()) == size;
+}
+
 template <class T>
-struct Gather {
-  const Tensor &y, &x;
-  const AxisSources &sources;
-  T fill;
+class Gather {
+ public:
+  Gather(const Tensor &y, const Tensor &x, const AxisSources &sources, T fill)
+      : y_(y), x_(x), sources_(sources), fill_(fill), depth_(sources.size()) {
+    // The last axes are one where all of their elements follow one another on both sides.
+    while (depth_ > 0 && y.strides()[depth_ - 1] == block_ && x.strides()[depth_ - 1] == block_ &&
+           is_whole(sources[depth_ - 1], x.dim(depth_ - 1)))
+      block_ *= x.dim(--depth_);
+  }
 
   void run(std::size_t axis, T *to, const T *from) const {
-    if (axis == sources.size()) {
-      *to = from ? *from : fill;
-      return;
-    }
-    const std::int64_t to_step = y.strides()[axis], from_step = x.strides()[axis];
-    const std::vector<std::int64_t> &source = sources[axis];
-    const bool last = axis + 1 == sources.size();
-    for (std::size_t i = 0; i < source.size(); ++i, to += to_step) {
+    if (axis == depth_) return copy(to, from, block_);
+    const std::int64_t to_step = y_.strides()[axis], from_step = x_.strides()[axis];
+    const std::vector<std::int64_t> &source = sources_[axis];
+    const bool follows = axis + 1 == depth_ && to_step == block_ && from_step == block_;
+    for (std::size_t i = 0; i < source.size();) {
+      std::size_t count = 1;
+      if (follows)
+        while (
+            i + count < source.size() &&
+            (source[i] < 0 ? source[i + count] < 0 : source[i + count] == source[i] + static_cast<std::int64_t>(count)))
+          ++count;
       const T *at = from && source[i] >= 0 ? from + source[i] * from_step : nullptr;
-      if (last)
-        *to = at ? *at : fill;
+      if (follows)
+        copy(to, at, block_ * static_cast<std::int64_t>(count));
       else
         run(axis + 1, to, at);
+      to += to_step * static_cast<std::int64_t>(count);
+      i += count;
     }
   }
+
+ private:
+  void copy(T *to, const T *from, std::int64_t count) const {
+    if (from)
+      std::copy_n(from, count, to);
+    else
+      std::fill_n(to, count, fill_);
+  }
+
+  const Tensor &y_, &x_;
+  const AxisSources &sources_;
+  T fill_;
+  std::size_t depth_;
+  std::int64_t block_ = 1;
 };
 
 template <class T>
 void gather(const Tensor &y, const Tensor &x, const AxisSources &sources, const void *fill) {
   const T *from = x.as<const T>();
-  Gather<T>{y, x, sources, fill ? *static_cast<const T *>(fill) : T()}.run(0, y.as<T>(),
-                                                                           x.count() == 0 ? nullptr : from);
-}
-
-bool is_whole(const std::vector<std::int64_t> &source, std::int64_t size) {
-  for (std::size_t i = 0; i < source.size(); ++i)
-    if (source[i] != static_cast<std::int64_t>(i)) return false;
-  return static_cast<std::int64_t>(source.size()) == size;
+  Gather<T>(y, x, sources, fill ? *static_cast<const T *>(fill) : T())
+      .run(0, y.as<T>(), x.count() == 0 ? nullptr : from);
 }
 
 struct Scatter {
