@@ -88,7 +88,7 @@ void write_node(JsonWriter &json, const Graph &g, const Running &running) {
 
 std::string inspect_json(const Graph &model) {
   Graph g = model;
-  run_passes(g, Pipeline::inference);  // as a session sees it: constants folded, activations fused
+  run_passes(g, Pipeline::execution);  // as a session sees it: constants folded, activations fused
   bool quantized = false;
   std::int64_t parameters = 0;
   std::size_t bytes = 0;
@@ -122,7 +122,7 @@ std::string inspect_json(const Graph &model) {
 
 NodeCounts count_nodes(const Graph &model) {
   Graph g = model;
-  run_passes(g, Pipeline::inference);
+  run_passes(g, Pipeline::execution);
   const std::vector<Running> nodes = running_nodes(g);
   const auto integer = std::count_if(nodes.begin(), nodes.end(), [](const Running &node) { return node.integer; });
   return {nodes.size(), static_cast<std::size_t>(integer)};

@@ -23,6 +23,7 @@ constexpr Pass kDynamic[] = {fold_constants,    inline_constant_branches, check_
 constexpr Pass kTraining[] = {restore_norms, separate_clamps, fold_constants, inline_constant_branches, leave_training};
 constexpr Pass kEqualization[] = {remove_identities, fold_preceded_batch_norms, fuse_pads, fuse_clamps};
 constexpr Pass kProducts[] = {normalize_products};
+constexpr Pass kFormulas[] = {name_formulas};
 
 void run_all(Graph &g, std::span<const Pass> passes) {
   for (const Pass pass : passes) pass(g);
@@ -32,6 +33,9 @@ void run_all(Graph &g, std::span<const Pass> passes) {
 
 void run_passes(Graph &g, Pipeline pipeline) {
   switch (pipeline) {
+    case Pipeline::execution:
+      run_all(g, kInference);
+      return run_all(g, kFormulas);
     case Pipeline::simplification:
       return run_all(g, kSimplification);
     case Pipeline::inference:

@@ -8,7 +8,8 @@ namespace qtn::graph {
 
 enum class Pipeline {
   simplification,        ///< constants are folded, nodes that do nothing are gone; refuses nodes in training mode
-  inference,             ///< as a session runs it: simplified, one node where one can do the work of several
+  inference,             ///< simplified, one node where one can do the work of several
+  execution,             ///< as a session runs it: inference, and operators that no file had in place of their formulas
   quantization,          ///< as grids are placed on it: inference, and products in the form that has integer arithmetic
   dynamic_quantization,  ///< as products get grids for what they read at each run
   training,              ///< as a trainer changes it: normalizations and activations are nodes, out of training mode

@@ -24,7 +24,7 @@ void write_time(JsonWriter &json, const StepTime &time) {
 }
 
 graph::Graph optimized(graph::Graph g) {
-  graph::run_passes(g, graph::Pipeline::inference);
+  graph::run_passes(g, graph::Pipeline::execution);
   return g;
 }
 

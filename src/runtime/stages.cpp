@@ -72,7 +72,7 @@ Runner::Stages::Stages(const graph::Graph &g, const Division &division, const st
   if (std::ranges::any_of(division.branches, [](const auto &branch) { return branch.has_value(); })) {
     graph::inline_branches(graph_, division.branches);
     // Values that are watched must stay what they are.
-    if (watched.empty()) graph::run_passes(graph_, graph::Pipeline::inference);
+    if (watched.empty()) graph::run_passes(graph_, graph::Pipeline::execution);
     whole_ = std::make_unique<Runner>(graph_, watched);
     return;
   }
@@ -105,7 +105,7 @@ Runner::Stages::Stages(const graph::Graph &g, const Division &division, const st
   for (const std::size_t n : stops_)
     for (const auto &body : g.nodes[n].bodies) {
       graph::Graph optimized = *body;
-      graph::run_passes(optimized, graph::Pipeline::inference);
+      graph::run_passes(optimized, graph::Pipeline::execution);
       bodies_[body.get()] = std::make_unique<Runner>(std::move(optimized), std::vector<ValueId>(), true);
     }
 }

@@ -90,6 +90,9 @@ void center_weights(Graph &g);
 /// weights, then Add of a constant vector: Gemm.
 void normalize_products(Graph &g);
 
+/// Gelu, Swish, HardSwish and Mish that are written as formulas become these operators where no grid is in between.
+void name_formulas(Graph &g);
+
 /// A BatchNormalization of images that nothing before it takes up gets a depthwise convolution by ones in front,
 /// which then does, and has its name. Returns these names.
 std::vector<std::string> insert_depthwise_before_norms(Graph &g);

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Activations that exporters write as formulas: which become operators, and that the numbers stay those of the formula.
+#include <cmath>
+
+#include "graph/evaluate.hpp"
+#include "graph/passes/passes.hpp"
+#include "quant/graph_builder.hpp"
+
+namespace qtn::test {
+namespace {
+
+/// A formula of x under construction: each method adds a node and returns the name of its result.
+class Formula {
+ public:
+  Formula() { b_.input("x", {3, 40}); }
+
+  std::string number(double v) {
+    const std::string name = next("number");
+    b_.constant(name, Tensor::scalar(static_cast<float>(v)));
+    return name;
+  }
+  std::string node(const char *op, std::vector<std::string> inputs, const Attrs &a = {}) {
+    const std::string y = next("y");
+    b_.node(op, "node_" + y, std::move(inputs), {y}, a);
+    return y;
+  }
+  graph::Graph build(const std::vector<std::string> &outputs) { return b_.build(outputs); }
+
+ private:
+  std::string next(const std::string &name) { return name + std::to_string(count_++); }
+
+  GraphBuilder b_;
+  int count_ = 0;
+};
+
+void expect(Formula &f, const std::string &y, const char *op, std::vector<std::string> more = {}) {
+  more.insert(more.begin(), y);
+  const graph::Graph g = f.build(more);
+  graph::Graph named = g;
+  graph::name_formulas(named);
+  if (op) {
+    assert_int_equal(named.nodes.size(), 1);
+    assert_string_equal(named.nodes[0].op->name, op);
+  } else {
+    assert_int_equal(named.nodes.size(), g.nodes.size());
+  }
+  Tensor x(QTN_FLOAT32, {3, 40});
+  for (int i = 0; i < 120; ++i) x.as<float>()[i] = 0.15f * static_cast<float>(i - 60);
+  const Tensor want = graph::evaluate(g, std::vector<Tensor>{x})[0];
+  const Tensor got = graph::evaluate(named, std::vector<Tensor>{x})[0];
+  for (int i = 0; i < 120; ++i) assert_true(std::fabs(got.as<float>()[i] - want.as<float>()[i]) <= 2e-6f);
+}
+
+std::string erf(Formula &f, double divisor = 1.4142135381698608) {
+  return f.node("Add", {f.node("Erf", {f.node("Div", {"x", f.number(divisor)})}), f.number(1)});
+}
+
+void test_gelu(void **) {
+  Formula torch, halved_first, by_product, other_scale, other_sum, seen;
+  expect(torch, torch.node("Mul", {torch.node("Mul", {"x", erf(torch)}), torch.number(0.5)}), "Gelu");
+  const std::string half = halved_first.node("Mul", {"x", halved_first.number(0.5)});
+  expect(halved_first, halved_first.node("Mul", {half, erf(halved_first)}), "Gelu");
+  const std::string scaled = by_product.node("Mul", {by_product.number(0.7071067690849304), "x"});
+  const std::string sum = by_product.node("Add", {by_product.number(1), by_product.node("Erf", {scaled})});
+  expect(by_product, by_product.node("Mul", {by_product.node("Div", {sum, by_product.number(2)}), "x"}), "Gelu");
+
+  expect(other_scale,
+         other_scale.node("Mul", {other_scale.node("Mul", {"x", erf(other_scale, 1.5)}), other_scale.number(0.5)}),
+         nullptr);
+  expect(other_sum, other_sum.node("Mul", {other_sum.node("Mul", {"x", erf(other_sum)}), other_sum.number(0.25)}),
+         nullptr);
+  // What is an output of the network stays.
+  const std::string part = erf(seen);
+  expect(seen, seen.node("Mul", {seen.node("Mul", {"x", part}), seen.number(0.5)}), nullptr, {part});
+}
+
+std::string tanh(Formula &f, const std::string &cube) {
+  const std::string sum = f.node("Add", {"x", f.node("Mul", {cube, f.number(0.044715)})});
+  return f.node("Add", {f.node("Tanh", {f.node("Mul", {sum, f.number(0.7978845608)})}), f.number(1)});
+}
+
+void test_gelu_by_tanh(void **) {
+  Formula pow, products, factored, other_power;
+  const std::string half = pow.node("Mul", {pow.number(0.5), "x"});
+  expect(pow, pow.node("Mul", {half, tanh(pow, pow.node("Pow", {"x", pow.number(3)}))}), "Gelu");
+  const std::string cube = products.node("Mul", {products.node("Mul", {"x", "x"}), "x"});
+  expect(products, products.node("Mul", {products.node("Mul", {"x", tanh(products, cube)}), products.number(0.5)}),
+         "Gelu");
+  const std::string square = factored.node("Mul", {factored.node("Mul", {"x", factored.number(0.044715)}), "x"});
+  const std::string inner = factored.node("Mul", {factored.node("Mul", {"x", factored.number(0.79788456)}),
+                                                  factored.node("Add", {square, factored.number(1)})});
+  const std::string gate = factored.node("Add", {factored.node("Tanh", {inner}), factored.number(1)});
+  expect(factored, factored.node("Mul", {factored.node("Mul", {"x", gate}), factored.number(0.5)}), "Gelu");
+  expect(other_power,
+         other_power.node(
+             "Mul",
+             {other_power.node("Mul", {"x", tanh(other_power, other_power.node("Pow", {"x", other_power.number(2)}))}),
+              other_power.number(0.5)}),
+         nullptr);
+}
+
+void test_gates(void **) {
+  Formula silu, quick, of_other, doubled, mish, hard, six, clamped;
+  expect(silu, silu.node("Mul", {silu.node("Sigmoid", {"x"}), "x"}), "Swish");
+  expect(quick, quick.node("Mul", {"x", quick.node("Sigmoid", {quick.node("Mul", {"x", quick.number(1.702)})})}),
+         "Swish");
+  const std::string other = of_other.node("Neg", {"x"});
+  expect(of_other, of_other.node("Mul", {"x", of_other.node("Sigmoid", {other})}), nullptr);
+  const std::string twice =
+      doubled.node("Mul", {doubled.node("Mul", {"x", doubled.number(2)}), doubled.node("Sigmoid", {"x"})});
+  expect(doubled, twice, nullptr);
+  expect(mish, mish.node("Mul", {"x", mish.node("Tanh", {mish.node("Softplus", {"x"})})}), "Mish");
+  const Attrs sixth = attrs({{"alpha", 1.0 / 6}, {"beta", 0.5}});
+  expect(hard, hard.node("Mul", {"x", hard.node("HardSigmoid", {"x"}, sixth)}), "HardSwish");
+  for (Formula *f : {&six, &clamped}) {
+    const std::string sum = f->node("Add", {"x", f->number(3)}),
+                      clip = f->node("Clip", {sum, f->number(0), f->number(6)});
+    const std::string y = f->node("Div", {f->node("Mul", {"x", clip}), f->number(6)});
+    if (f == &six) {
+      expect(six, y, "HardSwish");
+      continue;
+    }
+    graph::Graph g = f->build({y});
+    graph::fuse_clamps(g);
+    graph::name_formulas(g);
+    assert_int_equal(g.nodes.size(), 1);
+  }
+}
+
+/// A grid between the nodes rounds, and no operator does that.
+void test_grids(void **) {
+  Formula f;
+  const std::string gate = f.node("Sigmoid", {"x"});
+  graph::Graph g = f.build({f.node("Mul", {"x", gate})});
+  for (graph::Value &value : g.values)
+    if (value.name == gate)
+      value.quantizer = std::make_shared<Quantizer>(QTN_UINT8, QTN_PER_TENSOR_AFFINE, 0, std::vector<double>{1.0 / 255},
+                                                    std::vector<std::int64_t>{0}, Numerics::onnx);
+  graph::name_formulas(g);
+  assert_int_equal(g.nodes.size(), 2);
+}
+
+}  // namespace
+}  // namespace qtn::test
+
+int main() {
+  using namespace qtn::test;
+  const CMUnitTest tests[] = {cmocka_unit_test(test_gelu), cmocka_unit_test(test_gelu_by_tanh),
+                              cmocka_unit_test(test_gates), cmocka_unit_test(test_grids)};
+  return cmocka_run_group_tests_name("formulas", tests, nullptr, nullptr);
+}
