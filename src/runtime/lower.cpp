@@ -172,8 +172,10 @@ class Lowering : RealLowering {
     const auto &[weight, scales, zero, bias] = constants;
     const std::int64_t rows = element_count(shape_of(x)) / weight.dim(0);
     const DynamicOperand operand = on_own_grid(x);
-    const DynamicProduct product{plain_slot(QTN_FLOAT32, shape_of(y)), plain_slot(QTN_FLOAT32, {weight.dim(1)}),
-                                 plain_slot(QTN_INT32, {rows}), static_cast<std::size_t>(rows)};
+    const DynamicProduct product{
+        plain_slot(QTN_FLOAT32, shape_of(y)), plain_slot(QTN_FLOAT32, {weight.dim(1)}),
+        plain_slot(QTN_INT32, {std::max(rows, weight.dim(1) + DynamicProduct::kMostColumnsOfPanel)}),
+        static_cast<std::size_t>(rows)};
     add_step(make_dynamic_product(operand, product, {weight, scales, zero, bias}, node_->clamp, isa_, pack_cache()));
     settle(y, product.y);
   }

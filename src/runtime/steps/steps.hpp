@@ -94,8 +94,11 @@ StepPtr make_dynamic_quantize(const char *who, const DynamicOperand &x, Numerics
 
 /// Where DynamicQuantizeMatMul writes to: its result, and numbers of one run.
 struct DynamicProduct {
-  SlotId y, multipliers, row_sums;  ///< float [rows][columns], float [columns], int32 [rows]
+  /// float [rows][columns], float [columns], int32 [rows], or [columns] and as many more as a panel of weights has
+  SlotId y, multipliers, sums;
   std::size_t rows;
+
+  static constexpr std::int64_t kMostColumnsOfPanel = 64;
 };
 /// The node's inputs 1 to 4, without data where absent.
 struct DynamicConstants {
