@@ -206,12 +206,37 @@ void test_sums(void **) {
   });
 }
 
+void test_moments(void **) {
+  const RowsKernel &ref = kernels::rows_kernels().back();
+  each_kernel(kernels::rows_kernels(), [&](const RowsKernel &kernel) {
+    Random random(5);
+    for (std::size_t count = 1; count <= 200; ++count) {
+      Guarded<float> x(count), y(count);
+      for (float &v : x.span()) v = random.real(90, 110);
+      const kernels::RowMoments got = kernel.moments(x.data(), count), same = ref.moments(x.data(), count);
+      assert_true(got.mean == same.mean && got.variance == same.variance);
+      long double mean = 0, variance = 0;
+      const auto wide = static_cast<long double>(count);
+      for (const float v : x.span()) mean += static_cast<long double>(v) / wide;
+      for (const float v : x.span())
+        variance += (static_cast<long double>(v) - mean) * (static_cast<long double>(v) - mean) / wide;
+      assert_true(std::fabs(got.mean - static_cast<double>(mean)) <= 1e-11);
+      assert_true(std::fabs(got.variance - static_cast<double>(variance)) <= 1e-11);
+      std::vector<float> want;
+      for (const float v : x.span()) want.push_back(static_cast<float>((static_cast<double>(v) - 100.5) * 0.3 + 0.1));
+      kernel.shift({x.data(), count, 100.5, 0.3, 0.1, y.data()});
+      expect_result<float>(y, want, kernel.name, "shift");
+    }
+  });
+}
+
 }  // namespace
 }  // namespace qtn::test
 
 int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_softmax),
-                              cmocka_unit_test(test_root_mean_square), cmocka_unit_test(test_sums)};
+                              cmocka_unit_test(test_root_mean_square), cmocka_unit_test(test_sums),
+                              cmocka_unit_test(test_moments)};
   return run_at_both_edges("rows", tests);
 }

@@ -111,8 +111,20 @@ struct Rows : Vectors<bytes> {
       const typename V::Floats v = V::load(x + i);
       top = v > top ? v : top;
     }
-    for (std::size_t lane = 0; lane < V::kCount; ++lane) most = top[lane] > most ? top[lane] : most;
-    return most;
+    return fold_largest<bytes>(top);
+  }
+
+  /// The largest of a vector: halves against halves.
+  template <int size>
+  [[gnu::always_inline]] static float fold_largest(typename Functions<size>::Floats v) {
+    if constexpr (size == 16) {
+      const float a = v[1] > v[0] ? v[1] : v[0], b = v[3] > v[2] ? v[3] : v[2];
+      return b > a ? b : a;
+    } else {
+      typename Functions<size / 2>::Floats halves[2];
+      __builtin_memcpy(halves, &v, sizeof halves);
+      return fold_largest<size / 2>(halves[1] > halves[0] ? halves[1] : halves[0]);
+    }
   }
 
   static void softmax_row(const float *x, float *y, std::size_t count) {
@@ -193,14 +205,10 @@ struct Rows : Vectors<bytes> {
     Floats v(const float *x) const { return narrow((wide(x) - mean) * rstd); }
   };
 
-  static Row row_of(const RowsArgs &args, const float *x) {
-    const auto count = static_cast<double>(args.columns);
-    const double mean = sum(
-                            args.columns, [&](std::size_t i) { return wide(x + i); },
-                            [&](std::size_t i) { return static_cast<double>(x[i]); }) /
-                        count;
+  static RowMoments moments(const float *x, std::size_t count) {
+    const double mean = sum(x, count) / static_cast<double>(count);
     const double squares = sum(
-        args.columns,
+        count,
         [&](std::size_t i) {
           const Doubles away = wide(x + i) - mean;
           return away * away;
@@ -209,7 +217,22 @@ struct Rows : Vectors<bytes> {
           const double away = static_cast<double>(x[i]) - mean;
           return away * away;
         });
-    return {mean, 1 / std::sqrt(squares / count + args.epsilon)};
+    return {mean, squares / static_cast<double>(count)};
+  }
+
+  static Row row_of(const RowsArgs &args, const float *x) {
+    const RowMoments m = moments(x, args.columns);
+    return {m.mean, 1 / std::sqrt(m.variance + args.epsilon)};
+  }
+
+  static void shift(const ShiftArgs &args) {
+    std::size_t i = 0;
+    for (; i + kCount <= args.count; i += kCount) {
+      const Floats v = narrow((wide(args.x + i) - args.mean) * args.gain + args.shift);
+      __builtin_memcpy(args.y + i, &v, sizeof v);
+    }
+    for (; i < args.count; ++i)
+      args.y[i] = static_cast<float>((static_cast<double>(args.x[i]) - args.mean) * args.gain + args.shift);
   }
 
   static void normalize(const NormalizeRowsArgs &args) {

@@ -13,6 +13,8 @@ namespace qtn::kernels {
     void root_mean_square(const RootMeanSquareArgs &args); \
     double sum(const float *x, std::size_t count);         \
     void sum_columns(const SumColumnsArgs &args);          \
+    RowMoments moments(const float *x, std::size_t count); \
+    void shift(const ShiftArgs &args);                     \
   }
 #include "kernels/rows/kernels.inc"
 #undef QTN_ROWS_KERNEL
@@ -27,7 +29,9 @@ std::span<const RowsKernel> rows_kernels() {
    rows_##id::softmax,                 \
    rows_##id::root_mean_square,        \
    rows_##id::sum,                     \
-   rows_##id::sum_columns},
+   rows_##id::sum_columns,             \
+   rows_##id::moments,                 \
+   rows_##id::shift},
 #include "kernels/rows/kernels.inc"
 #undef QTN_ROWS_KERNEL
   };

@@ -57,6 +57,18 @@ struct SumColumnsArgs {
   double *sums;
 };
 
+struct RowMoments {
+  double mean, variance;
+};
+
+/// y = (x - mean) * gain + shift, in double
+struct ShiftArgs {
+  const float *x;
+  std::size_t count;
+  double mean, gain, shift;
+  float *y;
+};
+
 struct RowsKernel {
   const char *name;
   Isa isa;
@@ -66,6 +78,8 @@ struct RowsKernel {
   void (*root_mean_square)(const RootMeanSquareArgs &args);
   double (*sum)(const float *x, std::size_t count);
   void (*sum_columns)(const SumColumnsArgs &args);
+  RowMoments (*moments)(const float *x, std::size_t count);
+  void (*shift)(const ShiftArgs &args);
 };
 
 std::span<const RowsKernel> rows_kernels();

@@ -47,9 +47,9 @@ void normalize(const Call &call, const Tensor &y) {
     const Moments m = moments(from, size * plane);
     const double inverse = 1 / std::sqrt(m.variance + epsilon);
     for (std::int64_t c = first; c < first + size; ++c) {
-      const double gain = of(scale, c) * inverse, shift = of(bias, c);
-      for (std::int64_t i = 0; i < plane; ++i)
-        *to++ = static_cast<T>((static_cast<double>(*from++) - m.mean) * gain + shift);
+      shift_by(from, plane, m.mean, of(scale, c) * inverse, of(bias, c), to);
+      from += plane;
+      to += plane;
     }
   });
 }

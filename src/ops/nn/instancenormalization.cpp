@@ -37,8 +37,7 @@ void normalize(const Call &call, const Tensor &y) {
     const Moments m = moments(from, size);
     const double gain = static_cast<double>(call.in(1)->as<const T>()[c]) / std::sqrt(m.variance + epsilon);
     const auto shift = static_cast<double>(call.in(2)->as<const T>()[c]);
-    for (std::int64_t i = 0; i < size; ++i)
-      to[i] = static_cast<T>((static_cast<double>(from[i]) - m.mean) * gain + shift);
+    shift_by(from, size, m.mean, gain, shift, to);
   });
 }
 
