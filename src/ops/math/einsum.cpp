@@ -91,6 +91,20 @@ class Contraction {
       fail(QTN_ENOMEM, "Einsum: ", count, " elements on the way to the result are over the limit of ", most_,
            " for operands of this size");
     std::vector<T> out(static_cast<std::size_t>(count));
+    if constexpr (std::is_floating_point_v<T>) {
+      if (order.size() <= kMaxRank) {
+        Shape dims, strides;
+        for (const std::size_t label : order) {
+          dims.push_back(dim(label));
+          strides.push_back(part.steps[static_cast<std::size_t>(
+              std::find(part.labels.begin(), part.labels.end(), label) - part.labels.begin())]);
+        }
+        const qdtype dtype = sizeof(T) == sizeof(float) ? QTN_FLOAT32 : QTN_FLOAT64;
+        copy_elements(Tensor(dtype, dims, contiguous_strides(dims), out.data(), nullptr),
+                      Tensor(dtype, dims, strides, const_cast<T *>(part.data), nullptr));
+        return out;
+      }
+    }
     std::vector<std::int64_t> index(order.size(), 0), steps;
     for (const std::size_t label : order)
       steps.push_back(part.steps[static_cast<std::size_t>(std::find(part.labels.begin(), part.labels.end(), label) -
