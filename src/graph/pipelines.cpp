@@ -23,7 +23,7 @@ constexpr Pass kDynamic[] = {fold_constants,    inline_constant_branches, check_
 constexpr Pass kTraining[] = {restore_norms, separate_clamps, fold_constants, inline_constant_branches, leave_training};
 constexpr Pass kEqualization[] = {remove_identities, fold_preceded_batch_norms, fuse_pads, fuse_clamps};
 constexpr Pass kProducts[] = {normalize_products};
-constexpr Pass kFormulas[] = {name_formulas};
+constexpr Pass kFormulas[] = {name_formulas, name_normalizations};
 
 void run_all(Graph &g, std::span<const Pass> passes) {
   for (const Pass pass : passes) pass(g);

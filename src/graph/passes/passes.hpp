@@ -93,6 +93,9 @@ void normalize_products(Graph &g);
 /// Gelu, Swish, HardSwish and Mish that are written as formulas become these operators where no grid is in between.
 void name_formulas(Graph &g);
 
+/// The same for LayerNormalization, and for RMSNormalization, over the last axis.
+void name_normalizations(Graph &g);
+
 /// A BatchNormalization of images that nothing before it takes up gets a depthwise convolution by ones in front,
 /// which then does, and has its name. Returns these names.
 std::vector<std::string> insert_depthwise_before_norms(Graph &g);

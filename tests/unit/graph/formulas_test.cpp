@@ -19,6 +19,17 @@ class Formula {
     b_.constant(name, Tensor::scalar(static_cast<float>(v)));
     return name;
   }
+  /// One for each column of x.
+  std::string list(std::int64_t length = 40) {
+    const std::string name = next("list");
+    b_.constant(name, GraphBuilder::ramp({length}));
+    return name;
+  }
+  std::string mean(const std::string &of, std::int64_t axis = -1) {
+    const std::string name = next("axes");
+    b_.constant(name, Tensor::from_ints(Ints{axis}));
+    return node("ReduceMean", {of, name});
+  }
   std::string node(const char *op, std::vector<std::string> inputs, const Attrs &a = {}) {
     const std::string y = next("y");
     b_.node(op, "node_" + y, std::move(inputs), {y}, a);
@@ -38,6 +49,7 @@ void expect(Formula &f, const std::string &y, const char *op, std::vector<std::s
   const graph::Graph g = f.build(more);
   graph::Graph named = g;
   graph::name_formulas(named);
+  graph::name_normalizations(named);
   if (op) {
     assert_int_equal(named.nodes.size(), 1);
     assert_string_equal(named.nodes[0].op->name, op);
@@ -127,6 +139,61 @@ void test_gates(void **) {
   }
 }
 
+/// v / sqrt(mean of of^2 + epsilon), in the forms that exporters have
+std::string normalized(Formula &f, int form, const std::string &v, const std::string &of) {
+  const std::string square = form == 0 ? f.node("Mul", {of, of}) : f.node("Pow", {of, f.number(2)});
+  const std::string sum = f.node("Add", {f.mean(square), f.number(1e-5)});
+  if (form == 2) return f.node("Mul", {f.node("Pow", {sum, f.number(-0.5)}), v});
+  const std::string root = f.node("Sqrt", {sum});
+  if (form == 1) return f.node("Div", {v, root});
+  return f.node("Mul", {v, form == 3 ? f.node("Div", {f.number(1), root}) : f.node("Reciprocal", {root})});
+}
+
+void test_normalizations(void **) {
+  for (const int form : {0, 1, 2, 3}) {
+    Formula shifted, scaled, twice, rms;
+    const std::string away = shifted.node("Sub", {"x", shifted.mean("x")});
+    const std::string product = shifted.node("Mul", {normalized(shifted, form, away, away), shifted.list()});
+    expect(shifted, shifted.node("Add", {shifted.list(), product}), "LayerNormalization");
+    const std::string difference = scaled.node("Sub", {"x", scaled.mean("x", 1)});
+    expect(scaled, scaled.node("Mul", {scaled.list(), normalized(scaled, form, difference, difference)}),
+           "LayerNormalization");
+    const std::string mean = twice.mean("x"), one = twice.node("Sub", {"x", mean}),
+                      two = twice.node("Sub", {"x", mean});
+    expect(twice, twice.node("Mul", {normalized(twice, form, one, two), twice.list()}), "LayerNormalization");
+    expect(rms, rms.node("Mul", {rms.list(), normalized(rms, form, "x", "x")}), "RMSNormalization");
+  }
+}
+
+void test_other_sums(void **) {
+  Formula first_axis, not_centered, of_other;
+  // What is centered along another axis is still divided by the root of a mean of squares along this one.
+  const std::string across = first_axis.node("Sub", {"x", first_axis.mean("x", 0)});
+  graph::Graph g =
+      first_axis.build({first_axis.node("Mul", {normalized(first_axis, 0, across, across), first_axis.list()})});
+  graph::name_normalizations(g);
+  assert_int_equal(g.nodes.size(), 3);
+  assert_string_equal(g.nodes[2].op->name, "RMSNormalization");
+  const std::string away = not_centered.node("Sub", {"x", not_centered.mean("x")});
+  expect(not_centered, not_centered.node("Mul", {normalized(not_centered, 0, "x", away), not_centered.list()}),
+         nullptr);
+  const std::string other = of_other.node("Neg", {"x"});
+  expect(of_other, of_other.node("Mul", {normalized(of_other, 0, other, "x"), of_other.list()}), nullptr);
+}
+
+/// A row of one number that meets a list becomes as long as that; no normalization does that.
+void test_unknown_lengths(void **) {
+  GraphBuilder b;
+  b.input("x", {3, -1}).constant("scale", GraphBuilder::ramp({4})).constant("epsilon", Tensor::scalar(1e-5f));
+  b.constant("axes", Tensor::from_ints(Ints{-1}));
+  b.node("Mul", "square", {"x", "x"}, {"s"}).node("ReduceMean", "mean", {"s", "axes"}, {"m"});
+  b.node("Add", "add", {"m", "epsilon"}, {"a"}).node("Sqrt", "sqrt", {"a"}, {"r"});
+  b.node("Div", "div", {"x", "r"}, {"q"}).node("Mul", "mul", {"q", "scale"}, {"y"});
+  graph::Graph g = b.build({"y"});
+  graph::name_normalizations(g);
+  assert_int_equal(g.nodes.size(), 6);
+}
+
 /// A grid between the nodes rounds, and no operator does that.
 void test_grids(void **) {
   Formula f;
@@ -145,7 +212,9 @@ void test_grids(void **) {
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(test_gelu), cmocka_unit_test(test_gelu_by_tanh),
-                              cmocka_unit_test(test_gates), cmocka_unit_test(test_grids)};
+  const CMUnitTest tests[] = {cmocka_unit_test(test_gelu),       cmocka_unit_test(test_gelu_by_tanh),
+                              cmocka_unit_test(test_gates),      cmocka_unit_test(test_normalizations),
+                              cmocka_unit_test(test_other_sums), cmocka_unit_test(test_unknown_lengths),
+                              cmocka_unit_test(test_grids)};
   return cmocka_run_group_tests_name("formulas", tests, nullptr, nullptr);
 }
