@@ -230,13 +230,39 @@ void test_moments(void **) {
   });
 }
 
+void test_products(void **) {
+  const RowsKernel &ref = kernels::rows_kernels().back();
+  each_kernel(kernels::rows_kernels(), [&](const RowsKernel &kernel) {
+    Random random(6);
+    for (std::size_t k = 0; k <= 100; ++k) {
+      const std::size_t m = random.in<std::size_t>(0, 9), n = random.in<std::size_t>(1, 9), pitch = n + k % 3;
+      const bool adds = random.one_in(2);
+      Guarded<float> x(m * k), w(n * k), y(m == 0 ? 0 : (m - 1) * pitch + n);
+      for (const Guarded<float> *g : {&x, &w, &y})
+        for (float &v : g->span()) v = random.real(-2, 2);
+      const std::vector<float> before(y.span().begin(), y.span().end());
+      std::vector<float> of_ref = before;
+      kernel.products({x.data(), m, w.data(), n, k, y.data(), pitch, adds});
+      ref.products({x.data(), m, w.data(), n, k, of_ref.data(), pitch, adds});
+      expect_result<float>(y, of_ref, kernel.name, "products");
+      for (std::size_t i = 0; i < m; ++i)
+        for (std::size_t j = 0; j < n; ++j) {
+          double want = adds ? static_cast<double>(before[i * pitch + j]) : 0;
+          for (std::size_t t = 0; t < k; ++t)
+            want += static_cast<double>(x[i * k + t]) * static_cast<double>(w[j * k + t]);
+          assert_true(std::fabs(static_cast<double>(y[i * pitch + j]) - want) <= 1e-4);
+        }
+    }
+  });
+}
+
 }  // namespace
 }  // namespace qtn::test
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_softmax),
-                              cmocka_unit_test(test_root_mean_square), cmocka_unit_test(test_sums),
-                              cmocka_unit_test(test_moments)};
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(test_rows), cmocka_unit_test(test_softmax), cmocka_unit_test(test_root_mean_square),
+      cmocka_unit_test(test_sums), cmocka_unit_test(test_moments), cmocka_unit_test(test_products)};
   return run_at_both_edges("rows", tests);
 }

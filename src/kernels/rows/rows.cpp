@@ -15,6 +15,7 @@ namespace qtn::kernels {
     void sum_columns(const SumColumnsArgs &args);          \
     RowMoments moments(const float *x, std::size_t count); \
     void shift(const ShiftArgs &args);                     \
+    void products(const RowProductsArgs &args);            \
   }
 #include "kernels/rows/kernels.inc"
 #undef QTN_ROWS_KERNEL
@@ -31,7 +32,8 @@ std::span<const RowsKernel> rows_kernels() {
    rows_##id::sum,                     \
    rows_##id::sum_columns,             \
    rows_##id::moments,                 \
-   rows_##id::shift},
+   rows_##id::shift,                   \
+   rows_##id::products},
 #include "kernels/rows/kernels.inc"
 #undef QTN_ROWS_KERNEL
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of floats that are normalized one by one, or added up. Sums are formed in double: element j is added to sum j % 8, what is
+// Rows of floats that are normalized one by one, added up, or multiplied. Sums are formed in double: element j is added to sum j % 8, what is
 // beyond the last eight to a ninth, and these are added to that in order.
 #pragma once
 
@@ -69,6 +69,19 @@ struct ShiftArgs {
   float *y;
 };
 
+/// y[i][j] = (y[i][j] +) the sum over k of x[i][k] * w[j][k]: rows by rows, as recurrent layers have their weights.
+/// Product k is added to sum k % 16; then halves of these are added to halves, and to that, in order, what is beyond the
+/// last sixteen.
+struct RowProductsArgs {
+  const float *x;
+  std::size_t m;
+  const float *w;
+  std::size_t n, k;  ///< rows of x and w are without gaps
+  float *y;
+  std::size_t y_row;  ///< elements from row to row
+  bool adds;
+};
+
 struct RowsKernel {
   const char *name;
   Isa isa;
@@ -80,6 +93,7 @@ struct RowsKernel {
   void (*sum_columns)(const SumColumnsArgs &args);
   RowMoments (*moments)(const float *x, std::size_t count);
   void (*shift)(const ShiftArgs &args);
+  void (*products)(const RowProductsArgs &args);
 };
 
 std::span<const RowsKernel> rows_kernels();

@@ -2,7 +2,9 @@
 // What LSTM, GRU and RNN share: their operands, and the walk of each direction over its steps.
 #pragma once
 
+#include "base/parallel.hpp"
 #include "blas/gemm.hpp"
+#include "kernels/rows/rows.hpp"
 #include "ops/common/gate_activation.hpp"
 #include "ops/common/infer.hpp"
 
@@ -32,6 +34,24 @@ struct Recurrent {
 /// Throws QTN_EINVAL where a sequence is longer than x; all steps where the input is absent.
 std::vector<std::int64_t> sequence_lengths(const char *op, const Recurrent &r, const Tensor *given);
 
+/// y [rows][width] = (y +) x [rows][depth] times w [width][depth] transposed. Of floats without BLAS, which starts
+/// threads when it is loaded and packs, at every step, the weights that a step reads once.
+template <class T>
+void multiply_rows(std::int64_t rows, std::int64_t width, std::int64_t depth, const T *x, const T *w, bool adds, T *y) {
+  if constexpr (std::is_same_v<T, float>) {
+    constexpr std::int64_t kTaskWork = std::int64_t{1} << 20;
+    const std::int64_t step = std::max<std::int64_t>(16, kTaskWork / std::max<std::int64_t>(1, rows * depth) / 16 * 16);
+    const auto tasks = static_cast<std::size_t>((width + step - 1) / step);
+    parallel_for(tasks, [&, products = kernels::rows_kernel().products](std::size_t task) {
+      const std::int64_t first = static_cast<std::int64_t>(task) * step, count = std::min(step, width - first);
+      products({x, static_cast<std::size_t>(rows), w + first * depth, static_cast<std::size_t>(count),
+                static_cast<std::size_t>(depth), y + first, static_cast<std::size_t>(width), adds});
+    });
+  } else {
+    blas::gemm(rows, width, depth, T(1), x, {depth}, w, {depth, true}, T(adds), y, width);
+  }
+}
+
 /// One direction of a run on elements T.
 template <class T>
 class Direction {
@@ -49,8 +69,8 @@ class Direction {
       for (std::int64_t i = 0; i < width; ++i)
         products_[static_cast<std::size_t>(row * width + i)] =
             i < joint * r.hidden ? bias_[i] + bias_[width + i] : bias_[i];
-    blas::gemm(r.steps * r.batches, width, r.features, T(1), call.in(0)->as<const T>(), {r.features},
-               call.in(1)->as<const T>() + at(width * r.features), {r.features, true}, T(1), products_.data(), width);
+    multiply_rows(r.steps * r.batches, width, r.features, call.in(0)->as<const T>(),
+                  call.in(1)->as<const T>() + at(width * r.features), true, products_.data());
   }
 
   /// The state at the beginning: [batch][hidden].
@@ -68,8 +88,8 @@ class Direction {
 
   /// out [batch][count * hidden] = state times the matrices of gates [first, first + count), transposed.
   void recur(const std::vector<T> &state, std::int64_t first, std::int64_t count, std::vector<T> &out) const {
-    blas::gemm(r_.batches, count * r_.hidden, r_.hidden, T(1), state.data(), {r_.hidden},
-               recurrence_ + first * r_.hidden * r_.hidden, {r_.hidden, true}, T(0), out.data(), count * r_.hidden);
+    multiply_rows(r_.batches, count * r_.hidden, r_.hidden, state.data(), recurrence_ + first * r_.hidden * r_.hidden,
+                  false, out.data());
   }
 
   /// Calls step(batch, gates of x, place in Y or nullptr) for the batches that have a k-th step, in the order of this
