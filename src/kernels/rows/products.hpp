@@ -22,37 +22,41 @@ struct RowProducts {
     return v;
   }
 
-  static float sum_of(const Floats (&parts)[kParts]) {
-    float lanes[kLanes];
+  using Quad [[gnu::vector_size(16)]] = float;
+
+  /// Sixteen sums become four: halves added to halves.
+  [[gnu::always_inline]] static Quad fold(const Floats (&parts)[kParts]) {
+    Quad lanes[4];
     __builtin_memcpy(lanes, parts, sizeof lanes);
-    unroll<8>([&](auto i) { lanes[i] += lanes[i + 8]; });
-    unroll<4>([&](auto i) { lanes[i] += lanes[i + 4]; });
     return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
   }
+  [[gnu::always_inline]] static float sum_of(const Quad &v) { return (v[0] + v[2]) + (v[1] + v[3]); }
 
   template <int rows, int columns>
   static void block(const RowProductsArgs &args, std::size_t i, std::size_t j) {
-    const float *x = args.x + i * args.k, *w = args.w + j * args.k;
+    const std::size_t depth = args.k;
+    const float *x = args.x + i * depth, *w = args.w + j * depth;
     Floats sums[rows][columns][kParts];
     unroll<rows>([&](auto r) {
       unroll<columns>([&](auto c) { unroll<kParts>([&](auto part) { sums[r][c][part] = Floats{}; }); });
     });
     std::size_t k = 0;
-    for (; k + kLanes <= args.k; k += kLanes)
+    for (; k + kLanes <= depth; k += kLanes)
       unroll<kParts>([&](auto part) {
         Floats of_x[rows];
-        unroll<rows>([&](auto r) { of_x[r] = load(x + r * args.k + k + part * kCount); });
+        unroll<rows>([&](auto r) { of_x[r] = load(x + r * depth + k + part * kCount); });
         unroll<columns>([&](auto c) {
-          const Floats of_w = load(w + c * args.k + k + part * kCount);
+          const Floats of_w = load(w + c * depth + k + part * kCount);
           unroll<rows>([&](auto r) { sums[r][c][part] += of_x[r] * of_w; });
         });
       });
+    float *y = args.y + i * args.y_row + j;
     unroll<rows>([&](auto r) {
       unroll<columns>([&](auto c) {
-        float sum = sum_of(sums[r][c]);
-        for (std::size_t rest = k; rest < args.k; ++rest) sum += x[r * args.k + rest] * w[c * args.k + rest];
-        float &y = args.y[(i + r) * args.y_row + j + c];
-        y = args.adds ? y + sum : sum;
+        float sum = sum_of(fold(sums[r][c]));
+        for (std::size_t rest = k; rest < depth; ++rest) sum += x[r * depth + rest] * w[c * depth + rest];
+        float &to = y[r * args.y_row + c];
+        to = args.adds ? to + sum : sum;
       });
     });
   }
