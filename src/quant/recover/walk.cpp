@@ -2,6 +2,8 @@
 #include "quant/recover/walk.hpp"
 
 #include "base/error.hpp"
+#include "graph/control.hpp"
+#include "graph/evaluate.hpp"
 
 namespace qtn::quant {
 
@@ -44,7 +46,9 @@ void Walk::set(ValueId v, Tensor t, const QuantizerPtr &grid) {
 void Walk::run(const Node &node, std::span<const Tensor *const> operands, const graph::Graph &made_in, std::size_t n) {
   const Node &own = g_.nodes[n];
   try {
-    std::vector<Tensor> results = ops::run_op(*node.op, {node.attrs, operands, node.outputs.size()});
+    std::vector<Tensor> results = node.bodies.empty()
+                                      ? ops::run_op(*node.op, {node.attrs, operands, node.outputs.size()})
+                                      : graph::run_control(node, operands, graph::evaluate);
     if (node.clamp) ops::clamp_elements(results[0], *node.clamp);
     for (std::size_t o = 0; o < own.outputs.size(); ++o)
       if (own.outputs[o] != kNoValue)

@@ -12,8 +12,10 @@ using graph::Graph;
 constexpr std::size_t kKeptBytes = std::size_t{64} << 20;
 double decibels(const Noise &noise) { return std::clamp(noise.sqnr_db(), -kExact, kExact); }
 
-/// How many rows of [batch, classes] have their largest value in the same place, of equals the first.
+/// How many rows of [batch, classes] have their largest value in the same place, of equals the first. None do where
+/// the shapes depend on data and are not the same.
 std::size_t rows_that_agree(const Tensor &a, const Tensor &b) {
+  if (a.shape() != b.shape()) return 0;
   const Tensor want = a.to_contiguous(), got = b.to_contiguous();
   const std::int64_t classes = want.dim(1);
   const auto largest = [classes](const Tensor &t, std::int64_t row) {

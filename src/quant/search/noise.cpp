@@ -7,6 +7,7 @@
 namespace qtn::quant {
 
 void Noise::add(const Tensor &want, const Tensor &got) {
+  if (want.shape() != got.shape()) return add_all(want, got);
   const Tensor a = want.to_contiguous(), b = got.to_contiguous();
   for (std::int64_t i = 0; i < a.count(); ++i) {
     const auto x = static_cast<double>(a.as<const float>()[i]), y = static_cast<double>(b.as<const float>()[i]);
@@ -15,6 +16,22 @@ void Noise::add(const Tensor &want, const Tensor &got) {
     product += x * y;
     power += y * y;
   }
+}
+
+void Noise::add_all(const Tensor &want, const Tensor &got) {
+  const auto energy = [](const Tensor &t) {
+    const Tensor values = t.to_contiguous();
+    double sum = 0;
+    for (std::int64_t i = 0; i < values.count(); ++i) {
+      const auto x = static_cast<double>(values.as<const float>()[i]);
+      sum += x * x;
+    }
+    return sum;
+  };
+  const double wanted = energy(want), made = energy(got);
+  signal += wanted;
+  power += made;
+  noise += wanted + made;
 }
 
 void Noise::add(const Noise &other) {

@@ -10,6 +10,7 @@ namespace qtn::quant {
 struct Noise {
   double signal = 0, noise = 0, product = 0, power = 0;
 
+  /// Where shapes depend on data, those of the quantized tensor can be others: then all of both is noise.
   void add(const Tensor &want, const Tensor &got);
   void add(const Noise &other);
 
@@ -19,6 +20,9 @@ struct Noise {
 
   /// Part of the signal that is lost.
   double relative() const { return signal > 0 ? noise / signal : noise > 0 ? 1 : 0; }
+
+ private:
+  void add_all(const Tensor &want, const Tensor &got);
 };
 
 }  // namespace qtn::quant

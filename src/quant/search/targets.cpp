@@ -53,8 +53,9 @@ Targets Goal::reached(const Graph &quantized) const {
   if (targets_.top1) {
     const std::vector<std::int64_t> now = largest_of_rows(quantized, all_);
     std::size_t same = 0;
-    for (std::size_t i = 0; i < now.size(); ++i) same += now[i] == largest_[i];
-    reached.top1 = now.empty() ? 1.0 : static_cast<double>(same) / static_cast<double>(now.size());
+    for (std::size_t i = 0; i < std::min(now.size(), largest_.size()); ++i) same += now[i] == largest_[i];
+    const std::size_t rows = std::max(now.size(), largest_.size());  // two numbers where it depends on data
+    reached.top1 = rows == 0 ? 1.0 : static_cast<double>(same) / static_cast<double>(rows);
   }
   return reached;
 }
