@@ -42,7 +42,11 @@ void keep_exact(NodePlan &plan) {
 /// Places grids and observers on prepared.graph, as it was read or trained.
 void settle(Prepared &prepared, const graph::Graph &model) {
   // One for training has its constants folded, and keeps its Dropout.
-  if (!prepared.training) graph::run_passes(prepared.graph, graph::Pipeline::simplification);
+  // A trainer folds what it finds directly behind a layer, and nothing farther away.
+  if (!prepared.training) {
+    graph::run_passes(prepared.graph, graph::Pipeline::simplification);
+    graph::fold_norms_of_columns(prepared.graph);
+  }
   const std::vector<std::string> preceding = graph::insert_depthwise_before_norms(prepared.graph);
   const std::unordered_set<std::string> of_norms(preceding.begin(), preceding.end());
   graph::run_passes(prepared.graph, graph::Pipeline::quantization);

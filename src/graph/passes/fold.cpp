@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "graph/budget.hpp"
 #include "graph/integer.hpp"
+#include "graph/passes/affine.hpp"
 #include "graph/passes/passes.hpp"
 #include "graph/tensors.hpp"
 
@@ -47,33 +48,6 @@ class Aliases {
   ValueId &of(ValueId v) { return of_[static_cast<std::size_t>(v)]; }
   std::vector<ValueId> of_;
 };
-
-struct Affine {
-  std::vector<float> factor, offset;
-};
-
-/// y = x*factor + offset of an inference BatchNormalization, in double until the last step.
-Affine affine_of(const Graph &g, const Node &bn) {
-  std::array<std::vector<float>, 4> p;
-  for (std::size_t i = 0; i < 4; ++i) p[i] = float_values(g.value(bn.inputs[i + 1]).constant, "BatchNormalization");
-  const double epsilon = bn.attrs.get_float("epsilon", 1e-5);
-  Affine a;
-  for (std::size_t c = 0; c < p[0].size(); ++c) {
-    const double factor = static_cast<double>(p[0][c]) / std::sqrt(static_cast<double>(p[3][c]) + epsilon);
-    a.factor.push_back(static_cast<float>(factor));
-    a.offset.push_back(static_cast<float>(static_cast<double>(p[1][c]) - static_cast<double>(p[2][c]) * factor));
-  }
-  return a;
-}
-
-bool constant_parameters(const Graph &g, const Node &bn) {
-  if (bn.inputs.size() < 5) return false;
-  for (std::size_t i = 1; i < 5; ++i)
-    if (!plain_constant(g, bn.inputs[i]) || g.value(bn.inputs[i]).constant.dtype() != QTN_FLOAT32 ||
-        g.value(bn.inputs[i]).constant.count() != g.value(bn.inputs[1]).constant.count())
-      return false;
-  return true;
-}
 
 bool fold_into(Graph &g, Node &linear, const Node &bn, const Affine &a) {
   const bool takes_factors =
@@ -154,6 +128,28 @@ bool turn_weights(Graph &g, const Node &node, const std::vector<bool> &is_output
 }
 
 }  // namespace
+
+Affine affine_of(const Graph &g, const Node &bn) {
+  std::array<std::vector<float>, 4> p;
+  for (std::size_t i = 0; i < 4; ++i) p[i] = float_values(g.value(bn.inputs[i + 1]).constant, "BatchNormalization");
+  const double epsilon = bn.attrs.get_float("epsilon", 1e-5);
+  Affine a;
+  for (std::size_t c = 0; c < p[0].size(); ++c) {
+    const double factor = static_cast<double>(p[0][c]) / std::sqrt(static_cast<double>(p[3][c]) + epsilon);
+    a.factor.push_back(static_cast<float>(factor));
+    a.offset.push_back(static_cast<float>(static_cast<double>(p[1][c]) - static_cast<double>(p[2][c]) * factor));
+  }
+  return a;
+}
+
+bool constant_parameters(const Graph &g, const Node &bn) {
+  if (bn.inputs.size() < 5) return false;
+  for (std::size_t i = 1; i < 5; ++i)
+    if (!plain_constant(g, bn.inputs[i]) || g.value(bn.inputs[i]).constant.dtype() != QTN_FLOAT32 ||
+        g.value(bn.inputs[i]).constant.count() != g.value(bn.inputs[1]).constant.count())
+      return false;
+  return true;
+}
 
 void fold_constants(Graph &g) {
   const std::vector<bool> is_output = outputs_of(g);

@@ -45,6 +45,10 @@ void fold_batch_norms(Graph &g, const NodeFilter &only);
 /// The same, and those that stand alone are left.
 void fold_preceded_batch_norms(Graph &g);
 
+/// Folds BatchNormalization of a matrix into MatMul by constants before it, over nodes that only make a matrix of its
+/// result (LeViT), and over an addition of a constant to each column; without one, what is left is such an addition.
+void fold_norms_of_columns(Graph &g);
+
 /// Moves a Pad with zeros along spatial axes into the pads of a Conv that reads it.
 void fuse_pads(Graph &g);
 

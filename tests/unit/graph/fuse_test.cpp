@@ -153,6 +153,76 @@ void test_filters(void **) {
   }
 }
 
+/// x [1][2][6] times W [6][4], on its way to a BatchNormalization of four columns.
+GraphBuilder columns(const std::string &normalized) {
+  GraphBuilder b;
+  b.input("x", {1, 2, 6})
+      .constant("w", GraphBuilder::ramp({6, 4}))
+      .constant("scale", Tensor::from<float>(QTN_FLOAT32, Shape{4}, std::vector<float>{1, -2, 0.5f, 3}))
+      .constant("shift", GraphBuilder::ramp({4}))
+      .constant("variance", Tensor::from<float>(QTN_FLOAT32, Shape{4}, std::vector<float>{0.5f, 1, 2, 4}))
+      .constant("matrix", int64s({-1, 4}))
+      .constant("other", int64s({4, -1}))
+      .node("MatMul", "product", {"x", "w"}, {"p"})
+      .node("BatchNormalization", "norm", {normalized, "scale", "shift", "shift", "variance"}, {"n"});
+  return b;
+}
+
+/// Values stay but for the rounding of floats.
+void expect_columns(GraphBuilder &b, const std::vector<std::string> &outputs, bool folds) {
+  graph::Graph g = b.build(outputs);
+  graph::sort_topologically(g);
+  graph::Graph folded = g;
+  graph::fold_norms_of_columns(folded);
+  assert_int_equal(count_of(folded, "BatchNormalization"), folds ? 0 : 1);
+  assert_int_equal(folded.nodes.size(), g.nodes.size() - (folds && count_of(g, "Add") > 0 ? 1 : 0));
+  const std::vector<Tensor> x = {GraphBuilder::ramp({1, 2, 6})};
+  const std::vector<Tensor> want = graph::evaluate(g, x), got = graph::evaluate(folded, x);
+  for (std::size_t o = 0; o < want.size(); ++o) {
+    assert_true(got[o].shape() == want[o].shape() && got[o].dtype() == want[o].dtype());
+    for (std::int64_t i = 0; i < want[o].count(); ++i) {
+      if (want[o].dtype() == QTN_INT64)
+        assert_int_equal(got[o].as<const std::int64_t>()[i], want[o].as<const std::int64_t>()[i]);
+      else
+        assert_float_equal(got[o].as<const float>()[i], want[o].as<const float>()[i], 1e-5);
+    }
+  }
+}
+
+void test_norms_of_columns(void **) {
+  GraphBuilder flat = columns("f"), last = columns("f"), reshaped = columns("f"), biased = columns("f");
+  flat.node("Flatten", "flatten", {"p"}, {"f"}, attrs({{"axis", std::int64_t{2}}}));
+  expect_columns(flat, {"n"}, true);
+  last.node("Flatten", "flatten", {"p"}, {"f"}, attrs({{"axis", std::int64_t{-1}}})).node("Relu", "relu", {"n"}, {"y"});
+  expect_columns(last, {"y"}, true);
+  reshaped.node("Reshape", "reshape", {"p", "matrix"}, {"f"});
+  expect_columns(reshaped, {"n"}, true);
+  biased.constant("bias", GraphBuilder::ramp({4}))
+      .node("Add", "add", {"bias", "p"}, {"a"})
+      .node("Reshape", "reshape", {"a", "matrix"}, {"f"});
+  expect_columns(biased, {"n"}, true);
+  GraphBuilder shapes = columns("f");  // of the product and of the matrix, as LeViT reads the first
+  shapes.node("Flatten", "flatten", {"p"}, {"f"}, attrs({{"axis", std::int64_t{2}}}))
+      .node("Shape", "before", {"p"}, {"s"})
+      .node("Shape", "after", {"f"}, {"t"})
+      .node("Reshape", "back", {"n", "s"}, {"y"});
+  expect_columns(shapes, {"y", "t"}, true);
+}
+
+void test_norms_of_other_axes(void **) {
+  GraphBuilder rows = columns("f"), transposed = columns("f"), read_twice = columns("f"), shown = columns("f");
+  rows.constant("four", int64s({1, 2, 4})).node("Reshape", "reshape", {"p", "four"}, {"q"});
+  rows.node("Transpose", "turn", {"q"}, {"f"}, attrs({{"perm", Ints{0, 2, 1}}}));
+  expect_columns(rows, {"n"}, false);
+  transposed.node("Reshape", "reshape", {"p", "other"}, {"g"});
+  transposed.node("Transpose", "turn", {"g"}, {"f"}, attrs({{"perm", Ints{1, 0}}}));
+  expect_columns(transposed, {"n"}, false);
+  read_twice.node("Reshape", "reshape", {"p", "matrix"}, {"f"}).node("Relu", "relu", {"p"}, {"y"});
+  expect_columns(read_twice, {"n", "y"}, false);
+  shown.node("Reshape", "reshape", {"p", "matrix"}, {"f"});
+  expect_columns(shown, {"n", "f"}, false);
+}
+
 void test_no_chains(void **) {
   expect_error(QTN_EINVAL, "at least 2 nodes, not 0", [] { fused({}); });
   expect_error(QTN_EINVAL, "there is no node \"bn9\"", [] { fused({kConv1, "bn9"}); });
@@ -187,8 +257,13 @@ void test_relu6(void **) {
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(test_pads),      cmocka_unit_test(test_chains),
-                              cmocka_unit_test(test_restored),  cmocka_unit_test(test_filters),
-                              cmocka_unit_test(test_no_chains), cmocka_unit_test(test_relu6)};
+  const CMUnitTest tests[] = {cmocka_unit_test(test_pads),
+                              cmocka_unit_test(test_chains),
+                              cmocka_unit_test(test_restored),
+                              cmocka_unit_test(test_filters),
+                              cmocka_unit_test(test_norms_of_columns),
+                              cmocka_unit_test(test_norms_of_other_axes),
+                              cmocka_unit_test(test_no_chains),
+                              cmocka_unit_test(test_relu6)};
   return cmocka_run_group_tests_name("graph.fuse", tests, nullptr, nullptr);
 }
