@@ -241,18 +241,22 @@ class Writer {
     const qdtype stored = value.is_constant() ? value.constant.dtype() : QTN_FLOAT32;
     tensor.add_int32(field::tensor_type::elem_type, value.dtype.value_or(stored));
     if (!value.shape) return;
-    // An empty message that is written piece by piece is left out, and a scalar would have no shape.
+    // An empty message that is written piece by piece is left out: a scalar would have no shape, and a shape none of the
+    // dimensions of which nothing is known.
     if (value.shape->empty()) return tensor.add_message(field::tensor_type::shape, std::string());
     pbf_writer shape(tensor, field::tensor_type::shape);
     for (std::size_t d = 0; d < value.shape->size(); ++d) {
+      // For an output only the batch is known to be the input's; equal names would promise equal sizes.
+      const bool named = is_input || (d == 0 && has_symbolic_batch(g));
+      if ((*value.shape)[d] < 0 && !named) {
+        shape.add_message(field::shape::dim, std::string());
+        continue;
+      }
       pbf_writer dim(shape, field::shape::dim);
       if ((*value.shape)[d] >= 0)
         dim.add_int64(field::dimension::dim_value, (*value.shape)[d]);
-      else if (is_input)
-        dim.add_string(field::dimension::dim_param, symbol(g, value, d));
-      else if (d == 0 && has_symbolic_batch(g))
-        // For an output only the batch is known to be the input's; equal names would promise equal sizes.
-        dim.add_string(field::dimension::dim_param, "N");
+      else
+        dim.add_string(field::dimension::dim_param, is_input ? symbol(g, value, d) : "N");
     }
   }
 

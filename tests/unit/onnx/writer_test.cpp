@@ -327,6 +327,23 @@ void scalars_have_a_shape(void **) {
   for (const ValueId v : {back.inputs[0], back.outputs[0]}) assert_true(back.value(v).shape == Shape{});
 }
 
+/// The rank stays where some of the sizes are unknown, or all of them, with a batch of the inputs and without.
+void unknown_sizes_count(void **) {
+  for (const std::int64_t batch : {std::int64_t{2}, std::int64_t{-1}})
+    for (const Shape &shape : {Shape{-1, 3, -1}, Shape{2, -1}, Shape{-1}, Shape{-1, -1, -1}, Shape{2, -1, 4}}) {
+      graph::Graph g;
+      const ValueId x = add_value(g, "x"), y = add_value(g, "y");
+      g.value(x).shape = Shape{batch, 3, 4};
+      g.value(y).shape = shape;
+      g.inputs = {x};
+      g.outputs = {y};
+      add_node(g, "relu", "Relu", {x}, y);
+      const graph::Graph back = parse(onnx::serialize(g, {21}));
+      assert_true(back.value(back.inputs[0]).shape == g.value(x).shape);
+      assert_true(back.value(back.outputs[0]).shape == shape);
+    }
+}
+
 void operators_of_another_domain(void **) {
   const auto domains = [](const std::string &bytes) { return onnx::read_model({bytes.data(), bytes.size()}).opsets; };
   using Opsets = std::vector<std::pair<std::string, std::int64_t>>;
@@ -416,6 +433,7 @@ int main() {
       cmocka_unit_test(qtn::names_that_collide),
       cmocka_unit_test(qtn::forms_of_older_opsets),
       cmocka_unit_test(qtn::scalars_have_a_shape),
+      cmocka_unit_test(qtn::unknown_sizes_count),
       cmocka_unit_test(qtn::operators_of_another_domain),
       cmocka_unit_test(qtn::integers_in_older_opsets),
       cmocka_unit_test(qtn::softmax_over_several_axes),
