@@ -168,7 +168,7 @@ GraphBuilder columns(const std::string &normalized) {
   return b;
 }
 
-/// Values stay but for the rounding of floats.
+/// Values stay, except for the rounding of floats.
 void expect_columns(GraphBuilder &b, const std::vector<std::string> &outputs, bool folds) {
   graph::Graph g = b.build(outputs);
   graph::sort_topologically(g);
