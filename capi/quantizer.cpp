@@ -19,7 +19,7 @@ constexpr AttrSpec kChooseDynamic[] = {{"numerics", AttrSpec::kString}, {"reduce
 
 /// "Symmetric" has its zero in the middle of the range; NVIDIA's is 0.
 std::int64_t default_zero(qdtype dtype, qscheme scheme, Numerics numerics) {
-  if (!is_symmetric(scheme) || is_float8(dtype) || numerics == Numerics::nvidia) return 0;
+  if (!is_symmetric(scheme) || is_tiny_float(dtype) || numerics == Numerics::nvidia) return 0;
   const IntegerRange range = integer_range(dtype);
   return range.lo == 0 ? (range.hi + 1) / 2 : 0;
 }

@@ -42,6 +42,10 @@ SWIGEXPORT void qcs_free(void *block) { std::free(block); }
 %rename(BFloat16) QTN_BFLOAT16;
 %rename(Float8E4M3FN) QTN_FLOAT8E4M3FN;
 %rename(Float8E5M2) QTN_FLOAT8E5M2;
+%rename(Float8E4M3FNUZ) QTN_FLOAT8E4M3FNUZ;
+%rename(Float8E5M2FNUZ) QTN_FLOAT8E5M2FNUZ;
+%rename(Float8E8M0) QTN_FLOAT8E8M0;
+%rename(Float4E2M1) QTN_FLOAT4E2M1;
 %rename(UInt4) QTN_UINT4;
 %rename(Int4) QTN_INT4;
 %rename(UInt2) QTN_UINT2;

@@ -124,6 +124,10 @@ QTN_VALUE(const qtn::Strings &, jobjectArray, "byte[][]", qtn::Strings, texts)
 %rename("%(regex:/^QTN_(.*)/\\1/)s", %$isenumitem) "";
 %rename(FLOAT8_E4M3FN) QTN_FLOAT8E4M3FN;
 %rename(FLOAT8_E5M2) QTN_FLOAT8E5M2;
+%rename(FLOAT8_E4M3FNUZ) QTN_FLOAT8E4M3FNUZ;
+%rename(FLOAT8_E5M2FNUZ) QTN_FLOAT8E5M2FNUZ;
+%rename(FLOAT8_E8M0) QTN_FLOAT8E8M0;
+%rename(FLOAT4_E2M1) QTN_FLOAT4E2M1;
 %ignore QTN_STATUS_FORCE32;
 %ignore QTN_DTYPE_FORCE32;
 %ignore QTN_SCHEME_FORCE32;

@@ -88,7 +88,7 @@ ScaleZero choose_onnx(const Target &t, double min, double max) {
 ScaleZero choose_nvidia(const Target &t, float min, float max, float bound) {
   constexpr float kVanishing = 1.0f / (1 << 24);
   if (!t.symmetric) fail(QTN_EUNSUPPORTED, "quantizer: nvidia numerics are symmetric, the scheme is affine");
-  if (!is_float8(t.dtype) && !t.is_signed() && min < 0)
+  if (!is_tiny_float(t.dtype) && !t.is_signed() && min < 0)
     fail(QTN_EINVAL, "quantizer: negative values, down to ", min, ", in unsigned quantization with nvidia numerics");
   const float amax = std::max(-min, max) * static_cast<float>(t.options.scale_amax);
   if (amax <= kVanishing) return {1.0, 0};
@@ -122,7 +122,7 @@ ScaleZero choose_float8(const Target &t, float min, float max) {
 
 /// What values saturate to, where that is less than the whole type.
 std::optional<IntegerRange> saturation(qdtype dtype, bool symmetric, const ChooseOptions &options) {
-  if (is_float8(dtype) || !symmetric) return options.range;
+  if (is_tiny_float(dtype) || !symmetric) return options.range;
   const IntegerRange whole = options.range ? *options.range : integer_range(dtype);
   const bool narrow =
       options.narrow_range || options.numerics == Numerics::nvidia || options.numerics == Numerics::tflite;
@@ -163,7 +163,7 @@ ScaleZero choose_scale(qdtype dtype, bool symmetric, double min, double max, con
   const ChooseOptions used = used_options(options);
   const Target target{dtype, symmetric, used};
   const auto low = static_cast<float>(min), high = static_cast<float>(max);
-  if (is_float8(dtype)) return choose_float8(target, low, high);
+  if (is_tiny_float(dtype)) return choose_float8(target, low, high);
   switch (options.numerics) {
     case Numerics::onnx:
       return choose_onnx(target, min, max);

@@ -8,12 +8,18 @@
 
 namespace qtn {
 
-/// The value of a float16, bfloat16, float8_e4m3fn or float8_e5m2 bit pattern. Exact.
+/// The value of the bit pattern of a narrow float. Exact.
 float decode_float(qdtype dtype, std::uint16_t code);
 
 /// The nearest pattern, ties to even. What is too large becomes the largest finite value where `saturate` holds, else
-/// infinity (NaN for float8_e4m3fn, which has no infinity). NaN stays NaN. float16 and bfloat16 never saturate.
+/// infinity, or NaN in types without infinities. NaN stays NaN. float16 and bfloat16 never saturate, float4 always does
+/// and has -0 for NaN; float8_e8m0 is encode_exponent() of what lies below, upwards.
 std::uint16_t encode_float(qdtype dtype, float value, bool saturate);
+
+/// The float8_e8m0 of a magnitude: its exponent, 0 for 0, NaN for what is not finite. Beyond 2^127 it stays there where
+/// `saturate` holds, else it becomes NaN.
+enum class PowerRounding { up, down, nearest };
+std::uint8_t encode_exponent(float value, bool saturate, PowerRounding rounding);
 
 /// The largest finite value of a narrow float.
 float largest_finite(qdtype dtype);

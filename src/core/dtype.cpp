@@ -40,6 +40,14 @@ const char *dtype_name(qdtype dtype) {
       return "float8_e4m3fn";
     case QTN_FLOAT8E5M2:
       return "float8_e5m2";
+    case QTN_FLOAT8E4M3FNUZ:
+      return "float8_e4m3fnuz";
+    case QTN_FLOAT8E5M2FNUZ:
+      return "float8_e5m2fnuz";
+    case QTN_FLOAT8E8M0:
+      return "float8_e8m0";
+    case QTN_FLOAT4E2M1:
+      return "float4_e2m1";
     case QTN_UINT4:
       return "uint4";
     case QTN_INT4:
@@ -66,9 +74,13 @@ unsigned dtype_bits(qdtype dtype) {
       return 2;
     case QTN_UINT4:
     case QTN_INT4:
+    case QTN_FLOAT4E2M1:
       return 4;
     case QTN_FLOAT8E4M3FN:
     case QTN_FLOAT8E5M2:
+    case QTN_FLOAT8E4M3FNUZ:
+    case QTN_FLOAT8E5M2FNUZ:
+    case QTN_FLOAT8E8M0:
       return 8;
     case QTN_FLOAT16:
     case QTN_BFLOAT16:
@@ -92,25 +104,32 @@ std::size_t storage_nbytes(qdtype dtype, std::int64_t count) {
   return bytes;
 }
 
-bool is_packed(qdtype dtype) {
+bool is_packed_integer(qdtype dtype) {
   return dtype == QTN_UINT4 || dtype == QTN_INT4 || dtype == QTN_UINT2 || dtype == QTN_INT2;
 }
 
-bool is_float8(qdtype dtype) { return dtype == QTN_FLOAT8E4M3FN || dtype == QTN_FLOAT8E5M2; }
+bool is_packed(qdtype dtype) { return is_packed_integer(dtype) || dtype == QTN_FLOAT4E2M1; }
 
-bool is_narrow_float(qdtype dtype) { return dtype == QTN_FLOAT16 || dtype == QTN_BFLOAT16 || is_float8(dtype); }
+bool is_tiny_float(qdtype dtype) {
+  return dtype == QTN_FLOAT8E4M3FN || dtype == QTN_FLOAT8E5M2 || dtype == QTN_FLOAT8E4M3FNUZ ||
+         dtype == QTN_FLOAT8E5M2FNUZ || dtype == QTN_FLOAT4E2M1;
+}
+
+bool is_narrow_float(qdtype dtype) {
+  return dtype == QTN_FLOAT16 || dtype == QTN_BFLOAT16 || dtype == QTN_FLOAT8E8M0 || is_tiny_float(dtype);
+}
 
 bool is_floating(qdtype dtype) { return dtype == QTN_FLOAT32 || dtype == QTN_FLOAT64 || is_narrow_float(dtype); }
 
 qdtype plain_dtype(qdtype dtype) {
   if (is_narrow_float(dtype)) return QTN_FLOAT32;
-  if (!is_packed(dtype)) return dtype;
+  if (!is_packed_integer(dtype)) return dtype;
   return dtype == QTN_INT4 || dtype == QTN_INT2 ? QTN_INT8 : QTN_UINT8;
 }
 
 bool is_quantizable(qdtype dtype) {
   return dtype == QTN_UINT8 || dtype == QTN_INT8 || dtype == QTN_UINT16 || dtype == QTN_INT16 || dtype == QTN_INT32 ||
-         is_packed(dtype) || is_float8(dtype);
+         is_packed(dtype) || is_tiny_float(dtype);
 }
 
 IntegerRange integer_range(qdtype dtype) {

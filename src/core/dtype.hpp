@@ -21,13 +21,15 @@ std::size_t dtype_size(qdtype dtype);
 /// Bytes of `count` elements side by side, the last byte of a packed type perhaps part empty.
 std::size_t storage_nbytes(qdtype dtype, std::int64_t count);
 
-/// int4, uint4, int2, uint2: as in ONNX, the first element is in the lowest bits of a byte.
+/// int4, uint4, int2, uint2, float4: as in ONNX, the first element is in the lowest bits of a byte.
 bool is_packed(qdtype dtype);
+bool is_packed_integer(qdtype dtype);
 
-/// float16, bfloat16, float8: stored, copied and converted; arithmetic is in float32.
+/// float16, bfloat16, float8, float4: stored, copied and converted; arithmetic is in float32.
 bool is_narrow_float(qdtype dtype);
 
-bool is_float8(qdtype dtype);
+/// Those of 8 and 4 bits whose values are grids of quantized tensors; float8_e8m0, which has no 0, is none.
+bool is_tiny_float(qdtype dtype);
 
 bool is_floating(qdtype dtype);
 
@@ -35,7 +37,7 @@ bool is_floating(qdtype dtype);
 /// itself for all others.
 qdtype plain_dtype(qdtype dtype);
 
-/// Types a quantized tensor may have: integers of 2 to 32 bits, and float8.
+/// Types a quantized tensor may have: integers of 2 to 32 bits, and tiny floats.
 bool is_quantizable(qdtype dtype);
 
 /// Bounds of an integer type, of uint64 as far as int64 reaches. Throws QTN_EDTYPE for other types.

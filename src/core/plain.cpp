@@ -40,7 +40,11 @@ void unpack(const Tensor &packed, const Tensor &plain) {
 void widen(const Tensor &narrow, const Tensor &plain) {
   auto *to = plain.as<float>();
   const qdtype dtype = narrow.dtype();
-  if (is_float8(dtype)) {
+  if (is_packed(dtype)) {
+    const PackedSpan from = narrow.packed();
+    for (std::int64_t i = 0; i < narrow.count(); ++i)
+      to[i] = decode_float(dtype, static_cast<std::uint16_t>(from.load(i)));
+  } else if (dtype_bits(dtype) == 8) {
     std::array<float, 256> values;
     for (std::uint16_t code = 0; code < 256; ++code) values[code] = decode_float(dtype, code);
     const auto *from = narrow.as<const std::uint8_t>();
@@ -57,7 +61,7 @@ Tensor to_plain(const Tensor &t) {
   const Tensor flat = t.to_contiguous().with_quantizer(nullptr);
   if (plain_dtype(t.dtype()) == t.dtype()) return flat;
   const Tensor plain(plain_dtype(t.dtype()), t.shape());
-  if (is_packed(t.dtype()))
+  if (is_packed_integer(t.dtype()))
     unpack(flat, plain);
   else
     widen(flat, plain);
@@ -70,15 +74,19 @@ Tensor from_plain(const Tensor &t, qdtype dtype, bool saturate) {
     fail(QTN_EDTYPE, "convert: ", dtype_name(t.dtype()), " is not what computes for ", dtype_name(dtype));
   if (t.dtype() == dtype) return flat;
   const Tensor stored(dtype, t.shape());
-  if (is_packed(dtype)) {
+  if (is_packed_integer(dtype)) {
     const PackedSpan to = stored.packed();
     const auto *from = flat.as<const std::int8_t>();
     for (std::int64_t i = 0; i < t.count(); ++i) to.store(i, from[i]);
+  } else if (is_packed(dtype)) {
+    const PackedSpan to = stored.packed();
+    const auto *from = flat.as<const float>();
+    for (std::int64_t i = 0; i < t.count(); ++i) to.store(i, encode_float(dtype, from[i], saturate));
   } else {
     const auto *from = flat.as<const float>();
     for (std::int64_t i = 0; i < t.count(); ++i) {
       const std::uint16_t code = encode_float(dtype, from[i], saturate);
-      if (is_float8(dtype))
+      if (dtype_bits(dtype) == 8)
         stored.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(code);
       else
         stored.as<std::uint16_t>()[i] = code;

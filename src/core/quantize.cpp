@@ -189,15 +189,17 @@ Tensor quantize(const Tensor &x, const QuantizerPtr &quantizer) {
     });
     return from_plain(bytes, q->dtype()).with_quantizer(q);
   }
-  if (!rows_begin_on_bytes(*q, x.shape())) {
+  if (!is_tiny_float(q->dtype()) && !rows_begin_on_bytes(*q, x.shape())) {
     const Tensor bytes(plain_dtype(q->dtype()), x.shape());
     quantize_integers(flat, *q, bytes);
     return from_plain(bytes, q->dtype()).with_quantizer(q);
   }
   const Tensor y(q->dtype(), x.shape(), q);
-  if (is_float8(q->dtype()))
+  if (is_tiny_float(q->dtype()))
     for_each_scale(*q, x.shape(), [&](std::int64_t i, std::size_t number) {
-      y.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(q->quantize(flat.as<const float>()[i], number));
+      const std::int64_t code = q->quantize(flat.as<const float>()[i], number);
+      is_packed(q->dtype()) ? y.packed().store(i, code)
+                            : void(y.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(code));
     });
   else
     quantize_integers(flat, *q, y);
@@ -209,7 +211,12 @@ Tensor dequantize(const Tensor &x) {
     fail(QTN_EDTYPE, "dequantize: x is a plain ", dtype_name(x.dtype()), " tensor without a quantizer");
   const Quantizer &q = *x.quantizer();
   const Tensor y(QTN_FLOAT32, x.shape());
-  if (is_float8(q.dtype()) || q.zeros_are_floats()) {
+  if (q.dtype() == QTN_FLOAT4E2M1) {
+    const Tensor flat = x.to_contiguous();
+    for_each_scale(q, x.shape(), [&](std::int64_t i, std::size_t number) {
+      y.as<float>()[i] = q.dequantize(flat.packed().load(i), number);
+    });
+  } else if (is_tiny_float(q.dtype()) || q.zeros_are_floats()) {
     const Tensor flat = is_packed(q.dtype()) ? to_plain(x) : x.to_contiguous();
     for_each_scale(q, x.shape(), [&](std::int64_t i, std::size_t number) {
       y.as<float>()[i] = q.dequantize(flat.as<const std::uint8_t>()[i], number);

@@ -40,7 +40,7 @@ bool is_symmetric(qscheme scheme) {
 namespace {
 
 IntegerRange checked_range(qdtype dtype, const std::optional<IntegerRange> &range) {
-  if (is_float8(dtype)) {
+  if (is_tiny_float(dtype)) {
     if (range) fail(QTN_EINVAL, "quantizer: a range of integers makes no sense for ", dtype_name(dtype));
     return {0, 0};
   }
@@ -125,7 +125,7 @@ float Quantizer::back_factor(std::size_t c) const {
 }
 
 std::int64_t Quantizer::quantize(float x, std::size_t c) const {
-  if (is_float8(dtype_))
+  if (is_tiny_float(dtype_))
     return encode_float(dtype_, rounding() == Rounding::reciprocal ? x * factor(c) : x / factor(c), true);
   if (zeros_are_floats()) {
     const auto zero = static_cast<float>(float_zero_points_[c]);
@@ -139,7 +139,7 @@ std::int64_t Quantizer::quantize(float x, std::size_t c) const {
 
 float Quantizer::dequantize(std::int64_t q, std::size_t c) const {
   if (zeros_are_floats()) return (static_cast<float>(q) - static_cast<float>(float_zero_points_[c])) * back_factor(c);
-  if (!is_float8(dtype_))
+  if (!is_tiny_float(dtype_))
     return from_grid(static_cast<std::int32_t>(q), divides_back(), back_factor(c),
                      static_cast<std::int32_t>(zero_points_[c]));
   const float steps = decode_float(dtype_, static_cast<std::uint16_t>(q));
@@ -165,7 +165,7 @@ QuantizerPtr Quantizer::regrouped(qscheme scheme, std::int32_t axis, std::int64_
     scales.push_back(scales_[static_cast<std::size_t>(number)]);
     zero_points.push_back(zero_points_[static_cast<std::size_t>(number)]);
   }
-  const std::optional<IntegerRange> range = is_float8(dtype_) ? std::nullopt : std::optional(range_);
+  const std::optional<IntegerRange> range = is_tiny_float(dtype_) ? std::nullopt : std::optional(range_);
   return std::make_shared<Quantizer>(dtype_, scheme, axis, std::move(scales), std::move(zero_points), numerics_,
                                      block_size, range);
 }

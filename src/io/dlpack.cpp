@@ -23,7 +23,11 @@ enum Code : std::uint8_t {
   kBfloat = 4,
   kBool = 6,
   kFloat8E4m3fn = 10,
-  kFloat8E5m2 = 12
+  kFloat8E4m3fnuz = 11,
+  kFloat8E5m2 = 12,
+  kFloat8E5m2fnuz = 13,
+  kFloat8E8m0fnu = 14,
+  kFloat4E2m1fn = 17
 };
 
 struct TypeCode {
@@ -32,12 +36,16 @@ struct TypeCode {
   std::uint8_t bits;
 };
 
-constexpr std::array<TypeCode, 19> kTypes = {{{QTN_FLOAT64, kFloat, 64},
+constexpr std::array<TypeCode, 23> kTypes = {{{QTN_FLOAT64, kFloat, 64},
                                               {QTN_FLOAT32, kFloat, 32},
                                               {QTN_FLOAT16, kFloat, 16},
                                               {QTN_BFLOAT16, kBfloat, 16},
                                               {QTN_FLOAT8E4M3FN, kFloat8E4m3fn, 8},
                                               {QTN_FLOAT8E5M2, kFloat8E5m2, 8},
+                                              {QTN_FLOAT8E4M3FNUZ, kFloat8E4m3fnuz, 8},
+                                              {QTN_FLOAT8E5M2FNUZ, kFloat8E5m2fnuz, 8},
+                                              {QTN_FLOAT8E8M0, kFloat8E8m0fnu, 8},
+                                              {QTN_FLOAT4E2M1, kFloat4E2m1fn, 4},
                                               {QTN_INT64, kInt, 64},
                                               {QTN_INT32, kInt, 32},
                                               {QTN_UINT64, kUint, 64},

@@ -60,7 +60,7 @@ QuantizerPtr read_members(const Attrs &members, qdtype dtype) {
   const bool float_zeros = members.has("scheme") && scheme_of(members) == QTN_PER_CHANNEL_AFFINE_FLOAT_QPARAMS;
   check_complete(members, float_zeros ? std::span<const AttrSpec>(kFloatZeros) : kMembers, "quantizer");
   std::optional<IntegerRange> range;
-  if (!is_float8(dtype)) range = {members.get_int("quant_min", 0), members.get_int("quant_max", 0)};
+  if (!is_tiny_float(dtype)) range = {members.get_int("quant_min", 0), members.get_int("quant_max", 0)};
   if (float_zeros)
     return std::make_shared<Quantizer>(dtype, axis_of(members), members.get_floats("scales"),
                                        members.get_floats("float_zero_points"),

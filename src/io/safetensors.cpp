@@ -26,12 +26,15 @@ struct TypeName {
 };
 
 // For 4- and 2-bit types the format has I8 or U8, see stored_dtype().
-constexpr std::array<TypeName, 15> kTypes = {{{"F64", QTN_FLOAT64},
+constexpr std::array<TypeName, 18> kTypes = {{{"F64", QTN_FLOAT64},
                                               {"F32", QTN_FLOAT32},
                                               {"F16", QTN_FLOAT16},
                                               {"BF16", QTN_BFLOAT16},
                                               {"F8_E4M3", QTN_FLOAT8E4M3FN},
                                               {"F8_E5M2", QTN_FLOAT8E5M2},
+                                              {"F8_E4M3FNUZ", QTN_FLOAT8E4M3FNUZ},
+                                              {"F8_E5M2FNUZ", QTN_FLOAT8E5M2FNUZ},
+                                              {"F8_E8M0", QTN_FLOAT8E8M0},
                                               {"I64", QTN_INT64},
                                               {"I32", QTN_INT32},
                                               {"U64", QTN_UINT64},

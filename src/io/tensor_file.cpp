@@ -35,6 +35,16 @@ Tensor reversed_axes(const Tensor &t) {
 /// to_stored() undone.
 Tensor from_stored(const Tensor &t, qdtype dtype) {
   if (!is_packed(dtype)) return t;
+  if (!is_packed_integer(dtype)) {
+    const Tensor codes(dtype, t.shape());
+    const PackedSpan to = codes.packed();
+    std::int64_t i = 0;
+    for (const std::int64_t code : int_values(t, "tensor")) {
+      if (code > 15) fail(QTN_EFORMAT, code, " is no pattern of ", dtype_name(dtype));
+      to.store(i++, code);
+    }
+    return codes;
+  }
   const IntegerRange range = integer_range(dtype);
   for (const std::int64_t v : int_values(t, "tensor"))
     if (v < range.lo || v > range.hi) fail(QTN_EFORMAT, v, " is no ", dtype_name(dtype));
@@ -43,9 +53,18 @@ Tensor from_stored(const Tensor &t, qdtype dtype) {
 
 }  // namespace
 
-qdtype stored_dtype(qdtype dtype) { return is_packed(dtype) ? plain_dtype(dtype) : dtype; }
+qdtype stored_dtype(qdtype dtype) {
+  if (dtype == QTN_FLOAT4E2M1) return QTN_UINT8;
+  return is_packed(dtype) ? plain_dtype(dtype) : dtype;
+}
 
-Tensor to_stored(const Tensor &t) { return is_packed(t.dtype()) ? to_plain(t) : t.to_contiguous(); }
+Tensor to_stored(const Tensor &t) {
+  if (t.dtype() != QTN_FLOAT4E2M1) return is_packed(t.dtype()) ? to_plain(t) : t.to_contiguous();
+  const Tensor flat = t.to_contiguous(), patterns(QTN_UINT8, t.shape());
+  for (std::int64_t i = 0; i < t.count(); ++i)
+    patterns.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(flat.packed().load(i));
+  return patterns;
+}
 
 void TensorFile::add(StoredTensor t) {
   const std::size_t size = dtype_size(stored_dtype(t.dtype));

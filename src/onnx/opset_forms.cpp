@@ -114,6 +114,7 @@ constexpr NewForm kNewForms[] = {{"AffineGrid", 20, 0},
                                  {"BitwiseXor", 18, 0},
                                  {"BlackmanWindow", 17, 0},
                                  {"CastLike", 15, 0},
+                                 {"CausalConvWithState", 27, 0},
                                  {"CenterCropPad", 18, 0},
                                  {"Col2Im", 18, 0},
                                  {"CumProd", 26, 0},
@@ -126,6 +127,7 @@ constexpr NewForm kNewForms[] = {{"AffineGrid", 20, 0},
                                  {"HannWindow", 17, 0},
                                  {"HardSwish", 14, 0},
                                  {"LayerNormalization", 17, 0},
+                                 {"LinearAttention", 27, 0},
                                  {"MelWeightMatrix", 17, 0},
                                  {"Mish", 18, 0},
                                  {"Pad", 18, 3},
@@ -216,7 +218,8 @@ void split_by_lengths(graph::Graph &g, Node &node) {
 
 /// The first opset whose QuantizeLinear and DequantizeLinear have this type.
 int first_opset(qdtype dtype) {
-  if (is_float8(dtype)) return 19;
+  if (dtype == QTN_FLOAT4E2M1) return 23;
+  if (is_tiny_float(dtype)) return 19;
   if (dtype == QTN_INT16 || dtype == QTN_UINT16 || dtype == QTN_INT4 || dtype == QTN_UINT4) return 21;
   return dtype == QTN_INT2 || dtype == QTN_UINT2 ? 25 : kMinSaveOpset;
 }
@@ -239,7 +242,7 @@ qdtype wider(qdtype dtype) {
 
 void widen_constants(graph::Graph &g, int opset) {
   for (graph::Value &value : g.values) {
-    if (!value.is_constant() || !value.quantizer || !is_packed(value.quantizer->dtype())) continue;
+    if (!value.is_constant() || !value.quantizer || !is_packed_integer(value.quantizer->dtype())) continue;
     qdtype dtype = value.quantizer->dtype();
     while (is_packed(dtype) && opset < first_opset(dtype)) dtype = wider(dtype);
     value.constant = in_integer_type(value.constant, dtype);

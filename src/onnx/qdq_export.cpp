@@ -33,7 +33,7 @@ bool goes_without_zero_points(const Quantizer &q) {
 
 /// QuantizeLinear saturates to the whole type; constants are integers already, so that only their type counts.
 void check_range(const std::string &name, const Quantizer &q) {
-  if (is_float8(q.dtype()) || q.range() == integer_range(q.dtype())) return;
+  if (is_tiny_float(q.dtype()) || q.range() == integer_range(q.dtype())) return;
   const IntegerRange &got = q.range();
   if (dtype_bits(q.dtype()) == 8)
     fail(QTN_EUNSUPPORTED, "value \"", name, "\": ONNX defines [0, 255] for quint8 and [-128, 127] for int8, got [",

@@ -43,6 +43,10 @@ bool is_stored(std::int32_t data_type) {
     case QTN_INT2:
     case QTN_FLOAT8E4M3FN:
     case QTN_FLOAT8E5M2:
+    case QTN_FLOAT8E4M3FNUZ:
+    case QTN_FLOAT8E5M2FNUZ:
+    case QTN_FLOAT8E8M0:
+    case QTN_FLOAT4E2M1:
     case QTN_UINT16:
     case QTN_INT16:
     case QTN_INT32:

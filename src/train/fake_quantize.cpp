@@ -103,7 +103,7 @@ void need_floats(const char *entry, const char *name, const Tensor &t) {
 
 QuantizerGrids::QuantizerGrids(const char *entry, const Quantizer &q)
     : rounding_(q.rounding()), inverses_(q.divides_back()), axis_(static_cast<std::size_t>(q.axis())) {
-  if (is_float8(q.dtype())) fail(QTN_EUNSUPPORTED, entry, ": ", dtype_name(q.dtype()), " is no grid of integers");
+  if (is_tiny_float(q.dtype())) fail(QTN_EUNSUPPORTED, entry, ": ", dtype_name(q.dtype()), " is no grid of integers");
   if (q.zeros_are_floats()) fail(QTN_EUNSUPPORTED, entry, ": the quantizer has float zero points, not integers");
   if (q.per_block()) fail(QTN_EUNSUPPORTED, entry, ": the quantizer is per block, not per tensor or per channel");
   if (q.range().lo < -32768 || q.range().hi > 65535)

@@ -183,12 +183,16 @@ unsigned bits_of(qdtype dtype) {
       return 2;
     case QTN_UINT4:
     case QTN_INT4:
+    case QTN_FLOAT4E2M1:
       return 4;
     case QTN_UINT8:
     case QTN_INT8:
     case QTN_BOOL:
     case QTN_FLOAT8E4M3FN:
     case QTN_FLOAT8E5M2:
+    case QTN_FLOAT8E4M3FNUZ:
+    case QTN_FLOAT8E5M2FNUZ:
+    case QTN_FLOAT8E8M0:
       return 8;
     case QTN_UINT16:
     case QTN_INT16:

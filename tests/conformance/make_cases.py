@@ -8,8 +8,10 @@ import json
 import pathlib
 import warnings
 
+import ml_dtypes
 import numpy as np
 import onnx
+import onnx.numpy_helper
 import torch
 from torch.ao.quantization import FixedQParamsObserver, HistogramObserver, MinMaxObserver, QConfig, get_default_qconfig
 from torch.ao.quantization import default_per_channel_weight_observer, default_weight_observer
@@ -251,6 +253,40 @@ def float_qparams():
          fails(call("qtensor_select", t="$q", axis=0, index=0), "QTN_EUNSUPPORTED",
                "quantizer: per_tensor_affine has no float zero points; a slice along axis 0 keeps them"),
          fails(call("qop_fake_quantize", x="$x", quantizer="$g"), "QTN_EUNSUPPORTED", "fake_quantize: the quantizer has float zero points, not integers"))  # fmt: skip
+
+
+def tiny_floats():
+    """Types of floats of 8 and 4 bits as ml_dtypes rounds: quantized, stored and converted."""
+    x = np.array([[0.1, -0.75, 2.0, -0.0], [1.26, 900.0, -1e9, 0.01]], np.float32)
+    types = {"float8_e4m3fn": (ml_dtypes.float8_e4m3fn, 17), "float8_e4m3fnuz": (ml_dtypes.float8_e4m3fnuz, 18),
+             "float8_e5m2": (ml_dtypes.float8_e5m2, 19), "float8_e5m2fnuz": (ml_dtypes.float8_e5m2fnuz, 20),
+             "float4_e2m1": (ml_dtypes.float4_e2m1fn, 23)}  # fmt: skip
+    for name, (dtype, code) in types.items():
+        most = float(ml_dtypes.finfo(dtype).max)
+        steps = x / np.float32(0.25)
+        codes = np.clip(steps, -most, most).astype(dtype)
+        cast = np.clip(x, -most, most).astype(dtype)
+        case(f"tiny_floats/{name}", ["T27"], floats("x", torch.from_numpy(x)),
+             call("qquantizer_create", "g", dtype=name, scheme="per_tensor_symmetric", axis=0, scales=[0.25]),
+             call("qtensor_quantize", "q", x="$x", quantizer="$g"),
+             {"expect": "$q", "dtype": name, "shape": [2, 4], "data": numbers(codes.view(np.uint8))},
+             {**call("qtensor_nbytes", t="$q"), "equals": 4 if code == 23 else 8},
+             call("qtensor_dequantize", "y", x="$q"), expected_floats("y", codes.astype(np.float32) * np.float32(0.25)),
+             call("qtensor_save", t="$q", path="@q.safetensors"), call("qtensor_load", "again", path="@q.safetensors"),
+             {**call("qtensor_equal", a="$again", b="$q"), "equals": 1},
+             call("qtensor_slice", "part", t="$q", axis=1, start=1, stop=4, step=2), call("qtensor_dequantize", "p", x="$part"),
+             expected_floats("p", (codes.astype(np.float32) * np.float32(0.25))[:, 1::2]),
+             call("qop_run", ["c"], op="Cast", inputs=["$x"], output_count=1, attrs={"to": code}),
+             {"expect": "$c", "dtype": name, "data": numbers(cast.view(np.uint8))},
+             call("qop_run", ["b"], op="Cast", inputs=["$c"], output_count=1, attrs={"to": 1}),
+             expected_floats("b", cast.astype(np.float32)))  # fmt: skip
+    powers = onnx.numpy_helper.to_float8e8m0(x)
+    case("tiny_floats/float8_e8m0", ["T27"], floats("x", torch.from_numpy(x)),
+         call("qop_run", ["c"], op="Cast", inputs=["$x"], output_count=1, attrs={"to": 24}),
+         {"expect": "$c", "dtype": "float8_e8m0", "data": numbers(powers.view(np.uint8))},
+         call("qop_run", ["b"], op="Cast", inputs=["$c"], output_count=1, attrs={"to": 1}), expected_floats("b", powers.astype(np.float32)),
+         {**call("qquantizer_create", dtype="float8_e8m0", scheme="per_tensor_symmetric", axis=0, scales=[0.25]), "status": "QTN_EDTYPE",
+          "message": "quantizer: dtype float8_e8m0 cannot hold quantized values"})  # fmt: skip
 
 
 def operators():
@@ -752,6 +788,7 @@ def main():
     quantize_and_text()
     tensor_methods()
     float_qparams()
+    tiny_floats()
     operators()
     layers()
     embeddings()

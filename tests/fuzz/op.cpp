@@ -10,9 +10,10 @@ constexpr std::size_t kMemory = std::size_t{64} << 20;
 
 Tensor some_tensor(Bytes &bytes) {
   constexpr qdtype kOften[] = {QTN_FLOAT32, QTN_FLOAT32, QTN_FLOAT32, QTN_UINT8, QTN_INT8, QTN_INT64};
-  constexpr qdtype kSeldom[] = {QTN_INT32,  QTN_BOOL,         QTN_FLOAT64,   QTN_FLOAT16, QTN_BFLOAT16,
-                                QTN_UINT16, QTN_INT16,        QTN_UINT4,     QTN_INT4,    QTN_UINT2,
-                                QTN_INT2,   QTN_FLOAT8E4M3FN, QTN_FLOAT8E5M2};
+  constexpr qdtype kSeldom[] = {
+      QTN_INT32,      QTN_BOOL,           QTN_FLOAT64,        QTN_FLOAT16,    QTN_BFLOAT16,  QTN_UINT16,
+      QTN_INT16,      QTN_UINT4,          QTN_INT4,           QTN_UINT2,      QTN_INT2,      QTN_FLOAT8E4M3FN,
+      QTN_FLOAT8E5M2, QTN_FLOAT8E4M3FNUZ, QTN_FLOAT8E5M2FNUZ, QTN_FLOAT8E8M0, QTN_FLOAT4E2M1};
   const qdtype dtype = bytes.one_in(4) ? bytes.one_of(kSeldom) : bytes.one_of(kOften);
   std::vector<std::int64_t> shape;
   for (int rank = bytes.one_in(8) ? bytes.in(0, 8) : bytes.in(2, 4); rank > 0; --rank)
@@ -23,8 +24,9 @@ Tensor some_tensor(Bytes &bytes) {
 /// Floats on a grid, or integers that stand for reals; what does not fit stays as it is.
 Tensor quantized(Tensor t, Bytes &bytes) {
   constexpr const char *kNumerics[] = {"fbgemm", "qnnpack", "onnx", "tflite", "nvidia"};
-  constexpr qdtype kTypes[] = {QTN_UINT8, QTN_UINT8, QTN_INT8,   QTN_INT8,  QTN_UINT4,        QTN_INT4,
-                               QTN_UINT2, QTN_INT16, QTN_UINT16, QTN_INT32, QTN_FLOAT8E4M3FN, QTN_INT2};
+  constexpr qdtype kTypes[] = {QTN_UINT8,        QTN_UINT8, QTN_INT8,           QTN_INT8,      QTN_UINT4,
+                               QTN_INT4,         QTN_UINT2, QTN_INT16,          QTN_UINT16,    QTN_INT32,
+                               QTN_FLOAT8E4M3FN, QTN_INT2,  QTN_FLOAT8E5M2FNUZ, QTN_FLOAT4E2M1};
   if (!t || qtensor_dtype(t.get()) != QTN_FLOAT32) return t;
   const Attrs attrs = make<Attrs>(qattrs_create);
   must(qattrs_set_string(attrs.get(), "numerics", bytes.one_of(kNumerics)), "numerics");

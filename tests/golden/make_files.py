@@ -11,11 +11,15 @@ import pathlib
 import ml_dtypes
 import numpy as np
 import safetensors.numpy
+from safetensors import TensorSpec, serialize_file
 
 OUT = pathlib.Path(__file__).with_name("files")
 FLOATS = [np.float64, np.float32, np.float16]
 INTEGERS = [np.int64, np.int32, np.uint64, np.uint32, np.int16, np.uint16, np.int8, np.uint8]
 NARROW = {t.__name__: t for t in (ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)}
+# Those that the package writes from raw memory alone, by its names for them and ours.
+RAW = {"float8_e4m3fnuz": ("float8_e4m3fnuz", ml_dtypes.float8_e4m3fnuz), "float8_e5m2fnuz": ("float8_e5m2fnuz", ml_dtypes.float8_e5m2fnuz),
+       "float8_e8m0": ("float8_e8m0fnu", ml_dtypes.float8_e8m0fnu)}
 
 
 def values(dtype):
@@ -75,6 +79,11 @@ def write_safetensors():
         header = json.loads(content[8:8 + int.from_bytes(content[:8], "little")])
         order = sorted(arrays, key=lambda n: header[n]["data_offsets"])
         cases.append({"file": path.name, "tensors": [tensor(arrays[n], n) for n in order]})
+    for name, (theirs, dtype) in RAW.items():
+        array = np.array([float(ml_dtypes.finfo(dtype).max), 0.5, 1, 2, np.nan, float(ml_dtypes.finfo(dtype).tiny)]).astype(dtype)
+        spec = TensorSpec(dtype=theirs, shape=[6], data_ptr=array.ctypes.data, data_len=array.nbytes)
+        serialize_file({name: spec}, OUT / f"{name}.safetensors")
+        cases.append({"file": f"{name}.safetensors", "tensors": [tensor(array, name) | {"dtype": name}]})
     safetensors.numpy.save_file(files["one"], OUT / "metadata.safetensors", {"note": "not ours"})
     cases.append({"file": "metadata.safetensors", "tensors": cases[0]["tensors"]})
     return cases

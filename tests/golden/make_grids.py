@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Makes quant/grids.json: element types that are only stored, scales per block, and grids of TensorFlow Lite and NVIDIA.
 
-  codes     float16, bfloat16 and float8 bit patterns of floats, and the floats of patterns (ml_dtypes)
+  codes     float16, bfloat16, float8 and float4 bit patterns of floats, and the floats of patterns (ml_dtypes)
+  powers    float8_e8m0 patterns of floats by each way to round (onnx.numpy_helper)
   packed    int4, uint4, int2 and uint2 as bytes (onnx.numpy_helper)
   blocks    QuantizeLinear and DequantizeLinear per block (ONNX's reference evaluator)
-  float8    the same to float8 types, per tensor
+  float8    the same to float8 and float4 types, per tensor
   tflite    QUANTIZE and DEQUANTIZE (LiteRT's interpreter)
   nvidia    tensor_quant of NVIDIA's toolkit: its three float32 operations, in NumPy
 
@@ -28,6 +29,9 @@ NARROW = {
     "bfloat16": ml_dtypes.bfloat16,
     "float8_e4m3fn": ml_dtypes.float8_e4m3fn,
     "float8_e5m2": ml_dtypes.float8_e5m2,
+    "float8_e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
+    "float8_e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
+    "float4_e2m1": ml_dtypes.float4_e2m1fn,
 }
 PACKED = {"int4": TensorProto.INT4, "uint4": TensorProto.UINT4, "int2": TensorProto.INT2, "uint2": TensorProto.UINT2}
 
@@ -45,7 +49,7 @@ def codes():
     for name, dtype in NARROW.items():
         unsigned = np.uint8 if np.dtype(dtype).itemsize == 1 else np.uint16
         if unsigned == np.uint8:
-            patterns = np.arange(256, dtype=np.uint8)
+            patterns = np.arange(16 if "float4" in name else 256, dtype=np.uint8)
         else:
             patterns = np.array([0, 1, 2, 0x3FF, 0x400, 0x3C00, 0x7BFF, 0x7C00, 0x7E00, 0x8001, 0xC000, 0xFBFF], unsigned)
         decoded = patterns.view(dtype).astype(np.float32)
@@ -62,6 +66,20 @@ def codes():
             encoded = keep.astype(dtype).view(unsigned)
         # One NaN is as good as another: compared as NaN, not by its bits.
         cases.append({"dtype": name, "patterns": patterns, "decoded": decoded, "values": keep, "encoded": encoded})
+    return cases
+
+
+def powers():
+    exponents = np.arange(-128, 128, 5).astype(np.float64)
+    values = np.concatenate([f * 2.0**exponents for f in (1, 1.25, 1.4999999, 1.5, 1.75)])
+    values = np.concatenate([values[np.abs(values) < 3.4e38], [0, -0.0, -3, 1e-45, 6e-39, 3.4e38, np.inf, np.nan]])
+    values = values.astype(np.float32)
+    cases = []
+    for saturate in (True, False):
+        for rounding in ("up", "down", "nearest"):
+            encoded = numpy_helper.to_float8e8m0(values, saturate, rounding)
+            cases.append({"saturate": int(saturate), "rounding": rounding, "values": values,
+                          "encoded": encoded.view(np.uint8), "decoded": encoded.astype(np.float32)})  # fmt: skip
     return cases
 
 
@@ -113,13 +131,14 @@ def blocks():
 
 def float8():
     cases = []
-    for name in ("float8_e4m3fn", "float8_e5m2"):
+    for name in ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float4_e2m1"):
         zero = np.zeros((), NARROW[name])
         x = np.concatenate([noise(7, 30), f32(0, 1000, -1000, 1e6, 1e-3, 13.5)])
         scale = np.float32(0.037)
         q = evaluate(helper.make_node("QuantizeLinear", ["x", "s", "z"], ["y"]), {"x": x, "s": scale, "z": zero})
         y = evaluate(helper.make_node("DequantizeLinear", ["q", "s"], ["y"]), {"q": q, "s": scale})
-        cases.append({"dtype": name, "scale": scale, "x": x, "q": q.view(np.uint8), "dequantized": y.astype(np.float32)})
+        cases.append({"dtype": name, "scale": scale, "x": x, "q": q.view(np.uint8), "dequantized": y.astype(np.float32),
+                      "odd": y.astype(np.float32)[1::2]})  # fmt: skip
     return cases
 
 
@@ -232,7 +251,8 @@ def nvidia():
 
 
 def main():
-    parts = {"codes": codes(), "packed": packed(), "blocks": blocks(), "float8": float8(), "tflite": lite(), "nvidia": nvidia()}
+    parts = {"codes": codes(), "powers": powers(), "packed": packed(), "blocks": blocks(), "float8": float8(),
+             "tflite": lite(), "nvidia": nvidia()}  # fmt: skip
     golden_json.write(pathlib.Path(__file__).parent / "quant" / "grids.json", parts)
 
 

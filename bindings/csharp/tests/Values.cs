@@ -69,6 +69,7 @@ internal static class ElementsOf {
     { DType.UInt2, 2 },       { DType.Int2, 2 },      { DType.UInt4, 4 },    { DType.Int4, 4 },     { DType.UInt8, 8 },
     { DType.Int8, 8 },        { DType.Bool, 8 },      { DType.UInt16, 16 },  { DType.Int16, 16 },   { DType.Int32, 32 },
     { DType.Int64, 64 },      { DType.Float16, 16 },  { DType.BFloat16, 16 }, { DType.Float8E4M3FN, 8 }, { DType.Float8E5M2, 8 },
+    { DType.Float8E4M3FNUZ, 8 }, { DType.Float8E5M2FNUZ, 8 }, { DType.Float8E8M0, 8 }, { DType.Float4E2M1, 4 },
     { DType.Float32, 32 },    { DType.Float64, 64 },  { DType.UInt32, 32 },  { DType.UInt64, 64 },
   };
 

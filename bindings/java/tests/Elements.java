@@ -16,6 +16,8 @@ final class Elements {
   private static final Map<DType, Integer> BITS = Map.ofEntries(Map.entry(DType.UINT2, 2), Map.entry(DType.INT2, 2),
       Map.entry(DType.UINT4, 4), Map.entry(DType.INT4, 4), Map.entry(DType.UINT8, 8), Map.entry(DType.INT8, 8),
       Map.entry(DType.BOOL, 8), Map.entry(DType.FLOAT8_E4M3FN, 8), Map.entry(DType.FLOAT8_E5M2, 8),
+      Map.entry(DType.FLOAT8_E4M3FNUZ, 8), Map.entry(DType.FLOAT8_E5M2FNUZ, 8), Map.entry(DType.FLOAT8_E8M0, 8),
+      Map.entry(DType.FLOAT4_E2M1, 4),
       Map.entry(DType.UINT16, 16), Map.entry(DType.INT16, 16), Map.entry(DType.FLOAT16, 16),
       Map.entry(DType.BFLOAT16, 16), Map.entry(DType.INT32, 32), Map.entry(DType.FLOAT32, 32),
       Map.entry(DType.INT64, 64), Map.entry(DType.UINT32, 32), Map.entry(DType.UINT64, 64),

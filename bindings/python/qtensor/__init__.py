@@ -54,8 +54,8 @@ __all__ = [
     "InvalidError", "Layer", "Lib", "Mode", "Model", "Observer", "Op", "OutOfMemoryError", "Progress", "Quantizer", "Report",
     "Samples",
     "Scheme", "Session", "ShapeError", "StateError", "Status", "Tensor", "Trainer", "TrainingProgress",
-    "UnsupportedError", "as_tensor", "bfloat16", "bool_", "float16", "float32", "float64", "float8_e4m3fn",
-    "float8_e5m2", "from_dlpack", "from_numpy", "int16", "int2", "int32", "int4", "int64", "int8", "per_block_affine",
+    "UnsupportedError", "as_tensor", "bfloat16", "bool_", "float16", "float32", "float4_e2m1", "float64", "float8_e4m3fn",
+    "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0", "from_dlpack", "from_numpy", "int16", "int2", "int32", "int4", "int64", "int8", "per_block_affine",
     "per_block_symmetric", "per_channel_affine", "per_channel_affine_float_qparams", "per_channel_symmetric",
     "per_tensor_affine", "per_tensor_symmetric",
     "uint16", "uint2", "uint32", "uint4", "uint64", "uint8",
@@ -63,6 +63,8 @@ __all__ = [
 
 float32, float64, float16, bfloat16 = DType.float32, DType.float64, DType.float16, DType.bfloat16
 float8_e4m3fn, float8_e5m2 = DType.float8_e4m3fn, DType.float8_e5m2
+float8_e4m3fnuz, float8_e5m2fnuz = DType.float8_e4m3fnuz, DType.float8_e5m2fnuz
+float8_e8m0, float4_e2m1 = DType.float8_e8m0, DType.float4_e2m1
 uint8, int8, uint16, int16, int32, int64 = DType.uint8, DType.int8, DType.uint16, DType.int16, DType.int32, DType.int64
 uint32, uint64 = DType.uint32, DType.uint64
 uint4, int4, uint2, int2, bool_ = DType.uint4, DType.int4, DType.uint2, DType.int2, DType.bool

@@ -42,8 +42,11 @@ SAMPLE_BYTES = 1 << 10  # about what an object costs beside its elements
 CPU, PINNED = 1, 3  # devices of DLPack whose memory a CPU reads
 PLAIN = {"float32", "float64", "float16", "uint8", "int8", "uint16", "int16", "int32", "int64", "uint32",
          "uint64", "bool"}
-NARROW = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}  # of ml_dtypes: no buffers have them
-PACKED = {"int4": "int8", "uint4": "uint8", "int2": "int8", "uint2": "uint8"}  # of ml_dtypes, which have a byte for each
+NARROW = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8", "float8_e4m3fnuz": "uint8",
+          "float8_e5m2fnuz": "uint8", "float8_e8m0": "uint8"}  # of ml_dtypes: no buffers have them
+PACKED = {"int4": "int8", "uint4": "uint8", "int2": "int8", "uint2": "uint8",
+          "float4_e2m1": "float32"}  # of ml_dtypes, which have a byte for each
+OWN_NAMES = {"float8_e8m0": "float8_e8m0fnu", "float4_e2m1": "float4_e2m1fn"}  # those of ml_dtypes
 RANGES = {"bool": (0, 1), "uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535), "int16": (-32768, 32767),
           "int32": (-(1 << 31), (1 << 31) - 1), "int64": (-(1 << 63), (1 << 63) - 1),
           "uint32": (0, (1 << 32) - 1), "uint64": (0, (1 << 64) - 1)}
@@ -124,7 +127,7 @@ def _of_numpy(array: Any, name: str) -> core.Tensor:
     """Of the types that NumPy may have, those that tensors have."""
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    dtype = array.dtype.name
+    dtype = {own: name for name, own in OWN_NAMES.items()}.get(array.dtype.name, array.dtype.name)
     if dtype in PLAIN:
         return core.Tensor._from_buffer(array, True)
     if dtype in NARROW:
@@ -197,7 +200,7 @@ def of_ml_dtypes(tensor: core.Tensor) -> Any:
     import numpy as np
 
     try:
-        dtype = np.dtype(getattr(importlib.import_module("ml_dtypes"), tensor.dtype.name))
+        dtype = np.dtype(getattr(importlib.import_module("ml_dtypes"), OWN_NAMES.get(tensor.dtype.name, tensor.dtype.name)))
     except (ImportError, AttributeError):
         return None
     if tensor.dtype.name in PACKED:

@@ -6,7 +6,8 @@ import math
 import struct
 
 BITS = {"uint2": 2, "int2": 2, "uint4": 4, "int4": 4, "uint8": 8, "int8": 8, "bool": 8, "float8_e4m3fn": 8,
-        "float8_e5m2": 8, "uint16": 16, "int16": 16, "float16": 16, "bfloat16": 16, "int32": 32, "uint32": 32,
+        "float8_e5m2": 8, "float8_e4m3fnuz": 8, "float8_e5m2fnuz": 8, "float8_e8m0": 8, "float4_e2m1": 4,
+         "uint16": 16, "int16": 16, "float16": 16, "bfloat16": 16, "int32": 32, "uint32": 32,
         "float32": 32, "int64": 64, "uint64": 64, "float64": 64}
 REALS = {"float32": "f", "float64": "d"}
 

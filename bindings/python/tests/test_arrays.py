@@ -101,13 +101,13 @@ class Arrays(Case):
 
     @unittest.skipUnless(ml_dtypes, "there is no ml_dtypes")
     def test_narrow_floats_of_numpy(self):
-        for name in "bfloat16", "float8_e4m3fn", "float8_e5m2":
+        for name in "bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz":
             a = np.array([[0, 1.5, -2]], getattr(ml_dtypes, name))
             t = qt.as_tensor(a)
             self.assertEqual((t.dtype.name, t.shape, t.tobytes()), (name, (1, 3), a.tobytes()))
             a[0, 0] = 4
             self.assertEqual(t.tobytes(), a.tobytes())
-        self.refused(TypeError, "elements of type float4_e2m1fn", qt.as_tensor, np.ones(2, ml_dtypes.float4_e2m1fn))
+        self.refused(TypeError, "elements of type float8_e3m4", qt.as_tensor, np.ones(2, ml_dtypes.float8_e3m4))
 
     def test_nothing_is_imported_that_is_not_needed(self):
         program = "import sys, qtensor; print([name for name in ('numpy', 'torch') if name in sys.modules])"
@@ -117,18 +117,23 @@ class Arrays(Case):
 @unittest.skipUnless(ml_dtypes, "there is no ml_dtypes")
 class Narrow(Case):
     def test_types_that_numpy_does_not_have(self):
-        for name in "bfloat16 float8_e4m3fn float8_e5m2 int4 uint4 int2 uint2".split():
+        for name in "bfloat16 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz int4 uint4 int2 uint2".split():
             a = np.array([[0, 1, 1], [1, 0, 1]]).astype(getattr(ml_dtypes, name))
             t = qt.as_tensor(a)
             self.assertEqual((t.dtype.name, t.shape), (name, (2, 3)))
             for shown in t.numpy(), np.asarray(t):
                 self.assertEqual((shown.dtype, shown.tolist()), (a.dtype, a.tolist()))
+        for name, theirs in ("float8_e8m0", ml_dtypes.float8_e8m0fnu), ("float4_e2m1", ml_dtypes.float4_e2m1fn):
+            a = np.array([[0.5, 1, 2], [4, 1, 1]]).astype(theirs)
+            t = qt.as_tensor(a)
+            self.assertEqual((t.dtype.name, t.shape), (name, (2, 3)))
+            self.assertEqual((t.numpy().dtype, t.numpy().tolist()), (a.dtype, a.tolist()))
 
 
 @unittest.skipUnless(torch, "there is no torch")
 class Torch(Case):
     def test_tensors_of_every_type(self):
-        for name in "float32 float64 float16 bfloat16 uint8 int8 int16 int32 int64 uint32 uint64 bool float8_e4m3fn float8_e5m2".split():
+        for name in "float32 float64 float16 bfloat16 uint8 int8 int16 int32 int64 uint32 uint64 bool float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz".split():
             x = torch.tensor([[0, 1, 3]]).to(getattr(torch, name))
             t = qt.as_tensor(x)
             self.assertEqual((t.dtype.name, t.shape), (name, (1, 3)))

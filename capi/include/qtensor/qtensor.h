@@ -233,8 +233,8 @@ QTN_API void qattrs_free(QTN_OPT qattrs *a);
  * exactly 0.0; NaN maps to the zero point; what lies outside of the range saturates.
  *
  * Element types: QTN_UINT8, QTN_INT8, QTN_UINT16, QTN_INT16, QTN_INT32, the packed QTN_UINT4, QTN_INT4, QTN_UINT2,
- * QTN_INT2, and QTN_FLOAT8E4M3FN and QTN_FLOAT8E5M2, whose values are x / scale rounded to the nearest float8 and whose
- * zero point is 0.
+ * QTN_INT2, and QTN_FLOAT8E4M3FN, QTN_FLOAT8E5M2, QTN_FLOAT8E4M3FNUZ, QTN_FLOAT8E5M2FNUZ and QTN_FLOAT4E2M1, whose
+ * values are x / scale rounded to the nearest such float and whose zero point is 0.
  *
  * Schemes: one scale for the tensor (QTN_PER_TENSOR_AFFINE, QTN_PER_TENSOR_SYMMETRIC); one for each index along `axis`
  * (QTN_PER_CHANNEL_AFFINE, QTN_PER_CHANNEL_SYMMETRIC); or, as in ONNX since opset 21, one for each run of "block_size"
@@ -290,7 +290,7 @@ QTN_API qstatus qquantizer_create(qquantizer **out, qdtype dtype, qscheme scheme
  * schemes only: scale = amax / hi, kept so that 1 / scale is exactly the float32 hi / amax; signed types stop at -hi,
  * unsigned ones refuse a negative min; an amax up to 2^-24 gives the scale 1. tflite takes amax / hi for symmetric
  * schemes, which stop at -hi, and for affine ones the zero point from the end of the range with the smaller error. Of a
- * float8 dtype the scale is amax divided by its largest value (448 or 57344).
+ * float type the scale is amax divided by its largest value (448, 57344, 240, 57344 or 6).
  *
  * @param out the new handle; free it with qquantizer_free
  * @param dtype element type of the integers
@@ -409,17 +409,17 @@ QTN_API const double *qquantizer_float_zero_points(const qquantizer *q);
  * @since 0.1 */
 QTN_API int64_t qquantizer_block_size(const qquantizer *q);
 
-/** The lowest integer that values saturate to; 0 for float8.
+/** The lowest integer that values saturate to; 0 for float types.
  *
  * @param q a quantizer
- * @return the lowest integer; 0 for float8
+ * @return the lowest integer; 0 for float types
  * @since 0.1 */
 QTN_API int64_t qquantizer_quant_min(const qquantizer *q);
 
-/** The highest integer that values saturate to; 0 for float8.
+/** The highest integer that values saturate to; 0 for float types.
  *
  * @param q a quantizer
- * @return the highest integer; 0 for float8
+ * @return the highest integer; 0 for float types
  * @since 0.1 */
 QTN_API int64_t qquantizer_quant_max(const qquantizer *q);
 
@@ -443,7 +443,7 @@ QTN_API void qquantizer_free(QTN_OPT qquantizer *q);
  * is shared: qtensor_share, select, slice and permute give new handles on the same elements, and it is freed with the
  * last.
  *
- * Every element type of qdtype is stored, bool as one byte. float16, bfloat16 and float8 are held, copied and converted
+ * Every element type of qdtype is stored, bool as one byte. Floats below 32 bits are held, copied and converted
  * (operator Cast); packed types share bytes as in ONNX: the first of two int4, or of four int2, is in the lowest bits,
  * and only the last byte of a tensor may be part empty. Computation is in float32, float64 and in integers. */
 

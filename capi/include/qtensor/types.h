@@ -58,25 +58,29 @@ typedef enum qstatus {
 
 /** Element types; the numbers are those of onnx.TensorProto.DataType. */
 typedef enum qdtype {
-  QTN_FLOAT32 = 1,       /**< 32-bit float of IEEE 754: the working type of networks that are not quantized */
-  QTN_UINT8 = 2,         /**< unsigned integer of 8 bits */
-  QTN_INT8 = 3,          /**< signed integer of 8 bits */
-  QTN_UINT16 = 4,        /**< unsigned integer of 16 bits */
-  QTN_INT16 = 5,         /**< signed integer of 16 bits */
-  QTN_INT32 = 6,         /**< signed integer of 32 bits: exact sums, biases */
-  QTN_INT64 = 7,         /**< signed integer of 64 bits: shapes, indices, labels */
-  QTN_BOOL = 9,          /**< true or false in one byte, 1 or 0 */
-  QTN_FLOAT16 = 10,      /**< 16-bit float of IEEE 754: stored and converted, not computed with */
-  QTN_FLOAT64 = 11,      /**< 64-bit float of IEEE 754 */
-  QTN_BFLOAT16 = 16,     /**< the upper 16 bits of a float32: stored and converted, not computed with */
-  QTN_FLOAT8E4M3FN = 17, /**< 8-bit float with 4 bits of exponent and 3 of mantissa, without infinities */
-  QTN_FLOAT8E5M2 = 19,   /**< 8-bit float with 5 bits of exponent and 2 of mantissa */
-  QTN_UINT4 = 21,        /**< unsigned integer of 4 bits, two in a byte, the first in the lower bits */
-  QTN_INT4 = 22,         /**< signed integer of 4 bits, two in a byte, the first in the lower bits */
-  QTN_UINT2 = 25,        /**< unsigned integer of 2 bits, four in a byte, the first in the lowest bits */
-  QTN_INT2 = 26,         /**< signed integer of 2 bits, four in a byte, the first in the lowest bits */
-  QTN_UINT32 = 12,       /**< unsigned integer of 32 bits */
-  QTN_UINT64 = 13,       /**< unsigned integer of 64 bits */
+  QTN_FLOAT32 = 1,        /**< 32-bit float of IEEE 754: the working type of networks that are not quantized */
+  QTN_UINT8 = 2,          /**< unsigned integer of 8 bits */
+  QTN_INT8 = 3,           /**< signed integer of 8 bits */
+  QTN_UINT16 = 4,         /**< unsigned integer of 16 bits */
+  QTN_INT16 = 5,          /**< signed integer of 16 bits */
+  QTN_INT32 = 6,          /**< signed integer of 32 bits: exact sums, biases */
+  QTN_INT64 = 7,          /**< signed integer of 64 bits: shapes, indices, labels */
+  QTN_BOOL = 9,           /**< true or false in one byte, 1 or 0 */
+  QTN_FLOAT16 = 10,       /**< 16-bit float of IEEE 754: stored and converted, not computed with */
+  QTN_FLOAT64 = 11,       /**< 64-bit float of IEEE 754 */
+  QTN_UINT32 = 12,        /**< unsigned integer of 32 bits */
+  QTN_UINT64 = 13,        /**< unsigned integer of 64 bits */
+  QTN_BFLOAT16 = 16,      /**< the upper 16 bits of a float32: stored and converted, not computed with */
+  QTN_FLOAT8E4M3FN = 17,  /**< 8-bit float with 4 bits of exponent and 3 of mantissa, without infinities */
+  QTN_FLOAT8E4M3FNUZ = 18,/**< the same with exponents one lower, and without -0 */
+  QTN_FLOAT8E5M2 = 19,    /**< 8-bit float with 5 bits of exponent and 2 of mantissa */
+  QTN_FLOAT8E5M2FNUZ = 20,/**< the same with exponents one lower, without infinities and -0 */
+  QTN_UINT4 = 21,         /**< unsigned integer of 4 bits, two in a byte, the first in the lower bits */
+  QTN_INT4 = 22,          /**< signed integer of 4 bits, two in a byte, the first in the lower bits */
+  QTN_FLOAT4E2M1 = 23,    /**< 0, 0.5, 1, 1.5, 2, 3, 4, 6 and a sign in 4 bits, two in a byte as of QTN_INT4 */
+  QTN_FLOAT8E8M0 = 24,    /**< a power of two from 2^-127 to 2^127 in 8 bits, or NaN: scales of blocks */
+  QTN_UINT2 = 25,         /**< unsigned integer of 2 bits, four in a byte, the first in the lowest bits */
+  QTN_INT2 = 26,          /**< signed integer of 2 bits, four in a byte, the first in the lowest bits */
   QTN_DTYPE_FORCE32 = 0x7fffffff
 } qdtype;
 

@@ -14,7 +14,7 @@ namespace {
 bool is_to_change(const Node &node, const Value &w) {
   if (!w.is_constant() || !w.quantizer || w.quantizer->per_block()) return false;
   const Quantizer &q = *w.quantizer;
-  if (is_float8(q.dtype()) || dtype_bits(q.dtype()) > 8 || w.constant.rank() < 2) return false;
+  if (is_tiny_float(q.dtype()) || dtype_bits(q.dtype()) > 8 || w.constant.rank() < 2) return false;
   if (is_convolution(node)) {  // shapes are not inferred yet
     const std::int64_t groups = node.attrs.get_int("group", 1);
     if (groups < 1 || w.constant.dim(0) % groups != 0 || w.constant.dim(0) < groups) return false;

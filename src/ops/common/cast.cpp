@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "base/error.hpp"
 #include "ops/common/convert.hpp"
 #include "ops/common/elementwise.hpp"
 
@@ -53,11 +54,24 @@ Tensor converted(const Tensor &x, qdtype dtype) {
 }  // namespace
 
 // Types that are only stored go through the type that computes for them.
-void cast_elements(const Tensor &given, const Tensor &y, bool saturate) {
+void cast_elements(const Tensor &given, const Tensor &y, bool saturate, PowerRounding rounding) {
   const qdtype to = y.dtype();
+  if (to == QTN_FLOAT8E8M0) {
+    const Tensor reals = converted(to_plain(given), QTN_FLOAT32), powers(to, y.shape());
+    map_elements<float, std::uint8_t>(reals, powers, [&](float v) { return encode_exponent(v, saturate, rounding); });
+    return copy_elements(y, powers);
+  }
   // Integers that a packed type does not have lose their high bits, as in ONNX's reference.
-  const Tensor x = is_packed(to) ? converted(to_plain(given), QTN_INT64) : to_plain(given);
+  const Tensor x = is_packed_integer(to) ? converted(to_plain(given), QTN_INT64) : to_plain(given);
   copy_elements(y, from_plain(converted(x, plain_dtype(to)), to, saturate));
+}
+
+PowerRounding power_rounding(const char *op, const Attrs &attrs) {
+  const std::string mode = attrs.get_string("round_mode", "up");
+  if (mode == "up") return PowerRounding::up;
+  if (mode == "down") return PowerRounding::down;
+  if (mode == "nearest") return PowerRounding::nearest;
+  fail(QTN_EINVAL, op, ": round_mode is \"", mode, "\", not \"up\", \"down\" or \"nearest\"");
 }
 
 }  // namespace qtn::ops

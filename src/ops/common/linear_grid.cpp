@@ -50,7 +50,7 @@ Form form_of(const char *op, const Attrs &attrs, const Shape &shape, const Tenso
 qscheme symmetric(qscheme scheme) { return static_cast<qscheme>(scheme + 1); }
 
 std::vector<std::int64_t> zero_points(const char *op, const Tensor &zero) {
-  if (!is_float8(zero.dtype())) return int_values(zero, "zero point");
+  if (!is_tiny_float(zero.dtype())) return int_values(zero, "zero point");
   const std::vector<float> values = float_values(to_plain(zero), "zero point");
   for (const float v : values)
     if (v != 0) fail(QTN_EINVAL, op, ": the zero point of ", dtype_name(zero.dtype()), " is ", v, ", it must be 0");
@@ -61,7 +61,7 @@ std::vector<std::int64_t> zero_points(const char *op, const Tensor &zero) {
 
 void check_linear_grid(const char *op, const Call &call) {
   const Tensor &scale = *call.in(1), *zero = call.in(2);
-  require_dtype(op, "scale", scale, {QTN_FLOAT32, QTN_FLOAT16, QTN_BFLOAT16});
+  require_dtype(op, "scale", scale, {QTN_FLOAT32, QTN_FLOAT16, QTN_BFLOAT16, QTN_FLOAT8E8M0});
   if (zero && !is_quantizable(zero->dtype()))
     fail(zero->dtype() == QTN_FLOAT32 ? QTN_EUNSUPPORTED : QTN_EDTYPE, op, ": zero point is ",
          dtype_name(zero->dtype()), ", it must be of the type of the integers");
@@ -75,7 +75,7 @@ QuantizerPtr linear_quantizer(const char *op, const Attrs &attrs, const Shape &s
   std::vector<std::int64_t> zeros(scales.size(), 0);
   if (zero) zeros = zero_points(op, *zero);
   const bool centered = std::all_of(zeros.begin(), zeros.end(), [](std::int64_t z) { return z == 0; }) &&
-                        (is_float8(dtype) || integer_range(dtype).lo < 0);
+                        (is_tiny_float(dtype) || integer_range(dtype).lo < 0);
   try {
     return std::make_shared<Quantizer>(dtype, centered ? symmetric(form.scheme) : form.scheme, form.axis,
                                        std::vector<double>(scales.begin(), scales.end()), std::move(zeros), numerics,

@@ -15,9 +15,11 @@ Types infer(const Call &call) {
   if (!is_quantizable(x.dtype())) fail(QTN_EDTYPE, kName, ": x is ", dtype_name(x.dtype()), ", no type of integers");
   if (zero) require_dtype(kName, "zero point", *zero, {x.dtype()});
   check_linear_grid(kName, call);
-  const qdtype real = call.in(1)->dtype();
   const std::int64_t code = call.attrs.get_int("output_dtype", 0);
-  if (code != 0 && code != real) fail(QTN_EUNSUPPORTED, kName, ": output_dtype ", code, " is not supported");
+  const qdtype real = code == 0 ? call.in(1)->dtype() : static_cast<qdtype>(code > 0 && code < 64 ? code : 0);
+  if (real != QTN_FLOAT32 && real != QTN_FLOAT16 && real != QTN_BFLOAT16)
+    fail(QTN_EUNSUPPORTED, kName, ": ", code == 0 ? "without output_dtype, results of type " : "output_dtype ",
+         code == 0 ? dtype_name(real) : cat(code), " are not supported");
   return {{real, x.shape()}};
 }
 

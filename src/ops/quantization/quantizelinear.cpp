@@ -34,7 +34,7 @@ Types infer(const Call &call) {
   const qdtype dtype = output_dtype(call);
   if (!is_quantizable(dtype) || dtype == QTN_INT32)
     fail(QTN_EUNSUPPORTED, kName, ": quantization to ", dtype_name(dtype), " is not supported");
-  if (is_float8(dtype) && call.attrs.get_int("saturate", 1) == 0)
+  if (is_tiny_float(dtype) && !is_packed(dtype) && call.attrs.get_int("saturate", 1) == 0)
     fail(QTN_EUNSUPPORTED, kName, ": saturate 0 is not supported");
   return {{dtype, call.in(0)->shape()}};
 }

@@ -6,16 +6,16 @@
 namespace qtn::ops {
 namespace {
 
-// How to round is about float8_e8m0, a type that this version does not have.
 constexpr AttrSpec kAttrs[] = {{"to", AttrSpec::kInt}, {"saturate", AttrSpec::kInt}, {"round_mode", AttrSpec::kString}};
 
 Types infer(const Call &call) {
+  power_rounding("Cast", call.attrs);
   if (!call.attrs.has("to")) fail(QTN_EINVAL, "Cast: attribute \"to\" is missing");
   return {{dtype_attribute("Cast", call.attrs, "to", QTN_FLOAT32), call.in(0)->shape()}};
 }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  cast_elements(*call.in(0), outputs[0], call.attrs.get_int("saturate", 1) != 0);
+  cast_elements(*call.in(0), outputs[0], call.attrs.get_int("saturate", 1) != 0, power_rounding("Cast", call.attrs));
 }
 
 qdtype output_dtype(const Attrs &attrs, std::size_t, qdtype) {

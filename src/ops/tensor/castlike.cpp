@@ -5,13 +5,15 @@
 namespace qtn::ops {
 namespace {
 
-// How to round is about float8_e8m0, a type that this version does not have.
 constexpr AttrSpec kAttrs[] = {{"saturate", AttrSpec::kInt}, {"round_mode", AttrSpec::kString}};
 
-Types infer(const Call &call) { return {{call.in(1)->dtype(), call.in(0)->shape()}}; }
+Types infer(const Call &call) {
+  power_rounding("CastLike", call.attrs);
+  return {{call.in(1)->dtype(), call.in(0)->shape()}};
+}
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  cast_elements(*call.in(0), outputs[0], call.attrs.get_int("saturate", 1) != 0);
+  cast_elements(*call.in(0), outputs[0], call.attrs.get_int("saturate", 1) != 0, power_rounding("CastLike", call.attrs));
 }
 
 }  // namespace

@@ -74,11 +74,33 @@ void narrow_floats(void **) {
   assert_true(checked > 400);
 }
 
+void powers_of_two(void **) {
+  for (const Json &c : part("powers")) {
+    const std::string name = c.at("rounding");
+    const PowerRounding rounding = name == "up"     ? PowerRounding::up
+                                   : name == "down" ? PowerRounding::down
+                                                    : PowerRounding::nearest;
+    const Ints encoded = ints_of(c.at("encoded"));
+    const std::vector<float> values = floats_of(c.at("values")), decoded = floats_of(c.at("decoded"));
+    assert_true(values.size() > 200);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::uint8_t code = encode_exponent(values[i], c.at("saturate").get<int>() != 0, rounding);
+      if (code != encoded[i]) fail_test(name, " of ", values[i], ": ", int{code}, ", not ", encoded[i]);
+      same(decode_float(QTN_FLOAT8E8M0, code), decoded[i], name);
+    }
+  }
+}
+
 void float8_saturates_if_asked_to(void **) {
   same(decode_float(QTN_FLOAT8E4M3FN, encode_float(QTN_FLOAT8E4M3FN, 1e6f, true)), 448, "e4m3fn");
   same(decode_float(QTN_FLOAT8E5M2, encode_float(QTN_FLOAT8E5M2, -INFINITY, true)), -57344, "e5m2");
   assert_true(std::isnan(decode_float(QTN_FLOAT8E4M3FN, encode_float(QTN_FLOAT8E4M3FN, 1e6f, false))));
   assert_true(std::isinf(decode_float(QTN_FLOAT8E5M2, encode_float(QTN_FLOAT8E5M2, 1e6f, false))));
+  same(decode_float(QTN_FLOAT8E4M3FNUZ, encode_float(QTN_FLOAT8E4M3FNUZ, 1e6f, true)), 240, "e4m3fnuz");
+  same(decode_float(QTN_FLOAT8E5M2FNUZ, encode_float(QTN_FLOAT8E5M2FNUZ, -INFINITY, true)), -57344, "e5m2fnuz");
+  assert_true(std::isnan(decode_float(QTN_FLOAT8E4M3FNUZ, encode_float(QTN_FLOAT8E4M3FNUZ, -1e6f, false))));
+  assert_true(std::isnan(decode_float(QTN_FLOAT8E5M2FNUZ, encode_float(QTN_FLOAT8E5M2FNUZ, INFINITY, false))));
+  same(decode_float(QTN_FLOAT4E2M1, encode_float(QTN_FLOAT4E2M1, -INFINITY, false)), -6, "e2m1");
 }
 
 /// Whole bytes at once or element by element, from the first on or from inside a byte.
@@ -140,8 +162,12 @@ void float8(void **) {
                                                        std::vector{number(c.at("scale"))}, Ints{0}, Numerics::onnx);
     const Tensor q = quantize(tensor_of(c.at("x")), quantizer);
     const Ints want = ints_of(c.at("q"));
-    for (std::size_t i = 0; i < want.size(); ++i) assert_int_equal(q.as<std::uint8_t>()[i], want[i]);
+    for (std::size_t i = 0; i < want.size(); ++i)
+      assert_int_equal(is_packed(dtype) ? q.packed().load(static_cast<std::int64_t>(i)) : q.as<std::uint8_t>()[i],
+                       want[i]);
     expect_floats(dequantize(q), c.at("dequantized"), dtype_name(dtype));
+    // Views of a packed type begin inside a byte.
+    expect_floats(dequantize(q.slice(0, 1, q.count(), 2).clone()), c.at("odd"), "a slice");
   }
 }
 
@@ -177,6 +203,7 @@ void nvidia(void **) {
 
 int main() {
   const CMUnitTest tests[] = {cmocka_unit_test(qtn::narrow_floats),
+                              cmocka_unit_test(qtn::powers_of_two),
                               cmocka_unit_test(qtn::float8_saturates_if_asked_to),
                               cmocka_unit_test(qtn::large_packed_tensors),
                               cmocka_unit_test(qtn::packed_integers),
