@@ -50,7 +50,7 @@ _Path = Union[str, bytes, os.PathLike[str]]
 
 def member(kind, name):
     """As qdtype_name() and messages say it."""
-    return name if kind == "qstatus" else name.lower().replace("float8e", "float8_e")
+    return name if kind == "qstatus" else re.sub(r"^(float\d)(e\d)", r"\1_\2", name.lower())
 
 
 def enums(api):

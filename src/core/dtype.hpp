@@ -28,7 +28,7 @@ bool is_packed_integer(qdtype dtype);
 /// float16, bfloat16, float8, float4: stored, copied and converted; arithmetic is in float32.
 bool is_narrow_float(qdtype dtype);
 
-/// Those of 8 and 4 bits whose values are grids of quantized tensors; float8_e8m0, which has no 0, is none.
+/// Those of 8 and 4 bits whose values are grids of quantized tensors; float8_e8m0, which has no 0, is not among them.
 bool is_tiny_float(qdtype dtype);
 
 bool is_floating(qdtype dtype);
