@@ -106,10 +106,10 @@ class Writer {
   std::string write(std::optional<Numerics> numerics) {
     check_size();
     std::set<Numerics> functions;
-    bool microsoft = false;
+    std::set<std::string> domains;
     visit_nodes(g_, [&](const graph::Node &node) {
       if (const std::optional<Numerics> function = function_numerics(node)) functions.insert(*function);
-      microsoft = microsoft || node.op->domain == std::string_view(ops::kMicrosoft);
+      if (*node.op->domain) domains.insert(node.op->domain);
     });
     std::string bytes;
     pbf_writer model(bytes);
@@ -118,7 +118,8 @@ class Writer {
     model.add_string(field::model::producer_version, QTN_VERSION_STRING);
     write_graph(pbf_writer(model, field::model::graph), g_, names_of(g_), 0);
     write_opset(pbf_writer(model, field::model::opset_import), "", opset_);
-    if (microsoft) write_opset(pbf_writer(model, field::model::opset_import), ops::kMicrosoft, 1);
+    for (const std::string &domain : domains)
+      write_opset(pbf_writer(model, field::model::opset_import), domain.c_str(), 1);
     if (!functions.empty()) write_opset(pbf_writer(model, field::model::opset_import), kFunctionDomain, 1);
     if (numerics) {
       pbf_writer entry(model, field::model::metadata_props);
