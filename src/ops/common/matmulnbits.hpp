@@ -6,7 +6,8 @@
 
 namespace qtn::ops {
 
-/// [N, K] of uint4 in blocks along K, from the node's attributes and its inputs B, scales and zero_points.
+/// [N, K] of uint2, uint4 or uint8 in blocks along K, from the node's attributes and its inputs B, scales and zero
+/// points, which are integers.
 Tensor nbits_weights(const Call &call);
 
 }  // namespace qtn::ops

@@ -13,39 +13,97 @@ constexpr AttrSpec kAttrs[] = {{"K", AttrSpec::kInt},
                                {"bits", AttrSpec::kInt},
                                {"block_size", AttrSpec::kInt}};
 
-// Inputs A, B, scales, zero_points, g_idx, bias. A row of B is an output's weights, blocks of two codes a byte, the
-// first in the low half.
+// Inputs A, B, scales, zero_points, g_idx, bias. A row of B is an output's weights in blocks, the first code in the
+// lowest bits of a byte; g_idx says of which block an element has the scale.
 struct Layout {
-  std::int64_t n, k, block, blocks;
+  std::int64_t n, k, block, blocks, bits;
+
+  std::int64_t bytes_of(std::int64_t codes) const { return (codes * bits + 7) / 8; }
 };
 
 Layout layout_of(const Call &call) {
   const std::int64_t bits = call.attrs.get_int("bits", 4);
-  if (bits != 4) fail(QTN_EUNSUPPORTED, kName, ": bits is ", bits, ", supported is 4");
-  const Layout l{call.attrs.get_int("N", 0), call.attrs.get_int("K", 0), call.attrs.get_int("block_size", 0), 0};
-  if (l.n < 1 || l.k < 1 || l.block < 2 || l.block % 2 != 0)
+  if (bits != 2 && bits != 4 && bits != 8)
+    fail(QTN_EUNSUPPORTED, kName, ": bits is ", bits, ", supported are 2, 4 and 8");
+  const Layout l{call.attrs.get_int("N", 0), call.attrs.get_int("K", 0), call.attrs.get_int("block_size", 0), 0, bits};
+  if (l.n < 1 || l.k < 1 || l.block < 2 || l.block % 2 != 0 || l.block * bits % 8 != 0)
     fail(QTN_EINVAL, kName, ": N is ", l.n, ", K is ", l.k, ", block_size is ", l.block);
-  return {l.n, l.k, l.block, l.k / l.block + (l.k % l.block != 0)};
+  return {l.n, l.k, l.block, l.k / l.block + (l.k % l.block != 0), bits};
 }
+
+bool has_real_zeros(const Call &call) { return call.in(3) && call.in(3)->dtype() == QTN_FLOAT32; }
 
 void check_weights(const Call &call, const Layout &l) {
   const Tensor &b = *call.in(1), &scales = *call.in(2), *zeros = call.in(3);
   require_dtype(kName, "B", b, {QTN_UINT8});
   require_dtype(kName, "scales", scales, {QTN_FLOAT32});
-  if (b.shape() != Shape{l.n, l.blocks, l.block / 2})
-    fail(QTN_ESHAPE, kName, ": B is ", to_string(b.shape()), ", not ", l.n, "x", l.blocks, "x", l.block / 2);
+  const std::int64_t bytes = l.bytes_of(l.block);
+  if (b.shape() != Shape{l.n, l.blocks, bytes})
+    fail(QTN_ESHAPE, kName, ": B is ", to_string(b.shape()), ", not ", l.n, "x", l.blocks, "x", bytes);
   if (scales.count() != l.n * l.blocks)
     fail(QTN_ESHAPE, kName, ": ", scales.count(), " scales for ", l.n, " rows of ", l.blocks, " blocks");
-  if (call.in(4)) fail(QTN_EUNSUPPORTED, kName, ": g_idx is not supported");
+  if (const Tensor *groups = call.in(4)) {
+    require_dtype(kName, "g_idx", *groups, {QTN_INT32});
+    if (groups->count() != l.k && groups->count() != l.blocks * l.block)
+      fail(QTN_ESHAPE, kName, ": g_idx is ", to_string(groups->shape()), " for ", l.k, " elements");
+  }
   if (!zeros) return;
-  if (zeros->dtype() != QTN_UINT8)
-    fail(QTN_EUNSUPPORTED, kName, ": zero_points are ", dtype_name(zeros->dtype()), ", supported is uint8");
-  if (zeros->count() != l.n * ((l.blocks + 1) / 2))
+  require_dtype(kName, "zero_points", *zeros, {QTN_UINT8, QTN_FLOAT32});
+  if (has_real_zeros(call)) {
+    if (zeros->count() != l.n * l.blocks)
+      fail(QTN_ESHAPE, kName, ": ", zeros->count(), " zero_points for ", l.n, " rows of ", l.blocks, " blocks");
+  } else if (zeros->count() != l.n * l.bytes_of(l.blocks)) {
     fail(QTN_ESHAPE, kName, ": ", zeros->count(), " bytes of zero_points for ", l.n, " rows of ", l.blocks, " blocks");
+  }
 }
 
-std::uint8_t code_at(const std::uint8_t *bytes, std::int64_t i) {
-  return static_cast<std::uint8_t>(i % 2 != 0 ? bytes[i / 2] >> 4 : bytes[i / 2] & 15);
+std::uint8_t code_at(const std::uint8_t *bytes, std::int64_t i, std::int64_t bits) {
+  const std::int64_t bit = i * bits;
+  return static_cast<std::uint8_t>(bytes[bit / 8] >> bit % 8 & ((1 << bits) - 1));
+}
+
+/// The codes of all weights, [N, K].
+Tensor codes_of(const Call &call, const Layout &l) {
+  const Tensor b = call.in(1)->to_contiguous(), codes(QTN_UINT8, {l.n, l.k});
+  const std::int64_t row_bytes = l.blocks * l.bytes_of(l.block);
+  for (std::int64_t row = 0; row < l.n; ++row)
+    for (std::int64_t i = 0; i < l.k; ++i)
+      codes.as<std::uint8_t>()[row * l.k + i] = code_at(b.as<const std::uint8_t>() + row * row_bytes, i, l.bits);
+  return codes;
+}
+
+std::vector<std::int64_t> zeros_of(const Call &call, const Layout &l) {
+  std::vector<std::int64_t> zeros(static_cast<std::size_t>(l.n * l.blocks), 1 << (l.bits - 1));
+  if (!call.in(3) || has_real_zeros(call)) return zeros;
+  const Tensor packed = call.in(3)->to_contiguous();
+  for (std::int64_t i = 0; i < l.n * l.blocks; ++i)
+    zeros[static_cast<std::size_t>(i)] =
+        code_at(packed.as<const std::uint8_t>() + i / l.blocks * l.bytes_of(l.blocks), i % l.blocks, l.bits);
+  return zeros;
+}
+
+/// What is no grid of blocks: elements of any block, zero points between codes.
+Tensor real_weights(const Call &call) {
+  const Layout l = layout_of(call);
+  const Tensor codes = codes_of(call, l), weights(QTN_FLOAT32, {l.n, l.k});
+  const std::vector<float> scales = float_values(*call.in(2), "scales");
+  std::vector<float> zeros;
+  if (has_real_zeros(call))
+    zeros = float_values(*call.in(3), "zero_points");
+  else
+    for (const std::int64_t zero : zeros_of(call, l)) zeros.push_back(static_cast<float>(zero));
+  std::vector<std::int64_t> groups;
+  if (call.in(4)) groups = int_values(*call.in(4), "g_idx");
+  for (const std::int64_t group : groups)
+    if (group < 0 || group >= l.blocks)
+      fail(QTN_EINVAL, kName, ": g_idx has ", group, ", there are ", l.blocks, " blocks");
+  for (std::int64_t i = 0; i < l.n * l.k; ++i) {
+    const std::int64_t column = i % l.k,
+                       block = groups.empty() ? column / l.block : groups[static_cast<std::size_t>(column)];
+    const auto at = static_cast<std::size_t>(i / l.k * l.blocks + block);
+    weights.as<float>()[i] = (static_cast<float>(codes.as<const std::uint8_t>()[i]) - zeros[at]) * scales[at];
+  }
+  return weights;
 }
 
 Types infer(const Call &call) {
@@ -60,7 +118,8 @@ Types infer(const Call &call) {
 
 void run(const Call &call, std::span<Tensor> outputs) {
   const int order[] = {1, 0};
-  const Tensor weights = dequantize(nbits_weights(call)).permute(order);
+  const Tensor weights =
+      (has_real_zeros(call) || call.in(4) ? real_weights(call) : dequantize(nbits_weights(call))).permute(order);
   const Tensor *operands[] = {call.in(0), &weights};
   copy_elements(outputs[0], run_op(kMatMul, {{}, operands})[0]);
   add_column_bias(outputs[0], call.in(5));
@@ -71,22 +130,13 @@ void run(const Call &call, std::span<Tensor> outputs) {
 Tensor nbits_weights(const Call &call) {
   const Layout l = layout_of(call);
   check_weights(call, l);
-  const Tensor b = call.in(1)->to_contiguous(), zeros = call.in(3) ? call.in(3)->to_contiguous() : Tensor();
-  std::vector<std::int64_t> zero_points(static_cast<std::size_t>(l.n * l.blocks), 8);
-  const Tensor codes(QTN_UINT8, {l.n, l.k});
-  for (std::int64_t row = 0; row < l.n; ++row) {
-    for (std::int64_t i = 0; i < l.k; ++i)
-      codes.as<std::uint8_t>()[row * l.k + i] = code_at(b.as<const std::uint8_t>() + row * l.blocks * (l.block / 2), i);
-    for (std::int64_t i = 0; zeros.has_data() && i < l.blocks; ++i)
-      zero_points[static_cast<std::size_t>(row * l.blocks + i)] =
-          code_at(zeros.as<const std::uint8_t>() + row * ((l.blocks + 1) / 2), i);
-  }
+  const qdtype dtype = l.bits == 8 ? QTN_UINT8 : l.bits == 4 ? QTN_UINT4 : QTN_UINT2;
   const std::vector<float> scales = float_values(*call.in(2), "scales");
   try {
-    const auto q = std::make_shared<Quantizer>(QTN_UINT4, QTN_PER_BLOCK_AFFINE, 1,
-                                               std::vector<double>(scales.begin(), scales.end()),
-                                               std::move(zero_points), Numerics::onnx, l.block);
-    return from_plain(codes, QTN_UINT4).with_quantizer(q);
+    const auto q =
+        std::make_shared<Quantizer>(dtype, QTN_PER_BLOCK_AFFINE, 1, std::vector<double>(scales.begin(), scales.end()),
+                                    zeros_of(call, l), Numerics::onnx, l.block);
+    return from_plain(codes_of(call, l), dtype).with_quantizer(q);
   } catch (const Error &e) {
     fail(e.status(), kName, ": ", e.what());
   }

@@ -158,21 +158,21 @@ void absent_inputs(void **) {
 
 void blocks_must_fit(void **) {
   const Tensor a = meta(QTN_FLOAT32, {3, 20}), b = meta(QTN_UINT8, {5, 2, 8}), s = meta(QTN_FLOAT32, {10}),
-               zeros = meta(QTN_UINT8, {5}), bias = meta(QTN_FLOAT32, {4});
+               zeros = meta(QTN_UINT8, {5}), bias = meta(QTN_FLOAT32, {4}), wide = meta(QTN_UINT16, {5});
   const auto layout = [](std::int64_t n, std::int64_t k, std::int64_t block, std::int64_t bits = 4) {
     return attrs({{"N", n}, {"K", k}, {"block_size", block}, {"bits", bits}});
   };
   const Inputs inputs{&a, &b, &s, &zeros};
   const Attrs fits = layout(5, 20, 16);
   assert_true(ops::infer_op(*ops::find_op("MatMulNBits"), {fits, inputs})[0].shape == (Shape{3, 5}));
-  refuse(QTN_EUNSUPPORTED, "MatMulNBits: bits is 8, supported is 4", "MatMulNBits", layout(5, 20, 16, 8), inputs);
+  refuse(QTN_EUNSUPPORTED, "MatMulNBits: bits is 3, supported are 2, 4 and 8", "MatMulNBits", layout(5, 20, 16, 3), inputs);
   refuse(QTN_EINVAL, "MatMulNBits: N is 5, K is 20, block_size is 0", "MatMulNBits", layout(5, 20, 0), inputs);
   refuse(QTN_EINVAL, "MatMulNBits: N is 0", "MatMulNBits", attrs(), inputs);
   refuse(QTN_ESHAPE, "MatMulNBits: B is 5x2x8, not 5x3x8", "MatMulNBits", layout(5, 33, 16), inputs);
   refuse(QTN_ESHAPE, "MatMulNBits: 80 bytes of zero_points for 5 rows of 2 blocks", "MatMulNBits", fits,
          {&a, &b, &s, &b});
-  refuse(QTN_EUNSUPPORTED, "MatMulNBits: zero_points are float32", "MatMulNBits", fits, {&a, &b, &s, &s});
-  refuse(QTN_EUNSUPPORTED, "MatMulNBits: g_idx", "MatMulNBits", fits, {&a, &b, &s, nullptr, &s});
+  refuse(QTN_EDTYPE, "MatMulNBits: zero_points is uint16", "MatMulNBits", fits, {&a, &b, &s, &wide});
+  refuse(QTN_EDTYPE, "MatMulNBits: g_idx is float32", "MatMulNBits", fits, {&a, &b, &s, nullptr, &s});
   refuse(QTN_ESHAPE, "MatMulNBits: bias is 4", "MatMulNBits", fits, {&a, &b, &s, &zeros, nullptr, &bias});
 }
 
