@@ -289,6 +289,7 @@ ModelProto read_model(data_view bytes) {
 }
 
 Attr read_attribute(const AttributeProto &attribute, const DataFolder &folder) {
+  if (attribute.made) return *attribute.made;
   const std::string &name = attribute.name;
   std::string text;
   std::int64_t type = 0, integer = 0;

@@ -26,7 +26,8 @@ struct AttributeProto {
   std::string name;
   std::string reference;  ///< of a node of a function: the attribute of the call whose value it has
   protozero::data_view bytes;
-  std::shared_ptr<GraphProto> graph;
+  std::shared_ptr<GraphProto> graph = nullptr;
+  std::optional<Attr> made = std::nullopt;  ///< the value, where it is of no file
 };
 
 struct NodeProto {

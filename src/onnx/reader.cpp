@@ -6,6 +6,7 @@
 #include "base/file.hpp"
 #include "base/limits.hpp"
 #include "onnx/bodies.hpp"
+#include "onnx/composed.hpp"
 #include "onnx/doubles.hpp"
 #include "onnx/functions.hpp"
 #include "onnx/graph_reader.hpp"
@@ -49,7 +50,8 @@ graph::Graph read(protozero::data_view bytes, const std::string &folder) {
   const ModelProto model = read_model(bytes);
   if (!model.graph) fail(QTN_EFORMAT, "holds no graph");
   std::optional<std::int64_t> opset = default_opset(model.opsets);
-  if (!opset && !model.functions.empty()) opset = kMaxOpset;  // functions say which opsets they use
+  // Functions say which opsets they use, and a graph need not call ONNX's own operators.
+  if (!opset && (!model.functions.empty() || !model.opsets.empty())) opset = kMaxOpset;
   if (!opset) fail(QTN_EFORMAT, "does not say which opset it uses");
   if (*opset < kMinOpset || *opset > kMaxOpset)
     fail(QTN_EUNSUPPORTED, "uses opset ", *opset, "; supported are ", kMinOpset, " to ", kMaxOpset);
@@ -60,6 +62,7 @@ graph::Graph read(protozero::data_view bytes, const std::string &folder) {
   GraphProto proto = read_graph(*model.graph);
   inline_functions(proto, model.functions, is_known);
   FileContext file{DataFolder(folder), *opset, numerics, {}, {}, {}};
+  rewrite_composed(proto, *opset, file.folder);
   for (const ValueInfo &input : proto.inputs) file.kept_types.insert(input.elem_type);
   keep_cast_types(proto, file);
   GraphReader reader(file, nullptr);

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "onnx/composed.hpp"
+
+#include <algorithm>
+
+#include "onnx/composing.hpp"
+#include "onnx/tensor_proto.hpp"
+#include "ops/op.hpp"
+
+namespace qtn::onnx {
+namespace {
+
+/// In whose form new nodes are: the one that nodes are kept in.
+constexpr std::int64_t kOpsetOfNew = 21;
+
+const ComposedRule *rule_of(const NodeProto &node) {
+  const std::string_view domain = node.domain == "ai.onnx" ? "" : std::string_view(node.domain);
+  for (const auto *rules : {&kSequenceRules, &kFusedRules, &kAttentionRules})
+    for (const ComposedRule &rule : *rules)
+      if (node.op == rule.op && domain == rule.domain) return &rule;
+  return nullptr;
+}
+
+bool has_any(const GraphProto &graph) {
+  return std::ranges::any_of(graph.nodes, [](const NodeProto &node) {
+    return rule_of(node) || std::ranges::any_of(node.attributes, [](const AttributeProto &attribute) {
+             return attribute.graph && has_any(*attribute.graph);
+           });
+  });
+}
+
+void take_names(const GraphProto &graph, graph::UniqueNames &names) {
+  for (const protozero::data_view initializer : graph.initializers) names.take(tensor_name(initializer));
+  for (const ValueInfo &input : graph.inputs) names.take(input.name);
+  for (const NodeProto &node : graph.nodes) {
+    for (const std::string &name : node.inputs) names.take(name);
+    for (const std::string &name : node.outputs) names.take(name);
+    for (const AttributeProto &attribute : node.attributes)
+      if (attribute.graph) take_names(*attribute.graph, names);
+  }
+}
+
+struct File {
+  std::int64_t opset;
+  const DataFolder &folder;
+  graph::UniqueNames names;
+};
+
+/// Sequences are no values: where one is left, nothing makes it.
+void refuse_sequences(const GraphProto &graph, const Scope &scope) {
+  for (const ValueInfo &output : graph.outputs)
+    if (scope.sequences.contains(output.name))
+      fail(QTN_EUNSUPPORTED, "output \"", output.name, "\" is a sequence, which is not supported");
+  for (const NodeProto &node : graph.nodes)
+    for (const std::string &name : node.inputs)
+      if (scope.sequences.contains(name))
+        fail(QTN_EUNSUPPORTED, "node \"", node.name, "\" (", node.op, "): reads the sequence \"", name,
+             "\"; sequences are supported where constants say the positions of their items");
+}
+
+void rewrite(GraphProto &graph, File &file, const Scope *outer) {
+  Scope scope;
+  scope.outer = outer;
+  for (const protozero::data_view initializer : graph.initializers)
+    scope.initializers[tensor_name(initializer)] = initializer;
+  for (const auto *list : {&graph.inputs, &graph.values, &graph.outputs})
+    for (const ValueInfo &info : *list) scope.infos[info.name] = &info;
+  for (const NodeProto &node : graph.nodes)
+    if (node.op == "Constant" && node.outputs.size() == 1 && node.attributes.size() == 1)
+      scope.constants.insert({node.outputs[0], node.attributes[0]});
+  std::vector<NodeProto> nodes;
+  for (NodeProto &node : graph.nodes) {
+    for (AttributeProto &attribute : node.attributes)
+      if (attribute.graph) rewrite(*attribute.graph, file, &scope);
+    const ComposedRule *rule = rule_of(node);
+    Composing composing(node, scope, nodes, file.names, node.opset ? node.opset : file.opset, file.folder);
+    if (!rule || !rule->rewrite(composing)) nodes.push_back(std::move(node));
+  }
+  graph.nodes = std::move(nodes);
+  refuse_sequences(graph, scope);
+}
+
+template <class T>
+const T *look_up(const Scope *scope, const std::string &name, std::unordered_map<std::string, T> Scope::*values) {
+  for (; scope; scope = scope->outer)
+    if (const auto at = (scope->*values).find(name); at != (scope->*values).end()) return &at->second;
+  return nullptr;
+}
+
+}  // namespace
+
+Attrs Composing::attrs() const {
+  Attrs attrs;
+  for (const AttributeProto &attribute : node_.attributes)
+    if (!attribute.graph) attrs.set(attribute.name, read_attribute(attribute, folder_));
+  return attrs;
+}
+
+const GraphProto *Composing::graph(const char *name) const {
+  const auto at = std::ranges::find(node_.attributes, name, &AttributeProto::name);
+  return at == node_.attributes.end() ? nullptr : at->graph.get();
+}
+
+std::optional<Tensor> Composing::constant(const std::string &name) const {
+  if (name.empty()) return std::nullopt;
+  if (const auto *bytes = look_up(&scope_, name, &Scope::initializers)) return read_tensor(*bytes, folder_).second;
+  const AttributeProto *attribute = look_up(&scope_, name, &Scope::constants);
+  if (!attribute) return std::nullopt;
+  const Attr value = read_attribute(*attribute, folder_);
+  if (const auto *tensor = std::get_if<Tensor>(&value)) return *tensor;
+  if (const auto *integer = std::get_if<std::int64_t>(&value))
+    return Tensor::from<std::int64_t>(QTN_INT64, Shape{}, std::span(integer, 1));
+  if (const auto *list = std::get_if<std::vector<std::int64_t>>(&value)) return Tensor::from_ints(*list);
+  return std::nullopt;
+}
+
+std::optional<Shape> Composing::shape(const std::string &name) const {
+  if (const auto *info = look_up(&scope_, name, &Scope::infos); info && (*info)->shape) return (*info)->shape;
+  if (const std::optional<Tensor> t = constant(name)) return t->shape();
+  return std::nullopt;
+}
+
+std::int32_t Composing::type(const std::string &name) const {
+  if (const auto *info = look_up(&scope_, name, &Scope::infos)) return (*info)->elem_type;
+  const std::optional<Tensor> t = constant(name);
+  return t ? t->dtype() : 0;
+}
+
+const Sequence *Composing::sequence(const std::string &name) const { return look_up(&scope_, name, &Scope::sequences); }
+
+std::optional<bool> Composing::option(const std::string &name) const {
+  const bool *holds = look_up(&scope_, name, &Scope::options);
+  return holds ? std::optional(*holds) : std::nullopt;
+}
+
+Names Composing::add(const char *op, Names inputs, const Attrs &attrs, Names outputs, const char *domain) {
+  NodeProto node;
+  node.op = op;
+  node.domain = domain;
+  node.opset = kOpsetOfNew;
+  const bool last = !outputs[0].empty() && outputs[0] == out(0);
+  node.name = last ? node_.name : node_.name.empty() ? "" : node_.name + "/" + op;
+  node.inputs = std::move(inputs);
+  for (std::string &output : outputs)
+    if (output.empty()) output = new_name(op);
+  node.outputs = outputs;
+  for (const auto &[name, value] : attrs) node.attributes.push_back({name, "", {}, nullptr, value});
+  nodes_.push_back(std::move(node));
+  return outputs;
+}
+
+std::string Composing::make(Tensor value, std::string output) {
+  const std::string name = one("Constant", {}, with({{"value", std::move(value)}}), std::move(output));
+  scope_.constants.insert({name, nodes_.back().attributes[0]});
+  return name;
+}
+
+std::string Composing::make_bool(bool value, std::string output) {
+  return make(Tensor::from<bool>(QTN_BOOL, Shape{}, std::span(&value, 1)), std::move(output));
+}
+
+std::string Composing::number_like(float value, const std::string &like) {
+  const std::string number = make(Tensor::scalar(value));
+  const std::int32_t dtype = type(like);
+  return dtype == QTN_FLOAT32 || dtype == 0 ? number : one("CastLike", {number, like});
+}
+
+void rewrite_composed(GraphProto &graph, std::int64_t opset, const DataFolder &folder) {
+  if (!has_any(graph)) return;
+  File file{opset, folder, {}};
+  take_names(graph, file.names);
+  rewrite(graph, file, nullptr);
+}
+
+}  // namespace qtn::onnx

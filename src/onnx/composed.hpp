@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that a file may hold and that the library has as several of ONNX's own: fused operators of ONNX Runtime,
+// sequences whose positions are constants, attention whose scores graphs change.
+#pragma once
+
+#include "onnx/messages.hpp"
+
+namespace qtn::onnx {
+
+/// Replaces them in the graph and in those within it. What cannot be said otherwise stays as it is. Throws
+/// QTN_EUNSUPPORTED or QTN_EFORMAT naming the node where its attributes are none of those that can be said.
+void rewrite_composed(GraphProto &graph, std::int64_t opset, const DataFolder &folder);
+
+}  // namespace qtn::onnx

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// FlexAttention, and the attention of ONNX Runtime with weights inside.
+#include <algorithm>
+#include <cmath>
+
+#include "onnx/composing.hpp"
+#include "onnx/tensor_proto.hpp"
+#include "ops/op.hpp"
+
+namespace qtn::onnx {
+namespace {
+
+constexpr std::int64_t kLast = -1;
+
+std::optional<std::int64_t> dim_of(const Composing &c, const std::string &name, std::size_t axis, std::size_t rank) {
+  const std::optional<Shape> shape = c.shape(name);
+  if (!shape || shape->size() != rank || (*shape)[axis] < 0) return std::nullopt;
+  return (*shape)[axis];
+}
+
+/// The nodes of a graph of one input and one output, in place of the node.
+std::string inlined(Composing &c, const GraphProto &graph, const std::string &input) {
+  if (graph.inputs.size() != 1 || graph.outputs.size() != 1)
+    c.refuse("a graph of it has ", graph.inputs.size(), " inputs and ", graph.outputs.size(), " outputs, not 1 and 1");
+  std::map<std::string, std::string> names{{"", ""}, {graph.inputs[0].name, input}};
+  for (const protozero::data_view initializer : graph.initializers) {
+    auto [name, tensor] = read_tensor(initializer, c.folder());
+    names[name] = c.make(std::move(tensor));
+  }
+  for (const NodeProto &node : graph.nodes)
+    for (const std::string &output : node.outputs)
+      if (!output.empty()) names[output] = c.new_name(output);
+  for (NodeProto node : graph.nodes) {
+    if (node.opset == 0) node.opset = c.opset();
+    if (!node.name.empty()) node.name = c.node().name + "/" + node.name;
+    for (const AttributeProto &attribute : node.attributes)
+      if (attribute.graph) c.refuse("a graph of it holds another in node \"", node.name, "\"");
+    for (Names *list : {&node.inputs, &node.outputs})
+      for (std::string &name : *list)
+        if (const auto at = names.find(name); at != names.end()) name = at->second;
+    c.append(std::move(node));
+  }
+  const auto output = names.find(graph.outputs[0].name);
+  if (output == names.end()) c.refuse("a graph of it makes no \"", graph.outputs[0].name, "\"");
+  return output->second;
+}
+
+/// Heads of keys or values as often as queries share them.
+std::string repeated(Composing &c, const std::string &x, std::int64_t heads, std::int64_t times) {
+  std::vector<std::int64_t> numbers;
+  for (std::int64_t i = 0; i < heads * times; ++i) numbers.push_back(i / times);
+  return c.one("Gather", {x, c.make_ints(numbers)}, with({{"axis", std::int64_t{1}}}));
+}
+
+bool flex_attention(Composing &c) {
+  const Attrs attrs = c.attrs();
+  std::string q = c.in(0), k = c.in(1), v = c.in(2);
+  const auto q_heads = dim_of(c, q, 1, 4), heads = dim_of(c, k, 1, 4), features = dim_of(c, q, 3, 4);
+  if (q_heads && heads && *q_heads != *heads) {
+    if (*heads < 1 || *q_heads % *heads != 0) c.refuse(*q_heads, " heads of Q do not share ", *heads, " of K");
+    k = repeated(c, k, *heads, *q_heads / *heads);
+    v = repeated(c, v, *heads, *q_heads / *heads);
+  }
+  if (!attrs.has("scale") && !features) c.refuse("without scale, the features of Q must be known");
+  const double scale = attrs.get_float("scale", features ? 1 / std::sqrt(static_cast<double>(*features)) : 1);
+  if (!(scale >= 0)) c.refuse("scale is ", scale);
+  const std::string root = c.number_like(std::sqrt(static_cast<float>(scale)), c.in(0));
+  q = c.one("Mul", {q, root});
+  k = c.one("Transpose", {c.one("Mul", {k, root})}, with({{"perm", std::vector<std::int64_t>{0, 1, 3, 2}}}));
+  std::string scores = c.one("MatMul", {q, k});
+  const std::int64_t type = c.type(c.in(0)),
+                     precision = attrs.get_int("softmax_precision", type == QTN_FLOAT64 ? QTN_FLOAT64 : QTN_FLOAT32);
+  const bool casts = type != 0 && type != precision;
+  const auto cast = [&](const std::string &x) { return casts ? c.one("Cast", {x}, with({{"to", precision}})) : x; };
+  scores = cast(scores);
+  if (const GraphProto *change = c.graph("score_mod")) scores = inlined(c, *change, scores);
+  std::string shares = c.one("Softmax", {scores}, with({{"axis", kLast}}));
+  if (const GraphProto *change = c.graph("prob_mod")) shares = inlined(c, *change, shares);
+  const std::string y = c.one("MatMul", {shares, cast(v)}, {}, casts ? "" : c.out(0));
+  if (casts) c.one("CastLike", {y, c.in(2)}, {}, c.out(0));
+  return true;
+}
+
+/// Queries, keys and values side by side, as attention; `mask`, `past` and `added` may be absent.
+void attend(Composing &c, const std::string &all, const Attrs &attrs, const std::string &mask, const std::string &past,
+            const std::string &added) {
+  if (attrs.get_int("do_rotary", 0) != 0) c.refuse("do_rotary is not supported");
+  if (attrs.get_int("past_present_share_buffer", 0) != 0) c.refuse("past_present_share_buffer is not supported");
+  const std::vector<std::int64_t> sizes = attrs.get_ints("qkv_hidden_sizes");
+  if (!sizes.empty() && sizes.size() != 3) c.refuse("qkv_hidden_sizes has ", sizes.size(), " numbers, not 3");
+  Attrs split = with({{"axis", kLast}});
+  Names parts{all};
+  if (sizes.empty())
+    split.set("num_outputs", std::int64_t{3});
+  else
+    parts.push_back(c.make_ints(sizes));
+  Names inputs = c.add("Split", std::move(parts), split, {"", "", ""});
+  inputs.insert(inputs.end(), {"", mask, added});
+  if (!past.empty()) {
+    const Names both =
+        c.add("Split", {past}, with({{"axis", std::int64_t{0}}, {"num_outputs", std::int64_t{2}}}), {"", ""});
+    for (const std::string &one : both) inputs.push_back(c.one("Squeeze", {one, c.make_ints({0})}));
+  }
+  Attrs own;
+  for (const char *name : {"num_heads", "mask_filter_value", "scale", "unidirectional"})
+    for (const auto &[key, value] : attrs)
+      if (key == name) own.set(key, value);
+  Names outputs{c.out(0)};
+  if (!c.out(1).empty()) outputs.insert(outputs.end(), {"", ""});
+  const Names made = c.add("MultiHeadAttention", std::move(inputs), own, outputs, ops::kMicrosoft);
+  if (c.out(1).empty()) return;
+  Names caches;
+  for (const std::size_t i : {1, 2}) caches.push_back(c.one("Unsqueeze", {made[i], c.make_ints({0})}));
+  c.one("Concat", caches, with({{"axis", std::int64_t{0}}}), c.out(1));
+}
+
+// Inputs x, weights, bias, mask_index, past, attention_bias.
+bool attention(Composing &c) {
+  std::string all = c.one("MatMul", {c.in(0), c.in(1)});
+  if (!c.in(2).empty()) all = c.one("Add", {all, c.in(2)});
+  attend(c, all, c.attrs(), c.in(3), c.in(4), c.in(5));
+  return true;
+}
+
+// Inputs x, weights, bias, the scales of both, mask_index, the zero points of both, past.
+bool quantized_attention(Composing &c) {
+  const std::string all = c.add("MatMulIntegerToFloat", {c.in(0), c.in(1), c.in(3), c.in(4), c.in(6), c.in(7), c.in(2)},
+                                {}, {""}, ops::kMicrosoft)[0];
+  attend(c, all, c.attrs(), c.in(5), c.in(8), "");
+  return true;
+}
+
+/// The place of each element, [batch, places], where the file says those of the first only.
+std::string places_of(Composing &c, const std::string &x, std::int64_t axis, const std::string &first) {
+  const std::string shape = c.one("Shape", {x});
+  const std::string length = c.one("Gather", {shape, c.make_int(axis)});
+  const std::string counted = c.one("Range", {c.make_int(0), length, c.make_int(1)});
+  const std::string batch = c.one("Slice", {shape, c.make_ints({0}), c.make_ints({1})});
+  const std::string both =
+      c.one("Concat", {batch, c.one("Reshape", {length, c.make_ints({1})})}, with({{"axis", std::int64_t{0}}}));
+  return c.one("Expand", {c.one("Add", {counted, first}), both});
+}
+
+// Inputs x, position_ids, cos_cache, sin_cache; ONNX's own has the positions last.
+bool rotary_embedding(Composing &c) {
+  const Attrs attrs = c.attrs();
+  if (attrs.get_int("is_packed_batching", 0) != 0) c.refuse("is_packed_batching is not supported");
+  if (attrs.get_float("scale", 1) != 1) c.refuse("scale is ", attrs.get_float("scale", 1), ", not 1");
+  std::string x = c.in(0), positions = c.in(1);
+  const std::optional<Shape> shape = c.shape(x), ids = c.shape(positions), cosines = c.shape(c.in(2));
+  const bool has_heads = shape && shape->size() == 4;
+  const std::int64_t heads = attrs.get_int("num_heads", 0);
+  if (ids && ids->size() == 1) positions = places_of(c, x, has_heads ? 2 : 1, positions);
+  Attrs own;
+  for (const char *name : {"interleaved", "rotary_embedding_dim"})
+    if (attrs.get_int(name, 0) != 0) own.set(name, attrs.get_int(name, 0));
+  const bool splits = !has_heads && heads == 0;  // then a head is as wide as its cosines say
+  if (!has_heads && heads != 0) own.set("num_heads", heads);
+  if (splits) {
+    if (!cosines || cosines->size() != 2 || cosines->back() < 1)
+      c.refuse("without num_heads, the shape of cos_cache must be known");
+    x = c.one("Transpose", {c.one("Reshape", {x, c.make_ints({0, 0, -1, 2 * cosines->back()})})},
+              with({{"perm", std::vector<std::int64_t>{0, 2, 1, 3}}}));
+  }
+  const std::string y = c.one("RotaryEmbedding", {x, c.in(2), c.in(3), positions}, own, splits ? "" : c.out(0));
+  if (splits)
+    c.one("Reshape",
+          {c.one("Transpose", {y}, with({{"perm", std::vector<std::int64_t>{0, 2, 1, 3}}})), c.make_ints({0, 0, -1})},
+          {}, c.out(0));
+  return true;
+}
+
+}  // namespace
+
+const std::vector<ComposedRule> kAttentionRules{{"ai.onnx.preview", "FlexAttention", flex_attention},
+                                                {ops::kMicrosoft, "Attention", attention},
+                                                {ops::kMicrosoft, "QAttention", quantized_attention},
+                                                {ops::kMicrosoft, "RotaryEmbedding", rotary_embedding}};
+
+}  // namespace qtn::onnx

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators of ONNX Runtime that are a product or a look-up with something before or behind it, and two of ai.onnx.ml.
+#include <algorithm>
+
+#include "onnx/composing.hpp"
+#include "ops/op.hpp"
+
+namespace qtn::onnx {
+namespace {
+
+/// The attributes but these.
+Attrs without(Attrs attrs, std::initializer_list<const char *> names) {
+  for (const char *name : names) attrs.erase(name);
+  return attrs;
+}
+
+/// What an activation's parameters are called, in their order in a list.
+struct Activation {
+  const char *op;
+  std::array<const char *, 2> parameters;
+};
+constexpr Activation kActivations[] = {{"Relu", {}},       {"Sigmoid", {}},
+                                       {"Tanh", {}},       {"Softplus", {}},
+                                       {"Softsign", {}},   {"LeakyRelu", {"alpha"}},
+                                       {"Elu", {"alpha"}}, {"ThresholdedRelu", {"alpha"}},
+                                       {"HardSwish", {}},  {"HardSigmoid", {"alpha", "beta"}},
+                                       {"Clip", {}}};
+
+/// `parameters` of x's activation, none: its defaults.
+void activate(Composing &c, const std::string &name, const std::vector<double> &parameters, const std::string &x) {
+  const auto at = std::ranges::find(kActivations, name, &Activation::op);
+  if (at == std::end(kActivations)) c.refuse("activation \"", name, "\" is not supported");
+  Names inputs{x};
+  Attrs attrs;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (name == "Clip")
+      inputs.push_back(c.number_like(static_cast<float>(parameters[i]), x));
+    else if (i < at->parameters.size() && at->parameters[i])
+      attrs.set(at->parameters[i], parameters[i]);
+  }
+  c.one(at->op, std::move(inputs), attrs, c.out(0));
+}
+
+bool fused_conv(Composing &c) {
+  const Attrs attrs = c.attrs();
+  const std::string name = attrs.get_string("activation", ""), z = c.in(3);
+  Names inputs = c.node().inputs;
+  inputs.resize(std::min<std::size_t>(inputs.size(), 3));
+  std::string y = c.one("Conv", std::move(inputs), without(attrs, {"activation", "activation_params"}),
+                        name.empty() && z.empty() ? c.out(0) : "");
+  if (!z.empty()) y = c.one("Add", {y, z}, {}, name.empty() ? c.out(0) : "");
+  if (!name.empty()) activate(c, name, attrs.get_floats("activation_params"), y);
+  return true;
+}
+
+bool fused_gemm(Composing &c) {
+  const Attrs attrs = c.attrs();
+  const std::string name = attrs.get_string("activation", "");
+  const Attrs own = without(attrs, {"activation", "activation_alpha", "activation_beta", "activation_gamma"});
+  const std::string y = c.one("Gemm", c.node().inputs, own, name.empty() ? c.out(0) : "");
+  std::vector<double> parameters;
+  for (const char *parameter : {"activation_alpha", "activation_beta"})
+    if (attrs.has(parameter)) parameters.push_back(attrs.get_float(parameter, 0));
+  if (!name.empty()) activate(c, name, parameters, y);
+  return true;
+}
+
+/// x with its last two axes exchanged; a list stays as it is.
+std::string turned(Composing &c, const std::string &x) {
+  if (const std::optional<Tensor> t = c.constant(x); t && t->rank() >= 2) {
+    std::vector<std::int32_t> axes(t->rank());
+    for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<std::int32_t>(i);
+    std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
+    return c.make(t->permute(axes).clone());
+  }
+  const std::optional<Shape> shape = c.shape(x);
+  if (!shape) return c.one("Einsum", {x}, with({{"equation", std::string("...ij->...ji")}}));
+  if (shape->size() < 2) return x;
+  std::vector<std::int64_t> axes(shape->size());
+  for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<std::int64_t>(i);
+  std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
+  return c.one("Transpose", {x}, with({{"perm", axes}}));
+}
+
+bool fused_matmul(Composing &c) {
+  const Attrs attrs = c.attrs();
+  for (const char *name : {"transBatchA", "transBatchB"})
+    if (attrs.get_int(name, 0) != 0) c.refuse(name, " is not supported");
+  const std::string a = attrs.get_int("transA", 0) != 0 ? turned(c, c.in(0)) : c.in(0),
+                    b = attrs.get_int("transB", 0) != 0 ? turned(c, c.in(1)) : c.in(1);
+  const double alpha = attrs.get_float("alpha", 1);
+  const std::string y = c.one("MatMul", {a, b}, {}, alpha == 1 ? c.out(0) : "");
+  if (alpha != 1) c.one("Mul", {y, c.number_like(static_cast<float>(alpha), c.in(0))}, {}, c.out(0));
+  return true;
+}
+
+/// Sums of rows of tables, normalized.
+bool embed_layer_normalization(Composing &c) {
+  const std::string ids = c.in(0), segments = c.in(1), mask = c.in(7);
+  std::string places = c.in(8);
+  if (places.empty()) {
+    const std::string length = c.one("Gather", {c.one("Shape", {ids}), c.make_int(1)});
+    places = c.one("Range", {c.make_int(0), length, c.make_int(1)});
+  }
+  const std::string words = c.one("Gather", {c.in(2), ids}), positions = c.one("Gather", {c.in(3), places});
+  const bool shows_sum = !c.out(2).empty(), has_segments = !segments.empty() && !c.in(4).empty();
+  std::string sum = c.one("Add", {words, positions}, {}, shows_sum && !has_segments ? c.out(2) : "");
+  if (has_segments) sum = c.one("Add", {sum, c.one("Gather", {c.in(4), segments})}, {}, shows_sum ? c.out(2) : "");
+  c.one("LayerNormalization", {sum, c.in(5), c.in(6)},
+        with({{"axis", std::int64_t{-1}}, {"epsilon", c.attrs().get_float("epsilon", 1e-12)}}), c.out(0));
+  if (c.out(1).empty()) return true;
+  const Attrs rows = with({{"keepdims", std::int64_t{0}}});
+  if (!mask.empty()) return c.one("ReduceSum", {mask, c.make_ints({1})}, rows, c.out(1)), true;
+  const std::string batch = c.one("Slice", {c.one("Shape", {ids}), c.make_ints({0}), c.make_ints({1})});
+  const std::int32_t zero = 0;
+  const Tensor none = Tensor::from<std::int32_t>(QTN_INT32, Shape{1}, std::span(&zero, 1));
+  return c.one("ConstantOfShape", {batch}, with({{"value", none}}), c.out(1)), true;
+}
+
+/// Two codes to a byte as a packed type.
+Tensor unpacked(Composing &c, const std::string &name, const Tensor &bytes, std::int64_t bits) {
+  if (bytes.dtype() != QTN_UINT8 || bits == 8) return bytes;
+  if (bytes.rank() == 0) c.refuse(name, " is a scalar");
+  const qdtype dtype = bits == 4 ? QTN_UINT4 : QTN_UINT2;
+  Shape shape = bytes.shape();
+  shape[shape.size() - 1] *= 8 / bits;
+  const Tensor codes(dtype, shape), flat = bytes.to_contiguous();
+  std::copy_n(flat.as<const std::uint8_t>(), flat.nbytes(), codes.as<std::uint8_t>());
+  return codes;
+}
+
+bool gather_block_quantized(Composing &c) {
+  const Attrs attrs = c.attrs();
+  const std::int64_t bits = attrs.get_int("bits", 4);
+  if (bits != 2 && bits != 4 && bits != 8) c.refuse("bits is ", bits, ", not 2, 4 or 8");
+  const std::optional<Tensor> data = c.constant(c.in(0)), zeros = c.constant(c.in(3));
+  if (!data || (!c.in(3).empty() && !zeros)) c.refuse("its data and zero points must be constants");
+  const Tensor codes = unpacked(c, "data", *data, bits);
+  const std::int64_t axis = attrs.get_int("quantize_axis", 1);
+  Names inputs{c.make(codes), c.in(2)};
+  if (zeros) {
+    Tensor wanted = unpacked(c, "zero_points", *zeros, bits);
+    // The last byte of a row may be part empty.
+    const std::optional<Shape> scales = c.shape(c.in(2));
+    if (scales && !scales->empty() && scales->size() == wanted.rank() && scales->back() >= 0 &&
+        wanted.shape().back() > scales->back())
+      wanted = wanted.slice(-1, 0, scales->back(), 1).clone();
+    inputs.push_back(c.make(wanted));
+  } else if (data->dtype() == QTN_UINT8) {
+    // What is not said is the middle of codes without a sign, but of typed ones 0.
+    const std::optional<Shape> scales = c.shape(c.in(2));
+    if (!scales || std::ranges::any_of(*scales, [](std::int64_t dim) { return dim < 0; }))
+      c.refuse("the shape of its scales must be known");
+    const Tensor middle(QTN_UINT8, *scales);
+    std::fill_n(middle.as<std::uint8_t>(), middle.count(), static_cast<std::uint8_t>(1 << (bits - 1)));
+    inputs.push_back(c.make(from_plain(middle, codes.dtype())));
+  }
+  const std::string reals = c.one("DequantizeLinear", std::move(inputs),
+                                  with({{"axis", axis}, {"block_size", attrs.get_int("block_size", 128)}}));
+  c.one("Gather", {reals, c.in(1)}, with({{"axis", attrs.get_int("gather_axis", 0)}}), c.out(0));
+  return true;
+}
+
+/// Columns of a matrix, those of a list as a matrix of one row.
+bool array_feature_extractor(Composing &c) {
+  const std::optional<Shape> shape = c.shape(c.in(0));
+  if (!shape) c.refuse("the number of axes of its first input must be known");
+  const std::string columns = c.one("Reshape", {c.in(1), c.make_ints({-1})});
+  const std::string y =
+      c.one("Gather", {c.in(0), columns}, with({{"axis", std::int64_t{-1}}}), shape->size() != 1 ? c.out(0) : "");
+  if (shape->size() == 1) c.one("Reshape", {y, c.make_ints({1, -1})}, {}, c.out(0));
+  return true;
+}
+
+bool binarizer(Composing &c) {
+  const std::string above =
+      c.one("Greater", {c.in(0), c.number_like(static_cast<float>(c.attrs().get_float("threshold", 0)), c.in(0))});
+  c.one("CastLike", {above, c.in(0)}, {}, c.out(0));
+  return true;
+}
+
+constexpr const char *kMl = "ai.onnx.ml";
+
+}  // namespace
+
+const std::vector<ComposedRule> kFusedRules{{ops::kMicrosoft, "FusedConv", fused_conv},
+                                            {ops::kMicrosoft, "FusedGemm", fused_gemm},
+                                            {ops::kMicrosoft, "FusedMatMul", fused_matmul},
+                                            {ops::kMicrosoft, "TransposeMatMul", fused_matmul},
+                                            {ops::kMicrosoft, "EmbedLayerNormalization", embed_layer_normalization},
+                                            {ops::kMicrosoft, "GatherBlockQuantized", gather_block_quantized},
+                                            {kMl, "ArrayFeatureExtractor", array_feature_extractor},
+                                            {kMl, "Binarizer", binarizer}};
+
+}  // namespace qtn::onnx

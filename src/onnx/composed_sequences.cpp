@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sequences that nodes make and take apart at places which the file says, and optionals: no value is either of them at
+// run time. A sequence that a loop grows stays, and its operators are refused by name.
+#include <algorithm>
+#include <limits>
+
+#include "onnx/composing.hpp"
+
+namespace qtn::onnx {
+namespace {
+
+constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
+
+void keep(Composing &c, Sequence sequence) { c.scope().sequences[c.out(0)] = std::move(sequence); }
+
+/// A position that the file says, counted from the front.
+std::optional<std::size_t> position(const Composing &c, std::size_t input, std::size_t count) {
+  const std::optional<Tensor> t = c.constant(c.in(input));
+  if (!t || t->count() != 1) return std::nullopt;
+  const std::int64_t given = int_values(*t, "position")[0], size = static_cast<std::int64_t>(count);
+  if (given < -size || given >= size) c.refuse("position ", given, " is outside of a sequence of ", count);
+  return static_cast<std::size_t>(given < 0 ? given + size : given);
+}
+
+std::string part(Composing &c, const Sequence &s, std::int64_t number, std::string output) {
+  const std::vector<std::int64_t> axis{s.axis};
+  if (!s.keeps_axis) return c.one("Gather", {s.whole, c.make_int(number)}, with({{"axis", s.axis}}), std::move(output));
+  const std::int64_t end = number == -1 ? kEnd : (number + 1) * s.length;
+  return c.one("Slice", {s.whole, c.make_ints({number * s.length}), c.make_ints({end}), c.make_ints(axis)}, {},
+               std::move(output));
+}
+
+/// The items one by one, where there are as many as the file says.
+std::optional<Names> items_of(Composing &c, const Sequence &s) {
+  if (s.whole.empty()) return s.items;
+  const std::optional<Shape> shape = c.shape(s.whole);
+  const std::int64_t rank = shape ? static_cast<std::int64_t>(shape->size()) : 0;
+  if (s.axis < -rank || s.axis >= rank) return std::nullopt;
+  const std::int64_t dim = (*shape)[static_cast<std::size_t>(s.axis < 0 ? s.axis + rank : s.axis)];
+  constexpr std::int64_t kMost = 1 << 12;
+  if (dim < 0 || dim / s.length > kMost) return std::nullopt;
+  Names items;
+  for (std::int64_t i = 0; i * s.length < dim; ++i) items.push_back(part(c, s, i, ""));
+  return items;
+}
+
+bool split_to_sequence(Composing &c) {
+  const Attrs attrs = c.attrs();
+  Sequence s{{}, c.in(0), attrs.get_int("axis", 0), 1, true};
+  if (c.in(1).empty()) {
+    s.keeps_axis = attrs.get_int("keepdims", 1) != 0;
+    return keep(c, std::move(s)), true;
+  }
+  const std::optional<Tensor> split = c.constant(c.in(1));
+  if (!split || split->rank() > 1) return false;
+  const std::vector<std::int64_t> lengths = int_values(*split, "split");
+  if (std::ranges::any_of(lengths, [](std::int64_t length) { return length < 0; }))
+    c.refuse("split has negative lengths");
+  if (split->rank() == 0) {
+    s.length = lengths[0];
+    if (s.length < 1) c.refuse("split is ", s.length);
+    return keep(c, std::move(s)), true;
+  }
+  if (lengths.empty()) return false;
+  return keep(c, {c.add("Split", {c.in(0), c.make_ints(lengths)}, with({{"axis", s.axis}}), Names(lengths.size()))}),
+         true;
+}
+
+bool sequence_construct(Composing &c) { return keep(c, {c.node().inputs}), true; }
+bool sequence_empty(Composing &c) { return keep(c, {{}}), true; }
+
+bool sequence_insert(Composing &c) {
+  const Sequence *s = c.sequence(c.in(0));
+  if (!s) return false;
+  std::optional<Names> items = items_of(c, *s);
+  if (!items) return false;
+  const auto size = static_cast<std::int64_t>(items->size());
+  std::int64_t at = size;
+  if (!c.in(2).empty()) {
+    const std::optional<Tensor> given = c.constant(c.in(2));
+    if (!given || given->count() != 1) return false;
+    at = int_values(*given, "position")[0];
+    if (at < -size || at > size) c.refuse("position ", at, " is outside of a sequence of ", size);
+  }
+  items->insert(items->begin() + (at < 0 ? at + size : at), c.in(1));
+  return keep(c, {std::move(*items)}), true;
+}
+
+bool sequence_erase(Composing &c) {
+  const Sequence *s = c.sequence(c.in(0));
+  if (!s) return false;
+  std::optional<Names> items = items_of(c, *s);
+  if (!items || items->empty()) return false;
+  const auto at = c.in(1).empty() ? std::optional(items->size() - 1) : position(c, 1, items->size());
+  if (!at) return false;
+  items->erase(items->begin() + static_cast<std::ptrdiff_t>(*at));
+  return keep(c, {std::move(*items)}), true;
+}
+
+bool sequence_at(Composing &c) {
+  const Sequence *s = c.sequence(c.in(0));
+  if (!s) return false;
+  if (s->whole.empty()) {
+    const auto at = position(c, 1, s->items.size());
+    if (!at) return false;
+    return c.one("Identity", {s->items[*at]}, {}, c.out(0)), true;
+  }
+  const std::optional<Tensor> given = c.constant(c.in(1));
+  if (!given || given->count() != 1) {
+    // Parts of one place each may be chosen at run time.
+    if (s->length != 1) return false;
+    const std::string part =
+        c.one("Gather", {s->whole, c.in(1)}, with({{"axis", s->axis}}), s->keeps_axis ? "" : c.out(0));
+    if (s->keeps_axis) c.one("Unsqueeze", {part, c.make_ints({s->axis})}, {}, c.out(0));
+    return true;
+  }
+  const std::int64_t number = int_values(*given, "position")[0];
+  if (number < 0 && s->length != 1) return false;
+  return part(c, *s, number, c.out(0)), true;
+}
+
+bool sequence_length(Composing &c) {
+  const Sequence *s = c.sequence(c.in(0));
+  if (!s) return false;
+  if (s->whole.empty()) return c.make_int(static_cast<std::int64_t>(s->items.size()), c.out(0)), true;
+  const std::string shape = c.one("Shape", {s->whole});
+  const std::string dim = c.one("Gather", {shape, c.make_int(s->axis)}, {}, s->length == 1 ? c.out(0) : "");
+  if (s->length == 1) return true;
+  const std::string whole = c.one("Add", {dim, c.make_int(s->length - 1)});
+  return c.one("Div", {whole, c.make_int(s->length)}, {}, c.out(0)), true;
+}
+
+bool concat_from_sequence(Composing &c) {
+  const Sequence *s = c.sequence(c.in(0));
+  const Attrs attrs = c.attrs();
+  if (!s || !attrs.has("axis")) return false;
+  const std::int64_t axis = attrs.get_int("axis", 0);
+  const bool adds_axis = attrs.get_int("new_axis", 0) != 0;
+  if (!s->whole.empty() && s->axis == axis && s->keeps_axis != adds_axis)
+    return c.one("Identity", {s->whole}, {}, c.out(0)), true;
+  std::optional<Names> items = items_of(c, *s);
+  if (!items || items->empty()) return false;
+  if (adds_axis)
+    for (std::string &item : *items) item = c.one("Unsqueeze", {item, c.make_ints({axis})});
+  return c.one("Concat", *items, with({{"axis", axis}}), c.out(0)), true;
+}
+
+/// The same value under another name.
+bool rename(Composing &c) {
+  if (const Sequence *s = c.sequence(c.in(0))) return keep(c, *s), true;
+  const std::optional<bool> holds = c.option(c.in(0));
+  if (holds) c.scope().options[c.out(0)] = *holds;
+  if (holds && !*holds) return false;
+  return c.one("Identity", {c.in(0)}, {}, c.out(0)), true;
+}
+
+bool optional(Composing &c) {
+  c.scope().options[c.out(0)] = !c.in(0).empty();
+  return c.in(0).empty() || rename(c);
+}
+
+bool has_element(Composing &c) {
+  const bool holds = !c.in(0).empty() && c.option(c.in(0)).value_or(true);
+  return c.make_bool(holds, c.out(0)), true;
+}
+
+}  // namespace
+
+const std::vector<ComposedRule> kSequenceRules{{"", "SplitToSequence", split_to_sequence},
+                                               {"", "SequenceConstruct", sequence_construct},
+                                               {"", "SequenceEmpty", sequence_empty},
+                                               {"", "SequenceInsert", sequence_insert},
+                                               {"", "SequenceErase", sequence_erase},
+                                               {"", "SequenceAt", sequence_at},
+                                               {"", "SequenceLength", sequence_length},
+                                               {"", "ConcatFromSequence", concat_from_sequence},
+                                               {"", "Optional", optional},
+                                               {"", "OptionalGetElement", rename},
+                                               {"", "OptionalHasElement", has_element}};
+
+}  // namespace qtn::onnx

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the rules of composed.hpp read of a graph and add to it.
+#pragma once
+
+#include <initializer_list>
+#include <map>
+#include <unordered_map>
+
+#include "base/error.hpp"
+#include "graph/names.hpp"
+#include "onnx/messages.hpp"
+
+namespace qtn::onnx {
+
+using Names = std::vector<std::string>;
+
+/// A sequence of tensors that is known when the graph is read.
+struct Sequence {
+  Names items;
+  // Or the parts of `whole` along an axis, of which there may be any number.
+  std::string whole = {};
+  std::int64_t axis = 0, length = 1;
+  bool keeps_axis = true;
+};
+
+/// What is known of the values of a graph, and of those around it.
+struct Scope {
+  const Scope *outer = nullptr;
+  std::unordered_map<std::string, protozero::data_view> initializers;
+  std::unordered_map<std::string, AttributeProto> constants;  ///< the attribute of a node Constant
+  std::unordered_map<std::string, const ValueInfo *> infos;
+  std::unordered_map<std::string, Sequence> sequences;
+  std::unordered_map<std::string, bool> options;  ///< values of type optional, and whether they hold something
+};
+
+/// One node on its way to others.
+class Composing {
+ public:
+  Composing(const NodeProto &node, Scope &scope, std::vector<NodeProto> &nodes, graph::UniqueNames &names,
+            std::int64_t opset, const DataFolder &folder)
+      : node_(node), scope_(scope), nodes_(nodes), names_(names), opset_(opset), folder_(folder) {}
+
+  const NodeProto &node() const { return node_; }
+  Scope &scope() { return scope_; }
+  std::int64_t opset() const { return opset_; }
+  Attrs attrs() const;  ///< without graphs
+  const GraphProto *graph(const char *name) const;
+  const DataFolder &folder() const { return folder_; }
+
+  /// The name of an input; "" where it is absent.
+  std::string in(std::size_t i) const { return i < node_.inputs.size() ? node_.inputs[i] : ""; }
+  std::string out(std::size_t i) const { return i < node_.outputs.size() ? node_.outputs[i] : ""; }
+
+  std::optional<Tensor> constant(const std::string &name) const;
+  std::optional<Shape> shape(const std::string &name) const;  ///< of a constant, or as the file says; -1: not known
+  std::int32_t type(const std::string &name) const;           ///< onnx.TensorProto.DataType, 0: not known
+  const Sequence *sequence(const std::string &name) const;
+  std::optional<bool> option(const std::string &name) const;
+
+  /// A new node; names of its outputs are made up where `outputs` has none.
+  Names add(const char *op, Names inputs, const Attrs &attrs = {}, Names outputs = {""}, const char *domain = "");
+  std::string one(const char *op, Names inputs, const Attrs &attrs = {}, std::string output = "") {
+    return add(op, std::move(inputs), attrs, {std::move(output)})[0];
+  }
+  std::string make(Tensor value, std::string output = "");
+  std::string make_ints(const std::vector<std::int64_t> &values) { return make(Tensor::from_ints(values)); }
+  std::string make_int(std::int64_t value, std::string output = "") {
+    return make(Tensor::from<std::int64_t>(QTN_INT64, Shape{}, std::span(&value, 1)), std::move(output));
+  }
+  std::string make_bool(bool value, std::string output);
+
+  /// A number of the type of a value.
+  std::string number_like(float value, const std::string &like);
+
+  void append(NodeProto node) { nodes_.push_back(std::move(node)); }
+  std::string new_name(const std::string &wanted) { return names_.make(node_.name + "/" + wanted); }
+
+  template <class... Parts>
+  [[noreturn]] void refuse(const Parts &...parts) const {
+    fail(QTN_EUNSUPPORTED, "node \"", node_.name, "\" (", node_.op, "): ", parts...);
+  }
+
+ private:
+  const NodeProto &node_;
+  Scope &scope_;
+  std::vector<NodeProto> &nodes_;
+  graph::UniqueNames &names_;
+  std::int64_t opset_;
+  const DataFolder &folder_;
+};
+
+inline Attrs with(std::initializer_list<std::pair<const char *, Attr>> items) {
+  Attrs attrs;
+  for (const auto &[name, value] : items) attrs.set(name, value);
+  return attrs;
+}
+
+/// A way to say a node otherwise. False, and nothing added: it stays.
+struct ComposedRule {
+  const char *domain, *op;
+  bool (*rewrite)(Composing &);
+};
+
+extern const std::vector<ComposedRule> kSequenceRules, kFusedRules, kAttentionRules;
+
+}  // namespace qtn::onnx
