@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "array.hpp"
 #include "commands.hpp"
@@ -61,10 +62,62 @@ void print_model(const Json &model) {
   std::printf("\n");
 }
 
+/// What helps where a file calls an operator of that domain which the library does not have.
+const char *advice(const std::string &op, const std::string &domain) {
+  if (op.starts_with("Sequence") || op.ends_with("Sequence"))
+    return "sequences are supported where constants say the positions of their items: export without a loop over them";
+  if (op.starts_with("String") || op.find("Tokenizer") != std::string::npos || op == "RegexFullMatch")
+    return "works on text: do this before the model runs, and export the rest";
+  if (op == "ImageDecoder") return "reads a picture file: do this before the model runs, and export the rest";
+  if (op == "Gradient") return "is for training by other programs: export the network alone";
+  if (domain == "ai.onnx") return "export for an older opset, or write it with other operators in the network";
+  if (domain == "com.microsoft")
+    return "was fused by ONNX Runtime: take the file from before its optimizer, or export without optimization";
+  if (domain == "ai.onnx.ml")
+    return "belongs to a classical model: run it before or after the network, and export the rest";
+  return "put the operator's function (FunctionProto) into the file, or export without it";
+}
+
+/// The operators that the message of a refused model names: the same table as for one that loads.
+bool print_unsupported(const std::string &message, bool as_json) {
+  static const std::regex kEntry(R"((\w+) \(domain ([^,()]+), opset (\d+)\) of (?:(\d+) nodes?|node "))");
+  Json found = Json::array();
+  for (auto at = std::sregex_iterator(message.begin(), message.end(), kEntry); at != std::sregex_iterator(); ++at) {
+    const std::string op = (*at)[1], domain = (*at)[2];
+    found.push_back({{"op", op},
+                     {"domain", domain},
+                     {"opset", std::stoi((*at)[3])},
+                     {"nodes", (*at)[4].matched ? std::stoi((*at)[4]) : 1},
+                     {"advice", advice(op, domain)}});
+  }
+  if (found.empty()) return false;
+  if (as_json) return std::printf("%s\n", Json{{"unsupported", found}}.dump().c_str()), true;
+  std::printf("%-28s %-20s %5s  %s\n", "not supported", "domain", "nodes", "what to do");
+  for (const Json &entry : found)
+    std::printf("%-28s %-20s %5s  %s\n", text(entry, "op").c_str(), text(entry, "domain").c_str(),
+                text(entry, "nodes").c_str(), text(entry, "advice").c_str());
+  return true;
+}
+
+/// A model whose operators are not all supported is shown as far as it is known, and still refused.
+Model load_shown(const Options &options) {
+  Model model;
+  qmodel *handle = nullptr;
+  const qstatus status = qmodel_load(&handle, options.file.c_str());
+  model.reset(handle);
+  if (status == QTN_EUNSUPPORTED) {
+    const std::string message = qerror_message();
+    print_unsupported(message, options.json);
+    throw Failure(message);
+  }
+  check(status);
+  return model;
+}
+
 void inspect(const Options &options) {
   const bool arrays = options.file.ends_with(".npy") || options.file.ends_with(".safetensors");
   const Blob text = arrays ? make<Blob>(qtensor_inspect, options.file.c_str())
-                           : make<Blob>(qmodel_inspect, load_model(options.file).get());
+                           : make<Blob>(qmodel_inspect, load_shown(options).get());
   const Json json = Json::parse(text_of(text.get()));
   if (options.json)
     std::printf("%s\n", json.dump().c_str());

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad input: one line that says what is wrong, the right exit code, and nothing half-written."""
 
+import json
 import os
 import random
 import unittest
@@ -58,7 +59,23 @@ class Models(CommandTest):
 
     def test_unknown_operator_names_it(self):
         model = onnx([("Frobnicate", ["x"], ["y"])], {"x": ["n", 2]}, {"y": ["n", 2]})
-        self.check_broken(self.path("unknown.onnx", model), ["Frobnicate", "node0"])
+        path = self.path("unknown.onnx", model)
+        for arguments in self.each_command(path):
+            if arguments[0] != "inspect":
+                self.refuse(*arguments, says=["Frobnicate", "node0"])
+
+    def test_inspect_lists_unknown_operators(self):
+        nodes = [("Frobnicate", ["x"], ["a"]), ("Frobnicate", ["a"], ["b"]), ("SequenceMap", ["b"], ["y"])]
+        model = self.path("unknown.onnx", onnx(nodes, {"x": ["n", 2]}, {"y": ["n", 2]}))
+        done = self.execute("inspect", model)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"\Aqtensor: [^\n]+Frobnicate[^\n]+\n\Z")
+        self.assertRegex(done.stdout, r"Frobnicate +ai.onnx +2  export for an older opset")
+        self.assertRegex(done.stdout, r"SequenceMap +ai.onnx +1  sequences are supported where")
+        done = self.execute("inspect", self.path("one.onnx", onnx(nodes[:1], {"x": ["n", 2]}, {"a": ["n", 2]})), "--json")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual([(u["op"], u["domain"], u["nodes"]) for u in json.loads(done.stdout)["unsupported"]],
+                         [("Frobnicate", "ai.onnx", 1)])
 
     def test_cycle(self):
         model = onnx([("Add", ["x", "b"], ["a"]), ("Relu", ["a"], ["b"])], {"x": ["n", 2]}, {"b": ["n", 2]})
