@@ -8,7 +8,7 @@
 namespace qtn::onnx {
 
 /// Replaces them in the graph and in those within it. What cannot be said otherwise stays as it is. Throws
-/// QTN_EUNSUPPORTED or QTN_EFORMAT naming the node where its attributes are none of those that can be said.
+/// QTN_EUNSUPPORTED naming the node where its attributes cannot be said.
 void rewrite_composed(GraphProto &graph, std::int64_t opset, const DataFolder &folder);
 
 }  // namespace qtn::onnx

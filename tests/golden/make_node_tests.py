@@ -28,21 +28,29 @@ STORED = {
     TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.UINT8, TensorProto.INT8, TensorProto.UINT16, TensorProto.INT16,
     TensorProto.INT32, TensorProto.INT64, TensorProto.UINT32, TensorProto.UINT64, TensorProto.BOOL, TensorProto.FLOAT16,
     TensorProto.BFLOAT16, TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2,
+    TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT8E5M2FNUZ,
 }  # fmt: skip
-ONLY_STORED = {TensorProto.UINT4, TensorProto.INT4, TensorProto.UINT2, TensorProto.INT2}
+ONLY_STORED = {TensorProto.UINT4, TensorProto.INT4, TensorProto.UINT2, TensorProto.INT2,
+               TensorProto.FLOAT4E2M1, TensorProto.FLOAT8E8M0}  # fmt: skip
+DOMAINS = {"", "ai.onnx.preview.training", "ai.onnx.preview", "ai.onnx.ml"}  # of which the library has operators
 CONVERTING = {"BitCast", "Cast", "CastLike", "QuantizeLinear", "DequantizeLinear"}
 
 
 def operators():
-    return set(re.findall(r"^QTN_(?:FAST_)?OP\((\w+)\)", (HERE.parent.parent / "src/ops/ops.inc").read_text(), re.M))
+    """Those of their own, and those that are read as others."""
+    source = HERE.parent.parent / "src"
+    own = set(re.findall(r"^QTN_(?:FAST_)?OP\((\w+)\)", (source / "ops/ops.inc").read_text(), re.M))
+    rules = "".join(file.read_text() for file in (source / "onnx").glob("composed_*.cpp"))
+    return own | set(re.findall(r'\{(?:""|kMl|"ai.onnx.preview"), "(\w+)", \w+\}', rules))
 
 
 def readable(model):
     """The model, of an opset that the library reads."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
-    if not OLDEST <= copy.opset_import[0].version <= NEWEST:
-        copy.opset_import[0].version = NEWEST
+    own = [entry for entry in copy.opset_import if not entry.domain]
+    if own and not OLDEST <= own[0].version <= NEWEST:
+        own[0].version = NEWEST
     copy.ir_version = min(copy.ir_version, 14)
     copy.producer_name = ""
     return copy
@@ -51,7 +59,9 @@ def readable(model):
 def out_of_scope(case, op):
     """Why a case is not the library's, or None."""
     graph = case.model.graph
-    since = onnx.defs.get_schema(op, case.model.opset_import[0].version, "").since_version
+    domain = graph.node[0].domain
+    version = next(entry.version for entry in case.model.opset_import if entry.domain == domain)
+    since = onnx.defs.get_schema(op, version, domain).since_version
     for value in [*graph.input, *graph.output]:
         kind = value.type.WhichOneof("value")
         if kind != "tensor_type":
@@ -102,7 +112,7 @@ def main():
     taken, left = collections.defaultdict(list), {}
     for case in sorted(collect_testcases(None), key=lambda c: c.name):
         nodes = case.model.graph.node
-        if len(nodes) != 1 or case.name.endswith("_expanded") or nodes[0].domain or nodes[0].op_type not in known:
+        if len(nodes) != 1 or case.name.endswith("_expanded") or nodes[0].domain not in DOMAINS or nodes[0].op_type not in known:
             continue
         reason = out_of_scope(case, nodes[0].op_type)
         if reason:

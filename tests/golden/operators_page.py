@@ -12,7 +12,8 @@ NODE = ROOT / "tests/golden/node"
 TYPES = {
     1: "float32", 11: "float64", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool",
     12: "uint32", 13: "uint64", 10: "float16", 16: "bfloat16", 17: "float8_e4m3fn", 19: "float8_e5m2", 21: "uint4",
-    22: "int4", 25: "uint2", 26: "int2",
+    22: "int4", 18: "float8_e4m3fnuz", 20: "float8_e5m2fnuz", 23: "float4_e2m1", 24: "float8_e8m0",
+    25: "uint2", 26: "int2",
 }  # fmt: skip
 HEAD = """# Operators
 
@@ -40,6 +41,14 @@ def sources():
         yield name, definition[: definition.index("};")]
 
 
+def composed():
+    """Operators that are read as others: (domain, name), in the order of their rules."""
+    texts = [file.read_text() for file in sorted((ROOT / "src/onnx").glob("composed_*.cpp"))]
+    domains = {'""': "", "kMl": "ai.onnx.ml", "ops::kMicrosoft": "com.microsoft"}
+    rules = re.findall(r'\{(""|kMl|ops::kMicrosoft|"[\w.]+"), "(\w+)", \w+\}', "".join(texts))
+    return [(domains.get(domain, domain.strip('"')), name) for domain, name in rules]
+
+
 def quantized(definition):
     kinds = [(".run_quantized", "exact integers"), (".moves", "moves"), (".elementwise = true", "table")]
     return ", ".join(kind for member, kind in kinds if member in definition)
@@ -51,6 +60,7 @@ def row(name, definition, failing):
     passed = [c for c in cases if c["name"] not in failing]
     types = {t["dtype"] for c in passed for t in [*c["inputs"], *c["outputs"]]}
     shown = f"{name} (com.microsoft)" if "kMicrosoft" in definition else name
+    shown = f"{name} (ai.onnx.preview.training)" if "kTrainingDomain" in definition else shown
     counts = f"{len(passed)} of {len(cases)}" if cases else ""
     names = [text for code, text in TYPES.items() if code in types] or ["uint8", "int8"]
     return f"| {shown} | {quantized(definition)} | {' '.join(names)} | {counts} |\n", len(passed), len(cases)
@@ -65,6 +75,14 @@ def page():
     for reason in left.values():
         reasons[reason] = reasons.get(reason, 0) + 1
     text = HEAD + "".join(r[0] for r in rows)
+    others = []
+    for domain, name in composed():
+        counts = row(name, "", failing)[1:] if domain != "com.microsoft" else (0, 0)
+        passed, total = passed + counts[0], total + counts[1]
+        label = f"{name} ({domain})" if domain else name
+        others.append(label + (f": {counts[0]} of {counts[1]} node tests" if counts[1] else ""))
+    text += "\nA file may also hold these, which are read as several others (sequences where constants say the positions of their items):\n\n"
+    text += "".join(f"- {other}\n" for other in others)
     text += f"\n{len(rows)} operators; {passed} of {total} node tests pass ({100 * passed / total:.1f} %). These do not:\n\n"
     text += "".join(f"- `{name}`: {reason}\n" for name, reason in sorted(failing.items()))
     text += f"\n{len(left)} more tests of these operators are out of scope:\n\n"
