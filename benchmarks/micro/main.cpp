@@ -6,6 +6,7 @@ int main(int argc, char **argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   register_gemm();
+  register_gemm_real();
   register_depthwise();
   register_elementwise();
   register_quantize();

@@ -18,6 +18,7 @@
 namespace qtn::micro {
 
 void register_gemm();
+void register_gemm_real();
 void register_depthwise();
 void register_elementwise();
 void register_quantize();

@@ -103,7 +103,8 @@ bool RealLowering::lower_real() {
   if (lower_real_view()) return true;
   if (!is_real(output()) || !is_real(input(0))) return false;
   return lower_real_conv() || lower_real_transposed() || lower_real_matrix() || lower_real_matmul() ||
-         lower_real_pool() || lower_real_add() || lower_real_concat() || lower_on_pictures();
+         lower_real_pool() || lower_real_normalization() || lower_real_add() || lower_real_concat() ||
+         lower_on_pictures();
 }
 
 bool RealLowering::lower_real_view() {
@@ -247,6 +248,23 @@ bool RealLowering::lower_real_pool() {
   return true;
 }
 
+bool RealLowering::lower_real_normalization() {
+  if (std::string_view(node_->op->name) != "BatchNormalization" || node_->outputs.size() != 1) return false;
+  const SlotId x = any_real(input(0));
+  if (node_->attrs.get_int("training_mode", 0) != 0 || is_contiguous(form(x)) ||
+      !as_picture(form(x).shape, form(x).strides))
+    return false;
+  const RealNormalization n{real_constant(input(1)), real_constant(input(2)), real_constant(input(3)),
+                            real_constant(input(4)), node_->attrs.get_float("epsilon", 1e-5)};
+  for (const Tensor *t : {&n.scale, &n.shift, &n.mean, &n.variance})
+    if (!t->has_data()) return false;
+  const Shape &shape = shape_of(output());
+  const SlotId y = real_slot(shape, channels_last_strides(shape));
+  add_step(make_real_normalize(edge(x), edge(y), n, clamp()));
+  settle(output(), y);
+  return true;
+}
+
 /// At the end of the step that computes the later operand.
 bool RealLowering::lower_real_add() {
   if (std::string_view(node_->op->name) != "Add") return false;
@@ -327,7 +345,7 @@ bool RealLowering::lower_on_pictures() {
   bool picture = false;
   for (const ValueId v : node_->inputs) {
     if (v == kNoValue) continue;
-    if (plan_.slots[static_cast<std::size_t>(any_real(v))].input >= 0 && shape_of(v).size() != 0) return false;
+    if (plan_.slots[static_cast<std::size_t>(any_real(v))].input >= 0) return false;
     const SlotId s = any_real(v);
     picture = picture || (shape_of(v) == shape && is_dense_picture(s) && !is_contiguous(form(s)));
   }

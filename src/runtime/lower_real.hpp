@@ -44,6 +44,7 @@ class RealLowering : protected Forms {
   bool lower_real_matrix();
   bool lower_real_matmul();
   bool lower_real_pool();
+  bool lower_real_normalization();
   bool lower_real_add();
   bool lower_real_concat();
   bool lower_real_view();

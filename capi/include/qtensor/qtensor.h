@@ -1654,7 +1654,7 @@ QTN_API void qmodel_free(QTN_OPT qmodel *m);
  * @param attrs engine and threads
  * | key       | type   | default  | meaning
  * |-----------|--------|----------|---------
- * | "engine"  | string | "native" | "native" runs integer kernels where values are quantized and BLAS for float;
+ * | "engine"  | string | "native" | "native" runs kernels of integers where values are quantized, of floats elsewhere;
  * |           |        |          | "reference" runs each node by its definition, slowly, to check the other
  * | "threads" | int    | 0        | for one run; 0 takes what qlib_set_threads says at each run
  * @return QTN_OK, a common error, or:

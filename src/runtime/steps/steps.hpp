@@ -115,6 +115,14 @@ StepPtr make_pool(const Edge &x, const Edge &y, const ops::Window &window, Pooli
 StepPtr make_real_pool(const Edge &x, const Edge &y, const ops::Window &window, Pooling pooling, bool count_include_pad,
                        Isa isa);
 
+/// Constants of a BatchNormalization, float32 for each channel.
+struct RealNormalization {
+  Tensor scale, shift, mean, variance;
+  double epsilon;
+};
+/// x is a picture, y one without gaps.
+StepPtr make_real_normalize(const Edge &x, const Edge &y, const RealNormalization &n, const ops::Clamp &clamp);
+
 /// x + b on the blocks of a step whose output x was; b is a picture of the same shape, or contiguous as x is.
 TailPtr make_real_add_tail(const Edge &b, const ops::Clamp &clamp);
 
