@@ -134,6 +134,8 @@ std::optional<bool> Composing::option(const std::string &name) const {
 }
 
 Names Composing::add(const char *op, Names inputs, const Attrs &attrs, Names outputs, const char *domain) {
+  constexpr std::size_t kMostNodes = 1 << 18;
+  if (nodes_.size() >= kMostNodes) refuse("what it is read as comes to more than ", kMostNodes, " nodes");
   NodeProto node;
   node.op = op;
   node.domain = domain;

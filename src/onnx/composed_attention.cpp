@@ -57,7 +57,9 @@ bool flex_attention(Composing &c) {
   std::string q = c.in(0), k = c.in(1), v = c.in(2);
   const auto q_heads = dim_of(c, q, 1, 4), heads = dim_of(c, k, 1, 4), features = dim_of(c, q, 3, 4);
   if (q_heads && heads && *q_heads != *heads) {
-    if (*heads < 1 || *q_heads % *heads != 0) c.refuse(*q_heads, " heads of Q do not share ", *heads, " of K");
+    constexpr std::int64_t kMostHeads = 1 << 16;
+    if (*heads < 1 || *q_heads % *heads != 0 || *q_heads > kMostHeads)
+      c.refuse(*q_heads, " heads of Q do not share ", *heads, " of K");
     k = repeated(c, k, *heads, *q_heads / *heads);
     v = repeated(c, v, *heads, *q_heads / *heads);
   }

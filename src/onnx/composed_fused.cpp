@@ -148,10 +148,9 @@ bool gather_block_quantized(Composing &c) {
     inputs.push_back(c.make(wanted));
   } else if (data->dtype() == QTN_UINT8) {
     // What is not said is the middle of codes without a sign, but of typed ones 0.
-    const std::optional<Shape> scales = c.shape(c.in(2));
-    if (!scales || std::ranges::any_of(*scales, [](std::int64_t dim) { return dim < 0; }))
-      c.refuse("the shape of its scales must be known");
-    const Tensor middle(QTN_UINT8, *scales);
+    const std::optional<Tensor> scales = c.constant(c.in(2));
+    if (!scales) c.refuse("its scales must be constants where it has no zero points");
+    const Tensor middle(QTN_UINT8, scales->shape());
     std::fill_n(middle.as<std::uint8_t>(), middle.count(), static_cast<std::uint8_t>(1 << (bits - 1)));
     inputs.push_back(c.make(from_plain(middle, codes.dtype())));
   }

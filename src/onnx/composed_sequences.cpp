@@ -11,7 +11,13 @@ namespace {
 
 constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
 
-void keep(Composing &c, Sequence sequence) { c.scope().sequences[c.out(0)] = std::move(sequence); }
+constexpr std::int64_t kMostItems = 1 << 12, kMostLength = std::int64_t{1} << 31;
+
+void keep(Composing &c, Sequence sequence) {
+  if (sequence.items.size() > kMostItems)
+    c.refuse("a sequence of ", sequence.items.size(), " items is over the limit of ", kMostItems);
+  c.scope().sequences[c.out(0)] = std::move(sequence);
+}
 
 /// A position that the file says, counted from the front.
 std::optional<std::size_t> position(const Composing &c, std::size_t input, std::size_t count) {
@@ -37,8 +43,7 @@ std::optional<Names> items_of(Composing &c, const Sequence &s) {
   const std::int64_t rank = shape ? static_cast<std::int64_t>(shape->size()) : 0;
   if (s.axis < -rank || s.axis >= rank) return std::nullopt;
   const std::int64_t dim = (*shape)[static_cast<std::size_t>(s.axis < 0 ? s.axis + rank : s.axis)];
-  constexpr std::int64_t kMost = 1 << 12;
-  if (dim < 0 || dim / s.length > kMost) return std::nullopt;
+  if (dim < 0 || dim / s.length >= kMostItems) return std::nullopt;
   Names items;
   for (std::int64_t i = 0; i * s.length < dim; ++i) items.push_back(part(c, s, i, ""));
   return items;
@@ -58,7 +63,7 @@ bool split_to_sequence(Composing &c) {
     c.refuse("split has negative lengths");
   if (split->rank() == 0) {
     s.length = lengths[0];
-    if (s.length < 1) c.refuse("split is ", s.length);
+    if (s.length < 1 || s.length > kMostLength) c.refuse("split is ", s.length);
     return keep(c, std::move(s)), true;
   }
   if (lengths.empty()) return false;
@@ -115,6 +120,7 @@ bool sequence_at(Composing &c) {
     return true;
   }
   const std::int64_t number = int_values(*given, "position")[0];
+  if (number < -kMostLength || number > kMostLength) c.refuse("position ", number, " is outside of every sequence");
   if (number < 0 && s->length != 1) return false;
   return part(c, *s, number, c.out(0)), true;
 }

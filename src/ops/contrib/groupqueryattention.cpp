@@ -15,6 +15,7 @@ constexpr AttrSpec kAttrs[] = {{"do_rotary", AttrSpec::kInt},          {"kv_num_
                                {"rotary_interleaved", AttrSpec::kInt}, {"scale", AttrSpec::kFloat},
                                {"smooth_softmax", AttrSpec::kInt},     {"softcap", AttrSpec::kFloat}};
 constexpr const char *kName = "GroupQueryAttention";
+constexpr std::int64_t kMostHeads = 1 << 20;
 enum Input : std::size_t {
   kQuery,
   kKey,
@@ -34,12 +35,12 @@ struct Form {
   explicit Form(const Call &call)
       : heads(call.attrs.get_int("num_heads", 0)), kv_heads(call.attrs.get_int("kv_num_heads", 0)) {
     const Tensor &q = *call.in(kQuery);
-    if (heads < 1 || kv_heads < 1 || heads % kv_heads != 0)
+    if (heads < 1 || kv_heads < 1 || heads % kv_heads != 0 || heads > kMostHeads)
       fail(QTN_EINVAL, kName, ": num_heads is ", heads, ", kv_num_heads ", kv_heads);
     packed = !call.in(kKey);
     if (q.rank() != 3) fail(QTN_ESHAPE, kName, ": query must have 3 axes, it is ", to_string(q.shape()));
     const std::int64_t all = packed ? heads + 2 * kv_heads : heads;
-    if (q.dim(2) % all != 0)
+    if (all > q.dim(2) || q.dim(2) % all != 0)
       fail(QTN_ESHAPE, kName, ": ", all, " heads do not share the features of query ", to_string(q.shape()));
     batches = q.dim(0), places = q.dim(1), features = q.dim(2) / all;
     past = call.in(kPastKey) ? call.in(kPastKey)->rank() == 4 ? call.in(kPastKey)->dim(2) : 0 : 0;
@@ -80,6 +81,8 @@ Types infer(const Call &call) {
   if (call.in(kLengths)->count() != f.batches)
     fail(QTN_ESHAPE, kName, ": seqlens_k is ", to_string(call.in(kLengths)->shape()), " for ", f.batches, " batches");
   require_dtype(kName, "total_sequence_length", *call.in(kTotal), {QTN_INT32, QTN_INT64});
+  if (call.in(kTotal)->count() != 1)
+    fail(QTN_ESHAPE, kName, ": total_sequence_length is ", to_string(call.in(kTotal)->shape()), ", not one number");
   if (call.attrs.get_int("do_rotary", 0) != 0) {
     const Tensor *c = call.in(kCosines);
     if (!c || !call.in(kSines)) fail(QTN_EINVAL, kName, ": do_rotary needs cos_cache and sin_cache");
@@ -96,7 +99,7 @@ Types infer(const Call &call) {
   if (call.output_count > 1) {
     const std::vector<std::int64_t> total =
         int_values(require_constant(kName, "total_sequence_length", *call.in(kTotal)), "total_sequence_length");
-    if (total.size() != 1 || total[0] < 0) fail(QTN_EINVAL, kName, ": total_sequence_length is no length");
+    if (total[0] < 0) fail(QTN_EINVAL, kName, ": total_sequence_length is no length");
     const TensorType cache{q.dtype(), {f.batches, f.kv_heads, std::max(f.past, total[0]), f.features}};
     types.insert(types.end(), {cache, cache});
   }

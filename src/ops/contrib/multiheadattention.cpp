@@ -29,7 +29,7 @@ struct Form {
     split = k.rank() == 4;
     batches = q.dim(0), queries = q.dim(1), keys = k.dim(split ? 2 : 1);
     past = call.in(kPastKey) ? call.in(kPastKey)->dim(2) : 0;
-    if (heads < 1 || q.dim(2) % heads != 0)
+    if (heads < 1 || heads > q.dim(2) || q.dim(2) % heads != 0)
       fail(QTN_EINVAL, kName, ": num_heads is ", heads, ", query ", to_string(q.shape()));
     features = q.dim(2) / heads;
     values = split ? v.dim(3) : v.dim(2) / heads;

@@ -30,6 +30,9 @@ struct Form {
     for (const std::size_t i : {0, 1, 2})
       if (call.in(i)->rank() != 3)
         fail(QTN_ESHAPE, kName, ": query, key and value must have 3 axes, one is ", to_string(call.in(i)->shape()));
+    if (q_heads > call.in(0)->dim(2) || kv_heads > call.in(2)->dim(2))
+      fail(QTN_ESHAPE, kName, ": ", q_heads, " and ", kv_heads, " heads for query ", to_string(call.in(0)->shape()),
+           " and value ", to_string(call.in(2)->shape()));
     batches = call.in(0)->dim(0), places = call.in(0)->dim(1);
     d_k = call.in(0)->dim(2) / q_heads, d_v = call.in(2)->dim(2) / kv_heads;
   }

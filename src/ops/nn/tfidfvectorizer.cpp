@@ -97,7 +97,7 @@ Types infer(const Call &call) {
 /// Counts the sequences of a row, by their numbers; elements of one stand up to `skips` others apart.
 void count(const Form &f, const Tree &tree, std::span<const std::int64_t> row, std::span<float> counts) {
   const auto length = static_cast<std::int64_t>(row.size());
-  for (std::int64_t step = 1; step <= std::min(f.skips + 1, std::max<std::int64_t>(length, 1)); ++step) {
+  for (std::int64_t step = 1; step <= std::min(f.skips, std::max<std::int64_t>(length - 1, 0)) + 1; ++step) {
     const std::int64_t shortest = step == 1 ? f.shortest : std::max<std::int64_t>(f.shortest, 2);
     for (std::int64_t first = 0; first < length; ++first) {
       std::size_t at = 0;
@@ -136,7 +136,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
 /// Every element begins a sequence for each distance.
 double work(const Call &call) {
   const Form f(call.attrs);
-  return static_cast<double>(f.skips + 1) * static_cast<double>(f.longest);
+  return (static_cast<double>(f.skips) + 1) * static_cast<double>(f.longest);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "graph/graph.hpp"
 #include "onnx/onnx.hpp"
+#include "onnx/support.hpp"
 #include "ops/support.hpp"
 #include "runtime/session.hpp"
 
@@ -59,12 +60,46 @@ void in_operators_of_onnx(void **) {
   }
 }
 
+std::string text_attribute(const std::string &name, const std::string &value) {
+  namespace f = onnx::field::attribute;
+  return write([&](pbf_writer &attribute) {
+    attribute.add_string(f::name, name);
+    attribute.add_string(f::s, value);
+    attribute.add_enum(f::type, 3);
+  });
+}
+
+/// What cannot be said is refused, in words that hold the node.
+void refused_otherwise(void **) {
+  const auto refuse = [](const std::string &text, std::vector<NodeText> nodes,
+                         std::vector<std::string> outputs = {"y"}) {
+    ModelText model;
+    model.nodes = std::move(nodes);
+    model.outputs = std::move(outputs);
+    expect_error(QTN_EUNSUPPORTED, text, [&] { parse(model.bytes()); });
+  };
+  const NodeText made{"SequenceConstruct", {"x", "x"}, {"s"}, "make"};
+  refuse("output \"s\" is a sequence", {made}, {"s"});
+  refuse("node \"n\" (Neg): reads the sequence \"s\"", {made, {"Neg", {"s"}, {"y"}, "n"}});
+  refuse(
+      "node \"at\" (SequenceAt): reads the sequence \"s\"; sequences are supported where constants say the positions",
+      {made,
+       {"Cast", {"x"}, {"i"}, "c", "", {int_attribute("to", QTN_INT64)}},
+       {"SequenceAt", {"s", "i"}, {"y"}, "at"}});
+  refuse("node \"conv\" (FusedConv): activation \"Gelu\" is not supported",
+         {{"FusedConv", {"x", "x"}, {"y"}, "conv", "com.microsoft", {text_attribute("activation", "Gelu")}}});
+  refuse("node \"m\" (FusedMatMul): transBatchA is not supported",
+         {{"FusedMatMul", {"x", "x"}, {"y"}, "m", "com.microsoft", {int_attribute("transBatchA", 1)}}});
+  refuse("node \"g\" (GatherBlockQuantized): its data and zero points must be constants",
+         {{"GatherBlockQuantized", {"x", "x", "x"}, {"y"}, "g", "com.microsoft"}});
+}
+
 }  // namespace
 }  // namespace qtn::test
 
 int main() {
-  const CMUnitTest tests[] = {cmocka_unit_test(qtn::test::as_their_own_programs),
-                              cmocka_unit_test(qtn::test::written_and_read_again),
-                              cmocka_unit_test(qtn::test::in_operators_of_onnx)};
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(qtn::test::as_their_own_programs), cmocka_unit_test(qtn::test::written_and_read_again),
+      cmocka_unit_test(qtn::test::in_operators_of_onnx), cmocka_unit_test(qtn::test::refused_otherwise)};
   return cmocka_run_group_tests_name("onnx/composed", tests, nullptr, nullptr);
 }
