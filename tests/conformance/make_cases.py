@@ -257,7 +257,7 @@ def float_qparams():
 
 def tiny_floats():
     """Types of floats of 8 and 4 bits as ml_dtypes rounds: quantized, stored and converted."""
-    x = np.array([[0.1, -0.75, 2.0, -0.0], [1.26, 900.0, -1e9, 0.01]], np.float32)
+    x = np.array([[0.1, -0.75, 2.0, 0.0], [1.26, 900.0, -1e9, 0.01]], np.float32)
     types = {"float8_e4m3fn": (ml_dtypes.float8_e4m3fn, 17), "float8_e4m3fnuz": (ml_dtypes.float8_e4m3fnuz, 18),
              "float8_e5m2": (ml_dtypes.float8_e5m2, 19), "float8_e5m2fnuz": (ml_dtypes.float8_e5m2fnuz, 20),
              "float4_e2m1": (ml_dtypes.float4_e2m1fn, 23)}  # fmt: skip
