@@ -135,10 +135,24 @@ static const struct {
   qdtype dtype;
   uint8_t code, bits;
 } kTypes[] = {
-    {QTN_FLOAT64, 2, 64},    {QTN_FLOAT32, 2, 32}, {QTN_FLOAT16, 2, 16}, {QTN_BFLOAT16, 4, 16},
-    {QTN_INT64, 0, 64},      {QTN_INT32, 0, 32},   {QTN_INT16, 0, 16},   {QTN_UINT16, 1, 16},
-    {QTN_INT8, 0, 8},        {QTN_UINT8, 1, 8},    {QTN_BOOL, 6, 8},     {QTN_FLOAT8E4M3FN, 10, 8},
-    {QTN_FLOAT8E5M2, 12, 8}, {QTN_FLOAT8E4M3FNUZ, 11, 8}, {QTN_FLOAT8E5M2FNUZ, 13, 8}, {QTN_FLOAT8E8M0, 14, 8}, {QTN_UINT64, 1, 64},  {QTN_UINT32, 1, 32},
+    {QTN_FLOAT64, 2, 64},
+    {QTN_FLOAT32, 2, 32},
+    {QTN_FLOAT16, 2, 16},
+    {QTN_BFLOAT16, 4, 16},
+    {QTN_INT64, 0, 64},
+    {QTN_INT32, 0, 32},
+    {QTN_INT16, 0, 16},
+    {QTN_UINT16, 1, 16},
+    {QTN_INT8, 0, 8},
+    {QTN_UINT8, 1, 8},
+    {QTN_BOOL, 6, 8},
+    {QTN_FLOAT8E4M3FN, 10, 8},
+    {QTN_FLOAT8E5M2, 12, 8},
+    {QTN_FLOAT8E4M3FNUZ, 11, 8},
+    {QTN_FLOAT8E5M2FNUZ, 13, 8},
+    {QTN_FLOAT8E8M0, 14, 8},
+    {QTN_UINT64, 1, 64},
+    {QTN_UINT32, 1, 32},
 };
 
 static void every_type_in_and_out(void **state) {

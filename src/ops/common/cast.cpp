@@ -24,7 +24,8 @@ Tensor seen_as(const Tensor &x, qdtype dtype) {
   return y;
 }
 
-/// Converts between types that compute. Wide unsigned integers go through int64, which has their bits, but from and to floats.
+/// Converts between types that compute. Wide unsigned integers go through int64, which has their bits, but from and to
+/// floats.
 Tensor converted(const Tensor &x, qdtype dtype) {
   const bool from_single = x.dtype() == QTN_FLOAT32, to_single = dtype == QTN_FLOAT32;
   if (x.dtype() == dtype) return x;

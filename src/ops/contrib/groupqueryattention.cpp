@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GroupQueryAttention of ONNX Runtime: attention to what came before, whose keys and values are kept in a cache that may
-// be longer than what each sequence of the batch has filled.
-#include <cmath>
-#include <limits>
-
+// GroupQueryAttention of ONNX Runtime: ONNX's Attention to what came before, whose keys and values are kept in a cache
+// that may be longer than what each sequence of the batch has filled.
 #include "base/parallel.hpp"
 #include "ops/common/infer.hpp"
 
@@ -123,6 +120,8 @@ class Run {
     lengths_ = int_values(*call.in(kLengths), "seqlens_k");
     const std::int64_t total = int_values(*call.in(kTotal), "total_sequence_length").at(0);
     room_ = std::max(f_.past, total);
+    if (f_.places > room_)
+      fail(QTN_EINVAL, kName, ": total_sequence_length is ", total, ", less than the ", f_.places, " places of query");
     for (std::int64_t &last : lengths_) {
       if (last < 0 || last >= room_)
         fail(QTN_EINVAL, kName, ": seqlens_k has ", last, ", total_sequence_length is ", total);
@@ -136,22 +135,18 @@ class Run {
       caches_[i] = wanted ? outputs[i + 1] : Tensor(QTN_FLOAT32, cache);
       std::fill_n(caches_[i].as<float>(), caches_[i].count(), 0.0f);
     }
-    if (outputs[0].has_data()) y_ = outputs[0];
-    scale_ = static_cast<float>(call.attrs.get_float("scale", 0));
-    if (scale_ == 0) scale_ = 1 / std::sqrt(static_cast<float>(f_.features));
-    softcap_ = static_cast<float>(call.attrs.get_float("softcap", 0));
+    scale_ = call.attrs.get_float("scale", 0);
+    softcap_ = call.attrs.get_float("softcap", 0);
     window_ = call.attrs.get_int("local_window_size", -1);
     if (call.in(kPlaces)) places_ = int_values(*call.in(kPlaces), "position_ids");
+    check_angles();
   }
 
-  void run() const {
+  void run(std::span<Tensor> outputs) const {
     parallel_for(static_cast<std::size_t>(f_.batches * f_.kv_heads), [&](std::size_t i) {
-      const std::int64_t batch = static_cast<std::int64_t>(i) / f_.kv_heads,
-                         head = static_cast<std::int64_t>(i) % f_.kv_heads;
-      fill(batch, head);
-      const std::int64_t group = f_.heads / f_.kv_heads;
-      for (std::int64_t h = head * group; y_.has_data() && h < (head + 1) * group; ++h) attend(batch, h, head);
+      fill(static_cast<std::int64_t>(i) / f_.kv_heads, static_cast<std::int64_t>(i) % f_.kv_heads);
     });
+    if (outputs[0].has_data()) attend(outputs[0]);
   }
 
  private:
@@ -165,14 +160,25 @@ class Run {
     return t.as<const float>() + (batch * f_.places + place) * t.dim(2) + head * f_.features;
   }
 
+  std::int64_t angle_at(std::int64_t batch, std::int64_t place) const {
+    return places_.empty() ? before(batch) + place : places_[static_cast<std::size_t>(batch * f_.places + place)];
+  }
+
+  /// Before tasks in parallel, which must not fail.
+  void check_angles() const {
+    if (call_.attrs.get_int("do_rotary", 0) == 0) return;
+    const std::int64_t angles = call_.in(kCosines)->dim(0);
+    for (std::int64_t batch = 0; batch < f_.batches; ++batch)
+      for (std::int64_t place = 0; place < f_.places; ++place)
+        if (const std::int64_t at = angle_at(batch, place); at < 0 || at >= angles)
+          fail(QTN_EINVAL, kName, ": place ", at, " is behind the ", angles, " of cos_cache");
+  }
+
   void rotate(float *head, std::int64_t batch, std::int64_t place) const {
     if (call_.attrs.get_int("do_rotary", 0) == 0) return;
     const Tensor &cosines = *call_.in(kCosines), &sines = *call_.in(kSines);
     const std::int64_t half = cosines.dim(1);
-    const std::int64_t at =
-        places_.empty() ? before(batch) + place : places_[static_cast<std::size_t>(batch * f_.places + place)];
-    if (at < 0 || at >= cosines.dim(0))
-      fail(QTN_EINVAL, kName, ": place ", at, " is behind the ", cosines.dim(0), " of cos_cache");
+    const std::int64_t at = angle_at(batch, place);
     turn(head, cosines.as<const float>() + at * half, sines.as<const float>() + at * half, half,
          call_.attrs.get_int("rotary_interleaved", 0) != 0);
   }
@@ -195,32 +201,31 @@ class Run {
     }
   }
 
-  void attend(std::int64_t batch, std::int64_t head, std::int64_t shared) const {
-    const std::int64_t past = before(batch), row = f_.features;
-    const float *keys = caches_[0].as<const float>() + (batch * f_.kv_heads + shared) * room_ * row,
-                *values = caches_[1].as<const float>() + (batch * f_.kv_heads + shared) * room_ * row;
-    std::vector<float> query(static_cast<std::size_t>(row)), scores(static_cast<std::size_t>(room_));
-    for (std::int64_t p = 0; p < f_.places; ++p) {
-      std::copy_n(given(*call_.in(kQuery), batch, p, head), row, query.data());
-      rotate(query.data(), batch, p);
-      const std::int64_t end = std::min(past + p + 1, room_),
-                         begin = window_ > 0 ? std::max<std::int64_t>(0, end - window_) : 0;
-      float top = -std::numeric_limits<float>::infinity(), sum = 0;
-      for (std::int64_t k = begin; k < end; ++k) {
-        float score = 0;
-        for (std::int64_t i = 0; i < row; ++i) score += query[static_cast<std::size_t>(i)] * keys[k * row + i];
-        score *= scale_;
-        if (softcap_ > 0) score = softcap_ * std::tanh(score / softcap_);
-        top = score > top || score != score ? score : top;
-        scores[static_cast<std::size_t>(k)] = score;
+  /// ONNX's Attention, where every sequence ends at a place of its own.
+  void attend(const Tensor &y) const {
+    const std::int64_t row = f_.features;
+    const Tensor queries(QTN_FLOAT32, {f_.batches, f_.heads, f_.places, row});
+    parallel_for(static_cast<std::size_t>(f_.batches * f_.heads), [&](std::size_t i) {
+      const std::int64_t batch = static_cast<std::int64_t>(i) / f_.heads,
+                         head = static_cast<std::int64_t>(i) % f_.heads;
+      for (std::int64_t p = 0; p < f_.places; ++p) {
+        float *query = queries.as<float>() + (static_cast<std::int64_t>(i) * f_.places + p) * row;
+        std::copy_n(given(*call_.in(kQuery), batch, p, head), row, query);
+        rotate(query, batch, p);
       }
-      float *y = y_.as<float>() + (batch * f_.places + p) * f_.heads * row + head * row;
-      std::fill_n(y, row, 0.0f);
-      for (std::int64_t k = begin; k < end; ++k)
-        sum += scores[static_cast<std::size_t>(k)] = std::exp(scores[static_cast<std::size_t>(k)] - top);
-      for (std::int64_t k = begin; k < end; ++k)
-        for (std::int64_t i = 0; i < row; ++i) y[i] += scores[static_cast<std::size_t>(k)] / sum * values[k * row + i];
-    }
+    });
+    std::vector<std::int64_t> ends;
+    for (std::int64_t batch = 0; batch < f_.batches; ++batch) ends.push_back(before(batch) + f_.places);
+    const Tensor lengths = Tensor::from_ints(ends);
+    Attrs attrs;
+    attrs.set("is_causal", std::int64_t{1});
+    if (scale_ != 0) attrs.set("scale", scale_);
+    if (softcap_ > 0) attrs.set("softcap", softcap_);
+    if (window_ > 0) attrs.set("left_window_size", window_ - 1);
+    const Tensor *inputs[] = {&queries, &caches_[0], &caches_[1], nullptr, nullptr, nullptr, &lengths};
+    const std::int64_t width = f_.heads * row;
+    copy_elements(y.view({f_.batches, f_.heads, f_.places, row}, {f_.places * width, row, width, 1}),
+                  run_op(kAttention, {attrs, inputs})[0]);
   }
 
   const Call &call_;
@@ -228,11 +233,11 @@ class Run {
   std::vector<std::int64_t> lengths_, places_;
   std::int64_t room_, window_;
   bool first_;
-  Tensor caches_[2], y_;
-  float scale_, softcap_;
+  Tensor caches_[2];
+  double scale_, softcap_;
 };
 
-void run(const Call &call, std::span<Tensor> outputs) { Run(call, outputs).run(); }
+void run(const Call &call, std::span<Tensor> outputs) { Run(call, outputs).run(outputs); }
 
 /// Every query meets what came before, over all features.
 double work(const Call &call) {

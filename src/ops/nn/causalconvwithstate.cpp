@@ -2,8 +2,9 @@
 // CausalConvWithState of opset 27: each channel convolved with what came before, of which the end is kept.
 #include <cmath>
 
-#include "base/parallel.hpp"
+#include "base/size.hpp"
 #include "ops/common/infer.hpp"
+#include "ops/common/lane_tasks.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -45,18 +46,18 @@ void run(const Call &call, std::span<Tensor> outputs) {
   float *y = outputs[0].has_data() ? outputs[0].as<float>() : nullptr;
   float *kept = outputs.size() > 1 && outputs[1].has_data() ? outputs[1].as<float>() : nullptr;
   const bool active = has_activation(call);
-  parallel_for(static_cast<std::size_t>(x.dim(0) * channels), [&](std::size_t i) {
-    const auto row = static_cast<std::int64_t>(i);
-    std::vector<float> line(static_cast<std::size_t>(before + length));
-    if (past) std::copy_n(past + row * before, before, line.data());
-    std::copy_n(x.as<const float>() + row * length, length, line.data() + before);
+  std::vector<float> memory((Size(current_threads()) * (before + length)).value());
+  for_tasks(x.dim(0) * channels, memory.data(), before + length, [&](std::int64_t row, float *line) {
+    std::fill_n(line, before, 0.0f);
+    if (past) std::copy_n(past + row * before, before, line);
+    std::copy_n(x.as<const float>() + row * length, length, line + before);
     const float *tap = w.as<const float>() + row % channels * taps;
     for (std::int64_t t = 0; y && t < length; ++t) {
       float sum = bias ? bias[row % channels] : 0;
-      for (std::int64_t k = 0; k < taps; ++k) sum += tap[k] * line[static_cast<std::size_t>(t + k)];
+      for (std::int64_t k = 0; k < taps; ++k) sum += tap[k] * line[t + k];
       y[row * length + t] = active ? sum / (1 + std::exp(-sum)) : sum;
     }
-    if (kept) std::copy_n(line.data() + length, before, kept + row * before);
+    if (kept) std::copy_n(line + length, before, kept + row * before);
   });
 }
 

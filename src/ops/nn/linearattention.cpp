@@ -2,9 +2,9 @@
 // LinearAttention of opset 27: a matrix of each head, to which every place adds the product of its key and value.
 #include <cmath>
 
-#include "base/parallel.hpp"
 #include "base/size.hpp"
 #include "ops/common/infer.hpp"
+#include "ops/common/lane_tasks.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -82,17 +82,17 @@ class Head {
   Head(const Form &f, std::span<const Tensor> in, float scale, const Tensor &y)
       : f_(f), in_(in), scale_(scale), y_(y) {}
 
-  void run(std::int64_t batch, std::int64_t head, float *state) const {
-    std::vector<float> added(static_cast<std::size_t>(f_.d_v));
+  /// `added`: memory for a value.
+  void run(std::int64_t batch, std::int64_t head, float *state, float *added) const {
     for (std::int64_t t = 0; t < f_.places; ++t) {
       const std::int64_t place = batch * f_.places + t;
       const float *k = in_[1].as<const float>() + (place * f_.kv_heads + head) * f_.d_k,
                   *v = in_[2].as<const float>() + (place * f_.kv_heads + head) * f_.d_v;
       if (f_.gated()) decay(place, head, state);
-      std::copy_n(v, f_.d_v, added.data());
-      if (f_.corrected()) correct(place, head, k, state, added.data());
+      std::copy_n(v, f_.d_v, added);
+      if (f_.corrected()) correct(place, head, k, state, added);
       for (std::int64_t i = 0; i < f_.d_k; ++i)
-        for (std::int64_t j = 0; j < f_.d_v; ++j) state[i * f_.d_v + j] += k[i] * added[static_cast<std::size_t>(j)];
+        for (std::int64_t j = 0; j < f_.d_v; ++j) state[i * f_.d_v + j] += k[i] * added[j];
       read(place, head, state);
     }
   }
@@ -149,9 +149,9 @@ void run(const Call &call, std::span<Tensor> outputs) {
   else
     std::fill_n(states.as<float>(), states.count(), 0.0f);
   const Head heads(f, in, scale, y);
-  parallel_for(static_cast<std::size_t>(f.batches * f.kv_heads), [&](std::size_t i) {
-    const auto at = static_cast<std::int64_t>(i);
-    heads.run(at / f.kv_heads, at % f.kv_heads, states.as<float>() + at * f.d_k * f.d_v);
+  std::vector<float> memory((Size(current_threads()) * f.d_v).value());
+  for_tasks(f.batches * f.kv_heads, memory.data(), f.d_v, [&](std::int64_t at, float *added) {
+    heads.run(at / f.kv_heads, at % f.kv_heads, states.as<float>() + at * f.d_k * f.d_v, added);
   });
   const auto give = [&](std::size_t o, const Tensor &t) {
     if (o < outputs.size() && outputs[o].has_data()) copy_elements(outputs[o], from_plain(t, outputs[o].dtype()));

@@ -13,7 +13,8 @@ Types infer(const Call &call) {
 }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  cast_elements(*call.in(0), outputs[0], call.attrs.get_int("saturate", 1) != 0, power_rounding("CastLike", call.attrs));
+  cast_elements(*call.in(0), outputs[0], call.attrs.get_int("saturate", 1) != 0,
+                power_rounding("CastLike", call.attrs));
 }
 
 }  // namespace

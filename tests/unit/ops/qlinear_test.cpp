@@ -165,7 +165,8 @@ void blocks_must_fit(void **) {
   const Inputs inputs{&a, &b, &s, &zeros};
   const Attrs fits = layout(5, 20, 16);
   assert_true(ops::infer_op(*ops::find_op("MatMulNBits"), {fits, inputs})[0].shape == (Shape{3, 5}));
-  refuse(QTN_EUNSUPPORTED, "MatMulNBits: bits is 3, supported are 2, 4 and 8", "MatMulNBits", layout(5, 20, 16, 3), inputs);
+  refuse(QTN_EUNSUPPORTED, "MatMulNBits: bits is 3, supported are 2, 4 and 8", "MatMulNBits", layout(5, 20, 16, 3),
+         inputs);
   refuse(QTN_EINVAL, "MatMulNBits: N is 5, K is 20, block_size is 0", "MatMulNBits", layout(5, 20, 0), inputs);
   refuse(QTN_EINVAL, "MatMulNBits: N is 0", "MatMulNBits", attrs(), inputs);
   refuse(QTN_ESHAPE, "MatMulNBits: B is 5x2x8, not 5x3x8", "MatMulNBits", layout(5, 33, 16), inputs);
