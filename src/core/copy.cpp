@@ -2,6 +2,7 @@
 // Copying elements between any strides: loops are merged where both sides step alike, and the innermost runs in one
 // piece.
 #include <cstring>
+#include <type_traits>
 
 #include "base/error.hpp"
 #include "core/tensor.hpp"
@@ -61,6 +62,33 @@ void interleave(T *dst, const T *src, std::int64_t count, std::int64_t src_step)
     for (int way = 0; way < ways; ++way) dst[i * ways + way] = src[i + way * src_step];
 }
 
+/// dst[i * dst_step + j] = src[i + j * src_step], four by four.
+void transpose_block(std::uint32_t *dst, std::int64_t dst_step, const std::uint32_t *src, std::int64_t src_step,
+                     std::int64_t rows, std::int64_t columns) {
+  using Quad [[gnu::vector_size(16)]] = std::uint32_t;
+  const auto one_by_one = [&](std::int64_t i, std::int64_t row_end, std::int64_t first, std::int64_t end) {
+    for (; i < row_end; ++i)
+      for (std::int64_t j = first; j < end; ++j) dst[i * dst_step + j] = src[i + j * src_step];
+  };
+  const std::int64_t whole_rows = rows - rows % 4, whole_columns = columns - columns % 4;
+  for (std::int64_t i = 0; i < whole_rows; i += 4)
+    for (std::int64_t j = 0; j < whole_columns; j += 4) {
+      Quad v[4];
+      for (int k = 0; k < 4; ++k) std::memcpy(&v[k], src + i + (j + k) * src_step, sizeof v[k]);
+      const Quad low = __builtin_shufflevector(v[0], v[1], 0, 4, 1, 5),
+                 high = __builtin_shufflevector(v[0], v[1], 2, 6, 3, 7);
+      const Quad low2 = __builtin_shufflevector(v[2], v[3], 0, 4, 1, 5),
+                 high2 = __builtin_shufflevector(v[2], v[3], 2, 6, 3, 7);
+      v[0] = __builtin_shufflevector(low, low2, 0, 1, 4, 5);
+      v[1] = __builtin_shufflevector(low, low2, 2, 3, 6, 7);
+      v[2] = __builtin_shufflevector(high, high2, 0, 1, 4, 5);
+      v[3] = __builtin_shufflevector(high, high2, 2, 3, 6, 7);
+      for (int k = 0; k < 4; ++k) std::memcpy(dst + (i + k) * dst_step + j, &v[k], sizeof v[k]);
+    }
+  one_by_one(0, whole_rows, whole_columns, columns);
+  one_by_one(whole_rows, rows, 0, columns);
+}
+
 // A transposed pair of inner loops is walked in blocks, so that both sides stay in cache.
 template <class T>
 void copy_plane(T *dst, const T *src, const Loop &outer, const Loop &inner) {
@@ -76,6 +104,12 @@ void copy_plane(T *dst, const T *src, const Loop &outer, const Loop &inner) {
   }
   for (std::int64_t i = 0; i < outer.count; i += kBlock)
     for (std::int64_t j = 0; j < inner.count; j += kBlock) {
+      if constexpr (std::is_same_v<T, std::uint32_t>)
+        if (inner.dst_step == 1) {
+          transpose_block(dst + i * outer.dst_step + j, outer.dst_step, src + i + j * inner.src_step, inner.src_step,
+                          std::min(kBlock, outer.count - i), std::min(kBlock, inner.count - j));
+          continue;
+        }
       const Loop block{std::min(kBlock, inner.count - j), inner.dst_step, inner.src_step};
       for (std::int64_t k = i; k < std::min(i + kBlock, outer.count); ++k)
         copy_run(dst + k * outer.dst_step + j * inner.dst_step, src + k * outer.src_step + j * inner.src_step, block);

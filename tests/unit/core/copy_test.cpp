@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies between strides of every kind, against one element at a time.
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "core/tensor.hpp"
+#include "golden.hpp"
+
+namespace qtn::test {
+namespace {
+
+/// Strides of a tensor whose axes lie in memory in this order, the last one innermost, with `gap` more elements between
+/// neighbours of each axis but the innermost.
+Shape strides_in(const Shape &shape, const std::vector<std::size_t> &order, std::int64_t gap) {
+  Shape strides = shape;
+  std::int64_t step = 1;
+  for (std::size_t i = order.size(); i-- > 0;) {
+    strides[order[i]] = step;
+    step = step * shape[order[i]] + gap;
+  }
+  return strides;
+}
+
+std::size_t elements_of(const Shape &shape, const Shape &strides) {
+  std::int64_t last = 0;
+  for (std::size_t i = 0; i < shape.size(); ++i) last += (shape[i] - 1) * strides[i];
+  return static_cast<std::size_t>(last) + 1;
+}
+
+template <class T>
+void check(qdtype dtype, const Shape &shape, const Shape &to_strides, const Shape &from_strides) {
+  std::vector<T> from(elements_of(shape, from_strides)), to(elements_of(shape, to_strides), T(7)), want = to;
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<T>(i * 2654435761u >> 8);
+  std::vector<std::int64_t> index(shape.size(), 0);
+  for (std::int64_t left = element_count(shape); left > 0; --left) {
+    std::int64_t at = 0, place = 0;
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+      at += index[axis] * from_strides[axis];
+      place += index[axis] * to_strides[axis];
+    }
+    want[static_cast<std::size_t>(place)] = from[static_cast<std::size_t>(at)];
+    for (std::size_t axis = shape.size(); axis-- > 0 && ++index[axis] == shape[axis];) index[axis] = 0;
+  }
+  copy_elements(Tensor(dtype, shape, to_strides, to.data(), nullptr),
+                Tensor(dtype, shape, from_strides, from.data(), nullptr));
+  assert_true(to == want);
+}
+
+void test_orders(void **) {
+  std::mt19937 random(1);
+  const auto up_to = [&](std::int64_t most) { return std::uniform_int_distribution<std::int64_t>(1, most)(random); };
+  for (int round = 0; round < 400; ++round) {
+    std::vector<std::size_t> order(static_cast<std::size_t>(up_to(4)));
+    std::iota(order.begin(), order.end(), 0);
+    std::vector<std::size_t> other = order;
+    Shape shape;
+    for (std::size_t i = 0; i < order.size(); ++i) shape.push_back(up_to(order.size() < 3 ? 150 : 14));
+    std::shuffle(order.begin(), order.end(), random);
+    std::shuffle(other.begin(), other.end(), random);
+    const Shape to = strides_in(shape, order, round % 3), from = strides_in(shape, other, round % 2);
+    check<std::uint8_t>(QTN_UINT8, shape, to, from);
+    check<std::uint32_t>(QTN_UINT32, shape, to, from);
+    check<std::uint64_t>(QTN_UINT64, shape, to, from);
+  }
+}
+
+}  // namespace
+}  // namespace qtn::test
+
+int main() {
+  using namespace qtn::test;
+  const CMUnitTest tests[] = {cmocka_unit_test(test_orders)};
+  return cmocka_run_group_tests_name("core.copy", tests, nullptr, nullptr);
+}
