@@ -145,22 +145,38 @@ LinearWeights plain_weights(const Tensor &w) {
   return weights;
 }
 
+/// Weights for the kernel that is best for them; behind them, the sums of their columns. The offsets are that of the
+/// sums and the number of the kernel; there are none where that kernel takes no list of sums.
+PackedWeights packed_products(const Tensor &weight, Isa isa) {
+  const LinearWeights w = plain_weights(weight);
+  const kernels::GemmKernel &gemm = gemm_kernel(w, isa);
+  PackedWeights packed;
+  if (gemm.picture_bytes != 1) return packed;
+  packed.offsets = {round_up(gemm.packed_bytes(w.out, w.k), kAlignment),
+                    static_cast<std::size_t>(&gemm - kernels::gemm_kernels().data())};
+  packed.bytes = AlignedBuffer(packed.offsets[0] + w.out * sizeof(std::int32_t));
+  gemm.pack(packed.bytes.data(),
+            {w.weight.data(), static_cast<std::ptrdiff_t>(w.k), w.bias.data(), w.multiplier.data(), w.out, w.k});
+  auto *sums = reinterpret_cast<std::int32_t *>(packed.bytes.data() + packed.offsets[0]);
+  for (std::size_t i = 0; i < w.out; ++i) sums[i] = std::reduce(&w.weight[i * w.k], &w.weight[i * w.k] + w.k, 0);
+  return packed;
+}
+
 /// The same by the kernels of packed weights, which take what zero points add from a list that is made at each run.
 class PackedProductStep final : public Step {
  public:
   PackedProductStep(const DynamicOperand &x, const DynamicProduct &p, const DynamicConstants &constants,
-                    const std::optional<ops::Clamp> &clamp, const kernels::GemmKernel &gemm,
-                    const LinearWeights &weights, const PackCache &cache)
-      : kernel_(gemm),
+                    const std::optional<ops::Clamp> &clamp, const PackedPtr &packed)
+      : kernel_(kernels::gemm_kernels()[packed->offsets[1]]),
         x_(x),
         p_(p),
-        packed_(cache(1, [&] { return pack(gemm, weights); })),
+        packed_(packed),
         scales_(float_values(constants.scales, "scales")),
         bias_(constants.bias.has_data() ? constants.bias.to_contiguous() : Tensor()),
         clamp_(clamp.value_or(ops::Clamp{-kInfinity, kInfinity})),
-        k_(weights.k),
-        n_(weights.out),
-        grid_(task_grid(gemm, p.rows, gemm.mr, weights.k, weights.out, weights.k)) {
+        k_(static_cast<std::size_t>(constants.weight.dim(0))),
+        n_(static_cast<std::size_t>(constants.weight.dim(1))),
+        grid_(task_grid(kernel_, p.rows, kernel_.mr, k_, n_, k_)) {
     kernel = kernel_.name;
     integer = true;
     reads = {x.q, x.grid};
@@ -187,18 +203,6 @@ class PackedProductStep final : public Step {
 
  private:
   static constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-  /// Behind the weights, the sums of their columns.
-  static PackedWeights pack(const kernels::GemmKernel &gemm, const LinearWeights &w) {
-    PackedWeights packed;
-    packed.offsets = {round_up(gemm.packed_bytes(w.out, w.k), kAlignment)};
-    packed.bytes = AlignedBuffer(packed.offsets[0] + w.out * sizeof(std::int32_t));
-    gemm.pack(packed.bytes.data(),
-              {w.weight.data(), static_cast<std::ptrdiff_t>(w.k), w.bias.data(), w.multiplier.data(), w.out, w.k});
-    auto *sums = reinterpret_cast<std::int32_t *>(packed.bytes.data() + packed.offsets[0]);
-    for (std::size_t i = 0; i < w.out; ++i) sums[i] = std::reduce(&w.weight[i * w.k], &w.weight[i * w.k] + w.k, 0);
-    return packed;
-  }
 
   void multiply(const Context &c, std::size_t lane, std::size_t task, const float *multipliers,
                 const std::int32_t *sums) const {
@@ -252,9 +256,8 @@ StepPtr make_dynamic_product(const DynamicOperand &x, const DynamicProduct &prod
   const Tensor &w = constants.weight;
   if (w.dtype() == QTN_INT8 && zero_points(w, constants.zero).empty() && w.count() > 0 &&
       static_cast<std::size_t>(w.dim(0)) % kRunUnit == 0) {
-    const LinearWeights weights = plain_weights(w);
-    if (const kernels::GemmKernel &gemm = gemm_kernel(weights, isa); gemm.picture_bytes == 1)
-      return std::make_unique<PackedProductStep>(x, product, constants, clamp, gemm, weights, cache);
+    const PackedPtr packed = cache(1, [&] { return packed_products(w, isa); });
+    if (!packed->offsets.empty()) return std::make_unique<PackedProductStep>(x, product, constants, clamp, packed);
   }
   return std::make_unique<DynamicProductStep>(x, product, constants, clamp, isa, cache);
 }
