@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Time of single float operators beside ONNX Runtime's, one thread each: what networks spend outside of products.
+"""Time of single float operators compared with ONNX Runtime's, one thread each: what networks spend outside of products.
 
 Each row is a model of one node, or of a formula that engines may run as one. The engines take turns, and a figure is the
 median of their CPU times in microseconds; `ratio` is ours divided by ONNX Runtime's.

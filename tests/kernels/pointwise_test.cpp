@@ -24,7 +24,7 @@ float of(Arithmetic f, float a, float b) {
   return a / b;
 }
 
-/// Of all sizes and both signs; a few infinite, denormal, 0 or NaN.
+/// All sizes and both signs; a few infinite, denormal, 0 or NaN.
 float any(Random &random) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   constexpr float kEnds[] = {

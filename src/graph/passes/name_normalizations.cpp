@@ -65,7 +65,7 @@ class Normalizations {
       const Value &weight = g_.value(node.inputs[1]);
       return weight.is_constant() && weight.constant.rank() >= 2 ? last(weight.constant.shape()) : -1;
     }
-    // Of two operands, one may be broadcast: the longer one says.
+    // One operand may be broadcast: the longer one says.
     if (op == "Add" || op == "Sub" || op == "Mul" || op == "Div") {
       const std::int64_t most = std::max(of(0), of(1));
       return most > 1 ? most : -1;

@@ -4,7 +4,7 @@
 
 #include "kernels/activation/activation.hpp"
 #include "kernels/activation/functions.hpp"
-#include "kernels/activation/lanes.hpp"
+#include "kernels/real_functions.hpp"
 
 namespace qtn::kernels {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "kernels/activation/lanes.hpp"
+#include "kernels/real_functions.hpp"
 #include "kernels/rows/rows.hpp"
 #include "kernels/unroll.hpp"
 

@@ -34,8 +34,8 @@ struct Recurrent {
 /// Throws QTN_EINVAL where a sequence is longer than x; all steps where the input is absent.
 std::vector<std::int64_t> sequence_lengths(const char *op, const Recurrent &r, const Tensor *given);
 
-/// y [rows][width] = (y +) x [rows][depth] times w [width][depth] transposed. Of floats without BLAS, which starts
-/// threads when it is loaded and packs, at every step, the weights that a step reads once.
+/// y [rows][width] = (y +) x [rows][depth] times w [width][depth] transposed. Floats do without BLAS, which
+/// starts threads when it is loaded and packs, at every step, the weights that a step reads once.
 template <class T>
 void multiply_rows(std::int64_t rows, std::int64_t width, std::int64_t depth, const T *x, const T *w, bool adds, T *y) {
   if constexpr (std::is_same_v<T, float>) {

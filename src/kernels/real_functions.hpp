@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of float32 on vectors of any length. Neither fused multiplications nor other instructions that only some
-// CPUs have, so that all lengths give the same bits; errors in units in the last place are in the test of this family.
+// CPUs have, so that all lengths give the same bits; errors in units in the last place are in the tests of the family activation.
 #pragma once
 
 #include <cstddef>
