@@ -205,8 +205,8 @@ def check_apart(name, arguments):
     except subprocess.TimeoutExpired as late:
         row = last_row((late.stdout or b"").decode()) or {"model": name}
         row |= {"auto_db": ""} if arguments.quick else {}
-        missing = next(column for column in FIELDS if column.endswith("_db") and column not in row)
-        return row | {missing: f"error: not done after {arguments.timeout} s"}
+        missing = [column for column in FIELDS if column.endswith("_db") and column not in row]
+        return row | {column: f"error: not done after {arguments.timeout} s" for column in missing[:1]}
     row = last_row(done.stdout)
     if done.returncode == 0 and row:
         return row

@@ -1,7 +1,9 @@
 """Networks of transformers with small configurations: `NAMES`, and `network(name, count)` with so many samples.
 
 A row names the configuration, what it sets, what the model reads, and its class (without it, AutoModel). Widths are
-those of small members of each family, and depths are cut to what runs in a second.
+those of small members of each family, and depths are cut to what runs in a second. Left out are families whose
+networks PyTorch's exporters refuse (Nystromformer, Jamba, Mixtral), and SuperPoint and PatchTST, whose exported files
+ONNX Runtime refuses.
 """
 
 import torch
