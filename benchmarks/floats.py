@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Networks in float32 beside ONNX Runtime's and OpenVINO's, in one process, in turns.
+"""Networks in float32 compared with ONNX Runtime's and OpenVINO's, in one process, in turns.
 
 Networks are those of the zoo, or files that have their inputs beside them as .npz. With one thread the clock is CPU time of the
 process, which stands still while another program has the core; with more it is the time of day. `ratio` is the time of the faster

@@ -110,6 +110,31 @@ std::vector<std::int64_t> shape_of(const qtensor *t) {
   return {shape, shape + qtensor_rank(t)};
 }
 
+namespace {
+
+/// Floats of fewer bits as float32, other elements as they are.
+Tensor widened(const qtensor *t) {
+  switch (qtensor_dtype(t)) {
+    case QTN_FLOAT16:
+    case QTN_BFLOAT16:
+    case QTN_FLOAT8E4M3FN:
+    case QTN_FLOAT8E5M2: {
+      const Attrs attrs = make<Attrs>(qattrs_create);
+      must(qattrs_set_int(attrs.get(), "to", 1), "to");  // ONNX's number of float32
+      qtensor *wide = nullptr;
+      must(qop_run(&wide, 1, "Cast", &t, 1, attrs.get()), "Cast");
+      return Tensor(wide);
+    }
+    default: {
+      qtensor *same = nullptr;
+      must(qtensor_contiguous(&same, t), "contiguous");
+      return Tensor(same);
+    }
+  }
+}
+
+}  // namespace
+
 bool same_bits(const qtensor *a, const qtensor *b, std::string *difference) {
   if (qtensor_dtype(a) != qtensor_dtype(b)) {
     *difference = std::string(qdtype_name(qtensor_dtype(a))) + " and " + qdtype_name(qtensor_dtype(b));
@@ -119,12 +144,8 @@ bool same_bits(const qtensor *a, const qtensor *b, std::string *difference) {
     *difference = "other shapes";
     return false;
   }
-  qtensor *rows[2] = {};
-  must(qtensor_contiguous(&rows[0], a), "contiguous");
-  const Tensor left(rows[0]);
-  must(qtensor_contiguous(&rows[1], b), "contiguous");
-  const Tensor right(rows[1]);
-  const std::size_t nbytes = qtensor_nbytes(a);
+  const Tensor left = widened(a), right = widened(b);
+  const std::size_t nbytes = qtensor_nbytes(left.get());
   if (nbytes == 0 || std::memcmp(qtensor_data(left.get()), qtensor_data(right.get()), nbytes) == 0) return true;
   const auto compare = [&](auto zero) {
     using T = decltype(zero);
@@ -142,7 +163,7 @@ bool same_bits(const qtensor *a, const qtensor *b, std::string *difference) {
       }
     return true;
   };
-  switch (qtensor_dtype(a)) {
+  switch (qtensor_dtype(left.get())) {
     case QTN_FLOAT32:
       return compare(float{});
     case QTN_FLOAT64:

@@ -14,7 +14,7 @@ using kernels::GemmRealWeights;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// Mostly numbers of every size; now and then what is none.
+/// Mostly numbers; now and then infinities, NaN, and the smallest and largest.
 float any_real(Random &random, bool special) {
   if (special && random.one_in(40)) {
     const float values[] = {kInfinity, -kInfinity, std::nanf(""), -0.0f, 1e-42f, -1e-42f, 3e38f};

@@ -9,7 +9,7 @@
 
 namespace qtn::test {
 
-/// Whether two float tensors are equal but for the order in which each engine adds products: a part of the largest
+/// Whether two float tensors are equal except for the order in which each engine adds products: a part of the largest
 /// element. A sum on the border between two integers of a grid may go either way; `step` is what these are apart.
 inline bool equal_but_for_sums(const Tensor &got, const Tensor &want, double step = 0) {
   if (got.shape() != want.shape()) return false;

@@ -16,7 +16,7 @@ struct GemmRealWeights {
   std::size_t n, k;   ///< k in elements; everywhere else in bytes
 };
 
-/// Reads pictures as kernels of bytes do. Of GemmArgs it ignores range, scratch and small.
+/// Reads pictures as kernels of bytes do. It ignores range, scratch and small of GemmArgs.
 struct GemmRealKernel : GemmForm {
   void (*pack)(void *packed, const GemmRealWeights &w);
   void (*run)(const GemmArgs &args);

@@ -56,7 +56,7 @@ std::vector<float> run(const graph::Graph &g, const Tensor &x) {
 }
 
 /// Both engines give the same numbers, also after the model went through a file, and lose no more than so many dB.
-/// `step`: of products of floats, what the integers of the grid are apart on which they end, 0 where that is none; without
+/// `step`: where products of floats end on a grid, the distance between its integers; 0 where they end on no grid. Without
 /// it the numbers have the same bits.
 void check_engines(const std::string &what, const nlohmann::json &file, const Config &config, double least_sqnr,
                    std::optional<double> step = std::nullopt) {
