@@ -331,29 +331,12 @@ class Lowering : RealLowering {
     return y;
   }
 
-  /// Pictures side by side along their channels: the steps that compute them write into the larger picture where this
-  /// node alone reads them; others are copied.
   bool lower_channel_concat() {
     const Shape &shape = shape_of(output());
     if (shape.size() < 3 || shape.size() > 5 || element_count(shape) == 0) return false;
     if (normalize_axis(node_->attrs.get_int("axis", 0), shape.size(), "Concat") != 1) return false;
     const SlotId y = integer_output(output(), shape, channels_last_strides(shape));
-    std::ptrdiff_t channel = 0;
-    for (const ValueId v : node_->inputs) {
-      const SlotId part = on_grid_of_output(v);
-      const View place{shape_of(v), form(y).strides, channel};
-      channel += shape_of(v)[1];
-      if (element_count(shape_of(v)) == 0) continue;
-      Step *step = open_step(v, part);
-      if (step && step->spread_output(as_picture(form(y).shape, form(y).strides)->pixel)) {
-        Slot &slot = plan_.slots[static_cast<std::size_t>(part)];
-        slot.root = y;
-        slot.offset = place.offset;
-        slot.form.strides = place.strides;
-      } else {
-        add_step(make_copy(edge(part), edge(add_view(y, place))));
-      }
-    }
+    join_channels(y, [&](ValueId v) { return on_grid_of_output(v); });
     return true;
   }
 

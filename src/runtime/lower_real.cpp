@@ -287,8 +287,26 @@ bool RealLowering::lower_real_add() {
   return true;
 }
 
-/// Pictures side by side along their channels: the steps that compute them write into the larger picture where this
-/// node alone reads them; others are copied.
+void RealLowering::join_channels(SlotId y, const std::function<SlotId(ValueId)> &part_of) {
+  std::ptrdiff_t channel = 0;
+  for (const ValueId v : node_->inputs) {
+    const SlotId part = part_of(v);
+    const View place{shape_of(v), form(y).strides, channel};
+    channel += shape_of(v)[1];
+    if (element_count(shape_of(v)) == 0) continue;
+    Step *step = is_dense_picture(part) ? open_step(v, part) : nullptr;
+    if (step && step->spread_output(as_picture(form(y).shape, form(y).strides)->pixel)) {
+      Slot &slot = plan_.slots[static_cast<std::size_t>(part)];
+      slot.root = y;
+      slot.offset = place.offset;
+      slot.form.strides = place.strides;
+    } else {
+      add_step(make_copy(edge(part), edge(add_view(y, place))));
+    }
+  }
+}
+
+/// Where an operand lies as a picture already; otherwise planes are copied as well one after the other.
 bool RealLowering::lower_real_concat() {
   if (std::string_view(node_->op->name) != "Concat" || node_->clamp) return false;
   const Shape &shape = shape_of(output());
@@ -299,22 +317,7 @@ bool RealLowering::lower_real_concat() {
       }))
     return false;
   const SlotId y = real_slot(shape, channels_last_strides(shape));
-  std::ptrdiff_t channel = 0;
-  for (const ValueId v : node_->inputs) {
-    const SlotId part = any_real(v);
-    const View place{shape_of(v), form(y).strides, channel};
-    channel += shape_of(v)[1];
-    if (element_count(shape_of(v)) == 0) continue;
-    Step *step = is_dense_picture(part) ? open_step(v, part) : nullptr;
-    if (step && step->spread_output(as_picture(shape, form(y).strides)->pixel)) {
-      Slot &slot = plan_.slots[static_cast<std::size_t>(part)];
-      slot.root = y;
-      slot.offset = place.offset;
-      slot.form.strides = place.strides;
-    } else {
-      add_step(make_copy(edge(part), edge(add_view(y, place))));
-    }
-  }
+  join_channels(y, [&](ValueId v) { return any_real(v); });
   settle(output(), y);
   return true;
 }

@@ -31,6 +31,10 @@ class RealLowering : protected Forms {
   void interleave(SlotId part, std::ptrdiff_t channel, const Phase &all, SlotId y, const Phase &phase,
                   const ops::Window &window);
 
+  /// The node's pictures side by side along their channels in y, part_of(value) in that order: the steps that compute
+  /// them write into y where this node alone reads them; others are copied.
+  void join_channels(SlotId y, const std::function<SlotId(graph::ValueId)> &part_of);
+
   /// ReduceMean over all spatial axes of a picture and no other.
   bool reduces_pictures() const;
 

@@ -12,6 +12,11 @@ struct Real : InPlace<Real> {
   using Element = std::int8_t;
   static constexpr int kMr = 6, kNr = 16, kShift = 0, kStep = 4, kLanes = 4;
 
+  template <int lane>
+  static float32x4_t add_product(float32x4_t acc, float32x4_t b, float32x4_t row) {
+    return vfmaq_laneq_f32(acc, b, row, lane);
+  }
+
   template <int mr, int columns, class Store>
   static void run(const Tile &t, const Store &store) {
     constexpr int nv = columns / kLanes;
@@ -24,7 +29,7 @@ struct Real : InPlace<Real> {
     const auto add = [&](auto lane) __attribute__((always_inline)) {
       unroll<nv>([&](auto j) {
         const float32x4_t b = vld1q_f32(w + kLanes * j);
-        unroll<mr>([&](auto r) { acc[r][j] = vfmaq_laneq_f32(acc[r][j], b, rows[r], lane); });
+        unroll<mr>([&](auto r) { acc[r][j] = add_product<lane>(acc[r][j], b, rows[r]); });
       });
       w += columns;
     };

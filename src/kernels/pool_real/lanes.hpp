@@ -52,7 +52,8 @@ struct Pools {
       const float *from = args.taps[t] + at;
       unroll<vectors>([&](auto i) {
         const Floats v = load<Floats>(from + i * kCount);
-        best[i] = (v > best[i]) | (v != v) ? v : best[i];
+        const auto takes = (v > best[i]) | (v != v);
+        best[i] = takes ? v : best[i];
       });
     }
     unroll<vectors>([&](auto i) { __builtin_memcpy(y + i * kCount, &best[i], sizeof best[i]); });

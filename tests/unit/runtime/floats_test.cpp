@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions of networks in float32: their bits depend on neither the instruction set nor threads nor batch, and they are
+// those of the operators' definitions except for the order of sums.
+#include "../sums.hpp"
+#include "support.hpp"
+
+namespace qtn::test {
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+
+constexpr int kLayers = 4;  // with products, one after the other
+
+class Dice {
+ public:
+  explicit Dice(unsigned seed) : engine_(seed) {}
+  std::int64_t in(std::int64_t lo, std::int64_t hi) {
+    return std::uniform_int_distribution<std::int64_t>(lo, hi)(engine_);
+  }
+  bool one_in(std::int64_t n) { return in(1, n) == 1; }
+  Ints several(std::size_t count, std::int64_t lo, std::int64_t hi) {
+    Ints values(count);
+    for (std::int64_t &v : values) v = in(lo, hi);
+    return values;
+  }
+
+ private:
+  std::mt19937 engine_;
+};
+
+std::vector<Tensor> run(const graph::Graph &g, const Tensor &x, runtime::Engine engine, int threads) {
+  const Tensor *inputs[] = {&x};
+  std::vector<Tensor> outputs = runtime::Session(g, {engine, threads}).run(inputs);
+  for (Tensor &y : outputs) y = y.to_contiguous();
+  return outputs;
+}
+
+void expect_one_answer(const graph::Graph &g, const Tensor &x, const std::string &what) {
+  const std::vector<Tensor> want = run(g, x, runtime::Engine::native, 1),
+                            by_definition = run(g, x, runtime::Engine::reference, 1);
+  for (std::size_t o = 0; o < want.size(); ++o)
+    if (!equal_but_for_sums(want[o], by_definition[o], 0, kLayers * 1e-6))
+      fail_test(what, ": output ", o, " is not that of the operators");
+  each_isa([&](const std::string &name) {
+    for (const int threads : {1, 3}) {
+      const std::vector<Tensor> got = run(g, x, runtime::Engine::native, threads);
+      for (std::size_t o = 0; o < want.size(); ++o)
+        expect_equal(got[o], want[o], cat(what, ", ", name, ", ", threads, " threads, output ", o));
+    }
+  });
+}
+
+/// A convolution of any form over x, of 3 to 5 axes, and its number of output channels.
+std::int64_t add_any_conv(GraphBuilder &b, Dice &dice, const std::string &name, const std::string &x,
+                          const std::string &y, std::int64_t channels, std::size_t spatial) {
+  const bool transposed = dice.one_in(4);
+  const std::int64_t groups = dice.one_in(3) ? channels : dice.one_in(3) && channels % 2 == 0 ? 2 : 1;
+  const std::int64_t filters = groups * dice.in(1, groups == channels ? 2 : 20);
+  Shape weight = transposed ? Shape{channels, filters / groups} : Shape{filters, channels / groups};
+  Ints pads(2 * spatial);
+  for (std::size_t i = 0; i < spatial; ++i) {
+    weight.push_back(dice.in(1, 3));
+    pads[i] = pads[i + spatial] = dice.in(0, weight.back() - 1);
+  }
+  Attrs a = attrs({{"pads", pads}, {"group", groups}, {"strides", dice.several(spatial, 1, 2)}});
+  if (dice.one_in(3)) a.set("dilations", Ints(spatial, transposed ? 1 : 2));
+  const auto seed = static_cast<unsigned>(dice.in(0, 1 << 20));
+  b.constant(name + ".weight", random(weight, -0.5f, 0.5f, seed));
+  std::vector<std::string> inputs{x, name + ".weight"};
+  if (!dice.one_in(3)) {
+    b.constant(name + ".bias", random({filters}, -0.3f, 0.3f, seed + 1));
+    inputs.push_back(name + ".bias");
+  }
+  b.node(transposed ? "ConvTranspose" : "Conv", name, inputs, {y}, a);
+  return filters;
+}
+
+/// Convolutions one after the other, with what stands between them in networks.
+graph::Graph any_network(unsigned seed, const Shape &input) {
+  Dice dice(seed);
+  GraphBuilder b;
+  b.input("x", input);
+  const std::size_t spatial = input.size() - 2;
+  std::int64_t channels = input[1];
+  std::string x = "x";
+  for (int layer = 0; layer < kLayers; ++layer) {
+    const std::string name = cat("n", layer), y = cat("y", layer);
+    const auto unary = [&](const char *op, const char *part, const std::string &from, const std::string &to) {
+      b.node(op, name + part, {from}, {to});
+    };
+    switch (dice.in(0, 6)) {
+      case 0:
+        unary("Relu", "relu", x, y);
+        break;
+      case 1:
+        unary("Sigmoid", "gate", x, y + "g");
+        b.node("Mul", name + "mul", {x, y + "g"}, {y});
+        break;
+      case 2:
+        unary("GlobalAveragePool", "pool", x, y + "p");
+        b.node("Mul", name + "scale", {x, y + "p"}, {y});
+        break;
+      case 3:
+        b.constant(name + "c", random({channels}, 0.5f, 1.5f, seed));
+        b.constant(name + "d", random({channels}, -0.5f, 0.5f, seed + 1));
+        b.node("BatchNormalization", name + "norm", {x, name + "c", name + "d", name + "d", name + "c"}, {y});
+        break;
+      case 4: {
+        b.node("Relu", name + "left", {x}, {y + "l"}).node("Sigmoid", name + "right", {x}, {y + "r"});
+        b.node("Concat", name + "join", {y + "l", x, y + "r"}, {y}, attrs({{"axis", std::int64_t{1}}}));
+        channels *= 3;
+        break;
+      }
+      case 5: {
+        const Ints ones(spatial, 1);
+        b.node(dice.one_in(2) ? "MaxPool" : "AveragePool", name + "window", {x}, {y},
+               attrs({{"kernel_shape", Ints(spatial, 3)}, {"strides", ones}, {"pads", Ints(2 * spatial, 1)}}));
+        break;
+      }
+      default: {
+        // A sum at the end of a convolution, as residual blocks have it.
+        b.constant(name + "w", random(spatial == 1   ? Shape{channels, channels, 1}
+                                      : spatial == 2 ? Shape{channels, channels, 1, 1}
+                                                     : Shape{channels, channels, 1, 1, 1},
+                                      -0.5f, 0.5f, seed));
+        b.node("Conv", name + "conv", {x, name + "w"}, {y + "c"}).node("Add", name + "sum", {x, y + "c"}, {y});
+      }
+    }
+    x = y;
+    channels = add_any_conv(b, dice, name + "conv2", x, y + "z", channels, spatial);
+    x = y + "z";
+  }
+  b.node("Flatten", "flat", {x}, {"f"});
+  return b.build({x, "f"});
+}
+
+void test_any_network(void **) {
+  int made = 0;
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    Dice dice(seed + 1000);
+    const std::int64_t channels = dice.in(1, 9);
+    const Shape shapes[] = {{2, channels, dice.in(6, 40)},
+                            {2, channels, dice.in(5, 20), dice.in(5, 20)},
+                            {2, channels, dice.in(4, 7), dice.in(4, 9), dice.in(4, 9)}};
+    const Shape input = shapes[dice.in(0, 2)];
+    const graph::Graph g = any_network(seed, input);
+    const Tensor x = random(input, -1, 1, seed);
+    try {
+      run(g, x, runtime::Engine::reference, 1);
+    } catch (const Error &) {
+      continue;  // windows larger than what is left of the picture
+    }
+    ++made;
+    expect_one_answer(g, x, cat("network ", seed));
+  }
+  assert_true(made > 30);
+}
+
+/// Products by constants and of two activations, under transposed and broadcast operands.
+void test_products(void **) {
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    Dice dice(seed);
+    const std::int64_t heads = dice.in(1, 3), rows = dice.in(1, 40), depth = dice.in(1, 70), out = dice.in(1, 50);
+    GraphBuilder b;
+    b.input("x", {2, rows, heads * depth});
+    b.constant("w", random({heads * depth, out}, -1, 1, seed)).node("MatMul", "first", {"x", "w"}, {"a"});
+    b.constant("shape", Tensor::from_ints(Ints{2, rows, heads, depth}));
+    b.node("Reshape", "split", {"x", "shape"}, {"h"});
+    b.node("Transpose", "q", {"h"}, {"q"}, attrs({{"perm", Ints{0, 2, 1, 3}}}));
+    b.node("Transpose", "k", {"h"}, {"k"}, attrs({{"perm", Ints{0, 2, 3, 1}}}));
+    b.node("MatMul", "scores", {"q", "k"}, {"s"}).node("Softmax", "soft", {"s"}, {"p"});
+    b.node("MatMul", "mix", {"p", "q"}, {"m"});
+    b.node("Transpose", "back", {"m"}, {"t"}, attrs({{"perm", Ints{0, 2, 1, 3}}}));
+    b.constant("flat", Tensor::from_ints(Ints{2, rows, heads * depth}));
+    b.node("Reshape", "join", {"t", "flat"}, {"j"}).node("Add", "residual", {"j", "x"}, {"r"});
+    b.constant("one", random({1, 1, depth, 3}, -1, 1, seed + 5)).node("MatMul", "shared", {"q", "one"}, {"o"});
+    expect_one_answer(b.build({"a", "r", "o"}), random({2, rows, heads * depth}, -1, 1, seed), cat("products ", seed));
+  }
+}
+
+/// What an item comes to does not depend on the batch that it is in.
+void test_batches(void **) {
+  for (unsigned seed = 0; seed < 8; ++seed) {
+    const Shape shape{5, 6, 11, 9};
+    const graph::Graph g = any_batch(any_network(seed, {1, 6, 11, 9}));
+    const Tensor x = random(shape, -1, 1, seed);
+    std::vector<Tensor> all;
+    try {
+      all = run(g, x, runtime::Engine::native, 2);
+    } catch (const Error &) {
+      continue;
+    }
+    for (std::int64_t i = 0; i < 5; ++i) {
+      const Tensor one = x.view({1, 6, 11, 9}, x.strides(), i * 6 * 11 * 9).to_contiguous();
+      const Tensor want = run(g, one, runtime::Engine::native, 1)[0];
+      const Tensor got = all[0].view(want.shape(), all[0].strides(), i * want.count()).to_contiguous();
+      expect_equal(got, want, cat("item ", i, " of network ", seed));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace qtn::test
+
+int main() {
+  using namespace qtn::test;
+  const CMUnitTest tests[] = {cmocka_unit_test(test_any_network), cmocka_unit_test(test_products),
+                              cmocka_unit_test(test_batches)};
+  return cmocka_run_group_tests_name("runtime/floats", tests, nullptr, nullptr);
+}
