@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "onnx/composing.hpp"
+#include "onnx/names.hpp"
 #include "onnx/tensor_proto.hpp"
 #include "ops/op.hpp"
 
@@ -27,17 +28,6 @@ bool has_any(const GraphProto &graph) {
              return attribute.graph && has_any(*attribute.graph);
            });
   });
-}
-
-void take_names(const GraphProto &graph, graph::UniqueNames &names) {
-  for (const protozero::data_view initializer : graph.initializers) names.take(tensor_name(initializer));
-  for (const ValueInfo &input : graph.inputs) names.take(input.name);
-  for (const NodeProto &node : graph.nodes) {
-    for (const std::string &name : node.inputs) names.take(name);
-    for (const std::string &name : node.outputs) names.take(name);
-    for (const AttributeProto &attribute : node.attributes)
-      if (attribute.graph) take_names(*attribute.graph, names);
-  }
 }
 
 struct File {

@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "base/error.hpp"
-#include "graph/names.hpp"
+#include "onnx/names.hpp"
 #include "onnx/tensor_proto.hpp"
 
 namespace qtn::onnx {
@@ -20,16 +20,6 @@ using Names = std::unordered_map<std::string, std::string>;
 const AttributeProto *find(const std::vector<AttributeProto> &attributes, const std::string &name) {
   const auto at = std::ranges::find(attributes, name, &AttributeProto::name);
   return at == attributes.end() ? nullptr : &*at;
-}
-
-void take_names(const GraphProto &graph, graph::UniqueNames &names) {
-  for (const ValueInfo &input : graph.inputs) names.take(input.name);
-  for (const NodeProto &node : graph.nodes) {
-    for (const std::string &name : node.inputs) names.take(name);
-    for (const std::string &name : node.outputs) names.take(name);
-    for (const AttributeProto &attribute : node.attributes)
-      if (attribute.graph) take_names(*attribute.graph, names);
-  }
 }
 
 class Inlining {

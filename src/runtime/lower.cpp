@@ -109,7 +109,7 @@ class Lowering : RealLowering {
     } else {
       add_convolution(xs, ys, window, w, out, pack_cache());
     }
-    if (!qy) settle(y, contiguous(ys));
+    if (!qy) settle(y, ys);
   }
 
   void add_convolution(SlotId x, SlotId y, const ops::Window &window, const LinearWeights &w, const QuantizedRange &out,
@@ -161,7 +161,7 @@ class Lowering : RealLowering {
       for (std::size_t i = 0; i < p.phases.size() && !whole; ++i)
         interleave(to, static_cast<std::ptrdiff_t>(i) * shape[1], p.all, ys, p.phases[i], window);
     }
-    if (!qy) settle(y, contiguous(ys));
+    if (!qy) settle(y, ys);
   }
 
   void lower_dynamic() {

@@ -334,9 +334,13 @@ SlotId RealLowering::channels_last(ValueId v, std::size_t rank) {
     if (!same_layout(shape, contiguous_strides(shape), channels_last_strides(shape)))
       s = copied(add_view(s, {shape, contiguous_strides(shape), 0}), channels_last_strides(shape));
   }
-  Shape last = shape;
-  std::rotate(last.begin() + 1, last.begin() + 2, last.end());
-  return add_view(s, {last, contiguous_strides(last), 0});
+  return channels_as_last_axis(s, shape);
+}
+
+/// A dense picture of this shape as the contiguous tensor that it is in memory.
+SlotId RealLowering::channels_as_last_axis(SlotId picture, Shape shape) {
+  std::rotate(shape.begin() + 1, shape.begin() + 2, shape.end());
+  return add_view(picture, {shape, contiguous_strides(shape), 0});
 }
 
 /// Element by element over pictures, as they lie: the operator sees the channels as the last axis.
@@ -356,9 +360,7 @@ bool RealLowering::lower_on_pictures() {
   OperandRefs refs;
   for (const ValueId v : node_->inputs) refs.inputs.push_back(v == kNoValue ? kNoSlot : channels_last(v, rank));
   const SlotId y = real_slot(shape, channels_last_strides(shape));
-  Shape last = shape;
-  std::rotate(last.begin() + 1, last.begin() + 2, last.end());
-  refs.outputs = {add_view(y, {last, contiguous_strides(last), 0})};
+  refs.outputs = {channels_as_last_axis(y, shape)};
   add_step(make_run(*node_, refs));
   settle(output(), y);
   return true;

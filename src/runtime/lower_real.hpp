@@ -58,6 +58,7 @@ class RealLowering : protected Forms {
                             const PackCache &cache);
   SlotId real_slot(const Shape &shape, const Shape &strides);
   SlotId channels_last(graph::ValueId v, std::size_t rank);
+  SlotId channels_as_last_axis(SlotId picture, Shape shape);
 };
 
 }  // namespace qtn::runtime
