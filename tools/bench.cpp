@@ -2,9 +2,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <sstream>
 
 #include "checks.hpp"
 #include "commands.hpp"
@@ -19,21 +21,50 @@ using Json = nlohmann::ordered_json;
 
 struct Options {
   std::string model;
+  std::vector<std::string> shapes;
   int64_t threads = 0, batch = 1;
   double seconds = 2;
   bool profile = false, json = false;
 };
 
-Shape input_shape(const qmodel *model, size_t index, int64_t batch) {
+using Shapes = std::map<std::string, Shape>;
+
+// NAME=1x128
+Shapes given_shapes(const qmodel *model, const std::vector<std::string> &texts) {
+  Shapes shapes;
+  for (const std::string &text : texts) {
+    const size_t equals = text.rfind('=');
+    const std::string name = text.substr(0, equals);
+    if (equals == std::string::npos) throw UsageError("--shape " + text + ": NAME=1x128 is expected");
+    size_t index = 0;
+    while (index < qmodel_input_count(model) && name != qmodel_input_name(model, index)) ++index;
+    if (index == qmodel_input_count(model)) throw Failure("--shape " + text + ": the model has no such input");
+    Shape &shape = shapes[name];
+    std::istringstream numbers(text.substr(equals + 1));
+    for (std::string number; std::getline(numbers, number, 'x');) {
+      const bool digits = !number.empty() && number.size() < 10 &&
+                          std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; });
+      if (!digits) throw UsageError("--shape " + text + ": '" + number + "' is not a size");
+      shape.push_back(std::stoll(number));
+    }
+  }
+  return shapes;
+}
+
+Shape input_shape(const qmodel *model, size_t index, int64_t batch, const Shapes &given) {
   const std::string name = qmodel_input_name(model, index);
+  if (const auto at = given.find(name); at != given.end()) return at->second;
   const int64_t *declared = qmodel_input_shape(model, index);
-  if (declared == nullptr) throw Failure("input '" + name + "' has no declared shape, so no data can be invented for it");
+  if (declared == nullptr)
+    throw Failure("input '" + name + "' has no declared shape, so no data can be invented for it; --shape " + name +
+                  "=1x128, for example, gives it one");
   Shape shape(declared, declared + qmodel_input_rank(model, index));
   if (!shape.empty() && shape[0] < 0) shape[0] = batch;
   for (size_t i = 0; i < shape.size(); ++i)
     if (shape[i] < 0)
       throw Failure("input '" + name + "' leaves dimension " + std::to_string(i) +
-                    " open; only the first, the batch, " + "is filled in");
+                    " open; only the first, the batch, is filled in; --shape " + name +
+                    "=1x128, for example, gives them all");
   if (index == 0 && batch != 1 && (shape.empty() || shape[0] != batch))
     throw Failure("input '" + name + "' has the fixed shape " + shape_text(shape) + ", not a batch of " +
                   std::to_string(batch));
@@ -41,8 +72,7 @@ Shape input_shape(const qmodel *model, size_t index, int64_t batch) {
 }
 
 // The same numbers in every run of the command.
-Tensor random_input(const qmodel *model, size_t index, int64_t batch, std::mt19937 &random) {
-  const Shape shape = input_shape(model, index, batch);
+Tensor random_input(const qmodel *model, size_t index, const Shape &shape, std::mt19937 &random) {
   const qdtype dtype = qmodel_input_dtype(model, index);
   Tensor tensor = make<Tensor>(qtensor_create, dtype, shape.data(), shape.size(), nullptr, nullptr, size_t{0});
   void *data = nullptr;
@@ -77,10 +107,11 @@ void print_text(const Json &report) {
 void bench(const Options &options) {
   const Model model = load_model(options.model);
   const Session session = open_session(model.get(), "", options.threads);
+  const Shapes given = given_shapes(model.get(), options.shapes);
   std::mt19937 random(1);
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < qmodel_input_count(model.get()); ++i)
-    inputs.push_back(random_input(model.get(), i, options.batch, random));
+    inputs.push_back(random_input(model.get(), i, input_shape(model.get(), i, options.batch, given), random));
   const Times times = measure(model.get(), session.get(), inputs, options.seconds);
   const Json profiled = profile(session.get(), inputs, options.profile ? 9 : 1);
   const Shape shape = inputs.empty() ? Shape() : shape_of(inputs.front().get());
@@ -118,7 +149,12 @@ void add_bench(CLI::App &app) {
   command.add_option("--threads", options->threads, "Threads (default: as many as there are processors)")
       ->type_name("N")
       ->check(positive_count());
-  command.add_option("--batch", options->batch, "Samples in a run (default 1)")->type_name("N")->check(positive_count());
+  command.add_option("--batch", options->batch, "Samples in a run (default 1)")
+      ->type_name("N")
+      ->check(positive_count());
+  command
+      .add_option("--shape", options->shapes, "The shape of an input, for those that leave dimensions open (repeated)")
+      ->type_name("NAME=1x128");
   command.add_option("--seconds", options->seconds, "How many seconds to measure (default 2)")
       ->type_name("S")
       ->check(positive_seconds());

@@ -96,7 +96,13 @@ class Models(CommandTest):
 
     def test_open_dimensions_in_bench(self):
         model = onnx([("Relu", ["x"], ["y"])], {"x": ["n", 3, "height"]}, {"y": ["n", 3, "height"]})
-        self.refuse("bench", self.path("open.onnx", model), says=["'x'", "dimension 2"])
+        path = self.path("open.onnx", model)
+        self.refuse("bench", path, says=["'x'", "dimension 2", "--shape x="])
+        self.refuse("bench", path, "--shape", "y=1x3x4", says=["y=1x3x4"])
+        self.refuse("bench", path, "--shape", "x=1x3", says=["rank"])
+        self.refuse("bench", path, "--shape", "x=1x-3x4", code=2)
+        self.refuse("bench", path, "--shape", "1x3x4", code=2)
+        self.succeed("bench", path, "--shape", "x=1x3x4", "--seconds", "0.1")
 
 
 class Data(CommandTest):
