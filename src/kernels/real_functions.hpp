@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of float32 on vectors of any length. Neither fused multiplications nor other instructions that only some
-// CPUs have, so that all lengths give the same bits; errors in units in the last place are in the tests of the family activation.
+// Functions of float32 on vectors of any length. Sums of a product are fused where they say so and nowhere else, so that
+// all lengths give the same bits; errors in units in the last place are in the tests of the family activation.
 #pragma once
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
 
 #include <cstddef>
 #include <cstdint>
@@ -30,6 +36,44 @@ struct Functions {
   [[gnu::always_inline]] static Floats with_sign_of(Floats x, Floats of) {
     return floats(bits(x) | (bits(of) & ~0x7fffffff));
   }
+  /// The same vector, of one width: in the branches of others it is never made.
+  template <class To, class From>
+  [[gnu::always_inline]] static To as(const From &v) {
+    To to;
+    __builtin_memcpy(&to, &v, sizeof to);
+    return to;
+  }
+
+  /// a * b + c, rounded once.
+  [[gnu::always_inline]] static Floats fma(Floats a, Floats b, Floats c) {
+#if defined(__AVX512F__)
+    if constexpr (bytes == 64) return as<Floats>(_mm512_fmadd_ps(as<__m512>(a), as<__m512>(b), as<__m512>(c)));
+#endif
+#if defined(__FMA__)
+    if constexpr (bytes == 32) return as<Floats>(_mm256_fmadd_ps(as<__m256>(a), as<__m256>(b), as<__m256>(c)));
+    if constexpr (bytes == 16) return as<Floats>(_mm_fmadd_ps(as<__m128>(a), as<__m128>(b), as<__m128>(c)));
+#elif defined(__aarch64__)
+    if constexpr (bytes == 16) return as<Floats>(vfmaq_f32(as<float32x4_t>(c), as<float32x4_t>(a), as<float32x4_t>(b)));
+#endif
+    float each[3][kCount];
+    store(each[0], a);
+    store(each[1], b);
+    store(each[2], c);
+    for (std::size_t i = 0; i < kCount; ++i) each[2][i] = __builtin_fmaf(each[0][i], each[1][i], each[2][i]);
+    return load(each[2]);
+  }
+
+  /// first + x * (second + x * ...), from the last term on.
+  template <class... Terms>
+  [[gnu::always_inline]] static Floats polynomial(Floats x, float first, Terms... terms) {
+    if constexpr (sizeof...(terms) == 0)
+      return all(first);
+    else if constexpr (sizeof...(terms) == 1)
+      return fma(x, all(terms)..., all(first));
+    else
+      return fma(polynomial(x, terms...), x, all(first));
+  }
+
   /// x, or the bound beyond it; NaN stays.
   [[gnu::always_inline]] static Floats at_most(Floats x, float bound) { return x > bound ? all(bound) : x; }
   [[gnu::always_inline]] static Floats at_least(Floats x, float bound) { return x < bound ? all(bound) : x; }
@@ -54,14 +98,11 @@ struct Functions {
     constexpr float kInverseLn2 = 1.44269504f, kRound = 0x1.8p23f;
     constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;  // products of the first with n are exact
     constexpr std::int32_t kRoundBits = 0x4b400000;
-    const Floats shifted = x * kInverseLn2 + kRound, n = shifted - kRound;
-    const Floats r = ((x - n * kLn2High) - n * kLn2Low) + rest;
-    Floats p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    return {(p * (r * r) + r) + 1.0f, bits(shifted) - kRoundBits};
+    const Floats shifted = fma(x, all(kInverseLn2), all(kRound)), n = shifted - kRound;
+    const Floats r = fma(n, all(-kLn2Low), fma(n, all(-kLn2High), x)) + rest;
+    const Floats p = polynomial(r, 5.0000001201e-1f, 1.6666665459e-1f, 4.1665795894e-2f, 8.3334519073e-3f,
+                                1.3981999507e-3f, 1.9875691500e-4f);
+    return {fma(p, r * r, r) + 1.0f, bits(shifted) - kRoundBits};
   }
 
   [[gnu::always_inline]] static Floats exp(Floats x) {
@@ -81,16 +122,21 @@ struct Functions {
     return (x < 0.0f ? e : all(1)) / (1.0f + e);
   }
 
-  /// x sigmoid(z). Powers of two come last, since the power of e alone would be too small for a float where the result
-  /// is not.
+  /// x sigmoid(z).
   [[gnu::always_inline]] static Floats gated(Floats x, Floats z) {
-    constexpr float kLeast = -174;
-    const Scaled e = exponential(at_least(-magnitude(z), kLeast), Floats{});
+    return gated_by(x, z < 0.0f, magnitude(z), Floats{});
+  }
+
+  /// The same of z = -(away + rest) where it is `below`, else away + rest. Powers of two come last, since the power of e
+  /// alone would be too small for a float where the result is not.
+  [[gnu::always_inline]] static Floats gated_by(Floats x, Ints below, Floats away, Floats rest) {
+    constexpr float kMost = 174;
+    const Scaled e = exponential(-at_most(away, kMost), -rest);
     const Ints half = e.n >> 1;
     const Floats high = Scaled::power_of_two(half), low = Scaled::power_of_two(e.n - half);
-    const Floats one = all(1), below = 1.0f + e.p * high * low;
-    const Floats y = (z < 0.0f ? x * e.p : x) / below * (z < 0.0f ? high : one) * (z < 0.0f ? low : one);
-    return z < kLeast ? x * 0.0f : y;
+    const Floats one = all(1), over = fma(e.p * high, low, one);
+    const Floats y = (below ? x * e.p : x) / over * (below ? high : one) * (below ? low : one);
+    return (below & (away > kMost)) ? x * 0.0f : y;
   }
 
   [[gnu::always_inline]] static Floats tanh(Floats x) {
@@ -98,47 +144,35 @@ struct Functions {
     const Floats away = magnitude(x), at = at_most(away, kOne);
     const Floats far = 1.0f - 2.0f / (exponential(at + at, Floats{}).near_value() + 1.0f);
     const Floats square = at * at;
-    Floats p = square * -5.70498872745e-3f + 2.06390887954e-2f;  // Cephes' tanhf
-    p = p * square - 5.37397155531e-2f;
-    p = p * square + 1.33314422036e-1f;
-    p = p * square - 3.33332819422e-1f;
-    return with_sign_of(away < kNear ? p * square * at + at : far, x);
+    const Floats p = polynomial(square, -3.33332819422e-1f, 1.33314422036e-1f, -5.37397155531e-2f, 2.06390887954e-2f,
+                                -5.70498872745e-3f);  // Cephes' tanhf
+    return with_sign_of(away < kNear ? fma(p * square, at, at) : far, x);
   }
 
   /// Two polynomials: near 0 in the square, beyond it the logarithm of 1 - erf.
   [[gnu::always_inline]] static Floats erf(Floats x) {
     constexpr float kOne = 4, kNear = 0.927734375f;  // from kOne on the result is 1
     const Floats at = at_most(magnitude(x), kOne), square = at * at;
-    Floats p = at * -1.72853470e-5f + 3.83197126e-4f;
-    const Floats q = at * -3.88396438e-3f + 2.42546219e-2f;
-    p = p * square + q;
-    p = p * at - 1.06777877e-1f;
-    p = p * at - 6.34846687e-1f;
-    p = p * at - 1.28717512e-1f;
-    const Floats far = 1.0f - exponential(p * at - at, Floats{}).near_value();
-    Floats near = square * -5.96761703e-4f + 4.99119423e-3f;
-    near = near * square - 2.67681349e-2f;
-    near = near * square + 1.12819925e-1f;
-    near = near * square - 3.76125336e-1f;
-    near = near * square + 1.28379166e-1f;
-    return with_sign_of(at > kNear ? far : near * at + at, x);
+    // Odd and even terms apart, which is a shorter chain.
+    const Floats p = polynomial(at, -1.28717512e-1f, -6.34846687e-1f, -1.06777877e-1f);
+    const Floats q =
+        fma(square, polynomial(at, 3.83197126e-4f, -1.72853470e-5f), polynomial(at, 2.42546219e-2f, -3.88396438e-3f));
+    const Floats far = 1.0f - exponential(fma(fma(q, square * at, p), at, -at), Floats{}).near_value();
+    const Floats near = polynomial(square, 1.28379166e-1f, -3.76125336e-1f, 1.12819925e-1f, -2.67681349e-2f,
+                                   4.99119423e-3f, -5.96761703e-4f);
+    return with_sign_of(at > kNear ? far : fma(near, at, at), x);
   }
 
   /// The share of a normal distribution below -at, for `at` from 0 to 14.5: exp(-at^2 / 2) times a quotient of
-  /// polynomials that is off by less than 1e-8. The square is taken in two parts, since an exponential makes more of each
+  /// polynomials that is off by less than 1e-8. What the square loses is kept, since an exponential makes more of each
   /// error of a large argument.
   [[gnu::always_inline]] static Scaled normal_tail(Floats at) {
-    const Floats high = floats(bits(at) & ~0xfff);
-    const Scaled density = exponential(high * high * -0.5f, (at - high) * (at + high) * -0.5f);
-    Floats over = at * 0.004115613177418709f + 0.04062880203127861f;
-    Floats under = at * 0.010316192172467709f + 0.10184775292873383f;
-    over = over * at + 0.1832224279642105f;
-    under = under * at + 0.4694369435310364f;
-    over = over * at + 0.4382784366607666f;
-    under = under * at + 1.2024513483047485f;
-    over = over * at + 0.5f;
-    under = under * at + 1.6744418144226074f;
-    under = under * at + 1.0f;
+    const Floats square = at * at, lost = fma(at, at, -square);
+    const Scaled density = exponential(square * -0.5f, lost * -0.5f);
+    const Floats over =
+        polynomial(at, 0.5f, 0.4382784366607666f, 0.1832224279642105f, 0.04062880203127861f, 0.004115613177418709f);
+    const Floats under = polynomial(at, 1.0f, 1.6744418144226074f, 1.2024513483047485f, 0.4694369435310364f,
+                                    0.10184775292873383f, 0.010316192172467709f);
     return {density.p * over / under, density.n};
   }
 
@@ -148,6 +182,21 @@ struct Functions {
     part.p *= at;
     const Floats lost = part.value();
     return x < 0.0f ? -lost : x - lost;
+  }
+
+  /// x sigmoid(z), z = 2 sqrt(2 / pi) (x + 0.044715 x^3). What products and sums lose is kept, as above.
+  [[gnu::always_inline]] static Floats gelu_by_tanh(Floats x) {
+    constexpr double kSlope = 1.5957691216057308, kCubic = 0.044715 * kSlope;
+    constexpr auto kSlopeHigh = static_cast<float>(kSlope), kCubicHigh = static_cast<float>(kCubic);
+    constexpr auto kSlopeLow = static_cast<float>(kSlope - static_cast<double>(kSlopeHigh));
+    constexpr auto kCubicLow = static_cast<float>(kCubic - static_cast<double>(kCubicHigh));
+    constexpr float kMost = 12;  // from there on the result is x, or smaller than floats
+    const Floats at = at_most(magnitude(x), kMost), square = at * at, square_lost = fma(at, at, -square);
+    const Floats cube = square * kCubicHigh, slope = cube + kSlopeHigh, added = slope - cube;
+    Floats lost = fma(square, all(kCubicHigh), -cube) + ((cube - (slope - added)) + (kSlopeHigh - added));
+    lost = fma(square_lost, all(kCubicHigh), lost) + polynomial(square, kSlopeLow, kCubicLow);
+    const Floats z = at * slope;
+    return gated_by(at_least(x, -kMost), x < 0.0f, z, fma(at, slope, -z) + at * lost);
   }
 
   /// y = f(x) on vectors. The last one begins early enough to be whole, and is read before anything is written, because

@@ -31,7 +31,7 @@ void run_loops(Activation f, const float *x, float *y, std::size_t count) {
     case Activation::gelu:
       return V::map(x, y, count, V::gelu);
     case Activation::gelu_by_tanh:
-      return map<GeluByTanh>(x, y, count);
+      return V::map(x, y, count, V::gelu_by_tanh);
     case Activation::hard_swish:
       return map<HardSwish>(x, y, count);
     case Activation::mish:

@@ -89,16 +89,6 @@ struct Rows : Vectors<bytes> {
             static_cast<double>(args.x[static_cast<std::ptrdiff_t>(r) * args.row + static_cast<std::ptrdiff_t>(c)]);
   }
 
-  /// y = x * factor, formed in double and rounded; y may be x.
-  static void multiply(const float *x, double factor, float *y, std::size_t count) {
-    std::size_t i = 0;
-    for (; i + kCount <= count; i += kCount) {
-      const Floats v = narrow(wide(x + i) * factor);
-      __builtin_memcpy(y + i, &v, sizeof v);
-    }
-    for (; i < count; ++i) y[i] = static_cast<float>(static_cast<double>(x[i]) * factor);
-  }
-
   static float largest(const float *x, std::size_t count) {
     using V = Functions<bytes>;
     float most = x[0];
@@ -131,7 +121,8 @@ struct Rows : Vectors<bytes> {
     using V = Functions<bytes>;
     const float top = largest(x, count);
     V::map(x, y, count, [top](typename V::Floats v) { return V::brief_exp(v - top); });
-    multiply(y, 1 / sum(y, count), y, count);
+    const auto factor = static_cast<float>(1 / sum(y, count));
+    V::map(y, y, count, [factor](typename V::Floats v) { return v * factor; });
   }
 
   /// Softmax of elements `inner` apart, of as many neighbours as a vector has.
