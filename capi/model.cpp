@@ -36,7 +36,7 @@ onnx::SaveOptions save_options(const char *entry, const Attrs &attrs) {
   return options;
 }
 
-constexpr AttrSpec kDynamicOptions[] = {{"conv", AttrSpec::kInt}};
+constexpr AttrSpec kDynamicOptions[] = {{"conv", AttrSpec::kInt}, {"granularity", AttrSpec::kString}};
 constexpr AttrSpec kWeightOptions[] = {{"dtype", AttrSpec::kString}, {"block_size", AttrSpec::kInt}};
 
 quant::WeightsOnly weight_options(const char *entry, const Attrs &attrs) {
@@ -300,7 +300,9 @@ qstatus qmodel_quantize_dynamic(qmodel **out, const qmodel *m, const qconfig *co
     const Attrs &options = attrs_or_none(attrs);
     options.check(kDynamicOptions, entry);
     if (m->prepared()) fail(QTN_ESTATE, entry, ": the model is prepared already");
-    *out = new qmodel(quant::quantize_dynamic(m->graph(), config->value, options.get_int("conv", 0) != 0));
+    quant::DynamicOptions dynamic{options.get_int("conv", 0) != 0, {}};
+    if (options.has("granularity")) dynamic.granularity = ops::parse_granularity(options.get_string("granularity", ""));
+    *out = new qmodel(quant::quantize_dynamic(m->graph(), config->value, dynamic));
   });
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataless.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "checks.hpp"
 
 namespace tool {
@@ -9,26 +11,54 @@ void add_dataless_options(CLI::App &command, DatalessOptions &options) {
   CLI::Option *dynamic = command.add_flag("--dynamic", options.dynamic,
                                           "Without samples: Gemm and MatMul quantize their input at every run");
   command.add_flag("--dynamic-conv", options.convolutions, "With --dynamic: Conv does so too")->needs(dynamic);
+  command
+      .add_option("--granularity", options.granularity,
+                  "With --dynamic: what has a scale of its own, each row of an input (default) or the whole tensor")
+      ->check(CLI::IsMember({"row", "tensor"}))
+      ->needs(dynamic);
   CLI::Option *weights =
-      command.add_option("--weights-only", options.weights, "Without samples: store small weights, and compute in float")
+      command
+          .add_option("--weights-only", options.weights, "Without samples: store small weights, and compute in float")
           ->type_name("int8|int4")
           ->check(CLI::IsMember({"int8", "int4"}))
           ->excludes(dynamic);
-  command.add_option("--block", options.block, "With --weights-only: N weights share a scale (default: a whole channel)")
+  command
+      .add_option("--block", options.block, "With --weights-only: N weights share a scale (default: a whole channel)")
       ->type_name("N")
       ->check(positive_count())
       ->needs(weights);
   for (const char *name :
-       {"--data", "--calibration", "--observer", "--samples", "--equalize", "--no-equalize", "--plain",
-        "--absorb-bias", "--bias-correction", "--no-bias-correction", "--adaround", "--smooth", "--auto", "--target-sqnr", "--report"})
+       {"--data", "--calibration", "--observer", "--samples", "--equalize", "--no-equalize", "--plain", "--absorb-bias",
+        "--bias-correction", "--no-bias-correction", "--adaround", "--smooth", "--auto", "--target-sqnr", "--report"})
     command.get_option(name)->excludes(dynamic)->excludes(weights);
   command.get_option("--config")->excludes(weights);
+}
+
+std::string what_is_dynamic(const qmodel *model) {
+  const Blob blob = make<Blob>(qmodel_inspect, model);
+  const auto *text = static_cast<const char *>(qblob_data(blob.get()));
+  size_t products = 0, convolutions = 0;
+  for (const auto &node : nlohmann::json::parse(text, text + qblob_size(blob.get())).at("nodes")) {
+    products += node.at("op") == "DynamicQuantizeMatMul";
+    convolutions += node.at("op") == "Conv";
+  }
+  if (products == 0)
+    throw Failure(
+        "the model has no MatMul or Gemm with constant weights, which are all that is quantized without samples; "
+        "--data gives some");
+  std::string said = "no samples given, so " + std::to_string(products) +
+                     (products == 1 ? " product quantizes its" : " products quantize their") + " input at every run";
+  if (convolutions > 0)
+    said += " and " + std::to_string(convolutions) + (convolutions == 1 ? " convolution stays" : " convolutions stay") +
+            " in float, which --data changes";
+  return said;
 }
 
 Model quantize_without_data(const qmodel *model, const qconfig *config, const DatalessOptions &options) {
   const Attrs attrs = make<Attrs>(qattrs_create);
   if (options.dynamic) {
     check(qattrs_set_int(attrs.get(), "conv", options.convolutions));
+    if (!options.granularity.empty()) check(qattrs_set_string(attrs.get(), "granularity", options.granularity.c_str()));
     return make<Model>(qmodel_quantize_dynamic, model, config, attrs.get());
   }
   check(qattrs_set_string(attrs.get(), "dtype", options.weights.c_str()));

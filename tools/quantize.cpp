@@ -38,6 +38,7 @@ struct Options {
   CalibrationOptions calibration;
   Recovery recovery;
   DatalessOptions dataless;
+  bool asked_for_dataless = false;  // otherwise that is what is left without samples
   bool json = false;
 };
 
@@ -102,9 +103,11 @@ void quantize(const Options &options) {
     refuse_input(path, inputs);
   }
   const Config config = make_config(options.calibration);
-  if (options.dataless.any())
-    return save_without_samples(quantize_without_data(model.get(), config.get(), options.dataless).get(), options,
-                                "without samples");
+  if (options.dataless.any()) {
+    const Model quantized = quantize_without_data(model.get(), config.get(), options.dataless);
+    return save_without_samples(quantized.get(), options,
+                                options.asked_for_dataless ? "without samples" : what_is_dynamic(quantized.get()));
+  }
   if (!options.calibrated.empty())
     return save_without_samples(quantize_calibrated(model.get(), config.get(), options.calibrated).get(), options,
                                 "calibrated from " + options.calibrated);
@@ -128,6 +131,13 @@ void quantize(const Options &options) {
   if (!options.json) std::printf("%s: report\n", options.report.c_str());
 }
 
+// Whether an option says something of samples.
+bool needs_samples(const Options &options) {
+  const CalibrationOptions &c = options.calibration;
+  return options.recovery.any() || !options.recovery.fallback.empty() || c.equalize || c.samples > 0 ||
+         !c.observer.empty() || !options.report.empty();
+}
+
 }  // namespace
 
 void add_quantize(CLI::App &app, std::vector<std::string> words) {
@@ -139,7 +149,8 @@ void add_quantize(CLI::App &app, std::vector<std::string> words) {
   command.add_option("-o,--output", options->output, "Quantized model to write")->type_name("OUT.onnx")->required();
   CLI::Option &data = *add_calibration_options(command, options->calibration);
   CLI::Option &calibrated =
-      *command.add_option("--calibration", options->calibrated, "Take a file of `calibrate` or `merge` instead of --data")
+      *command
+           .add_option("--calibration", options->calibrated, "Take a file of `calibrate` or `merge` instead of --data")
            ->type_name("FILE.qcal")
            ->excludes(&data);
   command.add_flag("--plain", options->recovery.plain, "Only calibrate and convert; try no corrections");
@@ -169,14 +180,18 @@ void add_quantize(CLI::App &app, std::vector<std::string> words) {
   command.add_option("--format", options->format, "The form of the int8 file: qdq (default) or qoperator")
       ->check(CLI::IsMember({"qdq", "qoperator"}));
   command
-      .add_option("--report", options->report, "Also write a page with sizes, times, losses of accuracy, histograms and reasons")
+      .add_option("--report", options->report,
+                  "Also write a page with sizes, times, losses of accuracy, histograms and reasons")
       ->type_name("FILE.html")
       ->excludes(&calibrated);
   command.add_flag("--json", options->json, "Print one JSON object instead of sentences");
   add_dataless_options(command, options->dataless);
   command.callback([options] {
-    if (options->calibration.data.sources.empty() && options->calibrated.empty() && !options->dataless.any())
-      throw UsageError("quantize: needs one of --data --calibration --dynamic --weights-only");
+    options->asked_for_dataless = options->dataless.any();
+    if (options->calibration.data.sources.empty() && options->calibrated.empty() && !options->asked_for_dataless) {
+      if (needs_samples(*options)) throw UsageError("quantize: an option that measures needs --data");
+      options->dataless.dynamic = true;
+    }
     if (options->recovery.any() && options->calibration.data.sources.empty())
       throw UsageError("quantize: an option that measures needs --data, not --calibration");
     if (!options->recovery.fallback.empty() && !options->recovery.targeted())

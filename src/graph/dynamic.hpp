@@ -5,14 +5,16 @@
 #include <map>
 
 #include "graph/graph.hpp"
+#include "ops/common/dynamic_quantizer.hpp"
 
 namespace qtn::graph {
 
-/// Says for DynamicQuantizeLinear or DynamicQuantizeMatMul whose grid x gets.
-void set_numerics(Node &node, Numerics numerics);
+/// int32 [columns] of weights [depth][columns] of 8 bits less their zero points (one, one for each column, or no data).
+Tensor column_sums_of(const Tensor &weight, const Tensor &zero);
 
 /// Appends nodes to a graph: DynamicQuantizeLinear of x, ConvInteger or MatMulInteger, and their sums as floats,
-/// `float(sums) * (scale of x * scales) + bias`, which is what DynamicQuantizeMatMul computes, bit for bit.
+/// `float(sums) * (scale of x * scales) + bias`, which is what DynamicQuantizeMatMul computes, bit for bit. Runtimes
+/// know no MatMulInteger by one zero point for each row: there, `zero_point of x * sums of columns` is taken off sums.
 class DynamicProducts {
  public:
   explicit DynamicProducts(Graph &g) : g_(g) {}
@@ -20,7 +22,7 @@ class DynamicProducts {
   struct Constants {
     ValueId weight, scales;
     ValueId zero = kNoValue, bias = kNoValue;  ///< shaped so that they broadcast over the product
-    Numerics numerics = Numerics::onnx;        ///< of the grid of x
+    ops::OwnGrid grid{};                       ///< of x; one for each row only for MatMulInteger
   };
   /// In the place of `node`, whose first input is x and whose clamp the result gets.
   void add(const Node &node, const ops::OpDef &product, const Constants &constants);
@@ -30,13 +32,14 @@ class DynamicProducts {
   struct Grid {
     ValueId q, scale, zero;
   };
-  Grid grid_of(ValueId x, Numerics numerics, const std::string &name);
+  Grid grid_of(ValueId x, const ops::OwnGrid &grid, const std::string &name);
+  ValueId column_sums(const Constants &constants, const std::string &name);
   ValueId add_value(const std::string &name, qdtype dtype);
   void add_node(const ops::OpDef &op, const std::string &name, std::vector<ValueId> inputs,
                 std::vector<ValueId> outputs);
 
   Graph &g_;
-  std::map<std::pair<ValueId, Numerics>, Grid> grids_;  // one for all products that read x
+  std::map<std::pair<ValueId, ops::OwnGrid>, Grid> grids_;  // one for all products that read x
 };
 
 }  // namespace qtn::graph

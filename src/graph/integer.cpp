@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/common/dynamic_quantizer.hpp"
+
 namespace qtn::graph {
 namespace {
 
@@ -60,6 +62,8 @@ bool fits_dynamic(const Graph &g, const Node &node) {
   if (depth < 1 || depth > kDynamicDepth || columns < 1) return false;
   for (const std::size_t i : {2, 3, 4})
     if (!of_columns(operand(g, node, i), columns)) return false;
+  const bool rows = ops::own_grid(node.op->name, node.attrs).granularity == ops::Granularity::row;
+  if (rows && (w.constant.dtype() != QTN_INT8 || operand(g, node, 3))) return false;
   return are_scales(operand(g, node, 2)->constant);
 }
 

@@ -12,6 +12,7 @@ using graph::Graph;
 using graph::kNoValue;
 using graph::Node;
 using graph::ValueId;
+using ops::Granularity;
 
 ValueId input(const Node &node, std::size_t i) { return i < node.inputs.size() ? node.inputs[i] : kNoValue; }
 
@@ -36,15 +37,56 @@ class Folding {
     return node.op == &op && !node.clamp ? &node : nullptr;
   }
 
+  /// What a product makes of x on its own grid.
+  struct Sums {
+    const Node *product = nullptr, *grid = nullptr;
+  };
+
+  Sums sums_of(ValueId v) const {
+    const Node *product = maker(v, ops::kMatMulInteger);
+    const Node *grid = product ? maker(product->inputs[0], ops::kDynamicQuantizeLinear) : nullptr;
+    if (!grid || grid->outputs.size() != 3 || product->inputs[0] != grid->outputs[0]) return {};
+    return {product, grid};
+  }
+
+  static bool is_cast(const Node *node, qdtype to) { return node && node->attrs.get_int("to", 0) == to; }
+
+  /// The sums of a product by one zero point, or those from which a zero point for each row is taken off.
+  Sums centered_sums(ValueId v) const {
+    if (const Sums found = sums_of(v); found.product)
+      return granularity(found) == Granularity::tensor && input(*found.product, 2) == found.grid->outputs[2] ? found
+                                                                                                             : Sums{};
+    const Node *sub = maker(v, ops::kSub), *moved = sub ? maker(sub->inputs[1], ops::kMul) : nullptr;
+    const Sums found = moved ? sums_of(sub->inputs[0]) : Sums{};
+    if (!found.product || granularity(found) != Granularity::row || input(*found.product, 2) != kNoValue) return {};
+    for (const std::size_t i : {0, 1}) {
+      const Node *zeros = maker(moved->inputs[i], ops::kCast);
+      if (is_cast(zeros, QTN_INT32) && zeros->inputs[0] == found.grid->outputs[2] &&
+          are_column_sums(moved->inputs[1 - i], *found.product))
+        return found;
+    }
+    return {};
+  }
+
+  static Granularity granularity(const Sums &sums) {
+    return ops::own_grid(sums.grid->op->name, sums.grid->attrs).granularity;
+  }
+
+  bool are_column_sums(ValueId v, const Node &product) const {
+    const Tensor &given = g_.value(v).constant, &w = g_.value(product.inputs[1]).constant;
+    const ValueId zero = input(product, 3);
+    if (!given.has_data() || given.dtype() != QTN_INT32 || !w.has_data() || w.rank() != 2 || w.dim(0) < 1) return false;
+    if (zero != kNoValue && !g_.value(zero).is_constant()) return false;
+    const Tensor wanted = graph::column_sums_of(w, zero == kNoValue ? Tensor() : g_.value(zero).constant);
+    return given.shape() == wanted.shape() && int_values(given, "sums") == int_values(wanted, "sums");
+  }
+
   /// Mul of sums, its operand `at`, and of scales.
   bool fold(Node &mul, std::size_t at) {
     const Node *cast = maker(mul.inputs[at], ops::kCast), *scales = maker(mul.inputs[1 - at], ops::kMul);
-    if (!cast || cast->attrs.get_int("to", 0) != QTN_FLOAT32 || !scales) return false;
-    const Node *product = maker(cast->inputs[0], ops::kMatMulInteger);
-    const Node *grid = product ? maker(product->inputs[0], ops::kDynamicQuantizeLinear) : nullptr;
-    if (!grid || grid->outputs.size() != 3 || product->inputs[0] != grid->outputs[0] ||
-        input(*product, 2) != grid->outputs[2])
-      return false;
+    if (!is_cast(cast, QTN_FLOAT32) || !scales) return false;
+    const auto [product, grid] = centered_sums(cast->inputs[0]);
+    if (!product) return false;
     const std::size_t of_x = scales->inputs[0] == grid->outputs[1] ? 0 : 1;
     if (scales->inputs[of_x] != grid->outputs[1]) return false;
     Node folded{product->name, &ops::kDynamicQuantizeMatMul, grid->attrs, {}, mul.outputs, mul.clamp};
@@ -67,9 +109,9 @@ void expand_dynamic(Graph &g) {
   graph::DynamicProducts products(g);
   for (Node &node : nodes)
     if (graph::integer_form(g, node) == graph::IntegerForm::dynamic)
-      products.add(node, ops::kMatMulInteger,
-                   {node.inputs[1], node.inputs[2], input(node, 3), input(node, 4),
-                    ops::dynamic_numerics(node.op->name, node.attrs)});
+      products.add(
+          node, ops::kMatMulInteger,
+          {node.inputs[1], node.inputs[2], input(node, 3), input(node, 4), ops::own_grid(node.op->name, node.attrs)});
     else
       g.nodes.push_back(std::move(node));
 }

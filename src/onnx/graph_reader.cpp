@@ -23,7 +23,7 @@ const ops::OpDef *find_op(const NodeProto &node) {
   // ONNX Runtime's tools write 16-bit quantization in its own domain, with the same meaning.
   for (const ops::OpDef *op : {&ops::kQuantizeLinear, &ops::kDequantizeLinear})
     if (node.domain == ops::kMicrosoft && node.op == op->name) return op;
-  if (function_numerics(node.domain, node.op)) return &ops::kDynamicQuantizeLinear;
+  if (function_grid(node.domain, node.op)) return &ops::kDynamicQuantizeLinear;
   return ops::find_op(is_default_domain(node.domain) ? "" : node.domain, node.op);
 }
 
@@ -185,12 +185,12 @@ std::string GraphReader::node_name(const NodeProto &proto, std::size_t index) {
 void GraphReader::set_attributes(const NodeProto &proto, graph::Node &node) {
   for (const AttributeProto &attribute : proto.attributes) {
     if (attribute.graph && node.op && has_bodies(*node.op)) continue;
-    if (attribute.name == ops::kNumericsAttr || attribute.name.starts_with('_'))
+    if (attribute.name == ops::kNumericsAttr || attribute.name == ops::kGranularityAttr ||
+        attribute.name.starts_with('_'))
       fail(QTN_EFORMAT, "has an attribute ", attribute.name, ", which is not ONNX's");
     node.attrs.set(attribute.name, read_attribute(attribute, file_.folder));
   }
-  if (const auto numerics = function_numerics(proto.domain, proto.op))
-    node.attrs.set(ops::kNumericsAttr, numerics_name(*numerics));
+  if (const auto grid = function_grid(proto.domain, proto.op)) ops::set_own_grid(node.attrs, *grid);
 }
 
 /// The graphs that a node runs; what they read of this one becomes operands of the node.

@@ -105,10 +105,10 @@ class Writer {
 
   std::string write(std::optional<Numerics> numerics) {
     check_size();
-    std::set<Numerics> functions;
+    std::set<ops::OwnGrid> functions;
     std::set<std::string> domains;
     visit_nodes(g_, [&](const graph::Node &node) {
-      if (const std::optional<Numerics> function = function_numerics(node)) functions.insert(*function);
+      if (const std::optional<ops::OwnGrid> function = function_grid(node)) functions.insert(*function);
       if (*node.op->domain) domains.insert(node.op->domain);
     });
     std::string bytes;
@@ -126,7 +126,7 @@ class Writer {
       entry.add_string(field::entry::key, kNumericsKey);
       entry.add_string(field::entry::value, numerics_name(*numerics));
     }
-    for (const Numerics f : functions) write_function(pbf_writer(model, field::model::functions), f);
+    for (const ops::OwnGrid &f : functions) write_function(pbf_writer(model, field::model::functions), f);
     if (bytes.size() > kMaxBytes) fail_size(bytes.size());
     return bytes;
   }
@@ -190,12 +190,12 @@ class Writer {
       message.add_string(field::node::input, name_of(node.inputs[i]));
     for (const ValueId v : node.outputs) message.add_string(field::node::output, name_of(v));
     message.add_string(field::node::name, node.name);
-    const std::optional<Numerics> function = function_numerics(node);
+    const std::optional<ops::OwnGrid> function = function_grid(node);
     message.add_string(field::node::op_type, function ? function_name(*function) : node.op->name);
     const char *domain = function ? kFunctionDomain : node.op->domain;
     if (*domain) message.add_string(field::node::domain, domain);
     for (const auto &[name, value] : node.attrs)
-      if (name != ops::kNumericsAttr)
+      if (name != ops::kNumericsAttr && name != ops::kGranularityAttr)
         write_attribute(pbf_writer(message, field::node::attribute), *node.op, name, value);
     for (std::size_t i = 0; i < node.bodies.size(); ++i)
       write_body(pbf_writer(message, field::node::attribute), names, node, i);
@@ -215,9 +215,10 @@ class Writer {
     message.add_enum(field::attribute::type, static_cast<std::int32_t>(AttributeType::g));
   }
 
-  void write_function(pbf_writer message, Numerics numerics) {
-    const graph::Graph body = function_body(numerics);
-    message.add_string(field::function::name, function_name(numerics));
+  void write_function(pbf_writer message, const ops::OwnGrid &grid) {
+    graph::Graph body = function_body(grid);
+    to_opset(body, opset_);
+    message.add_string(field::function::name, function_name(grid));
     for (const ValueId v : body.inputs) message.add_string(field::function::input, body.value(v).name);
     for (const ValueId v : body.outputs) message.add_string(field::function::output, body.value(v).name);
     for (const graph::Value &value : body.values)

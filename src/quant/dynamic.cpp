@@ -24,8 +24,8 @@ using graph::ValueId;
 
 class Dynamic {
  public:
-  Dynamic(Graph &g, const Config &config, bool convolutions)
-      : g_(g), facts_(g), products_(g), config_(config), convolutions_(convolutions) {}
+  Dynamic(Graph &g, const Config &config, const DynamicOptions &options)
+      : g_(g), facts_(g), products_(g), config_(config), options_(options) {}
 
   void run() {
     std::vector<Node> nodes;
@@ -39,14 +39,19 @@ class Dynamic {
   bool replace(const Node &node) {
     if (!graph::is_linear(node) || node.op->product->channel_groups) return false;
     const bool convolution = graph::is_convolution(node);
-    if (convolution && !convolutions_) return false;
+    if (convolution && !options_.convolutions) return false;
     if (!product_misfit(g_, facts_, node, graph::kDynamicDepth).empty()) return false;
     const std::optional<Settings> settings = config_.settings_for(node);
     if (!settings) return false;
     const Tensor q = quantized(node, *settings);
     const Numerics numerics = own_grid_numerics(*settings);
-    convolution ? add_convolution(node, q, numerics) : add_product(node, q, numerics);
+    convolution ? add_convolution(node, q, {numerics}) : add_product(node, q, {numerics, granularity(numerics)});
     return true;
+  }
+
+  ops::Granularity granularity(Numerics numerics) const {
+    if (options_.granularity) return *options_.granularity;
+    return numerics == Numerics::onnx ? ops::Granularity::row : ops::Granularity::tensor;
   }
 
   Tensor quantized(const Node &node, const Settings &settings) const {
@@ -68,7 +73,7 @@ class Dynamic {
                             Tensor::from<float>(QTN_FLOAT32, scales.size() > 1 ? shape : Shape{}, std::span(scales)))};
   }
 
-  void add_product(const Node &node, const Tensor &q, Numerics numerics) {
+  void add_product(const Node &node, const Tensor &q, const ops::OwnGrid &grid) {
     constexpr std::int32_t kTransposed[] = {1, 0};
     const Tensor columns = graph::output_channel_axis(node) == 1 ? q : q.permute(kTransposed).to_contiguous();
     const auto [integers, scales] = add_weights(node.inputs[1], columns, {columns.dim(1)});
@@ -76,18 +81,18 @@ class Dynamic {
                  node.clamp};
     if (const ValueId bias = input_of(node, 2); bias != kNoValue)
       product.inputs.insert(product.inputs.end(), {kNoValue, bias});
-    graph::set_numerics(product, numerics);
+    ops::set_own_grid(product.attrs, grid);
     g_.nodes.push_back(std::move(product));
   }
 
-  void add_convolution(const Node &node, const Tensor &q, Numerics numerics) {
+  void add_convolution(const Node &node, const Tensor &q, const ops::OwnGrid &grid) {
     Shape per_channel = q.shape();  // [channels, 1, 1 ...]
     per_channel.erase(0);
     std::fill(per_channel.begin() + 1, per_channel.end(), 1);
     per_channel[0] = q.dim(0);
     const auto [integers, scales] = add_weights(node.inputs[1], q, per_channel);
     graph::DynamicProducts::Constants constants{integers, scales};
-    constants.numerics = numerics;
+    constants.grid = grid;
     if (const Tensor *bias = float_constant(g_, input_of(node, 2))) {
       const Tensor by_channel = bias->to_contiguous().reshaped(per_channel);
       constants.bias = g_.add_constant(g_.value(node.inputs[2]).name + "_channels", by_channel);
@@ -99,7 +104,7 @@ class Dynamic {
   const graph::Facts facts_;
   graph::DynamicProducts products_;
   const Config &config_;
-  const bool convolutions_;
+  const DynamicOptions options_;
 };
 
 }  // namespace
@@ -115,12 +120,12 @@ Numerics own_grid_numerics(const Settings &settings) {
   }
 }
 
-Graph quantize_dynamic(const Graph &float_graph, const Config &config, bool convolutions) {
+Graph quantize_dynamic(const Graph &float_graph, const Config &config, const DynamicOptions &options) {
   graph::require_float(float_graph, "dynamic");
   Graph g = float_graph;
   graph::run_passes(g, graph::Pipeline::dynamic_quantization);
   require_nodes(config, float_graph, g);
-  Dynamic(g, config, convolutions).run();
+  Dynamic(g, config, options).run();
   return g;
 }
 

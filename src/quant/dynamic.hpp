@@ -2,7 +2,10 @@
 // Quantization without data: activations get their grids when they are known.
 #pragma once
 
+#include <optional>
+
 #include "graph/graph.hpp"
+#include "ops/common/dynamic_quantizer.hpp"
 #include "quant/config.hpp"
 
 namespace qtn::quant {
@@ -10,11 +13,17 @@ namespace qtn::quant {
 /// Whose grid x gets: fbgemm (which has 7 bits), qnnpack or onnx.
 Numerics own_grid_numerics(const Settings &settings);
 
+struct DynamicOptions {
+  bool convolutions = false;
+  /// Of activations; nullopt: rows under onnx numerics, which have no other promise to keep, tensors under PyTorch's.
+  std::optional<ops::Granularity> granularity{};
+};
+
 /// Every MatMul and Gemm with constant weights becomes DynamicQuantizeMatMul: weights of 8 bits as the settings of its
-/// node say, activations uint8 on the grid that each gets from its own values, under the numerics of its node:
-/// PyTorch's under fbgemm (over 7 bits with "reduce_range") and qnnpack, DynamicQuantizeLinear's under all others. With
-/// `convolutions` Conv too, as DynamicQuantizeLinear and ConvInteger. Throws QTN_EUNSUPPORTED on a graph that is
-/// quantized already, or settings that give weights other than 8 bits per tensor or channel.
-graph::Graph quantize_dynamic(const graph::Graph &float_graph, const Config &config, bool convolutions);
+/// node say, activations uint8 on grids that their own values give, under the numerics of its node: PyTorch's under
+/// fbgemm (over 7 bits with "reduce_range") and qnnpack, DynamicQuantizeLinear's under all others. With `convolutions`
+/// Conv too, as DynamicQuantizeLinear and ConvInteger. Throws QTN_EUNSUPPORTED on a graph that is quantized already,
+/// rows under PyTorch's numerics, or settings that give weights other than 8 bits per tensor or channel.
+graph::Graph quantize_dynamic(const graph::Graph &float_graph, const Config &config, const DynamicOptions &options);
 
 }  // namespace qtn::quant

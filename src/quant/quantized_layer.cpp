@@ -171,8 +171,8 @@ graph::Graph QuantizedLayer::dynamic_graph() const {
   }
   if (bias_) product.inputs.push_back(g.add_constant("bias", *bias_));
   const Numerics numerics = q.numerics();
-  graph::set_numerics(product,
-                      numerics == Numerics::fbgemm || numerics == Numerics::qnnpack ? numerics : Numerics::onnx);
+  const bool torch = numerics == Numerics::fbgemm || numerics == Numerics::qnnpack;
+  ops::set_own_grid(product.attrs, {torch ? numerics : Numerics::onnx});
   g.nodes.push_back(std::move(product));
   g.inputs = {x};
   g.outputs = {y};

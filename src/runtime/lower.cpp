@@ -5,7 +5,6 @@
 #include <map>
 
 #include "base/error.hpp"
-#include "ops/common/dynamic_quantizer.hpp"
 #include "ops/common/requantization.hpp"
 #include "runtime/lower_real.hpp"
 
@@ -28,14 +27,19 @@ class Lowering : RealLowering {
       for (const ValueId v : values)
         if (v != kNoValue && tapped[at(v)]) add_step(make_tap(real(v), v));
     };
+    const Attentions attentions = find_attentions(g_, known_, tapped);
     tap(g_.inputs);
     for (std::size_t n = 0; n < g_.nodes.size(); ++n) {
       node_ = &g_.nodes[n];
       node_index_ = n;
       const bool done = std::all_of(node_->outputs.begin(), node_->outputs.end(),
                                     [&](ValueId v) { return v == kNoValue || known_.constants[at(v)].has_data(); });
-      if (!done) lower_node();
-      tap(node_->outputs);
+      const auto attention = attentions.formulas.find(n);
+      if (attention != attentions.formulas.end())
+        lower_attention(attention->second);
+      else if (!done && !attentions.inside[n])
+        lower_node();
+      if (!attentions.inside[n]) tap(node_->outputs);
     }
     node_ = nullptr;
     for (const ValueId v : g_.outputs) plan_.outputs.push_back(outgoing(v));
@@ -170,23 +174,26 @@ class Lowering : RealLowering {
     for (std::size_t i = 0; i < constants.size(); ++i)
       if (input(i + 1) != kNoValue) constants[i] = g_.value(input(i + 1)).constant;
     const auto &[weight, scales, zero, bias] = constants;
-    const std::int64_t rows = element_count(shape_of(x)) / weight.dim(0);
-    const DynamicOperand operand = on_own_grid(x);
-    const DynamicProduct product{
-        plain_slot(QTN_FLOAT32, shape_of(y)), plain_slot(QTN_FLOAT32, {weight.dim(1)}),
-        plain_slot(QTN_INT32, {std::max(rows, weight.dim(1) + DynamicProduct::kMostColumnsOfPanel)}),
-        static_cast<std::size_t>(rows)};
+    const DynamicOperand operand = on_own_grid(x, weight.dim(0));
+    const DynamicProduct product{plain_slot(QTN_FLOAT32, shape_of(y)), plain_slot(QTN_FLOAT32, {weight.dim(1)}),
+                                 plain_slot(QTN_INT32, {static_cast<std::int64_t>(operand.rows)})};
     add_step(make_dynamic_product(operand, product, {weight, scales, zero, bias}, node_->clamp, isa_, pack_cache()));
     settle(y, product.y);
   }
 
-  /// Made once for all nodes that read x.
-  DynamicOperand on_own_grid(ValueId x) {
-    const Numerics numerics = ops::dynamic_numerics(node_->op->name, node_->attrs);
-    const auto [entry, is_new] = own_grids_.try_emplace({x, numerics});
+  /// Rows of k elements; made once for all nodes that read x.
+  DynamicOperand on_own_grid(ValueId x, std::int64_t k) {
+    const ops::OwnGrid grid = ops::own_grid(node_->op->name, node_->attrs);
+    const auto [entry, is_new] = own_grids_.try_emplace({x, grid});
     if (is_new) {
-      entry->second = {real(x), plain_slot(QTN_UINT8, shape_of(x)), plain_slot(QTN_FLOAT32, {2})};
-      add_step(make_dynamic_quantize(node_->op->name, entry->second, numerics));
+      const std::int64_t rows = element_count(shape_of(x)) / k;
+      entry->second = {real(x),
+                       plain_slot(QTN_UINT8, shape_of(x)),
+                       plain_slot(QTN_FLOAT32, {rows}),
+                       plain_slot(QTN_INT32, {rows}),
+                       static_cast<std::size_t>(rows),
+                       static_cast<std::size_t>(k)};
+      add_step(make_dynamic_quantize(node_->op->name, entry->second, grid, isa_));
     }
     return entry->second;
   }
@@ -379,7 +386,7 @@ class Lowering : RealLowering {
       if (refs.outputs[o] != kNoSlot) settle(node_->outputs[o], refs.outputs[o]);
   }
 
-  std::map<std::pair<ValueId, Numerics>, DynamicOperand> own_grids_;
+  std::map<std::pair<ValueId, ops::OwnGrid>, DynamicOperand> own_grids_;
 };
 
 }  // namespace

@@ -216,14 +216,53 @@ bool RealLowering::lower_real_matrix() {
   return true;
 }
 
+/// As it was computed where the elements of its rows lie side by side.
+SlotId RealLowering::side_by_side(ValueId v) {
+  const SlotForm &x = form(any_real(v));
+  return x.shape.empty() || x.shape.back() == 1 || x.strides.back() == 1 ? any_real(v) : real(v);
+}
+
+namespace {
+
+ScoreTerm::Kind kind_of(std::string_view op) {
+  if (op == "Where") return ScoreTerm::where;
+  if (op == "Mul") return ScoreTerm::mul;
+  if (op == "Div") return ScoreTerm::div;
+  return op == "Sub" ? ScoreTerm::sub : ScoreTerm::add;
+}
+
+}  // namespace
+
+void RealLowering::lower_attention(const AttentionFormula &formula) {
+  std::vector<ScoreTerm> terms;
+  for (const auto &[node, scores] : formula.terms) {
+    const ScoreTerm::Kind kind = kind_of(node->op->name);
+    if (kind == ScoreTerm::where)
+      terms.push_back(
+          {kind, scores == 1, edge(side_by_side(node->inputs[0])), edge(side_by_side(node->inputs[3 - scores]))});
+    else
+      terms.push_back({kind, scores == 0, edge(side_by_side(node->inputs[1 - scores]))});
+  }
+  const Shape &shape = shape_of(output());
+  Shape strides = contiguous_strides(shape);
+  if (formula.by_query) {
+    const std::size_t queries = shape.size() - 2, heads = shape.size() - 3;
+    strides[heads] = shape.back();
+    strides[queries] = shape.back() * shape[heads];
+  }
+  const SlotId y = real_slot(shape, strides);
+  add_step(make_real_attention(edge(side_by_side(formula.queries)), edge(any_real(formula.keys)),
+                               edge(any_real(formula.values)), edge(y), std::move(terms), clamp(), isa_));
+  settle(output(), y);
+}
+
 /// Matrices of which both are computed.
 bool RealLowering::lower_real_matmul() {
   if (node_->op != &ops::kMatMul || !is_real(input(1))) return false;
   const Shape &a = shape_of(input(0)), &b = shape_of(input(1)), &shape = shape_of(output());
   if (a.size() < 2 || b.size() < 2 || element_count(a) == 0 || element_count(b) == 0) return false;
-  const SlotId left = form(any_real(input(0))).strides.back() == 1 ? any_real(input(0)) : real(input(0));
   const SlotId y = real_slot(shape, contiguous_strides(shape));
-  add_step(make_real_matmul(edge(left), edge(any_real(input(1))), edge(y), clamp(), isa_));
+  add_step(make_real_matmul(edge(side_by_side(input(0))), edge(any_real(input(1))), edge(y), clamp(), isa_));
   settle(output(), y);
   return true;
 }

@@ -3,6 +3,7 @@
 // last, as convolutions leave them.
 #pragma once
 
+#include "runtime/attention.hpp"
 #include "runtime/forms.hpp"
 #include "runtime/phases.hpp"
 
@@ -14,6 +15,9 @@ class RealLowering : protected Forms {
 
   /// False, and nothing done: the operator's own run on contiguous operands is what there is.
   bool lower_real();
+
+  /// All of a formula, of which the node under way is the last product.
+  void lower_attention(const AttentionFormula &formula);
 
   /// Where the outputs of the node under way lie in an operand of this form, if all they do is to look at it.
   std::optional<std::vector<View>> views(const SlotForm &x) const;
@@ -56,6 +60,7 @@ class RealLowering : protected Forms {
 
   void add_real_convolution(SlotId x, SlotId y, const ops::Window &window, const RealWeights &w,
                             const PackCache &cache);
+  SlotId side_by_side(graph::ValueId v);
   SlotId real_slot(const Shape &shape, const Shape &strides);
   SlotId channels_last(graph::ValueId v, std::size_t rank);
   SlotId channels_as_last_axis(SlotId picture, Shape shape);

@@ -122,7 +122,7 @@ def network():
 
 
 # What is asked for, by attribute, the opsets that have it, and an operator that the file must hold.
-DYNAMIC = [({}, (13, 21), "MatMulInteger"), ({b"conv": 1}, (13, 21), "ConvInteger")]
+DYNAMIC = [({}, (13, 21), "DynamicQuantizeLinear_row"), ({b"granularity": b"tensor"}, (13, 21), "DynamicQuantizeLinear"), ({b"conv": 1}, (13, 21), "ConvInteger")]
 FUNCTIONS = {"fbgemm": "DynamicQuantizeLinear_fbgemm", "qnnpack": "DynamicQuantizeLinear_qnnpack"}
 WEIGHTS = [
     ({b"dtype": b"int8"}, (13, 21), "DequantizeLinear"), ({b"dtype": b"int4"}, (13, 21, 25), "DequantizeLinear"),

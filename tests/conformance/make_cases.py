@@ -536,6 +536,32 @@ def dynamic_network():
         case(f"quantize_dynamic/{engine}", ["D02", "D05"], *steps)
 
 
+def rows_on_own_grids():
+    """A product whose input has a grid for each row: DynamicQuantizeLinear of every row alone, by NumPy in float32."""
+    rng = np.random.default_rng(12)
+    weight = rng.normal(size=(4, 9)).astype(np.float32)
+    x = rng.normal(size=(5, 9)).astype(np.float32)
+    x[:, 0] = 3
+    x[1] *= np.float32(1000)
+    x[2] = 0
+    one = np.float32(255)
+    weight_scale = np.abs(weight).max(axis=1) / np.float32(127)
+    w = np.rint(weight / weight_scale[:, None]).astype(np.int64)
+    low, high = np.minimum(x.min(axis=1, keepdims=True), 0), np.maximum(x.max(axis=1, keepdims=True), 0)
+    scale = (high - low) / one
+    scale[scale == 0] = 1
+    zero = np.rint(-low / scale)
+    q = np.clip(np.rint(x / scale) + zero, 0, 255).astype(np.int64)
+    y = ((q - zero.astype(np.int64)) @ w.T).astype(np.float32) * (scale * weight_scale)
+    steps = [network(head=weight), call("qconfig_create", "c", name="onnx"),
+             call("qmodel_quantize_dynamic", "q", m="$m", config="$c", attrs={"granularity": "row"}),
+             call("qmodel_quantize_dynamic", "default", m="$m", config="$c"), floats("x", torch.from_numpy(x))]  # fmt: skip
+    for name in ("q", "default"):
+        steps += [call("qsession_create", f"{name}_s", m=f"${name}"), call("qsession_run", f"{name}_y", s=f"${name}_s", inputs=["$x"]),
+                  expected_floats(f"{name}_y", torch.from_numpy(y), tolerance=0)]  # fmt: skip
+    case("quantize_dynamic/rows", ["D02"], *steps)
+
+
 def quantized_run(config, samples, x, outputs, name="c"):
     """A network prepared by $c, or another name (made by the steps `config`), calibrated on samples, converted, run on x."""
     steps = [*config, call("qmodel_prepare", "p", m="$m", config=f"${name}", mode=0)]
@@ -794,6 +820,7 @@ def main():
     embeddings()
     dynamic()
     dynamic_network()
+    rows_on_own_grids()
     qconfigs()
     quant_descriptors()
     fake_quantization()

@@ -377,7 +377,8 @@ BAD = {
         ({"m": "$m", "config": "$settings", "samples": [], "attrs": {"measured_samples": 0}}, "QTN_EINVAL", 'quantize: measured_samples is 0, not positive'),
     ],
     "qmodel_quantize_dynamic": [
-        ({"m": "$m", "config": "$settings", "attrs": {"gemm": 1}}, "QTN_EINVAL", 'qmodel_quantize_dynamic: unknown attribute "gemm"; valid are: conv'),
+        ({"m": "$m", "config": "$settings", "attrs": {"gemm": 1}}, "QTN_EINVAL", 'qmodel_quantize_dynamic: unknown attribute "gemm"; valid are: conv granularity'),
+        ({"m": "$m", "config": "$settings", "attrs": {"granularity": "column"}}, "QTN_EINVAL", 'granularity is "tensor" or "row", not "column"'),
         ({"m": "$m", "config": "$settings", "attrs": {"conv": "yes"}}, "QTN_EINVAL", 'qmodel_quantize_dynamic: attribute "conv" must be an int, not a string'),
     ],
     "qmodel_quantize_weights": [

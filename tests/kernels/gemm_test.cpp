@@ -127,8 +127,36 @@ struct Case {
     args.y = f.data();
     kernel.run_f32(args);
     expect_result<float>(f, std::span(want_f32).first(size), kernel.name, what);
+    check_rows(kernel, args, f, what);
     assert_int_equal(packed.written_outside(), 0);
     assert_int_equal(scratch.written_outside(), 0);
+  }
+
+  /// Rows with grids of their own. What is added to each float is a sum of a packed int32, which never is NaN.
+  void check_rows(const GemmKernel &kernel, GemmArgs args, Guarded<float> &y, const char *what) const {
+    Random random(m * 1000 + n + k);
+    Guarded<float> scale(m), shift(round_up(n, kernel.nr));
+    Guarded<std::int32_t> zero(m), sums(round_up(n, kernel.nr));
+    for (float &v : scale.span()) v = random.real(1e-6f, 0.1f);
+    for (float &v : shift.span()) v = random.real(-3, 3);
+    random.fill(zero.span(), 0, 255);
+    random.fill(sums.span(), -100000, 100000);
+    std::vector<float> want(y.size());
+    for (float &v : want) v = -77.0f;
+    for (std::size_t i = 0; i < m; ++i)
+      for (std::size_t j = 0; j < n; ++j) {
+        std::int64_t acc = bias[j] - std::int64_t{zero[i]} * sums[j];
+        for (std::size_t c = 0; c < k; ++c) acc += std::int64_t{a[i * lda + c]} * b[j * ldb + c];
+        const volatile float both = scale[i] * multiplier[j];  // each operation rounds by itself
+        const volatile float product = static_cast<float>(acc) * both;
+        const float v = product + shift[j];
+        want[i * ldy + j] = v < lo ? lo : v > hi ? hi : v;
+      }
+    for (float &v : y.span()) v = -77.0f;
+    const kernels::GemmRows rows{scale.data(), zero.data(), sums.data(), shift.data()};
+    args.rows = &rows;
+    kernel.run_rows(args);
+    expect_result<float>(y, want, kernel.name, what);
   }
 };
 

@@ -27,6 +27,27 @@ class Dataless(CommandTest):
         self.assertGreater(sqnr, 33)
         self.assertGreaterEqual(top1, 527 / 540)
 
+    def test_rows_and_tensors(self):
+        """Rows are the default, also where nothing is said of samples; a grid for the whole input is another file."""
+        files = {}
+        for name, options in {"default": ["--dynamic"], "row": ["--dynamic", "--granularity", "row"], "silent": [],
+                              "tensor": ["--dynamic", "--granularity", "tensor"]}.items():
+            said = self.succeed("quantize", MODEL, "-o", self.path(OUT), *options)
+            self.assertEqual("product quantizes its input at every run" in said, name == "silent", said)
+            self.assertEqual("stay in float, which --data changes" in said, name == "silent", said)
+            with open(self.path(OUT), "rb") as file:
+                files[name] = file.read()
+        self.assertEqual(files["default"], files["row"])
+        self.assertEqual(files["default"], files["silent"])
+        self.assertNotEqual(files["default"], files["tensor"])
+        self.assertIn(b"DynamicQuantizeLinear_row", files["row"])
+        self.assertNotIn(b"DynamicQuantizeLinear_row", files["tensor"])
+
+    def test_nothing_that_samples_would_not_need(self):
+        conv = self.path("conv.onnx", onnx([("Conv", ["x", "w"], ["y"])], {"x": [1, 1, 3, 3], "w": [1, 1, 3, 3]}, {"y": [1, 1, 1, 1]}))
+        self.refuse("quantize", conv, "-o", self.path(OUT), says=["--data"])
+        self.refuse("quantize", MODEL, "-o", self.path(OUT), "--plain", code=2, says=["--data"])
+
     def test_weights_only(self):
         for options, largest, least_sqnr in ((["int8"], 0.28, 35), (["int8", "--block", "32"], 0.31, 35),
                                              (["int4"], 0.16, 12), (["int4", "--block", "32"], 0.19, 12)):
@@ -68,7 +89,7 @@ class Dataless(CommandTest):
 
     def test_wrong_command_lines(self):
         for options in (["--dynamic", "--data", CALIBRATION], ["--dynamic", "--weights-only", "int8"],
-                        ["--dynamic", "--samples", "3"], ["--dynamic", "--auto"], ["--dynamic-conv", "--data", CALIBRATION],
+                        ["--dynamic", "--samples", "3"], ["--granularity", "row"], ["--dynamic", "--granularity", "column"], ["--dynamic", "--auto"], ["--dynamic-conv", "--data", CALIBRATION],
                         ["--weights-only", "int2"], ["--weights-only", "int8", "--calibration", "x.qcal"],
                         ["--weights-only", "int8", "--config", "onnx"], ["--weights-only", "int8", "--block", "0"],
                         ["--dynamic", "--block", "32"]):

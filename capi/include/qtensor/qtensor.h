@@ -1469,13 +1469,16 @@ QTN_API qstatus qreport_summary(qblob **out, const char *report);
  * constant matrix on the right, and Gemm with constant weights, become products of integers: x as uint8 over its own
  * range, weights as the configuration says, results in float. All else stays in float.
  *
- * The grid of x is that of qquantizer_choose_dynamic for QTN_UINT8 under the numerics of the node's settings: PyTorch's
- * under fbgemm, with "reduce_range" where the settings have it (recipes fbgemm and x86 do, onednn does not), and
- * qnnpack; that of DynamicQuantizeLinear under all others. Results are those of qop_linear, bit for bit.
+ * By default each row of x, along its last axis, has a scale and a zero point of its own: those of
+ * DynamicQuantizeLinear of this row. So a sample has the same result in every batch, and a token with large values costs
+ * the others nothing. With one grid for the whole tensor ("granularity": "tensor"), it is that of
+ * qquantizer_choose_dynamic for QTN_UINT8 under the numerics of the node's settings: PyTorch's under fbgemm, with
+ * "reduce_range" where the settings have it (recipes fbgemm and x86 do, onednn does not), and qnnpack; that of
+ * DynamicQuantizeLinear under all others. Results are then those of qop_linear, bit for bit.
  *
- * Files have products as DynamicQuantizeLinear and MatMulInteger, and give them back. ONNX's operator does not know
- * PyTorch's grids: there a function stands in its place (domain "qtensor"), which the file brings along in ONNX's own
- * operators, with the same bits; files with it are of IR version 8 or later.
+ * Files have products as DynamicQuantizeLinear and MatMulInteger, and give them back. ONNX's operator knows neither rows
+ * nor PyTorch's grids: there a function stands in its place (domain "qtensor"), which the file brings along in ONNX's
+ * own operators, with the same bits; files with it are of IR version 8 or later.
  *
  * @param out the quantized model; free it with qmodel_free
  * @param m a loaded float model
@@ -1486,9 +1489,12 @@ QTN_API qstatus qreport_summary(qblob **out, const char *report);
  * |--------|------|---------|---------
  * | "conv" | int  | 0       | 1 takes Conv with constant weights too, as DynamicQuantizeLinear and ConvInteger, which
  * |        |      |         | makes the file smaller but no faster: this version has no kernel for it
+ * | "granularity" | string | "row"; "tensor" under PyTorch's numerics | what of x has a scale of its own, for MatMul
+ * |        |      |         | and Gemm: each "row" of it, or the whole "tensor"
  * @return QTN_OK, a common error, or:
  * @retval QTN_ESTATE for a model that is prepared already
- * @retval QTN_EUNSUPPORTED for one that is quantized already or in training mode, or weights of another form
+ * @retval QTN_EUNSUPPORTED for one that is quantized already or in training mode, weights of another form, or rows under
+ *   PyTorch's numerics
  * @retval QTN_EINVAL for other attributes, weights that are NaN or infinite, or a configuration that names a node that
  *   is not there
  * @since 0.1 */

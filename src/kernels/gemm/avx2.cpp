@@ -23,5 +23,6 @@ std::size_t scratch_bytes(std::size_t k) { return Avx2::scratch_bytes(k); }
 void pack(void *packed, const GemmWeights &w) { PanelsOf<Avx2>::pack(packed, w); }
 void run_u8(const GemmArgs &args) { run_ymm_u8<Avx2>(args); }
 void run_f32(const GemmArgs &args) { run_blocks<Avx2, YmmStoreF32>(args); }
+void run_rows(const GemmArgs &args) { run_blocks<Avx2, YmmStoreRows>(args); }
 
 }  // namespace qtn::kernels::gemm_avx2_6x16

@@ -28,5 +28,6 @@ std::size_t scratch_bytes(std::size_t) { return 0; }
 void pack(void *packed, const GemmWeights &w) { PanelsOf<Pairs>::pack(packed, w); }
 void run_u8(const GemmArgs &args) { run_ymm_u8<Pairs>(args); }
 void run_f32(const GemmArgs &args) { run_blocks<Pairs, YmmStoreF32>(args); }
+void run_rows(const GemmArgs &args) { run_blocks<Pairs, YmmStoreRows>(args); }
 
 }  // namespace qtn::kernels::gemm_avx2pairs_6x16

@@ -24,5 +24,6 @@ std::size_t scratch_bytes(std::size_t) { return 0; }
 void pack(void *packed, const GemmWeights &w) { PanelsOf<Vnni>::pack(packed, w); }
 void run_u8(const GemmArgs &args) { run_ymm_u8<Vnni>(args); }
 void run_f32(const GemmArgs &args) { run_blocks<Vnni, YmmStoreF32>(args); }
+void run_rows(const GemmArgs &args) { run_blocks<Vnni, YmmStoreRows>(args); }
 
 }  // namespace qtn::kernels::gemm_avxvnni_6x16

@@ -35,6 +35,7 @@ struct Tile {
   char *y;
   std::ptrdiff_t ldy;  ///< bytes
   std::size_t columns;
+  std::size_t row, column;  ///< of Y
 };
 
 template <class Store>
@@ -72,6 +73,7 @@ void run_strips(const GemmArgs &args, const Store &store, const std::uint8_t *a,
     tile.weights = panel;
     tile.multiplier = packed_bias + width * sizeof(std::int32_t);
     tile.columns = left < width ? left : width;
+    tile.column = j;
     for (std::size_t s = 0; s < x.strip_count; ++s) {
       const GemmStrip &strip = x.strips[s];
       char *y = static_cast<char *>(args.y) + static_cast<std::ptrdiff_t>(strip.y_row) * ldy + j * Store::kSize;
@@ -85,6 +87,7 @@ void run_strips(const GemmArgs &args, const Store &store, const std::uint8_t *a,
         const auto row = static_cast<std::ptrdiff_t>(tiles.begin(i));
         tile.a = a + strip.at + row * strip.lda;
         tile.y = y + row * tile.ldy;
+        tile.row = strip.y_row + tiles.begin(i) * strip.y_step;
         (width == kNr ? wide[tiles.rows(i)] : narrow[tiles.rows(i)])(tile, store);
       }
     }

@@ -24,5 +24,6 @@ std::size_t scratch_bytes(std::size_t) { return 0; }
 void pack(void *packed, const GemmWeights &w) { PanelsOf<Dotprod>::pack(packed, w); }
 void run_u8(const GemmArgs &args) { run_blocks<Dotprod, QuadStoreU8>(args); }
 void run_f32(const GemmArgs &args) { run_blocks<Dotprod, QuadStoreF32>(args); }
+void run_rows(const GemmArgs &args) { run_blocks<Dotprod, QuadStoreRows>(args); }
 
 }  // namespace qtn::kernels::gemm_dotprod_6x16

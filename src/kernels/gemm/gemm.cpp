@@ -12,6 +12,7 @@ namespace qtn::kernels {
     void pack(void *packed, const GemmWeights &w);                                       \
     void run_u8(const GemmArgs &args);                                                   \
     void run_f32(const GemmArgs &args);                                                  \
+    void run_rows(const GemmArgs &args);                                                 \
   }
 #include "kernels/gemm/kernels.inc"
 #undef QTN_GEMM_KERNEL
@@ -44,7 +45,8 @@ std::span<const GemmKernel> gemm_kernels() {
    weights,                                                                                                           \
    gemm_##id::pack,                                                                                                   \
    gemm_##id::run_u8,                                                                                                 \
-   gemm_##id::run_f32},
+   gemm_##id::run_f32,                                                                                                \
+   gemm_##id::run_rows},
 #include "kernels/gemm/kernels.inc"
 #undef QTN_GEMM_KERNEL
   };

@@ -46,6 +46,14 @@ struct GemmPicture {
   const std::int32_t *bias;  ///< at each bias_at: n rounded up to nr
 };
 
+/// What run_rows knows of A, whose rows have grids of their own, and of the columns of B.
+struct GemmRows {
+  const float *scale;        ///< [m]
+  const std::int32_t *zero;  ///< [m]
+  const std::int32_t *sums;  ///< sum_k B[n][k], [n rounded up to nr]
+  const float *bias;         ///< [n rounded up to nr]
+};
+
 /// Kernels of floats (gemm_real) take the same arguments: an element of theirs is four bytes of k, of rows and of runs.
 struct GemmArgs {
   std::size_t m, n, k;    ///< m: rows of all strips of a picture
@@ -55,10 +63,11 @@ struct GemmArgs {
   void *y;                ///< uint8 or float [m][n], row stride ldy elements; nothing outside [m][n] is written
   std::ptrdiff_t ldy;
   QuantizedRange range;  ///< for run_u8
-  float lo, hi;          ///< for run_f32: the result is clamped to [lo, hi] (infinities: not at all)
+  float lo, hi;          ///< for run_f32 and run_rows: the result is clamped to [lo, hi] (infinities: not at all)
   void *scratch;         ///< scratch_bytes(k) bytes, 64-byte aligned, one for each thread
   bool small = false;    ///< every |float(acc) * multiplier| is below 2^31: run_u8 may convert without clamping
   const GemmPicture *picture = nullptr;  ///< for kernels that read pictures: what `a` is, without lda
+  const GemmRows *rows = nullptr;        ///< for run_rows, whose A is a matrix
 };
 
 /// How a kernel cuts a product and packs its weights.
@@ -77,6 +86,8 @@ struct GemmKernel : GemmForm {
   void (*pack)(void *packed, const GemmWeights &w);
   void (*run_u8)(const GemmArgs &args);   ///< y = requantize(acc, multiplier, range)
   void (*run_f32)(const GemmArgs &args);  ///< y = clamp(float(acc) * multiplier)
+  /// y = clamp(float(acc - zero[m] * sums[n]) * (scale[m] * multiplier[n]) + bias[n])
+  void (*run_rows)(const GemmArgs &args);
 };
 
 std::span<const GemmKernel> gemm_kernels();

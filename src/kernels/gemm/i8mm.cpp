@@ -49,5 +49,6 @@ std::size_t scratch_bytes(std::size_t) { return 0; }
 void pack(void *packed, const GemmWeights &w) { PanelsOf<I8mm>::pack(packed, w); }
 void run_u8(const GemmArgs &args) { run_blocks<I8mm, QuadStoreU8>(args); }
 void run_f32(const GemmArgs &args) { run_blocks<I8mm, QuadStoreF32>(args); }
+void run_rows(const GemmArgs &args) { run_blocks<I8mm, QuadStoreRows>(args); }
 
 }  // namespace qtn::kernels::gemm_i8mm_6x16

@@ -24,5 +24,6 @@ std::size_t scratch_bytes(std::size_t) { return 0; }
 void pack(void *packed, const GemmWeights &w) { PanelsOf<Neon>::pack(packed, w); }
 void run_u8(const GemmArgs &args) { run_blocks<Neon, QuadStoreU8>(args); }
 void run_f32(const GemmArgs &args) { run_blocks<Neon, QuadStoreF32>(args); }
+void run_rows(const GemmArgs &args) { run_blocks<Neon, QuadStoreRows>(args); }
 
 }  // namespace qtn::kernels::gemm_neon_6x16

@@ -83,5 +83,44 @@ class QuadStoreF32 {
   float32x4_t lo_, hi_;
 };
 
+class QuadStoreRows {
+ public:
+  static constexpr std::size_t kSize = 4;
+
+  explicit QuadStoreRows(const GemmArgs &args)
+      : rows_(*args.rows), lo_(vdupq_n_f32(args.lo)), hi_(vdupq_n_f32(args.hi)) {}
+
+  template <int mr, int nv>
+  void operator()(const int32x4_t (&acc)[mr][nv], const Tile &t) const {
+    constexpr int kColumns = 4 * nv;
+    float part[mr * kColumns];
+    const bool whole = t.columns == kColumns;
+    float *y = whole ? reinterpret_cast<float *>(t.y) : part;
+    const std::ptrdiff_t ldy = whole ? t.ldy / static_cast<std::ptrdiff_t>(kSize) : kColumns;
+    const float32x4_t lo = lo_, hi = hi_;
+    unroll<mr>([&](auto r) {
+      const float scale = rows_.scale[t.row + r];
+      const std::int32_t zero = rows_.zero[t.row + r];
+      unroll<nv>([&](auto j) {
+        const std::size_t column = t.column + 4 * j;
+        const int32x4_t sum = vmlsq_n_s32(acc[r][j], vld1q_s32(rows_.sums + column), zero);
+        // Comparisons keep a NaN and the sign of zero, which minimum and maximum do not.
+        float32x4_t v = scaled(sum, vmulq_n_f32(multipliers(t, j), scale));
+        v = vaddq_f32(v, vld1q_f32(rows_.bias + column));
+        v = vbslq_f32(vcltq_f32(v, lo), lo, v);
+        v = vbslq_f32(vcgtq_f32(v, hi), hi, v);
+        vst1q_f32(y + 4 * j, v);
+      });
+      y += ldy;
+    });
+    if (!whole)
+      for (int r = 0; r < mr; ++r) __builtin_memcpy(t.y + r * t.ldy, part + r * kColumns, t.columns * kSize);
+  }
+
+ private:
+  const GemmRows &rows_;
+  float32x4_t lo_, hi_;
+};
+
 }  // namespace
 }  // namespace qtn::kernels

@@ -31,9 +31,14 @@ void for_each(const GemmArgs &args, Store store) {
       // Sums that fit may pass through others that do not: they wrap there and back.
       auto acc = static_cast<std::uint32_t>(*column.bias);
       for (std::size_t k = 0; k < args.k; ++k) acc += static_cast<std::uint32_t>(a[k] * column.b[k]);
-      store(row + static_cast<std::ptrdiff_t>(j), static_cast<std::int32_t>(acc), *column.multiplier);
+      store(row + static_cast<std::ptrdiff_t>(j), acc, *column.multiplier, i, j);
     }
   }
+}
+
+float clamped(float v, const GemmArgs &args) {
+  v = v < args.lo ? args.lo : v;
+  return v > args.hi ? args.hi : v;
 }
 
 }  // namespace
@@ -53,15 +58,25 @@ void pack(void *packed, const GemmWeights &w) {
 
 void run_u8(const GemmArgs &args) {
   auto *y = static_cast<std::uint8_t *>(args.y);
-  for_each(args, [&](std::ptrdiff_t at, std::int32_t acc, float m) { y[at] = requantize(acc, m, args.range); });
+  for_each(args, [&](std::ptrdiff_t at, std::uint32_t acc, float m, std::size_t, std::size_t) {
+    y[at] = requantize(static_cast<std::int32_t>(acc), m, args.range);
+  });
 }
 
 void run_f32(const GemmArgs &args) {
   auto *y = static_cast<float *>(args.y);
-  for_each(args, [&](std::ptrdiff_t at, std::int32_t acc, float m) {
-    float v = static_cast<float>(acc) * m;
-    v = v < args.lo ? args.lo : v;
-    y[at] = v > args.hi ? args.hi : v;
+  for_each(args, [&](std::ptrdiff_t at, std::uint32_t acc, float m, std::size_t, std::size_t) {
+    y[at] = clamped(static_cast<float>(static_cast<std::int32_t>(acc)) * m, args);
+  });
+}
+
+void run_rows(const GemmArgs &args) {
+  auto *y = static_cast<float *>(args.y);
+  const GemmRows &rows = *args.rows;
+  for_each(args, [&](std::ptrdiff_t at, std::uint32_t acc, float m, std::size_t i, std::size_t j) {
+    const auto moved = static_cast<std::uint32_t>(rows.zero[i]) * static_cast<std::uint32_t>(rows.sums[j]);
+    const float real = static_cast<float>(static_cast<std::int32_t>(acc - moved)) * (rows.scale[i] * m);
+    y[at] = clamped(real + rows.bias[j], args);
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/error.hpp"
 #include "base/parallel.hpp"
@@ -35,8 +36,7 @@ Range finite_range(const char *who, const float *x, std::size_t count) {
     nan |= part.nan;
     range = {std::min(range.min, part.min), std::max(range.max, part.max)};
   }
-  if (nan || !std::isfinite(range.min) || !std::isfinite(range.max))
-    fail(QTN_EINVAL, who, ": x holds NaN or infinity, which has no scale");
+  if (nan || !std::isfinite(range.min) || !std::isfinite(range.max)) fail_without_scale(who);
   return range;
 }
 
@@ -95,13 +95,38 @@ Range range_of(const char *who, const Tensor &x) {
 
 }  // namespace
 
-Numerics dynamic_numerics(const char *who, const Attrs &attrs) {
-  const Numerics numerics = parse_numerics(attrs.get_string(kNumericsAttr, "onnx"));
-  if (!is_torch(numerics) && numerics != Numerics::onnx)
-    fail(QTN_EUNSUPPORTED, who, ": numerics ", numerics_name(numerics),
-         " are not offered; there are: onnx fbgemm qnnpack");
-  return numerics;
+Granularity parse_granularity(const std::string &name) {
+  if (name == "row") return Granularity::row;
+  if (name == "tensor") return Granularity::tensor;
+  fail(QTN_EINVAL, "granularity is \"tensor\" or \"row\", not \"", name, '"');
 }
+
+OwnGrid own_grid(const char *who, const Attrs &attrs) {
+  const OwnGrid grid{parse_numerics(attrs.get_string(kNumericsAttr, "onnx")),
+                     parse_granularity(attrs.get_string(kGranularityAttr, "tensor"))};
+  if (!is_torch(grid.numerics) && grid.numerics != Numerics::onnx)
+    fail(QTN_EUNSUPPORTED, who, ": numerics ", numerics_name(grid.numerics),
+         " are not offered; there are: onnx fbgemm qnnpack");
+  if (grid.granularity == Granularity::row && grid.numerics != Numerics::onnx)
+    fail(QTN_EUNSUPPORTED, who, ": a grid for each row is offered under onnx numerics, not under ",
+         numerics_name(grid.numerics));
+  return grid;
+}
+
+void set_own_grid(Attrs &attrs, const OwnGrid &grid) {
+  if (grid.numerics != Numerics::onnx) attrs.set(kNumericsAttr, numerics_name(grid.numerics));
+  if (grid.granularity == Granularity::row) attrs.set(kGranularityAttr, "row");
+}
+
+ScaleZero dynamic_row_grid(std::span<const float> row) {
+  const kernels::FloatRange found = kernels::choose(kernels::grid_kernels(), isa()).range(row.data(), row.size());
+  const Range range{std::min(found.min, 0.0f), std::max(found.max, 0.0f)};
+  if (found.nan || !std::isfinite(range.min) || !std::isfinite(range.max))
+    return {std::numeric_limits<double>::quiet_NaN(), 0};
+  return choose_onnx(range, 255);
+}
+
+void fail_without_scale(const char *who) { fail(QTN_EINVAL, who, ": x holds NaN or infinity, which has no scale"); }
 
 ScaleZero dynamic_grid(const char *who, const Tensor &x, Numerics numerics) {
   return choose(range_of(who, x), QTN_UINT8, numerics, numerics == Numerics::fbgemm);

@@ -2,26 +2,49 @@
 // The grid that a tensor of floats gets from its own values, at the moment it is used.
 #pragma once
 
+#include <span>
+#include <string>
+
 #include "core/attrs.hpp"
 #include "core/tensor.hpp"
 
 namespace qtn::ops {
 
-/// An attribute of DynamicQuantizeLinear and DynamicQuantizeMatMul that ONNX lacks: whose grid x gets. In files a
-/// function says it.
-inline constexpr const char *kNumericsAttr = "numerics";
-inline constexpr AttrSpec kDynamicAttrs[] = {{kNumericsAttr, AttrSpec::kString}};
+/// What has a scale and a zero point of its own: x, or each row of it, along the last axis.
+enum class Granularity { tensor, row };
 
-/// What they are given, onnx unless they are. Throws QTN_EINVAL and QTN_EUNSUPPORTED on other names than onnx, fbgemm
-/// and qnnpack; `who` begins the message.
-Numerics dynamic_numerics(const char *who, const Attrs &attrs);
+/// Whose grid a DynamicQuantizeLinear or DynamicQuantizeMatMul gives to x.
+struct OwnGrid {
+  Numerics numerics = Numerics::onnx;  ///< of PyTorch's only fbgemm and qnnpack, per tensor
+  Granularity granularity = Granularity::tensor;
+
+  auto operator<=>(const OwnGrid &) const = default;
+};
+
+/// Attributes of theirs that ONNX lacks: they say whose grid x gets. In files a function says it.
+inline constexpr const char *kNumericsAttr = "numerics", *kGranularityAttr = "granularity";
+inline constexpr AttrSpec kDynamicAttrs[] = {{kNumericsAttr, AttrSpec::kString}, {kGranularityAttr, AttrSpec::kString}};
+
+/// What the attributes say: onnx per tensor unless they do. Throws QTN_EINVAL and QTN_EUNSUPPORTED on what does not
+/// exist; `who` begins the message.
+OwnGrid own_grid(const char *who, const Attrs &attrs);
+void set_own_grid(Attrs &attrs, const OwnGrid &grid);
+
+/// "tensor" or "row". Throws QTN_EINVAL on other names.
+Granularity parse_granularity(const std::string &name);
 
 /// Scale and zero point of uint8 for contiguous floats: ATen's ChooseQuantizationParams, over 7 bits under fbgemm
 /// numerics and 8 under qnnpack; ONNX DynamicQuantizeLinear under all others. Throws QTN_EINVAL on NaN and infinity;
 /// `who` begins the message.
 ScaleZero dynamic_grid(const char *who, const Tensor &x, Numerics numerics);
 
-/// The same as a quantizer.
+/// The same under onnx numerics for one row of floats; the scale is NaN where the row holds NaN or infinity.
+ScaleZero dynamic_row_grid(std::span<const float> row);
+
+/// The message for such rows and tensors.
+[[noreturn]] void fail_without_scale(const char *who);
+
+/// The first as a quantizer.
 QuantizerPtr dynamic_quantizer(const char *who, const Tensor &x, Numerics numerics);
 
 /// A uint8 or int8 quantizer for contiguous floats from their own range: as above under fbgemm, qnnpack and onnx

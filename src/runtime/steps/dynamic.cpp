@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of floats that are brought to 8 bits on the way, on the grid that they give themselves.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <limits>
 #include <numeric>
 
 #include "kernels/dot/dot.hpp"
+#include "kernels/grid/grid.hpp"
 #include "kernels/kernel.hpp"
-#include "kernels/pointwise/pointwise.hpp"
-#include "ops/common/dynamic_quantizer.hpp"
 #include "ops/common/integer_linear.hpp"
 #include "runtime/steps/linear.hpp"
 #include "runtime/steps/steps.hpp"
@@ -16,31 +18,57 @@ namespace {
 
 class DynamicQuantizeStep final : public Step {
  public:
-  DynamicQuantizeStep(const char *who, const DynamicOperand &x, Numerics numerics)
-      : who_(who), x_(x), numerics_(numerics) {
+  DynamicQuantizeStep(const char *who, const DynamicOperand &x, const ops::OwnGrid &grid, Isa isa)
+      : who_(who), x_(x), grid_(grid), kernel_(kernels::choose(kernels::grid_kernels(), isa)) {
     op = kernel = "DynamicQuantizeLinear";
     integer = true;
     reads = {x.real};
-    writes = {x.q, x.grid};
+    writes = {x.q, x.scales, x.zeros};
   }
 
   void run(const Context &c) const override {
-    const Tensor &x = c.tensor(x_.real);
-    const ScaleZero grid = ops::dynamic_grid(who_, x, numerics_);
-    auto *kept = c.tensor(x_.grid).as<float>();
-    kept[0] = static_cast<float>(grid.scale);
-    kept[1] = static_cast<float>(grid.zero_point);
-    const bool divides = numerics_ == Numerics::onnx;
-    ops::quantize_8bit({x.as<const float>(), static_cast<std::size_t>(x.count())},
-                       {divides ? Rounding::division : Rounding::reciprocal, divides ? kept[0] : 1.0f / kept[0],
-                        static_cast<std::int32_t>(grid.zero_point)},
-                       false, c.tensor(x_.q).data());
+    grid_.granularity == ops::Granularity::row ? quantize_rows(c) : quantize_all(c);
   }
 
  private:
+  static constexpr std::size_t kTaskElements = 16384;
+
+  void quantize_all(const Context &c) const {
+    const Tensor &x = c.tensor(x_.real);
+    const ScaleZero grid = ops::dynamic_grid(who_, x, grid_.numerics);
+    const auto scale = static_cast<float>(grid.scale);
+    const auto zero = static_cast<std::int32_t>(grid.zero_point);
+    std::fill_n(c.tensor(x_.scales).as<float>(), x_.rows, scale);
+    std::fill_n(c.tensor(x_.zeros).as<std::int32_t>(), x_.rows, zero);
+    const bool divides = grid_.numerics == Numerics::onnx;
+    ops::quantize_8bit({x.as<const float>(), static_cast<std::size_t>(x.count())},
+                       {divides ? Rounding::division : Rounding::reciprocal, divides ? scale : 1.0f / scale, zero},
+                       false, c.tensor(x_.q).data());
+  }
+
+  void quantize_rows(const Context &c) const {
+    const auto *x = c.tensor(x_.real).as<const float>();
+    auto *q = c.tensor(x_.q).as<std::uint8_t>();
+    auto *scales = c.tensor(x_.scales).as<float>();
+    auto *zeros = c.tensor(x_.zeros).as<std::int32_t>();
+    const std::size_t in_task = std::max<std::size_t>(1, kTaskElements / x_.k);
+    for_chunks(c, ceil_div(x_.rows, in_task), in_task * x_.k / 8, [&](std::size_t, std::size_t task) {
+      const std::size_t first = task * in_task, last = std::min(first + in_task, x_.rows);
+      for (std::size_t i = first; i < last; ++i) {
+        const ScaleZero grid = ops::dynamic_row_grid({x + i * x_.k, x_.k});
+        scales[i] = static_cast<float>(grid.scale);
+        zeros[i] = static_cast<std::int32_t>(grid.zero_point);
+      }
+      kernel_.quantize({last - first, x_.k, x + first * x_.k, q + first * x_.k, kernels::Cell::u8, Rounding::division,
+                        kernels::GridPer::row, scales + first, zeros + first, 0, 255, false});
+    });
+    if (std::any_of(scales, scales + x_.rows, [](float s) { return std::isnan(s); })) ops::fail_without_scale(who_);
+  }
+
   const char *who_;
   DynamicOperand x_;
-  Numerics numerics_;
+  ops::OwnGrid grid_;
+  const kernels::GridKernel &kernel_;
 };
 
 /// uint8 weights are read as the int8 grid 128 further down.
@@ -87,20 +115,21 @@ class DynamicProductStep final : public Step {
         n_(static_cast<std::size_t>(constants.weight.dim(1))) {
     kernel = kernel_.name;
     integer = true;
-    reads = {x.q, x.grid};
+    reads = {x.q, x.scales, x.zeros};
     writes = {p.y, p.multipliers, p.sums};
-    macs = static_cast<std::int64_t>(p.rows * n_ * k_);
+    macs = static_cast<std::int64_t>(x.rows * n_ * k_);
   }
 
   void run(const Context &c) const override {
+    if (x_.rows == 0) return;
     const auto *q = c.tensor(x_.q).as<const std::uint8_t>();
-    const auto *grid = c.tensor(x_.grid).as<const float>();
+    const float scale = *c.tensor(x_.scales).as<const float>();
     auto *multipliers = c.tensor(p_.multipliers).as<float>();
-    for (std::size_t i = 0; i < n_; ++i) multipliers[i] = grid[0] * scales_[scales_.size() == 1 ? 0 : i];
+    for (std::size_t i = 0; i < n_; ++i) multipliers[i] = scale * scales_[scales_.size() == 1 ? 0 : i];
     auto *row_sums = c.tensor(p_.sums).as<std::int32_t>();
     if (!zeros_.empty())
-      for (std::size_t i = 0; i < p_.rows; ++i) row_sums[i] = kernel_.sum(q + i * k_, k_, false);
-    ops::multiply_columns(kernel_, {.m = p_.rows,
+      for (std::size_t i = 0; i < x_.rows; ++i) row_sums[i] = kernel_.sum(q + i * k_, k_, false);
+    ops::multiply_columns(kernel_, {.m = x_.rows,
                                     .n = n_,
                                     .k = k_,
                                     .x = q,
@@ -108,7 +137,7 @@ class DynamicProductStep final : public Step {
                                     .w = packed_->bytes.data(),
                                     .ldw = static_cast<std::ptrdiff_t>(k_),
                                     .signed_w = true,
-                                    .zx = static_cast<std::int32_t>(grid[1]),
+                                    .zx = *c.tensor(x_.zeros).as<const std::int32_t>(),
                                     .zw = zeros_.empty() ? nullptr : zeros_.data(),
                                     .x_sum = row_sums,
                                     .bias = nullptr,
@@ -131,135 +160,124 @@ class DynamicProductStep final : public Step {
   std::size_t k_, n_;
 };
 
-/// Weights around 0 as the integers that kernels pack, with a multiplier of 1: scales are known when x is.
-LinearWeights plain_weights(const Tensor &w) {
-  const PackedWeights rows = transposed(w);
-  LinearWeights weights;
-  weights.groups = 1;
-  weights.out = static_cast<std::size_t>(w.dim(1));
-  weights.k = static_cast<std::size_t>(w.dim(0));
-  const auto *from = rows.bytes.as<const std::int8_t>();
-  weights.weight.assign(from, from + weights.out * weights.k);
-  weights.bias.resize(weights.out);
-  weights.multiplier.resize(weights.out, 1.0f);
-  return weights;
-}
+/// Behind the packed weights, the sums of their columns and their bias, filled up with zeros to whole panels.
+struct PackedColumns {
+  std::size_t sums, bias, end;  ///< offsets
 
-/// Weights for the kernel that is best for them; behind them, the sums of their columns. The offsets are that of the
-/// sums and the number of the kernel; there are none where that kernel takes no list of sums.
-PackedWeights packed_products(const Tensor &weight, Isa isa) {
-  const LinearWeights w = plain_weights(weight);
+  PackedColumns(const kernels::GemmKernel &gemm, std::size_t n, std::size_t k)
+      : sums(round_up(gemm.packed_bytes(n, k), kAlignment)),
+        bias(sums + round_up(round_up(n, gemm.nr) * sizeof(std::int32_t), kAlignment)),
+        end(bias + round_up(n, gemm.nr) * sizeof(float)) {}
+};
+
+/// Weights around 0, as the best kernel for them packs them; the offset is the number of the kernel.
+PackedWeights packed_products(const DynamicConstants &constants, Isa isa) {
+  const Tensor &weight = constants.weight;
+  const auto k = static_cast<std::size_t>(weight.dim(0)), n = static_cast<std::size_t>(weight.dim(1));
+  const PackedWeights rows = transposed(weight);
+  LinearWeights w;
+  w.groups = 1;
+  w.out = n;
+  w.k = k;
+  w.weight.assign(rows.bytes.as<const std::int8_t>(), rows.bytes.as<const std::int8_t>() + n * k);
+  w.bias.resize(n);
+  w.multiplier = float_values(constants.scales, "scales");
+  if (w.multiplier.size() == 1) w.multiplier.resize(n, w.multiplier[0]);
   const kernels::GemmKernel &gemm = gemm_kernel(w, isa);
+  const PackedColumns columns(gemm, n, k);
   PackedWeights packed;
-  if (gemm.picture_bytes != 1) return packed;
-  packed.offsets = {round_up(gemm.packed_bytes(w.out, w.k), kAlignment),
-                    static_cast<std::size_t>(&gemm - kernels::gemm_kernels().data())};
-  packed.bytes = AlignedBuffer(packed.offsets[0] + w.out * sizeof(std::int32_t));
+  packed.offsets = {static_cast<std::size_t>(&gemm - kernels::gemm_kernels().data())};
+  packed.bytes = AlignedBuffer(columns.end);
+  std::memset(packed.bytes.data(), 0, columns.end);
   gemm.pack(packed.bytes.data(),
-            {w.weight.data(), static_cast<std::ptrdiff_t>(w.k), w.bias.data(), w.multiplier.data(), w.out, w.k});
-  auto *sums = reinterpret_cast<std::int32_t *>(packed.bytes.data() + packed.offsets[0]);
-  for (std::size_t i = 0; i < w.out; ++i) sums[i] = std::reduce(&w.weight[i * w.k], &w.weight[i * w.k] + w.k, 0);
+            {w.weight.data(), static_cast<std::ptrdiff_t>(k), w.bias.data(), w.multiplier.data(), n, k});
+  auto *sums = reinterpret_cast<std::int32_t *>(packed.bytes.data() + columns.sums);
+  for (std::size_t i = 0; i < n; ++i) sums[i] = std::reduce(&w.weight[i * k], &w.weight[i * k] + k, 0);
+  if (!constants.bias.has_data()) return packed;
+  const std::vector<float> bias = float_values(constants.bias, "bias");
+  auto *to = reinterpret_cast<float *>(packed.bytes.data() + columns.bias);
+  for (std::size_t i = 0; i < n; ++i) to[i] = bias[bias.size() == 1 ? 0 : i];
   return packed;
 }
 
-/// The same by the kernels of packed weights, which take what zero points add from a list that is made at each run.
+/// The same by the kernels of packed weights, which take a grid for each row.
 class PackedProductStep final : public Step {
  public:
   PackedProductStep(const DynamicOperand &x, const DynamicProduct &p, const DynamicConstants &constants,
                     const std::optional<ops::Clamp> &clamp, const PackedPtr &packed)
-      : kernel_(kernels::gemm_kernels()[packed->offsets[1]]),
+      : kernel_(kernels::gemm_kernels()[packed->offsets[0]]),
         x_(x),
         p_(p),
         packed_(packed),
-        scales_(float_values(constants.scales, "scales")),
-        bias_(constants.bias.has_data() ? constants.bias.to_contiguous() : Tensor()),
         clamp_(clamp.value_or(ops::Clamp{-kInfinity, kInfinity})),
-        k_(static_cast<std::size_t>(constants.weight.dim(0))),
         n_(static_cast<std::size_t>(constants.weight.dim(1))),
-        grid_(task_grid(kernel_, p.rows, kernel_.mr, k_, n_, k_)) {
+        columns_(kernel_, n_, x.k),
+        grid_(task_grid(kernel_, x.rows, kernel_.mr, x.k, n_, x.k)) {
     kernel = kernel_.name;
     integer = true;
-    reads = {x.q, x.grid};
-    writes = {p.y, p.multipliers, p.sums};
-    macs = static_cast<std::int64_t>(p.rows * n_ * k_);
+    reads = {x.q, x.scales, x.zeros};
+    writes = {p.y};
+    macs = static_cast<std::int64_t>(x.rows * n_ * x.k);
   }
 
-  std::size_t lane_bytes() const override { return round_up(kernel_.scratch_bytes(k_), kAlignment); }
+  std::size_t lane_bytes() const override { return round_up(kernel_.scratch_bytes(x_.k), kAlignment); }
 
   void run(const Context &c) const override {
-    const auto *grid = c.tensor(x_.grid).as<const float>();
-    const auto zero = static_cast<std::uint32_t>(static_cast<std::int32_t>(grid[1]));
-    const auto *columns = reinterpret_cast<const std::uint32_t *>(packed_->bytes.data() + packed_->offsets[0]);
-    auto *multipliers = c.tensor(p_.multipliers).as<float>();
-    auto *sums = c.tensor(p_.sums).as<std::int32_t>();
-    for (std::size_t i = 0; i < n_; ++i) {
-      multipliers[i] = grid[0] * scales_[scales_.size() == 1 ? 0 : i];
-      sums[i] = static_cast<std::int32_t>(0 - zero * columns[i]);
-    }
-    const std::size_t ns = static_cast<std::size_t>(macs) / 400 + p_.rows * n_ / 16;
+    const std::size_t ns = static_cast<std::size_t>(macs) / 400 + x_.rows * n_ / 16;
     for_chunks(c, grid_.row_blocks * grid_.column_blocks, ns,
-               [&](std::size_t lane, std::size_t task) { multiply(c, lane, task, multipliers, sums); });
+               [&](std::size_t lane, std::size_t task) { multiply(c, lane, task); });
   }
 
  private:
   static constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-  void multiply(const Context &c, std::size_t lane, std::size_t task, const float *multipliers,
-                const std::int32_t *sums) const {
+  void multiply(const Context &c, std::size_t lane, std::size_t task) const {
     const std::size_t column = task % grid_.column_blocks * grid_.column_block,
-                      first = task / grid_.column_blocks * grid_.row_block,
-                      rows = std::min(grid_.row_block, p_.rows - first),
-                      columns = std::min(grid_.column_block, n_ - column);
-    const kernels::GemmRun whole{0, 0, k_};
-    const kernels::GemmStrip strip{0, static_cast<std::ptrdiff_t>(k_), rows, &whole, 1, 0, 0, 1};
-    const kernels::GemmPicture picture{&strip, 1, sums + column};
+                      first = task / grid_.column_blocks * grid_.row_block;
+    const std::byte *packed = packed_->bytes.data();
+    const kernels::GemmRows rows{c.tensor(x_.scales).as<const float>() + first,
+                                 c.tensor(x_.zeros).as<const std::int32_t>() + first,
+                                 reinterpret_cast<const std::int32_t *>(packed + columns_.sums) + column,
+                                 reinterpret_cast<const float *>(packed + columns_.bias) + column};
     kernels::GemmArgs args{};
-    args.m = rows;
-    args.n = columns;
-    args.k = k_;
-    args.a = c.tensor(x_.q).as<const std::uint8_t>() + first * k_;
-    args.lda = static_cast<std::ptrdiff_t>(k_);
-    args.packed = packed_->bytes.data() + (column ? kernel_.packed_bytes(column, k_) : 0);
-    float *y = c.tensor(p_.y).as<float>() + first * n_ + column;
-    args.y = y;
+    args.m = std::min(grid_.row_block, x_.rows - first);
+    args.n = std::min(grid_.column_block, n_ - column);
+    args.k = x_.k;
+    args.a = c.tensor(x_.q).as<const std::uint8_t>() + first * x_.k;
+    args.lda = static_cast<std::ptrdiff_t>(x_.k);
+    args.packed = packed + (column ? kernel_.packed_bytes(column, x_.k) : 0);
+    args.y = c.tensor(p_.y).as<float>() + first * n_ + column;
     args.ldy = static_cast<std::ptrdiff_t>(n_);
-    args.lo = -kInfinity;
-    args.hi = kInfinity;
+    args.lo = clamp_.lo;
+    args.hi = clamp_.hi;
     args.scratch = c.lane_scratch(lane);
-    args.picture = &picture;
-    kernel_.run_f32(args);
-    kernels::pointwise_kernel().affine({rows, columns, multipliers + column,
-                                        bias_.has_data() ? bias_.as<const float>() + column : nullptr, clamp_.lo,
-                                        clamp_.hi, y, args.ldy});
+    args.rows = &rows;
+    kernel_.run_rows(args);
   }
 
   const kernels::GemmKernel &kernel_;
   DynamicOperand x_;
   DynamicProduct p_;
   PackedPtr packed_;
-  std::vector<float> scales_;
-  Tensor bias_;
   ops::Clamp clamp_;
-  std::size_t k_, n_;
+  std::size_t n_;
+  PackedColumns columns_;
   TaskGrid grid_;
 };
 
 }  // namespace
 
-StepPtr make_dynamic_quantize(const char *who, const DynamicOperand &x, Numerics numerics) {
-  return std::make_unique<DynamicQuantizeStep>(who, x, numerics);
+StepPtr make_dynamic_quantize(const char *who, const DynamicOperand &x, const ops::OwnGrid &grid, Isa isa) {
+  return std::make_unique<DynamicQuantizeStep>(who, x, grid, isa);
 }
 
 StepPtr make_dynamic_product(const DynamicOperand &x, const DynamicProduct &product, const DynamicConstants &constants,
                              const std::optional<ops::Clamp> &clamp, Isa isa, const PackCache &cache) {
-  constexpr std::size_t kRunUnit = 4;  // of k, in the kernels that take sums from a list
   const Tensor &w = constants.weight;
-  if (w.dtype() == QTN_INT8 && zero_points(w, constants.zero).empty() && w.count() > 0 &&
-      static_cast<std::size_t>(w.dim(0)) % kRunUnit == 0) {
-    const PackedPtr packed = cache(1, [&] { return packed_products(w, isa); });
-    if (!packed->offsets.empty()) return std::make_unique<PackedProductStep>(x, product, constants, clamp, packed);
-  }
-  return std::make_unique<DynamicProductStep>(x, product, constants, clamp, isa, cache);
+  if (w.dtype() != QTN_INT8 || !zero_points(w, constants.zero).empty())
+    return std::make_unique<DynamicProductStep>(x, product, constants, clamp, isa, cache);
+  const PackedPtr packed = cache(1, [&] { return packed_products(constants, isa); });
+  return std::make_unique<PackedProductStep>(x, product, constants, clamp, packed);
 }
 
 }  // namespace qtn::runtime

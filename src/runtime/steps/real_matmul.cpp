@@ -7,6 +7,7 @@
 #include "base/size.hpp"
 #include "kernels/gemm_real/gemm_real.hpp"
 #include "kernels/kernel.hpp"
+#include "runtime/steps/stack.hpp"
 #include "runtime/steps/steps.hpp"
 
 namespace qtn::runtime {
@@ -14,26 +15,6 @@ namespace {
 
 // What a packed block takes of the second level of cache.
 constexpr std::size_t kBlockBytes = 256 << 10;
-
-/// A stack of matrices [rows][columns] under any strides, repeated over those of the result.
-struct Stack {
-  Stack(const SlotForm &form, const Shape &batch) {
-    const std::size_t rank = form.shape.size();
-    const Shape outer(std::span(form.shape).first(rank - 2)), steps(std::span(form.strides).first(rank - 2));
-    strides = broadcast_strides(outer, steps, batch);
-    row = form.strides[rank - 2];
-    column = form.strides[rank - 1];
-  }
-
-  std::ptrdiff_t offset(const Shape &batch, std::int64_t i) const {
-    std::ptrdiff_t at = 0;
-    for (std::size_t axis = batch.size(); axis-- > 0; i /= batch[axis]) at += i % batch[axis] * strides[axis];
-    return at;
-  }
-
-  Shape strides;
-  std::ptrdiff_t row, column;
-};
 
 class RealMatMulStep final : public Step {
  public:

@@ -5,10 +5,12 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "base/cpu.hpp"
 #include "base/requantize.hpp"
 #include "graph/graph.hpp"
+#include "ops/common/dynamic_quantizer.hpp"
 #include "ops/common/window.hpp"
 #include "runtime/step.hpp"
 
@@ -80,30 +82,42 @@ StepPtr make_real_gemm(const Edge &x, const Edge &y, std::size_t rows, const Rea
 /// Matrices [..., M, K] by [..., K, N] of floats, under any strides, but those of a row of the left one lie side by side.
 StepPtr make_real_matmul(const Edge &a, const Edge &b, const Edge &y, const ops::Clamp &clamp, Isa isa);
 
+/// What attention does to scores s before their Softmax: s = f(s, other), f(other, s), or where `other` holds, s, else
+/// `filler`, or the reverse.
+struct ScoreTerm {
+  enum Kind { add, sub, mul, div, where } kind;
+  bool scores_first;  ///< of the two operands
+  Edge other;         ///< float, or bool for where; broadcasts over scores; elements of its rows lie side by side
+  std::optional<Edge> filler{};
+};
+/// softmax(terms(q k)) v for matrices [..., M, D], [..., D, T] and [..., T, E] of floats under any strides, but those of
+/// a row of q and of y lie side by side. All queries of a head by all keys are in no place at once: threads take some
+/// rows at a time. The bits are those of the steps that it stands for.
+StepPtr make_real_attention(const Edge &q, const Edge &k, const Edge &v, const Edge &y, std::vector<ScoreTerm> terms,
+                            const ops::Clamp &clamp, Isa isa);
+
 /// Matrices [..., M, K] by [..., K, N] of 8-bit integers, both computed; y contiguous, uint8 or float32. None is empty,
 /// and sums of K products stay in int32.
 StepPtr make_matmul(const Edge &a, const Edge &b, const Edge &y);
 
-/// Floats, and what they come to on the uint8 grid that they give themselves.
+/// Floats [rows][k], and what they come to on the uint8 grids that they give themselves.
 struct DynamicOperand {
   SlotId real, q;
-  SlotId grid;  ///< float [2]: scale, zero point
+  SlotId scales, zeros;  ///< float and int32 [rows], all equal where the tensor has one grid
+  std::size_t rows, k;
 };
 /// `who` begins the message where floats have no grid.
-StepPtr make_dynamic_quantize(const char *who, const DynamicOperand &x, Numerics numerics);
+StepPtr make_dynamic_quantize(const char *who, const DynamicOperand &x, const ops::OwnGrid &grid, Isa isa);
 
 /// Where DynamicQuantizeMatMul writes to: its result, and numbers of one run.
 struct DynamicProduct {
-  /// float [rows][columns], float [columns], int32 [rows], or [columns] and as many more as a panel of weights has
-  SlotId y, multipliers, sums;
-  std::size_t rows;
-
-  static constexpr std::int64_t kMostColumnsOfPanel = 64;
+  SlotId y, multipliers, sums;  ///< float [rows][columns], float [columns], int32 [rows]
 };
 /// The node's inputs 1 to 4, without data where absent.
 struct DynamicConstants {
   Tensor weight, scales, zero, bias;
 };
+/// Grids of rows take int8 weights without zero points.
 StepPtr make_dynamic_product(const DynamicOperand &x, const DynamicProduct &product, const DynamicConstants &constants,
                              const std::optional<ops::Clamp> &clamp, Isa isa, const PackCache &cache);
 

@@ -148,7 +148,7 @@ void what_cannot_be_set(void **) {
 void weights_of_dynamic_products(void **) {
   GraphBuilder b;
   b.input("x", {2, 8}).constant("w", GraphBuilder::ramp({8, 3})).node("MatMul", "product", {"x", "w"}, {"y"});
-  graph::Graph g = quant::quantize_dynamic(b.build({"y"}), quant::Config("fbgemm"), false);
+  graph::Graph g = quant::quantize_dynamic(b.build({"y"}), quant::Config("fbgemm"), {});
   const Tensor w = named(g, "w");
   assert_true(w.quantized() && w.quantizer()->axis() == 1 && w.quantizer()->count() == 3);
   const auto set = [&](qscheme scheme, std::int32_t axis, std::vector<double> scales, std::int64_t zero) {

@@ -38,7 +38,7 @@ struct Product {
   Shape scales{5};
   bool zero = false, bias = true;
   std::optional<ops::Clamp> clamp{};
-  Numerics numerics = Numerics::onnx;
+  ops::OwnGrid grid{};
 
   graph::Graph build() const {
     GraphBuilder b;
@@ -55,10 +55,12 @@ struct Product {
     b.node("DynamicQuantizeMatMul", "product", {"x", "w", "s", zero ? "z" : "", bias ? "b" : ""}, {"y"});
     graph::Graph g = b.build({"y"});
     g.nodes[0].clamp = clamp;
-    graph::set_numerics(g.nodes[0], numerics);
+    ops::set_own_grid(g.nodes[0].attrs, grid);
     return g;
   }
 };
+
+constexpr ops::OwnGrid kRows{.granularity = ops::Granularity::row};
 
 Operators operators(const graph::Graph &g) {
   Operators names;
@@ -97,16 +99,19 @@ void test_files_give_the_same_bits(void **) {
                               {.dtype = QTN_UINT8, .zero = true, .bias = false},
                               {.clamp = ops::Clamp{0, kInfinity}},
                               {.bias = false, .clamp = ops::Clamp{-1, 1}},
-                              {.numerics = Numerics::fbgemm},
-                              {.zero = true, .bias = false, .numerics = Numerics::qnnpack}};
+                              {.grid = {Numerics::fbgemm}},
+                              {.zero = true, .bias = false, .grid = {Numerics::qnnpack}},
+                              {.grid = kRows},
+                              {.scales = {}, .bias = false, .clamp = ops::Clamp{0, kInfinity}, .grid = kRows}};
   for (const Product &product : products) {
     const graph::Graph g = product.build();
     for (const onnx::Format format : {onnx::Format::qdq, onnx::Format::qoperator}) {
       const onnx::SaveOptions options{.opset = 13, .format = format};
-      const bool own = product.numerics == Numerics::onnx;
-      Operators in_file{own ? "DynamicQuantizeLinear" : "qtensor" + onnx::function_name(product.numerics),
-                        "MatMulInteger", "Cast", "Mul", "Mul"},
+      const bool own = product.grid == ops::OwnGrid{};
+      Operators in_file{own ? "DynamicQuantizeLinear" : "qtensor" + onnx::function_name(product.grid), "MatMulInteger",
+                        "Cast", "Mul", "Mul"},
           back{"DynamicQuantizeMatMul"};
+      if (product.grid == kRows) in_file.insert(in_file.end(), {"Cast", "Mul", "Sub"});
       for (Operators *names : {&in_file, &back}) {
         if (product.bias) names->emplace_back("Add");
         if (product.clamp) names->emplace_back(product.clamp->lo == 0 ? "Relu" : "Clip");
@@ -123,15 +128,15 @@ void test_files_give_the_same_bits(void **) {
 void test_functions_compute_the_operator(void **) {
   std::mt19937 generator(5);
   std::normal_distribution<float> normal;
-  for (const Numerics numerics : {Numerics::fbgemm, Numerics::qnnpack}) {
-    const graph::Graph body = onnx::function_body(numerics);
+  for (const ops::OwnGrid &grid : {ops::OwnGrid{Numerics::fbgemm}, {Numerics::qnnpack}, kRows}) {
+    const graph::Graph body = onnx::function_body(grid);
     Attrs attrs;
-    attrs.set(ops::kNumericsAttr, numerics_name(numerics));
+    ops::set_own_grid(attrs, grid);
     for (int i = 0; i < 2000; ++i) {
       const float scale =
           i % 3 == 0 ? 1.0f : std::pow(10.0f, static_cast<float>(static_cast<int>(generator() % 78) - 42));
       const float shift = static_cast<float>(static_cast<int>(generator() % 3) - 1) * static_cast<float>(i % 2) * 5;
-      Tensor x(QTN_FLOAT32, {i % 7 == 0 ? 2 : 9});
+      Tensor x(QTN_FLOAT32, i % 5 == 0 ? Shape{3, 2, 4} : Shape{i % 7 == 0 ? 2 : 9});
       for (std::int64_t k = 0; k < x.count(); ++k) {
         const float whole = std::round(normal(generator) * 100) / (i % 4 == 0 ? 1.0f : 255.0f);
         x.as<float>()[k] = i % 2 == 0 ? whole * (i % 8 == 0 ? 1.0f : scale) : (normal(generator) + shift) * scale;
@@ -141,7 +146,7 @@ void test_functions_compute_the_operator(void **) {
       const std::vector<Tensor> want = ops::run_op(ops::kDynamicQuantizeLinear, ops::Call{attrs, inputs, 3});
       const std::vector<Tensor> got = graph::evaluate(body, std::span(&x, 1));
       for (std::size_t o = 0; o < want.size(); ++o)
-        if (!equal(got[o], want[o])) fail_test(numerics_name(numerics), ", ", i, ": output ", o, " has other bits");
+        if (!equal(got[o], want[o])) fail_test(onnx::function_name(grid), ", ", i, ": output ", o, " has other bits");
     }
   }
 }
@@ -176,7 +181,7 @@ void test_products_share_a_grid(void **) {
   assert_int_equal(std::count(names.begin(), names.end(), "DynamicQuantizeLinear"), 1);
   expect_operators(operators(parse(onnx::serialize(g, {}))), {"DynamicQuantizeMatMul", "DynamicQuantizeMatMul"});
   // But for one kind of grid only.
-  graph::set_numerics(g.nodes[1], Numerics::fbgemm);
+  ops::set_own_grid(g.nodes[1].attrs, {Numerics::fbgemm});
   const Operators both = operators_in_file(g, {});
   assert_int_equal(std::count(both.begin(), both.end(), "DynamicQuantizeLinear"), 1);
   assert_int_equal(std::count(both.begin(), both.end(), "qtensorDynamicQuantizeLinear_fbgemm"), 1);
@@ -199,6 +204,34 @@ void test_other_products_stay(void **) {
   computed.node("DynamicQuantizeMatMul", "product", {"x", "w", "s"}, {"y"});
   for (GraphBuilder *b : {&deep, &computed})
     assert_string_equal(operators_in_file(b->build({"y"}), {}).back().c_str(), "com.microsoftDynamicQuantizeMatMul");
+}
+
+/// Rows by the sums of other columns, or those of their own under another sign, are no product of ours.
+void test_only_own_sums_of_columns_are_folded(void **) {
+  Product product;
+  product.grid = kRows;
+  graph::Graph read = parse(onnx::serialize(product.build(), {}));
+  expect_operators(operators(read), {"DynamicQuantizeMatMul", "Add"});
+  const auto with_sums = [&](std::int32_t change, bool swapped) {
+    GraphBuilder b;
+    b.input("x", {2, 3}).constant("w", random_integers<std::int8_t>(QTN_INT8, {3, 2}, 1));
+    const Tensor w = random_integers<std::int8_t>(QTN_INT8, {3, 2}, 1);
+    Tensor sums = graph::column_sums_of(w, Tensor());
+    sums.as<std::int32_t>()[1] += change;
+    b.constant("sums", sums).constant("s", Tensor::scalar(0.1f));
+    b.node("DynamicQuantizeLinear", "quantize", {"x"}, {"q", "scale", "zero"}, attrs({{"granularity", "row"}}));
+    b.node("MatMulInteger", "product", {"q", "w"}, {"p"});
+    b.node("Cast", "zeros", {"zero"}, {"z"}, attrs({{"to", std::int64_t{QTN_INT32}}}));
+    b.node("Mul", "moved", {"z", "sums"}, {"m"});
+    b.node("Sub", "centered", swapped ? std::vector<std::string>{"m", "p"} : std::vector<std::string>{"p", "m"}, {"c"});
+    b.node("Cast", "cast", {"c"}, {"real"}, attrs({{"to", std::int64_t{QTN_FLOAT32}}}));
+    b.node("Mul", "scales", {"s", "scale"}, {"both"}).node("Mul", "scale_all", {"both", "real"}, {"y"});
+    const Operators names = operators(parse(onnx::serialize(b.build({"y"}), {})));
+    return std::count(names.begin(), names.end(), "DynamicQuantizeMatMul") == 1;
+  };
+  assert_true(with_sums(0, false));
+  assert_false(with_sums(1, false));
+  assert_false(with_sums(0, true));
 }
 
 /// The operators of a file that looks like a product, changed in one place.
@@ -242,6 +275,7 @@ int main() {
       cmocka_unit_test(qtn::test::test_products_share_a_grid),
       cmocka_unit_test(qtn::test::test_other_products_stay),
       cmocka_unit_test(qtn::test::test_only_such_products_are_folded),
+      cmocka_unit_test(qtn::test::test_only_own_sums_of_columns_are_folded),
   };
   return cmocka_run_group_tests_name("onnx/dynamic", tests, nullptr, nullptr);
 }

@@ -83,7 +83,7 @@ graph::Graph network() {
 }
 
 void test_products(void **) {
-  const graph::Graph g = quant::quantize_dynamic(network(), quant::Config("onnx"), false);
+  const graph::Graph g = quant::quantize_dynamic(network(), quant::Config("onnx"), {});
   expect_operators(g, {"Conv", "Flatten", "DynamicQuantizeMatMul", "Relu", "DynamicQuantizeMatMul"});
   assert_true(sqnr_db(network(), g) > 35);
   // Weights are those of the recipe: per channel in [-127, 127], the largest of a column at an end.
@@ -99,7 +99,7 @@ void test_products(void **) {
 }
 
 void test_convolutions(void **) {
-  const graph::Graph g = quant::quantize_dynamic(network(), quant::Config("onnx"), true);
+  const graph::Graph g = quant::quantize_dynamic(network(), quant::Config("onnx"), {.convolutions = true});
   expect_operators(g, {"DynamicQuantizeLinear", "ConvInteger", "Cast", "Mul", "Mul", "Add", "Flatten",
                        "DynamicQuantizeMatMul", "Relu", "DynamicQuantizeMatMul"});
   assert_true(sqnr_db(network(), g) > 35);
@@ -110,20 +110,20 @@ void test_settings(void **) {
   config.set("node:second", nullptr);
   const Attrs whole = attrs({{"weight_scheme", "per_tensor_symmetric"}});
   config.set("node:first", &whole);
-  const graph::Graph g = quant::quantize_dynamic(network(), config, false);
+  const graph::Graph g = quant::quantize_dynamic(network(), config, {});
   expect_operators(g, {"Conv", "Flatten", "DynamicQuantizeMatMul", "Relu", "Gemm"});
   assert_true(g.value(node_named(g, "first").inputs[2]).constant.shape() == Shape{});
 
   quant::Config misspelt("onnx");
   misspelt.set("node:secund", nullptr);
   expect_error(QTN_EINVAL, "\"node:secund\": no node has this name; nearest are: second ",
-               [&] { quant::quantize_dynamic(network(), misspelt, false); });
+               [&] { quant::quantize_dynamic(network(), misspelt, {}); });
 
   const Attrs blocks = attrs({{"weight_scheme", "per_block_symmetric"}, {"block_size", std::int64_t{4}}});
   quant::Config other("onnx");
   other.set("op:Gemm", &blocks);
   expect_error(QTN_EUNSUPPORTED, {"dynamic: weight \"w\" of node \"first\"", "would be int8 in blocks,"},
-               [&] { quant::quantize_dynamic(network(), other, false); });
+               [&] { quant::quantize_dynamic(network(), other, {}); });
 }
 
 /// MatMulInteger has no packed weights: they are few integers, each in a byte.
@@ -132,7 +132,7 @@ void test_few_bits(void **) {
     quant::Config config("onnx");
     const Attrs few = attrs({{"weight_bits", bits}});
     config.set("*", &few);
-    const graph::Graph g = quant::quantize_dynamic(network(), config, false);
+    const graph::Graph g = quant::quantize_dynamic(network(), config, {});
     const Tensor w = g.value(node_named(g, "first").inputs[1]).constant;
     assert_int_equal(w.dtype(), QTN_INT8);
     const std::vector<std::int64_t> q = int_values(w, "w");
@@ -157,7 +157,7 @@ void test_pytorch(void **) {
     quant::Config config(recipe);
     const Attrs settings = node_settings(c.at("settings"));
     config.set("*", &settings);
-    const graph::Graph g = quant::quantize_dynamic(float_graph, config, false);
+    const graph::Graph g = quant::quantize_dynamic(float_graph, config, {});
     for (const auto &[name, want] : c.at("weights").items()) {
       const Tensor &q = value_named(g, name + "_quantized").constant;
       constexpr std::int32_t kBack[] = {1, 0};
@@ -189,7 +189,7 @@ void test_numerics(void **) {
       {"onnx", "onnx"},     {"nvidia", "onnx"}, {"tflite", "onnx"}};
   for (const auto &[recipe, numerics] : names)
     for (const bool convolutions : {false, true}) {
-      const graph::Graph g = quant::quantize_dynamic(network(), quant::Config(recipe), convolutions);
+      const graph::Graph g = quant::quantize_dynamic(network(), quant::Config(recipe), {.convolutions = convolutions});
       int seen = 0;
       for (const graph::Node &node : g.nodes)
         if (node.op == &ops::kDynamicQuantizeMatMul || node.op == &ops::kDynamicQuantizeLinear) {
@@ -201,7 +201,7 @@ void test_numerics(void **) {
   quant::Config wide("fbgemm");
   const Attrs all_bits = attrs({{"reduce_range", std::int64_t{0}}});
   wide.set("node:second", &all_bits);
-  const graph::Graph g = quant::quantize_dynamic(network(), wide, false);
+  const graph::Graph g = quant::quantize_dynamic(network(), wide, {});
   assert_string_equal(node_named(g, "first").attrs.get_string("numerics", "").c_str(), "fbgemm");
   assert_string_equal(node_named(g, "second").attrs.get_string("numerics", "").c_str(), "qnnpack");
 }
@@ -216,15 +216,15 @@ void test_what_stays(void **) {
   b.node("Gemm", "transposed", {"x", "w"}, {"t"}, attrs({{"transA", std::int64_t{1}}}));
   b.node("Gemm", "added", {"x", "w", "x"}, {"g"});
   const graph::Graph g = b.build({"a", "l", "c", "d", "t", "g"});
-  expect_operators(quant::quantize_dynamic(g, quant::Config("onnx"), true), operators(g));
+  expect_operators(quant::quantize_dynamic(g, quant::Config("onnx"), {.convolutions = true}), operators(g));
 }
 
 void test_refused(void **) {
-  const graph::Graph dynamic = quant::quantize_dynamic(network(), quant::Config("onnx"), false);
+  const graph::Graph dynamic = quant::quantize_dynamic(network(), quant::Config("onnx"), {});
   const graph::Graph weights = quant::quantize_weights(network(), {});
   for (const graph::Graph *g : {&dynamic, &weights}) {
     expect_error(QTN_EUNSUPPORTED, "dynamic: the model is quantized already",
-                 [&] { quant::quantize_dynamic(*g, quant::Config("onnx"), false); });
+                 [&] { quant::quantize_dynamic(*g, quant::Config("onnx"), {}); });
     expect_error(QTN_EUNSUPPORTED, "weights: the model is quantized already", [&] { quant::quantize_weights(*g, {}); });
     expect_error(QTN_EUNSUPPORTED, "prepare: the model is quantized already",
                  [&] { quant::prepare(*g, quant::Config("onnx")); });
@@ -233,7 +233,7 @@ void test_refused(void **) {
   b.input("x", {1, 2}).constant("w", floats({2, 1}, {1, NAN})).node("MatMul", "product", {"x", "w"}, {"y"});
   const graph::Graph g = b.build({"y"});
   expect_error(QTN_EINVAL, {"dynamic: weight \"w\" of node \"product\"", "nan"},
-               [&] { quant::quantize_dynamic(g, quant::Config("onnx"), false); });
+               [&] { quant::quantize_dynamic(g, quant::Config("onnx"), {}); });
   expect_error(QTN_EINVAL, {"weights: weight \"w\" of node \"product\"", "nan"},
                [&] { quant::quantize_weights(g, {}); });
 }

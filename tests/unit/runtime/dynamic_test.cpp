@@ -56,11 +56,34 @@ graph::Graph network(std::int64_t in, std::int64_t hidden, std::int64_t out) {
 void test_products(void **) {
   const struct { std::int64_t in, hidden, out; } sizes[] = {{1, 1, 1}, {67, 33, 5}, {300, 1030, 12}};
   for (const auto &[in, hidden, out] : sizes)
-    for (const char *recipe : {"onnx", "fbgemm", "qnnpack"}) {
-      const graph::Graph g = quant::quantize_dynamic(network(in, hidden, out), quant::Config(recipe), false);
+    for (const std::string recipe : {"onnx", "onnx by row", "fbgemm", "qnnpack"}) {
+      const auto granularity = recipe == "onnx by row" ? ops::Granularity::row : ops::Granularity::tensor;
+      const graph::Graph g = quant::quantize_dynamic(
+          network(in, hidden, out), quant::Config(recipe.substr(0, recipe.find(' '))), {.granularity = granularity});
       for (const std::int64_t rows : {1, 4, 37}) expect_native_is_reference(g, random({rows, in}, -1, 2, 9), {});
       expect_native_is_reference(g, random({3, in}, -1e-6f, 1e-6f, 8), {});
     }
+}
+
+/// Rows do not know of each other: a batch has the bits of its rows alone, and a large row changes no other.
+void test_rows(void **) {
+  const graph::Graph g = quant::quantize_dynamic(network(67, 33, 5), quant::Config("onnx"), {});
+  Tensor x = random({21, 67}, -1, 2, 9);
+  for (std::int64_t i = 0; i < 67; ++i) {
+    x.as<float>()[i] *= 1e30f;
+    x.as<float>()[67 + i] *= 1e-30f;
+    x.as<float>()[2 * 67 + i] = 0;
+    x.as<float>()[3 * 67 + i] *= 1e-44f;
+  }
+  expect_native_is_reference(g, x, {});
+  const runtime::Session session(g, {});
+  const Tensor *all[] = {&x};
+  const Tensor together = session.run(all)[0];
+  for (std::int64_t i = 0; i < 21; ++i) {
+    const Tensor row = x.slice(0, i, i + 1, 1).to_contiguous();
+    const Tensor *one[] = {&row};
+    expect_equal(together.slice(0, i, i + 1, 1).to_contiguous(), session.run(one)[0], cat("row ", i));
+  }
 }
 
 /// More elements than one task finds the range of, which is seen by the last of them.
@@ -68,7 +91,8 @@ void test_wide_range(void **) {
   GraphBuilder b;
   b.input("x", {1000, 300}).constant("w", random({300, 4}, -1, 1, 1)).node("MatMul", "product", {"x", "w"}, {"y"});
   const graph::Graph float_graph = b.build({"y"});
-  const graph::Graph g = quant::quantize_dynamic(float_graph, quant::Config("onnx"), false);
+  const graph::Graph g =
+      quant::quantize_dynamic(float_graph, quant::Config("onnx"), {.granularity = ops::Granularity::tensor});
   Tensor x = random({1000, 300}, -1, 1, 4);
   x.as<float>()[x.count() - 1] = 40;
   expect_native_is_reference(g, x, {});
@@ -81,7 +105,7 @@ void test_wide_range(void **) {
 
 /// All zeros; no rows; NaN.
 void test_ranges(void **) {
-  const graph::Graph g = quant::quantize_dynamic(network(300, 8, 3), quant::Config("onnx"), false);
+  const graph::Graph g = quant::quantize_dynamic(network(300, 8, 3), quant::Config("onnx"), {});
   expect_native_is_reference(g, random({3, 300}, 0, 0, 1), {});
   expect_native_is_reference(g, Tensor(QTN_FLOAT32, {0, 300}), {});
   for (const runtime::Engine engine : {runtime::Engine::reference, runtime::Engine::native}) {
@@ -126,7 +150,7 @@ void test_grids_are_found_once(void **) {
   quant::Config config("onnx");
   const graph::Graph float_graph = b.build({"q.y", "k.y", "v.y"});
   const auto steps = [&] {
-    const graph::Graph g = quant::quantize_dynamic(float_graph, config, false);
+    const graph::Graph g = quant::quantize_dynamic(float_graph, config, {});
     const Tensor x = random({2, 8}, -1, 1, 2);
     expect_native_is_reference(g, x, {});
     const Tensor *inputs[] = {&x};
@@ -173,13 +197,10 @@ void test_weights_only(void **) {
 
 int main() {
   const CMUnitTest tests[] = {
-      cmocka_unit_test(qtn::test::test_products),
-      cmocka_unit_test(qtn::test::test_wide_range),
-      cmocka_unit_test(qtn::test::test_ranges),
-      cmocka_unit_test(qtn::test::test_forms),
-      cmocka_unit_test(qtn::test::test_grids_are_found_once),
-      cmocka_unit_test(qtn::test::test_deep_products),
-      cmocka_unit_test(qtn::test::test_weights_only),
+      cmocka_unit_test(qtn::test::test_products),      cmocka_unit_test(qtn::test::test_rows),
+      cmocka_unit_test(qtn::test::test_wide_range),    cmocka_unit_test(qtn::test::test_ranges),
+      cmocka_unit_test(qtn::test::test_forms),         cmocka_unit_test(qtn::test::test_grids_are_found_once),
+      cmocka_unit_test(qtn::test::test_deep_products), cmocka_unit_test(qtn::test::test_weights_only),
   };
   return cmocka_run_group_tests_name("runtime/dynamic", tests, nullptr, nullptr);
 }

@@ -92,7 +92,7 @@ void test_grids_at_every_run(void **) {
   b.node("MatMul", "product", {"x", "w"}, {"m"})
       .node("Add", "add", {"m", "bias"}, {"a"})
       .node("Relu", "relu", {"a"}, {"y"});
-  expect_steady(any_batch(quant::quantize_dynamic(b.build({"y"}), quant::Config("onnx"), false)), "dynamic product");
+  expect_steady(any_batch(quant::quantize_dynamic(b.build({"y"}), quant::Config("onnx"), {})), "dynamic product");
 }
 
 }  // namespace

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention as files have it: a product of queries and keys, arithmetic on its scores, Softmax, and the product with
+// values. Together they need no matrix of all queries by all keys.
+#pragma once
+
+#include <map>
+
+#include "graph/graph.hpp"
+
+namespace qtn::runtime {
+
+/// values = softmax(terms(queries keys)) values
+struct AttentionFormula {
+  graph::ValueId queries, keys, values;  ///< [..., M, D], [..., D, T] and [..., T, E]
+  /// Mul, Div, Add, Sub or Where, first things first; each is followed by which of its inputs are the scores.
+  std::vector<std::pair<const graph::Node *, std::size_t>> terms;
+  /// What reads the result exchanges its axes of heads and queries, and may find it lying so.
+  bool by_query = false;
+};
+
+/// What lowering has to leave out, and do instead.
+struct Attentions {
+  std::map<std::size_t, AttentionFormula> formulas;  ///< by the index of the last product
+  std::vector<bool> inside;                          ///< by node: is part of a formula that ends later
+};
+
+/// Formulas of a graph whose shapes are known, in float32, of which no value but the last is `seen` (by value id).
+Attentions find_attentions(const graph::Graph &g, const graph::Inferred &known, const std::vector<bool> &seen);
+
+}  // namespace qtn::runtime

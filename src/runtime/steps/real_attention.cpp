@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// A head at a time: keys and values are packed in the scratch of a thread, and scores of some queries, which stay in the
+// second level of cache, become probabilities there.
+#include <algorithm>
+#include <limits>
+
+#include "base/size.hpp"
+#include "kernels/gemm_real/gemm_real.hpp"
+#include "kernels/kernel.hpp"
+#include "kernels/pointwise/pointwise.hpp"
+#include "kernels/rows/rows.hpp"
+#include "runtime/steps/stack.hpp"
+#include "runtime/steps/steps.hpp"
+
+namespace qtn::runtime {
+namespace {
+
+constexpr std::size_t kScoreBytes = 128 << 10;  // of the scores that are worked on at a time
+
+constexpr ops::Clamp kEverything{-std::numeric_limits<float>::infinity(), std::numeric_limits<float>::infinity()};
+
+/// An operand of a term over scores [..., M, T].
+struct Spread {
+  Spread(const SlotForm &form, const Shape &scores) : strides(broadcast_strides(form.shape, form.strides, scores)) {
+    row = strides[strides.size() - 2];
+    repeats = strides.back() == 0;
+  }
+
+  std::ptrdiff_t offset(const Shape &batch, std::int64_t i, std::size_t first) const {
+    std::ptrdiff_t at = static_cast<std::ptrdiff_t>(first) * row;
+    for (std::size_t axis = batch.size(); axis-- > 0; i /= batch[axis]) at += i % batch[axis] * strides[axis];
+    return at;
+  }
+
+  Shape strides;
+  std::ptrdiff_t row;
+  bool repeats;
+};
+
+kernels::Arithmetic arithmetic_of(ScoreTerm::Kind kind) {
+  switch (kind) {
+    case ScoreTerm::sub:
+      return kernels::Arithmetic::sub;
+    case ScoreTerm::mul:
+      return kernels::Arithmetic::mul;
+    case ScoreTerm::div:
+      return kernels::Arithmetic::div;
+    default:
+      return kernels::Arithmetic::add;
+  }
+}
+
+Shape leading_axes(const Shape &shape) { return Shape(std::span(shape).first(shape.size() - 2)); }
+
+class RealAttentionStep final : public Step {
+ public:
+  RealAttentionStep(const Edge &q, const Edge &k, const Edge &v, const Edge &y, std::vector<ScoreTerm> terms,
+                    const ops::Clamp &clamp, Isa isa)
+      : gemm_(kernels::choose(kernels::gemm_real_kernels(), isa)),
+        pointwise_(kernels::choose(kernels::pointwise_kernels(), isa)),
+        rows_(kernels::choose(kernels::rows_kernels(), isa)),
+        batch_(leading_axes(y.form.shape)),
+        q_(q.form, batch_),
+        k_(k.form, batch_),
+        v_(v.form, batch_),
+        y_(y.form, batch_),
+        m_(static_cast<std::size_t>(q.form.shape[q.form.shape.size() - 2])),
+        d_(static_cast<std::size_t>(q.form.shape.back())),
+        t_(static_cast<std::size_t>(k.form.shape.back())),
+        e_(static_cast<std::size_t>(v.form.shape.back())),
+        clamp_(clamp),
+        terms_(std::move(terms)) {
+    op = "Attention";
+    kernel = gemm_.name;
+    reads = {q.slot, k.slot, v.slot};
+    Shape scores = batch_;
+    scores.push_back(static_cast<std::int64_t>(m_));
+    scores.push_back(static_cast<std::int64_t>(t_));
+    for (const ScoreTerm &term : terms_) {
+      reads.push_back(term.other.slot);
+      others_.emplace_back(term.other.form, scores);
+      fillers_.push_back(term.filler ? std::optional(Spread(term.filler->form, scores)) : std::nullopt);
+      if (term.filler) reads.push_back(term.filler->slot);
+    }
+    writes = {y.slot};
+    const std::size_t fit = kScoreBytes / sizeof(float) / t_ / gemm_.mr * gemm_.mr;
+    block_ = std::clamp<std::size_t>(fit, gemm_.mr, round_up(m_, gemm_.mr));
+    const auto heads = static_cast<std::size_t>(element_count(batch_));
+    // Few heads are shared by threads, each of which packs the keys.
+    parts_ = std::min(ceil_div(m_, 4 * gemm_.mr), ceil_div(kFewHeads, std::max<std::size_t>(1, heads)));
+    macs = static_cast<std::int64_t>(heads * m_ * t_ * (d_ + e_));
+  }
+
+  std::size_t lane_bytes() const override { return values_at() + packed_values() + 2 * score_bytes(); }
+
+  void run(const Context &c) const override {
+    const auto heads = static_cast<std::size_t>(element_count(batch_));
+    for_chunks(c, heads * parts_, static_cast<std::size_t>(macs) / 100, [&](std::size_t lane, std::size_t chunk) {
+      const std::size_t part = chunk % parts_, rows = ceil_div(m_, parts_), first = part * rows;
+      if (first < m_) run_head(c, lane, static_cast<std::int64_t>(chunk / parts_), first, std::min(m_, first + rows));
+    });
+  }
+
+ private:
+  static constexpr std::size_t kFewHeads = 8;
+
+  std::size_t values_at() const { return round_up(gemm_.packed_bytes(t_, d_ * sizeof(float)), kAlignment); }
+  std::size_t packed_values() const { return round_up(gemm_.packed_bytes(e_, t_ * sizeof(float)), kAlignment); }
+  std::size_t score_bytes() const { return round_up(block_ * t_ * sizeof(float) + kReadSlack, kAlignment); }
+
+  const float *at(const Context &c, SlotId slot) const { return c.tensor(slot).as<const float>(); }
+
+  void run_head(const Context &c, std::size_t lane, std::int64_t head, std::size_t first, std::size_t last) const {
+    std::byte *keys = c.lane_scratch(lane), *values = keys + values_at(), *scratch = values + packed_values();
+    gemm_.pack(keys, {at(c, reads[1]) + k_.offset(batch_, head), k_.column, k_.row, nullptr, t_, d_});
+    gemm_.pack(values, {at(c, reads[2]) + v_.offset(batch_, head), v_.column, v_.row, nullptr, e_, t_});
+    auto *scores = reinterpret_cast<float *>(scratch), *others = reinterpret_cast<float *>(scratch + score_bytes());
+    const float *q = at(c, reads[0]) + q_.offset(batch_, head);
+    float *y = c.tensor(writes[0]).as<float>() + y_.offset(batch_, head);
+    for (std::size_t row = first; row < last; row += block_) {
+      const std::size_t count = std::min(block_, last - row);
+      const auto place = static_cast<std::ptrdiff_t>(row);
+      multiply({q + place * q_.row, q_.row, count, d_}, keys, t_, kEverything, scores, static_cast<std::ptrdiff_t>(t_));
+      for (std::size_t i = 0; i < terms_.size(); ++i) {
+        apply(c, i, head, row, count, scores, others);
+        std::swap(scores, others);
+      }
+      rows_.softmax({scores, count, t_, 1, others});
+      multiply({others, static_cast<std::ptrdiff_t>(t_), count, t_}, values, e_, clamp_, y + place * y_.row, y_.row);
+    }
+  }
+
+  struct Rows {
+    const float *at;
+    std::ptrdiff_t step;
+    std::size_t count, depth;
+  };
+
+  void multiply(const Rows &a, const std::byte *packed, std::size_t columns, const ops::Clamp &clamp, float *y,
+                std::ptrdiff_t y_row) const {
+    kernels::GemmArgs args{};
+    args.m = a.count;
+    args.n = columns;
+    args.k = a.depth * sizeof(float);
+    args.a = reinterpret_cast<const std::uint8_t *>(a.at);
+    args.lda = a.step * static_cast<std::ptrdiff_t>(sizeof(float));
+    args.packed = packed;
+    args.y = y;
+    args.ldy = y_row;
+    args.lo = clamp.lo;
+    args.hi = clamp.hi;
+    gemm_.run(args);
+  }
+
+  /// Term i of the scores of `count` queries.
+  void apply(const Context &c, std::size_t i, std::int64_t head, std::size_t row, std::size_t count,
+             const float *scores, float *to) const {
+    const ScoreTerm &term = terms_[i];
+    const Spread &other = others_[i];
+    const std::ptrdiff_t offset = other.offset(batch_, head, row);
+    if (term.kind == ScoreTerm::where) {
+      const Spread &filler = *fillers_[i];
+      return select(term, c.tensor(term.other.slot).as<const bool>() + offset, other,
+                    at(c, term.filler->slot) + filler.offset(batch_, head, row), filler, count, scores, to);
+    }
+    const kernels::PointwiseOperand mine{scores, static_cast<std::ptrdiff_t>(t_), false};
+    const kernels::PointwiseOperand theirs{at(c, term.other.slot) + offset, other.row, other.repeats};
+    pointwise_.run({arithmetic_of(term.kind), count, t_, term.scores_first ? mine : theirs,
+                    term.scores_first ? theirs : mine, to});
+  }
+
+  void select(const ScoreTerm &term, const bool *chosen, const Spread &of_chosen, const float *filler,
+              const Spread &of_filler, std::size_t count, const float *scores, float *to) const {
+    for (std::size_t r = 0; r < count; ++r) {
+      for (std::size_t j = 0; j < t_; ++j) {
+        const float other = filler[of_filler.repeats ? 0 : j];
+        to[j] = chosen[of_chosen.repeats ? 0 : j] == term.scores_first ? scores[j] : other;
+      }
+      chosen += of_chosen.row;
+      filler += of_filler.row;
+      scores += t_;
+      to += t_;
+    }
+  }
+
+  const kernels::GemmRealKernel &gemm_;
+  const kernels::PointwiseKernel &pointwise_;
+  const kernels::RowsKernel &rows_;
+  Shape batch_;
+  Stack q_, k_, v_, y_;
+  std::size_t m_, d_, t_, e_, block_ = 0, parts_ = 1;
+  ops::Clamp clamp_;
+  std::vector<ScoreTerm> terms_;
+  std::vector<Spread> others_;
+  std::vector<std::optional<Spread>> fillers_;
+};
+
+}  // namespace
+
+StepPtr make_real_attention(const Edge &q, const Edge &k, const Edge &v, const Edge &y, std::vector<ScoreTerm> terms,
+                            const ops::Clamp &clamp, Isa isa) {
+  return std::make_unique<RealAttentionStep>(q, k, v, y, std::move(terms), clamp, isa);
+}
+
+}  // namespace qtn::runtime

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention, in the forms that exporters give it, as one step: the bits are those of the single steps, which run where a
+// value in the middle is an output, too.
+#include "../sums.hpp"
+#include "support.hpp"
+
+namespace qtn::test {
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+struct Term {
+  const char *op;
+  Shape shape;
+  bool scores_first = true;
+};
+
+/// Heads of queries [B, M, H, D], keys [B, T, H, D] and values [B, T, H, E], exchanged as files do it.
+struct Formula {
+  std::int64_t batch = 2, heads = 3, queries = 5, keys = 7, features = 4, values = 6;
+  std::vector<Term> terms{};
+  bool transposed_after = true, clamped = false;
+
+  graph::Graph build(bool shown) const {
+    GraphBuilder b;
+    b.input("q", {batch, queries, heads, features}).input("k", {batch, keys, heads, features});
+    b.input("v", {batch, keys, heads, values});
+    b.node("Transpose", "tq", {"q"}, {"qh"}, attrs({{"perm", Ints{0, 2, 1, 3}}}));
+    b.node("Transpose", "tk", {"k"}, {"kh"}, attrs({{"perm", Ints{0, 2, 3, 1}}}));
+    b.node("Transpose", "tv", {"v"}, {"vh"}, attrs({{"perm", Ints{0, 2, 1, 3}}}));
+    b.node("MatMul", "scores", {"qh", "kh"}, {"s0"});
+    for (std::size_t i = 0; i < terms.size(); ++i) add_term(b, i);
+    const std::string last = cat("s", terms.size());
+    b.node("Softmax", "softmax", {last}, {"p"}, attrs({{"axis", std::int64_t{-1}}}));
+    b.node("MatMul", "mean", {"p", "vh"}, {"y"});
+    std::vector<std::string> outputs{"y"};
+    if (clamped) b.node("Relu", "relu", {"y"}, {"c"}), outputs[0] = "c";
+    if (transposed_after) {
+      b.node("Transpose", "ty", {outputs[0]}, {"t"}, attrs({{"perm", Ints{0, 2, 1, 3}}}));
+      b.constant("flat", Tensor::from<std::int64_t>(QTN_INT64, {3}, Ints{batch, queries, heads * values}));
+      b.node("Reshape", "join", {"t", "flat"}, {"joined"});
+      outputs[0] = "joined";
+    }
+    if (shown) outputs.push_back(last);
+    return b.build(outputs);
+  }
+
+  void add_term(GraphBuilder &b, std::size_t i) const {
+    const Term &term = terms[i];
+    const std::string s = cat("s", i), other = cat("other", i), y = cat("s", i + 1), op = term.op;
+    const auto seed = static_cast<unsigned>(i + 40);
+    if (op == "Where") {
+      Tensor chosen(QTN_BOOL, term.shape);
+      for (std::int64_t j = 0; j < chosen.count(); ++j) chosen.as<bool>()[j] = j * 7 % 3 != 0;
+      b.constant(other, chosen).constant(cat("filler", i), Tensor::scalar(i % 2 ? -kInfinity : -3e38f));
+      b.node("Where", cat("term", i),
+             term.scores_first ? std::vector<std::string>{other, s, cat("filler", i)}
+                               : std::vector<std::string>{other, cat("filler", i), s},
+             {y});
+      return;
+    }
+    b.constant(other, random(term.shape, 0.5f, 2, seed));
+    b.node(op, cat("term", i),
+           term.scores_first ? std::vector<std::string>{s, other} : std::vector<std::string>{other, s}, {y});
+  }
+
+  std::vector<Tensor> inputs() const {
+    return {random({batch, queries, heads, features}, -1, 1, 1), random({batch, keys, heads, features}, -1, 1, 2),
+            random({batch, keys, heads, values}, -1, 1, 3)};
+  }
+};
+
+std::vector<Tensor> run(const graph::Graph &g, const std::vector<Tensor> &inputs, runtime::Engine engine, int threads,
+                        std::size_t &steps) {
+  std::vector<const Tensor *> pointers;
+  for (const Tensor &t : inputs) pointers.push_back(&t);
+  const runtime::Session session(g, {engine, threads});
+  const auto profile = nlohmann::json::parse(session.profile(pointers));
+  steps = 0;
+  for (const auto &node : profile.at("nodes")) steps += node.at("op") == "Attention";
+  return session.run(pointers);
+}
+
+void expect_one_step(const Formula &formula, const std::string &what) {
+  const graph::Graph whole = formula.build(false), shown = formula.build(true);
+  const std::vector<Tensor> inputs = formula.inputs();
+  std::size_t steps = 0;
+  const Tensor by_definition = run(whole, inputs, runtime::Engine::reference, 1, steps)[0];
+  assert_int_equal(steps, 0);
+  each_isa([&](const std::string &isa) {
+    const Tensor want = run(shown, inputs, runtime::Engine::native, 1, steps)[0];
+    assert_int_equal(steps, 0);
+    if (!equal_but_for_sums(want, by_definition, 0, 4e-6)) fail_test(what, ", ", isa, ": is not the definition");
+    for (const int threads : {1, 3}) {
+      const Tensor got = run(whole, inputs, runtime::Engine::native, threads, steps)[0];
+      assert_int_equal(steps, 1);
+      expect_equal(got, want, cat(what, ", ", isa, ", ", threads, " threads"));
+    }
+  });
+}
+
+void test_dialects(void **) {
+  expect_one_step({}, "bare");
+  expect_one_step({.terms = {{"Mul", {}}, {"Add", {2, 1, 1, 7}}}}, "scaled and masked");
+  expect_one_step({.terms = {{"Div", {1}}, {"Add", {1, 3, 5, 7}}, {"Add", {2, 1, 5, 1}}}}, "bias of positions");
+  expect_one_step({.terms = {{"Mul", {3, 1, 1}, false}, {"Where", {1, 1, 5, 7}}}}, "a scale for each head, chosen");
+  expect_one_step({.terms = {{"Where", {2, 1, 1, 7}, false}, {"Where", {5, 7}}}}, "chosen twice");
+  expect_one_step({.terms = {{"Add", {5, 7}, false}, {"Sub", {7}}}}, "sums and differences");
+  expect_one_step({.transposed_after = false, .clamped = true}, "clamped, as it lies");
+}
+
+void test_sizes(void **) {
+  const std::vector<Term> terms{{"Mul", {}}, {"Add", {1}}};
+  for (const std::int64_t queries : {1, 2, 13, 14, 15, 61, 200})
+    for (const std::int64_t keys : {1, 3, 16, 33, 257})
+      expect_one_step({.batch = 1, .heads = 2, .queries = queries, .keys = keys, .terms = terms},
+                      cat(queries, " by ", keys));
+  for (const std::int64_t features : {1, 17, 64})
+    for (const std::int64_t values : {1, 31, 80})
+      expect_one_step({.features = features, .values = values}, cat("features ", features, " and ", values));
+  // More scores than are kept at a time.
+  expect_one_step({.batch = 1, .heads = 1, .queries = 90, .keys = 3000, .terms = terms}, "long");
+}
+
+/// One value for all heads, and a batch that only some operands have.
+void test_broadcasts(void **) {
+  const auto build = [](const std::vector<std::string> &outputs) {
+    GraphBuilder b;
+    b.input("q", {1, 4, 5, 8}).input("k", {2, 1, 8, 6}).input("v", {6, 3});
+    b.node("MatMul", "scores", {"q", "k"}, {"s"});
+    b.node("Softmax", "softmax", {"s"}, {"p"}, attrs({{"axis", std::int64_t{3}}}));
+    b.node("MatMul", "mean", {"p", "v"}, {"y"});
+    return b.build(outputs);
+  };
+  const std::vector<Tensor> inputs{random({1, 4, 5, 8}, -1, 1, 1), random({2, 1, 8, 6}, -1, 1, 2),
+                                   random({6, 3}, -1, 1, 3)};
+  std::size_t steps = 0;
+  const Tensor want = run(build({"y", "p"}), inputs, runtime::Engine::native, 1, steps)[0];
+  assert_int_equal(steps, 0);
+  expect_equal(run(build({"y"}), inputs, runtime::Engine::native, 2, steps)[0], want, "broadcast");
+  assert_int_equal(steps, 1);
+}
+
+/// A query that sees nothing is NaN in a formula, and no other is.
+void test_rows_without_keys(void **) {
+  GraphBuilder b;
+  Tensor mask = random({3, 4}, 0, 0, 1);
+  std::fill_n(mask.as<float>() + 4, 4, -kInfinity);
+  b.input("q", {3, 2}).input("k", {2, 4}).input("v", {4, 2}).constant("mask", mask);
+  b.node("MatMul", "scores", {"q", "k"}, {"s"}).node("Add", "add", {"s", "mask"}, {"m"});
+  b.node("Softmax", "softmax", {"m"}, {"p"}, attrs({{"axis", std::int64_t{-1}}}));
+  b.node("MatMul", "mean", {"p", "v"}, {"y"});
+  const std::vector<Tensor> inputs{random({3, 2}, -1, 1, 1), random({2, 4}, -1, 1, 2), random({4, 2}, -1, 1, 3)};
+  std::size_t steps = 0;
+  const Tensor y = run(b.build({"y"}), inputs, runtime::Engine::native, 1, steps)[0];
+  assert_int_equal(steps, 1);
+  for (std::int64_t i = 0; i < 6; ++i) assert_int_equal(std::isnan(y.as<const float>()[i]), i / 2 == 1);
+}
+
+/// What looks like a formula and is none: another axis, a mask that makes more scores, a weight, scores read twice.
+void test_others_stay(void **) {
+  const auto steps_of = [](GraphBuilder &b, const std::vector<std::string> &outputs, std::int64_t axis,
+                           const char *last) {
+    b.node("Softmax", "softmax", {last}, {"p"}, attrs({{"axis", axis}})).node("MatMul", "mean", {"p", "v"}, {"y"});
+    std::size_t steps = 0;
+    run(b.build(outputs), {random({4, 4}, -1, 1, 1), random({4, 4}, -1, 1, 2), random({4, 4}, -1, 1, 3)},
+        runtime::Engine::native, 1, steps);
+    return steps;
+  };
+  const auto begin = [] {
+    GraphBuilder b;
+    b.input("q", {4, 4}).input("k", {4, 4}).input("v", {4, 4});
+    b.node("MatMul", "scores", {"q", "k"}, {"s"});
+    return b;
+  };
+  GraphBuilder plain = begin(), axis = begin(), mask = begin(), twice = begin(), divided = begin();
+  assert_int_equal(steps_of(plain, {"y"}, -1, "s"), 1);
+  assert_int_equal(steps_of(axis, {"y"}, 0, "s"), 0);
+  mask.constant("m", random({2, 4, 4}, -1, 1, 5)).node("Add", "add", {"s", "m"}, {"more"});
+  assert_int_equal(steps_of(mask, {"y"}, -1, "more"), 0);
+  twice.node("Relu", "relu", {"s"}, {"r"});
+  assert_int_equal(steps_of(twice, {"y", "r"}, -1, "s"), 0);
+  divided.constant("m", random({4}, 1, 2, 5)).node("Div", "div", {"m", "s"}, {"d"});
+  assert_int_equal(steps_of(divided, {"y"}, -1, "d"), 0);
+}
+
+}  // namespace
+}  // namespace qtn::test
+
+int main() {
+  const CMUnitTest tests[] = {cmocka_unit_test(qtn::test::test_dialects), cmocka_unit_test(qtn::test::test_sizes),
+                              cmocka_unit_test(qtn::test::test_broadcasts),
+                              cmocka_unit_test(qtn::test::test_rows_without_keys),
+                              cmocka_unit_test(qtn::test::test_others_stay)};
+  return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
