@@ -35,11 +35,11 @@ struct SoftmaxRows {
 template <class Row>
 void for_softmax_rows(const char *op, const Call &call, Row &&row) {
   const Tensor &x = *call.in(0);
-  const auto [length, inner] = SoftmaxRows(op, call);
+  const SoftmaxRows rows(op, call);
   if (x.count() == 0) return;
-  parallel_for(static_cast<std::size_t>(x.count() / length), [&](std::size_t index) {
+  parallel_for(static_cast<std::size_t>(x.count() / rows.length), [&](std::size_t index) {
     const auto i = static_cast<std::int64_t>(index);
-    row(i / inner * length * inner + i % inner, length, inner);
+    row(i / rows.inner * rows.length * rows.inner + i % rows.inner, rows.length, rows.inner);
   });
 }
 
