@@ -312,6 +312,29 @@ def generators():
     error("long_way_to_a_sum", model, "QTN_ENOMEM", "run", x)
 
 
+def long_ways():
+    """Operators of constants whose results are small, and whose way there is long."""
+    x = np.zeros(1, np.float32)
+
+    def zeros(model, name, *shape, data_type=TensorProto.FLOAT):
+        model.constant(f"{name}_shape", np.array(shape, np.int64))
+        model.node("ConstantOfShape", [f"{name}_shape"], [name], value=helper.make_tensor("", data_type, [1], [0]))
+
+    model = Model([floats("x", [1])], [floats("y", None)])
+    zeros(model, "words", 1 << 20, data_type=TensorProto.INT32)
+    model.node("TfIdfVectorizer", ["words"], ["t"], mode="TF", min_gram_length=1, max_gram_length=2,
+               max_skip_count=1 << 20, ngram_counts=[0, 1], ngram_indexes=[0, 0], pool_int64s=[0, 0, 0])
+    model.node("Add", ["x", "t"], ["y"])
+    error("words_far_apart", model, "QTN_EUNSUPPORTED", "load", x)
+    # Queries of no features, so that neither these nor the keys take memory.
+    model = Model([floats("x", [1])], [floats("y", None)], opset=23)
+    for name, places, features in (("q", 1 << 17, 0), ("k", 1 << 20, 0), ("v", 1 << 20, 1)):
+        zeros(model, name, 1, 1, places, features)
+    model.node("Attention", ["q", "k", "v"], ["t"], scale=1.0)
+    model.node("Add", ["x", "t"], ["y"])
+    error("attention_of_no_features", model, "QTN_EUNSUPPORTED", "load", x)
+
+
 def groups():
     for groups in (0, 1 << 40):
         model = Model([floats("x", [1, 2, "h", "w"])], [floats("y", None)])
@@ -433,7 +456,7 @@ def message(field, content):
 
 def main():
     FOLDER.mkdir(exist_ok=True)
-    for make in (no_taps, far_windows, packed_views, empty_tensors, large_bias, bombs, generators, groups, layers,
+    for make in (no_taps, far_windows, packed_views, empty_tensors, large_bias, bombs, generators, long_ways, groups, layers,
                  external_data, control):
         make()
     (FOLDER / "hostile.json").write_text(golden_json.dump({"cases": CASES}) + "\n")

@@ -7,6 +7,7 @@ namespace qtn::ops {
 namespace {
 
 constexpr const char *kName = "MatMulNBits";
+constexpr std::int64_t kMostInBlock = std::int64_t{1} << 40;
 constexpr AttrSpec kAttrs[] = {{"K", AttrSpec::kInt},
                                {"N", AttrSpec::kInt},
                                {"accuracy_level", AttrSpec::kInt},
@@ -26,7 +27,7 @@ Layout layout_of(const Call &call) {
   if (bits != 2 && bits != 4 && bits != 8)
     fail(QTN_EUNSUPPORTED, kName, ": bits is ", bits, ", supported are 2, 4 and 8");
   const Layout l{call.attrs.get_int("N", 0), call.attrs.get_int("K", 0), call.attrs.get_int("block_size", 0), 0, bits};
-  if (l.n < 1 || l.k < 1 || l.block < 2 || l.block % 2 != 0 || l.block * bits % 8 != 0)
+  if (l.n < 1 || l.k < 1 || l.block < 2 || l.block > kMostInBlock || l.block % 2 != 0 || l.block * bits % 8 != 0)
     fail(QTN_EINVAL, kName, ": N is ", l.n, ", K is ", l.k, ", block_size is ", l.block);
   return {l.n, l.k, l.block, l.k / l.block + (l.k % l.block != 0), bits};
 }

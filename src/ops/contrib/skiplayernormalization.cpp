@@ -19,7 +19,8 @@ void normalize(const Call &call, std::span<Tensor> outputs) {
   const double epsilon = call.attrs.get_float("epsilon", 1e-12);
   const T *scale = call.in(2)->as<const T>(), *shift = call.in(3) ? call.in(3)->as<const T>() : nullptr;
   float *means = statistic(outputs, 1), *inverses = statistic(outputs, 2);
-  parallel_for(static_cast<std::size_t>(sum.count() / length), [&](std::size_t row) {
+  // Rows of no elements have a mean, too.
+  parallel_for(static_cast<std::size_t>(element_count(sum.shape(), 0, sum.rank() - 1)), [&](std::size_t row) {
     const std::int64_t at = static_cast<std::int64_t>(row) * length;
     const T *from = sum.as<const T>() + at;
     T *to = outputs[0].as<T>() + at;

@@ -22,6 +22,7 @@ constexpr AttrSpec kAttrs[] = {{"is_causal", AttrSpec::kInt},
                                {"softcap", AttrSpec::kFloat},
                                {"softmax_precision", AttrSpec::kInt}};
 constexpr const char *kName = "Attention";
+constexpr double kExponential = 8;  // takes as long as so many products
 
 /// x as [batch][head][place][feature], wherever its heads are.
 Tensor as_heads(const char *name, const Tensor &x, std::int64_t heads) {
@@ -234,6 +235,7 @@ class Run {
 
   void run() const {
     const std::int64_t queries = heads_.q.dim(2), keys = heads_.keys(), q_heads = heads_.q.dim(1);
+    if (queries == 0) return;  // then there may be any number of heads, of no features
     // Scores of some queries at a time: those of all may be far larger than what goes in and comes out.
     const std::int64_t rows = std::clamp<std::int64_t>((1 << 18) / std::max<std::int64_t>(1, keys), 1, queries);
     std::vector<T> scores((Size(rows) * keys).value());
@@ -284,10 +286,12 @@ void run(const Call &call, std::span<Tensor> outputs) {
   call.in(0)->dtype() == QTN_FLOAT64 ? Run<double>(call, outputs).run() : Run<float>(call, outputs).run();
 }
 
-/// Every query meets every key, over all features.
+/// Every query meets every key, over all features; what that takes is shared by the values of a place.
 double work(const Call &call) {
-  const double queries = static_cast<double>(call.in(0)->count()), keys = static_cast<double>(call.in(1)->count());
-  return 2 * std::sqrt(queries * keys);
+  const Heads h(call);
+  const double keys = static_cast<double>(h.keys()), features = static_cast<double>(h.q.dim(3)),
+               values = std::max(1.0, static_cast<double>(h.v.dim(3)));
+  return keys * (1 + (features + kExponential) / values);
 }
 
 }  // namespace

@@ -133,10 +133,13 @@ void run(const Call &call, std::span<Tensor> outputs) {
   }
 }
 
-/// Every element begins a sequence for each distance.
+/// Every element of a row begins a sequence for each distance.
 double work(const Call &call) {
   const Form f(call.attrs);
-  return (static_cast<double>(f.skips) + 1) * static_cast<double>(f.longest);
+  const Tensor &x = *call.in(0);
+  const std::int64_t length = x.rank() == 0 ? 1 : x.shape().back();
+  return static_cast<double>(length) * (static_cast<double>(std::min(f.skips, length)) + 1) *
+         static_cast<double>(std::min(f.longest, length)) / static_cast<double>(f.width);
 }
 
 }  // namespace

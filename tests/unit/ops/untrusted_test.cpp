@@ -134,6 +134,42 @@ void attention_must_fit(void **) {
                     run("Attention", attrs(), {&q, &k, &k})[0]));
 }
 
+/// Heads without features cost nothing, so there may be any number of them.
+void attention_of_nothing(void **) {
+  const std::int64_t many = std::int64_t{1} << 61;
+  const Tensor q = ones({1, 0, 0}), k = ones({1, 3, 0}), v = ones({1, 3, 2});
+  const Attrs heads = attrs({{"q_num_heads", many}, {"kv_num_heads", std::int64_t{1}}});
+  const std::vector<Tensor> got = run("Attention", heads, {&q, &k, &v}, 3);
+  assert_true(got[0].shape() == Shape({1, 0, many * 2}));
+  expect_equal(got[2], v.reshaped({1, 1, 3, 2}), 0, "present_value");
+  const Tensor one = ones({1, 0, 4}), keys = ones({1, 3, 4});
+  const std::vector<Tensor> same =
+      run("MultiHeadAttention", attrs({{"num_heads", std::int64_t{2}}}), {&one, &keys, &keys}, 3);
+  assert_true(same[0].shape() == Shape({1, 0, 4}));
+  expect_equal(same[1], ones({1, 2, 3, 2}), 0, "present_key");
+}
+
+/// Rows of no elements have a mean, which is no number.
+void rows_of_nothing(void **) {
+  const Tensor x = ones({2, 0}), scale = ones({0});
+  const float kNan = std::numeric_limits<float>::quiet_NaN();
+  for (const char *op : {"LayerNormalization", "SkipLayerNormalization"}) {
+    const bool skips = op[0] == 'S';
+    const std::vector<Tensor> got = run(op, attrs(), skips ? Inputs{&x, &x, &scale} : Inputs{&x, &scale}, 3);
+    expect_equal(got[1], floats({2, 1}, {kNan, kNan}), 0, cat(op, ", mean"));
+    expect_equal(got[2], floats({2, 1}, {kNan, kNan}), 0, cat(op, ", inverse deviation"));
+  }
+}
+
+void blocks_without_end(void **) {
+  const Tensor x = ones({1, 2}), b(QTN_UINT8, {1, 1, 1}), scale = ones({1});
+  for (const std::int64_t block : {kHuge - 1, kLow, std::int64_t{0}, kMany + 2})
+    for (const std::int64_t bits : {2, 4, 8})
+      refuse(QTN_EINVAL, cat("block_size is ", block), "MatMulNBits",
+             attrs({{"K", std::int64_t{2}}, {"N", std::int64_t{1}}, {"bits", bits}, {"block_size", block}}),
+             {&x, &b, &scale});
+}
+
 /// Elements of an 8-bit tensor are moved as they are, and zeros are those of its grid.
 void moved_integers(void **) {
   const QuantizerPtr grid = per_tensor(QTN_UINT8, 0.5, 10);
@@ -172,8 +208,9 @@ void moved_integers(void **) {
 int main() {
   using namespace qtn;
   const CMUnitTest tests[] = {
-      cmocka_unit_test(indices_outside),     cmocka_unit_test(lengths_outside),    cmocka_unit_test(sizes_without_end),
-      cmocka_unit_test(regions_without_end), cmocka_unit_test(attention_must_fit), cmocka_unit_test(moved_integers),
+      cmocka_unit_test(indices_outside),      cmocka_unit_test(lengths_outside),    cmocka_unit_test(sizes_without_end),
+      cmocka_unit_test(regions_without_end),  cmocka_unit_test(attention_must_fit), cmocka_unit_test(moved_integers),
+      cmocka_unit_test(attention_of_nothing), cmocka_unit_test(blocks_without_end), cmocka_unit_test(rows_of_nothing),
   };
   return cmocka_run_group_tests_name("ops/untrusted", tests, nullptr, nullptr);
 }
