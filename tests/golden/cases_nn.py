@@ -92,6 +92,11 @@ def groups(case):
         attrs = {"kernel_shape": [2, 2], "strides": [2, 2], "storage_order": 1}
         case(op, "indices_by_columns", (1, 2, 4, 6), **attrs, **two, **RUNTIME)
         case(op, "indices_of_equals", np.zeros((1, 1, 3, 4), np.float32), kernel_shape=[2, 2], **two)
+        # A window may be larger than the padded picture.
+        wide = {"kernel_shape": [2, 4], "strides": [2, 3], "pads": [0, 1, 0, 0], "ceil_mode": 1}
+        case(op, "ceil_wide", (2, 3, 1, 2), **wide, tolerance=EXACT, **RUNTIME)
+        case("AveragePool", "ceil_wide", (2, 3, 1, 2), **wide, **RUNTIME)
+        case("AveragePool", "ceil_wide_pad", (2, 3, 1, 2), count_include_pad=1, **wide, **RUNTIME)
         case(op, "indices_int8", (ramp(1, 1, 4, 4) * 37 % 251 - 125).astype(np.int8), kernel_shape=[2, 2], **two, **RUNTIME)
 
         op = "MaxUnpool"

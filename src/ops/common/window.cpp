@@ -64,11 +64,13 @@ void place(const char *op, const Attrs &attrs, Window &w) {
       continue;
     }
     const std::int64_t room = w.in[i] + w.pad_begin[i] + w.pad_end[i] - extent;
-    if (room < 0 || w.in[i] == 0)
+    // ONNX: ceil_mode lets a window begin on the picture that is larger than all of it.
+    const bool ceil = ceil_mode && !valid;
+    if ((ceil ? room <= -w.stride[i] : room < 0) || w.in[i] == 0)
       fail(QTN_ESHAPE, op, ": kernel ", w.kernel[i], " with dilation ", w.dilation[i], " does not fit an input of ",
            w.in[i], " padded by ", w.pad_begin[i], " and ", w.pad_end[i]);
     // ONNX: ceil_mode does not change VALID, and no window starts in the padding at the end.
-    w.out[i] = (ceil_mode && !valid ? ceil_quotient(room, w.stride[i]) : room / w.stride[i]) + 1;
+    w.out[i] = (ceil ? ceil_quotient(room, w.stride[i]) : room / w.stride[i]) + 1;
     if ((w.out[i] - 1) * w.stride[i] >= w.in[i] + w.pad_begin[i] && ceil_mode) --w.out[i];
   }
 }
