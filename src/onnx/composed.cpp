@@ -34,6 +34,7 @@ struct File {
   std::int64_t opset;
   const DataFolder &folder;
   graph::UniqueNames names;
+  std::size_t items = 0;
 };
 
 /// Sequences are no values: where one is left, nothing makes it.
@@ -51,19 +52,22 @@ void refuse_sequences(const GraphProto &graph, const Scope &scope) {
 void rewrite(GraphProto &graph, File &file, const Scope *outer) {
   Scope scope;
   scope.outer = outer;
-  for (const protozero::data_view initializer : graph.initializers)
-    scope.initializers[tensor_name(initializer)] = initializer;
+  for (const protozero::data_view initializer : graph.initializers) {
+    TensorHead head = read_head(initializer);
+    const std::string name = head.name;
+    scope.givens[name] = {initializer, {}, std::move(head)};
+  }
   for (const auto *list : {&graph.inputs, &graph.values, &graph.outputs})
     for (const ValueInfo &info : *list) scope.infos[info.name] = &info;
   for (const NodeProto &node : graph.nodes)
     if (node.op == "Constant" && node.outputs.size() == 1 && node.attributes.size() == 1)
-      scope.constants.insert({node.outputs[0], node.attributes[0]});
+      scope.givens.insert({node.outputs[0], {{}, node.attributes[0]}});
   std::vector<NodeProto> nodes;
   for (NodeProto &node : graph.nodes) {
     for (AttributeProto &attribute : node.attributes)
       if (attribute.graph) rewrite(*attribute.graph, file, &scope);
     const ComposedRule *rule = rule_of(node);
-    Composing composing(node, scope, nodes, file.names, node.opset ? node.opset : file.opset, file.folder);
+    Composing composing(node, scope, nodes, file.names, file.items, node.opset ? node.opset : file.opset, file.folder);
     if (!rule || !rule->rewrite(composing)) nodes.push_back(std::move(node));
   }
   graph.nodes = std::move(nodes);
@@ -75,6 +79,23 @@ const T *look_up(const Scope *scope, const std::string &name, std::unordered_map
   for (; scope; scope = scope->outer)
     if (const auto at = (scope->*values).find(name); at != (scope->*values).end()) return &at->second;
   return nullptr;
+}
+
+/// Where the attribute is a tensor of the file.
+std::optional<protozero::data_view> tensor_in(const AttributeProto &attribute) {
+  if (attribute.made) return std::nullopt;
+  protozero::pbf_reader message(attribute.bytes);
+  return message.next(field::attribute::t, protozero::pbf_wire_type::length_delimited)
+             ? std::optional(message.get_view())
+             : std::nullopt;
+}
+
+std::optional<Tensor> tensor_of(const Attr &value) {
+  if (const auto *tensor = std::get_if<Tensor>(&value)) return *tensor;
+  if (const auto *integer = std::get_if<std::int64_t>(&value))
+    return Tensor::from<std::int64_t>(QTN_INT64, Shape{}, std::span(integer, 1));
+  if (const auto *list = std::get_if<std::vector<std::int64_t>>(&value)) return Tensor::from_ints(*list);
+  return std::nullopt;
 }
 
 }  // namespace
@@ -91,29 +112,50 @@ const GraphProto *Composing::graph(const char *name) const {
   return at == node_.attributes.end() ? nullptr : at->graph.get();
 }
 
+const Given *Composing::given(const std::string &name) const {
+  return name.empty() ? nullptr : look_up(&scope_, name, &Scope::givens);
+}
+
 std::optional<Tensor> Composing::constant(const std::string &name) const {
-  if (name.empty()) return std::nullopt;
-  if (const auto *bytes = look_up(&scope_, name, &Scope::initializers)) return read_tensor(*bytes, folder_).second;
-  const AttributeProto *attribute = look_up(&scope_, name, &Scope::constants);
-  if (!attribute) return std::nullopt;
-  const Attr value = read_attribute(*attribute, folder_);
-  if (const auto *tensor = std::get_if<Tensor>(&value)) return *tensor;
-  if (const auto *integer = std::get_if<std::int64_t>(&value))
-    return Tensor::from<std::int64_t>(QTN_INT64, Shape{}, std::span(integer, 1));
-  if (const auto *list = std::get_if<std::vector<std::int64_t>>(&value)) return Tensor::from_ints(*list);
-  return std::nullopt;
+  const Given *found = given(name);
+  if (!found) return std::nullopt;
+  if (!found->attribute) return read_tensor(found->bytes, folder_).second;
+  return tensor_of(read_attribute(*found->attribute, folder_));
+}
+
+const TensorHead *Composing::head(const std::string &name) const {
+  const Given *found = given(name);
+  if (!found) return nullptr;
+  if (!found->head) {
+    const std::optional<protozero::data_view> bytes = tensor_in(*found->attribute);
+    const std::optional<Tensor> t = bytes ? std::nullopt : constant(name);
+    if (bytes)
+      found->head = read_head(*bytes);
+    else if (t)
+      found->head = {"", {t->shape().begin(), t->shape().end()}, t->dtype()};
+    else
+      return nullptr;
+  }
+  return &*found->head;
+}
+
+std::optional<std::int64_t> Composing::number(const std::string &name) const {
+  const TensorHead *of = head(name);
+  if (!of || std::ranges::any_of(of->dims, [](std::int64_t dim) { return dim != 1; })) return std::nullopt;
+  const std::optional<Tensor> t = constant(name);
+  return t && t->count() == 1 ? std::optional(int_values(*t, "position")[0]) : std::nullopt;
 }
 
 std::optional<Shape> Composing::shape(const std::string &name) const {
   if (const auto *info = look_up(&scope_, name, &Scope::infos); info && (*info)->shape) return (*info)->shape;
-  if (const std::optional<Tensor> t = constant(name)) return t->shape();
+  if (const TensorHead *of = head(name)) return Shape(std::span<const std::int64_t>(of->dims));
   return std::nullopt;
 }
 
 std::int32_t Composing::type(const std::string &name) const {
   if (const auto *info = look_up(&scope_, name, &Scope::infos)) return (*info)->elem_type;
-  const std::optional<Tensor> t = constant(name);
-  return t ? t->dtype() : 0;
+  const TensorHead *of = head(name);
+  return of ? of->data_type : 0;
 }
 
 const Sequence *Composing::sequence(const std::string &name) const { return look_up(&scope_, name, &Scope::sequences); }
@@ -143,8 +185,18 @@ Names Composing::add(const char *op, Names inputs, const Attrs &attrs, Names out
 
 std::string Composing::make(Tensor value, std::string output) {
   const std::string name = one("Constant", {}, with({{"value", std::move(value)}}), std::move(output));
-  scope_.constants.insert({name, nodes_.back().attributes[0]});
+  scope_.givens.insert({name, {{}, nodes_.back().attributes[0]}});
   return name;
+}
+
+void Composing::keep(Sequence sequence) {
+  constexpr std::size_t kMostItems = 1 << 12, kMostOfFile = 1 << 20;
+  const std::size_t count = sequence.items.size();
+  if (count > kMostItems) refuse("a sequence of ", count, " items is over the limit of ", kMostItems);
+  if (items_ + count > kMostOfFile)
+    refuse("with it, sequences of the file hold ", items_ + count, " items, over the limit of ", kMostOfFile);
+  items_ += count;
+  scope_.sequences[out(0)] = std::move(sequence);
 }
 
 std::string Composing::make_bool(bool value, std::string output) {

@@ -159,7 +159,8 @@ bool rotary_embedding(Composing &c) {
   const bool splits = !has_heads && heads == 0;  // then a head is as wide as its cosines say
   if (!has_heads && heads != 0) own.set("num_heads", heads);
   if (splits) {
-    if (!cosines || cosines->size() != 2 || cosines->back() < 1)
+    constexpr std::int64_t kMostFeatures = std::int64_t{1} << 40;
+    if (!cosines || cosines->size() != 2 || cosines->back() < 1 || cosines->back() > kMostFeatures)
       c.refuse("without num_heads, the shape of cos_cache must be known");
     x = c.one("Transpose", {c.one("Reshape", {x, c.make_ints({0, 0, -1, 2 * cosines->back()})})},
               with({{"perm", std::vector<std::int64_t>{0, 2, 1, 3}}}));

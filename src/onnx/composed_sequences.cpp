@@ -13,19 +13,13 @@ constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
 
 constexpr std::int64_t kMostItems = 1 << 12, kMostLength = std::int64_t{1} << 31;
 
-void keep(Composing &c, Sequence sequence) {
-  if (sequence.items.size() > kMostItems)
-    c.refuse("a sequence of ", sequence.items.size(), " items is over the limit of ", kMostItems);
-  c.scope().sequences[c.out(0)] = std::move(sequence);
-}
-
 /// A position that the file says, counted from the front.
 std::optional<std::size_t> position(const Composing &c, std::size_t input, std::size_t count) {
-  const std::optional<Tensor> t = c.constant(c.in(input));
-  if (!t || t->count() != 1) return std::nullopt;
-  const std::int64_t given = int_values(*t, "position")[0], size = static_cast<std::int64_t>(count);
-  if (given < -size || given >= size) c.refuse("position ", given, " is outside of a sequence of ", count);
-  return static_cast<std::size_t>(given < 0 ? given + size : given);
+  const std::optional<std::int64_t> given = c.number(c.in(input));
+  if (!given) return std::nullopt;
+  const auto size = static_cast<std::int64_t>(count);
+  if (*given < -size || *given >= size) c.refuse("position ", *given, " is outside of a sequence of ", count);
+  return static_cast<std::size_t>(*given < 0 ? *given + size : *given);
 }
 
 std::string part(Composing &c, const Sequence &s, std::int64_t number, std::string output) {
@@ -54,7 +48,7 @@ bool split_to_sequence(Composing &c) {
   Sequence s{{}, c.in(0), attrs.get_int("axis", 0), 1, true};
   if (c.in(1).empty()) {
     s.keeps_axis = attrs.get_int("keepdims", 1) != 0;
-    return keep(c, std::move(s)), true;
+    return c.keep(std::move(s)), true;
   }
   const std::optional<Tensor> split = c.constant(c.in(1));
   if (!split || split->rank() > 1) return false;
@@ -64,15 +58,15 @@ bool split_to_sequence(Composing &c) {
   if (split->rank() == 0) {
     s.length = lengths[0];
     if (s.length < 1 || s.length > kMostLength) c.refuse("split is ", s.length);
-    return keep(c, std::move(s)), true;
+    return c.keep(std::move(s)), true;
   }
   if (lengths.empty()) return false;
-  return keep(c, {c.add("Split", {c.in(0), c.make_ints(lengths)}, with({{"axis", s.axis}}), Names(lengths.size()))}),
+  return c.keep({c.add("Split", {c.in(0), c.make_ints(lengths)}, with({{"axis", s.axis}}), Names(lengths.size()))}),
          true;
 }
 
-bool sequence_construct(Composing &c) { return keep(c, {c.node().inputs}), true; }
-bool sequence_empty(Composing &c) { return keep(c, {{}}), true; }
+bool sequence_construct(Composing &c) { return c.keep({c.node().inputs}), true; }
+bool sequence_empty(Composing &c) { return c.keep({{}}), true; }
 
 bool sequence_insert(Composing &c) {
   const Sequence *s = c.sequence(c.in(0));
@@ -82,13 +76,13 @@ bool sequence_insert(Composing &c) {
   const auto size = static_cast<std::int64_t>(items->size());
   std::int64_t at = size;
   if (!c.in(2).empty()) {
-    const std::optional<Tensor> given = c.constant(c.in(2));
-    if (!given || given->count() != 1) return false;
-    at = int_values(*given, "position")[0];
+    const std::optional<std::int64_t> given = c.number(c.in(2));
+    if (!given) return false;
+    at = *given;
     if (at < -size || at > size) c.refuse("position ", at, " is outside of a sequence of ", size);
   }
   items->insert(items->begin() + (at < 0 ? at + size : at), c.in(1));
-  return keep(c, {std::move(*items)}), true;
+  return c.keep({std::move(*items)}), true;
 }
 
 bool sequence_erase(Composing &c) {
@@ -99,7 +93,7 @@ bool sequence_erase(Composing &c) {
   const auto at = c.in(1).empty() ? std::optional(items->size() - 1) : position(c, 1, items->size());
   if (!at) return false;
   items->erase(items->begin() + static_cast<std::ptrdiff_t>(*at));
-  return keep(c, {std::move(*items)}), true;
+  return c.keep({std::move(*items)}), true;
 }
 
 bool sequence_at(Composing &c) {
@@ -110,8 +104,8 @@ bool sequence_at(Composing &c) {
     if (!at) return false;
     return c.one("Identity", {s->items[*at]}, {}, c.out(0)), true;
   }
-  const std::optional<Tensor> given = c.constant(c.in(1));
-  if (!given || given->count() != 1) {
+  const std::optional<std::int64_t> given = c.number(c.in(1));
+  if (!given) {
     // Parts of one place each may be chosen at run time.
     if (s->length != 1) return false;
     const std::string part =
@@ -119,10 +113,9 @@ bool sequence_at(Composing &c) {
     if (s->keeps_axis) c.one("Unsqueeze", {part, c.make_ints({s->axis})}, {}, c.out(0));
     return true;
   }
-  const std::int64_t number = int_values(*given, "position")[0];
-  if (number < -kMostLength || number > kMostLength) c.refuse("position ", number, " is outside of every sequence");
-  if (number < 0 && s->length != 1) return false;
-  return part(c, *s, number, c.out(0)), true;
+  if (*given < -kMostLength || *given > kMostLength) c.refuse("position ", *given, " is outside of every sequence");
+  if (*given < 0 && s->length != 1) return false;
+  return part(c, *s, *given, c.out(0)), true;
 }
 
 bool sequence_length(Composing &c) {
@@ -153,7 +146,7 @@ bool concat_from_sequence(Composing &c) {
 
 /// The same value under another name.
 bool rename(Composing &c) {
-  if (const Sequence *s = c.sequence(c.in(0))) return keep(c, *s), true;
+  if (const Sequence *s = c.sequence(c.in(0))) return c.keep(*s), true;
   const std::optional<bool> holds = c.option(c.in(0));
   if (holds) c.scope().options[c.out(0)] = *holds;
   if (holds && !*holds) return false;

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "graph/names.hpp"
 #include "onnx/messages.hpp"
+#include "onnx/tensor_proto.hpp"
 
 namespace qtn::onnx {
 
@@ -23,11 +24,17 @@ struct Sequence {
   bool keeps_axis = true;
 };
 
+/// An initializer, or the attribute of a node Constant.
+struct Given {
+  protozero::data_view bytes;
+  std::optional<AttributeProto> attribute = {};
+  mutable std::optional<TensorHead> head = {};  ///< once it was asked for
+};
+
 /// What is known of the values of a graph, and of those around it.
 struct Scope {
   const Scope *outer = nullptr;
-  std::unordered_map<std::string, protozero::data_view> initializers;
-  std::unordered_map<std::string, AttributeProto> constants;  ///< the attribute of a node Constant
+  std::unordered_map<std::string, Given> givens;
   std::unordered_map<std::string, const ValueInfo *> infos;
   std::unordered_map<std::string, Sequence> sequences;
   std::unordered_map<std::string, bool> options;  ///< values of type optional, and whether they hold something
@@ -36,9 +43,10 @@ struct Scope {
 /// One node on its way to others.
 class Composing {
  public:
+  /// `items`: of all sequences that were kept so far.
   Composing(const NodeProto &node, Scope &scope, std::vector<NodeProto> &nodes, graph::UniqueNames &names,
-            std::int64_t opset, const DataFolder &folder)
-      : node_(node), scope_(scope), nodes_(nodes), names_(names), opset_(opset), folder_(folder) {}
+            std::size_t &items, std::int64_t opset, const DataFolder &folder)
+      : node_(node), scope_(scope), nodes_(nodes), names_(names), items_(items), opset_(opset), folder_(folder) {}
 
   const NodeProto &node() const { return node_; }
   Scope &scope() { return scope_; }
@@ -52,6 +60,8 @@ class Composing {
   std::string out(std::size_t i) const { return i < node_.outputs.size() ? node_.outputs[i] : ""; }
 
   std::optional<Tensor> constant(const std::string &name) const;
+  /// A constant of one integer. No other is read, however many nodes ask for it.
+  std::optional<std::int64_t> number(const std::string &name) const;
   std::optional<Shape> shape(const std::string &name) const;  ///< of a constant, or as the file says; -1: not known
   std::int32_t type(const std::string &name) const;           ///< onnx.TensorProto.DataType, 0: not known
   const Sequence *sequence(const std::string &name) const;
@@ -73,6 +83,8 @@ class Composing {
   std::string number_like(float value, const std::string &like);
 
   void append(NodeProto node) { nodes_.push_back(std::move(node)); }
+  /// The sequence that the node makes.
+  void keep(Sequence sequence);
   std::string new_name(const std::string &wanted) { return names_.make(node_.name + "/" + wanted); }
 
   template <class... Parts>
@@ -81,10 +93,15 @@ class Composing {
   }
 
  private:
+  const Given *given(const std::string &name) const;
+  /// nullptr: it is no constant that is a tensor.
+  const TensorHead *head(const std::string &name) const;
+
   const NodeProto &node_;
   Scope &scope_;
   std::vector<NodeProto> &nodes_;
   graph::UniqueNames &names_;
+  std::size_t &items_;
   std::int64_t opset_;
   const DataFolder &folder_;
 };

@@ -215,17 +215,27 @@ std::int64_t checked_count(const TensorProto &t, const Shape &shape, const std::
 
 }  // namespace
 
-std::string tensor_name(data_view bytes) {
-  std::string name;
-  protozero::pbf_reader message(bytes);
+TensorHead read_head(data_view bytes) {
+  namespace f = field::tensor;
+  TensorHead head;
+  pbf_reader message(bytes);
   while (message.next()) switch (message.tag_and_type()) {
-      case as_bytes(field::tensor::name):
-        name = read_name(message.get_view());
+      case as_bytes(f::name):
+        head.name = read_name(message.get_view());
+        break;
+      case as_varint(f::dims):
+        head.dims.push_back(message.get_int64());
+        break;
+      case as_bytes(f::dims):
+        append(head.dims, message.get_packed_int64());
+        break;
+      case as_varint(f::data_type):
+        head.data_type = message.get_int32();
         break;
       default:
         message.skip();
     }
-  return name;
+  return head;
 }
 
 std::pair<std::string, Tensor> read_tensor(data_view bytes, const DataFolder &folder, const std::string &what_given) {

@@ -5,6 +5,7 @@
 #include <protozero/pbf_writer.hpp>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/tensor.hpp"
 #include "onnx/external_data.hpp"
@@ -18,8 +19,16 @@ namespace qtn::onnx {
 std::pair<std::string, Tensor> read_tensor(protozero::data_view bytes, const DataFolder &folder,
                                            const std::string &what = {});
 
+/// What a tensor is, without its elements. Dimensions are as the file says them.
+struct TensorHead {
+  std::string name;
+  std::vector<std::int64_t> dims;
+  std::int32_t data_type = 0;  ///< onnx.TensorProto.DataType
+};
+TensorHead read_head(protozero::data_view bytes);
+
 /// The name of a tensor that is not read otherwise.
-std::string tensor_name(protozero::data_view bytes);
+inline std::string tensor_name(protozero::data_view bytes) { return read_head(bytes).name; }
 
 /// Elements as raw_data; the quantizer, if any, is not part of it.
 void write_tensor(protozero::pbf_writer message, const std::string &name, const Tensor &tensor);

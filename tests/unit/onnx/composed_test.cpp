@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that are read as several others give what ONNX Runtime or ONNX's reference gives, also when the model has
 // been written and read again.
+#include <ctime>
+#include <limits>
 #include <string>
 
 #include "graph/graph.hpp"
@@ -94,12 +96,56 @@ void refused_otherwise(void **) {
          {{"GatherBlockQuantized", {"x", "x", "x"}, {"y"}, "g", "com.microsoft"}});
 }
 
+/// A small file must not take what a large one may: sequences are kept by the names of their items.
+void many_sequences(void **) {
+  ModelText model;
+  model.nodes = {{"SequenceConstruct", std::vector<std::string>(4096, "x"), {"s0"}, "make"}};
+  for (int i = 0; i < 300; ++i)
+    model.nodes.push_back({"OptionalGetElement", {cat("s", i)}, {cat("s", i + 1)}, cat("copy", i)});
+  model.nodes.push_back({"ConcatFromSequence", {"s300"}, {"y"}, "join", "", {int_attribute("axis", 0)}});
+  expect_error(QTN_EUNSUPPORTED,
+               "node \"copy255\" (OptionalGetElement): with it, sequences of the file hold 1052672 items, over the "
+               "limit of 1048576",
+               [&] { parse(model.bytes()); });
+  model.nodes.resize(11);
+  model.nodes.push_back({"ConcatFromSequence", {"s10"}, {"y"}, "join", "", {int_attribute("axis", 0)}});
+  assert_int_equal(parse(model.bytes()).nodes.size(), 1);
+}
+
+/// Nodes that ask what a large constant is do not read it.
+void constants_are_not_read_by_each(void **) {
+  ModelText model;
+  const std::vector<float> large(std::size_t{1} << 20);
+  model.initializers = {float_tensor("w", {1, std::int64_t{1} << 20}, large),
+                        raw_tensor<std::int64_t>("i", QTN_INT64, {1}, {0})};
+  model.nodes = {{"SequenceConstruct", {"x", "x"}, {"s"}, "make"}};
+  constexpr int kNodes = 20000;
+  for (int n = 0; n < kNodes; ++n)
+    model.nodes.push_back(
+        {"ArrayFeatureExtractor", {"w", "i"}, {n == 0 ? "y" : cat("y", n)}, cat("take", n), "ai.onnx.ml"});
+  const auto begin = std::clock();
+  assert_int_equal(parse(model.bytes()).outputs.size(), 1);
+  const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  if (seconds > 5) fail_test(kNodes, " nodes took ", seconds, " s");
+}
+
+/// A shape that the file says need not be one that any memory holds.
+void features_without_end(void **) {
+  ModelText model;
+  model.inputs = {"x", "ids", "cosines", "sines"};
+  model.shape = {1, std::numeric_limits<std::int64_t>::max()};
+  model.nodes = {{"RotaryEmbedding", {"x", "ids", "cosines", "sines"}, {"y"}, "turn", "com.microsoft"}};
+  expect_error(QTN_EUNSUPPORTED, "node \"turn\" (RotaryEmbedding): without num_heads", [&] { parse(model.bytes()); });
+}
+
 }  // namespace
 }  // namespace qtn::test
 
 int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(qtn::test::as_their_own_programs), cmocka_unit_test(qtn::test::written_and_read_again),
-      cmocka_unit_test(qtn::test::in_operators_of_onnx), cmocka_unit_test(qtn::test::refused_otherwise)};
+      cmocka_unit_test(qtn::test::in_operators_of_onnx),  cmocka_unit_test(qtn::test::refused_otherwise),
+      cmocka_unit_test(qtn::test::many_sequences),        cmocka_unit_test(qtn::test::constants_are_not_read_by_each),
+      cmocka_unit_test(qtn::test::features_without_end)};
   return cmocka_run_group_tests_name("onnx/composed", tests, nullptr, nullptr);
 }
