@@ -22,7 +22,7 @@
 
 struct qquantizer {
   qtn::QuantizerPtr value;
-  static constexpr const char *kNoun = "qquantizer";
+  static constexpr char kNoun[] = "qquantizer";
   [[no_unique_address]] qtn::capi::Tag tag{this, kNoun};
 };
 
@@ -31,25 +31,25 @@ struct qtensor {
 
   qtn::Tensor value;
   qquantizer quantizer;  ///< what qtensor_quantizer() lends out; follows `value`
-  static constexpr const char *kNoun = "qtensor";
+  static constexpr char kNoun[] = "qtensor";
   [[no_unique_address]] qtn::capi::Tag tag{this, kNoun};
 };
 
 struct qattrs {
   qtn::Attrs value;
-  static constexpr const char *kNoun = "qattrs";
+  static constexpr char kNoun[] = "qattrs";
   [[no_unique_address]] qtn::capi::Tag tag{this, kNoun};
 };
 
 struct qobserver {
   std::unique_ptr<qtn::quant::Observer> value;
-  static constexpr const char *kNoun = "qobserver";
+  static constexpr char kNoun[] = "qobserver";
   [[no_unique_address]] qtn::capi::Tag tag{this, kNoun};
 };
 
 struct qconfig {
   qtn::quant::Config value;
-  static constexpr const char *kNoun = "qconfig";
+  static constexpr char kNoun[] = "qconfig";
   [[no_unique_address]] qtn::capi::Tag tag{this, kNoun};
 };
 
@@ -64,19 +64,19 @@ struct qmodel {
 
   std::variant<qtn::graph::Graph, qtn::quant::Prepared> value;
   std::vector<qtn::graph::ValueId> constants;  ///< what qmodel_tensor_name() counts
-  static constexpr const char *kNoun = "qmodel";
+  static constexpr char kNoun[] = "qmodel";
   [[no_unique_address]] qtn::capi::Tag tag{this, kNoun};
 };
 
 struct qsession {
   qtn::runtime::Session value;
-  static constexpr const char *kNoun = "qsession";
+  static constexpr char kNoun[] = "qsession";
   [[no_unique_address]] qtn::capi::Tag tag{this, kNoun};
 };
 
 struct qtrainer {
   qtn::train::Trainer value;
-  static constexpr const char *kNoun = "qtrainer";
+  static constexpr char kNoun[] = "qtrainer";
   [[no_unique_address]] qtn::capi::Tag tag{this, kNoun};
 };
 
@@ -84,12 +84,12 @@ struct qlayer {
   explicit qlayer(const qtn::quant::QuantizedLayer::Parts &parts) : value(parts) {}
 
   qtn::quant::QuantizedLayer value;
-  static constexpr const char *kNoun = "qlayer";
+  static constexpr char kNoun[] = "qlayer";
   [[no_unique_address]] qtn::capi::Tag tag{this, kNoun};
 };
 
 struct qblob {
   std::string bytes;
-  static constexpr const char *kNoun = "qblob";
+  static constexpr char kNoun[] = "qblob";
   [[no_unique_address]] qtn::capi::Tag tag{this, kNoun};
 };
