@@ -202,15 +202,40 @@ void moved_integers(void **) {
   assert_true(equal(pooled[1], shaped({1, 3}, {1, 1, 2, 1})));
 }
 
+/// Codes of tiny floats are chosen among as the numbers for which they stand.
+void moved_floats(void **) {
+  const QuantizerPtr grid = per_tensor(QTN_FLOAT8E4M3FN, 0.5, 0);
+  const Tensor real = floats({5, 7}, {0,  0.5f, 1,  1.5f, 2,  3,  4,  5,  -0.5f, -1, -1.5f, -2, -3, -4, 6, 7, 8, 9,
+                                      10, 11,   12, 13,   14, 15, 16, -6, -7,    -8, -9,    1,  2,  3,  4, 5, 6}),
+               x = quantize(real, grid), y = quantize(real.reshaped({5, 7}), grid);
+  const bool truth[] = {true};
+  const Tensor yes = Tensor::from<bool>(QTN_BOOL, {}, truth), pads = ints({1, 0, 0, 1}), fill = floats({}, {1.5f});
+  const auto expect = [&](const char *op, const Attrs &a, const Inputs &inputs) {
+    std::vector<Tensor> reals;
+    for (const Tensor *t : inputs) reals.push_back(t->quantized() ? dequantize(*t) : *t);
+    Inputs floats_in;
+    for (const Tensor &t : reals) floats_in.push_back(&t);
+    const Tensor got = ops::run_eager(op, inputs, 1, a)[0];
+    expect_equal(got.quantized() ? dequantize(got) : got, run(op, a, floats_in)[0], 0, op);
+  };
+  expect("Where", attrs(), {&yes, &x, &y});
+  expect("Pad", attrs(), {&x, &pads, &fill});
+  expect("Max", attrs(), {&x, &y});
+  const Tensor picture = quantize(real.reshaped({1, 1, 5, 7}), grid);
+  expect("MaxPool", attrs({{"kernel_shape", Ints{2, 2}}}), {&picture});
+}
+
 }  // namespace
 }  // namespace qtn
 
 int main() {
   using namespace qtn;
   const CMUnitTest tests[] = {
-      cmocka_unit_test(indices_outside),      cmocka_unit_test(lengths_outside),    cmocka_unit_test(sizes_without_end),
-      cmocka_unit_test(regions_without_end),  cmocka_unit_test(attention_must_fit), cmocka_unit_test(moved_integers),
-      cmocka_unit_test(attention_of_nothing), cmocka_unit_test(blocks_without_end), cmocka_unit_test(rows_of_nothing),
+      cmocka_unit_test(indices_outside),    cmocka_unit_test(lengths_outside),
+      cmocka_unit_test(sizes_without_end),  cmocka_unit_test(regions_without_end),
+      cmocka_unit_test(attention_must_fit), cmocka_unit_test(moved_integers),
+      cmocka_unit_test(moved_floats),       cmocka_unit_test(attention_of_nothing),
+      cmocka_unit_test(blocks_without_end), cmocka_unit_test(rows_of_nothing),
   };
   return cmocka_run_group_tests_name("ops/untrusted", tests, nullptr, nullptr);
 }
