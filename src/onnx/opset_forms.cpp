@@ -195,8 +195,10 @@ void transform_axis_as_attribute(const graph::Graph &g, Node &node, int opset) {
 /// The shape of a value for a batch, where it can be known and the graph fits together for it.
 std::optional<Shape> shape_at(const graph::Graph &g, ValueId v, std::int64_t batch) {
   try {
-    if (const auto inputs = graph::declared_input_types(g, batch))
-      if (const auto &type = graph::infer_partly(g, *inputs).types[static_cast<std::size_t>(v)]) return type->shape;
+    if (const auto inputs = graph::declared_input_types(g, batch)) {
+      const graph::PartlyInferred inferred = graph::infer_partly(g, *inputs);
+      if (const auto &type = inferred.types[static_cast<std::size_t>(v)]) return type->shape;
+    }
   } catch (const Error &) {
   }
   return std::nullopt;
