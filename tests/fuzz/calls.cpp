@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "measured.hpp"
+
 namespace fuzz {
 
 const std::vector<Schema> &schemas() {
@@ -94,10 +96,21 @@ const std::map<std::string, std::vector<const char *>> kTexts = {
     {"keep_aspect_ratio_policy", {"stretch", "not_larger", "not_smaller"}},
     {"approximate", {"none", "tanh"}},
     {"numerics", {"onnx", "fbgemm", "qnnpack"}},
+    {"update_rule", {"linear", "gated", "delta", "gated_delta"}},
+    {"activation", {"none", "silu", "swish"}},
+    {"direction", {"forward", "reverse", "LEFT", "RIGHT"}},
+    {"reduction", {"none", "add", "mul", "min", "max", "sum", "mean"}},
+    {"padding_mode", {"zeros", "border", "reflection"}},
+    {"equation", {"ij,jk->ik", "bij,bjk->bik", "...ii->...i", "ij->ji", "i,j->ij", "ij->"}},
 };
 const std::map<std::string, std::vector<const char *>> kModes = {{"Pad", {"constant", "reflect", "edge", "wrap"}},
                                                                  {"Resize", {"nearest", "linear", "cubic"}},
-                                                                 {"DepthToSpace", {"DCR", "CRD"}}};
+                                                                 {"DepthToSpace", {"DCR", "CRD"}},
+                                                                 {"GridSample", {"linear", "nearest", "cubic"}},
+                                                                 {"Momentum", {"standard", "nesterov"}},
+                                                                 {"RoiAlign", {"avg", "max"}},
+                                                                 {"TensorScatter", {"linear", "circular"}},
+                                                                 {"TfIdfVectorizer", {"TF", "IDF", "TFIDF"}}};
 constexpr const char *kWrongTexts[] = {"", "?", "linear", "NOTSET", "onnx", "constant"};
 
 constexpr const char *kLayers[] = {"Add",
@@ -157,6 +170,10 @@ class Inventor {
         std::min<std::size_t>(call_.schema->max_outputs, 1 + (bytes_.one_in(4) ? bytes_.byte() % 4 : 0));
     codes_ = bytes_.one_in(3) ? QTN_INT8 : QTN_UINT8;
     weight_codes_ = bytes_.one_in(4) ? QTN_UINT8 : QTN_INT8;
+    if (std::optional<Measured> made = measured(call_.schema->op, bytes_)) {
+      take(std::move(*made));
+      return std::move(call_);
+    }
     choose_x();
     for (const AttrSchema &attr : call_.schema->attrs)
       if (attr.kind != 'T' && (!bytes_.one_in(left_out(attr.name)) || bytes_.one_in(16))) attribute(attr);
@@ -176,6 +193,19 @@ class Inventor {
   }
 
  private:
+  /// The other attributes are as those of any operator.
+  void take(Measured made) {
+    call_.measured = true;
+    call_.operands = std::move(made.operands);
+    shape_ = shape_of(call_.operands.at(0).made.get());
+    for (const AttrSchema &attr : call_.schema->attrs) {
+      const auto is_made = [&](const Attribute &a) { return a.name == attr.name; };
+      if (attr.kind != 'T' && std::none_of(made.attrs.begin(), made.attrs.end(), is_made) && bytes_.one_in(3))
+        attribute(attr);
+    }
+    for (Attribute &attr : made.attrs) call_.attrs.push_back(std::move(attr));
+  }
+
   bool is(const char *op) const { return std::strcmp(call_.schema->op, op) == 0; }
   bool is_windowed() const {
     for (const AttrSchema &attr : call_.schema->attrs)

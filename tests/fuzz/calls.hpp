@@ -42,6 +42,7 @@ struct Called {
   std::vector<Operand> operands;
   std::vector<Attribute> attrs;
   std::size_t output_count;
+  bool measured = false;  ///< all operands were made for the call
 };
 
 /// A call whose operands are of the pool, which is not empty, or made for it.

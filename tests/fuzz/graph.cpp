@@ -8,8 +8,15 @@
 namespace fuzz {
 namespace {
 
-/// Whether nodes one by one have the bits of the whole: there they have other roundings, and older ones other meanings.
+/// Whether nodes one by one have the bits of the whole: there they have other roundings, and older ones other meanings;
+/// networks of other floats may compute on float32.
 bool is_plain(const OnnxGraph &graph) {
+  const auto is_other = [](const NamedTensor &t) {
+    const qdtype dtype = qtensor_dtype(t.tensor);
+    return dtype == QTN_FLOAT64 || dtype == QTN_FLOAT16 || dtype == QTN_BFLOAT16;
+  };
+  for (const auto *list : {&graph.inputs, &graph.constants})
+    if (std::any_of(list->begin(), list->end(), is_other)) return false;
   static constexpr const char *kOthers[] = {"QuantizeLinear", "DequantizeLinear", "BatchNormalization"};
   return graph.opset >= 21 && std::none_of(graph.nodes.begin(), graph.nodes.end(), [](const Node &node) {
            return std::find(std::begin(kOthers), std::end(kOthers), node.op) != std::end(kOthers);

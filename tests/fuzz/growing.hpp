@@ -14,6 +14,7 @@ class Growing {
   /// A graph of at least one node, or none: size() says.
   explicit Growing(Bytes &bytes) : bytes_(bytes) {
     for (int i = bytes.in(1, 3); i > 0; --i) add_input();
+    first_made_ = graph_.inputs.size();
     for (int i = bytes.in(1, 12); i > 0; --i) bytes.one_in(5) ? add_grid() : add_node();
   }
 
@@ -51,8 +52,11 @@ class Growing {
     for (std::size_t i = 0; i < call.operands.size(); ++i)
       if (call.operands[i].made) {
         const std::string name = "c" + std::to_string(constants_.size());
+        const bool is_float = qtensor_dtype(call.operands[i].made.get()) == QTN_FLOAT32;
         constants_.push_back(std::move(call.operands[i].made));
-        graph_.constants.push_back({name, constants_.back().get()});
+        // What is made of constants alone never runs.
+        const bool given = call.measured && is_float && (i == 0 || bytes_.one_in(2));
+        (given ? graph_.inputs : graph_.constants).push_back({name, constants_.back().get()});
         node.inputs[i] = name;
       }
     for (Tensor &result : results) {
@@ -94,7 +98,7 @@ class Growing {
     static constexpr int kOpsets[] = {21, 21, 21, 21, 21, 22, 23, 25, 20, 18, 13, 12, 11, 10, 8, 7};
     graph_.opset = bytes_.one_of(kOpsets);
     graph_.open_batch = bytes_.one_in(4);
-    for (std::size_t i = graph_.inputs.size(); i < pool_.size(); ++i)
+    for (std::size_t i = first_made_; i < pool_.size(); ++i)
       if (i + 1 == pool_.size() || bytes_.one_in(4)) {
         graph_.outputs.push_back({names_[i], pool_[i].get()});
       }
@@ -131,6 +135,7 @@ class Growing {
 
   Bytes &bytes_;
   OnnxGraph graph_;
+  std::size_t first_made_ = 0;  ///< in the pool, behind what was an input from the start
   std::vector<Tensor> pool_, constants_;
   std::vector<std::string> names_;
 };

@@ -52,9 +52,13 @@ Tensor quantized(Tensor t, Bytes &bytes) {
 Tensor strided(const qtensor *t) {
   std::vector<std::int32_t> turned(qtensor_rank(t));
   for (std::size_t i = 0; i < turned.size(); ++i) turned[i] = static_cast<std::int32_t>(turned.size() - 1 - i);
-  const Tensor there = make<Tensor>(qtensor_permute, t, turned.data(), turned.size());
-  const Tensor rows = make<Tensor>(qtensor_contiguous, there.get());
-  return make<Tensor>(qtensor_permute, rows.get(), turned.data(), turned.size());
+  const auto made = [](Tensor view) {
+    require(view != nullptr, std::string("a tensor cannot be turned round and back: ") + qerror_message());
+    return view;
+  };
+  const Tensor there = made(make<Tensor>(qtensor_permute, t, turned.data(), turned.size()));
+  const Tensor rows = made(make<Tensor>(qtensor_contiguous, there.get()));
+  return made(make<Tensor>(qtensor_permute, rows.get(), turned.data(), turned.size()));
 }
 
 struct Result {
@@ -73,8 +77,18 @@ Result run(const Called &call, const std::vector<const qtensor *> &inputs, const
   return result;
 }
 
-void require_same(const Called &call, const Result &got, const Result &want, const char *what) {
-  const std::string name = std::string(call.schema->op) + ", " + what;
+std::string described(const qtensor *t) {
+  if (t == nullptr) return "-";
+  std::string text = qdtype_name(qtensor_dtype(t));
+  for (const std::int64_t dim : shape_of(t)) text += " " + std::to_string(dim);
+  return qtensor_quantizer(t) == nullptr ? text : text + " on a grid";
+}
+
+void require_same(const Called &call, const std::vector<const qtensor *> &inputs, const Result &got, const Result &want,
+                  const char *what) {
+  std::string name = std::string(call.schema->op) + " of";
+  for (const qtensor *input : inputs) name += " (" + described(input) + ")";
+  name += std::string(", ") + what;
   if (got.status == QTN_ENOMEM || want.status == QTN_ENOMEM) return;
   require(got.status == want.status,
           name + ": " + qstatus_name(got.status) + " and " + qstatus_name(want.status) + ": " + qerror_message());
@@ -110,11 +124,11 @@ void test(const std::uint8_t *data, std::size_t size) {
     views.push_back(input == nullptr ? nullptr : strided(input));
     others.push_back(views.back().get());
   }
-  require_same(call, run(call, others, attrs.get()), want, "strided");
+  require_same(call, inputs, run(call, others, attrs.get()), want, "strided");
   must(qlib_set_isa("scalar"), "scalar");
   const Result plain = run(call, inputs, attrs.get());
   must(qlib_set_isa(best.c_str()), "the best instruction set");
-  require_same(call, plain, want, "scalar");
+  require_same(call, inputs, plain, want, "scalar");
 }
 
 }  // namespace

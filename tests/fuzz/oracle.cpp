@@ -205,6 +205,15 @@ Answer check_runs(const qmodel *m, const std::vector<Tensor> &inputs, Dice &dice
 }
 
 void check_model(const qmodel *m, Dice &dice) {
+  // A loop that a file does not end, and one that grows what it has, take what the limits allow: with sanitizers minutes.
+  static const bool bounded = [] {
+    const Attrs limits = make<Attrs>(qattrs_create);
+    must(qattrs_set_int(limits.get(), "loop_iterations", 1000), "loop_iterations");
+    must(qattrs_set_int(limits.get(), "run_bytes", 1 << 26), "run_bytes");
+    must(qlib_set_limits(limits.get()), "limits");
+    return true;
+  }();
+  require(bounded, "limits");
   make<Blob>(qmodel_inspect, m);
   const std::optional<std::vector<Tensor>> inputs = inputs_of(m, dice);
   if (!inputs) return;

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "onnx/composing.hpp"
 #include "ops/op.hpp"
 
 namespace {
@@ -21,6 +22,9 @@ void print_rows() {
 
 void print_words() {
   std::set<std::string> words;
+  for (const auto *rules : {&qtn::onnx::kSequenceRules, &qtn::onnx::kFusedRules, &qtn::onnx::kAttentionRules})
+    for (const qtn::onnx::ComposedRule &rule : *rules) words.insert({rule.op, rule.domain});
+  words.erase("");
   for (const qtn::ops::OpDef *op : qtn::ops::all_ops()) {
     words.insert(op->name);
     for (const qtn::AttrSpec &attr : op->attrs) words.emplace(attr.name);
