@@ -274,11 +274,13 @@ void forms_of_older_opsets(void **) {
   for (const auto &[op, since] : {std::pair("LayerNormalization", 17), std::pair("Mish", 18), std::pair("Gelu", 20)}) {
     const std::vector<Tensor> scale(op == std::string("LayerNormalization"), ramp({2}));
     written(op, {}, scale, since);
-    expect_error(QTN_EUNSUPPORTED, {op, cat("opset ", since - 1)}, [&] { written(op, {}, scale, since - 1); });
+    expect_error(QTN_EUNSUPPORTED, {op, cat("opset ", since - 1)},
+                 [&, op = op, since = since] { written(op, {}, scale, since - 1); });
   }
   for (const auto &[op, since] : {std::pair("BitwiseNot", 18), std::pair("Swish", 24)}) {
     written(op, {}, {}, since);
-    expect_error(QTN_EUNSUPPORTED, {op, cat("opset ", since - 1)}, [&] { written(op, {}, {}, since - 1); });
+    expect_error(QTN_EUNSUPPORTED, {op, cat("opset ", since - 1)},
+                 [&, op = op, since = since] { written(op, {}, {}, since - 1); });
   }
   const Attrs inner = [] {
     Attrs attrs = attr("mode", std::string("CRD"));
