@@ -118,6 +118,10 @@ class Network:
         strides = attrs.get("strides", [1] * len(space))
         if self.one_in(3):
             attrs["output_padding"] = [self.whole(0, s - 1) for s in strides]
+        # ONNX says that the output is as large as strides make it; ONNX Runtime's may be another where it has to grow.
+        reach = [(k - 1) * d + 1 for k, d in zip(kernel, attrs.get("dilations", [1] * len(kernel)))]
+        if "output_padding" in attrs or any(r < s for r, s in zip(reach, strides)):
+            attrs.pop("auto_pad", None)
         weight = self.noise(channels, filters, *kernel, scale=0.5)
         inputs = [self.last, weight] + ([self.noise(groups * filters)] if self.one_in(2) else [])
         return self.add("ConvTranspose", inputs, group=groups, **attrs)
@@ -168,7 +172,8 @@ class Network:
             return self.add(op, [self.last, self.noise(shape[-1]), self.noise(shape[-1])], axis=-1)
         if op == "GroupNormalization":
             return self.add(op, [self.last, scale, shift], num_groups=self.pick([g for g in (1, 2, 3, 4) if channels % g == 0]))
-        return self.add(op, [self.last, scale, shift]) if len(shape) > 2 else None
+        # Where there is one element, ONNX Runtime does not give the shift alone: what cancels is rounded.
+        return self.add(op, [self.last, scale, shift]) if np.prod(shape[2:]) > 1 else None
 
     def elementwise(self, shape):
         op = self.pick(("Relu", "LeakyRelu", "Sigmoid", "Tanh", "Abs", "Neg", "Elu", "Softplus", "Add", "Mul", "Sub", "Clip", "Max", "PRelu",
