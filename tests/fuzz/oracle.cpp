@@ -180,13 +180,13 @@ Answer run(const qmodel *m, const char *engine, const std::vector<Tensor> &input
   return answer;
 }
 
-/// Whether the model has products in float, of which each engine adds the terms in an order of its own. What follows
-/// from such a sum may be anything: a comparison, or a grid, turns a last bit into something else.
+/// Whether the model has products in float, of which each engine adds the terms in an order of its own, or
+/// normalizations, which are one product and one sum where images lie channels last. What follows from such a sum may be anything: a comparison, or a grid, turns a last bit into something else.
 bool multiplies_floats(const qmodel *m) {
   const Blob report = make<Blob>(qmodel_inspect, m);
   if (!report) return false;
   const std::string_view text(static_cast<const char *>(qblob_data(report.get())), qblob_size(report.get()));
-  for (const char *op : {"Conv", "ConvTranspose", "MatMul", "Gemm"})
+  for (const char *op : {"Conv", "ConvTranspose", "MatMul", "Gemm", "BatchNormalization"})
     if (text.find("\"op\":\"" + std::string(op) + "\",\"dtype\":\"float32\"") != text.npos) return true;
   return false;
 }
