@@ -28,6 +28,14 @@ void check_input_count(const char *entry, const qsession &s, std::size_t count) 
   if (count != wanted) fail(QTN_EINVAL, entry, ": input_count is ", count, ", the model has ", wanted, " inputs");
 }
 
+/// NULL stays nullptr where the session has state.
+void get_operands(std::span<const Tensor *> operands, const char *entry, const qsession &s,
+                  const qtensor *const *inputs) {
+  get_tensors(operands, entry, inputs, true);
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    if (!operands[i] && !s.value.holds_state(i)) fail(QTN_EINVAL, entry, ": inputs[", i, "] is NULL");
+}
+
 }  // namespace
 
 qstatus qsession_create(qsession **out, const qmodel *m, const qattrs *attrs) {
@@ -54,9 +62,8 @@ qstatus qsession_run(qtensor **outputs, size_t output_count, const qsession *s, 
     StackMemory memory;
     auto operands = memory.list<const Tensor *>(input_count);
     auto results = memory.list<Tensor>(output_count);
-    get_tensors(operands, entry, inputs);
-    s->value.run(operands, results);
-    hand_out(outputs, results);
+    get_operands(operands, entry, *s, inputs);
+    s->value.run(operands, results, [=](std::span<Tensor> made) { hand_out(outputs, made); });
   });
 }
 
@@ -66,7 +73,23 @@ qstatus qsession_profile(qblob **out, const qsession *s, const qtensor *const *i
     need(entry, out, "out");
     need(entry, s, "s");
     check_input_count(entry, *s, input_count);
-    *out = new qblob{s->value.profile(tensors(entry, inputs, input_count))};
+    std::vector<const Tensor *> operands(input_count);
+    get_operands(operands, entry, *s, inputs);
+    *out = new qblob{s->value.profile(operands)};
+  });
+}
+
+qstatus qsession_bind(qsession *s, size_t output, size_t input) {
+  return guard(__func__, [&](const char *entry) {
+    need(entry, s, "s");
+    s->value.bind(output, input);
+  });
+}
+
+qstatus qsession_reset(qsession *s) {
+  return guard(__func__, [&](const char *entry) {
+    need(entry, s, "s");
+    s->value.reset();
   });
 }
 

@@ -238,6 +238,8 @@ QTN_PROPERTY(Trainer, buffer_count, int, BufferCount)
 %csmethodmodifiers qtn::Session::run "private";
 %rename(ProfileAll) qtn::Session::profile;
 %csmethodmodifiers qtn::Session::profile "private";
+%rename(BindNumbers) qtn::Session::bind;
+%csmethodmodifiers qtn::Session::bind "private";
 %rename(StepWith) qtn::Trainer::step;
 %csmethodmodifiers qtn::Trainer::step "private";
 %rename(BackwardWith) qtn::Trainer::backward;

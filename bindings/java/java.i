@@ -133,7 +133,7 @@ QTN_STATIC(Op)
 %typemap(javaimports) qtn::Lib %{
 /** The library itself. */%}
 %typemap(javaimports) qtn::Session %{
-/** A model packed, planned and ready to run, from many threads at once. */%}
+/** A model packed, planned and ready to run, from many threads at once; with state, one run at a time. */%}
 %typemap(javaimports) qtn::Layer %{
 /** One layer with weights in integers, for programs that run a network themselves. Many threads may run one. */%}
 %typemap(javaimports) qtn::Op %{
@@ -150,6 +150,7 @@ QTN_WRAPPED(Tensor::reshape, reshaped)
 QTN_WRAPPED(Tensor::permute, permuted)
 QTN_WRAPPED(Session::run, runAll)
 QTN_WRAPPED(Session::profile, profileAll)
+QTN_WRAPPED(Session::bind, bindNumbers)
 QTN_WRAPPED(Model::calibrate, calibrateWith)
 QTN_WRAPPED(Model::load_bytes, loadBytes)
 QTN_WRAPPED(Model::quantize, quantizeWith)

@@ -130,6 +130,7 @@ QTN_PROPERTY(Trainer, buffer_count, int)
 %rename(_create) qtn::Tensor::create;
 %rename(_run) qtn::Session::run;
 %rename(_profile) qtn::Session::profile;
+%rename(_bind) qtn::Session::bind;
 %rename(_step) qtn::Trainer::step;
 %rename(_backward) qtn::Trainer::backward;
 %rename(_evaluate) qtn::Trainer::evaluate;

@@ -39,6 +39,28 @@ StepTime time_of(const Plan &plan, const Step &step, double ms) {
   return time;
 }
 
+/// Whether the steps may write output i into this tensor instead of the arena, where it is all of a piece of memory.
+bool may_lie_elsewhere(const Plan &plan, std::size_t i, const Tensor &place) {
+  const SlotId s = plan.outputs[i];
+  const Slot &slot = plan.slots[static_cast<std::size_t>(s)];
+  if (!place.has_data() || slot.root != s || slot.constant.has_data() || slot.input >= 0) return false;
+  const SlotForm &form = slot.form;
+  const auto first = std::ranges::find(plan.outputs, s);  // an output that is there twice has one memory
+  return first == plan.outputs.begin() + static_cast<std::ptrdiff_t>(i) && form.dtype == place.dtype() &&
+         !form.quantizer && form.shape == place.shape() &&
+         same_layout(form.shape, form.strides, contiguous_strides(form.shape));
+}
+
+/// All that lies in the memory of this slot begins at `start` from now on.
+void place_root(const Plan &plan, Context &c, SlotId root, void *start) {
+  for (std::size_t s = 0; s < plan.slots.size(); ++s) {
+    const Slot &slot = plan.slots[s];
+    if (slot.root != root) continue;
+    const Tensor begin(slot.form.dtype, slot.form.shape, slot.form.strides, start, nullptr, slot.form.quantizer);
+    c.tensors[s] = begin.view(slot.form.shape, slot.form.strides, slot.offset);
+  }
+}
+
 }  // namespace
 
 struct Runner::Staged {
@@ -68,7 +90,8 @@ PreparedRunPtr Runner::prepared(std::span<const Tensor *const> inputs) const {
   return run;
 }
 
-void Runner::run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs, const Look &look) const {
+void Runner::run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs, const Look &look,
+                 std::span<const Tensor> places) const {
   if (const StagesPtr stages = find_stages(inputs)) return stages->run(inputs, outputs, look);
   PreparedRunPtr run;
   try {
@@ -76,11 +99,11 @@ void Runner::run(std::span<const Tensor *const> inputs, std::span<Tensor> output
   } catch (const NotKnown &) {
     return make_stages(inputs)->run(inputs, outputs, look);
   }
-  run_plan(std::move(run), inputs, outputs, look);
+  run_plan(std::move(run), inputs, outputs, look, places);
 }
 
 void Runner::run_plan(PreparedRunPtr run, std::span<const Tensor *const> inputs, std::span<Tensor> outputs,
-                      const Look &look) const {
+                      const Look &look, std::span<const Tensor> places) const {
   const Plan &plan = run->entry->plan;
   Context &c = *run->context;
   const Allowance memory(Limit::run_bytes, c.bytes());
@@ -88,6 +111,8 @@ void Runner::run_plan(PreparedRunPtr run, std::span<const Tensor *const> inputs,
   c.watch = look.watch;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     c.tensors[static_cast<std::size_t>(plan.inputs[i])] = inputs[i]->to_contiguous();
+  for (std::size_t i = 0; i < places.size(); ++i)
+    if (may_lie_elsewhere(plan, i, places[i])) place_root(plan, c, plan.outputs[i], places[i].data());
   if (look.plan_bytes) *look.plan_bytes += plan.arena_bytes + c.lanes * plan.lane_bytes;
   Clock::time_point last = look.times ? Clock::now() : Clock::time_point();
   for (const StepPtr &step : plan.steps) {
@@ -98,7 +123,17 @@ void Runner::run_plan(PreparedRunPtr run, std::span<const Tensor *const> inputs,
     look.times->push_back(time_of(plan, *step, std::chrono::duration<double, std::milli>(now - last).count()));
     last = Clock::now();
   }
-  for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = c.tensor(plan.outputs[i]).clone();
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Tensor &made = c.tensor(plan.outputs[i]);
+    if (i < places.size() && made.data() == places[i].data() && places[i].has_data())
+      outputs[i] = places[i];
+    else
+      outputs[i] = made.clone();
+  }
+  for (std::size_t i = 0; i < places.size(); ++i)
+    if (may_lie_elsewhere(plan, i, places[i]))
+      place_root(plan, c, plan.outputs[i],
+                 c.arena.data() + plan.slots[static_cast<std::size_t>(plan.outputs[i])].place);
   for (const SlotId s : plan.inputs)
     c.tensors[static_cast<std::size_t>(s)] = Tensor();  // inputs are borrowed for the run only
   pool_.give_back(std::move(run));

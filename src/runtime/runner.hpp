@@ -44,8 +44,10 @@ class Runner {
   void plan_declared(const std::vector<ops::TensorType> &types) { plans_.plan_declared(types); }
 
   /// Inputs that fit the graph, of any strides. `outputs` may be empty: then they are only computed. Safe from many
-  /// threads at once.
-  void run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs, const Look &look) const;
+  /// threads at once. `places` may be empty; an output whose place is contiguous memory of its type and shape comes
+  /// there, where its plan can write it at once. Places are no memory of inputs.
+  void run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs, const Look &look,
+           std::span<const Tensor> places = {}) const;
 
   /// What packed weights take.
   std::size_t weights_bytes() const;
@@ -57,7 +59,7 @@ class Runner {
 
   PreparedRunPtr prepared(std::span<const Tensor *const> inputs) const;
   void run_plan(PreparedRunPtr prepared, std::span<const Tensor *const> inputs, std::span<Tensor> outputs,
-                const Look &look) const;
+                const Look &look, std::span<const Tensor> places) const;
   StagesPtr find_stages(std::span<const Tensor *const> inputs) const;
   StagesPtr make_stages(std::span<const Tensor *const> inputs) const;
 

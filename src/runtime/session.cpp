@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/session.hpp"
 
+#include <algorithm>
+#include <optional>
+
 #include "base/error.hpp"
 #include "base/json_writer.hpp"
 #include "base/limits.hpp"
+#include "base/stack_memory.hpp"
 #include "graph/evaluate.hpp"
 #include "graph/pipelines.hpp"
 #include "runtime/runner.hpp"
+#include "runtime/state.hpp"
 
 namespace qtn::runtime {
 namespace {
@@ -32,12 +37,13 @@ graph::Graph optimized(graph::Graph g) {
 
 struct Session::Impl {
   Impl(const graph::Graph &g, const SessionOptions &session_options)
-      : options(session_options), isa(qtn::isa()), runner(optimized(g), {}), graph(runner.graph()) {}
+      : options(session_options), isa(qtn::isa()), runner(optimized(g), {}), graph(runner.graph()), state(graph) {}
 
   SessionOptions options;
   Isa isa;
   Runner runner;
   const graph::Graph &graph;
+  State state;
 
   void check(std::span<const Tensor *const> inputs) const {
     if (inputs.size() != graph.inputs.size())
@@ -54,6 +60,16 @@ struct Session::Impl {
         fail(QTN_EDTYPE, "session: input \"", value.name, "\" is quantized; the model quantizes it itself");
       graph::check_input(graph, i, inputs[i]->dtype(), inputs[i]->shape(), "session");
     }
+  }
+
+  /// `places`: memory for outputs, as for Runner::run.
+  void run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs, std::span<const Tensor> places) const {
+    check(inputs);
+    const ThreadScope threads(options.threads);
+    if (options.engine == Engine::native) return runner.run(inputs, outputs, {}, places);
+    std::vector<Tensor> copies;
+    for (const Tensor *x : inputs) copies.push_back(*x);
+    std::ranges::move(graph::evaluate(graph, copies), outputs.begin());
   }
 };
 
@@ -78,17 +94,41 @@ Session::~Session() = default;
 const graph::Graph &Session::graph() const { return impl_->graph; }
 
 void Session::run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs) const {
-  impl_->check(inputs);
-  if (impl_->options.engine == Engine::reference) {
-    const ThreadScope threads(impl_->options.threads);
-    std::vector<Tensor> copies;
-    for (const Tensor *x : inputs) copies.push_back(*x);
-    std::ranges::move(graph::evaluate(impl_->graph, copies), outputs.begin());
-    return;
-  }
-  const ThreadScope threads(impl_->options.threads);
-  impl_->runner.run(inputs, outputs, {});
+  impl_->run(inputs, outputs, {});
 }
+
+void Session::run(std::span<const Tensor *> inputs, std::span<Tensor> outputs, const Deliver &deliver) const {
+  if (impl_->state.empty()) {
+    run(inputs, outputs);
+    return deliver(outputs);
+  }
+  StackMemory memory;
+  auto places = memory.list<Tensor>(outputs.size());
+  auto made = memory.list<Tensor>(outputs.size());
+  State::Turn turn(impl_->state);
+  {
+    const Allowance limited(Limit::run_bytes);
+    turn.fill(inputs);
+    turn.offer(inputs, places);
+  }
+  impl_->run(inputs, outputs, places);
+  turn.check(outputs);
+  std::ranges::copy(outputs, made.begin());
+  deliver(outputs);
+  turn.commit(made);
+}
+
+void Session::bind(std::size_t output, std::size_t input) {
+  const State::Turn alone(impl_->state);
+  impl_->state.bind(output, input);
+}
+
+void Session::reset() {
+  const State::Turn alone(impl_->state);
+  impl_->state.reset();
+}
+
+bool Session::holds_state(std::size_t input) const { return impl_->state.holds(input); }
 
 std::vector<Tensor> Session::run(std::span<const Tensor *const> inputs) const {
   std::vector<Tensor> outputs(impl_->graph.outputs.size());
@@ -96,7 +136,10 @@ std::vector<Tensor> Session::run(std::span<const Tensor *const> inputs) const {
   return outputs;
 }
 
-std::string Session::profile(std::span<const Tensor *const> inputs) const {
+std::string Session::profile(std::span<const Tensor *const> given) const {
+  std::vector<const Tensor *> inputs(given.begin(), given.end());
+  std::optional<State::Turn> turn;
+  if (!impl_->state.empty()) turn.emplace(impl_->state).fill(inputs);
   impl_->check(inputs);
   const ThreadScope threads(impl_->options.threads);
   const bool native = impl_->options.engine == Engine::native;

@@ -2,6 +2,7 @@
 // A graph made ready to run: weights packed once, memory planned for each set of input shapes, steps bound to kernels.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -33,6 +34,16 @@ class Session {
   /// memory, a run on int8 kernels takes no lock and allocates nothing but its outputs, unless shapes depend on data.
   void run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs) const;
   std::vector<Tensor> run(std::span<const Tensor *const> inputs) const;
+
+  /// The same, where nullptr stands for the state of an input. `deliver` gets the outputs; if it throws, the state stays
+  /// what it was. With state, runs at the same time are QTN_ESTATE.
+  using Deliver = std::function<void(std::span<Tensor>)>;
+  void run(std::span<const Tensor *> inputs, std::span<Tensor> outputs, const Deliver &deliver) const;
+
+  /// An output of each run is an input of the next one.
+  void bind(std::size_t output, std::size_t input);
+  void reset();
+  bool holds_state(std::size_t input) const;
 
   /// One run with a clock around each step: JSON
   /// {"engine","isa","threads","weights_bytes","plan_bytes","nodes":[{"name","op","kernel","dtype","ms",

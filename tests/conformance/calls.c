@@ -538,6 +538,9 @@ static qstatus call_qsession_run(frame *f) {
   return qtn.qsession_run((void *)f->outputs, outputs, handle_of(f, "s", SESSION), inputs, count);
 }
 
+CALL(qsession_bind, handle_of(f, "s", SESSION), (size_t)int_of(f, "output"), (size_t)int_of(f, "input"))
+CALL(qsession_reset, handle_of(f, "s", SESSION))
+
 /* --- layer */
 CALL(qlayer_create, OUT(LAYER), string_of(f, "kind"), TENSOR_ARG("weight"), TENSOR_ARG("bias"),
      handle_of(f, "config", CONFIG), QUANTIZER_ARG("x_quantizer"), QUANTIZER_ARG("out_quantizer"), attrs_of(f, "attrs"))
@@ -721,6 +724,8 @@ static const struct {
     ROW(qmodel_input_shape),
     ROW(qsession_create),
     ROW(qsession_run),
+    ROW(qsession_bind),
+    ROW(qsession_reset),
     ROW(qlayer_create),
     ROW(qlayer_run),
     ROW(qlayer_weight),

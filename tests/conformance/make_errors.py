@@ -129,6 +129,8 @@ CALLS = {
     "qmodel_calibrate": ({"prepared": "$m", "inputs": ["$x"]}, ["prepared"]),
     "qsession_create": ({"m": "$m"}, ["out", "m"]),
     "qsession_run": ({"s": "$s", "inputs": ["$x"]}, ["s"]),
+    "qsession_bind": ({"s": "$s", "output": 0, "input": 0}, ["s"]),
+    "qsession_reset": ({"s": "$s"}, ["s"]),
     "qlayer_create": ({"kind": "linear", "weight": "$x", "config": "$settings"}, ["out", "kind", "weight"]),
     "qlayer_run": ({"layer": "$linear", "x": "$x"}, ["out", "layer", "x"]),
     "qlayer_weight": ({"layer": "$linear"}, ["out", "layer"]),
@@ -405,6 +407,11 @@ BAD = {
         ({"s": "$s", "inputs": []}, "QTN_EINVAL", "qsession_run: input_count is 0, the model has 1 inputs"),
         ({"s": "$s", "inputs": ["$x"]}, "QTN_ESHAPE", 'session: input "image" takes ?x1x8x8, not 2x3'),
         ({"s": "$s", "inputs": ["$i"]}, "QTN_EDTYPE", 'session: input "image" is float32, not int32'),
+    ],
+    "qsession_bind": [
+        ({"s": "$s", "output": 1, "input": 0}, "QTN_EINVAL", "session: output 1 is not one of the model's 1"),
+        ({"s": "$s", "output": 0, "input": 1}, "QTN_EINVAL", "session: input 1 is not one of the model's 1"),
+        ({"s": "$s", "output": 0, "input": 0}, "QTN_ESHAPE", 'session: output "scores" is ?x10, and input "image" takes ?x1x8x8'),
     ],
     "qmodel_quantize_qat": [
         ({**ONE_CALL, "inputs": [], "targets": []}, "QTN_EINVAL", "quantize_qat: there are no batches"),

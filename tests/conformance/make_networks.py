@@ -25,6 +25,7 @@ from torch.nn import functional as F
 from torchvision.models.quantization import mobilenetv2
 from torchvision.models.quantization.utils import _replace_relu, quantize_model
 
+import state_cases
 from make_cases import call, case, expected_floats, floats, quantized_run, write
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -552,6 +553,7 @@ def main():
     whole_networks()
     torchvision_recipes()
     practice()
+    state_cases.cases()
     write("networks.json")
 
 

@@ -106,10 +106,16 @@ static bool keeps(const char *function) {
   return is_among(function, list, sizeof list / sizeof *list);
 }
 
-/* Whether a call may be made again after it succeeded. These have taken what they were given into account. */
-static bool repeatable(const char *function) {
+/* Whether a call may be made again after it succeeded. These have taken what they were given into account, and a run
+ * that reads the state of its session has changed that. */
+static bool repeatable(const frame *f, const char *function) {
   static const char *const once[] = {"qobserver_observe", "qobserver_merge",   "qmodel_calibrate",
                                      "qtrainer_step",     "qtrainer_backward", "qtrainer_update"};
+  const json_t *inputs = json_object_get(f->with, "inputs");
+  size_t i;
+  if (strcmp(function, "qsession_run") == 0)
+    for (i = 0; i < json_array_size(inputs); ++i)
+      if (json_is_null(json_array_get(inputs, i))) return false;
   return !is_among(function, once, sizeof once / sizeof *once);
 }
 
@@ -158,7 +164,7 @@ bool __wrap_call(frame *f, const char *function, qstatus *status) {
     ++record->points;
     if (*status != QTN_OK && *status != QTN_ENOMEM) other = *status;
     record->survived += *status != QTN_ENOMEM || is_right(f, function, n, before);
-    if (*status == QTN_OK && !repeatable(function)) {
+    if (*status == QTN_OK && !repeatable(f, function)) {
       exhausted = false;
       break;
     }

@@ -26,6 +26,15 @@ internal sealed class ModelInputs {
     return names.Select(name => byName[name]).ToArray();
   }
 
+  /// <summary>The same, where inputs of these numbers may be left out.</summary>
+  internal Tensor[] Ordered(IDictionary<string, Tensor> byName, string what, int[] optional) {
+    if (optional.Length == 0 || byName == null) return Ordered(byName, what);
+    var all = new Dictionary<string, Tensor>(byName);
+    foreach (int i in optional)
+      if (!all.ContainsKey(names[i])) all[names[i]] = null;
+    return Ordered(all, what);
+  }
+
   /// <summary>What a call gives for tensors in the element types of the inputs; copies that were made for it are disposed.
   /// </summary>
   internal R With<R>(IReadOnlyList<Tensor> given, Func<IReadOnlyList<Tensor>, R> call) =>

@@ -25,18 +25,28 @@ public sealed unsafe partial class Config {
   public static implicit operator Config(string name) => name == null ? null : new Config(name);
 }
 
-/// <summary>A model ready to run, from many threads at once.</summary>
+/// <summary>A model ready to run, from many threads at once; with state, one run at a time.</summary>
 public sealed unsafe partial class Session {
   private readonly ModelInputs inputs;
+  private volatile int[] bound = new int[0];
 
-  /// <summary>The outputs, for one tensor for each input; Float64 is rounded where an input takes Float32.</summary>
+  /// <summary>The outputs, for one tensor for each input, null for state; Float64 is rounded where an input takes Float32.
+  /// </summary>
   public Tensor[] Run(params Tensor[] inputs) => Run((IReadOnlyList<Tensor>)inputs);
 
   /// <summary>The outputs, for a list of one tensor for each input.</summary>
   public Tensor[] Run(IReadOnlyList<Tensor> inputs) => this.inputs.With(inputs, RunAll);
 
-  /// <summary>The outputs, for tensors by the names of the inputs.</summary>
-  public Tensor[] Run(IDictionary<string, Tensor> inputs) => Run(this.inputs.Ordered(inputs, nameof(inputs)));
+  /// <summary>The outputs, for tensors by the names of the inputs, without those that have state.</summary>
+  public Tensor[] Run(IDictionary<string, Tensor> inputs) => Run(this.inputs.Ordered(inputs, nameof(inputs), bound));
+
+  /// <summary>Makes an output of each run an input of the next one: Run takes null there. The first state is zeros, or what
+  /// the first run is given. Dispose what Run gives for the output before the next run but one, and no memory is taken for it.
+  /// </summary>
+  public void Bind(int output, int input) {
+    BindNumbers(output, input);
+    bound = bound.Union(new[] { input }).ToArray();
+  }
 
   /// <summary>Runs once and says how long each node took, in JSON.</summary>
   public string Profile(IReadOnlyList<Tensor> inputs) => this.inputs.With(inputs, ProfileAll);

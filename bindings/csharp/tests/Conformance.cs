@@ -265,6 +265,8 @@ internal static class Conformance {
       ["qmodel_inspect"] = f => f.Own<Model>("m").Inspect(),
       ["qsession_create"] = f => new Session(f.Own<Model>("m"), f.Attrs()),
       ["qsession_run"] = RunSession,
+      ["qsession_bind"] = f => Do(() => f.Own<Session>("s").Bind((int)f.Long("output"), (int)f.Long("input"))),
+      ["qsession_reset"] = f => Do(() => f.Own<Session>("s").Reset()),
       ["qsession_profile"] = f => f.Own<Session>("s").Profile(f.Tensors("inputs")),
       ["qreport_summary"] = f => new Report(f.Text("report")) + "\n",
       ["qlayer_create"] = MakeLayer,

@@ -305,6 +305,8 @@ final class Calls {
       }
       return s.run(f.tensors("inputs"));
     });
+    act("qsession_bind", f -> f.own(Session.class, "s").bind((int) f.number("output", 0), (int) f.number("input", 0)));
+    act("qsession_reset", f -> f.own(Session.class, "s").reset());
     put("qsession_profile", f -> f.own(Session.class, "s").profile(f.tensors("inputs")));
   }
 

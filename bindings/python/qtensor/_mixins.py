@@ -390,10 +390,22 @@ class OfModel:
 
 
 class Session(Closing, OfModel, SessionBase):
-    """A model ready to run, from many threads at once."""
+    """A model ready to run, from many threads at once; with state, one run at a time."""
+
+    _bound: tuple[str, ...] = ()
+
+    def bind(self, output: int | str, input: int | str) -> None:
+        """Makes an output of each run an input of the next one, both by name or number: run() takes None there, and a dict
+        leaves it out. The first state is zeros, or what the first run is given. Free what run() gives for the output before
+        the next run but one, and no memory is taken for it."""
+        numbers = _number(output, self.outputs, "output"), _number(input, list(self.inputs), "input")
+        self._bind(*numbers)
+        self._bound = (*self._bound, list(self.inputs)[numbers[1]])
 
     def run(self, inputs: Inputs) -> list[core.Tensor]:
         """The outputs for an array, a list of one for each input, or a dict of them by name."""
+        if self._bound and isinstance(inputs, Mapping):
+            inputs = {**dict.fromkeys(self._bound), **inputs}
         if type(inputs) is list or type(inputs) is tuple:
             try:
                 return _run(self, inputs)
@@ -421,11 +433,21 @@ class Session(Closing, OfModel, SessionBase):
         """Runs once and says how long each node took."""
         from qtensor._arrays import inputs_of
 
+        if self._bound and isinstance(inputs, Mapping):
+            inputs = {**dict.fromkeys(self._bound), **inputs}
         found: dict[str, Any] = json.loads(self._profile(inputs_of(inputs, self.inputs)))
         return found
 
     def __repr__(self) -> str:
         return f"Session({self.output_count} outputs)" if self.output_count != 1 else "Session(1 output)"
+
+
+def _number(which: int | str, names: list[str], noun: str) -> int:
+    if not isinstance(which, str):
+        return which
+    if which in names:
+        return names.index(which)
+    raise ValueError(f'the model has no {noun} "{which}", only {", ".join(names)}')
 
 
 def _given(inputs: tuple[Any, ...], by_name: Mapping[str, Any]) -> tuple[Any, ...] | list[Any] | dict[str, Any]:

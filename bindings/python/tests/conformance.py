@@ -290,6 +290,8 @@ CALLS = {
     "qmodel_inspect": lambda f: f.own("m").inspect(),
     "qsession_create": lambda f: qt.Session(f.own("m"), f.attrs()),
     "qsession_run": run_session,
+    "qsession_bind": lambda f: f.own("s").bind(f.get("output"), f.get("input")),
+    "qsession_reset": lambda f: f.own("s").reset(),
     "qsession_profile": lambda f: f.own("s").profile(f.tensors("inputs")),
     "qreport_summary": lambda f: qt.Model._report_summary(f.text("report")),
     "qlayer_create": make_layer,

@@ -1647,7 +1647,7 @@ QTN_API void qmodel_free(QTN_OPT qmodel *m);
  * 8. Sessions
  *
  * A model made ready to run: weights packed for the kernels of this CPU, memory planned. One session may be run from
- * many threads at once.
+ * many threads at once; one with state (qsession_bind) serves one run at a time.
  *
  * A run may take 1 GiB at a time, 16 bytes more for each byte of the model's constants and 4096 more for each byte of
  * its inputs. No network that people use comes near that; a small file that asks for more gets QTN_ENOMEM, before the
@@ -1678,12 +1678,15 @@ QTN_API qstatus qsession_create(qsession **out, const qmodel *m, QTN_OPT const q
  * @param s the session
  * @param inputs one tensor for each input of the model, in its order; where the model leaves a dimension open, it may
  *   differ from run to run. Where shapes follow from what an input holds (sizes, axes, scales: at most 64 elements), a
- *   run with other values plans anew, as one with other shapes does; the last 8 plans are kept
+ *   run with other values plans anew, as one with other shapes does; the last 8 plans are kept. NULL stands for the
+ *   state of an input that qsession_bind has bound
  * @param input_count qmodel_input_count of the model
- * @return QTN_OK, a common error, or one of these; then no output is left behind:
- * @retval QTN_EINVAL for another count
- * @retval QTN_ESHAPE for an input of a shape that does not fit
- * @retval QTN_EDTYPE for an input of another element type
+ * @return QTN_OK, a common error, or one of these; then no output is left behind, and state is what it was:
+ * @retval QTN_EINVAL for another count, or NULL for an input without state
+ * @retval QTN_ESHAPE for an input of a shape that does not fit, or an output that the input it is bound to does not take
+ * @retval QTN_EDTYPE for an input of another element type, or such an output
+ * @retval QTN_ESTATE where another run of a session with state is under way, and for NULL where an input's first state
+ *   is not known
  * @since 0.1 */
 QTN_API qstatus qsession_run(qtensor **outputs, size_t output_count, const qsession *s, const qtensor *const *inputs,
                              size_t input_count);
@@ -1700,6 +1703,41 @@ QTN_API qstatus qsession_run(qtensor **outputs, size_t output_count, const qsess
  * @return QTN_OK, a common error, or one of qsession_run
  * @since 0.1 */
 QTN_API qstatus qsession_profile(qblob **out, const qsession *s, const qtensor *const *inputs, size_t input_count);
+
+/** Makes an output of each run the input of the next one: keys and values of a decoder, the state of a recurrent
+ * network, samples of audio that are left over. No element is copied for it. Where the shape stays the same, two pieces
+ * of memory take turns, and from the third run on none is allocated; where it grows, each run takes new memory, and a
+ * new plan as for other inputs of a new shape.
+ *
+ * A run takes the state where its `inputs` have NULL. The first one takes zeros of the shape which the model declares;
+ * a model that leaves dimensions of that input open needs a tensor there. A tensor may be given at any later run too:
+ * it stands in the place of the state. What the output has come to is the next state in either case.
+ *
+ * The tensor that qsession_run gives for a bound output shares its memory with the state. Freed before the next run but
+ * one, it costs nothing; held longer, it keeps its values, and the session takes other memory. Writing into it changes
+ * what the next run reads. A run that fails leaves the state as it was. qsession_profile reads the state and leaves it.
+ *
+ * A session with state serves one run at a time, and another thread's run in the meantime gets QTN_ESTATE. Runs that go
+ * on side by side, such as those of several streams, take a session each.
+ *
+ * @param s the session
+ * @param output number of the output; it may be bound to several inputs
+ * @param input number of the input; one that is bound already takes the new output, and starts from the beginning
+ * @return QTN_OK, a common error, or one of these; then nothing is bound anew:
+ * @retval QTN_EINVAL for an output or an input that the model does not have
+ * @retval QTN_EDTYPE where their element types differ
+ * @retval QTN_ESHAPE where their shapes cannot be the same
+ * @retval QTN_ESTATE while the session runs
+ * @since 0.1 */
+QTN_API qstatus qsession_bind(qsession *s, size_t output, size_t input);
+
+/** Forgets the state of all inputs that are bound: the next run begins as the first one did. They stay bound.
+ *
+ * @param s the session
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_ESTATE while the session runs
+ * @since 0.1 */
+QTN_API qstatus qsession_reset(qsession *s);
 
 /** Frees a session, when no thread runs it any more.
  *

@@ -994,7 +994,7 @@ inline Model Model::quantize_qat(const Config &config, Batches &batches, const A
   return adopt(m);
 }
 
-/// A model made ready to run: qsession. Safe from many threads at once.
+/// A model made ready to run: qsession. Safe from many threads at once, without state.
 class Session {
  public:
   Session() = default;
@@ -1008,17 +1008,21 @@ class Session {
   explicit operator bool() const { return get() != nullptr; }
   size_t output_count() const { return output_count_; }
 
-  /// One tensor for each input of the model, in its order; gives one for each output.
+  /// One tensor for each input of the model, in its order, an empty one for state; gives one for each output.
   Tensors run(const Tensors &inputs) const {
     const detail::Operands operands(inputs);
     return detail::made_tensors(output_count_, [&](qtensor **out) {
-      return qsession_run(out, output_count_, get(), operands.data(), operands.size());
+      return qsession_run(out, output_count_, handle_.use(), operands.data(), operands.size());
     });
   }
+  /// An output of each run is an input of the next one.
+  void bind(size_t output, size_t input) { detail::check(qsession_bind(handle_.change(), output, input)); }
+  /// The next run begins as the first one did.
+  void reset() { detail::check(qsession_reset(handle_.change())); }
   /// Time, kernel and bytes of each step of a run, as JSON.
   std::string profile(const Tensors &inputs) const {
     qblob *b = nullptr;
-    detail::check(qsession_profile(&b, get(), detail::Operands(inputs).data(), inputs.size()));
+    detail::check(qsession_profile(&b, handle_.use(), detail::Operands(inputs).data(), inputs.size()));
     return Blob::adopt(b).text();
   }
 

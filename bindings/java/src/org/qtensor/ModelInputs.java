@@ -2,6 +2,7 @@
 package org.qtensor;
 
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -27,6 +28,20 @@ final class ModelInputs {
       throw new IllegalArgumentException(what + " has the keys " + byName.keySet() + ", the model has the inputs " + names);
     }
     return names.stream().map(byName::get).toList();
+  }
+
+  /** Inputs of these numbers may be left out. */
+  Tensor[] ordered(Map<String, Tensor> byName, Set<Integer> optional) {
+    if (optional.isEmpty()) {
+      return ordered(byName);
+    }
+    Objects.requireNonNull(byName, "inputs is null");
+    Map<String, Tensor> all = new HashMap<>(byName);
+    optional.forEach(i -> all.putIfAbsent(names.get(i), null));
+    if (!all.keySet().equals(Set.copyOf(names))) {
+      return ordered(byName); // which refuses it
+    }
+    return names.stream().map(all::get).toArray(Tensor[]::new);
   }
 
   Tensor[] ordered(Map<String, Tensor> byName) {
