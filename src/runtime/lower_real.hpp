@@ -48,6 +48,7 @@ class RealLowering : protected Forms {
   Tensor real_constant(graph::ValueId v);
 
   bool lower_real_conv();
+  bool lower_real_recurrent();
   bool lower_real_transposed();
   bool lower_real_matrix();
   bool lower_real_matmul();

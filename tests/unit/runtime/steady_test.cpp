@@ -95,15 +95,25 @@ void test_grids_at_every_run(void **) {
   expect_steady(any_batch(quant::quantize_dynamic(b.build({"y"}), quant::Config("onnx"), {})), "dynamic product");
 }
 
+void test_recurrent_layers(void **) {
+  for (const char *op : {"LSTM", "GRU", "RNN"}) {
+    const std::int64_t gates = op == std::string("LSTM") ? 4 : op == std::string("GRU") ? 3 : 1;
+    GraphBuilder b;
+    b.input("x", {1, 3, 32, 32}).constant("steps", ints({0, 96, 32})).node("Reshape", "fold", {"x", "steps"}, {"s"});
+    b.constant("w", random({1, gates * 16, 32}, -1, 1, 1)).constant("r", random({1, gates * 16, 16}, -1, 1, 2));
+    b.node(op, "layer", {"s", "w", "r"}, {"y", "h"});
+    expect_steady(any_batch(b.build({"y", "h"})), op);
+  }
+}
+
 }  // namespace
 }  // namespace qtn::test
 
 int main() {
   const CMUnitTest tests[] = {
-      cmocka_unit_test(qtn::test::test_inverted_residuals),
-      cmocka_unit_test(qtn::test::test_bottlenecks),
-      cmocka_unit_test(qtn::test::test_branches),
-      cmocka_unit_test(qtn::test::test_grids_at_every_run),
+      cmocka_unit_test(qtn::test::test_inverted_residuals), cmocka_unit_test(qtn::test::test_bottlenecks),
+      cmocka_unit_test(qtn::test::test_branches),           cmocka_unit_test(qtn::test::test_grids_at_every_run),
+      cmocka_unit_test(qtn::test::test_recurrent_layers),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

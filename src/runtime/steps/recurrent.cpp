@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// LSTM, GRU and RNN in float32. What comes from x is one product for all steps; what comes from the state is one for each
+// step, by weights that are packed once. Directions run side by side.
+#include "runtime/steps/recurrent.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.hpp"
+
+namespace qtn::runtime {
+namespace {
+
+using ops::activate;
+using ops::GateActivation;
+
+/// One direction: the weights, and what a run of it works on.
+struct Direction {
+  RecurrentMatrix of_x, of_h;
+  std::optional<RecurrentMatrix> of_reset;  ///< of the candidate of a GRU that resets the state before the product
+};
+
+void add(const float *x, float *y, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) y[i] += x[i];
+}
+
+/// How many steps each sequence has.
+struct Lengths {
+  const std::int32_t *given;  ///< nullptr: all of them
+  std::int64_t steps;
+
+  std::int64_t operator[](std::size_t batch) const { return given ? given[batch] : steps; }
+};
+
+class RecurrentStep final : public Step {
+ public:
+  RecurrentStep(const RecurrentLayer &layer, const ops::Recurrent &sizes, std::vector<Direction> directions)
+      : layer_(layer),
+        r_(sizes),
+        directions_(std::move(directions)),
+        rows_(batch() * static_cast<std::size_t>(r_.steps)) {
+    kernel = directions_[0].of_x.kernel();
+    for (const SlotId s : {layer.x, layer.lengths, layer.h, layer.c})
+      if (s != kNoSlot) reads.push_back(s);
+    for (const SlotId s : {layer.work, layer.y, layer.last_h, layer.last_c})
+      if (s != kNoSlot) writes.push_back(s);
+    macs = static_cast<std::int64_t>(rows_ * directions_.size() * gates() * hidden()) * (r_.features + r_.hidden);
+  }
+
+  void run(const Context &c) const override {
+    const Lengths lengths = lengths_of(c);
+    auto *work = c.tensor(layer_.work).as<float>();
+    multiply_inputs(c, work);
+    if (layer_.y != kNoSlot && lengths.given) std::memset(c.tensor(layer_.y).data(), 0, c.tensor(layer_.y).nbytes());
+    const std::size_t ns = static_cast<std::size_t>(macs) / 30;
+    for_chunks(c, directions_.size(), ns, [&](std::size_t, std::size_t d) { walk(c, d, lengths, work); });
+  }
+
+  /// Floats that a run works on.
+  static std::size_t work_floats(const ops::Recurrent &r) {
+    const auto batch = static_cast<std::size_t>(r.batches), hidden = static_cast<std::size_t>(r.hidden),
+               gates = static_cast<std::size_t>(r.gates);
+    const std::size_t each =
+        static_cast<std::size_t>(r.steps) * batch * gates * hidden + of_state(batch, hidden, gates);
+    return each * r.directions;
+  }
+
+ private:
+  static std::size_t of_state(std::size_t batch, std::size_t hidden, std::size_t gates) {
+    return batch * hidden * (gates + 4);  // gates; h, c; the reset state and its product
+  }
+
+  std::size_t batch() const { return static_cast<std::size_t>(r_.batches); }
+  std::size_t hidden() const { return static_cast<std::size_t>(r_.hidden); }
+  std::size_t gates() const { return static_cast<std::size_t>(r_.gates); }
+  std::size_t width() const { return gates() * hidden(); }
+
+  Lengths lengths_of(const Context &c) const {
+    if (layer_.lengths == kNoSlot) return {nullptr, r_.steps};
+    const Tensor &given = c.tensor(layer_.lengths);
+    static_cast<void>(ops::sequence_lengths(layer_.op, r_, &given));  // throws where one is too long
+    return {given.as<const std::int32_t>(), r_.steps};
+  }
+
+  float *products(float *work, std::size_t d) const { return work + d * rows_ * width(); }
+  float *state(float *work, std::size_t d) const {
+    return products(work, directions_.size()) + d * of_state(batch(), hidden(), gates());
+  }
+
+  void multiply_inputs(const Context &c, float *work) const {
+    const auto *x = c.tensor(layer_.x).as<const float>();
+    const std::size_t block = directions_[0].of_x.block(), blocks = ceil_div(width(), block);
+    const std::size_t ns = rows_ * width() * directions_.size() * static_cast<std::size_t>(r_.features) / 100;
+    for_chunks(c, directions_.size() * blocks, ns, [&](std::size_t, std::size_t chunk) {
+      const std::size_t d = chunk / blocks, first = chunk % blocks * block;
+      directions_[d].of_x.multiply(x, rows_, first, std::min(block, width() - first), products(work, d), width());
+    });
+  }
+
+  void walk(const Context &c, std::size_t d, const Lengths &lengths, float *work) const {
+    const Direction &direction = directions_[d];
+    const float *of_x = products(work, d);
+    const std::size_t size = batch() * hidden();
+    float *h = state(work, d), *cells = h + size, *of_gates = cells + size, *reset = of_gates + size * gates(),
+          *candidate = reset + size;
+    begin(c, layer_.h, d, h);
+    begin(c, layer_.c, d, cells);
+    float *y = layer_.y == kNoSlot ? nullptr : c.tensor(layer_.y).as<float>();
+    for (std::int64_t k = 0; k < r_.steps; ++k) {
+      direction.of_h.multiply(h, batch(), of_gates);
+      const auto for_batches = [&](auto &&body) {
+        for (std::int64_t b = 0; b < r_.batches; ++b) {
+          const std::int64_t length = lengths[static_cast<std::size_t>(b)];
+          if (k >= length) continue;
+          const std::int64_t t = r_.backwards(d) ? length - 1 - k : k;
+          const std::int64_t row = r_.by_batch ? b * r_.steps + t : t * r_.batches + b;
+          const auto at = static_cast<std::size_t>(b);
+          body(at, of_x + static_cast<std::size_t>(row) * width(), of_gates + at * direction.of_h.columns(), t);
+        }
+      };
+      if (direction.of_reset) {
+        for_batches([&](std::size_t b, const float *from_x, float *g, std::int64_t) {
+          open_gates(d, from_x, g);
+          for (std::size_t i = 0; i < hidden(); ++i) reset[b * hidden() + i] = g[hidden() + i] * h[b * hidden() + i];
+        });
+        direction.of_reset->multiply(reset, batch(), candidate);
+      }
+      for_batches([&](std::size_t b, const float *from_x, float *g, std::int64_t t) {
+        float *state = h + b * hidden();
+        if (layer_.kind == RecurrentLayer::lstm)
+          lstm(d, from_x, g, state, cells + b * hidden());
+        else if (layer_.kind == RecurrentLayer::rnn)
+          rnn(d, from_x, g, state);
+        else if (direction.of_reset)
+          close_gru(d, from_x, g, candidate + b * hidden(), state);
+        else
+          linear_gru(d, from_x, g, state);
+        if (y) std::memcpy(y + y_at(d, b, t), state, hidden() * sizeof(float));
+      });
+    }
+    end(c, layer_.last_h, d, h);
+    end(c, layer_.last_c, d, cells);
+  }
+
+  /// Of a GRU, whose update and reset are the first two.
+  void open_gates(std::size_t d, const float *of_x, float *g) const {
+    add(of_x, g, 2 * hidden());
+    activate(r_.activation(d, 0), r_.clip, g, 2 * r_.hidden);
+  }
+
+  void close_gru(std::size_t d, const float *of_x, const float *g, float *next, float *state) const {
+    add(of_x + 2 * hidden(), next, hidden());
+    activate(r_.activation(d, 1), r_.clip, next, r_.hidden);
+    for (std::size_t i = 0; i < hidden(); ++i) state[i] = (1 - g[i]) * next[i] + g[i] * state[i];
+  }
+
+  /// The reset is applied to what comes from the state, the bias of the recurrence included.
+  void linear_gru(std::size_t d, const float *of_x, float *g, float *state) const {
+    open_gates(d, of_x, g);
+    float *next = g + 2 * hidden();
+    for (std::size_t i = 0; i < hidden(); ++i) next[i] *= g[hidden() + i];
+    close_gru(d, of_x, g, next, state);
+  }
+
+  void rnn(std::size_t d, const float *of_x, float *g, float *state) const {
+    add(of_x, g, hidden());
+    activate(r_.activation(d, 0), r_.clip, g, r_.hidden);
+    std::memcpy(state, g, hidden() * sizeof(float));
+  }
+
+  void lstm(std::size_t d, const float *of_x, float *g, float *state, float *cell) const {
+    const std::size_t n = hidden();
+    float *input = g, *output = g + n, *forget = g + 2 * n, *next = g + 3 * n;
+    const GateActivation &f = r_.activation(d, 0);
+    const float *peep = layer_.peepholes.has_data() ? layer_.peepholes.as<const float>() + d * 3 * n : nullptr;
+    add(of_x, g, 4 * n);
+    for (std::size_t i = 0; peep && i < n; ++i) {
+      input[i] += peep[i] * cell[i];
+      forget[i] += peep[2 * n + i] * cell[i];
+    }
+    if (peep) {
+      activate(f, r_.clip, input, r_.hidden);
+      activate(f, r_.clip, forget, r_.hidden);
+    } else {
+      activate(f, r_.clip, g, 3 * r_.hidden);
+    }
+    activate(r_.activation(d, 1), r_.clip, next, r_.hidden);
+    if (layer_.coupled)
+      for (std::size_t i = 0; i < n; ++i) forget[i] = 1 - input[i];
+    for (std::size_t i = 0; i < n; ++i) cell[i] = forget[i] * cell[i] + input[i] * next[i];
+    for (std::size_t i = 0; peep && i < n; ++i) output[i] += peep[n + i] * cell[i];
+    if (peep) activate(f, r_.clip, output, r_.hidden);
+    std::memcpy(state, cell, n * sizeof(float));
+    activate(r_.activation(d, 2), std::numeric_limits<double>::infinity(), state, r_.hidden);
+    for (std::size_t i = 0; i < n; ++i) state[i] *= output[i];
+  }
+
+  std::size_t state_at(std::size_t d, std::size_t b) const {
+    return (r_.by_batch ? b * directions_.size() + d : d * batch() + b) * hidden();
+  }
+  std::size_t y_at(std::size_t d, std::size_t b, std::int64_t step) const {
+    const auto t = static_cast<std::size_t>(step), steps = static_cast<std::size_t>(r_.steps);
+    return (r_.by_batch ? (b * steps + t) * directions_.size() + d : (t * directions_.size() + d) * batch() + b) *
+           hidden();
+  }
+
+  void begin(const Context &c, SlotId given, std::size_t d, float *to) const {
+    for (std::size_t b = 0; b < batch(); ++b)
+      if (given == kNoSlot)
+        std::memset(to + b * hidden(), 0, hidden() * sizeof(float));
+      else
+        std::memcpy(to + b * hidden(), c.tensor(given).as<const float>() + state_at(d, b), hidden() * sizeof(float));
+  }
+  void end(const Context &c, SlotId wanted, std::size_t d, const float *from) const {
+    for (std::size_t b = 0; wanted != kNoSlot && b < batch(); ++b)
+      std::memcpy(c.tensor(wanted).as<float>() + state_at(d, b), from + b * hidden(), hidden() * sizeof(float));
+  }
+
+  RecurrentLayer layer_;
+  ops::Recurrent r_;
+  std::vector<Direction> directions_;
+  std::size_t rows_;  ///< of x
+};
+
+}  // namespace
+
+std::int64_t recurrent_work_floats(const ops::Recurrent &sizes) {
+  return static_cast<std::int64_t>(RecurrentStep::work_floats(sizes));
+}
+
+StepPtr make_recurrent(const RecurrentLayer &layer, const ops::Recurrent &sizes, Isa isa,
+                       const std::function<PackCache(std::size_t part, std::size_t parts)> &cache) {
+  const auto hidden = static_cast<std::size_t>(sizes.hidden), gates = static_cast<std::size_t>(sizes.gates),
+             features = static_cast<std::size_t>(sizes.features), width = gates * hidden;
+  const bool is_gru = layer.kind == RecurrentLayer::gru;
+  // Where both biases meet in one sum, they are added to what comes from x.
+  const std::size_t joint = is_gru && layer.linear_before_reset ? 2 : gates;
+  const std::size_t at_once = is_gru && !layer.linear_before_reset ? 2 : gates;
+  const std::size_t parts = 3 * sizes.directions;
+  std::vector<Direction> directions;
+  for (std::size_t d = 0; d < sizes.directions; ++d) {
+    const float *w = layer.w.as<const float>() + d * width * features;
+    const float *r = layer.r.as<const float>() + d * width * hidden;
+    const float *b = layer.b.has_data() ? layer.b.as<const float>() + d * 2 * width : nullptr;
+    std::vector<float> of_x(width, 0.0f), of_h(at_once * hidden, 0.0f);
+    for (std::size_t i = 0; b && i < width; ++i) of_x[i] = i < joint * hidden ? b[i] + b[width + i] : b[i];
+    for (std::size_t i = joint * hidden; b && i < at_once * hidden; ++i) of_h[i] = b[width + i];
+    Direction made{{w, of_x, width, features, isa, cache(3 * d, parts)},
+                   {r, of_h, at_once * hidden, hidden, isa, cache(3 * d + 1, parts)},
+                   std::nullopt};
+    if (at_once < gates)
+      made.of_reset.emplace(r + at_once * hidden * hidden, std::vector<float>(hidden, 0.0f), hidden, hidden, isa,
+                            cache(3 * d + 2, parts));
+    directions.push_back(std::move(made));
+  }
+  return std::make_unique<RecurrentStep>(layer, sizes, std::move(directions));
+}
+
+}  // namespace qtn::runtime
