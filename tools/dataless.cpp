@@ -9,7 +9,7 @@ namespace tool {
 
 void add_dataless_options(CLI::App &command, DatalessOptions &options) {
   CLI::Option *dynamic = command.add_flag("--dynamic", options.dynamic,
-                                          "Without samples: Gemm and MatMul quantize their input at every run");
+                                          "Without samples: Gemm and MatMul quantize their input at every run, LSTM, GRU and RNN get int8 weights");
   command.add_flag("--dynamic-conv", options.convolutions, "With --dynamic: Conv does so too")->needs(dynamic);
   command
       .add_option("--granularity", options.granularity,

@@ -95,6 +95,16 @@ bool fits_move(const Graph &g, const Node &node) {
   return true;
 }
 
+bool fits_recurrent(const Graph &g, const Node &node) {
+  if ((node.op != &ops::kLSTM && node.op != &ops::kGRU && node.op != &ops::kRNN) || node.clamp) return false;
+  for (const std::size_t i : {1, 2})
+    if (const Value *v = operand(g, node, i); !v || !v->is_constant() || !is_recurrent_weight(v->constant))
+      return false;
+  for (const std::size_t i : {3, 7})  // bias, peepholes
+    if (const Value *v = operand(g, node, i); v && !v->is_constant()) return false;
+  return true;
+}
+
 /// Parts on grids of their own are looked up in a table that leads to the result's.
 bool fits_join(const Graph &g, const Node &node) {
   return node.op->joins && !node.clamp && std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) {
@@ -125,6 +135,15 @@ std::string product_addition(const Node &node) {
   return node.op->product->addition ? node.op->product->addition(node.attrs) : std::string();
 }
 
+bool is_recurrent_weight(const Tensor &weight) {
+  const Quantizer *q = weight.quantizer().get();
+  if (!q || weight.rank() != 3 || weight.dim(2) > kDynamicDepth) return false;
+  if (q->per_block() && (q->axis() != 2 || q->block_size() < weight.dim(2))) return false;
+  if (q->dtype() != QTN_INT8 && q->dtype() != QTN_INT4 && q->dtype() != QTN_INT2) return false;
+  if (q->per_channel() && q->axis() != 1) return false;
+  return std::ranges::all_of(q->zero_points(), [](std::int64_t z) { return z == 0; });
+}
+
 std::size_t output_channel_axis(const Node &node) { return node.op->product->channel_axis(node.attrs); }
 
 std::int64_t output_channels(const Node &node, const Shape &weight) {
@@ -137,6 +156,7 @@ std::int64_t output_channels(const Node &node, const Shape &weight) {
 IntegerForm integer_form(const Graph &g, const Node &node) {
   if (is_linear(node)) return fits_linear(g, node) ? IntegerForm::linear : IntegerForm::none;
   if (fits_dynamic(g, node)) return IntegerForm::dynamic;
+  if (fits_recurrent(g, node)) return IntegerForm::recurrent;
   if (node.outputs.empty() || node.outputs[0] == kNoValue || !is_8bit_activation(g.value(node.outputs[0]).quantizer))
     return IntegerForm::none;
   if (fits_move(g, node) || fits_join(g, node)) return IntegerForm::move;

@@ -10,6 +10,7 @@ enum class IntegerForm {
   none,        ///< float: operands are dequantized, the result is quantized where its value has a quantizer
   linear,      ///< is_linear() of 8-bit activations by constants of 2 to 8 bits; the result may be float
   dynamic,     ///< DynamicQuantizeMatMul by constant weights: float activations, sums of integers
+  recurrent,   ///< LSTM, GRU, RNN by constant weights: floats in and out, products of integers
   arithmetic,  ///< Add, Sub, Mul, means: 8-bit activations in and out
   table,       ///< elementwise, one 8-bit operand and scalar constants: 256 entries
   move,        ///< elements moved or chosen, all under one quantizer
@@ -31,6 +32,10 @@ bool is_convolution(const Node &node);
 
 /// What the attributes of a linear node add to sums of products; see ops::ProductForm.
 std::string product_addition(const Node &node);
+
+/// Whether products of a recurrent layer take such weights as integers: of up to 8 bits around 0, with a scale for the
+/// tensor, for each row of a gate, or for each row of each direction: a block as long as it.
+bool is_recurrent_weight(const Tensor &weight);
 
 /// The axis of a linear node's weight that counts output channels.
 std::size_t output_channel_axis(const Node &node);

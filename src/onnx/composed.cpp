@@ -16,7 +16,7 @@ constexpr std::int64_t kOpsetOfNew = 21;
 
 const ComposedRule *rule_of(const NodeProto &node) {
   const std::string_view domain = node.domain == "ai.onnx" ? "" : std::string_view(node.domain);
-  for (const auto *rules : {&kSequenceRules, &kFusedRules, &kAttentionRules})
+  for (const auto *rules : {&kSequenceRules, &kFusedRules, &kAttentionRules, &kRecurrentRules})
     for (const ComposedRule &rule : *rules)
       if (node.op == rule.op && domain == rule.domain) return &rule;
   return nullptr;

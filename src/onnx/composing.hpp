@@ -118,6 +118,6 @@ struct ComposedRule {
   bool (*rewrite)(Composing &);
 };
 
-extern const std::vector<ComposedRule> kSequenceRules, kFusedRules, kAttentionRules;
+extern const std::vector<ComposedRule> kSequenceRules, kFusedRules, kAttentionRules, kRecurrentRules;
 
 }  // namespace qtn::onnx

@@ -12,6 +12,7 @@
 #include "graph/tensors.hpp"
 #include "quant/classify.hpp"
 #include "quant/named.hpp"
+#include "quant/recurrent.hpp"
 #include "quant/weights.hpp"
 
 namespace qtn::quant {
@@ -31,7 +32,7 @@ class Dynamic {
     std::vector<Node> nodes;
     std::swap(nodes, g_.nodes);
     for (Node &node : nodes)
-      if (!replace(node)) g_.nodes.push_back(std::move(node));
+      if (!replace(node)) g_.nodes.push_back(with_integers(std::move(node)));
     graph::remove_dead(g_);
   }
 
@@ -52,6 +53,14 @@ class Dynamic {
   ops::Granularity granularity(Numerics numerics) const {
     if (options_.granularity) return *options_.granularity;
     return numerics == Numerics::onnx ? ops::Granularity::row : ops::Granularity::tensor;
+  }
+
+  /// A recurrent layer with its weights in integers, any other node as it is.
+  Node with_integers(Node node) {
+    if (!is_recurrent(g_, node)) return node;
+    if (const std::optional<Settings> settings = config_.settings_for(node))
+      quantize_recurrent(g_, node, *settings, "dynamic");
+    return node;
   }
 
   Tensor quantized(const Node &node, const Settings &settings) const {

@@ -67,6 +67,18 @@ std::unique_ptr<Observer> weight_observer(const graph::Node &node, const Setting
   return make_observer(settings.weight_observer, attrs);
 }
 
+/// Integers on a grid with these scales, which is the chosen one except for them. They are rounded under the recipe's
+/// rule; from there on they stand for themselves, and files know one rule, and scales of float32.
+Tensor quantized_on(const Tensor &weight, const Quantizer &chosen, std::vector<double> scales) {
+  const auto grid = [&](Numerics numerics, std::optional<IntegerRange> range) {
+    return std::make_shared<Quantizer>(chosen.dtype(), chosen.scheme(), chosen.axis(), scales, chosen.zero_points(),
+                                       numerics, chosen.block_size(), range);
+  };
+  const Tensor integers = quantize(weight, grid(chosen.numerics(), chosen.range()));
+  for (double &scale : scales) scale = static_cast<double>(static_cast<float>(scale));
+  return integers.with_quantizer(grid(Numerics::onnx, {}));
+}
+
 QuantizerPtr observed_grid(const graph::Node &node, const Tensor &weight, const Settings &settings) {
   const std::unique_ptr<Observer> observer = weight_observer(node, settings);
   observer->observe(weight);
@@ -113,15 +125,16 @@ Tensor quantize_weight(const graph::Node &node, const Tensor &weight, const Tens
       scales[c] = roomy_scale(scales[c], input_scale, largest, chosen->per_channel(), sums[c]);
     }
   }
-  const auto grid = [&](Numerics numerics, std::optional<IntegerRange> range) {
-    return std::make_shared<Quantizer>(chosen->dtype(), chosen->scheme(), chosen->axis(), scales, chosen->zero_points(),
-                                       numerics, chosen->block_size(), range);
-  };
-  const Tensor integers = quantize(weight, grid(chosen->numerics(), chosen->range()));
-  // Rounded under the recipe's rule; from here on the integers stand for themselves, and files know one rule, and
-  // scales of float32.
-  for (double &scale : scales) scale = static_cast<double>(static_cast<float>(scale));
-  return integers.with_quantizer(grid(Numerics::onnx, {}));
+  return quantized_on(weight, *chosen, std::move(scales));
+}
+
+Tensor quantize_weight_along(const Tensor &weight, std::int64_t axis, const Settings &settings) {
+  Attrs attrs = settings.weight;
+  attrs.set("axis", axis);
+  const std::unique_ptr<Observer> observer = make_observer(settings.weight_observer, attrs);
+  observer->observe(weight);
+  const QuantizerPtr chosen = observer->quantizer();
+  return quantized_on(weight, *chosen, chosen->scales());
 }
 
 Tensor quantize_weight_of(const graph::Graph &g, const graph::Node &node, const Tensor *bias, double input_scale,

@@ -22,6 +22,9 @@ ObserverSettings weight_observer_settings(const graph::Node &node, const Setting
 QuantizerPtr averaged_grid(const graph::Node &node, const Tensor &weight, const Tensor &running,
                            const Settings &settings);
 
+/// The same for any tensor, with channels along `axis`.
+Tensor quantize_weight_along(const Tensor &weight, std::int64_t axis, const Settings &settings);
+
 /// The integers that quantize_weight() uses on a grid that it chooses: the configuration may want fewer than the type
 /// has.
 IntegerRange weight_range(const graph::Node &node, const Tensor &weight, const Settings &settings);

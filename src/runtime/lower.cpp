@@ -60,6 +60,7 @@ class Lowering : RealLowering {
         return lower_table();
       case IntegerForm::move:
         return lower_move();
+      case IntegerForm::recurrent:
       case IntegerForm::none:
         break;
     }

@@ -16,8 +16,9 @@ bool RealLowering::lower_real_recurrent() {
   RecurrentLayer layer;
   layer.kind = lstm ? RecurrentLayer::lstm : gru ? RecurrentLayer::gru : RecurrentLayer::rnn;
   layer.op = node_->op->name;
-  layer.w = real_constant(input(1));
-  layer.r = real_constant(input(2));
+  const bool integers = graph::integer_form(g_, *node_) == graph::IntegerForm::recurrent;
+  layer.w = integers ? known_.constants[at(input(1))] : real_constant(input(1));
+  layer.r = integers ? known_.constants[at(input(2))] : real_constant(input(2));
   layer.b = real_constant(input(3));
   layer.peepholes = real_constant(input(7));
   const auto is_computed = [&](std::size_t i, const Tensor &t) { return input(i) != kNoValue && !t.has_data(); };
@@ -25,6 +26,8 @@ bool RealLowering::lower_real_recurrent() {
     return false;
   std::vector<Tensor> storage;
   const std::vector<const Tensor *> operands = constant_operands(storage);
+  for (Tensor &t : storage)
+    if (t.quantized()) t = Tensor::meta(QTN_FLOAT32, t.shape());
   using Names = std::vector<std::string>;
   const Names usual = lstm ? Names{"Sigmoid", "Tanh", "Tanh"} : gru ? Names{"Sigmoid", "Tanh"} : Names{"Tanh"};
   const std::int64_t gates = lstm ? 4 : gru ? 3 : 1;
@@ -46,8 +49,10 @@ bool RealLowering::lower_real_recurrent() {
   layer.y = wanted(0);
   layer.last_h = wanted(1);
   layer.last_c = wanted(2);
-  const Shape floats{recurrent_work_floats(sizes)};
+  const RecurrentSizes work = recurrent_work(sizes);
+  const Shape floats{work.floats}, codes{work.codes};
   layer.work = real_slot(floats, contiguous_strides(floats));
+  layer.codes = integers ? add_slot({QTN_UINT8, codes, contiguous_strides(codes), nullptr}) : kNoSlot;
   add_step(
       make_recurrent(layer, sizes, isa_, [&](std::size_t part, std::size_t parts) { return pack_cache(part, parts); }));
   const std::array<SlotId, 3> made{layer.y, layer.last_h, layer.last_c};

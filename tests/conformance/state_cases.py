@@ -111,8 +111,50 @@ def memory_cases(inputs):
         case(f"state/grows/{name}", [], *steps)
 
 
+class Stream(nn.Module):
+    """An LSTM that takes a step at a time. Of each row of its weights the largest is 127/128, so int8 holds them exactly."""
+
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(3, 4)
+        g = torch.Generator().manual_seed(3)
+        with torch.no_grad():
+            for name, weight in self.lstm.named_parameters():
+                weight.copy_(torch.randint(-126, 127, weight.shape, generator=g) / 128)
+                if "weight" in name:
+                    weight[:, 0] = 127 / 128
+
+    def forward(self, x, h, c):
+        y, (h, c) = self.lstm(x, (h, c))
+        return y, h, c
+
+
+def stream_cases(inputs):
+    halves = 1e-4  # x and the state are taken in 15 bits, once weights are integers
+    net = Stream()
+    zeros = torch.zeros(1, 1, 4)
+    inputs = [x.reshape(1, 1, 3) for x in inputs]
+    loaded = load("stream", net, (inputs[0], zeros, zeros), (["x", "h", "c"], ["y", "h_next", "c_next"]), {})
+    dynamic = [call("qconfig_create", "config", name="onnx"), call("qmodel_quantize_dynamic", "q", m="$m", config="$config")]
+    for name, made, model, tolerance in (("float", [], "$m", 1e-6), ("dynamic", dynamic, "$q", halves)):
+        h, c = zeros, zeros
+        steps = [loaded, *made, call("qsession_create", "s", m=model), call("qsession_bind", s="$s", output=1, input=1),
+                 call("qsession_bind", s="$s", output=2, input=2)]  # fmt: skip
+        for i in range(12):
+            with torch.no_grad():
+                y, h, c = net(inputs[i % len(inputs)], h, c)
+            outputs = [f"{what}{i}" for what in "yhc"]
+            steps += [floats(f"x{i}", inputs[i % len(inputs)]), call("qsession_run", outputs, s="$s", inputs=[f"$x{i}", None, None], output_count=3),
+                      *(expected_floats(to, t, tolerance=tolerance) for to, t in zip(outputs, (y, h, c)))]  # fmt: skip
+        dtype = "int8" if made else "float32"
+        nodes = [{"op": "LSTM", "dtype": dtype}, {"op": "Squeeze", "dtype": "float32"}]  # of an axis for directions
+        report = {"expect": "$report", "json": {"nodes": nodes}}
+        case(f"state/lstm/{name}", [], *steps, call("qmodel_inspect", "report", m=model), report)
+
+
 def cases():
     g = torch.Generator().manual_seed(2)
     inputs = [torch.randint(-8, 9, (1, 3), generator=g) / 8 for _ in range(5)]
     cell_cases(inputs)
     memory_cases(inputs)
+    stream_cases(inputs)

@@ -1467,7 +1467,7 @@ QTN_API qstatus qreport_summary(qblob **out, const char *report);
 
 /** Quantizes a model without samples: activations get their grids when they are known, at every run. MatMul with a
  * constant matrix on the right, and Gemm with constant weights, become products of integers: x as uint8 over its own
- * range, weights as the configuration says, results in float. All else stays in float.
+ * range, weights as the configuration says, results in float. LSTM, GRU and RNN get int8 weights. All else is in float.
  *
  * By default each row of x, along its last axis, has a scale and a zero point of its own: those of
  * DynamicQuantizeLinear of this row. So a sample has the same result in every batch, and a token with large values costs
@@ -1683,7 +1683,7 @@ QTN_API qstatus qsession_create(qsession **out, const qmodel *m, QTN_OPT const q
  * @param input_count qmodel_input_count of the model
  * @return QTN_OK, a common error, or one of these; then no output is left behind, and state is what it was:
  * @retval QTN_EINVAL for another count, or NULL for an input without state
- * @retval QTN_ESHAPE for an input of a shape that does not fit, or an output that the input it is bound to does not take
+ * @retval QTN_ESHAPE for an input of a shape that does not fit, or a bound output that its input does not take
  * @retval QTN_EDTYPE for an input of another element type, or such an output
  * @retval QTN_ESTATE where another run of a session with state is under way, and for NULL where an input's first state
  *   is not known

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LSTM, GRU and RNN in float32. What comes from x is one product for all steps; what comes from the state is one for each
-// step, by weights that are packed once. Directions run side by side.
+// LSTM, GRU and RNN. What comes from x is one product for all steps; what comes from the state is one for each step, by
+// weights that are packed once. Directions run side by side.
 #include "runtime/steps/recurrent.hpp"
 
 #include <algorithm>
@@ -39,12 +39,22 @@ class RecurrentStep final : public Step {
         r_(sizes),
         directions_(std::move(directions)),
         rows_(batch() * static_cast<std::size_t>(r_.steps)) {
-    kernel = directions_[0].of_x.kernel();
+    kernel = directions_[0].of_h.kernel();
+    integer = directions_[0].of_h.in_integers();
     for (const SlotId s : {layer.x, layer.lengths, layer.h, layer.c})
       if (s != kNoSlot) reads.push_back(s);
-    for (const SlotId s : {layer.work, layer.y, layer.last_h, layer.last_c})
+    for (const SlotId s : {layer.work, layer.codes, layer.y, layer.last_h, layer.last_c})
       if (s != kNoSlot) writes.push_back(s);
     macs = static_cast<std::int64_t>(rows_ * directions_.size() * gates() * hidden()) * (r_.features + r_.hidden);
+  }
+
+  std::size_t lane_bytes() const override {
+    std::size_t most = 0;
+    for (const Direction &d : directions_) {
+      most = std::max({most, d.of_x.scratch_bytes(), d.of_h.scratch_bytes()});
+      if (d.of_reset) most = std::max(most, d.of_reset->scratch_bytes());
+    }
+    return most;
   }
 
   void run(const Context &c) const override {
@@ -53,21 +63,21 @@ class RecurrentStep final : public Step {
     multiply_inputs(c, work);
     if (layer_.y != kNoSlot && lengths.given) std::memset(c.tensor(layer_.y).data(), 0, c.tensor(layer_.y).nbytes());
     const std::size_t ns = static_cast<std::size_t>(macs) / 30;
-    for_chunks(c, directions_.size(), ns, [&](std::size_t, std::size_t d) { walk(c, d, lengths, work); });
+    for_chunks(c, directions_.size(), ns,
+               [&](std::size_t lane, std::size_t d) { walk(c, d, lengths, work, c.lane_scratch(lane)); });
   }
 
-  /// Floats that a run works on.
-  static std::size_t work_floats(const ops::Recurrent &r) {
+  static RecurrentSizes work_of(const ops::Recurrent &r) {
     const auto batch = static_cast<std::size_t>(r.batches), hidden = static_cast<std::size_t>(r.hidden),
-               gates = static_cast<std::size_t>(r.gates);
-    const std::size_t each =
-        static_cast<std::size_t>(r.steps) * batch * gates * hidden + of_state(batch, hidden, gates);
-    return each * r.directions;
+               gates = static_cast<std::size_t>(r.gates), rows = static_cast<std::size_t>(r.steps) * batch;
+    const std::size_t floats = (rows * gates * hidden + of_state(batch, hidden, gates)) * r.directions + rows;
+    const std::size_t codes = 2 * rows * static_cast<std::size_t>(r.features) + 2 * batch * hidden * r.directions;
+    return {static_cast<std::int64_t>(floats), static_cast<std::int64_t>(codes)};
   }
 
  private:
   static std::size_t of_state(std::size_t batch, std::size_t hidden, std::size_t gates) {
-    return batch * hidden * (gates + 4);  // gates; h, c; the reset state and its product
+    return batch * (hidden * (gates + 4) + 1);  // gates; h, c; the reset state and its product; a scale
   }
 
   std::size_t batch() const { return static_cast<std::size_t>(r_.batches); }
@@ -87,27 +97,45 @@ class RecurrentStep final : public Step {
     return products(work, directions_.size()) + d * of_state(batch(), hidden(), gates());
   }
 
+  std::uint8_t *codes(const Context &c) const {
+    return layer_.codes == kNoSlot ? nullptr : c.tensor(layer_.codes).as<std::uint8_t>();
+  }
+
   void multiply_inputs(const Context &c, float *work) const {
-    const auto *x = c.tensor(layer_.x).as<const float>();
+    const RecurrentRows x{c.tensor(layer_.x).as<const float>(), codes(c), state(work, directions_.size())};
+    const auto features = static_cast<std::size_t>(r_.features);
+    if (directions_[0].of_x.in_integers())
+      for_ranges(c, rows_, rows_ * features, [&](std::size_t, std::size_t first, std::size_t last) {
+        encode({x.x + first * features, x.codes + 2 * first * features, x.scales + first}, last - first, features);
+      });
     const std::size_t block = directions_[0].of_x.block(), blocks = ceil_div(width(), block);
-    const std::size_t ns = rows_ * width() * directions_.size() * static_cast<std::size_t>(r_.features) / 100;
-    for_chunks(c, directions_.size() * blocks, ns, [&](std::size_t, std::size_t chunk) {
+    const std::size_t ns = rows_ * width() * directions_.size() * features / 100;
+    for_chunks(c, directions_.size() * blocks, ns, [&](std::size_t lane, std::size_t chunk) {
       const std::size_t d = chunk / blocks, first = chunk % blocks * block;
-      directions_[d].of_x.multiply(x, rows_, first, std::min(block, width() - first), products(work, d), width());
+      directions_[d].of_x.multiply(x, rows_, first, std::min(block, width() - first), products(work, d), width(),
+                                   c.lane_scratch(lane));
     });
   }
 
-  void walk(const Context &c, std::size_t d, const Lengths &lengths, float *work) const {
+  void walk(const Context &c, std::size_t d, const Lengths &lengths, float *work, std::byte *scratch) const {
     const Direction &direction = directions_[d];
     const float *of_x = products(work, d);
     const std::size_t size = batch() * hidden();
     float *h = state(work, d), *cells = h + size, *of_gates = cells + size, *reset = of_gates + size * gates(),
-          *candidate = reset + size;
+          *candidate = reset + size, *scales = candidate + size;
+    const bool integers = direction.of_h.in_integers();
+    std::uint8_t *halves = codes(c);
+    if (integers) halves += 2 * rows_ * static_cast<std::size_t>(r_.features) + 2 * d * size;
+    const auto multiply = [&](const RecurrentMatrix &matrix, const float *rows, float *to) {
+      const RecurrentRows encoded{rows, halves, scales};
+      if (integers) encode(encoded, batch(), hidden());
+      matrix.multiply(encoded, batch(), to, scratch);
+    };
     begin(c, layer_.h, d, h);
     begin(c, layer_.c, d, cells);
     float *y = layer_.y == kNoSlot ? nullptr : c.tensor(layer_.y).as<float>();
     for (std::int64_t k = 0; k < r_.steps; ++k) {
-      direction.of_h.multiply(h, batch(), of_gates);
+      multiply(direction.of_h, h, of_gates);
       const auto for_batches = [&](auto &&body) {
         for (std::int64_t b = 0; b < r_.batches; ++b) {
           const std::int64_t length = lengths[static_cast<std::size_t>(b)];
@@ -123,7 +151,7 @@ class RecurrentStep final : public Step {
           open_gates(d, from_x, g);
           for (std::size_t i = 0; i < hidden(); ++i) reset[b * hidden() + i] = g[hidden() + i] * h[b * hidden() + i];
         });
-        direction.of_reset->multiply(reset, batch(), candidate);
+        multiply(*direction.of_reset, reset, candidate);
       }
       for_batches([&](std::size_t b, const float *from_x, float *g, std::int64_t t) {
         float *state = h + b * hidden();
@@ -224,14 +252,12 @@ class RecurrentStep final : public Step {
 
 }  // namespace
 
-std::int64_t recurrent_work_floats(const ops::Recurrent &sizes) {
-  return static_cast<std::int64_t>(RecurrentStep::work_floats(sizes));
-}
+RecurrentSizes recurrent_work(const ops::Recurrent &sizes) { return RecurrentStep::work_of(sizes); }
 
 StepPtr make_recurrent(const RecurrentLayer &layer, const ops::Recurrent &sizes, Isa isa,
                        const std::function<PackCache(std::size_t part, std::size_t parts)> &cache) {
   const auto hidden = static_cast<std::size_t>(sizes.hidden), gates = static_cast<std::size_t>(sizes.gates),
-             features = static_cast<std::size_t>(sizes.features), width = gates * hidden;
+             width = gates * hidden;
   const bool is_gru = layer.kind == RecurrentLayer::gru;
   // Where both biases meet in one sum, they are added to what comes from x.
   const std::size_t joint = is_gru && layer.linear_before_reset ? 2 : gates;
@@ -239,17 +265,15 @@ StepPtr make_recurrent(const RecurrentLayer &layer, const ops::Recurrent &sizes,
   const std::size_t parts = 3 * sizes.directions;
   std::vector<Direction> directions;
   for (std::size_t d = 0; d < sizes.directions; ++d) {
-    const float *w = layer.w.as<const float>() + d * width * features;
-    const float *r = layer.r.as<const float>() + d * width * hidden;
     const float *b = layer.b.has_data() ? layer.b.as<const float>() + d * 2 * width : nullptr;
     std::vector<float> of_x(width, 0.0f), of_h(at_once * hidden, 0.0f);
     for (std::size_t i = 0; b && i < width; ++i) of_x[i] = i < joint * hidden ? b[i] + b[width + i] : b[i];
     for (std::size_t i = joint * hidden; b && i < at_once * hidden; ++i) of_h[i] = b[width + i];
-    Direction made{{w, of_x, width, features, isa, cache(3 * d, parts)},
-                   {r, of_h, at_once * hidden, hidden, isa, cache(3 * d + 1, parts)},
+    Direction made{{layer.w, d, 0, width, of_x, isa, cache(3 * d, parts)},
+                   {layer.r, d, 0, at_once * hidden, of_h, isa, cache(3 * d + 1, parts)},
                    std::nullopt};
     if (at_once < gates)
-      made.of_reset.emplace(r + at_once * hidden * hidden, std::vector<float>(hidden, 0.0f), hidden, hidden, isa,
+      made.of_reset.emplace(layer.r, d, at_once * hidden, hidden, std::vector<float>(hidden, 0.0f), isa,
                             cache(3 * d + 2, parts));
     directions.push_back(std::move(made));
   }

@@ -11,40 +11,68 @@
 
 namespace qtn::runtime {
 
-/// A matrix [columns][depth] of one direction, with a bias for each column, packed for products of rows by it.
+/// Rows of floats, and for products of integers what they come to: each one symmetrically on its own grid of 15 bits,
+/// as a row of high and one of low halves, uint8 around 128.
+struct RecurrentRows {
+  const float *x;
+  std::uint8_t *codes;  ///< [rows][2][depth]
+  float *scales;        ///< [rows]; NaN for a row that has no grid
+};
+
+/// The integers of the rows; not of floats that are not finite, whose products are NaN.
+void encode(const RecurrentRows &rows, std::size_t count, std::size_t depth);
+
+/// A matrix [columns][depth] of one direction, with a bias for each column, packed for products of rows by it: in
+/// floats, or of int8 weights, whose products differ from those of floats by about 90 dB.
 class RecurrentMatrix {
  public:
-  RecurrentMatrix(const float *weight, std::vector<float> bias, std::size_t columns, std::size_t depth, Isa isa,
-                  const PackCache &cache);
+  /// Rows [first, first + columns) of direction `d` of `weight` [directions][rows][depth]: float32, or as
+  /// graph::is_recurrent_weight() has it.
+  RecurrentMatrix(const Tensor &weight, std::size_t d, std::size_t first, std::size_t columns, std::vector<float> bias,
+                  Isa isa, const PackCache &cache);
 
-  const char *kernel() const { return kernel_->name; }
+  bool in_integers() const { return integers_ != nullptr; }
+  const char *kernel() const { return form().name; }
   std::size_t columns() const { return columns_; }
   /// Columns of one task over many rows, whose weights stay in cache.
   std::size_t block() const;
+  std::size_t scratch_bytes() const;
 
-  /// y [rows][columns], rows y_row apart = bias + x [rows][depth] times the matrix transposed, for columns [first, first +
-  /// count); first is a multiple of block().
-  void multiply(const float *x, std::size_t rows, std::size_t first, std::size_t count, float *y,
-                std::size_t y_row) const;
-  void multiply(const float *x, std::size_t rows, float *y) const { multiply(x, rows, 0, columns_, y, columns_); }
+  /// y [rows][columns], rows y_row apart = bias + x times the matrix transposed, for columns [first, first + count);
+  /// first is a multiple of block().
+  void multiply(const RecurrentRows &x, std::size_t rows, std::size_t first, std::size_t count, float *y,
+                std::size_t y_row, std::byte *scratch) const;
+  void multiply(const RecurrentRows &x, std::size_t rows, float *y, std::byte *scratch) const {
+    multiply(x, rows, 0, columns_, y, columns_, scratch);
+  }
 
  private:
-  const kernels::GemmRealKernel *kernel_;
+  const kernels::GemmForm &form() const;
+  void pack_integers(const Tensor &weight, std::size_t d, std::size_t first, Isa isa, const PackCache &cache);
+  std::size_t element() const { return in_integers() ? 1 : sizeof(float); }
+
+  const kernels::GemmRealKernel *reals_ = nullptr;
+  const kernels::GemmKernel *integers_ = nullptr;
   std::size_t columns_, depth_;
   PackedPtr packed_;
+  std::vector<float> bias_;  ///< of products of integers, which have theirs added behind
 };
 
 /// An LSTM, GRU or RNN: operands that are absent are kNoSlot, or have no data.
 struct RecurrentLayer {
   enum Kind { lstm, gru, rnn } kind;
   const char *op;
-  Tensor w, r, b, peepholes;  ///< contiguous float32 constants
+  Tensor w, r;          ///< constants that RecurrentMatrix takes
+  Tensor b, peepholes;  ///< contiguous float32 constants
   bool coupled, linear_before_reset;
   SlotId x, lengths, h, c;
   SlotId y, last_h, last_c;
-  SlotId work;  ///< recurrent_work_floats() floats
+  SlotId work, codes;  ///< float and uint8 of these sizes
 };
-std::int64_t recurrent_work_floats(const ops::Recurrent &sizes);
+struct RecurrentSizes {
+  std::int64_t floats, codes;
+};
+RecurrentSizes recurrent_work(const ops::Recurrent &sizes);
 StepPtr make_recurrent(const RecurrentLayer &layer, const ops::Recurrent &sizes, Isa isa,
                        const std::function<PackCache(std::size_t part, std::size_t parts)> &cache);
 
