@@ -12,43 +12,51 @@ namespace tool {
 
 namespace {
 
-std::string input_names(const qmodel *model) {
+std::string input_names(const qmodel *model, const std::set<size_t> &without = {}) {
   std::string names;
   for (size_t i = 0; i < qmodel_input_count(model); ++i)
-    names += (i ? ", '" : "'") + std::string(qmodel_input_name(model, i)) + "'";
+    if (without.count(i) == 0) names += (names.empty() ? "'" : ", '") + std::string(qmodel_input_name(model, i)) + "'";
   return names;
 }
 
+// An array for each input that has data.
+using Arrays = std::vector<std::optional<Array>>;
+
 class ArraySamples : public Samples {
  public:
-  ArraySamples(std::vector<Array> arrays, const qmodel *model) : arrays_(std::move(arrays)) {
-    const Array &first = arrays_.front();
-    for (const Array &array : arrays_) {
-      if (array.shape.empty()) throw Failure(array.path + ": is a scalar; the first axis runs over samples");
-      if (array.rows() != first.rows())
-        throw Failure(array.path + ": has " + std::to_string(array.rows()) + " samples, " + first.path + " has " +
-                      std::to_string(first.rows()));
+  ArraySamples(Arrays arrays, const qmodel *model) : arrays_(std::move(arrays)) {
+    while (!arrays_[first_]) ++first_;
+    for (const std::optional<Array> &array : arrays_) {
+      if (!array) continue;
+      if (array->shape.empty()) throw Failure(array->path + ": is a scalar; the first axis runs over samples");
+      if (array->rows() != first().rows())
+        throw Failure(array->path + ": has " + std::to_string(array->rows()) + " samples, " + first().path + " has " +
+                      std::to_string(first().rows()));
     }
-    if (first.rows() == 0) throw Failure(first.path + ": holds no samples");
-    const size_t rank = qmodel_input_rank(model, 0);
+    if (first().rows() == 0) throw Failure(first().path + ": holds no samples");
+    const size_t rank = qmodel_input_rank(model, first_);
     for (size_t i = 0; i < arrays_.size(); ++i) types_.push_back(qmodel_input_dtype(model, i));
-    unbatched_ = qmodel_input_shape(model, 0) != nullptr && first.shape.size() == rank + 1;
+    unbatched_ = qmodel_input_shape(model, first_) != nullptr && first().shape.size() == rank + 1;
   }
 
-  size_t count() const override { return arrays_.front().rows(); }
+  size_t count() const override { return first().rows(); }
   bool unbatched() const override { return unbatched_; }
 
-  std::vector<Tensor> read(size_t first, size_t count) const override {
-    std::vector<Tensor> tensors;
+  std::vector<Tensor> read(size_t begin, size_t count) const override {
+    std::vector<Tensor> tensors(arrays_.size());
     for (size_t i = 0; i < arrays_.size(); ++i) {
-      Tensor rows = of_input(arrays_[i].read(first, count), types_[i]);
-      tensors.push_back(unbatched_ ? make<Tensor>(qtensor_select, rows.get(), 0, 0) : std::move(rows));
+      if (!arrays_[i]) continue;
+      Tensor rows = of_input(arrays_[i]->read(begin, count), types_[i]);
+      tensors[i] = unbatched_ ? make<Tensor>(qtensor_select, rows.get(), 0, 0) : std::move(rows);
     }
     return tensors;
   }
 
  private:
-  std::vector<Array> arrays_;
+  const Array &first() const { return *arrays_[first_]; }
+
+  Arrays arrays_;
+  size_t first_ = 0;           // that has data
   std::vector<qdtype> types_;  // of the inputs
   bool unbatched_ = false;
 };
@@ -60,39 +68,45 @@ std::optional<size_t> named_input(const std::string &source, const qmodel *model
   return std::nullopt;
 }
 
-std::vector<Array> named_arrays(const std::vector<std::string> &sources, const qmodel *model) {
-  std::vector<std::optional<Array>> found(qmodel_input_count(model));
+Arrays named_arrays(const std::vector<std::string> &sources, const qmodel *model,
+                    const std::set<size_t> &from_elsewhere) {
+  Arrays found(qmodel_input_count(model));
   for (const std::string &source : sources) {
     const std::optional<size_t> input = named_input(source, model);
     if (!input) throw Failure("--data " + source + ": is not an input of the model; these are " + input_names(model));
     if (found[*input]) throw UsageError("--data " + source + ": that input has been given already");
+    if (from_elsewhere.count(*input) != 0) throw UsageError("--data " + source + ": that input is given by --state");
     found[*input] = open_array(source.substr(std::string(qmodel_input_name(model, *input)).size() + 1));
   }
-  std::vector<Array> arrays;
-  for (size_t i = 0; i < found.size(); ++i) {
-    if (!found[i]) throw Failure("--data has no file for the input '" + std::string(qmodel_input_name(model, i)) + "'");
-    arrays.push_back(*found[i]);
-  }
-  return arrays;
+  for (size_t i = 0; i < found.size(); ++i)
+    if (!found[i] && from_elsewhere.count(i) == 0)
+      throw Failure("--data has no file for the input '" + std::string(qmodel_input_name(model, i)) + "'");
+  return found;
 }
 
-std::vector<Array> safetensors_arrays(const std::string &path, const qmodel *model) {
+Arrays safetensors_arrays(const std::string &path, const qmodel *model, const std::set<size_t> &from_elsewhere) {
   const std::vector<Array> all = open_arrays(path);
-  std::vector<Array> arrays;
-  for (size_t i = 0; i < qmodel_input_count(model); ++i) {
+  Arrays arrays(qmodel_input_count(model));
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    if (from_elsewhere.count(i) != 0) continue;
     const std::string name = qmodel_input_name(model, i);
     const auto found = std::find_if(all.begin(), all.end(), [&](const Array &array) { return array.name == name; });
     if (found == all.end()) throw Failure(path + ": holds no tensor for the input '" + name + "'");
-    arrays.push_back(*found);
+    arrays[i] = *found;
   }
   return arrays;
 }
 
-std::vector<Array> npy_array(const std::string &path, const qmodel *model) {
-  if (qmodel_input_count(model) != 1)
-    throw Failure(path + ": is data for one input, and the model has " + std::to_string(qmodel_input_count(model)) + ": " +
-                  input_names(model) + "; give NAME=FILE.npy for each");
-  return {open_array(path)};
+Arrays npy_array(const std::string &path, const qmodel *model, const std::set<size_t> &from_elsewhere) {
+  Arrays arrays(qmodel_input_count(model));
+  if (arrays.size() - from_elsewhere.size() != 1)
+    throw Failure(path + ": is data for one input, and the model has " +
+                  std::to_string(arrays.size() - from_elsewhere.size()) + ": " + input_names(model, from_elsewhere) +
+                  "; give NAME=FILE.npy for each");
+  size_t input = 0;
+  while (from_elsewhere.count(input) != 0) ++input;
+  arrays[input] = open_array(path);
+  return arrays;
 }
 
 }  // namespace
@@ -104,7 +118,8 @@ CLI::Option *add_data_options(CLI::App &command, DataOptions &options) {
                           ->type_name("DATA")
                           ->allow_extra_args(false);
   command.add_option("--size", options.size, "Images: the size to which they are resized")->type_name("WxH");
-  command.add_option("--mean", options.mean, "Images: subtracted from the pixels 0..255, by channel")->type_name("A,B,C");
+  command.add_option("--mean", options.mean, "Images: subtracted from the pixels 0..255, by channel")
+      ->type_name("A,B,C");
   command.add_option("--std", options.std, "Images: the divisor after that, by channel")->type_name("A,B,C");
   command.add_option("--layout", options.layout, "Images: nchw (default) or nhwc")
       ->check(CLI::IsMember({"nchw", "nhwc"}));
@@ -113,8 +128,10 @@ CLI::Option *add_data_options(CLI::App &command, DataOptions &options) {
   return data;
 }
 
-std::unique_ptr<Samples> open_data(const DataOptions &options, const qmodel *model) {
-  if (qmodel_input_count(model) == 0) throw Failure("the model has no inputs to feed");
+std::unique_ptr<Samples> open_data(const DataOptions &options, const qmodel *model,
+                                   const std::set<size_t> &from_elsewhere) {
+  if (qmodel_input_count(model) == from_elsewhere.size())
+    throw Failure(from_elsewhere.empty() ? "the model has no inputs to feed" : "--state leaves no input for --data");
   const std::string &source = options.sources.front();
   const bool one = options.sources.size() == 1;
   if (one && std::filesystem::is_directory(source)) return open_pictures(source, options, model);
@@ -125,10 +142,11 @@ std::unique_ptr<Samples> open_data(const DataOptions &options, const qmodel *mod
                                     {"--channels", options.channels}})
     if (!value.empty()) throw UsageError(std::string(name) + " is for images, and " + source + " is not a folder");
   const bool named = !one || (!std::filesystem::exists(source) && source.find('=') != std::string::npos);
-  if (named) return std::make_unique<ArraySamples>(named_arrays(options.sources, model), model);
+  if (named) return std::make_unique<ArraySamples>(named_arrays(options.sources, model, from_elsewhere), model);
   const bool safetensors = source.ends_with(".safetensors");
-  return std::make_unique<ArraySamples>(safetensors ? safetensors_arrays(source, model) : npy_array(source, model),
-                                        model);
+  return std::make_unique<ArraySamples>(
+      safetensors ? safetensors_arrays(source, model, from_elsewhere) : npy_array(source, model, from_elsewhere),
+      model);
 }
 
 size_t fixed_batch(const qmodel *model) {

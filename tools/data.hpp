@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,13 +30,15 @@ class Samples {
  public:
   virtual ~Samples() = default;
   virtual size_t count() const = 0;
-  /// One tensor for each input of the model, holding samples [first, first + count).
+  /// One tensor for each input of the model, holding samples [first, first + count); none for those without data.
   virtual std::vector<Tensor> read(size_t first, size_t count) const = 0;
   /// Whether one sample is a whole input, without an axis for the batch.
   virtual bool unbatched() const { return false; }
 };
 
-std::unique_ptr<Samples> open_data(const DataOptions &options, const qmodel *model);
+/// Inputs that come from elsewhere have no data.
+std::unique_ptr<Samples> open_data(const DataOptions &options, const qmodel *model,
+                                   const std::set<size_t> &from_elsewhere = {});
 
 /// The batch that the model fixes, or 0.
 size_t fixed_batch(const qmodel *model);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <set>
 
 #include "checks.hpp"
 #include "commands.hpp"
@@ -19,7 +20,20 @@ struct Options {
   size_t batch = 0;  // 0: what the model fixes, else 1
   int64_t threads = 0;
   DataOptions data;
+  std::vector<std::string> states;  // OUTPUT=INPUT
 };
+
+struct State {
+  size_t output, input;
+};
+
+// Names are looked for in the model, because they may hold '=' themselves.
+State state_of(const std::string &text, const qmodel *model) {
+  for (size_t o = 0; o < qmodel_output_count(model); ++o)
+    for (size_t i = 0; i < qmodel_input_count(model); ++i)
+      if (text == std::string(qmodel_output_name(model, o)) + "=" + qmodel_input_name(model, i)) return {o, i};
+  throw Failure("--state " + text + ": is not OUTPUT=INPUT with names of the model");
+}
 
 // What an output has come to so far.
 struct Result {
@@ -60,9 +74,17 @@ void run(const Options &options) {
   const size_t outputs = qmodel_output_count(model.get());
   if (npy && outputs != 1)
     throw Failure("the model has " + std::to_string(outputs) + " outputs; several go to a .safetensors file");
-  const std::unique_ptr<Samples> samples = open_data(options.data, model.get());
+  std::vector<State> states;
+  std::set<size_t> inputs_with_state;
+  for (const std::string &text : options.states) {
+    states.push_back(state_of(text, model.get()));
+    if (!inputs_with_state.insert(states.back().input).second)
+      throw UsageError("--state " + text + ": that input has been given already");
+  }
+  const std::unique_ptr<Samples> samples = open_data(options.data, model.get(), inputs_with_state);
   const size_t batch = batch_size(model.get(), *samples, options.batch);
   const Session session = open_session(model.get(), options.engine, options.threads);
+  for (const State &state : states) check(qsession_bind(session.get(), state.output, state.input));
   std::vector<Result> results(outputs);
   std::vector<const char *> names;
   for (size_t i = 0; i < outputs; ++i) names.push_back(qmodel_output_name(model.get(), i));
@@ -96,7 +118,13 @@ void add_run(CLI::App &app) {
       ->type_name("OUT")
       ->required();
   add_data_options(command, options->data)->required();
-  command.add_option("--batch", options->batch, "Samples in a run (default 1)")->type_name("N")->check(positive_count());
+  command
+      .add_option("--state", options->states, "This output of each run is that input of the next, which has no data")
+      ->type_name("OUTPUT=INPUT")
+      ->allow_extra_args(false);
+  command.add_option("--batch", options->batch, "Samples in a run (default 1)")
+      ->type_name("N")
+      ->check(positive_count());
   command.add_option("--threads", options->threads, "Threads (default: as many as there are processors)")
       ->type_name("N")
       ->check(positive_count());

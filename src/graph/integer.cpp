@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ops/common/dynamic_quantizer.hpp"
+#include "ops/common/recurrent_op.hpp"
 
 namespace qtn::graph {
 namespace {
@@ -96,7 +97,7 @@ bool fits_move(const Graph &g, const Node &node) {
 }
 
 bool fits_recurrent(const Graph &g, const Node &node) {
-  if ((node.op != &ops::kLSTM && node.op != &ops::kGRU && node.op != &ops::kRNN) || node.clamp) return false;
+  if (!ops::is_recurrent(*node.op) || node.clamp) return false;
   for (const std::size_t i : {1, 2})
     if (const Value *v = operand(g, node, i); !v || !v->is_constant() || !is_recurrent_weight(v->constant))
       return false;

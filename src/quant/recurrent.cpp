@@ -3,6 +3,7 @@
 
 #include "base/error.hpp"
 #include "graph/tensors.hpp"
+#include "ops/common/recurrent_op.hpp"
 #include "quant/weights.hpp"
 
 namespace qtn::quant {
@@ -13,7 +14,7 @@ constexpr std::size_t kWeights[] = {1, 2};
 }  // namespace
 
 bool is_recurrent(const graph::Graph &g, const graph::Node &node) {
-  if (node.op != &ops::kLSTM && node.op != &ops::kGRU && node.op != &ops::kRNN) return false;
+  if (!ops::is_recurrent(*node.op)) return false;
   for (const std::size_t i : kWeights) {
     const graph::Value &value = g.value(node.inputs[i]);
     if (!value.is_constant() || value.constant.dtype() != QTN_FLOAT32 || value.constant.rank() != 3) return false;

@@ -25,10 +25,11 @@ bool may_be_equal(const Shape &a, const Shape &b) {
 }  // namespace
 
 bool State::Memory::is_free() const {
-  if (!owner || owner.use_count() != 2) return false;  // this one and that of the tensor
-  // Whoever held it too has let go after its last read.
-  std::atomic_thread_fence(std::memory_order_acquire);
-  return true;
+  constexpr long kOwn = 2;  // this owner, and that of the tensor
+  if (!owner || owner.use_count() != kOwn) return false;
+  // Other holders have let go after their last reads, and letting go of one more comes after that.
+  { const std::shared_ptr<void> another = owner; }
+  return owner.use_count() == kOwn;
 }
 
 State::Memory State::take_memory(qdtype dtype, const Shape &shape) {

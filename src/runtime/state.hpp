@@ -13,7 +13,7 @@ namespace qtn::runtime {
 
 class State {
  public:
-  /// Of the graph that the session runs, which lives on.
+  /// For the graph that the session runs, which lives on.
   explicit State(const graph::Graph &g) : graph_(g) {}
 
   /// Throws QTN_EINVAL, QTN_EDTYPE or QTN_ESHAPE where the two do not exist or fit.

@@ -170,7 +170,7 @@ class RecurrentStep final : public Step {
     end(c, layer_.last_c, d, cells);
   }
 
-  /// Of a GRU, whose update and reset are the first two.
+  /// Update and reset of a GRU, which are the first two.
   void open_gates(std::size_t d, const float *of_x, float *g) const {
     add(of_x, g, 2 * hidden());
     activate(r_.activation(d, 0), r_.clip, g, 2 * r_.hidden);

@@ -117,7 +117,7 @@ std::size_t RecurrentMatrix::block() const {
   return std::max<std::size_t>(1, kBlockBytes / std::max<std::size_t>(1, panel)) * form().nr;
 }
 
-/// Of integers that of the kernel, and products of as many halves of rows as a tile has.
+/// For integers that of the kernel, and products of as many halves of rows as a tile has.
 std::size_t RecurrentMatrix::scratch_bytes() const {
   if (!integers_) return 0;
   return round_up(integers_->scratch_bytes(depth_), kAlignment) +

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recurrent layers with constant weights in sessions: the golden cases of their operators, larger layers on every
 // instruction set and with any number of threads.
-#include <cstring>
-
-#include "base/parallel.hpp"
+#include "graph/integer.hpp"
 #include "onnx/onnx.hpp"
 #include "ops/support.hpp"
 #include "quant/dynamic.hpp"
@@ -147,7 +145,7 @@ void integer_weights(void **) {
   }
 }
 
-/// Of the second from the first.
+/// How far the second is from the first.
 double sqnr_of(const Tensor &want, const Tensor &got) {
   double signal = 0, lost = 0;
   for (std::int64_t i = 0; i < want.count(); ++i) {
@@ -220,7 +218,33 @@ void thousand_steps(void **) {
   }
 }
 
-// Of rows that are not finite nothing is left, and of others, however large or small, what floats give.
+// What the configuration says of recurrent layers.
+void settings(void **) {
+  const graph::Graph g = onnx::load(cat(QTN_GOLDEN_DIR, "/recurrent/gru_long.onnx"));
+  const auto weights = [&](const quant::Config &config) {
+    const graph::Graph q = quant::quantize_dynamic(g, config, false);
+    const auto node = std::ranges::find(q.nodes, &ops::kGRU, &graph::Node::op);
+    if (node == q.nodes.end()) fail_test("no GRU is left");
+    return std::pair(q.value(node->inputs[1]).constant, q.value(node->inputs[2]).constant);
+  };
+  for (const char *recipe : {"onnx", "fbgemm", "qnnpack", "nvidia", "tflite"}) {
+    const auto [w, r] = weights(quant::Config(recipe));
+    for (const Tensor &t : {w, r}) {
+      assert_true(graph::is_recurrent_weight(t));
+      const std::size_t rows = t.quantizer()->per_channel() ? static_cast<std::size_t>(t.dim(1)) : 1;
+      assert_int_equal(t.quantizer()->scales().size(), rows);
+    }
+  }
+  quant::Config config("onnx");
+  config.set("op:GRU", nullptr);
+  assert_true(!weights(config).first.quantized());
+  const Attrs blocks = attrs({{"weight_scheme", std::string("per_block_symmetric")}, {"block_size", std::int64_t{4}}});
+  quant::Config in_blocks("onnx");
+  in_blocks.set("op:GRU", &blocks);
+  expect_error(QTN_EUNSUPPORTED, {"not in blocks"}, [&] { weights(in_blocks); });
+}
+
+// Rows that are not finite give NaN, and others, however large or small, what floats give.
 void awkward_states(void **) {
   const std::string folder = cat(QTN_GOLDEN_DIR, "/recurrent/");
   const graph::Graph g = onnx::load(folder + "lstm_both.onnx");
@@ -253,6 +277,7 @@ int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(qtn::test::golden_cases),    cmocka_unit_test(qtn::test::bits_are_the_same),
       cmocka_unit_test(qtn::test::integer_weights), cmocka_unit_test(qtn::test::lstm_of_onnx_runtime),
-      cmocka_unit_test(qtn::test::thousand_steps),  cmocka_unit_test(qtn::test::awkward_states)};
+      cmocka_unit_test(qtn::test::thousand_steps),  cmocka_unit_test(qtn::test::settings),
+      cmocka_unit_test(qtn::test::awkward_states)};
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
