@@ -5,7 +5,7 @@ Networks are those of the zoo, or files that have their inputs beside them as .n
 quantize_dynamic, in which it knows LSTM but neither GRU nor RNN. With one thread the clock is CPU time of the process, which stands
 still while another program has the core. `ratio_float` is the time of ONNX Runtime's float by that of ours in the same round, and
 `ratio_int8` that of the faster one of both its files by our int8: above 1, qtensor is the faster one. `db` and `ort_db` are the SQNR
-of both int8 outputs beside ONNX Runtime's float.
+of both int8 outputs compared with ONNX Runtime's float.
 
 Run again with:  $(benchmarks/peers/make-venv)/bin/python benchmarks/recurrent.py --python build/release/python --csv recurrent.csv
 """

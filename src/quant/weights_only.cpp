@@ -8,6 +8,7 @@
 #include "graph/pipelines.hpp"
 #include "graph/tensors.hpp"
 #include "quant/classify.hpp"
+#include "quant/recurrent.hpp"
 #include "quant/weights.hpp"
 
 namespace qtn::quant {
@@ -42,6 +43,8 @@ Graph quantize_weights(const Graph &float_graph, const WeightsOnly &grid) {
   // One copy for all nodes that read the same weights with the same axis for channels.
   std::map<std::pair<ValueId, std::size_t>, ValueId> made;
   for (Node &node : g.nodes) {
+    if (grid.dtype == QTN_INT8 && is_recurrent(g, node))
+      quantize_recurrent(g, node, settings_of(grid, false), "weights");
     if (!has_weights(g, node)) continue;
     const ValueId original = node.inputs[1];
     const std::size_t channels = graph::output_channel_axis(node);

@@ -1503,7 +1503,7 @@ QTN_API qstatus qmodel_quantize_dynamic(qmodel **out, const qmodel *m, const qco
 
 /** Makes a model small, and leaves its arithmetic as it is: constant weights of Conv, Gemm and MatMul (matrices) become
  * integers on a symmetric grid over [-amax, amax], which a session turns back into floats once. Files have them behind
- * DequantizeLinear.
+ * DequantizeLinear. With "int8", those of LSTM, GRU and RNN do too, as qmodel_quantize_dynamic makes them.
  *
  * @param out the model; free it with qmodel_free
  * @param m a loaded float model

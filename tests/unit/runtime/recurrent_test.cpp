@@ -5,6 +5,7 @@
 #include "onnx/onnx.hpp"
 #include "ops/support.hpp"
 #include "quant/dynamic.hpp"
+#include "quant/weights_only.hpp"
 #include "runtime/support.hpp"
 
 namespace qtn::test {
@@ -241,6 +242,14 @@ void settings(void **) {
   const Attrs blocks = attrs({{"weight_scheme", std::string("per_block_symmetric")}, {"block_size", std::int64_t{4}}});
   quant::Config in_blocks("onnx");
   in_blocks.set("op:GRU", &blocks);
+  // Weights only: the same for int8, with blocks or without, and floats for fewer bits.
+  for (const std::int64_t block : {0, 8})
+    for (const qdtype dtype : {QTN_INT8, QTN_INT4}) {
+      const graph::Graph q = quant::quantize_weights(g, {dtype, block});
+      const auto node = std::ranges::find(q.nodes, &ops::kGRU, &graph::Node::op);
+      assert_true(node != q.nodes.end());
+      assert_int_equal(graph::integer_form(q, *node) == graph::IntegerForm::recurrent, dtype == QTN_INT8);
+    }
   expect_error(QTN_EUNSUPPORTED, {"not in blocks"}, [&] { weights(in_blocks); });
 }
 
