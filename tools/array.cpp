@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "file.hpp"
+
 namespace tool {
 
 namespace {
@@ -43,7 +45,9 @@ Array open_array(const std::string &path) {
   return std::move(arrays.front());
 }
 
-std::vector<int64_t> read_labels(const std::string &path, size_t samples) {
+namespace {
+
+void add_labels(std::vector<int64_t> &labels, const std::string &path) {
   const Array array = open_array(path);
   const bool column = array.shape.size() == 2 && array.shape[1] == 1;
   if (array.shape.size() != 1 && !column)
@@ -63,11 +67,21 @@ std::vector<int64_t> read_labels(const std::string &path, size_t samples) {
       throw Failure(path + ": labels are int64 class numbers, this is " + qdtype_name(qtensor_dtype(stored.get())));
   }
   const Tensor wide = cast(stored, QTN_INT64);
-  if (array.rows() != samples)
-    throw Failure(path + ": holds " + std::to_string(array.rows()) + " labels for " + std::to_string(samples) +
+  const auto *values = static_cast<const int64_t *>(qtensor_data(wide.get()));
+  labels.insert(labels.end(), values, values + array.rows());
+}
+
+}  // namespace
+
+std::vector<int64_t> read_labels(const std::string &path, size_t samples) {
+  const std::vector<std::string> paths = matches_of(path);
+  if (paths.empty()) throw Failure(path + ": matches no file");
+  std::vector<int64_t> labels;
+  for (const std::string &one : paths) add_labels(labels, one);
+  if (labels.size() != samples)
+    throw Failure(path + ": holds " + std::to_string(labels.size()) + " labels for " + std::to_string(samples) +
                   " samples");
-  const auto *labels = static_cast<const int64_t *>(qtensor_data(wide.get()));
-  return std::vector<int64_t>(labels, labels + array.rows());
+  return labels;
 }
 
 std::string shape_text(const Shape &shape) {

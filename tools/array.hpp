@@ -29,7 +29,7 @@ std::vector<Array> open_arrays(const std::string &path);
 /// The array of a file that holds one.
 Array open_array(const std::string &path);
 
-/// Class numbers: int64 (or a narrower integer) of shape [count] or [count, 1].
+/// Class numbers: int64 (or a narrower integer) of shape [count] or [count, 1], of a file or of those that a pattern matches.
 /// Throws where they are not one for each of `samples`.
 std::vector<int64_t> read_labels(const std::string &path, size_t samples);
 

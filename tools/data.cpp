@@ -2,11 +2,14 @@
 #include "data.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 
 #include "array.hpp"
+#include "file.hpp"
 #include "pictures.hpp"
+#include "shards.hpp"
 
 namespace tool {
 
@@ -20,23 +23,20 @@ std::string input_names(const qmodel *model, const std::set<size_t> &without = {
 }
 
 // An array for each input that has data.
-using Arrays = std::vector<std::optional<Array>>;
+using Arrays = std::vector<std::optional<Shards>>;
 
 class ArraySamples : public Samples {
  public:
   ArraySamples(Arrays arrays, const qmodel *model) : arrays_(std::move(arrays)) {
     while (!arrays_[first_]) ++first_;
-    for (const std::optional<Array> &array : arrays_) {
-      if (!array) continue;
-      if (array->shape.empty()) throw Failure(array->path + ": is a scalar; the first axis runs over samples");
-      if (array->rows() != first().rows())
-        throw Failure(array->path + ": has " + std::to_string(array->rows()) + " samples, " + first().path + " has " +
-                      std::to_string(first().rows()));
-    }
-    if (first().rows() == 0) throw Failure(first().path + ": holds no samples");
+    for (const std::optional<Shards> &array : arrays_)
+      if (array && array->rows() != first().rows())
+        throw Failure(array->path() + ": has " + std::to_string(array->rows()) + " samples, " + first().path() +
+                      " has " + std::to_string(first().rows()));
+    if (first().rows() == 0) throw Failure(first().path() + ": holds no samples");
     const size_t rank = qmodel_input_rank(model, first_);
     for (size_t i = 0; i < arrays_.size(); ++i) types_.push_back(qmodel_input_dtype(model, i));
-    unbatched_ = qmodel_input_shape(model, first_) != nullptr && first().shape.size() == rank + 1;
+    unbatched_ = qmodel_input_shape(model, first_) != nullptr && first().shape().size() == rank + 1;
   }
 
   size_t count() const override { return first().rows(); }
@@ -46,14 +46,14 @@ class ArraySamples : public Samples {
     std::vector<Tensor> tensors(arrays_.size());
     for (size_t i = 0; i < arrays_.size(); ++i) {
       if (!arrays_[i]) continue;
-      Tensor rows = of_input(arrays_[i]->read(begin, count), types_[i]);
+      Tensor rows = arrays_[i]->read(begin, count, types_[i]);
       tensors[i] = unbatched_ ? make<Tensor>(qtensor_select, rows.get(), 0, 0) : std::move(rows);
     }
     return tensors;
   }
 
  private:
-  const Array &first() const { return *arrays_[first_]; }
+  const Shards &first() const { return *arrays_[first_]; }
 
   Arrays arrays_;
   size_t first_ = 0;           // that has data
@@ -68,6 +68,13 @@ std::optional<size_t> named_input(const std::string &source, const qmodel *model
   return std::nullopt;
 }
 
+// The array of each file, one behind the other.
+Shards joined_arrays(const std::vector<std::string> &paths) {
+  std::vector<Array> parts;
+  for (const std::string &path : paths) parts.push_back(open_array(path));
+  return Shards(std::move(parts));
+}
+
 Arrays named_arrays(const std::vector<std::string> &sources, const qmodel *model,
                     const std::set<size_t> &from_elsewhere) {
   Arrays found(qmodel_input_count(model));
@@ -76,7 +83,7 @@ Arrays named_arrays(const std::vector<std::string> &sources, const qmodel *model
     if (!input) throw Failure("--data " + source + ": is not an input of the model; these are " + input_names(model));
     if (found[*input]) throw UsageError("--data " + source + ": that input has been given already");
     if (from_elsewhere.count(*input) != 0) throw UsageError("--data " + source + ": that input is given by --state");
-    found[*input] = open_array(source.substr(std::string(qmodel_input_name(model, *input)).size() + 1));
+    found[*input] = joined_arrays(files_of(source.substr(std::string(qmodel_input_name(model, *input)).size() + 1)));
   }
   for (size_t i = 0; i < found.size(); ++i)
     if (!found[i] && from_elsewhere.count(i) == 0)
@@ -92,31 +99,32 @@ Arrays safetensors_arrays(const std::string &path, const qmodel *model, const st
     const std::string name = qmodel_input_name(model, i);
     const auto found = std::find_if(all.begin(), all.end(), [&](const Array &array) { return array.name == name; });
     if (found == all.end()) throw Failure(path + ": holds no tensor for the input '" + name + "'");
-    arrays[i] = *found;
+    arrays[i] = Shards({*found});
   }
   return arrays;
 }
 
-Arrays npy_array(const std::string &path, const qmodel *model, const std::set<size_t> &from_elsewhere) {
+Arrays npy_array(const std::vector<std::string> &paths, const qmodel *model, const std::set<size_t> &from_elsewhere) {
   Arrays arrays(qmodel_input_count(model));
   if (arrays.size() - from_elsewhere.size() != 1)
-    throw Failure(path + ": is data for one input, and the model has " +
+    throw Failure(paths.front() + ": is data for one input, and the model has " +
                   std::to_string(arrays.size() - from_elsewhere.size()) + ": " + input_names(model, from_elsewhere) +
                   "; give NAME=FILE.npy for each");
   size_t input = 0;
   while (from_elsewhere.count(input) != 0) ++input;
-  arrays[input] = open_array(path);
+  arrays[input] = joined_arrays(paths);
   return arrays;
 }
 
 }  // namespace
 
 CLI::Option *add_data_options(CLI::App &command, DataOptions &options) {
-  CLI::Option *data = command
-                          .add_option("--data", options.sources,
-                                      "FILE.npy, FILE.safetensors, NAME=FILE.npy (repeated) or a folder of images")
-                          ->type_name("DATA")
-                          ->allow_extra_args(false);
+  CLI::Option *data =
+      command
+          .add_option("--data", options.sources,
+                      "FILE.npy..., 'SHARD-*.npy', FILE.safetensors, NAME=FILE.npy (repeated) or a folder of images")
+          ->type_name("DATA")
+          ->allow_extra_args(false);
   command.add_option("--size", options.size, "Images: the size to which they are resized")->type_name("WxH");
   command.add_option("--mean", options.mean, "Images: subtracted from the pixels 0..255, by channel")
       ->type_name("A,B,C");
@@ -141,12 +149,19 @@ std::unique_ptr<Samples> open_data(const DataOptions &options, const qmodel *mod
                                     {"--layout", options.layout},
                                     {"--channels", options.channels}})
     if (!value.empty()) throw UsageError(std::string(name) + " is for images, and " + source + " is not a folder");
-  const bool named = !one || (!std::filesystem::exists(source) && source.find('=') != std::string::npos);
-  if (named) return std::make_unique<ArraySamples>(named_arrays(options.sources, model, from_elsewhere), model);
-  const bool safetensors = source.ends_with(".safetensors");
-  return std::make_unique<ArraySamples>(
-      safetensors ? safetensors_arrays(source, model, from_elsewhere) : npy_array(source, model, from_elsewhere),
-      model);
+  const auto has_name = [](const std::string &text) {
+    return !std::filesystem::exists(text) && text.find('=') != std::string::npos;
+  };
+  // Files without names would not be told apart by several inputs.
+  const bool files = one || qmodel_input_count(model) - from_elsewhere.size() == 1;
+  if (!files || std::any_of(options.sources.begin(), options.sources.end(), has_name))
+    return std::make_unique<ArraySamples>(named_arrays(options.sources, model, from_elsewhere), model);
+  if (one && source.ends_with(".safetensors"))
+    return std::make_unique<ArraySamples>(safetensors_arrays(source, model, from_elsewhere), model);
+  std::vector<std::string> paths;
+  for (const std::string &text : options.sources)
+    for (std::string &path : files_of(text)) paths.push_back(std::move(path));
+  return std::make_unique<ArraySamples>(npy_array(paths, model, from_elsewhere), model);
 }
 
 size_t fixed_batch(const qmodel *model) {

@@ -2,9 +2,11 @@
 #include "file.hpp"
 
 #include <fcntl.h>
+#include <glob.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -55,6 +57,21 @@ std::uintmax_t file_bytes(const std::string &path) {
   return S_ISREG(status.st_mode) ? static_cast<std::uintmax_t>(status.st_size) : 0;
 }
 
+std::vector<std::string> matches_of(const std::string &pattern) {
+  struct stat status {};
+  if (::stat(pattern.c_str(), &status) == 0 || pattern.find_first_of("*?[") == std::string::npos) return {pattern};
+  struct Found {
+    glob_t paths{};
+    ~Found() { ::globfree(&paths); }
+  } found;
+  const int error = ::glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found.paths);
+  if (error == GLOB_NOSPACE) throw std::bad_alloc();
+  std::vector<std::string> names;
+  if (error == 0) names.assign(found.paths.gl_pathv, found.paths.gl_pathv + found.paths.gl_pathc);
+  std::sort(names.begin(), names.end());  // by bytes, in whatever language the system speaks
+  return names;
+}
+
 void require_writable(const std::string &path) {
   if (path == "-") throw UsageError("-: is not a file; for a file of this name write ./-");
   if (const int error = qtn::WholeFile::check(path)) fail_with(path, "cannot be written", error);
@@ -62,12 +79,13 @@ void require_writable(const std::string &path) {
 
 void refuse_input(const std::string &output, const std::vector<std::string> &inputs) {
   for (const std::string &named : inputs) {
-    const std::string input = named.substr(named.find('=') + 1);  // --data NAME=FILE
-    struct stat out {
-    }, in{};
-    if (::stat(output.c_str(), &out) != 0 || ::stat(input.c_str(), &in) != 0 || !S_ISREG(out.st_mode)) continue;
-    if (out.st_dev == in.st_dev && out.st_ino == in.st_ino)
-      throw UsageError(output + ": is also read (" + input + "), and would be overwritten");
+    for (const std::string &input : matches_of(named.substr(named.find('=') + 1))) {  // --data NAME=FILE
+      struct stat out {
+      }, in{};
+      if (::stat(output.c_str(), &out) != 0 || ::stat(input.c_str(), &in) != 0 || !S_ISREG(out.st_mode)) continue;
+      if (out.st_dev == in.st_dev && out.st_ino == in.st_ino)
+        throw UsageError(output + ": is also read (" + input + "), and would be overwritten");
+    }
   }
 }
 

@@ -15,6 +15,10 @@ Bytes read_file(const std::string &path);
 /// The size of a regular file, 0 for any other, or for none.
 std::uintmax_t file_bytes(const std::string &path);
 
+/// The path itself; where no file has that name, and it has * ? or [, the files that it matches, sorted by name: maybe
+/// none.
+std::vector<std::string> matches_of(const std::string &pattern);
+
 /// Fails early, before minutes of work, when a file cannot be made at `path`, or where it is "-".
 void require_writable(const std::string &path);
 

@@ -22,21 +22,20 @@ int complain(int exit_code, std::string message) {
   return exit_code;
 }
 
-bool names_an_input(std::string_view argument) {
-  return argument.size() > 5 && argument.front() != '-' && argument.find('=') != 0 &&
-         argument.find('=') != std::string_view::npos && argument.ends_with(".npy");
+bool is_array(std::string_view argument) {
+  return argument.size() > 4 && argument.front() != '-' && argument.find('=') != 0 && argument.ends_with(".npy");
 }
 
-// `--data a=a.npy b=b.npy` means `--data a=a.npy --data b=b.npy`. An option that took any number of words would also
-// swallow the model that follows it.
+// `--data a=a.npy b=b.npy` means `--data a=a.npy --data b=b.npy`, and `--data shard-*.npy`, of which a shell makes words,
+// likewise. An option that took any number of words would also swallow the model that follows it.
 std::vector<std::string> arguments(int argc, char **argv) {
   std::vector<std::string> words;
   bool in_data = false;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
-    const bool continues = in_data && names_an_input(word) && words.back() != "--data";
+    const bool continues = in_data && is_array(word) && words.back() != "--data";
     if (continues) words.emplace_back("--data");
-    in_data = word == "--data" || (in_data && names_an_input(word));
+    in_data = word == "--data" || (in_data && is_array(word));
     words.push_back(word);
   }
   std::reverse(words.begin(), words.end());  // the order CLI11 takes them in

@@ -150,6 +150,73 @@ class Samples(CalibrationTest):
         self.check(folder, "broken.png", model=model)
 
 
+class Resumed(CalibrationTest):
+    """A calibration that was stopped ends with the bytes of one that was not."""
+
+    def many_samples(self):
+        values, shape, _ = read_npy(IMAGES)
+        half = npy(values * 2, (shape[0] * 2, *shape[1:]))
+        self.path("many-0.npy", half)
+        self.path("many-1.npy", half)
+
+    def arguments(self, name, *options):
+        return ("calibrate", MODEL, "-o", name, "--data", "many-*.npy", *options)
+
+    def stop(self, stopping, *options):
+        """Sends a signal when there is a checkpoint, or at once."""
+        checkpoint = self.path("kept.safetensors")
+        before = os.stat(checkpoint).st_mtime_ns if os.path.exists(checkpoint) else 0
+        process = subprocess.Popen([COMMAND, *self.arguments("out.qcal", "--checkpoint", checkpoint, *options)], cwd=self.folder,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        if stopping == signal.SIGKILL:
+            while process.poll() is None and (not os.path.exists(checkpoint) or os.stat(checkpoint).st_mtime_ns == before):
+                time.sleep(0.01)
+        else:
+            with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
+                while not int(next(line for line in status if line.startswith("SigCgt")).split()[1], 16) & 1 << signal.SIGINT - 1:
+                    time.sleep(0.01)
+                    status.seek(0)
+        process.send_signal(stopping)
+        return process.communicate()[1], process.returncode
+
+    def test_interrupts(self):
+        self.many_samples()
+        options = ("--observer", "histogram")  # which depends on the order
+        self.succeed(*self.arguments("whole.qcal", *options))
+        said, status = self.stop(signal.SIGINT, *options, "--resume")  # there is none yet
+        self.assertEqual(status, 1)
+        self.assertRegex(said, r"\Aqtensor: stopped after \d+ of 2160 batches; --resume goes on from \S+kept.safetensors\n\Z")
+        first = int(said.split()[3])
+        said, status = self.stop(signal.SIGINT, *options, "--resume")
+        self.assertGreater(int(said.split()[3]), first)
+        self.succeed(*self.arguments("out.qcal", "--checkpoint", "kept.safetensors", "--resume", *options))
+        self.assertEqual(self.bytes_of(self.path("out.qcal")), self.bytes_of(self.path("whole.qcal")))
+        self.assertFalse([name for name in os.listdir(self.folder) if name.startswith("kept")])
+
+    def test_kills(self):
+        self.many_samples()
+        options = ("--observer", "entropy")
+        self.succeed(*self.arguments("whole.qcal", *options))
+        _, status = self.stop(signal.SIGKILL, *options)
+        if status == 0:
+            self.skipTest("the machine is too fast: all was done before there was a checkpoint")
+        self.succeed(*self.arguments("out.qcal", "--checkpoint", "kept.safetensors", "--resume", *options))
+        self.assertEqual(self.bytes_of(self.path("out.qcal")), self.bytes_of(self.path("whole.qcal")))
+
+    def test_other_checkpoints_are_refused(self):
+        self.many_samples()
+        self.stop(signal.SIGINT)
+        resumed = ("--checkpoint", "kept.safetensors", "--resume")
+        self.refuse(*self.arguments("out.qcal", *resumed, "--samples", "30"), says=["kept.safetensors", "(30 samples)", "(2160 samples)"])
+        self.refuse(*self.arguments("out.qcal", *resumed, "--shard", "1/2"), says=["kept.safetensors", "--shard 1/2"])
+        self.refuse("calibrate", MODEL, "-o", "out.qcal", "--data", CALIBRATION, *resumed, says=["kept.safetensors", "many-*.npy"])
+        self.refuse(*self.arguments("out.qcal", *resumed, "--config", "nvidia"), says=["kept.safetensors", "nvidia"])
+        self.path("bad.safetensors", b"bad")
+        self.refuse(*self.arguments("out.qcal", "--checkpoint", "bad.safetensors", "--resume"), says="bad.safetensors")
+        self.refuse(*self.arguments("out.qcal", "--resume"), code=2, says="--checkpoint")
+        self.refuse(*self.arguments("out.qcal", "--checkpoint", "out.qcal"), code=2, says="is also -o")
+
+
 class Interrupted(CalibrationTest):
     def many_samples(self):
         values, shape, _ = read_npy(IMAGES)

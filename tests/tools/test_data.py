@@ -7,7 +7,7 @@ import struct
 import unittest
 import zlib
 
-from support import CommandTest, npy, onnx, read_npy, read_safetensors, safetensors
+from support import IMAGES, LABELS, MODEL, CommandTest, npy, onnx, read_npy, read_safetensors, safetensors
 
 IDENTITY = onnx([("Identity", ["x"], ["y"])], {"x": ["n", 2]}, {"y": ["n", 2]})
 TWO = onnx([("Add", ["a", "b"], ["sum"]), ("Mul", ["a", "b"], ["product"])], {"a": ["n", 2], "b": ["n", 2]},
@@ -48,6 +48,53 @@ class Arrays(CommandTest):
                 data = self.path("x.npy", npy(values, (3, 2), descr, version))
                 self.succeed("run", self.identity, "--data", data, "-o", self.out)
                 self.assertEqual(read_npy(self.out), (values, (3, 2), "<f4"))
+
+    def test_shards(self):
+        parts = [([1, 2, 3, 4], (2, 2), "<f4"), ([], (0, 2), "<f4"), ([5, 6], (1, 2), "<f8"), ([7, 8, 9, 10, 11, 12], (3, 2), "<f4")]
+        for i, (values, shape, descr) in enumerate(parts):
+            self.path(f"x-{i}.npy", npy(values, shape, descr))
+        paths = [self.path(f"x-{i}.npy") for i in range(len(parts))]
+        whole = [value for values, _, _ in parts for value in values]
+        repeated = [word for path in paths for word in ("--data", path)]
+        for data in (["--data", self.path("x-*.npy")], ["--data", "x-?.npy"], ["--data", "x-[0-3].npy"], ["--data", *paths], repeated,
+                     ["--data", "x=x-*.npy"], ["--data", paths[0], self.path("x-[123].npy")]):
+            for batch in (1, 2, 5, 100):
+                self.succeed("run", self.identity, *data, "-o", self.out, "--batch", str(batch))
+                self.assertEqual(read_npy(self.out), (whole, (6, 2), "<f4"), f"{data}, {batch}")
+        self.succeed("run", self.identity, "-o", self.out, "--data", *reversed(paths))  # in the order given
+        self.assertEqual(read_npy(self.out)[0], whole[6:] + whole[4:6] + whole[:4])
+        # A name of its own, though it looks like a pattern.
+        self.succeed("run", self.identity, "--data", self.path("x-[12].npy", npy([1, 2], (1, 2))), "-o", self.out)
+        self.assertEqual(read_npy(self.out), ([1, 2], (1, 2), "<f4"))
+
+    def test_shards_of_several_inputs(self):
+        for name, values in (("a", [1, 2, 3, 4]), ("b", [5, 6, 7, 8])):
+            self.path(f"{name}-0.npy", npy(values[:2], (1, 2)))
+            self.path(f"{name}-1.npy", npy(values[2:], (1, 2)))
+        out, whole = self.path("out.safetensors"), self.path("whole.safetensors")
+        self.path("both.safetensors", safetensors({"a": ([1, 2, 3, 4], [2, 2]), "b": ([5, 6, 7, 8], [2, 2])}))
+        self.succeed("run", self.two, "--data", "both.safetensors", "-o", whole)
+        self.succeed("run", self.two, "--data", "a=a-*.npy", "--data", "b=b-*.npy", "-o", out)
+        self.assertEqual(read_safetensors(out), read_safetensors(whole))
+        self.refuse("run", self.two, "--data", "a-*.npy", "-o", out, says=["a-0.npy", "2"])
+
+    def test_shards_that_do_not_go_together(self):
+        self.path("x-0.npy", npy([1, 2, 3, 4], (2, 2)))
+        self.path("x-1.npy", npy([1, 2, 3], (1, 3)))
+        run = ("run", self.identity, "-o", self.out, "--data")
+        self.refuse(*run, "x-*.npy", says=["x-1.npy", "1x3", "x-0.npy", "2x2"])
+        self.refuse(*run, "y-*.npy", says="y-*.npy: matches no file")
+        self.path("x-1.npy", npy([1], ()))
+        self.refuse(*run, "x-*.npy", says="x-1.npy: is a scalar")
+        self.refuse("run", self.identity, "-o", self.path("x-0.npy"), "--data", "x-*.npy", code=2, says="x-0.npy: is also read")
+
+    def test_labels_in_shards(self):
+        values, shape, _ = read_npy(LABELS)
+        self.path("labels-0.npy", npy(values[:100], (100,), "<i8"))
+        self.path("labels-1.npy", npy(values[100:], (shape[0] - 100,), "<i8"))
+        compare = ("compare", MODEL, MODEL, "--data", IMAGES, "--labels")
+        self.assertEqual(self.succeed_json(*compare, "labels-*.npy"), self.succeed_json(*compare, LABELS))
+        self.refuse(*compare, "labels-1.npy", says=["440 labels", "540 samples"])
 
     def test_inputs_of_float64(self):
         model = onnx([("GlobalAveragePool", ["x"], ["y"])], {"x": ["n", 1, 2]}, {"y": ["n", 1, 1]}, dtype=11)
