@@ -18,7 +18,8 @@
   differ by 2 % at most; of a line with times only the first word counts.
 - Other blocks of no language are drawings, xml ones part of a file.
 
-A block that cannot be run has a comment before it that says why: <!-- not run: it needs a GPU -->. Prints what it skips. Exits with 77
+A block that cannot be run has a comment before it that says why: <!-- not run: it needs a GPU -->; one for which a module of Debian's
+Python may be missing names that: <!-- needs: distributed -->. Prints what it skips. Exits with 77
 where the page has nothing to run, or needs a package that was not built.
 """
 import json
@@ -48,6 +49,9 @@ class Block:
         self.text = textwrap.dedent(match["text"])
         before = page[: match.start()].rstrip().rsplit("\n", 1)[-1].strip()
         self.reason = (re.findall(r"^<!-- not run: (.*) -->$", before) or [None])[0]
+        for module in re.findall(r"^<!-- needs: (.*) -->$", before):
+            if subprocess.run(["/usr/bin/python3", "-c", f"import {module}"], stderr=subprocess.DEVNULL).returncode:
+                self.reason = f"{module} of Python is missing here"
         self.line = page.count("\n", 0, match.start()) + 1
 
 

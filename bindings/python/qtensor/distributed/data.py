@@ -111,12 +111,12 @@ def parquet(paths: Paths, columns: Mapping[str, str] | None = None,
     return [RowGroup(path, index, chosen, rows) for path in files(paths) for index in range(pq.read_metadata(path).num_row_groups)]
 
 
-# --- pictures
+# --- images
 
 
 @dataclass(frozen=True)
-class Pictures:
-    """How pictures become arrays, as the options of `qtensor quantize --data FOLDER` say it: decoded to RGB, resized by bilinear
+class ImageDecoder:
+    """How images become arrays, as the options of `qtensor quantize --data FOLDER` say it: decoded to RGB, resized by bilinear
     interpolation with half-pixel centres, (pixel - mean) / std. Needs Pillow."""
 
     size: tuple[int, int]
@@ -133,7 +133,7 @@ class Pictures:
         try:
             image_of = importlib.import_module("PIL.Image").open
         except ImportError as error:
-            raise ImportError("Pillow is missing, which reads pictures: pip install 'qtensor[data]'") from error
+            raise ImportError("Pillow is missing, which reads images: pip install 'qtensor[data]'") from error
         with image_of(file) as image:
             pixels = np.asarray(image.convert("RGB"), np.float32)
         if self.channels == "bgr":
@@ -167,16 +167,16 @@ class Folder:
             yield (self.prepare(path), self.labels[i]) if self.labels else self.prepare(path)
 
 
-PICTURES = re.compile(r"\.(jpe?g|png)$", re.IGNORECASE)
+SUFFIXES = re.compile(r"\.(jpe?g|png)$", re.IGNORECASE)
 
 
-def pictures(folder: str | os.PathLike[str], prepare: Callable[[Any], Any], count: int = 256, by_class: bool = False) -> list[Folder]:
-    """A partition for each `count` pictures of a folder, in the order of their names. `prepare`: a Pictures, or a function that
+def images(folder: str | os.PathLike[str], prepare: Callable[[Any], Any], count: int = 256, by_class: bool = False) -> list[Folder]:
+    """A partition for each `count` images of a folder, in the order of their names. `prepare`: an ImageDecoder, or a function that
     makes an array of a path. `by_class`: the folder has a folder for each class, whose places in the order of names are labels."""
     root = os.fspath(folder)
     classes = sorted(entry.name for entry in os.scandir(root) if entry.is_dir()) if by_class else [""]
     found = [(os.path.join(root, name, file), label) for label, name in enumerate(classes)
-             for file in sorted(os.listdir(os.path.join(root, name))) if PICTURES.search(file)]
+             for file in sorted(os.listdir(os.path.join(root, name))) if SUFFIXES.search(file)]
     if not found:
         raise ValueError(f"{root}: holds no .jpg, .jpeg or .png file")
     return [Folder(tuple(path for path, _ in part), prepare, tuple(label for _, label in part) if by_class else ())
@@ -196,6 +196,7 @@ class Shard:
         sample: dict[str, bytes] = {}
         with tarfile.open(self.path, "r|*") as shard:
             for member in shard:
+                shard.members.clear()  # which would grow with the shard
                 if not member.isfile():
                     continue
                 folder, _, name = member.name.rpartition("/")
@@ -221,10 +222,10 @@ def tar(paths: Paths, prepare: Callable[[dict[str, bytes]], Any]) -> list[Shard]
 
 @dataclass(frozen=True)
 class decoded:
-    """For tar(): the picture, or the array of .npy, that a sample has, and its class number of .cls where it has one."""
+    """For tar(): the image, or the array of .npy, that a sample has, and its class number of .cls where it has one."""
 
-    picture: Callable[[Any], Any] | None = None
-    """A Pictures; None where samples are .npy."""
+    image: Callable[[Any], Any] | None = None
+    """An ImageDecoder; None where samples are .npy."""
 
     def __call__(self, sample: dict[str, bytes]) -> Any:
         import io
@@ -235,10 +236,10 @@ class decoded:
         if len(found) != 1:
             raise ValueError(f"a sample has the members {', '.join(sample)}, and not one of npy, png, jpg, jpeg")
         (extension, content), = found
-        if extension != "npy" and self.picture is None:
-            raise ValueError(f"a sample is a {extension}: pass decoded(Pictures(size=...))")
-        array = np.load(io.BytesIO(content)) if extension == "npy" else self.picture(io.BytesIO(content))  # type: ignore[misc]
+        if extension != "npy" and self.image is None:
+            raise ValueError(f"a sample is a {extension}: pass decoded(ImageDecoder(size=...))")
+        array = np.load(io.BytesIO(content)) if extension == "npy" else self.image(io.BytesIO(content))  # type: ignore[misc]
         return (array, int(sample["cls"])) if "cls" in sample else array
 
 
-__all__ = ["Pictures", "decoded", "files", "npy", "parquet", "pictures", "tar"]
+__all__ = ["ImageDecoder", "decoded", "files", "images", "npy", "parquet", "tar"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files as partitions: .npy, tar shards, and with their libraries Parquet and pictures, which the command reads to the same bits."""
+"""Files as partitions: .npy, tar shards, and with their libraries Parquet and images, which the command reads to the same bits."""
 
 import io
 import os
@@ -115,7 +115,7 @@ class Readers(Case):
         self.assertLess(int(done.stdout), 60_000, "KiB more for 256 MiB of data")
 
     @unittest.skipUnless(Image, "Pillow is missing here")
-    def test_pictures_are_those_of_the_command(self):
+    def test_images_are_those_of_the_command(self):
         rng = np.random.default_rng(2)
         for label in range(3):
             os.mkdir(self.path(str(label)))
@@ -125,19 +125,19 @@ class Readers(Case):
                 noise = rng.integers(0, 256, (height, width, 3), np.uint8)
                 Image.fromarray(noise).convert(mode).save(self.path(str(label), f"{i}.png"))
             Image.fromarray(rng.integers(0, 256, (21, 17, 3), np.uint8)).save(self.path(str(label), "photo.JPG"), "JPEG")
-        prepare = data.Pictures((12, 9), (123.675, 116.28, 103.53), (58.395, 57.12, 57.375))
-        labelled = [item for part in data.pictures(self.folder, prepare, 4, by_class=True) for item in part]
+        prepare = data.ImageDecoder((12, 9), (123.675, 116.28, 103.53), (58.395, 57.12, 57.375))
+        labelled = [item for part in data.images(self.folder, prepare, 4, by_class=True) for item in part]
         self.assertEqual([label for _, label in labelled], [0] * 5 + [1] * 5 + [2] * 5)
-        ours = np.stack([picture for part in data.pictures(self.path("0"), prepare, 2) for picture in part])
-        np.testing.assert_array_equal(ours, np.stack([picture for picture, _ in labelled[:5]]))
-        # Pillow's own bilinear resize widens its window where it makes pictures smaller; torch has this one.
+        ours = np.stack([image for part in data.images(self.path("0"), prepare, 2) for image in part])
+        np.testing.assert_array_equal(ours, np.stack([image for image, _ in labelled[:5]]))
+        # Pillow's own bilinear resize widens its window where it makes images smaller; torch has this one.
         theirs = np.stack([self.bilinear(self.path("0", name), 12, 9) for name in sorted(os.listdir(self.path("0")))])
         mean, std = np.array(prepare.mean).reshape(3, 1, 1), np.array(prepare.std).reshape(3, 1, 1)
         np.testing.assert_allclose(ours, (theirs - mean) / std, rtol=0, atol=1e-5)
         if os.environ["QTENSOR_COMMAND"]:
             self.same_as_the_command(ours)
-        swapped = data.Pictures((12, 9), layout="nhwc", channels="bgr")(self.path("0", "0.png"))
-        plain = data.Pictures((12, 9))(self.path("0", "0.png"))
+        swapped = data.ImageDecoder((12, 9), layout="nhwc", channels="bgr")(self.path("0", "0.png"))
+        plain = data.ImageDecoder((12, 9))(self.path("0", "0.png"))
         np.testing.assert_array_equal(swapped[..., ::-1].transpose(2, 0, 1), plain)
 
     @staticmethod
