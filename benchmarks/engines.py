@@ -39,14 +39,16 @@ class Generated:
         self.shape, self.count, self.rows = shape, count, rows
 
     def __iter__(self):
+        os.environ["ENGINES_BEGAN"] = str(time.process_time())  # for the sink, in the same process
         image = np.random.default_rng(1).random((self.rows, *self.shape), np.float32)
         for i in range(0, self.count, self.rows):
             image[:, :, 0, 0] = i % 255 / 255
             yield image
 
 
-def nothing(index, outputs):
-    return len(outputs[0])
+def cpu_seconds(index, outputs):
+    """Of a partition, in its worker: on a busy machine that says more than the clock."""
+    return time.process_time() - float(os.environ["ENGINES_BEGAN"])
 
 
 def peak_kib():
@@ -64,31 +66,37 @@ def timed(call):
 
 
 def prediction(network, model, shape, count, rows, engines, turns):
-    """Seconds for `count` images, by who computes them; `rows` of them in an item and in a call."""
+    """Seconds for `count` images on each engine, by the clock and, of the worker that took most, of its CPU; `rows` of them in an item and in a
+    call."""
     session = qt.Session(model, {"threads": 1})
 
     def bare():
         for images in Generated(shape, count, rows):
             session.run([images])
+        return [cpu_seconds(0, None)]
 
     cases = {("no engine", 1): bare}
     for name, engine in engines.items():
         for workers in (1, 2):
             parts = divided(shape, count, workers, rows)
-            cases[name, workers] = lambda parts=parts, engine=engine: distributed.predict(model, parts, engine=engine, batch=rows, sink=nothing)
-    seconds = {case: [] for case in cases}
+            cases[name, workers] = lambda parts=parts, engine=engine: distributed.predict(model, parts, engine=engine, batch=rows, sink=cpu_seconds)
+    seconds, cpu = {case: [] for case in cases}, {case: [] for case in cases}
     for turn in range(turns + 1):
         for case, call in cases.items():
-            taken = timed(call)
+            start = time.perf_counter()
+            of_partitions = call()
             if turn:  # the first one makes sessions
-                seconds[case].append(taken)
+                seconds[case].append(time.perf_counter() - start)
+                cpu[case].append(max(of_partitions))
     medians = {case: statistics.median(found) for case, found in seconds.items()}
     out = []
     for (name, workers), median in medians.items():
         one = medians[name, 1]
         pairs = [a / b for a, b in zip(seconds[name, 1], seconds[name, workers])]
+        cpu_pairs = [a / b for a, b in zip(cpu[name, 1], cpu[name, workers])]
         out.append({"what": "prediction", "network": network, "engine": name, "workers": workers, "samples": count, "rows": rows,
                     "seconds": f"{median:.3f}", "per_second": f"{count / median:.0f}", "of_one_worker": f"{statistics.median(pairs):.2f}",
+                    "cpu_seconds": f"{statistics.median(cpu[name, workers]):.3f}", "of_one_worker_cpu": f"{statistics.median(cpu_pairs):.2f}",
                     "us_above_bare": f"{(one - medians['no engine', 1]) / count * 1e6:.1f}" if workers == 1 else ""})
     return out
 
@@ -202,7 +210,8 @@ def main():
     for row in rows:
         row.update(note=options.note, load=f"{load:.1f}", cpu=record.cpu_name())
         print({key: value for key, value in row.items() if value and key != "cpu"}, flush=True)
-    fields = ["what", "network", "engine", "workers", "samples", "rows", "seconds", "per_second", "of_one_worker", "us_above_bare",
+    fields = ["what", "network", "engine", "workers", "samples", "rows", "seconds", "per_second", "of_one_worker", "cpu_seconds",
+              "of_one_worker_cpu", "us_above_bare",
               "peak_mib", "note", "load", "cpu"]
     if options.csv:
         record.write_csv(options.csv, rows, fields)

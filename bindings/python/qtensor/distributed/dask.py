@@ -16,7 +16,7 @@ from qtensor.distributed.local import Local, listed
 from qtensor.distributed.rows import fixed_batch
 
 try:
-    dask, da, db = (importlib.import_module(name) for name in ("dask", "dask.array", "dask.bag"))
+    dask, da, db, lazy = (importlib.import_module(name) for name in ("dask", "dask.array", "dask.bag", "dask.delayed"))
 except ImportError as error:
     raise ImportError(f"Dask is missing, or a part of it ({error}): pip install 'qtensor[dask]'") from error
 delayed, is_dask_collection = dask.delayed, dask.is_dask_collection
@@ -86,7 +86,7 @@ class Dask(Local):
             self._client.cancel(futures)
 
     def predict(self, work: Callable[..., Any], job: Job, batch: int) -> Any:
-        if not is_dask_collection(self._dataset) or hasattr(self._dataset, "key"):
+        if not is_dask_collection(self._dataset) or isinstance(self._dataset, lazy.Delayed):
             return None
         if isinstance(self._dataset, da.Array):
             return _predict_array(self._dataset, self._partitions, job, batch)
@@ -97,8 +97,8 @@ class Dask(Local):
 
 def _parts(dataset: Any) -> list[Any]:
     """One for each partition: a Delayed, or an object that is sent."""
-    if not is_dask_collection(dataset) or hasattr(dataset, "key"):
-        found = [dataset] if hasattr(dataset, "key") else listed(dataset)
+    if not is_dask_collection(dataset) or isinstance(dataset, lazy.Delayed):
+        found = [dataset] if isinstance(dataset, lazy.Delayed) else listed(dataset)
         return [part if is_dask_collection(part) or type(part).__name__ == "Future" else _Closed(part) for part in found]
     if isinstance(dataset, da.Array):
         if dataset.ndim == 0:

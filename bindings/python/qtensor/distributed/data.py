@@ -194,6 +194,7 @@ class Shard:
     def __iter__(self) -> Iterator[Any]:
         key: str | None = None
         sample: dict[str, bytes] = {}
+        shard: Any
         with tarfile.open(self.path, "r|*") as shard:
             for member in shard:
                 shard.members.clear()  # which would grow with the shard

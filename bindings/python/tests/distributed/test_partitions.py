@@ -9,10 +9,11 @@ import tempfile
 import unittest
 
 import numpy as np
-from shared import (DIGITS, IMAGES, IN_TURN, LABELS, ROOT, SAMPLES, SIDE_BY_SIDE, Case, digits, file_of, observer, of_one_process, pairs)
+from shared import (DIGITS, IMAGES, IN_TURN, LABELS, ROOT, SAMPLES, SIDE_BY_SIDE, Case, file_of, observer, of_one_process, pairs)
 
 import qtensor as qt
 from qtensor import distributed
+from qtensor._callbacks import config_of
 from qtensor.distributed import chosen, job, merging, work
 from qtensor.distributed.sums import OfOutput, exact
 
@@ -45,7 +46,7 @@ class Calibration(Case):
 
     def test_every_kind_and_recipe_is_known(self):
         for kind in SIDE_BY_SIDE + IN_TURN:
-            config = job.config_text(qt.Config("onnx").set("*", {"observer": kind}) or qt.Config("onnx"))
+            config = job.config_text(config_of(observer(kind)))
             self.assertEqual(bool(chosen.in_turn(config)), kind in IN_TURN)
         self.assertEqual(sorted(chosen.DEFAULTS), sorted(RECIPES))
         for recipe in RECIPES:  # which observers a recipe has, the library itself says
@@ -57,7 +58,7 @@ class Calibration(Case):
     def test_observers_that_only_some_nodes_have_count_too(self):
         config = {"*": {"observer": "mse"}, "op:Gemm": {"observer": "moving_average"}}
         self.assertTrue(self.same(config, np.array_split(SAMPLES, 5)))
-        self.assertEqual(chosen.in_turn(job.config_text(qt._callbacks.config_of(config))), {"moving_average"})
+        self.assertEqual(chosen.in_turn(job.config_text(config_of(config))), {"moving_average"})
 
     def test_side_by_side_what_does_not_merge_exactly_differs(self):
         parts = np.array_split(SAMPLES, 7)
