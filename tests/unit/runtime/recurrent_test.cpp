@@ -209,7 +209,7 @@ void thousand_steps(void **) {
         }
       return 10 * std::log10(signal / lost);
     };
-    const graph::Graph q = quant::quantize_dynamic(g, quant::Config("onnx"), false);
+    const graph::Graph q = quant::quantize_dynamic(g, quant::Config("onnx"), {});
     for (const std::int64_t first : {0, 15}) {
       if (sqnr(g, first) < 110) fail_test(std::string(c.at("name")), ", float: ", sqnr(g, first), " dB");
       if (sqnr(q, first) < 48) fail_test(std::string(c.at("name")), ", dynamic: ", sqnr(q, first), " dB");
@@ -223,7 +223,7 @@ void thousand_steps(void **) {
 void settings(void **) {
   const graph::Graph g = onnx::load(cat(QTN_GOLDEN_DIR, "/recurrent/gru_long.onnx"));
   const auto weights = [&](const quant::Config &config) {
-    const graph::Graph q = quant::quantize_dynamic(g, config, false);
+    const graph::Graph q = quant::quantize_dynamic(g, config, {});
     const auto node = std::ranges::find(q.nodes, &ops::kGRU, &graph::Node::op);
     if (node == q.nodes.end()) fail_test("no GRU is left");
     return std::pair(q.value(node->inputs[1]).constant, q.value(node->inputs[2]).constant);
