@@ -11,6 +11,7 @@
 #include "graph/pipelines.hpp"
 #include "graph/tensors.hpp"
 #include "quant/classify.hpp"
+#include "quant/embedding.hpp"
 #include "quant/named.hpp"
 #include "quant/recurrent.hpp"
 #include "quant/weights.hpp"
@@ -26,7 +27,7 @@ using graph::ValueId;
 class Dynamic {
  public:
   Dynamic(Graph &g, const Config &config, const DynamicOptions &options)
-      : g_(g), facts_(g), products_(g), config_(config), options_(options) {}
+      : g_(g), facts_(g), products_(g), embeddings_(g), config_(config), options_(options) {}
 
   void run() {
     std::vector<Node> nodes;
@@ -55,10 +56,14 @@ class Dynamic {
     return numerics == Numerics::onnx ? ops::Granularity::row : ops::Granularity::tensor;
   }
 
-  /// A recurrent layer with its weights in integers, any other node as it is.
+  /// A recurrent layer with its weights in integers, an embedding with its table, any other node as it is.
   Node with_integers(Node node) {
-    if (!is_recurrent(g_, node)) return node;
-    if (const std::optional<Settings> settings = config_.settings_for(node))
+    const bool embedding = is_embedding(g_, node);
+    if (!embedding && !is_recurrent(g_, node)) return node;
+    const std::optional<Settings> settings = config_.settings_for(node);
+    if (settings && embedding)
+      embeddings_.quantize(node, *settings, "dynamic");
+    else if (settings)
       quantize_recurrent(g_, node, *settings, "dynamic");
     return node;
   }
@@ -112,6 +117,7 @@ class Dynamic {
   Graph &g_;
   const graph::Facts facts_;
   graph::DynamicProducts products_;
+  Embeddings embeddings_;
   const Config &config_;
   const DynamicOptions options_;
 };

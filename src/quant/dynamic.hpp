@@ -22,7 +22,8 @@ struct DynamicOptions {
 /// Every MatMul and Gemm with constant weights becomes DynamicQuantizeMatMul: weights of 8 bits as the settings of its
 /// node say, activations uint8 on grids that their own values give, under the numerics of its node: PyTorch's under
 /// fbgemm (over 7 bits with "reduce_range") and qnnpack, DynamicQuantizeLinear's under all others. With `convolutions`
-/// Conv too, as DynamicQuantizeLinear and ConvInteger. Throws QTN_EUNSUPPORTED on a graph that is quantized already,
+/// Conv too, as DynamicQuantizeLinear and ConvInteger. Tables of embeddings and the weights of recurrent layers become
+/// integers. Throws QTN_EUNSUPPORTED on a graph that is quantized already,
 /// rows under PyTorch's numerics, or settings that give weights other than 8 bits per tensor or channel.
 graph::Graph quantize_dynamic(const graph::Graph &float_graph, const Config &config, const DynamicOptions &options);
 

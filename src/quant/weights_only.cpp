@@ -8,6 +8,7 @@
 #include "graph/pipelines.hpp"
 #include "graph/tensors.hpp"
 #include "quant/classify.hpp"
+#include "quant/embedding.hpp"
 #include "quant/recurrent.hpp"
 #include "quant/weights.hpp"
 
@@ -42,7 +43,12 @@ Graph quantize_weights(const Graph &float_graph, const WeightsOnly &grid) {
   graph::run_passes(g, graph::Pipeline::simplification);
   // One copy for all nodes that read the same weights with the same axis for channels.
   std::map<std::pair<ValueId, std::size_t>, ValueId> made;
+  Embeddings embeddings(g);
   for (Node &node : g.nodes) {
+    if (is_embedding(g, node)) {
+      const bool blocks = grid.block_size > 0 && g.value(node.inputs[0]).constant.dim(1) >= grid.block_size;
+      embeddings.quantize(node, settings_of(grid, blocks), "weights");
+    }
     if (grid.dtype == QTN_INT8 && is_recurrent(g, node))
       quantize_recurrent(g, node, settings_of(grid, false), "weights");
     if (!has_weights(g, node)) continue;

@@ -11,9 +11,9 @@ struct WeightsOnly {
   std::int64_t block_size = 0;  ///< elements that share a scale along the axis that is summed over; 0: a whole channel
 };
 
-/// Constant float weights of Conv, Gemm and MatMul (matrices) become integers on a symmetric grid, and as int8 those of
-/// recurrent layers. Where the axis is shorter than a block there is a scale for each output channel. Throws QTN_EUNSUPPORTED on a graph that is quantized
-/// already.
+/// Constant float weights of Conv, Gemm and MatMul (matrices) and tables of embeddings become integers on a symmetric
+/// grid, and as int8 the weights of recurrent layers. Where the axis is shorter than a block there is a scale for each
+/// output channel or row. Throws QTN_EUNSUPPORTED on a graph that is quantized already.
 graph::Graph quantize_weights(const graph::Graph &float_graph, const WeightsOnly &grid);
 
 }  // namespace qtn::quant

@@ -100,7 +100,7 @@ SlotId RealLowering::real_slot(const Shape &shape, const Shape &strides) {
 bool RealLowering::lower_real() {
   for (const ValueId v : node_->outputs)
     if (v != kNoValue && element_count(shape_of(v)) == 0) return false;
-  if (lower_real_view()) return true;
+  if (lower_embedding() || lower_real_view()) return true;
   if (lower_real_recurrent()) return true;
   if (!is_real(output()) || !is_real(input(0))) return false;
   return lower_real_conv() || lower_real_transposed() || lower_real_matrix() || lower_real_matmul() ||
@@ -127,6 +127,25 @@ void RealLowering::add_real_convolution(SlotId x, SlotId y, const ops::Window &w
   const bool depthwise = w.out == 1 && static_cast<std::int64_t>(w.groups) == form(x).shape[1] && w.groups > 1;
   add_step(depthwise && is_flat(window) ? make_real_depthwise(edge(x), edge(y), window, w, clamp(), isa_, cache)
                                         : make_real_conv(edge(x), edge(y), window, w, clamp(), isa_, cache));
+}
+
+/// The table stays in integers, of which a run needs a few rows.
+bool RealLowering::lower_embedding() {
+  if (node_->op != &ops::kGather || node_->clamp) return false;
+  const Tensor &constant = known_.constants[at(input(0))];
+  if (!constant.has_data() || !constant.quantized() || constant.rank() != 2 || !is_real(output())) return false;
+  const Tensor table = constant.to_contiguous();
+  const Quantizer &q = *table.quantizer();
+  const bool by_row = q.per_channel() && (q.axis() == 0 || q.axis() == -2);
+  const std::int64_t axis = node_->attrs.get_int("axis", 0);
+  if ((q.dtype() != QTN_INT8 && q.dtype() != QTN_UINT8) || q.per_block() || (q.per_channel() && !by_row) ||
+      q.numerics() != Numerics::onnx || (axis != 0 && axis != -2))
+    return false;
+  const Shape &shape = shape_of(output());
+  const SlotId y = real_slot(shape, contiguous_strides(shape));
+  add_step(make_embedding(table, edge(real(input(1))), edge(y), isa_));
+  settle(output(), y);
+  return true;
 }
 
 bool RealLowering::lower_real_conv() {

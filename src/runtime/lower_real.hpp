@@ -47,6 +47,7 @@ class RealLowering : protected Forms {
   /// A contiguous float32 constant, or one without data.
   Tensor real_constant(graph::ValueId v);
 
+  bool lower_embedding();
   bool lower_real_conv();
   bool lower_real_recurrent();
   bool lower_real_transposed();

@@ -562,6 +562,30 @@ def rows_on_own_grids():
     case("quantize_dynamic/rows", ["D02"], *steps)
 
 
+def embeddings():
+    """Rows of a table that weights-only and dynamic quantization make int8, each with its own scale: NumPy in float32."""
+    rng = np.random.default_rng(13)
+    table = rng.normal(size=(130, 9)).astype(np.float32)
+    table[7] = 0
+    table[8] *= np.float32(1000)
+    scale = np.abs(table).max(axis=1, keepdims=True) / np.float32(127)
+    q = np.rint(table / np.where(scale == 0, np.float32(1), scale))
+    ids = np.array([[0, 7, 129], [-1, 8, 64]], np.int64)
+    value = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Gather", ["table", "ids"], ["y"], "lookup")], "table",
+                                   [value("ids", onnx.TensorProto.INT64, ["n", 3])], [value("y", onnx.TensorProto.FLOAT, ["n", 3, 9])],
+                                   [onnx.numpy_helper.from_array(table, "table")])  # fmt: skip
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 21)], ir_version=10)
+    onnx.checker.check_model(model, full_check=True)
+    steps = [call("qmodel_load_bytes", "m", data=list(model.SerializeToString())), call("qconfig_create", "c", name="onnx"),
+             call("qmodel_quantize_dynamic", "dynamic", m="$m", config="$c"), call("qmodel_quantize_weights", "weights", m="$m"),
+             call("qtensor_create", "ids", dtype="int64", shape=[2, 3], data=ids.ravel().tolist())]  # fmt: skip
+    for name in ("dynamic", "weights"):
+        steps += [call("qsession_create", f"{name}_s", m=f"${name}"), call("qsession_run", f"{name}_y", s=f"${name}_s", inputs=["$ids"]),
+                  expected_floats(f"{name}_y", torch.from_numpy((q * scale)[ids]), tolerance=0)]  # fmt: skip
+    case("quantize_dynamic/embeddings", ["D02"], *steps)
+
+
 def quantized_run(config, samples, x, outputs, name="c"):
     """A network prepared by $c, or another name (made by the steps `config`), calibrated on samples, converted, run on x."""
     steps = [*config, call("qmodel_prepare", "p", m="$m", config=f"${name}", mode=0)]
@@ -821,6 +845,7 @@ def main():
     dynamic()
     dynamic_network()
     rows_on_own_grids()
+    embeddings()
     qconfigs()
     quant_descriptors()
     fake_quantization()

@@ -1467,7 +1467,9 @@ QTN_API qstatus qreport_summary(qblob **out, const char *report);
 
 /** Quantizes a model without samples: activations get their grids when they are known, at every run. MatMul with a
  * constant matrix on the right, and Gemm with constant weights, become products of integers: x as uint8 over its own
- * range, weights as the configuration says, results in float. LSTM, GRU and RNN get int8 weights. All else is in float.
+ * range, weights as the configuration says, results in float. LSTM, GRU and RNN get int8 weights, and
+ * tables of embeddings (Gather of rows of a constant with 8 columns and 1024 elements or more) int8 rows, as the settings
+ * of their nodes say of weights. All else is in float.
  *
  * By default each row of x, along its last axis, has a scale and a zero point of its own: those of
  * DynamicQuantizeLinear of this row. So a sample has the same result in every batch, and a token with large values costs
@@ -1503,7 +1505,9 @@ QTN_API qstatus qmodel_quantize_dynamic(qmodel **out, const qmodel *m, const qco
 
 /** Makes a model small, and leaves its arithmetic as it is: constant weights of Conv, Gemm and MatMul (matrices) become
  * integers on a symmetric grid over [-amax, amax], which a session turns back into floats once. Files have them behind
- * DequantizeLinear. With "int8", those of LSTM, GRU and RNN do too, as qmodel_quantize_dynamic makes them.
+ * DequantizeLinear. Tables of embeddings do too (Gather of rows of a constant with 8 columns and 1024 elements or more),
+ * by row; a session reads rows of int8 as they are asked for. With "int8", weights of LSTM, GRU and RNN do too, as
+ * qmodel_quantize_dynamic makes them.
  *
  * @param out the model; free it with qmodel_free
  * @param m a loaded float model

@@ -100,6 +100,9 @@ StepPtr make_real_attention(const Edge &q, const Edge &k, const Edge &v, const E
 /// and sums of K products stay in int32.
 StepPtr make_matmul(const Edge &a, const Edge &b, const Edge &y);
 
+/// Rows of a table of 8-bit integers, per tensor or by row, by int64 or int32 indices, as floats without gaps.
+StepPtr make_embedding(const Tensor &table, const Edge &indices, const Edge &y, Isa isa);
+
 /// Floats [rows][k], and what they come to on the uint8 grids that they give themselves.
 struct DynamicOperand {
   SlotId real, q;
