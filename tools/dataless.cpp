@@ -8,8 +8,9 @@
 namespace tool {
 
 void add_dataless_options(CLI::App &command, DatalessOptions &options) {
-  CLI::Option *dynamic = command.add_flag("--dynamic", options.dynamic,
-                                          "Without samples: Gemm and MatMul quantize their input at every run, LSTM, GRU and RNN get int8 weights");
+  CLI::Option *dynamic = command.add_flag(
+      "--dynamic", options.dynamic,
+      "Without samples: Gemm and MatMul quantize their input at every run, LSTM, GRU and RNN get int8 weights");
   command.add_flag("--dynamic-conv", options.convolutions, "With --dynamic: Conv does so too")->needs(dynamic);
   command
       .add_option("--granularity", options.granularity,
@@ -37,15 +38,19 @@ void add_dataless_options(CLI::App &command, DatalessOptions &options) {
 std::string what_is_dynamic(const qmodel *model) {
   const Blob blob = make<Blob>(qmodel_inspect, model);
   const auto *text = static_cast<const char *>(qblob_data(blob.get()));
-  size_t products = 0, convolutions = 0;
-  for (const auto &node : nlohmann::json::parse(text, text + qblob_size(blob.get())).at("nodes")) {
-    products += node.at("op") == "DynamicQuantizeMatMul";
-    convolutions += node.at("op") == "Conv";
+  const auto graph = nlohmann::json::parse(text, text + qblob_size(blob.get()));
+  size_t products = 0, convolutions = 0, others = 0;
+  for (const auto &node : graph.at("nodes")) {
+    const auto op = node.at("op").get<std::string>();
+    products += op == "DynamicQuantizeMatMul";
+    convolutions += op == "Conv";
+    others += op == "LSTM" || op == "GRU" || op == "RNN" || op == "Gather";
   }
-  if (products == 0)
+  if (products + others == 0)
     throw Failure(
-        "the model has no MatMul or Gemm with constant weights, which are all that is quantized without samples; "
-        "--data gives some");
+        "the model has no MatMul, Gemm or recurrent layer with constant weights, which is all that is quantized "
+        "without "
+        "samples; --data gives some");
   std::string said = "no samples given, so " + std::to_string(products) +
                      (products == 1 ? " product quantizes its" : " products quantize their") + " input at every run";
   if (convolutions > 0)

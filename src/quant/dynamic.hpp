@@ -15,7 +15,8 @@ Numerics own_grid_numerics(const Settings &settings);
 
 struct DynamicOptions {
   bool convolutions = false;
-  /// Of activations; nullopt: rows under onnx numerics, which have no other promise to keep, tensors under PyTorch's.
+  /// What of an activation has a grid; nullopt: rows under onnx numerics, which have no other promise to keep, tensors
+  /// under PyTorch's.
   std::optional<ops::Granularity> granularity{};
 };
 

@@ -47,7 +47,7 @@ class Finder {
     return node.outputs.size() == 1 && !node.clamp ? n : -1;
   }
 
-  /// Of two activations: constants are packed once, as weights.
+  /// The product of two activations: constants are packed once, as weights.
   bool is_product(const Node &node) const {
     return node.op == &ops::kMatMul && is_matrix(node.inputs[0]) && is_matrix(node.inputs[1]) &&
            is_matrix(node.outputs[0]) && !known_.constants[static_cast<std::size_t>(node.inputs[1])].has_data();

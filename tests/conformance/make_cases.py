@@ -562,7 +562,7 @@ def rows_on_own_grids():
     case("quantize_dynamic/rows", ["D02"], *steps)
 
 
-def embeddings():
+def embedding_tables():
     """Rows of a table that weights-only and dynamic quantization make int8, each with its own scale: NumPy in float32."""
     rng = np.random.default_rng(13)
     table = rng.normal(size=(130, 9)).astype(np.float32)
@@ -845,7 +845,7 @@ def main():
     dynamic()
     dynamic_network()
     rows_on_own_grids()
-    embeddings()
+    embedding_tables()
     qconfigs()
     quant_descriptors()
     fake_quantization()

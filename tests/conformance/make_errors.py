@@ -380,7 +380,7 @@ BAD = {
     ],
     "qmodel_quantize_dynamic": [
         ({"m": "$m", "config": "$settings", "attrs": {"gemm": 1}}, "QTN_EINVAL", 'qmodel_quantize_dynamic: unknown attribute "gemm"; valid are: conv granularity'),
-        ({"m": "$m", "config": "$settings", "attrs": {"granularity": "column"}}, "QTN_EINVAL", 'granularity is "tensor" or "row", not "column"'),
+        ({"m": "$m", "config": "$settings", "attrs": {"granularity": "column"}}, "QTN_EINVAL", 'qmodel_quantize_dynamic: granularity is "tensor" or "row", not "column"'),
         ({"m": "$m", "config": "$settings", "attrs": {"conv": "yes"}}, "QTN_EINVAL", 'qmodel_quantize_dynamic: attribute "conv" must be an int, not a string'),
     ],
     "qmodel_quantize_weights": [

@@ -119,7 +119,7 @@ class Files(CalibrationTest):
 
     def test_command_line(self):
         self.refuse("quantize", MODEL, "-o", "out.onnx", "--calibration", self.good, "--data", CALIBRATION, code=2)
-        self.refuse("quantize", MODEL, "-o", "out.onnx", code=2, says=["--data", "--calibration"])
+        self.refuse("quantize", MODEL, "-o", "out.onnx", "--observer", "mse", code=2, says="--data")
         self.refuse("merge", "-o", "all.qcal", code=2)
         self.refuse("merge", self.good, code=2)
         self.refuse("merge", self.good, "-o", "no-such-folder/all.qcal", says="no-such-folder/all.qcal")

@@ -14,6 +14,14 @@
 namespace qtn::kernels {
 namespace {
 
+/// A sum as it stands. Where an end takes something off it, the compiler would take that off the last product, and keep
+/// what was there before, twice as many registers as there are.
+template <class Vector>
+[[gnu::always_inline]] inline Vector settled(Vector sum) {
+  __asm__("" : "+v"(sum));
+  return sum;
+}
+
 template <class V, int mr, int nv>
 struct Accumulators {
   typename V::Vector v[mr][nv];

@@ -94,21 +94,20 @@ class YmmStoreRows {
 
   template <int mr, int nv>
   void operator()(const __m256i (&acc)[mr][nv], const Tile &t) const {
-    const float *scale = rows_.scale + t.row;
-    const std::int32_t *zero = rows_.zero + t.row;
     const __m256i count = _mm256_set1_epi32(static_cast<int>(t.columns));
     unroll<nv>([&](auto j) {
       const std::size_t at = t.column + 8 * j;
-      const __m256 m = _mm256_castsi256_ps(load(t.multiplier + 32 * j)), bias = _mm256_loadu_ps(rows_.bias + at);
-      const __m256i sums = load(reinterpret_cast<const char *>(rows_.sums + at));
       const __m256i column = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(8 * j));
       const __m256i mask = _mm256_cmpgt_epi32(count, column);
       char *y = t.y + 32 * j;
       unroll<mr>([&](auto r) {
-        const __m256i moved = _mm256_mullo_epi32(_mm256_set1_epi32(zero[r]), sums);
-        const __m256 real = scaled(_mm256_sub_epi32(acc[r][j], moved), _mm256_mul_ps(_mm256_set1_ps(scale[r]), m));
+        const __m256i sums = load(reinterpret_cast<const char *>(rows_.sums + at));
+        const __m256i moved = _mm256_mullo_epi32(_mm256_set1_epi32(rows_.zero[t.row + r]), sums);
+        const __m256 scale =
+            _mm256_mul_ps(_mm256_set1_ps(rows_.scale[t.row + r]), _mm256_castsi256_ps(load(t.multiplier + 32 * j)));
+        const __m256 real = scaled(_mm256_sub_epi32(settled(acc[r][j]), moved), scale);
         // In this order of operands, min and max keep a NaN, as comparisons do.
-        const __m256 v = _mm256_min_ps(hi_, _mm256_max_ps(lo_, _mm256_add_ps(real, bias)));
+        const __m256 v = _mm256_min_ps(hi_, _mm256_max_ps(lo_, _mm256_add_ps(real, _mm256_loadu_ps(rows_.bias + at))));
         _mm256_maskstore_ps(reinterpret_cast<float *>(y), mask, v);
         y += t.ldy;
       });

@@ -82,19 +82,18 @@ class ZmmStoreRows {
 
   template <int mr, int nv>
   void operator()(const __m512i (&acc)[mr][nv], const Tile &t) const {
-    const float *scale = rows_.scale + t.row;
-    const std::int32_t *zero = rows_.zero + t.row;
     unroll<nv>([&](auto j) {
       const std::size_t column = t.column + 16 * j;
-      const __m512 m = multipliers(t, j), bias = _mm512_loadu_ps(rows_.bias + column);
-      const __m512i sums = _mm512_loadu_si512(rows_.sums + column);
       const __mmask16 mask = _cvtu32_mask16(static_cast<unsigned>(first_lanes(t.columns) >> 16 * j) & 0xffff);
       char *y = t.y + 64 * j;
       unroll<mr>([&](auto r) {
-        const __m512i moved = _mm512_mullo_epi32(_mm512_set1_epi32(zero[r]), sums);
-        const __m512 real = scaled(_mm512_sub_epi32(acc[r][j], moved), _mm512_mul_ps(_mm512_set1_ps(scale[r]), m));
+        const __m512i moved =
+            _mm512_mullo_epi32(_mm512_set1_epi32(rows_.zero[t.row + r]), _mm512_loadu_si512(rows_.sums + column));
+        const __m512 scale = _mm512_mul_ps(_mm512_set1_ps(rows_.scale[t.row + r]), multipliers(t, j));
+        const __m512 real = scaled(_mm512_sub_epi32(settled(acc[r][j]), moved), scale);
         // In this order of operands, min and max keep a NaN, as comparisons do.
-        const __m512 v = _mm512_min_ps(hi_, _mm512_max_ps(lo_, _mm512_add_ps(real, bias)));
+        const __m512 v =
+            _mm512_min_ps(hi_, _mm512_max_ps(lo_, _mm512_add_ps(real, _mm512_loadu_ps(rows_.bias + column))));
         _mm512_mask_storeu_ps(reinterpret_cast<float *>(y), mask, v);
         y += t.ldy;
       });

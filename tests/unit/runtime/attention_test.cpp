@@ -159,7 +159,7 @@ void test_rows_without_keys(void **) {
   for (std::int64_t i = 0; i < 6; ++i) assert_int_equal(std::isnan(y.as<const float>()[i]), i / 2 == 1);
 }
 
-/// What looks like a formula and is none: another axis, a mask that makes more scores, a weight, scores read twice.
+/// What looks like a formula and is not one: another axis, a mask that makes more scores, a weight, scores read twice.
 void test_others_stay(void **) {
   const auto steps_of = [](GraphBuilder &b, const std::vector<std::string> &outputs, std::int64_t axis,
                            const char *last) {
