@@ -84,7 +84,6 @@ struct Sigmoid {
 struct GeluByTanh {
   static constexpr double kSlope = 1.5957691216057308, kCubic = 0.044715;
 
-  static double value(double x) { return x * Sigmoid::value(kSlope * (x + kCubic * x * x * x)); }
   static double slope(double x) {
     const double s = Sigmoid::value(kSlope * (x + kCubic * x * x * x));
     return s + x * s * (1 - s) * kSlope * (1 + 3 * kCubic * x * x);

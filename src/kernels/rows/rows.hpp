@@ -33,7 +33,8 @@ struct NormalizeRowsBackwardArgs {
   double *d_scale, *d_shift;  ///< sums of dy * v and of dy in each column are added to these
 };
 
-/// y = exp(x - top) / sum, top being the largest element and sum that of the exponentials, in double. Row r begins at
+/// y = exp(x - top) / sum, top being the largest element and sum that of the exponentials, in double; where inner is 1,
+/// exp(x - top) times the float32 next to 1 / sum. Row r begins at
 /// (r / inner) * columns * inner + r % inner, and its elements are `inner` apart. Exponentials below 2^-125 are 0.
 struct SoftmaxRowsArgs {
   const float *x;

@@ -118,8 +118,7 @@ void set_own_grid(Attrs &attrs, const OwnGrid &grid) {
   if (grid.granularity == Granularity::row) attrs.set(kGranularityAttr, "row");
 }
 
-ScaleZero dynamic_row_grid(std::span<const float> row) {
-  const kernels::FloatRange found = kernels::choose(kernels::grid_kernels(), isa()).range(row.data(), row.size());
+ScaleZero dynamic_row_grid(const kernels::FloatRange &found) {
   const Range range{std::min(found.min, 0.0f), std::max(found.max, 0.0f)};
   if (found.nan || !std::isfinite(range.min) || !std::isfinite(range.max))
     return {std::numeric_limits<double>::quiet_NaN(), 0};

@@ -2,11 +2,11 @@
 // The grid that a tensor of floats gets from its own values, at the moment it is used.
 #pragma once
 
-#include <span>
 #include <string>
 
 #include "core/attrs.hpp"
 #include "core/tensor.hpp"
+#include "kernels/grid/grid.hpp"
 
 namespace qtn::ops {
 
@@ -38,8 +38,8 @@ Granularity parse_granularity(const std::string &name);
 /// `who` begins the message.
 ScaleZero dynamic_grid(const char *who, const Tensor &x, Numerics numerics);
 
-/// The same under onnx numerics for one row of floats; the scale is NaN where the row holds NaN or infinity.
-ScaleZero dynamic_row_grid(std::span<const float> row);
+/// The same under onnx numerics for a row of floats with this range; the scale is NaN where it is not finite.
+ScaleZero dynamic_row_grid(const kernels::FloatRange &range);
 
 /// The message for such rows and tensors.
 [[noreturn]] void fail_without_scale(const char *who);

@@ -55,7 +55,7 @@ class DynamicQuantizeStep final : public Step {
     for_chunks(c, ceil_div(x_.rows, in_task), in_task * x_.k / 8, [&](std::size_t, std::size_t task) {
       const std::size_t first = task * in_task, last = std::min(first + in_task, x_.rows);
       for (std::size_t i = first; i < last; ++i) {
-        const ScaleZero grid = ops::dynamic_row_grid({x + i * x_.k, x_.k});
+        const ScaleZero grid = ops::dynamic_row_grid(kernel_.range(x + i * x_.k, x_.k));
         scales[i] = static_cast<float>(grid.scale);
         zeros[i] = static_cast<std::int32_t>(grid.zero_point);
       }

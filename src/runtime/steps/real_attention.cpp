@@ -19,24 +19,6 @@ constexpr std::size_t kScoreBytes = 128 << 10;  // of the scores that are worked
 
 constexpr ops::Clamp kEverything{-std::numeric_limits<float>::infinity(), std::numeric_limits<float>::infinity()};
 
-/// An operand of a term over scores [..., M, T].
-struct Spread {
-  Spread(const SlotForm &form, const Shape &scores) : strides(broadcast_strides(form.shape, form.strides, scores)) {
-    row = strides[strides.size() - 2];
-    repeats = strides.back() == 0;
-  }
-
-  std::ptrdiff_t offset(const Shape &batch, std::int64_t i, std::size_t first) const {
-    std::ptrdiff_t at = static_cast<std::ptrdiff_t>(first) * row;
-    for (std::size_t axis = batch.size(); axis-- > 0; i /= batch[axis]) at += i % batch[axis] * strides[axis];
-    return at;
-  }
-
-  Shape strides;
-  std::ptrdiff_t row;
-  bool repeats;
-};
-
 kernels::Arithmetic arithmetic_of(ScoreTerm::Kind kind) {
   switch (kind) {
     case ScoreTerm::sub:
@@ -51,6 +33,12 @@ kernels::Arithmetic arithmetic_of(ScoreTerm::Kind kind) {
 }
 
 Shape leading_axes(const Shape &shape) { return Shape(std::span(shape).first(shape.size() - 2)); }
+
+/// An operand of a term, as if it had the shape of the scores; its columns repeat where they are 0 apart.
+Stack over_scores(const SlotForm &form, const Shape &scores) {
+  return Stack({form.dtype, scores, broadcast_strides(form.shape, form.strides, scores), nullptr},
+               leading_axes(scores));
+}
 
 class RealAttentionStep final : public Step {
  public:
@@ -78,8 +66,8 @@ class RealAttentionStep final : public Step {
     scores.push_back(static_cast<std::int64_t>(t_));
     for (const ScoreTerm &term : terms_) {
       reads.push_back(term.other.slot);
-      others_.emplace_back(term.other.form, scores);
-      fillers_.push_back(term.filler ? std::optional(Spread(term.filler->form, scores)) : std::nullopt);
+      others_.push_back(over_scores(term.other.form, scores));
+      fillers_.push_back(term.filler ? std::optional(over_scores(term.filler->form, scores)) : std::nullopt);
       if (term.filler) reads.push_back(term.filler->slot);
     }
     writes = {y.slot};
@@ -156,25 +144,27 @@ class RealAttentionStep final : public Step {
   void apply(const Context &c, std::size_t i, std::int64_t head, std::size_t row, std::size_t count,
              const float *scores, float *to) const {
     const ScoreTerm &term = terms_[i];
-    const Spread &other = others_[i];
-    const std::ptrdiff_t offset = other.offset(batch_, head, row);
+    const Stack &other = others_[i];
+    const std::ptrdiff_t offset = other.offset(batch_, head) + static_cast<std::ptrdiff_t>(row) * other.row;
     if (term.kind == ScoreTerm::where) {
-      const Spread &filler = *fillers_[i];
-      return select(term, c.tensor(term.other.slot).as<const bool>() + offset, other,
-                    at(c, term.filler->slot) + filler.offset(batch_, head, row), filler, count, scores, to);
+      const Stack &filler = *fillers_[i];
+      return select(
+          term, c.tensor(term.other.slot).as<const bool>() + offset, other,
+          at(c, term.filler->slot) + filler.offset(batch_, head) + static_cast<std::ptrdiff_t>(row) * filler.row,
+          filler, count, scores, to);
     }
     const kernels::PointwiseOperand mine{scores, static_cast<std::ptrdiff_t>(t_), false};
-    const kernels::PointwiseOperand theirs{at(c, term.other.slot) + offset, other.row, other.repeats};
+    const kernels::PointwiseOperand theirs{at(c, term.other.slot) + offset, other.row, other.column == 0};
     pointwise_.run({arithmetic_of(term.kind), count, t_, term.scores_first ? mine : theirs,
                     term.scores_first ? theirs : mine, to});
   }
 
-  void select(const ScoreTerm &term, const bool *chosen, const Spread &of_chosen, const float *filler,
-              const Spread &of_filler, std::size_t count, const float *scores, float *to) const {
+  void select(const ScoreTerm &term, const bool *chosen, const Stack &of_chosen, const float *filler,
+              const Stack &of_filler, std::size_t count, const float *scores, float *to) const {
     for (std::size_t r = 0; r < count; ++r) {
       for (std::size_t j = 0; j < t_; ++j) {
-        const float other = filler[of_filler.repeats ? 0 : j];
-        to[j] = chosen[of_chosen.repeats ? 0 : j] == term.scores_first ? scores[j] : other;
+        const float other = filler[of_filler.column == 0 ? 0 : j];
+        to[j] = chosen[of_chosen.column == 0 ? 0 : j] == term.scores_first ? scores[j] : other;
       }
       chosen += of_chosen.row;
       filler += of_filler.row;
@@ -191,8 +181,8 @@ class RealAttentionStep final : public Step {
   std::size_t m_, d_, t_, e_, block_ = 0, parts_ = 1;
   ops::Clamp clamp_;
   std::vector<ScoreTerm> terms_;
-  std::vector<Spread> others_;
-  std::vector<std::optional<Spread>> fillers_;
+  std::vector<Stack> others_;
+  std::vector<std::optional<Stack>> fillers_;
 };
 
 }  // namespace
