@@ -137,11 +137,12 @@ void Forms::settle(ValueId v, SlotId computed) {
   if (!q) {
     real_[at(v)] = computed;
   } else if (graph::is_8bit_activation(q)) {
-    // Lines look like sequences, whose last axis is that of channels: what reads them tells.
+    // Pictures look like sequences, whose last axis is that of channels: what reads them tells.
     const Shape &shape = shape_of(v);
-    const bool line = shape.size() == 3 && read_as_picture_[at(v)];
-    const Shape strides = line ? channels_last_strides(shape) : integer_strides(shape);
-    const SlotId from = same_layout(shape, form(computed).strides, strides) ? computed : contiguous(computed);
+    const bool picture = read_as_picture_[at(v)] && shape.size() >= 3 && shape.size() <= 5;
+    const SlotId lying = is_dense(form(computed)) ? computed : contiguous(computed);
+    const Shape strides = picture ? channels_last_strides(shape) : form(lying).strides;
+    const SlotId from = same_layout(shape, form(lying).strides, strides) ? lying : contiguous(lying);
     integer_[at(v)] = converted(from, {QTN_UINT8, shape, strides, canonical(q)}, make_quantize);
   } else {
     const SlotId s = add_slot({QTN_FLOAT32, shape_of(v), contiguous_strides(shape_of(v)), nullptr});

@@ -120,8 +120,8 @@ class Lowering : RealLowering {
   void add_convolution(SlotId x, SlotId y, const ops::Window &window, const LinearWeights &w, const QuantizedRange &out,
                        const PackCache &cache) {
     const bool depthwise = w.out == 1 && static_cast<std::int64_t>(w.groups) == form(x).shape[1];
-    if (depthwise && form(y).quantizer)
-      add_step(make_depthwise(edge(x), edge(y), window, w, out, isa_, cache));
+    if (depthwise)
+      add_step(make_depthwise(edge(x), edge(y), window, w, out, clamp(), isa_, cache));
     else
       add_step(make_conv(edge(x), edge(y), window, w, out, clamp(), isa_, cache));
   }
@@ -311,8 +311,12 @@ class Lowering : RealLowering {
       const ValueId v = input(i);
       refs.inputs.push_back(v == kNoValue ? kNoSlot : is_8bit(v) ? on_grid_of_output(v) : real(v));
     }
+    const bool rows = is_contiguous(form(integer(input(node_->op->moved.first))));
     for (const ValueId v : node_->outputs)
-      refs.outputs.push_back(v == kNoValue ? kNoSlot : integer_output(v, shape_of(v), integer_strides(shape_of(v))));
+      refs.outputs.push_back(
+          v == kNoValue
+              ? kNoSlot
+              : integer_output(v, shape_of(v), rows ? contiguous_strides(shape_of(v)) : integer_strides(shape_of(v))));
     StepPtr step = make_run(*node_, refs);
     step->integer = true;
     add_step(std::move(step));

@@ -55,6 +55,14 @@ Views slice(const SlotForm &x, std::span<const Tensor *const> operands, const Sh
   return std::vector<View>{{target, x.strides, offset}};
 }
 
+/// A Pad of nothing, which exporters write where the lengths they saw needed none.
+Views pad(const SlotForm &x, std::span<const Tensor *const> operands) {
+  if (!operands[1]->has_data()) return std::nullopt;
+  const std::vector<std::int64_t> pads = int_values(*operands[1], "Pad");
+  if (std::any_of(pads.begin(), pads.end(), [](std::int64_t p) { return p != 0; })) return std::nullopt;
+  return std::vector<View>{{x.shape, x.strides, 0}};
+}
+
 }  // namespace
 
 Views views_of(const graph::Node &node, const SlotForm &x, std::span<const Tensor *const> operands,
@@ -67,6 +75,7 @@ Views views_of(const graph::Node &node, const SlotForm &x, std::span<const Tenso
   if (op == "Transpose") return transpose(node, x, types[0].shape);
   if (op == "Split") return split(node, x, types);
   if (op == "Slice") return slice(x, operands, types[0].shape);
+  if (op == "Pad") return pad(x, operands);
   return std::nullopt;
 }
 

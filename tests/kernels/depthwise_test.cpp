@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/depthwise/depthwise.hpp"
 
+#include <algorithm>
+#include <bit>
+#include <limits>
+
 #include "support.hpp"
 
 namespace qtn::test {
@@ -51,12 +55,18 @@ class Case {
     random.fill(bias_.span(), -20000, 20000);
     for (float &v : multiplier_.span()) v = any_multiplier(random);
     const std::ptrdiff_t rows = g_.out(0), columns = g_.out(1);
-    want_.assign(static_cast<std::size_t>(rows * columns - 1) * y_pixel_ + g_.channels, 0xA5);
+    const std::size_t count = static_cast<std::size_t>(rows * columns - 1) * y_pixel_ + g_.channels;
+    want_.assign(count, 0xA5);
+    std::uint32_t untouched = 0xA5A5A5A5;
+    want_real_.assign(count, std::bit_cast<float>(untouched));
     for (std::ptrdiff_t r = 0; r < rows; ++r)
       for (std::ptrdiff_t c = 0; c < columns; ++c)
-        for (std::size_t i = 0; i < g_.channels; ++i)
-          want_[static_cast<std::size_t>(r * columns + c) * y_pixel_ + i] =
-              naive_requantize(naive_sum(r, c, i), multiplier_[i], range_);
+        for (std::size_t i = 0; i < g_.channels; ++i) {
+          const std::size_t at = static_cast<std::size_t>(r * columns + c) * y_pixel_ + i;
+          const std::int64_t sum = naive_sum(r, c, i);
+          want_[at] = naive_requantize(sum, multiplier_[i], range_);
+          want_real_[at] = std::clamp(static_cast<float>(sum) * multiplier_[i], lo_, hi_);
+        }
   }
 
   /// Rows [0, cut), then the others, by calls of their own.
@@ -65,10 +75,29 @@ class Case {
                scratch = guarded_lines(kernel.scratch_bytes(g_.window));
     kernel.pack(packed.data(), g_.window, {w_.data(), bias_.data(), multiplier_.data(), g_.channels});
     Guarded<std::uint8_t> y(want_.size());
-    for (const auto &[first, end] : {std::pair{std::ptrdiff_t{0}, cut}, std::pair{cut, g_.out(0)}})
-      kernel.run({g_.window, x_.data(), g_.in[0], g_.in[1], static_cast<std::ptrdiff_t>(x_pixel_), outside_, first,
-                  end - first, g_.out(1), g_.channels, packed.data(), y.data(), static_cast<std::ptrdiff_t>(y_pixel_),
-                  range_, scratch.data()});
+    Guarded<float> real(want_.size());
+    for (const auto &[first, end] : {std::pair{std::ptrdiff_t{0}, cut}, std::pair{cut, g_.out(0)}}) {
+      kernels::DepthwiseArgs args{g_.window,
+                                  x_.data(),
+                                  g_.in[0],
+                                  g_.in[1],
+                                  static_cast<std::ptrdiff_t>(x_pixel_),
+                                  outside_,
+                                  first,
+                                  end - first,
+                                  g_.out(1),
+                                  g_.channels,
+                                  packed.data(),
+                                  y.data(),
+                                  static_cast<std::ptrdiff_t>(y_pixel_),
+                                  range_,
+                                  lo_,
+                                  hi_,
+                                  scratch.data()};
+      kernel.run_u8(args);
+      args.y = real.data();
+      kernel.run_f32(args);
+    }
     char what[200];
     const DepthwiseWindow &w = g_.window;
     std::snprintf(what, sizeof what,
@@ -76,6 +105,7 @@ class Case {
                   g_.in[0], g_.in[1], g_.channels, w.kernel[0], w.kernel[1], w.stride[0], w.stride[1], w.dilation[0],
                   w.dilation[1], w.pad[0], w.pad[1], g_.pad_end[0], g_.pad_end[1], x_pixel_, y_pixel_);
     expect_result<std::uint8_t>(y, want_, kernel.name, what);
+    expect_result<float>(real, want_real_, kernel.name, what);
     assert_int_equal(packed.written_outside(), 0);
     assert_int_equal(scratch.written_outside(), 0);
   }
@@ -106,7 +136,9 @@ class Case {
   Guarded<float> multiplier_;
   QuantizedRange range_;
   std::uint8_t outside_;
+  const float lo_ = -3e4f, hi_ = std::numeric_limits<float>::infinity();
   std::vector<std::uint8_t> want_;
+  std::vector<float> want_real_;
 };
 
 void test_all_channel_tails(void **) {

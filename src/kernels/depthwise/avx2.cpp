@@ -31,6 +31,7 @@ void pack(void *packed, const DepthwiseWindow &window, const DepthwiseWeights &w
   Band<Avx2, 1>::Layout::pack(packed, window, w);
 }
 std::size_t scratch_bytes(const DepthwiseWindow &window) { return Band<Avx2, 1>::scratch_bytes(window); }
-void run(const DepthwiseArgs &args) { run_strips<Avx2>(args); }
+void run_u8(const DepthwiseArgs &args) { run_strips<Avx2, std::uint8_t>(args); }
+void run_f32(const DepthwiseArgs &args) { run_strips<Avx2, float>(args); }
 
 }  // namespace qtn::kernels::depthwise_avx2_2tap

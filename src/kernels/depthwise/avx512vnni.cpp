@@ -80,7 +80,7 @@ class Zmm {
 template <int pixels>
 void run_band(const Band<Zmm, pixels> &band) {
   if (!rolls(band.window))
-    Strips<Zmm, pixels>(band).run();
+    Strips<Zmm, pixels, std::uint8_t>(band).run();
   else if (is_adjacent(band.window))
     Rolling<Zmm, pixels, 1>(band).run();
   else
@@ -96,8 +96,9 @@ void pack(void *packed, const DepthwiseWindow &window, const DepthwiseWeights &w
   Band<Zmm, 1>::Layout::pack(packed, window, w);
 }
 std::size_t scratch_bytes(const DepthwiseWindow &window) { return Band<Zmm, 1>::scratch_bytes(window); }
-void run(const DepthwiseArgs &args) {
+void run_u8(const DepthwiseArgs &args) {
   for_bands<Zmm>(args, [](const auto &band) { run_band(band); });
 }
+void run_f32(const DepthwiseArgs &args) { run_strips<Zmm, float>(args); }
 
 }  // namespace qtn::kernels::depthwise_avx512vnni_4tap

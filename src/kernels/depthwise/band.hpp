@@ -8,10 +8,11 @@
 namespace qtn::kernels {
 namespace {
 
-/// Where the results of a strip go.
+/// Where the results of a strip go: uint8 or float.
+template <class Y>
 struct Target {
-  std::uint8_t *y;
-  std::ptrdiff_t row, pixel;  ///< bytes
+  Y *y;
+  std::ptrdiff_t row, pixel;  ///< elements
   std::ptrdiff_t left;        ///< outputs from y to the end of the row: nothing beyond is written
 };
 
@@ -56,6 +57,7 @@ class Band {
       : args(call),
         window(call.window),
         v(call.range, used),
+        channels(used),
         packed(block),
         rows(count),
         outside(scratch()),
@@ -76,9 +78,11 @@ class Band {
     return args.x + ((top() + r) * args.width + ix) * args.x_pixel + first_;
   }
 
-  Target target(std::ptrdiff_t c) const {
+  template <class Y>
+  Target<Y> target(std::ptrdiff_t c) const {
     const std::ptrdiff_t row = args.columns * args.y_pixel;
-    return {args.y + first_row_ * row + c * args.y_pixel + first_, row, args.y_pixel, args.columns - c};
+    return {static_cast<Y *>(args.y) + first_row_ * row + c * args.y_pixel + first_, row, args.y_pixel,
+            args.columns - c};
   }
 
   /// The rows inside, as vectors of `width` columns from ix on, for each next pixel of a vector from `apart` further
@@ -109,6 +113,7 @@ class Band {
   const DepthwiseArgs &args;
   const DepthwiseWindow &window;
   const V v;
+  const std::size_t channels;
   const char *const packed;
   const std::ptrdiff_t rows;          ///< of outputs
   const std::uint8_t *const outside;  ///< a pixel of zero points

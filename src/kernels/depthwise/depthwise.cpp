@@ -8,7 +8,8 @@ namespace qtn::kernels {
     std::size_t packed_bytes(const DepthwiseWindow &window, std::size_t channels);     \
     void pack(void *packed, const DepthwiseWindow &window, const DepthwiseWeights &w); \
     std::size_t scratch_bytes(const DepthwiseWindow &window);                          \
-    void run(const DepthwiseArgs &args);                                               \
+    void run_u8(const DepthwiseArgs &args);                                            \
+    void run_f32(const DepthwiseArgs &args);                                           \
   }
 #include "kernels/depthwise/kernels.inc"
 #undef QTN_DEPTHWISE_KERNEL
@@ -21,7 +22,8 @@ std::span<const DepthwiseKernel> depthwise_kernels() {
    depthwise_##id::packed_bytes,            \
    depthwise_##id::pack,                    \
    depthwise_##id::scratch_bytes,           \
-   depthwise_##id::run},
+   depthwise_##id::run_u8,                  \
+   depthwise_##id::run_f32},
 #include "kernels/depthwise/kernels.inc"
 #undef QTN_DEPTHWISE_KERNEL
   };

@@ -20,7 +20,7 @@ struct DepthwiseWindow {
 struct DepthwiseWeights {
   const std::int8_t *w;      ///< [kernel rows][kernel columns][channels]
   const std::int32_t *bias;  ///< [channels], zero point of x folded in
-  const float *multiplier;   ///< [channels], finite
+  const float *multiplier;   ///< [channels], finite: to uint8: scale_x*scale_w/scale_y; to float: scale_x*scale_w
   std::size_t channels;
 };
 
@@ -33,10 +33,13 @@ struct DepthwiseArgs {
   std::ptrdiff_t first_row, rows, columns;  ///< outputs [first_row, first_row + rows) x [0, columns)
   std::size_t channels;
   const void *packed;
-  std::uint8_t *y;  ///< output (r, c) at y + (r * columns + c) * y_pixel; nothing but channels of these rows is written
+  /// uint8 or float: output (r, c) at y + (r * columns + c) * y_pixel elements; nothing but channels of these rows is
+  /// written
+  void *y;
   std::ptrdiff_t y_pixel;
-  QuantizedRange range;
-  void *scratch;  ///< scratch_bytes(window), 64-byte aligned, one for each thread
+  QuantizedRange range;  ///< for run_u8
+  float lo, hi;          ///< for run_f32: the result is clamped to [lo, hi] (infinities: not at all)
+  void *scratch;         ///< scratch_bytes(window), 64-byte aligned, one for each thread
 };
 
 struct DepthwiseKernel {
@@ -45,7 +48,8 @@ struct DepthwiseKernel {
   std::size_t (*packed_bytes)(const DepthwiseWindow &window, std::size_t channels);
   void (*pack)(void *packed, const DepthwiseWindow &window, const DepthwiseWeights &w);
   std::size_t (*scratch_bytes)(const DepthwiseWindow &window);
-  void (*run)(const DepthwiseArgs &args);
+  void (*run_u8)(const DepthwiseArgs &args);   ///< y = requantize(acc, multiplier, range)
+  void (*run_f32)(const DepthwiseArgs &args);  ///< y = clamp(float(acc) * multiplier)
 };
 
 std::span<const DepthwiseKernel> depthwise_kernels();

@@ -25,6 +25,7 @@ void pack(void *packed, const DepthwiseWindow &window, const DepthwiseWeights &w
   Band<Dotprod, 1>::Layout::pack(packed, window, w);
 }
 std::size_t scratch_bytes(const DepthwiseWindow &window) { return Band<Dotprod, 1>::scratch_bytes(window); }
-void run(const DepthwiseArgs &args) { run_strips<Dotprod>(args); }
+void run_u8(const DepthwiseArgs &args) { run_strips<Dotprod, std::uint8_t>(args); }
+void run_f32(const DepthwiseArgs &args) { run_strips<Dotprod, float>(args); }
 
 }  // namespace qtn::kernels::depthwise_dotprod_4tap

@@ -24,6 +24,7 @@ void pack(void *packed, const DepthwiseWindow &window, const DepthwiseWeights &w
   Band<I8mm, 1>::Layout::pack(packed, window, w);
 }
 std::size_t scratch_bytes(const DepthwiseWindow &window) { return Band<I8mm, 1>::scratch_bytes(window); }
-void run(const DepthwiseArgs &args) { run_strips<I8mm>(args); }
+void run_u8(const DepthwiseArgs &args) { run_strips<I8mm, std::uint8_t>(args); }
+void run_f32(const DepthwiseArgs &args) { run_strips<I8mm, float>(args); }
 
 }  // namespace qtn::kernels::depthwise_i8mm_4tap

@@ -25,8 +25,10 @@ std::size_t taps(const DepthwiseWindow &window) {
 
 constexpr std::size_t kBlock = 64;  // channels whose sums are kept at once
 
-/// Channels [first, first + count) of output (r, c).
-void run_block(const DepthwiseArgs &args, std::ptrdiff_t r, std::ptrdiff_t c, std::size_t first, std::size_t count) {
+/// Channels [first, first + count) of output (r, c), each by convert(sum, multiplier).
+template <class Y, class Convert>
+void run_block(const DepthwiseArgs &args, std::ptrdiff_t r, std::ptrdiff_t c, std::size_t first, std::size_t count,
+               Convert convert) {
   const Packed packed(args.packed, args.channels);
   const DepthwiseWindow &win = args.window;
   std::uint32_t acc[kBlock];  // sums that fit may pass through others that do not: they wrap there and back
@@ -43,9 +45,17 @@ void run_block(const DepthwiseArgs &args, std::ptrdiff_t r, std::ptrdiff_t c, st
         for (std::size_t i = 0; i < count; ++i) acc[i] += static_cast<std::uint32_t>(args.outside * w[i]);
       }
     }
-  std::uint8_t *y = args.y + (r * args.columns + c) * args.y_pixel + first;
+  Y *y = static_cast<Y *>(args.y) + (r * args.columns + c) * args.y_pixel + first;
   for (std::size_t i = 0; i < count; ++i)
-    y[i] = requantize(static_cast<std::int32_t>(acc[i]), packed.multiplier[first + i], args.range);
+    y[i] = convert(static_cast<std::int32_t>(acc[i]), packed.multiplier[first + i]);
+}
+
+template <class Y, class Convert>
+void run(const DepthwiseArgs &args, Convert convert) {
+  for (std::ptrdiff_t r = args.first_row; r < args.first_row + args.rows; ++r)
+    for (std::ptrdiff_t c = 0; c < args.columns; ++c)
+      for (std::size_t first = 0; first < args.channels; first += kBlock)
+        run_block<Y>(args, r, c, first, std::min(kBlock, args.channels - first), convert);
 }
 
 }  // namespace
@@ -63,11 +73,14 @@ void pack(void *packed, const DepthwiseWindow &window, const DepthwiseWeights &w
 
 std::size_t scratch_bytes(const DepthwiseWindow &) { return 0; }
 
-void run(const DepthwiseArgs &args) {
-  for (std::ptrdiff_t r = args.first_row; r < args.first_row + args.rows; ++r)
-    for (std::ptrdiff_t c = 0; c < args.columns; ++c)
-      for (std::size_t first = 0; first < args.channels; first += kBlock)
-        run_block(args, r, c, first, std::min(kBlock, args.channels - first));
+void run_u8(const DepthwiseArgs &args) {
+  run<std::uint8_t>(args, [&](std::int32_t acc, float m) { return requantize(acc, m, args.range); });
+}
+
+void run_f32(const DepthwiseArgs &args) {
+  run<float>(args, [&](std::int32_t acc, float m) {
+    return std::min(std::max(static_cast<float>(acc) * m, args.lo), args.hi);
+  });
 }
 
 }  // namespace qtn::kernels::depthwise_ref

@@ -26,9 +26,9 @@ class Rolling {
       const std::ptrdiff_t ix = c * stride - band_.window.pad[1];
       const bool is_inside = ix >= 0 && ix + (pixels - 1) * kApart + kColumns <= band_.args.width;
       if (pixels == 1 || is_inside)
-        run_strip<pixels>(find_rows(ix), band_.target(c));
+        run_strip<pixels>(find_rows(ix), band_.template target<std::uint8_t>(c));
       else
-        run_strip<1>(gather_rows(ix), band_.target(c));
+        run_strip<1>(gather_rows(ix), band_.template target<std::uint8_t>(c));
     }
   }
 
@@ -45,7 +45,7 @@ class Rolling {
 
   /// `loads`: how many pixels, kApart columns apart, a vector is loaded from.
   template <int loads>
-  [[gnu::noinline]] void run_strip(const Row *rows, Target to) const {
+  [[gnu::noinline]] void run_strip(const Row *rows, Target<std::uint8_t> to) const {
     if constexpr (stride == 1)
       roll_by_one<loads>(rows, to);
     else
@@ -55,7 +55,7 @@ class Rolling {
   /// The dwords of the first output serve the second too, with weights shifted by a tap. The weights stay in registers:
   /// those of half of the channels, the low or the high eight of every lane, so there are two passes.
   template <int loads>
-  [[gnu::always_inline]] void roll_by_one(const Row *rows, Target to) const {
+  [[gnu::always_inline]] void roll_by_one(const Row *rows, Target<std::uint8_t> to) const {
     const V v = band_.v;
     std::uint8_t *half = band_.results;
     roll_half<0, loads>(
@@ -124,7 +124,7 @@ class Rolling {
   }
 
   template <int loads>
-  [[gnu::always_inline]] void roll_by_two(const Row *row, Target to) const {
+  [[gnu::always_inline]] void roll_by_two(const Row *row, Target<std::uint8_t> to) const {
     const V v = band_.v;
     const char *packed = band_.packed, *bias = packed + 3 * 256;
     typename V::Words pairs[3];
@@ -161,7 +161,7 @@ class Rolling {
   }
 
   template <int out>
-  [[gnu::always_inline]] static void put(const V &v, const Target &to, __m512i result) {
+  [[gnu::always_inline]] static void put(const V &v, const Target<std::uint8_t> &to, __m512i result) {
     unroll<pixels>([&](auto p) __attribute__((always_inline)) {
       constexpr int column = 2 * p + out;
       if (column < to.left) v.template put<p, pixels>(to.y + column * to.pixel, result);

@@ -16,6 +16,8 @@
 //   requantized(acc, multipliers)
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/depthwise/band.hpp"
 #include "kernels/unroll.hpp"
 
@@ -25,7 +27,8 @@ namespace {
 /// How the windows of neighbouring outputs share pairs of pixels: two outputs each, one pair on, or not at all.
 enum class Overlap { by_one, by_two, none };
 
-template <class V, int pixels>
+/// `Y`: uint8 or float.
+template <class V, int pixels, class Y>
 class Strips {
  public:
   explicit Strips(const Band<V, pixels> &band)
@@ -75,7 +78,7 @@ class Strips {
     const Row *top = find_rows(c, outs);
     const DepthwiseWindow &w = band_.window;
     const V v = band_.v;
-    Target to = band_.target(c);
+    Target<Y> to = band_.template target<Y>(c);
     for (std::ptrdiff_t r = band_.rows; r > 0; --r, to.y += to.row, top += w.stride[0]) {
       Vector acc[outs][4];
       unroll<4>([&](auto i) {
@@ -87,13 +90,40 @@ class Strips {
       for (std::ptrdiff_t ky = w.kernel[0]; ky > 0; --ky, row += w.dilation[0])
         weights = overlap == Overlap::none ? add_apart(acc, *row, weights) : add_pairs<overlap>(acc, *row, weights);
       unroll<outs>([&](auto o) __attribute__((always_inline)) {
-        const Vector result = v.requantized(acc[o], bias_ + 4 * kVector);
-        unroll<pixels>([&](auto p) __attribute__((always_inline)) {
-          constexpr int column = outs * p + o;
-          if (column < to.left) v.template put<p, pixels>(to.y + column * to.pixel, result);
-        });
+        if constexpr (std::is_same_v<Y, float>) {
+          put_real<outs, o>(acc[o], to);
+        } else {
+          const Vector result = v.requantized(acc[o], bias_ + 4 * kVector);
+          unroll<pixels>([&](auto p) __attribute__((always_inline)) {
+            constexpr int column = outs * p + o;
+            if (column < to.left) v.template put<p, pixels>(to.y + column * to.pixel, result);
+          });
+        }
       });
     }
+  }
+
+  /// Channels lie as Blocks says.
+  template <int outs, int o>
+  [[gnu::always_inline]] void put_real(const Vector (&acc)[4], const Target<float> &to) const {
+    alignas(kVector) std::int32_t sums[kVector];
+    unroll<4>([&](auto i) { V::store(sums + i * kVector / 4, acc[i]); });
+    const auto *multipliers = reinterpret_cast<const float *>(bias_ + 4 * kVector);
+    const float lo = band_.args.lo, hi = band_.args.hi;
+    unroll<pixels>([&](auto p) {
+      constexpr int column = outs * p + o;
+      if (column >= to.left) return;
+      float *y = to.y + column * to.pixel;
+      for (std::size_t c = 0; c < band_.channels; c += 4) {
+        const std::size_t lane = c / 16 + p * V::kLanes / pixels, dword = (c % 16 / 4 * V::kLanes + lane) * 4;
+        const std::size_t count = band_.channels - c < 4 ? band_.channels - c : 4;
+        for (std::size_t i = 0; i < count; ++i) {
+          const float real = static_cast<float>(sums[dword + i]) * multipliers[dword + i];
+          const float raised = real < lo ? lo : real;
+          y[c + i] = raised > hi ? hi : raised;
+        }
+      }
+    });
   }
 
   /// A row of taps, in steps. Dwords begin at every second pixel; those of an even output by_one serve the odd one too.
@@ -186,9 +216,9 @@ void for_bands(const DepthwiseArgs &args, RunBand run_band) {
 }
 
 /// The same with strips of any window.
-template <class V>
+template <class V, class Y>
 void run_strips(const DepthwiseArgs &args) {
-  for_bands<V>(args, []<int pixels>(const Band<V, pixels> &band) { Strips<V, pixels>(band).run(); });
+  for_bands<V>(args, []<int pixels>(const Band<V, pixels> &band) { Strips<V, pixels, Y>(band).run(); });
 }
 
 }  // namespace

@@ -45,18 +45,49 @@ kernels::DepthwiseWindow kernel_window(const ops::Window &w) {
   return to;
 }
 
+/// What sums become: integers on a grid, or floats.
+class Result {
+ public:
+  Result(const kernels::DepthwiseKernel &kernel, qdtype dtype, const QuantizedRange &range, const ops::Clamp &clamp)
+      : run_(dtype == QTN_FLOAT32 ? kernel.run_f32 : kernel.run_u8),
+        size_(dtype_size(dtype)),
+        range_(range),
+        clamp_(clamp) {}
+
+  void run(kernels::DepthwiseArgs &args) const {
+    args.range = range_;
+    args.lo = clamp_.lo;
+    args.hi = clamp_.hi;
+    run_(args);
+  }
+
+  /// Some pixels of y, and of them some channels.
+  OutputBlock block(std::uint8_t *y, const Picture &picture, std::int64_t first, std::int64_t pixels,
+                    std::size_t channel, std::size_t channels) const {
+    const std::ptrdiff_t pixel = picture.pixel * static_cast<std::ptrdiff_t>(size_);
+    return {y + first * pixel + channel * size_, pixel,           static_cast<std::size_t>(first),
+            static_cast<std::size_t>(pixels),    channel * size_, channels * size_};
+  }
+
+ private:
+  void (*run_)(const kernels::DepthwiseArgs &);
+  std::size_t size_;
+  QuantizedRange range_;
+  ops::Clamp clamp_;
+};
+
 /// Tasks are bands of rows of one group of channels.
 class DepthwiseStep final : public TailedStep {
  public:
   DepthwiseStep(const Edge &x, const Edge &y, const ops::Window &window, const LinearWeights &w,
-                const QuantizedRange &range, Isa isa, const PackCache &cache)
+                const QuantizedRange &range, const ops::Clamp &clamp, Isa isa, const PackCache &cache)
       : kernel_(kernels::choose(kernels::depthwise_kernels(), isa)),
         window_(kernel_window(window)),
         packed_(cache(0, [&] { return pack(kernel_, window_, w); })),
         x_(x.slot),
         picture_(*as_picture(x.form.shape, x.form.strides)),
         y_picture_(*as_picture(y.form.shape, y.form.strides)),
-        range_(range),
+        result_(kernel_, y.form.dtype, range, clamp),
         outside_(static_cast<std::uint8_t>(x.form.quantizer->zero_point())) {
     kernel = kernel_.name;
     integer = true;
@@ -74,7 +105,7 @@ class DepthwiseStep final : public TailedStep {
 
   void run(const Context &c) const override {
     const auto *x = c.tensor(x_).as<const std::uint8_t>();
-    auto *y = c.tensor(output()).as<std::uint8_t>();
+    auto *y = c.tensor(output()).as<std::uint8_t>();  // bytes, whatever they are of
     const std::size_t groups = packed_->offsets.size();
     const std::size_t bands = ceil_div(static_cast<std::size_t>(y_picture_.h), kBandRows);
     const std::size_t ns = static_cast<std::size_t>(macs) / 128;
@@ -94,15 +125,12 @@ class DepthwiseStep final : public TailedStep {
       args.columns = y_picture_.w;
       args.channels = std::min(kGroupChannels, static_cast<std::size_t>(picture_.c) - channel);
       args.packed = packed_->bytes.data() + packed_->offsets[group];
-      args.y = y + image * y_picture_.pixels() * y_picture_.pixel + channel;
+      args.y = result_.block(y, y_picture_, image * y_picture_.pixels(), 0, channel, 0).y;
       args.y_pixel = y_picture_.pixel;
-      args.range = range_;
       args.scratch = c.lane_scratch(lane);
-      kernel_.run(args);
+      result_.run(args);
       const std::int64_t first_pixel = (image * y_picture_.h + args.first_row) * y_picture_.w;
-      run_tails(c,
-                {y + first_pixel * y_picture_.pixel + channel, y_picture_.pixel, static_cast<std::size_t>(first_pixel),
-                 static_cast<std::size_t>(args.rows * y_picture_.w), channel, args.channels});
+      run_tails(c, result_.block(y, y_picture_, first_pixel, args.rows * y_picture_.w, channel, args.channels));
     });
   }
 
@@ -112,7 +140,7 @@ class DepthwiseStep final : public TailedStep {
   PackedPtr packed_;
   SlotId x_;
   Picture picture_, y_picture_;
-  QuantizedRange range_;
+  Result result_;
   std::uint8_t outside_;
 };
 
@@ -120,14 +148,14 @@ class DepthwiseStep final : public TailedStep {
 class VolumeStep final : public TailedStep {
  public:
   VolumeStep(const Edge &x, const Edge &y, const ops::Window &window, const LinearWeights &w,
-             const QuantizedRange &range, Isa isa, const PackCache &cache)
+             const QuantizedRange &range, const ops::Clamp &clamp, Isa isa, const PackCache &cache)
       : kernel_(kernels::choose(kernels::depthwise_kernels(), isa)),
         window_(window),
         rows_(kernel_window(window)),
         x_(x.slot),
         picture_(*as_picture(x.form.shape, x.form.strides)),
         y_picture_(*as_picture(y.form.shape, y.form.strides)),
-        range_(range),
+        result_(kernel_, y.form.dtype, range, clamp),
         outside_(static_cast<std::uint8_t>(x.form.quantizer->zero_point())) {
     rows_.kernel[0] = window.kernel[2] * window.kernel[0];
     rows_.stride[0] = rows_.dilation[0] = 1;
@@ -149,7 +177,7 @@ class VolumeStep final : public TailedStep {
 
   void run(const Context &c) const override {
     const auto *x = c.tensor(x_).as<const std::uint8_t>();
-    auto *y = c.tensor(output()).as<std::uint8_t>();
+    auto *y = c.tensor(output()).as<std::uint8_t>();  // bytes, whatever they are of
     const auto lines = static_cast<std::size_t>(y_picture_.h);
     for_chunks(
         c, static_cast<std::size_t>(picture_.n) * lines, static_cast<std::size_t>(macs) / 64,
@@ -171,13 +199,12 @@ class VolumeStep final : public TailedStep {
             args.columns = y_picture_.w;
             args.channels = std::min(kGroupChannels, static_cast<std::size_t>(picture_.c) - channel);
             args.packed = packed_->bytes.data() + packed_->offsets[group];
-            args.y = y + first * y_picture_.pixel + channel;
+            const OutputBlock block = result_.block(y, y_picture_, first, y_picture_.w, channel, args.channels);
+            args.y = block.y;
             args.y_pixel = y_picture_.pixel;
-            args.range = range_;
             args.scratch = c.lane_scratch(lane);
-            kernel_.run(args);
-            run_tails(c, {args.y, y_picture_.pixel, static_cast<std::size_t>(first),
-                          static_cast<std::size_t>(y_picture_.w), channel, args.channels});
+            result_.run(args);
+            run_tails(c, block);
           }
         });
   }
@@ -209,16 +236,16 @@ class VolumeStep final : public TailedStep {
   PackedPtr packed_;
   SlotId x_;
   Picture picture_, y_picture_;
-  QuantizedRange range_;
+  Result result_;
   std::uint8_t outside_;
 };
 
 }  // namespace
 
 StepPtr make_depthwise(const Edge &x, const Edge &y, const ops::Window &window, const LinearWeights &w,
-                       const QuantizedRange &range, Isa isa, const PackCache &cache) {
-  if (!is_flat(window)) return std::make_unique<VolumeStep>(x, y, window, w, range, isa, cache);
-  return std::make_unique<DepthwiseStep>(x, y, window, w, range, isa, cache);
+                       const QuantizedRange &range, const ops::Clamp &clamp, Isa isa, const PackCache &cache) {
+  if (!is_flat(window)) return std::make_unique<VolumeStep>(x, y, window, w, range, clamp, isa, cache);
+  return std::make_unique<DepthwiseStep>(x, y, window, w, range, clamp, isa, cache);
 }
 
 }  // namespace qtn::runtime

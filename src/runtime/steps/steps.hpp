@@ -67,7 +67,7 @@ struct Edge {
 StepPtr make_conv(const Edge &x, const Edge &y, const ops::Window &window, const LinearWeights &w,
                   const QuantizedRange &range, const ops::Clamp &clamp, Isa isa, const PackCache &cache);
 StepPtr make_depthwise(const Edge &x, const Edge &y, const ops::Window &window, const LinearWeights &w,
-                       const QuantizedRange &range, Isa isa, const PackCache &cache);
+                       const QuantizedRange &range, const ops::Clamp &clamp, Isa isa, const PackCache &cache);
 StepPtr make_gemm(const Edge &x, const Edge &y, std::size_t rows, const LinearWeights &w, const QuantizedRange &range,
                   const ops::Clamp &clamp, Isa isa, const PackCache &cache);
 

@@ -113,6 +113,37 @@ void test_depthwise(void **) {
     }
 }
 
+/// Sums of depthwise convolutions that are read in float, of pictures and of volumes.
+void test_depthwise_to_floats(void **) {
+  for (const std::int64_t channels : {5, 67})
+    for (const Shape &kernel : {Shape{7, 7}, Shape{3, 3}, Shape{2, 3, 3}}) {
+      GraphBuilder b;
+      Shape x{1, channels, 11, 13}, w{channels, 1};
+      if (kernel.size() == 3) x = {1, channels, 4, 6, 7};
+      for (const std::int64_t k : kernel) w.push_back(k);
+      b.input("x", x);
+      add_conv(b, "dw", "x", "y", w, attrs({{"group", channels}}));
+      b.node("Softmax", "softmax", {"y"}, {"z"}, attrs({{"axis", std::int64_t{1}}}));
+      expect_native_is_reference(b.build({"z"}), 2);
+    }
+}
+
+/// Four axes, of which the last holds features, are multiplied as they lie.
+void test_features_of_four_axes(void **) {
+  GraphBuilder b;
+  b.input("x", {1, 5, 6, 8});
+  b.node("Softmax", "softmax", {"x"}, {"p"}).constant("w", random({8, 7}, -1, 1, 3));
+  b.node("MatMul", "product", {"p", "w"}, {"y"});
+  const graph::Graph float_graph = b.build({"y"});
+  expect_native_is_reference(float_graph, 2);
+  const Tensor x = random({1, 5, 6, 8}, -1, 1, 4), *inputs[] = {&x};
+  const runtime::Session session(quantized(float_graph, quant::Config("onnx")), {runtime::Engine::native, 1});
+  const auto profile = nlohmann::json::parse(session.profile(inputs));
+  std::vector<std::string> steps;
+  for (const auto &node : profile["nodes"]) steps.push_back(node["op"]);
+  assert_true((steps == std::vector<std::string>{"Softmax", "QuantizeLinear", "MatMul"}));
+}
+
 void test_residual_and_squeeze_excite(void **) {
   GraphBuilder b;
   b.input("x", {1, 8, 10, 9});
@@ -376,6 +407,8 @@ int main() {
       cmocka_unit_test(test_convolutions),
       cmocka_unit_test(test_kernels_by_weights),
       cmocka_unit_test(test_depthwise),
+      cmocka_unit_test(test_depthwise_to_floats),
+      cmocka_unit_test(test_features_of_four_axes),
       cmocka_unit_test(test_residual_and_squeeze_excite),
       cmocka_unit_test(test_pools_and_moves),
       cmocka_unit_test(test_concat_of_channels),
