@@ -18,7 +18,11 @@ qdtype output_dtype(const Node &node, std::size_t output, const std::vector<qdty
 Facts::Facts(const Graph &g) : uses(g), dtype(g.values.size(), QTN_FLOAT32), rank(g.values.size(), -1) {
   for (std::size_t v = 0; v < g.values.size(); ++v) {
     const Value &value = g.values[v];
-    dtype[v] = value.is_constant() ? value.constant.dtype() : value.dtype.value_or(QTN_FLOAT32);
+    // Integers on a grid are the numbers that they stand for.
+    if (!value.is_constant())
+      dtype[v] = value.dtype.value_or(QTN_FLOAT32);
+    else
+      dtype[v] = value.constant.quantized() ? QTN_FLOAT32 : value.constant.dtype();
     if (value.is_constant())
       rank[v] = static_cast<std::int64_t>(value.constant.rank());
     else if (value.shape)

@@ -55,14 +55,18 @@ class Expander {
   graph::Graph run() {
     for (std::size_t v = 0; v < read_as_.size(); ++v)
       if (g_.values[v].is_constant() && g_.values[v].quantizer) expand_constant(static_cast<ValueId>(v));
-    for (const ValueId v : g_.inputs) expand_activation(v);
+    for (const ValueId v : g_.inputs) expand_activation(v, v);
     for (Node &node : nodes_) {
       for (ValueId &v : node.inputs)
         if (v != kNoValue) v = read_as_[at(v)];
       const std::vector<ValueId> outputs = node.outputs;
+      if (is_rounded_copy(node)) {
+        expand_activation(outputs[0], node.inputs[0]);
+        continue;
+      }
       g_.nodes.push_back(std::move(node));
       for (const ValueId v : outputs)
-        if (v != kNoValue) expand_activation(v);
+        if (v != kNoValue) expand_activation(v, v);
     }
     for (ValueId &v : g_.outputs) v = read_as_[at(v)];
     return std::move(g_);
@@ -153,8 +157,13 @@ class Expander {
     return same ? floats : Tensor();
   }
 
-  /// v -> QuantizeLinear -> DequantizeLinear -> all that read v.
-  void expand_activation(ValueId v) {
+  /// An Identity that only gives floats a grid.
+  bool is_rounded_copy(const Node &node) const {
+    return node.op == &ops::kIdentity && g_.value(node.outputs[0]).quantizer && !uses_.is_output[at(node.outputs[0])];
+  }
+
+  /// from -> QuantizeLinear -> DequantizeLinear -> all that read v, which is made of `from` or is that.
+  void expand_activation(ValueId v, ValueId from) {
     const QuantizerPtr q = g_.value(v).quantizer;
     if (!q) return;
     g_.value(v).quantizer = nullptr;
@@ -172,7 +181,7 @@ class Expander {
       g_.value(v).name = value_names_.make(name + "_float");
       g_.value(real).name = name;
     }
-    std::vector<ValueId> inputs = operands(v, name, *q, {});
+    std::vector<ValueId> inputs = operands(from, name, *q, {});
     add_node(name + "_QuantizeLinear", &ops::kQuantizeLinear, inputs, integers);
     inputs[0] = integers;
     add_node(name + "_DequantizeLinear", &ops::kDequantizeLinear, std::move(inputs), real);

@@ -70,6 +70,9 @@ std::vector<bool> wanted_values(const Graph &g, const graph::Facts &facts, std::
   return wanted;
 }
 
+/// Simplified graphs have only the copies of copies.hpp.
+bool is_copy(const Node &node, bool trained) { return !trained && node.op == &ops::kIdentity; }
+
 /// Sets of values that share a grid, and for each set which node reads it, other than nodes that move integers within
 /// it.
 class Ties {
@@ -187,6 +190,13 @@ class Grouping {
   }
 
   std::int32_t maker(ValueId v) const { return facts_.uses.producer[index(v)]; }
+  /// The node that computes what v is, or what v is a copy of.
+  std::int32_t origin(ValueId v) const {
+    const std::int32_t n = maker(v);
+    if (n < 0) return n;
+    const Node &node = g_.nodes[static_cast<std::size_t>(n)];
+    return is_copy(node, trained_) ? maker(node.inputs[0]) : n;
+  }
 
   /// Wanted values in the order in which they come to be.
   std::vector<ValueId> in_order(const std::vector<bool> &wanted) const {
@@ -264,7 +274,7 @@ class Grouping {
     if (!group.settings.fixed_outputs || static_cast<std::ptrdiff_t>(group.sources.size()) != averages + 1 ||
         !group.constants.empty())
       return nullptr;
-    const std::int32_t n = maker(group.sources[0]);
+    const std::int32_t n = origin(group.sources[0]);
     if (n < 0) return nullptr;
     const std::optional<ops::Clamp> &bounds = g_.nodes[static_cast<std::size_t>(n)].op->bounds;
     if (!bounds) return nullptr;
@@ -300,6 +310,12 @@ Placement place(const Graph &g, const Config &config, bool trained) {
   Placement placement;
   placement.group.assign(g.values.size(), -1);
   for (const Node &node : g.nodes) {
+    if (is_copy(node, trained)) {
+      const std::int32_t maker = facts.uses.producer[index(node.inputs[0])];
+      const Node &from = maker < 0 ? node : g.nodes[static_cast<std::size_t>(maker)];
+      placement.nodes.push_back({Role::floating, "it copies floats", false, config.settings_for(from)});
+      continue;
+    }
     Classified classified = classify(g, facts, node);
     placement.nodes.push_back({classified.role, std::move(classified.why), false, config.settings_for(node)});
   }

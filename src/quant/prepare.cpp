@@ -8,6 +8,7 @@
 #include "graph/facts.hpp"
 #include "graph/passes/passes.hpp"
 #include "graph/pipelines.hpp"
+#include "quant/copies.hpp"
 #include "quant/fingerprint.hpp"
 #include "quant/named.hpp"
 #include "quant/recover/equalize.hpp"
@@ -39,6 +40,17 @@ void keep_exact(NodePlan &plan) {
   plan.settings->weight.set("narrow_range", std::int64_t{1});
 }
 
+/// The filter for nodes of which no rule says anything, nor of what they make.
+auto nodes_without_rules(const Config &config, const graph::Graph &g) {
+  return [&config, &g](const graph::Node &node) {
+    return std::none_of(config.rules().begin(), config.rules().end(), [&](const Rule &rule) {
+      const Selector &selector = rule.selector;
+      if (selector.kind() == Selector::kTensor) return g.value(node.outputs[0]).name == selector.pattern();
+      return selector.kind() != Selector::kAll && selector.matches(node);
+    });
+  };
+}
+
 /// Places grids and observers on prepared.graph, as it was read or trained.
 void settle(Prepared &prepared, const graph::Graph &model) {
   // One for training has its constants folded, and keeps its Dropout.
@@ -53,10 +65,14 @@ void settle(Prepared &prepared, const graph::Graph &model) {
   require_nodes(prepared.config, model, prepared.graph);
   require_outputs(prepared.config, prepared.graph);
   prepared.model = fingerprint(prepared.graph);
+  // One grid behind an activation, in place of one behind each of its terms.
+  if (!prepared.training) graph::name_formulas(prepared.graph, nodes_without_rules(prepared.config, prepared.graph));
   graph::replace_relu6(prepared.graph, nodes_with(prepared.config, &Settings::replace_relu6));
   if (!prepared.training)
     prepared.equalized = equalize_weights(prepared.graph, nodes_with(prepared.config, &Settings::equalize));
   prepared.placement = place(prepared.graph, prepared.config, prepared.training.has_value());
+  if (!prepared.training && copy_for_integer_readers(prepared.graph, prepared.placement, prepared.config))
+    prepared.placement = place(prepared.graph, prepared.config);
   for (std::size_t n = 0; n < prepared.graph.nodes.size(); ++n)
     if (of_norms.contains(prepared.graph.nodes[n].name)) keep_exact(prepared.placement.nodes[n]);
   require_tensors(prepared.config, model, prepared.graph, quantized_names(prepared.graph, prepared.placement));

@@ -42,11 +42,11 @@ struct Factors {
 
 class Formulas {
  public:
-  explicit Formulas(Graph &g) : g_(g), facts_(g) {}
+  Formulas(Graph &g, const NodeFilter &only) : g_(g), facts_(g), only_(only) {}
 
   void run() {
     for (Node &node : g_.nodes)
-      if (node.outputs.size() == 1 && facts_.is_float(node.outputs[0])) name(node);
+      if (node.outputs.size() == 1 && facts_.is_float(node.outputs[0]) && only_(node)) name(node);
     remove_dead(g_);
   }
 
@@ -59,7 +59,7 @@ class Formulas {
     const std::int32_t n = v == kNoValue ? -1 : facts_.uses.producer[static_cast<std::size_t>(v)];
     if (n < 0 || g_.value(v).quantizer || !facts_.is_float(v)) return nullptr;
     const Node &node = g_.nodes[static_cast<std::size_t>(n)];
-    return node.outputs.size() == 1 && (clamped || !node.clamp) ? &node : nullptr;
+    return node.outputs.size() == 1 && (clamped || !node.clamp) && only_(node) ? &node : nullptr;
   }
   /// The same where nothing else reads v.
   const Node *inner(ValueId v, std::string_view op, bool clamped = false) const {
@@ -213,10 +213,15 @@ class Formulas {
 
   Graph &g_;
   const Facts facts_;
+  const NodeFilter &only_;
 };
 
 }  // namespace
 
-void name_formulas(Graph &g) { Formulas(g).run(); }
+void name_formulas(Graph &g) {
+  name_formulas(g, [](const Node &) { return true; });
+}
+
+void name_formulas(Graph &g, const NodeFilter &only) { Formulas(g, only).run(); }
 
 }  // namespace qtn::graph

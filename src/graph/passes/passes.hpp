@@ -97,6 +97,9 @@ void normalize_products(Graph &g);
 /// Gelu, Swish, HardSwish and Mish that are written as formulas become these operators where no grid is in between.
 void name_formulas(Graph &g);
 
+/// The same only where the filter holds for every node of the formula.
+void name_formulas(Graph &g, const NodeFilter &only);
+
 /// The same for LayerNormalization, and for RMSNormalization, over the last axis.
 void name_normalizations(Graph &g);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that opsets write in different ways: what is read from one and written as another computes the same.
+#include "graph/pipelines.hpp"
 #include "onnx/messages.hpp"
 #include "support.hpp"
 
@@ -130,12 +131,40 @@ void regions_moved_by_half_a_pixel(void **) {
   for (const int opset : {13, 15, 16, 21}) expect_same(network("RoiAlign", x, region, attrs), x, opset);
 }
 
+/// Written as formulas, they are within rounding of what they were, and are named again where sessions run them.
+void activations_before_their_operators(void **) {
+  const struct {
+    const char *op;
+    Attrs attrs;
+    int since;
+  } activations[] = {{"Gelu", {}, 20},      {"Gelu", with("approximate", std::string("tanh")), 20},
+                     {"HardSwish", {}, 14}, {"Mish", {}, 18},
+                     {"Swish", {}, 24},     {"Swish", with("alpha", 1.702), 24}};
+  const Shape shape{2, 50};
+  const Tensor x = ramp(shape);
+  for (const auto &[op, attrs, since] : activations) {
+    const graph::Graph g = network(op, shape, {}, attrs);
+    const Tensor want = graph::evaluate(g, std::span(&x, 1))[0];
+    graph::Graph back = parse(onnx::serialize(g, {since - 1}));
+    assert_true(back.nodes.size() > 1);
+    const Tensor got = graph::evaluate(back, std::span(&x, 1))[0];
+    for (std::int64_t i = 0; i < x.count(); ++i)
+      if (const float a = got.as<float>()[i], b = want.as<float>()[i]; std::fabs(a - b) > 2e-7f)
+        fail_test(op, " of ", x.as<float>()[i], " at opset ", since - 1, ": ", a, ", not ", b);
+    graph::run_passes(back, graph::Pipeline::execution);
+    assert_int_equal(back.nodes.size(), 1);
+    assert_string_equal(back.nodes[0].op->name, op);
+    assert_int_equal(parse(onnx::serialize(g, {since})).nodes.size(), 1);
+  }
+}
+
 }  // namespace
 }  // namespace qtn
 
 int main() {
   using namespace qtn;
   const CMUnitTest tests[] = {cmocka_unit_test(lists_of_names), cmocka_unit_test(scales_of_groups),
-                              cmocka_unit_test(renamed_modes), cmocka_unit_test(regions_moved_by_half_a_pixel)};
+                              cmocka_unit_test(renamed_modes), cmocka_unit_test(regions_moved_by_half_a_pixel),
+                              cmocka_unit_test(activations_before_their_operators)};
   return cmocka_run_group_tests_name("onnx/forms", tests, nullptr, nullptr);
 }

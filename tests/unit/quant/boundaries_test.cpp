@@ -104,17 +104,47 @@ void a_product_at_the_end(void **) {
 void pulls_in_pointwise_nodes(void **) {
   const auto g = small()
                      .node("Add", "add", {"u", "x"}, {"v"})
-                     .node("Sigmoid", "sigmoid", {"v"}, {"w"})
+                     .node("Tanh", "tanh", {"v"}, {"w"})
                      .node("Mul", "mul", {"v", "w"}, {"y"})
                      .build({"y"});
   expect_names(quantized_values(prepare(g, Config("onnx"))), {"x"});
   const Prepared whole = prepare(g, kByNodes);
   expect_names(quantized_values(whole), {"x", "u", "v", "w", "y"});
-  expect_names(integer_nodes(whole), {"a", "add", "sigmoid", "mul"});
+  expect_names(integer_nodes(whole), {"a", "add", "tanh", "mul"});
   // A grid in the middle pulls in what is before it, not what is behind.
   const Prepared half = prepare(g, with({{"tensor:v", &kQuantize}}));
   expect_names(quantized_values(half), {"x", "u", "v"});
   expect_names(integer_nodes(half), {"a", "add"});
+}
+
+/// What a node makes in float is rounded for products alone: a residual connection keeps it as it is, unless a rule
+/// names the tensor.
+void rounding_is_for_products(void **) {
+  const auto g = small()
+                     .node("Softmax", "softmax", {"u"}, {"v"})
+                     .conv("b", "v", "w", 4, 4)
+                     .node("Add", "add", {"v", "w"}, {"y"})
+                     .build({"y"});
+  const auto operand = [](const graph::Graph &of, const char *name) -> const graph::Value & {
+    return of.value(std::ranges::find(of.nodes, name, &graph::Node::name)->inputs[0]);
+  };
+  const auto converted = [&](const Config &config) {
+    Prepared p = prepare(g, config);
+    expect_names(quantized_values(p), {"x", "v"});
+    const Tensor x = GraphBuilder::ramp(kImage), *inputs[] = {&x};
+    calibrate(p, inputs);
+    return convert(p, nullptr);
+  };
+  const graph::Graph apart = converted(Config("onnx"));
+  assert_string_equal(operand(apart, "b").name.c_str(), "v");
+  assert_non_null(operand(apart, "b").quantizer.get());
+  assert_string_equal(operand(apart, "add").name.c_str(), "v_float");
+  assert_null(operand(apart, "add").quantizer.get());
+  expect_same_from_files(apart, GraphBuilder::ramp(kImage));
+
+  const Attrs one = attrs({{"observer", std::string("minmax")}});
+  const graph::Graph named = converted(with({{"tensor:v", &one}}));
+  assert_non_null(operand(named, "add").quantizer.get());
 }
 
 /// What moves elements joins the group of what it moves; in front of it, a grid pulls it in only where it asks.
@@ -332,6 +362,7 @@ int main() {
       cmocka_unit_test(files_say_so),
       cmocka_unit_test(a_product_at_the_end),
       cmocka_unit_test(pulls_in_pointwise_nodes),
+      cmocka_unit_test(rounding_is_for_products),
       cmocka_unit_test(moving_nodes_share_the_grid),
       cmocka_unit_test(joined_outputs),
       cmocka_unit_test(behind_nodes_in_float),

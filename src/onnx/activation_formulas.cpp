@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Activations that the opset of a file has no operator for, as the formulas that its standard gives them later.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <string_view>
+
+#include "graph/facts.hpp"
+#include "onnx/opset_forms.hpp"
+
+namespace qtn::onnx {
+
+using graph::Node;
+using graph::ValueId;
+
+namespace {
+
+/// The formula of one node under construction: each method adds a node and returns its result.
+class Formula {
+ public:
+  Formula(graph::Graph &g, const Node &node, qdtype dtype, std::vector<Node> &nodes)
+      : g_(g), node_(node), dtype_(dtype), nodes_(nodes) {}
+
+  ValueId x() const { return node_.inputs[0]; }
+  ValueId make(const char *op, std::vector<ValueId> inputs, Attrs attrs = {}) {
+    const std::string name = next(op);
+    graph::Value value;
+    value.name = name;
+    value.dtype = dtype_;
+    const ValueId y = g_.add_value(std::move(value));
+    nodes_.push_back({name, ops::find_op(op), std::move(attrs), std::move(inputs), {y}, {}});
+    return y;
+  }
+  ValueId number(double v) {
+    const ValueId made = g_.add_constant(next("number"), Tensor::scalar(static_cast<float>(v)));
+    return dtype_ == QTN_FLOAT32 ? made : make("CastLike", {made, x()});
+  }
+  ValueId times(ValueId a, double b) { return make("Mul", {a, number(b)}); }
+  ValueId plus(ValueId a, double b) { return make("Add", {a, number(b)}); }
+
+  /// The end: the node is a product.
+  void product(ValueId a, ValueId b) {
+    Node last = node_;
+    last.op = ops::find_op("Mul");
+    last.attrs = {};
+    last.inputs = {a, b};
+    nodes_.push_back(std::move(last));
+  }
+
+ private:
+  std::string next(const std::string &what) { return node_.name + "_" + what + std::to_string(count_++); }
+
+  graph::Graph &g_;
+  const Node &node_;
+  const qdtype dtype_;
+  std::vector<Node> &nodes_;
+  int count_ = 0;
+};
+
+/// x (1 + erf(x / sqrt 2)) / 2, or the same by tanh.
+void gelu(Formula &f, const Attrs &attrs) {
+  const ValueId x = f.x();
+  ValueId gate;
+  if (attrs.get_string("approximate", "none") == "tanh") {
+    const ValueId cube = f.make("Mul", {f.make("Mul", {x, x}), x});
+    const ValueId sum = f.make("Add", {x, f.times(cube, 0.044715)});
+    gate = f.make("Tanh", {f.times(sum, std::numbers::sqrt2 * std::numbers::inv_sqrtpi)});
+  } else {
+    gate = f.make("Erf", {f.times(x, 1 / std::numbers::sqrt2)});
+  }
+  const ValueId half = f.times(x, 0.5);
+  f.product(half, f.plus(gate, 1));
+}
+
+void hard_swish(Formula &f, const Attrs &) {
+  Attrs line;
+  line.set("alpha", 1.0 / 6);
+  line.set("beta", 0.5);
+  f.product(f.x(), f.make("HardSigmoid", {f.x()}, std::move(line)));
+}
+
+void mish(Formula &f, const Attrs &) { f.product(f.x(), f.make("Tanh", {f.make("Softplus", {f.x()})})); }
+
+void swish(Formula &f, const Attrs &attrs) {
+  const double alpha = attrs.get_float("alpha", 1);
+  f.product(f.x(), f.make("Sigmoid", {alpha == 1 ? f.x() : f.times(f.x(), alpha)}));
+}
+
+struct Activation {
+  const char *op;
+  int since;
+  void (*write)(Formula &, const Attrs &);
+};
+constexpr Activation kActivations[] = {
+    {"Gelu", 20, gelu}, {"HardSwish", 14, hard_swish}, {"Mish", 18, mish}, {"Swish", 24, swish}};
+
+const Activation *missing(const Node &node, int opset) {
+  for (const Activation &activation : kActivations)
+    if (opset < activation.since && std::string_view(node.op->name) == activation.op) return &activation;
+  return nullptr;
+}
+
+}  // namespace
+
+void write_out_activations(graph::Graph &g, int opset) {
+  if (std::ranges::none_of(g.nodes, [&](const Node &node) { return missing(node, opset); })) return;
+  const graph::Facts facts(g);
+  std::vector<Node> nodes;
+  for (Node &node : g.nodes) {
+    const Activation *activation = missing(node, opset);
+    if (!activation) {
+      nodes.push_back(std::move(node));
+      continue;
+    }
+    Formula formula(g, node, facts.dtype[static_cast<std::size_t>(node.inputs[0])], nodes);
+    activation->write(formula, node.attrs);
+  }
+  g.nodes = std::move(nodes);
+}
+
+}  // namespace qtn::onnx

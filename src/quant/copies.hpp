@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// A value that a node makes in float, and that some nodes read as integers and others in float, becomes two: rounding is
+// for those that need it. Residual connections of transformers would otherwise carry the rounding of every layer along.
+#pragma once
+
+#include "quant/placement.hpp"
+
+namespace qtn::quant {
+
+/// Puts an Identity behind each such value, whose result is read by the nodes that read integers, and has its name.
+/// Values that a rule of the configuration names stay one. True where there was any: the graph has to be placed again.
+bool copy_for_integer_readers(graph::Graph &g, const Placement &placement, const Config &config);
+
+}  // namespace qtn::quant
