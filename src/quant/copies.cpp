@@ -87,4 +87,6 @@ bool copy_for_integer_readers(Graph &g, const Placement &placement, const Config
   return Copies(g, placement, config).run();
 }
 
+bool is_copy(const Node &node) { return node.op == &ops::kIdentity; }
+
 }  // namespace qtn::quant

@@ -11,4 +11,7 @@ namespace qtn::quant {
 /// Values that a rule of the configuration names stay one. True where there was any: the graph has to be placed again.
 bool copy_for_integer_readers(graph::Graph &g, const Placement &placement, const Config &config);
 
+/// Whether a node of a simplified graph is such an Identity.
+bool is_copy(const graph::Node &node);
+
 }  // namespace qtn::quant

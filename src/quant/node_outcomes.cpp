@@ -6,6 +6,7 @@
 
 #include "graph/facts.hpp"
 #include "graph/integer.hpp"
+#include "quant/copies.hpp"
 #include "quant/outcome.hpp"
 
 namespace qtn::quant {
@@ -72,7 +73,7 @@ std::vector<FloatNode> float_nodes(const Prepared &p, const Graph &quantized, st
   std::vector<FloatNode> nodes;
   for (std::size_t n = 0; n < quantized.nodes.size(); ++n) {
     const Node &node = quantized.nodes[n];
-    if (node.op == &ops::kIdentity || graph::integer_form(quantized, node) != graph::IntegerForm::none) continue;
+    if (is_copy(node) || graph::integer_form(quantized, node) != graph::IntegerForm::none) continue;
     if (!is_activation(p.graph, facts, p.graph.nodes[n].outputs[0])) continue;
     const bool for_target =
         std::any_of(fallen.begin(), fallen.end(), [&](const FallenLayer &layer) { return layer.node == node.name; });

@@ -9,6 +9,7 @@
 #include "core/choose_options.hpp"
 #include "graph/facts.hpp"
 #include "graph/integer.hpp"
+#include "quant/copies.hpp"
 
 namespace qtn::quant {
 namespace {
@@ -69,9 +70,6 @@ std::vector<bool> wanted_values(const Graph &g, const graph::Facts &facts, std::
   }
   return wanted;
 }
-
-/// Simplified graphs have only the copies of copies.hpp.
-bool is_copy(const Node &node, bool trained) { return !trained && node.op == &ops::kIdentity; }
 
 /// Sets of values that share a grid, and for each set which node reads it, other than nodes that move integers within
 /// it.
@@ -195,7 +193,7 @@ class Grouping {
     const std::int32_t n = maker(v);
     if (n < 0) return n;
     const Node &node = g_.nodes[static_cast<std::size_t>(n)];
-    return is_copy(node, trained_) ? maker(node.inputs[0]) : n;
+    return !trained_ && is_copy(node) ? maker(node.inputs[0]) : n;
   }
 
   /// Wanted values in the order in which they come to be.
@@ -310,7 +308,7 @@ Placement place(const Graph &g, const Config &config, bool trained) {
   Placement placement;
   placement.group.assign(g.values.size(), -1);
   for (const Node &node : g.nodes) {
-    if (is_copy(node, trained)) {
+    if (!trained && is_copy(node)) {
       const std::int32_t maker = facts.uses.producer[index(node.inputs[0])];
       const Node &from = maker < 0 ? node : g.nodes[static_cast<std::size_t>(maker)];
       placement.nodes.push_back({Role::floating, "it copies floats", false, config.settings_for(from)});

@@ -32,11 +32,12 @@ class Finder {
  private:
   const Shape &shape(ValueId v) const { return known_.types[static_cast<std::size_t>(v)].shape; }
 
-  /// A value of floats that is computed and has at least the axes of a matrix.
-  bool is_matrix(ValueId v) const {
-    return v != kNoValue && known_.types[static_cast<std::size_t>(v)].dtype == QTN_FLOAT32 && !g_.value(v).quantizer &&
-           shape(v).size() >= 2 && element_count(shape(v)) > 0;
+  bool holds_matrices(ValueId v) const {
+    return v != kNoValue && known_.types[static_cast<std::size_t>(v)].dtype == QTN_FLOAT32 && shape(v).size() >= 2 &&
+           element_count(shape(v)) > 0;
   }
+  /// The same of floats that no grid rounds.
+  bool is_matrix(ValueId v) const { return holds_matrices(v) && !g_.value(v).quantizer; }
 
   /// The index of the node that makes v where only one other reads it, and nobody sees it; -1 where not.
   std::ptrdiff_t inner(ValueId v) const {
@@ -47,10 +48,10 @@ class Finder {
     return node.outputs.size() == 1 && !node.clamp ? n : -1;
   }
 
-  /// The product of two activations: constants are packed once, as weights.
+  /// The product of two activations, which may be rounded: constants are packed once, as weights.
   bool is_product(const Node &node) const {
     return node.op == &ops::kMatMul && is_matrix(node.inputs[0]) && is_matrix(node.inputs[1]) &&
-           is_matrix(node.outputs[0]) && !known_.constants[static_cast<std::size_t>(node.inputs[1])].has_data();
+           holds_matrices(node.outputs[0]) && !known_.constants[static_cast<std::size_t>(node.inputs[1])].has_data();
   }
 
   /// Which input of the node are scores, of a shape that the node keeps; nullopt where it is no term.

@@ -140,7 +140,7 @@ void Forms::settle(ValueId v, SlotId computed) {
     // Pictures look like sequences, whose last axis is that of channels: what reads them tells.
     const Shape &shape = shape_of(v);
     const bool picture = read_as_picture_[at(v)] && shape.size() >= 3 && shape.size() <= 5;
-    const SlotId lying = is_dense(form(computed)) ? computed : contiguous(computed);
+    const SlotId lying = is_gapless(form(computed)) ? computed : contiguous(computed);
     const Shape strides = picture ? channels_last_strides(shape) : form(lying).strides;
     const SlotId from = same_layout(shape, form(lying).strides, strides) ? lying : contiguous(lying);
     integer_[at(v)] = converted(from, {QTN_UINT8, shape, strides, canonical(q)}, make_quantize);

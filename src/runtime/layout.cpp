@@ -37,6 +37,20 @@ bool is_dense(const SlotForm &f) {
   return picture && picture->pixel == picture->c;
 }
 
+bool is_gapless(const SlotForm &f) {
+  if (element_count(f.shape) == 0) return true;
+  std::vector<std::pair<std::int64_t, std::int64_t>> axes;  // stride, length
+  for (std::size_t i = 0; i < f.shape.size(); ++i)
+    if (f.shape[i] != 1) axes.emplace_back(f.strides[i], f.shape[i]);
+  std::sort(axes.begin(), axes.end());
+  std::int64_t next = 1;
+  for (const auto &[stride, length] : axes) {
+    if (stride != next) return false;
+    next *= length;
+  }
+  return true;
+}
+
 ops::Window over_pictures(const ops::Window &window) {
   const ops::Window lifted = window.lifted();
   ops::Window w;

@@ -8,8 +8,10 @@
 namespace qtn::runtime {
 
 bool is_contiguous(const SlotForm &f);
-/// Without gaps: contiguous, or a picture whose pixels lie side by side.
+/// Contiguous, or a picture whose pixels lie side by side.
 bool is_dense(const SlotForm &f);
+/// Axes in any order, one element for each place.
+bool is_gapless(const SlotForm &f);
 
 /// Channels last for pictures and volumes, contiguous for everything else.
 Shape integer_strides(const Shape &shape);

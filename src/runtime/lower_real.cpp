@@ -104,8 +104,8 @@ bool RealLowering::lower_real() {
   if (lower_real_recurrent()) return true;
   if (!is_real(output()) || !is_real(input(0))) return false;
   return lower_real_conv() || lower_real_transposed() || lower_real_matrix() || lower_real_matmul() ||
-         lower_real_pool() || lower_real_normalization() || lower_real_add() || lower_real_concat() ||
-         lower_on_pictures();
+         lower_real_pool() || lower_real_normalization() || lower_real_add() || lower_real_bias() ||
+         lower_real_concat() || lower_on_pictures();
 }
 
 bool RealLowering::lower_real_view() {
@@ -344,6 +344,27 @@ bool RealLowering::lower_real_add() {
   step->append(make_real_add_tail(edge(other), clamp()), y, node_->op->name);
   settle(output(), y);
   return true;
+}
+
+/// A number for each column of a product, at the end of the step that computes it.
+bool RealLowering::lower_real_bias() {
+  if (std::string_view(node_->op->name) != "Add") return false;
+  const Shape &shape = shape_of(output());
+  for (const std::size_t i : {0, 1}) {
+    const Tensor &row = known_.constants[at(input(1 - i))];
+    if (!row.has_data() || row.rank() == 0 || row.count() != shape.back() || row.shape().back() != shape.back() ||
+        shape_of(input(i)) != shape)
+      continue;
+    const SlotId rows = any_real(input(i));
+    if (!is_contiguous(form(rows)) || is_dense_picture(rows)) continue;
+    auto *step = dynamic_cast<TailedStep *>(open_step(input(i), rows));
+    if (!step) continue;
+    const SlotId y = real_slot(shape, form(rows).strides);
+    step->append(make_real_bias_tail(real(input(1 - i)), clamp()), y, node_->op->name);
+    settle(output(), y);
+    return true;
+  }
+  return false;
 }
 
 void RealLowering::join_channels(SlotId y, const std::function<SlotId(ValueId)> &part_of) {

@@ -56,6 +56,7 @@ class RealLowering : protected Forms {
   bool lower_real_pool();
   bool lower_real_normalization();
   bool lower_real_add();
+  bool lower_real_bias();
   bool lower_real_concat();
   bool lower_real_view();
   bool lower_on_pictures();

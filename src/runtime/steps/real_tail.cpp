@@ -5,6 +5,7 @@
 namespace qtn::runtime {
 namespace {
 
+/// Rows of b are `pixel` elements apart; 0: there is one.
 class RealAddTail final : public Tail {
  public:
   RealAddTail(SlotId b, std::ptrdiff_t pixel, const ops::Clamp &clamp) : pixel_(pixel), clamp_(clamp) { reads = {b}; }
@@ -28,6 +29,10 @@ class RealAddTail final : public Tail {
 TailPtr make_real_add_tail(const Edge &b, const ops::Clamp &clamp) {
   const auto picture = as_picture(b.form.shape, b.form.strides);
   return std::make_unique<RealAddTail>(b.slot, picture ? picture->pixel : b.form.shape.back(), clamp);
+}
+
+TailPtr make_real_bias_tail(SlotId row, const ops::Clamp &clamp) {
+  return std::make_unique<RealAddTail>(row, 0, clamp);
 }
 
 }  // namespace qtn::runtime

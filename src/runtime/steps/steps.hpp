@@ -142,6 +142,8 @@ StepPtr make_real_normalize(const Edge &x, const Edge &y, const RealNormalizatio
 
 /// x + b on the blocks of a step whose output x was; b is a picture of the same shape, or contiguous as x is.
 TailPtr make_real_add_tail(const Edge &b, const ops::Clamp &clamp);
+/// The same of one row for all.
+TailPtr make_real_bias_tail(SlotId row, const ops::Clamp &clamp);
 
 /// y = a + b, a - b or a * b under broadcasting; operands may have any strides.
 enum class Binary { add, sub, mul };

@@ -186,13 +186,41 @@ void test_others_stay(void **) {
   assert_int_equal(steps_of(divided, {"y"}, -1, "d"), 0);
 }
 
+/// Attention whose result a product reads as integers: one step, rounded as it lies, by the bits of the single steps.
+void test_rounded_result(void **) {
+  const auto build = [](const std::vector<std::string> &outputs) {
+    GraphBuilder b;
+    b.input("q", {2, 3, 5, 4}).input("k", {2, 3, 4, 7}).input("v", {2, 3, 7, 6});
+    b.node("MatMul", "scores", {"q", "k"}, {"s"}).node("Softmax", "softmax", {"s"}, {"p"});
+    b.node("MatMul", "context", {"p", "v"}, {"c"});
+    b.node("Transpose", "back", {"c"}, {"t"}, attrs({{"perm", Ints{0, 2, 1, 3}}}));
+    b.constant("shape", Tensor::from_ints(Ints{2, 5, 18})).node("Reshape", "rows", {"t", "shape"}, {"r"});
+    b.constant("w", random({18, 4}, -1, 1, 5)).node("MatMul", "product", {"r", "w"}, {"y"});
+    b.constant("bias", random({4}, -1, 1, 6)).node("Add", "add", {"bias", "y"}, {"z"});
+    return quantized(b.build(outputs));
+  };
+  const graph::Graph whole = build({"z"}), shown = build({"z", "p"});
+  const Tensor q = random({2, 3, 5, 4}, -1, 1.5f, 7), k = random({2, 3, 4, 7}, -1, 1.5f, 8),
+               v = random({2, 3, 7, 6}, -1, 1.5f, 9);
+  const Tensor *inputs[] = {&q, &k, &v};
+  each_isa([&](const std::string &isa) {
+    const Tensor want = runtime::Session(shown, {runtime::Engine::native, 1}).run(inputs)[0];
+    const runtime::Session session(whole, {runtime::Engine::native, 1});
+    expect_equal(session.run(inputs)[0], want, isa);
+    std::vector<std::string> steps;
+    const auto profile = nlohmann::json::parse(session.profile(inputs));
+    for (const auto &node : profile.at("nodes")) steps.push_back(node.at("op"));
+    assert_true((steps == std::vector<std::string>{"Attention", "QuantizeLinear", "MatMul+Add"}));
+  });
+}
+
 }  // namespace
 }  // namespace qtn::test
 
 int main() {
-  const CMUnitTest tests[] = {cmocka_unit_test(qtn::test::test_dialects), cmocka_unit_test(qtn::test::test_sizes),
-                              cmocka_unit_test(qtn::test::test_broadcasts),
-                              cmocka_unit_test(qtn::test::test_rows_without_keys),
-                              cmocka_unit_test(qtn::test::test_others_stay)};
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(qtn::test::test_dialects),    cmocka_unit_test(qtn::test::test_sizes),
+      cmocka_unit_test(qtn::test::test_broadcasts),  cmocka_unit_test(qtn::test::test_rows_without_keys),
+      cmocka_unit_test(qtn::test::test_others_stay), cmocka_unit_test(qtn::test::test_rounded_result)};
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
