@@ -88,6 +88,9 @@ struct Threshold {
 };
 constexpr Threshold kOfCorrection{0.1, 10}, kOfRanges{0.5, 30};
 
+/// Features were seen in every row of a sample, and their factors promise half of the noise before they are tried.
+const Threshold &threshold_of(const Route &route) { return route.smooth_features ? kOfCorrection : kOfRanges; }
+
 /// In dB, what 8 bits tell. With ranges that clip some samples, the ratio of one beyond it is chance: a Softmax which
 /// is sure of its class has some of 90 dB and makes 70 of them for nothing that can be seen.
 constexpr double kTold = 48;
@@ -175,7 +178,7 @@ class Pipeline {
       Verdict verdict = judge(quantized);
       const bool first = gaining.empty();
       add_trial(route.name(), verdict, first ? nullptr : &gaining.back().verdict);
-      if (first || gains(gaining.back().verdict, verdict, kOfRanges.at(division_.held_back.count), kTold))
+      if (first || gains(gaining.back().verdict, verdict, threshold_of(route).at(division_.held_back.count), kTold))
         gaining.push_back({std::move(*attempt), std::move(quantized), std::move(verdict), account_.trials.size() - 1});
     };
     challenge({});
@@ -202,7 +205,7 @@ class Pipeline {
     Verdict verdict = judge(convert(candidates[0].attempt.prepared, nullptr));
     for (std::size_t i = 1; i < candidates.size(); ++i) {
       Verdict other = judge(convert(candidates[i].attempt.prepared, nullptr));
-      if (gains(verdict, other, kOfRanges.at(division_.held_back.count))) {
+      if (gains(verdict, other, threshold_of(candidates[i].attempt.route).at(division_.held_back.count))) {
         best = i;
         verdict = std::move(other);
       } else {
@@ -236,6 +239,7 @@ class Pipeline {
     std::vector<Route> routes;
     if (!start_.config.says("equalize")) routes.push_back({.equalize = true});
     if (options_.absorb_bias) routes.push_back({.equalize = true, .absorb_bias = true});
+    if (samples_.count > 1) routes.push_back({.smooth_features = true});
     if (automatic() && options_.smooth != kSmooth) routes.push_back({.smooth = kSmooth});
     if (options_.smooth > 0) routes.push_back({.smooth = options_.smooth});
     return routes;

@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "graph/pipelines.hpp"
 #include "quant/recover/equalize.hpp"
+#include "quant/recover/smooth.hpp"
 
 namespace qtn::quant {
 namespace {
@@ -26,6 +27,7 @@ std::string Route::name() const {
   if (equalize) add("equalize");
   if (absorb_bias) add("absorb_bias");
   if (smooth) add(cat("smooth ", *smooth));
+  if (smooth_features) add("smooth");
   if (choose_observers) add("observers");
   return all.empty() ? "plain" : all;
 }
@@ -36,6 +38,10 @@ std::optional<Attempt> prepare_along(const Start &start, const Route &route) {
   if (route.smooth) {
     graph::run_passes(real, graph::Pipeline::quantization);
     if (!equalize_activations(real, start.fitted, *route.smooth)) return std::nullopt;
+  }
+  if (route.smooth_features) {
+    graph::run_passes(real, graph::Pipeline::quantization);
+    if (!smooth_features(real, config, start.fitted)) return std::nullopt;
   }
   if (route.absorb_bias) {
     real = prepare(real, config).graph;  // equalized

@@ -16,6 +16,7 @@ struct Route {
   bool equalize = false;              ///< weights, also where the configuration does not say so
   bool absorb_bias = false;           ///< after that
   std::optional<double> smooth = {};  ///< SmoothQuant of this strength
+  bool smooth_features = false;       ///< SmoothQuant of products of features, each by the strength that suits it
   bool choose_observers = false;
 
   /// The keys of what it does: "plain", "equalize", "smooth 0.5 + observers".

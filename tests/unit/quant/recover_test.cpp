@@ -2,13 +2,16 @@
 // Equalization keeps the function, AdaRound finds what trying every rounding finds, bias correction restores means.
 #include <algorithm>
 #include <limits>
+#include <random>
 
 #include "networks.hpp"
 #include "quant/fingerprint.hpp"
+#include "quant/quantize.hpp"
 #include "quant/recover/adaround.hpp"
 #include "quant/recover/correct.hpp"
 #include "quant/recover/equalize.hpp"
 #include "quant/recover/linked_scales.hpp"
+#include "quant/recover/smooth.hpp"
 #include "runtime/watched.hpp"
 
 namespace qtn::quant {
@@ -201,6 +204,49 @@ void activations_have_equal_ranges(void **) {
   for (std::size_t c = 0; c < read.size(); ++c)
     if (std::fabs(static_cast<double>(largest[c]) / read[c] - 1) > 1e-3)
       fail_test("channel ", c, ": x ", largest[c], ", w ", read[c]);
+}
+
+/// Features of a LayerNormalization, of which some are many times as large as the others, and three that read them: two
+/// products and a residual connection.
+graph::Graph features(float outlier) {
+  GraphBuilder b;
+  Tensor scale(QTN_FLOAT32, {32}), first(QTN_FLOAT32, {32, 32}), second(QTN_FLOAT32, {32, 32});
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  std::fill_n(scale.as<float>(), 32, 1.0f);
+  for (const int c : {3, 17, 30}) scale.as<float>()[c] = outlier;
+  for (const Tensor &w : {first, second})
+    for (std::int64_t i = 0; i < w.count(); ++i) w.as<float>()[i] = normal(random) / (scale.as<float>()[i / 32] * 5.6f);
+  b.input("x", {1, 12, 32}).constant("scale", scale).constant("first", first).constant("second", second);
+  b.node("LayerNormalization", "norm", {"x", "scale"}, {"n"});
+  b.node("MatMul", "a", {"n", "first"}, {"u"}).node("MatMul", "b", {"n", "second"}, {"v"});
+  b.node("Mul", "mul", {"u", "v"}, {"y"}).node("Add", "add", {"n", "u"}, {"z"});
+  return b.build({"y", "z"});
+}
+
+void features_are_smoothed(void **) {
+  const Samples samples = normal_samples({1, 12, 32}, 16);
+  const Samples unseen{8, [](std::size_t i) { return normal_samples({1, 12, 32}, 32).read(16 + i); }};
+  const Config config("onnx");
+  graph::Graph even = features(1), smooth = features(60);
+  assert_false(smooth_features(even, config, samples));
+  const graph::Graph before = smooth;
+  assert_true(smooth_features(smooth, config, samples));
+  assert_int_equal(smooth.nodes.size(), before.nodes.size() + 1);  // one multiplication for both
+  const double sqnr = difference(before, smooth, samples).sqnr_db();
+  if (sqnr < 110) fail_test("the function changed: ", sqnr, " dB");
+  const auto loss = [&](const char *key, std::int64_t value) {
+    const Attrs options = attrs({{key, value}});
+    return difference(before, quantize(before, config, samples, &options, {}).graph, unseen).sqnr_db();
+  };
+  const double plain = loss("plain", 1), by_default = loss("plain", 0);
+  if (!(by_default > plain + 10)) fail_test("plain ", plain, " dB, by default ", by_default, " dB");
+
+  Config named("onnx");
+  const Attrs minmax = attrs({{"observer", std::string("minmax")}});
+  named.set("tensor:n", &minmax);
+  graph::Graph kept = before;
+  assert_false(smooth_features(kept, named, samples));
 }
 
 void constant_parts_are_absorbed(void **) {
@@ -415,6 +461,7 @@ int main() {
       cmocka_unit_test(spread_channels_are_rescued),
       cmocka_unit_test(deep_networks_are_rescued),
       cmocka_unit_test(activations_have_equal_ranges),
+      cmocka_unit_test(features_are_smoothed),
       cmocka_unit_test(constant_parts_are_absorbed),
       cmocka_unit_test(rounding_is_as_good_as_trying_all),
       cmocka_unit_test(means_are_restored),
