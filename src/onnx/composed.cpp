@@ -14,18 +14,20 @@ namespace {
 /// In whose form new nodes are: the one that nodes are kept in.
 constexpr std::int64_t kOpsetOfNew = 21;
 
-const ComposedRule *rule_of(const NodeProto &node) {
+/// `opset`: that of the file.
+const ComposedRule *rule_of(const NodeProto &node, std::int64_t opset) {
   const std::string_view domain = node.domain == "ai.onnx" ? "" : std::string_view(node.domain);
-  for (const auto *rules : {&kSequenceRules, &kFusedRules, &kAttentionRules, &kRecurrentRules})
+  if (node.opset) opset = node.opset;
+  for (const auto *rules : {&kSequenceRules, &kFusedRules, &kAttentionRules, &kRecurrentRules, &kOldestRules})
     for (const ComposedRule &rule : *rules)
-      if (node.op == rule.op && domain == rule.domain) return &rule;
+      if (opset < rule.before && node.op == rule.op && domain == rule.domain) return &rule;
   return nullptr;
 }
 
-bool has_any(const GraphProto &graph) {
-  return std::ranges::any_of(graph.nodes, [](const NodeProto &node) {
-    return rule_of(node) || std::ranges::any_of(node.attributes, [](const AttributeProto &attribute) {
-             return attribute.graph && has_any(*attribute.graph);
+bool has_any(const GraphProto &graph, std::int64_t opset) {
+  return std::ranges::any_of(graph.nodes, [&](const NodeProto &node) {
+    return rule_of(node, opset) || std::ranges::any_of(node.attributes, [&](const AttributeProto &attribute) {
+             return attribute.graph && has_any(*attribute.graph, opset);
            });
   });
 }
@@ -45,8 +47,10 @@ void refuse_sequences(const GraphProto &graph, const Scope &scope) {
   for (const NodeProto &node : graph.nodes)
     for (const std::string &name : node.inputs)
       if (scope.sequences.contains(name))
-        fail(QTN_EUNSUPPORTED, "node \"", node.name, "\" (", node.op, "): reads the sequence \"", name,
-             "\"; sequences are supported where constants say the positions of their items");
+        fail(
+            QTN_EUNSUPPORTED, "node \"", node.name, "\" (", node.op, "): reads the sequence \"", name,
+            "\"; sequences are supported where constants say the positions of their items, or where all items have one "
+            "shape that the file says");
 }
 
 void rewrite(GraphProto &graph, File &file, const Scope *outer) {
@@ -66,7 +70,7 @@ void rewrite(GraphProto &graph, File &file, const Scope *outer) {
   for (NodeProto &node : graph.nodes) {
     for (AttributeProto &attribute : node.attributes)
       if (attribute.graph) rewrite(*attribute.graph, file, &scope);
-    const ComposedRule *rule = rule_of(node);
+    const ComposedRule *rule = rule_of(node, file.opset);
     Composing composing(node, scope, nodes, file.names, file.items, node.opset ? node.opset : file.opset, file.folder);
     if (!rule || !rule->rewrite(composing)) nodes.push_back(std::move(node));
   }
@@ -210,7 +214,7 @@ std::string Composing::number_like(float value, const std::string &like) {
 }
 
 void rewrite_composed(GraphProto &graph, std::int64_t opset, const DataFolder &folder) {
-  if (!has_any(graph)) return;
+  if (!has_any(graph, opset)) return;
   File file{opset, folder, {}};
   take_names(graph, file.names);
   rewrite(graph, file, nullptr);

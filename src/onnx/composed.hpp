@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that a file may hold and that the library has as several of ONNX's own: fused operators of ONNX Runtime,
-// sequences whose positions are constants, attention whose scores graphs change.
+// sequences whose positions are constants, attention whose scores graphs change, forms of old opsets.
 #pragma once
 
 #include "onnx/messages.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequences that nodes make and take apart at places which the file says, and optionals: no value is either of them at
-// run time. A sequence that a loop grows stays, and its operators are refused by name.
+// Sequences that nodes make and take apart, and optionals: no value is either of them at run time. Places are those which
+// the file says, or of any run where items have one shape. A sequence that a loop grows stays, and its operators are
+// refused by name.
 #include <algorithm>
 #include <limits>
 
@@ -33,6 +34,7 @@ std::string part(Composing &c, const Sequence &s, std::int64_t number, std::stri
 /// The items one by one, where there are as many as the file says.
 std::optional<Names> items_of(Composing &c, const Sequence &s) {
   if (s.whole.empty()) return s.items;
+  if (!s.lengths.empty()) return std::nullopt;
   const std::optional<Shape> shape = c.shape(s.whole);
   const std::int64_t rank = shape ? static_cast<std::int64_t>(shape->size()) : 0;
   if (s.axis < -rank || s.axis >= rank) return std::nullopt;
@@ -43,6 +45,63 @@ std::optional<Names> items_of(Composing &c, const Sequence &s) {
   return items;
 }
 
+/// The same as places of axis 0 of one tensor, where all items have one shape.
+std::optional<Sequence> stacked(Composing &c, const Sequence &s) {
+  if (!s.whole.empty()) return s.axis == 0 && !s.keeps_axis ? std::optional(s) : std::nullopt;
+  std::optional<Shape> shape;
+  for (const std::string &item : s.items) {
+    const std::optional<Shape> of = c.shape(item);
+    if (!of || std::ranges::any_of(*of, [](std::int64_t dim) { return dim < 0; }) || (shape && !(*of == *shape)))
+      return std::nullopt;
+    shape = of;
+  }
+  if (!shape) return std::nullopt;
+  Names parts;
+  for (const std::string &item : s.items) parts.push_back(c.one("Unsqueeze", {item, c.make_ints({0})}));
+  Sequence made{{}, c.one("Concat", parts, with({{"axis", std::int64_t{0}}})), 0, 1, false, {}, shape};
+  return made;
+}
+
+/// A position that is known at run time only, as a tensor of one number.
+std::string run_time_position(Composing &c, std::size_t input) {
+  const std::string position = c.one("Cast", {c.in(input)}, with({{"to", std::int64_t{QTN_INT64}}}));
+  return c.one("Reshape", {position, c.make_ints({1})});
+}
+
+std::string places(Composing &c, const std::string &whole, const std::string &begin, const std::string &end) {
+  return c.one("Slice", {whole, begin, end, c.make_ints({0})});
+}
+
+bool insert_at_run_time(Composing &c, const Sequence &s) {
+  const std::optional<Shape> item = c.shape(c.in(1));
+  std::optional<Sequence> all = stacked(c, s);
+  if (!all || !item || !all->shape || !(*item == *all->shape)) return false;
+  const std::string at = run_time_position(c, 2), added = c.one("Unsqueeze", {c.in(1), c.make_ints({0})});
+  const Names parts{places(c, all->whole, c.make_ints({0}), at), added, places(c, all->whole, at, c.make_ints({kEnd}))};
+  all->whole = c.one("Concat", parts, with({{"axis", std::int64_t{0}}}));
+  return c.keep(std::move(*all)), true;
+}
+
+bool erase_at_run_time(Composing &c, const Sequence &s) {
+  std::optional<Sequence> all = stacked(c, s);
+  if (!all) return false;
+  const std::string count = c.one("Gather", {c.one("Shape", {all->whole}), c.make_int(0)});
+  const std::string numbers = c.one("Range", {c.make_int(0), count, c.make_int(1)});
+  const std::string at = c.one("Gather", {numbers, run_time_position(c, 1)});  // from the front, and not outside
+  const Names parts{places(c, all->whole, c.make_ints({0}), at),
+                    places(c, all->whole, c.one("Add", {at, c.make_ints({1})}), c.make_ints({kEnd}))};
+  all->whole = c.one("Concat", parts, with({{"axis", std::int64_t{0}}}));
+  return c.keep(std::move(*all)), true;
+}
+
+/// An item among parts of lengths that are known at run time.
+std::string measured_part(Composing &c, const Sequence &s, std::size_t input) {
+  const std::string at = run_time_position(c, input);
+  const std::string ends = c.one("CumSum", {s.lengths, c.make_int(0)});
+  const std::string end = c.one("Gather", {ends, at}), length = c.one("Gather", {s.lengths, at});
+  return c.one("Slice", {s.whole, c.one("Sub", {end, length}), end, c.make_ints({s.axis})}, {}, c.out(0));
+}
+
 bool split_to_sequence(Composing &c) {
   const Attrs attrs = c.attrs();
   Sequence s{{}, c.in(0), attrs.get_int("axis", 0), 1, true};
@@ -51,6 +110,10 @@ bool split_to_sequence(Composing &c) {
     return c.keep(std::move(s)), true;
   }
   const std::optional<Tensor> split = c.constant(c.in(1));
+  if (const std::optional<Shape> shape = c.shape(c.in(1)); !split && shape && shape->size() == 1) {
+    s.lengths = c.one("Cast", {c.in(1)}, with({{"to", std::int64_t{QTN_INT64}}}));
+    return c.keep(std::move(s)), true;
+  }
   if (!split || split->rank() > 1) return false;
   const std::vector<std::int64_t> lengths = int_values(*split, "split");
   if (std::ranges::any_of(lengths, [](std::int64_t length) { return length < 0; }))
@@ -71,13 +134,14 @@ bool sequence_empty(Composing &c) { return c.keep({{}}), true; }
 bool sequence_insert(Composing &c) {
   const Sequence *s = c.sequence(c.in(0));
   if (!s) return false;
+  const std::optional<std::int64_t> given = c.number(c.in(2));
+  const bool only = s->whole.empty() && s->items.empty();  // which has one place
+  if (!c.in(2).empty() && !given && !only) return insert_at_run_time(c, *s);
   std::optional<Names> items = items_of(c, *s);
   if (!items) return false;
   const auto size = static_cast<std::int64_t>(items->size());
   std::int64_t at = size;
-  if (!c.in(2).empty()) {
-    const std::optional<std::int64_t> given = c.number(c.in(2));
-    if (!given) return false;
+  if (given) {
     at = *given;
     if (at < -size || at > size) c.refuse("position ", at, " is outside of a sequence of ", size);
   }
@@ -88,6 +152,7 @@ bool sequence_insert(Composing &c) {
 bool sequence_erase(Composing &c) {
   const Sequence *s = c.sequence(c.in(0));
   if (!s) return false;
+  if (!c.in(1).empty() && !c.number(c.in(1))) return erase_at_run_time(c, *s);
   std::optional<Names> items = items_of(c, *s);
   if (!items || items->empty()) return false;
   const auto at = c.in(1).empty() ? std::optional(items->size() - 1) : position(c, 1, items->size());
@@ -99,12 +164,13 @@ bool sequence_erase(Composing &c) {
 bool sequence_at(Composing &c) {
   const Sequence *s = c.sequence(c.in(0));
   if (!s) return false;
-  if (s->whole.empty()) {
-    const auto at = position(c, 1, s->items.size());
-    if (!at) return false;
-    return c.one("Identity", {s->items[*at]}, {}, c.out(0)), true;
-  }
   const std::optional<std::int64_t> given = c.number(c.in(1));
+  if (s->whole.empty()) {
+    if (const auto at = position(c, 1, s->items.size())) return c.one("Identity", {s->items[*at]}, {}, c.out(0)), true;
+    const std::optional<Sequence> all = stacked(c, *s);
+    return all && (c.one("Gather", {all->whole, c.in(1)}, with({{"axis", std::int64_t{0}}}), c.out(0)), true);
+  }
+  if (!s->lengths.empty()) return measured_part(c, *s, 1), true;
   if (!given) {
     // Parts of one place each may be chosen at run time.
     if (s->length != 1) return false;
@@ -122,6 +188,7 @@ bool sequence_length(Composing &c) {
   const Sequence *s = c.sequence(c.in(0));
   if (!s) return false;
   if (s->whole.empty()) return c.make_int(static_cast<std::int64_t>(s->items.size()), c.out(0)), true;
+  if (!s->lengths.empty()) return c.one("Size", {s->lengths}, {}, c.out(0)), true;
   const std::string shape = c.one("Shape", {s->whole});
   const std::string dim = c.one("Gather", {shape, c.make_int(s->axis)}, {}, s->length == 1 ? c.out(0) : "");
   if (s->length == 1) return true;

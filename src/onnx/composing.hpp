@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <limits>
 #include <map>
 #include <unordered_map>
 
@@ -22,6 +23,8 @@ struct Sequence {
   std::string whole = {};
   std::int64_t axis = 0, length = 1;
   bool keeps_axis = true;
+  std::string lengths = {};         ///< of the parts, where they are known at run time only
+  std::optional<Shape> shape = {};  ///< of every item, where it is known
 };
 
 /// An initializer, or the attribute of a node Constant.
@@ -116,8 +119,9 @@ inline Attrs with(std::initializer_list<std::pair<const char *, Attr>> items) {
 struct ComposedRule {
   const char *domain, *op;
   bool (*rewrite)(Composing &);
+  std::int64_t before = std::numeric_limits<std::int64_t>::max();  ///< for nodes of older opsets than this
 };
 
-extern const std::vector<ComposedRule> kSequenceRules, kFusedRules, kAttentionRules, kRecurrentRules;
+extern const std::vector<ComposedRule> kSequenceRules, kFusedRules, kAttentionRules, kRecurrentRules, kOldestRules;
 
 }  // namespace qtn::onnx

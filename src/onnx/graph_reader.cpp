@@ -141,8 +141,12 @@ void GraphReader::reserve_names(const GraphProto &proto) {
 void GraphReader::add_initializer(protozero::data_view bytes) {
   auto [name, tensor] = read_tensor(bytes, file_.folder);
   value_names_.take(name);
-  // Weights in halves or doubles are read as floats, unless the network itself works on such.
-  set_constant(define(name), file_.kept_types.contains(tensor.dtype()) ? std::move(tensor) : in_float32(tensor));
+  set_constant(define(name), kept(std::move(tensor)));
+}
+
+/// Weights in halves or doubles are read as floats, unless the network itself works on such.
+Tensor GraphReader::kept(Tensor tensor) const {
+  return file_.kept_types.contains(tensor.dtype()) ? tensor : in_float32(tensor);
 }
 
 void GraphReader::add_input(const ValueInfo &input) {
@@ -188,7 +192,9 @@ void GraphReader::set_attributes(const NodeProto &proto, graph::Node &node) {
     if (attribute.name == ops::kNumericsAttr || attribute.name == ops::kGranularityAttr ||
         attribute.name.starts_with('_'))
       fail(QTN_EFORMAT, "has an attribute ", attribute.name, ", which is not ONNX's");
-    node.attrs.set(attribute.name, read_attribute(attribute, file_.folder));
+    Attr value = read_attribute(attribute, file_.folder);
+    if (auto *tensor = std::get_if<Tensor>(&value)) *tensor = kept(std::move(*tensor));
+    node.attrs.set(attribute.name, std::move(value));
   }
   if (const auto grid = function_grid(proto.domain, proto.op)) ops::set_own_grid(node.attrs, *grid);
 }
@@ -234,7 +240,6 @@ void GraphReader::add_node(const NodeProto &proto, std::size_t index) {
       upgrade(op, node, opset);
       node.op = ops::find_op("", op);
     }
-    if (node.op == &ops::kScan && opset < 9) fail(QTN_EUNSUPPORTED, "its form of opset 8 is not supported");
     if (node.op && has_bodies(*node.op)) add_bodies(proto, node);
   } catch (const Error &e) {
     fail_at(node.name, proto.op, e);

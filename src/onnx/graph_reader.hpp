@@ -47,6 +47,7 @@ class GraphReader {
   graph::ValueId capture(const std::string &name);
   graph::ValueId define(const std::string &name);
   void set_constant(graph::ValueId id, Tensor tensor);
+  Tensor kept(Tensor tensor) const;
   void reserve_names(const GraphProto &proto);
   void add_initializer(protozero::data_view bytes);
   void add_input(const ValueInfo &input);

@@ -375,7 +375,7 @@ Attr read_attribute(const AttributeProto &attribute, const DataFolder &folder) {
       return text;
     case AttributeType::t:
       if (!tensor) fail(QTN_EFORMAT, "attribute \"", name, "\" says it is a tensor and holds none");
-      return in_float32(read_tensor(*tensor, folder, cat("attribute \"", name, "\"")).second);
+      return read_tensor(*tensor, folder, cat("attribute \"", name, "\"")).second;
     default:
       break;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX files: opsets 7 to 28 in; QDQ and QOperator at opset 13 and later out.
+// ONNX files: opsets 1 to 28 in; QDQ and QOperator at opset 13 and later out.
 #pragma once
 
 #include <cstddef>

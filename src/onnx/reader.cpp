@@ -16,7 +16,7 @@
 namespace qtn::onnx {
 namespace {
 
-constexpr std::int64_t kMinOpset = 7, kMaxOpset = 28;
+constexpr std::int64_t kMinOpset = 1, kMaxOpset = 28;
 
 /// One line that names all of them.
 [[noreturn]] void fail_unsupported(const std::map<std::string, std::vector<std::string>> &operators) {

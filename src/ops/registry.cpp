@@ -50,6 +50,10 @@ bool is_retired(std::string_view name) {
 }
 
 void upgrade_node(OldNode &node) {
+  // No result depends on these, which say where memory may be used again, that shapes may differ, and that outputs are
+  // wanted, which the outputs themselves say.
+  if (node.opset < 7)
+    for (const char *name : {"consumed_inputs", "broadcast", "is_test", "output_sequence"}) node.attrs.erase(name);
   if (const OpDef *op = find_op(node.op)) {
     if (op->upgrade) op->upgrade(node);
     return;

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Makes composed/NAME.onnx and composed/composed.json: models of operators that the library reads as several others, in the
-form of make_control.py. Those of ONNX Runtime are run by it, those of ONNX by its reference evaluator.
+form of make_control.py. Those of ONNX Runtime are run by it, those of ONNX by its reference evaluator. Forms of old opsets, which
+neither has, are computed by NumPy from what ONNX's text of them says.
 
 Run with:  $(benchmarks/peers/make-venv)/bin/python tests/golden/make_composed.py
 """
@@ -19,7 +20,7 @@ from onnx.reference import ReferenceEvaluator
 OUT = pathlib.Path(__file__).with_name("composed")
 MICROSOFT, ML, PREVIEW = "com.microsoft", "ai.onnx.ml", "ai.onnx.preview"
 FLOAT, INT64, INT32, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL
-MODELS = {}
+MODELS, BY_NUMPY = {}, {}
 
 
 def noise(name, *shape, scale=1.0):
@@ -35,9 +36,9 @@ def node(op, inputs, outputs, domain="", **attributes):
     return helper.make_node(op, inputs.split(",") if inputs else [], outputs.split(","), domain=domain, **attributes)
 
 
-def model(name, nodes, inputs, constants, outputs, opset=18, told=(), extra=()):
+def model(name, nodes, inputs, constants, outputs, opset=18, told=(), by=None):
     """`inputs`: name -> values of the first run. `outputs`: names, or (name, type). `told`: shapes of values, as files say
-    them. A second run has the negated floats."""
+    them. `by`: a function of inputs and constants that gives the outputs. A second run has the negated floats."""
     kinds = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for n, v in inputs.items()]
     made = [helper.make_tensor_value_info(*(o if isinstance(o, tuple) else (o, FLOAT)), None) for o in outputs]
     graph = helper.make_graph(nodes, name, kinds, made, [numpy_helper.from_array(v, n) for n, v in constants.items()],
@@ -46,6 +47,8 @@ def model(name, nodes, inputs, constants, outputs, opset=18, told=(), extra=()):
     opsets = [helper.make_opsetid("", opset), *(helper.make_opsetid(d, 3 if d == ML else 1) for d in sorted(domains))]
     second = {n: -v if v.dtype == np.float32 else v for n, v in inputs.items()}
     MODELS[name] = (helper.make_model(graph, opset_imports=opsets, ir_version=10), [inputs, second], domains)
+    if by:
+        BY_NUMPY[name] = lambda feeds: by(**feeds, **constants)
 
 
 def fused_products():
@@ -184,7 +187,77 @@ def learning():
     model("binarizer", [node("Binarizer", "x", "y", ML, threshold=0.25)], {"x": x}, {}, ["y"])
 
 
+def old_opsets():
+    x = noise("x", 2, 3, 4, 5)
+    unknown = node("Neg", "x", "p"), node("Neg", "p", "q")  # of no rank that the file says
+    for name, op, of, axis, shape in [("add", "Add", np.add, 1, (3,)), ("sub", "Sub", np.subtract, 0, (2, 3)), ("mul", "Mul", np.multiply, 2, (4, 1)),
+                                      ("div", "Div", np.divide, -2, (4, 5)), ("add_number", "Add", np.add, 0, ())]:  # fmt: skip
+        by = lambda x, b, of=of, axis=axis: [of(x, b.reshape(b.shape + (1,) * (4 - axis % 4 - b.ndim)))]
+        model(f"old_{name}", [node(op, "x,b", "y", axis=axis, broadcast=1)], {"x": x}, {"b": noise(op, *shape) + np.float32(3)}, ["y"], opset=6, by=by)
+    by = lambda x, b: [np.power(np.abs(x), b.reshape(3, 1, 1)), x > b.reshape(3, 1, 1), x < b.reshape(3, 1, 1)]
+    model("old_unknown_rank", [*unknown, node("Abs", "q", "a"), node("Pow", "a,b", "y", axis=1, broadcast=1),
+                               node("Greater", "q,b", "g", axis=1, broadcast=1), node("Less", "q,b", "l", axis=-3, broadcast=1)],
+          {"x": x}, {"b": noise("b", 3)}, ["y", ("g", BOOL), ("l", BOOL)], opset=6, by=by)
+    by = lambda x, b: [np.logical_xor(np.logical_or(x > 0, b.reshape(3, 1, 1)), np.logical_and(x > 0, b.reshape(3, 1, 1)))]
+    model("old_logic", [node("Greater", "x,zero", "g", broadcast=1), node("Or", "g,b", "o", axis=1, broadcast=1),
+                        node("And", "g,b", "a", axis=1, broadcast=1), node("Xor", "o,a", "y")], {"x": x},
+          {"b": np.array([True, False, True]), "zero": np.float32(0)}, [("y", BOOL)], opset=6,
+          by=lambda b, zero, x: by(x, b))  # fmt: skip
+    model("old_prelu", [node("PRelu", "x,s", "y"), *unknown, node("PRelu", "q,s", "z"), node("PRelu", "q,o", "w")], {"x": x},
+          {"s": noise("s", 3), "o": noise("o", 1)}, ["y", "z", "w"], opset=6,
+          by=lambda x, s, o: [np.where(x < 0, x * s.reshape(3, 1, 1), x)] * 2 + [np.where(x < 0, x * o, x)])
+    model("old_gemm", [node("Gemm", "a,b,c", "y", broadcast=1, transB=1)], {"a": noise("a", 4, 3)},
+          {"b": noise("b", 5, 3), "c": noise("c", 5)}, ["y"], opset=6, by=lambda a, b, c: [a @ b.T + c])
+    model("old_tile", [*unknown, node("Tile", "q,n,axis", "y")], {"x": x}, {"n": ints(3)[0], "axis": ints(2)[0]}, ["y"], opset=1,
+          by=lambda x, n, axis: [np.concatenate([x] * n, axis)])
+    model("old_reshape", [node("Reshape", "x", "r", shape=[0, -1]), node("Concat", "r,r", "y")], {"x": x}, {}, ["y"], opset=3,
+          by=lambda x: [np.concatenate([x.reshape(2, -1)] * 2, 1)])
+    model("old_pad", [node("Pad", "x", "p", paddings=[0, 0, 1, 2, 0, 0, 3, 0], value=1.5), node("Cast", "p", "y", to="DOUBLE")],
+          {"x": x}, {}, [("y", TensorProto.DOUBLE)], opset=1,
+          by=lambda x: [np.pad(x, ((0, 0), (0, 0), (1, 3), (2, 0)), constant_values=1.5).astype(np.float64)])
+    model("old_upsample", [node("Upsample", "x", "y", height_scale=2.0, width_scale=3.0)], {"x": x}, {}, ["y"], opset=1,
+          by=lambda x: [x.repeat(2, 2).repeat(3, 3)])
+    model("old_pools", [node("LpPool", "x", "y", kernel_shape=[2, 2], p=1.0), node("GlobalLpPool", "x", "z", p=2.0)], {"x": x}, {},
+          ["y", "z"], opset=1, by=lambda x: [sum(np.abs(x[:, :, i : 3 + i, j : 4 + j]) for i in (0, 1) for j in (0, 1)),
+                                             np.sqrt((x * x).sum((2, 3), keepdims=True))])
+    gamma, alpha = np.float64(1.0507), np.float64(1.6732)
+    model("old_activations", [node("Selu", "x", "y", consumed_inputs=[0]), node("Relu", "x", "r", consumed_inputs=[0]),
+                              node("Dropout", "r", "z", is_test=1, consumed_inputs=[0])], {"x": x * 2}, {}, ["y", "z"], opset=1,
+          by=lambda x: [(gamma * np.where(x > 0, x, alpha * np.expm1(x))).astype(np.float32), np.maximum(x, 0)])
+    split = {"l": ints(1, 2)}
+    model("old_split", [node("Split", "x,l", "a,b", axis=1)], {"x": x}, split, ["a", "b"], opset=1, by=lambda x, l: [x[:, :1], x[:, 1:]])
+    places = {n: noise(n, 3, 4, 5) for n in ("scale", "shift", "mean")} | {"var": np.abs(noise("var", 3, 4, 5)) + 0.5}
+    for opset, attributes in {8: {}, 6: {"is_test": 1}}.items():
+        model(f"old_batch_of_places_{opset}", [node("BatchNormalization", "x,scale,shift,mean,var", "y", spatial=0, epsilon=1e-3, **attributes)],
+              {"x": x}, places, ["y"], opset=opset,
+              by=lambda x, scale, shift, mean, var: [(x - mean) / np.sqrt(var + 1e-3) * scale + shift])
+    kinds = [helper.make_tensor_value_info(n, FLOAT, (2,)) for n in ("s", "v", "t", "o")]
+    body = helper.make_graph([node("Add", "s,v", "t"), node("Mul", "t,factor", "o")], "body", kinds[:2], kinds[2:])
+    first, steps = noise("first", 3, 2), noise("steps", 3, 4, 2)
+    for name, directions in {"forward": [0], "backward": [1]}.items():
+        def sums(first, steps, factor, back=directions[0]):
+            all_sums = first[:, None] + np.cumsum(steps[:, ::-1] if back else steps, 1)
+            return [all_sums[:, -1], all_sums * factor]
+        model(f"old_scan_{name}", [node("Scan", ",first,steps", "y,z", num_scan_inputs=1, directions=directions, body=body)],
+              {"first": first, "steps": steps}, {"factor": np.float32(2)}, ["y", "z"], opset=8, by=sums)
+
+
+def run_time_sequences():
+    x, y, z = (noise(n, 4, 3) for n in "xyz")
+    made = node("SequenceConstruct", "x,y,z", "s")
+    for i, (at, to) in enumerate([(0, 0), (2, -1), (-3, 3), (-1, -3)]):
+        model(f"positions_at_run_time_{i}", [made, node("SequenceErase", "s,i", "t"), node("SequenceInsert", "s,x,j", "u"),
+                                             node("SequenceAt", "s,i", "a"), node("ConcatFromSequence", "t", "b", axis=0, new_axis=1),
+                                             node("ConcatFromSequence", "u", "c", axis=0, new_axis=1), node("SequenceLength", "u", "n"),
+                                             node("SequenceAt", "t,last", "d")],
+              {"x": x, "y": y, "z": z, "i": np.array(at), "j": np.array(to)}, {"last": ints(-1)[0]}, ["a", "b", "c", ("n", INT64), "d"])
+    model("lengths_at_run_time", [node("SplitToSequence", "x,l", "s", axis=0), node("SequenceLength", "s", "n"), node("SequenceAt", "s,i", "a")],
+          {"x": x, "l": ints(1, 2, 1), "i": np.array(-2)}, {}, [("n", INT64), "a"])
+
+
 def outputs_of(name, proto, domains, feeds):
+    if name in BY_NUMPY:
+        return BY_NUMPY[name](feeds)
     if PREVIEW in domains or name == "optionals":  # which ONNX Runtime has not
         # An optional is a list of one.
         return [o[0] if isinstance(o, list) else o for o in ReferenceEvaluator(proto).run(None, feeds)]
@@ -196,7 +269,7 @@ def main():
     warnings.simplefilter("ignore")
     onnxruntime.set_default_logger_severity(4)
     OUT.mkdir(exist_ok=True)
-    for group in (fused_products, embeddings, attention, flexible_attention, sequences, learning):
+    for group in (fused_products, embeddings, attention, flexible_attention, sequences, learning, old_opsets, run_time_sequences):
         group()
     cases, failures = [], 0
     for name, (proto, runs, domains) in MODELS.items():

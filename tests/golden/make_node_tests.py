@@ -22,7 +22,7 @@ from onnx.backend.test.case.node import collect_testcases
 
 warnings.simplefilter("ignore")
 HERE = pathlib.Path(__file__).resolve().parent
-OLDEST, NEWEST = 7, 28  # the opsets that the library reads
+OLDEST, NEWEST = 1, 28  # the opsets that the library reads
 MOST_ELEMENTS = 20000
 STORED = {
     TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.UINT8, TensorProto.INT8, TensorProto.UINT16, TensorProto.INT16,

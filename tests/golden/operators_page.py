@@ -19,7 +19,7 @@ HEAD = """# Operators
 
 Made by `tests/golden/operators_page.py` from the sources and from ONNX's node tests; do not edit.
 
-The operators have the semantics of ONNX opset 21, and files of opset 7 to 28 are read. An operator of the domain com.microsoft is one of ONNX Runtime's.
+The operators have the semantics of ONNX opset 21, and files of opset 1 to 28 are read. An operator of the domain com.microsoft is one of ONNX Runtime's.
 The [glossary](glossary.md) explains the words.
 
 - **Quantized operands**: *exact integers* means integer accumulation and one rounding ([numerics](numerics.md)); *moves* means that integers pass unchanged
@@ -81,7 +81,7 @@ def page():
         passed, total = passed + counts[0], total + counts[1]
         label = f"{name} ({domain})" if domain else name
         others.append(label + (f": {counts[0]} of {counts[1]} node tests" if counts[1] else ""))
-    text += "\nA file may also hold these, which are read as several others (sequences where constants say the positions of their items):\n\n"
+    text += "\nA file may also hold these, which are read as several others (sequences where constants say the positions of their items, or where all items have one shape):\n\n"
     text += "".join(f"- {other}\n" for other in others)
     text += f"\n{len(rows)} operators; {passed} of {total} node tests pass ({100 * passed / total:.1f} %). These do not:\n\n"
     text += "".join(f"- `{name}`: {reason}\n" for name, reason in sorted(failing.items()))

@@ -1181,7 +1181,7 @@ QTN_API qstatus qconfig_load(qconfig **out, const char *path);
  * @since 0.1 */
 QTN_API void qconfig_free(QTN_OPT qconfig *c);
 
-/** Reads an ONNX file of opset 7 to 28. External data is looked for beside the file, and nowhere above its folder.
+/** Reads an ONNX file of opset 1 to 28. External data is looked for beside the file, and nowhere above its folder.
  *
  * @param out the new handle; free it with qmodel_free
  * @param path the file

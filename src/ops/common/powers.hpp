@@ -22,4 +22,12 @@ struct Norm {
   double p;
 };
 
+/// p was a real number in opset 1.
+inline void upgrade_norm(OldNode &node) {
+  if (node.opset >= 2 || !node.attrs.has("p")) return;
+  const double p = node.attrs.get_float("p", 2);
+  if (p != std::floor(p) || p > 1e6) fail(QTN_EUNSUPPORTED, node.op, ": p ", p, " is not supported");
+  node.attrs.set("p", static_cast<std::int64_t>(p));
+}
+
 }  // namespace qtn::ops

@@ -32,6 +32,13 @@ void backward(const Backward &run, std::span<const Tensor> dx) {
   });
 }
 
+/// The numbers of today have more digits.
+void upgrade(OldNode &node) {
+  if (node.opset >= 6) return;
+  if (!node.attrs.has("alpha")) node.attrs.set("alpha", 1.6732);
+  if (!node.attrs.has("gamma")) node.attrs.set("gamma", 1.0507);
+}
+
 }  // namespace
 
 const OpDef kSelu{.name = "Selu",
@@ -43,6 +50,7 @@ const OpDef kSelu{.name = "Selu",
                   .run = run,
                   .elementwise = true,
                   .backward = backward,
-                  .keeps = {.inputs = kAllInputs}};
+                  .keeps = {.inputs = kAllInputs},
+                  .upgrade = upgrade};
 
 }  // namespace qtn::ops

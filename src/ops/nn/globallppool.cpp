@@ -37,6 +37,7 @@ const OpDef kGlobalLpPool{.name = kName,
                           .attrs = kAttrs,
                           .infer = infer,
                           .run = run,
-                          .homogeneous = true};
+                          .homogeneous = true,
+                          .upgrade = upgrade_norm};
 
 }  // namespace qtn::ops

@@ -64,6 +64,7 @@ const OpDef kLpPool{.name = "LpPool",
                     .attrs = kAttrs,
                     .infer = infer,
                     .run = run,
-                    .homogeneous = true};
+                    .homogeneous = true,
+                    .upgrade = upgrade_norm};
 
 }  // namespace qtn::ops

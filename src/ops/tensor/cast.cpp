@@ -22,6 +22,19 @@ qdtype output_dtype(const Attrs &attrs, std::size_t, qdtype) {
   return static_cast<qdtype>(attrs.get_int("to", QTN_FLOAT32));
 }
 
+/// Until opset 5 types were named.
+void upgrade(OldNode &node) {
+  if (node.opset >= 6) return;
+  constexpr std::pair<const char *, qdtype> kTypes[] = {
+      {"FLOAT", QTN_FLOAT32},   {"UINT8", QTN_UINT8},    {"INT8", QTN_INT8},     {"UINT16", QTN_UINT16},
+      {"INT16", QTN_INT16},     {"INT32", QTN_INT32},    {"INT64", QTN_INT64},   {"BOOL", QTN_BOOL},
+      {"FLOAT16", QTN_FLOAT16}, {"DOUBLE", QTN_FLOAT64}, {"UINT32", QTN_UINT32}, {"UINT64", QTN_UINT64}};
+  const std::string wanted = node.attrs.get_string("to", "");
+  for (const auto &[name, dtype] : kTypes)
+    if (wanted == name) return node.attrs.set("to", std::int64_t{dtype});
+  fail(QTN_EUNSUPPORTED, "Cast: to \"", wanted, "\" is not supported");
+}
+
 }  // namespace
 
 const OpDef kCast{.name = "Cast",
@@ -32,6 +45,7 @@ const OpDef kCast{.name = "Cast",
                   .any_type = true,
                   .infer = infer,
                   .run = run,
-                  .output_dtype = output_dtype};
+                  .output_dtype = output_dtype,
+                  .upgrade = upgrade};
 
 }  // namespace qtn::ops

@@ -51,6 +51,10 @@ void backward(const Backward &run, std::span<const Tensor> dx) {
   });
 }
 
+void upgrade(OldNode &node) {
+  if (node.opset < 4 && !node.attrs.has("axis")) node.attrs.set("axis", std::int64_t{1});
+}
+
 }  // namespace
 
 const OpDef kConcat{.name = "Concat",
@@ -64,6 +68,7 @@ const OpDef kConcat{.name = "Concat",
                     .moves = always_moves,
                     .moved = {0, kVariadic},
                     .backward = backward,
-                    .joins = true};
+                    .joins = true,
+                    .upgrade = upgrade};
 
 }  // namespace qtn::ops

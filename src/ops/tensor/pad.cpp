@@ -91,6 +91,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
 
 void upgrade(OldNode &node) {
   if (node.opset >= 11) return;
+  ints_to_input(node, "paddings", 1);  // of opset 1
   ints_to_input(node, "pads", 1);
   if (node.attrs.has("value")) {
     node.constants[2] = Tensor::scalar(static_cast<float>(node.attrs.get_float("value", 0)));

@@ -37,6 +37,10 @@ Types infer(const Call &call) {
   return {{x.dtype(), shape}};
 }
 
+void upgrade(OldNode &node) {
+  if (node.opset < 5) ints_to_input(node, "shape", 1);
+}
+
 }  // namespace
 
 const OpDef kReshape{.name = "Reshape",
@@ -50,6 +54,7 @@ const OpDef kReshape{.name = "Reshape",
                      .moves = always_moves,
                      .backward = backward_copy,
                      .keeps_order = true,
-                     .shapes_from = {1, 1}};
+                     .shapes_from = {1, 1},
+                     .upgrade = upgrade};
 
 }  // namespace qtn::ops

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Upsample (opsets 7 to 9) is Resize by its oldest rule.
+// Upsample (opsets 1 to 9) is Resize by its oldest rule.
 #include "base/error.hpp"
 #include "ops/op.hpp"
 
@@ -8,6 +8,11 @@ namespace qtn::ops {
 void upgrade_Upsample(OldNode &node) {
   if (node.opset >= 10) return;
   node.op = "Resize";
+  if (node.attrs.has("width_scale")) {
+    node.attrs.set("scales", std::vector<double>{1, 1, node.attrs.get_float("height_scale", 1),
+                                                 node.attrs.get_float("width_scale", 1)});
+    for (const char *name : {"height_scale", "width_scale"}) node.attrs.erase(name);
+  }
   if (node.attrs.has("scales")) {
     const std::vector<double> doubles = node.attrs.get_floats("scales");
     const std::vector<float> scales(doubles.begin(), doubles.end());

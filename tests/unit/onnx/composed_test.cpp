@@ -84,8 +84,11 @@ void refused_otherwise(void **) {
   refuse("output \"s\" is a sequence", {made}, {"s"});
   refuse("node \"n\" (Neg): reads the sequence \"s\"", {made, {"Neg", {"s"}, {"y"}, "n"}});
   refuse(
-      "node \"at\" (SequenceAt): reads the sequence \"s\"; sequences are supported where constants say the positions",
-      {made,
+      "node \"at\" (SequenceAt): reads the sequence \"s\"; sequences are supported where constants say the positions "
+      "of "
+      "their items, or where all items have one shape that the file says",
+      {{"Neg", {"x"}, {"m"}, "unknown"},
+       {"SequenceConstruct", {"x", "m"}, {"s"}, "make"},
        {"Cast", {"x"}, {"i"}, "c", "", {int_attribute("to", QTN_INT64)}},
        {"SequenceAt", {"s", "i"}, {"y"}, "at"}});
   refuse("node \"conv\" (FusedConv): activation \"Gelu\" is not supported",
