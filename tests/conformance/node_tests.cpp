@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX's own node tests as models, on both engines. usage: node_tests FOLDER
+// ONNX's own tests as models, on both engines. usage: node_tests FOLDER
 //
 // A case in failing.json must fail, so that the list stays true; every other one must pass.
 #include <cmath>
@@ -137,7 +137,7 @@ int main(int argc, char **argv) {
   std::ifstream(folder / "failing.json") >> known;
   std::vector<std::filesystem::path> files;
   for (const auto &entry : std::filesystem::directory_iterator(folder))
-    if (std::isupper(static_cast<unsigned char>(entry.path().filename().string()[0]))) files.push_back(entry.path());
+    if (entry.path().stem() != "failing" && entry.path().stem() != "out_of_scope") files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   std::size_t total = 0, passed = 0, wrong = 0;
   for (const auto &path : files) {

@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
-"""Makes node/<Op>.json and node/out_of_scope.json from the node tests that ONNX keeps for its backends.
+"""Makes node/<Op>.json, node/out_of_scope.json and models/<kind>.json from the tests that ONNX keeps for its backends.
 
 Every single-node model whose operator this library has is taken; those with an element type that the library does not
 store, arithmetic on integers that it only stores, or a form of the operator newer than opset 28 are listed as out of scope
-with their reason. What is taken but does not pass stands in node/failing.json, which is written by hand.
+with their reason. Of its tests of other kinds, networks that PyTorch exported and small models, those of at most MOST_BYTES are
+taken that are about numbers. What is taken but does not pass stands in node/failing.json and models/failing.json, which are
+written by hand. tests/conformance/backend_tests.py runs what is not taken, too.
 
 Run again with:  $(benchmarks/peers/make-venv)/bin/python tests/golden/make_node_tests.py
 """
 
 import base64
 import collections
+import glob
 import json
+import os
 import pathlib
 import re
 import warnings
@@ -19,11 +23,15 @@ import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 from onnx.backend.test.case.node import collect_testcases
+from onnx.backend.test.loader import load_model_tests
 
 warnings.simplefilter("ignore")
 HERE = pathlib.Path(__file__).resolve().parent
 OLDEST, NEWEST = 1, 28  # the opsets that the library reads
 MOST_ELEMENTS = 20000
+MOST_BYTES = 8000
+KINDS = ("simple", "pytorch-operator", "pytorch-converted")
+BFLOAT16_RTOL = 2**-6  # by which ONNX's own runner compares bfloat16, and which only Attention needs, whose steps it rounds
 STORED = {
     TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.UINT8, TensorProto.INT8, TensorProto.UINT16, TensorProto.INT16,
     TensorProto.INT32, TensorProto.INT64, TensorProto.UINT32, TensorProto.UINT64, TensorProto.BOOL, TensorProto.FLOAT16,
@@ -92,14 +100,14 @@ def tensor(array, code):
     return {"dtype": code, "shape": list(array.shape), "data": data}
 
 
-def record(case):
-    model = readable(case.model)
+def record(case, model, inputs, outputs):
     graph = model.graph
-    inputs, outputs = case.data_sets[0]
-    codes = [[v.type.tensor_type.elem_type for v in values] for values in (graph.input, graph.output)]
+    constants = {constant.name for constant in graph.initializer}
+    rounded = any(node.op_type == "Attention" for node in graph.node)
+    codes = [[v.type.tensor_type.elem_type for v in values if v.name not in constants] for values in (graph.input, graph.output)]
     return {
         "name": case.name,
-        "rtol": case.rtol,
+        "rtol": max(case.rtol, BFLOAT16_RTOL) if rounded and TensorProto.BFLOAT16 in codes[1] else case.rtol,
         "atol": case.atol,
         "model": base64.b64encode(model.SerializeToString()).decode(),
         "inputs": [tensor(a, c) for a, c in zip(inputs, codes[0])],
@@ -107,7 +115,30 @@ def record(case):
     }
 
 
+def stored(case, what):
+    folder = pathlib.Path(case.model_dir) / "test_data_set_0"
+    return [onnx.load_tensor(folder / f"{what}_{i}.pb") for i in range(len(list(folder.glob(f"{what}_*.pb"))))]
+
+
+def small_models(kind):
+    for case in sorted(load_model_tests(kind=kind), key=lambda c: c.name):
+        size = sum(os.path.getsize(f) for f in glob.glob(f"{case.model_dir}/**/*", recursive=True) if os.path.isfile(f))
+        model = onnx.load(pathlib.Path(case.model_dir) / "model.onnx")
+        values = [v.type.tensor_type.elem_type for v in [*model.graph.input, *model.graph.output]]
+        if size <= MOST_BYTES and all(code in STORED for code in values):
+            yield record(case, readable(model), stored(case, "input"), stored(case, "output"))
+
+
+def write(path, cases):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("[\n" + ",\n".join(json.dumps(c) for c in cases) + "\n]\n")
+
+
 def main():
+    for kind in KINDS:
+        cases = list(small_models(kind))
+        write(HERE / f"models/{kind}.json", cases)
+        print(len(cases), "cases of kind", kind)
     known = operators()
     taken, left = collections.defaultdict(list), {}
     for case in sorted(collect_testcases(None), key=lambda c: c.name):
@@ -118,14 +149,12 @@ def main():
         if reason:
             left[case.name] = reason
         else:
-            taken[nodes[0].op_type].append(record(case))
+            taken[nodes[0].op_type].append(record(case, readable(case.model), *case.data_sets[0]))
     folder = HERE / "node"
-    folder.mkdir(exist_ok=True)
     for old in folder.glob("[A-Z]*.json"):
         old.unlink()
     for op, cases in taken.items():
-        lines = ",\n".join(json.dumps(c) for c in cases)
-        (folder / f"{op}.json").write_text("[\n" + lines + "\n]\n")
+        write(folder / f"{op}.json", cases)
     (folder / "out_of_scope.json").write_text(json.dumps(left, indent=1, sort_keys=True) + "\n")
     print(sum(map(len, taken.values())), "cases of", len(taken), "operators;", len(left), "out of scope")
     print("operators without a case:", *sorted(known - set(taken)))

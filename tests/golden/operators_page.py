@@ -8,7 +8,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs/operators.md"
-NODE = ROOT / "tests/golden/node"
+NODE, MODELS = ROOT / "tests/golden/node", ROOT / "tests/golden/models"
 TYPES = {
     1: "float32", 11: "float64", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool",
     12: "uint32", 13: "uint64", 10: "float16", 16: "bfloat16", 17: "float8_e4m3fn", 19: "float8_e5m2", 21: "uint4",
@@ -66,6 +66,19 @@ def row(name, definition, failing):
     return f"| {shown} | {quantized(definition)} | {' '.join(names)} | {counts} |\n", len(passed), len(cases)
 
 
+def listed(failing):
+    return "".join(f"- `{name}`: {reason}\n" for name, reason in sorted(failing.items()))
+
+
+def whole_models(failing):
+    of_models = json.loads((MODELS / "failing.json").read_text())
+    total = sum(len(json.loads(path.read_text())) for path in MODELS.glob("*.json") if path.stem != "failing")
+    others = json.loads((ROOT / "tests/conformance/backend_failing.json").read_text())
+    text = f"\n## Whole models\n\nOf ONNX's tests of small models and of networks that PyTorch exported, {total - len(of_models)} of {total} pass. "
+    text += "`tests/conformance/backend_tests.py` runs\nall of ONNX's tests that need no download, the larger ones and other operators too. In addition to those above, these do not pass:\n\n"
+    return text + listed({name: reason for name, reason in others.items() if name not in failing})
+
+
 def page():
     failing = json.loads((NODE / "failing.json").read_text())
     left = json.loads((NODE / "out_of_scope.json").read_text())
@@ -84,10 +97,10 @@ def page():
     text += "\nA file may also hold these, which are read as several others (sequences where constants say the positions of their items, or where all items have one shape):\n\n"
     text += "".join(f"- {other}\n" for other in others)
     text += f"\n{len(rows)} operators; {passed} of {total} node tests pass ({100 * passed / total:.1f} %). These do not:\n\n"
-    text += "".join(f"- `{name}`: {reason}\n" for name, reason in sorted(failing.items()))
+    text += listed(failing)
     text += f"\n{len(left)} more tests of these operators are out of scope:\n\n"
     text += "".join(f"- {count}: {reason}\n" for reason, count in sorted(reasons.items(), key=lambda i: (-i[1], i[0])))
-    return text
+    return text + whole_models(failing)
 
 
 def main():
