@@ -23,6 +23,8 @@ std::string ones(Composing &c, const std::string &count) {
 
 /// b with as many axes of one place behind its own as let it begin at that axis of a.
 std::string begun_at(Composing &c, const std::string &a, const std::string &b, std::int64_t axis) {
+  constexpr auto kMost = static_cast<std::int64_t>(kMaxRank);
+  if (axis < -kMost || axis > kMost) c.refuse("axis ", axis, " is outside of every tensor");
   const std::optional<Shape> from = c.shape(a), of = c.shape(b);
   if (of && (from || axis < 0)) {
     const auto rank = static_cast<std::int64_t>(of->size());

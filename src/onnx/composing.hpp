@@ -122,6 +122,7 @@ struct ComposedRule {
   std::int64_t before = std::numeric_limits<std::int64_t>::max();  ///< for nodes of older opsets than this
 };
 
-extern const std::vector<ComposedRule> kSequenceRules, kFusedRules, kAttentionRules, kRecurrentRules, kOldestRules;
+extern const std::vector<ComposedRule> kSequenceRules, kFusedRules, kAttentionRules, kRecurrentRules, kOldestRules,
+    kExperimentalRules;
 
 }  // namespace qtn::onnx

@@ -242,6 +242,15 @@ def old_opsets():
               {"first": first, "steps": steps}, {"factor": np.float32(2)}, ["y", "z"], opset=8, by=sums)
 
 
+def experimental():
+    x = noise("x", 2, 3, 6, 7)
+    for name, op, attributes in [("affine", "Affine", {"alpha": 1.5, "beta": -0.25}), ("scaled_tanh", "ScaledTanh", {"alpha": 1.2, "beta": 0.7}),
+                                 ("parametric_softplus", "ParametricSoftplus", {"alpha": 1.2, "beta": 0.7}),
+                                 ("image_scaler", "ImageScaler", {"scale": 0.5, "bias": [0.1, -0.2, 0.3]}),
+                                 ("crop_borders", "Crop", {"border": [1, 2, 0, 1]}), ("crop_size", "Crop", {"border": [1, 2, 0, 1], "scale": [3, 4]})]:
+        model(f"experimental_{name}", [node(op, "x", "y", **attributes)], {"x": x}, {}, ["y"], opset=8)
+
+
 def run_time_sequences():
     x, y, z = (noise(n, 4, 3) for n in "xyz")
     made = node("SequenceConstruct", "x,y,z", "s")
@@ -269,7 +278,7 @@ def main():
     warnings.simplefilter("ignore")
     onnxruntime.set_default_logger_severity(4)
     OUT.mkdir(exist_ok=True)
-    for group in (fused_products, embeddings, attention, flexible_attention, sequences, learning, old_opsets, run_time_sequences):
+    for group in (fused_products, embeddings, attention, flexible_attention, sequences, learning, old_opsets, experimental, run_time_sequences):
         group()
     cases, failures = [], 0
     for name, (proto, runs, domains) in MODELS.items():

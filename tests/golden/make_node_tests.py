@@ -3,8 +3,8 @@
 
 Every single-node model whose operator this library has is taken; those with an element type that the library does not
 store, arithmetic on integers that it only stores, or a form of the operator newer than opset 28 are listed as out of scope
-with their reason. Of its tests of other kinds, networks that PyTorch exported and small models, those of at most MOST_BYTES are
-taken that are about numbers. What is taken but does not pass stands in node/failing.json and models/failing.json, which are
+with their reason. Tests of other kinds, of networks that PyTorch exported and of small models, are taken where they are about numbers
+and come to at most MOST_BYTES. What is taken but does not pass stands in node/failing.json and models/failing.json, which are
 written by hand. tests/conformance/backend_tests.py runs what is not taken, too.
 
 Run again with:  $(benchmarks/peers/make-venv)/bin/python tests/golden/make_node_tests.py

@@ -74,7 +74,7 @@ def whole_models(failing):
     of_models = json.loads((MODELS / "failing.json").read_text())
     total = sum(len(json.loads(path.read_text())) for path in MODELS.glob("*.json") if path.stem != "failing")
     others = json.loads((ROOT / "tests/conformance/backend_failing.json").read_text())
-    text = f"\n## Whole models\n\nOf ONNX's tests of small models and of networks that PyTorch exported, {total - len(of_models)} of {total} pass. "
+    text = f"\n## Whole models\n\nONNX also tests small models and networks that PyTorch exported: {total - len(of_models)} of {total} pass. "
     text += "`tests/conformance/backend_tests.py` runs\nall of ONNX's tests that need no download, the larger ones and other operators too. In addition to those above, these do not pass:\n\n"
     return text + listed({name: reason for name, reason in others.items() if name not in failing})
 

@@ -99,6 +99,25 @@ void refused_otherwise(void **) {
          {{"GatherBlockQuantized", {"x", "x", "x"}, {"y"}, "g", "com.microsoft"}});
 }
 
+void old_forms_refused(void **) {
+  const auto refuse = [](std::int64_t opset, const std::string &text, NodeText node) {
+    ModelText model;
+    model.opset = opset;
+    model.nodes = {std::move(node)};
+    expect_error(QTN_EUNSUPPORTED, text, [&] { parse(model.bytes()); });
+  };
+  refuse(6, "node \"a\" (Add): axis 9 is outside of every tensor",
+         {"Add", {"x", "x"}, {"y"}, "a", "", {int_attribute("axis", 9), int_attribute("broadcast", 1)}});
+  refuse(6, "node \"a\" (Add): an operand of rank 2 reaches beyond the other one from axis 1",
+         {"Add", {"x", "x"}, {"y"}, "a", "", {int_attribute("axis", 1), int_attribute("broadcast", 1)}});
+  refuse(5, "node \"c\" (Cast): to \"COMPLEX64\" is not supported",
+         {"Cast", {"x"}, {"y"}, "c", "", {text_attribute("to", "COMPLEX64")}});
+  refuse(8, "node \"s\" (Scan): sequence_lens is not supported", {"Scan", {"x", "x"}, {"y"}, "s"});
+  refuse(8, "node \"b\" (BatchNormalization): spatial 0 is not supported in training mode",
+         {"BatchNormalization", {"x", "x", "x", "x", "x"}, {"y", "m"}, "b", "", {int_attribute("spatial", 0)}});
+  refuse(9, "node \"k\" (Crop): border has 0 numbers and scale 0, not 4, and 2 or none", {"Crop", {"x"}, {"y"}, "k"});
+}
+
 /// A small file must not take what a large one may: sequences are kept by the names of their items.
 void many_sequences(void **) {
   ModelText model;
@@ -145,10 +164,13 @@ void features_without_end(void **) {
 }  // namespace qtn::test
 
 int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(qtn::test::as_their_own_programs), cmocka_unit_test(qtn::test::written_and_read_again),
-      cmocka_unit_test(qtn::test::in_operators_of_onnx),  cmocka_unit_test(qtn::test::refused_otherwise),
-      cmocka_unit_test(qtn::test::many_sequences),        cmocka_unit_test(qtn::test::constants_are_not_read_by_each),
-      cmocka_unit_test(qtn::test::features_without_end)};
+  const CMUnitTest tests[] = {cmocka_unit_test(qtn::test::as_their_own_programs),
+                              cmocka_unit_test(qtn::test::written_and_read_again),
+                              cmocka_unit_test(qtn::test::in_operators_of_onnx),
+                              cmocka_unit_test(qtn::test::refused_otherwise),
+                              cmocka_unit_test(qtn::test::old_forms_refused),
+                              cmocka_unit_test(qtn::test::many_sequences),
+                              cmocka_unit_test(qtn::test::constants_are_not_read_by_each),
+                              cmocka_unit_test(qtn::test::features_without_end)};
   return cmocka_run_group_tests_name("onnx/composed", tests, nullptr, nullptr);
 }
