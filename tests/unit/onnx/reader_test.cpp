@@ -19,15 +19,15 @@ void expect_bad(qstatus status, const std::vector<std::string> &texts, const Mod
 }
 
 void opsets(void **) {
-  for (const std::int64_t opset : {7, 13, 28}) {
+  for (const std::int64_t opset : {1, 6, 7, 13, 28}) {
     ModelText model = relu_model();
     model.opset = opset;
     assert_int_equal(parse(model.bytes()).nodes.size(), 1);
   }
-  for (const std::int64_t opset : {6, 29, -1}) {
+  for (const std::int64_t opset : {29, -1}) {
     ModelText model = relu_model();
     model.opset = opset;
-    expect_bad(QTN_EUNSUPPORTED, {cat("opset ", opset), "7 to 28"}, model);
+    expect_bad(QTN_EUNSUPPORTED, {cat("opset ", opset), "1 to 28"}, model);
   }
   ModelText none = relu_model();
   none.opset = 0;
