@@ -207,6 +207,21 @@ void test_grids(void **) {
   assert_int_equal(g.nodes.size(), 2);
 }
 
+/// Rows of a table in integers are floats, also where no shape says so.
+void test_rows_of_integers(void **) {
+  const auto grid = std::make_shared<Quantizer>(QTN_INT8, QTN_PER_TENSOR_SYMMETRIC, 0, std::vector<double>{0.01},
+                                                std::vector<std::int64_t>{0}, Numerics::onnx);
+  GraphBuilder b;
+  b.input("x", {-1, -1}).constant("table", quantize(GraphBuilder::ramp({9, 8}), grid));
+  b.node("Gather", "rows", {"table", "x"}, {"r"})
+      .node("Sigmoid", "gate", {"r"}, {"g"})
+      .node("Mul", "mul", {"r", "g"}, {"y"});
+  graph::Graph g = b.build({"y"});
+  graph::name_formulas(g);
+  assert_int_equal(g.nodes.size(), 2);
+  assert_string_equal(g.nodes[1].op->name, "Swish");
+}
+
 }  // namespace
 }  // namespace qtn::test
 
@@ -215,6 +230,6 @@ int main() {
   const CMUnitTest tests[] = {cmocka_unit_test(test_gelu),       cmocka_unit_test(test_gelu_by_tanh),
                               cmocka_unit_test(test_gates),      cmocka_unit_test(test_normalizations),
                               cmocka_unit_test(test_other_sums), cmocka_unit_test(test_unknown_lengths),
-                              cmocka_unit_test(test_grids)};
+                              cmocka_unit_test(test_grids),      cmocka_unit_test(test_rows_of_integers)};
   return cmocka_run_group_tests_name("formulas", tests, nullptr, nullptr);
 }
