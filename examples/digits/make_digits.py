@@ -73,14 +73,14 @@ def shift(images, generator):
     return torch.stack([padded[i, :, y : y + 8, x : x + 8] for i, (y, x) in enumerate(offsets)])
 
 
-def train(network, images, labels):
+def train(network, images, labels, epochs=EPOCHS, learning_rate=LEARNING_RATE):
     generator = torch.Generator().manual_seed(SEED)
-    optimizer = torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE, weight_decay=1e-2)
-    steps = EPOCHS * (len(images) // BATCH)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=1e-2)
+    steps = epochs * (len(images) // BATCH)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     loss_of = nn.CrossEntropyLoss(label_smoothing=0.05)
     network.train()
-    for epoch in range(EPOCHS):
+    for epoch in range(epochs):
         order = torch.randperm(len(images), generator=generator)[: len(images) // BATCH * BATCH]
         for batch in order.split(BATCH):
             loss = loss_of(network(shift(images[batch], generator)), labels[batch])
