@@ -6,7 +6,7 @@
 
 - sh: one shell for the page; each block ends it when a command fails.
 - A block with a title (```c title="quantize.c") is that file, in the folder where the shell is; a block of the shell says what becomes
-  of it. $QTENSOR is a folder like that of the sources, with examples/digits, examples/voice and build/release.
+  of it. $QTENSOR is a folder like that of the sources, with examples/digits, examples/transformers, examples/voice and build/release.
 - python without a title: one program for the page. A line `print(error)  # text` prints that text.
 - c and cpp without a title: parts of a program, scaffolds/<page>.<language>, at its lines `//@ 1`, `//@ 2` ... A call of
   the C API that fails ends it.
@@ -56,11 +56,12 @@ class Block:
 
 
 def fill(folder, root, build):
-    """The files which pages speak of, made of the digits."""
+    """The files which pages speak of, most of them made of the digits."""
     digits = root / "examples/digits"
     (folder / "examples").mkdir()
     shutil.copytree(digits, folder / "examples/digits")
     shutil.copytree(root / "examples/voice", folder / "examples/voice")
+    shutil.copytree(root / "examples/transformers", folder / "examples/transformers")
     for name, source in {"net.onnx": "digits.onnx", "calibration.npy": "calibration.npy", "test.npy": "test_images.npy",
                          "labels.npy": "test_labels.npy", "train.npy": "train_images.npy",
                          "train_labels.npy": "train_labels.npy"}.items():
