@@ -13,6 +13,20 @@ qdtype output_dtype(const Node &node, std::size_t output, const std::vector<qdty
   return node.op->output_dtype ? node.op->output_dtype(node.attrs, output, moved) : moved;
 }
 
+/// Open dimensions of a length that is no other dimension's by chance, for what shapes do not decide: ranks and types.
+std::optional<std::vector<ops::TensorType>> trial_input_types(const Graph &g) {
+  constexpr std::int64_t kLength = 7;
+  std::vector<ops::TensorType> types;
+  for (const ValueId v : g.inputs) {
+    const Value &value = g.value(v);
+    if (!value.shape) return std::nullopt;
+    types.push_back({value.dtype.value_or(QTN_FLOAT32), *value.shape});
+    for (std::int64_t &dim : types.back().shape)
+      if (dim < 0) dim = kLength;
+  }
+  return types;
+}
+
 }  // namespace
 
 Facts::Facts(const Graph &g) : uses(g), dtype(g.values.size(), QTN_FLOAT32), rank(g.values.size(), -1) {
@@ -33,7 +47,8 @@ Facts::Facts(const Graph &g) : uses(g), dtype(g.values.size(), QTN_FLOAT32), ran
       if (node.outputs[o] != kNoValue && node.bodies.empty())
         dtype[static_cast<std::size_t>(node.outputs[o])] = output_dtype(node, o, dtype);
 
-  const auto inputs = declared_input_types(g, 1);
+  auto inputs = declared_input_types(g, 1);
+  if (!inputs) inputs = trial_input_types(g);
   if (!inputs) return;
   try {
     const PartlyInferred inferred = infer_partly(g, *inputs);
@@ -43,7 +58,7 @@ Facts::Facts(const Graph &g) : uses(g), dtype(g.values.size(), QTN_FLOAT32), ran
       rank[v] = static_cast<std::int64_t>(inferred.types[v]->shape.size());
     }
   } catch (const Error &) {
-    // A batch of one may not suit the graph. Without ranks fewer nodes become integer; calibration reports what is
+    // A batch of one, or the trial, may not suit the graph. Without ranks fewer nodes become integer; calibration reports what is
     // wrong.
   }
 }
