@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::size_t kCapacity = 1024;
 thread_local char message[kCapacity] = "";
+thread_local unsigned messages = 0;
 
 /// Messages that already say who speaks ("Conv: ...", "qtensor_create: ...") need no second name.
 bool names_speaker(const char *text) {
@@ -43,7 +44,10 @@ void set_message(const char *entry, const char *text) noexcept {
   if (!names_speaker(text)) end = append(append(end, entry), ": ");
   end = whole_characters(append(end, text));
   message[end] = '\0';
+  ++messages;
 }
+
+unsigned message_count() noexcept { return messages; }
 
 }  // namespace qtn::capi
 

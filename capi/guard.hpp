@@ -21,6 +21,9 @@ namespace qtn::capi {
 /// allocates.
 void set_message(const char *entry, const char *text) noexcept;
 
+/// How many messages this thread has had.
+unsigned message_count() noexcept;
+
 template <class Body>
 qstatus guard(const char *entry, Body &&body) {
   try {

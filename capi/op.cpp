@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/op.hpp"
 
+#include "call.hpp"
 #include "guard.hpp"
+#include "onnx/onnx.hpp"
 #include "ops/eager.hpp"
 #include "train/fake_quantize.hpp"
 
@@ -135,5 +137,29 @@ qstatus qop_conv2d(qtensor **out, const qtensor *x, const qtensor *weight, const
     need(entry, weight, "weight");
     *out = new qtensor(ops::conv2d(x->value, weight->value, value_or_null(bias, "bias"),
                                    quantizer_or_none(out_quantizer), attrs_or_none(attrs)));
+  });
+}
+
+qstatus qop_register(const char *domain, const char *name, int64_t since_version, qop_call_cb infer, qop_call_cb run,
+                     qop_call_cb run_quantized, qop_destroy_cb destroy, void *ctx) {
+  return guard(__func__, [&](const char *entry) {
+    need(entry, domain, "domain");
+    need(entry, name, "name");
+    if (!infer) fail(QTN_EINVAL, entry, ": infer is NULL");
+    if (!run) fail(QTN_EINVAL, entry, ": run is NULL");
+    const auto op =
+        std::make_shared<CallbackOp>(domain, name, since_version, OpCallbacks{infer, run, run_quantized, destroy, ctx});
+    if (onnx::is_reserved(domain, name))
+      fail(QTN_EINVAL, entry, ": ", op->name, " is an operator that the library has");
+    ops::register_op(op);
+    op->own();
+  });
+}
+
+qstatus qop_unregister(const char *domain, const char *name, int64_t since_version) {
+  return guard(__func__, [&](const char *entry) {
+    need(entry, domain, "domain");
+    need(entry, name, "name");
+    ops::unregister_op(domain, name, since_version);
   });
 }

@@ -75,7 +75,7 @@ const char *advice(const std::string &op, const std::string &domain) {
     return "was fused by ONNX Runtime: take the file from before its optimizer, or export without optimization";
   if (domain == "ai.onnx.ml")
     return "belongs to a classical model: run it before or after the network, and export the rest";
-  return "put the operator's function (FunctionProto) into the file, or export without it";
+  return "register it in the program (qop_register), or put its function (FunctionProto) into the file";
 }
 
 /// The operators that the message of a refused model names: the same table as for one that loads.

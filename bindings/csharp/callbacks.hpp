@@ -14,6 +14,10 @@ using ProgressFunction = int32_t (*)(const char *stage, int64_t size, int64_t do
 /// An Answer.
 using TrainingFunction = int32_t (*)(const char *stage, int64_t size, int64_t done, int64_t total, double loss);
 
+/// True or false of a call, which it tells itself what has been thrown.
+using CallFunction = int32_t (*)(const qtn::Call *call);
+using ReleasedFunction = void (*)();
+
 inline void need(int32_t answer) {
   if (!answer) throw qtn::Error(QTN_ECANCELED, "a callback has thrown");
 }
@@ -72,6 +76,26 @@ class TrainingProgress final : public qtn::TrainingProgress {
 
  private:
   TrainingFunction function_;
+};
+
+/// Its own, until the library lets go of it.
+class Operator final : public qtn::Operator {
+ public:
+  Operator(CallFunction infer, CallFunction run, CallFunction run_quantized, ReleasedFunction released)
+      : infer_(infer), run_(run), run_quantized_(run_quantized), released_(released) {}
+  bool infer(const qtn::Call &call) override { return infer_(&call) != 0; }
+  void run(const qtn::Call &call) override { run_(&call); }
+  bool has_quantized() override { return run_quantized_; }
+  bool run_quantized(const qtn::Call &call) override { return run_quantized_(&call) != 0; }
+  void released() override {
+    const ReleasedFunction told = released_;
+    delete this;
+    told();
+  }
+
+ private:
+  CallFunction infer_, run_, run_quantized_;
+  ReleasedFunction released_;
 };
 
 }  // namespace qcs

@@ -76,6 +76,21 @@ SWIGEXPORT void qcs_free(void *block) { std::free(block); }
 %ignore qtn::Progress;
 %ignore qtn::Batches;
 %ignore qtn::TrainingProgress;
+%ignore qtn::Operator;
+%ignore qtn::Op::register_operator;
+%csmethodmodifiers qtn::Op::unregister_operator "internal";
+// One call of such an operator, for RegisteredOperator.
+%typemap(csclassmodifiers) qtn::Call "internal unsafe class"
+%typemap(csinterfaces) qtn::Call ""
+%typemap(csdispose) qtn::Call ""
+%typemap(csdisposing) qtn::Call ""
+%typemap(csbody) qtn::Call %{
+  private readonly global::System.Runtime.InteropServices.HandleRef swigCPtr;
+
+  internal Call(global::System.IntPtr address) {
+    swigCPtr = new global::System.Runtime.InteropServices.HandleRef(this, address);
+  }
+%}
 %ignore qtn::Model::quantize;
 %ignore qtn::Model::quantize_qat;
 
@@ -281,6 +296,15 @@ QTN_PROPERTY(Trainer, buffer_count, int, BufferCount)
   static void give_(void *tensors, const qtn::Tensor &tensor) { static_cast<qtn::Tensors *>(tensors)->push_back(tensor); }
   bool is_quantized_() const { return qtensor_quantizer($self->use()) != nullptr; }
   void *pointer_() { return $self->data_mut(); }
+}
+%csmethodmodifiers qtn::Op::register_ "internal";
+%extend qtn::Op {
+  static void register_(const std::string &domain, const std::string &name, int64_t since_version, qcs::CallFunction infer,
+                        qcs::CallFunction run, qcs::CallFunction run_quantized, qcs::ReleasedFunction released) {
+    auto op = std::make_unique<qcs::Operator>(infer, run, run_quantized, released);
+    qtn::Op::register_operator(domain, name, since_version, *op);
+    op.release();
+  }
 }
 %extend qtn::Model {
   qtn::Model quantize_(const qtn::Config &config, qcs::SampleFunction sample, size_t count, const qtn::Attrs &attrs,

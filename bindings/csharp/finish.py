@@ -17,6 +17,9 @@ from names import with_names
 
 # What only the classes have.
 OWN = {
+    "Call.HasInput": "Whether the input is there.",
+    "Call.SetOutput": "Copies a result into its place.",
+    "Call.OutputQuantizer": "The grid of an output; null where it is not quantized.",
     "Config.LeaveInFloat": "Leaves what the selector of Set() names in float.",
     "Model.GetTensor": "A tensor by name, as a copy: a weight in float, or in integers with their quantizer.",
     "Quantizer.PerTensor": "One scale and zero point for all elements.",

@@ -92,6 +92,7 @@ QTN_PINNED(const qtn::Tensors &, %arg(global::System.Collections.Generic.IReadOn
 QTN_BLOCK(std::string, string, Text)
 QTN_BLOCK(qtn::Blob, byte[], Bytes)
 QTN_BLOCK(qtn::Tensors, Tensor[], Tensors)
+QTN_BLOCK(qtn::Attrs, %arg(global::System.Collections.Generic.Dictionary<string, object>), Attributes)
 
 %typemap(ctype) std::string *report "void **"
 %typemap(imtype) std::string *report "out global::System.IntPtr"
@@ -118,4 +119,6 @@ QTN_FUNCTION(qcs::SampleFunction, SampleFunction)
 QTN_FUNCTION(qcs::BatchFunction, BatchFunction)
 QTN_FUNCTION(qcs::ProgressFunction, ProgressFunction)
 QTN_FUNCTION(qcs::TrainingFunction, TrainingFunction)
+QTN_FUNCTION(qcs::CallFunction, CallFunction)
+QTN_FUNCTION(qcs::ReleasedFunction, ReleasedFunction)
 QTN_FUNCTION(qtensor_deleter_cb, DeleterFunction)

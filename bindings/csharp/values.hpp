@@ -89,6 +89,42 @@ inline void *block_of(const qtn::Tensors &tensors) {
   return out;
 }
 
+/// Key, kind and value of each: what Block.Attributes reads in C#. A tensor is an object for C#.
+inline void *block_of(const qtn::Attrs &attrs) {
+  std::string bytes;
+  const auto add = [&](const void *data, size_t nbytes) { bytes.append(static_cast<const char *>(data), nbytes); };
+  const auto add_list = [&](const void *data, size_t count, size_t element) {
+    const auto size = static_cast<int64_t>(count);
+    add(&size, sizeof(size));
+    add(data, count * element);
+  };
+  for (size_t i = 0; i < attrs.count(); ++i) {
+    const std::string key = attrs.key(i), kind = attrs.kind(key);
+    add_list(key.data(), key.size(), 1);
+    add_list(kind.data(), kind.size(), 1);
+    if (kind == "int") {
+      const int64_t value = attrs.get_int(key);
+      add(&value, sizeof(value));
+    } else if (kind == "float") {
+      const double value = attrs.get_float(key);
+      add(&value, sizeof(value));
+    } else if (kind == "string") {
+      const std::string value = attrs.get_string(key);
+      add_list(value.data(), value.size(), 1);
+    } else if (kind == "ints") {
+      const qtn::Ints values = attrs.get_ints(key);
+      add_list(values.data, values.size, sizeof(int64_t));
+    } else if (kind == "floats") {
+      const qtn::Doubles values = attrs.get_floats(key);
+      add_list(values.data, values.size, sizeof(double));
+    } else {
+      const void *tensor = object_of(attrs.get_tensor(key));
+      add(&tensor, sizeof(tensor));
+    }
+  }
+  return block_of(bytes);
+}
+
 // --- in
 
 /// An object of C#, or an absent one.

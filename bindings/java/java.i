@@ -159,6 +159,8 @@ QTN_WRAPPED(Model::report_summary, reportSummary)
 QTN_WRAPPED(Trainer::evaluate, evaluateAll)
 QTN_WRAPPED(Trainer::step, stepWith)
 QTN_WRAPPED(Trainer::backward, backwardWith)
+QTN_WRAPPED(Op::register_operator, registerOperator)
+QTN_WRAPPED(Op::unregister_operator, unregisterOperator)
 QTN_WRAPPED(Tensor::over, over)
 QTN_WRAPPED(Tensor::memory, memory)
 %feature("compactdefaultargs") qtn::Tensor::create;
@@ -212,6 +214,20 @@ QTN_DIRECTOR(Samples)
 QTN_DIRECTOR(Progress)
 QTN_DIRECTOR(Batches)
 QTN_DIRECTOR(TrainingProgress)
+QTN_DIRECTOR(Operator)
+// One call of such an operator, for RegisteredOperator.
+%typemap(javaclassmodifiers) qtn::Call "final class"
+%typemap(javabody) qtn::Call %{
+  private final long swigCPtr;
+
+  Call(long address, boolean owned) {
+    swigCPtr = address;
+  }
+
+  static long getCPtr(Call call) {
+    return call == null ? 0 : call.swigCPtr;
+  }
+%}
 %ignore qtn::TrainingProgress::Answer;
 
 %{

@@ -111,6 +111,22 @@ inline PyObject *list_of_tensors(qtn::Tensors tensors) {
   return list.release();
 }
 
+/// Attributes as a dict of values of their kinds; lists of numbers are tuples.
+inline PyObject *dict_of(const qtn::Attrs &attrs) {
+  Ref dict(PyDict_New());
+  for (size_t i = 0; dict && i < attrs.count(); ++i) {
+    const std::string key = attrs.key(i), kind = attrs.kind(key);
+    const Ref value(kind == "int"      ? PyLong_FromLongLong(attrs.get_int(key))
+                    : kind == "float"  ? PyFloat_FromDouble(attrs.get_float(key))
+                    : kind == "string" ? text_of(attrs.get_string(key))
+                    : kind == "ints"   ? tuple_of(attrs.get_ints(key))
+                    : kind == "floats" ? tuple_of(attrs.get_floats(key))
+                                       : new_object(attrs.get_tensor(key), SWIGTYPE_p_qtn__Tensor));
+    if (!value || PyDict_SetItemString(dict.get(), key.c_str(), value.get()) != 0) return nullptr;
+  }
+  return dict.release();
+}
+
 inline PyObject *bytes_of(const qtn::Tensor &contiguous) {
   return PyBytes_FromStringAndSize(static_cast<const char *>(contiguous.data()),
                                    static_cast<Py_ssize_t>(contiguous.nbytes()));

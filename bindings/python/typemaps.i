@@ -24,6 +24,8 @@ QTN_LIST(qtn::Doubles, std::vector<double>, qpy::reals)
 %typemap(freearg) const Type & ""
 %enddef
 
+%typemap(out) qtn::Attrs "$result = qpy::dict_of($1);"
+
 QTN_VALUE(qtn::Strings, qpy::strings)
 QTN_VALUE(qtn::Attrs, qpy::attributes)
 QTN_VALUE(qtn::Tensor, qpy::tensor)

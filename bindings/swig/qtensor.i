@@ -43,11 +43,17 @@
 %ignore qmodel_progress_cb;
 %ignore qmodel_batch_cb;
 %ignore qmodel_training_cb;
+%ignore qop_call_cb;
+%ignore qop_destroy_cb;
 %ignore qanswer;
 %ignore QTN_CONTINUE;
 %ignore QTN_STOP;
 %ignore QTN_CANCEL;
 %ignore QTN_ANSWER_FORCE32;
+%ignore qtn::Call::Call;
+%ignore qtn::Call::get;
+%nodefaultctor qtn::Call;
+%nodefaultdtor qtn::Call;
 %nodefaultctor qtn::Lib;
 %nodefaultctor qtn::Op;
 %nodefaultdtor qtn::Lib;
@@ -78,6 +84,7 @@ QTN_LANGUAGE_OBJECT(Class)
 %feature("director") qtn::Progress;
 %feature("director") qtn::Batches;
 %feature("director") qtn::TrainingProgress;
+%feature("director") qtn::Operator;
 
 #if defined(SWIGPYTHON)
 %include "../python/python.i"

@@ -265,8 +265,8 @@ class Model:
                 raise place.fault(offset, f"{name} stands before the first section")
             self.sections[-1]["functions"].append(name)
             for param in params:
-                takes_options = param["type"] == "const qattrs *" and "options" not in param
-                if takes_options and not param["doc"].startswith("none in this version"):
+                takes_options = param["type"] == "const qattrs *" and not name.startswith("qattrs_")
+                if takes_options and "options" not in param and not param["doc"].startswith("none in this version"):
                     raise place.fault(offset, f"{name} has no table of the options in {param['name']}")
         to.append(entry)
 

@@ -43,9 +43,11 @@ Facts::Facts(const Graph &g) : uses(g), dtype(g.values.size(), QTN_FLOAT32), ran
       rank[v] = static_cast<std::int64_t>(value.shape->size());
   }
   for (const Node &node : g.nodes)
-    for (std::size_t o = 0; o < node.outputs.size(); ++o)
-      if (node.outputs[o] != kNoValue && node.bodies.empty())
-        dtype[static_cast<std::size_t>(node.outputs[o])] = output_dtype(node, o, dtype);
+    for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+      if (node.outputs[o] == kNoValue || !node.bodies.empty()) continue;
+      if (ops::as_custom(*node.op) && g.value(node.outputs[o]).dtype) continue;  // what the file says is all there is
+      dtype[static_cast<std::size_t>(node.outputs[o])] = output_dtype(node, o, dtype);
+    }
 
   auto inputs = declared_input_types(g, 1);
   if (!inputs) inputs = trial_input_types(g);

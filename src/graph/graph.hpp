@@ -7,13 +7,14 @@
 // touches a quantized value. Such nodes stay only where a file does arithmetic on their plain integers.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
-#include "ops/op.hpp"
+#include "ops/custom.hpp"
 
 namespace qtn::graph {
 
@@ -36,7 +37,7 @@ struct Unfused;
 
 struct Node {
   std::string name;  ///< never empty, unique
-  const ops::OpDef *op;
+  ops::OpPtr op;
   Attrs attrs;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
@@ -86,6 +87,7 @@ struct Graph {
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   ValueNames names;
+  std::map<std::string, std::int64_t> opsets = {};  ///< domain -> version in the file, of registered operators
 
   ValueId add_value(Value value);
   ValueId add_constant(const std::string &name, Tensor tensor);  ///< the name is made unique

@@ -68,7 +68,8 @@ PartlyInferred infer_partly(const Graph &g, std::span<const ops::TensorType> inp
       for (const ops::TensorType &type : types)
         check_limit(Limit::tensor_elements, static_cast<std::size_t>(element_count(type.shape)));
       // Shape reads no data, so its result is known even where its input is not.
-      const bool fold = (constant || node.op->reads_shapes) && !node.clamp && budget.take(node, operands, types);
+      const bool fold = (constant || node.op->reads_shapes) && !node.clamp && !ops::as_custom(*node.op) &&
+                        budget.take(node, operands, types);
       std::vector<Tensor> results;
       if (fold) results = ops::run_op(*node.op, call);
       for (std::size_t o = 0; o < node.outputs.size(); ++o)

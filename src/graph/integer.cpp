@@ -114,6 +114,9 @@ bool fits_join(const Graph &g, const Node &node) {
 }
 
 bool fits_arithmetic(const Graph &g, const Node &node) {
+  if (has_quantized_run(node))
+    return std::ranges::any_of(node.inputs,
+                               [&](ValueId v) { return v != kNoValue && is_activation_8bit(&g.value(v)); });
   if (!node.op->run_quantized || is_linear(node)) return false;
   for (std::size_t i = 0; i < node.op->activations; ++i) {
     const Value *v = operand(g, node, i);
@@ -131,6 +134,11 @@ bool is_8bit_activation(const QuantizerPtr &q) {
 bool is_convolution(const Node &node) { return node.op->product && node.op->product->convolution; }
 
 bool is_linear(const Node &node) { return node.op->product; }
+
+bool has_quantized_run(const Node &node) {
+  const ops::Custom *custom = ops::as_custom(*node.op);
+  return custom && custom->has_quantized();
+}
 
 std::string product_addition(const Node &node) {
   return node.op->product->addition ? node.op->product->addition(node.attrs) : std::string();

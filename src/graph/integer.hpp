@@ -27,6 +27,9 @@ bool is_8bit_activation(const QuantizerPtr &q);
 /// Sums of products by weights: Conv, ConvTranspose, Gemm, MatMul.
 bool is_linear(const Node &node);
 
+/// Whether the operator was registered with one.
+bool has_quantized_run(const Node &node);
+
 /// Whether the node is one of these which slides over places.
 bool is_convolution(const Node &node);
 

@@ -25,6 +25,12 @@ const ComposedRule *rule_of(const NodeProto &node, std::int64_t opset) {
   return nullptr;
 }
 
+}  // namespace
+
+bool is_composed(const NodeProto &node) { return rule_of(node, 1) != nullptr; }
+
+namespace {
+
 bool has_any(const GraphProto &graph, std::int64_t opset) {
   return std::ranges::any_of(graph.nodes, [&](const NodeProto &node) {
     return rule_of(node, opset) || std::ranges::any_of(node.attributes, [&](const AttributeProto &attribute) {

@@ -11,4 +11,7 @@ namespace qtn::onnx {
 /// QTN_EUNSUPPORTED naming the node where its attributes cannot be said.
 void rewrite_composed(GraphProto &graph, std::int64_t opset, const DataFolder &folder);
 
+/// Whether rewrite_composed() has a rule for what the node names, at any opset.
+bool is_composed(const NodeProto &node);
+
 }  // namespace qtn::onnx

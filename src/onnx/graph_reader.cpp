@@ -2,12 +2,16 @@
 #include "onnx/graph_reader.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.hpp"
 #include "onnx/bodies.hpp"
+#include "onnx/composed.hpp"
 #include "onnx/dynamic_function.hpp"
+#include "onnx/onnx.hpp"
 #include "onnx/tensor_proto.hpp"
 #include "ops/common/dynamic_quantizer.hpp"
+#include "ops/custom.hpp"
 
 namespace qtn::onnx {
 
@@ -16,15 +20,24 @@ using graph::ValueId;
 
 namespace {
 
+/// A version that every registered operator is at least as old as.
+constexpr std::int64_t kNewest = std::numeric_limits<std::int64_t>::max();
+
 bool is_default_domain(const std::string &domain) { return domain.empty() || domain == "ai.onnx"; }
 
-/// The operator that a node names, or nullptr.
-const ops::OpDef *find_op(const NodeProto &node) {
+/// The operator of this library that a node names, or nullptr.
+const ops::OpDef *find_own(const NodeProto &node) {
   // ONNX Runtime's tools write 16-bit quantization in its own domain, with the same meaning.
   for (const ops::OpDef *op : {&ops::kQuantizeLinear, &ops::kDequantizeLinear})
     if (node.domain == ops::kMicrosoft && node.op == op->name) return op;
   if (function_grid(node.domain, node.op)) return &ops::kDynamicQuantizeLinear;
   return ops::find_op(is_default_domain(node.domain) ? "" : node.domain, node.op);
+}
+
+/// And one that is registered, in the newest form that the file may mean.
+ops::OpPtr find_op(const NodeProto &node, std::int64_t version) {
+  if (const ops::OpDef *own = find_own(node)) return own;
+  return ops::find_registered(is_default_domain(node.domain) ? "" : node.domain, node.op, version);
 }
 
 /// The value of a Constant node.
@@ -58,7 +71,21 @@ Tensor constant_value(const Attrs &attrs) {
 
 }  // namespace
 
-bool is_known(const NodeProto &node) { return find_op(node) != nullptr; }
+bool is_known(const NodeProto &node) { return find_op(node, kNewest) != nullptr; }
+
+bool is_reserved(const std::string &domain, const std::string &op) {
+  NodeProto node;
+  node.domain = domain;
+  node.op = op;
+  return find_own(node) || is_composed(node) || (is_default_domain(domain) && ops::is_retired(op));
+}
+
+/// The one that the file imports of the domain of a node; kNewest for a domain that it does not import.
+std::int64_t GraphReader::version_of(const NodeProto &proto, std::int64_t opset) const {
+  if (is_default_domain(proto.domain)) return opset;
+  const auto at = std::ranges::find(file_.imports, proto.domain, &Opsets::value_type::first);
+  return at == file_.imports.end() ? kNewest : at->second;
+}
 
 graph::Graph GraphReader::read(const GraphProto &proto) {
   if (proto.has_sparse_initializer) fail(QTN_EUNSUPPORTED, "has sparse initializers, which are not supported");
@@ -125,6 +152,8 @@ void GraphReader::set_constant(ValueId id, Tensor tensor) {
 /// Names made up here must not meet one that the file uses further down.
 void GraphReader::reserve_names(const GraphProto &proto) {
   for (const NodeProto &node : proto.nodes) {
+    if (const ops::OpPtr op = find_op(node, kNewest); op && ops::as_custom(*op))
+      kept_.insert(node.inputs.begin(), node.inputs.end());
     for (const std::string &name : node.inputs) value_names_.take(name);
     for (const std::string &name : node.outputs) value_names_.take(name);
   }
@@ -141,7 +170,8 @@ void GraphReader::reserve_names(const GraphProto &proto) {
 void GraphReader::add_initializer(protozero::data_view bytes) {
   auto [name, tensor] = read_tensor(bytes, file_.folder);
   value_names_.take(name);
-  set_constant(define(name), kept(std::move(tensor)));
+  const bool stays = kept_.contains(name);
+  set_constant(define(name), stays ? std::move(tensor) : kept(std::move(tensor)));
 }
 
 /// Weights in halves or doubles are read as floats, unless the network itself works on such.
@@ -189,11 +219,12 @@ std::string GraphReader::node_name(const NodeProto &proto, std::size_t index) {
 void GraphReader::set_attributes(const NodeProto &proto, graph::Node &node) {
   for (const AttributeProto &attribute : proto.attributes) {
     if (attribute.graph && node.op && has_bodies(*node.op)) continue;
-    if (attribute.name == ops::kNumericsAttr || attribute.name == ops::kGranularityAttr ||
-        attribute.name.starts_with('_'))
+    const bool custom = node.op && ops::as_custom(*node.op);
+    if (!custom && (attribute.name == ops::kNumericsAttr || attribute.name == ops::kGranularityAttr ||
+                    attribute.name.starts_with('_')))
       fail(QTN_EFORMAT, "has an attribute ", attribute.name, ", which is not ONNX's");
-    Attr value = read_attribute(attribute, file_.folder);
-    if (auto *tensor = std::get_if<Tensor>(&value)) *tensor = kept(std::move(*tensor));
+    Attr value = custom ? read_attribute_as_it_is(attribute, file_.folder) : read_attribute(attribute, file_.folder);
+    if (auto *tensor = std::get_if<Tensor>(&value); tensor && !custom) *tensor = kept(std::move(*tensor));
     node.attrs.set(attribute.name, std::move(value));
   }
   if (const auto grid = function_grid(proto.domain, proto.op)) ops::set_own_grid(node.attrs, *grid);
@@ -222,7 +253,10 @@ void GraphReader::add_node(const NodeProto &proto, std::size_t index) {
   const std::int64_t opset = proto.opset ? proto.opset : file_.opset;
   graph::Node node;
   node.name = node_name(proto, index);
-  node.op = find_op(proto);
+  const std::int64_t version = version_of(proto, opset);
+  node.op = find_op(proto, version);
+  const ops::Custom *custom = node.op ? ops::as_custom(*node.op) : nullptr;
+  if (custom && *node.op->domain) file_.opsets[proto.domain] = version == kNewest ? custom->since_version : version;
   std::string op = is_default_domain(proto.domain) ? proto.op : "";
   if (!node.op && !ops::is_retired(op)) {
     const std::string domain = proto.domain.empty() ? "ai.onnx" : proto.domain;
@@ -238,7 +272,7 @@ void GraphReader::add_node(const NodeProto &proto, std::size_t index) {
     }
     if (!op.empty()) {
       upgrade(op, node, opset);
-      node.op = ops::find_op("", op);
+      if (!custom) node.op = ops::find_op("", op);
     }
     if (node.op && has_bodies(*node.op)) add_bodies(proto, node);
   } catch (const Error &e) {

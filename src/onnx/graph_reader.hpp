@@ -17,10 +17,12 @@ namespace qtn::onnx {
 struct FileContext {
   DataFolder folder;
   std::int64_t opset;                 ///< of ONNX's own operators
+  Opsets imports;                     ///< of all domains
   Numerics numerics;                  ///< by which activations are rounded
   std::set<std::int32_t> kept_types;  ///< element types of the model's inputs, and those that are cast to
   graph::UniqueNames node_names;
   std::map<std::string, std::vector<std::string>> unsupported;  ///< operators, and the nodes that call them
+  std::map<std::string, std::int64_t> opsets;                   ///< Graph::opsets
 };
 
 /// Whether a node calls an operator of this library.
@@ -53,6 +55,7 @@ class GraphReader {
   void add_input(const ValueInfo &input);
   void describe(const ValueInfo &info);
   void add_output(const ValueInfo &output);
+  std::int64_t version_of(const NodeProto &proto, std::int64_t opset) const;
   std::string node_name(const NodeProto &proto, std::size_t index);
   void add_node(const NodeProto &proto, std::size_t index);
   void set_attributes(const NodeProto &proto, graph::Node &node);
@@ -67,6 +70,7 @@ class GraphReader {
   std::unordered_map<std::string, graph::ValueId> ids_;
   std::vector<bool> defined_;                        ///< by value id: an input, a constant, or the output of a node
   std::unordered_set<std::string> own_;              ///< names that this graph makes, where it has an outer one
+  std::unordered_set<std::string> kept_;             ///< what registered operators read, whose types stay as they are
   std::vector<graph::ValueId> captured_, captures_;  ///< values of the outer graph, and what stands for them here
   graph::UniqueNames value_names_;
   std::vector<bool> own_name_;  ///< by node: its name is not empty and the first of that kind

@@ -288,7 +288,9 @@ ModelProto read_model(data_view bytes) {
   return model;
 }
 
-Attr read_attribute(const AttributeProto &attribute, const DataFolder &folder) {
+namespace {
+
+Attr read_value(const AttributeProto &attribute, const DataFolder &folder, bool as_it_is) {
   if (attribute.made) return *attribute.made;
   const std::string &name = attribute.name;
   std::string text;
@@ -341,7 +343,10 @@ Attr read_attribute(const AttributeProto &attribute, const DataFolder &folder) {
         break;
       case as_bytes(field::attribute::strings):
         names.push_back(message.get_string());
-        if (names.back().find(',') != std::string::npos) unsupported = "a list of strings with commas";
+        if (as_it_is)
+          unsupported = "a list of strings";
+        else if (names.back().find(',') != std::string::npos)
+          unsupported = "a list of strings with commas";
         seen = AttributeType::strings;
         break;
       case as_bytes(field::attribute::tensors):
@@ -380,6 +385,16 @@ Attr read_attribute(const AttributeProto &attribute, const DataFolder &folder) {
       break;
   }
   fail(QTN_EUNSUPPORTED, "attribute \"", name, "\" has type ", type, ", which is not supported");
+}
+
+}  // namespace
+
+Attr read_attribute(const AttributeProto &attribute, const DataFolder &folder) {
+  return read_value(attribute, folder, false);
+}
+
+Attr read_attribute_as_it_is(const AttributeProto &attribute, const DataFolder &folder) {
+  return read_value(attribute, folder, true);
 }
 
 }  // namespace qtn::onnx

@@ -75,6 +75,9 @@ GraphProto read_graph(protozero::data_view bytes);
 /// graphs, lists of strings and what else no operator here takes.
 Attr read_attribute(const AttributeProto &attribute, const DataFolder &folder);
 
+/// The same for operators that are registered: a tensor keeps its type, and a list of strings is QTN_EUNSUPPORTED.
+Attr read_attribute_as_it_is(const AttributeProto &attribute, const DataFolder &folder);
+
 /// key -> value pairs, as external_data and metadata_props store them.
 std::pair<std::string, std::string> read_entry(protozero::data_view bytes);
 

@@ -10,6 +10,9 @@
 
 namespace qtn::onnx {
 
+/// Whether a node of that domain and name is one that this library reads without anything being registered.
+bool is_reserved(const std::string &domain, const std::string &op);
+
 /// Reads a model. `folder` is where external data lives; it may not point outside of it. QuantizeLinear followed by
 /// DequantizeLinear, and DequantizeLinear of an initializer, become quantizers of values; other operators on integers
 /// stay nodes, those of the domain com.microsoft (QLinearAdd ...) too. Throws QTN_EFORMAT, QTN_EUNSUPPORTED, QTN_ESHAPE

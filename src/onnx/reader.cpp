@@ -61,13 +61,14 @@ graph::Graph read(protozero::data_view bytes, const std::string &folder) {
 
   GraphProto proto = read_graph(*model.graph);
   inline_functions(proto, model.functions, is_known);
-  FileContext file{DataFolder(folder), *opset, numerics, {}, {}, {}};
+  FileContext file{DataFolder(folder), *opset, model.opsets, numerics, {}, {}, {}, {}};
   rewrite_composed(proto, *opset, file.folder);
   for (const ValueInfo &input : proto.inputs) file.kept_types.insert(input.elem_type);
   keep_cast_types(proto, file);
   GraphReader reader(file, nullptr);
   graph::Graph g = reader.read(proto);
   if (!file.unsupported.empty()) fail_unsupported(file.unsupported);
+  g.opsets = std::move(file.opsets);
   narrow_doubles(g, reader.value_names(), file.node_names);
   finish(g, numerics);
   check_shapes(g);

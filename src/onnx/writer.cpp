@@ -2,6 +2,7 @@
 // A graph as a model file.
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <optional>
 #include <protozero/pbf_writer.hpp>
 #include <set>
@@ -18,6 +19,7 @@
 #include "onnx/qdq.hpp"
 #include "onnx/tensor_proto.hpp"
 #include "ops/common/dynamic_quantizer.hpp"
+#include "ops/custom.hpp"
 #include "qtensor/version.h"
 
 namespace qtn::onnx {
@@ -106,10 +108,14 @@ class Writer {
   std::string write(std::optional<Numerics> numerics) {
     check_size();
     std::set<ops::OwnGrid> functions;
-    std::set<std::string> domains;
+    std::map<std::string, std::int64_t> domains;
     visit_nodes(g_, [&](const graph::Node &node) {
       if (const std::optional<ops::OwnGrid> function = function_grid(node)) functions.insert(*function);
-      if (*node.op->domain) domains.insert(node.op->domain);
+      const ops::Custom *custom = ops::as_custom(*node.op);
+      if (const char *domain = node.op->domain; *domain) {
+        std::int64_t &version = domains[domain];
+        version = std::max(version, custom ? version_of(domain, *custom) : 1);
+      }
     });
     std::string bytes;
     pbf_writer model(bytes);
@@ -118,8 +124,8 @@ class Writer {
     model.add_string(field::model::producer_version, QTN_VERSION_STRING);
     write_graph(pbf_writer(model, field::model::graph), g_, names_of(g_), 0);
     write_opset(pbf_writer(model, field::model::opset_import), "", opset_);
-    for (const std::string &domain : domains)
-      write_opset(pbf_writer(model, field::model::opset_import), domain.c_str(), 1);
+    for (const auto &[domain, version] : domains)
+      write_opset(pbf_writer(model, field::model::opset_import), domain.c_str(), version);
     if (!functions.empty()) write_opset(pbf_writer(model, field::model::opset_import), kFunctionDomain, 1);
     if (numerics) {
       pbf_writer entry(model, field::model::metadata_props);
@@ -138,7 +144,13 @@ class Writer {
     fail(QTN_EUNSUPPORTED, "model takes ", size, " bytes as ONNX, over protobuf's limit of ", kMaxBytes);
   }
 
-  static void write_opset(pbf_writer message, const char *domain, int version) {
+  /// The version that the file had, in which the operator may mean what an older one does not.
+  std::int64_t version_of(const std::string &domain, const ops::Custom &op) const {
+    const auto at = g_.opsets.find(domain);
+    return at == g_.opsets.end() ? op.since_version : at->second;
+  }
+
+  static void write_opset(pbf_writer message, const char *domain, std::int64_t version) {
     message.add_string(field::opset::domain, domain);
     message.add_int64(field::opset::version, version);
   }
@@ -191,11 +203,14 @@ class Writer {
     for (const ValueId v : node.outputs) message.add_string(field::node::output, name_of(v));
     message.add_string(field::node::name, node.name);
     const std::optional<ops::OwnGrid> function = function_grid(node);
-    message.add_string(field::node::op_type, function ? function_name(*function) : node.op->name);
+    const ops::Custom *custom = ops::as_custom(*node.op);
+    message.add_string(field::node::op_type, function ? function_name(*function)
+                                             : custom ? custom->type
+                                                      : node.op->name);
     const char *domain = function ? kFunctionDomain : node.op->domain;
     if (*domain) message.add_string(field::node::domain, domain);
     for (const auto &[name, value] : node.attrs)
-      if (name != ops::kNumericsAttr && name != ops::kGranularityAttr)
+      if (custom || (name != ops::kNumericsAttr && name != ops::kGranularityAttr))
         write_attribute(pbf_writer(message, field::node::attribute), *node.op, name, value);
     for (std::size_t i = 0; i < node.bodies.size(); ++i)
       write_body(pbf_writer(message, field::node::attribute), names, node, i);

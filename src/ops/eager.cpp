@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "ops/common/dynamic_quantizer.hpp"
 #include "ops/common/integer_linear.hpp"
+#include "ops/custom.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -74,7 +75,8 @@ QuantizerPtr kept_grid(const OpDef &op, const Call &call) {
 }
 
 std::vector<Tensor> run(const std::string &name, const Call &call, const QuantizerPtr &quantizer) {
-  const OpDef *op = find_op(name);
+  OpPtr op = find_op(name);
+  if (!op) op = find_registered(name);
   if (!op) fail(QTN_EUNSUPPORTED, "operator \"", name, "\" is not one that this version has");
   if (call.output_count == 0 || call.output_count > op->max_outputs)
     fail(QTN_EINVAL, name, ": ", call.output_count, " outputs wanted, it has ", op->max_outputs);

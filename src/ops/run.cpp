@@ -3,6 +3,7 @@
 #include "kernels/real/real.hpp"
 #include "ops/common/elementwise.hpp"
 #include "ops/common/infer.hpp"
+#include "ops/custom.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -46,6 +47,7 @@ bool reads_narrow(const OpDef &op, const Call &call) {
 }
 
 Types infer_types(const OpDef &op, const Call &call) {
+  if (const Custom *custom = as_custom(op)) return custom->infer_types(call);
   if (!reads_narrow(op, call)) return op.infer(call);
   const Inputs inputs = widened(call);
   Types types = op.infer(Call{call.attrs, inputs.pointers, call.output_count});
@@ -84,6 +86,32 @@ bool can_move(const OpDef &op, const Call &call, std::span<const QuantizerPtr> q
   return true;
 }
 
+Inputs as_reals(const Call &call) {
+  return changed(call, [](Inputs &into, std::size_t i, const Tensor &t) {
+    if (t.quantized()) into.replace(i, Tensor::meta(QTN_FLOAT32, t.shape()));
+  });
+}
+
+bool is_8bit(const QuantizerPtr &q) { return q && q->per_tensor() && dtype_bits(q->dtype()) == 8; }
+
+/// What a registered operator makes of integers; empty where it leaves these to the generic meaning.
+std::vector<Tensor> run_custom(const Custom &op, const Call &call, std::span<const QuantizerPtr> quantizers) {
+  if (!op.has_quantized() || !is_8bit(quantizers[0]) ||
+      std::ranges::none_of(call.inputs, [](const Tensor *t) { return t && is_8bit(t->quantizer()); }))
+    return {};
+  const Types types = infer_op(op, Call{call.attrs, as_reals(call).pointers, call.output_count});
+  std::vector<Tensor> outputs;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    if (quantizers[i] && types[i].dtype != QTN_FLOAT32)
+      fail(QTN_EDTYPE, op.name, ": output ", i, " is ", dtype_name(types[i].dtype), ", and only float32 is quantized");
+    if (quantizers[i]) check_quantizer_fits(*quantizers[i], types[i].shape);
+    outputs.emplace_back(quantizers[i] ? quantizers[i]->dtype() : types[i].dtype, types[i].shape, quantizers[i]);
+  }
+  const Inputs inputs = made_contiguous(call);
+  return op.compute_quantized(Call{call.attrs, inputs.pointers, call.output_count}, outputs) ? outputs
+                                                                                             : std::vector<Tensor>();
+}
+
 std::vector<Tensor> run_dequantized(const OpDef &op, const Call &call, std::span<const QuantizerPtr> quantizers,
                                     const Clamp *clamp) {
   const Inputs inputs = changed(call, [](Inputs &into, std::size_t i, const Tensor &t) {
@@ -119,6 +147,7 @@ void clamp_elements(const Tensor &y, const Clamp &clamp) {
 }
 
 void check_call(const OpDef &op, const Call &call) {
+  if (as_custom(op)) return;
   const std::size_t count = call.inputs.size();
   if (count < op.min_inputs || count > op.max_inputs)
     fail(QTN_EINVAL, op.name, ": ", count, " inputs given, ",
@@ -149,6 +178,7 @@ Types infer_op(const OpDef &op, const Call &call) {
 }
 
 void run_into(const OpDef &op, const Call &call, std::span<Tensor> outputs) {
+  if (const Custom *custom = as_custom(op)) return custom->compute(call, outputs);
   const bool makes_narrow = !op.any_type && std::ranges::any_of(outputs, is_narrow);
   if (!makes_narrow && !reads_narrow(op, call)) return op.run(call, outputs);
   const Inputs inputs = widened(call);
@@ -198,10 +228,10 @@ std::vector<Tensor> run_quantized_op(const OpDef &op, const Call &call, std::spa
     for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = outputs[i].with_quantizer(quantizers[i]);
     return outputs;
   }
+  if (const Custom *custom = as_custom(op); custom && !clamp)
+    if (std::vector<Tensor> outputs = run_custom(*custom, call, quantizers); !outputs.empty()) return outputs;
   if (op.run_quantized && call.in(0)->quantized()) {
-    const Inputs reals = changed(call, [](Inputs &into, std::size_t i, const Tensor &t) {
-      if (t.quantized()) into.replace(i, Tensor::meta(QTN_FLOAT32, t.shape()));
-    });
+    const Inputs reals = as_reals(call);
     const Types types = infer_op(op, Call{call.attrs, reals.pointers, call.output_count});
     const QuantizerPtr &quantizer = quantizers[0];
     if (quantizer) check_quantizer_fits(*quantizer, types[0].shape);

@@ -99,6 +99,9 @@ bool multiplies_activations(const Graph &g, const graph::Facts &facts, const Nod
 }
 
 Classified classify(const Graph &g, const graph::Facts &facts, const Node &node) {
+  if (graph::has_quantized_run(node) && facts.is_float(node.outputs[0]) &&
+      std::ranges::any_of(node.inputs, [&](ValueId v) { return is_activation(g, facts, v); }))
+    return {Role::pointwise, {}};
   if (graph::is_linear(node)) {
     if (multiplies_activations(g, facts, node)) return {Role::pointwise, {}};
     std::string misfit = product_misfit(g, facts, node, kMaxDepth);

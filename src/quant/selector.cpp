@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "ops/custom.hpp"
 
 namespace qtn::quant {
 namespace {
@@ -51,7 +52,7 @@ Selector::Selector(const std::string &text, std::string_view who, Kind most) : t
     pattern_ = text.substr(form.prefix.size());
   }
   if (kind_ == kAll) fail(QTN_EINVAL, who, ": selector \"", text, "\" is none of ", forms);
-  if (kind_ == kOp && !ops::find_op(pattern_))
+  if (kind_ == kOp && !ops::find_op(pattern_) && !ops::find_registered(pattern_))
     fail(QTN_EINVAL, who, ": selector \"", text, "\": there is no operator ", pattern_);
 }
 

@@ -87,6 +87,59 @@ static qstatus call_qattrs_set_floats(frame *f) {
   return qtn.qattrs_set_floats(own_attrs(f), string_of(f, "key"), values, count);
 }
 
+static qstatus call_qattrs_get_int(frame *f) {
+  int64_t value = -1;
+  const qstatus status = qtn.qattrs_get_int(is_null(f, "out") ? NULL : &value, own_attrs(f), string_of(f, "key"), 7);
+  f->result = status == QTN_OK ? json_integer(value) : NULL;
+  return status;
+}
+
+static qstatus call_qattrs_get_float(frame *f) {
+  double value = -1;
+  const qstatus status =
+      qtn.qattrs_get_float(is_null(f, "out") ? NULL : &value, own_attrs(f), string_of(f, "key"), 0.5);
+  f->result = status == QTN_OK ? json_real(value) : NULL;
+  return status;
+}
+
+static qstatus call_qattrs_get_string(frame *f) {
+  const char *value = NULL;
+  const qstatus status =
+      qtn.qattrs_get_string(is_null(f, "out") ? NULL : &value, own_attrs(f), string_of(f, "key"), "else");
+  f->result = status == QTN_OK ? text(value) : NULL;
+  return status;
+}
+
+static qstatus call_qattrs_get_ints(frame *f) {
+  const int64_t *values = NULL;
+  size_t count = 0;
+  const qstatus status = qtn.qattrs_get_ints(is_null(f, "out") ? NULL : &values, is_null(f, "count") ? NULL : &count,
+                                             own_attrs(f), string_of(f, "key"));
+  f->result = status == QTN_OK ? int_list(values, count) : NULL;
+  return status;
+}
+
+static qstatus call_qattrs_get_floats(frame *f) {
+  const double *values = NULL;
+  size_t count = 0;
+  const qstatus status = qtn.qattrs_get_floats(is_null(f, "out") ? NULL : &values, is_null(f, "count") ? NULL : &count,
+                                               own_attrs(f), string_of(f, "key"));
+  f->result = status == QTN_OK ? real_list(values, count) : NULL;
+  return status;
+}
+
+static qstatus call_qattrs_get_tensor(frame *f) {
+  qtensor *tensor = NULL;
+  const qstatus status = qtn.qattrs_get_tensor(is_null(f, "out") ? NULL : &tensor, own_attrs(f), string_of(f, "key"));
+  qtn.qtensor_free(tensor);
+  f->result = status == QTN_OK ? json_null() : NULL;
+  return status;
+}
+
+VALUE(qattrs_count, json_integer((json_int_t)qtn.qattrs_count(own_attrs(f))))
+VALUE(qattrs_key, text(qtn.qattrs_key(own_attrs(f), 0)))
+VALUE(qattrs_kind, text(qtn.qattrs_kind(own_attrs(f), string_of(f, "key"))))
+
 /* --- quantizer */
 static qstatus call_qquantizer_create(frame *f) {
   size_t count, zeros;
@@ -376,6 +429,43 @@ static qstatus call_qop_run(frame *f) {
                      attrs_of(f, "attrs"));
 }
 
+/* The operator that cases register: each element times the attribute "factor". */
+static qstatus infer_scale(qcall *call, void *ctx) {
+  (void)ctx;
+  return qtn.qcall_set_output_type(call, 0, qtn.qcall_input_dtype(call, 0), qtn.qcall_input_shape(call, 0),
+                                   qtn.qcall_input_rank(call, 0));
+}
+
+static qstatus run_scale(qcall *call, void *ctx) {
+  const qtensor *x = qtn.qcall_input(call, 0);
+  const float *from = qtn.qtensor_data(x);
+  double factor = 0;
+  void *to = NULL;
+  int64_t i;
+  qstatus status = qtn.qattrs_get_float(&factor, qtn.qcall_attrs(call), "factor", 0);
+  (void)ctx;
+  if (!qtn.qattrs_kind(qtn.qcall_attrs(call), "factor")) return qtn.qcall_fail(call, QTN_EINVAL, "factor is missing");
+  if (status == QTN_OK) status = qtn.qtensor_data_mut(&to, qtn.qcall_output(call, 0));
+  for (i = 0; status == QTN_OK && i < qtn.qtensor_numel(x); ++i) ((float *)to)[i] = from[i] * (float)factor;
+  return status;
+}
+
+CALL(qop_register, string_of(f, "domain"), string_of(f, "name"), int_of(f, "since_version"),
+     is_null(f, "infer") ? NULL : infer_scale, is_null(f, "run") ? NULL : run_scale, NULL, NULL, NULL)
+CALL(qop_unregister, string_of(f, "domain"), string_of(f, "name"), int_of(f, "since_version"))
+
+/* Calls are there in callbacks only: outside of them there is none. */
+VALUE(qcall_input_count, json_integer((json_int_t)qtn.qcall_input_count(NULL)))
+VALUE(qcall_input_dtype, json_integer(qtn.qcall_input_dtype(NULL, 0)))
+VALUE(qcall_input_rank, json_integer((json_int_t)qtn.qcall_input_rank(NULL, 0)))
+VALUE(qcall_input_shape, qtn.qcall_input_shape(NULL, 0) ? json_true() : json_null())
+VALUE(qcall_input, qtn.qcall_input(NULL, 0) ? json_true() : json_null())
+VALUE(qcall_attrs, qtn.qcall_attrs(NULL) ? json_true() : json_null())
+VALUE(qcall_output_count, json_integer((json_int_t)qtn.qcall_output_count(NULL)))
+VALUE(qcall_output, qtn.qcall_output(NULL, 0) ? json_true() : json_null())
+CALL(qcall_set_output_type, NULL, (size_t)int_of(f, "index"), QTN_FLOAT32, NULL, 0)
+CALL(qcall_fail, NULL, QTN_EINVAL, string_of(f, "message"))
+
 CALL(qop_linear, OUT(TENSOR), TENSOR_ARG("x"), TENSOR_ARG("weight"), TENSOR_ARG("bias"), QUANTIZER_ARG("out_quantizer"))
 CALL(qop_conv2d, OUT(TENSOR), TENSOR_ARG("x"), TENSOR_ARG("weight"), TENSOR_ARG("bias"), QUANTIZER_ARG("out_quantizer"),
      attrs_of(f, "attrs"))
@@ -617,6 +707,25 @@ static const struct {
     ROW(qdtype_name),
     ROW(qattrs_create),
     ROW(qattrs_set_int),
+    ROW(qattrs_count),
+    ROW(qattrs_key),
+    ROW(qattrs_kind),
+    ROW(qattrs_get_int),
+    ROW(qattrs_get_float),
+    ROW(qattrs_get_string),
+    ROW(qattrs_get_ints),
+    ROW(qattrs_get_floats),
+    ROW(qattrs_get_tensor),
+    ROW(qcall_input_count),
+    ROW(qcall_input_dtype),
+    ROW(qcall_input_rank),
+    ROW(qcall_input_shape),
+    ROW(qcall_input),
+    ROW(qcall_attrs),
+    ROW(qcall_output_count),
+    ROW(qcall_output),
+    ROW(qcall_set_output_type),
+    ROW(qcall_fail),
     ROW(qattrs_set_float),
     ROW(qattrs_set_string),
     ROW(qattrs_set_ints),
@@ -682,6 +791,8 @@ static const struct {
     ROW(qobserver_save_file),
     ROW(qobserver_load_file),
     ROW(qop_run),
+    ROW(qop_register),
+    ROW(qop_unregister),
     ROW(qop_linear),
     ROW(qop_conv2d),
     ROW(qop_relu),

@@ -43,6 +43,8 @@ BATCH = {"t": "$t", "inputs": ["$batch"], "targets": ["$labels"]}
 COUNTS = {"input_count": 1, "target_count": 1}
 ONE_CALL = {"m": "$m", "config": "$settings", "inputs": ["$batch"], "targets": ["$labels"]}
 
+SCALE = {"domain": "com.example", "name": "Scale", "since_version": 1}
+
 # A call that succeeds, and the pointers of it that may not be NULL.
 CALLS = {
     "qlib_set_isa": ({"isa": "scalar"}, ["isa"]),
@@ -53,6 +55,16 @@ CALLS = {
     "qattrs_set_string": ({"key": "k", "value": "v"}, ["a", "key", "value"]),
     "qattrs_set_ints": ({"key": "k", "values": [1, 2], "count": 2}, ["a", "key", "values"]),
     "qattrs_set_floats": ({"key": "k", "values": [1.5, 2], "count": 2}, ["a", "key", "values"]),
+    "qattrs_get_int": ({"key": "k"}, ["out", "a", "key"]),
+    "qattrs_get_float": ({"key": "k"}, ["out", "a", "key"]),
+    "qattrs_get_string": ({"key": "k"}, ["out", "a", "key"]),
+    "qattrs_get_ints": ({"key": "k"}, ["out", "count", "a", "key"]),
+    "qattrs_get_floats": ({"key": "k"}, ["out", "count", "a", "key"]),
+    "qattrs_get_tensor": ({"key": "k"}, ["out", "a", "key"]),
+    "qcall_set_output_type": ({}, ["c"]),
+    "qcall_fail": ({}, ["c"]),
+    "qop_register": (SCALE, ["domain", "name", "infer", "run"]),
+    "qop_unregister": (SCALE, ["domain", "name"]),
     "qquantizer_create": ({**GRID, "count": 1}, ["out", "scales"]),
     "qquantizer_choose": ({**RANGE, "count": 1}, ["out", "mins", "maxs"]),
     "qquantizer_choose_dynamic": ({"dtype": "int8", "x": "$x"}, ["out", "x"]),
@@ -262,6 +274,16 @@ BAD = {
     "qsession_profile": [({"s": "$s", "inputs": ["$i"]}, "QTN_EDTYPE", 'session: input "image" is float32, not int32')],
     "qobserver_create": [({"kind": "crystal"}, "QTN_EINVAL", 'observer: unknown kind "crystal"; known are: minmax max moving_average mse histogram percentile entropy nvidia_percentile nvidia_entropy nvidia_mse fixed')],
     "qobserver_observe": [({"o": "$o", "x": "$i"}, "QTN_EDTYPE", "observer: the tensor must be float32, not int32")],
+    "qop_register": [
+        ({**SCALE, "domain": "", "name": "Relu"}, "QTN_EINVAL", "qop_register: Relu is an operator that the library has"),
+        ({**SCALE, "domain": "com.microsoft", "name": "FusedConv"}, "QTN_EINVAL", "qop_register: com.microsoft::FusedConv is an operator that the library has"),
+        ({**SCALE, "name": "no name"}, "QTN_EINVAL", 'qop_register: name "no name" is not one that an operator can have: letters, digits and _'),
+        ({**SCALE, "domain": "no domain"}, "QTN_EINVAL", 'qop_register: domain "no domain" is not one that an operator can have: letters, digits, _, . and -'),
+        ({**SCALE, "since_version": 0}, "QTN_EINVAL", "qop_register: since_version of com.example::Scale is 0, below 1"),
+    ],
+    "qop_unregister": [
+        (SCALE, "QTN_EINVAL", "qop_unregister: operator Scale (domain com.example) is not registered since version 1"),
+    ],
     "qop_run": [
         ({"op": "Dream", "inputs": ["$x"]}, "QTN_EUNSUPPORTED", 'qop_run: operator "Dream" is not one that this version has'),
         ({"op": "Relu", "inputs": ["$x", "$x"]}, "QTN_EINVAL", "Relu: 2 inputs given, 1 to 1 expected"),

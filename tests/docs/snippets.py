@@ -66,6 +66,8 @@ def fill(folder, root, build):
                          "labels.npy": "test_labels.npy", "train.npy": "train_images.npy",
                          "train_labels.npy": "train_labels.npy"}.items():
         shutil.copy(digits / source, folder / name)
+    for file in (root / "tests/golden/custom").glob("swish*"):
+        shutil.copy(file, folder)
     (folder / "build").mkdir()
     (folder / "build/release").symlink_to(build)
     prefix = folder / ".installed"

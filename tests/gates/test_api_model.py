@@ -106,7 +106,8 @@ class Refused(unittest.TestCase):
         text = (INCLUDE / "qtensor/qtensor.h").read_text()
         for number, tag in enumerate(re.finditer(r"^ \* @param (\w+) ", text, re.M)):
             if number % 10 == 0:
-                name = re.compile(r"\b(q\w+)\([^;]*;").search(text, text.index("QTN_API", tag.end()))[1]
+                declared = re.compile(r"^(?:QTN_API|typedef) [^;]*?\b(q\w+)\)?\(", re.M)
+                name = declared.search(text, tag.end())[1]
                 with tempfile.TemporaryDirectory() as folder:
                     shutil.copytree(INCLUDE, folder, dirs_exist_ok=True)
                     (pathlib.Path(folder) / "qtensor/qtensor.h").write_text(text[:tag.start()] + " * " + text[tag.end():])

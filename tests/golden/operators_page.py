@@ -20,6 +20,7 @@ HEAD = """# Operators
 Made by `tests/golden/operators_page.py` from the sources and from ONNX's node tests; do not edit.
 
 The operators have the semantics of ONNX opset 21, and files of opset 1 to 28 are read. An operator of the domain com.microsoft is one of ONNX Runtime's.
+A program can register [operators of its own](custom-operators.md).
 The [glossary](glossary.md) explains the words.
 
 - **Quantized operands**: *exact integers* means integer accumulation and one rounding ([numerics](numerics.md)); *moves* means that integers pass unchanged

@@ -120,6 +120,36 @@ internal unsafe struct Block : IDisposable {
     }
   }
 
+  internal static Dictionary<string, object> Attributes(IntPtr memory) {
+    var attributes = new Dictionary<string, object>();
+    using (var reader = new BinaryReader(new MemoryStream(Bytes(memory)))) {
+      while (reader.BaseStream.Position < reader.BaseStream.Length) {
+        string key = Text(reader);
+        attributes[key] = Attribute(reader, Text(reader));
+      }
+    }
+    return attributes;
+  }
+
+  private static object Attribute(BinaryReader reader, string kind) {
+    switch (kind) {
+      case "int": return reader.ReadInt64();
+      case "float": return reader.ReadDouble();
+      case "string": return Text(reader);
+      case "ints": return List(reader, reader.ReadInt64);
+      case "floats": return List(reader, reader.ReadDouble);
+      default: return new Tensor(new Tensor.NativeHandle((IntPtr)reader.ReadInt64()));
+    }
+  }
+
+  private static string Text(BinaryReader reader) => Encoding.UTF8.GetString(reader.ReadBytes(checked((int)reader.ReadInt64())));
+
+  private static T[] List<T>(BinaryReader reader, Func<T> read) {
+    var list = new T[reader.ReadInt64()];
+    for (int i = 0; i < list.Length; ++i) list[i] = read();
+    return list;
+  }
+
   internal static Tensor[] Tensors(IntPtr memory) {
     using (var block = new Block(memory)) {
       var tensors = new Tensor[block.Count];

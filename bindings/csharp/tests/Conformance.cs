@@ -14,6 +14,20 @@ using System.Text.RegularExpressions;
 using QTensor;
 using Step = System.Collections.Generic.Dictionary<string, object>;
 
+/// <summary>The operator that cases register: each element times the attribute "factor".</summary>
+internal sealed class Scale : Operator {
+  public override IReadOnlyList<OutputType> Infer(IReadOnlyList<Operand> inputs,
+                                                  IReadOnlyDictionary<string, object> attributes, int outputs) =>
+      new[] { new OutputType(inputs[0].Dtype, inputs[0].Shape) };
+
+  public override Tensor[] Run(Tensor[] inputs, IReadOnlyDictionary<string, object> attributes) {
+    if (!attributes.TryGetValue("factor", out object factor)) throw new QTensorException(Status.EINVAL, "factor is missing");
+    float[] x = inputs[0].ToArray<float>();
+    for (int i = 0; i < x.Length; ++i) x[i] *= (float)(double)factor;
+    return new[] { Tensor.Of(x, inputs[0].Shape) };
+  }
+}
+
 /// <summary>Why C# cannot express a step.</summary>
 internal sealed class CannotSay : Exception {
   internal CannotSay(string what) : base(what) {}
@@ -221,6 +235,11 @@ internal static class Conformance {
       ["qobserver_load"] = LoadObserver,
       ["qobserver_save_file"] = f => Do(() => f.Own<Observer>("o").SaveFile(f.Path())),
       ["qobserver_load_file"] = f => Observer.LoadFile(f.Path()),
+      ["qop_register"] = f => Do(() => {
+        if (f.Has("infer") || f.Has("run")) throw new CannotSay("a callback that is NULL");
+        Operator.Register(f.Text("domain"), f.Text("name"), f.Long("since_version"), new Scale());
+      }),
+      ["qop_unregister"] = f => Do(() => Operator.Unregister(f.Text("domain"), f.Text("name"), f.Long("since_version"))),
       ["qop_run"] = f => Op.Run(f.Text("op"), f.Tensors("inputs"), f.Attrs(), f.Has("output_count") ? f.Long("output_count") : 1),
       ["qop_linear"] = f => Op.Linear(f.T("x"), f.T("weight"), f.T("bias"), f.Q("out_quantizer")),
       ["qop_conv2d"] = f => Op.Conv2d(f.T("x"), f.T("weight"), f.T("bias"), f.Q("out_quantizer"), f.Attrs()),
@@ -293,7 +312,11 @@ internal static class Conformance {
       ["qtrainer_save_bytes"] = f => f.Own<Trainer>("t").SaveBytes(),
       ["qtrainer_load_bytes"] = f => Do(() => f.Own<Trainer>("t").LoadBytes(f.Bytes())),
     };
-    foreach (string name in new[] { "create", "set_int", "set_float", "set_string", "set_ints", "set_floats" })
+    foreach (string name in new[] { "input_count", "input_dtype", "input_rank", "input_shape", "input", "attrs",
+                                    "output_count", "output", "set_output_type", "fail" })
+      calls["qcall_" + name] = f => throw new CannotSay("a call outside of a callback");
+    foreach (string name in new[] { "create", "set_int", "set_float", "set_string", "set_ints", "set_floats", "count", "key", "kind",
+                                    "get_int", "get_float", "get_string", "get_ints", "get_floats", "get_tensor" })
       calls["qattrs_" + name] = f => throw new CannotSay("attributes without what takes them");
     return calls;
   }

@@ -16,6 +16,8 @@ import org.qtensor.Mode;
 import org.qtensor.Model;
 import org.qtensor.Observer;
 import org.qtensor.Op;
+import org.qtensor.Operator;
+import org.qtensor.QTensorException;
 import org.qtensor.Quantizer;
 import org.qtensor.Report;
 import org.qtensor.Samples;
@@ -81,8 +83,13 @@ final class Calls {
     put("qstatus_name", f -> Lib.statusName(f.constant("status", Status.class, Status::of)));
     put("qdtype_name", f -> Lib.dtypeName(f.dtype()));
     for (String name : List.of("qattrs_create", "qattrs_set_int", "qattrs_set_float", "qattrs_set_string",
-             "qattrs_set_ints", "qattrs_set_floats")) {
+             "qattrs_set_ints", "qattrs_set_floats", "qattrs_count", "qattrs_key", "qattrs_kind", "qattrs_get_int",
+             "qattrs_get_float", "qattrs_get_string", "qattrs_get_ints", "qattrs_get_floats", "qattrs_get_tensor")) {
       put(name, refused("attributes without what takes them"));
+    }
+    for (String name : List.of("input_count", "input_dtype", "input_rank", "input_shape", "input", "attrs", "output_count",
+             "output", "set_output_type", "fail")) {
+      put("qcall_" + name, refused("a call outside of a callback"));
     }
   }
 
@@ -181,7 +188,34 @@ final class Calls {
     });
   }
 
+  /** The operator that cases register: each element times the attribute "factor". */
+  private static final class Scale implements Operator {
+    @Override
+    public List<Type> infer(List<Operand> inputs, Map<String, Object> attributes, int outputs) {
+      return List.of(new Type(inputs.get(0).dtype(), inputs.get(0).shape()));
+    }
+
+    @Override
+    public Tensor[] run(Tensor[] inputs, Map<String, Object> attributes) {
+      if (!(attributes.get("factor") instanceof Double factor)) {
+        throw new QTensorException(Status.EINVAL, "factor is missing");
+      }
+      float[] x = inputs[0].toFloatArray();
+      for (int i = 0; i < x.length; ++i) {
+        x[i] *= factor.floatValue();
+      }
+      return new Tensor[] {Tensor.of(x, inputs[0].shape())};
+    }
+  }
+
   private static void operators() {
+    act("qop_register", f -> {
+      if (f.isNull("infer") || f.isNull("run")) {
+        throw new Frame.CannotSay("a callback that is NULL");
+      }
+      Operator.register(f.text("domain"), f.text("name"), f.number("since_version", 0), new Scale());
+    });
+    act("qop_unregister", f -> Operator.unregister(f.text("domain"), f.text("name"), f.number("since_version", 0)));
     put("qop_run", f -> Op.run(f.text("op"), f.tensors("inputs"), f.attrs(), f.number("output_count", 1)));
     put("qop_linear",
         f -> Op.linear(f.tensor("x"), f.tensor("weight"), f.tensor("bias"), f.quantizer("out_quantizer")));

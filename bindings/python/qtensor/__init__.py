@@ -28,6 +28,7 @@ from qtensor._errors import (
     StateError,
     UnsupportedError,
 )
+from qtensor._operators import Operand, register_op, unregister_op
 from qtensor._report import Report
 from qtensor.core import (
     Batches,
@@ -51,14 +52,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Batches", "CanceledError", "Config", "DType", "DTypeError", "Error", "FileError", "FormatError", "InternalError",
-    "InvalidError", "Layer", "Lib", "Mode", "Model", "Observer", "Op", "OutOfMemoryError", "Progress", "Quantizer", "Report",
+    "InvalidError", "Layer", "Lib", "Mode", "Model", "Observer", "Op", "Operand", "OutOfMemoryError", "Progress", "Quantizer", "Report",
     "Samples",
     "Scheme", "Session", "ShapeError", "StateError", "Status", "Tensor", "Trainer", "TrainingProgress",
     "UnsupportedError", "as_tensor", "bfloat16", "bool_", "float16", "float32", "float4_e2m1", "float64", "float8_e4m3fn",
     "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0", "from_dlpack", "from_numpy", "int16", "int2", "int32", "int4", "int64", "int8", "per_block_affine",
     "per_block_symmetric", "per_channel_affine", "per_channel_affine_float_qparams", "per_channel_symmetric",
-    "per_tensor_affine", "per_tensor_symmetric",
-    "uint16", "uint2", "uint32", "uint4", "uint64", "uint8",
+    "per_tensor_affine", "per_tensor_symmetric", "register_op",
+    "uint16", "uint2", "uint32", "uint4", "uint64", "uint8", "unregister_op",
 ]
 
 float32, float64, float16, bfloat16 = DType.float32, DType.float64, DType.float16, DType.bfloat16

@@ -171,9 +171,26 @@ def fresh_attrs(f):
     raise CannotSay("attributes without what takes them")
 
 
+def no_call(f):
+    raise CannotSay("a call outside of a callback")
+
+
 def version(f):
     major, minor, patch = map(int, qt.Lib.version().split("."))
     return major << 16 | minor << 8 | patch
+
+
+def register_scale(f):
+    """The operator that cases register: each element times the attribute "factor"."""
+    def run(inputs, attrs):
+        if "factor" not in attrs:
+            raise qt.InvalidError("factor is missing")
+        return inputs[0] * np.float32(attrs["factor"])
+
+    if "infer" in f.step.get("with", {}) or "run" in f.step.get("with", {}):
+        raise CannotSay("a callback that is NULL")
+    qt.register_op(f.text("domain"), f.text("name"), lambda inputs, attrs: [inputs[0][:2]], run,
+                   since_version=f.get("since_version"))
 
 
 CALLS = {
@@ -242,6 +259,8 @@ CALLS = {
     "qobserver_save_file": lambda f: f.own("o").save_file(f.path()),
     "qobserver_load_file": lambda f: qt.Observer.load_file(f.path()),
     "qobserver_load": lambda f: qt.Observer.load(f.own("data")[: f.get("nbytes")]),
+    "qop_register": register_scale,
+    "qop_unregister": lambda f: qt.unregister_op(f.text("domain"), f.text("name"), f.get("since_version")),
     "qop_run": lambda f: qt.Op.run(f.text("op"), f.tensors("inputs"), f.attrs(), 1 if f.get("output_count") is None
                                    else f.get("output_count")),
     "qop_linear": lambda f: qt.Op.linear(f.handle("x"), f.handle("weight"), f.handle("bias"), f.handle("out_quantizer")),
@@ -318,7 +337,10 @@ CALLS = {
     "qtrainer_save_bytes": lambda f: f.own("t").save_bytes(),
     "qtrainer_load_bytes": lambda f: f.own("t").load_bytes(f.bytes()),
     **dict.fromkeys(["qattrs_create", "qattrs_set_int", "qattrs_set_float", "qattrs_set_string", "qattrs_set_ints",
-                     "qattrs_set_floats"], fresh_attrs),
+                     "qattrs_set_floats", "qattrs_count", "qattrs_key", "qattrs_kind", "qattrs_get_int", "qattrs_get_float",
+                     "qattrs_get_string", "qattrs_get_ints", "qattrs_get_floats", "qattrs_get_tensor"], fresh_attrs),
+    **dict.fromkeys(["qcall_input_count", "qcall_input_dtype", "qcall_input_rank", "qcall_input_shape", "qcall_input",
+                     "qcall_attrs", "qcall_output_count", "qcall_output", "qcall_set_output_type", "qcall_fail"], no_call),
 }
 
 

@@ -210,6 +210,94 @@ QTN_API qstatus qattrs_set_ints(qattrs *a, const char *key, const int64_t *value
  * @since 0.1 */
 QTN_API qstatus qattrs_set_floats(qattrs *a, const char *key, const double *values, size_t count);
 
+/** How many attributes there are. Never fails.
+ *
+ * @param a a set
+ * @return the number of keys
+ * @since 0.1 */
+QTN_API size_t qattrs_count(const qattrs *a);
+
+/** The keys, in the order of their bytes.
+ *
+ * @param a a set
+ * @param index which, from 0
+ * @return the key, valid until the set is changed or freed; NULL where there are not so many
+ * @since 0.1 */
+QTN_API const char *qattrs_key(const qattrs *a, size_t index);
+
+/** What kind of value a key has. The text is static.
+ *
+ * @param a a set
+ * @param key name of the option
+ * @return "int", "float", "string", "ints", "floats" or "tensor"; NULL where the key is absent
+ * @since 0.1 */
+QTN_API const char *qattrs_kind(const qattrs *a, const char *key);
+
+/** An integer.
+ *
+ * @param out the number
+ * @param a a set
+ * @param key name of the option
+ * @param otherwise the number where the key is absent
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for a value of another kind
+ * @since 0.1 */
+QTN_API qstatus qattrs_get_int(int64_t *out, const qattrs *a, const char *key, int64_t otherwise);
+
+/** A real number; an integer is one, too.
+ *
+ * @param out the number
+ * @param a a set
+ * @param key name of the option
+ * @param otherwise the number where the key is absent
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for a value of another kind
+ * @since 0.1 */
+QTN_API qstatus qattrs_get_float(double *out, const qattrs *a, const char *key, double otherwise);
+
+/** A text.
+ *
+ * @param out the text, valid until the set is changed or freed
+ * @param a a set
+ * @param key name of the option
+ * @param otherwise what `out` is set to where the key is absent
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for a value of another kind
+ * @since 0.1 */
+QTN_API qstatus qattrs_get_string(const char **out, const qattrs *a, const char *key, QTN_OPT const char *otherwise);
+
+/** A list of integers.
+ *
+ * @param out the numbers, valid until the set is changed or freed; NULL where the key is absent
+ * @param count how many
+ * @param a a set
+ * @param key name of the option
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for a value of another kind
+ * @since 0.1 */
+QTN_API qstatus qattrs_get_ints(const int64_t **out, size_t *count, const qattrs *a, const char *key);
+
+/** A list of real numbers.
+ *
+ * @param out the numbers, valid until the set is changed or freed; NULL where the key is absent
+ * @param count how many
+ * @param a a set
+ * @param key name of the option
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for a value of another kind
+ * @since 0.1 */
+QTN_API qstatus qattrs_get_floats(const double **out, size_t *count, const qattrs *a, const char *key);
+
+/** A tensor, which only files can set.
+ *
+ * @param out a handle on the storage of the attribute; free it with qtensor_free. NULL where the key is absent
+ * @param a a set
+ * @param key name of the option
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for a value of another kind
+ * @since 0.1 */
+QTN_API qstatus qattrs_get_tensor(qtensor **out, const qattrs *a, const char *key);
+
 /** Frees a set of attributes. Whatever was created with it stays as it is.
  *
  * @param a the handle, or NULL
@@ -1030,6 +1118,164 @@ QTN_API qstatus qop_linear(qtensor **out, const qtensor *x, const qtensor *weigh
  * @since 0.1 */
 QTN_API qstatus qop_conv2d(qtensor **out, const qtensor *x, const qtensor *weight, QTN_OPT const qtensor *bias,
                            QTN_OPT const qquantizer *out_quantizer, QTN_OPT const qattrs *attrs);
+
+typedef struct qcall qcall; /**< one call of a registered operator, for as long as its callback runs */
+
+/** Infers or runs an operator that qop_register was given, by the functions qcall_*. Many threads may call it at once.
+ *
+ * @param call the call: valid until the callback returns, with all that it gives
+ * @param ctx the context that qop_register was given
+ * @return QTN_OK. Any other status ends the call of the library that this one is part of with it; qcall_fail says why */
+typedef qstatus (*qop_call_cb)(qcall *call, void *ctx);
+
+/** Called exactly once, when an operator that qop_register was given is no longer used.
+ *
+ * @param ctx the context that qop_register was given */
+typedef void (*qop_destroy_cb)(void *ctx);
+
+/** Adds an operator to those that files may use: from now on qmodel_load reads nodes of it, sessions of both engines and
+ * qop_run compute it by the callbacks, and qmodel_save writes its nodes as they were. Models that were loaded before do
+ * not change. Its name in qop_run, in selectors of configurations and in what qmodel_inspect says is "domain::name", in
+ * the domain of ONNX's own operators "name". Where a file brings a function of this name, the registered operator comes
+ * first.
+ *
+ * The callbacks see a call by the functions qcall_*. They may use all of this library, but must not free or keep what a
+ * call lends them. Several threads may be in them at once, in calls of the same operator. A C++ exception that leaves one
+ * ends the call as other errors do.
+ *
+ *     infer          says the types and shapes of the outputs by qcall_set_output_type, from those of the inputs, from
+ *                    attributes, and from values of inputs where they are known. Is called when a model is loaded and
+ *                    for each new set of input shapes. QTN_ESTATE: these outputs need the value of an input which is
+ *                    not known yet; it is asked again when all are
+ *     run            computes the outputs. Inputs are row-major and not quantized
+ *     run_quantized  the same where at least one input and output 0 are quantized per tensor to 8 bits: each input and
+ *                    output that has a qtensor_quantizer holds integers, others are as in `run`. A session may hand
+ *                    over an int8 grid as the uint8 grid of the same reals. QTN_EUNSUPPORTED: not these; then inputs are
+ *                    dequantized, `run` computes, and its results are quantized
+ *
+ * In a quantized model the operator stays in float, unless it has `run_quantized` and its results are read as integers.
+ * It has no gradient, and is never computed before a run, even where all its inputs are constants. Lists of strings and
+ * graphs are kinds of attributes that it cannot have, and outputs whose shapes only the computation shows it cannot make.
+ *
+ * @param domain the domain of the operator, such as "com.example": letters, digits, _, . and -. "" or "ai.onnx" for an
+ *   operator of ONNX's own which this version does not have
+ * @param name what nodes call it: letters, digits and _
+ * @param since_version the first version of the domain that has this form of the operator, 1 or more. A node is of the
+ *   newest form that is registered and not newer than the version which its file imports
+ * @param infer says types and shapes
+ * @param run computes in floats, or in whatever types `infer` accepts
+ * @param run_quantized computes in integers; NULL: the operator stays in float
+ * @param destroy called with `ctx` when the operator is unregistered and no model or session holds it any more, on the
+ *   thread that frees the last; NULL: `ctx` needs no end. Not called where this function fails, nor for what is still
+ *   registered when the process ends
+ * @param ctx handed to the callbacks, not looked at
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for an operator that the library has, one that is registered already since this version, and a
+ *   domain, name or version that no file could have
+ * @since 0.1 */
+QTN_API qstatus qop_register(const char *domain, const char *name, int64_t since_version, qop_call_cb infer,
+                             qop_call_cb run, QTN_OPT qop_call_cb run_quantized, QTN_OPT qop_destroy_cb destroy,
+                             QTN_OPT void *ctx);
+
+/** Takes back qop_register. Models that are loaded and sessions go on with the operator; files that are loaded from now
+ * on do not know it.
+ *
+ * @param domain as it was registered
+ * @param name as it was registered
+ * @param since_version as it was registered
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL where no such operator is registered
+ * @since 0.1 */
+QTN_API qstatus qop_unregister(const char *domain, const char *name, int64_t since_version);
+
+/** How many inputs a call has, absent ones among them counted. Never fails.
+ *
+ * @param c a call
+ * @return the number of inputs
+ * @since 0.1 */
+QTN_API size_t qcall_input_count(const qcall *c);
+
+/** The element type of an input.
+ *
+ * @param c a call
+ * @param index which input
+ * @return the type; 0 where the input is absent
+ * @since 0.1 */
+QTN_API qdtype qcall_input_dtype(const qcall *c, size_t index);
+
+/** The number of dimensions of an input.
+ *
+ * @param c a call
+ * @param index which input
+ * @return the rank; 0 where the input is absent
+ * @since 0.1 */
+QTN_API size_t qcall_input_rank(const qcall *c, size_t index);
+
+/** The dimensions of an input.
+ *
+ * @param c a call
+ * @param index which input
+ * @return qcall_input_rank() dimensions; NULL where the input is absent
+ * @since 0.1 */
+QTN_API const int64_t *qcall_input_shape(const qcall *c, size_t index);
+
+/** An input with its elements.
+ *
+ * @param c a call
+ * @param index which input
+ * @return the tensor, which is the library's; NULL where the input is absent, and in `infer` where its value is not known
+ * @since 0.1 */
+QTN_API const qtensor *qcall_input(const qcall *c, size_t index);
+
+/** The attributes of the node, or those that qop_run was given.
+ *
+ * @param c a call
+ * @return the attributes, which are the library's; NULL for want of memory, with which the call then ends
+ * @since 0.1 */
+QTN_API const qattrs *qcall_attrs(qcall *c);
+
+/** How many outputs are wanted. Never fails.
+ *
+ * @param c a call
+ * @return the number of outputs
+ * @since 0.1 */
+QTN_API size_t qcall_output_count(const qcall *c);
+
+/** Says in `infer` what an output is. The call fails where this fails, whatever the callback returns.
+ *
+ * @param c a call
+ * @param index which output
+ * @param dtype its element type
+ * @param shape `rank` dimensions, each 0 or more
+ * @param rank at most 8
+ * @return QTN_OK, a common error, or:
+ * @retval QTN_EINVAL for an output that the call does not have
+ * @retval QTN_EDTYPE for an element type that is none
+ * @retval QTN_ESHAPE for a negative dimension or too many
+ * @retval QTN_ESTATE outside of `infer`
+ * @since 0.1 */
+QTN_API qstatus qcall_set_output_type(qcall *c, size_t index, qdtype dtype, const int64_t *shape, size_t rank);
+
+/** An output to be written by `run` or `run_quantized`: row-major, of the type that `infer` said or quantized, with
+ * elements of any values. qtensor_data_mut gives them, and qtensor_copy fills them from another tensor.
+ *
+ * @param c a call
+ * @param index which output
+ * @return the tensor, which is the library's; NULL in `infer`, and where nothing reads the output
+ * @since 0.1 */
+QTN_API qtensor *qcall_output(qcall *c, size_t index);
+
+/** Says why a call fails, for the message of the call of the library that it is part of: "name: message". That call
+ * fails, whatever the callback returns; `return qcall_fail(call, QTN_ESHAPE, "x has 3 channels, not 4");` is the use of
+ * it.
+ *
+ * @param c a call
+ * @param status the status that the call ends with; QTN_EINVAL in place of one that is no failure
+ * @param message one line for people, copied
+ * @return never QTN_OK: `status`, or:
+ * @retval QTN_EINVAL for a `status` that is no failure
+ * @since 0.1 */
+QTN_API qstatus qcall_fail(qcall *c, qstatus status, const char *message);
 
 /* ---------------------------------------------------------------------------------------------------------------------
  * 7. Models

@@ -138,6 +138,13 @@ class Handle {
   template <class Owner>
   Handle(const Owner &owner, T *inside) : owner_(owner.owner_), handle_(inside) {}
 
+  /// What the library lends for the time of a callback.
+  static Handle lent(T *handle) {
+    Handle lent;
+    lent.handle_ = handle;
+    return lent;
+  }
+
   T *get() const { return handle_; }
   /// For a call beside which others may use the object.
   Held<T> use() const { return {handle_, guard_, false}; }
@@ -227,6 +234,8 @@ class Blob {
   detail::Handle<qblob, qblob_free> handle_;
 };
 
+class Tensor;
+
 /// Named options: qattrs. Members that set one return the object, so that calls can be chained.
 class Attrs {
  public:
@@ -238,6 +247,39 @@ class Attrs {
   }
   qattrs *get() const { return handle_.get(); }
   detail::Held<qattrs> use() const { return handle_.use(); }
+
+  size_t count() const { return qattrs_count(use()); }
+  std::string key(size_t index) const { return text(qattrs_key(use(), index)); }
+  /// "" for a key that is absent.
+  std::string kind(const std::string &key) const { return text(qattrs_kind(use(), key.c_str())); }
+  int64_t get_int(const std::string &key, int64_t otherwise = 0) const {
+    if (!get()) return otherwise;
+    detail::check(qattrs_get_int(&otherwise, use(), key.c_str(), otherwise));
+    return otherwise;
+  }
+  double get_float(const std::string &key, double otherwise = 0) const {
+    if (!get()) return otherwise;
+    detail::check(qattrs_get_float(&otherwise, use(), key.c_str(), otherwise));
+    return otherwise;
+  }
+  std::string get_string(const std::string &key, const std::string &otherwise = "") const {
+    if (!get()) return otherwise;
+    const char *value = nullptr;
+    detail::check(qattrs_get_string(&value, use(), key.c_str(), otherwise.c_str()));
+    return value;
+  }
+  /// These two live as long as the attributes do not change; without elements for a key that is absent.
+  Ints get_ints(const std::string &key) const QTN_LIFETIMEBOUND {
+    Ints values;
+    if (get()) detail::check(qattrs_get_ints(&values.data, &values.size, use(), key.c_str()));
+    return values;
+  }
+  Doubles get_floats(const std::string &key) const QTN_LIFETIMEBOUND {
+    Doubles values;
+    if (get()) detail::check(qattrs_get_floats(&values.data, &values.size, use(), key.c_str()));
+    return values;
+  }
+  Tensor get_tensor(const std::string &key) const;
 
   Attrs &set_int(const std::string &key, int64_t value) {
     return set([&](qattrs *a) { return qattrs_set_int(a, key.c_str(), value); });
@@ -256,6 +298,9 @@ class Attrs {
   }
 
  private:
+  friend class Call;
+  static std::string text(const char *name) { return name ? name : ""; }
+
   template <class F>
   Attrs &set(F &&f) {
     if (!get()) {
@@ -293,7 +338,6 @@ struct Lib {
 
 // --- tensors and their grids
 
-class Tensor;
 using Tensors = std::vector<Tensor>;
 
 /// A mapping between reals and integers: qquantizer. Immutable; safe from many threads at once.
@@ -527,6 +571,12 @@ class Tensor {
   Shared handle_;
 };
 
+inline Tensor Attrs::get_tensor(const std::string &key) const {
+  qtensor *t = nullptr;
+  if (get()) detail::check(qattrs_get_tensor(&t, use(), key.c_str()));
+  return Tensor::adopt(t);
+}
+
 inline Quantizer Quantizer::choose_dynamic(DType dtype, const Tensor &x, const Attrs &attrs) {
   qquantizer *q = nullptr;
   detail::check(qquantizer_choose_dynamic(&q, dtype, x.use(), attrs.use()));
@@ -581,6 +631,116 @@ inline void Tensor::save_all(const std::string &path, const Strings &names, cons
       qtensor_save_all(path.c_str(), detail::texts(names).data(), detail::Operands(tensors).data(), tensors.size()));
 }
 
+/// One call of a registered operator, for as long as its callback runs: qcall.
+class Call {
+ public:
+  explicit Call(qcall *c) : handle_(c) {}
+  qcall *get() const { return handle_; }
+
+  size_t input_count() const { return qcall_input_count(get()); }
+  bool has_input(size_t index) const { return qcall_input_shape(get(), index) != nullptr; }
+  /// The number 0, and no dimensions, where the input is absent.
+  DType input_dtype(size_t index) const { return qcall_input_dtype(get(), index); }
+  Ints input_shape(size_t index) const QTN_LIFETIMEBOUND {
+    return {qcall_input_shape(get(), index), qcall_input_rank(get(), index)};
+  }
+  /// A copy, which may be kept; Tensor() where the input is absent, and in infer() where its value is not known.
+  Tensor input(size_t index) const {
+    const qtensor *x = qcall_input(get(), index);
+    if (!x) return {};
+    qtensor *t = nullptr;
+    detail::check(qtensor_create(&t, qtensor_dtype(x), qtensor_shape(x), qtensor_rank(x), qtensor_quantizer(x),
+                                 qtensor_data(x), qtensor_nbytes(x)));
+    return Tensor::adopt(t);
+  }
+  /// For the time of the callback.
+  Attrs attrs() const {
+    Attrs attrs;
+    attrs.handle_ = decltype(attrs.handle_)::lent(const_cast<qattrs *>(qcall_attrs(get())));
+    return attrs;
+  }
+  size_t output_count() const { return qcall_output_count(get()); }
+  void set_output_type(size_t index, DType dtype, Ints shape) const {
+    detail::check(qcall_set_output_type(get(), index, dtype, shape.data, shape.size));
+  }
+  /// Copies a result into its place. A quantized output takes integers on its grid, and reals, which it rounds to it.
+  void set_output(size_t index, const Tensor &t) const {
+    qtensor *y = qcall_output(get(), index);
+    if (!y) return;
+    const Ints want(qtensor_shape(y), qtensor_rank(y)), shape = t.shape();
+    if (!t || want.size != shape.size || std::memcmp(want.data, shape.data, want.size * sizeof(int64_t)) != 0)
+      throw Error(QTN_ESHAPE, "result " + std::to_string(index) + " is " + text(shape) + ", not " + text(want) +
+                                  " as infer said");
+    detail::check(qtensor_copy(y, t.use()));
+  }
+  /// The grid of an output in run_quantized(); Quantizer() for one that is not quantized.
+  Quantizer output_quantizer(size_t index) const {
+    qtensor *y = qcall_output(get(), index), *shared = nullptr;
+    if (!y || !qtensor_quantizer(y)) return {};
+    detail::check(qtensor_share(&shared, y));
+    return Tensor::adopt(shared).quantizer();
+  }
+  void fail(Status status, const std::string &message) const { qcall_fail(get(), status, message.c_str()); }
+
+ private:
+  static std::string text(Ints shape) {
+    std::string text;
+    for (const int64_t dim : shape) text += (text.empty() ? "" : "x") + std::to_string(dim);
+    return text.empty() ? "a scalar" : text;
+  }
+
+  qcall *handle_;
+};
+
+/// What Op::register_operator() adds. What a function throws fails the call of the library that it is part of. Many
+/// threads may call one object.
+class Operator {
+ public:
+  virtual ~Operator() = default;
+  /// Types and shapes of all outputs. false: these follow from the value of an input that is not known yet.
+  virtual bool infer(const Call &call) = 0;
+  virtual void run(const Call &call) = 0;
+  /// Whether there is a run_quantized(): asked once.
+  virtual bool has_quantized() { return false; }
+  /// false: run() is to compute these.
+  virtual bool run_quantized(const Call &call) { return static_cast<void>(call), false; }
+  /// The last call: nothing uses the object any more.
+  virtual void released() {}
+};
+
+namespace detail {
+
+/// Calls an object of C++ from C.
+class OperatorCallbacks {
+ public:
+  static qstatus infer(qcall *c, void *ctx) {
+    return guarded(c, [&](const Call &call) { return self(ctx).infer(call) ? QTN_OK : QTN_ESTATE; });
+  }
+  static qstatus run(qcall *c, void *ctx) {
+    return guarded(c, [&](const Call &call) { return self(ctx).run(call), QTN_OK; });
+  }
+  static qstatus run_quantized(qcall *c, void *ctx) {
+    return guarded(c, [&](const Call &call) { return self(ctx).run_quantized(call) ? QTN_OK : QTN_EUNSUPPORTED; });
+  }
+  static void released(void *ctx) { self(ctx).released(); }
+
+ private:
+  static Operator &self(void *ctx) { return *static_cast<Operator *>(ctx); }
+
+  template <class F>
+  static qstatus guarded(qcall *c, F &&f) {
+    try {
+      return f(Call(c));
+    } catch (const Error &e) {
+      return qcall_fail(c, e.status(), e.what());
+    } catch (const std::exception &e) {
+      return qcall_fail(c, QTN_EINVAL, e.what());
+    }
+  }
+};
+
+}  // namespace detail
+
 /// Operators on tensors, one at a time: qop_*. Operands may be quantized; section 6 of qtensor.h says what comes out.
 struct Op {
   /// Any operator by its ONNX name.
@@ -589,6 +749,17 @@ struct Op {
     return detail::made_tensors(output_count, [&](qtensor **out) {
       return qop_run(out, output_count, op.c_str(), operands.data(), operands.size(), attrs.use());
     });
+  }
+  /// qop_register: `op` must live until its released() is called. unregister_operator() takes it back.
+  static void register_operator(const std::string &domain, const std::string &name, int64_t since_version,
+                                Operator &op) {
+    detail::check(qop_register(domain.c_str(), name.c_str(), since_version, detail::OperatorCallbacks::infer,
+                               detail::OperatorCallbacks::run,
+                               op.has_quantized() ? detail::OperatorCallbacks::run_quantized : nullptr,
+                               detail::OperatorCallbacks::released, &op));
+  }
+  static void unregister_operator(const std::string &domain, const std::string &name, int64_t since_version) {
+    detail::check(qop_unregister(domain.c_str(), name.c_str(), since_version));
   }
   static Tensor relu(const Tensor &x) {
     return made([&](qtensor **out) { return qop_relu(out, x.use()); });

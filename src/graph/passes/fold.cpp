@@ -160,7 +160,7 @@ void fold_constants(Graph &g) {
                           !node.clamp && std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) {
                             return v == kNoValue || (!g.value(v).quantizer && !is_output[static_cast<std::size_t>(v)]);
                           });
-    if (turn_weights(g, node, is_output) || !foldable || !node.bodies.empty()) continue;
+    if (turn_weights(g, node, is_output) || !foldable || !node.bodies.empty() || ops::as_custom(*node.op)) continue;
     std::vector<const Tensor *> operands;
     for (const ValueId v : node.inputs) operands.push_back(v == kNoValue ? nullptr : &g.value(v).constant);
     try {

@@ -2,6 +2,7 @@
 // Operators run as ops/ defines them: float nodes, moved integers, and integer nodes that no kernel serves.
 #include <algorithm>
 
+#include "base/error.hpp"
 #include "base/stack_memory.hpp"
 #include "runtime/steps/steps.hpp"
 
@@ -19,6 +20,17 @@ class OperatorStep : public Step {
   }
 
  protected:
+  /// What a registered operator fails with says which node it was.
+  template <class Run>
+  void run_named(const Run &run) const {
+    if (!ops::as_custom(*node_.op)) return run();
+    try {
+      run();
+    } catch (const Error &e) {
+      fail(e.status(), "node \"", node_.name, "\": ", e.what());
+    }
+  }
+
   auto operands(const Context &c, StackMemory &memory) const {
     auto list = memory.list<const Tensor *>(refs_.inputs.size());
     std::ranges::transform(refs_.inputs, list.begin(), [&](SlotId s) { return s == kNoSlot ? nullptr : &c.tensor(s); });
@@ -40,7 +52,7 @@ class RunStep final : public OperatorStep {
                            [&](SlotId s) { return s == kNoSlot ? Tensor() : c.tensor(s); });
     // An empty tensor may have other dimensions of any size.
     if (std::ranges::all_of(writes, [&](SlotId s) { return c.tensor(s).count() == 0; })) return;
-    ops::run_into(*node_.op, {node_.attrs, operands(c, memory), outputs.size()}, outputs);
+    run_named([&] { ops::run_into(*node_.op, {node_.attrs, operands(c, memory), outputs.size()}, outputs); });
     if (node_.clamp) ops::clamp_elements(outputs[0], *node_.clamp);
   }
 };
@@ -54,9 +66,11 @@ class DefinitionStep final : public OperatorStep {
 
   void run(const Context &c) const override {
     StackMemory memory;
-    const std::vector<Tensor> results =
-        ops::run_quantized_op(*node_.op, {node_.attrs, operands(c, memory), refs_.outputs.size()}, quantizers_,
-                              node_.clamp ? &*node_.clamp : nullptr);
+    std::vector<Tensor> results;
+    run_named([&] {
+      results = ops::run_quantized_op(*node_.op, {node_.attrs, operands(c, memory), refs_.outputs.size()}, quantizers_,
+                                      node_.clamp ? &*node_.clamp : nullptr);
+    });
     for (std::size_t o = 0; o < results.size(); ++o)
       if (refs_.outputs[o] != kNoSlot) copy_elements(c.tensor(refs_.outputs[o]), results[o]);
   }

@@ -222,9 +222,10 @@ void thousand_steps(void **) {
 // What the configuration says of recurrent layers.
 void settings(void **) {
   const graph::Graph g = onnx::load(cat(QTN_GOLDEN_DIR, "/recurrent/gru_long.onnx"));
+  const auto is_gru = [](const graph::Node &node) { return node.op == &ops::kGRU; };
   const auto weights = [&](const quant::Config &config) {
     const graph::Graph q = quant::quantize_dynamic(g, config, {});
-    const auto node = std::ranges::find(q.nodes, &ops::kGRU, &graph::Node::op);
+    const auto node = std::ranges::find_if(q.nodes, is_gru);
     if (node == q.nodes.end()) fail_test("no GRU is left");
     return std::pair(q.value(node->inputs[1]).constant, q.value(node->inputs[2]).constant);
   };
@@ -246,7 +247,7 @@ void settings(void **) {
   for (const std::int64_t block : {0, 8})
     for (const qdtype dtype : {QTN_INT8, QTN_INT4}) {
       const graph::Graph q = quant::quantize_weights(g, {dtype, block});
-      const auto node = std::ranges::find(q.nodes, &ops::kGRU, &graph::Node::op);
+      const auto node = std::ranges::find_if(q.nodes, is_gru);
       assert_true(node != q.nodes.end());
       assert_int_equal(graph::integer_form(q, *node) == graph::IntegerForm::recurrent, dtype == QTN_INT8);
     }

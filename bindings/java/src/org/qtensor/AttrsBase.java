@@ -3,6 +3,7 @@ package org.qtensor;
 
 import java.util.Arrays;
 import java.util.Collection;
+import java.util.LinkedHashMap;
 import java.util.Map;
 
 /** Named options, of which programs make a Map. */
@@ -45,6 +46,23 @@ abstract class AttrsBase extends NativeObject {
           + (value == null ? "null" : value.getClass())
           + ", not a whole number, a real, a boolean, a String, or a list of numbers");
     }
+  }
+
+  /** What the library lends for a callback, as values of their kinds. */
+  static Map<String, Object> map(Attrs attrs) {
+    Map<String, Object> map = new LinkedHashMap<>();
+    for (long i = 0; i < attrs.count(); ++i) {
+      String key = attrs.key(i);
+      map.put(key, switch (attrs.kind(key)) {
+        case "int" -> attrs.getInt(key);
+        case "float" -> attrs.getFloat(key);
+        case "string" -> attrs.getString(key);
+        case "ints" -> attrs.getInts(key);
+        case "floats" -> attrs.getFloats(key);
+        default -> attrs.getTensor(key);
+      });
+    }
+    return map;
   }
 
   private static boolean isWhole(Object value) {

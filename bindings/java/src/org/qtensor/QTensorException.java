@@ -12,7 +12,13 @@ public final class QTensorException extends RuntimeException {
 
   private final Status status;
 
-  QTensorException(Status status, String message) {
+  /**
+   * For an {@link Operator} that fails a call.
+   *
+   * @param status why
+   * @param message one line for people
+   */
+  public QTensorException(Status status, String message) {
     super(message);
     this.status = status;
   }
