@@ -222,14 +222,29 @@ void test_rows_of_integers(void **) {
   assert_string_equal(g.nodes[1].op->name, "Swish");
 }
 
+/// Several open dimensions, and an axis that is counted from the front.
+void test_open_lengths(void **) {
+  GraphBuilder b;
+  b.input("x", {-1, -1, 40}).constant("two", Tensor::scalar(2)).constant("axis", Tensor::from_ints(Ints{2}));
+  b.constant("epsilon", Tensor::scalar(1e-6f)).constant("scale", GraphBuilder::ramp({40}));
+  b.node("Pow", "pow", {"x", "two"}, {"square"}).node("ReduceMean", "reduce", {"square", "axis"}, {"mean"});
+  b.node("Add", "add", {"mean", "epsilon"}, {"sum"}).node("Sqrt", "root", {"sum"}, {"deviation"});
+  b.node("Div", "div", {"x", "deviation"}, {"normal"}).node("Mul", "mul", {"normal", "scale"}, {"y"});
+  graph::Graph g = b.build({"y"});
+  graph::name_normalizations(g);
+  assert_int_equal(g.nodes.size(), 1);
+  assert_string_equal(g.nodes[0].op->name, "RMSNormalization");
+}
+
 }  // namespace
 }  // namespace qtn::test
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(test_gelu),       cmocka_unit_test(test_gelu_by_tanh),
-                              cmocka_unit_test(test_gates),      cmocka_unit_test(test_normalizations),
-                              cmocka_unit_test(test_other_sums), cmocka_unit_test(test_unknown_lengths),
-                              cmocka_unit_test(test_grids),      cmocka_unit_test(test_rows_of_integers)};
+  const CMUnitTest tests[] = {cmocka_unit_test(test_gelu),        cmocka_unit_test(test_gelu_by_tanh),
+                              cmocka_unit_test(test_gates),       cmocka_unit_test(test_normalizations),
+                              cmocka_unit_test(test_other_sums),  cmocka_unit_test(test_unknown_lengths),
+                              cmocka_unit_test(test_grids),       cmocka_unit_test(test_rows_of_integers),
+                              cmocka_unit_test(test_open_lengths)};
   return cmocka_run_group_tests_name("formulas", tests, nullptr, nullptr);
 }
