@@ -60,8 +60,8 @@ Facts::Facts(const Graph &g) : uses(g), dtype(g.values.size(), QTN_FLOAT32), ran
       rank[v] = static_cast<std::int64_t>(inferred.types[v]->shape.size());
     }
   } catch (const Error &) {
-    // A batch of one, or the trial, may not suit the graph. Without ranks fewer nodes become integer; calibration reports what is
-    // wrong.
+    // A batch of one, or the trial, may not suit the graph. Without ranks fewer nodes become integer; calibration
+    // reports what is wrong.
   }
 }
 

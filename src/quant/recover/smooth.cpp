@@ -22,7 +22,7 @@ using graph::ValueId;
 constexpr double kStrengths[] = {0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};
 constexpr double kWorthIt = 0.5;        // of the noise without factors
 constexpr double kNegligible = 1e-6;    // of the largest product of a feature and its weights
-constexpr double kLargestFactor = 1e4;  // beside the mean of them all
+constexpr double kLargestFactor = 1e4;  // as a multiple of their mean
 
 /// What the samples have of one feature.
 struct Feature {
