@@ -326,6 +326,12 @@ bool Config::quantizes(std::string_view tensor, bool unless_said) const {
   return quantizes;
 }
 
+bool Config::names_tensor(std::string_view tensor) const {
+  return std::any_of(rules_.begin(), rules_.end(), [&](const Rule &rule) {
+    return rule.selector.kind() == Selector::kTensor && rule.selector.pattern() == tensor;
+  });
+}
+
 bool Config::says(std::string_view key) const {
   return std::any_of(rules_.begin(), rules_.end(),
                      [&](const Rule &rule) { return rule.settings && rule.settings->has(key); });

@@ -67,6 +67,9 @@ class Config {
   /// Whether a tensor becomes integers though no node reads it so, where its rules say anything of it.
   bool quantizes(std::string_view tensor, bool unless_said) const;
 
+  /// Whether a rule is for this tensor.
+  bool names_tensor(std::string_view tensor) const;
+
   /// Whether any rule names the key.
   bool says(std::string_view key) const;
 

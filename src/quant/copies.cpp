@@ -46,7 +46,7 @@ class Copies {
   static std::size_t index(ValueId v) { return static_cast<std::size_t>(v); }
 
   bool read_both_ways(ValueId v) const {
-    if (p_.group[index(v)] < 0 || is_named(g_.value(v).name)) return false;
+    if (p_.group[index(v)] < 0 || config_.names_tensor(g_.value(v).name)) return false;
     bool as_integers = false, in_float = uses_.is_output[index(v)];
     for (const std::int32_t reader : uses_.consumers[index(v)]) {
       const auto n = static_cast<std::size_t>(reader);
@@ -54,12 +54,6 @@ class Copies {
       in_float = in_float || (!p_.nodes[n].integer && !g_.nodes[n].op->reads_shapes);
     }
     return as_integers && in_float;
-  }
-
-  bool is_named(std::string_view tensor) const {
-    return std::ranges::any_of(config_.rules(), [&](const Rule &rule) {
-      return rule.selector.kind() == Selector::kTensor && rule.selector.pattern() == tensor;
-    });
   }
 
   Node copy(ValueId v) {

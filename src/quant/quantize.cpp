@@ -86,10 +86,10 @@ struct Threshold {
 
   double at(std::size_t samples) const { return of_many + of_one / std::pow(static_cast<double>(samples), 1.5); }
 };
-constexpr Threshold kOfCorrection{0.1, 10}, kOfRanges{0.5, 30};
+constexpr Threshold kOfCorrection{0.1, 10}, kOfRanges{0.5, 30}, kOfFeatures{0.1, 6};
 
-/// Features were seen in every row of a sample, and their factors promise half of the noise before they are tried.
-const Threshold &threshold_of(const Route &route) { return route.smooth_features ? kOfCorrection : kOfRanges; }
+/// Features were seen in many rows, and their factors promise half of the noise before they are tried.
+const Threshold &threshold_of(const Route &route) { return route.smooth_features ? kOfFeatures : kOfRanges; }
 
 /// In dB, what 8 bits tell. With ranges that clip some samples, the ratio of one beyond it is chance: a Softmax which
 /// is sure of its class has some of 90 dB and makes 70 of them for nothing that can be seen.
@@ -239,7 +239,7 @@ class Pipeline {
     std::vector<Route> routes;
     if (!start_.config.says("equalize")) routes.push_back({.equalize = true});
     if (options_.absorb_bias) routes.push_back({.equalize = true, .absorb_bias = true});
-    if (samples_.count > 1) routes.push_back({.smooth_features = true});
+    routes.push_back({.smooth_features = true});
     if (automatic() && options_.smooth != kSmooth) routes.push_back({.smooth = kSmooth});
     if (options_.smooth > 0) routes.push_back({.smooth = options_.smooth});
     return routes;

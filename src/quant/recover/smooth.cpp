@@ -23,12 +23,16 @@ constexpr double kStrengths[] = {0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};
 constexpr double kWorthIt = 0.5;        // of the noise without factors
 constexpr double kNegligible = 1e-6;    // of the largest product of a feature and its weights
 constexpr double kLargestFactor = 1e4;  // as a multiple of their mean
+constexpr double kEnoughRows = 64;      // to know how features differ
+constexpr double kDeviations = 4;       // of a normal distribution, beyond which there is one number in 16,000
 
 /// What the samples have of one feature.
 struct Feature {
   double lo = 0, hi = 0, squares = 0;
 
-  double largest() const { return std::max(-lo, hi); }
+  /// As large as it may become in some thousands of rows. The largest of few rows is chance, and a factor that follows
+  /// it clips the rows that come later.
+  double largest(double rows) const { return std::max({-lo, hi, kDeviations * std::sqrt(squares / rows)}); }
 };
 
 /// A value whose features get factors, and the products that read it.
@@ -58,13 +62,6 @@ std::optional<Layer> product_of_features(const Graph &g, const Node &node) {
   return layer_of(node, weight->shape());
 }
 
-/// A rule for this tensor is for what products read.
-bool is_named(const Config &config, std::string_view tensor) {
-  return std::ranges::any_of(config.rules(), [&](const Rule &rule) {
-    return rule.selector.kind() == Selector::kTensor && rule.selector.pattern() == tensor;
-  });
-}
-
 /// By value: whether floats are at hand at no cost that counts. They are what a node makes in float, or products of
 /// features, or follow from such values element by element. Pictures of convolutions stay integers.
 std::vector<bool> may_be_floats(const Graph &g, const Placement &placement) {
@@ -91,7 +88,8 @@ std::map<ValueId, Site> find_sites(const Graph &g, const Config &config) {
   for (std::size_t n = 0; n < g.nodes.size(); ++n) {
     const auto layer = placement.nodes[n].integer ? product_of_features(g, g.nodes[n]) : std::nullopt;
     const ValueId x = layer ? g.nodes[n].inputs[0] : graph::kNoValue;
-    if (!layer || layer->depth < 2 || !floats[static_cast<std::size_t>(x)] || is_named(config, g.value(x).name))
+    // A rule for this tensor is for what products read.
+    if (!layer || layer->depth < 2 || !floats[static_cast<std::size_t>(x)] || config.names_tensor(g.value(x).name))
       continue;
     Site &site = sites[x];
     site.readers.push_back(n);
@@ -143,12 +141,12 @@ class Factors {
   /// Their geometric mean is 1, which is what features have that hardly count.
   std::vector<double> of_strength(double strength) const {
     double most = 0;
-    for (std::size_t j = 0; j < width_; ++j) most = std::max(most, site_.features[j].largest() * peaks_[j]);
+    for (std::size_t j = 0; j < width_; ++j) most = std::max(most, site_.features[j].largest(site_.rows) * peaks_[j]);
     std::vector<double> factors(width_, 1);
     std::vector<std::size_t> counted;
     double logarithms = 0;
     for (std::size_t j = 0; j < width_; ++j) {
-      const double x = site_.features[j].largest();
+      const double x = site_.features[j].largest(site_.rows);
       if (!(x * peaks_[j] > kNegligible * most)) continue;
       factors[j] = std::pow(x, strength) / std::pow(peaks_[j], 1 - strength);
       logarithms += std::log(factors[j]);
@@ -247,7 +245,7 @@ bool smooth_features(Graph &g, const Config &config, const Samples &samples) {
     engine.run(samples.read(s), [&](ValueId v, const Tensor &t) { sites.at(v).see(t); });
   Smoothing smoothing(g);
   for (const auto &[value, site] : sites) {
-    if (site.rows == 0) continue;
+    if (site.rows < kEnoughRows) continue;
     const std::vector<double> factors = Factors(site, weights_of(g, site)).best();
     if (!factors.empty()) smoothing.divide(value, site, factors);
   }

@@ -3,9 +3,7 @@
 // have.
 #pragma once
 
-#include <random>
-
-#include "networks.hpp"
+#include "random_network.hpp"
 
 namespace qtn::test {
 
@@ -24,9 +22,9 @@ enum class Flaw {
   count,
 };
 
-class AwkwardNetwork {
+class AwkwardNetwork : RandomNetwork {
  public:
-  AwkwardNetwork(unsigned seed, Flaw flaw) : engine_(seed), flaw_(flaw) {
+  AwkwardNetwork(unsigned seed, Flaw flaw) : RandomNetwork(seed), flaw_(flaw) {
     channels_ = 3;
     side_ = 8;
     builder_.input("x0", {-1, channels_, side_, side_});
@@ -49,19 +47,6 @@ class AwkwardNetwork {
   }
 
  private:
-  int pick(int below) { return std::uniform_int_distribution<int>(0, below - 1)(engine_); }
-  bool chance(double p) { return std::bernoulli_distribution(p)(engine_); }
-  float number(float low, float high) { return std::uniform_real_distribution<float>(low, high)(engine_); }
-  std::string name(const char *what) { return what + std::to_string(made_++); }
-  Tensor random(const Shape &shape, float deviation) { return normal(shape, engine_(), deviation); }
-
-  void step(const char *op, std::vector<std::string> inputs, const Attrs &attrs = {}) {
-    const std::string y = name("t");
-    inputs.insert(inputs.begin(), last_);
-    builder_.node(op, name(op), inputs, {y}, attrs);
-    last_ = y;
-  }
-
   void add_block() {
     switch (pick(7)) {
       case 0:
@@ -199,14 +184,10 @@ class AwkwardNetwork {
     }
   }
 
-  std::minstd_rand engine_;
   const Flaw flaw_;
-  GraphBuilder builder_;
   graph::Graph graph_;
-  std::string last_ = "x0";
   std::int64_t channels_, side_;
   std::vector<float> spread_;  // what the last layer's channels were multiplied by
-  int made_ = 1;
 };
 
 }  // namespace qtn::test

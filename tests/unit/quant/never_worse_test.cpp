@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 
+#include "awkward_features.hpp"
 #include "awkward_networks.hpp"
 #include "quant/quantize.hpp"
 
@@ -34,12 +35,13 @@ Config config_of(unsigned seed) {
 /// others, for which docs/quantization.md has figures.
 constexpr std::size_t kOneIn = 200;
 
-void never_worse(const char *attribute, unsigned seeds) {
+template <class Network, class Flaw>
+void never_worse(const char *attribute, unsigned seeds, double least) {
   double gained = 0;
   std::size_t count = 0, worse = 0;
   for (unsigned seed = 1; seed <= seeds; ++seed)
     for (int f = 0; f < static_cast<int>(Flaw::count); ++f, ++count) {
-      const AwkwardNetwork network(seed * 100 + static_cast<unsigned>(f), static_cast<Flaw>(f));
+      const Network network(seed * 100 + static_cast<unsigned>(f), static_cast<Flaw>(f));
       const std::size_t seen = kCounts[(seed + static_cast<unsigned>(f)) % std::size(kCounts)];
       const Samples samples = network.samples(seen, 7 + seed), unseen = network.samples(kUnseen, 500000 + seed),
                     none = network.samples(0, 0);
@@ -63,12 +65,13 @@ void never_worse(const char *attribute, unsigned seeds) {
   std::printf("%zu networks, %s: %.2f dB gained in the mean\n", count, attribute ? attribute : "default",
               gained / static_cast<double>(count));
   if (worse * kOneIn > count) fail_test("of ", count, " networks ", worse, " are worse than by the plain recipe");
-  if (gained < 5 * static_cast<double>(count))
+  if (gained < least * static_cast<double>(count))
     fail_test("only ", gained / static_cast<double>(count), " dB were gained");
 }
 
-void by_default(void **) { never_worse(nullptr, 60); }
-void chosen_by_measuring(void **) { never_worse("auto", 20); }
+void by_default(void **) { never_worse<AwkwardNetwork, Flaw>(nullptr, 60, 5); }
+void chosen_by_measuring(void **) { never_worse<AwkwardNetwork, Flaw>("auto", 20, 5); }
+void of_features(void **) { never_worse<AwkwardFeatures, FeatureFlaw>(nullptr, 20, 1); }
 
 }  // namespace
 }  // namespace qtn::quant
@@ -78,6 +81,7 @@ int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(by_default),
       cmocka_unit_test(chosen_by_measuring),
+      cmocka_unit_test(of_features),
   };
   return cmocka_run_group_tests_name("never_worse", tests, nullptr, nullptr);
 }
