@@ -9,18 +9,14 @@ peer by ours in the same round: above 1, qtensor is the faster one. Nine of ten 
 Run again with:  $(benchmarks/peers/make-venv)/bin/python benchmarks/floats.py --python build/release/python --csv floats.csv
 """
 
-import argparse
-import pathlib
 import statistics
 import sys
 import time
 
 import numpy as np
-import onnxruntime
 
+import network_table
 import peer_lib
-import record
-from models import zoo
 
 NAMES = (
     "resnet18", "resnet50", "mobilenet_v2", "mobilenet_v3_large", "efficientnet_b0", "shufflenet_v2_x1_0", "densenet121",
@@ -69,7 +65,7 @@ def error_of(got, want):
     return worst
 
 
-def measure(name, path, threads, arguments):
+def measure(path, threads, arguments):
     session = peer_lib.ort_session(path, threads)
     inputs = sample_of(path, session)
     clock = time.process_time if threads == 1 else time.perf_counter
@@ -80,46 +76,18 @@ def measure(name, path, threads, arguments):
         calls["openvino"]()
     except Exception as error:
         calls.pop("openvino", None)
-        print(f"{name}: OpenVINO: {str(error).splitlines()[0][:160]}", file=sys.stderr)
+        print(f"{path.stem}: OpenVINO: {str(error).splitlines()[0][:160]}", file=sys.stderr)
     error = error_of(ours(), calls["ort"]())
     taken = peer_lib.take_turns({k: turn_of(c, arguments.seconds, clock) for k, c in calls.items()}, arguments.rounds)
     times = {engine: statistics.median(values) for engine, values in taken.items()}
     best = min(times.keys() - {"qtensor"}, key=times.get)
     ratios = [peer / own for peer, own in zip(taken[best], taken["qtensor"])]
     return {
-        "model": name, "threads": threads, **{f"{engine}_ms": f"{value:.2f}" for engine, value in times.items()},
+        **{f"{engine}_ms": f"{value:.2f}" for engine, value in times.items()},
         "peer": best, **peer_lib.ratio_fields(ratios), "error": f"{error:.1e}",
     }  # fmt: skip
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--python", type=pathlib.Path, default="build/release/python", help="of ours (%(default)s)")
-    parser.add_argument("--models", type=pathlib.Path, default=peer_lib.cache_folder() / "zoo", help="made here (%(default)s)")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--seconds", type=float, default=0.5, help="of a turn (%(default)s)")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--csv", type=pathlib.Path, help="file to write the rows to")
-    parser.add_argument("names", nargs="*", metavar="MODEL", help="of the zoo, or a file")
-    arguments = parser.parse_args()
-    sys.path.insert(0, str(arguments.python))
-    about = {"cpu": record.cpu_name(), "peers": f"onnxruntime {onnxruntime.__version__}"}
-    rows = []
-    for name in arguments.names or NAMES:
-        path = pathlib.Path(name) if name.endswith(".onnx") else arguments.models / f"{name}.onnx"
-        for threads in arguments.threads:
-            try:
-                if not path.exists():
-                    arguments.models.mkdir(parents=True, exist_ok=True)
-                    zoo.make(name, arguments.models)
-                row = measure(path.stem, path, threads, arguments)
-            except Exception as error:
-                row = {"model": path.stem, "threads": threads, "error": "error: " + str(error).splitlines()[-1][:160]}
-            rows.append(row | about)
-            print(*(f"{key}={row[key]}" for key in FIELDS[:-2] if key in row), flush=True)
-            if arguments.csv:
-                record.write_csv(arguments.csv, rows, FIELDS)
-
-
 if __name__ == "__main__":
-    main()
+    parser = network_table.parser_of(__doc__, threads=[1, 2], seconds=0.5, rounds=7)
+    network_table.write(parser, NAMES, FIELDS, measure)

@@ -10,25 +10,22 @@ of both int8 outputs compared with ONNX Runtime's float.
 Run again with:  $(benchmarks/peers/make-venv)/bin/python benchmarks/recurrent.py --python build/release/python --csv recurrent.csv
 """
 
-import argparse
 import pathlib
 import statistics
-import sys
 import tempfile
 import time
 
 import numpy as np
-import onnxruntime
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
+import network_table
 import peer_lib
-import record
 from floats import sample_of, turn_of
-from models import zoo
 
 NAMES = ("text_lstm", "text_gru", "text_rnn")
 FIELDS = (
-    "model", "threads", "float_ms", "int8_ms", "ort_float_ms", "ort_int8_ms", "ratio_float", "ratio_int8", "db", "ort_db", "cpu", "peers",
+    "model", "threads", "float_ms", "int8_ms", "ort_float_ms", "ort_int8_ms", "ratio_float", "ratio_int8", "db", "ort_db", "error",
+    "cpu", "peers",
 )  # fmt: skip
 
 
@@ -63,35 +60,11 @@ def measure(path, threads, arguments):
     ratio_int8 = statistics.median(peer / own for peer, own in zip(fastest, taken["int8"]))
     want = calls["ort_float"]()
     return {
-        "model": path.stem, "threads": threads, **{f"{engine}_ms": f"{value:.2f}" for engine, value in times.items()},
+        **{f"{engine}_ms": f"{value:.2f}" for engine, value in times.items()},
         "ratio_float": f"{ratio:.2f}", "ratio_int8": f"{ratio_int8:.2f}", "db": sqnr(want, calls["int8"]()), "ort_db": sqnr(want, calls["ort_int8"]()),
     }  # fmt: skip
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--python", type=pathlib.Path, default="build/release/python", help="of ours (%(default)s)")
-    parser.add_argument("--models", type=pathlib.Path, default=peer_lib.cache_folder() / "zoo", help="made here (%(default)s)")
-    parser.add_argument("--threads", type=int, nargs="+", default=[1])
-    parser.add_argument("--seconds", type=float, default=0.3, help="of a turn (%(default)s)")
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--csv", type=pathlib.Path, help="file to write the rows to")
-    parser.add_argument("names", nargs="*", metavar="MODEL", help="of the zoo, or a file")
-    arguments = parser.parse_args()
-    sys.path.insert(0, str(arguments.python))
-    about = {"cpu": record.cpu_name(), "peers": f"onnxruntime {onnxruntime.__version__}"}
-    rows = []
-    for name in arguments.names or NAMES:
-        path = pathlib.Path(name) if name.endswith(".onnx") else arguments.models / f"{name}.onnx"
-        if not path.exists():
-            arguments.models.mkdir(parents=True, exist_ok=True)
-            zoo.make(name, arguments.models)
-        for threads in arguments.threads:
-            rows.append(measure(path, threads, arguments) | about)
-            print(*(f"{key}={rows[-1][key]}" for key in FIELDS[:-2]), flush=True)
-            if arguments.csv:
-                record.write_csv(arguments.csv, rows, FIELDS)
-
-
 if __name__ == "__main__":
-    main()
+    parser = network_table.parser_of(__doc__, threads=[1], seconds=0.3, rounds=9)
+    network_table.write(parser, NAMES, FIELDS, measure)

@@ -1,8 +1,8 @@
 """A zoo of architectures with seeded random weights, exported as their users export them.
 
-`NAMES` are those that benchmarks/zoo.py checks; `make(name, folder)` also takes any other builder of torchvision. A
-name may end in the exporter: `_opset11` is PyTorch's older one, `_dynamo` and `_dynamo20` the newer one at opsets 18
-and 20, and `_symbolic` the older one with names in place of the sizes of first and last axes.
+`NAMES` are those that benchmarks/zoo.py checks; `make(name, folder)` also takes those of zoo_full_size and any other
+builder of torchvision. A name may end in the exporter: `_opset11` is PyTorch's older one, `_dynamo` and `_dynamo20` the
+newer one at opsets 18 and 20, and `_symbolic` the older one with names in place of the sizes of first and last axes.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ import numpy as np
 import torch
 import torch.nn as nn
 
-from models import export, zoo_small, zoo_torchvision, zoo_transformers
+from models import export, zoo_full_size, zoo_small, zoo_torchvision, zoo_transformers
 
 SEED = 0
 SAMPLES = 8
@@ -68,14 +68,14 @@ def network(name):
         options = {"dynamo": ending[1] == "_dynamo", "opset_version": int(ending[2] or 18)}
         if ending[1] == "_symbolic":
             options |= {"opset_version": 17, "dynamic_axes": {}}
-    elif name in zoo_transformers.NEEDS_NEWER_EXPORTER:
+    elif name in zoo_transformers.NEEDS_NEWER_EXPORTER | zoo_full_size.NEEDS_NEWER_EXPORTER:
         options = {"dynamo": True, "opset_version": 18}
     if name in zoo_small.NETWORKS:
         module, sample = zoo_small.NETWORKS[name]()
         samples = [sample(index) for index in range(SAMPLES)]
     else:
-        room = zoo_transformers if name in zoo_transformers.NAMES else zoo_torchvision
-        module, samples = room.network(name, SAMPLES)
+        rooms = (room for room in (zoo_transformers, zoo_full_size) if name in room.NAMES)
+        module, samples = next(rooms, zoo_torchvision).network(name, SAMPLES)
     with torch.no_grad():
         return settle(module, [] if name in CHAOTIC else samples[:4]), samples, options
 

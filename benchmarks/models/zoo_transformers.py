@@ -35,6 +35,10 @@ def text(index, length=64):
     return {"input_ids": tokens(index, length), "attention_mask": torch.ones(1, length, dtype=torch.int64)}
 
 
+def tokens_of(index, length=64):
+    return {"input_ids": tokens(index, length)}
+
+
 def padded_text(index, length=64):
     """The last words of a sentence are padding, of which each sample has another number."""
     sample = text(index, length)
@@ -48,7 +52,7 @@ READS = {
     "perceiver": lambda index: {
         "inputs": tokens(index, 64), "attention_mask": torch.ones(1, 64, dtype=torch.int64)
     },
-    "ids": lambda index: {"input_ids": tokens(index, 64)},
+    "ids": tokens_of,
     "pair": lambda index: {"input_ids": tokens(index, 48), "decoder_input_ids": tokens(index + 99, 16)},
     "wave": lambda index: {"input_values": smooth(index, 1, 8000)},
     "mel": lambda index: {"input_features": smooth(index, 1, 80, 3000)},
