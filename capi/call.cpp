@@ -108,7 +108,7 @@ const qattrs *qcall_attrs(qcall *c) {
   if (!alive(c)) return nullptr;
   const qattrs *attrs = nullptr;
   const qstatus status = guard(__func__, [&](const char *) {
-    if (!c->attrs) c->attrs.emplace(c->call.attrs);
+    if (!c->attrs) c->attrs.emplace(qattrs{c->call.attrs});
     attrs = &*c->attrs;
   });
   if (status != QTN_OK) c->out_of_memory = true;

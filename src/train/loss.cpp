@@ -7,10 +7,10 @@
 namespace qtn::train {
 namespace {
 
-constexpr std::string_view kCrossEntropyOptions[] = {"loss", "label_smoothing"};
+constexpr std::string_view kCrossEntropyOptions[] = {"loss", "label_smoothing", "class_axis", "ignore_index"};
 constexpr std::string_view kMseOptions[] = {"loss"};
 constexpr std::string_view kHuberOptions[] = {"loss", "delta"};
-constexpr std::string_view kDistillationOptions[] = {"loss", "temperature", "alpha"};
+constexpr std::string_view kDistillationOptions[] = {"loss", "temperature", "alpha", "class_axis"};
 
 struct Kind {
   std::string_view name;

@@ -13,7 +13,8 @@ namespace qtn::train {
 
 inline constexpr AttrSpec kLossOptions[] = {
     {"loss", AttrSpec::kString}, {"label_smoothing", AttrSpec::kFloat}, {"delta", AttrSpec::kFloat},
-    {"alpha", AttrSpec::kFloat}, {"temperature", AttrSpec::kFloat},
+    {"alpha", AttrSpec::kFloat}, {"temperature", AttrSpec::kFloat},   {"class_axis", AttrSpec::kInt},
+    {"ignore_index", AttrSpec::kInt},
 };
 
 class Loss {
@@ -36,13 +37,15 @@ class Loss {
 /// over. Throws QTN_EINVAL on an unknown kind, an option of another kind, or a value out of range.
 ///
 /// cross_entropy  logits [N, C, ...]; targets int64 or int32 labels [N, ...], or float32 distributions [N, C, ...];
-///                the mean over N and what follows C. "label_smoothing" s in [0, 1): targets t become
-///                (1 - s) t + s / C
+///                the mean over N and what follows C. "class_axis" (default 1, negative counted from the last axis) is
+///                that of C: -1 for logits [N, ..., C], labels [N, ...]. Places with the label "ignore_index" do not
+///                count: the mean is over the others, and 0 where there are none. "label_smoothing" s in [0, 1): targets
+///                t become (1 - s) t + s / C
 /// mse            targets of the output's shape; the mean of (y - t)^2 over all elements
 /// huber          the same with (y - t)^2 / 2 up to "delta" d (default 1), from there d (|y - t| - d / 2)
 /// distillation   targets: logits of the teacher; T^2 KL(softmax(teacher / T) || softmax(y / T)) summed over all but N,
 ///                mean over N. "temperature" T > 0 (default 1). With "alpha" a in [0, 1] the targets are teacher and
-///                labels, and the loss a times this and (1 - a) times cross_entropy of the labels
+///                labels, and the loss a times this and (1 - a) times cross_entropy of the labels. "class_axis" as there
 std::unique_ptr<Loss> make_loss(const Attrs &attrs);
 
 }  // namespace qtn::train

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/lower.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "graph/passes/passes.hpp"
 #include "train/steps/steps.hpp"
@@ -24,6 +26,7 @@ class Lowering {
         g_(network.graph),
         inferred_(graph::infer(g_, inputs)),
         uses_(g_),
+        trained_(values_of_parameters(network)),
         slot_of_(g_.values.size(), kNoSlot),
         done_(g_.nodes.size(), false) {}
 
@@ -39,9 +42,23 @@ class Lowering {
   }
 
  private:
+  /// By value: whether it is a parameter, or computed from one.
+  static std::vector<bool> values_of_parameters(const Network &network) {
+    std::vector<bool> trained(network.graph.values.size(), false);
+    for (const auto &[v, parameter] : network.parameter_of) trained[at(v)] = true;
+    for (const Node &node : network.graph.nodes) {
+      const bool reads = !node.op->reads_shapes &&
+                         std::ranges::any_of(node.inputs, [&](ValueId v) { return v != kNoValue && trained[at(v)]; });
+      for (const ValueId v : node.outputs)
+        if (v != kNoValue && reads) trained[at(v)] = true;
+    }
+    return trained;
+  }
+
+  /// Whether the results follow from shapes and constants that no training changes.
   bool is_known(const Node &node) const {
     for (const ValueId v : node.outputs)
-      if (v != kNoValue && !inferred_.constants[at(v)].has_data()) return false;
+      if (v != kNoValue && (trained_[at(v)] || !inferred_.constants[at(v)].has_data())) return false;
     return true;
   }
 
@@ -265,6 +282,7 @@ class Lowering {
   const graph::Graph &g_;
   const graph::Inferred inferred_;
   const graph::Uses uses_;
+  const std::vector<bool> trained_;
   Lowered out_;
   std::vector<SlotId> slot_of_;                                            // by value id
   std::map<std::size_t, SlotId> slot_of_learned_;                          // by parameter

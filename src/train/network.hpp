@@ -47,8 +47,8 @@ struct Switches {
 
 struct Network {
   /// Copies the constants that can be trained: weights and biases of Conv, ConvTranspose, Gemm, MatMul and of an Add
-  /// behind a MatMul or Conv; scales and offsets of normalizations; slopes of PRelu. Throws QTN_EUNSUPPORTED on a graph
-  /// that is quantized.
+  /// behind a MatMul or Conv; tables that Gather reads; scales and offsets of normalizations; slopes of PRelu. Throws
+  /// QTN_EUNSUPPORTED on a graph that is quantized.
   explicit Network(graph::Graph g, std::optional<Quantization> quantization = {});
   Network(const Network &) = delete;
   Network &operator=(const Network &) = delete;

@@ -24,7 +24,7 @@ from onnx import helper, numpy_helper
 import golden_json
 
 OPSET = 21
-NEWER = {"Swish": 24}  # operators that opset 21 does not have
+NEWER = {"RMSNormalization": 23, "Swish": 24}  # operators that opset 21 does not have
 STEP = 1e-5
 CASES = {}
 
@@ -460,10 +460,63 @@ def normalizations():
     case("LayerNormalization", "axis", (2, 3, 4), (3, 4), axis=1, epsilon=0.01,
          torch=lambda x, s: F.layer_norm(x, (3, 4), s, eps=0.01))  # fmt: skip
     case("LayerNormalization", "scale_of_rows", (4, 5), (4, 1), (1,))
+    case("RMSNormalization", "last", (2, 3, 5), (5,), torch=lambda x, s: F.rms_norm(x, (5,), s, eps=1e-5))
+    case("RMSNormalization", "axis", (2, 3, 4), (3, 4), axis=1, epsilon=0.01,
+         torch=lambda x, s: F.rms_norm(x, (3, 4), s, eps=0.01))  # fmt: skip
+    case("RMSNormalization", "scale_of_rows", (4, 5), (4, 1))
+
+
+TORCH_GATES = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}  # the places of PyTorch's gates among ONNX's
+
+
+def torch_recurrent(op, lengths):
+    """Both directions of PyTorch's module, for sequences of these lengths; ONNX's evaluator has neither."""
+    def run(x, w, r, b, _):
+        hidden = r.shape[2]
+        module = getattr(torch.nn, op)(x.shape[2], hidden, bidirectional=True, dtype=torch.float64)
+
+        def reordered(matrix):
+            return torch.cat([matrix[gate * hidden : (gate + 1) * hidden] for gate in TORCH_GATES[op]])
+
+        weights = {}
+        for direction, suffix in enumerate(("_l0", "_l0_reverse")):
+            of_x, of_state = b[direction].chunk(2)
+            weights |= {f"weight_ih{suffix}": reordered(w[direction]), f"weight_hh{suffix}": reordered(r[direction])}
+            weights |= {f"bias_ih{suffix}": reordered(of_x), f"bias_hh{suffix}": reordered(of_state)}
+        packed = torch.nn.utils.rnn.pack_padded_sequence(x, torch.tensor(lengths), enforce_sorted=False)
+        made, _ = torch.func.functional_call(module, weights, (packed,))
+        y, _ = torch.nn.utils.rnn.pad_packed_sequence(made, total_length=x.shape[0])
+        return y.unflatten(2, (2, hidden)).transpose(1, 2)  # [steps, directions, batch, hidden]
+
+    return run
+
+
+def recurrent():
+    sizes = {"LSTM": 4, "GRU": 3, "RNN": 1}
+    rows, features, hidden = 3, 2, 3
+    for op, gates in sizes.items():
+        def operands(directions=1, steps=4, state=(), lengths=None, bias=True):
+            width = gates * hidden
+            x = (steps, rows, features), (directions, width, features), (directions, width, hidden)
+            states = ((directions, rows, hidden),) * ((2 if op == "LSTM" else 1) if state else 0)
+            return (*x, (directions, 2 * width) if bias else None, lengths, *states)[: None if bias or state else 3]
+
+        outputs = 3 if op == "LSTM" else 2
+        case(op, "last_state", *operands(), outputs=outputs, without=(0,), hidden_size=hidden)
+        case(op, "all_states", *operands(), hidden_size=hidden)
+        case(op, "from_states", *operands(state=True), outputs=outputs, hidden_size=hidden)
+        case(op, "no_bias", *operands(bias=False), hidden_size=hidden)
+        case(op, "one_step", *operands(steps=1, state=True), outputs=outputs, hidden_size=hidden)
+        lengths = np.array([4, 2, 3], np.int32)
+        attrs = {"linear_before_reset": 1} if op == "GRU" else {}
+        case(op, "both_directions", *operands(2, lengths=lengths), hidden_size=hidden, direction="bidirectional",
+             torch=torch_recurrent(op, lengths), only="torch", **attrs)  # fmt: skip
+    gru = (4, 3, 2), (1, 9, 2), (1, 9, 3), (1, 18), None, (1, 3, 3)
+    case("GRU", "linear_before_reset", *gru, outputs=2, hidden_size=3, linear_before_reset=1)
 
 
 GROUPS = [convolutions, products, pools, unary, trigonometry, binary, kinks, softmax, reshaping, moving, reductions, resizing,
-          normalizations]  # fmt: skip
+          normalizations, recurrent]  # fmt: skip
 
 
 def main():

@@ -37,7 +37,13 @@ def distributions(seed, *shape):
     return (p / p.sum(axis=1, keepdims=True)).astype(np.float32)
 
 
-def distillation(y, teacher, target, temperature=1.0, alpha=None):
+def cross_entropy(y, t, class_axis=1, ignore_index=-100, label_smoothing=0.0):
+    t = t.movedim(class_axis, 1) if t.is_floating_point() else t
+    return F.cross_entropy(y.movedim(class_axis, 1), t, ignore_index=ignore_index, label_smoothing=label_smoothing)
+
+
+def distillation(y, teacher, target, temperature=1.0, alpha=None, class_axis=1):
+    y, teacher = y.movedim(class_axis, 1), teacher.movedim(class_axis, 1)
     soft = temperature**2 * F.kl_div(
         F.log_softmax(y / temperature, 1), F.softmax(teacher / temperature, 1), reduction="batchmean"
     )
@@ -45,7 +51,7 @@ def distillation(y, teacher, target, temperature=1.0, alpha=None):
 
 
 LOSSES = {
-    "cross_entropy": lambda y, t, label_smoothing=0.0: F.cross_entropy(y, t, label_smoothing=label_smoothing),
+    "cross_entropy": cross_entropy,
     "mse": lambda y, t: F.mse_loss(y, t),
     "huber": lambda y, t, delta=1.0: F.huber_loss(y, t, delta=delta),
     "distillation": lambda y, teacher, target=None, **attrs: distillation(y, teacher, target, **attrs),
@@ -93,6 +99,18 @@ def loss_cases():
     yield "distillation", "sure_teacher", {"temperature": 2.0}, noise(53, 3, 4), [teacher]
     only = {"alpha": 0.0}
     yield "distillation", "labels_alone", only, noise(54, 3, 4), [noise(55, 3, 4), labels(56, 4, 3)]
+
+
+    words = {"class_axis": -1}
+    yield "cross_entropy", "words", words, noise(57, 2, 4, 5), [labels(58, 5, 2, 4)]
+    yield "cross_entropy", "words_as_distributions", words | smooth, noise(59, 2, 3, 4), [distributions(60, 2, 3, 4)]
+    yield "cross_entropy", "middle_axis", {"class_axis": 2}, noise(61, 2, 3, 4, 2), [labels(62, 4, 2, 3, 2)]
+    padded = labels(63, 5, 3, 4)
+    padded[0, 2:] = padded[2, 1:] = -1
+    yield "cross_entropy", "padded_words", words | {"ignore_index": -1}, noise(64, 3, 4, 5), [padded]
+    yield "cross_entropy", "padded_smooth", words | smooth | {"ignore_index": -1}, noise(65, 3, 4, 5), [padded]
+    yield "cross_entropy", "ignored_class", {"ignore_index": 2}, noise(66, 6, 4), [np.array([0, 2, 3, 2, 1, 2], np.int32)]
+    yield "distillation", "words", mixed | words, noise(67, 2, 3, 4), [noise(68, 2, 3, 4), labels(69, 4, 2, 3)]
 
 
 def losses():

@@ -25,12 +25,13 @@ The [glossary](glossary.md) explains the words.
 
 - **Quantized operands**: *exact integers* means integer accumulation and one rounding ([numerics](numerics.md)); *moves* means that integers pass unchanged
   if all operands share a [grid](glossary.md#grid); *table* means that an 8-bit operand is looked up in a table of 256 results. The other operators compute on dequantized values.
+- **Gradient**: whether a [trainer](training.md) can train what comes before it.
 - **Types** are the types that ONNX's tests cover here; similar types are computed alike.
 - **Node tests** counts ONNX's own tests: those that pass, of all tests whose element types the library stores. Golden vectors in addition to these
   are in `tests/golden/ops`.
 
-| operator | quantized operands | types | node tests |
-|---|---|---|---|
+| operator | quantized operands | gradient | types | node tests |
+|---|---|---|---|---|
 """
 
 
@@ -64,7 +65,9 @@ def row(name, definition, failing):
     shown = f"{name} (ai.onnx.preview.training)" if "kTrainingDomain" in definition else shown
     counts = f"{len(passed)} of {len(cases)}" if cases else ""
     names = [text for code, text in TYPES.items() if code in types] or ["uint8", "int8"]
-    return f"| {shown} | {quantized(definition)} | {' '.join(names)} | {counts} |\n", len(passed), len(cases)
+    gradient = "yes" if ".backward" in definition else ""
+    cells = shown, quantized(definition), gradient, " ".join(names), counts
+    return f"| {' | '.join(cells)} |\n", len(passed), len(cases)
 
 
 def listed(failing):

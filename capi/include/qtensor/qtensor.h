@@ -2008,8 +2008,8 @@ QTN_API void qsession_free(QTN_OPT qsession *s);
 /** A trainer.
  *
  * Trained are the constant weights and biases of Conv, ConvTranspose, Gemm and MatMul, of an Add behind a Conv or
- * MatMul, scales and offsets of normalizations, slopes of PRelu, and grids where the configuration says that they are
- * learned. Constants of other nodes stay as they are.
+ * MatMul, tables that Gather reads, scales and offsets of normalizations, slopes of PRelu, and grids where the
+ * configuration says that they are learned. Constants of other nodes stay as they are.
  *
  * @param out the new handle; free it with qtrainer_free
  * @param m a float model, or one that qmodel_prepare made with QTN_QAT, or that qtrainer_model gave: its grids begin as
@@ -2019,6 +2019,9 @@ QTN_API void qsession_free(QTN_OPT qsession *s);
  * |-------------------|--------|-----------------|---------
  * | "loss"            | string | "cross_entropy" | "cross_entropy", "mse", "huber" or "distillation"
  * | "label_smoothing" | float  | 0               | of cross_entropy
+ * | "class_axis"      | int    | 1               | of cross_entropy and distillation: the axis of outputs that counts
+ * |                   |        |                 | classes, negative counted from the last
+ * | "ignore_index"    | int    | none            | of cross_entropy: places with this label do not count
  * | "delta"           | float  | 1               | of huber: where squares become magnitudes
  * | "temperature"     | float  | 1               | of distillation: what outputs are divided by
  * | "alpha"           | float  | none            | of distillation: targets are then the other model's outputs and
@@ -2057,9 +2060,10 @@ QTN_API qstatus qtrainer_create(qtrainer **out, const qmodel *m, QTN_OPT const q
  * @param t the trainer
  * @param inputs one tensor for each input of the model, in its order
  * @param input_count qmodel_input_count of the model
- * @param targets what the loss compares with: "cross_entropy" wants labels (int64 or int32 [N, ...]) or distributions
- *   (float32, of the shape of the output); "mse" and "huber" floats of the shape of the output; "distillation" another
- *   model's outputs, and, with "alpha", labels
+ * @param targets what the loss compares with: "cross_entropy" wants labels (int64 or int32, of the shape of the output
+ *   without its axis of classes: [N, ...] for [N, C, ...]) or distributions (float32, of the shape of the output);
+ *   "mse" and "huber" floats of the shape of the output; "distillation" another model's outputs, and, with "alpha",
+ *   labels
  * @param target_count how many
  * @return QTN_OK, a common error, or one of qtrainer_backward
  * @since 0.1 */

@@ -58,6 +58,34 @@ struct GateActivation {
         return ops::softplus(x);
     }
   }
+
+  /// The derivative where the result is y.
+  float slope(float y) const {
+    const float a = static_cast<float>(alpha), b = static_cast<float>(beta);
+    switch (kind) {
+      case relu:
+      case thresholded_relu:
+        return y > 0 ? 1.0f : 0.0f;
+      case tanh:
+        return 1 - y * y;
+      case sigmoid:
+        return y * (1 - y);
+      case affine:
+        return a;
+      case leaky_relu:
+        return y >= 0 ? 1.0f : a;
+      case scaled_tanh:
+        return b * (a - y * y / a);
+      case hard_sigmoid:
+        return y > 0 && y < 1 ? a : 0.0f;
+      case elu:
+        return y >= 0 ? 1.0f : y + a;
+      case softsign:
+        return (1 - std::abs(y)) * (1 - std::abs(y));
+      default:
+        return 1 - std::exp(-y);
+    }
+  }
 };
 
 /// In place: clipped to [-clip, clip], then f. The usual functions of floats have kernels.

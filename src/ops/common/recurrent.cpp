@@ -58,12 +58,11 @@ void Recurrent::check_state(const char *op, const char *name, const Tensor *t) c
     fail(QTN_ESHAPE, op, ": ", name, " is ", to_string(t->shape()), ", ", to_string(state_shape()), " is expected");
 }
 
-std::vector<std::int64_t> sequence_lengths(const char *op, const Recurrent &r, const Tensor *given) {
-  if (!given) return std::vector<std::int64_t>(static_cast<std::size_t>(r.batches), r.steps);
-  std::vector<std::int64_t> lengths = int_values(*given, "sequence_lens");
-  for (const std::int64_t length : lengths)
-    if (length < 0 || length > r.steps) fail(QTN_EINVAL, op, ": a sequence of ", length, " steps, X has ", r.steps);
-  return lengths;
+Lengths::Lengths(const char *op, const Recurrent &r, const Tensor *given)
+    : given_(given ? given->as<const std::int32_t>() : nullptr), steps_(r.steps) {
+  for (std::int64_t b = 0; given && b < r.batches; ++b)
+    if (given_[b] < 0 || given_[b] > r.steps)
+      fail(QTN_EINVAL, op, ": a sequence of ", given_[b], " steps, X has ", r.steps);
 }
 
 }  // namespace qtn::ops

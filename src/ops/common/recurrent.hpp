@@ -7,11 +7,12 @@
 #include "kernels/rows/rows.hpp"
 #include "ops/common/gate_activation.hpp"
 #include "ops/common/infer.hpp"
+#include "ops/common/prepared.hpp"
 
 namespace qtn::ops {
 
 /// Sizes and meaning of a call: inputs X, W, R, B, sequence_lens, initial_h.
-struct Recurrent {
+struct Recurrent : Prepared {
   /// Checks what the operators share. `gates`: matrices in W and R; `defaults`: activations of one direction.
   Recurrent(const char *op, const Call &call, std::int64_t gates, const std::vector<std::string> &defaults);
 
@@ -24,15 +25,70 @@ struct Recurrent {
     return activations[direction * (activations.size() / directions) + i];
   }
   bool backwards(std::size_t direction) const { return reverse || direction == 1; }
+
+  /// Which step of X is the k-th that a direction takes, of a sequence of `length` steps.
+  std::int64_t step(std::size_t direction, std::int64_t k, std::int64_t length) const {
+    return backwards(direction) ? length - 1 - k : k;
+  }
+
+  /// Where X, Y and states have what belongs to step t of batch b: in rows of X, and in elements.
+  std::int64_t row(std::int64_t b, std::int64_t t) const { return by_batch ? b * steps + t : t * batches + b; }
+  std::int64_t y_at(std::size_t direction, std::int64_t b, std::int64_t t) const {
+    const auto count = static_cast<std::int64_t>(directions), d = static_cast<std::int64_t>(direction);
+    return (by_batch ? (b * steps + t) * count + d : (t * count + d) * batches + b) * hidden;
+  }
+  std::int64_t state_at(std::size_t direction, std::int64_t b) const {
+    const auto count = static_cast<std::int64_t>(directions), d = static_cast<std::int64_t>(direction);
+    return (by_batch ? b * count + d : d * batches + b) * hidden;
+  }
+
   std::int64_t steps, batches, features, hidden, gates;
   std::size_t directions;
   bool reverse, by_batch;  ///< layout 1: batches are outermost
   double clip;
   std::vector<GateActivation> activations;
+
+  std::int64_t rows() const { return steps * batches; }
+  /// Elements that a direction of a run needs: products of x, what the gates of a step read, and four states at most.
+  std::int64_t work_size() const { return rows() * gates * hidden + batches * hidden * (gates + 4); }
 };
 
-/// Throws QTN_EINVAL where a sequence is longer than x; all steps where the input is absent.
-std::vector<std::int64_t> sequence_lengths(const char *op, const Recurrent &r, const Tensor *given);
+/// The lengths of sequences: all steps where the input is absent.
+class Lengths {
+ public:
+  /// Throws QTN_EINVAL where a sequence is longer than x.
+  Lengths(const char *op, const Recurrent &r, const Tensor *given);
+  std::int64_t operator[](std::int64_t b) const { return given_ ? given_[b] : steps_; }
+  bool differ() const { return given_ != nullptr; }
+
+ private:
+  const std::int32_t *given_;
+  std::int64_t steps_;
+};
+
+/// Memory of a call, of one piece: that of the caller, who repeats the call, or its own.
+template <class T>
+class Pieces {
+ public:
+  Pieces(Scratch *scratch, std::int64_t count)
+      : count_(count),
+        at_(reinterpret_cast<T *>((scratch ? *scratch : own_).take(static_cast<std::size_t>(count) * sizeof(T)))) {}
+
+  std::span<T> zeros(std::int64_t count) {
+    if (count > count_ - taken_) fail(QTN_EINTERNAL, "recurrent: ", taken_ + count, " of ", count_, " elements");
+    const std::span<T> piece(at_ + taken_, static_cast<std::size_t>(count));
+    taken_ += count;
+    std::fill(piece.begin(), piece.end(), T(0));
+    return piece;
+  }
+  /// For the next direction.
+  void reuse() { taken_ = 0; }
+
+ private:
+  Scratch own_;
+  std::int64_t count_, taken_ = 0;
+  T *at_;
+};
 
 /// y [rows][width] = (y +) x [rows][depth] times w [width][depth] transposed. Floats do without BLAS, which
 /// starts threads when it is loaded and packs, at every step, the weights that a step reads once.
@@ -57,12 +113,12 @@ template <class T>
 class Direction {
  public:
   /// The bias of the recurrence goes with the products of x for the first `joint` gates.
-  Direction(const Recurrent &r, const Call &call, std::size_t direction, std::int64_t joint)
+  Direction(const Recurrent &r, const Call &call, std::size_t direction, std::int64_t joint, Pieces<T> &memory)
       : r_(r),
         direction_(direction),
         recurrence_(call.in(2)->as<const T>() + at(r.gates * r.hidden * r.hidden)),
         bias_(call.in(3) ? call.in(3)->as<const T>() + at(2 * r.gates * r.hidden) : nullptr),
-        products_(static_cast<std::size_t>(r.steps * r.batches * r.gates * r.hidden)) {
+        products_(memory.zeros(r.steps * r.batches * r.gates * r.hidden)) {
     // What comes from x does not wait for other steps.
     const std::int64_t width = r.gates * r.hidden;
     for (std::int64_t row = 0; bias_ && row < r.steps * r.batches; ++row)
@@ -74,34 +130,34 @@ class Direction {
   }
 
   /// The state at the beginning: [batch][hidden].
-  std::vector<T> initial(const Tensor *given) const {
-    std::vector<T> state(static_cast<std::size_t>(r_.batches * r_.hidden), T(0));
+  std::span<T> initial(const Tensor *given, Pieces<T> &memory) const {
+    const std::span<T> state = memory.zeros(r_.batches * r_.hidden);
     if (given)
       for (std::int64_t b = 0; b < r_.batches; ++b)
-        std::copy_n(given->as<const T>() + state_at(b), r_.hidden, state.data() + b * r_.hidden);
+        std::copy_n(given->as<const T>() + r_.state_at(direction_, b), r_.hidden, state.data() + b * r_.hidden);
     return state;
   }
-  void store(const std::vector<T> &state, const Tensor &to) const {
+  void store(std::span<const T> state, const Tensor &to) const {
     for (std::int64_t b = 0; b < r_.batches; ++b)
-      std::copy_n(state.data() + b * r_.hidden, r_.hidden, to.as<T>() + state_at(b));
+      std::copy_n(state.data() + b * r_.hidden, r_.hidden, to.as<T>() + r_.state_at(direction_, b));
   }
 
   /// out [batch][count * hidden] = state times the matrices of gates [first, first + count), transposed.
-  void recur(const std::vector<T> &state, std::int64_t first, std::int64_t count, std::vector<T> &out) const {
+  void recur(std::span<const T> state, std::int64_t first, std::int64_t count, std::span<T> out) const {
     multiply_rows(r_.batches, count * r_.hidden, r_.hidden, state.data(), recurrence_ + first * r_.hidden * r_.hidden,
                   false, out.data());
   }
 
-  /// Calls step(batch, gates of x, place in Y or nullptr) for the batches that have a k-th step, in the order of this
-  /// direction.
+  /// Calls step(batch, row of X, gates of x, place in Y or nullptr) for the batches that have a k-th step, in the order
+  /// of this direction.
   template <class Step>
-  void for_batches(std::int64_t k, const std::vector<std::int64_t> &lengths, const Tensor &y, Step &&step) const {
+  void for_batches(std::int64_t k, const Lengths &lengths, const Tensor &y, Step &&step) const {
     for (std::int64_t b = 0; b < r_.batches; ++b) {
-      const std::int64_t length = lengths[static_cast<std::size_t>(b)];
+      const std::int64_t length = lengths[b];
       if (k >= length) continue;
-      const std::int64_t t = r_.backwards(direction_) ? length - 1 - k : k;
-      const std::int64_t row = r_.by_batch ? b * r_.steps + t : t * r_.batches + b;
-      step(b, products_.data() + row * r_.gates * r_.hidden, y.has_data() ? y.as<T>() + y_at(b, t) : nullptr);
+      const std::int64_t t = r_.step(direction_, k, length), row = r_.row(b, t);
+      step(b, row, products_.data() + row * r_.gates * r_.hidden,
+           y.has_data() ? y.as<T>() + r_.y_at(direction_, b, t) : nullptr);
     }
   }
 
@@ -111,20 +167,10 @@ class Direction {
   std::int64_t at(std::int64_t size) const { return static_cast<std::int64_t>(direction_) * size; }
 
  private:
-  std::int64_t state_at(std::int64_t b) const {
-    const auto directions = static_cast<std::int64_t>(r_.directions), d = static_cast<std::int64_t>(direction_);
-    return (r_.by_batch ? b * directions + d : d * r_.batches + b) * r_.hidden;
-  }
-  std::int64_t y_at(std::int64_t b, std::int64_t t) const {
-    const auto directions = static_cast<std::int64_t>(r_.directions), d = static_cast<std::int64_t>(direction_);
-    const std::int64_t row = r_.by_batch ? (b * r_.steps + t) * directions + d : (t * directions + d) * r_.batches + b;
-    return row * r_.hidden;
-  }
-
   const Recurrent &r_;
   std::size_t direction_;
   const T *recurrence_, *bias_;
-  std::vector<T> products_;
+  std::span<T> products_;
 };
 
 /// OpDef::work: each step multiplies by all weights of its direction.

@@ -76,6 +76,7 @@ const OpDef kGather{.name = "Gather",
                     .run = run,
                     .moves = always_moves,
                     .backward = backward,
-                    .keeps = {.inputs = {1, 1}}};
+                    .keeps = {.inputs = {1, 1}},
+                    .weights = {0, 1}};
 
 }  // namespace qtn::ops

@@ -24,14 +24,6 @@ void add(const float *x, float *y, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) y[i] += x[i];
 }
 
-/// How many steps each sequence has.
-struct Lengths {
-  const std::int32_t *given;  ///< nullptr: all of them
-  std::int64_t steps;
-
-  std::int64_t operator[](std::size_t batch) const { return given ? given[batch] : steps; }
-};
-
 class RecurrentStep final : public Step {
  public:
   RecurrentStep(const RecurrentLayer &layer, const ops::Recurrent &sizes, std::vector<Direction> directions)
@@ -58,10 +50,10 @@ class RecurrentStep final : public Step {
   }
 
   void run(const Context &c) const override {
-    const Lengths lengths = lengths_of(c);
+    const ops::Lengths lengths = lengths_of(c);
     auto *work = c.tensor(layer_.work).as<float>();
     multiply_inputs(c, work);
-    if (layer_.y != kNoSlot && lengths.given) std::memset(c.tensor(layer_.y).data(), 0, c.tensor(layer_.y).nbytes());
+    if (layer_.y != kNoSlot && lengths.differ()) std::memset(c.tensor(layer_.y).data(), 0, c.tensor(layer_.y).nbytes());
     const std::size_t ns = static_cast<std::size_t>(macs) / 30;
     for_chunks(c, directions_.size(), ns,
                [&](std::size_t lane, std::size_t d) { walk(c, d, lengths, work, c.lane_scratch(lane)); });
@@ -85,11 +77,8 @@ class RecurrentStep final : public Step {
   std::size_t gates() const { return static_cast<std::size_t>(r_.gates); }
   std::size_t width() const { return gates() * hidden(); }
 
-  Lengths lengths_of(const Context &c) const {
-    if (layer_.lengths == kNoSlot) return {nullptr, r_.steps};
-    const Tensor &given = c.tensor(layer_.lengths);
-    static_cast<void>(ops::sequence_lengths(layer_.op, r_, &given));  // throws where one is too long
-    return {given.as<const std::int32_t>(), r_.steps};
+  ops::Lengths lengths_of(const Context &c) const {
+    return {layer_.op, r_, layer_.lengths == kNoSlot ? nullptr : &c.tensor(layer_.lengths)};
   }
 
   float *products(float *work, std::size_t d) const { return work + d * rows_ * width(); }
@@ -117,7 +106,7 @@ class RecurrentStep final : public Step {
     });
   }
 
-  void walk(const Context &c, std::size_t d, const Lengths &lengths, float *work, std::byte *scratch) const {
+  void walk(const Context &c, std::size_t d, const ops::Lengths &lengths, float *work, std::byte *scratch) const {
     const Direction &direction = directions_[d];
     const float *of_x = products(work, d);
     const std::size_t size = batch() * hidden();
@@ -138,10 +127,9 @@ class RecurrentStep final : public Step {
       multiply(direction.of_h, h, of_gates);
       const auto for_batches = [&](auto &&body) {
         for (std::int64_t b = 0; b < r_.batches; ++b) {
-          const std::int64_t length = lengths[static_cast<std::size_t>(b)];
+          const std::int64_t length = lengths[b];
           if (k >= length) continue;
-          const std::int64_t t = r_.backwards(d) ? length - 1 - k : k;
-          const std::int64_t row = r_.by_batch ? b * r_.steps + t : t * r_.batches + b;
+          const std::int64_t t = r_.step(d, k, length), row = r_.row(b, t);
           const auto at = static_cast<std::size_t>(b);
           body(at, of_x + static_cast<std::size_t>(row) * width(), of_gates + at * direction.of_h.columns(), t);
         }
@@ -163,7 +151,7 @@ class RecurrentStep final : public Step {
           close_gru(d, from_x, g, candidate + b * hidden(), state);
         else
           linear_gru(d, from_x, g, state);
-        if (y) std::memcpy(y + y_at(d, b, t), state, hidden() * sizeof(float));
+        if (y) std::memcpy(y + r_.y_at(d, static_cast<std::int64_t>(b), t), state, hidden() * sizeof(float));
       });
     }
     end(c, layer_.last_h, d, h);
@@ -223,25 +211,18 @@ class RecurrentStep final : public Step {
     for (std::size_t i = 0; i < n; ++i) state[i] *= output[i];
   }
 
-  std::size_t state_at(std::size_t d, std::size_t b) const {
-    return (r_.by_batch ? b * directions_.size() + d : d * batch() + b) * hidden();
-  }
-  std::size_t y_at(std::size_t d, std::size_t b, std::int64_t step) const {
-    const auto t = static_cast<std::size_t>(step), steps = static_cast<std::size_t>(r_.steps);
-    return (r_.by_batch ? (b * steps + t) * directions_.size() + d : (t * directions_.size() + d) * batch() + b) *
-           hidden();
-  }
-
   void begin(const Context &c, SlotId given, std::size_t d, float *to) const {
     for (std::size_t b = 0; b < batch(); ++b)
       if (given == kNoSlot)
         std::memset(to + b * hidden(), 0, hidden() * sizeof(float));
       else
-        std::memcpy(to + b * hidden(), c.tensor(given).as<const float>() + state_at(d, b), hidden() * sizeof(float));
+        std::memcpy(to + b * hidden(), c.tensor(given).as<const float>() + r_.state_at(d, static_cast<std::int64_t>(b)),
+                    hidden() * sizeof(float));
   }
   void end(const Context &c, SlotId wanted, std::size_t d, const float *from) const {
     for (std::size_t b = 0; wanted != kNoSlot && b < batch(); ++b)
-      std::memcpy(c.tensor(wanted).as<float>() + state_at(d, b), from + b * hidden(), hidden() * sizeof(float));
+      std::memcpy(c.tensor(wanted).as<float>() + r_.state_at(d, static_cast<std::int64_t>(b)), from + b * hidden(),
+                  hidden() * sizeof(float));
   }
 
   RecurrentLayer layer_;

@@ -9,10 +9,12 @@
 namespace qtn::train {
 namespace {
 
-/// Targets give class k the share targets.share(row, k), and all classes of a row targets.total(row).
+/// Targets give class k the share targets.share(row, k), and all classes of a row targets.total(row). The loss is a mean
+/// over `counted` rows.
 template <class Targets>
-double run_rows(const Tensor &logits, const Rows &rows, double weight, const Tensor &dy, const Targets &targets) {
-  const double scale = weight / static_cast<double>(rows.count);
+double run_rows(const Tensor &logits, const Rows &rows, std::size_t counted, double weight, const Tensor &dy,
+                const Targets &targets) {
+  const double scale = counted == 0 ? 0 : weight / static_cast<double>(counted);
   const double sum = sum_blocks(rows.count, rows.least(), [&](std::size_t begin, std::size_t end) {
     double block = 0;
     RowPart part;
@@ -37,15 +39,34 @@ double run_rows(const Tensor &logits, const Rows &rows, double weight, const Ten
 template <class Label>
 struct Labels {
   const Label *labels;
+  const std::optional<std::int64_t> ignored;
   double smoothing, spread;
 
-  Labels(const Tensor &target, double s, const Rows &rows)
-      : labels(target.as<const Label>()), smoothing(s), spread(s / static_cast<double>(rows.classes)) {}
+  Labels(const Tensor &target, const Classes &of, const Rows &rows)
+      : labels(target.as<const Label>()),
+        ignored(of.ignored),
+        smoothing(of.smoothing),
+        spread(of.smoothing / static_cast<double>(rows.classes)) {}
 
+  bool counts(std::size_t row) const { return !ignored || labels[row] != *ignored; }
   double share(std::size_t row, std::size_t k) const {
+    if (!counts(row)) return 0;
     return spread + (k == static_cast<std::size_t>(labels[row]) ? 1 - smoothing : 0);
   }
-  double total(std::size_t) const { return 1; }
+  double total(std::size_t row) const { return counts(row) ? 1 : 0; }
+
+  /// How many rows count. Throws QTN_EINVAL on a label that is no class.
+  std::size_t check(const char *who, const Rows &rows) const {
+    std::size_t counted = 0;
+    for (std::size_t row = 0; row < rows.count; ++row) {
+      if (!counts(row)) continue;
+      ++counted;
+      if (static_cast<std::size_t>(labels[row]) >= rows.classes)  // as are negative ones
+        fail(QTN_EINVAL, who, ": label ", labels[row], " of sample ", row / (rows.count / rows.batch),
+             " is outside the ", rows.classes, " classes");
+    }
+    return counted;
+  }
 };
 
 struct Distributions {
@@ -67,54 +88,54 @@ struct Distributions {
 };
 
 template <class Label>
-void check_labels(const char *who, const Tensor &target, const Rows &rows) {
-  const auto *labels = target.as<const Label>();
-  for (std::size_t row = 0; row < rows.count; ++row)
-    if (static_cast<std::size_t>(labels[row]) >= rows.classes)  // as are negative ones
-      fail(QTN_EINVAL, who, ": label ", labels[row], " of sample ", row / rows.step, " is outside the ", rows.classes,
-           " classes");
-}
-
-template <class Label>
-double run_labels(const char *who, const Tensor &logits, const Rows &rows, const Tensor &target, double smoothing,
+double run_labels(const char *who, const Tensor &logits, const Rows &rows, const Tensor &target, const Classes &classes,
                   double weight, const Tensor &dy) {
-  check_labels<Label>(who, target, rows);
-  return run_rows(logits, rows, weight, dy, Labels<Label>(target, smoothing, rows));
+  const Labels<Label> labels(target, classes, rows);
+  return run_rows(logits, rows, labels.check(who, rows), weight, dy, labels);
 }
 
 class CrossEntropy final : public Loss {
  public:
-  explicit CrossEntropy(double smoothing) : smoothing_(smoothing) {}
+  explicit CrossEntropy(const Classes &classes) : classes_(classes) {}
 
  private:
   double run_one(const Tensor &output, std::span<const Tensor *const> targets, const Tensor &dy) const override {
-    return cross_entropy("cross_entropy", output, *targets[0], smoothing_, 1, dy);
+    return cross_entropy("cross_entropy", output, *targets[0], classes_, 1, dy);
   }
 
-  double smoothing_;
+  Classes classes_;
 };
 
 }  // namespace
 
-double cross_entropy(const char *who, const Tensor &logits, const Tensor &target, double smoothing, double weight,
+std::int64_t class_axis(const Attrs &attrs, const char *who) {
+  const std::int64_t axis = attrs.get_int("class_axis", 1);
+  if (axis == 0) fail(QTN_EINVAL, who, ": class_axis is 0, the axis of samples");
+  return axis;
+}
+
+double cross_entropy(const char *who, const Tensor &logits, const Tensor &target, const Classes &classes, double weight,
                      const Tensor &dy) {
-  const Rows rows(who, logits);
+  const Rows rows(who, logits, classes.axis);
   const qdtype dtype = target.dtype();
   if (dtype != QTN_INT64 && dtype != QTN_INT32 && dtype != QTN_FLOAT32)
     fail(QTN_EDTYPE, who, ": the target is ", dtype_name(dtype), ", not labels (int64, int32) or float32");
-  Shape wanted = logits.shape();
-  if (dtype != QTN_FLOAT32) wanted.erase(1);
+  const Shape &wanted = dtype == QTN_FLOAT32 ? logits.shape() : rows.places;
   if (target.shape() != wanted)
     fail(QTN_ESHAPE, who, ": the ", dtype == QTN_FLOAT32 ? "distributions are " : "labels are ",
          to_string(target.shape()), ", not ", to_string(wanted), " for logits ", to_string(logits.shape()));
   const Tensor flat = target.to_contiguous();
-  if (dtype == QTN_FLOAT32) return run_rows(logits, rows, weight, dy, Distributions(flat, smoothing, rows));
-  return dtype == QTN_INT64 ? run_labels<std::int64_t>(who, logits, rows, flat, smoothing, weight, dy)
-                            : run_labels<std::int32_t>(who, logits, rows, flat, smoothing, weight, dy);
+  if (dtype == QTN_FLOAT32)
+    return run_rows(logits, rows, rows.count, weight, dy, Distributions(flat, classes.smoothing, rows));
+  return dtype == QTN_INT64 ? run_labels<std::int64_t>(who, logits, rows, flat, classes, weight, dy)
+                            : run_labels<std::int32_t>(who, logits, rows, flat, classes, weight, dy);
 }
 
 std::unique_ptr<Loss> make_cross_entropy(const Attrs &attrs) {
-  return std::make_unique<CrossEntropy>(fraction(attrs, "label_smoothing", 0, "cross_entropy"));
+  constexpr const char *kName = "cross_entropy";
+  Classes classes{.axis = class_axis(attrs, kName), .smoothing = fraction(attrs, "label_smoothing", 0, kName)};
+  if (attrs.has("ignore_index")) classes.ignored = attrs.get_int("ignore_index", 0);
+  return std::make_unique<CrossEntropy>(classes);
 }
 
 }  // namespace qtn::train

@@ -14,8 +14,8 @@ constexpr const char *kName = "distillation";
 
 class Distillation final : public Loss {
  public:
-  Distillation(double temperature, double alpha, bool labels)
-      : temperature_(temperature), alpha_(alpha), labels_(labels) {}
+  Distillation(double temperature, double alpha, bool labels, std::int64_t axis)
+      : temperature_(temperature), alpha_(alpha), labels_(labels), axis_(axis) {}
 
   std::size_t target_count() const override { return labels_ ? 2 : 1; }
 
@@ -24,13 +24,13 @@ class Distillation final : public Loss {
     check_alike(kName, "teacher's output", output, *targets[0]);
     const Tensor teacher = targets[0]->to_contiguous();
     if (!labels_) return learn(output, teacher, dy, false);
-    const double hard = cross_entropy(kName, output, *targets[1], 0, 1 - alpha_, dy);
+    const double hard = cross_entropy(kName, output, *targets[1], {.axis = axis_}, 1 - alpha_, dy);
     return hard + learn(output, teacher, dy, true);
   }
 
   /// Writes the gradient, or adds it to what is there.
   double learn(const Tensor &student, const Tensor &teacher, const Tensor &dy, bool add) const {
-    const Rows rows(kName, student);
+    const Rows rows(kName, student, axis_);
     const double factor = 1 / temperature_, slope = alpha_ * temperature_ / static_cast<double>(rows.batch);
     const double sum = sum_blocks(rows.count, rows.least(), [&](std::size_t begin, std::size_t end) {
       double block = 0;
@@ -57,6 +57,7 @@ class Distillation final : public Loss {
 
   double temperature_, alpha_;
   bool labels_;
+  std::int64_t axis_;
 };
 
 }  // namespace
@@ -64,7 +65,8 @@ class Distillation final : public Loss {
 std::unique_ptr<Loss> make_distillation(const Attrs &attrs) {
   const double alpha = attrs.get_float("alpha", 1);
   if (!(alpha >= 0 && alpha <= 1)) fail(QTN_EINVAL, kName, ": alpha ", alpha, " is outside [0, 1]");
-  return std::make_unique<Distillation>(positive(attrs, "temperature", 1, kName), alpha, attrs.has("alpha"));
+  return std::make_unique<Distillation>(positive(attrs, "temperature", 1, kName), alpha, attrs.has("alpha"),
+                                        class_axis(attrs, kName));
 }
 
 }  // namespace qtn::train

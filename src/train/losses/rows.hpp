@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logits as rows: the C numbers of each place of [N, C, ...].
+// Logits as rows: the C numbers of each place of [N, C, ...], or of [N, ..., C] and the like.
 #pragma once
 
 #include <algorithm>
@@ -14,18 +14,25 @@
 namespace qtn::train {
 
 struct Rows {
+  Shape places;  ///< the shape of labels
   std::size_t count, classes;
   std::size_t step;   ///< between the numbers of a row, in elements
   std::size_t batch;  ///< N
 
-  Rows(const char *who, const Tensor &logits) {
+  /// `axis` counts the classes, from the last axis where it is negative.
+  Rows(const char *who, const Tensor &logits, std::int64_t axis) {
     const Shape &shape = logits.shape();
-    if (shape.size() < 2 || shape[1] == 0)
-      fail(QTN_ESHAPE, who, ": the output is ", to_string(shape), ", not logits [N, C, ...]");
-    classes = static_cast<std::size_t>(shape[1]);
-    step = static_cast<std::size_t>(element_count(shape, 2, shape.size()));
+    const auto rank = static_cast<std::int64_t>(shape.size());
+    const auto at = static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
+    if (rank < 2 || at < 1 || at >= shape.size() || shape[at] == 0)
+      fail(QTN_ESHAPE, who, ": the output is ", to_string(shape), ", not logits of a batch with classes along axis ",
+           axis);
+    places = shape;
+    places.erase(at);
+    classes = static_cast<std::size_t>(shape[at]);
+    step = static_cast<std::size_t>(element_count(shape, at + 1, shape.size()));
     batch = static_cast<std::size_t>(shape[0]);
-    count = batch * step;
+    count = static_cast<std::size_t>(element_count(places));
   }
 
   /// The index of a row's first element.

@@ -51,7 +51,7 @@ class AwkwardFeatures : RandomNetwork {
   }
 
  private:
-  /// Of the last value; `scales_` is what its features were multiplied by.
+  /// Normalizes the last value; `scales_` is what its features were multiplied by.
   void add_norm() {
     Tensor gamma(QTN_FLOAT32, {width_});
     scales_.assign(static_cast<std::size_t>(width_), 1);
