@@ -93,32 +93,31 @@ struct Functions {
     [[gnu::always_inline]] static Floats power_of_two(Ints n) { return floats((n + 127) << 23); }
   };
 
-  /// e to the x + rest, |x| at most 120, rest small; p is from 0.7 to 1.42. Terms of Cephes' expf.
-  [[gnu::always_inline]] static Scaled exponential(Floats x, Floats rest) {
+  /// e to the x + rest, |x| at most 120, rest small or absent; p is from 0.7 to 1.42. Terms of Cephes' expf.
+  template <class... Rest>
+  [[gnu::always_inline]] static Scaled exponential(Floats x, Rest... rest) {
     constexpr float kInverseLn2 = 1.44269504f, kRound = 0x1.8p23f;
     constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;  // products of the first with n are exact
     constexpr std::int32_t kRoundBits = 0x4b400000;
     const Floats shifted = fma(x, all(kInverseLn2), all(kRound)), n = shifted - kRound;
-    const Floats r = fma(n, all(-kLn2Low), fma(n, all(-kLn2High), x)) + rest;
+    const Floats r = (fma(n, all(-kLn2Low), fma(n, all(-kLn2High), x)) + ... + rest);
     const Floats p = polynomial(r, 5.0000001201e-1f, 1.6666665459e-1f, 4.1665795894e-2f, 8.3334519073e-3f,
                                 1.3981999507e-3f, 1.9875691500e-4f);
     return {fma(p, r * r, r) + 1.0f, bits(shifted) - kRoundBits};
   }
 
-  [[gnu::always_inline]] static Floats exp(Floats x) {
-    return exponential(at_least(at_most(x, 89), -104), Floats{}).value();
-  }
+  [[gnu::always_inline]] static Floats exp(Floats x) { return exponential(at_least(at_most(x, 89), -104)).value(); }
 
-  /// For x up to 0; 0 where the result has fewer digits than others.
+  /// For x up to 0; 0 below -87, where the result has fewer digits than others.
   [[gnu::always_inline]] static Floats brief_exp(Floats x) {
-    constexpr float kLeast = -87;
-    const Floats y = exponential(at_least(x, kLeast), Floats{}).near_value();
-    return x < kLeast ? Floats{} : y;
+    constexpr float kBelow = -0x1.5c0002p6f;
+    const Floats at = at_least(x, kBelow), y = exponential(at).near_value();
+    return at == kBelow ? Floats{} : y;
   }
 
   /// e to the -|x| where x is negative, else 1, over 1 + e to the -|x|: nothing overflows.
   [[gnu::always_inline]] static Floats sigmoid(Floats x) {
-    const Floats e = exponential(at_least(-magnitude(x), -104), Floats{}).value();
+    const Floats e = exponential(at_least(-magnitude(x), -104)).value();
     return (x < 0.0f ? e : all(1)) / (1.0f + e);
   }
 
@@ -142,7 +141,7 @@ struct Functions {
   [[gnu::always_inline]] static Floats tanh(Floats x) {
     constexpr float kOne = 10, kNear = 0.625f;  // from kOne on the result is 1
     const Floats away = magnitude(x), at = at_most(away, kOne);
-    const Floats far = 1.0f - 2.0f / (exponential(at + at, Floats{}).near_value() + 1.0f);
+    const Floats far = 1.0f - 2.0f / (exponential(at + at).near_value() + 1.0f);
     const Floats square = at * at;
     const Floats p = polynomial(square, -3.33332819422e-1f, 1.33314422036e-1f, -5.37397155531e-2f, 2.06390887954e-2f,
                                 -5.70498872745e-3f);  // Cephes' tanhf
@@ -157,7 +156,7 @@ struct Functions {
     const Floats p = polynomial(at, -1.28717512e-1f, -6.34846687e-1f, -1.06777877e-1f);
     const Floats q =
         fma(square, polynomial(at, 3.83197126e-4f, -1.72853470e-5f), polynomial(at, 2.42546219e-2f, -3.88396438e-3f));
-    const Floats far = 1.0f - exponential(fma(fma(q, square * at, p), at, -at), Floats{}).near_value();
+    const Floats far = 1.0f - exponential(fma(fma(q, square * at, p), at, -at)).near_value();
     const Floats near = polynomial(square, 1.28379166e-1f, -3.76125336e-1f, 1.12819925e-1f, -2.67681349e-2f,
                                    4.99119423e-3f, -5.96761703e-4f);
     return with_sign_of(at > kNear ? far : fma(near, at, at), x);

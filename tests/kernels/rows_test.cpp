@@ -152,6 +152,39 @@ void test_softmax(void **) {
   });
 }
 
+/// Scores whose rows lie apart: the bits of a product, a sum and Softmax one after the other.
+void check_score(Random &random, const RowsKernel &kernel, std::size_t rows, std::size_t columns) {
+  const std::size_t row = columns + random.in<std::size_t>(0, 20), mask_row = random.one_in(2) ? 0 : columns + 3;
+  const std::size_t last = rows * row - (row - columns);
+  Guarded<float> x(last), mask((rows - 1) * mask_row + columns);
+  for (float &v : x.span()) v = random.real(-9, 9);
+  for (float &v : mask.span()) v = random.one_in(9) ? -3e38f : random.real(-1, 1);
+  const float factor = random.one_in(3) ? 1 : random.real(0.1f, 2);
+  const bool masked = random.one_in(2);
+  const std::vector<float> before(x.data(), x.data() + last);
+  std::vector<float> want(before);
+  for (std::size_t r = 0; r < rows; ++r) {
+    std::vector<float> scores(before.data() + r * row, before.data() + r * row + columns);
+    for (std::size_t c = 0; c < columns; ++c) {
+      scores[c] *= factor;
+      if (masked) scores[c] += mask[r * mask_row + c];
+    }
+    kernels::rows_kernels().back().softmax({scores.data(), 1, columns, 1, want.data() + r * row});
+  }
+  kernel.score({x.data(), rows, columns, static_cast<std::ptrdiff_t>(row), factor, masked ? mask.data() : nullptr,
+                static_cast<std::ptrdiff_t>(mask_row)});
+  expect_result<float>(x, want, kernel.name, "scores");
+}
+
+void test_score(void **) {
+  each_kernel(kernels::rows_kernels(), [](const RowsKernel &kernel) {
+    Random random(5);
+    for (std::size_t columns = 1; columns <= 200; ++columns)
+      for (int draw = 0; draw < 4; ++draw) check_score(random, kernel, random.in<std::size_t>(1, 40), columns);
+    for (const std::size_t columns : {std::size_t{1500}, std::size_t{5000}}) check_score(random, kernel, 3, columns);
+  });
+}
+
 void test_root_mean_square(void **) {
   const RowsKernel &ref = kernels::rows_kernels().back();
   each_kernel(kernels::rows_kernels(), [&](const RowsKernel &kernel) {
@@ -261,8 +294,9 @@ void test_products(void **) {
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(test_rows), cmocka_unit_test(test_softmax), cmocka_unit_test(test_root_mean_square),
-      cmocka_unit_test(test_sums), cmocka_unit_test(test_moments), cmocka_unit_test(test_products)};
+  const CMUnitTest tests[] = {cmocka_unit_test(test_rows),    cmocka_unit_test(test_softmax),
+                              cmocka_unit_test(test_score),   cmocka_unit_test(test_root_mean_square),
+                              cmocka_unit_test(test_sums),    cmocka_unit_test(test_moments),
+                              cmocka_unit_test(test_products)};
   return run_at_both_edges("rows", tests);
 }

@@ -28,12 +28,21 @@ struct RealPanels {
   }
 
  private:
+  using Four [[gnu::vector_size(16)]] = float;
+
   static const float *column(const GemmRealWeights &from, std::size_t j) {
     return from.b + static_cast<std::ptrdiff_t>(j) * from.column;
   }
 
+  template <std::size_t width>
+  static void copy_whole_rows(float *to, const float *row, const GemmRealWeights &from) {
+    for (std::size_t k = 0; k < from.k; ++k, to += width, row += from.row) __builtin_memcpy(to, row, width * kFloat);
+  }
+
   static void copy_rows(float *to, const GemmRealWeights &from, std::size_t j, std::size_t w, std::size_t used) {
     const float *row = column(from, j);
+    if (used == V::kNr) return copy_whole_rows<V::kNr>(to, row, from);
+    if (used == V::kNr / 2 && used == w) return copy_whole_rows<V::kNr / 2>(to, row, from);
     for (std::size_t k = 0; k < from.k; ++k, to += w, row += from.row) {
       __builtin_memcpy(to, row, used * kFloat);
       for (std::size_t c = used; c < w; ++c) to[c] = 0.0f;
@@ -45,11 +54,26 @@ struct RealPanels {
     constexpr std::size_t kBlock = 16;
     for (std::size_t begin = 0; begin < from.k; begin += kBlock) {
       const std::size_t end = begin + kBlock < from.k ? begin + kBlock : from.k;
-      for (std::size_t c = 0; c < w; ++c) {
+      std::size_t c = 0;
+      if (from.row == 1 && end - begin == kBlock)
+        for (; c + 4 <= used; c += 4)
+          for (std::size_t k = begin; k < end; k += 4) turn(to + k * w + c, w, column(from, j + c) + k, from.column);
+      for (; c < w; ++c) {
         const float *element = column(from, j + (c < used ? c : 0)) + static_cast<std::ptrdiff_t>(begin) * from.row;
         for (std::size_t k = begin; k < end; ++k, element += from.row) to[k * w + c] = c < used ? *element : 0.0f;
       }
     }
+  }
+
+  /// Four columns of four elements, as four rows.
+  static void turn(float *to, std::size_t w, const float *from, std::ptrdiff_t column) {
+    Four v[4];
+    unroll<4>([&](auto c) { __builtin_memcpy(&v[c], from + c * column, sizeof v[c]); });
+    const Four a = __builtin_shufflevector(v[0], v[1], 0, 4, 1, 5), b = __builtin_shufflevector(v[2], v[3], 0, 4, 1, 5);
+    const Four c = __builtin_shufflevector(v[0], v[1], 2, 6, 3, 7), d = __builtin_shufflevector(v[2], v[3], 2, 6, 3, 7);
+    const Four rows[] = {__builtin_shufflevector(a, b, 0, 1, 4, 5), __builtin_shufflevector(a, b, 2, 3, 6, 7),
+                         __builtin_shufflevector(c, d, 0, 1, 4, 5), __builtin_shufflevector(c, d, 2, 3, 6, 7)};
+    unroll<4>([&](auto k) { __builtin_memcpy(to + k * w, &rows[k], sizeof rows[k]); });
   }
 };
 

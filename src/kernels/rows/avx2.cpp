@@ -7,6 +7,7 @@ namespace qtn::kernels::rows_avx2 {
 void normalize(const NormalizeRowsArgs &args) { Rows<32>::normalize(args); }
 void backward(const NormalizeRowsBackwardArgs &args) { Rows<32>::backward(args); }
 void softmax(const SoftmaxRowsArgs &args) { Rows<32>::softmax(args); }
+void score(const ScoreRowsArgs &args) { Rows<32>::score(args); }
 void root_mean_square(const RootMeanSquareArgs &args) { Rows<32>::root_mean_square(args); }
 double sum(const float *x, std::size_t count) { return Rows<32>::sum(x, count); }
 void sum_columns(const SumColumnsArgs &args) { Rows<32>::sum_columns(args); }

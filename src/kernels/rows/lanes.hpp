@@ -14,21 +14,22 @@ namespace {
 template <int bytes>
 struct Vectors;
 
-// A macro, since GCC converts vectors of types that it knows only.
-#define QTN_ROW_VECTORS(bytes)                                                     \
-  template <>                                                                      \
-  struct Vectors<bytes> {                                                          \
-    using Doubles [[gnu::vector_size(bytes)]] = double;                            \
-    using Floats [[gnu::vector_size(bytes / 2)]] = float;                          \
-    static Doubles wide(Floats v) { return __builtin_convertvector(v, Doubles); }  \
-    static Floats narrow(Doubles v) { return __builtin_convertvector(v, Floats); } \
+// A macro, since GCC converts only vectors whose size it knows. On its own it converts them in halves, so the
+// instructions are named.
+#define QTN_ROW_VECTORS(bytes, to_wide, to_narrow)                \
+  template <>                                                     \
+  struct Vectors<bytes> {                                         \
+    using Doubles [[gnu::vector_size(bytes)]] = double;           \
+    using Floats [[gnu::vector_size(bytes / 2)]] = float;         \
+    static Doubles wide(Floats v) { return Doubles(to_wide); }    \
+    static Floats narrow(Doubles v) { return Floats(to_narrow); } \
   };
 #if defined(__AVX512F__)
-QTN_ROW_VECTORS(64)
+QTN_ROW_VECTORS(64, _mm512_cvtps_pd(__m256(v)), _mm512_cvtpd_ps(__m512d(v)))
 #elif defined(__AVX2__)
-QTN_ROW_VECTORS(32)
+QTN_ROW_VECTORS(32, _mm256_cvtps_pd(__m128(v)), _mm256_cvtpd_ps(__m256d(v)))
 #else
-QTN_ROW_VECTORS(16)
+QTN_ROW_VECTORS(16, __builtin_convertvector(v, Doubles), __builtin_convertvector(v, Floats))
 #endif
 #undef QTN_ROW_VECTORS
 
@@ -89,19 +90,61 @@ struct Rows : Vectors<bytes> {
             static_cast<double>(args.x[static_cast<std::ptrdiff_t>(r) * args.row + static_cast<std::ptrdiff_t>(c)]);
   }
 
-  static float largest(const float *x, std::size_t count) {
-    using V = Functions<bytes>;
-    float most = x[0];
-    if (count < V::kCount) {
-      for (std::size_t i = 1; i < count; ++i) most = x[i] > most ? x[i] : most;
-      return most;
+  /// What happens to scores before Softmax: see change().
+  struct Nothing {
+    static constexpr bool kChanges = false;
+    template <class T>
+    [[gnu::always_inline]] T operator()(T v, std::size_t, std::size_t) const {
+      return v;
     }
-    typename V::Floats top = V::load(x + count - V::kCount);
-    for (std::size_t i = 0; i + V::kCount < count; i += V::kCount) {
-      const typename V::Floats v = V::load(x + i);
+  };
+  struct Scaled {
+    static constexpr bool kChanges = true;
+    float factor;
+    template <class T>
+    [[gnu::always_inline]] T operator()(T v, std::size_t, std::size_t) const {
+      return v * factor;
+    }
+  };
+  struct ScaledAndMasked {
+    static constexpr bool kChanges = true;
+    float factor;
+    const float *addend;
+    std::ptrdiff_t row;
+    template <class T>
+    [[gnu::always_inline]] T operator()(T v, std::size_t r, std::size_t column) const {
+      T other;
+      __builtin_memcpy(&other, addend + static_cast<std::ptrdiff_t>(r) * row + column, sizeof other);
+      return v * factor + other;
+    }
+  };
+
+  /// y = f(x, row, column), and the largest of y. The last vector begins early enough to be whole, and is read before
+  /// anything is written, because y may be x. Rows shorter than a vector are left to shorter ones.
+  template <int size, class F>
+  [[gnu::always_inline]] static float change(const float *x, float *y, std::size_t count, std::size_t row, const F &f) {
+    using V = Functions<size>;
+    if (count < V::kCount) {
+      if constexpr (size > 16) return change<size / 2>(x, y, count, row, f);
+      float top = f(x[0], row, 0);
+      if constexpr (F::kChanges) y[0] = top;
+      for (std::size_t i = 1; i < count; ++i) {
+        const float v = f(x[i], row, i);
+        if constexpr (F::kChanges) y[i] = v;
+        top = v > top ? v : top;
+      }
+      return top;
+    }
+    const std::size_t last = count - V::kCount;
+    typename V::Floats top = f(V::load(x + last), row, last);
+    const typename V::Floats end = top;
+    for (std::size_t i = 0; i < last; i += V::kCount) {
+      const typename V::Floats v = f(V::load(x + i), row, i);
+      if constexpr (F::kChanges) V::store(y + i, v);
       top = v > top ? v : top;
     }
-    return fold_largest<bytes>(top);
+    if constexpr (F::kChanges) V::store(y + last, end);
+    return fold_largest<size>(top);
   }
 
   /// The largest of a vector: halves against halves.
@@ -117,12 +160,78 @@ struct Rows : Vectors<bytes> {
     }
   }
 
-  static void softmax_row(const float *x, float *y, std::size_t count) {
+  /// Exponentials of a row, and the sums that they are added to: see sum().
+  struct Sums {
+    Doubles lanes[kParts];
+    double rest;
+
+    double total() const {
+      double total = rest;
+      unroll<kParts>([&](auto part) {
+        for (std::size_t lane = 0; lane < kCount; ++lane) total += lanes[part][lane];
+      });
+      return total;
+    }
+    [[gnu::always_inline]] void add(const float *x) {
+      unroll<kParts>([&](auto part) { lanes[part] += wide(x + part * kCount); });
+    }
+  };
+
+  template <std::size_t count, class F>
+  [[gnu::always_inline]] static void add_exponentials(const float *x, float *y, Sums &sums, const F &e) {
     using V = Functions<bytes>;
-    const float top = largest(x, count);
-    V::map(x, y, count, [top](typename V::Floats v) { return V::brief_exp(v - top); });
-    const auto factor = static_cast<float>(1 / sum(y, count));
-    V::map(y, y, count, [factor](typename V::Floats v) { return v * factor; });
+    Floats halves[count / kCount];
+    unroll<count / V::kCount>([&](auto part) {
+      const typename V::Floats v = e(V::load(x + part * V::kCount));
+      V::store(y + part * V::kCount, v);
+      __builtin_memcpy(&halves[2 * part], &v, sizeof v);
+    });
+    unroll<count / kCount>([&](auto part) { sums.lanes[part % kParts] += wide(halves[part]); });
+  }
+
+  /// y = exp(x - top); y may be x.
+  [[gnu::always_inline]] static Sums exponentials(const float *x, float *y, std::size_t count, float top) {
+    using V = Functions<bytes>;
+    constexpr std::size_t kStep = V::kCount > kLanes ? V::kCount : kLanes;
+    Sums sums{};
+    const auto e = [top](typename V::Floats v) { return V::brief_exp(v - top); };
+    std::size_t i = 0;
+    if (count < V::kCount) {
+      V::map(x, y, count, e);
+    } else {
+      const typename V::Floats end = V::load(x + count - V::kCount);
+      constexpr std::size_t kMany = 4 * V::kCount;  // which hide what each of them waits for
+      for (; i + kMany <= count; i += kMany) add_exponentials<kMany>(x + i, y + i, sums, e);
+      for (; i + kStep <= count; i += kStep) add_exponentials<kStep>(x + i, y + i, sums, e);
+      if (i != count) {
+        for (std::size_t j = i; j + V::kCount < count; j += V::kCount) V::store(y + j, e(V::load(x + j)));
+        V::store(y + count - V::kCount, e(end));
+      }
+    }
+    for (; i + kLanes <= count; i += kLanes) sums.add(y + i);
+    for (; i < count; ++i) sums.rest += static_cast<double>(y[i]);
+    return sums;
+  }
+
+  /// Some rows at a time, step by step, so that what a step of a row waits for is hidden by those of others.
+  template <class F>
+  static void softmax_rows(const float *x, float *y, std::size_t rows, std::size_t columns, std::ptrdiff_t row,
+                           const F &f) {
+    using V = Functions<bytes>;
+    constexpr std::size_t kMost = 16, kFloats = 4096;  // which stay in the first level of cache
+    const std::size_t fit = kFloats / columns, block = fit < 1 ? 1 : fit > kMost ? kMost : fit;
+    const float *from = F::kChanges ? y : x;
+    float factors[kMost];
+    Sums sums[kMost];
+    for (std::size_t first = 0; first < rows; first += block) {
+      const std::size_t count = rows - first < block ? rows - first : block;
+      const auto at = [&](std::size_t r) { return static_cast<std::ptrdiff_t>(first + r) * row; };
+      for (std::size_t r = 0; r < count; ++r) factors[r] = change<bytes>(x + at(r), y + at(r), columns, first + r, f);
+      for (std::size_t r = 0; r < count; ++r) sums[r] = exponentials(from + at(r), y + at(r), columns, factors[r]);
+      for (std::size_t r = 0; r < count; ++r) factors[r] = static_cast<float>(1 / sums[r].total());
+      for (std::size_t r = 0; r < count; ++r)
+        V::map(y + at(r), y + at(r), columns, [factor = factors[r]](typename V::Floats v) { return v * factor; });
+    }
   }
 
   /// Softmax of elements `inner` apart, of as many neighbours as a vector has.
@@ -157,18 +266,24 @@ struct Rows : Vectors<bytes> {
   /// The last vector of neighbours begins early enough to be whole.
   static void softmax(const SoftmaxRowsArgs &args) {
     const std::size_t columns = args.columns, inner = args.inner;
+    if (inner == 1)
+      return softmax_rows(args.x, args.y, args.outer, columns, static_cast<std::ptrdiff_t>(columns), Nothing{});
     for (std::size_t o = 0; o < args.outer; ++o) {
       const float *x = args.x + o * columns * inner;
       float *y = args.y + o * columns * inner;
-      if (inner == 1) {
-        softmax_row(x, y, columns);
-      } else if (inner < kCount) {
+      if (inner < kCount) {
         for (std::size_t i = 0; i < inner; ++i) softmax_alone(x + i, y + i, columns, inner);
       } else {
         for (std::size_t i = 0; i + kCount < inner; i += kCount) softmax_beside(x + i, y + i, columns, inner);
         softmax_beside(x + inner - kCount, y + inner - kCount, columns, inner);
       }
     }
+  }
+
+  static void score(const ScoreRowsArgs &args) {
+    const auto run = [&](const auto &f) { softmax_rows(args.x, args.x, args.rows, args.columns, args.row, f); };
+    if (args.addend) return run(ScaledAndMasked{args.factor, args.addend, args.addend_row});
+    args.factor == 1 ? run(Nothing{}) : run(Scaled{args.factor});
   }
 
   static void root_mean_square(const RootMeanSquareArgs &args) {

@@ -10,6 +10,7 @@ namespace qtn::kernels {
     void normalize(const NormalizeRowsArgs &args);         \
     void backward(const NormalizeRowsBackwardArgs &args);  \
     void softmax(const SoftmaxRowsArgs &args);             \
+    void score(const ScoreRowsArgs &args);                 \
     void root_mean_square(const RootMeanSquareArgs &args); \
     double sum(const float *x, std::size_t count);         \
     void sum_columns(const SumColumnsArgs &args);          \
@@ -28,6 +29,7 @@ std::span<const RowsKernel> rows_kernels() {
    rows_##id::normalize,               \
    rows_##id::backward,                \
    rows_##id::softmax,                 \
+   rows_##id::score,                   \
    rows_##id::root_mean_square,        \
    rows_##id::sum,                     \
    rows_##id::sum_columns,             \

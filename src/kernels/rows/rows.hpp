@@ -42,6 +42,16 @@ struct SoftmaxRowsArgs {
   float *y;                           ///< not x
 };
 
+/// Softmax of x * factor + addend where x lies, rounded after each operation; row r begins at x + r * row.
+struct ScoreRowsArgs {
+  float *x;
+  std::size_t rows, columns;  ///< columns is at least 1
+  std::ptrdiff_t row;
+  float factor;
+  const float *addend;        ///< null: none
+  std::ptrdiff_t addend_row;  ///< elements from row to row
+};
+
 /// y = x / sqrt(mean of squares + epsilon) * scale; the quotient is formed in double and rounded.
 struct RootMeanSquareArgs {
   RowsArgs rows;
@@ -89,6 +99,7 @@ struct RowsKernel {
   void (*normalize)(const NormalizeRowsArgs &args);
   void (*backward)(const NormalizeRowsBackwardArgs &args);
   void (*softmax)(const SoftmaxRowsArgs &args);
+  void (*score)(const ScoreRowsArgs &args);
   void (*root_mean_square)(const RootMeanSquareArgs &args);
   double (*sum)(const float *x, std::size_t count);
   void (*sum_columns)(const SumColumnsArgs &args);

@@ -2,6 +2,7 @@
 // A head at a time: keys and values are packed in the scratch of a thread, and scores of some queries, which stay in the
 // second level of cache, become probabilities there.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/size.hpp"
@@ -40,6 +41,13 @@ Stack over_scores(const SlotForm &form, const Shape &scores) {
                leading_axes(scores));
 }
 
+/// 1 / x where division by x gives the bits of multiplication by that: where x is a power of two, else 0.
+float exact_inverse(float x) {
+  int exponent = 0;
+  const float inverse = 1 / x;
+  return std::fabs(std::frexp(x, &exponent)) == 0.5f && std::isnormal(x) && std::isnormal(inverse) ? inverse : 0;
+}
+
 class RealAttentionStep final : public Step {
  public:
   RealAttentionStep(const Edge &q, const Edge &k, const Edge &v, const Edge &y, std::vector<ScoreTerm> terms,
@@ -71,7 +79,11 @@ class RealAttentionStep final : public Step {
       if (term.filler) reads.push_back(term.filler->slot);
     }
     writes = {y.slot};
-    const std::size_t fit = kScoreBytes / sizeof(float) / t_ / gemm_.mr * gemm_.mr;
+    split_terms();
+    // Whole lines of cache where nothing asks for rows without gaps.
+    const bool gaps = alone_ == 0 && !(factor_ && terms_[*factor_].kind == ScoreTerm::div);
+    row_ = gaps ? round_up(t_, kLine) : t_;
+    const std::size_t fit = kScoreBytes / sizeof(float) / row_ / gemm_.mr * gemm_.mr;
     block_ = std::clamp<std::size_t>(fit, gemm_.mr, round_up(m_, gemm_.mr));
     const auto heads = static_cast<std::size_t>(element_count(batch_));
     // Few heads are shared by threads, each of which packs the keys.
@@ -83,18 +95,36 @@ class RealAttentionStep final : public Step {
 
   void run(const Context &c) const override {
     const auto heads = static_cast<std::size_t>(element_count(batch_));
-    for_chunks(c, heads * parts_, static_cast<std::size_t>(macs) / 100, [&](std::size_t lane, std::size_t chunk) {
-      const std::size_t part = chunk % parts_, rows = ceil_div(m_, parts_), first = part * rows;
-      if (first < m_) run_head(c, lane, static_cast<std::int64_t>(chunk / parts_), first, std::min(m_, first + rows));
-    });
+    const std::size_t rows = ceil_div(m_, parts_);
+    for_ranges(c, heads * parts_, static_cast<std::size_t>(macs) / 100,
+               [&](std::size_t lane, std::size_t begin, std::size_t end) {
+                 // Parts of a head that follow one another are one part.
+                 for (std::size_t chunk = begin, next; chunk < end; chunk = next) {
+                   const std::size_t head = chunk / parts_, top = head * parts_;
+                   next = std::min(end, top + parts_);
+                   const std::size_t first = (chunk - top) * rows, last = std::min(m_, (next - top) * rows);
+                   if (first < last) run_head(c, lane, static_cast<std::int64_t>(head), first, last);
+                 }
+               });
   }
 
  private:
-  static constexpr std::size_t kFewHeads = 8;
+  static constexpr std::size_t kFewHeads = 8, kLine = 16;
+
+  /// The last terms can be done on the way to Softmax: one factor, then one row of addends for each row of scores.
+  void split_terms() {
+    alone_ = terms_.size();
+    if (alone_ > 0 && terms_[alone_ - 1].kind == ScoreTerm::add && others_[alone_ - 1].column == 1) mask_ = --alone_;
+    if (alone_ == 0) return;
+    const ScoreTerm &term = terms_[alone_ - 1];
+    const Stack &other = others_[alone_ - 1];
+    if ((term.kind == ScoreTerm::mul || term.kind == ScoreTerm::div) && other.column == 0 && other.row == 0)
+      factor_ = --alone_;
+  }
 
   std::size_t values_at() const { return round_up(gemm_.packed_bytes(t_, d_ * sizeof(float)), kAlignment); }
   std::size_t packed_values() const { return round_up(gemm_.packed_bytes(e_, t_ * sizeof(float)), kAlignment); }
-  std::size_t score_bytes() const { return round_up(block_ * t_ * sizeof(float) + kReadSlack, kAlignment); }
+  std::size_t score_bytes() const { return round_up(block_ * row_ * sizeof(float) + kReadSlack, kAlignment); }
 
   const float *at(const Context &c, SlotId slot) const { return c.tensor(slot).as<const float>(); }
 
@@ -105,17 +135,31 @@ class RealAttentionStep final : public Step {
     auto *scores = reinterpret_cast<float *>(scratch), *others = reinterpret_cast<float *>(scratch + score_bytes());
     const float *q = at(c, reads[0]) + q_.offset(batch_, head);
     float *y = c.tensor(writes[0]).as<float>() + y_.offset(batch_, head);
+    const auto row_step = static_cast<std::ptrdiff_t>(row_);
+    std::size_t alone = alone_;
+    float factor = 1;
+    if (factor_) {
+      factor = *operand(c, *factor_, head, 0);
+      if (terms_[*factor_].kind == ScoreTerm::div && (factor = exact_inverse(factor)) == 0) factor = 1, ++alone;
+    }
     for (std::size_t row = first; row < last; row += block_) {
       const std::size_t count = std::min(block_, last - row);
       const auto place = static_cast<std::ptrdiff_t>(row);
-      multiply({q + place * q_.row, q_.row, count, d_}, keys, t_, kEverything, scores, static_cast<std::ptrdiff_t>(t_));
-      for (std::size_t i = 0; i < terms_.size(); ++i) {
+      multiply({q + place * q_.row, q_.row, count, d_}, keys, t_, kEverything, scores, row_step);
+      for (std::size_t i = 0; i < alone; ++i) {
         apply(c, i, head, row, count, scores, others);
         std::swap(scores, others);
       }
-      rows_.softmax({scores, count, t_, 1, others});
-      multiply({others, static_cast<std::ptrdiff_t>(t_), count, t_}, values, e_, clamp_, y + place * y_.row, y_.row);
+      const float *mask = mask_ ? operand(c, *mask_, head, row) : nullptr;
+      rows_.score({scores, count, t_, row_step, factor, mask, mask_ ? others_[*mask_].row : 0});
+      multiply({scores, row_step, count, t_}, values, e_, clamp_, y + place * y_.row, y_.row);
     }
+  }
+
+  /// The other operand of term i, of a row of scores.
+  const float *operand(const Context &c, std::size_t i, std::int64_t head, std::size_t row) const {
+    return at(c, terms_[i].other.slot) + others_[i].offset(batch_, head) +
+           static_cast<std::ptrdiff_t>(row) * others_[i].row;
   }
 
   struct Rows {
@@ -178,7 +222,9 @@ class RealAttentionStep final : public Step {
   const kernels::RowsKernel &rows_;
   Shape batch_;
   Stack q_, k_, v_, y_;
-  std::size_t m_, d_, t_, e_, block_ = 0, parts_ = 1;
+  std::size_t m_, d_, t_, e_, row_ = 0, block_ = 0, parts_ = 1;
+  std::size_t alone_ = 0;  ///< terms that are run one by one
+  std::optional<std::size_t> factor_, mask_;
   ops::Clamp clamp_;
   std::vector<ScoreTerm> terms_;
   std::vector<Stack> others_;

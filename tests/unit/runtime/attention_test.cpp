@@ -15,6 +15,7 @@ struct Term {
   const char *op;
   Shape shape;
   bool scores_first = true;
+  float value = 0;  ///< of a single number, in place of a random one
 };
 
 /// Heads of queries [B, M, H, D], keys [B, T, H, D] and values [B, T, H, E], exchanged as files do it.
@@ -61,7 +62,7 @@ struct Formula {
              {y});
       return;
     }
-    b.constant(other, random(term.shape, 0.5f, 2, seed));
+    b.constant(other, term.value != 0 ? Tensor::scalar(term.value) : random(term.shape, 0.5f, 2, seed));
     b.node(op, cat("term", i),
            term.scores_first ? std::vector<std::string>{s, other} : std::vector<std::string>{other, s}, {y});
   }
@@ -105,6 +106,11 @@ void test_dialects(void **) {
   expect_one_step({}, "bare");
   expect_one_step({.terms = {{"Mul", {}}, {"Add", {2, 1, 1, 7}}}}, "scaled and masked");
   expect_one_step({.terms = {{"Div", {1}}, {"Add", {1, 3, 5, 7}}, {"Add", {2, 1, 5, 1}}}}, "bias of positions");
+  for (const float scale : {8.0f, -0.25f, 5.657f})
+    expect_one_step({.terms = {{"Div", {}, true, scale}, {"Add", {2, 3, 5, 7}}}}, cat("divided by ", scale));
+  expect_one_step({.terms = {{"Mul", {3, 1, 1}}, {"Add", {7}}}}, "a scale for each head");
+  expect_one_step({.terms = {{"Add", {5, 1}}, {"Mul", {}, false}}}, "a bias of queries, scaled");
+  expect_one_step({.terms = {{"Add", {3, 5, 7}}, {"Add", {2, 1, 5, 7}}}}, "biased and masked");
   expect_one_step({.terms = {{"Mul", {3, 1, 1}, false}, {"Where", {1, 1, 5, 7}}}}, "a scale for each head, chosen");
   expect_one_step({.terms = {{"Where", {2, 1, 1, 7}, false}, {"Where", {5, 7}}}}, "chosen twice");
   expect_one_step({.terms = {{"Add", {5, 7}, false}, {"Sub", {7}}}}, "sums and differences");
