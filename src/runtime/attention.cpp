@@ -68,6 +68,15 @@ class Finder {
     return std::nullopt;
   }
 
+  Shape stack_of(ValueId v) const { return Shape(std::span(shape(v)).first(shape(v).size() - 2)); }
+
+  /// Whether the node gives the same matrices in the same order.
+  bool restacks(const Node &node) const {
+    if (std::string_view(node.op->name) != "Reshape" || inner(node.inputs[0]) < 0) return false;
+    const std::span<const std::int64_t> from(shape(node.inputs[0])), to(shape(node.outputs[0]));
+    return std::ranges::equal(from.last(2), to.last(2));
+  }
+
   bool is_softmax(const Node &node) const {
     if (std::string_view(node.op->name) != "Softmax") return false;
     const auto rank = static_cast<std::int64_t>(shape(node.outputs[0]).size());
@@ -94,6 +103,7 @@ class Finder {
     AttentionFormula formula;
     std::vector<std::size_t> inside{static_cast<std::size_t>(softmax)};
     ValueId scores = g_.nodes[inside[0]].inputs[0];
+    bool restacked = false;
     while (formula.terms.size() <= kMostTerms) {
       const std::ptrdiff_t n = inner(scores);
       if (n < 0) return;
@@ -104,12 +114,21 @@ class Finder {
         formula.keys = before.inputs[1];
         break;
       }
+      if (restacks(before)) {
+        restacked = true;
+        scores = before.inputs[0];
+        continue;
+      }
       const std::optional<std::size_t> operand = scores_of(before);
       if (!operand) return;
       formula.terms.emplace_back(&before, *operand);
       scores = before.inputs[*operand];
     }
     if (formula.terms.size() > kMostTerms) return;
+    // One matrix of scores for each of the result, in the same stack.
+    if (restacked &&
+        (stack_of(scores) != stack_of(node.outputs[0]) || stack_of(node.inputs[0]) != stack_of(node.outputs[0])))
+      return;
     std::reverse(formula.terms.begin(), formula.terms.end());
     formula.values = node.inputs[1];
     formula.by_query = goes_by_query(node.outputs[0]);

@@ -12,7 +12,8 @@ namespace qtn::runtime {
 /// values = softmax(terms(queries keys)) values
 struct AttentionFormula {
   graph::ValueId queries, keys, values;  ///< [..., M, D], [..., D, T] and [..., T, E]
-  /// Mul, Div, Add, Sub or Where, first things first; each is followed by which of its inputs are the scores.
+  /// Mul, Div, Add, Sub or Where, first things first; each is followed by which of its inputs are the scores. Reshapes
+  /// may lie between them, as those of shifted windows do, which leave the matrices of scores and their order.
   std::vector<std::pair<const graph::Node *, std::size_t>> terms;
   /// What reads the result exchanges its axes of heads and queries, and may find it lying so.
   bool by_query = false;

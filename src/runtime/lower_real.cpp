@@ -251,19 +251,22 @@ ScoreTerm::Kind kind_of(std::string_view op) {
   return op == "Sub" ? ScoreTerm::sub : ScoreTerm::add;
 }
 
+Shape stack_of(const Shape &matrices) { return Shape(std::span(matrices).first(matrices.size() - 2)); }
+
 }  // namespace
 
 void RealLowering::lower_attention(const AttentionFormula &formula) {
+  const Shape &shape = shape_of(output());
   std::vector<ScoreTerm> terms;
   for (const auto &[node, scores] : formula.terms) {
     const ScoreTerm::Kind kind = kind_of(node->op->name);
-    if (kind == ScoreTerm::where)
-      terms.push_back(
-          {kind, scores == 1, edge(side_by_side(node->inputs[0])), edge(side_by_side(node->inputs[3 - scores]))});
-    else
-      terms.push_back({kind, scores == 0, edge(side_by_side(node->inputs[1 - scores]))});
+    const bool where = kind == ScoreTerm::where;
+    const Edge other = edge(side_by_side(node->inputs[where ? 0 : 1 - scores]));
+    // Values may repeat scores, which then are those of the result.
+    const Shape own = stack_of(shape_of(node->outputs[0])), whole = stack_of(shape);
+    terms.push_back({kind, element_count(own) == element_count(whole) ? own : whole, scores == (where ? 1 : 0), other});
+    if (where) terms.back().filler = edge(side_by_side(node->inputs[3 - scores]));
   }
-  const Shape &shape = shape_of(output());
   Shape strides = contiguous_strides(shape);
   if (formula.by_query) {
     const std::size_t queries = shape.size() - 2, heads = shape.size() - 3;

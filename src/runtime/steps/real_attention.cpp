@@ -36,9 +36,11 @@ kernels::Arithmetic arithmetic_of(ScoreTerm::Kind kind) {
 Shape leading_axes(const Shape &shape) { return Shape(std::span(shape).first(shape.size() - 2)); }
 
 /// An operand of a term, as if it had the shape of the scores; its columns repeat where they are 0 apart.
-Stack over_scores(const SlotForm &form, const Shape &scores) {
-  return Stack({form.dtype, scores, broadcast_strides(form.shape, form.strides, scores), nullptr},
-               leading_axes(scores));
+Stack over_scores(const SlotForm &form, const Shape &stack, std::size_t rows, std::size_t columns) {
+  Shape scores = stack;
+  scores.push_back(static_cast<std::int64_t>(rows));
+  scores.push_back(static_cast<std::int64_t>(columns));
+  return Stack({form.dtype, scores, broadcast_strides(form.shape, form.strides, scores), nullptr}, stack);
 }
 
 /// 1 / x where division by x gives the bits of multiplication by that: where x is a power of two, else 0.
@@ -69,13 +71,11 @@ class RealAttentionStep final : public Step {
     op = "Attention";
     kernel = gemm_.name;
     reads = {q.slot, k.slot, v.slot};
-    Shape scores = batch_;
-    scores.push_back(static_cast<std::int64_t>(m_));
-    scores.push_back(static_cast<std::int64_t>(t_));
     for (const ScoreTerm &term : terms_) {
+      const auto over = [&](const SlotForm &form) { return over_scores(form, term.stack, m_, t_); };
       reads.push_back(term.other.slot);
-      others_.push_back(over_scores(term.other.form, scores));
-      fillers_.push_back(term.filler ? std::optional(over_scores(term.filler->form, scores)) : std::nullopt);
+      others_.push_back(over(term.other.form));
+      fillers_.push_back(term.filler ? std::optional(over(term.filler->form)) : std::nullopt);
       if (term.filler) reads.push_back(term.filler->slot);
     }
     writes = {y.slot};
@@ -158,7 +158,7 @@ class RealAttentionStep final : public Step {
 
   /// The other operand of term i, of a row of scores.
   const float *operand(const Context &c, std::size_t i, std::int64_t head, std::size_t row) const {
-    return at(c, terms_[i].other.slot) + others_[i].offset(batch_, head) +
+    return at(c, terms_[i].other.slot) + others_[i].offset(terms_[i].stack, head) +
            static_cast<std::ptrdiff_t>(row) * others_[i].row;
   }
 
@@ -189,12 +189,12 @@ class RealAttentionStep final : public Step {
              const float *scores, float *to) const {
     const ScoreTerm &term = terms_[i];
     const Stack &other = others_[i];
-    const std::ptrdiff_t offset = other.offset(batch_, head) + static_cast<std::ptrdiff_t>(row) * other.row;
+    const std::ptrdiff_t offset = other.offset(term.stack, head) + static_cast<std::ptrdiff_t>(row) * other.row;
     if (term.kind == ScoreTerm::where) {
       const Stack &filler = *fillers_[i];
       return select(
           term, c.tensor(term.other.slot).as<const bool>() + offset, other,
-          at(c, term.filler->slot) + filler.offset(batch_, head) + static_cast<std::ptrdiff_t>(row) * filler.row,
+          at(c, term.filler->slot) + filler.offset(term.stack, head) + static_cast<std::ptrdiff_t>(row) * filler.row,
           filler, count, scores, to);
     }
     const kernels::PointwiseOperand mine{scores, static_cast<std::ptrdiff_t>(t_), false};

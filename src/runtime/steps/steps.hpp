@@ -86,6 +86,7 @@ StepPtr make_real_matmul(const Edge &a, const Edge &b, const Edge &y, const ops:
 /// `filler`, or the reverse.
 struct ScoreTerm {
   enum Kind { add, sub, mul, div, where } kind;
+  Shape stack;        ///< the axes of the scores before those of their matrices, as this term sees them
   bool scores_first;  ///< of the two operands
   Edge other;         ///< float, or bool for where; broadcasts over scores; elements of its rows lie side by side
   std::optional<Edge> filler{};

@@ -149,6 +149,45 @@ void test_broadcasts(void **) {
   assert_int_equal(steps, 1);
 }
 
+/// Windows that are split from samples for a mask, and joined again, as shifted windows are.
+void test_windows(void **) {
+  constexpr std::int64_t kSamples = 2, kWindows = 3, kHeads = 4, kTokens = 5, kFeatures = 6;
+  const auto build = [](const Shape &split, const Shape &joined, const Shape &mask, std::vector<std::string> outputs) {
+    GraphBuilder b;
+    b.input("q", {kSamples * kWindows, kHeads, kTokens, kFeatures}).input("v", {kHeads, kTokens, kFeatures});
+    b.input("k", {kSamples * kWindows, kHeads, kFeatures, kTokens});
+    b.constant("bias", random({1, kHeads, kTokens, kTokens}, -1, 1, 4)).constant("mask", random(mask, -1, 1, 5));
+    b.constant("split", Tensor::from_ints(split)).constant("joined", Tensor::from_ints(joined));
+    b.node("MatMul", "scores", {"q", "k"}, {"s"}).node("Add", "biased", {"s", "bias"}, {"b"});
+    b.node("Reshape", "to windows", {"b", "split"}, {"w"}).node("Add", "masked", {"w", "mask"}, {"m"});
+    b.node("Reshape", "back", {"m", "joined"}, {"j"}).node("Softmax", "softmax", {"j"}, {"p"});
+    b.node("MatMul", "mean", {"p", "v"}, {"y"});
+    return b.build(outputs);
+  };
+  const std::vector<Tensor> inputs{random({kSamples * kWindows, kHeads, kTokens, kFeatures}, -1, 1, 1),
+                                   random({kHeads, kTokens, kFeatures}, -1, 1, 2),
+                                   random({kSamples * kWindows, kHeads, kFeatures, kTokens}, -1, 1, 3)};
+  const Shape joined{kSamples * kWindows, kHeads, kTokens, kTokens};
+  const auto check = [&](const Shape &split, const Shape &end, const Shape &mask, std::size_t expected) {
+    each_isa([&](const std::string &isa) {
+      std::size_t steps = 0;
+      const Tensor want = run(build(split, end, mask, {"y", "p"}), inputs, runtime::Engine::native, 1, steps)[0];
+      assert_int_equal(steps, 0);
+      for (const int threads : {1, 3}) {
+        expect_equal(run(build(split, end, mask, {"y"}), inputs, runtime::Engine::native, threads, steps)[0], want,
+                     isa);
+        assert_int_equal(steps, expected);
+      }
+    });
+  };
+  check({kSamples, kWindows, kHeads, kTokens, kTokens}, joined, {1, kWindows, 1, kTokens, kTokens}, 1);
+  check({kSamples, -1, kTokens, kTokens}, joined, {kWindows * kHeads, kTokens, 1}, 1);
+  check({kSamples * kWindows * kHeads, kTokens, kTokens}, joined, {kTokens}, 1);
+  // Other matrices, and a result in another stack.
+  check({kSamples * kWindows, kHeads, 1, kTokens * kTokens}, joined, {kTokens * kTokens}, 0);
+  check({kSamples, kWindows, kHeads, kTokens, kTokens}, {kSamples, kWindows, kHeads, kTokens, kTokens}, {kTokens}, 0);
+}
+
 /// A query that sees nothing is NaN in a formula, and no other is.
 void test_rows_without_keys(void **) {
   GraphBuilder b;
@@ -225,8 +264,9 @@ void test_rounded_result(void **) {
 
 int main() {
   const CMUnitTest tests[] = {
-      cmocka_unit_test(qtn::test::test_dialects),    cmocka_unit_test(qtn::test::test_sizes),
-      cmocka_unit_test(qtn::test::test_broadcasts),  cmocka_unit_test(qtn::test::test_rows_without_keys),
-      cmocka_unit_test(qtn::test::test_others_stay), cmocka_unit_test(qtn::test::test_rounded_result)};
+      cmocka_unit_test(qtn::test::test_dialects),          cmocka_unit_test(qtn::test::test_sizes),
+      cmocka_unit_test(qtn::test::test_broadcasts),        cmocka_unit_test(qtn::test::test_windows),
+      cmocka_unit_test(qtn::test::test_rows_without_keys), cmocka_unit_test(qtn::test::test_others_stay),
+      cmocka_unit_test(qtn::test::test_rounded_result)};
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
