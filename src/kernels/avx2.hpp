@@ -65,5 +65,24 @@ inline __m256i load(const void *p) { return _mm256_loadu_si256(static_cast<const
 inline void store(void *p, __m256i v) { _mm256_storeu_si256(static_cast<__m256i *>(p), v); }
 inline __m256 scaled(__m256i acc, __m256 multiplier) { return _mm256_mul_ps(_mm256_cvtepi32_ps(acc), multiplier); }
 
+/// The first `columns` of v where the vectors before it end, by a mask only where it is needed: some CPUs take as long for
+/// a masked store as for a dozen others.
+class ColumnStore {
+ public:
+  ColumnStore(std::size_t columns, std::size_t before)
+      : whole_(columns >= before + 8),
+        mask_(_mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(columns) - static_cast<int>(before)),
+                                 _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))) {}
+
+  void operator()(char *y, __m256 v) const {
+    const auto to = reinterpret_cast<float *>(y);
+    whole_ ? _mm256_storeu_ps(to, v) : _mm256_maskstore_ps(to, mask_, v);
+  }
+
+ private:
+  bool whole_;
+  __m256i mask_;
+};
+
 }  // namespace
 }  // namespace qtn::kernels

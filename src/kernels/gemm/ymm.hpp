@@ -66,16 +66,14 @@ class YmmStoreF32 {
 
   template <int mr, int nv>
   void operator()(const __m256i (&acc)[mr][nv], const Tile &t) const {
-    const __m256i count = _mm256_set1_epi32(static_cast<int>(t.columns));
     unroll<nv>([&](auto j) {
       const __m256 m = _mm256_castsi256_ps(load(t.multiplier + 32 * j));
-      const __m256i column = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(8 * j));
-      const __m256i mask = _mm256_cmpgt_epi32(count, column);
+      const ColumnStore store(t.columns, 8 * j);
       char *y = t.y + 32 * j;
       unroll<mr>([&](auto r) {
         // In this order of operands, min and max keep a NaN, as comparisons do.
         const __m256 v = _mm256_min_ps(hi_, _mm256_max_ps(lo_, scaled(acc[r][j], m)));
-        _mm256_maskstore_ps(reinterpret_cast<float *>(y), mask, v);
+        store(y, v);
         y += t.ldy;
       });
     });
@@ -94,11 +92,9 @@ class YmmStoreRows {
 
   template <int mr, int nv>
   void operator()(const __m256i (&acc)[mr][nv], const Tile &t) const {
-    const __m256i count = _mm256_set1_epi32(static_cast<int>(t.columns));
     unroll<nv>([&](auto j) {
       const std::size_t at = t.column + 8 * j;
-      const __m256i column = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(8 * j));
-      const __m256i mask = _mm256_cmpgt_epi32(count, column);
+      const ColumnStore store(t.columns, 8 * j);
       char *y = t.y + 32 * j;
       unroll<mr>([&](auto r) {
         const __m256i sums = load(reinterpret_cast<const char *>(rows_.sums + at));
@@ -108,7 +104,7 @@ class YmmStoreRows {
         const __m256 real = scaled(_mm256_sub_epi32(settled(acc[r][j]), moved), scale);
         // In this order of operands, min and max keep a NaN, as comparisons do.
         const __m256 v = _mm256_min_ps(hi_, _mm256_max_ps(lo_, _mm256_add_ps(real, _mm256_loadu_ps(rows_.bias + at))));
-        _mm256_maskstore_ps(reinterpret_cast<float *>(y), mask, v);
+        store(y, v);
         y += t.ldy;
       });
     });

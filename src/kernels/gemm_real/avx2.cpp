@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <immintrin.h>
+#include "kernels/avx2.hpp"
 
 #include "kernels/gemm/broadcast.hpp"
 #include "kernels/gemm/in_place.hpp"
@@ -27,15 +27,13 @@ class Store {
 
   template <int mr, int nv>
   void operator()(const __m256 (&acc)[mr][nv], const Tile &t) const {
-    const __m256i count = _mm256_set1_epi32(static_cast<int>(t.columns));
     unroll<nv>([&](auto j) {
-      const __m256i column = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(8 * j));
-      const __m256i mask = _mm256_cmpgt_epi32(count, column);
+      const ColumnStore store(t.columns, 8 * j);
       char *y = t.y + 32 * j;
       unroll<mr>([&](auto r) {
         // In this order of operands, min and max keep a NaN, as comparisons do.
         const __m256 v = _mm256_min_ps(hi_, _mm256_max_ps(lo_, acc[r][j]));
-        _mm256_maskstore_ps(reinterpret_cast<float *>(y), mask, v);
+        store(y, v);
         y += t.ldy;
       });
     });
