@@ -88,7 +88,7 @@ void test_rows(void **) {
   each_kernel(kernels::rows_kernels(), [](const RowsKernel &kernel) {
     Random random(1);
     for (std::size_t columns = 2; columns <= 80; ++columns)
-      check(random, kernel, random.in<std::size_t>(1, 5), columns);
+      check(random, kernel, random.in<std::size_t>(1, 11), columns);
     check(random, kernel, 3, 768);
   });
 }

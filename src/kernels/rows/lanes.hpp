@@ -49,19 +49,28 @@ struct Rows : Vectors<bytes> {
     return v;
   }
 
-  /// The sum of terms: vector(i, part) from i on, one(i) of the rest.
-  template <class Vector, class One>
-  [[gnu::always_inline]] static double sum(std::size_t count, const Vector &vector, const One &one) {
-    Doubles lanes[kParts] = {};
+  /// For each of some rows the sum of terms: vector(row, i) from i on, one(row, i) of the rest.
+  template <int rows, class Vector, class One>
+  [[gnu::always_inline]] static void sums(std::size_t count, const Vector &vector, const One &one,
+                                          double (&totals)[rows]) {
+    Doubles lanes[rows][kParts] = {};
     std::size_t i = 0;
     for (; i + kLanes <= count; i += kLanes)
-      unroll<kParts>([&](auto part) { lanes[part] += vector(i + part * kCount); });
-    double total = 0;
-    for (; i < count; ++i) total += one(i);
+      unroll<kParts>([&](auto part) { unroll<rows>([&](auto r) { lanes[r][part] += vector(r, i + part * kCount); }); });
+    for (double &total : totals) total = 0;
+    for (; i < count; ++i) unroll<rows>([&](auto r) { totals[r] += one(r, i); });
     unroll<kParts>([&](auto part) {
-      for (std::size_t lane = 0; lane < kCount; ++lane) total += lanes[part][lane];
+      for (std::size_t lane = 0; lane < kCount; ++lane)
+        unroll<rows>([&](auto r) { totals[r] += lanes[r][part][lane]; });
     });
-    return total;
+  }
+
+  template <class Vector, class One>
+  [[gnu::always_inline]] static double sum(std::size_t count, const Vector &vector, const One &one) {
+    double total[1];
+    sums<1>(
+        count, [&](auto, std::size_t i) { return vector(i); }, [&](auto, std::size_t i) { return one(i); }, total);
+    return total[0];
   }
 
   static double sum(const float *x, std::size_t count) {
@@ -311,19 +320,35 @@ struct Rows : Vectors<bytes> {
     Floats v(const float *x) const { return narrow((wide(x) - mean) * rstd); }
   };
 
-  static RowMoments moments(const float *x, std::size_t count) {
-    const double mean = sum(x, count) / static_cast<double>(count);
-    const double squares = sum(
+  /// Moments of rows without gaps.
+  template <int rows>
+  [[gnu::always_inline]] static void moments(const float *x, std::size_t count, RowMoments (&moments)[rows]) {
+    const auto at = [&](auto row, std::size_t i) __attribute__((always_inline)) {
+      return x + static_cast<std::size_t>(row) * count + i;
+    };
+    double means[rows], squares[rows];
+    sums<rows>(
+        count, [&](auto row, std::size_t i) { return wide(at(row, i)); },
+        [&](auto row, std::size_t i) { return static_cast<double>(*at(row, i)); }, means);
+    for (double &mean : means) mean /= static_cast<double>(count);
+    sums<rows>(
         count,
-        [&](std::size_t i) {
-          const Doubles away = wide(x + i) - mean;
+        [&](auto row, std::size_t i) {
+          const Doubles away = wide(at(row, i)) - means[row];
           return away * away;
         },
-        [&](std::size_t i) {
-          const double away = static_cast<double>(x[i]) - mean;
+        [&](auto row, std::size_t i) {
+          const double away = static_cast<double>(*at(row, i)) - means[row];
           return away * away;
-        });
-    return {mean, squares / static_cast<double>(count)};
+        },
+        squares);
+    for (int row = 0; row < rows; ++row) moments[row] = {means[row], squares[row] / static_cast<double>(count)};
+  }
+
+  static RowMoments moments(const float *x, std::size_t count) {
+    RowMoments one[1];
+    moments<1>(x, count, one);
+    return one[0];
   }
 
   static Row row_of(const RowsArgs &args, const float *x) {
@@ -341,23 +366,36 @@ struct Rows : Vectors<bytes> {
       args.y[i] = static_cast<float>((static_cast<double>(args.x[i]) - args.mean) * args.gain + args.shift);
   }
 
-  static void normalize(const NormalizeRowsArgs &args) {
+  template <int rows>
+  static void normalize(const NormalizeRowsArgs &args, std::size_t first) {
     const RowsArgs &r = args.rows;
-    for (std::size_t index = 0; index < r.rows; ++index) {
-      const float *x = r.x + index * r.columns;
-      float *y = args.y + index * r.columns;
-      const Row row = row_of(r, x);
-      std::size_t i = 0;
-      for (; i + kCount <= r.columns; i += kCount) {
-        Floats v = row.v(x + i) * load(r.scale + i);
+    const float *x = r.x + first * r.columns;
+    float *y = args.y + first * r.columns;
+    RowMoments moments_of[rows];
+    Row row[rows];
+    moments<rows>(x, r.columns, moments_of);
+    for (int k = 0; k < rows; ++k) row[k] = {moments_of[k].mean, 1 / std::sqrt(moments_of[k].variance + r.epsilon)};
+    std::size_t i = 0;
+    for (; i + kCount <= r.columns; i += kCount)
+      unroll<rows>([&](auto k) {
+        Floats v = row[k].v(x + k * r.columns + i) * load(r.scale + i);
         if (args.shift) v += load(args.shift + i);
-        __builtin_memcpy(y + i, &v, sizeof v);
+        __builtin_memcpy(y + k * r.columns + i, &v, sizeof v);
+      });
+    for (; i < r.columns; ++i)
+      for (std::size_t k = 0; k < rows; ++k) {
+        float &v = y[k * r.columns + i];
+        v = row[k].v(x[k * r.columns + i]) * r.scale[i];
+        if (args.shift) v += args.shift[i];
       }
-      for (; i < r.columns; ++i) {
-        y[i] = row.v(x[i]) * r.scale[i];
-        if (args.shift) y[i] += args.shift[i];
-      }
-    }
+  }
+
+  /// Some rows at once, so that their sums do not wait for themselves.
+  static void normalize(const NormalizeRowsArgs &args) {
+    constexpr int kRows = bytes == 16 ? 2 : 4;
+    std::size_t first = 0;
+    for (; first + kRows <= args.rows.rows; first += kRows) normalize<kRows>(args, first);
+    for (; first < args.rows.rows; ++first) normalize<1>(args, first);
   }
 
   static void add(double *sums, Floats v) {
