@@ -65,8 +65,8 @@ inline __m256i load(const void *p) { return _mm256_loadu_si256(static_cast<const
 inline void store(void *p, __m256i v) { _mm256_storeu_si256(static_cast<__m256i *>(p), v); }
 inline __m256 scaled(__m256i acc, __m256 multiplier) { return _mm256_mul_ps(_mm256_cvtepi32_ps(acc), multiplier); }
 
-/// The first `columns` of v where the vectors before it end, by a mask only where it is needed: some CPUs take as long for
-/// a masked store as for a dozen others.
+/// Stores what of a vector lies within `columns`, where `before` of them come before it. A mask is used only where it
+/// is needed: some CPUs take as long for a masked store as for a dozen others.
 class ColumnStore {
  public:
   ColumnStore(std::size_t columns, std::size_t before)
