@@ -5,6 +5,7 @@ be sent to a worker. A worker that dies loses nothing: Dask computes its partiti
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -46,6 +47,16 @@ def _shared(job: Job) -> Any:
     return delayed(_same, pure=True)(job, dask_key_name=f"qtensor-{job.key}")
 
 
+def _sent(client: Any, job: Job) -> Any:
+    """The same, where there is a client, as a graph of its own. Dask warns of graphs that are large because of what a program puts
+    into them, and a model has to travel."""
+    if client is None:
+        return _shared(job)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sending large graph")
+        return client.compute(_shared(job))
+
+
 def client_of(engine: Any) -> Any:
     """A Client; None where there is none, and Dask's own schedulers compute."""
     if engine is not None and engine != "dask":
@@ -62,11 +73,11 @@ class Dask(Local):
         self._partitions = _parts(dataset)
 
     def each(self, work: Callable[..., Any], job: Job, todo: Sequence[int]) -> Iterator[tuple[int, Any]]:
-        run, shared = delayed(partial(_run, work, self._table), pure=False), _shared(job)
+        run, shared = delayed(partial(_run, work, self._table), pure=False), _sent(self._client, job)
         return self._computed([(index, run(shared, index, self._partitions[index])) for index in todo])
 
     def chain(self, work: Callable[..., Any], job: Job) -> Iterator[tuple[int, Any]]:
-        run, shared = delayed(partial(_run, work, self._table), pure=False), _shared(job)
+        run, shared = delayed(partial(_run, work, self._table), pure=False), _sent(self._client, job)
         tasks: list[tuple[int, Any]] = []
         for index, partition in enumerate(self._partitions):
             tasks.append((index, run(shared, index, partition, *(task for _, task in tasks[-1:]))))

@@ -6,7 +6,7 @@ import unittest
 
 import numpy as np
 from mpi4py import MPI
-from shared import IMAGES, SAMPLES, Case, file_of, observer, of_one_process, pairs
+from shared import IMAGES, SAMPLES, Case, file_of, networks, observer, of_one_process, pairs
 
 import qtensor as qt
 from qtensor import distributed
@@ -22,6 +22,10 @@ class Ranks(Case):
             for parts in 1, 2, 3, 7:
                 got = distributed.calibrate(self.model, observer(kind), np.array_split(SAMPLES, parts), engine=COMM)
                 self.assertEqual(file_of(got), want)
+
+    def test_networks(self):
+        for network in networks().values():
+            self.as_in_one_process(network, COMM, driver=RANK == 0)
 
     def test_prediction(self):
         got = distributed.predict(self.int8, np.array_split(IMAGES, 5), engine=COMM)

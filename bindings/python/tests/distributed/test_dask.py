@@ -3,10 +3,12 @@
 
 import os
 import signal
+import tempfile
 import unittest
+import warnings
 
 import numpy as np
-from shared import IMAGES, LABELS, ROOT, SAMPLES, Case, Slow, file_of, missing, observer, of_one_process, pairs
+from shared import IMAGES, LABELS, SAMPLES, Case, KilledOnce, Slow, file_of, missing, networks, observer, of_one_process, pairs
 
 import qtensor as qt
 from qtensor import distributed
@@ -36,6 +38,7 @@ class Dask(Case):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "300s"})  # on a busy machine another one takes long to begin
         cls.cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50)
         cls.client = Client(cls.cluster)
 
@@ -57,12 +60,24 @@ class Dask(Case):
             for parts in 2, 5:
                 self.assertEqual(self.calibrated(np.array_split(SAMPLES, parts), config, engine=self.client), want)
 
-    def test_another_network(self):
-        model = qt.Model.load(ROOT / "tests/conformance/networks/mobilenet_v2.onnx")
-        samples = np.random.default_rng(1).standard_normal((9, 3, 16, 16)).astype(np.float32)
-        for config in "onnx", "fbgemm":
-            got = distributed.calibrate(model, config, np.array_split(samples, 4), engine=self.client)
-            self.assertEqual(file_of(got), of_one_process(model, config, samples))
+    def test_networks(self):
+        for name, network in networks().items():
+            with self.subTest(name), warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                self.as_in_one_process(network, self.client)
+                self.assertFalse([str(one.message) for one in said if "large graph" in str(one.message)])
+        model, samples = networks()["mobilenet_v2"].model, networks()["mobilenet_v2"].samples
+        got = distributed.calibrate(model, "fbgemm", np.array_split(samples, 4), engine=self.client)
+        self.assertEqual(file_of(got), of_one_process(model, "fbgemm", samples))
+
+    def test_networks_where_workers_are_killed(self):
+        for name, network in networks().items():
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                marks = [os.path.join(folder, str(i)) for i in range(3)]
+                left = iter(marks)
+                self.as_in_one_process(network, self.client, lambda partition: KilledOnce(partition, next(left)))
+                self.assertEqual([os.path.exists(mark) for mark in marks], [True] * 3)
+        self.client.wait_for_workers(2)
 
     def test_a_worker_that_is_killed_changes_nothing(self):
         for kind in "mse", "histogram":

@@ -11,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-from shared import DIGITS, missing
+from shared import DIGITS, MPI_OPTIONS, missing
 
 try:
     import mpi4py  # noqa: F401
@@ -21,8 +21,6 @@ if not shutil.which("mpiexec"):
     missing("mpiexec")
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Open MPI wants to be asked twice before it runs as root, and once where there are fewer cores than processes.
-OPTIONS = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
 
 
 def command(ranks, *program):
@@ -32,7 +30,7 @@ def command(ranks, *program):
 class Mpi(unittest.TestCase):
     def test_ranks(self):
         for ranks in 1, 2, 4:
-            done = subprocess.run(command(ranks, HERE / "mpi_ranks.py"), env={**os.environ, **OPTIONS}, capture_output=True, text=True,
+            done = subprocess.run(command(ranks, HERE / "mpi_ranks.py"), env={**os.environ, **MPI_OPTIONS}, capture_output=True, text=True,
                                   timeout=200)
             self.assertEqual(done.returncode, 0, f"{ranks} ranks:\n{done.stdout}{done.stderr}")
 
@@ -44,7 +42,7 @@ class Mpi(unittest.TestCase):
                 example = HERE.parents[3] / "examples/mpi/calibrate.py"
                 done = subprocess.run(command(ranks, example, DIGITS / "digits.onnx", DIGITS / "calibration.npy", path,
                                               DIGITS / "test_images.npy", DIGITS / "test_labels.npy"),
-                                      env={**os.environ, **OPTIONS}, capture_output=True, text=True, timeout=200)
+                                      env={**os.environ, **MPI_OPTIONS}, capture_output=True, text=True, timeout=200)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertIn("97.78 %", done.stdout)
                 files.append(path.read_bytes())
@@ -54,7 +52,7 @@ class Mpi(unittest.TestCase):
         """MPI ends all ranks where one dies; what a checkpoint holds is not computed again."""
         with tempfile.TemporaryDirectory() as folder:
             arguments = command(2, HERE / "mpi_checkpoint.py", folder)
-            first = subprocess.Popen(arguments, env={**os.environ, **OPTIONS}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            first = subprocess.Popen(arguments, env={**os.environ, **MPI_OPTIONS}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
             pid = int(first.stdout.readline().split()[1])
             while len(os.listdir(folder)) < 2:
                 time.sleep(0.01)
@@ -63,9 +61,22 @@ class Mpi(unittest.TestCase):
             self.assertNotEqual(first.returncode, 0)
             done = len(os.listdir(folder))
             self.assertLess(done, 8)
-            second = subprocess.run(arguments, env={**os.environ, **OPTIONS}, capture_output=True, text=True, timeout=200)
+            second = subprocess.run(arguments, env={**os.environ, **MPI_OPTIONS}, capture_output=True, text=True, timeout=200)
             self.assertEqual(second.returncode, 0, second.stderr)
             self.assertIn(f"equal, {8 - done} computed", second.stdout)
+
+    def test_ranks_that_are_killed(self):
+        """The same call gives the result of one process where it is made again."""
+        for name in "digits", "mobilenet_v2":
+            for what in "calibrate", "predict", "evaluate":
+                with self.subTest(f"{what} {name}"), tempfile.TemporaryDirectory() as folder:
+                    arguments = command(2, HERE / "mpi_killed.py", what, name, folder)
+                    first, second = (subprocess.run(arguments, env={**os.environ, **MPI_OPTIONS}, capture_output=True, text=True, timeout=200)
+                                     for _ in range(2))
+                    self.assertNotEqual(first.returncode, 0)
+                    self.assertNotIn("equal", first.stdout)
+                    self.assertTrue(os.path.exists(os.path.join(folder, "killed")))
+                    self.assertEqual((second.returncode, second.stdout), (0, "equal\n"), second.stderr)
 
 
 if __name__ == "__main__":

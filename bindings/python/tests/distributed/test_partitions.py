@@ -9,7 +9,8 @@ import tempfile
 import unittest
 
 import numpy as np
-from shared import (DIGITS, IMAGES, IN_TURN, LABELS, ROOT, SAMPLES, SIDE_BY_SIDE, Case, file_of, observer, of_one_process, pairs)
+from shared import (DIGITS, IMAGES, IN_TURN, LABELS, ROOT, SAMPLES, SIDE_BY_SIDE, Case, file_of, mobilenet, networks, observer,
+                    of_one_process, pairs)
 
 import qtensor as qt
 from qtensor import distributed
@@ -89,6 +90,15 @@ class Calibration(Case):
         prepared = distributed.calibrate(self.model, observer("mse"), np.array_split(SAMPLES, 7), batch=8)
         want = distributed.calibrate(self.model, observer("mse"), [SAMPLES])
         self.assertEqual(prepared.convert().save_bytes(), want.convert().save_bytes())
+
+    def test_networks(self):
+        for name, network in networks().items():
+            with self.subTest(name):
+                self.as_in_one_process(network, "local")
+
+    def test_the_network_that_is_generated_is_that_of_torchvision(self):
+        parameters, normalizations = 3504872, 17056  # of torchvision.models.mobilenet_v2(): weights and scales of its BatchNorm2d
+        self.assertEqual(mobilenet.build()[1], parameters - normalizations)
 
     def test_another_network(self):
         model = qt.Model.load(ROOT / "tests/conformance/networks/mobilenet_v2.onnx")
@@ -186,7 +196,8 @@ class Evaluation(Case):
         found = distributed.evaluate(self.int8, [IMAGES], reference=self.model, label=None)
         self.assertEqual(set(found), {"samples", "outputs", "top1_agreement"})
         found = distributed.evaluate(self.int8, pairs(3))
-        self.assertEqual(found, {"samples": 540, "correct": self.correct, "top1": self.correct / 540})
+        correct = networks()["digits"].evaluated()["correct"]
+        self.assertEqual(found, {"samples": 540, "correct": correct, "top1": correct / 540})
         self.refused(ValueError, "nothing to compare", distributed.evaluate, self.int8, [IMAGES], label=None)
         same = distributed.evaluate(self.model, pairs(3), reference=self.model)
         self.assertEqual(same["outputs"], [{"name": "scores", "sqnr_db": 999.0, "cosine": 1.0, "max_abs": 0.0}])

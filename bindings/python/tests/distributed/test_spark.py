@@ -4,13 +4,12 @@ killed."""
 
 import os
 import shutil
-import signal
 import sys
 import tempfile
 import unittest
 
 import numpy as np
-from shared import IMAGES, LABELS, SAMPLES, Case, Slow, file_of, missing, observer, of_one_process, pairs
+from shared import IMAGES, LABELS, SAMPLES, Case, KilledOnce, Slow, file_of, missing, networks, observer, of_one_process, pairs
 
 import qtensor as qt
 from qtensor import distributed
@@ -22,21 +21,6 @@ except ImportError as error:
     missing(f"Spark ({error})")
 if not shutil.which("java"):
     missing("Java, on which Spark runs,")
-
-
-class KilledOnce:
-    """A partition that takes its worker with it, the first time."""
-
-    def __init__(self, rows, mark):
-        self.rows, self.mark = rows, mark
-
-    def __iter__(self):
-        for at, row in enumerate(self.rows):
-            if at == 2 and not os.path.exists(self.mark):
-                with open(self.mark, "w", encoding="utf-8"):
-                    pass
-                os.kill(os.getpid(), signal.SIGKILL)
-            yield row
 
 
 class Spark(Case):
@@ -70,12 +54,18 @@ class Spark(Case):
             self.assertEqual(self.calibrated(np.array_split(SAMPLES, 3), observer(kind), engine=self.spark), want)
             self.assertEqual(self.calibrated(frame, observer(kind)), want)
 
-    def test_a_worker_that_is_killed_changes_nothing(self):
-        with tempfile.TemporaryDirectory() as folder:
-            mark = os.path.join(folder, "killed")
-            parts = [KilledOnce(part, mark) if i == 1 else part for i, part in enumerate(np.array_split(SAMPLES, 4))]
-            self.assertEqual(self.calibrated(parts, "onnx", engine=self.spark), of_one_process(self.model, "onnx"))
-            self.assertTrue(os.path.exists(mark))
+    def test_networks(self):
+        for name, network in networks().items():
+            with self.subTest(name):
+                self.as_in_one_process(network, self.spark)
+
+    def test_networks_where_workers_are_killed(self):
+        for name, network in networks().items():
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                marks = [os.path.join(folder, str(i)) for i in range(3)]
+                left = iter(marks)
+                self.as_in_one_process(network, self.spark, lambda partition: KilledOnce(partition, next(left)))
+                self.assertEqual([os.path.exists(mark) for mark in marks], [True] * 3)
 
     def test_prediction(self):
         rdd = self.spark.sparkContext.parallelize(list(IMAGES), 4)
