@@ -193,6 +193,9 @@ def main():
     parser.add_argument("--csv")
     parser.add_argument("--note", default="", help="such as: busy machine")
     options = parser.parse_args()
+    load = os.getloadavg()[0]  # of others: what is measured here has not begun
+    if load > 0.3:
+        print(f"the load is {load:.1f}: what the clock says of two workers is about a machine that has two free cores", file=sys.stderr)
     qt.Lib.set_threads(1)
     large, digits = qt.Model.load(options.network), qt.Model.load(DIGITS / "digits.onnx")
     name = pathlib.Path(options.network).stem
@@ -206,7 +209,6 @@ def main():
     rows += memory(digits, engines["dask"])
     measured, found = constants(name, large, shape, digits, engines, options.turns)
     rows += measured + planned(name, found)
-    load = os.getloadavg()[1]
     for row in rows:
         row.update(note=options.note, load=f"{load:.1f}", cpu=record.cpu_name())
         print({key: value for key, value in row.items() if value and key != "cpu"}, flush=True)

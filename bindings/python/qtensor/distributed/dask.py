@@ -74,6 +74,8 @@ class Dask(Local):
 
     def each(self, work: Callable[..., Any], job: Job, todo: Sequence[int]) -> Iterator[tuple[int, Any]]:
         run, shared = delayed(partial(_run, work, self._table), pure=False), _sent(self._client, job)
+        if self._client is not None:
+            self._client.replicate([shared])  # else Dask gives a few partitions to the one worker that has the model
         return self._computed([(index, run(shared, index, self._partitions[index])) for index in todo])
 
     def chain(self, work: Callable[..., Any], job: Job) -> Iterator[tuple[int, Any]]:

@@ -27,6 +27,10 @@ except ImportError:
     dd = None
 
 
+def process_of(index, outputs):
+    return os.getpid()
+
+
 def kept():
     """The jobs for which a worker has something, and what."""
     from qtensor.distributed import job
@@ -118,6 +122,11 @@ class Dask(Case):
         self.evaluated(found)
         self.refused(ValueError, 'no "pixels" for the input "image"', distributed.evaluate, self.int8,
                      dd.from_pandas(frame, npartitions=3), columns={"image": "pixels"})
+
+    def test_every_worker_has_a_part_of_few_partitions(self):
+        for _ in range(5):
+            found = distributed.predict(self.int8, np.array_split(IMAGES, 2), engine=self.client, sink=process_of)
+            self.assertEqual(set(found), set(self.client.run(os.getpid).values()))
 
     def test_models_stay_with_workers(self):
         model = self.model.quantize(SAMPLES[:7], attrs={"plain": True})  # which no other test uses
