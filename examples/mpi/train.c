@@ -5,9 +5,9 @@
  *     mpicc train.c $(pkg-config --cflags --libs qtensor) -o train
  *     mpirun -np 4 ./train untrained.onnx train_images.npy train_labels.npy 40 float.onnx int8.onnx
  *
- * Both files are the same for 1, 2 and 4 processes, to the byte: a step has four parts whatever the number of processes,
- * and gradients are added up along one tree, (0 + 1) + (2 + 3). A process has a trainer for each of its parts, because a
- * trainer adds up the gradients of several batches in the order in which it gets them. */
+ * Both files are the same for 1, 2 and 4 processes, to the byte: a step has four parts whatever the number of
+ * processes, and gradients are added up along one tree, (0 + 1) + (2 + 3). A process has a trainer for each of its
+ * parts, because a trainer adds up the gradients of several batches in the order in which it gets them. */
 #include <limits.h>
 #include <mpi.h>
 #include <qtensor/qtensor.h>
@@ -110,8 +110,8 @@ static void add(float *sum, const float *other, int64_t count) {
   for (i = 0; i < count; ++i) sum[i] += other[i];
 }
 
-/* What the trainers share becomes the mean over all parts: sums of pairs of parts, of pairs of these, and so on, which are
- * the same pairs whether both are in this process or one is in another. */
+/* What the trainers share becomes the mean over all parts: sums of pairs of parts, of pairs of these, and so on, which
+ * are the same pairs whether both are in this process or one is in another. */
 static void average(shared *s, qtrainer **trainers) {
   int part, width;
   int64_t i;

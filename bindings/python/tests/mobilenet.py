@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MobileNetV2 as torchvision builds and exports it, with its normalizations folded into the convolutions, in bytes of ONNX; weights
-are random, so that nothing is downloaded, and of a size that keeps activations in range.
+"""MobileNetV2 as torchvision builds and exports it, with its normalizations folded into the convolutions, in bytes of
+ONNX; weights are random, so that nothing is downloaded, and of a size that keeps activations in range.
 
     mobilenet.py FOLDER     writes mobilenet_v2.onnx, calibration.npy, images.npy and labels.npy
 """

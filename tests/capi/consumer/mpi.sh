@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # examples/mpi outside of the tree: installs into a fresh prefix, compiles train.c and calibrate.c with MPI's compiler and
-# pkg-config. Training in one, two and four processes gives the same files, and the network learns; calibration in so many
-# gives the file that the command writes.
+# pkg-config. Training in one, two and four processes gives the same files, and the network learns; calibration in so
+# many gives the file that the command writes.
 # Usage: mpi.sh CMAKE BUILD_DIR SOURCE_DIR MPICC MPIEXEC
 set -eu
 cmake=$1 build=$2 source=$3 mpicc=$4 mpiexec=$5

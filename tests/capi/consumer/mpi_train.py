@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the float network that examples/mpi/train.c has trained for some steps is that of one trainer in one process, which takes
-the parts of a step in turn: it adds them up in another order, so that last bits may differ.
+"""Whether the float network that examples/mpi/train.c has trained for some steps is that of one trainer in one process,
+which takes the parts of a step in turn: it adds them up in another order, so that last bits may differ.
 
 usage: mpi_train.py UNTRAINED.onnx IMAGES.npy LABELS.npy STEPS FLOAT.onnx"""
 

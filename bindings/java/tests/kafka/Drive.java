@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drives the topologies of docs/kafka.md with Kafka's test kit: Drive FLOAT.onnx CALIBRATION.npy IMAGES.npy LABELS.npy. What comes out
-// is what one process gives, to the byte.
+// Drives the topologies of docs/kafka.md with Kafka's test kit. What comes out is what one process gives, to the byte.
+//
+//     Drive FLOAT.onnx CALIBRATION.npy IMAGES.npy LABELS.npy
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;

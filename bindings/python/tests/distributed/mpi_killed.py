@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One call in which rank 1 is killed the first time. Usage: mpi_killed.py calibrate|predict|evaluate NETWORK FOLDER. Rank 0 says
-whether the result is that of one process."""
+"""One call in which rank 1 is killed the first time. Rank 0 says whether the result is that of one process.
+
+usage: mpi_killed.py calibrate|predict|evaluate NETWORK FOLDER"""
 
 import os
 import sys

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of docs/distributed.md, as the page says to run them: ten lines from pip install to the model that one process gives."""
+"""The programs of docs/distributed.md, as the page says to run them: ten lines from pip install to the model that one
+process gives."""
 
 import importlib.util
 import os
@@ -15,8 +16,8 @@ import numpy as np
 from shared import DIGITS, MPI_OPTIONS, ROOT, SAMPLES, digits
 
 PAGE = (ROOT / "docs/distributed.md").read_text(encoding="utf-8")
-SECTION = re.compile(r"^```sh\n(?P<install>[^\n]*pip install[^\n]*)\n(?P<run>[^\n]+)\n```\n.*?^```python title=\"(?P<name>\w+\.py)\"\n(?P<text>.*?)^```$",
-                     re.M | re.S)
+SECTION = re.compile(r"^```sh\n[^\n]*pip install[^\n]*\n(?P<run>[^\n]+)\n```\n.*?"
+                     r"^```python title=\"(?P<name>\w+\.py)\"\n(?P<text>.*?)^```$", re.M | re.S)
 NEEDS = {"with_dask.py": ["distributed"], "with_spark.py": ["pyspark", "java"], "with_mpi.py": ["mpi4py", "mpirun"]}
 
 
