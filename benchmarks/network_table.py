@@ -24,7 +24,7 @@ def parser_of(description, threads, seconds, rounds):
 
 
 def write(parser, names, fields, measure):
-    """Calls measure(path, threads, arguments) for the columns of each row."""
+    """Calls measure(path, threads, arguments) for the columns of each row. Returns the arguments and all rows."""
     arguments = parser.parse_args()
     sys.path.insert(0, str(arguments.python))
     about = {"cpu": record.cpu_name(), "peers": f"onnxruntime {onnxruntime.__version__}"}
@@ -41,3 +41,4 @@ def write(parser, names, fields, measure):
             print(*(f"{key}={row[key]}" for key in fields[:-2] if key in row), flush=True)
             if arguments.csv:
                 record.write_csv(arguments.csv, rows, fields)
+    return arguments, rows

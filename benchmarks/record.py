@@ -24,6 +24,12 @@ def cpu_name():
     return " ".join([name, *shown])
 
 
+def replace_between(path, markers, text):
+    """What a page has between two lines that mark it."""
+    before, rest = path.read_text().split(markers[0])
+    path.write_text(before + markers[0] + text + markers[1] + rest.split(markers[1])[1])
+
+
 def write_csv(path, rows, fields=None):
     """Of dictionaries; what one lacks is left empty. Columns are `fields`, or those of the first row."""
     with open(path, "w", newline="") as file:

@@ -216,12 +216,6 @@ def page_table(table):
     return "\n".join(lines) + "\n"
 
 
-def write_page(path, table, about):
-    before, rest = path.read_text().split(MARKERS[0])
-    after = rest.split(MARKERS[1])[1]
-    path.write_text(f"{before}{MARKERS[0]}{about['cpu']}; {about['peers']}.\n\n{page_table(table)}{MARKERS[1]}{after}")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", type=pathlib.Path, default="build/release/python", help="of ours (%(default)s)")
@@ -241,7 +235,8 @@ def main():
     if arguments.csv:
         record.write_csv(arguments.csv, [row | about for row in table], FIELDS)
     if arguments.page:
-        write_page(arguments.page, table, about)
+        text = f"{about['cpu']}; {about['peers']}.\n\n{page_table(table)}"
+        record.replace_between(arguments.page, MARKERS, text)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ faster one. What fails has no time.
 OpenVINO and NNCF are not among the peers of make-venv: `pip install openvino nncf` in its environment, or in another one
 with a .pth file which names its packages.
 
-Run again with:  $(benchmarks/peers/make-venv)/bin/python benchmarks/transformer_peers.py --python build/release/python --csv transformer-peers.csv
+Run again with:  $(benchmarks/peers/make-venv)/bin/python benchmarks/transformer_peers.py --python build/release/python --csv transformer-peers.csv --page docs/transformers.md
 """
 
 import logging
@@ -27,6 +27,7 @@ import numpy as np
 
 import network_table
 import peer_lib
+import record
 from floats import turn_of
 from models import zoo, zoo_full_size
 from zoo import CALIBRATION, worst_sqnr
@@ -35,6 +36,7 @@ OURS = ("static", "dynamic")
 THEIRS = ("ort_dynamic", "ort_static", "ort_optimized_dynamic", "nncf", "torch_dynamic")
 ENGINES = ("float", *OURS, "ort_float", "openvino_float", *THEIRS)
 KEPT = 20.0  # dB
+MARKERS = ("<!-- peers from the csv -->\n", "<!-- end of the peers -->\n")
 NAMES = (*zoo_full_size.NAMES, "vit_b_16", "swin_t", "convnext_tiny", "text_lstm", "text_gru")
 FIELDS = (
     "model", "threads", "peer", "ratio", *(f"{engine}_ms" for engine in ENGINES),
@@ -190,7 +192,25 @@ def measure(path, threads, arguments):
     return row
 
 
+def page(rows):
+    """Milliseconds and dB of ours and of the fastest others, for rows that have both."""
+    shown = {
+        "static": "qtensor static", "dynamic": "qtensor dynamic", "nncf": "OpenVINO + NNCF", "ort_dynamic": "ONNX Runtime dynamic",
+        "ort_static": "ONNX Runtime static",
+    }  # fmt: skip
+    lines = [f"| ms, dB | {' | '.join(shown.values())} | ratio |", "|---" * (len(shown) + 2) + "|"]
+    for row in rows:
+        if row.get("ratio"):
+            cells = [f"{row[f'{e}_ms']}, {row[f'{e}_db']}" if row.get(f"{e}_db") else "" for e in shown]
+            lines.append(f"| {row['model']} | {' | '.join(cells)} | {row['ratio']} |")
+    return f"{rows[0]['cpu']}; {rows[0]['peers']}.\n\n" + "\n".join(lines) + "\n"
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
-    network_table.write(network_table.parser_of(__doc__, threads=[1], seconds=0.5, rounds=7), NAMES, FIELDS, measure)
+    parser = network_table.parser_of(__doc__, threads=[1], seconds=0.5, rounds=7)
+    parser.add_argument("--page", type=pathlib.Path, help="page whose table is replaced")
+    arguments, rows = network_table.write(parser, NAMES, FIELDS, measure)
+    if arguments.page:
+        record.replace_between(arguments.page, MARKERS, page(rows))
