@@ -6,6 +6,7 @@
 #include "ops/common/infer.hpp"
 #include "ops/common/lane_tasks.hpp"
 #include "ops/common/moments.hpp"
+#include "ops/common/standardize.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -98,34 +99,6 @@ void run(const Call &call, std::span<Tensor> outputs) {
   call.in(0)->dtype() == QTN_FLOAT64 ? normalize<double>(call, outputs) : normalize<float>(call, outputs);
 }
 
-/// y before scale and B, and behind it 1 / standard deviation of each row.
-void standardize(const Tensor &x, std::int64_t length, double epsilon, float *y) {
-  float *inverses = y + x.count();
-  parallel_for(static_cast<std::size_t>(x.count() / length), [&](std::size_t row) {
-    const std::int64_t at = static_cast<std::int64_t>(row) * length;
-    const float *from = x.as<const float>() + at;
-    const Moments m = moments(from, length);
-    const double inverse = 1 / std::sqrt(m.variance + epsilon);
-    for (std::int64_t i = 0; i < length; ++i)
-      y[at + i] = static_cast<float>((static_cast<double>(from[i]) - m.mean) * inverse);
-    inverses[row] = static_cast<float>(inverse);
-  });
-}
-
-/// dx, of y before scale and B as a function of x, from the gradient of y that is in its place.
-void standardize_back(const float *standard, std::int64_t rows, std::int64_t length, float *dx) {
-  const float *inverses = standard + rows * length;
-  parallel_for(static_cast<std::size_t>(rows), [&](std::size_t row) {
-    const float *v = standard + static_cast<std::int64_t>(row) * length;
-    float *to = dx + static_cast<std::int64_t>(row) * length;
-    const double sum = sum_of(length, [to](std::int64_t i) { return to[i]; });
-    const double product = sum_of(length, [to, v](std::int64_t i) { return to[i] * v[i]; });
-    const auto mean = static_cast<float>(sum / static_cast<double>(length)),
-               along = static_cast<float>(product / static_cast<double>(length));
-    for (std::int64_t i = 0; i < length; ++i) to[i] = inverses[row] * (to[i] - mean - along * v[i]);
-  });
-}
-
 /// Rows in parts, each with sums of its own.
 void backward_rows(const Backward &run, std::span<const Tensor> dx) {
   const Tensor &dy = run.dy[0];
@@ -162,9 +135,9 @@ void backward(const Backward &run, std::span<const Tensor> dx) {
   const std::int64_t length = element_count(x.shape(), axis_of(run.call), x.rank());
   const std::int64_t rows = length == 0 ? 0 : x.count() / length;
   const Tensor memory = scratch_tensor(run.scratch, {x.count() + rows});
-  if (rows > 0) standardize(x, length, run.call.attrs.get_float("epsilon", 1e-5), memory.as<float>());
+  if (rows > 0) standardize(x, length, run.call.attrs.get_float("epsilon", 1e-5), Centre::mean, memory.as<float>());
   broadcast_gradient(dx[1], dy, product, memory.view(x.shape(), contiguous_strides(x.shape())));
-  if (dx[0].has_data()) standardize_back(memory.as<const float>(), rows, length, dx[0].as<float>());
+  if (dx[0].has_data()) standardize_back(memory.as<const float>(), rows, length, Centre::mean, dx[0].as<float>());
 }
 
 /// Mean and deviation are float32, whatever x is.
