@@ -24,7 +24,7 @@ constexpr Shape kShapes[] = {
 
 void run(benchmark::State &state, const kernels::GemmKernel &kernel, const Shape &s) {
   AlignedBuffer a(s.m * s.k), b(s.n * s.k), y(s.m * s.n), packed(kernel.packed_bytes(s.n, s.k)),
-      scratch(kernel.scratch_bytes(s.k));
+      scratch(kernel.scratch_bytes(s.m, s.k));
   fill(a.as<std::uint8_t>(), s.m * s.k, 0, 255);
   fill(b.as<std::int8_t>(), s.n * s.k, -127, 127);
   const std::vector<std::int32_t> bias(s.n, 100);

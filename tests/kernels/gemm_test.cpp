@@ -84,7 +84,7 @@ struct Case {
 
   void check(const GemmKernel &kernel) const {
     assert_true(kernel.fits(weights()));
-    const auto packed = guarded_lines(kernel.packed_bytes(n, k)), scratch = guarded_lines(kernel.scratch_bytes(k));
+    const auto packed = guarded_lines(kernel.packed_bytes(n, k)), scratch = guarded_lines(kernel.scratch_bytes(m, k));
     kernel.pack(packed.data(), weights());
     char what[96];
     std::snprintf(what, sizeof what, "m=%zu n=%zu k=%zu lda=%zu ldy=%zu", m, n, k, lda, ldy);
@@ -293,7 +293,7 @@ void test_pictures(void **) {
 /// Two weights by two elements of 255.
 float product_of_pair(const GemmKernel &kernel, const GemmWeights &w) {
   const std::vector<std::uint8_t> a(2 + kReadSlack, 255);
-  AlignedBuffer packed(kernel.packed_bytes(1, 2)), scratch(kernel.scratch_bytes(2));
+  AlignedBuffer packed(kernel.packed_bytes(1, 2)), scratch(kernel.scratch_bytes(1, 2));
   kernel.pack(packed.data(), w);
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   float y = 0;
@@ -352,7 +352,7 @@ void test_no_rows(void **) {
   each_kernel(kernels::gemm_kernels(), [](const GemmKernel &kernel) {
     Random random(7);
     const Case c(random, kernel, 1, 5, 8, false);
-    AlignedBuffer packed(kernel.packed_bytes(5, 8)), scratch(kernel.scratch_bytes(8));
+    AlignedBuffer packed(kernel.packed_bytes(5, 8)), scratch(kernel.scratch_bytes(1, 8));
     kernel.pack(packed.data(), c.weights());
     const GemmArgs args{0, 5, 8, c.a.data(), 8, packed.data(), nullptr, 5, c.range, 0, 1, scratch.data()};
     kernel.run_u8(args);

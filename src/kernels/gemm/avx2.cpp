@@ -19,7 +19,7 @@ struct Avx2 : Ymm, BroadcastTiles<Avx2>, Widened<Avx2> {
 }  // namespace
 
 std::size_t packed_bytes(std::size_t n, std::size_t k) { return PanelsOf<Avx2>::packed_bytes(n, k); }
-std::size_t scratch_bytes(std::size_t k) { return Avx2::scratch_bytes(k); }
+std::size_t scratch_bytes(std::size_t m, std::size_t k) { return Avx2::scratch_bytes(m, k); }
 void pack(void *packed, const GemmWeights &w) { PanelsOf<Avx2>::pack(packed, w); }
 void run_u8(const GemmArgs &args) { run_ymm_u8<Avx2>(args); }
 void run_f32(const GemmArgs &args) { run_blocks<Avx2, YmmStoreF32>(args); }

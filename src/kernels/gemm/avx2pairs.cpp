@@ -24,7 +24,7 @@ struct Pairs : Ymm, BroadcastTiles<Pairs>, InPlace<Pairs> {
 }  // namespace
 
 std::size_t packed_bytes(std::size_t n, std::size_t k) { return PanelsOf<Pairs>::packed_bytes(n, k); }
-std::size_t scratch_bytes(std::size_t) { return 0; }
+std::size_t scratch_bytes(std::size_t, std::size_t) { return 0; }
 void pack(void *packed, const GemmWeights &w) { PanelsOf<Pairs>::pack(packed, w); }
 void run_u8(const GemmArgs &args) { run_ymm_u8<Pairs>(args); }
 void run_f32(const GemmArgs &args) { run_blocks<Pairs, YmmStoreF32>(args); }

@@ -15,7 +15,7 @@ struct Vnni : Zmm, BroadcastTiles<Vnni>, InPlace<Vnni> {
 }  // namespace
 
 std::size_t packed_bytes(std::size_t n, std::size_t k) { return PanelsOf<Vnni>::packed_bytes(n, k); }
-std::size_t scratch_bytes(std::size_t) { return 0; }
+std::size_t scratch_bytes(std::size_t, std::size_t) { return 0; }
 void pack(void *packed, const GemmWeights &w) { PanelsOf<Vnni>::pack(packed, w); }
 void run_u8(const GemmArgs &args) { run_zmm_u8<Vnni>(args); }
 void run_f32(const GemmArgs &args) { run_blocks<Vnni, ZmmStoreF32>(args); }

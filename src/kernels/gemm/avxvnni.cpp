@@ -20,7 +20,7 @@ struct Vnni : Ymm, BroadcastTiles<Vnni>, InPlace<Vnni> {
 }  // namespace
 
 std::size_t packed_bytes(std::size_t n, std::size_t k) { return PanelsOf<Vnni>::packed_bytes(n, k); }
-std::size_t scratch_bytes(std::size_t) { return 0; }
+std::size_t scratch_bytes(std::size_t, std::size_t) { return 0; }
 void pack(void *packed, const GemmWeights &w) { PanelsOf<Vnni>::pack(packed, w); }
 void run_u8(const GemmArgs &args) { run_ymm_u8<Vnni>(args); }
 void run_f32(const GemmArgs &args) { run_blocks<Vnni, YmmStoreF32>(args); }

@@ -20,7 +20,7 @@ struct Dotprod : LaneTiles<Dotprod> {
 }  // namespace
 
 std::size_t packed_bytes(std::size_t n, std::size_t k) { return PanelsOf<Dotprod>::packed_bytes(n, k); }
-std::size_t scratch_bytes(std::size_t) { return 0; }
+std::size_t scratch_bytes(std::size_t, std::size_t) { return 0; }
 void pack(void *packed, const GemmWeights &w) { PanelsOf<Dotprod>::pack(packed, w); }
 void run_u8(const GemmArgs &args) { run_blocks<Dotprod, QuadStoreU8>(args); }
 void run_f32(const GemmArgs &args) { run_blocks<Dotprod, QuadStoreF32>(args); }

@@ -8,7 +8,7 @@ namespace qtn::kernels {
 #define QTN_GEMM_KERNEL(id, isa_level, tile_rows, panel_columns, picture_bytes, weights) \
   namespace gemm_##id {                                                                  \
     std::size_t packed_bytes(std::size_t n, std::size_t k);                              \
-    std::size_t scratch_bytes(std::size_t k);                                            \
+    std::size_t scratch_bytes(std::size_t m, std::size_t k);                             \
     void pack(void *packed, const GemmWeights &w);                                       \
     void run_u8(const GemmArgs &args);                                                   \
     void run_f32(const GemmArgs &args);                                                  \

@@ -64,7 +64,7 @@ struct GemmArgs {
   std::ptrdiff_t ldy;
   QuantizedRange range;  ///< for run_u8
   float lo, hi;          ///< for run_f32 and run_rows: the result is clamped to [lo, hi] (infinities: not at all)
-  void *scratch;         ///< scratch_bytes(k) bytes, 64-byte aligned, one for each thread
+  void *scratch;         ///< scratch_bytes(m, k) bytes, 64-byte aligned, one for each thread
   bool small = false;    ///< every |float(acc) * multiplier| is below 2^31: run_u8 may convert without clamping
   const GemmPicture *picture = nullptr;  ///< for kernels that read pictures: what `a` is, without lda
   const GemmRows *rows = nullptr;        ///< for run_rows, whose A is a matrix
@@ -78,7 +78,7 @@ struct GemmForm {
   std::size_t nr;     ///< columns of a panel: packed_bytes(j, k) is where column j begins, for multiples of nr
   int picture_bytes;  ///< of a byte of the pictures that it reads: uint8 or uint16; 0: it reads none
   std::size_t (*packed_bytes)(std::size_t n, std::size_t k);
-  std::size_t (*scratch_bytes)(std::size_t k);
+  std::size_t (*scratch_bytes)(std::size_t m, std::size_t k);  ///< for up to m rows
 };
 
 struct GemmKernel : GemmForm {

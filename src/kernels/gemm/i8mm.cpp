@@ -45,7 +45,7 @@ struct I8mm : InPlace<I8mm> {
 }  // namespace
 
 std::size_t packed_bytes(std::size_t n, std::size_t k) { return PanelsOf<I8mm>::packed_bytes(n, k); }
-std::size_t scratch_bytes(std::size_t) { return 0; }
+std::size_t scratch_bytes(std::size_t, std::size_t) { return 0; }
 void pack(void *packed, const GemmWeights &w) { PanelsOf<I8mm>::pack(packed, w); }
 void run_u8(const GemmArgs &args) { run_blocks<I8mm, QuadStoreU8>(args); }
 void run_f32(const GemmArgs &args) { run_blocks<I8mm, QuadStoreF32>(args); }

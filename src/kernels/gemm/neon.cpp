@@ -20,7 +20,7 @@ struct Neon : LaneTiles<Neon> {
 }  // namespace
 
 std::size_t packed_bytes(std::size_t n, std::size_t k) { return PanelsOf<Neon>::packed_bytes(n, k); }
-std::size_t scratch_bytes(std::size_t) { return 0; }
+std::size_t scratch_bytes(std::size_t, std::size_t) { return 0; }
 void pack(void *packed, const GemmWeights &w) { PanelsOf<Neon>::pack(packed, w); }
 void run_u8(const GemmArgs &args) { run_blocks<Neon, QuadStoreU8>(args); }
 void run_f32(const GemmArgs &args) { run_blocks<Neon, QuadStoreF32>(args); }

@@ -45,7 +45,7 @@ float clamped(float v, const GemmArgs &args) {
 
 std::size_t packed_bytes(std::size_t n, std::size_t k) { return n * Column::bytes(k); }
 
-std::size_t scratch_bytes(std::size_t) { return 0; }
+std::size_t scratch_bytes(std::size_t, std::size_t) { return 0; }
 
 void pack(void *packed, const GemmWeights &w) {
   for (std::size_t j = 0; j < w.n; ++j) {

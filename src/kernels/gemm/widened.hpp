@@ -23,7 +23,10 @@ struct Widened {
 
   static std::size_t block_tiles(const GemmArgs &args) { return block_tiles_of(args.k); }
 
-  static std::size_t scratch_bytes(std::size_t k) { return block_tiles_of(k) * V::kMr * row_bytes(k); }
+  static std::size_t scratch_bytes(std::size_t m, std::size_t k) {
+    const std::size_t tiles = (m + V::kMr - 1) / V::kMr, most = block_tiles_of(k);
+    return (tiles < most ? tiles : most) * V::kMr * row_bytes(k);
+  }
 
   static RowBlock prepare(const GemmArgs &args, std::size_t row, std::size_t rows) {
     const std::ptrdiff_t lda = static_cast<std::ptrdiff_t>(row_bytes(args.k));

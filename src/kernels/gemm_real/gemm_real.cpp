@@ -14,7 +14,7 @@ namespace qtn::kernels {
 
 namespace {
 
-std::size_t no_scratch(std::size_t) { return 0; }
+std::size_t no_scratch(std::size_t, std::size_t) { return 0; }
 
 }  // namespace
 

@@ -220,7 +220,7 @@ class PackedProductStep final : public Step {
     macs = static_cast<std::int64_t>(x.rows * n_ * x.k);
   }
 
-  std::size_t lane_bytes() const override { return round_up(kernel_.scratch_bytes(x_.k), kAlignment); }
+  std::size_t lane_bytes() const override { return round_up(kernel_.scratch_bytes(grid_.row_block, x_.k), kAlignment); }
 
   void run(const Context &c) const override {
     const std::size_t ns = static_cast<std::size_t>(macs) / 400 + x_.rows * n_ / 16;

@@ -49,6 +49,7 @@ class RecurrentMatrix {
  private:
   const kernels::GemmForm &form() const;
   void pack_integers(const Tensor &weight, std::size_t d, std::size_t first, Isa isa, const PackCache &cache);
+  std::size_t kernel_bytes() const;  ///< of scratch, for a tile of integers
   std::size_t element() const { return in_integers() ? 1 : sizeof(float); }
 
   const kernels::GemmRealKernel *reals_ = nullptr;

@@ -117,11 +117,14 @@ std::size_t RecurrentMatrix::block() const {
   return std::max<std::size_t>(1, kBlockBytes / std::max<std::size_t>(1, panel)) * form().nr;
 }
 
+std::size_t RecurrentMatrix::kernel_bytes() const {
+  return round_up(integers_->scratch_bytes(std::max<std::size_t>(2, form().mr), depth_), kAlignment);
+}
+
 /// For integers that of the kernel, and products of as many halves of rows as a tile has.
 std::size_t RecurrentMatrix::scratch_bytes() const {
   if (!integers_) return 0;
-  return round_up(integers_->scratch_bytes(depth_), kAlignment) +
-         round_up(std::max<std::size_t>(2, form().mr) * columns_ * sizeof(float), kAlignment);
+  return kernel_bytes() + round_up(std::max<std::size_t>(2, form().mr) * columns_ * sizeof(float), kAlignment);
 }
 
 void RecurrentMatrix::multiply(const RecurrentRows &x, std::size_t rows, std::size_t first, std::size_t count, float *y,
@@ -140,7 +143,7 @@ void RecurrentMatrix::multiply(const RecurrentRows &x, std::size_t rows, std::si
     args.ldy = static_cast<std::ptrdiff_t>(y_row);
     return reals_->run(args);
   }
-  auto *products = reinterpret_cast<float *>(scratch + round_up(integers_->scratch_bytes(depth_), kAlignment));
+  auto *products = reinterpret_cast<float *>(scratch + kernel_bytes());
   const std::size_t at_once = std::max<std::size_t>(1, form().mr / 2);
   args.scratch = scratch;
   args.y = products;
