@@ -47,9 +47,10 @@ def without_samples(qt):
 def with_samples(samples):
     return {
         "static": lambda model: model.quantize(samples),
+        "weights int4 in blocks, GPTQ": lambda model: model.quantize(samples, {"*": BLOCKS | {"mode": "weights_only"}}),
         "static, auto": lambda model: model.quantize(samples, attrs={"auto": True}),
-        "static, weights int4 in blocks": lambda model: model.quantize(samples, {"*": BLOCKS}),
-        "static, weights int4 in blocks, AdaRound": lambda model: model.quantize(samples, {"*": BLOCKS}, {"adaround": True}),
+        "static, weights int4 in blocks, GPTQ": lambda model: model.quantize(samples, {"*": BLOCKS}),
+        "static, weights int4 in blocks, AdaRound": lambda model: model.quantize(samples, {"*": BLOCKS}, {"adaround": True, "gptq": False}),
     }
 
 

@@ -19,7 +19,9 @@ void add_dataless_options(CLI::App &command, DatalessOptions &options) {
       ->needs(dynamic);
   CLI::Option *weights =
       command
-          .add_option("--weights-only", options.weights, "Without samples: store small weights, and compute in float")
+          .add_option(
+              "--weights-only", options.weights,
+              "Store small weights, and compute in float; with --data int4 is rounded so that outputs stay near")
           ->type_name("int8|int4")
           ->check(CLI::IsMember({"int8", "int4"}))
           ->excludes(dynamic);
@@ -28,9 +30,11 @@ void add_dataless_options(CLI::App &command, DatalessOptions &options) {
       ->type_name("N")
       ->check(positive_count())
       ->needs(weights);
+  for (const char *name : {"--data", "--samples", "--plain", "--bias-correction", "--no-bias-correction", "--adaround",
+                           "--target-sqnr", "--target-top1", "--report"})
+    command.get_option(name)->excludes(dynamic);
   for (const char *name :
-       {"--data", "--calibration", "--observer", "--samples", "--equalize", "--no-equalize", "--plain", "--absorb-bias",
-        "--bias-correction", "--no-bias-correction", "--adaround", "--smooth", "--auto", "--target-sqnr", "--report"})
+       {"--calibration", "--observer", "--equalize", "--no-equalize", "--absorb-bias", "--smooth", "--auto"})
     command.get_option(name)->excludes(dynamic)->excludes(weights);
   command.get_option("--config")->excludes(weights);
 }
@@ -57,6 +61,17 @@ std::string what_is_dynamic(const qmodel *model) {
     said += " and " + std::to_string(convolutions) + (convolutions == 1 ? " convolution stays" : " convolutions stay") +
             " in float, which --data changes";
   return said;
+}
+
+void set_weights_only(qconfig *config, const DatalessOptions &options) {
+  const Attrs settings = make<Attrs>(qattrs_create);
+  check(qattrs_set_string(settings.get(), "mode", "weights_only"));
+  check(qattrs_set_string(settings.get(), "weight_dtype", options.weights.c_str()));
+  if (options.block > 0) {
+    check(qattrs_set_string(settings.get(), "weight_scheme", "per_block_symmetric"));
+    check(qattrs_set_int(settings.get(), "block_size", options.block));
+  }
+  check(qconfig_set(config, "*", settings.get()));
 }
 
 Model quantize_without_data(const qmodel *model, const qconfig *config, const DatalessOptions &options) {

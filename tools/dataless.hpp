@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `quantize` does without samples: activations on grids of their own values, or weights only.
+// What `quantize` does without grids that samples give: activations on grids of their own values, or weights only.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -25,6 +25,9 @@ void add_dataless_options(CLI::App &command, DatalessOptions &options);
 // How many products of the quantized model choose grids, and what only samples would quantize, as a part of a
 // sentence. Throws Failure where it has no such product.
 std::string what_is_dynamic(const qmodel *model);
+
+// The same weights as of quantize_without_data, for samples to recover what they lose.
+void set_weights_only(qconfig *config, const DatalessOptions &options);
 
 Model quantize_without_data(const qmodel *model, const qconfig *config, const DatalessOptions &options);
 

@@ -103,7 +103,8 @@ void quantize(const Options &options) {
     refuse_input(path, inputs);
   }
   const Config config = make_config(options.calibration);
-  if (options.dataless.any()) {
+  const bool sampled = !options.calibration.data.sources.empty();
+  if (options.dataless.any() && !sampled) {
     const Model quantized = quantize_without_data(model.get(), config.get(), options.dataless);
     return save_without_samples(quantized.get(), options,
                                 options.asked_for_dataless ? "without samples" : what_is_dynamic(quantized.get()));
@@ -111,6 +112,7 @@ void quantize(const Options &options) {
   if (!options.calibrated.empty())
     return save_without_samples(quantize_calibrated(model.get(), config.get(), options.calibrated).get(), options,
                                 "calibrated from " + options.calibrated);
+  if (options.dataless.any()) set_weights_only(config.get(), options.dataless);
   const CalibrationData data(options.calibration, model.get(), {});
   const Quantized quantized = quantize_on(model.get(), config.get(), data, attrs_of(options.recovery, reported).get());
   Json result = save(quantized.model.get(), options);
@@ -164,7 +166,7 @@ void add_quantize(CLI::App &app, std::vector<std::string> words) {
   command.add_flag("--adaround", options->recovery.adaround, "Try to learn which weights to round up (takes minutes)");
   command.add_option("--smooth", options->recovery.smooth, "Try SmoothQuant of this strength, 0 to 1")->type_name("F");
   command.add_flag("--auto", options->recovery.automatic,
-                   "Also try observers for each tensor and SmoothQuant; keep what gains");
+                   "Also try SmoothQuant, dynamic products, and observers for each tensor; keep what gains");
   command
       .add_option("--target-sqnr", options->recovery.target_sqnr,
                   "Leave the fewest layers in float with which the outputs reach this SQNR")

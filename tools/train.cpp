@@ -186,7 +186,8 @@ CLI::Validator factor() {
 void add_quantization_options(CLI::App &command, Options &options) {
   CLI::Option *qat = command.add_flag(
       "--qat", options.qat, "Quantization-aware: calibrate, train on these scales, and write the converted int8 model");
-  command.add_option("--config", options.config, "Recipe or file NAME.json, as for quantize (default: onnx, equalized)")
+  command
+      .add_option("--config", options.config, "Recipe or file NAME.json, as for quantize (default: onnx, equalized)")
       ->type_name("NAME")
       ->needs(qat);
   command
@@ -223,7 +224,8 @@ void add_course_options(CLI::App &command, Options &options) {
   command.add_option("--warmup", training.warmup, "Steps at the beginning in which the rate rises (default 0)")
       ->type_name("N")
       ->check(positive_count());
-  command.add_option("--seed", training.seed, "Decides the order of samples and what Dropout drops (default 0)")->type_name("N");
+  command.add_option("--seed", training.seed, "Decides the order of samples and what Dropout drops (default 0)")
+      ->type_name("N");
 }
 
 }  // namespace
@@ -239,9 +241,12 @@ void add_train(CLI::App &app, std::vector<std::string> words) {
       ->type_name("OUT.onnx")
       ->required();
   add_data_options(command, options->data)->required();
-  command.add_option("--labels", options->labels, "Class numbers, one for each sample")->type_name("FILE.npy")->required();
+  command.add_option("--labels", options->labels, "Class numbers, one for each sample")
+      ->type_name("FILE.npy")
+      ->required();
   CLI::Option *validation =
-      command.add_option("--validation", options->validation, "Samples that judge the epochs (default: those of --data)")
+      command
+          .add_option("--validation", options->validation, "Samples that judge the epochs (default: those of --data)")
           ->type_name("DATA")
           ->allow_extra_args(false);
   CLI::Option *validation_labels =

@@ -34,6 +34,7 @@ constexpr AttrSpec kKeys[] = {
     {"scale_amax", AttrSpec::kFloat},
     {"quant_desc_input", AttrSpec::kString},
     // For layers:
+    {"mode", AttrSpec::kString},
     {"quantize_outputs", AttrSpec::kInt},
     {"equalize", AttrSpec::kInt},
     {"replace_relu6", AttrSpec::kInt},
@@ -158,6 +159,13 @@ bool float_bias(const Attrs &attrs) {
   return attrs.get_string("bias", "") == "float32";
 }
 
+Mode mode_of(const Attrs &attrs) {
+  if (!attrs.has("mode")) return Mode::fixed;
+  require(attrs, "mode", {"static", "dynamic", "weights_only"});
+  const std::string mode = attrs.get_string("mode", "");
+  return mode == "static" ? Mode::fixed : mode == "dynamic" ? Mode::dynamic : Mode::weights_only;
+}
+
 struct LearningKind {
   std::string_view name;
   Learning learning;
@@ -220,7 +228,8 @@ bool fused_fake_quant(const Attrs &attrs) {
 }
 
 Settings resolve(const Attrs &attrs) {
-  return {.activation_observer = attrs.get_string("observer", ""),
+  return {.mode = mode_of(attrs),
+          .activation_observer = attrs.get_string("observer", ""),
           .weight_observer = attrs.get_string("weight_observer", ""),
           .activation = activation_settings(attrs),
           .weight = weight_settings(attrs),

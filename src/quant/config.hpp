@@ -22,8 +22,16 @@ enum class Learning {
   amax,      ///< the largest magnitude on a symmetric grid
 };
 
+/// What is quantized of a layer.
+enum class Mode {
+  fixed,         ///< "static": activations on grids found before, and weights
+  dynamic,       ///< activations on grids of their own values at every run, and weights
+  weights_only,  ///< weights; activations stay in float
+};
+
 /// What one node gets.
 struct Settings {
+  Mode mode = Mode::fixed;
   std::string activation_observer;
   std::string weight_observer;
   Attrs activation;               ///< for make_observer

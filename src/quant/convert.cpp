@@ -7,7 +7,9 @@
 #include "graph/facts.hpp"
 #include "graph/tensors.hpp"
 #include "quant/concat_grids.hpp"
+#include "quant/dynamic.hpp"
 #include "quant/prepare.hpp"
+#include "quant/stored_weights.hpp"
 #include "quant/weights.hpp"
 
 namespace qtn::quant {
@@ -53,7 +55,9 @@ class Converter {
   }
 
   Graph run() {
+    StoredWeights stored(g_, "convert");
     for (std::size_t n = 0; n < g_.nodes.size(); ++n) {
+      if (p_.nodes[n].mode != Mode::fixed) convert_apart(g_.nodes[n], p_.nodes[n], stored);
       if (!p_.nodes[n].integer) continue;
       if (p_.nodes[n].role == Role::weighted) convert_weights(g_.nodes[n], *p_.nodes[n].settings);
       if (p_.nodes[n].role == Role::moving) convert_moved_constants(g_.nodes[n]);
@@ -74,6 +78,15 @@ class Converter {
       if (node.clamp) clamp = {std::max(clamp.lo, node.clamp->lo), std::min(clamp.hi, node.clamp->hi)};
       node.clamp = clamp;
     }
+  }
+
+  /// A layer whose activations have no grids.
+  void convert_apart(Node &node, const NodePlan &plan, StoredWeights &stored) {
+    if (stored.quantize_table(node, *plan.settings)) return;
+    if (plan.mode == Mode::dynamic)
+      node = dynamic_product(g_, node, *plan.settings, std::nullopt, "convert");
+    else
+      stored.quantize_product(node, *plan.settings);
   }
 
   void convert_weights(Node &node, const Settings &settings) {

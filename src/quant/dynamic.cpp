@@ -11,9 +11,8 @@
 #include "graph/pipelines.hpp"
 #include "graph/tensors.hpp"
 #include "quant/classify.hpp"
-#include "quant/embedding.hpp"
 #include "quant/named.hpp"
-#include "quant/recurrent.hpp"
+#include "quant/stored_weights.hpp"
 #include "quant/weights.hpp"
 
 namespace qtn::quant {
@@ -24,10 +23,35 @@ using graph::kNoValue;
 using graph::Node;
 using graph::ValueId;
 
+constexpr const char *kWho = "dynamic";
+
+bool is_convolution_by_weights(const Node &node) {
+  return graph::is_linear(node) && graph::is_convolution(node) && !node.op->product->channel_groups;
+}
+
+Tensor weights_of(const Graph &g, const Node &node, const Settings &settings, const char *who) {
+  const Tensor q = quantize_weight_of(g, node, nullptr, 1.0, settings, who);
+  if (q.quantizer()->per_block())
+    fail(QTN_EUNSUPPORTED, who, ": weight \"", g.value(node.inputs[1]).name, "\" of node \"", node.name, "\" would be ",
+         dtype_name(q.dtype()), " in blocks, not per tensor or channel");
+  // MatMulInteger and ConvInteger take whole bytes.
+  return in_integer_type(q, QTN_INT8);
+}
+
+/// The constants of weights, their scales in `shape` where there are several.
+std::pair<ValueId, ValueId> add_weights(Graph &g, ValueId of, const Tensor &q, const Shape &shape) {
+  const std::string name = graph::original_name(g.value(of));
+  const std::vector<float> scales(q.quantizer()->scales().begin(), q.quantizer()->scales().end());
+  const ValueId integers = g.add_constant(name + "_quantized", q.with_quantizer(nullptr));
+  return {integers,
+          g.add_constant(name + "_scale",
+                         Tensor::from<float>(QTN_FLOAT32, scales.size() > 1 ? shape : Shape{}, std::span(scales)))};
+}
+
 class Dynamic {
  public:
   Dynamic(Graph &g, const Config &config, const DynamicOptions &options)
-      : g_(g), facts_(g), products_(g), embeddings_(g), config_(config), options_(options) {}
+      : g_(g), facts_(g), products_(g), stored_(g, kWho), config_(config), options_(options) {}
 
   void run() {
     std::vector<Node> nodes;
@@ -39,64 +63,22 @@ class Dynamic {
 
  private:
   bool replace(const Node &node) {
-    if (!graph::is_linear(node) || node.op->product->channel_groups) return false;
-    const bool convolution = graph::is_convolution(node);
-    if (convolution && !options_.convolutions) return false;
-    if (!product_misfit(g_, facts_, node, graph::kDynamicDepth).empty()) return false;
+    const bool convolution = is_convolution_by_weights(node);
+    if (convolution ? !options_.convolutions : !has_dynamic_form(g_, facts_, node)) return false;
+    if (convolution && !product_misfit(g_, facts_, node, graph::kDynamicDepth).empty()) return false;
     const std::optional<Settings> settings = config_.settings_for(node);
     if (!settings) return false;
-    const Tensor q = quantized(node, *settings);
-    const Numerics numerics = own_grid_numerics(*settings);
-    convolution ? add_convolution(node, q, {numerics}) : add_product(node, q, {numerics, granularity(numerics)});
+    if (convolution)
+      add_convolution(node, weights_of(g_, node, *settings, kWho), {own_grid_numerics(*settings)});
+    else
+      g_.nodes.push_back(dynamic_product(g_, node, *settings, options_.granularity, kWho));
     return true;
-  }
-
-  ops::Granularity granularity(Numerics numerics) const {
-    if (options_.granularity) return *options_.granularity;
-    return numerics == Numerics::onnx ? ops::Granularity::row : ops::Granularity::tensor;
   }
 
   /// A recurrent layer with its weights in integers, an embedding with its table, any other node as it is.
   Node with_integers(Node node) {
-    const bool embedding = is_embedding(g_, node);
-    if (!embedding && !is_recurrent(g_, node)) return node;
-    const std::optional<Settings> settings = config_.settings_for(node);
-    if (settings && embedding)
-      embeddings_.quantize(node, *settings, "dynamic");
-    else if (settings)
-      quantize_recurrent(g_, node, *settings, "dynamic");
+    if (const std::optional<Settings> settings = config_.settings_for(node)) stored_.quantize_table(node, *settings);
     return node;
-  }
-
-  Tensor quantized(const Node &node, const Settings &settings) const {
-    const Tensor q = quantize_weight_of(g_, node, nullptr, 1.0, settings, "dynamic");
-    if (q.quantizer()->per_block())
-      fail(QTN_EUNSUPPORTED, "dynamic: weight \"", g_.value(node.inputs[1]).name, "\" of node \"", node.name,
-           "\" would be ", dtype_name(q.dtype()), " in blocks, not per tensor or channel");
-    // MatMulInteger and ConvInteger take whole bytes.
-    return in_integer_type(q, QTN_INT8);
-  }
-
-  /// The constants of weights, their scales in `shape` where there are several.
-  std::pair<ValueId, ValueId> add_weights(ValueId of, const Tensor &q, const Shape &shape) {
-    const std::string name = graph::original_name(g_.value(of));
-    const std::vector<float> scales(q.quantizer()->scales().begin(), q.quantizer()->scales().end());
-    const ValueId integers = g_.add_constant(name + "_quantized", q.with_quantizer(nullptr));
-    return {integers,
-            g_.add_constant(name + "_scale",
-                            Tensor::from<float>(QTN_FLOAT32, scales.size() > 1 ? shape : Shape{}, std::span(scales)))};
-  }
-
-  void add_product(const Node &node, const Tensor &q, const ops::OwnGrid &grid) {
-    constexpr std::int32_t kTransposed[] = {1, 0};
-    const Tensor columns = graph::output_channel_axis(node) == 1 ? q : q.permute(kTransposed).to_contiguous();
-    const auto [integers, scales] = add_weights(node.inputs[1], columns, {columns.dim(1)});
-    Node product{node.name, &ops::kDynamicQuantizeMatMul, {}, {node.inputs[0], integers, scales}, node.outputs,
-                 node.clamp};
-    if (const ValueId bias = input_of(node, 2); bias != kNoValue)
-      product.inputs.insert(product.inputs.end(), {kNoValue, bias});
-    ops::set_own_grid(product.attrs, grid);
-    g_.nodes.push_back(std::move(product));
   }
 
   void add_convolution(const Node &node, const Tensor &q, const ops::OwnGrid &grid) {
@@ -104,7 +86,7 @@ class Dynamic {
     per_channel.erase(0);
     std::fill(per_channel.begin() + 1, per_channel.end(), 1);
     per_channel[0] = q.dim(0);
-    const auto [integers, scales] = add_weights(node.inputs[1], q, per_channel);
+    const auto [integers, scales] = add_weights(g_, node.inputs[1], q, per_channel);
     graph::DynamicProducts::Constants constants{integers, scales};
     constants.grid = grid;
     if (const Tensor *bias = float_constant(g_, input_of(node, 2))) {
@@ -117,7 +99,7 @@ class Dynamic {
   Graph &g_;
   const graph::Facts facts_;
   graph::DynamicProducts products_;
-  Embeddings embeddings_;
+  StoredWeights stored_;
   const Config &config_;
   const DynamicOptions options_;
 };
@@ -133,6 +115,27 @@ Numerics own_grid_numerics(const Settings &settings) {
     default:
       return Numerics::onnx;
   }
+}
+
+bool has_dynamic_form(const Graph &g, const graph::Facts &facts, const Node &node) {
+  return graph::is_linear(node) && !graph::is_convolution(node) &&
+         product_misfit(g, facts, node, graph::kDynamicDepth).empty();
+}
+
+Node dynamic_product(Graph &g, const Node &node, const Settings &settings, std::optional<ops::Granularity> granularity,
+                     const char *who) {
+  constexpr std::int32_t kTransposed[] = {1, 0};
+  const Tensor q = weights_of(g, node, settings, who);
+  const Tensor columns = graph::output_channel_axis(node) == 1 ? q : q.permute(kTransposed).to_contiguous();
+  const auto [integers, scales] = add_weights(g, node.inputs[1], columns, {columns.dim(1)});
+  Node product{node.name, &ops::kDynamicQuantizeMatMul, {}, {node.inputs[0], integers, scales}, node.outputs,
+               node.clamp};
+  if (const ValueId bias = input_of(node, 2); bias != kNoValue)
+    product.inputs.insert(product.inputs.end(), {kNoValue, bias});
+  const Numerics numerics = own_grid_numerics(settings);
+  const auto usual = numerics == Numerics::onnx ? ops::Granularity::row : ops::Granularity::tensor;
+  ops::set_own_grid(product.attrs, {numerics, granularity.value_or(usual)});
+  return product;
 }
 
 Graph quantize_dynamic(const Graph &float_graph, const Config &config, const DynamicOptions &options) {

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "graph/graph.hpp"
+#include "graph/facts.hpp"
 #include "ops/common/dynamic_quantizer.hpp"
 #include "quant/config.hpp"
 
@@ -19,6 +19,14 @@ struct DynamicOptions {
   /// under PyTorch's.
   std::optional<ops::Granularity> granularity{};
 };
+
+/// Whether a MatMul or Gemm of an activation by constant weights, which dynamic_product() can stand for.
+bool has_dynamic_form(const graph::Graph &g, const graph::Facts &facts, const graph::Node &node);
+
+/// DynamicQuantizeMatMul in the place of such a node, with weights of 8 bits as the settings say; its constants are added
+/// to `g`. `granularity` as in DynamicOptions. Throws QTN_EUNSUPPORTED for weights in blocks; `who` begins messages.
+graph::Node dynamic_product(graph::Graph &g, const graph::Node &node, const Settings &settings,
+                            std::optional<ops::Granularity> granularity, const char *who);
 
 /// Every MatMul and Gemm with constant weights becomes DynamicQuantizeMatMul: weights of 8 bits as the settings of its
 /// node say, activations uint8 on grids that their own values give, under the numerics of its node: PyTorch's under

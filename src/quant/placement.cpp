@@ -10,6 +10,8 @@
 #include "graph/facts.hpp"
 #include "graph/integer.hpp"
 #include "quant/copies.hpp"
+#include "quant/dynamic.hpp"
+#include "quant/stored_weights.hpp"
 
 namespace qtn::quant {
 namespace {
@@ -20,6 +22,20 @@ using graph::Node;
 using graph::ValueId;
 
 std::size_t index(ValueId v) { return static_cast<std::size_t>(v); }
+
+/// What a node does by itself, or what the mode of its settings makes of it: a layer that has that mode, or floats.
+NodePlan plan_of(const Graph &g, const graph::Facts &facts, const Node &node, const Config &config) {
+  Classified classified = classify(g, facts, node);
+  NodePlan plan{.role = classified.role, .why = std::move(classified.why), .settings = config.settings_for(node)};
+  if (!plan.settings || plan.settings->mode == Mode::fixed) return plan;
+  const bool dynamic = plan.settings->mode == Mode::dynamic;
+  plan.settings = with_fitting_blocks(g, node, *plan.settings);
+  if (has_table(g, node, *plan.settings) || (dynamic ? has_dynamic_form(g, facts, node) : has_stored_weights(g, node)))
+    plan.mode = plan.settings->mode;
+  if (plan.role != Role::floating) plan.why = cat("mode \"", dynamic ? "dynamic" : "weights_only", "\"");
+  plan.role = Role::floating;
+  return plan;
+}
 
 /// Calls f(value) for the activations that a node reads as data.
 template <class F>
@@ -311,11 +327,11 @@ Placement place(const Graph &g, const Config &config, bool trained) {
     if (!trained && is_copy(node)) {
       const std::int32_t maker = facts.uses.producer[index(node.inputs[0])];
       const Node &from = maker < 0 ? node : g.nodes[static_cast<std::size_t>(maker)];
-      placement.nodes.push_back({Role::floating, "it copies floats", false, config.settings_for(from)});
+      placement.nodes.push_back(
+          {.role = Role::floating, .why = "it copies floats", .settings = config.settings_for(from)});
       continue;
     }
-    Classified classified = classify(g, facts, node);
-    placement.nodes.push_back({classified.role, std::move(classified.why), false, config.settings_for(node)});
+    placement.nodes.push_back(plan_of(g, facts, node, config));
   }
   const std::vector<bool> wanted =
       wanted_values(g, facts, placement.nodes, asked_by_hand(g, facts, placement.nodes, config));

@@ -16,6 +16,7 @@ struct NodePlan {
   Role role = Role::floating;
   std::string why;                   ///< it is that; see Classified
   bool integer = false;              ///< reads its activations as integers
+  Mode mode = Mode::fixed;           ///< another one, if it is a layer that is quantized so
   std::optional<Settings> settings;  ///< nullopt: configured to stay in float
 };
 

@@ -12,6 +12,7 @@
 #include "quant/fingerprint.hpp"
 #include "quant/named.hpp"
 #include "quant/recover/equalize.hpp"
+#include "quant/stored_weights.hpp"
 
 namespace qtn::quant {
 
@@ -35,8 +36,7 @@ auto nodes_with(const Config &config, bool Settings::*is_set) {
 /// For a normalization that was trained in float: one weight for each channel is the largest integer of its grid.
 void keep_exact(NodePlan &plan) {
   if (!plan.settings) return;
-  plan.settings->weight.erase("block_size");
-  plan.settings->weight.set("scheme", "per_channel_symmetric");
+  remove_blocks(*plan.settings);
   plan.settings->weight.set("narrow_range", std::int64_t{1});
 }
 
@@ -48,6 +48,16 @@ auto nodes_without_rules(const Config &config, const graph::Graph &g) {
     });
     return !selected && !config.names_tensor(g.value(node.outputs[0]).name);
   };
+}
+
+/// Fake quantization, which training learns with, is that of grids which stay.
+void require_static(const graph::Graph &g, const Placement &placement) {
+  for (std::size_t n = 0; n < g.nodes.size(); ++n) {
+    const std::optional<Settings> &settings = placement.nodes[n].settings;
+    if (settings && settings->mode != Mode::fixed)
+      fail(QTN_EUNSUPPORTED, "prepare: node \"", g.nodes[n].name, "\" has mode \"",
+           settings->keys.get_string("mode", ""), "\", and training knows \"static\" alone");
+  }
 }
 
 /// Places grids and observers on prepared.graph, as it was read or trained.
@@ -70,6 +80,7 @@ void settle(Prepared &prepared, const graph::Graph &model) {
   if (!prepared.training)
     prepared.equalized = equalize_weights(prepared.graph, nodes_with(prepared.config, &Settings::equalize));
   prepared.placement = place(prepared.graph, prepared.config, prepared.training.has_value());
+  if (prepared.training) require_static(prepared.graph, prepared.placement);
   if (!prepared.training && copy_for_integer_readers(prepared.graph, prepared.placement, prepared.config))
     prepared.placement = place(prepared.graph, prepared.config);
   for (std::size_t n = 0; n < prepared.graph.nodes.size(); ++n)

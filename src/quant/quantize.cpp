@@ -15,7 +15,7 @@ namespace qtn::quant {
 namespace {
 
 struct Options {
-  bool plain, absorb_bias, correct_bias, learn_rounding, automatic, sensitivity, histograms;
+  bool plain, absorb_bias, correct_bias, feedback, learn_rounding, automatic, sensitivity, histograms;
   double smooth;  ///< 0: not
   Targets targets;
   bool wide;             ///< layers fall back to int16
@@ -23,10 +23,19 @@ struct Options {
 };
 
 constexpr AttrSpec kKeys[] = {
-    {"plain", AttrSpec::kInt},           {"smooth", AttrSpec::kFloat},      {"absorb_bias", AttrSpec::kInt},
-    {"bias_correction", AttrSpec::kInt}, {"adaround", AttrSpec::kInt},      {"auto", AttrSpec::kInt},
-    {"target_sqnr", AttrSpec::kFloat},   {"target_top1", AttrSpec::kFloat}, {"fallback", AttrSpec::kString},
-    {"sensitivity", AttrSpec::kInt},     {"histograms", AttrSpec::kInt},    {"measured_samples", AttrSpec::kInt},
+    {"plain", AttrSpec::kInt},
+    {"smooth", AttrSpec::kFloat},
+    {"absorb_bias", AttrSpec::kInt},
+    {"bias_correction", AttrSpec::kInt},
+    {"gptq", AttrSpec::kInt},
+    {"adaround", AttrSpec::kInt},
+    {"auto", AttrSpec::kInt},
+    {"target_sqnr", AttrSpec::kFloat},
+    {"target_top1", AttrSpec::kFloat},
+    {"fallback", AttrSpec::kString},
+    {"sensitivity", AttrSpec::kInt},
+    {"histograms", AttrSpec::kInt},
+    {"measured_samples", AttrSpec::kInt},
 };
 
 Targets targets_of(const Attrs &attrs) {
@@ -59,6 +68,7 @@ Options options_of(const Attrs &attrs) {
   Options o{.plain = flag("plain"),
             .absorb_bias = flag("absorb_bias"),
             .correct_bias = flag("bias_correction", true),
+            .feedback = flag("gptq", true),
             .learn_rounding = flag("adaround"),
             .automatic = flag("auto"),
             .sensitivity = flag("sensitivity"),
@@ -67,7 +77,7 @@ Options options_of(const Attrs &attrs) {
             .targets = targets_of(attrs),
             .wide = false,
             .measured = 0};
-  for (const char *key : {"absorb_bias", "bias_correction", "adaround", "auto"})
+  for (const char *key : {"absorb_bias", "bias_correction", "gptq", "adaround", "auto"})
     if (o.plain && flag(key)) fail(QTN_EINVAL, "quantize: plain tries nothing, and ", key, " is 1");
   if (o.plain && o.smooth > 0) fail(QTN_EINVAL, "quantize: plain tries nothing, and smooth is ", o.smooth);
   if (!(o.smooth >= 0) || o.smooth > 1) fail(QTN_EINVAL, "quantize: smooth ", o.smooth, " is outside [0, 1]");
@@ -88,12 +98,19 @@ struct Threshold {
 };
 constexpr Threshold kOfCorrection{0.1, 10}, kOfRanges{0.5, 30}, kOfFeatures{0.1, 6};
 
-/// Features were seen in many rows, and their factors promise half of the noise before they are tried.
-const Threshold &threshold_of(const Route &route) { return route.smooth_features ? kOfFeatures : kOfRanges; }
+/// Of grids which are found at every run: nothing is fitted that could be chance, but a run takes longer.
+constexpr Threshold kOfDynamic{3, 0}, kOfDynamicForTarget{0.1, 0};
 
 /// In dB, what 8 bits tell. With ranges that clip some samples, the ratio of one beyond it is chance: a Softmax which
 /// is sure of its class has some of 90 dB and makes 70 of them for nothing that can be seen.
 constexpr double kTold = 48;
+
+/// Whether any weights have fewer than 8 bits.
+bool has_coarse_weights(const graph::Graph &quantized) {
+  return std::ranges::any_of(quantized.values, [](const graph::Value &value) {
+    return value.is_constant() && value.quantizer && is_packed(value.quantizer->dtype());
+  });
+}
 
 /// SmoothQuant's strength that its authors take for most models.
 constexpr double kSmooth = 0.5;
@@ -119,7 +136,9 @@ class Pipeline {
         start_{real, config, division_.fitted, options.histograms},
         options_(options),
         progress_(progress),
-        bias_(options.correct_bias && !options.plain) {}
+        bias_(options.correct_bias && !options.plain) {
+    if (options_.targets.any()) goal_.emplace(real_, measured_, samples_, options_.targets);
+  }
 
   Quantized run() {
     Attempt attempt = options_.plain ? calibrated({}) : best_attempt();
@@ -130,14 +149,12 @@ class Pipeline {
     account.observers = std::move(attempt.observers);
     account.targets = options_.targets;
     account.wide = options_.wide;
-    std::optional<Goal> goal;
-    if (options_.targets.any()) goal.emplace(real_, measured_, samples_, options_.targets);
-    graph::Graph quantized = corrected(prepared, goal);
-    if (goal && !goal->met_by(quantized)) {
-      account.fallen = fall_back(prepared, *goal);
-      quantized = corrected(prepared, goal);
+    graph::Graph quantized = corrected(prepared);
+    if (goal_ && !goal_->met_by(quantized)) {
+      account.fallen = fall_back(prepared);
+      quantized = corrected(prepared);
     }
-    if (goal) account.reached = goal->reached(quantized);
+    if (goal_) account.reached = goal_->reached(quantized);
     account.judges = rows_.of(division_.held_back);
     account.held_back = samples_.count > 1;
     if (options_.sensitivity)
@@ -152,6 +169,17 @@ class Pipeline {
     Attempt attempt = *prepare_along(start_, route);
     calibrate_along(start_, attempt, counted(samples_, "calibrating", progress_));
     return attempt;
+  }
+
+  /// Features were seen in many rows, and their factors promise half of the noise before they are tried. What GPTQ follows
+  /// was seen in all rows, too, and counts for as much as there are of them.
+  const Threshold &threshold_of(const Route &route) const {
+    if (route.dynamic) return options_.targets.any() ? kOfDynamicForTarget : kOfDynamic;
+    return route.smooth_features ? kOfFeatures : kOfRanges;
+  }
+
+  static const Threshold &threshold_of(const Corrections &which) {
+    return which.rounding == Rounding::gptq ? kOfFeatures : kOfCorrection;
   }
 
   /// Routes have to gain twice: on ranges of the fitted samples, so that the held-back ones show what a range misses,
@@ -183,6 +211,8 @@ class Pipeline {
     };
     challenge({});
     for (const Route &route : rewrites()) challenge(route);
+    if (automatic() && !start_.config.says("mode") && !(goal_ && goal_->met_by(gaining.back().quantized)))
+      challenge({.dynamic = true});
     if (automatic()) {
       Route observed = gaining.back().attempt.route;
       observed.choose_observers = true;
@@ -245,11 +275,20 @@ class Pipeline {
     return routes;
   }
 
-  std::vector<Corrections> corrections() const {
+  /// Coarse weights lose most by what they are rounded to. Fitted to the only sample, integers cannot be judged by it.
+  bool feeds_back(const graph::Graph &quantized) const {
+    return options_.feedback && !options_.plain && samples_.count > 1 && has_coarse_weights(quantized);
+  }
+
+  std::vector<Corrections> corrections(const graph::Graph &quantized) const {
     std::vector<Corrections> which;
     if (bias_) which.push_back({.bias = true});
-    if (options_.learn_rounding) which.push_back({.rounding = true});
-    if (options_.learn_rounding && bias_) which.push_back({.rounding = true, .bias = true});
+    const auto add = [&](Rounding rounding) {
+      which.push_back({.rounding = rounding});
+      if (bias_) which.push_back({.rounding = rounding, .bias = true});
+    };
+    if (feeds_back(quantized)) add(Rounding::gptq);
+    if (options_.learn_rounding) add(Rounding::adaround);
     return which;
   }
 
@@ -261,40 +300,38 @@ class Pipeline {
     return judge_->on(quantized);
   }
 
-  std::vector<FallenLayer> fall_back(Prepared &prepared, const Goal &goal) const {
+  std::vector<FallenLayer> fall_back(Prepared &prepared) const {
     const Samples again = counted(samples_, "calibrating with 16 bits", progress_);
-    return reach(prepared, goal, measured_, options_.wide ? to_int16(prepared, again) : to_float(prepared));
+    return reach(prepared, *goal_, measured_, options_.wide ? to_int16(prepared, again) : to_float(prepared));
   }
 
   /// Converted, with the corrections that gain. What was tried of an earlier conversion is forgotten.
-  graph::Graph corrected(const Prepared &prepared, const std::optional<Goal> &goal) {
+  graph::Graph corrected(const Prepared &prepared) {
     account_.trials.resize(route_trials_);
     account_.rounding_learned = account_.bias_corrected = false;
     const graph::Graph plain = convert(prepared, nullptr);
     graph::Graph best = plain;
     Verdict verdict = judge(plain);
-    for (const Corrections &which : corrections()) {
+    for (const Corrections &which : corrections(plain)) {
       graph::Graph other = plain;
-      const Samples fitted = counted(division_.fitted, which.rounding ? "learning to round" : "correcting", progress_);
+      const bool rounds = which.rounding != Rounding::nearest;
+      const Samples fitted = counted(division_.fitted, rounds ? "learning to round" : "correcting", progress_);
       correct(prepared, other, fitted, which);
-      if (keeps(which, goal, best, other, verdict)) best = std::move(other);
+      if (keeps(which, best, other, verdict)) best = std::move(other);
     }
     account_.accuracy = std::move(verdict.held_back);
     return best;
   }
 
   /// Where a correction gains, and misses no target that has been reached.
-  bool keeps(const Corrections &which, const std::optional<Goal> &goal, const graph::Graph &best,
-             const graph::Graph &other, Verdict &verdict) {
+  bool keeps(const Corrections &which, const graph::Graph &best, const graph::Graph &other, Verdict &verdict) {
     Verdict of_other = judge(other);
-    const bool better = gains(verdict, of_other, kOfCorrection.at(division_.held_back.count)) &&
-                        (!goal || goal->met_by(other) || !goal->met_by(best));
-    const std::string name =
-        which.rounding ? which.bias ? "adaround + bias_correction" : "adaround" : "bias_correction";
-    add_trial(name, of_other, &verdict, better);
+    const bool better = gains(verdict, of_other, threshold_of(which).at(division_.held_back.count)) &&
+                        (!goal_ || goal_->met_by(other) || !goal_->met_by(best));
+    add_trial(which.name(), of_other, &verdict, better);
     if (!better) return false;
     verdict = std::move(of_other);
-    account_.rounding_learned = which.rounding;
+    account_.rounding_learned = which.rounding != Rounding::nearest;
     account_.bias_corrected = which.bias;
     return true;
   }
@@ -309,6 +346,7 @@ class Pipeline {
   const Options &options_;
   const Progress &progress_;
   bool bias_;  // a correction of biases is worth a trial
+  std::optional<Goal> goal_;
   std::optional<Judge> judge_;
   std::size_t route_trials_ = 0;  // the first trials of the account
   Account account_;

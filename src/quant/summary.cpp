@@ -158,15 +158,19 @@ std::string accuracy(const Fields &report) {
   return line + "\n";
 }
 
-/// How many nodes compute in integers; operators in float with how many nodes of each, and why.
+/// How many nodes compute in integers; why others do not, with how many nodes of which operators.
 std::string nodes(const Fields &report) {
   std::string lines =
       cat("nodes: ", count(report.number("nodes.int8")), " of ", count(report.number("nodes.all")), " in int8\n");
-  std::map<std::string, std::size_t> in_float;
+  std::map<std::string, std::map<std::string, std::size_t>> in_float;
   each(report, "float_nodes", "node", [&](const std::string &node, std::size_t) {
-    ++in_float[cat(report.words(node + "op"), ": ", report.words(node + "reason"))];
+    ++in_float[report.words(node + "reason")][report.words(node + "op")];
   });
-  for (const auto &[what, how_many] : in_float) lines += cat("  in float: ", how_many, " ", what, "\n");
+  for (const auto &[reason, ops] : in_float) {
+    std::string list;
+    for (const auto &[op, how_many] : ops) list += cat(list.empty() ? "" : ", ", how_many, " ", op);
+    lines += cat("  in float: ", list, ": ", reason, "\n");
+  }
   return lines;
 }
 

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "graph/facts.hpp"
+#include "graph/integer.hpp"
 #include "quant/outcome.hpp"
 
 namespace qtn::quant {
@@ -36,7 +37,8 @@ std::vector<TensorOutcome> tensor_outcomes(const Prepared &p, const graph::Graph
   for (std::size_t n = 0; n < quantized.nodes.size(); ++n) {
     const NodePlan &plan = p.placement.nodes[n];
     const graph::Node &node = quantized.nodes[n];
-    if (plan.role != Role::weighted || !plan.integer || !known.insert(node.inputs[1]).second) continue;
+    const bool weights = (plan.role == Role::weighted && plan.integer) || plan.mode == Mode::weights_only;
+    if (!weights || !graph::is_linear(node) || !known.insert(node.inputs[1]).second) continue;
     const Tensor *real = float_constant(p.graph, p.graph.nodes[n].inputs[1]);
     TensorOutcome outcome{p.graph.value(p.graph.nodes[n].inputs[1]).name, {}, node.name, plan.settings->weight_observer,
                           quantized.value(node.inputs[1]).quantizer,      {}};

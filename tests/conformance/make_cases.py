@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Makes torch.json: conformance cases whose expectations PyTorch computes, or NumPy by the formulas of NVIDIA's toolkit.
 
+Run it on a CPU with VNNI: on others PyTorch's FBGEMM adds pairs of products in 16 bits, which overflow.
+
 Run again with:  $(benchmarks/peers/make-venv)/bin/python tests/conformance/make_cases.py
 """
 
@@ -555,8 +557,10 @@ def rows_on_own_grids():
     y = ((q - zero.astype(np.int64)) @ w.T).astype(np.float32) * (scale * weight_scale)
     steps = [network(head=weight), call("qconfig_create", "c", name="onnx"),
              call("qmodel_quantize_dynamic", "q", m="$m", config="$c", attrs={"granularity": "row"}),
-             call("qmodel_quantize_dynamic", "default", m="$m", config="$c"), floats("x", torch.from_numpy(x))]  # fmt: skip
-    for name in ("q", "default"):
+             call("qmodel_quantize_dynamic", "default", m="$m", config="$c"), floats("x", torch.from_numpy(x)),
+             call("qconfig_set", c="$c", selector="op:Gemm", settings={"mode": "dynamic"}), call("qmodel_prepare", "p", m="$m", config="$c", mode=0),
+             call("qmodel_calibrate", prepared="$p", inputs=["$x"]), call("qmodel_convert", "by_mode", prepared="$p")]  # fmt: skip
+    for name in ("q", "default", "by_mode"):
         steps += [call("qsession_create", f"{name}_s", m=f"${name}"), call("qsession_run", f"{name}_y", s=f"${name}_s", inputs=["$x"]),
                   expected_floats(f"{name}_y", torch.from_numpy(y), tolerance=0)]  # fmt: skip
     case("quantize_dynamic/rows", ["D02"], *steps)
@@ -579,8 +583,10 @@ def embedding_tables():
     onnx.checker.check_model(model, full_check=True)
     steps = [call("qmodel_load_bytes", "m", data=list(model.SerializeToString())), call("qconfig_create", "c", name="onnx"),
              call("qmodel_quantize_dynamic", "dynamic", m="$m", config="$c"), call("qmodel_quantize_weights", "weights", m="$m"),
-             call("qtensor_create", "ids", dtype="int64", shape=[2, 3], data=ids.ravel().tolist())]  # fmt: skip
-    for name in ("dynamic", "weights"):
+             call("qtensor_create", "ids", dtype="int64", shape=[2, 3], data=ids.ravel().tolist()),
+             call("qconfig_set", c="$c", selector="*", settings={"mode": "weights_only"}), call("qmodel_prepare", "p", m="$m", config="$c", mode=0),
+             call("qmodel_calibrate", prepared="$p", inputs=["$ids"]), call("qmodel_convert", "by_mode", prepared="$p")]  # fmt: skip
+    for name in ("dynamic", "weights", "by_mode"):
         steps += [call("qsession_create", f"{name}_s", m=f"${name}"), call("qsession_run", f"{name}_y", s=f"${name}_s", inputs=["$ids"]),
                   expected_floats(f"{name}_y", torch.from_numpy((q * scale)[ids]), tolerance=0)]  # fmt: skip
     case("quantize_dynamic/embeddings", ["D02"], *steps)

@@ -365,6 +365,8 @@ BAD = {
         ({"c": "$settings", "selector": "tensor:x"}, "QTN_EINVAL", 'config: selector "tensor:x": a tensor is in float if the nodes that read it are; select them'),
         ({"c": "$settings", "selector": "tensor:x", "settings": {"weight_dtype": "int4"}}, "QTN_EINVAL", 'config: of a tensor: unknown attribute "weight_dtype"; valid are: quantize observer activation_dtype activation_scheme activation_bits reduce_range fixed_outputs scale zero_point min max numerics averaging_constant bins eps percentile absolute activation_learning scale_amax quant_desc_input'),
         ({"c": "$settings", "selector": "*", "settings": {"weight_dtype": "int2"}}, "QTN_EUNSUPPORTED", 'config: weight_dtype "int2" is not offered; there are: int8 int4'),
+        ({"c": "$settings", "selector": "*", "settings": {"mode": "weights"}}, "QTN_EUNSUPPORTED", 'config: mode "weights" is not offered; there are: static dynamic weights_only'),
+        ({"c": "$settings", "selector": "tensor:x", "settings": {"mode": "dynamic"}}, "QTN_EINVAL", 'config: of a tensor: unknown attribute "mode"; valid are: quantize observer activation_dtype activation_scheme activation_bits reduce_range fixed_outputs scale zero_point min max numerics averaging_constant bins eps percentile absolute activation_learning scale_amax quant_desc_input'),
         ({"c": "$settings", "selector": "*", "settings": {"bias": "int16"}}, "QTN_EUNSUPPORTED", 'config: bias "int16" is not offered; there are: int32 float32'),
         ({"c": "$settings", "selector": "*", "settings": {"activation_dtype": "int4"}}, "QTN_EUNSUPPORTED", 'config: activation_dtype "int4" is not offered; there are: uint8 int8 int16'),
         ({"c": "$settings", "selector": "*", "settings": {"weight_scheme": "per_block_symmetric"}}, "QTN_EINVAL", 'config: weight_scheme "per_block_symmetric" needs block_size'),
@@ -391,7 +393,7 @@ BAD = {
     "qmodel_quantize": [
         ({"m": "$m", "config": "$settings", "samples": []}, "QTN_ESTATE", "convert: the model has not been calibrated"),
         ({"m": "$m", "config": "$settings", "samples": ["$i"]}, "QTN_EDTYPE", 'calibrate: input "image" is float32, not int32'),
-        ({"m": "$m", "config": "$settings", "samples": [], "attrs": {"magic": 1}}, "QTN_EINVAL", 'quantize: unknown attribute "magic"; valid are: plain smooth absorb_bias bias_correction adaround auto target_sqnr target_top1 fallback sensitivity histograms measured_samples'),
+        ({"m": "$m", "config": "$settings", "samples": [], "attrs": {"magic": 1}}, "QTN_EINVAL", 'quantize: unknown attribute "magic"; valid are: plain smooth absorb_bias bias_correction gptq adaround auto target_sqnr target_top1 fallback sensitivity histograms measured_samples'),
         ({"m": "$m", "config": "$settings", "samples": [], "attrs": {"smooth": 2.0}}, "QTN_EINVAL", 'quantize: smooth 2 is outside [0, 1]'),
         ({"m": "$m", "config": "$settings", "samples": [], "attrs": {"target_sqnr": "inf"}}, "QTN_EINVAL", 'quantize: attribute "target_sqnr" must be a float, not a string'),
         ({"m": "$m", "config": "$settings", "samples": [], "attrs": {"target_top1": 0.0}}, "QTN_EINVAL", 'quantize: target_top1 0 is outside (0, 1]'),

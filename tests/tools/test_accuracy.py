@@ -95,8 +95,8 @@ class Accuracy(CommandTest):
         self.assertGreater(after, before + 1)
 
     def coarse(self):
-        """Settings under which predictions change: 4-bit weights, and one value of twenty cut off."""
-        settings = {"weight_dtype": "int4", "observer": "percentile", "percentile": 95.0}
+        """Settings under which predictions change: 4-bit weights, and one value of ten cut off."""
+        settings = {"weight_dtype": "int4", "observer": "percentile", "percentile": 90.0}
         config = {"recipe": "onnx", "rules": [{"selector": "*", "settings": settings}]}
         return self.path("coarse.json", json.dumps(config).encode())
 

@@ -14,7 +14,8 @@ class Dataless(CommandTest):
     def quantize(self, *options):
         """The file's size as part of the float model's, and how near its outputs are."""
         out = self.path(OUT)
-        self.assertIn("without samples", self.succeed("quantize", MODEL, "-o", out, *options))
+        said = self.succeed("quantize", MODEL, "-o", out, *options)
+        self.assertEqual("without samples" in said, "--data" not in options, said)
         result = self.succeed_json("compare", MODEL, out, "--data", IMAGES, "--labels", LABELS)
         return os.path.getsize(out) / os.path.getsize(MODEL), result["outputs"][0]["sqnr_db"], result["top1_b"]
 
@@ -56,6 +57,18 @@ class Dataless(CommandTest):
             self.assertGreater(sqnr, least_sqnr, options)
             self.assertGreaterEqual(top1, 520 / 540, options)
 
+    def test_samples_recover_coarse_weights(self):
+        """GPTQ is tried, the report is there, and what nothing is tried for has the weights of no samples."""
+        blocks = ["--weights-only", "int4", "--block", "32"]
+        _, without, _ = self.quantize(*blocks)
+        size, recovered, _ = self.quantize(*blocks, "--data", CALIBRATION)
+        self.assertGreater(recovered, without + 2)
+        self.assertLess(size, 0.2)
+        told = self.succeed_json("quantize", MODEL, "-o", self.path(OUT), *blocks, "--data", CALIBRATION)
+        self.assertIn("gptq", [trial["name"] for trial in told["trials"]])
+        _, plain, _ = self.quantize(*blocks, "--data", CALIBRATION, "--plain")
+        self.assertAlmostEqual(plain, without, delta=0.05)
+
     def test_both_engines_agree(self):
         """On integers to the bit; sums of floats are rounded in the order of each engine."""
         for options in (["--dynamic", "--dynamic-conv"], ["--weights-only", "int4", "--block", "16"]):
@@ -91,6 +104,7 @@ class Dataless(CommandTest):
         for options in (["--dynamic", "--data", CALIBRATION], ["--dynamic", "--weights-only", "int8"],
                         ["--dynamic", "--samples", "3"], ["--granularity", "row"], ["--dynamic", "--granularity", "column"], ["--dynamic", "--auto"], ["--dynamic-conv", "--data", CALIBRATION],
                         ["--weights-only", "int2"], ["--weights-only", "int8", "--calibration", "x.qcal"],
+                        ["--weights-only", "int4", "--data", CALIBRATION, "--auto"],
                         ["--weights-only", "int8", "--config", "onnx"], ["--weights-only", "int8", "--block", "0"],
                         ["--dynamic", "--block", "32"]):
             self.refuse("quantize", MODEL, "-o", OUT, *options, code=2)

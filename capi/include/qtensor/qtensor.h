@@ -1348,6 +1348,12 @@ QTN_API qstatus qconfig_create(qconfig **out, const char *name);
  * | "quantize"            | int    | 0       | for a tensor only: 1 makes integers of it whatever reads it, also where
  * |                       |        |         | it is an output of the model or only nodes in float read it. Pointwise
  * |                       |        |         | and moving nodes before it then compute in integers as well
+ * | "mode"                | string | "static" | not for a tensor: "static" puts activations on grids that calibration
+ * |                       |        |         | finds; "dynamic" gives a MatMul or Gemm a grid for each row of its input
+ * |                       |        |         | at every run (qmodel_quantize_dynamic); "weights_only" leaves activations
+ * |                       |        |         | in float and stores weights as integers (qmodel_quantize_weights). Both
+ * |                       |        |         | store tables of embeddings and weights of LSTM, GRU and RNN, too, and
+ * |                       |        |         | leave all other nodes in float. QTN_QAT takes "static" alone
  * | "quantize_outputs"    | int    | recipe  | not for a tensor: 1 does so with what the nodes make for outputs of the
  * |                       |        |         | model. Sessions give float32 on that grid, files have QuantizeLinear and
  * |                       |        |         | DequantizeLinear there, or QLinearConv and its like. Where a "node:"
@@ -1598,8 +1604,9 @@ QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT con
  * by a tenth of a decibel, or half a decibel for what changes ranges, and by more the fewer samples there are; no
  * single sample decides, and the samples that a candidate was fitted to do not come out worse. What changes ranges must
  * hold with those of its own samples and with those of all. A single sample judges itself. So the result is the plain
- * recipe's where nothing helps, and the report says what was tried and what it gave. By default two candidates are
- * tried: the equalization of weights, where the configuration does not say "equalize" itself, and "bias_correction".
+ * recipe's where nothing helps, and the report says what was tried and what it gave. By default these
+ * candidates are tried: the equalization of weights, where the configuration does not say "equalize" itself, the
+ * smoothing of features, "bias_correction", and "gptq" where weights are coarse.
  *
  * @param out the converted model; free it with qmodel_free
  * @param report what was done and why, as JSON (docs/quantization.md has its members), which qreport_summary puts into
@@ -1614,6 +1621,9 @@ QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT con
  * | "plain"            | int    | 0       | 1 tries nothing: the result is that of the three functions
  * | "bias_correction"  | int    | 1       | 1 tries to give each output channel of a layer the mean that it has in the
  * |                    |        |         | float model, as far as the samples agree on it (Nagel et al. 2019)
+ * | "gptq"             | int    | 1       | 1 tries, where weights have 4 bits or fewer and there are two samples or
+ * |                    |        |         | more, to round them one input after the other so that those which follow
+ * |                    |        |         | make up for the errors (Frantar et al. 2022)
  * | "adaround"         | int    | 0       | 1 tries to round weights up or down so that the outputs of a layer come
  * |                    |        |         | nearest (Nagel et al. 2020)
  * | "smooth"           | float  | 0       | above 0, at most 1: tries SmoothQuant (Xiao et al. 2022) of this strength:
@@ -1622,7 +1632,9 @@ QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT con
  * | "absorb_bias"      | int    | 0       | 1 tries, after equalization, to move what a channel in front of a Relu
  * |                    |        |         | always exceeds from its bias into that of the layer behind, where that has
  * |                    |        |         | no padding
- * | "auto"             | int    | 0       | 1 tries more: SmoothQuant of strength 0.5, and for each tensor the observer
+ * | "auto"             | int    | 0       | 1 tries more: SmoothQuant of strength 0.5; "mode" "dynamic" for MatMul and
+ * |                    |        |         | Gemm where the configuration says no mode, kept where it halves the noise,
+ * |                    |        |         | or where a target is missed without it; and for each tensor the observer
  * |                    |        |         | with which the layers that read it lose least in place of the
  * |                    |        |         | configuration's. Needs two samples; with one it tries what the default does
  * | "target_sqnr"      | float  | none    | in dB: where what was kept does not reach it, leaves the fewest layers in

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "blas/gemm.hpp"
-
 namespace qtn::quant {
 namespace {
 
@@ -27,16 +25,6 @@ class Learner {
     }
   }
 
-  /// The integers that are nearest to the weights.
-  std::vector<std::int64_t> nearest() const {
-    std::vector<std::int64_t> q(count_);
-    for (std::size_t i = 0; i < count_; ++i) {
-      const float at = std::nearbyint(p_.weights[i] / p_.steps[i]) + static_cast<float>(p_.zeros[i]);
-      q[i] = std::clamp(static_cast<std::int64_t>(at), p_.lo, p_.hi);
-    }
-    return q;
-  }
-
   std::vector<std::int64_t> learn(int iterations) {
     const std::vector<double> scale = row_scales();
     for (int t = 0; t < iterations; ++t) step(t, iterations, scale);
@@ -46,31 +34,9 @@ class Learner {
     return q;
   }
 
-  /// ŵ QQ - QY' for each row: half of the slope of the loss.
-  void find_slope(const std::vector<float> &w) {
-    for (std::int64_t r = 0; r < p_.outputs; ++r)
-      for (std::int64_t k = 0; k < p_.depth; ++k)
-        slope_[at(r, k)] = -p_.qy[static_cast<std::size_t>(k * p_.outputs + r)];
-    blas::gemm(p_.outputs, p_.depth, p_.depth, 1.0f, w.data(), {p_.depth}, p_.qq.data(), {p_.depth}, 1.0f,
-               slope_.data(), p_.depth);
-  }
-
-  /// The loss of each row except for a constant: ŵ QQ ŵ' - 2 ŵ QY.
-  std::vector<double> losses(const std::vector<std::int64_t> &q) {
-    const std::vector<float> w = reals(q);
-    find_slope(w);
-    std::vector<double> sums(static_cast<std::size_t>(p_.outputs));
-    for (std::int64_t r = 0; r < p_.outputs; ++r)
-      for (std::int64_t k = 0; k < p_.depth; ++k)
-        sums[static_cast<std::size_t>(r)] += static_cast<double>(w[at(r, k)]) *
-                                             (static_cast<double>(slope_[at(r, k)]) -
-                                              static_cast<double>(p_.qy[static_cast<std::size_t>(k * p_.outputs + r)]));
-    return sums;
-  }
-
   /// Moves single integers by one while that makes a row better; slope_ follows.
   void descend(std::vector<std::int64_t> &q) {
-    find_slope(reals(q));
+    slope_ = half_slope(p_, reals(p_, q));
     constexpr int kSweeps = 10;
     for (std::int64_t r = 0; r < p_.outputs; ++r)
       for (int sweep = 0; sweep < kSweeps; ++sweep) {
@@ -81,15 +47,7 @@ class Learner {
   }
 
  private:
-  std::size_t at(std::int64_t r, std::int64_t k) const { return static_cast<std::size_t>(r * p_.depth + k); }
-
   float part(std::size_t i) const { return std::clamp((kHigh - kLow) / (1 + std::exp(-v_[i])) + kLow, 0.0f, 1.0f); }
-
-  std::vector<float> reals(const std::vector<std::int64_t> &q) const {
-    std::vector<float> w(count_);
-    for (std::size_t i = 0; i < count_; ++i) w[i] = static_cast<float>(q[i] - p_.zeros[i]) * p_.steps[i];
-    return w;
-  }
 
   /// What one step of every weight of a row, independent of each other, would cost: losses in these units weigh the
   /// same against the penalty in every layer.
@@ -98,7 +56,7 @@ class Learner {
     for (std::int64_t r = 0; r < p_.outputs; ++r) {
       double sum = 0;
       for (std::int64_t k = 0; k < p_.depth; ++k) {
-        const double step = static_cast<double>(p_.steps[at(r, k)]);
+        const double step = static_cast<double>(p_.steps[p_.at(r, k)]);
         sum += step * step * static_cast<double>(p_.qq[static_cast<std::size_t>(k * p_.depth + k)]);
       }
       scales[static_cast<std::size_t>(r)] = sum > 0 ? static_cast<double>(p_.depth) / sum : 0;
@@ -112,7 +70,7 @@ class Learner {
       const float q = std::clamp(down_[i] + part(i), static_cast<float>(p_.lo), static_cast<float>(p_.hi));
       w[i] = (q - static_cast<float>(p_.zeros[i])) * p_.steps[i];
     }
-    find_slope(w);
+    slope_ = half_slope(p_, w);
     const float progress = (static_cast<float>(t) / static_cast<float>(iterations) - kWarmUp) / (1 - kWarmUp);
     const float beta = kLastBeta + (kFirstBeta - kLastBeta) * (1 - std::max(progress, 0.0f));
     const float mean_left = 1 - std::pow(kMean, static_cast<float>(t + 1));
@@ -136,7 +94,7 @@ class Learner {
   }
 
   bool move(std::vector<std::int64_t> &q, std::int64_t r, std::int64_t k) {
-    const std::size_t i = at(r, k);
+    const std::size_t i = p_.at(r, k);
     const float *curve = &p_.qq[static_cast<std::size_t>(k * p_.depth)];
     const std::int64_t by = slope_[i] > 0 ? -1 : 1;
     const auto nearest = static_cast<std::int64_t>(down_[i]);
@@ -144,7 +102,7 @@ class Learner {
     const float d = static_cast<float>(by) * p_.steps[i];
     if (2 * d * slope_[i] + d * d * curve[k] >= 0) return false;
     q[i] += by;
-    for (std::int64_t j = 0; j < p_.depth; ++j) slope_[at(r, j)] += d * curve[j];
+    for (std::int64_t j = 0; j < p_.depth; ++j) slope_[p_.at(r, j)] += d * curve[j];
     return true;
   }
 
@@ -157,14 +115,9 @@ class Learner {
 
 std::vector<std::int64_t> learn_rounding(const RoundingProblem &problem, int iterations) {
   Learner learner(problem);
-  const std::vector<std::int64_t> nearest = learner.nearest();
   std::vector<std::int64_t> learned = learner.learn(iterations);
   learner.descend(learned);
-  const std::vector<double> before = learner.losses(nearest), after = learner.losses(learned);
-  for (std::size_t i = 0; i < learned.size(); ++i) {
-    const std::size_t row = i / static_cast<std::size_t>(problem.depth);
-    if (!(after[row] < before[row])) learned[i] = nearest[i];
-  }
+  keep_better_rows(problem, learned);
   return learned;
 }
 

@@ -9,6 +9,7 @@
 #include "graph/facts.hpp"
 #include "graph/integer.hpp"
 #include "quant/recover/adaround.hpp"
+#include "quant/recover/gptq.hpp"
 #include "quant/recover/moments.hpp"
 #include "quant/recover/walk.hpp"
 #include "quant/weights.hpp"
@@ -98,7 +99,7 @@ class Corrector {
     if (!layer) return;
     const Tensor weights = gathered(*layer, real_.value(real_.nodes[n].inputs[1]).constant);
     std::vector<Moments> moments = measure(n, *layer, q.shape(), weights);
-    if (which_.rounding) round_weights(n, *layer, q, weights, moments);
+    if (which_.rounding != Rounding::nearest) round_weights(n, *layer, q, weights, moments);
     if (which_.bias && node.op->product->has_bias) correct_bias(n, *layer, weights, moments);
   }
 
@@ -115,7 +116,7 @@ class Corrector {
         const float *of_group = weights.as<const float>() + i * size;
         moments[i].add(layer, {of_group, of_group + size}, rows_of(layer, floats_.nodes[n], x, shape, g, kRowsOfSample),
                        rows_of(layer, floats_.nodes[n], x_q, shape, g, kRowsOfSample),
-                       walks_.size() == 1 ? kPartsOfOne : 1, which_.rounding);
+                       walks_.size() == 1 ? kPartsOfOne : 1, which_.rounding != Rounding::nearest);
       }
     }
     return moments;
@@ -134,16 +135,18 @@ class Corrector {
       std::vector<float> qq = m.qq, qy = m.qy;
       for (float &v : qq) v /= static_cast<float>(m.rows);
       for (float &v : qy) v /= static_cast<float>(m.rows);
-      const std::vector<std::int64_t> integers = learn_rounding({layer.outputs,
-                                                                 layer.depth,
-                                                                 {weights.as<const float>() + g * size, size},
-                                                                 std::span(grid.steps).subspan(g * size, size),
-                                                                 std::span(grid.zeros).subspan(g * size, size),
-                                                                 range.lo,
-                                                                 range.hi,
-                                                                 qq,
-                                                                 qy},
-                                                                which_.iterations);
+      const RoundingProblem problem{layer.outputs,
+                                    layer.depth,
+                                    {weights.as<const float>() + g * size, size},
+                                    std::span(grid.steps).subspan(g * size, size),
+                                    std::span(grid.zeros).subspan(g * size, size),
+                                    range.lo,
+                                    range.hi,
+                                    qq,
+                                    qy};
+      const std::vector<std::int64_t> integers = which_.rounding == Rounding::gptq
+                                                     ? round_with_feedback(problem, gptq_damping(layer.depth, m.rows))
+                                                     : learn_rounding(problem, which_.iterations);
       for (std::size_t i = 0; i < size; ++i) {
         const std::size_t element = weight_index(
             layer, static_cast<std::int64_t>(g) * layer.outputs + static_cast<std::int64_t>(i) / layer.depth,
@@ -201,8 +204,14 @@ class Corrector {
 
 }  // namespace
 
+std::string Corrections::name() const {
+  const std::string rounds = rounding == Rounding::nearest ? "" : rounding == Rounding::gptq ? "gptq" : "adaround";
+  if (!bias) return rounds;
+  return rounds.empty() ? "bias_correction" : rounds + " + bias_correction";
+}
+
 void correct(const Prepared &prepared, Graph &quantized, const Samples &samples, const Corrections &which) {
-  if (!which.rounding && !which.bias) return;
+  if (which.rounding == Rounding::nearest && !which.bias) return;
   Corrector(prepared, quantized, samples, which).run();
 }
 

@@ -3,15 +3,23 @@
 // network, so that each layer also makes up for those before it.
 #pragma once
 
+#include <string>
+
 #include "quant/prepare.hpp"
 #include "quant/samples.hpp"
 
 namespace qtn::quant {
 
+/// Which of the integers around a weight it becomes.
+enum class Rounding { nearest, gptq, adaround };
+
 struct Corrections {
-  bool rounding = false;  ///< AdaRound
+  Rounding rounding = Rounding::nearest;
   bool bias = false;      ///< the mean of each output channel becomes that of the float model
   int iterations = 1000;  ///< of AdaRound
+
+  /// "gptq", "adaround + bias_correction".
+  std::string name() const;
 };
 
 /// Changes weights and biases of `quantized`, which convert() made of `prepared`. All samples are in memory at once,

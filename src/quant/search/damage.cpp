@@ -13,16 +13,22 @@ namespace {
 using graph::Graph;
 using graph::IntegerForm;
 
+/// Whether a node rounds what it computes, or has weights that are rounded.
+bool rounds(const Graph &quantized, const graph::Node &node) {
+  const IntegerForm form = graph::integer_form(quantized, node);
+  if (form != IntegerForm::none) return form != IntegerForm::move;
+  return std::ranges::any_of(node.inputs, [&](graph::ValueId v) {
+    return v != graph::kNoValue && quantized.value(v).is_constant() && quantized.value(v).quantizer;
+  });
+}
+
 /// Both forms of a network, node beside node.
 struct Pair {
   Pair(const Graph &float_graph, const Graph &quantized)
       : real(float_graph), floats(with_float_constants(quantized)), real_uses(real), uses(floats) {
     if (real.nodes.size() != floats.nodes.size())
       fail(QTN_EINTERNAL, "damage: ", real.nodes.size(), " nodes became ", floats.nodes.size());
-    for (const graph::Node &node : quantized.nodes) {
-      const IntegerForm form = graph::integer_form(quantized, node);
-      costs.push_back(form != IntegerForm::none && form != IntegerForm::move);
-    }
+    for (const graph::Node &node : quantized.nodes) costs.push_back(rounds(quantized, node));
   }
 
   std::size_t size() const { return costs.size(); }

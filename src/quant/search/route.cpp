@@ -11,12 +11,22 @@
 namespace qtn::quant {
 namespace {
 
-Config equalizing(const Config &config) {
-  Config all = config;
-  Attrs equalize;
-  equalize.set("equalize", std::int64_t{1});
-  all.set("*", &equalize);
-  return all;
+Config config_of(const Route &route, Config config) {
+  if (route.equalize) {
+    Attrs equalize;
+    equalize.set("equalize", std::int64_t{1});
+    config.set("*", &equalize);
+  }
+  if (route.dynamic) {
+    Attrs dynamic;
+    dynamic.set("mode", "dynamic");
+    for (const char *products : {"op:MatMul", "op:Gemm"}) config.set(products, &dynamic);
+  }
+  return config;
+}
+
+bool has_dynamic(const Placement &placement) {
+  return std::ranges::any_of(placement.nodes, [](const NodePlan &plan) { return plan.mode == Mode::dynamic; });
 }
 
 }  // namespace
@@ -28,13 +38,14 @@ std::string Route::name() const {
   if (absorb_bias) add("absorb_bias");
   if (smooth) add(cat("smooth ", *smooth));
   if (smooth_features) add("smooth");
+  if (dynamic) add("dynamic");
   if (choose_observers) add("observers");
   return all.empty() ? "plain" : all;
 }
 
 std::optional<Attempt> prepare_along(const Start &start, const Route &route) {
   graph::Graph real = start.real;
-  const Config config = route.equalize ? equalizing(start.config) : start.config;
+  const Config config = config_of(route, start.config);
   if (route.smooth) {
     graph::run_passes(real, graph::Pipeline::quantization);
     if (!equalize_activations(real, start.fitted, *route.smooth)) return std::nullopt;
@@ -49,6 +60,7 @@ std::optional<Attempt> prepare_along(const Start &start, const Route &route) {
   }
   Attempt attempt{route, prepare(real, config), {}};
   if (route.equalize && !route.absorb_bias && !attempt.prepared.equalized) return std::nullopt;
+  if (route.dynamic && !has_dynamic(attempt.prepared.placement)) return std::nullopt;
   if (start.histograms) attempt.prepared.distributions.resize(attempt.prepared.placement.groups.size());
   return attempt;
 }

@@ -17,6 +17,7 @@ struct Route {
   bool absorb_bias = false;           ///< after that
   std::optional<double> smooth = {};  ///< SmoothQuant of this strength
   bool smooth_features = false;       ///< SmoothQuant of products of features, each by the strength that suits it
+  bool dynamic = false;               ///< products of features take grids of their own at every run
   bool choose_observers = false;
 
   /// The keys of what it does: "plain", "equalize", "smooth 0.5 + observers".
@@ -38,7 +39,8 @@ struct Start {
   bool histograms;        ///< are counted
 };
 
-/// nullopt where the route comes to the same as without its rewrite: no layers are linked, or equal enough already.
+/// nullopt where the route comes to the same as without its rewrite: no layers are linked, or equal enough already, or
+/// there are no products that could be dynamic.
 std::optional<Attempt> prepare_along(const Start &start, const Route &route);
 
 /// Calibrates an attempt with samples that it has not seen. Chooses observers where its route does.

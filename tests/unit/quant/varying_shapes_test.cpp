@@ -123,7 +123,7 @@ void selected_rows_differ(void **) {
   if (fewer == 0 || more == 0) fail_test("the test is void: ", fewer, " have fewer rows and ", more, " have more");
   const double before = sqnr_db(g, quantized, samples);
   if (!(before > -3 && before < 10)) fail_test("different rows have ", before, " dB");
-  correct(p, quantized, samples, {.rounding = true, .bias = true});
+  correct(p, quantized, samples, {.rounding = Rounding::adaround, .bias = true});
   measure_damage(p.graph, quantized, samples);
   Targets targets;
   targets.top1 = 1.0;

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// "mode": activations on grids of samples, on grids of every run, and in float, in one network.
+#include <array>
+#include <cstring>
+
+#include "graph/integer.hpp"
+#include "networks.hpp"
+#include "onnx/onnx.hpp"
+#include "quant/dynamic.hpp"
+#include "quant/quantize.hpp"
+#include "quant/weights_only.hpp"
+#include "runtime/session.hpp"
+
+namespace qtn::quant {
+namespace {
+
+using namespace qtn::test;
+
+/// An embedding, a convolution over it, two products, a recurrent layer, and one more product behind it.
+graph::Graph everything() {
+  GraphBuilder b;
+  b.input("x", {12, 4, 8}).constant("w", normal({16, 4, 1}, 1, 0.3f)).constant("u", normal({8, 24}, 2, 0.3f));
+  b.constant("v", normal({24, 40}, 3, 0.3f)).constant("bias", normal({40}, 4));
+  b.constant("wl", normal({1, 80, 40}, 5, 0.2f)).constant("rl", normal({1, 80, 20}, 6, 0.2f));
+  b.constant("head", normal({20, 6}, 7, 0.3f))
+      .constant("axis", Tensor::from<std::int64_t>(QTN_INT64, {1}, std::array<std::int64_t, 1>{1}));
+  b.node("Conv", "conv", {"x", "w"}, {"c"})
+      .node("MatMul", "first", {"c", "u"}, {"f"})
+      .node("Tanh", "tanh", {"f"}, {"t"});
+  b.node("MatMul", "second", {"t", "v"}, {"s"}).node("Add", "add", {"s", "bias"}, {"a"});
+  b.node("LSTM", "lstm", {"a", "wl", "rl"}, {"l"}, attrs({{"hidden_size", std::int64_t{20}}}));
+  b.node("Squeeze", "squeeze", {"l", "axis"}, {"z"}).node("MatMul", "head", {"z", "head"}, {"y"});
+  return b.build({"y"});
+}
+
+bool same_bytes(const Tensor &a, const Tensor &b) {
+  return a.dtype() == b.dtype() && a.shape() == b.shape() && std::memcmp(a.data(), b.data(), a.nbytes()) == 0;
+}
+
+const Samples kSamples = normal_samples({12, 4, 8}, 9);
+
+Config with_modes(std::initializer_list<std::pair<const char *, const char *>> modes) {
+  Config config("onnx");
+  for (const auto &[selector, mode] : modes) {
+    const Attrs settings = attrs({{"mode", mode}});
+    config.set(selector, &settings);
+  }
+  return config;
+}
+
+graph::IntegerForm form_of(const graph::Graph &g, const char *name) {
+  return graph::integer_form(g, node_named(g, name));
+}
+
+graph::Graph quantized(const Config &config) { return quantize(everything(), config, kSamples, nullptr, {}).graph; }
+
+void modes_are_mixed(void **) {
+  using enum graph::IntegerForm;
+  const graph::Graph real = everything();
+  const graph::Graph g =
+      quantized(with_modes({{"op:MatMul", "dynamic"}, {"op:LSTM", "weights_only"}, {"node:head", "weights_only"}}));
+  assert_true(form_of(g, "conv") == linear);
+  assert_true(form_of(g, "first") == dynamic && form_of(g, "lstm") == recurrent);
+  assert_true(form_of(g, "head") == none);
+  assert_true(g.value(node_named(g, "head").inputs[1]).constant.dtype() == QTN_INT8);
+  const double sqnr = difference(real, g, kSamples).sqnr_db();
+  if (sqnr < 30) fail_test(sqnr, " dB");
+
+  const std::string file = onnx::serialize(g, {});
+  const graph::Graph read_again = onnx::parse(std::as_bytes(std::span(file)), ".");
+  const runtime::Session session(g, {}), again(read_again, {});
+  for (std::size_t s = 0; s < kSamples.count; ++s) {
+    const std::vector<Tensor> inputs = kSamples.read(s);
+    assert_true(same_bytes(run(session, inputs)[0], run(again, inputs)[0]));
+  }
+}
+
+/// What needs no samples has the same integers with them, where nothing is tried.
+void modes_of_all_nodes_are_the_functions(void **) {
+  const graph::Graph real = everything();
+  const Attrs plain = attrs({{"plain", std::int64_t{1}}});
+  const auto same = [&](const char *mode, const graph::Graph &want) {
+    const graph::Graph got = quantize(real, with_modes({{"*", mode}}), kSamples, &plain, {}).graph;
+    for (const char *name : {"first", "second", "head", "lstm"}) {
+      const Tensor a = got.value(node_named(got, name).inputs[1]).constant,
+                   b = want.value(node_named(want, name).inputs[1]).constant;
+      if (!same_bytes(a, b)) fail_test(mode, " of ", name, " has other weights");
+    }
+    assert_true(form_of(got, "conv") == form_of(want, "conv") && form_of(got, "first") == form_of(want, "first"));
+  };
+  same("weights_only", quantize_weights(real, {}));
+  same("dynamic", quantize_dynamic(real, Config("onnx"), {}));
+}
+
+void blocks_and_short_axes(void **) {
+  Config config = with_modes({{"*", "weights_only"}});
+  const Attrs blocks =
+      attrs({{"weight_dtype", "int4"}, {"weight_scheme", "per_block_symmetric"}, {"block_size", std::int64_t{16}}});
+  config.set("*", &blocks);
+  const graph::Graph g = quantized(config);
+  const auto weight = [&](const char *name) { return g.value(node_named(g, name).inputs[1]); };
+  assert_true(weight("second").quantizer->per_block() && weight("second").constant.dtype() == QTN_INT4);
+  assert_true(!weight("first").quantizer->per_block() && weight("first").constant.dtype() == QTN_INT4);  // 8 inputs
+  assert_true(!weight("lstm").quantizer);  // 4 bits are no weights of its kernels
+}
+
+void training_is_static(void **) {
+  for (const char *mode : {"dynamic", "weights_only"})
+    expect_error(QTN_EUNSUPPORTED, mode, [&] { prepare(everything(), with_modes({{"node:head", mode}}), QTN_QAT); });
+}
+
+void auto_takes_what_halves_the_noise(void **) {
+  // Rows of very different size, which one grid does not suit.
+  const Samples uneven{12, [](std::size_t s) {
+                         Tensor x = normal({16, 32}, static_cast<unsigned>(s));
+                         for (std::int64_t i = 0; i < x.count(); ++i) x.as<float>()[i] *= i / 32 % 4 == 0 ? 40 : 0.5f;
+                         return std::vector<Tensor>{x};
+                       }};
+  GraphBuilder b;
+  b.input("x", {16, 32}).constant("w", normal({32, 64}, 1, 0.2f)).constant("v", normal({64, 8}, 2, 0.2f));
+  b.node("MatMul", "a", {"x", "w"}, {"u"}).node("Relu", "relu", {"u"}, {"r"}).node("MatMul", "b", {"r", "v"}, {"y"});
+  b.node("LpNormalization", "norm", {"y"}, {"z"});
+  const graph::Graph real = b.build({"z"});
+  const auto trials = [&](const Config &config, const Attrs &options) {
+    const Quantized q = quantize(real, config, uneven, &options, {});
+    std::string names;
+    for (const Trial &trial : q.account.trials) names += trial.name + (trial.kept ? "! " : " ");
+    return names;
+  };
+  const std::string tried = trials(Config("onnx"), attrs({{"auto", std::int64_t{1}}}));
+  if (tried.find("dynamic!") == std::string::npos && tried.find("dynamic + observers!") == std::string::npos)
+    fail_test("tried: ", tried);
+  const Attrs easy = attrs({{"auto", std::int64_t{1}}, {"target_sqnr", 1.0}});
+  assert_true(trials(Config("onnx"), easy).find("dynamic") == std::string::npos);
+  const Config said = with_modes({{"*", "static"}});
+  assert_true(trials(said, attrs({{"auto", std::int64_t{1}}})).find("dynamic") == std::string::npos);
+}
+
+}  // namespace
+}  // namespace qtn::quant
+
+int main() {
+  using namespace qtn::quant;
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(modes_are_mixed),
+      cmocka_unit_test(modes_of_all_nodes_are_the_functions),
+      cmocka_unit_test(blocks_and_short_axes),
+      cmocka_unit_test(training_is_static),
+      cmocka_unit_test(auto_takes_what_halves_the_noise),
+  };
+  return cmocka_run_group_tests_name("modes", tests, nullptr, nullptr);
+}
