@@ -213,25 +213,24 @@ bool RealLowering::lower_real_matrix() {
   if (gemm && (node_->attrs.get_int("transA", 0) != 0 || node_->attrs.get_float("alpha", 1) != 1 ||
                node_->attrs.get_float("beta", 1) != 1))
     return false;
-  const Tensor weight = real_constant(input(1)), bias = real_constant(input(2));
+  const Tensor &weight = known_.constants[at(input(1))], bias = real_constant(input(2));
   const Shape &x = shape_of(input(0)), &shape = shape_of(output());
   if (!weight.has_data() || weight.rank() != 2 || weight.count() == 0 || x.size() < 2 || element_count(x) == 0)
     return false;
-  RealWeights w;
-  w.is_matrix = !gemm || node_->attrs.get_int("transB", 0) == 0;
-  w.groups = 1;
-  w.k = static_cast<std::size_t>(weight.dim(w.is_matrix ? 0 : 1));
-  w.out = static_cast<std::size_t>(weight.dim(w.is_matrix ? 1 : 0));
+  const bool is_matrix = !gemm || node_->attrs.get_int("transB", 0) == 0;
+  const std::int64_t depth = weight.dim(is_matrix ? 0 : 1), out = weight.dim(is_matrix ? 1 : 0);
   // A bias for each column: not a scalar, not a matrix.
-  const bool biased = input(2) != kNoValue;
-  if (biased &&
-      (!bias.has_data() || bias.count() != weight.dim(w.is_matrix ? 1 : 0) || bias.shape().back() != bias.count()))
-    return false;
-  w.weight = weight;
-  w.bias = bias;
+  if (input(2) != kNoValue && (!bias.has_data() || bias.count() != out || bias.shape().back() != out)) return false;
+  const auto k = static_cast<std::size_t>(depth), columns = static_cast<std::size_t>(out);
+  const std::size_t rows = static_cast<std::size_t>(element_count(x)) / k;
   const SlotId from = real(input(0)), y = real_slot(shape, contiguous_strides(shape));
-  add_step(make_real_gemm(edge(from), edge(y), static_cast<std::size_t>(element_count(x)) / w.k, w, clamp(), isa_,
-                          pack_cache()));
+  const CodedWeights coded{weight, bias, columns, k, is_matrix};
+  if (stays_coded(coded, isa_)) {
+    add_step(make_coded_gemm(edge(from), edge(y), rows, coded, clamp(), isa_, pack_cache()));
+  } else {
+    const RealWeights w{real_constant(input(1)), bias, 1, columns, k, 1, is_matrix};
+    add_step(make_real_gemm(edge(from), edge(y), rows, w, clamp(), isa_, pack_cache()));
+  }
   settle(output(), y);
   return true;
 }

@@ -16,9 +16,19 @@ struct GemmRealWeights {
   std::size_t n, k;   ///< k in elements; everywhere else in bytes
 };
 
+/// Where a panel of packed weights has the elements of some columns side by side: those of k at elements + k * row.
+struct GemmRealPanel {
+  float *elements;
+  std::size_t row;
+  float *bias;          ///< of the same columns
+  std::size_t columns;  ///< from here to the end of the panel
+};
+
 /// Reads pictures as kernels of bytes do. It ignores range, scratch and small of GemmArgs.
 struct GemmRealKernel : GemmForm {
   void (*pack)(void *packed, const GemmRealWeights &w);
+  /// Of weights [n][k] from column `j` on, for who fills them in instead of pack(); the place of padding included.
+  GemmRealPanel (*panel)(void *packed, std::size_t n, std::size_t k, std::size_t j);
   void (*run)(const GemmArgs &args);
 };
 

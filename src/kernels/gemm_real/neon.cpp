@@ -90,6 +90,9 @@ class Store {
 
 std::size_t packed_bytes(std::size_t n, std::size_t k) { return PanelsOf<Real>::packed_bytes(n, k); }
 void pack(void *packed, const GemmRealWeights &w) { RealPanels<Real>::pack(packed, w); }
+GemmRealPanel panel(void *packed, std::size_t n, std::size_t k, std::size_t j) {
+  return RealPanels<Real>::panel(packed, n, k, j);
+}
 void run(const GemmArgs &args) { run_blocks<Real, Store>(args); }
 
 }  // namespace qtn::kernels::gemm_real_neon

@@ -27,6 +27,13 @@ struct RealPanels {
     }
   }
 
+  static GemmRealPanel panel(void *packed, std::size_t n, std::size_t k, std::size_t j) {
+    const std::size_t first = j / V::kNr * V::kNr, w = Form::width(n - first);
+    auto *to =
+        reinterpret_cast<float *>(static_cast<char *>(packed) + j / V::kNr * Form::panel_bytes(V::kNr, k * kFloat));
+    return {to + (j - first), w, to + k * w + (j - first), w - (j - first)};
+  }
+
  private:
   using Four [[gnu::vector_size(16)]] = float;
 

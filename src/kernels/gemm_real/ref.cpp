@@ -17,6 +17,11 @@ void pack(void *packed, const GemmRealWeights &w) {
   }
 }
 
+GemmRealPanel panel(void *packed, std::size_t, std::size_t k, std::size_t j) {
+  float *column = static_cast<float *>(packed) + j * (1 + k);
+  return {column + 1, 1, column, 1};
+}
+
 void run(const GemmArgs &args) {
   const std::size_t depth = args.k / sizeof(float);
   for (std::size_t i = 0; i < args.m; ++i) {

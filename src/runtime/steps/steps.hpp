@@ -79,6 +79,18 @@ StepPtr make_real_depthwise(const Edge &x, const Edge &y, const ops::Window &win
 StepPtr make_real_gemm(const Edge &x, const Edge &y, std::size_t rows, const RealWeights &w, const ops::Clamp &clamp,
                        Isa isa, const PackCache &cache);
 
+/// A matrix of integers as the graph has it, [k][out] where is_matrix, else [out][k]; bias as in RealWeights.
+struct CodedWeights {
+  Tensor weight, bias;
+  std::size_t out, k;
+  bool is_matrix;
+};
+/// Whether a product of floats reads them as they are, and not as floats that a session makes once: where they are more
+/// than what is in cache anyway, a kernel has their form, and there is such a kernel.
+bool stays_coded(const CodedWeights &w, Isa isa);
+StepPtr make_coded_gemm(const Edge &x, const Edge &y, std::size_t rows, const CodedWeights &w, const ops::Clamp &clamp,
+                        Isa isa, const PackCache &cache);
+
 /// Matrices [..., M, K] by [..., K, N] of floats, under any strides, but those of a row of the left one lie side by side.
 StepPtr make_real_matmul(const Edge &a, const Edge &b, const Edge &y, const ops::Clamp &clamp, Isa isa);
 
