@@ -13,7 +13,6 @@ Run again with:  $(benchmarks/peers/make-venv)/bin/python benchmarks/decoding.py
 """
 
 import argparse
-import json
 import pathlib
 import statistics
 import sys
@@ -133,7 +132,7 @@ def bandwidth():
     return {"read": (read, source.nbytes), "copy": (copy, 2 * source.nbytes)}
 
 
-def measure(make, bits, threads, arguments, folder):
+def measure(make, bits, threads, arguments, moved, folder):
     import qtensor
 
     clock = time.process_time if threads == 1 else time.perf_counter
@@ -148,7 +147,6 @@ def measure(make, bits, threads, arguments, folder):
     values = list(inputs.values())
     calls = {name: (lambda session=session: session.run(None, inputs)) for name, session in peers.items()}
     calls |= {name: (lambda session=session: session(*values)) for name, session in ours.items()}
-    moved = bandwidth()
     calls |= {name: call for name, (call, _) in moved.items()}
     taken = peer_lib.take_turns({name: turn_of(call, arguments.seconds, clock) for name, call in calls.items()}, arguments.rounds)
     ms = {name: statistics.median(values) for name, values in taken.items()}
@@ -156,7 +154,7 @@ def measure(make, bits, threads, arguments, folder):
     for name, ratio in (("ort", "ratio"), ("ort_level4", "ratio_level4")):
         if name in taken:
             row[ratio] = f"{statistics.median(b / a for a, b in zip(taken['qtensor'], taken[name])):.2f}"
-    held = {name: json.loads(session.profile(values))["weights_bytes"] for name, session in ours.items()}
+    held = {name: session.profile(values)["weights_bytes"] for name, session in ours.items()}
     speed = {name: size / ms[name] / 1e6 for name, (_, size) in moved.items()}
     gbs = held["qtensor"] / ms["qtensor"] / 1e6
     return row | {
@@ -193,20 +191,20 @@ def main():
     sys.path.insert(0, str(arguments.python))
     about = {"cpu": record.cpu_name(), "peers": f"onnxruntime {onnxruntime.__version__}"}
     networks = [
-        (f"decoder_{hidden}x{layers}", 1, lambda bits, level, h=hidden, l=layers: decoder(h, l, bits, level))
-        for hidden, layers in DECODERS
-    ] + [
         (f"product_{k}x{n}", rows, lambda bits, level, r=rows, k=k, n=n: product(r, k, n, bits, level))
         for rows, k, n in PRODUCTS
+    ] + [
+        (f"decoder_{hidden}x{layers}", 1, lambda bits, level, h=hidden, l=layers: decoder(h, l, bits, level))
+        for hidden, layers in DECODERS
     ]
-    rows = []
+    rows, moved = [], bandwidth()
     for name, count, make in networks:
         if arguments.names and not name.startswith(tuple(arguments.names)):
             continue
         for bits in arguments.bits:
             for threads in arguments.threads:
                 with tempfile.TemporaryDirectory() as folder:
-                    row = measure(make, bits, threads, arguments, pathlib.Path(folder))
+                    row = measure(make, bits, threads, arguments, moved, pathlib.Path(folder))
                 rows.append({"network": name, "rows": count, "bits": bits, "threads": threads} | row | about)
                 print(*(f"{key}={rows[-1][key]}" for key in FIELDS[:-2] if key in rows[-1]), flush=True)
                 if arguments.csv:

@@ -27,7 +27,7 @@ struct GemmRealPanel {
 /// Reads pictures as kernels of bytes do. It ignores range, scratch and small of GemmArgs.
 struct GemmRealKernel : GemmForm {
   void (*pack)(void *packed, const GemmRealWeights &w);
-  /// Of weights [n][k] from column `j` on, for who fills them in instead of pack(); the place of padding included.
+  /// Where weights [n][k] have column `j`, for callers that fill in elements and bias themselves instead of pack().
   GemmRealPanel (*panel)(void *packed, std::size_t n, std::size_t k, std::size_t j);
   void (*run)(const GemmArgs &args);
 };

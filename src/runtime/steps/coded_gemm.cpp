@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of floats by a matrix that stays in integers. Few rows multiply what they read; for many, threads make floats
-// of some columns at a time, as much as stays in cache, and multiply as by any floats. The sums are the same.
+// Products of floats by a matrix that stays in integers. Few rows multiply what they read; for many, threads make
+// floats of some columns at a time, as many as stay in cache, and multiply as by any floats. The sums are the same.
 #include <algorithm>
 
 #include "base/size.hpp"
