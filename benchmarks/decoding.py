@@ -2,8 +2,9 @@
 """Weights of 4 and 8 bits with float activations, a few rows at a time: single products, and a decoder that makes one
 token with a past of 512.
 
-Both engines run the same file, in which weights are MatMulNBits with random codes as ONNX Runtime's quantizer lays them
-out (blocks of 32 for 4 bits, of 128 for 8). `ort` is ONNX Runtime with accuracy_level 0, floats as ours; `ort_level4` may
+The decoder takes the past as inputs and gives the keys and values of its token, which the caller keeps. Both engines run
+the same file, in which weights are MatMulNBits with random codes as ONNX Runtime's quantizer lays them out (blocks of 32
+for 4 bits, of 128 for 8). `ort` is ONNX Runtime with accuracy_level 0, floats as ours; `ort_level4` may
 bring activations to 8 bits. `float` and `ort_float` run the floats for which the codes stand. All take turns in one
 process; with one thread the clock is CPU time. `read_gbs` is how fast the same process reads memory, and `copy_gbs` how
 fast it copies, bytes read and bytes written; `share` is the part of `read_gbs` at which our session passes over the
@@ -87,9 +88,9 @@ class Network:
             for _ in range(3)
         )
         past = [self.input(f"{kind}_{layer}", [1, heads, PAST, HEAD]) for kind in ("keys", "values")]
+        for now in (k, v):
+            self.output(now, [1, heads, 1, HEAD])
         k, v = (self.node("Concat", before, now, axis=2) for before, now in zip(past, (k, v)))
-        for present in (k, v):
-            self.output(present, [1, heads, PAST + 1, HEAD])
         q = self.node("Mul", q, self.constant(np.float32(HEAD**-0.5)))
         scores = self.node("MatMul", q, self.node("Transpose", k, perm=[0, 1, 3, 2]))
         mixed = self.node("MatMul", self.node("Softmax", scores, axis=-1), v)
