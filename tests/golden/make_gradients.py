@@ -24,7 +24,7 @@ from onnx import helper, numpy_helper
 import golden_json
 
 OPSET = 21
-NEWER = {"RMSNormalization": 23, "Swish": 24}  # operators that opset 21 does not have
+NEWER = {"Attention": 25, "RMSNormalization": 23, "Swish": 24}  # operators that opset 21 does not have
 STEP = 1e-5
 CASES = {}
 
@@ -341,6 +341,44 @@ def kinks():
          torch=lambda x: F.max_pool1d(x, 2, 1), **kink)  # fmt: skip
 
 
+def attention():
+    op, attend = "Attention", F.scaled_dot_product_attention
+    heads = ((1, 2, 3, 4), (1, 2, 5, 4), (1, 2, 5, 3))
+    flat = ((2, 3, 8), (2, 4, 4), (2, 4, 6))
+
+    def masked(q, k, v, mask):
+        return attend(q, k, v, attn_mask=mask)
+
+    def attend_flat(q, k, v, mask=None, is_causal=False):
+        def split(x, heads):
+            return x.reshape(*x.shape[:2], heads, -1).transpose(1, 2)
+
+        y = attend(split(q, 4), split(k, 2), split(v, 2), attn_mask=mask, is_causal=is_causal, enable_gqa=True)
+        return y.transpose(1, 2).reshape(*q.shape[:2], -1)
+
+    case(op, "heads", *heads, torch=attend)
+    case(op, "scale", *heads, torch=lambda q, k, v: attend(q, k, v, scale=0.3), scale=0.3)
+    case(op, "causal", *heads, torch=lambda q, k, v: attend(q, k, v, is_causal=True), is_causal=1)
+    case(op, "mask", *heads, (3, 5), torch=masked)
+    case(op, "mask_of_heads", *heads, (2, 1, 5), torch=masked)
+    case(op, "mask_of_batches", *((2, *h[1:]) for h in heads), (2, 1, 3, 5), torch=masked)
+    seen = np.array([[1, 0, 1, 1, 0], [0, 1, 0, 0, 0], [1, 1, 1, 1, 1]], bool)
+    case(op, "truths", *heads, seen, torch=masked)
+    nothing = np.array([[1, 0, 1, 1, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1]], bool)
+    case(op, "a_query_without_keys", *heads, nothing)
+    case(op, "flat", *flat, torch=attend_flat, q_num_heads=4, kv_num_heads=2)
+    case(op, "flat_causal", *flat, torch=lambda *x: attend_flat(*x, is_causal=True), q_num_heads=4, kv_num_heads=2, is_causal=1)
+    case(op, "flat_mask", *flat, (2, 1, 1, 4), torch=attend_flat, q_num_heads=4, kv_num_heads=2)
+    case(op, "shared_heads", (1, 4, 2, 4), (1, 2, 3, 4), (1, 2, 3, 4), torch=lambda q, k, v: attend(q, k, v, enable_gqa=True))
+    past = ((1, 2, 2, 4), (1, 2, 2, 3))
+    case(op, "past", *heads, None, *past, outputs=3, without=(1, 2),
+         torch=lambda q, k, v, _, pk, pv: attend(q, torch.cat((pk, k), 2), torch.cat((pv, v), 2)))  # fmt: skip
+    case(op, "past_shown", *heads, None, *past, outputs=3, is_causal=1)
+    case(op, "softcap", *heads, (3, 5), softcap=0.5)
+    case(op, "lengths", *((2, *h[1:]) for h in heads), None, None, None, np.array([2, 5]), is_causal=1)
+    case(op, "windows", *heads, left_window_size=1, right_window_size=1)
+
+
 def softmax():
     for op, function in (("Softmax", torch.softmax), ("LogSoftmax", torch.log_softmax)):
         case(op, "last", (3, 5), torch=lambda x, f=function: f(x, -1))
@@ -515,7 +553,7 @@ def recurrent():
     case("GRU", "linear_before_reset", *gru, outputs=2, hidden_size=3, linear_before_reset=1)
 
 
-GROUPS = [convolutions, products, pools, unary, trigonometry, binary, kinks, softmax, reshaping, moving, reductions, resizing,
+GROUPS = [attention, convolutions, products, pools, unary, trigonometry, binary, kinks, softmax, reshaping, moving, reductions, resizing,
           normalizations, recurrent]  # fmt: skip
 
 
