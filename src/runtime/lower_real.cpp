@@ -101,7 +101,7 @@ bool RealLowering::lower_real() {
   for (const ValueId v : node_->outputs)
     if (v != kNoValue && element_count(shape_of(v)) == 0) return false;
   if (lower_embedding() || lower_real_view()) return true;
-  if (lower_real_recurrent()) return true;
+  if (lower_real_recurrent() || lower_real_heads()) return true;
   if (!is_real(output()) || !is_real(input(0))) return false;
   return lower_real_conv() || lower_real_transposed() || lower_real_matrix() || lower_real_matmul() ||
          lower_real_pool() || lower_real_normalization() || lower_real_add() || lower_real_bias() ||

@@ -6,6 +6,7 @@
 #include "runtime/attention.hpp"
 #include "runtime/forms.hpp"
 #include "runtime/phases.hpp"
+#include "runtime/steps/heads.hpp"
 
 namespace qtn::runtime {
 
@@ -50,6 +51,10 @@ class RealLowering : protected Forms {
   bool lower_embedding();
   bool lower_real_conv();
   bool lower_real_recurrent();
+  bool lower_real_heads();
+  bool lower_onnx_attention();
+  bool lower_multi_head_attention();
+  bool lower_group_query_attention();
   bool lower_real_transposed();
   bool lower_real_matrix();
   bool lower_real_matmul();
@@ -63,6 +68,13 @@ class RealLowering : protected Forms {
 
   void add_real_convolution(SlotId x, SlotId y, const ops::Window &window, const RealWeights &w,
                             const PackCache &cache);
+  /// The node's output o, or no value.
+  graph::ValueId wanted(std::size_t o) const;
+  /// Whether these are floats, and some of them, where they are given.
+  bool has_real_inputs(std::initializer_list<std::size_t> inputs) const;
+  Edge joined_heads(const Edge &x, graph::ValueId past, std::size_t o, graph::ValueId bias = graph::kNoValue,
+                    std::size_t first = 0);
+  void lower_heads(HeadAttention attention);
   SlotId side_by_side(graph::ValueId v);
   SlotId real_slot(const Shape &shape, const Shape &strides);
   SlotId channels_last(graph::ValueId v, std::size_t rank);

@@ -5,6 +5,7 @@
 
 #include "ops/common/elementwise.hpp"
 #include "ops/common/infer.hpp"
+#include "ops/common/padding_row.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -110,21 +111,12 @@ Tensor heads_of(const Tensor &x, const Tensor *bias, std::int64_t first, std::in
 template <class T>
 Tensor padding_of(const Call &call, const Form &f) {
   const Tensor &mask = *call.in(kPadding);
-  const auto hidden = static_cast<T>(call.attrs.get_float("mask_filter_value", -10000));
-  const std::vector<std::int64_t> given = int_values(mask, "key_padding_mask");
   const std::int64_t rows = mask.rank() == 3 ? f.queries : 1, keys = f.total();
   const Tensor added(call.in(kQuery)->dtype(), {f.batches, 1, rows, keys});
-  for (std::int64_t i = 0; i < added.count(); ++i) {
-    const std::int64_t batch = i / (rows * keys), key = i % keys;
-    bool seen;
-    if (mask.rank() == 1) {
-      const bool from = mask.dim(0) == f.batches || key >= given[static_cast<std::size_t>(f.batches + batch)];
-      seen = from && key < given[static_cast<std::size_t>(batch)];
-    } else {
-      seen = given[static_cast<std::size_t>(i)] > 0;
-    }
-    added.as<T>()[i] = seen ? T(0) : hidden;
-  }
+  const double hidden = call.attrs.get_float("mask_filter_value", PaddingRow::kHidden);
+  for (std::int64_t i = 0; i < f.batches * rows; ++i)
+    PaddingRow{mask, f.batches, i / rows, i % rows, hidden}.write(added.as<T>() + i * keys,
+                                                                  static_cast<std::size_t>(keys));
   return added;
 }
 

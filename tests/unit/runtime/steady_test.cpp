@@ -106,6 +106,22 @@ void test_recurrent_layers(void **) {
   }
 }
 
+/// Nodes that attend, with masks, a bias, and what was there before.
+void test_attention(void **) {
+  const auto steady = [](const std::string &op, const std::vector<std::string> &inputs, const Attrs &a) {
+    GraphBuilder b;
+    b.input("x", {1, 3, 32, 32}).constant("steps", ints({0, 96, 32})).node("Reshape", "fold", {"x", "steps"}, {"s"});
+    b.constant("heads", ints({0, 4, 96, 8})).node("Reshape", "split", {"s", "heads"}, {"past"});
+    b.constant("bias", random({96}, -1, 1, 1)).constant("mask", random({96, 192}, -1, 1, 2));
+    b.node(op, "node", inputs, {"y", "keys", "values"}, a);
+    expect_steady(any_batch(b.build({"y", "keys", "values"})), op);
+  };
+  steady("Attention", {"s", "s", "s", "mask", "past", "past"},
+         attrs({{"q_num_heads", std::int64_t{4}}, {"kv_num_heads", std::int64_t{4}}, {"is_causal", std::int64_t{1}}}));
+  steady("MultiHeadAttention", {"s", "s", "s", "bias", "", "", "past", "past"},
+         attrs({{"num_heads", std::int64_t{4}}, {"unidirectional", std::int64_t{1}}}));
+}
+
 }  // namespace
 }  // namespace qtn::test
 
@@ -113,7 +129,7 @@ int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(qtn::test::test_inverted_residuals), cmocka_unit_test(qtn::test::test_bottlenecks),
       cmocka_unit_test(qtn::test::test_branches),           cmocka_unit_test(qtn::test::test_grids_at_every_run),
-      cmocka_unit_test(qtn::test::test_recurrent_layers),
+      cmocka_unit_test(qtn::test::test_recurrent_layers),   cmocka_unit_test(qtn::test::test_attention),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
