@@ -289,14 +289,40 @@ void test_products(void **) {
   });
 }
 
+void test_mixtures(void **) {
+  const RowsKernel &ref = kernels::rows_kernels().back();
+  each_kernel(kernels::rows_kernels(), [&](const RowsKernel &kernel) {
+    Random random(7);
+    for (std::size_t n = 1; n <= 150; ++n) {
+      const std::size_t m = random.in<std::size_t>(1, 9), k = random.in<std::size_t>(0, 20), x_row = k + n % 2,
+                        w_row = n + n % 3, y_row = n + n % 5;
+      Guarded<float> x((m - 1) * x_row + k), w(k == 0 ? 0 : (k - 1) * w_row + n), y((m - 1) * y_row + n);
+      for (const Guarded<float> *g : {&x, &w, &y})
+        for (float &v : g->span()) v = random.real(-2, 2);
+      std::vector<float> of_ref(y.span().begin(), y.span().end()), want = of_ref;
+      const auto step = [](std::size_t row) { return static_cast<std::ptrdiff_t>(row); };
+      kernel.mixtures({x.data(), step(x_row), m, w.data(), step(w_row), n, k, y.data(), step(y_row)});
+      ref.mixtures({x.data(), step(x_row), m, w.data(), step(w_row), n, k, of_ref.data(), step(y_row)});
+      expect_result<float>(y, of_ref, kernel.name, "mixtures");
+      for (std::size_t i = 0; i < m; ++i)
+        for (std::size_t j = 0; j < n; ++j) {
+          float sum = 0;
+          for (std::size_t t = 0; t < k; ++t) sum = std::fma(x[i * x_row + t], w[t * w_row + j], sum);
+          want[i * y_row + j] = sum;
+        }
+      expect_result<float>(y, want, kernel.name, "mixtures by definition");
+    }
+  });
+}
+
 }  // namespace
 }  // namespace qtn::test
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(test_rows),    cmocka_unit_test(test_softmax),
-                              cmocka_unit_test(test_score),   cmocka_unit_test(test_root_mean_square),
-                              cmocka_unit_test(test_sums),    cmocka_unit_test(test_moments),
-                              cmocka_unit_test(test_products)};
+  const CMUnitTest tests[] = {cmocka_unit_test(test_rows),     cmocka_unit_test(test_softmax),
+                              cmocka_unit_test(test_score),    cmocka_unit_test(test_root_mean_square),
+                              cmocka_unit_test(test_sums),     cmocka_unit_test(test_moments),
+                              cmocka_unit_test(test_products), cmocka_unit_test(test_mixtures)};
   return run_at_both_edges("rows", tests);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/rows/lanes.hpp"
+#include "kernels/rows/mixtures.hpp"
 #include "kernels/rows/products.hpp"
 
 namespace qtn::kernels::rows_avx512 {
@@ -14,5 +15,6 @@ void sum_columns(const SumColumnsArgs &args) { Rows<64>::sum_columns(args); }
 RowMoments moments(const float *x, std::size_t count) { return Rows<64>::moments(x, count); }
 void shift(const ShiftArgs &args) { Rows<64>::shift(args); }
 void products(const RowProductsArgs &args) { RowProducts<64>::run(args); }
+void mixtures(const RowMixturesArgs &args) { RowMixtures<64>::run(args); }
 
 }  // namespace qtn::kernels::rows_avx512

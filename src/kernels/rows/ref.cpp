@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/rows/lanes.hpp"
+#include "kernels/rows/mixtures.hpp"
 #include "kernels/rows/products.hpp"
 
 namespace qtn::kernels::rows_ref {
@@ -14,5 +15,6 @@ void sum_columns(const SumColumnsArgs &args) { Rows<16>::sum_columns(args); }
 RowMoments moments(const float *x, std::size_t count) { return Rows<16>::moments(x, count); }
 void shift(const ShiftArgs &args) { Rows<16>::shift(args); }
 void products(const RowProductsArgs &args) { RowProducts<16>::run(args); }
+void mixtures(const RowMixturesArgs &args) { RowMixtures<16>::run(args); }
 
 }  // namespace qtn::kernels::rows_ref

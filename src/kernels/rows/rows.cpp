@@ -17,6 +17,7 @@ namespace qtn::kernels {
     RowMoments moments(const float *x, std::size_t count); \
     void shift(const ShiftArgs &args);                     \
     void products(const RowProductsArgs &args);            \
+    void mixtures(const RowMixturesArgs &args);            \
   }
 #include "kernels/rows/kernels.inc"
 #undef QTN_ROWS_KERNEL
@@ -35,7 +36,8 @@ std::span<const RowsKernel> rows_kernels() {
    rows_##id::sum_columns,             \
    rows_##id::moments,                 \
    rows_##id::shift,                   \
-   rows_##id::products},
+   rows_##id::products,                \
+   rows_##id::mixtures},
 #include "kernels/rows/kernels.inc"
 #undef QTN_ROWS_KERNEL
   };

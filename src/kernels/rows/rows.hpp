@@ -93,6 +93,18 @@ struct RowProductsArgs {
   bool adds;
 };
 
+/// y[i][j] = the sum over k of x[i][k] * w[k][j], one chain of fused multiply-adds in the order of k, as gemm_real has it.
+struct RowMixturesArgs {
+  const float *x;
+  std::ptrdiff_t x_row;  ///< elements from row to row, here and below
+  std::size_t m;
+  const float *w;
+  std::ptrdiff_t w_row;
+  std::size_t n, k;
+  float *y;
+  std::ptrdiff_t y_row;
+};
+
 struct RowsKernel {
   const char *name;
   Isa isa;
@@ -106,6 +118,7 @@ struct RowsKernel {
   RowMoments (*moments)(const float *x, std::size_t count);
   void (*shift)(const ShiftArgs &args);
   void (*products)(const RowProductsArgs &args);
+  void (*mixtures)(const RowMixturesArgs &args);
 };
 
 std::span<const RowsKernel> rows_kernels();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys and values of a head are packed once in the scratch of a thread, for all queries that share it. Scores of some
+// Keys and values of a head are packed once in the scratch of a thread, for all queries that share it; few queries read them where they lie. Scores of some
 // queries stay in the second level of cache and become probabilities there. Keys that no query of them sees take no time.
 #include <algorithm>
 #include <limits>
@@ -83,6 +83,7 @@ class HeadAttentionStep final : public Step {
     // Few heads are shared by threads, each of which packs the keys.
     const auto units = static_cast<std::size_t>(batches_ * kv_heads_), all = lines * static_cast<std::size_t>(runs_);
     parts_ = std::min(ceil_div(all, 4 * gemm_.mr), ceil_div(kFewHeads, std::max<std::size_t>(1, units)));
+    few_ = all <= kFewRows && k_.column == 1 && v_.column == 1 && k_.row == static_cast<std::ptrdiff_t>(d_);
     no_bias_.assign(round_up(std::max<std::size_t>(1, e_), gemm_.nr), 0);
     macs = batches_ * heads_ * queries_ * keys_ * static_cast<std::int64_t>(d_ + e_);
   }
@@ -106,11 +107,14 @@ class HeadAttentionStep final : public Step {
 
  private:
   static constexpr std::size_t kFewHeads = 8, kLine = 16;
+  static constexpr std::size_t kFewRows = 8;  // for which packing takes longer than products
 
   std::size_t values_at() const {
+    if (few_) return 0;
     return round_up(gemm_.packed_bytes(static_cast<std::size_t>(keys_), d_ * sizeof(float)), kAlignment);
   }
   std::size_t scores_at() const {
+    if (few_) return 0;
     return values_at() + round_up(gemm_.packed_bytes(e_, static_cast<std::size_t>(keys_) * sizeof(float)), kAlignment);
   }
   std::size_t addends_at() const {
@@ -149,14 +153,15 @@ class HeadAttentionStep final : public Step {
       if (a.lengths != kNoSlot)
         length_ = std::clamp<std::int64_t>(c.tensor(a.lengths).as<const std::int64_t>()[batch_], 0, s_.keys_);
       if (a.mask) length_seen_ = a.mask->form.shape.back();
-      const float *k = floats(c, a.k) + s_.k_.at(batch_, kv_head_), *v = floats(c, a.v) + s_.v_.at(batch_, kv_head_);
+      k_ = floats(c, a.k) + s_.k_.at(batch_, kv_head_), v_ = floats(c, a.v) + s_.v_.at(batch_, kv_head_);
       needed_ = reaches_all()
                     ? Range{0, s_.keys_}
                     : Range{limited(s_.seen(0, length_)).begin, limited(s_.seen(s_.queries_ - 1, length_)).end};
-      if (needed_.begin >= needed_.end) return;
+      k_ += needed_.begin * s_.k_.row, v_ += needed_.begin * s_.v_.row;
+      if (s_.few_ || needed_.begin >= needed_.end) return;
       const auto count = static_cast<std::size_t>(needed_.end - needed_.begin);
-      s_.gemm_.pack(keys_, {k + needed_.begin * s_.k_.row, s_.k_.row, s_.k_.column, nullptr, count, s_.d_});
-      s_.gemm_.pack(values_, {v + needed_.begin * s_.v_.row, s_.v_.column, s_.v_.row, nullptr, s_.e_, count});
+      s_.gemm_.pack(keys_, {k_, s_.k_.row, s_.k_.column, nullptr, count, s_.d_});
+      s_.gemm_.pack(values_, {v_, s_.v_.column, s_.v_.row, nullptr, s_.e_, count});
     }
 
     /// Rows [first, last) of all that share the head.
@@ -206,8 +211,28 @@ class HeadAttentionStep final : public Step {
       multiply_values(count, block, y);
     }
 
+    /// A row at a time where rows have gaps.
+    void multiply_few_keys(const float *q, std::size_t count, const Range &block) const {
+      const std::size_t at_once = line_step(s_.q_) == static_cast<std::ptrdiff_t>(s_.d_) ? count : 1,
+                        columns = static_cast<std::size_t>(block.end - block.begin);
+      for (std::size_t r = 0; r < count; r += at_once)
+        s_.rows_.products({q + static_cast<std::ptrdiff_t>(r) * line_step(s_.q_), at_once, k_ + block.begin * s_.k_.row,
+                           columns, s_.d_, row(r) + block.begin, s_.row_, false});
+    }
+
+    void multiply_few_values(std::size_t count, const Range &block, float *y) const {
+      s_.rows_.mixtures({scores_ + block.begin, static_cast<std::ptrdiff_t>(s_.row_), count,
+                         v_ + block.begin * s_.v_.row, s_.v_.row, s_.e_,
+                         static_cast<std::size_t>(block.end - block.begin), y, line_step(s_.y_)});
+      if (s_.clamp_.lo == kEverything.lo && s_.clamp_.hi == kEverything.hi) return;
+      for (std::size_t r = 0; r < count; ++r, y += line_step(s_.y_))
+        for (std::size_t i = 0; i < s_.e_; ++i)
+          y[i] = y[i] < s_.clamp_.lo ? s_.clamp_.lo : y[i] > s_.clamp_.hi ? s_.clamp_.hi : y[i];
+    }
+
     /// Scores of whole panels of keys.
     void multiply_keys(const float *q, std::size_t count, const Range &block) const {
+      if (s_.few_) return multiply_few_keys(q, count, block);
       const auto nr = static_cast<std::int64_t>(s_.gemm_.nr), all = needed_.end - needed_.begin;
       const std::int64_t begin = block.begin / nr * nr, end = std::min(all, (block.end + nr - 1) / nr * nr);
       kernels::GemmArgs args{};
@@ -226,6 +251,7 @@ class HeadAttentionStep final : public Step {
 
     /// By the keys of the block; kernels that cannot leave any out meet zeros at the others.
     void multiply_values(std::size_t count, const Range &block, float *y) const {
+      if (s_.few_) return multiply_few_values(count, block, y);
       const std::size_t all = static_cast<std::size_t>(needed_.end - needed_.begin), size = sizeof(float);
       kernels::GemmArgs args{};
       args.m = count;
@@ -358,6 +384,7 @@ class HeadAttentionStep final : public Step {
     std::int64_t batch_, kv_head_;
     const float *q_;
     float *y_;
+    const float *k_ = nullptr, *v_ = nullptr;  ///< of the first key that is needed
     std::byte *keys_, *values_;
     float *scores_, *addends_;
     const void *mask_;
@@ -376,7 +403,7 @@ class HeadAttentionStep final : public Step {
   std::optional<Matrices> mask_;
   std::int64_t batches_, heads_, kv_heads_, queries_, keys_;
   std::size_t d_, e_, row_ = 0, block_ = 0, parts_ = 1;
-  bool one_query_ = false;
+  bool one_query_ = false, few_ = false;
   std::int64_t lines_ = 0, runs_ = 0;  ///< rows that follow one another evenly, and how often
   std::vector<std::int32_t> no_bias_;
 };

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums of rows by factors, of as many columns at a time as registers hold, so that each row is read once for some sums.
+#pragma once
+
+#include "kernels/real_functions.hpp"
+#include "kernels/rows/rows.hpp"
+#include "kernels/unroll.hpp"
+
+namespace qtn::kernels {
+namespace {
+
+template <int bytes>
+struct RowMixtures {
+  template <int size, int rows, int vectors>
+  static void block(const RowMixturesArgs &args, std::size_t i, std::size_t j) {
+    using V = Functions<size>;
+    const float *x = args.x + static_cast<std::ptrdiff_t>(i) * args.x_row, *w = args.w + j;
+    typename V::Floats sums[rows][vectors] = {};
+    for (std::size_t k = 0; k < args.k; ++k, w += args.w_row) {
+      typename V::Floats of_w[vectors];
+      unroll<vectors>([&](auto v) { of_w[v] = V::load(w + v * V::kCount); });
+      unroll<rows>([&](auto r) {
+        const typename V::Floats of_x = V::all(x[r * args.x_row + static_cast<std::ptrdiff_t>(k)]);
+        unroll<vectors>([&](auto v) { sums[r][v] = V::fma(of_x, of_w[v], sums[r][v]); });
+      });
+    }
+    float *y = args.y + static_cast<std::ptrdiff_t>(i) * args.y_row + j;
+    unroll<rows>(
+        [&](auto r) { unroll<vectors>([&](auto v) { V::store(y + r * args.y_row + v * V::kCount, sums[r][v]); }); });
+  }
+
+  template <int rows>
+  static void columns(const RowMixturesArgs &args, std::size_t i) {
+    constexpr std::size_t kCount = bytes / sizeof(float);
+    constexpr int kVectors = 8 / rows;
+    std::size_t j = 0;
+    for (; j + kVectors * kCount <= args.n; j += kVectors * kCount) block<bytes, rows, kVectors>(args, i, j);
+    for (; j + kCount <= args.n; j += kCount) block<bytes, rows, 1>(args, i, j);
+    for (; j + 4 <= args.n; j += 4) block<16, rows, 1>(args, i, j);
+    for (; j < args.n; ++j)
+      for (std::size_t r = 0; r < rows; ++r) {
+        const float *x = args.x + static_cast<std::ptrdiff_t>(i + r) * args.x_row, *w = args.w + j;
+        float sum = 0;
+        for (std::size_t k = 0; k < args.k; ++k, w += args.w_row) sum = __builtin_fmaf(x[k], *w, sum);
+        args.y[static_cast<std::ptrdiff_t>(i + r) * args.y_row + static_cast<std::ptrdiff_t>(j)] = sum;
+      }
+  }
+
+  static void run(const RowMixturesArgs &args) {
+    std::size_t i = 0;
+    for (; i + 4 <= args.m; i += 4) columns<4>(args, i);
+    for (; i + 2 <= args.m; i += 2) columns<2>(args, i);
+    for (; i < args.m; ++i) columns<1>(args, i);
+  }
+};
+
+}  // namespace
+}  // namespace qtn::kernels
