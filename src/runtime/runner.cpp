@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/fork_gate.hpp"
 #include "base/limits.hpp"
+#include "base/stack_memory.hpp"
 #include "runtime/stages.hpp"
 
 namespace qtn::runtime {
@@ -39,15 +40,14 @@ StepTime time_of(const Plan &plan, const Step &step, double ms) {
   return time;
 }
 
-/// Whether the steps may write output i into this tensor instead of the arena, where it is all of a piece of memory.
-bool may_lie_elsewhere(const Plan &plan, std::size_t i, const Tensor &place) {
+/// Whether the steps may write output i elsewhere than into the arena: where it is all of a piece of memory.
+bool may_lie_elsewhere(const Plan &plan, std::size_t i) {
   const SlotId s = plan.outputs[i];
   const Slot &slot = plan.slots[static_cast<std::size_t>(s)];
-  if (!place.has_data() || slot.root != s || slot.constant.has_data() || slot.input >= 0) return false;
+  if (slot.root != s || slot.constant.has_data() || slot.input >= 0) return false;
   const SlotForm &form = slot.form;
   const auto first = std::ranges::find(plan.outputs, s);  // an output that is there twice has one memory
-  return first == plan.outputs.begin() + static_cast<std::ptrdiff_t>(i) && form.dtype == place.dtype() &&
-         !form.quantizer && form.shape == place.shape() &&
+  return first == plan.outputs.begin() + static_cast<std::ptrdiff_t>(i) && !form.quantizer &&
          same_layout(form.shape, form.strides, contiguous_strides(form.shape));
 }
 
@@ -60,6 +60,41 @@ void place_root(const Plan &plan, Context &c, SlotId root, void *start) {
     c.tensors[s] = begin.view(slot.form.shape, slot.form.strides, slot.offset);
   }
 }
+
+/// Where outputs of a run come to lie instead of the arena; without data: they are copied from there.
+class OutputPlaces {
+ public:
+  OutputPlaces(const Plan &plan, Context &c, std::size_t count, std::span<const Tensor> offered)
+      : plan_(plan), c_(c), places_(memory_.list<Tensor>(count)) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const SlotForm &form = plan.slots[static_cast<std::size_t>(plan.outputs[i])].form;
+      const bool is_offered = i < offered.size() && offered[i].has_data() && form.dtype == offered[i].dtype() &&
+                              form.shape == offered[i].shape();
+      const bool is_large = storage_nbytes(form.dtype, element_count(form.shape)) >= kLargeOutput;
+      if ((!is_offered && !is_large) || !may_lie_elsewhere(plan, i)) continue;
+      places_[i] = is_offered ? offered[i] : Tensor(form.dtype, form.shape);
+      place_root(plan, c, plan.outputs[i], places_[i].data());
+    }
+  }
+
+  /// What the steps have made. Other outputs may lie in the same memory.
+  void take(std::span<Tensor> outputs) const {
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      outputs[i] = places_[i].has_data() ? places_[i] : c_.tensor(plan_.outputs[i]).clone();
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      if (places_[i].has_data())
+        place_root(plan_, c_, plan_.outputs[i],
+                   c_.arena.data() + plan_.slots[static_cast<std::size_t>(plan_.outputs[i])].place);
+  }
+
+ private:
+  static constexpr std::size_t kLargeOutput = std::size_t{1} << 18;  // bytes that take longer to copy than to place
+
+  const Plan &plan_;
+  Context &c_;
+  StackMemory memory_;
+  std::pmr::vector<Tensor> places_;
+};
 
 }  // namespace
 
@@ -111,8 +146,7 @@ void Runner::run_plan(PreparedRunPtr run, std::span<const Tensor *const> inputs,
   c.watch = look.watch;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     c.tensors[static_cast<std::size_t>(plan.inputs[i])] = inputs[i]->to_contiguous();
-  for (std::size_t i = 0; i < places.size(); ++i)
-    if (may_lie_elsewhere(plan, i, places[i])) place_root(plan, c, plan.outputs[i], places[i].data());
+  const OutputPlaces made(plan, c, outputs.size(), places);
   if (look.plan_bytes) *look.plan_bytes += plan.arena_bytes + c.lanes * plan.lane_bytes;
   Clock::time_point last = look.times ? Clock::now() : Clock::time_point();
   for (const StepPtr &step : plan.steps) {
@@ -123,17 +157,7 @@ void Runner::run_plan(PreparedRunPtr run, std::span<const Tensor *const> inputs,
     look.times->push_back(time_of(plan, *step, std::chrono::duration<double, std::milli>(now - last).count()));
     last = Clock::now();
   }
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const Tensor &made = c.tensor(plan.outputs[i]);
-    if (i < places.size() && made.data() == places[i].data() && places[i].has_data())
-      outputs[i] = places[i];
-    else
-      outputs[i] = made.clone();
-  }
-  for (std::size_t i = 0; i < places.size(); ++i)
-    if (may_lie_elsewhere(plan, i, places[i]))
-      place_root(plan, c, plan.outputs[i],
-                 c.arena.data() + plan.slots[static_cast<std::size_t>(plan.outputs[i])].place);
+  made.take(outputs);
   for (const SlotId s : plan.inputs)
     c.tensors[static_cast<std::size_t>(s)] = Tensor();  // inputs are borrowed for the run only
   pool_.give_back(std::move(run));

@@ -32,7 +32,7 @@ namespace {
 
 using namespace attention;
 
-/// Keys or values in the scratch of a call, and their gradient, of what was there before and what comes: contiguous heads.
+/// Keys or values of what was there before and what comes, and their gradient: contiguous heads in scratch.
 struct Joined {
   Tensor all, gradient;
 

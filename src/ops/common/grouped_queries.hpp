@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What GroupQueryAttention does before it attends: it turns queries and keys by the angles of their places, and puts keys
-// and values into their caches.
+// What GroupQueryAttention does before it attends: it turns queries and keys by the angles of their places, and puts
+// keys and values into their caches.
 #pragma once
 
 #include "ops/op.hpp"
@@ -33,7 +33,7 @@ struct GroupedForm {
   bool packed;  ///< keys and values lie behind the queries, in one tensor
 };
 
-/// Outputs; float32 but for the ends, contiguous.
+/// Outputs; contiguous, float32 except the ends.
 struct GroupedQueries {
   Tensor queries;       ///< [batch][head][place][feature]
   Tensor keys, values;  ///< [batch][kv head][room][feature]; 0 behind the end

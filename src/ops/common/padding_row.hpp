@@ -6,8 +6,8 @@
 
 namespace qtn::ops {
 
-/// A row of the mask, int32 or int64: [batches] ends, [2 * batches] ends and then begins, or [batches][(queries)][keys],
-/// where numbers above 0 are keys that count.
+/// A row of the mask, int32 or int64: [batches] ends, [2 * batches] ends and then begins, or
+/// [batches][(queries)][keys], where numbers above 0 are keys that count.
 struct PaddingRow {
   static constexpr double kHidden = -10000;  ///< without mask_filter_value
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys and values of a head are packed once in the scratch of a thread, for all queries that share it; few queries read them where they lie. Scores of some
-// queries stay in the second level of cache and become probabilities there. Keys that no query of them sees take no time.
+// Keys and values of a head are packed once in the scratch of a thread, for all queries that share it; few queries read
+// them where they lie. Scores of some queries stay in the second level of cache and become probabilities there. Keys
+// that no query of them sees take no time.
 #include <algorithm>
 #include <limits>
 
@@ -18,15 +19,6 @@ namespace {
 constexpr std::size_t kScoreBytes = 128 << 10;  // of the scores that are worked on at a time
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 constexpr ops::Clamp kEverything{kNever, -kNever};
-
-/// Matrices [batch][head] of rows; columns lie `column` apart.
-struct Matrices {
-  explicit Matrices(const SlotForm &form)
-      : batch(form.strides[0]), head(form.strides[1]), row(form.strides[2]), column(form.strides[3]) {}
-  std::ptrdiff_t at(std::int64_t b, std::int64_t h) const { return b * batch + h * head; }
-
-  std::ptrdiff_t batch, head, row, column;
-};
 
 /// A mask as if it had four axes, of which those that it repeats over are 0 apart.
 Matrices over_scores(const SlotForm &mask, const Shape &scores) {
@@ -339,7 +331,7 @@ class HeadAttentionStep final : public Step {
 
     bool is_bool() const { return mask_ && s_.a_.mask->form.dtype == QTN_BOOL; }
 
-    /// Of the first key that is needed.
+    /// What the mask adds, from the first key that is needed.
     const float *mask_at(std::int64_t run, std::int64_t line) const {
       return static_cast<const float *>(mask_) + place(*s_.mask_, run, line) + needed_.begin;
     }
@@ -408,53 +400,10 @@ class HeadAttentionStep final : public Step {
   std::vector<std::int32_t> no_bias_;
 };
 
-class HeadsStep final : public Step {
- public:
-  HeadsStep(const Edge &x, const Edge &y, SlotId bias, std::size_t first)
-      : x_(x.form), y_(y.form), shape_(x.form.shape), first_(first) {
-    op = bias == kNoSlot ? "Copy" : "Add";
-    kernel = "heads";
-    reads = {x.slot};
-    if (bias != kNoSlot) reads.push_back(bias);
-    writes = {y.slot};
-  }
-
-  void run(const Context &c) const override {
-    const auto *from = c.tensor(reads[0]).as<const float>();
-    const float *bias = reads.size() > 1 ? c.tensor(reads[1]).as<const float>() + first_ : nullptr;
-    auto *to = c.tensor(writes[0]).as<float>();
-    const std::int64_t heads = shape_[1], places = shape_[2], features = shape_[3];
-    const auto chunks = static_cast<std::size_t>(shape_[0] * heads);
-    for_chunks(c, chunks, static_cast<std::size_t>(element_count(shape_)) / 8, [&](std::size_t, std::size_t chunk) {
-      const std::int64_t batch = static_cast<std::int64_t>(chunk) / heads,
-                         head = static_cast<std::int64_t>(chunk) % heads;
-      for (std::int64_t p = 0; p < places; ++p) {
-        const float *x = from + x_.at(batch, head) + p * x_.row;
-        float *y = to + y_.at(batch, head) + p * y_.row;
-        if (bias)
-          for (std::int64_t i = 0; i < features; ++i) y[i] = x[i * x_.column] + bias[head * features + i];
-        else if (x_.column == 1)
-          std::copy_n(x, features, y);
-        else
-          for (std::int64_t i = 0; i < features; ++i) y[i] = x[i * x_.column];
-      }
-    });
-  }
-
- private:
-  Matrices x_, y_;
-  Shape shape_;
-  std::size_t first_;
-};
-
 }  // namespace
 
 StepPtr make_head_attention(HeadAttention attention, const ops::Clamp &clamp, Isa isa) {
   return std::make_unique<HeadAttentionStep>(std::move(attention), clamp, isa);
-}
-
-StepPtr make_heads(const Edge &x, const Edge &y, SlotId bias, std::size_t first) {
-  return std::make_unique<HeadsStep>(x, y, bias, first);
 }
 
 }  // namespace qtn::runtime

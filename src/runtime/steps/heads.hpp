@@ -1,10 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of nodes that know their heads: ONNX's Attention, and MultiHeadAttention and GroupQueryAttention of ONNX Runtime.
+// Steps of nodes that know their heads: ONNX's Attention, and MultiHeadAttention and GroupQueryAttention of ONNX
+// Runtime.
 #pragma once
 
 #include "runtime/steps/steps.hpp"
 
 namespace qtn::runtime {
+
+/// Matrices [batch][head] of rows; columns lie `column` apart.
+struct Matrices {
+  explicit Matrices(const SlotForm &form)
+      : batch(form.strides[0]), head(form.strides[1]), row(form.strides[2]), column(form.strides[3]) {}
+  std::ptrdiff_t at(std::int64_t b, std::int64_t h) const { return b * batch + h * head; }
+
+  std::ptrdiff_t batch, head, row, column;
+};
 
 /// Softmax of scores of queries and keys, and the mean of values by it. Every edge of floats has axes [batch][head]
 /// [place][feature] in memory of any strides; queries share the heads of keys and values.
@@ -25,7 +35,8 @@ struct HeadAttention {
 };
 StepPtr make_head_attention(HeadAttention attention, const ops::Clamp &clamp, Isa isa);
 
-/// y = x, or x + bias, for operands [batch][head][place][feature] of any strides, but those of y's rows lie side by side.
+/// y = x, or x + bias, for operands [batch][head][place][feature] of any strides, but those of y's rows lie side by
+/// side.
 /// `bias` is a contiguous slot, whose element `first` is that of the first feature of the first head.
 StepPtr make_heads(const Edge &x, const Edge &y, SlotId bias = kNoSlot, std::size_t first = 0);
 

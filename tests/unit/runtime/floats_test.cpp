@@ -199,12 +199,30 @@ void test_batches(void **) {
   }
 }
 
+/// Large outputs are written where they stay: twice, seen otherwise, and read by what follows. The next run leaves them
+/// alone.
+void test_large_outputs(void **) {
+  GraphBuilder b;
+  b.input("x", {300, 300}).node("Relu", "relu", {"x"}, {"y"}).constant("flat", Tensor::from_ints(Ints{90000}));
+  b.node("Reshape", "reshape", {"y", "flat"}, {"z"}).node("Neg", "neg", {"y"}, {"w"});
+  const runtime::Session session(b.build({"y", "z", "y", "w"}), {runtime::Engine::native, 1});
+  const Tensor x = random({300, 300}, -1, 1, 1), other = random({300, 300}, -1, 1, 2);
+  const Tensor *first[] = {&x}, *second[] = {&other};
+  const std::vector<Tensor> outputs = session.run(first);
+  session.run(second);
+  for (std::int64_t i = 0; i < x.count(); ++i) {
+    const float want = std::max(0.0f, x.as<const float>()[i]);
+    for (const std::size_t o : {0, 1, 2}) assert_true(outputs[o].as<const float>()[i] == want);
+    assert_true(outputs[3].as<const float>()[i] == -want);
+  }
+}
+
 }  // namespace
 }  // namespace qtn::test
 
 int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {cmocka_unit_test(test_any_network), cmocka_unit_test(test_products),
-                              cmocka_unit_test(test_batches)};
+                              cmocka_unit_test(test_batches), cmocka_unit_test(test_large_outputs)};
   return cmocka_run_group_tests_name("runtime/floats", tests, nullptr, nullptr);
 }
