@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "ops/common/requantization.hpp"
 #include "runtime/lower_real.hpp"
+#include "runtime/steps/linear.hpp"
 
 namespace qtn::runtime {
 namespace {
@@ -227,12 +228,13 @@ class Lowering : RealLowering {
     const bool swapped = producer(b) > producer(a);
     const SlotId mine = swapped ? b : a, other = swapped ? a : b;
     if (form(a).shape != shape || form(b).shape != shape || producer(other) >= producer(mine)) return false;
-    if (!as_picture(form(other).shape, form(other).strides)) return false;
     auto *step = dynamic_cast<TailedStep *>(open_step(input(swapped ? 1 : 0), mine));
-    if (!step) return false;
+    const auto row = step ? tail_row(*step, form(other)) : std::nullopt;
+    if (!row) return false;
     const SlotId y = integer_output(output(), shape, form(mine).strides);
-    step->append(make_binary_tail(form(mine), edge(other), form(y), kind, swapped, range(form(y).quantizer), isa_), y,
-                 node_->op->name);
+    step->append(
+        make_binary_tail(form(mine), edge(other), *row, form(y), kind, swapped, range(form(y).quantizer), isa_), y,
+        node_->op->name);
     return true;
   }
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "runtime/steps/linear.hpp"
 
 namespace qtn::runtime {
 
@@ -338,12 +339,10 @@ bool RealLowering::lower_real_add() {
   if (producer(other) >= producer(mine)) return false;
   auto *step = dynamic_cast<TailedStep *>(open_step(input(swapped ? 1 : 0), mine));
   if (!step) return false;
-  const bool pictures = is_dense_picture(mine);
-  if (pictures ? !as_picture(shape, form(other).strides)
-               : !is_contiguous(form(other)) || as_picture(shape, form(other).strides))
-    return false;
+  const auto row = tail_row(*step, form(other));
+  if (!row) return false;
   const SlotId y = real_slot(shape, form(mine).strides);
-  step->append(make_real_add_tail(edge(other), clamp()), y, node_->op->name);
+  step->append(make_real_add_tail(other, *row, clamp()), y, node_->op->name);
   settle(output(), y);
   return true;
 }

@@ -136,9 +136,9 @@ class BinaryStep final : public Step {
 
 class BinaryTail final : public Tail {
  public:
-  BinaryTail(const SlotForm &a, const Edge &b, const SlotForm &y, Binary kind, bool swapped,
+  BinaryTail(const SlotForm &a, const Edge &b, std::ptrdiff_t b_row, const SlotForm &y, Binary kind, bool swapped,
              const QuantizedRange &range, Isa isa)
-      : b_(b.slot), b_pixel_(as_picture(b.form.shape, b.form.strides)->pixel) {
+      : b_(b.slot), b_row_(b_row) {
     run_ = kernel_of(kernels::choose(kernels::binary_kernels(), isa), kind);
     args_ = swapped ? arithmetic(*b.form.quantizer, *a.quantizer, *y.quantizer, kind, range)
                     : arithmetic(*a.quantizer, *b.form.quantizer, *y.quantizer, kind, range);
@@ -156,24 +156,24 @@ class BinaryTail final : public Tail {
     args.columns = block.columns;
     args.a = args.y = block.y;
     args.a_row = args.y_row = block.ldy;
-    args.b = c.tensor(b_).as<const std::uint8_t>() + static_cast<std::ptrdiff_t>(block.first_row) * b_pixel_ +
+    args.b = c.tensor(b_).as<const std::uint8_t>() + static_cast<std::ptrdiff_t>(block.first_row) * b_row_ +
              block.first_column;
-    args.b_row = b_pixel_;
+    args.b_row = b_row_;
     run_(args);
   }
 
  private:
   SlotId b_;
-  std::ptrdiff_t b_pixel_;
+  std::ptrdiff_t b_row_;
   void (*run_)(const kernels::BinaryArgs &);
   kernels::BinaryArgs args_;
 };
 
 }  // namespace
 
-TailPtr make_binary_tail(const SlotForm &a, const Edge &b, const SlotForm &y, Binary kind, bool swapped,
-                         const QuantizedRange &range, Isa isa) {
-  return std::make_unique<BinaryTail>(a, b, y, kind, swapped, range, isa);
+TailPtr make_binary_tail(const SlotForm &a, const Edge &b, std::ptrdiff_t row, const SlotForm &y, Binary kind,
+                         bool swapped, const QuantizedRange &range, Isa isa) {
+  return std::make_unique<BinaryTail>(a, b, row, y, kind, swapped, range, isa);
 }
 
 StepPtr make_binary(const Edge &a, const Edge &b, const Edge &y, Binary kind, const QuantizedRange &range, Isa isa) {

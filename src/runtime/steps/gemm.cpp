@@ -12,6 +12,8 @@ class GemmStep final : public LinearStep {
     macs = static_cast<std::int64_t>(grid.rows * product.out * product.k / dtype_size(product.x.form.dtype));
   }
 
+  bool makes_matrices() const override { return true; }
+
  private:
   Rows rows(const std::uint8_t *x, const Task &task, std::byte *) const override {
     return {x + static_cast<std::ptrdiff_t>(task.first) * lda_, lda_, task.count};

@@ -5,6 +5,7 @@
 
 #include "base/size.hpp"
 #include "kernels/kernel.hpp"
+#include "runtime/layout.hpp"
 
 namespace qtn::runtime {
 namespace {
@@ -124,7 +125,16 @@ LinearStep::LinearStep(const Product &product, const TaskGrid &grid)
   writes = {product.y.slot};
 }
 
+std::optional<std::ptrdiff_t> tail_row(const TailedStep &step, const SlotForm &other) {
+  const auto *linear = dynamic_cast<const LinearStep *>(&step);
+  if (linear && linear->makes_matrices())
+    return is_contiguous(other) ? std::optional<std::ptrdiff_t>(other.shape.back()) : std::nullopt;
+  const auto picture = as_picture(other.shape, other.strides);
+  return picture ? std::optional<std::ptrdiff_t>(picture->pixel) : std::nullopt;
+}
+
 bool LinearStep::spread_output(std::ptrdiff_t pixel) {
+  if (makes_matrices()) return false;
   product_.ldy = static_cast<std::size_t>(pixel);
   return true;
 }

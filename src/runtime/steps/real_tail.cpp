@@ -26,9 +26,8 @@ class RealAddTail final : public Tail {
 
 }  // namespace
 
-TailPtr make_real_add_tail(const Edge &b, const ops::Clamp &clamp) {
-  const auto picture = as_picture(b.form.shape, b.form.strides);
-  return std::make_unique<RealAddTail>(b.slot, picture ? picture->pixel : b.form.shape.back(), clamp);
+TailPtr make_real_add_tail(SlotId b, std::ptrdiff_t row, const ops::Clamp &clamp) {
+  return std::make_unique<RealAddTail>(b, row, clamp);
 }
 
 TailPtr make_real_bias_tail(SlotId row, const ops::Clamp &clamp) {

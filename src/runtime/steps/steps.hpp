@@ -153,8 +153,8 @@ struct RealNormalization {
 /// x is a picture, y one without gaps.
 StepPtr make_real_normalize(const Edge &x, const Edge &y, const RealNormalization &n, const ops::Clamp &clamp);
 
-/// x + b on the blocks of a step whose output x was; b is a picture of the same shape, or contiguous as x is.
-TailPtr make_real_add_tail(const Edge &b, const ops::Clamp &clamp);
+/// x + b on the blocks of a step whose output x was. Rows of b are `row` elements apart: tail_row().
+TailPtr make_real_add_tail(SlotId b, std::ptrdiff_t row, const ops::Clamp &clamp);
 /// The same of one row for all.
 TailPtr make_real_bias_tail(SlotId row, const ops::Clamp &clamp);
 
@@ -162,9 +162,9 @@ TailPtr make_real_bias_tail(SlotId row, const ops::Clamp &clamp);
 enum class Binary { add, sub, mul };
 StepPtr make_binary(const Edge &a, const Edge &b, const Edge &y, Binary kind, const QuantizedRange &range, Isa isa);
 
-/// The same on the blocks of a step whose output a was, b being a picture of the same shape. Swapped: b op a.
-TailPtr make_binary_tail(const SlotForm &a, const Edge &b, const SlotForm &y, Binary kind, bool swapped,
-                         const QuantizedRange &range, Isa isa);
+/// The same on the blocks of a step whose output a was. Rows of b are `row` elements apart: tail_row(). Swapped: b op a.
+TailPtr make_binary_tail(const SlotForm &a, const Edge &b, std::ptrdiff_t row, const SlotForm &y, Binary kind,
+                         bool swapped, const QuantizedRange &range, Isa isa);
 
 /// y = table[x], of dense operands with the same strides.
 StepPtr make_table(const Edge &x, const Edge &y, const std::array<std::uint8_t, 256> &table, Isa isa);

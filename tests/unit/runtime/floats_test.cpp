@@ -178,6 +178,25 @@ void test_products(void **) {
   }
 }
 
+/// With an axis of length 1, rows of a matrix lie as pixels of a picture do.
+void test_products_that_lie_as_pictures(void **) {
+  const Shape shapes[] = {{2, 1, 8}, {3, 1, 5}, {2, 1, 4, 5}, {1, 1, 4, 5}, {3, 15, 1}, {2, 3, 4, 1}, {2, 1, 1, 3, 4}};
+  for (const Shape &shape : shapes) {
+    GraphBuilder b;
+    b.input("x", shape);
+    b.constant("w", random({shape.back(), shape.back()}, -1, 1, 1)).node("MatMul", "product", {"x", "w"}, {"p"});
+    b.node("Add", "residual", {"x", "p"}, {"r"}).node("Relu", "relu", {"r"}, {"y"});
+    expect_one_answer(b.build({"y"}), random(shape, -1, 1, 2), cat("residual ", to_string(shape)));
+  }
+  GraphBuilder b;
+  b.input("x", {2, 3, 8}).conv("conv", "x", "c", 3, 4);
+  b.constant("conv.weight", random({4, 3, 1}, -1, 1, 1)).constant("w", random({8, 8}, -1, 1, 2));
+  b.constant("axis", Tensor::from_ints(Ints{1})).node("ReduceMean", "mean", {"x", "axis"}, {"m"});
+  b.node("MatMul", "product", {"m", "w"}, {"p"})
+      .node("Concat", "joined", {"c", "p"}, {"y"}, attrs({{"axis", std::int64_t{1}}}));
+  expect_one_answer(b.build({"y"}), random({2, 3, 8}, -1, 1, 3), "concatenation");
+}
+
 /// What an item comes to does not depend on the batch that it is in.
 void test_batches(void **) {
   for (unsigned seed = 0; seed < 8; ++seed) {
@@ -223,6 +242,7 @@ void test_large_outputs(void **) {
 int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {cmocka_unit_test(test_any_network), cmocka_unit_test(test_products),
-                              cmocka_unit_test(test_batches), cmocka_unit_test(test_large_outputs)};
+                              cmocka_unit_test(test_products_that_lie_as_pictures), cmocka_unit_test(test_batches),
+                              cmocka_unit_test(test_large_outputs)};
   return cmocka_run_group_tests_name("runtime/floats", tests, nullptr, nullptr);
 }
