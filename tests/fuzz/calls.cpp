@@ -111,6 +111,9 @@ const std::map<std::string, std::vector<const char *>> kModes = {{"Pad", {"const
                                                                  {"RoiAlign", {"avg", "max"}},
                                                                  {"TensorScatter", {"linear", "circular"}},
                                                                  {"TfIdfVectorizer", {"TF", "IDF", "TFIDF"}}};
+// What activations gates may have; the last name is wrong.
+constexpr const char *kGates[] = {"Sigmoid",    "Tanh",        "Relu", "Affine",   "LeakyRelu", "ThresholdedRelu",
+                                  "ScaledTanh", "HardSigmoid", "Elu",  "Softsign", "Softplus",  "Gate"};
 constexpr const char *kWrongTexts[] = {"", "?", "linear", "NOTSET", "onnx", "constant"};
 
 constexpr const char *kLayers[] = {"Add",
@@ -153,6 +156,24 @@ constexpr const char *kLayers[] = {"Add",
                                    "Expand",
                                    "MatMul",
                                    "Gather"};
+// Those of sequences. They have a part of the numbers of their own, so that inputs which are stored keep their meaning.
+constexpr std::uint8_t kFirstSequence = 240;
+constexpr const char *kSequenceLayers[] = {"LSTM",
+                                           "GRU",
+                                           "RNN",
+                                           "Attention",
+                                           "Attention",
+                                           "MultiHeadAttention",
+                                           "GroupQueryAttention",
+                                           "RMSNormalization",
+                                           "SkipLayerNormalization",
+                                           "RotaryEmbedding",
+                                           "LinearAttention",
+                                           "Gelu",
+                                           "Tanh",
+                                           "Einsum",
+                                           "Swish",
+                                           "Dropout"};
 
 class Inventor {
  public:
@@ -162,7 +183,9 @@ class Inventor {
     const auto &all = schemas();
     call_.schema = &all[bytes_.byte() % all.size()];
     if (layers) {
-      const std::string name = bytes_.one_of(kLayers);
+      const std::uint8_t at = bytes_.byte();
+      const std::string name =
+          at >= kFirstSequence ? kSequenceLayers[at - kFirstSequence] : kLayers[at % std::size(kLayers)];
       for (const Schema &schema : all)
         if (schema.op == name) call_.schema = &schema;
     }
@@ -227,6 +250,16 @@ class Inventor {
     const auto found = known.find(name == "mode" ? call_.schema->op : name);
     if (found == known.end() || bytes_.one_in(16)) return bytes_.one_of(kWrongTexts);
     return found->second[bytes_.byte() % found->second.size()];
+  }
+
+  /// Those of a recurrent layer in one direction.
+  std::string gates() {
+    const int honest = is("LSTM") ? 3 : is("GRU") ? 2 : 1;
+    std::string names;
+    for (int i = bytes_.one_in(16) ? bytes_.in(0, 7) : honest; i > 0; --i)
+      names += std::string(names.empty() ? "" : " ") +
+               (bytes_.one_in(32) ? std::end(kGates)[-1] : kGates[bytes_.byte() % (std::size(kGates) - 1)]);
+    return names;
   }
 
   static Operand of_pool(std::size_t index) {
@@ -325,6 +358,9 @@ class Inventor {
         break;
       case 's':
         attr.s = text(name);
+        break;
+      case 'S':
+        attr.s = gates();
         break;
       case 'F':
         for (int i = bytes_.in(0, 5); i > 0; --i) attr.floats.push_back(awkward_float(bytes_));
@@ -488,7 +524,7 @@ class Inventor {
       case 'a':
         return vector_of(axes());
       case 'A':
-        return made_of(QTN_INT64, bytes_.one_in(2) ? Shape{} : Shape{1}, std::vector<std::int64_t>{axis()});
+        return one_axis();
       case 'd':
         return vector_of(several(bytes_.in(0, 4), 0, 4));
       case 'e':
@@ -498,7 +534,7 @@ class Inventor {
       case 'h':
         return vector_of(other_shape());
       case 'i':
-        return made(bytes_.one_in(2) ? QTN_INT64 : QTN_INT32, several_dims());
+        return indices();
       case 'j':
         return vector_of(several(parts_, bytes_.one_in(2) ? -2 : 1, 2));
       case 'k':
@@ -538,6 +574,17 @@ class Inventor {
     Shape s;
     for (int i = bytes_.in(0, 3); i > 0; --i) s.push_back(bytes_.in(0, 3));
     return s;
+  }
+
+  // Numbers are taken in statements of their own, because compilers differ in the order of arguments.
+  Operand indices() {
+    const qdtype dtype = bytes_.one_in(2) ? QTN_INT64 : QTN_INT32;
+    return made(dtype, several_dims());
+  }
+
+  Operand one_axis() {
+    const Shape shape = bytes_.one_in(2) ? Shape{} : Shape{1};
+    return made_of(QTN_INT64, shape, std::vector<std::int64_t>{axis()});
   }
 
   std::vector<std::int64_t> expanded() {
@@ -602,6 +649,7 @@ Attrs attrs_of(const std::vector<Attribute> &attributes) {
         must(qattrs_set_float(attrs.get(), name, a.f), name);
         break;
       case 's':
+      case 'S':
         must(qattrs_set_string(attrs.get(), name, a.s.c_str()), name);
         break;
       case 'F':

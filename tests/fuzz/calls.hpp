@@ -8,7 +8,7 @@ namespace fuzz {
 
 struct AttrSchema {
   const char *name;
-  char kind;  ///< i, f, s, I, F as in AttrSpec; T: a tensor
+  char kind;  ///< i, f, s, I, F as in AttrSpec; T: a tensor; S: names, with a space between them
 };
 
 struct Schema {

@@ -63,7 +63,8 @@ void test(const std::uint8_t *data, std::size_t size) {
                real_weight = filled(QTN_FLOAT32, layout.weight, bytes.byte());
   const Tensor bias = bytes.one_in(2) ? filled(QTN_FLOAT32, {layout.weight[0]}, bytes.byte()) : nullptr;
   const Quantizer x_grid = grid(bytes, bytes.one_in(2) ? QTN_INT8 : QTN_UINT8, 1);
-  const Quantizer weight_grid = grid(bytes, bytes.one_in(3) ? QTN_UINT8 : QTN_INT8, bytes.one_in(2) ? 1 : filters);
+  const qdtype weight_dtype = bytes.one_in(3) ? QTN_UINT8 : QTN_INT8;
+  const Quantizer weight_grid = grid(bytes, weight_dtype, bytes.one_in(2) ? 1 : filters);
   const Quantizer out_grid = bytes.one_in(2) ? grid(bytes, bytes.one_in(2) ? QTN_INT8 : QTN_UINT8, 1) : nullptr;
   require(real_x && real_weight && x_grid && weight_grid, std::string("operands: ") + qerror_message());
   const Tensor x = quantized(real_x, x_grid), weight = quantized(real_weight, weight_grid);

@@ -53,7 +53,8 @@ def make_configurations():
 
 def make_numbers():
     """What a generator begins with: behind the last byte come numbers that follow from the first eight."""
-    counts = {"calibration": 10, "checkpoint": 12, "graph": 30, "layer": 20, "observer": 20, "op": 60, "train": 20, "views": 30}
+    counts = {"calibration": 10, "checkpoint": 12, "graph": 30, "layer": 20, "observer": 20, "op": 60, "train": 20, "views": 30,
+              "custom": 20, "state": 20}
     rng = np.random.default_rng(2)
     for target, count in counts.items():
         folder = CORPUS / target

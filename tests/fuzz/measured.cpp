@@ -8,7 +8,7 @@
 namespace fuzz {
 namespace {
 
-/// A form of an operator. Attributes are NAME=LENGTH or NAME=[LENGTH,...]. Operands are KIND:LENGTH,...: `?` in front of
+/// A form of an operator. Attributes are NAME=LENGTH, NAME=[LENGTH,...] or NAME=:TEXT. Operands are KIND:LENGTH,...: `?` in front of
 /// one that may be absent, `&` of one that is there where the one before it is, "-" for none. A LENGTH is a sum of
 /// products of digits and letters; a letter has the same value everywhere.
 struct Form {
@@ -33,6 +33,7 @@ constexpr Form kForms[] = {
     {"DFT", "", "f:b,q,1 ?T: ?T:"},
     {"FastGelu", "", "f:b,q,d ?f:d"},
     {"GRU", "hidden_size=d", "f:q,b,v f:1,3*d,v f:1,3*d,d ?f:1,6*d ?l:b ?f:1,b,d"},
+    {"GRU", "hidden_size=d direction=:bidirectional", "f:q,b,v f:2,3*d,v f:2,3*d,d ?f:2,6*d ?l:b ?f:2,b,d"},
     {"GatherElements", "axis=1", "f:b,q P:b,k"},
     {"GatherND", "batch_dims=0", "f:b,q P:k,1"},
     {"GridSample", "", "f:b,c,q,k f:b,v,d,2"},
@@ -41,6 +42,8 @@ constexpr Form kForms[] = {
     {"GroupQueryAttention", "num_heads=h kv_num_heads=g",
      "f:b,q,2*h*e f:b,q,2*g*e f:b,q,2*g*e ?f:b,g,p,2*e &f:b,g,p,2*e l:b t:1 ?f:9,e &f:9,e ?P:b,q"},
     {"LSTM", "hidden_size=d", "f:q,b,v f:1,4*d,v f:1,4*d,d ?f:1,8*d ?l:b ?f:1,b,d ?f:1,b,d ?f:1,3*d"},
+    {"LSTM", "hidden_size=d direction=:bidirectional",
+     "f:q,b,v f:2,4*d,v f:2,4*d,d ?f:2,8*d ?l:b ?f:2,b,d ?f:2,b,d ?f:2,3*d"},
     {"LinearAttention", "q_num_heads=h kv_num_heads=g", "f:b,q,h*d f:b,q,g*d f:b,q,g*v ?f:b,g,d,v ?f:b,q,g ?f:b,q,1"},
     {"MaxUnpool", "kernel_shape=[2,2] strides=[2,2] pads=[0,0,0,0]", "f:b,c,q,k P:b,c,q,k"},
     {"Mod", "", "f:b,q f:b,q"},
@@ -51,6 +54,7 @@ constexpr Form kForms[] = {
     {"OneHot", "", "P:b,q T: f:2"},
     {"RMSNormalization", "axis=2", "f:b,q,d f:d"},
     {"RNN", "hidden_size=d", "f:q,b,v f:1,d,v f:1,d,d ?f:1,2*d ?l:b ?f:1,b,d"},
+    {"RNN", "hidden_size=d direction=:bidirectional", "f:q,b,v f:2,d,v f:2,d,d ?f:2,2*d ?l:b ?f:2,b,d"},
     {"ReverseSequence", "", "f:q,b,d P:b"},
     {"RoiAlign", "", "f:b,c,q,k f:p,4 P:p"},
     {"RotaryEmbedding", "num_heads=h", "f:b,q,2*h*e f:9,e f:9,e P:b,q"},
@@ -107,9 +111,11 @@ class Drawing {
       case 'f':
         operand.made = filled(real_, shape, bytes_.byte());
         break;
-      case 'm':
-        operand.made = filled(bytes_.one_in(2) ? QTN_BOOL : real_, shape, bytes_.byte());
+      case 'm': {
+        const qdtype dtype = bytes_.one_in(2) ? QTN_BOOL : real_;
+        operand.made = filled(dtype, shape, bytes_.byte());
         break;
+      }
       case 'B':
         operand.made = filled(QTN_BOOL, shape, bytes_.byte());
         break;
@@ -167,8 +173,10 @@ std::optional<Measured> measured(const std::string &op, Bytes &bytes) {
     const std::size_t at = text.find('=');
     Attribute attr;
     attr.name = text.substr(0, at);
-    attr.kind = text[at + 1] == '[' ? 'I' : 'i';
-    if (attr.kind == 'I')
+    attr.kind = text[at + 1] == '[' ? 'I' : text[at + 1] == ':' ? 's' : 'i';
+    if (attr.kind == 's')
+      attr.s = text.substr(at + 2);
+    else if (attr.kind == 'I')
       attr.ints = drawing.lengths(text.substr(at + 2, text.size() - at - 3));
     else
       attr.i = bytes.one_in(32) ? awkward_int(bytes) : drawing.length(text.substr(at + 1));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <protozero/pbf_writer.hpp>
+#include <sstream>
 
 #include "calls.hpp"
 
@@ -19,16 +20,23 @@ struct Node {
   std::vector<Attribute> attrs;
 };
 
+struct Import {
+  std::string domain;
+  std::int64_t version;
+};
+
 struct OnnxGraph {
   int opset = 21;
+  std::vector<Import> imports;  ///< more than those of ONNX and com.microsoft
   std::vector<NamedTensor> inputs, constants;
   std::vector<Node> nodes;
-  std::vector<NamedTensor> outputs;
-  bool open_batch = false;  ///< the first dimension of inputs has a name in place of a number
+  std::vector<NamedTensor> outputs;  ///< without a tensor: of no type that the file says
+  bool open_batch = false;           ///< the first dimension of inputs has a name in place of a number
 };
 
 inline void add_type(protozero::pbf_writer &value, const NamedTensor &t, bool open_batch) {
   value.add_string(1, t.name);
+  if (t.tensor == nullptr) return;
   protozero::pbf_writer type(value, 2), tensor(type, 1);
   tensor.add_int32(1, qtensor_dtype(t.tensor));
   std::string dims;
@@ -46,7 +54,7 @@ inline void add_type(protozero::pbf_writer &value, const NamedTensor &t, bool op
 }
 
 inline void add_attribute(protozero::pbf_writer &node, const Attribute &a) {
-  constexpr int kFloat = 1, kInt = 2, kString = 3, kFloats = 6, kInts = 7;
+  constexpr int kFloat = 1, kInt = 2, kString = 3, kFloats = 6, kInts = 7, kStrings = 8;
   protozero::pbf_writer attr(node, 5);
   attr.add_string(1, a.name);
   switch (a.kind) {
@@ -62,6 +70,12 @@ inline void add_attribute(protozero::pbf_writer &node, const Attribute &a) {
       attr.add_bytes(4, a.s);
       attr.add_enum(20, kString);
       break;
+    case 'S': {
+      std::istringstream names(a.s);
+      for (std::string name; names >> name;) attr.add_bytes(9, name);
+      attr.add_enum(20, kStrings);
+      break;
+    }
     case 'F':
       for (const double f : a.floats) attr.add_float(7, static_cast<float>(f));
       attr.add_enum(20, kFloats);
@@ -80,6 +94,11 @@ inline std::string onnx_file(const OnnxGraph &g) {
     protozero::pbf_writer opset(model, 8);
     opset.add_string(1, domain);
     opset.add_int64(2, *domain == '\0' ? g.opset : 1);
+  }
+  for (const Import &import : g.imports) {
+    protozero::pbf_writer opset(model, 8);
+    opset.add_string(1, import.domain);
+    opset.add_int64(2, import.version);
   }
   protozero::pbf_writer graph(model, 7);
   for (const Node &n : g.nodes) {

@@ -93,11 +93,63 @@ Config config_of(Dice &dice) {
     case 9:
       set_int("pools_keep_grid", 1), set_int("replace_relu6", 1), set_int("fixed_outputs", 1);
       break;
+    case 10:
+      must(qconfig_set(config.get(), "op:Gather", nullptr), "tables in float");
+      return config;
     default:
       return config;
   }
   good(qconfig_set(config.get(), "*", attrs.get()));
   return config;
+}
+
+struct Samples {
+  const qmodel *model;
+  std::uint64_t seed;
+};
+
+qstatus sample(qtensor **inputs, size_t input_count, size_t index, void *ctx) {
+  const auto &from = *static_cast<const Samples *>(ctx);
+  Dice dice(from.seed + index);
+  std::optional<std::vector<Tensor>> made = inputs_of(from.model, dice);
+  if (!made || made->size() != input_count) return QTN_ENOMEM;
+  for (std::size_t i = 0; i < input_count; ++i) inputs[i] = (*made)[i].release();
+  return QTN_OK;
+}
+
+/// By what looks for the best: equalized, smoothed, corrected, layers left in float.
+Model quantized(const qmodel *m, const qconfig *config, Dice &dice) {
+  const Attrs attrs = make<Attrs>(qattrs_create);
+  for (const char *key : {"plain", "bias_correction", "adaround", "absorb_bias", "auto", "sensitivity", "histograms"})
+    if (dice.next() % 4 == 0) must(qattrs_set_int(attrs.get(), key, dice.next() % 2), key);
+  if (dice.next() % 2 == 0) must(qattrs_set_float(attrs.get(), "smooth", (1 + dice.next() % 4) / 4.0), "smooth");
+  if (dice.next() % 4 == 0) must(qattrs_set_float(attrs.get(), "target_sqnr", dice.next() % 60), "target_sqnr");
+  if (dice.next() % 8 == 0) must(qattrs_set_float(attrs.get(), "target_top1", 0.9), "target_top1");
+  if (dice.next() % 8 == 0) must(qattrs_set_string(attrs.get(), "fallback", "int16"), "fallback");
+  Samples samples{m, dice.next()};
+  qmodel *model = nullptr;
+  qblob *report = nullptr;
+  const bool went_well =
+      good(qmodel_quantize(&model, &report, m, config, sample, 1 + dice.next() % 4, attrs.get(), nullptr, &samples));
+  require(went_well == (model != nullptr) && went_well == (report != nullptr), "quantizing leaves a handle behind");
+  const Blob owned(report);
+  if (owned) make<Blob>(qreport_summary, static_cast<const char *>(qblob_data(report)));
+  return Model(model);
+}
+
+Model weights_only(const qmodel *m, Dice &dice) {
+  const Attrs attrs = make<Attrs>(qattrs_create);
+  if (dice.next() % 2 == 0) must(qattrs_set_string(attrs.get(), "dtype", "int4"), "dtype");
+  if (dice.next() % 2 == 0) must(qattrs_set_int(attrs.get(), "block_size", 1 + dice.next() % 33), "block_size");
+  return make<Model>(qmodel_quantize_weights, m, attrs.get());
+}
+
+Model dynamic(const qmodel *m, const qconfig *config, Dice &dice) {
+  const Attrs attrs = make<Attrs>(qattrs_create);
+  if (dice.next() % 2 == 0) must(qattrs_set_int(attrs.get(), "conv", 1), "conv");
+  if (dice.next() % 3 == 0)
+    must(qattrs_set_string(attrs.get(), "granularity", dice.next() % 2 == 0 ? "tensor" : "row"), "granularity");
+  return make<Model>(qmodel_quantize_dynamic, m, config, attrs.get());
 }
 
 Model converted(const qmodel *m, const std::vector<Tensor> &inputs, Dice &dice) {
@@ -181,11 +233,15 @@ Answer run(const qmodel *m, const char *engine, const std::vector<Tensor> &input
 }
 
 /// Whether the model has products in float, of which each engine adds the terms in an order of its own, or
-/// normalizations, which are one product and one sum where images lie channels last. What follows from such a sum may be anything: a comparison, or a grid, turns a last bit into something else.
+/// normalizations, which are one product and one sum where images lie channels last. What follows from such a sum may be
+/// anything: a comparison, or a grid, turns a last bit into something else.
 bool multiplies_floats(const qmodel *m) {
   const Blob report = make<Blob>(qmodel_inspect, m);
   if (!report) return false;
   const std::string_view text(static_cast<const char *>(qblob_data(report.get())), qblob_size(report.get()));
+  // With weights of integers, too, these bring what they multiply to halves of 8 bits.
+  for (const char *op : {"LSTM", "GRU", "RNN"})
+    if (text.find("\"op\":\"" + std::string(op) + "\"") != text.npos) return true;
   for (const char *op : {"Conv", "ConvTranspose", "MatMul", "Gemm", "BatchNormalization"})
     if (text.find("\"op\":\"" + std::string(op) + "\",\"dtype\":\"float32\"") != text.npos) return true;
   return false;
@@ -222,10 +278,13 @@ void check_model(const qmodel *m, Dice &dice) {
   const Config config = config_of(dice);
   switch (dice.next() % 8) {
     case 0:
-      other = make<Model>(qmodel_quantize_dynamic, m, config.get(), nullptr);
+      other = dynamic(m, config.get(), dice);
       break;
     case 1:
-      other = make<Model>(qmodel_quantize_weights, m, nullptr);
+      other = weights_only(m, dice);
+      break;
+    case 2:
+      other = quantized(m, config.get(), dice);
       break;
     default:
       other = converted(m, *inputs, dice);

@@ -15,7 +15,7 @@ void print_rows() {
     std::printf("{\"%s\", \"%s\", %zu, %zu, %zu, {", op->name, op->domain, op->min_inputs, op->max_inputs,
                 op->max_outputs);
     for (const qtn::AttrSpec &attr : op->attrs)
-      std::printf("{\"%.*s\", '%c'}, ", static_cast<int>(attr.name.size()), attr.name.data(), "ifsIFTs"[attr.kind]);
+      std::printf("{\"%.*s\", '%c'}, ", static_cast<int>(attr.name.size()), attr.name.data(), "ifsIFTS"[attr.kind]);
     std::printf("}},\n");
   }
 }
