@@ -27,6 +27,14 @@ std::optional<Picture> as_picture(const Shape &shape, const Shape &strides) {
 
 bool is_contiguous(const SlotForm &f) { return same_layout(f.shape, f.strides, contiguous_strides(f.shape)); }
 
+std::optional<std::ptrdiff_t> TailedStep::row_of(const Shape &shape, const Shape &strides) const {
+  if (makes_matrices())
+    return same_layout(shape, strides, contiguous_strides(shape)) ? std::optional<std::ptrdiff_t>(shape.back())
+                                                                  : std::nullopt;
+  const auto picture = as_picture(shape, strides);
+  return picture ? std::optional(picture->pixel) : std::nullopt;
+}
+
 Shape integer_strides(const Shape &shape) {
   return shape.size() == 4 || shape.size() == 5 ? channels_last_strides(shape) : contiguous_strides(shape);
 }

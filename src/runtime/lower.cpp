@@ -7,7 +7,6 @@
 #include "base/error.hpp"
 #include "ops/common/requantization.hpp"
 #include "runtime/lower_real.hpp"
-#include "runtime/steps/linear.hpp"
 
 namespace qtn::runtime {
 namespace {
@@ -229,7 +228,7 @@ class Lowering : RealLowering {
     const SlotId mine = swapped ? b : a, other = swapped ? a : b;
     if (form(a).shape != shape || form(b).shape != shape || producer(other) >= producer(mine)) return false;
     auto *step = dynamic_cast<TailedStep *>(open_step(input(swapped ? 1 : 0), mine));
-    const auto row = step ? tail_row(*step, form(other)) : std::nullopt;
+    const auto row = step ? step->row_of(form(other).shape, form(other).strides) : std::nullopt;
     if (!row) return false;
     const SlotId y = integer_output(output(), shape, form(mine).strides);
     step->append(

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "base/error.hpp"
-#include "runtime/steps/linear.hpp"
 
 namespace qtn::runtime {
 
@@ -339,7 +338,7 @@ bool RealLowering::lower_real_add() {
   if (producer(other) >= producer(mine)) return false;
   auto *step = dynamic_cast<TailedStep *>(open_step(input(swapped ? 1 : 0), mine));
   if (!step) return false;
-  const auto row = tail_row(*step, form(other));
+  const auto row = step->row_of(form(other).shape, form(other).strides);
   if (!row) return false;
   const SlotId y = real_slot(shape, form(mine).strides);
   step->append(make_real_add_tail(other, *row, clamp()), y, node_->op->name);

@@ -109,6 +109,13 @@ class TailedStep : public Step {
     tails_.push_back(std::move(tail));
   }
 
+  /// Whether rows of the output are those of its last axis rather than pixels. Strides do not tell: with an axis of
+  /// length 1, a matrix lies as a picture does.
+  virtual bool makes_matrices() const { return false; }
+
+  /// Elements between the rows of a second operand of a tail, which lies so; nullopt where they are not evenly apart.
+  std::optional<std::ptrdiff_t> row_of(const Shape &shape, const Shape &strides) const;
+
  protected:
   SlotId output() const { return writes[0]; }
   void run_tails(const Context &c, const OutputBlock &block) const {

@@ -103,7 +103,6 @@ class CodedGemmStep final : public TailedStep {
         x_(x.slot),
         rows_(rows),
         out_(w.out),
-        ldy_(w.out),
         clamp_(clamp),
         packed_(cache(0, [&] { return pack(kernel_, w); })) {
     const std::size_t fit = kBlockBytes / std::max<std::size_t>(1, reals_.packed_bytes(reals_.nr, row_bytes()));
@@ -114,10 +113,7 @@ class CodedGemmStep final : public TailedStep {
     macs = static_cast<std::int64_t>(rows * w.out * w.k);
   }
 
-  bool spread_output(std::ptrdiff_t pixel) override {
-    ldy_ = static_cast<std::size_t>(pixel);
-    return true;
-  }
+  bool makes_matrices() const override { return true; }
 
   std::size_t lane_bytes() const override {
     return few() ? 0 : round_up(reals_.packed_bytes(std::min(block_, out_), row_bytes()), kAlignment);
@@ -140,7 +136,7 @@ class CodedGemmStep final : public TailedStep {
     for_ranges(c, ceil_div(out_, unit), ns, [&](std::size_t, std::size_t begin, std::size_t end) {
       const std::size_t j = begin * unit, columns = std::min(end * unit, out_) - j;
       kernel_.run({form_, rows_, columns, x, static_cast<std::ptrdiff_t>(form_.k), column(j), y + j,
-                   static_cast<std::ptrdiff_t>(ldy_), clamp_.lo, clamp_.hi});
+                   static_cast<std::ptrdiff_t>(out_), clamp_.lo, clamp_.hi});
       end_block(c, y, j, columns);
     });
   }
@@ -153,7 +149,7 @@ class CodedGemmStep final : public TailedStep {
     args.k = row_bytes();
     args.a = reinterpret_cast<const std::uint8_t *>(x);
     args.lda = static_cast<std::ptrdiff_t>(row_bytes());
-    args.ldy = static_cast<std::ptrdiff_t>(ldy_);
+    args.ldy = static_cast<std::ptrdiff_t>(out_);
     args.lo = clamp_.lo;
     args.hi = clamp_.hi;
     for_chunks(c, ceil_div(out_, block_), static_cast<std::size_t>(macs) / 100,
@@ -172,7 +168,7 @@ class CodedGemmStep final : public TailedStep {
   }
 
   void end_block(const Context &c, float *y, std::size_t j, std::size_t columns) const {
-    run_tails(c, {reinterpret_cast<std::uint8_t *>(y + j), static_cast<std::ptrdiff_t>(ldy_ * sizeof(float)), 0, rows_,
+    run_tails(c, {reinterpret_cast<std::uint8_t *>(y + j), static_cast<std::ptrdiff_t>(out_ * sizeof(float)), 0, rows_,
                   j * sizeof(float), columns * sizeof(float)});
   }
 
@@ -180,7 +176,7 @@ class CodedGemmStep final : public TailedStep {
   const kernels::GemmRealKernel &reals_;
   CodesForm form_;
   SlotId x_;
-  std::size_t rows_, out_, ldy_, block_;
+  std::size_t rows_, out_, block_;
   ops::Clamp clamp_;
   PackedPtr packed_;
 };

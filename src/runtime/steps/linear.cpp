@@ -5,7 +5,6 @@
 
 #include "base/size.hpp"
 #include "kernels/kernel.hpp"
-#include "runtime/layout.hpp"
 
 namespace qtn::runtime {
 namespace {
@@ -123,14 +122,6 @@ LinearStep::LinearStep(const Product &product, const TaskGrid &grid)
   integer = product.x.form.dtype == QTN_UINT8;
   reads = {product.x.slot};
   writes = {product.y.slot};
-}
-
-std::optional<std::ptrdiff_t> tail_row(const TailedStep &step, const SlotForm &other) {
-  const auto *linear = dynamic_cast<const LinearStep *>(&step);
-  if (linear && linear->makes_matrices())
-    return is_contiguous(other) ? std::optional<std::ptrdiff_t>(other.shape.back()) : std::nullopt;
-  const auto picture = as_picture(other.shape, other.strides);
-  return picture ? std::optional<std::ptrdiff_t>(picture->pixel) : std::nullopt;
 }
 
 bool LinearStep::spread_output(std::ptrdiff_t pixel) {

@@ -2,8 +2,6 @@
 // What convolutions and matrix products share: packed weights, and a grid of tasks over blocks of rows and of columns.
 #pragma once
 
-#include <optional>
-
 #include "kernels/gemm_real/gemm_real.hpp"
 #include "runtime/steps/steps.hpp"
 
@@ -47,9 +45,6 @@ class LinearStep : public TailedStep {
  public:
   void run(const Context &c) const final;
   bool spread_output(std::ptrdiff_t pixel) final;
-  /// Whether rows of the output are those of its last axis rather than pixels. Strides do not tell: with an axis of
-  /// length 1, a matrix lies as a picture does.
-  virtual bool makes_matrices() const { return false; }
   std::size_t lane_bytes() const final { return product_bytes() + round_up(rows_bytes(), kAlignment); }
 
  protected:
@@ -83,8 +78,5 @@ class LinearStep : public TailedStep {
   std::size_t element_;  ///< bytes, of y
   TaskGrid grid_;
 };
-
-/// Elements between the rows of a second operand of a tail of this step; nullopt where they are not evenly apart.
-std::optional<std::ptrdiff_t> tail_row(const TailedStep &step, const SlotForm &other);
 
 }  // namespace qtn::runtime

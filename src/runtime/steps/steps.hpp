@@ -153,7 +153,7 @@ struct RealNormalization {
 /// x is a picture, y one without gaps.
 StepPtr make_real_normalize(const Edge &x, const Edge &y, const RealNormalization &n, const ops::Clamp &clamp);
 
-/// x + b on the blocks of a step whose output x was. Rows of b are `row` elements apart: tail_row().
+/// x + b on the blocks of a step whose output x was. Rows of b are `row` elements apart: TailedStep::row_of().
 TailPtr make_real_add_tail(SlotId b, std::ptrdiff_t row, const ops::Clamp &clamp);
 /// The same of one row for all.
 TailPtr make_real_bias_tail(SlotId row, const ops::Clamp &clamp);
@@ -162,7 +162,7 @@ TailPtr make_real_bias_tail(SlotId row, const ops::Clamp &clamp);
 enum class Binary { add, sub, mul };
 StepPtr make_binary(const Edge &a, const Edge &b, const Edge &y, Binary kind, const QuantizedRange &range, Isa isa);
 
-/// The same on the blocks of a step whose output a was. Rows of b are `row` elements apart: tail_row(). Swapped: b op a.
+/// The same on the blocks of a step whose output a was. Rows of b are `row` elements apart: TailedStep::row_of(). Swapped: b op a.
 TailPtr make_binary_tail(const SlotForm &a, const Edge &b, std::ptrdiff_t row, const SlotForm &y, Binary kind,
                          bool swapped, const QuantizedRange &range, Isa isa);
 

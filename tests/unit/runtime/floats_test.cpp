@@ -2,6 +2,7 @@
 // Sessions of networks in float32: their bits depend on neither the instruction set nor threads nor batch, and they are
 // those of the operators' definitions except for the order of sums.
 #include "../sums.hpp"
+#include "quant/weights_only.hpp"
 #include "support.hpp"
 
 namespace qtn::test {
@@ -187,6 +188,15 @@ void test_products_that_lie_as_pictures(void **) {
     b.constant("w", random({shape.back(), shape.back()}, -1, 1, 1)).node("MatMul", "product", {"x", "w"}, {"p"});
     b.node("Add", "residual", {"x", "p"}, {"r"}).node("Relu", "relu", {"r"}, {"y"});
     expect_one_answer(b.build({"y"}), random(shape, -1, 1, 2), cat("residual ", to_string(shape)));
+  }
+  for (const Shape &shape : {Shape{2, 1, 40}, Shape{1, 1, 4, 40}, Shape{3, 4, 40}}) {  // by weights of few bits
+    GraphBuilder b;
+    b.input("x", shape).constant("w", random({40, 40}, -1, 1, 1)).node("MatMul", "product", {"x", "w"}, {"p"});
+    b.node("Add", "residual", {"x", "p"}, {"y"});
+    const graph::Graph g = b.build({"y"});
+    for (const qdtype dtype : {QTN_INT8, QTN_INT4})
+      expect_one_answer(quant::quantize_weights(g, {dtype, 8}), random(shape, -1, 1, 2),
+                        cat("coded ", to_string(shape)));
   }
   GraphBuilder b;
   b.input("x", {2, 3, 8}).conv("conv", "x", "c", 3, 4);

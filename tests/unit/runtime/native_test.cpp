@@ -47,6 +47,19 @@ void expect_native_is_reference(const graph::Graph &float_graph, std::size_t lea
   });
 }
 
+/// With an axis of length 1, rows of a matrix lie as pixels of a picture do.
+void test_residuals_that_lie_as_pictures(void **) {
+  for (const Shape &shape :
+       {Shape{1, 1, 8}, Shape{1, 1, 1, 8}, Shape{1, 1, 4, 5}, Shape{1, 15, 1}, Shape{1, 3, 4, 1}}) {
+    GraphBuilder b;
+    const Shape square{shape.back(), shape.back()};
+    b.input("x", shape).constant("w", random(square, -1, 1, 1)).constant("head", random(square, -1, 1, 2));
+    b.node("MatMul", "product", {"x", "w"}, {"p"}).node("Add", "residual", {"x", "p"}, {"r"});
+    b.node("MatMul", "last", {"r", "head"}, {"y"});
+    expect_native_is_reference(b.build({"y"}), 3);
+  }
+}
+
 void test_convolutions(void **) {
   struct Case {
     Shape x, w;
@@ -404,6 +417,7 @@ void test_inputs_that_do_not_fit(void **) {
 int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {
+      cmocka_unit_test(test_residuals_that_lie_as_pictures),
       cmocka_unit_test(test_convolutions),
       cmocka_unit_test(test_kernels_by_weights),
       cmocka_unit_test(test_depthwise),
