@@ -98,7 +98,7 @@ struct Threshold {
 };
 constexpr Threshold kOfCorrection{0.1, 10}, kOfRanges{0.5, 30}, kOfFeatures{0.1, 6};
 
-/// Of grids which are found at every run: nothing is fitted that could be chance, but a run takes longer.
+/// For grids which are found at every run nothing is fitted that could be chance, but a run takes longer.
 constexpr Threshold kOfDynamic{3, 0}, kOfDynamicForTarget{0.1, 0};
 
 /// In dB, what 8 bits tell. With ranges that clip some samples, the ratio of one beyond it is chance: a Softmax which
@@ -275,19 +275,19 @@ class Pipeline {
     return routes;
   }
 
-  /// Coarse weights lose most by what they are rounded to. Fitted to the only sample, integers cannot be judged by it.
+  /// Coarse weights lose most by what they are rounded to, so that comes first. Fitted to the only sample, integers cannot be judged by it.
   bool feeds_back(const graph::Graph &quantized) const {
     return options_.feedback && !options_.plain && samples_.count > 1 && has_coarse_weights(quantized);
   }
 
   std::vector<Corrections> corrections(const graph::Graph &quantized) const {
     std::vector<Corrections> which;
-    if (bias_) which.push_back({.bias = true});
     const auto add = [&](Rounding rounding) {
       which.push_back({.rounding = rounding});
       if (bias_) which.push_back({.rounding = rounding, .bias = true});
     };
     if (feeds_back(quantized)) add(Rounding::gptq);
+    if (bias_) which.push_back({.bias = true});
     if (options_.learn_rounding) add(Rounding::adaround);
     return which;
   }

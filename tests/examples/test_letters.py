@@ -23,9 +23,10 @@ class Letters(unittest.TestCase):
             out = pathlib.Path(folder) / "letters.onnx"
             done = subprocess.run([sys.executable, "-B", SCRIPT, out, "--steps", "20"], check=True, capture_output=True, text=True)
             bits = [float(number) for number in re.findall(r"\d\.\d{4}", done.stdout)]
-            self.assertEqual(len(bits), 3, done.stdout)
-            exact, rounded, trained = bits
+            self.assertEqual(len(bits), 4, done.stdout)
+            exact, rounded, recovered, trained = bits
             self.assertAlmostEqual(exact, 2.077, places=3)  # what PyTorch printed when it was trained
+            self.assertLess(recovered, rounded - 0.4 * (rounded - exact), done.stdout)
             self.assertLess(trained, rounded - 0.2 * (rounded - exact), done.stdout)
             self.assertLess(out.stat().st_size, 0.22 * (SCRIPT.parent / "letters.onnx").stat().st_size)
 

@@ -97,7 +97,11 @@ Config config_of(Dice &dice) {
       must(qconfig_set(config.get(), "op:Gather", nullptr), "tables in float");
       return config;
     default:
-      return config;
+      if (const auto mode = dice.next() % 3; mode > 0) set_text("mode", mode == 1 ? "dynamic" : "weights_only");
+      if (dice.next() % 2 == 0) {
+        good(qconfig_set(config.get(), "op:MatMul", attrs.get()));
+        return config;
+      }
   }
   good(qconfig_set(config.get(), "*", attrs.get()));
   return config;
@@ -120,7 +124,7 @@ qstatus sample(qtensor **inputs, size_t input_count, size_t index, void *ctx) {
 /// By what looks for the best: equalized, smoothed, corrected, layers left in float.
 Model quantized(const qmodel *m, const qconfig *config, Dice &dice) {
   const Attrs attrs = make<Attrs>(qattrs_create);
-  for (const char *key : {"plain", "bias_correction", "adaround", "absorb_bias", "auto", "sensitivity", "histograms"})
+  for (const char *key : {"plain", "bias_correction", "gptq", "adaround", "absorb_bias", "auto", "sensitivity", "histograms"})
     if (dice.next() % 4 == 0) must(qattrs_set_int(attrs.get(), key, dice.next() % 2), key);
   if (dice.next() % 2 == 0) must(qattrs_set_float(attrs.get(), "smooth", (1 + dice.next() % 4) / 4.0), "smooth");
   if (dice.next() % 4 == 0) must(qattrs_set_float(attrs.get(), "target_sqnr", dice.next() % 60), "target_sqnr");

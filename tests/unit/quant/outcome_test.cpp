@@ -94,6 +94,7 @@ void corrections_keep_the_target(void **) {
     Attrs attrs;
     attrs.set("target_top1", target);
     attrs.set("bias_correction", std::int64_t{correction});
+    attrs.set("gptq", std::int64_t{0});
     attrs.set("measured_samples", measured);
     return quantize(chain(), config, samples, &attrs, {}).account;
   };
@@ -119,8 +120,7 @@ void corrections_spare_layers(void **) {
   const auto account = [&](double target, bool correction) {
     Attrs attrs;
     attrs.set("target_sqnr", target);
-    attrs.set("adaround", std::int64_t{correction});
-    attrs.set("bias_correction", std::int64_t{correction});
+    for (const char *key : {"gptq", "adaround", "bias_correction"}) attrs.set(key, std::int64_t{correction});
     return quantize(chain(), config, samples, &attrs, {}).account;
   };
   const double plain = *account(0, false).reached.sqnr_db, corrected = *account(0, true).reached.sqnr_db;
