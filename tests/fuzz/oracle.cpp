@@ -124,7 +124,8 @@ qstatus sample(qtensor **inputs, size_t input_count, size_t index, void *ctx) {
 /// By what looks for the best: equalized, smoothed, corrected, layers left in float.
 Model quantized(const qmodel *m, const qconfig *config, Dice &dice) {
   const Attrs attrs = make<Attrs>(qattrs_create);
-  for (const char *key : {"plain", "bias_correction", "gptq", "adaround", "absorb_bias", "auto", "sensitivity", "histograms"})
+  for (const char *key :
+       {"plain", "bias_correction", "gptq", "adaround", "absorb_bias", "auto", "sensitivity", "histograms"})
     if (dice.next() % 4 == 0) must(qattrs_set_int(attrs.get(), key, dice.next() % 2), key);
   if (dice.next() % 2 == 0) must(qattrs_set_float(attrs.get(), "smooth", (1 + dice.next() % 4) / 4.0), "smooth");
   if (dice.next() % 4 == 0) must(qattrs_set_float(attrs.get(), "target_sqnr", dice.next() % 60), "target_sqnr");
@@ -246,7 +247,8 @@ bool multiplies_floats(const qmodel *m) {
   // With weights of integers, too, these bring what they multiply to halves of 8 bits.
   for (const char *op : {"LSTM", "GRU", "RNN"})
     if (text.find("\"op\":\"" + std::string(op) + "\"") != text.npos) return true;
-  for (const char *op : {"Conv", "ConvTranspose", "MatMul", "Gemm", "BatchNormalization"})
+  for (const char *op : {"Conv", "ConvTranspose", "MatMul", "Gemm", "BatchNormalization", "Attention",
+                         "MultiHeadAttention", "GroupQueryAttention"})
     if (text.find("\"op\":\"" + std::string(op) + "\",\"dtype\":\"float32\"") != text.npos) return true;
   return false;
 }
