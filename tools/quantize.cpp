@@ -190,9 +190,9 @@ void add_quantize(CLI::App &app, std::vector<std::string> words) {
   add_dataless_options(command, options->dataless);
   command.callback([options] {
     options->asked_for_dataless = options->dataless.any();
-    if (options->calibration.data.sources.empty() && options->calibrated.empty() && !options->asked_for_dataless) {
+    if (options->calibration.data.sources.empty() && options->calibrated.empty()) {
       if (needs_samples(*options)) throw UsageError("quantize: an option that measures needs --data");
-      options->dataless.dynamic = true;
+      if (!options->asked_for_dataless) options->dataless.dynamic = true;
     }
     if (options->recovery.any() && options->calibration.data.sources.empty())
       throw UsageError("quantize: an option that measures needs --data, not --calibration");

@@ -29,7 +29,7 @@ NodePlan plan_of(const Graph &g, const graph::Facts &facts, const Node &node, co
   NodePlan plan{.role = classified.role, .why = std::move(classified.why), .settings = config.settings_for(node)};
   if (!plan.settings || plan.settings->mode == Mode::fixed) return plan;
   const bool dynamic = plan.settings->mode == Mode::dynamic;
-  plan.settings = with_fitting_blocks(g, node, *plan.settings);
+  if (!dynamic) plan.settings = with_fitting_blocks(g, node, *plan.settings);
   if (has_table(g, node, *plan.settings) || (dynamic ? has_dynamic_form(g, facts, node) : has_stored_weights(g, node)))
     plan.mode = plan.settings->mode;
   if (plan.role != Role::floating) plan.why = cat("mode \"", dynamic ? "dynamic" : "weights_only", "\"");

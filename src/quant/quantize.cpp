@@ -171,13 +171,13 @@ class Pipeline {
     return attempt;
   }
 
-  /// Features were seen in many rows, and their factors promise half of the noise before they are tried. What GPTQ follows
-  /// was seen in all rows, too, and counts for as much as there are of them.
+  /// Features were seen in many rows, and their factors promise half of the noise before they are tried.
   const Threshold &threshold_of(const Route &route) const {
     if (route.dynamic) return options_.targets.any() ? kOfDynamicForTarget : kOfDynamic;
     return route.smooth_features ? kOfFeatures : kOfRanges;
   }
 
+  /// What GPTQ follows was seen in many rows, too.
   static const Threshold &threshold_of(const Corrections &which) {
     return which.rounding == Rounding::gptq ? kOfFeatures : kOfCorrection;
   }
@@ -275,7 +275,8 @@ class Pipeline {
     return routes;
   }
 
-  /// Coarse weights lose most by what they are rounded to, so that comes first. Fitted to the only sample, integers cannot be judged by it.
+  /// Coarse weights lose most by what they are rounded to, so that comes first. Fitted to the only sample, integers
+  /// cannot be judged by it.
   bool feeds_back(const graph::Graph &quantized) const {
     return options_.feedback && !options_.plain && samples_.count > 1 && has_coarse_weights(quantized);
   }

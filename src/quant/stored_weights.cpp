@@ -15,8 +15,10 @@ namespace {
 
 using graph::ValueId;
 
-bool is_recurrent_in_bytes(const graph::Graph &g, const graph::Node &node, const Settings &settings) {
-  return settings.weight.get_string("dtype", "") == "int8" && is_recurrent(g, node);
+/// Weights alone are stored where kernels take them: layers with fewer bits stay as they are.
+bool stores_recurrent(const graph::Graph &g, const graph::Node &node, const Settings &settings) {
+  const bool bytes = settings.weight.get_string("dtype", "") == "int8";
+  return is_recurrent(g, node) && (bytes || settings.mode != Mode::weights_only);
 }
 
 }  // namespace
@@ -26,7 +28,7 @@ bool StoredWeights::quantize_table(graph::Node &node, const Settings &settings) 
     embeddings_.quantize(node, settings, who_);
     return true;
   }
-  if (!is_recurrent_in_bytes(g_, node, settings)) return false;
+  if (!stores_recurrent(g_, node, settings)) return false;
   quantize_recurrent(g_, node, settings, who_);
   return true;
 }
@@ -46,7 +48,7 @@ void StoredWeights::quantize_product(graph::Node &node, const Settings &settings
 }
 
 bool has_table(const graph::Graph &g, const graph::Node &node, const Settings &settings) {
-  return is_embedding(g, node) || is_recurrent_in_bytes(g, node, settings);
+  return is_embedding(g, node) || stores_recurrent(g, node, settings);
 }
 
 bool has_stored_weights(const graph::Graph &g, const graph::Node &node) {

@@ -15,7 +15,8 @@ class StoredWeights {
  public:
   StoredWeights(graph::Graph &g, const char *who) : g_(g), who_(who), embeddings_(g) {}
 
-  /// The table of an embedding, or the weights of a recurrent layer where the settings say int8. false: it is neither.
+  /// The table of an embedding, or the weights of a recurrent layer, in mode weights_only those of int8. false: it is
+  /// neither.
   bool quantize_table(graph::Node &node, const Settings &settings);
 
   /// The weights of a product. Nodes that read the same weights on the same grid share them.

@@ -10,6 +10,7 @@ namespace {
 
 Settings settings_of(const WeightsOnly &grid) {
   Settings settings;
+  settings.mode = Mode::weights_only;
   settings.weight_observer = "minmax";
   settings.weight.set("numerics", "onnx");
   settings.weight.set("narrow_range", std::int64_t{1});

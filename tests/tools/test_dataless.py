@@ -104,7 +104,7 @@ class Dataless(CommandTest):
         for options in (["--dynamic", "--data", CALIBRATION], ["--dynamic", "--weights-only", "int8"],
                         ["--dynamic", "--samples", "3"], ["--granularity", "row"], ["--dynamic", "--granularity", "column"], ["--dynamic", "--auto"], ["--dynamic-conv", "--data", CALIBRATION],
                         ["--weights-only", "int2"], ["--weights-only", "int8", "--calibration", "x.qcal"],
-                        ["--weights-only", "int4", "--data", CALIBRATION, "--auto"],
+                        ["--weights-only", "int4", "--data", CALIBRATION, "--auto"], ["--weights-only", "int8", "--samples", "3"],
                         ["--weights-only", "int8", "--config", "onnx"], ["--weights-only", "int8", "--block", "0"],
                         ["--dynamic", "--block", "32"]):
             self.refuse("quantize", MODEL, "-o", OUT, *options, code=2)

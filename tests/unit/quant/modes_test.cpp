@@ -104,6 +104,19 @@ void blocks_and_short_axes(void **) {
   assert_true(!weight("lstm").quantizer);  // 4 bits are no weights of its kernels
 }
 
+/// Also as qmodel_quantize_dynamic has it: where activations have grids, recurrent layers take weights of any bits.
+void dynamic_recurrent_layers_have_few_bits(void **) {
+  Config config = with_modes({{"*", "dynamic"}}), plain("onnx");
+  const Attrs int4 = attrs({{"weight_dtype", "int4"}});
+  config.set("*", &int4);
+  plain.set("*", &int4);
+  for (const graph::Graph &g : {quantized(config), quantize_dynamic(everything(), plain, {})})
+    assert_true(g.value(node_named(g, "lstm").inputs[1]).constant.dtype() == QTN_INT4);
+  const Attrs blocks = attrs({{"weight_scheme", "per_block_symmetric"}, {"block_size", std::int64_t{16}}});
+  config.set("*", &blocks);
+  expect_error(QTN_EUNSUPPORTED, "in blocks", [&] { quantized(config); });
+}
+
 void training_is_static(void **) {
   for (const char *mode : {"dynamic", "weights_only"})
     expect_error(QTN_EUNSUPPORTED, mode, [&] { prepare(everything(), with_modes({{"node:head", mode}}), QTN_QAT); });
@@ -142,11 +155,9 @@ void auto_takes_what_halves_the_noise(void **) {
 int main() {
   using namespace qtn::quant;
   const CMUnitTest tests[] = {
-      cmocka_unit_test(modes_are_mixed),
-      cmocka_unit_test(modes_of_all_nodes_are_the_functions),
-      cmocka_unit_test(blocks_and_short_axes),
-      cmocka_unit_test(training_is_static),
-      cmocka_unit_test(auto_takes_what_halves_the_noise),
+      cmocka_unit_test(modes_are_mixed),       cmocka_unit_test(modes_of_all_nodes_are_the_functions),
+      cmocka_unit_test(blocks_and_short_axes), cmocka_unit_test(dynamic_recurrent_layers_have_few_bits),
+      cmocka_unit_test(training_is_static),    cmocka_unit_test(auto_takes_what_halves_the_noise),
   };
   return cmocka_run_group_tests_name("modes", tests, nullptr, nullptr);
 }
