@@ -7,10 +7,11 @@
 #include "base/error.hpp"
 #include "onnx/bodies.hpp"
 #include "onnx/composed.hpp"
-#include "onnx/dynamic_function.hpp"
 #include "onnx/onnx.hpp"
+#include "onnx/own_functions.hpp"
 #include "onnx/tensor_proto.hpp"
 #include "ops/common/dynamic_quantizer.hpp"
+#include "ops/common/own_product.hpp"
 #include "ops/custom.hpp"
 
 namespace qtn::onnx {
@@ -30,7 +31,7 @@ const ops::OpDef *find_own(const NodeProto &node) {
   // ONNX Runtime's tools write 16-bit quantization in its own domain, with the same meaning.
   for (const ops::OpDef *op : {&ops::kQuantizeLinear, &ops::kDequantizeLinear})
     if (node.domain == ops::kMicrosoft && node.op == op->name) return op;
-  if (function_grid(node.domain, node.op)) return &ops::kDynamicQuantizeLinear;
+  if (const auto function = function_meaning(node.domain, node.op)) return function->op;
   return ops::find_op(is_default_domain(node.domain) ? "" : node.domain, node.op);
 }
 
@@ -221,13 +222,14 @@ void GraphReader::set_attributes(const NodeProto &proto, graph::Node &node) {
     if (attribute.graph && node.op && has_bodies(*node.op)) continue;
     const bool custom = node.op && ops::as_custom(*node.op);
     if (!custom && (attribute.name == ops::kNumericsAttr || attribute.name == ops::kGranularityAttr ||
-                    attribute.name.starts_with('_')))
+                    attribute.name == ops::kCenteredAttr || attribute.name.starts_with('_')))
       fail(QTN_EFORMAT, "has an attribute ", attribute.name, ", which is not ONNX's");
     Attr value = custom ? read_attribute_as_it_is(attribute, file_.folder) : read_attribute(attribute, file_.folder);
     if (auto *tensor = std::get_if<Tensor>(&value); tensor && !custom) *tensor = kept(std::move(*tensor));
     node.attrs.set(attribute.name, std::move(value));
   }
-  if (const auto grid = function_grid(proto.domain, proto.op)) ops::set_own_grid(node.attrs, *grid);
+  if (const auto function = function_meaning(proto.domain, proto.op))
+    for (const auto &[name, value] : function->attrs) node.attrs.set(name, value);
 }
 
 /// The graphs that a node runs; what they read of this one becomes operands of the node.

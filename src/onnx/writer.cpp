@@ -13,12 +13,13 @@
 #include "graph/passes/passes.hpp"
 #include "onnx/bodies.hpp"
 #include "onnx/dynamic.hpp"
-#include "onnx/dynamic_function.hpp"
 #include "onnx/onnx.hpp"
 #include "onnx/opset_forms.hpp"
+#include "onnx/own_functions.hpp"
 #include "onnx/qdq.hpp"
 #include "onnx/tensor_proto.hpp"
 #include "ops/common/dynamic_quantizer.hpp"
+#include "ops/common/own_product.hpp"
 #include "ops/custom.hpp"
 #include "qtensor/version.h"
 
@@ -107,10 +108,13 @@ class Writer {
 
   std::string write(std::optional<Numerics> numerics) {
     check_size();
-    std::set<ops::OwnGrid> functions;
+    std::set<std::string> functions;
     std::map<std::string, std::int64_t> domains;
     visit_nodes(g_, [&](const graph::Node &node) {
-      if (const std::optional<ops::OwnGrid> function = function_grid(node)) functions.insert(*function);
+      if (const std::optional<std::string> function = function_of(node)) {
+        functions.insert(*function);
+        domains[ops::kOwnDomain] = 1;
+      }
       const ops::Custom *custom = ops::as_custom(*node.op);
       if (const char *domain = node.op->domain; *domain) {
         std::int64_t &version = domains[domain];
@@ -126,13 +130,12 @@ class Writer {
     write_opset(pbf_writer(model, field::model::opset_import), "", opset_);
     for (const auto &[domain, version] : domains)
       write_opset(pbf_writer(model, field::model::opset_import), domain.c_str(), version);
-    if (!functions.empty()) write_opset(pbf_writer(model, field::model::opset_import), kFunctionDomain, 1);
     if (numerics) {
       pbf_writer entry(model, field::model::metadata_props);
       entry.add_string(field::entry::key, kNumericsKey);
       entry.add_string(field::entry::value, numerics_name(*numerics));
     }
-    for (const ops::OwnGrid &f : functions) write_function(pbf_writer(model, field::model::functions), f);
+    for (const std::string &f : functions) write_function(pbf_writer(model, field::model::functions), f);
     if (bytes.size() > kMaxBytes) fail_size(bytes.size());
     return bytes;
   }
@@ -202,15 +205,13 @@ class Writer {
       message.add_string(field::node::input, name_of(node.inputs[i]));
     for (const ValueId v : node.outputs) message.add_string(field::node::output, name_of(v));
     message.add_string(field::node::name, node.name);
-    const std::optional<ops::OwnGrid> function = function_grid(node);
+    const std::optional<std::string> function = function_of(node);
     const ops::Custom *custom = ops::as_custom(*node.op);
-    message.add_string(field::node::op_type, function ? function_name(*function)
-                                             : custom ? custom->type
-                                                      : node.op->name);
-    const char *domain = function ? kFunctionDomain : node.op->domain;
+    message.add_string(field::node::op_type, function ? *function : custom ? custom->type : node.op->name);
+    const char *domain = function ? ops::kOwnDomain : node.op->domain;
     if (*domain) message.add_string(field::node::domain, domain);
     for (const auto &[name, value] : node.attrs)
-      if (custom || (name != ops::kNumericsAttr && name != ops::kGranularityAttr))
+      if (custom || (name != ops::kNumericsAttr && name != ops::kGranularityAttr && name != ops::kCenteredAttr))
         write_attribute(pbf_writer(message, field::node::attribute), *node.op, name, value);
     for (std::size_t i = 0; i < node.bodies.size(); ++i)
       write_body(pbf_writer(message, field::node::attribute), names, node, i);
@@ -230,10 +231,10 @@ class Writer {
     message.add_enum(field::attribute::type, static_cast<std::int32_t>(AttributeType::g));
   }
 
-  void write_function(pbf_writer message, const ops::OwnGrid &grid) {
-    graph::Graph body = function_body(grid);
+  void write_function(pbf_writer message, const std::string &function) {
+    graph::Graph body = function_body(function);
     to_opset(body, opset_);
-    message.add_string(field::function::name, function_name(grid));
+    message.add_string(field::function::name, function);
     for (const ValueId v : body.inputs) message.add_string(field::function::input, body.value(v).name);
     for (const ValueId v : body.outputs) message.add_string(field::function::output, body.value(v).name);
     for (const graph::Value &value : body.values)
@@ -246,7 +247,7 @@ class Writer {
     for (const graph::Node &node : body.nodes)
       write_node(pbf_writer(message, field::function::node), names_of(body), node);
     write_opset(pbf_writer(message, field::function::opset_import), "", opset_);
-    message.add_string(field::function::domain, kFunctionDomain);
+    message.add_string(field::function::domain, ops::kOwnDomain);
   }
 
   static void write_value_info(pbf_writer message, const graph::Graph &g, ValueId v, const std::string &name,

@@ -95,6 +95,9 @@ struct ProductForm {
 /// The domain of the operators that ONNX Runtime adds to ONNX's own.
 inline constexpr const char *kMicrosoft = "com.microsoft";
 
+/// That of operators which only this library has. Files bring them along as functions of ONNX's own.
+inline constexpr const char *kOwnDomain = "qtensor";
+
 inline constexpr std::size_t kVariadic = 1 << 20;
 inline constexpr InputRange kAllInputs{0, kVariadic};
 

@@ -35,6 +35,7 @@ constexpr AttrSpec kKeys[] = {
     {"quant_desc_input", AttrSpec::kString},
     // For layers:
     {"mode", AttrSpec::kString},
+    {"attention", AttrSpec::kString},
     {"quantize_outputs", AttrSpec::kInt},
     {"equalize", AttrSpec::kInt},
     {"replace_relu6", AttrSpec::kInt},
@@ -166,6 +167,11 @@ Mode mode_of(const Attrs &attrs) {
   return mode == "static" ? Mode::fixed : mode == "dynamic" ? Mode::dynamic : Mode::weights_only;
 }
 
+bool dynamic_attention(const Attrs &attrs) {
+  require(attrs, "attention", {"float", "dynamic"});
+  return attrs.get_string("attention", "") == "dynamic";
+}
+
 struct LearningKind {
   std::string_view name;
   Learning learning;
@@ -234,6 +240,7 @@ Settings resolve(const Attrs &attrs) {
           .activation = activation_settings(attrs),
           .weight = weight_settings(attrs),
           .equalize = attrs.get_int("equalize", 0) != 0,
+          .dynamic_attention = dynamic_attention(attrs),
           .fixed_outputs = attrs.get_int("fixed_outputs", 0) != 0,
           .quantize_outputs = attrs.get_int("quantize_outputs", 0) != 0,
           .replace_relu6 = attrs.get_int("replace_relu6", 0) != 0,

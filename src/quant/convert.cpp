@@ -8,6 +8,7 @@
 #include "graph/tensors.hpp"
 #include "quant/concat_grids.hpp"
 #include "quant/dynamic.hpp"
+#include "quant/integer_attention.hpp"
 #include "quant/prepare.hpp"
 #include "quant/stored_weights.hpp"
 #include "quant/weights.hpp"
@@ -62,6 +63,7 @@ class Converter {
       if (p_.nodes[n].role == Role::weighted) convert_weights(g_.nodes[n], *p_.nodes[n].settings);
       if (p_.nodes[n].role == Role::moving) convert_moved_constants(g_.nodes[n]);
     }
+    if (!training_) quantize_attention(g_, [&](const Node &node) { return has_dynamic_attention(node); });
     graph::remove_dead(g_);
     return std::move(g_);
   }
@@ -78,6 +80,11 @@ class Converter {
       if (node.clamp) clamp = {std::max(clamp.lo, node.clamp->lo), std::min(clamp.hi, node.clamp->hi)};
       node.clamp = clamp;
     }
+  }
+
+  bool has_dynamic_attention(const Node &node) const {
+    const NodePlan &plan = p_.nodes[static_cast<std::size_t>(&node - g_.nodes.data())];
+    return plan.settings && plan.settings->dynamic_attention && plan.settings->mode != Mode::weights_only;
   }
 
   /// A layer whose activations have no grids.

@@ -11,6 +11,7 @@
 #include "graph/pipelines.hpp"
 #include "graph/tensors.hpp"
 #include "quant/classify.hpp"
+#include "quant/integer_attention.hpp"
 #include "quant/named.hpp"
 #include "quant/stored_weights.hpp"
 #include "quant/weights.hpp"
@@ -143,6 +144,11 @@ Graph quantize_dynamic(const Graph &float_graph, const Config &config, const Dyn
   Graph g = float_graph;
   graph::run_passes(g, graph::Pipeline::dynamic_quantization);
   require_nodes(config, float_graph, g);
+  if (options.granularity != ops::Granularity::tensor)  // whose promise is what ONNX Runtime does
+    quantize_attention(g, [&](const Node &node) {
+      const std::optional<Settings> settings = config.settings_for(node);
+      return settings && settings->dynamic_attention;
+    });
   Dynamic(g, config, options).run();
   return g;
 }

@@ -6,6 +6,8 @@
 #include <string_view>
 
 #include "core/shape.hpp"
+#include "graph/integer.hpp"
+#include "ops/common/own_product.hpp"
 
 namespace qtn::runtime {
 namespace {
@@ -48,9 +50,14 @@ class Finder {
     return node.outputs.size() == 1 && !node.clamp ? n : -1;
   }
 
+  /// In one part, whose sums int32 holds.
+  bool is_integer(const Node &node) const {
+    return node.op == &ops::kDynamicMatMul && shape(node.inputs[0]).back() <= graph::kDynamicDepth;
+  }
+
   /// The product of two activations, which may be rounded: constants are packed once, as weights.
   bool is_product(const Node &node) const {
-    return node.op == &ops::kMatMul && is_matrix(node.inputs[0]) && is_matrix(node.inputs[1]) &&
+    return (node.op == &ops::kMatMul || is_integer(node)) && is_matrix(node.inputs[0]) && is_matrix(node.inputs[1]) &&
            holds_matrices(node.outputs[0]) && !known_.constants[static_cast<std::size_t>(node.inputs[1])].has_data();
   }
 
@@ -97,7 +104,7 @@ class Finder {
 
   void find(std::size_t last) {
     const Node &node = g_.nodes[last];
-    if (node.op != &ops::kMatMul || !is_product(node)) return;
+    if (!is_product(node)) return;
     const std::ptrdiff_t softmax = inner(node.inputs[0]);
     if (softmax < 0 || !is_softmax(g_.nodes[static_cast<std::size_t>(softmax)])) return;
     AttentionFormula formula;
@@ -110,6 +117,9 @@ class Finder {
       const Node &before = g_.nodes[static_cast<std::size_t>(n)];
       inside.push_back(static_cast<std::size_t>(n));
       if (is_product(before)) {
+        if (before.op != node.op) return;
+        formula.integer = is_integer(node);
+        formula.centered = before.attrs.get_int(ops::kCenteredAttr, 0) != 0;
         formula.queries = before.inputs[0];
         formula.keys = before.inputs[1];
         break;

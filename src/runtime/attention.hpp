@@ -17,6 +17,8 @@ struct AttentionFormula {
   std::vector<std::pair<const graph::Node *, std::size_t>> terms;
   /// What reads the result exchanges its axes of heads and queries, and may find it lying so.
   bool by_query = false;
+  bool integer = false;   ///< both products are DynamicMatMul
+  bool centered = false;  ///< the first of these is
 };
 
 /// What lowering has to leave out, and do instead.

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "runtime/steps/attention_products.hpp"
 
 namespace qtn::runtime {
 
@@ -273,8 +274,11 @@ void RealLowering::lower_attention(const AttentionFormula &formula) {
     strides[queries] = shape.back() * shape[heads];
   }
   const SlotId y = real_slot(shape, strides);
-  add_step(make_real_attention(edge(side_by_side(formula.queries)), edge(any_real(formula.keys)),
-                               edge(any_real(formula.values)), edge(y), std::move(terms), clamp(), isa_));
+  add_step(make_attention(
+      edge(side_by_side(formula.queries)), edge(any_real(formula.keys)), edge(any_real(formula.values)), edge(y),
+      std::move(terms),
+      formula.integer ? make_integer_products(formula.centered, clamp(), isa_) : make_real_products(clamp(), isa_),
+      isa_));
   settle(output(), y);
 }
 

@@ -27,9 +27,9 @@ bool any(const GemmWeights &) { return true; }
   for (std::size_t j = 0; j < w.n; ++j) {
     const std::int8_t *b = w.b + static_cast<std::ptrdiff_t>(j) * w.ldb;
     int highest = 0, lowest = 0;
-    for (std::size_t k = 0; k + 1 < w.k; ++k) {
-      highest = std::max(highest, std::max<int>(b[k], 0) + std::max<int>(b[k + 1], 0));
-      lowest = std::min(lowest, std::min<int>(b[k], 0) + std::min<int>(b[k + 1], 0));
+    for (std::size_t k = 0; k + 1 < w.k; ++k, b += w.step) {
+      highest = std::max(highest, std::max<int>(b[0], 0) + std::max<int>(b[w.step], 0));
+      lowest = std::min(lowest, std::min<int>(b[0], 0) + std::min<int>(b[w.step], 0));
     }
     if (highest > 128 || lowest < -128) return false;
   }

@@ -15,11 +15,12 @@
 namespace qtn::kernels {
 
 struct GemmWeights {
-  const std::int8_t *b;  ///< [n][k], row stride ldb
+  const std::int8_t *b;  ///< [n][k], row stride ldb, neighbours `step` apart
   std::ptrdiff_t ldb;
   const std::int32_t *bias;  ///< [n]
   const float *multiplier;   ///< [n], finite: to uint8: scale_a*scale_b[n]/scale_y; to float: scale_a*scale_b[n]
   std::size_t n, k;
+  std::ptrdiff_t step = 1;
 };
 
 /// A part of a row of A that lies in one piece in a picture.

@@ -47,6 +47,20 @@ struct Panels {
  private:
   static void pack_panel(char *panel, const GemmWeights &from, std::size_t j, std::size_t w, std::size_t used) {
     T *to = reinterpret_cast<T *>(panel);
+    const std::size_t count = steps(from.k);
+    if (from.step == 1)
+      pack_columns(to, from, j, w, used);
+    else
+      pack_rows(to, from, j, w, used);
+    std::int32_t *bias = reinterpret_cast<std::int32_t *>(to + count * w * kr);
+    float *multiplier = reinterpret_cast<float *>(bias + w);
+    for (std::size_t c = 0; c < w; ++c) {
+      bias[c] = c < used ? from.bias[j + c] + shift * column_sum(from, j + c) : 0;
+      multiplier[c] = c < used ? from.multiplier[j + c] : 0;
+    }
+  }
+
+  static void pack_columns(T *to, const GemmWeights &from, std::size_t j, std::size_t w, std::size_t used) {
     const std::size_t count = steps(from.k), whole = from.k / kr;
     // Blocks as long as a line of cache: columns often lie a power of two apart, where few lines can stay.
     constexpr std::size_t kBlock = 64 / kr;
@@ -65,11 +79,18 @@ struct Panels {
         }
       }
     }
-    std::int32_t *bias = reinterpret_cast<std::int32_t *>(to + count * w * kr);
-    float *multiplier = reinterpret_cast<float *>(bias + w);
-    for (std::size_t c = 0; c < w; ++c) {
-      bias[c] = c < used ? from.bias[j + c] + shift * column_sum(from, j + c) : 0;
-      multiplier[c] = c < used ? from.multiplier[j + c] : 0;
+  }
+
+  /// Weights of which those of a row of k lie side by side, or in any other way.
+  static void pack_rows(T *to, const GemmWeights &from, std::size_t j, std::size_t w, std::size_t used) {
+    const std::int8_t *first = from.b + static_cast<std::ptrdiff_t>(j) * from.ldb;
+    for (std::size_t step = 0; step < steps(from.k); ++step, to += w * kr) {
+      const std::size_t there = from.k - step * kr < kr ? from.k - step * kr : kr;
+      std::memset(to, 0, w * kr * sizeof(T));
+      for (std::size_t i = 0; i < there; ++i) {
+        const std::int8_t *row = first + static_cast<std::ptrdiff_t>(step * kr + i) * from.step;
+        for (std::size_t c = 0; c < used; ++c) to[c * kr + i] = row[static_cast<std::ptrdiff_t>(c) * from.ldb];
+      }
     }
   }
 
@@ -77,7 +98,7 @@ struct Panels {
     std::int32_t sum = 0;
     if constexpr (shift != 0)
       for (std::size_t k = 0; k < from.k; ++k)
-        sum += from.b[static_cast<std::ptrdiff_t>(j) * from.ldb + static_cast<std::ptrdiff_t>(k)];
+        sum += from.b[static_cast<std::ptrdiff_t>(j) * from.ldb + static_cast<std::ptrdiff_t>(k) * from.step];
     return sum;
   }
 };

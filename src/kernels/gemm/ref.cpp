@@ -52,7 +52,8 @@ void pack(void *packed, const GemmWeights &w) {
     const Column to(packed, j, w.k);
     *to.bias = w.bias[j];
     *to.multiplier = w.multiplier[j];
-    std::memcpy(to.b, w.b + static_cast<std::ptrdiff_t>(j) * w.ldb, w.k);
+    const std::int8_t *b = w.b + static_cast<std::ptrdiff_t>(j) * w.ldb;
+    for (std::size_t k = 0; k < w.k; ++k, b += w.step) to.b[k] = *b;
   }
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/rows/bytes.hpp"
 #include "kernels/rows/lanes.hpp"
 #include "kernels/rows/mixtures.hpp"
 #include "kernels/rows/products.hpp"
@@ -16,5 +17,8 @@ RowMoments moments(const float *x, std::size_t count) { return Rows<32>::moments
 void shift(const ShiftArgs &args) { Rows<32>::shift(args); }
 void products(const RowProductsArgs &args) { RowProducts<32>::run(args); }
 void mixtures(const RowMixturesArgs &args) { RowMixtures<32>::run(args); }
+void score_bytes(const ScoreBytesArgs &args) { RowBytes<32>::score(args); }
+void row_bytes(const RowBytesArgs &args) { RowBytes<32>::rows(args); }
+void column_bytes(const ColumnBytesArgs &args) { RowBytes<32>::columns(args); }
 
 }  // namespace qtn::kernels::rows_avx2

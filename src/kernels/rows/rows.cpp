@@ -18,6 +18,9 @@ namespace qtn::kernels {
     void shift(const ShiftArgs &args);                     \
     void products(const RowProductsArgs &args);            \
     void mixtures(const RowMixturesArgs &args);            \
+    void score_bytes(const ScoreBytesArgs &args);          \
+    void row_bytes(const RowBytesArgs &args);              \
+    void column_bytes(const ColumnBytesArgs &args);        \
   }
 #include "kernels/rows/kernels.inc"
 #undef QTN_ROWS_KERNEL
@@ -37,7 +40,10 @@ std::span<const RowsKernel> rows_kernels() {
    rows_##id::moments,                 \
    rows_##id::shift,                   \
    rows_##id::products,                \
-   rows_##id::mixtures},
+   rows_##id::mixtures,                \
+   rows_##id::score_bytes,             \
+   rows_##id::row_bytes,               \
+   rows_##id::column_bytes},
 #include "kernels/rows/kernels.inc"
 #undef QTN_ROWS_KERNEL
   };

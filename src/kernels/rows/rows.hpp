@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "base/cpu.hpp"
@@ -50,6 +51,35 @@ struct ScoreRowsArgs {
   float factor;
   const float *addend;        ///< null: none
   std::ptrdiff_t addend_row;  ///< elements from row to row
+};
+
+/// The same, each row brought to the uint8 grid of own_grid() with zero point 0; x is left with other numbers.
+struct ScoreBytesArgs {
+  ScoreRowsArgs scores;
+  std::uint8_t *q;
+  std::ptrdiff_t q_row;  ///< elements from row to row
+  float *scale;          ///< [rows]
+};
+
+/// Rows of x, less `less` where that is given, on a grid of their own each: uint8 as own_grid() says, or int8 around 0.
+struct RowBytesArgs {
+  const float *x;
+  std::ptrdiff_t x_row;  ///< elements from row to row
+  std::size_t rows, columns;
+  const float *less;   ///< [columns]; null: nothing
+  std::uint8_t *q;     ///< [rows][columns] without gaps; int8 where there are no zero points
+  float *scale;        ///< [rows]
+  std::int32_t *zero;  ///< [rows]; null: int8 around 0
+  std::int32_t *sums;  ///< [rows], of int8; null: not wanted
+};
+
+/// Columns of x on an int8 grid of their own each, around 0.
+struct ColumnBytesArgs {
+  const float *x;
+  std::ptrdiff_t x_row;  ///< elements from row to row
+  std::size_t rows, columns;
+  std::int8_t *q;  ///< [rows][columns] without gaps
+  float *scale;    ///< [columns]
 };
 
 /// y = x / sqrt(mean of squares + epsilon) * scale; the quotient is formed in double and rounded.
@@ -119,6 +149,9 @@ struct RowsKernel {
   void (*shift)(const ShiftArgs &args);
   void (*products)(const RowProductsArgs &args);
   void (*mixtures)(const RowMixturesArgs &args);
+  void (*score_bytes)(const ScoreBytesArgs &args);
+  void (*row_bytes)(const RowBytesArgs &args);
+  void (*column_bytes)(const ColumnBytesArgs &args);
 };
 
 std::span<const RowsKernel> rows_kernels();

@@ -2,59 +2,21 @@
 #include "blas/gemm.hpp"
 #include "ops/common/infer.hpp"
 #include "ops/common/integer_product.hpp"
+#include "ops/common/matrix_product.hpp"
 
 namespace qtn::ops {
 namespace {
-
-struct Product {
-  std::int64_t m, n, k;
-  Shape a_batch, b_batch, batch;  ///< leading axes, and what they broadcast to
-  Shape shape;                    ///< of the result
-};
-
-// As numpy.matmul: a vector on the left is a row, on the right a column, and its axis is gone from the result.
-Product product_of(const Call &call) {
-  const Shape &a = call.in(0)->shape(), &b = call.in(1)->shape();
-  if (a.empty() || b.empty()) fail(QTN_ESHAPE, "MatMul: a ", to_string(a), " and b ", to_string(b), " must have axes");
-  const auto leading = [](const Shape &s) { return Shape(std::span(s.data(), s.size() < 2 ? 0 : s.size() - 2)); };
-  Product p{a.size() < 2 ? 1 : a[a.size() - 2], b.size() < 2 ? 1 : b.back(), a.back(), leading(a), leading(b), {}, {}};
-  const std::int64_t rows = b.size() < 2 ? b[0] : b[b.size() - 2];
-  if (rows != p.k)
-    fail(QTN_ESHAPE, "MatMul: b wants ", rows, " input features, a has ", p.k, " (a ", to_string(a), ", b ",
-         to_string(b), ")");
-  p.batch = broadcast(p.a_batch, p.b_batch, "MatMul");
-  p.shape = p.batch;
-  if (a.size() > 1) p.shape.push_back(p.m);
-  if (b.size() > 1) p.shape.push_back(p.n);
-  return p;
-}
 
 Types infer(const Call &call) {
   const Tensor &a = *call.in(0);
   require_dtype("MatMul", "a", a, {QTN_FLOAT32, QTN_FLOAT64, QTN_INT32, QTN_INT64, QTN_UINT32, QTN_UINT64});
   require_same_dtype("MatMul", a, *call.in(1));
-  return {{a.dtype(), product_of(call).shape}};
-}
-
-/// Calls body(batch, matrix of a, matrix of b) for all batches.
-template <class Body>
-void for_batches(const Product &p, Body &&body) {
-  const Shape a_strides = broadcast_strides(p.a_batch, contiguous_strides(p.a_batch), p.batch);
-  const Shape b_strides = broadcast_strides(p.b_batch, contiguous_strides(p.b_batch), p.batch);
-  for (std::int64_t i = 0; i < element_count(p.batch); ++i) {
-    std::int64_t rest = i, a_at = 0, b_at = 0;
-    for (std::size_t axis = p.batch.size(); axis-- > 0;) {
-      a_at += rest % p.batch[axis] * a_strides[axis];
-      b_at += rest % p.batch[axis] * b_strides[axis];
-      rest /= p.batch[axis];
-    }
-    body(i, a_at, b_at);
-  }
+  return {{a.dtype(), matrix_product("MatMul", call).shape}};
 }
 
 /// y = a b of integers, which wrap around.
 template <class T>
-void multiply_integers(const Product &p, const T *a, const T *b, T *y) {
+void multiply_integers(const MatrixProduct &p, const T *a, const T *b, T *y) {
   std::fill_n(y, p.m * p.n, T(0));
   for (std::int64_t i = 0; i < p.m; ++i)
     for (std::int64_t j = 0; j < p.k; ++j)
@@ -63,7 +25,7 @@ void multiply_integers(const Product &p, const T *a, const T *b, T *y) {
 
 /// The matrices of all batches; one product where b has no batch, since then a's rows follow one another.
 template <class T>
-void multiply_reals(const Product &p, const T *a, const T *b, T *y) {
+void multiply_reals(const MatrixProduct &p, const T *a, const T *b, T *y) {
   if (p.b_batch.empty())
     return blas::gemm(element_count(p.batch) * p.m, p.n, p.k, T(1), a, {p.k}, b, {p.n}, T(0), y, p.n);
   for_batches(p, [&](std::int64_t i, std::int64_t a_at, std::int64_t b_at) {
@@ -73,7 +35,7 @@ void multiply_reals(const Product &p, const T *a, const T *b, T *y) {
 }
 
 template <class T>
-void multiply(const Product &p, const T *a, const T *b, T *y) {
+void multiply(const MatrixProduct &p, const T *a, const T *b, T *y) {
   if constexpr (std::is_integral_v<T>)
     return for_batches(p, [&](std::int64_t i, std::int64_t a_at, std::int64_t b_at) {
       multiply_integers(p, a + a_at * p.m * p.k, b + b_at * p.k * p.n, y + i * p.m * p.n);
@@ -84,7 +46,7 @@ void multiply(const Product &p, const T *a, const T *b, T *y) {
 
 template <class T>
 void multiply_as(const Call &call, const Tensor &y) {
-  multiply(product_of(call), call.in(0)->as<const T>(), call.in(1)->as<const T>(), y.as<T>());
+  multiply(matrix_product("MatMul", call), call.in(0)->as<const T>(), call.in(1)->as<const T>(), y.as<T>());
 }
 
 void run(const Call &call, std::span<Tensor> outputs) {
@@ -96,7 +58,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
 
 bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
   const Tensor &a = *call.in(0), &b = *call.in(1);
-  const Product p = product_of(call);
+  const MatrixProduct p = matrix_product("MatMul", call);
   const std::size_t columns = b.rank() - 1;
   if (b.rank() == 1 && b.quantizer() && b.quantizer()->per_channel()) return false;
   if (!is_integer_product(a, b, columns, nullptr, output)) return false;
@@ -109,7 +71,7 @@ bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
 
 /// Where a matrix is read by several batches, its gradient is the sum of theirs, in their order.
 void backward(const Backward &run, std::span<const Tensor> dx) {
-  const Product p = product_of(run.call);
+  const MatrixProduct p = matrix_product("MatMul", run.call);
   const float *a = run.call.in(0)->as<const float>(), *b = run.call.in(1)->as<const float>();
   const float *dy = run.dy[0].as<const float>();
   const std::int64_t rows = element_count(p.batch) * p.m;

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "graph/integer.hpp"
-#include "onnx/dynamic_function.hpp"
+#include "onnx/own_functions.hpp"
 #include "onnx/messages.hpp"
 #include "onnx/support.hpp"
 #include "ops/common/dynamic_quantizer.hpp"
@@ -78,6 +78,13 @@ void expect_operators(Operators got, Operators want) {
   fail_test("operators are", text);
 }
 
+/// Of a DynamicQuantizeLinear that gives such grids.
+std::string function_of(const ops::OwnGrid &grid) {
+  graph::Node node{"x", &ops::kDynamicQuantizeLinear, {}, {}, {}, {}};
+  ops::set_own_grid(node.attrs, grid);
+  return onnx::function_of(node).value();
+}
+
 /// A file's nodes as they lie in it.
 Operators operators_in_file(const graph::Graph &g, const onnx::SaveOptions &options) {
   const std::string bytes = onnx::serialize(g, options);
@@ -108,7 +115,7 @@ void test_files_give_the_same_bits(void **) {
     for (const onnx::Format format : {onnx::Format::qdq, onnx::Format::qoperator}) {
       const onnx::SaveOptions options{.opset = 13, .format = format};
       const bool own = product.grid == ops::OwnGrid{};
-      Operators in_file{own ? "DynamicQuantizeLinear" : "qtensor" + onnx::function_name(product.grid), "MatMulInteger",
+      Operators in_file{own ? "DynamicQuantizeLinear" : "qtensor" + function_of(product.grid), "MatMulInteger",
                         "Cast", "Mul", "Mul"},
           back{"DynamicQuantizeMatMul"};
       if (product.grid == kRows) in_file.insert(in_file.end(), {"Cast", "Mul", "Sub"});
@@ -129,7 +136,7 @@ void test_functions_compute_the_operator(void **) {
   std::mt19937 generator(5);
   std::normal_distribution<float> normal;
   for (const ops::OwnGrid &grid : {ops::OwnGrid{Numerics::fbgemm}, {Numerics::qnnpack}, kRows}) {
-    const graph::Graph body = onnx::function_body(grid);
+    const graph::Graph body = onnx::function_body(function_of(grid));
     Attrs attrs;
     ops::set_own_grid(attrs, grid);
     for (int i = 0; i < 2000; ++i) {
@@ -146,7 +153,37 @@ void test_functions_compute_the_operator(void **) {
       const std::vector<Tensor> want = ops::run_op(ops::kDynamicQuantizeLinear, ops::Call{attrs, inputs, 3});
       const std::vector<Tensor> got = graph::evaluate(body, std::span(&x, 1));
       for (std::size_t o = 0; o < want.size(); ++o)
-        if (!equal(got[o], want[o])) fail_test(onnx::function_name(grid), ", ", i, ": output ", o, " has other bits");
+        if (!equal(got[o], want[o])) fail_test(function_of(grid), ", ", i, ": output ", o, " has other bits");
+    }
+  }
+}
+
+/// The same for products of activations: one-sided rows, ties, numbers too small for a scale and too far apart for one.
+void test_function_computes_products(void **) {
+  std::mt19937 generator(6);
+  std::normal_distribution<float> normal;
+  const auto numbers = [&](const Shape &shape, int i) {
+    Tensor t(QTN_FLOAT32, shape);
+    const float scale = i % 3 == 0 ? 1.0f : std::pow(10.0f, static_cast<float>(static_cast<int>(generator() % 76) - 40));
+    for (std::int64_t k = 0; k < t.count(); ++k) {
+      const float v = i % 2 == 0 ? std::round(normal(generator) * 100) / 255.0f : normal(generator);
+      t.as<float>()[k] = (i % 5 == 0 ? std::abs(v) : v) * scale;
+    }
+    return t;
+  };
+  for (const bool centered : {false, true}) {
+    graph::Node node{"y", &ops::kDynamicMatMul, {}, {}, {}, {}};
+    if (centered) node.attrs.set("centered", std::int64_t{1});
+    const graph::Graph body = onnx::function_body(onnx::function_of(node).value());
+    for (int i = 0; i < 500; ++i) {
+      const std::int64_t k = 1 + i % 70, n = 1 + i % 33;
+      std::array<Tensor, 2> x{numbers({2, 1, 3, k}, i), numbers({3, k, n}, i / 2)};
+      if (i == 0) std::fill_n(x[0].as<float>(), x[0].count(), 0.0f);
+      if (i == 1) std::fill_n(x[1].as<float>(), x[1].count(), 3e38f), x[1].as<float>()[0] = -3e38f;
+      const Tensor *inputs[] = {&x[0], &x[1]};
+      const Tensor want = ops::run_op(ops::kDynamicMatMul, ops::Call{node.attrs, inputs, 1})[0];
+      const Tensor got = graph::evaluate(body, x)[0];
+      if (!equal(got, want)) fail_test(centered ? "centered " : "", "product ", i, " has other bits");
     }
   }
 }
@@ -271,6 +308,7 @@ int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(qtn::test::test_files_give_the_same_bits),
       cmocka_unit_test(qtn::test::test_functions_compute_the_operator),
+      cmocka_unit_test(qtn::test::test_function_computes_products),
       cmocka_unit_test(qtn::test::test_numerics_are_not_an_attribute_of_files),
       cmocka_unit_test(qtn::test::test_products_share_a_grid),
       cmocka_unit_test(qtn::test::test_other_products_stay),

@@ -6,10 +6,9 @@
 #include <limits>
 
 #include "base/size.hpp"
-#include "kernels/gemm_real/gemm_real.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/pointwise/pointwise.hpp"
-#include "kernels/rows/rows.hpp"
+#include "runtime/steps/attention_products.hpp"
 #include "runtime/steps/stack.hpp"
 #include "runtime/steps/steps.hpp"
 
@@ -17,8 +16,6 @@ namespace qtn::runtime {
 namespace {
 
 constexpr std::size_t kScoreBytes = 128 << 10;  // of the scores that are worked on at a time
-
-constexpr ops::Clamp kEverything{-std::numeric_limits<float>::infinity(), std::numeric_limits<float>::infinity()};
 
 kernels::Arithmetic arithmetic_of(ScoreTerm::Kind kind) {
   switch (kind) {
@@ -50,29 +47,27 @@ float exact_inverse(float x) {
   return std::fabs(std::frexp(x, &exponent)) == 0.5f && std::isnormal(x) && std::isnormal(inverse) ? inverse : 0;
 }
 
-class RealAttentionStep final : public Step {
+class AttentionStep final : public Step {
  public:
-  RealAttentionStep(const Edge &q, const Edge &k, const Edge &v, const Edge &y, std::vector<ScoreTerm> terms,
-                    const ops::Clamp &clamp, Isa isa)
-      : gemm_(kernels::choose(kernels::gemm_real_kernels(), isa)),
+  AttentionStep(const Edge &q, const Edge &k, const Edge &v, const Edge &y, std::vector<ScoreTerm> terms,
+                std::unique_ptr<const AttentionProducts> products, Isa isa)
+      : products_(std::move(products)),
         pointwise_(kernels::choose(kernels::pointwise_kernels(), isa)),
-        rows_(kernels::choose(kernels::rows_kernels(), isa)),
         batch_(leading_axes(y.form.shape)),
         q_(q.form, batch_),
         k_(k.form, batch_),
         v_(v.form, batch_),
         y_(y.form, batch_),
         m_(static_cast<std::size_t>(q.form.shape[q.form.shape.size() - 2])),
-        d_(static_cast<std::size_t>(q.form.shape.back())),
-        t_(static_cast<std::size_t>(k.form.shape.back())),
-        e_(static_cast<std::size_t>(v.form.shape.back())),
-        clamp_(clamp),
         terms_(std::move(terms)) {
+    sizes_.features = static_cast<std::size_t>(q.form.shape.back());
+    sizes_.keys = static_cast<std::size_t>(k.form.shape.back());
+    sizes_.values = static_cast<std::size_t>(v.form.shape.back());
     op = "Attention";
-    kernel = gemm_.name;
+    kernel = products_->kernel();
     reads = {q.slot, k.slot, v.slot};
     for (const ScoreTerm &term : terms_) {
-      const auto over = [&](const SlotForm &form) { return over_scores(form, term.stack, m_, t_); };
+      const auto over = [&](const SlotForm &form) { return over_scores(form, term.stack, m_, sizes_.keys); };
       reads.push_back(term.other.slot);
       others_.push_back(over(term.other.form));
       fillers_.push_back(term.filler ? std::optional(over(term.filler->form)) : std::nullopt);
@@ -82,16 +77,16 @@ class RealAttentionStep final : public Step {
     split_terms();
     // Whole lines of cache where nothing asks for rows without gaps.
     const bool gaps = alone_ == 0 && !(factor_ && terms_[*factor_].kind == ScoreTerm::div);
-    row_ = gaps ? round_up(t_, kLine) : t_;
-    const std::size_t fit = kScoreBytes / sizeof(float) / row_ / gemm_.mr * gemm_.mr;
-    block_ = std::clamp<std::size_t>(fit, gemm_.mr, round_up(m_, gemm_.mr));
+    sizes_.row = gaps ? round_up(sizes_.keys, kLine) : sizes_.keys;
+    const std::size_t at_once = products_->rows_at_once(), fit = kScoreBytes / sizeof(float) / sizes_.row;
+    sizes_.block = std::clamp<std::size_t>(fit / at_once * at_once, at_once, round_up(m_, at_once));
     const auto heads = static_cast<std::size_t>(element_count(batch_));
     // Few heads are shared by threads, each of which packs the keys.
-    parts_ = std::min(ceil_div(m_, 4 * gemm_.mr), ceil_div(kFewHeads, std::max<std::size_t>(1, heads)));
-    macs = static_cast<std::int64_t>(heads * m_ * t_ * (d_ + e_));
+    parts_ = std::min(ceil_div(m_, 4 * at_once), ceil_div(kFewHeads, std::max<std::size_t>(1, heads)));
+    macs = static_cast<std::int64_t>(heads * m_ * sizes_.keys * (sizes_.features + sizes_.values));
   }
 
-  std::size_t lane_bytes() const override { return values_at() + packed_values() + 2 * score_bytes(); }
+  std::size_t lane_bytes() const override { return products_->bytes(sizes_) + 2 * score_bytes(); }
 
   void run(const Context &c) const override {
     const auto heads = static_cast<std::size_t>(element_count(batch_));
@@ -122,37 +117,36 @@ class RealAttentionStep final : public Step {
       factor_ = --alone_;
   }
 
-  std::size_t values_at() const { return round_up(gemm_.packed_bytes(t_, d_ * sizeof(float)), kAlignment); }
-  std::size_t packed_values() const { return round_up(gemm_.packed_bytes(e_, t_ * sizeof(float)), kAlignment); }
-  std::size_t score_bytes() const { return round_up(block_ * row_ * sizeof(float) + kReadSlack, kAlignment); }
+  std::size_t score_bytes() const {
+    return round_up(sizes_.block * sizes_.row * sizeof(float) + kReadSlack, kAlignment);
+  }
 
   const float *at(const Context &c, SlotId slot) const { return c.tensor(slot).as<const float>(); }
 
   void run_head(const Context &c, std::size_t lane, std::int64_t head, std::size_t first, std::size_t last) const {
-    std::byte *keys = c.lane_scratch(lane), *values = keys + values_at(), *scratch = values + packed_values();
-    gemm_.pack(keys, {at(c, reads[1]) + k_.offset(batch_, head), k_.column, k_.row, nullptr, t_, d_});
-    gemm_.pack(values, {at(c, reads[2]) + v_.offset(batch_, head), v_.column, v_.row, nullptr, e_, t_});
-    auto *scores = reinterpret_cast<float *>(scratch), *others = reinterpret_cast<float *>(scratch + score_bytes());
+    std::byte *scratch = c.lane_scratch(lane), *of_scores = scratch + products_->bytes(sizes_);
+    products_->pack(scratch, sizes_, {at(c, reads[1]) + k_.offset(batch_, head), k_.row, k_.column},
+                    {at(c, reads[2]) + v_.offset(batch_, head), v_.row, v_.column});
+    auto *scores = reinterpret_cast<float *>(of_scores), *others = reinterpret_cast<float *>(of_scores + score_bytes());
     const float *q = at(c, reads[0]) + q_.offset(batch_, head);
     float *y = c.tensor(writes[0]).as<float>() + y_.offset(batch_, head);
-    const auto row_step = static_cast<std::ptrdiff_t>(row_);
     std::size_t alone = alone_;
     float factor = 1;
     if (factor_) {
       factor = *operand(c, *factor_, head, 0);
       if (terms_[*factor_].kind == ScoreTerm::div && (factor = exact_inverse(factor)) == 0) factor = 1, ++alone;
     }
-    for (std::size_t row = first; row < last; row += block_) {
-      const std::size_t count = std::min(block_, last - row);
+    for (std::size_t row = first; row < last; row += sizes_.block) {
+      const std::size_t count = std::min(sizes_.block, last - row);
       const auto place = static_cast<std::ptrdiff_t>(row);
-      multiply({q + place * q_.row, q_.row, count, d_}, keys, t_, kEverything, scores, row_step);
+      products_->multiply_keys(scratch, sizes_, {q + place * q_.row, q_.row, 1}, count, scores);
       for (std::size_t i = 0; i < alone; ++i) {
         apply(c, i, head, row, count, scores, others);
         std::swap(scores, others);
       }
-      const float *mask = mask_ ? operand(c, *mask_, head, row) : nullptr;
-      rows_.score({scores, count, t_, row_step, factor, mask, mask_ ? others_[*mask_].row : 0});
-      multiply({scores, row_step, count, t_}, values, e_, clamp_, y + place * y_.row, y_.row);
+      const ScoreChange change{factor, mask_ ? operand(c, *mask_, head, row) : nullptr,
+                               mask_ ? others_[*mask_].row : 0};
+      products_->mix_values(scratch, sizes_, scores, count, change, y + place * y_.row, y_.row);
     }
   }
 
@@ -160,28 +154,6 @@ class RealAttentionStep final : public Step {
   const float *operand(const Context &c, std::size_t i, std::int64_t head, std::size_t row) const {
     return at(c, terms_[i].other.slot) + others_[i].offset(terms_[i].stack, head) +
            static_cast<std::ptrdiff_t>(row) * others_[i].row;
-  }
-
-  struct Rows {
-    const float *at;
-    std::ptrdiff_t step;
-    std::size_t count, depth;
-  };
-
-  void multiply(const Rows &a, const std::byte *packed, std::size_t columns, const ops::Clamp &clamp, float *y,
-                std::ptrdiff_t y_row) const {
-    kernels::GemmArgs args{};
-    args.m = a.count;
-    args.n = columns;
-    args.k = a.depth * sizeof(float);
-    args.a = reinterpret_cast<const std::uint8_t *>(a.at);
-    args.lda = a.step * static_cast<std::ptrdiff_t>(sizeof(float));
-    args.packed = packed;
-    args.y = y;
-    args.ldy = y_row;
-    args.lo = clamp.lo;
-    args.hi = clamp.hi;
-    gemm_.run(args);
   }
 
   /// Term i of the scores of `count` queries.
@@ -197,35 +169,34 @@ class RealAttentionStep final : public Step {
           at(c, term.filler->slot) + filler.offset(term.stack, head) + static_cast<std::ptrdiff_t>(row) * filler.row,
           filler, count, scores, to);
     }
-    const kernels::PointwiseOperand mine{scores, static_cast<std::ptrdiff_t>(t_), false};
+    const kernels::PointwiseOperand mine{scores, static_cast<std::ptrdiff_t>(sizes_.keys), false};
     const kernels::PointwiseOperand theirs{at(c, term.other.slot) + offset, other.row, other.column == 0};
-    pointwise_.run({arithmetic_of(term.kind), count, t_, term.scores_first ? mine : theirs,
+    pointwise_.run({arithmetic_of(term.kind), count, sizes_.keys, term.scores_first ? mine : theirs,
                     term.scores_first ? theirs : mine, to});
   }
 
   void select(const ScoreTerm &term, const bool *chosen, const Stack &of_chosen, const float *filler,
               const Stack &of_filler, std::size_t count, const float *scores, float *to) const {
     for (std::size_t r = 0; r < count; ++r) {
-      for (std::size_t j = 0; j < t_; ++j) {
+      for (std::size_t j = 0; j < sizes_.keys; ++j) {
         const float other = filler[of_filler.column == 0 ? 0 : j];
         to[j] = chosen[of_chosen.column == 0 ? 0 : j] == term.scores_first ? scores[j] : other;
       }
       chosen += of_chosen.row;
       filler += of_filler.row;
-      scores += t_;
-      to += t_;
+      scores += sizes_.keys;
+      to += sizes_.keys;
     }
   }
 
-  const kernels::GemmRealKernel &gemm_;
+  std::unique_ptr<const AttentionProducts> products_;
   const kernels::PointwiseKernel &pointwise_;
-  const kernels::RowsKernel &rows_;
   Shape batch_;
   Stack q_, k_, v_, y_;
-  std::size_t m_, d_, t_, e_, row_ = 0, block_ = 0, parts_ = 1;
+  std::size_t m_, parts_ = 1;
+  HeadSizes sizes_{};
   std::size_t alone_ = 0;  ///< terms that are run one by one
   std::optional<std::size_t> factor_, mask_;
-  ops::Clamp clamp_;
   std::vector<ScoreTerm> terms_;
   std::vector<Stack> others_;
   std::vector<std::optional<Stack>> fillers_;
@@ -233,9 +204,9 @@ class RealAttentionStep final : public Step {
 
 }  // namespace
 
-StepPtr make_real_attention(const Edge &q, const Edge &k, const Edge &v, const Edge &y, std::vector<ScoreTerm> terms,
-                            const ops::Clamp &clamp, Isa isa) {
-  return std::make_unique<RealAttentionStep>(q, k, v, y, std::move(terms), clamp, isa);
+StepPtr make_attention(const Edge &q, const Edge &k, const Edge &v, const Edge &y, std::vector<ScoreTerm> terms,
+                       std::unique_ptr<const AttentionProducts> products, Isa isa) {
+  return std::make_unique<AttentionStep>(q, k, v, y, std::move(terms), std::move(products), isa);
 }
 
 }  // namespace qtn::runtime

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two products of attention, and the Softmax between them, for a head at a time in the scratch of a thread.
+#pragma once
+
+#include <memory>
+
+#include "base/cpu.hpp"
+#include "ops/op.hpp"
+
+namespace qtn::runtime {
+
+/// A matrix of floats under any strides.
+struct HeadMatrix {
+  const float *at;
+  std::ptrdiff_t row, column;  ///< elements from row to row and from column to column
+};
+
+struct HeadSizes {
+  std::size_t keys, features, values;  ///< T, D and E of keys [D, T] and values [T, E]
+  std::size_t block;                   ///< of queries, at most, which are worked on at a time
+  std::size_t row;                     ///< elements from one row of scores to the next
+};
+
+/// What happens to scores on their way to Softmax: x * factor + addend.
+struct ScoreChange {
+  float factor = 1;
+  const float *addend = nullptr;  ///< null: none
+  std::ptrdiff_t addend_row = 0;  ///< elements from row to row
+};
+
+class AttentionProducts {
+ public:
+  virtual ~AttentionProducts() = default;
+
+  virtual const char *kernel() const = 0;
+  virtual std::size_t rows_at_once() const = 0;  ///< blocks of queries are multiples of it
+  /// Of scratch, aligned as all scratch is.
+  virtual std::size_t bytes(const HeadSizes &sizes) const = 0;
+
+  /// Brings keys [D, T] and values [T, E] into the scratch.
+  virtual void pack(std::byte *scratch, const HeadSizes &sizes, const HeadMatrix &keys,
+                    const HeadMatrix &values) const = 0;
+  /// scores [count, T] = queries keys; neighbours of a row of queries lie side by side.
+  virtual void multiply_keys(std::byte *scratch, const HeadSizes &sizes, const HeadMatrix &queries, std::size_t count,
+                             float *scores) const = 0;
+  /// y [count, E] = clamp(softmax(changed scores) values); leaves other numbers in `scores`.
+  virtual void mix_values(std::byte *scratch, const HeadSizes &sizes, float *scores, std::size_t count,
+                          const ScoreChange &change, float *y, std::ptrdiff_t y_row) const = 0;
+};
+
+std::unique_ptr<const AttentionProducts> make_real_products(const ops::Clamp &clamp, Isa isa);
+
+/// Both products as DynamicMatMul forms them; `centered` is that of the first.
+std::unique_ptr<const AttentionProducts> make_integer_products(bool centered, const ops::Clamp &clamp, Isa isa);
+
+}  // namespace qtn::runtime
