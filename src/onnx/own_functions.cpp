@@ -100,7 +100,9 @@ constexpr Step kRowSteps[] = {{"ReduceMin", "x last", "least"},
 constexpr Constant kProductConstants[] = {
     {"zero", 0}, {"one", 1}, {"highest", 255}, {"highest_b", 127}, {"smallest", 0x1p-126f}};
 
-/// The formulas of ops/quantization/dynamicmatmul.cpp: "last" and "first" are the axes of columns and rows.
+/// The formulas of ops/quantization/dynamicmatmul.cpp: "last" and "first" are the axes of columns and rows. No value is
+/// named "centered_...": behind the name of one function that is what a value of the other is called where readers put
+/// bodies in the place of calls.
 constexpr Step kProductSteps[] = {{"ReduceMin", "a last", "least"},
                                   {"ReduceMax", "a last", "most"},
                                   {"Min", "least zero", "min"},
@@ -138,8 +140,8 @@ constexpr Step kProductSteps[] = {{"ReduceMin", "a last", "least"},
                                   {"ReduceSum", "b_wide first", "column_sums"},
                                   {"Cast", "a_zero", "zeros", QTN_INT32},
                                   {"Mul", "zeros column_sums", "of_zeros"},
-                                  {"Sub", "sums of_zeros", "centered_sums"},
-                                  {"Cast", "centered_sums", "real_sums", QTN_FLOAT32},
+                                  {"Sub", "sums of_zeros", "own_sums"},
+                                  {"Cast", "own_sums", "real_sums", QTN_FLOAT32},
                                   {"Mul", "a_scale b_scale", "scales"},
                                   {"Mul", "real_sums scales", "y"}};
 constexpr Step kCenter[] = {{"ReduceMean", "b last", "mean"}, {"Sub", "b mean", "b_used"}};

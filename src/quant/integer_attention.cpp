@@ -7,6 +7,7 @@
 
 #include "graph/facts.hpp"
 #include "graph/integer.hpp"
+#include "graph/known_shapes.hpp"
 #include "ops/common/own_product.hpp"
 
 namespace qtn::quant {
@@ -17,8 +18,9 @@ using graph::kNoValue;
 using graph::Node;
 using graph::ValueId;
 
-constexpr int kMostTerms = 8;    ///< between the products
-constexpr float kHides = -1000;  ///< what stands for a score from here down takes no part in a Softmax
+constexpr int kMostTerms = 8;            ///< between the products
+constexpr std::int64_t kWorthIt = 4096;  ///< elements of the keys of a head: packing fewer takes what products save
+constexpr float kHides = -1000;          ///< what stands for a score from here down takes no part in a Softmax
 
 std::size_t index(ValueId v) { return static_cast<std::size_t>(v); }
 
@@ -33,7 +35,7 @@ class Attention {
       if (!softmax || !is_softmax(*softmax)) continue;
       bool centered = true;
       Node *scores = product_of(softmax->inputs[0], 0, centered);
-      if (!scores || !wanted_(node) || !wanted_(*scores)) continue;
+      if (!scores || !wanted_(node) || !wanted_(*scores) || is_small(scores->inputs[1])) continue;
       if (!have_the_same_tokens({scores->inputs[0], scores->inputs[1], node.inputs[1]})) continue;
       become_integer(*scores, centered);
       become_integer(node, false);
@@ -65,6 +67,12 @@ class Attention {
     if (node.op != &ops::kSoftmax) return false;
     const std::int64_t axis = node.attrs.get_int("axis", -1);
     return axis == -1 || axis + 1 == facts_.rank_of(node.outputs[0]);
+  }
+
+  bool is_small(ValueId keys) {
+    if (!shapes_) shapes_.emplace(g_);
+    const Shape *shape = shapes_->of(keys);
+    return shape && shape->size() >= 2 && element_count(Shape(std::span(*shape).last(2))) < kWorthIt;
   }
 
   std::optional<float> number(ValueId v) const {
@@ -132,6 +140,7 @@ class Attention {
   Graph &g_;
   const graph::NodeFilter &wanted_;
   const graph::Facts facts_;
+  std::optional<graph::KnownShapes> shapes_;  ///< once they are asked for
 };
 
 }  // namespace

@@ -82,10 +82,25 @@ struct Case {
     return {b.data(), static_cast<std::ptrdiff_t>(ldb), bias.data(), multiplier.data(), n, k};
   }
 
+  /// Weights of which neighbours in n lie side by side come to the same bytes.
+  void check_other_order(const GemmKernel &kernel, const std::byte *want) const {
+    const std::size_t row = n + 3;
+    Guarded<std::int8_t> turned(k == 0 ? 0 : (k - 1) * row + n);
+    for (std::size_t c = 0; c < k; ++c)
+      for (std::size_t j = 0; j < n; ++j) turned[c * row + j] = b[j * ldb + c];
+    const auto got = guarded_lines(kernel.packed_bytes(n, k));
+    const GemmWeights w{turned.data(), 1, bias.data(), multiplier.data(), n, k, static_cast<std::ptrdiff_t>(row)};
+    assert_true(kernel.fits(w));
+    kernel.pack(got.data(), w);
+    expect_same<std::byte>(got.span().first(kernel.packed_bytes(n, k)), {want, kernel.packed_bytes(n, k)}, kernel.name,
+                           "weights in the other order");
+  }
+
   void check(const GemmKernel &kernel) const {
     assert_true(kernel.fits(weights()));
     const auto packed = guarded_lines(kernel.packed_bytes(n, k)), scratch = guarded_lines(kernel.scratch_bytes(m, k));
     kernel.pack(packed.data(), weights());
+    check_other_order(kernel, packed.data());
     char what[96];
     std::snprintf(what, sizeof what, "m=%zu n=%zu k=%zu lda=%zu ldy=%zu", m, n, k, lda, ldy);
     GemmArgs args{m,

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "kernels/gemm/gemm.hpp"
 
@@ -81,16 +82,28 @@ struct Panels {
     }
   }
 
-  /// Weights of which those of a row of k lie side by side, or in any other way.
+  /// Weights of which the neighbours in n lie side by side, or in any other way. Where kr of them make a word, words are
+  /// made at once, since single bytes take as long.
   static void pack_rows(T *to, const GemmWeights &from, std::size_t j, std::size_t w, std::size_t used) {
+    using Word = std::uint32_t;
+    constexpr bool kWords = kr * sizeof(T) == sizeof(Word);
     const std::int8_t *first = from.b + static_cast<std::ptrdiff_t>(j) * from.ldb;
     for (std::size_t step = 0; step < steps(from.k); ++step, to += w * kr) {
       const std::size_t there = from.k - step * kr < kr ? from.k - step * kr : kr;
-      std::memset(to, 0, w * kr * sizeof(T));
-      for (std::size_t i = 0; i < there; ++i) {
-        const std::int8_t *row = first + static_cast<std::ptrdiff_t>(step * kr + i) * from.step;
-        for (std::size_t c = 0; c < used; ++c) to[c * kr + i] = row[static_cast<std::ptrdiff_t>(c) * from.ldb];
+      const auto row = [&](std::size_t i) { return first + static_cast<std::ptrdiff_t>(step * kr + i) * from.step; };
+      if (kWords && there == kr && used == nr && from.ldb == 1) {
+        Word words[nr] = {};
+        for (std::size_t i = 0; i < kr; ++i) {
+          const std::int8_t *weights = row(i);
+          for (std::size_t c = 0; c < nr; ++c)
+            words[c] |= static_cast<Word>(static_cast<std::make_unsigned_t<T>>(weights[c])) << (8 * sizeof(T) * i);
+        }
+        std::memcpy(to, words, sizeof words);
+        continue;
       }
+      std::memset(to, 0, w * kr * sizeof(T));
+      for (std::size_t i = 0; i < there; ++i)
+        for (std::size_t c = 0; c < used; ++c) to[c * kr + i] = row(i)[static_cast<std::ptrdiff_t>(c) * from.ldb];
     }
   }
 

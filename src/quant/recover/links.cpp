@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "graph/facts.hpp"
 #include "graph/integer.hpp"
+#include "graph/known_shapes.hpp"
 #include "quant/recover/layer.hpp"
 
 namespace qtn::quant {
@@ -59,28 +60,6 @@ std::int64_t channel_read(const Layer &reader, std::int64_t channels, std::int64
   return channel / reader.outputs * of_group + i / (reader.depth / of_group);
 }
 
-/// What a graph's shapes are for a batch of one, as far as they are known.
-class Shapes {
- public:
-  explicit Shapes(const Graph &g) {
-    const auto inputs = graph::declared_input_types(g, 1);
-    if (!inputs) return;
-    try {
-      types_ = graph::infer_partly(g, *inputs).types;
-    } catch (const Error &) {
-      // A batch of one may not suit the graph.
-    }
-  }
-
-  const Shape *of(ValueId v) const {
-    const auto i = static_cast<std::size_t>(v);
-    return types_.empty() || !types_[i] ? nullptr : &types_[i]->shape;
-  }
-
- private:
-  std::vector<std::optional<ops::TensorType>> types_;
-};
-
 /// From a reader back to the node whose channels it may read.
 struct Way {
   std::size_t maker;
@@ -105,8 +84,8 @@ std::optional<Way> way_back(const Graph &g, const graph::Uses &uses, ValueId x) 
 
 /// Whether what the reader reads along its depth are the channels of the maker: axis 1 of a convolution, the last axis
 /// of others. Where shapes are not known, a Gemm after a convolution reads what was flattened.
-bool reads_channels(const Graph &g, const Shapes &shapes, const Way &way, const Node &to, const Layer &reader,
-                    std::int64_t channels) {
+bool reads_channels(const Graph &g, const graph::KnownShapes &shapes, const Way &way, const Node &to,
+                    const Layer &reader, std::int64_t channels) {
   const bool over_places = graph::is_convolution(g.nodes[way.maker]);
   const std::int64_t inputs = reader.groups * reader.depth;
   if (reader.convolution) {
@@ -134,7 +113,7 @@ void own(Graph &g, std::size_t node, std::size_t input) {
 
 std::vector<Link> find_links(const Graph &g) {
   const graph::Uses uses(g);
-  const Shapes shapes(g);
+  const graph::KnownShapes shapes(g);
   std::vector<Link> links;
   for (std::size_t n = 0; n < g.nodes.size(); ++n) {
     const auto reader = layer_at(g, g.nodes[n]);

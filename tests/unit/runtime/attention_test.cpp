@@ -23,6 +23,7 @@ struct Formula {
   std::int64_t batch = 2, heads = 3, queries = 5, keys = 7, features = 4, values = 6;
   std::vector<Term> terms{};
   bool transposed_after = true, clamped = false;
+  bool integer = false, centered = false;  ///< products by DynamicMatMul
 
   graph::Graph build(bool shown) const {
     GraphBuilder b;
@@ -31,11 +32,12 @@ struct Formula {
     b.node("Transpose", "tq", {"q"}, {"qh"}, attrs({{"perm", Ints{0, 2, 1, 3}}}));
     b.node("Transpose", "tk", {"k"}, {"kh"}, attrs({{"perm", Ints{0, 2, 3, 1}}}));
     b.node("Transpose", "tv", {"v"}, {"vh"}, attrs({{"perm", Ints{0, 2, 1, 3}}}));
-    b.node("MatMul", "scores", {"qh", "kh"}, {"s0"});
+    const char *product = integer ? "DynamicMatMul" : "MatMul";
+    b.node(product, "scores", {"qh", "kh"}, {"s0"}, centered ? attrs({{"centered", std::int64_t{1}}}) : Attrs());
     for (std::size_t i = 0; i < terms.size(); ++i) add_term(b, i);
     const std::string last = cat("s", terms.size());
     b.node("Softmax", "softmax", {last}, {"p"}, attrs({{"axis", std::int64_t{-1}}}));
-    b.node("MatMul", "mean", {"p", "vh"}, {"y"});
+    b.node(product, "mean", {"p", "vh"}, {"y"});
     std::vector<std::string> outputs{"y"};
     if (clamped) b.node("Relu", "relu", {"y"}, {"c"}), outputs[0] = "c";
     if (transposed_after) {
@@ -128,6 +130,23 @@ void test_sizes(void **) {
       expect_one_step({.features = features, .values = values}, cat("features ", features, " and ", values));
   // More scores than are kept at a time.
   expect_one_step({.batch = 1, .heads = 1, .queries = 90, .keys = 3000, .terms = terms}, "long");
+}
+
+/// The same bits everywhere, since sums of integers have no order.
+void test_integers(void **) {
+  for (const bool centered : {false, true})
+    for (const std::vector<Term> &terms :
+         std::vector<std::vector<Term>>{{}, {{"Mul", {}}, {"Add", {2, 1, 1, 7}}}, {{"Where", {1, 1, 5, 7}}}})
+      expect_one_step({.terms = terms, .integer = true, .centered = centered}, "integers");
+  for (const std::int64_t queries : {1, 13, 15, 61})
+    for (const std::int64_t keys : {1, 3, 33, 257})
+      expect_one_step({.batch = 1, .heads = 2, .queries = queries, .keys = keys, .integer = true, .centered = true},
+                      cat("integers, ", queries, " by ", keys));
+  for (const std::int64_t features : {1, 17, 64})
+    for (const std::int64_t values : {1, 31, 80})
+      expect_one_step({.features = features, .values = values, .integer = true},
+                      cat("integers, features ", features, " and ", values));
+  expect_one_step({.batch = 1, .heads = 1, .queries = 90, .keys = 3000, .clamped = true, .integer = true}, "long");
 }
 
 /// One value for all heads, and a batch that only some operands have.
@@ -264,9 +283,9 @@ void test_rounded_result(void **) {
 
 int main() {
   const CMUnitTest tests[] = {
-      cmocka_unit_test(qtn::test::test_dialects),          cmocka_unit_test(qtn::test::test_sizes),
-      cmocka_unit_test(qtn::test::test_broadcasts),        cmocka_unit_test(qtn::test::test_windows),
-      cmocka_unit_test(qtn::test::test_rows_without_keys), cmocka_unit_test(qtn::test::test_others_stay),
-      cmocka_unit_test(qtn::test::test_rounded_result)};
+      cmocka_unit_test(qtn::test::test_dialects),    cmocka_unit_test(qtn::test::test_sizes),
+      cmocka_unit_test(qtn::test::test_integers),    cmocka_unit_test(qtn::test::test_broadcasts),
+      cmocka_unit_test(qtn::test::test_windows),     cmocka_unit_test(qtn::test::test_rows_without_keys),
+      cmocka_unit_test(qtn::test::test_others_stay), cmocka_unit_test(qtn::test::test_rounded_result)};
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "graph/graph.hpp"
+
+namespace qtn::graph {
+
+/// What a graph's shapes are for a batch of one, as far as they are known before anything runs.
+class KnownShapes {
+ public:
+  explicit KnownShapes(const Graph &g);
+
+  /// nullptr where the shape is not known.
+  const Shape *of(ValueId v) const {
+    const auto i = static_cast<std::size_t>(v);
+    return types_.empty() || !types_[i] ? nullptr : &types_[i]->shape;
+  }
+
+ private:
+  std::vector<std::optional<ops::TensorType>> types_;
+};
+
+}  // namespace qtn::graph
