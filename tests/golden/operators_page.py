@@ -15,11 +15,13 @@ TYPES = {
     22: "int4", 18: "float8_e4m3fnuz", 20: "float8_e5m2fnuz", 23: "float4_e2m1", 24: "float8_e8m0",
     25: "uint2", 26: "int2",
 }  # fmt: skip
+DOMAINS = {"kMicrosoft": "com.microsoft", "kTrainingDomain": "ai.onnx.preview.training", "kOwnDomain": "qtensor"}
 HEAD = """# Operators
 
 Made by `tests/golden/operators_page.py` from the sources and from ONNX's node tests; do not edit.
 
-The operators have the semantics of ONNX opset 21, and files of opset 1 to 28 are read. An operator of the domain com.microsoft is one of ONNX Runtime's.
+The operators have the semantics of ONNX opset 21, and files of opset 1 to 28 are read. An operator of the domain com.microsoft is one of ONNX Runtime's; one of
+the domain qtensor is this library's, and files that it writes bring it along as a function of ONNX's own.
 A program can register [operators of its own](custom-operators.md).
 The [glossary](glossary.md) explains the words.
 
@@ -61,10 +63,10 @@ def row(name, definition, failing):
     cases = json.loads(path.read_text()) if path.exists() else []
     passed = [c for c in cases if c["name"] not in failing]
     types = {t["dtype"] for c in passed for t in [*c["inputs"], *c["outputs"]]}
-    shown = f"{name} (com.microsoft)" if "kMicrosoft" in definition else name
-    shown = f"{name} (ai.onnx.preview.training)" if "kTrainingDomain" in definition else shown
+    domain = next((text for symbol, text in DOMAINS.items() if symbol in definition), None)
+    shown = f"{name} ({domain})" if domain else name
     counts = f"{len(passed)} of {len(cases)}" if cases else ""
-    names = [text for code, text in TYPES.items() if code in types] or ["uint8", "int8"]
+    names = [text for code, text in TYPES.items() if code in types] or (["float32"] if domain == "qtensor" else ["uint8", "int8"])
     gradient = "yes" if ".backward" in definition else ""
     cells = shown, quantized(definition), gradient, " ".join(names), counts
     return f"| {' | '.join(cells)} |\n", len(passed), len(cases)
