@@ -167,9 +167,12 @@ Mode mode_of(const Attrs &attrs) {
   return mode == "static" ? Mode::fixed : mode == "dynamic" ? Mode::dynamic : Mode::weights_only;
 }
 
-bool dynamic_attention(const Attrs &attrs) {
-  require(attrs, "attention", {"float", "dynamic"});
-  return attrs.get_string("attention", "") == "dynamic";
+graph::AttentionMode attention_mode(const Attrs &attrs) {
+  require(attrs, "attention", {"float", "auto", "dynamic"});
+  const std::string mode = attrs.get_string("attention", "");
+  return mode == "float"  ? graph::AttentionMode::in_float
+         : mode == "auto" ? graph::AttentionMode::automatic
+                          : graph::AttentionMode::dynamic;
 }
 
 struct LearningKind {
@@ -240,7 +243,7 @@ Settings resolve(const Attrs &attrs) {
           .activation = activation_settings(attrs),
           .weight = weight_settings(attrs),
           .equalize = attrs.get_int("equalize", 0) != 0,
-          .dynamic_attention = dynamic_attention(attrs),
+          .attention = attention_mode(attrs),
           .fixed_outputs = attrs.get_int("fixed_outputs", 0) != 0,
           .quantize_outputs = attrs.get_int("quantize_outputs", 0) != 0,
           .replace_relu6 = attrs.get_int("replace_relu6", 0) != 0,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/attrs.hpp"
+#include "graph/passes/quantize_attention.hpp"
 #include "quant/observe/observer.hpp"
 #include "quant/selector.hpp"
 
@@ -34,16 +35,16 @@ struct Settings {
   Mode mode = Mode::fixed;
   std::string activation_observer;
   std::string weight_observer;
-  Attrs activation;                ///< for make_observer
-  Attrs weight;                    ///< for make_observer; "axis" is added per node
-  bool equalize = false;           ///< cross-layer equalization, where both layers have it
-  bool dynamic_attention = false;  ///< both products of attention are of integers on grids of their own
-  bool fixed_outputs = false;      ///< Sigmoid, HardSigmoid, Softmax and Tanh have scales known beforehand
-  bool quantize_outputs = false;   ///< what it makes for the model's outputs becomes integers
-  bool replace_relu6 = false;      ///< ReLU6 becomes Relu
-  bool float_bias = false;         ///< biases stay float32
-  bool pools_keep_grid = false;    ///< averages are on the grid of what they read, as in PyTorch
-  bool fused_fake_quant = false;   ///< trained as by PyTorch's FusedMovingAvgObsFakeQuantize
+  Attrs activation;       ///< for make_observer
+  Attrs weight;           ///< for make_observer; "axis" is added per node
+  bool equalize = false;  ///< cross-layer equalization, where both layers have it
+  graph::AttentionMode attention = graph::AttentionMode::in_float;
+  bool fixed_outputs = false;     ///< Sigmoid, HardSigmoid, Softmax and Tanh have scales known beforehand
+  bool quantize_outputs = false;  ///< what it makes for the model's outputs becomes integers
+  bool replace_relu6 = false;     ///< ReLU6 becomes Relu
+  bool float_bias = false;        ///< biases stay float32
+  bool pools_keep_grid = false;   ///< averages are on the grid of what they read, as in PyTorch
+  bool fused_fake_quant = false;  ///< trained as by PyTorch's FusedMovingAvgObsFakeQuantize
   Learning activation_learning = Learning::none;  ///< of grids that are not fixed
   Learning weight_learning = Learning::none;
   Attrs keys;  ///< what all of this follows from, by the keys of Config::set

@@ -5,10 +5,10 @@
 #include "base/error.hpp"
 #include "core/choose_options.hpp"
 #include "graph/facts.hpp"
+#include "graph/passes/quantize_attention.hpp"
 #include "graph/tensors.hpp"
 #include "quant/concat_grids.hpp"
 #include "quant/dynamic.hpp"
-#include "quant/integer_attention.hpp"
 #include "quant/prepare.hpp"
 #include "quant/stored_weights.hpp"
 #include "quant/weights.hpp"
@@ -63,7 +63,7 @@ class Converter {
       if (p_.nodes[n].role == Role::weighted) convert_weights(g_.nodes[n], *p_.nodes[n].settings);
       if (p_.nodes[n].role == Role::moving) convert_moved_constants(g_.nodes[n]);
     }
-    if (!training_) quantize_attention(g_, [&](const Node &node) { return has_dynamic_attention(node); });
+    if (!training_) graph::quantize_attention(g_, [&](const Node &node) { return attention_mode(node); });
     graph::remove_dead(g_);
     return std::move(g_);
   }
@@ -82,9 +82,10 @@ class Converter {
     }
   }
 
-  bool has_dynamic_attention(const Node &node) const {
+  graph::AttentionMode attention_mode(const Node &node) const {
     const NodePlan &plan = p_.nodes[static_cast<std::size_t>(&node - g_.nodes.data())];
-    return plan.settings && plan.settings->dynamic_attention && plan.settings->mode != Mode::weights_only;
+    const bool quantized = plan.settings && plan.settings->mode != Mode::weights_only;
+    return quantized ? plan.settings->attention : graph::AttentionMode::in_float;
   }
 
   /// A layer whose activations have no grids.

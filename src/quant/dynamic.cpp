@@ -8,10 +8,10 @@
 #include "graph/dynamic.hpp"
 #include "graph/facts.hpp"
 #include "graph/integer.hpp"
+#include "graph/passes/quantize_attention.hpp"
 #include "graph/pipelines.hpp"
 #include "graph/tensors.hpp"
 #include "quant/classify.hpp"
-#include "quant/integer_attention.hpp"
 #include "quant/named.hpp"
 #include "quant/stored_weights.hpp"
 #include "quant/weights.hpp"
@@ -145,9 +145,9 @@ Graph quantize_dynamic(const Graph &float_graph, const Config &config, const Dyn
   graph::run_passes(g, graph::Pipeline::dynamic_quantization);
   require_nodes(config, float_graph, g);
   if (options.granularity != ops::Granularity::tensor)  // whose promise is what ONNX Runtime does
-    quantize_attention(g, [&](const Node &node) {
+    graph::quantize_attention(g, [&](const Node &node) {
       const std::optional<Settings> settings = config.settings_for(node);
-      return settings && settings->dynamic_attention;
+      return settings ? settings->attention : graph::AttentionMode::in_float;
     });
   Dynamic(g, config, options).run();
   return g;

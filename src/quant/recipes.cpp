@@ -71,7 +71,7 @@ Attrs settings_of(const Recipe &recipe) {
                                                          {"activation_dtype", recipe.activations.dtype},
                                                          {"activation_scheme", recipe.activations.scheme},
                                                          {"weight_observer", recipe.weights.observer},
-                                                         {"attention", recipe.name == "onnx" ? "dynamic" : "float"},
+                                                         {"attention", recipe.name == "onnx" ? "auto" : "float"},
                                                          {"weight_dtype", "int8"},
                                                          {"weight_scheme", recipe.weights.scheme},
                                                          {"bias", recipe.weights.bias}};

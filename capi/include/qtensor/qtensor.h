@@ -1354,6 +1354,11 @@ QTN_API qstatus qconfig_create(qconfig **out, const char *name);
  * |                       |        |         | in float and stores weights as integers (qmodel_quantize_weights). Both
  * |                       |        |         | store tables of embeddings and weights of LSTM, GRU and RNN, too, and
  * |                       |        |         | leave all other nodes in float. QTN_QAT takes "static" alone
+ * | "attention"           | string | recipe  | not for a tensor: "float" leaves both products of attention, of queries
+ * |                       |        |         | and keys and of Softmax's result and values, in float; "dynamic" brings
+ * |                       |        |         | them to 8 bits at every run, by row, by key and by feature; "auto" does so
+ * |                       |        |         | where a head has at least 8192 elements of keys, by the shapes of the
+ * |                       |        |         | model, and no mask hides tokens from some queries and not from others
  * | "quantize_outputs"    | int    | recipe  | not for a tensor: 1 does so with what the nodes make for outputs of the
  * |                       |        |         | model. Sessions give float32 on that grid, files have QuantizeLinear and
  * |                       |        |         | DequantizeLinear there, or QLinearConv and its like. Where a "node:"

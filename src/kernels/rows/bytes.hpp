@@ -131,7 +131,7 @@ struct RowBytes {
     }
   }
 
-  /// Of up to kCount columns.
+  /// Up to kCount columns.
   static void columns_at(const ColumnBytesArgs &args, std::size_t first, std::size_t count) {
     const auto row = [&](std::size_t r) __attribute__((always_inline)) {
       const float *x = args.x + static_cast<std::ptrdiff_t>(r) * args.x_row + first;

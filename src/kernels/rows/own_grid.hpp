@@ -23,10 +23,10 @@ inline OwnGrid with_inverse(float scale) {
   return {scale, 1 / scale, 0};
 }
 
-/// Of int8 around 0, for numbers from -peak to peak.
+/// The grid of int8 around 0 for numbers from -peak to peak.
 inline OwnGrid own_grid(float peak) { return with_inverse(peak / 127); }
 
-/// Of uint8, for numbers from lo to hi, between which 0 lies.
+/// The grid of uint8 for numbers from lo to hi, between which 0 lies.
 inline OwnGrid own_grid(float lo, float hi) {
   const float range = hi - lo;  // may overflow
   OwnGrid grid = with_inverse(std::isfinite(range) ? range / 255 : hi / 255 - lo / 255);

@@ -34,7 +34,7 @@ class AttentionProducts {
 
   virtual const char *kernel() const = 0;
   virtual std::size_t rows_at_once() const = 0;  ///< blocks of queries are multiples of it
-  /// Of scratch, aligned as all scratch is.
+  /// How much scratch there has to be, aligned as all scratch is.
   virtual std::size_t bytes(const HeadSizes &sizes) const = 0;
 
   /// Brings keys [D, T] and values [T, E] into the scratch.

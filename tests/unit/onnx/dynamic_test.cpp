@@ -78,7 +78,7 @@ void expect_operators(Operators got, Operators want) {
   fail_test("operators are", text);
 }
 
-/// Of a DynamicQuantizeLinear that gives such grids.
+/// What files call a DynamicQuantizeLinear that gives such grids.
 std::string function_of(const ops::OwnGrid &grid) {
   graph::Node node{"x", &ops::kDynamicQuantizeLinear, {}, {}, {}, {}};
   ops::set_own_grid(node.attrs, grid);

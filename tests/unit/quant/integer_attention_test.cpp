@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which products of two activations become integers: those of attention over the tokens that make queries, keys and
 // values.
-#include "quant/integer_attention.hpp"
-
+#include "graph/passes/quantize_attention.hpp"
 #include "quant/dynamic.hpp"
 #include "quant/graph_builder.hpp"
 
@@ -14,7 +13,7 @@ using Ints = std::vector<std::int64_t>;
 constexpr std::int64_t kWidth = 128, kHeads = 2;
 
 struct Network {
-  std::int64_t tokens = 64;
+  std::int64_t tokens = 128, known = 0;  ///< known: of the input; 0: as many as there are
   const char *term = "", *softmax_axis = "last";
   float value = 0.125f;      ///< of the number that the term takes, or fills in
   bool cached = false;       ///< keys before those of the tokens come from outside
@@ -23,7 +22,7 @@ struct Network {
 
   graph::Graph build() const {
     GraphBuilder b;
-    b.input("x", {1, tokens, kWidth}).input("past", {1, kHeads, kWidth / kHeads, 8});
+    b.input("x", {1, known ? known : tokens, kWidth}).input("past", {1, kHeads, kWidth / kHeads, 8});
     b.input("others", {1, tokens, kWidth});
     b.constant("heads", Tensor::from_ints(Ints{1, tokens, kHeads, kWidth / kHeads}));
     b.constant("joined", Tensor::from_ints(Ints{1, tokens, kWidth}));
@@ -51,6 +50,19 @@ struct Network {
       b.constant("each", GraphBuilder::ramp({tokens}));
       if (op == "Where") b.node(op, "term", {"chosen", "s", "value"}, {"changed"});
       if (op == "Mul" || op == "Add") b.node(op, "term", {"value", "s"}, {"changed"});
+      Tensor causal(QTN_FLOAT32, {tokens, tokens}), some(QTN_BOOL, {1, tokens, tokens});
+      for (std::int64_t i = 0; i < tokens * tokens; ++i) {
+        causal.as<float>()[i] = i % tokens > i / tokens ? -1e4f : 0;
+        some.as<bool>()[i] = i % tokens <= i / tokens;
+      }
+      b.constant("causal", causal).constant("some", some);
+      if (op == "causal Add") b.node("Add", "term", {"s", "causal"}, {"changed"});
+      if (op == "causal Where") b.node("Where", "term", {"some", "s", "value"}, {"changed"});
+      if (op == "computed mask")
+        b.node("Shape", "shape of scores", {"s"}, {"ss"})
+            .node("ConstantOfShape", "zeros", {"ss"}, {"zs"})
+            .node("Trilu", "lower", {"zs"}, {"mask"})
+            .node("Add", "term", {"s", "mask"}, {"changed"});
       if (op == "Mul by key") b.node("Mul", "term", {"s", "each"}, {"changed"});
       if (op == "Relu") b.node(op, "term", {"s"}, {"changed"});
       scores = "changed";
@@ -92,7 +104,10 @@ void test_attention_is_found(void **) {
 }
 
 void test_others_stay(void **) {
-  expect(outcome({.tokens = 63}), "float, float", "few keys");
+  expect(outcome({.tokens = 127}), "float, float", "few keys");
+  expect(outcome({.known = -1}), "float, float", "who knows how many keys");
+  for (const char *term : {"causal Add", "causal Where", "computed mask"})
+    expect(outcome({.term = term, .value = -1e4f}), "float, float", term);
   expect(outcome({.cached = true}), "float, float", "a cache");
   expect(outcome({.from_others = true}), "float, float", "other tokens");
   expect(outcome({.shows_shares = true}), "float, float", "shares that are an output");
@@ -120,6 +135,9 @@ void test_settings(void **) {
   const Attrs asked = attrs({{"attention", "dynamic"}});
   again.set("*", &asked);
   expect(outcome({}, again), "centered, integer", "asked for");
+  expect(outcome({.tokens = 16, .known = -1}, again), "centered, integer", "few keys, asked for");
+  expect(outcome({.term = "causal Add"}, again), "centered, integer", "causal, asked for");
+  expect(outcome({.cached = true}, again), "float, float", "a cache, asked for");
 }
 
 void test_static(void **) {
@@ -129,7 +147,7 @@ void test_static(void **) {
     config.set("*", &settings);
     const graph::Graph g = Network{}.build();
     quant::Prepared prepared = quant::prepare(g, config);
-    const Tensor x = GraphBuilder::ramp({1, 64, kWidth}), past = GraphBuilder::ramp({1, kHeads, kWidth / kHeads, 8});
+    const Tensor x = GraphBuilder::ramp({1, 128, kWidth}), past = GraphBuilder::ramp({1, kHeads, kWidth / kHeads, 8});
     const Tensor *inputs[] = {&x, &past, &x};
     quant::calibrate(prepared, inputs);
     expect(outcome(quant::convert(prepared, nullptr)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "quant/integer_attention.hpp"
+#include "graph/passes/quantize_attention.hpp"
 
 #include <algorithm>
 #include <set>
@@ -10,34 +10,34 @@
 #include "graph/known_shapes.hpp"
 #include "ops/common/own_product.hpp"
 
-namespace qtn::quant {
+namespace qtn::graph {
 namespace {
 
-using graph::Graph;
-using graph::kNoValue;
-using graph::Node;
-using graph::ValueId;
-
 constexpr int kMostTerms = 8;            ///< between the products
-constexpr std::int64_t kWorthIt = 4096;  ///< elements of the keys of a head: packing fewer takes what products save
+constexpr std::int64_t kWorthIt = 8192;  ///< elements of the keys of a head: packing fewer takes what products save
 constexpr float kHides = -1000;          ///< what stands for a score from here down takes no part in a Softmax
 
 std::size_t index(ValueId v) { return static_cast<std::size_t>(v); }
 
 class Attention {
  public:
-  Attention(Graph &g, const graph::NodeFilter &wanted) : g_(g), wanted_(wanted), facts_(g) {}
+  using ModeOf = std::function<AttentionMode(const Node &)>;
+
+  Attention(Graph &g, const ModeOf &mode_of) : g_(g), mode_of_(mode_of), facts_(g) {}
 
   void run() {
     for (Node &node : g_.nodes) {
       if (!is_product(node)) continue;
       const Node *softmax = inner(node.inputs[0]);
       if (!softmax || !is_softmax(*softmax)) continue;
-      bool centered = true;
-      Node *scores = product_of(softmax->inputs[0], 0, centered);
-      if (!scores || !wanted_(node) || !wanted_(*scores) || is_small(scores->inputs[1])) continue;
+      Terms terms;
+      Node *scores = product_of(softmax->inputs[0], 0, terms);
+      if (!scores) continue;
+      const AttentionMode mode = std::min(mode_of_(node), mode_of_(*scores));
+      if (mode == AttentionMode::in_float) continue;
+      if (mode == AttentionMode::automatic && (!is_large(scores->inputs[1]) || separates_tokens(terms))) continue;
       if (!have_the_same_tokens({scores->inputs[0], scores->inputs[1], node.inputs[1]})) continue;
-      become_integer(*scores, centered);
+      become_integer(*scores, terms.keep_rows);
       become_integer(node, false);
     }
   }
@@ -56,7 +56,7 @@ class Attention {
                : nullptr;
   }
 
-  bool is_plain(ValueId v) const { return graph::is_activation(g_, facts_, v) && !g_.value(v).quantizer; }
+  bool is_plain(ValueId v) const { return is_activation(g_, facts_, v) && !g_.value(v).quantizer; }
 
   bool is_product(const Node &node) const {
     return node.op == &ops::kMatMul && is_plain(node.inputs[0]) && is_plain(node.inputs[1]) &&
@@ -69,33 +69,66 @@ class Attention {
     return axis == -1 || axis + 1 == facts_.rank_of(node.outputs[0]);
   }
 
-  bool is_small(ValueId keys) {
+  bool is_large(ValueId keys) {
     if (!shapes_) shapes_.emplace(g_);
     const Shape *shape = shapes_->of(keys);
-    return shape && shape->size() >= 2 && element_count(Shape(std::span(*shape).last(2))) < kWorthIt;
+    return shape && shape->size() >= 2 && element_count(Shape(std::span(*shape).last(2))) >= kWorthIt;
+  }
+
+  /// What happens to scores on their way to Softmax.
+  struct Terms {
+    bool keep_rows = true;          ///< a number added to a whole row comes out as one
+    std::vector<ValueId> others{};  ///< operands that are not scores
+  };
+
+  /// Whether some term is made of a matrix that hides keys from some queries, or of a comparison of places.
+  bool separates_tokens(const Terms &terms) const {
+    std::set<ValueId> seen;
+    return std::ranges::any_of(terms.others, [&](ValueId v) { return separates_tokens(v, seen); });
+  }
+
+  bool separates_tokens(ValueId v, std::set<ValueId> &seen) const {
+    if (v == kNoValue || !seen.insert(v).second) return false;
+    if (g_.value(v).is_constant()) return hides_some(g_.value(v).constant);
+    const Node *node = maker(v);
+    if (!node || is_linear(*node)) return false;
+    constexpr std::string_view kOfPlaces[] = {"Trilu", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"};
+    return std::ranges::find(kOfPlaces, node->op->name) != std::end(kOfPlaces) ||
+           std::ranges::any_of(node->inputs, [&](ValueId input) { return separates_tokens(input, seen); });
+  }
+
+  static bool hides_some(const Tensor &t) {
+    if (t.rank() < 2 || t.dim(t.rank() - 1) < 2 || t.dim(t.rank() - 2) < 2 || t.quantized()) return false;
+    const Tensor all = t.to_contiguous();
+    const auto any = [&](const auto *first, const auto &hides) {
+      return std::any_of(first, first + all.count(), hides);
+    };
+    if (t.dtype() == QTN_BOOL) return any(all.as<const bool>(), [](bool shown) { return !shown; });
+    return t.dtype() == QTN_FLOAT32 && any(all.as<const float>(), [](float score) { return score <= kHides; });
   }
 
   std::optional<float> number(ValueId v) const {
-    const Tensor *t = graph::float_constant(g_, v);
+    const Tensor *t = float_constant(g_, v);
     return t && t->count() == 1 ? std::optional(*t->to_contiguous().as<const float>()) : std::nullopt;
   }
 
   /// The product of two activations that v is made of by arithmetic on its elements.
-  Node *product_of(ValueId v, int terms, bool &centered) const {
+  Node *product_of(ValueId v, int depth, Terms &terms) const {
     const Node *node = inner(v);
-    if (!node || terms > kMostTerms) return nullptr;
+    if (!node || depth > kMostTerms) return nullptr;
     if (is_product(*node)) return const_cast<Node *>(node);
     const std::string_view op = node->op->name;
-    if (op == "Reshape") return product_of(node->inputs[0], terms + 1, centered);
+    if (op == "Reshape") return product_of(node->inputs[0], depth + 1, terms);
     const bool where = op == "Where", scales = op == "Mul" || op == "Div";
     if (!where && !scales && op != "Add" && op != "Sub") return nullptr;
     for (const std::size_t i : {where ? 1 : 0, where ? 2 : 1}) {
       if (i == 1 && (op == "Div" || op == "Sub")) continue;
-      Node *found = product_of(node->inputs[i], terms + 1, centered);
+      Node *found = product_of(node->inputs[i], depth + 1, terms);
       if (!found) continue;
-      // A number added to a whole row of scores has to come out as one.
-      const std::optional<float> other = number(node->inputs[where ? 3 - i : 1 - i]);
-      if (scales || where) centered = centered && other && (!where || *other <= kHides);
+      const ValueId other = node->inputs[where ? 3 - i : 1 - i];
+      const std::optional<float> by = number(other);
+      if (scales || where) terms.keep_rows = terms.keep_rows && by && (!where || *by <= kHides);
+      terms.others.push_back(where ? node->inputs[0] : other);
       return found;
     }
     return nullptr;
@@ -103,10 +136,10 @@ class Attention {
 
   /// What the layers read that v is made of; false where v is made of a cache, or of nothing that is known.
   bool add_tokens(ValueId v, std::set<ValueId> &tokens, std::set<ValueId> &seen) const {
-    if (v == kNoValue || !graph::is_activation(g_, facts_, v) || !seen.insert(v).second) return true;
+    if (v == kNoValue || !is_activation(g_, facts_, v) || !seen.insert(v).second) return true;
     const Node *node = maker(v);
     if (!node) return false;
-    if (graph::is_linear(*node) || graph::integer_form(g_, *node) == graph::IntegerForm::dynamic) {
+    if (is_linear(*node) || integer_form(g_, *node) == IntegerForm::dynamic) {
       if (!g_.value(node->inputs[1]).is_constant()) return true;  // of positions
       tokens.insert(origin(node->inputs[0]));
       return true;
@@ -138,13 +171,15 @@ class Attention {
   }
 
   Graph &g_;
-  const graph::NodeFilter &wanted_;
-  const graph::Facts facts_;
-  std::optional<graph::KnownShapes> shapes_;  ///< once they are asked for
+  const ModeOf &mode_of_;
+  const Facts facts_;
+  std::optional<KnownShapes> shapes_;  ///< once they are asked for
 };
 
 }  // namespace
 
-void quantize_attention(Graph &g, const graph::NodeFilter &wanted) { Attention(g, wanted).run(); }
+void quantize_attention(Graph &g, const std::function<AttentionMode(const Node &)> &mode_of) {
+  Attention(g, mode_of).run();
+}
 
-}  // namespace qtn::quant
+}  // namespace qtn::graph
