@@ -163,18 +163,26 @@ struct RowBytes {
   static void score(const ScoreBytesArgs &args) {
     const ScoreRowsArgs &s = args.scores;
     using R = Rows<bytes>;
+    constexpr std::size_t kMost = 16, kFloats = 4096;  // which stay in the first level of cache
+    const std::size_t fit = kFloats / s.columns, block = fit < 1 ? 1 : fit > kMost ? kMost : fit;
     const auto run = [&](const auto &f) {
-      for (std::size_t r = 0; r < s.rows; ++r) {
-        float *x = s.x + static_cast<std::ptrdiff_t>(r) * s.row;
-        const float top = R::template change<bytes>(x, x, s.columns, r, f);
-        const auto share = static_cast<float>(1 / R::exponentials(x, x, s.columns, top).total());
-        const OwnGrid grid = own_grid(0, share);
-        args.scale[r] = grid.scale;
-        std::uint8_t *q = args.q + static_cast<std::ptrdiff_t>(r) * args.q_row;
-        each(
-            x, nullptr, s.columns, [&](Floats v, std::size_t at, std::size_t count) __attribute__((always_inline)) {
-              store(q + at, rounded(v * share * grid.inverse), count);
-            });
+      float tops[kMost], shares[kMost];
+      for (std::size_t first = 0; first < s.rows; first += block) {
+        const std::size_t count = s.rows - first < block ? s.rows - first : block;
+        const auto row = [&](std::size_t r) { return s.x + static_cast<std::ptrdiff_t>(first + r) * s.row; };
+        for (std::size_t r = 0; r < count; ++r)
+          tops[r] = R::template change<bytes>(row(r), row(r), s.columns, first + r, f);
+        for (std::size_t r = 0; r < count; ++r)
+          shares[r] = static_cast<float>(1 / R::exponentials(row(r), row(r), s.columns, tops[r]).total());
+        for (std::size_t r = 0; r < count; ++r) {
+          const OwnGrid grid = own_grid(0, shares[r]);
+          args.scale[first + r] = grid.scale;
+          std::uint8_t *q = args.q + static_cast<std::ptrdiff_t>(first + r) * args.q_row;
+          each(
+              row(r), nullptr, s.columns, [&](Floats v, std::size_t at, std::size_t n) __attribute__((always_inline)) {
+                store(q + at, rounded(v * shares[r] * grid.inverse), n);
+              });
+        }
       }
     };
     if (s.addend) return run(typename R::ScaledAndMasked{s.factor, s.addend, s.addend_row});
