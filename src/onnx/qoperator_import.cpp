@@ -180,8 +180,8 @@ class Opener {
   }
 
   bool has_constant_blocks(const Node &node) const {
-    return input(node, 5) == kNoValue && input(node, 4) == kNoValue && is_constant(input(node, 1)) &&
-           is_constant(input(node, 2)) &&
+    return !ops::asks_for_bytes(node.attrs) && input(node, 5) == kNoValue && input(node, 4) == kNoValue &&
+           is_constant(input(node, 1)) && is_constant(input(node, 2)) &&
            (input(node, 3) == kNoValue ||
             (is_constant(node.inputs[3]) && g_.value(node.inputs[3]).constant.dtype() == QTN_UINT8));
   }

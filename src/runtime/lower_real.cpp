@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "ops/common/matmulnbits.hpp"
 #include "runtime/steps/attention_products.hpp"
 
 namespace qtn::runtime {
@@ -104,7 +105,7 @@ bool RealLowering::lower_real() {
   if (lower_embedding() || lower_real_view()) return true;
   if (lower_real_recurrent() || lower_real_heads()) return true;
   if (!is_real(output()) || !is_real(input(0))) return false;
-  return lower_real_conv() || lower_real_transposed() || lower_real_matrix() || lower_real_matmul() ||
+  return lower_real_conv() || lower_real_transposed() || lower_real_matrix() || lower_blocks() || lower_real_matmul() ||
          lower_real_pool() || lower_real_normalization() || lower_real_add() || lower_real_bias() ||
          lower_real_concat() || lower_on_pictures();
 }
@@ -234,6 +235,38 @@ bool RealLowering::lower_real_matrix() {
   }
   settle(output(), y);
   return true;
+}
+
+/// MatMulNBits whose activations become integers.
+bool RealLowering::lower_blocks() {
+  if (node_->op != &ops::kMatMulNBits || element_count(shape_of(input(0))) == 0) return false;
+  for (std::size_t i = 1; i < node_->inputs.size(); ++i)
+    if (input(i) != kNoValue && !known_.constants[at(input(i))].has_data()) return false;
+  std::vector<Tensor> storage;
+  const std::vector<const Tensor *> operands = constant_operands(storage);
+  const ops::Call call{node_->attrs, operands};
+  if (!ops::multiplies_bytes(call)) return false;
+  const BlocksOperand x = in_blocks(input(0), ops::nbits_form(call));
+  const Shape &shape = shape_of(output());
+  const SlotId y = real_slot(shape, contiguous_strides(shape));
+  add_step(make_block_product(x, edge(y), call, clamp(), isa_, pack_cache()));
+  settle(output(), y);
+  return true;
+}
+
+BlocksOperand RealLowering::in_blocks(ValueId x, const kernels::BlocksForm &form) {
+  const auto [entry, is_new] = in_blocks_.try_emplace({x, form.block});
+  if (is_new) {
+    const std::int64_t rows = element_count(shape_of(x)) / static_cast<std::int64_t>(form.k);
+    const auto slot = [&](qdtype dtype, std::size_t columns) {
+      const Shape shape{rows, static_cast<std::int64_t>(columns)};
+      return add_slot({dtype, shape, contiguous_strides(shape), nullptr});
+    };
+    entry->second = {real(x), slot(QTN_INT8, form.row_bytes()), slot(QTN_FLOAT32, form.blocks()),
+                     slot(QTN_INT32, form.blocks()), static_cast<std::size_t>(rows)};
+    add_step(make_block_quantize(entry->second, form, isa_));
+  }
+  return entry->second;
 }
 
 /// As it was computed where the elements of its rows lie side by side.

@@ -3,6 +3,8 @@
 // last, as convolutions leave them.
 #pragma once
 
+#include <map>
+
 #include "runtime/attention.hpp"
 #include "runtime/forms.hpp"
 #include "runtime/phases.hpp"
@@ -57,6 +59,7 @@ class RealLowering : protected Forms {
   bool lower_group_query_attention();
   bool lower_real_transposed();
   bool lower_real_matrix();
+  bool lower_blocks();
   bool lower_real_matmul();
   bool lower_real_pool();
   bool lower_real_normalization();
@@ -75,10 +78,14 @@ class RealLowering : protected Forms {
   Edge joined_heads(const Edge &x, graph::ValueId past, std::size_t o, graph::ValueId bias = graph::kNoValue,
                     std::size_t first = 0);
   void lower_heads(HeadAttention attention);
+  /// Rows in 8 bits; made once for all nodes that read x in such blocks.
+  BlocksOperand in_blocks(graph::ValueId x, const kernels::BlocksForm &form);
   SlotId side_by_side(graph::ValueId v);
   SlotId real_slot(const Shape &shape, const Shape &strides);
   SlotId channels_last(graph::ValueId v, std::size_t rank);
   SlotId channels_as_last_axis(SlotId picture, Shape shape);
+
+  std::map<std::pair<graph::ValueId, std::size_t>, BlocksOperand> in_blocks_;  // by x and the length of a block
 };
 
 }  // namespace qtn::runtime

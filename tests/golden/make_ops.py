@@ -117,8 +117,12 @@ class Case:
             helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
             for name, value in feeds.items()
         ]
+        constants = []
+        if "accuracy_level" in self.attrs:  # which ONNX Runtime heeds where weights are constants
+            constants = [numpy_helper.from_array(feeds.pop(name), name) for name in list(feeds)[1:]]
+            inputs = inputs[:1]
         graph = helper.make_graph(
-            [node], "case", inputs, [helper.make_empty_tensor_value_info(name) for name in outputs]
+            [node], "case", inputs, [helper.make_empty_tensor_value_info(name) for name in outputs], constants
         )
         opset = self.opset()
         opsets = [helper.make_opsetid("", opset)] + ([helper.make_opsetid(domain, 1)] if domain else [])
@@ -1103,7 +1107,7 @@ def requantized_products():
     case("DynamicMatMul", "shares", shares, (9, 4), tolerance=1e-6)
     case("DynamicMatMul", "below_zero", -shares, (9, 4), tolerance=1e-6)
 
-    def nbits(name, k, n, block, zeros=False, bias=False, bits=4, groups=False, real_zeros=False):
+    def nbits(name, k, n, block, zeros=False, bias=False, bits=4, groups=False, real_zeros=False, level=0):
         rng = np.random.default_rng(zlib.crc32(name.encode()))
         blocks = -(-k // block)
         a = rng.normal(size=(3, k)).round(3).astype(np.float32)
@@ -1115,7 +1119,8 @@ def requantized_products():
         if groups:
             inputs += [rng.permutation(np.arange(k) // block).astype(np.int32)]
         inputs += [None, rng.normal(size=n).round(3).astype(np.float32)] if bias else []
-        case("MatMulNBits", name, *inputs, tolerance=CLOSE, K=k, N=n, bits=bits, block_size=block)
+        attributes = {"accuracy_level": level} if level else {}
+        case("MatMulNBits", name, *inputs, tolerance=CLOSE, K=k, N=n, bits=bits, block_size=block, **attributes)
 
     nbits("symmetric", 32, 5, 16)
     for bits in (2, 8):
@@ -1125,6 +1130,10 @@ def requantized_products():
     nbits("real_zeros", 32, 5, 16, real_zeros=True)
     nbits("zero_points", 48, 4, 16, zeros=True)
     nbits("short_last_block", 40, 3, 16, zeros=True, bias=True)
+    for bits in (4, 8):
+        nbits(f"level_4_of_{bits}_bits", 64, 20 // bits, 32, bits=bits, level=4)
+        nbits(f"level_4_of_{bits}_bits_zeros", 40, 4, 16, zeros=True, bias=True, bits=bits, level=4)
+    nbits("level_4_block_of_16", 48, 5, 16, level=4)
 
 
 def quantized_arithmetic():

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The weights of MatMulNBits as a tensor on a grid.
+// The weights of MatMulNBits: as a tensor on a grid, and for products by activations in 8 bits.
 #pragma once
 
+#include "kernels/gemm_blocks/gemm_blocks.hpp"
 #include "ops/op.hpp"
 
 namespace qtn::ops {
@@ -9,5 +10,22 @@ namespace qtn::ops {
 /// [N, K] of uint2, uint4 or uint8 in blocks along K, from the node's attributes and its inputs B, scales and zero
 /// points, which are integers.
 Tensor nbits_weights(const Call &call);
+
+/// Whether attributes ask for activations in 8 bits.
+bool asks_for_bytes(const Attrs &attrs);
+
+/// Whether a node brings its activations to 8 bits (kernels/gemm_blocks): its accuracy_level is 4, each element has the
+/// scale of the block in which it lies, and zero points are integers.
+bool multiplies_bytes(const Call &call);
+
+/// Of such a node.
+struct NBitsCodes {
+  kernels::BlocksForm form;
+  std::size_t n;
+  std::vector<std::int8_t> q, zeros;  ///< [n][k], [n][blocks]
+  std::vector<float> scales;          ///< [n][blocks]
+};
+kernels::BlocksForm nbits_form(const Call &call);
+NBitsCodes nbits_codes(const Call &call);
 
 }  // namespace qtn::ops

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/matmulnbits.hpp"
 
+#include <algorithm>
+#include <limits>
+
+#include "base/memory.hpp"
+#include "kernels/kernel.hpp"
 #include "ops/common/qlinear.hpp"
 
 namespace qtn::ops {
@@ -117,7 +122,27 @@ Types infer(const Call &call) {
   return infer_op(kMatMul, {{}, operands});
 }
 
+/// accuracy_level 4.
+void multiply_bytes(const Call &call, const Tensor &y) {
+  const NBitsCodes codes = nbits_codes(call);
+  const kernels::GemmBlocksKernel &kernel = kernels::choose(kernels::gemm_blocks_kernels(), isa());
+  AlignedBuffer packed(kernel.packed_bytes(codes.n, codes.form));
+  const Tensor bias = call.in(5) ? call.in(5)->to_contiguous() : Tensor(), x = call.in(0)->to_contiguous();
+  kernel.pack(packed.data(), {codes.form, codes.q.data(), codes.scales.data(), codes.zeros.data(),
+                              call.in(5) ? bias.as<const float>() : nullptr, codes.n});
+  const std::size_t rows = static_cast<std::size_t>(x.count()) / codes.form.k, blocks = codes.form.blocks();
+  std::vector<std::int8_t> q(rows * codes.form.row_bytes());
+  std::vector<float> scales(rows * blocks);
+  std::vector<std::int32_t> sums(rows * blocks);
+  const kernels::BlocksRows bytes{q.data(), scales.data(), sums.data()};
+  kernel.quantize(bytes, x.as<const float>(), rows, codes.form);
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  kernel.run({codes.form, rows, codes.n, bytes, packed.data(), y.as<float>(), static_cast<std::ptrdiff_t>(codes.n),
+              -kInfinity, kInfinity});
+}
+
 void run(const Call &call, std::span<Tensor> outputs) {
+  if (multiplies_bytes(call)) return multiply_bytes(call, outputs[0]);
   const int order[] = {1, 0};
   const Tensor weights =
       (has_real_zeros(call) || call.in(4) ? real_weights(call) : dequantize(nbits_weights(call))).permute(order);
@@ -141,6 +166,38 @@ Tensor nbits_weights(const Call &call) {
   } catch (const Error &e) {
     fail(e.status(), kName, ": ", e.what());
   }
+}
+
+bool asks_for_bytes(const Attrs &attrs) {
+  constexpr std::int64_t kBytes = 4;
+  return attrs.get_int("accuracy_level", 0) == kBytes;
+}
+
+bool multiplies_bytes(const Call &call) {
+  return asks_for_bytes(call.attrs) && !call.in(4) && !has_real_zeros(call) &&
+         std::min(layout_of(call).k, layout_of(call).block) <= static_cast<std::int64_t>(kernels::kMostInBlock);
+}
+
+kernels::BlocksForm nbits_form(const Call &call) {
+  const Layout l = layout_of(call);
+  const std::vector<std::int64_t> zeros = zeros_of(call, l);
+  const bool any = std::any_of(zeros.begin(), zeros.end(), [&](std::int64_t z) { return z != 1 << (l.bits - 1); });
+  return {static_cast<std::size_t>(l.k), static_cast<std::size_t>(std::min(l.k, l.block)), l.bits == 8 ? 8 : 4, any};
+}
+
+NBitsCodes nbits_codes(const Call &call) {
+  const Layout l = layout_of(call);
+  check_weights(call, l);
+  NBitsCodes codes{nbits_form(call), static_cast<std::size_t>(l.n), {}, {}, float_values(*call.in(2), "scales")};
+  const int middle = 1 << (l.bits - 1);
+  const auto around_zero = [&](auto code) { return static_cast<std::int8_t>(static_cast<int>(code) - middle); };
+  const Tensor q = codes_of(call, l);
+  codes.q.resize(static_cast<std::size_t>(q.count()));
+  std::transform(q.as<const std::uint8_t>(), q.as<const std::uint8_t>() + q.count(), codes.q.begin(), around_zero);
+  const std::vector<std::int64_t> zeros = zeros_of(call, l);
+  codes.zeros.resize(zeros.size());
+  std::transform(zeros.begin(), zeros.end(), codes.zeros.begin(), around_zero);
+  return codes;
 }
 
 const OpDef kMatMulNBits{.name = kName,

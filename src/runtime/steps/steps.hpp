@@ -10,6 +10,7 @@
 #include "base/cpu.hpp"
 #include "base/requantize.hpp"
 #include "graph/graph.hpp"
+#include "kernels/gemm_blocks/gemm_blocks.hpp"
 #include "ops/common/dynamic_quantizer.hpp"
 #include "ops/common/window.hpp"
 #include "runtime/step.hpp"
@@ -90,6 +91,16 @@ struct CodedWeights {
 bool stays_coded(const CodedWeights &w, Isa isa);
 StepPtr make_coded_gemm(const Edge &x, const Edge &y, std::size_t rows, const CodedWeights &w, const ops::Clamp &clamp,
                         Isa isa, const PackCache &cache);
+
+/// Floats [rows][k], and what they come to as int8 with a scale for each block of a row.
+struct BlocksOperand {
+  SlotId real, q, scales, sums;  ///< of kernels::BlocksRows
+  std::size_t rows;
+};
+StepPtr make_block_quantize(const BlocksOperand &x, const kernels::BlocksForm &form, Isa isa);
+/// MatMulNBits of these, whose inputs from 1 on are constants.
+StepPtr make_block_product(const BlocksOperand &x, const Edge &y, const ops::Call &constants, const ops::Clamp &clamp,
+                           Isa isa, const PackCache &cache);
 
 /// Matrices [..., M, K] by [..., K, N] of floats, under any strides, but those of a row of the left one lie side by side.
 StepPtr make_real_matmul(const Edge &a, const Edge &b, const Edge &y, const ops::Clamp &clamp, Isa isa);
