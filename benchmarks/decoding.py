@@ -4,11 +4,12 @@ token with a past of 512.
 
 The decoder takes the past as inputs and gives the keys and values of its token, which the caller keeps. Both engines run
 the same file, in which weights are MatMulNBits with random codes as ONNX Runtime's quantizer lays them out (blocks of 32
-for 4 bits, of 128 for 8). `ort` is ONNX Runtime with accuracy_level 0, floats as ours; `ort_level4` may
-bring activations to 8 bits. `float` and `ort_float` run the floats for which the codes stand. All take turns in one
-process; with one thread the clock is CPU time. `read_gbs` is how fast the same process reads memory, and `copy_gbs` how
-fast it copies, bytes read and bytes written; `share` is the part of `read_gbs` at which our session passes over the
-weights that it holds. `ratio` is the time of `ort` by ours, `ratio_level4` that of `ort_level4`.
+for 4 bits, of 128 for 8). `qtensor` and `ort`, which is ONNX Runtime, have accuracy_level 0, floats; `qtensor_level4` and
+`ort_level4` bring activations to 8 bits. `float` and `ort_float` run the floats for which the codes stand. All take turns
+in one process; with one thread the clock is CPU time. `read_gbs` is how fast the same process reads memory, and
+`copy_gbs` how fast it copies, bytes read and bytes written; `share` and `share_level4` are the parts of `read_gbs` at
+which our sessions pass over the weights that they hold. `ratio` is the time of `ort` by that of `qtensor`,
+`ratio_level4` that of `ort_level4` by that of `qtensor_level4`.
 
 Run again with:  $(benchmarks/peers/make-venv)/bin/python benchmarks/decoding.py --python build/release/python --csv decoding.csv --page docs/transformers.md
 """
@@ -35,8 +36,8 @@ PRODUCTS = [(rows, k, n) for k, n in ((4096, 4096), (2048, 8192)) for rows in (1
 DECODERS = [(1024, 8), (2048, 4)]  # hidden size, layers
 MARKERS = ("<!-- decoding from the csv -->\n", "<!-- end of the decoding -->\n")
 FIELDS = (
-    "network", "rows", "bits", "threads", "qtensor_ms", "ort_ms", "ort_level4_ms", "float_ms", "ort_float_ms", "ratio", "ratio_level4",
-    "weights_mib", "float_weights_mib", "gbs", "read_gbs", "copy_gbs", "share", "cpu", "peers",
+    "network", "rows", "bits", "threads", "qtensor_ms", "ort_ms", "qtensor_level4_ms", "ort_level4_ms", "float_ms", "ort_float_ms", "ratio",
+    "ratio_level4", "weights_mib", "float_weights_mib", "gbs", "gbs_level4", "read_gbs", "copy_gbs", "share", "share_level4", "cpu", "peers",
 )  # fmt: skip
 
 
@@ -138,10 +139,10 @@ def measure(make, bits, threads, arguments, moved, folder):
 
     clock = time.process_time if threads == 1 else time.perf_counter
     files = {name: make(*form).save(folder / f"{name}.onnx") for name, form in {"ort": (bits, 0), "ort_level4": (bits, 4), "ort_float": (32, 0)}.items()}
+    sources = {"qtensor": files["ort"], "qtensor_level4": files["ort_level4"], "float": files["ort_float"]}
     if bits == 8 and not arguments.slow:
         del files["ort"]  # a second for each product
     peers = {name: peer_lib.ort_session(path, threads) for name, path in files.items()}
-    sources = {"qtensor": files["ort_level4"], "float": files["ort_float"]}
     ours = {name: qtensor.Session(qtensor.Model.load(str(path)), {"threads": threads}) for name, path in sources.items()}
     random = np.random.default_rng(1)
     inputs = {x.name: random.standard_normal(x.shape, np.float32) for x in peers["ort_float"].get_inputs()}
@@ -152,28 +153,31 @@ def measure(make, bits, threads, arguments, moved, folder):
     taken = peer_lib.take_turns({name: turn_of(call, arguments.seconds, clock) for name, call in calls.items()}, arguments.rounds)
     ms = {name: statistics.median(values) for name, values in taken.items()}
     row = {f"{name}_ms": f"{ms[name]:.3f}" for name in (*ours, *peers)}
-    for name, ratio in (("ort", "ratio"), ("ort_level4", "ratio_level4")):
-        if name in taken:
-            row[ratio] = f"{statistics.median(b / a for a, b in zip(taken['qtensor'], taken[name])):.2f}"
+    for level in ("", "_level4"):
+        if f"ort{level}" in taken:
+            pairs = zip(taken[f"qtensor{level}"], taken[f"ort{level}"])
+            row[f"ratio{level}"] = f"{statistics.median(b / a for a, b in pairs):.2f}"
     held = {name: session.profile(values)["weights_bytes"] for name, session in ours.items()}
     speed = {name: size / ms[name] / 1e6 for name, (_, size) in moved.items()}
-    gbs = held["qtensor"] / ms["qtensor"] / 1e6
+    for level in ("", "_level4"):
+        gbs = held[f"qtensor{level}"] / ms[f"qtensor{level}"] / 1e6
+        row |= {f"gbs{level}": f"{gbs:.1f}", f"share{level}": f"{100 * gbs / speed['read']:.0f}"}
     return row | {
-        "weights_mib": f"{held['qtensor'] / 2**20:.1f}", "float_weights_mib": f"{held['float'] / 2**20:.1f}", "gbs": f"{gbs:.1f}",
-        "read_gbs": f"{speed['read']:.1f}", "copy_gbs": f"{speed['copy']:.1f}", "share": f"{100 * gbs / speed['read']:.0f}",
+        "weights_mib": f"{held['qtensor'] / 2**20:.1f}", "float_weights_mib": f"{held['float'] / 2**20:.1f}",
+        "read_gbs": f"{speed['read']:.1f}", "copy_gbs": f"{speed['copy']:.1f}",
     }  # fmt: skip
 
 
 def page(rows):
-    shown = {"qtensor": "qtensor", "ort": "ONNX Runtime", "ort_level4": "ONNX Runtime, level 4", "float": "qtensor, float"}
-    lines = [
-        f"| ms | bits | rows | {' | '.join(shown.values())} | ratio | level 4 | MiB | float: MiB | GB/s | of reading, % |",
-        "|---" * (len(shown) + 9) + "|",
-    ]
+    shown = {
+        "qtensor_ms": "qtensor", "ort_ms": "ONNX Runtime", "ratio": "ratio", "qtensor_level4_ms": "qtensor, level 4",
+        "ort_level4_ms": "ONNX Runtime, level 4", "ratio_level4": "ratio", "float_ms": "qtensor, float", "weights_mib": "MiB",
+        "float_weights_mib": "float: MiB", "share": "of reading, %", "share_level4": "level 4, %",
+    }  # fmt: skip
+    lines = [f"| ms | bits | rows | {' | '.join(shown.values())} |", "|---" * (len(shown) + 3) + "|"]
     for row in rows:
-        cells = [row.get(f"{engine}_ms", "") for engine in shown]
-        rest = [row.get(name, "") for name in ("ratio", "ratio_level4", "weights_mib", "float_weights_mib", "gbs", "share")]
-        lines.append("| " + " | ".join([row["network"], str(row["bits"]), str(row["rows"]), *cells, *rest]) + " |")
+        cells = [row.get(name, "") for name in shown]
+        lines.append("| " + " | ".join([row["network"], str(row["bits"]), str(row["rows"]), *cells]) + " |")
     return f"{rows[0]['cpu']}; {rows[0]['peers']}.\n\n" + "\n".join(lines) + "\n"
 
 

@@ -52,19 +52,8 @@ void run_form(const BlocksArgs &args) {
     const std::size_t end = j + kColumns < args.n ? j + kColumns : args.n;
     std::size_t i = 0;
     for (; i + kMr <= args.m; i += kMr) T::template rows<kMr, 2>(args, i, j, end);
-    switch (args.m - i) {
-      case 1:
-        T::template rows<1, 4>(args, i, j, end);
-        break;
-      case 2:
-        T::template rows<2, 4>(args, i, j, end);
-        break;
-      case 3:
-        T::template rows<3, 2>(args, i, j, end);
-        break;
-      default:
-        break;
-    }
+    for (; i + 2 <= args.m; i += 2) T::template rows<2, 4>(args, i, j, end);
+    for (; i < args.m; ++i) T::template rows<1, 4>(args, i, j, end);
   }
 }
 

@@ -110,16 +110,19 @@ struct BlocksTiles {
     });
   }
 
-  /// Columns [begin, end) of mr rows, np panels at a time.
+  /// Columns [begin, end) of mr rows, np panels at a time, and what is left of them one row and panel at a time.
   template <int mr, int np>
   static void rows(const BlocksArgs &args, std::size_t first, std::size_t begin, std::size_t end) {
     const std::size_t panel_bytes = Layout(args.form).panel_bytes();
     float *y = args.y + static_cast<std::ptrdiff_t>(first) * args.ldy;
     const char *packed = static_cast<const char *>(args.packed);
     std::size_t j = begin;
-    for (; np > 1 && j + (np - 1) * kNr < end; j += np * kNr)
+    for (; j + (np - 1) * kNr < end; j += np * kNr)
       tile<mr, np>(args, packed + j / kNr * panel_bytes, panel_bytes, first, y + j, end - j);
-    for (; j < end; j += kNr) tile<mr, 1>(args, packed + j / kNr * panel_bytes, panel_bytes, first, y + j, end - j);
+    for (; j < end; j += kNr)
+      for (std::size_t r = 0; r < mr; ++r)
+        tile<1, 1>(args, packed + j / kNr * panel_bytes, panel_bytes, first + r,
+                   y + static_cast<std::ptrdiff_t>(r) * args.ldy + j, end - j);
   }
 };
 

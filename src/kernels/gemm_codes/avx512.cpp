@@ -52,8 +52,8 @@ struct Codes {
     return _mm512_cvtepi32_ps(_mm512_slli_epi32(q, 28));
   }
 
-  /// Of the element whose lowest bit is bit `at`. With its own highest bit flipped it is as much larger than 0 as it
-  /// was than the least one.
+  /// The element whose lowest bit is bit `at`. With its own highest bit flipped it is as much larger than 0 as it was
+  /// than the least one.
   template <int at>
   static __m512 significand(__m512i words) {
     constexpr int exponent = kSignificand - at + 32 - bits;
@@ -143,7 +143,7 @@ void tile(const CodesArgs &args, const char *panel, std::size_t panel_bytes, con
   });
 }
 
-/// All columns of mr rows, np panels at a time.
+/// All columns of mr rows, np panels at a time, and what is left of them one row and panel at a time.
 template <class Code, int mr, int np>
 void rows(const CodesArgs &args, std::size_t first, std::size_t begin, std::size_t end) {
   const std::size_t panel_bytes = Layout(args.form).panel_bytes();
@@ -151,9 +151,12 @@ void rows(const CodesArgs &args, std::size_t first, std::size_t begin, std::size
   float *y = args.y + static_cast<std::ptrdiff_t>(first) * args.ldy;
   const char *packed = static_cast<const char *>(args.packed);
   std::size_t j = begin;
-  for (; np > 1 && j + (np - 1) * kNr < end; j += np * kNr)
+  for (; j + (np - 1) * kNr < end; j += np * kNr)
     tile<Code, mr, np>(args, packed + j / kNr * panel_bytes, panel_bytes, a, y + j, end - j);
-  for (; j < end; j += kNr) tile<Code, mr, 1>(args, packed + j / kNr * panel_bytes, panel_bytes, a, y + j, end - j);
+  for (; j < end; j += kNr)
+    for (int r = 0; r < mr; ++r)
+      tile<Code, 1, 1>(args, packed + j / kNr * panel_bytes, panel_bytes, a + r * args.lda, y + r * args.ldy + j,
+                       end - j);
 }
 
 template <class Code>
@@ -164,31 +167,9 @@ void run_codes(const CodesArgs &args) {
     const std::size_t end = j + kColumns < args.n ? j + kColumns : args.n;
     std::size_t i = 0;
     for (; i + kMr <= args.m; i += kMr) rows<Code, kMr, 1>(args, i, j, end);
-    switch (args.m - i) {
-      case 1:
-        rows<Code, 1, 4>(args, i, j, end);
-        break;
-      case 2:
-        rows<Code, 2, 4>(args, i, j, end);
-        break;
-      case 3:
-        rows<Code, 3, 4>(args, i, j, end);
-        break;
-      case 4:
-        rows<Code, 4, 4>(args, i, j, end);
-        break;
-      case 5:
-        rows<Code, 5, 1>(args, i, j, end);
-        break;
-      case 6:
-        rows<Code, 6, 1>(args, i, j, end);
-        break;
-      case 7:
-        rows<Code, 7, 1>(args, i, j, end);
-        break;
-      default:
-        break;
-    }
+    for (; i + 4 <= args.m; i += 4) rows<Code, 4, 4>(args, i, j, end);
+    for (; i + 2 <= args.m; i += 2) rows<Code, 2, 4>(args, i, j, end);
+    for (; i < args.m; ++i) rows<Code, 1, 4>(args, i, j, end);
   }
 }
 

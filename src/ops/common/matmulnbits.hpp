@@ -18,7 +18,7 @@ bool asks_for_bytes(const Attrs &attrs);
 /// scale of the block in which it lies, and zero points are integers.
 bool multiplies_bytes(const Call &call);
 
-/// Of such a node.
+/// What such a node multiplies by.
 struct NBitsCodes {
   kernels::BlocksForm form;
   std::size_t n;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MatMulNBits with accuracy_level 4: sessions give the bits of the operator, whatever computes them.
+#include "onnx/onnx.hpp"
 #include "ops/op.hpp"
 #include "support.hpp"
 
@@ -134,12 +135,26 @@ void test_computed_weights(void **) {
   expect_equal(runtime::Session(g, {}).run(inputs)[0], by_operator(p, c, x), "computed scales");
 }
 
+/// Files keep the level, and every engine gives the bits.
+void test_files(void **) {
+  std::mt19937 random(7);
+  const Product p{96, 24, 4, 32, true, true};
+  const Constants c(p, random);
+  const Tensor x = test::random({3, p.k}, -1, 1, 6), want = by_operator(p, c, x);
+  const Tensor *inputs[] = {&x};
+  const std::string file = onnx::serialize(network(p, c, c, x.shape()), {21});
+  const graph::Graph g = onnx::parse(std::as_bytes(std::span(file)), {});
+  assert_int_equal(node_named(g, "first").attrs.get_int("accuracy_level", 0), 4);
+  for (const auto engine : {runtime::Engine::native, runtime::Engine::reference})
+    expect_equal(runtime::Session(g, {engine, 1}).run(inputs)[0], want, "a file");
+}
+
 }  // namespace
 }  // namespace qtn::test
 
 int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {cmocka_unit_test(test_bits), cmocka_unit_test(test_rows), cmocka_unit_test(test_levels),
-                              cmocka_unit_test(test_computed_weights)};
+                              cmocka_unit_test(test_computed_weights), cmocka_unit_test(test_files)};
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
