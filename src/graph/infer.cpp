@@ -31,20 +31,21 @@ PartlyInferred infer_partly(const Graph &g, std::span<const ops::TensorType> inp
     fail(QTN_EINVAL, "model takes ", g.inputs.size(), " inputs, not ", inputs.size());
   std::vector<Tensor> known(g.values.size());
   std::vector<bool> is_known(g.values.size(), false);
-  const auto learn = [&](ValueId v, Tensor t) {
-    known[static_cast<std::size_t>(v)] = std::move(t);
+  // What is on a grid is computed by runs: in integers it may round otherwise than floats do on their way to the grid.
+  const auto learn = [&](ValueId v, const Tensor &t, qdtype dtype) {
+    known[static_cast<std::size_t>(v)] = t.has_data() && !g.value(v).quantizer ? t : Tensor::meta(dtype, t.shape());
     is_known[static_cast<std::size_t>(v)] = true;
   };
   for (std::size_t v = 0; v < g.values.size(); ++v) {
     const Value &value = g.values[v];
-    if (!value.is_constant()) continue;
-    learn(static_cast<ValueId>(v),
-          value.quantizer ? Tensor::meta(QTN_FLOAT32, value.constant.shape()) : value.constant);
+    if (value.is_constant())
+      learn(static_cast<ValueId>(v), value.constant, value.quantizer ? QTN_FLOAT32 : value.constant.dtype());
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) check_size(g.value(g.inputs[i]), inputs[i]);
   for (std::size_t i = 0; i < inputs.size(); ++i)
     learn(g.inputs[i],
-          i < values.size() && values[i].has_data() ? values[i] : Tensor::meta(inputs[i].dtype, inputs[i].shape));
+          i < values.size() && values[i].has_data() ? values[i] : Tensor::meta(inputs[i].dtype, inputs[i].shape),
+          inputs[i].dtype);
 
   // What follows from shapes alone is small, except for maps of the pixels of large inputs.
   FoldBudget budget(std::size_t{12} << 20);
@@ -74,7 +75,7 @@ PartlyInferred infer_partly(const Graph &g, std::span<const ops::TensorType> inp
       if (fold) results = ops::run_op(*node.op, call);
       for (std::size_t o = 0; o < node.outputs.size(); ++o)
         if (node.outputs[o] != kNoValue)
-          learn(node.outputs[o], fold ? results[o] : Tensor::meta(types[o].dtype, types[o].shape));
+          learn(node.outputs[o], fold ? results[o] : Tensor::meta(types[o].dtype, types[o].shape), types[o].dtype);
     } catch (const NotKnown &e) {
       if (result.stops.empty()) result.why = cat("node \"", node.name, "\": ", e.what());
       result.stops.push_back(n);
@@ -88,7 +89,7 @@ PartlyInferred infer_partly(const Graph &g, std::span<const ops::TensorType> inp
     if (is_known[v]) result.types[v] = {known[v].dtype(), known[v].shape()};
     if (g.values[v].is_constant())
       result.constants[v] = g.values[v].constant;
-    else if (known[v].has_data() && !g.values[v].quantizer)
+    else if (known[v].has_data())
       result.constants[v] = known[v];
   }
   return result;

@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "graph/budget.hpp"
 #include "onnx/qdq.hpp"
+#include "ops/custom.hpp"
 
 namespace qtn::onnx {
 
@@ -17,6 +18,9 @@ namespace {
 
 std::size_t at(ValueId v) { return static_cast<std::size_t>(v); }
 
+/// Registered operators are a program's to run, and bodies need a run.
+bool may_be_computed(const Node &node) { return !ops::as_custom(*node.op) && node.bodies.empty(); }
+
 bool is_pair(const Node &node) { return node.op == &ops::kQuantizeLinear || node.op == &ops::kDequantizeLinear; }
 
 /// By value: whether it follows from constants alone, without quantization on the way.
@@ -27,7 +31,7 @@ std::vector<bool> followers_of_constants(const graph::Graph &g) {
     const bool all =
         std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return v == kNoValue || follows[at(v)]; });
     for (const ValueId v : node.outputs)
-      if (v != kNoValue && all && !is_pair(node)) follows[at(v)] = true;
+      if (v != kNoValue && all && !is_pair(node) && may_be_computed(node)) follows[at(v)] = true;
   }
   return follows;
 }
@@ -38,8 +42,9 @@ std::vector<bool> makers_for_pairs(const graph::Graph &g) {
   std::vector<bool> wanted(g.values.size(), false), makers(g.nodes.size(), false);
   for (std::size_t n = g.nodes.size(); n-- > 0;) {
     const Node &node = g.nodes[n];
-    makers[n] = !is_pair(node) && std::any_of(node.outputs.begin(), node.outputs.end(),
-                                              [&](ValueId v) { return v != kNoValue && wanted[at(v)]; });
+    makers[n] = !is_pair(node) && may_be_computed(node) &&
+                std::any_of(node.outputs.begin(), node.outputs.end(),
+                            [&](ValueId v) { return v != kNoValue && wanted[at(v)]; });
     for (const ValueId v : node.inputs)
       if (v != kNoValue && follows[at(v)] && (makers[n] || is_pair(node))) wanted[at(v)] = true;
   }
@@ -51,10 +56,11 @@ void compute(graph::Graph &g, const Node &node, graph::FoldBudget &budget) {
   for (const ValueId v : node.inputs) operands.push_back(v == kNoValue ? nullptr : &g.value(v).constant);
   try {
     const ops::Call call{node.attrs, operands, node.outputs.size()};
-    if (!budget.take(node, operands, ops::infer_op(*node.op, call)))
+    if (node.op->make ? !budget.take(node, operands) : !budget.take(node, operands, ops::infer_op(*node.op, call)))
       fail(QTN_EUNSUPPORTED, "constants that quantization follows from take too much memory or time to compute");
     const std::vector<Tensor> results = ops::run_op(*node.op, call);
     for (std::size_t o = 0; o < results.size(); ++o) {
+      if (node.outputs[o] == kNoValue) continue;
       graph::Value &value = g.value(node.outputs[o]);
       value.constant = results[o].to_contiguous();
       value.dtype = results[o].dtype();

@@ -51,24 +51,29 @@ class Folder {
     return v != kNoValue && g_.value(v).is_constant() ? &g_.value(v).constant : nullptr;
   }
 
+  /// What a DequantizeLinear node has made of a constant is on a grid since.
+  static Tensor reals_of(const Tensor &constant) { return constant.quantized() ? dequantize(constant) : constant; }
+
   static ValueId input(const Node &node, std::size_t i) { return i < node.inputs.size() ? node.inputs[i] : kNoValue; }
 
   /// The quantizer that a node's scale, zero point and axis describe; nullptr where they describe more than a quantizer
   /// can. `dtype` is what follows without a zero point; `shape` is that of a constant being (de)quantized, nullptr for
   /// activations, which are quantized per tensor only.
   QuantizerPtr quantizer_of(const Node &node, qdtype dtype, const Shape *shape) const {
-    const Tensor *scale = constant_of(input(node, 1));
+    const Tensor *given_scale = constant_of(input(node, 1));
     const ValueId zero_id = input(node, 2);
-    const Tensor *zero = constant_of(zero_id);
-    if (!scale || (zero_id != kNoValue && !zero)) return nullptr;
-    if (scale->dtype() != QTN_FLOAT32)
-      refuse(QTN_EFORMAT, node, "its scale is ", dtype_name(scale->dtype()), ", not float32");
-    if (!shape && (scale->count() != 1 || node.attrs.get_int("block_size", 0) != 0)) return nullptr;
-    if (zero) dtype = zero->dtype();
+    const Tensor *given_zero = constant_of(zero_id);
+    if (!given_scale || (zero_id != kNoValue && !given_zero)) return nullptr;
+    const Tensor scale = reals_of(*given_scale), zero = given_zero ? reals_of(*given_zero) : Tensor();
+    if (scale.dtype() != QTN_FLOAT32)
+      refuse(QTN_EFORMAT, node, "its scale is ", dtype_name(scale.dtype()), ", not float32");
+    if (!shape && (scale.count() != 1 || node.attrs.get_int("block_size", 0) != 0)) return nullptr;
+    if (given_zero) dtype = zero.dtype();
     if (!is_quantizable(dtype))
       refuse(QTN_EUNSUPPORTED, node, "quantizes to ", dtype_name(dtype), ", which is not supported");
     try {
-      return ops::linear_quantizer(node.op->name, node.attrs, shape ? *shape : Shape{}, *scale, zero, dtype, numerics_);
+      return ops::linear_quantizer(node.op->name, node.attrs, shape ? *shape : Shape{}, scale,
+                                   given_zero ? &zero : nullptr, dtype, numerics_);
     } catch (const Error &e) {
       refuse(e.status() == QTN_ESHAPE ? QTN_ESHAPE : QTN_EFORMAT, node, e.what());
     }
@@ -82,7 +87,8 @@ class Folder {
   void dequantize_constant(std::size_t n) {
     const Node &node = g_.nodes[n];
     const Tensor *integers = constant_of(node.inputs[0]);
-    const QuantizerPtr q = integers ? quantizer_of(node, integers->dtype(), &integers->shape()) : nullptr;
+    const bool is_plain = integers && !integers->quantized();
+    const QuantizerPtr q = is_plain ? quantizer_of(node, integers->dtype(), &integers->shape()) : nullptr;
     if (!q) return;
     if (q->dtype() != integers->dtype())
       refuse(QTN_EFORMAT, node, "its input is ", dtype_name(integers->dtype()), ", its zero point ",
@@ -98,14 +104,16 @@ class Folder {
 
   void quantize_constant(std::size_t n, const Tensor &x) {
     const Node &node = g_.nodes[n];
-    if (x.dtype() != QTN_FLOAT32) refuse(QTN_EFORMAT, node, "its input is ", dtype_name(x.dtype()), ", not float32");
+    if (!x.quantized() && x.dtype() != QTN_FLOAT32)
+      refuse(QTN_EFORMAT, node, "its input is ", dtype_name(x.dtype()), ", not float32");
     const QuantizerPtr q = quantizer_of(node, default_dtype(node), &x.shape());
     if (!q) return;
-    if (!budget_.take(x.nbytes())) refuse(QTN_EUNSUPPORTED, node, "constants take too much memory to quantize");
+    if (!budget_.take(storage_nbytes(QTN_FLOAT32, x.count())))
+      refuse(QTN_EUNSUPPORTED, node, "constants take too much memory to quantize");
     graph::Value &value = g_.value(node.outputs[0]);
     value.dtype = q->dtype();
     value.shape = x.shape();
-    value.constant = qtn::quantize(x, q).with_quantizer(nullptr);
+    value.constant = qtn::quantize(reals_of(x), q).with_quantizer(nullptr);
     done_[n] = true;
   }
 
