@@ -157,9 +157,10 @@ class Expander {
     return same ? floats : Tensor();
   }
 
-  /// An Identity that only gives floats a grid.
+  /// An Identity that only gives floats a grid, all of it: grids of few bits come with a clamp.
   bool is_rounded_copy(const Node &node) const {
-    return node.op == &ops::kIdentity && g_.value(node.outputs[0]).quantizer && !uses_.is_output[at(node.outputs[0])];
+    return node.op == &ops::kIdentity && !node.clamp && g_.value(node.outputs[0]).quantizer &&
+           !uses_.is_output[at(node.outputs[0])];
   }
 
   /// from -> QuantizeLinear -> DequantizeLinear -> all that read v, which is made of `from` or is that.

@@ -74,7 +74,9 @@ class Opener {
            input(node, form.y_scale + 1) == kNoValue;
   }
 
+  /// What reads constants alone is computed once, in integers.
   bool opens(const Node &node, const QOperatorForm &form) const {
+    if (std::ranges::all_of(form.operands, [&](std::size_t i) { return is_constant(input(node, i)); })) return false;
     const bool grid = known(node, form.y_scale) && input(node, form.y_scale + 1) != kNoValue;
     if (!grid && !gives_floats(node, form)) return false;
     for (const std::size_t i : form.operands)

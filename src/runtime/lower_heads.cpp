@@ -61,13 +61,15 @@ void RealLowering::lower_heads(HeadAttention attention) {
 
 bool RealLowering::lower_real_heads() {
   if (output() == kNoValue) return false;
+  // Without keys, or features, there are no products.
+  for (std::size_t i = 0; i < 3; ++i)
+    if (input(i) != kNoValue && element_count(shape_of(input(i))) == 0) return false;
   return lower_onnx_attention() || lower_multi_head_attention() || lower_group_query_attention();
 }
 
 bool RealLowering::has_real_inputs(std::initializer_list<std::size_t> inputs) const {
-  return std::all_of(inputs.begin(), inputs.end(), [&](std::size_t i) {
-    return input(i) == kNoValue || is_real(input(i));
-  });
+  return std::all_of(inputs.begin(), inputs.end(),
+                     [&](std::size_t i) { return input(i) == kNoValue || is_real(input(i)); });
 }
 
 bool RealLowering::lower_onnx_attention() {

@@ -195,6 +195,9 @@ def convolutions():
          torch=lambda x, w, b: F.conv_transpose2d(x, w, b, (2, 3), (1, 0), (1, 2), 2), only="torch")  # fmt: skip
     case("ConvTranspose", "dilations", (1, 2, 3, 3), (2, 1, 2, 3), dilations=[3, 2], pads=[0, 1, 1, 0])
     case("ConvTranspose", "line", (2, 2, 5), (2, 3, 4), (3,), strides=[3])
+    case("ConvTranspose", "pointwise_shifted", (2, 2, 5), (2, 3, 1), (3,), dilations=[3], pads=[1, 1],
+         output_padding=[2],
+         torch=lambda x, w, b: F.conv_transpose1d(x, w, b, 1, 1, 2, dilation=3), only="torch")  # fmt: skip
 
 
 def products():

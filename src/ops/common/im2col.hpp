@@ -23,7 +23,8 @@ struct Convolution {
 
   /// 1x1 at stride 1 without padding: the input is the matrix of columns.
   bool pointwise() const {
-    return window.taps_count() == 1 && window.in == window.out && window.stride == Window::Dims{1, 1, 1};
+    return window.taps_count() == 1 && window.in == window.out && window.stride == Window::Dims{1, 1, 1} &&
+           window.pad_begin == Window::Dims{0, 0, 0};
   }
 };
 

@@ -37,7 +37,6 @@ const OpDef kSwiGLU{.name = "SwiGLU",
                     .max_outputs = 1,
                     .attrs = kAttrs,
                     .infer = infer,
-                    .run = run,
-                    .elementwise = true};
+                    .run = run};
 
 }  // namespace qtn::ops

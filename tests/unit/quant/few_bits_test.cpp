@@ -137,6 +137,23 @@ void files_keep_the_bits(void **) {
   }
 }
 
+/// The same of a value that is read as a float, too, and lies on its grid as a copy.
+void files_keep_the_bits_of_copies(void **) {
+  GraphBuilder b;
+  b.input("x", {1, 4, 3, 3})
+      .node("Neg", "neg", {"x"}, {"v"})
+      .conv("c", "v", "y", 4, 2)
+      .node("Sin", "sin", {"v"}, {"z"});
+  Prepared p = prepare(b.build({"y", "z"}), with_bits("onnx", 4));
+  calibrate_on(p, GraphBuilder::ramp({1, 4, 3, 3}));
+  const graph::Graph g = convert(p, nullptr);
+  const Tensor x = loud();
+  const std::vector<Tensor> want = graph::evaluate(g, std::span(&x, 1));
+  const std::string bytes = onnx::serialize(g, {});
+  const std::vector<Tensor> got = graph::evaluate(onnx::parse(std::as_bytes(std::span(bytes)), ""), std::span(&x, 1));
+  assert_true(float_values(got[0], "got") == float_values(want[0], "want"));
+}
+
 struct Width {
   std::int64_t bits;
   qdtype dtype;
@@ -345,6 +362,7 @@ int main() {
       cmocka_unit_test(a_bounded_function_fills_its_range),
       cmocka_unit_test(engines_agree),
       cmocka_unit_test(files_keep_the_bits),
+      cmocka_unit_test(files_keep_the_bits_of_copies),
       cmocka_unit_test(weights_have_the_narrowest_type),
       cmocka_unit_test(products_of_all_kinds),
       cmocka_unit_test(one_meaning_of_four_bits),
