@@ -2,6 +2,7 @@
 // Applying an operator: checks, shapes, memory, and the choice between integer and float meaning.
 #include "kernels/real/real.hpp"
 #include "ops/common/elementwise.hpp"
+#include "ops/common/empty.hpp"
 #include "ops/common/infer.hpp"
 #include "ops/custom.hpp"
 
@@ -178,6 +179,7 @@ Types infer_op(const OpDef &op, const Call &call) {
 }
 
 void run_into(const OpDef &op, const Call &call, std::span<Tensor> outputs) {
+  if (hold_nothing(outputs)) return;
   if (const Custom *custom = as_custom(op)) return custom->compute(call, outputs);
   const bool makes_narrow = !op.any_type && std::ranges::any_of(outputs, is_narrow);
   if (!makes_narrow && !reads_narrow(op, call)) return op.run(call, outputs);
@@ -200,8 +202,6 @@ std::vector<Tensor> run_op(const OpDef &op, const Call &call) {
   const Types types = infer_op(op, call);
   std::vector<Tensor> outputs;
   for (const TensorType &type : types) outputs.emplace_back(type.dtype, type.shape);
-  // An empty tensor may have other dimensions of any size.
-  if (std::ranges::all_of(outputs, [](const Tensor &t) { return t.count() == 0; })) return outputs;
   if (moves(op, call.attrs)) {
     run_into(op, call, outputs);
   } else {

@@ -50,8 +50,6 @@ class RunStep final : public OperatorStep {
     auto outputs = memory.list<Tensor>(refs_.outputs.size());
     std::ranges::transform(refs_.outputs, outputs.begin(),
                            [&](SlotId s) { return s == kNoSlot ? Tensor() : c.tensor(s); });
-    // An empty tensor may have other dimensions of any size.
-    if (std::ranges::all_of(writes, [&](SlotId s) { return c.tensor(s).count() == 0; })) return;
     run_named([&] { ops::run_into(*node_.op, {node_.attrs, operands(c, memory), outputs.size()}, outputs); });
     if (node_.clamp) ops::clamp_elements(outputs[0], *node_.clamp);
   }

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+
+#include "ops/common/empty.hpp"
 #include "train/steps/steps.hpp"
 
 namespace qtn::train {
@@ -35,6 +38,11 @@ class OperatorStep final : public Step {
   void forward(Scratch &scratch) override { ops::run_into(*node_.op, call(scratch), ys_); }
 
   void backward(std::span<const Tensor> dx, Scratch &scratch) override {
+    if (ops::hold_nothing(ys_)) {
+      for (const Tensor &d : dx)
+        if (d.has_data()) std::memset(d.data(), 0, d.nbytes());
+      return;
+    }
     node_.op->backward({call(scratch), ys_, dys_, scratch}, dx);
   }
 
