@@ -36,6 +36,7 @@ const std::map<std::string, const char *> kOperands = {
     {"CumSum", "xA"},
     {"DequantizeLinear", "qS?z"},
     {"Div", "xb"},
+    {"DynamicMatMul", "xm"},
     {"DynamicQuantizeMatMul", "xM?SZ?N"},
     {"Equal", "xb"},
     {"Expand", "xe"},
