@@ -120,7 +120,7 @@ void check(Random &random, const GemmBlocksKernel &kernel, const Size &size, con
   const std::size_t ldy = n + random.in<std::size_t>(0, 5);
   Guarded<float> y(m ? (m - 1) * ldy + n : 0);
   std::vector<float> want(y.size());
-  std::memset(want.data(), 0xA5, want.size() * sizeof(float));
+  if (!want.empty()) std::memset(want.data(), 0xA5, want.size() * sizeof(float));
   for (std::size_t i = 0; i < m; ++i)
     for (std::size_t j = 0; j < n; ++j) {
       float sum = biased ? b.bias[j] : 0.0f;
