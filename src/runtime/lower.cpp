@@ -204,6 +204,7 @@ class Lowering : RealLowering {
   }
 
   void lower_arithmetic() {
+    if (graph::has_quantized_run(*node_)) return lower_definition();
     const std::string_view op = node_->op->name;
     if (op == "Add" || op == "Sub" || op == "Mul") {
       const Binary kind = op == "Add" ? Binary::add : op == "Sub" ? Binary::sub : Binary::mul;
