@@ -11,7 +11,6 @@
 #include "onnx/own_functions.hpp"
 #include "onnx/tensor_proto.hpp"
 #include "ops/common/dynamic_quantizer.hpp"
-#include "ops/common/own_product.hpp"
 #include "ops/custom.hpp"
 
 namespace qtn::onnx {
@@ -221,8 +220,7 @@ void GraphReader::set_attributes(const NodeProto &proto, graph::Node &node) {
   for (const AttributeProto &attribute : proto.attributes) {
     if (attribute.graph && node.op && has_bodies(*node.op)) continue;
     const bool custom = node.op && ops::as_custom(*node.op);
-    if (!custom && (attribute.name == ops::kNumericsAttr || attribute.name == ops::kGranularityAttr ||
-                    attribute.name == ops::kCenteredAttr || attribute.name.starts_with('_')))
+    if (!custom && (ops::is_own_attr(attribute.name) || attribute.name.starts_with('_')))
       fail(QTN_EFORMAT, "has an attribute ", attribute.name, ", which is not ONNX's");
     Attr value = custom ? read_attribute_as_it_is(attribute, file_.folder) : read_attribute(attribute, file_.folder);
     if (auto *tensor = std::get_if<Tensor>(&value); tensor && !custom) *tensor = kept(std::move(*tensor));

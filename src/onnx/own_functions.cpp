@@ -8,7 +8,6 @@
 
 #include "base/error.hpp"
 #include "ops/common/dynamic_quantizer.hpp"
-#include "ops/common/own_product.hpp"
 
 namespace qtn::onnx {
 namespace {
@@ -72,8 +71,8 @@ constexpr Constant kRowConstants[] = {
     {"zero", 0}, {"one", 1}, {"highest", 255}, {"smallest", 0x1p-126f}  // below it, rows have scale 1
 };
 
-/// DynamicQuantizeLinear of each row: "last" is the axis.
-constexpr Step kRowSteps[] = {{"ReduceMin", "x last", "least"},
+/// What rows of x have to be divided by, for 255 integers: "last" is the axis.
+constexpr Step kRowRange[] = {{"ReduceMin", "x last", "least"},
                               {"ReduceMax", "x last", "most"},
                               {"Min", "least zero", "min"},
                               {"Max", "most zero", "max"},
@@ -83,8 +82,10 @@ constexpr Step kRowSteps[] = {{"ReduceMin", "x last", "least"},
                               {"Sub", "max min", "range"},
                               {"IsInf", "range", "is_wide"},
                               {"Div", "range highest", "range_step"},
-                              {"Where", "is_wide wide_step range_step", "step"},
-                              {"Less", "wide_step smallest", "is_flat"},
+                              {"Where", "is_wide wide_step range_step", "step"}};
+
+/// DynamicQuantizeLinear of each row, behind its range.
+constexpr Step kRowSteps[] = {{"Less", "wide_step smallest", "is_flat"},
                               {"Where", "is_flat one step", "y_scale"},
                               {"Div", "min y_scale", "steps_below"},
                               {"Neg", "steps_below", "exact_zero"},
@@ -100,28 +101,17 @@ constexpr Step kRowSteps[] = {{"ReduceMin", "x last", "least"},
 constexpr Constant kProductConstants[] = {
     {"zero", 0}, {"one", 1}, {"highest", 255}, {"highest_b", 127}, {"smallest", 0x1p-126f}};
 
-/// The formulas of ops/quantization/dynamicmatmul.cpp: "last" and "first" are the axes of columns and rows. No value is
+/// The formulas of ops/quantization/dynamicmatmul.cpp for x and b, behind the range of x: "last" and "first" are the axes of columns and rows. No value is
 /// named "centered_...": behind the name of one function that is what a value of the other is called where readers put
 /// bodies in the place of calls.
-constexpr Step kProductSteps[] = {{"ReduceMin", "a last", "least"},
-                                  {"ReduceMax", "a last", "most"},
-                                  {"Min", "least zero", "min"},
-                                  {"Max", "most zero", "max"},
-                                  {"Div", "max highest", "above"},
-                                  {"Div", "min highest", "below"},
-                                  {"Sub", "above below", "wide_step"},  // the difference of the ends may overflow
-                                  {"Sub", "max min", "range"},
-                                  {"IsInf", "range", "is_wide"},
-                                  {"Div", "range highest", "range_step"},
-                                  {"Where", "is_wide wide_step range_step", "a_step"},
-                                  {"Less", "a_step smallest", "a_is_flat"},
-                                  {"Where", "a_is_flat one a_step", "a_scale"},
+constexpr Step kProductSteps[] = {{"Less", "step smallest", "a_is_flat"},
+                                  {"Where", "a_is_flat one step", "a_scale"},
                                   {"Reciprocal", "a_scale", "a_inverse"},
                                   {"Mul", "min a_inverse", "steps_below"},
                                   {"Neg", "steps_below", "exact_zero"},
                                   {"Clip", "exact_zero zero highest", "inside_zero"},
                                   {"Round", "inside_zero", "a_zero"},
-                                  {"Mul", "a a_inverse", "a_steps"},
+                                  {"Mul", "x a_inverse", "a_steps"},
                                   {"Round", "a_steps", "a_rounded"},
                                   {"Add", "a_rounded a_zero", "a_moved"},
                                   {"Clip", "a_moved zero highest", "a_inside"},
@@ -160,41 +150,46 @@ struct Function {
 
 const std::vector<Function> &functions() {
   constexpr const char *kOnGrid = "y y_scale y_zero_point";
-  static const std::vector<Function> all = {
-      {"DynamicQuantizeLinear_fbgemm",
-       ops::kDynamicQuantizeLinear,
-       kTorchConstants,
-       {kTorchSteps},
-       "x",
-       kOnGrid,
-       false,
-       {Numerics::fbgemm}},
-      {"DynamicQuantizeLinear_qnnpack",
-       ops::kDynamicQuantizeLinear,
-       kTorchConstants,
-       {kTorchSteps},
-       "x",
-       kOnGrid,
-       false,
-       {Numerics::qnnpack}},
-      {"DynamicQuantizeLinear_row",
-       ops::kDynamicQuantizeLinear,
-       kRowConstants,
-       {kRowSteps},
-       "x",
-       kOnGrid,
-       true,
-       {.granularity = ops::Granularity::row}},
-      {"DynamicMatMul", ops::kDynamicMatMul, kProductConstants, {kDoNotCenter, kProductSteps}, "a b", "y", true},
-      {"DynamicMatMul_centered",
-       ops::kDynamicMatMul,
-       kProductConstants,
-       {kCenter, kProductSteps},
-       "a b",
-       "y",
-       true,
-       {},
-       true}};
+  static const std::vector<Function> all = {{"DynamicQuantizeLinear_fbgemm",
+                                             ops::kDynamicQuantizeLinear,
+                                             kTorchConstants,
+                                             {kTorchSteps},
+                                             "x",
+                                             kOnGrid,
+                                             false,
+                                             {Numerics::fbgemm}},
+                                            {"DynamicQuantizeLinear_qnnpack",
+                                             ops::kDynamicQuantizeLinear,
+                                             kTorchConstants,
+                                             {kTorchSteps},
+                                             "x",
+                                             kOnGrid,
+                                             false,
+                                             {Numerics::qnnpack}},
+                                            {"DynamicQuantizeLinear_row",
+                                             ops::kDynamicQuantizeLinear,
+                                             kRowConstants,
+                                             {kRowRange, kRowSteps},
+                                             "x",
+                                             kOnGrid,
+                                             true,
+                                             {.granularity = ops::Granularity::row}},
+                                            {"DynamicMatMul",
+                                             ops::kDynamicMatMul,
+                                             kProductConstants,
+                                             {kDoNotCenter, kRowRange, kProductSteps},
+                                             "x b",
+                                             "y",
+                                             true},
+                                            {"DynamicMatMul_centered",
+                                             ops::kDynamicMatMul,
+                                             kProductConstants,
+                                             {kCenter, kRowRange, kProductSteps},
+                                             "x b",
+                                             "y",
+                                             true,
+                                             {},
+                                             true}};
   return all;
 }
 

@@ -19,7 +19,6 @@
 #include "onnx/qdq.hpp"
 #include "onnx/tensor_proto.hpp"
 #include "ops/common/dynamic_quantizer.hpp"
-#include "ops/common/own_product.hpp"
 #include "ops/custom.hpp"
 #include "qtensor/version.h"
 
@@ -211,7 +210,7 @@ class Writer {
     const char *domain = function ? ops::kOwnDomain : node.op->domain;
     if (*domain) message.add_string(field::node::domain, domain);
     for (const auto &[name, value] : node.attrs)
-      if (custom || (name != ops::kNumericsAttr && name != ops::kGranularityAttr && name != ops::kCenteredAttr))
+      if (custom || !ops::is_own_attr(name))
         write_attribute(pbf_writer(message, field::node::attribute), *node.op, name, value);
     for (std::size_t i = 0; i < node.bodies.size(); ++i)
       write_body(pbf_writer(message, field::node::attribute), names, node, i);

@@ -7,7 +7,7 @@
 
 #include "core/shape.hpp"
 #include "graph/integer.hpp"
-#include "ops/common/own_product.hpp"
+#include "ops/common/dynamic_quantizer.hpp"
 
 namespace qtn::runtime {
 namespace {

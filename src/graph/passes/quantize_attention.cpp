@@ -8,12 +8,12 @@
 #include "graph/facts.hpp"
 #include "graph/integer.hpp"
 #include "graph/known_shapes.hpp"
-#include "ops/common/own_product.hpp"
+#include "ops/common/dynamic_quantizer.hpp"
 
 namespace qtn::graph {
 namespace {
 
-constexpr int kMostTerms = 8;            ///< between the products
+constexpr std::size_t kMostTerms = 4;    ///< between the products, which sessions run as one step
 constexpr std::int64_t kWorthIt = 8192;  ///< elements of the keys of a head: packing fewer takes what products save
 constexpr float kHides = -1000;          ///< what stands for a score from here down takes no part in a Softmax
 
@@ -31,7 +31,7 @@ class Attention {
       const Node *softmax = inner(node.inputs[0]);
       if (!softmax || !is_softmax(*softmax)) continue;
       Terms terms;
-      Node *scores = product_of(softmax->inputs[0], 0, terms);
+      Node *scores = product_of(softmax->inputs[0], terms);
       if (!scores) continue;
       const AttentionMode mode = std::min(mode_of_(node), mode_of_(*scores));
       if (mode == AttentionMode::in_float) continue;
@@ -81,7 +81,16 @@ class Attention {
     std::vector<ValueId> others{};  ///< operands that are not scores
   };
 
-  /// Whether some term is made of a matrix that hides keys from some queries, or of a comparison of places.
+  /// A matrix of tokens by tokens, which an input may hold.
+  bool is_square(ValueId v) const {
+    const Shape *shape = shapes_->of(v);
+    if (!shape || shape->size() < 2) return false;
+    const std::int64_t rows = (*shape)[shape->size() - 2], columns = shape->back();
+    return rows == columns && rows > 1;
+  }
+
+  /// Whether some term is made of a matrix that hides keys from some queries, or of a comparison of places. Asked after
+  /// is_large().
   bool separates_tokens(const Terms &terms) const {
     std::set<ValueId> seen;
     return std::ranges::any_of(terms.others, [&](ValueId v) { return separates_tokens(v, seen); });
@@ -91,7 +100,8 @@ class Attention {
     if (v == kNoValue || !seen.insert(v).second) return false;
     if (g_.value(v).is_constant()) return hides_some(g_.value(v).constant);
     const Node *node = maker(v);
-    if (!node || is_linear(*node)) return false;
+    if (!node) return is_square(v);
+    if (is_linear(*node)) return false;
     constexpr std::string_view kOfPlaces[] = {"Trilu", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"};
     return std::ranges::find(kOfPlaces, node->op->name) != std::end(kOfPlaces) ||
            std::ranges::any_of(node->inputs, [&](ValueId input) { return separates_tokens(input, seen); });
@@ -113,18 +123,18 @@ class Attention {
   }
 
   /// The product of two activations that v is made of by arithmetic on its elements.
-  Node *product_of(ValueId v, int depth, Terms &terms) const {
+  Node *product_of(ValueId v, Terms &terms) const {
     const Node *node = inner(v);
-    if (!node || depth > kMostTerms) return nullptr;
+    if (!node) return nullptr;
     if (is_product(*node)) return const_cast<Node *>(node);
     const std::string_view op = node->op->name;
-    if (op == "Reshape") return product_of(node->inputs[0], depth + 1, terms);
+    if (op == "Reshape") return product_of(node->inputs[0], terms);
     const bool where = op == "Where", scales = op == "Mul" || op == "Div";
     if (!where && !scales && op != "Add" && op != "Sub") return nullptr;
     for (const std::size_t i : {where ? 1 : 0, where ? 2 : 1}) {
       if (i == 1 && (op == "Div" || op == "Sub")) continue;
-      Node *found = product_of(node->inputs[i], depth + 1, terms);
-      if (!found) continue;
+      Node *found = product_of(node->inputs[i], terms);
+      if (!found || terms.others.size() == kMostTerms) continue;
       const ValueId other = node->inputs[where ? 3 - i : 1 - i];
       const std::optional<float> by = number(other);
       if (scales || where) terms.keep_rows = terms.keep_rows && by && (!where || *by <= kHides);

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The packed form of weights: panels of nr columns, each
-//
-//   bias[nr]                             float
-//   offset[blocks][nr]                   uint8, up to a line of cache; only where there are zero points
-//   for each block: scale[nr]            float
-//                   words[words][nr]     32 / bits elements of a column
-//
-// so that one row reads everything in order. Elements are unsigned, 2^(bits - 1) further up, which is the offset where
-// there are no zero points; with them, the offset is as much more. Byte j of a word of 4 bits has element j in its low
-// half and element 4 + j in its high one, each half then being what one instruction multiplies. Padding is zero.
+// The packed form of weights: WordPanels of unsigned elements, 2^(bits - 1) further up, which is the zero point where
+// there are none; with them, the zero point, uint8, is as much more. Byte j of a word of 4 bits has element j in its low
+// half and element 4 + j in its high one, each half then being what one instruction multiplies.
 #pragma once
 
 #include "kernels/gemm_blocks/gemm_blocks.hpp"
+#include "kernels/word_panels.hpp"
 
 namespace qtn::kernels {
 namespace {
@@ -20,42 +14,23 @@ namespace {
 constexpr int up_by(int bits) { return 1 << (bits - 1); }
 
 template <std::size_t nr>
-class BlocksPanels {
+class BlocksPanels : public WordPanels<nr, BlocksForm> {
+  using Base = WordPanels<nr, BlocksForm>;
+  using Base::form_, Base::per_word_;
+
  public:
-  explicit BlocksPanels(const BlocksForm &form) : form_(form), per_word_(32 / static_cast<std::size_t>(form.bits)) {}
-
-  static constexpr std::size_t offsets_at() { return nr * sizeof(float); }
-
-  std::size_t blocks_at() const {
-    const std::size_t offsets = form_.zeros ? form_.blocks() * nr : 0;
-    return offsets_at() + (offsets + kLine - 1) / kLine * kLine;
-  }
-
-  std::size_t words(std::size_t depth) const { return (depth + per_word_ - 1) / per_word_; }
-  std::size_t block_bytes(std::size_t depth) const { return nr * sizeof(float) * (1 + words(depth)); }
-
-  std::size_t panel_bytes() const {
-    const std::size_t last = form_.k % form_.block;
-    return blocks_at() + form_.k / form_.block * block_bytes(form_.block) + (last ? block_bytes(last) : 0);
-  }
-
-  std::size_t packed_bytes(std::size_t n) const { return (n + nr - 1) / nr * panel_bytes(); }
+  using Base::Base, Base::blocks_at, Base::block_bytes, Base::zeros_at;
 
   void pack(void *packed, const BlocksWeights &from) const {
-    char *panel = static_cast<char *>(packed);
-    for (std::size_t j = 0; j < from.n; j += nr, panel += panel_bytes()) {
-      __builtin_memset(panel, 0, panel_bytes());
-      for (std::size_t c = 0; c < nr && j + c < from.n; ++c) pack_column(panel, c, from, j + c);
-    }
+    Base::each_column(packed, from.n,
+                      [&](char *panel, std::size_t c, std::size_t j) { pack_column(panel, c, from, j); });
   }
 
  private:
-  static constexpr std::size_t kLine = 64;
-
   void pack_column(char *panel, std::size_t c, const BlocksWeights &from, std::size_t j) const {
     const std::size_t blocks = form_.blocks();
     if (from.bias) reinterpret_cast<float *>(panel)[c] = from.bias[j];
-    auto *offsets = reinterpret_cast<std::uint8_t *>(panel + offsets_at());
+    auto *offsets = reinterpret_cast<std::uint8_t *>(panel + zeros_at());
     char *block = panel + blocks_at();
     const std::int8_t *q = from.q + j * form_.k;
     for (std::size_t b = 0; b < blocks; ++b) {
@@ -70,9 +45,6 @@ class BlocksPanels {
   }
 
   std::size_t bit_of(std::size_t i) const { return form_.bits == 8 ? 8 * i : i < 4 ? 8 * i : 8 * (i - 4) + 4; }
-
-  BlocksForm form_;
-  std::size_t per_word_;
 };
 
 }  // namespace

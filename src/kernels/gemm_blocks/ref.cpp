@@ -69,7 +69,7 @@ void run(const BlocksArgs &args) {
     const char *panel = static_cast<const char *>(args.packed);
     for (std::size_t j = 0; j < args.n; ++j, panel += layout.panel_bytes()) {
       float y = *reinterpret_cast<const float *>(panel);
-      const auto *offsets = reinterpret_cast<const std::uint8_t *>(panel + Layout::offsets_at());
+      const auto *offsets = reinterpret_cast<const std::uint8_t *>(panel + Layout::zeros_at());
       const char *block = panel + layout.blocks_at();
       for (std::size_t b = 0; b < blocks; block += layout.block_bytes(form.depth(b)), ++b) {
         const auto *scale = reinterpret_cast<const float *>(block);

@@ -65,7 +65,7 @@ struct BlocksTiles {
       Integers acc[mr][nv];
       if constexpr (zeros) {
         unroll<nv>([&](auto c) {
-          const char *offsets = base[c / V::kVectors] + Layout::offsets_at() + b * kNr + kLanes * (c % V::kVectors);
+          const char *offsets = base[c / V::kVectors] + Layout::zeros_at() + b * kNr + kLanes * (c % V::kVectors);
           const Integers offset = V::bytes(offsets);
           unroll<mr>([&](auto r) {
             acc[r][c] = V::product(offset, V::all(-sum[r * blocks + b]));

@@ -101,6 +101,10 @@ Granularity parse_granularity(const std::string &name) {
   fail(QTN_EINVAL, "granularity is \"tensor\" or \"row\", not \"", name, '"');
 }
 
+bool is_own_attr(std::string_view name) {
+  return name == kNumericsAttr || name == kGranularityAttr || name == kCenteredAttr;
+}
+
 OwnGrid own_grid(const char *who, const Attrs &attrs) {
   const OwnGrid grid{parse_numerics(attrs.get_string(kNumericsAttr, "onnx")),
                      parse_granularity(attrs.get_string(kGranularityAttr, "tensor"))};

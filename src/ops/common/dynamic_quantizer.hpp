@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "core/attrs.hpp"
 #include "core/tensor.hpp"
@@ -24,6 +25,13 @@ struct OwnGrid {
 /// Attributes of theirs that ONNX lacks: they say whose grid x gets. In files a function says it.
 inline constexpr const char *kNumericsAttr = "numerics", *kGranularityAttr = "granularity";
 inline constexpr AttrSpec kDynamicAttrs[] = {{kNumericsAttr, AttrSpec::kString}, {kGranularityAttr, AttrSpec::kString}};
+
+/// Whether the mean of each row of b of DynamicMatMul is taken off it first. That changes all elements of a row of the
+/// product by the same number, of which Softmax takes no notice, and leaves b the bits that its elements differ in.
+inline constexpr const char *kCenteredAttr = "centered";
+
+/// Whether functions say in files what the attribute says.
+bool is_own_attr(std::string_view name);
 
 /// What the attributes say: onnx per tensor unless they do. Throws QTN_EINVAL and QTN_EUNSUPPORTED on what does not
 /// exist; `who` begins the message.

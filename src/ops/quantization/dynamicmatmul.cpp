@@ -3,10 +3,11 @@
 // that it gives itself: uint8 on the left, int8 around 0 on the right. Attention is made of two of these.
 #include <numeric>
 
-#include "base/parallel.hpp"
+#include "kernels/kernel.hpp"
 #include "kernels/rows/rows.hpp"
+#include "ops/common/dynamic_quantizer.hpp"
+#include "ops/common/integer_linear.hpp"
 #include "ops/common/matrix_product.hpp"
-#include "ops/common/own_product.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -23,9 +24,8 @@ Types infer(const Call &call) {
 }
 
 struct Columns {
-  std::vector<std::int8_t> q;  ///< [k][n]
+  std::vector<std::int8_t> q;  ///< [n][k]
   std::vector<float> scales;
-  std::vector<std::int32_t> sums;
 };
 
 Columns columns_of(const float *b, std::size_t k, std::size_t n, bool centered) {
@@ -39,29 +39,40 @@ Columns columns_of(const float *b, std::size_t k, std::size_t n, bool centered) 
     }
     b = moved.data();
   }
-  Columns columns{std::vector<std::int8_t>(k * n), std::vector<float>(n), std::vector<std::int32_t>(n)};
-  kernels::rows_kernel().column_bytes(
-      {b, static_cast<std::ptrdiff_t>(n), k, n, columns.q.data(), columns.scales.data()});
+  std::vector<std::int8_t> rows(k * n);
+  Columns columns{std::vector<std::int8_t>(k * n), std::vector<float>(n)};
+  kernels::rows_kernel().column_bytes({b, static_cast<std::ptrdiff_t>(n), k, n, rows.data(), columns.scales.data()});
   for (std::size_t i = 0; i < k; ++i)
-    for (std::size_t j = 0; j < n; ++j) columns.sums[j] += columns.q[i * n + j];
+    for (std::size_t j = 0; j < n; ++j) columns.q[j * k + i] = rows[i * n + j];
   return columns;
 }
 
 void multiply(const float *a, const Columns &b, const MatrixProduct &p, float *y) {
   const auto m = static_cast<std::size_t>(p.m), n = static_cast<std::size_t>(p.n), k = static_cast<std::size_t>(p.k);
   std::vector<std::uint8_t> q(m * k);
-  std::vector<float> scales(m);
-  std::vector<std::int32_t> zeros(m), sums(n);
+  std::vector<float> scales(m), multipliers(n);
+  std::vector<std::int32_t> zeros(m);
   kernels::rows_kernel().row_bytes(
       {a, static_cast<std::ptrdiff_t>(k), m, k, nullptr, q.data(), scales.data(), zeros.data(), nullptr});
-  for (std::size_t i = 0; i < m; ++i, y += n) {
-    for (std::size_t j = 0; j < n; ++j) sums[j] = -zeros[i] * b.sums[j];
-    for (std::size_t c = 0; c < k; ++c) {
-      const std::int32_t left = q[i * k + c];
-      const std::int8_t *right = &b.q[c * n];
-      for (std::size_t j = 0; j < n; ++j) sums[j] += left * right[j];
-    }
-    for (std::size_t j = 0; j < n; ++j) y[j] = static_cast<float>(sums[j]) * (scales[i] * b.scales[j]);
+  const kernels::DotKernel &dot = kernels::choose(kernels::dot_kernels(), isa());
+  for (std::size_t i = 0; i < m; ++i) {
+    for (std::size_t j = 0; j < n; ++j) multipliers[j] = scales[i] * b.scales[j];
+    multiply_columns(dot, {.m = 1,
+                           .n = n,
+                           .k = k,
+                           .x = &q[i * k],
+                           .ldx = p.k,
+                           .w = b.q.data(),
+                           .ldw = p.k,
+                           .signed_w = true,
+                           .zx = zeros[i],
+                           .zw = nullptr,
+                           .x_sum = nullptr,
+                           .bias = nullptr,
+                           .multiplier = multipliers.data(),
+                           .addend = nullptr,
+                           .y = y + i * n,
+                           .ldy = p.n});
   }
 }
 
@@ -70,7 +81,6 @@ void run(const Call &call, std::span<Tensor> outputs) {
   const bool centered = call.attrs.get_int(kCenteredAttr, 0) != 0;
   const float *a = call.in(0)->as<const float>(), *b = call.in(1)->as<const float>();
   auto *y = outputs[0].as<float>();
-  if (outputs[0].count() == 0) return;
   if (p.k == 0) return static_cast<void>(std::fill_n(y, outputs[0].count(), 0.0f));
   for_batches(p, [&](std::int64_t i, std::int64_t a_at, std::int64_t b_at) {
     const Columns columns =

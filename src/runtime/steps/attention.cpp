@@ -50,7 +50,7 @@ float exact_inverse(float x) {
 class AttentionStep final : public Step {
  public:
   AttentionStep(const Edge &q, const Edge &k, const Edge &v, const Edge &y, std::vector<ScoreTerm> terms,
-                std::unique_ptr<const AttentionProducts> products, Isa isa)
+                std::unique_ptr<AttentionProducts> products, Isa isa)
       : products_(std::move(products)),
         pointwise_(kernels::choose(kernels::pointwise_kernels(), isa)),
         batch_(leading_axes(y.form.shape)),
@@ -80,13 +80,14 @@ class AttentionStep final : public Step {
     sizes_.row = gaps ? round_up(sizes_.keys, kLine) : sizes_.keys;
     const std::size_t at_once = products_->rows_at_once(), fit = kScoreBytes / sizeof(float) / sizes_.row;
     sizes_.block = std::clamp<std::size_t>(fit / at_once * at_once, at_once, round_up(m_, at_once));
+    product_bytes_ = products_->settle(sizes_);
     const auto heads = static_cast<std::size_t>(element_count(batch_));
     // Few heads are shared by threads, each of which packs the keys.
     parts_ = std::min(ceil_div(m_, 4 * at_once), ceil_div(kFewHeads, std::max<std::size_t>(1, heads)));
     macs = static_cast<std::int64_t>(heads * m_ * sizes_.keys * (sizes_.features + sizes_.values));
   }
 
-  std::size_t lane_bytes() const override { return products_->bytes(sizes_) + 2 * score_bytes(); }
+  std::size_t lane_bytes() const override { return product_bytes_ + 2 * score_bytes(); }
 
   void run(const Context &c) const override {
     const auto heads = static_cast<std::size_t>(element_count(batch_));
@@ -124,8 +125,8 @@ class AttentionStep final : public Step {
   const float *at(const Context &c, SlotId slot) const { return c.tensor(slot).as<const float>(); }
 
   void run_head(const Context &c, std::size_t lane, std::int64_t head, std::size_t first, std::size_t last) const {
-    std::byte *scratch = c.lane_scratch(lane), *of_scores = scratch + products_->bytes(sizes_);
-    products_->pack(scratch, sizes_, {at(c, reads[1]) + k_.offset(batch_, head), k_.row, k_.column},
+    std::byte *scratch = c.lane_scratch(lane), *of_scores = scratch + product_bytes_;
+    products_->pack(scratch, {at(c, reads[1]) + k_.offset(batch_, head), k_.row, k_.column},
                     {at(c, reads[2]) + v_.offset(batch_, head), v_.row, v_.column});
     auto *scores = reinterpret_cast<float *>(of_scores), *others = reinterpret_cast<float *>(of_scores + score_bytes());
     const float *q = at(c, reads[0]) + q_.offset(batch_, head);
@@ -139,14 +140,14 @@ class AttentionStep final : public Step {
     for (std::size_t row = first; row < last; row += sizes_.block) {
       const std::size_t count = std::min(sizes_.block, last - row);
       const auto place = static_cast<std::ptrdiff_t>(row);
-      products_->multiply_keys(scratch, sizes_, {q + place * q_.row, q_.row, 1}, count, scores);
+      products_->multiply_keys(scratch, {q + place * q_.row, q_.row, 1}, count, scores);
       for (std::size_t i = 0; i < alone; ++i) {
         apply(c, i, head, row, count, scores, others);
         std::swap(scores, others);
       }
       const ScoreChange change{factor, mask_ ? operand(c, *mask_, head, row) : nullptr,
                                mask_ ? others_[*mask_].row : 0};
-      products_->mix_values(scratch, sizes_, scores, count, change, y + place * y_.row, y_.row);
+      products_->mix_values(scratch, scores, count, change, y + place * y_.row, y_.row);
     }
   }
 
@@ -189,11 +190,11 @@ class AttentionStep final : public Step {
     }
   }
 
-  std::unique_ptr<const AttentionProducts> products_;
+  std::unique_ptr<AttentionProducts> products_;
   const kernels::PointwiseKernel &pointwise_;
   Shape batch_;
   Stack q_, k_, v_, y_;
-  std::size_t m_, parts_ = 1;
+  std::size_t m_, parts_ = 1, product_bytes_ = 0;
   HeadSizes sizes_{};
   std::size_t alone_ = 0;  ///< terms that are run one by one
   std::optional<std::size_t> factor_, mask_;
@@ -205,7 +206,7 @@ class AttentionStep final : public Step {
 }  // namespace
 
 StepPtr make_attention(const Edge &q, const Edge &k, const Edge &v, const Edge &y, std::vector<ScoreTerm> terms,
-                       std::unique_ptr<const AttentionProducts> products, Isa isa) {
+                       std::unique_ptr<AttentionProducts> products, Isa isa) {
   return std::make_unique<AttentionStep>(q, k, v, y, std::move(terms), std::move(products), isa);
 }
 

@@ -34,23 +34,21 @@ class AttentionProducts {
 
   virtual const char *kernel() const = 0;
   virtual std::size_t rows_at_once() const = 0;  ///< blocks of queries are multiples of it
-  /// How much scratch there has to be, aligned as all scratch is.
-  virtual std::size_t bytes(const HeadSizes &sizes) const = 0;
+  /// Comes before everything below. How much scratch there has to be, aligned as all scratch is.
+  virtual std::size_t settle(const HeadSizes &sizes) = 0;
 
   /// Brings keys [D, T] and values [T, E] into the scratch.
-  virtual void pack(std::byte *scratch, const HeadSizes &sizes, const HeadMatrix &keys,
-                    const HeadMatrix &values) const = 0;
+  virtual void pack(std::byte *scratch, const HeadMatrix &keys, const HeadMatrix &values) const = 0;
   /// scores [count, T] = queries keys; neighbours of a row of queries lie side by side.
-  virtual void multiply_keys(std::byte *scratch, const HeadSizes &sizes, const HeadMatrix &queries, std::size_t count,
-                             float *scores) const = 0;
+  virtual void multiply_keys(std::byte *scratch, const HeadMatrix &queries, std::size_t count, float *scores) const = 0;
   /// y [count, E] = clamp(softmax(changed scores) values); leaves other numbers in `scores`.
-  virtual void mix_values(std::byte *scratch, const HeadSizes &sizes, float *scores, std::size_t count,
-                          const ScoreChange &change, float *y, std::ptrdiff_t y_row) const = 0;
+  virtual void mix_values(std::byte *scratch, float *scores, std::size_t count, const ScoreChange &change, float *y,
+                          std::ptrdiff_t y_row) const = 0;
 };
 
-std::unique_ptr<const AttentionProducts> make_real_products(const ops::Clamp &clamp, Isa isa);
+std::unique_ptr<AttentionProducts> make_real_products(const ops::Clamp &clamp, Isa isa);
 
 /// Both products as DynamicMatMul forms them; `centered` is that of the first.
-std::unique_ptr<const AttentionProducts> make_integer_products(bool centered, const ops::Clamp &clamp, Isa isa);
+std::unique_ptr<AttentionProducts> make_integer_products(bool centered, const ops::Clamp &clamp, Isa isa);
 
 }  // namespace qtn::runtime

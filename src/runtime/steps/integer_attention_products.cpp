@@ -33,54 +33,58 @@ class IntegerProducts final : public AttentionProducts {
 
   const char *kernel() const override { return gemm_.name; }
   std::size_t rows_at_once() const override { return gemm_.mr; }
-  std::size_t bytes(const HeadSizes &s) const override { return Places(*this, s).end; }
+  std::size_t settle(const HeadSizes &sizes) override {
+    sizes_ = sizes;
+    at_ = Places(*this, sizes);
+    return at_.end;
+  }
 
-  void pack(std::byte *scratch, const HeadSizes &s, const HeadMatrix &keys, const HeadMatrix &values) const override {
-    const Places at(*this, s);
-    auto *bytes = reinterpret_cast<std::int8_t *>(scratch + at.bytes);
-    auto *scale = floats(scratch + at.scale);
-    auto *no_bias = reinterpret_cast<std::int32_t *>(scratch + at.zeros);
-    std::fill_n(no_bias, at.most_columns, 0);
+  void pack(std::byte *scratch, const HeadMatrix &keys, const HeadMatrix &values) const override {
+    auto *bytes = reinterpret_cast<std::int8_t *>(scratch + at_.bytes);
+    auto *scale = floats(scratch + at_.scale);
+    auto *no_bias = reinterpret_cast<std::int32_t *>(scratch + at_.zeros);
+    std::fill_n(no_bias, at_.most_columns, 0);
 
-    const HeadMatrix by_key = side_by_side({keys.at, keys.column, keys.row}, s.keys, s.features, scratch + at.floats);
+    const HeadMatrix by_key =
+        side_by_side({keys.at, keys.column, keys.row}, sizes_.keys, sizes_.features, scratch + at_.floats);
     const float *less =
-        centered_ ? means(by_key, s.keys, s.features, scratch + at.sums_of_keys, scratch + at.mean) : nullptr;
-    auto *sums = reinterpret_cast<std::int32_t *>(scratch + at.key_sums);
-    std::fill(sums + s.keys, sums + round_up(s.keys, gemm_.nr), 0);
-    rows_.row_bytes({by_key.at, by_key.row, s.keys, s.features, less, reinterpret_cast<std::uint8_t *>(bytes), scale,
-                     nullptr, sums});
-    const auto features = static_cast<std::ptrdiff_t>(s.features);
-    gemm_.pack(scratch + at.keys, {bytes, features, no_bias, scale, s.keys, s.features});
+        centered_ ? means(by_key, sizes_.keys, sizes_.features, scratch + at_.sums_of_keys, scratch + at_.mean)
+                  : nullptr;
+    auto *sums = reinterpret_cast<std::int32_t *>(scratch + at_.key_sums);
+    std::fill(sums + sizes_.keys, sums + round_up(sizes_.keys, gemm_.nr), 0);
+    rows_.row_bytes({by_key.at, by_key.row, sizes_.keys, sizes_.features, less, reinterpret_cast<std::uint8_t *>(bytes),
+                     scale, nullptr, sums});
+    const auto features = static_cast<std::ptrdiff_t>(sizes_.features);
+    gemm_.pack(scratch + at_.keys, {bytes, features, no_bias, scale, sizes_.keys, sizes_.features});
 
-    const HeadMatrix by_place = side_by_side(values, s.keys, s.values, scratch + at.floats);
-    rows_.column_bytes({by_place.at, by_place.row, s.keys, s.values, bytes, scale});
-    gemm_.pack(scratch + at.values,
-               {bytes, 1, no_bias, scale, s.values, s.keys, static_cast<std::ptrdiff_t>(s.values)});
+    const HeadMatrix by_place = side_by_side(values, sizes_.keys, sizes_.values, scratch + at_.floats);
+    rows_.column_bytes({by_place.at, by_place.row, sizes_.keys, sizes_.values, bytes, scale});
+    gemm_.pack(scratch + at_.values,
+               {bytes, 1, no_bias, scale, sizes_.values, sizes_.keys, static_cast<std::ptrdiff_t>(sizes_.values)});
   }
 
-  void multiply_keys(std::byte *scratch, const HeadSizes &s, const HeadMatrix &queries, std::size_t count,
-                     float *scores) const override {
-    const Places at(*this, s);
-    auto *zeros = reinterpret_cast<std::int32_t *>(scratch + at.row_zeros);
-    auto *q = reinterpret_cast<std::uint8_t *>(scratch + at.bytes);
-    auto *scale = floats(scratch + at.scale);
-    rows_.row_bytes({queries.at, queries.row, count, s.features, nullptr, q, scale, zeros, nullptr});
-    const kernels::GemmRows rows{scale, zeros, reinterpret_cast<const std::int32_t *>(scratch + at.key_sums),
-                                 floats(scratch + at.zeros)};
-    multiply({q, static_cast<std::ptrdiff_t>(s.features), count, s.features}, rows, scratch + at.keys, s.keys,
-             {-kInfinity, kInfinity}, scores, static_cast<std::ptrdiff_t>(s.row), scratch + at.gemm);
+  void multiply_keys(std::byte *scratch, const HeadMatrix &queries, std::size_t count, float *scores) const override {
+    auto *zeros = reinterpret_cast<std::int32_t *>(scratch + at_.row_zeros);
+    auto *q = reinterpret_cast<std::uint8_t *>(scratch + at_.bytes);
+    auto *scale = floats(scratch + at_.scale);
+    rows_.row_bytes({queries.at, queries.row, count, sizes_.features, nullptr, q, scale, zeros, nullptr});
+    const kernels::GemmRows rows{scale, zeros, reinterpret_cast<const std::int32_t *>(scratch + at_.key_sums),
+                                 floats(scratch + at_.zeros)};
+    multiply({q, static_cast<std::ptrdiff_t>(sizes_.features), count, sizes_.features}, rows, scratch + at_.keys,
+             sizes_.keys, {-kInfinity, kInfinity}, scores, static_cast<std::ptrdiff_t>(sizes_.row), scratch + at_.gemm);
   }
 
-  void mix_values(std::byte *scratch, const HeadSizes &s, float *scores, std::size_t count, const ScoreChange &change,
-                  float *y, std::ptrdiff_t y_row) const override {
-    const Places at(*this, s);
-    const auto row = static_cast<std::ptrdiff_t>(s.row);
-    auto *q = reinterpret_cast<std::uint8_t *>(scratch + at.bytes);
-    auto *scale = floats(scratch + at.scale);
-    rows_.score_bytes({{scores, count, s.keys, row, change.factor, change.addend, change.addend_row}, q, row, scale});
-    const auto *zeros = reinterpret_cast<const std::int32_t *>(scratch + at.zeros);
-    const kernels::GemmRows rows{scale, zeros, zeros, floats(scratch + at.zeros)};
-    multiply({q, row, count, s.keys}, rows, scratch + at.values, s.values, clamp_, y, y_row, scratch + at.gemm);
+  void mix_values(std::byte *scratch, float *scores, std::size_t count, const ScoreChange &change, float *y,
+                  std::ptrdiff_t y_row) const override {
+    const auto row = static_cast<std::ptrdiff_t>(sizes_.row);
+    auto *q = reinterpret_cast<std::uint8_t *>(scratch + at_.bytes);
+    auto *scale = floats(scratch + at_.scale);
+    rows_.score_bytes(
+        {{scores, count, sizes_.keys, row, change.factor, change.addend, change.addend_row}, q, row, scale});
+    const auto *zeros = reinterpret_cast<const std::int32_t *>(scratch + at_.zeros);
+    const kernels::GemmRows rows{scale, zeros, zeros, floats(scratch + at_.zeros)};
+    multiply({q, row, count, sizes_.keys}, rows, scratch + at_.values, sizes_.values, clamp_, y, y_row,
+             scratch + at_.gemm);
   }
 
  private:
@@ -89,6 +93,7 @@ class IntegerProducts final : public AttentionProducts {
     std::size_t keys, key_sums, values, zeros, row_zeros, scale, mean, sums_of_keys, bytes, floats, gemm, end = 0;
     std::size_t most_columns;
 
+    Places() = default;
     Places(const IntegerProducts &p, const HeadSizes &s)
         : most_columns(std::max({round_up(s.keys, p.gemm_.nr), round_up(s.values, p.gemm_.nr), s.block})) {
       const std::size_t widest = std::max(s.features, s.values), numbers = most_columns * sizeof(float);
@@ -162,11 +167,13 @@ class IntegerProducts final : public AttentionProducts {
   const kernels::RowsKernel &rows_;
   bool centered_;
   ops::Clamp clamp_;
+  HeadSizes sizes_{};
+  Places at_;
 };
 
 }  // namespace
 
-std::unique_ptr<const AttentionProducts> make_integer_products(bool centered, const ops::Clamp &clamp, Isa isa) {
+std::unique_ptr<AttentionProducts> make_integer_products(bool centered, const ops::Clamp &clamp, Isa isa) {
   return std::make_unique<IntegerProducts>(centered, clamp, isa);
 }
 

@@ -21,24 +21,27 @@ class RealProducts final : public AttentionProducts {
 
   const char *kernel() const override { return gemm_.name; }
   std::size_t rows_at_once() const override { return gemm_.mr; }
-  std::size_t bytes(const HeadSizes &s) const override { return values_at(s) + packed(s.values, s.keys); }
-
-  void pack(std::byte *scratch, const HeadSizes &s, const HeadMatrix &keys, const HeadMatrix &values) const override {
-    gemm_.pack(scratch, {keys.at, keys.column, keys.row, nullptr, s.keys, s.features});
-    gemm_.pack(scratch + values_at(s), {values.at, values.column, values.row, nullptr, s.values, s.keys});
+  std::size_t settle(const HeadSizes &sizes) override {
+    sizes_ = sizes;
+    values_at_ = packed(sizes.keys, sizes.features);
+    return values_at_ + packed(sizes.values, sizes.keys);
   }
 
-  void multiply_keys(std::byte *scratch, const HeadSizes &s, const HeadMatrix &queries, std::size_t count,
-                     float *scores) const override {
-    multiply({queries.at, queries.row, count, s.features}, scratch, s.keys, {-kInfinity, kInfinity}, scores,
-             static_cast<std::ptrdiff_t>(s.row));
+  void pack(std::byte *scratch, const HeadMatrix &keys, const HeadMatrix &values) const override {
+    gemm_.pack(scratch, {keys.at, keys.column, keys.row, nullptr, sizes_.keys, sizes_.features});
+    gemm_.pack(scratch + values_at_, {values.at, values.column, values.row, nullptr, sizes_.values, sizes_.keys});
   }
 
-  void mix_values(std::byte *scratch, const HeadSizes &s, float *scores, std::size_t count, const ScoreChange &change,
-                  float *y, std::ptrdiff_t y_row) const override {
-    const auto row = static_cast<std::ptrdiff_t>(s.row);
-    rows_.score({scores, count, s.keys, row, change.factor, change.addend, change.addend_row});
-    multiply({scores, row, count, s.keys}, scratch + values_at(s), s.values, clamp_, y, y_row);
+  void multiply_keys(std::byte *scratch, const HeadMatrix &queries, std::size_t count, float *scores) const override {
+    multiply({queries.at, queries.row, count, sizes_.features}, scratch, sizes_.keys, {-kInfinity, kInfinity}, scores,
+             static_cast<std::ptrdiff_t>(sizes_.row));
+  }
+
+  void mix_values(std::byte *scratch, float *scores, std::size_t count, const ScoreChange &change, float *y,
+                  std::ptrdiff_t y_row) const override {
+    const auto row = static_cast<std::ptrdiff_t>(sizes_.row);
+    rows_.score({scores, count, sizes_.keys, row, change.factor, change.addend, change.addend_row});
+    multiply({scores, row, count, sizes_.keys}, scratch + values_at_, sizes_.values, clamp_, y, y_row);
   }
 
  private:
@@ -51,7 +54,6 @@ class RealProducts final : public AttentionProducts {
   std::size_t packed(std::size_t n, std::size_t k) const {
     return round_up(gemm_.packed_bytes(n, k * sizeof(float)), kAlignment);
   }
-  std::size_t values_at(const HeadSizes &s) const { return packed(s.keys, s.features); }
 
   void multiply(const Rows &a, const std::byte *packed, std::size_t columns, const ops::Clamp &clamp, float *y,
                 std::ptrdiff_t y_row) const {
@@ -72,11 +74,13 @@ class RealProducts final : public AttentionProducts {
   const kernels::GemmRealKernel &gemm_;
   const kernels::RowsKernel &rows_;
   ops::Clamp clamp_;
+  HeadSizes sizes_{};
+  std::size_t values_at_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<const AttentionProducts> make_real_products(const ops::Clamp &clamp, Isa isa) {
+std::unique_ptr<AttentionProducts> make_real_products(const ops::Clamp &clamp, Isa isa) {
   return std::make_unique<RealProducts>(clamp, isa);
 }
 

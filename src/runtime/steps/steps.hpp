@@ -119,7 +119,7 @@ class AttentionProducts;
 /// a row of q and of y lie side by side. All queries of a head by all keys are in no place at once: threads take some
 /// rows at a time. The bits are those of the steps that it stands for.
 StepPtr make_attention(const Edge &q, const Edge &k, const Edge &v, const Edge &y, std::vector<ScoreTerm> terms,
-                       std::unique_ptr<const AttentionProducts> products, Isa isa);
+                       std::unique_ptr<AttentionProducts> products, Isa isa);
 
 /// Matrices [..., M, K] by [..., K, N] of 8-bit integers, both computed; y contiguous, uint8 or float32. None is empty,
 /// and sums of K products stay in int32.

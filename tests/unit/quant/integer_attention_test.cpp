@@ -23,7 +23,7 @@ struct Network {
   graph::Graph build() const {
     GraphBuilder b;
     b.input("x", {1, known ? known : tokens, kWidth}).input("past", {1, kHeads, kWidth / kHeads, 8});
-    b.input("others", {1, tokens, kWidth});
+    b.input("others", {1, tokens, kWidth}).input("shown", {1, 1, tokens, tokens}).input("padding", {1, 1, 1, tokens});
     b.constant("heads", Tensor::from_ints(Ints{1, tokens, kHeads, kWidth / kHeads}));
     b.constant("joined", Tensor::from_ints(Ints{1, tokens, kWidth}));
     for (const std::string part : {"q", "k", "v"}) {
@@ -56,6 +56,8 @@ struct Network {
         some.as<bool>()[i] = i % tokens <= i / tokens;
       }
       b.constant("causal", causal).constant("some", some);
+      if (op == "mask from outside") b.node("Add", "term", {"s", "shown"}, {"changed"});
+      if (op == "padding from outside") b.node("Add", "term", {"s", "padding"}, {"changed"});
       if (op == "causal Add") b.node("Add", "term", {"s", "causal"}, {"changed"});
       if (op == "causal Where") b.node("Where", "term", {"some", "s", "value"}, {"changed"});
       if (op == "computed mask")
@@ -99,14 +101,15 @@ void expect(const std::string &got, const std::string &want, const char *what) {
 
 void test_attention_is_found(void **) {
   expect(outcome(Network{}), "centered, integer", "bare");
-  for (const char *term : {"Mul", "Add"}) expect(outcome({.term = term}), "centered, integer", term);
+  for (const char *term : {"Mul", "Add", "padding from outside"})
+    expect(outcome({.term = term}), "centered, integer", term);
   expect(outcome({.term = "Where", .value = -1e4f}), "centered, integer", "what hides scores");
 }
 
 void test_others_stay(void **) {
   expect(outcome({.tokens = 127}), "float, float", "few keys");
   expect(outcome({.known = -1}), "float, float", "who knows how many keys");
-  for (const char *term : {"causal Add", "causal Where", "computed mask"})
+  for (const char *term : {"causal Add", "causal Where", "computed mask", "mask from outside"})
     expect(outcome({.term = term, .value = -1e4f}), "float, float", term);
   expect(outcome({.cached = true}), "float, float", "a cache");
   expect(outcome({.from_others = true}), "float, float", "other tokens");
@@ -148,7 +151,8 @@ void test_static(void **) {
     const graph::Graph g = Network{}.build();
     quant::Prepared prepared = quant::prepare(g, config);
     const Tensor x = GraphBuilder::ramp({1, 128, kWidth}), past = GraphBuilder::ramp({1, kHeads, kWidth / kHeads, 8});
-    const Tensor *inputs[] = {&x, &past, &x};
+    const Tensor shown = GraphBuilder::ramp({1, 1, 128, 128}), padding = GraphBuilder::ramp({1, 1, 1, 128});
+    const Tensor *inputs[] = {&x, &past, &x, &shown, &padding};
     quant::calibrate(prepared, inputs);
     expect(outcome(quant::convert(prepared, nullptr)),
            std::string(mode) == "weights_only" ? "float, float" : "centered, integer", mode);
