@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pictures, by the code with which the command reads them.
+#include "data/images.hpp"
 #include "fuzzing.hpp"
-#include "handles.hpp"
-#include "pictures.hpp"
+#include "shared/handles.hpp"
 
 namespace fuzz {
 namespace {

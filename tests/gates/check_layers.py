@@ -45,7 +45,7 @@ def is_in(path, folder):
 
 def resolve(root, includer, name):
     """The path of a quoted header, relative to the root, or None."""
-    for folder in (includer.parent, root / "src", root / "capi", root / "capi/include", root / "tests"):
+    for folder in (includer.parent, root / "src", root / "capi", root / "capi/include", root / "tests", root / "tools"):
         for candidate in (folder / name, folder / (name + ".in")):
             if candidate.is_file():
                 return candidate.resolve().relative_to(root).as_posix()
