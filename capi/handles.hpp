@@ -55,14 +55,14 @@ struct qconfig {
 
 struct qmodel {
   explicit qmodel(qtn::graph::Graph g) : value(std::move(g)), constants(qtn::graph::used_constants(graph())) {}
-  explicit qmodel(qtn::quant::Prepared p) : value(std::move(p)), constants(qtn::graph::used_constants(graph())) {}
+  explicit qmodel(qtn::quant::PreparedModel p) : value(std::move(p)), constants(qtn::graph::used_constants(graph())) {}
 
-  const qtn::quant::Prepared *prepared() const { return std::get_if<qtn::quant::Prepared>(&value); }
+  const qtn::quant::PreparedModel *prepared() const { return std::get_if<qtn::quant::PreparedModel>(&value); }
   const qtn::graph::Graph &graph() const {
     return prepared() ? prepared()->graph : *std::get_if<qtn::graph::Graph>(&value);
   }
 
-  std::variant<qtn::graph::Graph, qtn::quant::Prepared> value;
+  std::variant<qtn::graph::Graph, qtn::quant::PreparedModel> value;
   std::vector<qtn::graph::ValueId> constants;  ///< what qmodel_tensor_name() counts
   static constexpr char kNoun[] = "qmodel";
   [[no_unique_address]] qtn::capi::Tag tag{this, kNoun};

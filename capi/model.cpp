@@ -6,8 +6,8 @@
 #include "guard.hpp"
 #include "onnx/onnx.hpp"
 #include "quant/calibration.hpp"
-#include "quant/dynamic.hpp"
 #include "quant/quantize.hpp"
+#include "quant/quantize_dynamic.hpp"
 #include "quant/summary.hpp"
 #include "quant/weights_only.hpp"
 #include "train/quantize_qat.hpp"
@@ -61,7 +61,7 @@ const graph::Value *input_at(const qmodel *m, std::size_t index) {
 template <class Model>
 auto &prepared_of(const char *entry, Model *m) {
   need(entry, m, "prepared");
-  auto *state = std::get_if<quant::Prepared>(&m->value);
+  auto *state = std::get_if<quant::PreparedModel>(&m->value);
   if (!state) fail(QTN_ESTATE, entry, ": the model is not prepared");
   return *state;
 }
@@ -74,9 +74,9 @@ void need_strings(const char *entry, const char *const *list, std::size_t count,
 
 /// Both outputs, or none where memory is short.
 void hand_out(quant::Quantized quantized, qmodel **out, qblob **report) {
-  auto account = report ? std::make_unique<qblob>(qblob{quantized.account.json()}) : nullptr;
+  auto text = report ? std::make_unique<qblob>(qblob{quantized.report.json()}) : nullptr;
   *out = new qmodel(std::move(quantized.graph));
-  if (report) *report = account.release();
+  if (report) *report = text.release();
 }
 
 /// Handles that a callback sets, and gives away.
@@ -180,7 +180,7 @@ qstatus qmodel_prepare(qmodel **out, const qmodel *m, const qconfig *config, qmo
 
 qstatus qmodel_calibrate(qmodel *prepared, const qtensor *const *inputs, size_t input_count) {
   return guard(__func__, [&](const char *entry) {
-    quant::Prepared &state = prepared_of(entry, prepared);
+    quant::PreparedModel &state = prepared_of(entry, prepared);
     const std::size_t wanted = state.graph.inputs.size();
     if (input_count != wanted)
       fail(QTN_EINVAL, entry, ": input_count is ", input_count, ", the model has ", wanted, " inputs");
@@ -198,7 +198,7 @@ qstatus qmodel_convert(qmodel **out, const qmodel *prepared, const qattrs *attrs
 
 qstatus qmodel_save_calibration(const qmodel *prepared, const char *path) {
   return guard(__func__, [&](const char *entry) {
-    const quant::Prepared &state = prepared_of(entry, prepared);
+    const quant::PreparedModel &state = prepared_of(entry, prepared);
     need(entry, path, "path");
     quant::save_calibration(quant::calibration_of(state), path);
   });
@@ -206,7 +206,7 @@ qstatus qmodel_save_calibration(const qmodel *prepared, const char *path) {
 
 qstatus qmodel_load_calibration(qmodel *prepared, const char *path) {
   return guard(__func__, [&](const char *entry) {
-    quant::Prepared &state = prepared_of(entry, prepared);
+    quant::PreparedModel &state = prepared_of(entry, prepared);
     need(entry, path, "path");
     quant::add(state, quant::load_calibration(path));
   });

@@ -149,7 +149,7 @@ qstatus qtrainer_model(qmodel **out, const qtrainer *t) {
   return guard(__func__, [&](const char *entry) {
     need(entry, out, "out");
     need(entry, t, "t");
-    if (std::optional<quant::Prepared> prepared = t->value.prepared())
+    if (std::optional<quant::PreparedModel> prepared = t->value.prepared())
       *out = new qmodel(*std::move(prepared));
     else
       *out = new qmodel(t->value.snapshot());

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "onnx/dynamic.hpp"
+#include "onnx/dynamic_products.hpp"
 #include "onnx/qdq.hpp"
 
 namespace qtn::onnx {
@@ -91,9 +91,9 @@ std::optional<qdtype> body_dtype(const graph::Node &node, std::size_t output) {
 
 void finish(graph::Graph &g, Numerics numerics) {
   settle_constant_grids(g);
-  open_qoperators(g);
-  fold_qdq(g, numerics);
-  fold_dynamic(g);
+  import_qoperators(g);
+  import_qdq(g, numerics);
+  import_dynamic(g);
 }
 
 }  // namespace qtn::onnx

@@ -17,7 +17,7 @@ void write_out_activations(graph::Graph &g, int opset);
 /// Quantized constants of 2 or 4 bits as the same integers in the narrowest type that DequantizeLinear of `opset` has.
 void widen_constants(graph::Graph &g, int opset);
 
-/// Rewrites the nodes of a graph that expand_qdq() made to the form of `opset`. Throws QTN_EUNSUPPORTED naming the node
+/// Rewrites the nodes of a graph that export_qdq() made to the form of `opset`. Throws QTN_EUNSUPPORTED naming the node
 /// where that opset cannot say it.
 void to_opset(graph::Graph &g, int opset);
 

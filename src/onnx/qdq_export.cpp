@@ -43,9 +43,9 @@ void check_range(const std::string &name, const Quantizer &q) {
        dtype_name(q.dtype()), ", got [", got.lo, ", ", got.hi, "]");
 }
 
-class Expander {
+class QdqExporter {
  public:
-  Expander(const graph::Graph &g, bool weight_pairs)
+  QdqExporter(const graph::Graph &g, bool weight_pairs)
       : g_(g), uses_(g), read_as_(g.values.size()), weight_pairs_(weight_pairs) {
     for (std::size_t v = 0; v < read_as_.size(); ++v) read_as_[v] = static_cast<ValueId>(v);
     nodes_.swap(g_.nodes);
@@ -199,6 +199,6 @@ class Expander {
 
 }  // namespace
 
-graph::Graph expand_qdq(const graph::Graph &g, bool weight_pairs) { return Expander(g, weight_pairs).run(); }
+graph::Graph export_qdq(const graph::Graph &g, bool weight_pairs) { return QdqExporter(g, weight_pairs).run(); }
 
 }  // namespace qtn::onnx

@@ -26,9 +26,10 @@ template <class... Parts>
   fail(status, "node \"", node.name, "\" (", node.op->name, "): ", parts...);
 }
 
-class Folder {
+class QdqImporter {
  public:
-  Folder(graph::Graph &g, Numerics numerics) : g_(g), uses_(g), numerics_(numerics), budget_(graph::constant_bytes(g)) {
+  QdqImporter(graph::Graph &g, Numerics numerics)
+      : g_(g), uses_(g), numerics_(numerics), budget_(graph::constant_bytes(g)) {
     alias_.resize(g.values.size());
     for (std::size_t v = 0; v < alias_.size(); ++v) alias_[v] = static_cast<ValueId>(v);
     renamed_.resize(g.values.size(), false);
@@ -256,6 +257,6 @@ class Folder {
 
 }  // namespace
 
-void fold_qdq(graph::Graph &g, Numerics numerics) { Folder(g, numerics).run(); }
+void import_qdq(graph::Graph &g, Numerics numerics) { QdqImporter(g, numerics).run(); }
 
 }  // namespace qtn::onnx

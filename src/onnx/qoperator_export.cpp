@@ -33,9 +33,9 @@ struct Operand {
   qdtype dtype() const { return plain_dtype(quantizer->dtype()); }
 };
 
-class Closer {
+class QOperatorExporter {
  public:
-  explicit Closer(graph::Graph &g) : g_(g), uses_(g), gone_(g.nodes.size(), false) {
+  explicit QOperatorExporter(graph::Graph &g) : g_(g), uses_(g), gone_(g.nodes.size(), false) {
     for (const graph::Value &value : g.values) value_names_.take(value.name);
     for (const Node &node : g.nodes) node_names_.take(node.name);
   }
@@ -286,6 +286,6 @@ class Closer {
 
 }  // namespace
 
-void close_qoperators(graph::Graph &g) { Closer(g).run(); }
+void export_qoperators(graph::Graph &g) { QOperatorExporter(g).run(); }
 
 }  // namespace qtn::onnx

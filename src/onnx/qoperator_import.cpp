@@ -24,9 +24,9 @@ struct GridIds {
   ValueId scale, zero;
 };
 
-class Opener {
+class QOperatorImporter {
  public:
-  explicit Opener(graph::Graph &g) : g_(g) {
+  explicit QOperatorImporter(graph::Graph &g) : g_(g) {
     for (const graph::Value &value : g.values) names_.take(value.name);
   }
 
@@ -265,7 +265,7 @@ class Opener {
 
 }  // namespace
 
-void open_qoperators(graph::Graph &g) {
+void import_qoperators(graph::Graph &g) {
   std::vector<bool> quantized(g.values.size(), false);
   for (const Node &node : g.nodes)
     if (node.op == &ops::kQuantizeLinear) quantized[static_cast<std::size_t>(node.outputs[0])] = true;
@@ -276,7 +276,7 @@ void open_qoperators(graph::Graph &g) {
     return !node.inputs.empty() && node.inputs[0] != graph::kNoValue &&
            quantized[static_cast<std::size_t>(node.inputs[0])] && ops::moves(*node.op, node.attrs);
   });
-  if (any) Opener(g).run();
+  if (any) QOperatorImporter(g).run();
 }
 
 }  // namespace qtn::onnx

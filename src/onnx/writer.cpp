@@ -12,7 +12,7 @@
 #include "graph/names.hpp"
 #include "graph/passes/passes.hpp"
 #include "onnx/bodies.hpp"
-#include "onnx/dynamic.hpp"
+#include "onnx/dynamic_products.hpp"
 #include "onnx/onnx.hpp"
 #include "onnx/opset_forms.hpp"
 #include "onnx/own_functions.hpp"
@@ -317,11 +317,11 @@ graph::Graph written_out(const graph::Graph &g, const SaveOptions &options) {
   graph::Graph plain = g;
   write_out_flattened_softmax(plain, options.opset);
   write_out_activations(plain, options.opset);
-  expand_dynamic(plain);
+  export_dynamic(plain);
   widen_constants(plain, options.opset);
   if (options.format == Format::qoperator) graph::fuse_clamps(plain);
-  graph::Graph expanded = expand_qdq(plain, options.weight_pairs);
-  if (options.format == Format::qoperator) close_qoperators(expanded);
+  graph::Graph expanded = export_qdq(plain, options.weight_pairs);
+  if (options.format == Format::qoperator) export_qoperators(expanded);
   graph::separate_clamps(expanded);
   to_opset(expanded, options.opset);
   for (graph::Node &node : expanded.nodes)

@@ -52,7 +52,7 @@ std::vector<Calibration::Entry> merged(const Calibration &a, const Calibration &
 
 }  // namespace
 
-Calibration calibration_of(const Prepared &prepared) {
+Calibration calibration_of(const PreparedModel &prepared) {
   Calibration c{"the model", prepared.model, fingerprint(prepared.placement), prepared.config.name(), prepared.samples,
                 {}};
   for (std::size_t i = 0; i < prepared.observers.size(); ++i)
@@ -62,7 +62,7 @@ Calibration calibration_of(const Prepared &prepared) {
   return c;
 }
 
-void add(Prepared &prepared, const Calibration &more) {
+void add(PreparedModel &prepared, const Calibration &more) {
   std::vector<Calibration::Entry> sum = merged(calibration_of(prepared), more);
   std::size_t next = 0;
   for (std::unique_ptr<Observer> &observer : prepared.observers)

@@ -26,11 +26,11 @@ struct Calibration {
 };
 
 /// A copy of what the observers hold.
-Calibration calibration_of(const Prepared &prepared);
+Calibration calibration_of(const PreparedModel &prepared);
 
 /// Merges another calibration into a prepared model, as if that had seen its samples too. Throws QTN_EINVAL where they
 /// do not belong together, and changes nothing then.
-void add(Prepared &prepared, const Calibration &more);
+void add(PreparedModel &prepared, const Calibration &more);
 
 /// The same for two calibrations.
 void add(Calibration &calibration, const Calibration &more);

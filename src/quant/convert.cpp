@@ -8,8 +8,8 @@
 #include "graph/passes/quantize_attention.hpp"
 #include "graph/tensors.hpp"
 #include "quant/concat_grids.hpp"
-#include "quant/dynamic.hpp"
 #include "quant/prepare.hpp"
+#include "quant/quantize_dynamic.hpp"
 #include "quant/stored_weights.hpp"
 #include "quant/weights.hpp"
 
@@ -40,7 +40,7 @@ QuantizerPtr grid_of(const Graph &g, const Group &group, const Observer *observe
 
 class Converter {
  public:
-  explicit Converter(const Prepared &prepared)
+  explicit Converter(const PreparedModel &prepared)
       : p_(prepared.placement), training_(prepared.training), g_(prepared.graph), producer_(graph::Uses(g_).producer) {
     std::vector<QuantizerPtr> grids;
     for (std::size_t i = 0; i < p_.groups.size(); ++i) {
@@ -150,7 +150,7 @@ class Converter {
 
 }  // namespace
 
-graph::Graph convert(const Prepared &prepared, const Attrs *attrs) {
+graph::Graph convert(const PreparedModel &prepared, const Attrs *attrs) {
   if (attrs) attrs->check({}, "convert");
   if (prepared.training && prepared.training->grids.empty())
     fail(QTN_ESTATE, "convert: the model has not been trained");

@@ -68,7 +68,8 @@ std::vector<Fusion> fusions(const Graph &before, const Graph &after) {
   return found;
 }
 
-std::vector<FloatNode> float_nodes(const Prepared &p, const Graph &quantized, std::span<const FallenLayer> fallen) {
+std::vector<FloatNode> float_nodes(const PreparedModel &p, const Graph &quantized,
+                                   std::span<const FallenLayer> fallen) {
   const graph::Facts facts(p.graph);
   std::vector<FloatNode> nodes;
   for (std::size_t n = 0; n < quantized.nodes.size(); ++n) {

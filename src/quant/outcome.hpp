@@ -22,7 +22,7 @@ struct TensorOutcome {
 };
 
 /// Activations in the order of the network, then weights. `quantized` was converted from `prepared`.
-std::vector<TensorOutcome> tensor_outcomes(const Prepared &prepared, const graph::Graph &quantized);
+std::vector<TensorOutcome> tensor_outcomes(const PreparedModel &prepared, const graph::Graph &quantized);
 
 struct Fusion {
   std::string node, op, into;
@@ -36,7 +36,7 @@ struct FloatNode {
 };
 
 /// Nodes that compute floats without integers, and why. `fallen` are those that fell back for a target.
-std::vector<FloatNode> float_nodes(const Prepared &prepared, const graph::Graph &quantized,
+std::vector<FloatNode> float_nodes(const PreparedModel &prepared, const graph::Graph &quantized,
                                    std::span<const FallenLayer> fallen);
 
 }  // namespace qtn::quant

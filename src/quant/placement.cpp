@@ -10,7 +10,7 @@
 #include "graph/facts.hpp"
 #include "graph/integer.hpp"
 #include "quant/copies.hpp"
-#include "quant/dynamic.hpp"
+#include "quant/quantize_dynamic.hpp"
 #include "quant/stored_weights.hpp"
 
 namespace qtn::quant {

@@ -10,8 +10,8 @@
 #include "graph/pipelines.hpp"
 #include "quant/copies.hpp"
 #include "quant/fingerprint.hpp"
-#include "quant/named.hpp"
 #include "quant/recover/equalize.hpp"
+#include "quant/rule_targets.hpp"
 #include "quant/stored_weights.hpp"
 
 namespace qtn::quant {
@@ -61,7 +61,7 @@ void require_static(const graph::Graph &g, const Placement &placement) {
 }
 
 /// Places grids and observers on prepared.graph, as it was read or trained.
-void settle(Prepared &prepared, const graph::Graph &model) {
+void settle(PreparedModel &prepared, const graph::Graph &model) {
   // One for training has its constants folded, and keeps its Dropout.
   // A trainer folds what it finds directly behind a layer, and nothing farther away.
   if (!prepared.training) {
@@ -108,18 +108,18 @@ Training training_of(const graph::Graph &float_graph, const Config &config) {
 
 }  // namespace
 
-Prepared prepare(const graph::Graph &float_graph, const Config &config, qmode mode) {
+PreparedModel prepare(const graph::Graph &float_graph, const Config &config, qmode mode) {
   graph::require_float(float_graph, "prepare");
   if (mode == QTN_QAT) {
     return prepare(training_of(float_graph, config), config);
   }
-  Prepared prepared{float_graph, config, {}, {}, 0, {}, 0};
+  PreparedModel prepared{float_graph, config, {}, {}, 0, {}, 0};
   settle(prepared, float_graph);
   return prepared;
 }
 
-Prepared prepare(Training training, const Config &config) {
-  Prepared prepared{training.graph, config, {}, {}, 0, {}, 0};
+PreparedModel prepare(Training training, const Config &config) {
+  PreparedModel prepared{training.graph, config, {}, {}, 0, {}, 0};
   prepared.training = std::move(training);
   settle(prepared, prepared.training->graph);
   return prepared;
@@ -149,7 +149,7 @@ std::vector<graph::ValueId> observed_values(const Placement &placement) {
 
 }  // namespace
 
-void show(Prepared &prepared, std::span<const Tensor *const> inputs, std::size_t number,
+void show(PreparedModel &prepared, std::span<const Tensor *const> inputs, std::size_t number,
           const std::function<void(std::size_t group, const Tensor &)> &see) {
   const graph::Graph &g = prepared.graph;
   const Placement &placement = prepared.placement;
@@ -170,7 +170,7 @@ void show(Prepared &prepared, std::span<const Tensor *const> inputs, std::size_t
 namespace {
 
 /// Copies see the sample; they take the observers' places when all went well.
-void observe(Prepared &prepared, std::span<const Tensor *const> inputs, std::size_t number) {
+void observe(PreparedModel &prepared, std::span<const Tensor *const> inputs, std::size_t number) {
   std::vector<std::unique_ptr<Observer>> observers;
   for (const auto &observer : prepared.observers) observers.push_back(observer ? observer->clone() : nullptr);
   std::vector<Distribution> distributions = prepared.distributions;
@@ -185,11 +185,11 @@ void observe(Prepared &prepared, std::span<const Tensor *const> inputs, std::siz
 
 }  // namespace
 
-void calibrate(Prepared &prepared, std::span<const Tensor *const> inputs) {
+void calibrate(PreparedModel &prepared, std::span<const Tensor *const> inputs) {
   observe(prepared, inputs, prepared.samples);
 }
 
-void calibrate_all(Prepared &prepared, const Samples &samples) {
+void calibrate_all(PreparedModel &prepared, const Samples &samples) {
   for (std::size_t s = 0; s < samples.count; ++s) {
     const std::vector<Tensor> inputs = samples.read(s);
     std::vector<const Tensor *> pointers;

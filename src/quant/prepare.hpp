@@ -23,13 +23,13 @@ namespace qtn::quant {
 
 /// What quantization-aware training works on.
 struct Training {
-  graph::Graph graph;  ///< of the same meaning as Prepared::graph, but normalizations and activations are nodes
+  graph::Graph graph;  ///< of the same meaning as PreparedModel::graph, but normalizations and activations are nodes
   std::vector<QuantizerPtr> grids = {};              ///< of the placement's groups, once trained
   std::map<std::string, QuantizerPtr> weights = {};  ///< those that were learned, by node
   std::map<std::string, Tensor> weight_ranges = {};  ///< moving averages of minima and maxima, float32 [2, grids]
 };
 
-struct Prepared {
+struct PreparedModel {
   graph::Graph graph;  ///< optimized, float, equalized where the config says so
   Config config;
   Placement placement;
@@ -44,25 +44,25 @@ struct Prepared {
 
 /// Optimizes a copy and decides what will be quantized. Throws QTN_EUNSUPPORTED on a graph that is quantized already,
 /// QTN_EINVAL where the configuration names a node or a tensor that is not there.
-Prepared prepare(const graph::Graph &float_graph, const Config &config, qmode mode = QTN_PTQ);
+PreparedModel prepare(const graph::Graph &float_graph, const Config &config, qmode mode = QTN_PTQ);
 
 /// The same for what prepare() with QTN_QAT has made and training has changed.
-Prepared prepare(Training training, const Config &config);
+PreparedModel prepare(Training training, const Config &config);
 
 /// Runs one sample (or batch) through the float graph and shows each observed tensor, finite, with the index of its
 /// group. Errors of `see` get the tensor's name and the sample's number. The sample is not counted.
-void show(Prepared &prepared, std::span<const Tensor *const> inputs, std::size_t number,
+void show(PreparedModel &prepared, std::span<const Tensor *const> inputs, std::size_t number,
           const std::function<void(std::size_t group, const Tensor &)> &see);
 
 /// Runs one sample (or batch) through the float graph. One tensor for each graph input, in order. Throws and leaves
 /// every observer as it was on inputs that do not fit or on NaN and infinity (naming the tensor and the sample).
-void calibrate(Prepared &prepared, std::span<const Tensor *const> inputs);
+void calibrate(PreparedModel &prepared, std::span<const Tensor *const> inputs);
 
 /// Each of them.
-void calibrate_all(Prepared &prepared, const Samples &samples);
+void calibrate_all(PreparedModel &prepared, const Samples &samples);
 
 /// The quantized graph. `attrs` may be nullptr; no keys in this version. Throws QTN_ESTATE before calibration, with
 /// QTN_QAT before training.
-graph::Graph convert(const Prepared &prepared, const Attrs *attrs);
+graph::Graph convert(const PreparedModel &prepared, const Attrs *attrs);
 
 }  // namespace qtn::quant

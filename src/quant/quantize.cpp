@@ -120,7 +120,7 @@ struct Candidate {
   Attempt attempt;
   graph::Graph quantized;
   Verdict verdict;
-  std::size_t trial;  ///< of the account
+  std::size_t trial;  ///< of the report
 };
 
 class Pipeline {
@@ -142,25 +142,26 @@ class Pipeline {
 
   Quantized run() {
     Attempt attempt = options_.plain ? calibrated({}) : best_attempt();
-    Prepared &prepared = attempt.prepared;
-    Account &account = account_;
-    account.samples = rows_.of(samples_);
-    account.automatic = options_.automatic;
-    account.observers = std::move(attempt.observers);
-    account.targets = options_.targets;
-    account.wide = options_.wide;
+    PreparedModel &prepared = attempt.prepared;
+    QuantizationReport &report = report_;
+    report.samples = rows_.of(samples_);
+    report.automatic = options_.automatic;
+    report.observers = std::move(attempt.observers);
+    report.targets = options_.targets;
+    report.wide = options_.wide;
     graph::Graph quantized = corrected(prepared);
     if (goal_ && !goal_->met_by(quantized)) {
-      account.fallen = fall_back(prepared);
+      report.fallen = fall_back(prepared);
       quantized = corrected(prepared);
     }
-    if (goal_) account.reached = goal_->reached(quantized);
-    account.judges = rows_.of(division_.held_back);
-    account.held_back = samples_.count > 1;
+    if (goal_) report.reached = goal_->reached(quantized);
+    report.judges = rows_.of(division_.held_back);
+    report.held_back = samples_.count > 1;
     if (options_.sensitivity)
-      account.layers = measure_damage(prepared.graph, quantized, counted(measured_, "measuring each layer", progress_));
-    account.describe(real_, prepared, quantized);
-    return {std::move(quantized), std::move(account)};
+      report.layers =
+          measure_sensitivity(prepared.graph, quantized, counted(measured_, "measuring each layer", progress_));
+    report.describe(real_, prepared, quantized);
+    return {std::move(quantized), std::move(report)};
   }
 
  private:
@@ -188,9 +189,9 @@ class Pipeline {
     std::vector<Candidate> candidates = gaining_candidates();
     for (Candidate &candidate : candidates) widen(candidate.attempt);
     Candidate &best = candidates[gaining_when_widened(candidates)];
-    account_.trials[best.trial].kept = true;
+    report_.trials[best.trial].kept = true;
     if (options_.correct_bias && samples_.count > 1) bias_ = bias_stands(best);
-    route_trials_ = account_.trials.size();
+    route_trials_ = report_.trials.size();
     return std::move(best.attempt);
   }
 
@@ -207,7 +208,7 @@ class Pipeline {
       const bool first = gaining.empty();
       add_trial(route.name(), verdict, first ? nullptr : &gaining.back().verdict);
       if (first || gains(gaining.back().verdict, verdict, threshold_of(route).at(division_.held_back.count), kTold))
-        gaining.push_back({std::move(*attempt), std::move(quantized), std::move(verdict), account_.trials.size() - 1});
+        gaining.push_back({std::move(*attempt), std::move(quantized), std::move(verdict), report_.trials.size() - 1});
     };
     challenge({});
     for (const Route &route : rewrites()) challenge(route);
@@ -239,7 +240,7 @@ class Pipeline {
         best = i;
         verdict = std::move(other);
       } else {
-        Trial &lost = account_.trials[candidates[i].trial];
+        Trial &lost = report_.trials[candidates[i].trial];
         lost.sqnr_db = other.held_back.sqnr_db();
         lost.without_db = verdict.held_back.sqnr_db();
       }
@@ -261,7 +262,7 @@ class Pipeline {
   }
 
   void add_trial(const std::string &name, const Verdict &verdict, const Verdict *before, bool kept = false) {
-    account_.trials.push_back(
+    report_.trials.push_back(
         {name, verdict.held_back.sqnr_db(), before ? std::optional(before->held_back.sqnr_db()) : std::nullopt, kept});
   }
 
@@ -301,15 +302,15 @@ class Pipeline {
     return judge_->on(quantized);
   }
 
-  std::vector<FallenLayer> fall_back(Prepared &prepared) const {
+  std::vector<FallenLayer> fall_back(PreparedModel &prepared) const {
     const Samples again = counted(samples_, "calibrating with 16 bits", progress_);
     return reach(prepared, *goal_, measured_, options_.wide ? to_int16(prepared, again) : to_float(prepared));
   }
 
   /// Converted, with the corrections that gain. What was tried of an earlier conversion is forgotten.
-  graph::Graph corrected(const Prepared &prepared) {
-    account_.trials.resize(route_trials_);
-    account_.rounding_learned = account_.bias_corrected = false;
+  graph::Graph corrected(const PreparedModel &prepared) {
+    report_.trials.resize(route_trials_);
+    report_.rounding_learned = report_.bias_corrected = false;
     const graph::Graph plain = convert(prepared, nullptr);
     graph::Graph best = plain;
     Verdict verdict = judge(plain);
@@ -320,7 +321,7 @@ class Pipeline {
       correct(prepared, other, fitted, which);
       if (keeps(which, best, other, verdict)) best = std::move(other);
     }
-    account_.accuracy = std::move(verdict.held_back);
+    report_.accuracy = std::move(verdict.held_back);
     return best;
   }
 
@@ -332,8 +333,8 @@ class Pipeline {
     add_trial(which.name(), of_other, &verdict, better);
     if (!better) return false;
     verdict = std::move(of_other);
-    account_.rounding_learned = which.rounding != Rounding::nearest;
-    account_.bias_corrected = which.bias;
+    report_.rounding_learned = which.rounding != Rounding::nearest;
+    report_.bias_corrected = which.bias;
     return true;
   }
 
@@ -349,8 +350,8 @@ class Pipeline {
   bool bias_;  // a correction of biases is worth a trial
   std::optional<Goal> goal_;
   std::optional<Judge> judge_;
-  std::size_t route_trials_ = 0;  // the first trials of the account
-  Account account_;
+  std::size_t route_trials_ = 0;  // the first trials of the report
+  QuantizationReport report_;
 };
 
 }  // namespace
@@ -362,7 +363,7 @@ Quantized quantize(const graph::Graph &float_graph, const Config &config, const 
   RowCount rows(float_graph);
   const Samples looked_at = check.watch(samples), watched = rows.watch(looked_at);
   Quantized quantized = Pipeline(float_graph, config, watched, rows, options, progress).run();
-  quantized.account.warnings = check.warnings(samples.count, quantized.account.samples);
+  quantized.report.warnings = check.warnings(samples.count, quantized.report.samples);
   return quantized;
 }
 

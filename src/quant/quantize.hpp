@@ -2,58 +2,15 @@
 // All of post-training quantization in one call.
 #pragma once
 
-#include <string>
-
-#include "graph/inspect.hpp"
-#include "quant/outcome.hpp"
 #include "quant/prepare.hpp"
+#include "quant/quantization_report.hpp"
 #include "quant/samples.hpp"
-#include "quant/search/accuracy.hpp"
-#include "quant/search/damage.hpp"
-#include "quant/search/observers.hpp"
-#include "quant/search/precision.hpp"
-#include "quant/search/trial.hpp"
 
 namespace qtn::quant {
 
-/// A training that was part of it.
-struct Course {
-  std::size_t steps = 0, planned = 0;  ///< fewer than planned where the caller ended it
-  std::vector<double> losses;          ///< of each epoch, the mean over its steps
-};
-
-/// What was done, and why.
-struct Account {
-  bool equalized = false, bias_corrected = false, rounding_learned = false;
-  std::size_t samples = 0;                ///< that calibrated, each row of a batch being one
-  std::vector<std::string> warnings;      ///< about the samples
-  std::vector<Trial> trials;              ///< in their order
-  std::optional<Accuracy> accuracy;       ///< of the converted model on the held-back samples
-  std::size_t judges = 0;                 ///< rows of these
-  bool held_back = false;                 ///< they did not calibrate alone
-  bool automatic = false;                 ///< "auto" was asked for
-  std::vector<ObserverChoice> observers;  ///< where they were chosen by measuring
-  Targets targets, reached;               ///< what was wanted, and what the converted model has of it
-  std::vector<FallenLayer> fallen;        ///< for the targets
-  bool wide = false;                      ///< they fell back to int16, not to float
-  std::vector<std::string> nodes, ops;    ///< of all nodes
-  graph::NodeCounts counts;               ///< of the nodes that a session runs
-  std::vector<Damage> layers;             ///< where "sensitivity" was asked for
-  std::vector<TensorOutcome> tensors;
-  std::vector<Fusion> fused;
-  std::vector<FloatNode> float_nodes;
-  std::optional<Course> course;
-
-  /// Fills in what follows from the models alone: the names of nodes, tensors, fused, float_nodes, equalized.
-  void describe(const graph::Graph &float_graph, const Prepared &prepared, const graph::Graph &quantized);
-
-  /// docs/quantization.md has the members.
-  std::string json() const;
-};
-
 struct Quantized {
   graph::Graph graph;
-  Account account;
+  QuantizationReport report;
 };
 
 /// Prepares, calibrates on every sample, converts, and keeps what gains on held-back samples. `attrs` (may be nullptr)

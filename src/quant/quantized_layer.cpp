@@ -8,10 +8,10 @@
 #include "base/error.hpp"
 #include "base/fork_gate.hpp"
 #include "core/integer_type.hpp"
-#include "graph/dynamic.hpp"
 #include "graph/integer.hpp"
+#include "graph/passes/dynamic_products.hpp"
 #include "ops/eager.hpp"
-#include "quant/dynamic.hpp"
+#include "quant/quantize_dynamic.hpp"
 #include "quant/weights.hpp"
 
 namespace qtn::quant {

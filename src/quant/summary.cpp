@@ -204,17 +204,17 @@ std::string warnings(const Fields &report) {
 
 }  // namespace
 
-bool is_far(const Account &account) {
-  return account.accuracy &&
-         (account.accuracy->sqnr_db() < kLowDecibels || account.accuracy->agreement().value_or(1) < kLowAgreement);
+bool is_far(const QuantizationReport &report) {
+  return report.accuracy &&
+         (report.accuracy->sqnr_db() < kLowDecibels || report.accuracy->agreement().value_or(1) < kLowAgreement);
 }
 
-std::string next_step(const Account &account) {
-  if (!is_far(account) || account.targets.any()) return "";
-  const double target = std::max(25.0, std::ceil(account.accuracy->sqnr_db()) + 5);
+std::string next_step(const QuantizationReport &report) {
+  if (!is_far(report) || report.targets.any()) return "";
+  const double target = std::max(25.0, std::ceil(report.accuracy->sqnr_db()) + 5);
   const std::string fall_back = cat("target_sqnr ", count(target), ", which leaves some layers in float");
-  return account.automatic ? cat("try ", fall_back, ", or quantization-aware training")
-                           : cat("try auto, or ", fall_back);
+  return report.automatic ? cat("try ", fall_back, ", or quantization-aware training")
+                          : cat("try auto, or ", fall_back);
 }
 
 std::string summary_of(std::string_view report) {

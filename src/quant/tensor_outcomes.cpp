@@ -13,7 +13,7 @@ namespace {
 
 using Grids = std::unordered_map<std::string_view, QuantizerPtr>;  // by name
 
-TensorOutcome outcome_of_group(const Prepared &p, std::size_t g, const Grids &grids) {
+TensorOutcome outcome_of_group(const PreparedModel &p, std::size_t g, const Grids &grids) {
   const Group &group = p.placement.groups[g];
   TensorOutcome outcome;
   for (const graph::ValueId v : group.members) outcome.members.push_back(p.graph.value(v).name);
@@ -28,7 +28,7 @@ TensorOutcome outcome_of_group(const Prepared &p, std::size_t g, const Grids &gr
 
 }  // namespace
 
-std::vector<TensorOutcome> tensor_outcomes(const Prepared &p, const graph::Graph &quantized) {
+std::vector<TensorOutcome> tensor_outcomes(const PreparedModel &p, const graph::Graph &quantized) {
   Grids grids;
   for (const graph::Value &value : quantized.values) grids[value.name] = value.quantizer;
   std::vector<TensorOutcome> outcomes;

@@ -208,7 +208,7 @@ class Lowering {
     slot.value = p.value;
     if (p.frozen) return;
     slot.gradient = p.gradient;
-    slot.wanted = true;
+    slot.needs_grad = true;
   }
 
   SlotId like(SlotId of) {
@@ -225,14 +225,14 @@ class Lowering {
     // What is trained before the step wants gradients to come through it.
     const Slot *trained = nullptr;
     for (const SlotId s : step->reads)
-      if (out_.slots[at(s)].wanted) trained = &out_.slots[at(s)];
+      if (out_.slots[at(s)].needs_grad) trained = &out_.slots[at(s)];
     if (trained) {
       const bool real = std::any_of(step->writes.begin(), step->writes.end(),
                                     [&](SlotId s) { return out_.slots[at(s)].type.dtype == QTN_FLOAT32; });
-      if (step->gives.empty() && real)
+      if (step->grad_inputs.empty() && real)
         fail(QTN_EUNSUPPORTED, "trainer: node \"", node.name, "\": ", node.op->name,
              " has no gradient, which what comes before \"", trained->name, "\" needs");
-      for (const SlotId s : step->writes) out_.slots[at(s)].wanted = out_.slots[at(s)].type.dtype == QTN_FLOAT32;
+      for (const SlotId s : step->writes) out_.slots[at(s)].needs_grad = out_.slots[at(s)].type.dtype == QTN_FLOAT32;
     }
     out_.steps.push_back(std::move(step));
   }
@@ -240,7 +240,7 @@ class Lowering {
   void alias(const Node &node, SlotId from) {
     const SlotId s = write(node.outputs[0]);
     out_.slots[at(s)].root = out_.slots[at(from)].root;
-    out_.slots[at(s)].wanted = out_.slots[at(from)].wanted;
+    out_.slots[at(s)].needs_grad = out_.slots[at(from)].needs_grad;
   }
 
   void dropout(std::size_t n) {

@@ -103,7 +103,7 @@ graph::Graph Network::snapshot() const {
   return g;
 }
 
-std::optional<quant::Prepared> Network::prepared() const {
+std::optional<quant::PreparedModel> Network::prepared() const {
   if (!quantization) return std::nullopt;
   quant::Training training{snapshot()};
   training.weights = quantization->weight_quantizers(graph);

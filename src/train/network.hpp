@@ -55,7 +55,7 @@ struct Network {
 
   /// The current model: a graph, and in quantization-aware training a prepared model.
   graph::Graph snapshot() const;
-  std::optional<quant::Prepared> prepared() const;
+  std::optional<quant::PreparedModel> prepared() const;
 
   /// Views of what a snapshot is made from: parameters and statistics.
   std::vector<Tensor> state() const;

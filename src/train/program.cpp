@@ -109,7 +109,7 @@ void Program::plan() {
     elsewhere.push_back(has_place ? Arena::kNone : arena.add(end, slots_[at(s)].type));
     if (has_place) gradient_at(r, end);
     written[r] = true;
-    if (slots_[at(s)].wanted) reached[r] = true;
+    if (slots_[at(s)].needs_grad) reached[r] = true;
   }
   for (std::size_t i = end; i-- > 0;) {
     bool any = false;
@@ -118,9 +118,9 @@ void Program::plan() {
       if (reached[root(s)]) gradient_at(root(s), back(i));
     }
     if (!any) continue;
-    for (std::size_t g = 0; g < steps_[i]->gives.size(); ++g) {
-      const SlotId s = steps_[i]->gives[g];
-      if (s == kNoSlot || !slots_[at(s)].wanted) continue;
+    for (std::size_t g = 0; g < steps_[i]->grad_inputs.size(); ++g) {
+      const SlotId s = steps_[i]->grad_inputs[g];
+      if (s == kNoSlot || !slots_[at(s)].needs_grad) continue;
       if (reached[root(s)]) {
         late.push_back({i, g, arena.add(back(i), slots_[at(s)].type)});
       } else {
@@ -147,12 +147,12 @@ void Program::plan() {
   std::size_t next_late = 0;
   for (std::size_t i = end; i-- > 0;) {
     Delivery &d = deliveries_[i];
-    d.dx.resize(steps_[i]->gives.size());
-    for (const SlotId s : steps_[i]->writes) d.any = d.any || (slots_[at(s)].wanted && reached[root(s)]);
+    d.dx.resize(steps_[i]->grad_inputs.size());
+    for (const SlotId s : steps_[i]->writes) d.any = d.any || (slots_[at(s)].needs_grad && reached[root(s)]);
     if (!d.any) continue;
     for (std::size_t g = 0; g < d.dx.size(); ++g) {
-      const SlotId s = steps_[i]->gives[g];
-      if (s == kNoSlot || !slots_[at(s)].wanted) continue;
+      const SlotId s = steps_[i]->grad_inputs[g];
+      if (s == kNoSlot || !slots_[at(s)].needs_grad) continue;
       d.dx[g] = slots_[at(s)].gradient;
       if (next_late < late.size() && late[next_late].step == i && late[next_late].give == g) {
         d.dx[g] = arena.tensor(late[next_late++].lease, slots_[at(s)].type, arena_);
@@ -168,7 +168,7 @@ void Program::plan() {
     output_gradients_.push_back(slot.gradient);
     if (elsewhere[o] == Arena::kNone) continue;
     output_gradients_[o] = arena.tensor(elsewhere[o], slot.type, arena_);
-    if (slot.wanted && slot.gradient.has_data()) output_sums_.emplace_back(slot.gradient, output_gradients_[o]);
+    if (slot.needs_grad && slot.gradient.has_data()) output_sums_.emplace_back(slot.gradient, output_gradients_[o]);
   }
 }
 
@@ -223,7 +223,7 @@ std::optional<std::string> Program::first_not_finite_gradient() {
     if (!d.any) continue;
     run_backward(i);
     for (std::size_t g = 0; g < d.dx.size(); ++g)
-      if (!all_finite(d.dx[g])) return slots_[static_cast<std::size_t>(steps_[i]->gives[g])].name;
+      if (!all_finite(d.dx[g])) return slots_[static_cast<std::size_t>(steps_[i]->grad_inputs[g])].name;
   }
   return std::nullopt;
 }

@@ -252,7 +252,7 @@ std::map<std::string, Tensor> Quantization::weight_ranges(const Graph &g) const 
   return ranges;
 }
 
-Quantization::Quantization(const quant::Prepared &p) : config(p.config) {
+Quantization::Quantization(const quant::PreparedModel &p) : config(p.config) {
   const Graph &g = p.training->graph, &optimized = p.graph;
   const auto value_ids = by_name(g.values), optimized_nodes = by_name(optimized.nodes);
   for (std::size_t i = 0; i < p.placement.groups.size(); ++i) {

@@ -115,7 +115,7 @@ QuantizerPtr weight_form(const quant::ObserverSettings &settings);
 
 /// What quantization adds to a network.
 struct Quantization {
-  explicit Quantization(const quant::Prepared &prepared);
+  explicit Quantization(const quant::PreparedModel &prepared);
 
   void commit();
   void revert();

@@ -91,7 +91,7 @@ quant::Quantized quantize_qat(const graph::Graph &float_graph, const quant::Conf
                               const Attrs &attrs, const quant::Progress &calibrating, const StepProgress &training) {
   if (batches.count == 0) fail(QTN_EINVAL, "quantize_qat: there are no batches");
   const Recipe recipe = recipe_of(attrs, batches.count);
-  quant::Prepared prepared = quant::prepare(float_graph, config, QTN_QAT);
+  quant::PreparedModel prepared = quant::prepare(float_graph, config, QTN_QAT);
   const std::size_t calibrated = std::min(recipe.calibration_batches, batches.count);
   const auto spread = [&](std::size_t i) { return batches.read(0, i * batches.count / calibrated).inputs; };
   quant::RowCount rows(float_graph);
@@ -100,11 +100,11 @@ quant::Quantized quantize_qat(const graph::Graph &float_graph, const quant::Conf
   Trainer trainer(prepared, recipe.trainer);
 
   quant::Quantized result;
-  result.account.samples = rows.of(first);
-  result.account.course = train_all(trainer, batches, recipe, training);
-  const quant::Prepared trained = *trainer.prepared();
+  result.report.samples = rows.of(first);
+  result.report.course = train_all(trainer, batches, recipe, training);
+  const quant::PreparedModel trained = *trainer.prepared();
   result.graph = quant::convert(trained, nullptr);
-  result.account.describe(float_graph, trained, result.graph);
+  result.report.describe(float_graph, trained, result.graph);
   return result;
 }
 

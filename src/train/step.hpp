@@ -20,11 +20,11 @@ inline constexpr SlotId kNoSlot = -1;
 struct Slot {
   std::string name;  ///< of the value
   ops::TensorType type;
-  SlotId root = kNoSlot;  ///< itself, or the slot whose elements it has under another shape
-  Tensor value;           ///< given for parameters and constants; of others when the program is planned
-  Tensor gradient;        ///< given for parameters; without data where it is not wanted
-  bool wanted = false;    ///< something that is trained comes before it
-  bool given = false;     ///< its memory is not the program's
+  SlotId root = kNoSlot;    ///< itself, or the slot whose elements it has under another shape
+  Tensor value;             ///< given for parameters and constants; of others when the program is planned
+  Tensor gradient;          ///< given for parameters; without data where none is needed
+  bool needs_grad = false;  ///< something that is trained comes before it
+  bool given = false;       ///< its memory is not the program's
 };
 
 class Step {
@@ -33,16 +33,16 @@ class Step {
 
   std::string name;  ///< of the node
   std::vector<SlotId> reads, writes;
-  std::vector<SlotId> keeps;      ///< what of these backward() reads
-  std::vector<SlotId> gives;      ///< whose gradients backward() finds; one that stands twice gets the sum
-  bool hides_not_finite = false;  ///< forward() rounded something that is not finite, which cannot be seen any more
+  std::vector<SlotId> keeps;        ///< what of these backward() reads
+  std::vector<SlotId> grad_inputs;  ///< whose gradients backward() finds; one that stands twice gets the sum
+  bool hides_not_finite = false;    ///< forward() rounded something that is not finite, which cannot be seen any more
 
   /// Called once, when every slot has its tensors.
   virtual void bind(std::span<const Slot> slots) = 0;
 
   virtual void forward(Scratch &scratch) = 0;
 
-  /// Writes the gradient of gives[i] into dx[i], over what was there; those without data are not wanted.
+  /// Writes the gradient of grad_inputs[i] into dx[i], over what was there; those without data need none.
   virtual void backward(std::span<const Tensor> dx, Scratch &scratch) = 0;
 };
 

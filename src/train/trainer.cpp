@@ -37,7 +37,7 @@ Switches switched(Switches switches, const Attrs &attrs, bool quantized) {
   return switches;
 }
 
-std::unique_ptr<Network> network_of(const quant::Prepared &prepared) {
+std::unique_ptr<Network> network_of(const quant::PreparedModel &prepared) {
   if (!prepared.training) fail(QTN_ESTATE, "trainer: the model is prepared with QTN_PTQ, not with QTN_QAT");
   auto network = std::make_unique<Network>(prepared.training->graph, Quantization(prepared));
   // What calibration has found stays, unless it is told to follow.
@@ -58,7 +58,7 @@ std::vector<AttrSpec> trainer_options() {
 
 Trainer::Trainer(graph::Graph g, const Attrs &attrs) : Trainer(std::make_unique<Network>(std::move(g)), attrs) {}
 
-Trainer::Trainer(const quant::Prepared &prepared, const Attrs &attrs) : Trainer(network_of(prepared), attrs) {}
+Trainer::Trainer(const quant::PreparedModel &prepared, const Attrs &attrs) : Trainer(network_of(prepared), attrs) {}
 
 Trainer::Trainer(std::unique_ptr<Network> network, const Attrs &attrs)
     : network_(std::move(network)), schedule_options_(attrs), schedule_((check_all(attrs), attrs)) {
@@ -180,7 +180,7 @@ std::vector<Tensor> Trainer::evaluate(std::span<const Tensor *const> inputs) {
   const ThreadScope threads(threads_);
   check(inputs);
   network_->follow();
-  return answers_.of(*network_, inputs);
+  return evaluator_.of(*network_, inputs);
 }
 
 void Trainer::set(const Attrs &attrs) {

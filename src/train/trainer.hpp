@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "core/attrs.hpp"
-#include "train/answers.hpp"
 #include "train/groups.hpp"
 #include "train/loss.hpp"
 #include "train/network.hpp"
 #include "train/optimizer.hpp"
 #include "train/program.hpp"
 #include "train/schedule.hpp"
+#include "train/snapshot_evaluator.hpp"
 
 namespace qtn::io {
 class TensorFile;
@@ -31,7 +31,7 @@ class Trainer {
  public:
   /// Throw QTN_EINVAL on an unknown key or value, listing the valid ones; what Network and Quantization throw.
   Trainer(graph::Graph g, const Attrs &attrs);
-  Trainer(const quant::Prepared &prepared, const Attrs &attrs);
+  Trainer(const quant::PreparedModel &prepared, const Attrs &attrs);
 
   /// The mean loss of a batch. Its gradients go into the parameters', which become the mean over all batches since the
   /// last update. Throws and leaves everything as it was on inputs or targets that do not fit, and where the loss, a
@@ -58,7 +58,7 @@ class Trainer {
 
   /// The model with what has been learned: a graph, or of quantization-aware training a prepared model.
   graph::Graph snapshot() const { return network_->snapshot(); }
-  std::optional<quant::Prepared> prepared() const {
+  std::optional<quant::PreparedModel> prepared() const {
     network_->follow();
     return network_->prepared();
   }
@@ -84,7 +84,7 @@ class Trainer {
 
   std::unique_ptr<Network> network_;
   std::vector<std::unique_ptr<Program>> programs_;  // the latest used last
-  Answers answers_;
+  SnapshotEvaluator evaluator_;
   std::unique_ptr<Loss> loss_;
   std::unique_ptr<Optimizer> optimizer_;
   Groups groups_;

@@ -10,13 +10,13 @@ namespace {
 constexpr const char *kObservers[] = {"minmax",         "histogram",      "entropy",    "percentile",        "mse",
                                       "moving_average", "nvidia_entropy", "nvidia_mse", "nvidia_percentile", "max"};
 
-struct Prepared {
+struct PreparedModel {
   Config config;
   std::vector<std::uint8_t> saved;
 };
 
-Prepared prepare(const qmodel *network, const char *observer, const File &file) {
-  Prepared p;
+PreparedModel prepare(const qmodel *network, const char *observer, const File &file) {
+  PreparedModel p;
   p.config = make<Config>(qconfig_create, "onnx");
   const Attrs attrs = make<Attrs>(qattrs_create);
   must(qattrs_set_string(attrs.get(), "observer", observer), "observer");
@@ -33,10 +33,10 @@ Prepared prepare(const qmodel *network, const char *observer, const File &file) 
 void test(const std::uint8_t *data, std::size_t size) {
   static const File file("x.qcal"), merged("merged.qcal");
   static const Model network = small_network();
-  static Prepared known[std::size(kObservers)];
+  static PreparedModel known[std::size(kObservers)];
   if (size == 0) return;
   const std::size_t kind = data[0] % std::size(kObservers);
-  Prepared &p = known[kind];
+  PreparedModel &p = known[kind];
   if (!p.config) p = prepare(network.get(), kObservers[kind], file);
 
   file.write(edited(p.saved, data + 1, size - 1));

@@ -60,7 +60,7 @@ struct Grid {
 
 class Corrector {
  public:
-  Corrector(const Prepared &prepared, Graph &quantized, const Samples &samples, const Corrections &which)
+  Corrector(const PreparedModel &prepared, Graph &quantized, const Samples &samples, const Corrections &which)
       : placement_(prepared.placement),
         real_(prepared.graph),
         quantized_(quantized),
@@ -210,7 +210,7 @@ std::string Corrections::name() const {
   return rounds.empty() ? "bias_correction" : rounds + " + bias_correction";
 }
 
-void correct(const Prepared &prepared, Graph &quantized, const Samples &samples, const Corrections &which) {
+void correct(const PreparedModel &prepared, Graph &quantized, const Samples &samples, const Corrections &which) {
   if (which.rounding == Rounding::nearest && !which.bias) return;
   Corrector(prepared, quantized, samples, which).run();
 }

@@ -24,6 +24,6 @@ struct Corrections {
 
 /// Changes weights and biases of `quantized`, which convert() made of `prepared`. All samples are in memory at once,
 /// with what is alive of both graphs: a few dozens are enough.
-void correct(const Prepared &prepared, graph::Graph &quantized, const Samples &samples, const Corrections &which);
+void correct(const PreparedModel &prepared, graph::Graph &quantized, const Samples &samples, const Corrections &which);
 
 }  // namespace qtn::quant

@@ -8,8 +8,8 @@ namespace {
 
 using graph::ValueId;
 
-Prepared left_in_float(const Prepared &prepared, const std::vector<std::string> &nodes) {
-  Prepared p{prepared.graph, prepared.config, {}, {}, prepared.samples, {}, prepared.model};
+PreparedModel left_in_float(const PreparedModel &prepared, const std::vector<std::string> &nodes) {
+  PreparedModel p{prepared.graph, prepared.config, {}, {}, prepared.samples, {}, prepared.model};
   for (const std::string &node : nodes) p.config.set("node:" + node, nullptr);
   p.placement = place(p.graph, p.config);
   for (const Group &group : p.placement.groups) {
@@ -24,8 +24,9 @@ Prepared left_in_float(const Prepared &prepared, const std::vector<std::string> 
 
 /// Without observers. Groups stay what they are: which node asks for integers does not depend on how many bits they
 /// have.
-Prepared widened(const Prepared &prepared, const std::vector<bool> &groups) {
-  Prepared p{prepared.graph, prepared.config, {}, {}, prepared.samples, {}, prepared.model, prepared.distributions};
+PreparedModel widened(const PreparedModel &prepared, const std::vector<bool> &groups) {
+  PreparedModel p{prepared.graph, prepared.config,       {}, {}, prepared.samples, {},
+                  prepared.model, prepared.distributions};
   Attrs wide;
   wide.set("activation_dtype", "int16");
   for (std::size_t g = 0; g < groups.size(); ++g)
@@ -34,7 +35,7 @@ Prepared widened(const Prepared &prepared, const std::vector<bool> &groups) {
   return p;
 }
 
-std::vector<bool> groups_of(const Prepared &p, const std::vector<std::string> &nodes) {
+std::vector<bool> groups_of(const PreparedModel &p, const std::vector<std::string> &nodes) {
   std::vector<bool> groups(p.placement.groups.size(), false);
   for (const graph::Node &node : p.graph.nodes) {
     if (std::find(nodes.begin(), nodes.end(), node.name) == nodes.end()) continue;
@@ -46,8 +47,8 @@ std::vector<bool> groups_of(const Prepared &p, const std::vector<std::string> &n
   return groups;
 }
 
-std::vector<std::unique_ptr<Observer>> wide_observers(const Prepared &prepared, const Samples &samples) {
-  Prepared all = widened(prepared, std::vector<bool>(prepared.placement.groups.size(), true));
+std::vector<std::unique_ptr<Observer>> wide_observers(const PreparedModel &prepared, const Samples &samples) {
+  PreparedModel all = widened(prepared, std::vector<bool>(prepared.placement.groups.size(), true));
   all.distributions.clear();
   for (std::size_t g = 0; g < all.placement.groups.size(); ++g) {
     const Group &group = all.placement.groups[g];
@@ -61,16 +62,16 @@ std::vector<std::unique_ptr<Observer>> wide_observers(const Prepared &prepared, 
 
 }  // namespace
 
-FallBack to_float(const Prepared &prepared) {
+FallBack to_float(const PreparedModel &prepared) {
   return [&prepared](const std::vector<std::string> &nodes) { return left_in_float(prepared, nodes); };
 }
 
-FallBack to_int16(const Prepared &prepared, const Samples &samples) {
+FallBack to_int16(const PreparedModel &prepared, const Samples &samples) {
   const auto wide = std::make_shared<std::vector<std::unique_ptr<Observer>>>();
   return [&prepared, &samples, wide](const std::vector<std::string> &nodes) {
     if (wide->empty()) *wide = wide_observers(prepared, samples);
     const std::vector<bool> groups = groups_of(prepared, nodes);
-    Prepared p = widened(prepared, groups);
+    PreparedModel p = widened(prepared, groups);
     for (std::size_t g = 0; g < groups.size(); ++g) {
       const auto &observer = groups[g] ? (*wide)[g] : prepared.observers[g];
       p.observers.push_back(observer ? observer->clone() : nullptr);

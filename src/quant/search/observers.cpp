@@ -21,7 +21,7 @@ constexpr std::size_t kCount = std::size(kKinds);
 /// One of each kind for each group that is observed; none for others.
 using Observers = std::vector<std::vector<std::unique_ptr<Observer>>>;
 
-Observers observed_by_all(Prepared &p, const Samples &samples) {
+Observers observed_by_all(PreparedModel &p, const Samples &samples) {
   Observers observers(p.placement.groups.size());
   for (std::size_t g = 0; g < observers.size(); ++g)
     if (const Group &group = p.placement.groups[g]; !group.fixed)
@@ -40,7 +40,7 @@ Observers observed_by_all(Prepared &p, const Samples &samples) {
 
 class Probe {
  public:
-  Probe(const Prepared &p, const Observers &observers)
+  Probe(const PreparedModel &p, const Observers &observers)
       : p_(p), uses_(p.graph), grids_(observers.size()), losses_(observers.size(), std::vector<Noise>(kCount)) {
     for (std::size_t g = 0; g < observers.size(); ++g)
       for (const auto &observer : observers[g]) grids_[g].push_back(observer->quantizer());
@@ -77,7 +77,7 @@ class Probe {
     }
   }
 
-  const Prepared &p_;
+  const PreparedModel &p_;
   const graph::Uses uses_;
   std::vector<std::vector<QuantizerPtr>> grids_;
   std::vector<std::vector<Noise>> losses_;
@@ -85,7 +85,7 @@ class Probe {
 
 }  // namespace
 
-std::vector<ObserverChoice> choose_observers(Prepared &prepared, const Samples &samples, const Samples &probes) {
+std::vector<ObserverChoice> choose_observers(PreparedModel &prepared, const Samples &samples, const Samples &probes) {
   Observers observers = observed_by_all(prepared, samples);
   Probe probe(prepared, observers);
   for (std::size_t i = 0; i < probes.count; ++i) probe.see(probes.read(i));

@@ -24,6 +24,6 @@ struct ObserverChoice {
 
 /// Calibrates with every observer at once and keeps, for each group of tensors that share a grid, the one with the
 /// least loss on `probes`.
-std::vector<ObserverChoice> choose_observers(Prepared &prepared, const Samples &samples, const Samples &probes);
+std::vector<ObserverChoice> choose_observers(PreparedModel &prepared, const Samples &samples, const Samples &probes);
 
 }  // namespace qtn::quant

@@ -3,19 +3,19 @@
 
 #include <algorithm>
 
-#include "quant/search/damage.hpp"
+#include "quant/search/sensitivity.hpp"
 
 namespace qtn::quant {
 namespace {
 
 using Layers = std::vector<FallenLayer>;
 
-Layers by_damage(const Prepared &prepared, const graph::Graph &quantized, const Samples &samples) {
-  std::vector<Damage> damage = measure_damage(prepared.graph, quantized, samples);
-  std::stable_sort(damage.begin(), damage.end(),
-                   [](const Damage &a, const Damage &b) { return a.alone.relative() > b.alone.relative(); });
+Layers by_sensitivity(const PreparedModel &prepared, const graph::Graph &quantized, const Samples &samples) {
+  std::vector<Sensitivity> sensitivity = measure_sensitivity(prepared.graph, quantized, samples);
+  std::stable_sort(sensitivity.begin(), sensitivity.end(),
+                   [](const Sensitivity &a, const Sensitivity &b) { return a.alone.relative() > b.alone.relative(); });
   Layers layers;
-  for (const Damage &d : damage) layers.push_back({quantized.nodes[d.node].name, d.alone.sqnr_db()});
+  for (const Sensitivity &d : sensitivity) layers.push_back({quantized.nodes[d.node].name, d.alone.sqnr_db()});
   return layers;
 }
 
@@ -44,7 +44,7 @@ Layers fewest(const Layers &worst, const Holds &holds) {
 
 }  // namespace
 
-std::vector<FallenLayer> reach(Prepared &prepared, const Goal &goal, const Samples &samples,
+std::vector<FallenLayer> reach(PreparedModel &prepared, const Goal &goal, const Samples &samples,
                                const FallBack &fall_back) {
   const graph::Graph quantized = convert(prepared, nullptr);
   if (goal.met_by(quantized)) return {};
@@ -55,7 +55,7 @@ std::vector<FallenLayer> reach(Prepared &prepared, const Goal &goal, const Sampl
   };
   const auto holds = [&](const Layers &layers) { return goal.met_by(convert(fallen(layers), nullptr)); };
 
-  const Layers worst = by_damage(prepared, quantized, samples);
+  const Layers worst = by_sensitivity(prepared, quantized, samples);
   const Layers found = holds(worst) ? fewest(worst, holds) : worst;
   prepared = fallen(found);
   return found;

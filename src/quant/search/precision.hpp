@@ -20,6 +20,7 @@ struct FallenLayer {
 /// Ranks the nodes by what each costs alone on `samples`, takes the shortest run of the worst with which the goal is
 /// reached, and gives back those that turn out not to be needed. Where even all do not reach it, it is all. `prepared`
 /// (calibrated) becomes what `fall_back` makes of it. The nodes that cost most first.
-std::vector<FallenLayer> reach(Prepared &prepared, const Goal &goal, const Samples &samples, const FallBack &fall_back);
+std::vector<FallenLayer> reach(PreparedModel &prepared, const Goal &goal, const Samples &samples,
+                               const FallBack &fall_back);
 
 }  // namespace qtn::quant

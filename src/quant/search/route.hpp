@@ -27,7 +27,7 @@ struct Route {
 /// A model that went along a route.
 struct Attempt {
   Route route;
-  Prepared prepared;
+  PreparedModel prepared;
   std::vector<ObserverChoice> observers;  ///< where they were chosen
 };
 

@@ -48,7 +48,7 @@ class BatchNormStep final : public Step {
         switches_(switches),
         epsilon_(node.attrs.get_float("epsilon", 1e-5)) {
     name = node.name;
-    gives = inputs_;
+    grad_inputs = inputs_;
     std::copy_if(inputs_.begin(), inputs_.end(), std::back_inserter(reads), [](SlotId s) { return s != kNoSlot; });
     keeps = {inputs_[0]};
     writes = {y};

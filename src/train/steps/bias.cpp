@@ -9,7 +9,7 @@ class BiasStep final : public Step {
   BiasStep(const graph::Node &node, SlotId bias, SlotId y, std::shared_ptr<const BiasUnits> units)
       : units_(std::move(units)) {
     name = node.name;
-    reads = gives = {bias};
+    reads = grad_inputs = {bias};
     writes = {y};
   }
 

@@ -13,7 +13,7 @@ class ConvolutionStep final : public Step {
   ConvolutionStep(const graph::Node &node, SlotIds inputs, SlotId y) : node_(node) {
     name = node.name;
     while (inputs.back() == kNoSlot) inputs.pop_back();
-    reads = gives = std::move(inputs);
+    reads = grad_inputs = std::move(inputs);
     keeps = {reads[0], reads[1]};
     writes = {y};
   }

@@ -11,7 +11,7 @@ class DropoutStep final : public Step {
   DropoutStep(const graph::Node &node, SlotId x, SlotId y, float ratio, std::uint64_t stream, const Switches &switches)
       : ratio_(ratio), stream_(stream), switches_(switches) {
     name = node.name;
-    reads = gives = {x};
+    reads = grad_inputs = {x};
     writes = {y};
   }
 

@@ -17,7 +17,7 @@ class FakeQuantizeStep final : public Step {
   FakeQuantizeStep(SlotId x, SlotId y, const Epilogue &epilogue, const Switches &switches)
       : epilogue_(epilogue), grid_(*epilogue.grid), switches_(switches) {
     name = grid_.name();
-    reads = keeps = gives = {x};
+    reads = keeps = grad_inputs = {x};
     writes = {y};
   }
 

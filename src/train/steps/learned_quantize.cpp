@@ -11,11 +11,11 @@ class LearnedQuantizeStep final : public Step {
       : grid_(grid), switches_(switches) {
     name = grid_.name();
     keeps = {x};
-    reads = gives = {x};
+    reads = grad_inputs = {x};
     writes = {y};
     for (const SlotId p : parameters) {
       reads.push_back(p);
-      gives.push_back(p);
+      grad_inputs.push_back(p);
     }
   }
 

@@ -19,7 +19,7 @@ class OperatorStep final : public Step {
     add_present(reads, inputs_);
     add_present(writes, outputs_);
     if (!node.op->backward) return;
-    gives = inputs_;
+    grad_inputs = inputs_;
     for (std::size_t i = 0; i < inputs_.size(); ++i)
       if (node.op->keeps.inputs.holds(i) && inputs_[i] != kNoSlot) keeps.push_back(inputs_[i]);
     if (node.op->keeps.outputs) add_present(keeps, outputs_);

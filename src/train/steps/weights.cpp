@@ -36,11 +36,11 @@ class WeightStep final : public Step {
     keeps = {w};
     reads = {w};
     reads.insert(reads.end(), learned.begin(), learned.end());
-    gives = reads;
+    grad_inputs = reads;
     writes = {y};
     if (fold_) {
       reads.push_back(scale);
-      gives.push_back(scale);
+      grad_inputs.push_back(scale);
     }
     const QuantizerPtr form = weight_form(settings_);
     grids_ = {{},

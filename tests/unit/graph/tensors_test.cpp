@@ -5,8 +5,8 @@
 #include "graph/evaluate.hpp"
 #include "graph/passes/passes.hpp"
 #include "onnx/onnx.hpp"
-#include "quant/dynamic.hpp"
 #include "quant/graph_builder.hpp"
+#include "quant/quantize_dynamic.hpp"
 #include "quant/weights_only.hpp"
 
 namespace qtn::test {
@@ -40,10 +40,10 @@ graph::Graph through_a_file(const graph::Graph &g) {
   return onnx::parse(std::as_bytes(std::span(bytes)), "");
 }
 
-quant::Prepared prepared(const Attrs &settings = {}) {
+quant::PreparedModel prepared(const Attrs &settings = {}) {
   quant::Config config("onnx");
   config.set("*", &settings);
-  quant::Prepared p = quant::prepare(network(), config);
+  quant::PreparedModel p = quant::prepare(network(), config);
   const Tensor x = GraphBuilder::ramp({2, 3, 4, 4});
   const Tensor *inputs[] = {&x};
   quant::calibrate(p, inputs);
@@ -54,7 +54,7 @@ void original_names_lead_to_what_was_made(void **) {
   const graph::Graph float_graph = network();
   assert_true(equal(named(float_graph, "fc.weight"), GraphBuilder::ramp({6, 20})));
   for (const bool equalized : {false, true}) {
-    const quant::Prepared p = prepared(attrs({{"equalize", std::int64_t{equalized}}}));
+    const quant::PreparedModel p = prepared(attrs({{"equalize", std::int64_t{equalized}}}));
     const graph::Graph converted = quant::convert(p, nullptr), read = through_a_file(converted);
     for (const char *name : {"conv.weight", "fc.weight", "fc.bias"}) {
       assert_true(named(p.graph, name).dtype() == QTN_FLOAT32);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // DynamicQuantizeMatMul in files: ONNX's own operators there, one node here, the same bits.
-#include "graph/dynamic.hpp"
-
 #include <random>
 
 #include "graph/integer.hpp"
-#include "onnx/own_functions.hpp"
+#include "graph/passes/dynamic_products.hpp"
 #include "onnx/messages.hpp"
+#include "onnx/own_functions.hpp"
 #include "onnx/support.hpp"
 #include "ops/common/dynamic_quantizer.hpp"
 #include "quant/graph_builder.hpp"
@@ -115,8 +114,8 @@ void test_files_give_the_same_bits(void **) {
     for (const onnx::Format format : {onnx::Format::qdq, onnx::Format::qoperator}) {
       const onnx::SaveOptions options{.opset = 13, .format = format};
       const bool own = product.grid == ops::OwnGrid{};
-      Operators in_file{own ? "DynamicQuantizeLinear" : "qtensor" + function_of(product.grid), "MatMulInteger",
-                        "Cast", "Mul", "Mul"},
+      Operators in_file{own ? "DynamicQuantizeLinear" : "qtensor" + function_of(product.grid), "MatMulInteger", "Cast",
+                        "Mul", "Mul"},
           back{"DynamicQuantizeMatMul"};
       if (product.grid == kRows) in_file.insert(in_file.end(), {"Cast", "Mul", "Sub"});
       for (Operators *names : {&in_file, &back}) {
@@ -164,7 +163,8 @@ void test_function_computes_products(void **) {
   std::normal_distribution<float> normal;
   const auto numbers = [&](const Shape &shape, int i) {
     Tensor t(QTN_FLOAT32, shape);
-    const float scale = i % 3 == 0 ? 1.0f : std::pow(10.0f, static_cast<float>(static_cast<int>(generator() % 76) - 40));
+    const float scale =
+        i % 3 == 0 ? 1.0f : std::pow(10.0f, static_cast<float>(static_cast<int>(generator() % 76) - 40));
     for (std::int64_t k = 0; k < t.count(); ++k) {
       const float v = i % 2 == 0 ? std::round(normal(generator) * 100) / 255.0f : normal(generator);
       t.as<float>()[k] = (i % 5 == 0 ? std::abs(v) : v) * scale;

@@ -93,7 +93,7 @@ void a_product_at_the_end(void **) {
   const auto g = small().conv("b", "u", "y", 4, 4).build({"y"});
   for (const Config &config : {kByTensor, kByNodes, with({{"op:Conv", &kOutputs}}), with({{"name:b*", &kOutputs}}),
                                with({{"node:b", &kOutputs}})}) {
-    const Prepared p = prepare(g, config);
+    const PreparedModel p = prepare(g, config);
     expect_names(quantized_values(p), {"x", "u", "y"});
     expect_names(integer_nodes(p), {"a", "b"});
   }
@@ -108,11 +108,11 @@ void pulls_in_pointwise_nodes(void **) {
                      .node("Mul", "mul", {"v", "w"}, {"y"})
                      .build({"y"});
   expect_names(quantized_values(prepare(g, Config("onnx"))), {"x"});
-  const Prepared whole = prepare(g, kByNodes);
+  const PreparedModel whole = prepare(g, kByNodes);
   expect_names(quantized_values(whole), {"x", "u", "v", "w", "y"});
   expect_names(integer_nodes(whole), {"a", "add", "tanh", "mul"});
   // A grid in the middle pulls in what is before it, not what is behind.
-  const Prepared half = prepare(g, with({{"tensor:v", &kQuantize}}));
+  const PreparedModel half = prepare(g, with({{"tensor:v", &kQuantize}}));
   expect_names(quantized_values(half), {"x", "u", "v"});
   expect_names(integer_nodes(half), {"a", "add"});
 }
@@ -129,7 +129,7 @@ void rounding_is_for_products(void **) {
     return of.value(std::ranges::find(of.nodes, name, &graph::Node::name)->inputs[0]);
   };
   const auto converted = [&](const Config &config) {
-    Prepared p = prepare(g, config);
+    PreparedModel p = prepare(g, config);
     expect_names(quantized_values(p), {"x", "v"});
     const Tensor x = GraphBuilder::ramp(kImage), *inputs[] = {&x};
     calibrate(p, inputs);
@@ -151,13 +151,13 @@ void rounding_is_for_products(void **) {
 void moving_nodes_share_the_grid(void **) {
   const auto g = small().node("Flatten", "flatten", {"u"}, {"y"}).build({"y"});
   for (const Config &config : {kByTensor, kByNodes}) {
-    const Prepared p = prepare(g, config);
+    const PreparedModel p = prepare(g, config);
     expect_names(integer_nodes(p), {"a", "flatten"});
     assert_int_equal(p.placement.groups.size(), 2);
     assert_int_equal(p.placement.groups[1].members.size(), 2);
     assert_int_equal(p.placement.groups[1].sources.size(), 1);
   }
-  const Prepared before = prepare(g, with({{"tensor:u", &kQuantize}}));
+  const PreparedModel before = prepare(g, with({{"tensor:u", &kQuantize}}));
   expect_names(quantized_values(before), {"x", "u"});
   expect_names(integer_nodes(before), {"a"});
 }
@@ -166,7 +166,7 @@ void moving_nodes_share_the_grid(void **) {
 void joined_outputs(void **) {
   const auto g =
       small().conv("b", "x", "v", 4, 4).node("Concat", "cat", {"u", "v"}, {"y"}, attrs({{"axis", std::int64_t{1}}}));
-  const Prepared p = prepare(GraphBuilder(g).build({"y", "u"}), kByNodes);
+  const PreparedModel p = prepare(GraphBuilder(g).build({"y", "u"}), kByNodes);
   expect_names(integer_nodes(p), {"a", "b", "cat"});
   const auto group = [&](const char *name) {
     return p.placement.group[static_cast<std::size_t>(&value_named(p.graph, name) - p.graph.values.data())];
@@ -177,7 +177,7 @@ void joined_outputs(void **) {
 /// Nodes without an integer form are not pulled in: their result is rounded.
 void behind_nodes_in_float(void **) {
   const auto g = small().node("Softmax", "softmax", {"u"}, {"y"}).build({"y"});
-  const Prepared p = prepare(g, kByNodes);
+  const PreparedModel p = prepare(g, kByNodes);
   expect_names(quantized_values(p), {"x", "y"});
   expect_names(integer_nodes(p), {"a"});
   const auto between = prepare(g, with({{"tensor:u", &kQuantize}}));
@@ -190,7 +190,7 @@ void behind_nodes_in_float(void **) {
 void known_grids_stay_known(void **) {
   const auto g = small().node("Sigmoid", "sigmoid", {"u"}, {"y"}).build({"y"});
   const auto fixed = [&](const Config &config) {
-    const Prepared p = prepare(g, config);
+    const PreparedModel p = prepare(g, config);
     const QuantizerPtr q = p.placement.groups.back().fixed;
     return q ? q->scales()[0] : 0.0;
   };
@@ -208,7 +208,7 @@ void islands_in_float(void **) {
   const Attrs mse = attrs({{"observer", "mse"}}), moving = attrs({{"observer", "moving_average"}});
   const Config inside =
       with({{"*", &mse}, {"op:Conv", &moving}, {"node:b", nullptr}, {"node:c", nullptr}, {"tensor:v", &kQuantize}});
-  Prepared p = prepare(g, inside);
+  PreparedModel p = prepare(g, inside);
   expect_names(quantized_values(p), {"x", "v", "w"});
   expect_names(integer_nodes(p), {"a", "d"});
   for (std::size_t i = 0; i < p.observers.size(); ++i)
@@ -221,7 +221,7 @@ void islands_in_float(void **) {
   expect_names(integer_nodes(prepare(g, all)), {});
   const Tensor x = GraphBuilder::ramp(kImage);
   for (const Config &config : {inside, at_its_end, all}) {
-    Prepared island = prepare(g, config);
+    PreparedModel island = prepare(g, config);
     calibrate_on(island, x);
     expect_same_from_files(convert(island, nullptr), x);
   }
@@ -235,7 +235,7 @@ void answers_are_on_the_grid(void **) {
   const Tensor x = GraphBuilder::ramp(kImage);
   for (const char *dtype : {"uint8", "int8", "int16"}) {
     const Attrs of_y = attrs({{"quantize", std::int64_t{1}}, {"activation_dtype", dtype}});
-    Prepared p = prepare(g, with({{"tensor:y", &of_y}}));
+    PreparedModel p = prepare(g, with({{"tensor:y", &of_y}}));
     calibrate_on(p, x);
     const graph::Graph converted = convert(p, nullptr);
     const QuantizerPtr q = value_named(converted, "y").quantizer;
@@ -246,7 +246,7 @@ void answers_are_on_the_grid(void **) {
     expect_same_from_files(converted, x);
   }
   const Attrs few = attrs({{"quantize_outputs", std::int64_t{1}}, {"activation_bits", std::int64_t{3}}});
-  Prepared p = prepare(g, with({{"*", &few}}));
+  PreparedModel p = prepare(g, with({{"*", &few}}));
   calibrate_on(p, x);
   const std::vector<float> y = answers(convert(p, nullptr), x);
   assert_int_equal(std::set<float>(y.begin(), y.end()).size(), 8);
@@ -257,13 +257,13 @@ void answers_are_on_the_grid(void **) {
 void awkward_outputs(void **) {
   const Tensor x = GraphBuilder::ramp(kImage);
   const auto through = small().build({"u", "x"});
-  Prepared p = prepare(through, with({{"*", &kOutputs}, {"tensor:x", &kQuantize}}));
+  PreparedModel p = prepare(through, with({{"*", &kOutputs}, {"tensor:x", &kQuantize}}));
   expect_names(quantized_values(p), {"x", "u"});
   calibrate_on(p, x);
   expect_same_from_files(convert(p, nullptr), x);
   const auto twice = small().node("Identity", "same", {"u"}, {"y"}).build({"y", "u"});
   for (const Config &config : {kByTensor, kByNodes}) {
-    Prepared both = prepare(twice, config);
+    PreparedModel both = prepare(twice, config);
     assert_true(quantized_values(both).contains("y"));
     calibrate_on(both, x);
     expect_same_from_files(convert(both, nullptr), x);
@@ -273,12 +273,12 @@ void awkward_outputs(void **) {
                          .node("Cast", "cast", {"s"}, {"f"}, attrs({{"to", std::int64_t{QTN_FLOAT32}}}))
                          .node("Sqrt", "sqrt", {"f"}, {"y"})
                          .build({"y", "u"});
-  Prepared known = prepare(sizes, kByNodes);
+  PreparedModel known = prepare(sizes, kByNodes);
   assert_true(quantized_values(known).contains("y"));
   calibrate_on(known, x);
   expect_same_from_files(convert(known, nullptr), x);
   const auto empty = GraphBuilder().input("x", {0, 4}).node("Softmax", "softmax", {"x"}, {"y"}).build({"y"});
-  Prepared nothing = prepare(empty, kByNodes);
+  PreparedModel nothing = prepare(empty, kByNodes);
   calibrate_on(nothing, Tensor(QTN_FLOAT32, {0, 4}));
   expect_error(QTN_ESTATE, "calibration brought no data to tensor \"y\"", [&] { convert(nothing, nullptr); });
 }
@@ -290,7 +290,7 @@ void anywhere(void **) {
   for (unsigned seed = 1; seed <= 20; ++seed) {
     const AwkwardNetwork network(seed, static_cast<Flaw>(seed % static_cast<unsigned>(Flaw::count)));
     const char *recipe = kRecipes[seed % std::size(kRecipes)];
-    const Prepared plain = prepare(network.graph(), Config(recipe));
+    const PreparedModel plain = prepare(network.graph(), Config(recipe));
     Config config = with({{"*", &kOutputs}}, recipe);
     Names names;
     for (const graph::Node &node : plain.graph.nodes) {
@@ -299,7 +299,7 @@ void anywhere(void **) {
         if (++asked % 3 == 0) names.insert(plain.graph.value(v).name);
     }
     for (const std::string &name : names) config.set("tensor:" + name, &kQuantize);
-    Prepared p = prepare(network.graph(), config);
+    PreparedModel p = prepare(network.graph(), config);
     const Names quantized = quantized_values(p);
     for (const std::string &name : names) assert_true(quantized.contains(name));
     const Samples samples = network.samples(3, seed);

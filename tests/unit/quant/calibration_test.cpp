@@ -33,15 +33,15 @@ graph::Graph network() {
   return builder.conv("b", "v", "w", 4, 4).node("Add", "add", {"v", "w"}, {"s"}).conv("c", "s", "y", 4, 4).build({"y"});
 }
 
-Prepared prepared(const char *observer) {
+PreparedModel prepared(const char *observer) {
   Config config("onnx");
   const Attrs a = attrs({{"observer", observer}});
   config.set("*", &a);
   return prepare(network(), config);
 }
 
-Prepared calibrated(const char *observer, std::size_t begin, std::size_t end) {
-  Prepared p = prepared(observer);
+PreparedModel calibrated(const char *observer, std::size_t begin, std::size_t end) {
+  PreparedModel p = prepared(observer);
   for (; begin < end; ++begin) {
     const Tensor x = sample(begin);
     const Tensor *inputs[] = {&x};
@@ -51,14 +51,14 @@ Prepared calibrated(const char *observer, std::size_t begin, std::size_t end) {
 }
 
 /// `count` shares one after the other.
-Prepared merged(const char *observer, std::size_t count) {
-  Prepared p = prepared(observer);
+PreparedModel merged(const char *observer, std::size_t count) {
+  PreparedModel p = prepared(observer);
   for (std::size_t i = 0; i < count; ++i)
     add(p, calibration_of(calibrated(observer, kSamples * i / count, kSamples * (i + 1) / count)));
   return p;
 }
 
-std::vector<std::vector<std::byte>> state(const Prepared &p) {
+std::vector<std::vector<std::byte>> state(const PreparedModel &p) {
   std::vector<std::vector<std::byte>> all;
   for (const auto &observer : p.observers) all.push_back(observer->save());
   return all;
@@ -66,9 +66,9 @@ std::vector<std::vector<std::byte>> state(const Prepared &p) {
 
 void shares_add_up_exactly(void **) {
   for (const char *observer : {"minmax", "max", "mse"}) {
-    const Prepared whole = calibrated(observer, 0, kSamples);
+    const PreparedModel whole = calibrated(observer, 0, kSamples);
     for (const std::size_t count : {1, 2, 4, 5}) {
-      const Prepared sum = merged(observer, count);
+      const PreparedModel sum = merged(observer, count);
       assert_int_equal(sum.samples, kSamples);
       assert_true(state(sum) == state(whole));
     }
@@ -99,9 +99,9 @@ Histogram histogram_of(const Observer &observer) {
 /// The bound that docs/quantization.md states: counts lie within a bin of their values for each time that they were
 /// resampled, and one more.
 void histograms_add_up_nearly(void **) {
-  const Prepared whole = calibrated("histogram", 0, kSamples);
+  const PreparedModel whole = calibrated("histogram", 0, kSamples);
   for (const std::size_t count : {2, 4, 5}) {
-    const Prepared sum = merged("histogram", count);
+    const PreparedModel sum = merged("histogram", count);
     for (std::size_t o = 0; o < whole.observers.size(); ++o) {
       const Histogram a = histogram_of(*whole.observers[o]), b = histogram_of(*sum.observers[o]);
       assert_true(a.min == b.min && a.max == b.max);
@@ -130,7 +130,7 @@ void threads_do_not_matter(void **) {
 }
 
 void refused_and_unchanged(void **) {
-  Prepared p = calibrated("minmax", 0, 3);
+  PreparedModel p = calibrated("minmax", 0, 3);
   const auto before = state(p);
   Calibration other = calibration_of(calibrated("minmax", 3, 5));
   other.source = "other.qcal";

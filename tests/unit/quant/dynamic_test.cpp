@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quantization without data: which nodes it takes, on which grids, and how near the results are.
-#include "quant/dynamic.hpp"
-
 #include <cmath>
 
 #include "core/scales.hpp"
@@ -10,6 +8,7 @@
 #include "ops/eager.hpp"
 #include "quant/golden_network.hpp"
 #include "quant/graph_builder.hpp"
+#include "quant/quantize_dynamic.hpp"
 #include "quant/weights_only.hpp"
 #include "runtime/session.hpp"
 

@@ -35,8 +35,8 @@ graph::Graph network() {
   return g.build({"y", "v", "t", "p"});
 }
 
-Prepared calibrated_network(const Config &config) {
-  Prepared p = prepare(network(), config);
+PreparedModel calibrated_network(const Config &config) {
+  PreparedModel p = prepare(network(), config);
   calibrate_on(p, GraphBuilder::ramp({1, 4, 3, 3}));
   return p;
 }
@@ -85,7 +85,7 @@ void grids_fill_the_bits(void **) {
   GraphBuilder builder;
   builder.input("x", {1, 1, 1, 2}).constant("one", floats({1, 1, 1, 1}, {1}));
   builder.node("Conv", "a", {"x", "one"}, {"u"}).node("Conv", "b", {"u", "one"}, {"y"});
-  Prepared p = prepare(builder.build({"y"}), with_bits("onnx", 4));
+  PreparedModel p = prepare(builder.build({"y"}), with_bits("onnx", 4));
   calibrate_on(p, floats({1, 1, 1, 2}, {-1, 2}));
   const graph::Graph g = convert(p, nullptr);
   const QuantizerPtr u = value_named(g, "u").quantizer, x = value_named(g, "x").quantizer;
@@ -144,7 +144,7 @@ void files_keep_the_bits_of_copies(void **) {
       .node("Neg", "neg", {"x"}, {"v"})
       .conv("c", "v", "y", 4, 2)
       .node("Sin", "sin", {"v"}, {"z"});
-  Prepared p = prepare(b.build({"y", "z"}), with_bits("onnx", 4));
+  PreparedModel p = prepare(b.build({"y", "z"}), with_bits("onnx", 4));
   calibrate_on(p, GraphBuilder::ramp({1, 4, 3, 3}));
   const graph::Graph g = convert(p, nullptr);
   const Tensor x = loud();
@@ -161,7 +161,7 @@ struct Width {
 constexpr Width kWidths[] = {{2, QTN_INT2}, {3, QTN_INT4}, {4, QTN_INT4}, {5, QTN_INT8}, {7, QTN_INT8}, {8, QTN_INT8}};
 
 /// The weights of a node as int8, whatever stores them: the range is cut to so many bits.
-Tensor in_bytes(const Prepared &p, std::size_t n, std::int64_t bits) {
+Tensor in_bytes(const PreparedModel &p, std::size_t n, std::int64_t bits) {
   const graph::Node &node = p.graph.nodes[n];
   Attrs settings = p.placement.nodes[n].settings->weight;
   settings.set("dtype", "int8");
@@ -179,7 +179,7 @@ void weights_have_the_narrowest_type(void **) {
   for (const char *recipe : kRecipes)
     for (const auto &[bits, dtype] : kWidths) {
       const Config config = with_bits(recipe, bits);
-      const Prepared p = calibrated(chain(), config, normal_samples({1, 2, 6, 6}, 2));
+      const PreparedModel p = calibrated(chain(), config, normal_samples({1, 2, 6, 6}, 2));
       const graph::Graph g = convert(p, nullptr);
       std::size_t weights = 0;
       for (std::size_t n = 0; n < g.nodes.size(); ++n) {
@@ -222,7 +222,7 @@ void products_of_all_kinds(void **) {
         const Attrs settings =
             attrs({{"weight_bits", bits}, {"weight_scheme", scheme}, {"weight_narrow_range", narrow}});
         config.set("*", &settings);
-        Prepared p = prepare(products(), config);
+        PreparedModel p = prepare(products(), config);
         calibrate_on(p, x);
         const graph::Graph g = convert(p, nullptr);
         graph::Graph of_session = g;
@@ -302,7 +302,7 @@ void scales_of_all_sizes(void **) {
           Config config(recipe);
           const Attrs settings = attrs({{"weight_bits", bits}, {"weight_scheme", scheme}});
           config.set("*", &settings);
-          Prepared p = prepare(of_magnitudes(bias), config);
+          PreparedModel p = prepare(of_magnitudes(bias), config);
           calibrate_on(p, x);
           const graph::Graph g = convert(p, nullptr);
           const Tensor q = g.value(node_named(g, "conv").inputs[1]).constant;

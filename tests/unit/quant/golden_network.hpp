@@ -9,7 +9,7 @@
 
 namespace qtn::test {
 
-inline void calibrate_on(quant::Prepared &p, const Tensor &x) {
+inline void calibrate_on(quant::PreparedModel &p, const Tensor &x) {
   const Tensor *inputs[] = {&x};
   quant::calibrate(p, inputs);
 }
@@ -38,13 +38,13 @@ std::vector<double> as_doubles(const std::vector<T> &values) {
 }
 
 /// The network of a golden file, calibrated on its samples.
-inline quant::Prepared golden_network(const nlohmann::json &file, const quant::Config &config) {
+inline quant::PreparedModel golden_network(const nlohmann::json &file, const quant::Config &config) {
   GraphBuilder builder;
   builder.input("x", shape_of(file.at("samples").at(0)));
   for (const auto &[name, tensor] : file.at("constants").items()) builder.constant(name, float_tensor(tensor));
   for (const auto &n : file.at("nodes"))
     builder.node(n.at("op"), n.at("name"), n.at("inputs"), n.at("outputs"), node_attrs(n.at("attrs")));
-  quant::Prepared p = quant::prepare(builder.build({"y"}), config);
+  quant::PreparedModel p = quant::prepare(builder.build({"y"}), config);
   for (const auto &sample : file.at("samples")) calibrate_on(p, float_tensor(sample));
   return p;
 }

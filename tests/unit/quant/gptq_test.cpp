@@ -105,7 +105,7 @@ void recovers_coarse_weights(void **) {
     const auto sqnr = [&](std::int64_t tries) {
       const Attrs options = attrs({{"gptq", tries}});
       const Quantized q = quantize(real, config, samples, &options, {});
-      const bool tried = std::ranges::any_of(q.account.trials, [](const Trial &t) { return t.name == "gptq"; });
+      const bool tried = std::ranges::any_of(q.report.trials, [](const Trial &t) { return t.name == "gptq"; });
       assert_true(tried == (tries == 1));
       return difference(real, q.graph, unseen).sqnr_db();
     };
@@ -122,7 +122,7 @@ void is_not_tried_in_vain(void **) {
     if (coarse) config.set("*", &int4);
     const Quantized q =
         quantize(features(), config, normal_samples({8, 32}, static_cast<std::size_t>(count)), nullptr, {});
-    for (const Trial &trial : q.account.trials) assert_false(trial.name.starts_with("gptq"));
+    for (const Trial &trial : q.report.trials) assert_false(trial.name.starts_with("gptq"));
   }
 }
 

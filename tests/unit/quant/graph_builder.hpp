@@ -77,14 +77,14 @@ class GraphBuilder {
 
 using Names = std::set<std::string>;
 
-inline Names quantized_values(const quant::Prepared &p) {
+inline Names quantized_values(const quant::PreparedModel &p) {
   Names names;
   for (std::size_t v = 0; v < p.graph.values.size(); ++v)
     if (p.placement.group[v] >= 0) names.insert(p.graph.values[v].name);
   return names;
 }
 
-inline Names integer_nodes(const quant::Prepared &p) {
+inline Names integer_nodes(const quant::PreparedModel &p) {
   Names names;
   for (std::size_t n = 0; n < p.graph.nodes.size(); ++n)
     if (p.placement.nodes[n].integer) names.insert(p.graph.nodes[n].name);

@@ -2,8 +2,8 @@
 // Which products of two activations become integers: those of attention over the tokens that make queries, keys and
 // values.
 #include "graph/passes/quantize_attention.hpp"
-#include "quant/dynamic.hpp"
 #include "quant/graph_builder.hpp"
+#include "quant/quantize_dynamic.hpp"
 
 namespace qtn::test {
 namespace {
@@ -149,7 +149,7 @@ void test_static(void **) {
     const Attrs settings = attrs({{"mode", mode}});
     config.set("*", &settings);
     const graph::Graph g = Network{}.build();
-    quant::Prepared prepared = quant::prepare(g, config);
+    quant::PreparedModel prepared = quant::prepare(g, config);
     const Tensor x = GraphBuilder::ramp({1, 128, kWidth}), past = GraphBuilder::ramp({1, kHeads, kWidth / kHeads, 8});
     const Tensor shown = GraphBuilder::ramp({1, 1, 128, 128}), padding = GraphBuilder::ramp({1, 1, 1, 128});
     const Tensor *inputs[] = {&x, &past, &x, &shown, &padding};

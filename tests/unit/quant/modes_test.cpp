@@ -6,8 +6,8 @@
 #include "graph/integer.hpp"
 #include "networks.hpp"
 #include "onnx/onnx.hpp"
-#include "quant/dynamic.hpp"
 #include "quant/quantize.hpp"
+#include "quant/quantize_dynamic.hpp"
 #include "quant/weights_only.hpp"
 #include "runtime/session.hpp"
 
@@ -137,7 +137,7 @@ void auto_takes_what_halves_the_noise(void **) {
   const auto trials = [&](const Config &config, const Attrs &options) {
     const Quantized q = quantize(real, config, uneven, &options, {});
     std::string names;
-    for (const Trial &trial : q.account.trials) names += trial.name + (trial.kept ? "! " : " ");
+    for (const Trial &trial : q.report.trials) names += trial.name + (trial.kept ? "! " : " ");
     return names;
   };
   const std::string tried = trials(Config("onnx"), attrs({{"auto", std::int64_t{1}}}));

@@ -69,8 +69,9 @@ inline graph::Graph chain(float spread = 1) {
   return g;
 }
 
-inline quant::Prepared calibrated(const graph::Graph &g, const quant::Config &config, const quant::Samples &samples) {
-  quant::Prepared p = quant::prepare(g, config);
+inline quant::PreparedModel calibrated(const graph::Graph &g, const quant::Config &config,
+                                       const quant::Samples &samples) {
+  quant::PreparedModel p = quant::prepare(g, config);
   for (std::size_t s = 0; s < samples.count; ++s) {
     const Tensor x = samples.read(s)[0];
     const Tensor *inputs[] = {&x};

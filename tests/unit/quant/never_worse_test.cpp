@@ -73,7 +73,7 @@ void never_worse(const char *attribute, unsigned seeds, double least, Config (*c
       std::printf("seed %u, flaw %d, %zu samples, %s: %.2f dB became %.2f, of the typical sample %.2f became %.2f\n",
                   seed, f, seen, config.name().c_str(), before.sqnr_db(), after.sqnr_db(), before.typical_db(),
                   after.typical_db());
-      for (const Trial &trial : result.account.trials)
+      for (const Trial &trial : result.report.trials)
         std::printf("  %s: %.2f dB%s\n", trial.name.c_str(), trial.sqnr_db, trial.kept ? ", kept" : "");
     }
   std::printf("%zu networks, %s: %.2f dB gained in the mean\n", count, attribute ? attribute : "default",

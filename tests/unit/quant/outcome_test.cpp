@@ -41,7 +41,7 @@ Quantized quantized(const graph::Graph &g, const Config &config, const Samples &
 }
 
 void fused_into_whom(void **) {
-  const Account account = quantized(branches(), Config("onnx"), normal_samples({1, 2, 4, 4}, 2), {}).account;
+  const QuantizationReport account = quantized(branches(), Config("onnx"), normal_samples({1, 2, 4, 4}, 2), {}).report;
   Names got;
   for (const Fusion &f : account.fused) got.insert(f.op + " " + f.node + " in " + f.into);
   expect_names(got, {"BatchNormalization norm in first", "Relu relu in first", "Pad pad in second"});
@@ -50,7 +50,7 @@ void fused_into_whom(void **) {
 void float_for_a_reason(void **) {
   Config config("onnx");
   config.set("node:second", nullptr);
-  const Account account = quantized(branches(), config, normal_samples({1, 2, 4, 4}, 2), {}).account;
+  const QuantizationReport account = quantized(branches(), config, normal_samples({1, 2, 4, 4}, 2), {}).report;
   Names got;
   for (const FloatNode &node : account.float_nodes) got.insert(node.node + ": " + node.reason);
   expect_names(got, {"second: configured to stay in float", "sum: its result is not read as integers",
@@ -63,7 +63,8 @@ void fallen_for_a_target(void **) {
     attrs.set("target_sqnr", 60.0);
     attrs.set("target_top1", 0.5);
     attrs.set("fallback", wide ? "int16" : "float");
-    const Account account = quantize(chain(), Config("onnx"), normal_samples({1, 2, 6, 6}, 4), &attrs, {}).account;
+    const QuantizationReport account =
+        quantize(chain(), Config("onnx"), normal_samples({1, 2, 6, 6}, 4), &attrs, {}).report;
     assert_false(account.fallen.empty());
     for (const FallenLayer &layer : account.fallen) {
       const auto node = std::find_if(account.float_nodes.begin(), account.float_nodes.end(),
@@ -96,15 +97,15 @@ void corrections_keep_the_target(void **) {
     attrs.set("bias_correction", std::int64_t{correction});
     attrs.set("gptq", std::int64_t{0});
     attrs.set("measured_samples", measured);
-    return quantize(chain(), config, samples, &attrs, {}).account;
+    return quantize(chain(), config, samples, &attrs, {}).report;
   };
   std::size_t found = 0;
   for (std::int64_t measured = 4; measured <= 24; measured += 2) {
-    const Account plain = account(0.01, false, measured), corrected = account(0.01, true, measured);
+    const QuantizationReport plain = account(0.01, false, measured), corrected = account(0.01, true, measured);
     assert_true(corrected.fallen.empty());
     if (!corrected.bias_corrected || *corrected.reached.top1 >= *plain.reached.top1) continue;
     ++found;
-    const Account kept = account(*plain.reached.top1, true, measured);
+    const QuantizationReport kept = account(*plain.reached.top1, true, measured);
     assert_true(!kept.bias_corrected && kept.fallen.empty());
     assert_true(*kept.reached.top1 == *plain.reached.top1);
   }
@@ -121,22 +122,22 @@ void corrections_spare_layers(void **) {
     Attrs attrs;
     attrs.set("target_sqnr", target);
     for (const char *key : {"gptq", "adaround", "bias_correction"}) attrs.set(key, std::int64_t{correction});
-    return quantize(chain(), config, samples, &attrs, {}).account;
+    return quantize(chain(), config, samples, &attrs, {}).report;
   };
   const double plain = *account(0, false).reached.sqnr_db, corrected = *account(0, true).reached.sqnr_db;
   if (!(corrected > plain + 1)) fail_test("plain ", plain, " dB, corrected ", corrected);
   const double target = (plain + corrected) / 2;
   assert_false(account(target, false).fallen.empty());
-  const Account spared = account(target, true);
+  const QuantizationReport spared = account(target, true);
   assert_true(spared.fallen.empty() && *spared.reached.sqnr_db >= target);
-  const Account beyond = account(corrected + 3, true);
+  const QuantizationReport beyond = account(corrected + 3, true);
   assert_true(!beyond.fallen.empty() && *beyond.reached.sqnr_db >= corrected + 3);
   std::size_t named = 0;  // corrections of what has fallen back, not those of before
   for (const Trial &trial : beyond.trials) named += trial.name == "bias_correction";
   assert_int_equal(named, 1);
 }
 
-const TensorOutcome &outcome_of(const Account &account, const std::string &name) {
+const TensorOutcome &outcome_of(const QuantizationReport &account, const std::string &name) {
   for (const TensorOutcome &tensor : account.tensors)
     if (tensor.name == name) return tensor;
   fail_test("no tensor ", name);
@@ -157,7 +158,7 @@ void what_was_seen(void **) {
     all.insert(all.end(), x.as<const float>(), x.as<const float>() + x.count());
   }
   for (const char *flag : {"histograms", "auto"}) {
-    const Account account = quantized(chain(), Config("onnx"), samples, {"histograms", flag}).account;
+    const QuantizationReport account = quantized(chain(), Config("onnx"), samples, {"histograms", flag}).report;
     const TensorOutcome &x = outcome_of(account, "x");
     const Distribution &seen = *x.seen;
     assert_int_equal(seen.zeros, std::count(all.begin(), all.end(), 0.0f));
@@ -185,7 +186,7 @@ void looking_changes_nothing(void **) {
   const Samples samples = normal_samples({1, 2, 6, 6}, 4);
   const Quantized plain = quantized(chain(), Config("onnx"), samples, {});
   const Quantized watched = quantized(chain(), Config("onnx"), samples, {"histograms", "sensitivity"});
-  for (const TensorOutcome &tensor : plain.account.tensors) assert_false(tensor.seen.has_value());
+  for (const TensorOutcome &tensor : plain.report.tensors) assert_false(tensor.seen.has_value());
   for (std::size_t v = 0; v < plain.graph.values.size(); ++v) {
     const graph::Value &a = plain.graph.values[v], &b = watched.graph.values[v];
     assert_string_equal(a.name.c_str(), b.name.c_str());
@@ -195,7 +196,8 @@ void looking_changes_nothing(void **) {
 
 /// [low, high] are the reals of the first and the last integer.
 void json_of_a_tensor(void **) {
-  const Account account = quantized(chain(), Config("onnx"), normal_samples({1, 2, 6, 6}, 2), {"histograms"}).account;
+  const QuantizationReport account =
+      quantized(chain(), Config("onnx"), normal_samples({1, 2, 6, 6}, 2), {"histograms"}).report;
   const nlohmann::json report = nlohmann::json::parse(account.json());
   for (const nlohmann::json &tensor : report.at("tensors")) {
     const double scale = tensor.at("scale"), zero = tensor.at("zero_point");
@@ -219,9 +221,9 @@ void grids_by_hand(void **) {
   for (const std::vector<const char *> &flags : std::vector<std::vector<const char *>>{
            {"plain"}, {}, {"auto", "histograms"}, {"adaround", "absorb_bias", "sensitivity"}}) {
     const Quantized made = quantized(chain(), config, samples, flags);
-    const TensorOutcome &y = outcome_of(made.account, "y");
+    const TensorOutcome &y = outcome_of(made.report, "y");
     assert_true(*y.grid == *made.graph.value(made.graph.outputs[0]).quantizer);
-    const nlohmann::json report = nlohmann::json::parse(made.account.json());
+    const nlohmann::json report = nlohmann::json::parse(made.report.json());
     const auto listed = std::count_if(
         report.at("tensors").begin(), report.at("tensors").end(),
         [&](const auto &tensor) { return tensor.at("name") == "y" && tensor.at("scale") == y.grid->scales()[0]; });
@@ -232,7 +234,7 @@ void grids_by_hand(void **) {
     attrs.set("target_sqnr", 60.0);
     attrs.set("fallback", fallback);
     const Quantized made = quantize(chain(), config, samples, &attrs, {});
-    assert_false(made.account.fallen.empty());
+    assert_false(made.report.fallen.empty());
     assert_non_null(made.graph.value(made.graph.outputs[0]).quantizer.get());
   }
 }

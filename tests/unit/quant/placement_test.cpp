@@ -10,7 +10,7 @@ using namespace qtn::test;
 const Shape kImage{1, 4, 6, 6};
 
 /// Groups as sets of names.
-std::set<Names> ties(const Prepared &p) {
+std::set<Names> ties(const PreparedModel &p) {
   std::set<Names> all;
   for (const Group &group : p.placement.groups) {
     Names names;
@@ -20,7 +20,7 @@ std::set<Names> ties(const Prepared &p) {
   return all;
 }
 
-Prepared prepared(const graph::Graph &g, const Config &config = Config("onnx")) { return prepare(g, config); }
+PreparedModel prepared(const graph::Graph &g, const Config &config = Config("onnx")) { return prepare(g, config); }
 
 void last_product_writes_float(void **) {
   const auto p =

@@ -40,7 +40,7 @@ void concat_equals_onnxruntime(void **) { expect_grids_of_onnxruntime("ptq_conca
 void converted_graph_is_close(void **) {
   const auto file = golden("ptq.json");
   for (const char *recipe : {"onnx", "fbgemm", "x86", "qnnpack", "onednn", "nvidia", "tflite"}) {
-    Prepared p = golden_network(file, Config("onnx"));
+    PreparedModel p = golden_network(file, Config("onnx"));
     p = prepare(p.graph, Config(recipe));
     const Tensor x = float_tensor(file.at("samples").at(0));
     for (const auto &sample : file.at("samples")) calibrate_on(p, float_tensor(sample));
@@ -66,7 +66,7 @@ void a_norm_alone_is_exact(void **) {
                              .conv("b", "r", "y", 4, 4)
                              .build({"y"});
   for (const char *recipe : {"onnx", "fbgemm", "x86", "qnnpack", "onednn", "nvidia", "tflite"}) {
-    Prepared p = prepare(g, Config(recipe));
+    PreparedModel p = prepare(g, Config(recipe));
     calibrate_on(p, GraphBuilder::ramp({1, 4, 3, 3}));
     const graph::Graph converted = convert(p, nullptr);
     const auto weights = float_values(dequantize(value_named(converted, "scale_quantized").constant), "weights");
@@ -83,7 +83,7 @@ graph::Graph two_convs() {
 }
 
 void convert_needs_data(void **) {
-  Prepared p = prepare(two_convs(), Config("onnx"));
+  PreparedModel p = prepare(two_convs(), Config("onnx"));
   expect_error(QTN_ESTATE, "convert: the model has not been calibrated", [&] { convert(p, nullptr); });
   const Attrs unknown = attrs({{"format", "qdq"}});
   expect_error(QTN_EINVAL, "format", [&] { convert(p, &unknown); });
@@ -91,7 +91,7 @@ void convert_needs_data(void **) {
   expect_error(QTN_ESTATE, "no data to tensor \"x\"", [&] { convert(p, nullptr); });
 }
 
-std::vector<std::vector<std::byte>> state(const Prepared &p) {
+std::vector<std::vector<std::byte>> state(const PreparedModel &p) {
   std::vector<std::vector<std::byte>> all;
   for (const auto &observer : p.observers) all.push_back(observer->save());
   return all;
@@ -102,7 +102,7 @@ void bad_samples_leave_no_trace(void **) {
     Config config("onnx");
     const Attrs a = attrs({{"observer", observer}});
     config.set("*", &a);
-    Prepared p = prepare(two_convs(), config);
+    PreparedModel p = prepare(two_convs(), config);
     for (int i = 0; i < 3; ++i) calibrate_on(p, GraphBuilder::ramp({2, 4, 3, 3}));
     const auto before = state(p);
     Tensor bad = GraphBuilder::ramp({1, 4, 3, 3});
@@ -123,7 +123,7 @@ void overflow_inside_names_the_tensor(void **) {
   builder.input("x", {1, 1, 1, 1});
   builder.constant("w", floats({1, 1, 1, 1}, {1e30f}));
   builder.node("Conv", "a", {"x", "w"}, {"u"}).conv("b", "u", "y", 1, 1);
-  Prepared p = prepare(builder.build({"y"}), Config("onnx"));
+  PreparedModel p = prepare(builder.build({"y"}), Config("onnx"));
   calibrate_on(p, floats({1, 1, 1, 1}, {1}));
   const auto before = state(p);
   expect_error(QTN_EINVAL, "calibrate: tensor \"u\" has inf at index 0 of sample 1", [&] {
@@ -142,7 +142,7 @@ void shared_weights(void **) {
   Config config("onnx");
   const Attrs per_tensor = attrs({{"weight_scheme", "per_tensor_symmetric"}});
   config.set("node:third", &per_tensor);
-  Prepared p = prepare(builder.build({"y"}), config);
+  PreparedModel p = prepare(builder.build({"y"}), config);
   calibrate_on(p, GraphBuilder::ramp({1, 4, 3, 3}));
   const graph::Graph g = convert(p, nullptr);
   const auto &first = node_named(g, "first"), &second = node_named(g, "second"), &third = node_named(g, "third");
@@ -160,7 +160,7 @@ graph::Graph joined(float of_x, float of_z, std::vector<Tensor> &inputs) {
   GraphBuilder builder;
   builder.input("x", {1, 2, 2, 2}).input("z", {1, 2, 2, 2}).conv("a", "x", "y", 2, 2);
   builder.node("Concat", "concat", {"x", "z"}, {"u"}, attrs({{"axis", std::int64_t{1}}})).conv("b", "u", "v", 4, 2);
-  Prepared p = prepare(builder.build({"y", "v"}), Config("onnx"));
+  PreparedModel p = prepare(builder.build({"y", "v"}), Config("onnx"));
   inputs = {floats({1, 2, 2, 2}, {of_x, 0, 1, 2, 0.3f, 0.5f, 0.7f, 1.1f}),
             floats({1, 2, 2, 2}, {0, of_z, 3, 0.1f, 0.9f, 1.3f, 2.5f, 1})};
   const Tensor *pointers[] = {&inputs[0], &inputs[1]};
@@ -201,7 +201,8 @@ void what_only_concats_read(void **) {
     GraphBuilder builder;
     for (const char *name : {"x", "v", "w"}) builder.input(name, {1, 2, 2, 2});
     builder.node("Concat", "first", {"x", "v"}, {"f"}, channels).node("Concat", "second", {"x", "w"}, {"s"}, channels);
-    Prepared p = prepare(builder.conv("a", "f", "y", 4, 2).conv("b", "s", "z", 4, 2).build({"y", "z"}), Config("onnx"));
+    PreparedModel p =
+        prepare(builder.conv("a", "f", "y", 4, 2).conv("b", "s", "z", 4, 2).build({"y", "z"}), Config("onnx"));
     const Tensor x = floats({1, 2, 2, 2}, {1, 0, 0, 0, 0, 0, 0, 0}),
                  v = floats({1, 2, 2, 2}, {c.of_v, 0, 0, 0, 0, 0, 0, 0}),
                  w = floats({1, 2, 2, 2}, {c.of_w, 0, 0, 0, 0, 0, 0, 0});
@@ -221,7 +222,7 @@ void tied_values_share_the_widest_range(void **) {
   builder.input("x", {1, 2, 2, 2}).input("z", {1, 2, 2, 2}).constant("k", floats({1, 1, 2, 2}, {9, 0, 0, 0}));
   builder.node("Concat", "concat", {"x", "z", "k"}, {"u"}, attrs({{"axis", std::int64_t{1}}}))
       .conv("a", "u", "y", 5, 2);
-  Prepared p = prepare(builder.build({"y"}), Config("onnx"));
+  PreparedModel p = prepare(builder.build({"y"}), Config("onnx"));
   const Tensor x = floats({1, 2, 2, 2}, {-3, 0, 0, 0, 0, 0, 0, 0}), z = floats({1, 2, 2, 2}, {4, 0, 0, 0, 0, 0, 0, 0});
   const Tensor *inputs[] = {&x, &z};
   calibrate(p, inputs);
@@ -237,7 +238,7 @@ void products_fit_beside_a_bias(void **) {
   const Tensor x = floats({1, 64}, std::vector<float>(64, 1.0f)), w = floats({64, 3}, std::vector<float>(192, 1.0f));
   GraphBuilder builder;
   builder.input("x", {1, 64}).constant("w", w).constant("b", floats({3}, {7e4f, -6.6e4f, 0.5f}));
-  Prepared p = prepare(builder.node("Gemm", "fc", {"x", "w", "b"}, {"y"}).build({"y"}), Config("onnx"));
+  PreparedModel p = prepare(builder.node("Gemm", "fc", {"x", "w", "b"}, {"y"}).build({"y"}), Config("onnx"));
   calibrate_on(p, x);
   const graph::Graph g = convert(p, nullptr);
   const std::vector<std::int64_t> weights = int_values(value_named(g, "w_quantized").constant, "w");
@@ -253,7 +254,7 @@ void int8_activations(void **) {
   Config config("onnx");
   const Attrs a = attrs({{"activation_dtype", "int8"}, {"activation_scheme", "per_tensor_symmetric"}});
   config.set("*", &a);
-  Prepared p = prepare(two_convs(), config);
+  PreparedModel p = prepare(two_convs(), config);
   calibrate_on(p, GraphBuilder::ramp({3, 4, 3, 3}));
   const graph::Graph g = convert(p, nullptr);
   const QuantizerPtr &q = value_named(g, "x").quantizer;

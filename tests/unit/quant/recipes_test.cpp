@@ -60,7 +60,7 @@ std::vector<float> run(const graph::Graph &g, const Tensor &x) {
 /// it the numbers have the same bits.
 void check_engines(const std::string &what, const nlohmann::json &file, const Config &config, double least_sqnr,
                    std::optional<double> step = std::nullopt) {
-  const Prepared prepared = golden_network(file, config);
+  const PreparedModel prepared = golden_network(file, config);
   const graph::Graph g = convert(prepared, nullptr);
   const std::string bytes = onnx::serialize(g, {});
   const graph::Graph again = onnx::parse(std::as_bytes(std::span(bytes)), "");
@@ -126,7 +126,7 @@ void wide_integers_move(void **) {
   Config config("onnx");
   const Attrs wide = attrs({{"activation_dtype", "int16"}, {"activation_scheme", "per_tensor_symmetric"}});
   config.set("*", &wide);
-  Prepared p = prepare(builder.build({"y"}), config);
+  PreparedModel p = prepare(builder.build({"y"}), config);
   const Tensor x = GraphBuilder::ramp({1, 4, 4, 4});
   calibrate_on(p, x);
   const graph::Graph g = convert(p, nullptr);
@@ -168,7 +168,7 @@ void float_biases_run_in_integers(void **) {
     const auto file = golden(name);
     const Config config = config_of("onnx", attrs({{"bias", "float32"}}));
     check_engines(cat(name, " float biases"), file, config, 35);
-    const Prepared p = golden_network(file, config);
+    const PreparedModel p = golden_network(file, config);
     const graph::Graph g = convert(p, nullptr), integers = convert(golden_network(file, Config("onnx")), nullptr);
     std::size_t biases = 0;
     for (std::size_t n = 0; n < g.nodes.size(); ++n) {
@@ -205,7 +205,7 @@ void one_tensor_has_settings_of_its_own(void **) {
   config.set("tensor:relu1.out", &fixed);
   config.set("tensor:flat.out", &wide);  // one grid with conv2.out
   config.set("node:conv1", &node);
-  const Prepared p = golden_network(file, config);
+  const PreparedModel p = golden_network(file, config);
   for (std::size_t i = 0; i < p.observers.size(); ++i)
     assert_true((p.observers[i] == nullptr) == (p.placement.groups[i].settings.activation_observer == "fixed"));
   const graph::Graph g = convert(p, nullptr);

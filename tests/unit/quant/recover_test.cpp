@@ -337,14 +337,14 @@ void rounding_is_as_good_as_trying_all(void **) {
     fail_test("of the least loss: learned ", learned_over_best, ", nearest ", nearest_over_best);
 }
 
-graph::Graph corrected(const Prepared &p, const Corrections &which) {
+graph::Graph corrected(const PreparedModel &p, const Corrections &which) {
   graph::Graph g = convert(p, nullptr);
   correct(p, g, kSamples, which);
   return g;
 }
 
 void means_are_restored(void **) {
-  const Prepared p = calibrated(chain(), Config("onnx"), kSamples);
+  const PreparedModel p = calibrated(chain(), Config("onnx"), kSamples);
   const graph::Graph plain = convert(p, nullptr), g = corrected(p, {.bias = true});
   const auto offset = [&](const graph::Graph &q) {  // of the means of the five outputs, squared and summed
     double sum[5] = {}, total = 0;
@@ -364,7 +364,7 @@ void means_are_restored(void **) {
 
 /// One sample among many says nothing: what it alone would have corrected stays.
 void single_samples_do_not_correct(void **) {
-  const Prepared p = calibrated(chain(), Config("onnx"), kSamples);
+  const PreparedModel p = calibrated(chain(), Config("onnx"), kSamples);
   const Samples same = {8, [](std::size_t i) {
                           Tensor x = normal({1, 2, 6, 6}, 1);
                           if (i == 3) x = normal({1, 2, 6, 6}, 2, 30);  // far outside of what calibrated
@@ -391,7 +391,7 @@ void a_layer_without_bias_gets_one(void **) {
     Config config("onnx");
     const Attrs of_bias = attrs({{"bias", dtype_name(dtype)}});
     config.set("*", &of_bias);
-    const Prepared p = calibrated(two, config, samples);
+    const PreparedModel p = calibrated(two, config, samples);
     graph::Graph g = convert(p, nullptr);
     correct(p, g, samples, {.bias = true});
     assert_int_equal(node_named(g, "b").inputs.size(), 3);
@@ -405,7 +405,7 @@ void corrections_help(void **) {
                               attrs({{"weight_dtype", "int4"}})}) {
     Config config("onnx");
     config.set("*", &coarse);
-    const Prepared p = calibrated(chain(), config, kSamples);
+    const PreparedModel p = calibrated(chain(), config, kSamples);
     const auto sqnr = [&](const Corrections &which) {
       return difference(p.graph, corrected(p, which), kSamples).sqnr_db();
     };
@@ -426,7 +426,7 @@ void rounding_stays_in_range(void **) {
     Config config("onnx");
     const Attrs few = attrs({{"weight_bits", bits}});
     config.set("*", &few);
-    const Prepared p = calibrated(chain(), config, kSamples);
+    const PreparedModel p = calibrated(chain(), config, kSamples);
     for (const Rounding rounding : {Rounding::gptq, Rounding::adaround}) {
       const graph::Graph g = corrected(p, {.rounding = rounding});
       const std::int64_t most = (std::int64_t{1} << (bits - 1)) - 1;  // of a narrow range
@@ -448,7 +448,7 @@ void equalizes_before_training(void **) {
   Attrs on;
   on.set("equalize", std::int64_t{1});
   config.set("*", &on);
-  const Prepared calibrated = prepare(chain(), config), trained = prepare(chain(), config, QTN_QAT);
+  const PreparedModel calibrated = prepare(chain(), config), trained = prepare(chain(), config, QTN_QAT);
   assert_true(fingerprint(calibrated.graph) == fingerprint(trained.graph));
   assert_false(fingerprint(trained.graph) == fingerprint(prepare(chain(), Config("onnx"), QTN_QAT).graph));
 }

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "networks.hpp"
-#include "quant/search/damage.hpp"
 #include "quant/search/observers.hpp"
 #include "quant/search/precision.hpp"
+#include "quant/search/sensitivity.hpp"
 
 namespace qtn::quant {
 namespace {
@@ -31,7 +31,7 @@ void outliers_are_clipped(void **) {
                                if (outlier && s == 2) x.as<float>()[7] = 500;
                                return std::vector<Tensor>{x};
                              }};
-    Prepared p = prepare(g, Config("onnx"));
+    PreparedModel p = prepare(g, Config("onnx"));
     const std::vector<ObserverChoice> choices = choose_observers(p, samples, some_of(samples, 2));  // samples 0 and 2
     const ObserverChoice &x = choices[0];
     assert_string_equal(x.tensor.c_str(), "x");
@@ -52,7 +52,7 @@ void rare_outliers_do_not_decide(void **) {
                              if (s == 63) x.as<float>()[7] = 100;
                              return std::vector<Tensor>{x};
                            }};
-  Prepared p = prepare(chain(), Config("onnx"));
+  PreparedModel p = prepare(chain(), Config("onnx"));
   const ObserverChoice x = choose_observers(p, samples, some_of(samples, 16))[0];
   assert_true(x.chosen != 0);
   assert_true(x.candidates[x.chosen].loss < x.candidates[0].loss / 2);
@@ -60,14 +60,14 @@ void rare_outliers_do_not_decide(void **) {
 
 /// What a node costs alone, against a model that is converted with all others in float.
 void damage_alone(void **) {
-  const Prepared p = calibrated(chain(), Config("onnx"), kSamples);
+  const PreparedModel p = calibrated(chain(), Config("onnx"), kSamples);
   const graph::Graph q = convert(p, nullptr);
-  const std::vector<Damage> all = measure_damage(p.graph, q, kSamples);
+  const std::vector<Sensitivity> all = measure_sensitivity(p.graph, q, kSamples);
   assert_int_equal(all.size(), 5);  // four layers and LeakyRelu
-  for (const Damage &damage : all) {
+  for (const Sensitivity &damage : all) {
     std::vector<std::string> others = names_of(p.graph);
     std::erase(others, q.nodes[damage.node].name);
-    const Prepared single = to_float(p)(others);
+    const PreparedModel single = to_float(p)(others);
     const double want = difference(p.graph, convert(single, nullptr), kSamples).sqnr_db();
     if (q.nodes[damage.node].name == "leaky") {
       assert_true(want > 110);  // no node asks for integers then
@@ -90,15 +90,15 @@ std::vector<std::string> names_of(const std::vector<FallenLayer> &layers) {
   return names;
 }
 
-Goal goal_of(const Prepared &p, const Targets &targets) { return {p.graph, kSamples, kSamples, targets}; }
+Goal goal_of(const PreparedModel &p, const Targets &targets) { return {p.graph, kSamples, kSamples, targets}; }
 
 void targets_are_reached_with_few_layers(void **) {
-  const Prepared all = calibrated(chain(), Config("onnx"), kSamples);
+  const PreparedModel all = calibrated(chain(), Config("onnx"), kSamples);
   const double whole = difference(all.graph, convert(all, nullptr), kSamples).sqnr_db();
-  Prepared easy = calibrated(chain(), Config("onnx"), kSamples);
+  PreparedModel easy = calibrated(chain(), Config("onnx"), kSamples);
   assert_true(reach(easy, goal_of(all, {whole - 1, {}}), kSamples, to_float(easy)).empty());
 
-  Prepared p = calibrated(chain(), Config("onnx"), kSamples);
+  PreparedModel p = calibrated(chain(), Config("onnx"), kSamples);
   const Goal goal = goal_of(all, {whole + 3, {}});
   const std::vector<std::string> found = names_of(reach(p, goal, kSamples, to_float(p)));
   assert_false(found.empty());
@@ -110,14 +110,14 @@ void targets_are_reached_with_few_layers(void **) {
     std::erase(fewer, name);
     assert_true(difference(all.graph, convert(to_float(all)(fewer), nullptr), kSamples).sqnr_db() < whole + 3);
   }
-  Prepared hopeless = calibrated(chain(), Config("onnx"), kSamples);
+  PreparedModel hopeless = calibrated(chain(), Config("onnx"), kSamples);
   const Goal exact = goal_of(all, {400, {}});
   reach(hopeless, exact, kSamples, to_float(hopeless));
   assert_true(std::isinf(*exact.reached(convert(hopeless, nullptr)).sqnr_db));
 }
 
 /// Much is cut off, so that the largest value moves on some samples.
-Prepared coarse() {
+PreparedModel coarse() {
   Config config("onnx");
   const Attrs cut = attrs({{"weight_dtype", "int4"}, {"observer", "percentile"}, {"percentile", 80.0}});
   config.set("*", &cut);
@@ -139,14 +139,14 @@ double agreement(const graph::Graph &a, const graph::Graph &b) {
 }
 
 void largest_values_stay_where_they_are(void **) {
-  const Prepared all = coarse();
+  const PreparedModel all = coarse();
   const double whole = agreement(all.graph, convert(all, nullptr));
   if (!(whole > 0.3 && whole < 0.95)) fail_test("top-1 agreement ", whole);
   assert_true(*goal_of(all, {{}, 1.0}).reached(convert(all, nullptr)).top1 == whole);
-  Prepared easy = coarse();
+  PreparedModel easy = coarse();
   assert_true(reach(easy, goal_of(all, {{}, whole}), kSamples, to_float(easy)).empty());
 
-  Prepared p = coarse();
+  PreparedModel p = coarse();
   const std::vector<std::string> found = names_of(reach(p, goal_of(all, {{}, 1.0}), kSamples, to_float(p)));
   assert_true(!found.empty() && agreement(all.graph, convert(p, nullptr)) == 1);
   for (const std::string &name : found) {
@@ -158,7 +158,7 @@ void largest_values_stay_where_they_are(void **) {
   // The harder of two targets decides.
   const double db = difference(all.graph, convert(p, nullptr), kSamples).sqnr_db();
   for (const Targets &both : {Targets{db + 6, whole}, Targets{db - 20, 1.0}}) {
-    Prepared q = coarse();
+    PreparedModel q = coarse();
     const Goal goal = goal_of(all, both);
     const std::vector<std::string> layers = names_of(reach(q, goal, kSamples, to_float(q)));
     const Targets reached = goal.reached(convert(q, nullptr));
@@ -194,8 +194,8 @@ void wide_layers_are_those_of_a_config(void **) {
     Config config(recipe), wide(recipe);
     const Attrs int16 = attrs({{"activation_dtype", "int16"}});
     for (const char *tensor : {"tensor:e", "tensor:h"}) wide.set(tensor, &int16);  // what "third" reads and makes
-    const Prepared p = calibrated(chain(), config, kSamples), direct = calibrated(chain(), wide, kSamples);
-    const Prepared fallen = to_int16(p, kSamples)({"third"});
+    const PreparedModel p = calibrated(chain(), config, kSamples), direct = calibrated(chain(), wide, kSamples);
+    const PreparedModel fallen = to_int16(p, kSamples)({"third"});
     const graph::Graph want = convert(direct, nullptr), got = convert(fallen, nullptr), before = convert(p, nullptr);
     for (std::size_t v = 0; v < want.values.size(); ++v) {
       const QuantizerPtr &a = want.values[v].quantizer, &b = got.values[v].quantizer, &c = before.values[v].quantizer;
@@ -215,21 +215,21 @@ void known_scales_are_observed_when_wide(void **) {
   builder.input("x", {1, 4, 3, 3}).conv("a", "x", "u", 4, 4).node("Sigmoid", "s", {"u"}, {"v"});
   const graph::Graph g = builder.conv("b", "v", "y", 4, 4).build({"y"});
   const Samples samples = normal_samples({1, 4, 3, 3}, 4);
-  const Prepared p = calibrated(g, Config("tflite"), samples);
+  const PreparedModel p = calibrated(g, Config("tflite"), samples);
   assert_non_null(p.placement.groups[2].fixed.get());
   const QuantizerPtr grid = value_named(convert(to_int16(p, samples)({"b"}), nullptr), "v").quantizer;
   assert_true(grid->dtype() == QTN_INT16 && grid->scale() < 1.01f / 65535);
 }
 
 void int16_has_an_end(void **) {
-  Prepared p = calibrated(chain(), Config("onnx"), kSamples);
-  const Prepared before = calibrated(chain(), Config("onnx"), kSamples);
+  PreparedModel p = calibrated(chain(), Config("onnx"), kSamples);
+  const PreparedModel before = calibrated(chain(), Config("onnx"), kSamples);
   const double whole = difference(p.graph, convert(p, nullptr), kSamples).sqnr_db();
   const Goal near = goal_of(before, {whole + 2, {}}), far = goal_of(before, {200, {}});
   const std::vector<std::string> some = names_of(reach(p, near, kSamples, to_int16(before, kSamples)));
   assert_true(!some.empty() && near.met_by(convert(p, nullptr)));
 
-  Prepared q = calibrated(chain(), Config("onnx"), kSamples);
+  PreparedModel q = calibrated(chain(), Config("onnx"), kSamples);
   const std::vector<std::string> all = names_of(reach(q, far, kSamples, to_int16(before, kSamples)));
   assert_int_equal(all.size(), 5);
   const graph::Graph wide = convert(q, nullptr);
@@ -242,8 +242,8 @@ void tensors_with_settings_may_return_to_float(void **) {
   Config config("onnx");
   const Attrs mse = attrs({{"observer", "mse"}});
   config.set("tensor:g", &mse);
-  Prepared p = calibrated(chain(), config, kSamples);
-  const Prepared last_in_float = to_float(p)({"last"});
+  PreparedModel p = calibrated(chain(), config, kSamples);
+  const PreparedModel last_in_float = to_float(p)({"last"});
   assert_true(value_named(convert(p, nullptr), "g").quantizer != nullptr);
   assert_true(value_named(convert(last_in_float, nullptr), "g").quantizer == nullptr);
 }

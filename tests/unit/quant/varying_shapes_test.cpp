@@ -5,7 +5,7 @@
 #include "networks.hpp"
 #include "quant/quantize.hpp"
 #include "quant/recover/correct.hpp"
-#include "quant/search/damage.hpp"
+#include "quant/search/sensitivity.hpp"
 #include "quant/search/targets.hpp"
 
 namespace qtn::quant {
@@ -80,7 +80,7 @@ void branches_are_walked(void **) {
   const graph::Graph branched = with_branches(), plain = with_its_branch();
   const Samples samples = rows_of_eight();
   const auto biases = [&](const graph::Graph &g, graph::Graph &quantized) {
-    const Prepared p = calibrated(g, Config("onnx"), samples);
+    const PreparedModel p = calibrated(g, Config("onnx"), samples);
     quantized = convert(p, nullptr);
     const Tensor before = quantized.value(node_named(quantized, "last").inputs[2]).constant;
     correct(p, quantized, samples, {.bias = true});
@@ -111,7 +111,7 @@ void selected_rows_differ(void **) {
   const Attrs three_bits = attrs({{"weight_bits", std::int64_t{3}}});
   config.set("*", &three_bits);
   const Samples samples = rows_of_eight();
-  const Prepared p = calibrated(g, config, samples);
+  const PreparedModel p = calibrated(g, config, samples);
   graph::Graph quantized = convert(p, nullptr);
   std::size_t fewer = 0, more = 0;
   for (std::size_t s = 0; s < samples.count; ++s) {
@@ -124,7 +124,7 @@ void selected_rows_differ(void **) {
   const double before = sqnr_db(g, quantized, samples);
   if (!(before > -3 && before < 10)) fail_test("different rows have ", before, " dB");
   correct(p, quantized, samples, {.rounding = Rounding::adaround, .bias = true});
-  measure_damage(p.graph, quantized, samples);
+  measure_sensitivity(p.graph, quantized, samples);
   Targets targets;
   targets.top1 = 1.0;
   const double top1 = *Goal(g, samples, samples, targets).reached(quantized).top1;

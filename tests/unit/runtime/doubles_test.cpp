@@ -76,7 +76,7 @@ void in_integers(void **) {
   const nlohmann::json file = read_json(kFolder + "doubles.json");
   const auto &c = file.at("cases")[0];
   const std::vector<Tensor> inputs = tensors_of(c.at("inputs")), want = tensors_of(c.at("outputs"));
-  quant::Prepared prepared = quant::prepare(onnx::load(kFolder + "pictures.onnx"), quant::Config("onnx"));
+  quant::PreparedModel prepared = quant::prepare(onnx::load(kFolder + "pictures.onnx"), quant::Config("onnx"));
   quant::calibrate(prepared, pointers_to(inputs));
   const graph::Graph converted = quant::convert(prepared, nullptr);
   const runtime::Session session(converted, {});
@@ -107,7 +107,7 @@ void what_goes_in(void **) {
   const Tensor *inputs[] = {&x};
   expect_error(QTN_EDTYPE, "session: input \"x\" is float64, not float32",
                [&] { runtime::Session(g, {}).run(inputs); });
-  quant::Prepared prepared = quant::prepare(g, quant::Config("onnx"));
+  quant::PreparedModel prepared = quant::prepare(g, quant::Config("onnx"));
   expect_error(QTN_EDTYPE, "calibrate: input \"x\" is float64, not float32",
                [&] { quant::calibrate(prepared, inputs); });
   const Tensor wide(QTN_FLOAT64, {2, 3, 8, 8});

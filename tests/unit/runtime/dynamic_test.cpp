@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quantization without data on the native engine: the bits of the reference engine, and steps on integers.
-#include "quant/dynamic.hpp"
-
 #include <cmath>
 
 #include "../sums.hpp"
+#include "quant/quantize_dynamic.hpp"
 #include "quant/weights_only.hpp"
 #include "runtime/support.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables of embeddings in integers: which are taken, and that sessions read the rows that the definition reads.
 #include "../sums.hpp"
-#include "quant/dynamic.hpp"
+#include "quant/quantize_dynamic.hpp"
 #include "quant/weights_only.hpp"
 #include "support.hpp"
 

@@ -4,7 +4,7 @@
 #include "graph/integer.hpp"
 #include "onnx/onnx.hpp"
 #include "ops/support.hpp"
-#include "quant/dynamic.hpp"
+#include "quant/quantize_dynamic.hpp"
 #include "quant/weights_only.hpp"
 #include "runtime/support.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a run takes from the system once its session has made plan and memory: its outputs, and no lock.
 #include "capi/counting.hpp"
-#include "quant/dynamic.hpp"
+#include "quant/quantize_dynamic.hpp"
 #include "runtime/plan_cache.hpp"
 #include "runtime/run_pool.hpp"
 #include "runtime/support.hpp"

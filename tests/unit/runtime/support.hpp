@@ -27,7 +27,7 @@ inline void add_conv(GraphBuilder &b, const std::string &name, const std::string
 }
 
 inline graph::Graph quantized(const graph::Graph &g, const quant::Config &config = quant::Config("onnx")) {
-  quant::Prepared prepared = quant::prepare(g, config);
+  quant::PreparedModel prepared = quant::prepare(g, config);
   for (unsigned i = 0; i < 4; ++i) {
     std::vector<Tensor> samples;
     for (const graph::ValueId v : g.inputs) samples.push_back(random(*g.value(v).shape, -1.0f, 1.5f, i));

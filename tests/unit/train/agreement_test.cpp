@@ -141,7 +141,7 @@ float step_of(const graph::Value &value, const Tensor &t) {
 }
 
 /// A step of training forward, with what the model has learned: normalizations and grids stay.
-std::vector<Tensor> floats_on_grids(const quant::Prepared &trained, const Tensor &x) {
+std::vector<Tensor> floats_on_grids(const quant::PreparedModel &trained, const Tensor &x) {
   Network network(trained.training->graph, Quantization(trained));
   network.switches.freeze_bn = true;
   network.switches.observers = false;

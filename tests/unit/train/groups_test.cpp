@@ -77,7 +77,7 @@ void the_most_specific_wins(void **) {
   }
 }
 
-quant::Prepared learning() {
+quant::PreparedModel learning() {
   quant::Config config("onnx");
   const Attrs settings = attrs({{"activation_learning", "lsq+"}, {"weight_learning", "lsq"}});
   config.set("*", &settings);

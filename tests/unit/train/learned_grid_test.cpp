@@ -88,7 +88,7 @@ struct Learned {
   std::int64_t bits;
 };
 
-quant::Prepared prepared(const graph::Graph &network, const Learned &l) {
+quant::PreparedModel prepared(const graph::Graph &network, const Learned &l) {
   quant::Config config(l.recipe);
   Attrs learning = attrs({{"activation_learning", l.activations},
                           {"weight_learning", l.weights},
@@ -202,7 +202,7 @@ void few_bits_are_packed(void **) {
 }
 
 void grids_begin_with_calibration(void **) {
-  quant::Prepared p = prepared(network(), {"", "onnx", "lsq", "lsq", 8});
+  quant::PreparedModel p = prepared(network(), {"", "onnx", "lsq", "lsq", 8});
   const Tensor x = varied({8, 1, 8, 8}, 1);
   const Tensor *inputs[] = {&x};
   quant::calibrate(p, inputs);

@@ -87,7 +87,7 @@ void trains_floats_as_pytorch(void **) {
   train_beside(trainer, golden, SIZE_MAX);
 }
 
-quant::Prepared prepared(const char *network) {
+quant::PreparedModel prepared(const char *network) {
   quant::Config config("onednn");
   // Without it the largest weight of a channel lies half way between two integers.
   Attrs narrow;

@@ -8,9 +8,9 @@ namespace qtn::onnx {
 
 /// DynamicQuantizeMatMul of constant weights becomes ONNX's own operators, which give the same bits. The graph must be
 /// sorted, and stays so.
-void expand_dynamic(graph::Graph &g);
+void export_dynamic(graph::Graph &g);
 
 /// The inverse, except for the bias, which remains an Add.
-void fold_dynamic(graph::Graph &g);
+void import_dynamic(graph::Graph &g);
 
 }  // namespace qtn::onnx

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "quant/dynamic.hpp"
+#include "quant/quantize_dynamic.hpp"
 
 #include <algorithm>
 
 #include "base/error.hpp"
 #include "core/integer_type.hpp"
-#include "graph/dynamic.hpp"
 #include "graph/facts.hpp"
 #include "graph/integer.hpp"
+#include "graph/passes/dynamic_products.hpp"
 #include "graph/passes/quantize_attention.hpp"
 #include "graph/pipelines.hpp"
 #include "graph/tensors.hpp"
 #include "quant/classify.hpp"
-#include "quant/named.hpp"
+#include "quant/rule_targets.hpp"
 #include "quant/stored_weights.hpp"
 #include "quant/weights.hpp"
 

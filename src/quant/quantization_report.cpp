@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "quant/quantization_report.hpp"
+
 #include <algorithm>
 #include <cmath>
 
 #include "base/json_writer.hpp"
-#include "quant/quantize.hpp"
 #include "quant/summary.hpp"
 
 namespace qtn::quant {
@@ -118,7 +119,8 @@ void write_accuracy(JsonWriter &out, const Accuracy &accuracy, std::size_t sampl
 
 }  // namespace
 
-void Account::describe(const graph::Graph &float_graph, const Prepared &prepared, const graph::Graph &quantized) {
+void QuantizationReport::describe(const graph::Graph &float_graph, const PreparedModel &prepared,
+                                  const graph::Graph &quantized) {
   for (const NodePlan &plan : prepared.placement.nodes)
     equalized = equalized || (plan.settings && plan.settings->equalize);
   tensors = tensor_outcomes(prepared, quantized);
@@ -131,7 +133,7 @@ void Account::describe(const graph::Graph &float_graph, const Prepared &prepared
   }
 }
 
-std::string Account::json() const {
+std::string QuantizationReport::json() const {
   JsonWriter out;
   out.begin_object();
   out.member("samples", samples);
@@ -169,14 +171,14 @@ std::string Account::json() const {
   write_fallen(out, "in_int16", wide ? all : none);
   out.key("layers");
   out.begin_list();
-  for (const Damage &damage : layers) {
+  for (const Sensitivity &sensitivity : layers) {
     out.begin_object();
-    out.member("node", nodes[damage.node]);
-    out.member("op", ops[damage.node]);
-    out.member("alone_sqnr_db", damage.alone.sqnr_db());
-    out.member("alone_cosine", damage.alone.cosine());
-    out.member("accumulated_sqnr_db", damage.accumulated.sqnr_db());
-    out.member("accumulated_cosine", damage.accumulated.cosine());
+    out.member("node", nodes[sensitivity.node]);
+    out.member("op", ops[sensitivity.node]);
+    out.member("alone_sqnr_db", sensitivity.alone.sqnr_db());
+    out.member("alone_cosine", sensitivity.alone.cosine());
+    out.member("accumulated_sqnr_db", sensitivity.accumulated.sqnr_db());
+    out.member("accumulated_cosine", sensitivity.accumulated.cosine());
     out.end_object();
   }
   out.end_list();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "graph/dynamic.hpp"
+#include "graph/passes/dynamic_products.hpp"
 
 namespace qtn::graph {
 

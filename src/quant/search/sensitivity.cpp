@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "quant/search/damage.hpp"
+#include "quant/search/sensitivity.hpp"
 
 #include <algorithm>
 
@@ -27,7 +27,7 @@ struct Pair {
   Pair(const Graph &float_graph, const Graph &quantized)
       : real(float_graph), floats(with_float_constants(quantized)), real_uses(real), uses(floats) {
     if (real.nodes.size() != floats.nodes.size())
-      fail(QTN_EINTERNAL, "damage: ", real.nodes.size(), " nodes became ", floats.nodes.size());
+      fail(QTN_EINTERNAL, "sensitivity: ", real.nodes.size(), " nodes became ", floats.nodes.size());
     for (const graph::Node &node : quantized.nodes) costs.push_back(rounds(quantized, node));
   }
 
@@ -57,29 +57,30 @@ std::vector<Tensor> float_outputs(const Pair &pair, const std::vector<Tensor> &i
 }
 
 /// One sample: the float walk is forked in front of each node, which then runs on its grids.
-void measure(const Pair &pair, const std::vector<Tensor> &inputs, std::vector<Damage> &all) {
+void measure(const Pair &pair, const std::vector<Tensor> &inputs, std::vector<Sensitivity> &all) {
   const std::vector<Tensor> want = float_outputs(pair, inputs);
   Walk real(pair.real, pair.real_uses, inputs), quantized(pair.floats, pair.uses, inputs);
-  auto damage = all.begin();
+  auto sensitivity = all.begin();
   for (std::size_t n = 0; n < pair.size(); ++n) {
     if (pair.costs[n]) {
       Walk fork = real;
       fork.step_as(n, pair.floats);
       for (std::size_t m = n + 1; m < pair.size(); ++m) fork.step(m);
-      add(damage->alone, want, outputs(pair.real, fork));
+      add(sensitivity->alone, want, outputs(pair.real, fork));
     }
     real.step(n);
     quantized.step(n);
     if (pair.costs[n])
-      damage++->accumulated.add(real.at(pair.real.nodes[n].outputs[0]), quantized.at(pair.floats.nodes[n].outputs[0]));
+      sensitivity++->accumulated.add(real.at(pair.real.nodes[n].outputs[0]),
+                                     quantized.at(pair.floats.nodes[n].outputs[0]));
   }
 }
 
 }  // namespace
 
-std::vector<Damage> measure_damage(const Graph &real, const Graph &quantized, const Samples &samples) {
+std::vector<Sensitivity> measure_sensitivity(const Graph &real, const Graph &quantized, const Samples &samples) {
   const Pair pair(real, quantized);
-  std::vector<Damage> all;
+  std::vector<Sensitivity> all;
   for (std::size_t n = 0; n < pair.size(); ++n)
     if (pair.costs[n]) all.push_back({n, {}, {}});
   for (std::size_t s = 0; s < samples.count; ++s) measure(pair, samples.read(s), all);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "quant/named.hpp"
+#include "quant/rule_targets.hpp"
 
 #include <algorithm>
 

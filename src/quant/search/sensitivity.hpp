@@ -12,7 +12,7 @@
 
 namespace qtn::quant {
 
-struct Damage {
+struct Sensitivity {
   std::size_t node;   ///< index, the same in both graphs
   Noise alone;        ///< of the outputs of the model where only this node is quantized
   Noise accumulated;  ///< of the outputs of the node in the quantized model
@@ -20,7 +20,8 @@ struct Damage {
 
 /// Every node of `quantized` that computes on integers, in the order of the network; moved integers cost nothing.
 /// `real` is the graph that convert() made it of.
-std::vector<Damage> measure_damage(const graph::Graph &real, const graph::Graph &quantized, const Samples &samples);
+std::vector<Sensitivity> measure_sensitivity(const graph::Graph &real, const graph::Graph &quantized,
+                                             const Samples &samples);
 
 /// The noise of the outputs where those nodes stay in float and all others are quantized.
 Noise noise_without(const graph::Graph &real, const graph::Graph &quantized, const Samples &samples,

@@ -10,9 +10,9 @@
 
 namespace qtn::train {
 
-class Answers {
+class SnapshotEvaluator {
  public:
-  /// Answers of the converted model where values are rounded and every grid is known, else of the float one. A model is
+  /// SnapshotEvaluator of the converted model where values are rounded and every grid is known, else of the float one. A model is
   /// made where the network is not what it was the last time.
   std::vector<Tensor> of(const Network &network, std::span<const Tensor *const> inputs);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/answers.hpp"
+#include "train/snapshot_evaluator.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -22,12 +22,12 @@ bool equal(const Tensor &a, const Tensor &b) { return std::memcmp(a.data(), b.da
 
 }  // namespace
 
-bool Answers::current(const Network &network) const {
+bool SnapshotEvaluator::current(const Network &network) const {
   const std::vector<Tensor> state = network.state();
   return session_ && std::equal(state.begin(), state.end(), state_.begin(), equal) && ranges_of(network) == ranges_;
 }
 
-std::vector<Tensor> Answers::of(const Network &network, std::span<const Tensor *const> inputs) {
+std::vector<Tensor> SnapshotEvaluator::of(const Network &network, std::span<const Tensor *const> inputs) {
   if (!current(network)) {
     session_.reset();
     state_.clear();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "onnx/dynamic.hpp"
+#include "onnx/dynamic_products.hpp"
 
-#include "graph/dynamic.hpp"
 #include "graph/integer.hpp"
+#include "graph/passes/dynamic_products.hpp"
 #include "ops/common/dynamic_quantizer.hpp"
 
 namespace qtn::onnx {
@@ -103,7 +103,7 @@ class Folding {
 
 }  // namespace
 
-void expand_dynamic(Graph &g) {
+void export_dynamic(Graph &g) {
   std::vector<Node> nodes;
   std::swap(nodes, g.nodes);
   graph::DynamicProducts products(g);
@@ -116,6 +116,6 @@ void expand_dynamic(Graph &g) {
       g.nodes.push_back(std::move(node));
 }
 
-void fold_dynamic(Graph &g) { Folding(g).run(); }
+void import_dynamic(Graph &g) { Folding(g).run(); }
 
 }  // namespace qtn::onnx
