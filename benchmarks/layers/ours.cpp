@@ -64,7 +64,7 @@ class Ours final : public Engine {
  public:
   Ours(const Layer &layer, const Problem &problem) : graph_(one_node(layer, problem)) {
     const auto types = *graph::declared_input_types(graph_, 1);
-    plan_ = runtime::lower(graph_, types, {}, isa(), weights_);
+    plan_ = runtime::lower(graph_, types, {}, isa(), weights_, {});
     context_ = runtime::make_context(plan_, 1);
     Tensor x(QTN_FLOAT32, types[0].shape);
     for (std::size_t i = 0; i < problem.x.size(); ++i)
@@ -100,7 +100,7 @@ class Ours final : public Engine {
   }
 
   graph::Graph graph_;
-  runtime::Weights weights_;
+  runtime::Weights weights_{std::numeric_limits<std::size_t>::max()};
   runtime::Plan plan_;
   std::unique_ptr<runtime::Context> context_;
 };

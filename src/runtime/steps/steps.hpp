@@ -203,7 +203,7 @@ StepPtr make_run(const graph::Node &node, const OperandRefs &refs);
 StepPtr make_definition(const graph::Node &node, const OperandRefs &refs, std::vector<QuantizerPtr> quantizers);
 
 /// Shows a slot to the context's watch as a value of the graph.
-StepPtr make_tap(SlotId slot, graph::ValueId value);
+StepPtr make_observe(SlotId slot, graph::ValueId value);
 
 /// A float slot seen through a quantizer that no kernel holds (16-bit, per channel): x = dequantize(quantize(x)).
 StepPtr make_round_trip(SlotId from, SlotId to, QuantizerPtr quantizer);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/attention.hpp"
+#include "runtime/lower/attention_formula.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/forms.hpp"
+#include "runtime/lower/lowering.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "graph/integer.hpp"
+#include "ops/common/requantization.hpp"
 
 namespace qtn::runtime {
 
@@ -46,10 +52,10 @@ std::vector<ops::TensorType> real_types(const graph::Graph &g, std::span<const o
 
 }  // namespace
 
-Forms::Forms(const graph::Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values, Isa isa,
-             Weights &weights)
-    : g_(g),
-      isa_(isa),
+Lowering::Lowering(const graph::Graph &graph, std::span<const ops::TensorType> inputs, std::span<const Tensor> values,
+                   Isa instructions, Weights &weights)
+    : g(graph),
+      isa(instructions),
       weights_(weights),
       known_(graph::infer(g, real_types(g, inputs), values)),
       real_(g.values.size(), kNoSlot),
@@ -70,16 +76,85 @@ Forms::Forms(const graph::Graph &g, std::span<const ops::TensorType> inputs, std
     const SlotId s = add_slot({inputs[i].dtype, inputs[i].shape, contiguous_strides(inputs[i].shape), grid});
     plan_.slots.back().input = static_cast<std::int32_t>(i);
     plan_.inputs.push_back(s);
-    node_ = nullptr;
     integers_ = integers_ || integers;
     if (integers)
       integer_[at(g.inputs[i])] = flipped(s, canonical(grid));
     else
-      settle(g.inputs[i], s);
+      set_real(g.inputs[i], s);
   }
 }
 
-SlotId Forms::add_slot(SlotForm slot_form) {
+void Lowering::begin(std::size_t node) {
+  node_ = &g.nodes[node];
+  node_index_ = node;
+}
+
+Plan Lowering::finish() {
+  node_ = nullptr;
+  for (const ValueId v : g.outputs) plan_.outputs.push_back(outgoing(v));
+  place_slots(plan_);
+  return std::move(plan_);
+}
+
+ops::Clamp Lowering::clamp() const {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  return node_->clamp.value_or(ops::Clamp{-kInfinity, kInfinity});
+}
+
+QuantizedRange Lowering::range(const QuantizerPtr &q) const {
+  return ops::output_range(*q, node_->clamp ? &*node_->clamp : nullptr);
+}
+
+std::vector<const Tensor *> Lowering::constant_operands(std::vector<Tensor> &storage) const {
+  std::vector<const Tensor *> operands;
+  storage.resize(node_->inputs.size());
+  for (std::size_t i = 0; i < storage.size(); ++i) {
+    const ValueId v = input(i);
+    if (v != kNoValue)
+      storage[i] = constant_of(v).has_data() ? constant_of(v) : Tensor::meta(type_of(v).dtype, shape_of(v));
+    operands.push_back(v == kNoValue ? nullptr : &storage[i]);
+  }
+  return operands;
+}
+
+std::vector<ops::TensorType> Lowering::output_types() const {
+  std::vector<ops::TensorType> types;
+  for (const ValueId v : node_->outputs)
+    if (v != kNoValue) types.push_back(type_of(v));
+  return types;
+}
+
+PackCache Lowering::pack_cache(std::size_t part, std::size_t parts) {
+  const std::size_t n = node_index_;
+  return [this, n, part, parts](std::size_t form, const std::function<PackedWeights()> &pack) {
+    return weights_.packed({n, form * parts + part}, pack);
+  };
+}
+
+std::optional<std::vector<View>> Lowering::views(const SlotForm &x) const {
+  if (std::ranges::find(node_->outputs, kNoValue) != node_->outputs.end()) return std::nullopt;
+  std::vector<Tensor> storage;
+  auto found = views_of(*node_, x, constant_operands(storage), output_types());
+  if (found && found->size() != node_->outputs.size()) return std::nullopt;  // the mask of Dropout is no view
+  return found;
+}
+
+bool Lowering::as_views(SlotId x, std::vector<SlotId> &result) {
+  if (is_graph_input(x)) return false;
+  const auto found = views(form(x));
+  if (!found) return false;
+  for (const View &view : *found) result.push_back(add_view(x, view));
+  return true;
+}
+
+Tensor Lowering::real_constant(ValueId v) {
+  if (v == kNoValue || !constant_of(v).has_data()) return {};
+  return constant_of(v).quantized() ? weights_.dequantized(v, constant_of(v)) : constant_of(v).to_contiguous();
+}
+
+bool Lowering::is_8bit(ValueId v) const { return v != kNoValue && graph::is_8bit_activation(g.value(v).quantizer); }
+
+SlotId Lowering::add_slot(SlotForm slot_form) {
   Slot slot;
   slot.form = std::move(slot_form);
   slot.root = static_cast<SlotId>(plan_.slots.size());
@@ -87,34 +162,34 @@ SlotId Forms::add_slot(SlotForm slot_form) {
   return plan_.slots.back().root;
 }
 
-SlotId Forms::add_constant(const Tensor &constant) {
+SlotId Lowering::add_constant(const Tensor &constant) {
   const SlotId s = add_slot({constant.dtype(), constant.shape(), constant.strides(), constant.quantizer()});
   plan_.slots.back().constant = constant;
   return s;
 }
 
-SlotId Forms::add_view(SlotId of, const View &view) {
+SlotId Lowering::add_view(SlotId of, const View &view) {
   Slot slot;
   slot.form = {form(of).dtype, view.shape, view.strides, form(of).quantizer};
-  slot.root = plan_.slots[static_cast<std::size_t>(of)].root;
+  slot.root = root(of);
   slot.offset = plan_.slots[static_cast<std::size_t>(of)].offset + view.offset;
   plan_.slots.push_back(std::move(slot));
   return static_cast<SlotId>(plan_.slots.size() - 1);
 }
 
-void Forms::add_step(StepPtr step) {
+void Lowering::add_step(StepPtr step) {
   if (node_ && step->node.empty()) step->node = node_->name;
   if (step->op.empty()) step->op = node_->op->name;
   plan_.steps.push_back(std::move(step));
 }
 
-SlotId Forms::converted(SlotId from, SlotForm to, StepPtr (*make)(const Edge &, const Edge &, Isa)) {
+SlotId Lowering::converted(SlotId from, SlotForm to, StepPtr (*make)(const Edge &, const Edge &, Isa)) {
   const SlotId s = add_slot(std::move(to));
-  add_step(make(edge(from), edge(s), isa_));
+  add_step(make(edge(from), edge(s), isa));
   return s;
 }
 
-SlotId Forms::copied(SlotId from, const Shape &strides) {
+SlotId Lowering::copied(SlotId from, const Shape &strides) {
   SlotForm to = form(from);
   to.strides = strides;
   const SlotId s = add_slot(std::move(to));
@@ -123,17 +198,17 @@ SlotId Forms::copied(SlotId from, const Shape &strides) {
 }
 
 /// The same numbers on a grid of the other signedness; itself where it is on this one.
-SlotId Forms::flipped(SlotId from, const QuantizerPtr &grid) {
+SlotId Lowering::flipped(SlotId from, const QuantizerPtr &grid) {
   if (form(from).dtype == grid->dtype()) return from;
   return converted(from, {grid->dtype(), form(from).shape, form(from).strides, grid}, make_flip);
 }
 
-SlotId Forms::outgoing(ValueId v) {
-  return integers_ && is_8bit(v) ? flipped(contiguous(integer(v)), g_.value(v).quantizer) : real(v);
+SlotId Lowering::outgoing(ValueId v) {
+  return integers_ && is_8bit(v) ? flipped(contiguous(integer(v)), g.value(v).quantizer) : real(v);
 }
 
-void Forms::settle(ValueId v, SlotId computed) {
-  const QuantizerPtr &q = g_.value(v).quantizer;
+void Lowering::set_real(ValueId v, SlotId computed) {
+  const QuantizerPtr &q = g.value(v).quantizer;
   if (!q) {
     real_[at(v)] = computed;
   } else if (graph::is_8bit_activation(q)) {
@@ -145,76 +220,97 @@ void Forms::settle(ValueId v, SlotId computed) {
     const SlotId from = same_layout(shape, form(lying).strides, strides) ? lying : contiguous(lying);
     integer_[at(v)] = converted(from, {QTN_UINT8, shape, strides, canonical(q)}, make_quantize);
   } else {
-    const SlotId s = add_slot({QTN_FLOAT32, shape_of(v), contiguous_strides(shape_of(v)), nullptr});
+    const SlotId s = plain_slot(QTN_FLOAT32, shape_of(v));
     add_step(make_round_trip(contiguous(computed), s, q));
     real_[at(v)] = s;
   }
 }
 
-SlotId Forms::real(ValueId v) {
+SlotId Lowering::real(ValueId v) {
   SlotId &s = contiguous_real_[at(v)];
   if (s != kNoSlot) return s;
   if (real_[at(v)] != kNoSlot) return s = contiguous(real_[at(v)]);
-  const Tensor &constant = known_.constants[at(v)];
+  const Tensor &constant = constant_of(v);
   if (constant.has_data())
     return s = add_constant(constant.quantized() ? weights_.dequantized(v, constant) : constant.to_contiguous());
   const SlotId q = dense(integer_[at(v)]);
   return s = converted(q, {QTN_FLOAT32, shape_of(v), contiguous_strides(shape_of(v)), nullptr}, make_dequantize);
 }
 
-SlotId Forms::any_real(ValueId v) {
+SlotId Lowering::any_real(ValueId v) {
   SlotId &s = real_[at(v)];
   if (s != kNoSlot) return s;
-  if (contiguous_real_[at(v)] != kNoSlot || known_.constants[at(v)].has_data()) return s = real(v);
+  if (contiguous_real_[at(v)] != kNoSlot || constant_of(v).has_data()) return s = real(v);
   const SlotId q = dense(integer_[at(v)]);
   return s = converted(q, {QTN_FLOAT32, shape_of(v), form(q).strides, nullptr}, make_dequantize);
 }
 
-SlotId Forms::real_picture(ValueId v) {
+SlotId Lowering::real_picture(ValueId v) {
   SlotId &s = real_picture_[at(v)];
   if (s != kNoSlot) return s;
   const SlotId any = any_real(v);
   return s = is_dense_picture(any) ? any : copied(any, channels_last_strides(shape_of(v)));
 }
 
-SlotId Forms::integer(ValueId v) {
+SlotId Lowering::side_by_side(ValueId v) {
+  const SlotForm &x = form(any_real(v));
+  return x.shape.empty() || x.shape.back() == 1 || x.strides.back() == 1 ? any_real(v) : real(v);
+}
+
+SlotId Lowering::integer(ValueId v) {
   SlotId &s = integer_[at(v)];
-  if (s == kNoSlot) s = add_constant(canonical_integers(known_.constants[at(v)]));
+  if (s == kNoSlot) s = add_constant(canonical_integers(constant_of(v)));
   return s;
 }
 
-bool Forms::is_dense_picture(SlotId s) const {
+bool Lowering::is_dense_picture(SlotId s) const {
   const auto picture = as_picture(form(s).shape, form(s).strides);
   return picture && picture->pixel == picture->c;
 }
 
-SlotId Forms::dense(SlotId s) {
+SlotId Lowering::dense(SlotId s) {
   return is_contiguous(form(s)) || is_dense_picture(s) ? s : copied(s, integer_strides(form(s).shape));
 }
 
-SlotId Forms::contiguous(SlotId s) {
+SlotId Lowering::contiguous(SlotId s) {
   const SlotForm &f = form(s);
   return is_contiguous(f) ? s : copied(s, contiguous_strides(f.shape));
 }
 
-SlotId Forms::picture(SlotId s) {
+SlotId Lowering::picture(SlotId s) {
   const SlotForm &f = form(s);
   return as_picture(f.shape, f.strides) ? s : copied(s, channels_last_strides(f.shape));
 }
 
-SlotId Forms::integer_output(ValueId v, const Shape &shape, const Shape &strides) {
-  return integer_[at(v)] = add_slot({QTN_UINT8, shape, strides, canonical(g_.value(v).quantizer)});
+SlotId Lowering::plain_slot(qdtype dtype, const Shape &shape) {
+  return add_slot({dtype, shape, contiguous_strides(shape), nullptr});
 }
 
-std::ptrdiff_t Forms::producer(SlotId s) const {
-  const SlotId root = plan_.slots[static_cast<std::size_t>(s)].root;
+SlotId Lowering::real_slot(const Shape &shape, const Shape &strides) {
+  return add_slot({QTN_FLOAT32, shape, strides, nullptr});
+}
+
+SlotId Lowering::integer_output(ValueId v, const Shape &shape, const Shape &strides) {
+  return integer_[at(v)] = add_slot({QTN_UINT8, shape, strides, canonical(g.value(v).quantizer)});
+}
+
+void Lowering::place_in(SlotId s, SlotId y, const View &place) {
+  Slot &slot = plan_.slots[static_cast<std::size_t>(s)];
+  slot.root = y;
+  slot.offset = place.offset;
+  slot.form.strides = place.strides;
+}
+
+bool Lowering::is_graph_input(SlotId s) const { return plan_.slots[static_cast<std::size_t>(root(s))].input >= 0; }
+
+std::ptrdiff_t Lowering::producer(SlotId s) const {
   for (std::size_t i = plan_.steps.size(); i-- > 0;)
     for (const SlotId written : plan_.steps[i]->writes)
-      if (plan_.slots[static_cast<std::size_t>(written)].root == root) return static_cast<std::ptrdiff_t>(i);
+      if (root(written) == root(s)) return static_cast<std::ptrdiff_t>(i);
   return -1;
 }
 
-Step *Forms::open_step(ValueId v, SlotId s) const {
+Step *Lowering::open_step(ValueId v, SlotId s) const {
   if (readers_[at(v)] != 1) return nullptr;
   const bool rows = form(s).dtype == QTN_FLOAT32 && is_contiguous(form(s));
   const std::ptrdiff_t i = producer(s);
@@ -223,10 +319,9 @@ Step *Forms::open_step(ValueId v, SlotId s) const {
   Step *step = plan_.steps[static_cast<std::size_t>(i)].get();
   if (step->writes[0] != s) return nullptr;
   // A watch, or a copy of other strides, has read it.
-  const SlotId root = plan_.slots[static_cast<std::size_t>(s)].root;
   for (std::size_t later = static_cast<std::size_t>(i) + 1; later < plan_.steps.size(); ++later)
     for (const SlotId read : plan_.steps[later]->reads)
-      if (plan_.slots[static_cast<std::size_t>(read)].root == root) return nullptr;
+      if (root(read) == root(s)) return nullptr;
   return step;
 }
 

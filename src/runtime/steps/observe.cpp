@@ -5,11 +5,11 @@
 namespace qtn::runtime {
 namespace {
 
-class Tap final : public Step {
+class Observe final : public Step {
  public:
-  Tap(SlotId slot, graph::ValueId value) : value_(value) {
+  Observe(SlotId slot, graph::ValueId value) : value_(value) {
     reads = {slot};
-    op = kernel = "Tap";
+    op = kernel = "Observe";
   }
   void run(const Context &c) const override { (*c.watch)(value_, c.tensor(reads[0])); }
 
@@ -19,6 +19,6 @@ class Tap final : public Step {
 
 }  // namespace
 
-StepPtr make_tap(SlotId slot, graph::ValueId value) { return std::make_unique<Tap>(slot, value); }
+StepPtr make_observe(SlotId slot, graph::ValueId value) { return std::make_unique<Observe>(slot, value); }
 
 }  // namespace qtn::runtime

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/phases.hpp"
+#include "runtime/lower/phases.hpp"
 
 #include <algorithm>
 #include <numeric>

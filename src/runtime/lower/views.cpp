@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/views.hpp"
+#include "runtime/lower/views.hpp"
 
 #include <algorithm>
 #include <numeric>

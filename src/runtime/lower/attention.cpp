@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention as files have it: a formula of several nodes in one step.
+#include "runtime/lower/kinds.hpp"
+#include "runtime/steps/attention_products.hpp"
+
+namespace qtn::runtime {
+
+using graph::kNoValue;
+using graph::ValueId;
+
+namespace {
+
+ScoreTerm::Kind kind_of(std::string_view op) {
+  if (op == "Where") return ScoreTerm::where;
+  if (op == "Mul") return ScoreTerm::mul;
+  if (op == "Div") return ScoreTerm::div;
+  return op == "Sub" ? ScoreTerm::sub : ScoreTerm::add;
+}
+
+Shape stack_of(const Shape &matrices) { return Shape(std::span(matrices).first(matrices.size() - 2)); }
+
+}  // namespace
+
+/// All of a formula, of which the node under way is the last product.
+void lower_attention(Lowering &l, const AttentionFormula &formula) {
+  const Shape &shape = l.shape_of(l.output());
+  std::vector<ScoreTerm> terms;
+  for (const auto &[node, scores] : formula.terms) {
+    const ScoreTerm::Kind kind = kind_of(node->op->name);
+    const bool where = kind == ScoreTerm::where;
+    const Edge other = l.edge(l.side_by_side(node->inputs[where ? 0 : 1 - scores]));
+    // Values may repeat scores, which then are those of the result.
+    const Shape own = stack_of(l.shape_of(node->outputs[0])), whole = stack_of(shape);
+    terms.push_back({kind, element_count(own) == element_count(whole) ? own : whole, scores == (where ? 1 : 0), other});
+    if (where) terms.back().filler = l.edge(l.side_by_side(node->inputs[3 - scores]));
+  }
+  Shape strides = contiguous_strides(shape);
+  if (formula.by_query) {
+    const std::size_t queries = shape.size() - 2, heads = shape.size() - 3;
+    strides[heads] = shape.back();
+    strides[queries] = shape.back() * shape[heads];
+  }
+  const SlotId y = l.real_slot(shape, strides);
+  l.add_step(make_attention(l.edge(l.side_by_side(formula.queries)), l.edge(l.any_real(formula.keys)),
+                            l.edge(l.any_real(formula.values)), l.edge(y), std::move(terms),
+                            formula.integer ? make_integer_products(formula.centered, l.clamp(), l.isa)
+                                            : make_real_products(l.clamp(), l.isa),
+                            l.isa));
+  l.set_real(l.output(), y);
+}
+
+}  // namespace qtn::runtime

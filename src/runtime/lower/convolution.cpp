@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions of images, and transposed ones, which are a convolution for each phase of their outputs.
+#include "runtime/lower/kinds.hpp"
+#include "runtime/lower/phases.hpp"
+
+namespace qtn::runtime {
+
+using graph::kNoValue;
+using graph::ValueId;
+
+namespace {
+
+void add_convolution(Lowering &l, SlotId x, SlotId y, const ops::Window &window, const LinearWeights &w,
+                     const QuantizedRange &out, const PackCache &cache) {
+  const bool depthwise = w.out == 1 && static_cast<std::int64_t>(w.groups) == l.form(x).shape[1];
+  if (depthwise)
+    l.add_step(make_depthwise(l.edge(x), l.edge(y), window, w, out, l.clamp(), l.isa, cache));
+  else
+    l.add_step(make_conv(l.edge(x), l.edge(y), window, w, out, l.clamp(), l.isa, cache));
+}
+
+void add_real_convolution(Lowering &l, SlotId x, SlotId y, const ops::Window &window, const RealWeights &w,
+                          const PackCache &cache) {
+  const bool depthwise = w.out == 1 && static_cast<std::int64_t>(w.groups) == l.form(x).shape[1] && w.groups > 1;
+  l.add_step(depthwise && is_flat(window)
+                 ? make_real_depthwise(l.edge(x), l.edge(y), window, w, l.clamp(), l.isa, cache)
+                 : make_real_conv(l.edge(x), l.edge(y), window, w, l.clamp(), l.isa, cache));
+}
+
+/// Channels of a convolution to where the outputs of a phase belong.
+void interleave(Lowering &l, SlotId part, std::ptrdiff_t channel, const Phase &all, SlotId y, const Phase &phase,
+                const ops::Window &window) {
+  View from{picture_shape(l.form(y).shape, l.form(y).shape[1], phase.count), l.form(part).strides, channel};
+  View to{from.shape, l.form(y).strides, 0};
+  const Shape steps = picture_shape(from.shape, 1, window.stride), first = picture_shape(from.shape, 0, phase.at),
+              skipped = picture_shape(from.shape, 0, all.skipped);
+  for (std::size_t axis = 2; axis < from.shape.size(); ++axis) {
+    from.offset += skipped[axis] * from.strides[axis];
+    to.offset += first[axis] * to.strides[axis];
+    to.strides[axis] *= steps[axis];
+  }
+  l.add_step(make_copy(l.edge(l.add_view(part, from)), l.edge(l.add_view(y, to))));
+}
+
+/// A convolution for each phase of the outputs, whose results are interleaved.
+bool lower_transposed(Lowering &l) {
+  const ValueId x = l.input(0), y = l.output();
+  const ops::Window window =
+      over_pictures(ops::transposed_window(l.node().attrs, l.shape_of(x), l.shape_of(l.input(1))));
+  const auto phases = phases_of(window);
+  if (!phases) return false;
+  const QuantizerPtr qx = canonical(l.g.value(x).quantizer);
+  const QuantizerPtr qy = l.is_8bit(y) ? canonical(l.g.value(y).quantizer) : nullptr;
+  const Shape &shape = l.shape_of(y), strides = channels_last_strides(shape);
+  const auto residues = static_cast<std::size_t>(element_count(Shape(window.stride)));
+
+  struct Product {
+    std::span<const Phase> phases;
+    Phase all;
+    std::size_t part;
+    LinearWeights weights;
+  };
+  std::vector<Product> products;
+  const auto plan = [&](std::span<const Phase> some, const Phase &all, std::size_t part) {
+    products.push_back({some, all, part, phase_weights(l.g, l.node(), some, all, *qx, qy.get())});
+  };
+  if (share_product(window, *phases, l.node().attrs.get_int("group", 1), shape[1]))
+    plan(*phases, joined(*phases), residues + phases->front().residue);
+  else
+    for (const Phase &phase : *phases) plan(std::span(&phase, 1), phase, phase.residue);
+  for (const Product &p : products)
+    if (!p.weights.sums_fit || !is_ordinary(p.all.window)) return false;
+
+  const SlotId xs = l.picture(l.integer(x));
+  const SlotId ys = qy ? l.integer_output(y, shape, strides) : l.real_slot(shape, strides);
+  const QuantizedRange out = qy ? l.range(qy) : QuantizedRange{};
+  for (const Product &p : products) {
+    const bool whole = phases->size() == 1 && p.all.window.out == p.all.count;
+    const std::int64_t channels = shape[1] * static_cast<std::int64_t>(p.phases.size());
+    const Shape made = picture_shape(shape, channels, p.all.window.out);
+    const SlotId to = whole ? ys : l.add_slot({l.form(ys).dtype, made, channels_last_strides(made), qy});
+    add_convolution(l, xs, to, p.all.window, p.weights, out, l.pack_cache(p.part, 2 * residues));
+    for (std::size_t i = 0; i < p.phases.size() && !whole; ++i)
+      interleave(l, to, static_cast<std::ptrdiff_t>(i) * shape[1], p.all, ys, p.phases[i], window);
+  }
+  if (!qy) l.set_real(y, ys);
+  return true;
+}
+
+}  // namespace
+
+bool lower_convolution(Lowering &l) {
+  if (l.node().op == &ops::kConvTranspose) return lower_transposed(l);
+  const ValueId x = l.input(0), y = l.output();
+  const QuantizerPtr qx = canonical(l.g.value(x).quantizer);
+  const QuantizerPtr qy = l.is_8bit(y) ? canonical(l.g.value(y).quantizer) : nullptr;
+  const LinearWeights w = linear_weights(l.g, l.node(), *qx, qy.get());
+  const ops::Window window = over_pictures(ops::conv_window(l.node().attrs, l.shape_of(x), l.shape_of(l.input(1))));
+  if (!w.sums_fit || !is_ordinary(window)) return false;
+  const SlotId xs = l.picture(l.integer(x));
+  const Shape strides = channels_last_strides(l.shape_of(y));
+  const SlotId ys = qy ? l.integer_output(y, l.shape_of(y), strides) : l.real_slot(l.shape_of(y), strides);
+  add_convolution(l, xs, ys, window, w, qy ? l.range(qy) : QuantizedRange{}, l.pack_cache());
+  if (!qy) l.set_real(y, ys);
+  return true;
+}
+
+bool lower_real_convolution(Lowering &l) {
+  if (l.node().op != &ops::kConv) return false;
+  const Shape &x = l.shape_of(l.input(0)), &shape = l.shape_of(l.output());
+  const bool biased = l.input(2) != kNoValue;
+  const Tensor weight = l.real_constant(l.input(1)), bias = l.real_constant(l.input(2));
+  if (x.size() < 3 || x.size() > 5 || !weight.has_data() || (biased && !bias.has_data())) return false;
+  const ops::Window window = over_pictures(ops::conv_window(l.node().attrs, x, weight.shape()));
+  if (!is_ordinary(window) || element_count(x) == 0 || weight.count() == 0) return false;
+  RealWeights w;
+  w.groups = static_cast<std::size_t>(l.node().attrs.get_int("group", 1));
+  w.out = static_cast<std::size_t>(weight.dim(0)) / w.groups;
+  w.taps = element_count(weight.shape(), 2, weight.rank());
+  w.k = static_cast<std::size_t>(weight.dim(1) * w.taps);
+  if (w.out == 1 && w.groups > 1 && !is_flat(window)) return false;  // each channel of a volume for itself
+  w.weight = weight;
+  w.bias = bias;
+  const SlotId from =
+      as_picture(x, l.form(l.any_real(l.input(0))).strides) ? l.any_real(l.input(0)) : l.real_picture(l.input(0));
+  const SlotId y = l.real_slot(shape, channels_last_strides(shape));
+  add_real_convolution(l, from, y, window, w, l.pack_cache());
+  l.set_real(l.output(), y);
+  return true;
+}
+
+bool lower_real_transposed(Lowering &l) {
+  if (l.node().op != &ops::kConvTranspose) return false;
+  const Shape &x = l.shape_of(l.input(0)), &shape = l.shape_of(l.output());
+  const bool biased = l.input(2) != kNoValue;
+  const Tensor weight = l.real_constant(l.input(1)), bias = l.real_constant(l.input(2));
+  if (x.size() < 3 || x.size() > 5 || !weight.has_data() || (biased && !bias.has_data())) return false;
+  if (element_count(x) == 0 || weight.count() == 0) return false;
+  const ops::Window window = over_pictures(ops::transposed_window(l.node().attrs, x, weight.shape()));
+  const std::int64_t groups = l.node().attrs.get_int("group", 1);
+  const auto phases = phases_of(window);
+  if (!phases) return false;
+  const auto residues = static_cast<std::size_t>(element_count(Shape(window.stride)));
+  std::vector<std::pair<std::span<const Phase>, Phase>> products;
+  if (share_product(window, *phases, groups, shape[1]))
+    products.emplace_back(*phases, joined(*phases));
+  else
+    for (const Phase &phase : *phases) products.emplace_back(std::span(&phase, 1), phase);
+  for (const auto &[some, all] : products)
+    if (!is_ordinary(all.window)) return false;
+
+  const SlotId from = l.real_picture(l.input(0)), y = l.real_slot(shape, channels_last_strides(shape));
+  for (const auto &[some, all] : products) {
+    const bool whole = phases->size() == 1 && all.window.out == all.count;
+    const Shape made = picture_shape(shape, shape[1] * static_cast<std::int64_t>(some.size()), all.window.out);
+    const SlotId to = whole ? y : l.real_slot(made, channels_last_strides(made));
+    const std::size_t part = some.size() > 1 ? residues + some[0].residue : all.residue;
+    add_real_convolution(l, from, to, all.window, real_phase_weights(weight, bias, groups, some, all),
+                         l.pack_cache(part, 2 * residues));
+    for (std::size_t i = 0; i < some.size() && !whole; ++i)
+      interleave(l, to, static_cast<std::ptrdiff_t>(i) * shape[1], all, y, some[i], window);
+  }
+  l.set_real(l.output(), y);
+  return true;
+}
+
+}  // namespace qtn::runtime

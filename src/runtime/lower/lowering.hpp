@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan that is being made of a graph: the node under way, where values lie, and the steps so far. A value may lie in
+// several slots, as real numbers and as 8-bit integers; each is made when first asked for, with the steps that convert.
+#pragma once
+
+#include <map>
+
+#include "runtime/layout.hpp"
+#include "runtime/lower/views.hpp"
+#include "runtime/plan.hpp"
+#include "runtime/steps/steps.hpp"
+
+namespace qtn::runtime {
+
+/// Kernels know uint8 only: an int8 grid is the uint8 grid 128 further up.
+QuantizerPtr canonical(const QuantizerPtr &q);
+
+class Lowering {
+ public:
+  Lowering(const graph::Graph &graph, std::span<const ops::TensorType> inputs, std::span<const Tensor> values,
+           Isa instructions, Weights &weights);
+
+  const graph::Graph &g;
+  const Isa isa;
+
+  void begin(std::size_t node);
+  /// After the last node.
+  Plan finish();
+
+  // The node under way.
+  const graph::Node &node() const { return *node_; }
+  graph::ValueId input(std::size_t i) const { return i < node_->inputs.size() ? node_->inputs[i] : graph::kNoValue; }
+  graph::ValueId output(std::size_t o = 0) const {
+    return o < node_->outputs.size() ? node_->outputs[o] : graph::kNoValue;
+  }
+  ops::Clamp clamp() const;
+  /// What its results become on a grid.
+  QuantizedRange range(const QuantizerPtr &q) const;
+  /// Its inputs, with data where they are constants, in storage; and the types of its outputs.
+  std::vector<const Tensor *> constant_operands(std::vector<Tensor> &storage) const;
+  std::vector<ops::TensorType> output_types() const;
+  /// The cache for one part of its weights, where it has several.
+  PackCache pack_cache(std::size_t part = 0, std::size_t parts = 1);
+  /// Where its outputs lie in an operand of this form, if all they do is to look at it.
+  std::optional<std::vector<View>> views(const SlotForm &x) const;
+  /// The same as slots; false where x is an input of the graph, whose memory no other slot may share.
+  bool as_views(SlotId x, std::vector<SlotId> &result);
+
+  // What is known of values.
+  const graph::Inferred &known() const { return known_; }
+  const ops::TensorType &type_of(graph::ValueId v) const { return known_.types[at(v)]; }
+  const Shape &shape_of(graph::ValueId v) const { return known_.types[at(v)].shape; }
+  /// Without data where the value is computed.
+  const Tensor &constant_of(graph::ValueId v) const { return known_.constants[at(v)]; }
+  /// A contiguous float32 constant, or one without data.
+  Tensor real_constant(graph::ValueId v);
+  bool is_real(graph::ValueId v) const { return v != graph::kNoValue && type_of(v).dtype == QTN_FLOAT32; }
+  bool is_8bit(graph::ValueId v) const;
+
+  // Where they lie.
+  /// Contiguous real numbers (or plain integers of shape arithmetic).
+  SlotId real(graph::ValueId v);
+  /// The same under any strides: as they were computed.
+  SlotId any_real(graph::ValueId v);
+  /// The same as a picture without gaps.
+  SlotId real_picture(graph::ValueId v);
+  /// As it was computed where the elements of its rows lie side by side.
+  SlotId side_by_side(graph::ValueId v);
+  /// 8-bit integers under any strides.
+  SlotId integer(graph::ValueId v);
+  /// Gives a value the real numbers computed for it, through its quantizer where it has one.
+  void set_real(graph::ValueId v, SlotId computed);
+  void set_integer(graph::ValueId v, SlotId computed) { integer_[at(v)] = computed; }
+
+  // Slots.
+  const SlotForm &form(SlotId s) const { return plan_.slots[static_cast<std::size_t>(s)].form; }
+  Edge edge(SlotId s) const { return {s, form(s)}; }
+  SlotId add_slot(SlotForm slot_form);
+  SlotId add_constant(const Tensor &constant);
+  SlotId add_view(SlotId of, const View &view);
+  SlotId plain_slot(qdtype dtype, const Shape &shape);
+  SlotId real_slot(const Shape &shape, const Shape &strides);
+  /// For an output that holds integers.
+  SlotId integer_output(graph::ValueId v, const Shape &shape, const Shape &strides);
+  /// Lets a slot be a place in y, which the step that fills it then writes.
+  void place_in(SlotId s, SlotId y, const View &place);
+  /// The same elements without gaps: a dense picture, or contiguous.
+  SlotId dense(SlotId s);
+  SlotId contiguous(SlotId s);
+  SlotId picture(SlotId s);
+  SlotId copied(SlotId from, const Shape &strides);
+  bool is_dense_picture(SlotId s) const;
+  /// Whether every run binds it to other memory.
+  bool is_graph_input(SlotId s) const;
+
+  // Steps.
+  void add_step(StepPtr step);
+  /// Index of the step that fills a slot; -1 for inputs and constants.
+  std::ptrdiff_t producer(SlotId s) const;
+  /// The step that computes value v as a dense picture in slot s, or contiguous rows of floats, if only this node reads
+  /// it: it may be made to compute more, or elsewhere.
+  Step *open_step(graph::ValueId v, SlotId s) const;
+
+  // Operands in 8 bits that are made once for all nodes that read a value so.
+  std::map<std::pair<graph::ValueId, ops::OwnGrid>, DynamicOperand> own_grids;
+  std::map<std::pair<graph::ValueId, std::size_t>, BlocksOperand> in_blocks;  // by the length of a block
+
+ private:
+  static std::size_t at(graph::ValueId v) { return static_cast<std::size_t>(v); }
+  SlotId root(SlotId s) const { return plan_.slots[static_cast<std::size_t>(s)].root; }
+  SlotId converted(SlotId from, SlotForm to, StepPtr (*make)(const Edge &, const Edge &, Isa));
+  SlotId flipped(SlotId from, const QuantizerPtr &grid);
+  /// An output of the graph: in integers where it has a grid and inputs came so, else real numbers.
+  SlotId outgoing(graph::ValueId v);
+
+  Weights &weights_;
+  graph::Inferred known_;
+  Plan plan_;
+  std::vector<SlotId> real_, integer_;                  // by value
+  std::vector<SlotId> contiguous_real_, real_picture_;  // copies of real_ where it lies otherwise
+  std::vector<std::size_t> readers_;                    // of a value
+  std::vector<bool> read_as_picture_;                   // by value
+  const graph::Node *node_ = nullptr;
+  std::size_t node_index_ = 0;
+  bool integers_ = false;  // inputs on a grid come as its integers
+};
+
+}  // namespace qtn::runtime

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elements moved and chosen: as views where strides allow it, side by side in one image, or copied.
+#include <algorithm>
+#include <functional>
+
+#include "ops/common/requantization.hpp"
+#include "runtime/lower/kinds.hpp"
+
+namespace qtn::runtime {
+
+using graph::kNoValue;
+using graph::ValueId;
+
+namespace {
+
+/// The node's pictures side by side along their channels in y, part_of(value) in that order: the steps that compute
+/// them write into y where this node alone reads them; others are copied.
+void join_channels(Lowering &l, SlotId y, const std::function<SlotId(ValueId)> &part_of) {
+  std::ptrdiff_t channel = 0;
+  for (const ValueId v : l.node().inputs) {
+    const SlotId part = part_of(v);
+    const View place{l.shape_of(v), l.form(y).strides, channel};
+    channel += l.shape_of(v)[1];
+    if (element_count(l.shape_of(v)) == 0) continue;
+    Step *step = l.is_dense_picture(part) ? l.open_step(v, part) : nullptr;
+    if (step && step->spread_output(as_picture(l.form(y).shape, l.form(y).strides)->pixel)) {
+      l.place_in(part, y, place);
+    } else {
+      l.add_step(make_copy(l.edge(part), l.edge(l.add_view(y, place))));
+    }
+  }
+}
+
+/// The integers of a value that this node moves, on the grid of its output.
+SlotId on_grid_of_output(Lowering &l, ValueId v) {
+  const SlotId x = l.integer(v);
+  const QuantizerPtr q = canonical(l.g.value(l.output()).quantizer);
+  if (*l.form(x).quantizer == *q) return x;
+  const Tensor meta = Tensor::meta(QTN_FLOAT32, l.form(x).shape);
+  const Tensor *operand = &meta;
+  const auto table =
+      ops::unary_table(*ops::find_op("Identity"), {{}, std::span(&operand, 1), 1}, 0, l.form(x).quantizer, *q, nullptr);
+  if (auto *step = dynamic_cast<TailedStep *>(l.open_step(v, x))) {
+    const SlotId y = l.add_slot({QTN_UINT8, l.form(x).shape, l.form(x).strides, q});
+    step->append(make_table_tail(table, l.isa), y, "Requantize");
+    return y;
+  }
+  const SlotId from = l.dense(x), y = l.add_slot({QTN_UINT8, l.form(from).shape, l.form(from).strides, q});
+  StepPtr step = make_table(l.edge(from), l.edge(y), table, l.isa);
+  step->op = "Requantize";
+  l.add_step(std::move(step));
+  return y;
+}
+
+bool join_channels_on_grid(Lowering &l) {
+  const Shape &shape = l.shape_of(l.output());
+  if (shape.size() < 3 || shape.size() > 5 || element_count(shape) == 0) return false;
+  if (normalize_axis(l.node().attrs.get_int("axis", 0), shape.size(), "Concat") != 1) return false;
+  const SlotId y = l.integer_output(l.output(), shape, channels_last_strides(shape));
+  join_channels(l, y, [&](ValueId v) { return on_grid_of_output(l, v); });
+  return true;
+}
+
+}  // namespace
+
+bool lower_movement(Lowering &l) {
+  if (l.node().op == &ops::kMaxPool) {
+    const std::size_t rank = l.shape_of(l.input(0)).size();
+    if (rank >= 3 && rank <= 5) return lower_pool(l);
+  }
+  if (l.node().op == &ops::kConcat && join_channels_on_grid(l)) return true;
+  std::vector<SlotId> views;
+  if (l.as_views(l.integer(l.input(l.node().op->moved.first)), views)) {
+    for (std::size_t o = 0; o < views.size(); ++o) l.set_integer(l.node().outputs[o], views[o]);
+    return true;
+  }
+  OperandRefs refs;
+  for (std::size_t i = 0; i < l.node().inputs.size(); ++i) {
+    const ValueId v = l.input(i);
+    refs.inputs.push_back(v == kNoValue ? kNoSlot : l.is_8bit(v) ? on_grid_of_output(l, v) : l.real(v));
+  }
+  const bool rows = is_contiguous(l.form(l.integer(l.input(l.node().op->moved.first))));
+  for (const ValueId v : l.node().outputs)
+    refs.outputs.push_back(
+        v == kNoValue ? kNoSlot
+                      : l.integer_output(v, l.shape_of(v),
+                                         rows ? contiguous_strides(l.shape_of(v)) : integer_strides(l.shape_of(v))));
+  StepPtr step = make_run(l.node(), refs);
+  step->integer = true;
+  l.add_step(std::move(step));
+  return true;
+}
+
+bool lower_real_view(Lowering &l) {
+  if (!ops::moves(*l.node().op, l.node().attrs) || l.node().clamp) return false;
+  std::vector<SlotId> parts;
+  if (!l.as_views(l.any_real(l.input(0)), parts)) {
+    // A Reshape of strided elements may be one of contiguous elements.
+    const Shape &x = l.shape_of(l.input(0));
+    if (!l.views({l.type_of(l.input(0)).dtype, x, contiguous_strides(x), nullptr}) ||
+        !l.as_views(l.real(l.input(0)), parts))
+      return false;
+  }
+  for (std::size_t o = 0; o < parts.size(); ++o) l.set_real(l.node().outputs[o], parts[o]);
+  return true;
+}
+
+/// Where an operand lies as a picture already; otherwise planes are copied as well one after the other.
+bool lower_real_concat(Lowering &l) {
+  if (l.node().op != &ops::kConcat || l.node().clamp) return false;
+  const Shape &shape = l.shape_of(l.output());
+  if (shape.size() < 3 || shape.size() > 5) return false;
+  if (normalize_axis(l.node().attrs.get_int("axis", 0), shape.size(), "Concat") != 1) return false;
+  if (std::none_of(l.node().inputs.begin(), l.node().inputs.end(), [&](ValueId v) {
+        return !is_contiguous(l.form(l.any_real(v))) && as_picture(l.shape_of(v), l.form(l.any_real(v)).strides);
+      }))
+    return false;
+  const SlotId y = l.real_slot(shape, channels_last_strides(shape));
+  join_channels(l, y, [&](ValueId v) { return l.any_real(v); });
+  l.set_real(l.output(), y);
+  return true;
+}
+
+}  // namespace qtn::runtime

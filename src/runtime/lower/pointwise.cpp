@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators whose results depend on the elements at one place: arithmetic, tables, tails of other steps.
+#include <algorithm>
+
+#include "ops/common/requantization.hpp"
+#include "runtime/lower/kinds.hpp"
+
+namespace qtn::runtime {
+
+using graph::kNoValue;
+using graph::ValueId;
+
+namespace {
+
+/// a op b at the end of the step that computes the later one of them.
+bool lower_as_tail(Lowering &l, SlotId a, SlotId b, Binary kind) {
+  const Shape &shape = l.shape_of(l.output());
+  const bool swapped = l.producer(b) > l.producer(a);
+  const SlotId mine = swapped ? b : a, other = swapped ? a : b;
+  if (l.form(a).shape != shape || l.form(b).shape != shape || l.producer(other) >= l.producer(mine)) return false;
+  auto *step = dynamic_cast<TailedStep *>(l.open_step(l.input(swapped ? 1 : 0), mine));
+  const auto row = step ? step->row_of(l.form(other).shape, l.form(other).strides) : std::nullopt;
+  if (!row) return false;
+  const SlotId y = l.integer_output(l.output(), shape, l.form(mine).strides);
+  step->append(make_binary_tail(l.form(mine), l.edge(other), *row, l.form(y), kind, swapped,
+                                l.range(l.form(y).quantizer), l.isa),
+               y, l.node().op->name);
+  return true;
+}
+
+/// The output lies as the operand that is not broadcast.
+Shape binary_strides(Lowering &l, SlotId a, SlotId b) {
+  const Shape &shape = l.shape_of(l.output());
+  for (const SlotId s : {a, b})
+    if (l.form(s).shape == shape && is_dense(l.form(s))) return l.form(s).strides;
+  return integer_strides(shape);
+}
+
+/// A dense picture of this shape as the contiguous tensor that it is in memory.
+SlotId channels_as_last_axis(Lowering &l, SlotId picture, Shape shape) {
+  std::rotate(shape.begin() + 1, shape.begin() + 2, shape.end());
+  return l.add_view(picture, {shape, contiguous_strides(shape), 0});
+}
+
+/// Value v broadcast to `rank` axes, seen with its channels as the last one.
+SlotId channels_last(Lowering &l, ValueId v, std::size_t rank) {
+  Shape shape = l.shape_of(v);
+  SlotId s = l.any_real(v);
+  if (shape.size() == rank) {
+    if (!same_layout(shape, l.form(s).strides, channels_last_strides(shape))) s = l.real_picture(v);
+  } else {
+    s = l.real(v);
+    while (shape.size() < rank) shape.insert(0, 1);
+    if (!same_layout(shape, contiguous_strides(shape), channels_last_strides(shape)))
+      s = l.copied(l.add_view(s, {shape, contiguous_strides(shape), 0}), channels_last_strides(shape));
+  }
+  return channels_as_last_axis(l, s, shape);
+}
+
+}  // namespace
+
+bool lower_arithmetic(Lowering &l) {
+  const std::string_view op = l.node().op->name;
+  if (op != "Add" && op != "Sub" && op != "Mul") return false;
+  const Binary kind = op == "Add" ? Binary::add : op == "Sub" ? Binary::sub : Binary::mul;
+  const SlotId a = l.integer(l.input(0)), b = l.integer(l.input(1));
+  if (lower_as_tail(l, a, b, kind)) return true;
+  const SlotId y = l.integer_output(l.output(), l.shape_of(l.output()), binary_strides(l, a, b));
+  l.add_step(make_binary(l.edge(a), l.edge(b), l.edge(y), kind, l.range(l.form(y).quantizer), l.isa));
+  return true;
+}
+
+bool lower_table(Lowering &l) {
+  std::size_t operand = 0;
+  while (!l.is_8bit(l.input(operand)) || l.g.value(l.input(operand)).is_constant()) ++operand;
+  const ValueId v = l.output();
+  const SlotId x = l.dense(l.integer(l.input(operand)));
+  std::vector<Tensor> operands;
+  for (const ValueId id : l.node().inputs) {
+    if (id == kNoValue || !l.constant_of(id).has_data())
+      operands.emplace_back();
+    else
+      operands.push_back(l.constant_of(id).quantized() ? dequantize(l.constant_of(id)) : l.constant_of(id));
+  }
+  std::vector<const Tensor *> pointers;
+  for (std::size_t i = 0; i < operands.size(); ++i) pointers.push_back(l.input(i) == kNoValue ? nullptr : &operands[i]);
+  const auto table = [&](const QuantizerPtr &qx, const QuantizerPtr &qy) {
+    return ops::unary_table(*l.node().op, {l.node().attrs, pointers, 1}, operand, qx, *qy,
+                            l.node().clamp ? &*l.node().clamp : nullptr);
+  };
+  const bool same_shape = l.shape_of(v) == l.form(x).shape;
+  if (auto *step = dynamic_cast<TailedStep *>(same_shape ? l.open_step(l.input(operand), x) : nullptr)) {
+    const SlotId y = l.integer_output(v, l.shape_of(v), l.form(x).strides);
+    step->append(make_table_tail(table(l.form(x).quantizer, l.form(y).quantizer), l.isa), y, l.node().op->name);
+    return true;
+  }
+  // A scalar constant of higher rank than x gives the result more axes of length 1.
+  const SlotId from = same_shape ? x : l.contiguous(x);
+  const SlotId y =
+      l.integer_output(v, l.shape_of(v), same_shape ? l.form(x).strides : contiguous_strides(l.shape_of(v)));
+  l.add_step(make_table(l.edge(from), l.edge(y), table(l.form(from).quantizer, l.form(y).quantizer), l.isa));
+  return true;
+}
+
+/// At the end of the step that computes the later operand.
+bool lower_real_add(Lowering &l) {
+  if (l.node().op != &ops::kAdd) return false;
+  const Shape &shape = l.shape_of(l.output());
+  for (const ValueId v : {l.input(0), l.input(1)})
+    if (l.shape_of(v) != shape || l.constant_of(v).has_data()) return false;
+  const SlotId a = l.any_real(l.input(0)), b = l.any_real(l.input(1));
+  const bool swapped = l.producer(b) > l.producer(a);
+  const SlotId mine = swapped ? b : a, other = swapped ? a : b;
+  if (l.producer(other) >= l.producer(mine)) return false;
+  auto *step = dynamic_cast<TailedStep *>(l.open_step(l.input(swapped ? 1 : 0), mine));
+  if (!step) return false;
+  const auto row = step->row_of(l.form(other).shape, l.form(other).strides);
+  if (!row) return false;
+  const SlotId y = l.real_slot(shape, l.form(mine).strides);
+  step->append(make_real_add_tail(other, *row, l.clamp()), y, l.node().op->name);
+  l.set_real(l.output(), y);
+  return true;
+}
+
+/// A number for each column of a product, at the end of the step that computes it.
+bool lower_real_bias(Lowering &l) {
+  if (l.node().op != &ops::kAdd) return false;
+  const Shape &shape = l.shape_of(l.output());
+  for (const std::size_t i : {0, 1}) {
+    const Tensor &row = l.constant_of(l.input(1 - i));
+    if (!row.has_data() || row.rank() == 0 || row.count() != shape.back() || row.shape().back() != shape.back() ||
+        l.shape_of(l.input(i)) != shape)
+      continue;
+    const SlotId rows = l.any_real(l.input(i));
+    if (!is_contiguous(l.form(rows)) || l.is_dense_picture(rows)) continue;
+    auto *step = dynamic_cast<TailedStep *>(l.open_step(l.input(i), rows));
+    if (!step) continue;
+    const SlotId y = l.real_slot(shape, l.form(rows).strides);
+    step->append(make_real_bias_tail(l.real(l.input(1 - i)), l.clamp()), y, l.node().op->name);
+    l.set_real(l.output(), y);
+    return true;
+  }
+  return false;
+}
+
+/// Element by element over pictures, as they lie: the operator sees the channels as the last axis.
+bool lower_on_pictures(Lowering &l) {
+  if (!l.node().op->elementwise || l.node().outputs.size() != 1) return false;
+  const Shape &shape = l.shape_of(l.output());
+  const std::size_t rank = shape.size();
+  if (rank < 3 || rank > 5) return false;
+  bool picture = false;
+  for (const ValueId v : l.node().inputs) {
+    if (v == kNoValue) continue;
+    if (l.is_graph_input(l.any_real(v))) return false;
+    const SlotId s = l.any_real(v);
+    picture = picture || (l.shape_of(v) == shape && l.is_dense_picture(s) && !is_contiguous(l.form(s)));
+  }
+  if (!picture) return false;
+  OperandRefs refs;
+  for (const ValueId v : l.node().inputs) refs.inputs.push_back(v == kNoValue ? kNoSlot : channels_last(l, v, rank));
+  const SlotId y = l.real_slot(shape, channels_last_strides(shape));
+  refs.outputs = {channels_as_last_axis(l, y, shape)};
+  l.add_step(make_run(l.node(), refs));
+  l.set_real(l.output(), y);
+  return true;
+}
+
+}  // namespace qtn::runtime

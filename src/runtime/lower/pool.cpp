@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Windows of images, and whole images, that become one number for each channel; normalization of channels.
+#include <algorithm>
+#include <limits>
+
+#include "runtime/lower/kinds.hpp"
+
+namespace qtn::runtime {
+
+using graph::kNoValue;
+using graph::ValueId;
+
+namespace {
+
+/// ReduceMean over all spatial axes of a picture and no other.
+bool reduces_pictures(Lowering &l) {
+  const Shape &x = l.shape_of(l.input(0));
+  if (l.input(1) == kNoValue || !l.constant_of(l.input(1)).has_data()) return false;
+  std::vector<bool> reduced(x.size(), false);
+  for (const std::int64_t a : int_values(l.constant_of(l.input(1)), "ReduceMean: axes"))
+    reduced[normalize_axis(a, x.size(), "ReduceMean")] = true;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (reduced[i] != (i >= 2)) return false;
+  return true;
+}
+
+/// Whether int32 holds the sum of a window; of so many taps pointers alone would fill the cache.
+bool pools_in_int32(const ops::Window &window) {
+  std::int64_t left = std::numeric_limits<std::int32_t>::max() / 255;
+  for (std::size_t axis = 0; axis < 3; ++axis)
+    left /= std::max<std::int64_t>(1, std::min(window.kernel[axis], window.in[axis]));
+  return left > 0;
+}
+
+bool add_pool(Lowering &l, const ops::Window &window, Pooling pooling) {
+  const ValueId v = l.output();
+  if (!is_ordinary(window) || !pools_in_int32(window)) return false;
+  const SlotId x = l.picture(l.integer(l.input(0)));
+  // ReduceMean may drop the axes that its pooled picture keeps with length 1.
+  const Shape shape = picture_shape(l.shape_of(l.input(0)), l.shape_of(l.input(0))[1], window.out);
+  const SlotId y = l.integer_output(v, shape, channels_last_strides(shape));
+  l.add_step(make_pool(l.edge(x), l.edge(y), window, pooling, l.node().attrs.get_int("count_include_pad", 0) != 0,
+                       l.range(l.form(y).quantizer), l.isa));
+  if (shape != l.shape_of(v)) l.set_integer(v, l.add_view(y, {l.shape_of(v), contiguous_strides(l.shape_of(v)), 0}));
+  return true;
+}
+
+}  // namespace
+
+bool lower_pool(Lowering &l) {
+  const std::string_view op = l.node().op->name;
+  const Shape &x = l.shape_of(l.input(0));
+  if (x.size() < 3 || x.size() > 5) return false;
+  if (op == "MaxPool") return add_pool(l, over_pictures(ops::pool_window("MaxPool", l.node().attrs, x)), Pooling::max);
+  if (op == "AveragePool")
+    return add_pool(l, over_pictures(ops::pool_window("AveragePool", l.node().attrs, x)), Pooling::average);
+  if (op == "GlobalAveragePool" || (op == "ReduceMean" && reduces_pictures(l)))
+    return add_pool(l, whole_picture(x), Pooling::average);
+  return false;
+}
+
+bool lower_real_pool(Lowering &l) {
+  const std::string_view op = l.node().op->name;
+  const Shape &x = l.shape_of(l.input(0));
+  const bool max = op == "MaxPool" && l.node().outputs.size() == 1;
+  const bool global = op == "GlobalAveragePool" || (op == "ReduceMean" && x.size() >= 3 && reduces_pictures(l));
+  if (!max && !global && op != "AveragePool") return false;
+  // Planes by planes, as the operator does it, are as good where they lie so.
+  if (x.size() < 3 || x.size() > 5 || l.node().clamp || !l.is_dense_picture(l.any_real(l.input(0)))) return false;
+  const ops::Window window = global ? whole_picture(x) : over_pictures(ops::pool_window(op.data(), l.node().attrs, x));
+  if (!is_ordinary(window)) return false;
+  // ReduceMean may drop the axes that its pooled picture keeps with length 1.
+  const Shape shape = picture_shape(x, x[1], window.out);
+  SlotId y = l.real_slot(shape, channels_last_strides(shape));
+  l.add_step(make_real_pool(l.edge(l.any_real(l.input(0))), l.edge(y), window, max ? Pooling::max : Pooling::average,
+                            l.node().attrs.get_int("count_include_pad", 0) != 0, l.isa));
+  if (shape != l.shape_of(l.output()))
+    y = l.add_view(y, {l.shape_of(l.output()), contiguous_strides(l.shape_of(l.output())), 0});
+  l.set_real(l.output(), y);
+  return true;
+}
+
+bool lower_real_normalization(Lowering &l) {
+  if (l.node().op != &ops::kBatchNormalization || l.node().outputs.size() != 1) return false;
+  const SlotId x = l.any_real(l.input(0));
+  if (l.node().attrs.get_int("training_mode", 0) != 0 || is_contiguous(l.form(x)) ||
+      !as_picture(l.form(x).shape, l.form(x).strides))
+    return false;
+  const RealNormalization n{l.real_constant(l.input(1)), l.real_constant(l.input(2)), l.real_constant(l.input(3)),
+                            l.real_constant(l.input(4)), l.node().attrs.get_float("epsilon", 1e-5)};
+  for (const Tensor *t : {&n.scale, &n.shift, &n.mean, &n.variance})
+    if (!t->has_data()) return false;
+  const Shape &shape = l.shape_of(l.output());
+  const SlotId y = l.real_slot(shape, channels_last_strides(shape));
+  l.add_step(make_real_normalize(l.edge(x), l.edge(y), n, l.clamp()));
+  l.set_real(l.output(), y);
+  return true;
+}
+
+}  // namespace qtn::runtime
