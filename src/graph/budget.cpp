@@ -2,10 +2,8 @@
 #include "graph/budget.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <set>
-#include <string_view>
 
 #include "base/error.hpp"
 #include "base/limits.hpp"
@@ -22,28 +20,6 @@ constexpr double kWorkOfRuns = 32.0 * kWork;  // products are fast
 constexpr std::size_t kRunBytes = std::size_t{1} << 30, kRunPerConstantByte = 16, kRunPerInputByte = 4096;
 
 double count_of(const Tensor *t) { return t ? static_cast<double>(t->count()) : 0; }
-
-/// About as many multiplications or comparisons as each element of the result is made of.
-double work_of_element(const Node &node, std::span<const Tensor *const> operands, double results) {
-  if (node.op->work) return node.op->work({node.attrs, operands, node.outputs.size()});
-  const std::string_view op = node.op->name;
-  const auto has = [&](std::string_view part) { return op.find(part) != std::string_view::npos; };
-  const double x = count_of(operands.empty() ? nullptr : operands[0]);
-  if (has("Pool")) {
-    double taps = 1;
-    for (const std::int64_t k : node.attrs.get_ints("kernel_shape")) taps *= static_cast<double>(k);
-    return std::min(taps, x);
-  }
-  const bool product = has("MatMul") || has("Gemm") || has("Conv") || has("Einsum");
-  if (!product) return 1;
-  // [m][k] times [k][n]: the root of mk * kn / mn. For a convolution: the weights of a filter.
-  const Tensor *w = nullptr;
-  for (std::size_t i = 1; i < operands.size(); ++i)
-    if (count_of(operands[i]) > count_of(w)) w = operands[i];
-  if (!w) return 1;
-  if (has("Conv")) return count_of(w) / static_cast<double>(w->rank() > 0 ? w->dim(0) : 1);
-  return std::sqrt(x * count_of(w) / std::max(1.0, results));
-}
 
 }  // namespace
 
@@ -92,7 +68,7 @@ bool FoldBudget::take(const Node &node, std::span<const Tensor *const> operands,
     count += static_cast<double>(element_count(type.shape));
   }
   for (const Tensor *t : operands) work += count_of(t);
-  work += count * work_of_element(node, operands, count);
+  work += count * (node.op->work ? node.op->work({node.attrs, operands, node.outputs.size()}) : 1);
   if (node.op->reads_shapes) work = count;
   if (work <= work_ && take(bytes.value())) {
     work_ -= work;

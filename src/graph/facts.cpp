@@ -2,6 +2,7 @@
 #include "graph/facts.hpp"
 
 #include "base/error.hpp"
+#include "graph/integer.hpp"
 
 namespace qtn::graph {
 namespace {
@@ -69,7 +70,7 @@ void require_float(const Graph &g, const char *who) {
   for (const Value &value : g.values)
     if (value.quantizer) fail(QTN_EUNSUPPORTED, who, ": the model is quantized already (tensor \"", value.name, "\")");
   for (const Node &node : g.nodes)
-    if (node.op == &ops::kDynamicQuantizeMatMul || node.op == &ops::kDynamicQuantizeLinear)
+    if (is_dynamic_product(node) || node.op == &ops::kDynamicQuantizeLinear)
       fail(QTN_EUNSUPPORTED, who, ": the model is quantized already (node \"", node.name, "\")");
 }
 

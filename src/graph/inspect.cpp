@@ -66,8 +66,7 @@ std::vector<Running> running_nodes(const Graph &g) {
 
 /// Constant operands of products, whose type says how much they take.
 bool has_weights(const Graph &g, const Node &node) {
-  const bool product =
-      is_linear(node) || node.op == &ops::kDynamicQuantizeMatMul || integer_form(g, node) == IntegerForm::recurrent;
+  const bool product = is_linear(node) || is_dynamic_product(node) || integer_form(g, node) == IntegerForm::recurrent;
   return product && node.inputs[1] != kNoValue && g.value(node.inputs[1]).is_constant();
 }
 

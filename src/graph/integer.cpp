@@ -56,7 +56,7 @@ bool are_scales(const Tensor &t) {
 }
 
 bool fits_dynamic(const Graph &g, const Node &node) {
-  if (node.op != &ops::kDynamicQuantizeMatMul) return false;
+  if (!is_dynamic_product(node)) return false;
   const Value &w = *operand(g, node, 1);
   if (!w.is_constant() || w.quantizer || w.constant.rank() != 2) return false;
   const std::int64_t depth = w.constant.dim(0), columns = w.constant.dim(1);
@@ -134,6 +134,8 @@ bool is_8bit_activation(const QuantizerPtr &q) {
 bool is_convolution(const Node &node) { return node.op->product && node.op->product->convolution; }
 
 bool is_linear(const Node &node) { return node.op->product; }
+
+bool is_dynamic_product(const Node &node) { return node.op == &ops::kDynamicQuantizeMatMul; }
 
 bool has_quantized_run(const Node &node) {
   const ops::Custom *custom = ops::as_custom(*node.op);

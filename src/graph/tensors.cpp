@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "graph/integer.hpp"
 #include "graph/nearest.hpp"
 
 namespace qtn::graph {
@@ -37,7 +38,7 @@ DynamicWeights dynamic_weights(const Graph &g, ValueId v) {
     const Node &node = g.nodes[n];
     if (std::find(node.inputs.begin(), node.inputs.end(), v) == node.inputs.end()) continue;
     const bool first = found.products.empty();
-    if (node.op != &ops::kDynamicQuantizeMatMul || node.inputs[1] != v || g.value(v).constant.rank() != 2 ||
+    if (!is_dynamic_product(node) || node.inputs[1] != v || g.value(v).constant.rank() != 2 ||
         !g.value(node.inputs[2]).is_constant() ||
         (input(node, 3) != kNoValue && !g.value(node.inputs[3]).is_constant()) ||
         (!first && (node.inputs[2] != found.scales || input(node, 3) != found.zeros)))

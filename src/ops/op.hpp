@@ -157,6 +157,9 @@ struct OpDef {
   /// normalizations, it does not.
   InputRange weights = {0, 0}, offsets = {0, 0};
 
+  /// The running mean and variance, where the operator normalizes each channel, axis 1, by them.
+  InputRange statistics = {0, 0};
+
   /// How many of the first inputs run_quantized() takes as activations, where there are no weights.
   std::size_t activations = 1;
 
@@ -189,7 +192,7 @@ struct OpDef {
   std::vector<Tensor> (*make)(const Call &call) = nullptr;
 
   /// About how many multiplications or comparisons each element of the outputs takes, by the shapes of the inputs.
-  /// nullptr: a few, or what products and pools take.
+  /// nullptr: one.
   double (*work)(const Call &call) = nullptr;
 
   /// Between which all outputs lie, where that does not depend on the inputs.

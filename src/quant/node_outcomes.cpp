@@ -6,6 +6,7 @@
 
 #include "graph/facts.hpp"
 #include "graph/integer.hpp"
+#include "graph/passes/passes.hpp"
 #include "quant/copies.hpp"
 #include "quant/outcome.hpp"
 
@@ -28,13 +29,12 @@ std::vector<bool> computed_nodes(const Graph &g) {
   std::vector<bool> constant(g.values.size()), computed;
   for (std::size_t v = 0; v < g.values.size(); ++v) constant[v] = g.values[v].is_constant();
   for (const Node &node : g.nodes) {
-    const std::string_view op = node.op->name;
     const bool folds = std::all_of(node.inputs.begin(), node.inputs.end(), [&](graph::ValueId v) {
       return v == graph::kNoValue || constant[static_cast<std::size_t>(v)];
     });
     for (const graph::ValueId v : node.outputs)
       if (v != graph::kNoValue) constant[static_cast<std::size_t>(v)] = folds;
-    computed.push_back(!folds && op != "Identity" && op != "Dropout");
+    computed.push_back(!folds && !graph::is_identity(node));
   }
   return computed;
 }

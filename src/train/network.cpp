@@ -66,12 +66,14 @@ Network::Network(graph::Graph g, std::optional<Quantization> of_prepared)
       parameter_of[v] = parameters.size();
       parameters.push_back({graph.value(v).name, constant.clone(), zeros_like(constant), 1, role == Role::weight});
     }
-    if (node.op == &ops::kBatchNormalization && graph.value(node.inputs[3]).is_constant() &&
-        graph.value(node.inputs[4]).is_constant()) {
-      const Tensor mean = graph.value(node.inputs[3]).constant.clone();
-      const Tensor variance = graph.value(node.inputs[4]).constant.clone();
-      statistics[n] = {node.inputs[3],
-                       node.inputs[4],
+    if (node.op->statistics.count == 0) continue;
+    const ValueId of_mean = node.inputs[node.op->statistics.first],
+                  of_variance = node.inputs[node.op->statistics.first + 1];
+    if (graph.value(of_mean).is_constant() && graph.value(of_variance).is_constant()) {
+      const Tensor mean = graph.value(of_mean).constant.clone();
+      const Tensor variance = graph.value(of_variance).constant.clone();
+      statistics[n] = {of_mean,
+                       of_variance,
                        mean,
                        variance,
                        mean.clone(),

@@ -172,7 +172,7 @@ std::optional<std::size_t> folded_norm(const Graph &g, const graph::Uses &uses, 
   if (!uses.single_use(y)) return std::nullopt;
   const auto reader = static_cast<std::size_t>(uses.consumers[static_cast<std::size_t>(y)][0]);
   const Node &norm = g.nodes[reader];
-  if (norm.op != &ops::kBatchNormalization || optimized.count(norm.name)) return std::nullopt;
+  if (norm.op->statistics.count == 0 || optimized.count(norm.name)) return std::nullopt;
   return reader;
 }
 
@@ -285,7 +285,7 @@ Quantization::Quantization(const quant::PreparedModel &p) : config(p.config) {
           constants[{n, i}] = static_cast<std::size_t>(p.placement.group[static_cast<std::size_t>(y)]);
     }
     // A normalization on its own is rounded as the convolution that it becomes: without loss.
-    if (plan.role != quant::Role::weighted || g.nodes[n].op == &ops::kBatchNormalization) continue;
+    if (plan.role != quant::Role::weighted || g.nodes[n].op->statistics.count > 0) continue;
     const quant::Settings &settings = *plan.settings;
     if (const std::string &kind = settings.weight_observer;
         settings.weight.has("block_size") || (kind != "minmax" && kind != "max"))

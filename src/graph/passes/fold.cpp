@@ -183,6 +183,8 @@ void fold_constants(Graph &g) {
   remove_dead(g);
 }
 
+bool is_identity(const Node &node) { return (is(node, "Identity") || is(node, "Dropout")) && !node.clamp; }
+
 void remove_identities(Graph &g) {
   const std::vector<bool> is_output = outputs_of(g);
   std::vector<std::int32_t> producer = Uses(g).producer;
@@ -190,7 +192,7 @@ void remove_identities(Graph &g) {
   Aliases aliases(g.values.size());
   for (std::size_t n = 0; n < g.nodes.size(); ++n) {
     const Node &node = g.nodes[n];
-    if (!(is(node, "Identity") || is(node, "Dropout")) || node.clamp) continue;
+    if (!is_identity(node)) continue;
     const ValueId from = node.outputs[0], to = aliases(node.inputs[0]);
     if (g.value(from).quantizer || node.outputs.size() > 1) continue;
     if (is_output[static_cast<std::size_t>(from)]) {

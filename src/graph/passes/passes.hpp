@@ -21,7 +21,10 @@ void inline_branches(Graph &g, std::span<const std::optional<std::size_t>> which
 /// Those whose condition is a constant.
 void inline_constant_branches(Graph &g);
 
-/// Identity and Dropout: readers take the input instead.
+/// Identity, and Dropout outside of training.
+bool is_identity(const Node &node);
+
+/// Readers of such nodes take the input instead.
 void remove_identities(Graph &g);
 
 /// A Dropout that drops, or a BatchNormalization by the statistics of its batch; before opset 14 its outputs say so.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/dynamic_quantizer.hpp"
 #include "ops/common/qlinear.hpp"
+#include "ops/common/work.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -55,6 +56,7 @@ const OpDef kDynamicQuantizeMatMul{.name = kName,
                                    .max_outputs = 1,
                                    .attrs = kDynamicAttrs,
                                    .infer = infer,
-                                   .run = run};
+                                   .run = run,
+                                   .work = work_of_product};
 
 }  // namespace qtn::ops

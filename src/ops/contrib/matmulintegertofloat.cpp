@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/qlinear.hpp"
+#include "ops/common/work.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -39,6 +40,7 @@ const OpDef kMatMulIntegerToFloat{.name = kName,
                                   .max_outputs = 1,
                                   .attrs = {},
                                   .infer = infer,
-                                  .run = run};
+                                  .run = run,
+                                  .work = work_of_product};
 
 }  // namespace qtn::ops

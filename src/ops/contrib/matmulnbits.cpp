@@ -7,6 +7,7 @@
 #include "base/memory.hpp"
 #include "kernels/kernel.hpp"
 #include "ops/common/qlinear.hpp"
+#include "ops/common/work.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -207,6 +208,7 @@ const OpDef kMatMulNBits{.name = kName,
                          .max_outputs = 1,
                          .attrs = kAttrs,
                          .infer = infer,
-                         .run = run};
+                         .run = run,
+                         .work = work_of_product};
 
 }  // namespace qtn::ops

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/qlinear.hpp"
+#include "ops/common/work.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -27,6 +28,7 @@ const OpDef kQLinearAveragePool{.name = kName,
                                 .max_outputs = 1,
                                 .attrs = kAttrs,
                                 .infer = infer,
-                                .run = run};
+                                .run = run,
+                                .work = work_of_pool};
 
 }  // namespace qtn::ops

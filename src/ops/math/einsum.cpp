@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 
 #include "base/size.hpp"
 #include "blas/gemm.hpp"
@@ -273,6 +274,16 @@ void run(const Call &call, std::span<Tensor> outputs) {
   y.dtype() == QTN_FLOAT64 ? run_as<double>(call, y) : run_as<std::uint64_t>(call, y);
 }
 
+/// As a product of input 0 [m][k] and the largest of the others [k][n]: the root of mk * kn / mn.
+double work(const Call &call) {
+  const EinsumEquation equation = equation_of(call);
+  double results = 1, other = 1;
+  for (const std::size_t label : equation.result) results *= static_cast<double>(equation.dims[label]);
+  for (std::size_t i = 1; i < call.inputs.size(); ++i)
+    other = std::max(other, static_cast<double>(call.in(i)->count()));
+  return std::sqrt(static_cast<double>(call.in(0)->count()) * other / std::max(1.0, results));
+}
+
 }  // namespace
 
 const OpDef kEinsum{.name = "Einsum",
@@ -281,6 +292,7 @@ const OpDef kEinsum{.name = "Einsum",
                     .max_outputs = 1,
                     .attrs = kAttrs,
                     .infer = infer,
-                    .run = run};
+                    .run = run,
+                    .work = work};
 
 }  // namespace qtn::ops

@@ -6,6 +6,7 @@
 #include "ops/common/gradient.hpp"
 #include "ops/common/infer.hpp"
 #include "ops/common/integer_product.hpp"
+#include "ops/common/work.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -151,6 +152,7 @@ const OpDef kGemm{.name = "Gemm",
                   .keeps = {.inputs = kAllInputs},
                   .product = &kProduct,
                   .weights = {1, 1},
-                  .offsets = {2, 1}};
+                  .offsets = {2, 1},
+                  .work = work_of_product};
 
 }  // namespace qtn::ops

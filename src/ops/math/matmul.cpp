@@ -3,6 +3,7 @@
 #include "ops/common/infer.hpp"
 #include "ops/common/integer_product.hpp"
 #include "ops/common/matrix_product.hpp"
+#include "ops/common/work.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -107,6 +108,7 @@ const OpDef kMatMul{.name = "MatMul",
                     .backward = backward,
                     .keeps = {.inputs = kAllInputs},
                     .product = &kProduct,
-                    .weights = {0, 2}};
+                    .weights = {0, 2},
+                    .work = work_of_product};
 
 }  // namespace qtn::ops

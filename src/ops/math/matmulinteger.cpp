@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/qlinear.hpp"
+#include "ops/common/work.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -32,7 +33,13 @@ void run(const Call &call, std::span<Tensor> outputs) {
 
 }  // namespace
 
-const OpDef kMatMulInteger{
-    .name = kName, .min_inputs = 2, .max_inputs = 4, .max_outputs = 1, .attrs = {}, .infer = infer, .run = run};
+const OpDef kMatMulInteger{.name = kName,
+                           .min_inputs = 2,
+                           .max_inputs = 4,
+                           .max_outputs = 1,
+                           .attrs = {},
+                           .infer = infer,
+                           .run = run,
+                           .work = work_of_product};
 
 }  // namespace qtn::ops

@@ -4,6 +4,7 @@
 #include "ops/common/prepared.hpp"
 #include "ops/common/requantization.hpp"
 #include "ops/common/window.hpp"
+#include "ops/common/work.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -139,6 +140,7 @@ const OpDef kAveragePool{.name = "AveragePool",
                          .run_quantized = run_quantized,
                          .backward = backward,
                          .averages_places = averages_places,
-                         .homogeneous = true};
+                         .homogeneous = true,
+                         .work = work_of_pool};
 
 }  // namespace qtn::ops

@@ -91,6 +91,7 @@ const OpDef kBatchNormalization{.name = "BatchNormalization",
                                 .backward = backward,
                                 .keeps = {.inputs = kAllInputs},
                                 .offsets = {1, 2},
+                                .statistics = {3, 2},
                                 .upgrade = upgrade};
 
 }  // namespace qtn::ops

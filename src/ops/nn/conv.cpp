@@ -6,6 +6,7 @@
 #include "ops/common/im2col.hpp"
 #include "ops/common/infer.hpp"
 #include "ops/common/integer_product.hpp"
+#include "ops/common/work.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -102,6 +103,7 @@ const OpDef kConv{.name = "Conv",
                   .keeps = {.inputs = kAllInputs},
                   .product = &kProduct,
                   .weights = {1, 1},
-                  .offsets = {2, 1}};
+                  .offsets = {2, 1},
+                  .work = work_of_convolution};
 
 }  // namespace qtn::ops

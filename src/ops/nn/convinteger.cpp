@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/qlinear.hpp"
+#include "ops/common/work.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -35,7 +36,13 @@ void run(const Call &call, std::span<Tensor> outputs) {
 
 }  // namespace
 
-const OpDef kConvInteger{
-    .name = kName, .min_inputs = 2, .max_inputs = 4, .max_outputs = 1, .attrs = kAttrs, .infer = infer, .run = run};
+const OpDef kConvInteger{.name = kName,
+                         .min_inputs = 2,
+                         .max_inputs = 4,
+                         .max_outputs = 1,
+                         .attrs = kAttrs,
+                         .infer = infer,
+                         .run = run,
+                         .work = work_of_convolution};
 
 }  // namespace qtn::ops

@@ -9,6 +9,7 @@
 #include "ops/common/integer_product.hpp"
 #include "ops/common/prepared.hpp"
 #include "ops/common/window.hpp"
+#include "ops/common/work.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -175,6 +176,7 @@ const OpDef kConvTranspose{.name = "ConvTranspose",
                            .keeps = {.inputs = kAllInputs},
                            .product = &kProduct,
                            .weights = {1, 1},
-                           .offsets = {2, 1}};
+                           .offsets = {2, 1},
+                           .work = work_of_convolution};
 
 }  // namespace qtn::ops

@@ -2,6 +2,7 @@
 #include "base/parallel.hpp"
 #include "ops/common/powers.hpp"
 #include "ops/common/window.hpp"
+#include "ops/common/work.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -65,6 +66,7 @@ const OpDef kLpPool{.name = "LpPool",
                     .infer = infer,
                     .run = run,
                     .homogeneous = true,
+                    .work = work_of_pool,
                     .upgrade = upgrade_norm};
 
 }  // namespace qtn::ops

@@ -7,6 +7,7 @@
 #include "ops/common/prepared.hpp"
 #include "ops/common/reshaping.hpp"
 #include "ops/common/window.hpp"
+#include "ops/common/work.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -222,6 +223,7 @@ const OpDef kMaxPool{.name = "MaxPool",
                      .backward = backward,
                      .keeps = {.inputs = kAllInputs},
                      .homogeneous = true,
+                     .work = work_of_pool,
                      .output_dtype = output_dtype};
 
 }  // namespace qtn::ops

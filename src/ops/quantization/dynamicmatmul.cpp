@@ -8,6 +8,7 @@
 #include "ops/common/dynamic_quantizer.hpp"
 #include "ops/common/integer_linear.hpp"
 #include "ops/common/matrix_product.hpp"
+#include "ops/common/work.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -98,6 +99,7 @@ const OpDef kDynamicMatMul{.name = "DynamicMatMul",
                            .max_outputs = 1,
                            .attrs = kAttrs,
                            .infer = infer,
-                           .run = run};
+                           .run = run,
+                           .work = work_of_product};
 
 }  // namespace qtn::ops
