@@ -43,8 +43,10 @@ void write_interface(JsonWriter &json, const char *key, const Graph &g, const st
 /// A node that runs.
 struct Running {
   const Node &node;
-  bool integer;
+  IntegerForm form;
   qdtype real;  ///< of its first output
+
+  bool integer() const { return form != IntegerForm::none; }
 };
 
 /// What follows from shapes alone is computed when a session plans: such nodes never run.
@@ -59,9 +61,16 @@ std::vector<Running> running_nodes(const Graph &g) {
     if (inferred && known->constants[index].has_data()) continue;
     qdtype real = y == kNoValue ? QTN_FLOAT32 : g.value(y).dtype.value_or(QTN_FLOAT32);
     if (inferred && known->types[index]) real = known->types[index]->dtype;
-    running.push_back({node, integer_form(g, node) != IntegerForm::none, real});
+    running.push_back({node, integer_form(g, node), real});
   }
   return running;
+}
+
+/// Why a node of a quantized model runs on floats, or slowly; empty where it does not.
+std::string reason_of(const Graph &g, const Running &running) {
+  if (running.form == IntegerForm::definition && !has_quantized_run(running.node))
+    return "no kernel takes it: it runs by its definition, slowly";
+  return running.integer() || running.real != QTN_FLOAT32 ? std::string() : float_reason(g, running.node);
 }
 
 /// Constant operands of products, whose type says how much they take.
@@ -70,16 +79,17 @@ bool has_weights(const Graph &g, const Node &node) {
   return product && node.inputs[1] != kNoValue && g.value(node.inputs[1]).is_constant();
 }
 
-void write_node(JsonWriter &json, const Graph &g, const Running &running) {
+void write_node(JsonWriter &json, const Graph &g, const Running &running, bool quantized) {
   const Node &node = running.node;
   json.begin_object();
   json.member("name", node.name);
   json.member("op", node.op->name);
-  json.member("dtype", running.integer ? "int8" : dtype_name(running.real));
+  json.member("dtype", running.integer() ? "int8" : dtype_name(running.real));
   write_names(json, "inputs", g, node.inputs);
   write_names(json, "outputs", g, node.outputs);
   const ValueId y = node.outputs.empty() ? kNoValue : node.outputs[0];
   if (y != kNoValue) write_grid(json, g.value(y), "output_");
+  if (const std::string reason = quantized ? reason_of(g, running) : ""; !reason.empty()) json.member("reason", reason);
   if (has_weights(g, node)) json.member("weight_dtype", dtype_name(g.value(node.inputs[1]).constant.dtype()));
   json.end_object();
 }
@@ -109,12 +119,12 @@ std::string inspect_json(const Graph &model) {
   json.member("parameter_bytes", bytes);
   json.key("nodes");
   json.begin_list();
-  for (const Running &running : nodes) write_node(json, g, running);
+  for (const Running &running : nodes) write_node(json, g, running, quantized);
   json.end_list();
   json.key("float_nodes");
   json.begin_list();
   for (const Running &running : nodes)
-    if (!running.integer && running.real == QTN_FLOAT32) json.value(running.node.name);
+    if (!running.integer() && running.real == QTN_FLOAT32) json.value(running.node.name);
   json.end_list();
   json.end_object();
   return json.take();
@@ -124,7 +134,7 @@ NodeCounts count_nodes(const Graph &model) {
   Graph g = model;
   run_passes(g, Pipeline::execution);
   const std::vector<Running> nodes = running_nodes(g);
-  const auto integer = std::count_if(nodes.begin(), nodes.end(), [](const Running &node) { return node.integer; });
+  const auto integer = std::count_if(nodes.begin(), nodes.end(), [](const Running &node) { return node.integer(); });
   return {nodes.size(), static_cast<std::size_t>(integer)};
 }
 

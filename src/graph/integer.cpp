@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.hpp"
 #include "ops/common/dynamic_quantizer.hpp"
 #include "ops/common/recurrent_op.hpp"
 
@@ -16,31 +17,38 @@ const Value *operand(const Graph &g, const Node &node, std::size_t i) {
 
 bool is_activation_8bit(const Value *v) { return v && !v->is_constant() && is_8bit_activation(v->quantizer); }
 
-/// Constant int8, int4 or int2 weights on a symmetric grid, whole or by output channel.
-bool fits_weight(const Node &node, const Value *w) {
-  if (!w || !w->is_constant() || !w->quantizer) return false;
+/// Why weights are not constant int8, int4 or int2 on a symmetric grid, whole or by output channel.
+std::string weight_misfit(const Node &node, const Value *w) {
+  if (!w || !w->is_constant()) return "its weights are not a constant";
+  if (!w->quantizer) return "its weights are floats";
   const Quantizer &q = *w->quantizer;
-  if (plain_dtype(q.dtype()) != QTN_INT8 || q.per_block()) return false;
-  const auto &zeros = q.zero_points();
-  if (!std::all_of(zeros.begin(), zeros.end(), [](std::int64_t z) { return z == 0; })) return false;
-  if (is_convolution(node) ? w->constant.rank() < 3 : w->constant.rank() != 2) return false;
+  if (plain_dtype(q.dtype()) != QTN_INT8) return cat("its weights are ", dtype_name(q.dtype()));
+  if (q.per_block()) return "its weights have a scale for each block";
+  if (!std::ranges::all_of(q.zero_points(), [](std::int64_t z) { return z == 0; }))
+    return "its weights have a zero point";
+  if (!takes_rank(node, w->constant.rank())) return cat("its weights have ", w->constant.rank(), " dimensions");
   const auto rank = static_cast<std::int64_t>(w->constant.rank());
   const std::int64_t axis = q.axis() < 0 ? q.axis() + rank : q.axis();
-  return !q.per_channel() || axis == static_cast<std::int64_t>(output_channel_axis(node));
+  const bool by_output = !q.per_channel() || axis == static_cast<std::int64_t>(output_channel_axis(node));
+  return by_output ? std::string() : cat("its weights have scales along axis ", axis, ", not by output channel");
 }
 
-bool fits_linear(const Graph &g, const Node &node) {
-  if (!is_activation_8bit(operand(g, node, 0)) || !fits_weight(node, operand(g, node, 1))) return false;
+/// Why a linear node does not run on integers.
+std::string linear_misfit(const Graph &g, const Node &node) {
+  if (!is_activation_8bit(operand(g, node, 0))) return "its operand is not on a grid of 8 bits";
+  if (std::string misfit = weight_misfit(node, operand(g, node, 1)); !misfit.empty()) return misfit;
   const Value *bias = operand(g, node, 2);
-  if (bias && !bias->is_constant()) return false;
-  const Value &w = *operand(g, node, 1);
-  // An int32 sum of this many products of 255 * 128 could wrap.
-  const std::int64_t channels = output_channels(node, w.constant.shape());
-  if (w.constant.count() / std::max<std::int64_t>(1, channels) > 65000) return false;
-  if (!product_addition(node).empty()) return false;
-  if (bias && bias->constant.count() != channels) return false;
+  if (bias && !bias->is_constant()) return "its bias is not a constant";
+  const Shape &weight = operand(g, node, 1)->constant.shape();
+  const std::int64_t channels = output_channels(node, weight);
+  const std::int64_t depth = element_count(weight) / std::max<std::int64_t>(1, channels);
+  if (depth > kWeightDepth) return cat("an output sums ", depth, " products, and int32 surely holds ", kWeightDepth);
+  if (std::string addition = product_addition(node); !addition.empty()) return addition;
+  if (bias && bias->constant.count() != channels)
+    return cat("its bias has ", bias->constant.count(), " values for ", channels, " output channels");
   const Value &y = g.value(node.outputs[0]);
-  return !y.quantizer || is_8bit_activation(y.quantizer);
+  return !y.quantizer || is_8bit_activation(y.quantizer) ? std::string()
+                                                         : "its result is on a grid that is not of 8 bits";
 }
 
 /// Absent, or constant: one number, or one for each of the columns.
@@ -125,11 +133,18 @@ bool fits_arithmetic(const Graph &g, const Node &node) {
   return true;
 }
 
+/// Registered operators bring a definition along; ours for sums of elements along an axis has no kernel.
+bool has_arithmetic_kernel(const Node &node) {
+  return !has_quantized_run(node) && (node.op->elementwise || node.op->averages_places);
+}
+
 }  // namespace
 
 bool is_8bit_activation(const QuantizerPtr &q) {
   return q && q->per_tensor() && (q->dtype() == QTN_UINT8 || q->dtype() == QTN_INT8);
 }
+
+bool takes_rank(const Node &node, std::size_t rank) { return is_convolution(node) ? rank >= 3 : rank == 2; }
 
 bool is_convolution(const Node &node) { return node.op->product && node.op->product->convolution; }
 
@@ -165,15 +180,28 @@ std::int64_t output_channels(const Node &node, const Shape &weight) {
 }
 
 IntegerForm integer_form(const Graph &g, const Node &node) {
-  if (is_linear(node)) return fits_linear(g, node) ? IntegerForm::linear : IntegerForm::none;
+  if (is_linear(node)) return linear_misfit(g, node).empty() ? IntegerForm::linear : IntegerForm::none;
   if (fits_dynamic(g, node)) return IntegerForm::dynamic;
   if (fits_recurrent(g, node)) return IntegerForm::recurrent;
   if (node.outputs.empty() || node.outputs[0] == kNoValue || !is_8bit_activation(g.value(node.outputs[0]).quantizer))
     return IntegerForm::none;
   if (fits_move(g, node) || fits_join(g, node)) return IntegerForm::move;
   if (fits_table(g, node)) return IntegerForm::table;
-  if (fits_arithmetic(g, node)) return IntegerForm::arithmetic;
-  return IntegerForm::none;
+  if (!fits_arithmetic(g, node)) return IntegerForm::none;
+  return has_arithmetic_kernel(node) ? IntegerForm::arithmetic : IntegerForm::definition;
+}
+
+std::string float_reason(const Graph &g, const Node &node) {
+  if (is_linear(node)) return linear_misfit(g, node);
+  if (integer_form(g, node) != IntegerForm::none) return {};
+  if (ops::is_recurrent(*node.op)) return "its weights are not constant integers around 0";
+  if (is_dynamic_product(node)) return "its weights and scales are not constants that kernels take";
+  const bool moves = ops::moves(*node.op, node.attrs);
+  if (!moves && !node.op->elementwise && !node.op->run_quantized) return "the operator has no integer form";
+  const bool on_grid =
+      !node.outputs.empty() && node.outputs[0] != kNoValue && is_8bit_activation(g.value(node.outputs[0]).quantizer);
+  if (!on_grid) return "its result is not on a grid of 8 bits";
+  return moves ? "what it moves is not on the grid of its result" : "its operands are not on grids of 8 bits";
 }
 
 }  // namespace qtn::graph

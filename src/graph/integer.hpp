@@ -12,14 +12,18 @@ enum class IntegerForm {
   dynamic,     ///< DynamicQuantizeMatMul by constant weights: float activations, sums of integers
   recurrent,   ///< LSTM, GRU, RNN by constant weights: floats in and out, products of integers
   arithmetic,  ///< Add, Sub, Mul, means: 8-bit activations in and out
+  definition,  ///< what no kernel takes, by the operator's definition on quantized tensors, which is slow
   table,       ///< elementwise, one 8-bit operand and scalar constants: 256 entries
   move,        ///< elements moved or chosen, all under one quantizer
 };
 
-/// Sums of this many products of 255 * 255 stay in int32.
-inline constexpr std::int64_t kDynamicDepth = 33025;
+/// Sums of this many products of 255 * 255, of two activations, stay in int32; of 255 * 128, of weights.
+inline constexpr std::int64_t kDynamicDepth = 33025, kWeightDepth = 65000;
 
 IntegerForm integer_form(const Graph &g, const Node &node);
+
+/// Why a node has no such form, as users read it: "its weights have 3 dimensions"; empty where it has one.
+std::string float_reason(const Graph &g, const Node &node);
 
 /// A per-tensor uint8 or int8 quantizer: what activations of integer kernels carry.
 bool is_8bit_activation(const QuantizerPtr &q);
@@ -35,6 +39,9 @@ bool has_quantized_run(const Node &node);
 
 /// Whether the node is one of these which slides over places.
 bool is_convolution(const Node &node);
+
+/// Whether kernels take weights of so many dimensions.
+bool takes_rank(const Node &node, std::size_t rank);
 
 /// What the attributes of a linear node add to sums of products; see ops::ProductForm.
 std::string product_addition(const Node &node);

@@ -14,11 +14,6 @@ using graph::kNoValue;
 using graph::Node;
 using graph::ValueId;
 
-/// Products of 255 * 128 that an int32 sum surely holds.
-constexpr std::int64_t kMaxDepth = 65000;
-
-bool rank_fits(const Node &node, std::size_t rank) { return graph::is_convolution(node) ? rank >= 3 : rank == 2; }
-
 bool bias_fits(const Graph &g, ValueId bias, std::int64_t channels) {
   if (bias == kNoValue) return true;
   const Tensor *t = float_constant(g, bias);
@@ -71,7 +66,7 @@ bool reads_activations(const Graph &g, const graph::Facts &facts, const Node &no
 
 const Tensor *product_weight(const Graph &g, const Node &node) {
   const Tensor *weight = graph::is_linear(node) ? float_constant(g, input_of(node, 1)) : nullptr;
-  return weight && weight->count() > 0 && rank_fits(node, weight->rank()) ? weight : nullptr;
+  return weight && weight->count() > 0 && graph::takes_rank(node, weight->rank()) ? weight : nullptr;
 }
 
 std::string product_misfit(const Graph &g, const graph::Facts &facts, const Node &node, std::int64_t depth) {
@@ -79,7 +74,7 @@ std::string product_misfit(const Graph &g, const graph::Facts &facts, const Node
   if (!weight) return "its weights are not a constant";
   if (weight->count() == 0) return "its weights are empty";
   if (!is_activation(g, facts, input_of(node, 0))) return "its operand is not a float32 activation";
-  if (!rank_fits(node, weight->rank())) return cat("its weights have ", weight->rank(), " dimensions");
+  if (!graph::takes_rank(node, weight->rank())) return cat("its weights have ", weight->rank(), " dimensions");
   const std::int64_t channels = graph::output_channels(node, weight->shape());
   if (weight->count() / channels > depth)
     return cat("an output sums ", weight->count() / channels, " products, and int32 surely holds ", depth);
@@ -104,7 +99,7 @@ Classified classify(const Graph &g, const graph::Facts &facts, const Node &node)
     return {Role::pointwise, {}};
   if (graph::is_linear(node)) {
     if (multiplies_activations(g, facts, node)) return {Role::pointwise, {}};
-    std::string misfit = product_misfit(g, facts, node, kMaxDepth);
+    std::string misfit = product_misfit(g, facts, node, graph::kWeightDepth);
     return {misfit.empty() ? Role::weighted : Role::floating, std::move(misfit)};
   }
   if (ops::moves(*node.op, node.attrs)) return moving(facts, node);

@@ -53,13 +53,13 @@ void print_model(const Json &model) {
   }
   std::printf("\n%zu nodes, %zu in int8; %s parameters, %s bytes\n", model.at("nodes").size(), int8,
               text(model, "parameters").c_str(), text(model, "parameter_bytes").c_str());
-  if (int8 == 0 || !model.contains("float_nodes")) return;
-  const Json &left = model["float_nodes"];
-  std::printf("left in float: %s", left.empty() ? "none" : "");
-  for (size_t i = 0; i < left.size(); ++i)
-    std::printf("%s%s", i ? ", " : "",
-                left[i].is_string() ? left[i].get<std::string>().c_str() : left[i].dump().c_str());
-  std::printf("\n");
+  if (int8 == 0) return;
+  if (model.at("float_nodes").empty()) std::printf("left in float: none\n");
+  for (const Json &node : model.at("nodes"))
+    if (const std::string reason = text(node, "reason"); !reason.empty())
+      std::printf("%s %s %s: %s\n",
+                  text(node, "dtype") == "int8" ? "slow:" : "left in float:", text(node, "op").c_str(),
+                  text(node, "name").c_str(), reason.c_str());
 }
 
 /// What helps where a file calls an operator of that domain which the library does not have.

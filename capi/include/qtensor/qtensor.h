@@ -47,10 +47,10 @@
  * 1. Library and errors
  *
  * Settings here are of the whole process. Nothing needs to be initialised or shut down: threads start at the first run
- * that needs them, are made anew after fork(), and end when the library is unloaded. */
+ * that needs them, are made again after fork(), and end when the library is unloaded. */
 
-/** Version of the library in use: major << 16 | minor << 8 | patch. Compare with QTN_VERSION_MAJOR and its like, which
- * are those of the headers that a program was compiled with. Never fails.
+/** Version of the library in use: major << 16 | minor << 8 | patch. Compare with QTN_VERSION_MAJOR and
+ * QTN_VERSION_MINOR, which are those of the headers that a program was compiled with. Never fails.
  *
  * @return major << 16 | minor << 8 | patch
  * @since 0.1 */
@@ -377,8 +377,8 @@ QTN_API qstatus qquantizer_create(qquantizer **out, qdtype dtype, qscheme scheme
  * fbgemm and qnnpack keep scales above "eps". onnx gives a range that vanishes the scale 1. nvidia has symmetric
  * schemes only: scale = amax / hi, kept so that 1 / scale is exactly the float32 hi / amax; signed types stop at -hi,
  * unsigned ones refuse a negative min; an amax up to 2^-24 gives the scale 1. tflite takes amax / hi for symmetric
- * schemes, which stop at -hi, and for affine ones the zero point from the end of the range with the smaller error. Of a
- * float type the scale is amax divided by its largest value (448, 57344, 240, 57344 or 6).
+ * schemes, which stop at -hi, and for affine ones the zero point from the end of the range with the smaller error. For
+ * a float type the scale is amax divided by its largest value (448, 57344, 240, 57344 or 6).
  *
  * @param out the new handle; free it with qquantizer_free
  * @param dtype element type of the integers
@@ -408,7 +408,7 @@ QTN_API qstatus qquantizer_create(qquantizer **out, qdtype dtype, qscheme scheme
 QTN_API qstatus qquantizer_choose(qquantizer **out, qdtype dtype, qscheme scheme, int32_t axis, const double *mins,
                                   const double *maxs, size_t count, QTN_OPT const qattrs *attrs);
 
-/** A quantizer for a tensor from its own values, as dynamic quantization chooses one anew for each tensor: of the
+/** A quantizer for a tensor from its own values, as dynamic quantization chooses one for each tensor: from the
  * smallest and the largest value, extended to contain 0, over the integers lo to hi of `dtype`. A tensor without
  * elements has the range [0, 0].
  *
@@ -1064,7 +1064,7 @@ QTN_API qstatus qop_max_pool2d(qtensor **out, const qtensor *x, QTN_OPT const qa
  * | "dilations"         | ints   | 1s            | distances between the elements of a window
  * | "ceil_mode"         | int    | 0             | 1 rounds the size of the result up
  * | "auto_pad"          | string | "NOTSET"      | "SAME_UPPER", "SAME_LOWER" or "VALID" instead of "pads"
- * | "count_include_pad" | int    | 0             | 1 counts the padding in the mean
+ * | "count_include_pad" | int    | 0             | 1 counts the padding as elements
  * @return QTN_OK, a common error, or one of qop_max_pool2d
  * @since 0.1 */
 QTN_API qstatus qop_avg_pool2d(qtensor **out, const qtensor *x, QTN_OPT const qquantizer *out_quantizer,
@@ -1250,7 +1250,7 @@ QTN_API size_t qcall_output_count(const qcall *c);
  * @param rank at most 8
  * @return QTN_OK, a common error, or:
  * @retval QTN_EINVAL for an output that the call does not have
- * @retval QTN_EDTYPE for an element type that is none
+ * @retval QTN_EDTYPE for an element type that does not exist
  * @retval QTN_ESHAPE for a negative dimension or too many
  * @retval QTN_ESTATE outside of `infer`
  * @since 0.1 */
@@ -1361,7 +1361,7 @@ QTN_API qstatus qconfig_create(qconfig **out, const char *name);
  * |                       |        |         | model, and no mask hides tokens from some queries and not from others
  * | "quantize_outputs"    | int    | recipe  | not for a tensor: 1 does so with what the nodes make for outputs of the
  * |                       |        |         | model. Sessions give float32 on that grid, files have QuantizeLinear and
- * |                       |        |         | DequantizeLinear there, or QLinearConv and its like. Where a "node:"
+ * |                       |        |         | DequantizeLinear there, or operators such as QLinearConv. Where a "node:"
  * |                       |        |         | makes no output of float32, qmodel_prepare fails
  * | "numerics"            | string | recipe  | of activations and weights: a name of section 3
  * | "averaging_constant"  | float  | 0.01    | of activations and weights: for the observers, as the next four
@@ -1747,8 +1747,8 @@ QTN_API qstatus qreport_summary(qblob **out, const char *report);
  *
  * @param out the quantized model; free it with qmodel_free
  * @param m a loaded float model
- * @param config the weights of each node: of 8 bits, per tensor or channel; and which nodes stay in float. Of what it
- *   says of activations only "numerics" and "reduce_range" count.
+ * @param config the weights of each node: of 8 bits, per tensor or channel; and which nodes stay in float. Only "numerics"
+ *   and "reduce_range" count of what it says of activations.
  * @param attrs which operators are taken
  * | key    | type | default | meaning
  * |--------|------|---------|---------
@@ -1861,8 +1861,8 @@ QTN_API size_t qmodel_tensor_count(const qmodel *m);
  * @since 0.1 */
 QTN_API const char *qmodel_tensor_name(const qmodel *m, size_t index);
 
-/** A tensor of a model, as a copy: what is done to it does not change the model. Of a float or a prepared model weights
- * are float32; of a converted one integers with their quantizer, and biases int32. The weights of dynamic products are
+/** A tensor of a model, as a copy: what is done to it does not change the model. The weights of a float or a prepared
+ * model are float32; those of a converted one are integers with their quantizer, and biases int32. The weights of dynamic products are
  * [in_features, out_features], with a scale for all or along axis 1. What a trainer makes of weights is in
  * qtrainer_parameter and in the model of qtrainer_model.
  *
@@ -1876,7 +1876,7 @@ QTN_API const char *qmodel_tensor_name(const qmodel *m, size_t index);
 QTN_API qstatus qmodel_tensor(qtensor **out, const qmodel *m, const char *name);
 
 /** Replaces a tensor of a model by a copy of another one. Sessions, prepared and converted models that were made before
- * keep what they had. Of a quantized tensor the quantizer is replaced too, with its scales in float32, as a file holds
+ * keep what they had. A quantized tensor gets the quantizer of the copy too, with its scales in float32, as a file holds
  * them; a bias beside it keeps its own, and is rounded to the units of the new products where they are computed.
  *
  * @param m a loaded or converted model
@@ -1894,9 +1894,9 @@ QTN_API qstatus qmodel_set_tensor(qmodel *m, const char *name, const qtensor *t)
 
 /** What is in a model as a session runs it, constants folded and activations fused, as JSON text: name; inputs and
  * outputs with name, dtype and shape; nodes with name, op, dtype ("int8" where they run in integers, "float32" where
- * not), inputs and outputs, and of products by constants weight_dtype, the type in which these are stored ("int4" ...);
- * of inputs and outputs of nodes that are quantized, type, scale and zero point; the number of parameters and their
- * bytes; and the list of nodes left in float.
+ * not), in a quantized model the reason why a node runs on floats or slowly, inputs and outputs, and for products by
+ * constants weight_dtype, the type in which these are stored ("int4" ...); type, scale and zero point of inputs and
+ * outputs of nodes that are quantized; the number of parameters and their bytes; and the list of nodes left in float.
  *
  * @param out the text: qblob_data() ends with a NUL that qblob_size() does not count; free it with qblob_free
  * @param m a model
@@ -1945,7 +1945,7 @@ QTN_API qstatus qsession_create(qsession **out, const qmodel *m, QTN_OPT const q
  * @param s the session
  * @param inputs one tensor for each input of the model, in its order; where the model leaves a dimension open, it may
  *   differ from run to run. Where shapes follow from what an input holds (sizes, axes, scales: at most 64 elements), a
- *   run with other values plans anew, as one with other shapes does; the last 8 plans are kept. NULL stands for the
+ *   run with other values plans again, as one with other shapes does; the last 8 plans are kept. NULL stands for the
  *   state of an input that qsession_bind has bound
  * @param input_count qmodel_input_count of the model
  * @return QTN_OK, a common error, or one of these; then no output is left behind, and state is what it was:
@@ -1990,7 +1990,7 @@ QTN_API qstatus qsession_profile(qblob **out, const qsession *s, const qtensor *
  * @param s the session
  * @param output number of the output; it may be bound to several inputs
  * @param input number of the input; one that is bound already takes the new output, and starts from the beginning
- * @return QTN_OK, a common error, or one of these; then nothing is bound anew:
+ * @return QTN_OK, a common error, or one of these; then the old bindings stay:
  * @retval QTN_EINVAL for an output or an input that the model does not have
  * @retval QTN_EDTYPE where their element types differ
  * @retval QTN_ESHAPE where their shapes cannot be the same
@@ -2109,8 +2109,8 @@ QTN_API qstatus qtrainer_step(double *out_loss, qtrainer *t, const qtensor *cons
 QTN_API qstatus qtrainer_backward(double *out_loss, qtrainer *t, const qtensor *const *inputs, size_t input_count,
                                   const qtensor *const *targets, size_t target_count);
 
-/** Moves the parameters by the gradients of now, which the caller may have changed (averaged over processes, say), and
- * makes the next qtrainer_backward begin anew. Running statistics of normalizations move by the mean of those that the
+/** Moves the parameters by the current gradients, which the caller may have changed (averaged over processes, say), and
+ * makes the next qtrainer_backward begin from zero. Running statistics of normalizations move by the mean of those that the
  * batches had since the last update. So processes that each take a part of the samples, average the gradients before
  * an update and the buffers after it, compute what one process does that takes the parts one after the other
  * (docs/training.md).
@@ -2121,7 +2121,7 @@ QTN_API qstatus qtrainer_backward(double *out_loss, qtrainer *t, const qtensor *
  * @since 0.1 */
 QTN_API qstatus qtrainer_update(qtrainer *t);
 
-/** What the model of now answers, bit for bit: that of qtrainer_model in a session, of one prepared with QTN_QAT once
+/** What the current model answers, bit for bit: that of qtrainer_model in a session, of one prepared with QTN_QAT once
  * converted; in floats before its grids are known, and where "fake_quant" is 0. Changes nothing. The first call after
  * an update makes the session, others find it there.
  *
@@ -2246,7 +2246,7 @@ QTN_API const char *qtrainer_buffer_name(const qtrainer *t, size_t index);
  * @since 0.1 */
 QTN_API qstatus qtrainer_buffer(qtensor **out, qtrainer *t, size_t index);
 
-/** The model with the parameters, statistics and grids of now.
+/** The model with the parameters, statistics and grids that the trainer has at present.
  *
  * @param out the model: float where the trainer's was; of one prepared with QTN_QAT a prepared one, for qmodel_convert.
  *   Free it with qmodel_free
@@ -2410,7 +2410,7 @@ QTN_API qstatus qtensor_load_npy(qtensor **out, const char *path);
 
 /** Reads part of a tensor in a file (.npy where its name ends so, else safetensors): t[start:stop] along its first
  * dimension. So data may be larger than memory. A quantizer with scales along that dimension is cut to the same part.
- * Of an array in Fortran order, the whole is read.
+ * An array in Fortran order is read as a whole.
  *
  * @param out the new handle; free it with qtensor_free
  * @param path the file
@@ -2510,7 +2510,7 @@ QTN_API qstatus qtensor_from_dlpack_versioned(qtensor **out, struct DLManagedTen
  *   "reduce_range". May be freed afterwards; NULL where `weight` is quantized
  * @param x_quantizer the grid that a float32 x is rounded to before it meets the weights: uint8 or int8, per tensor.
  *   NULL: such an x gets a grid from its own range at each run (linear, as qop_linear), or stays in float and meets
- *   dequantized weights (convolutions). Of embeddings NULL
+ *   dequantized weights (convolutions). NULL for embeddings
  * @param out_quantizer the grid of the results: uint8 or int8, per tensor. NULL: results are float32
  * @param attrs of convolutions those of ONNX Conv, of "embedding_bag" the last
  * | key            | type   | default       | meaning

@@ -8,7 +8,7 @@
 
 namespace qtn::ops {
 
-/// Of a product of matrices: as many as input 0 has columns, or rows where the attributes say that it is transposed.
+/// A product of matrices: as many as input 0 has columns, or rows where the attributes say that it is transposed.
 inline double work_of_product(const Call &call) {
   const Tensor &a = *call.in(0);
   if (a.rank() == 0) return 1;
@@ -16,7 +16,7 @@ inline double work_of_product(const Call &call) {
   return static_cast<double>(a.dim(transposed ? 0 : a.rank() - 1));
 }
 
-/// Of a convolution, whose filters are the largest of its other inputs: as many as a filter has weights.
+/// A convolution, whose filters are the largest of its other inputs: as many as a filter has weights.
 inline double work_of_convolution(const Call &call) {
   double work = 1;
   for (std::size_t i = 1; i < call.inputs.size(); ++i)
@@ -25,7 +25,7 @@ inline double work_of_convolution(const Call &call) {
   return work;
 }
 
-/// Of a pool: as many as a window has places.
+/// A pool: as many as a window has places.
 inline double work_of_pool(const Call &call) {
   double places = 1;
   for (const std::int64_t k : call.attrs.get_ints("kernel_shape")) places *= static_cast<double>(k);

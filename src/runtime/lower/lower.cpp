@@ -31,11 +31,12 @@ bool lower_integers(Lowering &l, IntegerForm form) {
     case IntegerForm::dynamic:
       return lower_dynamic_product(l);
     case IntegerForm::arithmetic:
-      return !graph::has_quantized_run(l.node()) && (lower_arithmetic(l) || lower_pool(l));
+      return lower_arithmetic(l) || lower_pool(l);
     case IntegerForm::table:
       return lower_table(l);
     case IntegerForm::move:
       return lower_movement(l);
+    case IntegerForm::definition:
     case IntegerForm::recurrent:
     case IntegerForm::none:
       break;
