@@ -10,7 +10,7 @@
 
 namespace qtn::layers {
 
-/// A convolution of one square picture, padded by half its kernel, or a product of rows (size 0).
+/// A convolution of one square image, padded by half its kernel, or a product of rows (size 0).
 struct Layer {
   const char *set;
   std::int64_t in, out;

@@ -51,7 +51,7 @@ std::vector<std::string> DataCheck::warnings(std::size_t samples, std::size_t ro
       warnings.push_back(cat("input \"", input.name, "\" is ", input.min, " everywhere in every sample"));
     else if (input.whole && input.min >= 0 && input.max > 64 && input.max <= 255)
       warnings.push_back(cat("input \"", input.name, "\" has whole numbers from ", input.min, " to ", input.max,
-                             ", as pixels of pictures: does the model take them without (pixel - mean) / std?"));
+                             ", as pixels of images: does the model take them without (pixel - mean) / std?"));
   }
   return warnings;
 }

@@ -10,8 +10,8 @@
 namespace qtn::runtime {
 
 struct Im2Row {
-  ops::Window window;  ///< over pictures
-  Picture x;
+  ops::Window window;  ///< over images
+  Image x;
   std::int64_t channels;  ///< of the group
   std::uint8_t zero_point;
 

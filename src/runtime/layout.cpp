@@ -5,10 +5,10 @@
 
 namespace qtn::runtime {
 
-std::optional<Picture> as_picture(const Shape &shape, const Shape &strides) {
+std::optional<Image> as_image(const Shape &shape, const Shape &strides) {
   if (shape.size() < 3 || shape.size() > 5) return std::nullopt;
   const std::size_t last = shape.size() - 1;
-  Picture p{shape[0], shape[1], element_count(shape, 2, last), shape[last], shape[1]};
+  Image p{shape[0], shape[1], element_count(shape, 2, last), shape[last], shape[1]};
   bool fits = shape[1] <= 1 || strides[1] == 1, known = false;
   std::int64_t pixels = 1;  // of the axes further inside
   const auto take = [&](std::size_t axis) {
@@ -31,8 +31,8 @@ std::optional<std::ptrdiff_t> TailedStep::row_of(const Shape &shape, const Shape
   if (makes_matrices())
     return same_layout(shape, strides, contiguous_strides(shape)) ? std::optional<std::ptrdiff_t>(shape.back())
                                                                   : std::nullopt;
-  const auto picture = as_picture(shape, strides);
-  return picture ? std::optional(picture->pixel) : std::nullopt;
+  const auto image = as_image(shape, strides);
+  return image ? std::optional(image->pixel) : std::nullopt;
 }
 
 Shape integer_strides(const Shape &shape) {
@@ -41,8 +41,8 @@ Shape integer_strides(const Shape &shape) {
 
 bool is_dense(const SlotForm &f) {
   if (is_contiguous(f)) return true;
-  const auto picture = as_picture(f.shape, f.strides);
-  return picture && picture->pixel == picture->c;
+  const auto image = as_image(f.shape, f.strides);
+  return image && image->pixel == image->c;
 }
 
 bool is_gapless(const SlotForm &f) {
@@ -59,7 +59,7 @@ bool is_gapless(const SlotForm &f) {
   return true;
 }
 
-ops::Window over_pictures(const ops::Window &window) {
+ops::Window over_images(const ops::Window &window) {
   const ops::Window lifted = window.lifted();
   ops::Window w;
   w.rank = 3;
@@ -80,14 +80,14 @@ bool is_flat(const ops::Window &window) {
   return window.in[2] == 1 && window.kernel[2] == 1 && window.out[2] == 1 && window.pad_begin[2] == 0;
 }
 
-Shape picture_shape(const Shape &x, std::int64_t channels, const ops::Window::Dims &spatial) {
+Shape image_shape(const Shape &x, std::int64_t channels, const ops::Window::Dims &spatial) {
   Shape shape = x;
   shape[1] = channels;
   for (std::size_t axis = 2; axis < x.size(); ++axis) shape[axis] = spatial[(axis + 5 - x.size()) % 3];
   return shape;
 }
 
-ops::Window whole_picture(const Shape &x) {
+ops::Window whole_image(const Shape &x) {
   ops::Window w;
   w.rank = 3;
   w.in = w.kernel = {element_count(x, 2, x.size() - 1), x.back(), 1};
@@ -101,7 +101,7 @@ bool is_ordinary(const ops::Window &w) {
   for (std::size_t axis = 0; axis < 3; ++axis) {
     const std::int64_t last = std::max<std::int64_t>(0, w.out[axis] - 1) * w.stride[axis];
     const std::int64_t reach = last + (w.kernel[axis] - 1) * w.dilation[axis] + 1;
-    if (reach < 1) return false;  // windows over a picture of nothing
+    if (reach < 1) return false;  // windows over an image of nothing
     if (std::max(reach, w.stride[axis]) > std::min(kLongest, 4 * w.in[axis] + 1024)) return false;
     if (reach > kLargest / area) return false;
     area *= reach;

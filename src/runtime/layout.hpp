@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How slots lie, and how windows lie over pictures.
+// How slots lie, and how windows lie over images.
 #pragma once
 
 #include "ops/common/window.hpp"
@@ -8,25 +8,25 @@
 namespace qtn::runtime {
 
 bool is_contiguous(const SlotForm &f);
-/// Contiguous, or a picture whose pixels lie side by side.
+/// Contiguous, or an image whose pixels lie side by side.
 bool is_dense(const SlotForm &f);
 /// Axes in any order, one element for each place.
 bool is_gapless(const SlotForm &f);
 
-/// Channels last for pictures and volumes, contiguous for everything else.
+/// Channels last for images and volumes, contiguous for everything else.
 Shape integer_strides(const Shape &shape);
 
-/// A window over pictures: height, width, and as the third axis depth, which lines and pictures have 1 of.
-ops::Window over_pictures(const ops::Window &window);
-ops::Window whole_picture(const Shape &x);
+/// A window over images: height, width, and as the third axis depth, which lines and images have 1 of.
+ops::Window over_images(const ops::Window &window);
+ops::Window whole_image(const Shape &x);
 
 /// Whether it needs no third axis.
 bool is_flat(const ops::Window &window);
 
-/// The shape of x with other channels and these spatial lengths, in the order of a window over pictures.
-Shape picture_shape(const Shape &x, std::int64_t channels, const ops::Window::Dims &spatial);
+/// The shape of x with other channels and these spatial lengths, in the order of a window over images.
+Shape image_shape(const Shape &x, std::int64_t channels, const ops::Window::Dims &spatial);
 
-/// Whether padding and steps stand in proportion to the picture, as in every network. Scratch memory of kernels grows
+/// Whether padding and steps stand in proportion to the image, as in every network. Scratch memory of kernels grows
 /// with both, so other windows are left to the operators' definitions, which look at taps one by one.
 bool is_ordinary(const ops::Window &window);
 

@@ -18,12 +18,12 @@ bool same(const ops::Span &a, const ops::Span &b) { return a.begin == b.begin &&
 
 }  // namespace
 
-PaddedPicture::PaddedPicture(const ops::Window &window, const Picture &x, std::int64_t groups, std::uint8_t zero_point,
-                             const kernels::GemmForm &form, std::size_t rows)
+PaddedImage::PaddedImage(const ops::Window &window, const Image &x, std::int64_t groups, std::uint8_t zero_point,
+                         const kernels::GemmForm &form, std::size_t rows)
     : window_(window),
       x_(x),
       channels_(x.c / groups),
-      element_(form.picture_bytes),
+      element_(form.image_bytes),
       zero_point_(zero_point),
       columns_(columns_of(window, channels_, form, rows)) {
   const std::int64_t kw = window.kernel[1];
@@ -46,8 +46,8 @@ PaddedPicture::PaddedPicture(const ops::Window &window, const Picture &x, std::i
     for (const Columns &columns : columns_) runs_.push_back(runs(vertical, columns.taps));
 }
 
-std::vector<PaddedPicture::Columns> PaddedPicture::columns_of(const ops::Window &window, std::int64_t channels,
-                                                              const kernels::GemmForm &form, std::size_t rows) {
+std::vector<PaddedImage::Columns> PaddedImage::columns_of(const ops::Window &window, std::int64_t channels,
+                                                          const kernels::GemmForm &form, std::size_t rows) {
   std::vector<Columns> columns;
   std::int64_t most = 0;
   for (std::int64_t ox = 0; ox < window.out[1]; ++ox) {
@@ -61,11 +61,11 @@ std::vector<PaddedPicture::Columns> PaddedPicture::columns_of(const ops::Window 
   return columns;
 }
 
-std::int64_t PaddedPicture::weights_of_tap(std::int64_t ky, std::int64_t kx) const {
+std::int64_t PaddedImage::weights_of_tap(std::int64_t ky, std::int64_t kx) const {
   return joined_ ? ky * run_length_ + kx * channels_ : (ky * window_.kernel[1] + kx) * run_length_;
 }
 
-std::vector<kernels::GemmRun> PaddedPicture::runs(const ops::Span &rows_of_taps, const ops::Span &taps) const {
+std::vector<kernels::GemmRun> PaddedImage::runs(const ops::Span &rows_of_taps, const ops::Span &taps) const {
   std::vector<kernels::GemmRun> runs;
   const std::int64_t taps_of_run = joined_ ? std::max<std::int64_t>(1, taps.end - taps.begin) : 1;
   for (std::int64_t ky = rows_of_taps.begin; ky < rows_of_taps.end; ++ky)
@@ -76,7 +76,7 @@ std::vector<kernels::GemmRun> PaddedPicture::runs(const ops::Span &rows_of_taps,
   return runs;
 }
 
-LinearWeights PaddedPicture::weights(const LinearWeights &w) const {
+LinearWeights PaddedImage::weights(const LinearWeights &w) const {
   if (run_used_ == run_length_) return w;
   LinearWeights spread = w;
   const std::size_t used = static_cast<std::size_t>(run_used_), length = static_cast<std::size_t>(run_length_);
@@ -89,7 +89,7 @@ LinearWeights PaddedPicture::weights(const LinearWeights &w) const {
   return spread;
 }
 
-std::vector<std::int32_t> PaddedPicture::bias(const LinearWeights &spread, std::size_t panels) const {
+std::vector<std::int32_t> PaddedImage::bias(const LinearWeights &spread, std::size_t panels) const {
   const std::size_t outputs = spread.groups * spread.out, class_step = spread.groups * panels;
   std::vector<std::int32_t> bias(runs_.size() * class_step);
   const std::int64_t kh = window_.kernel[0], kw = window_.kernel[1];
@@ -119,15 +119,15 @@ std::vector<std::int32_t> PaddedPicture::bias(const LinearWeights &spread, std::
   return bias;
 }
 
-std::int64_t PaddedPicture::copied_rows(std::int64_t rows) const {
+std::int64_t PaddedImage::copied_rows(std::int64_t rows) const {
   return (rows - 1) * window_.stride[0] + (window_.kernel[0] - 1) * window_.dilation[0] + 1;
 }
 
-std::size_t PaddedPicture::bytes_of_pixel(const ops::Window &window, const Picture &x, const kernels::GemmForm &form) {
-  return (Size(x.w) * x.c * form.picture_bytes * window.stride[0]).value() / static_cast<std::size_t>(window.out[1]);
+std::size_t PaddedImage::bytes_of_pixel(const ops::Window &window, const Image &x, const kernels::GemmForm &form) {
+  return (Size(x.w) * x.c * form.image_bytes * window.stride[0]).value() / static_cast<std::size_t>(window.out[1]);
 }
 
-std::size_t PaddedPicture::bytes(std::size_t rows) const {
+std::size_t PaddedImage::bytes(std::size_t rows) const {
   if (!copies_) return 0;
   // Every image of a block may begin again.
   const auto count = static_cast<std::int64_t>(rows);
@@ -137,7 +137,7 @@ std::size_t PaddedPicture::bytes(std::size_t rows) const {
 }
 
 template <class T>
-void PaddedPicture::fill_as(T *to, const std::uint8_t *image, std::int64_t first, std::int64_t rows) const {
+void PaddedImage::fill_as(T *to, const std::uint8_t *image, std::int64_t first, std::int64_t rows) const {
   const std::int64_t left = std::min(window_.pad_begin[1], width_), used = std::min(x_.w, width_ - left);
   const std::int64_t right = width_ - left - used;
   const std::int64_t y0 = first * window_.stride[0] - window_.pad_begin[0];
@@ -156,15 +156,15 @@ void PaddedPicture::fill_as(T *to, const std::uint8_t *image, std::int64_t first
   }
 }
 
-void PaddedPicture::fill(std::byte *to, const std::uint8_t *image, std::int64_t first, std::int64_t rows) const {
+void PaddedImage::fill(std::byte *to, const std::uint8_t *image, std::int64_t first, std::int64_t rows) const {
   if (element_ == 1)
     fill_as(reinterpret_cast<std::uint8_t *>(to), image, first, rows);
   else
     fill_as(reinterpret_cast<std::uint16_t *>(to), image, first, rows);
 }
 
-kernels::GemmStrip *PaddedPicture::strips(kernels::GemmStrip *to, std::int64_t first, std::int64_t rows,
-                                          std::ptrdiff_t at, std::size_t y_row, std::size_t class_step) const {
+kernels::GemmStrip *PaddedImage::strips(kernels::GemmStrip *to, std::int64_t first, std::int64_t rows,
+                                        std::ptrdiff_t at, std::size_t y_row, std::size_t class_step) const {
   if (!copies_) at += (first * window_.stride[0] - window_.pad_begin[0]) * pitch_ - window_.pad_begin[1] * pixel_;
   const std::ptrdiff_t down = window_.stride[0] * pitch_, right = window_.stride[1] * pixel_;
   const auto width = static_cast<std::size_t>(window_.out[1]);

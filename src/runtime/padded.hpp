@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A convolution's picture as strips of rows, and a row as runs: taps that lie side by side. Taps outside the picture
+// A convolution's image as strips of rows, and a row as runs: taps that lie side by side. Taps outside the image
 // are left out, and the bias says so. To the left and right this takes strips of their own, for columns of outputs;
 // where those would be short, or channels are no whole dwords, at which runs have to begin, these taps are zero points
 // of a copy. Kernels of 16-bit products get a copy with 16-bit elements.
@@ -14,14 +14,14 @@
 
 namespace qtn::runtime {
 
-class PaddedPicture {
+class PaddedImage {
  public:
   /// `rows` output rows are read together.
-  PaddedPicture(const ops::Window &window, const Picture &x, std::int64_t groups, std::uint8_t zero_point,
-                const kernels::GemmForm &form, std::size_t rows);
+  PaddedImage(const ops::Window &window, const Image &x, std::int64_t groups, std::uint8_t zero_point,
+              const kernels::GemmForm &form, std::size_t rows);
 
   /// Bytes that a pixel of output costs, about.
-  static std::size_t bytes_of_pixel(const ops::Window &window, const Picture &x, const kernels::GemmForm &form);
+  static std::size_t bytes_of_pixel(const ops::Window &window, const Image &x, const kernels::GemmForm &form);
 
   const ops::Window &window() const { return window_; }
   /// Whether rows are copied, to get their borders or to become wider.
@@ -32,7 +32,7 @@ class PaddedPicture {
   LinearWeights weights(const LinearWeights &w) const;
   /// 0: weights() are those of gathered rows.
   std::size_t weights_form() const { return run_used_ == run_length_ ? 0 : static_cast<std::size_t>(run_length_); }
-  /// Biases [class][group][panels], one class for each set of taps that lie inside the picture.
+  /// Biases [class][group][panels], one class for each set of taps that lie inside the image.
   std::vector<std::int32_t> bias(const LinearWeights &spread, std::size_t panels) const;
 
   std::ptrdiff_t image_bytes() const { return x_.pixels() * x_.pixel; }
@@ -50,7 +50,7 @@ class PaddedPicture {
                              std::size_t y_row, std::size_t class_step) const;
 
  private:
-  /// Outputs of a row whose windows reach out of the picture alike.
+  /// Outputs of a row whose windows reach out of the image alike.
   struct Columns {
     std::int64_t first, count;
     ops::Span taps;
@@ -65,7 +65,7 @@ class PaddedPicture {
   void fill_as(T *to, const std::uint8_t *image, std::int64_t first, std::int64_t rows) const;
 
   ops::Window window_;
-  Picture x_;
+  Image x_;
   std::int64_t channels_, element_;
   std::uint8_t zero_point_;
   std::vector<Columns> columns_;
@@ -73,7 +73,7 @@ class PaddedPicture {
   std::int64_t width_;                               ///< pixels of a row that windows reach, borders included
   std::ptrdiff_t pixel_, pitch_;                     ///< bytes, where rows are read
   std::int64_t run_used_, run_length_;               ///< elements of a whole run, without and with filling
-  std::vector<ops::Span> rows_of_taps_;              ///< distinct ones inside the picture
+  std::vector<ops::Span> rows_of_taps_;              ///< distinct ones inside the image
   std::vector<std::size_t> rows_of_taps_at_;         ///< by output row
   std::vector<std::vector<kernels::GemmRun>> runs_;  ///< by class: [rows of taps][columns]
 };

@@ -67,7 +67,7 @@ class Step {
   /// Bytes of scratch each lane needs.
   virtual std::size_t lane_bytes() const { return 0; }
 
-  /// Makes pixels of the output picture lie `pixel` bytes apart, as part of a larger one. False: this step cannot.
+  /// Makes pixels of the output image lie `pixel` bytes apart, as part of a larger one. False: this step cannot.
   virtual bool spread_output(std::ptrdiff_t /*pixel*/) { return false; }
 
   std::vector<SlotId> reads, writes;
@@ -110,7 +110,7 @@ class TailedStep : public Step {
   }
 
   /// Whether rows of the output are those of its last axis rather than pixels. Strides do not tell: with an axis of
-  /// length 1, a matrix lies as a picture does.
+  /// length 1, a matrix lies as an image does.
   virtual bool makes_matrices() const { return false; }
 
   /// Elements between the rows of a second operand of a tail, which lies so; nullopt where they are not evenly apart.
@@ -126,15 +126,15 @@ class TailedStep : public Step {
   std::vector<TailPtr> tails_;
 };
 
-/// A channels-last picture: rank 3 to 5, channel stride 1, pixels equally far apart. Rank 3 has
+/// A channels-last image: rank 3 to 5, channel stride 1, pixels equally far apart. Rank 3 has
 /// height 1; the planes of a volume, of rank 5, are below one another.
-struct Picture {
+struct Image {
   std::int64_t n, c, h, w;
   std::ptrdiff_t pixel;  ///< elements from pixel to pixel, >= c
   std::int64_t pixels() const { return h * w; }
 };
 
-/// nullopt where shape and strides are not such a picture.
-std::optional<Picture> as_picture(const Shape &shape, const Shape &strides);
+/// nullopt where shape and strides are not such an image.
+std::optional<Image> as_image(const Shape &shape, const Shape &strides);
 
 }  // namespace qtn::runtime

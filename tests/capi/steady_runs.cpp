@@ -58,13 +58,13 @@ int faults_of_layer(const char *kind, const int64_t *weight_shape, const int64_t
 }
 
 int faults_of_layers() {
-  const int64_t matrix[] = {7, 12}, rows[] = {5, 12}, kernel[] = {6, 3, 3, 3}, picture[] = {2, 3, 8, 8};
+  const int64_t matrix[] = {7, 12}, rows[] = {5, 12}, kernel[] = {6, 3, 3, 3}, image[] = {2, 3, 8, 8};
   int faults = 0;
   need(qlib_set_threads(1));
   for (const qdtype dtype : {QTN_UINT8, QTN_INT8})
     for (const bool to_integers : {false, true}) {
       faults += faults_of_layer("linear", matrix, rows, 2, dtype, to_integers);
-      faults += faults_of_layer("conv2d", kernel, picture, 4, dtype, to_integers);
+      faults += faults_of_layer("conv2d", kernel, image, 4, dtype, to_integers);
     }
   return faults;
 }

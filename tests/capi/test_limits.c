@@ -354,7 +354,7 @@ static void elements(void **state) {
   qtensor_free(b);
 }
 
-/* Values on the way count as the inputs and outputs do: 8 filters of 8 x 8 for a picture of 64. */
+/* Values on the way count as the inputs and outputs do: 8 filters of 8 x 8 for an image of 64. */
 static void elements_of_values(void **state) {
   qmodel *m = float_model();
   const int64_t most = least("tensor_elements", plan, m);

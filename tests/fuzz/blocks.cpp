@@ -38,7 +38,7 @@ NamedTensor Growing::sequence() {
     const qtensor *t = pool_[i].get();
     if (qtensor_dtype(t) != QTN_FLOAT32 || qtensor_rank(t) < 3 || qtensor_rank(t) > 4 || bytes_.one_in(4)) continue;
     if (qtensor_rank(t) == 3) return value(i);
-    // Pixels become places, as those of a picture.
+    // Pixels become places, as those of an image.
     const NamedTensor flat = node("Reshape", {value(i), ints({0, 0, -1})});
     return node("Transpose", {flat}, {ints_attr("perm", {0, 2, 1})});
   }

@@ -23,8 +23,8 @@ Growing::Growing(Bytes &bytes) : bytes_(bytes) {
 
 void Growing::add_input() {
   std::vector<std::int64_t> shape;
-  const bool picture = !bytes_.one_in(3);
-  for (int rank = picture ? bytes_.in(3, 4) : bytes_.in(0, 4); rank > 0; --rank)
+  const bool image = !bytes_.one_in(3);
+  for (int rank = image ? bytes_.in(3, 4) : bytes_.in(0, 4); rank > 0; --rank)
     shape.push_back(bytes_.one_in(24) ? 0 : bytes_.in(1, 9));
   if (bytes_.one_in(8) && !shape.empty()) shape.back() = bytes_.in(10, 70);
   const qdtype dtype = bytes_.one_in(8) ? QTN_UINT8 : QTN_FLOAT32;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures, by the code with which the command reads them.
+// Images, by the code with which the command reads them.
 #include "data/images.hpp"
 #include "fuzzing.hpp"
 #include "shared/handles.hpp"
@@ -8,12 +8,11 @@ namespace fuzz {
 namespace {
 
 void test(const std::uint8_t *data, std::size_t size) {
-  static const File file("picture");
+  static const File file("image");
   file.write({data, size});
   try {
-    const tool::Picture picture = tool::decode_picture(file.path());
-    require(picture.rgb.size() == 3 * picture.width * picture.height && !picture.rgb.empty(),
-            "a picture without its pixels");
+    const tool::Image image = tool::decode_image(file.path());
+    require(image.rgb.size() == 3 * image.width * image.height && !image.rgb.empty(), "an image without its pixels");
   } catch (const tool::Failure &failure) {
     require(std::string(failure.what()).find('\n') == std::string::npos, "a message of several lines");
   }

@@ -17,7 +17,7 @@ struct Geometry {
   std::size_t channels;
 };
 
-/// Any window over any picture: taps may all lie outside, and outputs end where they like.
+/// Any window over any image: taps may all lie outside, and outputs end where they like.
 Geometry any_geometry(Random &random, std::size_t channels) {
   Geometry g{};
   g.channels = channels;

@@ -33,7 +33,7 @@ Geometry square(std::ptrdiff_t kernel, std::ptrdiff_t stride, std::ptrdiff_t pad
 
 enum class Values { random, extreme };
 
-/// A picture whose pixels hold more channels than are convolved, and what a convolution of it should give.
+/// An image whose pixels hold more channels than are convolved, and what a convolution of it should give.
 class Case {
  public:
   Case(Random &random, const Geometry &geometry, Values values)

@@ -116,8 +116,8 @@ void test_blocking(void **) {
   });
 }
 
-/// Strips of a picture, each of some runs in any order, whose rows overlap and lie apart as they like.
-void check_picture(Random &random, const GemmRealKernel &kernel) {
+/// Strips of an image, each of some runs in any order, whose rows overlap and lie apart as they like.
+void check_image(Random &random, const GemmRealKernel &kernel) {
   const auto n = random.in<std::size_t>(1, 70), k = random.in<std::size_t>(1, 30);
   const std::size_t ldy = n + random.in<std::size_t>(0, 5), strip_count = random.in<std::size_t>(1, 4);
   std::vector<std::vector<kernels::GemmRun>> runs(strip_count);
@@ -163,7 +163,7 @@ void check_picture(Random &random, const GemmRealKernel &kernel) {
 
   const auto packed = guarded_lines(kernel.packed_bytes(n, 4 * k));
   kernel.pack(packed.data(), {b.data(), static_cast<std::ptrdiff_t>(k), 1, bias.data(), n, k});
-  const kernels::GemmPicture picture{strips.data(), strip_count, nullptr};
+  const kernels::GemmImage image{strips.data(), strip_count, nullptr};
   GemmArgs args{};
   args.m = m;
   args.n = n;
@@ -174,17 +174,17 @@ void check_picture(Random &random, const GemmRealKernel &kernel) {
   args.ldy = static_cast<std::ptrdiff_t>(ldy);
   args.lo = -kInfinity;
   args.hi = kInfinity;
-  args.picture = &picture;
+  args.image = &image;
   kernel.run(args);
   char what[96];
   std::snprintf(what, sizeof what, "%zu strips, m=%zu n=%zu k=%zu", strip_count, m, n, k);
   expect_reals(y, want, kernel.name, what);
 }
 
-void test_pictures(void **) {
+void test_images(void **) {
   each_kernel(kernels::gemm_real_kernels(), [](const GemmRealKernel &kernel) {
     Random random(3);
-    for (int i = 0; i < 200 && kernel.picture_bytes == 1; ++i) check_picture(random, kernel);
+    for (int i = 0; i < 200 && kernel.image_bytes == 1; ++i) check_image(random, kernel);
   });
 }
 
@@ -203,6 +203,6 @@ void test_no_rows(void **) {
 int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {cmocka_unit_test(test_all_tails), cmocka_unit_test(test_blocking),
-                              cmocka_unit_test(test_pictures), cmocka_unit_test(test_no_rows)};
+                              cmocka_unit_test(test_images), cmocka_unit_test(test_no_rows)};
   return run_at_both_edges("kernels.gemm_real", tests);
 }

@@ -219,10 +219,10 @@ void test_random_shapes(void **) {
   });
 }
 
-/// A picture of several strips, each of some runs in any order, whose rows overlap and lie apart as they like, with a
+/// An image of several strips, each of some runs in any order, whose rows overlap and lie apart as they like, with a
 /// bias of its own and rows of Y that leave others out. T is what the kernel reads.
 template <class T>
-void check_picture(Random &random, const GemmKernel &kernel) {
+void check_image(Random &random, const GemmKernel &kernel) {
   const auto n = random.in<std::size_t>(1, 70), k = 4 * random.in<std::size_t>(1, 30);
   const auto strip_count = random.in<std::size_t>(1, 4);
   const std::size_t bias_step = round_up(n, kernel.nr), ldy = n + random.in<std::size_t>(0, 5);
@@ -280,7 +280,7 @@ void check_picture(Random &random, const GemmKernel &kernel) {
 
   const auto packed = guarded_lines(kernel.packed_bytes(n, k));
   kernel.pack(packed.data(), weights);
-  const kernels::GemmPicture picture{strips.data(), strip_count, bias.data()};
+  const kernels::GemmImage image{strips.data(), strip_count, bias.data()};
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const GemmArgs args{m,         n,
                       k,         reinterpret_cast<const std::uint8_t *>(a.data()),
@@ -288,19 +288,19 @@ void check_picture(Random &random, const GemmKernel &kernel) {
                       y.data(),  static_cast<std::ptrdiff_t>(ldy),
                       {},        -kInfinity,
                       kInfinity, nullptr,
-                      false,     &picture};
+                      false,     &image};
   kernel.run_f32(args);
   char what[96];
   std::snprintf(what, sizeof what, "%zu strips, m=%zu n=%zu k=%zu", strip_count, m, n, k);
   expect_result<float>(y, want, kernel.name, what);
 }
 
-void test_pictures(void **) {
+void test_images(void **) {
   each_kernel(kernels::gemm_kernels(), [](const GemmKernel &kernel) {
     Random random(8);
     for (int i = 0; i < 200; ++i) {
-      if (kernel.picture_bytes == 1) check_picture<std::uint8_t>(random, kernel);
-      if (kernel.picture_bytes == 2) check_picture<std::uint16_t>(random, kernel);
+      if (kernel.image_bytes == 1) check_image<std::uint8_t>(random, kernel);
+      if (kernel.image_bytes == 2) check_image<std::uint16_t>(random, kernel);
     }
   });
 }
@@ -345,7 +345,7 @@ void test_fitting_weights(void **) {
       const GemmWeights three{b.data(), kStride, bias.data(), multiplier.data(), 3, kDepth};
       std::memcpy(&b[kStride + 2], pair, 2);
       assert_int_equal(kernel.fits(three), fits);
-      // Runs of a picture may make a pair of any two.
+      // Runs of an image may make a pair of any two.
       std::memset(&b[kStride], 0, kDepth);
       std::memcpy(&b[kStride + 1], pair, 2);
       assert_int_equal(kernel.fits(three), fits);
@@ -384,7 +384,7 @@ int main() {
       cmocka_unit_test(test_all_row_tails),   cmocka_unit_test(test_all_column_tails),
       cmocka_unit_test(test_all_depth_tails), cmocka_unit_test(test_saturation_vectors),
       cmocka_unit_test(test_random_shapes),   cmocka_unit_test(test_blocking),
-      cmocka_unit_test(test_pictures),        cmocka_unit_test(test_no_rows),
+      cmocka_unit_test(test_images),          cmocka_unit_test(test_no_rows),
       cmocka_unit_test(test_fitting_weights),
   };
   return run_at_both_edges("kernels.gemm", tests);

@@ -93,8 +93,8 @@ void test_all_layouts(void **) {
   });
 }
 
-/// Planes of a picture to 3 or 4 bytes for a pixel.
-void test_pictures(void **) {
+/// Planes of an image to 3 or 4 bytes for a pixel.
+void test_images(void **) {
   each_kernel(kernels::quantize_kernels(), [](const QuantizeKernel &kernel) {
     Random random(2);
     for (std::size_t pixels = 1; pixels <= 70; ++pixels)
@@ -126,7 +126,7 @@ void test_nothing(void **) {
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(test_all_layouts), cmocka_unit_test(test_pictures),
+  const CMUnitTest tests[] = {cmocka_unit_test(test_all_layouts), cmocka_unit_test(test_images),
                               cmocka_unit_test(test_long_rows), cmocka_unit_test(test_nothing)};
   return run_at_both_edges("kernels.quantize", tests);
 }

@@ -68,7 +68,7 @@ const char *advice(const std::string &op, const std::string &domain) {
     return "sequences are supported where constants say the positions of their items: export without a loop over them";
   if (op.starts_with("String") || op.find("Tokenizer") != std::string::npos || op == "RegexFullMatch")
     return "works on text: do this before the model runs, and export the rest";
-  if (op == "ImageDecoder") return "reads a picture file: do this before the model runs, and export the rest";
+  if (op == "ImageDecoder") return "reads an image file: do this before the model runs, and export the rest";
   if (op == "Gradient") return "is for training by other programs: export the network alone";
   if (domain == "ai.onnx") return "export for an older opset, or write it with other operators in the network";
   if (domain == "com.microsoft")

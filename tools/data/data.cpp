@@ -142,7 +142,7 @@ std::unique_ptr<Samples> open_data(const DataOptions &options, const qmodel *mod
     throw Failure(from_elsewhere.empty() ? "the model has no inputs to feed" : "--state leaves no input for --data");
   const std::string &source = options.sources.front();
   const bool one = options.sources.size() == 1;
-  if (one && std::filesystem::is_directory(source)) return open_pictures(source, options, model);
+  if (one && std::filesystem::is_directory(source)) return open_images(source, options, model);
   for (const auto &[name, value] : {std::pair<const char *, const std::string &>{"--size", options.size},
                                     {"--mean", options.mean},
                                     {"--std", options.std},

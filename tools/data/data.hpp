@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DATA of the command line: samples for the inputs of a model, from arrays or from a folder of pictures.
+// DATA of the command line: samples for the inputs of a model, from arrays or from a folder of images.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace tool {
 
 struct DataOptions {
   std::vector<std::string> sources;
-  std::string size, mean, std, layout, channels;  // of pictures; "" where not given
+  std::string size, mean, std, layout, channels;  // of images; "" where not given
 };
 
 /// Returns --data, which the command requires or not.

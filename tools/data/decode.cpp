@@ -20,29 +20,29 @@ namespace {
 constexpr size_t kMaxPixels = 100'000'000;  // some bytes of a hostile file must not ask for all memory
 
 struct Target {
-  Picture &picture;
+  Image &image;
   const Bytes &file;
   char message[JMSG_LENGTH_MAX];
   size_t at = 0;
   std::jmp_buf jump;
 
-  Target(Picture &to, const Bytes &from) : picture(to), file(from), message{} {}
+  Target(Image &to, const Bytes &from) : image(to), file(from), message{} {}
 
   [[noreturn]] void fail(const char *text) {
     std::snprintf(message, sizeof message, "%s", text);
     std::longjmp(jump, 1);
   }
 
-  /// Decoders take memory for a picture before they give its first row.
+  /// Decoders take memory for an image before they give its first row.
   void check_size(size_t width, size_t height) {
     if (width == 0 || height == 0 || width > kMaxPixels / height) fail("has an unreasonable size");
   }
 
   void reserve(size_t width, size_t height) {
     check_size(width, height);
-    picture.width = width;
-    picture.height = height;
-    picture.rgb.resize(3 * width * height);
+    image.width = width;
+    image.height = height;
+    image.rgb.resize(3 * width * height);
   }
 };
 
@@ -59,7 +59,7 @@ void jpeg_message(j_common_ptr info, int level) {
   if (level < 0 && (info->err->msg_code == JWRN_JPEG_EOF || info->err->msg_code == JWRN_HIT_MARKER)) jpeg_fail(info);
 }
 
-// A few bytes are a scan over all of a picture: honest files have about ten.
+// A few bytes are a scan over all of an image: honest files have about ten.
 void jpeg_progress(j_common_ptr info) {
   constexpr int kMaxScans = 200;
   if (info->is_decompressor && reinterpret_cast<j_decompress_ptr>(info)->input_scan_number > kMaxScans)
@@ -89,7 +89,7 @@ bool decode_jpeg(Target &target) {
   jpeg_start_decompress(&info);
   target.reserve(info.output_width, info.output_height);
   while (info.output_scanline < info.output_height) {
-    JSAMPROW row = target.picture.rgb.data() + size_t{3} * info.output_width * info.output_scanline;
+    JSAMPROW row = target.image.rgb.data() + size_t{3} * info.output_width * info.output_scanline;
     jpeg_read_scanlines(&info, &row, 1);
   }
   jpeg_finish_decompress(&info);
@@ -137,7 +137,7 @@ bool decode_png(Target &target) {
   target.reserve(width, height);
   if (png_get_rowbytes(png, info) != 3 * width) target.fail("cannot be brought to RGB");
   for (int pass = 0; pass < passes; ++pass)
-    for (size_t y = 0; y < height; ++y) png_read_row(png, target.picture.rgb.data() + 3 * width * y, nullptr);
+    for (size_t y = 0; y < height; ++y) png_read_row(png, target.image.rgb.data() + 3 * width * y, nullptr);
   png_read_end(png, nullptr);
   destroy();
   return true;
@@ -149,10 +149,10 @@ bool begins_with(const Bytes &bytes, const char *magic, size_t count) {
 
 }  // namespace
 
-Picture decode_picture(const std::string &path) {
+Image decode_image(const std::string &path) {
   const Bytes file = read_file(path);
-  Picture picture;
-  Target target(picture, file);
+  Image image;
+  Target target(image, file);
   bool done = false;
   if (begins_with(file, "\xff\xd8\xff", 3)) {
     done = decode_jpeg(target);
@@ -162,7 +162,7 @@ Picture decode_picture(const std::string &path) {
     std::snprintf(target.message, sizeof target.message, "%s", "is neither JPEG nor PNG");
   }
   if (!done) throw Failure(path + ": is not an image that can be read: " + target.message);
-  return picture;
+  return image;
 }
 
 }  // namespace tool

@@ -50,9 +50,9 @@ std::vector<Tap> taps(size_t from, size_t to) {
   return result;
 }
 
-class PictureSamples : public Samples {
+class ImageSamples : public Samples {
  public:
-  PictureSamples(const std::string &folder, const DataOptions &options, const qmodel *model)
+  ImageSamples(const std::string &folder, const DataOptions &options, const qmodel *model)
       : mean_(three_numbers("--mean", options.mean, 0)),
         std_(three_numbers("--std", options.std, 1)),
         type_(qmodel_input_dtype(model, 0)),
@@ -68,7 +68,7 @@ class PictureSamples : public Samples {
   std::vector<Tensor> read(size_t first, size_t count) const override {
     const size_t elements = 3 * width_ * height_;
     std::vector<float> values(count * elements);
-    for (size_t i = 0; i < count; ++i) fill(values.data() + i * elements, decode_picture(paths_[first + i]));
+    for (size_t i = 0; i < count; ++i) fill(values.data() + i * elements, decode_image(paths_[first + i]));
     const auto n = static_cast<int64_t>(count), h = static_cast<int64_t>(height_), w = static_cast<int64_t>(width_);
     const std::array<int64_t, 4> shape =
         nhwc_ ? std::array<int64_t, 4>{n, h, w, 3} : std::array<int64_t, 4>{n, 3, h, w};
@@ -116,11 +116,11 @@ class PictureSamples : public Samples {
     std::sort(paths_.begin(), paths_.end());
   }
 
-  void fill(float *out, const Picture &picture) const {
-    const std::vector<Tap> columns = taps(picture.width, width_), rows = taps(picture.height, height_);
+  void fill(float *out, const Image &image) const {
+    const std::vector<Tap> columns = taps(image.width, width_), rows = taps(image.height, height_);
     for (size_t y = 0; y < height_; ++y) {
-      const unsigned char *upper = picture.rgb.data() + 3 * picture.width * rows[y].low;
-      const unsigned char *lower = picture.rgb.data() + 3 * picture.width * rows[y].high;
+      const unsigned char *upper = image.rgb.data() + 3 * image.width * rows[y].low;
+      const unsigned char *lower = image.rgb.data() + 3 * image.width * rows[y].high;
       for (size_t x = 0; x < width_; ++x) {
         const Tap &tap = columns[x];
         for (size_t c = 0; c < 3; ++c) {
@@ -147,11 +147,11 @@ class PictureSamples : public Samples {
 
 }  // namespace
 
-std::unique_ptr<Samples> open_pictures(const std::string &folder, const DataOptions &options, const qmodel *model) {
+std::unique_ptr<Samples> open_images(const std::string &folder, const DataOptions &options, const qmodel *model) {
   if (qmodel_input_count(model) != 1)
     throw Failure(folder + ": a folder of images is data for one input, and the model has " +
                   std::to_string(qmodel_input_count(model)));
-  return std::make_unique<PictureSamples>(folder, options, model);
+  return std::make_unique<ImageSamples>(folder, options, model);
 }
 
 }  // namespace tool

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures as float samples.
+// Images as float samples.
 #pragma once
 
 #include <memory>
@@ -11,15 +11,15 @@
 namespace tool {
 
 /// 8-bit RGB, rows from the top.
-struct Picture {
+struct Image {
   size_t width = 0, height = 0;
   Bytes rgb;
 };
 
 /// Decodes JPEG or PNG, told apart by their first bytes.
-Picture decode_picture(const std::string &path);
+Image decode_image(const std::string &path);
 
 /// The JPEG and PNG files of a folder, sorted by name.
-std::unique_ptr<Samples> open_pictures(const std::string &folder, const DataOptions &options, const qmodel *model);
+std::unique_ptr<Samples> open_images(const std::string &folder, const DataOptions &options, const qmodel *model);
 
 }  // namespace tool

@@ -1105,7 +1105,7 @@ QTN_API qstatus qop_linear(qtensor **out, const qtensor *x, const qtensor *weigh
  * | key            | type   | default       | meaning
  * |----------------|--------|---------------|---------
  * | "strides"      | ints   | 1s            | steps of the kernel along each dimension
- * | "pads"         | ints   | 0s            | rows and columns of zeros: all begins, then all ends (of pictures top,
+ * | "pads"         | ints   | 0s            | rows and columns of zeros: all begins, then all ends (of images top,
  * |                |        |               | left, bottom, right)
  * | "dilations"    | ints   | 1s            | distances between the taps of the kernel
  * | "kernel_shape" | ints   | of the weight | sizes of the kernel
@@ -1390,7 +1390,7 @@ QTN_API qstatus qconfig_create(qconfig **out, const char *name);
  * | "replace_relu6"       | int    | recipe  | 1 makes Relu of each Clip between 0 and 6, also where it was fused into
  * |                       |        |         | the node, before anything is observed: no longer the same function, but
  * |                       |        |         | what PyTorch's networks do before they are quantized
- * | "pools_keep_grid"     | int    | recipe  | 1 leaves what AveragePool, GlobalAveragePool and the mean over a picture
+ * | "pools_keep_grid"     | int    | recipe  | 1 leaves what AveragePool, GlobalAveragePool and the mean over an image
  * |                       |        |         | make on the grid of what they read, as PyTorch does, rather than on one
  * |                       |        |         | of its own
  * | "fused_fake_quant"    | int    | 0       | 1 trains with grids as get_default_qat_qconfig of PyTorch does
@@ -2516,7 +2516,7 @@ QTN_API qstatus qtensor_from_dlpack_versioned(qtensor **out, struct DLManagedTen
  * | key            | type   | default       | meaning
  * |----------------|--------|---------------|---------
  * | "strides"      | ints   | 1s            | steps of the kernel along each dimension
- * | "pads"         | ints   | 0s            | rows and columns of zeros: all begins, then all ends (of pictures top,
+ * | "pads"         | ints   | 0s            | rows and columns of zeros: all begins, then all ends (of images top,
  * |                |        |               | left, bottom, right)
  * | "dilations"    | ints   | 1s            | distances between the taps of the kernel
  * | "kernel_shape" | ints   | of the weight | sizes of the kernel

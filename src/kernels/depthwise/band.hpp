@@ -16,7 +16,7 @@ struct Target {
   std::ptrdiff_t left;        ///< outputs from y to the end of the row: nothing beyond is written
 };
 
-/// Rows of the input, counted from the first under a band, that are inside the picture.
+/// Rows of the input, counted from the first under a band, that are inside the image.
 struct Inside {
   std::ptrdiff_t begin, end;
 };
@@ -73,7 +73,7 @@ class Band {
 
   std::ptrdiff_t row_bytes() const { return args.width * args.x_pixel; }
 
-  /// Column ix of row r of the band, in the picture or not.
+  /// Column ix of row r of the band, in the image or not.
   const std::uint8_t *pixel(std::ptrdiff_t r, std::ptrdiff_t ix) const {
     return args.x + ((top() + r) * args.width + ix) * args.x_pixel + first_;
   }

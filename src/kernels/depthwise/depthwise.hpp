@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depthwise convolution of channels-last uint8 pictures by int8 weights, one weight per (tap, channel), exact int32
+// Depthwise convolution of channels-last uint8 images by int8 weights, one weight per (tap, channel), exact int32
 // accumulation.
 #pragma once
 
@@ -24,12 +24,12 @@ struct DepthwiseWeights {
   std::size_t channels;
 };
 
-/// Some rows of outputs of one picture.
+/// Some rows of outputs of one image.
 struct DepthwiseArgs {
   DepthwiseWindow window;
   const std::uint8_t *x;  ///< pixel (r, c) at x + (r * width + c) * x_pixel; kReadSlack bytes after the last are read
   std::ptrdiff_t height, width, x_pixel;
-  std::uint8_t outside;                     ///< what taps outside the picture read: the zero point of x
+  std::uint8_t outside;                     ///< what taps outside the image read: the zero point of x
   std::ptrdiff_t first_row, rows, columns;  ///< outputs [first_row, first_row + rows) x [0, columns)
   std::size_t channels;
   const void *packed;

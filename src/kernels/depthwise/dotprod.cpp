@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sdot multiplies int8 by int8: the picture is read 128 lower.
+// sdot multiplies int8 by int8: the image is read 128 lower.
 #include "kernels/depthwise/quad.hpp"
 
 namespace qtn::kernels::depthwise_dotprod_4tap {

@@ -180,7 +180,7 @@ class Rolling {
     return half == 0 ? _mm512_unpacklo_epi8(a, b) : _mm512_unpackhi_epi8(a, b);
   }
 
-  /// The rows of the input with the columns from ix on. Those outside the picture are one pixel.
+  /// The rows of the input with the columns from ix on. Those outside the image are one pixel.
   [[gnu::noinline]] const Row *find_rows(std::ptrdiff_t ix) const {
     const __m512i columns = _mm512_add_epi64(column_numbers(), _mm512_set1_epi64(ix));
     const __mmask8 inside = _mm512_cmplt_epu64_mask(columns, _mm512_set1_epi64(band_.args.width));

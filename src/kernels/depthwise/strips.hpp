@@ -53,7 +53,7 @@ class Strips {
   static constexpr std::ptrdiff_t kVector = Layout::kVector;
   static constexpr int kPairs = V::kTaps / 2;
 
-  /// A row of pixels under a strip. One outside the picture is one pixel, over and over.
+  /// A row of pixels under a strip. One outside the image is one pixel, over and over.
   struct Row {
     const std::uint8_t *x;
     std::ptrdiff_t out, tap;  ///< bytes from output to output and from tap to tap

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depthwise convolution of channels-last float32 pictures. Each output is one chain of fused multiply-adds which begins
-// with the bias and takes the taps inside the picture row by row, so it has the same bits on every instruction set.
+// Depthwise convolution of channels-last float32 images. Each output is one chain of fused multiply-adds which begins
+// with the bias and takes the taps inside the image row by row, so it has the same bits on every instruction set.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace qtn::kernels {
 
-/// Some rows of outputs of one picture, or some of its channels.
+/// Some rows of outputs of one image, or some of its channels.
 struct DepthwiseRealArgs {
   DepthwiseWindow window;
   const float *x;                           ///< pixel (r, c) at x + (r * width + c) * x_pixel

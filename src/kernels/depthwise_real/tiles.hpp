@@ -19,7 +19,7 @@ struct TapSpan {
   std::ptrdiff_t begin, end;
 };
 
-/// The taps of output `o` inside a picture of `size` along an axis.
+/// The taps of output `o` inside an image of `size` along an axis.
 inline TapSpan taps_inside(const DepthwiseWindow &w, int axis, std::ptrdiff_t o, std::ptrdiff_t size) {
   const std::ptrdiff_t from = o * w.stride[axis] - w.pad[axis], step = w.dilation[axis];
   TapSpan taps{0, w.kernel[axis]};
@@ -47,7 +47,7 @@ class DepthwiseTiles {
 
  private:
   explicit DepthwiseTiles(const DepthwiseRealArgs &args) : a_(args) {
-    // Outputs whose windows lie inside the picture follow one another.
+    // Outputs whose windows lie inside the image follow one another.
     while (inside_begin_ < a_.columns && !is_inside(inside_begin_)) ++inside_begin_;
     inside_end_ = a_.columns;
     while (inside_end_ > inside_begin_ && !is_inside(inside_end_ - 1)) --inside_end_;

@@ -57,9 +57,9 @@ class Runs {
 template <class V>
 using PanelsOf = Panels<typename V::Element, V::kStep, V::kNr, true, V::kShift>;
 
-/// The strips of a picture or of a block of a matrix, panel by panel.
+/// The strips of an image or of a block of a matrix, panel by panel.
 template <class V, class Store>
-void run_strips(const GemmArgs &args, const Store &store, const std::uint8_t *a, const GemmPicture &x) {
+void run_strips(const GemmArgs &args, const Store &store, const std::uint8_t *a, const GemmImage &x) {
   using Weights = PanelsOf<V>;
   constexpr std::size_t kNr = V::kNr;
   static constexpr Runs<V, V::kNr, Store> wide;
@@ -99,7 +99,7 @@ template <class V, class Store>
 void run_blocks(const GemmArgs &args) {
   if (args.m == 0) return;
   const Store store(args);
-  if (args.picture) return run_strips<V>(args, store, args.a, *args.picture);
+  if (args.image) return run_strips<V>(args, store, args.a, *args.image);
   const GemmRun whole{0, 0, PanelsOf<V>::steps(args.k) * V::kStep};
   const Tiles tiles(args.m, V::kMr);
   const std::size_t in_block = V::block_tiles(args);

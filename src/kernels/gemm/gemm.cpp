@@ -5,14 +5,14 @@
 
 namespace qtn::kernels {
 
-#define QTN_GEMM_KERNEL(id, isa_level, tile_rows, panel_columns, picture_bytes, weights) \
-  namespace gemm_##id {                                                                  \
-    std::size_t packed_bytes(std::size_t n, std::size_t k);                              \
-    std::size_t scratch_bytes(std::size_t m, std::size_t k);                             \
-    void pack(void *packed, const GemmWeights &w);                                       \
-    void run_u8(const GemmArgs &args);                                                   \
-    void run_f32(const GemmArgs &args);                                                  \
-    void run_rows(const GemmArgs &args);                                                 \
+#define QTN_GEMM_KERNEL(id, isa_level, tile_rows, panel_columns, image_bytes, weights) \
+  namespace gemm_##id {                                                                \
+    std::size_t packed_bytes(std::size_t n, std::size_t k);                            \
+    std::size_t scratch_bytes(std::size_t m, std::size_t k);                           \
+    void pack(void *packed, const GemmWeights &w);                                     \
+    void run_u8(const GemmArgs &args);                                                 \
+    void run_f32(const GemmArgs &args);                                                \
+    void run_rows(const GemmArgs &args);                                               \
   }
 #include "kernels/gemm/kernels.inc"
 #undef QTN_GEMM_KERNEL
@@ -22,7 +22,7 @@ namespace {
 bool any(const GemmWeights &) { return true; }
 
 /// Whatever two elements of A two neighbours in k meet, their products add up to 16 bits: 255 * 128 < 2^15. Which
-/// neighbours are added depends on the runs of a picture, so all have to fit.
+/// neighbours are added depends on the runs of an image, so all have to fit.
 [[maybe_unused]] bool small_pairs(const GemmWeights &w) {
   for (std::size_t j = 0; j < w.n; ++j) {
     const std::int8_t *b = w.b + static_cast<std::ptrdiff_t>(j) * w.ldb;
@@ -40,12 +40,12 @@ bool any(const GemmWeights &) { return true; }
 
 std::span<const GemmKernel> gemm_kernels() {
   static constexpr GemmKernel rows[] = {
-#define QTN_GEMM_KERNEL(id, isa_level, tile_rows, panel_columns, picture_bytes, weights)                              \
-  {{#id, Isa::isa_level, tile_rows, panel_columns, picture_bytes, gemm_##id::packed_bytes, gemm_##id::scratch_bytes}, \
-   weights,                                                                                                           \
-   gemm_##id::pack,                                                                                                   \
-   gemm_##id::run_u8,                                                                                                 \
-   gemm_##id::run_f32,                                                                                                \
+#define QTN_GEMM_KERNEL(id, isa_level, tile_rows, panel_columns, image_bytes, weights)                              \
+  {{#id, Isa::isa_level, tile_rows, panel_columns, image_bytes, gemm_##id::packed_bytes, gemm_##id::scratch_bytes}, \
+   weights,                                                                                                         \
+   gemm_##id::pack,                                                                                                 \
+   gemm_##id::run_u8,                                                                                               \
+   gemm_##id::run_f32,                                                                                              \
    gemm_##id::run_rows},
 #include "kernels/gemm/kernels.inc"
 #undef QTN_GEMM_KERNEL

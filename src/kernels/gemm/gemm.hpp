@@ -23,14 +23,14 @@ struct GemmWeights {
   std::ptrdiff_t step = 1;
 };
 
-/// A part of a row of A that lies in one piece in a picture.
+/// A part of a row of A that lies in one piece in an image.
 struct GemmRun {
   std::ptrdiff_t at;      ///< bytes from the beginning of the row
   std::size_t k, length;  ///< which weights it meets: multiples of 4
 };
 
-/// Rows of A that lie evenly in a convolution's picture and consist of the same runs, the others being left out: those
-/// of a row of outputs, or of a column at the border, where some taps are outside the picture.
+/// Rows of A that lie evenly in a convolution's image and consist of the same runs, the others being left out: those
+/// of a row of outputs, or of a column at the border, where some taps are outside the image.
 struct GemmStrip {
   std::ptrdiff_t at, lda;  ///< bytes from `a` to the first row and from row to row
   std::size_t rows;
@@ -40,8 +40,8 @@ struct GemmStrip {
   std::size_t y_row, y_step;  ///< the row of Y that the first one gives, and how many further the next
 };
 
-/// A picture read where it lies.
-struct GemmPicture {
+/// An image read where it lies.
+struct GemmImage {
   const GemmStrip *strips;
   std::size_t strip_count;
   const std::int32_t *bias;  ///< at each bias_at: n rounded up to nr
@@ -57,7 +57,7 @@ struct GemmRows {
 
 /// Kernels of floats (gemm_real) take the same arguments: an element of theirs is four bytes of k, of rows and of runs.
 struct GemmArgs {
-  std::size_t m, n, k;    ///< m: rows of all strips of a picture
+  std::size_t m, n, k;    ///< m: rows of all strips of an image
   const std::uint8_t *a;  ///< row i at a + i*lda; up to kReadSlack bytes after the last row may be read
   std::ptrdiff_t lda;     ///< bytes
   const void *packed;     ///< written by pack()
@@ -67,17 +67,17 @@ struct GemmArgs {
   float lo, hi;          ///< for run_f32 and run_rows: the result is clamped to [lo, hi] (infinities: not at all)
   void *scratch;         ///< scratch_bytes(m, k) bytes, 64-byte aligned, one for each thread
   bool small = false;    ///< every |float(acc) * multiplier| is below 2^31: run_u8 may convert without clamping
-  const GemmPicture *picture = nullptr;  ///< for kernels that read pictures: what `a` is, without lda
-  const GemmRows *rows = nullptr;        ///< for run_rows, whose A is a matrix
+  const GemmImage *image = nullptr;  ///< for kernels that read images: what `a` is, without lda
+  const GemmRows *rows = nullptr;    ///< for run_rows, whose A is a matrix
 };
 
 /// How a kernel cuts a product and packs its weights.
 struct GemmForm {
   const char *name;  ///< "avx512vnni_14x32"
   Isa isa;
-  std::size_t mr;     ///< rows of a full tile: callers split m at multiples of it
-  std::size_t nr;     ///< columns of a panel: packed_bytes(j, k) is where column j begins, for multiples of nr
-  int picture_bytes;  ///< of a byte of the pictures that it reads: uint8 or uint16; 0: it reads none
+  std::size_t mr;   ///< rows of a full tile: callers split m at multiples of it
+  std::size_t nr;   ///< columns of a panel: packed_bytes(j, k) is where column j begins, for multiples of nr
+  int image_bytes;  ///< of a byte of the images that it reads: uint8 or uint16; 0: it reads none
   std::size_t (*packed_bytes)(std::size_t n, std::size_t k);
   std::size_t (*scratch_bytes)(std::size_t m, std::size_t k);  ///< for up to m rows
 };

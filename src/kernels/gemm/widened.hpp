@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exact products without VNNI: vpmaddwd over 16-bit operands, not the saturating vpmaddubsw, and no slower for it. B is
-// packed as int16; a block of A is widened once into scratch and read for every panel. Pictures come with 16 bits.
+// packed as int16; a block of A is widened once into scratch and read for every panel. Images come with 16 bits.
 #pragma once
 
 #include "kernels/gemm/blocks.hpp"

@@ -24,7 +24,7 @@ struct GemmRealPanel {
   std::size_t columns;  ///< from here to the end of the panel
 };
 
-/// Reads pictures as kernels of bytes do. It ignores range, scratch and small of GemmArgs.
+/// Reads images as kernels of bytes do. It ignores range, scratch and small of GemmArgs.
 struct GemmRealKernel : GemmForm {
   void (*pack)(void *packed, const GemmRealWeights &w);
   /// Where weights [n][k] have column `j`, for callers that fill in elements and bias themselves instead of pack().

@@ -2,7 +2,7 @@
 // Pooling of channels-last uint8 over windows given by pointers: window w of output pixel p starts at
 // windows[w] + p*pixel_step and holds `channels` bytes.
 //
-//   max:     y = max over the window (taps outside the picture are left out by the caller)
+//   max:     y = max over the window (taps outside the image are left out by the caller)
 //   average: y = requantize(sum over the window of (x - x_zero), multiplier, range), multiplier = sx/sy/count
 #pragma once
 

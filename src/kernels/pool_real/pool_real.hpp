@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools of channels-last float32 pictures.
+// Pools of channels-last float32 images.
 #pragma once
 
 #include <cstddef>

@@ -6,7 +6,7 @@
 
 namespace qtn::ops {
 
-/// A picture as blocks of `size` by `size` pixels.
+/// An image as blocks of `size` by `size` pixels.
 inline Tensor blocks_of_space(const Tensor &t, std::int64_t size) {
   const Shape &s = t.strides();
   return t.view({t.dim(0), t.dim(1), t.dim(2) / size, size, t.dim(3) / size, size},
@@ -29,7 +29,7 @@ inline bool inner_blocks(const char *op, const Attrs &attrs) {
   return mode == "CRD";
 }
 
-/// The attribute blocksize, for a picture x.
+/// The attribute blocksize, for an image x.
 inline std::int64_t block_size(const char *op, const Call &call) {
   const Shape &x = call.in(0)->shape();
   if (x.size() != 4) fail(QTN_ESHAPE, op, ": x must have 4 axes, it is ", to_string(x));

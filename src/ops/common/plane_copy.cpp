@@ -7,8 +7,8 @@ namespace qtn::ops {
 namespace {
 
 /// A window's numbers along rows and columns: those of its last two axes.
-struct Picture {
-  explicit Picture(const Window &w)
+struct Image {
+  explicit Image(const Window &w)
       : in(last_two(w.in)),
         out(last_two(w.out)),
         kernel(last_two(w.kernel)),
@@ -61,7 +61,7 @@ void PlaneCopy::run(const float *from, std::int64_t from_step, std::int64_t plan
 }
 
 Scan forward_scan(const Window &w, bool flush) {
-  const Picture p(w);
+  const Image p(w);
   Scan scan{{p.in, {}, p.stride, {}}, {{p.out, {0, 0}, {1, 1}, {}}}, p.out[0]};
   const auto shift = [&](std::size_t axis, std::int64_t k) { return k * p.dilation[axis] / p.stride[axis]; };
   const auto phase = [&](std::size_t axis, std::int64_t k) {
@@ -79,7 +79,7 @@ Scan forward_scan(const Window &w, bool flush) {
 }
 
 Scan backward_scan(const Window &w, bool flush) {
-  const Picture p(w);
+  const Image p(w);
   // In x with its padding, row v = q * stride + phase. Tap k of output o meets it where o = q - k * dilation / stride,
   // if k * dilation has the same phase.
   struct Axis {

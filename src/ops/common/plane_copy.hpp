@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the taps of a convolution over pictures lie in copies of its planes.
+// Where the taps of a convolution over images lie in copies of its planes.
 #pragma once
 
 #include "ops/common/im2col.hpp"

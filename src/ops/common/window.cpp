@@ -64,7 +64,7 @@ void place(const char *op, const Attrs &attrs, Window &w) {
       continue;
     }
     const std::int64_t room = w.in[i] + w.pad_begin[i] + w.pad_end[i] - extent;
-    // ONNX: ceil_mode lets a window begin on the picture that is larger than all of it.
+    // ONNX: ceil_mode lets a window begin on the image that is larger than all of it.
     const bool ceil = ceil_mode && !valid;
     if ((ceil ? room <= -w.stride[i] : room < 0) || w.in[i] == 0)
       fail(QTN_ESHAPE, op, ": kernel ", w.kernel[i], " with dilation ", w.dilation[i], " does not fit an input of ",

@@ -9,7 +9,7 @@ namespace {
 constexpr AttrSpec kAttrs[] = {{"dilations", AttrSpec::kInts}, {"pads", AttrSpec::kInts}, {"strides", AttrSpec::kInts}};
 constexpr const char *kName = "Col2Im";
 
-/// Blocks of a picture, of which each column of x is one.
+/// Blocks of an image, of which each column of x is one.
 struct Blocks {
   explicit Blocks(const Call &call) {
     const std::vector<std::int64_t> sizes = constant_ints(kName, "image_shape", *call.in(1)),
@@ -23,17 +23,17 @@ struct Blocks {
     };
     if (rank < 1 || rank + 2 > kMaxRank || blocks.size() != rank)
       fail(QTN_EINVAL, kName, ": image_shape has ", rank, " values, block_shape ", blocks.size());
-    if (2 * rank > kMaxRank) fail(QTN_EUNSUPPORTED, kName, ": pictures of ", rank, " axes");
+    if (2 * rank > kMaxRank) fail(QTN_EUNSUPPORTED, kName, ": images of ", rank, " axes");
     image = Shape(sizes), block = Shape(blocks);
     stride = list("strides", rank, 1), dilation = list("dilations", rank, 1), pads = list("pads", 2 * rank, 0);
     constexpr std::int64_t kLimit = std::int64_t{1} << 31;
     for (std::size_t i = 0; i < rank; ++i) {
       for (const std::int64_t v : {image[i], block[i], stride[i], dilation[i], pads[i] + 1, pads[i + rank] + 1})
         if (v < 1 || v > kLimit)
-          fail(QTN_EINVAL, kName, ": axis ", i, " of the picture is ", image[i], ", block ", block[i], ", stride ",
+          fail(QTN_EINVAL, kName, ": axis ", i, " of the image is ", image[i], ", block ", block[i], ", stride ",
                stride[i], ", dilation ", dilation[i], ", pads ", pads[i], " and ", pads[i + rank]);
       const std::int64_t room = image[i] + pads[i] + pads[i + rank] - dilation[i] * (block[i] - 1) - 1;
-      if (room < 0) fail(QTN_ESHAPE, kName, ": a block of ", block[i], " does not fit a picture of ", image[i]);
+      if (room < 0) fail(QTN_ESHAPE, kName, ": a block of ", block[i], " does not fit an image of ", image[i]);
       places.push_back(room / stride[i] + 1);
     }
   }

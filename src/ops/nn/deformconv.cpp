@@ -20,7 +20,7 @@ Types infer(const Call &call) {
   require_real(kName, "x", &x);
   for (std::size_t i = 1; i < call.inputs.size(); ++i)
     if (call.in(i)) require_same_dtype(kName, x, *call.in(i));
-  if (x.rank() != 4) fail(QTN_EUNSUPPORTED, kName, ": x is ", to_string(x.shape()), ", only pictures are supported");
+  if (x.rank() != 4) fail(QTN_EUNSUPPORTED, kName, ": x is ", to_string(x.shape()), ", only images are supported");
   const Window window = conv_window(call.attrs, x.shape(), w.shape());
   const std::int64_t group = call.attrs.get_int("group", 1), parts = call.attrs.get_int("offset_group", 1);
   if (group < 1 || w.dim(0) % group != 0 || x.dim(1) % group != 0 || w.dim(1) != x.dim(1) / group || parts < 1 ||

@@ -41,7 +41,7 @@ struct Windows final : Prepared {
           offsets.push_back((k0 * w.dilation[0] * w.in[1] + k1 * w.dilation[1]) * w.in[2] + k2 * w.dilation[2]);
   }
 
-  /// Padding may make windows far larger than the picture.
+  /// Padding may make windows far larger than the image.
   bool small() const { return w.kernel[0] <= 16 && w.kernel[1] <= 16 && w.kernel[2] <= 16; }
 
   /// Where the first tap of a window is in a contiguous plane, or would be.

@@ -72,7 +72,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
   call.in(0)->dtype() == QTN_FLOAT64 ? pool<double>(call, outputs[0]) : pool<float>(call, outputs[0]);
 }
 
-/// A place may be as large as the picture.
+/// A place may be as large as the image.
 double work(const Call &call) {
   const Shape &x = call.in(0)->shape();
   return static_cast<double>(element_count(x, 2, x.size()));

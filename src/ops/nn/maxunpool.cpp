@@ -9,7 +9,7 @@ constexpr AttrSpec kAttrs[] = {
     {"kernel_shape", AttrSpec::kInts}, {"pads", AttrSpec::kInts}, {"strides", AttrSpec::kInts}};
 constexpr const char *kName = "MaxUnpool";
 
-/// The picture that was pooled, as the attributes say: indices count in it.
+/// The image that was pooled, as the attributes say: indices count in it.
 Shape pooled_shape(const Call &call) {
   const Tensor &x = *call.in(0);
   if (x.rank() < 3) fail(QTN_ESHAPE, kName, ": x ", to_string(x.shape()), " has no spatial axes");

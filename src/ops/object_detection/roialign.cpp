@@ -44,7 +44,7 @@ Types infer(const Call &call) {
   return {{x.dtype(), {rois.dim(0), x.dim(1), height, width}}};
 }
 
-/// Two neighbours and their weights; both 0 outside of the picture.
+/// Two neighbours and their weights; both 0 outside of the image.
 struct Tap {
   std::int64_t low, high;
   double low_weight, high_weight;

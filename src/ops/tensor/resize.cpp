@@ -198,7 +198,7 @@ struct Axis {
 Axis weighted_axis(const Attrs &attrs, std::size_t index, const Line &line) {
   const bool cubic = attrs.get_string("mode", "") == "cubic", excludes = attrs.get_int("exclude_outside", 0) != 0;
   const double a = attrs.get_float("cubic_coeff_a", -0.75);
-  // To make a picture smaller without aliasing, weights reach as far as pixels of the result are wide.
+  // To make an image smaller without aliasing, weights reach as far as pixels of the result are wide.
   const bool widens = attrs.get_int("antialias", 0) != 0 && line.scale < 1;
   const double narrow = widens ? line.scale : 1;
   const auto first = static_cast<std::int64_t>(std::floor((cubic ? -2 : -1) / narrow)) + 1;

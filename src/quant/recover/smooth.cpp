@@ -63,7 +63,7 @@ std::optional<Layer> product_of_features(const Graph &g, const Node &node) {
 }
 
 /// By value: whether floats are at hand at no cost that counts. They are what a node makes in float, or products of
-/// features, or follow from such values element by element. Pictures of convolutions stay integers.
+/// features, or follow from such values element by element. Images of convolutions stay integers.
 std::vector<bool> may_be_floats(const Graph &g, const Placement &placement) {
   std::vector<bool> may(g.values.size(), false);
   for (std::size_t n = 0; n < g.nodes.size(); ++n) {

@@ -8,7 +8,7 @@
 
 namespace qtn::quant {
 
-/// Puts a multiplication in front of the MatMul and Gemm that read such features, wherever no picture of a convolution
+/// Puts a multiplication in front of the MatMul and Gemm that read such features, wherever no image of a convolution
 /// would have to be floats for it. The factors are max|x|^a / max|w|^(1 - a), where max|x| is at least four times the
 /// root mean square of the feature, each a being the one of which the least noise is expected:
 ///

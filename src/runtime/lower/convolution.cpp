@@ -30,10 +30,10 @@ void add_real_convolution(Lowering &l, SlotId x, SlotId y, const ops::Window &wi
 /// Channels of a convolution to where the outputs of a phase belong.
 void interleave(Lowering &l, SlotId part, std::ptrdiff_t channel, const Phase &all, SlotId y, const Phase &phase,
                 const ops::Window &window) {
-  View from{picture_shape(l.form(y).shape, l.form(y).shape[1], phase.count), l.form(part).strides, channel};
+  View from{image_shape(l.form(y).shape, l.form(y).shape[1], phase.count), l.form(part).strides, channel};
   View to{from.shape, l.form(y).strides, 0};
-  const Shape steps = picture_shape(from.shape, 1, window.stride), first = picture_shape(from.shape, 0, phase.at),
-              skipped = picture_shape(from.shape, 0, all.skipped);
+  const Shape steps = image_shape(from.shape, 1, window.stride), first = image_shape(from.shape, 0, phase.at),
+              skipped = image_shape(from.shape, 0, all.skipped);
   for (std::size_t axis = 2; axis < from.shape.size(); ++axis) {
     from.offset += skipped[axis] * from.strides[axis];
     to.offset += first[axis] * to.strides[axis];
@@ -45,8 +45,7 @@ void interleave(Lowering &l, SlotId part, std::ptrdiff_t channel, const Phase &a
 /// A convolution for each phase of the outputs, whose results are interleaved.
 bool lower_transposed(Lowering &l) {
   const ValueId x = l.input(0), y = l.output();
-  const ops::Window window =
-      over_pictures(ops::transposed_window(l.node().attrs, l.shape_of(x), l.shape_of(l.input(1))));
+  const ops::Window window = over_images(ops::transposed_window(l.node().attrs, l.shape_of(x), l.shape_of(l.input(1))));
   const auto phases = phases_of(window);
   if (!phases) return false;
   const QuantizerPtr qx = canonical(l.g.value(x).quantizer);
@@ -71,13 +70,13 @@ bool lower_transposed(Lowering &l) {
   for (const Product &p : products)
     if (!p.weights.sums_fit || !is_ordinary(p.all.window)) return false;
 
-  const SlotId xs = l.picture(l.integer(x));
+  const SlotId xs = l.image(l.integer(x));
   const SlotId ys = qy ? l.integer_output(y, shape, strides) : l.real_slot(shape, strides);
   const QuantizedRange out = qy ? l.range(qy) : QuantizedRange{};
   for (const Product &p : products) {
     const bool whole = phases->size() == 1 && p.all.window.out == p.all.count;
     const std::int64_t channels = shape[1] * static_cast<std::int64_t>(p.phases.size());
-    const Shape made = picture_shape(shape, channels, p.all.window.out);
+    const Shape made = image_shape(shape, channels, p.all.window.out);
     const SlotId to = whole ? ys : l.add_slot({l.form(ys).dtype, made, channels_last_strides(made), qy});
     add_convolution(l, xs, to, p.all.window, p.weights, out, l.pack_cache(p.part, 2 * residues));
     for (std::size_t i = 0; i < p.phases.size() && !whole; ++i)
@@ -95,9 +94,9 @@ bool lower_convolution(Lowering &l) {
   const QuantizerPtr qx = canonical(l.g.value(x).quantizer);
   const QuantizerPtr qy = l.is_8bit(y) ? canonical(l.g.value(y).quantizer) : nullptr;
   const LinearWeights w = linear_weights(l.g, l.node(), *qx, qy.get());
-  const ops::Window window = over_pictures(ops::conv_window(l.node().attrs, l.shape_of(x), l.shape_of(l.input(1))));
+  const ops::Window window = over_images(ops::conv_window(l.node().attrs, l.shape_of(x), l.shape_of(l.input(1))));
   if (!w.sums_fit || !is_ordinary(window)) return false;
-  const SlotId xs = l.picture(l.integer(x));
+  const SlotId xs = l.image(l.integer(x));
   const Shape strides = channels_last_strides(l.shape_of(y));
   const SlotId ys = qy ? l.integer_output(y, l.shape_of(y), strides) : l.real_slot(l.shape_of(y), strides);
   add_convolution(l, xs, ys, window, w, qy ? l.range(qy) : QuantizedRange{}, l.pack_cache());
@@ -111,7 +110,7 @@ bool lower_real_convolution(Lowering &l) {
   const bool biased = l.input(2) != kNoValue;
   const Tensor weight = l.real_constant(l.input(1)), bias = l.real_constant(l.input(2));
   if (x.size() < 3 || x.size() > 5 || !weight.has_data() || (biased && !bias.has_data())) return false;
-  const ops::Window window = over_pictures(ops::conv_window(l.node().attrs, x, weight.shape()));
+  const ops::Window window = over_images(ops::conv_window(l.node().attrs, x, weight.shape()));
   if (!is_ordinary(window) || element_count(x) == 0 || weight.count() == 0) return false;
   RealWeights w;
   w.groups = static_cast<std::size_t>(l.node().attrs.get_int("group", 1));
@@ -122,7 +121,7 @@ bool lower_real_convolution(Lowering &l) {
   w.weight = weight;
   w.bias = bias;
   const SlotId from =
-      as_picture(x, l.form(l.any_real(l.input(0))).strides) ? l.any_real(l.input(0)) : l.real_picture(l.input(0));
+      as_image(x, l.form(l.any_real(l.input(0))).strides) ? l.any_real(l.input(0)) : l.real_image(l.input(0));
   const SlotId y = l.real_slot(shape, channels_last_strides(shape));
   add_real_convolution(l, from, y, window, w, l.pack_cache());
   l.set_real(l.output(), y);
@@ -136,7 +135,7 @@ bool lower_real_transposed(Lowering &l) {
   const Tensor weight = l.real_constant(l.input(1)), bias = l.real_constant(l.input(2));
   if (x.size() < 3 || x.size() > 5 || !weight.has_data() || (biased && !bias.has_data())) return false;
   if (element_count(x) == 0 || weight.count() == 0) return false;
-  const ops::Window window = over_pictures(ops::transposed_window(l.node().attrs, x, weight.shape()));
+  const ops::Window window = over_images(ops::transposed_window(l.node().attrs, x, weight.shape()));
   const std::int64_t groups = l.node().attrs.get_int("group", 1);
   const auto phases = phases_of(window);
   if (!phases) return false;
@@ -149,10 +148,10 @@ bool lower_real_transposed(Lowering &l) {
   for (const auto &[some, all] : products)
     if (!is_ordinary(all.window)) return false;
 
-  const SlotId from = l.real_picture(l.input(0)), y = l.real_slot(shape, channels_last_strides(shape));
+  const SlotId from = l.real_image(l.input(0)), y = l.real_slot(shape, channels_last_strides(shape));
   for (const auto &[some, all] : products) {
     const bool whole = phases->size() == 1 && all.window.out == all.count;
-    const Shape made = picture_shape(shape, shape[1] * static_cast<std::int64_t>(some.size()), all.window.out);
+    const Shape made = image_shape(shape, shape[1] * static_cast<std::int64_t>(some.size()), all.window.out);
     const SlotId to = whole ? y : l.real_slot(made, channels_last_strides(made));
     const std::size_t part = some.size() > 1 ? residues + some[0].residue : all.residue;
     add_real_convolution(l, from, to, all.window, real_phase_weights(weight, bias, groups, some, all),

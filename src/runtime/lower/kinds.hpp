@@ -37,7 +37,7 @@ bool lower_real_normalization(Lowering &l);
 bool lower_real_add(Lowering &l);
 bool lower_real_bias(Lowering &l);
 bool lower_real_concat(Lowering &l);
-bool lower_on_pictures(Lowering &l);
+bool lower_on_images(Lowering &l);
 
 /// All of a formula, of which the node under way is the last product.
 void lower_attention(Lowering &l, const AttentionFormula &formula);

@@ -61,13 +61,13 @@ Lowering::Lowering(const graph::Graph &graph, std::span<const ops::TensorType> i
       real_(g.values.size(), kNoSlot),
       integer_(g.values.size(), kNoSlot),
       contiguous_real_(g.values.size(), kNoSlot),
-      real_picture_(g.values.size(), kNoSlot),
+      real_image_(g.values.size(), kNoSlot),
       readers_(g.values.size(), 0),
-      read_as_picture_(g.values.size(), false) {
+      read_as_image_(g.values.size(), false) {
   for (const Node &node : g.nodes) {
     for (const ValueId v : node.inputs)
       if (v != kNoValue) ++readers_[at(v)];
-    if (walks_windows(node) && node.inputs[0] != kNoValue) read_as_picture_[at(node.inputs[0])] = true;
+    if (walks_windows(node) && node.inputs[0] != kNoValue) read_as_image_[at(node.inputs[0])] = true;
   }
   for (const ValueId v : g.outputs) ++readers_[at(v)];
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -212,11 +212,11 @@ void Lowering::set_real(ValueId v, SlotId computed) {
   if (!q) {
     real_[at(v)] = computed;
   } else if (graph::is_8bit_activation(q)) {
-    // Pictures look like sequences, whose last axis is that of channels: what reads them tells.
+    // Images look like sequences, whose last axis is that of channels: what reads them tells.
     const Shape &shape = shape_of(v);
-    const bool picture = read_as_picture_[at(v)] && shape.size() >= 3 && shape.size() <= 5;
+    const bool image = read_as_image_[at(v)] && shape.size() >= 3 && shape.size() <= 5;
     const SlotId lying = is_gapless(form(computed)) ? computed : contiguous(computed);
-    const Shape strides = picture ? channels_last_strides(shape) : form(lying).strides;
+    const Shape strides = image ? channels_last_strides(shape) : form(lying).strides;
     const SlotId from = same_layout(shape, form(lying).strides, strides) ? lying : contiguous(lying);
     integer_[at(v)] = converted(from, {QTN_UINT8, shape, strides, canonical(q)}, make_quantize);
   } else {
@@ -245,11 +245,11 @@ SlotId Lowering::any_real(ValueId v) {
   return s = converted(q, {QTN_FLOAT32, shape_of(v), form(q).strides, nullptr}, make_dequantize);
 }
 
-SlotId Lowering::real_picture(ValueId v) {
-  SlotId &s = real_picture_[at(v)];
+SlotId Lowering::real_image(ValueId v) {
+  SlotId &s = real_image_[at(v)];
   if (s != kNoSlot) return s;
   const SlotId any = any_real(v);
-  return s = is_dense_picture(any) ? any : copied(any, channels_last_strides(shape_of(v)));
+  return s = is_dense_image(any) ? any : copied(any, channels_last_strides(shape_of(v)));
 }
 
 SlotId Lowering::side_by_side(ValueId v) {
@@ -263,13 +263,13 @@ SlotId Lowering::integer(ValueId v) {
   return s;
 }
 
-bool Lowering::is_dense_picture(SlotId s) const {
-  const auto picture = as_picture(form(s).shape, form(s).strides);
-  return picture && picture->pixel == picture->c;
+bool Lowering::is_dense_image(SlotId s) const {
+  const auto image = as_image(form(s).shape, form(s).strides);
+  return image && image->pixel == image->c;
 }
 
 SlotId Lowering::dense(SlotId s) {
-  return is_contiguous(form(s)) || is_dense_picture(s) ? s : copied(s, integer_strides(form(s).shape));
+  return is_contiguous(form(s)) || is_dense_image(s) ? s : copied(s, integer_strides(form(s).shape));
 }
 
 SlotId Lowering::contiguous(SlotId s) {
@@ -277,9 +277,9 @@ SlotId Lowering::contiguous(SlotId s) {
   return is_contiguous(f) ? s : copied(s, contiguous_strides(f.shape));
 }
 
-SlotId Lowering::picture(SlotId s) {
+SlotId Lowering::image(SlotId s) {
   const SlotForm &f = form(s);
-  return as_picture(f.shape, f.strides) ? s : copied(s, channels_last_strides(f.shape));
+  return as_image(f.shape, f.strides) ? s : copied(s, channels_last_strides(f.shape));
 }
 
 SlotId Lowering::plain_slot(qdtype dtype, const Shape &shape) {
@@ -314,7 +314,7 @@ Step *Lowering::open_step(ValueId v, SlotId s) const {
   if (readers_[at(v)] != 1) return nullptr;
   const bool rows = form(s).dtype == QTN_FLOAT32 && is_contiguous(form(s));
   const std::ptrdiff_t i = producer(s);
-  if (i < 0 || !(form(s).dtype == QTN_UINT8 || form(s).dtype == QTN_FLOAT32) || !(rows || is_dense_picture(s)))
+  if (i < 0 || !(form(s).dtype == QTN_UINT8 || form(s).dtype == QTN_FLOAT32) || !(rows || is_dense_image(s)))
     return nullptr;
   Step *step = plan_.steps[static_cast<std::size_t>(i)].get();
   if (step->writes[0] != s) return nullptr;

@@ -62,8 +62,8 @@ class Lowering {
   SlotId real(graph::ValueId v);
   /// The same under any strides: as they were computed.
   SlotId any_real(graph::ValueId v);
-  /// The same as a picture without gaps.
-  SlotId real_picture(graph::ValueId v);
+  /// The same as an image without gaps.
+  SlotId real_image(graph::ValueId v);
   /// As it was computed where the elements of its rows lie side by side.
   SlotId side_by_side(graph::ValueId v);
   /// 8-bit integers under any strides.
@@ -84,12 +84,12 @@ class Lowering {
   SlotId integer_output(graph::ValueId v, const Shape &shape, const Shape &strides);
   /// Lets a slot be a place in y, which the step that fills it then writes.
   void place_in(SlotId s, SlotId y, const View &place);
-  /// The same elements without gaps: a dense picture, or contiguous.
+  /// The same elements without gaps: a dense image, or contiguous.
   SlotId dense(SlotId s);
   SlotId contiguous(SlotId s);
-  SlotId picture(SlotId s);
+  SlotId image(SlotId s);
   SlotId copied(SlotId from, const Shape &strides);
-  bool is_dense_picture(SlotId s) const;
+  bool is_dense_image(SlotId s) const;
   /// Whether every run binds it to other memory.
   bool is_graph_input(SlotId s) const;
 
@@ -97,7 +97,7 @@ class Lowering {
   void add_step(StepPtr step);
   /// Index of the step that fills a slot; -1 for inputs and constants.
   std::ptrdiff_t producer(SlotId s) const;
-  /// The step that computes value v as a dense picture in slot s, or contiguous rows of floats, if only this node reads
+  /// The step that computes value v as a dense image in slot s, or contiguous rows of floats, if only this node reads
   /// it: it may be made to compute more, or elsewhere.
   Step *open_step(graph::ValueId v, SlotId s) const;
 
@@ -116,10 +116,10 @@ class Lowering {
   Weights &weights_;
   graph::Inferred known_;
   Plan plan_;
-  std::vector<SlotId> real_, integer_;                  // by value
-  std::vector<SlotId> contiguous_real_, real_picture_;  // copies of real_ where it lies otherwise
-  std::vector<std::size_t> readers_;                    // of a value
-  std::vector<bool> read_as_picture_;                   // by value
+  std::vector<SlotId> real_, integer_;                // by value
+  std::vector<SlotId> contiguous_real_, real_image_;  // copies of real_ where it lies otherwise
+  std::vector<std::size_t> readers_;                  // of a value
+  std::vector<bool> read_as_image_;                   // by value
   const graph::Node *node_ = nullptr;
   std::size_t node_index_ = 0;
   bool integers_ = false;  // inputs on a grid come as its integers

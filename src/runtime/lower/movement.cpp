@@ -13,7 +13,7 @@ using graph::ValueId;
 
 namespace {
 
-/// The node's pictures side by side along their channels in y, part_of(value) in that order: the steps that compute
+/// The node's images side by side along their channels in y, part_of(value) in that order: the steps that compute
 /// them write into y where this node alone reads them; others are copied.
 void join_channels(Lowering &l, SlotId y, const std::function<SlotId(ValueId)> &part_of) {
   std::ptrdiff_t channel = 0;
@@ -22,8 +22,8 @@ void join_channels(Lowering &l, SlotId y, const std::function<SlotId(ValueId)> &
     const View place{l.shape_of(v), l.form(y).strides, channel};
     channel += l.shape_of(v)[1];
     if (element_count(l.shape_of(v)) == 0) continue;
-    Step *step = l.is_dense_picture(part) ? l.open_step(v, part) : nullptr;
-    if (step && step->spread_output(as_picture(l.form(y).shape, l.form(y).strides)->pixel)) {
+    Step *step = l.is_dense_image(part) ? l.open_step(v, part) : nullptr;
+    if (step && step->spread_output(as_image(l.form(y).shape, l.form(y).strides)->pixel)) {
       l.place_in(part, y, place);
     } else {
       l.add_step(make_copy(l.edge(part), l.edge(l.add_view(y, place))));
@@ -105,14 +105,14 @@ bool lower_real_view(Lowering &l) {
   return true;
 }
 
-/// Where an operand lies as a picture already; otherwise planes are copied as well one after the other.
+/// Where an operand lies as an image already; otherwise planes are copied as well one after the other.
 bool lower_real_concat(Lowering &l) {
   if (l.node().op != &ops::kConcat || l.node().clamp) return false;
   const Shape &shape = l.shape_of(l.output());
   if (shape.size() < 3 || shape.size() > 5) return false;
   if (normalize_axis(l.node().attrs.get_int("axis", 0), shape.size(), "Concat") != 1) return false;
   if (std::none_of(l.node().inputs.begin(), l.node().inputs.end(), [&](ValueId v) {
-        return !is_contiguous(l.form(l.any_real(v))) && as_picture(l.shape_of(v), l.form(l.any_real(v)).strides);
+        return !is_contiguous(l.form(l.any_real(v))) && as_image(l.shape_of(v), l.form(l.any_real(v)).strides);
       }))
     return false;
   const SlotId y = l.real_slot(shape, channels_last_strides(shape));

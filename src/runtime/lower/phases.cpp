@@ -69,7 +69,7 @@ void read_nothing(Phase &phase) {
 }
 
 /// Products of single pixels go over all of x at once.
-void widen_to_picture(ops::Window &w) {
+void widen_to_image(ops::Window &w) {
   const Dims ones{1, 1, 1}, zeros{0, 0, 0};
   if (w.kernel != ones || w.pad_begin != zeros) return;
   for (std::size_t axis = 0; axis < 3; ++axis)
@@ -99,7 +99,7 @@ std::optional<std::vector<Phase>> phases_of(const ops::Window &transposed) {
     const bool reads =
         std::none_of(phase.taps.begin(), phase.taps.end(), [](const auto &taps) { return taps.empty(); });
     if (!reads) read_nothing(phase);
-    widen_to_picture(w);
+    widen_to_image(w);
     settle_pads(w);
     phases.push_back(std::move(phase));
   }
@@ -136,7 +136,7 @@ Phase joined(std::span<const Phase> phases) {
     all.window.dilation[axis] = 1;
     read_from(all, axis, first);
   }
-  widen_to_picture(all.window);
+  widen_to_image(all.window);
   settle_pads(all.window);
   return all;
 }

@@ -9,7 +9,7 @@
 
 namespace qtn::runtime {
 
-/// Every stride-th output along each axis, in the order of a window over pictures.
+/// Every stride-th output along each axis, in the order of a window over images.
 struct Phase {
   ops::Window window;                             ///< over x, of stride 1
   ops::Window::Dims skipped;                      ///< outputs of the window before the first that counts
@@ -19,7 +19,7 @@ struct Phase {
   std::size_t residue;                            ///< phases of one node with the same number have the same taps
 };
 
-/// The phases of the window over pictures of a ConvTranspose, from y to x. nullopt where there are more than are worth
+/// The phases of the window over images of a ConvTranspose, from y to x. nullopt where there are more than are worth
 /// a step.
 std::optional<std::vector<Phase>> phases_of(const ops::Window &transposed);
 

@@ -36,10 +36,10 @@ Shape binary_strides(Lowering &l, SlotId a, SlotId b) {
   return integer_strides(shape);
 }
 
-/// A dense picture of this shape as the contiguous tensor that it is in memory.
-SlotId channels_as_last_axis(Lowering &l, SlotId picture, Shape shape) {
+/// A dense image of this shape as the contiguous tensor that it is in memory.
+SlotId channels_as_last_axis(Lowering &l, SlotId image, Shape shape) {
   std::rotate(shape.begin() + 1, shape.begin() + 2, shape.end());
-  return l.add_view(picture, {shape, contiguous_strides(shape), 0});
+  return l.add_view(image, {shape, contiguous_strides(shape), 0});
 }
 
 /// Value v broadcast to `rank` axes, seen with its channels as the last one.
@@ -47,7 +47,7 @@ SlotId channels_last(Lowering &l, ValueId v, std::size_t rank) {
   Shape shape = l.shape_of(v);
   SlotId s = l.any_real(v);
   if (shape.size() == rank) {
-    if (!same_layout(shape, l.form(s).strides, channels_last_strides(shape))) s = l.real_picture(v);
+    if (!same_layout(shape, l.form(s).strides, channels_last_strides(shape))) s = l.real_image(v);
   } else {
     s = l.real(v);
     while (shape.size() < rank) shape.insert(0, 1);
@@ -132,7 +132,7 @@ bool lower_real_bias(Lowering &l) {
         l.shape_of(l.input(i)) != shape)
       continue;
     const SlotId rows = l.any_real(l.input(i));
-    if (!is_contiguous(l.form(rows)) || l.is_dense_picture(rows)) continue;
+    if (!is_contiguous(l.form(rows)) || l.is_dense_image(rows)) continue;
     auto *step = dynamic_cast<TailedStep *>(l.open_step(l.input(i), rows));
     if (!step) continue;
     const SlotId y = l.real_slot(shape, l.form(rows).strides);
@@ -143,20 +143,20 @@ bool lower_real_bias(Lowering &l) {
   return false;
 }
 
-/// Element by element over pictures, as they lie: the operator sees the channels as the last axis.
-bool lower_on_pictures(Lowering &l) {
+/// Element by element over images, as they lie: the operator sees the channels as the last axis.
+bool lower_on_images(Lowering &l) {
   if (!l.node().op->elementwise || l.node().outputs.size() != 1) return false;
   const Shape &shape = l.shape_of(l.output());
   const std::size_t rank = shape.size();
   if (rank < 3 || rank > 5) return false;
-  bool picture = false;
+  bool image = false;
   for (const ValueId v : l.node().inputs) {
     if (v == kNoValue) continue;
     if (l.is_graph_input(l.any_real(v))) return false;
     const SlotId s = l.any_real(v);
-    picture = picture || (l.shape_of(v) == shape && l.is_dense_picture(s) && !is_contiguous(l.form(s)));
+    image = image || (l.shape_of(v) == shape && l.is_dense_image(s) && !is_contiguous(l.form(s)));
   }
-  if (!picture) return false;
+  if (!image) return false;
   OperandRefs refs;
   for (const ValueId v : l.node().inputs) refs.inputs.push_back(v == kNoValue ? kNoSlot : channels_last(l, v, rank));
   const SlotId y = l.real_slot(shape, channels_last_strides(shape));

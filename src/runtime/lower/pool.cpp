@@ -12,8 +12,8 @@ using graph::ValueId;
 
 namespace {
 
-/// ReduceMean over all spatial axes of a picture and no other.
-bool reduces_pictures(Lowering &l) {
+/// ReduceMean over all spatial axes of an image and no other.
+bool reduces_images(Lowering &l) {
   const Shape &x = l.shape_of(l.input(0));
   if (l.input(1) == kNoValue || !l.constant_of(l.input(1)).has_data()) return false;
   std::vector<bool> reduced(x.size(), false);
@@ -35,9 +35,9 @@ bool pools_in_int32(const ops::Window &window) {
 bool add_pool(Lowering &l, const ops::Window &window, Pooling pooling) {
   const ValueId v = l.output();
   if (!is_ordinary(window) || !pools_in_int32(window)) return false;
-  const SlotId x = l.picture(l.integer(l.input(0)));
-  // ReduceMean may drop the axes that its pooled picture keeps with length 1.
-  const Shape shape = picture_shape(l.shape_of(l.input(0)), l.shape_of(l.input(0))[1], window.out);
+  const SlotId x = l.image(l.integer(l.input(0)));
+  // ReduceMean may drop the axes that its pooled image keeps with length 1.
+  const Shape shape = image_shape(l.shape_of(l.input(0)), l.shape_of(l.input(0))[1], window.out);
   const SlotId y = l.integer_output(v, shape, channels_last_strides(shape));
   l.add_step(make_pool(l.edge(x), l.edge(y), window, pooling, l.node().attrs.get_int("count_include_pad", 0) != 0,
                        l.range(l.form(y).quantizer), l.isa));
@@ -51,11 +51,11 @@ bool lower_pool(Lowering &l) {
   const std::string_view op = l.node().op->name;
   const Shape &x = l.shape_of(l.input(0));
   if (x.size() < 3 || x.size() > 5) return false;
-  if (op == "MaxPool") return add_pool(l, over_pictures(ops::pool_window("MaxPool", l.node().attrs, x)), Pooling::max);
+  if (op == "MaxPool") return add_pool(l, over_images(ops::pool_window("MaxPool", l.node().attrs, x)), Pooling::max);
   if (op == "AveragePool")
-    return add_pool(l, over_pictures(ops::pool_window("AveragePool", l.node().attrs, x)), Pooling::average);
-  if (op == "GlobalAveragePool" || (op == "ReduceMean" && reduces_pictures(l)))
-    return add_pool(l, whole_picture(x), Pooling::average);
+    return add_pool(l, over_images(ops::pool_window("AveragePool", l.node().attrs, x)), Pooling::average);
+  if (op == "GlobalAveragePool" || (op == "ReduceMean" && reduces_images(l)))
+    return add_pool(l, whole_image(x), Pooling::average);
   return false;
 }
 
@@ -63,14 +63,14 @@ bool lower_real_pool(Lowering &l) {
   const std::string_view op = l.node().op->name;
   const Shape &x = l.shape_of(l.input(0));
   const bool max = op == "MaxPool" && l.node().outputs.size() == 1;
-  const bool global = op == "GlobalAveragePool" || (op == "ReduceMean" && x.size() >= 3 && reduces_pictures(l));
+  const bool global = op == "GlobalAveragePool" || (op == "ReduceMean" && x.size() >= 3 && reduces_images(l));
   if (!max && !global && op != "AveragePool") return false;
   // Planes by planes, as the operator does it, are as good where they lie so.
-  if (x.size() < 3 || x.size() > 5 || l.node().clamp || !l.is_dense_picture(l.any_real(l.input(0)))) return false;
-  const ops::Window window = global ? whole_picture(x) : over_pictures(ops::pool_window(op.data(), l.node().attrs, x));
+  if (x.size() < 3 || x.size() > 5 || l.node().clamp || !l.is_dense_image(l.any_real(l.input(0)))) return false;
+  const ops::Window window = global ? whole_image(x) : over_images(ops::pool_window(op.data(), l.node().attrs, x));
   if (!is_ordinary(window)) return false;
-  // ReduceMean may drop the axes that its pooled picture keeps with length 1.
-  const Shape shape = picture_shape(x, x[1], window.out);
+  // ReduceMean may drop the axes that its pooled image keeps with length 1.
+  const Shape shape = image_shape(x, x[1], window.out);
   SlotId y = l.real_slot(shape, channels_last_strides(shape));
   l.add_step(make_real_pool(l.edge(l.any_real(l.input(0))), l.edge(y), window, max ? Pooling::max : Pooling::average,
                             l.node().attrs.get_int("count_include_pad", 0) != 0, l.isa));
@@ -84,7 +84,7 @@ bool lower_real_normalization(Lowering &l) {
   if (l.node().op != &ops::kBatchNormalization || l.node().outputs.size() != 1) return false;
   const SlotId x = l.any_real(l.input(0));
   if (l.node().attrs.get_int("training_mode", 0) != 0 || is_contiguous(l.form(x)) ||
-      !as_picture(l.form(x).shape, l.form(x).strides))
+      !as_image(l.form(x).shape, l.form(x).strides))
     return false;
   const RealNormalization n{l.real_constant(l.input(1)), l.real_constant(l.input(2)), l.real_constant(l.input(3)),
                             l.real_constant(l.input(4)), l.node().attrs.get_float("epsilon", 1e-5)};

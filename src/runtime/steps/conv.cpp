@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A convolution is a product over rows that come from its picture in one of three ways: a pointwise one has them there;
-// a kernel that reads pictures finds them in a copy with borders, or without copy where bytes need none; for other
+// A convolution is a product over rows that come from its image in one of three ways: a pointwise one has them there;
+// a kernel that reads images finds them in a copy with borders, or without copy where bytes need none; for other
 // kernels, and for narrow outputs, they are gathered.
 #include "base/size.hpp"
 #include "kernels/kernel.hpp"
@@ -15,7 +15,7 @@ namespace {
 // Strips of fewer rows than this leave too much of a tile empty.
 constexpr std::int64_t kNarrow = 7;
 
-// About how many rows and columns of outputs may have windows that reach out of the picture differently.
+// About how many rows and columns of outputs may have windows that reach out of the image differently.
 constexpr std::size_t kMostRuns = std::size_t{1} << 20;
 
 /// Parts of [first, first + count), in rows counted over all images, that lie in one image: body(image, row in the
@@ -74,10 +74,10 @@ class GatheredStep final : public LinearStep {
   std::size_t row_block_, pixels_;
 };
 
-class PictureStep final : public LinearStep {
+class ImageStep final : public LinearStep {
  public:
-  /// `bias` as PaddedPicture::bias gives it; empty: the packed one serves all strips.
-  PictureStep(const Product &product, const TaskGrid &grid, const PaddedPicture &padded, std::vector<std::int32_t> bias)
+  /// `bias` as PaddedImage::bias gives it; empty: the packed one serves all strips.
+  ImageStep(const Product &product, const TaskGrid &grid, const PaddedImage &padded, std::vector<std::int32_t> bias)
       : LinearStep(product, grid),
         padded_(padded),
         out_h_(static_cast<std::size_t>(padded.window().out[0])),
@@ -114,55 +114,55 @@ class PictureStep final : public LinearStep {
              bias_.empty() ? nullptr : bias_.data() + task.group * panels_ + task.column}};
   }
 
-  PaddedPicture padded_;
+  PaddedImage padded_;
   std::size_t out_h_, out_w_, most_rows_, panels_, class_step_;
   std::vector<std::int32_t> bias_;  ///< [class of strips][group][panels]
 };
 
-/// Whether reading the picture is worth its copy.
-bool reads_picture(const kernels::GemmForm &form, const ops::Window &window) {
-  if (form.picture_bytes == 0 || window.out[1] < kNarrow || !is_flat(window)) return false;
-  // Each set of taps inside the picture has its own runs and biases.
+/// Whether reading the image is worth its copy.
+bool reads_image(const kernels::GemmForm &form, const ops::Window &window) {
+  if (form.image_bytes == 0 || window.out[1] < kNarrow || !is_flat(window)) return false;
+  // Each set of taps inside the image has its own runs and biases.
   Size runs = 1;
   for (const std::size_t axis : {0, 1})
     runs = runs * window.kernel[axis] * std::min(window.out[axis], 2 * window.kernel[axis] + 1);
   if (runs.value() > kMostRuns) return false;
   // Where windows do not overlap, gathered rows are no more than the pixels that are read.
-  return form.picture_bytes == 1 || window.kernel[1] > window.stride[1];
+  return form.image_bytes == 1 || window.kernel[1] > window.stride[1];
 }
 
 /// What integers and floats do not share. `padded` is nullptr where rows are gathered, or lie there.
 struct Operands {
-  Picture x;  ///< channels and pixels in bytes
+  Image x;  ///< channels and pixels in bytes
   std::uint8_t zero_point;
-  std::function<Product(const PaddedPicture *padded)> product;
-  std::function<std::vector<std::int32_t>(const PaddedPicture &padded, std::size_t panels)> bias;
+  std::function<Product(const PaddedImage *padded)> product;
+  std::function<std::vector<std::int32_t>(const PaddedImage &padded, std::size_t panels)> bias;
 };
 
 StepPtr make_conv(const Operands &operands, const kernels::GemmForm &form, std::size_t rows, const ops::Window &window,
                   std::size_t groups, std::size_t out, std::size_t k) {
-  const Picture &x = operands.x;
+  const Image &x = operands.x;
   const auto all = [](const ops::Window::Dims &d, std::int64_t n) { return d == ops::Window::Dims{n, n, n}; };
   const bool pads = !all(window.pad_begin, 0) || !all(window.pad_end, 0);
   if (all(window.kernel, 1) && all(window.stride, 1) && !pads)
     return std::make_unique<PointwiseStep>(operands.product(nullptr), task_grid(form, rows, form.mr, k, out, k),
                                            x.pixel);
-  if (reads_picture(form, window)) {
+  if (reads_image(form, window)) {
     const auto width = static_cast<std::size_t>(window.out[1]);
-    const TaskGrid grid = task_grid(form, rows, width, PaddedPicture::bytes_of_pixel(window, x, form), out, k);
-    const PaddedPicture padded(window, x, static_cast<std::int64_t>(groups), operands.zero_point, form,
-                               grid.row_block / width);
+    const TaskGrid grid = task_grid(form, rows, width, PaddedImage::bytes_of_pixel(window, x, form), out, k);
+    const PaddedImage padded(window, x, static_cast<std::int64_t>(groups), operands.zero_point, form,
+                             grid.row_block / width);
     std::vector<std::int32_t> bias;
     if (operands.bias) bias = operands.bias(padded, round_up(out, form.nr));
-    return std::make_unique<PictureStep>(operands.product(&padded), grid, padded, std::move(bias));
+    return std::make_unique<ImageStep>(operands.product(&padded), grid, padded, std::move(bias));
   }
   const Im2Row gather{window, x, x.c / static_cast<std::int64_t>(groups), operands.zero_point};
   return std::make_unique<GatheredStep>(operands.product(nullptr), task_grid(form, rows, form.mr, k, out, k), gather);
 }
 
-std::size_t rows_of(const Picture &y) { return static_cast<std::size_t>(y.n * y.pixels()); }
+std::size_t rows_of(const Image &y) { return static_cast<std::size_t>(y.n * y.pixels()); }
 
-std::int64_t macs_of(const Picture &y, std::size_t groups, std::size_t out, std::size_t k) {
+std::int64_t macs_of(const Image &y, std::size_t groups, std::size_t out, std::size_t k) {
   return y.n * y.pixels() * static_cast<std::int64_t>(groups * out * k);
 }
 
@@ -171,17 +171,17 @@ std::int64_t macs_of(const Picture &y, std::size_t groups, std::size_t out, std:
 StepPtr make_conv(const Edge &x, const Edge &y, const ops::Window &window, const LinearWeights &w,
                   const QuantizedRange &range, const ops::Clamp &clamp, Isa isa, const PackCache &cache) {
   const kernels::GemmKernel &kernel = gemm_kernel(w, isa);
-  const Picture to = *as_picture(y.form.shape, y.form.strides);
-  const auto product = [&](const PaddedPicture *padded) {
+  const Image to = *as_image(y.form.shape, y.form.strides);
+  const auto product = [&](const PaddedImage *padded) {
     const auto ldy = static_cast<std::size_t>(to.pixel);
     if (!padded) return integer_product(x, y, ldy, w, range, clamp, kernel, cache);
     const auto cache_of_form = [&](std::size_t, const auto &pack) { return cache(padded->weights_form(), pack); };
     return integer_product(x, y, ldy, padded->weights(w), range, clamp, kernel, cache_of_form);
   };
-  const auto bias = [&](const PaddedPicture &padded, std::size_t panels) {
+  const auto bias = [&](const PaddedImage &padded, std::size_t panels) {
     return padded.bias(padded.weights(w), panels);
   };
-  const Operands operands{*as_picture(x.form.shape, x.form.strides),
+  const Operands operands{*as_image(x.form.shape, x.form.strides),
                           static_cast<std::uint8_t>(x.form.quantizer->zero_point()), product, bias};
   StepPtr step = make_conv(operands, kernel, rows_of(to), window, w.groups, w.out, w.k);
   step->macs = macs_of(to, w.groups, w.out, w.k);
@@ -191,11 +191,11 @@ StepPtr make_conv(const Edge &x, const Edge &y, const ops::Window &window, const
 StepPtr make_real_conv(const Edge &x, const Edge &y, const ops::Window &window, const RealWeights &w,
                        const ops::Clamp &clamp, Isa isa, const PackCache &cache) {
   const kernels::GemmRealKernel &kernel = kernels::choose(kernels::gemm_real_kernels(), isa);
-  const Picture to = *as_picture(y.form.shape, y.form.strides);
-  const auto product = [&](const PaddedPicture *) {
+  const Image to = *as_image(y.form.shape, y.form.strides);
+  const auto product = [&](const PaddedImage *) {
     return real_product(x, y, static_cast<std::size_t>(to.pixel), w, clamp, kernel, cache);
   };
-  Picture bytes = *as_picture(x.form.shape, x.form.strides);
+  Image bytes = *as_image(x.form.shape, x.form.strides);
   bytes.c *= sizeof(float);
   bytes.pixel *= sizeof(float);
   StepPtr step =

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kChunk = 16 * 1024;
 
-/// Both sides as images of rows x columns: pixels by channels where the integer side is a picture, one long column
+/// Both sides as images of rows x columns: pixels by channels where the integer side is an image, one long column
 /// else.
 struct Planes {
   std::size_t images, rows, columns;
@@ -20,11 +20,11 @@ struct Planes {
 
 Planes planes_of(const SlotForm &real, const SlotForm &q) {
   const auto count = static_cast<std::size_t>(element_count(q.shape));
-  // The strides of an empty tensor say nothing, and it need not be a picture.
+  // The strides of an empty tensor say nothing, and it need not be an image.
   if (count == 0 || same_layout(q.shape, real.strides, q.strides)) {
     return {1, count, 1, 1, 0, 0, 1, 0, 0};
   }
-  const Picture p = *as_picture(q.shape, q.strides);
+  const Image p = *as_image(q.shape, q.strides);
   const auto pixels = static_cast<std::size_t>(p.pixels()), channels = static_cast<std::size_t>(p.c);
   return {static_cast<std::size_t>(p.n), pixels, channels, 1, p.pixels(), p.pixels() * p.c, p.pixel, 1,
           p.pixels() * p.pixel};

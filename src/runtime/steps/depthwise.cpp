@@ -62,9 +62,9 @@ class Result {
   }
 
   /// Some pixels of y, and of them some channels.
-  OutputBlock block(std::uint8_t *y, const Picture &picture, std::int64_t first, std::int64_t pixels,
-                    std::size_t channel, std::size_t channels) const {
-    const std::ptrdiff_t pixel = picture.pixel * static_cast<std::ptrdiff_t>(size_);
+  OutputBlock block(std::uint8_t *y, const Image &image, std::int64_t first, std::int64_t pixels, std::size_t channel,
+                    std::size_t channels) const {
+    const std::ptrdiff_t pixel = image.pixel * static_cast<std::ptrdiff_t>(size_);
     return {y + first * pixel + channel * size_, pixel,           static_cast<std::size_t>(first),
             static_cast<std::size_t>(pixels),    channel * size_, channels * size_};
   }
@@ -85,19 +85,19 @@ class DepthwiseStep final : public TailedStep {
         window_(kernel_window(window)),
         packed_(cache(0, [&] { return pack(kernel_, window_, w); })),
         x_(x.slot),
-        picture_(*as_picture(x.form.shape, x.form.strides)),
-        y_picture_(*as_picture(y.form.shape, y.form.strides)),
+        image_(*as_image(x.form.shape, x.form.strides)),
+        y_image_(*as_image(y.form.shape, y.form.strides)),
         result_(kernel_, y.form.dtype, range, clamp),
         outside_(static_cast<std::uint8_t>(x.form.quantizer->zero_point())) {
     kernel = kernel_.name;
     integer = true;
     reads = {x.slot};
     writes = {y.slot};
-    macs = picture_.n * window.outputs_count() * picture_.c * static_cast<std::int64_t>(w.k);
+    macs = image_.n * window.outputs_count() * image_.c * static_cast<std::int64_t>(w.k);
   }
 
   bool spread_output(std::ptrdiff_t pixel) override {
-    y_picture_.pixel = pixel;
+    y_image_.pixel = pixel;
     return true;
   }
 
@@ -107,30 +107,30 @@ class DepthwiseStep final : public TailedStep {
     const auto *x = c.tensor(x_).as<const std::uint8_t>();
     auto *y = c.tensor(output()).as<std::uint8_t>();  // bytes, whatever they are of
     const std::size_t groups = packed_->offsets.size();
-    const std::size_t bands = ceil_div(static_cast<std::size_t>(y_picture_.h), kBandRows);
+    const std::size_t bands = ceil_div(static_cast<std::size_t>(y_image_.h), kBandRows);
     const std::size_t ns = static_cast<std::size_t>(macs) / 128;
-    for_chunks(c, static_cast<std::size_t>(picture_.n) * bands * groups, ns, [&](std::size_t lane, std::size_t chunk) {
+    for_chunks(c, static_cast<std::size_t>(image_.n) * bands * groups, ns, [&](std::size_t lane, std::size_t chunk) {
       const auto image = static_cast<std::int64_t>(chunk / (bands * groups));
       const std::size_t band = chunk / groups % bands, group = chunk % groups;
       const std::size_t channel = group * kGroupChannels, row = band * kBandRows;
       kernels::DepthwiseArgs args{};
       args.window = window_;
-      args.x = x + image * picture_.pixels() * picture_.pixel + channel;
-      args.height = picture_.h;
-      args.width = picture_.w;
-      args.x_pixel = picture_.pixel;
+      args.x = x + image * image_.pixels() * image_.pixel + channel;
+      args.height = image_.h;
+      args.width = image_.w;
+      args.x_pixel = image_.pixel;
       args.outside = outside_;
       args.first_row = static_cast<std::ptrdiff_t>(row);
-      args.rows = std::min<std::ptrdiff_t>(kBandRows, y_picture_.h - args.first_row);
-      args.columns = y_picture_.w;
-      args.channels = std::min(kGroupChannels, static_cast<std::size_t>(picture_.c) - channel);
+      args.rows = std::min<std::ptrdiff_t>(kBandRows, y_image_.h - args.first_row);
+      args.columns = y_image_.w;
+      args.channels = std::min(kGroupChannels, static_cast<std::size_t>(image_.c) - channel);
       args.packed = packed_->bytes.data() + packed_->offsets[group];
-      args.y = result_.block(y, y_picture_, image * y_picture_.pixels(), 0, channel, 0).y;
-      args.y_pixel = y_picture_.pixel;
+      args.y = result_.block(y, y_image_, image * y_image_.pixels(), 0, channel, 0).y;
+      args.y_pixel = y_image_.pixel;
       args.scratch = c.lane_scratch(lane);
       result_.run(args);
-      const std::int64_t first_pixel = (image * y_picture_.h + args.first_row) * y_picture_.w;
-      run_tails(c, result_.block(y, y_picture_, first_pixel, args.rows * y_picture_.w, channel, args.channels));
+      const std::int64_t first_pixel = (image * y_image_.h + args.first_row) * y_image_.w;
+      run_tails(c, result_.block(y, y_image_, first_pixel, args.rows * y_image_.w, channel, args.channels));
     });
   }
 
@@ -139,7 +139,7 @@ class DepthwiseStep final : public TailedStep {
   kernels::DepthwiseWindow window_;
   PackedPtr packed_;
   SlotId x_;
-  Picture picture_, y_picture_;
+  Image image_, y_image_;
   Result result_;
   std::uint8_t outside_;
 };
@@ -153,8 +153,8 @@ class VolumeStep final : public TailedStep {
         window_(window),
         rows_(kernel_window(window)),
         x_(x.slot),
-        picture_(*as_picture(x.form.shape, x.form.strides)),
-        y_picture_(*as_picture(y.form.shape, y.form.strides)),
+        image_(*as_image(x.form.shape, x.form.strides)),
+        y_image_(*as_image(y.form.shape, y.form.strides)),
         result_(kernel_, y.form.dtype, range, clamp),
         outside_(static_cast<std::uint8_t>(x.form.quantizer->zero_point())) {
     rows_.kernel[0] = window.kernel[2] * window.kernel[0];
@@ -165,11 +165,11 @@ class VolumeStep final : public TailedStep {
     integer = true;
     reads = {x.slot};
     writes = {y.slot};
-    macs = picture_.n * window.outputs_count() * picture_.c * static_cast<std::int64_t>(w.k);
+    macs = image_.n * window.outputs_count() * image_.c * static_cast<std::int64_t>(w.k);
   }
 
   bool spread_output(std::ptrdiff_t pixel) override {
-    y_picture_.pixel = pixel;
+    y_image_.pixel = pixel;
     return true;
   }
 
@@ -178,55 +178,55 @@ class VolumeStep final : public TailedStep {
   void run(const Context &c) const override {
     const auto *x = c.tensor(x_).as<const std::uint8_t>();
     auto *y = c.tensor(output()).as<std::uint8_t>();  // bytes, whatever they are of
-    const auto lines = static_cast<std::size_t>(y_picture_.h);
-    for_chunks(
-        c, static_cast<std::size_t>(picture_.n) * lines, static_cast<std::size_t>(macs) / 64,
-        [&](std::size_t lane, std::size_t chunk) {
-          const auto image = static_cast<std::int64_t>(chunk / lines), line = static_cast<std::int64_t>(chunk % lines);
-          const std::int64_t first = (image * y_picture_.h + line) * y_picture_.w;
-          auto *copy = reinterpret_cast<std::uint8_t *>(c.lane_scratch(lane) + kernel_bytes());
-          gather(copy, x + image * picture_.pixels() * picture_.pixel, line / window_.out[0], line % window_.out[0]);
-          for (std::size_t group = 0; group < packed_->offsets.size(); ++group) {
-            const std::size_t channel = group * kGroupChannels;
-            kernels::DepthwiseArgs args{};
-            args.window = rows_;
-            args.x = copy + channel;
-            args.height = rows_.kernel[0];
-            args.width = picture_.w;
-            args.x_pixel = picture_.c;
-            args.outside = outside_;
-            args.rows = 1;
-            args.columns = y_picture_.w;
-            args.channels = std::min(kGroupChannels, static_cast<std::size_t>(picture_.c) - channel);
-            args.packed = packed_->bytes.data() + packed_->offsets[group];
-            const OutputBlock block = result_.block(y, y_picture_, first, y_picture_.w, channel, args.channels);
-            args.y = block.y;
-            args.y_pixel = y_picture_.pixel;
-            args.scratch = c.lane_scratch(lane);
-            result_.run(args);
-            run_tails(c, block);
-          }
-        });
+    const auto lines = static_cast<std::size_t>(y_image_.h);
+    for_chunks(c, static_cast<std::size_t>(image_.n) * lines, static_cast<std::size_t>(macs) / 64,
+               [&](std::size_t lane, std::size_t chunk) {
+                 const auto image = static_cast<std::int64_t>(chunk / lines),
+                            line = static_cast<std::int64_t>(chunk % lines);
+                 const std::int64_t first = (image * y_image_.h + line) * y_image_.w;
+                 auto *copy = reinterpret_cast<std::uint8_t *>(c.lane_scratch(lane) + kernel_bytes());
+                 gather(copy, x + image * image_.pixels() * image_.pixel, line / window_.out[0], line % window_.out[0]);
+                 for (std::size_t group = 0; group < packed_->offsets.size(); ++group) {
+                   const std::size_t channel = group * kGroupChannels;
+                   kernels::DepthwiseArgs args{};
+                   args.window = rows_;
+                   args.x = copy + channel;
+                   args.height = rows_.kernel[0];
+                   args.width = image_.w;
+                   args.x_pixel = image_.c;
+                   args.outside = outside_;
+                   args.rows = 1;
+                   args.columns = y_image_.w;
+                   args.channels = std::min(kGroupChannels, static_cast<std::size_t>(image_.c) - channel);
+                   args.packed = packed_->bytes.data() + packed_->offsets[group];
+                   const OutputBlock block = result_.block(y, y_image_, first, y_image_.w, channel, args.channels);
+                   args.y = block.y;
+                   args.y_pixel = y_image_.pixel;
+                   args.scratch = c.lane_scratch(lane);
+                   result_.run(args);
+                   run_tails(c, block);
+                 }
+               });
   }
 
  private:
   std::size_t kernel_bytes() const { return round_up(kernel_.scratch_bytes(rows_), kAlignment); }
   std::size_t rows_bytes() const {
-    return static_cast<std::size_t>(rows_.kernel[0] * picture_.w * picture_.c) + kReadSlack;
+    return static_cast<std::size_t>(rows_.kernel[0] * image_.w * image_.c) + kReadSlack;
   }
 
   void gather(std::uint8_t *to, const std::uint8_t *image, std::int64_t oz, std::int64_t oy) const {
     for (std::int64_t kz = 0; kz < window_.kernel[2]; ++kz)
-      for (std::int64_t ky = 0; ky < window_.kernel[0]; ++ky, to += picture_.w * picture_.c) {
+      for (std::int64_t ky = 0; ky < window_.kernel[0]; ++ky, to += image_.w * image_.c) {
         const std::int64_t z = oz * window_.stride[2] - window_.pad_begin[2] + kz * window_.dilation[2],
                            r = oy * window_.stride[0] - window_.pad_begin[0] + ky * window_.dilation[0];
         if (z < 0 || z >= window_.in[2] || r < 0 || r >= window_.in[0]) {
-          std::fill_n(to, picture_.w * picture_.c, outside_);
+          std::fill_n(to, image_.w * image_.c, outside_);
           continue;
         }
-        const std::uint8_t *from = image + (z * window_.in[0] + r) * picture_.w * picture_.pixel;
-        for (std::int64_t p = 0, step = picture_.pixel == picture_.c ? picture_.w : 1; p < picture_.w; p += step)
-          std::copy_n(from + p * picture_.pixel, step * picture_.c, to + p * picture_.c);
+        const std::uint8_t *from = image + (z * window_.in[0] + r) * image_.w * image_.pixel;
+        for (std::int64_t p = 0, step = image_.pixel == image_.c ? image_.w : 1; p < image_.w; p += step)
+          std::copy_n(from + p * image_.pixel, step * image_.c, to + p * image_.c);
       }
   }
 
@@ -235,7 +235,7 @@ class VolumeStep final : public TailedStep {
   kernels::DepthwiseWindow rows_;
   PackedPtr packed_;
   SlotId x_;
-  Picture picture_, y_picture_;
+  Image image_, y_image_;
   Result result_;
   std::uint8_t outside_;
 };

@@ -260,8 +260,8 @@ class HeadAttentionStep final : public Step {
       const kernels::GemmRun keys{static_cast<std::ptrdiff_t>(first), first,
                                   static_cast<std::size_t>(block.end - block.begin) * size};
       const kernels::GemmStrip strip{0, args.lda, count, &keys, 1, 0, 0, 1};
-      const kernels::GemmPicture picture{&strip, 1, s_.no_bias_.data()};
-      if (s_.gemm_.picture_bytes != 0) args.picture = &picture;
+      const kernels::GemmImage image{&strip, 1, s_.no_bias_.data()};
+      if (s_.gemm_.image_bytes != 0) args.image = &image;
       s_.gemm_.run(args);
     }
 
@@ -323,7 +323,7 @@ class HeadAttentionStep final : public Step {
     }
 
     void clear_outside(std::size_t r, const Range &seen, Range block) const {
-      if (s_.gemm_.picture_bytes == 0) block = {0, needed_.end - needed_.begin};
+      if (s_.gemm_.image_bytes == 0) block = {0, needed_.end - needed_.begin};
       const std::int64_t begin = std::max(seen.begin, block.begin), end = std::max(begin, seen.end);
       std::fill(row(r) + block.begin, row(r) + std::min(begin, block.end), 0.0f);
       std::fill(row(r) + std::min(end, block.end), row(r) + block.end, 0.0f);

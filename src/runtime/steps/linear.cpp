@@ -162,7 +162,7 @@ void LinearStep::run(const Context &c) const {
       args.hi = p.clamp.hi;
       args.scratch = scratch;
       args.small = p.small;
-      args.picture = from.picture.strips ? &from.picture : nullptr;
+      args.image = from.image.strips ? &from.image : nullptr;
       p.run(args);
       run_tails(c, {static_cast<std::uint8_t *>(args.y), static_cast<std::ptrdiff_t>(p.ldy * element_), first, count,
                     at * element_, args.n * element_});

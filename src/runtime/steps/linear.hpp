@@ -55,7 +55,7 @@ class LinearStep : public TailedStep {
     const std::uint8_t *a;
     std::ptrdiff_t lda;
     std::size_t m;
-    kernels::GemmPicture picture{};  ///< without strips: `a` is a matrix
+    kernels::GemmImage image{};  ///< without strips: `a` is a matrix
   };
 
   /// Bytes of scratch that rows() writes.
@@ -72,7 +72,9 @@ class LinearStep : public TailedStep {
   virtual bool groups_share_rows() const { return true; }
 
  private:
-  std::size_t product_bytes() const { return round_up(product_.form.scratch_bytes(grid_.row_block, product_.k), kAlignment); }
+  std::size_t product_bytes() const {
+    return round_up(product_.form.scratch_bytes(grid_.row_block, product_.k), kAlignment);
+  }
 
   Product product_;
   std::size_t element_;  ///< bytes, of y

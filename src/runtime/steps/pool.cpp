@@ -31,15 +31,15 @@ class PoolStep final : public WindowedStep<std::uint8_t> {
            const std::uint8_t **windows) const override {
     kernels::PoolArgs args{};
     args.windows = windows;
-    args.pixel_step = window_.stride[1] * picture_.pixel;
-    args.channels = static_cast<std::size_t>(picture_.c);
-    args.ldy = y_picture_.pixel;
+    args.pixel_step = window_.stride[1] * image_.pixel;
+    args.channels = static_cast<std::size_t>(image_.c);
+    args.ldy = y_image_.pixel;
     args.x_zero = x_zero_;
     args.range = range_;
     for_windows(image, oz, oy, windows, [&](std::int64_t ox, std::int64_t count, std::size_t taps) {
       args.window_count = taps;
       args.pixels = static_cast<std::size_t>(count);
-      args.y = y + ox * y_picture_.pixel;
+      args.y = y + ox * y_image_.pixel;
       if (taps == 0) return fill_without_taps(args);
       if (pooling_ == Pooling::max) return kernel_.max(args);
       const std::int64_t divisor = count_include_pad_ ? padded_taps(oz, oy, ox) : static_cast<std::int64_t>(taps);

@@ -34,29 +34,29 @@ class RealDepthwiseStep final : public TailedStep {
       : kernel_(kernels::choose(kernels::depthwise_real_kernels(), isa)),
         packed_(cache(0, [&] { return pack(w); })),
         x_(x.slot),
-        picture_(*as_picture(x.form.shape, x.form.strides)),
-        y_picture_(*as_picture(y.form.shape, y.form.strides)) {
+        image_(*as_image(x.form.shape, x.form.strides)),
+        y_image_(*as_image(y.form.shape, y.form.strides)) {
     for (const std::size_t axis : {0, 1}) {
       args_.window.kernel[axis] = window.kernel[axis];
       args_.window.stride[axis] = window.stride[axis];
       args_.window.dilation[axis] = window.dilation[axis];
       args_.window.pad[axis] = window.pad_begin[axis];
     }
-    args_.height = picture_.h;
-    args_.width = picture_.w;
-    args_.x_pixel = picture_.pixel;
-    args_.columns = y_picture_.w;
-    args_.tap = picture_.c;
+    args_.height = image_.h;
+    args_.width = image_.w;
+    args_.x_pixel = image_.pixel;
+    args_.columns = y_image_.w;
+    args_.tap = image_.c;
     args_.lo = clamp.lo;
     args_.hi = clamp.hi;
     kernel = kernel_.name;
     reads = {x.slot};
     writes = {y.slot};
-    macs = picture_.n * window.outputs_count() * picture_.c * static_cast<std::int64_t>(w.k);
+    macs = image_.n * window.outputs_count() * image_.c * static_cast<std::int64_t>(w.k);
   }
 
   bool spread_output(std::ptrdiff_t pixel) override {
-    y_picture_.pixel = pixel;
+    y_image_.pixel = pixel;
     return true;
   }
 
@@ -65,27 +65,27 @@ class RealDepthwiseStep final : public TailedStep {
     auto *y = c.tensor(output()).as<float>();
     const auto *weights = reinterpret_cast<const float *>(packed_->bytes.data());
     const auto *bias = reinterpret_cast<const float *>(packed_->bytes.data() + packed_->offsets[1]);
-    const std::size_t bands = ceil_div(static_cast<std::size_t>(y_picture_.h), static_cast<std::size_t>(kBandRows));
-    const std::size_t channels = static_cast<std::size_t>(picture_.c), groups = ceil_div(channels, kGroupChannels);
+    const std::size_t bands = ceil_div(static_cast<std::size_t>(y_image_.h), static_cast<std::size_t>(kBandRows));
+    const std::size_t channels = static_cast<std::size_t>(image_.c), groups = ceil_div(channels, kGroupChannels);
     const std::size_t ns = static_cast<std::size_t>(macs) / 16;
-    for_chunks(c, static_cast<std::size_t>(picture_.n) * bands * groups, ns, [&](std::size_t, std::size_t chunk) {
+    for_chunks(c, static_cast<std::size_t>(image_.n) * bands * groups, ns, [&](std::size_t, std::size_t chunk) {
       const auto image = static_cast<std::int64_t>(chunk / (bands * groups));
       const std::size_t channel = chunk % groups * kGroupChannels;
       kernels::DepthwiseRealArgs args = args_;
       args.first_row = static_cast<std::int64_t>(chunk / groups % bands) * kBandRows;
-      args.rows = std::min(kBandRows, y_picture_.h - args.first_row);
-      args.x = x + image * picture_.pixels() * picture_.pixel + channel;
+      args.rows = std::min(kBandRows, y_image_.h - args.first_row);
+      args.x = x + image * image_.pixels() * image_.pixel + channel;
       args.channels = std::min(kGroupChannels, channels - channel);
       args.weights = weights + channel;
       args.bias = bias + channel;
-      args.y = y + image * y_picture_.pixels() * y_picture_.pixel + channel;
-      args.y_pixel = y_picture_.pixel;
+      args.y = y + image * y_image_.pixels() * y_image_.pixel + channel;
+      args.y_pixel = y_image_.pixel;
       kernel_.run(args);
-      const std::int64_t first = args.first_row * y_picture_.w;
-      run_tails(c, {reinterpret_cast<std::uint8_t *>(args.y + first * y_picture_.pixel),
-                    y_picture_.pixel * static_cast<std::ptrdiff_t>(sizeof(float)),
-                    static_cast<std::size_t>(image * y_picture_.pixels() + first),
-                    static_cast<std::size_t>(args.rows * y_picture_.w), channel * sizeof(float),
+      const std::int64_t first = args.first_row * y_image_.w;
+      run_tails(c, {reinterpret_cast<std::uint8_t *>(args.y + first * y_image_.pixel),
+                    y_image_.pixel * static_cast<std::ptrdiff_t>(sizeof(float)),
+                    static_cast<std::size_t>(image * y_image_.pixels() + first),
+                    static_cast<std::size_t>(args.rows * y_image_.w), channel * sizeof(float),
                     args.channels * sizeof(float)});
     });
   }
@@ -94,7 +94,7 @@ class RealDepthwiseStep final : public TailedStep {
   const kernels::DepthwiseRealKernel &kernel_;
   PackedPtr packed_;
   SlotId x_;
-  Picture picture_, y_picture_;
+  Image image_, y_image_;
   kernels::DepthwiseRealArgs args_{};
 };
 

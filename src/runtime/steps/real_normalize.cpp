@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// BatchNormalization alone on a picture: a factor and an addend for each channel.
+// BatchNormalization alone on an image: a factor and an addend for each channel.
 #include <cmath>
 
 #include "kernels/pointwise/pointwise.hpp"
@@ -13,8 +13,8 @@ constexpr std::size_t kChunk = 8 * 1024;  // elements of one task, which stay in
 class RealNormalizeStep final : public Step {
  public:
   RealNormalizeStep(const Edge &x, const Edge &y, const RealNormalization &n, const ops::Clamp &clamp)
-      : picture_(*as_picture(x.form.shape, x.form.strides)), clamp_(clamp) {
-    for (std::int64_t c = 0; c < picture_.c; ++c) {
+      : image_(*as_image(x.form.shape, x.form.strides)), clamp_(clamp) {
+    for (std::int64_t c = 0; c < image_.c; ++c) {
       const auto at = [c](const Tensor &t) { return static_cast<double>(t.as<const float>()[c]); };
       const double factor = at(n.scale) / std::sqrt(at(n.variance) + n.epsilon);
       factors_.push_back(static_cast<float>(factor));
@@ -28,21 +28,21 @@ class RealNormalizeStep final : public Step {
   void run(const Context &c) const override {
     const auto *x = c.tensor(reads[0]).as<const float>();
     auto *y = c.tensor(writes[0]).as<float>();
-    const auto channels = static_cast<std::size_t>(picture_.c),
-               rows = static_cast<std::size_t>(picture_.n * picture_.pixels());
+    const auto channels = static_cast<std::size_t>(image_.c),
+               rows = static_cast<std::size_t>(image_.n * image_.pixels());
     const std::size_t block = std::max<std::size_t>(1, kChunk / channels);
     for_chunks(c, ceil_div(rows, block), rows * channels / 8, [&](std::size_t, std::size_t chunk) {
       const std::size_t first = chunk * block, count = std::min(block, rows - first);
       float *to = y + first * channels;
       for (std::size_t r = 0; r < count; ++r)
-        std::copy_n(x + static_cast<std::ptrdiff_t>(first + r) * picture_.pixel, channels, to + r * channels);
+        std::copy_n(x + static_cast<std::ptrdiff_t>(first + r) * image_.pixel, channels, to + r * channels);
       kernels::pointwise_kernel().affine({count, channels, factors_.data(), addends_.data(), clamp_.lo, clamp_.hi, to,
                                           static_cast<std::ptrdiff_t>(channels)});
     });
   }
 
  private:
-  Picture picture_;
+  Image image_;
   std::vector<float> factors_, addends_;
   ops::Clamp clamp_;
 };

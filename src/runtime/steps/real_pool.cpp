@@ -24,13 +24,13 @@ class RealPoolStep final : public WindowedStep<float> {
   void row(const float *image, std::int64_t oz, std::int64_t oy, float *y, const float **taps) const override {
     kernels::PoolRealArgs args{};
     args.taps = taps;
-    args.channels = static_cast<std::size_t>(picture_.c);
-    args.step = window_.stride[1] * picture_.pixel;
-    args.ldy = y_picture_.pixel;
+    args.channels = static_cast<std::size_t>(image_.c);
+    args.step = window_.stride[1] * image_.pixel;
+    args.ldy = y_image_.pixel;
     for_windows(image, oz, oy, taps, [&](std::int64_t ox, std::int64_t count, std::size_t tap_count) {
       args.tap_count = tap_count;
       args.pixels = static_cast<std::size_t>(count);
-      args.y = y + ox * y_picture_.pixel;
+      args.y = y + ox * y_image_.pixel;
       if (tap_count == 0) return fill_without_taps(args);
       if (pooling_ == Pooling::max) return kernel_.max(args);
       args.divisor =

@@ -64,7 +64,7 @@ struct Edge {
   SlotForm form;
 };
 
-/// x: pictures or, for Gemm and MatMul, rows of k bytes `x_row` apart; y uint8 or float32, channels last.
+/// x: images or, for Gemm and MatMul, rows of k bytes `x_row` apart; y uint8 or float32, channels last.
 StepPtr make_conv(const Edge &x, const Edge &y, const ops::Window &window, const LinearWeights &w,
                   const QuantizedRange &range, const ops::Clamp &clamp, Isa isa, const PackCache &cache);
 StepPtr make_depthwise(const Edge &x, const Edge &y, const ops::Window &window, const LinearWeights &w,
@@ -153,7 +153,7 @@ enum class Pooling { max, average };
 StepPtr make_pool(const Edge &x, const Edge &y, const ops::Window &window, Pooling pooling, bool count_include_pad,
                   const QuantizedRange &range, Isa isa);
 
-/// Floats of an output picture from the taps of an input picture; an average counts the taps inside, or all.
+/// Floats of an output image from the taps of an input image; an average counts the taps inside, or all.
 StepPtr make_real_pool(const Edge &x, const Edge &y, const ops::Window &window, Pooling pooling, bool count_include_pad,
                        Isa isa);
 
@@ -162,7 +162,7 @@ struct RealNormalization {
   Tensor scale, shift, mean, variance;
   double epsilon;
 };
-/// x is a picture, y one without gaps.
+/// x is an image, y one without gaps.
 StepPtr make_real_normalize(const Edge &x, const Edge &y, const RealNormalization &n, const ops::Clamp &clamp);
 
 /// x + b on the blocks of a step whose output x was. Rows of b are `row` elements apart: TailedStep::row_of().
@@ -182,7 +182,7 @@ TailPtr make_binary_tail(const SlotForm &a, const Edge &b, std::ptrdiff_t row, c
 StepPtr make_table(const Edge &x, const Edge &y, const std::array<std::uint8_t, 256> &table, Isa isa);
 TailPtr make_table_tail(const std::array<std::uint8_t, 256> &table, Isa isa);
 
-/// Float to 8-bit and back; the integer side is a picture, or both are contiguous.
+/// Float to 8-bit and back; the integer side is an image, or both are contiguous.
 StepPtr make_quantize(const Edge &x, const Edge &q, Isa isa);
 StepPtr make_dequantize(const Edge &q, const Edge &x, Isa isa);
 

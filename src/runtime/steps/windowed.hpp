@@ -23,9 +23,9 @@ void for_runs(const ops::Window &w, Body &&body) {
   }
 }
 
-/// The first element of the pixel that a tap of an output reads, both in the order of a window over pictures.
+/// The first element of the pixel that a tap of an output reads, both in the order of a window over images.
 template <class T>
-const T *tap_pixel(const T *image, const Picture &x, const ops::Window &w, const ops::Window::Dims &o,
+const T *tap_pixel(const T *image, const Image &x, const ops::Window &w, const ops::Window::Dims &o,
                    const ops::Window::Dims &k) {
   const auto at = [&](std::size_t axis) {
     return o[axis] * w.stride[axis] - w.pad_begin[axis] + k[axis] * w.dilation[axis];
@@ -40,8 +40,8 @@ class WindowedStep : public Step {
   WindowedStep(const Edge &x, const Edge &y, const ops::Window &window)
       : x_(x.slot),
         y_(y.slot),
-        picture_(*as_picture(x.form.shape, x.form.strides)),
-        y_picture_(*as_picture(y.form.shape, y.form.strides)),
+        image_(*as_image(x.form.shape, x.form.strides)),
+        y_image_(*as_image(y.form.shape, y.form.strides)),
         window_(window) {
     integer = sizeof(T) == 1;
     reads = {x.slot};
@@ -49,7 +49,7 @@ class WindowedStep : public Step {
   }
 
   bool spread_output(std::ptrdiff_t pixel) final {
-    y_picture_.pixel = pixel;
+    y_image_.pixel = pixel;
     return true;
   }
 
@@ -62,13 +62,13 @@ class WindowedStep : public Step {
     auto *y = c.tensor(y_).template as<T>();
     const auto rows = static_cast<std::size_t>(window_.out[2] * window_.out[0]);
     const std::size_t tap_bytes =
-        (Size(picture_.n) * picture_.c * window_.outputs_count() * most_taps(0) * most_taps(1) * most_taps(2)).value();
-    for_chunks(c, static_cast<std::size_t>(picture_.n) * rows, tap_bytes * sizeof(T) / 64,
+        (Size(image_.n) * image_.c * window_.outputs_count() * most_taps(0) * most_taps(1) * most_taps(2)).value();
+    for_chunks(c, static_cast<std::size_t>(image_.n) * rows, tap_bytes * sizeof(T) / 64,
                [&](std::size_t lane, std::size_t chunk) {
                  const auto image = static_cast<std::int64_t>(chunk / rows),
                             line = static_cast<std::int64_t>(chunk % rows);
-                 row(x + image * picture_.pixels() * picture_.pixel, line / window_.out[0], line % window_.out[0],
-                     y + (image * y_picture_.h + line) * y_picture_.w * y_picture_.pixel,
+                 row(x + image * image_.pixels() * image_.pixel, line / window_.out[0], line % window_.out[0],
+                     y + (image * y_image_.h + line) * y_image_.w * y_image_.pixel,
                      reinterpret_cast<const T **>(c.lane_scratch(lane)));
                });
   }
@@ -87,12 +87,12 @@ class WindowedStep : public Step {
       for (std::int64_t kz = zs.begin; kz < zs.end; ++kz)
         for (std::int64_t ky = ys.begin; ky < ys.end; ++ky)
           for (std::int64_t kx = xs.begin; kx < xs.end; ++kx)
-            taps[used++] = tap_pixel(image, picture_, window_, {oy, ox, oz}, {ky, kx, kz});
+            taps[used++] = tap_pixel(image, image_, window_, {oy, ox, oz}, {ky, kx, kz});
       body(ox, count, used);
     });
   }
 
-  /// Taps of a window on the picture or its declared padding.
+  /// Taps of a window on the image or its declared padding.
   std::int64_t padded_taps(std::int64_t oz, std::int64_t oy, std::int64_t ox) const {
     const auto length = [&](std::size_t axis, std::int64_t o) {
       const ops::Span taps = window_.padded_taps(axis, o);
@@ -101,13 +101,13 @@ class WindowedStep : public Step {
     return length(2, oz) * length(0, oy) * length(1, ox);
   }
 
-  /// Taps of a window that can lie on the picture at once, along an axis.
+  /// Taps of a window that can lie on the image at once, along an axis.
   std::int64_t most_taps(std::size_t axis) const {
     return std::min(window_.kernel[axis], (window_.in[axis] - 1) / window_.dilation[axis] + 1);
   }
 
   SlotId x_, y_;
-  Picture picture_, y_picture_;
+  Image image_, y_image_;
   ops::Window window_;
 };
 

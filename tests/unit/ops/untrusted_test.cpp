@@ -43,13 +43,12 @@ void indices_outside(void **) {
   refuse(QTN_EINVAL, "reduction is \"mean\"", "ScatterND", attrs({{"reduction", std::string("mean")}}),
          {&x, &deep, &two});
 
-  const Tensor picture = ones({1, 1, 1, 2}), places = shaped({0, 4}, {1, 1, 1, 2}),
-               lost = shaped({0, -1}, {1, 1, 1, 2});
+  const Tensor image = ones({1, 1, 1, 2}), places = shaped({0, 4}, {1, 1, 1, 2}), lost = shaped({0, -1}, {1, 1, 1, 2});
   const Attrs kernel = attrs({{"kernel_shape", Ints{1, 2}}, {"strides", Ints{1, 2}}});
-  refuse(QTN_EINVAL, "MaxUnpool: index 4 is outside of 1x1x1x4", "MaxUnpool", kernel, {&picture, &places});
-  refuse(QTN_EINVAL, "MaxUnpool: index -1", "MaxUnpool", kernel, {&picture, &lost});
+  refuse(QTN_EINVAL, "MaxUnpool: index 4 is outside of 1x1x1x4", "MaxUnpool", kernel, {&image, &places});
+  refuse(QTN_EINVAL, "MaxUnpool: index -1", "MaxUnpool", kernel, {&image, &lost});
   const Tensor small = ints({1, 1, 1, 3});
-  refuse(QTN_ESHAPE, "output_shape 1x1x1x3 does not hold 1x1x1x4", "MaxUnpool", kernel, {&picture, &lost, &small});
+  refuse(QTN_ESHAPE, "output_shape 1x1x1x3 does not hold 1x1x1x4", "MaxUnpool", kernel, {&image, &lost, &small});
 
   const Tensor cache = ones({1, 4, 2}), update = ones({1, 2, 2}), late = ints({3}), early = ints({-1});
   refuse(QTN_EINVAL, "TensorScatter: 2 steps from 3 on", "TensorScatter", attrs(), {&cache, &update, &late});
@@ -95,7 +94,7 @@ void sizes_without_end(void **) {
   refuse(QTN_EINVAL, "CenterCropPad: a dimension of shape is -2", "CenterCropPad", attrs(), {&x, &negative});
   refuse(QTN_ESHAPE, "too large", "CenterCropPad", attrs(), {&x, &far});
   const Tensor column = ones({1, 4, 1}), image = ints({kHuge, 2}), block = ints({2, 2});
-  refuse(QTN_EINVAL, "Col2Im: axis 0 of the picture is 9223372036854775807", "Col2Im", attrs(),
+  refuse(QTN_EINVAL, "Col2Im: axis 0 of the image is 9223372036854775807", "Col2Im", attrs(),
          {&column, &image, &block});
   refuse(QTN_EINVAL, "MaxUnpool: kernel 0", "MaxUnpool", attrs({{"kernel_shape", Ints{0, 1}}}),
          {&x, std::make_unique<Tensor>(shaped({0, 0, 0, 0}, {1, 1, 2, 2})).get()});
@@ -194,10 +193,10 @@ void moved_integers(void **) {
   expect("ScatterElements", attrs(), {&x, &at, &row}, codes({2, 2}, {1, 8, 7, 255}));
   expect("ScatterND", attrs(), {&x, &first, &row}, codes({2, 2}, {7, 8, 3, 255}));
   expect("ScatterND", attrs({{"reduction", std::string("max")}}), {&x, &first, &row}, codes({2, 2}, {7, 8, 3, 255}));
-  const Tensor picture = codes({1, 1, 2, 2}, {1, 2, 3, 255});
-  expect("GlobalMaxPool", attrs(), {&picture}, codes({1, 1, 1, 1}, {255}));
+  const Tensor image = codes({1, 1, 2, 2}, {1, 2, 3, 255});
+  expect("GlobalMaxPool", attrs(), {&image}, codes({1, 1, 1, 1}, {255}));
   const std::vector<Tensor> pooled =
-      ops::run_eager("MaxPool", Inputs{&picture}, 2, attrs({{"kernel_shape", Ints{1, 2}}}));
+      ops::run_eager("MaxPool", Inputs{&image}, 2, attrs({{"kernel_shape", Ints{1, 2}}}));
   assert_true(equal(pooled[0], codes({1, 1, 2, 1}, {2, 255})));
   assert_true(equal(pooled[1], shaped({1, 3}, {1, 1, 2, 1})));
 }
@@ -221,8 +220,8 @@ void moved_floats(void **) {
   expect("Where", attrs(), {&yes, &x, &y});
   expect("Pad", attrs(), {&x, &pads, &fill});
   expect("Max", attrs(), {&x, &y});
-  const Tensor picture = quantize(real.reshaped({1, 1, 5, 7}), grid);
-  expect("MaxPool", attrs({{"kernel_shape", Ints{2, 2}}}), {&picture});
+  const Tensor image = quantize(real.reshaped({1, 1, 5, 7}), grid);
+  expect("MaxPool", attrs({{"kernel_shape", Ints{2, 2}}}), {&image});
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ void test_what_a_batch_is(void **) {
   assert_int_equal(rows(declared(Shape{4, 3}, Shape{-1, 2}), {4, 3}), 4);
   assert_int_equal(rows(declared(Shape{4, 3}, std::nullopt), {4, 3}), 4);
   assert_int_equal(rows(declared(std::nullopt, std::nullopt), {7, 3}), 7);
-  assert_int_equal(rows(declared(Shape{3, 8, 8}, Shape{10}), {3, 8, 8}), 1);  // a picture without a batch
+  assert_int_equal(rows(declared(Shape{3, 8, 8}, Shape{10}), {3, 8, 8}), 1);  // an image without a batch
   assert_int_equal(rows(declared(Shape{3, 8, 8}, Shape{}), {3, 8, 8}), 1);    // and its score
   assert_int_equal(rows(declared(Shape{16}, Shape{16}), {16}), 1);            // a signal
   assert_int_equal(rows(declared(Shape{}, Shape{}), {}), 1);

@@ -149,7 +149,7 @@ void test_any_network(void **) {
     try {
       run(g, x, runtime::Engine::reference, 1);
     } catch (const Error &) {
-      continue;  // windows larger than what is left of the picture
+      continue;  // windows larger than what is left of the image
     }
     ++made;
     expect_one_answer(g, x, cat("network ", seed));
@@ -179,8 +179,8 @@ void test_products(void **) {
   }
 }
 
-/// With an axis of length 1, rows of a matrix lie as pixels of a picture do.
-void test_products_that_lie_as_pictures(void **) {
+/// With an axis of length 1, rows of a matrix lie as pixels of an image do.
+void test_products_that_lie_as_images(void **) {
   const Shape shapes[] = {{2, 1, 8}, {3, 1, 5}, {2, 1, 4, 5}, {1, 1, 4, 5}, {3, 15, 1}, {2, 3, 4, 1}, {2, 1, 1, 3, 4}};
   for (const Shape &shape : shapes) {
     GraphBuilder b;
@@ -252,7 +252,7 @@ void test_large_outputs(void **) {
 int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {cmocka_unit_test(test_any_network), cmocka_unit_test(test_products),
-                              cmocka_unit_test(test_products_that_lie_as_pictures), cmocka_unit_test(test_batches),
+                              cmocka_unit_test(test_products_that_lie_as_images), cmocka_unit_test(test_batches),
                               cmocka_unit_test(test_large_outputs)};
   return cmocka_run_group_tests_name("runtime/floats", tests, nullptr, nullptr);
 }

@@ -47,8 +47,8 @@ void expect_native_is_reference(const graph::Graph &float_graph, std::size_t lea
   });
 }
 
-/// With an axis of length 1, rows of a matrix lie as pixels of a picture do.
-void test_residuals_that_lie_as_pictures(void **) {
+/// With an axis of length 1, rows of a matrix lie as pixels of an image do.
+void test_residuals_that_lie_as_images(void **) {
   for (const Shape &shape :
        {Shape{1, 1, 8}, Shape{1, 1, 1, 8}, Shape{1, 1, 4, 5}, Shape{1, 15, 1}, Shape{1, 3, 4, 1}}) {
     GraphBuilder b;
@@ -126,7 +126,7 @@ void test_depthwise(void **) {
     }
 }
 
-/// Sums of depthwise convolutions that are read in float, of pictures and of volumes.
+/// Sums of depthwise convolutions that are read in float, of images and of volumes.
 void test_depthwise_to_floats(void **) {
   for (const std::int64_t channels : {5, 67})
     for (const Shape &kernel : {Shape{7, 7}, Shape{3, 3}, Shape{2, 3, 3}}) {
@@ -417,7 +417,7 @@ void test_inputs_that_do_not_fit(void **) {
 int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {
-      cmocka_unit_test(test_residuals_that_lie_as_pictures),
+      cmocka_unit_test(test_residuals_that_lie_as_images),
       cmocka_unit_test(test_convolutions),
       cmocka_unit_test(test_kernels_by_weights),
       cmocka_unit_test(test_depthwise),

@@ -46,7 +46,7 @@ class Layers : public GraphBuilder {
   }
 };
 
-/// Two outputs: scores, handed on by a node that does nothing in integers, and a picture on a grid.
+/// Two outputs: scores, handed on by a node that does nothing in integers, and an image on a grid.
 graph::Graph network(const char *last_op = "Identity") {
   const std::vector<std::int64_t> pads{1, 1, 1, 1}, two{2, 2};
   const Attrs padded = attrs({{"pads", pads}}), depthwise = attrs({{"pads", pads}, {"group", std::int64_t{8}}});
@@ -66,9 +66,9 @@ graph::Graph network(const char *last_op = "Identity") {
   g.node("MaxPool", "maxpool", {"d"}, {"e"}, pool)
       .node("Conv", "third", {"e", "third.w", "third.b"}, {"f"})
       .node("Add", "add", {"f", "e"}, {"h"})
-      .node("Relu", "relu", {"h"}, {"picture"})
+      .node("Relu", "relu", {"h"}, {"image"})
       .node("Sigmoid", "sigmoid", {"e"}, {"i"})
-      .node("Concat", "concat", {"picture", "i", "more"}, {"j"}, attrs({{"axis", std::int64_t{1}}}))
+      .node("Concat", "concat", {"image", "i", "more"}, {"j"}, attrs({{"axis", std::int64_t{1}}}))
       .node("Conv", "fourth", {"j", "shared.w"}, {"k"})
       .node("Relu", "relu4", {"k"}, {"l"})
       .node("Conv", "fifth", {"l", "shared.w"}, {"m"})
@@ -80,7 +80,7 @@ graph::Graph network(const char *last_op = "Identity") {
   std::vector<std::string> inputs{"logits"};
   if (drops) inputs.push_back("ratio");
   g.constant("ratio", filled({}, {0})).node(last_op, "end", inputs, {"scores"});
-  return g.build({"scores", "picture"});
+  return g.build({"scores", "image"});
 }
 
 /// Transposed convolutions with and without groups, normalizations and biases; the outputs of network().
@@ -104,15 +104,15 @@ graph::Graph upsampling() {
   g.node("Gemm", "last", {"k", "last.w"}, {"logits"}, attrs({{"transB", std::int64_t{1}}}));
   g.node("Conv", "narrow", {"i", "pic.w"}, {"l"});
   g.node("MaxPool", "pool", {"l"}, {"m"}, attrs({{"kernel_shape", std::vector<std::int64_t>{4, 3}}, {"strides", two}}));
-  g.node("Relu", "relu5", {"m"}, {"picture"}).node("Identity", "end", {"logits"}, {"scores"});
-  return g.build({"scores", "picture"});
+  g.node("Relu", "relu5", {"m"}, {"image"}).node("Identity", "end", {"logits"}, {"scores"});
+  return g.build({"scores", "image"});
 }
 
 void train_some(Trainer &trainer) {
-  const Tensor scores = varied({4, 5}, 8), picture = varied({4, 8, 4, 4}, 9);
+  const Tensor scores = varied({4, 5}, 8), image = varied({4, 8, 4, 4}, 9);
   for (std::int64_t i = 0; i < 8; ++i) {
     const Tensor x = varied({4, 3, 8, 8}, 20 + i);
-    const Tensor *inputs[] = {&x}, *targets[] = {&scores, &picture};
+    const Tensor *inputs[] = {&x}, *targets[] = {&scores, &image};
     trainer.backward(inputs, targets);
     trainer.update();
   }

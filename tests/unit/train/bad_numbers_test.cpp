@@ -57,7 +57,7 @@ const Tensor &parameter(const Trainer &trainer, const std::string &name) {
   return std::find_if(all.begin(), all.end(), [&](const Parameter &p) { return p.name == name; })->value;
 }
 
-Tensor picture(float factor = 1) {
+Tensor image(float factor = 1) {
   Tensor x = varied({4, 2, 3, 3}, 6);
   for (std::int64_t i = 0; i < x.count(); ++i) x.as<float>()[i] *= factor;
   return x;
@@ -66,7 +66,7 @@ Tensor picture(float factor = 1) {
 /// Fails, names the tensor, and what follows is as with `twin`, which has had the same steps without that one.
 void expect_refused(Trainer &trainer, Trainer &twin, const Tensor &bad, const std::string &message) {
   expect_error(QTN_EINVAL, message, [&] { backward(trainer, bad); });
-  const Tensor good = picture();
+  const Tensor good = image();
   for (int i = 0; i < 2; ++i) {
     if (backward(trainer, good) != backward(twin, good)) fail_test(message, ": the next loss differs");
     trainer.update();
@@ -90,7 +90,7 @@ void each_trainer(const Body &body) {
     };
     Trainer trainer = make(), twin = make();
     for (Trainer *t : {&trainer, &twin}) {
-      backward(*t, picture());
+      backward(*t, image());
       t->update();
       if (kind == "fixed") t->set(attrs({{"observers", std::int64_t{0}}, {"freeze_bn", std::int64_t{1}}}));
     }
@@ -101,7 +101,7 @@ void each_trainer(const Body &body) {
 void in_inputs(void **) {
   for (const float bad : {kNan, kInfinity, -kInfinity})
     each_trainer([&](Trainer &trainer, Trainer &twin) {
-      const Tensor x = picture();
+      const Tensor x = image();
       x.as<float>()[x.count() - 1] = bad;
       expect_refused(trainer, twin, x, "at step 1; the first tensor that is not finite is \"x\"");
     });
@@ -113,9 +113,9 @@ void in_parameters(void **) {
       float &value = parameter(trainer, name).as<float>()[1];
       const float before = std::exchange(value, kNan);
       expect_error(QTN_EINVAL, cat("the first tensor that is not finite is \"", name, "\""),
-                   [&] { backward(trainer, picture()); });
+                   [&] { backward(trainer, image()); });
       value = before;
-      const Tensor bad = picture(kInfinity);
+      const Tensor bad = image(kInfinity);
       expect_refused(trainer, twin, bad, "\"x\"");
     });
 }
@@ -134,7 +134,7 @@ void in_sums(void **) {
   for (const bool fixed : {false, true}) {
     Trainer trainer = grids(), twin = grids();
     for (Trainer *t : {&trainer, &twin}) {
-      backward(*t, picture());
+      backward(*t, image());
       t->update();
       t->set(attrs({{"observers", std::int64_t{!fixed}}, {"freeze_bn", std::int64_t{fixed}}}));
     }
@@ -142,16 +142,16 @@ void in_sums(void **) {
     const Tensor weights_before = weights.clone(), scale_before = scale.clone();
     std::fill_n(weights.as<float>(), weights.count(), 2.2e38f);
     std::fill_n(scale.as<float>(), scale.count(), 1.0f);
-    expect_error(QTN_EINVAL, "the first tensor that is not finite is \"a\"", [&] { backward(trainer, picture()); });
+    expect_error(QTN_EINVAL, "the first tensor that is not finite is \"a\"", [&] { backward(trainer, image()); });
     copy_elements(weights, weights_before);
     copy_elements(scale, scale_before);
-    expect_refused(trainer, twin, picture(kNan), "\"x\"");
+    expect_refused(trainer, twin, image(kNan), "\"x\"");
   }
 }
 
 /// The loss is a double, and the square of what floats still hold.
 void in_gradients(void **) {
-  const Tensor large = picture(1e26f);
+  const Tensor large = image(1e26f);
   for (const bool quantized : {false, true}) {
     const auto make = [&] { return quantized ? grids(true) : floats(true); };
     const std::string message = "at step 0; the first tensor whose gradient is not finite is \"";
@@ -163,8 +163,8 @@ void in_gradients(void **) {
     expect_refused(trainer, twin, large, message);
 
     Trainer parts = make(), whole = make();
-    backward(parts, picture());
-    backward(whole, picture());
+    backward(parts, image());
+    backward(whole, image());
     expect_refused(parts, whole, large, message);
   }
 }

@@ -65,7 +65,7 @@ void a_constant(void **) {
   }
 }
 
-/// A picture without pixels has no loss, but ends.
+/// An image without pixels has no loss, but ends.
 void no_pixels(void **) {
   GraphBuilder b;
   b.input("x", {4, 3, 0, 5}).constant("w", varied({6, 3, 1, 1}, 1));
