@@ -118,6 +118,37 @@ void what_a_quantized_file_holds(void **) {
   assert_true(ops_in(onnx::serialize(quantized_graph({0, 6}), {}))[5] == "Clip");
 }
 
+/// Axes of the pairs in a file, "op input axis"; 1 is what a node without the attribute means.
+std::vector<std::string> axes_in(const std::string &bytes) {
+  std::vector<std::string> axes;
+  for (const onnx::NodeProto &node : read_back(bytes).nodes) {
+    if (node.op != "QuantizeLinear" && node.op != "DequantizeLinear") continue;
+    std::int64_t axis = 1;
+    for (const onnx::AttributeProto &attribute : node.attributes)
+      if (attribute.name == "axis") axis = std::get<std::int64_t>(onnx::read_attribute(attribute, ""));
+    if (axis != 1) axes.push_back(cat(node.op[0], " ", node.inputs[0], " ", axis));
+  }
+  return axes;
+}
+
+/// Both nodes of a pair by channel have its axis, and the file has the opset that was asked for.
+void pairs_by_channel(void **) {
+  for (const int opset : {13, 21, 25})
+    for (const bool in_floats : {false, true}) {
+      onnx::SaveOptions options{opset};
+      options.weight_pairs = in_floats;
+      const std::string bytes = onnx::serialize(quantized_graph(), options);
+      assert_int_equal(*onnx::default_opset(onnx::read_model({bytes.data(), bytes.size()}).opsets), opset);
+      const auto axes = axes_in(bytes);
+      const std::size_t count = in_floats ? 3 : 2;  // the weights are floats, or the integers themselves; the bias
+      if (axes.size() != count || !std::ranges::all_of(axes, [](const std::string &s) { return s.ends_with(" 0"); }))
+        fail_test("opset ", opset, ": ", axes.size(), " nodes have an axis, first \"", axes.empty() ? "" : axes[0],
+                  "\"");
+      assert_int_equal(std::ranges::count_if(axes, [](const std::string &s) { return s[0] == 'Q'; }),
+                       in_floats ? 1 : 0);
+    }
+}
+
 /// Without a zero point QuantizeLinear would make uint8.
 void activations_keep_their_zero_point(void **) {
   graph::Graph g;
@@ -425,6 +456,7 @@ int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(qtn::quantized_round_trip),
       cmocka_unit_test(qtn::what_a_quantized_file_holds),
+      cmocka_unit_test(qtn::pairs_by_channel),
       cmocka_unit_test(qtn::grids_that_onnx_does_not_have),
       cmocka_unit_test(qtn::quantized_operators),
       cmocka_unit_test(qtn::activations_keep_their_zero_point),
