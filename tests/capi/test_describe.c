@@ -14,7 +14,7 @@ static void check_text(const qtensor *t, const char *wanted) {
   assert_int_equal(length, strlen(wanted));
 }
 
-static void t03_per_tensor(void **state) {
+static void per_tensor(void **state) {
   qtensor *x = FLOATS(kSeed, DIMS(2, 2, 3)), *q = NULL;
   qquantizer *grid = affine(QTN_INT32, 1e-4, 2);
   (void)state;
@@ -37,7 +37,7 @@ static void t03_per_tensor(void **state) {
   qquantizer_free(grid);
 }
 
-static void t04_per_channel(void **state) {
+static void per_channel(void **state) {
   const double scales[] = {1e-1, 1e-2, 1e-3};
   const int64_t zeros[] = {-1, 0, 1};
   qtensor *x = FLOATS(kSeed, DIMS(2, 2, 3)), *q = NULL;
@@ -59,7 +59,7 @@ static void t04_per_channel(void **state) {
   qquantizer_free(grid);
 }
 
-static void t05_t08_t09_bytes(void **state) {
+static void bytes(void **state) {
   const uint8_t bytes[] = {66, 95, 39, 25, 1, 71, 94, 43, 13, 48};
   const int32_t ints[] = {0, 0, 0, 0, 64, 0, 80, 0, 0, 0};
   qquantizer *grid = affine(QTN_UINT8, 1e-4, 2), *wide = affine(QTN_INT32, 1e-4, 2);
@@ -86,7 +86,7 @@ static void t05_t08_t09_bytes(void **state) {
   qquantizer_free(wide);
 }
 
-static void t11_copied(void **state) {
+static void copied(void **state) {
   const int8_t ints[] = {-16, 40, 70, 33, 66, 86};
   qquantizer *a = affine(QTN_INT8, 0.1, 0), *b = affine(QTN_INT8, 1, -1);
   qtensor *src = tensor_of(QTN_INT8, a, ints, sizeof ints, DIMS(2, 3)), *dst = NULL;
@@ -103,7 +103,7 @@ static void t11_copied(void **state) {
   qquantizer_free(b);
 }
 
-static void d01_saturated(void **state) {
+static void saturated(void **state) {
   const float x[] = {-1, 0, 1, 20};
   const int8_t ints[] = {0, 10, 20, 127};
   qquantizer *grid = affine(QTN_INT8, 0.1, 10);
@@ -158,8 +158,8 @@ static void cut_like_snprintf(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(t03_per_tensor), cmocka_unit_test(t04_per_channel),   cmocka_unit_test(t05_t08_t09_bytes),
-      cmocka_unit_test(t11_copied),     cmocka_unit_test(d01_saturated),     cmocka_unit_test(plain_integers),
+      cmocka_unit_test(per_tensor), cmocka_unit_test(per_channel),   cmocka_unit_test(bytes),
+      cmocka_unit_test(copied),     cmocka_unit_test(saturated),     cmocka_unit_test(plain_integers),
       cmocka_unit_test(empty),          cmocka_unit_test(cut_like_snprintf),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

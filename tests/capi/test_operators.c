@@ -53,7 +53,7 @@ static void linear_float(void **state) {
 }
 
 /* y = sx * sw * (sum qx qw - zx sum qw - zw sum qx + K zx zw), with zw that is not 0. */
-static void d04_linear_integers(void **state) {
+static void linear_integers(void **state) {
   qtensor *x = made(ROWS * IN, 1, DIMS(ROWS, IN)), *w = made(OUT * IN, 7, DIMS(OUT, IN)), *b = made(OUT, 3, DIMS(OUT));
   qquantizer *gx = affine(QTN_UINT8, 0.01, 125), *gw = affine(QTN_INT8, 0.02, 9), *gy = affine(QTN_UINT8, 0.05, 100);
   qtensor *qx = quantized(x, gx), *qw = quantized(w, gw), *y = NULL, *qy = NULL;
@@ -94,7 +94,7 @@ static void d04_linear_integers(void **state) {
 }
 
 /* Under fbgemm numerics x is quantized as uint8 with [0, 127]; under onnx ones with [0, 255]. */
-static void d05_d06_linear_dynamic(void **state) {
+static void linear_dynamic(void **state) {
   static const int steps[] = {127, 255};
   int numerics;
   (void)state;
@@ -283,7 +283,7 @@ static void run_by_name(void **state) {
 }
 
 /* t30: torch's quantized relu, add, cat and pools, worked out by hand on halves. */
-static void t30_typed_operators(void **state) {
+static void typed_operators(void **state) {
   const uint8_t first[] = {0, 2, 3, 10}, second[] = {4, 4, 0, 255};
   const uint8_t relus[] = {2, 2, 3, 10}, sums[] = {2, 4, 1, 255}, joined[] = {0, 2, 3, 10, 4, 4, 0, 255};
   const uint8_t halves[] = {0, 1, 1, 5, 2, 2, 0, 127};
@@ -389,12 +389,12 @@ static void run_on_integers(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(linear_float),
-      cmocka_unit_test(d04_linear_integers),
-      cmocka_unit_test(d05_d06_linear_dynamic),
+      cmocka_unit_test(linear_integers),
+      cmocka_unit_test(linear_dynamic),
       cmocka_unit_test(linear_shapes),
       cmocka_unit_test(conv2d),
       cmocka_unit_test(run_by_name),
-      cmocka_unit_test(t30_typed_operators),
+      cmocka_unit_test(typed_operators),
       cmocka_unit_test(one_rule_for_results),
       cmocka_unit_test(run_on_integers),
   };

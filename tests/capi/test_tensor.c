@@ -25,7 +25,7 @@ static double item_of(const qtensor *t) {
   return value;
 }
 
-static void t01_quantize_per_tensor(void **state) {
+static void quantize_per_tensor(void **state) {
   qtensor *x = FLOATS(kSeed, DIMS(2, 2, 3)), *q = NULL, *y = NULL;
   qquantizer *grid = affine(QTN_INT32, 1e-4, 2);
   size_t i;
@@ -45,7 +45,7 @@ static void t01_quantize_per_tensor(void **state) {
   qquantizer_free(grid);
 }
 
-static void t02_quantize_per_channel(void **state) {
+static void quantize_per_channel(void **state) {
   const double scales[] = {1e-1, 1e-2, 1e-3};
   const int64_t zeros[] = {-1, 0, 1};
   const float wanted[] = {0.1f, -2.0f, 0.281f, 0.6f, -0.21f, 0.688f, -0.1f, -0.41f, 0.541f, -0.5f, -1.73f, -0.527f};
@@ -66,7 +66,7 @@ static void t02_quantize_per_channel(void **state) {
   qquantizer_free(misfit);
 }
 
-static void t05_t06_created(void **state) {
+static void created_with_a_quantizer(void **state) {
   qquantizer *grid = affine(QTN_INT32, 1e-4, 2), *bytes = affine(QTN_UINT8, 1e-4, 2);
   const float zeros[] = {-2e-4f, -2e-4f, -2e-4f};
   qtensor *t = NULL, *y = NULL;
@@ -90,7 +90,7 @@ static void t05_t06_created(void **state) {
   qquantizer_free(bytes);
 }
 
-static void t08_t14_t15_t16_t17_t18_accessors(void **state) {
+static void what_a_quantized_tensor_says(void **state) {
   qtensor *q = seed_bytes(), *y = NULL;
   const qquantizer *grid = qtensor_quantizer(q);
   (void)state;
@@ -111,7 +111,33 @@ static void t08_t14_t15_t16_t17_t18_accessors(void **state) {
   qtensor_free(y);
 }
 
-static void t09_t10_t19_select_assign_item(void **state) {
+/** One quantizer in memory, however many tensors have it, which lives as long as the last of them. */
+static void quantizers_are_shared(void **state) {
+  const double scales[] = {0.5, 0.25, 2};
+  const float reals[] = {1, 2, 4, -1, -2, -4};
+  qquantizer *grid = NULL;
+  qtensor *x = FLOATS(reals, DIMS(2, 3)), *a = NULL, *b = NULL, *view = NULL, *twin = NULL;
+  const double *stored;
+  (void)state;
+  OK(qquantizer_create(&grid, QTN_INT8, QTN_PER_CHANNEL_SYMMETRIC, 1, scales, NULL, 3, NULL));
+  stored = qquantizer_scales(grid);
+  OK(qtensor_quantize(&a, x, grid));
+  OK(qtensor_quantize(&b, x, grid));
+  OK(qtensor_share(&view, a));
+  OK(qtensor_contiguous(&twin, b));
+  qquantizer_free(grid);
+  qtensor_free(a);
+  assert_ptr_equal(qquantizer_scales(qtensor_quantizer(b)), stored);
+  assert_ptr_equal(qquantizer_scales(qtensor_quantizer(view)), stored);
+  assert_ptr_equal(qquantizer_scales(qtensor_quantizer(twin)), stored);
+  qtensor_free(b);
+  qtensor_free(view);
+  assert_memory_equal(qquantizer_scales(qtensor_quantizer(twin)), scales, sizeof scales);
+  qtensor_free(twin);
+  qtensor_free(x);
+}
+
+static void select_assign_item(void **state) {
   qtensor *q = seed_bytes(), *third = NULL, *first = NULL, *value = NULL, *pair = NULL;
   const float assigned[] = {3.5f};
   (void)state;
@@ -135,7 +161,7 @@ static void t09_t10_t19_select_assign_item(void **state) {
   qtensor_free(value);
 }
 
-static void t11_copy(void **state) {
+static void copies(void **state) {
   const int8_t ints[] = {-16, 40, 70, 33, 66, 86};
   qquantizer *a = affine(QTN_INT8, 0.1, 0), *b = affine(QTN_INT8, 1, -1), *u = affine(QTN_UINT8, 1, 0);
   qtensor *src = tensor_of(QTN_INT8, a, ints, sizeof ints, DIMS(2, 3)), *dst = NULL, *view = NULL;
@@ -187,7 +213,7 @@ static void copy_onto_itself(void **state) {
   qtensor_free(turned);
 }
 
-static void t12_views(void **state) {
+static void views_share_storage(void **state) {
   const int8_t ints[] = {-16, 40, 70, 33, 66, 86}, turned_ints[] = {-16, 33, 40, 66, 70, 86};
   const double scales[] = {0.1, 0.2, 0.3};
   const int32_t swap[] = {1, -2}, twice[] = {0, 0};
@@ -232,7 +258,7 @@ static void t12_views(void **state) {
   qquantizer_free(grid);
 }
 
-static void t33_zero_is_exact(void **state) {
+static void zero_is_exact(void **state) {
   static const qdtype dtypes[] = {QTN_UINT8, QTN_INT8, QTN_UINT16, QTN_INT16, QTN_INT32};
   const float zero[] = {0.0f};
   size_t d;
@@ -334,15 +360,16 @@ static void scalars_and_empty(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(t01_quantize_per_tensor),
-      cmocka_unit_test(t02_quantize_per_channel),
-      cmocka_unit_test(t05_t06_created),
-      cmocka_unit_test(t08_t14_t15_t16_t17_t18_accessors),
-      cmocka_unit_test(t09_t10_t19_select_assign_item),
-      cmocka_unit_test(t11_copy),
+      cmocka_unit_test(quantize_per_tensor),
+      cmocka_unit_test(quantize_per_channel),
+      cmocka_unit_test(created_with_a_quantizer),
+      cmocka_unit_test(what_a_quantized_tensor_says),
+      cmocka_unit_test(quantizers_are_shared),
+      cmocka_unit_test(select_assign_item),
+      cmocka_unit_test(copies),
       cmocka_unit_test(copy_onto_itself),
-      cmocka_unit_test(t12_views),
-      cmocka_unit_test(t33_zero_is_exact),
+      cmocka_unit_test(views_share_storage),
+      cmocka_unit_test(zero_is_exact),
       cmocka_unit_test(numerics_differ_at_ties),
       cmocka_unit_test(specials_saturate),
       cmocka_unit_test(wrap_deletes_once),

@@ -21,7 +21,17 @@ digits=$source/examples/digits
 "$cc" -std=c99 -Wall -Wextra -pedantic -Werror "$@" "$source/examples/c/quantize.c" -o "$work/quantize" \
   $(pkg-config --cflags --libs qtensor)
 LD_LIBRARY_PATH=$lib "$work/quantize" "$digits/digits.onnx" "$work/int8.onnx" "$digits/calibration.npy"
-test -s "$work/int8.onnx"
+# The model is in 8 bits, which costs this much and no more, and decides as well as in float.
+if [[ -x $work/prefix/bin/qtensor ]]; then
+  LD_LIBRARY_PATH=$lib "$work/prefix/bin/qtensor" compare "$digits/digits.onnx" "$work/int8.onnx" --json \
+    --data "$digits/test_images.npy" --labels "$digits/test_labels.npy" > "$work/compared.json"
+  python3 - "$work/compared.json" << 'PYTHON'
+import json, sys
+found = json.load(open(sys.argv[1]))
+if not (30 < found["outputs"][0]["sqnr_db"] < 50 and found["top1_b"] >= found["top1_a"] - 0.005 >= 0.96):
+    sys.exit(f"examples/c quantizes badly: {found}")
+PYTHON
+fi
 # shellcheck disable=SC2046
 "$cxx" -std=c++17 -Wall -Wextra -pedantic -Werror "$@" "$source/examples/cpp/quantize.cpp" -o "$work/quantize-cpp" \
   $(pkg-config --cflags --libs qtensor)
