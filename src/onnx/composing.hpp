@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "base/error.hpp"
-#include "graph/names.hpp"
+#include "graph/unique_names.hpp"
 #include "onnx/messages.hpp"
 #include "onnx/tensor_proto.hpp"
 

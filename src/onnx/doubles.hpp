@@ -2,7 +2,7 @@
 #pragma once
 
 #include "graph/graph.hpp"
-#include "graph/names.hpp"
+#include "graph/unique_names.hpp"
 
 namespace qtn::onnx {
 

@@ -8,7 +8,7 @@
 #include <unordered_set>
 
 #include "graph/graph.hpp"
-#include "graph/names.hpp"
+#include "graph/unique_names.hpp"
 #include "onnx/messages.hpp"
 
 namespace qtn::onnx {

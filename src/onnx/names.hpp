@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "graph/names.hpp"
+#include "graph/unique_names.hpp"
 #include "onnx/messages.hpp"
 
 namespace qtn::onnx {

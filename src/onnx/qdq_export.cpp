@@ -3,7 +3,7 @@
 
 #include "base/error.hpp"
 #include "core/scales.hpp"
-#include "graph/names.hpp"
+#include "graph/unique_names.hpp"
 #include "onnx/qdq.hpp"
 
 namespace qtn::onnx {

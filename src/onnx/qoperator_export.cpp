@@ -6,7 +6,7 @@
 #include <map>
 
 #include "base/error.hpp"
-#include "graph/names.hpp"
+#include "graph/unique_names.hpp"
 #include "onnx/qdq.hpp"
 #include "onnx/qoperator_forms.hpp"
 #include "ops/common/linear_grid.hpp"

@@ -9,10 +9,10 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "graph/names.hpp"
 #include "graph/passes/passes.hpp"
+#include "graph/unique_names.hpp"
 #include "onnx/bodies.hpp"
-#include "onnx/dynamic_products.hpp"
+#include "onnx/dynamic_matmul.hpp"
 #include "onnx/onnx.hpp"
 #include "onnx/opset_forms.hpp"
 #include "onnx/own_functions.hpp"

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "graph/names.hpp"
+#include "graph/unique_names.hpp"
 
 namespace qtn::quant {
 namespace {

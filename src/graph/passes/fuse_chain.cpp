@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "graph/names.hpp"
 #include "graph/passes/passes.hpp"
+#include "graph/unique_names.hpp"
 
 namespace qtn::graph {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "graph/names.hpp"
 #include "graph/passes/passes.hpp"
+#include "graph/unique_names.hpp"
 
 namespace qtn::graph {
 

@@ -7,7 +7,7 @@
 
 #include "graph/facts.hpp"
 #include "graph/integer.hpp"
-#include "graph/names.hpp"
+#include "graph/unique_names.hpp"
 #include "quant/placement.hpp"
 #include "quant/recover/layer.hpp"
 #include "runtime/watched.hpp"

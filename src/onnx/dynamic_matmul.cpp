@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "onnx/dynamic_products.hpp"
+#include "onnx/dynamic_matmul.hpp"
 
 #include "graph/integer.hpp"
 #include "graph/passes/dynamic_products.hpp"
