@@ -10,7 +10,7 @@ import unittest
 
 from support import CALIBRATION, MODEL, CommandTest, npy, onnx
 
-SECTIONS = ("totals", "damage", "speed", "tensors", "fused", "float", "reproduce")
+SECTIONS = ("totals", "sensitivity", "speed", "tensors", "fused", "float", "reproduce")
 HOSTILE = "</script><img src=x onerror=\"document.title='run'\"><!--'&quot;"
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 

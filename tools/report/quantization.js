@@ -48,7 +48,7 @@ function totals() {
           (outcome.float_nodes.length || 'none') + ' left in float'));
   if (layers.length === 0) return;
   at('#totals').append(html(
-      'div', {class: 'card wide'}, html('h3', {}, 'Most damage'),
+      'div', {class: 'card wide'}, html('h3', {}, 'Most sensitive layers'),
       html(
           'ol', {},
           ...layers.slice(0, 3).map(
@@ -60,7 +60,7 @@ function totals() {
                           ' of the noise'))))));
 }
 
-function damage() {
+function sensitivity() {
   const finite = layers.flatMap(layer => [layer.alone, layer.together]).filter(Number.isFinite);
   const top = Math.ceil(Math.max(10, ...finite) / 10) * 10, step = top > 60 ? 20 : 10;
   const x = db => Math.max(0, Math.min(100, 100 * db / top));
@@ -82,7 +82,7 @@ function damage() {
             svg('line', {class: 'mark', x1: x(layer.together), x2: x(layer.together), y1: 1, y2: 19})),
         html('span', {class: 'value'}, decibels(layer.alone), html('span', {class: 'quiet'}, percent(share(layer)))));
   };
-  const list = at('#damage .rows');
+  const list = at('#sensitivity .rows');
   if (layers.length === 0) return list.append(html('p', {}, 'No layer computes in integers.'));
   list.before(html(
       'div', {class: 'row axis'}, html('span', {}),
@@ -240,7 +240,7 @@ at('#subtitle').textContent = filename(data.files.int8.name) + ', calibrated wit
         .join('') +
     '; ' + data.date;
 totals();
-damage();
+sensitivity();
 speed();
 tensors();
 table(
