@@ -64,7 +64,7 @@ bool join_channels_on_grid(Lowering &l) {
 }  // namespace
 
 bool lower_movement(Lowering &l) {
-  if (l.node().op == &ops::kMaxPool) {
+  if (l.node().op == &ops::kMaxPool || l.node().op == &ops::kGlobalMaxPool) {
     const std::size_t rank = l.shape_of(l.input(0)).size();
     if (rank >= 3 && rank <= 5) return lower_pool(l);
   }

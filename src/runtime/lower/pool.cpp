@@ -54,6 +54,7 @@ bool lower_pool(Lowering &l) {
   if (op == "MaxPool") return add_pool(l, over_images(ops::pool_window("MaxPool", l.node().attrs, x)), Pooling::max);
   if (op == "AveragePool")
     return add_pool(l, over_images(ops::pool_window("AveragePool", l.node().attrs, x)), Pooling::average);
+  if (op == "GlobalMaxPool") return add_pool(l, whole_image(x), Pooling::max);
   if (op == "GlobalAveragePool" || (op == "ReduceMean" && reduces_images(l)))
     return add_pool(l, whole_image(x), Pooling::average);
   return false;

@@ -197,6 +197,28 @@ void test_pools_and_moves(void **) {
   expect_native_is_reference(b.build({}), 9, "fbgemm");
 }
 
+/// The largest of each channel by the kernel of pools, not by the operator's own loop.
+void test_global_maximum(void **) {
+  for (const Shape &places : {Shape{9}, Shape{6, 5}, Shape{3, 4, 5}}) {
+    GraphBuilder b;
+    Shape x{1, 5}, w{11, 5};
+    for (const std::int64_t length : places) x.push_back(length), w.push_back(1);
+    b.input("x", x);
+    add_conv(b, "a", "x", "a.y", w, {});
+    b.node("GlobalMaxPool", "max", {"a.y"}, {"m"}).node("Flatten", "flat", {"m"}, {"f"});
+    b.constant("fc", random({11, 4}, -1, 1, 5)).node("Gemm", "gemm", {"f", "fc"}, {"z"});
+    const graph::Graph g = b.build({"z"});
+    expect_native_is_reference(g, 3);
+    const Tensor sample = random(x, -1, 1, 3);
+    const Tensor *inputs[] = {&sample};
+    const runtime::Session session(quantized(g), {runtime::Engine::native, 1});
+    std::string kernel;
+    for (const auto &node : nlohmann::json::parse(session.profile(inputs))["nodes"])
+      if (node["name"] == "max") kernel = node["kernel"];
+    if (kernel.empty() || kernel == "GlobalMaxPool") fail_test("the kernel is \"", kernel, "\"");
+  }
+}
+
 /// Parts that are computed in place, copied because something else reads them too, or used twice; parts of parts.
 void test_concat_of_channels(void **) {
   const Attrs channels = attrs({{"axis", std::int64_t{1}}});
@@ -425,6 +447,7 @@ int main() {
       cmocka_unit_test(test_features_of_four_axes),
       cmocka_unit_test(test_residual_and_squeeze_excite),
       cmocka_unit_test(test_pools_and_moves),
+      cmocka_unit_test(test_global_maximum),
       cmocka_unit_test(test_concat_of_channels),
       cmocka_unit_test(test_tables_and_choices),
       cmocka_unit_test(test_products_of_activations),
