@@ -13,14 +13,21 @@ using Pass = void (*)(Graph &);
 void check_inference(Graph &g) { require_inference(g); }
 
 constexpr Pass kSimplification[] = {fold_constants, inline_constant_branches, check_inference, remove_identities};
-constexpr Pass kInference[] = {fold_constants,     inline_constant_branches,
-                               check_inference,    remove_identities,
-                               fold_batch_norms,   fuse_pads,
-                               fuse_biases,        fuse_clamps,
-                               round_before_moves, center_weights};
-constexpr Pass kDynamic[] = {fold_constants,        inline_constant_branches, check_inference,   remove_identities,
-                             fold_norms_of_columns, fold_batch_norms,         normalize_products};
-constexpr Pass kTraining[] = {restore_norms, separate_clamps, fold_constants, inline_constant_branches, leave_training};
+constexpr Pass kInference[] = {fold_constants,
+                               inline_constant_branches,
+                               check_inference,
+                               remove_identities,
+                               make_products_of_einsums,
+                               fold_batch_norms,
+                               fuse_pads,
+                               fuse_biases,
+                               fuse_clamps,
+                               round_before_moves,
+                               center_weights};
+constexpr Pass kDynamic[] = {fold_constants,           inline_constant_branches, check_inference,  remove_identities,
+                             make_products_of_einsums, fold_norms_of_columns,    fold_batch_norms, normalize_products};
+constexpr Pass kTraining[] = {restore_norms,  separate_clamps,         fold_constants, inline_constant_branches,
+                              leave_training, make_products_of_einsums};
 constexpr Pass kEqualization[] = {remove_identities, fold_preceded_batch_norms, fuse_pads, fuse_clamps};
 constexpr Pass kProducts[] = {normalize_products};
 constexpr Pass kFormulas[] = {name_formulas, name_normalizations};

@@ -52,6 +52,10 @@ void fold_preceded_batch_norms(Graph &g);
 /// result (LeViT), and over an addition of a constant to each column; without one, what is left is such an addition.
 void fold_norms_of_columns(Graph &g);
 
+/// An Einsum that is a product of two matrices, or of stacks of them, becomes MatMul, behind a Transpose where one lies the
+/// other way round: products have kernels, forms on integers and gradients.
+void make_products_of_einsums(Graph &g);
+
 /// Moves a Pad with zeros along spatial axes into the pads of a Conv that reads it.
 void fuse_pads(Graph &g);
 

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which equations of Einsum are products of matrices, that these give what Einsum gives, in integers and in training too.
+#include <cmath>
+
+#include "base/error.hpp"
+#include "graph/evaluate.hpp"
+#include "graph/integer.hpp"
+#include "graph/passes/passes.hpp"
+#include "graph/pipelines.hpp"
+#include "quant/graph_builder.hpp"
+#include "train/trainer.hpp"
+
+namespace qtn::test {
+namespace {
+
+/// y = Einsum(a, b), where b is a constant or an input, too.
+graph::Graph einsum(const char *equation, const Shape &a, const Shape &b, bool constant) {
+  GraphBuilder builder;
+  builder.input("a", a);
+  if (constant)
+    builder.constant("b", GraphBuilder::ramp(b));
+  else
+    builder.input("b", b);
+  return builder.node("Einsum", "e", {"a", "b"}, {"y"}, attrs({{"equation", equation}})).build({"y"});
+}
+
+std::vector<std::string> op_names(const graph::Graph &g) {
+  std::vector<std::string> names;
+  for (const graph::Node &node : g.nodes) names.push_back(node.op->name);
+  return names;
+}
+
+void expect(const char *equation, const Shape &a, const Shape &b, const std::vector<std::string> &ops) {
+  for (const bool constant : {false, true}) {
+    const graph::Graph g = einsum(equation, a, b, constant);
+    graph::Graph made = g;
+    graph::make_products_of_einsums(made);
+    std::vector<std::string> want = ops;
+    if (constant && want.size() > 1 && std::string(equation).find("ji,") == std::string::npos) want.erase(want.begin());
+    if (op_names(made) != want) fail_test(equation, ": becomes ", op_names(made).size(), " nodes, ", op_names(made)[0]);
+    std::vector<Tensor> inputs{GraphBuilder::ramp(a)};
+    if (!constant) inputs.push_back(GraphBuilder::ramp(b));
+    const Tensor y = graph::evaluate(g, inputs)[0], z = graph::evaluate(made, inputs)[0];
+    assert_true(y.shape() == z.shape());
+    for (std::int64_t i = 0; i < y.count(); ++i)
+      if (!(std::fabs(y.as<float>()[i] - z.as<float>()[i]) <= 1e-5f))
+        fail_test(equation, ": element ", i, " is ", z.as<float>()[i], ", not ", y.as<float>()[i]);
+  }
+}
+
+void products(void **) {
+  expect("ij,jk->ik", {3, 4}, {4, 5}, {"MatMul"});
+  expect("bij, jk -> bik", {2, 3, 4}, {4, 5}, {"MatMul"});
+  expect("...j,jk->...k", {2, 3, 4}, {4, 5}, {"MatMul"});
+  expect("bij,kj->bik", {2, 3, 4}, {5, 4}, {"Transpose", "MatMul"});
+  expect("bhqd,bhkd->bhqk", {2, 3, 4, 5}, {2, 3, 6, 5}, {"Transpose", "MatMul"});
+  expect("bhqk,bhkd->bhqd", {2, 3, 4, 6}, {2, 3, 6, 5}, {"MatMul"});
+  expect("...qd,...kd->...qk", {2, 3, 4, 5}, {3, 6, 5}, {"Transpose", "MatMul"});
+  expect("bji,bjk->bik", {2, 4, 3}, {2, 4, 5}, {"Transpose", "MatMul"});
+}
+
+void others(void **) {
+  expect("ij,jk->ki", {3, 4}, {4, 5}, {"Einsum"});          // transposed
+  expect("ij,ij->ij", {3, 4}, {3, 4}, {"Einsum"});          // nothing is summed
+  expect("ijk,jkl->il", {2, 3, 4}, {3, 4, 5}, {"Einsum"});  // two axes are
+  expect("ij,jk->k", {3, 4}, {4, 5}, {"Einsum"});           // i is summed alone
+  expect("ii,ik->ik", {3, 3}, {3, 5}, {"Einsum"});          // a diagonal
+  expect("bij,bjk->ibk", {2, 3, 4}, {2, 4, 5}, {"Einsum"});
+  expect("bcij,bjk->bcik", {2, 3, 4, 5}, {2, 5, 6}, {"Einsum"});  // MatMul would take b for c
+  expect("ij,jk->ik", {3, 1}, {4, 5}, {"Einsum"});                // an axis that Einsum repeats
+}
+
+/// The weights of a product, whichever way they lie, run in 8 bits and are trained.
+void quantized_and_trained(void **) {
+  for (const char *equation : {"bj,jk->bk", "bj,kj->bk"}) {
+    const graph::Graph g = einsum(equation, {1, 6}, {6, 6}, true);
+    quant::PreparedModel p = quant::prepare(g, quant::Config("onnx"));
+    const Tensor x = GraphBuilder::ramp({1, 6});
+    const Tensor *inputs[] = {&x};
+    quant::calibrate(p, inputs);
+    const graph::Graph q = quant::convert(p, nullptr);
+    assert_int_equal(q.nodes.size(), 1);
+    assert_true(graph::integer_form(q, q.nodes[0]) == graph::IntegerForm::linear);
+    assert_int_equal(train::Trainer(g, Attrs()).parameters().size(), 1);
+  }
+}
+
+}  // namespace
+}  // namespace qtn::test
+
+int main() {
+  using namespace qtn::test;
+  const CMUnitTest tests[] = {cmocka_unit_test(products), cmocka_unit_test(others),
+                              cmocka_unit_test(quantized_and_trained)};
+  return cmocka_run_group_tests_name("graph/einsum", tests, nullptr, nullptr);
+}
