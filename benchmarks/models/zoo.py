@@ -14,7 +14,7 @@ import numpy as np
 import torch
 import torch.nn as nn
 
-from models import export, zoo_full_size, zoo_small, zoo_torchvision, zoo_transformers
+from models import export, zoo_full_size, zoo_small, zoo_torchvision, zoo_trained, zoo_transformers
 
 SEED = 0
 SAMPLES = 8
@@ -27,7 +27,7 @@ ALSO = (
     "spatial_transformer_dynamo20",
 )  # fmt: skip
 CHAOTIC = ("levit",)  # in float not even the same in two orders of summation, once its activations do not vanish
-NAMES = (*zoo_torchvision.NAMES, *zoo_transformers.NAMES, *zoo_small.NETWORKS, *ALSO)
+NAMES = (*zoo_trained.NETWORKS, *zoo_torchvision.NAMES, *zoo_transformers.NAMES, *zoo_small.NETWORKS, *ALSO)
 
 
 def settle(module, samples):
@@ -94,6 +94,13 @@ def make(name, folder):
     if path.exists() and samples_in(path.with_suffix(".npz")) == SAMPLES:
         return path
     folder.mkdir(parents=True, exist_ok=True)
+    samples = zoo_trained.write(name, path, SAMPLES) if name in zoo_trained.NETWORKS else export_network(name, path)
+    np.savez(path.with_suffix(".npz"), **{key: np.stack([sample[key] for sample in samples]) for key in samples[0]})
+    return path
+
+
+def export_network(name, path):
+    """PATH gets the network; returns its samples."""
     with warnings.catch_warnings(), contextlib.suppress(ImportError), torch.no_grad():
         warnings.simplefilter("ignore")
         torch.backends.mha.set_fastpath_enabled(False)  # which the exporters do not know
@@ -108,6 +115,4 @@ def make(name, folder):
             module(*values)
             options["output_names"] = [f"head_{index}" for index in range(len(module.heads))]
         torch.onnx.export(module, values, str(path), input_names=list(samples[0]), **options)
-    stacked = {key: np.stack([sample[key].numpy() for sample in samples]) for key in samples[0]}
-    np.savez(path.with_suffix(".npz"), **stacked)
-    return path
+    return [{key: value.numpy() for key, value in sample.items()} for sample in samples]
