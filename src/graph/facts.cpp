@@ -53,16 +53,13 @@ Facts::Facts(const Graph &g) : uses(g), dtype(g.values.size(), QTN_FLOAT32), ran
   auto inputs = declared_input_types(g, 1);
   if (!inputs) inputs = trial_input_types(g);
   if (!inputs) return;
-  try {
-    const PartlyInferred inferred = infer_partly(g, *inputs);
-    for (std::size_t v = 0; v < g.values.size(); ++v) {
-      if (!inferred.types[v]) continue;
-      dtype[v] = inferred.types[v]->dtype;
-      rank[v] = static_cast<std::int64_t>(inferred.types[v]->shape.size());
-    }
-  } catch (const Error &) {
-    // A batch of one, or the trial, may not suit the graph. Without ranks fewer nodes become integer; calibration
-    // reports what is wrong.
+  // A batch of one, or the trial, may not suit the graph: then what nodes make whose shapes do not fit is not known.
+  // Without ranks fewer nodes become integer; calibration reports what is wrong.
+  const PartlyInferred inferred = infer_partly(g, *inputs, {}, Misfit::stops);
+  for (std::size_t v = 0; v < g.values.size(); ++v) {
+    if (!inferred.types[v]) continue;
+    dtype[v] = inferred.types[v]->dtype;
+    rank[v] = static_cast<std::int64_t>(inferred.types[v]->shape.size());
   }
 }
 

@@ -132,8 +132,11 @@ struct PartlyInferred {
   std::vector<std::size_t> stops;  ///< nodes whose inputs are known, and outputs not
   std::string why;                 ///< of the first of them
 };
+/// What becomes of a node that refuses the shapes of its operands.
+enum class Misfit { throws, stops };
+
 PartlyInferred infer_partly(const Graph &g, std::span<const ops::TensorType> inputs,
-                            std::span<const Tensor> values = {});
+                            std::span<const Tensor> values = {}, Misfit misfit = Misfit::throws);
 
 /// Whether shapes may depend on the values of inputs: on short lists, such as sizes or scales.
 bool may_say_shapes(const ops::TensorType &input);

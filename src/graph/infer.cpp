@@ -26,7 +26,8 @@ bool may_say_shapes(const ops::TensorType &input) {
   return input.shape.size() <= 1 && element_count(input.shape) <= most;
 }
 
-PartlyInferred infer_partly(const Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values) {
+PartlyInferred infer_partly(const Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values,
+                            Misfit misfit) {
   if (inputs.size() != g.inputs.size())
     fail(QTN_EINVAL, "model takes ", g.inputs.size(), " inputs, not ", inputs.size());
   std::vector<Tensor> known(g.values.size());
@@ -80,7 +81,8 @@ PartlyInferred infer_partly(const Graph &g, std::span<const ops::TensorType> inp
       if (result.stops.empty()) result.why = cat("node \"", node.name, "\": ", e.what());
       result.stops.push_back(n);
     } catch (const Error &e) {
-      fail(e.status(), "node \"", node.name, "\": ", e.what());
+      if (misfit == Misfit::throws) fail(e.status(), "node \"", node.name, "\": ", e.what());
+      result.stops.push_back(n);
     }
   }
   result.types.resize(known.size());

@@ -74,8 +74,12 @@ void settle(PreparedModel &prepared, const graph::Graph &model) {
   require_nodes(prepared.config, model, prepared.graph);
   require_outputs(prepared.config, prepared.graph);
   prepared.model = fingerprint(prepared.graph);
-  // One grid behind an activation, in place of one behind each of its terms.
-  if (!prepared.training) graph::name_formulas(prepared.graph, nodes_without_rules(prepared.config, prepared.graph));
+  // One grid behind a layer or an activation, in place of one behind each of its terms.
+  if (!prepared.training) {
+    const auto free = nodes_without_rules(prepared.config, prepared.graph);
+    graph::fold_scales(prepared.graph, free);
+    graph::name_formulas(prepared.graph, free);
+  }
   graph::replace_relu6(prepared.graph, nodes_with(prepared.config, &Settings::replace_relu6));
   if (!prepared.training)
     prepared.equalized = equalize_weights(prepared.graph, nodes_with(prepared.config, &Settings::equalize));

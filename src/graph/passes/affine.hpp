@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a BatchNormalization computes when its statistics are constants.
+// A factor and an offset for each channel, such as a BatchNormalization computes whose statistics are constants.
 #pragma once
 
 #include <vector>
@@ -17,5 +17,12 @@ Affine affine_of(const Graph &g, const Node &bn);
 
 /// Whether there is such a form: all parameters are float32 constants of one length.
 bool constant_parameters(const Graph &g, const Node &bn);
+
+/// Whether the value is a constant of plain numbers, without a grid.
+bool plain_constant(const Graph &g, ValueId v);
+
+/// Makes them part of the weights and the bias of a Conv, ConvTranspose or Gemm, whose result they are applied to.
+/// False, and nothing done, where its weights or bias are no float32 constants, or it has other channels or a clamp.
+bool fold_into(Graph &g, Node &linear, const Affine &a);
 
 }  // namespace qtn::graph

@@ -18,12 +18,6 @@ namespace {
 
 bool is(const Node &node, std::string_view op) { return node.op->name == op; }
 
-bool plain_constant(const Graph &g, ValueId v) {
-  return v != kNoValue && g.value(v).is_constant() && !g.value(v).quantizer;
-}
-
-ValueId input(const Node &node, std::size_t i) { return i < node.inputs.size() ? node.inputs[i] : kNoValue; }
-
 std::vector<bool> outputs_of(const Graph &g) {
   std::vector<bool> is_output(g.values.size(), false);
   for (const ValueId v : g.outputs) is_output[static_cast<std::size_t>(v)] = true;
@@ -48,47 +42,6 @@ class Aliases {
   ValueId &of(ValueId v) { return of_[static_cast<std::size_t>(v)]; }
   std::vector<ValueId> of_;
 };
-
-bool fold_into(Graph &g, Node &linear, const Node &bn, const Affine &a) {
-  const bool takes_factors =
-      is_linear(linear) && linear.op->product->has_bias && product_addition(linear).empty() && !linear.clamp;
-  if (!takes_factors || !plain_constant(g, input(linear, 1))) return false;
-  const ValueId bias_id = input(linear, 2);
-  const Tensor &old_weight = g.value(linear.inputs[1]).constant;
-  if (old_weight.dtype() != QTN_FLOAT32 || old_weight.rank() < 2) return false;
-  // Where groups share a place along the axis, they lie one after the other along the input channels.
-  const std::size_t axis = output_channel_axis(linear);
-  const auto of_group = static_cast<std::size_t>(old_weight.dim(axis));
-  const auto channels = static_cast<std::size_t>(output_channels(linear, old_weight.shape()));
-  if (channels != a.factor.size() || channels == 0) return false;
-  const std::size_t groups = channels / of_group;
-  if (groups > 1 && static_cast<std::size_t>(old_weight.dim(0)) % groups != 0) return false;
-  if (bias_id != kNoValue &&
-      (!plain_constant(g, bias_id) || g.value(bias_id).constant.count() != static_cast<std::int64_t>(channels)))
-    return false;
-
-  Tensor weight = old_weight.clone();
-  const auto inner = static_cast<std::size_t>(element_count(weight.shape(), axis + 1, weight.rank()));
-  const auto count = static_cast<std::size_t>(weight.count()), group_size = count / groups;
-  for (std::size_t i = 0; i < count; ++i)
-    weight.as<float>()[i] *= a.factor[i / group_size * of_group + i / inner % of_group];
-  std::vector<float> bias =
-      bias_id == kNoValue ? std::vector<float>(channels, 0.0f) : float_values(g.value(bias_id).constant, "bias");
-  for (std::size_t c = 0; c < channels; ++c) bias[c] = bias[c] * a.factor[c] + a.offset[c];
-
-  const std::string base = linear.name;
-  linear.inputs.resize(3, kNoValue);
-  const ValueId weight_id = g.add_constant(base + "_weight_folded", std::move(weight));
-  const ValueId folded_bias = g.add_constant(
-      base + "_bias_folded",
-      Tensor::from<float>(QTN_FLOAT32, Shape{static_cast<std::int64_t>(channels)}, std::span<const float>(bias)));
-  g.value(weight_id).origin = original_name(g.value(linear.inputs[1]));
-  if (bias_id != kNoValue) g.value(folded_bias).origin = original_name(g.value(bias_id));
-  linear.inputs[1] = weight_id;
-  linear.inputs[2] = folded_bias;
-  linear.outputs[0] = bn.outputs[0];
-  return true;
-}
 
 /// A BatchNormalization on its own: Mul then Add of constants shaped [C,1,...] for the rank of its input.
 void split(Graph &g, std::vector<Node> &nodes, const Node &bn, const Affine &a, std::size_t spatial_rank) {
@@ -128,28 +81,6 @@ bool turn_weights(Graph &g, const Node &node, const std::vector<bool> &is_output
 }
 
 }  // namespace
-
-Affine affine_of(const Graph &g, const Node &bn) {
-  std::array<std::vector<float>, 4> p;
-  for (std::size_t i = 0; i < 4; ++i) p[i] = float_values(g.value(bn.inputs[i + 1]).constant, "BatchNormalization");
-  const double epsilon = bn.attrs.get_float("epsilon", 1e-5);
-  Affine a;
-  for (std::size_t c = 0; c < p[0].size(); ++c) {
-    const double factor = static_cast<double>(p[0][c]) / std::sqrt(static_cast<double>(p[3][c]) + epsilon);
-    a.factor.push_back(static_cast<float>(factor));
-    a.offset.push_back(static_cast<float>(static_cast<double>(p[1][c]) - static_cast<double>(p[2][c]) * factor));
-  }
-  return a;
-}
-
-bool constant_parameters(const Graph &g, const Node &bn) {
-  if (bn.inputs.size() < 5) return false;
-  for (std::size_t i = 1; i < 5; ++i)
-    if (!plain_constant(g, bn.inputs[i]) || g.value(bn.inputs[i]).constant.dtype() != QTN_FLOAT32 ||
-        g.value(bn.inputs[i]).constant.count() != g.value(bn.inputs[1]).constant.count())
-      return false;
-  return true;
-}
 
 void fold_constants(Graph &g) {
   const std::vector<bool> is_output = outputs_of(g);
@@ -232,7 +163,8 @@ void fold_norms(Graph &g, const NodeFilter &taken, Alone alone) {
       const std::int32_t maker = uses.producer[static_cast<std::size_t>(x)];
       if (maker >= 0 && uses.single_use(x) && !g.value(x).quantizer && place[static_cast<std::size_t>(maker)] >= 0) {
         Node &linear = nodes[static_cast<std::size_t>(place[static_cast<std::size_t>(maker)])];
-        if (linear.outputs[0] == x && taken(linear) && fold_into(g, linear, node, a)) {
+        if (linear.outputs[0] == x && taken(linear) && fold_into(g, linear, a)) {
+          linear.outputs[0] = node.outputs[0];
           linear.clamp = node.clamp;
           place[n] = place[static_cast<std::size_t>(maker)];
           continue;

@@ -56,6 +56,13 @@ void fold_norms_of_columns(Graph &g);
 /// other way round: products have kernels, forms on integers and gradients.
 void make_products_of_einsums(Graph &g);
 
+/// Makes constants by which the result of a Conv, ConvTranspose or Gemm is multiplied or divided, or which are added to
+/// it, one for all or one for each channel, part of its weights and bias.
+void fold_scales(Graph &g);
+
+/// The same only where the filter holds for both.
+void fold_scales(Graph &g, const NodeFilter &only);
+
 /// Moves a Pad with zeros along spatial axes into the pads of a Conv that reads it.
 void fuse_pads(Graph &g);
 
