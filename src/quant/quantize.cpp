@@ -88,15 +88,30 @@ Options options_of(const Attrs &attrs) {
   return o;
 }
 
-/// What a candidate has to gain on the held-back samples, in dB: a measurable difference, and the more the fewer they
-/// are. What changes ranges has to gain more than a correction, for it also changes what is clipped of samples that are
+/// What a candidate has to gain on the held-back samples, in dB: a measurable difference, and the more the less they
+/// tell. What changes ranges has to gain more than a correction, for it also changes what is clipped of samples that are
 /// rarer than these.
 struct Threshold {
   double of_many, of_one;
 
-  double at(std::size_t samples) const { return of_many + of_one / std::pow(static_cast<double>(samples), 1.5); }
+  double at(double evidence) const { return of_many + of_one / std::pow(evidence, 1.5); }
 };
 constexpr Threshold kOfCorrection{0.1, 10}, kOfRanges{0.5, 30}, kOfFeatures{0.1, 6};
+
+/// Outputs of so many numbers say what a sample alone does; the noise of more is known better, by the root of their number.
+constexpr double kFewNumbers = 6;
+
+/// How much held-back samples tell, in samples of few numbers. A single one, which is fitted too, says no more than that.
+double evidence_of(const Accuracy &accuracy) {
+  const auto count = static_cast<double>(accuracy.samples.size());
+  if (accuracy.samples.size() < 2) return 1;
+  return count * std::sqrt(std::max(1.0, accuracy.numbers / count / kFewNumbers));
+}
+
+/// In dB: a network which is farther from float than that is of no use, so that by default, too, layers stay in float.
+constexpr double kUseless = 20;
+/// Samples that say which.
+constexpr std::size_t kRanking = 4;
 
 /// For grids which are found at every run nothing is fitted that could be chance, but a run takes longer.
 constexpr Threshold kOfDynamic{3, 0}, kOfDynamicForTarget{0.1, 0};
@@ -150,8 +165,8 @@ class Pipeline {
     report.targets = options_.targets;
     report.wide = options_.wide;
     graph::Graph quantized = corrected(prepared);
-    if (goal_ && !goal_->met_by(quantized)) {
-      report.fallen = fall_back(prepared);
+    if (goal_ ? !goal_->met_by(quantized) : is_useless()) {
+      report.fallen = goal_ ? fall_back(prepared, *goal_, measured_) : make_useful(prepared);
       quantized = corrected(prepared);
     }
     if (goal_) report.reached = goal_->reached(quantized);
@@ -207,11 +222,16 @@ class Pipeline {
       Verdict verdict = judge(quantized);
       const bool first = gaining.empty();
       add_trial(route.name(), verdict, first ? nullptr : &gaining.back().verdict);
-      if (first || gains(gaining.back().verdict, verdict, threshold_of(route).at(division_.held_back.count), kTold))
+      if (first || gains(gaining.back().verdict, verdict, threshold_of(route).at(evidence_of(verdict.held_back)), kTold))
         gaining.push_back({std::move(*attempt), std::move(quantized), std::move(verdict), report_.trials.size() - 1});
     };
     challenge({});
     for (const Route &route : rewrites()) challenge(route);
+    for (const char *observer : observers()) {
+      Route route = gaining.back().attempt.route;
+      route.observer = observer;
+      challenge(route);
+    }
     if (automatic() && !start_.config.says("mode") && !(goal_ && goal_->met_by(gaining.back().quantized)))
       challenge({.dynamic = true});
     if (automatic()) {
@@ -236,7 +256,7 @@ class Pipeline {
     Verdict verdict = judge(convert(candidates[0].attempt.prepared, nullptr));
     for (std::size_t i = 1; i < candidates.size(); ++i) {
       Verdict other = judge(convert(candidates[i].attempt.prepared, nullptr));
-      if (gains(verdict, other, threshold_of(candidates[i].attempt.route).at(division_.held_back.count))) {
+      if (gains(verdict, other, threshold_of(candidates[i].attempt.route).at(evidence_of(other.held_back)))) {
         best = i;
         verdict = std::move(other);
       } else {
@@ -276,6 +296,12 @@ class Pipeline {
     return routes;
   }
 
+  /// In place of the largest and smallest values seen, where the configuration takes these without saying so.
+  std::vector<const char *> observers() const {
+    const bool by_default = !start_.config.says("observer") && start_.config.settings_for_all().activation_observer == "minmax";
+    return by_default && samples_.count > 1 ? std::vector{"percentile", "mse"} : std::vector<const char *>();
+  }
+
   /// Coarse weights lose most by what they are rounded to, so that comes first. Fitted to the only sample, integers
   /// cannot be judged by it.
   bool feeds_back(const graph::Graph &quantized) const {
@@ -302,9 +328,22 @@ class Pipeline {
     return judge_->on(quantized);
   }
 
-  std::vector<FallenLayer> fall_back(PreparedModel &prepared) const {
+  std::vector<FallenLayer> fall_back(PreparedModel &prepared, const Goal &goal, const Samples &ranking) const {
     const Samples again = counted(samples_, "calibrating with 16 bits", progress_);
-    return reach(prepared, *goal_, measured_, options_.wide ? to_int16(prepared, again) : to_float(prepared));
+    return reach(prepared, goal, ranking, options_.wide ? to_int16(prepared, again) : to_float(prepared));
+  }
+
+  /// Activations of 8 bits are to blame where nothing else is coarse, and nobody has said which bits there are to be.
+  bool is_useless() const {
+    const auto says = [&](const char *key) { return start_.config.says(key); };
+    return !options_.plain && report_.accuracy->sqnr_db() < kUseless && !says("mode") && !says("weight_bits") &&
+           !says("weight_dtype") && !says("activation_bits");
+  }
+
+  std::vector<FallenLayer> make_useful(PreparedModel &prepared) const {
+    const Samples few = some_of(samples_, kRanking);
+    const Goal goal(real_, few, few, {.sqnr_db = kUseless, .top1 = {}});
+    return fall_back(prepared, goal, counted(few, "ranking layers", progress_));
   }
 
   /// Converted, with the corrections that gain. What was tried of an earlier conversion is forgotten.
@@ -328,7 +367,7 @@ class Pipeline {
   /// Where a correction gains, and misses no target that has been reached.
   bool keeps(const Corrections &which, const graph::Graph &best, const graph::Graph &other, Verdict &verdict) {
     Verdict of_other = judge(other);
-    const bool better = gains(verdict, of_other, threshold_of(which).at(division_.held_back.count)) &&
+    const bool better = gains(verdict, of_other, threshold_of(which).at(evidence_of(of_other.held_back))) &&
                         (!goal_ || goal_->met_by(other) || !goal_->met_by(best));
     add_trial(which.name(), of_other, &verdict, better);
     if (!better) return false;

@@ -142,6 +142,7 @@ Accuracy AccuracyMeter::measure(const runtime::Session &coarse) const {
     for (std::size_t i = 0; i < want.size(); ++i) {
       if (want[i].dtype() != QTN_FLOAT32) continue;
       noises.emplace_back().add(want[i], got[i]);
+      accuracy.numbers += static_cast<double>(want[i].count());
       accuracy.names.push_back(real_.value(real_.outputs[i]).name);
     }
     if (want[0].dtype() != QTN_FLOAT32 || want[0].rank() != 2 || want[0].dim(1) < 2) continue;

@@ -21,6 +21,7 @@ constexpr double kExact = 120;  ///< dB, about what floats can tell apart
 struct Accuracy {
   std::vector<std::string> names;           ///< of the outputs that are floats
   std::vector<std::vector<Noise>> samples;  ///< [sample][output]
+  double numbers = 0;                       ///< in these outputs, of all samples
   std::size_t rows = 0, agree = 0;          ///< of the first output, and those whose largest value stays where it is
 
   /// The noise of one output over all samples.

@@ -22,6 +22,11 @@ Config config_of(const Route &route, Config config) {
     dynamic.set("mode", "dynamic");
     for (const char *products : {"op:MatMul", "op:Gemm"}) config.set(products, &dynamic);
   }
+  if (route.observer) {
+    Attrs observer;
+    observer.set("observer", route.observer);
+    config.set("*", &observer);
+  }
   return config;
 }
 
@@ -39,7 +44,10 @@ std::string Route::name() const {
   if (smooth) add(cat("smooth ", *smooth));
   if (smooth_features) add("smooth");
   if (dynamic) add("dynamic");
-  if (choose_observers) add("observers");
+  if (choose_observers)
+    add("observers");
+  else if (observer)
+    add(cat("observer ", observer));
   return all.empty() ? "plain" : all;
 }
 

@@ -18,7 +18,8 @@ struct Route {
   std::optional<double> smooth = {};  ///< SmoothQuant of this strength
   bool smooth_features = false;       ///< SmoothQuant of products of features, each by the strength that suits it
   bool dynamic = false;               ///< products of features take grids of their own at every run
-  bool choose_observers = false;
+  const char *observer = nullptr;     ///< of all activations, in place of the configuration's
+  bool choose_observers = false;      ///< for each tensor
 
   /// The keys of what it does: "plain", "equalize", "smooth 0.5 + observers".
   std::string name() const;
