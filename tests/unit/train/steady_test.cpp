@@ -91,7 +91,7 @@ class OneStep {
     }
     step_ = &op == &ops::kConv ? make_convolution(node, inputs, outputs[0]) : make_operator(node, inputs, outputs);
     step_->bind(slots_);
-    for (const SlotId s : step_->gives)
+    for (const SlotId s : step_->grad_inputs)
       dx_.push_back(s == kNoSlot ? Tensor() : slots_[static_cast<std::size_t>(s)].gradient);
   }
 
