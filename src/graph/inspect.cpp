@@ -7,6 +7,7 @@
 #include "graph/integer.hpp"
 #include "graph/passes/passes.hpp"
 #include "graph/pipelines.hpp"
+#include "graph/tables.hpp"
 
 namespace qtn::graph {
 namespace {
@@ -53,15 +54,17 @@ struct Running {
 std::vector<Running> running_nodes(const Graph &g) {
   std::optional<PartlyInferred> known;
   if (const auto types = declared_input_types(g, 1)) known = infer_partly(g, *types);
+  const Tables tables{g};
   std::vector<Running> running;
-  for (const Node &node : g.nodes) {
+  for (std::size_t n = 0; n < g.nodes.size(); ++n) {
+    const Node &node = g.nodes[n];
     const ValueId y = node.outputs.empty() ? kNoValue : node.outputs[0];
     const bool inferred = known && y != kNoValue;
     const auto index = static_cast<std::size_t>(y);
     if (inferred && known->constants[index].has_data()) continue;
     qdtype real = y == kNoValue ? QTN_FLOAT32 : g.value(y).dtype.value_or(QTN_FLOAT32);
     if (inferred && known->types[index]) real = known->types[index]->dtype;
-    running.push_back({node, integer_form(g, node), real});
+    running.push_back({node, tables.has(n) ? IntegerForm::table : integer_form(g, node), real});
   }
   return running;
 }

@@ -351,6 +351,12 @@ bool Config::names_tensor(std::string_view tensor) const {
   });
 }
 
+bool Config::selects(const graph::Node &node) const {
+  return std::any_of(rules_.begin(), rules_.end(), [&](const Rule &rule) {
+    return rule.selector.kind() != Selector::kAll && rule.selector.matches(node);
+  });
+}
+
 bool Config::says(std::string_view key) const {
   return std::any_of(rules_.begin(), rules_.end(),
                      [&](const Rule &rule) { return rule.settings && rule.settings->has(key); });

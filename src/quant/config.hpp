@@ -80,6 +80,9 @@ class Config {
   /// Whether a rule is for this tensor.
   bool names_tensor(std::string_view tensor) const;
 
+  /// Whether a rule is for this node or its operator.
+  bool selects(const graph::Node &node) const;
+
   /// Whether any rule names the key.
   bool says(std::string_view key) const;
 

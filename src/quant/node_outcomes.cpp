@@ -7,6 +7,7 @@
 #include "graph/facts.hpp"
 #include "graph/integer.hpp"
 #include "graph/passes/passes.hpp"
+#include "graph/tables.hpp"
 #include "quant/copies.hpp"
 #include "quant/outcome.hpp"
 
@@ -71,10 +72,11 @@ std::vector<Fusion> fusions(const Graph &before, const Graph &after) {
 std::vector<FloatNode> float_nodes(const PreparedModel &p, const Graph &quantized,
                                    std::span<const FallenLayer> fallen) {
   const graph::Facts facts(p.graph);
+  const graph::Tables tables{quantized};
   std::vector<FloatNode> nodes;
   for (std::size_t n = 0; n < quantized.nodes.size(); ++n) {
     const Node &node = quantized.nodes[n];
-    if (is_copy(node) || graph::integer_form(quantized, node) != graph::IntegerForm::none) continue;
+    if (is_copy(node) || graph::integer_form(quantized, node) != graph::IntegerForm::none || tables.has(n)) continue;
     if (!is_activation(p.graph, facts, p.graph.nodes[n].outputs[0])) continue;
     const bool for_target =
         std::any_of(fallen.begin(), fallen.end(), [&](const FallenLayer &layer) { return layer.node == node.name; });

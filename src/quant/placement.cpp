@@ -9,6 +9,7 @@
 #include "core/choose_options.hpp"
 #include "graph/facts.hpp"
 #include "graph/integer.hpp"
+#include "graph/tables.hpp"
 #include "quant/copies.hpp"
 #include "quant/quantize_dynamic.hpp"
 #include "quant/stored_weights.hpp"
@@ -67,10 +68,23 @@ std::vector<bool> asked_by_hand(const Graph &g, const graph::Facts &facts, const
   return asked;
 }
 
+/// A function of one activation of which several nodes are parts: only what goes into it and what comes out has a grid.
+/// A rule for a node, or for what it makes, leaves it apart, and so does a grid that its bounds give it.
+std::optional<graph::Table> table_ending_at(const Graph &g, const graph::Facts &facts, const std::vector<NodePlan> &plans,
+                                            const std::vector<bool> &by_hand, const Config &config, std::size_t n) {
+  const auto may_join = [&](std::size_t before, ValueId v) {
+    const NodePlan &plan = plans[before];
+    return plan.role == Role::pointwise && plan.settings && plan.settings->mode == Mode::fixed && !by_hand[index(v)] &&
+           !config.names_tensor(g.value(v).name) && !config.selects(g.nodes[before]) &&
+           !(plan.settings->fixed_outputs && g.nodes[before].op->bounds);
+  };
+  return graph::table_ending_at(g, facts.uses, n, [&](ValueId v) { return facts.is_float(v); }, may_join);
+}
+
 /// A node that reads a value comes later in the order, so one walk from the end settles every value: when a node is
 /// reached, all who could ask for its outputs have spoken.
 std::vector<bool> wanted_values(const Graph &g, const graph::Facts &facts, std::vector<NodePlan> &plans,
-                                const std::vector<bool> &by_hand) {
+                                const std::vector<bool> &by_hand, const Config &config, bool trained) {
   std::vector<bool> wanted = by_hand;
   for (std::size_t n = g.nodes.size(); n-- > 0;) {
     const Node &node = g.nodes[n];
@@ -81,6 +95,11 @@ std::vector<bool> wanted_values(const Graph &g, const graph::Facts &facts, std::
     each_output(facts, node, [&](ValueId v) { asked = asked || reason[index(v)]; });
     plan.integer = asked || plan.role == Role::weighted;
     if (!plan.integer) continue;
+    if (plan.role == Role::pointwise && !trained)
+      if (const auto table = table_ending_at(g, facts, plans, by_hand, config, n); table && table->nodes.size() > 1) {
+        wanted[index(table->x)] = true;
+        continue;
+      }
     if (plan.role == Role::moving) each_output(facts, node, [&](ValueId v) { wanted[index(v)] = true; });
     each_operand(g, facts, node, plan.role, [&](ValueId v) { wanted[index(v)] = true; });
   }
@@ -334,7 +353,7 @@ Placement place(const Graph &g, const Config &config, bool trained) {
     placement.nodes.push_back(plan_of(g, facts, node, config));
   }
   const std::vector<bool> wanted =
-      wanted_values(g, facts, placement.nodes, asked_by_hand(g, facts, placement.nodes, config));
+      wanted_values(g, facts, placement.nodes, asked_by_hand(g, facts, placement.nodes, config), config, trained);
   Grouping(g, facts, trained, placement).run(wanted, config);
   return placement;
 }

@@ -43,10 +43,7 @@ void keep_exact(NodePlan &plan) {
 /// The filter for nodes of which no rule says anything, nor of what they make.
 auto nodes_without_rules(const Config &config, const graph::Graph &g) {
   return [&config, &g](const graph::Node &node) {
-    const bool selected = std::any_of(config.rules().begin(), config.rules().end(), [&](const Rule &rule) {
-      return rule.selector.kind() != Selector::kAll && rule.selector.matches(node);
-    });
-    return !selected && !config.names_tensor(g.value(node.outputs[0]).name);
+    return !config.selects(node) && !config.names_tensor(g.value(node.outputs[0]).name);
   };
 }
 

@@ -108,8 +108,9 @@ double evidence_of(const Accuracy &accuracy) {
   return count * std::sqrt(std::max(1.0, accuracy.numbers / count / kFewNumbers));
 }
 
-/// In dB: a network which is farther from float than that is of no use, so that by default, too, layers stay in float.
-constexpr double kUseless = 20;
+/// In dB: a network which is farther from float than the first is of no use, so that by default, too, layers stay in float,
+/// until it comes as near as the second: on samples that chose no layers it will be less.
+constexpr double kUseless = 20, kUseful = 25;
 /// Samples that say which.
 constexpr std::size_t kRanking = 4;
 
@@ -342,7 +343,7 @@ class Pipeline {
 
   std::vector<FallenLayer> make_useful(PreparedModel &prepared) const {
     const Samples few = some_of(samples_, kRanking);
-    const Goal goal(real_, few, few, {.sqnr_db = kUseless, .top1 = {}});
+    const Goal goal(real_, few, few, {.sqnr_db = kUseful, .top1 = {}});
     return fall_back(prepared, goal, counted(few, "ranking layers", progress_));
   }
 

@@ -1606,12 +1606,17 @@ QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT con
  *
  * What may gain is tried, and judged by the outputs on samples that are held back: a third of all, at most
  * "measured_samples". A candidate is kept where these samples, all together and the typical one, come nearer to float
- * by a tenth of a decibel, or half a decibel for what changes ranges, and by more the fewer samples there are; no
- * single sample decides, and the samples that a candidate was fitted to do not come out worse. What changes ranges must
- * hold with those of its own samples and with those of all. A single sample judges itself. So the result is the plain
- * recipe's where nothing helps, and the report says what was tried and what it gave. By default these
- * candidates are tried: the equalization of weights, where the configuration does not say "equalize" itself, the
- * smoothing of features, "bias_correction", and "gptq" where weights are coarse.
+ * by a tenth of a decibel, or half a decibel for what changes ranges, and by more the fewer samples there are and the
+ * fewer numbers their outputs have; no single sample decides, and the samples that a candidate was fitted to do not
+ * come out worse. What changes ranges must hold with those of its own samples and with those of all. A single sample
+ * judges itself. So the result is the plain recipe's where nothing helps, and the report says what was tried and what
+ * it gave. By default these candidates are tried: the equalization of weights, where the configuration does not say
+ * "equalize" itself, the smoothing of features, the observers "percentile" and "mse" in place of "minmax", where the
+ * configuration names none, "bias_correction", and "gptq" where weights are coarse.
+ *
+ * Where all that stays below 20 dB, the network would be of no use: then the fewest layers stay in float with which the
+ * outputs reach 25 dB on at most four of the samples, unless "plain" is 1, a target is given, or the configuration says
+ * "mode", "weight_bits", "weight_dtype" or "activation_bits". The report names these layers.
  *
  * @param out the converted model; free it with qmodel_free
  * @param report what was done and why, as JSON (docs/quantization.md has its members), which qreport_summary puts into

@@ -75,11 +75,19 @@ QuantizedRange output_range(const Quantizer &y, const Clamp *clamp) {
   return range;
 }
 
+Tensor all_bytes(const QuantizerPtr &q) {
+  const Tensor bytes(q->dtype(), {256}, q);
+  for (int byte = 0; byte < 256; ++byte) bytes.as<std::uint8_t>()[byte] = static_cast<std::uint8_t>(byte);
+  return bytes;
+}
+
+Tensor as_scalar(const Tensor &t) {
+  return (t.quantized() && !t.quantizer()->per_tensor() ? dequantize(t) : t.to_contiguous()).reshaped({});
+}
+
 std::array<std::uint8_t, 256> unary_table(const OpDef &op, const Call &call, std::size_t operand, const QuantizerPtr &x,
                                           const Quantizer &y, const Clamp *clamp) {
-  const Tensor bytes(x->dtype(), {256}, x);
-  for (int byte = 0; byte < 256; ++byte) bytes.as<std::uint8_t>()[byte] = static_cast<std::uint8_t>(byte);
-
+  const Tensor bytes = all_bytes(x);
   std::vector<Tensor> scalars(call.inputs.size());
   std::vector<const Tensor *> inputs(call.inputs.size(), nullptr);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -89,7 +97,7 @@ std::array<std::uint8_t, 256> unary_table(const OpDef &op, const Call &call, std
       if (t->count() != 1)
         fail(QTN_ESHAPE, op.name, ": a table needs one number beside its operand, input ", i, " is ",
              to_string(t->shape()));
-      scalars[i] = (t->quantized() && !t->quantizer()->per_tensor() ? dequantize(*t) : t->to_contiguous()).reshaped({});
+      scalars[i] = as_scalar(*t);
       inputs[i] = &scalars[i];
     }
   }

@@ -43,6 +43,12 @@ std::vector<std::int32_t> integer_bias(const Tensor *bias, const Quantizer &x, c
 /// Zero point and closed range of an output whose real values the clamp (nullptr: none) narrows.
 QuantizedRange output_range(const Quantizer &y, const Clamp *clamp);
 
+/// The 256 bytes in order, as the integers of a per-tensor quantizer of uint8 or int8: index and element are raw bytes.
+Tensor all_bytes(const QuantizerPtr &q);
+
+/// A constant of one element, whatever its grid and shape, as one that broadcasts without more axes.
+Tensor as_scalar(const Tensor &t);
+
 /// What run_quantized_op() of an elementwise operator gives for each byte of input `operand`, whose quantizer is `x`.
 /// Every other input holds one element. Both quantizers are per-tensor of uint8 or int8; index and entry are raw bytes.
 std::array<std::uint8_t, 256> unary_table(const OpDef &op, const Call &call, std::size_t operand, const QuantizerPtr &x,

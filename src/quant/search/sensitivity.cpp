@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "graph/integer.hpp"
+#include "graph/tables.hpp"
 #include "quant/recover/walk.hpp"
 
 namespace qtn::quant {
@@ -29,6 +30,8 @@ struct Pair {
     if (real.nodes.size() != floats.nodes.size())
       fail(QTN_EINTERNAL, "sensitivity: ", real.nodes.size(), " nodes became ", floats.nodes.size());
     for (const graph::Node &node : quantized.nodes) costs.push_back(rounds(quantized, node));
+    const graph::Tables tables{quantized};
+    for (std::size_t n = 0; n < costs.size(); ++n) costs[n] = costs[n] || tables.ending_at(n);
   }
 
   std::size_t size() const { return costs.size(); }

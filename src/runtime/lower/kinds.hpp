@@ -3,6 +3,7 @@
 // true, or does nothing and returns false: what it cannot take runs by the operator's definition.
 #pragma once
 
+#include "graph/tables.hpp"
 #include "runtime/lower/attention_formula.hpp"
 #include "runtime/lower/lowering.hpp"
 
@@ -38,6 +39,9 @@ bool lower_real_add(Lowering &l);
 bool lower_real_bias(Lowering &l);
 bool lower_real_concat(Lowering &l);
 bool lower_on_images(Lowering &l);
+
+/// All nodes of a table, of which the node under way is the last.
+void lower_table(Lowering &l, const graph::Table &table);
 
 /// All of a formula, of which the node under way is the last product.
 void lower_attention(Lowering &l, const AttentionFormula &formula);

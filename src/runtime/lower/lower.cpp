@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From graph to plan: binds each node to a kernel, in integers wherever its values hold them.
 #include <algorithm>
+#include <set>
 
 #include "graph/integer.hpp"
 #include "runtime/lower/kinds.hpp"
@@ -102,6 +103,29 @@ void lower_node(Lowering &l) {
   if (!lower_floats(l)) lower_run(l);
 }
 
+/// Those of which no node is part of attention, whose formulas come first.
+class FreeTables {
+ public:
+  FreeTables(const Lowering &l, const Attentions &attentions)
+      : tables_(l.g, graph::Uses(l.g), [&](ValueId v) { return l.is_real(v); }), attentions_(attentions) {
+    for (std::size_t n = 0; n < l.g.nodes.size(); ++n)
+      if (const graph::Table *table = ending_at(n))
+        for (const std::size_t inner : table->nodes) inside_.insert(inner);
+  }
+
+  const graph::Table *ending_at(std::size_t n) const {
+    const graph::Table *table = tables_.ending_at(n);
+    const auto taken = [&](std::size_t node) { return attentions_.inside[node] || attentions_.formulas.contains(node); };
+    return table && std::ranges::none_of(table->nodes, taken) ? table : nullptr;
+  }
+  bool holds(std::size_t n) const { return inside_.contains(n); }
+
+ private:
+  const graph::Tables tables_;
+  const Attentions &attentions_;
+  std::set<std::size_t> inside_;
+};
+
 }  // namespace
 
 Plan lower(const graph::Graph &g, std::span<const ops::TensorType> inputs, std::span<const Tensor> values, Isa isa,
@@ -114,6 +138,7 @@ Plan lower(const graph::Graph &g, std::span<const ops::TensorType> inputs, std::
       if (v != kNoValue && seen[static_cast<std::size_t>(v)]) l.add_step(make_observe(l.real(v), v));
   };
   const Attentions attentions = find_attentions(g, l.known(), seen);
+  const FreeTables tables(l, attentions);
   observe(g.inputs);
   for (std::size_t n = 0; n < g.nodes.size(); ++n) {
     l.begin(n);
@@ -122,7 +147,9 @@ Plan lower(const graph::Graph &g, std::span<const ops::TensorType> inputs, std::
     const auto attention = attentions.formulas.find(n);
     if (attention != attentions.formulas.end())
       lower_attention(l, attention->second);
-    else if (!done && !attentions.inside[n])
+    else if (const graph::Table *table = tables.ending_at(n); table && !done)
+      lower_table(l, *table);
+    else if (!done && !attentions.inside[n] && !tables.holds(n))
       lower_node(l);
     if (!attentions.inside[n]) observe(l.node().outputs);
   }

@@ -29,6 +29,7 @@ class Lowering {
 
   // The node under way.
   const graph::Node &node() const { return *node_; }
+  std::size_t node_index() const { return node_index_; }
   graph::ValueId input(std::size_t i) const { return i < node_->inputs.size() ? node_->inputs[i] : graph::kNoValue; }
   graph::ValueId output(std::size_t o = 0) const {
     return o < node_->outputs.size() ? node_->outputs[o] : graph::kNoValue;

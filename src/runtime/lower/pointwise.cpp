@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators whose results depend on the elements at one place: arithmetic, tables, tails of other steps.
 #include <algorithm>
+#include <array>
+#include <map>
 
 #include "ops/common/requantization.hpp"
 #include "runtime/lower/kinds.hpp"
@@ -70,35 +72,52 @@ bool lower_arithmetic(Lowering &l) {
   return true;
 }
 
-bool lower_table(Lowering &l) {
-  std::size_t operand = 0;
-  while (!l.is_8bit(l.input(operand)) || l.g.value(l.input(operand)).is_constant()) ++operand;
-  const ValueId v = l.output();
-  const SlotId x = l.dense(l.integer(l.input(operand)));
-  std::vector<Tensor> operands;
-  for (const ValueId id : l.node().inputs) {
-    if (id == kNoValue || !l.constant_of(id).has_data())
-      operands.emplace_back();
-    else
-      operands.push_back(l.constant_of(id).quantized() ? dequantize(l.constant_of(id)) : l.constant_of(id));
+namespace {
+
+/// What the nodes of a table make of each byte.
+std::array<std::uint8_t, 256> entries(const Lowering &l, const graph::Table &table, const QuantizerPtr &x,
+                                      const QuantizerPtr &y) {
+  std::map<ValueId, Tensor> made;
+  made[table.x] = ops::all_bytes(x);
+  for (const std::size_t n : table.nodes) {
+    const graph::Node &node = l.g.nodes[n];
+    std::vector<const Tensor *> inputs;
+    for (const ValueId v : node.inputs) {
+      if (v != kNoValue && !made.contains(v))
+        made[v] = ops::as_scalar(l.constant_of(v).quantized() ? dequantize(l.constant_of(v)) : l.constant_of(v));
+      inputs.push_back(v == kNoValue ? nullptr : &made[v]);
+    }
+    const QuantizerPtr grids[] = {n == table.nodes.back() ? y : nullptr};
+    made[node.outputs[0]] = ops::run_quantized_op(*node.op, {node.attrs, inputs, 1}, grids,
+                                                  node.clamp ? &*node.clamp : nullptr)[0];
   }
-  std::vector<const Tensor *> pointers;
-  for (std::size_t i = 0; i < operands.size(); ++i) pointers.push_back(l.input(i) == kNoValue ? nullptr : &operands[i]);
-  const auto table = [&](const QuantizerPtr &qx, const QuantizerPtr &qy) {
-    return ops::unary_table(*l.node().op, {l.node().attrs, pointers, 1}, operand, qx, *qy,
-                            l.node().clamp ? &*l.node().clamp : nullptr);
-  };
+  std::array<std::uint8_t, 256> bytes;
+  std::copy_n(made[l.output()].as<const std::uint8_t>(), bytes.size(), bytes.begin());
+  return bytes;
+}
+
+}  // namespace
+
+void lower_table(Lowering &l, const graph::Table &table) {
+  const ValueId v = l.output();
+  const SlotId x = l.dense(l.integer(table.x));
   const bool same_shape = l.shape_of(v) == l.form(x).shape;
-  if (auto *step = dynamic_cast<TailedStep *>(same_shape ? l.open_step(l.input(operand), x) : nullptr)) {
+  if (auto *step = dynamic_cast<TailedStep *>(same_shape ? l.open_step(table.x, x) : nullptr)) {
     const SlotId y = l.integer_output(v, l.shape_of(v), l.form(x).strides);
-    step->append(make_table_tail(table(l.form(x).quantizer, l.form(y).quantizer), l.isa), y, l.node().op->name);
-    return true;
+    return step->append(make_table_tail(entries(l, table, l.form(x).quantizer, l.form(y).quantizer), l.isa), y,
+                        l.node().op->name);
   }
   // A scalar constant of higher rank than x gives the result more axes of length 1.
   const SlotId from = same_shape ? x : l.contiguous(x);
   const SlotId y =
       l.integer_output(v, l.shape_of(v), same_shape ? l.form(x).strides : contiguous_strides(l.shape_of(v)));
-  l.add_step(make_table(l.edge(from), l.edge(y), table(l.form(from).quantizer, l.form(y).quantizer), l.isa));
+  l.add_step(make_table(l.edge(from), l.edge(y), entries(l, table, l.form(from).quantizer, l.form(y).quantizer), l.isa));
+}
+
+bool lower_table(Lowering &l) {
+  const auto x = std::ranges::find_if(
+      l.node().inputs, [&](ValueId v) { return l.is_8bit(v) && !l.g.value(v).is_constant(); });
+  lower_table(l, {*x, {l.node_index()}});
   return true;
 }
 
