@@ -224,19 +224,23 @@ void float_operator_between(void **) {
   expect_names(integer_nodes(p), {"a", "b"});
 }
 
+/// Behind a layer they are part of its weights.
 void constants_beside_activations(void **) {
   const auto p = prepared(GraphBuilder()
                               .input("x", kImage)
                               .constant("half", floats({}, {0.5f}))
                               .constant("row", GraphBuilder::ramp({1, 4, 1, 1}))
                               .conv("a", "x", "u", 4, 4)
-                              .node("Mul", "by_scalar", {"u", "half"}, {"v"})
+                              .node("Mul", "behind", {"u", "row"}, {"r"})
+                              .node("Add", "sum", {"r", "x"}, {"t"})
+                              .node("Mul", "by_scalar", {"t", "half"}, {"v"})
                               .conv("b", "v", "w", 4, 4)
-                              .node("Mul", "by_row", {"w", "row"}, {"s"})
+                              .node("Add", "again", {"w", "v"}, {"q"})
+                              .node("Mul", "by_row", {"q", "row"}, {"s"})
                               .conv("c", "s", "y", 4, 4)
                               .build({"y"}));
-  expect_names(integer_nodes(p), {"a", "by_scalar", "b", "c"});
-  expect_names(quantized_values(p), {"x", "u", "v", "s"});
+  expect_names(integer_nodes(p), {"a", "sum", "by_scalar", "b", "c"});
+  expect_names(quantized_values(p), {"x", "r", "t", "v", "s"});
 }
 
 void integers_of_shape_are_not_activations(void **) {
