@@ -41,9 +41,11 @@ void fail_over(Limit which, std::size_t amount) {
 }
 
 Allowance::Allowance(Limit which, std::size_t held)
-    : which_(which), scope_(last_scope.fetch_add(1, std::memory_order_relaxed) + 1), outer_(innermost) {
-  const std::int64_t value = limit(which);
-  most_ = value ? static_cast<std::size_t>(value) : std::numeric_limits<std::size_t>::max();
+    : Allowance(which, held,
+                limit(which) ? static_cast<std::size_t>(limit(which)) : std::numeric_limits<std::size_t>::max()) {}
+
+Allowance::Allowance(Limit which, std::size_t held, std::size_t most)
+    : which_(which), most_(most), scope_(last_scope.fetch_add(1, std::memory_order_relaxed) + 1), outer_(innermost) {
   add(held);
   innermost = this;
 }

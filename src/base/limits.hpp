@@ -32,6 +32,8 @@ class Allowance {
  public:
   /// `held`: bytes that the work already has.
   explicit Allowance(Limit which, std::size_t held = 0);
+  /// For a limit that is in proportion to what the work is for, and is `most` then.
+  Allowance(Limit which, std::size_t held, std::size_t most);
   ~Allowance();
   Allowance(const Allowance &) = delete;
   Allowance &operator=(const Allowance &) = delete;

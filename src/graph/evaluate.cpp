@@ -55,7 +55,11 @@ std::vector<Tensor> run_node(const Node &node, std::span<const Tensor *const> op
 }
 
 std::vector<Tensor> evaluate(const Graph &g, std::span<const Tensor> inputs) {
-  const Allowance memory(Limit::run_bytes);
+  std::size_t input_bytes = 0, held = 0;
+  for (const Tensor &input : inputs) input_bytes += input.nbytes();
+  const std::size_t limit = run_limit(constant_bytes(g), input_bytes);
+  const RunBound bound(limit);
+  const Allowance memory(Limit::run_bytes, 0, limit);
   const Uses uses(g);
   std::vector<Tensor> tensors(g.values.size());
   std::vector<std::size_t> readers_left(g.values.size());
@@ -68,10 +72,6 @@ std::vector<Tensor> evaluate(const Graph &g, std::span<const Tensor> inputs) {
     const QuantizerPtr &quantizer = g.value(g.inputs[i]).quantizer;
     set(g.inputs[i], quantizer ? quantize(inputs[i], quantizer) : inputs[i].to_contiguous());
   }
-  std::size_t input_bytes = 0, held = 0;
-  for (const Tensor &input : inputs) input_bytes += input.nbytes();
-  const std::size_t limit = run_limit(constant_bytes(g), input_bytes);
-  const RunBound bound(limit);
   std::vector<const Tensor *> operands;
   std::vector<QuantizerPtr> quantizers;
   for (const Node &node : g.nodes) {

@@ -65,6 +65,12 @@ void PlanCache::plan_declared(const std::vector<ops::TensorType> &types) {
   }
 }
 
+std::size_t PlanCache::run_limit(std::span<const Tensor *const> inputs) const {
+  std::size_t bytes = 0;
+  for (const Tensor *x : inputs) bytes += x->nbytes();
+  return graph::run_limit(constants_, bytes);
+}
+
 PlanEntryPtr PlanCache::add(std::vector<ops::TensorType> types, std::vector<Tensor> values) {
   const Allowance memory(Limit::plan_bytes);
   auto entry = std::make_shared<PlanEntry>();

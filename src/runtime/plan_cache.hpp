@@ -40,6 +40,9 @@ class PlanCache {
   /// Makes the plan for inputs of these types, unless shapes follow from values of inputs.
   void plan_declared(const std::vector<ops::TensorType> &types);
 
+  /// Bytes that a run on these inputs may hold at a time.
+  std::size_t run_limit(std::span<const Tensor *const> inputs) const;
+
   /// Bytes of packed weights, which all plans share.
   std::size_t weights_bytes() const { return weights_.bytes(); }
 

@@ -141,7 +141,9 @@ void Runner::run_plan(PreparedRunPtr run, std::span<const Tensor *const> inputs,
                       const Look &look, std::span<const Tensor> places) const {
   const Plan &plan = run->entry->plan;
   Context &c = *run->context;
-  const Allowance memory(Limit::run_bytes, c.bytes());
+  // How many threads there are is the program's choice: a limit in proportion counts the scratch memory of one.
+  const std::size_t held = limit(Limit::run_bytes) ? c.bytes() : c.arena.size() + c.lane_bytes;
+  const Allowance memory(Limit::run_bytes, held, plans_.run_limit(inputs));
   c.begin_run();
   c.watch = look.watch;
   for (std::size_t i = 0; i < inputs.size(); ++i)

@@ -3,6 +3,7 @@
 // at stride 1 all rows at once, are sums of shifted rows.
 #include "ops/common/depthwise.hpp"
 
+#include "base/counted.hpp"
 #include "kernels/real/real.hpp"
 
 namespace qtn::ops {
@@ -75,7 +76,7 @@ bool run_depthwise(const Convolution &conv, const float *x, const float *weight,
   if (out == 0) return true;
   const Planes planes(conv.window);
   const auto lanes = static_cast<std::size_t>(current_threads());
-  std::vector<float> scratch(lanes * planes.scratch_size());
+  CountedVector<float> scratch(lanes * planes.scratch_size());
   parallel_ranges(lanes, static_cast<std::size_t>(conv.images * conv.filters),
                   [&](std::size_t begin, std::size_t end, std::size_t lane) {
                     for (auto i = static_cast<std::int64_t>(begin); i < static_cast<std::int64_t>(end); ++i) {

@@ -4,8 +4,8 @@
 #pragma once
 
 #include <algorithm>
-#include <vector>
 
+#include "base/counted.hpp"
 #include "base/parallel.hpp"
 #include "blas/gemm.hpp"
 #include "ops/common/window.hpp"
@@ -67,7 +67,7 @@ void convolve(const Convolution &conv, const S *x, S zero, const T *weight, T *y
   const std::int64_t block = direct ? positions
                                     : std::clamp<std::int64_t>(kColumns / std::max<std::int64_t>(patch, 1), 64,
                                                                positions < 64 ? 64 : positions);
-  std::vector<T> columns(direct ? 0 : static_cast<std::size_t>(patch * std::min(block, positions)));
+  CountedVector<T> columns(direct ? 0 : static_cast<std::size_t>(patch * std::min(block, positions)));
   for (std::int64_t image_group = 0; image_group < conv.images * conv.groups; ++image_group) {
     const S *from = x + image_group * group_channels * conv.in_size();
     const T *filter = weight + image_group % conv.groups * filters * patch;

@@ -2,6 +2,7 @@
 // Add, Sub and Mul of two 8-bit tensors into a third.
 #pragma once
 
+#include "base/counted.hpp"
 #include "ops/common/elementwise.hpp"
 #include "ops/common/requantization.hpp"
 
@@ -14,7 +15,7 @@ bool run_integer_binary(const Call &call, const Tensor &output, const Clamp *cla
   const Tensor &a = *call.in(0), &b = *call.in(1);
   if (!is_quantized_8bit(&a) || !is_quantized_8bit(&b) || !is_quantized_8bit(&output)) return false;
   const auto f = make(*a.quantizer(), *b.quantizer(), *output.quantizer());
-  std::vector<float> scaled(static_cast<std::size_t>(output.count()));
+  CountedVector<float> scaled(static_cast<std::size_t>(output.count()));
   map_broadcast<std::int32_t, std::int32_t>(centered(a), centered(b), output.shape(), scaled.data(), f);
   store_scaled(output, scaled, clamp);
   return true;

@@ -24,12 +24,12 @@ bool is_integer_product(const Tensor &x, const Tensor &w, std::size_t output_axi
   return output.dtype() == QTN_FLOAT32 || output.dtype() == QTN_INT32;
 }
 
-std::vector<double> centered_doubles(const Tensor &w, std::size_t output_axis) {
+CountedVector<double> centered_doubles(const Tensor &w, std::size_t output_axis) {
   const Quantizer &q = *w.quantizer();
   const std::vector<std::int64_t> values = int_values(w, "weight");
   const auto channels = static_cast<std::size_t>(w.dim(output_axis));
   const auto inner = static_cast<std::size_t>(element_count(w.shape(), output_axis + 1, w.rank()));
-  std::vector<double> out(values.size());
+  CountedVector<double> out(values.size());
   for (std::size_t i = 0; i < out.size(); ++i)
     out[i] = static_cast<double>(values[i] - q.zero_points()[q.per_channel() ? i / inner % channels : 0]);
   return out;
@@ -44,7 +44,7 @@ void store_products(const Tensor &output, std::span<const double> sums, std::siz
   }
   const std::vector<float> m = conv_multipliers(x, w, output.quantizer().get(), channels);
   const std::vector<std::int32_t> b = integer_bias(bias, x, w, channels);
-  std::vector<float> buffer(output.quantized() ? sums.size() : 0);
+  CountedVector<float> buffer(output.quantized() ? sums.size() : 0);
   float *scaled = output.quantized() ? buffer.data() : output.as<float>();
   if (sums.empty()) return;
   parallel_for(sums.size() / inner, [&](std::size_t row) {

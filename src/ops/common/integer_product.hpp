@@ -3,8 +3,7 @@
 // holds every one exactly.
 #pragma once
 
-#include <vector>
-
+#include "base/counted.hpp"
 #include "ops/common/requantization.hpp"
 
 namespace qtn::ops {
@@ -16,7 +15,7 @@ bool is_integer_product(const Tensor &x, const Tensor &w, std::size_t output_axi
                         const Tensor &output, std::int64_t groups = 1);
 
 /// w - zero_point as doubles, with the zero point of each channel.
-std::vector<double> centered_doubles(const Tensor &w, std::size_t output_axis);
+CountedVector<double> centered_doubles(const Tensor &w, std::size_t output_axis);
 
 /// Rounds sums laid out [outer][channels][inner] into the output. A plain int32 output takes the sums themselves, which
 /// must fit; there is no bias then.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/counted.hpp"
 #include "base/memory.hpp"
 #include "kernels/kernel.hpp"
 #include "ops/common/qlinear.hpp"
@@ -132,9 +133,9 @@ void multiply_bytes(const Call &call, const Tensor &y) {
   kernel.pack(packed.data(), {codes.form, codes.q.data(), codes.scales.data(), codes.zeros.data(),
                               call.in(5) ? bias.as<const float>() : nullptr, codes.n});
   const std::size_t rows = static_cast<std::size_t>(x.count()) / codes.form.k, blocks = codes.form.blocks();
-  std::vector<std::int8_t> q(rows * codes.form.row_bytes());
-  std::vector<float> scales(rows * blocks);
-  std::vector<std::int32_t> sums(rows * blocks);
+  CountedVector<std::int8_t> q(rows * codes.form.row_bytes());
+  CountedVector<float> scales(rows * blocks);
+  CountedVector<std::int32_t> sums(rows * blocks);
   const kernels::BlocksRows bytes{q.data(), scales.data(), sums.data()};
   kernel.quantize(bytes, x.as<const float>(), rows, codes.form);
   constexpr float kInfinity = std::numeric_limits<float>::infinity();

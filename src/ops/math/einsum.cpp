@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/counted.hpp"
 #include "base/size.hpp"
 #include "blas/gemm.hpp"
 #include "ops/common/einsum_equation.hpp"
@@ -26,7 +27,7 @@ struct Part {
   Labels labels;
   std::vector<std::int64_t> steps;  ///< by axis
   const T *data;
-  std::vector<T> own;  ///< what data points to, where that is no operand
+  CountedVector<T> own;  ///< what data points to, where that is no operand
 };
 
 /// The products and sums of an equation: two parts become one until one is left.
@@ -36,7 +37,7 @@ class Contraction {
   Contraction(const EinsumEquation &equation, std::int64_t elements)
       : equation_(equation), most_(kFreeElements + Size(elements).as_signed() * kPerElement) {}
 
-  void add(const Labels &labels, const Shape &shape, const T *data, std::vector<T> own) {
+  void add(const Labels &labels, const Shape &shape, const T *data, CountedVector<T> own) {
     Part<T> part{{}, {}, data, std::move(own)};
     const Shape strides = contiguous_strides(shape);
     for (std::size_t axis = 0; axis < labels.size(); ++axis) {
@@ -53,7 +54,7 @@ class Contraction {
   }
 
   /// In the order of the result.
-  std::vector<T> run() {
+  CountedVector<T> run() {
     for (std::size_t i = 0; i < parts_.size(); ++i) sum_alone(i);
     while (parts_.size() > 1) {
       const std::size_t next = smallest_partner();
@@ -86,12 +87,12 @@ class Contraction {
   }
 
   /// Elements in the order of the labels, all of which the part has.
-  std::vector<T> gathered(const Part<T> &part, const Labels &order) const {
+  CountedVector<T> gathered(const Part<T> &part, const Labels &order) const {
     const std::int64_t count = size_of(order);
     if (count > most_)
       fail(QTN_ENOMEM, "Einsum: ", count, " elements on the way to the result are over the limit of ", most_,
            " for operands of this size");
-    std::vector<T> out(static_cast<std::size_t>(count));
+    CountedVector<T> out(static_cast<std::size_t>(count));
     if constexpr (std::is_floating_point_v<T>) {
       if (order.size() <= kMaxRank) {
         Shape dims, strides;
@@ -123,7 +124,7 @@ class Contraction {
     return out;
   }
 
-  void replace(Part<T> &part, Labels labels, std::vector<T> own) const {
+  void replace(Part<T> &part, Labels labels, CountedVector<T> own) const {
     part.steps.assign(labels.size(), 1);
     for (std::size_t axis = labels.size(); axis-- > 1;) part.steps[axis - 1] = part.steps[axis] * dim(labels[axis]);
     part.labels = std::move(labels);
@@ -140,8 +141,8 @@ class Contraction {
     const std::int64_t rows = size_of(order), length = size_of(summed);
     Labels both = order;
     both.insert(both.end(), summed.begin(), summed.end());
-    const std::vector<T> all = gathered(part, both);
-    std::vector<T> sums(static_cast<std::size_t>(rows));
+    const CountedVector<T> all = gathered(part, both);
+    CountedVector<T> sums(static_cast<std::size_t>(rows));
     for (std::int64_t row = 0; row < rows; ++row) {
       Sum sum = 0;
       for (std::int64_t k = 0; k < length; ++k)
@@ -191,12 +192,12 @@ class Contraction {
   Part<T> join(const Part<T> &a, const Part<T> &b) const {
     const Product p = product_of(0, static_cast<std::size_t>(&b - parts_.data()));
     const std::int64_t batch = size_of(p.batch), m = size_of(p.rows), n = size_of(p.columns), k = size_of(p.summed);
-    const std::vector<T> left = gathered(a, joined_labels(p.batch, p.rows, p.summed)),
-                         right = gathered(b, joined_labels(p.batch, p.summed, p.columns));
+    const CountedVector<T> left = gathered(a, joined_labels(p.batch, p.rows, p.summed)),
+                           right = gathered(b, joined_labels(p.batch, p.summed, p.columns));
     if (size_of(joined_labels(p.batch, p.rows, p.columns)) > most_)
       fail(QTN_ENOMEM, "Einsum: products of ", batch, "x", m, "x", n, " are over the limit of ", most_,
            " elements for operands of this size");
-    std::vector<T> out(static_cast<std::size_t>(batch * m * n));
+    CountedVector<T> out(static_cast<std::size_t>(batch * m * n));
     for (std::int64_t i = 0; i < batch; ++i) {
       const T *x = left.data() + i * m * k, *w = right.data() + i * k * n;
       T *y = out.data() + i * m * n;
@@ -252,7 +253,7 @@ void run_as(const Call &call, const Tensor &y) {
     if constexpr (std::is_floating_point_v<T>) {
       contraction.add(equation.operands[i], x.shape(), x.as<const T>(), {});
     } else {
-      std::vector<T> wide(static_cast<std::size_t>(x.count()));
+      CountedVector<T> wide(static_cast<std::size_t>(x.count()));
       dispatch_number(x.dtype(), [&](auto zero) {
         const auto *from = x.as<const decltype(zero)>();
         std::transform(from, from + x.count(), wide.begin(), [](auto v) { return static_cast<T>(v); });
@@ -261,7 +262,7 @@ void run_as(const Call &call, const Tensor &y) {
       contraction.add(equation.operands[i], x.shape(), data, std::move(wide));
     }
   }
-  const std::vector<T> result = contraction.run();
+  const CountedVector<T> result = contraction.run();
   dispatch_number(y.dtype(), [&](auto zero) {
     using Y = decltype(zero);
     std::transform(result.begin(), result.end(), y.as<Y>(), [](T v) { return static_cast<Y>(v); });

@@ -102,8 +102,8 @@ bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
   const std::size_t axis = p.trans_b ? 0 : 1;
   const bool plain = call.attrs.get_float("alpha", 1) == 1 && (!c || call.attrs.get_float("beta", 1) == 1);
   if (!plain || !is_integer_product(a, b, axis, c, output)) return false;
-  const std::vector<double> x = centered_doubles(a, 0), w = centered_doubles(b, axis);
-  std::vector<double> sums(static_cast<std::size_t>(output.count()));
+  const CountedVector<double> x = centered_doubles(a, 0), w = centered_doubles(b, axis);
+  CountedVector<double> sums(static_cast<std::size_t>(output.count()));
   blas::gemm(p.m, p.n, p.k, 1.0, x.data(), p.a_form(), w.data(), p.b_form(), 0.0, sums.data(), p.n);
   store_products(output, sums, 1, *a.quantizer(), *b.quantizer(), c, static_cast<std::size_t>(p.n), clamp);
   return true;

@@ -63,8 +63,8 @@ bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
   const std::size_t columns = b.rank() - 1;
   if (b.rank() == 1 && b.quantizer() && b.quantizer()->per_channel()) return false;
   if (!is_integer_product(a, b, columns, nullptr, output)) return false;
-  const std::vector<double> x = centered_doubles(a, 0), w = centered_doubles(b, columns);
-  std::vector<double> sums(static_cast<std::size_t>(output.count()));
+  const CountedVector<double> x = centered_doubles(a, 0), w = centered_doubles(b, columns);
+  CountedVector<double> sums(static_cast<std::size_t>(output.count()));
   multiply(p, x.data(), w.data(), sums.data());
   store_products(output, sums, 1, *a.quantizer(), *b.quantizer(), nullptr, static_cast<std::size_t>(p.n), clamp);
   return true;

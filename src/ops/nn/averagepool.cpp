@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/counted.hpp"
 #include "ops/common/elementwise.hpp"
 #include "ops/common/infer.hpp"
 #include "ops/common/prepared.hpp"
@@ -101,7 +102,7 @@ bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
   if (!is_quantized_8bit(&x) || !is_quantized_8bit(&output)) return false;
   const float sx = x.quantizer()->scale(), sy = output.quantizer()->scale();
   const Tensor q = centered(x);
-  std::vector<float> scaled(static_cast<std::size_t>(output.count()));
+  CountedVector<float> scaled(static_cast<std::size_t>(output.count()));
   average<std::int64_t>(call, q.as<const std::int32_t>(), scaled.data(), [=](std::int64_t sum, std::int64_t count) {
     return static_cast<float>(sum) * mean_multiplier(sx, sy, count);
   });

@@ -56,8 +56,8 @@ bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
   const Tensor &x = *call.in(0), &weight = *call.in(1), *bias = call.in(2);
   if (!is_integer_product(x, weight, 0, bias, output)) return false;
   const Convolution conv = convolution_of(call);
-  const std::vector<double> w = centered_doubles(weight, 0);
-  std::vector<double> sums(static_cast<std::size_t>(output.count()));
+  const CountedVector<double> w = centered_doubles(weight, 0);
+  CountedVector<double> sums(static_cast<std::size_t>(output.count()));
   const std::int32_t zero = x.quantizer()->zero_point();
   if (x.dtype() == QTN_INT8)
     convolve<double>(conv, x.as<const std::int8_t>(), static_cast<std::int8_t>(zero), w.data(), sums.data());

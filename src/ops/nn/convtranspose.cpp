@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "base/counted.hpp"
 #include "base/parallel.hpp"
+#include "base/size.hpp"
 #include "blas/gemm.hpp"
 #include "ops/common/conv_gradient.hpp"
 #include "ops/common/gradient.hpp"
@@ -72,33 +74,38 @@ void scatter_tap(const Window &w, const Window::Dims &tap, const T *from, T *y) 
     }
 }
 
-/// y [image][filter][position] = sum over channels and taps of weight * x, in T: a product gives every tap of a block
-/// of filters at every position of x, and each is added where it belongs.
+/// y [image][filter][position] = sum over channels and taps of weight * x, in T: a product gives some taps of some
+/// filters at every position of x, and each is added where it belongs.
 template <class T>
 void convolve_transposed(const Transposed &c, const T *x, const T *weight, T *y) {
   const Window &w = c.window;
   const std::int64_t taps = w.taps_count(), positions = c.x_size(), plane = c.y_size();
   std::fill(y, y + c.images * c.groups * c.filters * plane, T(0));
-  if (c.filters == 0 || c.channels == 0) return;
-  // The size of a block follows from shapes alone: results must not depend on the number of threads.
+  if (c.filters == 0 || c.channels == 0 || taps == 0) return;
+  // The size of a block follows from shapes alone: results must not depend on the number of threads. It has whole
+  // filters, or some taps of one: where both axes are long, their product would be far larger than x and y.
   constexpr std::int64_t kProducts = 1 << 20;
-  const std::int64_t block = std::clamp<std::int64_t>(kProducts / (taps * positions), 1, c.filters);
-  std::vector<T> products(static_cast<std::size_t>(block * taps * positions));
+  const std::int64_t rows = std::max<std::int64_t>(kProducts / std::max<std::int64_t>(positions, 1), 1);
+  const std::int64_t block = std::clamp<std::int64_t>(rows / taps, 1, c.filters), most_taps = std::min(rows, taps);
+  CountedVector<T> products((Size(block) * most_taps * positions).value());
   for (std::int64_t image_group = 0; image_group < c.images * c.groups; ++image_group) {
     const T *from = x + image_group * c.channels * positions;
     const T *matrix = weight + image_group % c.groups * c.channels * c.filters * taps;
-    for (std::int64_t begin = 0; begin < c.filters; begin += block) {
-      const std::int64_t count = std::min(block, c.filters - begin);
-      blas::gemm(count * taps, positions, c.channels, T(1), matrix + begin * taps, {c.filters * taps, true}, from,
-                 {positions}, T(0), products.data(), positions);
-      parallel_for(static_cast<std::size_t>(count), [&](std::size_t index) {
-        const auto filter = static_cast<std::int64_t>(index);
-        T *to = y + (image_group * c.filters + begin + filter) * plane;
-        for (std::int64_t tap = 0; tap < taps; ++tap)
-          scatter_tap(w, {tap / w.kernel[2] / w.kernel[1], tap / w.kernel[2] % w.kernel[1], tap % w.kernel[2]},
-                      products.data() + (filter * taps + tap) * positions, to);
-      });
-    }
+    for (std::int64_t begin = 0; begin < c.filters; begin += block)
+      for (std::int64_t first = 0; first < taps; first += most_taps) {
+        const std::int64_t filters = std::min(block, c.filters - begin), count = std::min(most_taps, taps - first);
+        blas::gemm(filters * count, positions, c.channels, T(1), matrix + begin * taps + first,
+                   {c.filters * taps, true}, from, {positions}, T(0), products.data(), positions);
+        parallel_for(static_cast<std::size_t>(filters), [&](std::size_t index) {
+          const auto filter = static_cast<std::int64_t>(index);
+          T *to = y + (image_group * c.filters + begin + filter) * plane;
+          for (std::int64_t i = 0; i < count; ++i) {
+            const std::int64_t tap = first + i;
+            scatter_tap(w, {tap / w.kernel[2] / w.kernel[1], tap / w.kernel[2] % w.kernel[1], tap % w.kernel[2]},
+                        products.data() + (filter * count + i) * positions, to);
+          }
+        });
+      }
   }
 }
 
@@ -138,8 +145,8 @@ bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
   const Tensor &x = *call.in(0), &weight = *call.in(1), *bias = call.in(2);
   const Transposed c = transposed_of(call);
   if (!is_integer_product(x, weight, 1, bias, output, c.groups)) return false;
-  const std::vector<double> xs = centered_doubles(x, 0), w = centered_doubles(weight, 1);
-  std::vector<double> sums(static_cast<std::size_t>(output.count()));
+  const CountedVector<double> xs = centered_doubles(x, 0), w = centered_doubles(weight, 1);
+  CountedVector<double> sums(static_cast<std::size_t>(output.count()));
   convolve_transposed(c, xs.data(), w.data(), sums.data());
   store_products(output, sums, static_cast<std::size_t>(c.y_size()), *x.quantizer(), *weight.quantizer(), bias,
                  static_cast<std::size_t>(c.filters * c.groups), clamp);

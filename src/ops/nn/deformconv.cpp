@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "base/counted.hpp"
 #include "base/parallel.hpp"
 #include "base/size.hpp"
 #include "blas/gemm.hpp"
@@ -60,7 +61,7 @@ void convolve(const Call &call, const Tensor &y) {
   const std::int64_t group = call.attrs.get_int("group", 1), parts = call.attrs.get_int("offset_group", 1);
   const std::int64_t channels = x.dim(1), height = x.dim(2), width = x.dim(3), taps = win.taps_count(),
                      out = win.outputs_count(), filters = w.dim(0) / group, depth = w.dim(1) * taps;
-  std::vector<T> columns((Size(channels) * taps * out).value());
+  CountedVector<T> columns((Size(channels) * taps * out).value());
   const T *mask = call.in(4) ? call.in(4)->as<const T>() : nullptr;
   for (std::int64_t n = 0; n < x.dim(0); ++n) {
     parallel_for(static_cast<std::size_t>(channels), [&](std::size_t index) {

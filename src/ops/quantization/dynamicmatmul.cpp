@@ -3,6 +3,7 @@
 // that it gives itself: uint8 on the left, int8 around 0 on the right. Attention is made of two of these.
 #include <numeric>
 
+#include "base/counted.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/rows/rows.hpp"
 #include "ops/common/dynamic_quantizer.hpp"
@@ -25,12 +26,12 @@ Types infer(const Call &call) {
 }
 
 struct Columns {
-  std::vector<std::int8_t> q;  ///< [n][k]
+  CountedVector<std::int8_t> q;  ///< [n][k]
   std::vector<float> scales;
 };
 
 Columns columns_of(const float *b, std::size_t k, std::size_t n, bool centered) {
-  std::vector<float> moved;
+  CountedVector<float> moved;
   if (centered) {
     for (std::size_t i = 0; i < k; ++i) {
       const float *row = b + i * n;
@@ -40,8 +41,8 @@ Columns columns_of(const float *b, std::size_t k, std::size_t n, bool centered) 
     }
     b = moved.data();
   }
-  std::vector<std::int8_t> rows(k * n);
-  Columns columns{std::vector<std::int8_t>(k * n), std::vector<float>(n)};
+  CountedVector<std::int8_t> rows(k * n);
+  Columns columns{CountedVector<std::int8_t>(k * n), std::vector<float>(n)};
   kernels::rows_kernel().column_bytes({b, static_cast<std::ptrdiff_t>(n), k, n, rows.data(), columns.scales.data()});
   for (std::size_t i = 0; i < k; ++i)
     for (std::size_t j = 0; j < n; ++j) columns.q[j * k + i] = rows[i * n + j];
@@ -50,7 +51,7 @@ Columns columns_of(const float *b, std::size_t k, std::size_t n, bool centered) 
 
 void multiply(const float *a, const Columns &b, const MatrixProduct &p, float *y) {
   const auto m = static_cast<std::size_t>(p.m), n = static_cast<std::size_t>(p.n), k = static_cast<std::size_t>(p.k);
-  std::vector<std::uint8_t> q(m * k);
+  CountedVector<std::uint8_t> q(m * k);
   std::vector<float> scales(m), multipliers(n);
   std::vector<std::int32_t> zeros(m);
   kernels::rows_kernel().row_bytes(
