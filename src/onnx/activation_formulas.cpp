@@ -6,6 +6,7 @@
 #include <numbers>
 #include <string_view>
 
+#include "graph/budget.hpp"
 #include "graph/facts.hpp"
 #include "onnx/opset_forms.hpp"
 
@@ -101,15 +102,30 @@ const Activation *missing(const Node &node, int opset) {
   return nullptr;
 }
 
+/// Where x is constant, readers would fold the formula, with a rounding for each of its operators: y is written as what
+/// the activation makes of x.
+bool write_out_result(graph::Graph &g, Node &node, graph::FoldBudget &budget) {
+  const graph::Value &x = g.value(node.inputs[0]);
+  if (!x.is_constant() || x.quantizer) return false;
+  const Tensor *operands[] = {&x.constant};
+  const ops::Call call{node.attrs, operands, 1};
+  if (!budget.take(node, operands, ops::infer_op(*node.op, call))) return false;
+  node.inputs = {g.add_constant(node.name + "_of_constant", ops::run_op(*node.op, call)[0])};
+  node.op = ops::find_op("Identity");
+  node.attrs = {};
+  return true;
+}
+
 }  // namespace
 
 void write_out_activations(graph::Graph &g, int opset) {
   if (std::ranges::none_of(g.nodes, [&](const Node &node) { return missing(node, opset); })) return;
   const graph::Facts facts(g);
+  graph::FoldBudget budget(graph::constant_bytes(g));
   std::vector<Node> nodes;
   for (Node &node : g.nodes) {
     const Activation *activation = missing(node, opset);
-    if (!activation) {
+    if (!activation || write_out_result(g, node, budget)) {
       nodes.push_back(std::move(node));
       continue;
     }
