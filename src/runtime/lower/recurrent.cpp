@@ -14,7 +14,7 @@ using graph::ValueId;
 /// Layers whose weights are constants.
 bool lower_recurrent(Lowering &l) {
   const bool lstm = l.node().op == &ops::kLSTM, gru = l.node().op == &ops::kGRU;
-  if ((!lstm && !gru && l.node().op != &ops::kRNN) || l.node().clamp || !l.is_real(l.input(0))) return false;
+  if ((!lstm && !gru && l.node().op != &ops::kRNN) || !l.is_real(l.input(0))) return false;
   RecurrentLayer layer;
   layer.kind = lstm ? RecurrentLayer::lstm : gru ? RecurrentLayer::gru : RecurrentLayer::rnn;
   layer.op = l.node().op->name;
@@ -36,6 +36,7 @@ bool lower_recurrent(Lowering &l) {
   const ops::Recurrent sizes(l.node().op->name, {l.node().attrs, operands, l.node().outputs.size()}, gates, usual);
   for (const std::int64_t size : {sizes.steps, sizes.batches, sizes.features, sizes.hidden})
     if (size == 0) return false;
+  layer.clamp = l.node().clamp;
   layer.coupled = l.node().attrs.get_int("input_forget", 0) != 0;
   layer.linear_before_reset = l.node().attrs.get_int("linear_before_reset", 0) != 0;
   const auto given = [&](std::size_t i) { return l.input(i) == kNoValue ? kNoSlot : l.real(l.input(i)); };

@@ -57,6 +57,7 @@ class RecurrentStep final : public Step {
     const std::size_t ns = static_cast<std::size_t>(macs) / 30;
     for_chunks(c, directions_.size(), ns,
                [&](std::size_t lane, std::size_t d) { walk(c, d, lengths, work, c.lane_scratch(lane)); });
+    if (layer_.clamp && layer_.y != kNoSlot) ops::clamp_elements(c.tensor(layer_.y), *layer_.clamp);
   }
 
   static RecurrentSizes work_of(const ops::Recurrent &r) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "kernels/gemm_real/gemm_real.hpp"
@@ -66,6 +67,7 @@ struct RecurrentLayer {
   Tensor w, r;          ///< constants that RecurrentMatrix takes
   Tensor b, peepholes;  ///< contiguous float32 constants
   bool coupled, linear_before_reset;
+  std::optional<ops::Clamp> clamp;  ///< of y
   SlotId x, lengths, h, c;
   SlotId y, last_h, last_c;
   SlotId work, codes;  ///< float and uint8 of these sizes

@@ -114,6 +114,26 @@ void bits_are_the_same(void **) {
     }
 }
 
+/// A clamp moves none of the bits within it, and leaves the states alone.
+void clamped_results(void **) {
+  const float lo = -0.125f, hi = 0.25f;
+  for (const char *op : kLayers) {
+    const std::vector<Tensor> operands = random_layer(op, 5, 2, 19, 23);
+    const std::vector<const Tensor *> inputs = given(operands);
+    graph::Graph g = layer(op, attrs({{"direction", std::string("bidirectional")}}), operands, 2);
+    std::vector<Tensor> want = runtime::Session(g, {}).run(inputs);
+    g.nodes[0].clamp = ops::Clamp{lo, hi};
+    const std::vector<Tensor> got = runtime::Session(g, {}).run(inputs);
+    std::int64_t moved = 0;
+    for (float &v : std::span(want[0].as<float>(), static_cast<std::size_t>(want[0].count()))) {
+      moved += v < lo || v > hi;
+      v = std::clamp(v, lo, hi);
+    }
+    assert_in_range(moved, 1, want[0].count() - 1);
+    for (std::size_t o = 0; o < 2; ++o) expect_equal(got[o], want[o], cat(op, ", output ", o));
+  }
+}
+
 /// What a file says of layers with int8 weights, in products of integers: ONNX Runtime computes the same in floats.
 void integer_weights(void **) {
   constexpr double kHalves = 1e-4;  // what is lost of x and of the state, which products take in 15 bits
@@ -288,6 +308,6 @@ int main() {
       cmocka_unit_test(qtn::test::golden_cases),    cmocka_unit_test(qtn::test::bits_are_the_same),
       cmocka_unit_test(qtn::test::integer_weights), cmocka_unit_test(qtn::test::lstm_of_onnx_runtime),
       cmocka_unit_test(qtn::test::thousand_steps),  cmocka_unit_test(qtn::test::settings),
-      cmocka_unit_test(qtn::test::awkward_states)};
+      cmocka_unit_test(qtn::test::awkward_states),  cmocka_unit_test(qtn::test::clamped_results)};
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
