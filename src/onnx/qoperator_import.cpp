@@ -3,6 +3,7 @@
 // and QuantizeLinear: QLinearConv is Conv. What moves integers about between them follows.
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "base/error.hpp"
 #include "graph/unique_names.hpp"
@@ -24,6 +25,8 @@ struct GridIds {
   ValueId scale, zero;
 };
 
+bool is_byte(qdtype dtype) { return dtype == QTN_UINT8 || dtype == QTN_INT8; }
+
 class QOperatorImporter {
  public:
   explicit QOperatorImporter(graph::Graph &g) : g_(g) {
@@ -31,6 +34,7 @@ class QOperatorImporter {
   }
 
   void run() {
+    find_wanted();
     std::vector<Node> nodes;
     std::swap(nodes, g_.nodes);
     for (Node &node : nodes) {
@@ -95,13 +99,50 @@ class QOperatorImporter {
            g_.value(v).constant.dtype() == g_.value(grid.zero).constant.dtype();
   }
 
+  void want(ValueId v, const GridIds &grid) {
+    if (v != kNoValue && grid.zero != kNoValue && g_.value(grid.scale).constant.count() == 1)
+      wanted_.try_emplace(v, grid);
+  }
+
+  /// Readers first, so that the grid of what is moved is that of where it comes to.
+  void find_wanted() {
+    const auto forms = qoperator_forms();
+    for (auto node = g_.nodes.rbegin(); node != g_.nodes.rend(); ++node) {
+      std::vector<std::size_t> operands;
+      const auto form = std::ranges::find_if(forms, [&](const QOperatorForm &f) { return f.name == node->op->name; });
+      if (form != forms.end()) operands.assign(form->operands.begin(), form->operands.end());
+      if (node->op == &ops::kDequantizeLinear) operands = {0};
+      if (node->op == ops::find_op("QLinearConcat"))
+        for (std::size_t i = 2; i < node->inputs.size(); i += 3) operands.push_back(i);
+      for (const std::size_t i : operands)
+        if (known(*node, i + 1)) want(input(*node, i), grid_at(*node, i + 1));
+      const auto moved = moves_integers(*node) ? wanted_.find(node->outputs[0]) : wanted_.end();
+      if (moved != wanted_.end()) want(node->inputs[0], GridIds(moved->second));
+    }
+  }
+
+  static bool moves_integers(const Node &node) {
+    if (node.op == &ops::kConcat || (node.outputs.size() != 1 && node.op != &ops::kSplit)) return false;
+    return ops::moves(*node.op, node.attrs) && node.op->moved.first == 0;
+  }
+
+  /// The grid of the integers that a node moves: that on which they were made, or on which constants are read.
+  std::optional<GridIds> grid_of_moved(const Node &node) const {
+    const ValueId x = input(node, 0);
+    if (const auto made = grids_.find(x); made != grids_.end()) return made->second;
+    const bool all = std::ranges::all_of(node.inputs, [&](ValueId v) { return v == kNoValue || is_constant(v); });
+    const auto wanted = is_constant(x) && !all ? wanted_.find(node.outputs[0]) : wanted_.end();
+    if (wanted == wanted_.end()) return std::nullopt;
+    const qdtype dtype = g_.value(x).constant.dtype();
+    const bool fits = is_byte(dtype) && g_.value(wanted->second.zero).constant.dtype() == dtype;
+    return fits ? std::optional(wanted->second) : std::nullopt;
+  }
+
   /// Only what moves elements, on integers whose grid is known here.
   bool moves_known(const Node &node) const {
-    const auto grid = grids_.find(input(node, 0));
-    if (grid == grids_.end() || node.op == &ops::kConcat) return false;
-    if (node.outputs.size() != 1 && node.op != &ops::kSplit) return false;
-    if (node.op == &ops::kPad && !is_integer(input(node, 2), grid->second)) return false;
-    return ops::moves(*node.op, node.attrs) && node.op->moved.first == 0;
+    if (!moves_integers(node)) return false;
+    const std::optional<GridIds> grid = grid_of_moved(node);
+    return grid && (node.op != &ops::kPad || is_integer(input(node, 2), *grid));
   }
 
   bool clips_known(const Node &node) const {
@@ -207,7 +248,7 @@ class QOperatorImporter {
   }
 
   void open_move(Node &node) {
-    const GridIds grid = grids_.at(node.inputs[0]);
+    const GridIds grid = *grid_of_moved(node);
     Node moved = node;
     moved.inputs[0] = dequantized(node, node.inputs[0], grid, 0);
     if (node.op == &ops::kPad) {
@@ -260,7 +301,8 @@ class QOperatorImporter {
 
   graph::Graph &g_;
   graph::UniqueNames names_;
-  std::map<ValueId, GridIds> grids_;  ///< of integers that nodes before this one make
+  std::map<ValueId, GridIds> grids_;   ///< of integers that nodes before this one make
+  std::map<ValueId, GridIds> wanted_;  ///< on which integers are read
 };
 
 }  // namespace
@@ -273,8 +315,9 @@ void import_qoperators(graph::Graph &g) {
     const std::string_view name = node.op->name;
     if (name.starts_with("QLinear") || name == "QGemm" || name == "MatMulNBits") return true;
     // Where results stay in float, such a file has nothing but moved integers.
-    return !node.inputs.empty() && node.inputs[0] != graph::kNoValue &&
-           quantized[static_cast<std::size_t>(node.inputs[0])] && ops::moves(*node.op, node.attrs);
+    const ValueId x = input(node, 0);
+    if (x == kNoValue || !ops::moves(*node.op, node.attrs)) return false;
+    return quantized[static_cast<std::size_t>(x)] || is_byte(g.value(x).constant.dtype());
   });
   if (any) QOperatorImporter(g).run();
 }

@@ -78,6 +78,42 @@ void integers_beside_quantized_values(void **) {
   for (std::size_t o = 0; o < want.size(); ++o) expect_equal(got[o], want[o], 0, cat("output ", o));
 }
 
+/// Integers of a table, moved twice before they are multiplied: in the file nodes on integers, which come back as
+/// values on the table's grid, so that the product stays one of integers.
+void moved_tables(void **) {
+  const QuantizerPtr grid = per_tensor(QTN_UINT8, 0x1p-6, 120), sums = per_tensor(QTN_UINT8, 0x1p-4, 128);
+  GraphBuilder b;
+  b.input("ids", {-1, 3})
+      .constant("table", quantize(GraphBuilder::ramp({10, 4}), grid))
+      .constant("shape", ints({-1, 4}))
+      .constant("w", quantize(GraphBuilder::ramp({4, 5}), per_tensor(QTN_INT8, 0.01, 0)));
+  b.node("Gather", "look", {"table", "ids"}, {"rows"}).node("Reshape", "lay", {"rows", "shape"}, {"flat"});
+  b.node("MatMul", "product", {"flat", "w"}, {"y"});
+  graph::Graph g = b.build({"y"});
+  g.value(g.inputs[0]).dtype = QTN_INT64;
+  for (graph::Value &value : g.values) {
+    if (value.name == "table" || value.name == "rows" || value.name == "flat") value.quantizer = grid;
+    if (value.name == "w") value.quantizer = value.constant.quantizer();
+    if (value.name == "y") value.quantizer = sums;
+  }
+  const std::string bytes = onnx::serialize(g, {.format = onnx::Format::qoperator});
+  const graph::Graph back = onnx::parse(std::as_bytes(std::span(bytes)), "");
+  for (const graph::Node &node : back.nodes) {
+    if (node.op == &ops::kDequantizeLinear) fail_test("integers come back as floats: ", node.name);
+    if (std::string_view(node.op->name) == "Gather") {
+      assert_true(back.value(node.inputs[0]).quantizer && *back.value(node.inputs[0]).quantizer == *grid);
+      assert_true(back.value(node.outputs[0]).quantizer && *back.value(node.outputs[0]).quantizer == *grid);
+    }
+  }
+  const Tensor ids = ints({0, 9, 4, 4, 1, 7}).reshaped({2, 3});
+  for (const runtime::Engine engine : kEngines)
+    expect_equal(run_session(back, engine, ids)[0], run_session(g, engine, ids)[0], 0, "a table that is moved");
+  const Tensor *inputs[] = {&ids};
+  const auto profile = nlohmann::json::parse(runtime::Session(back, {runtime::Engine::native, 1}).profile(inputs));
+  for (const auto &node : profile["nodes"])
+    if (node["op"] == "MatMul" && node["dtype"] != "int8") fail_test("not in integers: ", node.dump());
+}
+
 }  // namespace
 }  // namespace qtn::test
 
@@ -86,6 +122,7 @@ int main() {
       cmocka_unit_test(qtn::test::network_of_onnx_runtime),
       cmocka_unit_test(qtn::test::network_without_other_outputs),
       cmocka_unit_test(qtn::test::integers_beside_quantized_values),
+      cmocka_unit_test(qtn::test::moved_tables),
   };
   return cmocka_run_group_tests_name("runtime/qoperator", tests, nullptr, nullptr);
 }
