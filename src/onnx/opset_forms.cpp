@@ -201,13 +201,14 @@ std::optional<Shape> shape_at(const graph::Graph &g, ValueId v, std::int64_t bat
 }
 
 /// Before opset 18 parts of which the last is smaller are said by their lengths. A dimension that is not known is taken
-/// for one that divides.
-void split_by_lengths(graph::Graph &g, Node &node) {
+/// for one that divides if it does for batches of one and two.
+void split_by_lengths(graph::Graph &g, Node &node, int opset) {
   const auto one = shape_at(g, node.inputs[0], 1), two = shape_at(g, node.inputs[0], 2);
   if (!one || !two || one->empty()) return;
   const std::size_t axis = normalize_axis(node.attrs.get_int("axis", 0), one->size(), "Split");
   const std::int64_t dim = (*one)[axis], count = static_cast<std::int64_t>(node.outputs.size());
-  if (dim != (*two)[axis] || dim % count == 0) return;
+  if (dim % count == 0 && (*two)[axis] % count == 0) return;
+  if (dim != (*two)[axis]) refuse(node, opset, cat(count, " unequal parts of an open dimension"));
   std::vector<std::int64_t> lengths(node.outputs.size(), dim / count + 1);
   lengths.back() = dim - lengths[0] * (count - 1);
   node.inputs.resize(2);
@@ -284,7 +285,7 @@ void to_opset(graph::Graph &g, int opset) {
     // What is not said meant another thing.
     if (op == "RoiAlign" && opset < 16 && !node.attrs.has("coordinate_transformation_mode"))
       node.attrs.set("coordinate_transformation_mode", std::string("half_pixel"));
-    if (opset < 18 && op == "Split" && node.attrs.has("num_outputs")) split_by_lengths(g, node);
+    if (opset < 18 && op == "Split" && node.attrs.has("num_outputs")) split_by_lengths(g, node, opset);
     if (opset < 18 && had_axes_attribute(op)) reduce_axes_as_attribute(g, node, opset);
     if (opset < 20 && op == "DFT") transform_axis_as_attribute(g, node, opset);
     // From opset 18 on, equal parts must be asked for by number.

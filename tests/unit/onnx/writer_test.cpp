@@ -256,10 +256,11 @@ void names_that_collide(void **) {
 }
 
 /// One node on x, written at an opset.
-std::string written(const char *op, Attrs attrs, std::vector<Tensor> constants, int opset, std::size_t outputs = 1) {
+std::string written(const char *op, Attrs attrs, std::vector<Tensor> constants, int opset, std::size_t outputs = 1,
+                    const Shape &shape = {1, 4, 2, 2}) {
   graph::Graph g;
   const ValueId x = add_value(g, "x");
-  g.value(x).shape = Shape{1, 4, 2, 2};
+  g.value(x).shape = shape;
   g.inputs = {x};
   std::vector<ValueId> inputs{x};
   for (const Tensor &constant : constants)
@@ -299,6 +300,12 @@ void forms_of_older_opsets(void **) {
   const graph::Graph uneven = parse(written("Split", split, {}, 17, 3));
   const graph::Value &lengths = uneven.value(uneven.nodes[0].inputs.at(1));
   assert_true(int_values(lengths.constant, "lengths") == (std::vector<std::int64_t>{2, 2, 0}));
+  // Of a batch of one, which an older opset does not divide, the second part has nothing.
+  Attrs batch = attr("num_outputs", std::int64_t{2});
+  written("Split", batch, {}, 18, 2, {-1, 4});
+  expect_error(QTN_EUNSUPPORTED, {"Split", "opset 17 has no 2 unequal parts of an open dimension"}, [&] {
+    written("Split", batch, {}, 17, 2, {-1, 4});
+  });
 
   for (const auto &[op, since] : {std::pair("LayerNormalization", 17), std::pair("RMSNormalization", 23)}) {
     const std::vector<Tensor> scale{ramp({2})};
