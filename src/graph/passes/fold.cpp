@@ -99,8 +99,13 @@ void fold_constants(Graph &g) {
       if (node.op->make ? !budget.take(node, operands) : !budget.take(node, operands, ops::infer_op(*node.op, call)))
         continue;
       std::vector<Tensor> results = ops::run_op(*node.op, call);
-      for (std::size_t o = 0; o < results.size(); ++o)
-        if (node.outputs[o] != kNoValue) g.value(node.outputs[o]).constant = results[o].to_contiguous();
+      for (std::size_t o = 0; o < results.size(); ++o) {
+        if (node.outputs[o] == kNoValue) continue;
+        Value &value = g.value(node.outputs[o]);
+        value.constant = results[o].to_contiguous();
+        value.dtype = value.constant.dtype();
+        value.shape = value.constant.shape();
+      }
       if (results.size() == 1 && ops::moves(*node.op, node.attrs) && node.inputs[0] != kNoValue)
         g.value(node.outputs[0]).origin = original_name(g.value(node.inputs[0]));
     } catch (const Error &e) {
