@@ -348,7 +348,9 @@ def measure(library, shape, n):
 
 def main():
     library, wanted = Library(sys.argv[1]), sys.argv[2:]
-    nodes = int(wanted.pop(1)) if wanted[:1] == ["--times"] and wanted.pop(0) else 0
+    nodes = 0
+    if wanted[:1] == ["--times"]:
+        nodes, wanted = int(wanted[1]), wanted[2:]
     unknown = set(wanted) - {shape.__name__ for shape in SHAPES}
     if unknown:
         sys.exit(f"large_graphs: no shape is named {', '.join(sorted(unknown))}")
