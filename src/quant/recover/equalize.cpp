@@ -64,7 +64,15 @@ void each_of_channel(const Tensor &t, std::int64_t axis, auto see) {
   for (std::int64_t i = 0; i < t.count(); ++i) see(plain.as<const float>()[i], i / inner % t.dim(at));
 }
 
-/// Runs the samples and shows every link the output of its maker.
+/// A number for each channel of each link.
+template <class T>
+std::vector<std::vector<T>> of_channels(const std::vector<Link> &links, T number) {
+  std::vector<std::vector<T>> all;
+  for (const Link &link : links) all.emplace_back(static_cast<std::size_t>(link.channels), number);
+  return all;
+}
+
+/// Runs the samples and shows every link the output of its maker, unless that is not float32.
 void watch_links(const Graph &g, const std::vector<Link> &links, const Samples &samples, auto see) {
   std::map<ValueId, std::vector<std::size_t>> of_value;
   for (std::size_t i = 0; i < links.size(); ++i) of_value[g.nodes[links[i].from].outputs[0]].push_back(i);
@@ -111,9 +119,8 @@ bool equalize_weights(Graph &g, const std::function<bool(const Node &)> &wanted)
 
 bool equalize_activations(Graph &g, const Samples &samples, double strength) {
   const std::vector<Link> links = find_links(g);
-  std::vector<std::vector<double>> largest(links.size());
+  std::vector<std::vector<double>> largest = of_channels(links, 0.0);
   watch_links(g, links, samples, [&](std::size_t i, const Tensor &t) {
-    largest[i].resize(static_cast<std::size_t>(links[i].channels), 0);
     each_of_channel(t, channel_axis(g.nodes[links[i].from]), [&](float x, std::int64_t c) {
       double &of_channel = largest[i][static_cast<std::size_t>(c)];
       of_channel = std::max(of_channel, std::fabs(static_cast<double>(x)));
@@ -133,16 +140,17 @@ bool absorb_biases(Graph &g, const Samples &samples) {
     return !from.clamp || from.clamp->lo != 0 || input_of(from, 2) == kNoValue || !reads_directly(g, link) ||
            !to.op->product->has_bias || input_of(to, 2) == kNoValue || has_padding(to);
   });
-  std::vector<std::vector<float>> smallest(links.size());
+  std::vector<std::vector<float>> smallest = of_channels(links, kInfinity);
   watch_links(g, links, samples, [&](std::size_t i, const Tensor &t) {
-    smallest[i].resize(static_cast<std::size_t>(links[i].channels), kInfinity);
     each_of_channel(t, channel_axis(g.nodes[links[i].from]), [&](float x, std::int64_t c) {
       float &of_channel = smallest[i][static_cast<std::size_t>(c)];
       of_channel = std::min(of_channel, x);
     });
   });
   own_constants(g, links);
-  for (std::size_t i = 0; i < links.size(); ++i) move_offsets(g, links[i], smallest[i]);
+  for (std::size_t i = 0; i < links.size(); ++i)
+    if (std::ranges::all_of(smallest[i], [](float x) { return std::isfinite(x); }))
+      move_offsets(g, links[i], smallest[i]);
   graph::remove_dead(g);
   return !links.empty();
 }
