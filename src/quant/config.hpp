@@ -39,7 +39,8 @@ struct Settings {
   Attrs weight;           ///< for make_observer; "axis" is added per node
   bool equalize = false;  ///< cross-layer equalization, where both layers have it
   graph::AttentionMode attention = graph::AttentionMode::in_float;
-  bool fixed_outputs = false;     ///< Sigmoid, HardSigmoid, Softmax and Tanh have scales known beforehand
+  bool fixed_outputs = false;     ///< Sigmoid, HardSigmoid, Softmax and Tanh have scales known beforehand, as where every
+                                  ///< operator is quantized by itself
   bool quantize_outputs = false;  ///< what it makes for the model's outputs becomes integers
   bool replace_relu6 = false;     ///< ReLU6 becomes Relu
   bool float_bias = false;        ///< biases stay float32

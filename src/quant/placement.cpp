@@ -69,14 +69,15 @@ std::vector<bool> asked_by_hand(const Graph &g, const graph::Facts &facts, const
 }
 
 /// A function of one activation of which several nodes are parts: only what goes into it and what comes out has a grid.
-/// A rule for a node, or for what it makes, leaves it apart, and so does a grid that its bounds give it.
+/// A rule for a node, or for what it makes, leaves it apart. So do recipes of frameworks that quantize one operator after
+/// the other, whose numbers are to be met.
 std::optional<graph::Table> table_ending_at(const Graph &g, const graph::Facts &facts, const std::vector<NodePlan> &plans,
                                             const std::vector<bool> &by_hand, const Config &config, std::size_t n) {
   const auto may_join = [&](std::size_t before, ValueId v) {
     const NodePlan &plan = plans[before];
     return plan.role == Role::pointwise && plan.settings && plan.settings->mode == Mode::fixed && !by_hand[index(v)] &&
            !config.names_tensor(g.value(v).name) && !config.selects(g.nodes[before]) &&
-           !(plan.settings->fixed_outputs && g.nodes[before].op->bounds);
+           !plan.settings->fixed_outputs;
   };
   return graph::table_ending_at(g, facts.uses, n, [&](ValueId v) { return facts.is_float(v); }, may_join);
 }

@@ -74,7 +74,8 @@ void settle(PreparedModel &prepared, const graph::Graph &model) {
   // One grid behind a layer or an activation, in place of one behind each of its terms.
   if (!prepared.training) {
     const auto free = nodes_without_rules(prepared.config, prepared.graph);
-    graph::fold_scales(prepared.graph, free);
+    const auto one_by_one = nodes_with(prepared.config, &Settings::fixed_outputs);
+    graph::fold_scales(prepared.graph, [&](const graph::Node &node) { return free(node) && !one_by_one(node); });
     graph::name_formulas(prepared.graph, free);
   }
   graph::replace_relu6(prepared.graph, nodes_with(prepared.config, &Settings::replace_relu6));

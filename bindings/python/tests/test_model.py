@@ -103,7 +103,7 @@ class Quantize(unittest.TestCase):
         self.assertIsNone(model.report)
         report = model.quantize(IMAGES, attrs={"bias_correction": True, "measured_samples": 4}).report
         self.assertEqual(report["samples"], 40)
-        self.assertEqual([trial["name"] for trial in report["trials"]], ["plain", "equalize", "bias_correction"])
+        self.assertEqual([trial["name"] for trial in report["trials"]], ["plain", "equalize", "observer percentile", "observer mse", "bias_correction"])
         self.assertEqual(report["accuracy"]["samples"], 4)
         self.assertGreater(report["accuracy"]["sqnr_db"], 30)
         with self.assertWarnsRegex(UserWarning, "one sample calibrated"):
