@@ -240,7 +240,7 @@ static void runs_native_int8(void **state) {
   check_runs(int8_model(), "native", 0);
 }
 
-/* Of the largest convolution, 64 filters of 3x3 taps over 32 channels of 8x8; of integers all are doubles. */
+/* The largest convolution has 64 filters of 3x3 taps over 32 channels of 8x8; integers become doubles. */
 enum { TAPS = 32 * 3 * 3, COLUMNS = TAPS * 8 * 8, SUMS = 3 * 64 * 8 * 8 };
 
 static void runs_reference(void **state) {

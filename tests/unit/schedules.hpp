@@ -97,7 +97,7 @@ class Scheduler {
   }
   void written() { wake(State::spinning, nullptr); }
 
-  /// Until another thread has written something, or for so long that whoever looks at the clock gives up.
+  /// Until another thread has written something, or for so long that a thread that looks at the clock gives up.
   void spin() {
     Thread &thread = *threads_[self_];
     if (thread.late) return;

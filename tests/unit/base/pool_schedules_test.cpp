@@ -2,7 +2,7 @@
 // The pool of threads in every order of its steps, up to three interruptions, and in thousands of random ones:
 // - every piece of a job is done once, before run() returns, and by the task of its own job;
 // - no two threads are one lane at the same time;
-// - no thread sleeps for ever: jobs end, and so do threads when the pool does.
+// - no thread sleeps forever: jobs end, and so do threads when the pool does.
 #include <cstdint>
 #include <cstring>
 

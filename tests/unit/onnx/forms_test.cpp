@@ -158,7 +158,7 @@ void activations_before_their_operators(void **) {
   }
 }
 
-/// Of a constant, the file has the result: readers would round each operator of the formula.
+/// The file has the result where a constant is read: readers would round each operator of the formula.
 void activations_of_constants(void **) {
   for (const char *op : {"Gelu", "HardSwish", "Mish", "Swish"}) {
     graph::Graph g = network(op, {2, 50}, {}, {});

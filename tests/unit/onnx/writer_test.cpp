@@ -300,7 +300,7 @@ void forms_of_older_opsets(void **) {
   const graph::Graph uneven = parse(written("Split", split, {}, 17, 3));
   const graph::Value &lengths = uneven.value(uneven.nodes[0].inputs.at(1));
   assert_true(int_values(lengths.constant, "lengths") == (std::vector<std::int64_t>{2, 2, 0}));
-  // Of a batch of one, which an older opset does not divide, the second part has nothing.
+  // The second part of a batch of one has nothing, and an older opset cannot say so.
   Attrs batch = attr("num_outputs", std::int64_t{2});
   written("Split", batch, {}, 18, 2, {-1, 4});
   expect_error(QTN_EUNSUPPORTED, {"Split", "opset 17 has no 2 unequal parts of an open dimension"}, [&] {
