@@ -212,8 +212,9 @@ void test_global_maximum(void **) {
     const Tensor sample = random(x, -1, 1, 3);
     const Tensor *inputs[] = {&sample};
     const runtime::Session session(quantized(g), {runtime::Engine::native, 1});
+    const auto profile = nlohmann::json::parse(session.profile(inputs));
     std::string kernel;
-    for (const auto &node : nlohmann::json::parse(session.profile(inputs))["nodes"])
+    for (const auto &node : profile["nodes"])
       if (node["name"] == "max") kernel = node["kernel"];
     if (kernel.empty() || kernel == "GlobalMaxPool") fail_test("the kernel is \"", kernel, "\"");
   }
