@@ -9,6 +9,7 @@ import unittest
 from support import CALIBRATION, IMAGES, LABELS, MODEL, CommandTest, npy, read_npy
 
 MOBILE = os.path.join(os.path.dirname(MODEL), "mobile.onnx")
+OBSERVERS = ["observer percentile", "observer mse"]  # tried where the configuration names none
 
 
 class Accuracy(CommandTest):
@@ -38,7 +39,7 @@ class Accuracy(CommandTest):
         self.assertEqual(told["bytes"], os.path.getsize(out))
         self.assertEqual(told["input_bytes"], os.path.getsize(MOBILE))
         self.assertEqual(told["accuracy"]["samples"], min(32, (told["samples"] + 2) // 3))
-        self.assertEqual([trial["name"] for trial in told["trials"]], ["plain", "equalize", "bias_correction"])
+        self.assertEqual([trial["name"] for trial in told["trials"]], ["plain", "equalize", *OBSERVERS, "bias_correction"])
         self.assertEqual(told["warnings"], [])
         compared = self.succeed_json("compare", MOBILE, out, "--data", CALIBRATION)
         self.assertLess(abs(told["accuracy"]["sqnr_db"] - compared["outputs"][0]["sqnr_db"]), 3)
@@ -69,8 +70,10 @@ class Accuracy(CommandTest):
 
     def test_what_a_configuration_says_is_done(self):
         """Equalization that is asked for is no candidate, nor is one that is refused."""
-        for option, tried in (("--equalize", ["plain", "bias_correction"]), ("--no-equalize", ["plain", "bias_correction"]),
-                              ("--no-bias-correction", ["plain", "equalize"])):
+        for option, tried in (("--equalize", ["plain", *OBSERVERS, "bias_correction"]),
+                              ("--no-equalize", ["plain", *OBSERVERS, "bias_correction"]),
+                              ("--no-bias-correction", ["plain", "equalize", *OBSERVERS]),
+                              ("--observer=minmax", ["plain", "equalize", "bias_correction"])):
             told = self.succeed_json("quantize", MOBILE, "-o", self.path("out.onnx"), "--data", CALIBRATION, option)
             self.assertEqual([trial["name"] for trial in told["trials"]], tried)
         equalized, _ = self.quantized("--plain", "--equalize")
