@@ -8,6 +8,7 @@
 
 #include "graph/budget.hpp"
 #include "graph/facts.hpp"
+#include "graph/passes/passes.hpp"
 #include "onnx/opset_forms.hpp"
 
 namespace qtn::onnx {
@@ -120,6 +121,7 @@ bool write_out_result(graph::Graph &g, Node &node, graph::FoldBudget &budget) {
 
 void write_out_activations(graph::Graph &g, int opset) {
   if (std::ranges::none_of(g.nodes, [&](const Node &node) { return missing(node, opset); })) return;
+  graph::fold_constants(g);  // for write_out_result(): what it reads may follow from constants
   const graph::Facts facts(g);
   graph::FoldBudget budget(graph::constant_bytes(g));
   std::vector<Node> nodes;

@@ -168,6 +168,11 @@ void activations_of_constants(void **) {
     assert_int_equal(back.nodes.size(), 1);
     graph::run_passes(back, graph::Pipeline::execution);
     if (!equal(graph::evaluate(back, std::span(&x, 1))[0], want)) fail_test(op, " of a constant is another number");
+
+    const graph::ValueId inner = g.add_value({});
+    g.nodes.insert(g.nodes.begin(), {"inner", ops::find_op("Neg"), {}, g.nodes[0].inputs, {inner}, {}});
+    g.nodes[1].inputs = {inner};
+    assert_int_equal(parse(onnx::serialize(g, {13})).nodes.size(), 1);
   }
 }
 
