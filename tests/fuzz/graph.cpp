@@ -2,12 +2,27 @@
 // Graphs that bytes describe. What each node gives by itself is known; the session must give the same.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "growing.hpp"
 #include "oracle.hpp"
 
 namespace fuzz {
 namespace {
+
+/// Whether arithmetic follows a layer, whose weights and bias take the constants of it with another rounding.
+bool extends_layers(const OnnxGraph &graph) {
+  static const std::set<std::string> kLayers{"Conv", "ConvTranspose", "Gemm", "MatMul"},
+      kArithmetic{"Add", "Sub", "Mul", "Div"};
+  std::set<std::string> made;
+  for (const Node &node : graph.nodes) {
+    if (kLayers.contains(node.op)) made.insert(node.outputs.begin(), node.outputs.end());
+    if (kArithmetic.contains(node.op) &&
+        std::ranges::any_of(node.inputs, [&](const auto &x) { return made.contains(x); }))
+      return true;
+  }
+  return false;
+}
 
 /// Whether nodes one by one have the bits of the whole: there they have other roundings, and older ones other meanings;
 /// networks of other floats may compute on float32.
@@ -19,7 +34,8 @@ bool is_plain(const OnnxGraph &graph) {
   for (const auto *list : {&graph.inputs, &graph.constants})
     if (std::any_of(list->begin(), list->end(), is_other)) return false;
   static constexpr const char *kOthers[] = {"QuantizeLinear", "DequantizeLinear", "BatchNormalization"};
-  return graph.opset >= 21 && std::none_of(graph.nodes.begin(), graph.nodes.end(), [](const Node &node) {
+  return graph.opset >= 21 && !extends_layers(graph) &&
+         std::none_of(graph.nodes.begin(), graph.nodes.end(), [](const Node &node) {
            return std::find(std::begin(kOthers), std::end(kOthers), node.op) != std::end(kOthers);
          });
 }
