@@ -74,22 +74,46 @@ struct Functions {
       return fma(polynomial(x, terms...), x, all(first));
   }
 
-  /// x, or the bound beyond it; NaN stays.
-  [[gnu::always_inline]] static Floats at_most(Floats x, float bound) { return x > bound ? all(bound) : x; }
-  [[gnu::always_inline]] static Floats at_least(Floats x, float bound) { return x < bound ? all(bound) : x; }
+  /// x, or the bound beyond it; NaN stays, as it does in these orders of operands.
+  [[gnu::always_inline]] static Floats at_most(Floats x, float bound) {
+#if defined(__AVX512F__)
+    if constexpr (bytes == 64) return as<Floats>(_mm512_min_ps(_mm512_set1_ps(bound), as<__m512>(x)));
+#endif
+#if defined(__FMA__)
+    if constexpr (bytes == 32) return as<Floats>(_mm256_min_ps(_mm256_set1_ps(bound), as<__m256>(x)));
+#endif
+    return x > bound ? all(bound) : x;
+  }
+  [[gnu::always_inline]] static Floats at_least(Floats x, float bound) {
+#if defined(__AVX512F__)
+    if constexpr (bytes == 64) return as<Floats>(_mm512_max_ps(_mm512_set1_ps(bound), as<__m512>(x)));
+#endif
+#if defined(__FMA__)
+    if constexpr (bytes == 32) return as<Floats>(_mm256_max_ps(_mm256_set1_ps(bound), as<__m256>(x)));
+#endif
+    return x < bound ? all(bound) : x;
+  }
 
-  /// A number p * 2^n.
+  /// A number p * 2^n. An instruction wants n as a float; where there is none, it is made of bits.
   struct Scaled {
-    Floats p;
-    Ints n;
+    Floats p, n;
+    Ints whole;  ///< n
 
     /// n from -252 to 254: in two steps, since a float has no such power of two and may have such a product.
     [[gnu::always_inline]] Floats value() const {
-      const Ints half = n >> 1;
-      return p * power_of_two(half) * power_of_two(n - half);
+#if defined(__AVX512F__)
+      if constexpr (bytes == 64) return as<Floats>(_mm512_scalef_ps(as<__m512>(p), as<__m512>(n)));
+#endif
+      const Ints half = whole >> 1;
+      return p * power_of_two(half) * power_of_two(whole - half);
     }
     /// n from -126 to 127.
-    [[gnu::always_inline]] Floats near_value() const { return p * power_of_two(n); }
+    [[gnu::always_inline]] Floats near_value() const {
+#if defined(__AVX512F__)
+      if constexpr (bytes == 64) return value();
+#endif
+      return p * power_of_two(whole);
+    }
     [[gnu::always_inline]] static Floats power_of_two(Ints n) { return floats((n + 127) << 23); }
   };
 
@@ -103,7 +127,7 @@ struct Functions {
     const Floats r = (fma(n, all(-kLn2Low), fma(n, all(-kLn2High), x)) + ... + rest);
     const Floats p = polynomial(r, 5.0000001201e-1f, 1.6666665459e-1f, 4.1665795894e-2f, 8.3334519073e-3f,
                                 1.3981999507e-3f, 1.9875691500e-4f);
-    return {fma(p, r * r, r) + 1.0f, bits(shifted) - kRoundBits};
+    return {fma(p, r * r, r) + 1.0f, n, bits(shifted) - kRoundBits};
   }
 
   [[gnu::always_inline]] static Floats exp(Floats x) { return exponential(at_least(at_most(x, 89), -104)).value(); }
@@ -131,11 +155,9 @@ struct Functions {
   [[gnu::always_inline]] static Floats gated_by(Floats x, Ints below, Floats away, Floats rest) {
     constexpr float kMost = 174;
     const Scaled e = exponential(-at_most(away, kMost), -rest);
-    const Ints half = e.n >> 1;
-    const Floats high = Scaled::power_of_two(half), low = Scaled::power_of_two(e.n - half);
-    const Floats one = all(1), over = fma(e.p * high, low, one);
-    const Floats y = (below ? x * e.p : x) / over * (below ? high : one) * (below ? low : one);
-    return (below & (away > kMost)) ? x * 0.0f : y;
+    const Floats over = e.value() + 1.0f;
+    const Floats y = (below ? x * e.p : x) / over, far = Scaled{y, e.n, e.whole}.value();
+    return below ? (away > kMost ? x * 0.0f : far) : y;
   }
 
   [[gnu::always_inline]] static Floats tanh(Floats x) {
@@ -172,7 +194,7 @@ struct Functions {
         polynomial(at, 0.5f, 0.4382784366607666f, 0.1832224279642105f, 0.04062880203127861f, 0.004115613177418709f);
     const Floats under = polynomial(at, 1.0f, 1.6744418144226074f, 1.2024513483047485f, 0.4694369435310364f,
                                     0.10184775292873383f, 0.010316192172467709f);
-    return {density.p * over / under, density.n};
+    return {density.p * over / under, density.n, density.whole};
   }
 
   [[gnu::always_inline]] static Floats gelu(Floats x) {
