@@ -79,6 +79,8 @@ class ColumnStore {
     whole_ ? _mm256_storeu_ps(to, v) : _mm256_maskstore_ps(to, mask_, v);
   }
 
+  __m256 load(const char *y) const { return _mm256_maskload_ps(reinterpret_cast<const float *>(y), mask_); }
+
  private:
   bool whole_;
   __m256i mask_;

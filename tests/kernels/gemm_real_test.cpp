@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/gemm_real/gemm_real.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "support.hpp"
@@ -92,6 +93,58 @@ void check(Random &random, const GemmRealKernel &kernel, std::size_t m, std::siz
     kernel.run(args);
   }
   expect_reals(y, want, kernel.name, what);
+}
+
+/// Rows that are given a part of k at a time, from copies elsewhere, come to what whole rows do.
+void check_parts(Random &random, const GemmRealKernel &kernel) {
+  const auto m = random.in<std::size_t>(1, 40), n = random.in<std::size_t>(1, 70), k = random.in<std::size_t>(2, 60);
+  const std::size_t ldy = n + random.in<std::size_t>(0, 5);
+  Guarded<float> b(n * k), bias(n), y((m - 1) * ldy + n);
+  std::vector<float> a(m * k), want(y.size());
+  const bool special = random.one_in(3);
+  for (float &v : a) v = any_real(random, special);
+  for (float &v : b.span()) v = any_real(random, special);
+  for (float &v : bias.span()) v = any_real(random, special);
+  const float lo = random.real(-1, 0), hi = random.real(0, 1);
+  std::memset(want.data(), 0xA5, want.size() * sizeof(float));
+  for (std::size_t i = 0; i < m; ++i)
+    for (std::size_t j = 0; j < n; ++j) {
+      float sum = bias[j];
+      for (std::size_t c = 0; c < k; ++c) sum = std::fma(a[i * k + c], b[j * k + c], sum);
+      want[i * ldy + j] = sum < lo ? lo : sum > hi ? hi : sum;
+    }
+
+  const auto packed = guarded_lines(kernel.packed_bytes(n, 4 * k));
+  kernel.pack(packed.data(), {b.data(), static_cast<std::ptrdiff_t>(k), 1, bias.data(), n, k});
+  for (std::size_t at = 0, length; at < k; at += length) {
+    length = random.in<std::size_t>(1, static_cast<std::int64_t>(k - at));
+    Guarded<float> rows(m * length, kReadSlack);
+    for (std::size_t i = 0; i < m; ++i) std::copy_n(&a[i * k + at], length, rows.data() + i * length);
+    const kernels::GemmPart part{4 * at, 4 * length};
+    GemmArgs args{};
+    args.m = m;
+    args.n = n;
+    args.k = 4 * k;
+    args.a = reinterpret_cast<const std::uint8_t *>(rows.data());
+    args.lda = static_cast<std::ptrdiff_t>(4 * length);
+    args.packed = packed.data();
+    args.y = y.data();
+    args.ldy = static_cast<std::ptrdiff_t>(ldy);
+    args.lo = at + length < k ? -kInfinity : lo;
+    args.hi = at + length < k ? kInfinity : hi;
+    args.part = &part;
+    kernel.run(args);
+  }
+  char what[96];
+  std::snprintf(what, sizeof what, "in parts: m=%zu n=%zu k=%zu", m, n, k);
+  expect_reals(y, want, kernel.name, what);
+}
+
+void test_parts(void **) {
+  each_kernel(kernels::gemm_real_kernels(), [](const GemmRealKernel &kernel) {
+    Random random(4);
+    for (int i = 0; i < 200; ++i) check_parts(random, kernel);
+  });
 }
 
 void test_all_tails(void **) {
@@ -203,6 +256,7 @@ void test_no_rows(void **) {
 int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {cmocka_unit_test(test_all_tails), cmocka_unit_test(test_blocking),
-                              cmocka_unit_test(test_images), cmocka_unit_test(test_no_rows)};
+                              cmocka_unit_test(test_parts), cmocka_unit_test(test_images),
+                              cmocka_unit_test(test_no_rows)};
   return run_at_both_edges("kernels.gemm_real", tests);
 }

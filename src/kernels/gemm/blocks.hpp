@@ -9,8 +9,9 @@
 //   prepare(args, row, rows)   A from this row on, as the tiles read it: {pointer, row stride}
 //   run<rows, columns>(tile, store)
 //
-// A store is made from the arguments and ends a tile: store(accumulators[rows][vectors], tile). A block of a plain
-// matrix is a strip of one run.
+// A store is made from the arguments and ends a tile: store(accumulators[rows][vectors], tile). One that can go on with
+// what a tile has come to before begins it, too: store.begin(accumulators, tile). A block of a plain matrix is a strip
+// of one run.
 #pragma once
 
 #include "kernels/gemm/gemm.hpp"
@@ -100,7 +101,8 @@ void run_blocks(const GemmArgs &args) {
   if (args.m == 0) return;
   const Store store(args);
   if (args.image) return run_strips<V>(args, store, args.a, *args.image);
-  const GemmRun whole{0, 0, PanelsOf<V>::steps(args.k) * V::kStep};
+  const GemmRun whole =
+      args.part ? GemmRun{0, args.part->at, args.part->length} : GemmRun{0, 0, PanelsOf<V>::steps(args.k) * V::kStep};
   const Tiles tiles(args.m, V::kMr);
   const std::size_t in_block = V::block_tiles(args);
   for (std::size_t first = 0; first < tiles.count(); first += in_block) {

@@ -64,6 +64,7 @@ struct BroadcastTiles {
     unroll<kChains>([&](auto c) { acc[c].fill(b); });
     unroll<nv>([&](auto j) { b[j] = V::load(t.bias + j * kBytes); });
     acc[0].fill(b);
+    if constexpr (requires { store.begin(acc[0].v, t); }) store.begin(acc[0].v, t);
     for (const GemmRun *run = t.runs; run != t.runs + t.run_count; ++run) {
       Rows<mr> rows(t.a + run->at, t.lda);
       const char *w = t.weights + run->k / V::kStep * nv * kBytes;

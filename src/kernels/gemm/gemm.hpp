@@ -55,6 +55,11 @@ struct GemmRows {
   const float *bias;         ///< [n rounded up to nr]
 };
 
+/// A part of k, in the unit of k.
+struct GemmPart {
+  std::size_t at, length;
+};
+
 /// Kernels of floats (gemm_real) take the same arguments: an element of theirs is four bytes of k, of rows and of runs.
 struct GemmArgs {
   std::size_t m, n, k;    ///< m: rows of all strips of an image
@@ -69,6 +74,8 @@ struct GemmArgs {
   bool small = false;    ///< every |float(acc) * multiplier| is below 2^31: run_u8 may convert without clamping
   const GemmImage *image = nullptr;  ///< for kernels that read images: what `a` is, without lda
   const GemmRows *rows = nullptr;    ///< for run_rows, whose A is a matrix
+  /// For kernels of floats: what a matrix A has of k. Parts follow one another; y holds what those before have come to.
+  const GemmPart *part = nullptr;
 };
 
 /// How a kernel cuts a product and packs its weights.

@@ -13,7 +13,8 @@ struct InPlace {
   /// often.
   static std::size_t block_tiles(const GemmArgs &args) {
     constexpr std::size_t kSmallBlock = 32 << 10, kLargeBlock = 384 << 10, kLargeWeights = 512 << 10;
-    return (args.n * args.k > kLargeWeights ? kLargeBlock : kSmallBlock) / (V::kMr * (args.k + 1)) + 1;
+    const std::size_t k = args.part ? args.part->length : args.k;
+    return (args.n * k > kLargeWeights ? kLargeBlock : kSmallBlock) / (V::kMr * (k + 1)) + 1;
   }
 
   static RowBlock prepare(const GemmArgs &args, std::size_t row, std::size_t) {

@@ -23,7 +23,21 @@ class Store {
  public:
   static constexpr std::size_t kSize = 4;
 
-  explicit Store(const GemmArgs &args) : lo_(_mm256_set1_ps(args.lo)), hi_(_mm256_set1_ps(args.hi)) {}
+  explicit Store(const GemmArgs &args)
+      : lo_(_mm256_set1_ps(args.lo)), hi_(_mm256_set1_ps(args.hi)), goes_on_(args.part && args.part->at > 0) {}
+
+  template <int mr, int nv>
+  void begin(__m256 (&acc)[mr][nv], const Tile &t) const {
+    if (!goes_on_) return;
+    unroll<nv>([&](auto j) {
+      const ColumnStore columns(t.columns, 8 * j);
+      const char *y = t.y + 32 * j;
+      unroll<mr>([&](auto r) {
+        acc[r][j] = columns.load(y);
+        y += t.ldy;
+      });
+    });
+  }
 
   template <int mr, int nv>
   void operator()(const __m256 (&acc)[mr][nv], const Tile &t) const {
@@ -41,6 +55,7 @@ class Store {
 
  private:
   __m256 lo_, hi_;
+  bool goes_on_;
 };
 
 }  // namespace

@@ -28,12 +28,26 @@ class Store {
  public:
   static constexpr std::size_t kSize = 4;
 
-  explicit Store(const GemmArgs &args) : lo_(_mm512_set1_ps(args.lo)), hi_(_mm512_set1_ps(args.hi)) {}
+  explicit Store(const GemmArgs &args)
+      : lo_(_mm512_set1_ps(args.lo)), hi_(_mm512_set1_ps(args.hi)), goes_on_(args.part && args.part->at > 0) {}
+
+  template <int mr, int nv>
+  void begin(__m512 (&acc)[mr][nv], const Tile &t) const {
+    if (!goes_on_) return;
+    unroll<nv>([&](auto j) {
+      const __mmask16 mask = mask_of(t, j);
+      const char *y = t.y + 64 * j;
+      unroll<mr>([&](auto r) {
+        acc[r][j] = _mm512_maskz_loadu_ps(mask, y);
+        y += t.ldy;
+      });
+    });
+  }
 
   template <int mr, int nv>
   void operator()(const __m512 (&acc)[mr][nv], const Tile &t) const {
     unroll<nv>([&](auto j) {
-      const __mmask16 mask = _cvtu32_mask16(static_cast<unsigned>(first_lanes(t.columns) >> 16 * j) & 0xffff);
+      const __mmask16 mask = mask_of(t, j);
       char *y = t.y + 64 * j;
       unroll<mr>([&](auto r) {
         // In this order of operands, min and max keep a NaN, as comparisons do.
@@ -45,7 +59,12 @@ class Store {
   }
 
  private:
+  static __mmask16 mask_of(const Tile &t, int j) {
+    return _cvtu32_mask16(static_cast<unsigned>(first_lanes(t.columns) >> 16 * j) & 0xffff);
+  }
+
   __m512 lo_, hi_;
+  bool goes_on_;
 };
 
 }  // namespace

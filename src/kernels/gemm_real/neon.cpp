@@ -26,6 +26,7 @@ struct Real : InPlace<Real> {
       const float32x4_t bias = vld1q_f32(reinterpret_cast<const float *>(t.bias) + kLanes * j);
       unroll<mr>([&](auto r) { acc[r][j] = bias; });
     });
+    store.begin(acc, t);
     const auto add = [&](auto lane) __attribute__((always_inline)) {
       unroll<nv>([&](auto j) {
         const float32x4_t b = vld1q_f32(w + kLanes * j);
@@ -60,7 +61,26 @@ class Store {
  public:
   static constexpr std::size_t kSize = 4;
 
-  explicit Store(const GemmArgs &args) : lo_(vdupq_n_f32(args.lo)), hi_(vdupq_n_f32(args.hi)) {}
+  explicit Store(const GemmArgs &args)
+      : lo_(vdupq_n_f32(args.lo)), hi_(vdupq_n_f32(args.hi)), goes_on_(args.part && args.part->at > 0) {}
+
+  template <int mr, int nv>
+  void begin(float32x4_t (&acc)[mr][nv], const Tile &t) const {
+    if (!goes_on_) return;
+    unroll<mr>([&](auto r) {
+      const float *y = reinterpret_cast<const float *>(t.y + r * t.ldy);
+      unroll<nv>([&](auto j) {
+        const std::size_t first = 4 * j;
+        if (first + 4 <= t.columns) {
+          acc[r][j] = vld1q_f32(y + first);
+        } else if (first < t.columns) {
+          float part[4] = {};
+          for (std::size_t c = first; c < t.columns; ++c) part[c - first] = y[c];
+          acc[r][j] = vld1q_f32(part);
+        }
+      });
+    });
+  }
 
   template <int mr, int nv>
   void operator()(const float32x4_t (&acc)[mr][nv], const Tile &t) const {
@@ -84,6 +104,7 @@ class Store {
 
  private:
   float32x4_t lo_, hi_;
+  bool goes_on_;
 };
 
 }  // namespace

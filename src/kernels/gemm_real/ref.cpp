@@ -24,14 +24,16 @@ GemmRealPanel panel(void *packed, std::size_t, std::size_t k, std::size_t j) {
 
 void run(const GemmArgs &args) {
   const std::size_t depth = args.k / sizeof(float);
+  const std::size_t first = args.part ? args.part->at / sizeof(float) : 0;
+  const std::size_t count = args.part ? args.part->length / sizeof(float) : depth;
   for (std::size_t i = 0; i < args.m; ++i) {
     const auto row = static_cast<std::ptrdiff_t>(i);
     const auto *a = reinterpret_cast<const float *>(args.a + row * args.lda);
     float *y = static_cast<float *>(args.y) + row * args.ldy;
     const auto *column = static_cast<const float *>(args.packed);
     for (std::size_t j = 0; j < args.n; ++j, column += 1 + depth) {
-      float sum = column[0];
-      for (std::size_t k = 0; k < depth; ++k) sum = std::fma(a[k], column[1 + k], sum);
+      float sum = first > 0 ? y[j] : column[0];
+      for (std::size_t k = 0; k < count; ++k) sum = std::fma(a[k], column[1 + first + k], sum);
       sum = sum < args.lo ? args.lo : sum;
       y[j] = sum > args.hi ? args.hi : sum;
     }

@@ -52,7 +52,11 @@ class GatheredStep final : public LinearStep {
         pixels_(static_cast<std::size_t>(gather.window.outputs_count())) {}
 
  private:
-  std::size_t row_stride() const { return round_up(gather_.row_bytes(), 4); }
+  /// Rows a multiple of 4096 bytes apart would meet in one set of the first level of cache.
+  std::size_t row_stride() const {
+    const std::size_t row = round_up(gather_.row_bytes(), 4);
+    return row % 4096 == 0 ? row + kAlignment : row;
+  }
   std::size_t rows_bytes() const override { return row_block_ * row_stride() + kReadSlack; }
   bool groups_share_rows() const override { return false; }
 
@@ -144,9 +148,10 @@ StepPtr make_conv(const Operands &operands, const kernels::GemmForm &form, std::
   const Image &x = operands.x;
   const auto all = [](const ops::Window::Dims &d, std::int64_t n) { return d == ops::Window::Dims{n, n, n}; };
   const bool pads = !all(window.pad_begin, 0) || !all(window.pad_end, 0);
-  if (all(window.kernel, 1) && all(window.stride, 1) && !pads)
-    return std::make_unique<PointwiseStep>(operands.product(nullptr), task_grid(form, rows, form.mr, k, out, k),
-                                           x.pixel);
+  if (all(window.kernel, 1) && all(window.stride, 1) && !pads) {
+    const Product product = operands.product(nullptr);
+    return std::make_unique<PointwiseStep>(product, matrix_grid(product, rows, x.pixel), x.pixel);
+  }
   if (reads_image(form, window)) {
     const auto width = static_cast<std::size_t>(window.out[1]);
     const TaskGrid grid = task_grid(form, rows, width, PaddedImage::bytes_of_pixel(window, x, form), out, k);

@@ -23,7 +23,7 @@ class GemmStep final : public LinearStep {
 };
 
 StepPtr make_gemm(const Product &p, std::size_t rows) {
-  return std::make_unique<GemmStep>(p, task_grid(p.form, rows, p.form.mr, p.k, p.out, p.k));
+  return std::make_unique<GemmStep>(p, matrix_grid(p, rows, static_cast<std::ptrdiff_t>(p.k)));
 }
 
 }  // namespace

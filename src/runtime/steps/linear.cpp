@@ -2,6 +2,8 @@
 #include "runtime/steps/linear.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <limits>
 
 #include "base/size.hpp"
 #include "kernels/kernel.hpp"
@@ -12,6 +14,11 @@ namespace {
 // Small weights stay in the second level of cache while blocks of rows, in the first, pass by. Each task over large
 // weights takes columns that fit there, and as many rows as it can, so that they are read from further away only once.
 constexpr std::size_t kSmallWeights = 256 << 10, kSmallRows = 24 << 10, kLargeRows = 256 << 10;
+
+// Rows that are a multiple of this apart meet in one set of the first level of cache, which holds lines of no more of
+// them than this. Then a part of each is copied, of at most so many bytes.
+constexpr std::ptrdiff_t kSetBytes = 4096;
+constexpr std::size_t kSetRows = 8, kMostPart = 1792;
 
 // Below this there is nothing to share between threads.
 constexpr std::size_t kWorthSharing = 1 << 20;
@@ -90,6 +97,15 @@ TaskGrid task_grid(const kernels::GemmForm &form, std::size_t rows, std::size_t 
           std::max<std::size_t>(1, ceil_div(columns, column_block))};
 }
 
+TaskGrid matrix_grid(const Product &p, std::size_t rows, std::ptrdiff_t lda) {
+  const bool meet = p.x.form.dtype == QTN_FLOAT32 && lda % kSetBytes == 0 && std::min(rows, p.form.mr) > kSetRows;
+  if (!meet) return task_grid(p.form, rows, p.form.mr, p.k, p.out, p.k);
+  const std::size_t part = round_up(ceil_div(p.k, ceil_div(p.k, kMostPart)), kAlignment);
+  TaskGrid grid = task_grid(p.form, rows, p.form.mr, part, p.out, part);
+  grid.part = part;
+  return grid;
+}
+
 Product integer_product(const Edge &x, const Edge &y, std::size_t ldy, const LinearWeights &w,
                         const QuantizedRange &range, const ops::Clamp &clamp, const kernels::GemmKernel &kernel,
                         const PackCache &cache) {
@@ -130,6 +146,25 @@ bool LinearStep::spread_output(std::ptrdiff_t pixel) {
   return true;
 }
 
+void LinearStep::multiply_by_parts(kernels::GemmArgs args, std::byte *copy) const {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const std::size_t row = copied_row();
+  const std::uint8_t *from = args.a;
+  const std::ptrdiff_t lda = args.lda;
+  args.a = reinterpret_cast<const std::uint8_t *>(copy);
+  args.lda = static_cast<std::ptrdiff_t>(row);
+  for (std::size_t at = 0; at < product_.k; at += grid_.part) {
+    const kernels::GemmPart part{at, std::min(grid_.part, product_.k - at)};
+    for (std::size_t r = 0; r < args.m; ++r)
+      std::memcpy(copy + r * row, from + static_cast<std::ptrdiff_t>(r) * lda + at, part.length);
+    const bool last = at + part.length == product_.k;
+    args.lo = last ? product_.clamp.lo : -kInfinity;
+    args.hi = last ? product_.clamp.hi : kInfinity;
+    args.part = &part;
+    product_.run(args);
+  }
+}
+
 void LinearStep::run(const Context &c) const {
   const Product &p = product_;
   const auto *x = static_cast<const std::uint8_t *>(c.tensor(p.x.slot).data());
@@ -163,7 +198,7 @@ void LinearStep::run(const Context &c) const {
       args.scratch = scratch;
       args.small = p.small;
       args.image = from.image.strips ? &from.image : nullptr;
-      p.run(args);
+      grid_.part ? multiply_by_parts(args, scratch) : p.run(args);
       run_tails(c, {static_cast<std::uint8_t *>(args.y), static_cast<std::ptrdiff_t>(p.ldy * element_), first, count,
                     at * element_, args.n * element_});
     }

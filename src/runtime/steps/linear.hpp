@@ -11,6 +11,7 @@ namespace qtn::runtime {
 struct TaskGrid {
   std::size_t rows, row_block, row_blocks;
   std::size_t column_block, column_blocks;  ///< of one group
+  std::size_t part = 0;  ///< bytes of k for which rows are copied together; 0: they are read where they lie
 };
 
 /// Rows come in multiples of `row_unit`, a row reads `row_bytes`; k in bytes.
@@ -40,6 +41,9 @@ Product integer_product(const Edge &x, const Edge &y, std::size_t ldy, const Lin
 /// One of floats.
 Product real_product(const Edge &x, const Edge &y, std::size_t ldy, const RealWeights &w, const ops::Clamp &clamp,
                      const kernels::GemmRealKernel &kernel, const PackCache &cache);
+
+/// The grid of a product over rows that are `lda` bytes apart.
+TaskGrid matrix_grid(const Product &p, std::size_t rows, std::ptrdiff_t lda);
 
 class LinearStep : public TailedStep {
  public:
@@ -72,9 +76,12 @@ class LinearStep : public TailedStep {
   virtual bool groups_share_rows() const { return true; }
 
  private:
+  std::size_t copied_row() const { return grid_.part + kAlignment; }
   std::size_t product_bytes() const {
+    if (grid_.part) return grid_.row_block * copied_row();
     return round_up(product_.form.scratch_bytes(grid_.row_block, product_.k), kAlignment);
   }
+  void multiply_by_parts(kernels::GemmArgs args, std::byte *copy) const;
 
   Product product_;
   std::size_t element_;  ///< bytes, of y
