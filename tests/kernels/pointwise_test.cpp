@@ -83,19 +83,24 @@ void test_affine(void **) {
     Random random(2);
     for (std::size_t columns = 0; columns <= 200; ++columns) {
       const std::size_t rows = random.in<std::size_t>(1, 4), pitch = columns + random.in<std::size_t>(0, 3);
-      Guarded<float> y((rows - 1) * pitch + columns), factor(columns), addend(columns);
-      for (const Guarded<float> *g : {&y, &factor, &addend})
+      const bool in_place = random.one_in(2);
+      const std::size_t x_pitch = in_place ? pitch : columns + random.in<std::size_t>(0, 3);
+      Guarded<float> y((rows - 1) * pitch + columns), apart((rows - 1) * x_pitch + columns), factor(columns),
+          addend(columns);
+      const Guarded<float> &x = in_place ? y : apart;
+      for (const Guarded<float> *g : {&y, &apart, &factor, &addend})
         for (float &v : g->span()) v = any(random);
       const float *added = random.one_in(2) ? addend.data() : nullptr;
       const bool bounded = random.one_in(2);
       const float hi = bounded ? 6.0f : std::numeric_limits<float>::infinity(), lo = bounded ? 0.0f : -hi;
-      const std::vector<float> before(y.span().begin(), y.span().end());
-      kernel.affine({rows, columns, factor.data(), added, lo, hi, y.data(), static_cast<std::ptrdiff_t>(pitch)});
+      const std::vector<float> before(y.span().begin(), y.span().end()), from(x.span().begin(), x.span().end());
+      kernel.affine({rows, columns, factor.data(), added, lo, hi, x.data(), static_cast<std::ptrdiff_t>(x_pitch),
+                     y.data(), static_cast<std::ptrdiff_t>(pitch)});
       for (std::size_t i = 0; i < before.size(); ++i) {
         const std::size_t c = pitch == 0 ? 0 : i % pitch;
         float want = before[i];
         if (c < columns) {
-          want *= factor[c];
+          want = from[i / pitch * x_pitch + c] * factor[c];
           if (added) want += added[c];
           want = want <= lo ? lo : want > hi ? hi : want;
         }

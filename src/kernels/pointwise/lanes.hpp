@@ -108,18 +108,19 @@ struct Affine {
 
   static void rows(const AffineArgs &args) {
     const Floats lo = args.lo - Floats{}, hi = args.hi - Floats{};
+    const float *x = args.x;
     float *y = args.y;
-    for (std::size_t r = 0; r < args.rows; ++r, y += args.row) {
+    for (std::size_t r = 0; r < args.rows; ++r, x += args.x_row, y += args.y_row) {
       std::size_t i = 0;
       for (; i + kCount <= args.columns; i += kCount) {
-        Floats v = load(y + i) * load(args.factor + i);
+        Floats v = load(x + i) * load(args.factor + i);
         if constexpr (adds) v += load(args.addend + i);
         v = v <= lo ? lo : v;  // of two zeros the bound: Relu has no zero below 0
         v = v > hi ? hi : v;
         __builtin_memcpy(y + i, &v, sizeof v);
       }
       for (; i < args.columns; ++i) {
-        float v = y[i] * args.factor[i];
+        float v = x[i] * args.factor[i];
         if constexpr (adds) v += args.addend[i];
         v = v <= args.lo ? args.lo : v;
         y[i] = v > args.hi ? args.hi : v;

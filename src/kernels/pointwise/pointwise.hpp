@@ -25,14 +25,16 @@ struct PointwiseArgs {
   float *y;
 };
 
-/// y = clamp(y * factor + addend) of each column, in place; NaN stays.
+/// y = clamp(x * factor + addend) of each column; y may be x, and NaN stays.
 struct AffineArgs {
   std::size_t rows, columns;
   const float *factor;
   const float *addend;  ///< null: none
   float lo, hi;
+  const float *x;
+  std::ptrdiff_t x_row;  ///< elements from row to row
   float *y;
-  std::ptrdiff_t row;  ///< elements from row to row
+  std::ptrdiff_t y_row;
 };
 
 struct PointwiseKernel {

@@ -33,11 +33,9 @@ class RealNormalizeStep final : public Step {
     const std::size_t block = std::max<std::size_t>(1, kChunk / channels);
     for_chunks(c, ceil_div(rows, block), rows * channels / 8, [&](std::size_t, std::size_t chunk) {
       const std::size_t first = chunk * block, count = std::min(block, rows - first);
-      float *to = y + first * channels;
-      for (std::size_t r = 0; r < count; ++r)
-        std::copy_n(x + static_cast<std::ptrdiff_t>(first + r) * image_.pixel, channels, to + r * channels);
-      kernels::pointwise_kernel().affine({count, channels, factors_.data(), addends_.data(), clamp_.lo, clamp_.hi, to,
-                                          static_cast<std::ptrdiff_t>(channels)});
+      kernels::pointwise_kernel().affine({count, channels, factors_.data(), addends_.data(), clamp_.lo, clamp_.hi,
+                                          x + static_cast<std::ptrdiff_t>(first) * image_.pixel, image_.pixel,
+                                          y + first * channels, static_cast<std::ptrdiff_t>(channels)});
     });
   }
 
