@@ -37,6 +37,7 @@ bool lower_real_pool(Lowering &l);
 bool lower_real_normalization(Lowering &l);
 bool lower_real_add(Lowering &l);
 bool lower_real_bias(Lowering &l);
+bool lower_real_activation(Lowering &l);
 bool lower_real_concat(Lowering &l);
 bool lower_on_images(Lowering &l);
 

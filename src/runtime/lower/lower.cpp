@@ -19,7 +19,7 @@ using Kind = bool (*)(Lowering &);
 constexpr Kind kOfAnyType[] = {lower_embedding, lower_real_view, lower_recurrent, lower_heads};
 constexpr Kind kOfFloats[] = {lower_real_convolution, lower_real_transposed, lower_real_product,       lower_blocks,
                               lower_real_matmul,      lower_real_pool,       lower_real_normalization, lower_real_add,
-                              lower_real_bias,        lower_real_concat,     lower_on_images};
+                              lower_real_bias,        lower_real_activation, lower_real_concat,        lower_on_images};
 
 bool lower_by(std::span<const Kind> kinds, Lowering &l) {
   return std::ranges::any_of(kinds, [&](Kind kind) { return kind(l); });
@@ -115,7 +115,9 @@ class FreeTables {
 
   const graph::Table *ending_at(std::size_t n) const {
     const graph::Table *table = tables_.ending_at(n);
-    const auto taken = [&](std::size_t node) { return attentions_.inside[node] || attentions_.formulas.contains(node); };
+    const auto taken = [&](std::size_t node) {
+      return attentions_.inside[node] || attentions_.formulas.contains(node);
+    };
     return table && std::ranges::none_of(table->nodes, taken) ? table : nullptr;
   }
   bool holds(std::size_t n) const { return inside_.contains(n); }

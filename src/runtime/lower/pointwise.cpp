@@ -88,8 +88,8 @@ std::array<std::uint8_t, 256> entries(const Lowering &l, const graph::Table &tab
       inputs.push_back(v == kNoValue ? nullptr : &made[v]);
     }
     const QuantizerPtr grids[] = {n == table.nodes.back() ? y : nullptr};
-    made[node.outputs[0]] = ops::run_quantized_op(*node.op, {node.attrs, inputs, 1}, grids,
-                                                  node.clamp ? &*node.clamp : nullptr)[0];
+    made[node.outputs[0]] =
+        ops::run_quantized_op(*node.op, {node.attrs, inputs, 1}, grids, node.clamp ? &*node.clamp : nullptr)[0];
   }
   std::array<std::uint8_t, 256> bytes;
   std::copy_n(made[l.output()].as<const std::uint8_t>(), bytes.size(), bytes.begin());
@@ -111,12 +111,13 @@ void lower_table(Lowering &l, const graph::Table &table) {
   const SlotId from = same_shape ? x : l.contiguous(x);
   const SlotId y =
       l.integer_output(v, l.shape_of(v), same_shape ? l.form(x).strides : contiguous_strides(l.shape_of(v)));
-  l.add_step(make_table(l.edge(from), l.edge(y), entries(l, table, l.form(from).quantizer, l.form(y).quantizer), l.isa));
+  l.add_step(
+      make_table(l.edge(from), l.edge(y), entries(l, table, l.form(from).quantizer, l.form(y).quantizer), l.isa));
 }
 
 bool lower_table(Lowering &l) {
-  const auto x = std::ranges::find_if(
-      l.node().inputs, [&](ValueId v) { return l.is_8bit(v) && !l.g.value(v).is_constant(); });
+  const auto x =
+      std::ranges::find_if(l.node().inputs, [&](ValueId v) { return l.is_8bit(v) && !l.g.value(v).is_constant(); });
   lower_table(l, {*x, {l.node_index()}});
   return true;
 }
@@ -160,6 +161,39 @@ bool lower_real_bias(Lowering &l) {
     return true;
   }
   return false;
+}
+
+namespace {
+
+std::optional<RealActivation> activation_of(const graph::Node &node) {
+  using kernels::Activation;
+  if (node.op == &ops::kSwish)
+    return RealActivation{std::nullopt, static_cast<float>(node.attrs.get_float("alpha", 1))};
+  if (node.op == &ops::kGelu) {
+    const bool by_tanh = node.attrs.get_string("approximate", "none") == "tanh";
+    return RealActivation{by_tanh ? Activation::gelu_by_tanh : Activation::gelu};
+  }
+  const std::pair<const ops::OpDef *, Activation> others[] = {
+      {&ops::kErf, Activation::erf},   {&ops::kHardSwish, Activation::hard_swish}, {&ops::kMish, Activation::mish},
+      {&ops::kRelu, Activation::relu}, {&ops::kSigmoid, Activation::sigmoid},      {&ops::kTanh, Activation::tanh}};
+  for (const auto &[op, f] : others)
+    if (node.op == op) return RealActivation{f};
+  return std::nullopt;
+}
+
+}  // namespace
+
+/// At the end of the step that computes its operand.
+bool lower_real_activation(Lowering &l) {
+  const std::optional<RealActivation> activation = activation_of(l.node());
+  if (!activation || l.node().clamp) return false;
+  const SlotId x = l.any_real(l.input(0));
+  auto *step = dynamic_cast<TailedStep *>(l.open_step(l.input(0), x));
+  if (!step) return false;
+  const SlotId y = l.real_slot(l.shape_of(l.output()), l.form(x).strides);
+  step->append(make_activation_tail(*activation, l.isa), y, l.node().op->name);
+  l.set_real(l.output(), y);
+  return true;
 }
 
 /// Element by element over images, as they lie: the operator sees the channels as the last axis.

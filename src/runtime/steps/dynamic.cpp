@@ -201,13 +201,12 @@ PackedWeights packed_products(const DynamicConstants &constants, Isa isa) {
 }
 
 /// The same by the kernels of packed weights, which take a grid for each row.
-class PackedProductStep final : public Step {
+class PackedProductStep final : public TailedStep {
  public:
   PackedProductStep(const DynamicOperand &x, const DynamicProduct &p, const DynamicConstants &constants,
                     const std::optional<ops::Clamp> &clamp, const PackedPtr &packed)
       : kernel_(kernels::gemm_kernels()[packed->offsets[0]]),
         x_(x),
-        p_(p),
         packed_(packed),
         clamp_(clamp.value_or(ops::Clamp{-kInfinity, kInfinity})),
         n_(static_cast<std::size_t>(constants.weight.dim(1))),
@@ -220,6 +219,7 @@ class PackedProductStep final : public Step {
     macs = static_cast<std::int64_t>(x.rows * n_ * x.k);
   }
 
+  bool makes_matrices() const override { return true; }
   std::size_t lane_bytes() const override { return round_up(kernel_.scratch_bytes(grid_.row_block, x_.k), kAlignment); }
 
   void run(const Context &c) const override {
@@ -246,18 +246,20 @@ class PackedProductStep final : public Step {
     args.a = c.tensor(x_.q).as<const std::uint8_t>() + first * x_.k;
     args.lda = static_cast<std::ptrdiff_t>(x_.k);
     args.packed = packed + (column ? kernel_.packed_bytes(column, x_.k) : 0);
-    args.y = c.tensor(p_.y).as<float>() + first * n_ + column;
+    float *y = c.tensor(output()).as<float>() + first * n_ + column;
+    args.y = y;
     args.ldy = static_cast<std::ptrdiff_t>(n_);
     args.lo = clamp_.lo;
     args.hi = clamp_.hi;
     args.scratch = c.lane_scratch(lane);
     args.rows = &rows;
     kernel_.run_rows(args);
+    run_tails(c, {reinterpret_cast<std::uint8_t *>(y), static_cast<std::ptrdiff_t>(n_ * sizeof(float)), first, args.m,
+                  column * sizeof(float), args.n * sizeof(float)});
   }
 
   const kernels::GemmKernel &kernel_;
   DynamicOperand x_;
-  DynamicProduct p_;
   PackedPtr packed_;
   ops::Clamp clamp_;
   std::size_t n_;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kChunk = 8 * 1024;  // elements of one task, which stay in the first level of cache
 
-class RealNormalizeStep final : public Step {
+class RealNormalizeStep final : public TailedStep {
  public:
   RealNormalizeStep(const Edge &x, const Edge &y, const RealNormalization &n, const ops::Clamp &clamp)
       : image_(*as_image(x.form.shape, x.form.strides)), clamp_(clamp) {
@@ -27,7 +27,7 @@ class RealNormalizeStep final : public Step {
 
   void run(const Context &c) const override {
     const auto *x = c.tensor(reads[0]).as<const float>();
-    auto *y = c.tensor(writes[0]).as<float>();
+    auto *y = c.tensor(output()).as<float>();
     const auto channels = static_cast<std::size_t>(image_.c),
                rows = static_cast<std::size_t>(image_.n * image_.pixels());
     const std::size_t block = std::max<std::size_t>(1, kChunk / channels);
@@ -36,6 +36,9 @@ class RealNormalizeStep final : public Step {
       kernels::pointwise_kernel().affine({count, channels, factors_.data(), addends_.data(), clamp_.lo, clamp_.hi,
                                           x + static_cast<std::ptrdiff_t>(first) * image_.pixel, image_.pixel,
                                           y + first * channels, static_cast<std::ptrdiff_t>(channels)});
+      const std::size_t row = channels * sizeof(float);
+      run_tails(c, {reinterpret_cast<std::uint8_t *>(y + first * channels), static_cast<std::ptrdiff_t>(row), first,
+                    count, 0, row});
     });
   }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/kernel.hpp"
 #include "kernels/real/real.hpp"
 #include "runtime/steps/steps.hpp"
 
@@ -24,7 +25,35 @@ class RealAddTail final : public Tail {
   ops::Clamp clamp_;
 };
 
+class ActivationTail final : public Tail {
+ public:
+  ActivationTail(const RealActivation &activation, Isa isa)
+      : activation_(activation), kernel_(kernels::choose(kernels::activation_kernels(), isa)) {}
+
+  void run(const Context &, const OutputBlock &block) const override {
+    const bool joined = block.ldy == static_cast<std::ptrdiff_t>(block.columns);
+    const std::size_t rows = joined ? 1 : block.rows;
+    const std::size_t count = (joined ? block.rows : 1) * block.columns / sizeof(float);
+    std::uint8_t *row = block.y;
+    for (std::size_t r = 0; r < rows; ++r, row += block.ldy) {
+      auto *y = reinterpret_cast<float *>(row);
+      if (activation_.f)
+        kernel_.run(*activation_.f, y, y, count);
+      else
+        kernel_.swish(activation_.alpha, y, y, count);
+    }
+  }
+
+ private:
+  RealActivation activation_;
+  const kernels::ActivationKernel &kernel_;
+};
+
 }  // namespace
+
+TailPtr make_activation_tail(const RealActivation &activation, Isa isa) {
+  return std::make_unique<ActivationTail>(activation, isa);
+}
 
 TailPtr make_real_add_tail(SlotId b, std::ptrdiff_t row, const ops::Clamp &clamp) {
   return std::make_unique<RealAddTail>(b, row, clamp);

@@ -10,6 +10,7 @@
 #include "base/cpu.hpp"
 #include "base/requantize.hpp"
 #include "graph/graph.hpp"
+#include "kernels/activation/activation.hpp"
 #include "kernels/gemm_blocks/gemm_blocks.hpp"
 #include "ops/common/dynamic_quantizer.hpp"
 #include "ops/common/window.hpp"
@@ -169,6 +170,13 @@ StepPtr make_real_normalize(const Edge &x, const Edge &y, const RealNormalizatio
 TailPtr make_real_add_tail(SlotId b, std::ptrdiff_t row, const ops::Clamp &clamp);
 /// The same of one row for all.
 TailPtr make_real_bias_tail(SlotId row, const ops::Clamp &clamp);
+
+/// f, or x sigmoid(alpha x).
+struct RealActivation {
+  std::optional<kernels::Activation> f;
+  float alpha = 1;
+};
+TailPtr make_activation_tail(const RealActivation &activation, Isa isa);
 
 /// y = a + b, a - b or a * b under broadcasting; operands may have any strides.
 enum class Binary { add, sub, mul };
