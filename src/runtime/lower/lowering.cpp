@@ -310,8 +310,34 @@ std::ptrdiff_t Lowering::producer(SlotId s) const {
   return -1;
 }
 
-Step *Lowering::open_step(ValueId v, SlotId s) const {
-  if (readers_[at(v)] != 1) return nullptr;
+Lowering::Prefixes *Lowering::prefixes() {
+  const auto begins = [](const std::vector<ValueId> &whole, const std::vector<ValueId> &part) {
+    return part.size() <= whole.size() && std::equal(part.begin(), part.end(), whole.begin());
+  };
+  if (!prefixes_) {
+    prefixes_.emplace();
+    const auto joins = [&](const graph::Node &other) {
+      return other.op == node_->op && other.attrs.get_int("axis", 0) == node_->attrs.get_int("axis", 0);
+    };
+    for (const graph::Node &other : g.nodes)
+      if (joins(other)) {
+        std::vector<ValueId> &longest = (*prefixes_)[other.inputs[0]].longest;
+        if (other.inputs.size() > longest.size()) longest = other.inputs;
+      }
+    for (const graph::Node &other : g.nodes)
+      if (joins(other)) {
+        Prefixes &all = prefixes_->at(other.inputs[0]);
+        if (begins(all.longest, other.inputs)) all.lengths.push_back(other.inputs.size());
+      }
+  }
+  const auto found = prefixes_->find(input(0));
+  const bool one_of_several =
+      found != prefixes_->end() && found->second.lengths.size() > 1 && begins(found->second.longest, node_->inputs);
+  return one_of_several ? &found->second : nullptr;
+}
+
+Step *Lowering::open_step(ValueId v, SlotId s, std::size_t readers) const {
+  if (readers_[at(v)] != readers) return nullptr;
   const bool rows = form(s).dtype == QTN_FLOAT32 && is_contiguous(form(s));
   const std::ptrdiff_t i = producer(s);
   if (i < 0 || !(form(s).dtype == QTN_UINT8 || form(s).dtype == QTN_FLOAT32) || !(rows || is_dense_image(s)))

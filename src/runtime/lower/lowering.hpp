@@ -98,13 +98,23 @@ class Lowering {
   void add_step(StepPtr step);
   /// Index of the step that fills a slot; -1 for inputs and constants.
   std::ptrdiff_t producer(SlotId s) const;
-  /// The step that computes value v as a dense image in slot s, or contiguous rows of floats, if only this node reads
-  /// it: it may be made to compute more, or elsewhere.
-  Step *open_step(graph::ValueId v, SlotId s) const;
+  /// The step that computes value v as a dense image in slot s, or contiguous rows of floats, if so many nodes read it
+  /// and none has yet: it may be made to compute more, where this is the only one, or elsewhere.
+  Step *open_step(graph::ValueId v, SlotId s, std::size_t readers = 1) const;
 
   // Operands in 8 bits that are made once for all nodes that read a value so.
   std::map<std::pair<graph::ValueId, ops::OwnGrid>, DynamicOperand> own_grids;
   std::map<std::pair<graph::ValueId, std::size_t>, BlocksOperand> in_blocks;  // by the length of a block
+
+  /// Concatenations of which each begins as the longest one does, as in a dense block: they are its first channels.
+  struct Prefixes {
+    std::vector<graph::ValueId> longest;
+    std::vector<std::size_t> lengths;  ///< of all of them, in inputs
+    SlotId y = kNoSlot;                ///< the longest one, of which so many parts have their place
+    std::size_t placed = 0;
+  };
+  /// Those to which the node under way, a Concat, belongs; null where there are no others.
+  Prefixes *prefixes();
 
  private:
   static std::size_t at(graph::ValueId v) { return static_cast<std::size_t>(v); }
@@ -117,10 +127,11 @@ class Lowering {
   Weights &weights_;
   graph::Inferred known_;
   Plan plan_;
-  std::vector<SlotId> real_, integer_;                // by value
-  std::vector<SlotId> contiguous_real_, real_image_;  // copies of real_ where it lies otherwise
-  std::vector<std::size_t> readers_;                  // of a value
-  std::vector<bool> read_as_image_;                   // by value
+  std::vector<SlotId> real_, integer_;                          // by value
+  std::vector<SlotId> contiguous_real_, real_image_;            // copies of real_ where it lies otherwise
+  std::vector<std::size_t> readers_;                            // of a value
+  std::vector<bool> read_as_image_;                             // by value
+  std::optional<std::map<graph::ValueId, Prefixes>> prefixes_;  // by the first input
   const graph::Node *node_ = nullptr;
   std::size_t node_index_ = 0;
   bool integers_ = false;  // inputs on a grid come as its integers

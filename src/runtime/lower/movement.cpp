@@ -13,16 +13,20 @@ using graph::ValueId;
 
 namespace {
 
-/// The node's images side by side along their channels in y, part_of(value) in that order: the steps that compute
-/// them write into y where this node alone reads them; others are copied.
-void join_channels(Lowering &l, SlotId y, const std::function<SlotId(ValueId)> &part_of) {
+/// The node's images from number `first` on side by side along their channels in y, part_of(value) in that order: the
+/// steps that compute them write into y where concatenations alone read them, readers_of(number) many; others are
+/// copied.
+void join_channels(
+    Lowering &l, SlotId y, const std::function<SlotId(ValueId)> &part_of, std::size_t first = 0,
+    const std::function<std::size_t(std::size_t)> &readers_of = [](std::size_t) { return 1; }) {
   std::ptrdiff_t channel = 0;
-  for (const ValueId v : l.node().inputs) {
-    const SlotId part = part_of(v);
+  for (std::size_t i = 0; i < l.node().inputs.size(); ++i) {
+    const ValueId v = l.input(i);
     const View place{l.shape_of(v), l.form(y).strides, channel};
     channel += l.shape_of(v)[1];
-    if (element_count(l.shape_of(v)) == 0) continue;
-    Step *step = l.is_dense_image(part) ? l.open_step(v, part) : nullptr;
+    if (i < first || element_count(l.shape_of(v)) == 0) continue;
+    const SlotId part = part_of(v);
+    Step *step = l.is_dense_image(part) ? l.open_step(v, part, readers_of(i)) : nullptr;
     if (step && step->spread_output(as_image(l.form(y).shape, l.form(y).strides)->pixel)) {
       l.place_in(part, y, place);
     } else {
@@ -115,9 +119,26 @@ bool lower_real_concat(Lowering &l) {
         return !is_contiguous(l.form(l.any_real(v))) && as_image(l.shape_of(v), l.form(l.any_real(v)).strides);
       }))
     return false;
-  const SlotId y = l.real_slot(shape, channels_last_strides(shape));
-  join_channels(l, y, [&](ValueId v) { return l.any_real(v); });
-  l.set_real(l.output(), y);
+  const auto part_of = [&](ValueId v) { return l.any_real(v); };
+  Lowering::Prefixes *all = l.g.value(l.output()).quantizer ? nullptr : l.prefixes();
+  if (!all) {
+    const SlotId y = l.real_slot(shape, channels_last_strides(shape));
+    join_channels(l, y, part_of);
+    l.set_real(l.output(), y);
+    return true;
+  }
+  const std::size_t count = l.node().inputs.size();
+  if (all->y == kNoSlot) {
+    Shape whole = shape;
+    for (std::size_t i = count; i < all->longest.size(); ++i) whole[1] += l.shape_of(all->longest[i])[1];
+    all->y = l.real_slot(whole, channels_last_strides(whole));
+  }
+  join_channels(l, all->y, part_of, all->placed, [&](std::size_t i) {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(all->lengths, [i](std::size_t length) { return length > i; }));
+  });
+  all->placed = std::max(all->placed, count);
+  l.set_real(l.output(), l.add_view(all->y, {shape, l.form(all->y).strides, 0}));
   return true;
 }
 

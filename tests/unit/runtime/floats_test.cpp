@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sessions of networks in float32: their bits depend on neither the instruction set nor threads nor batch, and they are
 // those of the operators' definitions except for the order of sums.
+#include <array>
+
 #include "../sums.hpp"
 #include "quant/weights_only.hpp"
 #include "support.hpp"
@@ -142,8 +144,9 @@ void test_any_network(void **) {
     const std::int64_t channels = dice.in(1, 9);
     const Shape shapes[] = {{2, channels, dice.in(6, 40)},
                             {2, channels, dice.in(5, 20), dice.in(5, 20)},
-                            {2, channels, dice.in(4, 7), dice.in(4, 9), dice.in(4, 9)}};
-    const Shape input = shapes[dice.in(0, 2)];
+                            {2, channels, dice.in(4, 7), dice.in(4, 9), dice.in(4, 9)},
+                            {1, channels, dice.in(4, 6), dice.in(4, 7), dice.in(12, 24)}};
+    const Shape input = shapes[dice.in(0, 3)];
     const graph::Graph g = any_network(seed, input);
     const Tensor x = random(input, -1, 1, seed);
     try {
@@ -177,6 +180,98 @@ void test_products(void **) {
     b.constant("one", random({1, 1, depth, 3}, -1, 1, seed + 5)).node("MatMul", "shared", {"q", "one"}, {"o"});
     expect_one_answer(b.build({"a", "r", "o"}), random({2, rows, heads * depth}, -1, 1, seed), cat("products ", seed));
   }
+}
+
+/// Rows that would meet in one set of the cache are copied a part at a time: the bits are those of instruction sets that
+/// do without.
+void test_rows_that_meet(void **) {
+  const std::array<std::int64_t, 3> products[] = {{9, 1024, 33}, {150, 1024, 70}, {31, 2048, 300}};
+  for (const auto &[rows, depth, out] : products) {
+    GraphBuilder b;
+    b.input("x", {1, rows, depth}).constant("w", random({depth, out}, -0.05f, 0.05f, 1));
+    b.node("MatMul", "product", {"x", "w"}, {"p"}).node("Relu", "relu", {"p"}, {"y"});
+    expect_one_answer(b.build({"y"}), random({1, rows, depth}, -1, 1, 2), cat(rows, " rows of ", depth));
+  }
+  GraphBuilder b;
+  b.input("x", {2, 1024, 5, 7}).constant("w", random({40, 1024, 1, 1}, -0.05f, 0.05f, 1));
+  b.node("Conv", "near", {"x", "w"}, {"a"});
+  b.node("Conv", "far", {"x", "w"}, {"b"}, attrs({{"strides", Ints{2, 2}}}));
+  expect_one_answer(b.build({"a", "b"}), random({2, 1024, 5, 7}, -1, 1, 3), "pixels of 1024 channels");
+}
+
+/// A step with products, or of a normalization, and an activation of what it makes, which is an output where `shown`.
+graph::Graph activated(int kind, const Shape &x, const char *op, const Attrs &a, bool shown) {
+  GraphBuilder b;
+  b.input("x", x);
+  if (kind == 0) {
+    b.constant("w", random({70, 40, 3, 3}, -0.1f, 0.1f, 1));
+    b.node("Conv", "product", {"x", "w"}, {"p"}, attrs({{"pads", Ints{1, 1, 1, 1}}}));
+  } else if (kind == 1) {
+    b.constant("w", random({40, 1, 3, 3}, -1, 1, 1));
+    b.node("Conv", "product", {"x", "w"}, {"p"}, attrs({{"group", std::int64_t{40}}}));
+  } else if (kind == 2) {
+    b.constant("w", random({40, 37}, -0.3f, 0.3f, 1)).node("MatMul", "product", {"x", "w"}, {"p"});
+  } else {
+    b.constant("w", random({40, 40, 1, 1}, -0.3f, 0.3f, 1)).node("Conv", "before", {"x", "w"}, {"c"});
+    b.constant("s", random({40}, 0.5f, 1.5f, 2)).constant("m", random({40}, -0.5f, 0.5f, 3));
+    b.node("MaxPool", "pool", {"c"}, {"d"}, attrs({{"kernel_shape", Ints{2, 2}}}));
+    b.node("BatchNormalization", "norm", {"d", "s", "m", "m", "s"}, {"p"});
+  }
+  b.node(op, "activation", {"p"}, {"y"}, a);
+  return b.build(shown ? std::vector<std::string>{"y", "p"} : std::vector<std::string>{"y"});
+}
+
+/// The same whether an activation ends the step before it or is one of its own, as it has to be where its operand is an
+/// output, too.
+void test_activations(void **) {
+  const std::pair<const char *, Attrs> activations[] = {{"Swish", {}},   {"Swish", attrs({{"alpha", 1.5}})},
+                                                        {"Gelu", {}},    {"Gelu", attrs({{"approximate", "tanh"}})},
+                                                        {"Sigmoid", {}}, {"Tanh", {}},
+                                                        {"Erf", {}},     {"HardSwish", {}},
+                                                        {"Mish", {}},    {"Relu", {}}};
+  for (const auto &[op, a] : activations)
+    for (const int kind : {0, 1, 2, 3}) {
+      const Shape shape = kind == 2 ? Shape{2, 9, 40} : Shape{2, 40, 6, 5};
+      const graph::Graph one = activated(kind, shape, op, a, false), two = activated(kind, shape, op, a, true);
+      const Tensor x = random(shape, -3, 3, 4);
+      each_isa([&](const std::string &isa) {
+        for (const int threads : {1, 3})
+          expect_equal(run(one, x, runtime::Engine::native, threads)[0], run(two, x, runtime::Engine::native, 1)[0],
+                       cat(op, " behind kind ", kind, ", ", isa, ", ", threads, " threads"));
+      });
+    }
+}
+
+/// Each layer reads all that came before, as in DenseNet: concatenations are the first channels of the longest one,
+/// also where other nodes read their parts, and in any order.
+void test_dense_blocks(void **) {
+  for (const bool shown : {false, true})
+    for (const bool again : {false, true}) {
+      GraphBuilder b;
+      b.input("x", {2, 5, 6, 7}).constant("w", random({8, 5, 3, 3}, -0.3f, 0.3f, 1));
+      b.node("Conv", "first", {"x", "w"}, {"f0"}, attrs({{"pads", Ints{1, 1, 1, 1}}}));
+      std::vector<std::string> features{"f0"}, outputs;
+      std::int64_t channels = 8;
+      for (int i = 1; i < 5; ++i) {
+        const std::string n = std::to_string(i), all = i == 1 ? "f0" : "c" + n;
+        if (i > 1) b.node("Concat", "join" + n, features, {all}, attrs({{"axis", std::int64_t{1}}}));
+        b.constant("s" + n, random({channels}, 0.5f, 1.5f, 2)).constant("m" + n, random({channels}, -0.5f, 0.5f, 3));
+        b.node("BatchNormalization", "norm" + n, {all, "s" + n, "m" + n, "m" + n, "s" + n}, {"n" + n});
+        b.node("Relu", "relu" + n, {"n" + n}, {"r" + n}).constant("w" + n, random({6, channels, 3, 3}, -0.2f, 0.2f, 4));
+        b.node("Conv", "conv" + n, {"r" + n, "w" + n}, {"f" + n}, attrs({{"pads", Ints{1, 1, 1, 1}}}));
+        features.push_back("f" + n);
+        channels += 6;
+      }
+      b.node("Concat", "whole", features, {"y"}, attrs({{"axis", std::int64_t{1}}}));
+      if (again) {
+        features.resize(3);
+        b.node("Concat", "again", features, {"z"}, attrs({{"axis", std::int64_t{1}}}));
+        outputs.push_back("z");
+      }
+      outputs.push_back("y");
+      if (shown) outputs.insert(outputs.end(), {"f1", "c3"});
+      expect_one_answer(b.build(outputs), random({2, 5, 6, 7}, -1, 1, 5), cat("dense block ", shown, again));
+    }
 }
 
 /// With an axis of length 1, rows of a matrix lie as pixels of an image do.
@@ -251,8 +346,10 @@ void test_large_outputs(void **) {
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(test_any_network), cmocka_unit_test(test_products),
-                              cmocka_unit_test(test_products_that_lie_as_images), cmocka_unit_test(test_batches),
-                              cmocka_unit_test(test_large_outputs)};
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(test_any_network),    cmocka_unit_test(test_products),
+      cmocka_unit_test(test_rows_that_meet), cmocka_unit_test(test_activations),
+      cmocka_unit_test(test_dense_blocks),   cmocka_unit_test(test_products_that_lie_as_images),
+      cmocka_unit_test(test_batches),        cmocka_unit_test(test_large_outputs)};
   return cmocka_run_group_tests_name("runtime/floats", tests, nullptr, nullptr);
 }
