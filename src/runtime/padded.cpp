@@ -35,15 +35,22 @@ PaddedImage::PaddedImage(const ops::Window &window, const Image &x, std::int64_t
   joined_ = window.dilation[1] == 1 && pixel_ == group_bytes();
   run_used_ = joined_ ? kw * channels_ : channels_;
   run_length_ = (run_used_ + 3) / 4 * 4;
-  for (std::int64_t oy = 0; oy < window.out[0]; ++oy) {
-    const ops::Span taps = inside(window, 0, oy);
-    const auto found =
-        std::find_if(rows_of_taps_.begin(), rows_of_taps_.end(), [&](const ops::Span &s) { return same(s, taps); });
-    rows_of_taps_at_.push_back(static_cast<std::size_t>(found - rows_of_taps_.begin()));
-    if (found == rows_of_taps_.end()) rows_of_taps_.push_back(taps);
+  for (std::int64_t line = 0; line < lines(); ++line) {
+    const Lines taps{inside(window, 2, line / window.out[0]), inside(window, 0, line % window.out[0])};
+    const auto found = std::find(lines_.begin(), lines_.end(), taps);
+    lines_of_.push_back(static_cast<std::size_t>(found - lines_.begin()));
+    if (found == lines_.end()) lines_.push_back(taps);
   }
-  for (const ops::Span &vertical : rows_of_taps_)
-    for (const Columns &columns : columns_) runs_.push_back(runs(vertical, columns.taps));
+  for (const Lines &lines : lines_)
+    for (const Columns &columns : columns_) runs_.push_back(runs(lines, columns.taps));
+}
+
+bool PaddedImage::Lines::operator==(const Lines &other) const {
+  return same(planes, other.planes) && same(rows, other.rows);
+}
+
+bool PaddedImage::Lines::has(std::int64_t plane, std::int64_t row) const {
+  return plane >= planes.begin && plane < planes.end && row >= rows.begin && row < rows.end;
 }
 
 std::vector<PaddedImage::Columns> PaddedImage::columns_of(const ops::Window &window, std::int64_t channels,
@@ -61,18 +68,20 @@ std::vector<PaddedImage::Columns> PaddedImage::columns_of(const ops::Window &win
   return columns;
 }
 
-std::int64_t PaddedImage::weights_of_tap(std::int64_t ky, std::int64_t kx) const {
-  return joined_ ? ky * run_length_ + kx * channels_ : (ky * window_.kernel[1] + kx) * run_length_;
+std::int64_t PaddedImage::weights_of_tap(std::int64_t line, std::int64_t kx) const {
+  return joined_ ? line * run_length_ + kx * channels_ : (line * window_.kernel[1] + kx) * run_length_;
 }
 
-std::vector<kernels::GemmRun> PaddedImage::runs(const ops::Span &rows_of_taps, const ops::Span &taps) const {
+std::vector<kernels::GemmRun> PaddedImage::runs(const Lines &lines, const ops::Span &taps) const {
   std::vector<kernels::GemmRun> runs;
   const std::int64_t taps_of_run = joined_ ? std::max<std::int64_t>(1, taps.end - taps.begin) : 1;
-  for (std::int64_t ky = rows_of_taps.begin; ky < rows_of_taps.end; ++ky)
-    for (std::int64_t kx = taps.begin; kx < taps.end; kx += taps_of_run)
-      runs.push_back({ky * window_.dilation[0] * pitch_ + kx * window_.dilation[1] * pixel_,
-                      static_cast<std::size_t>(weights_of_tap(ky, kx)),
-                      static_cast<std::size_t>((taps_of_run * channels_ + 3) / 4 * 4)});
+  for (std::int64_t kz = lines.planes.begin; kz < lines.planes.end; ++kz)
+    for (std::int64_t ky = lines.rows.begin; ky < lines.rows.end; ++ky)
+      for (std::int64_t kx = taps.begin; kx < taps.end; kx += taps_of_run)
+        runs.push_back({(kz * window_.dilation[2] * window_.in[0] + ky * window_.dilation[0]) * pitch_ +
+                            kx * window_.dilation[1] * pixel_,
+                        static_cast<std::size_t>(weights_of_tap(kz * window_.kernel[0] + ky, kx)),
+                        static_cast<std::size_t>((taps_of_run * channels_ + 3) / 4 * 4)});
   return runs;
 }
 
@@ -92,26 +101,25 @@ LinearWeights PaddedImage::weights(const LinearWeights &w) const {
 std::vector<std::int32_t> PaddedImage::bias(const LinearWeights &spread, std::size_t panels) const {
   const std::size_t outputs = spread.groups * spread.out, class_step = spread.groups * panels;
   std::vector<std::int32_t> bias(runs_.size() * class_step);
-  const std::int64_t kh = window_.kernel[0], kw = window_.kernel[1];
-  std::vector<std::uint32_t> sums(static_cast<std::size_t>(kh * kw));  // of the weights of a tap
+  const std::int64_t kh = window_.kernel[0], kw = window_.kernel[1], lines = window_.kernel[2] * kh;
+  std::vector<std::uint32_t> sums(static_cast<std::size_t>(lines * kw));  // of the weights of a tap
   for (std::size_t o = 0; o < outputs; ++o) {
     const std::int8_t *w = &spread.weight[o * spread.k];
-    for (std::int64_t ky = 0; ky < kh; ++ky)
+    for (std::int64_t line = 0; line < lines; ++line)
       for (std::int64_t kx = 0; kx < kw; ++kx) {
-        const std::int8_t *tap = w + weights_of_tap(ky, kx);
-        sums[static_cast<std::size_t>(ky * kw + kx)] =
+        const std::int8_t *tap = w + weights_of_tap(line, kx);
+        sums[static_cast<std::size_t>(line * kw + kx)] =
             static_cast<std::uint32_t>(std::accumulate(tap, tap + channels_, std::int32_t{0}));
       }
     std::int32_t *to = &bias[o / spread.out * panels + o % spread.out];
-    for (const ops::Span &rows : rows_of_taps_)
+    for (const Lines &there : lines_)
       for (const Columns &columns : columns_) {
         // The bias takes the zero point off every tap: give it back for those that are left out.
         std::uint32_t left_out = 0;
-        for (std::int64_t ky = 0; ky < kh; ++ky)
-          for (std::int64_t kx = 0; kx < kw; ++kx) {
-            const bool there = ky >= rows.begin && ky < rows.end && kx >= columns.taps.begin && kx < columns.taps.end;
-            if (!there) left_out += sums[static_cast<std::size_t>(ky * kw + kx)];
-          }
+        for (std::int64_t line = 0; line < lines; ++line)
+          for (std::int64_t kx = 0; kx < kw; ++kx)
+            if (!there.has(line / kh, line % kh) || kx < columns.taps.begin || kx >= columns.taps.end)
+              left_out += sums[static_cast<std::size_t>(line * kw + kx)];
         *to = static_cast<std::int32_t>(static_cast<std::uint32_t>(spread.bias[o]) + left_out * zero_point_);
         to += class_step;
       }
@@ -163,21 +171,28 @@ void PaddedImage::fill(std::byte *to, const std::uint8_t *image, std::int64_t fi
     fill_as(reinterpret_cast<std::uint16_t *>(to), image, first, rows);
 }
 
+std::ptrdiff_t PaddedImage::line_at(std::int64_t line) const {
+  const auto begin = [&](std::size_t axis, std::int64_t o) {
+    return o * window_.stride[axis] - window_.pad_begin[axis];
+  };
+  return (begin(2, line / window_.out[0]) * window_.in[0] + begin(0, line % window_.out[0])) * pitch_ -
+         window_.pad_begin[1] * pixel_;
+}
+
 kernels::GemmStrip *PaddedImage::strips(kernels::GemmStrip *to, std::int64_t first, std::int64_t rows,
                                         std::ptrdiff_t at, std::size_t y_row, std::size_t class_step) const {
-  if (!copies_) at += (first * window_.stride[0] - window_.pad_begin[0]) * pitch_ - window_.pad_begin[1] * pixel_;
   const std::ptrdiff_t down = window_.stride[0] * pitch_, right = window_.stride[1] * pixel_;
   const auto width = static_cast<std::size_t>(window_.out[1]);
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     const Columns &columns = columns_[c];
     for (std::int64_t i = 0, end; i < rows; i = end) {
-      const std::size_t rows_of_taps = rows_of_taps_at_[static_cast<std::size_t>(first + i)];
-      // A column alone is a strip that goes down.
+      const std::size_t lines = lines_of_[static_cast<std::size_t>(first + i)];
+      // A column alone is a strip that goes down, to the end of its plane.
       const bool goes_down = columns.count == 1;
-      for (end = i + 1; goes_down && end < rows; ++end)
-        if (rows_of_taps_at_[static_cast<std::size_t>(first + end)] != rows_of_taps) break;
-      const std::size_t number = rows_of_taps * columns_.size() + c;
-      *to++ = {at + i * down + columns.first * right,
+      for (end = i + 1; goes_down && end < rows && (first + end) % window_.out[0] != 0; ++end)
+        if (lines_of_[static_cast<std::size_t>(first + end)] != lines) break;
+      const std::size_t number = lines * columns_.size() + c;
+      *to++ = {at + (copies_ ? i * down : line_at(first + i)) + columns.first * right,
                goes_down ? down : right,
                static_cast<std::size_t>(goes_down ? end - i : columns.count),
                runs_[number].data(),

@@ -2,7 +2,8 @@
 // A convolution's image as strips of rows, and a row as runs: taps that lie side by side. Taps outside the image
 // are left out, and the bias says so. To the left and right this takes strips of their own, for columns of outputs;
 // where those would be short, or channels are no whole dwords, at which runs have to begin, these taps are zero points
-// of a copy. Kernels of 16-bit products get a copy with 16-bit elements.
+// of a copy. Kernels of 16-bit products get a copy with 16-bit elements. Planes of a volume lie below one another, and
+// the rows of its outputs are counted through all planes.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,10 @@ class PaddedImage {
   static std::size_t bytes_of_pixel(const ops::Window &window, const Image &x, const kernels::GemmForm &form);
 
   const ops::Window &window() const { return window_; }
-  /// Whether rows are copied, to get their borders or to become wider.
+  /// Whether rows are copied, to get their borders or to become wider. Those of a volume cannot be.
   bool copies() const { return copies_; }
+  /// Rows of outputs of an image.
+  std::int64_t lines() const { return window_.out[2] * window_.out[0]; }
   std::ptrdiff_t group_bytes() const { return channels_ * element_; }
 
   /// Weights in the order of the runs, each filled up to a multiple of four with zeros.
@@ -56,10 +59,20 @@ class PaddedImage {
     ops::Span taps;
   };
 
+  /// Rows of taps inside the image.
+  struct Lines {
+    ops::Span planes, rows;
+    bool operator==(const Lines &other) const;
+    bool has(std::int64_t plane, std::int64_t row) const;
+  };
+
   static std::vector<Columns> columns_of(const ops::Window &window, std::int64_t channels,
                                          const kernels::GemmForm &form, std::size_t rows);
-  std::vector<kernels::GemmRun> runs(const ops::Span &rows_of_taps, const ops::Span &taps) const;
-  std::int64_t weights_of_tap(std::int64_t ky, std::int64_t kx) const;
+  std::vector<kernels::GemmRun> runs(const Lines &lines, const ops::Span &taps) const;
+  /// `line` counts the rows of taps of all planes.
+  std::int64_t weights_of_tap(std::int64_t line, std::int64_t kx) const;
+  /// The first row of taps of an output row, where it lies, which may be outside.
+  std::ptrdiff_t line_at(std::int64_t line) const;
   std::int64_t copied_rows(std::int64_t rows) const;
   template <class T>
   void fill_as(T *to, const std::uint8_t *image, std::int64_t first, std::int64_t rows) const;
@@ -73,9 +86,9 @@ class PaddedImage {
   std::int64_t width_;                               ///< pixels of a row that windows reach, borders included
   std::ptrdiff_t pixel_, pitch_;                     ///< bytes, where rows are read
   std::int64_t run_used_, run_length_;               ///< elements of a whole run, without and with filling
-  std::vector<ops::Span> rows_of_taps_;              ///< distinct ones inside the image
-  std::vector<std::size_t> rows_of_taps_at_;         ///< by output row
-  std::vector<std::vector<kernels::GemmRun>> runs_;  ///< by class: [rows of taps][columns]
+  std::vector<Lines> lines_;                         ///< distinct ones
+  std::vector<std::size_t> lines_of_;                ///< by output row
+  std::vector<std::vector<kernels::GemmRun>> runs_;  ///< by class: [lines][columns]
 };
 
 }  // namespace qtn::runtime

@@ -84,7 +84,7 @@ class ImageStep final : public LinearStep {
   ImageStep(const Product &product, const TaskGrid &grid, const PaddedImage &padded, std::vector<std::int32_t> bias)
       : LinearStep(product, grid),
         padded_(padded),
-        out_h_(static_cast<std::size_t>(padded.window().out[0])),
+        lines_(static_cast<std::size_t>(padded.lines())),
         out_w_(static_cast<std::size_t>(padded.window().out[1])),
         most_rows_(grid.row_block / out_w_),
         panels_(round_up(product.out, product.form.nr)),
@@ -102,7 +102,7 @@ class ImageStep final : public LinearStep {
     std::byte *copy = scratch + strips_bytes();
     kernels::GemmStrip *end = strips;
     std::ptrdiff_t copied = 0;
-    for_images(task.first / out_w_, task.count / out_w_, out_h_,
+    for_images(task.first / out_w_, task.count / out_w_, lines_,
                [&](std::ptrdiff_t image, std::size_t first, std::size_t count, std::size_t done) {
                  const auto row = static_cast<std::int64_t>(first), rows = static_cast<std::int64_t>(count);
                  const std::ptrdiff_t start = padded_.image_bytes() * image;
@@ -119,16 +119,16 @@ class ImageStep final : public LinearStep {
   }
 
   PaddedImage padded_;
-  std::size_t out_h_, out_w_, most_rows_, panels_, class_step_;
+  std::size_t lines_, out_w_, most_rows_, panels_, class_step_;
   std::vector<std::int32_t> bias_;  ///< [class of strips][group][panels]
 };
 
 /// Whether reading the image is worth its copy.
 bool reads_image(const kernels::GemmForm &form, const ops::Window &window) {
-  if (form.image_bytes == 0 || window.out[1] < kNarrow || !is_flat(window)) return false;
+  if (form.image_bytes == 0 || window.out[1] < kNarrow) return false;
   // Each set of taps inside the image has its own runs and biases.
   Size runs = 1;
-  for (const std::size_t axis : {0, 1})
+  for (const std::size_t axis : {0, 1, 2})
     runs = runs * window.kernel[axis] * std::min(window.out[axis], 2 * window.kernel[axis] + 1);
   if (runs.value() > kMostRuns) return false;
   // Where windows do not overlap, gathered rows are no more than the pixels that are read.
@@ -157,9 +157,11 @@ StepPtr make_conv(const Operands &operands, const kernels::GemmForm &form, std::
     const TaskGrid grid = task_grid(form, rows, width, PaddedImage::bytes_of_pixel(window, x, form), out, k);
     const PaddedImage padded(window, x, static_cast<std::int64_t>(groups), operands.zero_point, form,
                              grid.row_block / width);
-    std::vector<std::int32_t> bias;
-    if (operands.bias) bias = operands.bias(padded, round_up(out, form.nr));
-    return std::make_unique<ImageStep>(operands.product(&padded), grid, padded, std::move(bias));
+    if (is_flat(window) || !padded.copies()) {
+      std::vector<std::int32_t> bias;
+      if (operands.bias) bias = operands.bias(padded, round_up(out, form.nr));
+      return std::make_unique<ImageStep>(operands.product(&padded), grid, padded, std::move(bias));
+    }
   }
   const Im2Row gather{window, x, x.c / static_cast<std::int64_t>(groups), operands.zero_point};
   return std::make_unique<GatheredStep>(operands.product(nullptr), task_grid(form, rows, form.mr, k, out, k), gather);

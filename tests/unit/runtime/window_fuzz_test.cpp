@@ -205,6 +205,33 @@ void test_lines_and_volumes(void **) {
   }
 }
 
+/// Volumes that are read where they lie: rows of outputs as long as tiles, and channels in fours.
+void test_wide_volumes(void **) {
+  Dice dice(6);
+  for (int i = 0; i < 60; ++i) {
+    const std::int64_t groups = dice.one_in(4) ? 2 : 1, channels = 4 * groups * dice.in(1, 3);
+    const Shape x{1, channels, dice.in(1, 5), dice.in(1, 6), dice.in(9, 24)};
+    Ints kernel, strides, dilations, pads(6);
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      kernel.push_back(std::min(dice.in(1, 4), x[2 + axis]));
+      strides.push_back(dice.one_in(3) ? 2 : 1);
+      dilations.push_back(2 * kernel.back() - 1 <= x[2 + axis] && dice.one_in(3) ? 2 : 1);
+      for (const std::size_t end : {0, 3}) pads[axis + end] = dice.in(0, kernel.back() - 1);
+    }
+    const Shape weight{groups * dice.in(1, 20), channels / groups, kernel[0], kernel[1], kernel[2]};
+    GraphBuilder b;
+    b.input("x", x);
+    add_conv(b, "conv", "x", "y", weight,
+             attrs({{"strides", strides}, {"dilations", dilations}, {"pads", pads}, {"group", groups}}));
+    add_conv(b, "reader", "y", "z", {2, weight[0], 1, 1, 1}, {});
+    expect_same_bits(
+        b.build({"z"}),
+        cat("wide volume x ", to_string(x), " w ", to_string(weight), " strides ", to_string(Shape(strides)),
+            " dilations ", to_string(Shape(dilations)), " pads ", to_string(Shape(pads)), " groups ", groups),
+        i % 2 ? seven_bit_weights() : quant::Config("onnx"));
+  }
+}
+
 void test_pools(void **) {
   Dice dice(3);
   for (int i = 0; i < 60; ++i) {
@@ -229,6 +256,7 @@ int main() {
       cmocka_unit_test(test_pools),
       cmocka_unit_test(test_transposed_convolutions),
       cmocka_unit_test(test_lines_and_volumes),
+      cmocka_unit_test(test_wide_volumes),
   };
   return cmocka_run_group_tests_name("runtime.window_fuzz", tests, nullptr, nullptr);
 }
