@@ -17,6 +17,18 @@ ScoreTerm::Kind kind_of(std::string_view op) {
   return op == "Sub" ? ScoreTerm::sub : ScoreTerm::add;
 }
 
+std::vector<KeysAndValues> parts_of(Lowering &l, const AttentionFormula &formula) {
+  const Edge keys = l.edge(l.any_real(formula.keys)), values = l.edge(l.any_real(formula.values));
+  if (formula.later_keys == kNoValue) return {{keys, values}};
+  std::vector<KeysAndValues> parts{{keys, values},
+                                   {l.edge(l.any_real(formula.later_keys)), l.edge(l.any_real(formula.later_values))}};
+  for (KeysAndValues &part : parts) {
+    const std::size_t last = part.keys.form.shape.size() - 1;
+    for (Shape *axes : {&part.keys.form.shape, &part.keys.form.strides}) std::swap((*axes)[last - 1], (*axes)[last]);
+  }
+  return parts;
+}
+
 Shape stack_of(const Shape &matrices) { return Shape(std::span(matrices).first(matrices.size() - 2)); }
 
 }  // namespace
@@ -41,8 +53,7 @@ void lower_attention(Lowering &l, const AttentionFormula &formula) {
     strides[queries] = shape.back() * shape[heads];
   }
   const SlotId y = l.real_slot(shape, strides);
-  l.add_step(make_attention(l.edge(l.side_by_side(formula.queries)), l.edge(l.any_real(formula.keys)),
-                            l.edge(l.any_real(formula.values)), l.edge(y), std::move(terms),
+  l.add_step(make_attention(l.edge(l.side_by_side(formula.queries)), parts_of(l, formula), l.edge(y), std::move(terms),
                             formula.integer ? make_integer_products(formula.centered, l.clamp(), l.isa)
                                             : make_real_products(l.clamp(), l.isa),
                             l.isa));

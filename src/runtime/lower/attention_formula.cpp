@@ -102,6 +102,39 @@ class Finder {
     return std::string_view(reader.op->name) == "Transpose" && reader.attrs.get_ints("perm", {}) == wanted;
   }
 
+  /// The node that makes v of two matrices by putting the rows of one below those of the other; -1 where none does.
+  std::ptrdiff_t rows_joined(ValueId v) const {
+    const std::ptrdiff_t n = inner(v);
+    if (n < 0) return -1;
+    const Node &node = g_.nodes[static_cast<std::size_t>(n)];
+    if (std::string_view(node.op->name) != "Concat" || node.inputs.size() != 2) return -1;
+    const std::size_t rank = shape(v).size();
+    const bool rows = normalize_axis(node.attrs.get_int("axis", 0), rank, "Concat") == rank - 2;
+    return rows && is_matrix(node.inputs[0]) && is_matrix(node.inputs[1]) ? n : -1;
+  }
+
+  /// Keys and values that are each joined of two, at the same place, are read where they lie.
+  void take_pieces(AttentionFormula &formula, std::vector<std::size_t> &inside) const {
+    const std::ptrdiff_t turn = inner(formula.keys);
+    if (turn < 0) return;
+    const Node &turned = g_.nodes[static_cast<std::size_t>(turn)];
+    const std::size_t rank = shape(formula.keys).size();
+    std::vector<std::int64_t> wanted(rank);
+    std::iota(wanted.begin(), wanted.end(), 0);
+    std::swap(wanted[rank - 2], wanted[rank - 1]);
+    if (std::string_view(turned.op->name) != "Transpose" || turned.attrs.get_ints("perm", {}) != wanted) return;
+    const std::ptrdiff_t keys = rows_joined(turned.inputs[0]), values = rows_joined(formula.values);
+    if (keys < 0 || values < 0) return;
+    const std::vector<ValueId> &of_keys = g_.nodes[static_cast<std::size_t>(keys)].inputs,
+                               &of_values = g_.nodes[static_cast<std::size_t>(values)].inputs;
+    if (shape(of_keys[0])[rank - 2] != shape(of_values[0])[shape(of_values[0]).size() - 2]) return;
+    formula.keys = of_keys[0];
+    formula.later_keys = of_keys[1];
+    formula.values = of_values[0];
+    formula.later_values = of_values[1];
+    for (const std::ptrdiff_t n : {turn, keys, values}) inside.push_back(static_cast<std::size_t>(n));
+  }
+
   void find(std::size_t last) {
     const Node &node = g_.nodes[last];
     if (!is_product(node)) return;
@@ -141,6 +174,7 @@ class Finder {
       return;
     std::reverse(formula.terms.begin(), formula.terms.end());
     formula.values = node.inputs[1];
+    if (!formula.integer) take_pieces(formula, inside);
     formula.by_query = goes_by_query(node.outputs[0]);
     for (const std::size_t n : inside) found_.inside[n] = true;
     found_.formulas.emplace(last, std::move(formula));

@@ -12,6 +12,8 @@ namespace qtn::runtime {
 /// values = softmax(terms(queries keys)) values
 struct AttentionFormula {
   graph::ValueId queries, keys, values;  ///< [..., M, D], [..., D, T] and [..., T, E]
+  /// Keys [..., T, D] and values that follow on the others, as those of one token on a cache: then all keys lie so.
+  graph::ValueId later_keys = graph::kNoValue, later_values = graph::kNoValue;
   /// Mul, Div, Add, Sub or Where, first things first; each is followed by which of its inputs are the scores. Reshapes
   /// may lie between them, as those of shifted windows do, which leave the matrices of scores and their order.
   std::vector<std::pair<const graph::Node *, std::size_t>> terms;

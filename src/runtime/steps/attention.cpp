@@ -2,6 +2,7 @@
 // A head at a time: keys and values are packed in the scratch of a thread, and scores of some queries, which stay in the
 // second level of cache, become probabilities there.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -49,23 +50,27 @@ float exact_inverse(float x) {
 
 class AttentionStep final : public Step {
  public:
-  AttentionStep(const Edge &q, const Edge &k, const Edge &v, const Edge &y, std::vector<ScoreTerm> terms,
+  AttentionStep(const Edge &q, const std::vector<KeysAndValues> &parts, const Edge &y, std::vector<ScoreTerm> terms,
                 std::unique_ptr<AttentionProducts> products, Isa isa)
       : products_(std::move(products)),
         pointwise_(kernels::choose(kernels::pointwise_kernels(), isa)),
         batch_(leading_axes(y.form.shape)),
         q_(q.form, batch_),
-        k_(k.form, batch_),
-        v_(v.form, batch_),
         y_(y.form, batch_),
         m_(static_cast<std::size_t>(q.form.shape[q.form.shape.size() - 2])),
         terms_(std::move(terms)) {
     sizes_.features = static_cast<std::size_t>(q.form.shape.back());
-    sizes_.keys = static_cast<std::size_t>(k.form.shape.back());
-    sizes_.values = static_cast<std::size_t>(v.form.shape.back());
+    sizes_.values = static_cast<std::size_t>(parts[0].values.form.shape.back());
+    sizes_.parts = parts.size();
     op = "Attention";
     kernel = products_->kernel();
-    reads = {q.slot, k.slot, v.slot};
+    reads = {q.slot};
+    for (const auto &[keys, values] : parts) {
+      const auto count = static_cast<std::size_t>(keys.form.shape.back());
+      keys_.push_back({{keys.form, batch_}, {values.form, batch_}, count});
+      sizes_.keys += count;
+      reads.insert(reads.end(), {keys.slot, values.slot});
+    }
     for (const ScoreTerm &term : terms_) {
       const auto over = [&](const SlotForm &form) { return over_scores(form, term.stack, m_, sizes_.keys); };
       reads.push_back(term.other.slot);
@@ -105,7 +110,12 @@ class AttentionStep final : public Step {
   }
 
  private:
-  static constexpr std::size_t kFewHeads = 8, kLine = 16;
+  static constexpr std::size_t kFewHeads = 8, kLine = 16, kMostParts = 2;
+
+  struct Part {
+    Stack keys, values;
+    std::size_t count;
+  };
 
   /// The last terms can be done on the way to Softmax: one factor, then one row of addends for each row of scores.
   void split_terms() {
@@ -126,8 +136,14 @@ class AttentionStep final : public Step {
 
   void run_head(const Context &c, std::size_t lane, std::int64_t head, std::size_t first, std::size_t last) const {
     std::byte *scratch = c.lane_scratch(lane), *of_scores = scratch + product_bytes_;
-    products_->pack(scratch, {at(c, reads[1]) + k_.offset(batch_, head), k_.row, k_.column},
-                    {at(c, reads[2]) + v_.offset(batch_, head), v_.row, v_.column});
+    std::array<HeadPart, kMostParts> parts;
+    for (std::size_t i = 0; i < keys_.size(); ++i) {
+      const auto matrix = [&](const Stack &m, SlotId slot) {
+        return HeadMatrix{at(c, slot) + m.offset(batch_, head), m.row, m.column};
+      };
+      parts[i] = {matrix(keys_[i].keys, reads[1 + 2 * i]), matrix(keys_[i].values, reads[2 + 2 * i]), keys_[i].count};
+    }
+    products_->pack(scratch, std::span(parts).first(keys_.size()));
     auto *scores = reinterpret_cast<float *>(of_scores), *others = reinterpret_cast<float *>(of_scores + score_bytes());
     const float *q = at(c, reads[0]) + q_.offset(batch_, head);
     float *y = c.tensor(writes[0]).as<float>() + y_.offset(batch_, head);
@@ -193,7 +209,8 @@ class AttentionStep final : public Step {
   std::unique_ptr<AttentionProducts> products_;
   const kernels::PointwiseKernel &pointwise_;
   Shape batch_;
-  Stack q_, k_, v_, y_;
+  Stack q_, y_;
+  std::vector<Part> keys_;
   std::size_t m_, parts_ = 1, product_bytes_ = 0;
   HeadSizes sizes_{};
   std::size_t alone_ = 0;  ///< terms that are run one by one
@@ -205,9 +222,9 @@ class AttentionStep final : public Step {
 
 }  // namespace
 
-StepPtr make_attention(const Edge &q, const Edge &k, const Edge &v, const Edge &y, std::vector<ScoreTerm> terms,
-                       std::unique_ptr<AttentionProducts> products, Isa isa) {
-  return std::make_unique<AttentionStep>(q, k, v, y, std::move(terms), std::move(products), isa);
+StepPtr make_attention(const Edge &q, const std::vector<KeysAndValues> &parts, const Edge &y,
+                       std::vector<ScoreTerm> terms, std::unique_ptr<AttentionProducts> products, Isa isa) {
+  return std::make_unique<AttentionStep>(q, parts, y, std::move(terms), std::move(products), isa);
 }
 
 }  // namespace qtn::runtime

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "base/cpu.hpp"
 #include "ops/op.hpp"
@@ -15,8 +16,15 @@ struct HeadMatrix {
   std::ptrdiff_t row, column;  ///< elements from row to row and from column to column
 };
 
+/// Keys [D, count] and values [count, E].
+struct HeadPart {
+  HeadMatrix keys, values;
+  std::size_t count;
+};
+
 struct HeadSizes {
   std::size_t keys, features, values;  ///< T, D and E of keys [D, T] and values [T, E]
+  std::size_t parts;                   ///< in which keys and values come
   std::size_t block;                   ///< of queries, at most, which are worked on at a time
   std::size_t row;                     ///< elements from one row of scores to the next
 };
@@ -37,8 +45,8 @@ class AttentionProducts {
   /// Comes before everything below. How much scratch there has to be, aligned as all scratch is.
   virtual std::size_t settle(const HeadSizes &sizes) = 0;
 
-  /// Brings keys [D, T] and values [T, E] into the scratch.
-  virtual void pack(std::byte *scratch, const HeadMatrix &keys, const HeadMatrix &values) const = 0;
+  /// Brings keys [D, T] and values [T, E] into the scratch, whose parts follow one another.
+  virtual void pack(std::byte *scratch, std::span<const HeadPart> parts) const = 0;
   /// scores [count, T] = queries keys; neighbours of a row of queries lie side by side.
   virtual void multiply_keys(std::byte *scratch, const HeadMatrix &queries, std::size_t count, float *scores) const = 0;
   /// y [count, E] = clamp(softmax(changed scores) values); leaves other numbers in `scores`.
@@ -48,7 +56,7 @@ class AttentionProducts {
 
 std::unique_ptr<AttentionProducts> make_real_products(const ops::Clamp &clamp, Isa isa);
 
-/// Both products as DynamicMatMul forms them; `centered` is that of the first.
+/// Both products as DynamicMatMul forms them, of keys and values in one part; `centered` is that of the first.
 std::unique_ptr<AttentionProducts> make_integer_products(bool centered, const ops::Clamp &clamp, Isa isa);
 
 }  // namespace qtn::runtime

@@ -39,7 +39,8 @@ class IntegerProducts final : public AttentionProducts {
     return at_.end;
   }
 
-  void pack(std::byte *scratch, const HeadMatrix &keys, const HeadMatrix &values) const override {
+  void pack(std::byte *scratch, std::span<const HeadPart> parts) const override {
+    const HeadMatrix &keys = parts[0].keys, &values = parts[0].values;
     auto *bytes = reinterpret_cast<std::int8_t *>(scratch + at_.bytes);
     auto *scale = floats(scratch + at_.scale);
     auto *no_bias = reinterpret_cast<std::int32_t *>(scratch + at_.zeros);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <limits>
 
 #include "base/size.hpp"
@@ -24,11 +25,18 @@ class RealProducts final : public AttentionProducts {
   std::size_t settle(const HeadSizes &sizes) override {
     sizes_ = sizes;
     values_at_ = packed(sizes.keys, sizes.features);
-    return values_at_ + packed(sizes.values, sizes.keys);
+    joined_at_ = values_at_ + packed(sizes.values, sizes.keys);
+    const std::size_t joined = sizes.parts > 1 ? sizes.keys * std::max(sizes.features, sizes.values) : 0;
+    return joined_at_ + round_up(joined * sizeof(float), kAlignment);
   }
 
-  void pack(std::byte *scratch, const HeadMatrix &keys, const HeadMatrix &values) const override {
+  void pack(std::byte *scratch, std::span<const HeadPart> parts) const override {
+    auto *room = reinterpret_cast<float *>(scratch + joined_at_);
+    HeadMatrix keys = parts[0].keys, values = parts[0].values;
+    const auto by_key = [](const HeadPart &part) { return turned(part.keys); };
+    if (parts.size() > 1) keys = turned(joined(parts, sizes_.features, room, by_key));
     gemm_.pack(scratch, {keys.at, keys.column, keys.row, nullptr, sizes_.keys, sizes_.features});
+    if (parts.size() > 1) values = joined(parts, sizes_.values, room, [](const HeadPart &part) { return part.values; });
     gemm_.pack(scratch + values_at_, {values.at, values.column, values.row, nullptr, sizes_.values, sizes_.keys});
   }
 
@@ -45,6 +53,26 @@ class RealProducts final : public AttentionProducts {
   }
 
  private:
+  static HeadMatrix turned(const HeadMatrix &m) { return {m.at, m.column, m.row}; }
+
+  /// The rows of all parts below one another in `to`. A copy in the order of memory is also how a cache is read at the
+  /// speed of memory, which packing would not reach.
+  template <class RowsOf>
+  static HeadMatrix joined(std::span<const HeadPart> parts, std::size_t columns, float *to, const RowsOf &rows_of) {
+    float *at = to;
+    for (const HeadPart &part : parts) {
+      const HeadMatrix m = rows_of(part);
+      for (std::size_t row = 0; row < part.count; ++row) {
+        const float *from = m.at + static_cast<std::ptrdiff_t>(row) * m.row;
+        if (m.column == 1)
+          at = std::copy_n(from, columns, at);
+        else
+          for (std::size_t c = 0; c < columns; ++c) *at++ = from[static_cast<std::ptrdiff_t>(c) * m.column];
+      }
+    }
+    return {to, static_cast<std::ptrdiff_t>(columns), 1};
+  }
+
   struct Rows {
     const float *at;
     std::ptrdiff_t step;
@@ -75,7 +103,7 @@ class RealProducts final : public AttentionProducts {
   const kernels::RowsKernel &rows_;
   ops::Clamp clamp_;
   HeadSizes sizes_{};
-  std::size_t values_at_ = 0;
+  std::size_t values_at_ = 0, joined_at_ = 0;
 };
 
 }  // namespace

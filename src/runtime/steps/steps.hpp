@@ -115,12 +115,17 @@ struct ScoreTerm {
   Edge other;         ///< float, or bool for where; broadcasts over scores; elements of its rows lie side by side
   std::optional<Edge> filler{};
 };
+/// [..., D, T] and [..., T, E].
+struct KeysAndValues {
+  Edge keys, values;
+};
 class AttentionProducts;
 /// softmax(terms(q k)) v for matrices [..., M, D], [..., D, T] and [..., T, E] of floats under any strides, but those of
 /// a row of q and of y lie side by side. All queries of a head by all keys are in no place at once: threads take some
-/// rows at a time. The bits are those of the steps that it stands for.
-StepPtr make_attention(const Edge &q, const Edge &k, const Edge &v, const Edge &y, std::vector<ScoreTerm> terms,
-                       std::unique_ptr<AttentionProducts> products, Isa isa);
+/// rows at a time. The bits are those of the steps that it stands for. Keys and values may come in several parts, one
+/// after the other, where products are those of floats.
+StepPtr make_attention(const Edge &q, const std::vector<KeysAndValues> &parts, const Edge &y,
+                       std::vector<ScoreTerm> terms, std::unique_ptr<AttentionProducts> products, Isa isa);
 
 /// Matrices [..., M, K] by [..., K, N] of 8-bit integers, both computed; y contiguous, uint8 or float32. None is empty,
 /// and sums of K products stay in int32.

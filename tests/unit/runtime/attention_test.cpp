@@ -24,14 +24,24 @@ struct Formula {
   std::vector<Term> terms{};
   bool transposed_after = true, clamped = false;
   bool integer = false, centered = false;  ///< products by DynamicMatMul
+  std::int64_t past = 0;                   ///< of the keys, which come as an input of their own, by head
 
   graph::Graph build(bool shown) const {
     GraphBuilder b;
-    b.input("q", {batch, queries, heads, features}).input("k", {batch, keys, heads, features});
-    b.input("v", {batch, keys, heads, values});
+    b.input("q", {batch, queries, heads, features}).input("k", {batch, keys - past, heads, features});
+    b.input("v", {batch, keys - past, heads, values});
     b.node("Transpose", "tq", {"q"}, {"qh"}, attrs({{"perm", Ints{0, 2, 1, 3}}}));
-    b.node("Transpose", "tk", {"k"}, {"kh"}, attrs({{"perm", Ints{0, 2, 3, 1}}}));
-    b.node("Transpose", "tv", {"v"}, {"vh"}, attrs({{"perm", Ints{0, 2, 1, 3}}}));
+    if (past > 0) {
+      b.input("kp", {batch, heads, past, features}).input("vp", {batch, heads, past, values});
+      b.node("Transpose", "tk", {"k"}, {"kn"}, attrs({{"perm", Ints{0, 2, 1, 3}}}));
+      b.node("Transpose", "tv", {"v"}, {"vn"}, attrs({{"perm", Ints{0, 2, 1, 3}}}));
+      b.node("Concat", "jk", {"kp", "kn"}, {"kc"}, attrs({{"axis", std::int64_t{2}}}));
+      b.node("Concat", "jv", {"vp", "vn"}, {"vh"}, attrs({{"axis", std::int64_t{-2}}}));
+      b.node("Transpose", "turn", {"kc"}, {"kh"}, attrs({{"perm", Ints{0, 1, 3, 2}}}));
+    } else {
+      b.node("Transpose", "tk", {"k"}, {"kh"}, attrs({{"perm", Ints{0, 2, 3, 1}}}));
+      b.node("Transpose", "tv", {"v"}, {"vh"}, attrs({{"perm", Ints{0, 2, 1, 3}}}));
+    }
     const char *product = integer ? "DynamicMatMul" : "MatMul";
     b.node(product, "scores", {"qh", "kh"}, {"s0"}, centered ? attrs({{"centered", std::int64_t{1}}}) : Attrs());
     for (std::size_t i = 0; i < terms.size(); ++i) add_term(b, i);
@@ -70,8 +80,14 @@ struct Formula {
   }
 
   std::vector<Tensor> inputs() const {
-    return {random({batch, queries, heads, features}, -1, 1, 1), random({batch, keys, heads, features}, -1, 1, 2),
-            random({batch, keys, heads, values}, -1, 1, 3)};
+    std::vector<Tensor> all{random({batch, queries, heads, features}, -1, 1, 1),
+                            random({batch, keys - past, heads, features}, -1, 1, 2),
+                            random({batch, keys - past, heads, values}, -1, 1, 3)};
+    if (past > 0) {
+      all.push_back(random({batch, heads, past, features}, -1, 1, 4));
+      all.push_back(random({batch, heads, past, values}, -1, 1, 5));
+    }
+    return all;
   }
 };
 
@@ -133,6 +149,18 @@ void test_sizes(void **) {
       expect_one_step({.features = features, .values = values}, cat("features ", features, " and ", values));
   // More scores than are kept at a time.
   expect_one_step({.batch = 1, .heads = 1, .queries = 90, .keys = 3000, .terms = terms}, "long");
+}
+
+/// Keys and values of a cache, and those that follow.
+void test_pasts(void **) {
+  const std::vector<Term> terms{{"Mul", {}}, {"Add", {1}}};
+  for (const std::int64_t queries : {1, 3, 40})
+    for (const std::int64_t past : {1, 31, 32, 70})
+      for (const std::int64_t now : {1, 5})
+        expect_one_step({.queries = queries, .keys = past + now, .terms = terms, .past = past},
+                        cat(queries, " queries, ", past, " keys before ", now));
+  // Integers read the keys as one matrix.
+  expect_one_step({.queries = 2, .keys = 33, .integer = true, .past = 32}, "integers");
 }
 
 /// The same bits everywhere, since sums of integers have no order.
@@ -289,6 +317,7 @@ int main() {
       cmocka_unit_test(qtn::test::test_dialects),    cmocka_unit_test(qtn::test::test_sizes),
       cmocka_unit_test(qtn::test::test_integers),    cmocka_unit_test(qtn::test::test_broadcasts),
       cmocka_unit_test(qtn::test::test_windows),     cmocka_unit_test(qtn::test::test_rows_without_keys),
-      cmocka_unit_test(qtn::test::test_others_stay), cmocka_unit_test(qtn::test::test_rounded_result)};
+      cmocka_unit_test(qtn::test::test_others_stay), cmocka_unit_test(qtn::test::test_rounded_result),
+      cmocka_unit_test(qtn::test::test_pasts)};
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
