@@ -346,10 +346,9 @@ void test_large_outputs(void **) {
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(test_any_network),    cmocka_unit_test(test_products),
-      cmocka_unit_test(test_rows_that_meet), cmocka_unit_test(test_activations),
-      cmocka_unit_test(test_dense_blocks),   cmocka_unit_test(test_products_that_lie_as_images),
-      cmocka_unit_test(test_batches),        cmocka_unit_test(test_large_outputs)};
+  const CMUnitTest tests[] = {cmocka_unit_test(test_any_network),    cmocka_unit_test(test_products),
+                              cmocka_unit_test(test_rows_that_meet), cmocka_unit_test(test_activations),
+                              cmocka_unit_test(test_dense_blocks),   cmocka_unit_test(test_products_that_lie_as_images),
+                              cmocka_unit_test(test_batches),        cmocka_unit_test(test_large_outputs)};
   return cmocka_run_group_tests_name("runtime/floats", tests, nullptr, nullptr);
 }
