@@ -98,7 +98,7 @@ def compared(arguments, folder):
     data = make_samples(folder, arguments.samples)
     for method in arguments.methods:
         observer = METHODS[method]
-        ours = (arguments.qtensor, "quantize", arguments.model, "-o", folder / "ours.onnx", "--data", data, "--observer", observer)
+        ours = (arguments.qtensor, "quantize", arguments.model, "-o", folder / "ours.onnx", "--data", data, "--observer", observer, "--plain")
         theirs = (sys.executable, __file__, "--peer", method, "--model", arguments.model, "--data", data,
                   "--samples", arguments.samples, "--output", folder / "theirs.onnx")  # fmt: skip
         turns = {"qtensor": lambda: measured(*ours), "onnxruntime": lambda: measured(*theirs)}

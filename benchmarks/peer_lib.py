@@ -107,7 +107,8 @@ def our_quantized(arguments, model):
         arguments.quantized.mkdir(parents=True, exist_ok=True)
         data = arguments.calibration_data or samples_path(arguments)
         options = ("--data", data, "--samples", arguments.calibration, "--format", "qdq")
-        command(arguments.qtensor, "quantize", model, "-o", path, *options)
+        # All in int8, as the peers' files are: by default, random weights that 8 bits ruin would keep layers in float.
+        command(arguments.qtensor, "quantize", model, "-o", path, "--plain", *options)
     return path
 
 
