@@ -37,12 +37,26 @@ void run(benchmark::State &state, const kernels::DepthwiseKernel &kernel, const 
   const std::vector<float> multiplier(c, 1e-3f);
   kernel.pack(packed.data(), window, {w.as<std::int8_t>(), bias.data(), multiplier.data(), c});
   const auto pixel = static_cast<std::ptrdiff_t>(c);
-  const kernels::DepthwiseArgs args{
-      window,        x.as<std::uint8_t>(), s.size, s.size,        pixel,         128, 0, out, out, c,
-      packed.data(), y.as<std::uint8_t>(), pixel,  {128, 0, 255}, scratch.data()};
+  const kernels::DepthwiseArgs args{window,
+                                    x.as<std::uint8_t>(),
+                                    s.size,
+                                    s.size,
+                                    pixel,
+                                    128,
+                                    0,
+                                    out,
+                                    out,
+                                    c,
+                                    packed.data(),
+                                    y.as<std::uint8_t>(),
+                                    pixel,
+                                    {128, 0, 255},
+                                    0,
+                                    0,
+                                    scratch.data()};
   const MacCounters counters(state, static_cast<double>(out_bytes * taps));
   for (auto _ : state) {
-    kernel.run(args);
+    kernel.run_u8(args);
     benchmark::ClobberMemory();
   }
 }
