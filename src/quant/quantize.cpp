@@ -167,7 +167,7 @@ class Pipeline {
     report.wide = options_.wide;
     graph::Graph quantized = corrected(prepared);
     if (goal_ ? !goal_->met_by(quantized) : is_useless()) {
-      report.fallen = goal_ ? fall_back(prepared, *goal_, measured_) : make_useful(prepared);
+      report.fallen = goal_ ? fall_back(prepared, *goal_) : make_useful(prepared);
       quantized = corrected(prepared);
     }
     if (goal_) report.reached = goal_->reached(quantized);
@@ -223,7 +223,8 @@ class Pipeline {
       Verdict verdict = judge(quantized);
       const bool first = gaining.empty();
       add_trial(route.name(), verdict, first ? nullptr : &gaining.back().verdict);
-      if (first || gains(gaining.back().verdict, verdict, threshold_of(route).at(evidence_of(verdict.held_back)), kTold))
+      if (first ||
+          gains(gaining.back().verdict, verdict, threshold_of(route).at(evidence_of(verdict.held_back)), kTold))
         gaining.push_back({std::move(*attempt), std::move(quantized), std::move(verdict), report_.trials.size() - 1});
     };
     challenge({});
@@ -299,7 +300,8 @@ class Pipeline {
 
   /// In place of the largest and smallest values seen, where the configuration takes these without saying so.
   std::vector<const char *> observers() const {
-    const bool by_default = !start_.config.says("observer") && start_.config.settings_for_all().activation_observer == "minmax";
+    const bool by_default =
+        !start_.config.says("observer") && start_.config.settings_for_all().activation_observer == "minmax";
     return by_default && samples_.count > 1 ? std::vector{"percentile", "mse"} : std::vector<const char *>();
   }
 
@@ -329,9 +331,9 @@ class Pipeline {
     return judge_->on(quantized);
   }
 
-  std::vector<FallenLayer> fall_back(PreparedModel &prepared, const Goal &goal, const Samples &ranking) const {
+  std::vector<FallenLayer> fall_back(PreparedModel &prepared, const Goal &goal) const {
     const Samples again = counted(samples_, "calibrating with 16 bits", progress_);
-    return reach(prepared, goal, ranking, options_.wide ? to_int16(prepared, again) : to_float(prepared));
+    return reach(prepared, goal, options_.wide ? to_int16(prepared, again) : to_float(prepared), progress_);
   }
 
   /// Activations of 8 bits are to blame where nothing else is coarse, and nobody has said which bits there are to be.
@@ -344,7 +346,7 @@ class Pipeline {
   std::vector<FallenLayer> make_useful(PreparedModel &prepared) const {
     const Samples few = some_of(samples_, kRanking);
     const Goal goal(real_, few, few, {.sqnr_db = kUseful, .top1 = {}});
-    return fall_back(prepared, goal, counted(few, "ranking layers", progress_));
+    return fall_back(prepared, goal);
   }
 
   /// Converted, with the corrections that gain. What was tried of an earlier conversion is forgotten.

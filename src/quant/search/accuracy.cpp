@@ -47,6 +47,12 @@ Noise Accuracy::of_output(std::size_t output) const {
   return all;
 }
 
+Noise Accuracy::of_all_outputs() const {
+  Noise all;
+  for (std::size_t output = 0; output < names.size(); ++output) all.add(of_output(output));
+  return all;
+}
+
 double Accuracy::sqnr_db() const {
   std::vector<Noise> outputs;
   for (std::size_t i = 0; i < names.size(); ++i) outputs.push_back(of_output(i));

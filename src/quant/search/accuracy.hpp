@@ -26,6 +26,7 @@ struct Accuracy {
 
   /// The noise of one output over all samples.
   Noise of_output(std::size_t output) const;
+  Noise of_all_outputs() const;
 
   /// The mean over the outputs of their ratios, between -120 and 120: no output hides another by being larger.
   double sqnr_db() const;

@@ -2,63 +2,134 @@
 #include "quant/search/precision.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "quant/search/sensitivity.hpp"
 
 namespace qtn::quant {
 namespace {
 
-using Layers = std::vector<FallenLayer>;
+/// Networks that are run to rank the layers of one, and to give layers back.
+constexpr std::size_t kRanked = 48, kGivenBack = 16;
 
-Layers by_sensitivity(const PreparedModel &prepared, const graph::Graph &quantized, const Samples &samples) {
-  std::vector<Sensitivity> sensitivity = measure_sensitivity(prepared.graph, quantized, samples);
-  std::stable_sort(sensitivity.begin(), sensitivity.end(),
-                   [](const Sensitivity &a, const Sensitivity &b) { return a.alone.relative() > b.alone.relative(); });
-  Layers layers;
-  for (const Sensitivity &d : sensitivity) layers.push_back({quantized.nodes[d.node].name, d.alone.sqnr_db()});
-  return layers;
-}
+/// Layers that follow one another in the network, and what the outputs lose where only these are quantized.
+struct Stretch {
+  std::size_t first, count;
+  Noise alone;
 
-Layers first(const Layers &layers, std::size_t count) {
-  return {layers.begin(), layers.begin() + static_cast<std::ptrdiff_t>(count)};
-}
+  double cost_of_each() const { return alone.relative() / static_cast<double>(count); }
+};
 
-template <class Holds>
-Layers fewest(const Layers &worst, const Holds &holds) {
-  std::size_t low = 1, high = worst.size();
-  while (low < high) {
-    const std::size_t middle = (low + high) / 2;
-    if (holds(first(worst, middle)))
-      high = middle;
-    else
-      low = middle + 1;
+class Search {
+ public:
+  Search(const PreparedModel &prepared, const graph::Graph &quantized, const Goal &goal, const FallBack &fall_back,
+         const Progress &progress)
+      : real_(prepared.graph),
+        quantized_(quantized),
+        nodes_(nodes_that_round(quantized)),
+        goal_(goal),
+        fall_back_(fall_back),
+        progress_(progress) {}
+
+  /// The stretches whose layers fall back, those that cost most first.
+  std::vector<Stretch> run() {
+    const std::vector<Stretch> worst = ranked();
+    return holds(worst) ? fewest(worst) : worst;
   }
-  Layers kept = first(worst, high);
-  for (std::size_t i = kept.size(); i-- > 0;) {
-    Layers fewer = kept;
-    fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
-    if (holds(fewer)) kept = fewer;
+
+  std::vector<FallenLayer> layers(const std::vector<Stretch> &stretches) const {
+    std::vector<FallenLayer> layers;
+    for (const Stretch &stretch : stretches)
+      for (const std::size_t n : nodes_of(stretch))
+        layers.push_back({quantized_.nodes[n].name, stretch.alone.sqnr_db()});
+    return layers;
   }
-  return kept;
-}
+
+  PreparedModel without(const std::vector<Stretch> &stretches) const {
+    std::vector<std::string> names;
+    for (const FallenLayer &layer : layers(stretches)) names.push_back(layer.node);
+    return fall_back_(names);
+  }
+
+ private:
+  std::span<const std::size_t> nodes_of(const Stretch &stretch) const {
+    return std::span(nodes_).subspan(stretch.first, stretch.count);
+  }
+
+  Stretch measured(std::size_t first, std::size_t count) {
+    Stretch stretch{first, count, {}};
+    stretch.alone = goal_.noise_of(quantized_only(real_, quantized_, nodes_of(stretch)));
+    ++ranked_;
+    if (progress_) progress_("ranking layers", ranked_, std::min(nodes_.size(), kRanked));
+    return stretch;
+  }
+
+  /// Each layer on its own, or where they are too many, ever shorter stretches of those that cost most.
+  std::vector<Stretch> ranked() {
+    const std::size_t all = nodes_.size(), parts = all <= kRanked ? all : kRanked / 2;
+    std::vector<Stretch> stretches;
+    for (std::size_t i = 0; i < parts; ++i) {
+      const std::size_t first = i * all / parts;
+      stretches.push_back(measured(first, (i + 1) * all / parts - first));
+    }
+    while (ranked_ + 2 <= kRanked && split_worst(stretches)) {
+    }
+    std::ranges::stable_sort(stretches, std::ranges::greater(), &Stretch::cost_of_each);
+    return stretches;
+  }
+
+  bool split_worst(std::vector<Stretch> &stretches) {
+    const auto cost = [](const Stretch &stretch) { return stretch.count > 1 ? stretch.alone.relative() : -1; };
+    const auto worst = std::ranges::max_element(stretches, {}, cost);
+    if (worst == stretches.end() || worst->count < 2) return false;
+    const std::size_t half = worst->count / 2;
+    const Stretch second = measured(worst->first + half, worst->count - half);
+    *worst = measured(worst->first, half);
+    stretches.insert(worst + 1, second);
+    return true;
+  }
+
+  bool holds(const std::vector<Stretch> &stretches) const { return goal_.met_by(convert(without(stretches), nullptr)); }
+
+  std::vector<Stretch> fewest(const std::vector<Stretch> &worst) const {
+    const auto first = [&](std::size_t count) {
+      return std::vector(worst.begin(), worst.begin() + static_cast<std::ptrdiff_t>(count));
+    };
+    std::size_t low = 1, high = worst.size();
+    while (low < high) {
+      const std::size_t middle = (low + high) / 2;
+      if (holds(first(middle)))
+        high = middle;
+      else
+        low = middle + 1;
+    }
+    std::vector<Stretch> kept = first(high);
+    for (std::size_t i = kept.size(), tries = 0; i-- > 0 && tries < kGivenBack; ++tries) {
+      std::vector<Stretch> fewer = kept;
+      fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+      if (holds(fewer)) kept = std::move(fewer);
+    }
+    return kept;
+  }
+
+  const graph::Graph &real_, &quantized_;
+  const std::vector<std::size_t> nodes_;  // that round, in the order of the network
+  const Goal &goal_;
+  const FallBack &fall_back_;
+  const Progress &progress_;
+  std::size_t ranked_ = 0;
+};
 
 }  // namespace
 
-std::vector<FallenLayer> reach(PreparedModel &prepared, const Goal &goal, const Samples &samples,
-                               const FallBack &fall_back) {
+std::vector<FallenLayer> reach(PreparedModel &prepared, const Goal &goal, const FallBack &fall_back,
+                               const Progress &progress) {
   const graph::Graph quantized = convert(prepared, nullptr);
   if (goal.met_by(quantized)) return {};
-  const auto fallen = [&](const Layers &layers) {
-    std::vector<std::string> names;
-    for (const FallenLayer &layer : layers) names.push_back(layer.node);
-    return fall_back(names);
-  };
-  const auto holds = [&](const Layers &layers) { return goal.met_by(convert(fallen(layers), nullptr)); };
-
-  const Layers worst = by_sensitivity(prepared, quantized, samples);
-  const Layers found = holds(worst) ? fewest(worst, holds) : worst;
-  prepared = fallen(found);
-  return found;
+  Search search(prepared, quantized, goal, fall_back, progress);
+  const std::vector<Stretch> fallen = search.run();
+  prepared = search.without(fallen);
+  return search.layers(fallen);
 }
 
 }  // namespace qtn::quant

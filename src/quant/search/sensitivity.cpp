@@ -2,6 +2,8 @@
 #include "quant/search/sensitivity.hpp"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "base/error.hpp"
 #include "graph/integer.hpp"
@@ -23,15 +25,38 @@ bool rounds(const Graph &quantized, const graph::Node &node) {
   });
 }
 
+std::size_t at(graph::ValueId v) { return static_cast<std::size_t>(v); }
+
+/// Constants in float again, but for those that `stay`.
+void restore_constants(Graph &g, const Graph &real, const std::vector<bool> &stay) {
+  for (std::size_t n = 0; n < g.nodes.size(); ++n)
+    for (std::size_t i = 0; i < g.nodes[n].inputs.size(); ++i) {
+      const graph::ValueId v = g.nodes[n].inputs[i];
+      if (v == graph::kNoValue || stay[at(v)] || !g.value(v).is_constant() || !g.value(v).quantizer) continue;
+      g.value(v).constant = real.value(real.nodes[n].inputs[i]).constant;
+      g.value(v).quantizer = nullptr;
+    }
+}
+
+/// A copy of a value, on its grid.
+graph::ValueId add_rounded(Graph &g, graph::ValueId v) {
+  graph::Value copy = g.value(v);
+  copy.name = g.names.make(g.values, copy.name + "_rounded");
+  graph::Node identity{
+      .name = copy.name, .op = ops::find_op("Identity"), .attrs = {}, .inputs = {v}, .outputs = {}, .clamp = {}};
+  identity.outputs = {g.add_value(std::move(copy))};
+  g.nodes.push_back(identity);
+  return identity.outputs[0];
+}
+
 /// Both forms of a network, node beside node.
 struct Pair {
   Pair(const Graph &float_graph, const Graph &quantized)
       : real(float_graph), floats(with_float_constants(quantized)), real_uses(real), uses(floats) {
     if (real.nodes.size() != floats.nodes.size())
       fail(QTN_EINTERNAL, "sensitivity: ", real.nodes.size(), " nodes became ", floats.nodes.size());
-    for (const graph::Node &node : quantized.nodes) costs.push_back(rounds(quantized, node));
-    const graph::Tables tables{quantized};
-    for (std::size_t n = 0; n < costs.size(); ++n) costs[n] = costs[n] || tables.ending_at(n);
+    costs.resize(real.nodes.size(), false);
+    for (const std::size_t n : nodes_that_round(quantized)) costs[n] = true;
   }
 
   std::size_t size() const { return costs.size(); }
@@ -81,6 +106,14 @@ void measure(const Pair &pair, const std::vector<Tensor> &inputs, std::vector<Se
 
 }  // namespace
 
+std::vector<std::size_t> nodes_that_round(const Graph &quantized) {
+  const graph::Tables tables{quantized};
+  std::vector<std::size_t> nodes;
+  for (std::size_t n = 0; n < quantized.nodes.size(); ++n)
+    if (rounds(quantized, quantized.nodes[n]) || tables.ending_at(n)) nodes.push_back(n);
+  return nodes;
+}
+
 std::vector<Sensitivity> measure_sensitivity(const Graph &real, const Graph &quantized, const Samples &samples) {
   const Pair pair(real, quantized);
   std::vector<Sensitivity> all;
@@ -90,20 +123,31 @@ std::vector<Sensitivity> measure_sensitivity(const Graph &real, const Graph &qua
   return all;
 }
 
-Noise noise_without(const Graph &real, const Graph &quantized, const Samples &samples,
-                    std::span<const std::size_t> in_float) {
-  const Pair pair(real, quantized);
-  Noise noise;
-  for (std::size_t s = 0; s < samples.count; ++s) {
-    const std::vector<Tensor> inputs = samples.read(s);
-    Walk walk(pair.real, pair.real_uses, inputs);
-    for (std::size_t n = 0; n < pair.size(); ++n) {
-      const bool stays = !pair.costs[n] || std::find(in_float.begin(), in_float.end(), n) != in_float.end();
-      stays ? walk.step(n) : walk.step_as(n, pair.floats);
-    }
-    add(noise, float_outputs(pair, inputs), outputs(pair.real, walk));
+graph::Graph quantized_only(const Graph &real, const Graph &quantized, std::span<const std::size_t> nodes) {
+  Graph g = quantized;
+  std::vector<bool> theirs(g.values.size(), false), chosen(g.nodes.size(), false);
+  for (const std::size_t n : nodes) {
+    chosen[n] = true;
+    for (const graph::ValueId v : g.nodes[n].outputs) theirs[at(v)] = v != graph::kNoValue;
+    for (const graph::ValueId v : g.nodes[n].inputs)
+      if (v != graph::kNoValue && g.value(v).is_constant()) theirs[at(v)] = true;
   }
-  return noise;
+  restore_constants(g, real, theirs);
+  std::map<graph::ValueId, graph::ValueId> rounded;
+  const std::size_t count = g.nodes.size();
+  for (std::size_t n = 0; n < count; ++n) {
+    if (!chosen[n]) continue;
+    for (std::size_t i = 0; i < g.nodes[n].inputs.size(); ++i) {
+      const graph::ValueId v = g.nodes[n].inputs[i];
+      if (v == graph::kNoValue || theirs[at(v)] || !g.value(v).quantizer) continue;
+      if (!rounded.contains(v)) rounded[v] = add_rounded(g, v);
+      g.nodes[n].inputs[i] = rounded[v];
+    }
+  }
+  for (std::size_t v = 0; v < theirs.size(); ++v)
+    if (!theirs[v]) g.values[v].quantizer = nullptr;
+  graph::sort_topologically(g);
+  return g;
 }
 
 }  // namespace qtn::quant

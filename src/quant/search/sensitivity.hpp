@@ -23,8 +23,12 @@ struct Sensitivity {
 std::vector<Sensitivity> measure_sensitivity(const graph::Graph &real, const graph::Graph &quantized,
                                              const Samples &samples);
 
-/// The noise of the outputs where those nodes stay in float and all others are quantized.
-Noise noise_without(const graph::Graph &real, const graph::Graph &quantized, const Samples &samples,
-                    std::span<const std::size_t> in_float);
+/// The nodes that round what they compute, or have weights that are rounded.
+std::vector<std::size_t> nodes_that_round(const graph::Graph &quantized);
+
+/// The network in which only those nodes are quantized: what they read and make is on its grids, for them alone. A session
+/// of it says in one run what they cost together.
+graph::Graph quantized_only(const graph::Graph &real, const graph::Graph &quantized,
+                            std::span<const std::size_t> nodes);
 
 }  // namespace qtn::quant

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "quant/search/accuracy.hpp"
 
 namespace qtn::quant {
 namespace {
@@ -30,26 +29,19 @@ std::vector<std::int64_t> largest_of_rows(const Graph &g, const Samples &samples
 
 }  // namespace
 
-double sqnr_db(const Graph &real, const Graph &quantized, const Samples &samples) {
-  const runtime::Session exact(real, {}), coarse(quantized, {});
-  Noise noise;
-  for (std::size_t s = 0; s < samples.count; ++s) {
-    const std::vector<Tensor> inputs = samples.read(s);
-    const std::vector<Tensor> want = run(exact, inputs), got = run(coarse, inputs);
-    for (std::size_t i = 0; i < want.size(); ++i)
-      if (want[i].dtype() == QTN_FLOAT32) noise.add(want[i], got[i]);
-  }
-  return noise.sqnr_db();
+Goal::Goal(const Graph &real, const Samples &measured, const Samples &all, const Targets &targets)
+    : exact_(real, {}), meter_(real, exact_, measured), all_(all), targets_(targets) {
+  if (targets.top1) largest_ = largest_of_rows(real, all);
 }
 
-Goal::Goal(const Graph &real, const Samples &measured, const Samples &all, const Targets &targets)
-    : real_(real), measured_(measured), all_(all), targets_(targets) {
-  if (targets.top1) largest_ = largest_of_rows(real, all);
+Noise Goal::noise_of(const Graph &quantized) const {
+  const runtime::Session coarse(quantized, {});
+  return meter_.measure(coarse).of_all_outputs();
 }
 
 Targets Goal::reached(const Graph &quantized) const {
   Targets reached;
-  if (targets_.sqnr_db) reached.sqnr_db = quant::sqnr_db(real_, quantized, measured_);
+  if (targets_.sqnr_db) reached.sqnr_db = noise_of(quantized).sqnr_db();
   if (targets_.top1) {
     const std::vector<std::int64_t> now = largest_of_rows(quantized, all_);
     std::size_t same = 0;

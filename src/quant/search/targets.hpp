@@ -8,6 +8,7 @@
 
 #include "graph/graph.hpp"
 #include "quant/samples.hpp"
+#include "quant/search/accuracy.hpp"
 
 namespace qtn::quant {
 
@@ -23,9 +24,6 @@ struct Targets {
   }
 };
 
-/// The SQNR of all outputs of the quantized graph, run by the native engine, against those of the float one.
-double sqnr_db(const graph::Graph &real, const graph::Graph &quantized, const Samples &samples);
-
 /// Beside one float model.
 class Goal {
  public:
@@ -38,9 +36,13 @@ class Goal {
 
   bool met_by(const graph::Graph &quantized) const { return targets_.met_by(reached(quantized)); }
 
+  /// What all outputs together lose of the measured samples.
+  Noise noise_of(const graph::Graph &quantized) const;
+
  private:
-  const graph::Graph &real_;
-  const Samples &measured_, &all_;
+  const runtime::Session exact_;
+  const AccuracyMeter meter_;
+  const Samples &all_;
   const Targets targets_;
   std::vector<std::int64_t> largest_;  // of each row in float
 };
