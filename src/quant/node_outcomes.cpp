@@ -19,10 +19,10 @@ using graph::Node;
 
 std::string reason(const NodePlan &plan, bool multiplies_activations, bool for_target) {
   if (plan.role == Role::floating) return plan.why;
-  if (!plan.settings) return for_target ? "left in float to reach the target" : "configured to stay in float";
+  if (!plan.settings) return for_target ? "left in float for accuracy" : "configured to stay in float";
   if (!plan.integer)
     return multiplies_activations ? "its result has no grid by hand" : "its result is not read as integers";
-  return for_target ? "activations of 16 bits to reach the target" : "no kernel for these types";
+  return for_target ? "activations of 16 bits for accuracy" : "no kernel for these types";
 }
 
 /// Whether a node does more than name a value, and on inputs of the model.

@@ -126,11 +126,16 @@ std::string choices(const Fields &report) {
 }
 
 std::string fallen(const Fields &report, const char *list, const char *how) {
+  constexpr std::size_t kShown = 8;  // those that cost most come first
   std::string lines;
-  each(report, list, "node", [&](const std::string &layer, std::size_t) {
+  std::size_t all = 0;
+  each(report, list, "node", [&](const std::string &layer, std::size_t i) {
+    all = i + 1;
+    if (i >= kShown) return;
     lines += cat(report.words(layer + "node"), ": ", how, " (alone it costs down to ",
                  decibels(report.number(layer + "alone_sqnr_db")), ")\n");
   });
+  if (all > kShown) lines += cat("and ", all - kShown, " more: ", how, "\n");
   return lines;
 }
 

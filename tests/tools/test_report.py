@@ -115,7 +115,7 @@ class Digits(ReportTest):
         self.assertTrue(data["outcome"]["targets"]["target_sqnr"]["holds"])
         self.assertTrue(data["outcome"]["in_float"])
         for layer in data["outcome"]["in_float"]:
-            self.assertEqual(reasons[layer["node"]], "left in float to reach the target")
+            self.assertEqual(reasons[layer["node"]], "left in float for accuracy")
         self.assertIn("Relu", {node["op"] for node in data["outcome"]["fused"]})
 
     @unittest.skipUnless(BROWSER, "no Chromium")

@@ -71,7 +71,7 @@ void fallen_for_a_target(void **) {
                                      [&](const FloatNode &f) { return f.node == layer.node; });
       assert_true(node != account.float_nodes.end());
       assert_string_equal(node->reason.c_str(),
-                          wide ? "activations of 16 bits to reach the target" : "left in float to reach the target");
+                          wide ? "activations of 16 bits for accuracy" : "left in float for accuracy");
     }
     const nlohmann::json report = nlohmann::json::parse(account.json());
     assert_int_equal(report.at(wide ? "in_int16" : "in_float").size(), account.fallen.size());
