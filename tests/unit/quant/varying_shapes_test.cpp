@@ -15,6 +15,10 @@ using namespace qtn::test;
 
 constexpr std::size_t kCount = 24;
 
+double sqnr_db(const graph::Graph &g, const graph::Graph &quantized, const Samples &samples) {
+  return Goal(g, samples, samples, {}).noise_of(quantized).sqnr_db();
+}
+
 /// Two layers, between which `middle` stands for a value.
 GraphBuilder two_layers(const std::string &middle) {
   GraphBuilder builder;
@@ -125,6 +129,7 @@ void selected_rows_differ(void **) {
   if (!(before > -3 && before < 10)) fail_test("different rows have ", before, " dB");
   correct(p, quantized, samples, {.rounding = Rounding::adaround, .bias = true});
   measure_sensitivity(p.graph, quantized, samples);
+  sqnr_db(g, quantized_only(p.graph, quantized, nodes_that_round(quantized)), samples);
   Targets targets;
   targets.top1 = 1.0;
   const double top1 = *Goal(g, samples, samples, targets).reached(quantized).top1;
