@@ -49,6 +49,13 @@ std::int64_t element_count(const Shape &shape, std::size_t from, std::size_t to)
   return count;
 }
 
+bool has_strides(const Shape &shape) {
+  std::int64_t bytes = 8;
+  return std::ranges::all_of(shape, [&](std::int64_t dim) {
+    return !__builtin_mul_overflow(bytes, std::max<std::int64_t>(dim, 1), &bytes);
+  });
+}
+
 Shape contiguous_strides(const Shape &shape) {
   Shape strides = shape;
   std::int64_t step = 1;

@@ -48,6 +48,9 @@ std::int64_t element_count(const Shape &shape);
 /// Product of dims[from, to).
 std::int64_t element_count(const Shape &shape, std::size_t from, std::size_t to);
 
+/// Whether the bytes and strides of such a tensor of the widest elements are numbers, also beside an empty dimension.
+bool has_strides(const Shape &shape);
+
 /// Row-major strides, in elements.
 Shape contiguous_strides(const Shape &shape);
 

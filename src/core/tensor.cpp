@@ -21,6 +21,7 @@ std::shared_ptr<void> allocate(std::size_t nbytes) {
 Tensor::Tensor(qdtype dtype, const Shape &shape, QuantizerPtr quantizer)
     : dtype_(dtype), shape_(shape), strides_(contiguous_strides(shape)), quantizer_(std::move(quantizer)) {
   const std::size_t size = nbytes();
+  if (!has_strides(shape)) fail(QTN_ESHAPE, "shape: ", to_string(shape), " is too large");
   check_limit(Limit::tensor_elements, static_cast<std::size_t>(count()));
   owner_ = allocate(size);
   data_ = owner_.get();

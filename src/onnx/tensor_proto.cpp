@@ -204,12 +204,7 @@ std::size_t list_length(const TensorProto &t) {
 std::int64_t checked_count(const TensorProto &t, const Shape &shape, const std::string &what) {
   for (const std::int64_t dim : shape)
     if (dim < 0) fail(QTN_EFORMAT, what, " has a negative dimension in its shape ", to_string(shape));
-  // Dimensions beside an empty one do not count, but still multiply into strides and bytes.
-  std::int64_t bytes = 8;
-  bool possible = true;
-  for (const std::int64_t dim : shape)
-    possible = possible && !__builtin_mul_overflow(bytes, std::max<std::int64_t>(dim, 1), &bytes);
-  if (possible) return element_count(shape);
+  if (has_strides(shape)) return element_count(shape);
   fail(QTN_EFORMAT, what, " of type ", data_type_name(t.data_type), " has an impossible shape ", to_string(shape));
 }
 

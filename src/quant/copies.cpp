@@ -64,7 +64,7 @@ class Copies {
     else
       g_.value(v).name = names_.make(name + "_float");
     const ValueId made = copy_of_[index(v)] = g_.add_value(std::move(value));
-    return {names_.make(name + "_QuantizeLinear"), &ops::kIdentity, {}, {v}, {made}, {}};
+    return copy_node(names_.make(name + "_QuantizeLinear"), v, made);
   }
 
   Graph &g_;
@@ -79,6 +79,10 @@ class Copies {
 
 bool copy_for_integer_readers(Graph &g, const Placement &placement, const Config &config) {
   return Copies(g, placement, config).run();
+}
+
+Node copy_node(const std::string &name, ValueId from, ValueId to) {
+  return {name, &ops::kIdentity, {}, {from}, {to}, {}};
 }
 
 bool is_copy(const Node &node) { return node.op == &ops::kIdentity; }

@@ -11,6 +11,9 @@ namespace qtn::quant {
 /// Values that a rule of the configuration names stay one. True where there was any: the graph has to be placed again.
 bool copy_for_integer_readers(graph::Graph &g, const Placement &placement, const Config &config);
 
+/// The node of that name which makes `to` of `from`.
+graph::Node copy_node(const std::string &name, graph::ValueId from, graph::ValueId to);
+
 /// Whether a node of a simplified graph is such an Identity.
 bool is_copy(const graph::Node &node);
 

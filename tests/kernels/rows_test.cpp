@@ -220,16 +220,8 @@ void test_sums(void **) {
   each_kernel(kernels::rows_kernels(), [&](const RowsKernel &kernel) {
     Random random(4);
     for (std::size_t columns = 0; columns <= 200; ++columns) {
-      const std::size_t rows = random.in<std::size_t>(1, 5), pitch = columns + random.in<std::size_t>(0, 3);
-      Guarded<float> x((rows - 1) * pitch + columns);
-      Guarded<double> sums(columns);
+      Guarded<float> x(columns);
       for (float &v : x.span()) v = std::exp2(random.real(-20, 20));
-      std::vector<double> want(columns, 0.5), of_ref(columns, 0.5);
-      for (double &sum : sums.span()) sum = 0.5;
-      for (std::size_t r = 0; r < rows; ++r)
-        for (std::size_t c = 0; c < columns; ++c) want[c] += static_cast<double>(x[r * pitch + c]);
-      kernel.sum_columns({x.data(), rows, static_cast<std::ptrdiff_t>(pitch), columns, sums.data()});
-      expect_result<double>(sums, want, kernel.name, "sums of columns");
       long double total = 0;
       for (std::size_t c = 0; c < columns; ++c) total += static_cast<long double>(x[c]);
       const double got = kernel.sum(x.data(), columns);

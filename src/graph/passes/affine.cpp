@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/passes/affine.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 #include "graph/facts.hpp"
 #include "graph/integer.hpp"
@@ -36,6 +38,14 @@ bool constant_parameters(const Graph &g, const Node &bn) {
   return true;
 }
 
+namespace {
+
+bool all_finite(std::span<const float> values) {
+  return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
+}
+
+}  // namespace
+
 bool fold_into(Graph &g, Node &linear, const Affine &a) {
   const bool takes_factors =
       is_linear(linear) && linear.op->product->has_bias && product_addition(linear).empty() && !linear.clamp;
@@ -62,6 +72,7 @@ bool fold_into(Graph &g, Node &linear, const Affine &a) {
   std::vector<float> bias =
       bias_id == kNoValue ? std::vector<float>(channels, 0.0f) : float_values(g.value(bias_id).constant, "bias");
   for (std::size_t c = 0; c < channels; ++c) bias[c] = bias[c] * a.factor[c] + a.offset[c];
+  if (!all_finite({weight.as<const float>(), count}) || !all_finite(bias)) return false;
 
   const std::string base = linear.name;
   linear.inputs.resize(3, kNoValue);

@@ -12,7 +12,6 @@ void softmax(const SoftmaxRowsArgs &args) { Rows<32>::softmax(args); }
 void score(const ScoreRowsArgs &args) { Rows<32>::score(args); }
 void root_mean_square(const RootMeanSquareArgs &args) { Rows<32>::root_mean_square(args); }
 double sum(const float *x, std::size_t count) { return Rows<32>::sum(x, count); }
-void sum_columns(const SumColumnsArgs &args) { Rows<32>::sum_columns(args); }
 RowMoments moments(const float *x, std::size_t count) { return Rows<32>::moments(x, count); }
 void shift(const ShiftArgs &args) { Rows<32>::shift(args); }
 void products(const RowProductsArgs &args) { RowProducts<32>::run(args); }

@@ -12,7 +12,6 @@ void softmax(const SoftmaxRowsArgs &args) { Rows<64>::softmax(args); }
 void score(const ScoreRowsArgs &args) { Rows<64>::score(args); }
 void root_mean_square(const RootMeanSquareArgs &args) { Rows<64>::root_mean_square(args); }
 double sum(const float *x, std::size_t count) { return Rows<64>::sum(x, count); }
-void sum_columns(const SumColumnsArgs &args) { Rows<64>::sum_columns(args); }
 RowMoments moments(const float *x, std::size_t count) { return Rows<64>::moments(x, count); }
 void shift(const ShiftArgs &args) { Rows<64>::shift(args); }
 void products(const RowProductsArgs &args) { RowProducts<64>::run(args); }

@@ -4,34 +4,13 @@
 
 #include <cmath>
 
+#include "kernels/doubles.hpp"
 #include "kernels/real_functions.hpp"
 #include "kernels/rows/rows.hpp"
 #include "kernels/unroll.hpp"
 
 namespace qtn::kernels {
 namespace {
-
-template <int bytes>
-struct Vectors;
-
-// A macro, since GCC converts only vectors whose size it knows. On its own it converts them in halves, so the
-// instructions are named.
-#define QTN_ROW_VECTORS(bytes, to_wide, to_narrow)                \
-  template <>                                                     \
-  struct Vectors<bytes> {                                         \
-    using Doubles [[gnu::vector_size(bytes)]] = double;           \
-    using Floats [[gnu::vector_size(bytes / 2)]] = float;         \
-    static Doubles wide(Floats v) { return Doubles(to_wide); }    \
-    static Floats narrow(Doubles v) { return Floats(to_narrow); } \
-  };
-#if defined(__AVX512F__)
-QTN_ROW_VECTORS(64, _mm512_cvtps_pd(__m256(v)), _mm512_cvtpd_ps(__m512d(v)))
-#elif defined(__AVX2__)
-QTN_ROW_VECTORS(32, _mm256_cvtps_pd(__m128(v)), _mm256_cvtpd_ps(__m256d(v)))
-#else
-QTN_ROW_VECTORS(16, __builtin_convertvector(v, Doubles), __builtin_convertvector(v, Floats))
-#endif
-#undef QTN_ROW_VECTORS
 
 template <int bytes>
 struct Rows : Vectors<bytes> {
@@ -76,27 +55,6 @@ struct Rows : Vectors<bytes> {
   static double sum(const float *x, std::size_t count) {
     return sum(
         count, [x](std::size_t i) { return wide(x + i); }, [x](std::size_t i) { return static_cast<double>(x[i]); });
-  }
-
-  template <int vectors>
-  static void add_columns(const SumColumnsArgs &args, std::size_t c) {
-    Doubles sums[vectors];
-    __builtin_memcpy(sums, args.sums + c, sizeof sums);
-    const float *x = args.x + c;
-    for (std::size_t r = 0; r < args.rows; ++r, x += args.row)
-      unroll<vectors>([&](auto v) { sums[v] += wide(x + v * kCount); });
-    __builtin_memcpy(args.sums + c, sums, sizeof sums);
-  }
-
-  static void sum_columns(const SumColumnsArgs &args) {
-    constexpr int kVectors = 4;
-    std::size_t c = 0;
-    for (; c + kVectors * kCount <= args.columns; c += kVectors * kCount) add_columns<kVectors>(args, c);
-    for (; c + kCount <= args.columns; c += kCount) add_columns<1>(args, c);
-    for (; c < args.columns; ++c)
-      for (std::size_t r = 0; r < args.rows; ++r)
-        args.sums[c] +=
-            static_cast<double>(args.x[static_cast<std::ptrdiff_t>(r) * args.row + static_cast<std::ptrdiff_t>(c)]);
   }
 
   /// What happens to scores before Softmax: see change().

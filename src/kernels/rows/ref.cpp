@@ -12,7 +12,6 @@ void softmax(const SoftmaxRowsArgs &args) { Rows<16>::softmax(args); }
 void score(const ScoreRowsArgs &args) { Rows<16>::score(args); }
 void root_mean_square(const RootMeanSquareArgs &args) { Rows<16>::root_mean_square(args); }
 double sum(const float *x, std::size_t count) { return Rows<16>::sum(x, count); }
-void sum_columns(const SumColumnsArgs &args) { Rows<16>::sum_columns(args); }
 RowMoments moments(const float *x, std::size_t count) { return Rows<16>::moments(x, count); }
 void shift(const ShiftArgs &args) { Rows<16>::shift(args); }
 void products(const RowProductsArgs &args) { RowProducts<16>::run(args); }

@@ -13,7 +13,6 @@ namespace qtn::kernels {
     void score(const ScoreRowsArgs &args);                 \
     void root_mean_square(const RootMeanSquareArgs &args); \
     double sum(const float *x, std::size_t count);         \
-    void sum_columns(const SumColumnsArgs &args);          \
     RowMoments moments(const float *x, std::size_t count); \
     void shift(const ShiftArgs &args);                     \
     void products(const RowProductsArgs &args);            \
@@ -36,7 +35,6 @@ std::span<const RowsKernel> rows_kernels() {
    rows_##id::score,                   \
    rows_##id::root_mean_square,        \
    rows_##id::sum,                     \
-   rows_##id::sum_columns,             \
    rows_##id::moments,                 \
    rows_##id::shift,                   \
    rows_##id::products,                \

@@ -89,15 +89,6 @@ struct RootMeanSquareArgs {
   float *rstd;  ///< of each row; null: not wanted
 };
 
-/// sums[c] += the elements of column c, one after the other
-struct SumColumnsArgs {
-  const float *x;
-  std::size_t rows;
-  std::ptrdiff_t row;  ///< elements from row to row
-  std::size_t columns;
-  double *sums;
-};
-
 struct RowMoments {
   double mean, variance;
 };
@@ -144,7 +135,6 @@ struct RowsKernel {
   void (*score)(const ScoreRowsArgs &args);
   void (*root_mean_square)(const RootMeanSquareArgs &args);
   double (*sum)(const float *x, std::size_t count);
-  void (*sum_columns)(const SumColumnsArgs &args);
   RowMoments (*moments)(const float *x, std::size_t count);
   void (*shift)(const ShiftArgs &args);
   void (*products)(const RowProductsArgs &args);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/mean.hpp"
 
+#include "kernels/columns/columns.hpp"
 #include "kernels/rows/rows.hpp"
 #include "ops/common/elementwise.hpp"
 
@@ -63,14 +64,15 @@ void sum_columns(const SumPlan &plan, const Tensor &x, double divisor, const Ten
   const auto rows = static_cast<std::size_t>(plan.summed.empty() ? 1 : plan.summed[some]);
   const std::ptrdiff_t row = plan.summed.empty() ? 0 : plan.x_summed[some];
   const auto tasks = static_cast<std::size_t>(element_count(plan.kept, 0, outer) * blocks);
-  parallel_for(tasks, [&, add = kernels::rows_kernel().sum_columns](std::size_t task) {
+  parallel_for(tasks, [&, add = kernels::columns_kernel().sum](std::size_t task) {
     const std::int64_t index = static_cast<std::int64_t>(task) / blocks,
                        first = static_cast<std::int64_t>(task) % blocks * kBlock,
                        count = std::min(kBlock, columns - first);
     const float *from = x.as<const float>() + SumPlan::at(plan.kept, plan.x_kept, outer, index) + first;
     double sums[kBlock] = {};
     for (std::int64_t p = 0; p < parts; ++p)
-      add({from + SumPlan::at(plan.summed, plan.x_summed, some, p), rows, row, static_cast<std::size_t>(count), sums});
+      add({from + SumPlan::at(plan.summed, plan.x_summed, some, p), rows, row, static_cast<std::size_t>(count), sums,
+           nullptr});
     float *to = y.as<float>() + SumPlan::at(plan.kept, plan.y_kept, outer, index) + first;
     for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(sums[i] / divisor);
   });

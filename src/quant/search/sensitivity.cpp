@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "graph/integer.hpp"
 #include "graph/tables.hpp"
+#include "quant/copies.hpp"
 #include "quant/recover/walk.hpp"
 
 namespace qtn::quant {
@@ -27,7 +28,7 @@ bool rounds(const Graph &quantized, const graph::Node &node) {
 
 std::size_t at(graph::ValueId v) { return static_cast<std::size_t>(v); }
 
-/// Constants in float again, but for those that `stay`.
+/// Constants in float again, except those that `stay`.
 void restore_constants(Graph &g, const Graph &real, const std::vector<bool> &stay) {
   for (std::size_t n = 0; n < g.nodes.size(); ++n)
     for (std::size_t i = 0; i < g.nodes[n].inputs.size(); ++i) {
@@ -42,11 +43,10 @@ void restore_constants(Graph &g, const Graph &real, const std::vector<bool> &sta
 graph::ValueId add_rounded(Graph &g, graph::ValueId v) {
   graph::Value copy = g.value(v);
   copy.name = g.names.make(g.values, copy.name + "_rounded");
-  graph::Node identity{
-      .name = copy.name, .op = ops::find_op("Identity"), .attrs = {}, .inputs = {v}, .outputs = {}, .clamp = {}};
-  identity.outputs = {g.add_value(std::move(copy))};
-  g.nodes.push_back(identity);
-  return identity.outputs[0];
+  const std::string name = copy.name;
+  const graph::ValueId made = g.add_value(std::move(copy));
+  g.nodes.push_back(copy_node(name, v, made));
+  return made;
 }
 
 /// Both forms of a network, node beside node.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows of images, and whole images, that become one number for each channel; normalization of channels.
+// Windows of images, and whole images, that become one number for each channel.
 #include <algorithm>
 #include <limits>
 
@@ -77,23 +77,6 @@ bool lower_real_pool(Lowering &l) {
                             l.node().attrs.get_int("count_include_pad", 0) != 0, l.isa));
   if (shape != l.shape_of(l.output()))
     y = l.add_view(y, {l.shape_of(l.output()), contiguous_strides(l.shape_of(l.output())), 0});
-  l.set_real(l.output(), y);
-  return true;
-}
-
-bool lower_real_normalization(Lowering &l) {
-  if (l.node().op != &ops::kBatchNormalization || l.node().outputs.size() != 1) return false;
-  const SlotId x = l.any_real(l.input(0));
-  if (l.node().attrs.get_int("training_mode", 0) != 0 || is_contiguous(l.form(x)) ||
-      !as_image(l.form(x).shape, l.form(x).strides))
-    return false;
-  const RealNormalization n{l.real_constant(l.input(1)), l.real_constant(l.input(2)), l.real_constant(l.input(3)),
-                            l.real_constant(l.input(4)), l.node().attrs.get_float("epsilon", 1e-5)};
-  for (const Tensor *t : {&n.scale, &n.shift, &n.mean, &n.variance})
-    if (!t->has_data()) return false;
-  const Shape &shape = l.shape_of(l.output());
-  const SlotId y = l.real_slot(shape, channels_last_strides(shape));
-  l.add_step(make_real_normalize(l.edge(x), l.edge(y), n, l.clamp()));
   l.set_real(l.output(), y);
   return true;
 }

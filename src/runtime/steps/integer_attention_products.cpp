@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/size.hpp"
+#include "kernels/columns/columns.hpp"
 #include "kernels/gemm/gemm.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/rows/rows.hpp"
@@ -134,7 +135,7 @@ class IntegerProducts final : public AttentionProducts {
                      std::byte *to) const {
     auto *sums = reinterpret_cast<double *>(sums_at);
     std::fill_n(sums, columns, 0.0);
-    rows_.sum_columns({m.at, rows, m.row, columns, sums});
+    kernels::columns_kernel().sum({m.at, rows, m.row, columns, sums, nullptr});
     float *mean = floats(to);
     for (std::size_t c = 0; c < columns; ++c) mean[c] = static_cast<float>(sums[c] / static_cast<double>(rows));
     return mean;

@@ -171,6 +171,15 @@ struct RealNormalization {
 /// x is an image, y one without gaps.
 StepPtr make_real_normalize(const Edge &x, const Edge &y, const RealNormalization &n, const ops::Clamp &clamp);
 
+/// Constants of a GroupNormalization, or with a group for each channel an InstanceNormalization; float32.
+struct GroupNormalization {
+  Tensor scale, shift;  ///< for each channel, or for each group
+  std::size_t groups;
+  double epsilon;
+};
+/// The same edges.
+StepPtr make_group_normalize(const Edge &x, const Edge &y, const GroupNormalization &n, const ops::Clamp &clamp);
+
 /// x + b on the blocks of a step whose output x was. Rows of b are `row` elements apart: TailedStep::row_of().
 TailPtr make_real_add_tail(SlotId b, std::ptrdiff_t row, const ops::Clamp &clamp);
 /// The same of one row for all.

@@ -143,6 +143,8 @@ void counts(void **) {
   expect_error(QTN_ESHAPE, "too large", [] { element_count({kHalf, 2}); });
   expect_error(QTN_ESHAPE, "negative", [] { element_count({2, -1}); });
   assert_int_equal(contiguous_strides({3, kHalf, 2})[0], 0);  // no number holds it
+  assert_true(has_strides({0, kHalf / 8, 1}) && !has_strides({0, kHalf}));
+  expect_error(QTN_ESHAPE, "0x4611686018427387904 is too large", [] { Tensor(QTN_INT8, {0, kHalf}); });
   assert_string_equal(to_string(Shape{-1, 3}).c_str(), "?x3");
   assert_string_equal(to_string(Shape{}).c_str(), "scalar");
   assert_string_equal(to_string(Shape{-2}).c_str(), "-2");

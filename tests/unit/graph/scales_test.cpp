@@ -15,7 +15,8 @@ Tensor channels(std::int64_t count, const Shape &shape) {
   return t.reshaped(shape);
 }
 
-void expect(GraphBuilder &b, const Shape &x_shape, std::size_t nodes_left, const std::vector<std::string> &outputs = {"y"}) {
+void expect(GraphBuilder &b, const Shape &x_shape, std::size_t nodes_left,
+            const std::vector<std::string> &outputs = {"y"}) {
   const graph::Graph g = b.build(outputs);
   graph::Graph folded = g;
   graph::fold_scales(folded);
@@ -39,7 +40,9 @@ GraphBuilder layer() {
 void test_numbers(void **) {
   GraphBuilder scaled = layer();
   scaled.constant("a", channels(1, {1})).constant("b", channels(1, {})).constant("c", channels(1, {1, 1, 1}));
-  scaled.node("Mul", "mul", {"a", "u"}, {"v"}).node("Add", "add", {"v", "b"}, {"w"}).node("Div", "div", {"w", "c"}, {"y"});
+  scaled.node("Mul", "mul", {"a", "u"}, {"v"})
+      .node("Add", "add", {"v", "b"}, {"w"})
+      .node("Div", "div", {"w", "c"}, {"y"});
   expect(scaled, kImage, 1);
 
   GraphBuilder taken = layer();
@@ -62,7 +65,9 @@ void test_channels(void **) {
 
   GraphBuilder gemm;
   gemm.input("x", {3, 4}).constant("w", GraphBuilder::ramp({4, 6})).constant("a", channels(6, {6}));
-  gemm.node("Gemm", "gemm", {"x", "w"}, {"u"}).node("Mul", "mul", {"u", "a"}, {"v"}).node("Add", "add", {"v", "a"}, {"y"});
+  gemm.node("Gemm", "gemm", {"x", "w"}, {"u"})
+      .node("Mul", "mul", {"u", "a"}, {"v"})
+      .node("Add", "add", {"v", "a"}, {"y"});
   expect(gemm, {3, 4}, 1);
 }
 
@@ -77,10 +82,15 @@ void test_what_stays(void **) {
   GraphBuilder places = with(channels(5, {5}), "Mul", false), more = with(channels(1, {1, 1, 1, 1, 1}), "Add", false),
                batch = with(channels(2, {2, 1, 1, 1}), "Mul", false), below = with(channels(1, {}), "Div", true),
                infinite = with(Tensor::scalar(INFINITY), "Add", false);
+  GraphBuilder large;  // weights of 3 times as much would be beyond float32
+  large.input("x", kImage).constant("w", channels(24, {6, 4, 1, 1})).node("Conv", "conv", {"x", "w"}, {"u"});
+  large.constant("a", Tensor::scalar(2e38f)).node("Mul", "node", {"u", "a"}, {"y"});
   for (GraphBuilder *b : {&places, &more, &batch, &below}) expect(*b, kImage, 2);
-  graph::Graph g = infinite.build({"y"});
-  graph::fold_scales(g);
-  assert_int_equal(g.nodes.size(), 2);
+  for (GraphBuilder *b : {&infinite, &large}) {
+    graph::Graph g = b->build({"y"});
+    graph::fold_scales(g);
+    assert_int_equal(g.nodes.size(), 2);
+  }
 
   GraphBuilder read_twice = layer();
   read_twice.constant("a", channels(1, {})).node("Mul", "mul", {"u", "a"}, {"y"});

@@ -128,8 +128,8 @@ void targets_are_reached_with_few_layers(void **) {
 
 constexpr std::size_t kMany = 120, kLoud = 77;
 
-/// Products with hardly more than the identity. Of one, a channel is ten thousand times as large as the others, and is
-/// not read: its grid leaves nothing of these.
+/// Products with hardly more than the identity. One has a channel ten thousand times as large as the others, which is not
+/// read: its grid leaves nothing of these.
 graph::Graph many_layers() {
   GraphBuilder b;
   b.input("v0", {1, 4});

@@ -215,7 +215,10 @@ graph::Graph activated(int kind, const Shape &x, const char *op, const Attrs &a,
     b.constant("w", random({40, 40, 1, 1}, -0.3f, 0.3f, 1)).node("Conv", "before", {"x", "w"}, {"c"});
     b.constant("s", random({40}, 0.5f, 1.5f, 2)).constant("m", random({40}, -0.5f, 0.5f, 3));
     b.node("MaxPool", "pool", {"c"}, {"d"}, attrs({{"kernel_shape", Ints{2, 2}}}));
-    b.node("BatchNormalization", "norm", {"d", "s", "m", "m", "s"}, {"p"});
+    if (kind == 3)
+      b.node("BatchNormalization", "norm", {"d", "s", "m", "m", "s"}, {"p"});
+    else
+      b.node("GroupNormalization", "norm", {"d", "s", "m"}, {"p"}, attrs({{"num_groups", std::int64_t{8}}}));
   }
   b.node(op, "activation", {"p"}, {"y"}, a);
   return b.build(shown ? std::vector<std::string>{"y", "p"} : std::vector<std::string>{"y"});
@@ -230,7 +233,7 @@ void test_activations(void **) {
                                                         {"Erf", {}},     {"HardSwish", {}},
                                                         {"Mish", {}},    {"Relu", {}}};
   for (const auto &[op, a] : activations)
-    for (const int kind : {0, 1, 2, 3}) {
+    for (const int kind : {0, 1, 2, 3, 4}) {
       const Shape shape = kind == 2 ? Shape{2, 9, 40} : Shape{2, 40, 6, 5};
       const graph::Graph one = activated(kind, shape, op, a, false), two = activated(kind, shape, op, a, true);
       const Tensor x = random(shape, -3, 3, 4);
@@ -240,6 +243,32 @@ void test_activations(void **) {
                        cat(op, " behind kind ", kind, ", ", isa, ", ", threads, " threads"));
       });
     }
+}
+
+/// Groups of one channel and of all, also with a factor for each group, behind a layer whose channels lie side by side.
+void test_normalized_groups(void **) {
+  const Shape shapes[] = {{2, 3, 50}, {2, 3, 9, 8}, {1, 3, 4, 5, 6}, {1, 3, 1, 1}};
+  for (const Shape &shape : shapes)
+    for (const std::int64_t channels : {1, 6, 36, 70, 96})
+      for (const std::int64_t groups : {std::int64_t{0}, std::int64_t{1}, std::int64_t{2}, channels}) {
+        if (groups > 0 && channels % groups != 0) continue;
+        for (const bool of_groups : {false, true}) {
+          const std::int64_t factors = of_groups && groups > 0 ? groups : channels;
+          Shape window(std::vector<std::int64_t>(shape.size(), 1));
+          window[0] = channels;
+          window[1] = 3;
+          GraphBuilder b;
+          b.input("x", shape).constant("w", random(window, -1, 1, 1)).node("Conv", "conv", {"x", "w"}, {"c"});
+          b.constant("s", random({factors}, 0.5f, 1.5f, 2)).constant("b", random({factors}, -1, 1, 3));
+          if (groups > 0)
+            b.node("GroupNormalization", "norm", {"c", "s", "b"}, {"n"}, attrs({{"num_groups", groups}}));
+          else
+            b.node("InstanceNormalization", "norm", {"c", "s", "b"}, {"n"}, attrs({{"epsilon", 0.01}}));
+          b.node("Relu", "relu", {"n"}, {"y"});
+          expect_one_answer(b.build({"y"}), random(shape, -3, 5, 4),
+                            cat(groups, " groups of ", channels, " channels, ", to_string(shape)));
+        }
+      }
 }
 
 /// Each layer reads all that came before, as in DenseNet: concatenations are the first channels of the longest one,
@@ -346,9 +375,14 @@ void test_large_outputs(void **) {
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(test_any_network),    cmocka_unit_test(test_products),
-                              cmocka_unit_test(test_rows_that_meet), cmocka_unit_test(test_activations),
-                              cmocka_unit_test(test_dense_blocks),   cmocka_unit_test(test_products_that_lie_as_images),
-                              cmocka_unit_test(test_batches),        cmocka_unit_test(test_large_outputs)};
+  const CMUnitTest tests[] = {cmocka_unit_test(test_any_network),
+                              cmocka_unit_test(test_products),
+                              cmocka_unit_test(test_rows_that_meet),
+                              cmocka_unit_test(test_activations),
+                              cmocka_unit_test(test_normalized_groups),
+                              cmocka_unit_test(test_dense_blocks),
+                              cmocka_unit_test(test_products_that_lie_as_images),
+                              cmocka_unit_test(test_batches),
+                              cmocka_unit_test(test_large_outputs)};
   return cmocka_run_group_tests_name("runtime/floats", tests, nullptr, nullptr);
 }

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Normalization of images whose channels lie side by side. Planes are normalized by the operators' definitions.
+#include "runtime/lower/kinds.hpp"
+
+namespace qtn::runtime {
+namespace {
+
+/// Where the node's result goes to.
+Edge result(Lowering &l) {
+  const Shape &shape = l.shape_of(l.output());
+  const SlotId y = l.real_slot(shape, channels_last_strides(shape));
+  return l.edge(y);
+}
+
+bool lower_batches(Lowering &l, const Edge &x) {
+  if (l.node().attrs.get_int("training_mode", 0) != 0) return false;
+  const RealNormalization n{l.real_constant(l.input(1)), l.real_constant(l.input(2)), l.real_constant(l.input(3)),
+                            l.real_constant(l.input(4)), l.node().attrs.get_float("epsilon", 1e-5)};
+  for (const Tensor *t : {&n.scale, &n.shift, &n.mean, &n.variance})
+    if (!t->has_data()) return false;
+  const Edge y = result(l);
+  l.add_step(make_real_normalize(x, y, n, l.clamp()));
+  l.set_real(l.output(), y.slot);
+  return true;
+}
+
+bool lower_groups(Lowering &l, const Edge &x) {
+  const std::int64_t channels = l.shape_of(l.input(0))[1], groups = l.node().attrs.get_int("num_groups", channels);
+  const GroupNormalization n{l.real_constant(l.input(1)), l.real_constant(l.input(2)), static_cast<std::size_t>(groups),
+                             l.node().attrs.get_float("epsilon", 1e-5)};
+  if (!n.scale.has_data() || !n.shift.has_data()) return false;
+  const Edge y = result(l);
+  l.add_step(make_group_normalize(x, y, n, l.clamp()));
+  l.set_real(l.output(), y.slot);
+  return true;
+}
+
+}  // namespace
+
+bool lower_real_normalization(Lowering &l) {
+  const ops::OpPtr op = l.node().op;
+  const bool batches = op == &ops::kBatchNormalization;
+  if (!batches && op != &ops::kGroupNormalization && op != &ops::kInstanceNormalization) return false;
+  const SlotId x = l.any_real(l.input(0));
+  if (l.node().outputs.size() != 1 || element_count(l.shape_of(l.output())) == 0 || is_contiguous(l.form(x)) ||
+      !as_image(l.form(x).shape, l.form(x).strides))
+    return false;
+  return batches ? lower_batches(l, l.edge(x)) : lower_groups(l, l.edge(x));
+}
+
+}  // namespace qtn::runtime
