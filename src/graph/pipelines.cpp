@@ -30,7 +30,7 @@ constexpr Pass kTraining[] = {restore_norms,  separate_clamps,         fold_cons
                               leave_training, make_products_of_einsums};
 constexpr Pass kEqualization[] = {remove_identities, fold_preceded_batch_norms, fuse_pads, fuse_clamps};
 constexpr Pass kProducts[] = {normalize_products};
-constexpr Pass kFormulas[] = {fold_scales, name_formulas, name_normalizations};
+constexpr Pass kFormulas[] = {fold_scales, name_formulas, name_normalizations, name_group_normalizations};
 
 void run_all(Graph &g, std::span<const Pass> passes) {
   for (const Pass pass : passes) pass(g);

@@ -117,6 +117,9 @@ void name_formulas(Graph &g, const NodeFilter &only);
 /// The same for LayerNormalization, and for RMSNormalization, over the last axis.
 void name_normalizations(Graph &g);
 
+/// The same for GroupNormalization.
+void name_group_normalizations(Graph &g);
+
 /// A BatchNormalization of images that nothing before it takes up gets a depthwise convolution by ones in front,
 /// which then does, and has its name. Returns these names.
 std::vector<std::string> insert_depthwise_before_norms(Graph &g);

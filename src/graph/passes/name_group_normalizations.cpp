@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Before opset 18 files had no GroupNormalization: exporters wrote an InstanceNormalization of the groups, each as one
+// channel, between two Reshapes, and a factor and an addend for each channel behind it.
+#include <algorithm>
+#include <string_view>
+
+#include "graph/facts.hpp"
+#include "graph/passes/passes.hpp"
+
+namespace qtn::graph {
+namespace {
+
+class GroupNormalizations {
+ public:
+  explicit GroupNormalizations(Graph &g) : g_(g), facts_(g) {
+    const bool fixed = std::ranges::all_of(g.inputs, [&](ValueId v) {
+      const auto &shape = g.value(v).shape;
+      return shape && std::ranges::all_of(*shape, [](std::int64_t dim) { return dim >= 0; });
+    });
+    const auto inputs = fixed ? declared_input_types(g, 1) : std::nullopt;
+    types_ = inputs ? infer_partly(g, *inputs, {}, Misfit::stops).types
+                    : std::vector<std::optional<ops::TensorType>>(g.values.size());
+  }
+
+  void run() {
+    for (Node &node : g_.nodes)
+      if (node.op == &ops::kInstanceNormalization) name(node);
+    remove_dead(g_);
+  }
+
+ private:
+  static std::size_t at(ValueId v) { return static_cast<std::size_t>(v); }
+
+  static bool is_reshape(const Node &node) { return std::string_view(node.op->name) == "Reshape"; }
+
+  const Node *maker(ValueId v, std::string_view op) const {
+    const std::int32_t n = facts_.uses.producer[at(v)];
+    const Node *node = n < 0 ? nullptr : &g_.nodes[static_cast<std::size_t>(n)];
+    return node && node->op->name == op ? node : nullptr;
+  }
+
+  /// The only node that reads v, which has no grid of its own and is not touched by a clamp.
+  Node *reader(const Node &maker) const {
+    const ValueId v = maker.outputs[0];
+    if (maker.clamp || g_.value(v).quantizer || !facts_.uses.single_use(v)) return nullptr;
+    return &g_.nodes[static_cast<std::size_t>(facts_.uses.consumers[at(v)][0])];
+  }
+
+  const Shape *shape_of(ValueId v) const { return types_[at(v)] ? &types_[at(v)]->shape : nullptr; }
+
+  /// Whether the Reshape makes [batch, groups, all of a group] of x, whose batch it keeps.
+  bool parts_groups(const Node &reshape, std::int64_t groups) const {
+    const Shape *x = shape_of(reshape.inputs[0]), *y = shape_of(reshape.outputs[0]);
+    if (x && y && x->size() >= 3) return y->size() == 3 && (*y)[0] == (*x)[0] && (*y)[1] == groups;
+    const Value &to = g_.value(reshape.inputs[1]);
+    if (!to.is_constant() || reshape.attrs.get_int("allowzero", 0) != 0) return false;
+    const std::vector<std::int64_t> dims = int_values(to.constant, "shape");
+    return dims.size() == 3 && dims[0] == 0 && dims[1] == groups && dims[2] == -1;
+  }
+
+  /// Whether the Reshape gives its result the shape of x.
+  bool restores(const Node &reshape, ValueId x) const {
+    const Shape *of_x = shape_of(x), *of_y = shape_of(reshape.outputs[0]);
+    if (of_x && of_y) return *of_x == *of_y;
+    const Node *shape = maker(reshape.inputs[1], "Shape");
+    return shape && shape->inputs[0] == x && shape->attrs.get_int("start", 0) == 0 && !shape->attrs.has("end");
+  }
+
+  /// The constant among the operands, where it is one number for each channel: [channels, 1, 1 ...].
+  const Tensor *of_channels(const Node &node) const {
+    for (const ValueId v : node.inputs) {
+      const Tensor *t = float_constant(g_, v);
+      if (!t || t->rank() < 2) continue;
+      const std::size_t axis = t->rank() > 2 && t->dim(0) == 1 && t->dim(1) != 1 ? 1 : 0;
+      if (t->dim(axis) == t->count()) return t;
+    }
+    return nullptr;
+  }
+
+  /// Whether the constant's channels are those of values like x.
+  bool fits(const Tensor &t, ValueId x, std::int64_t groups) const {
+    const Shape *shape = shape_of(x);
+    const std::size_t axis = t.dim(0) == t.count() ? 0 : 1;
+    return t.count() % groups == 0 && (!shape || (*shape)[1] == t.count()) &&
+           facts_.rank_of(x) == static_cast<std::int64_t>(t.rank() - axis + 1);
+  }
+
+  std::vector<float> values(const Tensor &t) const {
+    const Tensor list = t.to_contiguous();
+    return {list.as<const float>(), list.as<const float>() + list.count()};
+  }
+
+  void name(Node &norm) {
+    const Node *parts = maker(norm.inputs[0], "Reshape");
+    const Tensor *scales = float_constant(g_, norm.inputs[1]), *shifts = float_constant(g_, norm.inputs[2]);
+    if (!parts || !scales || !shifts || !facts_.uses.single_use(norm.inputs[0])) return;
+    const ValueId x = parts->inputs[0];
+    const QuantizerPtr &grid = g_.value(norm.inputs[0]).quantizer;
+    const std::int64_t groups = scales->count();
+    if ((grid && grid != g_.value(x).quantizer) || !parts_groups(*parts, groups)) return;
+    Node *whole = reader(norm);
+    if (!whole || !is_reshape(*whole) || whole->inputs[0] != norm.outputs[0] || !restores(*whole, x)) return;
+    Node *mul = reader(*whole), *add = nullptr;
+    const Tensor *factors = mul && mul->op == &ops::kMul ? of_channels(*mul) : nullptr;
+    if (!factors || !fits(*factors, x, groups)) return;
+    const std::int64_t channels = factors->count();
+    add = reader(*mul);
+    const Tensor *addends = add && add->op == &ops::kAdd ? of_channels(*add) : nullptr;
+    if (!addends || addends->count() != channels || !fits(*addends, x, groups)) return;
+
+    std::vector<float> gain = values(*factors), shift = values(*addends);
+    const std::vector<float> of_group = values(*scales), moved = values(*shifts);
+    for (std::size_t c = 0; c < gain.size(); ++c) {
+      const std::size_t group = c / static_cast<std::size_t>(channels / groups);
+      shift[c] += gain[c] * moved[group];
+      gain[c] *= of_group[group];
+    }
+    const auto constant = [&](const char *ending, const std::vector<float> &list) {
+      return g_.add_constant(add->name + ending, Tensor::from<float>(QTN_FLOAT32, Shape{channels}, list));
+    };
+    add->inputs = {x, constant("_scale", gain), constant("_bias", shift)};
+    add->op = &ops::kGroupNormalization;
+    add->attrs = Attrs();
+    add->attrs.set("num_groups", groups);
+    add->attrs.set("epsilon", norm.attrs.get_float("epsilon", 1e-5));
+  }
+
+  Graph &g_;
+  const Facts facts_;
+  std::vector<std::optional<ops::TensorType>> types_;
+};
+
+}  // namespace
+
+void name_group_normalizations(Graph &g) {
+  const auto is_one = [](const Node &node) { return node.op == &ops::kInstanceNormalization; };
+  if (std::ranges::any_of(g.nodes, is_one)) GroupNormalizations(g).run();
+}
+
+}  // namespace qtn::graph
