@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "base/error.hpp"
 #include "core/scales.hpp"
@@ -47,9 +48,13 @@ std::vector<double> magnitudes(const Tensor &weight, const Quantizer &q) {
   const Tensor plain = weight.to_contiguous();
   const ScaleLayout at = scale_layout(q, plain.shape());
   std::vector<double> sums(q.count(), 0.0);
-  for (std::int64_t i = 0; i < plain.count(); ++i)
-    sums[q.per_channel() ? static_cast<std::size_t>(i / at.inner % at.dim) : 0] +=
-        std::fabs(static_cast<double>(plain.as<const float>()[i]));
+  const float *from = plain.as<const float>();
+  const std::int64_t run = q.per_channel() ? at.inner : plain.count();
+  for (std::int64_t i = 0; i < plain.count(); i += run, from += run) {
+    double &sum = sums[q.per_channel() ? static_cast<std::size_t>(i / at.inner % at.dim) : 0];
+    sum =
+        std::accumulate(from, from + run, sum, [](double s, float v) { return s + std::fabs(static_cast<double>(v)); });
+  }
   return sums;
 }
 

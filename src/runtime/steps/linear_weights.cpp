@@ -37,12 +37,13 @@ void finish_weights(LinearWeights &w, const Tensor *bias, std::size_t channels, 
   w.bias.resize(w.groups * w.out);
   w.multiplier.resize(w.bias.size());
   for (std::size_t o = 0; o < w.bias.size(); ++o) {
-    std::int64_t positive = 0, negative = 0;  // sums of weights of either sign
+    std::int64_t positive = 0, sum = 0;
     for (std::size_t i = 0; i < w.k; ++i) {
       const std::int64_t weight = w.weight[o * w.k + i];
-      (weight > 0 ? positive : negative) += weight;
+      positive += std::max<std::int64_t>(weight, 0);
+      sum += weight;
     }
-    const std::int64_t sum = positive + negative, below = x.zero_point(), above = 255 - below;
+    const std::int64_t negative = sum - positive, below = x.zero_point(), above = 255 - below;
     const std::int64_t most = integers[o % channels] + above * positive - below * negative;
     const std::int64_t least = integers[o % channels] + above * negative - below * positive;
     w.sums_fit = w.sums_fit && most <= INT32_MAX && least >= INT32_MIN;
