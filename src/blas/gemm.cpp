@@ -33,9 +33,12 @@ void gemm_in_chunks(Gemm<T> Library::*gemm_of_type, std::int64_t m, std::int64_t
             alpha, from_a, static_cast<int>(fa.ld), from_b, static_cast<int>(fb.ld), beta, to, static_cast<int>(ldc));
   };
   // The longer side is cut, into at most 16 pieces of at least kChunkWork each.
+  constexpr std::int64_t kMostPieces = 16;
   const bool by_rows = m >= n;
   const std::int64_t side = by_rows ? m : n;
-  const std::int64_t pieces = std::clamp<std::int64_t>(m * n / std::max<std::int64_t>(1, kChunkWork / k), 1, 16);
+  std::int64_t pieces = kMostPieces, products;
+  if (!__builtin_mul_overflow(m, n, &products))
+    pieces = std::clamp<std::int64_t>(products / std::max<std::int64_t>(1, kChunkWork / k), 1, kMostPieces);
   const std::int64_t step = static_cast<std::int64_t>(
       round_up(ceil_div(static_cast<std::size_t>(side), static_cast<std::size_t>(pieces)), 16));
   const std::int64_t longest = std::max({std::min(step, side), by_rows ? n : m, k, fa.ld, fb.ld, ldc});
