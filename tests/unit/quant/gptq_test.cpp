@@ -45,7 +45,8 @@ struct Problem {
 };
 
 void rounds_as_the_paper_does(void **) {
-  for (const nlohmann::json &c : golden("gptq.json").at("cases")) {
+  const nlohmann::json file = golden("gptq.json");
+  for (const nlohmann::json &c : file.at("cases")) {
     const Problem problem(c);
     const std::vector<std::int64_t> got = round_with_feedback(problem.problem(), 0.01);
     const std::vector<double> want = numbers(c.at("integers"));
