@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/facts.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "graph/integer.hpp"
 
@@ -30,7 +32,8 @@ std::optional<std::vector<ops::TensorType>> trial_input_types(const Graph &g) {
 
 }  // namespace
 
-Facts::Facts(const Graph &g) : uses(g), dtype(g.values.size(), QTN_FLOAT32), rank(g.values.size(), -1) {
+Facts::Facts(const Graph &g)
+    : uses(g), dtype(g.values.size(), QTN_FLOAT32), rank(g.values.size(), -1), types(g.values.size()) {
   for (std::size_t v = 0; v < g.values.size(); ++v) {
     const Value &value = g.values[v];
     // Integers on a grid are the numbers that they stand for.
@@ -50,16 +53,20 @@ Facts::Facts(const Graph &g) : uses(g), dtype(g.values.size(), QTN_FLOAT32), ran
       dtype[static_cast<std::size_t>(node.outputs[o])] = output_dtype(node, o, dtype);
     }
 
+  for (const ValueId v : g.inputs) {
+    const std::optional<Shape> &shape = g.value(v).shape;
+    open = open || !shape || std::any_of(shape->begin(), shape->end(), [](std::int64_t dim) { return dim < 0; });
+  }
   auto inputs = declared_input_types(g, 1);
   if (!inputs) inputs = trial_input_types(g);
   if (!inputs) return;
   // A batch of one, or the trial, may not suit the graph: then what nodes make whose shapes do not fit is not known.
   // Without ranks fewer nodes become integer; calibration reports what is wrong.
-  const PartlyInferred inferred = infer_partly(g, *inputs, {}, Misfit::stops);
+  types = infer_partly(g, *inputs, {}, Misfit::stops).types;
   for (std::size_t v = 0; v < g.values.size(); ++v) {
-    if (!inferred.types[v]) continue;
-    dtype[v] = inferred.types[v]->dtype;
-    rank[v] = static_cast<std::int64_t>(inferred.types[v]->shape.size());
+    if (!types[v]) continue;
+    dtype[v] = types[v]->dtype;
+    rank[v] = static_cast<std::int64_t>(types[v]->shape.size());
   }
 }
 

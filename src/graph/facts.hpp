@@ -12,8 +12,10 @@ struct Facts {
   explicit Facts(const Graph &g);
 
   Uses uses;
-  std::vector<qdtype> dtype;       ///< by value id
-  std::vector<std::int64_t> rank;  ///< by value id; -1: unknown
+  std::vector<qdtype> dtype;                          ///< by value id
+  std::vector<std::int64_t> rank;                     ///< by value id; -1: unknown
+  std::vector<std::optional<ops::TensorType>> types;  ///< by value id, where shapes say them; of a batch of one
+  bool open = false;  ///< some input has a dimension that the file leaves open, so that other shapes may come
 
   bool is_float(ValueId v) const { return dtype[static_cast<std::size_t>(v)] == QTN_FLOAT32; }
   std::int64_t rank_of(ValueId v) const { return rank[static_cast<std::size_t>(v)]; }

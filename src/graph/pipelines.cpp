@@ -30,6 +30,8 @@ constexpr Pass kTraining[] = {restore_norms,  separate_clamps,         fold_cons
                               leave_training, make_products_of_einsums};
 constexpr Pass kEqualization[] = {remove_identities, fold_preceded_batch_norms, fuse_pads, fuse_clamps};
 constexpr Pass kProducts[] = {normalize_products};
+constexpr Pass kLayout[] = {fold_constants, inline_constant_branches, check_inference, remove_identities,
+                            keep_channels_first};
 constexpr Pass kFormulas[] = {fold_scales, name_formulas, name_normalizations, name_group_normalizations};
 
 void run_all(Graph &g, std::span<const Pass> passes) {
@@ -41,6 +43,7 @@ void run_all(Graph &g, std::span<const Pass> passes) {
 void run_passes(Graph &g, Pipeline pipeline) {
   switch (pipeline) {
     case Pipeline::execution:
+      run_all(g, kLayout);
       run_all(g, kInference);
       return run_all(g, kFormulas);
     case Pipeline::simplification:
@@ -48,6 +51,9 @@ void run_passes(Graph &g, Pipeline pipeline) {
     case Pipeline::inference:
       return run_all(g, kInference);
     case Pipeline::quantization:
+      run_all(g, kLayout);
+      [[fallthrough]];
+    case Pipeline::training_grids:
       run_all(g, kInference);
       return run_all(g, kProducts);
     case Pipeline::dynamic_quantization:

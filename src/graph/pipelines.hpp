@@ -7,10 +7,11 @@
 namespace qtn::graph {
 
 enum class Pipeline {
-  simplification,        ///< constants are folded, nodes that do nothing are gone; refuses nodes in training mode
-  inference,             ///< simplified, one node where one can do the work of several
-  execution,             ///< as a session runs it: inference, and operators that no file had in place of their formulas
-  quantization,          ///< as grids are placed on it: inference, and products in the form that has integer arithmetic
+  simplification,  ///< constants are folded, nodes that do nothing are gone; refuses nodes in training mode
+  inference,       ///< simplified, one node where one can do the work of several
+  execution,       ///< as a session runs it: inference, and operators that no file had in place of their formulas
+  quantization,    ///< as grids are placed on it: inference, and products in the form that has integer arithmetic
+  training_grids,  ///< the same without a change of layouts, which the graph that is trained has as the file has them
   dynamic_quantization,  ///< as products get grids for what they read at each run
   training,              ///< as a trainer changes it: normalizations and activations are nodes, out of training mode
   equalization,          ///< what follows in training where layers are equalized, which looks at layers as they will be

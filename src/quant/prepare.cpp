@@ -63,11 +63,13 @@ void settle(PreparedModel &prepared, const graph::Graph &model) {
   // A trainer folds what it finds directly behind a layer, and nothing farther away.
   if (!prepared.training) {
     graph::run_passes(prepared.graph, graph::Pipeline::simplification);
+    graph::keep_channels_first(prepared.graph);
     graph::fold_norms_of_columns(prepared.graph);
   }
   const std::vector<std::string> preceding = graph::insert_depthwise_before_norms(prepared.graph);
   const std::unordered_set<std::string> of_norms(preceding.begin(), preceding.end());
-  graph::run_passes(prepared.graph, graph::Pipeline::quantization);
+  graph::run_passes(prepared.graph,
+                    prepared.training ? graph::Pipeline::training_grids : graph::Pipeline::quantization);
   require_nodes(prepared.config, model, prepared.graph);
   require_outputs(prepared.config, prepared.graph);
   prepared.model = fingerprint(prepared.graph);

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "graph/budget.hpp"
+#include "graph/facts.hpp"
 #include "graph/integer.hpp"
 #include "graph/passes/affine.hpp"
 #include "graph/passes/passes.hpp"
@@ -121,14 +122,36 @@ void fold_constants(Graph &g) {
 
 bool is_identity(const Node &node) { return (is(node, "Identity") || is(node, "Dropout")) && !node.clamp; }
 
+namespace {
+
+/// By node: a Cast to the type, or a Reshape or Expand to the shape, that the operand has in every run.
+std::vector<bool> idle_nodes(const Graph &g) {
+  std::vector<bool> idle(g.nodes.size(), false);
+  const auto may_be_idle = [](const Node &node) {
+    return (is(node, "Cast") || is(node, "Reshape") || is(node, "Expand")) && !node.clamp;
+  };
+  if (std::none_of(g.nodes.begin(), g.nodes.end(), may_be_idle)) return idle;
+  const Facts facts(g);
+  for (std::size_t n = 0; n < g.nodes.size(); ++n) {
+    const Node &node = g.nodes[n];
+    if (!may_be_idle(node)) continue;
+    const auto &x = facts.types[static_cast<std::size_t>(node.inputs[0])];
+    const auto &y = facts.types[static_cast<std::size_t>(node.outputs[0])];
+    idle[n] = x && y && x->dtype == y->dtype && (is(node, "Cast") || (!facts.open && x->shape == y->shape));
+  }
+  return idle;
+}
+
+}  // namespace
+
 void remove_identities(Graph &g) {
-  const std::vector<bool> is_output = outputs_of(g);
+  const std::vector<bool> is_output = outputs_of(g), idle = idle_nodes(g);
   std::vector<std::int32_t> producer = Uses(g).producer;
   std::vector<bool> removed(g.nodes.size(), false);
   Aliases aliases(g.values.size());
   for (std::size_t n = 0; n < g.nodes.size(); ++n) {
     const Node &node = g.nodes[n];
-    if (!is_identity(node)) continue;
+    if (!is_identity(node) && !idle[n]) continue;
     const ValueId from = node.outputs[0], to = aliases(node.inputs[0]);
     if (g.value(from).quantizer || node.outputs.size() > 1) continue;
     if (is_output[static_cast<std::size_t>(from)]) {

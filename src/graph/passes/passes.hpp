@@ -24,7 +24,8 @@ void inline_constant_branches(Graph &g);
 /// Identity, and Dropout outside of training.
 bool is_identity(const Node &node);
 
-/// Readers of such nodes take the input instead.
+/// Readers of such nodes take the input instead; so do those of a Cast, Reshape or Expand to the type or shape that the
+/// operand has in every run.
 void remove_identities(Graph &g);
 
 /// A Dropout that drops, or a BatchNormalization by the statistics of its batch; before opset 14 its outputs say so.
@@ -51,6 +52,12 @@ void fold_preceded_batch_norms(Graph &g);
 /// Folds BatchNormalization of a matrix into MatMul by constants before it, over nodes that only make a matrix of its
 /// result (LeViT), and over an addition of a constant to each column; without one, what is left is such an addition.
 void fold_norms_of_columns(Graph &g);
+
+/// What follows a Transpose or a Squeeze of an image and has a meaning on the image as well (elementwise operators,
+/// Concat, Pad, Slice, Split, reductions of all places) reads the image, where no more of these nodes are left behind it
+/// than were before it, and pairs that undo each other are gone. So layers meet their constants and activations, and
+/// kernels images with channels on axis 1, as if no framework had put channels last.
+void keep_channels_first(Graph &g);
 
 /// An Einsum that is a product of two matrices, or of stacks of them, becomes MatMul, behind a Transpose where one lies the
 /// other way round: products have kernels, forms on integers and gradients.

@@ -49,6 +49,24 @@ void test_pads(void **) {
   expect(padded({0, 0, 1, 2, 0, 0, 0, 3}, none, {}, attrs({{"auto_pad", std::string("SAME_UPPER")}})), 1);
 }
 
+/// Where nothing is left open, a Reshape to the shape that is there does nothing; a Cast to the type that is there never
+/// does anything.
+void test_idle_nodes(void **) {
+  const auto left = [](std::int64_t batch, const Ints &shape, std::int64_t type) {
+    GraphBuilder b;
+    b.input("x", {batch, 2, 3}).constant("shape", int64s(shape)).node("Relu", "relu", {"x"}, {"r"});
+    b.node("Reshape", "reshape", {"r", "shape"}, {"s"}).node("Cast", "cast", {"s"}, {"c"}, attrs({{"to", type}}));
+    b.node("Abs", "abs", {"c"}, {"y"});
+    graph::Graph g = b.build({"y"});
+    graph::remove_identities(g);
+    return g.nodes.size();
+  };
+  assert_int_equal(left(4, {4, 2, -1}, QTN_FLOAT32), 2);
+  assert_int_equal(left(4, {2, 4, 3}, QTN_FLOAT32), 3);
+  assert_int_equal(left(-1, {1, 2, 3}, QTN_FLOAT32), 3);
+  assert_int_equal(left(4, {4, 2, 3}, QTN_FLOAT64), 3);
+}
+
 const std::string kConv1 = "conv1", kBn1 = "bn1", kRelu1 = "relu1", kConv2 = "conv2", kBn2 = "bn2", kRelu2 = "relu2";
 
 /// Two times Conv, BatchNormalization and Relu; Clip between 0 and 6, read twice; a sum.
@@ -258,6 +276,7 @@ void test_relu6(void **) {
 int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {cmocka_unit_test(test_pads),
+                              cmocka_unit_test(test_idle_nodes),
                               cmocka_unit_test(test_chains),
                               cmocka_unit_test(test_restored),
                               cmocka_unit_test(test_filters),
