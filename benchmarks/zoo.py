@@ -230,14 +230,17 @@ def main():
     parser.add_argument("--ours-only", action="store_true", help="leave ONNX Runtime's quantization out")
     parser.add_argument("--csv", type=pathlib.Path, help="file to write the rows to")
     parser.add_argument("--one", metavar="NAME", help=argparse.SUPPRESS)
-    parser.add_argument("names", nargs="*", metavar="MODEL", help="of the zoo, or any builder of torchvision (all)")
+    parser.add_argument("--keras", action="store_true", help="the networks of Keras, where no names are given")
+    parser.add_argument(
+        "names", nargs="*", metavar="MODEL", help="of the zoo, or any builder of torchvision (all but those of Keras)"
+    )
     arguments = parser.parse_args()
     if arguments.one:
         print(json.dumps(check_one(arguments.one, arguments)))
         return
     about = {"cpu": record.cpu_name(), "peers": f"onnxruntime {onnxruntime.__version__}"}
     rows = []
-    for name in arguments.names or zoo.NAMES:
+    for name in arguments.names or (zoo.zoo_keras.NAMES if arguments.keras else zoo.NAMES):
         rows.append(check_apart(name, arguments) | about)
         print(*(f"{key}={rows[-1][key]}" for key in FIELDS[:-2] if key in rows[-1]), flush=True)
         if arguments.csv:

@@ -1,7 +1,7 @@
 """A zoo of architectures with seeded random weights, exported as their users export them.
 
-`NAMES` are those that benchmarks/zoo.py checks; `make(name, folder)` also takes those of zoo_full_size and any other
-builder of torchvision. A name may end in the exporter: `_opset11` is PyTorch's older one, `_dynamo` and `_dynamo20` the
+`NAMES` are those that benchmarks/zoo.py checks; `make(name, folder)` also takes those of zoo_full_size, those of
+zoo_keras, which an interpreter with TensorFlow makes, and any other builder of torchvision. A name may end in the exporter: `_opset11` is PyTorch's older one, `_dynamo` and `_dynamo20` the
 newer one at opsets 18 and 20, and `_symbolic` the older one with names in place of the sizes of first and last axes.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 import torch
 import torch.nn as nn
 
-from models import export, zoo_full_size, zoo_small, zoo_torchvision, zoo_trained, zoo_transformers
+from models import export, zoo_full_size, zoo_keras, zoo_small, zoo_torchvision, zoo_trained, zoo_transformers
 
 SEED = 0
 SAMPLES = 8
@@ -94,7 +94,10 @@ def make(name, folder):
     if path.exists() and samples_in(path.with_suffix(".npz")) == SAMPLES:
         return path
     folder.mkdir(parents=True, exist_ok=True)
-    samples = zoo_trained.write(name, path, SAMPLES) if name in zoo_trained.NETWORKS else export_network(name, path)
+    if name.startswith("keras_"):
+        samples = zoo_keras.make(name, path, SAMPLES)
+    else:
+        samples = zoo_trained.write(name, path, SAMPLES) if name in zoo_trained.NETWORKS else export_network(name, path)
     np.savez(path.with_suffix(".npz"), **{key: np.stack([sample[key] for sample in samples]) for key in samples[0]})
     return path
 
