@@ -224,6 +224,7 @@ struct Functions {
   /// y may be x.
   template <class F>
   [[gnu::always_inline]] static void map(const float *x, float *y, std::size_t count, const F &f) {
+    if (count == 0) return;
     if (count < kCount) {
       float few[kCount] = {};
       std::memcpy(few, x, count * sizeof(float));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/gemm_codes/gemm_codes.hpp"
 
+#include <bit>
 #include <cmath>
 
 #include "kernels/kernel.hpp"
@@ -65,8 +66,7 @@ void check_run(Random &random, const GemmCodesKernel &kernel, const Operands &b,
   for (float &v : a.span()) v = random.one_in(200) ? kInfinity : random.real(-1, 1);
   float lo = -kInfinity, hi = kInfinity;
   if (random.one_in(3)) lo = random.real(-1, 0), hi = random.real(0, 1);
-  std::vector<float> want(y.size());
-  std::memset(want.data(), 0xA5, want.size() * sizeof(float));
+  std::vector<float> want(y.size(), std::bit_cast<float>(0xA5A5A5A5u));
   for (std::size_t i = 0; i < m; ++i)
     for (std::size_t j = 0; j < n; ++j) {
       float sum = biased ? b.bias[j] : 0.0f;
