@@ -34,7 +34,7 @@ struct AxisView {
 /// Axes counted from the front, each of them once; nullopt where one is outside.
 std::optional<std::vector<std::size_t>> axes_from_front(std::vector<std::int64_t> axes, std::size_t rank);
 
-/// The same of a constant; nullopt where the value is none.
+/// The same of a constant; nullopt where the value is computed.
 std::optional<std::vector<std::size_t>> constant_axes_of(const Graph &g, ValueId v, std::size_t rank);
 
 }  // namespace qtn::graph

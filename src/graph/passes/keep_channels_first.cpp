@@ -113,7 +113,7 @@ class ChannelsFirst {
     return v;
   }
   void unite(ValueId a, ValueId b) { component_[find(index(a))] = find(index(b)); }
-  /// Of none of the values that are made on the way.
+  /// nullopt for all values that are made on the way.
   const std::optional<Seen> &seen(ValueId v) const {
     static const std::optional<Seen> kNone;
     return v == kNoValue || index(v) >= seen_.size() ? kNone : seen_[index(v)];
@@ -219,7 +219,7 @@ class ChannelsFirst {
     return axes_from_front(std::move(axes), rank);
   }
 
-  /// Of all places of an image: places are then the axes behind its channels.
+  /// What a mean over all places of an image is: places are then the axes behind its channels.
   std::optional<AxisView> reduced_view(const Node &node, const AxisView &view) const {
     const auto axes = constant_axes_of(g_, input_of(node, 1), view.axes.size());
     if (!axes) return std::nullopt;
