@@ -71,15 +71,19 @@ std::vector<bool> asked_by_hand(const Graph &g, const graph::Facts &facts, const
 /// A function of one activation of which several nodes are parts: only what goes into it and what comes out has a grid.
 /// A rule for a node, or for what it makes, leaves it apart. So do recipes of frameworks that quantize one operator after
 /// the other, whose numbers are to be met.
-std::optional<graph::Table> table_ending_at(const Graph &g, const graph::Facts &facts, const std::vector<NodePlan> &plans,
-                                            const std::vector<bool> &by_hand, const Config &config, std::size_t n) {
+std::optional<graph::Table> table_ending_at(const Graph &g, const graph::Facts &facts,
+                                            const std::vector<NodePlan> &plans, const std::vector<bool> &by_hand,
+                                            const Config &config, std::size_t n) {
   const auto may_join = [&](std::size_t before, ValueId v) {
     const NodePlan &plan = plans[before];
-    return plan.role == Role::pointwise && plan.settings && plan.settings->mode == Mode::fixed && !by_hand[index(v)] &&
-           !config.names_tensor(g.value(v).name) && !config.selects(g.nodes[before]) &&
-           !plan.settings->fixed_outputs;
+    // A Max or a Min would else choose among integers of one grid.
+    const bool computes =
+        plan.role == Role::pointwise || (plan.role == Role::moving && g.nodes[before].op->elementwise);
+    return computes && plan.settings && plan.settings->mode == Mode::fixed && !by_hand[index(v)] &&
+           !config.names_tensor(g.value(v).name) && !config.selects(g.nodes[before]) && !plan.settings->fixed_outputs;
   };
-  return graph::table_ending_at(g, facts.uses, n, [&](ValueId v) { return facts.is_float(v); }, may_join);
+  return graph::table_ending_at(
+      g, facts.uses, n, [&](ValueId v) { return facts.is_float(v); }, may_join);
 }
 
 /// A node that reads a value comes later in the order, so one walk from the end settles every value: when a node is

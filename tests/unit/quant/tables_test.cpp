@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elementwise nodes that are one function of one activation: only its operand and its result have grids, and sessions
 // look it up in one table, with the bits of the nodes run one by one.
+#include "graph/tables.hpp"
+
 #include "graph/evaluate.hpp"
 #include "graph/inspect.hpp"
-#include "graph/tables.hpp"
 #include "graph_builder.hpp"
 #include "onnx/onnx.hpp"
 #include "runtime/session.hpp"
@@ -106,6 +107,20 @@ void clamps_inside(void **) {
                              .node("Mul", "v", {"c", "c"})
                              .build("v");
   expect_one_result(quantized(g, Config("onnx"), {"x", "u", "v"}), 0);
+
+  // As TensorFlow writes HardSwish.
+  const graph::Graph bounded = Between()
+                                   .number("fifth", 0.2f)
+                                   .number("half", 0.5f, {1, 1, 1, 1})
+                                   .number("low", 0, {1, 1, 1, 1})
+                                   .number("high", 1)
+                                   .node("Mul", "m", {"u", "fifth"})
+                                   .node("Add", "s", {"m", "half"})
+                                   .node("Max", "c", {"s", "low"})
+                                   .node("Min", "d", {"high", "c"})
+                                   .node("Mul", "v", {"u", "d"})
+                                   .build("v");
+  expect_one_result(quantized(bounded, Config("onnx"), {"x", "u", "v"}), 0);
 }
 
 /// What others read, two values, constants of several numbers and rules for a node or a tensor end a table.
