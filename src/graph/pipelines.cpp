@@ -13,25 +13,15 @@ using Pass = void (*)(Graph &);
 void check_inference(Graph &g) { require_inference(g); }
 
 constexpr Pass kSimplification[] = {fold_constants, inline_constant_branches, check_inference, remove_identities};
-constexpr Pass kInference[] = {fold_constants,
-                               inline_constant_branches,
-                               check_inference,
-                               remove_identities,
-                               make_products_of_einsums,
-                               fold_batch_norms,
-                               fuse_pads,
-                               fuse_biases,
-                               fuse_clamps,
-                               round_before_moves,
-                               center_weights};
+constexpr Pass kLayout[] = {keep_channels_first};
+constexpr Pass kFusion[] = {make_products_of_einsums, fold_batch_norms, fuse_pads, fuse_biases, fuse_clamps,
+                            round_before_moves,       center_weights};
 constexpr Pass kDynamic[] = {fold_constants,           inline_constant_branches, check_inference,  remove_identities,
                              make_products_of_einsums, fold_norms_of_columns,    fold_batch_norms, normalize_products};
 constexpr Pass kTraining[] = {restore_norms,  separate_clamps,         fold_constants, inline_constant_branches,
                               leave_training, make_products_of_einsums};
 constexpr Pass kEqualization[] = {remove_identities, fold_preceded_batch_norms, fuse_pads, fuse_clamps};
 constexpr Pass kProducts[] = {normalize_products};
-constexpr Pass kLayout[] = {fold_constants, inline_constant_branches, check_inference, remove_identities,
-                            keep_channels_first};
 constexpr Pass kFormulas[] = {fold_scales, name_formulas, name_normalizations, name_group_normalizations};
 
 void run_all(Graph &g, std::span<const Pass> passes) {
@@ -42,19 +32,24 @@ void run_all(Graph &g, std::span<const Pass> passes) {
 
 void run_passes(Graph &g, Pipeline pipeline) {
   switch (pipeline) {
-    case Pipeline::execution:
-      run_all(g, kLayout);
-      run_all(g, kInference);
-      return run_all(g, kFormulas);
     case Pipeline::simplification:
       return run_all(g, kSimplification);
     case Pipeline::inference:
-      return run_all(g, kInference);
-    case Pipeline::quantization:
+      run_all(g, kSimplification);
+      return run_all(g, kFusion);
+    case Pipeline::execution:
+      run_all(g, kSimplification);
       run_all(g, kLayout);
-      [[fallthrough]];
+      run_all(g, kFusion);
+      return run_all(g, kFormulas);
+    case Pipeline::quantization:
+      run_all(g, kSimplification);
+      run_all(g, kLayout);
+      run_all(g, kFusion);
+      return run_all(g, kProducts);
     case Pipeline::training_grids:
-      run_all(g, kInference);
+      run_all(g, kSimplification);
+      run_all(g, kFusion);
       return run_all(g, kProducts);
     case Pipeline::dynamic_quantization:
       return run_all(g, kDynamic);

@@ -109,7 +109,8 @@ class QOperatorImporter {
     const auto forms = qoperator_forms();
     for (auto node = g_.nodes.rbegin(); node != g_.nodes.rend(); ++node) {
       std::vector<std::size_t> operands;
-      const auto form = std::ranges::find_if(forms, [&](const QOperatorForm &f) { return std::string_view(f.name) == node->op->name; });
+      const auto form = std::ranges::find_if(
+          forms, [&](const QOperatorForm &f) { return std::string_view(f.name) == node->op->name; });
       if (form != forms.end()) operands.assign(form->operands.begin(), form->operands.end());
       if (node->op == &ops::kDequantizeLinear) operands = {0};
       if (node->op == ops::find_op("QLinearConcat"))

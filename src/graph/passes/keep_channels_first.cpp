@@ -71,11 +71,6 @@ std::optional<Tensor> constant_of_viewed(const Value &value, const AxisView &vie
   return t.to_contiguous().reshaped(longer).permute(order).to_contiguous().reshaped(shape);
 }
 
-Tensor list_of(const std::vector<std::int64_t> &values) {
-  return Tensor::from<std::int64_t>(QTN_INT64, Shape{static_cast<std::int64_t>(values.size())},
-                                    std::span<const std::int64_t>(values));
-}
-
 std::vector<std::int64_t> signed_axes(const std::vector<std::size_t> &axes) { return {axes.begin(), axes.end()}; }
 
 class ChannelsFirst {
@@ -90,11 +85,9 @@ class ChannelsFirst {
     std::iota(component_.begin(), component_.end(), std::size_t{0});
   }
 
-  bool run() {
+  void run() {
     for (std::size_t n = 0; n < g_.nodes.size(); ++n) look_at(n);
-    if (!settle()) return false;
-    rewrite();
-    return true;
+    if (settle()) rewrite();
   }
 
  private:
@@ -367,7 +360,7 @@ class ChannelsFirst {
   }
 
   void set_list(Node &node, std::size_t input, const std::vector<std::int64_t> &values) {
-    node.inputs[input] = g_.add_constant(node.name + "_list", list_of(values));
+    node.inputs[input] = g_.add_constant(node.name + "_list", Tensor::from_ints(values));
   }
 
   ValueId turned_constant(ValueId v, const AxisView &view) {
@@ -396,7 +389,7 @@ class ChannelsFirst {
         between.quantizer = g_.value(v).quantizer;
         y = g_.add_value(std::move(between));
       }
-      const ValueId axes = g_.add_constant(base + "_axes", list_of(signed_axes(view.left_out())));
+      const ValueId axes = g_.add_constant(base + "_axes", Tensor::from_ints(signed_axes(view.left_out())));
       add_node("Squeeze", base, {x, axes}, y);
       x = y;
     }

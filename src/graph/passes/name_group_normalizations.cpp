@@ -12,15 +12,7 @@ namespace {
 
 class GroupNormalizations {
  public:
-  explicit GroupNormalizations(Graph &g) : g_(g), facts_(g) {
-    const bool fixed = std::ranges::all_of(g.inputs, [&](ValueId v) {
-      const auto &shape = g.value(v).shape;
-      return shape && std::ranges::all_of(*shape, [](std::int64_t dim) { return dim >= 0; });
-    });
-    const auto inputs = fixed ? declared_input_types(g, 1) : std::nullopt;
-    types_ = inputs ? infer_partly(g, *inputs, {}, Misfit::stops).types
-                    : std::vector<std::optional<ops::TensorType>>(g.values.size());
-  }
+  explicit GroupNormalizations(Graph &g) : g_(g), facts_(g) {}
 
   void run() {
     for (Node &node : g_.nodes)
@@ -46,7 +38,11 @@ class GroupNormalizations {
     return &g_.nodes[static_cast<std::size_t>(facts_.uses.consumers[at(v)][0])];
   }
 
-  const Shape *shape_of(ValueId v) const { return types_[at(v)] ? &types_[at(v)]->shape : nullptr; }
+  /// Where no input leaves it open.
+  const Shape *shape_of(ValueId v) const {
+    const auto &type = facts_.types[at(v)];
+    return !facts_.open && type ? &type->shape : nullptr;
+  }
 
   /// Whether the Reshape makes [batch, groups, all of a group] of x, whose batch it keeps.
   bool parts_groups(const Node &reshape, std::int64_t groups) const {
@@ -127,7 +123,6 @@ class GroupNormalizations {
 
   Graph &g_;
   const Facts facts_;
-  std::vector<std::optional<ops::TensorType>> types_;
 };
 
 }  // namespace

@@ -11,8 +11,7 @@ namespace {
 using graph::Graph;
 
 /// Where each row (along the last axis) of the first output has its largest value, of equals the first.
-std::vector<std::int64_t> largest_of_rows(const Graph &g, const Samples &samples) {
-  const runtime::Session session(g, {});
+std::vector<std::int64_t> largest_of_rows(const Graph &g, const runtime::Session &session, const Samples &samples) {
   std::vector<std::int64_t> largest;
   for (std::size_t s = 0; s < samples.count; ++s) {
     const Tensor y = run(session, samples.read(s))[0].to_contiguous();
@@ -31,7 +30,7 @@ std::vector<std::int64_t> largest_of_rows(const Graph &g, const Samples &samples
 
 Goal::Goal(const Graph &real, const Samples &measured, const Samples &all, const Targets &targets)
     : exact_(real, {}), meter_(real, exact_, measured), all_(all), targets_(targets) {
-  if (targets.top1) largest_ = largest_of_rows(real, all);
+  if (targets.top1) largest_ = largest_of_rows(real, exact_, all);
 }
 
 Noise Goal::noise_of(const Graph &quantized) const {
@@ -40,10 +39,11 @@ Noise Goal::noise_of(const Graph &quantized) const {
 }
 
 Targets Goal::reached(const Graph &quantized) const {
+  const runtime::Session coarse(quantized, {});
   Targets reached;
-  if (targets_.sqnr_db) reached.sqnr_db = noise_of(quantized).sqnr_db();
+  if (targets_.sqnr_db) reached.sqnr_db = meter_.measure(coarse).of_all_outputs().sqnr_db();
   if (targets_.top1) {
-    const std::vector<std::int64_t> now = largest_of_rows(quantized, all_);
+    const std::vector<std::int64_t> now = largest_of_rows(quantized, coarse, all_);
     std::size_t same = 0;
     for (std::size_t i = 0; i < std::min(now.size(), largest_.size()); ++i) same += now[i] == largest_[i];
     const std::size_t rows = std::max(now.size(), largest_.size());  // two numbers where it depends on data
