@@ -57,6 +57,14 @@ void require_static(const graph::Graph &g, const Placement &placement) {
   }
 }
 
+std::vector<std::unique_ptr<Observer>> observers_of(const Placement &placement) {
+  std::vector<std::unique_ptr<Observer>> observers;
+  for (const Group &group : placement.groups)
+    observers.push_back(group.fixed ? nullptr
+                                    : make_observer(group.settings.activation_observer, group.settings.activation));
+  return observers;
+}
+
 /// Places grids and observers on prepared.graph, as it was read or trained.
 void settle(PreparedModel &prepared, const graph::Graph &model) {
   // One for training has its constants folded, and keeps its Dropout.
@@ -90,9 +98,7 @@ void settle(PreparedModel &prepared, const graph::Graph &model) {
   for (std::size_t n = 0; n < prepared.graph.nodes.size(); ++n)
     if (of_norms.contains(prepared.graph.nodes[n].name)) keep_exact(prepared.placement.nodes[n]);
   require_tensors(prepared.config, model, prepared.graph, quantized_names(prepared.graph, prepared.placement));
-  for (const Group &group : prepared.placement.groups)
-    prepared.observers.push_back(
-        group.fixed ? nullptr : make_observer(group.settings.activation_observer, group.settings.activation));
+  prepared.observers = observers_of(prepared.placement);
 }
 
 /// Equalization looks at layers as they will be: where it is asked for, normalizations are folded before training.
@@ -129,6 +135,19 @@ PreparedModel prepare(Training training, const Config &config) {
   return prepared;
 }
 
+PreparedModel observed_anew(const PreparedModel &prepared, const Config &config, const char *observer) {
+  PreparedModel fresh{prepared.graph, config, prepared.placement, {}, 0, prepared.engine, prepared.model};
+  fresh.equalized = prepared.equalized;
+  fresh.distributions.resize(prepared.distributions.size());
+  if (observer) {
+    for (NodePlan &plan : fresh.placement.nodes)
+      if (plan.settings) plan.settings->activation_observer = observer;
+    for (Group &group : fresh.placement.groups) group.settings.activation_observer = observer;
+  }
+  fresh.observers = observers_of(fresh.placement);
+  return fresh;
+}
+
 namespace {
 
 std::vector<Tensor> checked_inputs(const graph::Graph &g, std::span<const Tensor *const> inputs,
@@ -159,7 +178,7 @@ void show(PreparedModel &prepared, std::span<const Tensor *const> inputs, std::s
   const Placement &placement = prepared.placement;
   const std::string of_sample = cat(" of sample ", number);
   const std::vector<Tensor> checked = checked_inputs(g, inputs, of_sample);
-  if (!prepared.engine) prepared.engine.emplace(g, observed_values(placement));
+  if (!prepared.engine) prepared.engine = std::make_shared<runtime::Watched>(g, observed_values(placement));
   prepared.engine->run(checked, [&](graph::ValueId v, const Tensor &t) {
     const std::string who = cat("calibrate: tensor \"", g.value(v).name, "\"");
     check_finite(t, who, of_sample);

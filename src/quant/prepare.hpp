@@ -35,7 +35,7 @@ struct PreparedModel {
   Placement placement;
   std::vector<std::unique_ptr<Observer>> observers;  ///< one for each group of the placement
   std::size_t samples = 0;                           ///< calibrate() calls that succeeded
-  std::optional<runtime::Watched> engine;            ///< made at the first of them
+  std::shared_ptr<runtime::Watched> engine = {};     ///< made at the first of them; runs the graph
   std::uint64_t model = 0;                           ///< fingerprint of the graph before settings changed it
   std::vector<Distribution> distributions = {};      ///< one for each group, or none where they will not be looked at
   std::optional<Training> training = {};             ///< of QTN_QAT
@@ -48,6 +48,10 @@ PreparedModel prepare(const graph::Graph &float_graph, const Config &config, qmo
 
 /// The same for what prepare() with QTN_QAT has made and training has changed.
 PreparedModel prepare(Training training, const Config &config);
+
+/// The model before it was calibrated, with observers of this kind for all activations, nullptr: as they are. `config`
+/// says the same. Both share an engine.
+PreparedModel observed_anew(const PreparedModel &prepared, const Config &config, const char *observer);
 
 /// Runs one sample (or batch) through the float graph and shows each observed tensor, finite, with the index of its
 /// group. Errors of `see` get the tensor's name and the sample's number. The sample is not counted.

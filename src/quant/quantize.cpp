@@ -157,7 +157,7 @@ class Pipeline {
   }
 
   Quantized run() {
-    Attempt attempt = options_.plain ? calibrated({}) : best_attempt();
+    Attempt attempt = options_.plain ? plain_attempt() : best_attempt();
     PreparedModel &prepared = attempt.prepared;
     QuantizationReport &report = report_;
     report.samples = rows_.of(samples_);
@@ -181,9 +181,8 @@ class Pipeline {
   }
 
  private:
-  /// The attempt of a route that exists, with all samples.
-  Attempt calibrated(const Route &route) const {
-    Attempt attempt = *prepare_along(start_, route);
+  Attempt plain_attempt() const {
+    Attempt attempt = *prepare_along(start_, {});
     calibrate_along(start_, attempt, counted(samples_, "calibrating", progress_));
     return attempt;
   }
@@ -214,9 +213,9 @@ class Pipeline {
   /// The plain recipe, and routes each of which gains on the one before it.
   std::vector<Candidate> gaining_candidates() {
     std::vector<Candidate> gaining;
-    const auto challenge = [&](const Route &route) {
-      std::optional<Attempt> attempt = prepare_along(start_, route);
+    const auto challenge = [&](std::optional<Attempt> attempt) {
       if (!attempt) return;
+      const Route &route = attempt->route;
       const std::string stage = cat("trying ", route.name());
       calibrate_along(start_, *attempt, counted(division_.fitted, stage.c_str(), progress_));
       graph::Graph quantized = convert(attempt->prepared, nullptr);
@@ -227,29 +226,27 @@ class Pipeline {
           gains(gaining.back().verdict, verdict, threshold_of(route).at(evidence_of(verdict.held_back)), kTold))
         gaining.push_back({std::move(*attempt), std::move(quantized), std::move(verdict), report_.trials.size() - 1});
     };
-    challenge({});
-    for (const Route &route : rewrites()) challenge(route);
-    for (const char *observer : observers()) {
-      Route route = gaining.back().attempt.route;
-      route.observer = observer;
-      challenge(route);
-    }
+    const auto challenge_observed = [&](auto change) {
+      const Attempt &last = gaining.back().attempt;
+      Route route = last.route;
+      change(route);
+      challenge(observed_along(start_, last, route));
+    };
+    challenge(prepare_along(start_, {}));
+    for (const Route &route : rewrites()) challenge(prepare_along(start_, route));
+    for (const char *observer : observers()) challenge_observed([&](Route &route) { route.observer = observer; });
     if (automatic() && !start_.config.says("mode") && !(goal_ && goal_->met_by(gaining.back().quantized)))
-      challenge({.dynamic = true});
-    if (automatic()) {
-      Route observed = gaining.back().attempt.route;
-      observed.choose_observers = true;
-      challenge(observed);
-    }
+      challenge(prepare_along(start_, {.dynamic = true}));
+    if (automatic()) challenge_observed([](Route &route) { route.choose_observers = true; });
     return gaining;
   }
 
   /// Adds what the fitted samples left out to the ranges.
   void widen(Attempt &attempt) const {
-    if (order_matters(attempt) && division_.rest.count > 0)
-      attempt = calibrated(attempt.route);
-    else
-      calibrate_all(attempt.prepared, counted(division_.rest, "calibrating", progress_));
+    if (!order_matters(attempt) || division_.rest.count == 0)
+      return calibrate_all(attempt.prepared, counted(division_.rest, "calibrating", progress_));
+    attempt = observed_along(start_, attempt, attempt.route);
+    calibrate_along(start_, attempt, counted(samples_, "calibrating", progress_));
   }
 
   std::size_t gaining_when_widened(const std::vector<Candidate> &candidates) {

@@ -30,8 +30,10 @@ constexpr std::int64_t kRowsOfSample = 256;
 constexpr std::int64_t kPartsOfOne = 8;
 constexpr double kSignificant = 1, kSignificantOfOne = 8;
 
-Tensor gathered(const Layer &layer, const Tensor &weight) {
+/// Weights as [channel][depth].
+Tensor by_channel(const Layer &layer, const Tensor &weight) {
   const Tensor plain = weight.to_contiguous();
+  if (!layer.transposed) return plain;
   Tensor rows(QTN_FLOAT32, Shape{layer.channels(), layer.depth});
   for (std::int64_t c = 0; c < layer.channels(); ++c)
     for (std::int64_t i = 0; i < layer.depth; ++i)
@@ -97,7 +99,7 @@ class Corrector {
     const Tensor q = quantized_.value(weight).constant;
     const auto layer = layer_of(node, q.shape());
     if (!layer) return;
-    const Tensor weights = gathered(*layer, real_.value(real_.nodes[n].inputs[1]).constant);
+    const Tensor weights = by_channel(*layer, real_.value(real_.nodes[n].inputs[1]).constant);
     std::vector<Moments> moments = measure(n, *layer, q.shape(), weights);
     if (which_.rounding != Rounding::nearest) round_weights(n, *layer, q, weights, moments);
     if (which_.bias && node.op->product->has_bias) correct_bias(n, *layer, weights, moments);
@@ -161,8 +163,7 @@ class Corrector {
   /// b + W E[x] - Ŵ E[x̂], which makes the mean of every channel that of the float model.
   void correct_bias(std::size_t n, const Layer &layer, const Tensor &weights, const std::vector<Moments> &moments) {
     const Node &node = quantized_.nodes[n];
-    const Tensor q = quantized_.value(node.inputs[1]).constant;
-    const Tensor now = gathered(layer, dequantize(q));
+    const Tensor now = by_channel(layer, floats_.value(floats_.nodes[n].inputs[1]).constant);
     const ValueId old = input_of(real_.nodes[n], 2);
     std::vector<float> bias = old == kNoValue ? std::vector<float>(static_cast<std::size_t>(layer.channels()), 0.0f)
                                               : float_values(real_.value(old).constant, "bias");
@@ -177,7 +178,8 @@ class Corrector {
     const bool integer = graph::integer_form(quantized_, node) == graph::IntegerForm::linear &&
                          !placement_.nodes[n].settings->float_bias;
     replace(n, 2,
-            integer ? quantize_bias(corrected, quantized_.value(node.inputs[0]).quantizer->scales()[0], *q.quantizer())
+            integer ? quantize_bias(corrected, quantized_.value(node.inputs[0]).quantizer->scales()[0],
+                                    *quantized_.value(node.inputs[1]).quantizer)
                     : corrected);
   }
 

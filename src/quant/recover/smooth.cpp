@@ -98,6 +98,19 @@ std::map<ValueId, Site> find_sites(const Graph &g, const Config &config) {
   return sites;
 }
 
+/// Leaves out what so many samples are known to bring too few rows of.
+void remove_rare(std::map<ValueId, Site> &sites, const Graph &g, std::size_t samples) {
+  const graph::Facts facts(g);
+  if (facts.open) return;
+  std::erase_if(sites, [&](const auto &entry) {
+    const auto &type = facts.types[static_cast<std::size_t>(entry.first)];
+    if (!type) return false;
+    const double of_sample =
+        static_cast<double>(element_count(type->shape)) / static_cast<double>(entry.second.features.size());
+    return of_sample * static_cast<double>(samples) < kEnoughRows;
+  });
+}
+
 /// The weights of all readers: [channels][features].
 std::vector<float> weights_of(const Graph &g, const Site &site) {
   const std::size_t width = site.features.size();
@@ -237,6 +250,7 @@ class Smoothing {
 
 bool smooth_features(Graph &g, const Config &config, const Samples &samples) {
   std::map<ValueId, Site> sites = find_sites(g, config);
+  remove_rare(sites, g, samples.count);
   if (sites.empty()) return false;
   std::vector<ValueId> values;
   for (const auto &[value, site] : sites) values.push_back(value);

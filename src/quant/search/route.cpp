@@ -73,6 +73,10 @@ std::optional<Attempt> prepare_along(const Start &start, const Route &route) {
   return attempt;
 }
 
+Attempt observed_along(const Start &start, const Attempt &attempt, const Route &route) {
+  return {route, observed_anew(attempt.prepared, config_of(route, start.config), route.observer), {}};
+}
+
 void calibrate_along(const Start &start, Attempt &attempt, const Samples &samples) {
   if (attempt.route.choose_observers)
     attempt.observers = choose_observers(attempt.prepared, samples, start.fitted);

@@ -44,6 +44,9 @@ struct Start {
 /// there are no products that could be dynamic.
 std::optional<Attempt> prepare_along(const Start &start, const Route &route);
 
+/// An attempt once more, not calibrated, with another way to observe.
+Attempt observed_along(const Start &start, const Attempt &attempt, const Route &route);
+
 /// Calibrates an attempt with samples that it has not seen. Chooses observers where its route does.
 void calibrate_along(const Start &start, Attempt &attempt, const Samples &samples);
 
