@@ -137,9 +137,9 @@ AccuracyMeter::AccuracyMeter(const Graph &real, const runtime::Session &exact, c
   }
 }
 
-Accuracy AccuracyMeter::measure(const runtime::Session &coarse) const {
+Accuracy AccuracyMeter::measure(const runtime::Session &coarse, double enough) const {
   Accuracy accuracy;
-  for (std::size_t s = 0; s < samples_.count; ++s) {
+  for (std::size_t s = 0; s < samples_.count && accuracy.numbers < enough; ++s) {
     const std::vector<Tensor> inputs = samples_.read(s);
     const std::vector<Tensor> want = s < outputs_.size() ? outputs_[s] : run(exact_, inputs);
     const std::vector<Tensor> got = run(coarse, inputs);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -44,8 +45,9 @@ class AccuracyMeter {
   /// Runs `exact`, a session of the float graph `real`. All of it stays with the caller.
   AccuracyMeter(const graph::Graph &real, const runtime::Session &exact, const Samples &samples);
 
-  /// The accuracy of a session of a graph with the same inputs and outputs.
-  Accuracy measure(const runtime::Session &coarse) const;
+  /// The accuracy of a session of a graph with the same inputs and outputs, over so many samples that `enough` numbers
+  /// of outputs are compared, or all.
+  Accuracy measure(const runtime::Session &coarse, double enough = std::numeric_limits<double>::infinity()) const;
 
  private:
   const graph::Graph &real_;

@@ -10,6 +10,9 @@ namespace {
 
 using graph::Graph;
 
+/// Of outputs, that say how noisy a layer is beside others.
+constexpr double kEnoughNumbers = 500;
+
 /// Where each row (along the last axis) of the first output has its largest value, of equals the first.
 std::vector<std::int64_t> largest_of_rows(const Graph &g, const runtime::Session &session, const Samples &samples) {
   std::vector<std::int64_t> largest;
@@ -35,7 +38,7 @@ Goal::Goal(const Graph &real, const Samples &measured, const Samples &all, const
 
 Noise Goal::noise_of(const Graph &quantized) const {
   const runtime::Session coarse(quantized, {});
-  return meter_.measure(coarse).of_all_outputs();
+  return meter_.measure(coarse, kEnoughNumbers).of_all_outputs();
 }
 
 Targets Goal::reached(const Graph &quantized) const {

@@ -36,7 +36,7 @@ class Goal {
 
   bool met_by(const graph::Graph &quantized) const { return targets_.met_by(reached(quantized)); }
 
-  /// What all outputs together lose of the measured samples.
+  /// What all outputs together lose, of as many of the measured samples as it takes to tell layers apart.
   Noise noise_of(const graph::Graph &quantized) const;
 
  private:
