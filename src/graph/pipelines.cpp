@@ -12,10 +12,10 @@ using Pass = void (*)(Graph &);
 
 void check_inference(Graph &g) { require_inference(g); }
 
-constexpr Pass kSimplification[] = {fold_constants, inline_constant_branches, check_inference, remove_identities};
-constexpr Pass kLayout[] = {keep_channels_first};
-constexpr Pass kFusion[] = {make_products_of_einsums, fold_batch_norms, fuse_pads, fuse_biases, fuse_clamps,
-                            round_before_moves,       center_weights};
+constexpr Pass kSimplification[] = {fold_constants, inline_constant_branches, check_inference, remove_identities,
+                                    make_products_of_einsums};
+constexpr Pass kLayout[] = {keep_channels_first, fold_scales_before_norms, bring_biases_to_products};
+constexpr Pass kFusion[] = {fold_batch_norms, fuse_pads, fuse_biases, fuse_clamps, round_before_moves, center_weights};
 constexpr Pass kDynamic[] = {fold_constants,           inline_constant_branches, check_inference,  remove_identities,
                              make_products_of_einsums, fold_norms_of_columns,    fold_batch_norms, normalize_products};
 constexpr Pass kTraining[] = {restore_norms,  separate_clamps,         fold_constants, inline_constant_branches,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What nodes of old opsets say by the ranks of their operands, in shapes of today.
 #include "onnx/composing.hpp"
+#include "ops/common/epsilon.hpp"
 #include "ops/op.hpp"
 
 namespace qtn::onnx {
@@ -74,7 +75,7 @@ bool normalize_places(Composing &c) {
   const Attrs attrs = c.attrs();
   if (attrs.get_int("spatial", 1) != 0) return false;
   if (c.node().outputs.size() > 1) c.refuse("spatial 0 is not supported in training mode");
-  const auto epsilon = static_cast<float>(attrs.get_float("epsilon", 1e-5));
+  const auto epsilon = static_cast<float>(attrs.get_float("epsilon", ops::kDefaultEpsilon));
   const std::string variance = c.one("Add", {c.in(4), c.number_like(epsilon, c.in(4))});
   const std::string factor = c.one("Div", {c.in(1), c.one("Sqrt", {variance})});
   const std::string scaled = c.one("Mul", {c.one("Sub", {c.in(0), c.in(3)}), factor});

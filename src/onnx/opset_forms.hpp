@@ -11,8 +11,9 @@ inline constexpr int kMinSaveOpset = 13, kMaxSaveOpset = 28;
 /// Replaces Softmax over several axes as one (before opset 13) by nodes that say it at `opset`.
 void write_out_flattened_softmax(graph::Graph &g, int opset);
 
-/// Replaces Gelu, HardSwish, Mish and Swish by their formulas where `opset` has no such operator.
-void write_out_activations(graph::Graph &g, int opset);
+/// Where `opset` has no such operator, replaces Gelu, HardSwish, Mish and Swish by their formulas, and those
+/// LayerNormalization and RMSNormalization that readers find in theirs.
+void write_out_formulas(graph::Graph &g, int opset);
 
 /// Quantized constants of 2 or 4 bits as the same integers in the narrowest type that DequantizeLinear of `opset` has.
 void widen_constants(graph::Graph &g, int opset);

@@ -316,7 +316,7 @@ namespace {
 graph::Graph written_out(const graph::Graph &g, const SaveOptions &options) {
   graph::Graph plain = g;
   write_out_flattened_softmax(plain, options.opset);
-  write_out_activations(plain, options.opset);
+  write_out_formulas(plain, options.opset);
   export_dynamic(plain);
   widen_constants(plain, options.opset);
   if (options.format == Format::qoperator) graph::fuse_clamps(plain);

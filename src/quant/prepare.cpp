@@ -72,6 +72,7 @@ void settle(PreparedModel &prepared, const graph::Graph &model) {
   if (!prepared.training) {
     graph::run_passes(prepared.graph, graph::Pipeline::simplification);
     graph::keep_channels_first(prepared.graph);
+    graph::fold_scales_before_norms(prepared.graph);
     graph::fold_norms_of_columns(prepared.graph);
   }
   const std::vector<std::string> preceding = graph::insert_depthwise_before_norms(prepared.graph);
@@ -87,6 +88,7 @@ void settle(PreparedModel &prepared, const graph::Graph &model) {
     const auto one_by_one = nodes_with(prepared.config, &Settings::fixed_outputs);
     graph::fold_scales(prepared.graph, [&](const graph::Node &node) { return free(node) && !one_by_one(node); });
     graph::name_formulas(prepared.graph, free);
+    graph::name_normalizations(prepared.graph, free);
   }
   graph::replace_relu6(prepared.graph, nodes_with(prepared.config, &Settings::replace_relu6));
   if (!prepared.training)

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "graph/passes/passes.hpp"
+#include "ops/common/epsilon.hpp"
 #include "train/steps/steps.hpp"
 
 namespace qtn::train {
@@ -108,7 +109,7 @@ class Lowering {
       const Node &norm = g_.nodes[*grid.norm];
       scale = read(norm.inputs[1]);
       fold = std::make_shared<Fold>(Fold{network_.statistics.at(*grid.norm), out_.slots[at(scale)].value,
-                                         norm.attrs.get_float("epsilon", 1e-5), units});
+                                         norm.attrs.get_float("epsilon", ops::kDefaultEpsilon), units});
       folds_[*grid.norm] = {fold, inputs.size() > 2 ? inputs[2] : kNoSlot};
       inputs.resize(2);
     }

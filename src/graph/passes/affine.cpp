@@ -9,6 +9,7 @@
 #include "graph/facts.hpp"
 #include "graph/integer.hpp"
 #include "graph/tensors.hpp"
+#include "ops/common/epsilon.hpp"
 
 namespace qtn::graph {
 
@@ -19,7 +20,7 @@ bool plain_constant(const Graph &g, ValueId v) {
 Affine affine_of(const Graph &g, const Node &bn) {
   std::array<std::vector<float>, 4> p;
   for (std::size_t i = 0; i < 4; ++i) p[i] = float_values(g.value(bn.inputs[i + 1]).constant, "BatchNormalization");
-  const double epsilon = bn.attrs.get_float("epsilon", 1e-5);
+  const double epsilon = bn.attrs.get_float("epsilon", ops::kDefaultEpsilon);
   Affine a;
   for (std::size_t c = 0; c < p[0].size(); ++c) {
     const double factor = static_cast<double>(p[0][c]) / std::sqrt(static_cast<double>(p[3][c]) + epsilon);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <string>
 
@@ -14,11 +15,6 @@ namespace qtn::graph {
 namespace {
 
 using Letters = std::string;  // '.' stands for the ellipsis
-
-/// a and b as MatMul takes them, or with their last two axes exchanged.
-struct Product {
-  bool a_transposed = false, b_transposed = false;
-};
 
 Letters kept(const Letters &from, const std::function<bool(char)> &keep) {
   Letters found;
@@ -42,25 +38,35 @@ std::optional<std::array<Letters, 3>> terms_of(std::string equation) {
   return terms;
 }
 
-/// [batch ..., i, j] times [batch ..., j, k], or times the matrix [j, k], in either order of the last two axes.
+/// c = a b, where rows are axes of a and c, columns are axes of b and c, and batch are axes of all.
+struct Product {
+  bool swapped = false;  ///< a is the second operand
+  Letters a, b, c;
+  Letters batch, rows, summed, columns;
+};
+
 std::optional<Product> product_of(const std::string &equation) {
   const auto terms = terms_of(equation);
   if (!terms) return std::nullopt;
-  const auto &[a, b, c] = *terms;
-  const Letters batch = kept(a, [&](char l) { return has(b, l) && has(c, l); });
-  const Letters summed = kept(a, [&](char l) { return has(b, l) && !has(c, l); });
-  const Letters rows = kept(a, [&](char l) { return !has(b, l) && has(c, l); });
-  const Letters columns = kept(b, [&](char l) { return !has(a, l) && has(c, l); });
-  if (summed.size() != 1 || columns.size() != 1 || has(summed + columns, '.')) return std::nullopt;
-  if (c != batch + rows + columns) return std::nullopt;
-  Product product;
-  if (b == batch + columns + summed)
-    product.b_transposed = true;
-  else if (b != batch + summed + columns)
-    return std::nullopt;
-  if (a == batch + rows + summed) return batch.empty() || rows.size() == 1 ? std::optional(product) : std::nullopt;
-  product.a_transposed = true;
-  return rows.size() == 1 && rows != "." && a == batch + summed + rows ? std::optional(product) : std::nullopt;
+  for (const bool swapped : {false, true}) {
+    Product p{swapped, (*terms)[swapped ? 1 : 0], (*terms)[swapped ? 0 : 1], (*terms)[2], {}, {}, {}, {}};
+    p.batch = kept(p.c, [&](char l) { return has(p.a, l) && has(p.b, l); });
+    p.rows = kept(p.c, [&](char l) { return has(p.a, l) && !has(p.b, l); });
+    p.columns = kept(p.c, [&](char l) { return !has(p.a, l) && has(p.b, l); });
+    p.summed = kept(p.b, [&](char l) { return has(p.a, l) && !has(p.c, l); });
+    const auto is_all = [](const Letters &term, std::size_t count) { return term.size() == count; };
+    if (p.summed.empty() || p.rows.empty() || p.columns.empty() || has(p.summed + p.columns, '.') ||
+        !is_all(p.a, p.batch.size() + p.rows.size() + p.summed.size()) ||
+        !is_all(p.b, p.batch.size() + p.summed.size() + p.columns.size()) ||
+        !is_all(p.c, p.batch.size() + p.rows.size() + p.columns.size()))
+      return std::nullopt;
+    // An ellipsis is so many axes that they have to be the first ones.
+    if (has(p.batch, '.') && p.batch[0] != '.') return std::nullopt;
+    if (has(p.rows, '.') && (p.rows[0] != '.' || !p.batch.empty())) return std::nullopt;
+    const Letters of_one = kept(p.c, [&](char l) { return !has(p.batch, l); });
+    if (swapped || of_one == p.rows + p.columns) return p;
+  }
+  return std::nullopt;
 }
 
 class EinsumProducts {
@@ -68,56 +74,153 @@ class EinsumProducts {
   explicit EinsumProducts(Graph &g) : g_(g), facts_(g), shapes_(g) {}
 
   void run() {
-    for (Node &node : g_.nodes) {
-      if (node.op == &ops::kEinsum && node.inputs.size() == 2 && !node.clamp) rewrite(node);
-      nodes_.push_back(std::move(node));
-    }
+    for (Node &node : g_.nodes)
+      if (node.op != &ops::kEinsum || node.inputs.size() != 2 || node.clamp || !rewrite(node))
+        nodes_.push_back(std::move(node));
     g_.nodes = std::move(nodes_);
   }
 
  private:
-  void rewrite(Node &node) {
+  /// Operands in the order of their axes that MatMul wants, several axes of one kind as one.
+  bool rewrite(const Node &node) {
     const auto product = product_of(node.attrs.get_string("equation", ""));
-    if (!product || !is_plain(node.inputs[0]) || !is_plain(node.inputs[1]) || !is_plain(node.outputs[0])) return;
-    const Shape *a = shapes_.of(node.inputs[0]), *b = shapes_.of(node.inputs[1]);
-    if (!a || !b || a->size() < 2 || b->size() < 2) return;
+    if (!product || !is_plain(node.inputs[0]) || !is_plain(node.inputs[1]) || !is_plain(node.outputs[0])) return false;
+    const Product &p = *product;
+    ValueId a = node.inputs[p.swapped ? 1 : 0], b = node.inputs[p.swapped ? 0 : 1];
+    const Sizes of_a = sizes(a, p.a), of_b = sizes(b, p.b);
+    if (!of_a.known || !of_b.known) return false;
     // Einsum repeats an axis of length 1, MatMul refuses it.
-    if (depth(*a, product->a_transposed ? 2 : 1) != depth(*b, product->b_transposed ? 1 : 2)) return;
-    if (product->a_transposed) node.inputs[0] = transposed(node.inputs[0], a->size());
-    if (product->b_transposed) node.inputs[1] = transposed(node.inputs[1], b->size());
-    node.op = &ops::kMatMul;
-    node.attrs = Attrs();
+    if (std::ranges::any_of(p.summed, [&](char l) { return of_a.of(l) != of_b.of(l); })) return false;
+    const bool one_row = p.batch.empty() || p.rows.size() == 1, one_column = p.columns.size() == 1,
+               one_sum = p.summed.size() == 1;
+    // Lengths that the file leaves open are not to be written down.
+    if (facts_.open && (!one_row || ((!one_column || !one_sum) && !g_.value(b).is_constant()))) return false;
+    if (has(p.a + p.b, '.') && !(one_row && one_column && one_sum)) return false;
+
+    name_ = node.name;
+    const auto first = [](std::size_t count) { return Dims(count, 0); };  // as they are
+    a = ordered(a, p.a, p.batch + p.rows + p.summed, of_a.ellipsis);
+    b = ordered(b, p.b, p.batch + p.summed + p.columns, of_b.ellipsis);
+    if (!one_row || !one_sum) {
+      Dims dims = first(p.batch.size());
+      if (one_row)
+        dims.resize(dims.size() + p.rows.size(), 0);
+      else
+        dims.push_back(of_a.product(p.rows));
+      dims.push_back(of_b.product(p.summed));
+      a = reshaped(a, dims);
+    }
+    if (!one_column || !one_sum) {
+      Dims dims = first(p.batch.size());
+      dims.insert(dims.end(), {of_b.product(p.summed), of_b.product(p.columns)});
+      b = reshaped(b, dims);
+    }
+    const Letters made = p.batch + p.rows + p.columns;
+    const bool reshapes = !one_row || !one_column, reorders = made != p.c;
+    ValueId y = reshapes || reorders ? value(name_ + "_product") : node.outputs[0];
+    nodes_.push_back({name_, &ops::kMatMul, Attrs(), {a, b}, {y}, {}});
+    if (reshapes) {
+      Dims dims = first(p.batch.size());
+      for (const char l : p.rows) dims.push_back(one_row ? 0 : of_a.of(l));
+      for (const char l : p.columns) dims.push_back(of_b.of(l));
+      y = reshaped(y, dims, reorders ? graph::kNoValue : node.outputs[0]);
+    }
+    if (reorders) add_transpose(y, order(made, p.c, of_a.ellipsis), node.outputs[0]);
+    return true;
+  }
+
+  using Dims = std::vector<std::int64_t>;
+
+  /// The lengths of the axes of a term.
+  struct Sizes {
+    bool known = false;
+    Letters letters = {};
+    Shape shape = {};
+    std::size_t ellipsis = 0;  ///< axes of it
+
+    std::int64_t of(char letter) const {
+      const std::size_t at = letters.find(letter), dot = letters.find('.');
+      return shape[dot < at ? at + ellipsis - 1 : at];
+    }
+    std::int64_t product(const Letters &of_all) const {
+      return std::accumulate(of_all.begin(), of_all.end(), std::int64_t{1},
+                             [&](std::int64_t n, char l) { return n * of(l); });
+    }
+  };
+  Sizes sizes(ValueId v, const Letters &term) const {
+    const Shape *shape = shapes_.of(v);
+    const bool any = has(term, '.');
+    if (!shape || element_count(*shape) == 0 || shape->size() + any < term.size() ||
+        (!any && shape->size() != term.size()))
+      return {};
+    return {true, term, *shape, shape->size() + any - term.size()};
   }
 
   /// Floats without a grid, on which Einsum and MatMul mean the same.
   bool is_plain(ValueId v) const { return v != kNoValue && facts_.is_float(v) && !g_.value(v).quantizer; }
 
-  static std::int64_t depth(const Shape &shape, std::size_t from_end) { return shape[shape.size() - from_end]; }
-
-  ValueId transposed(ValueId x, std::size_t rank) {
-    const std::string name = g_.value(x).name + "_transposed";
-    std::vector<std::int32_t> order(rank);
-    for (std::size_t i = 0; i < rank; ++i) order[i] = static_cast<std::int32_t>(i);
-    std::swap(order[rank - 1], order[rank - 2]);
-    if (g_.value(x).is_constant()) {
-      const ValueId made = g_.add_constant(name, g_.value(x).constant.permute(order).to_contiguous());
-      g_.value(made).origin = original_name(g_.value(x));
-      return made;
+  /// Where each axis of `to` is in `from`.
+  static std::vector<std::int32_t> order(const Letters &from, const Letters &to, std::size_t ellipsis) {
+    std::vector<std::int32_t> axes;
+    const std::size_t dot = from.find('.');
+    for (const char l : to) {
+      const std::size_t at = from.find(l);
+      for (std::size_t i = 0; i < (l == '.' ? ellipsis : 1); ++i)
+        axes.push_back(static_cast<std::int32_t>((dot < at ? at + ellipsis - 1 : at) + i));
     }
-    Value value;
-    value.name = name;
-    value.dtype = QTN_FLOAT32;
-    const ValueId made = g_.add_value(std::move(value));
-    Attrs attrs;
-    attrs.set("perm", std::vector<std::int64_t>(order.begin(), order.end()));
-    nodes_.push_back({name, &ops::kTranspose, std::move(attrs), {x}, {made}, {}});
+    return axes;
+  }
+
+  ValueId ordered(ValueId x, const Letters &from, const Letters &to, std::size_t ellipsis) {
+    if (from == to) return x;
+    const std::vector<std::int32_t> axes = order(from, to, ellipsis);
+    const std::string name = g_.value(x).name + "_transposed";
+    if (g_.value(x).is_constant()) return constant_like(x, name, g_.value(x).constant.permute(axes).to_contiguous());
+    const ValueId made = value(name);
+    add_transpose(x, axes, made);
     return made;
+  }
+
+  void add_transpose(ValueId x, const std::vector<std::int32_t> &axes, ValueId to) {
+    Attrs attrs;
+    attrs.set("perm", Dims(axes.begin(), axes.end()));
+    nodes_.push_back({g_.value(to).name, &ops::kTranspose, std::move(attrs), {x}, {to}, {}});
+  }
+
+  /// 0 stands for the length that the axis has.
+  ValueId reshaped(ValueId x, const Dims &dims, ValueId to = kNoValue) {
+    const std::string name = g_.value(x).name + "_reshaped";
+    if (to == kNoValue && g_.value(x).is_constant()) {
+      const Tensor t = g_.value(x).constant.to_contiguous();
+      Shape shape;
+      for (std::size_t i = 0; i < dims.size(); ++i) shape.push_back(dims[i] ? dims[i] : t.dim(i));
+      return constant_like(x, name, t.reshaped(shape));
+    }
+    if (to == kNoValue) to = value(name);
+    const ValueId shape = g_.add_constant(name + "_shape", Tensor::from_ints(dims));
+    nodes_.push_back({g_.value(to).name, &ops::kReshape, Attrs(), {x, shape}, {to}, {}});
+    return to;
+  }
+
+  ValueId constant_like(ValueId x, const std::string &name, const Tensor &t) {
+    const std::string origin = original_name(g_.value(x));
+    const ValueId made = g_.add_constant(name, t);
+    g_.value(made).origin = origin;
+    return made;
+  }
+
+  ValueId value(const std::string &name) {
+    Value made;
+    made.name = g_.names.make(g_.values, name);
+    made.dtype = QTN_FLOAT32;
+    return g_.add_value(std::move(made));
   }
 
   Graph &g_;
   const Facts facts_;
   const KnownShapes shapes_;
   std::vector<Node> nodes_;
+  std::string name_;
 };
 
 }  // namespace

@@ -44,7 +44,8 @@ std::optional<Affine> affine_of_arithmetic(const Graph &g, const Node &node, std
   if (node.op == &ops::kMul) return Affine{*values, zeros};
   if (node.op == &ops::kAdd) return Affine{ones, *values};
   if (node.op == &ops::kSub)
-    return x == 0 ? Affine{ones, each([](float v) { return -v; })} : Affine{std::vector<float>(channels, -1.0f), *values};
+    return x == 0 ? Affine{ones, each([](float v) { return -v; })}
+                  : Affine{std::vector<float>(channels, -1.0f), *values};
   const bool has_zero = std::ranges::find(*values, 0.0f) != values->end();
   if (node.op == &ops::kDiv && x == 0 && !has_zero) return Affine{each([](float v) { return 1 / v; }), zeros};
   return std::nullopt;
@@ -70,8 +71,8 @@ void fold_scales(Graph &g, const NodeFilter &only) {
       const Tensor *weight = is_linear(linear) && only(linear) ? float_constant(g, input_of(linear, 1)) : nullptr;
       if (!weight || weight->rank() < 2) continue;
       const std::int64_t channels = output_channels(linear, weight->shape());
-      const auto affine =
-          affine_of_arithmetic(g, node, i, weight->rank(), static_cast<std::size_t>(std::max<std::int64_t>(channels, 0)));
+      const auto affine = affine_of_arithmetic(g, node, i, weight->rank(),
+                                               static_cast<std::size_t>(std::max<std::int64_t>(channels, 0)));
       if (!affine || !fold_into(g, linear, *affine)) continue;
       linear.outputs[0] = node.outputs[0];
       linear.clamp = node.clamp;
@@ -84,6 +85,21 @@ void fold_scales(Graph &g, const NodeFilter &only) {
   std::erase_if(g.nodes, [&](const Node &) { return gone[n++]; });
   sort_topologically(g);
   remove_dead(g);
+}
+
+void fold_scales_before_norms(Graph &g) {
+  const auto is_norm = [](const Node &node) { return node.op == &ops::kBatchNormalization; };
+  if (std::ranges::none_of(g.nodes, is_norm)) return;
+  const Uses uses(g);
+  std::vector<bool> leads(g.values.size(), false);  // to a normalization, and nowhere else
+  for (auto node = g.nodes.rbegin(); node != g.nodes.rend(); ++node) {
+    const bool passes_on =
+        is_norm(*node) || (is_arithmetic(*node) && leads[static_cast<std::size_t>(node->outputs[0])]);
+    for (const std::size_t i : {0, 1})
+      if (const ValueId v = passes_on ? input_of(*node, i) : kNoValue; v != kNoValue)
+        leads[static_cast<std::size_t>(v)] = uses.single_use(v);
+  }
+  fold_scales(g, [&](const Node &node) { return is_linear(node) || leads[static_cast<std::size_t>(node.outputs[0])]; });
 }
 
 void fold_scales(Graph &g) {

@@ -6,6 +6,7 @@
 
 #include "graph/facts.hpp"
 #include "graph/passes/passes.hpp"
+#include "ops/common/epsilon.hpp"
 
 namespace qtn::graph {
 namespace {
@@ -118,7 +119,7 @@ class GroupNormalizations {
     add->op = &ops::kGroupNormalization;
     add->attrs = Attrs();
     add->attrs.set("num_groups", groups);
-    add->attrs.set("epsilon", norm.attrs.get_float("epsilon", 1e-5));
+    add->attrs.set("epsilon", norm.attrs.get_float("epsilon", ops::kDefaultEpsilon));
   }
 
   Graph &g_;

@@ -2,6 +2,7 @@
 // Before opset 17 files had no LayerNormalization, and before 23 no RMSNormalization: exporters wrote what they compute,
 // eight nodes of which each is a pass over memory.
 #include <algorithm>
+#include <array>
 #include <string_view>
 
 #include "graph/facts.hpp"
@@ -12,24 +13,24 @@ namespace {
 
 class Normalizations {
  public:
-  explicit Normalizations(Graph &g) : g_(g), facts_(g) {}
+  Normalizations(Graph &g, const NodeFilter &only) : g_(g), facts_(g), only_(only) {}
 
   /// From the end, so that an addition of offsets is seen before the product that it follows.
   void run() {
     for (auto node = g_.nodes.rbegin(); node != g_.nodes.rend(); ++node)
-      if (node->outputs.size() == 1 && facts_.is_float(node->outputs[0])) name(*node);
+      if (node->outputs.size() == 1 && facts_.is_float(node->outputs[0]) && only_(*node)) name(*node);
     remove_dead(g_);
   }
 
  private:
   static std::string_view op_of(const Node &node) { return node.op->name; }
 
-  /// The node that makes v by this operator, where no grid and no clamp come in between.
+  /// The node that makes v by this operator, where the filter holds, and no grid and no clamp come in between.
   const Node *maker(ValueId v, std::string_view op) const {
     const std::int32_t n = v == kNoValue ? -1 : facts_.uses.producer[static_cast<std::size_t>(v)];
     if (n < 0 || g_.value(v).quantizer || !facts_.is_float(v)) return nullptr;
     const Node &node = g_.nodes[static_cast<std::size_t>(n)];
-    return node.outputs.size() == 1 && !node.clamp && op_of(node) == op ? &node : nullptr;
+    return node.outputs.size() == 1 && !node.clamp && op_of(node) == op && only_(node) ? &node : nullptr;
   }
   const Node *inner(ValueId v, std::string_view op) const {
     return v != kNoValue && facts_.uses.single_use(v) ? maker(v, op) : nullptr;
@@ -47,8 +48,8 @@ class Normalizations {
     return t && t->rank() == 1 && t->count() > 1 ? t : nullptr;
   }
 
-  /// The length of the last axis of v where it is known without the shapes of inputs: from weights and offsets on the
-  /// way to it. -1: it is not known.
+  /// The length of the last axis of v. Where shapes of inputs are open, it may still be known from weights and offsets on
+  /// the way to it. -1: it is not known.
   std::int64_t last_dim(ValueId v, int depth = 0) const {
     constexpr int kMostNodes = 6;
     if (v == kNoValue) return -1;
@@ -56,6 +57,8 @@ class Normalizations {
     const auto last = [](const Shape &shape) { return shape.empty() ? -1 : shape.back(); };
     if (value.is_constant()) return last(value.constant.shape());
     if (value.shape && last(*value.shape) > 0) return last(*value.shape);
+    const auto &type = facts_.types[static_cast<std::size_t>(v)];
+    if (type && !facts_.open) return last(type->shape);
     const std::int32_t n = facts_.uses.producer[static_cast<std::size_t>(v)];
     if (n < 0 || depth == kMostNodes) return -1;
     const Node &node = g_.nodes[static_cast<std::size_t>(n)];
@@ -81,6 +84,8 @@ class Normalizations {
 
   /// v = mean of u over the last axis, which stays with length 1
   ValueId mean_of(ValueId v) const {
+    if (const Node *pool = maker(v, "GlobalAveragePool"))
+      return facts_.rank_of(pool->inputs[0]) == 3 ? pool->inputs[0] : kNoValue;
     const Node *mean = maker(v, "ReduceMean");
     if (!mean || mean->attrs.get_int("keepdims", 1) == 0) return kNoValue;
     const ValueId axes = input_of(*mean, 1);
@@ -119,23 +124,26 @@ class Normalizations {
     return std::nullopt;
   }
 
+  std::optional<Spread> under_root(ValueId root) const {
+    const Node *sqrt = maker(root, "Sqrt");
+    return sqrt ? spread_of(sqrt->inputs[0]) : std::nullopt;
+  }
+
+  /// v = 1 / sqrt(mean of of^2 + epsilon)
+  std::optional<Spread> inverse_root(ValueId v) const {
+    if (const Node *reciprocal = maker(v, "Reciprocal")) return under_root(reciprocal->inputs[0]);
+    if (const Node *div = maker(v, "Div"))
+      return number(div->inputs[0]) == 1.0 ? under_root(div->inputs[1]) : std::nullopt;
+    const Node *pow = maker(v, "Pow");
+    return pow && number(pow->inputs[1]) == -0.5 ? spread_of(pow->inputs[0]) : std::nullopt;
+  }
+
   struct Quotient {
     ValueId over;
     Spread spread;
   };
   /// v = over / sqrt(mean of of^2 + epsilon)
   std::optional<Quotient> quotient_of(ValueId v) const {
-    const auto under_root = [&](ValueId root) -> std::optional<Spread> {
-      const Node *sqrt = maker(root, "Sqrt");
-      return sqrt ? spread_of(sqrt->inputs[0]) : std::nullopt;
-    };
-    const auto inverse_root = [&](ValueId u) -> std::optional<Spread> {
-      if (const Node *reciprocal = maker(u, "Reciprocal")) return under_root(reciprocal->inputs[0]);
-      if (const Node *div = maker(u, "Div"))
-        return number(div->inputs[0]) == 1.0 ? under_root(div->inputs[1]) : std::nullopt;
-      const Node *pow = maker(u, "Pow");
-      return pow && number(pow->inputs[1]) == -0.5 ? spread_of(pow->inputs[0]) : std::nullopt;
-    };
     if (const Node *div = inner(v, "Div"))
       if (const auto spread = under_root(div->inputs[1])) return Quotient{div->inputs[0], *spread};
     if (const Node *mul = inner(v, "Mul"))
@@ -150,9 +158,39 @@ class Normalizations {
     return sub && mean_of(sub->inputs[1]) == sub->inputs[0] ? sub->inputs[0] : kNoValue;
   }
 
+  /// The two operands of a product, of which one fulfils the condition: first that one. kNoValue: none does.
+  template <typename Is>
+  std::array<ValueId, 2> factors(const Node *product, const Is &is) const {
+    for (const std::size_t i : {0, 1})
+      if (product && is(product->inputs[i])) return {product->inputs[i], product->inputs[1 - i]};
+    return {kNoValue, kNoValue};
+  }
+
+  /// x * f + (shift - mean of x * f) with f = scale / sqrt(variance of x + epsilon), as TensorFlow writes it
+  bool name_affine(Node &node, ValueId scaled, ValueId offset) {
+    ValueId shift = kNoValue;
+    const Node *moved = nullptr;  // mean of x * f
+    if (const Node *sub = inner(offset, "Sub")) {
+      if (!row(shift = sub->inputs[0])) return false;
+      moved = inner(sub->inputs[1], "Mul");
+    } else if (const Node *neg = inner(offset, "Neg")) {
+      moved = inner(neg->inputs[0], "Mul");
+    }
+    const auto [mean, factor] = factors(moved, [&](ValueId v) { return mean_of(v) != kNoValue; });
+    const ValueId x = mean_of(mean);
+    if (x == kNoValue || factors(inner(scaled, "Mul"), [&](ValueId v) { return v == factor; })[1] != x) return false;
+    const auto [scale, inverse] = factors(maker(factor, "Mul"), [&](ValueId v) { return row(v) != nullptr; });
+    const auto spread = scale == kNoValue ? std::nullopt : inverse_root(inverse);
+    return spread && centered_of(spread->of) == x &&
+           become(node, "LayerNormalization", x, scale, shift, spread->epsilon);
+  }
+
   void name(Node &node) {
     const std::string_view op = op_of(node);
     if (op != "Add" && op != "Mul") return;
+    if (op == "Add" &&
+        (name_affine(node, node.inputs[0], node.inputs[1]) || name_affine(node, node.inputs[1], node.inputs[0])))
+      return;
     for (const std::size_t i : {0, 1}) {
       const ValueId list = node.inputs[i], rest = node.inputs[1 - i];
       if (!row(list)) continue;
@@ -173,23 +211,32 @@ class Normalizations {
     const ValueId x = centered_of(quotient->spread.of);
     const bool centers = x != kNoValue && centered_of(quotient->over) == x;
     if (!centers && (quotient->over != quotient->spread.of || shift != kNoValue)) return false;
-    const ValueId from = centers ? x : quotient->over;
+    return become(node, centers ? "LayerNormalization" : "RMSNormalization", centers ? x : quotient->over, scale, shift,
+                  quotient->spread.epsilon);
+  }
+
+  bool become(Node &node, const char *op, ValueId x, ValueId scale, ValueId shift, double epsilon) {
     const std::int64_t length = row(scale)->count();
-    if ((shift != kNoValue && row(shift)->count() != length) || last_dim(from) != length) return false;
-    node.op = ops::find_op(centers ? "LayerNormalization" : "RMSNormalization");
+    if ((shift != kNoValue && row(shift)->count() != length) || last_dim(x) != length) return false;
+    node.op = ops::find_op(op);
     node.attrs = Attrs();
-    node.attrs.set("epsilon", quotient->spread.epsilon);
-    node.inputs = {from, scale};
+    node.attrs.set("epsilon", epsilon);
+    node.inputs = {x, scale};
     if (shift != kNoValue) node.inputs.push_back(shift);
     return true;
   }
 
   Graph &g_;
   const Facts facts_;
+  const NodeFilter &only_;
 };
 
 }  // namespace
 
-void name_normalizations(Graph &g) { Normalizations(g).run(); }
+void name_normalizations(Graph &g) {
+  name_normalizations(g, [](const Node &) { return true; });
+}
+
+void name_normalizations(Graph &g, const NodeFilter &only) { Normalizations(g, only).run(); }
 
 }  // namespace qtn::graph

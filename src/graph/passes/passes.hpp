@@ -59,8 +59,9 @@ void fold_norms_of_columns(Graph &g);
 /// kernels images with channels on axis 1, as if no framework had put channels last.
 void keep_channels_first(Graph &g);
 
-/// An Einsum that is a product of two matrices, or of stacks of them, becomes MatMul, behind a Transpose where one lies the
-/// other way round: products have kernels, forms on integers and gradients.
+/// An Einsum that is a product of two matrices, or of stacks of them, becomes MatMul, with Transpose and Reshape around it
+/// where axes lie in another order or several of them are rows, columns or summed: products have kernels, forms on integers
+/// and gradients.
 void make_products_of_einsums(Graph &g);
 
 /// Makes constants by which the result of a Conv, ConvTranspose or Gemm is multiplied or divided, or which are added to
@@ -69,6 +70,13 @@ void fold_scales(Graph &g);
 
 /// The same only where the filter holds for both.
 void fold_scales(Graph &g, const NodeFilter &only);
+
+/// The same in front of normalizations, which are then behind a layer that takes them up.
+void fold_scales_before_norms(Graph &g);
+
+/// An Add of one value for each column of a product by constants goes in front of what divides the columns among several
+/// axes (Reshape, Squeeze, Unsqueeze), so that it is the product's bias.
+void bring_biases_to_products(Graph &g);
 
 /// Moves a Pad with zeros along spatial axes into the pads of a Conv that reads it.
 void fuse_pads(Graph &g);
@@ -123,6 +131,9 @@ void name_formulas(Graph &g, const NodeFilter &only);
 
 /// The same for LayerNormalization, and for RMSNormalization, over the last axis.
 void name_normalizations(Graph &g);
+
+/// The same only where the filter holds for every node of the formula.
+void name_normalizations(Graph &g, const NodeFilter &only);
 
 /// The same for GroupNormalization.
 void name_group_normalizations(Graph &g);

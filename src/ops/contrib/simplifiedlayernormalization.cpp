@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RMSNormalization as ONNX Runtime's tools write it, in ONNX's own domain.
+#include "ops/common/epsilon.hpp"
 #include "ops/common/rms.hpp"
 
 namespace qtn::ops {
@@ -24,7 +25,8 @@ Types infer(const Call &call) {
 
 void run(const Call &call, std::span<Tensor> outputs) {
   float *inverses = outputs.size() > 1 && outputs[1].has_data() ? outputs[1].as<float>() : nullptr;
-  rms_normalize(*call.in(0), *call.in(1), axis_of(call), call.attrs.get_float("epsilon", 1e-5), outputs[0], inverses);
+  rms_normalize(*call.in(0), *call.in(1), axis_of(call), call.attrs.get_float("epsilon", kDefaultEpsilon), outputs[0],
+                inverses);
 }
 
 /// Inverse deviations are float32, whatever x is.

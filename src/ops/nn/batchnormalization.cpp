@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/parallel.hpp"
+#include "ops/common/epsilon.hpp"
 #include "ops/common/gradient.hpp"
 #include "ops/common/infer.hpp"
 
@@ -35,7 +36,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
   if (x.count() == 0) return;
   const std::int64_t channels = channels_of(x.shape()), planes = x.rank() < 2 ? 1 : x.dim(0) * channels;
   const std::int64_t size = x.count() / planes;
-  const double epsilon = call.attrs.get_float("epsilon", 1e-5);
+  const double epsilon = call.attrs.get_float("epsilon", kDefaultEpsilon);
   parallel_for(static_cast<std::size_t>(planes), [&](std::size_t plane) {
     const auto c = static_cast<std::int64_t>(plane) % channels;
     const auto at = [&](std::size_t i) { return static_cast<double>(call.in(i)->as<const float>()[c]); };
@@ -59,7 +60,7 @@ void backward(const Backward &run, std::span<const Tensor> dx) {
   for (const std::size_t i : {3, 4}) refuse_gradient("BatchNormalization", kNames[i], dx[i]);
   const Shape shape = channel_shape(x);
   const std::int64_t channels = channels_of(x.shape());
-  const auto inverse = [&, epsilon = run.call.attrs.get_float("epsilon", 1e-5)](std::int64_t c) {
+  const auto inverse = [&, epsilon = run.call.attrs.get_float("epsilon", kDefaultEpsilon)](std::int64_t c) {
     return 1 / std::sqrt(static_cast<double>(run.call.in(4)->as<const float>()[c]) + epsilon);
   };
   if (dx[0].has_data()) {

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/parallel.hpp"
+#include "ops/common/epsilon.hpp"
 #include "ops/common/infer.hpp"
 #include "ops/common/moments.hpp"
 
@@ -35,7 +36,7 @@ void normalize(const Call &call, const Tensor &y) {
   const Tensor &x = *call.in(0), &scale = *call.in(1), &bias = *call.in(2);
   const std::int64_t channels = x.dim(1), groups = call.attrs.get_int("num_groups", 1), size = channels / groups,
                      plane = element_count(x.shape(), 2, x.rank());
-  const double epsilon = call.attrs.get_float("epsilon", 1e-5);
+  const double epsilon = call.attrs.get_float("epsilon", kDefaultEpsilon);
   const auto of = [&](const Tensor &t, std::int64_t c) {
     return static_cast<double>(t.as<const T>()[t.dim(0) == channels ? c : c / size]);
   };

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/parallel.hpp"
+#include "ops/common/epsilon.hpp"
 #include "ops/common/gradient.hpp"
 #include "ops/common/infer.hpp"
 #include "ops/common/moments.hpp"
@@ -29,7 +30,7 @@ template <class T>
 void normalize(const Call &call, const Tensor &y) {
   const Tensor &x = *call.in(0);
   const std::int64_t channels = x.dim(1), size = element_count(x.shape(), 2, x.rank());
-  const double epsilon = call.attrs.get_float("epsilon", 1e-5);
+  const double epsilon = call.attrs.get_float("epsilon", kDefaultEpsilon);
   parallel_for(static_cast<std::size_t>(x.dim(0) * channels), [&](std::size_t plane) {
     const auto c = static_cast<std::int64_t>(plane) % channels, at = static_cast<std::int64_t>(plane) * size;
     const T *from = x.as<const T>() + at;
@@ -53,7 +54,7 @@ struct PlaneSums {
 void backward(const Backward &run, std::span<const Tensor> dx) {
   const Tensor &x = *run.call.in(0), &dy = run.dy[0];
   const std::int64_t channels = x.dim(1), size = element_count(x.shape(), 2, x.rank()), planes = x.dim(0) * channels;
-  const double epsilon = run.call.attrs.get_float("epsilon", 1e-5);
+  const double epsilon = run.call.attrs.get_float("epsilon", kDefaultEpsilon);
   auto *sums = reinterpret_cast<PlaneSums *>(run.scratch.take(static_cast<std::size_t>(planes) * sizeof(PlaneSums)));
   const float *scale = run.call.in(1)->as<const float>();
   parallel_for(static_cast<std::size_t>(planes), [&](std::size_t plane) {

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "kernels/rows/rows.hpp"
+#include "ops/common/epsilon.hpp"
 #include "ops/common/gradient.hpp"
 #include "ops/common/infer.hpp"
 #include "ops/common/lane_tasks.hpp"
@@ -56,7 +57,7 @@ bool is_plain(const Call &call) {
 kernels::RowsArgs rows_of(const Call &call, std::size_t first, std::size_t end) {
   const Tensor &x = *call.in(0);
   const auto length = static_cast<std::size_t>(element_count(x.shape(), axis_of(call), x.rank()));
-  return {x.as<const float>() + first * length, end - first, length, call.attrs.get_float("epsilon", 1e-5),
+  return {x.as<const float>() + first * length, end - first, length, call.attrs.get_float("epsilon", kDefaultEpsilon),
           call.in(1)->as<const float>()};
 }
 
@@ -75,7 +76,7 @@ void normalize(const Call &call, std::span<Tensor> outputs) {
   const Tensor &x = *call.in(0), &y = outputs[0];
   const std::size_t axis = axis_of(call);
   const std::int64_t length = element_count(x.shape(), axis, x.rank());
-  const double epsilon = call.attrs.get_float("epsilon", 1e-5);
+  const double epsilon = call.attrs.get_float("epsilon", kDefaultEpsilon);
   const auto stash = [&](std::size_t output, std::size_t row, double value) {
     if (output < outputs.size() && outputs[output].has_data())
       outputs[output].as<float>()[row] = static_cast<float>(value);
@@ -135,7 +136,8 @@ void backward(const Backward &run, std::span<const Tensor> dx) {
   const std::int64_t length = element_count(x.shape(), axis_of(run.call), x.rank());
   const std::int64_t rows = length == 0 ? 0 : x.count() / length;
   const Tensor memory = scratch_tensor(run.scratch, {x.count() + rows});
-  if (rows > 0) standardize(x, length, run.call.attrs.get_float("epsilon", 1e-5), Centre::mean, memory.as<float>());
+  if (rows > 0)
+    standardize(x, length, run.call.attrs.get_float("epsilon", kDefaultEpsilon), Centre::mean, memory.as<float>());
   broadcast_gradient(dx[1], dy, product, memory.view(x.shape(), contiguous_strides(x.shape())));
   if (dx[0].has_data()) standardize_back(memory.as<const float>(), rows, length, Centre::mean, dx[0].as<float>());
 }

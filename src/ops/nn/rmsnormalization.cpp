@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/common/epsilon.hpp"
 #include "ops/common/gradient.hpp"
 #include "ops/common/rms.hpp"
 #include "ops/common/standardize.hpp"
@@ -20,7 +21,8 @@ Types infer(const Call &call) {
 }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  rms_normalize(*call.in(0), *call.in(1), axis_of(call), call.attrs.get_float("epsilon", 1e-5), outputs[0], nullptr);
+  rms_normalize(*call.in(0), *call.in(1), axis_of(call), call.attrs.get_float("epsilon", kDefaultEpsilon), outputs[0],
+                nullptr);
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
@@ -30,7 +32,8 @@ void backward(const Backward &run, std::span<const Tensor> dx) {
   const std::int64_t length = element_count(x.shape(), axis_of(run.call), x.rank());
   const std::int64_t rows = length == 0 ? 0 : x.count() / length;
   const Tensor memory = scratch_tensor(run.scratch, {x.count() + rows});
-  if (rows > 0) standardize(x, length, run.call.attrs.get_float("epsilon", 1e-5), Centre::zero, memory.as<float>());
+  if (rows > 0)
+    standardize(x, length, run.call.attrs.get_float("epsilon", kDefaultEpsilon), Centre::zero, memory.as<float>());
   broadcast_gradient(dx[1], dy, product, memory.view(x.shape(), contiguous_strides(x.shape())));
   if (dx[0].has_data()) standardize_back(memory.as<const float>(), rows, length, Centre::zero, dx[0].as<float>());
 }

@@ -10,7 +10,7 @@ namespace {
 
 using graph::Graph;
 
-/// Of outputs, that say how noisy a layer is beside others.
+/// So many numbers of outputs say how noisy a layer is, compared with another.
 constexpr double kEnoughNumbers = 500;
 
 /// Where each row (along the last axis) of the first output has its largest value, of equals the first.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Normalization of images whose channels lie side by side. Planes are normalized by the operators' definitions.
+#include "ops/common/epsilon.hpp"
 #include "runtime/lower/kinds.hpp"
 
 namespace qtn::runtime {
@@ -15,7 +16,7 @@ Edge result(Lowering &l) {
 bool lower_batches(Lowering &l, const Edge &x) {
   if (l.node().attrs.get_int("training_mode", 0) != 0) return false;
   const RealNormalization n{l.real_constant(l.input(1)), l.real_constant(l.input(2)), l.real_constant(l.input(3)),
-                            l.real_constant(l.input(4)), l.node().attrs.get_float("epsilon", 1e-5)};
+                            l.real_constant(l.input(4)), l.node().attrs.get_float("epsilon", ops::kDefaultEpsilon)};
   for (const Tensor *t : {&n.scale, &n.shift, &n.mean, &n.variance})
     if (!t->has_data()) return false;
   const Edge y = result(l);
@@ -27,7 +28,7 @@ bool lower_batches(Lowering &l, const Edge &x) {
 bool lower_groups(Lowering &l, const Edge &x) {
   const std::int64_t channels = l.shape_of(l.input(0))[1], groups = l.node().attrs.get_int("num_groups", channels);
   const GroupNormalization n{l.real_constant(l.input(1)), l.real_constant(l.input(2)), static_cast<std::size_t>(groups),
-                             l.node().attrs.get_float("epsilon", 1e-5)};
+                             l.node().attrs.get_float("epsilon", ops::kDefaultEpsilon)};
   if (!n.scale.has_data() || !n.shift.has_data()) return false;
   const Edge y = result(l);
   l.add_step(make_group_normalize(x, y, n, l.clamp()));

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/parallel.hpp"
+#include "ops/common/epsilon.hpp"
 #include "train/steps/steps.hpp"
 
 namespace qtn::train {
@@ -46,7 +47,7 @@ class BatchNormStep final : public Step {
         fold_(std::move(fold)),
         epilogue_(epilogue),
         switches_(switches),
-        epsilon_(node.attrs.get_float("epsilon", 1e-5)) {
+        epsilon_(node.attrs.get_float("epsilon", ops::kDefaultEpsilon)) {
     name = node.name;
     grad_inputs = inputs_;
     std::copy_if(inputs_.begin(), inputs_.end(), std::back_inserter(reads), [](SlotId s) { return s != kNoSlot; });

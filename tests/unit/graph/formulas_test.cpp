@@ -165,6 +165,39 @@ void test_normalizations(void **) {
   }
 }
 
+/// As TensorFlow writes it: x f + (shift - mean f), where f is the scale over the deviation.
+void test_affine_normalizations(void **) {
+  const auto written = [](Formula &f, bool shifts, const std::string &of_product, const std::string &centered) {
+    const std::string mean = f.mean("x"), away = f.node("Sub", {"x", centered.empty() ? mean : centered});
+    const std::string sum = f.node("Add", {f.mean(f.node("Mul", {away, away})), f.number(1e-3)});
+    const std::string factor = f.node("Mul", {f.node("Reciprocal", {f.node("Sqrt", {sum})}), f.list()});
+    const std::string moved = f.node("Mul", {mean, factor});
+    const std::string offset = shifts ? f.node("Sub", {f.list(), moved}) : f.node("Neg", {moved});
+    return f.node("Add", {f.node("Mul", {of_product, factor}), offset});
+  };
+  Formula shifted, plain, of_other, off_center;
+  expect(shifted, written(shifted, true, "x", ""), "LayerNormalization");
+  expect(plain, written(plain, false, "x", ""), "LayerNormalization");
+  expect(of_other, written(of_other, true, of_other.node("Neg", {"x"}), ""), nullptr);
+  expect(off_center, written(off_center, true, "x", off_center.mean("x", 0)), nullptr);
+
+  GraphBuilder pooled;  // where the mean of each row is that of an image with one axis
+  pooled.input("x", {2, 3, 8}).constant("scale", GraphBuilder::ramp({8})).constant("epsilon", Tensor::scalar(1e-3f));
+  pooled.node("GlobalAveragePool", "mean", {"x"}, {"m"}).node("Sub", "sub", {"x", "m"}, {"d"});
+  pooled.node("Mul", "square", {"d", "d"}, {"s"}).node("GlobalAveragePool", "variance", {"s"}, {"v"});
+  pooled.node("Add", "add", {"v", "epsilon"}, {"w"}).node("Sqrt", "sqrt", {"w"}, {"r"});
+  pooled.node("Div", "div", {"d", "r"}, {"n"}).node("Mul", "scaled", {"n", "scale"}, {"y"});
+  const graph::Graph g = pooled.build({"y"});
+  graph::Graph named = g;
+  graph::name_normalizations(named);
+  assert_int_equal(named.nodes.size(), 1);
+  assert_string_equal(named.nodes[0].op->name, "LayerNormalization");
+  const std::vector<Tensor> x{GraphBuilder::ramp({2, 3, 8})};
+  const Tensor want = graph::evaluate(g, x)[0], got = graph::evaluate(named, x)[0];
+  for (std::int64_t i = 0; i < want.count(); ++i)
+    assert_true(std::fabs(got.as<float>()[i] - want.as<float>()[i]) <= 2e-6f);
+}
+
 void test_other_sums(void **) {
   Formula first_axis, not_centered, of_other;
   // What is centered along another axis is still divided by the root of a mean of squares along this one.
@@ -241,10 +274,15 @@ void test_open_lengths(void **) {
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(test_gelu),        cmocka_unit_test(test_gelu_by_tanh),
-                              cmocka_unit_test(test_gates),       cmocka_unit_test(test_normalizations),
-                              cmocka_unit_test(test_other_sums),  cmocka_unit_test(test_unknown_lengths),
-                              cmocka_unit_test(test_grids),       cmocka_unit_test(test_rows_of_integers),
+  const CMUnitTest tests[] = {cmocka_unit_test(test_gelu),
+                              cmocka_unit_test(test_gelu_by_tanh),
+                              cmocka_unit_test(test_gates),
+                              cmocka_unit_test(test_normalizations),
+                              cmocka_unit_test(test_affine_normalizations),
+                              cmocka_unit_test(test_other_sums),
+                              cmocka_unit_test(test_unknown_lengths),
+                              cmocka_unit_test(test_grids),
+                              cmocka_unit_test(test_rows_of_integers),
                               cmocka_unit_test(test_open_lengths)};
   return cmocka_run_group_tests_name("formulas", tests, nullptr, nullptr);
 }

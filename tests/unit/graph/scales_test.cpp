@@ -103,12 +103,38 @@ void test_what_stays(void **) {
   assert_int_equal(kept.nodes.size(), 2);
 }
 
+/// Only what leads to a normalization, and to nothing else.
+void test_scales_before_norms(void **) {
+  const auto normalized = [](const std::vector<std::string> &outputs) {
+    GraphBuilder b = layer();
+    b.constant("a", channels(6, {6, 1, 1})).constant("s", channels(6, {6})).constant("m", GraphBuilder::ramp({6}));
+    b.node("Mul", "mul", {"u", "a"}, {"v"}).node("Add", "add", {"v", "a"}, {"w"});
+    b.node("BatchNormalization", "norm", {"w", "s", "m", "m", "s"}, {"n"}).node("Add", "after", {"n", "a"}, {"y"});
+    return b.build(outputs);
+  };
+  const auto left = [](graph::Graph g) {
+    graph::fold_scales_before_norms(g);
+    return g.nodes.size();
+  };
+  const graph::Graph g = normalized({"y"});
+  assert_int_equal(left(g), 3);
+  assert_int_equal(left(normalized({"y", "w"})), 5);  // read otherwise, too
+  graph::Graph folded = g;
+  graph::fold_scales_before_norms(folded);
+  graph::fold_preceded_batch_norms(folded);
+  assert_int_equal(folded.nodes.size(), 2);
+  const std::vector<Tensor> x{GraphBuilder::ramp(kImage)};
+  const Tensor want = graph::evaluate(g, x)[0], got = graph::evaluate(folded, x)[0];
+  for (std::int64_t i = 0; i < want.count(); ++i)
+    assert_true(std::fabs(got.as<float>()[i] - want.as<float>()[i]) <= 1e-5f * (1 + std::fabs(want.as<float>()[i])));
+}
+
 }  // namespace
 }  // namespace qtn::test
 
 int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {cmocka_unit_test(test_numbers), cmocka_unit_test(test_channels),
-                              cmocka_unit_test(test_what_stays)};
+                              cmocka_unit_test(test_what_stays), cmocka_unit_test(test_scales_before_norms)};
   return cmocka_run_group_tests_name("scales", tests, nullptr, nullptr);
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that opsets write in different ways: what is read from one and written as another computes the same.
+#include <cmath>
+
 #include "graph/pipelines.hpp"
 #include "onnx/messages.hpp"
 #include "support.hpp"
@@ -104,6 +106,35 @@ void scales_of_groups(void **) {
   expect_error(QTN_EUNSUPPORTED, {"opset 17 has no such operator"}, [&] { onnx::serialize(groups, {17}); });
 }
 
+/// By their formulas where an opset has no such operator.
+void normalizations_of_rows(void **) {
+  const Shape x{2, 3, 8};
+  const auto expect_close = [&](const graph::Graph &g, int opset, std::size_t nodes) {
+    const Tensor of = ramp(x);
+    const graph::Graph back = parse(onnx::serialize(g, {opset}));
+    assert_int_equal(back.nodes.size(), nodes);
+    const Tensor want = graph::evaluate(g, std::span(&of, 1))[0], got = graph::evaluate(back, std::span(&of, 1))[0];
+    assert_true(want.shape() == got.shape());
+    for (std::int64_t i = 0; i < want.count(); ++i)
+      assert_true(std::fabs(want.as<float>()[i] - got.as<float>()[i]) <= 2e-6f);
+  };
+  const Attrs attrs = with("epsilon", 1e-3), of_image = with("axis", std::int64_t{1});
+  const graph::Graph layer = network("LayerNormalization", x, {ramp({8}), ramp({8})}, attrs),
+                     plain = network("LayerNormalization", x, {ramp({8})}, attrs),
+                     image = network("LayerNormalization", x, {ramp({8})}, of_image),
+                     last = network("LayerNormalization", x, {ramp({8})}, with("axis", std::int64_t{2})),
+                     rms = network("RMSNormalization", x, {ramp({8})}, attrs);
+  for (const int opset : {13, 16}) {
+    expect_close(layer, opset, 9);
+    expect_close(plain, opset, 8);
+    expect_close(last, opset, 8);
+  }
+  expect_same(layer, x, 17);
+  for (const int opset : {13, 21, 22}) expect_close(rms, opset, 6);
+  expect_same(rms, x, 23);
+  expect_error(QTN_EUNSUPPORTED, {"opset 16 has no such operator"}, [&] { onnx::serialize(image, {16}); });
+}
+
 void renamed_modes(void **) {
   const Shape x{1, 1, 3, 3};
   Tensor grid = ramp({1, 2, 2, 2});
@@ -183,6 +214,7 @@ int main() {
   using namespace qtn;
   const CMUnitTest tests[] = {cmocka_unit_test(lists_of_names),
                               cmocka_unit_test(scales_of_groups),
+                              cmocka_unit_test(normalizations_of_rows),
                               cmocka_unit_test(renamed_modes),
                               cmocka_unit_test(regions_moved_by_half_a_pixel),
                               cmocka_unit_test(activations_before_their_operators),

@@ -308,10 +308,11 @@ void forms_of_older_opsets(void **) {
   });
 
   for (const auto &[op, since] : {std::pair("LayerNormalization", 17), std::pair("RMSNormalization", 23)}) {
-    const std::vector<Tensor> scale{ramp({2})};
-    written(op, {}, scale, since);
+    const std::vector<Tensor> scale{ramp({2, 2})};
+    const Attrs of_images = attr("axis", std::int64_t{-2});
+    written(op, of_images, scale, since);
     expect_error(QTN_EUNSUPPORTED, {op, cat("opset ", since - 1)},
-                 [&, op = op, since = since] { written(op, {}, scale, since - 1); });
+                 [&, op = op, since = since] { written(op, of_images, scale, since - 1); });
   }
   for (const auto &[op, since] : {std::pair("BitwiseNot", 18), std::pair("Trilu", 14)}) {
     written(op, {}, {}, since);
