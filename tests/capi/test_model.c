@@ -340,6 +340,45 @@ static void left_in_float(void **state) {
   qmodel_free(int8);
 }
 
+/** How often these bytes are in the file. */
+static size_t count_of(const qblob *file, const char *bytes, size_t size) {
+  const char *data = qblob_data(file);
+  size_t i, count = 0;
+  for (i = 0; i + size <= qblob_size(file); ++i) count += memcmp(data + i, bytes, size) == 0;
+  return count;
+}
+
+/** A pair for x and for what Relu, GlobalAveragePool and Flatten make; two weights and two biases are integers. The
+ * names of operators have their lengths in front, opset_import is the domain "" and the number. */
+static void a_file_has_pairs(void **state) {
+  static const char opsets[] = {13, 21, 25};
+  qmodel *m = load_tiny(), *int8 = quantize(m, "onnx");
+  size_t i;
+  (void)state;
+  for (i = 0; i < COUNT(opsets); ++i) {
+    const char import[] = {'B', 4, '\n', 0, 16, opsets[i]};
+    qattrs *a = NULL;
+    qblob *file = NULL;
+    OK(qattrs_create(&a));
+    OK(qattrs_set_int(a, "opset", opsets[i]));
+    OK(qmodel_save_bytes(&file, int8, a));
+    assert_int_equal(count_of(file, "\16QuantizeLinear", 15), 4);
+    assert_int_equal(count_of(file, "\20DequantizeLinear", 17), 8);
+    assert_int_equal(count_of(file, "QLinear", 7), 0);
+    assert_int_equal(count_of(file, import, sizeof import), 1);
+    qblob_free(file);
+    OK(qattrs_set_string(a, "format", "qoperator"));
+    OK(qmodel_save_bytes(&file, int8, a));
+    assert_int_equal(count_of(file, "\16QuantizeLinear", 15), 1);
+    assert_int_equal(count_of(file, "\13QLinearConv", 12), 1);
+    assert_int_equal(count_of(file, import, sizeof import), 1);
+    qblob_free(file);
+    qattrs_free(a);
+  }
+  qmodel_free(int8);
+  qmodel_free(m);
+}
+
 static void bad_files(void **state) {
   tiny_model bytes;
   qmodel *m = NULL;
@@ -374,6 +413,7 @@ int main(void) {
       cmocka_unit_test(wrong_inputs),
       cmocka_unit_test(wrong_settings),
       cmocka_unit_test(left_in_float),
+      cmocka_unit_test(a_file_has_pairs),
       cmocka_unit_test(bad_files),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

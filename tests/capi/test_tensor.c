@@ -116,7 +116,7 @@ static void quantizers_are_shared(void **state) {
   const double scales[] = {0.5, 0.25, 2};
   const float reals[] = {1, 2, 4, -1, -2, -4};
   qquantizer *grid = NULL;
-  qtensor *x = FLOATS(reals, DIMS(2, 3)), *a = NULL, *b = NULL, *view = NULL, *twin = NULL;
+  qtensor *x = FLOATS(reals, DIMS(2, 3)), *a = NULL, *b = NULL, *view = NULL, *twin = NULL, *row = NULL, *made = NULL;
   const double *stored;
   (void)state;
   OK(qquantizer_create(&grid, QTN_INT8, QTN_PER_CHANNEL_SYMMETRIC, 1, scales, NULL, 3, NULL));
@@ -125,13 +125,19 @@ static void quantizers_are_shared(void **state) {
   OK(qtensor_quantize(&b, x, grid));
   OK(qtensor_share(&view, a));
   OK(qtensor_contiguous(&twin, b));
+  OK(qtensor_slice(&row, b, 0, 1, 2, 1));
+  OK(qtensor_create(&made, QTN_INT8, DIMS(2, 3), qtensor_quantizer(view), NULL, 0));
   qquantizer_free(grid);
   qtensor_free(a);
   assert_ptr_equal(qquantizer_scales(qtensor_quantizer(b)), stored);
   assert_ptr_equal(qquantizer_scales(qtensor_quantizer(view)), stored);
   assert_ptr_equal(qquantizer_scales(qtensor_quantizer(twin)), stored);
+  assert_ptr_equal(qquantizer_scales(qtensor_quantizer(row)), stored);
+  assert_ptr_equal(qquantizer_scales(qtensor_quantizer(made)), stored);
   qtensor_free(b);
   qtensor_free(view);
+  qtensor_free(row);
+  qtensor_free(made);
   assert_memory_equal(qquantizer_scales(qtensor_quantizer(twin)), scales, sizeof scales);
   qtensor_free(twin);
   qtensor_free(x);

@@ -212,6 +212,70 @@ static qtensor *run(const qmodel *m, const qtensor *x) {
   return y;
 }
 
+/** The values of all parameters, or `values` into them. */
+static size_t copy_parameters(float *values, size_t room, qtrainer *t, int into) {
+  size_t i, count = 0;
+  for (i = 0; i < qtrainer_parameter_count(t); ++i) {
+    qtensor *p = NULL;
+    void *data = NULL;
+    const size_t more = (OK(qtrainer_parameter(&p, t, i)), (size_t)qtensor_numel(p));
+    assert_in_range(count + more, 0, room);
+    OK(qtensor_data_mut(&data, p));
+    if (into)
+      memcpy(data, values + count, more * sizeof *values);
+    else
+      memcpy(values + count, data, more * sizeof *values);
+    count += more;
+    qtensor_free(p);
+  }
+  return count;
+}
+
+/** The loss of the first samples with these parameters. */
+static double loss_at(float *values, size_t count) {
+  static const settings plain = {NULL, NULL, "sgd", 1, 7, 0};
+  qtrainer *t = trainer_of(&plain);
+  double loss;
+  assert_int_equal(copy_parameters(values, count, t, 1), count);
+  loss = train(t, qtrainer_backward, 0, BATCH);
+  qtrainer_free(t);
+  return loss;
+}
+
+/** A gradient is the slope of the loss, and a step goes down by the rate times what momentum has gathered of it. */
+static void steps_go_down_the_slope(void **state) {
+  static const settings plain = {NULL, NULL, "sgd", 1, 7, 0};
+  static const double rate = 0.05, momentum = 0.9, apart = 1e-3;
+  qtrainer *t = trainer_of(&plain);
+  float value[64], slope[64], moved[64], gathered[64] = {0};
+  const size_t count = copy_parameters(value, COUNT(value), t, 0);
+  size_t i;
+  int step;
+  (void)state;
+  for (step = 0; step < 3; ++step) {
+    train(t, qtrainer_backward, 0, BATCH);
+    assert_int_equal(gradients(slope, COUNT(slope), t), count);
+    for (i = 0; step == 0 && i < count; ++i) {
+      const float kept = value[i];
+      double above, below;
+      value[i] = (float)((double)kept + apart);
+      above = loss_at(value, count);
+      value[i] = (float)((double)kept - apart);
+      below = loss_at(value, count);
+      value[i] = kept;
+      assert_float_equal(slope[i], (float)((above - below) / (2 * apart)), 1e-3);
+    }
+    OK(qtrainer_update(t));
+    copy_parameters(moved, COUNT(moved), t, 0);
+    for (i = 0; i < count; ++i) {
+      gathered[i] = (float)(momentum * (double)gathered[i] + (double)slope[i]);
+      assert_float_equal(moved[i], (float)((double)value[i] - rate * (double)gathered[i]), 1e-6);
+    }
+    memcpy(value, moved, sizeof value);
+  }
+  qtrainer_free(t);
+}
+
 static void learns(void **state) {
   const settings *const both[] = {&kFloat, &kGrids};
   qtensor *x = samples(0, BATCH);
@@ -724,6 +788,7 @@ static void nodes_without_gradient_are_named(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(learns),
+      cmocka_unit_test(steps_go_down_the_slope),
       cmocka_unit_test(bad_batches_change_nothing),
       cmocka_unit_test(nothing_to_convert_before_a_step),
       cmocka_unit_test(other_checkpoints_are_refused),

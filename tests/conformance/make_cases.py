@@ -539,7 +539,8 @@ def dynamic_network():
 
 
 def rows_on_own_grids():
-    """A product whose input has a grid for each row: DynamicQuantizeLinear of every row alone, by NumPy in float32."""
+    """A product whose input has a grid for each row, or one for all: DynamicQuantizeLinear of every row alone, or of the tensor, by
+    NumPy in float32."""
     rng = np.random.default_rng(12)
     weight = rng.normal(size=(4, 9)).astype(np.float32)
     x = rng.normal(size=(5, 9)).astype(np.float32)
@@ -549,20 +550,25 @@ def rows_on_own_grids():
     one = np.float32(255)
     weight_scale = np.abs(weight).max(axis=1) / np.float32(127)
     w = np.rint(weight / weight_scale[:, None]).astype(np.int64)
-    low, high = np.minimum(x.min(axis=1, keepdims=True), 0), np.maximum(x.max(axis=1, keepdims=True), 0)
-    scale = (high - low) / one
-    scale[scale == 0] = 1
-    zero = np.rint(-low / scale)
-    q = np.clip(np.rint(x / scale) + zero, 0, 255).astype(np.int64)
-    y = ((q - zero.astype(np.int64)) @ w.T).astype(np.float32) * (scale * weight_scale)
+
+    def on_grids(axis):
+        low, high = np.minimum(x.min(axis=axis, keepdims=True), 0), np.maximum(x.max(axis=axis, keepdims=True), 0)
+        scale = (high - low) / one
+        scale[scale == 0] = 1
+        zero = np.rint(-low / scale)
+        q = np.clip(np.rint(x / scale) + zero, 0, 255).astype(np.int64)
+        return torch.from_numpy(((q - zero.astype(np.int64)) @ w.T).astype(np.float32) * (scale * weight_scale))
+
+    by_row, by_tensor = on_grids(1), on_grids(None)
     steps = [network(head=weight), call("qconfig_create", "c", name="onnx"),
              call("qmodel_quantize_dynamic", "q", m="$m", config="$c", attrs={"granularity": "row"}),
              call("qmodel_quantize_dynamic", "default", m="$m", config="$c"), floats("x", torch.from_numpy(x)),
+             call("qmodel_quantize_dynamic", "whole", m="$m", config="$c", attrs={"granularity": "tensor"}),
              call("qconfig_set", c="$c", selector="op:Gemm", settings={"mode": "dynamic"}), call("qmodel_prepare", "p", m="$m", config="$c", mode=0),
              call("qmodel_calibrate", prepared="$p", inputs=["$x"]), call("qmodel_convert", "by_mode", prepared="$p")]  # fmt: skip
-    for name in ("q", "default", "by_mode"):
+    for name, y in {"q": by_row, "default": by_row, "by_mode": by_row, "whole": by_tensor}.items():
         steps += [call("qsession_create", f"{name}_s", m=f"${name}"), call("qsession_run", f"{name}_y", s=f"${name}_s", inputs=["$x"]),
-                  expected_floats(f"{name}_y", torch.from_numpy(y), tolerance=0)]  # fmt: skip
+                  expected_floats(f"{name}_y", y, tolerance=0)]  # fmt: skip
     case("quantize_dynamic/rows", ["D02"], *steps)
 
 

@@ -161,19 +161,24 @@ def protocol():
 
 
 def pairs():
-    """What the toolkit exports: weights in float behind a QuantizeLinear and a DequantizeLinear, or as integers; one network."""
+    """What the toolkit exports: weights in float behind a QuantizeLinear and a DequantizeLinear, or as integers; one network,
+    whose steps in the file are amax / 127."""
     net, loaded, x, samples = network()
-    y = result(quantized(net, samples), x)
+    other = quantized(net, samples)
+    y = result(other, x)
+    conv, fc = (float(np.float32(nvidia_step(layer.amax, 127))) for layer in (other.conv, other.fc))
+    grids = {"inputs": [{"scale": conv, "zero_point": 0, "quantized_dtype": "int8"}],
+             "nodes": [{"op": "Conv", "dtype": "int8", "output_scale": fc}, {"op": "Flatten", "dtype": "int8"}, {"op": "MatMul", "dtype": "int8"}]}  # fmt: skip
     equal = {"call": "qtensor_equal", "equals": 1}
     steps = [loaded, *quantized_run(CONFIG, samples, x, "y")]
     for name, attrs in (("integers", {}), ("floats", {"weight_pairs": 1}), ("floats13", {"weight_pairs": 1, "opset": 13})):
         steps += [call("qmodel_save", m="$q", path=f"@{name}.onnx", attrs=attrs), call("qmodel_load", name, path=f"@{name}.onnx"),
                   call("qsession_create", f"{name}_session", m=f"${name}"), call("qsession_run", f"{name}_y", s=f"${name}_session", inputs=["$x"]),
                   {**equal, "with": {"a": "$y", "b": f"${name}_y"}}, call("qmodel_inspect", f"{name}_report", m=f"${name}"),
-                  {"expect": f"${name}_report", "json": {"nodes": [{"dtype": "int8"}] * 3}}]  # fmt: skip
+                  {"expect": f"${name}_report", "json": grids, "tolerance": 1e-9}]  # fmt: skip
     refused = {**call("qmodel_save", m="$q", path="@no.onnx", attrs={"weight_pairs": 1, "format": "qoperator"}), "status": "QTN_EINVAL",
                "message": "qmodel_save: weight_pairs is of format qdq, not of qoperator"}  # fmt: skip
-    case("export/pairs_on_weights", ["N16", "N18"], *steps, expected_floats("y", y, tolerance=CLOSE), refused)
+    case("export/pairs_on_weights", ["N16", "N18", "N19"], *steps, expected_floats("y", y, tolerance=CLOSE), refused)
 
 
 def main():

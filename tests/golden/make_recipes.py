@@ -7,7 +7,8 @@
   nvidia                         QuantDescriptor's defaults in NumPy: 8 bits, symmetric, narrow; max calibration; weights by axis 0
   tflite                         TensorFlow Lite's GetAsymmetricQuantizationParams and SymmetricPerChannelQuantization in NumPy
 
-As in make_ptq.py, every activation is exact in float32, so everything must be met exactly.
+As in make_ptq.py, every activation is exact in float32, so everything must be met exactly. "decibels" is what these grids cost the
+result of the network, in NumPy and in PyTorch's float64: the signal of y over its error, over all samples.
 
 Run again with:  $(benchmarks/peers/make-venv)/bin/python tests/golden/make_recipes.py
 """
@@ -167,6 +168,48 @@ def from_tflite(seen):
     return {"recipe": "tflite", "settings": {}, "activations": activations, "weights": weights}
 
 
+def rounded(x, grid, low, high):
+    """What QuantizeLinear and DequantizeLinear make of it."""
+    scale, zero = np.float32(grid["scale"][0]), int(grid["zero_point"][0])
+    steps = np.clip(np.rint(x.astype(np.float32) / scale) + zero, low, high) - zero
+    return steps.astype(np.float64) * np.float64(scale)
+
+
+def result(x, grids=None, low=0, high=0):
+    """Of the network in float, or on grids, with biases in units of its products: what runs in integers rounds those in float, too."""
+
+    def on_grid(name, value):
+        return rounded(value, grids["activations"][name], low, high) if grids else value
+
+    def constants(layer, of):
+        weight, bias = CONSTANTS[f"{layer}.weight"].astype(np.float64), CONSTANTS[f"{layer}.bias"].astype(np.float64)
+        if grids:
+            made = grids["weights"][f"{layer}.weight"]
+            scale = made["scale"].astype(np.float64)
+            weight = made["q"].astype(np.float64) * by_row(scale, weight)
+            unit = scale * np.float64(np.float32(grids["activations"][of]["scale"][0]))
+            bias = np.rint(bias / unit) * unit
+        return torch.from_numpy(weight), torch.from_numpy(bias)
+
+    def conv(layer, of, value, padding):
+        return torch.nn.functional.conv2d(torch.from_numpy(value), *constants(layer, of), padding=padding).numpy()
+
+    hidden = on_grid("relu1.out", np.maximum(conv("conv1", "x", on_grid("x", x.astype(np.float64)), 1), 0))
+    hidden = on_grid("conv2.out", conv("conv2", "relu1.out", hidden, 0))
+    weight, bias = constants("fc", "conv2.out")
+    return hidden.reshape(1, -1) @ weight.numpy().T + bias.numpy()
+
+
+def decibels(case):
+    bits = 16 if case["settings"].get("activation_dtype") == "int16" else 8
+    signed = bits == 16 or case["recipe"] in ("nvidia", "tflite")
+    low = -(2 ** (bits - 1)) if signed else 0
+    limits = low, low + 2**bits - 1
+    real = np.concatenate([result(x) for x in SAMPLES])
+    got = np.concatenate([result(x, case, *limits) for x in SAMPLES])
+    return round(float(10 * np.log10((real**2).sum() / ((got - real) ** 2).sum())), 3)
+
+
 def main():
     seen = activations_of_samples()
     eight = {"activation_type": QuantType.QUInt8}
@@ -181,6 +224,8 @@ def main():
         from_nvidia(seen),
         from_tflite(seen),
     ]  # fmt: skip
+    for case in cases:
+        case["decibels"] = decibels(case)
     nodes = []
     for node in NODES:
         attrs = {a.name: helper.get_attribute_value(a) for a in node.attribute}

@@ -97,7 +97,8 @@ class Tree:
     def __init__(self, build, overlay):
         self.build, self.overlay = pathlib.Path(build).resolve(), overlay
         self.commands = {pathlib.Path(entry["file"]).resolve(): entry
-                         for entry in json.loads((self.build / "compile_commands.json").read_text())}
+                         for entry in json.loads((self.build / "compile_commands.json").read_text())
+                         if "-DQTN_STATIC" not in entry["command"]}  # capi is compiled for both libraries
         self.links = {}
 
     def compile(self, source, output):

@@ -33,7 +33,8 @@ class Digits(CommandTest):
         self.assertAlmostEqual(result["top1_a"], 528 / 540, places=6)
         self.assertGreaterEqual(result["top1_b"], result["top1_a"] - 0.004)
         self.assertGreaterEqual(result["top1_agreement"], 0.98)
-        self.assertGreater(result["outputs"][0]["sqnr_db"], 20)
+        # ONNX Runtime's quantize_static per channel has 34.4; what is not in 8 bits has more.
+        self.assertTrue(34.4 < result["outputs"][0]["sqnr_db"] < 42, result)
         self.assertGreater(result["outputs"][0]["cosine"], 0.99)
 
     def test_compare_without_labels(self):

@@ -233,6 +233,25 @@ class Models(unittest.TestCase):
         with self.assertRaisesRegex(qt.InvalidError, "label"):
             trainer.step([IMAGES], [labels + 10])
 
+    def test_steps_are_those_of_adamw(self):
+        """The formulas of torch.optim.AdamW, in NumPy, and the slope of the loss along its gradient."""
+        rate, decay, labels = 0.01, 0.1, np.arange(40) % 10
+        trainer = qt.Trainer(digits(), {"optimizer": "adamw", "lr": rate, "weight_decay": decay})
+        parameters = trainer.parameters
+        index = list(parameters).index("11.weight")
+        weight, mean, square = parameters["11.weight"].numpy(), 0, 0
+        for step in range(1, 4):
+            before = weight.copy()
+            loss = trainer.backward([IMAGES], [labels])
+            gradient = trainer.gradient(index).numpy().copy()
+            trainer.update()
+            mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * square + 0.001 * gradient**2
+            moved = rate * (mean / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.999**step)) + 1e-8)
+            np.testing.assert_allclose(weight, before * (1 - rate * decay) - moved, rtol=0, atol=1e-6)
+        other = qt.Trainer(trainer.model())
+        loss, gradient = other.backward([IMAGES], [labels]), other.gradient(index).numpy().copy()
+        other.parameters["11.weight"].numpy()[...] -= 1e-3 * gradient / np.linalg.norm(gradient)
+        self.assertAlmostEqual(loss - other.backward([IMAGES], [labels]), 1e-3 * np.linalg.norm(gradient), delta=1e-5)
 
     def test_quantization_aware_training_in_one_call(self):
         rng = np.random.default_rng(1)

@@ -25,6 +25,14 @@ inline Attrs node_attrs(const nlohmann::json &items) {
   return a;
 }
 
+/// The settings of a configuration in a golden file.
+inline Attrs settings_of(const nlohmann::json &items) {
+  Attrs a;
+  for (const auto &[key, value] : items.items())
+    value.is_string() ? a.set(key, value.get<std::string>()) : a.set(key, value.get<std::int64_t>());
+  return a;
+}
+
 inline void expect_equal(const std::string &what, const std::vector<double> &got, const std::vector<double> &want) {
   if (got.size() != want.size()) fail_test(what, ": ", got.size(), " values, not ", want.size());
   for (std::size_t i = 0; i < got.size(); ++i)

@@ -17,13 +17,6 @@ namespace {
 
 using namespace qtn::test;
 
-Attrs settings_of(const nlohmann::json &items) {
-  Attrs a;
-  for (const auto &[key, value] : items.items())
-    value.is_string() ? a.set(key, value.get<std::string>()) : a.set(key, value.get<std::int64_t>());
-  return a;
-}
-
 Config config_of(const std::string &recipe, const Attrs &settings) {
   Config config(recipe);
   config.set("*", &settings);
