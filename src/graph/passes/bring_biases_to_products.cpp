@@ -39,7 +39,7 @@ class Biases {
     return node.op == &ops::kReshape || node.op == &ops::kSqueeze || node.op == &ops::kUnsqueeze;
   }
 
-  /// Of a product of rows by constants; -1: it is none.
+  /// The number of columns of a product of rows by constants; -1: the node is no such product.
   std::int64_t columns(const Node &node) const {
     const Tensor *weight = is_linear(node) && !is_convolution(node) ? float_constant(g_, input_of(node, 1)) : nullptr;
     return weight && weight->rank() == 2 ? output_channels(node, weight->shape()) : -1;
