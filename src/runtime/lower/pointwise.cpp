@@ -196,9 +196,10 @@ bool lower_real_activation(Lowering &l) {
   return true;
 }
 
-/// Element by element over images, as they lie: the operator sees the channels as the last axis.
-bool lower_on_images(Lowering &l) {
-  if (!l.node().op->elementwise || l.node().outputs.size() != 1) return false;
+namespace {
+
+/// The first result has the shape of the images, and others are numbers.
+bool run_on_images(Lowering &l) {
   const Shape &shape = l.shape_of(l.output());
   const std::size_t rank = shape.size();
   if (rank < 3 || rank > 5) return false;
@@ -211,12 +212,37 @@ bool lower_on_images(Lowering &l) {
   }
   if (!image) return false;
   OperandRefs refs;
-  for (const ValueId v : l.node().inputs) refs.inputs.push_back(v == kNoValue ? kNoSlot : channels_last(l, v, rank));
-  const SlotId y = l.real_slot(shape, channels_last_strides(shape));
+  for (const ValueId v : l.node().inputs) {
+    const bool is_number = v != kNoValue && element_count(l.shape_of(v)) == 1;
+    refs.inputs.push_back(v == kNoValue ? kNoSlot : is_number ? l.real(v) : channels_last(l, v, rank));
+  }
+  const SlotId y = l.add_slot({l.type_of(l.output()).dtype, shape, channels_last_strides(shape), nullptr});
+  std::vector<SlotId> results{y};
   refs.outputs = {channels_as_last_axis(l, y, shape)};
+  for (const ValueId v : std::span(l.node().outputs).subspan(1)) {
+    results.push_back(v == kNoValue ? kNoSlot : l.plain_slot(l.type_of(v).dtype, l.shape_of(v)));
+    refs.outputs.push_back(results.back());
+  }
   l.add_step(make_run(l.node(), refs));
-  l.set_real(l.output(), y);
+  for (std::size_t i = 0; i < results.size(); ++i)
+    if (results[i] != kNoSlot) l.set_real(l.node().outputs[i], results[i]);
   return true;
+}
+
+}  // namespace
+
+/// Element by element over images, as they lie: the operator sees the channels as the last axis.
+bool lower_on_images(Lowering &l) {
+  return l.node().op->elementwise && l.node().outputs.size() == 1 && run_on_images(l);
+}
+
+/// The same between floats and integers, on one grid for all that follows from a run.
+bool lower_grid_on_images(Lowering &l) {
+  const graph::Node &node = l.node();
+  if (node.op == &ops::kDynamicQuantizeLinear)
+    return ops::own_grid("session", node.attrs).granularity == ops::Granularity::tensor && run_on_images(l);
+  return node.op == &ops::kDequantizeLinear && l.shape_of(node.inputs[1]).empty() &&
+         l.g.value(l.output()).quantizer == nullptr && run_on_images(l);
 }
 
 }  // namespace qtn::runtime

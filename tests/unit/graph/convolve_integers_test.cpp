@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions of integers that tools for dynamic quantization write: which become convolutions of floats, with which sums.
+#include "graph/evaluate.hpp"
+#include "graph/passes/passes.hpp"
+#include "quant/graph_builder.hpp"
+#include "runtime/session.hpp"
+
+namespace qtn::test {
+namespace {
+
+struct Form {
+  qdtype weights = QTN_INT8;
+  std::vector<std::int64_t> zeros = {};  ///< of weights: none, one, or one for each filter
+  bool zero_of_x = true;
+  std::int64_t to = QTN_FLOAT32;
+  bool computed_weights = false;
+  std::vector<std::string> outputs = {"y"};
+};
+
+Tensor integers(qdtype dtype, const Shape &shape, std::int64_t step) {
+  Tensor t(dtype, shape);
+  for (std::int64_t i = 0; i < t.count(); ++i) t.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(i * step + 7);
+  return t;
+}
+
+/// x [2, 4, 7, 6] by 6 filters in two groups.
+graph::Graph written(const Form &form) {
+  GraphBuilder b;
+  b.input("x", {2, 4, 7, 6}).constant("w", integers(form.weights, {6, 2, 3, 3}, 37));
+  b.constant("scale", GraphBuilder::ramp({6, 1, 1}));
+  b.node("DynamicQuantizeLinear", "quantize", {"x"}, {"q", "s", "z"});
+  if (form.computed_weights) b.node("Identity", "same", {"w"}, {"v"});
+  std::vector<std::string> operands{"q", form.computed_weights ? "v" : "w", form.zero_of_x ? "z" : ""};
+  if (!form.zeros.empty()) {
+    Tensor zeros(form.weights, form.zeros.size() == 1 ? Shape{} : Shape{static_cast<std::int64_t>(form.zeros.size())});
+    for (std::size_t i = 0; i < form.zeros.size(); ++i)
+      zeros.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(form.zeros[i]);
+    b.constant("zeros", zeros);
+    operands.push_back("zeros");
+  }
+  const std::vector<std::int64_t> pads{1, 0, 1, 2}, strides{1, 2};
+  b.node("ConvInteger", "conv", operands, {"sums"},
+         attrs({{"group", std::int64_t{2}}, {"pads", pads}, {"strides", strides}}));
+  b.node("Cast", "cast", {"sums"}, {"r"}, attrs({{"to", form.to}}));
+  if (form.to == QTN_FLOAT32)
+    b.node("Mul", "scales", {"s", "scale"}, {"t"}).node("Mul", "mul", {"r", "t"}, {"y"});
+  else
+    b.node("Identity", "end", {"r"}, {"y"});
+  return b.build(form.outputs);
+}
+
+std::size_t count(const graph::Graph &g, std::string_view op) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(g.nodes, [&](const graph::Node &node) { return node.op->name == op; }));
+}
+
+/// The sums are exact in either type.
+void expect(const Form &form, bool in_float) {
+  const graph::Graph g = written(form);
+  graph::Graph other = g;
+  graph::convolve_integers_in_float(other);
+  assert_int_equal(count(other, "Conv"), in_float);
+  assert_int_equal(count(other, "ConvInteger"), !in_float);
+  const Tensor x = GraphBuilder::ramp({2, 4, 7, 6});
+  const std::vector<Tensor> inputs{x}, want = graph::evaluate(g, inputs), got = graph::evaluate(other, inputs);
+  const Tensor *operands[] = {&x};
+  const std::vector<Tensor> run = runtime::Session(g, {}).run(operands);
+  for (std::size_t o = 0; o < want.size(); ++o) {
+    assert_true(equal(want[o], got[o]));
+    assert_true(equal(want[o], run[o]));
+  }
+}
+
+void test_weights(void **) {
+  expect({}, true);
+  expect({.zeros = {3}}, true);
+  expect({.weights = QTN_UINT8, .zeros = {128}}, true);
+  expect({.weights = QTN_UINT8, .zeros = {128, 127, 0, 255, 1, 90}}, true);
+  expect({.zero_of_x = false}, true);
+  expect({.zeros = {3}, .zero_of_x = false}, true);
+}
+
+void test_what_stays(void **) {
+  expect({.outputs = {"y", "sums"}}, false);
+  expect({.to = QTN_INT64}, false);
+  expect({.computed_weights = true}, false);
+}
+
+/// Two layers that read one image center it once.
+void test_shared_images(void **) {
+  GraphBuilder b;
+  b.input("x", {1, 2, 5, 5}).constant("v", integers(QTN_INT8, {3, 2, 1, 1}, 11));
+  b.constant("w", integers(QTN_INT8, {3, 2, 1, 1}, 29)).node("DynamicQuantizeLinear", "q", {"x"}, {"q", "s", "z"});
+  for (const char *layer : {"v", "w"}) {
+    const std::string name = layer;
+    b.node("ConvInteger", "conv_" + name, {"q", name, "z"}, {"sums_" + name});
+    b.node("Cast", "cast_" + name, {"sums_" + name}, {"r_" + name}, attrs({{"to", std::int64_t{QTN_FLOAT32}}}));
+  }
+  b.node("Add", "add", {"r_v", "r_w"}, {"y"});
+  graph::Graph g = b.build({"y"});
+  graph::convolve_integers_in_float(g);
+  assert_int_equal(count(g, "DequantizeLinear"), 1);
+  assert_int_equal(count(g, "Conv"), 2);
+}
+
+}  // namespace
+}  // namespace qtn::test
+
+int main() {
+  using namespace qtn::test;
+  const CMUnitTest tests[] = {cmocka_unit_test(test_weights), cmocka_unit_test(test_what_stays),
+                              cmocka_unit_test(test_shared_images)};
+  return cmocka_run_group_tests_name("graph/convolve_integers", tests, nullptr, nullptr);
+}
