@@ -113,6 +113,9 @@ class TailedStep : public Step {
   /// length 1, a matrix lies as an image does.
   virtual bool makes_matrices() const { return false; }
 
+  /// Whether rows of its blocks are shorter than vectors, so that what works on vectors runs faster on its own.
+  virtual bool has_narrow_blocks() const { return false; }
+
   /// Elements between the rows of a second operand of a tail, which lies so; nullopt where they are not evenly apart.
   std::optional<std::ptrdiff_t> row_of(const Shape &shape, const Shape &strides) const;
 

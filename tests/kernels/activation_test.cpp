@@ -144,6 +144,13 @@ void test_bits(void **) {
       ref.swish(1.702f, x.data(), want.data(), count);
       kernel.swish(1.702f, x.data(), y.data(), count);
       expect_result<float>(y, want, kernel.name, "swish");
+      const Guarded<float> slopes(arguments(random, std::max<std::size_t>(1, count)));
+      for (const std::size_t step : {0, 1}) {
+        for (std::size_t i = 0; i < count; ++i) want[i] = x[i] < 0 ? x[i] * slopes[i * step] : x[i];
+        std::copy(x.span().begin(), x.span().end(), y.data());
+        kernel.leaky(slopes.data(), step, y.data(), y.data(), count);
+        expect_result<float>(y, want, kernel.name, "leaky");
+      }
       for (std::size_t i = 0; i < count; ++i) wide[i] = std::fmin(5.0 * static_cast<double>(x[i]), 709.0);
       ref.exponentials(wide.data(), wide_want.data(), count);
       kernel.exponentials(wide.data(), powers.data(), count);

@@ -2,6 +2,7 @@
 // Convolutions of images on grids that they get at every run, as tools for dynamic quantization write them.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "graph/facts.hpp"
 #include "graph/passes/passes.hpp"
@@ -15,34 +16,68 @@ class Convolutions {
   explicit Convolutions(Graph &g) : g_(g), uses_(g) {}
 
   void run() {
-    std::vector<Node> nodes = std::move(g_.nodes);
+    const std::vector<Node> nodes = std::move(g_.nodes);
     g_.nodes.clear();
-    // The Cast of a convolution that was rewritten has gone into it.
-    std::map<ValueId, ValueId> casts;
-    for (const Node &node : nodes)
-      if (node.op == &ops::kCast && !node.clamp && node.attrs.get_int("to", 0) == QTN_FLOAT32 &&
-          uses_.single_use(node.inputs[0]))
-        casts[node.inputs[0]] = node.outputs[0];
-    std::map<ValueId, bool> gone;  // by the result of such a Cast
-    for (Node &node : nodes) {
-      if (node.op == &ops::kCast && gone.contains(node.outputs[0])) continue;
-      const auto cast = casts.find(node.outputs.empty() ? kNoValue : node.outputs[0]);
-      if (node.op == &ops::kConvInteger && cast != casts.end() && rewrite(node, cast->second))
-        gone[cast->second] = true;
+    for (const Node &node : nodes) {
+      const std::int32_t n = static_cast<std::int32_t>(&node - nodes.data());
+      if (gone_.contains(n) || rewrite(nodes, node)) continue;
+      if (const auto sum = sums_.find(n); sum != sums_.end())
+        add_bias(node, sum->second);
       else
-        g_.nodes.push_back(std::move(node));
+        g_.nodes.push_back(node);
     }
     remove_dead(g_);
   }
 
  private:
-  bool rewrite(const Node &node, ValueId result) {
+  /// The sums become floats at once, or after a bias in integers was added.
+  bool rewrite(const std::vector<Node> &nodes, const Node &node) {
+    if (node.op != &ops::kConvInteger || node.clamp) return false;
+    const std::int32_t next = reader(node.outputs[0]);
+    const bool adds = next >= 0 && nodes[at(next)].op == &ops::kAdd && !nodes[at(next)].clamp;
+    const std::int32_t cast = adds ? reader(nodes[at(next)].outputs[0]) : next;
+    if (cast < 0 || !makes_floats(nodes[at(cast)])) return false;
     const std::optional<Tensor> weight = centered(node);
-    if (!weight || node.clamp || g_.value(result).quantizer) return false;
+    if (!weight) return false;
     const ValueId x = centered(node.inputs[0], input_of(node, 2)),
                   w = g_.add_constant(original_name(g_.value(node.inputs[1])) + "_centered", *weight);
-    g_.nodes.push_back({node.name, &ops::kConv, node.attrs, {x, w}, {result}, {}});
+    const ValueId result = nodes[at(cast)].outputs[0],
+                  y = adds ? add_float(g_.value(node.outputs[0]).name + "_real") : result;
+    g_.nodes.push_back({node.name, &ops::kConv, node.attrs, {x, w}, {y}, {}});
+    gone_.insert(cast);
+    if (adds) sums_[next] = {node.outputs[0], y, result};
     return true;
+  }
+
+  struct Sum {
+    ValueId integers, reals, result;
+  };
+  void add_bias(const Node &node, const Sum &sum) {
+    const ValueId bias = node.inputs[node.inputs[0] == sum.integers ? 1 : 0],
+                  real = add_float(g_.value(bias).name + "_real");
+    Attrs attrs;
+    attrs.set("to", std::int64_t{QTN_FLOAT32});
+    g_.nodes.push_back({node.name + "_bias", &ops::kCast, std::move(attrs), {bias}, {real}, {}});
+    g_.nodes.push_back({node.name, &ops::kAdd, {}, {sum.reals, real}, {sum.result}, {}});
+  }
+
+  static std::size_t at(std::int32_t n) { return static_cast<std::size_t>(n); }
+
+  /// The only node that reads v; -1: there is another number of them.
+  std::int32_t reader(ValueId v) const {
+    return uses_.single_use(v) ? uses_.consumers[static_cast<std::size_t>(v)][0] : -1;
+  }
+
+  bool makes_floats(const Node &node) const {
+    return node.op == &ops::kCast && !node.clamp && node.attrs.get_int("to", 0) == QTN_FLOAT32 &&
+           !g_.value(node.outputs[0]).quantizer;
+  }
+
+  ValueId add_float(const std::string &name) {
+    Value value;
+    value.name = g_.names.make(g_.values, name);
+    value.dtype = QTN_FLOAT32;
+    return g_.add_value(std::move(value));
   }
 
   /// Constant weights less their zero points.
@@ -67,12 +102,8 @@ class Convolutions {
   ValueId centered(ValueId x, ValueId zero) {
     const auto [at, is_new] = centered_.try_emplace({x, zero}, kNoValue);
     if (!is_new) return at->second;
-    Value value;
-    value.name = g_.names.make(g_.values, g_.value(x).name + "_centered");
-    value.dtype = QTN_FLOAT32;
-    value.shape = g_.value(x).shape;
-    const std::string name = value.name;
-    at->second = g_.add_value(std::move(value));
+    at->second = add_float(g_.value(x).name + "_centered");
+    const std::string name = g_.value(at->second).name;
     std::vector<ValueId> inputs{x, g_.add_constant(name + "_unit", Tensor::scalar(1.0f))};
     if (zero != kNoValue) inputs.push_back(zero);
     g_.nodes.push_back({name, &ops::kDequantizeLinear, {}, std::move(inputs), {at->second}, {}});
@@ -82,6 +113,8 @@ class Convolutions {
   Graph &g_;
   const Uses uses_;
   std::map<std::pair<ValueId, ValueId>, ValueId> centered_;
+  std::map<std::int32_t, Sum> sums_;  ///< by the node that adds a bias
+  std::set<std::int32_t> gone_;
 };
 
 }  // namespace

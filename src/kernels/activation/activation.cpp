@@ -10,6 +10,7 @@ namespace qtn::kernels {
     void run(Activation f, const float *x, float *y, std::size_t count);                         \
     void backward(Activation f, const float *at, const float *dy, float *dx, std::size_t count); \
     void swish(float alpha, const float *x, float *y, std::size_t count);                        \
+    void leaky(const float *slopes, std::size_t step, const float *x, float *y, std::size_t n);  \
     void exponentials(const double *x, double *y, std::size_t count);                            \
   }
 #include "kernels/activation/kernels.inc"
@@ -23,6 +24,7 @@ std::span<const ActivationKernel> activation_kernels() {
    activation_##id::run,                     \
    activation_##id::backward,                \
    activation_##id::swish,                   \
+   activation_##id::leaky,                   \
    activation_##id::exponentials},
 #include "kernels/activation/kernels.inc"
 #undef QTN_ACTIVATION_KERNEL

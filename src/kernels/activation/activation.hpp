@@ -21,6 +21,8 @@ struct ActivationKernel {
   void (*backward)(Activation f, const float *at, const float *dy, float *dx, std::size_t count);
   /// y = x sigmoid(alpha x); y may be x
   void (*swish)(float alpha, const float *x, float *y, std::size_t count);
+  /// y = x, times its slope below zero: slopes[i], or one for all, where `step` is 1 or 0; y may be x
+  void (*leaky)(const float *slopes, std::size_t step, const float *x, float *y, std::size_t count);
   /// y = exponential(x)
   void (*exponentials)(const double *x, double *y, std::size_t count);
 };

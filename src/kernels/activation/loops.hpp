@@ -51,6 +51,19 @@ void swish_loop(float alpha, const float *x, float *y, std::size_t count) {
   V::map(x, y, count, [alpha](typename V::Floats v) { return V::gated(v, v * alpha); });
 }
 
+template <int bytes>
+void leaky_loop(const float *slopes, std::size_t step, const float *x, float *y, std::size_t count) {
+  using V = Functions<bytes>;
+  if (step == 0)
+    return V::map(x, y, count, [slope = *slopes](typename V::Floats v) { return v < 0.0f ? v * slope : v; });
+  std::size_t i = 0;
+  for (; i + V::kCount <= count; i += V::kCount) {
+    const typename V::Floats v = V::load(x + i);
+    V::store(y + i, v < 0.0f ? v * V::load(slopes + i) : v);
+  }
+  for (; i < count; ++i) y[i] = x[i] < 0.0f ? x[i] * slopes[i] : x[i];
+}
+
 inline void backward_loops(Activation f, const float *at, const float *dy, float *dx, std::size_t count) {
   switch (f) {
     case Activation::erf:

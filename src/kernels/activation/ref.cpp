@@ -8,6 +8,9 @@ void backward(Activation f, const float *at, const float *dy, float *dx, std::si
   backward_loops(f, at, dy, dx, count);
 }
 void swish(float alpha, const float *x, float *y, std::size_t count) { swish_loop<16>(alpha, x, y, count); }
+void leaky(const float *slopes, std::size_t step, const float *x, float *y, std::size_t count) {
+  leaky_loop<16>(slopes, step, x, y, count);
+}
 void exponentials(const double *x, double *y, std::size_t count) { exponential_loop(x, y, count); }
 
 }  // namespace qtn::kernels::activation_ref

@@ -2,6 +2,8 @@
 #include "ops/common/axis_gather.hpp"
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 
 #include "base/parallel.hpp"
 
@@ -19,17 +21,24 @@ class Gather {
  public:
   Gather(const Tensor &y, const Tensor &x, const AxisSources &sources, T fill)
       : y_(y), x_(x), sources_(sources), fill_(fill), depth_(sources.size()) {
+    // As y lies in memory: the axes of images with their channels last, too.
+    std::iota(axes_.begin(), axes_.begin() + static_cast<std::ptrdiff_t>(depth_), std::size_t{0});
+    std::stable_sort(axes_.begin(), axes_.begin() + static_cast<std::ptrdiff_t>(depth_),
+                     [&](std::size_t a, std::size_t b) { return y.strides()[a] > y.strides()[b]; });
     // The last axes are one where all of their elements follow one another on both sides.
-    while (depth_ > 0 && y.strides()[depth_ - 1] == block_ && x.strides()[depth_ - 1] == block_ &&
-           is_whole(sources[depth_ - 1], x.dim(depth_ - 1)))
-      block_ *= x.dim(--depth_);
+    for (; depth_ > 0; --depth_) {
+      const std::size_t axis = axes_[depth_ - 1];
+      if (y.strides()[axis] != block_ || x.strides()[axis] != block_ || !is_whole(sources[axis], x.dim(axis))) break;
+      block_ *= x.dim(axis);
+    }
   }
 
-  void run(std::size_t axis, T *to, const T *from) const {
-    if (axis == depth_) return copy(to, from, block_);
+  void run(std::size_t level, T *to, const T *from) const {
+    if (level == depth_) return copy(to, from, block_);
+    const std::size_t axis = axes_[level];
     const std::int64_t to_step = y_.strides()[axis], from_step = x_.strides()[axis];
     const std::vector<std::int64_t> &source = sources_[axis];
-    const bool follows = axis + 1 == depth_ && to_step == block_ && from_step == block_;
+    const bool follows = level + 1 == depth_ && to_step == block_ && from_step == block_;
     for (std::size_t i = 0; i < source.size();) {
       std::size_t count = 1;
       if (follows)
@@ -41,7 +50,7 @@ class Gather {
       if (follows)
         copy(to, at, block_ * static_cast<std::int64_t>(count));
       else
-        run(axis + 1, to, at);
+        run(level + 1, to, at);
       to += to_step * static_cast<std::int64_t>(count);
       i += count;
     }
@@ -58,6 +67,7 @@ class Gather {
   const Tensor &y_, &x_;
   const AxisSources &sources_;
   T fill_;
+  std::array<std::size_t, kMaxRank> axes_{};  ///< the outermost first
   std::size_t depth_;
   std::int64_t block_ = 1;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/common/elementwise.hpp"
+#include "ops/common/activation.hpp"
 #include "ops/common/gradient.hpp"
 #include "ops/common/infer.hpp"
 
@@ -12,7 +12,9 @@ Types infer(const Call &call) { return infer_real_unary("LeakyRelu", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
   const double alpha = call.attrs.get_float("alpha", 0.01);
-  map_reals(call, outputs, [alpha](auto x) { return x < 0 ? static_cast<decltype(x)>(alpha) * x : x; });
+  const Tensor &x = *call.in(0), &y = outputs[0];
+  if (x.dtype() == QTN_FLOAT32) return run_leaky(static_cast<float>(alpha), x, y);
+  map_elements<double>(x, y, [alpha](double v) { return v < 0 ? alpha * v : v; });
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/common/elementwise.hpp"
+#include "ops/common/activation.hpp"
 #include "ops/common/gradient.hpp"
 #include "ops/common/infer.hpp"
 
@@ -17,6 +17,7 @@ Types infer(const Call &call) {
 
 void run(const Call &call, std::span<Tensor> outputs) {
   const Tensor &y = outputs[0];
+  if (y.dtype() == QTN_FLOAT32) return run_leaky(*call.in(1), *call.in(0), y);
   dispatch_number(y.dtype(), [&](auto zero) {
     using T = decltype(zero);
     map_broadcast<T, T>(*call.in(0), *call.in(1), y.shape(), y.as<T>(), [](T x, T slope) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 
 #include "ops/common/requantization.hpp"
 #include "runtime/lower/kinds.hpp"
@@ -181,17 +182,34 @@ std::optional<RealActivation> activation_of(const graph::Node &node) {
   return std::nullopt;
 }
 
+/// Slopes below zero of the columns of the blocks in which x is made, or of all as one; without data: there are others.
+Tensor slopes_of(Lowering &l, SlotId x) {
+  if (l.node().op == &ops::kLeakyRelu)
+    return Tensor::scalar(static_cast<float>(l.node().attrs.get_float("alpha", 0.01)));
+  const Tensor slopes = l.node().op == &ops::kPRelu ? l.real_constant(l.input(1)) : Tensor();
+  if (!slopes.has_data() || slopes.count() == 1) return slopes;
+  const std::size_t rank = l.form(x).shape.size(), columns = l.is_dense_image(x) ? 1 : rank - 1;
+  if (!l.is_dense_image(x) && !is_contiguous(l.form(x))) return Tensor();
+  const std::size_t axis = columns + slopes.rank() - rank;  // of the slopes
+  const bool one_for_each = slopes.rank() <= rank && columns + slopes.rank() >= rank &&
+                            slopes.dim(axis) == slopes.count() && slopes.count() == l.form(x).shape[columns];
+  return one_for_each ? slopes.to_contiguous() : Tensor();
+}
+
 }  // namespace
 
 /// At the end of the step that computes its operand.
 bool lower_real_activation(Lowering &l) {
+  if (l.node().clamp) return false;
   const std::optional<RealActivation> activation = activation_of(l.node());
-  if (!activation || l.node().clamp) return false;
   const SlotId x = l.any_real(l.input(0));
+  const Tensor slopes = activation ? Tensor() : slopes_of(l, x);
+  if (!activation && !slopes.has_data()) return false;
   auto *step = dynamic_cast<TailedStep *>(l.open_step(l.input(0), x));
-  if (!step) return false;
+  if (!step || step->has_narrow_blocks()) return false;
   const SlotId y = l.real_slot(l.shape_of(l.output()), l.form(x).strides);
-  step->append(make_activation_tail(*activation, l.isa), y, l.node().op->name);
+  step->append(activation ? make_activation_tail(*activation, l.isa) : make_leaky_tail(slopes, l.isa), y,
+               l.node().op->name);
   l.set_real(l.output(), y);
   return true;
 }
@@ -243,6 +261,68 @@ bool lower_grid_on_images(Lowering &l) {
     return ops::own_grid("session", node.attrs).granularity == ops::Granularity::tensor && run_on_images(l);
   return node.op == &ops::kDequantizeLinear && l.shape_of(node.inputs[1]).empty() &&
          l.g.value(l.output()).quantizer == nullptr && run_on_images(l);
+}
+
+namespace {
+
+/// What Resize is given for each place of an image, in the order of its axes, or for all axes; without data: it is no such
+/// list, or channels and batch are resized too.
+Tensor of_places(Lowering &l, std::size_t rank, ValueId given) {
+  const Tensor t = given == kNoValue ? Tensor() : l.constant_of(given);
+  if (!t.has_data() || t.count() == 0) return Tensor();
+  std::vector<std::int64_t> axes = l.node().attrs.get_ints("axes");
+  if (axes.empty()) {
+    axes.resize(rank);
+    std::iota(axes.begin(), axes.end(), std::int64_t{0});
+  }
+  if (t.rank() != 1 || t.count() != static_cast<std::int64_t>(axes.size())) return Tensor();
+  Tensor places(t.dtype(), Shape{static_cast<std::int64_t>(rank) - 2});
+  const bool are_scales = t.dtype() == QTN_FLOAT32;
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    auto at = std::ranges::find_if(axes, [&](std::int64_t a) {
+      return a == static_cast<std::int64_t>(axis) ||
+             a + static_cast<std::int64_t>(rank) == static_cast<std::int64_t>(axis);
+    });
+    if (at == axes.end() && axis < 2) continue;
+    if (at == axes.end()) return Tensor();
+    const Tensor one = t.select(0, at - axes.begin());
+    if (axis >= 2)
+      copy_elements(places.select(0, static_cast<std::int64_t>(axis) - 2), one);
+    else if (are_scales && *one.as<const float>() != 1)
+      return Tensor();
+  }
+  return places;
+}
+
+}  // namespace
+
+/// Images as they lie: Resize sees the channels as the last axis, and is told about the axes of places.
+bool lower_resize_on_images(Lowering &l) {
+  const graph::Node &node = l.node();
+  const Attrs &attrs = node.attrs;
+  if (node.op != &ops::kResize || attrs.get_string("coordinate_transformation_mode", "") == "tf_crop_and_resize" ||
+      attrs.get_string("keep_aspect_ratio_policy", "stretch") != "stretch")
+    return false;
+  const Shape &from = l.shape_of(l.input(0)), &shape = l.shape_of(l.output());
+  const std::size_t rank = shape.size();
+  const SlotId x = l.any_real(l.input(0));
+  if (rank < 3 || rank > 5 || from[0] != shape[0] || from[1] != shape[1] || l.is_graph_input(x) ||
+      !l.is_dense_image(x) || is_contiguous(l.form(x)))
+    return false;
+  const Tensor scales = of_places(l, rank, l.input(2)), sizes = of_places(l, rank, l.input(3));
+  if (scales.has_data() == sizes.has_data()) return false;
+  graph::Node places = node;
+  std::vector<std::int64_t> axes;
+  for (std::size_t axis = 1; axis + 1 < rank; ++axis) axes.push_back(static_cast<std::int64_t>(axis));
+  places.attrs.set("axes", axes);
+  const SlotId y = l.real_slot(shape, channels_last_strides(shape));
+  OperandRefs refs;
+  refs.inputs = {channels_as_last_axis(l, x, from), kNoSlot, scales.has_data() ? l.add_constant(scales) : kNoSlot,
+                 sizes.has_data() ? l.add_constant(sizes) : kNoSlot};
+  refs.outputs = {channels_as_last_axis(l, y, shape)};
+  l.add_step(make_run(places, refs));
+  l.set_real(l.output(), y);
+  return true;
 }
 
 }  // namespace qtn::runtime

@@ -49,6 +49,7 @@ class LinearStep : public TailedStep {
  public:
   void run(const Context &c) const final;
   bool spread_output(std::ptrdiff_t pixel) final;
+  bool has_narrow_blocks() const final { return product_.groups > 1 && product_.out < kNarrow; }
   std::size_t lane_bytes() const final { return product_bytes() + round_up(rows_bytes(), kAlignment); }
 
  protected:
@@ -76,6 +77,8 @@ class LinearStep : public TailedStep {
   virtual bool groups_share_rows() const { return true; }
 
  private:
+  static constexpr std::size_t kNarrow = 16;  ///< columns of a group
+
   std::size_t copied_row() const { return grid_.part + kAlignment; }
   std::size_t product_bytes() const {
     if (grid_.part) return grid_.row_block * copied_row();

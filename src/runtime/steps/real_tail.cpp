@@ -25,23 +25,28 @@ class RealAddTail final : public Tail {
   ops::Clamp clamp_;
 };
 
+/// f(y, count) for the rows of a block, or where columns do not matter and nothing lies between rows, for all as one.
+template <class F>
+void each_row(const OutputBlock &block, bool any_columns, const F &f) {
+  const bool joined = any_columns && block.ldy == static_cast<std::ptrdiff_t>(block.columns);
+  const std::size_t rows = joined ? 1 : block.rows;
+  const std::size_t count = (joined ? block.rows : 1) * block.columns / sizeof(float);
+  std::uint8_t *row = block.y;
+  for (std::size_t r = 0; r < rows; ++r, row += block.ldy) f(reinterpret_cast<float *>(row), count);
+}
+
 class ActivationTail final : public Tail {
  public:
   ActivationTail(const RealActivation &activation, Isa isa)
       : activation_(activation), kernel_(kernels::choose(kernels::activation_kernels(), isa)) {}
 
   void run(const Context &, const OutputBlock &block) const override {
-    const bool joined = block.ldy == static_cast<std::ptrdiff_t>(block.columns);
-    const std::size_t rows = joined ? 1 : block.rows;
-    const std::size_t count = (joined ? block.rows : 1) * block.columns / sizeof(float);
-    std::uint8_t *row = block.y;
-    for (std::size_t r = 0; r < rows; ++r, row += block.ldy) {
-      auto *y = reinterpret_cast<float *>(row);
+    each_row(block, true, [&](float *y, std::size_t count) {
       if (activation_.f)
         kernel_.run(*activation_.f, y, y, count);
       else
         kernel_.swish(activation_.alpha, y, y, count);
-    }
+    });
   }
 
  private:
@@ -49,7 +54,25 @@ class ActivationTail final : public Tail {
   const kernels::ActivationKernel &kernel_;
 };
 
+class LeakyTail final : public Tail {
+ public:
+  LeakyTail(const Tensor &slopes, Isa isa)
+      : slopes_(slopes), kernel_(kernels::choose(kernels::activation_kernels(), isa)) {}
+
+  void run(const Context &, const OutputBlock &block) const override {
+    const std::size_t step = slopes_.count() == 1 ? 0 : 1;
+    const float *slopes = slopes_.as<const float>() + step * block.first_column / sizeof(float);
+    each_row(block, step == 0, [&](float *y, std::size_t count) { kernel_.leaky(slopes, step, y, y, count); });
+  }
+
+ private:
+  Tensor slopes_;
+  const kernels::ActivationKernel &kernel_;
+};
+
 }  // namespace
+
+TailPtr make_leaky_tail(const Tensor &slopes, Isa isa) { return std::make_unique<LeakyTail>(slopes, isa); }
 
 TailPtr make_activation_tail(const RealActivation &activation, Isa isa) {
   return std::make_unique<ActivationTail>(activation, isa);

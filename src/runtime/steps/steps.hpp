@@ -191,6 +191,8 @@ struct RealActivation {
   float alpha = 1;
 };
 TailPtr make_activation_tail(const RealActivation &activation, Isa isa);
+/// x, times its slope below zero: float32, one for each column of the blocks or one for all.
+TailPtr make_leaky_tail(const Tensor &slopes, Isa isa);
 
 /// y = a + b, a - b or a * b under broadcasting; operands may have any strides.
 enum class Binary { add, sub, mul };

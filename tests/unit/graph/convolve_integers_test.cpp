@@ -14,12 +14,19 @@ struct Form {
   bool zero_of_x = true;
   std::int64_t to = QTN_FLOAT32;
   bool computed_weights = false;
+  bool bias = false;  ///< in integers, as older tools write it
   std::vector<std::string> outputs = {"y"};
 };
 
 Tensor integers(qdtype dtype, const Shape &shape, std::int64_t step) {
   Tensor t(dtype, shape);
   for (std::int64_t i = 0; i < t.count(); ++i) t.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(i * step + 7);
+  return t;
+}
+
+Tensor bias() {
+  Tensor t(QTN_INT32, {1, 6, 1, 1});
+  for (std::int32_t i = 0; i < 6; ++i) t.as<std::int32_t>()[i] = 1000 * i - 2500;
   return t;
 }
 
@@ -41,7 +48,8 @@ graph::Graph written(const Form &form) {
   const std::vector<std::int64_t> pads{1, 0, 1, 2}, strides{1, 2};
   b.node("ConvInteger", "conv", operands, {"sums"},
          attrs({{"group", std::int64_t{2}}, {"pads", pads}, {"strides", strides}}));
-  b.node("Cast", "cast", {"sums"}, {"r"}, attrs({{"to", form.to}}));
+  if (form.bias) b.constant("bias", bias()).node("Add", "biased", {"bias", "sums"}, {"sum"});
+  b.node("Cast", "cast", {form.bias ? "sum" : "sums"}, {"r"}, attrs({{"to", form.to}}));
   if (form.to == QTN_FLOAT32)
     b.node("Mul", "scales", {"s", "scale"}, {"t"}).node("Mul", "mul", {"r", "t"}, {"y"});
   else
@@ -78,10 +86,12 @@ void test_weights(void **) {
   expect({.weights = QTN_UINT8, .zeros = {128, 127, 0, 255, 1, 90}}, true);
   expect({.zero_of_x = false}, true);
   expect({.zeros = {3}, .zero_of_x = false}, true);
+  expect({.zeros = {3}, .bias = true}, true);
 }
 
 void test_what_stays(void **) {
   expect({.outputs = {"y", "sums"}}, false);
+  expect({.bias = true, .outputs = {"y", "sum"}}, false);
   expect({.to = QTN_INT64}, false);
   expect({.computed_weights = true}, false);
 }

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// What follows a convolution of floats works on its image as it lies, without a copy. Numbers are small integers times powers
+// of two, so that sums are exact and both engines agree to the bit.
+#include <nlohmann/json.hpp>
+
+#include "quant/graph_builder.hpp"
+#include "runtime/session.hpp"
+
+namespace qtn::test {
+namespace {
+
+Tensor integers(const Shape &shape, float unit = 1) {
+  Tensor t(QTN_FLOAT32, shape);
+  for (std::int64_t i = 0; i < t.count(); ++i) t.as<float>()[i] = static_cast<float>((i * 37) % 13 - 6) * unit;
+  return t;
+}
+
+Tensor floats(std::vector<float> values) {
+  return Tensor::from<float>(QTN_FLOAT32, {static_cast<std::int64_t>(values.size())}, values);
+}
+
+std::vector<std::string> ops_of(const runtime::Session &session, const Tensor &x) {
+  const Tensor *operands[] = {&x};
+  const nlohmann::json profile = nlohmann::json::parse(session.profile(operands));
+  std::vector<std::string> ops;
+  for (const auto &node : profile.at("nodes")) ops.push_back(node.at("op"));
+  return ops;
+}
+
+/// Between two convolutions the steps are these, whichever come before and after.
+void expect(GraphBuilder &b, const Shape &x_shape, const std::vector<std::string> &steps) {
+  const graph::Graph g = b.build({"y"});
+  const Tensor x = integers(x_shape);
+  const Tensor *operands[] = {&x};
+  const runtime::Session session(g, {});
+  const runtime::Session reference(g, {.engine = runtime::Engine::reference});
+  const Tensor want = reference.run(operands)[0], got = session.run(operands)[0];
+  if (!equal(got, want)) fail_test(describe(got), ", not ", describe(want));
+  std::vector<std::string> ops = ops_of(session, x);
+  std::erase(ops, "Copy");
+  const std::size_t copies = ops_of(session, x).size() - ops.size();
+  if (ops != steps || copies > 2) fail_test(nlohmann::json(ops_of(session, x)).dump(), " with ", copies, " copies");
+}
+
+GraphBuilder between(const Shape &x, std::int64_t channels, const std::function<void(GraphBuilder &)> &add,
+                     std::int64_t groups = 1) {
+  GraphBuilder b;
+  Shape filter = x;
+  for (std::size_t axis = 2; axis < x.size(); ++axis) filter[axis] = 1;
+  filter[0] = channels, filter[1] = x[1] / groups;
+  Shape last = filter;
+  last[0] = 3, last[1] = channels;
+  b.input("x", x).constant("w", integers(filter)).constant("v", integers(last));
+  b.node("Conv", "first", {"x", "w"}, {"u"}, attrs({{"group", groups}}));
+  add(b);
+  b.node("Conv", "last", {"r", "v"}, {"y"});
+  return b;
+}
+
+void expect_resized(const Shape &x, const Attrs &how, const Tensor &scales, const Tensor &sizes, bool on_image = true) {
+  GraphBuilder b = between(x, 8, [&](GraphBuilder &g) {
+    std::vector<std::string> operands{"u", "", ""};
+    if (scales.has_data()) g.constant("scales", scales), operands[2] = "scales";
+    if (sizes.has_data()) g.constant("sizes", sizes), operands.push_back("sizes");
+    g.node("Resize", "resize", operands, {"r"}, how);
+  });
+  if (on_image) return expect(b, x, {"Conv", "Resize", "Conv"});
+  const graph::Graph g = b.build({"y"});
+  const Tensor of = integers(x);
+  const Tensor *operands[] = {&of};
+  const runtime::Session session(g, {}), reference(g, {.engine = runtime::Engine::reference});
+  assert_true(equal(session.run(operands)[0], reference.run(operands)[0]));
+}
+
+void test_resized_images(void **) {
+  const Shape image{2, 4, 5, 6}, line{2, 4, 9}, volume{1, 4, 3, 4, 5};
+  const Attrs nearest = attrs({{"mode", "nearest"}, {"coordinate_transformation_mode", "asymmetric"}}),
+              linear = attrs({{"mode", "linear"}}), places = attrs({{"mode", "linear"}, {"axes", Ints{-1, 2}}});
+  for (const Attrs &how : {nearest, linear}) {
+    expect_resized(image, how, floats({1, 1, 2, 4}), {});
+    expect_resized(image, how, floats({1, 1, 2, 0.5f}), {});
+    expect_resized(image, how, {}, Tensor::from_ints(Ints{2, 8, 10, 12}));
+    expect_resized(line, how, floats({1, 1, 2}), {});
+    expect_resized(volume, how, floats({1, 1, 2, 1, 2}), {});
+  }
+  expect_resized(image, places, floats({2, 4}), {});
+  expect_resized(image, places, {}, Tensor::from_ints(Ints{12, 10}));
+}
+
+/// Batch and channels, and what follows from all axes.
+void test_images_that_are_copied(void **) {
+  const Shape image{2, 4, 5, 6};
+  const Attrs aspect = attrs({{"mode", "linear"}, {"keep_aspect_ratio_policy", "not_larger"}}),
+              linear = attrs({{"mode", "linear"}}), nearest = attrs({{"mode", "nearest"}});
+  expect_resized(image, aspect, {}, Tensor::from_ints(Ints{2, 8, 10, 24}), false);
+  expect_resized(image, nearest, floats({1, 1.01f, 2, 2}), {}, false);
+  expect_resized(image, linear, floats({2, 1, 2, 2}), {}, false);
+}
+
+void test_slopes(void **) {
+  const Shape image{2, 4, 5, 6};
+  const auto by_prelu = [](const Tensor &slopes) {
+    return [slopes](GraphBuilder &b) { b.constant("s", slopes).node("PRelu", "relu", {"u", "s"}, {"r"}); };
+  };
+  const auto by_alpha = [](GraphBuilder &b) { b.node("LeakyRelu", "relu", {"u"}, {"r"}, attrs({{"alpha", 0.125}})); };
+  for (const std::int64_t channels : {8, 40, 64}) {
+    GraphBuilder each = between(image, channels, by_prelu(integers({channels, 1, 1}, 0.25f))),
+                 batched = between(image, channels, by_prelu(integers({1, channels, 1, 1}, 0.25f))),
+                 one = between(image, channels, by_prelu(integers({1}, 0.25f))),
+                 alpha = between(image, channels, by_alpha),
+                 line = between({1, 4, 11}, channels, by_prelu(integers({channels, 1}, 0.25f)));
+    for (GraphBuilder *b : {&each, &batched, &one}) expect(*b, image, {"Conv+PRelu", "Conv"});
+    expect(alpha, image, {"Conv+LeakyRelu", "Conv"});
+    expect(line, {1, 4, 11}, {"Conv+PRelu", "Conv"});
+  }
+  // Places are no channels, and groups of few channels have short rows.
+  GraphBuilder places = between(image, 6, by_prelu(integers({6}, 0.25f))), narrow = between(image, 8, by_alpha, 2);
+  expect(places, image, {"Conv", "PRelu", "Conv"});
+  expect(narrow, image, {"Conv", "LeakyRelu", "Conv"});
+
+  GraphBuilder rows;
+  rows.input("x", {3, 7}).constant("w", integers({7, 20})).constant("s", integers({20}, 0.5f));
+  rows.node("MatMul", "product", {"x", "w"}, {"u"}).node("PRelu", "relu", {"u", "s"}, {"y"});
+  expect(rows, {3, 7}, {"MatMul+PRelu"});
+}
+
+}  // namespace
+}  // namespace qtn::test
+
+int main() {
+  using namespace qtn::test;
+  const CMUnitTest tests[] = {cmocka_unit_test(test_resized_images), cmocka_unit_test(test_images_that_are_copied),
+                              cmocka_unit_test(test_slopes)};
+  return cmocka_run_group_tests_name("runtime/images", tests, nullptr, nullptr);
+}
