@@ -11,6 +11,7 @@
 
 #include "graph/budget.hpp"
 #include "graph/facts.hpp"
+#include "graph/passes/affine.hpp"
 #include "graph/passes/passes.hpp"
 #include "onnx/opset_forms.hpp"
 #include "ops/common/epsilon.hpp"
@@ -130,12 +131,15 @@ const Missing *missing(std::span<const Missing> table, const Node &node, int ops
   return nullptr;
 }
 
-/// Where x is constant, readers would fold the formula, with a rounding for each of its operators: y is written as what
-/// the activation makes of x.
+/// Where all operands are constants, readers would fold the formula, with a rounding for each of its operators: y is
+/// written as what the operator makes of them.
 bool write_out_result(graph::Graph &g, Node &node, graph::FoldBudget &budget) {
-  const graph::Value &x = g.value(node.inputs[0]);
-  if (!x.is_constant() || x.quantizer) return false;
-  const Tensor *operands[] = {&x.constant};
+  std::vector<const Tensor *> operands;
+  for (const ValueId v : node.inputs) {
+    if (v != graph::kNoValue && !graph::plain_constant(g, v)) return false;
+    operands.push_back(v == graph::kNoValue ? nullptr : &g.value(v).constant);
+  }
+  if (node.outputs.size() != 1) return false;
   const ops::Call call{node.attrs, operands, 1};
   if (!budget.take(node, operands, ops::infer_op(*node.op, call))) return false;
   node.inputs = {g.add_constant(node.name + "_of_constant", ops::run_op(*node.op, call)[0])};
@@ -170,6 +174,9 @@ std::set<ValueId> restored(graph::Graph written, const std::set<ValueId> &result
 
 /// Normalizations over the last axis, if readers find them in their formulas, and so compute the same bits.
 void write_out_normalizations(graph::Graph &g, int opset) {
+  graph::FoldBudget budget(graph::constant_bytes(g));
+  for (Node &node : g.nodes)
+    if (missing(kNormalizations, node, opset)) write_out_result(g, node, budget);
   const graph::Facts facts(g);
   const auto is_of_rows = [&](const Node &node) {
     const std::int64_t axis = node.attrs.get_int("axis", -1);

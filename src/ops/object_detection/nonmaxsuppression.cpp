@@ -20,14 +20,43 @@ Box box_at(const float *p, bool center) {
   return {std::min(p[1], p[3]), std::min(p[0], p[2]), std::max(p[1], p[3]), std::max(p[0], p[2])};
 }
 
-/// Whether what both cover is more than that part of what either covers.
-bool overlap(const Box &a, const Box &b, float threshold) {
-  const float width = std::min(a.right, b.right) - std::max(a.left, b.left),
-              height = std::min(a.bottom, b.bottom) - std::max(a.top, b.top);
-  if (!(width > 0) || !(height > 0)) return false;
-  const float both = width * height, either = a.area() + b.area() - both;
-  return a.area() > 0 && b.area() > 0 && either > 0 && both / either > threshold;
-}
+/// Boxes that stay, edge by edge, so that a box meets many of them at a time.
+class Kept {
+ public:
+  void add(const Box &box) {
+    left_.push_back(box.left), top_.push_back(box.top), right_.push_back(box.right), bottom_.push_back(box.bottom);
+    area_.push_back(box.area());
+  }
+
+  /// Whether what the box and one of these both cover is more than that part of what either covers.
+  bool cover(const Box &box, float threshold) const {
+    const std::size_t count = area_.size();
+    bool covers = false;
+    for (std::size_t first = 0; first < count && !covers; first += kAtOnce)
+      covers = any(box, threshold, first, std::min(count, first + kAtOnce));
+    return covers;
+  }
+
+ private:
+  static constexpr std::size_t kAtOnce = 64;
+
+  bool any(const Box &box, float threshold, std::size_t first, std::size_t last) const {
+    const float *lefts = left_.data(), *tops = top_.data(), *rights = right_.data(), *bottoms = bottom_.data(),
+                *areas = area_.data();
+    const float area = box.area();
+    std::int32_t found = 0;
+    for (std::size_t i = first; i < last; ++i) {
+      const float width = std::min(box.right, rights[i]) - std::max(box.left, lefts[i]),
+                  height = std::min(box.bottom, bottoms[i]) - std::max(box.top, tops[i]);
+      const float both = width * height, either = area + areas[i] - both;
+      found |= std::int32_t{width > 0} & std::int32_t{height > 0} & std::int32_t{areas[i] > 0} &
+               std::int32_t{either > 0} & std::int32_t{both / either > threshold};
+    }
+    return found && area > 0;
+  }
+
+  std::vector<float> left_, top_, right_, bottom_, area_;
+};
 
 /// The one number of an optional input, which may also have no elements.
 template <class T>
@@ -46,13 +75,12 @@ std::vector<std::int64_t> select(const float *boxes, const float *scores, std::i
   for (std::int64_t i = 0; i < count; ++i)
     if (scores[i] == scores[i] && (!least || scores[i] > *least)) order.push_back(i);
   std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return scores[a] > scores[b]; });
-  std::vector<Box> kept;
+  Kept kept;
   for (const std::int64_t i : order) {
     if (static_cast<std::int64_t>(chosen.size()) >= most) break;
     const Box box = box_at(boxes + 4 * i, center);
-    if (std::any_of(kept.begin(), kept.end(), [&](const Box &other) { return overlap(box, other, threshold); }))
-      continue;
-    kept.push_back(box);
+    if (kept.cover(box, threshold)) continue;
+    kept.add(box);
     chosen.push_back(i);
   }
   return chosen;

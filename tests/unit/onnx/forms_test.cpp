@@ -133,6 +133,10 @@ void normalizations_of_rows(void **) {
   for (const int opset : {13, 21, 22}) expect_close(rms, opset, 6);
   expect_same(rms, x, 23);
   expect_error(QTN_EUNSUPPORTED, {"opset 16 has no such operator"}, [&] { onnx::serialize(image, {16}); });
+  // A constant gets as many roundings as the operator has.
+  graph::Graph constant = network("RMSNormalization", x, {ramp({8})}, attrs);
+  constant.nodes[0].inputs[0] = constant.add_constant("rows", ramp(x));
+  expect_same(constant, x, 21);
 }
 
 void renamed_modes(void **) {
