@@ -23,8 +23,9 @@ class Gather {
       : y_(y), x_(x), sources_(sources), fill_(fill), depth_(sources.size()) {
     // As y lies in memory: the axes of images with their channels last, too.
     std::iota(axes_.begin(), axes_.begin() + static_cast<std::ptrdiff_t>(depth_), std::size_t{0});
-    std::stable_sort(axes_.begin(), axes_.begin() + static_cast<std::ptrdiff_t>(depth_),
-                     [&](std::size_t a, std::size_t b) { return y.strides()[a] > y.strides()[b]; });
+    std::sort(axes_.begin(), axes_.begin() + static_cast<std::ptrdiff_t>(depth_), [&](std::size_t a, std::size_t b) {
+      return y.strides()[a] != y.strides()[b] ? y.strides()[a] > y.strides()[b] : a < b;
+    });
     // The last axes are one where all of their elements follow one another on both sides.
     for (; depth_ > 0; --depth_) {
       const std::size_t axis = axes_[depth_ - 1];
