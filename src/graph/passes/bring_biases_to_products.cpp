@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layers that work on heads add their biases to features that are divided among them, where no product sees them.
-#include <string_view>
+#include <algorithm>
+#include <optional>
 
 #include "graph/facts.hpp"
 #include "graph/integer.hpp"
@@ -10,9 +11,13 @@
 namespace qtn::graph {
 namespace {
 
+bool divides(const Node &node) {
+  return node.op == &ops::kReshape || node.op == &ops::kSqueeze || node.op == &ops::kUnsqueeze;
+}
+
 class Biases {
  public:
-  explicit Biases(Graph &g) : g_(g), facts_(g), shapes_(g) {}
+  explicit Biases(Graph &g) : g_(g), facts_(g) {}
 
   void run() {
     bool any = false;
@@ -35,10 +40,6 @@ class Biases {
   }
   Node &node(std::int32_t n) const { return g_.nodes[static_cast<std::size_t>(n)]; }
 
-  static bool divides(const Node &node) {
-    return node.op == &ops::kReshape || node.op == &ops::kSqueeze || node.op == &ops::kUnsqueeze;
-  }
-
   /// The number of columns of a product of rows by constants; -1: the node is no such product.
   std::int64_t columns(const Node &node) const {
     const Tensor *weight = is_linear(node) && !is_convolution(node) ? float_constant(g_, input_of(node, 1)) : nullptr;
@@ -46,8 +47,9 @@ class Biases {
   }
 
   /// Whether a constant of this shape has one value for each column, over the last axes of v.
-  bool is_of_columns(const Shape &bias, ValueId v, std::int64_t columns) const {
-    const Shape *shape = shapes_.of(v);
+  bool is_of_columns(const Shape &bias, ValueId v, std::int64_t columns) {
+    if (!shapes_) shapes_.emplace(g_);
+    const Shape *shape = shapes_->of(v);
     if (!shape || bias.size() > shape->size() || element_count(bias) != columns) return false;
     std::int64_t left = columns;
     for (std::size_t i = 1; i <= bias.size() && left > 1; ++i) {
@@ -82,11 +84,13 @@ class Biases {
 
   Graph &g_;
   const Facts facts_;
-  const KnownShapes shapes_;
+  std::optional<KnownShapes> shapes_;  ///< once they are asked for
 };
 
 }  // namespace
 
-void bring_biases_to_products(Graph &g) { Biases(g).run(); }
+void bring_biases_to_products(Graph &g) {
+  if (std::ranges::any_of(g.nodes, divides)) Biases(g).run();
+}
 
 }  // namespace qtn::graph
