@@ -26,6 +26,9 @@ ALSO = (
     "minilm_opset14", "minilm_dynamo20", "segformer_dynamo", "wav2vec2_dynamo20", "crnn_opset14", "conv_tasnet_dynamo",
     "spatial_transformer_dynamo20",
 )  # fmt: skip
+NEED_NEWER_EXPORTER = (
+    {"spatial_transformer"} | zoo_transformers.NEEDS_NEWER_EXPORTER | zoo_full_size.NEEDS_NEWER_EXPORTER
+)
 CHAOTIC = ("levit",)  # in float not even the same in two orders of summation, once its activations do not vanish
 NAMES = (*zoo_trained.NETWORKS, *zoo_torchvision.NAMES, *zoo_transformers.NAMES, *zoo_small.NETWORKS, *ALSO)
 
@@ -68,7 +71,7 @@ def network(name):
         options = {"dynamo": ending[1] == "_dynamo", "opset_version": int(ending[2] or 18)}
         if ending[1] == "_symbolic":
             options |= {"opset_version": 17, "dynamic_axes": {}}
-    elif name in zoo_transformers.NEEDS_NEWER_EXPORTER | zoo_full_size.NEEDS_NEWER_EXPORTER:
+    elif name in NEED_NEWER_EXPORTER:
         options = {"dynamo": True, "opset_version": 18}
     if name in zoo_small.NETWORKS:
         module, sample = zoo_small.NETWORKS[name]()

@@ -103,6 +103,7 @@ void write_accuracy(JsonWriter &out, const Accuracy &accuracy, std::size_t sampl
   out.member("samples", samples);
   out.member("held_back", held_back);
   out.member("sqnr_db", accuracy.sqnr_db());
+  if (std::ranges::count(accuracy.steady, true) > 1) out.member("worst_db", accuracy.worst_db());
   if (const auto agreement = accuracy.agreement()) out.member("top1_agreement", *agreement);
   out.key("outputs");
   out.begin_list();
@@ -111,6 +112,7 @@ void write_accuracy(JsonWriter &out, const Accuracy &accuracy, std::size_t sampl
     out.member("name", accuracy.names[i]);
     out.member("sqnr_db", accuracy.of_output(i).sqnr_db());
     out.member("cosine", accuracy.of_output(i).cosine());
+    out.member("steady", static_cast<bool>(accuracy.steady[i]));
     out.end_object();
   }
   out.end_list();

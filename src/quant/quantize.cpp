@@ -336,7 +336,7 @@ class Pipeline {
   /// Activations of 8 bits are to blame where nothing else is coarse, and nobody has said which bits there are to be.
   bool is_useless() const {
     const auto says = [&](const char *key) { return start_.config.says(key); };
-    return !options_.plain && report_.accuracy->sqnr_db() < kUseless && !says("mode") && !says("weight_bits") &&
+    return !options_.plain && report_.accuracy->worst_db() < kUseless && !says("mode") && !says("weight_bits") &&
            !says("weight_dtype") && !says("activation_bits");
   }
 

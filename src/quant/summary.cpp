@@ -158,6 +158,8 @@ std::string accuracy(const Fields &report) {
           : std::string(samples == 1 ? "accuracy on the sample that calibrated"
                                      : "accuracy on the samples that calibrated");
   line += ": SQNR " + decibels(report.number("accuracy.sqnr_db"));
+  if (report.has("accuracy.worst_db"))
+    line += cat(" (mean of the outputs, of the worst ", decibels(report.number("accuracy.worst_db")), ")");
   if (report.has("accuracy.top1_agreement"))
     line += cat(", ", one_decimal(100 * report.number("accuracy.top1_agreement")), " % of the decisions as in float");
   return line + "\n";
@@ -211,12 +213,12 @@ std::string warnings(const Fields &report) {
 
 bool is_far(const QuantizationReport &report) {
   return report.accuracy &&
-         (report.accuracy->sqnr_db() < kLowDecibels || report.accuracy->agreement().value_or(1) < kLowAgreement);
+         (report.accuracy->worst_db() < kLowDecibels || report.accuracy->agreement().value_or(1) < kLowAgreement);
 }
 
 std::string next_step(const QuantizationReport &report) {
   if (!is_far(report) || report.targets.any()) return "";
-  const double target = std::max(25.0, std::ceil(report.accuracy->sqnr_db()) + 5);
+  const double target = std::max(25.0, std::ceil(report.accuracy->worst_db()) + 5);
   const std::string fall_back = cat("target_sqnr ", count(target), ", which leaves some layers in float");
   return report.automatic ? cat("try ", fall_back, ", or quantization-aware training")
                           : cat("try auto, or ", fall_back);

@@ -291,6 +291,9 @@ def normalization():
     case("BatchNormalization", "1d", (2, 3, 5), (3,), (3,), (3,), positive)
     case("BatchNormalization", "no_spatial", (4, 3), (3,), (3,), (3,), positive)
     case("BatchNormalization", "empty_batch", (0, 3, 2, 2), (3,), (3,), (3,), positive)
+    for name, shape in {"planes": (2, 3, 2, 4), "rows": (5, 3)}.items():
+        case("BatchNormalization", f"of_the_batch_{name}", shape, (3,), (3,), (3,), positive, training_mode=1,
+             momentum=0.75, outputs=3)  # fmt: skip
 
 
     op = "InstanceNormalization"

@@ -1648,7 +1648,9 @@ QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT con
  * |                    |        |         | with which the layers that read it lose least in place of the
  * |                    |        |         | configuration's. Needs two samples; with one it tries what the default does
  * | "target_sqnr"      | float  | none    | in dB: where what was kept does not reach it, leaves the fewest layers in
- * |                    |        |         | float with which the outputs reach that signal to noise ratio
+ * |                    |        |         | float with which each output reaches that signal to noise ratio. Outputs
+ * |                    |        |         | behind integers that are computed from floats, such as the boxes that a
+ * |                    |        |         | detector keeps, count only where there are no others
  * | "target_top1"      | float  | none    | in (0, 1]: the same until on this part of all samples the first output has
  * |                    |        |         | its largest value where the float model has it: along the last axis of each
  * |                    |        |         | row, the first of equals. With both, both hold. Where a target cannot be

@@ -31,7 +31,7 @@ Affine affine_of(const Graph &g, const Node &bn) {
 }
 
 bool constant_parameters(const Graph &g, const Node &bn) {
-  if (bn.inputs.size() < 5) return false;
+  if (bn.inputs.size() < 5 || bn.attrs.get_int("training_mode", 0) != 0) return false;
   for (std::size_t i = 1; i < 5; ++i)
     if (!plain_constant(g, bn.inputs[i]) || g.value(bn.inputs[i]).constant.dtype() != QTN_FLOAT32 ||
         g.value(bn.inputs[i]).constant.count() != g.value(bn.inputs[1]).constant.count())

@@ -15,7 +15,7 @@ struct Affine {
 /// y = x*factor + offset of an inference BatchNormalization, in double until the last step.
 Affine affine_of(const Graph &g, const Node &bn);
 
-/// Whether there is such a form: all parameters are float32 constants of one length.
+/// Whether there is such a form: all parameters are float32 constants of one length, and not those of a batch.
 bool constant_parameters(const Graph &g, const Node &bn);
 
 /// Whether the value is a constant of plain numbers, without a grid.

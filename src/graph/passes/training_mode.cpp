@@ -8,7 +8,8 @@ namespace qtn::graph {
 
 bool in_training(const Graph &g, const Node &node) {
   if (node.op == &ops::kBatchNormalization)
-    return node.attrs.get_int("training_mode", 0) != 0 || node.outputs.size() > 1;
+    return !g.value(node.inputs[0]).is_constant() &&
+           (node.attrs.get_int("training_mode", 0) != 0 || node.outputs.size() > 1);
   if (node.op != &ops::kDropout || node.inputs.size() < 3 || node.inputs[2] == kNoValue) return false;
   const Value &mode = g.value(node.inputs[2]);
   return mode.is_constant() && item(mode.constant) != 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <numeric>
 
 #include "base/parallel.hpp"
 #include "ops/common/epsilon.hpp"
@@ -29,23 +30,74 @@ Types infer(const Call &call) {
   return types;
 }
 
+/// x as [batches, channels, size].
+struct Planes {
+  explicit Planes(const Tensor &x)
+      : data(x.as<const float>()),
+        channels(channels_of(x.shape())),
+        batches(x.rank() < 2 ? 1 : x.dim(0)),
+        size(x.count() / (batches * channels)) {}
+
+  const float *data;
+  std::int64_t channels, batches, size;
+};
+
+/// Mean and variance of the elements of one channel, divided by their number.
+struct Statistics {
+  double mean, variance;
+};
+
+Statistics statistics_of(const Planes &x, std::int64_t channel) {
+  const auto mean_of = [&](auto term) {
+    double sum = 0;
+    for (std::int64_t b = 0; b < x.batches; ++b) {
+      const float *plane = x.data + (b * x.channels + channel) * x.size;
+      sum = std::accumulate(plane, plane + x.size, sum, [&](double so_far, float v) { return so_far + term(v); });
+    }
+    return sum / static_cast<double>(x.batches * x.size);
+  };
+  const double mean = mean_of([](double v) { return v; });
+  return {mean, mean_of([&](double v) { return (v - mean) * (v - mean); })};
+}
+
+/// Outputs 1 and 2 are the statistics given, moved towards those of x.
+void move_statistics(const Call &call, std::span<Tensor> outputs, std::int64_t c, const Statistics &seen) {
+  const double momentum = call.attrs.get_float("momentum", 0.9F);
+  const auto move = [&](std::size_t output, std::size_t input, double value) {
+    if (outputs.size() <= output) return;
+    const double before = call.in(input)->as<const float>()[c];
+    outputs[output].as<float>()[c] = static_cast<float>(before * momentum + value * (1 - momentum));
+  };
+  move(1, 3, seen.mean);
+  move(2, 4, seen.variance);
+}
+
 void run(const Call &call, std::span<Tensor> outputs) {
-  const Tensor &x = *call.in(0);
-  if (call.attrs.get_int("training_mode", 0) != 0 || call.output_count > 1)
-    fail(QTN_EUNSUPPORTED, "BatchNormalization: training_mode is for trainers");
-  if (x.count() == 0) return;
-  const std::int64_t channels = channels_of(x.shape()), planes = x.rank() < 2 ? 1 : x.dim(0) * channels;
-  const std::int64_t size = x.count() / planes;
+  const bool training = call.attrs.get_int("training_mode", 0) != 0;
+  if (call.output_count > (training ? 3 : 1))
+    fail(QTN_EUNSUPPORTED, "BatchNormalization: ", call.output_count, " outputs with training_mode ", training ? 1 : 0);
+  if (call.in(0)->count() == 0) {
+    if (call.output_count > 1) fail(QTN_ESHAPE, "BatchNormalization: x is empty, and so has no mean");
+    return;
+  }
+  const Planes x(*call.in(0));
   const double epsilon = call.attrs.get_float("epsilon", kDefaultEpsilon);
-  parallel_for(static_cast<std::size_t>(planes), [&](std::size_t plane) {
-    const auto c = static_cast<std::int64_t>(plane) % channels;
-    const auto at = [&](std::size_t i) { return static_cast<double>(call.in(i)->as<const float>()[c]); };
-    const double factor = at(1) / std::sqrt(at(4) + epsilon);
-    const auto gain = static_cast<float>(factor);
-    const float mean = call.in(3)->as<const float>()[c], shift = call.in(2)->as<const float>()[c];
-    const float *from = x.as<const float>() + static_cast<std::int64_t>(plane) * size;
-    float *to = outputs[0].as<float>() + static_cast<std::int64_t>(plane) * size;
-    for (std::int64_t i = 0; i < size; ++i) to[i] = (from[i] - mean) * gain + shift;
+  parallel_for(static_cast<std::size_t>(x.channels), [&](std::size_t channel) {
+    const auto c = static_cast<std::int64_t>(channel);
+    const auto at = [&](std::size_t i) { return call.in(i)->as<const float>()[c]; };
+    Statistics used{at(3), at(4)};
+    if (training) {
+      used = statistics_of(x, c);
+      move_statistics(call, outputs, c, used);
+    }
+    const auto gain = static_cast<float>(static_cast<double>(at(1)) / std::sqrt(used.variance + epsilon));
+    const auto mean = static_cast<float>(used.mean);
+    for (std::int64_t b = 0; b < x.batches; ++b) {
+      const std::int64_t plane = (b * x.channels + c) * x.size;
+      const float *from = x.data + plane;
+      float *to = outputs[0].as<float>() + plane;
+      for (std::int64_t i = 0; i < x.size; ++i) to[i] = (from[i] - mean) * gain + at(2);
+    }
   });
 }
 

@@ -27,10 +27,14 @@ std::size_t rows_that_agree(const Tensor &a, const Tensor &b) {
   return agree;
 }
 
-double mean_decibels(const std::vector<Noise> &outputs) {
-  double sum = 0;
-  for (const Noise &noise : outputs) sum += decibels(noise);
-  return outputs.empty() ? kExact : sum / static_cast<double>(outputs.size());
+double mean_decibels(const std::vector<Noise> &outputs, const std::vector<bool> &steady) {
+  double sum = 0, count = 0;
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    if (steady[i]) {
+      sum += decibels(outputs[i]);
+      ++count;
+    }
+  return count > 0 ? sum / count : kExact;
 }
 
 }  // namespace
@@ -49,20 +53,31 @@ Noise Accuracy::of_output(std::size_t output) const {
 
 Noise Accuracy::of_all_outputs() const {
   Noise all;
-  for (std::size_t output = 0; output < names.size(); ++output) all.add(of_output(output));
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!steady[i]) continue;
+    all.signal += 1;
+    all.noise += of_output(i).relative();
+  }
   return all;
 }
 
 double Accuracy::sqnr_db() const {
   std::vector<Noise> outputs;
   for (std::size_t i = 0; i < names.size(); ++i) outputs.push_back(of_output(i));
-  return mean_decibels(outputs);
+  return mean_decibels(outputs, steady);
+}
+
+double Accuracy::worst_db() const {
+  double worst = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (const Noise noise = of_output(i); steady[i] && noise.noise != 0) worst = std::min(worst, noise.sqnr_db());
+  return worst;
 }
 
 double Accuracy::typical_db(double most) const {
   if (samples.empty()) return most;
   double sum = 0;
-  for (const std::vector<Noise> &sample : samples) sum += std::min(mean_decibels(sample), most);
+  for (const std::vector<Noise> &sample : samples) sum += std::min(mean_decibels(sample, steady), most);
   return sum / static_cast<double>(samples.size());
 }
 
@@ -77,6 +92,7 @@ namespace {
 double without_sample(const Accuracy &all, std::size_t left_out) {
   Accuracy others;
   others.names = all.names;
+  others.steady = all.steady;
   for (std::size_t s = 0; s < all.samples.size(); ++s)
     if (s != left_out) others.samples.push_back(all.samples[s]);
   return others.sqnr_db();
@@ -84,7 +100,8 @@ double without_sample(const Accuracy &all, std::size_t left_out) {
 
 void add_gains(std::vector<double> &gains, const Accuracy &a, const Accuracy &b, double most) {
   for (std::size_t s = 0; s < a.samples.size(); ++s)
-    gains.push_back(std::min(mean_decibels(b.samples[s]), most) - std::min(mean_decibels(a.samples[s]), most));
+    gains.push_back(std::min(mean_decibels(b.samples[s], b.steady), most) -
+                    std::min(mean_decibels(a.samples[s], a.steady), most));
 }
 
 /// No sample comes out worse, or their mean gain is far from chance.
@@ -110,7 +127,7 @@ bool is_nearer(const Accuracy &a, const Accuracy &b, double least, double most) 
 
 bool no_output_loses(const Accuracy &a, const Accuracy &b) {
   for (std::size_t i = 0; i < a.names.size(); ++i)
-    if (!(decibels(b.of_output(i)) >= decibels(a.of_output(i)))) return false;
+    if (a.steady[i] && !(decibels(b.of_output(i)) >= decibels(a.of_output(i)))) return false;
   return true;
 }
 
@@ -129,7 +146,7 @@ bool gains(const Verdict &a, const Verdict &b, double least, double most) {
 }
 
 AccuracyMeter::AccuracyMeter(const Graph &real, const runtime::Session &exact, const Samples &samples)
-    : real_(real), exact_(exact), samples_(samples) {
+    : real_(real), exact_(exact), samples_(samples), steady_(steady_outputs(real)) {
   std::size_t bytes = 0;
   for (std::size_t s = 0; s < samples.count && bytes < kKeptBytes; ++s) {
     outputs_.push_back(run(exact, samples.read(s)));
@@ -145,11 +162,13 @@ Accuracy AccuracyMeter::measure(const runtime::Session &coarse, double enough) c
     const std::vector<Tensor> got = run(coarse, inputs);
     std::vector<Noise> &noises = accuracy.samples.emplace_back();
     accuracy.names.clear();
+    accuracy.steady.clear();
     for (std::size_t i = 0; i < want.size(); ++i) {
       if (want[i].dtype() != QTN_FLOAT32) continue;
       noises.emplace_back().add(want[i], got[i]);
       accuracy.numbers += static_cast<double>(want[i].count());
       accuracy.names.push_back(real_.value(real_.outputs[i]).name);
+      accuracy.steady.push_back(steady_[i]);
     }
     if (want[0].dtype() != QTN_FLOAT32 || want[0].rank() != 2 || want[0].dim(1) < 2) continue;
     accuracy.rows += static_cast<std::size_t>(want[0].dim(0));

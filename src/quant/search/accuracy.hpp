@@ -11,6 +11,7 @@
 #include "graph/graph.hpp"
 #include "quant/samples.hpp"
 #include "quant/search/noise.hpp"
+#include "quant/search/steady_outputs.hpp"
 #include "runtime/session.hpp"
 
 namespace qtn::quant {
@@ -21,16 +22,22 @@ constexpr double kExact = 120;  ///< dB, about what floats can tell apart
 
 struct Accuracy {
   std::vector<std::string> names;           ///< of the outputs that are floats
+  std::vector<bool> steady;                 ///< which of them count below: see steady_outputs()
   std::vector<std::vector<Noise>> samples;  ///< [sample][output]
   double numbers = 0;                       ///< in these outputs, of all samples
   std::size_t rows = 0, agree = 0;          ///< of the first output, and those whose largest value stays where it is
 
   /// The noise of one output over all samples.
   Noise of_output(std::size_t output) const;
+
+  /// The noise of all outputs, each with a signal of 1.
   Noise of_all_outputs() const;
 
   /// The mean over the outputs of their ratios, between -120 and 120: no output hides another by being larger.
   double sqnr_db() const;
+
+  /// The least of the ratios; infinite where there is no noise.
+  double worst_db() const;
 
   /// The same with the mean over the samples of the ratio of each: of all samples together, one that is clipped
   /// decides, which hides what becomes of the others. A ratio above `most` counts as that.
@@ -53,6 +60,7 @@ class AccuracyMeter {
   const graph::Graph &real_;
   const runtime::Session &exact_;
   const Samples &samples_;
+  std::vector<bool> steady_;                  // by output
   std::vector<std::vector<Tensor>> outputs_;  // in float, of as many samples as are small enough to be kept
 };
 

@@ -44,7 +44,7 @@ Noise Goal::noise_of(const Graph &quantized) const {
 Targets Goal::reached(const Graph &quantized) const {
   const runtime::Session coarse(quantized, {});
   Targets reached;
-  if (targets_.sqnr_db) reached.sqnr_db = meter_.measure(coarse).of_all_outputs().sqnr_db();
+  if (targets_.sqnr_db) reached.sqnr_db = meter_.measure(coarse).worst_db();
   if (targets_.top1) {
     const std::vector<std::int64_t> now = largest_of_rows(quantized, coarse, all_);
     std::size_t same = 0;

@@ -13,7 +13,7 @@
 namespace qtn::quant {
 
 struct Targets {
-  std::optional<double> sqnr_db;  ///< of all outputs together
+  std::optional<double> sqnr_db;  ///< of each output
   std::optional<double> top1;     ///< part of the rows of the first output whose largest value is where it is in float
 
   bool any() const { return sqnr_db || top1; }

@@ -15,9 +15,9 @@ namespace qtn::test {
 
 class GraphBuilder {
  public:
-  GraphBuilder &input(const std::string &name, const Shape &shape) {
+  GraphBuilder &input(const std::string &name, const Shape &shape, qdtype dtype = QTN_FLOAT32) {
     const graph::ValueId v = id(name);
-    g_.value(v).dtype = QTN_FLOAT32;
+    g_.value(v).dtype = dtype;
     g_.value(v).shape = shape;
     g_.inputs.push_back(v);
     return *this;
