@@ -36,7 +36,7 @@ struct Tile {
   char *y;
   std::ptrdiff_t ldy;  ///< bytes
   std::size_t columns;
-  std::size_t row, column;  ///< of Y
+  std::size_t column, row;  ///< of Y; the row only for a Store::kPlaced
 };
 
 template <class Store>
@@ -88,7 +88,8 @@ void run_strips(const GemmArgs &args, const Store &store, const std::uint8_t *a,
         const auto row = static_cast<std::ptrdiff_t>(tiles.begin(i));
         tile.a = a + strip.at + row * strip.lda;
         tile.y = y + row * tile.ldy;
-        tile.row = strip.y_row + tiles.begin(i) * strip.y_step;
+        if constexpr (requires { Store::kPlaced; })
+          tile.row = strip.y_row + static_cast<std::size_t>(row) * strip.y_step;
         (width == kNr ? wide[tiles.rows(i)] : narrow[tiles.rows(i)])(tile, store);
       }
     }

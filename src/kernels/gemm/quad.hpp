@@ -86,6 +86,7 @@ class QuadStoreF32 {
 class QuadStoreRows {
  public:
   static constexpr std::size_t kSize = 4;
+  static constexpr bool kPlaced = true;
 
   explicit QuadStoreRows(const GemmArgs &args)
       : rows_(*args.rows), lo_(vdupq_n_f32(args.lo)), hi_(vdupq_n_f32(args.hi)) {}

@@ -86,6 +86,7 @@ class YmmStoreF32 {
 class YmmStoreRows {
  public:
   static constexpr std::size_t kSize = 4;
+  static constexpr bool kPlaced = true;
 
   explicit YmmStoreRows(const GemmArgs &args)
       : rows_(*args.rows), lo_(_mm256_set1_ps(args.lo)), hi_(_mm256_set1_ps(args.hi)) {}

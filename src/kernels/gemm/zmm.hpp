@@ -76,6 +76,7 @@ class ZmmStoreF32 {
 class ZmmStoreRows {
  public:
   static constexpr std::size_t kSize = 4;
+  static constexpr bool kPlaced = true;
 
   explicit ZmmStoreRows(const GemmArgs &args)
       : rows_(*args.rows), lo_(_mm512_set1_ps(args.lo)), hi_(_mm512_set1_ps(args.hi)) {}
