@@ -203,15 +203,19 @@ def check_apart(name, arguments):
             timeout=arguments.timeout,
         )  # fmt: skip
     except subprocess.TimeoutExpired as late:
-        row = last_row((late.stdout or b"").decode()) or {"model": name}
-        row |= {"auto_db": ""} if arguments.quick else {}
-        missing = [column for column in FIELDS if column.endswith("_db") and column not in row]
-        return row | {column: f"error: not done after {arguments.timeout} s" for column in missing[:1]}
-    row = last_row(done.stdout)
-    if done.returncode == 0 and row:
-        return row
+        return ended(name, arguments, (late.stdout or b"").decode(), f"not done after {arguments.timeout} s")
+    if done.returncode == 0:
+        return last_row(done.stdout)
     last = (done.stderr.strip().splitlines() or [""])[-1]
-    return (row or {"model": name}) | {"float_db": f"error: exit code {done.returncode}: {last[:160]}"}
+    return ended(name, arguments, done.stdout, f"exit code {done.returncode}: {last[:160]}")
+
+
+def ended(name, arguments, printed, why):
+    """What a process has found out, and in the first cell that it has not, why it ended."""
+    row = last_row(printed) or {"model": name}
+    row |= {"auto_db": ""} if arguments.quick else {}
+    missing = [column for column in FIELDS if column.endswith("_db") and column not in row]
+    return row | {column: f"error: {why}" for column in missing[:1]}
 
 
 def last_row(text):

@@ -27,7 +27,9 @@ ALSO = (
     "spatial_transformer_dynamo20",
 )  # fmt: skip
 NEED_NEWER_EXPORTER = (
-    {"spatial_transformer"} | zoo_transformers.NEEDS_NEWER_EXPORTER | zoo_full_size.NEEDS_NEWER_EXPORTER
+    {"spatial_transformer", "mvit_v2_s", "patchtsmixer"}
+    | zoo_transformers.NEEDS_NEWER_EXPORTER
+    | zoo_full_size.NEEDS_NEWER_EXPORTER
 )
 CHAOTIC = ("levit",)  # in float not even the same in two orders of summation, once its activations do not vanish
 NAMES = (*zoo_trained.NETWORKS, *zoo_torchvision.NAMES, *zoo_transformers.NAMES, *zoo_small.NETWORKS, *ALSO)

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/half.hpp"
+
 namespace qtn {
 namespace {
 
@@ -36,10 +38,6 @@ struct Format {
 
 Format format_of(qdtype dtype) {
   switch (dtype) {
-    case QTN_FLOAT16:
-      return {5, 10, Top::ieee};
-    case QTN_BFLOAT16:
-      return {8, 7, Top::ieee};
     case QTN_FLOAT8E4M3FN:
       return {4, 3, Top::one_nan};
     case QTN_FLOAT8E5M2:
@@ -65,7 +63,8 @@ float decode_magnitude(const Format &f, unsigned code) {
 }  // namespace
 
 float decode_float(qdtype dtype, std::uint16_t code) {
-  if (dtype == QTN_BFLOAT16) return std::bit_cast<float>(std::uint32_t{code} << 16);
+  if (dtype == QTN_FLOAT16) return decode_half(code);
+  if (dtype == QTN_BFLOAT16) return decode_bfloat16(code);
   constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
   if (dtype == QTN_FLOAT8E8M0) return code == 255 ? kNaN : std::ldexp(1.0f, code - 127);
   const Format f = format_of(dtype);
@@ -80,6 +79,8 @@ float decode_float(qdtype dtype, std::uint16_t code) {
 }
 
 std::uint16_t encode_float(qdtype dtype, float value, bool saturate) {
+  if (dtype == QTN_FLOAT16) return encode_half(value);
+  if (dtype == QTN_BFLOAT16) return encode_bfloat16(value);
   if (dtype == QTN_FLOAT8E8M0) return encode_exponent(value, saturate, PowerRounding::up);
   const Format f = format_of(dtype);
   const unsigned sign = std::signbit(value) ? f.sign() : 0;

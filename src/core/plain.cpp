@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Between types that are only stored and types that compute.
+#include <algorithm>
 #include <array>
 #include <cstring>
 
 #include "base/error.hpp"
+#include "core/half.hpp"
 #include "core/integer_type.hpp"
 #include "core/tensor.hpp"
 
@@ -51,7 +53,10 @@ void widen(const Tensor &narrow, const Tensor &plain) {
     for (std::int64_t i = 0; i < narrow.count(); ++i) to[i] = values[from[i]];
   } else {
     const auto *from = narrow.as<const std::uint16_t>();
-    for (std::int64_t i = 0; i < narrow.count(); ++i) to[i] = decode_float(dtype, from[i]);
+    if (dtype == QTN_FLOAT16)
+      std::transform(from, from + narrow.count(), to, decode_half);
+    else
+      std::transform(from, from + narrow.count(), to, decode_bfloat16);
   }
 }
 
@@ -83,14 +88,14 @@ Tensor from_plain(const Tensor &t, qdtype dtype, bool saturate) {
     const auto *from = flat.as<const float>();
     for (std::int64_t i = 0; i < t.count(); ++i) to.store(i, encode_float(dtype, from[i], saturate));
   } else {
-    const auto *from = flat.as<const float>();
-    for (std::int64_t i = 0; i < t.count(); ++i) {
-      const std::uint16_t code = encode_float(dtype, from[i], saturate);
-      if (dtype_bits(dtype) == 8)
-        stored.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(code);
-      else
-        stored.as<std::uint16_t>()[i] = code;
-    }
+    const auto *from = flat.as<const float>(), *end = from + t.count();
+    if (dtype == QTN_FLOAT16)
+      std::transform(from, end, stored.as<std::uint16_t>(), encode_half);
+    else if (dtype == QTN_BFLOAT16)
+      std::transform(from, end, stored.as<std::uint16_t>(), encode_bfloat16);
+    else
+      std::transform(from, end, stored.as<std::uint8_t>(),
+                     [&](float value) { return static_cast<std::uint8_t>(encode_float(dtype, value, saturate)); });
   }
   return stored;
 }

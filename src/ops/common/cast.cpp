@@ -24,6 +24,21 @@ Tensor seen_as(const Tensor &x, qdtype dtype) {
   return y;
 }
 
+bool is_wide_unsigned(qdtype dtype) { return dtype == QTN_UINT32 || dtype == QTN_UINT64; }
+
+/// Contiguous tensors of types that compute, but the wide unsigned ones.
+void convert_directly(const Tensor &x, const Tensor &y) {
+  dispatch(x.dtype(), [&](auto from) {
+    dispatch(y.dtype(), [&](auto to) {
+      using From = decltype(from);
+      using To = decltype(to);
+      constexpr bool covered = sizeof(From) < 4 || !std::is_unsigned_v<From>,
+                     reached = sizeof(To) < 4 || !std::is_unsigned_v<To>;
+      if constexpr (covered && reached) map_elements<From, To>(x, y, convert<To, From>);
+    });
+  });
+}
+
 /// Converts between types that compute. Wide unsigned integers go through int64, which has their bits, but from and to
 /// floats.
 Tensor converted(const Tensor &x, qdtype dtype) {
@@ -40,15 +55,7 @@ Tensor converted(const Tensor &x, qdtype dtype) {
   if (dtype == QTN_UINT32) return mapped<std::int64_t, std::uint32_t>(converted(x, QTN_INT64), dtype);
   if (dtype == QTN_UINT64) return seen_as(converted(x, QTN_INT64), dtype);
   const Tensor y(dtype, x.shape());
-  dispatch(x.dtype(), [&](auto from) {
-    dispatch(dtype, [&](auto to) {
-      using From = decltype(from);
-      using To = decltype(to);
-      constexpr bool covered = sizeof(From) < 4 || !std::is_unsigned_v<From>,
-                     reached = sizeof(To) < 4 || !std::is_unsigned_v<To>;
-      if constexpr (covered && reached) map_elements<From, To>(x, y, convert<To, From>);
-    });
-  });
+  convert_directly(x, y);
   return y;
 }
 
@@ -64,6 +71,8 @@ void cast_elements(const Tensor &given, const Tensor &y, bool saturate, PowerRou
   }
   // Integers that a packed type does not have lose their high bits, as in ONNX's reference.
   const Tensor x = is_packed_integer(to) ? converted(to_plain(given), QTN_INT64) : to_plain(given);
+  if (plain_dtype(to) == to && y.contiguous() && !is_wide_unsigned(to) && !is_wide_unsigned(x.dtype()))
+    return convert_directly(x, y);
   copy_elements(y, from_plain(converted(x, plain_dtype(to)), to, saturate));
 }
 

@@ -35,15 +35,20 @@ T power(T x, E exponent) {
     return convert<T>(std::pow(static_cast<double>(x), static_cast<double>(exponent)));
 }
 
-/// Squares, as normalizations have them: the general function takes a hundred times as long.
-bool is_two(const Tensor &exponent, qdtype dtype) {
+/// The square and the cube, as normalizations and Gelu have them: the general function takes a hundred times as long.
+bool is_single(const Tensor &exponent, qdtype dtype, float value) {
   return exponent.count() == 1 && exponent.dtype() == QTN_FLOAT32 && dtype == QTN_FLOAT32 &&
-         *exponent.as<const float>() == 2.0f;
+         *exponent.as<const float>() == value;
 }
 
 void run(const Call &call, std::span<Tensor> outputs) {
   const Tensor &x = *call.in(0), &exponent = *call.in(1), &y = outputs[0];
-  if (is_two(exponent, x.dtype())) return run_arithmetic(kernels::Arithmetic::mul, x, x, y);
+  const bool cube = is_single(exponent, x.dtype(), 3);
+  if (cube || is_single(exponent, x.dtype(), 2)) {
+    run_arithmetic(kernels::Arithmetic::mul, x, x, y);
+    if (cube) run_arithmetic(kernels::Arithmetic::mul, y, x, y);
+    return;
+  }
   dispatch_number(exponent.dtype(), [&](auto exponent_zero) {
     using E = decltype(exponent_zero);
     const auto run_as = [&](auto zero) {
