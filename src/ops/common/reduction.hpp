@@ -2,9 +2,7 @@
 // What operators that reduce whole axes share: their axes, their shapes, and one loop.
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <type_traits>
 
 #include "base/parallel.hpp"
 #include "ops/common/infer.hpp"
@@ -62,41 +60,21 @@ struct ReductionPlan {
 Tensor repeated(const Tensor &y, const AxisSet &axes, const Shape &x);
 
 /// y = finish(of all elements that meet in it, in the order of x, starting from `start`: sum = add(sum, element)).
-/// Tensors of any strides. Neighbours along the last kept axis are summed at the same time, since no sum waits for another.
+/// Tensors of any strides.
 template <class X, class Y, class Sum, class Add, class Finish>
 void reduce(const Tensor &x, const AxisSet &axes, const Tensor &y, Sum start, Add &&add, Finish &&finish) {
-  constexpr std::int64_t kAtOnce = 8;
   const ReductionPlan plan(x, axes, y);
   const std::size_t last = plan.reduced.size() - 1;
   const std::int64_t length = plan.reduced[last], step = plan.x_reduced[last];
   const std::int64_t rows = element_count(plan.reduced, 0, last);
-  const bool one = plan.kept.empty();
-  const std::int64_t line = one ? 1 : plan.kept.back(), x_step = one ? 0 : plan.x_kept.back(),
-                     y_step = one ? 0 : plan.y_kept.back();
-  const std::int64_t blocks = (line + kAtOnce - 1) / kAtOnce;
-  parallel_for(static_cast<std::size_t>(line == 0 ? 0 : y.count() / line * blocks), [&](std::size_t block) {
-    const auto at = static_cast<std::int64_t>(block);
-    const std::int64_t first = at % blocks * kAtOnce, count = std::min(kAtOnce, line - first);
-    const ReductionPlan::Place place = plan.kept_at(at / blocks * line + first);
-    std::array<Sum, kAtOnce> sums;
-    sums.fill(start);
-    const auto add_all = [&](auto how_many, auto apart) {
-      for (std::int64_t row = 0; length > 0 && row < rows; ++row) {
-        const X *p = x.as<const X>() + place.x + plan.reduced_at(row * length);
-        for (std::int64_t j = 0; j < length; ++j, p += step)
-          for (std::int64_t i = 0; i < how_many; ++i)
-            sums[static_cast<std::size_t>(i)] = add(sums[static_cast<std::size_t>(i)], p[i * apart]);
-      }
-    };
-    using All = std::integral_constant<std::int64_t, kAtOnce>;
-    const bool fast = std::is_same_v<X, float> && count == kAtOnce;  // other types are rare, and would need as much code
-    if (!fast) add_all(count, x_step);
-    if constexpr (std::is_same_v<X, float>) {
-      if (fast && x_step == 1) add_all(All(), std::integral_constant<std::int64_t, 1>());
-      if (fast && x_step != 1) add_all(All(), x_step);
+  parallel_for(static_cast<std::size_t>(y.count()), [&](std::size_t index) {
+    const ReductionPlan::Place place = plan.kept_at(static_cast<std::int64_t>(index));
+    Sum sum = start;
+    for (std::int64_t row = 0; length > 0 && row < rows; ++row) {
+      const X *p = x.as<const X>() + place.x + plan.reduced_at(row * length);
+      for (std::int64_t j = 0; j < length; ++j) sum = add(sum, p[j * step]);
     }
-    for (std::int64_t i = 0; i < count; ++i)
-      y.as<Y>()[place.y + i * y_step] = finish(sums[static_cast<std::size_t>(i)]);
+    y.as<Y>()[place.y] = finish(sum);
   });
 }
 

@@ -28,14 +28,7 @@ void fold_operands(const Call &call, const Tensor &y, F &&f) {
     for_rows<2>(shape, {y.strides(), steps_over(*x, shape)}, [&](const auto &at, const auto &steps, std::int64_t n) {
       T *to = y.as<T>() + at[0];
       const T *from = x->as<const T>() + at[1];
-      const auto fold = [&](auto step, auto from_step) {
-        for (std::int64_t i = 0; i < n; ++i) to[i * step] = f(to[i * step], from[i * from_step]);
-      };
-      if constexpr (std::is_same_v<T, float>) {
-        constexpr std::integral_constant<std::int64_t, 1> one;
-        if (steps[0] == 1 && steps[1] == 1) return fold(one, one);
-      }
-      fold(steps[0], steps[1]);
+      for (std::int64_t i = 0; i < n; ++i) to[i * steps[0]] = f(to[i * steps[0]], from[i * steps[1]]);
     });
 }
 

@@ -15,7 +15,7 @@ Types infer(const Call &call) {
   return {{x.dtype(), broadcast(broadcast(x.shape(), y.shape(), "Where"), condition.shape(), "Where")}};
 }
 
-/// Elements are bits of one of four sizes; operands mostly lie side by side, or one of them is a single element.
+/// Elements are bits of one of four sizes. Those of floats mostly lie side by side, or are a single one.
 template <class Bits>
 void choose_row(Bits *to, const bool *chosen, const Bits *a, const Bits *b, const std::array<std::int64_t, 4> &steps,
                 std::int64_t length) {
@@ -30,9 +30,11 @@ void choose_row(Bits *to, const bool *chosen, const Bits *a, const Bits *b, cons
   const auto are = [&](std::int64_t of_a, std::int64_t of_b) {
     return steps == std::array<std::int64_t, 4>{1, 1, of_a, of_b};
   };
-  if (are(1, 1)) return choose_by(one, one, one, one);
-  if (are(1, 0)) return choose_by(one, one, one, same);
-  if (are(0, 1)) return choose_by(one, one, same, one);
+  if constexpr (sizeof(Bits) == sizeof(float)) {
+    if (are(1, 1)) return choose_by(one, one, one, one);
+    if (are(1, 0)) return choose_by(one, one, one, same);
+    if (are(0, 1)) return choose_by(one, one, same, one);
+  }
   choose_by(steps[0], steps[1], steps[2], steps[3]);
 }
 
