@@ -33,7 +33,7 @@ std::vector<std::uint8_t> edited(const std::vector<std::uint8_t> &original, cons
         put(file, at, bytes.byte());
         break;
       case 1: {
-        const auto count = std::min<std::size_t>(bytes.byte() % 16, bytes.left());
+        const std::size_t wanted = bytes.byte() % 16, count = std::min(wanted, bytes.left());
         const auto from = bytes.rest().first(count);
         file.insert(there, from.begin(), from.end());
         for (std::size_t i = 0; i < count; ++i) bytes.byte();
