@@ -456,6 +456,7 @@ def powers():
     case("Pow", "same_shape", positive, f32(2, -1, 0.5, 3, -2.5))
     case("Pow", "broadcast", np.stack([positive, positive + 1]), f32(2, 1, 0, -1, 3))
     case("Pow", "scalar_exponent", (2, 3, 4), scalar(2))
+    case("Pow", "cube", (3, 4, 5), scalar(3))
     case("Pow", "scalar_base", scalar(2), (2, 3))
     case("Pow", "empty", (0, 3), scalar(2))
     case("Pow", "special", f32(0, 0, -8, np.inf, np.nan, 1, -2), f32(0, -1, 1 / 3, 0.5, 0, np.nan, 3))

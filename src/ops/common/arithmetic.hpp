@@ -7,7 +7,7 @@
 
 namespace qtn::ops {
 
-/// y = f(a, b) of contiguous float32 under broadcasting.
+/// y = f(a, b) of contiguous float32 under broadcasting. y lies apart from both: kernels compute ends of rows twice.
 void run_arithmetic(kernels::Arithmetic f, const Tensor &a, const Tensor &b, const Tensor &y);
 
 }  // namespace qtn::ops

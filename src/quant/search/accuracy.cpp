@@ -70,7 +70,8 @@ double Accuracy::sqnr_db() const {
 double Accuracy::worst_db() const {
   double worst = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < names.size(); ++i)
-    if (const Noise noise = of_output(i); steady[i] && noise.noise != 0) worst = std::min(worst, noise.sqnr_db());
+    if (const Noise noise = of_output(i); steady[i] && noise.noise != 0)
+      worst = std::min(worst, std::max(noise.sqnr_db(), -kExact));
   return worst;
 }
 

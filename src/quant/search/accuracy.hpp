@@ -36,7 +36,7 @@ struct Accuracy {
   /// The mean over the outputs of their ratios, between -120 and 120: no output hides another by being larger.
   double sqnr_db() const;
 
-  /// The least of the ratios; infinite where there is no noise.
+  /// The least of the ratios, -120 or more; infinite where there is no noise.
   double worst_db() const;
 
   /// The same with the mean over the samples of the ratio of each: of all samples together, one that is clipped

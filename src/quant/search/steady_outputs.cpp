@@ -16,8 +16,7 @@ using graph::ValueId;
 bool chooses(const std::shared_ptr<const Graph> &body);
 
 /// By value, whether integers that are computed from floats decide about it.
-std::vector<bool> chosen_values(const Graph &g) {
-  const graph::Facts facts(g);
+std::vector<bool> chosen_values(const Graph &g, const graph::Facts &facts) {
   std::vector<bool> chosen(g.values.size(), false);
   std::vector<bool> from_inputs(g.values.size(), false);  // not from their shapes alone
   std::vector<bool> inexact(g.values.size(), false);      // such floats, and booleans that compare them
@@ -47,7 +46,7 @@ std::vector<bool> chosen_values(const Graph &g) {
 }
 
 bool chooses(const std::shared_ptr<const Graph> &body) {
-  const std::vector<bool> chosen = chosen_values(*body);
+  const std::vector<bool> chosen = chosen_values(*body, graph::Facts(*body));
   return std::ranges::find(chosen, true) != chosen.end();
 }
 
@@ -55,7 +54,7 @@ bool chooses(const std::shared_ptr<const Graph> &body) {
 
 std::vector<bool> steady_outputs(const Graph &g) {
   const graph::Facts facts(g);
-  const std::vector<bool> chosen = chosen_values(g);
+  const std::vector<bool> chosen = chosen_values(g, facts);
   std::vector<bool> steady;
   bool any = false;
   for (const ValueId v : g.outputs) {

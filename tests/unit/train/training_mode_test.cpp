@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files exported in training mode are trained as those in evaluation mode, and refused by all else.
+// Files exported in training mode are trained as those in evaluation mode, and refused by all else,
+// unless they see no batch.
+#include <algorithm>
+#include <cmath>
+
 #include "quant/graph_builder.hpp"
 #include "runtime/session.hpp"
 #include "train/trainer.hpp"
@@ -86,6 +90,26 @@ void all_else_refuses_it(void **) {
   expect_error(QTN_EUNSUPPORTED, "node \"dropout\": Dropout is in training mode", [&] { runtime::Session(plain, {}); });
 }
 
+/// Weights that are standardized by a BatchNormalization see no batch: their mean becomes 0, their variance 1.
+void weights_are_standardized(void **) {
+  const Tensor one = Tensor::from<float>(QTN_FLOAT32, {1}, std::vector{1.0f}), zero(QTN_FLOAT32, {1});
+  *zero.as<float>() = 0;
+  GraphBuilder g;
+  g.input("x", {1, 1, 4})
+      .constant("w", Tensor::from<float>(QTN_FLOAT32, {1, 1, 4}, std::vector{1.0f, 3.0f, 5.0f, 7.0f}))
+      .constant("one", one)
+      .constant("zero", zero)
+      .node("BatchNormalization", "norm", {"w", "one", "zero", "zero", "one"}, {"standard"},
+            attrs({{"training_mode", std::int64_t{1}}, {"epsilon", 0.0}}))
+      .node("Add", "add", {"x", "standard"}, {"y"});
+  const Tensor x(QTN_FLOAT32, {1, 1, 4});
+  std::fill_n(x.as<float>(), 4, 0.0f);
+  const Tensor *inputs[] = {&x};
+  const Tensor y = runtime::Session(g.build({"y"}), {}).run(inputs)[0];
+  const double deviation = std::sqrt(5.0);  // of 1, 3, 5, 7, whose mean is 4
+  for (int i = 0; i < 4; ++i) assert_true(std::fabs(y.as<float>()[i] - (2 * i - 3) / deviation) < 1e-6);
+}
+
 void statistics_that_are_read_are_refused(void **) {
   const graph::Graph g = network(Form::training).build({"y", "mean.out"});
   expect_error(QTN_EUNSUPPORTED,
@@ -101,6 +125,7 @@ int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(is_trained_as_in_evaluation_mode),
       cmocka_unit_test(all_else_refuses_it),
+      cmocka_unit_test(weights_are_standardized),
       cmocka_unit_test(statistics_that_are_read_are_refused),
   };
   return cmocka_run_group_tests_name("training mode", tests, nullptr, nullptr);
