@@ -176,8 +176,8 @@ class Normalizations {
     } else if (const Node *neg = inner(offset, "Neg")) {
       moved = inner(neg->inputs[0], "Mul");
     }
-    const auto [mean, factor] = factors(moved, [&](ValueId v) { return mean_of(v) != kNoValue; });
-    const ValueId x = mean_of(mean);
+    const auto [mean, f] = factors(moved, [&](ValueId v) { return mean_of(v) != kNoValue; });
+    const ValueId x = mean_of(mean), factor = f;
     if (x == kNoValue || factors(inner(scaled, "Mul"), [&](ValueId v) { return v == factor; })[1] != x) return false;
     const auto [scale, inverse] = factors(maker(factor, "Mul"), [&](ValueId v) { return row(v) != nullptr; });
     const auto spread = scale == kNoValue ? std::nullopt : inverse_root(inverse);
