@@ -133,7 +133,8 @@ class QOperatorExporter {
     const auto &zeros = w.zero_points();
     if (std::adjacent_find(zeros.begin(), zeros.end(), std::not_equal_to<>()) != zeros.end()) return false;
     if (form.column != 0 && weight.rank() != 2) return false;
-    return normalize_axis(w.axis(), weight.rank(), form.name) == static_cast<std::size_t>(column_axis(form, node));
+    return normalize_axis(w.axis(), weight.rank(), form.name) ==
+           normalize_axis(column_axis(form, node), weight.rank(), form.name);
   }
 
   /// The bias of each output channel as the engines take it; nothing where it is not constant, or no such list.
@@ -141,7 +142,7 @@ class QOperatorExporter {
                                      const std::vector<Operand> &operands) const {
     const Tensor *weight = constant(operands[1].integers);
     if (!weight) return std::nullopt;
-    const std::int64_t channels = weight->dim(static_cast<std::size_t>(column_axis(form, node)));
+    const std::int64_t channels = weight->dim(normalize_axis(column_axis(form, node), weight->rank(), form.name));
     const std::optional<Tensor> bias = bias_of(node.inputs[2]);
     if (!bias || (bias->count() != 1 && !(bias->count() == channels && bias->shape().back() == channels)))
       return std::nullopt;

@@ -17,7 +17,7 @@ struct QOperatorForm {
   std::vector<std::size_t> operands;
   std::size_t y_scale;      ///< y_zero_point follows
   std::size_t bias = 0;     ///< int32, in products of the two operands; 0: none
-  std::int64_t column = 0;  ///< axis of operand 1 along which scales are counted
+  std::int64_t column = 0;  ///< axis of operand 1 along which scales are counted; below 0: from the last one
 
   bool is_product() const { return bias != 0 || column != 0; }
 };

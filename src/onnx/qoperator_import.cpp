@@ -65,10 +65,20 @@ class QOperatorImporter {
     return is_constant(input(node, scale)) && (zero == kNoValue || is_constant(zero));
   }
 
+  /// Whether DequantizeLinear can say a grid that is known: with one scale or, of columns, a list of them.
+  bool is_grid(const Node &node, std::size_t scale, bool of_columns = false) const {
+    if (!known(node, scale)) return false;
+    const Tensor &scales = g_.value(input(node, scale)).constant;
+    const ValueId zero = input(node, scale + 1);
+    const std::int64_t count = scales.count();
+    return (count == 1 || (of_columns && scales.rank() == 1)) &&
+           (zero == kNoValue || g_.value(zero).constant.count() == count);
+  }
+
   bool constant_grids(const Node &node, std::size_t first, std::size_t y_scale) const {
-    if (!known(node, y_scale) || input(node, y_scale + 1) == kNoValue) return false;
+    if (!is_grid(node, y_scale) || input(node, y_scale + 1) == kNoValue) return false;
     for (std::size_t i = first; i + 1 < node.inputs.size(); i += 3)
-      if (!known(node, i + 1)) return false;
+      if (!is_grid(node, i + 1)) return false;
     return true;
   }
 
@@ -81,10 +91,10 @@ class QOperatorImporter {
   /// What reads constants alone is computed once, in integers.
   bool opens(const Node &node, const QOperatorForm &form) const {
     if (std::ranges::all_of(form.operands, [&](std::size_t i) { return is_constant(input(node, i)); })) return false;
-    const bool grid = known(node, form.y_scale) && input(node, form.y_scale + 1) != kNoValue;
+    const bool grid = is_grid(node, form.y_scale) && input(node, form.y_scale + 1) != kNoValue;
     if (!grid && !gives_floats(node, form)) return false;
     for (const std::size_t i : form.operands)
-      if (!known(node, i + 1)) return false;
+      if (!is_grid(node, i + 1, form.is_product() && i != form.operands[0])) return false;
     if (node.attrs.get_int("channels_last", 0) != 0 || node.attrs.get_int("opset", 13) < 13) return false;
     if (node.op == &ops::kQGemm && node.attrs.get_float("alpha", 1) != 1) return false;
     const ValueId bias = form.bias ? input(node, form.bias) : kNoValue;
