@@ -19,9 +19,11 @@ float of(Arithmetic f, float a, float b) {
     case Arithmetic::mul:
       return a * b;
     case Arithmetic::div:
-      break;
+      return a / b;
+    default:
+      if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<float>::quiet_NaN();
+      return (f == Arithmetic::max ? a > b : a < b) ? a : b;
   }
-  return a / b;
 }
 
 /// All sizes and both signs; a few infinite, denormal, 0 or NaN.
@@ -52,7 +54,12 @@ void check(Random &random, const PointwiseKernel &kernel, Arithmetic f, const Fo
   for (const Guarded<float> *g : {&a, &b})
     for (float &v : g->span()) v = any(random);
   const PointwiseOperand of_a = form_a.operand(a.data(), columns), of_b = form_b.operand(b.data(), columns);
-  kernel.run({f, rows, columns, of_a, of_b, y.data()});
+  if ((f == Arithmetic::max || f == Arithmetic::min) && a.span().size() == y.span().size()) {  // in place of a
+    std::ranges::copy(a.span(), y.span().begin());
+    kernel.run({f, rows, columns, form_a.operand(y.data(), columns), of_b, y.data()});
+  } else {
+    kernel.run({f, rows, columns, of_a, of_b, y.data()});
+  }
   const auto element = [](const PointwiseOperand &o, std::size_t r, std::size_t c) {
     return o.at[static_cast<std::ptrdiff_t>(r) * o.row + static_cast<std::ptrdiff_t>(o.repeats ? 0 : c)];
   };
@@ -69,7 +76,8 @@ void check(Random &random, const PointwiseKernel &kernel, Arithmetic f, const Fo
 void test_pairs(void **) {
   each_kernel(kernels::pointwise_kernels(), [](const PointwiseKernel &kernel) {
     Random random(1);
-    for (const Arithmetic f : {Arithmetic::add, Arithmetic::sub, Arithmetic::mul, Arithmetic::div})
+    for (const Arithmetic f :
+         {Arithmetic::add, Arithmetic::sub, Arithmetic::mul, Arithmetic::div, Arithmetic::max, Arithmetic::min})
       for (const Form &a : kForms)
         for (const Form &b : kForms)
           for (std::size_t columns = 0; columns <= 200; columns += random.in<std::size_t>(1, 7))

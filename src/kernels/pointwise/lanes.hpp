@@ -32,6 +32,18 @@ struct Quotient {
     return a / b;
   }
 };
+struct Larger {
+  template <class T>
+  [[gnu::always_inline]] static T of(T a, T b) {
+    return ((a > b) | (a != a)) ? a : b;
+  }
+};
+struct Smaller {
+  template <class T>
+  [[gnu::always_inline]] static T of(T a, T b) {
+    return ((a < b) | (a != a)) ? a : b;
+  }
+};
 
 template <int bytes, class F, bool a_repeats, bool b_repeats>
 struct Pairs {
@@ -92,6 +104,10 @@ void run_pairs(const PointwiseArgs &args) {
       return run_pairs_by<bytes, Product>(args);
     case Arithmetic::div:
       return run_pairs_by<bytes, Quotient>(args);
+    case Arithmetic::max:
+      return run_pairs_by<bytes, Larger>(args);
+    case Arithmetic::min:
+      return run_pairs_by<bytes, Smaller>(args);
   }
 }
 

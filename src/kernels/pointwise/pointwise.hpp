@@ -9,7 +9,8 @@
 
 namespace qtn::kernels {
 
-enum class Arithmetic { add, sub, mul, div };
+/// The larger and the smaller: NaN is either, and b is of equal operands.
+enum class Arithmetic { add, sub, mul, div, max, min };
 
 struct PointwiseOperand {
   const float *at;
@@ -17,7 +18,7 @@ struct PointwiseOperand {
   bool repeats;        ///< a row reads one element only, else as many as it has columns
 };
 
-/// y = f(a, b) for rows of y without gaps. y is neither a nor b. Not both operands repeat along a row.
+/// y = f(a, b) for rows of y without gaps. y is neither a nor b, or a of max and min. Not both operands repeat along a row.
 struct PointwiseArgs {
   Arithmetic f;
   std::size_t rows, columns;

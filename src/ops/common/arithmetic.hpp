@@ -7,7 +7,8 @@
 
 namespace qtn::ops {
 
-/// y = f(a, b) of contiguous float32 under broadcasting. y lies apart from both: kernels compute ends of rows twice.
+/// y = f(a, b) of contiguous float32 under broadcasting. y lies apart from both, for kernels compute ends of rows twice;
+/// the larger or smaller may take the place of a.
 void run_arithmetic(kernels::Arithmetic f, const Tensor &a, const Tensor &b, const Tensor &y);
 
 }  // namespace qtn::ops

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/common/arithmetic.hpp"
 #include "ops/common/gradient.hpp"
 #include "ops/common/variadic.hpp"
 
@@ -25,6 +26,7 @@ struct Larger {
   template <class T>
   static constexpr T kOfNothing = std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
                                                                        : std::numeric_limits<T>::lowest();
+  static constexpr kernels::Arithmetic kOfReals = kernels::Arithmetic::max;
 };
 
 struct Smaller {
@@ -35,11 +37,20 @@ struct Smaller {
   template <class T>
   static constexpr T kOfNothing = std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity()
                                                                        : std::numeric_limits<T>::max();
+  static constexpr kernels::Arithmetic kOfReals = kernels::Arithmetic::min;
 };
 
 /// Tensors of any strides.
 template <class Extremum>
 void run_extremum(const Call &call, const Tensor &y, Extremum extremum) {
+  const std::size_t count = call.inputs.size();
+  const bool contiguous =
+      y.contiguous() && std::ranges::all_of(call.inputs, [](const Tensor *x) { return x->contiguous(); });
+  if (y.dtype() == QTN_FLOAT32 && contiguous && (count == 2 || (count > 2 && call.in(0)->shape() == y.shape()))) {
+    run_arithmetic(Extremum::kOfReals, *call.in(0), *call.in(1), y);
+    for (const Tensor *x : call.inputs.subspan(2)) run_arithmetic(Extremum::kOfReals, y, *x, y);
+    return;
+  }
   dispatch_number(y.dtype(), [&](auto zero) { fold_operands<decltype(zero)>(call, y, extremum); });
 }
 

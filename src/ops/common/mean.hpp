@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums and means over whole axes, for ReduceSum, ReduceMean and GlobalAveragePool.
+// Means over whole axes, for ReduceMean and GlobalAveragePool.
 #pragma once
 
 #include "ops/common/reduction.hpp"
 
 namespace qtn::ops {
-
-/// y = sum of float32 x over the axes, in double, divided.
-void sum_floats(const Tensor &x, const AxisSet &axes, double divisor, const Tensor &y);
 
 /// y = mean of float32 x over the axes. Empty means are NaN.
 void mean_floats(const Tensor &x, const AxisSet &axes, const Tensor &y);

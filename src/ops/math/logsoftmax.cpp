@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/activation/activation.hpp"
+#include "ops/common/reduced_floats.hpp"
 #include "ops/common/softmax.hpp"
 #include "ops/common/sums.hpp"
 
@@ -7,7 +9,21 @@ namespace {
 
 Types infer(const Call &call) { return infer_softmax("LogSoftmax", call); }
 
+/// y = x - top - log(sum of exp(x - top)); until then y holds these.
+void run_row(const float *x, float *y, std::int64_t length) {
+  const auto count = static_cast<std::size_t>(length);
+  const float top = extremum_of(kernels::Arithmetic::max, x, count);
+  for (std::int64_t k = 0; k < length; ++k) y[k] = x[k] - top;
+  kernels::activation_kernel().run(kernels::Activation::exp, y, y, count);
+  const auto logarithm = static_cast<float>(std::log(sum_of(length, [y](std::int64_t k) { return y[k]; })));
+  for (std::int64_t k = 0; k < length; ++k) y[k] = x[k] - top - logarithm;
+}
+
 void run(const Call &call, std::span<Tensor> outputs) {
+  if (outputs[0].dtype() == QTN_FLOAT32 && SoftmaxRows("LogSoftmax", call).inner == 1)
+    return for_softmax_rows("LogSoftmax", call, [&](std::int64_t at, std::int64_t length, std::int64_t) {
+      run_row(call.in(0)->as<const float>() + at, outputs[0].as<float>() + at, length);
+    });
   run_softmax("LogSoftmax", call, outputs[0],
               [](auto *to, auto *from, auto top, double sum, std::int64_t length, std::int64_t step) {
                 const auto logarithm = static_cast<decltype(top)>(std::log(sum));

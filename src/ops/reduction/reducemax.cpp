@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/extremum.hpp"
 #include "ops/common/reduced_extremum.hpp"
+#include "ops/common/reduced_floats.hpp"
 #include "ops/common/reshaping.hpp"
 
 namespace qtn::ops {
@@ -10,6 +11,7 @@ Types infer(const Call &call) { return infer_reduction("ReduceMax", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
   const Tensor &x = *call.in(0);
+  if (x.dtype() == QTN_FLOAT32) return extremum_floats(Larger::kOfReals, x, ready_axes(call), outputs[0]);
   dispatch(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     reduce<T, T>(x, ready_axes(call), outputs[0], Larger::kOfNothing<T>, Larger(), [](T v) { return v; });

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums and extremes of float32 over whole axes, by kernels wherever elements follow one another.
+#pragma once
+
+#include "kernels/pointwise/pointwise.hpp"
+#include "ops/common/reduction.hpp"
+
+namespace qtn::ops {
+
+/// y = sum of x over the axes, in double, divided.
+void sum_floats(const Tensor &x, const AxisSet &axes, double divisor, const Tensor &y);
+
+/// The largest or smallest of so many elements; of none, what every number is larger or smaller than.
+float extremum_of(kernels::Arithmetic max_or_min, const float *x, std::size_t count);
+
+/// y = that over the axes. Tensors of any strides.
+void extremum_floats(kernels::Arithmetic max_or_min, const Tensor &x, const AxisSet &axes, const Tensor &y);
+
+}  // namespace qtn::ops
