@@ -27,7 +27,7 @@ ALSO = (
     "spatial_transformer_dynamo20",
 )  # fmt: skip
 NEED_NEWER_EXPORTER = (
-    {"spatial_transformer", "mvit_v2_s", "patchtsmixer"}
+    {"spatial_transformer", "mvit_v1_b", "mvit_v2_s", "patchtsmixer"}
     | zoo_transformers.NEEDS_NEWER_EXPORTER
     | zoo_full_size.NEEDS_NEWER_EXPORTER
 )

@@ -1,36 +1,42 @@
-"""torchvision's builders by name: `NAMES`, and `network(name, count)` with so many samples."""
+"""torchvision's builders by name: `NAMES` are all of them but those that are quantized already, and
+`network(name, count)` makes one with so many samples."""
 
 import torch
 import torch.nn as nn
 import torchvision
+from torchvision import models
 
 from models.zoo_transformers import picture
 
-CLASSIFICATION = (
-    "alexnet", "convnext_tiny", "densenet121", "efficientnet_b0", "efficientnet_v2_s", "googlenet", "inception_v3",
-    "maxvit_t", "mnasnet1_0", "mobilenet_v2", "mobilenet_v3_large", "regnet_x_400mf", "regnet_y_400mf", "resnet18",
-    "resnext50_32x4d", "shufflenet_v2_x1_0", "squeezenet1_1", "swin_t", "swin_v2_t", "vgg11_bn", "vit_b_16",
-    "wide_resnet50_2",
-)  # fmt: skip
-SEGMENTATION = ("lraspp_mobilenet_v3_large", "deeplabv3_mobilenet_v3_large", "fcn_resnet50")
-DETECTION = {  # what they need to find anything with random weights
-    "ssdlite320_mobilenet_v3_large": dict(score_thresh=0.011, detections_per_img=20, topk_candidates=50),
-    "fasterrcnn_mobilenet_v3_large_320_fpn": dict(box_score_thresh=0.011, box_detections_per_img=20),
-    "retinanet_resnet50_fpn": dict(score_thresh=0.005, detections_per_img=20, topk_candidates=50),
-    "fcos_resnet50_fpn": dict(score_thresh=0.005, detections_per_img=20, topk_candidates=50),
-    "maskrcnn_resnet50_fpn": dict(box_score_thresh=0.011, box_detections_per_img=10, rpn_post_nms_top_n_test=100),
-    "keypointrcnn_resnet50_fpn": dict(box_score_thresh=0.05, box_detections_per_img=5, rpn_post_nms_top_n_test=100),
+
+def of(room):
+    return models.list_models(module=room)
+
+
+CLASSIFICATION, SEGMENTATION = of(models), of(models.segmentation)
+RANDOM_WEIGHTS = {  # what detectors need to find anything with those
+    "fasterrcnn": dict(box_score_thresh=0.011, box_detections_per_img=20),
+    "fcos": dict(score_thresh=0.005, detections_per_img=20, topk_candidates=50),
+    "keypointrcnn": dict(box_score_thresh=0.05, box_detections_per_img=5, rpn_post_nms_top_n_test=100),
+    "maskrcnn": dict(box_score_thresh=0.011, box_detections_per_img=10, rpn_post_nms_top_n_test=100),
+    "retinanet": dict(score_thresh=0.005, detections_per_img=20, topk_candidates=50),
+    "ssd300": dict(score_thresh=0.011, detections_per_img=20, topk_candidates=50),
+    "ssdlite320": dict(score_thresh=0.011, detections_per_img=20, topk_candidates=50),
 }
-VIDEO = {"r3d_18": 8, "mc3_18": 8, "r2plus1d_18": 8, "s3d": 16, "swin3d_t": 8, "mvit_v2_s": 16}
-NAMES = (*CLASSIFICATION, *SEGMENTATION, *DETECTION, *VIDEO, "raft_small")
-SIDES = {"inception_v3": 299, "swin_v2_t": 256, "raft_small": 128, "maskrcnn_resnet50_fpn": 160}
-SIDES |= {"keypointrcnn_resnet50_fpn": 160, "swin3d_t": 64, "s3d": 224, "mvit_v2_s": 224}
-SIDES |= dict.fromkeys((*SEGMENTATION, "retinanet_resnet50_fpn", "fcos_resnet50_fpn"), 128)
-SIDES |= {"ssdlite320_mobilenet_v3_large": 320, "fasterrcnn_mobilenet_v3_large_320_fpn": 192}
+DETECTION = {name: RANDOM_WEIGHTS[name.split("_")[0]] for name in of(models.detection)}
+VIDEO = dict.fromkeys(of(models.video), 8) | {"s3d": 16, "mvit_v1_b": 16, "mvit_v2_s": 16}
+NAMES = (*CLASSIFICATION, *SEGMENTATION, *DETECTION, *VIDEO, *of(models.optical_flow))
+SIDES = dict.fromkeys((*SEGMENTATION, "raft_small", "raft_large"), 128) | dict.fromkeys(DETECTION, 128)
+SIDES |= {name: 160 for name in DETECTION if name.startswith(("maskrcnn", "keypointrcnn"))}
+SIDES |= {name: 192 for name in DETECTION if name.startswith("fasterrcnn")}
+SIDES |= {"ssd300_vgg16": 300, "ssdlite320_mobilenet_v3_large": 320}
+SIDES |= dict.fromkeys(VIDEO, 112) | {name: 64 for name in VIDEO if name.startswith("swin3d")}
+SIDES |= {"s3d": 224, "mvit_v1_b": 224, "mvit_v2_s": 224, "inception_v3": 299}
+SIDES |= {name: 256 for name in CLASSIFICATION if name.startswith("swin_v2")}
 
 
 def sample(name, index):
-    side = SIDES.get(name, 112 if name in VIDEO else 224)
+    side = SIDES.get(name, 224)
     if name in VIDEO:
         return {"input": picture(index, side, VIDEO[name]).transpose(1, 2)}
     if "raft" in name:
