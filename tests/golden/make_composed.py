@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes composed/NAME.onnx and composed/composed.json: models of operators that the library reads as several others, in the
 form of make_control.py. Those of ONNX Runtime are run by it, those of ONNX by its reference evaluator. Forms of old opsets, which
-neither has, are computed by NumPy from what ONNX's text of them says.
+neither has, are computed by NumPy from what ONNX's text of them says, and so is QLinearMatMul, of which ONNX Runtime has some forms only.
 
 Run with:  $(benchmarks/peers/make-venv)/bin/python tests/golden/make_composed.py
 """
@@ -264,6 +264,31 @@ def run_time_sequences():
           {"x": x, "l": ints(1, 2, 1), "i": np.array(-2)}, {}, [("n", INT64), "a"])
 
 
+def products_of_integers():
+    """QLinearMatMul: where scales and zero points of columns lie, and how many there are of each."""
+    x = noise("rows", 2, 5, 4)
+
+    def by(x, x_scale, x_zero, b, b_scale, b_zero, y_scale, y_zero):
+        a = np.clip(np.rint(x / x_scale) + np.float64(x_zero), 0, 255) - x_zero
+        real = (a * x_scale) @ ((b - np.float64(b_zero)) * b_scale)
+        return [((np.clip(np.rint(real / y_scale) + y_zero, 0, 255) - y_zero) * y_scale).astype(np.float32)]
+
+    of_columns, zeros = noise("column scales", 4, scale=0.01) ** 2 + np.float32(0.01), ints(3, -2, 0, 5, dtype=np.int8)
+    for name, (shape, b_scale, b_zero) in {
+        "batches": ((2, 4, 4), of_columns, zeros),
+        "one_scale": ((4, 4), of_columns[:1].reshape(()), zeros),
+        "one_zero_point": ((4, 4), of_columns, zeros[0]),
+        "many_axes": ((2, 4, 4), of_columns.reshape(1, 1, 4), zeros.reshape(1, 1, 4)),
+    }.items():
+        b = (noise("integers", *shape) * 50).clip(-128, 127).astype(np.int8)
+        grids = {"x_scale": np.float32(0.02), "x_zero": np.uint8(120), "y_scale": np.float32(0.125), "y_zero": np.uint8(100)}
+        nodes = [node("QuantizeLinear", "x,x_scale,x_zero", "a"),
+                 node("QLinearMatMul", "a,x_scale,x_zero,b,b_scale,b_zero,y_scale,y_zero", "c"),
+                 node("DequantizeLinear", "c,y_scale,y_zero", "y")]
+        constants = grids | {"b": b, "b_scale": b_scale, "b_zero": np.asarray(b_zero)}
+        model(f"qlinearmatmul_{name}", nodes, {"x": x}, {k: np.asarray(v) for k, v in constants.items()}, ["y"], opset=21, by=by)
+
+
 def outputs_of(name, proto, domains, feeds):
     if name in BY_NUMPY:
         return BY_NUMPY[name](feeds)
@@ -278,7 +303,8 @@ def main():
     warnings.simplefilter("ignore")
     onnxruntime.set_default_logger_severity(4)
     OUT.mkdir(exist_ok=True)
-    for group in (fused_products, embeddings, attention, flexible_attention, sequences, learning, old_opsets, experimental, run_time_sequences):
+    for group in (fused_products, embeddings, attention, flexible_attention, sequences, learning, old_opsets, experimental, run_time_sequences,
+                  products_of_integers):
         group()
     cases, failures = [], 0
     for name, (proto, runs, domains) in MODELS.items():

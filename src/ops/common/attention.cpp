@@ -108,10 +108,10 @@ class Gradient {
                        shared = head / (heads_.q.dim(1) / heads_.k.dim(1));
     const Tensor dy = as_heads("Y", dy_[0], heads_.q.dim(1));
     const std::int64_t q_step = heads_.q.strides()[2], y_step = dy.strides()[2];
-    const float *q = matrix<const float>(heads_.q, batch, head) + first * q_step,
+    const float *q = matrix<const float>(heads_.q, batch, head, first),
                 *k = matrix<const float>(keys_.all, batch, shared),
                 *v = matrix<const float>(values_.all, batch, shared),
-                *slope = matrix<const float>(dy, batch, head) + first * y_step;
+                *slope = matrix<const float>(dy, batch, head, first);
     float *shares = memory_, *slopes = shares + of_rows_.value(), *left = slopes + of_rows_.value();
     blas::gemm(count, keys, features, scale_, q, {q_step}, k, {features, true}, 0.0f, shares, keys);
     blas::gemm(count, keys, values, 1.0f, slope, {y_step}, v, {values, true}, 0.0f, slopes, keys);
@@ -125,7 +125,7 @@ class Gradient {
     if (wanted(kQuery)) {
       const Tensor to = as_heads("Q", dx_[kQuery], heads_.q.dim(1));
       blas::gemm(count, features, keys, scale_, slopes, {keys}, k, {features}, 0.0f,
-                 matrix<float>(to, batch, head) + first * to.strides()[2], to.strides()[2]);
+                 matrix<float>(to, batch, head, first), to.strides()[2]);
     }
     blas::gemm(keys, features, count, scale_, slopes, {keys, true}, q, {q_step}, 1.0f,
                matrix<float>(keys_.gradient, batch, shared), features);

@@ -30,10 +30,11 @@ struct Heads {
   std::int64_t past;
 };
 
-/// The matrix of a head; only the step from place to place is free.
+/// The matrix of a head, from a place on; only the step from place to place is free.
 template <class T>
-T *matrix(const Tensor &t, std::int64_t batch, std::int64_t head) {
-  return t.as<T>() + batch * t.strides()[0] + head * t.strides()[1];
+T *matrix(const Tensor &t, std::int64_t batch, std::int64_t head, std::int64_t first = 0) {
+  if (t.count() == 0) return t.as<T>();
+  return t.as<T>() + batch * t.strides()[0] + head * t.strides()[1] + first * t.strides()[2];
 }
 
 /// Scores of some queries are worked on at a time: those of all may be far larger than what goes in and comes out.

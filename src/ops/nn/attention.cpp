@@ -154,13 +154,13 @@ class Run {
     const std::int64_t keys = heads_.keys(), features = heads_.q.dim(3), values = heads_.v.dim(3),
                        shared = head / (heads_.q.dim(1) / heads_.k.dim(1));
     const std::int64_t q_step = heads_.q.strides()[2], y_step = y_.strides()[2];
-    blas::gemm(count, keys, features, scale_, matrix<T>(heads_.q, batch, head) + first * q_step, {q_step},
+    blas::gemm(count, keys, features, scale_, matrix<T>(heads_.q, batch, head, first), {q_step},
                matrix<T>(keys_, batch, shared), {keys_.strides()[2], true}, T(0), scores, keys);
     parallel_for(static_cast<std::size_t>(count), [&](std::size_t i) {
       const std::int64_t query = first + static_cast<std::int64_t>(i);
       T *row = scores + static_cast<std::int64_t>(i) * keys;
       const auto show = [&](bool now) {
-        if (now && shown_.has_data()) std::copy_n(row, keys, matrix<T>(shown_, batch, head) + query * keys);
+        if (now && shown_.has_data()) std::copy_n(row, keys, matrix<T>(shown_, batch, head, query));
       };
       if (softcap_ > 0) cap(row, keys, softcap_);
       show(mode_ < 2);
@@ -170,7 +170,7 @@ class Run {
       show(mode_ == 3);
     });
     blas::gemm(count, values, keys, T(1), scores, {keys}, matrix<T>(values_, batch, shared), {values_.strides()[2]},
-               T(0), matrix<T>(y_, batch, head) + first * y_step, y_step);
+               T(0), matrix<T>(y_, batch, head, first), y_step);
   }
 
   Heads heads_;
