@@ -20,11 +20,11 @@ using graph::Graph;
 using graph::Node;
 using graph::ValueId;
 
-/// `trained`: nullptr where nothing was seen, or of a model that is calibrated.
-QuantizerPtr grid_of(const Graph &g, const Group &group, const Observer *observer, const QuantizerPtr *trained) {
+/// Trained where there is a training, else of what was observed.
+QuantizerPtr grid_of(const Graph &g, const Group &group, const Observer *observer, const Training *training) {
   if (group.fixed) return group.fixed;
-  if (trained) {
-    if (*trained) return *trained;
+  if (training) {
+    if (QuantizerPtr trained = trained_grid(*training, g, group)) return trained;
     fail(QTN_ESTATE, "convert: training brought no data to tensor \"", g.value(group.members[0]).name, "\"");
   }
   const std::unique_ptr<Observer> all = observer->clone();
@@ -43,10 +43,8 @@ class Converter {
   explicit Converter(const PreparedModel &prepared)
       : p_(prepared.placement), training_(prepared.training), g_(prepared.graph), producer_(graph::Uses(g_).producer) {
     std::vector<QuantizerPtr> grids;
-    for (std::size_t i = 0; i < p_.groups.size(); ++i) {
-      const QuantizerPtr *trained = prepared.training ? &prepared.training->grids[i] : nullptr;
-      grids.push_back(grid_of(g_, p_.groups[i], prepared.observers[i].get(), trained));
-    }
+    for (std::size_t i = 0; i < p_.groups.size(); ++i)
+      grids.push_back(grid_of(g_, p_.groups[i], prepared.observers[i].get(), training_ ? &*training_ : nullptr));
     if (!prepared.training) share_concat_grids(g_, p_, grids);
     for (std::size_t i = 0; i < p_.groups.size(); ++i) {
       for (const ValueId v : p_.groups[i].members) g_.value(v).quantizer = grids[i];

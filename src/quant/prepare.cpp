@@ -137,6 +137,12 @@ PreparedModel prepare(Training training, const Config &config) {
   return prepared;
 }
 
+QuantizerPtr trained_grid(const Training &training, const graph::Graph &g, const Group &group) {
+  for (const graph::ValueId v : group.members)
+    if (const auto grid = training.grids.find(g.value(v).name); grid != training.grids.end()) return grid->second;
+  return nullptr;
+}
+
 PreparedModel observed_anew(const PreparedModel &prepared, const Config &config, const char *observer) {
   PreparedModel fresh{prepared.graph, config, prepared.placement, {}, 0, prepared.engine, prepared.model};
   fresh.equalized = prepared.equalized;

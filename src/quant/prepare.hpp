@@ -24,10 +24,13 @@ namespace qtn::quant {
 /// What quantization-aware training works on.
 struct Training {
   graph::Graph graph;  ///< of the same meaning as PreparedModel::graph, but normalizations and activations are nodes
-  std::vector<QuantizerPtr> grids = {};              ///< of the placement's groups, once trained
+  std::map<std::string, QuantizerPtr> grids = {};    ///< once trained, by a tensor of a group; null: nothing was seen
   std::map<std::string, QuantizerPtr> weights = {};  ///< those that were learned, by node
   std::map<std::string, Tensor> weight_ranges = {};  ///< moving averages of minima and maxima, float32 [2, grids]
 };
+
+/// The trained grid of a group of `g`; null where there is none: the groups of a network follow from its weights, too.
+QuantizerPtr trained_grid(const Training &training, const graph::Graph &g, const Group &group);
 
 struct PreparedModel {
   graph::Graph graph;  ///< optimized, float, equalized where the config says so

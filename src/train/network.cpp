@@ -110,7 +110,7 @@ std::optional<quant::PreparedModel> Network::prepared() const {
   quant::Training training{snapshot()};
   training.weights = quantization->weight_quantizers(graph);
   training.weight_ranges = quantization->weight_ranges(graph);
-  for (const ActivationGrid &grid : quantization->activations) training.grids.push_back(grid.quantizer());
+  for (const ActivationGrid &grid : quantization->activations) training.grids[grid.name()] = grid.quantizer();
   return quant::prepare(std::move(training), quantization->config);
 }
 

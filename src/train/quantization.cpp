@@ -263,7 +263,8 @@ Quantization::Quantization(const quant::PreparedModel &p) : config(p.config) {
                              group.settings.activation_learning, group.settings.fused_fake_quant);
     of_activation.push_back(add_parameters(parameters, activations[i].name(), activations[i].learned()));
     if (const auto &seen = p.observers[i]; seen && !seen->empty()) activations.back().begin_with(*seen->quantizer());
-    if (!p.training->grids.empty() && p.training->grids[i]) activations.back().begin_with(*p.training->grids[i]);
+    if (const QuantizerPtr trained = quant::trained_grid(*p.training, optimized, group))
+      activations.back().begin_with(*trained);
     for (const ValueId v : group.sources) {
       const auto at = value_ids.find(optimized.value(v).name);
       if (at == value_ids.end())

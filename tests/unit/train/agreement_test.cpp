@@ -145,8 +145,8 @@ std::vector<Tensor> floats_on_grids(const quant::PreparedModel &trained, const T
   Network network(trained.training->graph, Quantization(trained));
   network.switches.freeze_bn = true;
   network.switches.observers = false;
-  for (std::size_t i = 0; i < trained.training->grids.size(); ++i)
-    network.quantization->activations[i].begin_with(*trained.training->grids[i]);
+  for (ActivationGrid &grid : network.quantization->activations)
+    grid.begin_with(*trained.training->grids.at(grid.name()));
   const ops::TensorType type{x.dtype(), x.shape()};
   Program program(network, std::span(&type, 1));
   const Tensor *inputs[] = {&x};
