@@ -18,8 +18,8 @@ constexpr std::int64_t kOpsetOfNew = 21;
 const ComposedRule *rule_of(const NodeProto &node, std::int64_t opset) {
   const std::string_view domain = node.domain == "ai.onnx" ? "" : std::string_view(node.domain);
   if (node.opset) opset = node.opset;
-  for (const auto *rules :
-       {&kSequenceRules, &kFusedRules, &kAttentionRules, &kRecurrentRules, &kOldestRules, &kExperimentalRules})
+  for (const auto *rules : {&kSequenceRules, &kFusedRules, &kOptimizedRules, &kAttentionRules, &kRecurrentRules,
+                            &kOldestRules, &kExperimentalRules})
     for (const ComposedRule &rule : *rules)
       if (opset < rule.before && node.op == rule.op && domain == rule.domain) return &rule;
   return nullptr;

@@ -8,12 +8,6 @@
 namespace qtn::onnx {
 namespace {
 
-/// The attributes but these.
-Attrs without(Attrs attrs, std::initializer_list<const char *> names) {
-  for (const char *name : names) attrs.erase(name);
-  return attrs;
-}
-
 /// What an activation's parameters are called, in their order in a list.
 struct Activation {
   const char *op;
@@ -27,7 +21,8 @@ constexpr Activation kActivations[] = {{"Relu", {}},       {"Sigmoid", {}},
                                        {"Clip", {}}};
 
 /// `parameters` of x's activation, none: its defaults.
-void activate(Composing &c, const std::string &name, const std::vector<double> &parameters, const std::string &x) {
+void activate(Composing &c, const std::string &name, const std::vector<double> &parameters, const std::string &x,
+              const std::string &output) {
   const auto at = std::ranges::find(kActivations, name, &Activation::op);
   if (at == std::end(kActivations)) c.refuse("activation \"", name, "\" is not supported");
   Names inputs{x};
@@ -38,18 +33,28 @@ void activate(Composing &c, const std::string &name, const std::vector<double> &
     else if (i < at->parameters.size() && at->parameters[i])
       attrs.set(at->parameters[i], parameters[i]);
   }
-  c.one(at->op, std::move(inputs), attrs, c.out(0));
+  c.one(at->op, std::move(inputs), attrs, output);
 }
 
-bool fused_conv(Composing &c) {
+/// The convolution of x, with z added where there is one, and the activation.
+void convolve(Composing &c, const std::string &x, const std::string &z, const std::string &output) {
   const Attrs attrs = c.attrs();
-  const std::string name = attrs.get_string("activation", ""), z = c.in(3);
-  Names inputs = c.node().inputs;
-  inputs.resize(std::min<std::size_t>(inputs.size(), 3));
+  const std::string name = attrs.get_string("activation", "");
+  Names inputs{x, c.in(1)};
+  if (!c.in(2).empty()) inputs.push_back(c.in(2));
   std::string y = c.one("Conv", std::move(inputs), without(attrs, {"activation", "activation_params"}),
-                        name.empty() && z.empty() ? c.out(0) : "");
-  if (!z.empty()) y = c.one("Add", {y, z}, {}, name.empty() ? c.out(0) : "");
-  if (!name.empty()) activate(c, name, attrs.get_floats("activation_params"), y);
+                        name.empty() && z.empty() ? output : "");
+  if (!z.empty()) y = c.one("Add", {y, z}, {}, name.empty() ? output : "");
+  if (!name.empty()) activate(c, name, attrs.get_floats("activation_params"), y, output);
+}
+
+bool fused_conv(Composing &c) { return convolve(c, c.in(0), c.in(3), c.out(0)), true; }
+
+bool fused_conv_of_channels_last(Composing &c) {
+  const std::size_t rank = rank_of_images(c, c.in(1));
+  const std::string y = c.new_name("channels_first");
+  convolve(c, channels_first(c, c.in(0), rank), c.in(3).empty() ? "" : channels_first(c, c.in(3), rank), y);
+  channels_last(c, y, rank, c.out(0));
   return true;
 }
 
@@ -61,7 +66,7 @@ bool fused_gemm(Composing &c) {
   std::vector<double> parameters;
   for (const char *parameter : {"activation_alpha", "activation_beta"})
     if (attrs.has(parameter)) parameters.push_back(attrs.get_float(parameter, 0));
-  if (!name.empty()) activate(c, name, parameters, y);
+  if (!name.empty()) activate(c, name, parameters, y, c.out(0));
   return true;
 }
 
@@ -94,19 +99,18 @@ bool fused_matmul(Composing &c) {
   return true;
 }
 
-/// Sums of rows of tables, normalized.
-bool embed_layer_normalization(Composing &c) {
+/// Sums of rows of tables, normalized. The tables are those of words, places and segments, scale and shift.
+bool embed(Composing &c, const std::array<std::string, 5> &tables, std::string places) {
   const std::string ids = c.in(0), segments = c.in(1), mask = c.in(7);
-  std::string places = c.in(8);
   if (places.empty()) {
     const std::string length = c.one("Gather", {c.one("Shape", {ids}), c.make_int(1)});
     places = c.one("Range", {c.make_int(0), length, c.make_int(1)});
   }
-  const std::string words = c.one("Gather", {c.in(2), ids}), positions = c.one("Gather", {c.in(3), places});
-  const bool shows_sum = !c.out(2).empty(), has_segments = !segments.empty() && !c.in(4).empty();
+  const std::string words = c.one("Gather", {tables[0], ids}), positions = c.one("Gather", {tables[1], places});
+  const bool shows_sum = !c.out(2).empty(), has_segments = !segments.empty() && !tables[2].empty();
   std::string sum = c.one("Add", {words, positions}, {}, shows_sum && !has_segments ? c.out(2) : "");
-  if (has_segments) sum = c.one("Add", {sum, c.one("Gather", {c.in(4), segments})}, {}, shows_sum ? c.out(2) : "");
-  c.one("LayerNormalization", {sum, c.in(5), c.in(6)},
+  if (has_segments) sum = c.one("Add", {sum, c.one("Gather", {tables[2], segments})}, {}, shows_sum ? c.out(2) : "");
+  c.one("LayerNormalization", {sum, tables[3], tables[4]},
         with({{"axis", std::int64_t{-1}}, {"epsilon", c.attrs().get_float("epsilon", 1e-12)}}), c.out(0));
   if (c.out(1).empty()) return true;
   const Attrs rows = with({{"keepdims", std::int64_t{0}}});
@@ -115,6 +119,18 @@ bool embed_layer_normalization(Composing &c) {
   const std::int32_t zero = 0;
   const Tensor none = Tensor::from<std::int32_t>(QTN_INT32, Shape{1}, std::span(&zero, 1));
   return c.one("ConstantOfShape", {batch}, with({{"value", none}}), c.out(1)), true;
+}
+
+bool embed_layer_normalization(Composing &c) {
+  return embed(c, {c.in(2), c.in(3), c.in(4), c.in(5), c.in(6)}, c.in(8));
+}
+
+/// The mask is followed by the scales of the tables and their zero points.
+bool embed_integers(Composing &c) {
+  std::array<std::string, 5> tables;
+  for (std::size_t i = 0; i < tables.size(); ++i)
+    if (!c.in(2 + i).empty()) tables[i] = c.one("DequantizeLinear", {c.in(2 + i), c.in(8 + i), c.in(13 + i)});
+  return embed(c, tables, "");
 }
 
 /// Two codes to a byte as a packed type.
@@ -183,10 +199,12 @@ constexpr const char *kMl = "ai.onnx.ml";
 }  // namespace
 
 const std::vector<ComposedRule> kFusedRules{{ops::kMicrosoft, "FusedConv", fused_conv},
+                                            {ops::kMicrosoft, "NhwcFusedConv", fused_conv_of_channels_last},
                                             {ops::kMicrosoft, "FusedGemm", fused_gemm},
                                             {ops::kMicrosoft, "FusedMatMul", fused_matmul},
                                             {ops::kMicrosoft, "TransposeMatMul", fused_matmul},
                                             {ops::kMicrosoft, "EmbedLayerNormalization", embed_layer_normalization},
+                                            {ops::kMicrosoft, "QEmbedLayerNormalization", embed_integers},
                                             {ops::kMicrosoft, "GatherBlockQuantized", gather_block_quantized},
                                             {kMl, "ArrayFeatureExtractor", array_feature_extractor},
                                             {kMl, "Binarizer", binarizer}};

@@ -115,6 +115,19 @@ inline Attrs with(std::initializer_list<std::pair<const char *, Attr>> items) {
   return attrs;
 }
 
+/// The attributes but these.
+inline Attrs without(Attrs attrs, std::initializer_list<const char *> names) {
+  for (const char *name : names) attrs.erase(name);
+  return attrs;
+}
+
+/// x [n, ..., channels] as [n, channels, ...], and the other way round.
+std::string channels_first(Composing &c, const std::string &x, std::size_t rank);
+std::string channels_last(Composing &c, const std::string &x, std::size_t rank, std::string output);
+
+/// The axes of images that such weights fit.
+std::size_t rank_of_images(Composing &c, const std::string &weights);
+
 /// A way to say a node otherwise. False, and nothing added: it stays.
 struct ComposedRule {
   const char *domain, *op;
@@ -122,7 +135,7 @@ struct ComposedRule {
   std::int64_t before = std::numeric_limits<std::int64_t>::max();  ///< for nodes of older opsets than this
 };
 
-extern const std::vector<ComposedRule> kSequenceRules, kFusedRules, kAttentionRules, kRecurrentRules, kOldestRules,
-    kExperimentalRules;
+extern const std::vector<ComposedRule> kSequenceRules, kFusedRules, kOptimizedRules, kAttentionRules, kRecurrentRules,
+    kOldestRules, kExperimentalRules;
 
 }  // namespace qtn::onnx

@@ -289,6 +289,54 @@ def products_of_integers():
         model(f"qlinearmatmul_{name}", nodes, {"x": x}, {k: np.asarray(v) for k, v in constants.items()}, ["y"], opset=21, by=by)
 
 
+def optimized():
+    """What ONNX Runtime's optimizer and quantizer leave in a file."""
+    x = noise("pixels", 1, 6, 5, 4)
+    for name, op, more, attributes in (("gelu", "Gelu", {}, {}), ("trilu", "Trilu", {"k": np.int64(1)}, {"upper": 0}),
+                                       ("gather_nd", "GatherND", {"i": ints(0, 5, 0, 2).reshape(2, 2)}, {}),
+                                       ("grid_sample", "GridSample", {"g": noise("grid", 1, 3, 3, 2, scale=0.5)}, {"mode": "bilinear"})):
+        nodes = [node(op, ",".join(["x", *more]), "y", MICROSOFT, **attributes)]
+        model(f"microsoft_{name}", nodes, {"x": x}, {k: np.asarray(v) for k, v in more.items()}, ["y"])
+    model("microsoft_range", [node("Range", "a,b,c", "r", MICROSOFT), node("Mul", "x,r", "y")], {"x": noise("x", 4)},
+          {"a": np.float32(1), "b": np.float32(9), "c": np.float32(2)}, ["y"])
+
+    grid = {"s": np.float32(0.02), "z": np.uint8(120), "s2": np.float32(0.05), "z2": np.uint8(110)}
+    conv = {"w": (noise("w", 3, 4, 3, 3) * 40).astype(np.int8), "ws": np.abs(noise("scales", 3, scale=0.01)) + np.float32(0.01),
+            "wz": ints(0, 0, 0, dtype=np.int8), "bias": ints(40, -300, 7, dtype=np.int32)}
+    window = {"kernel_shape": [3, 3], "pads": [1, 0, 1, 1]}
+    for name, op, inputs, more, attributes in (
+        ("conv", "QLinearConv", "q,s,z,w,ws,wz,s2,z2,bias", conv, {"channels_last": 1, "strides": [2, 1], **window}),
+        ("max_pool", "NhwcMaxPool", "q", {"s2": grid["s"], "z2": grid["z"]}, window),
+        ("average_pool", "QLinearAveragePool", "q,s,z,s2,z2", {}, {"channels_last": 1, **window}),
+        ("global_average_pool", "QLinearGlobalAveragePool", "q,s,z,s2,z2", {}, {"channels_last": 1}),
+        ("where", "QLinearWhere", "which,q,s,z,other,s,z,s2,z2",
+         {"which": noise("which", 6, 5, 1) > 0, "other": ints(3, 90, 200, 255, dtype=np.uint8)}, {}),
+    ):
+        nodes = [node("QuantizeLinear", "x,s,z", "q"), node(op, inputs, "r", MICROSOFT, **attributes),
+                 node("DequantizeLinear", "r,s2,z2", "y")]
+        model(f"microsoft_integers_{name}", nodes, {"x": x}, grid | more, ["y"])
+
+    tables = {"words": (9, 8), "places": (6, 8), "segments": (2, 8), "gamma": (8,), "beta": (8,)}
+    integers = {k: (np.abs(noise(k, *shape)) * 60).clip(0, 255).astype(np.uint8) for k, shape in tables.items()}
+    scales = {f"{k}_s": np.float32(0.02 + 0.01 * i) for i, k in enumerate(tables)}
+    zeros = {f"{k}_z": np.uint8(50 + i) for i, k in enumerate(tables)}
+    inputs = ",".join(["ids", "types", *tables, "mask", *scales, *zeros])
+    model("embed_layer_normalization_of_integers", [node("QEmbedLayerNormalization", inputs, "y,lengths", MICROSOFT, epsilon=1e-5)],
+          {"ids": ints(0, 3, 8, 1, 1, 2, dtype=np.int32).reshape(2, 3), "types": ints(0, 1, 1, 0, 0, 1, dtype=np.int32).reshape(2, 3),
+           "mask": ints(1, 1, 0, 1, 1, 1, dtype=np.int32).reshape(2, 3)}, integers | scales | zeros, ["y", ("lengths", INT32)])
+
+    # ONNX Runtime has it for float16 only.
+    w, z = noise("kernel", 3, 4, 2, 2), noise("sum", 1, 5, 5, 3)
+
+    def by(x, w, b, z):
+        rows = np.pad(x, ((0, 0), (0, 0), (0, 1), (0, 0)))
+        patches = np.lib.stride_tricks.sliding_window_view(rows, (2, 2), axis=(1, 2))
+        return [np.maximum(np.einsum("nhwcij,ocij->nhwo", patches, w) + b + z, 0).astype(np.float32)]
+
+    model("fused_conv_of_channels_last", [node("NhwcFusedConv", "x,w,b,z", "y", MICROSOFT, kernel_shape=[2, 2], pads=[0, 0, 0, 1], activation="Relu")],
+          {"x": x}, {"w": w, "b": noise("bias", 3), "z": z}, ["y"], by=by)
+
+
 def outputs_of(name, proto, domains, feeds):
     if name in BY_NUMPY:
         return BY_NUMPY[name](feeds)
@@ -304,7 +352,7 @@ def main():
     onnxruntime.set_default_logger_severity(4)
     OUT.mkdir(exist_ok=True)
     for group in (fused_products, embeddings, attention, flexible_attention, sequences, learning, old_opsets, experimental, run_time_sequences,
-                  products_of_integers):
+                  products_of_integers, optimized):
         group()
     cases, failures = [], 0
     for name, (proto, runs, domains) in MODELS.items():

@@ -71,6 +71,8 @@ const char *advice(const std::string &op, const std::string &domain) {
   if (op == "ImageDecoder") return "reads an image file: do this before the model runs, and export the rest";
   if (op == "Gradient") return "is for training by other programs: export the network alone";
   if (domain == "ai.onnx") return "export for an older opset, or write it with other operators in the network";
+  if (domain == "com.microsoft.nchwc")
+    return "is a layer laid out for one CPU by ONNX Runtime: save the file with at most its extended optimizations";
   if (domain == "com.microsoft")
     return "was fused by ONNX Runtime: take the file from before its optimizer, or export without optimization";
   if (domain == "ai.onnx.ml")

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ONNX Runtime's optimizer and quantizer leave in a file under a name of their own: operators that ONNX has too,
+// layers of integers on images whose channels come last, and Where on integers.
+#include "onnx/composing.hpp"
+#include "ops/op.hpp"
+
+namespace qtn::onnx {
+namespace {
+
+/// The operator of that name in ONNX's domain.
+bool same(Composing &c) {
+  c.add(c.node().op.c_str(), c.node().inputs, c.attrs(), {c.out(0)});
+  return true;
+}
+
+/// An operator whose first input and output have images of so many axes.
+bool turned(Composing &c, const char *op, std::size_t rank, const char *domain = "") {
+  Names inputs = c.node().inputs;
+  inputs[0] = channels_first(c, inputs[0], rank);
+  const Names y = c.add(op, std::move(inputs), without(c.attrs(), {"channels_last"}), {""}, domain);
+  channels_last(c, y[0], rank, c.out(0));
+  return true;
+}
+
+bool has_channels_last(Composing &c) { return c.attrs().get_int("channels_last", 0) != 0; }
+
+bool conv_of_integers(Composing &c) {
+  return has_channels_last(c) ? turned(c, "QLinearConv", rank_of_images(c, c.in(3))) : same(c);
+}
+
+std::size_t rank_of_pool(Composing &c) { return c.attrs().get_ints("kernel_shape").size() + 2; }
+
+bool max_pool(Composing &c) { return turned(c, "MaxPool", rank_of_pool(c)); }
+
+bool average_pool(Composing &c) {
+  return has_channels_last(c) && turned(c, "QLinearAveragePool", rank_of_pool(c), ops::kMicrosoft);
+}
+
+/// Pictures, where the file does not say its shape.
+bool global_average_pool(Composing &c) {
+  const std::optional<Shape> shape = c.shape(c.in(0));
+  return has_channels_last(c) && turned(c, "QLinearGlobalAveragePool", shape ? shape->size() : 4, ops::kMicrosoft);
+}
+
+/// Inputs condition, x, y, each followed by its scale and zero point, and those of the result.
+bool where_of_integers(Composing &c) {
+  const auto real = [&](std::size_t i) { return c.one("DequantizeLinear", {c.in(i), c.in(i + 1), c.in(i + 2)}); };
+  const std::string x = real(1), y = real(4), z = c.one("Where", {c.in(0), x, y});
+  c.one("QuantizeLinear", {z, c.in(7), c.in(8)}, {}, c.out(0));
+  return true;
+}
+
+}  // namespace
+
+std::string channels_first(Composing &c, const std::string &x, std::size_t rank) {
+  std::vector<std::int64_t> perm{0, static_cast<std::int64_t>(rank) - 1};
+  for (std::int64_t i = 1; i + 1 < static_cast<std::int64_t>(rank); ++i) perm.push_back(i);
+  return c.one("Transpose", {x}, with({{"perm", perm}}));
+}
+
+std::string channels_last(Composing &c, const std::string &x, std::size_t rank, std::string output) {
+  std::vector<std::int64_t> perm{0};
+  for (std::int64_t i = 2; i < static_cast<std::int64_t>(rank); ++i) perm.push_back(i);
+  perm.push_back(1);
+  return c.one("Transpose", {x}, with({{"perm", perm}}), std::move(output));
+}
+
+std::size_t rank_of_images(Composing &c, const std::string &weights) {
+  const std::optional<Shape> shape = c.shape(weights);
+  if (!shape || shape->size() < 3) c.refuse("the number of axes of its weights must be known, and at least 3");
+  return shape->size();
+}
+
+const std::vector<ComposedRule> kOptimizedRules{{ops::kMicrosoft, "Gelu", same},
+                                                {ops::kMicrosoft, "GatherND", same},
+                                                {ops::kMicrosoft, "GridSample", same},
+                                                {ops::kMicrosoft, "Range", same},
+                                                {ops::kMicrosoft, "Trilu", same},
+                                                {ops::kMicrosoft, "QLinearAveragePool", average_pool},
+                                                {ops::kMicrosoft, "QLinearConv", conv_of_integers},
+                                                {ops::kMicrosoft, "QLinearGlobalAveragePool", global_average_pool},
+                                                {ops::kMicrosoft, "NhwcMaxPool", max_pool},
+                                                {ops::kMicrosoft, "QLinearWhere", where_of_integers}};
+
+}  // namespace qtn::onnx
