@@ -73,6 +73,15 @@ Tensor to_plain(const Tensor &t) {
   return plain;
 }
 
+Tensor as_float32(const Tensor &t) {
+  if (t.quantized() || !is_floating(t.dtype()) || t.dtype() == QTN_FLOAT32) return t;
+  if (is_narrow_float(t.dtype())) return to_plain(t);
+  const Tensor wide = t.to_contiguous(), narrow(QTN_FLOAT32, t.shape());
+  std::transform(wide.as<const double>(), wide.as<const double>() + t.count(), narrow.as<float>(),
+                 [](double v) { return static_cast<float>(v); });
+  return narrow;
+}
+
 Tensor from_plain(const Tensor &t, qdtype dtype, bool saturate) {
   const Tensor flat = t.to_contiguous().with_quantizer(nullptr);
   if (t.dtype() != plain_dtype(dtype))

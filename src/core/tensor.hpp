@@ -99,6 +99,9 @@ std::vector<float> float_values(const Tensor &t, const char *what);
 /// types as they are. The quantizer is left behind.
 Tensor to_plain(const Tensor &t);
 
+/// Floats of another width as float32; quantized and other tensors as they are.
+Tensor as_float32(const Tensor &t);
+
 /// to_plain() undone: a contiguous tensor of a type that is only stored. Integers keep their low bits; floats round to
 /// even, and float8 saturates if asked to.
 Tensor from_plain(const Tensor &t, qdtype dtype, bool saturate = true);

@@ -24,8 +24,8 @@ Samples DataCheck::watch(const Samples &samples) {
 
 void DataCheck::see(const std::vector<Tensor> &inputs) {
   for (std::size_t i = 0; i < std::min(inputs.size(), inputs_.size()); ++i) {
-    if (inputs[i].dtype() != QTN_FLOAT32 || inputs[i].count() == 0) continue;
-    const Tensor plain = inputs[i].to_contiguous();
+    const Tensor plain = as_float32(inputs[i]).to_contiguous();
+    if (plain.dtype() != QTN_FLOAT32 || plain.count() == 0) continue;
     const std::span<const float> values(plain.as<const float>(), static_cast<std::size_t>(plain.count()));
     const auto [least, most] = std::minmax_element(values.begin(), values.end());
     Input &input = inputs_[i];

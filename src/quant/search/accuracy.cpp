@@ -42,7 +42,9 @@ double mean_decibels(const std::vector<Noise> &outputs, const std::vector<bool> 
 std::vector<Tensor> run(const runtime::Session &session, const std::vector<Tensor> &inputs) {
   std::vector<const Tensor *> pointers;
   for (const Tensor &x : inputs) pointers.push_back(&x);
-  return session.run(pointers);
+  std::vector<Tensor> outputs = session.run(pointers);
+  for (Tensor &y : outputs) y = as_float32(y);
+  return outputs;
 }
 
 Noise Accuracy::of_output(std::size_t output) const {

@@ -16,6 +16,7 @@
 
 namespace qtn::quant {
 
+/// The outputs, as_float32().
 std::vector<Tensor> run(const runtime::Session &session, const std::vector<Tensor> &inputs);
 
 constexpr double kExact = 120;  ///< dB, about what floats can tell apart

@@ -69,7 +69,7 @@ struct Pair {
 
 std::vector<Tensor> outputs(const Graph &g, const Walk &walk) {
   std::vector<Tensor> tensors;
-  for (const graph::ValueId v : g.outputs) tensors.push_back(walk.at(v));
+  for (const graph::ValueId v : g.outputs) tensors.push_back(as_float32(walk.at(v)));
   return tensors;
 }
 

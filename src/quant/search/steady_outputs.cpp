@@ -27,7 +27,7 @@ std::vector<bool> chosen_values(const Graph &g, const graph::Facts &facts) {
   };
   for (const ValueId v : g.inputs) {
     set(from_inputs, v);
-    if (facts.is_float(v)) set(inexact, v);
+    if (is_floating(facts.dtype[static_cast<std::size_t>(v)])) set(inexact, v);
   }
   for (const graph::Node &node : g.nodes) {
     const bool sees_inputs = !node.op->reads_shapes && reads(node, from_inputs);
@@ -36,7 +36,7 @@ std::vector<bool> chosen_values(const Graph &g, const graph::Facts &facts) {
     for (const ValueId v : node.outputs) {
       if (v == kNoValue) continue;
       const qdtype dtype = facts.dtype[static_cast<std::size_t>(v)];
-      const bool real = dtype == QTN_FLOAT32, truth = dtype == QTN_BOOL;
+      const bool real = is_floating(dtype), truth = dtype == QTN_BOOL;
       if (follows || (sees_inexact && !real && !truth)) set(chosen, v);
       if (real ? sees_inputs : truth && sees_inexact) set(inexact, v);
       if (sees_inputs) set(from_inputs, v);
@@ -59,7 +59,7 @@ std::vector<bool> steady_outputs(const Graph &g) {
   bool any = false;
   for (const ValueId v : g.outputs) {
     steady.push_back(!chosen[static_cast<std::size_t>(v)]);
-    any = any || (steady.back() && facts.is_float(v));
+    any = any || (steady.back() && is_floating(facts.dtype[static_cast<std::size_t>(v)]));
   }
   if (!any) steady.assign(steady.size(), true);
   return steady;

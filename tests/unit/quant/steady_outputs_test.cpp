@@ -78,15 +78,36 @@ void the_worst_steady_output_is_what_a_target_reaches(void **) {
   assert_true(accuracy.sqnr_db() == accuracy.worst_db());
 }
 
+/// The ONNX numbers of float16 and double.
+void floats_of_other_widths_are_judged(void **) {
+  for (const std::int64_t to : {10, 11}) {
+    GraphBuilder b;
+    b.input("x", {2, 12}).constant("w", normal({12, 12}, 1));
+    b.node("MatMul", "score", {"x", "w"}, {"scores"}).node("Cast", "other", {"scores"}, {"y"}, attrs({{"to", to}}));
+    const Samples samples{6, [](std::size_t i) {
+                            return std::vector<Tensor>{normal({2, 12}, 10 + static_cast<unsigned>(i))};
+                          }};
+    const Quantized q = quantize(b.build({"y"}), Config("onnx"), samples, nullptr, {});
+    const Accuracy &accuracy = *q.report.accuracy;
+    assert_true((accuracy.steady == std::vector<bool>{true}));
+    assert_true(accuracy.rows > 0);
+    assert_true(accuracy.worst_db() > 30 && accuracy.worst_db() < 80);
+  }
+}
+
 }  // namespace
 }  // namespace qtn::quant
 
 int main() {
   using namespace qtn::quant;
   const CMUnitTest tests[] = {
-      cmocka_unit_test(behind_choices_they_are_not), cmocka_unit_test(choices_reach_through_shapes),
-      cmocka_unit_test(masks_choose_nothing),        cmocka_unit_test(tokens_are_exact),
-      cmocka_unit_test(all_count_where_none_would),  cmocka_unit_test(the_worst_steady_output_is_what_a_target_reaches),
+      cmocka_unit_test(behind_choices_they_are_not),
+      cmocka_unit_test(choices_reach_through_shapes),
+      cmocka_unit_test(masks_choose_nothing),
+      cmocka_unit_test(tokens_are_exact),
+      cmocka_unit_test(all_count_where_none_would),
+      cmocka_unit_test(the_worst_steady_output_is_what_a_target_reaches),
+      cmocka_unit_test(floats_of_other_widths_are_judged),
   };
   return cmocka_run_group_tests_name("steady outputs", tests, nullptr, nullptr);
 }
