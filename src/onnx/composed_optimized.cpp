@@ -14,7 +14,7 @@ bool same(Composing &c) {
 }
 
 /// An operator whose first input and output have images of so many axes.
-bool turned(Composing &c, const char *op, std::size_t rank, const char *domain = "") {
+bool with_channels_first(Composing &c, const char *op, std::size_t rank, const char *domain = "") {
   Names inputs = c.node().inputs;
   inputs[0] = channels_first(c, inputs[0], rank);
   const Names y = c.add(op, std::move(inputs), without(c.attrs(), {"channels_last"}), {""}, domain);
@@ -25,21 +25,22 @@ bool turned(Composing &c, const char *op, std::size_t rank, const char *domain =
 bool has_channels_last(Composing &c) { return c.attrs().get_int("channels_last", 0) != 0; }
 
 bool conv_of_integers(Composing &c) {
-  return has_channels_last(c) ? turned(c, "QLinearConv", rank_of_images(c, c.in(3))) : same(c);
+  return has_channels_last(c) ? with_channels_first(c, "QLinearConv", rank_of_images(c, c.in(3))) : same(c);
 }
 
 std::size_t rank_of_pool(Composing &c) { return c.attrs().get_ints("kernel_shape").size() + 2; }
 
-bool max_pool(Composing &c) { return turned(c, "MaxPool", rank_of_pool(c)); }
+bool max_pool(Composing &c) { return with_channels_first(c, "MaxPool", rank_of_pool(c)); }
 
 bool average_pool(Composing &c) {
-  return has_channels_last(c) && turned(c, "QLinearAveragePool", rank_of_pool(c), ops::kMicrosoft);
+  return has_channels_last(c) && with_channels_first(c, "QLinearAveragePool", rank_of_pool(c), ops::kMicrosoft);
 }
 
 /// Pictures, where the file does not say its shape.
 bool global_average_pool(Composing &c) {
   const std::optional<Shape> shape = c.shape(c.in(0));
-  return has_channels_last(c) && turned(c, "QLinearGlobalAveragePool", shape ? shape->size() : 4, ops::kMicrosoft);
+  return has_channels_last(c) &&
+         with_channels_first(c, "QLinearGlobalAveragePool", shape ? shape->size() : 4, ops::kMicrosoft);
 }
 
 /// Inputs condition, x, y, each followed by its scale and zero point, and those of the result.
