@@ -69,8 +69,9 @@ void check_run(Random &random, const GemmCodesKernel &kernel, const Operands &b,
   std::vector<float> want(y.size(), std::bit_cast<float>(0xA5A5A5A5u));
   for (std::size_t i = 0; i < m; ++i)
     for (std::size_t j = 0; j < n; ++j) {
-      float sum = biased ? b.bias[j] : 0.0f;
-      for (std::size_t c = 0; c < k; ++c) sum = std::fma(a[i * lda + c], b.w[j * k + c], sum);
+      SumOfProducts products(biased ? b.bias[j] : 0.0f);
+      for (std::size_t c = 0; c < k; ++c) products.add(c, a[i * lda + c], b.w[j * k + c]);
+      const float sum = products.value();
       want[i * ldy + j] = sum < lo ? lo : sum > hi ? hi : sum;
     }
   // NaN has many forms, of which operators may give any.
@@ -132,6 +133,7 @@ void test_all_tails(void **) {
     for (std::size_t n = 1; n <= 140; n += n < 35 ? 1 : 13)
       for (const std::size_t m : {1, 2, 7}) check_forms(random, kernel, {m, n, 18});
     for (std::size_t k = 1; k <= 70; ++k) check_forms(random, kernel, {1 + k % 3, 33, k});
+    for (std::size_t k : {127, 128, 129, 255, 257, 384}) check_forms(random, kernel, {1 + k % 9, 33, k});
   });
 }
 

@@ -59,8 +59,9 @@ void check(Random &random, const GemmRealKernel &kernel, std::size_t m, std::siz
   std::memset(want.data(), 0xA5, want.size() * sizeof(float));
   for (std::size_t i = 0; i < m; ++i)
     for (std::size_t j = 0; j < n; ++j) {
-      float sum = has_bias ? bias[j] : 0.0f;
-      for (std::size_t c = 0; c < k; ++c) sum = std::fma(a[i * lda + c], b[j * column + c * row], sum);
+      SumOfProducts products(has_bias ? bias[j] : 0.0f);
+      for (std::size_t c = 0; c < k; ++c) products.add(c, a[i * lda + c], b[j * column + c * row]);
+      const float sum = products.value();
       want[i * ldy + j] = sum < lo ? lo : sum > hi ? hi : sum;
     }
 
@@ -97,7 +98,8 @@ void check(Random &random, const GemmRealKernel &kernel, std::size_t m, std::siz
 
 /// Rows that are given a part of k at a time, from copies elsewhere, come to what whole rows do.
 void check_parts(Random &random, const GemmRealKernel &kernel) {
-  const auto m = random.in<std::size_t>(1, 40), n = random.in<std::size_t>(1, 70), k = random.in<std::size_t>(2, 60);
+  const auto m = random.in<std::size_t>(1, 40), n = random.in<std::size_t>(1, 70);
+  const std::size_t block = 128, k = random.in<std::size_t>(2, random.one_in(2) ? 60 : 600);
   const std::size_t ldy = n + random.in<std::size_t>(0, 5);
   Guarded<float> b(n * k), bias(n), y((m - 1) * ldy + n);
   std::vector<float> a(m * k), want(y.size());
@@ -109,15 +111,16 @@ void check_parts(Random &random, const GemmRealKernel &kernel) {
   std::memset(want.data(), 0xA5, want.size() * sizeof(float));
   for (std::size_t i = 0; i < m; ++i)
     for (std::size_t j = 0; j < n; ++j) {
-      float sum = bias[j];
-      for (std::size_t c = 0; c < k; ++c) sum = std::fma(a[i * k + c], b[j * k + c], sum);
+      SumOfProducts products(bias[j]);
+      for (std::size_t c = 0; c < k; ++c) products.add(c, a[i * k + c], b[j * k + c]);
+      const float sum = products.value();
       want[i * ldy + j] = sum < lo ? lo : sum > hi ? hi : sum;
     }
 
   const auto packed = guarded_lines(kernel.packed_bytes(n, 4 * k));
   kernel.pack(packed.data(), {b.data(), static_cast<std::ptrdiff_t>(k), 1, bias.data(), n, k});
   for (std::size_t at = 0, length; at < k; at += length) {
-    length = random.in<std::size_t>(1, static_cast<std::int64_t>(k - at));
+    length = std::min(block * random.in<std::size_t>(1, 3), k - at);
     Guarded<float> rows(m * length, kReadSlack);
     for (std::size_t i = 0; i < m; ++i) std::copy_n(&a[i * k + at], length, rows.data() + i * length);
     const kernels::GemmPart part{4 * at, 4 * length};
@@ -156,6 +159,8 @@ void test_all_tails(void **) {
         for (std::size_t m : {1, 15}) check(random, kernel, m, n, 7, order);
       for (std::size_t k = 1; k <= 40; ++k)
         for (std::size_t m : {1, 2, 17}) check(random, kernel, m, 33, k, order);
+      for (std::size_t k : {127, 128, 129, 255, 256, 257, 383})
+        for (std::size_t m : {1, 5, 15}) check(random, kernel, m, 33, k, order);
     }
   });
 }
@@ -169,9 +174,9 @@ void test_blocking(void **) {
   });
 }
 
-/// Strips of an image, each of some runs in any order, whose rows overlap and lie apart as they like.
+/// Strips of an image, each of some runs, whose rows overlap and lie apart as they like.
 void check_image(Random &random, const GemmRealKernel &kernel) {
-  const auto n = random.in<std::size_t>(1, 70), k = random.in<std::size_t>(1, 30);
+  const auto n = random.in<std::size_t>(1, 70), k = random.in<std::size_t>(1, random.one_in(4) ? 400 : 30);
   const std::size_t ldy = n + random.in<std::size_t>(0, 5), strip_count = random.in<std::size_t>(1, 4);
   std::vector<std::vector<kernels::GemmRun>> runs(strip_count);
   Guarded<kernels::GemmStrip> strips(strip_count);
@@ -179,12 +184,13 @@ void check_image(Random &random, const GemmRealKernel &kernel) {
   for (std::size_t s = 0; s < strip_count; ++s) {
     const auto at = random.in<std::size_t>(0, 20), lda = random.in<std::size_t>(1, 20);
     const auto rows = random.in<std::size_t>(1, 30), y_step = random.in<std::size_t>(1, 3);
-    for (std::size_t r = random.in<std::size_t>(0, 5); r > 0; --r) {
-      const auto begin = random.in<std::size_t>(0, static_cast<std::int64_t>(k - 1));
+    std::size_t begin = random.in<std::size_t>(0, static_cast<std::int64_t>(k - 1));
+    for (std::size_t r = random.in<std::size_t>(0, 5); r > 0 && begin < k; --r) {
       const auto length = random.in<std::size_t>(1, static_cast<std::int64_t>(k - begin));
       const auto from = random.in<std::size_t>(0, 80);
       runs[s].push_back({static_cast<std::ptrdiff_t>(4 * from), 4 * begin, 4 * length});
       elements = std::max(elements, at + (rows - 1) * lda + from + length);
+      begin += length + random.in<std::size_t>(0, 40);
     }
     strips[s] = {static_cast<std::ptrdiff_t>(4 * at),
                  static_cast<std::ptrdiff_t>(4 * lda),
@@ -206,12 +212,12 @@ void check_image(Random &random, const GemmRealKernel &kernel) {
   for (const kernels::GemmStrip &strip : strips.span())
     for (std::size_t i = 0; i < strip.rows; ++i)
       for (std::size_t j = 0; j < n; ++j) {
-        float sum = bias[j];
+        SumOfProducts sum(bias[j]);
         for (const kernels::GemmRun &run : std::span(strip.runs, strip.run_count)) {
           const float *row = a.data() + (strip.at + static_cast<std::ptrdiff_t>(i) * strip.lda + run.at) / 4;
-          for (std::size_t c = 0; c < run.length / 4; ++c) sum = std::fma(row[c], b[j * k + run.k / 4 + c], sum);
+          for (std::size_t c = 0, at = run.k / 4; c < run.length / 4; ++c, ++at) sum.add(at, row[c], b[j * k + at]);
         }
-        want[(strip.y_row + i * strip.y_step) * ldy + j] = sum;
+        want[(strip.y_row + i * strip.y_step) * ldy + j] = sum.value();
       }
 
   const auto packed = guarded_lines(kernel.packed_bytes(n, 4 * k));

@@ -32,6 +32,27 @@ extern "C" {
 
 namespace qtn::test {
 
+/// A sum of products of floats by its definition: the elements of k in each 128 are a chain of fused multiply-adds, and
+/// chains are added up in the order in which they began.
+class SumOfProducts {
+ public:
+  explicit SumOfProducts(float begin) : chains_{begin} {}
+  void add(std::size_t k, float a, float b) {
+    if (k / 128 != block_) chains_.push_back(0.0f);
+    block_ = k / 128;
+    chains_.back() = std::fma(a, b, chains_.back());
+  }
+  float value() const {
+    float sum = chains_[0];
+    for (std::size_t i = 1; i < chains_.size(); ++i) sum += chains_[i];
+    return sum;
+  }
+
+ private:
+  std::vector<float> chains_;
+  std::size_t block_ = 0;
+};
+
 class Random {
  public:
   explicit Random(std::uint32_t seed) : engine_(seed) {}

@@ -27,6 +27,31 @@ namespace {
 /// How the windows of neighbouring outputs share pairs of pixels: two outputs each, one pair on, or not at all.
 enum class Overlap { by_one, by_two, none };
 
+/// A row of pixels under a strip. One outside the image is one pixel, over and over.
+struct StripRow {
+  const std::uint8_t *x;
+  std::ptrdiff_t out, tap;  ///< bytes from output to output and from tap to tap
+};
+
+/// What lies under the outputs from column c on, `outs` for each pixel that shares a vector.
+template <class V, int pixels>
+[[gnu::noinline]] const StripRow *find_strip_rows(const Band<V, pixels> &band, std::ptrdiff_t c, int outs) {
+  constexpr std::ptrdiff_t kVector = Band<V, pixels>::kVector;
+  const DepthwiseWindow &w = band.window;
+  const std::ptrdiff_t ix = c * w.stride[1] - w.pad[1], width = band.in_columns(w, outs);
+  const Inside in = band.inside();
+  const bool direct = pixels == 1 && ix >= 0 && ix + width <= band.args.width;
+  const std::uint8_t *x = direct ? band.pixel(in.begin, ix) : band.gather(ix, width, outs * w.stride[1]);
+  const std::ptrdiff_t pixel = direct ? band.args.x_pixel : kVector;
+  const std::ptrdiff_t row = direct ? band.row_bytes() : width * kVector, count = band.in_rows(w, band.rows);
+  auto *const rows = static_cast<StripRow *>(band.table);
+  for (std::ptrdiff_t i = 0; i < in.begin; ++i) rows[i] = {band.outside, 0, 0};
+  for (std::ptrdiff_t i = in.begin; i < in.end; ++i, x += row)
+    rows[i] = {x, pixel * w.stride[1], pixel * w.dilation[1]};
+  for (std::ptrdiff_t i = in.end; i < count; ++i) rows[i] = {band.outside, 0, 0};
+  return rows;
+}
+
 /// `Y`: uint8 or float.
 template <class V, int pixels, class Y>
 class Strips {
@@ -53,12 +78,6 @@ class Strips {
   static constexpr std::ptrdiff_t kVector = Layout::kVector;
   static constexpr int kPairs = V::kTaps / 2;
 
-  /// A row of pixels under a strip. One outside the image is one pixel, over and over.
-  struct Row {
-    const std::uint8_t *x;
-    std::ptrdiff_t out, tap;  ///< bytes from output to output and from tap to tap
-  };
-
   template <Overlap overlap>
   void run_strips() const {
     constexpr int kHalf = V::kOuts > 2 ? V::kOuts / 2 : V::kOuts, kWhole = V::kOuts * pixels;
@@ -75,7 +94,7 @@ class Strips {
   /// Few values are kept in locals: the compiler would find them registers at the cost of accumulators.
   template <Overlap overlap, int outs>
   [[gnu::noinline]] void run_strip(std::ptrdiff_t c) const {
-    const Row *top = find_rows(c, outs);
+    const StripRow *top = find_strip_rows(band_, c, outs);
     const DepthwiseWindow &w = band_.window;
     const V v = band_.v;
     Target<Y> to = band_.template target<Y>(c);
@@ -86,7 +105,7 @@ class Strips {
         unroll<outs>([&](auto o) { acc[o][i] = b; });
       });
       const char *weights = band_.packed;
-      const Row *row = top;
+      const StripRow *row = top;
       for (std::ptrdiff_t ky = w.kernel[0]; ky > 0; --ky, row += w.dilation[0])
         weights = overlap == Overlap::none ? add_apart(acc, *row, weights) : add_pairs<overlap>(acc, *row, weights);
       unroll<outs>([&](auto o) __attribute__((always_inline)) {
@@ -103,32 +122,30 @@ class Strips {
     }
   }
 
-  /// Channels lie as Blocks says.
+  /// Output o of each pixel that shares a vector.
   template <int outs, int o>
   [[gnu::always_inline]] void put_real(const Vector (&acc)[4], const Target<float> &to) const {
     alignas(kVector) std::int32_t sums[kVector];
     unroll<4>([&](auto i) { V::store(sums + i * kVector / 4, acc[i]); });
+    for (std::size_t p = 0; p < pixels; ++p)
+      if (const auto column = static_cast<std::ptrdiff_t>(outs * p + o); column < to.left)
+        put_pixel(to.y + column * to.pixel, sums, p);
+  }
+
+  /// Channels lie as Blocks says.
+  [[gnu::noinline]] void put_pixel(float *y, const std::int32_t *sums, std::size_t p) const {
     const auto *multipliers = reinterpret_cast<const float *>(bias_ + 4 * kVector);
     const float lo = band_.args.lo, hi = band_.args.hi;
-    unroll<pixels>([&](auto p) {
-      constexpr int column = outs * p + o;
-      if (column >= to.left) return;
-      float *y = to.y + column * to.pixel;
-      for (std::size_t c = 0; c < band_.channels; c += 4) {
-        const std::size_t lane = c / 16 + p * V::kLanes / pixels, dword = (c % 16 / 4 * V::kLanes + lane) * 4;
-        const std::size_t count = band_.channels - c < 4 ? band_.channels - c : 4;
-        for (std::size_t i = 0; i < count; ++i) {
-          const float real = static_cast<float>(sums[dword + i]) * multipliers[dword + i];
-          const float raised = real < lo ? lo : real;
-          y[c + i] = raised > hi ? hi : raised;
-        }
-      }
-    });
+    for (std::size_t c = 0; c < band_.channels; ++c) {
+      const std::size_t lane = c / 16 + p * V::kLanes / pixels, at = (c % 16 / 4 * V::kLanes + lane) * 4 + c % 4;
+      const float real = static_cast<float>(sums[at]) * multipliers[at], raised = real < lo ? lo : real;
+      y[c] = raised > hi ? hi : raised;
+    }
   }
 
   /// A row of taps, in steps. Dwords begin at every second pixel; those of an even output by_one serve the odd one too.
   template <Overlap overlap, int outs>
-  [[gnu::always_inline]] const char *add_pairs(Vector (&acc)[outs][4], const Row &row, const char *w) const {
+  [[gnu::always_inline]] const char *add_pairs(Vector (&acc)[outs][4], const StripRow &row, const char *w) const {
     constexpr bool kShifted = overlap == Overlap::by_one;
     constexpr int kUnits = kShifted ? outs / 2 : outs;
     const std::uint8_t *x = row.x;
@@ -154,7 +171,7 @@ class Strips {
   }
 
   template <int outs>
-  [[gnu::always_inline]] const char *add_apart(Vector (&acc)[outs][4], const Row &row, const char *w) const {
+  [[gnu::always_inline]] const char *add_apart(Vector (&acc)[outs][4], const StripRow &row, const char *w) const {
     const std::uint8_t *x = row.x;
     const std::ptrdiff_t tap = row.tap, out = row.out;
     for (std::ptrdiff_t step = steps_; step > 0; --step, x += V::kTaps * tap, w += 4 * kVector) {
@@ -172,23 +189,6 @@ class Strips {
       });
     }
     return w;
-  }
-
-  /// What lies under the outputs from column c on, `outs` for each pixel that shares a vector.
-  [[gnu::noinline]] const Row *find_rows(std::ptrdiff_t c, int outs) const {
-    const DepthwiseWindow &w = band_.window;
-    const std::ptrdiff_t ix = c * w.stride[1] - w.pad[1], width = band_.in_columns(w, outs);
-    const Inside in = band_.inside();
-    const bool direct = pixels == 1 && ix >= 0 && ix + width <= band_.args.width;
-    const std::uint8_t *x = direct ? band_.pixel(in.begin, ix) : band_.gather(ix, width, outs * w.stride[1]);
-    const std::ptrdiff_t pixel = direct ? band_.args.x_pixel : kVector;
-    const std::ptrdiff_t row = direct ? band_.row_bytes() : width * kVector, count = band_.in_rows(w, band_.rows);
-    auto *const rows = static_cast<Row *>(band_.table);
-    for (std::ptrdiff_t i = 0; i < in.begin; ++i) rows[i] = {band_.outside, 0, 0};
-    for (std::ptrdiff_t i = in.begin; i < in.end; ++i, x += row)
-      rows[i] = {x, pixel * w.stride[1], pixel * w.dilation[1]};
-    for (std::ptrdiff_t i = in.end; i < count; ++i) rows[i] = {band_.outside, 0, 0};
-    return rows;
   }
 
   const Band<V, pixels> &band_;

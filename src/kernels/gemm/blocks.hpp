@@ -37,6 +37,9 @@ struct Tile {
   std::ptrdiff_t ldy;  ///< bytes
   std::size_t columns;
   std::size_t column, row;  ///< of Y; the row only for a Store::kPlaced
+
+  /// Where k ends.
+  std::size_t end() const { return run_count == 0 ? 0 : runs[run_count - 1].k + runs[run_count - 1].length; }
 };
 
 template <class Store>

@@ -6,10 +6,12 @@
 //   load(p), zero(), sum(a, b)
 //   add_products(acc, a, b)    adds to every lane the dot product of two dwords
 //   kRegisters, kInFlight      vectors that fit; accumulators that keep the units busy, 0 where the order of sums matters
+//   kInBlocks                  only where sums have the order of sum_blocks.hpp
 #pragma once
 
 #include "kernels/gemm/blocks.hpp"
 #include "kernels/gemm/rows.hpp"
+#include "kernels/sum_blocks.hpp"
 
 namespace qtn::kernels {
 namespace {
@@ -41,6 +43,15 @@ struct Accumulators {
   void add(const Accumulators &other) {
     unroll<mr>([&](auto r) { unroll<nv>([&](auto j) { v[r][j] = V::sum(v[r][j], other.v[r][j]); }); });
   }
+
+  void move_to(Accumulators &sums) {
+    unroll<mr>([&](auto r) {
+      unroll<nv>([&](auto j) {
+        sums.v[r][j] = V::sum(v[r][j], sums.v[r][j]);
+        v[r][j] = V::zero();
+      });
+    });
+  }
 };
 
 /// Few rows cannot hide the latency of a dot product: then k is split into interleaved chains, added at the end.
@@ -57,6 +68,7 @@ struct BroadcastTiles {
   static void run(const Tile &t, const Store &store) {
     constexpr int nv = columns / V::kLanes;
     constexpr int kChains = chains<V, mr, nv>();
+    constexpr bool kInBlocks = requires { V::kInBlocks; };
     constexpr std::size_t kBytes = sizeof(typename V::Vector), kAhead = 4096;
     typename V::Vector b[nv];
     Accumulators<V, mr, nv> acc[kChains];
@@ -65,6 +77,7 @@ struct BroadcastTiles {
     unroll<nv>([&](auto j) { b[j] = V::load(t.bias + j * kBytes); });
     acc[0].fill(b);
     if constexpr (requires { store.begin(acc[0].v, t); }) store.begin(acc[0].v, t);
+    [[maybe_unused]] EarlierBlocks<Accumulators<V, mr, nv>> earlier(kInBlocks ? t.end() / V::kStep : 0);
     for (const GemmRun *run = t.runs; run != t.runs + t.run_count; ++run) {
       Rows<mr> rows(t.a + run->at, t.lda);
       const char *w = t.weights + run->k / V::kStep * nv * kBytes;
@@ -76,11 +89,21 @@ struct BroadcastTiles {
         rows.step();
         w += nv * kBytes;
       };
+      if constexpr (kInBlocks) {
+        std::size_t k = run->k / V::kStep;
+        for (std::size_t left = run->length / V::kStep, count; left != 0; left -= count, k += count) {
+          count = in_sum_block(k, left);
+          earlier.enter(k, acc[0]);
+          for (std::size_t s = count; s != 0; --s) step(acc[0]);
+        }
+        continue;
+      }
       std::size_t s = run->length / V::kStep;
       for (; s >= kChains; s -= kChains) unroll<kChains>([&](auto c) { step(acc[c]); });
       if constexpr (kChains > 1)
         for (; s != 0; --s) step(acc[0]);
     }
+    if constexpr (kInBlocks) earlier.end(acc[0]);
     unroll<kChains - 1>([&](auto c) { acc[0].add(acc[c + 1]); });
     store(acc[0].v, t);
   }

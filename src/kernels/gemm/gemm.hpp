@@ -23,7 +23,7 @@ struct GemmWeights {
   std::ptrdiff_t step = 1;
 };
 
-/// A part of a row of A that lies in one piece in an image.
+/// A part of a row of A that lies in one piece in an image. Those of a row are in the order of k.
 struct GemmRun {
   std::ptrdiff_t at;      ///< bytes from the beginning of the row
   std::size_t k, length;  ///< which weights it meets: multiples of 4
@@ -55,7 +55,7 @@ struct GemmRows {
   const float *bias;         ///< [n rounded up to nr]
 };
 
-/// A part of k, in the unit of k.
+/// A part of k, in the unit of k. For floats all but the last end where a block of sum_blocks.hpp does.
 struct GemmPart {
   std::size_t at, length;
 };

@@ -2,6 +2,7 @@
 #include "kernels/avx2.hpp"
 
 #include "kernels/gemm_codes/panels.hpp"
+#include "kernels/sum_blocks.hpp"
 #include "kernels/unroll.hpp"
 
 namespace qtn::kernels::gemm_codes_avx2 {
@@ -37,12 +38,14 @@ struct Codes {
   static __m256i top() { return _mm256_set1_epi32(static_cast<int>(~0u << (32 - bits))); }
 };
 
-/// Walks through `np` panels side by side. For every element of k, sink.begin(k) and then sink.add<c>(w) for each of
-/// the 2 * np vectors of its weights. No closure refers to another one here: the compiler would leave sums in memory.
+/// Walks through `np` panels side by side. For every element of k sink.begin(k) and then sink.add<c>(w) for each of the
+/// 2 * np vectors of its weights, and before each block of sums sink.enter(k). No closure refers to another one here:
+/// the compiler would leave sums in memory.
 template <class Code, int np, class Sink>
 [[gnu::always_inline]] inline void each_row(const char *panel, std::size_t panel_bytes, const CodesForm &form,
                                             Sink &sink) {
-  constexpr int kPerWord = Code::kPerWord, nv = np * kVectors;
+  constexpr std::size_t kPerWord = Code::kPerWord;
+  constexpr int nv = np * kVectors;
   const Layout layout(form);
   const char *base[np];
   unroll<np>([&](auto p) { base[p] = panel + static_cast<std::size_t>(p) * panel_bytes; });
@@ -53,44 +56,70 @@ template <class Code, int np, class Sink>
     if constexpr (Code::zeros)
       unroll<nv>([&](auto c) { zero[c] = Code::zero(base[c / kVectors] + kLine + b * kNr + 8 * (c % kVectors)); });
     at += kLine;
-    for (std::size_t left = depth / kPerWord; left != 0; --left, at += kLine, k += kPerWord)
-      unroll<kPerWord>([&](auto i) {
-        // Words are read again for every element: kept, they would take the registers of sums.
-        __asm__("" : "+r"(at));
-        sink.begin(k + i);
+    for (const std::size_t end = k + depth; k != end;) {
+      sink.enter(k);
+      const std::size_t count = in_sum_block(k, end - k);
+      for (std::size_t left = count / kPerWord; left != 0; --left, at += kLine, k += kPerWord)
+        unroll<kPerWord>([&](auto i) {
+          // Words are read again for every element: kept, they would take the registers of sums.
+          __asm__("" : "+r"(at));
+          sink.begin(k + i);
+          unroll<nv>([&](auto c) {
+            const char *of = base[c / kVectors] + 32 * (c % kVectors);
+            __m256 element = Code::template element<i>(load(of + at));
+            if constexpr (Code::zeros) element = _mm256_sub_ps(element, zero[c]);
+            sink.template add<c>(_mm256_mul_ps(element, _mm256_loadu_ps(reinterpret_cast<const float *>(of + scales))));
+          });
+        });
+      const int rest = static_cast<int>(count % kPerWord);
+      for (int i = 0; i < rest; ++i, ++k) {
+        sink.begin(k);
         unroll<nv>([&](auto c) {
           const char *of = base[c / kVectors] + 32 * (c % kVectors);
-          __m256 element = Code::template element<i>(load(of + at));
+          __m256 element = Code::element(load(of + at), i);
           if constexpr (Code::zeros) element = _mm256_sub_ps(element, zero[c]);
           sink.template add<c>(_mm256_mul_ps(element, _mm256_loadu_ps(reinterpret_cast<const float *>(of + scales))));
         });
-      });
-    const int rest = static_cast<int>(depth % kPerWord);
-    for (int i = 0; i < rest; ++i, ++k) {
-      sink.begin(k);
-      unroll<nv>([&](auto c) {
-        const char *of = base[c / kVectors] + 32 * (c % kVectors);
-        __m256 element = Code::element(load(of + at), i);
-        if constexpr (Code::zeros) element = _mm256_sub_ps(element, zero[c]);
-        sink.template add<c>(_mm256_mul_ps(element, _mm256_loadu_ps(reinterpret_cast<const float *>(of + scales))));
-      });
+      }
+      if (rest) at += kLine;
     }
   }
 }
 
 /// Sums of mr rows times nv vectors of columns.
 template <int mr, int nv>
+struct Accumulators {
+  __m256 v[mr][nv];
+
+  [[gnu::always_inline]] void add(const Accumulators &other) {
+    unroll<mr>([&](auto r) { unroll<nv>([&](auto c) { v[r][c] = _mm256_add_ps(v[r][c], other.v[r][c]); }); });
+  }
+  [[gnu::always_inline]] void move_to(Accumulators &sums) {
+    unroll<mr>([&](auto r) {
+      unroll<nv>([&](auto c) {
+        sums.v[r][c] = _mm256_add_ps(v[r][c], sums.v[r][c]);
+        v[r][c] = _mm256_setzero_ps();
+      });
+    });
+  }
+};
+
+template <int mr, int nv>
 struct Sums {
-  __m256 acc[mr][nv], x[mr];
+  Accumulators<mr, nv> acc;
+  EarlierBlocks<Accumulators<mr, nv>> &earlier;
+  __m256 x[mr];
   const float *a;
   std::ptrdiff_t lda;
+
+  [[gnu::always_inline]] void enter(std::size_t k) { earlier.enter(k, acc); }
 
   [[gnu::always_inline]] void begin(std::size_t k) {
     unroll<mr>([&](auto r) { x[r] = _mm256_broadcast_ss(a + r * lda + k); });
   }
   template <int c>
   [[gnu::always_inline]] void add(__m256 w) {
-    unroll<mr>([&](auto r) { acc[r][c] = _mm256_fmadd_ps(x[r], w, acc[r][c]); });
+    unroll<mr>([&](auto r) { acc.v[r][c] = _mm256_fmadd_ps(x[r], w, acc.v[r][c]); });
   }
 };
 
@@ -99,20 +128,21 @@ template <class Code, int mr, int np>
 void tile(const CodesArgs &args, const char *panel, std::size_t panel_bytes, const float *a, float *y,
           std::size_t columns) {
   constexpr int nv = np * kVectors;
-  Sums<mr, nv> sums;
-  sums.a = a;
-  sums.lda = args.lda;
+  // Apart from the other sums, which then stay in registers.
+  EarlierBlocks<Accumulators<mr, nv>> earlier(args.form.k);
+  Sums<mr, nv> sums{{}, earlier, {}, a, args.lda};
   unroll<nv>([&](auto c) {
     const char *bias = panel + c / kVectors * panel_bytes + 32 * (c % kVectors);
-    unroll<mr>([&](auto r) { sums.acc[r][c] = _mm256_loadu_ps(reinterpret_cast<const float *>(bias)); });
+    unroll<mr>([&](auto r) { sums.acc.v[r][c] = _mm256_loadu_ps(reinterpret_cast<const float *>(bias)); });
   });
   each_row<Code, np>(panel, panel_bytes, args.form, sums);
+  earlier.end(sums.acc);
   const __m256 lo = _mm256_set1_ps(args.lo), hi = _mm256_set1_ps(args.hi);
   unroll<nv>([&](auto c) {
     const ColumnStore store(columns, 8 * c);
     // In this order of operands, min and max keep a NaN, as comparisons do.
     unroll<mr>([&](auto r) {
-      store(reinterpret_cast<char *>(y + r * args.ldy + 8 * c), _mm256_min_ps(hi, _mm256_max_ps(lo, sums.acc[r][c])));
+      store(reinterpret_cast<char *>(y + r * args.ldy + 8 * c), _mm256_min_ps(hi, _mm256_max_ps(lo, sums.acc.v[r][c])));
     });
   });
 }
@@ -160,6 +190,7 @@ struct Rows {
   std::size_t step;
   bool wide;
 
+  [[gnu::always_inline]] void enter(std::size_t) {}
   [[gnu::always_inline]] void begin(std::size_t k) { row = to + k * step; }
   template <int c>
   [[gnu::always_inline]] void add(__m256 w) {

@@ -2,6 +2,7 @@
 #include "kernels/avx512.hpp"
 
 #include "kernels/gemm_codes/panels.hpp"
+#include "kernels/sum_blocks.hpp"
 #include "kernels/unroll.hpp"
 
 namespace qtn::kernels::gemm_codes_avx512 {
@@ -66,12 +67,12 @@ struct Codes {
   }
 };
 
-/// Walks through `np` panels side by side. For every element of k, sink.begin(k) and then sink.add<c>(w) for the
-/// weights of each.
+/// Walks through `np` panels side by side. For every element of k sink.begin(k) and then sink.add<c>(w) for the weights
+/// of each, and before each block of sums sink.enter(k).
 template <class Code, int np, class Sink>
 [[gnu::always_inline]] inline void each_row(const char *panel, std::size_t panel_bytes, const CodesForm &form,
                                             Sink &sink) {
-  constexpr int kPerWord = Code::kPerWord;
+  constexpr std::size_t kPerWord = Code::kPerWord;
   const Layout layout(form);
   const char *base[np];
   unroll<np>([&](auto c) { base[c] = panel + static_cast<std::size_t>(c) * panel_bytes; });
@@ -88,39 +89,64 @@ template <class Code, int np, class Sink>
       if constexpr (Code::zeros) element = _mm512_sub_ps(element, zero[c]);
       return _mm512_mul_ps(element, scale[c]);
     };
-    for (std::size_t left = depth / kPerWord; left != 0; --left, at += kLine, k += kPerWord) {
-      __m512i words[np];
-      unroll<np>([&](auto c) {
-        words[c] = load(base[c] + at);
-        _mm_prefetch(base[c] + at + kAhead, _MM_HINT_T0);
-      });
-      unroll<kPerWord>([&](auto i) {
-        sink.begin(k + i);
-        unroll<np>([&](auto c) { sink.template add<c>(weight(c, Code::template element<i>(words[c]))); });
-      });
+    for (const std::size_t end = k + depth; k != end;) {
+      sink.enter(k);
+      const std::size_t count = in_sum_block(k, end - k);
+      for (std::size_t left = count / kPerWord; left != 0; --left, at += kLine, k += kPerWord) {
+        __m512i words[np];
+        unroll<np>([&](auto c) {
+          words[c] = load(base[c] + at);
+          _mm_prefetch(base[c] + at + kAhead, _MM_HINT_T0);
+        });
+        unroll<kPerWord>([&](auto i) {
+          sink.begin(k + i);
+          unroll<np>([&](auto c) { sink.template add<c>(weight(c, Code::template element<i>(words[c]))); });
+        });
+      }
+      const int rest = static_cast<int>(count % kPerWord);
+      for (int i = 0; i < rest; ++i, ++k) {
+        sink.begin(k);
+        unroll<np>([&](auto c) { sink.template add<c>(weight(c, Code::element(load(base[c] + at), i))); });
+      }
+      if (rest) at += kLine;
     }
-    const int rest = static_cast<int>(depth % kPerWord);
-    for (int i = 0; i < rest; ++i, ++k) {
-      sink.begin(k);
-      unroll<np>([&](auto c) { sink.template add<c>(weight(c, Code::element(load(base[c] + at), i))); });
-    }
-    if (rest) at += kLine;
   }
 }
 
 /// Sums of mr rows times np vectors of columns.
 template <int mr, int np>
+struct Accumulators {
+  __m512 v[mr][np];
+
+  [[gnu::always_inline]] void add(const Accumulators &other) {
+    unroll<mr>([&](auto r) { unroll<np>([&](auto c) { v[r][c] = _mm512_add_ps(v[r][c], other.v[r][c]); }); });
+  }
+  [[gnu::always_inline]] void move_to(Accumulators &sums) {
+    unroll<mr>([&](auto r) {
+      unroll<np>([&](auto c) {
+        sums.v[r][c] = _mm512_add_ps(v[r][c], sums.v[r][c]);
+        v[r][c] = _mm512_setzero_ps();
+      });
+    });
+  }
+};
+
+template <int mr, int np>
 struct Sums {
-  __m512 acc[mr][np], x[mr];
+  Accumulators<mr, np> acc;
+  EarlierBlocks<Accumulators<mr, np>> &earlier;
+  __m512 x[mr];
   const float *a;
   std::ptrdiff_t lda;
+
+  [[gnu::always_inline]] void enter(std::size_t k) { earlier.enter(k, acc); }
 
   [[gnu::always_inline]] void begin(std::size_t k) {
     unroll<mr>([&](auto r) { x[r] = _mm512_set1_ps(a[r * lda + static_cast<std::ptrdiff_t>(k)]); });
   }
   template <int c>
   [[gnu::always_inline]] void add(__m512 w) {
-    unroll<mr>([&](auto r) { acc[r][c] = _mm512_fmadd_ps(x[r], w, acc[r][c]); });
+    unroll<mr>([&](auto r) { acc.v[r][c] = _mm512_fmadd_ps(x[r], w, acc.v[r][c]); });
   }
 };
 
@@ -128,17 +154,18 @@ struct Sums {
 template <class Code, int mr, int np>
 void tile(const CodesArgs &args, const char *panel, std::size_t panel_bytes, const float *a, float *y,
           std::size_t columns) {
-  Sums<mr, np> sums;
-  sums.a = a;
-  sums.lda = args.lda;
-  unroll<np>([&](auto c) { unroll<mr>([&](auto r) { sums.acc[r][c] = _mm512_loadu_ps(panel + c * panel_bytes); }); });
+  // Apart from the other sums, which then stay in registers.
+  EarlierBlocks<Accumulators<mr, np>> earlier(args.form.k);
+  Sums<mr, np> sums{{}, earlier, {}, a, args.lda};
+  unroll<np>([&](auto c) { unroll<mr>([&](auto r) { sums.acc.v[r][c] = _mm512_loadu_ps(panel + c * panel_bytes); }); });
   each_row<Code, np>(panel, panel_bytes, args.form, sums);
+  earlier.end(sums.acc);
   const __m512 lo = _mm512_set1_ps(args.lo), hi = _mm512_set1_ps(args.hi);
   unroll<np>([&](auto c) {
     const __mmask16 mask = _cvtu32_mask16(static_cast<unsigned>(first_lanes(columns) >> 16 * c) & 0xffff);
     // In this order of operands, min and max keep a NaN, as comparisons do.
     unroll<mr>([&](auto r) {
-      _mm512_mask_storeu_ps(y + r * args.ldy + 16 * c, mask, _mm512_min_ps(hi, _mm512_max_ps(lo, sums.acc[r][c])));
+      _mm512_mask_storeu_ps(y + r * args.ldy + 16 * c, mask, _mm512_min_ps(hi, _mm512_max_ps(lo, sums.acc.v[r][c])));
     });
   });
 }
@@ -179,6 +206,7 @@ struct Rows {
   std::size_t step;
   __mmask16 mask;
 
+  [[gnu::always_inline]] void enter(std::size_t) {}
   [[gnu::always_inline]] void begin(std::size_t k) { row = to + k * step; }
   template <int c>
   [[gnu::always_inline]] void add(__m512 w) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-
 #include "kernels/gemm_codes/panels.hpp"
+#include "kernels/sum_blocks.hpp"
 
 namespace qtn::kernels::gemm_codes_ref {
 namespace {
@@ -37,10 +36,10 @@ void run(const CodesArgs &args) {
     float *y = args.y + static_cast<std::ptrdiff_t>(i) * args.ldy;
     const char *panel = static_cast<const char *>(args.packed);
     for (std::size_t j = 0; j < args.n; ++j, panel += panel_bytes) {
-      float sum = *reinterpret_cast<const float *>(panel);
-      each_weight(panel, args.form, [&](std::size_t k, float w) { sum = std::fma(a[k], w, sum); });
-      sum = sum < args.lo ? args.lo : sum;
-      y[j] = sum > args.hi ? args.hi : sum;
+      BlockedSum sum(*reinterpret_cast<const float *>(panel));
+      each_weight(panel, args.form, [&](std::size_t k, float w) { sum.add(k, a[k], w); });
+      const float above = sum.value() < args.lo ? args.lo : sum.value();
+      y[j] = above > args.hi ? args.hi : above;
     }
   }
 }

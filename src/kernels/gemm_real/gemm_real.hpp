@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Y[m][n] = clamp( bias[n] + sum_k A[m][k] * B[n][k] ) in float32.
 //
-// Each element of Y is one chain of fused multiply-adds in the order of k, which begins with the bias. So its bits
-// depend neither on the tile, the batch or the threads that computed it, nor on the instruction set.
+// Each element of Y is summed in the order of sum_blocks.hpp. So its bits depend neither on the tile, the batch or the
+// threads that computed it, nor on the instruction set.
 #pragma once
 
 #include "kernels/gemm/gemm.hpp"

@@ -3,9 +3,27 @@
 
 #include "kernels/gemm/in_place.hpp"
 #include "kernels/gemm_real/panels.hpp"
+#include "kernels/sum_blocks.hpp"
 
 namespace qtn::kernels::gemm_real_neon {
 namespace {
+
+template <int mr, int nv>
+struct Accumulators {
+  float32x4_t v[mr][nv];
+
+  void add(const Accumulators &other) {
+    unroll<mr>([&](auto r) { unroll<nv>([&](auto j) { v[r][j] = vaddq_f32(v[r][j], other.v[r][j]); }); });
+  }
+  void move_to(Accumulators &sums) {
+    unroll<mr>([&](auto r) {
+      unroll<nv>([&](auto j) {
+        sums.v[r][j] = vaddq_f32(v[r][j], sums.v[r][j]);
+        v[r][j] = vdupq_n_f32(0.0f);
+      });
+    });
+  }
+};
 
 /// A vector holds four steps of a row of A; one lane at a time is multiplied by columns of B.
 struct Real : InPlace<Real> {
@@ -20,40 +38,48 @@ struct Real : InPlace<Real> {
   template <int mr, int columns, class Store>
   static void run(const Tile &t, const Store &store) {
     constexpr int nv = columns / kLanes;
-    float32x4_t acc[mr][nv], rows[mr];
+    Accumulators<mr, nv> acc;
+    EarlierBlocks<Accumulators<mr, nv>> earlier(t.end() / kStep);
+    float32x4_t rows[mr];
     const float *w = nullptr;
     unroll<nv>([&](auto j) {
       const float32x4_t bias = vld1q_f32(reinterpret_cast<const float *>(t.bias) + kLanes * j);
-      unroll<mr>([&](auto r) { acc[r][j] = bias; });
+      unroll<mr>([&](auto r) { acc.v[r][j] = bias; });
     });
-    store.begin(acc, t);
+    store.begin(acc.v, t);
     const auto add = [&](auto lane) __attribute__((always_inline)) {
       unroll<nv>([&](auto j) {
         const float32x4_t b = vld1q_f32(w + kLanes * j);
-        unroll<mr>([&](auto r) { acc[r][j] = add_product<lane>(acc[r][j], b, rows[r]); });
+        unroll<mr>([&](auto r) { acc.v[r][j] = add_product<lane>(acc.v[r][j], b, rows[r]); });
       });
       w += columns;
     };
     for (const GemmRun *run = t.runs; run != t.runs + t.run_count; ++run) {
       const std::uint8_t *a = t.a + run->at;
       w = reinterpret_cast<const float *>(t.weights) + run->k / kStep * columns;
-      int s = static_cast<int>(run->length / kStep);
       const auto load_rows = [&]() __attribute__((always_inline)) {
         unroll<mr>([&](auto r) { rows[r] = vld1q_f32(reinterpret_cast<const float *>(a + r * t.lda)); });
-        a += kLanes * kStep;
       };
-      for (; s >= kLanes; s -= kLanes) {
-        load_rows();
-        unroll<kLanes>(add);
-      }
-      if (s > 0) {
-        load_rows();
-        unroll<kLanes - 1>([&](auto lane) {
-          if (lane < s) add(lane);
-        });
+      std::size_t k = run->k / kStep;
+      for (std::size_t left = run->length / kStep, count; left != 0; left -= count, k += count) {
+        count = in_sum_block(k, left);
+        earlier.enter(k, acc);
+        int s = static_cast<int>(count);
+        for (; s >= kLanes; s -= kLanes, a += kLanes * kStep) {
+          load_rows();
+          unroll<kLanes>(add);
+        }
+        if (s > 0) {
+          load_rows();
+          unroll<kLanes - 1>([&](auto lane) {
+            if (lane < s) add(lane);
+          });
+          a += s * kStep;
+        }
       }
     }
-    store(acc, t);
+    earlier.end(acc);
+    store(acc.v, t);
   }
 };
 

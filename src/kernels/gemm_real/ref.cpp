@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-
 #include "kernels/gemm_real/gemm_real.hpp"
+#include "kernels/sum_blocks.hpp"
 
 namespace qtn::kernels::gemm_real_ref {
 
@@ -32,10 +31,10 @@ void run(const GemmArgs &args) {
     float *y = static_cast<float *>(args.y) + row * args.ldy;
     const auto *column = static_cast<const float *>(args.packed);
     for (std::size_t j = 0; j < args.n; ++j, column += 1 + depth) {
-      float sum = first > 0 ? y[j] : column[0];
-      for (std::size_t k = 0; k < count; ++k) sum = std::fma(a[k], column[1 + first + k], sum);
-      sum = sum < args.lo ? args.lo : sum;
-      y[j] = sum > args.hi ? args.hi : sum;
+      BlockedSum sum(first > 0 ? y[j] : column[0]);
+      for (std::size_t k = 0; k < count; ++k) sum.add(first + k, a[k], column[1 + first + k]);
+      const float above = sum.value() < args.lo ? args.lo : sum.value();
+      y[j] = above > args.hi ? args.hi : above;
     }
   }
 }

@@ -4,6 +4,7 @@
 
 #include "kernels/real_functions.hpp"
 #include "kernels/rows/rows.hpp"
+#include "kernels/sum_blocks.hpp"
 #include "kernels/unroll.hpp"
 
 namespace qtn::kernels {
@@ -11,22 +12,42 @@ namespace {
 
 template <int bytes>
 struct RowMixtures {
+  template <class V, int rows, int vectors>
+  struct Accumulators {
+    typename V::Floats v[rows][vectors];
+
+    void add(const Accumulators &other) {
+      unroll<rows>([&](auto r) { unroll<vectors>([&](auto i) { v[r][i] += other.v[r][i]; }); });
+    }
+    void move_to(Accumulators &sums) {
+      unroll<rows>([&](auto r) {
+        unroll<vectors>([&](auto i) {
+          sums.v[r][i] += v[r][i];
+          v[r][i] = V::all(0);
+        });
+      });
+    }
+  };
+
   template <int size, int rows, int vectors>
   static void block(const RowMixturesArgs &args, std::size_t i, std::size_t j) {
     using V = Functions<size>;
     const float *x = args.x + static_cast<std::ptrdiff_t>(i) * args.x_row, *w = args.w + j;
-    typename V::Floats sums[rows][vectors] = {};
+    Accumulators<V, rows, vectors> acc{};
+    EarlierBlocks<Accumulators<V, rows, vectors>> earlier(args.k);
     for (std::size_t k = 0; k < args.k; ++k, w += args.w_row) {
+      earlier.enter(k, acc);
       typename V::Floats of_w[vectors];
       unroll<vectors>([&](auto v) { of_w[v] = V::load(w + v * V::kCount); });
       unroll<rows>([&](auto r) {
         const typename V::Floats of_x = V::all(x[r * args.x_row + static_cast<std::ptrdiff_t>(k)]);
-        unroll<vectors>([&](auto v) { sums[r][v] = V::fma(of_x, of_w[v], sums[r][v]); });
+        unroll<vectors>([&](auto v) { acc.v[r][v] = V::fma(of_x, of_w[v], acc.v[r][v]); });
       });
     }
+    earlier.end(acc);
     float *y = args.y + static_cast<std::ptrdiff_t>(i) * args.y_row + j;
     unroll<rows>(
-        [&](auto r) { unroll<vectors>([&](auto v) { V::store(y + r * args.y_row + v * V::kCount, sums[r][v]); }); });
+        [&](auto r) { unroll<vectors>([&](auto v) { V::store(y + r * args.y_row + v * V::kCount, acc.v[r][v]); }); });
   }
 
   template <int rows>
@@ -40,9 +61,9 @@ struct RowMixtures {
     for (; j < args.n; ++j)
       for (std::size_t r = 0; r < rows; ++r) {
         const float *x = args.x + static_cast<std::ptrdiff_t>(i + r) * args.x_row, *w = args.w + j;
-        float sum = 0;
-        for (std::size_t k = 0; k < args.k; ++k, w += args.w_row) sum = __builtin_fmaf(x[k], *w, sum);
-        args.y[static_cast<std::ptrdiff_t>(i + r) * args.y_row + static_cast<std::ptrdiff_t>(j)] = sum;
+        BlockedSum sum(0);
+        for (std::size_t k = 0; k < args.k; ++k, w += args.w_row) sum.add(k, x[k], *w);
+        args.y[static_cast<std::ptrdiff_t>(i + r) * args.y_row + static_cast<std::ptrdiff_t>(j)] = sum.value();
       }
   }
 

@@ -114,7 +114,7 @@ struct RowProductsArgs {
   bool adds;
 };
 
-/// y[i][j] = the sum over k of x[i][k] * w[k][j], one chain of fused multiply-adds in the order of k, as in gemm_real.
+/// y[i][j] = the sum over k of x[i][k] * w[k][j], in the order of sum_blocks.hpp.
 struct RowMixturesArgs {
   const float *x;
   std::ptrdiff_t x_row;  ///< elements from row to row, here and below

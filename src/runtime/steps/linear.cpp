@@ -7,6 +7,7 @@
 
 #include "base/size.hpp"
 #include "kernels/kernel.hpp"
+#include "kernels/sum_blocks.hpp"
 
 namespace qtn::runtime {
 namespace {
@@ -16,9 +17,9 @@ namespace {
 constexpr std::size_t kSmallWeights = 256 << 10, kSmallRows = 24 << 10, kLargeRows = 256 << 10;
 
 // Rows that are a multiple of this apart meet in one set of the first level of cache, which holds lines of no more of
-// them than this. Then a part of each is copied, of at most so many bytes.
+// them than this. Then a part of each is copied, of at most so many bytes, which are whole blocks of its sums.
 constexpr std::ptrdiff_t kSetBytes = 4096;
-constexpr std::size_t kSetRows = 8, kMostPart = 1792;
+constexpr std::size_t kSetRows = 8, kBlock = kernels::kSumBlock * sizeof(float), kMostPart = 3 * kBlock;
 
 // Below this there is nothing to share between threads.
 constexpr std::size_t kWorthSharing = 1 << 20;
@@ -100,7 +101,7 @@ TaskGrid task_grid(const kernels::GemmForm &form, std::size_t rows, std::size_t 
 TaskGrid matrix_grid(const Product &p, std::size_t rows, std::ptrdiff_t lda) {
   const bool meet = p.x.form.dtype == QTN_FLOAT32 && lda % kSetBytes == 0 && std::min(rows, p.form.mr) > kSetRows;
   if (!meet) return task_grid(p.form, rows, p.form.mr, p.k, p.out, p.k);
-  const std::size_t part = round_up(ceil_div(p.k, ceil_div(p.k, kMostPart)), kAlignment);
+  const std::size_t part = round_up(ceil_div(p.k, ceil_div(p.k, kMostPart)), kBlock);
   TaskGrid grid = task_grid(p.form, rows, p.form.mr, part, p.out, part);
   grid.part = part;
   return grid;
