@@ -2,6 +2,7 @@
 #include "runtime/layout.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace qtn::runtime {
 
@@ -39,6 +40,12 @@ Shape integer_strides(const Shape &shape) {
   return shape.size() == 4 || shape.size() == 5 ? channels_last_strides(shape) : contiguous_strides(shape);
 }
 
+Shape strides_as(const SlotForm &x, const Shape &shape) {
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    if (x.shape[i] > 1 && x.strides[i] == 0) return integer_strides(shape);
+  return dense_strides(shape, x.strides);
+}
+
 bool is_dense(const SlotForm &f) {
   if (is_contiguous(f)) return true;
   const auto image = as_image(f.shape, f.strides);
@@ -57,6 +64,16 @@ bool is_gapless(const SlotForm &f) {
     next *= length;
   }
   return true;
+}
+
+Shape dense_strides(const Shape &shape, const Shape &order) {
+  std::vector<std::size_t> axes(shape.size());
+  std::iota(axes.begin(), axes.end(), std::size_t{0});
+  std::ranges::stable_sort(axes, [&](std::size_t a, std::size_t b) { return order[a] > order[b]; });
+  Shape strides = shape;
+  std::int64_t step = 1;
+  for (std::size_t i = axes.size(); i-- > 0; step *= std::max<std::int64_t>(1, shape[axes[i]])) strides[axes[i]] = step;
+  return strides;
 }
 
 ops::Window over_images(const ops::Window &window) {

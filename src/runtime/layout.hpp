@@ -13,8 +13,13 @@ bool is_dense(const SlotForm &f);
 /// Axes in any order, one element for each place.
 bool is_gapless(const SlotForm &f);
 
+/// Strides without gaps of axes in this order, by the strides of others of as many.
+Shape dense_strides(const Shape &shape, const Shape &order);
+
 /// Channels last for images and volumes, contiguous for everything else.
 Shape integer_strides(const Shape &shape);
+/// Without gaps, in the order of x, which has as many axes; where elements of x repeat, as above.
+Shape strides_as(const SlotForm &x, const Shape &shape);
 
 /// A window over images: height, width, and as the third axis depth, which lines and images have 1 of.
 ops::Window over_images(const ops::Window &window);

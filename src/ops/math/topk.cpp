@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <numeric>
 
 #include "ops/common/elementwise.hpp"
 #include "ops/common/infer.hpp"
@@ -52,30 +51,30 @@ std::int64_t key_of(T v) {
   }
 }
 
-/// The places of the k largest or smallest keys, of equal ones the first.
-void find_best(std::span<const std::int64_t> keys, bool largest, std::int64_t k, std::vector<std::int64_t> &places) {
-  std::iota(places.begin(), places.end(), 0);
-  std::partial_sort(places.begin(), places.begin() + k, places.end(), [&](std::int64_t i, std::int64_t j) {
-    const std::int64_t a = keys[static_cast<std::size_t>(i)], b = keys[static_cast<std::size_t>(j)];
-    return a == b ? i < j : largest ? a > b : a < b;
-  });
-}
+struct Place {
+  std::int64_t rank;  ///< the key, or for the largest its complement: the best is the least
+  std::int64_t index;
+  auto operator<=>(const Place &) const = default;  // of equal ones the first
+};
 
 void run(const Call &call, std::span<Tensor> outputs) {
   const Tensor &x = *call.in(0), &values = outputs[0], indices = outputs.size() > 1 ? outputs[1] : Tensor();
   const Choice choice = choice_of(call);
   const bool largest = call.attrs.get_int("largest", 1) != 0;
   const std::int64_t length = x.dim(choice.axis), inner = element_count(x.shape(), choice.axis + 1, x.rank());
-  std::vector<std::int64_t> keys(static_cast<std::size_t>(length)), places(keys.size());
+  std::vector<Place> places(static_cast<std::size_t>(length));
   dispatch_number(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     for (std::int64_t row = 0; row < x.count() / std::max<std::int64_t>(length, 1); ++row) {
       const T *from = x.as<const T>() + row / inner * length * inner + row % inner;
-      for (std::int64_t i = 0; i < length; ++i) keys[static_cast<std::size_t>(i)] = key_of(from[i * inner]);
-      find_best(keys, largest, choice.k, places);
+      for (std::int64_t i = 0; i < length; ++i) {
+        const std::int64_t key = key_of(from[i * inner]);
+        places[static_cast<std::size_t>(i)] = {largest ? ~key : key, i};
+      }
+      std::partial_sort(places.begin(), places.begin() + choice.k, places.end());
       const std::int64_t at = row / inner * choice.k * inner + row % inner;
       for (std::int64_t i = 0; i < choice.k; ++i) {
-        const std::int64_t found = places[static_cast<std::size_t>(i)];
+        const std::int64_t found = places[static_cast<std::size_t>(i)].index;
         if (values.has_data()) values.as<T>()[at + i * inner] = from[found * inner];
         if (indices.has_data()) indices.as<std::int64_t>()[at + i * inner] = found;
       }

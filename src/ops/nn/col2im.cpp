@@ -38,6 +38,24 @@ struct Blocks {
     }
   }
 
+  /// Where this element of the block at the first place is, maybe outside of the image.
+  Shape first_pixel(std::int64_t tap) const {
+    Shape pixel = image;
+    for (std::size_t i = image.size(); i-- > 0; tap /= block[i]) pixel[i] = tap % block[i] * dilation[i] - pads[i];
+    return pixel;
+  }
+
+  /// The row of pixels that a row of places meets, as a number among those of the image; -1 outside.
+  std::int64_t line(std::int64_t row, const Shape &first) const {
+    std::int64_t line = 0, step = 1;
+    for (std::size_t i = image.size() - 1; i-- > 0; row /= places[i], step *= image[i]) {
+      const std::int64_t pixel = row % places[i] * stride[i] + first[i];
+      if (pixel < 0 || pixel >= image[i]) return -1;
+      line += pixel * step;
+    }
+    return line;
+  }
+
   Shape image, block, stride, dilation, pads, places;
 };
 
@@ -57,28 +75,28 @@ void run(const Call &call, std::span<Tensor> outputs) {
   const Blocks b(call);
   const Tensor &x = *call.in(0), &y = outputs[0];
   const std::int64_t taps = element_count(b.block), places = element_count(b.places), pixels = element_count(b.image);
-  const std::size_t rank = b.image.size();
+  const std::size_t last = b.image.size() - 1;
+  const std::int64_t row = b.places[last], rows = places / row, stride = b.stride[last];
   dispatch_number(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     parallel_for(static_cast<std::size_t>(y.dim(0) * y.dim(1)), [&](std::size_t plane) {
       const T *from = x.as<const T>() + static_cast<std::int64_t>(plane) * taps * places;
       T *to = y.as<T>() + static_cast<std::int64_t>(plane) * pixels;
       std::fill_n(to, pixels, T(0));
-      for (std::int64_t tap = 0; tap < taps; ++tap)
-        for (std::int64_t place = 0; place < places; ++place, ++from) {
-          std::int64_t at = 0, step = 1, tap_rest = tap, place_rest = place;
-          bool inside = true;
-          for (std::size_t i = rank; i-- > 0;) {
-            const std::int64_t pixel =
-                place_rest % b.places[i] * b.stride[i] - b.pads[i] + tap_rest % b.block[i] * b.dilation[i];
-            inside = inside && pixel >= 0 && pixel < b.image[i];
-            at += pixel * step;
-            step *= b.image[i];
-            tap_rest /= b.block[i];
-            place_rest /= b.places[i];
-          }
-          if (inside) to[at] = static_cast<T>(to[at] + *from);
+      for (std::int64_t tap = 0; tap < taps; ++tap) {
+        const Shape first = b.first_pixel(tap);
+        const auto places_before = [&](std::int64_t pixel) {
+          const std::int64_t distance = pixel - first[last];
+          return distance <= 0 ? 0 : std::min(row, (distance + stride - 1) / stride);
+        };
+        const std::int64_t begin = places_before(0), end = places_before(b.image[last]);
+        for (std::int64_t r = 0; r < rows; ++r, from += row) {
+          const std::int64_t line = b.line(r, first);
+          if (line < 0) continue;
+          T *pixel = to + line * b.image[last] + first[last] + begin * stride;
+          for (std::int64_t i = begin; i < end; ++i, pixel += stride) *pixel = static_cast<T>(*pixel + from[i]);
         }
+      }
     });
   });
 }

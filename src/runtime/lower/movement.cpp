@@ -13,6 +13,8 @@ using graph::ValueId;
 
 namespace {
 
+bool lies_as_image(const SlotForm &f) { return !is_contiguous(f) && as_image(f.shape, f.strides); }
+
 /// The node's images from number `first` on side by side along their channels in y, part_of(value) in that order: the
 /// steps that compute them write into y where concatenations alone read them, readers_of(number) many; others are
 /// copied.
@@ -60,6 +62,8 @@ bool join_channels_on_grid(Lowering &l) {
   const Shape &shape = l.shape_of(l.output());
   if (shape.size() < 3 || shape.size() > 5 || element_count(shape) == 0) return false;
   if (normalize_axis(l.node().attrs.get_int("axis", 0), shape.size(), "Concat") != 1) return false;
+  if (std::ranges::none_of(l.node().inputs, [&](ValueId v) { return lies_as_image(l.form(l.integer(v))); }))
+    return false;
   const SlotId y = l.integer_output(l.output(), shape, channels_last_strides(shape));
   join_channels(l, y, [&](ValueId v) { return on_grid_of_output(l, v); });
   return true;
@@ -83,12 +87,13 @@ bool lower_movement(Lowering &l) {
     const ValueId v = l.input(i);
     refs.inputs.push_back(v == kNoValue ? kNoSlot : l.is_8bit(v) ? on_grid_of_output(l, v) : l.real(v));
   }
-  const bool rows = is_contiguous(l.form(l.integer(l.input(l.node().op->moved.first))));
+  const SlotForm x = l.form(l.integer(l.input(l.node().op->moved.first)));
+  const auto strides = [&](const Shape &shape) {
+    if (is_contiguous(x)) return contiguous_strides(shape);
+    return x.shape.size() == shape.size() ? strides_as(x, shape) : integer_strides(shape);
+  };
   for (const ValueId v : l.node().outputs)
-    refs.outputs.push_back(
-        v == kNoValue ? kNoSlot
-                      : l.integer_output(v, l.shape_of(v),
-                                         rows ? contiguous_strides(l.shape_of(v)) : integer_strides(l.shape_of(v))));
+    refs.outputs.push_back(v == kNoValue ? kNoSlot : l.integer_output(v, l.shape_of(v), strides(l.shape_of(v))));
   StepPtr step = make_run(l.node(), refs);
   step->integer = true;
   l.add_step(std::move(step));
@@ -115,9 +120,7 @@ bool lower_real_concat(Lowering &l) {
   const Shape &shape = l.shape_of(l.output());
   if (shape.size() < 3 || shape.size() > 5) return false;
   if (normalize_axis(l.node().attrs.get_int("axis", 0), shape.size(), "Concat") != 1) return false;
-  if (std::none_of(l.node().inputs.begin(), l.node().inputs.end(), [&](ValueId v) {
-        return !is_contiguous(l.form(l.any_real(v))) && as_image(l.shape_of(v), l.form(l.any_real(v)).strides);
-      }))
+  if (std::ranges::none_of(l.node().inputs, [&](ValueId v) { return lies_as_image(l.form(l.any_real(v))); }))
     return false;
   const auto part_of = [&](ValueId v) { return l.any_real(v); };
   Lowering::Prefixes *all = l.g.value(l.output()).quantizer ? nullptr : l.prefixes();

@@ -35,7 +35,19 @@ Shape binary_strides(Lowering &l, SlotId a, SlotId b) {
   const Shape &shape = l.shape_of(l.output());
   for (const SlotId s : {a, b})
     if (l.form(s).shape == shape && is_dense(l.form(s))) return l.form(s).strides;
+  for (const SlotId s : {a, b})
+    if (l.form(s).shape == shape) return strides_as(l.form(s), shape);
   return integer_strides(shape);
+}
+
+/// An operand that is read along the innermost axis of y in steps of one element, or of none.
+SlotId along(Lowering &l, SlotId operand, const SlotForm &y) {
+  const SlotForm &x = l.form(operand);
+  const std::size_t before = y.shape.size() - x.shape.size();
+  for (std::size_t i = 0; i < x.shape.size(); ++i)
+    if (x.shape[i] > 1 && y.strides[before + i] == 1 && x.strides[i] != 1)
+      return l.copied(operand, dense_strides(x.shape, Shape(std::span(y.strides).subspan(before))));
+  return operand;
 }
 
 }  // namespace
@@ -47,7 +59,9 @@ bool lower_arithmetic(Lowering &l) {
   const SlotId a = l.integer(l.input(0)), b = l.integer(l.input(1));
   if (lower_as_tail(l, a, b, kind)) return true;
   const SlotId y = l.integer_output(l.output(), l.shape_of(l.output()), binary_strides(l, a, b));
-  l.add_step(make_binary(l.edge(a), l.edge(b), l.edge(y), kind, l.range(l.form(y).quantizer), l.isa));
+  const SlotForm form = l.form(y);
+  l.add_step(make_binary(l.edge(along(l, a, form)), l.edge(along(l, b, form)), l.edge(y), kind, l.range(form.quantizer),
+                         l.isa));
   return true;
 }
 

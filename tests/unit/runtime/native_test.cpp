@@ -141,6 +141,38 @@ void test_depthwise_to_floats(void **) {
     }
 }
 
+/// Rows behind a class token, images of them, and heads with their axes exchanged meet in sums and products.
+void test_rows_beside_images(void **) {
+  GraphBuilder b;
+  b.input("x", {1, 12, 5, 4});
+  add_conv(b, "patches", "x", "p", {8, 12, 1, 1}, {});
+  b.constant("rows", ints({0, 8, -1})).node("Reshape", "flat", {"p", "rows"}, {"f"});
+  b.node("Transpose", "turn", {"f"}, {"t"}, attrs({{"perm", Ints{0, 2, 1}}}));
+  b.constant("zero", ints({0}))
+      .constant("one", ints({1}))
+      .node("Slice", "first", {"t", "zero", "one", "one"}, {"token"});
+  b.node("Concat", "behind", {"token", "t"}, {"c"}, attrs({{"axis", std::int64_t{1}}}));
+  b.constant("w", random({8, 8}, -1, 1, 3)).node("MatMul", "product", {"c", "w"}, {"q"});
+  b.node("Add", "residual", {"c", "q"}, {"r"});
+  b.constant("end", ints({21})).node("Slice", "others", {"r", "one", "end", "one"}, {"o"});
+  b.node("Transpose", "back", {"o"}, {"u"}, attrs({{"perm", Ints{0, 2, 1}}}));
+  b.constant("image", ints({0, 8, 5, 4})).node("Reshape", "image_of", {"u", "image"}, {"i"});
+  add_conv(b, "position", "i", "v", {8, 1, 3, 3}, attrs({{"pads", Ints{1, 1, 1, 1}}, {"group", std::int64_t{8}}}));
+  b.node("Add", "encoded", {"v", "p"}, {"e"}).node("Sub", "less", {"e", "i"}, {"d"});
+  // Heads of two features: [batch, heads, rows, 2] as convolutions and as products have them.
+  b.constant("heads", ints({0, 4, 2, 20})).node("Reshape", "heads_of_image", {"d", "heads"}, {"h2"});
+  b.node("Transpose", "heads_turned", {"h2"}, {"h"}, attrs({{"perm", Ints{0, 1, 3, 2}}}));
+  b.constant("split", ints({0, 20, 4, 2})).node("Reshape", "heads_of_rows", {"o", "split"}, {"g2"});
+  b.node("Transpose", "rows_turned", {"g2"}, {"g"}, attrs({{"perm", Ints{0, 2, 1, 3}}}));
+  b.node("Mul", "gated", {"h", "g"}, {"m"});
+  b.constant("pads", ints({0, 0, 1, 0, 0, 0, 0, 0})).node("Pad", "pad", {"m", "pads"}, {"n"});
+  b.constant("all", ints({0, 21, 4, 2})).node("Reshape", "split_all", {"r", "all"}, {"a2"});
+  b.node("Transpose", "all_turned", {"a2"}, {"a"}, attrs({{"perm", Ints{0, 2, 1, 3}}}));
+  b.node("Add", "sum", {"a", "n"}, {"k"}).constant("last", random({2, 3}, -1, 1, 4));
+  b.node("MatMul", "end_product", {"k", "last"}, {"z"});
+  expect_native_is_reference(b.build({"z"}), 8);
+}
+
 /// Four axes, of which the last holds features, are multiplied as they lie.
 void test_features_of_four_axes(void **) {
   GraphBuilder b;
@@ -447,6 +479,7 @@ int main() {
       cmocka_unit_test(test_kernels_by_weights),
       cmocka_unit_test(test_depthwise),
       cmocka_unit_test(test_depthwise_to_floats),
+      cmocka_unit_test(test_rows_beside_images),
       cmocka_unit_test(test_features_of_four_axes),
       cmocka_unit_test(test_residual_and_squeeze_excite),
       cmocka_unit_test(test_pools_and_moves),
