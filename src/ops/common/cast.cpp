@@ -72,7 +72,7 @@ void cast_elements(const Tensor &given, const Tensor &y, bool saturate, PowerRou
   // Integers that a packed type does not have lose their high bits, as in ONNX's reference.
   const Tensor x = is_packed_integer(to) ? converted(to_plain(given), QTN_INT64) : to_plain(given);
   if (plain_dtype(to) == to && y.contiguous() && !is_wide_unsigned(to) && !is_wide_unsigned(x.dtype()))
-    return convert_directly(x, y);
+    return cast_quickly(x, y) ? void() : convert_directly(x, y);
   copy_elements(y, from_plain(converted(x, plain_dtype(to)), to, saturate));
 }
 

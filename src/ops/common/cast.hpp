@@ -10,6 +10,9 @@ namespace qtn::ops {
 /// float8_e8m0 is rounded.
 void cast_elements(const Tensor &x, const Tensor &y, bool saturate, PowerRounding rounding = PowerRounding::up);
 
+/// The same for contiguous tensors of types that have loops of vectors; false, and nothing done, for all others.
+bool cast_quickly(const Tensor &x, const Tensor &y);
+
 /// What the attribute round_mode of Cast and CastLike says.
 PowerRounding power_rounding(const char *op, const Attrs &attrs);
 

@@ -29,6 +29,19 @@ void accumulate(const Tensor &x, const Tensor &y, std::size_t axis, bool exclusi
   using Wide = std::conditional_t<std::is_floating_point_v<T>, double, std::uint64_t>;
   if (x.count() == 0) return;
   const std::int64_t length = x.dim(axis), inner = element_count(x.shape(), axis + 1, x.rank());
+  if (inner == 1) {
+    return parallel_for(static_cast<std::size_t>(x.count() / length), [&](std::size_t row) {
+      const T *from = x.as<const T>() + static_cast<std::int64_t>(row) * length;
+      T *to = y.as<T>() + static_cast<std::int64_t>(row) * length;
+      auto joined = static_cast<Wide>(start);
+      for (std::int64_t k = 0; k < length; ++k) {
+        const std::int64_t at = reverse ? length - 1 - k : k;
+        const Wide before = joined;
+        joined = join(before, static_cast<Wide>(from[at]));
+        to[at] = static_cast<T>(exclusive ? before : joined);
+      }
+    });
+  }
   constexpr std::int64_t kNeighbours = 64;
   const std::int64_t blocks = (inner + kNeighbours - 1) / kNeighbours;
   parallel_for(static_cast<std::size_t>(x.count() / length / inner * blocks), [&](std::size_t index) {
