@@ -111,6 +111,12 @@ Tensor of_places(Lowering &l, std::size_t rank, ValueId given) {
   return places;
 }
 
+/// Whether a step made it, with its channels last.
+bool is_made_as_image(Lowering &l, SlotId x) {
+  const std::size_t rank = l.form(x).shape.size();
+  return rank >= 3 && rank <= 5 && !l.is_graph_input(x) && l.is_dense_image(x) && !is_contiguous(l.form(x));
+}
+
 }  // namespace
 
 /// Images as they lie: Resize sees the channels as the last axis, and is told about the axes of places.
@@ -123,9 +129,7 @@ bool lower_resize_on_images(Lowering &l) {
   const Shape &from = l.shape_of(l.input(0)), &shape = l.shape_of(l.output());
   const std::size_t rank = shape.size();
   const SlotId x = l.any_real(l.input(0));
-  if (rank < 3 || rank > 5 || from[0] != shape[0] || from[1] != shape[1] || l.is_graph_input(x) ||
-      !l.is_dense_image(x) || is_contiguous(l.form(x)))
-    return false;
+  if (from[0] != shape[0] || from[1] != shape[1] || !is_made_as_image(l, x)) return false;
   const Tensor scales = of_places(l, rank, l.input(2)), sizes = of_places(l, rank, l.input(3));
   if (scales.has_data() == sizes.has_data()) return false;
   graph::Node places = node;
@@ -138,6 +142,22 @@ bool lower_resize_on_images(Lowering &l) {
                  sizes.has_data() ? l.add_constant(sizes) : kNoSlot};
   refs.outputs = {channels_as_last_axis(l, y, shape)};
   l.add_step(make_run(places, refs));
+  l.set_real(l.output(), y);
+  return true;
+}
+
+/// Pad goes by strides.
+bool lower_pad_on_images(Lowering &l) {
+  const SlotId x = l.any_real(l.input(0));
+  if (l.node().op != &ops::kPad || l.node().clamp || !is_made_as_image(l, x)) return false;
+  OperandRefs refs;
+  refs.inputs = {x};
+  for (const ValueId v : std::span(l.node().inputs).subspan(1))
+    refs.inputs.push_back(v == kNoValue ? kNoSlot : l.real(v));
+  const Shape &shape = l.shape_of(l.output());
+  const SlotId y = l.real_slot(shape, channels_last_strides(shape));
+  refs.outputs = {y};
+  l.add_step(make_run(l.node(), refs));
   l.set_real(l.output(), y);
   return true;
 }

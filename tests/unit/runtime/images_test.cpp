@@ -97,6 +97,21 @@ void test_images_that_are_copied(void **) {
   expect_resized(image, linear, floats({2, 1, 2, 2}), {}, false);
 }
 
+/// For a pool, since a convolution pads its image itself.
+void test_pads(void **) {
+  for (const Shape &x : {Shape{2, 4, 5, 6}, Shape{2, 4, 9}, Shape{1, 4, 3, 4, 5}}) {
+    Ints pads(2 * x.size(), 0);
+    pads[x.size() - 1] = 2, pads[x.size() + 2] = 1;
+    GraphBuilder b = between(x, 8, [&](GraphBuilder &g) {
+      const std::vector<std::int64_t> kernel(x.size() - 2, 2);
+      g.constant("pads", ints(pads)).constant("value", floats({-3}).select(0, 0));
+      g.node("Pad", "pad", {"u", "pads", "value"}, {"p"});
+      g.node("MaxPool", "pool", {"p"}, {"r"}, attrs({{"kernel_shape", kernel}}));
+    });
+    expect(b, x, {"Conv", "Pad", "MaxPool", "Conv"});
+  }
+}
+
 void test_slopes(void **) {
   const Shape image{2, 4, 5, 6};
   const auto by_prelu = [](const Tensor &slopes) {
@@ -130,6 +145,6 @@ void test_slopes(void **) {
 int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {cmocka_unit_test(test_resized_images), cmocka_unit_test(test_images_that_are_copied),
-                              cmocka_unit_test(test_slopes)};
+                              cmocka_unit_test(test_pads), cmocka_unit_test(test_slopes)};
   return cmocka_run_group_tests_name("runtime/images", tests, nullptr, nullptr);
 }
