@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalization of images whose channels lie side by side. Planes are normalized by the operators' definitions.
+// Normalization of images and matrices whose channels lie side by side. Planes are normalized by the operators' definitions.
 #include "ops/common/epsilon.hpp"
 #include "runtime/lower/kinds.hpp"
 
@@ -9,8 +9,7 @@ namespace {
 /// Where the node's result goes to.
 Edge result(Lowering &l) {
   const Shape &shape = l.shape_of(l.output());
-  const SlotId y = l.real_slot(shape, channels_last_strides(shape));
-  return l.edge(y);
+  return l.edge(l.real_slot(shape, shape.size() == 2 ? contiguous_strides(shape) : channels_last_strides(shape)));
 }
 
 bool lower_batches(Lowering &l, const Edge &x) {
@@ -43,9 +42,11 @@ bool lower_real_normalization(Lowering &l) {
   const bool batches = op == &ops::kBatchNormalization;
   if (!batches && op != &ops::kGroupNormalization && op != &ops::kInstanceNormalization) return false;
   const SlotId x = l.any_real(l.input(0));
-  if (l.node().outputs.size() != 1 || element_count(l.shape_of(l.output())) == 0 || is_contiguous(l.form(x)) ||
-      !as_image(l.form(x).shape, l.form(x).strides))
-    return false;
+  const Shape &shape = l.form(x).shape, &strides = l.form(x).strides;
+  if (l.node().outputs.size() != 1 || element_count(l.shape_of(l.output())) == 0) return false;
+  if (batches && shape.size() == 2 && strides[1] == 1)
+    return lower_batches(l, l.edge(l.add_view(x, {{shape[0], shape[1], 1}, {strides[0], 1, 1}, 0})));
+  if (is_contiguous(l.form(x)) || !as_image(shape, strides)) return false;
   return batches ? lower_batches(l, l.edge(x)) : lower_groups(l, l.edge(x));
 }
 

@@ -112,6 +112,23 @@ void test_pads(void **) {
   }
 }
 
+/// As of an image with one pixel in each row, by the kernel that these have.
+void test_normalized_rows(void **) {
+  GraphBuilder b;
+  b.input("x", {1, 5, 6}).constant("w", integers({6, 8})).node("MatMul", "product", {"x", "w"}, {"p"});
+  b.constant("rows", ints({5, 8})).node("Reshape", "flat", {"p", "rows"}, {"f"});
+  b.constant("scale", integers({8})).constant("shift", integers({8}, 2)).constant("mean", integers({8}, 4));
+  b.constant("variance", floats({1, 4, 16, 1, 4, 0.25f, 4, 1}));
+  b.node("BatchNormalization", "bn", {"f", "scale", "shift", "mean", "variance"}, {"y"}, attrs({{"epsilon", 0.0}}));
+  const graph::Graph g = b.build({"y"});
+  const Tensor x = integers({1, 5, 6}), *operands[] = {&x};
+  const runtime::Session session(g, {}), reference(g, {.engine = runtime::Engine::reference});
+  assert_true(equal(session.run(operands)[0], reference.run(operands)[0]));
+  const nlohmann::json nodes = nlohmann::json::parse(session.profile(operands)).at("nodes");
+  assert_string_equal(nodes.back().at("op").get<std::string>().c_str(), "BatchNormalization");
+  assert_string_not_equal(nodes.back().at("kernel").get<std::string>().c_str(), "BatchNormalization");
+}
+
 void test_slopes(void **) {
   const Shape image{2, 4, 5, 6};
   const auto by_prelu = [](const Tensor &slopes) {
@@ -145,6 +162,7 @@ void test_slopes(void **) {
 int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {cmocka_unit_test(test_resized_images), cmocka_unit_test(test_images_that_are_copied),
-                              cmocka_unit_test(test_pads), cmocka_unit_test(test_slopes)};
+                              cmocka_unit_test(test_pads), cmocka_unit_test(test_normalized_rows),
+                              cmocka_unit_test(test_slopes)};
   return cmocka_run_group_tests_name("runtime/images", tests, nullptr, nullptr);
 }
