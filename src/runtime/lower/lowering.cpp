@@ -269,7 +269,7 @@ bool Lowering::is_dense_image(SlotId s) const {
 }
 
 SlotId Lowering::dense(SlotId s) {
-  return is_contiguous(form(s)) || is_dense_image(s) ? s : copied(s, integer_strides(form(s).shape));
+  return is_gapless(form(s)) ? s : copied(s, strides_as(form(s), form(s).shape));
 }
 
 SlotId Lowering::contiguous(SlotId s) {

@@ -85,7 +85,7 @@ class Lowering {
   SlotId integer_output(graph::ValueId v, const Shape &shape, const Shape &strides);
   /// Lets a slot be a place in y, which the step that fills it then writes.
   void place_in(SlotId s, SlotId y, const View &place);
-  /// The same elements without gaps: a dense image, or contiguous.
+  /// The same elements without gaps, in the order in which they lie.
   SlotId dense(SlotId s);
   SlotId contiguous(SlotId s);
   SlotId image(SlotId s);
