@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A graph as a model file.
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
 #include <protozero/pbf_writer.hpp>
 #include <set>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -185,12 +187,40 @@ class Writer {
         g_.value(v).dtype = g_.value(v).is_constant() ? g_.value(v).constant.dtype() : QTN_FLOAT32;
   }
 
+  /// Large constants that are equal, as the weights of layers are that share them, get the name of the first. The others
+  /// are returned.
+  static std::vector<ValueId> share_constants(const graph::Graph &g, Names &names) {
+    constexpr std::size_t kLarge = 4096;
+    const auto bytes = [](const Tensor &t) {
+      return std::string_view(static_cast<const char *>(t.data()), t.nbytes());
+    };
+    std::multimap<std::size_t, ValueId> large;  // by hash
+    std::vector<ValueId> written;
+    for (const ValueId v : constants(g)) {
+      const Tensor &t = g.value(v).constant;
+      ValueId first = v;
+      if (t.nbytes() >= kLarge && t.contiguous() && std::ranges::find(g.outputs, v) == g.outputs.end()) {
+        const std::size_t hash = std::hash<std::string_view>()(bytes(t));
+        const auto [begin, end] = large.equal_range(hash);
+        const auto same = std::find_if(begin, end, [&](const auto &entry) {
+          const Tensor &other = g.value(entry.second).constant;
+          return other.dtype() == t.dtype() && other.shape() == t.shape() && bytes(other) == bytes(t);
+        });
+        same == end ? void(large.emplace(hash, v)) : void(first = same->second);
+      }
+      if (first == v) written.push_back(v);
+      names[static_cast<std::size_t>(v)] = names[static_cast<std::size_t>(first)];
+    }
+    return written;
+  }
+
   /// The last inputs, `captured` of them, are values of the graph around.
-  void write_graph(pbf_writer message, const graph::Graph &g, const Names &names, std::size_t captured) {
+  void write_graph(pbf_writer message, const graph::Graph &g, Names names, std::size_t captured) {
+    const std::vector<ValueId> written = share_constants(g, names);
     const auto name_of = [&](ValueId v) -> const std::string & { return names[static_cast<std::size_t>(v)]; };
     for (const graph::Node &node : g.nodes) write_node(pbf_writer(message, field::graph::node), names, node);
     message.add_string(field::graph::name, g.name.empty() ? "qtensor" : g.name);
-    for (const ValueId v : constants(g))
+    for (const ValueId v : written)
       write_tensor(pbf_writer(message, field::graph::initializer), name_of(v), g.value(v).constant);
     for (std::size_t i = 0; i + captured < g.inputs.size(); ++i)
       write_value_info(pbf_writer(message, field::graph::input), g, g.inputs[i], name_of(g.inputs[i]), true);

@@ -240,6 +240,33 @@ void input_that_is_output(void **) {
   expect_same_bits(graph::evaluate(g, std::span(&input, 1)), graph::evaluate(back, std::span(&input, 1)));
 }
 
+/// Layers with equal weights share them in the file; small constants, as biases are, keep their names.
+void equal_weights_are_written_once(void **) {
+  graph::Graph g;
+  const ValueId x = add_value(g, "x"), y = add_value(g, "y"), z = add_value(g, "z"), s = add_value(g, "s");
+  g.value(x).shape = Shape{2, 40};
+  g.inputs = {x};
+  Tensor other = ramp({40, 40});
+  other.as<float>()[1599] = 5;
+  const ValueId a = g.add_constant("a", ramp({40, 40})), b = g.add_constant("b", ramp({40, 40}));
+  const ValueId c = g.add_constant("c", other), bias = g.add_constant("bias", ramp({40}));
+  const ValueId same_bias = g.add_constant("same_bias", ramp({40})), u = add_value(g, "u"), v = add_value(g, "v");
+  add_node(g, "first", "MatMul", {x, a}, y);
+  add_node(g, "second", "MatMul", {y, b}, z);
+  add_node(g, "third", "MatMul", {z, c}, s);
+  add_node(g, "fourth", "Add", {s, bias}, u);
+  add_node(g, "fifth", "Add", {u, same_bias}, v);
+  g.outputs = {v};
+  const std::string bytes = onnx::serialize(g, {});
+  assert_true(bytes.size() < 2 * 1600 * sizeof(float) + 1600);
+  const graph::Graph back = parse(bytes);
+  std::size_t constants = 0;
+  for (const graph::Value &value : back.values) constants += value.is_constant();
+  assert_int_equal(constants, 4);
+  assert_true(back.nodes[0].inputs[1] == back.nodes[1].inputs[1]);
+  assert_true(equal(back.value(back.nodes[2].inputs[1]).constant, other));
+}
+
 void names_that_collide(void **) {
   graph::Graph g;
   const ValueId x = add_value(g, "y_quantized", per_tensor(QTN_UINT8, 0.5, 3)),
@@ -470,6 +497,7 @@ int main() {
       cmocka_unit_test(qtn::activations_keep_their_zero_point),
       cmocka_unit_test(qtn::other_numerics_survive),
       cmocka_unit_test(qtn::input_that_is_output),
+      cmocka_unit_test(qtn::equal_weights_are_written_once),
       cmocka_unit_test(qtn::names_that_collide),
       cmocka_unit_test(qtn::forms_of_older_opsets),
       cmocka_unit_test(qtn::scalars_have_a_shape),
