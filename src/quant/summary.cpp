@@ -217,6 +217,9 @@ bool is_far(const QuantizationReport &report) {
 }
 
 std::string next_step(const QuantizationReport &report) {
+  if (!report.targets.any() && !report.fallen.empty() && !report.wide && 2 * report.counts.integer < report.counts.all)
+    return "most layers stay in float for this accuracy: try plain, with which none does, or quantization-aware "
+           "training";
   if (!is_far(report) || report.targets.any()) return "";
   const double target = std::max(25.0, std::ceil(report.accuracy->worst_db()) + 5);
   const std::string fall_back = cat("target_sqnr ", count(target), ", which leaves some layers in float");

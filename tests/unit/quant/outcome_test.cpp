@@ -4,6 +4,7 @@
 
 #include "networks.hpp"
 #include "quant/quantize.hpp"
+#include "quant/summary.hpp"
 
 namespace qtn::quant {
 namespace {
@@ -55,6 +56,18 @@ void float_for_a_reason(void **) {
   for (const FloatNode &node : account.float_nodes) got.insert(node.node + ": " + node.reason);
   expect_names(got, {"second: configured to stay in float", "sum: its result is not read as integers",
                      "soft: the operator has no integer form"});
+}
+
+/// Where the search leaves most nodes in float, that is what has to be said; not where they were asked to.
+void next_step_where_most_is_float(void **) {
+  QuantizationReport report;
+  report.fallen = {{"conv", 12}};
+  report.counts.all = 10, report.counts.integer = 4;
+  assert_true(next_step(report).starts_with("most layers stay in float"));
+  report.counts.integer = 5;
+  assert_string_equal(next_step(report).c_str(), "");
+  report.counts.integer = 4, report.targets.sqnr_db = 25;
+  assert_string_equal(next_step(report).c_str(), "");
 }
 
 void fallen_for_a_target(void **) {
@@ -249,6 +262,7 @@ int main() {
       cmocka_unit_test(corrections_spare_layers),
       cmocka_unit_test(fused_into_whom),
       cmocka_unit_test(float_for_a_reason),
+      cmocka_unit_test(next_step_where_most_is_float),
       cmocka_unit_test(fallen_for_a_target),
       cmocka_unit_test(what_was_seen),
       cmocka_unit_test(looking_changes_nothing),
