@@ -16,8 +16,11 @@ class RealAddTail final : public Tail {
                     block.first_column / sizeof(float);
     const auto add = kernels::real_kernel().add;
     std::uint8_t *y = block.y;
-    for (std::size_t row = 0; row < block.rows; ++row, y += block.ldy, b += pixel_)
-      add(reinterpret_cast<float *>(y), b, block.columns / sizeof(float), clamp_.lo, clamp_.hi);
+    const auto columns = static_cast<std::ptrdiff_t>(block.columns);
+    const bool joined = block.ldy == columns && pixel_ * static_cast<std::ptrdiff_t>(sizeof(float)) == columns;
+    const std::size_t rows = joined ? 1 : block.rows, count = (joined ? block.rows : 1) * block.columns / sizeof(float);
+    for (std::size_t row = 0; row < rows; ++row, y += block.ldy, b += pixel_)
+      add(reinterpret_cast<float *>(y), b, count, clamp_.lo, clamp_.hi);
   }
 
  private:

@@ -112,6 +112,21 @@ void test_pads(void **) {
   }
 }
 
+/// Some pixels at once where they have few channels, and what is left of them; and a sum behind them.
+void test_normalized_pixels(void **) {
+  for (const std::int64_t channels : {2, 3, 8, 40, 100}) {
+    const Shape x{2, 4, 7, 5};
+    GraphBuilder b = between(x, channels, [&](GraphBuilder &g) {
+      g.node("Relu", "relu", {"u"}, {"p"}).constant("scale", integers({channels}));
+      g.constant("shift", integers({channels}, 2)).constant("mean", integers({channels}, 4));
+      g.constant("variance", floats(std::vector<float>(static_cast<std::size_t>(channels), 4)));
+      g.node("BatchNormalization", "bn", {"p", "scale", "shift", "mean", "variance"}, {"n"}, attrs({{"epsilon", 0.0}}));
+      g.node("Add", "sum", {"n", "p"}, {"r"});
+    });
+    expect(b, x, {"Conv", "BatchNormalization+Add", "Conv"});
+  }
+}
+
 /// As of an image with one pixel in each row, by the kernel that these have.
 void test_normalized_rows(void **) {
   GraphBuilder b;
@@ -161,8 +176,11 @@ void test_slopes(void **) {
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(test_resized_images), cmocka_unit_test(test_images_that_are_copied),
-                              cmocka_unit_test(test_pads), cmocka_unit_test(test_normalized_rows),
+  const CMUnitTest tests[] = {cmocka_unit_test(test_resized_images),
+                              cmocka_unit_test(test_images_that_are_copied),
+                              cmocka_unit_test(test_pads),
+                              cmocka_unit_test(test_normalized_pixels),
+                              cmocka_unit_test(test_normalized_rows),
                               cmocka_unit_test(test_slopes)};
   return cmocka_run_group_tests_name("runtime/images", tests, nullptr, nullptr);
 }
