@@ -233,7 +233,7 @@ SlotId Lowering::real(ValueId v) {
   const Tensor &constant = constant_of(v);
   if (constant.has_data())
     return s = add_constant(constant.quantized() ? weights_.dequantized(v, constant) : constant.to_contiguous());
-  const SlotId q = dense(integer_[at(v)]);
+  const SlotId lying = integer_[at(v)], q = is_dense_image(lying) ? lying : contiguous(lying);
   return s = converted(q, {QTN_FLOAT32, shape_of(v), contiguous_strides(shape_of(v)), nullptr}, make_dequantize);
 }
 

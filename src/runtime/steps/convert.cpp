@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Between real and integer forms, and between layouts of one form.
+#include "base/error.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/quantize/quantize.hpp"
 #include "runtime/steps/steps.hpp"
@@ -24,7 +25,9 @@ Planes planes_of(const SlotForm &real, const SlotForm &q) {
   if (count == 0 || same_layout(q.shape, real.strides, q.strides)) {
     return {1, count, 1, 1, 0, 0, 1, 0, 0};
   }
-  const Image p = *as_image(q.shape, q.strides);
+  const auto image = as_image(q.shape, q.strides);
+  if (!image) fail(QTN_EINTERNAL, "session: ", to_string(q.shape), " integers with strides ", to_string(q.strides));
+  const Image &p = *image;
   const auto pixels = static_cast<std::size_t>(p.pixels()), channels = static_cast<std::size_t>(p.c);
   return {static_cast<std::size_t>(p.n), pixels, channels, 1, p.pixels(), p.pixels() * p.c, p.pixel, 1,
           p.pixels() * p.pixel};

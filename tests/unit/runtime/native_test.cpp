@@ -173,6 +173,18 @@ void test_rows_beside_images(void **) {
   expect_native_is_reference(b.build({"z"}), 8);
 }
 
+/// Half of integers whose axes were exchanged, as an output, where the other half is read as integers.
+void test_part_of_exchanged_axes(void **) {
+  GraphBuilder b;
+  b.input("x", {1, 4, 6, 2}).constant("w", random({2, 4}, -1, 1, 5)).node("MatMul", "product", {"x", "w"}, {"p"});
+  b.node("Transpose", "turn", {"p"}, {"t"}, attrs({{"perm", Ints{0, 1, 3, 2}}}));
+  b.constant("halves", ints({2, 2}));
+  b.node("Split", "split", {"t", "halves"}, {"first", "second"}, attrs({{"axis", std::int64_t{2}}}));
+  b.node("Concat", "join", {"first", "t"}, {"j"}, attrs({{"axis", std::int64_t{2}}}));
+  add_conv(b, "conv", "j", "c", {4, 1, 3, 3}, attrs({{"group", std::int64_t{4}}}));
+  expect_native_is_reference(b.build({"second", "c"}), 3);
+}
+
 /// Four axes, of which the last holds features, are multiplied as they lie.
 void test_features_of_four_axes(void **) {
   GraphBuilder b;
@@ -480,6 +492,7 @@ int main() {
       cmocka_unit_test(test_depthwise),
       cmocka_unit_test(test_depthwise_to_floats),
       cmocka_unit_test(test_rows_beside_images),
+      cmocka_unit_test(test_part_of_exchanged_axes),
       cmocka_unit_test(test_features_of_four_axes),
       cmocka_unit_test(test_residual_and_squeeze_excite),
       cmocka_unit_test(test_pools_and_moves),
