@@ -6,6 +6,8 @@
 
 #include <cstddef>
 
+#include "kernels/unroll.hpp"
+
 namespace qtn::kernels {
 
 inline constexpr std::size_t kSumBlock = 128;
@@ -22,8 +24,26 @@ constexpr std::size_t in_sum_block(std::size_t k, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) to[i] = -0.0f;
 }
 
-/// What the blocks before the one that is in accumulators have come to. `A`, of floats, has add(sums) and move_to(sums),
-/// which adds itself to them and becomes zeros.
+/// Sums of rows times vectors of columns: V::Vector.
+template <class V, int rows, int vectors>
+struct TileSums {
+  typename V::Vector v[rows][vectors];
+
+  [[gnu::always_inline]] void add(const TileSums &other) {
+    unroll<rows>([&](auto r) { unroll<vectors>([&](auto j) { v[r][j] = v[r][j] + other.v[r][j]; }); });
+  }
+  /// Adds itself to others, and becomes zeros.
+  [[gnu::always_inline]] void move_to(TileSums &sums) {
+    unroll<rows>([&](auto r) {
+      unroll<vectors>([&](auto j) {
+        sums.v[r][j] = v[r][j] + sums.v[r][j];
+        v[r][j] = typename V::Vector{};
+      });
+    });
+  }
+};
+
+/// What the blocks before the one that is in accumulators have come to. `A`, of floats, has what TileSums has.
 template <class A>
 class EarlierBlocks {
  public:

@@ -86,28 +86,15 @@ template <class Code, int np, class Sink>
   }
 }
 
-/// Sums of mr rows times nv vectors of columns.
-template <int mr, int nv>
-struct Accumulators {
-  __m256 v[mr][nv];
-
-  [[gnu::always_inline]] void add(const Accumulators &other) {
-    unroll<mr>([&](auto r) { unroll<nv>([&](auto c) { v[r][c] = _mm256_add_ps(v[r][c], other.v[r][c]); }); });
-  }
-  [[gnu::always_inline]] void move_to(Accumulators &sums) {
-    unroll<mr>([&](auto r) {
-      unroll<nv>([&](auto c) {
-        sums.v[r][c] = _mm256_add_ps(v[r][c], sums.v[r][c]);
-        v[r][c] = _mm256_setzero_ps();
-      });
-    });
-  }
+struct Floats {
+  using Vector = __m256;
 };
 
+/// Sums of mr rows times nv vectors of columns.
 template <int mr, int nv>
 struct Sums {
-  Accumulators<mr, nv> acc;
-  EarlierBlocks<Accumulators<mr, nv>> &earlier;
+  TileSums<Floats, mr, nv> acc;
+  EarlierBlocks<TileSums<Floats, mr, nv>> &earlier;
   __m256 x[mr];
   const float *a;
   std::ptrdiff_t lda;
@@ -129,7 +116,7 @@ void tile(const CodesArgs &args, const char *panel, std::size_t panel_bytes, con
           std::size_t columns) {
   constexpr int nv = np * kVectors;
   // Apart from the other sums, which then stay in registers.
-  EarlierBlocks<Accumulators<mr, nv>> earlier(args.form.k);
+  EarlierBlocks<TileSums<Floats, mr, nv>> earlier(args.form.k);
   Sums<mr, nv> sums{{}, earlier, {}, a, args.lda};
   unroll<nv>([&](auto c) {
     const char *bias = panel + c / kVectors * panel_bytes + 32 * (c % kVectors);

@@ -113,28 +113,15 @@ template <class Code, int np, class Sink>
   }
 }
 
-/// Sums of mr rows times np vectors of columns.
-template <int mr, int np>
-struct Accumulators {
-  __m512 v[mr][np];
-
-  [[gnu::always_inline]] void add(const Accumulators &other) {
-    unroll<mr>([&](auto r) { unroll<np>([&](auto c) { v[r][c] = _mm512_add_ps(v[r][c], other.v[r][c]); }); });
-  }
-  [[gnu::always_inline]] void move_to(Accumulators &sums) {
-    unroll<mr>([&](auto r) {
-      unroll<np>([&](auto c) {
-        sums.v[r][c] = _mm512_add_ps(v[r][c], sums.v[r][c]);
-        v[r][c] = _mm512_setzero_ps();
-      });
-    });
-  }
+struct Floats {
+  using Vector = __m512;
 };
 
+/// Sums of mr rows times np vectors of columns.
 template <int mr, int np>
 struct Sums {
-  Accumulators<mr, np> acc;
-  EarlierBlocks<Accumulators<mr, np>> &earlier;
+  TileSums<Floats, mr, np> acc;
+  EarlierBlocks<TileSums<Floats, mr, np>> &earlier;
   __m512 x[mr];
   const float *a;
   std::ptrdiff_t lda;
@@ -155,7 +142,7 @@ template <class Code, int mr, int np>
 void tile(const CodesArgs &args, const char *panel, std::size_t panel_bytes, const float *a, float *y,
           std::size_t columns) {
   // Apart from the other sums, which then stay in registers.
-  EarlierBlocks<Accumulators<mr, np>> earlier(args.form.k);
+  EarlierBlocks<TileSums<Floats, mr, np>> earlier(args.form.k);
   Sums<mr, np> sums{{}, earlier, {}, a, args.lda};
   unroll<np>([&](auto c) { unroll<mr>([&](auto r) { sums.acc.v[r][c] = _mm512_loadu_ps(panel + c * panel_bytes); }); });
   each_row<Code, np>(panel, panel_bytes, args.form, sums);

@@ -8,25 +8,9 @@
 namespace qtn::kernels::gemm_real_neon {
 namespace {
 
-template <int mr, int nv>
-struct Accumulators {
-  float32x4_t v[mr][nv];
-
-  void add(const Accumulators &other) {
-    unroll<mr>([&](auto r) { unroll<nv>([&](auto j) { v[r][j] = vaddq_f32(v[r][j], other.v[r][j]); }); });
-  }
-  void move_to(Accumulators &sums) {
-    unroll<mr>([&](auto r) {
-      unroll<nv>([&](auto j) {
-        sums.v[r][j] = vaddq_f32(v[r][j], sums.v[r][j]);
-        v[r][j] = vdupq_n_f32(0.0f);
-      });
-    });
-  }
-};
-
 /// A vector holds four steps of a row of A; one lane at a time is multiplied by columns of B.
 struct Real : InPlace<Real> {
+  using Vector = float32x4_t;
   using Element = std::int8_t;
   static constexpr int kMr = 6, kNr = 16, kShift = 0, kStep = 4, kLanes = 4;
 
@@ -38,8 +22,8 @@ struct Real : InPlace<Real> {
   template <int mr, int columns, class Store>
   static void run(const Tile &t, const Store &store) {
     constexpr int nv = columns / kLanes;
-    Accumulators<mr, nv> acc;
-    EarlierBlocks<Accumulators<mr, nv>> earlier(t.end() / kStep);
+    TileSums<Real, mr, nv> acc;
+    EarlierBlocks<TileSums<Real, mr, nv>> earlier(t.end() / kStep);
     float32x4_t rows[mr];
     const float *w = nullptr;
     unroll<nv>([&](auto j) {

@@ -12,29 +12,17 @@ namespace {
 
 template <int bytes>
 struct RowMixtures {
-  template <class V, int rows, int vectors>
-  struct Accumulators {
-    typename V::Floats v[rows][vectors];
-
-    void add(const Accumulators &other) {
-      unroll<rows>([&](auto r) { unroll<vectors>([&](auto i) { v[r][i] += other.v[r][i]; }); });
-    }
-    void move_to(Accumulators &sums) {
-      unroll<rows>([&](auto r) {
-        unroll<vectors>([&](auto i) {
-          sums.v[r][i] += v[r][i];
-          v[r][i] = V::all(0);
-        });
-      });
-    }
+  template <int size>
+  struct Sums {
+    using Vector = typename Functions<size>::Floats;
   };
 
   template <int size, int rows, int vectors>
   static void block(const RowMixturesArgs &args, std::size_t i, std::size_t j) {
     using V = Functions<size>;
     const float *x = args.x + static_cast<std::ptrdiff_t>(i) * args.x_row, *w = args.w + j;
-    Accumulators<V, rows, vectors> acc{};
-    EarlierBlocks<Accumulators<V, rows, vectors>> earlier(args.k);
+    TileSums<Sums<size>, rows, vectors> acc{};
+    EarlierBlocks<TileSums<Sums<size>, rows, vectors>> earlier(args.k);
     for (std::size_t k = 0; k < args.k; ++k, w += args.w_row) {
       earlier.enter(k, acc);
       typename V::Floats of_w[vectors];
