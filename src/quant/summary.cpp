@@ -217,7 +217,7 @@ bool is_far(const QuantizationReport &report) {
 }
 
 std::string next_step(const QuantizationReport &report) {
-  if (!report.targets.any() && !report.fallen.empty() && !report.wide && 2 * report.counts.integer < report.counts.all)
+  if (!report.targets.any() && !report.wide && report.fallen.size() > report.counts.integer)
     return "most layers stay in float for this accuracy: try plain, with which none does, or quantization-aware "
            "training";
   if (!is_far(report) || report.targets.any()) return "";

@@ -28,6 +28,8 @@ std::optional<Image> as_image(const Shape &shape, const Shape &strides) {
 
 bool is_contiguous(const SlotForm &f) { return same_layout(f.shape, f.strides, contiguous_strides(f.shape)); }
 
+bool lies_as_image(const SlotForm &f) { return !is_contiguous(f) && as_image(f.shape, f.strides); }
+
 std::optional<std::ptrdiff_t> TailedStep::row_of(const Shape &shape, const Shape &strides) const {
   if (makes_matrices())
     return same_layout(shape, strides, contiguous_strides(shape)) ? std::optional<std::ptrdiff_t>(shape.back())

@@ -8,6 +8,8 @@
 namespace qtn::runtime {
 
 bool is_contiguous(const SlotForm &f);
+/// An image, maybe with gaps, and not contiguous as well.
+bool lies_as_image(const SlotForm &f);
 /// Contiguous, or an image whose pixels lie side by side.
 bool is_dense(const SlotForm &f);
 /// Axes in any order, one element for each place.

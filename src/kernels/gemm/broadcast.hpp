@@ -9,6 +9,8 @@
 //   kInBlocks                  only where sums have the order of sum_blocks.hpp
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/gemm/blocks.hpp"
 #include "kernels/gemm/rows.hpp"
 #include "kernels/sum_blocks.hpp"
@@ -77,7 +79,9 @@ struct BroadcastTiles {
     unroll<nv>([&](auto j) { b[j] = V::load(t.bias + j * kBytes); });
     acc[0].fill(b);
     if constexpr (requires { store.begin(acc[0].v, t); }) store.begin(acc[0].v, t);
-    [[maybe_unused]] EarlierBlocks<Accumulators<V, mr, nv>> earlier(kInBlocks ? t.end() / V::kStep : 0);
+    // Integers have no blocks, and need no memory for them.
+    using Earlier = std::conditional_t<kInBlocks, EarlierBlocks<Accumulators<V, mr, nv>>, std::size_t>;
+    [[maybe_unused]] Earlier earlier(kInBlocks ? t.end() / V::kStep : 0);
     for (const GemmRun *run = t.runs; run != t.runs + t.run_count; ++run) {
       Rows<mr> rows(t.a + run->at, t.lda);
       const char *w = t.weights + run->k / V::kStep * nv * kBytes;

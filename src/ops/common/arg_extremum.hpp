@@ -35,33 +35,17 @@ void run_arg(std::size_t axis, const Call &call, const Tensor &y, Extremum extre
       const bool equal = v == top || (is_nan(v) && is_nan(top));
       return equal ? last : is_nan(v) || extremum(v, top) == v;
     };
-    if (inner == 1) {
-      return parallel_for(static_cast<std::size_t>(y.count()), [&](std::size_t row) {
-        const T *from = x.as<const T>() + static_cast<std::int64_t>(row) * length;
-        T top = from[0];
-        std::int64_t best = 0;
-        for (std::int64_t k = 1; k < length; ++k)
-          if (wins(from[k], top)) best = k, top = from[k];
-        y.as<std::int64_t>()[row] = best;
-      });
-    }
-    // Neighbours together, so that memory is read in its order.
-    constexpr std::int64_t kNeighbours = 256;
-    const std::int64_t blocks = (inner + kNeighbours - 1) / kNeighbours, outer = element_count(x.shape(), 0, axis);
-    parallel_for(static_cast<std::size_t>(outer * blocks), [&](std::size_t index) {
-      const std::int64_t o = static_cast<std::int64_t>(index) / blocks,
-                         first = static_cast<std::int64_t>(index) % blocks * kNeighbours,
-                         count = std::min(kNeighbours, inner - first);
-      const T *from = x.as<const T>() + o * length * inner + first;
-      std::int64_t *best = y.as<std::int64_t>() + o * inner + first;
+    for_neighbours(element_count(x.shape(), 0, axis), inner, [&](std::int64_t outer, std::int64_t first, auto count) {
+      const T *from = x.as<const T>() + outer * length * inner + first;
       T tops[kNeighbours];
-      std::copy_n(from, count, tops);
-      std::fill_n(best, count, 0);
+      std::int64_t best[kNeighbours];
+      for (std::int64_t i = 0; i < count; ++i) tops[i] = from[i], best[i] = 0;
       for (std::int64_t k = 1; k < length; ++k) {
         from += inner;
         for (std::int64_t i = 0; i < count; ++i)
           if (wins(from[i], tops[i])) best[i] = k, tops[i] = from[i];
       }
+      std::copy_n(best, std::int64_t{count}, y.as<std::int64_t>() + outer * inner + first);
     });
   });
 }

@@ -2,8 +2,6 @@
 // Sums or products of all elements up to each along an axis.
 #pragma once
 
-#include <algorithm>
-
 #include "ops/common/elementwise.hpp"
 #include "ops/common/infer.hpp"
 
@@ -29,29 +27,11 @@ void accumulate(const Tensor &x, const Tensor &y, std::size_t axis, bool exclusi
   using Wide = std::conditional_t<std::is_floating_point_v<T>, double, std::uint64_t>;
   if (x.count() == 0) return;
   const std::int64_t length = x.dim(axis), inner = element_count(x.shape(), axis + 1, x.rank());
-  if (inner == 1) {
-    return parallel_for(static_cast<std::size_t>(x.count() / length), [&](std::size_t row) {
-      const T *from = x.as<const T>() + static_cast<std::int64_t>(row) * length;
-      T *to = y.as<T>() + static_cast<std::int64_t>(row) * length;
-      auto joined = static_cast<Wide>(start);
-      for (std::int64_t k = 0; k < length; ++k) {
-        const std::int64_t at = reverse ? length - 1 - k : k;
-        const Wide before = joined;
-        joined = join(before, static_cast<Wide>(from[at]));
-        to[at] = static_cast<T>(exclusive ? before : joined);
-      }
-    });
-  }
-  constexpr std::int64_t kNeighbours = 64;
-  const std::int64_t blocks = (inner + kNeighbours - 1) / kNeighbours;
-  parallel_for(static_cast<std::size_t>(x.count() / length / inner * blocks), [&](std::size_t index) {
-    const auto outer = static_cast<std::int64_t>(index) / blocks, block = static_cast<std::int64_t>(index) % blocks;
-    const std::int64_t first = outer * length * inner + block * kNeighbours,
-                       count = std::min(kNeighbours, inner - block * kNeighbours);
+  for_neighbours(x.count() / length / inner, inner, [&](std::int64_t outer, std::int64_t first, auto count) {
     Wide joined[kNeighbours];
-    std::fill_n(joined, count, static_cast<Wide>(start));
+    for (std::int64_t i = 0; i < count; ++i) joined[i] = static_cast<Wide>(start);
     for (std::int64_t k = 0; k < length; ++k) {
-      const std::int64_t at = first + (reverse ? length - 1 - k : k) * inner;
+      const std::int64_t at = (outer * length + (reverse ? length - 1 - k : k)) * inner + first;
       const T *from = x.as<const T>() + at;
       T *to = y.as<T>() + at;
       for (std::int64_t i = 0; i < count; ++i) {

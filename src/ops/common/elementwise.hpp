@@ -21,6 +21,25 @@ void for_blocks(std::int64_t count, F &&f) {
   });
 }
 
+inline constexpr std::int64_t kNeighbours = 64;
+
+/// Calls f(o, first, count) in parallel for o of [0, outer) and elements [first, first + count) of `inner` that lie side
+/// by side, up to kNeighbours at once: loops along another axis then read memory in its order. If inner is 1, count is a
+/// constant.
+template <class F>
+void for_neighbours(std::int64_t outer, std::int64_t inner, F &&f) {
+  if (inner == 1)
+    return parallel_for(static_cast<std::size_t>(outer), [&](std::size_t o) {
+      f(static_cast<std::int64_t>(o), std::int64_t{0}, std::integral_constant<std::int64_t, 1>());
+    });
+  const std::int64_t blocks = (inner + kNeighbours - 1) / kNeighbours;
+  parallel_for(static_cast<std::size_t>(outer * blocks), [&](std::size_t index) {
+    const auto i = static_cast<std::int64_t>(index);
+    const std::int64_t first = i % blocks * kNeighbours;
+    f(i / blocks, first, std::min(kNeighbours, inner - first));
+  });
+}
+
 /// y = f(x) over contiguous tensors of one shape.
 template <class X, class Y = X, class F>
 void map_elements(const Tensor &x, const Tensor &y, F &&f) {

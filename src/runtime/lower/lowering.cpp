@@ -268,9 +268,7 @@ bool Lowering::is_dense_image(SlotId s) const {
   return image && image->pixel == image->c;
 }
 
-SlotId Lowering::dense(SlotId s) {
-  return is_gapless(form(s)) ? s : copied(s, strides_as(form(s), form(s).shape));
-}
+SlotId Lowering::dense(SlotId s) { return is_gapless(form(s)) ? s : copied(s, strides_as(form(s), form(s).shape)); }
 
 SlotId Lowering::contiguous(SlotId s) {
   const SlotForm &f = form(s);

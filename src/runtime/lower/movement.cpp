@@ -13,8 +13,6 @@ using graph::ValueId;
 
 namespace {
 
-bool lies_as_image(const SlotForm &f) { return !is_contiguous(f) && as_image(f.shape, f.strides); }
-
 /// The node's images from number `first` on side by side along their channels in y, part_of(value) in that order: the
 /// steps that compute them write into y where concatenations alone read them, readers_of(number) many; others are
 /// copied.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalization of images and matrices whose channels lie side by side. Planes are normalized by the operators' definitions.
+// Normalization of images and matrices whose channels lie side by side. Planes are normalized by the operators'
+// definitions.
 #include "ops/common/epsilon.hpp"
 #include "runtime/lower/kinds.hpp"
 
@@ -46,7 +47,7 @@ bool lower_real_normalization(Lowering &l) {
   if (l.node().outputs.size() != 1 || element_count(l.shape_of(l.output())) == 0) return false;
   if (batches && shape.size() == 2 && strides[1] == 1)
     return lower_batches(l, l.edge(l.add_view(x, {{shape[0], shape[1], 1}, {strides[0], 1, 1}, 0})));
-  if (is_contiguous(l.form(x)) || !as_image(shape, strides)) return false;
+  if (!lies_as_image(l.form(x))) return false;
   return batches ? lower_batches(l, l.edge(x)) : lower_groups(l, l.edge(x));
 }
 

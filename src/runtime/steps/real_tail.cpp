@@ -6,21 +6,29 @@
 namespace qtn::runtime {
 namespace {
 
+/// f(y, row, count) for the rows of a block, or where columns do not matter and nothing lies between rows, for all as one.
+template <class F>
+void each_row(const OutputBlock &block, bool any_columns, const F &f) {
+  const bool joined = any_columns && block.ldy == static_cast<std::ptrdiff_t>(block.columns);
+  const std::size_t rows = joined ? 1 : block.rows;
+  const std::size_t count = (joined ? block.rows : 1) * block.columns / sizeof(float);
+  std::uint8_t *y = block.y;
+  for (std::size_t row = 0; row < rows; ++row, y += block.ldy) f(reinterpret_cast<float *>(y), row, count);
+}
+
 /// Rows of b are `pixel` elements apart; 0: there is one.
 class RealAddTail final : public Tail {
  public:
   RealAddTail(SlotId b, std::ptrdiff_t pixel, const ops::Clamp &clamp) : pixel_(pixel), clamp_(clamp) { reads = {b}; }
 
   void run(const Context &c, const OutputBlock &block) const override {
+    const std::size_t columns = block.columns / sizeof(float);
     const auto *b = c.tensor(reads[0]).as<const float>() + static_cast<std::ptrdiff_t>(block.first_row) * pixel_ +
                     block.first_column / sizeof(float);
     const auto add = kernels::real_kernel().add;
-    std::uint8_t *y = block.y;
-    const auto columns = static_cast<std::ptrdiff_t>(block.columns);
-    const bool joined = block.ldy == columns && pixel_ * static_cast<std::ptrdiff_t>(sizeof(float)) == columns;
-    const std::size_t rows = joined ? 1 : block.rows, count = (joined ? block.rows : 1) * block.columns / sizeof(float);
-    for (std::size_t row = 0; row < rows; ++row, y += block.ldy, b += pixel_)
-      add(reinterpret_cast<float *>(y), b, count, clamp_.lo, clamp_.hi);
+    each_row(block, pixel_ == static_cast<std::ptrdiff_t>(columns), [&](float *y, std::size_t row, std::size_t count) {
+      add(y, b + static_cast<std::ptrdiff_t>(row) * pixel_, count, clamp_.lo, clamp_.hi);
+    });
   }
 
  private:
@@ -28,23 +36,13 @@ class RealAddTail final : public Tail {
   ops::Clamp clamp_;
 };
 
-/// f(y, count) for the rows of a block, or where columns do not matter and nothing lies between rows, for all as one.
-template <class F>
-void each_row(const OutputBlock &block, bool any_columns, const F &f) {
-  const bool joined = any_columns && block.ldy == static_cast<std::ptrdiff_t>(block.columns);
-  const std::size_t rows = joined ? 1 : block.rows;
-  const std::size_t count = (joined ? block.rows : 1) * block.columns / sizeof(float);
-  std::uint8_t *row = block.y;
-  for (std::size_t r = 0; r < rows; ++r, row += block.ldy) f(reinterpret_cast<float *>(row), count);
-}
-
 class ActivationTail final : public Tail {
  public:
   ActivationTail(const RealActivation &activation, Isa isa)
       : activation_(activation), kernel_(kernels::choose(kernels::activation_kernels(), isa)) {}
 
   void run(const Context &, const OutputBlock &block) const override {
-    each_row(block, true, [&](float *y, std::size_t count) {
+    each_row(block, true, [&](float *y, std::size_t, std::size_t count) {
       if (activation_.f)
         kernel_.run(*activation_.f, y, y, count);
       else
@@ -65,7 +63,8 @@ class LeakyTail final : public Tail {
   void run(const Context &, const OutputBlock &block) const override {
     const std::size_t step = slopes_.count() == 1 ? 0 : 1;
     const float *slopes = slopes_.as<const float>() + step * block.first_column / sizeof(float);
-    each_row(block, step == 0, [&](float *y, std::size_t count) { kernel_.leaky(slopes, step, y, y, count); });
+    each_row(block, step == 0,
+             [&](float *y, std::size_t, std::size_t count) { kernel_.leaky(slopes, step, y, y, count); });
   }
 
  private:
