@@ -117,9 +117,9 @@ struct Functions {
     [[gnu::always_inline]] static Floats power_of_two(Ints n) { return floats((n + 127) << 23); }
   };
 
-  /// e to the x + rest, |x| at most 120, rest small or absent; p is from 0.7 to 1.42. Terms of Cephes' expf.
+  /// e to the x + rest, |x| at most 120, rest small or absent; p + 1 is from 0.7 to 1.42. Terms of Cephes' expf.
   template <class... Rest>
-  [[gnu::always_inline]] static Scaled exponential(Floats x, Rest... rest) {
+  [[gnu::always_inline]] static Scaled exponential_less_one(Floats x, Rest... rest) {
     constexpr float kInverseLn2 = 1.44269504f, kRound = 0x1.8p23f;
     constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;  // products of the first with n are exact
     constexpr std::int32_t kRoundBits = 0x4b400000;
@@ -127,10 +127,24 @@ struct Functions {
     const Floats r = (fma(n, all(-kLn2Low), fma(n, all(-kLn2High), x)) + ... + rest);
     const Floats p = polynomial(r, 5.0000001201e-1f, 1.6666665459e-1f, 4.1665795894e-2f, 8.3334519073e-3f,
                                 1.3981999507e-3f, 1.9875691500e-4f);
-    return {fma(p, r * r, r) + 1.0f, n, bits(shifted) - kRoundBits};
+    return {fma(p, r * r, r), n, bits(shifted) - kRoundBits};
+  }
+
+  /// The same with all of p, from 0.7 to 1.42.
+  template <class... Rest>
+  [[gnu::always_inline]] static Scaled exponential(Floats x, Rest... rest) {
+    const Scaled e = exponential_less_one(x, rest...);
+    return {e.p + 1.0f, e.n, e.whole};
   }
 
   [[gnu::always_inline]] static Floats exp(Floats x) { return exponential(at_least(at_most(x, 89), -104)).value(); }
+
+  /// e to the x, less one. Half of it at first, since there may be no float with the power of two.
+  [[gnu::always_inline]] static Floats less_one(Floats x) {
+    const Scaled e = exponential_less_one(at_least(at_most(x, 89), -87));
+    const Floats half = Scaled::power_of_two(e.whole - 1);
+    return 2.0f * fma(half, e.p, half - 0.5f);
+  }
 
   /// For x up to 0; 0 below -87, where the result has fewer digits than others.
   [[gnu::always_inline]] static Floats brief_exp(Floats x) {

@@ -50,6 +50,16 @@ const Definition kDefinitions[] = {
      [](long double x) { return x <= -3  ? 0
                                 : x >= 3 ? 1
                                          : x / 3 + 0.5L; }, false},
+    {Activation::atan, "atan", [](long double x) { return std::atan(x); },
+     [](long double x) { return 1 / (1 + x * x); }, false},
+    {Activation::cos, "cos", [](long double x) { return std::cos(x); }, [](long double x) { return -std::sin(x); },
+     false},
+    {Activation::log, "log", [](long double x) { return x < 0 ? NAN : std::log(x); },
+     [](long double x) { return 1 / x; }, false},
+    {Activation::sin, "sin", [](long double x) { return std::sin(x); }, [](long double x) { return std::cos(x); },
+     false},
+    {Activation::softplus, "softplus",
+     [](long double x) { return std::fmax(x, 0) + std::log1p(std::exp(-std::fabs(x))); }, sigmoid, false},
     {Activation::relu, "relu", [](long double x) { return x > 0 ? x : 0; },
      [](long double y) { return y > 0 ? 1.0L : 0.0L; }, true},
 };
@@ -71,6 +81,7 @@ void expect_close(const ActivationKernel &kernel, const Definition &d, float x, 
   const long double allowed =
       d.f == Activation::hard_swish ? 3 * scale * 0x1p-24L : static_cast<long double>(units) * unit;
   if (std::fabs(want) > static_cast<long double>(std::numeric_limits<float>::max()) && std::isinf(got)) return;
+  if (std::isnan(want) && std::isnan(got)) return;
   if (!(std::fabs(static_cast<long double>(got) - want) <= allowed))
     fail_msg("%s: %s at %a is %a, not %La", kernel.name, d.name, static_cast<double>(x), static_cast<double>(got),
              want);
@@ -96,6 +107,41 @@ void test_values(void **) {
   });
 }
 
+/// Many turns, near and beyond the angles of which all digits count.
+void test_far_angles(void **) {
+  each_kernel(kernels::activation_kernels(), [](const ActivationKernel &kernel) {
+    Random random(4);
+    for (const double largest : {1e3, 1e6, 1e9, 3e38}) {
+      std::vector<float> x(5000), y(x.size());
+      for (float &v : x) v = static_cast<float>(random.real(-largest, largest));
+      for (std::size_t i = 0; i < 500; ++i) x[i] = static_cast<float>(M_PI_2 * std::floor(random.real(0, largest / 2)));
+      for (const Definition &d : kDefinitions) {
+        if (d.f != Activation::sin && d.f != Activation::cos) continue;
+        kernel.run(d.f, x.data(), y.data(), x.size());
+        for (std::size_t i = 0; i < x.size(); ++i)
+          expect_close(kernel, d, x[i], y[i], d.value(static_cast<long double>(x[i])), 0.51, 1);
+      }
+    }
+  });
+}
+
+void test_exponential_units(void **) {
+  each_kernel(kernels::activation_kernels(), [](const ActivationKernel &kernel) {
+    Random random(5);
+    std::vector<float> x = arguments(random, 20000), y(x.size());
+    const Definition d{Activation::exp, "exponential unit", nullptr, nullptr, false};
+    for (const auto &f : {kernels::ExponentialUnit{1, 1, 1}, {1.75, 1, 1.0625}, {0.5, 2, 1}, {-1, -1, 1}}) {
+      kernel.exponential_unit(f, x.data(), y.data(), x.size());
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const auto wide = static_cast<long double>(x[i]);
+        const long double want =
+            x[i] < 0 ? f.below * std::expm1(f.rate * wide) : static_cast<long double>(f.above) * wide;
+        expect_close(kernel, d, x[i], y[i], want, 2, 1);
+      }
+    }
+  });
+}
+
 void test_swish(void **) {
   each_kernel(kernels::activation_kernels(), [](const ActivationKernel &kernel) {
     Random random(3);
@@ -103,7 +149,7 @@ void test_swish(void **) {
     std::vector<float> y(x.size());
     const Definition d{Activation::sigmoid, "swish", nullptr, nullptr, false};
     for (const float alpha : {1.0f, 2.0f, -0.5f}) {
-      kernel.swish(alpha, x.data(), y.data(), x.size());
+      kernel.swish({alpha}, x.data(), y.data(), x.size());
       for (std::size_t i = 0; i < x.size(); ++i) {
         const auto wide = static_cast<long double>(x[i]);
         expect_close(kernel, d, x[i], y[i], wide * sigmoid(static_cast<long double>(alpha) * wide), 2.2, 1);
@@ -141,9 +187,13 @@ void test_bits(void **) {
         kernel.backward(d.f, x.data(), dy.data(), dx.data(), count);
         expect_result<float>(dx, want, kernel.name, d.name);
       }
-      ref.swish(1.702f, x.data(), want.data(), count);
-      kernel.swish(1.702f, x.data(), y.data(), count);
+      ref.swish({1.702f}, x.data(), want.data(), count);
+      kernel.swish({1.702f}, x.data(), y.data(), count);
       expect_result<float>(y, want, kernel.name, "swish");
+      constexpr kernels::ExponentialUnit kUnit{1.75, 0.5, 1.0625};
+      ref.exponential_unit(kUnit, x.data(), want.data(), count);
+      kernel.exponential_unit(kUnit, x.data(), y.data(), count);
+      expect_result<float>(y, want, kernel.name, "exponential unit");
       const Guarded<float> slopes(arguments(random, std::max<std::size_t>(1, count)));
       for (const std::size_t step : {0, 1}) {
         for (std::size_t i = 0; i < count; ++i) want[i] = x[i] < 0 ? x[i] * slopes[i * step] : x[i];
@@ -163,13 +213,24 @@ void test_ends(void **) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   each_kernel(kernels::activation_kernels(), [](const ActivationKernel &kernel) {
     for (const Definition &d : kDefinitions) {
-      const float x[] = {kInfinity, std::numeric_limits<float>::quiet_NaN(), 3e38f, -3e38f, 1e-40f};
-      float y[5];
-      kernel.run(d.f, x, y, 5);
+      const float x[] = {kInfinity, std::numeric_limits<float>::quiet_NaN(), 3e38f, -3e38f, 1e-40f, 0.0f, -0.0f};
+      float y[7];
+      kernel.run(d.f, x, y, 7);
       const bool bounded = d.f == Activation::sigmoid || d.f == Activation::tanh || d.f == Activation::erf;
-      assert_true(y[0] == (bounded ? 1 : kInfinity));
+      if (d.f == Activation::sin || d.f == Activation::cos)
+        assert_true(std::isnan(y[0]));
+      else if (d.f == Activation::atan)
+        assert_true(y[0] == static_cast<float>(M_PI_2));
+      else
+        assert_true(y[0] == (bounded ? 1 : kInfinity));
       assert_true(std::isnan(y[1]));
-      for (int i = d.f == Activation::exp ? 3 : 2; i < 5; ++i) assert_true(std::isfinite(y[i]));
+      if (d.f == Activation::log) {
+        assert_true(std::isfinite(y[2]) && std::isnan(y[3]) && std::isfinite(y[4]));
+        assert_true(y[5] == -kInfinity && y[6] == -kInfinity);
+        continue;
+      }
+      for (int i = d.f == Activation::exp ? 3 : 2; i < 7; ++i) assert_true(std::isfinite(y[i]));
+      if (d.f == Activation::sin || d.f == Activation::atan) assert_true(!std::signbit(y[5]) && std::signbit(y[6]));
     }
   });
 }
@@ -179,7 +240,8 @@ void test_ends(void **) {
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(test_values), cmocka_unit_test(test_swish), cmocka_unit_test(test_bits),
-                              cmocka_unit_test(test_ends)};
+  const CMUnitTest tests[] = {cmocka_unit_test(test_values),     cmocka_unit_test(test_swish),
+                              cmocka_unit_test(test_bits),       cmocka_unit_test(test_ends),
+                              cmocka_unit_test(test_far_angles), cmocka_unit_test(test_exponential_units)};
   return run_at_both_edges("activation", tests);
 }

@@ -9,7 +9,8 @@ namespace qtn::kernels {
   namespace activation_##id {                                                                    \
     void run(Activation f, const float *x, float *y, std::size_t count);                         \
     void backward(Activation f, const float *at, const float *dy, float *dx, std::size_t count); \
-    void swish(float alpha, const float *x, float *y, std::size_t count);                        \
+    void swish(Swish f, const float *x, float *y, std::size_t count);                            \
+    void exponential_unit(const ExponentialUnit &f, const float *x, float *y, std::size_t n);    \
     void leaky(const float *slopes, std::size_t step, const float *x, float *y, std::size_t n);  \
     void exponentials(const double *x, double *y, std::size_t count);                            \
   }
@@ -24,6 +25,7 @@ std::span<const ActivationKernel> activation_kernels() {
    activation_##id::run,                     \
    activation_##id::backward,                \
    activation_##id::swish,                   \
+   activation_##id::exponential_unit,        \
    activation_##id::leaky,                   \
    activation_##id::exponentials},
 #include "kernels/activation/kernels.inc"

@@ -7,7 +7,10 @@ void run(Activation f, const float *x, float *y, std::size_t count) { run_loops<
 void backward(Activation f, const float *at, const float *dy, float *dx, std::size_t count) {
   backward_loops(f, at, dy, dx, count);
 }
-void swish(float alpha, const float *x, float *y, std::size_t count) { swish_loop<64>(alpha, x, y, count); }
+void swish(Swish f, const float *x, float *y, std::size_t count) { swish_loop<64>(f, x, y, count); }
+void exponential_unit(const ExponentialUnit &f, const float *x, float *y, std::size_t count) {
+  exponential_unit_loop<64>(f, x, y, count);
+}
 void leaky(const float *slopes, std::size_t step, const float *x, float *y, std::size_t count) {
   leaky_loop<64>(slopes, step, x, y, count);
 }

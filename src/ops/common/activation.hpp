@@ -9,33 +9,40 @@
 
 namespace qtn::ops {
 
-/// y = f(x) in float32.
-inline void run_activation(kernels::Activation f, const Tensor &x, const Tensor &y) {
+/// run(x, y, count) for blocks of two tensors of float32.
+template <class Run>
+void for_activation_blocks(const Tensor &x, const Tensor &y, const Run &run) {
   const float *from = x.as<const float>();
   float *to = y.as<float>();
-  for_blocks(x.count(), [=, run = kernels::activation_kernel().run](std::int64_t begin, std::int64_t end) {
-    run(f, from + begin, to + begin, static_cast<std::size_t>(end - begin));
+  for_blocks(x.count(), [&](std::int64_t begin, std::int64_t end) {
+    run(from + begin, to + begin, static_cast<std::size_t>(end - begin));
   });
+}
+
+/// y = f(x) in float32.
+inline void run_activation(kernels::Activation f, const Tensor &x, const Tensor &y) {
+  for_activation_blocks(x, y, [f, run = kernels::activation_kernel().run](auto... block) { run(f, block...); });
+}
+
+/// y = f(x), in float32 by the kernel, in float64 by `wide`.
+template <class F>
+void run_activation(kernels::Activation f, const Call &call, std::span<Tensor> outputs, F &&wide) {
+  const Tensor &x = *call.in(0), &y = outputs[0];
+  x.dtype() == QTN_FLOAT64 ? map_elements<double>(x, y, wide) : run_activation(f, x, y);
 }
 
 /// y = x sigmoid(alpha x) in float32 or float64.
 inline void run_swish(double alpha, const Tensor &x, const Tensor &y) {
   if (x.dtype() == QTN_FLOAT64)
     return map_elements<double>(x, y, [alpha](double v) { return v / (1 + std::exp(-alpha * v)); });
-  const float *from = x.as<const float>();
-  float *to = y.as<float>();
-  for_blocks(x.count(), [=, run = kernels::activation_kernel().swish](std::int64_t begin, std::int64_t end) {
-    run(static_cast<float>(alpha), from + begin, to + begin, static_cast<std::size_t>(end - begin));
-  });
+  const kernels::Swish f{static_cast<float>(alpha)};
+  for_activation_blocks(x, y, [f, run = kernels::activation_kernel().swish](auto... block) { run(f, block...); });
 }
 
 /// y = x, times the slope below zero, in float32.
 inline void run_leaky(float slope, const Tensor &x, const Tensor &y) {
-  const float *from = x.as<const float>();
-  float *to = y.as<float>();
-  for_blocks(x.count(), [=, run = kernels::activation_kernel().leaky](std::int64_t begin, std::int64_t end) {
-    run(&slope, 0, from + begin, to + begin, static_cast<std::size_t>(end - begin));
-  });
+  for_activation_blocks(x, y,
+                        [slope, run = kernels::activation_kernel().leaky](auto... block) { run(&slope, 0, block...); });
 }
 
 /// The same with slopes that are broadcast to x.

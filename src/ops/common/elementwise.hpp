@@ -117,7 +117,10 @@ void map_broadcast(const Tensor &a, const Tensor &b, const Shape &shape, Out *ou
                 const A *pa = a.as<A>() + at[1];
                 const B *pb = b.as<B>() + at[2];
                 const std::int64_t sa = steps[1], sb = steps[2];
-                for (std::int64_t i = 0; i < length; ++i) to[i] = f(pa[i * sa], pb[i * sb]);
+                if (sa == 1 && sb == 1)
+                  for (std::int64_t i = 0; i < length; ++i) to[i] = f(pa[i], pb[i]);
+                else
+                  for (std::int64_t i = 0; i < length; ++i) to[i] = f(pa[i * sa], pb[i * sb]);
               });
 }
 

@@ -14,7 +14,7 @@ Types infer(const Call &call) {
 
 void run(const Call &call, std::span<Tensor> outputs) {
   const Tensor &y = outputs[0];
-  map_broadcast<bool, bool>(*call.in(0), *call.in(1), y.shape(), y.as<bool>(), [](bool a, bool b) { return a || b; });
+  map_broadcast<bool, bool>(*call.in(0), *call.in(1), y.shape(), y.as<bool>(), [](bool a, bool b) { return a | b; });
 }
 
 }  // namespace

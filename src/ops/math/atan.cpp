@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-
-#include "ops/common/elementwise.hpp"
-#include "ops/common/gradient.hpp"
+#include "ops/common/activation.hpp"
 #include "ops/common/infer.hpp"
 
 namespace qtn::ops {
@@ -11,11 +8,11 @@ namespace {
 Types infer(const Call &call) { return infer_real_unary("Atan", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  map_reals(call, outputs, [](auto x) { return std::atan(x); });
+  run_activation(kernels::Activation::atan, call, outputs, [](double x) { return std::atan(x); });
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
-  backward_by_input(run, dx, [](float slope, float x) { return slope / (1 + x * x); });
+  backward_activation(kernels::Activation::atan, *run.call.in(0), run.dy[0], dx[0]);
 }
 
 }  // namespace

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-
 #include "ops/common/elementwise.hpp"
 #include "ops/common/infer.hpp"
+#include "ops/common/whole_number.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -10,7 +9,7 @@ namespace {
 Types infer(const Call &call) { return infer_real_unary("Ceil", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  map_reals(call, outputs, [](auto x) { return std::ceil(x); });
+  map_reals(call, outputs, [](auto x) { return whole_above(x); });
 }
 
 }  // namespace

@@ -23,13 +23,14 @@ Types infer(const Call &call) {
 void run(const Call &call, std::span<Tensor> outputs) {
   dispatch_number(call.in(0)->dtype(), [&](auto zero) {
     using T = decltype(zero);
-    const T lo = call.in(1) ? *call.in(1)->as<T>() : std::numeric_limits<T>::lowest();
-    const T hi = call.in(2) ? *call.in(2)->as<T>() : std::numeric_limits<T>::max();
-    const bool bounded_below = call.in(1), bounded_above = call.in(2);
+    using Limits = std::numeric_limits<T>;
+    constexpr T kLeast = Limits::has_infinity ? static_cast<T>(-Limits::infinity()) : Limits::lowest();
+    constexpr T kMost = Limits::has_infinity ? Limits::infinity() : Limits::max();
+    const T lo = call.in(1) ? *call.in(1)->as<T>() : kLeast, hi = call.in(2) ? *call.in(2)->as<T>() : kMost;
     // ONNX 13: where min > max every element becomes max. NaN stays NaN, an open side leaves infinity.
     map_elements<T>(*call.in(0), outputs[0], [=](T x) {
-      x = bounded_below && x <= lo ? lo : x;  // of two zeros the bound's, as everywhere
-      return bounded_above && x > hi ? hi : x;
+      const T above = x <= lo ? lo : x;  // of two zeros the bound's, as everywhere
+      return above > hi ? hi : above;
     });
   });
 }

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-
-#include "base/elementary.hpp"
-#include "ops/common/elementwise.hpp"
-#include "ops/common/gradient.hpp"
+#include "ops/common/exponential_unit.hpp"
 #include "ops/common/infer.hpp"
 
 namespace qtn::ops {
@@ -13,19 +9,10 @@ constexpr AttrSpec kAttrs[] = {{"alpha", AttrSpec::kFloat}};
 
 Types infer(const Call &call) { return infer_real_unary("Elu", call); }
 
-void run(const Call &call, std::span<Tensor> outputs) {
-  const double alpha = call.attrs.get_float("alpha", 1);
-  map_reals(call, outputs, [alpha](auto x) {
-    using T = decltype(x);
-    return x < 0 ? static_cast<T>(alpha) * std::expm1(x) : x;
-  });
-}
+void run(const Call &call, std::span<Tensor> outputs) { run_exponential_unit(elu_of(call.attrs), call, outputs); }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
-  const auto alpha = static_cast<float>(run.call.attrs.get_float("alpha", 1));
-  backward_by_input(run, dx, [alpha](float slope, float x) {
-    return x < 0 ? slope * alpha * static_cast<float>(exponential(static_cast<double>(x))) : slope;
-  });
+  backward_exponential_unit(elu_of(run.call.attrs), run, dx);
 }
 
 }  // namespace

@@ -10,9 +10,7 @@ namespace {
 Types infer(const Call &call) { return infer_real_unary("Erf", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  const Tensor &x = *call.in(0);
-  x.dtype() == QTN_FLOAT64 ? map_elements<double>(x, outputs[0], [](double v) { return std::erf(v); })
-                           : run_activation(kernels::Activation::erf, x, outputs[0]);
+  run_activation(kernels::Activation::erf, call, outputs, [](double x) { return std::erf(x); });
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {

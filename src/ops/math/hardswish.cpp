@@ -10,10 +10,8 @@ namespace {
 Types infer(const Call &call) { return infer_real_unary("HardSwish", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  const Tensor &x = *call.in(0);
-  x.dtype() == QTN_FLOAT64
-      ? map_elements<double>(x, outputs[0], [](double v) { return v * std::clamp(v / 6 + 0.5, 0.0, 1.0); })
-      : run_activation(kernels::Activation::hard_swish, x, outputs[0]);
+  run_activation(kernels::Activation::hard_swish, call, outputs,
+                 [](double x) { return x * std::clamp(x / 6 + 0.5, 0.0, 1.0); });
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {

@@ -10,8 +10,7 @@ namespace {
 Types infer(const Call &call) { return infer_real_unary("Mish", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  if (call.in(0)->dtype() == QTN_FLOAT32) return run_activation(kernels::Activation::mish, *call.in(0), outputs[0]);
-  map_elements<double>(*call.in(0), outputs[0], [](double x) { return x * std::tanh(softplus(x)); });
+  run_activation(kernels::Activation::mish, call, outputs, [](double x) { return x * std::tanh(softplus(x)); });
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {

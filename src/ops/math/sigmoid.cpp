@@ -10,9 +10,7 @@ namespace {
 Types infer(const Call &call) { return infer_real_unary("Sigmoid", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  const Tensor &x = *call.in(0);
-  x.dtype() == QTN_FLOAT64 ? map_elements<double>(x, outputs[0], [](double v) { return 1 / (1 + std::exp(-v)); })
-                           : run_activation(kernels::Activation::sigmoid, x, outputs[0]);
+  run_activation(kernels::Activation::sigmoid, call, outputs, [](double x) { return 1 / (1 + std::exp(-x)); });
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {

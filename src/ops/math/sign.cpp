@@ -11,7 +11,10 @@ void run(const Call &call, std::span<Tensor> outputs) {
   dispatch_number(call.in(0)->dtype(), [&](auto zero) {
     using T = decltype(zero);
     // NaN stays NaN, as in NumPy.
-    map_elements<T>(*call.in(0), outputs[0], [](T x) { return x > T(0) ? T(1) : x < T(0) ? static_cast<T>(-1) : x; });
+    map_elements<T>(*call.in(0), outputs[0], [](T x) {
+      const T of_rest = x < T(0) ? static_cast<T>(-1) : x;
+      return x > T(0) ? T(1) : of_rest;
+    });
   });
 }
 

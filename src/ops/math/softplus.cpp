@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/softplus.hpp"
 
-#include "ops/common/elementwise.hpp"
-#include "ops/common/gradient.hpp"
+#include "ops/common/activation.hpp"
 #include "ops/common/infer.hpp"
 
 namespace qtn::ops {
@@ -11,11 +10,11 @@ namespace {
 Types infer(const Call &call) { return infer_real_unary("Softplus", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  map_reals(call, outputs, [](auto x) { return softplus(x); });
+  run_activation(kernels::Activation::softplus, call, outputs, [](double x) { return softplus(x); });
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
-  backward_by_output(run, dx, [](float slope, float y) { return -slope * std::expm1(-y); });
+  backward_activation(kernels::Activation::softplus, *run.call.in(0), run.dy[0], dx[0]);
 }
 
 }  // namespace
@@ -29,6 +28,6 @@ const OpDef kSoftplus{.name = "Softplus",
                       .run = run,
                       .elementwise = true,
                       .backward = backward,
-                      .keeps = {.outputs = true}};
+                      .keeps = {.inputs = kAllInputs}};
 
 }  // namespace qtn::ops

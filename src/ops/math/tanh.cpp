@@ -10,9 +10,7 @@ namespace {
 Types infer(const Call &call) { return infer_real_unary("Tanh", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  const Tensor &x = *call.in(0);
-  x.dtype() == QTN_FLOAT64 ? map_elements<double>(x, outputs[0], [](double v) { return std::tanh(v); })
-                           : run_activation(kernels::Activation::tanh, x, outputs[0]);
+  run_activation(kernels::Activation::tanh, call, outputs, [](double x) { return std::tanh(x); });
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {

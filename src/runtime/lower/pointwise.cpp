@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 
+#include "ops/common/exponential_unit.hpp"
 #include "ops/common/requantization.hpp"
 #include "runtime/lower/kinds.hpp"
 
@@ -160,17 +161,21 @@ namespace {
 
 std::optional<RealActivation> activation_of(const graph::Node &node) {
   using kernels::Activation;
-  if (node.op == &ops::kSwish)
-    return RealActivation{std::nullopt, static_cast<float>(node.attrs.get_float("alpha", 1))};
+  if (node.op == &ops::kSwish) return kernels::Swish{static_cast<float>(node.attrs.get_float("alpha", 1))};
+  if (node.op == &ops::kCelu) return ops::celu_of(node.attrs);
+  if (node.op == &ops::kElu) return ops::elu_of(node.attrs);
+  if (node.op == &ops::kSelu) return ops::selu_of(node.attrs);
   if (node.op == &ops::kGelu) {
     const bool by_tanh = node.attrs.get_string("approximate", "none") == "tanh";
-    return RealActivation{by_tanh ? Activation::gelu_by_tanh : Activation::gelu};
+    return by_tanh ? Activation::gelu_by_tanh : Activation::gelu;
   }
   const std::pair<const ops::OpDef *, Activation> others[] = {
-      {&ops::kErf, Activation::erf},   {&ops::kHardSwish, Activation::hard_swish}, {&ops::kMish, Activation::mish},
-      {&ops::kRelu, Activation::relu}, {&ops::kSigmoid, Activation::sigmoid},      {&ops::kTanh, Activation::tanh}};
+      {&ops::kErf, Activation::erf},         {&ops::kHardSwish, Activation::hard_swish},
+      {&ops::kMish, Activation::mish},       {&ops::kRelu, Activation::relu},
+      {&ops::kSigmoid, Activation::sigmoid}, {&ops::kSoftplus, Activation::softplus},
+      {&ops::kTanh, Activation::tanh}};
   for (const auto &[op, f] : others)
-    if (node.op == op) return RealActivation{f};
+    if (node.op == op) return f;
   return std::nullopt;
 }
 

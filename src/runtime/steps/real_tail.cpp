@@ -43,10 +43,12 @@ class ActivationTail final : public Tail {
 
   void run(const Context &, const OutputBlock &block) const override {
     each_row(block, true, [&](float *y, std::size_t, std::size_t count) {
-      if (activation_.f)
-        kernel_.run(*activation_.f, y, y, count);
+      if (const auto *f = std::get_if<kernels::Activation>(&activation_))
+        kernel_.run(*f, y, y, count);
+      else if (const auto *swish = std::get_if<kernels::Swish>(&activation_))
+        kernel_.swish(*swish, y, y, count);
       else
-        kernel_.swish(activation_.alpha, y, y, count);
+        kernel_.exponential_unit(std::get<kernels::ExponentialUnit>(activation_), y, y, count);
     });
   }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <variant>
 
 #include "base/cpu.hpp"
 #include "base/requantize.hpp"
@@ -185,11 +186,7 @@ TailPtr make_real_add_tail(SlotId b, std::ptrdiff_t row, const ops::Clamp &clamp
 /// The same of one row for all.
 TailPtr make_real_bias_tail(SlotId row, const ops::Clamp &clamp);
 
-/// f, or x sigmoid(alpha x).
-struct RealActivation {
-  std::optional<kernels::Activation> f;
-  float alpha = 1;
-};
+using RealActivation = std::variant<kernels::Activation, kernels::Swish, kernels::ExponentialUnit>;
 TailPtr make_activation_tail(const RealActivation &activation, Isa isa);
 /// x, times its slope below zero: float32, one for each column of the blocks or one for all.
 TailPtr make_leaky_tail(const Tensor &slopes, Isa isa);
