@@ -74,6 +74,7 @@ void transpose_block(std::uint32_t *dst, std::int64_t dst_step, const std::uint3
   for (std::int64_t i = 0; i < whole_rows; i += 4)
     for (std::int64_t j = 0; j < whole_columns; j += 4) {
       Quad v[4];
+#pragma GCC unroll 4
       for (int k = 0; k < 4; ++k) std::memcpy(&v[k], src + i + (j + k) * src_step, sizeof v[k]);
       const Quad low = __builtin_shufflevector(v[0], v[1], 0, 4, 1, 5),
                  high = __builtin_shufflevector(v[0], v[1], 2, 6, 3, 7);
@@ -83,6 +84,7 @@ void transpose_block(std::uint32_t *dst, std::int64_t dst_step, const std::uint3
       v[1] = __builtin_shufflevector(low, low2, 2, 3, 6, 7);
       v[2] = __builtin_shufflevector(high, high2, 0, 1, 4, 5);
       v[3] = __builtin_shufflevector(high, high2, 2, 3, 6, 7);
+#pragma GCC unroll 4
       for (int k = 0; k < 4; ++k) std::memcpy(dst + (i + k) * dst_step + j, &v[k], sizeof v[k]);
     }
   one_by_one(0, whole_rows, whole_columns, columns);

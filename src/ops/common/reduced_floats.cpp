@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/reduced_floats.hpp"
 
+#include <cmath>
+
 #include "kernels/columns/columns.hpp"
 #include "kernels/rows/rows.hpp"
 #include "ops/common/elementwise.hpp"
@@ -79,6 +81,50 @@ void reduce_columns(const JoinedPlan &plan, const Tensor &x, const Tensor &y, Re
   });
 }
 
+constexpr double kZeros[kColumns] = {};
+
+double addend(Addends of, double v) {
+  return of == Addends::numbers ? v : of == Addends::magnitudes ? std::fabs(v) : v * v;
+}
+
+void magnitudes(const float *x, float *y, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) y[i] = std::fabs(x[i]);
+}
+
+double row_sum(Addends of, const float *row, std::size_t length) {
+  if (of == Addends::numbers) return kernels::rows_kernel().sum(row, length);
+  double total = 0;
+  if (of == Addends::magnitudes) {
+    float some[kColumns];
+    for (std::size_t i = 0; i < length; i += kColumns) {
+      const std::size_t count = std::min<std::size_t>(kColumns, length - i);
+      magnitudes(row + i, some, count);
+      total += kernels::rows_kernel().sum(some, count);
+    }
+    return total;
+  }
+  // A matrix whose columns are added up, and the rest of the row as one more row of it.
+  constexpr std::size_t kLanes = 32;
+  double lanes[kLanes] = {};
+  const std::size_t rest = length % kLanes;
+  const auto squares = kernels::columns_kernel().squares;
+  squares({row, length / kLanes, kLanes, kLanes, lanes, kZeros});
+  squares({row + length - rest, 1, 0, rest, lanes, kZeros});
+  for (const double lane : lanes) total += lane;
+  return total;
+}
+
+void add_columns(Addends of, const kernels::ColumnSumsArgs &args) {
+  const kernels::ColumnsKernel &kernel = kernels::columns_kernel();
+  if (of != Addends::magnitudes) return of == Addends::numbers ? kernel.sum(args) : kernel.squares(args);
+  float some[kColumns];
+  const float *x = args.x;
+  for (std::size_t r = 0; r < args.rows; ++r, x += args.row) {
+    magnitudes(x, some, args.columns);
+    kernel.sum({some, 1, 0, args.columns, args.sums, nullptr});
+  }
+}
+
 float of_nothing(Arithmetic f) { return f == Arithmetic::max ? Larger::kOfNothing<float> : Smaller::kOfNothing<float>; }
 
 float extremum_of_two(Arithmetic f, float a, float b) {
@@ -87,26 +133,28 @@ float extremum_of_two(Arithmetic f, float a, float b) {
 
 }  // namespace
 
-void sum_floats(const Tensor &x, const AxisSet &axes, double divisor, const Tensor &y) {
+void sum_floats(Addends of, const Tensor &x, const AxisSet &axes, double (*finish)(double sum, double count),
+                const Tensor &y) {
   if (y.count() == 0) return;
-  if (x.count() == 0) return void(std::fill_n(y.as<float>(), y.count(), static_cast<float>(0 / divisor)));
-  const auto finish = [divisor](double sum) { return static_cast<float>(sum / divisor); };
+  double count = 1;
+  for (std::size_t i = 0; i < x.rank(); ++i)
+    if (axes[i]) count *= static_cast<double>(x.dim(i));
+  const auto rounded = [=](double sum) { return static_cast<float>(finish(sum, count)); };
+  if (x.count() == 0) return void(std::fill_n(y.as<float>(), y.count(), rounded(0)));
   const JoinedPlan plan(x, axes, y);
   if (!plan.has_rows())
     return reduce<float, float>(
-        x, axes, y, 0.0, [](double sum, float v) { return sum + static_cast<double>(v); }, finish);
-  if (plan.last_is_reduced) {
-    const auto sum = kernels::rows_kernel().sum;
+        x, axes, y, 0.0, [of](double sum, float v) { return sum + addend(of, static_cast<double>(v)); }, rounded);
+  if (plan.last_is_reduced)
     return reduce_rows(
-        plan, x, y, 0.0, [sum](double total, const float *row, std::size_t length) { return total + sum(row, length); },
-        finish);
-  }
-  reduce_columns(plan, x, y, [&, add = kernels::columns_kernel().sum](float *to, std::size_t count, auto &&each) {
+        plan, x, y, 0.0,
+        [of](double total, const float *row, std::size_t length) { return total + row_sum(of, row, length); }, rounded);
+  reduce_columns(plan, x, y, [&](float *to, std::size_t columns, auto &&each) {
     double sums[kColumns] = {};
     each([&](const float *from, std::size_t rows, std::ptrdiff_t row) {
-      add({from, rows, row, count, sums, nullptr});
+      add_columns(of, {from, rows, row, columns, sums, kZeros});
     });
-    for (std::size_t i = 0; i < count; ++i) to[i] = finish(sums[i]);
+    for (std::size_t i = 0; i < columns; ++i) to[i] = rounded(sums[i]);
   });
 }
 

@@ -7,8 +7,11 @@
 
 namespace qtn::ops {
 
-/// y = sum of x over the axes, in double, divided.
-void sum_floats(const Tensor &x, const AxisSet &axes, double divisor, const Tensor &y);
+enum class Addends { numbers, magnitudes, squares };
+
+/// y = finish(sum of these of x over the axes, in double, and how many they are).
+void sum_floats(Addends of, const Tensor &x, const AxisSet &axes, double (*finish)(double sum, double count),
+                const Tensor &y);
 
 /// The largest or smallest of so many elements; of none, what every number is larger or smaller than.
 float extremum_of(kernels::Arithmetic max_or_min, const float *x, std::size_t count);

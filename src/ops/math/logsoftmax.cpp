@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/activation/activation.hpp"
+#include "kernels/rows/rows.hpp"
 #include "ops/common/reduced_floats.hpp"
 #include "ops/common/softmax.hpp"
 #include "ops/common/sums.hpp"
@@ -15,7 +16,7 @@ void run_row(const float *x, float *y, std::int64_t length) {
   const float top = extremum_of(kernels::Arithmetic::max, x, count);
   for (std::int64_t k = 0; k < length; ++k) y[k] = x[k] - top;
   kernels::activation_kernel().run(kernels::Activation::exp, y, y, count);
-  const auto logarithm = static_cast<float>(std::log(sum_of(length, [y](std::int64_t k) { return y[k]; })));
+  const auto logarithm = static_cast<float>(std::log(kernels::rows_kernel().sum(y, count)));
   for (std::int64_t k = 0; k < length; ++k) y[k] = x[k] - top - logarithm;
 }
 

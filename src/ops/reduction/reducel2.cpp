@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "ops/common/reduced_floats.hpp"
 #include "ops/common/reduced_numbers.hpp"
 
 namespace qtn::ops {
@@ -7,6 +8,9 @@ namespace {
 Types infer(const Call &call) { return infer_reduced_number("ReduceL2", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
+  if (outputs[0].dtype() == QTN_FLOAT32)
+    return sum_floats(
+        Addends::squares, *call.in(0), ready_axes(call), [](double sum, double) { return std::sqrt(sum); }, outputs[0]);
   reduce_doubles(
       call, outputs[0], [](double v) { return v * v; }, [](double sum) { return std::sqrt(sum); });
 }

@@ -66,14 +66,16 @@ bool lower_real_pool(Lowering &l) {
   const bool max = op == "MaxPool" && l.node().outputs.size() == 1;
   const bool global = op == "GlobalAveragePool" || (op == "ReduceMean" && x.size() >= 3 && reduces_images(l));
   if (!max && !global && op != "AveragePool") return false;
-  // Planes by planes, as the operator does it, are as good where they lie so.
-  if (x.size() < 3 || x.size() > 5 || l.node().clamp || !l.is_dense_image(l.any_real(l.input(0)))) return false;
+  if (x.size() < 3 || x.size() > 5 || l.node().clamp) return false;
+  // Planes as wholes, and few of them, are as good where they lie.
+  constexpr std::int64_t kFewChannels = 4;
+  if ((global || x[1] < kFewChannels) && !l.is_dense_image(l.any_real(l.input(0)))) return false;
   const ops::Window window = global ? whole_image(x) : over_images(ops::pool_window(op.data(), l.node().attrs, x));
   if (!is_ordinary(window)) return false;
   // ReduceMean may drop the axes that its pooled image keeps with length 1.
   const Shape shape = image_shape(x, x[1], window.out);
   SlotId y = l.real_slot(shape, channels_last_strides(shape));
-  l.add_step(make_real_pool(l.edge(l.any_real(l.input(0))), l.edge(y), window, max ? Pooling::max : Pooling::average,
+  l.add_step(make_real_pool(l.edge(l.real_image(l.input(0))), l.edge(y), window, max ? Pooling::max : Pooling::average,
                             l.node().attrs.get_int("count_include_pad", 0) != 0, l.isa));
   if (shape != l.shape_of(l.output()))
     y = l.add_view(y, {l.shape_of(l.output()), contiguous_strides(l.shape_of(l.output())), 0});
