@@ -2,7 +2,7 @@
 // Copying elements between any strides: loops are merged where both sides step alike, and the innermost runs in one
 // piece.
 #include <cstring>
-#include <type_traits>
+#include <utility>
 
 #include "base/error.hpp"
 #include "core/tensor.hpp"
@@ -55,37 +55,88 @@ void copy_run(T *dst, const T *src, const Loop &loop) {
   for (std::int64_t i = 0; i < loop.count; ++i) dst[i * loop.dst_step] = src[i * loop.src_step];
 }
 
-/// dst[i][0..ways) = src[0..ways)[i]: the channels of a shuffle. A constant number of ways is what vectors need.
+/// Elements of a and b in turn, from the first half of both or from the second.
+template <bool second, class Vector, std::size_t... i>
+Vector interleaved(Vector a, Vector b, std::index_sequence<i...>) {
+  constexpr std::size_t kCount = sizeof...(i), kFirst = second ? kCount / 2 : 0;
+  return __builtin_shufflevector(a, b, static_cast<int>(kFirst + i / 2 + i % 2 * kCount)...);
+}
+
+/// The vectors of so many rows of a shuffle, element by element.
+template <class Vector, std::size_t... i>
+void shuffle(Vector (&v)[2], std::index_sequence<i...> each) {
+  const Vector low = interleaved<false>(v[0], v[1], each), high = interleaved<true>(v[0], v[1], each);
+  v[0] = low, v[1] = high;
+}
+template <class Vector, std::size_t... i>
+void shuffle(Vector (&v)[4], std::index_sequence<i...> each) {
+  Vector even[2] = {v[0], v[2]}, odd[2] = {v[1], v[3]};
+  shuffle(even, each);
+  shuffle(odd, each);
+#pragma GCC unroll 2
+  for (int half = 0; half < 2; ++half) {
+    Vector pair[2] = {even[half], odd[half]};
+    shuffle(pair, each);
+    v[2 * half] = pair[0], v[2 * half + 1] = pair[1];
+  }
+}
+/// Colours of four pixels.
+template <class Vector>
+void shuffle(Vector (&v)[3], std::make_index_sequence<4>) {
+  const Vector a = v[0], b = v[1], c = v[2];
+  v[0] = __builtin_shufflevector(__builtin_shufflevector(a, b, 0, 4, 1, 5), c, 0, 1, 4, 2);
+  v[1] = __builtin_shufflevector(__builtin_shufflevector(b, c, 1, 5, 2, 6), a, 0, 1, 6, 2);
+  v[2] = __builtin_shufflevector(c, __builtin_shufflevector(a, b, 3, 7, 3, 7), 2, 4, 5, 3);
+}
+
+/// dst[i][0..ways) = src[0..ways)[i]: the channels of a shuffle.
 template <int ways, class T>
 void interleave(T *dst, const T *src, std::int64_t count, std::int64_t src_step) {
-  for (std::int64_t i = 0; i < count; ++i)
+  using Vector [[gnu::vector_size(16)]] = T;
+  constexpr std::int64_t kCount = 16 / sizeof(T);
+  std::int64_t i = 0;
+  if constexpr (ways != 3 || kCount == 4)
+    for (; i + kCount <= count; i += kCount) {
+      Vector v[ways];
+#pragma GCC unroll 4
+      for (int way = 0; way < ways; ++way) std::memcpy(&v[way], src + i + way * src_step, sizeof v[way]);
+      shuffle(v, std::make_index_sequence<kCount>());
+      std::memcpy(dst + i * ways, v, sizeof v);
+    }
+  for (; i < count; ++i)
     for (int way = 0; way < ways; ++way) dst[i * ways + way] = src[i + way * src_step];
 }
 
-/// dst[i * dst_step + j] = src[i + j * src_step], four by four.
-void transpose_block(std::uint32_t *dst, std::int64_t dst_step, const std::uint32_t *src, std::int64_t src_step,
-                     std::int64_t rows, std::int64_t columns) {
-  using Quad [[gnu::vector_size(16)]] = std::uint32_t;
+/// dst[i * dst_step + j] = src[i + j * src_step], in squares of vectors.
+template <class T>
+void transpose_block(T *dst, std::int64_t dst_step, const T *src, std::int64_t src_step, std::int64_t rows,
+                     std::int64_t columns) {
+  using Vector [[gnu::vector_size(16)]] = T;
+  constexpr std::int64_t kSide = 16 / sizeof(T);
+  constexpr auto kEach = std::make_index_sequence<kSide>();
   const auto one_by_one = [&](std::int64_t i, std::int64_t row_end, std::int64_t first, std::int64_t end) {
     for (; i < row_end; ++i)
       for (std::int64_t j = first; j < end; ++j) dst[i * dst_step + j] = src[i + j * src_step];
   };
-  const std::int64_t whole_rows = rows - rows % 4, whole_columns = columns - columns % 4;
-  for (std::int64_t i = 0; i < whole_rows; i += 4)
-    for (std::int64_t j = 0; j < whole_columns; j += 4) {
-      Quad v[4];
+  const std::int64_t whole_rows = rows - rows % kSide, whole_columns = columns - columns % kSide;
+  for (std::int64_t i = 0; i < whole_rows; i += kSide)
+    for (std::int64_t j = 0; j < whole_columns; j += kSide) {
+      Vector v[kSide], next[kSide];
+#pragma GCC unroll 16
+      for (int k = 0; k < kSide; ++k) std::memcpy(&v[k], src + i + (j + k) * src_step, sizeof v[k]);
+        // Each round moves a bit of the row's number to that of the column.
 #pragma GCC unroll 4
-      for (int k = 0; k < 4; ++k) std::memcpy(&v[k], src + i + (j + k) * src_step, sizeof v[k]);
-      const Quad low = __builtin_shufflevector(v[0], v[1], 0, 4, 1, 5),
-                 high = __builtin_shufflevector(v[0], v[1], 2, 6, 3, 7);
-      const Quad low2 = __builtin_shufflevector(v[2], v[3], 0, 4, 1, 5),
-                 high2 = __builtin_shufflevector(v[2], v[3], 2, 6, 3, 7);
-      v[0] = __builtin_shufflevector(low, low2, 0, 1, 4, 5);
-      v[1] = __builtin_shufflevector(low, low2, 2, 3, 6, 7);
-      v[2] = __builtin_shufflevector(high, high2, 0, 1, 4, 5);
-      v[3] = __builtin_shufflevector(high, high2, 2, 3, 6, 7);
-#pragma GCC unroll 4
-      for (int k = 0; k < 4; ++k) std::memcpy(dst + (i + k) * dst_step + j, &v[k], sizeof v[k]);
+      for (int round = 1; round < kSide; round *= 2) {
+#pragma GCC unroll 8
+        for (int k = 0; k < kSide / 2; ++k) {
+          next[2 * k] = interleaved<false>(v[k], v[k + kSide / 2], kEach);
+          next[2 * k + 1] = interleaved<true>(v[k], v[k + kSide / 2], kEach);
+        }
+#pragma GCC unroll 16
+        for (int k = 0; k < kSide; ++k) v[k] = next[k];
+      }
+#pragma GCC unroll 16
+      for (int k = 0; k < kSide; ++k) std::memcpy(dst + (i + k) * dst_step + j, &v[k], sizeof v[k]);
     }
   one_by_one(0, whole_rows, whole_columns, columns);
   one_by_one(whole_rows, rows, 0, columns);
@@ -106,12 +157,11 @@ void copy_plane(T *dst, const T *src, const Loop &outer, const Loop &inner) {
   }
   for (std::int64_t i = 0; i < outer.count; i += kBlock)
     for (std::int64_t j = 0; j < inner.count; j += kBlock) {
-      if constexpr (std::is_same_v<T, std::uint32_t>)
-        if (inner.dst_step == 1) {
-          transpose_block(dst + i * outer.dst_step + j, outer.dst_step, src + i + j * inner.src_step, inner.src_step,
-                          std::min(kBlock, outer.count - i), std::min(kBlock, inner.count - j));
-          continue;
-        }
+      if (inner.dst_step == 1) {
+        transpose_block(dst + i * outer.dst_step + j, outer.dst_step, src + i + j * inner.src_step, inner.src_step,
+                        std::min(kBlock, outer.count - i), std::min(kBlock, inner.count - j));
+        continue;
+      }
       const Loop block{std::min(kBlock, inner.count - j), inner.dst_step, inner.src_step};
       for (std::int64_t k = i; k < std::min(i + kBlock, outer.count); ++k)
         copy_run(dst + k * outer.dst_step + j * inner.dst_step, src + k * outer.src_step + j * inner.src_step, block);

@@ -86,4 +86,4 @@ void test(const std::uint8_t *data, std::size_t size) {
 }  // namespace
 }  // namespace fuzz
 
-FUZZ_TARGET(std::size_t{64} << 20, fuzz::test)
+FUZZ_TARGET(std::size_t{16} << 20, fuzz::test)

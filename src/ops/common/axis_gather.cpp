@@ -32,6 +32,13 @@ class Gather {
       if (y.strides()[axis] != block_ || x.strides()[axis] != block_ || !is_whole(sources[axis], x.dim(axis))) break;
       block_ *= x.dim(axis);
     }
+    std::int64_t inner = block_;
+    for (std::size_t level = depth_; level-- > 0;) {
+      const std::size_t axis = axes_[level];
+      without_gaps_[level] = inner >= 0 && y.strides()[axis] == inner;
+      inner = without_gaps_[level] ? inner * static_cast<std::int64_t>(sources[axis].size()) : -1;
+    }
+    if (depth_ > 0) find_runs(axes_[depth_ - 1]);
   }
 
   void run(std::size_t level, T *to, const T *from) const {
@@ -39,25 +46,46 @@ class Gather {
     const std::size_t axis = axes_[level];
     const std::int64_t to_step = y_.strides()[axis], from_step = x_.strides()[axis];
     const std::vector<std::int64_t> &source = sources_[axis];
-    const bool follows = level + 1 == depth_ && to_step == block_ && from_step == block_;
-    for (std::size_t i = 0; i < source.size();) {
-      std::size_t count = 1;
-      if (follows)
-        while (
-            i + count < source.size() &&
-            (source[i] < 0 ? source[i + count] < 0 : source[i + count] == source[i] + static_cast<std::int64_t>(count)))
-          ++count;
-      const T *at = from && source[i] >= 0 ? from + source[i] * from_step : nullptr;
-      if (follows)
-        copy(to, at, block_ * static_cast<std::int64_t>(count));
+    if (level + 1 == depth_ && run_count_ > 0) return copy_runs(to, from);
+    if (level + 1 == depth_ && block_ == 1 && from) {
+      for (std::size_t i = 0; i < source.size(); ++i, to += to_step)
+        *to = source[i] < 0 ? fill_ : from[source[i] * from_step];
+      return;
+    }
+    for (std::size_t i = 0; i < source.size(); ++i, to += to_step) {
+      if (i > 0 && source[i] == source[i - 1] && without_gaps_[level])
+        copy(to, to - to_step, to_step);
       else
-        run(level + 1, to, at);
-      to += to_step * static_cast<std::int64_t>(count);
-      i += count;
+        run(level + 1, to, from && source[i] >= 0 ? from + source[i] * from_step : nullptr);
     }
   }
 
  private:
+  /// Elements of the last axis that follow one another on both sides, or are all filled.
+  struct Run {
+    std::int64_t source, count;  ///< in elements
+  };
+
+  /// There are none where they are many, or where the last axis has gaps.
+  void find_runs(std::size_t axis) {
+    if (y_.strides()[axis] != block_ || x_.strides()[axis] != block_) return;
+    const std::vector<std::int64_t> &source = sources_[axis];
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < source.size(); ++i) {
+      const bool follows =
+          i > 0 && (source[i] < 0 ? source[i - 1] < 0 : source[i - 1] >= 0 && source[i] == source[i - 1] + 1);
+      if (!follows && count == runs_.size()) return;
+      if (!follows) runs_[count++] = {source[i] < 0 ? -1 : source[i] * block_, 0};
+      runs_[count - 1].count += block_;
+    }
+    run_count_ = count;
+  }
+
+  void copy_runs(T *to, const T *from) const {
+    for (std::size_t r = 0; r < run_count_; to += runs_[r++].count)
+      copy(to, from && runs_[r].source >= 0 ? from + runs_[r].source : nullptr, runs_[r].count);
+  }
+
   void copy(T *to, const T *from, std::int64_t count) const {
     if (from)
       std::copy_n(from, count, to);
@@ -68,9 +96,12 @@ class Gather {
   const Tensor &y_, &x_;
   const AxisSources &sources_;
   T fill_;
-  std::array<std::size_t, kMaxRank> axes_{};  ///< the outermost first
+  std::array<std::size_t, kMaxRank> axes_{};   ///< the outermost first
+  std::array<bool, kMaxRank> without_gaps_{};  ///< of the axis of a level and those inside of it, in y
   std::size_t depth_;
   std::int64_t block_ = 1;
+  std::array<Run, 8> runs_{};
+  std::size_t run_count_ = 0;
 };
 
 template <class T>

@@ -10,6 +10,41 @@ using graph::ValueId;
 
 namespace {
 
+/// Each channel of an image so many times, one after the other.
+SlotId repeated_channels(Lowering &l, SlotId x, std::int64_t times) {
+  const SlotForm form = l.form(x);
+  if (l.is_graph_input(x)) x = l.copied(x, form.strides);  // which has no views
+  Shape shape = form.shape;
+  shape[1] *= times;
+  const SlotId y = l.add_slot({form.dtype, shape, channels_last_strides(shape), form.quantizer});
+  View from{{}, {}, 0}, to{{}, {}, 0};
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    const bool channels = axis == 1;
+    from.shape.push_back(form.shape[axis]);
+    from.strides.push_back(form.strides[axis]);
+    to.strides.push_back(channels ? times : l.form(y).strides[axis]);
+    if (!channels) continue;
+    from.shape.push_back(times);
+    from.strides.push_back(0);
+    to.strides.push_back(1);
+  }
+  to.shape = from.shape;
+  l.add_step(make_copy(l.edge(l.add_view(x, from)), l.edge(l.add_view(y, to))));
+  return y;
+}
+
+/// A convolution of each channel for itself with a few outputs each is one of the repeated channels, which have one.
+template <class Weights>
+SlotId as_depthwise(Lowering &l, SlotId x, Weights &w) {
+  constexpr std::size_t kFew = 8;
+  const auto channels = static_cast<std::size_t>(l.form(x).shape[1]);
+  if (w.groups == 1 || w.groups != channels || w.out == 1 || w.out > kFew) return x;
+  const SlotId repeated = repeated_channels(l, x, static_cast<std::int64_t>(w.out));
+  w.groups *= w.out;
+  w.out = 1;
+  return repeated;
+}
+
 void add_convolution(Lowering &l, SlotId x, SlotId y, const ops::Window &window, const LinearWeights &w,
                      const QuantizedRange &out, const PackCache &cache) {
   const bool depthwise = w.out == 1 && static_cast<std::int64_t>(w.groups) == l.form(x).shape[1];
@@ -93,10 +128,10 @@ bool lower_convolution(Lowering &l) {
   const ValueId x = l.input(0), y = l.output();
   const QuantizerPtr qx = canonical(l.g.value(x).quantizer);
   const QuantizerPtr qy = l.is_8bit(y) ? canonical(l.g.value(y).quantizer) : nullptr;
-  const LinearWeights w = linear_weights(l.g, l.node(), *qx, qy.get());
+  LinearWeights w = linear_weights(l.g, l.node(), *qx, qy.get());
   const ops::Window window = over_images(ops::conv_window(l.node().attrs, l.shape_of(x), l.shape_of(l.input(1))));
   if (!w.sums_fit || !is_ordinary(window)) return false;
-  const SlotId xs = l.image(l.integer(x));
+  const SlotId xs = as_depthwise(l, l.image(l.integer(x)), w);
   const Shape strides = channels_last_strides(l.shape_of(y));
   const SlotId ys = qy ? l.integer_output(y, l.shape_of(y), strides) : l.real_slot(l.shape_of(y), strides);
   add_convolution(l, xs, ys, window, w, qy ? l.range(qy) : QuantizedRange{}, l.pack_cache());
@@ -120,8 +155,8 @@ bool lower_real_convolution(Lowering &l) {
   if (w.out == 1 && w.groups > 1 && !is_flat(window)) return false;  // each channel of a volume for itself
   w.weight = weight;
   w.bias = bias;
-  const SlotId from =
-      as_image(x, l.form(l.any_real(l.input(0))).strides) ? l.any_real(l.input(0)) : l.real_image(l.input(0));
+  SlotId from = as_image(x, l.form(l.any_real(l.input(0))).strides) ? l.any_real(l.input(0)) : l.real_image(l.input(0));
+  if (is_flat(window)) from = as_depthwise(l, from, w);
   const SlotId y = l.real_slot(shape, channels_last_strides(shape));
   add_real_convolution(l, from, y, window, w, l.pack_cache());
   l.set_real(l.output(), y);
