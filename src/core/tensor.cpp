@@ -2,6 +2,7 @@
 #include "core/tensor.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.hpp"
 #include "base/limits.hpp"
@@ -44,6 +45,15 @@ Tensor Tensor::from_ints(std::span<const std::int64_t> values) {
 Tensor Tensor::scalar(float value) { return from<float>(QTN_FLOAT32, Shape{}, std::span(&value, 1)); }
 
 Tensor Tensor::to_contiguous() const { return contiguous() ? *this : clone(); }
+
+Tensor Tensor::in_any_order() const {
+  if (contiguous()) return *this;
+  std::vector<std::int32_t> axes(rank());
+  std::iota(axes.begin(), axes.end(), 0);
+  const auto stride = [this](std::int32_t axis) { return strides_[static_cast<std::size_t>(axis)]; };
+  std::ranges::sort(axes, [&](std::int32_t a, std::int32_t b) { return stride(a) > stride(b); });
+  return permute(axes).to_contiguous();
+}
 
 Tensor Tensor::clone() const {
   Tensor t(dtype_, shape_, quantizer_);

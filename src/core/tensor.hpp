@@ -74,6 +74,8 @@ class Tensor {
   Tensor expand(const Shape &shape) const;
 
   Tensor to_contiguous() const;  ///< itself when it is
+  /// The same elements, contiguous, in any order of its axes: a copy only where gaps lie between them.
+  Tensor in_any_order() const;
   Tensor clone() const;          ///< a contiguous copy with storage of its own
 
  private:

@@ -61,7 +61,7 @@ void expand(graph::Graph &g, const Node &node, int opset, std::vector<Node> &nod
   const ValueId result = add(node.op->name, "_result", {rows}, std::move(last));
   Attrs zeros;  // of a batch of none
   if (opset >= 14) zeros.set("allowzero", std::int64_t{1});
-  nodes.push_back({node.name, ops::find_op("Reshape"), std::move(zeros), {result, shape}, node.outputs, {}});
+  nodes.push_back({node.name, ops::find_op("Reshape"), std::move(zeros), {result, shape}, node.outputs, node.clamp});
 }
 
 }  // namespace

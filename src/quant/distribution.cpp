@@ -4,7 +4,7 @@
 namespace qtn::quant {
 
 void Distribution::add(const Tensor &x) {
-  const Tensor flat = x.to_contiguous();
+  const Tensor flat = x.in_any_order();
   if (flat.count() == 0) return;
   zeros += quant::add(bins, {flat.as<const float>(), static_cast<std::size_t>(flat.count())}, kBins);
 }

@@ -59,9 +59,9 @@ void check_close(const qmodel *m, const std::vector<Tensor> &inputs, const Answe
     const auto *x = static_cast<const float *>(qtensor_data(a.get())),
                *y = static_cast<const float *>(qtensor_data(b.get()));
     for (std::int64_t k = 0; k < qtensor_numel(a.get()); ++k)
-      require(std::abs(x[k] - y[k]) <= 1e-2F, "native and reference, floats: output " + std::to_string(i) +
-                                                  ", element " + std::to_string(k) + " is " + std::to_string(x[k]) +
-                                                  " and " + std::to_string(y[k]));
+      require(x[k] == y[k] || (std::isnan(x[k]) && std::isnan(y[k])) || std::abs(x[k] - y[k]) <= 1e-2F,
+              "native and reference, floats: output " + std::to_string(i) + ", element " + std::to_string(k) + " is " +
+                  std::to_string(x[k]) + " and " + std::to_string(y[k]));
   }
 }
 

@@ -66,7 +66,7 @@ class Gather {
     std::int64_t source, count;  ///< in elements
   };
 
-  /// There are none where they are many, or where the last axis has gaps.
+  /// Not kept where they are many, or where the last axis has gaps.
   void find_runs(std::size_t axis) {
     if (y_.strides()[axis] != block_ || x_.strides()[axis] != block_) return;
     const std::vector<std::int64_t> &source = sources_[axis];

@@ -15,7 +15,7 @@ Types infer(const Call &call) {
   require_dtype(kName, "sequence_lens", lengths, {QTN_INT64});
   if (x.rank() < 2) fail(QTN_ESHAPE, kName, ": x ", to_string(x.shape()), " has no two axes of time and batch");
   const std::int64_t batch = call.attrs.get_int("batch_axis", 1), time = call.attrs.get_int("time_axis", 0);
-  if (batch + time != 1 || batch * time != 0)
+  if (!((batch == 0 && time == 1) || (batch == 1 && time == 0)))
     fail(QTN_EINVAL, kName, ": batch_axis is ", batch, " and time_axis ", time, ", not 0 and 1 or 1 and 0");
   if (!(lengths.shape() == Shape{x.dim(static_cast<std::size_t>(batch))}))
     fail(QTN_ESHAPE, kName, ": sequence_lens is ", to_string(lengths.shape()), ", x ", to_string(x.shape()), " has ",

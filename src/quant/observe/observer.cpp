@@ -153,10 +153,10 @@ bool operator==(const ObserverSettings &a, const ObserverSettings &b) {
 }
 
 void check_finite(const Tensor &x, std::string_view who, std::string_view where) {
+  const auto count = static_cast<std::size_t>(x.count());
+  if (count == 0 || extent_of(x.in_any_order().as<const float>(), count).finite) return;
   const Tensor flat = x.to_contiguous();
   const auto *data = flat.as<const float>();
-  const auto count = static_cast<std::size_t>(flat.count());
-  if (count == 0 || extent_of(data, count).finite) return;
   for (std::size_t i = 0; i < count; ++i)
     if (!std::isfinite(data[i]))
       fail(QTN_EINVAL, who, " has ",
@@ -176,7 +176,9 @@ void Observer::observe(const Tensor &x) {
 }
 
 void Observer::observe_finite(const Tensor &x) {
-  if (x.count() > 0) take(x.to_contiguous());
+  if (x.count() == 0) return;
+  const bool per_tensor = !is_per_channel(settings_.scheme) && !is_per_block(settings_.scheme);
+  take(per_tensor ? x.in_any_order() : x.to_contiguous());
 }
 
 void Observer::merge(const Observer &other) {

@@ -18,7 +18,10 @@ class Learner {
   explicit Learner(const RoundingProblem &p)
       : p_(p), count_(p.weights.size()), down_(count_), v_(count_), mean_(count_), square_(count_), slope_(count_) {
     for (std::size_t i = 0; i < count_; ++i) {
-      const float at = p.weights[i] / p.steps[i] + static_cast<float>(p.zeros[i]);
+      constexpr float kFar = 0x1p30f;  // beyond all integers of weights
+      const auto zero = static_cast<float>(p.zeros[i]);
+      const float place = p.weights[i] / p.steps[i] + zero,
+                  at = std::isnan(place) ? zero : std::clamp(place, -kFar, kFar);
       down_[i] = std::floor(at);
       const float part = std::clamp(at - down_[i], 1e-4f, 1 - 1e-4f);
       v_[i] = -std::log((kHigh - kLow) / (part - kLow) - 1);

@@ -26,6 +26,7 @@ std::vector<double> losses(const RoundingProblem &p, std::span<const std::int64_
 
 std::int64_t RoundingProblem::nearest(std::size_t i, float weight) const {
   const float at = std::nearbyint(weight / steps[i]) + static_cast<float>(zeros[i]);
+  if (std::isnan(at)) return zeros[i];  // feedback of huge weights, or a step that no float32 holds
   return static_cast<std::int64_t>(std::clamp(at, static_cast<float>(lo), static_cast<float>(hi)));
 }
 

@@ -138,7 +138,7 @@ Plan lower(const graph::Graph &g, std::span<const ops::TensorType> inputs, std::
   for (const ValueId v : watched) seen[static_cast<std::size_t>(v)] = l.type_of(v).dtype == QTN_FLOAT32;
   const auto observe = [&](const std::vector<ValueId> &values_here) {
     for (const ValueId v : values_here)
-      if (v != kNoValue && seen[static_cast<std::size_t>(v)]) l.add_step(make_observe(l.real(v), v));
+      if (v != kNoValue && seen[static_cast<std::size_t>(v)]) l.add_step(make_observe(l.any_real(v), v));
   };
   const Attentions attentions = find_attentions(g, l.known(), seen);
   const FreeTables tables(l, attentions);

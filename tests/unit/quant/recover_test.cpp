@@ -193,7 +193,8 @@ void activations_have_equal_ranges(void **) {
   std::vector<float> largest(6, 0);
   runtime::Watched engine(after, {after.nodes[link.from].outputs[0]});
   for (std::size_t s = 0; s < kSamples.count; ++s)
-    engine.run(kSamples.read(s), [&](graph::ValueId, const Tensor &t) {
+    engine.run(kSamples.read(s), [&](graph::ValueId, const Tensor &shown) {
+      const Tensor t = shown.to_contiguous();
       for (std::int64_t i = 0; i < t.count(); ++i) {
         float &of_channel = largest[static_cast<std::size_t>(i / 9 % 6)];
         of_channel = std::max(of_channel, std::fabs(t.as<const float>()[i]));
