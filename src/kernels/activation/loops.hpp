@@ -28,6 +28,7 @@ void map_blocks(const float *x, float *y, std::size_t blocks) {
                            std::size_t count) {
   const std::size_t whole = count / kAtOnce, rest = count % kAtOnce;
   blocks(x, y, whole);
+  if (rest == 0) return;
   float last[kAtOnce] = {};
   std::memcpy(last, x + count - rest, rest * sizeof(float));
   blocks(last, last, 1);
@@ -47,6 +48,7 @@ void map_slope_blocks(const float *at, const float *dy, float *dx, std::size_t b
                                   const float *dy, float *dx, std::size_t count) {
   const std::size_t whole = count / kAtOnce, rest = count % kAtOnce;
   blocks(at, dy, dx, whole);
+  if (rest == 0) return;
   float last[2][kAtOnce] = {};
   std::memcpy(last[0], at + count - rest, rest * sizeof(float));
   std::memcpy(last[1], dy + count - rest, rest * sizeof(float));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <span>
 
 #include "base/parallel.hpp"
 
@@ -82,8 +83,10 @@ class Gather {
   }
 
   void copy_runs(T *to, const T *from) const {
-    for (std::size_t r = 0; r < run_count_; to += runs_[r++].count)
-      copy(to, from && runs_[r].source >= 0 ? from + runs_[r].source : nullptr, runs_[r].count);
+    for (const Run &r : std::span(runs_).first(run_count_)) {
+      copy(to, from && r.source >= 0 ? from + r.source : nullptr, r.count);
+      to += r.count;
+    }
   }
 
   void copy(T *to, const T *from, std::int64_t count) const {

@@ -56,13 +56,35 @@ void test_orders(void **) {
     std::vector<std::size_t> other = order;
     Shape shape;
     for (std::size_t i = 0; i < order.size(); ++i) shape.push_back(up_to(order.size() < 3 ? 150 : 14));
+    if (round % 2 == 0) shape[order.size() - 1] = up_to(4);  // as channels of a picture
     std::shuffle(order.begin(), order.end(), random);
     std::shuffle(other.begin(), other.end(), random);
     const Shape to = strides_in(shape, order, round % 3), from = strides_in(shape, other, round % 2);
     check<std::uint8_t>(QTN_UINT8, shape, to, from);
+    check<std::uint16_t>(QTN_UINT16, shape, to, from);
     check<std::uint32_t>(QTN_UINT32, shape, to, from);
     check<std::uint64_t>(QTN_UINT64, shape, to, from);
   }
+}
+
+/// What lies without gaps stays where it is; else it is copied. No element is lost.
+void test_any_order(void **) {
+  const Shape shape{2, 3, 4, 5};
+  for (const std::vector<std::size_t> &order : {std::vector<std::size_t>{0, 1, 2, 3}, {0, 2, 3, 1}, {3, 0, 2, 1}})
+    for (const std::int64_t gap : {0, 1}) {
+      const Shape strides = strides_in(shape, order, gap);
+      std::vector<float> values(elements_of(shape, strides));
+      std::iota(values.begin(), values.end(), 0.0f);
+      const Tensor x(QTN_FLOAT32, shape, strides, values.data(), nullptr);
+      const Tensor any = x.in_any_order(), plain = x.to_contiguous();
+      assert_true(any.contiguous() && any.count() == x.count());
+      assert_true((any.data() == values.data()) == (gap == 0));
+      std::vector<float> got(any.as<float>(), any.as<float>() + any.count());
+      std::vector<float> want(plain.as<float>(), plain.as<float>() + plain.count());
+      std::ranges::sort(got);
+      std::ranges::sort(want);
+      assert_true(got == want);
+    }
 }
 
 }  // namespace
@@ -70,6 +92,6 @@ void test_orders(void **) {
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(test_orders)};
+  const CMUnitTest tests[] = {cmocka_unit_test(test_orders), cmocka_unit_test(test_any_order)};
   return cmocka_run_group_tests_name("core.copy", tests, nullptr, nullptr);
 }
