@@ -76,7 +76,7 @@ class Tensor {
   Tensor to_contiguous() const;  ///< itself when it is
   /// The same elements, contiguous, in any order of its axes: a copy only where gaps lie between them.
   Tensor in_any_order() const;
-  Tensor clone() const;          ///< a contiguous copy with storage of its own
+  Tensor clone() const;  ///< a contiguous copy with storage of its own
 
  private:
   qdtype dtype_ = QTN_FLOAT32;

@@ -21,8 +21,8 @@ namespace qtn::runtime {
 using SlotId = std::int32_t;
 inline constexpr SlotId kNoSlot = -1;
 
-/// Called with a value of the graph and what it has come to, under any strides. The memory is used for something else
-/// afterwards.
+/// Called with a value of the graph and what it has come to, without gaps, its axes in any order. The memory is used for
+/// something else afterwards.
 using Watch = std::function<void(std::int32_t value, const Tensor &)>;
 
 /// The memory of one run. Contexts of one session share steps and packed weights and nothing that is written.

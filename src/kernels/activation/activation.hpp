@@ -44,7 +44,7 @@ struct ActivationKernel {
   void (*run)(Activation f, const float *x, float *y, std::size_t count);
   /// dx = dy f'(x). `at` is x; of exp, relu, sigmoid and tanh it is y.
   void (*backward)(Activation f, const float *at, const float *dy, float *dx, std::size_t count);
-  /// The same of these.
+  /// y = f(x); y may be x
   void (*swish)(Swish f, const float *x, float *y, std::size_t count);
   void (*exponential_unit)(const ExponentialUnit &f, const float *x, float *y, std::size_t count);
   /// y = x, times its slope below zero: slopes[i], or one for all, where `step` is 1 or 0; y may be x

@@ -136,9 +136,7 @@ float extremum_of_two(Arithmetic f, float a, float b) {
 void sum_floats(Addends of, const Tensor &x, const AxisSet &axes, double (*finish)(double sum, double count),
                 const Tensor &y) {
   if (y.count() == 0) return;
-  double count = 1;
-  for (std::size_t i = 0; i < x.rank(); ++i)
-    if (axes[i]) count *= static_cast<double>(x.dim(i));
+  const auto count = static_cast<double>(x.count() / y.count());
   const auto rounded = [=](double sum) { return static_cast<float>(finish(sum, count)); };
   if (x.count() == 0) return void(std::fill_n(y.as<float>(), y.count(), rounded(0)));
   const JoinedPlan plan(x, axes, y);

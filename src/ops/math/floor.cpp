@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/whole_number.hpp"
 #include "ops/common/elementwise.hpp"
 #include "ops/common/infer.hpp"
-#include "ops/common/whole_number.hpp"
 
 namespace qtn::ops {
 namespace {

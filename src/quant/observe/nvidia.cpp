@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/elementary.hpp"
+#include "base/whole_number.hpp"
 #include "quant/observe/calibrator.hpp"
 
 namespace qtn::quant {
@@ -97,12 +98,6 @@ struct Middle {
   float value, count;
 };
 
-/// std::nearbyint of what lies below 2^51, without a call of the C library, which a search would make millions of.
-float rint(float x) {
-  constexpr double kMagic = 0x1.8p52;
-  return static_cast<float>((static_cast<double>(x) + kMagic) - kMagic);
-}
-
 /// Squared error of quantizing the middles of bins to [0, bound] in steps of amax / bound, in float32.
 double squared_error(const std::vector<Middle> &middles, float amax, float bound) {
   constexpr float kVanishing = 1.0f / (1 << 24);  // where the toolkit gives zeros
@@ -110,7 +105,7 @@ double squared_error(const std::vector<Middle> &middles, float amax, float bound
   const float top = amax > kVanishing ? bound : 0;
   double sum = 0;
   for (const Middle &middle : middles) {
-    const float error = rint(std::min(middle.value * scale, top)) / scale - middle.value;
+    const float error = nearest_whole(std::min(middle.value * scale, top)) / scale - middle.value;
     sum += static_cast<double>(error * error * middle.count);
   }
   return sum;

@@ -33,12 +33,14 @@ SlotId repeated_channels(Lowering &l, SlotId x, std::int64_t times) {
   return y;
 }
 
+/// How many outputs of a channel gain by that: convolutions of integers have a kernel for groups.
+constexpr std::size_t kFew = 3, kFewReals = 8;
+
 /// A convolution of each channel for itself with a few outputs each is one of the repeated channels, which have one.
 template <class Weights>
-SlotId as_depthwise(Lowering &l, SlotId x, Weights &w) {
-  constexpr std::size_t kFew = 8;
+SlotId as_depthwise(Lowering &l, SlotId x, Weights &w, std::size_t few) {
   const auto channels = static_cast<std::size_t>(l.form(x).shape[1]);
-  if (w.groups == 1 || w.groups != channels || w.out == 1 || w.out > kFew) return x;
+  if (w.groups == 1 || w.groups != channels || w.out == 1 || w.out > few) return x;
   const SlotId repeated = repeated_channels(l, x, static_cast<std::int64_t>(w.out));
   w.groups *= w.out;
   w.out = 1;
@@ -131,7 +133,7 @@ bool lower_convolution(Lowering &l) {
   LinearWeights w = linear_weights(l.g, l.node(), *qx, qy.get());
   const ops::Window window = over_images(ops::conv_window(l.node().attrs, l.shape_of(x), l.shape_of(l.input(1))));
   if (!w.sums_fit || !is_ordinary(window)) return false;
-  const SlotId xs = as_depthwise(l, l.image(l.integer(x)), w);
+  const SlotId xs = as_depthwise(l, l.image(l.integer(x)), w, kFew);
   const Shape strides = channels_last_strides(l.shape_of(y));
   const SlotId ys = qy ? l.integer_output(y, l.shape_of(y), strides) : l.real_slot(l.shape_of(y), strides);
   add_convolution(l, xs, ys, window, w, qy ? l.range(qy) : QuantizedRange{}, l.pack_cache());
@@ -156,7 +158,7 @@ bool lower_real_convolution(Lowering &l) {
   w.weight = weight;
   w.bias = bias;
   SlotId from = as_image(x, l.form(l.any_real(l.input(0))).strides) ? l.any_real(l.input(0)) : l.real_image(l.input(0));
-  if (is_flat(window)) from = as_depthwise(l, from, w);
+  if (is_flat(window)) from = as_depthwise(l, from, w, kFewReals);
   const SlotId y = l.real_slot(shape, channels_last_strides(shape));
   add_real_convolution(l, from, y, window, w, l.pack_cache());
   l.set_real(l.output(), y);

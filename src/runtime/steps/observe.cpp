@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where calibration looks on.
+#include "runtime/layout.hpp"
 #include "runtime/steps/steps.hpp"
 
 namespace qtn::runtime {
@@ -11,7 +12,11 @@ class Observe final : public Step {
     reads = {slot};
     op = kernel = "Observe";
   }
-  void run(const Context &c) const override { (*c.watch)(value_, c.tensor(reads[0])); }
+  void run(const Context &c) const override {
+    const Tensor &t = c.tensor(reads[0]);
+    const bool gapless = is_gapless({t.dtype(), t.shape(), t.strides(), nullptr});
+    (*c.watch)(value_, gapless ? t : t.to_contiguous());
+  }
 
  private:
   graph::ValueId value_;

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace qtn::ops {
+namespace qtn {
 
 /// The nearest one, of two the even one.
 template <class T>
@@ -28,4 +28,4 @@ T whole_above(T x) {
   return -whole_below(-x);
 }
 
-}  // namespace qtn::ops
+}  // namespace qtn
