@@ -19,18 +19,18 @@ constexpr const char *kFlatten = "_flatten";
 
 bool is_flattened(const Node &node) { return node.attrs.get_int(kFlatten, 0) != 0; }
 
-/// Shapes of all values where they can be known, those of an open batch for a batch of 1.
-std::vector<std::optional<Shape>> shapes_of(const graph::Graph &g) {
+/// Shapes of all values where they can be known, those of an open batch for a batch of this size.
+std::vector<std::optional<Shape>> shapes_of(const graph::Graph &g, std::int64_t batch) {
   std::vector<std::optional<Shape>> known(g.values.size());
   for (std::size_t v = 0; v < known.size(); ++v) known[v] = g.values[v].shape;
   try {
-    if (const auto inputs = graph::declared_input_types(g, 1)) {
+    if (const auto inputs = graph::declared_input_types(g, batch)) {
       const graph::PartlyInferred inferred = graph::infer_partly(g, *inputs);
       for (std::size_t v = 0; v < known.size(); ++v)
         if (inferred.types[v]) known[v] = inferred.types[v]->shape;
     }
   } catch (const Error &) {
-    // A graph that does not fit together for batch 1 is still written, in the longer form.
+    // A graph that does not fit together for such a batch is still written, in the longer form.
   }
   return known;
 }
@@ -70,15 +70,18 @@ void write_out_flattened_softmax(graph::Graph &g, int opset) {
   bool any = false;
   for (const Node &node : g.nodes) any = any || is_flattened(node);
   if (!any) return;
-  const std::vector<std::optional<Shape>> shapes = shapes_of(g);
+  // A Squeeze may take away an axis of length 1, and leave the same axis where a batch is larger.
+  const std::vector<std::optional<Shape>> shapes = shapes_of(g, 1), larger = shapes_of(g, 2);
   std::vector<Node> nodes;
   for (Node &node : g.nodes) {
     if (!is_flattened(node)) {
       nodes.push_back(std::move(node));
       continue;
     }
-    const std::optional<Shape> &x = shapes[static_cast<std::size_t>(node.inputs[0])];
-    if (!is_plain(x, node.attrs.get_int("axis", 1))) {
+    const auto of = static_cast<std::size_t>(node.inputs[0]);
+    const std::optional<Shape> &x = shapes[of];
+    const std::int64_t axis = node.attrs.get_int("axis", 1);
+    if (!is_plain(x, axis) || (larger[of] && !is_plain(larger[of], axis))) {
       expand(g, node, opset, nodes);
       continue;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Applying an operator: checks, shapes, memory, and the choice between integer and float meaning.
 #include "kernels/real/real.hpp"
+#include "ops/common/convert.hpp"
 #include "ops/common/elementwise.hpp"
 #include "ops/common/empty.hpp"
 #include "ops/common/infer.hpp"
@@ -131,8 +132,8 @@ void clamp_elements(const Tensor &y, const Clamp &clamp) {
   dispatch_number(y.dtype(), [&](auto zero) {
     using T = decltype(zero);
     if constexpr (std::is_integral_v<T>) {
-      // Integers meet Relu only: Clip's bounds have the type of what they clip, and are fused as float32.
-      map_elements<T>(y, y, [](T v) { return std::max(v, T(0)); });
+      // Integers meet Relu, and Clip without bounds: these have the type of what they clip, and are fused as float32.
+      map_elements<T>(y, y, [lo = convert<T>(clamp.lo)](T v) { return std::max(v, lo); });
     } else if constexpr (std::is_same_v<T, float>) {
       const auto kernel = kernels::real_kernel().clamp;
       for_blocks(y.count(), [&](std::int64_t begin, std::int64_t end) {
