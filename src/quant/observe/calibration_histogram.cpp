@@ -2,6 +2,7 @@
 #include "quant/observe/calibration_histogram.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -32,10 +33,47 @@ bool ascending(const std::vector<double> &edges) {
 /// numpy.floor_divide of positive float32: not the floor of the quotient, which is rounded already.
 float floor_divide(float a, float b) { return std::nearbyint((a - std::fmod(a, b)) / b); }
 
-/// The bin of a place counted in bins, which may lie anywhere.
-template <class Float>
-std::size_t bin_at(Float place, std::size_t bins) {
-  return place < static_cast<Float>(bins - 1) ? static_cast<std::size_t>(std::max(place, Float(0))) : bins - 1;
+/// The smallest float32 that is not below `edge`.
+float least_above(double edge) {
+  const auto nearest = static_cast<float>(edge);
+  return static_cast<double>(nearest) < edge ? std::nextafter(nearest, std::numeric_limits<float>::infinity())
+                                             : nearest;
+}
+
+/// Finds the slot of a value between edges. They are about equally far apart, so that it is the guessed one or a neighbour.
+class EdgeFinder {
+ public:
+  explicit EdgeFinder(const std::vector<double> &edges)
+      : first_(static_cast<float>(edges.front())),
+        per_bin_(static_cast<float>(static_cast<double>(edges.size() - 1) / (edges.back() - edges.front()))),
+        last_(static_cast<float>(edges.size() - 2)) {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    least_.push_back(-kInfinity);
+    for (std::size_t i = 0; i + 1 < edges.size(); ++i) least_.push_back(least_above(edges[i]));
+    least_.push_back(kInfinity);
+  }
+
+  std::int32_t guess(float value) const { return slot_at((value - first_) * per_bin_, last_); }
+
+  std::size_t settle(float value, std::int32_t guess) const {
+    auto slot = static_cast<std::size_t>(guess);
+    while (value < least_[slot]) --slot;
+    while (value >= least_[slot + 1]) ++slot;
+    return slot;
+  }
+
+ private:
+  std::vector<float> least_;  ///< of each slot, and infinity
+  float first_, per_bin_, last_;
+};
+
+/// Counts each value once, or `weights` times.
+template <class Guess, class Settle>
+void count(std::span<const float> values, std::span<const std::uint64_t> weights, std::span<std::uint64_t> counts,
+           const Guess &guess, const Settle &settle) {
+  if (weights.empty()) count_values(values, counts, guess, settle);
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    if (const std::size_t slot = settle(values[i], guess(values[i])); slot > 0) counts[slot - 1] += weights[i];
 }
 
 /// Each pair of bins becomes one. The count of bins is even.
@@ -70,13 +108,18 @@ void CalibrationHistogram::place(std::span<const float> values, std::span<const 
     fail(QTN_EINVAL, "observer: the range [", min, ", ", max, "] is too wide for a histogram");
   CalibrationHistogram next = *this;
   const std::vector<double> edges = empty() ? next.first_edges(values, amax) : next.grown_edges(amax);
-  const double per_bin = static_cast<double>(next.counts_.size()) / (edges.back() - edges.front());
-  const auto bin = [&](float v) {
-    return next.bin_of(binning_ == Binning::onnx_signed ? v : std::fabs(v), edges, per_bin);
-  };
-  if (weights.empty()) count_values(values, next.counts_, bin);
-  for (std::size_t i = 0; i < weights.size(); ++i)
-    if (const std::size_t at = bin(values[i]); at < next.counts_.size()) next.counts_[at] += weights[i];
+  if (binning_ == Binning::nvidia) {  // torch.histc
+    const auto bins = static_cast<float>(next.counts_.size()), top = static_cast<float>(edges.back());
+    const auto guess = [=](float v) { return slot_at(std::fabs(v) * bins / top, bins - 1); };
+    count(values, weights, next.counts_, guess, kAsGuessed);
+  } else {
+    const EdgeFinder finder(edges);
+    const std::uint32_t bits = binning_ == Binning::onnx_signed ? ~0u : ~0u >> 1;
+    const auto seen = [=](float v) { return std::bit_cast<float>(std::bit_cast<std::uint32_t>(v) & bits); };
+    count(
+        values, weights, next.counts_, [&](float v) { return finder.guess(seen(v)); },
+        [&](float v, std::int32_t guess) { return finder.settle(seen(v), guess); });
+  }
   next.edges_.assign(edges.begin(), edges.end());
   next.min_ = empty() ? min : std::min(min, min_);
   next.max_ = empty() ? max : std::max(max, max_);
@@ -156,20 +199,6 @@ std::vector<double> CalibrationHistogram::grow_nvidia(float amax) {
   std::vector<double> edges;
   for (float i = 0; static_cast<double>(i) < count; ++i) edges.push_back(static_cast<double>(i * width));
   return edges;
-}
-
-std::size_t CalibrationHistogram::bin_of(float value, const std::vector<double> &edges, double per_bin) const {
-  const auto wide = static_cast<double>(value);
-  if (wide < edges.front()) return counts_.size();
-  if (binning_ == Binning::nvidia) {  // torch.histc
-    const float at = value * static_cast<float>(counts_.size()) / static_cast<float>(edges.back());
-    return bin_at(at, counts_.size());
-  }
-  // Edges are about equally far apart: the last one that is not above the value is this one or a neighbour.
-  std::size_t at = bin_at((wide - edges.front()) * per_bin, counts_.size());
-  while (wide < edges[at]) --at;
-  while (at + 1 < counts_.size() && wide >= edges[at + 1]) ++at;
-  return at;
 }
 
 float CalibrationHistogram::quantile(double share) const {

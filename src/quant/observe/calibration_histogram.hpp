@@ -51,7 +51,6 @@ class CalibrationHistogram {
   std::vector<double> grow_absolute(float amax);
   std::vector<double> grow_signed(float amax);
   std::vector<double> grow_nvidia(float amax);
-  std::size_t bin_of(float value, const std::vector<double> &edges, double per_bin) const;
   std::size_t limit() const { return 8 * static_cast<std::size_t>(bins_); }
 
   Binning binning_;

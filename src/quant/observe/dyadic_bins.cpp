@@ -64,13 +64,15 @@ std::uint64_t add(DyadicBins &bins, std::span<const float> values, std::int64_t 
   const Nonzero seen = nonzero(values);
   if (seen.min > seen.max) return seen.zeros;
   DyadicBins wide = widened(bins, seen.min, seen.max, limit);
-  const auto place = [scale = std::ldexp(1.0, -wide.exponent), first = wide.first](float v) {
+  const auto slot = [scale = std::ldexp(1.0, -wide.exponent), first = static_cast<double>(wide.first),
+                     count = static_cast<double>(wide.counts.size())](float v) {
     const double at = static_cast<double>(v) * scale;  // below 2^31, whatever v
-    const auto towards_zero = static_cast<std::int64_t>(at);
-    return static_cast<std::size_t>(towards_zero - (at < static_cast<double>(towards_zero)) - first);
+    const auto towards_zero = static_cast<double>(static_cast<std::int32_t>(at));
+    const double bin = towards_zero - (at < towards_zero ? 1.0 : 0.0) - first;
+    return static_cast<std::int32_t>(bin >= 0 && bin < count ? bin + 1 : 0.0);
   };
-  count_values(values, wide.counts, place);
-  if (place(0) < wide.counts.size()) wide.counts[place(0)] -= seen.zeros;
+  count_values(values, wide.counts, slot, kAsGuessed);
+  if (slot(0) > 0) wide.counts[static_cast<std::size_t>(slot(0) - 1)] -= seen.zeros;
   bins = std::move(wide);
   return seen.zeros;
 }

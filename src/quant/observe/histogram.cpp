@@ -12,23 +12,21 @@
 namespace qtn::quant {
 namespace {
 
-/// torch.histc: the place of a value among equal bins over [min, max].
+/// torch.histc: the slot of a value among equal bins over [min, max].
 class Placer {
  public:
-  Placer(float min, float max, std::size_t bins) : min_(min), width_(max - min), bins_(bins) {
+  Placer(float min, float max, std::size_t bins) : min_(min), width_(max - min), bins_(static_cast<float>(bins)) {
     if (width_ > 0) return;
     min_ -= 1;
     width_ = (max + 1) - min_;
+    if (width_ > 0) return;
+    width_ = 1;  // one value, so large that it swallows 1
+    shift_ = static_cast<float>(bins / 2);
   }
-  std::size_t operator()(float value) const {
-    if (width_ == 0) return bins_ / 2;  // one value, so large that it swallows 1
-    const auto at = static_cast<std::size_t>((value - min_) * static_cast<float>(bins_) / width_);
-    return std::min(at, bins_ - 1);
-  }
+  std::int32_t operator()(float value) const { return slot_at((value - min_) * bins_ / width_ + shift_, bins_ - 1); }
 
  private:
-  float min_, width_;
-  std::size_t bins_;
+  float min_, width_, bins_, shift_ = 0;
 };
 
 /// torch.linspace: from both ends towards the middle.
@@ -50,7 +48,7 @@ std::vector<float> resampled(const Counts &from, float min, float max) {
   if (from.min == from.max) {
     float sum = 0;
     for (const float count : from.bins) sum += count;
-    to[Placer(min, max, bins)(from.min)] = sum;
+    to[Placer(min, max, bins)(from.min) - 1] = sum;
     return to;
   }
   constexpr std::size_t kPieces = 16;
@@ -85,7 +83,7 @@ class HistogramObserver final : public Observer {
     check_width(now);
     const Placer place(now.min, now.max, bins());
     std::vector<std::uint64_t> counts(bins());
-    count_values({x.as<const float>(), static_cast<std::size_t>(x.count())}, counts, place);
+    count_values({x.as<const float>(), static_cast<std::size_t>(x.count())}, counts, place, kAsGuessed);
     for (std::size_t i = 0; i < counts.size(); ++i) now.bins[i] = static_cast<float>(counts[i]);
     add(now, counts_);
     counts_ = std::move(now);
