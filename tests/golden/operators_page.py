@@ -20,7 +20,7 @@ HEAD = """# Operators
 
 Made by `tests/golden/operators_page.py` from the sources and from ONNX's node tests; do not edit.
 
-The operators have the semantics of ONNX opset 21, and files of opset 1 to 28 are read. An operator of the domain com.microsoft is one of ONNX Runtime's; one of
+The operators have the semantics of ONNX opset 21, newer ones those of their first opset, and files of opset 1 to 28 are read. An operator of the domain com.microsoft is one of ONNX Runtime's; one of
 the domain qtensor is this library's, and files that it writes bring it along as a function of ONNX's own.
 A program can register [operators of its own](custom-operators.md).
 The [glossary](glossary.md) explains the words.
@@ -28,7 +28,7 @@ The [glossary](glossary.md) explains the words.
 - **Quantized operands**: *exact integers* means integer accumulation and one rounding ([numerics](numerics.md)); *moves* means that integers pass unchanged
   if all operands share a [grid](glossary.md#grid); *table* means that an 8-bit operand is looked up in a table of 256 results. The other operators compute on dequantized values.
 - **Gradient**: whether a [trainer](training.md) can train what comes before it.
-- **Types** are the types that ONNX's tests cover here; similar types are computed alike.
+- **Types** are the types that ONNX's tests cover here, or, where it has none, the golden vectors; similar types are computed alike.
 - **Node tests** counts ONNX's own tests: those that pass, of all tests whose element types the library stores. Golden vectors in addition to these
   are in `tests/golden/ops`.
 
@@ -58,15 +58,21 @@ def quantized(definition):
     return ", ".join(kind for member, kind in kinds if member in definition)
 
 
+def golden_types(name):
+    path = ROOT / "tests/golden/ops" / f"{name}.json"
+    cases = json.loads(path.read_text())["cases"] if path.exists() else []
+    return {t["dtype"] for c in cases for t in [*c["inputs"], *c["outputs"]] if t}
+
+
 def row(name, definition, failing):
     path = NODE / f"{name}.json"
     cases = json.loads(path.read_text()) if path.exists() else []
     passed = [c for c in cases if c["name"] not in failing]
-    types = {t["dtype"] for c in passed for t in [*c["inputs"], *c["outputs"]]}
+    types = {TYPES[t["dtype"]] for c in passed for t in [*c["inputs"], *c["outputs"]]} or golden_types(name)
     domain = next((text for symbol, text in DOMAINS.items() if symbol in definition), None)
     shown = f"{name} ({domain})" if domain else name
     counts = f"{len(passed)} of {len(cases)}" if cases else ""
-    names = [text for code, text in TYPES.items() if code in types] or (["float32"] if domain == "qtensor" else ["uint8", "int8"])
+    names = [text for text in TYPES.values() if text in types]
     gradient = "yes" if ".backward" in definition else ""
     cells = shown, quantized(definition), gradient, " ".join(names), counts
     return f"| {' | '.join(cells)} |\n", len(passed), len(cases)
