@@ -60,11 +60,9 @@ class Task:
         return list(peer_lib.ort_run(path, self.test, 1).values())
 
     def row(self, who, settings, outputs):
-        signal = sum(np.square(want.astype(np.float64)).sum() for want in self.want)
-        noise = sum(np.square(want.astype(np.float64) - got).sum() for want, got in zip(self.want, outputs))
         row = {
             "model": self.path.stem, "who": who, "settings": settings, "samples": len(self.calibration),
-            "sqnr_db": f"{10 * np.log10(signal / noise):.2f}" if noise else "inf",
+            "sqnr_db": f"{peer_lib.sqnr_db(self.want, outputs):.2f}",
         }  # fmt: skip
         if self.labels is not None:
             top1, exact = (float((y[0].argmax(axis=1) == self.labels).mean()) for y in (outputs, self.want))

@@ -35,12 +35,6 @@ HEADER = [
 ]  # fmt: skip
 
 
-def sqnr_db(want, got):
-    want, got = want.astype(np.float64), got.astype(np.float64)
-    noise = np.square(want - got).sum()
-    return np.inf if noise == 0 else 10 * np.log10(np.square(want).sum() / noise)
-
-
 def max_abs(a, b):
     return float(np.abs(a.astype(np.float64) - b.astype(np.float64)).max())
 
@@ -59,7 +53,7 @@ def compare(arguments, model, data, samples, folder):
     try:
         owns = peer_lib.ort_run(peer_lib.ort_quantized(arguments, model), samples, arguments.threads)
         for name, row in rows.items():
-            row["ort_own_sqnr_db"] = f"{sqnr_db(wants[name], owns[name]):.2f}"
+            row["ort_own_sqnr_db"] = f"{peer_lib.sqnr_db(wants[name], owns[name]):.2f}"
     except Exception as error:  # its tool writes files for some models that its runtime refuses
         print(f"{model.stem}: ONNX Runtime's own int8 file: {str(error).splitlines()[0]}", file=sys.stderr)
     try:
@@ -75,11 +69,11 @@ def compare(arguments, model, data, samples, folder):
         references = our_run(arguments, quantized, data, "reference", folder)
         for name, row in rows.items():
             want, peer, native, reference = wants[name], peers[name], natives[name], references[name]
-            row["ort_int8_sqnr_db"] = f"{sqnr_db(want, peer):.2f}"
-            row["sqnr_db"] = f"{sqnr_db(want, native):.2f}"
+            row["ort_int8_sqnr_db"] = f"{peer_lib.sqnr_db(want, peer):.2f}"
+            row["sqnr_db"] = f"{peer_lib.sqnr_db(want, native):.2f}"
             row["top1"] = f"{(want.argmax(axis=1) == native.argmax(axis=1)).mean():.4f}" if want.ndim == 2 else None
             row["ort_max_abs"] = f"{max_abs(native, peer):.3g}"
-            row["ort_sqnr_db"] = f"{sqnr_db(peer, native):.2f}"
+            row["ort_sqnr_db"] = f"{peer_lib.sqnr_db(peer, native):.2f}"
             row["ort_equal"] = f"{(native == peer).mean():.4f}"
             row["ref_max_abs"] = f"{max_abs(native, reference):.3g}"
             row["ref_differing"] = f"{(native != reference).mean():.4f}"

@@ -19,6 +19,14 @@ def cache_folder():
     return pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "qtensor"
 
 
+def sqnr_db(want, got):
+    """Signal to quantization noise, of arrays or of lists of them taken together; infinite without noise."""
+    pairs = [(np.asarray(w, np.float64), np.asarray(g, np.float64)) for w, g in zip(want, got)]
+    signal = sum(np.square(w).sum() for w, _ in pairs)
+    noise = sum(np.square(w - g).sum() for w, g in pairs)
+    return 10 * np.log10(signal / noise) if signal and noise else -np.inf if noise else np.inf
+
+
 def add_common_arguments(parser):
     cache = cache_folder()
     parser.add_argument("--qtensor", default="build/release/tools/qtensor", help="our command (%(default)s)")

@@ -15,7 +15,6 @@ import statistics
 import tempfile
 import time
 
-import numpy as np
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
 import network_table
@@ -34,11 +33,6 @@ def ours(model, inputs, threads):
 
     session = qtensor.Session(model, {"threads": threads})
     return lambda: session(*inputs.values())
-
-
-def sqnr(want, got):
-    want = np.asarray(want, np.float64)
-    return f"{10 * np.log10((want**2).sum() / ((want - np.asarray(got, np.float64)) ** 2).sum()):.1f}"
 
 
 def measure(path, threads, arguments):
@@ -61,7 +55,7 @@ def measure(path, threads, arguments):
     want = calls["ort_float"]()
     return {
         **{f"{engine}_ms": f"{value:.2f}" for engine, value in times.items()},
-        "ratio_float": f"{ratio:.2f}", "ratio_int8": f"{ratio_int8:.2f}", "db": sqnr(want, calls["int8"]()), "ort_db": sqnr(want, calls["ort_int8"]()),
+        "ratio_float": f"{ratio:.2f}", "ratio_int8": f"{ratio_int8:.2f}", "db": f"{peer_lib.sqnr_db(want, calls['int8']()):.1f}", "ort_db": f"{peer_lib.sqnr_db(want, calls['ort_int8']()):.1f}",
     }  # fmt: skip
 
 

@@ -188,11 +188,10 @@ def rows(task, arguments):
     taken = peer_lib.take_turns(turns, arguments.rounds)
     want = entries["onnxruntime", "float"][1].astype(np.float64)
     for (engine, mode), (size, outputs, _) in entries.items():
-        noise = np.square(outputs - want).sum()
         ratio = lambda peer: statistics.median(a / b for a, b in zip(taken["onnxruntime", peer], taken[engine, mode]))
         yield {
             "model": task.path.stem, "engine": engine, "mode": mode, "kib": f"{size / 1024:.0f}", "accuracy": task.score(outputs),
-            "db": f"{10 * np.log10(np.square(want).sum() / noise):.1f}" if noise else "inf",
+            "db": f"{peer_lib.sqnr_db(want, outputs):.1f}",
             "us": f"{statistics.median(taken[engine, mode]):.1f}",
             "vs_ort_float": f"{ratio('float'):.2f}", "vs_ort_dynamic": f"{ratio('dynamic'):.2f}",
         }  # fmt: skip

@@ -45,9 +45,8 @@ def worst_sqnr(want, got):
         finite = [np.isfinite(x) for x in a]
         if any((np.isfinite(y) != known).any() for y, known in zip(b, finite)):
             return -999.0
-        signal = sum(np.square(x[known].astype(np.float64)).sum() for x, known in zip(a, finite))
-        noise = sum(np.square(x[known].astype(np.float64) - y[known]).sum() for x, y, known in zip(a, b, finite))
-        ratios.append(200.0 if noise == 0 else 10 * np.log10(signal / noise) if signal else 0.0)
+        db = peer_lib.sqnr_db(*([x[known] for x, known in zip(side, finite)] for side in (a, b)))
+        ratios.append(0.0 if db == -np.inf else min(200.0, db))
     return float(min(ratios)) if ratios else None
 
 

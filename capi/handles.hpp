@@ -6,6 +6,7 @@
 #include <string>
 #include <variant>
 
+#include "base/error.hpp"
 #include "core/attrs.hpp"
 #include "core/quantizer.hpp"
 #include "core/tensor.hpp"
@@ -67,6 +68,22 @@ struct qmodel {
   static constexpr char kNoun[] = "qmodel";
   [[no_unique_address]] qtn::capi::Tag tag{this, kNoun};
 };
+
+namespace qtn::capi {
+
+/// The graph of a model that nothing was done to before.
+inline const graph::Graph &unprepared(const char *entry, const qmodel *m) {
+  if (m->prepared()) fail(QTN_ESTATE, entry, ": the model is prepared already");
+  return m->graph();
+}
+
+/// The graph of a model that can be saved and run.
+inline const graph::Graph &finished(const char *entry, const qmodel *m) {
+  if (m->prepared()) fail(QTN_ESTATE, entry, ": the model is prepared, but not converted");
+  return m->graph();
+}
+
+}  // namespace qtn::capi
 
 struct qsession {
   qtn::runtime::Session value;

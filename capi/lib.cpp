@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "base/cpu.hpp"
+#include "base/find_named.hpp"
 #include "base/limits.hpp"
 #include "base/parallel.hpp"
 #include "guard.hpp"
@@ -47,15 +48,8 @@ qstatus qlib_limit(int64_t *out, const char *name) {
   return guard(__func__, [&](const char *entry) {
     need(entry, out, "out");
     need(entry, name, "name");
-    std::string known;
-    for (std::size_t i = 0; i < limit_infos().size(); ++i) {
-      if (name == std::string_view(limit_infos()[i].name)) {
-        *out = limit(static_cast<Limit>(i));
-        return;
-      }
-      known = known + " " + limit_infos()[i].name;
-    }
-    fail(QTN_EINVAL, entry, ": limit \"", name, "\" is unknown; known are", known);
+    const LimitInfo &info = find_named(limit_infos(), name, entry, "limit", &LimitInfo::name);
+    *out = limit(static_cast<Limit>(&info - limit_infos().data()));
   });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "base/find_named.hpp"
 #include "graph/inspect.hpp"
 #include "graph/passes/passes.hpp"
 #include "guard.hpp"
@@ -22,13 +23,13 @@ constexpr AttrSpec kSaveOptions[] = {
 
 onnx::SaveOptions save_options(const char *entry, const Attrs &attrs) {
   attrs.check(kSaveOptions, entry);
-  const std::string format = attrs.get_string("format", "qdq");
-  if (format != "qdq" && format != "qoperator")
-    fail(QTN_EINVAL, entry, ": format \"", format, "\" is unknown; known are qdq qoperator");
+  constexpr std::string_view kFormats[] = {"qdq", "qoperator"};
+  const std::string_view format = find_named(kFormats, attrs.get_string("format", "qdq"), entry, "format");
   onnx::SaveOptions options;
   if (format == "qoperator") options.format = onnx::Format::qoperator;
   const std::int64_t opset = attrs.get_int("opset", options.opset);
-  if (opset < 13 || opset > 28) fail(QTN_EINVAL, entry, ": opset is ", opset, ", not from 13 to 28");
+  if (opset < onnx::kMinSaveOpset || opset > onnx::kMaxOpset)
+    fail(QTN_EINVAL, entry, ": opset is ", opset, ", not from ", onnx::kMinSaveOpset, " to ", onnx::kMaxOpset);
   options.opset = static_cast<int>(opset);
   options.weight_pairs = attrs.get_int("weight_pairs", 0) != 0;
   if (options.weight_pairs && options.format == onnx::Format::qoperator)
@@ -41,9 +42,8 @@ constexpr AttrSpec kWeightOptions[] = {{"dtype", AttrSpec::kString}, {"block_siz
 
 quant::WeightsOnly weight_options(const char *entry, const Attrs &attrs) {
   attrs.check(kWeightOptions, entry);
-  const std::string dtype = attrs.get_string("dtype", "int8");
-  if (dtype != "int8" && dtype != "int4")
-    fail(QTN_EINVAL, entry, ": dtype \"", dtype, "\" is not offered; there are: int8 int4");
+  constexpr std::string_view kTypes[] = {"int8", "int4"};
+  const std::string_view dtype = find_named(kTypes, attrs.get_string("dtype", "int8"), entry, "dtype");
   const std::int64_t block_size = attrs.get_int("block_size", 0);
   if (block_size < 0) fail(QTN_EINVAL, entry, ": block_size ", block_size, " is negative");
   return {dtype == "int4" ? QTN_INT4 : QTN_INT8, block_size};
@@ -137,8 +137,7 @@ qstatus qmodel_save(const qmodel *m, const char *path, const qattrs *attrs) {
     need(entry, m, "m");
     need(entry, path, "path");
     const onnx::SaveOptions options = save_options(entry, attrs_or_none(attrs));
-    if (m->prepared()) fail(QTN_ESTATE, entry, ": the model is prepared, but not converted");
-    onnx::save(m->graph(), path, options);
+    onnx::save(finished(entry, m), path, options);
   });
 }
 
@@ -148,8 +147,7 @@ qstatus qmodel_save_bytes(qblob **out, const qmodel *m, const qattrs *attrs) {
     need(entry, out, "out");
     need(entry, m, "m");
     const onnx::SaveOptions options = save_options(entry, attrs_or_none(attrs));
-    if (m->prepared()) fail(QTN_ESTATE, entry, ": the model is prepared, but not converted");
-    *out = new qblob{onnx::serialize(m->graph(), options)};
+    *out = new qblob{onnx::serialize(finished(entry, m), options)};
   });
 }
 
@@ -159,8 +157,7 @@ qstatus qmodel_fuse(qmodel **out, const qmodel *m, const char *const *nodes, siz
     need(entry, out, "out");
     need(entry, m, "m");
     need_strings(entry, nodes, count, "nodes");
-    if (m->prepared()) fail(QTN_ESTATE, entry, ": the model is prepared, but not converted");
-    graph::Graph g = m->graph();
+    graph::Graph g = finished(entry, m);
     graph::fuse_chain(g, std::vector<std::string_view>(nodes, nodes + count));
     *out = new qmodel(std::move(g));
   });
@@ -173,8 +170,7 @@ qstatus qmodel_prepare(qmodel **out, const qmodel *m, const qconfig *config, qmo
     need(entry, m, "m");
     need(entry, config, "config");
     if (mode != QTN_PTQ && mode != QTN_QAT) fail(QTN_EINVAL, entry, ": mode ", static_cast<int>(mode), " is unknown");
-    if (m->prepared()) fail(QTN_ESTATE, entry, ": the model is prepared already");
-    *out = new qmodel(quant::prepare(m->graph(), config->value, mode));
+    *out = new qmodel(quant::prepare(unprepared(entry, m), config->value, mode));
   });
 }
 
@@ -232,15 +228,14 @@ qstatus qmodel_quantize(qmodel **out, qblob **report, const qmodel *m, const qco
     need(entry, m, "m");
     need(entry, config, "config");
     if (!sample) fail(QTN_EINVAL, entry, ": sample is NULL");
-    if (m->prepared()) fail(QTN_ESTATE, entry, ": the model is prepared already");
-    const std::size_t input_count = m->graph().inputs.size();
+    const graph::Graph &g = unprepared(entry, m);
+    const std::size_t input_count = g.inputs.size();
     const auto read = [&](std::size_t index) { return read_sample(entry, sample, index, input_count, ctx); };
     const auto tell = [&](const char *stage, std::size_t done, std::size_t total) {
       if (progress && progress(stage, done, total, ctx) != QTN_CONTINUE)
         fail(QTN_ECANCELED, entry, ": canceled while ", stage, ", ", done, " of ", total, " done");
     };
-    quant::Quantized quantized =
-        quant::quantize(m->graph(), config->value, {sample_count, read}, attrs_or_null(attrs), tell);
+    quant::Quantized quantized = quant::quantize(g, config->value, {sample_count, read}, attrs_or_null(attrs), tell);
     hand_out(std::move(quantized), out, report);
   });
 }
@@ -255,11 +250,11 @@ qstatus qmodel_quantize_qat(qmodel **out, qblob **report, const qmodel *m, const
     need(entry, m, "m");
     need(entry, config, "config");
     if (!batch) fail(QTN_EINVAL, entry, ": batch is NULL");
-    if (m->prepared()) fail(QTN_ESTATE, entry, ": the model is prepared already");
+    const graph::Graph &g = unprepared(entry, m);
     const auto read = [&](std::size_t epoch, std::size_t index) {
-      Given inputs(m->graph().inputs.size()), targets(target_count);
+      Given inputs(g.inputs.size()), targets(target_count);
       const qstatus status =
-          batch(inputs.handles(), m->graph().inputs.size(), targets.handles(), target_count, epoch, index, ctx);
+          batch(inputs.handles(), g.inputs.size(), targets.handles(), target_count, epoch, index, ctx);
       const std::string of = cat("of batch ", index);
       if (status != QTN_OK) fail(status, entry, ": batch ", index, " gave ", qstatus_name(status));
       return train::Batch{inputs.tensors(entry, "input", of), targets.tensors(entry, "target", of)};
@@ -271,7 +266,7 @@ qstatus qmodel_quantize_qat(qmodel **out, qblob **report, const qmodel *m, const
       return answer == QTN_CONTINUE;
     };
     quant::Quantized quantized = train::quantize_qat(
-        m->graph(), config->value, {batch_count, read}, attrs_or_none(attrs),
+        g, config->value, {batch_count, read}, attrs_or_none(attrs),
         [&](const char *stage, std::size_t done, std::size_t total) {
           tell(stage, done, total, std::nan(""), QTN_CONTINUE);
         },
@@ -299,10 +294,10 @@ qstatus qmodel_quantize_dynamic(qmodel **out, const qmodel *m, const qconfig *co
     need(entry, config, "config");
     const Attrs &options = attrs_or_none(attrs);
     options.check(kDynamicOptions, entry);
-    if (m->prepared()) fail(QTN_ESTATE, entry, ": the model is prepared already");
+    const graph::Graph &g = unprepared(entry, m);
     quant::DynamicOptions dynamic{options.get_int("conv", 0) != 0, {}};
     if (options.has("granularity")) dynamic.granularity = ops::parse_granularity(options.get_string("granularity", ""));
-    *out = new qmodel(quant::quantize_dynamic(m->graph(), config->value, dynamic));
+    *out = new qmodel(quant::quantize_dynamic(g, config->value, dynamic));
   });
 }
 
@@ -312,8 +307,7 @@ qstatus qmodel_quantize_weights(qmodel **out, const qmodel *m, const qattrs *att
     need(entry, out, "out");
     need(entry, m, "m");
     const quant::WeightsOnly grid = weight_options(entry, attrs_or_none(attrs));
-    if (m->prepared()) fail(QTN_ESTATE, entry, ": the model is prepared already");
-    *out = new qmodel(quant::quantize_weights(m->graph(), grid));
+    *out = new qmodel(quant::quantize_weights(unprepared(entry, m), grid));
   });
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/find_named.hpp"
 #include "base/stack_memory.hpp"
 #include "guard.hpp"
 
@@ -12,11 +13,9 @@ constexpr AttrSpec kOptions[] = {{"engine", AttrSpec::kString}, {"threads", Attr
 runtime::SessionOptions options_of(const char *entry, const Attrs &attrs) {
   attrs.check(kOptions, entry);
   runtime::SessionOptions options;
-  const std::string engine = attrs.get_string("engine", "native");
-  if (engine == "reference")
-    options.engine = runtime::Engine::reference;
-  else if (engine != "native")
-    fail(QTN_EINVAL, entry, ": engine \"", engine, "\" is unknown; known are native reference");
+  constexpr std::string_view kEngines[] = {"native", "reference"};
+  const std::string_view engine = find_named(kEngines, attrs.get_string("engine", "native"), entry, "engine");
+  options.engine = engine == "reference" ? runtime::Engine::reference : runtime::Engine::native;
   const std::int64_t threads = attrs.get_int("threads", 0);
   if (threads < 0 || threads > 1024) fail(QTN_EINVAL, entry, ": threads is ", threads, ", not from 0 to 1024");
   options.threads = static_cast<int>(threads);
@@ -44,8 +43,7 @@ qstatus qsession_create(qsession **out, const qmodel *m, const qattrs *attrs) {
     need(entry, out, "out");
     need(entry, m, "m");
     const runtime::SessionOptions options = options_of(entry, attrs_or_none(attrs));
-    if (m->prepared()) fail(QTN_ESTATE, entry, ": the model is prepared, but not converted");
-    *out = new qsession{runtime::Session(m->graph(), options)};
+    *out = new qsession{runtime::Session(finished(entry, m), options)};
   });
 }
 

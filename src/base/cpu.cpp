@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "base/find_named.hpp"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -70,12 +71,7 @@ Isa best() {
 /// A level of this architecture, not above the best.
 bool offered(Isa isa) { return isa == Isa::scalar || (isa <= best() && (isa >= Isa::neon) == (best() >= Isa::neon)); }
 
-Isa parse(const char *name) {
-  for (std::size_t i = 0; i < kNames.size(); ++i)
-    if (std::strcmp(name, kNames[i]) == 0) return static_cast<Isa>(i);
-  fail(QTN_EINVAL, "isa: unknown name \"", name,
-       "\"; known are scalar avx2 avxvnni avx512 avx512vnni neon dotprod i8mm");
-}
+Isa parse(const char *name) { return static_cast<Isa>(&find_named(kNames, name, "isa", "name") - kNames.data()); }
 
 std::atomic<Isa> &level() {
   static std::atomic<Isa> value = [] {

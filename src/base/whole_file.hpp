@@ -18,7 +18,7 @@ class WholeFile {
   WholeFile(const WholeFile &) = delete;
   WholeFile &operator=(const WholeFile &) = delete;
 
-  /// Whether a file could be made at `path` now, for those who want to know before minutes of work.
+  /// Whether a file could be made at `path` now, which a program asks before minutes of work.
   static int check(const std::string &path);
 
   int open(const std::string &path);

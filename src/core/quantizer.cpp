@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "base/find_named.hpp"
 #include "core/codes.hpp"
 #include "core/scheme.hpp"
 
@@ -18,10 +19,7 @@ constexpr const char *kNumericsNames[] = {"fbgemm", "qnnpack", "onnx", "nvidia",
 }  // namespace
 
 Numerics parse_numerics(const std::string &name) {
-  const auto at = std::find(std::begin(kNumericsNames), std::end(kNumericsNames), name);
-  if (at == std::end(kNumericsNames))
-    fail(QTN_EINVAL, "numerics: unknown name \"", name, "\"; known are fbgemm qnnpack onnx nvidia tflite");
-  return static_cast<Numerics>(at - std::begin(kNumericsNames));
+  return static_cast<Numerics>(&find_named(kNumericsNames, name, "numerics", "name") - kNumericsNames);
 }
 
 const char *numerics_name(Numerics numerics) { return kNumericsNames[static_cast<std::size_t>(numerics)]; }

@@ -10,6 +10,9 @@
 
 namespace qtn::onnx {
 
+inline constexpr int kMinOpset = 1, kMaxOpset = 28;  ///< of files that are read
+inline constexpr int kMinSaveOpset = 13;             ///< of files that are written
+
 /// Whether a node of that domain and name is one that this library reads without anything being registered.
 bool is_reserved(const std::string &domain, const std::string &op);
 

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "core/integer_type.hpp"
+#include "onnx/onnx.hpp"
 #include "onnx/qdq.hpp"
 
 namespace qtn::onnx {

@@ -6,8 +6,6 @@
 
 namespace qtn::onnx {
 
-inline constexpr int kMinSaveOpset = 13, kMaxSaveOpset = 28;
-
 /// Replaces Softmax over several axes as one (before opset 13) by nodes that say it at `opset`.
 void write_out_flattened_softmax(graph::Graph &g, int opset);
 

@@ -362,9 +362,8 @@ graph::Graph written_out(const graph::Graph &g, const SaveOptions &options) {
 }  // namespace
 
 std::string serialize(const graph::Graph &g, const SaveOptions &options) {
-  if (options.opset < kMinSaveOpset || options.opset > kMaxSaveOpset)
-    fail(QTN_EUNSUPPORTED, "models are written at opset ", kMinSaveOpset, " to ", kMaxSaveOpset, ", not ",
-         options.opset);
+  if (options.opset < kMinSaveOpset || options.opset > kMaxOpset)
+    fail(QTN_EUNSUPPORTED, "models are written at opset ", kMinSaveOpset, " to ", kMaxOpset, ", not ", options.opset);
   return Writer(written_out(g, options), options.opset).write(numerics_of(g));
 }
 

@@ -19,7 +19,7 @@
 
 namespace qtn::ops {
 
-/// What follows from attributes, shapes and constants alone: who repeats a call keeps it. See prepared.hpp.
+/// What follows from attributes, shapes and constants alone: a caller that repeats a call keeps it. See prepared.hpp.
 struct Prepared {
   virtual ~Prepared() = default;
 };

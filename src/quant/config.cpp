@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/find_named.hpp"
 #include "quant/descriptors.hpp"
 #include "quant/recipes.hpp"
 
@@ -78,13 +79,7 @@ constexpr Renamed kGiven[] = {{"scale", "scale"}, {"zero_point", "zero_point"}, 
 constexpr Renamed kBlocks[] = {{"block_size", "block_size"}};
 
 void require(const Attrs &attrs, std::string_view key, std::initializer_list<std::string_view> allowed) {
-  const std::string value = attrs.get_string(key, "");
-  std::string known;
-  for (const std::string_view a : allowed) {
-    if (value == a) return;
-    known += cat(" ", a);
-  }
-  fail(QTN_EUNSUPPORTED, "config: ", key, " \"", value, "\" is not offered; there are:", known);
+  find_named(allowed, attrs.get_string(key, ""), "config", key, {}, QTN_EUNSUPPORTED);
 }
 
 void copy_keys(Attrs &to, const Attrs &from, std::span<const Renamed> keys) {
@@ -187,13 +182,7 @@ constexpr LearningKind kActivationLearning[] = {{"none", Learning::none},
 constexpr LearningKind kWeightLearning[] = {{"none", Learning::none}, {"lsq", Learning::lsq}, {"amax", Learning::amax}};
 
 Learning learning_of(const Attrs &attrs, std::string_view key, std::span<const LearningKind> kinds) {
-  const std::string name = attrs.get_string(key, "none");
-  std::string known;
-  for (const LearningKind &kind : kinds) {
-    if (kind.name == name) return kind.learning;
-    known += cat(" ", kind.name);
-  }
-  fail(QTN_EINVAL, "config: ", key, " \"", name, "\" is unknown; there are:", known);
+  return find_named(kinds, attrs.get_string(key, "none"), "config", key, &LearningKind::name).learning;
 }
 
 [[noreturn]] void refuse(const Attrs &attrs, std::string_view key, std::string_view why) {

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "base/find_named.hpp"
 
 namespace qtn::quant {
 namespace {
@@ -29,12 +30,7 @@ constexpr Named kDescriptors[] = {
 }  // namespace
 
 const Descriptor &descriptor(const std::string &name, const char *who) {
-  std::string known;
-  for (const Named &named : kDescriptors) {
-    if (name == named.name) return named.descriptor;
-    known += cat(" ", named.name);
-  }
-  fail(QTN_EINVAL, who, ": there is no descriptor \"", name, "\"; there are:", known);
+  return find_named(kDescriptors, name, who, "descriptor", &Named::name).descriptor;
 }
 
 Attrs described(const Attrs &observer) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/find_named.hpp"
 #include "quant/data_check.hpp"
 #include "quant/recover/correct.hpp"
 #include "quant/rows.hpp"
@@ -54,9 +55,9 @@ Targets targets_of(const Attrs &attrs) {
 }
 
 bool falls_back_to_int16(const Attrs &attrs, const Targets &targets) {
-  const std::string fallback = attrs.get_string("fallback", "float");
-  if (fallback != "float" && fallback != "int16")
-    fail(QTN_EINVAL, "quantize: fallback \"", fallback, "\" is not offered; there are: float int16");
+  constexpr std::string_view kFallbacks[] = {"float", "int16"};
+  const std::string_view fallback =
+      find_named(kFallbacks, attrs.get_string("fallback", "float"), "quantize", "fallback");
   if (attrs.has("fallback") && !targets.any())
     fail(QTN_EINVAL, "quantize: fallback \"", fallback, "\" is for target_sqnr and target_top1, neither is given");
   return fallback == "int16";

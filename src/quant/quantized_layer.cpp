@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "base/find_named.hpp"
 #include "base/fork_gate.hpp"
 #include "core/integer_type.hpp"
 #include "graph/integer.hpp"
@@ -27,14 +28,12 @@ constexpr KnownKind kKinds[] = {
     {"conv2d", LayerKind::convolution, 4},  {"conv3d", LayerKind::convolution, 5},
     {"embedding", LayerKind::embedding, 2}, {"embedding_bag", LayerKind::embedding_bag, 2},
 };
+constexpr std::string_view kBagModes[] = {"sum", "mean"};
 constexpr AttrSpec kBagAttrs[] = {{"mode", AttrSpec::kString}};
 constexpr std::size_t kKeptGrids = 8;
 
 const KnownKind &known_kind(const std::string &name) {
-  for (const KnownKind &known : kKinds)
-    if (known.name == name) return known;
-  fail(QTN_EINVAL, "layer: kind \"", name,
-       "\" is unknown; known are linear conv1d conv2d conv3d embedding embedding_bag");
+  return find_named(kKinds, name, "layer", "kind", &KnownKind::name);
 }
 
 bool is_embedding(LayerKind kind) { return kind == LayerKind::embedding || kind == LayerKind::embedding_bag; }
@@ -79,8 +78,7 @@ void QuantizedLayer::check_parts(const Parts &parts, std::size_t rank) const {
     attrs_.check(kBagAttrs, name_.c_str());
   else
     attrs_.check({}, name_.c_str());
-  const std::string mode = attrs_.get_string("mode", "sum");
-  if (mode != "sum" && mode != "mean") fail(QTN_EINVAL, name_, ": mode \"", mode, "\" is unknown; known are sum mean");
+  find_named(kBagModes, attrs_.get_string("mode", "sum"), name_, "mode");
   if (parts.weight.rank() != rank)
     fail(QTN_ESHAPE, name_, ": weight is ", to_string(parts.weight.shape()), ", not of rank ", rank);
   if (is_embedding(kind_) && (parts.bias || x_ || out_))

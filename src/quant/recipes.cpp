@@ -2,6 +2,7 @@
 #include "quant/recipes.hpp"
 
 #include "base/error.hpp"
+#include "base/find_named.hpp"
 
 namespace qtn::quant {
 namespace {
@@ -89,12 +90,7 @@ Attrs settings_of(const Recipe &recipe) {
 }  // namespace
 
 Attrs recipe(const std::string &name) {
-  std::string known;
-  for (const Recipe &r : kRecipes) {
-    if (name == r.name) return settings_of(r);
-    known += cat(" ", r.name);
-  }
-  fail(QTN_EUNSUPPORTED, "config: there is no recipe \"", name, "\"; there are:", known);
+  return settings_of(find_named(kRecipes, name, "config", "recipe", &Recipe::name, QTN_EUNSUPPORTED));
 }
 
 }  // namespace qtn::quant

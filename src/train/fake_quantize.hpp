@@ -11,7 +11,7 @@
 
 namespace qtn::train {
 
-/// The grids of a tensor in memory of the caller's, who may change them at every step: one for all, or one for each
+/// The grids of a tensor in memory of the caller, which may change them at every step: one for all, or one for each
 /// index along an axis.
 struct Grids {
   std::span<const float> scales;  ///< or their inverses

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "base/find_named.hpp"
 #include "core/attrs.hpp"
 
 namespace qtn::train {
@@ -15,12 +16,7 @@ namespace qtn::train {
 template <class Kind>
 const Kind &find_kind(std::span<const Kind> kinds, const Attrs &attrs, std::string_view which) {
   const std::string name = attrs.get_string(which, std::string(kinds.front().name));
-  std::string known;
-  for (const Kind &kind : kinds) {
-    if (kind.name == name) return kind;
-    known += cat(" ", kind.name);
-  }
-  fail(QTN_EINVAL, which, ": unknown kind \"", name, "\"; known are:", known);
+  return find_named(kinds, name, which, "kind", &Kind::name);
 }
 
 /// Throws QTN_EINVAL on an option that `all` lists and this kind has no use for, listing those that it has.

@@ -723,8 +723,8 @@ def quant_descriptors():
     config = call("qconfig_create", "c", name="nvidia")
     fails = lambda step, message, status="QTN_EINVAL": {**{k: v for k, v in step.items() if k != "out"}, "status": status, "message": message}  # noqa: E731
     of_config = lambda **settings: call("qconfig_set", c="$c", selector="*", settings=settings)  # noqa: E731
-    case("quant_descriptor/refused", ["N07"], fails(by_name("QUANT_DESC"), f'observer: there is no descriptor "QUANT_DESC"; there are: {names}'), config,
-         fails(of_config(quant_desc_input="QUANT_DESC"), f'config: there is no descriptor "QUANT_DESC"; there are: {names}'),
+    case("quant_descriptor/refused", ["N07"], fails(by_name("QUANT_DESC"), f'observer: descriptor "QUANT_DESC" is unknown; known are {names}'), config,
+         fails(of_config(quant_desc_input="QUANT_DESC"), f'config: descriptor "QUANT_DESC" is unknown; known are {names}'),
          fails(of_config(quant_desc_input="QUANT_DESC_8BIT_CONV2D_WEIGHT_PER_CHANNEL"),
                'config: quant_desc_input "QUANT_DESC_8BIT_CONV2D_WEIGHT_PER_CHANNEL" is per channel, and activations have one grid', "QTN_EUNSUPPORTED"),
          fails(of_config(quant_desc_weight=unsigned), f'config: quant_desc_weight "{unsigned}" is unsigned, and weights are signed', "QTN_EUNSUPPORTED"),

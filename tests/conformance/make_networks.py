@@ -524,7 +524,7 @@ def torchvision_recipes():
         case(f"pools/torchvision_{backend}", ["P26"], loaded, *quantized_run([call("qconfig_create", "c", name=f"torchvision_{backend}")], samples, x, "y"),
              *is_like(int8, nodes, ran(int8, x), int8.fc, rounded=True, tolerance=INEXACT), *same_everywhere())  # fmt: skip
     refused = {**call("qconfig_create", name="torchvision_xnnpack"), "status": "QTN_EUNSUPPORTED",
-               "message": 'config: there is no recipe "torchvision_xnnpack"; there are: onnx fbgemm x86 qnnpack onednn nvidia tflite torchvision_fbgemm torchvision_qnnpack'}  # fmt: skip
+               "message": 'config: recipe "torchvision_xnnpack" is not offered; offered are onnx fbgemm x86 qnnpack onednn nvidia tflite torchvision_fbgemm torchvision_qnnpack'}  # fmt: skip
     case("torchvision_unknown_backend", ["P26"], refused)
 
 

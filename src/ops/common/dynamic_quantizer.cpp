@@ -110,7 +110,7 @@ OwnGrid own_grid(const char *who, const Attrs &attrs) {
                      parse_granularity(attrs.get_string(kGranularityAttr, "tensor"))};
   if (!is_torch(grid.numerics) && grid.numerics != Numerics::onnx)
     fail(QTN_EUNSUPPORTED, who, ": numerics ", numerics_name(grid.numerics),
-         " are not offered; there are: onnx fbgemm qnnpack");
+         " are not offered; offered are onnx fbgemm qnnpack");
   if (grid.granularity == Granularity::row && grid.numerics != Numerics::onnx)
     fail(QTN_EUNSUPPORTED, who, ": a grid for each row is offered under onnx numerics, not under ",
          numerics_name(grid.numerics));

@@ -66,7 +66,7 @@ class Lengths {
   std::int64_t steps_;
 };
 
-/// Memory of a call, of one piece: that of the caller, who repeats the call, or its own.
+/// Memory of a call, of one piece: that of a caller which repeats the call, or its own.
 template <class T>
 class Pieces {
  public:

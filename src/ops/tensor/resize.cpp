@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/find_named.hpp"
 #include "base/parallel.hpp"
 #include "base/size.hpp"
 #include "ops/common/axis_gather.hpp"
@@ -90,10 +91,8 @@ Plan plan_of(const Call &call) {
   return plan;
 }
 
-void one_of(const char *name, const std::string &value, std::initializer_list<const char *> known) {
-  for (const char *s : known)
-    if (value == s) return;
-  fail(QTN_EINVAL, "Resize: ", name, " \"", value, "\" is unknown");
+void one_of(const char *attr, const std::string &value, std::initializer_list<std::string_view> known) {
+  find_named(known, value, "Resize", attr);
 }
 
 std::string coordinate_mode(const Attrs &attrs) {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "base/find_named.hpp"
 #include "core/choose_options.hpp"
 #include "core/scheme.hpp"
 #include "quant/descriptors.hpp"
@@ -68,35 +69,20 @@ constexpr qscheme kSchemes[] = {QTN_PER_TENSOR_AFFINE,
 constexpr std::int64_t kMaxBins = 65536;
 constexpr std::string_view kMagic = "QTNOBSV1", kWithScaledAmax = "QTNOBSV2";
 
-std::string names_of(bool (*wanted)(const Kind &kind)) {
+/// The kinds that have a range for each channel or block.
+std::string kinds_of_many_ranges() {
   std::string names;
   for (const Kind &kind : kKinds)
-    if (wanted(kind)) names += cat(" ", kind.name);
+    if (kind.many_ranges) names += cat(" ", kind.name);
   return names;
 }
 
-const Kind &find_kind(std::string_view name) {
-  for (const Kind &kind : kKinds)
-    if (kind.name == name) return kind;
-  fail(QTN_EINVAL, "observer: unknown kind \"", name, "\"; known are:", names_of([](const Kind &) { return true; }));
-}
+const Kind &find_kind(std::string_view name) { return find_named(kKinds, name, "observer", "kind", &Kind::name); }
 
-qdtype parse_dtype(const std::string &name) {
-  std::string known;
-  for (const qdtype dtype : kDtypes) {
-    if (name == dtype_name(dtype)) return dtype;
-    known += cat(" ", dtype_name(dtype));
-  }
-  fail(QTN_EINVAL, "observer: dtype \"", name, "\" is not one of:", known);
-}
+qdtype parse_dtype(const std::string &name) { return find_named(kDtypes, name, "observer", "dtype", dtype_name); }
 
 qscheme parse_observed_scheme(const std::string &name) {
-  std::string known;
-  for (const qscheme scheme : kSchemes) {
-    if (name == scheme_name(scheme)) return scheme;
-    known += cat(" ", scheme_name(scheme));
-  }
-  fail(QTN_EINVAL, "observer: scheme \"", name, "\" is not one of:", known);
+  return find_named(kSchemes, name, "observer", "scheme", scheme_name);
 }
 
 void check_settings(const Kind &kind, const ObserverSettings &s, std::int64_t axis) {
@@ -111,7 +97,7 @@ void check_settings(const Kind &kind, const ObserverSettings &s, std::int64_t ax
   if (!(eps > 0) || !std::isfinite(eps)) fail(QTN_EINVAL, "observer: eps ", s.choose.eps, " is not a positive float32");
   if (!is_per_tensor(s.scheme) && !kind.many_ranges)
     fail(QTN_EUNSUPPORTED, "observer: \"", kind.name, "\" observes per tensor, not ", scheme_name(s.scheme),
-         "; other schemes have:", names_of([](const Kind &k) { return k.many_ranges; }));
+         "; other schemes have:", kinds_of_many_ranges());
   // Combinations that have no grid show themselves here rather than after a long calibration.
   constexpr double kLow = 0, kHigh = 1;
   choose_quantizer(s.dtype, s.scheme, 0, std::span(&kLow, 1), std::span(&kHigh, 1), s.choose);

@@ -31,17 +31,26 @@ void for_thread_counts(Body body) {
   set_default_threads(0);
 }
 
+/// Guesses that are one too high or too low, as neighbours go, and values that count nowhere.
 void counts_every_value_once(void **) {
   const Tensor x = large();
-  const auto place = [](float v) { return static_cast<std::size_t>(static_cast<std::int64_t>(v) + 5); };
+  const auto slot = [](float v) { return std::max(0, std::min(12, static_cast<std::int32_t>(std::floor(v)) + 6)); };
+  const auto guess = [&](float v) { return slot(v + 0.5f) - (v < 0); };
+  const auto settle = [&](float v, std::int32_t guessed) {
+    assert_true(std::abs(guessed - slot(v)) <= 1);
+    return static_cast<std::size_t>(slot(v));
+  };
   for (const std::int64_t size : {std::int64_t{0}, std::int64_t{1}, std::int64_t{32768}, std::int64_t{32769}, kCount}) {
     std::vector<std::uint64_t> want(12, 3);
     for (std::int64_t i = 0; i < size; ++i)
-      if (const std::size_t at = place(x.as<float>()[i]); at < want.size()) ++want[at];
+      if (const std::int32_t at = slot(x.as<float>()[i]); at > 0) ++want[static_cast<std::size_t>(at - 1)];
     for_thread_counts([&] {
-      std::vector<std::uint64_t> got(12, 3);
-      count_values({x.as<const float>(), static_cast<std::size_t>(size)}, got, place);
-      assert_true(got == want);
+      const std::span values{x.as<const float>(), static_cast<std::size_t>(size)};
+      std::vector<std::uint64_t> guessed(12, 3), settled(12, 3);
+      count_values(values, guessed, slot, kAsGuessed);
+      count_values(values, settled, guess, settle);
+      assert_true(guessed == want);
+      assert_true(settled == want);
     });
   }
 }
