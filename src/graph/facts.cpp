@@ -53,10 +53,7 @@ Facts::Facts(const Graph &g)
       dtype[static_cast<std::size_t>(node.outputs[o])] = output_dtype(node, o, dtype);
     }
 
-  for (const ValueId v : g.inputs) {
-    const std::optional<Shape> &shape = g.value(v).shape;
-    open = open || !shape || std::any_of(shape->begin(), shape->end(), [](std::int64_t dim) { return dim < 0; });
-  }
+  open = has_open_dimension(g);
   auto inputs = declared_input_types(g, 1);
   if (!inputs) inputs = trial_input_types(g);
   if (!inputs) return;

@@ -142,6 +142,13 @@ void remove_dead(Graph &g) {
   renumber(g.outputs);
 }
 
+bool has_open_dimension(const Graph &g) {
+  return std::any_of(g.inputs.begin(), g.inputs.end(), [&](ValueId v) {
+    const std::optional<Shape> &shape = g.value(v).shape;
+    return !shape || std::any_of(shape->begin(), shape->end(), [](std::int64_t dim) { return dim < 0; });
+  });
+}
+
 std::optional<std::vector<ops::TensorType>> declared_input_types(const Graph &g, std::int64_t batch) {
   std::vector<ops::TensorType> types;
   for (const ValueId v : g.inputs) {

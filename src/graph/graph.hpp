@@ -141,6 +141,9 @@ PartlyInferred infer_partly(const Graph &g, std::span<const ops::TensorType> inp
 /// Whether shapes may depend on the values of inputs: on short lists, such as sizes or scales.
 bool may_say_shapes(const ops::TensorType &input);
 
+/// Whether the inputs leave a dimension or a shape open.
+bool has_open_dimension(const Graph &g);
+
 /// The types of the graph's inputs, symbolic first dimensions set to `batch`; nullopt if another dimension is unknown.
 std::optional<std::vector<ops::TensorType>> declared_input_types(const Graph &g, std::int64_t batch);
 

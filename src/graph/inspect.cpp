@@ -53,7 +53,7 @@ struct Running {
 /// What follows from shapes alone is computed when a session plans: such nodes never run.
 std::vector<Running> running_nodes(const Graph &g) {
   std::optional<PartlyInferred> known;
-  if (const auto types = declared_input_types(g, 1)) known = infer_partly(g, *types);
+  if (const auto types = declared_input_types(g, 1)) known = infer_partly(g, *types, {}, Misfit::stops);
   const Tables tables{g};
   std::vector<Running> running;
   for (std::size_t n = 0; n < g.nodes.size(); ++n) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The constants of a model by name, as those know them who have its file.
+// The constants of a model by name, as its file has them.
 #pragma once
 
 #include <string>

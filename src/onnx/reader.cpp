@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model file as a graph.
+#include <algorithm>
 #include <filesystem>
 
 #include "base/error.hpp"
@@ -16,8 +17,6 @@
 namespace qtn::onnx {
 namespace {
 
-constexpr std::int64_t kMinOpset = 1, kMaxOpset = 28;
-
 /// One line that names all of them.
 [[noreturn]] void fail_unsupported(const std::map<std::string, std::vector<std::string>> &operators) {
   const auto &[first, nodes] = *operators.begin();
@@ -29,9 +28,29 @@ constexpr std::int64_t kMinOpset = 1, kMaxOpset = 28;
   fail(QTN_EUNSUPPORTED, "operators are not supported: ", list);
 }
 
-/// Shapes that do not fit are found here rather than at the first run. A symbolic batch stands for 1.
+/// Whether nodes fit together for a batch of that size.
+bool fits_together(const graph::Graph &g, std::int64_t batch) {
+  try {
+    graph::infer_partly(g, *graph::declared_input_types(g, batch));
+    return true;
+  } catch (const Error &) {
+    return false;
+  }
+}
+
+/// Shapes that do not fit are found here rather than at the first run. An open batch stands for 1, or where a graph does
+/// not take 1 (it views eight frames as a clip), for the first number that it takes of one that many numbers divide, and
+/// of the usual ones.
 void check_shapes(const graph::Graph &g) {
-  if (const auto inputs = graph::declared_input_types(g, 1)) graph::infer_partly(g, *inputs);
+  constexpr std::int64_t kOthers[] = {5040, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 20, 24, 32, 48, 64, 100, 128, 256};
+  const auto inputs = graph::declared_input_types(g, 1);
+  if (!inputs) return;
+  try {
+    graph::infer_partly(g, *inputs);
+  } catch (const Error &) {
+    const auto fits = [&](std::int64_t batch) { return fits_together(g, batch); };
+    if (!graph::has_open_dimension(g) || std::none_of(std::begin(kOthers), std::end(kOthers), fits)) throw;
+  }
 }
 
 /// A network that casts to a type works on it.

@@ -62,6 +62,9 @@ void PlanCache::plan_declared(const std::vector<ops::TensorType> &types) {
     add(types, {});
   } catch (const NotKnown &) {
     // Until there is data.
+  } catch (const Error &e) {
+    // A graph may not take the batch of 1 for which an open dimension stands.
+    if (e.status() == QTN_ENOMEM || !graph::has_open_dimension(graph_)) throw;
   }
 }
 

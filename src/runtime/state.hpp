@@ -45,7 +45,7 @@ class State {
   };
 
  private:
-  /// A tensor, and who owns its memory where that is known to be nobody else.
+  /// A tensor, and the owner of its memory where that is known to be the only one.
   struct Memory {
     Tensor tensor;
     std::shared_ptr<void> owner;

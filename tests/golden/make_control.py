@@ -27,6 +27,12 @@ def floats(*shape):
 
 # name -> (model, inputs of each run)
 MODELS = {
+    # A batch that may not be 1: eight frames are a clip.
+    "frames_of_clips": ("""
+g (float[N, 3] x) => (float[M, 8, 3] y) <int64[3] clips = {-1, 8, 3}> {
+  positive = Relu (x)
+  y = Reshape (positive, clips)
+}""", [[floats(16, 3)], [floats(8, 3)]]),
     "if_by_value": ("""
 g (float[N] x) => (float[M] y) {
   axes = Constant <value_ints = [0]> ()

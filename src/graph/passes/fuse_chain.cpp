@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fusion by names, for those who know what they want to see fused.
+// Fusion by names, for programs that know what they want fused.
 #include <algorithm>
 
 #include "base/error.hpp"

@@ -372,7 +372,7 @@ class ChannelsFirst {
     return made;
   }
 
-  /// The nodes that make the view for those who read it.
+  /// The nodes that make the view for its readers.
   void make_view(ValueId v) {
     const AxisView &view = seen(v)->view;
     ValueId x = viewed(v);
