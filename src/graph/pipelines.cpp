@@ -14,7 +14,7 @@ void check_inference(Graph &g) { require_inference(g); }
 
 constexpr Pass kSimplification[] = {fold_constants, inline_constant_branches, check_inference, remove_identities,
                                     make_products_of_einsums};
-constexpr Pass kIntegers[] = {convolve_integers_in_float};
+constexpr Pass kIntegers[] = {sum_integers_in_float};
 constexpr Pass kLayout[] = {keep_channels_first, fold_scales_before_norms, bring_biases_to_products};
 constexpr Pass kFusion[] = {fold_batch_norms, fuse_pads, fuse_biases, fuse_clamps, round_before_moves, center_weights};
 constexpr Pass kDynamic[] = {fold_constants,           inline_constant_branches, check_inference,  remove_identities,

@@ -78,9 +78,10 @@ void fold_scales_before_norms(Graph &g);
 /// axes (Reshape, Squeeze, Unsqueeze), so that it is the product's bias.
 void bring_biases_to_products(Graph &g);
 
-/// A ConvInteger by constants whose sums become floats is a Conv of the integers less their zero points, which has kernels.
-/// Its sums are exact up to 2^24, and rounded as those of floats are beyond.
-void convolve_integers_in_float(Graph &g);
+/// A ConvInteger by constants, or a MatMulInteger with one zero point for each operand, whose sums become floats is a Conv
+/// or MatMul of the integers less their zero points, which has kernels. Its sums are exact up to 2^24, and rounded as
+/// those of floats are beyond.
+void sum_integers_in_float(Graph &g);
 
 /// Moves a Pad with zeros along spatial axes into the pads of a Conv that reads it.
 void fuse_pads(Graph &g);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of integers that tools for dynamic quantization write: which become convolutions of floats, with which sums.
+// Convolutions and products of integers that tools for dynamic quantization write: which become those of floats, with which sums.
 #include "graph/evaluate.hpp"
 #include "graph/passes/passes.hpp"
 #include "quant/graph_builder.hpp"
@@ -66,7 +66,7 @@ std::size_t count(const graph::Graph &g, std::string_view op) {
 void expect(const Form &form, bool in_float) {
   const graph::Graph g = written(form);
   graph::Graph other = g;
-  graph::convolve_integers_in_float(other);
+  graph::sum_integers_in_float(other);
   assert_int_equal(count(other, "Conv"), in_float);
   assert_int_equal(count(other, "ConvInteger"), !in_float);
   const Tensor x = GraphBuilder::ramp({2, 4, 7, 6});
@@ -108,9 +108,65 @@ void test_shared_images(void **) {
   }
   b.node("Add", "add", {"r_v", "r_w"}, {"y"});
   graph::Graph g = b.build({"y"});
-  graph::convolve_integers_in_float(g);
+  graph::sum_integers_in_float(g);
   assert_int_equal(count(g, "DequantizeLinear"), 1);
   assert_int_equal(count(g, "Conv"), 2);
+}
+
+struct Product {
+  bool by_constant = false;
+  std::vector<std::int64_t> zeros = {};  ///< of the right operand: none, one, or one for each column; -1: computed
+  std::int64_t to = QTN_FLOAT32;
+};
+
+/// x [2, 5, 40] by [2, 40, 6], or by a constant [40, 6].
+graph::Graph written(const Product &form) {
+  GraphBuilder b;
+  b.input("x", {2, 5, 40});
+  b.node("DynamicQuantizeLinear", "quantize", {"x"}, {"q", "s", "z"});
+  std::vector<std::string> operands{"q", "w", "z"};
+  if (form.by_constant)
+    b.constant("w", integers(QTN_INT8, {40, 6}, 37));
+  else
+    b.input("v", {2, 40, 6}).node("DynamicQuantizeLinear", "quantize_v", {"v"}, {"w", "t", "found"});
+  if (form.zeros == std::vector<std::int64_t>{-1}) {
+    operands.push_back("found");
+  } else if (!form.zeros.empty()) {
+    const qdtype dtype = form.by_constant ? QTN_INT8 : QTN_UINT8;
+    Tensor zeros(dtype, form.zeros.size() == 1 ? Shape{} : Shape{static_cast<std::int64_t>(form.zeros.size())});
+    for (std::size_t i = 0; i < form.zeros.size(); ++i)
+      zeros.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(form.zeros[i]);
+    b.constant("zeros", zeros);
+    operands.push_back("zeros");
+  }
+  b.node("MatMulInteger", "product", operands, {"sums"});
+  return b.node("Cast", "cast", {"sums"}, {"y"}, attrs({{"to", form.to}})).build({"y"});
+}
+
+void expect(const Product &form, bool in_float) {
+  const graph::Graph g = written(form);
+  graph::Graph other = g;
+  graph::sum_integers_in_float(other);
+  assert_int_equal(count(other, "MatMul"), in_float);
+  assert_int_equal(count(other, "MatMulInteger"), !in_float);
+  std::vector<Tensor> inputs{GraphBuilder::ramp({2, 5, 40})};
+  if (!form.by_constant) inputs.push_back(GraphBuilder::ramp({2, 40, 6}));
+  std::vector<const Tensor *> operands;
+  for (const Tensor &x : inputs) operands.push_back(&x);
+  const std::vector<Tensor> want = graph::evaluate(g, inputs);
+  assert_true(equal(want[0], graph::evaluate(other, inputs)[0]));
+  assert_true(equal(want[0], runtime::Session(g, {}).run(operands)[0]));
+}
+
+void test_products(void **) {
+  expect(Product{}, true);
+  expect(Product{.zeros = {-1}}, true);
+  expect(Product{.zeros = {3}}, true);
+  expect(Product{.zeros = {3, 0, 9, 255, 128, 1}}, false);
+  expect(Product{.by_constant = true}, true);
+  expect(Product{.by_constant = true, .zeros = {5}}, true);
+  expect(Product{.by_constant = true, .zeros = {3, 0, 9, 255, 128, 1}}, false);
+  expect(Product{.zeros = {-1}, .to = QTN_INT64}, false);
 }
 
 }  // namespace
@@ -119,6 +175,6 @@ void test_shared_images(void **) {
 int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {cmocka_unit_test(test_weights), cmocka_unit_test(test_what_stays),
-                              cmocka_unit_test(test_shared_images)};
-  return cmocka_run_group_tests_name("graph/convolve_integers", tests, nullptr, nullptr);
+                              cmocka_unit_test(test_shared_images), cmocka_unit_test(test_products)};
+  return cmocka_run_group_tests_name("graph/sum_integers", tests, nullptr, nullptr);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of images on grids that they get at every run, as tools for dynamic quantization write them.
+// Convolutions and products of values on grids that they get at every run, as tools for dynamic quantization write them.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -11,9 +11,9 @@
 namespace qtn::graph {
 namespace {
 
-class Convolutions {
+class IntegerSums {
  public:
-  explicit Convolutions(Graph &g) : g_(g), uses_(g) {}
+  explicit IntegerSums(Graph &g) : g_(g), uses_(g) {}
 
   void run() {
     const std::vector<Node> nodes = std::move(g_.nodes);
@@ -32,18 +32,21 @@ class Convolutions {
  private:
   /// The sums become floats at once, or after a bias in integers was added.
   bool rewrite(const std::vector<Node> &nodes, const Node &node) {
-    if (node.op != &ops::kConvInteger || node.clamp) return false;
+    if ((node.op != &ops::kConvInteger && node.op != &ops::kMatMulInteger) || node.clamp) return false;
     const std::int32_t next = reader(node.outputs[0]);
     const bool adds = next >= 0 && nodes[at(next)].op == &ops::kAdd && !nodes[at(next)].clamp;
     const std::int32_t cast = adds ? reader(nodes[at(next)].outputs[0]) : next;
     if (cast < 0 || !makes_floats(nodes[at(cast)])) return false;
-    const std::optional<Tensor> weight = centered(node);
-    if (!weight) return false;
+    const bool product = node.op == &ops::kMatMulInteger;
+    const std::optional<Tensor> weight = product ? std::nullopt : centered(node);
+    if (product ? !is_one_number(nodes, input_of(node, 2)) || !is_one_number(nodes, input_of(node, 3)) : !weight)
+      return false;
     const ValueId x = centered(node.inputs[0], input_of(node, 2)),
-                  w = g_.add_constant(original_name(g_.value(node.inputs[1])) + "_centered", *weight);
+                  w = product ? centered(node.inputs[1], input_of(node, 3))
+                              : g_.add_constant(original_name(g_.value(node.inputs[1])) + "_centered", *weight);
     const ValueId result = nodes[at(cast)].outputs[0],
                   y = adds ? add_float(g_.value(node.outputs[0]).name + "_real") : result;
-    g_.nodes.push_back({node.name, &ops::kConv, node.attrs, {x, w}, {y}, {}});
+    g_.nodes.push_back({node.name, product ? &ops::kMatMul : &ops::kConv, node.attrs, {x, w}, {y}, {}});
     gone_.insert(cast);
     if (adds) sums_[next] = {node.outputs[0], y, result};
     return true;
@@ -78,6 +81,14 @@ class Convolutions {
     value.name = g_.names.make(g_.values, name);
     value.dtype = QTN_FLOAT32;
     return g_.add_value(std::move(value));
+  }
+
+  /// Whether a zero point is absent, or surely not one for each row or column.
+  bool is_one_number(const std::vector<Node> &nodes, ValueId zero) const {
+    if (zero == kNoValue) return true;
+    if (g_.value(zero).is_constant()) return g_.value(zero).constant.count() == 1;
+    const std::int32_t n = uses_.producer[static_cast<std::size_t>(zero)];
+    return n >= 0 && nodes[at(n)].op == &ops::kDynamicQuantizeLinear;
   }
 
   /// Constant weights less their zero points.
@@ -119,9 +130,9 @@ class Convolutions {
 
 }  // namespace
 
-void convolve_integers_in_float(Graph &g) {
-  if (std::ranges::any_of(g.nodes, [](const Node &node) { return node.op == &ops::kConvInteger; }))
-    Convolutions(g).run();
+void sum_integers_in_float(Graph &g) {
+  const auto sums = [](const Node &node) { return node.op == &ops::kConvInteger || node.op == &ops::kMatMulInteger; };
+  if (std::ranges::any_of(g.nodes, sums)) IntegerSums(g).run();
 }
 
 }  // namespace qtn::graph
