@@ -65,42 +65,39 @@ std::vector<std::unique_ptr<Observer>> observers_of(const Placement &placement) 
   return observers;
 }
 
-/// Places grids and observers on prepared.graph, as it was read or trained.
-void settle(PreparedModel &prepared, const graph::Graph &model) {
-  // One for training has its constants folded, and keeps its Dropout.
-  // A trainer folds what it finds directly behind a layer, and nothing farther away.
-  if (!prepared.training) {
-    graph::run_passes(prepared.graph, graph::Pipeline::simplification);
-    graph::keep_channels_first(prepared.graph);
-    graph::fold_scales_before_norms(prepared.graph);
-    graph::fold_norms_of_columns(prepared.graph);
-  }
-  const std::vector<std::string> preceding = graph::insert_depthwise_before_norms(prepared.graph);
-  const std::unordered_set<std::string> of_norms(preceding.begin(), preceding.end());
-  graph::run_passes(prepared.graph,
-                    prepared.training ? graph::Pipeline::training_grids : graph::Pipeline::quantization);
+/// Before settings change the graph: it has what the configuration names, and is known by its fingerprint.
+void identify(PreparedModel &prepared, const graph::Graph &model) {
   require_nodes(prepared.config, model, prepared.graph);
   require_outputs(prepared.config, prepared.graph);
   prepared.model = fingerprint(prepared.graph);
-  // One grid behind a layer or an activation, in place of one behind each of its terms.
-  if (!prepared.training) {
-    const auto free = nodes_without_rules(prepared.config, prepared.graph);
-    const auto one_by_one = nodes_with(prepared.config, &Settings::fixed_outputs);
-    graph::fold_scales(prepared.graph, [&](const graph::Node &node) { return free(node) && !one_by_one(node); });
-    graph::name_formulas(prepared.graph, free);
-    graph::name_normalizations(prepared.graph, free);
-  }
-  graph::replace_relu6(prepared.graph, nodes_with(prepared.config, &Settings::replace_relu6));
-  if (!prepared.training)
-    prepared.equalized = equalize_weights(prepared.graph, nodes_with(prepared.config, &Settings::equalize));
-  prepared.placement = place(prepared.graph, prepared.config, prepared.training.has_value());
-  if (prepared.training) require_static(prepared.graph, prepared.placement);
-  if (!prepared.training && copy_for_integer_readers(prepared.graph, prepared.placement, prepared.config))
-    prepared.placement = place(prepared.graph, prepared.config);
+}
+
+/// `of_norms`: the names of normalizations that have become layers.
+void place_observers(PreparedModel &prepared, const graph::Graph &model, const std::vector<std::string> &of_norms) {
+  const std::unordered_set<std::string_view> names(of_norms.begin(), of_norms.end());
   for (std::size_t n = 0; n < prepared.graph.nodes.size(); ++n)
-    if (of_norms.contains(prepared.graph.nodes[n].name)) keep_exact(prepared.placement.nodes[n]);
+    if (names.contains(prepared.graph.nodes[n].name)) keep_exact(prepared.placement.nodes[n]);
   require_tensors(prepared.config, model, prepared.graph, quantized_names(prepared.graph, prepared.placement));
   prepared.observers = observers_of(prepared.placement);
+}
+
+PreparedModel prepare_float(const graph::Graph &model, const Config &config) {
+  PreparedModel prepared{.graph = model, .config = config};
+  graph::Graph &g = prepared.graph;
+  graph::run_passes(g, graph::Pipeline::lone_norms);
+  const std::vector<std::string> of_norms = graph::insert_depthwise_before_norms(g);
+  graph::run_passes(g, graph::Pipeline::quantization);
+  identify(prepared, model);
+  const auto free = nodes_without_rules(config, g);
+  const auto one_by_one = nodes_with(config, &Settings::fixed_outputs);
+  graph::join_under_grids(
+      g, [&](const graph::Node &node) { return free(node) && !one_by_one(node); }, free);
+  graph::replace_relu6(g, nodes_with(config, &Settings::replace_relu6));
+  prepared.equalized = equalize_weights(g, nodes_with(config, &Settings::equalize));
+  prepared.placement = place(g, config);
+  if (copy_for_integer_readers(g, prepared.placement, config)) prepared.placement = place(g, config);
+  place_observers(prepared, model, of_norms);
+  return prepared;
 }
 
 /// Equalization looks at layers as they will be: where it is asked for, normalizations are folded before training.
@@ -122,18 +119,21 @@ Training training_of(const graph::Graph &float_graph, const Config &config) {
 
 PreparedModel prepare(const graph::Graph &float_graph, const Config &config, qmode mode) {
   graph::require_float(float_graph, "prepare");
-  if (mode == QTN_QAT) {
-    return prepare(training_of(float_graph, config), config);
-  }
-  PreparedModel prepared{float_graph, config, {}, {}, 0, {}, 0};
-  settle(prepared, float_graph);
-  return prepared;
+  return mode == QTN_QAT ? prepare(training_of(float_graph, config), config) : prepare_float(float_graph, config);
 }
 
 PreparedModel prepare(Training training, const Config &config) {
-  PreparedModel prepared{training.graph, config, {}, {}, 0, {}, 0};
-  prepared.training = std::move(training);
-  settle(prepared, prepared.training->graph);
+  PreparedModel prepared{.graph = training.graph, .config = config, .training = std::move(training)};
+  graph::Graph &g = prepared.graph;
+  const graph::Graph &model = prepared.training->graph;
+  // Constants are folded, and Dropout stays. A trainer folds what it finds directly behind a layer, nothing farther away.
+  const std::vector<std::string> of_norms = graph::insert_depthwise_before_norms(g);
+  graph::run_passes(g, graph::Pipeline::training_grids);
+  identify(prepared, model);
+  graph::replace_relu6(g, nodes_with(config, &Settings::replace_relu6));
+  prepared.placement = place(g, config, true);
+  require_static(g, prepared.placement);
+  place_observers(prepared, model, of_norms);
   return prepared;
 }
 
@@ -144,8 +144,12 @@ QuantizerPtr trained_grid(const Training &training, const graph::Graph &g, const
 }
 
 PreparedModel observed_anew(const PreparedModel &prepared, const Config &config, const char *observer) {
-  PreparedModel fresh{prepared.graph, config, prepared.placement, {}, 0, prepared.engine, prepared.model};
-  fresh.equalized = prepared.equalized;
+  PreparedModel fresh{.graph = prepared.graph,
+                      .config = config,
+                      .placement = prepared.placement,
+                      .engine = prepared.engine,
+                      .model = prepared.model,
+                      .equalized = prepared.equalized};
   fresh.distributions.resize(prepared.distributions.size());
   if (observer) {
     for (NodePlan &plan : fresh.placement.nodes)

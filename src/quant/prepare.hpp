@@ -35,14 +35,14 @@ QuantizerPtr trained_grid(const Training &training, const graph::Graph &g, const
 struct PreparedModel {
   graph::Graph graph;  ///< optimized, float, equalized where the config says so
   Config config;
-  Placement placement;
-  std::vector<std::unique_ptr<Observer>> observers;  ///< one for each group of the placement
-  std::size_t samples = 0;                           ///< calibrate() calls that succeeded
-  std::shared_ptr<runtime::Watched> engine = {};     ///< made at the first of them; runs the graph
-  std::uint64_t model = 0;                           ///< fingerprint of the graph before settings changed it
-  std::vector<Distribution> distributions = {};      ///< one for each group, or none where they will not be looked at
-  std::optional<Training> training = {};             ///< of QTN_QAT
-  bool equalized = false;                            ///< weights were
+  Placement placement = {};
+  std::vector<std::unique_ptr<Observer>> observers = {};  ///< one for each group of the placement
+  std::size_t samples = 0;                                ///< calibrate() calls that succeeded
+  std::shared_ptr<runtime::Watched> engine = {};          ///< made at the first of them; runs the graph
+  std::uint64_t model = 0;                                ///< fingerprint of the graph before settings changed it
+  std::vector<Distribution> distributions = {};  ///< one for each group, or none where they will not be looked at
+  std::optional<Training> training = {};         ///< of QTN_QAT
+  bool equalized = false;                        ///< weights were
 };
 
 /// Optimizes a copy and decides what will be quantized. Throws QTN_EUNSUPPORTED on a graph that is quantized already,
