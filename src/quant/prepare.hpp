@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantization in three steps: prepare a float graph; calibrate on samples, or train; convert.
+// Quantization in three steps: prepare a float graph; calibrate it (calibrate.hpp), or train it; convert it.
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -16,7 +14,6 @@
 #include "quant/distribution.hpp"
 #include "quant/observe/observer.hpp"
 #include "quant/placement.hpp"
-#include "quant/samples.hpp"
 #include "runtime/watched.hpp"
 
 namespace qtn::quant {
@@ -55,18 +52,6 @@ PreparedModel prepare(Training training, const Config &config);
 /// The model before it was calibrated, with observers of this kind for all activations, nullptr: as they are. `config`
 /// says the same. Both share an engine.
 PreparedModel observed_anew(const PreparedModel &prepared, const Config &config, const char *observer);
-
-/// Runs one sample (or batch) through the float graph and shows each observed tensor, finite, with the index of its
-/// group. Errors of `see` get the tensor's name and the sample's number. The sample is not counted.
-void show(PreparedModel &prepared, std::span<const Tensor *const> inputs, std::size_t number,
-          const std::function<void(std::size_t group, const Tensor &)> &see);
-
-/// Runs one sample (or batch) through the float graph. One tensor for each graph input, in order. Throws and leaves
-/// every observer as it was on inputs that do not fit or on NaN and infinity (naming the tensor and the sample).
-void calibrate(PreparedModel &prepared, std::span<const Tensor *const> inputs);
-
-/// Each of them.
-void calibrate_all(PreparedModel &prepared, const Samples &samples);
 
 /// The quantized graph. `attrs` may be nullptr; no keys in this version. Throws QTN_ESTATE before calibration, with
 /// QTN_QAT before training.

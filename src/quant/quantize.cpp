@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/find_named.hpp"
+#include "quant/calibrate.hpp"
 #include "quant/data_check.hpp"
 #include "quant/recover/correct.hpp"
 #include "quant/rows.hpp"

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "quant/calibrate.hpp"
+
 namespace qtn::quant {
 namespace {
 
