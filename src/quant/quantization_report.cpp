@@ -4,11 +4,20 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/digits.hpp"
+#include "base/error.hpp"
 #include "base/json_writer.hpp"
-#include "quant/summary.hpp"
 
 namespace qtn::quant {
 namespace {
+
+constexpr double kLowAgreement = 0.95;
+
+/// Whether outputs are so far from those in float that a network seldom does what it did.
+bool is_far(const QuantizationReport &report) {
+  return report.accuracy &&
+         (report.accuracy->worst_db() < kUseless || report.accuracy->agreement().value_or(1) < kLowAgreement);
+}
 
 double decibels(double part) { return -10 * std::log10(part); }
 
@@ -18,7 +27,7 @@ void write_choice(JsonWriter &out, const ObserverChoice &choice) {
   out.member("chosen", choice.candidates[choice.chosen].observer);
   out.key("candidates");
   out.begin_list();
-  for (const Candidate &candidate : choice.candidates) {
+  for (const ObserverLoss &candidate : choice.candidates) {
     out.begin_object();
     out.member("observer", candidate.observer);
     out.member("sqnr_db", decibels(candidate.loss));
@@ -218,6 +227,18 @@ std::string QuantizationReport::json() const {
   }
   out.end_object();
   return out.take();
+}
+
+std::string next_step(const QuantizationReport &report) {
+  if (!report.targets.any() && !report.wide && report.fallen.size() > report.counts.integer)
+    return "most layers stay in float for this accuracy: try plain, with which none does, or quantization-aware "
+           "training";
+  if (!is_far(report) || report.targets.any()) return "";
+  const double target = std::max(kUseful, std::ceil(report.accuracy->worst_db()) + 5);
+  const std::string fall_back =
+      cat("target_sqnr ", digits_of(target, std::chars_format::fixed, 0), ", which leaves some layers in float");
+  return report.automatic ? cat("try ", fall_back, ", or quantization-aware training")
+                          : cat("try auto, or ", fall_back);
 }
 
 }  // namespace qtn::quant
