@@ -6,6 +6,7 @@
 #include "graph/passes/passes.hpp"
 #include "guard.hpp"
 #include "onnx/onnx.hpp"
+#include "quant/calibrate.hpp"
 #include "quant/calibration.hpp"
 #include "quant/quantize.hpp"
 #include "quant/quantize_dynamic.hpp"

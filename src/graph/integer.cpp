@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "graph/misfit.hpp"
 #include "ops/common/dynamic_quantizer.hpp"
 #include "ops/common/recurrent_op.hpp"
 
@@ -15,18 +16,25 @@ const Value *operand(const Graph &g, const Node &node, std::size_t i) {
   return i < node.inputs.size() && node.inputs[i] != kNoValue ? &g.value(node.inputs[i]) : nullptr;
 }
 
+constexpr const char *kFloatWeights = "its weights are floats", *kZeroPoint = "its weights have a zero point",
+                     *kComputedBias = "its bias is not a constant", *kClamped = "its result is clamped",
+                     *kOperandsOffGrid = "its operands are not on grids of 8 bits";
+
 bool is_activation_8bit(const Value *v) { return v && !v->is_constant() && is_8bit_activation(v->quantizer); }
+
+bool is_around_zero(const Quantizer &q) {
+  return std::ranges::all_of(q.zero_points(), [](std::int64_t z) { return z == 0; });
+}
 
 /// Why weights are not constant int8, int4 or int2 on a symmetric grid, whole or by output channel.
 std::string weight_misfit(const Node &node, const Value *w) {
-  if (!w || !w->is_constant()) return "its weights are not a constant";
-  if (!w->quantizer) return "its weights are floats";
+  if (!w || !w->is_constant()) return kComputedWeights;
+  if (!w->quantizer) return kFloatWeights;
   const Quantizer &q = *w->quantizer;
   if (plain_dtype(q.dtype()) != QTN_INT8) return cat("its weights are ", dtype_name(q.dtype()));
   if (q.per_block()) return "its weights have a scale for each block";
-  if (!std::ranges::all_of(q.zero_points(), [](std::int64_t z) { return z == 0; }))
-    return "its weights have a zero point";
-  if (!takes_rank(node, w->constant.rank())) return cat("its weights have ", w->constant.rank(), " dimensions");
+  if (!is_around_zero(q)) return kZeroPoint;
+  if (!takes_rank(node, w->constant.rank())) return weights_have_rank(w->constant.rank());
   const auto rank = static_cast<std::int64_t>(w->constant.rank());
   const std::int64_t axis = q.axis() < 0 ? q.axis() + rank : q.axis();
   const bool by_output = !q.per_channel() || axis == static_cast<std::int64_t>(output_channel_axis(node));
@@ -38,11 +46,11 @@ std::string linear_misfit(const Graph &g, const Node &node) {
   if (!is_activation_8bit(operand(g, node, 0))) return "its operand is not on a grid of 8 bits";
   if (std::string misfit = weight_misfit(node, operand(g, node, 1)); !misfit.empty()) return misfit;
   const Value *bias = operand(g, node, 2);
-  if (bias && !bias->is_constant()) return "its bias is not a constant";
+  if (bias && !bias->is_constant()) return kComputedBias;
   const Shape &weight = operand(g, node, 1)->constant.shape();
   const std::int64_t channels = output_channels(node, weight);
   const std::int64_t depth = element_count(weight) / std::max<std::int64_t>(1, channels);
-  if (depth > kWeightDepth) return cat("an output sums ", depth, " products, and int32 surely holds ", kWeightDepth);
+  if (depth > kWeightDepth) return sums_are_deep(depth, kWeightDepth);
   if (std::string addition = product_addition(node); !addition.empty()) return addition;
   if (bias && bias->constant.count() != channels)
     return cat("its bias has ", bias->constant.count(), " values for ", channels, " output channels");
@@ -63,79 +71,131 @@ bool are_scales(const Tensor &t) {
   return std::all_of(values.begin(), values.end(), [](float s) { return s > 0 && std::isfinite(s); });
 }
 
-bool fits_dynamic(const Graph &g, const Node &node) {
-  if (!is_dynamic_product(node)) return false;
+/// Why DynamicQuantizeMatMul is not a product by constant integers with constant scales.
+std::string dynamic_misfit(const Graph &g, const Node &node) {
   const Value &w = *operand(g, node, 1);
-  if (!w.is_constant() || w.quantizer || w.constant.rank() != 2) return false;
+  if (!w.is_constant()) return kComputedWeights;
+  if (w.quantizer) return "its weights are on a grid beside their scales";
+  if (w.constant.rank() != 2) return weights_have_rank(w.constant.rank());
   const std::int64_t depth = w.constant.dim(0), columns = w.constant.dim(1);
-  if (depth < 1 || depth > kDynamicDepth || columns < 1) return false;
+  if (depth < 1 || columns < 1) return kEmptyWeights;
+  if (depth > kDynamicDepth) return sums_are_deep(depth, kDynamicDepth);
+  constexpr const char *kOfColumns[] = {"scales", "zero points", "biases"};
   for (const std::size_t i : {2, 3, 4})
-    if (!of_columns(operand(g, node, i), columns)) return false;
-  const bool rows = ops::own_grid(node.op->name, node.attrs).granularity == ops::Granularity::row;
-  if (rows && (w.constant.dtype() != QTN_INT8 || operand(g, node, 3))) return false;
-  return are_scales(operand(g, node, 2)->constant);
+    if (!of_columns(operand(g, node, i), columns))
+      return cat("its ", kOfColumns[i - 2], " are not constants: one, or one for each of ", columns, " columns");
+  if (ops::own_grid(node.op->name, node.attrs).granularity == ops::Granularity::row) {
+    if (w.constant.dtype() != QTN_INT8)
+      return cat("its weights are ", dtype_name(w.constant.dtype()), ", and rows with grids of their own take int8");
+    if (operand(g, node, 3)) return cat(kZeroPoint, ", and rows with grids of their own take none");
+  }
+  return are_scales(operand(g, node, 2)->constant) ? std::string() : "its scales are not positive float32 numbers";
 }
 
-bool fits_table(const Graph &g, const Node &node) {
-  if (!node.op->elementwise) return false;
+/// Why an elementwise operator is no table: one activation among scalar constants.
+std::string table_misfit(const Graph &g, const Node &node) {
   std::size_t activations = 0;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const Value *v = operand(g, node, i);
     if (!v) continue;
     if (is_activation_8bit(v))
       ++activations;
-    else if (!v->is_constant() || v->constant.count() != 1)
-      return false;
+    else if (!v->is_constant())
+      return "its operand is not on a grid of 8 bits";
+    else if (v->constant.count() != 1)
+      return constant_is_long(v->constant.count());
   }
-  return activations == 1;
+  return activations == 1 ? std::string() : combines(activations);
 }
 
-bool fits_move(const Graph &g, const Node &node) {
-  if (!ops::moves(*node.op, node.attrs) || node.clamp) return false;
+std::string move_misfit(const Graph &g, const Node &node) {
+  if (node.clamp) return kClamped;
   const QuantizerPtr &q = g.value(node.outputs[0]).quantizer;
   const auto same = [&](const Value &v) { return v.quantizer && *v.quantizer == *q; };
   for (const ValueId id : node.outputs)
-    if (id != kNoValue && !same(g.value(id))) return false;
+    if (id != kNoValue && !same(g.value(id))) return "its results are not all on one grid";
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const Value *v = operand(g, node, i);
     if (!v) continue;
-    if (node.op->moved.holds(i) ? !same(*v) : !v->is_constant() && v->quantizer) return false;
+    if (node.op->moved.holds(i) && !same(*v)) return "what it moves is not on the grid of its result";
+    if (!node.op->moved.holds(i) && !v->is_constant() && v->quantizer)
+      return "an operand that it does not move is on a grid";
   }
-  return true;
-}
-
-bool fits_recurrent(const Graph &g, const Node &node) {
-  if (!ops::is_recurrent(*node.op) || node.clamp) return false;
-  for (const std::size_t i : {1, 2})
-    if (const Value *v = operand(g, node, i); !v || !v->is_constant() || !is_recurrent_weight(v->constant))
-      return false;
-  for (const std::size_t i : {3, 7})  // bias, peepholes
-    if (const Value *v = operand(g, node, i); v && !v->is_constant()) return false;
-  return true;
+  return {};
 }
 
 /// Parts on grids of their own are looked up in a table that leads to the result's.
-bool fits_join(const Graph &g, const Node &node) {
-  return node.op->joins && !node.clamp && std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) {
-           return is_8bit_activation(g.value(v).quantizer);
-         });
+std::string join_misfit(const Graph &g, const Node &node) {
+  if (node.clamp) return kClamped;
+  const bool on_grids =
+      std::ranges::all_of(node.inputs, [&](ValueId v) { return is_8bit_activation(g.value(v).quantizer); });
+  return on_grids ? std::string() : kOperandsOffGrid;
 }
 
-bool fits_arithmetic(const Graph &g, const Node &node) {
-  if (has_quantized_run(node))
-    return std::ranges::any_of(node.inputs,
-                               [&](ValueId v) { return v != kNoValue && is_activation_8bit(&g.value(v)); });
-  if (!node.op->run_quantized || is_linear(node)) return false;
-  for (std::size_t i = 0; i < node.op->activations; ++i) {
+std::string recurrent_misfit(const Graph &g, const Node &node) {
+  if (node.clamp) return kClamped;
+  for (const std::size_t i : {1, 2}) {
     const Value *v = operand(g, node, i);
-    if (!v || !is_8bit_activation(v->quantizer)) return false;
+    if (!v || !v->is_constant()) return kComputedWeights;
+    if (std::string misfit = recurrent_weight_misfit(v->constant); !misfit.empty()) return misfit;
   }
-  return true;
+  const Value *bias = operand(g, node, 3), *peepholes = operand(g, node, 7);
+  if (bias && !bias->is_constant()) return kComputedBias;
+  return peepholes && !peepholes->is_constant() ? "its peepholes are not a constant" : std::string();
+}
+
+/// Why the operator's definition on quantized tensors does not apply.
+std::string definition_misfit(const Graph &g, const Node &node) {
+  if (has_quantized_run(node)) {
+    const auto on_grid = [&](ValueId v) { return v != kNoValue && is_activation_8bit(&g.value(v)); };
+    return std::ranges::any_of(node.inputs, on_grid) ? std::string() : "none of its operands is on a grid of 8 bits";
+  }
+  for (std::size_t i = 0; i < node.op->activations; ++i)
+    if (const Value *v = operand(g, node, i); !v || !is_8bit_activation(v->quantizer)) return kOperandsOffGrid;
+  return {};
 }
 
 /// Registered operators bring a definition along; ours for sums of elements along an axis has no kernel.
 bool has_arithmetic_kernel(const Node &node) {
   return !has_quantized_run(node) && (node.op->elementwise || node.op->averages_places);
+}
+
+/// The form of a node, or why it has none.
+struct Fit {
+  IntegerForm form = IntegerForm::none;
+  std::string misfit = {};
+};
+
+Fit fit_unless(std::string misfit, IntegerForm form) {
+  return {misfit.empty() ? form : IntegerForm::none, std::move(misfit)};
+}
+
+/// Where the operator may have several forms, the misfit is that of the last.
+Fit fit_to_grids(const Graph &g, const Node &node) {
+  const bool moves = ops::moves(*node.op, node.attrs), defined = node.op->run_quantized || has_quantized_run(node);
+  if (!moves && !node.op->joins && !node.op->elementwise && !defined) return {IntegerForm::none, kNoIntegerForm};
+  if (node.outputs.empty() || node.outputs[0] == kNoValue || !is_8bit_activation(g.value(node.outputs[0]).quantizer))
+    return {IntegerForm::none, "its result is not on a grid of 8 bits"};
+  const IntegerForm by_definition = has_arithmetic_kernel(node) ? IntegerForm::arithmetic : IntegerForm::definition;
+  const struct {
+    bool applies;
+    std::string (*misfit)(const Graph &, const Node &);
+    IntegerForm form;
+  } rows[] = {{moves, move_misfit, IntegerForm::move},
+              {node.op->joins, join_misfit, IntegerForm::move},
+              {node.op->elementwise, table_misfit, IntegerForm::table},
+              {defined, definition_misfit, by_definition}};
+  Fit fit;
+  for (const auto &row : rows)
+    if (row.applies && fit.form == IntegerForm::none) fit = fit_unless(row.misfit(g, node), row.form);
+  return fit;
+}
+
+Fit fit_of(const Graph &g, const Node &node) {
+  if (is_linear(node)) return fit_unless(linear_misfit(g, node), IntegerForm::linear);
+  if (is_dynamic_product(node)) return fit_unless(dynamic_misfit(g, node), IntegerForm::dynamic);
+  if (ops::is_recurrent(*node.op)) return fit_unless(recurrent_misfit(g, node), IntegerForm::recurrent);
+  return fit_to_grids(g, node);
 }
 
 }  // namespace
@@ -161,13 +221,18 @@ std::string product_addition(const Node &node) {
   return node.op->product->addition ? node.op->product->addition(node.attrs) : std::string();
 }
 
-bool is_recurrent_weight(const Tensor &weight) {
+std::string recurrent_weight_misfit(const Tensor &weight) {
   const Quantizer *q = weight.quantizer().get();
-  if (!q || weight.rank() != 3 || weight.dim(2) > kDynamicDepth) return false;
-  if (q->per_block() && (q->axis() != 2 || q->block_size() < weight.dim(2))) return false;
-  if (q->dtype() != QTN_INT8 && q->dtype() != QTN_INT4 && q->dtype() != QTN_INT2) return false;
-  if (q->per_channel() && q->axis() != 1) return false;
-  return std::ranges::all_of(q->zero_points(), [](std::int64_t z) { return z == 0; });
+  if (!q) return kFloatWeights;
+  if (weight.rank() != 3) return weights_have_rank(weight.rank());
+  if (weight.dim(2) > kDynamicDepth) return sums_are_deep(weight.dim(2), kDynamicDepth);
+  if (q->per_block() && (q->axis() != 2 || q->block_size() < weight.dim(2)))
+    return "its weights have a scale for each block, not for each row";
+  if (q->dtype() != QTN_INT8 && q->dtype() != QTN_INT4 && q->dtype() != QTN_INT2)
+    return cat("its weights are ", dtype_name(q->dtype()));
+  if (q->per_channel() && q->axis() != 1)
+    return cat("its weights have scales along axis ", q->axis(), ", not for each row");
+  return is_around_zero(*q) ? std::string() : kZeroPoint;
 }
 
 std::size_t output_channel_axis(const Node &node) { return node.op->product->channel_axis(node.attrs); }
@@ -179,29 +244,8 @@ std::int64_t output_channels(const Node &node, const Shape &weight) {
   return groups >= 1 && groups <= weight[0] ? channels * groups : channels;
 }
 
-IntegerForm integer_form(const Graph &g, const Node &node) {
-  if (is_linear(node)) return linear_misfit(g, node).empty() ? IntegerForm::linear : IntegerForm::none;
-  if (fits_dynamic(g, node)) return IntegerForm::dynamic;
-  if (fits_recurrent(g, node)) return IntegerForm::recurrent;
-  if (node.outputs.empty() || node.outputs[0] == kNoValue || !is_8bit_activation(g.value(node.outputs[0]).quantizer))
-    return IntegerForm::none;
-  if (fits_move(g, node) || fits_join(g, node)) return IntegerForm::move;
-  if (fits_table(g, node)) return IntegerForm::table;
-  if (!fits_arithmetic(g, node)) return IntegerForm::none;
-  return has_arithmetic_kernel(node) ? IntegerForm::arithmetic : IntegerForm::definition;
-}
+IntegerForm integer_form(const Graph &g, const Node &node) { return fit_of(g, node).form; }
 
-std::string float_reason(const Graph &g, const Node &node) {
-  if (is_linear(node)) return linear_misfit(g, node);
-  if (integer_form(g, node) != IntegerForm::none) return {};
-  if (ops::is_recurrent(*node.op)) return "its weights are not constant integers around 0";
-  if (is_dynamic_product(node)) return "its weights and scales are not constants that kernels take";
-  const bool moves = ops::moves(*node.op, node.attrs);
-  if (!moves && !node.op->elementwise && !node.op->run_quantized) return "the operator has no integer form";
-  const bool on_grid =
-      !node.outputs.empty() && node.outputs[0] != kNoValue && is_8bit_activation(g.value(node.outputs[0]).quantizer);
-  if (!on_grid) return "its result is not on a grid of 8 bits";
-  return moves ? "what it moves is not on the grid of its result" : "its operands are not on grids of 8 bits";
-}
+std::string float_reason(const Graph &g, const Node &node) { return fit_of(g, node).misfit; }
 
 }  // namespace qtn::graph

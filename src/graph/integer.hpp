@@ -46,9 +46,9 @@ bool takes_rank(const Node &node, std::size_t rank);
 /// What the attributes of a linear node add to sums of products; see ops::ProductForm.
 std::string product_addition(const Node &node);
 
-/// Whether products of a recurrent layer take such weights as integers: of up to 8 bits around 0, with a scale for the
-/// tensor, for each row of a gate, or for each row of each direction: a block as long as it.
-bool is_recurrent_weight(const Tensor &weight);
+/// Why products of a recurrent layer do not take such weights as integers: of up to 8 bits around 0, with a scale for the
+/// tensor, for each row of a gate, or for each row of each direction: a block as long as it. Empty where they do.
+std::string recurrent_weight_misfit(const Tensor &weight);
 
 /// The axis of a linear node's weight that counts output channels.
 std::size_t output_channel_axis(const Node &node);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/pipelines.hpp"
 
+#include <initializer_list>
 #include <span>
 
 #include "graph/passes/passes.hpp"
@@ -16,17 +17,18 @@ constexpr Pass kSimplification[] = {fold_constants, inline_constant_branches, ch
                                     make_products_of_einsums};
 constexpr Pass kIntegers[] = {sum_integers_in_float};
 constexpr Pass kLayout[] = {keep_channels_first, fold_scales_before_norms, bring_biases_to_products};
+constexpr Pass kLoneNorms[] = {keep_channels_first, fold_scales_before_norms, fold_norms_of_columns};
 constexpr Pass kFusion[] = {fold_batch_norms, fuse_pads, fuse_biases, fuse_clamps, round_before_moves, center_weights};
-constexpr Pass kDynamic[] = {fold_constants,           inline_constant_branches, check_inference,  remove_identities,
-                             make_products_of_einsums, fold_norms_of_columns,    fold_batch_norms, normalize_products};
+constexpr Pass kDynamic[] = {fold_norms_of_columns, fold_batch_norms, normalize_products};
 constexpr Pass kTraining[] = {restore_norms,  separate_clamps,         fold_constants, inline_constant_branches,
                               leave_training, make_products_of_einsums};
 constexpr Pass kEqualization[] = {remove_identities, fold_preceded_batch_norms, fuse_pads, fuse_clamps};
 constexpr Pass kProducts[] = {normalize_products};
 constexpr Pass kFormulas[] = {fold_scales, name_formulas, name_normalizations, name_group_normalizations};
 
-void run_all(Graph &g, std::span<const Pass> passes) {
-  for (const Pass pass : passes) pass(g);
+void run_all(Graph &g, std::initializer_list<std::span<const Pass>> rows) {
+  for (const std::span<const Pass> passes : rows)
+    for (const Pass pass : passes) pass(g);
 }
 
 }  // namespace
@@ -34,32 +36,30 @@ void run_all(Graph &g, std::span<const Pass> passes) {
 void run_passes(Graph &g, Pipeline pipeline) {
   switch (pipeline) {
     case Pipeline::simplification:
-      return run_all(g, kSimplification);
+      return run_all(g, {kSimplification});
     case Pipeline::inference:
-      run_all(g, kSimplification);
-      return run_all(g, kFusion);
+      return run_all(g, {kSimplification, kFusion});
     case Pipeline::execution:
-      run_all(g, kSimplification);
-      run_all(g, kIntegers);
-      run_all(g, kLayout);
-      run_all(g, kFusion);
-      return run_all(g, kFormulas);
+      return run_all(g, {kSimplification, kIntegers, kLayout, kFusion, kFormulas});
+    case Pipeline::lone_norms:
+      return run_all(g, {kSimplification, kLoneNorms});
     case Pipeline::quantization:
-      run_all(g, kSimplification);
-      run_all(g, kLayout);
-      run_all(g, kFusion);
-      return run_all(g, kProducts);
+      return run_all(g, {kSimplification, kLayout, kFusion, kProducts});
     case Pipeline::training_grids:
-      run_all(g, kSimplification);
-      run_all(g, kFusion);
-      return run_all(g, kProducts);
+      return run_all(g, {kSimplification, kFusion, kProducts});
     case Pipeline::dynamic_quantization:
-      return run_all(g, kDynamic);
+      return run_all(g, {kSimplification, kDynamic});
     case Pipeline::training:
-      return run_all(g, kTraining);
+      return run_all(g, {kTraining});
     case Pipeline::equalization:
-      return run_all(g, kEqualization);
+      return run_all(g, {kEqualization});
   }
+}
+
+void join_under_grids(Graph &g, const NodeFilter &scales, const NodeFilter &formulas) {
+  fold_scales(g, scales);
+  name_formulas(g, formulas);
+  name_normalizations(g, formulas);
 }
 
 }  // namespace qtn::graph

@@ -3,6 +3,7 @@
 
 #include "graph/integer.hpp"
 #include "graph/passes/dynamic_products.hpp"
+#include "graph/pattern.hpp"
 #include "ops/common/dynamic_quantizer.hpp"
 
 namespace qtn::onnx {
@@ -28,13 +29,9 @@ class Folding {
   }
 
  private:
-  /// The node that makes v, if it is of that operator and v is what it computes.
   const Node *maker(ValueId v, const ops::OpDef &op) const {
-    if (v == kNoValue || g_.value(v).quantizer) return nullptr;
-    const std::int32_t n = uses_.producer[static_cast<std::size_t>(v)];
-    if (n < 0) return nullptr;
-    const Node &node = g_.nodes[static_cast<std::size_t>(n)];
-    return node.op == &op && !node.clamp ? &node : nullptr;
+    const Node *node = graph::exact_maker_of(g_, uses_, v);
+    return node && node->op == &op ? node : nullptr;
   }
 
   /// What a product makes of x on its own grid.

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "graph/integer.hpp"
+#include "graph/misfit.hpp"
 
 namespace qtn::quant {
 namespace {
@@ -31,9 +32,9 @@ std::string table_misfit(const Graph &g, const graph::Facts &facts, const Node &
     else if (const Tensor *t = float_constant(g, v); !t)
       return "an operand is not float32";
     else if (t->count() != 1)
-      return cat("a constant operand has ", t->count(), " values, and a table takes one");
+      return graph::constant_is_long(t->count());
   }
-  return activations == 1 ? std::string() : cat("it combines ", activations, " activations");
+  return activations == 1 ? std::string() : graph::combines(activations);
 }
 
 Classified moving(const graph::Facts &facts, const Node &node) {
@@ -71,13 +72,12 @@ const Tensor *product_weight(const Graph &g, const Node &node) {
 
 std::string product_misfit(const Graph &g, const graph::Facts &facts, const Node &node, std::int64_t depth) {
   const Tensor *weight = float_constant(g, input_of(node, 1));
-  if (!weight) return "its weights are not a constant";
-  if (weight->count() == 0) return "its weights are empty";
+  if (!weight) return graph::kComputedWeights;
+  if (weight->count() == 0) return graph::kEmptyWeights;
   if (!is_activation(g, facts, input_of(node, 0))) return "its operand is not a float32 activation";
-  if (!graph::takes_rank(node, weight->rank())) return cat("its weights have ", weight->rank(), " dimensions");
+  if (!graph::takes_rank(node, weight->rank())) return graph::weights_have_rank(weight->rank());
   const std::int64_t channels = graph::output_channels(node, weight->shape());
-  if (weight->count() / channels > depth)
-    return cat("an output sums ", weight->count() / channels, " products, and int32 surely holds ", depth);
+  if (weight->count() / channels > depth) return graph::sums_are_deep(weight->count() / channels, depth);
   if (const std::string addition = graph::product_addition(node); !addition.empty()) return addition;
   if (!bias_fits(g, input_of(node, 2), channels)) return cat("its bias is not a constant of ", channels, " values");
   return {};
@@ -108,7 +108,7 @@ Classified classify(const Graph &g, const graph::Facts &facts, const Node &node)
     return {misfit.empty() ? Role::pointwise : Role::floating, std::move(misfit)};
   }
   if (node.op->run_quantized && node.op->elementwise && reads_activations(g, facts, node)) return {Role::pointwise, {}};
-  if (!node.op->elementwise) return {Role::floating, "the operator has no integer form"};
+  if (!node.op->elementwise) return {Role::floating, graph::kNoIntegerForm};
   std::string misfit = table_misfit(g, facts, node);
   return {misfit.empty() ? Role::pointwise : Role::floating, std::move(misfit)};
 }

@@ -65,42 +65,39 @@ std::vector<std::unique_ptr<Observer>> observers_of(const Placement &placement) 
   return observers;
 }
 
-/// Places grids and observers on prepared.graph, as it was read or trained.
-void settle(PreparedModel &prepared, const graph::Graph &model) {
-  // One for training has its constants folded, and keeps its Dropout.
-  // A trainer folds what it finds directly behind a layer, and nothing farther away.
-  if (!prepared.training) {
-    graph::run_passes(prepared.graph, graph::Pipeline::simplification);
-    graph::keep_channels_first(prepared.graph);
-    graph::fold_scales_before_norms(prepared.graph);
-    graph::fold_norms_of_columns(prepared.graph);
-  }
-  const std::vector<std::string> preceding = graph::insert_depthwise_before_norms(prepared.graph);
-  const std::unordered_set<std::string> of_norms(preceding.begin(), preceding.end());
-  graph::run_passes(prepared.graph,
-                    prepared.training ? graph::Pipeline::training_grids : graph::Pipeline::quantization);
+/// Before settings change the graph: it has what the configuration names, and is known by its fingerprint.
+void identify(PreparedModel &prepared, const graph::Graph &model) {
   require_nodes(prepared.config, model, prepared.graph);
   require_outputs(prepared.config, prepared.graph);
   prepared.model = fingerprint(prepared.graph);
-  // One grid behind a layer or an activation, in place of one behind each of its terms.
-  if (!prepared.training) {
-    const auto free = nodes_without_rules(prepared.config, prepared.graph);
-    const auto one_by_one = nodes_with(prepared.config, &Settings::fixed_outputs);
-    graph::fold_scales(prepared.graph, [&](const graph::Node &node) { return free(node) && !one_by_one(node); });
-    graph::name_formulas(prepared.graph, free);
-    graph::name_normalizations(prepared.graph, free);
-  }
-  graph::replace_relu6(prepared.graph, nodes_with(prepared.config, &Settings::replace_relu6));
-  if (!prepared.training)
-    prepared.equalized = equalize_weights(prepared.graph, nodes_with(prepared.config, &Settings::equalize));
-  prepared.placement = place(prepared.graph, prepared.config, prepared.training.has_value());
-  if (prepared.training) require_static(prepared.graph, prepared.placement);
-  if (!prepared.training && copy_for_integer_readers(prepared.graph, prepared.placement, prepared.config))
-    prepared.placement = place(prepared.graph, prepared.config);
+}
+
+/// `of_norms`: the names of normalizations that have become layers.
+void place_observers(PreparedModel &prepared, const graph::Graph &model, const std::vector<std::string> &of_norms) {
+  const std::unordered_set<std::string_view> names(of_norms.begin(), of_norms.end());
   for (std::size_t n = 0; n < prepared.graph.nodes.size(); ++n)
-    if (of_norms.contains(prepared.graph.nodes[n].name)) keep_exact(prepared.placement.nodes[n]);
+    if (names.contains(prepared.graph.nodes[n].name)) keep_exact(prepared.placement.nodes[n]);
   require_tensors(prepared.config, model, prepared.graph, quantized_names(prepared.graph, prepared.placement));
   prepared.observers = observers_of(prepared.placement);
+}
+
+PreparedModel prepare_float(const graph::Graph &model, const Config &config) {
+  PreparedModel prepared{.graph = model, .config = config};
+  graph::Graph &g = prepared.graph;
+  graph::run_passes(g, graph::Pipeline::lone_norms);
+  const std::vector<std::string> of_norms = graph::insert_depthwise_before_norms(g);
+  graph::run_passes(g, graph::Pipeline::quantization);
+  identify(prepared, model);
+  const auto free = nodes_without_rules(config, g);
+  const auto one_by_one = nodes_with(config, &Settings::fixed_outputs);
+  graph::join_under_grids(
+      g, [&](const graph::Node &node) { return free(node) && !one_by_one(node); }, free);
+  graph::replace_relu6(g, nodes_with(config, &Settings::replace_relu6));
+  prepared.equalized = equalize_weights(g, nodes_with(config, &Settings::equalize));
+  prepared.placement = place(g, config);
+  if (copy_for_integer_readers(g, prepared.placement, config)) prepared.placement = place(g, config);
+  place_observers(prepared, model, of_norms);
+  return prepared;
 }
 
 /// Equalization looks at layers as they will be: where it is asked for, normalizations are folded before training.
@@ -122,18 +119,21 @@ Training training_of(const graph::Graph &float_graph, const Config &config) {
 
 PreparedModel prepare(const graph::Graph &float_graph, const Config &config, qmode mode) {
   graph::require_float(float_graph, "prepare");
-  if (mode == QTN_QAT) {
-    return prepare(training_of(float_graph, config), config);
-  }
-  PreparedModel prepared{float_graph, config, {}, {}, 0, {}, 0};
-  settle(prepared, float_graph);
-  return prepared;
+  return mode == QTN_QAT ? prepare(training_of(float_graph, config), config) : prepare_float(float_graph, config);
 }
 
 PreparedModel prepare(Training training, const Config &config) {
-  PreparedModel prepared{training.graph, config, {}, {}, 0, {}, 0};
-  prepared.training = std::move(training);
-  settle(prepared, prepared.training->graph);
+  PreparedModel prepared{.graph = training.graph, .config = config, .training = std::move(training)};
+  graph::Graph &g = prepared.graph;
+  const graph::Graph &model = prepared.training->graph;
+  // Constants are folded, and Dropout stays. A trainer folds what it finds directly behind a layer, nothing farther away.
+  const std::vector<std::string> of_norms = graph::insert_depthwise_before_norms(g);
+  graph::run_passes(g, graph::Pipeline::training_grids);
+  identify(prepared, model);
+  graph::replace_relu6(g, nodes_with(config, &Settings::replace_relu6));
+  prepared.placement = place(g, config, true);
+  require_static(g, prepared.placement);
+  place_observers(prepared, model, of_norms);
   return prepared;
 }
 
@@ -144,8 +144,12 @@ QuantizerPtr trained_grid(const Training &training, const graph::Graph &g, const
 }
 
 PreparedModel observed_anew(const PreparedModel &prepared, const Config &config, const char *observer) {
-  PreparedModel fresh{prepared.graph, config, prepared.placement, {}, 0, prepared.engine, prepared.model};
-  fresh.equalized = prepared.equalized;
+  PreparedModel fresh{.graph = prepared.graph,
+                      .config = config,
+                      .placement = prepared.placement,
+                      .engine = prepared.engine,
+                      .model = prepared.model,
+                      .equalized = prepared.equalized};
   fresh.distributions.resize(prepared.distributions.size());
   if (observer) {
     for (NodePlan &plan : fresh.placement.nodes)
@@ -154,79 +158,6 @@ PreparedModel observed_anew(const PreparedModel &prepared, const Config &config,
   }
   fresh.observers = observers_of(fresh.placement);
   return fresh;
-}
-
-namespace {
-
-std::vector<Tensor> checked_inputs(const graph::Graph &g, std::span<const Tensor *const> inputs,
-                                   const std::string &of_sample) {
-  if (inputs.size() != g.inputs.size())
-    fail(QTN_EINVAL, "calibrate: the model takes ", g.inputs.size(), " inputs, not ", inputs.size());
-  std::vector<Tensor> checked;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    graph::check_input(g, i, inputs[i]->dtype(), inputs[i]->shape(), "calibrate");
-    if (inputs[i]->dtype() == QTN_FLOAT32)
-      check_finite(*inputs[i], cat("calibrate: input \"", g.value(g.inputs[i]).name, "\""), of_sample);
-    checked.push_back(inputs[i]->to_contiguous());
-  }
-  return checked;
-}
-
-std::vector<graph::ValueId> observed_values(const Placement &placement) {
-  std::vector<graph::ValueId> values;
-  for (const Group &group : placement.groups) values.insert(values.end(), group.sources.begin(), group.sources.end());
-  return values;
-}
-
-}  // namespace
-
-void show(PreparedModel &prepared, std::span<const Tensor *const> inputs, std::size_t number,
-          const std::function<void(std::size_t group, const Tensor &)> &see) {
-  const graph::Graph &g = prepared.graph;
-  const Placement &placement = prepared.placement;
-  const std::string of_sample = cat(" of sample ", number);
-  const std::vector<Tensor> checked = checked_inputs(g, inputs, of_sample);
-  if (!prepared.engine) prepared.engine = std::make_shared<runtime::Watched>(g, observed_values(placement));
-  prepared.engine->run(checked, [&](graph::ValueId v, const Tensor &t) {
-    const std::string who = cat("calibrate: tensor \"", g.value(v).name, "\"");
-    check_finite(t, who, of_sample);
-    try {
-      see(static_cast<std::size_t>(placement.group[static_cast<std::size_t>(v)]), t);
-    } catch (const Error &e) {
-      fail(e.status(), who, of_sample, ": ", e.what());
-    }
-  });
-}
-
-namespace {
-
-/// Copies see the sample; they take the observers' places when all went well.
-void observe(PreparedModel &prepared, std::span<const Tensor *const> inputs, std::size_t number) {
-  std::vector<std::unique_ptr<Observer>> observers;
-  for (const auto &observer : prepared.observers) observers.push_back(observer ? observer->clone() : nullptr);
-  std::vector<Distribution> distributions = prepared.distributions;
-  show(prepared, inputs, number, [&](std::size_t group, const Tensor &t) {
-    if (observers[group]) observers[group]->observe_finite(t);
-    if (!distributions.empty()) distributions[group].add(t);
-  });
-  prepared.observers = std::move(observers);
-  prepared.distributions = std::move(distributions);
-  ++prepared.samples;
-}
-
-}  // namespace
-
-void calibrate(PreparedModel &prepared, std::span<const Tensor *const> inputs) {
-  observe(prepared, inputs, prepared.samples);
-}
-
-void calibrate_all(PreparedModel &prepared, const Samples &samples) {
-  for (std::size_t s = 0; s < samples.count; ++s) {
-    const std::vector<Tensor> inputs = samples.read(s);
-    std::vector<const Tensor *> pointers;
-    for (const Tensor &x : inputs) pointers.push_back(&x);
-    observe(prepared, pointers, samples.number(s));
-  }
 }
 
 }  // namespace qtn::quant

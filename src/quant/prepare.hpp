@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantization in three steps: prepare a float graph; calibrate on samples, or train; convert.
+// Quantization in three steps: prepare a float graph; calibrate it (calibrate.hpp), or train it; convert it.
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -16,7 +14,6 @@
 #include "quant/distribution.hpp"
 #include "quant/observe/observer.hpp"
 #include "quant/placement.hpp"
-#include "quant/samples.hpp"
 #include "runtime/watched.hpp"
 
 namespace qtn::quant {
@@ -35,14 +32,14 @@ QuantizerPtr trained_grid(const Training &training, const graph::Graph &g, const
 struct PreparedModel {
   graph::Graph graph;  ///< optimized, float, equalized where the config says so
   Config config;
-  Placement placement;
-  std::vector<std::unique_ptr<Observer>> observers;  ///< one for each group of the placement
-  std::size_t samples = 0;                           ///< calibrate() calls that succeeded
-  std::shared_ptr<runtime::Watched> engine = {};     ///< made at the first of them; runs the graph
-  std::uint64_t model = 0;                           ///< fingerprint of the graph before settings changed it
-  std::vector<Distribution> distributions = {};      ///< one for each group, or none where they will not be looked at
-  std::optional<Training> training = {};             ///< of QTN_QAT
-  bool equalized = false;                            ///< weights were
+  Placement placement = {};
+  std::vector<std::unique_ptr<Observer>> observers = {};  ///< one for each group of the placement
+  std::size_t samples = 0;                                ///< calibrate() calls that succeeded
+  std::shared_ptr<runtime::Watched> engine = {};          ///< made at the first of them; runs the graph
+  std::uint64_t model = 0;                                ///< fingerprint of the graph before settings changed it
+  std::vector<Distribution> distributions = {};  ///< one for each group, or none where they will not be looked at
+  std::optional<Training> training = {};         ///< of QTN_QAT
+  bool equalized = false;                        ///< weights were
 };
 
 /// Optimizes a copy and decides what will be quantized. Throws QTN_EUNSUPPORTED on a graph that is quantized already,
@@ -55,18 +52,6 @@ PreparedModel prepare(Training training, const Config &config);
 /// The model before it was calibrated, with observers of this kind for all activations, nullptr: as they are. `config`
 /// says the same. Both share an engine.
 PreparedModel observed_anew(const PreparedModel &prepared, const Config &config, const char *observer);
-
-/// Runs one sample (or batch) through the float graph and shows each observed tensor, finite, with the index of its
-/// group. Errors of `see` get the tensor's name and the sample's number. The sample is not counted.
-void show(PreparedModel &prepared, std::span<const Tensor *const> inputs, std::size_t number,
-          const std::function<void(std::size_t group, const Tensor &)> &see);
-
-/// Runs one sample (or batch) through the float graph. One tensor for each graph input, in order. Throws and leaves
-/// every observer as it was on inputs that do not fit or on NaN and infinity (naming the tensor and the sample).
-void calibrate(PreparedModel &prepared, std::span<const Tensor *const> inputs);
-
-/// Each of them.
-void calibrate_all(PreparedModel &prepared, const Samples &samples);
 
 /// The quantized graph. `attrs` may be nullptr; no keys in this version. Throws QTN_ESTATE before calibration, with
 /// QTN_QAT before training.

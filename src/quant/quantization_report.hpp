@@ -16,6 +16,10 @@
 
 namespace qtn::quant {
 
+/// In dB: a network whose outputs are farther from those in float than the first is of no use, so that by default, too,
+/// layers stay in float, until it comes as near as the second: on samples that chose no layers it will be less.
+inline constexpr double kUseless = 20, kUseful = 25;
+
 /// A training that was part of it.
 struct Course {
   std::size_t steps = 0, planned = 0;  ///< fewer than planned where the caller ended it
@@ -50,5 +54,9 @@ struct QuantizationReport {
   /// docs/quantization.md has the members.
   std::string json() const;
 };
+
+/// What can still be done where outputs are far from those in float; "" where nothing need be, or a target has said what
+/// is wanted.
+std::string next_step(const QuantizationReport &report);
 
 }  // namespace qtn::quant

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/find_named.hpp"
+#include "quant/calibrate.hpp"
 #include "quant/data_check.hpp"
 #include "quant/recover/correct.hpp"
 #include "quant/rows.hpp"
@@ -109,10 +110,7 @@ double evidence_of(const Accuracy &accuracy) {
   return count * std::sqrt(std::max(1.0, accuracy.numbers / count / kFewNumbers));
 }
 
-/// In dB: a network which is farther from float than the first is of no use, so that by default, too, layers stay in float,
-/// until it comes as near as the second: on samples that chose no layers it will be less.
-constexpr double kUseless = 20, kUseful = 25;
-/// Samples that say which.
+/// Samples that say which layers stay in float by default.
 constexpr std::size_t kRanking = 4;
 
 /// For grids which are found at every run nothing is fitted that could be chance, but a run takes longer.
@@ -133,7 +131,7 @@ bool has_coarse_weights(const graph::Graph &quantized) {
 constexpr double kSmooth = 0.5;
 
 /// An attempt, and what its fitted samples made of it.
-struct Candidate {
+struct JudgedAttempt {
   Attempt attempt;
   graph::Graph quantized;
   Verdict verdict;
@@ -202,9 +200,9 @@ class Pipeline {
   /// Routes have to gain twice: on ranges of the fitted samples, so that the held-back ones show what a range misses,
   /// and on those of all samples, which are what is kept.
   Attempt best_attempt() {
-    std::vector<Candidate> candidates = gaining_candidates();
-    for (Candidate &candidate : candidates) widen(candidate.attempt);
-    Candidate &best = candidates[gaining_when_widened(candidates)];
+    std::vector<JudgedAttempt> candidates = gaining_candidates();
+    for (JudgedAttempt &candidate : candidates) widen(candidate.attempt);
+    JudgedAttempt &best = candidates[gaining_when_widened(candidates)];
     report_.trials[best.trial].kept = true;
     if (options_.correct_bias && samples_.count > 1) bias_ = bias_stands(best);
     route_trials_ = report_.trials.size();
@@ -212,8 +210,8 @@ class Pipeline {
   }
 
   /// The plain recipe, and routes each of which gains on the one before it.
-  std::vector<Candidate> gaining_candidates() {
-    std::vector<Candidate> gaining;
+  std::vector<JudgedAttempt> gaining_candidates() {
+    std::vector<JudgedAttempt> gaining;
     const auto challenge = [&](std::optional<Attempt> attempt) {
       if (!attempt) return;
       const Route &route = attempt->route;
@@ -250,7 +248,7 @@ class Pipeline {
     calibrate_along(start_, attempt, counted(samples_, "calibrating", progress_));
   }
 
-  std::size_t gaining_when_widened(const std::vector<Candidate> &candidates) {
+  std::size_t gaining_when_widened(const std::vector<JudgedAttempt> &candidates) {
     if (candidates.size() == 1 || division_.rest.count == 0) return candidates.size() - 1;
     std::size_t best = 0;
     Verdict verdict = judge(convert(candidates[0].attempt.prepared, nullptr));
@@ -270,7 +268,7 @@ class Pipeline {
 
   /// Whether the typical sample does not lose by it on the ranges of the fitted samples, or not as far as 8 bits tell.
   /// What decides over all samples there is often what a range misses.
-  bool bias_stands(const Candidate &candidate) {
+  bool bias_stands(const JudgedAttempt &candidate) {
     graph::Graph other = candidate.quantized;
     correct(candidate.attempt.prepared, other, counted(division_.fitted, "trying bias_correction", progress_),
             {.bias = true});

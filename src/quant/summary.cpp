@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/summary.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
+#include <vector>
 
 #include "base/digits.hpp"
 #include "base/error.hpp"
@@ -12,8 +12,6 @@
 
 namespace qtn::quant {
 namespace {
-
-constexpr double kLowDecibels = 20, kLowAgreement = 0.95;
 
 /// Every value of a JSON text by its path: "trials.0.name".
 class Fields final : public io::JsonEvents {
@@ -210,22 +208,6 @@ std::string warnings(const Fields &report) {
 }
 
 }  // namespace
-
-bool is_far(const QuantizationReport &report) {
-  return report.accuracy &&
-         (report.accuracy->worst_db() < kLowDecibels || report.accuracy->agreement().value_or(1) < kLowAgreement);
-}
-
-std::string next_step(const QuantizationReport &report) {
-  if (!report.targets.any() && !report.wide && report.fallen.size() > report.counts.integer)
-    return "most layers stay in float for this accuracy: try plain, with which none does, or quantization-aware "
-           "training";
-  if (!is_far(report) || report.targets.any()) return "";
-  const double target = std::max(25.0, std::ceil(report.accuracy->worst_db()) + 5);
-  const std::string fall_back = cat("target_sqnr ", count(target), ", which leaves some layers in float");
-  return report.automatic ? cat("try ", fall_back, ", or quantization-aware training")
-                          : cat("try auto, or ", fall_back);
-}
 
 std::string summary_of(std::string_view report) {
   Fields fields;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "quant/calibrate.hpp"
 #include "quant/rows.hpp"
 #include "train/trainer.hpp"
 

@@ -8,6 +8,7 @@
 
 #include "graph/facts.hpp"
 #include "graph/passes/passes.hpp"
+#include "graph/pattern.hpp"
 
 namespace qtn::graph {
 namespace {
@@ -42,38 +43,23 @@ struct Factors {
 
 class Formulas {
  public:
-  Formulas(Graph &g, const NodeFilter &only) : g_(g), facts_(g), only_(only) {}
+  Formulas(Graph &g, const NodeFilter &only) : g_(g), facts_(g), pattern_(g, facts_, only) {}
 
   void run() {
     for (Node &node : g_.nodes)
-      if (node.outputs.size() == 1 && facts_.is_float(node.outputs[0]) && only_(node)) name(node);
+      if (pattern_.holds(node)) name(node);
     remove_dead(g_);
   }
 
  private:
   static std::string_view op_of(const Node &node) { return node.op->name; }
 
-  /// The node that makes v, if that is its only output, no grid rounds it, and v is float32; with a clamp only where
-  /// that is asked for.
-  const Node *maker(ValueId v, bool clamped = false) const {
-    const std::int32_t n = v == kNoValue ? -1 : facts_.uses.producer[static_cast<std::size_t>(v)];
-    if (n < 0 || g_.value(v).quantizer || !facts_.is_float(v)) return nullptr;
-    const Node &node = g_.nodes[static_cast<std::size_t>(n)];
-    return node.outputs.size() == 1 && (clamped || !node.clamp) && only_(node) ? &node : nullptr;
-  }
-  /// The same where nothing else reads v.
   const Node *inner(ValueId v, std::string_view op, bool clamped = false) const {
-    const Node *node = maker(v, clamped);
-    return node && op_of(*node) == op && facts_.uses.single_use(v) ? node : nullptr;
+    return pattern_.inner(v, op, clamped);
   }
 
-  /// A number that does not make more axes of what it meets.
   std::optional<double> number(ValueId v, ValueId met) const {
-    const Tensor *t = float_constant(g_, v);
-    if (!t || t->count() != 1) return std::nullopt;
-    const std::int64_t rank = met == kNoValue ? -1 : facts_.rank_of(met);
-    if (t->rank() > 0 && static_cast<std::int64_t>(t->rank()) > rank) return std::nullopt;
-    return static_cast<double>(*t->to_contiguous().as<const float>());
+    return number_of(g_, v, met == kNoValue ? -1 : facts_.rank_of(met));
   }
 
   /// What the node multiplies, through products and quotients by numbers that only it reads.
@@ -161,7 +147,7 @@ class Formulas {
       const auto bounds = clamp_of(g_, *clip);
       return bounds && bounds->lo == 0 && bounds->hi == 6 && is_sum(clip->inputs[0], 3, a) && a == x;
     }
-    const Node *add = maker(v, true);
+    const Node *add = pattern_.maker(v, "Add", true);
     return add && add->clamp && add->clamp->lo == 0 && add->clamp->hi == 6 && is_sum(v, 3, a, true) && a == x;
   }
 
@@ -213,7 +199,7 @@ class Formulas {
 
   Graph &g_;
   const Facts facts_;
-  const NodeFilter &only_;
+  const FloatPattern pattern_;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "graph/facts.hpp"
 #include "graph/passes/passes.hpp"
+#include "graph/pattern.hpp"
 #include "ops/common/epsilon.hpp"
 
 namespace qtn::graph {
@@ -26,9 +27,9 @@ class GroupNormalizations {
 
   static bool is_reshape(const Node &node) { return std::string_view(node.op->name) == "Reshape"; }
 
+  /// Perhaps with a grid behind it.
   const Node *maker(ValueId v, std::string_view op) const {
-    const std::int32_t n = facts_.uses.producer[at(v)];
-    const Node *node = n < 0 ? nullptr : &g_.nodes[static_cast<std::size_t>(n)];
+    const Node *node = maker_of(g_, facts_.uses, v);
     return node && node->op->name == op ? node : nullptr;
   }
 

@@ -7,40 +7,30 @@
 
 #include "graph/facts.hpp"
 #include "graph/passes/passes.hpp"
+#include "graph/pattern.hpp"
 
 namespace qtn::graph {
 namespace {
 
 class Normalizations {
  public:
-  Normalizations(Graph &g, const NodeFilter &only) : g_(g), facts_(g), only_(only) {}
+  Normalizations(Graph &g, const NodeFilter &only) : g_(g), facts_(g), pattern_(g, facts_, only) {}
 
   /// From the end, so that an addition of offsets is seen before the product that it follows.
   void run() {
     for (auto node = g_.nodes.rbegin(); node != g_.nodes.rend(); ++node)
-      if (node->outputs.size() == 1 && facts_.is_float(node->outputs[0]) && only_(*node)) name(*node);
+      if (pattern_.holds(*node)) name(*node);
     remove_dead(g_);
   }
 
  private:
   static std::string_view op_of(const Node &node) { return node.op->name; }
 
-  /// The node that makes v by this operator, where the filter holds, and no grid and no clamp come in between.
-  const Node *maker(ValueId v, std::string_view op) const {
-    const std::int32_t n = v == kNoValue ? -1 : facts_.uses.producer[static_cast<std::size_t>(v)];
-    if (n < 0 || g_.value(v).quantizer || !facts_.is_float(v)) return nullptr;
-    const Node &node = g_.nodes[static_cast<std::size_t>(n)];
-    return node.outputs.size() == 1 && !node.clamp && op_of(node) == op && only_(node) ? &node : nullptr;
-  }
-  const Node *inner(ValueId v, std::string_view op) const {
-    return v != kNoValue && facts_.uses.single_use(v) ? maker(v, op) : nullptr;
-  }
+  const Node *maker(ValueId v, std::string_view op) const { return pattern_.maker(v, op); }
+  const Node *inner(ValueId v, std::string_view op) const { return pattern_.inner(v, op); }
 
-  std::optional<double> number(ValueId v) const {
-    const Tensor *t = float_constant(g_, v);
-    if (!t || t->count() != 1 || t->rank() > 1) return std::nullopt;
-    return static_cast<double>(*t->to_contiguous().as<const float>());
-  }
+  /// What it meets has a last axis.
+  std::optional<double> number(ValueId v) const { return number_of(g_, v, 1); }
 
   /// A list of numbers, one for each element of a row.
   const Tensor *row(ValueId v) const {
@@ -59,9 +49,9 @@ class Normalizations {
     if (value.shape && last(*value.shape) > 0) return last(*value.shape);
     const auto &type = facts_.types[static_cast<std::size_t>(v)];
     if (type && !facts_.open) return last(type->shape);
-    const std::int32_t n = facts_.uses.producer[static_cast<std::size_t>(v)];
-    if (n < 0 || depth == kMostNodes) return -1;
-    const Node &node = g_.nodes[static_cast<std::size_t>(n)];
+    const Node *made = maker_of(g_, facts_.uses, v);
+    if (!made || depth == kMostNodes) return -1;
+    const Node &node = *made;
     const std::string_view op = op_of(node);
     const auto of = [&](std::size_t i) { return last_dim(input_of(node, i), depth + 1); };
     if (op == "MatMul" || node.op == &ops::kDynamicQuantizeMatMul) {
@@ -228,7 +218,7 @@ class Normalizations {
 
   Graph &g_;
   const Facts facts_;
-  const NodeFilter &only_;
+  const FloatPattern pattern_;
 };
 
 }  // namespace

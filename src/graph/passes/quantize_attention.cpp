@@ -8,6 +8,7 @@
 #include "graph/facts.hpp"
 #include "graph/integer.hpp"
 #include "graph/known_shapes.hpp"
+#include "graph/pattern.hpp"
 #include "ops/common/dynamic_quantizer.hpp"
 
 namespace qtn::graph {
@@ -16,8 +17,6 @@ namespace {
 constexpr std::size_t kMostTerms = 4;    ///< between the products, which sessions run as one step
 constexpr std::int64_t kWorthIt = 8192;  ///< elements of the keys of a head: packing fewer takes what products save
 constexpr float kHides = -1000;          ///< what stands for a score from here down takes no part in a Softmax
-
-std::size_t index(ValueId v) { return static_cast<std::size_t>(v); }
 
 class Attention {
  public:
@@ -43,18 +42,8 @@ class Attention {
   }
 
  private:
-  const Node *maker(ValueId v) const {
-    const std::int32_t n = v == kNoValue ? -1 : facts_.uses.producer[index(v)];
-    return n < 0 ? nullptr : &g_.nodes[static_cast<std::size_t>(n)];
-  }
-
-  /// The node that makes v where only one other reads it and no grid rounds it.
-  const Node *inner(ValueId v) const {
-    const Node *node = maker(v);
-    return node && facts_.uses.single_use(v) && !g_.value(v).quantizer && node->outputs.size() == 1 && !node->clamp
-               ? node
-               : nullptr;
-  }
+  const Node *maker(ValueId v) const { return maker_of(g_, facts_.uses, v); }
+  const Node *inner(ValueId v) const { return inner_of(g_, facts_.uses, v); }
 
   bool is_plain(ValueId v) const { return is_activation(g_, facts_, v) && !g_.value(v).quantizer; }
 
@@ -117,11 +106,6 @@ class Attention {
     return t.dtype() == QTN_FLOAT32 && any(all.as<const float>(), [](float score) { return score <= kHides; });
   }
 
-  std::optional<float> number(ValueId v) const {
-    const Tensor *t = float_constant(g_, v);
-    return t && t->count() == 1 ? std::optional(*t->to_contiguous().as<const float>()) : std::nullopt;
-  }
-
   /// The product of two activations that v is made of by arithmetic on its elements.
   Node *product_of(ValueId v, Terms &terms) const {
     const Node *node = inner(v);
@@ -136,7 +120,7 @@ class Attention {
       Node *found = product_of(node->inputs[i], terms);
       if (!found || terms.others.size() == kMostTerms) continue;
       const ValueId other = node->inputs[where ? 3 - i : 1 - i];
-      const std::optional<float> by = number(other);
+      const std::optional<double> by = number_of(g_, other, kAnyRank);
       if (scales || where) terms.keep_rows = terms.keep_rows && by && (!where || *by <= kHides);
       terms.others.push_back(where ? node->inputs[0] : other);
       return found;

@@ -3,13 +3,16 @@
 
 #include <algorithm>
 
+#include "quant/calibrate.hpp"
+
 namespace qtn::quant {
 namespace {
 
 using graph::ValueId;
 
 PreparedModel left_in_float(const PreparedModel &prepared, const std::vector<std::string> &nodes) {
-  PreparedModel p{prepared.graph, prepared.config, {}, {}, prepared.samples, {}, prepared.model};
+  PreparedModel p{
+      .graph = prepared.graph, .config = prepared.config, .samples = prepared.samples, .model = prepared.model};
   for (const std::string &node : nodes) p.config.set("node:" + node, nullptr);
   p.placement = place(p.graph, p.config);
   for (const Group &group : p.placement.groups) {
@@ -25,8 +28,11 @@ PreparedModel left_in_float(const PreparedModel &prepared, const std::vector<std
 /// Without observers. Groups stay what they are: which node asks for integers does not depend on how many bits they
 /// have.
 PreparedModel widened(const PreparedModel &prepared, const std::vector<bool> &groups) {
-  PreparedModel p{prepared.graph, prepared.config,       {}, {}, prepared.samples, {},
-                  prepared.model, prepared.distributions};
+  PreparedModel p{.graph = prepared.graph,
+                  .config = prepared.config,
+                  .samples = prepared.samples,
+                  .model = prepared.model,
+                  .distributions = prepared.distributions};
   Attrs wide;
   wide.set("activation_dtype", "int16");
   for (std::size_t g = 0; g < groups.size(); ++g)

@@ -11,14 +11,14 @@
 namespace qtn::quant {
 
 /// What an observer's grid costs: the part of the signal lost in the outputs of the layers that read the tensor.
-struct Candidate {
+struct ObserverLoss {
   std::string observer;
   double loss = 0;
 };
 
 struct ObserverChoice {
   std::string tensor;
-  std::vector<Candidate> candidates;  ///< in the order in which they were tried
+  std::vector<ObserverLoss> candidates;  ///< in the order in which they were tried
   std::size_t chosen = 0;
 };
 

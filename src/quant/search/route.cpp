@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "graph/pipelines.hpp"
+#include "quant/calibrate.hpp"
 #include "quant/recover/equalize.hpp"
 #include "quant/recover/smooth.hpp"
 

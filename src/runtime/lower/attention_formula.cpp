@@ -7,6 +7,7 @@
 
 #include "core/shape.hpp"
 #include "graph/integer.hpp"
+#include "graph/pattern.hpp"
 #include "ops/common/dynamic_quantizer.hpp"
 
 namespace qtn::runtime {
@@ -43,11 +44,8 @@ class Finder {
 
   /// The index of the node that makes v where only one other reads it, and nobody sees it; -1 where not.
   std::ptrdiff_t inner(ValueId v) const {
-    if (!is_matrix(v) || !uses_.single_use(v) || seen_[static_cast<std::size_t>(v)]) return -1;
-    const std::int32_t n = uses_.producer[static_cast<std::size_t>(v)];
-    if (n < 0) return -1;
-    const Node &node = g_.nodes[static_cast<std::size_t>(n)];
-    return node.outputs.size() == 1 && !node.clamp ? n : -1;
+    const Node *node = is_matrix(v) ? graph::inner_of(g_, uses_, v) : nullptr;
+    return node && !seen_[static_cast<std::size_t>(v)] ? node - g_.nodes.data() : -1;
   }
 
   /// In one part, whose sums int32 holds.

@@ -27,8 +27,8 @@ void encode(const RecurrentRows &rows, std::size_t count, std::size_t depth);
 /// floats, or of int8 weights, whose products differ from those of floats by about 90 dB.
 class RecurrentMatrix {
  public:
-  /// Rows [first, first + columns) of direction `d` of `weight` [directions][rows][depth]: float32, or as
-  /// graph::is_recurrent_weight() has it.
+  /// Rows [first, first + columns) of direction `d` of `weight` [directions][rows][depth]: float32, or integers in which
+  /// graph::recurrent_weight_misfit() finds nothing.
   RecurrentMatrix(const Tensor &weight, std::size_t d, std::size_t first, std::size_t columns, std::vector<float> bias,
                   Isa isa, const PackCache &cache);
 

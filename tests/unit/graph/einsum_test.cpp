@@ -7,6 +7,7 @@
 #include "graph/integer.hpp"
 #include "graph/passes/passes.hpp"
 #include "graph/pipelines.hpp"
+#include "quant/calibrate.hpp"
 #include "quant/graph_builder.hpp"
 #include "train/trainer.hpp"
 

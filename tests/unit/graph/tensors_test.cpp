@@ -5,6 +5,7 @@
 #include "graph/evaluate.hpp"
 #include "graph/passes/passes.hpp"
 #include "onnx/onnx.hpp"
+#include "quant/calibrate.hpp"
 #include "quant/graph_builder.hpp"
 #include "quant/quantize_dynamic.hpp"
 #include "quant/weights_only.hpp"

@@ -5,6 +5,7 @@
 #include "graph/evaluate.hpp"
 #include "graph/integer.hpp"
 #include "onnx/onnx.hpp"
+#include "quant/calibrate.hpp"
 #include "runtime/session.hpp"
 
 namespace qtn::quant {

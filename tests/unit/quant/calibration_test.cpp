@@ -7,6 +7,7 @@
 
 #include "base/parallel.hpp"
 #include "graph_builder.hpp"
+#include "quant/calibrate.hpp"
 #include "quant/fingerprint.hpp"
 
 namespace qtn::quant {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph_builder.hpp"
+#include "quant/calibrate.hpp"
 
 namespace qtn::test {
 

@@ -2,6 +2,7 @@
 // Which products of two activations become integers: those of attention over the tokens that make queries, keys and
 // values.
 #include "graph/passes/quantize_attention.hpp"
+#include "quant/calibrate.hpp"
 #include "quant/graph_builder.hpp"
 #include "quant/quantize_dynamic.hpp"
 

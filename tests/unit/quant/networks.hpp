@@ -9,6 +9,7 @@
 #include "graph/passes/passes.hpp"
 #include "graph/pipelines.hpp"
 #include "graph_builder.hpp"
+#include "quant/calibrate.hpp"
 #include "quant/samples.hpp"
 #include "quant/search/noise.hpp"
 

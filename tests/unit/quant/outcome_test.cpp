@@ -4,7 +4,6 @@
 
 #include "networks.hpp"
 #include "quant/quantize.hpp"
-#include "quant/summary.hpp"
 
 namespace qtn::quant {
 namespace {

@@ -5,6 +5,7 @@
 #include "golden_network.hpp"
 #include "graph/evaluate.hpp"
 #include "graph/integer.hpp"
+#include "quant/calibrate.hpp"
 #include "runtime/session.hpp"
 
 namespace qtn::quant {

@@ -35,7 +35,7 @@ void outliers_are_clipped(void **) {
     const std::vector<ObserverChoice> choices = choose_observers(p, samples, some_of(samples, 2));  // samples 0 and 2
     const ObserverChoice &x = choices[0];
     assert_string_equal(x.tensor.c_str(), "x");
-    for (const Candidate &c : x.candidates) assert_true(x.candidates[x.chosen].loss <= c.loss);
+    for (const ObserverLoss &c : x.candidates) assert_true(x.candidates[x.chosen].loss <= c.loss);
     assert_true(x.candidates[0].observer == "minmax" && x.candidates[0].loss > 0);
     const auto &kept =
         p.observers[static_cast<std::size_t>(p.placement.group[static_cast<std::size_t>(p.graph.inputs[0])])];

@@ -7,6 +7,7 @@
 #include "graph/inspect.hpp"
 #include "graph_builder.hpp"
 #include "onnx/onnx.hpp"
+#include "quant/calibrate.hpp"
 #include "runtime/session.hpp"
 
 namespace qtn::quant {

@@ -5,6 +5,7 @@
 
 #include "onnx/onnx.hpp"
 #include "ops/support.hpp"
+#include "quant/calibrate.hpp"
 #include "quant/prepare.hpp"
 #include "runtime/session.hpp"
 

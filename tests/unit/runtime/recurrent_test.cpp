@@ -252,7 +252,7 @@ void settings(void **) {
   for (const char *recipe : {"onnx", "fbgemm", "qnnpack", "nvidia", "tflite"}) {
     const auto [w, r] = weights(quant::Config(recipe));
     for (const Tensor &t : {w, r}) {
-      assert_true(graph::is_recurrent_weight(t));
+      assert_string_equal(graph::recurrent_weight_misfit(t).c_str(), "");
       const std::size_t rows = t.quantizer()->per_channel() ? static_cast<std::size_t>(t.dim(1)) : 1;
       assert_int_equal(t.quantizer()->scales().size(), rows);
     }

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "base/cpu.hpp"
+#include "quant/calibrate.hpp"
 #include "quant/graph_builder.hpp"
 #include "runtime/session.hpp"
 

@@ -7,6 +7,7 @@
 #include "folder.hpp"
 #include "graph/evaluate.hpp"
 #include "onnx/onnx.hpp"
+#include "quant/calibrate.hpp"
 #include "support.hpp"
 #include "train/trainer.hpp"
 
