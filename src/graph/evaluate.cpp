@@ -54,64 +54,89 @@ std::vector<Tensor> run_node(const Node &node, std::span<const Tensor *const> op
   return results;
 }
 
-std::vector<Tensor> evaluate(const Graph &g, std::span<const Tensor> inputs) {
-  std::size_t input_bytes = 0, held = 0;
-  for (const Tensor &input : inputs) input_bytes += input.nbytes();
-  const std::size_t limit = run_limit(constant_bytes(g), input_bytes);
-  const RunBound bound(limit);
-  const Allowance memory(Limit::run_bytes, 0, limit);
-  const Uses uses(g);
-  std::vector<Tensor> tensors(g.values.size());
-  std::vector<std::size_t> readers_left(g.values.size());
-  for (std::size_t v = 0; v < g.values.size(); ++v) {
-    readers_left[v] = uses.consumers[v].size();
-    if (g.values[v].is_constant()) tensors[v] = g.values[v].constant;
+namespace {
+
+/// The values of a graph, each from its node to its last reader.
+class Evaluation {
+ public:
+  Evaluation(const Graph &g, std::span<const Tensor> inputs, std::size_t limit)
+      : g_(g), uses_(g), limit_(limit), tensors_(g.values.size()), readers_left_(g.values.size()) {
+    for (std::size_t v = 0; v < g.values.size(); ++v) {
+      readers_left_[v] = uses_.consumers[v].size();
+      if (g.values[v].is_constant()) tensors_[v] = g.values[v].constant;
+    }
+    for (std::size_t i = 0; i < g.inputs.size(); ++i) {
+      const QuantizerPtr &quantizer = g.value(g.inputs[i]).quantizer;
+      tensors_[at(g.inputs[i])] = quantizer ? quantize(inputs[i], quantizer) : inputs[i].to_contiguous();
+    }
   }
-  const auto set = [&](ValueId id, Tensor t) { tensors[static_cast<std::size_t>(id)] = std::move(t); };
-  for (std::size_t i = 0; i < g.inputs.size(); ++i) {
-    const QuantizerPtr &quantizer = g.value(g.inputs[i]).quantizer;
-    set(g.inputs[i], quantizer ? quantize(inputs[i], quantizer) : inputs[i].to_contiguous());
-  }
-  std::vector<const Tensor *> operands;
-  std::vector<QuantizerPtr> quantizers;
-  for (const Node &node : g.nodes) {
-    operands.clear();
-    quantizers.clear();
-    for (const ValueId v : node.inputs)
-      operands.push_back(v == kNoValue ? nullptr : &tensors[static_cast<std::size_t>(v)]);
-    for (const ValueId v : node.outputs) quantizers.push_back(v == kNoValue ? nullptr : g.value(v).quantizer);
+
+  void run(const Node &node) {
+    operands_.clear();
+    quantizers_.clear();
+    for (const ValueId v : node.inputs) operands_.push_back(v == kNoValue ? nullptr : &tensors_[at(v)]);
+    for (const ValueId v : node.outputs) quantizers_.push_back(v == kNoValue ? nullptr : g_.value(v).quantizer);
     try {
-      std::vector<Tensor> results = run_node(node, operands, quantizers, evaluate, held, limit);
-      for (std::size_t o = 0; o < node.outputs.size(); ++o) held += results[o].nbytes();
-      for (std::size_t o = 0; o < node.outputs.size(); ++o)
-        if (node.outputs[o] != kNoValue)
-          set(node.outputs[o], std::move(results[o]));
-        else
-          held -= results[o].nbytes();
+      keep(node, run_node(node, operands_, quantizers_, evaluate, held_, limit_));
     } catch (const Error &e) {
       fail(e.status(), "node \"", node.name, "\": ", e.what());
     }
     for (const ValueId v : node.inputs) {
       if (v == kNoValue) continue;
-      const auto i = static_cast<std::size_t>(v);
-      if (--readers_left[i] != 0 || uses.is_output[i]) continue;
-      if (uses.producer[i] >= 0) held -= tensors[i].nbytes();
-      tensors[i] = Tensor();
+      --readers_left_[at(v)];
+      drop_unread(v);
     }
-    for (const ValueId v : node.outputs) {  // what no node reads
-      if (v == kNoValue || readers_left[static_cast<std::size_t>(v)] != 0 ||
-          uses.is_output[static_cast<std::size_t>(v)])
-        continue;
-      held -= tensors[static_cast<std::size_t>(v)].nbytes();
-      tensors[static_cast<std::size_t>(v)] = Tensor();
+    for (const ValueId v : node.outputs)
+      if (v != kNoValue) drop_unread(v);
+  }
+
+  std::vector<Tensor> outputs() const {
+    std::vector<Tensor> outputs;
+    for (const ValueId v : g_.outputs) {
+      const Tensor &t = tensors_[at(v)];
+      outputs.push_back(t.quantized() ? dequantize(t) : t);
+    }
+    return outputs;
+  }
+
+ private:
+  static std::size_t at(ValueId v) { return static_cast<std::size_t>(v); }
+
+  void keep(const Node &node, std::vector<Tensor> results) {
+    for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+      if (node.outputs[o] == kNoValue) continue;
+      held_ += results[o].nbytes();
+      tensors_[at(node.outputs[o])] = std::move(results[o]);
     }
   }
-  std::vector<Tensor> outputs;
-  for (const ValueId v : g.outputs) {
-    const Tensor &t = tensors[static_cast<std::size_t>(v)];
-    outputs.push_back(t.quantized() ? dequantize(t) : t);
+
+  void drop_unread(ValueId v) {
+    if (readers_left_[at(v)] != 0 || uses_.is_output[at(v)]) return;
+    if (uses_.producer[at(v)] >= 0) held_ -= tensors_[at(v)].nbytes();
+    tensors_[at(v)] = Tensor();
   }
-  return outputs;
+
+  const Graph &g_;
+  const Uses uses_;
+  const std::size_t limit_;
+  std::size_t held_ = 0;  ///< bytes of values that nodes made
+  std::vector<Tensor> tensors_;
+  std::vector<std::size_t> readers_left_;
+  std::vector<const Tensor *> operands_;
+  std::vector<QuantizerPtr> quantizers_;
+};
+
+}  // namespace
+
+std::vector<Tensor> evaluate(const Graph &g, std::span<const Tensor> inputs) {
+  std::size_t input_bytes = 0;
+  for (const Tensor &input : inputs) input_bytes += input.nbytes();
+  const std::size_t limit = run_limit(constant_bytes(g), input_bytes);
+  const RunBound bound(limit);
+  const Allowance memory(Limit::run_bytes, 0, limit);
+  Evaluation evaluation(g, inputs, limit);
+  for (const Node &node : g.nodes) evaluation.run(node);
+  return evaluation.outputs();
 }
 
 }  // namespace qtn::graph

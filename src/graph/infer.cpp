@@ -19,6 +19,71 @@ void check_size(const Value &input, const ops::TensorType &type) {
   check_limit(Limit::tensor_elements, static_cast<std::size_t>(element_count(type.shape)));
 }
 
+/// What is known of the values of a graph, node by node: types, and data where it follows from shapes and constants.
+class Knowledge {
+ public:
+  explicit Knowledge(const Graph &g) : g_(g), known_(g.values.size()), is_known_(g.values.size(), false) {
+    for (std::size_t v = 0; v < g.values.size(); ++v) {
+      const Value &value = g.values[v];
+      if (value.is_constant())
+        learn(static_cast<ValueId>(v), value.constant, value.quantizer ? QTN_FLOAT32 : value.constant.dtype());
+    }
+  }
+
+  /// What is on a grid is computed by runs: in integers it may round otherwise than floats do on their way to the grid.
+  void learn(ValueId v, const Tensor &t, qdtype dtype) {
+    known_[at(v)] = t.has_data() && !g_.value(v).quantizer ? t : Tensor::meta(dtype, t.shape());
+    is_known_[at(v)] = true;
+  }
+
+  /// The results of a node whose inputs are known; nothing of another one.
+  void learn_results(const Node &node) {
+    operands_.clear();
+    bool constant = true;
+    for (const ValueId v : node.inputs) {
+      if (v != kNoValue && !is_known_[at(v)]) return;
+      operands_.push_back(v == kNoValue ? nullptr : &known_[at(v)]);
+      constant = constant && (v == kNoValue || operands_.back()->has_data());
+    }
+    if (node.op->make && constant && !budget_.take(node, operands_))
+      throw NotKnown(cat(node.op->name, ": too much to find before a run"));
+    const ops::Call call{node.attrs, operands_, node.outputs.size()};
+    const std::vector<ops::TensorType> types = ops::infer_op(*node.op, call);
+    for (const ops::TensorType &type : types)
+      check_limit(Limit::tensor_elements, static_cast<std::size_t>(element_count(type.shape)));
+    // Shape reads no data, so its result is known even where its input is not.
+    const bool fold = (constant || node.op->reads_shapes) && !node.clamp && !ops::as_custom(*node.op) &&
+                      budget_.take(node, operands_, types);
+    std::vector<Tensor> results;
+    if (fold) results = ops::run_op(*node.op, call);
+    for (std::size_t o = 0; o < node.outputs.size(); ++o)
+      if (node.outputs[o] != kNoValue)
+        learn(node.outputs[o], fold ? results[o] : Tensor::meta(types[o].dtype, types[o].shape), types[o].dtype);
+  }
+
+  void report(PartlyInferred &result) const {
+    result.types.resize(known_.size());
+    result.constants.resize(known_.size());
+    for (std::size_t v = 0; v < known_.size(); ++v) {
+      if (is_known_[v]) result.types[v] = {known_[v].dtype(), known_[v].shape()};
+      if (g_.values[v].is_constant())
+        result.constants[v] = g_.values[v].constant;
+      else if (known_[v].has_data())
+        result.constants[v] = known_[v];
+    }
+  }
+
+ private:
+  static std::size_t at(ValueId v) { return static_cast<std::size_t>(v); }
+
+  const Graph &g_;
+  std::vector<Tensor> known_;
+  std::vector<bool> is_known_;
+  /// What follows from shapes alone is small, except for maps of the pixels of large inputs.
+  FoldBudget budget_{std::size_t{12} << 20};
+  std::vector<const Tensor *> operands_;
+};
+
 }  // namespace
 
 bool may_say_shapes(const ops::TensorType &input) {
@@ -30,53 +95,18 @@ PartlyInferred infer_partly(const Graph &g, std::span<const ops::TensorType> inp
                             Misfit misfit) {
   if (inputs.size() != g.inputs.size())
     fail(QTN_EINVAL, "model takes ", g.inputs.size(), " inputs, not ", inputs.size());
-  std::vector<Tensor> known(g.values.size());
-  std::vector<bool> is_known(g.values.size(), false);
-  // What is on a grid is computed by runs: in integers it may round otherwise than floats do on their way to the grid.
-  const auto learn = [&](ValueId v, const Tensor &t, qdtype dtype) {
-    known[static_cast<std::size_t>(v)] = t.has_data() && !g.value(v).quantizer ? t : Tensor::meta(dtype, t.shape());
-    is_known[static_cast<std::size_t>(v)] = true;
-  };
-  for (std::size_t v = 0; v < g.values.size(); ++v) {
-    const Value &value = g.values[v];
-    if (value.is_constant())
-      learn(static_cast<ValueId>(v), value.constant, value.quantizer ? QTN_FLOAT32 : value.constant.dtype());
-  }
   for (std::size_t i = 0; i < inputs.size(); ++i) check_size(g.value(g.inputs[i]), inputs[i]);
+  Knowledge knowledge(g);
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    learn(g.inputs[i],
-          i < values.size() && values[i].has_data() ? values[i] : Tensor::meta(inputs[i].dtype, inputs[i].shape),
-          inputs[i].dtype);
-
-  // What follows from shapes alone is small, except for maps of the pixels of large inputs.
-  FoldBudget budget(std::size_t{12} << 20);
+    knowledge.learn(
+        g.inputs[i],
+        i < values.size() && values[i].has_data() ? values[i] : Tensor::meta(inputs[i].dtype, inputs[i].shape),
+        inputs[i].dtype);
   PartlyInferred result;
-  std::vector<const Tensor *> operands;
   for (std::size_t n = 0; n < g.nodes.size(); ++n) {
     const Node &node = g.nodes[n];
-    operands.clear();
-    bool constant = true, readable = true;
-    for (const ValueId v : node.inputs) {
-      operands.push_back(v == kNoValue ? nullptr : &known[static_cast<std::size_t>(v)]);
-      readable = readable && (v == kNoValue || is_known[static_cast<std::size_t>(v)]);
-      constant = constant && (v == kNoValue || operands.back()->has_data());
-    }
-    if (!readable) continue;
-    const ops::Call call{node.attrs, operands, node.outputs.size()};
     try {
-      if (node.op->make && constant && !budget.take(node, operands))
-        throw NotKnown(cat(node.op->name, ": too much to find before a run"));
-      const std::vector<ops::TensorType> types = ops::infer_op(*node.op, call);
-      for (const ops::TensorType &type : types)
-        check_limit(Limit::tensor_elements, static_cast<std::size_t>(element_count(type.shape)));
-      // Shape reads no data, so its result is known even where its input is not.
-      const bool fold = (constant || node.op->reads_shapes) && !node.clamp && !ops::as_custom(*node.op) &&
-                        budget.take(node, operands, types);
-      std::vector<Tensor> results;
-      if (fold) results = ops::run_op(*node.op, call);
-      for (std::size_t o = 0; o < node.outputs.size(); ++o)
-        if (node.outputs[o] != kNoValue)
-          learn(node.outputs[o], fold ? results[o] : Tensor::meta(types[o].dtype, types[o].shape), types[o].dtype);
+      knowledge.learn_results(node);
     } catch (const NotKnown &e) {
       if (result.stops.empty()) result.why = cat("node \"", node.name, "\": ", e.what());
       result.stops.push_back(n);
@@ -85,15 +115,7 @@ PartlyInferred infer_partly(const Graph &g, std::span<const ops::TensorType> inp
       result.stops.push_back(n);
     }
   }
-  result.types.resize(known.size());
-  result.constants.resize(known.size());
-  for (std::size_t v = 0; v < known.size(); ++v) {
-    if (is_known[v]) result.types[v] = {known[v].dtype(), known[v].shape()};
-    if (g.values[v].is_constant())
-      result.constants[v] = g.values[v].constant;
-    else if (known[v].has_data())
-      result.constants[v] = known[v];
-  }
+  knowledge.report(result);
   return result;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands before a value, for those who look for formulas that several nodes write.
+// What stands before a value, for passes that look for formulas of several nodes.
 #pragma once
 
 #include <limits>
@@ -38,7 +38,7 @@ inline std::optional<double> number_of(const Graph &g, ValueId v, std::int64_t r
   return static_cast<double>(*t->to_contiguous().as<const float>());
 }
 
-/// Formulas of float32 whose nodes the filter all holds for.
+/// Formulas of float32, for all of whose nodes the filter holds.
 class FloatPattern {
  public:
   FloatPattern(const Graph &g, const Facts &facts, const NodeFilter &only) : g_(g), facts_(facts), only_(only) {}

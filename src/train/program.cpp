@@ -15,11 +15,13 @@
 namespace qtn::train {
 namespace {
 
+std::size_t at(SlotId s) { return static_cast<std::size_t>(s); }
+
 std::size_t bytes_of(const ops::TensorType &type) {
   return round_up((Size(storage_nbytes(type.dtype, element_count(type.shape))) + kReadSlack).value(), kAlignment);
 }
 
-/// Leases of an arena, and which values get them.
+/// Leases of an arena, and the tensors that they become.
 class Arena {
  public:
   static constexpr std::size_t kNone = SIZE_MAX;
@@ -28,7 +30,9 @@ class Arena {
     leases_.push_back({time, time, bytes_of(type)});
     return leases_.size() - 1;
   }
-  void extend(std::size_t lease, std::size_t time) {
+  /// Makes the lease, or makes it longer.
+  void hold(std::size_t &lease, std::size_t time, const ops::TensorType &type) {
+    if (lease == kNone) lease = add(time, type);
     leases_[lease].first = std::min(leases_[lease].first, time);
     leases_[lease].last = std::max(leases_[lease].last, time);
   }
@@ -66,108 +70,132 @@ Program::Program(Network &network, std::span<const ops::TensorType> inputs) {
   plan();
 }
 
-void Program::plan() {
-  const std::size_t end = steps_.size();
-  const auto back = [&](std::size_t step) { return 2 * end - step; };
-  const auto at = [](SlotId s) { return static_cast<std::size_t>(s); };
-  const auto root = [&](SlotId s) { return at(slots_[at(s)].root); };
-  std::vector<std::size_t> value(slots_.size(), Arena::kNone), gradient(slots_.size(), Arena::kNone);
+/// What gets memory of the program, before it is placed: forward, a step runs at its number, and backward at back().
+struct Program::Leases {
+  /// A gradient that a step finds.
+  struct Found {
+    std::size_t step, input;  ///< input: of the step's grad_inputs
+    std::size_t lease;        ///< kNone: written where the gradient of the slot is; of others the sum goes there
+  };
+
+  Leases(std::span<const Slot> program_slots, std::size_t program_steps)
+      : slots(program_slots),
+        steps(program_steps),
+        values(slots.size(), Arena::kNone),
+        gradients(slots.size(), Arena::kNone),
+        reached(slots.size(), false) {}
+
+  std::size_t root(SlotId s) const { return at(slots[at(s)].root); }
+  std::size_t back(std::size_t step) const { return 2 * steps - step; }
+
+  void hold_value(SlotId s, std::size_t time) { hold(values, root(s), time); }
+  void hold_gradient(SlotId s, std::size_t time) { hold(gradients, root(s), time); }
+
+  std::span<const Slot> slots;
+  std::size_t steps;
   Arena arena;
+  std::vector<std::size_t> values, gradients;  ///< by root
+  std::vector<bool> reached;                   ///< by root: a gradient comes to it
+  std::vector<Found> found;
+  std::vector<std::size_t> elsewhere;  ///< by output: its own gradient, where that is not the one of its slot
 
-  const auto value_at = [&](SlotId s, std::size_t time) {
-    const std::size_t r = root(s);
-    if (slots_[r].given) return;
-    if (value[r] == Arena::kNone) value[r] = arena.add(time, slots_[r].type);
-    arena.extend(value[r], time);
-  };
-  for (const SlotId s : input_slots_) value_at(s, 0);
-  for (std::size_t i = 0; i < end; ++i) {
-    for (const SlotId s : steps_[i]->reads) value_at(s, i);
-    for (const SlotId s : steps_[i]->writes) value_at(s, i);
-    for (const SlotId s : steps_[i]->keeps) value_at(s, back(i));
+ private:
+  void hold(std::vector<std::size_t> &leases, std::size_t r, std::size_t time) {
+    if (!slots[r].given) arena.hold(leases[r], time, slots[r].type);
   }
-  for (const SlotId s : output_slots_) value_at(s, end);
+};
 
-  // Backward: the first gradient that reaches a slot is written, later ones are written elsewhere and added.
-  struct Late {
-    std::size_t step, give, lease;
-  };
-  std::vector<Late> late;
-  std::vector<bool> reached(slots_.size(), false);
-  const auto gradient_at = [&](std::size_t r, std::size_t time) {
-    if (slots_[r].given) return;
-    if (gradient[r] == Arena::kNone) gradient[r] = arena.add(time, slots_[r].type);
-    arena.extend(gradient[r], time);
-  };
-  // A loss writes the gradient of every output, also of one that nothing trained comes before. It goes elsewhere where
-  // a constant has none, and where outputs are one value, whose gradient is the sum.
-  std::vector<std::size_t> elsewhere;
+void Program::plan() {
+  Leases leases(slots_, steps_.size());
+  deliveries_.resize(steps_.size());
+  lease_values(leases);
+  lease_output_gradients(leases);
+  lease_gradients(leases);
+  place(leases);
+  for (const StepPtr &step : steps_) step->bind(slots_);
+  deliver(leases);
+  connect(leases);
+}
+
+void Program::lease_values(Leases &leases) const {
+  for (const SlotId s : input_slots_) leases.hold_value(s, 0);
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    for (const SlotId s : steps_[i]->reads) leases.hold_value(s, i);
+    for (const SlotId s : steps_[i]->writes) leases.hold_value(s, i);
+    for (const SlotId s : steps_[i]->keeps) leases.hold_value(s, leases.back(i));
+  }
+  for (const SlotId s : output_slots_) leases.hold_value(s, steps_.size());
+}
+
+/// A loss writes the gradient of every output, also of one that nothing trained comes before. It goes elsewhere where
+/// a constant has none, and where outputs are one value, whose gradient is the sum.
+void Program::lease_output_gradients(Leases &leases) const {
   std::vector<bool> written(slots_.size(), false);
   for (const SlotId s : output_slots_) {
-    const std::size_t r = root(s);
-    const bool has_place = !written[r] && (!slots_[r].given || slots_[r].gradient.has_data());
-    elsewhere.push_back(has_place ? Arena::kNone : arena.add(end, slots_[at(s)].type));
-    if (has_place) gradient_at(r, end);
-    written[r] = true;
-    if (slots_[at(s)].needs_grad) reached[r] = true;
+    const Slot &root = slots_[leases.root(s)];
+    const bool has_place = !written[leases.root(s)] && (!root.given || root.gradient.has_data());
+    leases.elsewhere.push_back(has_place ? Arena::kNone : leases.arena.add(steps_.size(), slots_[at(s)].type));
+    if (has_place) leases.hold_gradient(s, steps_.size());
+    written[leases.root(s)] = true;
+    if (slots_[at(s)].needs_grad) leases.reached[leases.root(s)] = true;
   }
-  for (std::size_t i = end; i-- > 0;) {
-    bool any = false;
+}
+
+/// The first gradient that reaches a slot is written, later ones are written elsewhere and added.
+void Program::lease_gradients(Leases &leases) {
+  for (std::size_t i = steps_.size(); i-- > 0;) {
+    const std::size_t time = leases.back(i);
     for (const SlotId s : steps_[i]->writes) {
-      any = any || reached[root(s)];
-      if (reached[root(s)]) gradient_at(root(s), back(i));
+      if (!leases.reached[leases.root(s)]) continue;
+      deliveries_[i].any = true;
+      leases.hold_gradient(s, time);
     }
-    if (!any) continue;
+    if (!deliveries_[i].any) continue;
     for (std::size_t g = 0; g < steps_[i]->grad_inputs.size(); ++g) {
       const SlotId s = steps_[i]->grad_inputs[g];
       if (s == kNoSlot || !slots_[at(s)].needs_grad) continue;
-      if (reached[root(s)]) {
-        late.push_back({i, g, arena.add(back(i), slots_[at(s)].type)});
-      } else {
-        gradient_at(root(s), back(i));
-        reached[root(s)] = true;
-      }
+      const bool late = leases.reached[leases.root(s)];
+      leases.found.push_back({i, g, late ? leases.arena.add(time, slots_[at(s)].type) : Arena::kNone});
+      if (!late) leases.hold_gradient(s, time);
+      leases.reached[leases.root(s)] = true;
     }
   }
+}
 
-  arena_ = arena.place();
+void Program::place(Leases &leases) {
+  arena_ = leases.arena.place();
   for (std::size_t s = 0; s < slots_.size(); ++s) {
     Slot &slot = slots_[s];
     const std::size_t r = at(slot.root);
-    if (value[r] != Arena::kNone) slot.value = arena.tensor(value[r], slot.type, arena_);
-    if (gradient[r] != Arena::kNone) slot.gradient = arena.tensor(gradient[r], slot.type, arena_);
+    const auto tensor = [&](std::size_t lease) { return leases.arena.tensor(lease, slot.type, arena_); };
+    if (leases.values[r] != Arena::kNone) slot.value = tensor(leases.values[r]);
+    if (leases.gradients[r] != Arena::kNone) slot.gradient = tensor(leases.gradients[r]);
     if (slots_[r].given && r != s) {
       slot.value = slots_[r].value.reshaped(slot.type.shape);
       if (slots_[r].gradient.has_data()) slot.gradient = slots_[r].gradient.reshaped(slot.type.shape);
     }
   }
-  for (const StepPtr &step : steps_) step->bind(slots_);
+}
 
-  deliveries_.resize(end);
-  std::size_t next_late = 0;
-  for (std::size_t i = end; i-- > 0;) {
-    Delivery &d = deliveries_[i];
-    d.dx.resize(steps_[i]->grad_inputs.size());
-    for (const SlotId s : steps_[i]->writes) d.any = d.any || (slots_[at(s)].needs_grad && reached[root(s)]);
-    if (!d.any) continue;
-    for (std::size_t g = 0; g < d.dx.size(); ++g) {
-      const SlotId s = steps_[i]->grad_inputs[g];
-      if (s == kNoSlot || !slots_[at(s)].needs_grad) continue;
-      d.dx[g] = slots_[at(s)].gradient;
-      if (next_late < late.size() && late[next_late].step == i && late[next_late].give == g) {
-        d.dx[g] = arena.tensor(late[next_late++].lease, slots_[at(s)].type, arena_);
-        d.sums.emplace_back(slots_[at(s)].gradient, d.dx[g]);
-      }
-    }
+void Program::deliver(const Leases &leases) {
+  for (std::size_t i = 0; i < steps_.size(); ++i) deliveries_[i].dx.resize(steps_[i]->grad_inputs.size());
+  for (const auto &[step, input, lease] : leases.found) {
+    Delivery &d = deliveries_[step];
+    const Slot &slot = slots_[at(steps_[step]->grad_inputs[input])];
+    const bool late = lease != Arena::kNone;
+    d.dx[input] = late ? leases.arena.tensor(lease, slot.type, arena_) : slot.gradient;
+    if (late) d.sums.emplace_back(slot.gradient, d.dx[input]);
   }
+}
 
+void Program::connect(const Leases &leases) {
   for (const SlotId s : input_slots_) inputs_.push_back(slots_[at(s)].value);
   for (std::size_t o = 0; o < output_slots_.size(); ++o) {
     const Slot &slot = slots_[at(output_slots_[o])];
     outputs_.push_back(slot.value);
     output_gradients_.push_back(slot.gradient);
-    if (elsewhere[o] == Arena::kNone) continue;
-    output_gradients_[o] = arena.tensor(elsewhere[o], slot.type, arena_);
+    if (leases.elsewhere[o] == Arena::kNone) continue;
+    output_gradients_[o] = leases.arena.tensor(leases.elsewhere[o], slot.type, arena_);
     if (slot.needs_grad && slot.gradient.has_data()) output_sums_.emplace_back(slot.gradient, output_gradients_[o]);
   }
 }
@@ -203,16 +231,14 @@ void Program::backward() {
 std::optional<std::string> Program::first_not_finite(std::span<const Tensor *const> inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     copy_elements(inputs_[i], *inputs[i]);
-    if (!all_finite(inputs_[i])) return slots_[static_cast<std::size_t>(input_slots_[i])].name;
+    if (!all_finite(inputs_[i])) return slots_[at(input_slots_[i])].name;
   }
   for (const StepPtr &step : steps_) {
     for (const SlotId s : step->reads)
-      if (const Slot &slot = slots_[static_cast<std::size_t>(s)]; slot.given && !all_finite(slot.value))
-        return slot.name;
+      if (const Slot &slot = slots_[at(s)]; slot.given && !all_finite(slot.value)) return slot.name;
     step->forward(scratch_);
     for (const SlotId s : step->writes)
-      if (const Slot &slot = slots_[static_cast<std::size_t>(s)]; step->hides_not_finite || !all_finite(slot.value))
-        return slot.name;
+      if (const Slot &slot = slots_[at(s)]; step->hides_not_finite || !all_finite(slot.value)) return slot.name;
   }
   return std::nullopt;
 }
@@ -223,7 +249,7 @@ std::optional<std::string> Program::first_not_finite_gradient() {
     if (!d.any) continue;
     run_backward(i);
     for (std::size_t g = 0; g < d.dx.size(); ++g)
-      if (!all_finite(d.dx[g])) return slots_[static_cast<std::size_t>(steps_[i]->grad_inputs[g])].name;
+      if (!all_finite(d.dx[g])) return slots_[at(steps_[i]->grad_inputs[g])].name;
   }
   return std::nullopt;
 }

@@ -43,7 +43,16 @@ class Program {
     bool any = false;
   };
 
+  struct Leases;
+
   void plan();
+  void lease_values(Leases &leases) const;
+  void lease_output_gradients(Leases &leases) const;
+  void lease_gradients(Leases &leases);
+  void place(Leases &leases);
+  void deliver(const Leases &leases);
+  /// Inputs and outputs with their slots.
+  void connect(const Leases &leases);
   void run_backward(std::size_t step);
 
   std::vector<Slot> slots_;

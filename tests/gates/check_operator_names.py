@@ -14,7 +14,7 @@ HOME = ("src/ops", "src/onnx", "src/runtime", "src/graph/passes")
 
 
 def operators(root):
-    return set(re.findall(r"^QTN_(?:FAST_)?OP\((\w+)\)", (root / "src/ops/ops.inc").read_text(), re.M))
+    return set(re.findall(r"^QTN_(?:FAST_|VECTOR_)?OP\((\w+)\)", (root / "src/ops/ops.inc").read_text(), re.M))
 
 
 def names_in(path, known):

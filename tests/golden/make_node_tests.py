@@ -47,7 +47,7 @@ CONVERTING = {"BitCast", "Cast", "CastLike", "QuantizeLinear", "DequantizeLinear
 def operators():
     """Those of their own, and those that are read as others."""
     source = HERE.parent.parent / "src"
-    own = set(re.findall(r"^QTN_(?:FAST_)?OP\((\w+)\)", (source / "ops/ops.inc").read_text(), re.M))
+    own = set(re.findall(r"^QTN_(?:FAST_|VECTOR_)?OP\((\w+)\)", (source / "ops/ops.inc").read_text(), re.M))
     rules = "".join(file.read_text() for file in (source / "onnx").glob("composed_*.cpp"))
     return own | set(re.findall(r'\{(?:""|kMl|"ai.onnx.preview"), "(\w+)", \w+\}', rules))
 

@@ -38,7 +38,7 @@ The [glossary](glossary.md) explains the words.
 
 
 def sources():
-    for name in re.findall(r"^QTN_(?:FAST_)?OP\((\w+)\)", (ROOT / "src/ops/ops.inc").read_text(), re.M):
+    for name in re.findall(r"^QTN_(?:FAST_|VECTOR_)?OP\((\w+)\)", (ROOT / "src/ops/ops.inc").read_text(), re.M):
         [file] = (f for f in (ROOT / "src/ops").glob(f"*/{name.lower()}.cpp") if f.parent.name != "common")
         text = file.read_text()
         definition = text[text.index(f"const OpDef k{name}{{") :]

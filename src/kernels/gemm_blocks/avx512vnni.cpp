@@ -81,18 +81,6 @@ void quantize_block(const float *x, std::size_t depth, std::int8_t *q, float &sc
 
 }  // namespace
 
-std::size_t packed_bytes(std::size_t n, const BlocksForm &form) { return BlocksPanels<16>(form).packed_bytes(n); }
-void pack(void *packed, const BlocksWeights &w) { BlocksPanels<16>(w.form).pack(packed, w); }
-
-void quantize(const BlocksRows &to, const float *a, std::size_t m, const BlocksForm &form) {
-  each_block(to, a, m, form, quantize_block);
-}
-
-void run(const BlocksArgs &args) {
-  if (args.form.bits == 4)
-    args.form.zeros ? run_form<4, true>(args) : run_form<4, false>(args);
-  else
-    args.form.zeros ? run_form<8, true>(args) : run_form<8, false>(args);
-}
+#include "kernels/gemm_blocks/entries.inc"
 
 }  // namespace qtn::kernels::gemm_blocks_avx512vnni

@@ -191,28 +191,8 @@ void unpack_codes(const GemmRealPanel &to, const char *panel, const CodesForm &f
   each_row<Code, 1>(panel, 0, form, rows);
 }
 
-/// body(Codes) for those of the form.
-template <class Body>
-void with_codes(const CodesForm &form, const Body &body) {
-  if (form.bits == 4)
-    form.zeros ? body(Codes<4, true>{}) : body(Codes<4, false>{});
-  else
-    form.zeros ? body(Codes<8, true>{}) : body(Codes<8, false>{});
-}
-
 }  // namespace
 
-std::size_t packed_bytes(std::size_t n, const CodesForm &form) { return Layout(form).packed_bytes(n); }
-void pack(void *packed, const CodesWeights &w) { Layout(w.form).pack(packed, w); }
-
-void run(const CodesArgs &args) {
-  with_codes(args.form, [&](auto codes) { run_codes<decltype(codes)>(args); });
-}
-
-void unpack(const GemmRealPanel &to, const void *panel, const CodesForm &form) {
-  const std::size_t columns = to.columns < kNr ? to.columns : kNr;
-  __builtin_memcpy(to.bias, panel, columns * sizeof(float));
-  with_codes(form, [&](auto codes) { unpack_codes<decltype(codes)>(to, static_cast<const char *>(panel), form); });
-}
+#include "kernels/gemm_codes/entries.inc"
 
 }  // namespace qtn::kernels::gemm_codes_avx2

@@ -2,6 +2,7 @@
 // What operators on the bits of integers share.
 #pragma once
 
+#include "ops/common/contiguous.hpp"
 #include "ops/common/elementwise.hpp"
 #include "ops/common/infer.hpp"
 
@@ -18,26 +19,11 @@ inline Types infer_bits(const char *op, const Call &call) {
   return infer_binary(op, call);
 }
 
-/// f(T{}) with the unsigned type of as many bits.
-template <class F>
-void dispatch_bits(qdtype dtype, F &&f) {
-  switch (dtype_size(dtype)) {
-    case 1:
-      return f(std::uint8_t{});
-    case 2:
-      return f(std::uint16_t{});
-    case 4:
-      return f(std::uint32_t{});
-    default:
-      return f(std::uint64_t{});
-  }
-}
-
 /// y = f(a, b) on the bits.
 template <class F>
 void run_bits(const Call &call, std::span<Tensor> outputs, F &&f) {
   const Tensor &y = outputs[0];
-  dispatch_bits(y.dtype(), [&](auto zero) {
+  dispatch_width(y.dtype(), [&](auto zero) {
     using T = decltype(zero);
     map_broadcast<T, T>(*call.in(0), *call.in(1), y.shape(), y.as<T>(),
                         [&](T a, T b) { return static_cast<T>(f(a, b)); });

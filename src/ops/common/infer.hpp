@@ -68,12 +68,6 @@ inline std::vector<std::size_t> constant_axes(const char *op, const Tensor &t, s
   return axes;
 }
 
-/// y has the type of x, which is float32.
-inline Types infer_float_unary(const char *op, const Call &call) {
-  require_float(op, "x", call.in(0));
-  return {{QTN_FLOAT32, call.in(0)->shape()}};
-}
-
 /// y has the type of x, which is float32 or float64.
 inline Types infer_real_unary(const char *op, const Call &call) {
   require_real(op, "x", call.in(0));

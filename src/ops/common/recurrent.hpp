@@ -11,7 +11,7 @@
 
 namespace qtn::ops {
 
-/// Sizes and meaning of a call: inputs X, W, R, B, sequence_lens, initial_h.
+/// Sizes and meaning of a call: inputs X, W, R, B, sequence_lens, initial_h. What LSTM, GRU and RNN prepare is one.
 struct Recurrent : Prepared {
   /// Checks what the operators share. `gates`: matrices in W and R; `defaults`: activations of one direction.
   Recurrent(const char *op, const Call &call, std::int64_t gates, const std::vector<std::string> &defaults);

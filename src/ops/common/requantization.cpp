@@ -81,30 +81,21 @@ Tensor all_bytes(const QuantizerPtr &q) {
   return bytes;
 }
 
-Tensor as_scalar(const Tensor &t) {
-  return (t.quantized() && !t.quantizer()->per_tensor() ? dequantize(t) : t.to_contiguous()).reshaped({});
+Tensor run_on_bytes(const OpDef &op, const Call &call, const QuantizerPtr &y, const Clamp *clamp) {
+  std::vector<Tensor> scalars(call.inputs.size());
+  std::vector<const Tensor *> inputs(call.inputs.begin(), call.inputs.end());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i] || inputs[i]->count() != 1) continue;
+    // Without axes, which the result would have too.
+    scalars[i] = (inputs[i]->quantized() ? dequantize(*inputs[i]) : inputs[i]->to_contiguous()).reshaped({});
+    inputs[i] = &scalars[i];
+  }
+  return run_quantized_op(op, {call.attrs, inputs, 1}, std::span(&y, 1), clamp)[0];
 }
 
-std::array<std::uint8_t, 256> unary_table(const OpDef &op, const Call &call, std::size_t operand, const QuantizerPtr &x,
-                                          const Quantizer &y, const Clamp *clamp) {
-  const Tensor bytes = all_bytes(x);
-  std::vector<Tensor> scalars(call.inputs.size());
-  std::vector<const Tensor *> inputs(call.inputs.size(), nullptr);
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (i == operand) {
-      inputs[i] = &bytes;
-    } else if (const Tensor *t = call.inputs[i]) {
-      if (t->count() != 1)
-        fail(QTN_ESHAPE, op.name, ": a table needs one number beside its operand, input ", i, " is ",
-             to_string(t->shape()));
-      scalars[i] = as_scalar(*t);
-      inputs[i] = &scalars[i];
-    }
-  }
-  const QuantizerPtr quantizers[] = {std::make_shared<Quantizer>(y)};
-  const Tensor result = run_quantized_op(op, Call{call.attrs, inputs}, quantizers, clamp)[0];
+std::array<std::uint8_t, 256> table_of(const Tensor &bytes) {
   std::array<std::uint8_t, 256> table;
-  std::copy_n(result.as<const std::uint8_t>(), table.size(), table.begin());
+  std::copy_n(bytes.as<const std::uint8_t>(), table.size(), table.begin());
   return table;
 }
 

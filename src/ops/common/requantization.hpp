@@ -46,13 +46,12 @@ QuantizedRange output_range(const Quantizer &y, const Clamp *clamp);
 /// The 256 bytes in order, as the integers of a per-tensor quantizer of uint8 or int8: index and element are raw bytes.
 Tensor all_bytes(const QuantizerPtr &q);
 
-/// A constant of one element, whatever its grid and shape, as one that broadcasts without more axes.
-Tensor as_scalar(const Tensor &t);
+/// What run_quantized_op() of an elementwise operator with one output gives for each byte. Its inputs are all_bytes(),
+/// what other operators made of them, and constants of one element, whatever their grid and shape.
+Tensor run_on_bytes(const OpDef &op, const Call &call, const QuantizerPtr &y, const Clamp *clamp);
 
-/// What run_quantized_op() of an elementwise operator gives for each byte of input `operand`, whose quantizer is `x`.
-/// Every other input holds one element. Both quantizers are per-tensor of uint8 or int8; index and entry are raw bytes.
-std::array<std::uint8_t, 256> unary_table(const OpDef &op, const Call &call, std::size_t operand, const QuantizerPtr &x,
-                                          const Quantizer &y, const Clamp *clamp);
+/// The entries of such a result on a grid of uint8 or int8, as raw bytes.
+std::array<std::uint8_t, 256> table_of(const Tensor &bytes);
 
 /// Whether a tensor holds 8-bit integers under one scale.
 bool is_quantized_8bit(const Tensor *t);

@@ -10,7 +10,7 @@ Types infer(const Call &call) {
 }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  dispatch_bits(call.in(0)->dtype(), [&](auto zero) {
+  dispatch_width(call.in(0)->dtype(), [&](auto zero) {
     using T = decltype(zero);
     map_elements<T>(*call.in(0), outputs[0], [](T x) { return static_cast<T>(~x); });
   });

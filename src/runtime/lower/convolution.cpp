@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions of images, and transposed ones, which are a convolution for each phase of their outputs.
+#include <functional>
+
 #include "runtime/lower/kinds.hpp"
 #include "runtime/lower/phases.hpp"
 
@@ -79,46 +81,71 @@ void interleave(Lowering &l, SlotId part, std::ptrdiff_t channel, const Phase &a
   l.add_step(make_copy(l.edge(l.add_view(part, from)), l.edge(l.add_view(y, to))));
 }
 
-/// A convolution for each phase of the outputs, whose results are interleaved.
+ops::Window transposed_window(const Lowering &l) {
+  return over_images(ops::transposed_window(l.node().attrs, l.shape_of(l.input(0)), l.shape_of(l.input(1))));
+}
+
+/// A convolution that makes a phase of the outputs, or several as channels one after the other.
+struct PhaseConvolution {
+  std::span<const Phase> phases;
+  Phase all;
+  PackCache cache;
+};
+
+/// One for each phase, or one for all. nullopt where kernels cannot do one of them.
+std::optional<std::vector<PhaseConvolution>> phase_convolutions(Lowering &l, const ops::Window &window,
+                                                                std::span<const Phase> phases) {
+  const auto residues = static_cast<std::size_t>(element_count(Shape(window.stride)));
+  std::vector<PhaseConvolution> convolutions;
+  const auto plan = [&](std::span<const Phase> some, const Phase &all, std::size_t part) {
+    convolutions.push_back({some, all, l.pack_cache(part, 2 * residues)});
+  };
+  if (share_product(window, phases, l.node().attrs.get_int("group", 1), l.shape_of(l.output())[1]))
+    plan(phases, joined(phases), residues + phases.front().residue);
+  else
+    for (const Phase &phase : phases) plan(std::span(&phase, 1), phase, phase.residue);
+  for (const PhaseConvolution &c : convolutions)
+    if (!is_ordinary(c.all.window)) return std::nullopt;
+  return convolutions;
+}
+
+/// add(convolution, i, to) adds convolution i, whose results are interleaved in y.
+void add_interleaved(Lowering &l, const ops::Window &window, std::span<const PhaseConvolution> convolutions, SlotId y,
+                     const std::function<void(const PhaseConvolution &c, std::size_t i, SlotId to)> &add) {
+  const SlotForm form = l.form(y);
+  for (std::size_t i = 0; i < convolutions.size(); ++i) {
+    const auto &[phases, all, cache] = convolutions[i];
+    const bool whole = convolutions.size() == 1 && phases.size() == 1 && all.window.out == all.count;
+    const std::int64_t channels = form.shape[1] * static_cast<std::int64_t>(phases.size());
+    const Shape made = image_shape(form.shape, channels, all.window.out);
+    const SlotId to = whole ? y : l.add_slot({form.dtype, made, channels_last_strides(made), form.quantizer});
+    add(convolutions[i], i, to);
+    for (std::size_t p = 0; p < phases.size() && !whole; ++p)
+      interleave(l, to, static_cast<std::ptrdiff_t>(p) * form.shape[1], all, y, phases[p], window);
+  }
+}
+
 bool lower_transposed(Lowering &l) {
   const ValueId x = l.input(0), y = l.output();
-  const ops::Window window = over_images(ops::transposed_window(l.node().attrs, l.shape_of(x), l.shape_of(l.input(1))));
+  const ops::Window window = transposed_window(l);
   const auto phases = phases_of(window);
   if (!phases) return false;
   const QuantizerPtr qx = canonical(l.g.value(x).quantizer);
   const QuantizerPtr qy = l.is_8bit(y) ? canonical(l.g.value(y).quantizer) : nullptr;
+  const auto convolutions = phase_convolutions(l, window, *phases);
+  if (!convolutions) return false;
+  std::vector<LinearWeights> weights;
+  for (const PhaseConvolution &c : *convolutions) {
+    weights.push_back(phase_weights(l.g, l.node(), c.phases, c.all, *qx, qy.get()));
+    if (!weights.back().sums_fit) return false;
+  }
   const Shape &shape = l.shape_of(y), strides = channels_last_strides(shape);
-  const auto residues = static_cast<std::size_t>(element_count(Shape(window.stride)));
-
-  struct Product {
-    std::span<const Phase> phases;
-    Phase all;
-    std::size_t part;
-    LinearWeights weights;
-  };
-  std::vector<Product> products;
-  const auto plan = [&](std::span<const Phase> some, const Phase &all, std::size_t part) {
-    products.push_back({some, all, part, phase_weights(l.g, l.node(), some, all, *qx, qy.get())});
-  };
-  if (share_product(window, *phases, l.node().attrs.get_int("group", 1), shape[1]))
-    plan(*phases, joined(*phases), residues + phases->front().residue);
-  else
-    for (const Phase &phase : *phases) plan(std::span(&phase, 1), phase, phase.residue);
-  for (const Product &p : products)
-    if (!p.weights.sums_fit || !is_ordinary(p.all.window)) return false;
-
   const SlotId xs = l.image(l.integer(x));
   const SlotId ys = qy ? l.integer_output(y, shape, strides) : l.real_slot(shape, strides);
   const QuantizedRange out = qy ? l.range(qy) : QuantizedRange{};
-  for (const Product &p : products) {
-    const bool whole = phases->size() == 1 && p.all.window.out == p.all.count;
-    const std::int64_t channels = shape[1] * static_cast<std::int64_t>(p.phases.size());
-    const Shape made = image_shape(shape, channels, p.all.window.out);
-    const SlotId to = whole ? ys : l.add_slot({l.form(ys).dtype, made, channels_last_strides(made), qy});
-    add_convolution(l, xs, to, p.all.window, p.weights, out, l.pack_cache(p.part, 2 * residues));
-    for (std::size_t i = 0; i < p.phases.size() && !whole; ++i)
-      interleave(l, to, static_cast<std::ptrdiff_t>(i) * shape[1], p.all, ys, p.phases[i], window);
-  }
+  add_interleaved(l, window, *convolutions, ys, [&](const PhaseConvolution &c, std::size_t i, SlotId to) {
+    add_convolution(l, xs, to, c.all.window, weights[i], out, c.cache);
+  });
   if (!qy) l.set_real(y, ys);
   return true;
 }
@@ -172,30 +199,16 @@ bool lower_real_transposed(Lowering &l) {
   const Tensor weight = l.real_constant(l.input(1)), bias = l.real_constant(l.input(2));
   if (x.size() < 3 || x.size() > 5 || !weight.has_data() || (biased && !bias.has_data())) return false;
   if (element_count(x) == 0 || weight.count() == 0) return false;
-  const ops::Window window = over_images(ops::transposed_window(l.node().attrs, x, weight.shape()));
+  const ops::Window window = transposed_window(l);
   const std::int64_t groups = l.node().attrs.get_int("group", 1);
   const auto phases = phases_of(window);
   if (!phases) return false;
-  const auto residues = static_cast<std::size_t>(element_count(Shape(window.stride)));
-  std::vector<std::pair<std::span<const Phase>, Phase>> products;
-  if (share_product(window, *phases, groups, shape[1]))
-    products.emplace_back(*phases, joined(*phases));
-  else
-    for (const Phase &phase : *phases) products.emplace_back(std::span(&phase, 1), phase);
-  for (const auto &[some, all] : products)
-    if (!is_ordinary(all.window)) return false;
-
+  const auto convolutions = phase_convolutions(l, window, *phases);
+  if (!convolutions) return false;
   const SlotId from = l.real_image(l.input(0)), y = l.real_slot(shape, channels_last_strides(shape));
-  for (const auto &[some, all] : products) {
-    const bool whole = phases->size() == 1 && all.window.out == all.count;
-    const Shape made = image_shape(shape, shape[1] * static_cast<std::int64_t>(some.size()), all.window.out);
-    const SlotId to = whole ? y : l.real_slot(made, channels_last_strides(made));
-    const std::size_t part = some.size() > 1 ? residues + some[0].residue : all.residue;
-    add_real_convolution(l, from, to, all.window, real_phase_weights(weight, bias, groups, some, all),
-                         l.pack_cache(part, 2 * residues));
-    for (std::size_t i = 0; i < some.size() && !whole; ++i)
-      interleave(l, to, static_cast<std::ptrdiff_t>(i) * shape[1], all, y, some[i], window);
-  }
+  add_interleaved(l, window, *convolutions, y, [&](const PhaseConvolution &c, std::size_t, SlotId to) {
+    add_real_convolution(l, from, to, c.all.window, real_phase_weights(weight, bias, groups, c.phases, c.all), c.cache);
+  });
   l.set_real(l.output(), y);
   return true;
 }

@@ -40,10 +40,9 @@ SlotId on_grid_of_output(Lowering &l, ValueId v) {
   const SlotId x = l.integer(v);
   const QuantizerPtr q = canonical(l.g.value(l.output()).quantizer);
   if (*l.form(x).quantizer == *q) return x;
-  const Tensor meta = Tensor::meta(QTN_FLOAT32, l.form(x).shape);
-  const Tensor *operand = &meta;
-  const auto table =
-      ops::unary_table(*ops::find_op("Identity"), {{}, std::span(&operand, 1), 1}, 0, l.form(x).quantizer, *q, nullptr);
+  const Tensor bytes = ops::all_bytes(l.form(x).quantizer);
+  const Tensor *operand = &bytes;
+  const auto table = ops::table_of(ops::run_on_bytes(ops::kIdentity, {{}, std::span(&operand, 1), 1}, q, nullptr));
   if (auto *step = dynamic_cast<TailedStep *>(l.open_step(v, x))) {
     const SlotId y = l.add_slot({QTN_UINT8, l.form(x).shape, l.form(x).strides, q});
     step->append(make_table_tail(table, l.isa), y, "Requantize");

@@ -77,17 +77,13 @@ std::array<std::uint8_t, 256> entries(const Lowering &l, const graph::Table &tab
     const graph::Node &node = l.g.nodes[n];
     std::vector<const Tensor *> inputs;
     for (const ValueId v : node.inputs) {
-      if (v != kNoValue && !made.contains(v))
-        made[v] = ops::as_scalar(l.constant_of(v).quantized() ? dequantize(l.constant_of(v)) : l.constant_of(v));
-      inputs.push_back(v == kNoValue ? nullptr : &made[v]);
+      const auto found = made.find(v);
+      inputs.push_back(v == kNoValue ? nullptr : found != made.end() ? &found->second : &l.constant_of(v));
     }
-    const QuantizerPtr grids[] = {n == table.nodes.back() ? y : nullptr};
-    made[node.outputs[0]] =
-        ops::run_quantized_op(*node.op, {node.attrs, inputs, 1}, grids, node.clamp ? &*node.clamp : nullptr)[0];
+    made[node.outputs[0]] = ops::run_on_bytes(*node.op, {node.attrs, inputs, 1}, n == table.nodes.back() ? y : nullptr,
+                                              node.clamp ? &*node.clamp : nullptr);
   }
-  std::array<std::uint8_t, 256> bytes;
-  std::copy_n(made[l.output()].as<const std::uint8_t>(), bytes.size(), bytes.begin());
-  return bytes;
+  return ops::table_of(made[l.output()]);
 }
 
 }  // namespace

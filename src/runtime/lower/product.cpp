@@ -54,9 +54,7 @@ bool lower_matmul(Lowering &l) {
 bool lower_real_product(Lowering &l) {
   const bool gemm = l.node().op == &ops::kGemm;
   if (!gemm && l.node().op != &ops::kMatMul) return false;
-  if (gemm && (l.node().attrs.get_int("transA", 0) != 0 || l.node().attrs.get_float("alpha", 1) != 1 ||
-               l.node().attrs.get_float("beta", 1) != 1))
-    return false;
+  if (!graph::product_addition(l.node()).empty()) return false;
   const Tensor &weight = l.constant_of(l.input(1)), bias = l.real_constant(l.input(2));
   const Shape &x = l.shape_of(l.input(0)), &shape = l.shape_of(l.output());
   if (!weight.has_data() || weight.rank() != 2 || weight.count() == 0 || x.size() < 2 || element_count(x) == 0)

@@ -30,10 +30,8 @@ bool lower_recurrent(Lowering &l) {
   const std::vector<const Tensor *> operands = l.constant_operands(storage);
   for (Tensor &t : storage)
     if (t.quantized()) t = Tensor::meta(QTN_FLOAT32, t.shape());
-  using Names = std::vector<std::string>;
-  const Names usual = lstm ? Names{"Sigmoid", "Tanh", "Tanh"} : gru ? Names{"Sigmoid", "Tanh"} : Names{"Tanh"};
-  const std::int64_t gates = lstm ? 4 : gru ? 3 : 1;
-  const ops::Recurrent sizes(l.node().op->name, {l.node().attrs, operands, l.node().outputs.size()}, gates, usual);
+  const auto prepared = l.node().op->prepare({l.node().attrs, operands, l.node().outputs.size()});
+  const auto &sizes = static_cast<const ops::Recurrent &>(*prepared);
   for (const std::int64_t size : {sizes.steps, sizes.batches, sizes.features, sizes.hidden})
     if (size == 0) return false;
   layer.clamp = l.node().clamp;

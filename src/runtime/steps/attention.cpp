@@ -6,17 +6,15 @@
 #include <cmath>
 #include <limits>
 
-#include "base/size.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/pointwise/pointwise.hpp"
 #include "runtime/steps/attention_products.hpp"
+#include "runtime/steps/divided_heads.hpp"
 #include "runtime/steps/stack.hpp"
 #include "runtime/steps/steps.hpp"
 
 namespace qtn::runtime {
 namespace {
-
-constexpr std::size_t kScoreBytes = 128 << 10;  // of the scores that are worked on at a time
 
 kernels::Arithmetic arithmetic_of(ScoreTerm::Kind kind) {
   switch (kind) {
@@ -82,35 +80,25 @@ class AttentionStep final : public Step {
     split_terms();
     // Whole lines of cache where nothing asks for rows without gaps.
     const bool gaps = alone_ == 0 && !(factor_ && terms_[*factor_].kind == ScoreTerm::div);
-    sizes_.row = gaps ? round_up(sizes_.keys, kLine) : sizes_.keys;
-    const std::size_t at_once = products_->rows_at_once(), fit = kScoreBytes / sizeof(float) / sizes_.row;
-    sizes_.block = std::clamp<std::size_t>(fit / at_once * at_once, at_once, round_up(m_, at_once));
+    sizes_.row = gaps ? round_up(sizes_.keys, kScoreLine) : sizes_.keys;
+    sizes_.block = score_block(m_, sizes_.row, products_->rows_at_once());
     product_bytes_ = products_->settle(sizes_);
     const auto heads = static_cast<std::size_t>(element_count(batch_));
-    // Few heads are shared by threads, each of which packs the keys.
-    parts_ = std::min(ceil_div(m_, 4 * at_once), ceil_div(kFewHeads, std::max<std::size_t>(1, heads)));
+    heads_ = DividedHeads(heads, m_, products_->rows_at_once());
     macs = static_cast<std::int64_t>(heads * m_ * sizes_.keys * (sizes_.features + sizes_.values));
   }
 
   std::size_t lane_bytes() const override { return product_bytes_ + 2 * score_bytes(); }
 
   void run(const Context &c) const override {
-    const auto heads = static_cast<std::size_t>(element_count(batch_));
-    const std::size_t rows = ceil_div(m_, parts_);
-    for_ranges(c, heads * parts_, static_cast<std::size_t>(macs) / 100,
-               [&](std::size_t lane, std::size_t begin, std::size_t end) {
-                 // Parts of a head that follow one another are one part.
-                 for (std::size_t chunk = begin, next; chunk < end; chunk = next) {
-                   const std::size_t head = chunk / parts_, top = head * parts_;
-                   next = std::min(end, top + parts_);
-                   const std::size_t first = (chunk - top) * rows, last = std::min(m_, (next - top) * rows);
-                   if (first < last) run_head(c, lane, static_cast<std::int64_t>(head), first, last);
-                 }
-               });
+    heads_.for_each(c, static_cast<std::size_t>(macs) / 100,
+                    [&](std::size_t lane, std::int64_t head, std::size_t first, std::size_t last) {
+                      run_head(c, lane, head, first, last);
+                    });
   }
 
  private:
-  static constexpr std::size_t kFewHeads = 8, kLine = 16, kMostParts = 2;
+  static constexpr std::size_t kMostParts = 2;
 
   struct Part {
     Stack keys, values;
@@ -211,7 +199,8 @@ class AttentionStep final : public Step {
   Shape batch_;
   Stack q_, y_;
   std::vector<Part> keys_;
-  std::size_t m_, parts_ = 1, product_bytes_ = 0;
+  std::size_t m_, product_bytes_ = 0;
+  DividedHeads heads_;
   HeadSizes sizes_{};
   std::size_t alone_ = 0;  ///< terms that are run one by one
   std::optional<std::size_t> factor_, mask_;

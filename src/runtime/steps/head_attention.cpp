@@ -5,18 +5,17 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/size.hpp"
 #include "kernels/activation/activation.hpp"
 #include "kernels/gemm_real/gemm_real.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/rows/rows.hpp"
 #include "ops/common/padding_row.hpp"
+#include "runtime/steps/divided_heads.hpp"
 #include "runtime/steps/heads.hpp"
 
 namespace qtn::runtime {
 namespace {
 
-constexpr std::size_t kScoreBytes = 128 << 10;  // of the scores that are worked on at a time
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 constexpr ops::Clamp kEverything{kNever, -kNever};
 
@@ -69,12 +68,10 @@ class HeadAttentionStep final : public Step {
     one_query_ = queries_ == 1;
     lines_ = one_query_ ? shared : queries_;
     runs_ = one_query_ ? 1 : shared;
-    row_ = round_up(static_cast<std::size_t>(keys_), kLine);
-    const std::size_t lines = static_cast<std::size_t>(lines_), fit = kScoreBytes / sizeof(float) / row_;
-    block_ = std::clamp<std::size_t>(fit / gemm_.mr * gemm_.mr, gemm_.mr, round_up(lines, gemm_.mr));
-    // Few heads are shared by threads, each of which packs the keys.
-    const auto units = static_cast<std::size_t>(batches_ * kv_heads_), all = lines * static_cast<std::size_t>(runs_);
-    parts_ = std::min(ceil_div(all, 4 * gemm_.mr), ceil_div(kFewHeads, std::max<std::size_t>(1, units)));
+    row_ = round_up(static_cast<std::size_t>(keys_), kScoreLine);
+    block_ = score_block(static_cast<std::size_t>(lines_), row_, gemm_.mr);
+    const auto all = static_cast<std::size_t>(lines_ * runs_);
+    units_ = DividedHeads(static_cast<std::size_t>(batches_ * kv_heads_), all, gemm_.mr);
     few_ = all <= kFewRows && k_.column == 1 && v_.column == 1 && k_.row == static_cast<std::ptrdiff_t>(d_);
     no_bias_.assign(round_up(std::max<std::size_t>(1, e_), gemm_.nr), 0);
     macs = batches_ * heads_ * queries_ * keys_ * static_cast<std::int64_t>(d_ + e_);
@@ -83,22 +80,13 @@ class HeadAttentionStep final : public Step {
   std::size_t lane_bytes() const override { return addends_at() + row_bytes(); }
 
   void run(const Context &c) const override {
-    const auto units = static_cast<std::size_t>(batches_ * kv_heads_);
-    const std::size_t all = static_cast<std::size_t>(lines_ * runs_), rows = ceil_div(all, parts_);
-    for_ranges(c, units * parts_, static_cast<std::size_t>(macs) / 100,
-               [&](std::size_t lane, std::size_t begin, std::size_t end) {
-                 // Parts of a head that follow one another are one part.
-                 for (std::size_t chunk = begin, next; chunk < end; chunk = next) {
-                   const std::size_t unit = chunk / parts_, top = unit * parts_;
-                   next = std::min(end, top + parts_);
-                   const std::size_t first = (chunk - top) * rows, last = std::min(all, (next - top) * rows);
-                   if (first < last) Head(*this, c, lane, static_cast<std::int64_t>(unit)).run(first, last);
-                 }
-               });
+    units_.for_each(c, static_cast<std::size_t>(macs) / 100,
+                    [&](std::size_t lane, std::int64_t unit, std::size_t first, std::size_t last) {
+                      Head(*this, c, lane, unit).run(first, last);
+                    });
   }
 
  private:
-  static constexpr std::size_t kFewHeads = 8, kLine = 16;
   static constexpr std::size_t kFewRows = 8;  // for which packing takes longer than products
 
   std::size_t values_at() const {
@@ -394,9 +382,10 @@ class HeadAttentionStep final : public Step {
   Matrices q_, k_, v_, y_;
   std::optional<Matrices> mask_;
   std::int64_t batches_, heads_, kv_heads_, queries_, keys_;
-  std::size_t d_, e_, row_ = 0, block_ = 0, parts_ = 1;
+  std::size_t d_, e_, row_ = 0, block_ = 0;
   bool one_query_ = false, few_ = false;
   std::int64_t lines_ = 0, runs_ = 0;  ///< rows that follow one another evenly, and how often
+  DividedHeads units_;                 ///< heads of keys and values
   std::vector<std::int32_t> no_bias_;
 };
 

@@ -81,9 +81,10 @@ void functionals_of_pytorch(void **) {
     expect_equal(got.with_quantizer(nullptr), want.with_quantizer(nullptr), 0, op);
     if (!c.contains("scalar")) continue;
     // In a model it is a table.
-    const Tensor *inputs[] = {&a, &b};
+    const Tensor bytes = ops::all_bytes(a.quantizer());
+    const Tensor *inputs[] = {&bytes, &b};
     const auto table =
-        ops::unary_table(*ops::find_op(name), {{}, inputs, 1}, 0, a.quantizer(), *want.quantizer(), nullptr);
+        ops::table_of(ops::run_on_bytes(*ops::find_op(name), {{}, inputs, 1}, want.quantizer(), nullptr));
     for (std::int64_t i = 0; i < a.count(); ++i)
       assert_int_equal(table[a.as<const std::uint8_t>()[i]], want.as<const std::uint8_t>()[i]);
   }
@@ -324,17 +325,18 @@ void tables_are_the_operator(void **) {
   for (const qdtype dtype : {QTN_UINT8, QTN_INT8}) {
     const QuantizerPtr qx = per_tensor(dtype, 0.05, 20), qy = per_tensor(QTN_UINT8, 1.0 / 256, 0);
     const Attrs none = attrs();
-    const Inputs one{nullptr};
+    const Tensor bytes = ops::all_bytes(qx);
+    const Inputs one{&bytes};
     const ops::Clamp clamp{0, 0.5f};
-    const auto table = ops::unary_table(*ops::find_op("Sigmoid"), ops::Call{none, one}, 0, qx, *qy, &clamp);
+    const auto table = ops::table_of(ops::run_on_bytes(*ops::find_op("Sigmoid"), ops::Call{none, one}, qy, &clamp));
     for (int byte = 0; byte < 256; ++byte) {
       const std::int64_t q = dtype == QTN_INT8 ? static_cast<std::int8_t>(byte) : byte;
       const float y = std::min(0.5f, 1.0f / (1.0f + std::exp(-qx->dequantize(q))));
       assert_int_equal(table[static_cast<std::size_t>(byte)], qy->quantize(y));
     }
     const Tensor three = floats({1, 1}, {3});
-    const Inputs two{&three, nullptr};
-    const auto difference = ops::unary_table(*ops::find_op("Sub"), ops::Call{none, two}, 1, qx, *qx, nullptr);
+    const Inputs two{&three, &bytes};
+    const auto difference = ops::table_of(ops::run_on_bytes(*ops::find_op("Sub"), ops::Call{none, two}, qx, nullptr));
     assert_int_equal(difference[20], static_cast<std::uint8_t>(qx->quantize(3)));
   }
 }
