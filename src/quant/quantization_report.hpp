@@ -32,9 +32,9 @@ struct QuantizationReport {
   std::size_t samples = 0;                ///< that calibrated, each row of a batch being one
   std::vector<std::string> warnings;      ///< about the samples
   std::vector<Trial> trials;              ///< in their order
-  std::optional<Accuracy> accuracy;       ///< of the converted model on the held-back samples
+  std::optional<Accuracy> accuracy;       ///< on held-back samples, of the model whose ranges come from the others
   std::size_t judges = 0;                 ///< rows of these
-  bool held_back = false;                 ///< they did not calibrate alone
+  bool held_back = false;                 ///< there were others; false: of the converted model on what calibrated it
   bool automatic = false;                 ///< "auto" was asked for
   std::vector<ObserverChoice> observers;  ///< where they were chosen by measuring
   Targets targets, reached;               ///< what was wanted, and what the converted model has of it

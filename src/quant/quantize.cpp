@@ -172,6 +172,7 @@ class Pipeline {
     if (goal_) report.reached = goal_->reached(quantized);
     report.judges = rows_.of(division_.held_back);
     report.held_back = samples_.count > 1;
+    if (report.held_back) report.accuracy = kept_ || !report.fallen.empty() ? on_unseen(prepared) : std::move(unseen_);
     if (options_.sensitivity)
       report.layers =
           measure_sensitivity(prepared.graph, quantized, counted(measured_, "measuring each layer", progress_));
@@ -180,9 +181,11 @@ class Pipeline {
   }
 
  private:
-  Attempt plain_attempt() const {
+  Attempt plain_attempt() {
     Attempt attempt = *prepare_along(start_, {});
-    calibrate_along(start_, attempt, counted(samples_, "calibrating", progress_));
+    calibrate_along(start_, attempt, counted(division_.fitted, "calibrating", progress_));
+    if (samples_.count > 1) unseen_ = judge(convert(attempt.prepared, nullptr)).held_back;
+    widen(attempt);
     return attempt;
   }
 
@@ -204,6 +207,7 @@ class Pipeline {
     for (JudgedAttempt &candidate : candidates) widen(candidate.attempt);
     JudgedAttempt &best = candidates[gaining_when_widened(candidates)];
     report_.trials[best.trial].kept = true;
+    unseen_ = best.verdict.held_back;
     if (options_.correct_bias && samples_.count > 1) bias_ = bias_stands(best);
     route_trials_ = report_.trials.size();
     return std::move(best.attempt);
@@ -349,6 +353,7 @@ class Pipeline {
   graph::Graph corrected(const PreparedModel &prepared) {
     report_.trials.resize(route_trials_);
     report_.rounding_learned = report_.bias_corrected = false;
+    kept_.reset();
     const graph::Graph plain = convert(prepared, nullptr);
     graph::Graph best = plain;
     Verdict verdict = judge(plain);
@@ -363,6 +368,17 @@ class Pipeline {
     return best;
   }
 
+  /// How near the same network comes on the held-back samples if they have not widened its ranges, as those of all
+  /// samples have.
+  Accuracy on_unseen(const PreparedModel &prepared) const {
+    PreparedModel twin = observed_anew(prepared, prepared.config, nullptr);
+    twin.distributions.clear();
+    calibrate_all(twin, counted(division_.fitted, "measuring", progress_));
+    graph::Graph quantized = convert(twin, nullptr);
+    if (kept_) correct(twin, quantized, division_.fitted, *kept_);
+    return judge_->on_held_back(quantized);
+  }
+
   /// Where a correction gains, and misses no target that has been reached.
   bool keeps(const Corrections &which, const graph::Graph &best, const graph::Graph &other, Verdict &verdict) {
     Verdict of_other = judge(other);
@@ -373,6 +389,7 @@ class Pipeline {
     verdict = std::move(of_other);
     report_.rounding_learned = which.rounding != Rounding::nearest;
     report_.bias_corrected = which.bias;
+    kept_ = which;
     return true;
   }
 
@@ -388,6 +405,9 @@ class Pipeline {
   bool bias_;  // a correction of biases is worth a trial
   std::optional<Goal> goal_;
   std::optional<Judge> judge_;
+  std::optional<Corrections> kept_;
+  Accuracy
+      unseen_;  // of the attempt that is kept, before corrections, if held-back samples have not widened its ranges
   std::size_t route_trials_ = 0;  // the first trials of the report
   QuantizationReport report_;
 };

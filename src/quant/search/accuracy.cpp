@@ -188,4 +188,8 @@ Verdict Judge::on(const Graph &quantized) const {
   return {held_back_.measure(coarse), fitted_.measure(coarse)};
 }
 
+Accuracy Judge::on_held_back(const Graph &quantized) const {
+  return held_back_.measure(runtime::Session(quantized, {}));
+}
+
 }  // namespace qtn::quant

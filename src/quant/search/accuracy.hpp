@@ -82,6 +82,7 @@ class Judge {
   Judge(const graph::Graph &real, const Samples &held_back, const Samples &fitted);
 
   Verdict on(const graph::Graph &quantized) const;
+  Accuracy on_held_back(const graph::Graph &quantized) const;
 
  private:
   const runtime::Session exact_;
