@@ -8,6 +8,7 @@
 #include "graph/misfit.hpp"
 #include "ops/common/dynamic_quantizer.hpp"
 #include "ops/common/recurrent_op.hpp"
+#include "ops/common/requantization.hpp"
 
 namespace qtn::graph {
 namespace {
@@ -54,6 +55,10 @@ std::string linear_misfit(const Graph &g, const Node &node) {
   if (std::string addition = product_addition(node); !addition.empty()) return addition;
   if (bias && bias->constant.count() != channels)
     return cat("its bias has ", bias->constant.count(), " values for ", channels, " output channels");
+  if (bias && (bias->constant.quantized() || bias->constant.dtype() == QTN_FLOAT32) &&
+      ops::is_bias_beyond_int32(bias->constant, *operand(g, node, 0)->quantizer, *operand(g, node, 1)->quantizer,
+                                static_cast<std::size_t>(channels)))
+    return "a bias is beyond int32 in units of its scales";
   const Value &y = g.value(node.outputs[0]);
   return !y.quantizer || is_8bit_activation(y.quantizer) ? std::string()
                                                          : "its result is on a grid that is not of 8 bits";

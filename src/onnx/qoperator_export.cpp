@@ -146,8 +146,9 @@ class QOperatorExporter {
     const std::optional<Tensor> bias = bias_of(node.inputs[2]);
     if (!bias || (bias->count() != 1 && !(bias->count() == channels && bias->shape().back() == channels)))
       return std::nullopt;
-    const std::vector<std::int32_t> integers =
-        ops::integer_bias(&*bias, *operands[0].quantizer, *operands[1].quantizer, static_cast<std::size_t>(channels));
+    const Quantizer &x = *operands[0].quantizer, &w = *operands[1].quantizer;
+    if (ops::is_bias_beyond_int32(*bias, x, w, static_cast<std::size_t>(channels))) return std::nullopt;
+    const std::vector<std::int32_t> integers = ops::integer_bias(&*bias, x, w, static_cast<std::size_t>(channels));
     return Tensor::from<std::int32_t>(QTN_INT32, Shape{channels}, std::span(integers));
   }
 

@@ -386,17 +386,44 @@ static void run_on_integers(void **state) {
   qquantizer_free(grid);
 }
 
+/* A bias that int32 does not hold in units of sx * sw: 100 / 1e-8 = 1e10. */
+static void bias_beyond_int32(void **state) {
+  const int8_t number[] = {3};
+  const float bias[] = {100};
+  qquantizer *fine = affine(QTN_INT8, 1e-4, 0), *coarse = affine(QTN_UINT8, 1, 0);
+  qtensor *x = tensor_of(QTN_INT8, fine, number, 1, DIMS(1, 1, 1, 1)),
+          *b = tensor_of(QTN_FLOAT32, NULL, bias, sizeof bias, DIMS(1));
+  qtensor *row = tensor_of(QTN_INT8, fine, number, 1, DIMS(1, 1)), *y = NULL;
+  const qquantizer *grids[] = {NULL, coarse};
+  size_t i;
+  (void)state;
+  for (i = 0; i < 2; ++i) {
+    qtensor *real = NULL;
+    OK(qop_conv2d(&y, x, x, b, grids[i], NULL));
+    OK(qtensor_dequantize(&real, y));
+    assert_float_equal(float_at(real, 0), 100, 1e-5);
+    qtensor_free(real);
+    qtensor_free(y);
+    OK(qop_linear(&y, row, row, b, grids[i]));
+    OK(qtensor_dequantize(&real, y));
+    assert_float_equal(float_at(real, 0), 100, 1e-5);
+    qtensor_free(real);
+    qtensor_free(y);
+  }
+  qtensor_free(x);
+  qtensor_free(b);
+  qtensor_free(row);
+  qquantizer_free(fine);
+  qquantizer_free(coarse);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(linear_float),
-      cmocka_unit_test(linear_integers),
-      cmocka_unit_test(linear_dynamic),
-      cmocka_unit_test(linear_shapes),
-      cmocka_unit_test(conv2d),
-      cmocka_unit_test(run_by_name),
-      cmocka_unit_test(typed_operators),
-      cmocka_unit_test(one_rule_for_results),
-      cmocka_unit_test(run_on_integers),
+      cmocka_unit_test(linear_float),    cmocka_unit_test(linear_integers),
+      cmocka_unit_test(linear_dynamic),  cmocka_unit_test(linear_shapes),
+      cmocka_unit_test(conv2d),          cmocka_unit_test(run_by_name),
+      cmocka_unit_test(typed_operators), cmocka_unit_test(one_rule_for_results),
+      cmocka_unit_test(run_on_integers), cmocka_unit_test(bias_beyond_int32),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

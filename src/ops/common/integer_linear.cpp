@@ -110,6 +110,7 @@ std::optional<Tensor> integer_linear(const Tensor &x, const Quantizer &grid, con
   const auto m = static_cast<std::size_t>(x.dim(0)), k = static_cast<std::size_t>(x.dim(1)),
              n = static_cast<std::size_t>(weight.dim(0));
   if (m == 0 || n == 0 || k == 0) return std::nullopt;
+  if (quantizer && bias && is_bias_beyond_int32(*bias, grid, wq, n)) return std::nullopt;
   // The integer bias of a quantized result is part of its one rounding; a float result has a better place for a bias.
   const std::vector<std::int32_t> integers =
       quantizer && bias ? integer_bias(bias, grid, wq, n) : std::vector<std::int32_t>();

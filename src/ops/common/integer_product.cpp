@@ -19,6 +19,9 @@ bool is_integer_product(const Tensor &x, const Tensor &w, std::size_t output_axi
     const bool by_channel =
         count == 1 || (count == w.dim(output_axis) * groups && bias->dim(bias->rank() - 1) == count);
     if (!by_channel || (!bias->quantized() && bias->dtype() != QTN_FLOAT32)) return false;
+    if (is_bias_beyond_int32(*bias, *x.quantizer(), *w.quantizer(),
+                             static_cast<std::size_t>(w.dim(output_axis) * groups)))
+      return false;
   }
   if (output.quantized()) return is_quantized_8bit(&output);
   return output.dtype() == QTN_FLOAT32 || output.dtype() == QTN_INT32;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "base/error.hpp"
 #include "base/parallel.hpp"
@@ -14,10 +15,11 @@ namespace {
 /// Groups of ConvTranspose share the scales along their weight's axis of filters.
 double channel_scale(const Quantizer &q, std::size_t c) { return q.scales()[q.per_channel() ? c % q.count() : 0]; }
 
+constexpr double kLeastInt32 = std::numeric_limits<std::int32_t>::min(),
+                 kMostInt32 = std::numeric_limits<std::int32_t>::max();
+
 std::int32_t saturate_int32(double v) {
-  if (std::isnan(v)) return 0;
-  constexpr double lo = std::numeric_limits<std::int32_t>::min(), hi = std::numeric_limits<std::int32_t>::max();
-  return static_cast<std::int32_t>(std::clamp(v, lo, hi));
+  return std::isnan(v) ? 0 : static_cast<std::int32_t>(std::clamp(v, kLeastInt32, kMostInt32));
 }
 
 // Files store the bias scale as float32, so equality holds to its precision only.
@@ -32,7 +34,24 @@ bool in_accumulator_units(const Tensor &bias, const Quantizer &x, const Quantize
   return true;
 }
 
+/// The bias of each channel in units of the products, rounded; absent where it is such integers already.
+std::optional<std::vector<double>> bias_in_products(const Tensor &bias, const Quantizer &x, const Quantizer &w,
+                                                    std::size_t channels) {
+  if (in_accumulator_units(bias, x, w, channels)) return std::nullopt;
+  const std::vector<float> values = float_values(bias.quantized() ? dequantize(bias) : bias, "bias");
+  std::vector<double> units(channels);
+  for (std::size_t c = 0; c < channels; ++c)
+    units[c] =
+        std::rint(static_cast<double>(values[values.size() == 1 ? 0 : c]) / (x.scales()[0] * channel_scale(w, c)));
+  return units;
+}
+
 }  // namespace
+
+bool is_bias_beyond_int32(const Tensor &bias, const Quantizer &x, const Quantizer &w, std::size_t channels) {
+  const auto units = bias_in_products(bias, x, w, channels);
+  return units && std::ranges::any_of(*units, [](double v) { return v < kLeastInt32 || v > kMostInt32; });
+}
 
 std::vector<float> conv_multipliers(const Quantizer &x, const Quantizer &w, const Quantizer *y, std::size_t channels) {
   const auto multiplier = [&](double scale) {
@@ -52,15 +71,12 @@ std::vector<std::int32_t> integer_bias(const Tensor *bias, const Quantizer &x, c
   const auto count = static_cast<std::size_t>(bias->count());
   if (count != channels && count != 1)
     fail(QTN_ESHAPE, "bias has ", count, " elements for ", channels, " output channels");
-  const auto at = [&](std::size_t c) { return count == 1 ? 0 : c; };
-  if (in_accumulator_units(*bias, x, w, channels)) {
-    const std::vector<std::int64_t> values = int_values(*bias, "bias");
-    for (std::size_t c = 0; c < channels; ++c) out[c] = static_cast<std::int32_t>(values[at(c)]);
+  if (const auto units = bias_in_products(*bias, x, w, channels)) {
+    std::ranges::transform(*units, out.begin(), saturate_int32);
     return out;
   }
-  const std::vector<float> values = float_values(bias->quantized() ? dequantize(*bias) : *bias, "bias");
-  for (std::size_t c = 0; c < channels; ++c)
-    out[c] = saturate_int32(std::rint(static_cast<double>(values[at(c)]) / (x.scales()[0] * channel_scale(w, c))));
+  const std::vector<std::int64_t> values = int_values(*bias, "bias");
+  for (std::size_t c = 0; c < channels; ++c) out[c] = static_cast<std::int32_t>(values[count == 1 ? 0 : c]);
   return out;
 }
 

@@ -34,6 +34,10 @@ inline float mean_multiplier(float sx, float sy, std::int64_t count) { return (s
 /// conv_multiplier of each output channel; of a float output (y is nullptr) sx * sw[c].
 std::vector<float> conv_multipliers(const Quantizer &x, const Quantizer &w, const Quantizer *y, std::size_t channels);
 
+/// Whether a bias of the size that integer_bias() takes is larger in units of x.scale * w.scale than int32 holds: such
+/// products are not computed in integers.
+bool is_bias_beyond_int32(const Tensor &bias, const Quantizer &x, const Quantizer &w, std::size_t channels);
+
 /// The bias of each output channel in units of sx * sw[c]. An int32 tensor quantized in these units is taken as it is;
 /// any other is converted by rint(b / (sx * sw[c])) in double, saturated to int32. nullptr: zeros. One element serves
 /// all channels.

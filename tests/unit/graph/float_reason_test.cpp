@@ -3,6 +3,7 @@
 #include "graph/integer.hpp"
 #include "ops/common/dynamic_quantizer.hpp"
 #include "quant/graph_builder.hpp"
+#include "runtime/session.hpp"
 
 namespace qtn::test {
 namespace {
@@ -163,12 +164,32 @@ void elements(void **) {
                 "the operator has no integer form");
 }
 
+/// Biases in units of products, which are 1e-8, and what both engines make of those that int32 does not hold.
+void biases(void **) {
+  for (const float bias : {20.0f, -21.0f, 100.0f, -100.0f}) {
+    const Tensor b(QTN_FLOAT32, {3}), x = GraphBuilder::ramp({2, 4});
+    std::fill_n(b.as<float>(), 3, bias);
+    GraphBuilder gemm;
+    gemm.input("x", {2, 4}).constant("w", weights({3, 4}, grid(1e-4, 0))).constant("b", b);
+    gemm.node("Gemm", "gemm", {"x", "w", "b"}, {"y"}, attrs({{"transB", std::int64_t{1}}}));
+    const graph::Graph g = on_grids(gemm.build({"y"}), {{"x", grid(1e-4, 0)}});
+    const bool fits = std::fabs(bias) < 21.4f;
+    expect_reason(g, IntegerForm::linear, fits ? "" : "a bias is beyond int32 in units of its scales");
+    const Tensor *inputs[] = {&x};
+    for (const runtime::Engine engine : {runtime::Engine::native, runtime::Engine::reference}) {
+      const Tensor y = runtime::Session(g, {.engine = engine}).run(inputs)[0];
+      for (std::int64_t i = 0; i < y.count(); ++i)
+        assert_float_equal(y.as<const float>()[i], bias, 0.002);  // four products of at most 0.0127 by 0.0127
+    }
+  }
+}
+
 }  // namespace
 }  // namespace qtn::test
 
 int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {cmocka_unit_test(recurrent_layers), cmocka_unit_test(dynamic_products),
-                              cmocka_unit_test(moved_elements), cmocka_unit_test(elements)};
+                              cmocka_unit_test(moved_elements), cmocka_unit_test(elements), cmocka_unit_test(biases)};
   return cmocka_run_group_tests_name("graph.float_reason", tests, nullptr, nullptr);
 }
