@@ -8,6 +8,7 @@
 #include "graph/passes/quantize_attention.hpp"
 #include "graph/tensors.hpp"
 #include "quant/concat_grids.hpp"
+#include "quant/mask.hpp"
 #include "quant/prepare.hpp"
 #include "quant/quantize_dynamic.hpp"
 #include "quant/stored_weights.hpp"
@@ -28,7 +29,8 @@ QuantizerPtr grid_of(const Graph &g, const Group &group, const Observer *observe
     fail(QTN_ESTATE, "convert: training brought no data to tensor \"", g.value(group.members[0]).name, "\"");
   }
   const std::unique_ptr<Observer> all = observer->clone();
-  for (const ValueId v : group.constants) all->observe(g.value(v).constant);
+  for (const ValueId v : group.constants)
+    if (!is_mask(g.value(v).constant, *observer)) all->observe(g.value(v).constant);
   if (all->empty())
     fail(QTN_ESTATE, "convert: calibration brought no data to tensor \"", g.value(group.members[0]).name, "\"");
   const QuantizerPtr chosen = all->quantizer();

@@ -5,6 +5,7 @@
 
 #include "graph/facts.hpp"
 #include "graph/integer.hpp"
+#include "quant/mask.hpp"
 #include "quant/outcome.hpp"
 
 namespace qtn::quant {
@@ -22,7 +23,9 @@ TensorOutcome outcome_of_group(const PreparedModel &p, std::size_t g, const Grid
   if (const auto grid = grids.find(outcome.name); grid != grids.end()) outcome.grid = grid->second;
   if (p.distributions.empty()) return outcome;
   outcome.seen = p.distributions[g];
-  for (const graph::ValueId v : group.constants) outcome.seen->add(p.graph.value(v).constant);
+  for (const graph::ValueId v : group.constants)
+    if (const Tensor &constant = p.graph.value(v).constant; group.fixed || !is_mask(constant, *p.observers[g]))
+      outcome.seen->add(constant);
   return outcome;
 }
 
