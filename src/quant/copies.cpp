@@ -23,7 +23,9 @@ class Copies {
 
   bool run() {
     std::vector<Node> nodes;
-    bool any = false;
+    for (const ValueId v : std::vector(g_.inputs))
+      if (uses_.is_output[index(v)] && read_both_ways(v)) nodes.push_back(copy(v));
+    bool any = !nodes.empty();
     for (std::size_t n = 0; n < p_.nodes.size(); ++n) {
       Node node = std::move(g_.nodes[n]);
       if (p_.nodes[n].integer)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A value that a node makes in float, and that some nodes read as integers and others in float, becomes two: rounding is
 // for those that need it. Residual connections of transformers would otherwise carry the rounding of every layer along.
+// So does an input that is an output, too.
 #pragma once
 
 #include "quant/placement.hpp"
