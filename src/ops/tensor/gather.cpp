@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+
 #include "ops/common/elementwise.hpp"
 #include "ops/common/reshaping.hpp"
 
@@ -21,6 +23,15 @@ Types infer(const Call &call) {
   return {{x.dtype(), shape}};
 }
 
+/// The place along the axis that index i says.
+std::int64_t place_of(const Tensor &indices, std::int64_t i, const Tensor &x, std::size_t axis) {
+  const std::int64_t index =
+      indices.dtype() == QTN_INT32 ? indices.as<const std::int32_t>()[i] : indices.as<const std::int64_t>()[i];
+  if (index < -x.dim(axis) || index >= x.dim(axis))
+    fail(QTN_EINVAL, "Gather: index ", index, " is outside dimension ", axis, " of x ", to_string(x.shape()));
+  return index < 0 ? index + x.dim(axis) : index;
+}
+
 /// Calls f(slab of y, slab of x that it takes) for each index, in order. A slab is what is left of y without the axes
 /// that the indices brought.
 template <class F>
@@ -33,23 +44,44 @@ void for_slabs(const Call &call, const Tensor &x, const Tensor &y, F &&f) {
   for (std::size_t i = 0; i < indices.rank(); ++i) y_strides.erase(axis);
 
   for (std::int64_t i = 0; i < indices.count(); ++i) {
-    std::int64_t index =
-        indices.dtype() == QTN_INT32 ? indices.as<const std::int32_t>()[i] : indices.as<const std::int64_t>()[i];
-    if (index < -x.dim(axis) || index >= x.dim(axis))
-      fail(QTN_EINVAL, "Gather: index ", index, " is outside dimension ", axis, " of x ", to_string(x.shape()));
-    if (index < 0) index += x.dim(axis);
+    const std::int64_t place = place_of(indices, i, x, axis);
     std::ptrdiff_t offset = 0;
     std::int64_t rest = i;
     for (std::size_t k = indices.rank(); k-- > 0;) {
       offset += rest % indices.dim(k) * y.strides()[axis + k];
       rest /= indices.dim(k);
     }
-    f(y.view(shape, y_strides, offset), x.view(shape, x_strides, index * x.strides()[axis]));
+    f(y.view(shape, y_strides, offset), x.view(shape, x_strides, place * x.strides()[axis]));
+  }
+}
+
+/// Runs of `size` bytes, one for each index before the next piece of x follows.
+template <class Copy>
+void gather_runs(const Tensor &indices, const Tensor &x, std::size_t axis, const Tensor &y, std::size_t size,
+                 Copy copy) {
+  const std::int64_t pieces = element_count(x.shape(), 0, axis), count = indices.count();
+  auto *to = static_cast<std::byte *>(y.data());
+  for (std::int64_t piece = 0; piece < pieces; ++piece) {
+    const std::byte *from =
+        static_cast<const std::byte *>(x.data()) + static_cast<std::size_t>(piece * x.dim(axis)) * size;
+    for (std::int64_t i = 0; i < count; ++i, to += size)
+      copy(to, from + static_cast<std::size_t>(place_of(indices, i, x, axis)) * size);
   }
 }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  for_slabs(call, *call.in(0), outputs[0], [](const Tensor &to, const Tensor &from) { copy_elements(to, from); });
+  const Tensor &x = *call.in(0), &y = outputs[0];
+  if (!x.contiguous() || !y.contiguous() || dtype_bits(x.dtype()) < 8)
+    return for_slabs(call, x, y, [](const Tensor &to, const Tensor &from) { copy_elements(to, from); });
+  const Tensor indices = call.in(1)->to_contiguous();
+  const std::size_t axis = axis_of(call);
+  const std::size_t size =
+      static_cast<std::size_t>(element_count(x.shape(), axis + 1, x.rank())) * dtype_bits(x.dtype()) / 8;
+  if (size == 4)
+    gather_runs(indices, x, axis, y, size, [](std::byte *to, const std::byte *from) { std::memcpy(to, from, 4); });
+  else
+    gather_runs(indices, x, axis, y, size,
+                [size](std::byte *to, const std::byte *from) { std::memcpy(to, from, size); });
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
