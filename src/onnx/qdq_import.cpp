@@ -89,6 +89,7 @@ class QdqImporter {
     const Node &node = g_.nodes[n];
     const Tensor *integers = constant_of(node.inputs[0]);
     const bool is_plain = integers && !integers->quantized();
+    if (is_plain && has_negative_scales(node)) return dequantize_signed(n, *integers);
     const QuantizerPtr q = is_plain ? quantizer_of(node, integers->dtype(), &integers->shape()) : nullptr;
     if (!q) return;
     if (q->dtype() != integers->dtype())
@@ -100,6 +101,41 @@ class QdqImporter {
     value.quantizer = q;
     value.constant = integers->with_quantizer(q);
     value.origin = g_.value(node.inputs[0]).name;
+    done_[n] = true;
+  }
+
+  bool has_negative_scales(const Node &node) const {
+    const Tensor *scale = constant_of(input(node, 1));
+    const ValueId zero = input(node, 2);
+    if (!scale || scale->quantized() || scale->dtype() != QTN_FLOAT32 || (zero != kNoValue && !constant_of(zero)))
+      return false;
+    return std::ranges::any_of(float_values(*scale, "scale"), [](float s) { return s < 0; });
+  }
+
+  /// Which ONNX allows, and ONNX Runtime's quantizer of blocks writes.
+  void dequantize_signed(std::size_t n, const Tensor &integers) {
+    const Node &node = g_.nodes[n];
+    std::vector<const Tensor *> operands;
+    for (const ValueId v : node.inputs) operands.push_back(constant_of(v));
+    const ops::Call call{node.attrs, operands, 1};
+    try {
+      ops::infer_op(*node.op, call);
+      const std::vector<float> scales = float_values(*operands[1], "scale");
+      const Tensor *zero = operands.size() > 2 ? operands[2] : nullptr;
+      const std::vector<std::int64_t> zeros =
+          zero ? int_values(*zero, "zero point") : std::vector<std::int64_t>(scales.size(), 0);
+      const std::int64_t block = node.attrs.get_int("block_size", 0);
+      const bool one = scales.size() == 1 && block == 0;
+      const std::size_t axis = one ? 0 : normalize_axis(node.attrs.get_int("axis", 1), integers.rank(), node.op->name);
+      graph::Value &value = g_.value(node.outputs[0]);
+      value.constant = ops::on_positive_scales(integers, scales, zeros, axis, block, numerics_);
+      value.dtype = QTN_FLOAT32;
+      value.shape = integers.shape();
+      value.quantizer = value.constant.quantizer();
+      value.origin = g_.value(node.inputs[0]).name;
+    } catch (const Error &e) {
+      refuse(e.status() == QTN_ESHAPE ? QTN_ESHAPE : QTN_EFORMAT, node, e.what());
+    }
     done_[n] = true;
   }
 

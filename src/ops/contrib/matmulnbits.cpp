@@ -7,6 +7,7 @@
 #include "base/counted.hpp"
 #include "base/memory.hpp"
 #include "kernels/kernel.hpp"
+#include "ops/common/linear_grid.hpp"
 #include "ops/common/qlinear.hpp"
 #include "ops/common/work.hpp"
 
@@ -143,11 +144,13 @@ void multiply_bytes(const Call &call, const Tensor &y) {
               -kInfinity, kInfinity});
 }
 
+Tensor as_reals(const Tensor &weights) { return weights.quantized() ? dequantize(weights) : weights; }
+
 void run(const Call &call, std::span<Tensor> outputs) {
   if (multiplies_bytes(call)) return multiply_bytes(call, outputs[0]);
   const int order[] = {1, 0};
   const Tensor weights =
-      (has_real_zeros(call) || call.in(4) ? real_weights(call) : dequantize(nbits_weights(call))).permute(order);
+      (has_real_zeros(call) || call.in(4) ? real_weights(call) : as_reals(nbits_weights(call))).permute(order);
   const Tensor *operands[] = {call.in(0), &weights};
   copy_elements(outputs[0], run_op(kMatMul, {{}, operands})[0]);
   add_column_bias(outputs[0], call.in(5));
@@ -161,6 +164,9 @@ Tensor nbits_weights(const Call &call) {
   const qdtype dtype = l.bits == 8 ? QTN_UINT8 : l.bits == 4 ? QTN_UINT4 : QTN_UINT2;
   const std::vector<float> scales = float_values(*call.in(2), "scales");
   try {
+    // ONNX Runtime's quantizer gives a block a negative scale where its largest number is positive.
+    if (std::ranges::any_of(scales, [](float s) { return s <= 0; }))
+      return on_positive_scales(codes_of(call, l), scales, zeros_of(call, l), 1, l.block, Numerics::onnx);
     const auto q =
         std::make_shared<Quantizer>(dtype, QTN_PER_BLOCK_AFFINE, 1, std::vector<double>(scales.begin(), scales.end()),
                                     zeros_of(call, l), Numerics::onnx, l.block);
