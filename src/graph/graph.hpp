@@ -28,6 +28,7 @@ struct Value {
   Tensor constant;              ///< has_data(): an initializer; integers with a quantizer where quantized
   QuantizerPtr quantizer;       ///< of an activation or a constant
   std::string origin;           ///< of a constant made of another one: that one's name, or "" where names tell
+  std::vector<std::string> symbols = {};  ///< of open dimensions, as the file says; "" or none at all
 
   bool is_constant() const { return constant.has_data(); }
 };

@@ -191,6 +191,7 @@ void GraphReader::add_input(const ValueInfo &input) {
   const ValueId id = define(input.name);
   if (input.elem_type != 0) g_.value(id).dtype = static_cast<qdtype>(input.elem_type);
   g_.value(id).shape = input.shape;
+  g_.value(id).symbols = input.symbols;
   g_.inputs.push_back(id);
 }
 
@@ -199,7 +200,9 @@ void GraphReader::describe(const ValueInfo &info) {
   if (known == ids_.end() || !info.is_tensor) return;
   graph::Value &value = g_.value(known->second);
   if (!value.dtype && is_stored(info.elem_type)) value.dtype = static_cast<qdtype>(info.elem_type);
-  if (!value.shape) value.shape = info.shape;
+  if (value.shape) return;
+  value.shape = info.shape;
+  value.symbols = info.symbols;
 }
 
 void GraphReader::add_output(const ValueInfo &output) {

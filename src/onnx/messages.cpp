@@ -11,16 +11,26 @@ namespace qtn::onnx {
 using protozero::data_view;
 using protozero::pbf_reader;
 
-std::string read_name(data_view view) {
-  const std::string_view name(view.data(), view.size());
+namespace {
+
+/// What is wrong with a name; nullptr where nothing is.
+const char *fault_of_name(std::string_view name) {
   for (std::size_t i = 0; i < name.size();) {
     const std::size_t length = utf8_length(name.substr(i));
-    if (length == 0) fail(QTN_EFORMAT, "a name is not valid UTF-8");
+    if (length == 0) return "a name is not valid UTF-8";
     const auto byte = static_cast<unsigned char>(name[i]);
-    if (byte < 0x20 || byte == 0x7F) fail(QTN_EFORMAT, "a name contains a control character");
+    if (byte < 0x20 || byte == 0x7F) return "a name contains a control character";
     i += length;
   }
-  return std::string(name);
+  return nullptr;
+}
+
+}  // namespace
+
+std::string read_name(data_view view) {
+  std::string name(view.data(), view.size());
+  if (const char *fault = fault_of_name(name)) fail(QTN_EFORMAT, fault);
+  return name;
 }
 
 std::pair<std::string, std::string> read_entry(data_view bytes) {
@@ -122,32 +132,38 @@ NodeProto read_node(data_view bytes, int depth) {
   return node;
 }
 
-std::int64_t read_dimension(data_view bytes) {
-  std::int64_t dim = -1;
+/// The size; -1 and the symbol where it has none.
+std::int64_t read_dimension(data_view bytes, std::string &symbol) {
+  std::int64_t size = -1;
   pbf_reader message(bytes);
   while (message.next()) switch (message.tag_and_type()) {
       case as_varint(field::dimension::dim_value):
-        dim = std::max<std::int64_t>(message.get_int64(), -1);
+        size = std::max<std::int64_t>(message.get_int64(), -1);
+        break;
+      case as_bytes(field::dimension::dim_param):
+        symbol = message.get_string();
+        if (fault_of_name(symbol)) symbol.clear();  // nothing depends on it
         break;
       default:
         message.skip();
     }
-  return dim;
+  return size;
 }
 
-Shape read_shape(data_view bytes, const std::string &name) {
+void read_shape(data_view bytes, ValueInfo &info) {
   std::vector<std::int64_t> dims;
   pbf_reader message(bytes);
   while (message.next()) switch (message.tag_and_type()) {
       case as_bytes(field::shape::dim):
-        dims.push_back(read_dimension(message.get_view()));
+        info.symbols.push_back({});
+        dims.push_back(read_dimension(message.get_view(), info.symbols.back()));
         break;
       default:
         message.skip();
     }
   if (dims.size() > kMaxRank)
-    fail(QTN_EUNSUPPORTED, "value \"", name, "\" has rank ", dims.size(), ", over the limit of ", kMaxRank);
-  return Shape(std::span<const std::int64_t>(dims));
+    fail(QTN_EUNSUPPORTED, "value \"", info.name, "\" has rank ", dims.size(), ", over the limit of ", kMaxRank);
+  info.shape = Shape(std::span<const std::int64_t>(dims));
 }
 
 void read_tensor_type(data_view bytes, ValueInfo &info) {
@@ -158,7 +174,7 @@ void read_tensor_type(data_view bytes, ValueInfo &info) {
         info.elem_type = message.get_int32();
         break;
       case as_bytes(field::tensor_type::shape):
-        info.shape = read_shape(message.get_view(), info.name);
+        read_shape(message.get_view(), info);
         break;
       default:
         message.skip();

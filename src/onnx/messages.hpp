@@ -57,8 +57,9 @@ ModelProto read_model(protozero::data_view bytes);
 struct ValueInfo {
   std::string name;
   bool is_tensor = false;
-  std::int32_t elem_type = 0;  ///< onnx.TensorProto.DataType, 0: not said
-  std::optional<Shape> shape;  ///< -1: symbolic or unknown
+  std::int32_t elem_type = 0;             ///< onnx.TensorProto.DataType, 0: not said
+  std::optional<Shape> shape;             ///< -1: symbolic or unknown
+  std::vector<std::string> symbols = {};  ///< of its dimensions, "" where there is none
 };
 
 struct GraphProto {

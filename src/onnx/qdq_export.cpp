@@ -178,6 +178,7 @@ class QdqExporter {
     const bool is_input = uses_.producer[at(v)] < 0;
     const ValueId integers = add_value(name + "_quantized", q->dtype(), shape);
     const ValueId real = add_value(name + "_dequantized", QTN_FLOAT32, shape);
+    g_.value(real).symbols = g_.value(v).symbols;
     if (uses_.is_output[at(v)] && !is_input) {
       g_.value(v).name = value_names_.make(name + "_float");
       g_.value(real).name = name;

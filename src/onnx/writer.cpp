@@ -293,29 +293,38 @@ class Writer {
     if (value.shape->empty()) return tensor.add_message(field::tensor_type::shape, std::string());
     pbf_writer shape(tensor, field::tensor_type::shape);
     for (std::size_t d = 0; d < value.shape->size(); ++d) {
-      // For an output only the batch is known to be the input's; equal names would promise equal sizes.
-      const bool named = is_input || (d == 0 && has_symbolic_batch(g));
-      if ((*value.shape)[d] < 0 && !named) {
+      const std::int64_t size = (*value.shape)[d];
+      const std::string symbol = size < 0 ? symbol_of(g, value, d, is_input) : "";
+      if (size < 0 && symbol.empty()) {
         shape.add_message(field::shape::dim, std::string());
         continue;
       }
       pbf_writer dim(shape, field::shape::dim);
-      if ((*value.shape)[d] >= 0)
-        dim.add_int64(field::dimension::dim_value, (*value.shape)[d]);
+      if (size >= 0)
+        dim.add_int64(field::dimension::dim_value, size);
       else
-        dim.add_string(field::dimension::dim_param, is_input ? symbol(g, value, d) : "N");
+        dim.add_string(field::dimension::dim_param, symbol);
     }
   }
 
-  static bool has_symbolic_batch(const graph::Graph &g) {
-    return std::any_of(g.inputs.begin(), g.inputs.end(), [&](ValueId v) {
-      const auto &shape = g.value(v).shape;
-      return shape && !shape->empty() && (*shape)[0] < 0;
-    });
+  /// The inputs whose first dimension is open.
+  static std::vector<ValueId> batched_inputs(const graph::Graph &g) {
+    std::vector<ValueId> batched;
+    for (const ValueId v : g.inputs)
+      if (const auto &shape = g.value(v).shape; shape && !shape->empty() && (*shape)[0] < 0) batched.push_back(v);
+    return batched;
   }
 
-  static std::string symbol(const graph::Graph &g, const graph::Value &value, std::size_t d) {
-    if (d == 0) return "N";
+  /// What the file has called an open dimension. Equal names promise equal sizes, so that others get one each, and of
+  /// outputs only the batch of the only input that has one; "" otherwise.
+  static std::string symbol_of(const graph::Graph &g, const graph::Value &value, std::size_t d, bool is_input) {
+    if (d < value.symbols.size() && !value.symbols[d].empty()) return value.symbols[d];
+    const std::vector<ValueId> batched = batched_inputs(g);
+    if (d == 0 && batched.size() == 1) {
+      const graph::Value &batch = g.value(batched[0]);
+      return is_input || batch.symbols.empty() || batch.symbols[0].empty() ? "N" : batch.symbols[0];
+    }
+    if (!is_input) return "";
     return g.inputs.size() == 1 ? cat("dim_", d) : cat(value.name, "_dim_", d);
   }
 
