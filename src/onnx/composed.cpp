@@ -78,6 +78,8 @@ void rewrite(GraphProto &graph, File &file, const Scope *outer) {
     for (AttributeProto &attribute : node.attributes)
       if (attribute.graph) rewrite(*attribute.graph, file, &scope);
     const ComposedRule *rule = rule_of(node, file.opset);
+    if (rule && std::ranges::all_of(node.outputs, &std::string::empty))
+      fail(QTN_EFORMAT, "node \"", node.name, "\" (", node.op, "): has no outputs");
     Composing composing(node, scope, nodes, file.names, file.items, node.opset ? node.opset : file.opset, file.folder);
     if (!rule || !rule->rewrite(composing)) nodes.push_back(std::move(node));
   }
@@ -195,7 +197,7 @@ Names Composing::add(const char *op, Names inputs, const Attrs &attrs, Names out
 }
 
 std::string Composing::make(Tensor value, std::string output) {
-  const std::string name = one("Constant", {}, with({{"value", std::move(value)}}), std::move(output));
+  const std::string name = one("Constant", {}, with("value", std::move(value)), std::move(output));
   scope_.givens.insert({name, {{}, nodes_.back().attributes[0]}});
   return name;
 }
