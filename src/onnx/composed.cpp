@@ -60,6 +60,17 @@ void refuse_sequences(const GraphProto &graph, const Scope &scope) {
             "shape that the file says");
 }
 
+/// Whatever is wrong with a node is said with its name.
+bool rewritten(const ComposedRule &rule, Composing &composing) {
+  const NodeProto &node = composing.node();
+  try {
+    if (std::ranges::all_of(node.outputs, &std::string::empty)) fail(QTN_EFORMAT, "has no outputs");
+    return rule.rewrite(composing);
+  } catch (const Error &e) {
+    fail(e.status(), "node \"", node.name, "\" (", node.op, "): ", e.what());
+  }
+}
+
 void rewrite(GraphProto &graph, File &file, const Scope *outer) {
   Scope scope;
   scope.outer = outer;
@@ -78,10 +89,8 @@ void rewrite(GraphProto &graph, File &file, const Scope *outer) {
     for (AttributeProto &attribute : node.attributes)
       if (attribute.graph) rewrite(*attribute.graph, file, &scope);
     const ComposedRule *rule = rule_of(node, file.opset);
-    if (rule && std::ranges::all_of(node.outputs, &std::string::empty))
-      fail(QTN_EFORMAT, "node \"", node.name, "\" (", node.op, "): has no outputs");
     Composing composing(node, scope, nodes, file.names, file.items, node.opset ? node.opset : file.opset, file.folder);
-    if (!rule || !rule->rewrite(composing)) nodes.push_back(std::move(node));
+    if (!rule || !rewritten(*rule, composing)) nodes.push_back(std::move(node));
   }
   graph.nodes = std::move(nodes);
   refuse_sequences(graph, scope);
@@ -205,6 +214,7 @@ std::string Composing::make(Tensor value, std::string output) {
 void Composing::keep(Sequence sequence) {
   constexpr std::size_t kMostItems = 1 << 12, kMostOfFile = 1 << 20;
   const std::size_t count = sequence.items.size();
+  if (std::ranges::find(sequence.items, "") != sequence.items.end()) fail(QTN_EFORMAT, "an item is absent");
   if (count > kMostItems) refuse("a sequence of ", count, " items is over the limit of ", kMostItems);
   if (items_ + count > kMostOfFile)
     refuse("with it, sequences of the file hold ", items_ + count, " items, over the limit of ", kMostOfFile);

@@ -104,6 +104,7 @@ std::string measured_part(Composing &c, const Sequence &s, std::size_t input) {
 
 bool split_to_sequence(Composing &c) {
   const Attrs attrs = c.attrs();
+  if (c.in(0).empty()) fail(QTN_EFORMAT, "input 0 is absent");
   Sequence s{{}, c.in(0), attrs.get_int("axis", 0), 1, true};
   if (c.in(1).empty()) {
     s.keeps_axis = attrs.get_int("keepdims", 1) != 0;

@@ -94,9 +94,10 @@ class Composing {
   void keep(Sequence sequence);
   std::string new_name(const std::string &wanted) { return names_.make(node_.name + "/" + wanted); }
 
+  /// The message begins with the node.
   template <class... Parts>
   [[noreturn]] void refuse(const Parts &...parts) const {
-    fail(QTN_EUNSUPPORTED, "node \"", node_.name, "\" (", node_.op, "): ", parts...);
+    fail(QTN_EUNSUPPORTED, parts...);
   }
 
  private:

@@ -113,6 +113,41 @@ void parts(void **) {
                [&] { parse(split(int_tensor("l", {}, {2}), -1).bytes()); });
 }
 
+/// Where it is said by a node, too.
+void positions_of_constant_nodes(void **) {
+  const NodeText made{"SequenceConstruct", {"x", "w"}, {"s"}, "make"}, at{"SequenceAt", {"s", "p"}, {"y"}, "at"};
+  for (const std::string &attribute : {int_attribute("value_int", 1), ints_attribute("value_ints", {1})}) {
+    const ModelText model{.nodes = {{"Constant", {}, {"p"}, "c", "", {attribute}}, made, at},
+                          .initializers = {float_tensor("w", {1, 2}, {3, 4})}};
+    const Tensor x = floats({1, 2}, {1, 2});
+    assert_true(equal(graph::evaluate(parse(model.bytes()), std::span(&x, 1))[0], floats({1, 2}, {3, 4})));
+  }
+  expect_refused(
+      "node \"at\" (SequenceAt): position must hold integers, not float32",
+      {.nodes = {{"SequenceConstruct", {"x", "x"}, {"s"}}, at}, .initializers = {float_tensor("p", {}, {0})}},
+      QTN_EDTYPE);
+}
+
+void items_that_are_absent(void **) {
+  expect_refused("node \"make\" (SequenceConstruct): an item is absent",
+                 {.nodes = {{"SequenceConstruct", {"x", ""}, {"s"}, "make"}, {"SequenceLength", {"s"}, {"y"}}}},
+                 QTN_EFORMAT);
+  expect_refused("node \"in\" (SequenceInsert): an item is absent",
+                 {.nodes = {{"SequenceConstruct", {"x"}, {"s"}},
+                            {"SequenceInsert", {"s"}, {"t"}, "in"},
+                            {"ConcatFromSequence", {"t"}, {"y"}, "join", "", {int_attribute("axis", 0)}}}},
+                 QTN_EFORMAT);
+  expect_refused("node \"split\" (SplitToSequence): input 0 is absent",
+                 {.nodes = {{"SplitToSequence", {}, {"s"}, "split"}, {"SequenceLength", {"s"}, {"y"}}}}, QTN_EFORMAT);
+}
+
+void attributes_of_another_type(void **) {
+  expect_refused("node \"join\" (ConcatFromSequence): attribute \"axis\" is a float, not an int",
+                 {.nodes = {{"SequenceConstruct", {"x"}, {"s"}},
+                            {"ConcatFromSequence", {"s"}, {"y"}, "join", "", {float_attribute("axis", 0)}}}},
+                 QTN_EFORMAT);
+}
+
 /// Nobody made the sequence.
 void operators_of_no_sequence(void **) {
   for (const char *op : {"SequenceInsert", "SequenceErase", "SequenceAt", "SequenceLength", "ConcatFromSequence"})
@@ -296,6 +331,9 @@ int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {cmocka_unit_test(sequences),
                               cmocka_unit_test(parts),
+                              cmocka_unit_test(positions_of_constant_nodes),
+                              cmocka_unit_test(items_that_are_absent),
+                              cmocka_unit_test(attributes_of_another_type),
                               cmocka_unit_test(operators_of_no_sequence),
                               cmocka_unit_test(images_whose_channels_come_last),
                               cmocka_unit_test(operators_without_operands),
