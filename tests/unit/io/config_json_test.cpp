@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configurations come back from their text as they were, and every text that is none is refused at its place.
+// Configurations come back from their text as they were, and what is not a configuration is refused at its place.
 #include "io/config_json.hpp"
 
 #include "check.hpp"
