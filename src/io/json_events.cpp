@@ -15,13 +15,16 @@ class Adapter {
   Adapter(const std::string &where, JsonEvents &events) : where_(where), events_(events) {}
 
   bool null() {
-    return told([&] { events_.null(); });
+    events_.null();
+    return true;
   }
   bool boolean(bool truth) {
-    return told([&] { events_.boolean(truth); });
+    events_.boolean(truth);
+    return true;
   }
   bool number_integer(std::int64_t number) {
-    return told([&] { events_.integer(number); });
+    events_.integer(number);
+    return true;
   }
   bool number_unsigned(std::uint64_t number) {
     if (number > std::numeric_limits<std::int64_t>::max())
@@ -29,38 +32,39 @@ class Adapter {
     return number_integer(static_cast<std::int64_t>(number));
   }
   bool number_float(double number, const std::string &) {
-    return told([&] { events_.real(number); });
+    events_.real(number);
+    return true;
   }
   bool string(std::string &text) {
-    return told([&] { events_.text(std::move(text)); });
+    events_.text(std::move(text));
+    return true;
   }
   bool binary(nlohmann::json::binary_t &) { return false; }  // JSON has none
   bool start_object(std::size_t) {
-    return told([&] { events_.begin_object(); });
+    events_.begin_object();
+    return true;
   }
   bool key(std::string &name) {
-    return told([&] { events_.key(std::move(name)); });
+    events_.key(std::move(name));
+    return true;
   }
   bool end_object() {
-    return told([&] { events_.end_object(); });
+    events_.end_object();
+    return true;
   }
   bool start_array(std::size_t) {
-    return told([&] { events_.begin_list(); });
+    events_.begin_list();
+    return true;
   }
   bool end_array() {
-    return told([&] { events_.end_list(); });
+    events_.end_list();
+    return true;
   }
   bool parse_error(std::size_t position, const std::string &, const nlohmann::json::exception &) {
     fail(QTN_EFORMAT, where_, ": is no JSON at byte ", position);
   }
 
  private:
-  template <class Tell>
-  bool told(Tell &&tell) {
-    tell();
-    return true;
-  }
-
   const std::string &where_;
   JsonEvents &events_;
 };

@@ -60,6 +60,17 @@ void refuse_sequences(const GraphProto &graph, const Scope &scope) {
             "shape that the file says");
 }
 
+/// Whatever is wrong with a node is said with its name.
+bool rewritten(const ComposedRule &rule, Composing &composing) {
+  const NodeProto &node = composing.node();
+  try {
+    if (std::ranges::all_of(node.outputs, &std::string::empty)) fail(QTN_EFORMAT, "has no outputs");
+    return rule.rewrite(composing);
+  } catch (const Error &e) {
+    fail(e.status(), "node \"", node.name, "\" (", node.op, "): ", e.what());
+  }
+}
+
 void rewrite(GraphProto &graph, File &file, const Scope *outer) {
   Scope scope;
   scope.outer = outer;
@@ -79,7 +90,7 @@ void rewrite(GraphProto &graph, File &file, const Scope *outer) {
       if (attribute.graph) rewrite(*attribute.graph, file, &scope);
     const ComposedRule *rule = rule_of(node, file.opset);
     Composing composing(node, scope, nodes, file.names, file.items, node.opset ? node.opset : file.opset, file.folder);
-    if (!rule || !rule->rewrite(composing)) nodes.push_back(std::move(node));
+    if (!rule || !rewritten(*rule, composing)) nodes.push_back(std::move(node));
   }
   graph.nodes = std::move(nodes);
   refuse_sequences(graph, scope);
@@ -195,7 +206,7 @@ Names Composing::add(const char *op, Names inputs, const Attrs &attrs, Names out
 }
 
 std::string Composing::make(Tensor value, std::string output) {
-  const std::string name = one("Constant", {}, with({{"value", std::move(value)}}), std::move(output));
+  const std::string name = one("Constant", {}, with("value", std::move(value)), std::move(output));
   scope_.givens.insert({name, {{}, nodes_.back().attributes[0]}});
   return name;
 }
@@ -203,6 +214,7 @@ std::string Composing::make(Tensor value, std::string output) {
 void Composing::keep(Sequence sequence) {
   constexpr std::size_t kMostItems = 1 << 12, kMostOfFile = 1 << 20;
   const std::size_t count = sequence.items.size();
+  if (std::ranges::find(sequence.items, "") != sequence.items.end()) fail(QTN_EFORMAT, "an item is absent");
   if (count > kMostItems) refuse("a sequence of ", count, " items is over the limit of ", kMostItems);
   if (items_ + count > kMostOfFile)
     refuse("with it, sequences of the file hold ", items_ + count, " items, over the limit of ", kMostOfFile);

@@ -49,7 +49,7 @@ std::string inlined(Composing &c, const GraphProto &graph, const std::string &in
 std::string repeated(Composing &c, const std::string &x, std::int64_t heads, std::int64_t times) {
   std::vector<std::int64_t> numbers;
   for (std::int64_t i = 0; i < heads * times; ++i) numbers.push_back(i / times);
-  return c.one("Gather", {x, c.make_ints(numbers)}, with({{"axis", std::int64_t{1}}}));
+  return c.one("Gather", {x, c.make_ints(numbers)}, with("axis", std::int64_t{1}));
 }
 
 bool flex_attention(Composing &c) {
@@ -68,15 +68,15 @@ bool flex_attention(Composing &c) {
   if (!(scale >= 0)) c.refuse("scale is ", scale);
   const std::string root = c.number_like(std::sqrt(static_cast<float>(scale)), c.in(0));
   q = c.one("Mul", {q, root});
-  k = c.one("Transpose", {c.one("Mul", {k, root})}, with({{"perm", std::vector<std::int64_t>{0, 1, 3, 2}}}));
+  k = c.one("Transpose", {c.one("Mul", {k, root})}, with("perm", std::vector<std::int64_t>{0, 1, 3, 2}));
   std::string scores = c.one("MatMul", {q, k});
   const std::int64_t type = c.type(c.in(0)),
                      precision = attrs.get_int("softmax_precision", type == QTN_FLOAT64 ? QTN_FLOAT64 : QTN_FLOAT32);
   const bool casts = type != 0 && type != precision;
-  const auto cast = [&](const std::string &x) { return casts ? c.one("Cast", {x}, with({{"to", precision}})) : x; };
+  const auto cast = [&](const std::string &x) { return casts ? c.one("Cast", {x}, with("to", precision)) : x; };
   scores = cast(scores);
   if (const GraphProto *change = c.graph("score_mod")) scores = inlined(c, *change, scores);
-  std::string shares = c.one("Softmax", {scores}, with({{"axis", kLast}}));
+  std::string shares = c.one("Softmax", {scores}, with("axis", kLast));
   if (const GraphProto *change = c.graph("prob_mod")) shares = inlined(c, *change, shares);
   const std::string y = c.one("MatMul", {shares, cast(v)}, {}, casts ? "" : c.out(0));
   if (casts) c.one("CastLike", {y, c.in(2)}, {}, c.out(0));
@@ -90,17 +90,16 @@ void attend(Composing &c, const std::string &all, const Attrs &attrs, const std:
   if (attrs.get_int("past_present_share_buffer", 0) != 0) c.refuse("past_present_share_buffer is not supported");
   const std::vector<std::int64_t> sizes = attrs.get_ints("qkv_hidden_sizes");
   if (!sizes.empty() && sizes.size() != 3) c.refuse("qkv_hidden_sizes has ", sizes.size(), " numbers, not 3");
-  Attrs split = with({{"axis", kLast}});
+  Attrs split = with("axis", kLast);
   Names parts{all};
   if (sizes.empty())
     split.set("num_outputs", std::int64_t{3});
   else
     parts.push_back(c.make_ints(sizes));
-  Names inputs = c.add("Split", std::move(parts), split, {"", "", ""});
+  Names inputs = c.add("Split", std::move(parts), split, Names(3));
   inputs.insert(inputs.end(), {"", mask, added});
   if (!past.empty()) {
-    const Names both =
-        c.add("Split", {past}, with({{"axis", std::int64_t{0}}, {"num_outputs", std::int64_t{2}}}), {"", ""});
+    const Names both = c.add("Split", {past}, with("axis", std::int64_t{0}, "num_outputs", std::int64_t{2}), Names(2));
     for (const std::string &one : both) inputs.push_back(c.one("Squeeze", {one, c.make_ints({0})}));
   }
   Attrs own;
@@ -113,7 +112,7 @@ void attend(Composing &c, const std::string &all, const Attrs &attrs, const std:
   if (c.out(1).empty()) return;
   Names caches;
   for (const std::size_t i : {1, 2}) caches.push_back(c.one("Unsqueeze", {made[i], c.make_ints({0})}));
-  c.one("Concat", caches, with({{"axis", std::int64_t{0}}}), c.out(1));
+  c.one("Concat", caches, with("axis", std::int64_t{0}), c.out(1));
 }
 
 // Inputs x, weights, bias, mask_index, past, attention_bias.
@@ -139,7 +138,7 @@ std::string places_of(Composing &c, const std::string &x, std::int64_t axis, con
   const std::string counted = c.one("Range", {c.make_int(0), length, c.make_int(1)});
   const std::string batch = c.one("Slice", {shape, c.make_ints({0}), c.make_ints({1})});
   const std::string both =
-      c.one("Concat", {batch, c.one("Reshape", {length, c.make_ints({1})})}, with({{"axis", std::int64_t{0}}}));
+      c.one("Concat", {batch, c.one("Reshape", {length, c.make_ints({1})})}, with("axis", std::int64_t{0}));
   return c.one("Expand", {c.one("Add", {counted, first}), both});
 }
 
@@ -163,13 +162,13 @@ bool rotary_embedding(Composing &c) {
     if (!cosines || cosines->size() != 2 || cosines->back() < 1 || cosines->back() > kMostFeatures)
       c.refuse("without num_heads, the shape of cos_cache must be known");
     x = c.one("Transpose", {c.one("Reshape", {x, c.make_ints({0, 0, -1, 2 * cosines->back()})})},
-              with({{"perm", std::vector<std::int64_t>{0, 2, 1, 3}}}));
+              with("perm", std::vector<std::int64_t>{0, 2, 1, 3}));
   }
   const std::string y = c.one("RotaryEmbedding", {x, c.in(2), c.in(3), positions}, own, splits ? "" : c.out(0));
   if (splits)
     c.one("Reshape",
-          {c.one("Transpose", {y}, with({{"perm", std::vector<std::int64_t>{0, 2, 1, 3}}})), c.make_ints({0, 0, -1})},
-          {}, c.out(0));
+          {c.one("Transpose", {y}, with("perm", std::vector<std::int64_t>{0, 2, 1, 3})), c.make_ints({0, 0, -1})}, {},
+          c.out(0));
   return true;
 }
 

@@ -79,12 +79,12 @@ std::string turned(Composing &c, const std::string &x) {
     return c.make(t->permute(axes).clone());
   }
   const std::optional<Shape> shape = c.shape(x);
-  if (!shape) return c.one("Einsum", {x}, with({{"equation", std::string("...ij->...ji")}}));
+  if (!shape) return c.one("Einsum", {x}, with("equation", std::string("...ij->...ji")));
   if (shape->size() < 2) return x;
   std::vector<std::int64_t> axes(shape->size());
   for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<std::int64_t>(i);
   std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
-  return c.one("Transpose", {x}, with({{"perm", axes}}));
+  return c.one("Transpose", {x}, with("perm", axes));
 }
 
 bool fused_matmul(Composing &c) {
@@ -111,14 +111,14 @@ bool embed(Composing &c, const std::array<std::string, 5> &tables, std::string p
   std::string sum = c.one("Add", {words, positions}, {}, shows_sum && !has_segments ? c.out(2) : "");
   if (has_segments) sum = c.one("Add", {sum, c.one("Gather", {tables[2], segments})}, {}, shows_sum ? c.out(2) : "");
   c.one("LayerNormalization", {sum, tables[3], tables[4]},
-        with({{"axis", std::int64_t{-1}}, {"epsilon", c.attrs().get_float("epsilon", 1e-12)}}), c.out(0));
+        with("axis", std::int64_t{-1}, "epsilon", c.attrs().get_float("epsilon", 1e-12)), c.out(0));
   if (c.out(1).empty()) return true;
-  const Attrs rows = with({{"keepdims", std::int64_t{0}}});
+  const Attrs rows = with("keepdims", std::int64_t{0});
   if (!mask.empty()) return c.one("ReduceSum", {mask, c.make_ints({1})}, rows, c.out(1)), true;
   const std::string batch = c.one("Slice", {c.one("Shape", {ids}), c.make_ints({0}), c.make_ints({1})});
   const std::int32_t zero = 0;
   const Tensor none = Tensor::from<std::int32_t>(QTN_INT32, Shape{1}, std::span(&zero, 1));
-  return c.one("ConstantOfShape", {batch}, with({{"value", none}}), c.out(1)), true;
+  return c.one("ConstantOfShape", {batch}, with("value", none), c.out(1)), true;
 }
 
 bool embed_layer_normalization(Composing &c) {
@@ -170,9 +170,9 @@ bool gather_block_quantized(Composing &c) {
     std::fill_n(middle.as<std::uint8_t>(), middle.count(), static_cast<std::uint8_t>(1 << (bits - 1)));
     inputs.push_back(c.make(from_plain(middle, codes.dtype())));
   }
-  const std::string reals = c.one("DequantizeLinear", std::move(inputs),
-                                  with({{"axis", axis}, {"block_size", attrs.get_int("block_size", 128)}}));
-  c.one("Gather", {reals, c.in(1)}, with({{"axis", attrs.get_int("gather_axis", 0)}}), c.out(0));
+  const std::string reals =
+      c.one("DequantizeLinear", std::move(inputs), with("axis", axis, "block_size", attrs.get_int("block_size", 128)));
+  c.one("Gather", {reals, c.in(1)}, with("axis", attrs.get_int("gather_axis", 0)), c.out(0));
   return true;
 }
 
@@ -182,7 +182,7 @@ bool array_feature_extractor(Composing &c) {
   if (!shape) c.refuse("the number of axes of its first input must be known");
   const std::string columns = c.one("Reshape", {c.in(1), c.make_ints({-1})});
   const std::string y =
-      c.one("Gather", {c.in(0), columns}, with({{"axis", std::int64_t{-1}}}), shape->size() != 1 ? c.out(0) : "");
+      c.one("Gather", {c.in(0), columns}, with("axis", std::int64_t{-1}), shape->size() != 1 ? c.out(0) : "");
   if (shape->size() == 1) c.one("Reshape", {y, c.make_ints({1, -1})}, {}, c.out(0));
   return true;
 }

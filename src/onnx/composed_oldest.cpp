@@ -9,17 +9,12 @@ namespace {
 
 const std::vector<std::int64_t> kOne{1};
 
-Attrs without(Attrs attrs, std::initializer_list<const char *> names) {
-  for (const char *name : names) attrs.erase(name);
-  return attrs;
-}
-
 /// The rank of a value, as a tensor of one number.
 std::string rank_of(Composing &c, const std::string &x) { return c.one("Shape", {c.one("Shape", {x})}); }
 
 /// As many ones as a tensor of one number says.
 std::string ones(Composing &c, const std::string &count) {
-  return c.one("ConstantOfShape", {count}, with({{"value", Tensor::from_ints(kOne)}}));
+  return c.one("ConstantOfShape", {count}, with("value", Tensor::from_ints(kOne)));
 }
 
 /// b with as many axes of one place behind its own as let it begin at that axis of a.
@@ -37,7 +32,7 @@ std::string begun_at(Composing &c, const std::string &a, const std::string &b, s
   }
   const std::string from_axis = axis < 0 ? c.make_ints({-axis}) : c.one("Sub", {rank_of(c, a), c.make_ints({axis})});
   const std::string behind = ones(c, c.one("Sub", {from_axis, rank_of(c, b)}));
-  const std::string shape = c.one("Concat", {c.one("Shape", {b}), behind}, with({{"axis", std::int64_t{0}}}));
+  const std::string shape = c.one("Concat", {c.one("Shape", {b}), behind}, with("axis", std::int64_t{0}));
   return c.one("Reshape", {b, shape});
 }
 
@@ -64,7 +59,7 @@ bool tile_one_axis(Composing &c) {
   Names each;
   for (const std::size_t i : {2, 1})
     each.push_back(
-        c.one("Reshape", {c.one("Cast", {c.in(i)}, with({{"to", std::int64_t{QTN_INT64}}})), c.make_ints(kOne)}));
+        c.one("Reshape", {c.one("Cast", {c.in(i)}, with("to", std::int64_t{QTN_INT64})), c.make_ints(kOne)}));
   const std::string repeats = c.one("ScatterElements", {ones(c, rank_of(c, c.in(0))), each[0], each[1]});
   c.one("Tile", {c.in(0), repeats}, {}, c.out(0));
   return true;
@@ -110,7 +105,7 @@ bool scan_samples(Composing &c) {
     return names;
   };
   const Names inputs = fresh(operands.size(), "sample"), made = fresh(body->graph->outputs.size(), "of_sample");
-  Attrs inner = with({{"num_scan_inputs", attrs.get_int("num_scan_inputs", 1)}});
+  Attrs inner = with("num_scan_inputs", attrs.get_int("num_scan_inputs", 1));
   if (attrs.has("directions")) inner.set("scan_input_directions", attrs.get_ints("directions"));
   GraphProto sample;
   for (const std::string &name : inputs) sample.inputs.push_back({name, true, 0, std::nullopt});
@@ -119,7 +114,7 @@ bool scan_samples(Composing &c) {
   Names outputs = node.outputs;
   outputs.resize(made.size());
   c.append(scan_node(node.name, operands, outputs, std::make_shared<GraphProto>(std::move(sample)),
-                     with({{"num_scan_inputs", static_cast<std::int64_t>(operands.size())}})));
+                     with("num_scan_inputs", static_cast<std::int64_t>(operands.size()))));
   return true;
 }
 

@@ -9,15 +9,16 @@ namespace {
 
 /// The operator of that name in ONNX's domain.
 bool same(Composing &c) {
-  c.add(c.node().op.c_str(), c.node().inputs, c.attrs(), {c.out(0)});
+  c.add(c.node().op.c_str(), c.node().inputs, c.attrs(), Names(1, c.out(0)));
   return true;
 }
 
 /// An operator whose first input and output have images of so many axes.
 bool with_channels_first(Composing &c, const char *op, std::size_t rank, const char *domain = "") {
   Names inputs = c.node().inputs;
+  if (inputs.empty()) inputs.emplace_back();
   inputs[0] = channels_first(c, inputs[0], rank);
-  const Names y = c.add(op, std::move(inputs), without(c.attrs(), {"channels_last"}), {""}, domain);
+  const Names y = c.add(op, std::move(inputs), without(c.attrs(), {"channels_last"}), Names(1), domain);
   channels_last(c, y[0], rank, c.out(0));
   return true;
 }
@@ -56,14 +57,14 @@ bool where_of_integers(Composing &c) {
 std::string channels_first(Composing &c, const std::string &x, std::size_t rank) {
   std::vector<std::int64_t> perm{0, static_cast<std::int64_t>(rank) - 1};
   for (std::int64_t i = 1; i + 1 < static_cast<std::int64_t>(rank); ++i) perm.push_back(i);
-  return c.one("Transpose", {x}, with({{"perm", perm}}));
+  return c.one("Transpose", {x}, with("perm", perm));
 }
 
 std::string channels_last(Composing &c, const std::string &x, std::size_t rank, std::string output) {
   std::vector<std::int64_t> perm{0};
   for (std::int64_t i = 2; i < static_cast<std::int64_t>(rank); ++i) perm.push_back(i);
   perm.push_back(1);
-  return c.one("Transpose", {x}, with({{"perm", perm}}), std::move(output));
+  return c.one("Transpose", {x}, with("perm", perm), std::move(output));
 }
 
 std::size_t rank_of_images(Composing &c, const std::string &weights) {

@@ -57,7 +57,7 @@ std::string weights(Composing &c, const char *what, std::size_t input, std::size
   const Codes codes = codes_of(*given, by_row(c, "a zero point", given_zeros, directions, rows));
   Names inputs{c.make(codes.integers), c.make(by_row(c, "a scale", c.constant(c.in(scale)), directions, rows))};
   if (codes.zeros.has_data()) inputs.push_back(c.make(codes.zeros));
-  return c.one("DequantizeLinear", std::move(inputs), with({{"axis", std::int64_t{2}}, {"block_size", depth}}));
+  return c.one("DequantizeLinear", std::move(inputs), with("axis", std::int64_t{2}, "block_size", depth));
 }
 
 bool dynamic_quantize_lstm(Composing &c) {

@@ -25,7 +25,7 @@ std::optional<std::size_t> position(const Composing &c, std::size_t input, std::
 
 std::string part(Composing &c, const Sequence &s, std::int64_t number, std::string output) {
   const std::vector<std::int64_t> axis{s.axis};
-  if (!s.keeps_axis) return c.one("Gather", {s.whole, c.make_int(number)}, with({{"axis", s.axis}}), std::move(output));
+  if (!s.keeps_axis) return c.one("Gather", {s.whole, c.make_int(number)}, with("axis", s.axis), std::move(output));
   const std::int64_t end = number == -1 ? kEnd : (number + 1) * s.length;
   return c.one("Slice", {s.whole, c.make_ints({number * s.length}), c.make_ints({end}), c.make_ints(axis)}, {},
                std::move(output));
@@ -58,13 +58,13 @@ std::optional<Sequence> stacked(Composing &c, const Sequence &s) {
   if (!shape) return std::nullopt;
   Names parts;
   for (const std::string &item : s.items) parts.push_back(c.one("Unsqueeze", {item, c.make_ints({0})}));
-  Sequence made{{}, c.one("Concat", parts, with({{"axis", std::int64_t{0}}})), 0, 1, false, {}, shape};
+  Sequence made{{}, c.one("Concat", parts, with("axis", std::int64_t{0})), 0, 1, false, {}, shape};
   return made;
 }
 
 /// A position that is known at run time only, as a tensor of one number.
 std::string run_time_position(Composing &c, std::size_t input) {
-  const std::string position = c.one("Cast", {c.in(input)}, with({{"to", std::int64_t{QTN_INT64}}}));
+  const std::string position = c.one("Cast", {c.in(input)}, with("to", std::int64_t{QTN_INT64}));
   return c.one("Reshape", {position, c.make_ints({1})});
 }
 
@@ -78,7 +78,7 @@ bool insert_at_run_time(Composing &c, const Sequence &s) {
   if (!all || !item || !all->shape || !(*item == *all->shape)) return false;
   const std::string at = run_time_position(c, 2), added = c.one("Unsqueeze", {c.in(1), c.make_ints({0})});
   const Names parts{places(c, all->whole, c.make_ints({0}), at), added, places(c, all->whole, at, c.make_ints({kEnd}))};
-  all->whole = c.one("Concat", parts, with({{"axis", std::int64_t{0}}}));
+  all->whole = c.one("Concat", parts, with("axis", std::int64_t{0}));
   return c.keep(std::move(*all)), true;
 }
 
@@ -90,7 +90,7 @@ bool erase_at_run_time(Composing &c, const Sequence &s) {
   const std::string at = c.one("Gather", {numbers, run_time_position(c, 1)});  // from the front, and not outside
   const Names parts{places(c, all->whole, c.make_ints({0}), at),
                     places(c, all->whole, c.one("Add", {at, c.make_ints({1})}), c.make_ints({kEnd}))};
-  all->whole = c.one("Concat", parts, with({{"axis", std::int64_t{0}}}));
+  all->whole = c.one("Concat", parts, with("axis", std::int64_t{0}));
   return c.keep(std::move(*all)), true;
 }
 
@@ -104,6 +104,7 @@ std::string measured_part(Composing &c, const Sequence &s, std::size_t input) {
 
 bool split_to_sequence(Composing &c) {
   const Attrs attrs = c.attrs();
+  if (c.in(0).empty()) fail(QTN_EFORMAT, "input 0 is absent");
   Sequence s{{}, c.in(0), attrs.get_int("axis", 0), 1, true};
   if (c.in(1).empty()) {
     s.keeps_axis = attrs.get_int("keepdims", 1) != 0;
@@ -111,7 +112,7 @@ bool split_to_sequence(Composing &c) {
   }
   const std::optional<Tensor> split = c.constant(c.in(1));
   if (const std::optional<Shape> shape = c.shape(c.in(1)); !split && shape && shape->size() == 1) {
-    s.lengths = c.one("Cast", {c.in(1)}, with({{"to", std::int64_t{QTN_INT64}}}));
+    s.lengths = c.one("Cast", {c.in(1)}, with("to", std::int64_t{QTN_INT64}));
     return c.keep(std::move(s)), true;
   }
   if (!split || split->rank() > 1) return false;
@@ -124,8 +125,7 @@ bool split_to_sequence(Composing &c) {
     return c.keep(std::move(s)), true;
   }
   if (lengths.empty()) return false;
-  return c.keep({c.add("Split", {c.in(0), c.make_ints(lengths)}, with({{"axis", s.axis}}), Names(lengths.size()))}),
-         true;
+  return c.keep({c.add("Split", {c.in(0), c.make_ints(lengths)}, with("axis", s.axis), Names(lengths.size()))}), true;
 }
 
 bool sequence_construct(Composing &c) { return c.keep({c.node().inputs}), true; }
@@ -168,14 +168,13 @@ bool sequence_at(Composing &c) {
   if (s->whole.empty()) {
     if (const auto at = position(c, 1, s->items.size())) return c.one("Identity", {s->items[*at]}, {}, c.out(0)), true;
     const std::optional<Sequence> all = stacked(c, *s);
-    return all && (c.one("Gather", {all->whole, c.in(1)}, with({{"axis", std::int64_t{0}}}), c.out(0)), true);
+    return all && (c.one("Gather", {all->whole, c.in(1)}, with("axis", std::int64_t{0}), c.out(0)), true);
   }
   if (!s->lengths.empty()) return measured_part(c, *s, 1), true;
   if (!given) {
     // Parts of one place each may be chosen at run time.
     if (s->length != 1) return false;
-    const std::string part =
-        c.one("Gather", {s->whole, c.in(1)}, with({{"axis", s->axis}}), s->keeps_axis ? "" : c.out(0));
+    const std::string part = c.one("Gather", {s->whole, c.in(1)}, with("axis", s->axis), s->keeps_axis ? "" : c.out(0));
     if (s->keeps_axis) c.one("Unsqueeze", {part, c.make_ints({s->axis})}, {}, c.out(0));
     return true;
   }
@@ -208,7 +207,7 @@ bool concat_from_sequence(Composing &c) {
   if (!items || items->empty()) return false;
   if (adds_axis)
     for (std::string &item : *items) item = c.one("Unsqueeze", {item, c.make_ints({axis})});
-  return c.one("Concat", *items, with({{"axis", axis}}), c.out(0)), true;
+  return c.one("Concat", *items, with("axis", axis), c.out(0)), true;
 }
 
 /// The same value under another name.

@@ -71,9 +71,13 @@ class Composing {
   std::optional<bool> option(const std::string &name) const;
 
   /// A new node; names of its outputs are made up where `outputs` has none.
-  Names add(const char *op, Names inputs, const Attrs &attrs = {}, Names outputs = {""}, const char *domain = "");
+  Names add(const char *op, Names inputs, const Attrs &attrs, Names outputs, const char *domain = "");
   std::string one(const char *op, Names inputs, const Attrs &attrs = {}, std::string output = "") {
-    return add(op, std::move(inputs), attrs, {std::move(output)})[0];
+    return add(op, std::move(inputs), attrs, Names(1, std::move(output)))[0];
+  }
+  std::string one(const char *op, std::initializer_list<std::string_view> inputs, const Attrs &attrs = {},
+                  std::string output = "") {
+    return one(op, Names(inputs.begin(), inputs.end()), attrs, std::move(output));
   }
   std::string make(Tensor value, std::string output = "");
   std::string make_ints(const std::vector<std::int64_t> &values) { return make(Tensor::from_ints(values)); }
@@ -90,9 +94,10 @@ class Composing {
   void keep(Sequence sequence);
   std::string new_name(const std::string &wanted) { return names_.make(node_.name + "/" + wanted); }
 
+  /// The message begins with the node.
   template <class... Parts>
   [[noreturn]] void refuse(const Parts &...parts) const {
-    fail(QTN_EUNSUPPORTED, "node \"", node_.name, "\" (", node_.op, "): ", parts...);
+    fail(QTN_EUNSUPPORTED, parts...);
   }
 
  private:
@@ -109,9 +114,12 @@ class Composing {
   const DataFolder &folder_;
 };
 
-inline Attrs with(std::initializer_list<std::pair<const char *, Attr>> items) {
+/// Attributes by name and value, one after the other.
+template <class... More>
+Attrs with(const char *name, Attr value, More &&...more) {
   Attrs attrs;
-  for (const auto &[name, value] : items) attrs.set(name, value);
+  if constexpr (sizeof...(more) > 0) attrs = with(std::forward<More>(more)...);
+  attrs.set(name, std::move(value));
   return attrs;
 }
 

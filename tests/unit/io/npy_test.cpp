@@ -49,7 +49,12 @@ void broken_headers(void **) {
       {"(2, 3)", "(2, 2)", "16 bytes, 24 are there"},
       {"'shape'", "'size'", "'size'"},
       {"'shape'", "'descr'", "'descr'"},
+      {"'shape'", "'fortran_order'", "a second or unknown key 'fortran_order'"},
+      {"), }", "), 'shape': (6,), }", "a second or unknown key 'shape'"},
+      {"), }", "), 'shape", "the header is broken at byte 58"},
+      {"), }", "), ", "the header is broken at byte 58"},
       {"'descr': '<f4', ", "", "lacks 'descr'"},
+      {"'fortran_order': False, ", "", "lacks 'fortran_order'"},
       {", 'shape': (2, 3)", "", "lacks 'shape'"},
   };
   for (const auto &c : cases) {
@@ -79,6 +84,18 @@ void cut_files(void **) {
     expect_error(QTN_EFORMAT, "version", [&] { io::open_npy(folder.put("x.npy", npy(kGood, 24, version))); });
   expect_error(QTN_EIO, "No such file", [&] { io::open_npy(folder.file("none.npy")); });
   expect_error(QTN_EIO, "directory", [&] { io::open_npy(folder.file("")); });
+}
+
+/// NumPy's own files end with a comma and spaces, those of others need not.
+void other_spellings_of_a_header(void **) {
+  const TemporaryFolder folder;
+  for (const std::string &header :
+       {replaced(kGood, "), }", ")}"), replaced(kGood, "'descr'", "\"descr\""), replaced(kGood, "(2, 3)", "(2,3,)"),
+        replaced(kGood, "False", "True"), std::string(kGood) + "\n\t ", replaced(kGood, "<f4", "|f4")}) {
+    const io::TensorFile file = io::open_npy(folder.put("x.npy", npy(header)));
+    assert_true(file.only().shape == (Shape{2, 3}) && file.only().dtype == QTN_FLOAT32);
+    assert_true(file.only().fortran_order == (header.find("True") != std::string::npos));
+  }
 }
 
 void no_bool_but_0_and_1(void **) {
@@ -116,6 +133,7 @@ int main() {
       cmocka_unit_test(qtn::broken_headers),
       cmocka_unit_test(qtn::headers_up_to_64_KiB),
       cmocka_unit_test(qtn::cut_files),
+      cmocka_unit_test(qtn::other_spellings_of_a_header),
       cmocka_unit_test(qtn::no_bool_but_0_and_1),
       cmocka_unit_test(qtn::what_npy_does_not_hold),
       cmocka_unit_test(qtn::views_are_written_in_logical_order),

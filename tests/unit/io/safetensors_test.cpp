@@ -172,6 +172,29 @@ void broken_quantizers(void **) {
   }
 }
 
+/// Numbers of less than eight bits take a byte each.
+void codes_that_no_type_has(void **) {
+  const TemporaryFolder folder;
+  const auto read = [&](const char *stored, const char *dtype, const std::string &bytes) {
+    const std::string header =
+        cat("{\"__metadata__\":{\"qtensor\":\"{\\\"a\\\":{\\\"dtype\\\":\\\"", dtype, "\\\"}}\"},\"a\":{\"dtype\":\"",
+            stored, "\",\"shape\":[2],\"data_offsets\":[0,2]}}");
+    std::string file = file_of(header, 0) + bytes;
+    const io::TensorFile opened = io::open_safetensors(folder.put("x", file));
+    return opened.read(opened.only());
+  };
+  assert_true(int_values(read("I8", "int4", {7, -8}), "x") == (Ints{7, -8}));
+  assert_true(int_values(read("U8", "uint2", {3, 0}), "x") == (Ints{3, 0}));
+  assert_int_equal(read("U8", "float4_e2m1", {15, 0}).packed().load(0), 15);
+  const auto refuse = [&](const char *stored, const char *dtype, const std::string &bytes, const char *says) {
+    expect_error(QTN_EFORMAT, cat(folder.file("x"), ": ", says), [&] { read(stored, dtype, bytes); });
+  };
+  refuse("I8", "int4", {0, 8}, "8 is no int4");
+  refuse("I8", "int4", {-9, 0}, "-9 is no int4");
+  refuse("U8", "uint2", {4, 0}, "4 is no uint2");
+  refuse("U8", "float4_e2m1", {15, 16}, "16 is no pattern of float4_e2m1");
+}
+
 void names(void **) {
   const TemporaryFolder folder;
   const Tensor t = floats({1}, {1});
@@ -193,11 +216,9 @@ void names(void **) {
 
 int main() {
   const CMUnitTest tests[] = {
-      cmocka_unit_test(qtn::quantizers_round_trip),
-      cmocka_unit_test(qtn::broken_headers),
-      cmocka_unit_test(qtn::cut_and_padded_files),
-      cmocka_unit_test(qtn::broken_quantizers),
-      cmocka_unit_test(qtn::names),
+      cmocka_unit_test(qtn::quantizers_round_trip),  cmocka_unit_test(qtn::broken_headers),
+      cmocka_unit_test(qtn::cut_and_padded_files),   cmocka_unit_test(qtn::broken_quantizers),
+      cmocka_unit_test(qtn::codes_that_no_type_has), cmocka_unit_test(qtn::names),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

@@ -211,6 +211,93 @@ void activations_of_constants(void **) {
   }
 }
 
+/// What an attribute has always meant is left out of files of opsets that do not have it; anything else is refused.
+void attributes_of_newer_opsets(void **) {
+  const struct {
+    const char *op, *name;
+    int opset;  ///< the last one without
+    Attr old, other;
+    Shape x;
+    std::vector<Tensor> constants;
+    Attrs more;
+  } cases[] = {
+      {"AveragePool", "dilations", 18, Ints{1, 1}, Ints{1, 2}, {1, 1, 4, 4}, {}, with("kernel_shape", Ints{2, 2})},
+      {"LpPool", "dilations", 17, Ints{1, 1}, Ints{2, 1}, {1, 1, 4, 4}, {}, with("kernel_shape", Ints{2, 2})},
+      {"LpPool", "ceil_mode", 17, std::int64_t{0}, std::int64_t{1}, {1, 1, 4, 4}, {}, with("kernel_shape", Ints{2, 2})},
+      {"Reshape", "allowzero", 13, std::int64_t{0}, std::int64_t{1}, {2, 3}, {ints({3, 2})}, {}},
+      {"ReduceMax", "noop_with_empty_axes", 17, std::int64_t{0}, std::int64_t{1}, {2, 3}, {ints({1})}, {}},
+      {"ScatterElements",
+       "reduction",
+       15,
+       std::string("none"),
+       std::string("add"),
+       {3},
+       {ints({1}), floats({1}, {5})},
+       {}},
+      {"ScatterND",
+       "reduction",
+       15,
+       std::string("none"),
+       std::string("mul"),
+       {3},
+       {Tensor::from<std::int64_t>(QTN_INT64, {1, 1}, Ints{1}), floats({1}, {5})},
+       {}},
+      {"Shape", "start", 14, std::int64_t{0}, std::int64_t{1}, {2, 3}, {}, {}},
+      {"Resize",
+       "keep_aspect_ratio_policy",
+       17,
+       std::string("stretch"),
+       std::string("not_larger"),
+       {1, 1, 2, 2},
+       {floats({0}, {}), floats({0}, {}), ints({1, 1, 4, 4})},
+       with("mode", std::string("nearest"))},
+      {"SpaceToDepth",
+       "mode",
+       27,
+       std::string("DCR"),
+       std::string("CRD"),
+       {1, 1, 2, 2},
+       {},
+       with("blocksize", std::int64_t{2})},
+  };
+  for (const auto &c : cases) {
+    const auto graph_with = [&](const Attr &value) {
+      Attrs attrs = c.more;
+      attrs.set(c.name, value);
+      return network(c.op, c.x, c.constants, attrs);
+    };
+    const std::string bytes = onnx::serialize(graph_with(c.old), {c.opset});
+    const onnx::GraphProto file = read_back(bytes);
+    for (const onnx::AttributeProto &kept : file.nodes.back().attributes)
+      if (kept.name == c.name) fail_test(c.op, " of opset ", c.opset, " has ", c.name);
+    expect_error(QTN_EUNSUPPORTED,
+                 cat("node \"node\" (", c.op, "): opset ", c.opset, " has no attribute \"", c.name, "\""),
+                 [&] { onnx::serialize(graph_with(c.other), {c.opset}); });
+    onnx::serialize(graph_with(c.other), {c.opset + 1});
+  }
+}
+
+/// Modes, inputs and operands that only newer opsets have.
+void forms_that_older_opsets_lack(void **) {
+  const auto refuse = [](const graph::Graph &g, int opset, const std::string &text) {
+    expect_error(QTN_EUNSUPPORTED, cat("node \"node\" (", g.nodes[0].op->name, "): opset ", opset, " has no ", text),
+                 [&] { onnx::serialize(g, {opset}); });
+  };
+  refuse(network("Pad", {4}, {ints({1, 1})}, with("mode", std::string("wrap"))), 18, "mode \"wrap\"");
+  refuse(network("Pad", {2, 4}, {ints({1, 1}), floats({}, {0}), ints({1})}, {}), 17, "input 3");
+  refuse(network("Resize", {1, 1, 2, 2}, {floats({0}, {}), floats({4}, {1, 1, 2, 2})},
+                 with("coordinate_transformation_mode", std::string("half_pixel_symmetric"))),
+         18, "coordinate_transformation_mode \"half_pixel_symmetric\"");
+  for (const char *op : {"ReduceMax", "ReduceL2"}) {
+    graph::Graph g = network(op, {2, 3}, {}, {});
+    graph::Value axes;
+    axes.name = "axes", axes.dtype = QTN_INT64, axes.shape = Shape{1};
+    g.inputs.push_back(g.add_value(axes));
+    g.nodes[0].inputs.push_back(g.inputs[1]);
+    refuse(g, 17, "computed axes");
+    onnx::serialize(g, {18});
+  }
+}
 }  // namespace
 }  // namespace qtn
 
@@ -222,6 +309,8 @@ int main() {
                               cmocka_unit_test(renamed_modes),
                               cmocka_unit_test(regions_moved_by_half_a_pixel),
                               cmocka_unit_test(activations_before_their_operators),
-                              cmocka_unit_test(activations_of_constants)};
+                              cmocka_unit_test(activations_of_constants),
+                              cmocka_unit_test(attributes_of_newer_opsets),
+                              cmocka_unit_test(forms_that_older_opsets_lack)};
   return cmocka_run_group_tests_name("onnx/forms", tests, nullptr, nullptr);
 }

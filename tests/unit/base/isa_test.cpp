@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which instructions a process begins with: the best of the CPU, or what the environment says, where the CPU has it.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/cpu.hpp"
+#include "check.hpp"
+
+namespace qtn::test {
+namespace {
+
+constexpr Isa kAll[] = {Isa::scalar,     Isa::avx2, Isa::avxvnni, Isa::avx512,
+                        Isa::avx512vnni, Isa::neon, Isa::dotprod, Isa::i8mm};
+
+/// The level of a process that has not asked before.
+Isa begun_with(const char *variable) {
+  const pid_t child = fork();
+  if (child == 0) {
+    variable ? setenv("QTENSOR_ISA", variable, 1) : unsetenv("QTENSOR_ISA");
+    _exit(static_cast<int>(isa()));
+  }
+  int status = -1;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFEXITED(status));
+  return static_cast<Isa>(WEXITSTATUS(status));
+}
+
+void the_environment_says_where_to_begin(void **) {
+  const Isa best = begun_with(nullptr);
+  assert_true(best == Isa::scalar || cpu_has(best));
+  for (const Isa level : kAll) {
+    const bool ours = level == Isa::scalar || cpu_has(level);
+    if (ours && begun_with(isa_name(level)) != level) fail_test("QTENSOR_ISA=", isa_name(level), " is not followed");
+    if (level > best && begun_with(isa_name(level)) != best) fail_test(isa_name(level), " is not of this CPU");
+  }
+  for (const char *unknown : {"", "mmx", "AVX2"}) assert_true(begun_with(unknown) == best);
+}
+
+void a_level_that_the_cpu_does_not_have(void **) {
+  set_isa("scalar");
+  assert_true(isa() == Isa::scalar);
+  const char *foreign = cpu_has(Isa::neon) ? "avx2" : "neon";
+  expect_error(QTN_EUNSUPPORTED, {"isa: this CPU offers up to ", cat(", not ", foreign)}, [&] { set_isa(foreign); });
+  expect_error(QTN_EINVAL, "isa: unknown name \"mmx\"", [] { set_isa("mmx"); });
+  assert_true(isa() == Isa::scalar);
+}
+
+}  // namespace
+}  // namespace qtn::test
+
+int main() {
+  using namespace qtn::test;
+  const CMUnitTest tests[] = {cmocka_unit_test(the_environment_says_where_to_begin),
+                              cmocka_unit_test(a_level_that_the_cpu_does_not_have)};
+  return cmocka_run_group_tests_name("base.isa", tests, nullptr, nullptr);
+}
