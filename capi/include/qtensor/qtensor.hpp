@@ -932,7 +932,7 @@ class Batches {
 /// Told how far a training is.
 class TrainingProgress {
  public:
-  enum Answer { go_on, finish, cancel };  ///< the numbers of qanswer
+  enum Answer : int { go_on, finish, cancel };  ///< the numbers of qanswer
   virtual ~TrainingProgress() = default;
   /// finish: what has been learned is converted. cancel: the call throws QTN_ECANCELED.
   virtual Answer advance(const std::string &stage, size_t done, size_t total, double loss) = 0;
