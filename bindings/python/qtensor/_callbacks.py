@@ -17,10 +17,9 @@ def config_of(config: Any) -> core.Config:
         return core.Config(config)
     made = core.Config("onnx")
     for selector, settings in config.items():
-        if settings is None:
-            made.leave_in_float(selector)
-        else:
-            made.set(selector, settings)
+        if settings is not None and not isinstance(settings, dict):
+            raise TypeError(f"config[{selector!r}] is of type '{type(settings).__name__}', not a dict of settings, or None")
+        made.set(selector, settings)
     return made
 
 
