@@ -76,11 +76,15 @@ import qtensor._mixins
 }
 %enddef
 QTN_ARGUMENT(Observer)
-QTN_ARGUMENT(Config)
 QTN_ARGUMENT(Model)
-// One that may be absent, or the name of a recipe.
+// Also the name of a recipe, or settings by selector.
+%typemap(in) const qtn::Config & (qtn::Config storage) {
+  if (!qpy::config($input, $1_descriptor, storage)) SWIG_fail;
+  $1 = &storage;
+}
+// One that may be absent.
 %typemap(in) const qtn::Config *config (qtn::Config storage) {
-  if (!qpy::config($input, $descriptor(qtn::Config *), storage)) SWIG_fail;
+  if ($input != Py_None && !qpy::config($input, $descriptor(qtn::Config *), storage)) SWIG_fail;
   $1 = &storage;
 }
 %typemap(in) const qtn::Quantizer & (qtn::Quantizer storage) {
@@ -143,6 +147,7 @@ QTN_PROPERTY(Trainer, buffer_count, int)
 %feature("pythonappend") qtn::Class::Class "self._remember(*args, **kwargs)"
 %enddef
 %extend qtn::Tensor {
+%rename(_item) qtn::Tensor::item;
   static qtn::Tensor _of(PyObject *value, const std::string &name) {
     qtn::Tensor tensor;
     if (!qpy::tensor(value, name.c_str(), tensor)) throw qpy::Raised();

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from qtensor import core
@@ -15,6 +15,9 @@ def config_of(config: Any) -> core.Config:
         return config
     if isinstance(config, str):
         return core.Config(config)
+    if not isinstance(config, Mapping):
+        raise TypeError(f"config is of type '{type(config).__name__}', not a Config, the name of a recipe, or a dict of settings "
+                        "by selector")
     made = core.Config("onnx")
     for selector, settings in config.items():
         if settings is not None and not isinstance(settings, dict):
