@@ -127,8 +127,27 @@ QTN_PROPERTY(Layer, bias, Tensor | None)
 QTN_PROPERTY(Trainer, parameter_count, int)
 QTN_PROPERTY(Trainer, buffer_count, int)
 
+// --- an index is that of something that there is
+
+%define QTN_INDEX(Class, Name, Count, Noun)
+%feature("pythonprepend") qtn::Class::Name %{
+    qtensor._mixins.position(Count, Noun, *args, **kwargs)
+%}
+%enddef
+QTN_INDEX(Model, input_name, self.input_count, "input")
+QTN_INDEX(Model, input_dtype, self.input_count, "input")
+QTN_INDEX(Model, input_shape, self.input_count, "input")
+QTN_INDEX(Model, output_name, self.output_count, "output")
+QTN_INDEX(Model, tensor_name, self.tensor_count, "tensor")
+QTN_INDEX(Trainer, parameter_name, self.parameter_count, "parameter")
+QTN_INDEX(Trainer, parameter, None, "parameter")
+QTN_INDEX(Trainer, gradient, None, "parameter")
+QTN_INDEX(Trainer, buffer_name, self.buffer_count, "buffer")
+QTN_INDEX(Trainer, buffer, None, "buffer")
+
 // --- what the package wraps once more: JSON, arrays, callbacks
 
+%rename(_item) qtn::Tensor::item;
 %rename(_inspect) qtn::Model::inspect;
 %rename(_inspect) qtn::Tensor::inspect;
 %rename(_create) qtn::Tensor::create;
@@ -147,7 +166,6 @@ QTN_PROPERTY(Trainer, buffer_count, int)
 %feature("pythonappend") qtn::Class::Class "self._remember(*args, **kwargs)"
 %enddef
 %extend qtn::Tensor {
-%rename(_item) qtn::Tensor::item;
   static qtn::Tensor _of(PyObject *value, const std::string &name) {
     qtn::Tensor tensor;
     if (!qpy::tensor(value, name.c_str(), tensor)) throw qpy::Raised();

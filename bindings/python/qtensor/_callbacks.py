@@ -44,6 +44,8 @@ def _bar(stage: str, done: int, total: int) -> None:
 def advance(progress: bool | Callable[[str, int, int], bool | None]) -> core.Progress | None:
     if callable(progress):
         return _Told(progress)
+    if progress is not None and not isinstance(progress, bool):
+        raise TypeError(f"progress is of type '{type(progress).__name__}', not a bool or a function")
     return _Told(_bar) if progress and sys.stderr.isatty() else None
 
 
@@ -60,4 +62,6 @@ class _ToldTraining(core.TrainingProgress):
 
 
 def training_advance(progress: Callable[..., str | bool | None] | None) -> core.TrainingProgress | None:
+    if progress is not None and not callable(progress):
+        raise TypeError(f"progress is of type '{type(progress).__name__}', not a function")
     return _ToldTraining(progress) if progress else None

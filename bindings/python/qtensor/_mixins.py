@@ -483,8 +483,7 @@ class Session(Closing, OfModel, SessionBase):
 
     def run(self, inputs: Inputs) -> list[core.Tensor]:
         """The outputs for an array, a list of one for each input, or a dict of them by name."""
-        if self._bound and isinstance(inputs, Mapping):
-            inputs = {**dict.fromkeys(self._bound), **inputs}
+        inputs = self._with_state(inputs)
         if type(inputs) is list or type(inputs) is tuple:
             try:
                 return _run(self, inputs)
@@ -512,18 +511,37 @@ class Session(Closing, OfModel, SessionBase):
         """Runs once and says how long each node took."""
         from qtensor._arrays import inputs_of
 
-        if self._bound and isinstance(inputs, Mapping):
-            inputs = {**dict.fromkeys(self._bound), **inputs}
-        found: dict[str, Any] = json.loads(self._profile(inputs_of(inputs, self.inputs)))
+        found: dict[str, Any] = json.loads(self._profile(inputs_of(self._with_state(inputs), self.inputs)))
         return found
+
+    def _with_state(self, inputs: Inputs) -> Inputs:
+        """A dict leaves state out."""
+        if not self._bound or not isinstance(inputs, Mapping):
+            return inputs
+        from qtensor._arrays import named
+
+        named(inputs, [name for name in self.inputs if name not in self._bound], "inputs")  # must not lack one of these
+        return {**dict.fromkeys(self._bound), **inputs}
 
     def __repr__(self) -> str:
         return f"Session({self.output_count} outputs)" if self.output_count != 1 else "Session(1 output)"
 
 
+def position(count: int | None, noun: str, index: Any) -> int:
+    """An index of something that there is. None: the library knows how many there are, and says so."""
+    try:
+        number = operator.index(index)
+    except TypeError:
+        raise TypeError(f"{noun} is of type '{type(index).__name__}', not int") from None
+    if not 0 <= number < (1 << 63 if count is None else count):
+        told = "" if count is None else f": there {'is' if count == 1 else 'are'} {count}"
+        raise IndexError(f"{noun} {number} is out of range{told}")
+    return number
+
+
 def _number(which: int | str, names: list[str], noun: str) -> int:
     if not isinstance(which, str):
-        return which
+        return position(None, noun, which)
     if which in names:
         return names.index(which)
     raise ValueError(f'the model has no {noun} "{which}", only {", ".join(names)}')
