@@ -18,8 +18,6 @@ qcall::qcall(const ops::Call &of, const char *operator_name)
 namespace qtn::capi {
 namespace {
 
-bool is_failure(qstatus status) { return status != QTN_OK && std::strcmp(qstatus_name(status), "QTN_?") != 0; }
-
 void check_unchanged(const qcall &call, std::size_t i, const Tensor &given) {
   const Tensor &t = call.outputs[i]->value;
   if (t.data() != given.data() || t.dtype() != given.dtype() || t.shape() != given.shape() ||

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guard.hpp"
 
+#include <cstring>
 #include <utility>
 
 namespace qtn::capi {
@@ -11,6 +12,8 @@ void fail_handle(const char *found, const char *wanted, const char *name) {
   fail(QTN_EINVAL, name, " is no ", wanted, ", or one that was freed");
 }
 #endif
+
+bool is_failure(qstatus status) { return status != QTN_OK && std::strcmp(qstatus_name(status), "QTN_?") != 0; }
 
 void check_dtype(const char *entry, qdtype dtype) {
   if (dtype_name(dtype)[0] == '?') fail(QTN_EINVAL, entry, ": dtype ", static_cast<int>(dtype), " is unknown");

@@ -94,6 +94,9 @@ inline void need_array(const char *entry, const void *items, std::size_t count, 
   if (count != 0) need_pointer(entry, items, name);
 }
 
+/// Whether this is the number of a status other than QTN_OK: callbacks may return any.
+bool is_failure(qstatus status);
+
 void check_dtype(const char *entry, qdtype dtype);
 void check_scheme(const char *entry, qscheme scheme);
 

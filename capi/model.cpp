@@ -105,11 +105,16 @@ class Given {
   std::vector<qtensor *> handles_;
 };
 
+/// `what` names what a callback gave: "sample 3".
+void check_given(const char *entry, qstatus status, const std::string &what) {
+  if (is_failure(status)) fail(status, entry, ": ", what, " gave ", qstatus_name(status));
+  if (status != QTN_OK) fail(QTN_EINVAL, entry, ": ", what, " gave ", static_cast<int>(status), ", which is no status");
+}
+
 std::vector<Tensor> read_sample(const char *entry, qmodel_sample_cb sample, std::size_t index, std::size_t input_count,
                                 void *ctx) {
   Given inputs(input_count);
-  const qstatus status = sample(inputs.handles(), input_count, index, ctx);
-  if (status != QTN_OK) fail(status, entry, ": sample ", index, " gave ", qstatus_name(status));
+  check_given(entry, sample(inputs.handles(), input_count, index, ctx), cat("sample ", index));
   return inputs.tensors(entry, "input", cat("of sample ", index));
 }
 
@@ -257,7 +262,7 @@ qstatus qmodel_quantize_qat(qmodel **out, qblob **report, const qmodel *m, const
       const qstatus status =
           batch(inputs.handles(), g.inputs.size(), targets.handles(), target_count, epoch, index, ctx);
       const std::string of = cat("of batch ", index);
-      if (status != QTN_OK) fail(status, entry, ": batch ", index, " gave ", qstatus_name(status));
+      check_given(entry, status, cat("batch ", index));
       return train::Batch{inputs.tensors(entry, "input", of), targets.tensors(entry, "target", of)};
     };
     const auto tell = [&](const char *stage, std::size_t done, std::size_t total, double loss, qanswer may_be) {

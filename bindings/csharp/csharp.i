@@ -278,7 +278,7 @@ QTN_PROPERTY(Trainer, buffer_count, int, BufferCount)
 %csmethodmodifiers qtn::Model::quantize_qat_ "private";
 %extend qtn::Tensor {
   static qtn::Tensor of_(qtn::DType dtype, qtn::Ints shape, void *data, size_t nbytes) {
-    return qtn::Tensor::create(dtype, shape, {}, {data, nbytes});
+    return qtn::Tensor::create(dtype, shape, {}, {data ? data : &dtype, nbytes});  // an empty array is no address
   }
   static qtn::Tensor wrap_(qtn::DType dtype, qtn::Ints shape, void *data, size_t nbytes, qtensor_deleter_cb deleter, void *ctx,
                            const qtn::Quantizer &quantizer) {

@@ -22,10 +22,11 @@ QTN_ARRAY(qtn::Doubles, double, double)
 
 QTN_PINNED(qtn::Bytes, byte[])
 %typemap(csin, pre="    fixed (byte *pinned_$csinput = $csinput) {", terminator="    }") qtn::Bytes
-  "new Pinned(pinned_$csinput, $csinput == null ? 0 : $csinput.Length)"
+  "new Pinned(pinned_$csinput, $csinput == null ? -1 : $csinput.Length)"
+// An empty array has no address, but is not none.
 %typemap(in) qtn::Bytes {
-  $1.data = $input.data;
-  $1.size = static_cast<size_t>($input.size);
+  $1.data = $input.size == 0 ? "" : $input.data;
+  $1.size = $input.size < 0 ? 0 : static_cast<size_t>($input.size);
 }
 
 // What C# writes into bytes, and C++ makes an object of.

@@ -181,8 +181,12 @@ inline bool read(Pinned objects, qtn::Tensors &out) {
   return true;
 }
 
+/// Nothing where there are none, else a byte before them.
 inline bool read(Pinned bytes, qtn::Attrs &out) {
-  for (Decoder in(bytes); in.more();) {
+  Decoder in(bytes);
+  if (!in.more()) return true;
+  in.number<char>();
+  for (out = qtn::detail::some(out); in.more();) {
     const std::string key = in.text();
     switch (in.number<char>()) {
       case 'i':

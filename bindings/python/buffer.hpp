@@ -65,6 +65,11 @@ inline qtn::Tensor tensor_of_buffer(PyObject *object, const char *name, bool may
   if (PyObject_GetBuffer(object, fresh.get(), PyBUF_FULL_RO) != 0) return qtn::Tensor();
   std::unique_ptr<Py_buffer, ReleaseView> view(fresh.release());
   if (!dtype) dtype = dtype_of(view->format);
+  // NumPy shows a single date or span of time as its bytes, and arrays of them not at all.
+  if (dtype == QTN_UINT8 && view->ndim == 1 && view->len == 8 && type_name(object).find("time") != std::string::npos) {
+    PyErr_Format(PyExc_TypeError, "%s is of type '%s', which tensors do not have", name, type_name(object).c_str());
+    return qtn::Tensor();
+  }
   if (!dtype) {
     PyErr_Format(PyExc_TypeError, "%s has elements of format \"%s\", which tensors do not have", name, view->format);
     return qtn::Tensor();

@@ -23,13 +23,13 @@ INPUTS = {
     "DType": "_DType", "Scheme": "_Scheme", "Mode": "_Mode", "Status": "Status | int", "Ints": "Iterable[int]",
     "Doubles": "Iterable[float]", "Strings": "Iterable[str]", "Tensors": "Iterable[_TensorLike | None]",
     "Tensor": "_TensorLike", "Quantizer": "Quantizer | None", "Attrs": "_Settings | None", "Bytes": "Any",
-    "PyObject *": "Any", "Config *": "Config | str | None", "Progress": "Progress | None",
+    "PyObject *": "Any", "Config": "_Recipe", "Config *": "_Recipe | None", "Progress": "Progress | None",
     "TrainingProgress": "TrainingProgress | None", "TrainingProgress::Answer": "int",
 }
 OUTPUTS = {
     "Ints": "tuple[int, ...]", "Doubles": "tuple[float, ...]", "Tensors": "list[Tensor]", "Tensor": "Tensor",
     "Quantizer": "Quantizer", "Blob": "bytes", "DType": "DType", "Scheme": "Scheme", "Status": "Status",
-    "PyObject *": "Any", "Attrs": "dict[str, Any]",
+    "PyObject *": "Any", "Attrs": "dict[str, Any]", "Config": "Config",
 }
 HEAD = '''# Made by generate.py.
 import os
@@ -43,7 +43,8 @@ from qtensor._enums import DType, Mode, Scheme, Status
 _DType = Union[DType, str, int]
 _Scheme = Union[Scheme, str, int]
 _Mode = Union[Mode, str, int]
-_Settings = Mapping[str, Union[int, float, str, list[int], list[float]]]
+_Settings = Mapping[str, Union[int, float, str, DType, Scheme, list[int], list[float]]]
+_Recipe = Union["Config", str, Mapping[str, Union[_Settings, None]]]
 _Path = Union[str, bytes, os.PathLike[str]]
 '''
 

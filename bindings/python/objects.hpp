@@ -20,8 +20,9 @@ template <class T>
 bool object(PyObject *self, swig_type_info *type, const char *name, T &out) {
   const T *found = pointer<T>(self, type, 0);
   if (!found) {
+    const char *const wanted = std::strrchr(type->str, ':') + 1;  // "Tensor *"
     PyErr_Format(PyExc_TypeError, "%s is of type '%s', not %s", name, type_name(self).c_str(),
-                 std::strrchr(type->str, ':') + 1);
+                 std::string(wanted, std::strcspn(wanted, " ")).c_str());
     return false;
   }
   out = *found;
@@ -63,14 +64,12 @@ inline bool tensor(PyObject *from, const char *name, qtn::Tensor &out) {
   }
 }
 
-/// A configuration, the name of a recipe, or None where there is none.
+/// A configuration, the name of a recipe, or settings by selector.
 inline bool config(PyObject *from, swig_type_info *type, qtn::Config &out) try {
-  if (from == Py_None) return true;
-  std::string name;
-  if (!PyUnicode_Check(from)) return object(from, type, "config", out);
-  if (!text(from, "config", name)) return false;
-  out = qtn::Config::create(name);
-  return true;
+  if (pointer<qtn::Config>(from, type, 0)) return object(from, type, "config", out);
+  static PyObject *const convert = borrowed("qtensor._callbacks", "config_of");
+  const Ref made(convert ? PyObject_CallFunctionObjArgs(convert, from, nullptr) : nullptr);
+  return made && object(made.get(), type, "config", out);
 } catch (...) {
   raise_current();
   return false;

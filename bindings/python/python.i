@@ -76,11 +76,15 @@ import qtensor._mixins
 }
 %enddef
 QTN_ARGUMENT(Observer)
-QTN_ARGUMENT(Config)
 QTN_ARGUMENT(Model)
-// One that may be absent, or the name of a recipe.
+// Also the name of a recipe, or settings by selector.
+%typemap(in) const qtn::Config & (qtn::Config storage) {
+  if (!qpy::config($input, $1_descriptor, storage)) SWIG_fail;
+  $1 = &storage;
+}
+// One that may be absent.
 %typemap(in) const qtn::Config *config (qtn::Config storage) {
-  if (!qpy::config($input, $descriptor(qtn::Config *), storage)) SWIG_fail;
+  if ($input != Py_None && !qpy::config($input, $descriptor(qtn::Config *), storage)) SWIG_fail;
   $1 = &storage;
 }
 %typemap(in) const qtn::Quantizer & (qtn::Quantizer storage) {
@@ -123,8 +127,27 @@ QTN_PROPERTY(Layer, bias, Tensor | None)
 QTN_PROPERTY(Trainer, parameter_count, int)
 QTN_PROPERTY(Trainer, buffer_count, int)
 
+// --- an index is that of something that there is
+
+%define QTN_INDEX(Class, Name, Count, Noun)
+%feature("pythonprepend") qtn::Class::Name %{
+    qtensor._mixins.position(Count, Noun, *args, **kwargs)
+%}
+%enddef
+QTN_INDEX(Model, input_name, self.input_count, "input")
+QTN_INDEX(Model, input_dtype, self.input_count, "input")
+QTN_INDEX(Model, input_shape, self.input_count, "input")
+QTN_INDEX(Model, output_name, self.output_count, "output")
+QTN_INDEX(Model, tensor_name, self.tensor_count, "tensor")
+QTN_INDEX(Trainer, parameter_name, self.parameter_count, "parameter")
+QTN_INDEX(Trainer, parameter, None, "parameter")
+QTN_INDEX(Trainer, gradient, None, "parameter")
+QTN_INDEX(Trainer, buffer_name, self.buffer_count, "buffer")
+QTN_INDEX(Trainer, buffer, None, "buffer")
+
 // --- what the package wraps once more: JSON, arrays, callbacks
 
+%rename(_item) qtn::Tensor::item;
 %rename(_inspect) qtn::Model::inspect;
 %rename(_inspect) qtn::Tensor::inspect;
 %rename(_create) qtn::Tensor::create;

@@ -27,10 +27,14 @@ QTN_LIST(qtn::Doubles, std::vector<double>, qpy::reals)
 %typemap(out) qtn::Attrs "$result = qpy::dict_of($1);"
 
 QTN_VALUE(qtn::Strings, qpy::strings)
-QTN_VALUE(qtn::Attrs, qpy::attributes)
 QTN_VALUE(qtn::Tensor, qpy::tensor)
 QTN_VALUE(qtn::Tensors, qpy::tensors)
 QTN_VALUE(std::string, qpy::text)
+%typemap(in) const qtn::Attrs & (qtn::Attrs storage) {
+  if (!qpy::attributes($input, "$1_name", "$symname", storage)) SWIG_fail;
+  $1 = &storage;
+}
+%typemap(freearg) const qtn::Attrs & ""
 
 // Files are named by what os.fspath takes.
 %typemap(in) const std::string &path (std::string storage) {

@@ -5,6 +5,7 @@
 
 #include <climits>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -166,6 +167,16 @@ inline bool set_list(qtn::Attrs &attrs, const std::string &key, PyObject *value)
   return true;
 }
 
+/// The name of an element type or a scheme, in attributes of operators its number; other values as they are.
+inline PyObject *plain(PyObject *value, bool number) {
+  static PyObject *const dtype = enum_type("DType"), *const scheme = enum_type("Scheme");
+  for (PyObject *type : {dtype, scheme})
+    if (type && Py_TYPE(value) == reinterpret_cast<PyTypeObject *>(type))
+      return PyObject_GetAttrString(value, number ? "value" : "name");
+  Py_INCREF(value);
+  return value;
+}
+
 inline bool set_attr(qtn::Attrs &attrs, const std::string &key, PyObject *value) {
   int64_t whole = 0;
   double number = 0;
@@ -187,7 +198,8 @@ inline bool set_attr(qtn::Attrs &attrs, const std::string &key, PyObject *value)
   return true;
 }
 
-inline bool attributes(PyObject *object, const char *name, qtn::Attrs &attrs) {
+/// `function` is what they are given to.
+inline bool attributes(PyObject *object, const char *name, const char *function, qtn::Attrs &attrs) {
   if (object == Py_None) return true;
   if (!PyDict_Check(object)) {
     PyErr_Format(PyExc_TypeError, "%s is of type '%s', not dict", name, type_name(object).c_str());
@@ -197,8 +209,12 @@ inline bool attributes(PyObject *object, const char *name, qtn::Attrs &attrs) {
   Py_ssize_t position = 0;
   std::string chars;
   try {
-    while (PyDict_Next(object, &position, &key, &value))
-      if (!text(key, "key of an attribute", chars) || !set_attr(attrs, chars, value)) return false;
+    attrs = qtn::detail::some(attrs);
+    while (PyDict_Next(object, &position, &key, &value)) {
+      const Ref plain_value(plain(value, std::strcmp(function, "Op_run") == 0));
+      if (!plain_value || !text(key, "key of an attribute", chars) || !set_attr(attrs, chars, plain_value.get()))
+        return false;
+    }
   } catch (...) {
     raise_current();
     return false;

@@ -120,5 +120,36 @@ QTN_CONSTRUCTOR(Layer,
                 kind, weight, bias, config ? *config : qtn::Config(), x_quantizer, out_quantizer, attrs)
 QTN_CONSTRUCTOR(Trainer, %arg(const qtn::Model &model, const qtn::Attrs &attrs = {}), model, attrs)
 
+// Null in place of settings is what NULL is in C.
+%ignore qtn::Config::set;
+%ignore qtn::Lib::set_limits;
+%ignore qtn::Trainer::set;
+%ignore qtn::Trainer::set_group;
+#ifdef SWIGPYTHON
+%rename(set) qtn::Config::set_;
+%rename(set_limits) qtn::Lib::set_limits_;
+%rename(set) qtn::Trainer::set_;
+%rename(set_group) qtn::Trainer::set_group_;
+#endif
+%extend qtn::Config {
+  qtn::Config &set_(const std::string &selector, const qtn::Attrs &settings) {
+    return settings.get() ? $self->set(selector, settings) : $self->leave_in_float(selector);
+  }
+}
+%extend qtn::Lib {
+  static void set_limits_(const qtn::Attrs &limits = {}) {
+    limits.get() ? qtn::Lib::set_limits(limits) : qtn::Lib::set_limits();
+  }
+}
+%extend qtn::Trainer {
+  void set_(const qtn::Attrs &attrs) {
+    attrs.get() ? $self->set(attrs) : qtn::detail::check(qtrainer_set($self->get(), nullptr));
+  }
+  void set_group_(const std::string &selector, const qtn::Attrs &settings) {
+    settings.get() ? $self->set_group(selector, settings)
+                   : qtn::detail::check(qtrainer_set_group($self->get(), selector.c_str(), nullptr));
+  }
+}
+
 %include "qtensor/types.h"
 %include "qtensor/qtensor.hpp"

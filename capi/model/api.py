@@ -221,7 +221,7 @@ class Model:
                                  "end": offset + len(text)})
         elif re.fullmatch(r"struct \w+;", text):
             pass
-        elif enum := re.fullmatch(r"typedef enum (\w+) \{(.*)\} \1;", text):
+        elif enum := re.fullmatch(r"typedef enum (\w+) QTN_INT \{(.*)\} \1;", text):
             self.enum(place, offset, enum[1], enum[2], said)
         elif callback := re.fullmatch(r"typedef ([\w ]+) \(\*(\w+)\)\((.*)\);", text):
             self.function(place, offset, callback[2], callback[1], callback[3], said, self.callbacks)

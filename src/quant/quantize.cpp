@@ -66,7 +66,11 @@ bool falls_back_to_int16(const Attrs &attrs, const Targets &targets) {
 
 Options options_of(const Attrs &attrs) {
   attrs.check(kKeys, "quantize");
-  const auto flag = [&](const char *key, bool otherwise = false) { return attrs.get_int(key, otherwise) != 0; };
+  const auto flag = [&](const char *key, bool otherwise = false) {
+    const std::int64_t value = attrs.get_int(key, otherwise);
+    if (value != 0 && value != 1) fail(QTN_EINVAL, "quantize: ", key, " is ", value, ", not 0 or 1");
+    return value == 1;
+  };
   Options o{.plain = flag("plain"),
             .absorb_bias = flag("absorb_bias"),
             .correct_bias = flag("bias_correction", true),
@@ -424,6 +428,7 @@ class Pipeline {
 Quantized quantize(const graph::Graph &float_graph, const Config &config, const Samples &samples, const Attrs *attrs,
                    const Progress &progress) {
   const Options options = options_of(attrs ? *attrs : Attrs());
+  if (samples.count == 0) fail(QTN_ESTATE, "quantize: there are no samples, and calibration needs one");
   DataCheck check(float_graph);
   RowCount rows(float_graph);
   const Samples looked_at = check.watch(samples), watched = rows.watch(looked_at);

@@ -97,6 +97,8 @@ Program &Trainer::program_for(std::span<const Tensor *const> inputs) {
 
 double Trainer::run(Program &program, std::span<const Tensor *const> inputs, std::span<const Tensor *const> targets) {
   program.forward(inputs);
+  for (const Tensor &output : program.outputs())
+    if (output.count() == 0) fail(QTN_EINVAL, "trainer: the batch is empty, an output is ", to_string(output.shape()));
   const double loss = loss_->run(program.outputs(), targets, program.output_gradients());
   if (std::isfinite(loss) && !program.hides_not_finite()) return loss;
   network_->revert();

@@ -225,8 +225,9 @@ static void one_call(void **state) {
   OK(qmodel_quantize(&int8, NULL, m, config, give, SAMPLES, NULL, NULL, &s));
   qmodel_free(int8);
 
-  FAILS(QTN_ESTATE, "has not been calibrated", qmodel_quantize(&int8, NULL, m, config, give, 0, NULL, told, &s));
+  FAILS(QTN_ESTATE, "there are no samples", qmodel_quantize(&int8, NULL, m, config, give, 0, NULL, told, &s));
   FAILS(QTN_ESTATE, "prepared already", qmodel_quantize(&int8, NULL, prepared, config, give, 1, NULL, told, &s));
+  FAILS(QTN_EINVAL, "mode -1 is unknown", qmodel_prepare(&int8, m, config, (qmode)-1));
   FAILS(QTN_EINVAL, "sample is NULL", qmodel_quantize(&int8, NULL, m, config, NULL, 1, NULL, told, &s));
   OK(qattrs_set_int(attrs, "magic", 1));
   FAILS(QTN_EINVAL, "magic", qmodel_quantize(&int8, NULL, m, config, give, 1, attrs, told, &s));
@@ -285,6 +286,8 @@ static void one_call_that_ends_early(void **state) {
       {{QTN_OK, 0, 3, 0, 0, 0, 0, 0, ""}, QTN_ECANCELED, "canceled while calibrating, 3 of 8 done", 3},
       {{QTN_ECANCELED, 2, 0, 0, 0, 0, 0, 0, ""}, QTN_ECANCELED, "sample 2 gave QTN_ECANCELED", 3},
       {{QTN_EIO, 5, 0, 0, 0, 0, 0, 0, ""}, QTN_EIO, "sample 5 gave QTN_EIO", 6},
+      {{(qstatus)99, 1, 0, 0, 0, 0, 0, 0, ""}, QTN_EINVAL, "sample 1 gave 99, which is no status", 2},
+      {{(qstatus)-1, 1, 0, 0, 0, 0, 0, 0, ""}, QTN_EINVAL, "sample 1 gave -1, which is no status", 2},
       {{QTN_OK, 4, 0, 1, 0, 0, 0, 0, ""}, QTN_EINVAL, "nan at index 7 of sample 4", 5},
       {{QTN_OK, 1, 0, 0, 1, 0, 0, 0, ""}, QTN_EINVAL, "input 0 of sample 1 is NULL", 2},
   };

@@ -391,7 +391,7 @@ BAD = {
         ({"path": "@n.qcal", "parts": ["@nothing.qcal"]}, "QTN_EIO", "{folder}/nothing.qcal: No such file or directory"),
     ],
     "qmodel_quantize": [
-        ({"m": "$m", "config": "$settings", "samples": []}, "QTN_ESTATE", "convert: the model has not been calibrated"),
+        ({"m": "$m", "config": "$settings", "samples": []}, "QTN_ESTATE", "quantize: there are no samples, and calibration needs one"),
         ({"m": "$m", "config": "$settings", "samples": ["$i"]}, "QTN_EDTYPE", 'calibrate: input "image" is float32, not int32'),
         ({"m": "$m", "config": "$settings", "samples": [], "attrs": {"magic": 1}}, "QTN_EINVAL", 'quantize: unknown attribute "magic"; valid are: plain smooth absorb_bias bias_correction gptq adaround auto target_sqnr target_top1 fallback sensitivity histograms measured_samples'),
         ({"m": "$m", "config": "$settings", "samples": [], "attrs": {"smooth": 2.0}}, "QTN_EINVAL", 'quantize: smooth 2 is outside [0, 1]'),

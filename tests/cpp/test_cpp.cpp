@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <thread>
+#include <type_traits>
 
 #include "qtensor/qtensor.hpp"
 
@@ -61,6 +62,39 @@ void errors_are_thrown(void **) {
   });
   fails(QTN_EINVAL, "2 names, but 1 tensors", [] { qtn::Tensor::save_all("x.safetensors", {"a", "b"}, {matrix()}); });
   fails(QTN_EINVAL, "is NULL", [] { qtn::Op::relu(qtn::Tensor()); });
+  fails(QTN_EINVAL, "nbytes is 0", [] { qtn::Tensor::floats({3}, {}); });
+  fails(QTN_EINVAL, "nbytes is 0", [] { qtn::Tensor::int64s({2}, {}); });
+  assert_int_equal(qtn::Tensor::floats({0, 2}, {}).numel(), 0);
+  fails(QTN_EINVAL, "axis 4294967297 is outside a tensor of rank 2", [] { matrix().permute({(1LL << 32) + 1, 0}); });
+}
+
+// Any int is a value of these, so that a wrong one can be refused.
+static_assert(std::is_same_v<std::underlying_type_t<qtn::Mode>, int> &&
+              std::is_same_v<std::underlying_type_t<qtn::Status>, int> &&
+              std::is_same_v<std::underlying_type_t<qtn::DType>, int> &&
+              std::is_same_v<std::underlying_type_t<qtn::Scheme>, int>);
+
+void settings_that_name_nothing_change_nothing(void **) {
+  qtn::Lib::set_limits(qtn::Attrs().set_int("nodes", 5000));
+  qtn::Lib::set_limits({});
+  assert_int_equal(qtn::Lib::limit("nodes"), 5000);
+  qtn::Lib::set_limits();
+  assert_true(qtn::Lib::limit("nodes") > 5000);
+  qtn::Config::create("onnx").set("op:Conv", {}).set("tensor:image", {});
+  fails(QTN_EINVAL, "tensor:image", [] { qtn::Config::create("onnx").leave_in_float("tensor:image"); });
+  qtn::Trainer trainer = qtn::Trainer::create(qtn::Model::load(kDigits + "/digits.onnx"));
+  trainer.set_group("*", {});
+  trainer.set({});
+}
+
+void indices_out_of_range(void **) {
+  const qtn::Model model = qtn::Model::load(kDigits + "/digits.onnx");
+  assert_string_equal(model.input_name(0).c_str(), "image");
+  fails(QTN_EINVAL, "the model has no input 1", [&] { model.input_name(1); });
+  fails(QTN_EINVAL, "the model has no input 99", [&] { model.input_dtype(99); });
+  fails(QTN_EINVAL, "the model has no input 1", [&] { model.input_shape(1); });
+  fails(QTN_EINVAL, "the model has no output 1", [&] { model.output_name(1); });
+  fails(QTN_EINVAL, "the model has no tensor 1000", [&] { model.tensor_name(1000); });
 }
 
 void copies_are_one_object(void **) {
@@ -335,6 +369,8 @@ int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(lists_and_values),
       cmocka_unit_test(errors_are_thrown),
+      cmocka_unit_test(settings_that_name_nothing_change_nothing),
+      cmocka_unit_test(indices_out_of_range),
       cmocka_unit_test(copies_are_one_object),
       cmocka_unit_test(a_quantizer_outlives_its_tensor),
       cmocka_unit_test(absent_arguments),

@@ -206,8 +206,9 @@ internal static class Encoder {
   }
 
   internal static byte[] Attributes(IDictionary<string, object> attributes, string name) {
-    if (attributes == null || attributes.Count == 0) return Nothing;
+    if (attributes == null) return Nothing;
     return Written(writer => {
+      writer.Write((byte)0);  // not Nothing, even where there are none
       foreach (KeyValuePair<string, object> attribute in attributes) {
         Write(writer, attribute.Key, name);
         WriteValue(writer, attribute.Key, attribute.Value, name);

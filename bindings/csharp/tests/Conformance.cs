@@ -119,9 +119,6 @@ internal static class Conformance {
     }
   }
 
-  private static object SetConfig(Frame f) => f.Get("settings") == null ? f.Own<Config>("c").LeaveInFloat(f.Text("selector"))
-                                                                        : f.Own<Config>("c").Set(f.Text("selector"), f.Attrs("settings"));
-
   private static object Describe(Frame f) {
     string text = f.Own<Tensor>("t").Describe();
     return new Step { { "text", text }, { "length", (long)Encoding.UTF8.GetByteCount(text) } };
@@ -252,7 +249,7 @@ internal static class Conformance {
       ["qop_max_pool2d"] = f => Op.MaxPool2d(f.T("x"), f.Attrs()),
       ["qop_avg_pool2d"] = f => Op.AvgPool2d(f.T("x"), f.Q("out_quantizer"), f.Attrs()),
       ["qconfig_create"] = f => new Config(f.Text("name")),
-      ["qconfig_set"] = SetConfig,
+      ["qconfig_set"] = f => f.Own<Config>("c").Set(f.Text("selector"), f.Attrs("settings")),
       ["qconfig_save"] = f => Do(() => f.Own<Config>("c").Save(f.Path())),
       ["qconfig_load"] = f => Config.Load(f.Path()),
       ["qmodel_load"] = f => Model.Load(f.Path()),

@@ -68,6 +68,16 @@ internal sealed class ModelTest {
     Config some = new Config("onnx").LeaveInFloat("op:Gemm").Set("*", new Attrs { { "observer", "entropy" } });
     Check.Contains("Gemm", model.Quantize(Rows, some).Inspect());
     Check.Throws(Status.EUNSUPPORTED, "nonsense", () => model.Quantize(Rows, "nonsense"));
+    Check.Contains("Gemm", model.Quantize(Rows, new Config("onnx").Set("op:Gemm", null)).Inspect());
+    Check.Equal(Scores(model.Quantize(Rows)), Scores(model.Quantize(Rows, new Config("onnx").Set("op:Gemm", new Attrs()))));
+    Check.Throws(Status.EINVAL, "tensor:image", () => new Config("onnx").Set("tensor:image", null));
+    var trainer = new Trainer(model);
+    trainer.SetGroup("*", new Attrs());
+    Check.Throws(Status.EINVAL, "settings is NULL", () => trainer.SetGroup("*", null));
+    Check.Throws(Status.EINVAL, "the model has no input 1", () => model.InputName(1));
+    Check.Throws(Status.EINVAL, "the model has no input 99", () => model.InputDtype(99));
+    Check.Throws(Status.EINVAL, "nbytes is 0", () => Tensor.Of(new float[0], 3));
+    Check.Throws(Status.EINVAL, "nbytes is 0", () => Tensor.Create(DType.Float32, new long[] { 3 }, null, new byte[0]));
     Check.True(model.Report == null, "a model that was loaded has a report");
     var attrs = new Attrs { { "bias_correction", true }, { "measured_samples", 4 } };
     Report report = model.Quantize(Rows, attrs: attrs).Report;

@@ -266,14 +266,7 @@ final class Calls {
 
   private static void models() {
     put("qconfig_create", f -> new Config(f.text("name")));
-    act("qconfig_set", f -> {
-      Config c = f.own(Config.class, "c");
-      if (f.get("settings").isJsonNull()) {
-        c.leaveInFloat(f.text("selector"));
-      } else {
-        c.set(f.text("selector"), f.attrs("settings"));
-      }
-    });
+    act("qconfig_set", f -> f.own(Config.class, "c").set(f.text("selector"), attrsOrNull(f, "settings")));
     act("qconfig_save", f -> f.own(Config.class, "c").save(f.path()));
     put("qconfig_load", f -> Config.load(f.path()));
     put("qmodel_load", f -> Model.load(f.path()));

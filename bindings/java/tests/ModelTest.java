@@ -85,9 +85,26 @@ class ModelTest {
     assertArrayEquals(scores(model.quantize(Samples.rows(Data.IMAGES), "nvidia")),
         scores(model.quantize(Samples.rows(Data.IMAGES), new Config("nvidia"), Map.of(), null)));
     fails(Status.EUNSUPPORTED, "nonsense", () -> model.quantize(Samples.rows(Data.IMAGES), "nonsense"));
+    Config none = new Config("onnx").set("op:Gemm", null);
+    float[] all = scores(model.quantize(Samples.rows(Data.IMAGES), "onnx"));
+    assertFalse(Arrays.equals(all, scores(model.quantize(Samples.rows(Data.IMAGES), none, null, null))));
+    assertArrayEquals(all,
+        scores(model.quantize(Samples.rows(Data.IMAGES), new Config("onnx").set("op:Gemm", Map.of()), null, null)));
+    fails(Status.EINVAL, "tensor:image", () -> new Config("onnx").set("tensor:image", null));
+    Trainer trainer = new Trainer(model);
+    trainer.setGroup("*", Map.of());
+    fails(Status.EINVAL, "settings is NULL", () -> trainer.setGroup("*", null));
     assertEquals("config is null",
         assertThrows(NullPointerException.class, () -> model.quantize(Samples.rows(Data.IMAGES), null, null, null))
             .getMessage());
+  }
+
+  @Test
+  void indicesOutOfRange() {
+    Model model = Data.digits();
+    fails(Status.EINVAL, "the model has no input 1", () -> model.inputName(1));
+    fails(Status.EINVAL, "the model has no input 99", () -> model.inputDtype(99));
+    fails(Status.EINVAL, "the model has no output 1", () -> model.outputName(1));
   }
 
   @Test

@@ -88,6 +88,8 @@ def as_tensor(data: TensorLike | float, dtype: DType | str | Any = None) -> Tens
         raise TypeError("data is None, not a Tensor or an array")
     if isinstance(data, (list, tuple, int, float)):
         tensor = _arrays.of_python(data, "data", dtype is not None)
+        if dtype is not None:
+            _arrays.check_range(tensor, _arrays.dtype_of(dtype).name, "data")
     else:
         tensor = data if isinstance(data, Tensor) else _arrays.of(data, "data")
     if dtype is None:

@@ -50,6 +50,7 @@ OWN_NAMES = {"float8_e8m0": "float8_e8m0fnu", "float4_e2m1": "float4_e2m1fn"}  #
 RANGES = {"bool": (0, 1), "uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535), "int16": (-32768, 32767),
           "int32": (-(1 << 31), (1 << 31) - 1), "int64": (-(1 << 63), (1 << 63) - 1),
           "uint32": (0, (1 << 32) - 1), "uint64": (0, (1 << 64) - 1)}
+FEW_BITS = {"int4": (-8, 7), "uint4": (0, 15), "int2": (-2, 1), "uint2": (0, 3)}
 EXACT = {name: (-(1 << bits), 1 << bits) for name, bits in (("float16", 11), ("float32", 24), ("float64", 53))}
 WIDER = {"float64": {"float32"}, "float16": {"float32", "float64"}, "bfloat16": {"float32", "float64"},
          "float32": {"float64"}}  # and float64 for float32, which rounds
@@ -193,6 +194,18 @@ def dtype_of(dtype: Any) -> DType:
 
 def cast(tensor: core.Tensor, dtype: DType) -> core.Tensor:
     return tensor if tensor.dtype is dtype else core.Op.run("Cast", [tensor], {"to": dtype.value})[0]
+
+
+def check_range(tensor: core.Tensor, target: str, name: str) -> None:
+    """Integers that a program has written down are those that it means."""
+    bounds = (RANGES | FEW_BITS).get(target)
+    if bounds is None or target == "bool" or tensor.dtype.name not in RANGES or not tensor.numel:
+        return
+    values = tensor.numpy()
+    low, high = int(values.min()), int(values.max())
+    if low < bounds[0] or high > bounds[1]:
+        raise OverflowError(f"{name} has {low if low < bounds[0] else high}, and {target} holds integers from {bounds[0]} to "
+                            f"{bounds[1]}")
 
 
 def of_ml_dtypes(tensor: core.Tensor) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from qtensor import core
 from qtensor._arrays import KEPT_BYTES, SAMPLE_BYTES, copied, inputs_of, kind, targets_of
+from qtensor._samples import need_methods
 
 if TYPE_CHECKING:
     from qtensor import _mixins
@@ -129,6 +130,7 @@ def _kept(batches: Iterable[Any], types: tuple[Types, list[str]]) -> list[Any]:
 def batches_of(batches: Any, model: _mixins.Model) -> core.Batches:
     types = model.inputs, model.outputs
     if isinstance(batches, core.Batches):
+        need_methods(batches, core.Batches, "count", "batch")
         return _Asked(batches, types)
     if hasattr(batches, "__getitem__") and hasattr(batches, "__len__") and not isinstance(batches, Mapping):
         return _Pairs(_Listed(batches), types)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from qtensor import core
@@ -15,12 +15,14 @@ def config_of(config: Any) -> core.Config:
         return config
     if isinstance(config, str):
         return core.Config(config)
+    if not isinstance(config, Mapping):
+        raise TypeError(f"config is of type '{type(config).__name__}', not a Config, the name of a recipe, or a dict of settings "
+                        "by selector")
     made = core.Config("onnx")
     for selector, settings in config.items():
-        if settings is None:
-            made.leave_in_float(selector)
-        else:
-            made.set(selector, settings)
+        if settings is not None and not isinstance(settings, dict):
+            raise TypeError(f"config[{selector!r}] is of type '{type(settings).__name__}', not a dict of settings, or None")
+        made.set(selector, settings)
     return made
 
 
@@ -42,6 +44,8 @@ def _bar(stage: str, done: int, total: int) -> None:
 def advance(progress: bool | Callable[[str, int, int], bool | None]) -> core.Progress | None:
     if callable(progress):
         return _Told(progress)
+    if progress is not None and not isinstance(progress, bool):
+        raise TypeError(f"progress is of type '{type(progress).__name__}', not a bool or a function")
     return _Told(_bar) if progress and sys.stderr.isatty() else None
 
 
@@ -58,4 +62,6 @@ class _ToldTraining(core.TrainingProgress):
 
 
 def training_advance(progress: Callable[..., str | bool | None] | None) -> core.TrainingProgress | None:
+    if progress is not None and not callable(progress):
+        raise TypeError(f"progress is of type '{type(progress).__name__}', not a function")
     return _ToldTraining(progress) if progress else None

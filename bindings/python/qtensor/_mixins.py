@@ -6,6 +6,9 @@ from __future__ import annotations
 
 import json
 import operator
+import os
+import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Union
@@ -19,12 +22,12 @@ if TYPE_CHECKING:
 
     from qtensor import core
     from qtensor._arrays import Inputs, Memory, TensorLike
-    from qtensor._enums import DType
+    from qtensor._enums import DType, Scheme
     from qtensor._report import Report
 
     Array = npt.NDArray[Any]
     Data = Union[Inputs, core.Samples]
-    Settings = Mapping[str, Union[int, float, str, list[int], list[float]]]
+    Settings = Mapping[str, Union[int, float, str, DType, Scheme, list[int], list[float]]]
     Rules = Mapping[str, Union[Settings, None]]
     Index = Union[int, slice, EllipsisType]
     Key = Union[Index, tuple[Index, ...]]
@@ -59,6 +62,10 @@ class Closing:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
         self.close()
+
+    def __reduce__(self) -> Any:
+        """What the modules copy and pickle ask: another name for the same memory would be closed with this one."""
+        raise TypeError(f"a {type(self).__name__} cannot be copied or pickled")
 
 
 class Tensor(Closing, TensorBase):
@@ -95,6 +102,8 @@ class Tensor(Closing, TensorBase):
         """A tensor over the memory of what has __dlpack__: an array of NumPy, a tensor of PyTorch ..."""
         from qtensor import core
 
+        if not hasattr(source, "__dlpack__"):
+            raise TypeError(f"source is of type '{type(source).__name__}', which has no __dlpack__: as_tensor() takes others, too")
         try:
             capsule = source.__dlpack__(max_version=(1, 0))
         except TypeError:  # of before DLPack 1
@@ -167,8 +176,46 @@ class Tensor(Closing, TensorBase):
     def __iter__(self) -> Iterator[core.Tensor]:
         return (self.select(0, i) for i in range(len(self)))
 
-    def __float__(self) -> float:
+    def item(self) -> bool | int | float:
+        """The value of a tensor of one element, of a quantized one the real value: an int where it holds integers, a bool
+        where it holds those, else a float."""
+        value, name = self._item(), self.dtype.name
+        if self.quantizer is not None or ("int" not in name and name != "bool"):
+            return value
+        if name in ("int64", "uint64"):  # of which a float does not hold all
+            return int.from_bytes(self.tobytes(), sys.byteorder, signed=name == "int64")
+        return value != 0 if name == "bool" else int(value)
+
+    def _number(self) -> bool | int | float:
+        if self.numel != 1:
+            raise TypeError(f"a tensor of {self.numel} elements is not one number")
         return self.item()
+
+    def __float__(self) -> float:
+        return float(self._number())
+
+    def __int__(self) -> int:
+        return int(self._number())
+
+    def __index__(self) -> int:
+        value = self._number()
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError(f"a tensor of {'quantized ' if self.is_quantized else ''}{self.dtype.name} is not an index")
+        return value
+
+    def __complex__(self) -> complex:
+        return complex(self._number())
+
+    def __copy__(self) -> core.Tensor:
+        from qtensor._arrays import copied
+
+        return copied(self)  # type: ignore[arg-type]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> core.Tensor:
+        return self.__copy__()
+
+    def __reduce__(self) -> Any:
+        return Tensor.create, (self.dtype, self.shape, self.quantizer, self.tobytes())
 
     def __bool__(self) -> bool:
         return self.item() != 0
@@ -228,6 +275,15 @@ class Quantizer(Closing, QuantizerBase):
         self._need_one()
         return self.zero_points[0]
 
+    def __reduce__(self) -> Any:
+        attrs: dict[str, Any] = {"numerics": self.numerics, "quant_min": self.quant_min, "quant_max": self.quant_max}
+        if self.block_size:
+            attrs["block_size"] = self.block_size
+        zero_points = self.zero_points
+        if self.float_zero_points:
+            zero_points, attrs["float_zero_points"] = (), self.float_zero_points
+        return type(self), (self.dtype, self.scheme, self.axis, self.scales, zero_points, attrs)
+
     def _need_one(self) -> None:
         if self.count != 1:
             raise ValueError(f"a quantizer {self.scheme.name} has {self.count} scales and zero points")
@@ -246,6 +302,9 @@ class Quantizer(Closing, QuantizerBase):
 class Observer(Closing, ObserverBase):
     """Statistics of the tensors it is shown, from which it chooses a Quantizer."""
 
+    def __reduce__(self) -> Any:
+        return type(self).load, (self.save(),)
+
     def __repr__(self) -> str:
         return "Observer()"
 
@@ -253,8 +312,25 @@ class Observer(Closing, ObserverBase):
 class Config(Closing, ConfigBase):
     """What of a model is quantized, and how: a recipe, and what set() changes of it."""
 
+    def __reduce__(self) -> Any:
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "config.json")
+            self.save(path)
+            with open(path, "rb") as file:
+                return _config_of_file, (file.read(),)
+
     def __repr__(self) -> str:
         return "Config()"
+
+
+def _config_of_file(saved: bytes) -> core.Config:
+    from qtensor import core
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "config.json")
+        with open(path, "wb") as file:
+            file.write(saved)
+        return core.Config.load(path)
 
 
 class Tensors(MutableMapping[str, "core.Tensor"]):
@@ -307,6 +383,9 @@ class Model(Closing, ModelBase):
     def tensors(self) -> Tensors:
         """Weights, biases and other constants by name: model.tensors["conv.weight"] is a copy, and takes another one."""
         return Tensors(self)
+
+    def __reduce__(self) -> Any:
+        return type(self).load_bytes, (self.save_bytes(),), None if self.report is None else {"report": self.report}
 
     def inspect(self) -> dict[str, Any]:
         """What is in the model as a session runs it: nodes, grids, sizes."""
@@ -404,8 +483,7 @@ class Session(Closing, OfModel, SessionBase):
 
     def run(self, inputs: Inputs) -> list[core.Tensor]:
         """The outputs for an array, a list of one for each input, or a dict of them by name."""
-        if self._bound and isinstance(inputs, Mapping):
-            inputs = {**dict.fromkeys(self._bound), **inputs}
+        inputs = self._with_state(inputs)
         if type(inputs) is list or type(inputs) is tuple:
             try:
                 return _run(self, inputs)
@@ -433,18 +511,37 @@ class Session(Closing, OfModel, SessionBase):
         """Runs once and says how long each node took."""
         from qtensor._arrays import inputs_of
 
-        if self._bound and isinstance(inputs, Mapping):
-            inputs = {**dict.fromkeys(self._bound), **inputs}
-        found: dict[str, Any] = json.loads(self._profile(inputs_of(inputs, self.inputs)))
+        found: dict[str, Any] = json.loads(self._profile(inputs_of(self._with_state(inputs), self.inputs)))
         return found
+
+    def _with_state(self, inputs: Inputs) -> Inputs:
+        """A dict leaves state out."""
+        if not self._bound or not isinstance(inputs, Mapping):
+            return inputs
+        from qtensor._arrays import named
+
+        named(inputs, [name for name in self.inputs if name not in self._bound], "inputs")  # must not lack one of these
+        return {**dict.fromkeys(self._bound), **inputs}
 
     def __repr__(self) -> str:
         return f"Session({self.output_count} outputs)" if self.output_count != 1 else "Session(1 output)"
 
 
+def position(count: int | None, noun: str, index: Any) -> int:
+    """An index of something that there is. None: the library knows how many there are, and says so."""
+    try:
+        number = operator.index(index)
+    except TypeError:
+        raise TypeError(f"{noun} is of type '{type(index).__name__}', not int") from None
+    if not 0 <= number < (1 << 63 if count is None else count):
+        told = "" if count is None else f": there {'is' if count == 1 else 'are'} {count}"
+        raise IndexError(f"{noun} {number} is out of range{told}")
+    return number
+
+
 def _number(which: int | str, names: list[str], noun: str) -> int:
     if not isinstance(which, str):
-        return which
+        return position(None, noun, which)
     if which in names:
         return names.index(which)
     raise ValueError(f'the model has no {noun} "{which}", only {", ".join(names)}')

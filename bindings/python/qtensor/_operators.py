@@ -116,6 +116,9 @@ def register_op(domain: str, name: str, infer: Infer, run: Run, *, run_quantized
     `run_quantized(inputs, attrs, quantizers)` gets tensors, of which some are quantized, and the quantizers of the
     outputs; it gives results on these, or real ones, which are rounded to them, or None where `run` is to compute them.
     Absent inputs are None. Many threads may call at once."""
+    for what, function in (("infer", infer), ("run", run), ("run_quantized", run_quantized)):
+        if not callable(function) and (function is not None or what != "run_quantized"):
+            raise TypeError(f"{what} is of type '{type(function).__name__}', not a function")
     operator = _Operator(infer, run, run_quantized)
     operator.hold()
     try:

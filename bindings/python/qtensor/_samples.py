@@ -29,8 +29,8 @@ class _Rows(core.Samples):
         self._batch = 0 if len(shape) == len(arrays[0].shape) - 1 else max(shape[0], 1) if shape else 1
         rows = len(arrays[0])
         if self._batch and rows % self._batch:
-            raise ValueError(f"data has {rows} rows, no multiple of the batch of {self._batch} that the model fixes: "
-                             f"pass data[:{rows - rows % self._batch}]")
+            advice = f": pass data[:{rows - rows % self._batch}]" if rows > self._batch else ""
+            raise ValueError(f"data has {rows} rows, no multiple of the batch of {self._batch} that the model fixes{advice}")
 
     def count(self) -> int:
         return len(self._arrays[0]) // (self._batch or 1)
@@ -77,7 +77,9 @@ class _Calls(core.Samples):
             shapes = [()] * len(values)
         if any(value is None for value in values):
             raise TypeError(f"{name} has None where a Tensor or an array is wanted")
-        tensors = [of(value, name) for value in values]
+        several = len(values) == len(self._types) > 1
+        names = [f'{name}, input "{of_input}"' for of_input in self._types] if several else [name] * len(values)
+        tensors = [of(value, of_input) for value, of_input in zip(values, names)]
         parts = [parts_of(tensor, shape, name) for tensor, shape in zip(tensors, shapes)]
         counts = {len(part) for part in parts if len(part) != 1}
         if len(counts) > 1:
@@ -190,9 +192,16 @@ def _told(value: Any) -> str:
 # --- every form of data
 
 
+def need_methods(data: Any, base: type, *names: str) -> None:
+    for name in names:
+        if getattr(type(data), name) is getattr(base, name):
+            raise TypeError(f"{kind(data)} is a {base.__name__} without the method {name}()")
+
+
 def samples_of(data: Any, model: _mixins.Model) -> core.Samples:
     types = model.inputs
     if isinstance(data, core.Samples):
+        need_methods(data, core.Samples, "count", "sample")
         return _Asked(data, types)
     if isinstance(data, Mapping):
         return _rows(named(data, types, "data"), types)

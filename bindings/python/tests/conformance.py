@@ -85,6 +85,9 @@ class Frame:
     def attrs(self, name="attrs"):
         return {k: [real(x) for x in v] if isinstance(v, list) else v for k, v in (self.get(name) or {}).items()}
 
+    def attrs_or_none(self, name):
+        return None if self.get(name) is None else self.attrs(name)
+
     def keep_report(self, model, report):
         if self.get("report"):
             self.handles[self.get("report")] = report.encode()
@@ -116,9 +119,7 @@ def wrap(f):
 
 
 def set_config(f):
-    if f.get("settings") is None:
-        return f.own("c").leave_in_float(f.text("selector"))
-    f.own("c").set(f.text("selector"), f.attrs("settings"))
+    f.own("c").set(f.text("selector"), f.attrs_or_none("settings"))
 
 
 def describe(f):
@@ -197,7 +198,7 @@ CALLS = {
     "qlib_version": version,
     "qlib_set_isa": lambda f: qt.Lib.set_isa(f.text("isa")),
     "qlib_set_threads": lambda f: qt.Lib.set_threads(f.get("count")),
-    "qlib_set_limits": lambda f: qt.Lib.set_limits(f.attrs("limits")),
+    "qlib_set_limits": lambda f: qt.Lib.set_limits(f.attrs_or_none("limits")),
     "qlib_limit": lambda f: qt.Lib.limit(f.text("name")),
     "qstatus_name": lambda f: qt.Lib.status_name(f.get("status")),
     "qdtype_name": lambda f: qt.Lib.dtype_name(f.get("dtype")),
@@ -323,7 +324,7 @@ CALLS = {
     "qtrainer_update": lambda f: f.own("t").update(),
     "qtrainer_evaluate": evaluate,
     "qtrainer_set": lambda f: f.own("t").set(f.attrs() if f.get("attrs") is not None else None),
-    "qtrainer_set_group": lambda f: f.own("t").set_group(f.text("selector"), f.attrs("settings") if f.get("settings") is not None else None),
+    "qtrainer_set_group": lambda f: f.own("t").set_group(f.text("selector"), f.attrs_or_none("settings")),
     "qtrainer_parameter_count": lambda f: f.own("t").parameter_count,
     "qtrainer_parameter_name": lambda f: f.own("t").parameter_name(f.index()),
     "qtrainer_parameter": lambda f: f.own("t").parameter(f.index()),

@@ -103,6 +103,8 @@ class Quantize(Case):
         self.refused(ValueError, "sample 0 has inputs of 3 and 12 batches", two.quantize, [(x, rows(6, 4))])
         uneven = r"data has 24 rows, no multiple of the batch of 5 .*: pass data\[:20\]"
         self.refused(ValueError, uneven, small((5, 3)).quantize, x)
+        self.refused(ValueError, "data has 3 rows, no multiple of the batch of 5 that the model fixes$", small((5, 3)).quantize, x[:3])
+        self.refused(TypeError, 'sample 1, input "x1" is of type .float., not a Tensor', two.quantize, [(x, rows(24, 4)), (x, 0.5)])
         uneven = "sample 1 has 3 rows, no multiple of the batch of 4 .* drop_last"
         self.refused(ValueError, uneven, small((4, 3)).quantize, [x[:4], x[:3]])
 

@@ -2,9 +2,11 @@
 """From a float model to an int8 one: data in every form, callbacks, sessions, training, threads."""
 
 import contextlib
+import copy
 import io
 import json
 import pathlib
+import pickle
 import tempfile
 import threading
 import time
@@ -48,6 +50,114 @@ class Quantize(unittest.TestCase):
         self.assertIn("Gemm", json.dumps(some.inspect()["float_nodes"]))
         with self.assertRaisesRegex(qt.UnsupportedError, "nonsense"):
             model.quantize(IMAGES, "nonsense")
+
+    def test_none_leaves_nodes_in_float_and_an_empty_dict_changes_nothing(self):
+        model = digits()
+        for rules in qt.Config("onnx").set("op:Gemm", None), {"op:Gemm": None}:
+            self.assertIn("Gemm", json.dumps(model.quantize(IMAGES, rules).inspect()["float_nodes"]))
+        np.testing.assert_array_equal(scores(model.quantize(IMAGES, qt.Config("onnx").set("op:Gemm", {}))), scores(model.quantize(IMAGES)))
+        with self.assertRaisesRegex(qt.InvalidError, "tensor:image"):
+            qt.Config("onnx").set("tensor:image", None)
+        qt.Lib.set_limits({"nodes": 5000})
+        qt.Lib.set_limits({})
+        self.assertEqual(qt.Lib.limit("nodes"), 5000)
+        qt.Lib.set_limits()
+        self.assertGreater(qt.Lib.limit("nodes"), 5000)
+        trainer = qt.Trainer(model)
+        trainer.set_group("*", {})
+        trainer.set({})
+        for call in lambda: trainer.set_group("*", None), lambda: trainer.set(None):
+            with self.assertRaisesRegex(qt.InvalidError, "is NULL"):
+                call()
+
+    def test_configurations_of_another_kind(self):
+        model = digits()
+        for call in [lambda c: model.quantize(IMAGES, c), lambda c: model.quantize_dynamic(c), lambda c: model.prepare(c),
+                     lambda c: model.quantize_qat([], c)]:
+            for config, message in [(None, "config is of type 'NoneType', not a Config, the name of a recipe"),
+                                    (5, "config is of type 'int', not a Config"),
+                                    ({"foo": 1}, "config\\['foo'\\] is of type 'int', not a dict of settings")]:
+                with self.assertRaisesRegex(TypeError, message):
+                    call(config)
+        for config in "onnx", qt.Config("onnx"), {"*": {}}:
+            self.assertEqual(model.quantize_dynamic(config).save_bytes(), model.quantize_dynamic(qt.Config("onnx")).save_bytes())
+            model.prepare(config).calibrate(IMAGES[:1])
+        self.assertIn("Gemm", json.dumps(model.quantize_dynamic({"op:Gemm": None}).inspect()["nodes"]))
+
+    def test_no_samples(self):
+        model = digits()
+        for none in [], IMAGES[:0], iter(()):
+            with self.assertRaisesRegex(qt.StateError, "quantize: there are no samples"):
+                model.quantize(none)
+
+    def test_answers_and_switches_of_another_kind(self):
+        with self.assertRaisesRegex(TypeError, "progress is of type 'int', not a bool or a function"):
+            digits().quantize(IMAGES, progress=5)
+        with self.assertRaisesRegex(TypeError, "progress is of type 'int', not a function"):
+            digits().quantize_qat([], progress=5)
+        with self.assertRaisesRegex(qt.InvalidError, "quantize: auto is 7, not 0 or 1"):
+            digits().quantize(IMAGES, attrs={"auto": 7})
+
+    def test_indices_out_of_range(self):
+        model, trainer = digits(), qt.Trainer(digits())
+        session = qt.Session(model)
+        names = [model.input_name, model.input_dtype, model.input_shape, model.output_name, model.tensor_name,
+                 trainer.parameter_name, trainer.buffer_name]
+        for call in [*names, trainer.parameter, trainer.gradient, trainer.buffer, lambda index: session.bind(index, 0),
+                     lambda index: session.bind(0, index)]:
+            for index in -1, 1 << 70:
+                with self.assertRaisesRegex(IndexError, f"{index} is out of range"):
+                    call(index)
+            with self.assertRaisesRegex(IndexError if call in names else qt.InvalidError, "99"):
+                call(99)
+            with self.assertRaisesRegex(TypeError, "is of type 'NoneType', not int"):
+                call(None)
+        self.assertEqual(model.input_name(index=0), "image")
+
+    def test_copies(self):
+        model = digits()
+        int8 = model.quantize(IMAGES)
+        config = qt.Config("fbgemm").set("op:Gemm", {"weight_narrow_range": 1})
+        for copied in copy.copy, copy.deepcopy, lambda thing: pickle.loads(pickle.dumps(thing)):
+            other = copied(int8)
+            self.assertEqual((other.save_bytes(), other.report), (int8.save_bytes(), int8.report))
+            other.close()
+            self.assertIsNone(copied(model).report)
+            first, second = copied(config), config
+            self.assertEqual(model.quantize(IMAGES, first).save_bytes(), model.quantize(IMAGES, second).save_bytes())
+            first.close()
+            for thing in qt.Session(int8), qt.Trainer(model), qt.Layer("linear", np.ones((3, 4), np.float32), None, "onnx"):
+                with self.assertRaisesRegex(TypeError, f"a {type(thing).__name__} cannot be copied or pickled"):
+                    copied(thing)
+        self.assertTrue(np.isfinite(scores(int8)).all())
+
+    def test_a_dict_without_what_is_not_state(self):
+        session = qt.Session(qt.Model.load(DIGITS.parent / "voice" / "voice.onnx"))
+        session.bind("memory_next", "memory")
+        session.bind("context_next", "context")
+        for call in session, session.profile:
+            with self.assertRaisesRegex(ValueError, 'inputs is an empty dict, and the model has the inputs "samples", "rate": pass'):
+                call({})
+
+    def test_classes_without_their_methods(self):
+        class Nothing(qt.Samples):
+            def count(self):
+                return 1
+
+        class Nobody(qt.Batches):
+            def batch(self, epoch, index):
+                return []
+
+        with self.assertRaisesRegex(TypeError, r"Nothing is a Samples without the method sample\(\)"):
+            digits().quantize(Nothing())
+        with self.assertRaisesRegex(TypeError, r"Nobody is a Batches without the method count\(\)"):
+            digits().quantize_qat(Nobody())
+
+    def test_an_empty_batch(self):
+        trainer = qt.Trainer(digits(), {"lr": 0.01})
+        with self.assertRaisesRegex(qt.InvalidError, "trainer: the batch is empty"):
+            trainer.step(IMAGES[:0], np.zeros(0, np.int64))
+        self.assertGreater(trainer.step(IMAGES, np.zeros(40, np.int64)), 0)
 
     def test_a_report_prints_and_has_attributes(self):
         report = digits().quantize(IMAGES, attrs={"measured_samples": 4}).report

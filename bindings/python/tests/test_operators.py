@@ -154,6 +154,9 @@ class Operators(unittest.TestCase):
         self.register("Swish", like_first, swish)
         with self.assertRaisesRegex(qt.InvalidError, "registered already since version 1"):
             qt.register_op(DOMAIN, "Swish", like_first, swish)
+        for what, functions in ("infer", (None, swish)), ("run", (like_first, 3)):
+            with self.assertRaisesRegex(TypeError, f"{what} is of type '(NoneType|int)', not a function"):
+                qt.register_op(DOMAIN, "Nothing", *functions)
 
 
 if __name__ == "__main__":

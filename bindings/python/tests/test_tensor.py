@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors and quantizers beside NumPy: memory that is shared, values, text, indices, errors."""
 
+import copy
 import gc
 import io
 import pathlib
+import pickle
 import tempfile
 import unittest
 import weakref
@@ -128,6 +130,66 @@ class Values(unittest.TestCase):
         t = qt.as_tensor([1.0])
         self.assertIs(qt.as_tensor(t), t)
 
+    def test_one_element_is_a_number(self):
+        for dtype in np.uint8, np.int8, np.int16, np.uint32, np.int64, np.uint64, np.float32, np.float64, np.bool_:
+            value = np.array([49]).astype(dtype)
+            t = qt.as_tensor(value)
+            self.assertEqual(t.item(), value.item())
+            self.assertIs(type(t.item()), type(value.item()))
+            self.assertEqual((int(t), float(t), complex(t)), (int(value[0]), float(value[0]), complex(value[0])))
+        for exact in (1 << 53) + 1, -(1 << 63), (1 << 64) - 1:
+            self.assertEqual(qt.as_tensor([exact]).item(), exact)
+            self.assertEqual(int(qt.as_tensor([exact])), exact)
+        self.assertEqual([10, 20, 30][qt.as_tensor(np.array(1))], 20)
+        self.assertEqual(qt.as_tensor([3], "int4").item(), 3)
+        self.assertEqual(int(qt.as_tensor([2.75])), 2)
+        half = qt.as_tensor([1.5]).quantize(qt.Quantizer.per_tensor("uint8", 0.5, 0))
+        self.assertEqual((half.item(), int(half)), (1.5, 1))
+        for t in qt.as_tensor([1.0]), half, qt.as_tensor(np.array(True)):
+            with self.assertRaisesRegex(TypeError, f"{t.dtype.name} is not an index"):
+                [10, 20, 30][t]
+        several = qt.as_tensor(np.array([49, 50, 57], np.uint8))
+        for number in int, float, complex, [1].__getitem__:
+            with self.assertRaisesRegex(TypeError, "a tensor of 3 elements is not one number"):
+                number(several)
+        with self.assertRaises(qt.ShapeError):
+            several.item()
+
+    def test_integers_out_of_range_are_refused(self):
+        t = qt.as_tensor([1, 2], "int8")
+        for call in [lambda: qt.as_tensor([1, 300], "int8"), lambda: qt.as_tensor(300, "int8"), lambda: t.__setitem__(0, 300),
+                     lambda: qt.Tensor.create("int8", [2], None, [300, 1])]:
+            with self.assertRaisesRegex(OverflowError, "data has 300, and int8 holds integers from -128 to 127"):
+                call()
+        with self.assertRaisesRegex(OverflowError, "data has -1, and uint4 holds integers from 0 to 15"):
+            qt.as_tensor([15, -1], "uint4")
+        self.assertEqual(qt.as_tensor([-128, 127], "int8").numpy().tolist(), [-128, 127])
+        self.assertEqual(qt.as_tensor(np.array([300]), "int8").numpy().tolist(), [44])  # of arrays as Cast does
+        self.assertEqual(t.numpy().tolist(), [1, 2])
+
+    def test_copies(self):
+        per_channel = qt.Quantizer("int8", "per_channel_symmetric", 0, [0.5, 0.25], [], {"quant_min": -127, "quant_max": 127})
+        floats = qt.Quantizer("uint8", "per_channel_affine_float_qparams", 0, [0.5, 0.25], [], {"float_zero_points": [1.5, 2]})
+        blocks = qt.Quantizer("int4", "per_block_symmetric", 1, [1, 0.5, 1, 0.25], [], {"block_size": 2, "numerics": "onnx"})
+        observer = qt.Observer("minmax", {"dtype": qt.int8})
+        observer.observe(matrix())
+        for thing in [qt.as_tensor(matrix()), qt.as_tensor(1.5), qt.as_tensor(matrix()).permute([1, 0]), qt.as_tensor([1, -2, 3], "int4"),
+                      qt.as_tensor(matrix()).quantize(per_channel), per_channel, floats, blocks, observer]:
+            for copied in copy.copy, copy.deepcopy, lambda t: pickle.loads(pickle.dumps(t)):
+                other = copied(thing)
+                if isinstance(thing, qt.Tensor):
+                    self.assertTrue(other.equal(thing))
+                elif isinstance(thing, qt.Observer):
+                    self.assertEqual(other.save(), thing.save())
+                else:
+                    for name in "scales", "zero_points", "float_zero_points", "axis", "block_size", "quant_min", "numerics", "dtype", "scheme":
+                        self.assertEqual(getattr(other, name), getattr(thing, name))
+                other.close()
+                repr(thing)
+        t = qt.as_tensor([1.0, 2.0])
+        copy.copy(t)[0] = 9
+        self.assertEqual(t.numpy().tolist(), [1, 2])
+
     def test_text(self):
         t = qt.Tensor.create(qt.int8, [2], qt.Quantizer.per_tensor(qt.int8, 0.1, 10), bytes([0, 127]))
         self.assertEqual(repr(t), "tensor([-1.0000, 11.7000], size=(2,), dtype=qint8,\n"
@@ -229,6 +291,10 @@ class Errors(unittest.TestCase):
             (lambda: qt.Observer("minmax", {"bins": {1, 2}}), "attribute \"bins\" is of type 'set', not int, float"),
             (lambda: qt.Observer("minmax", {1: 2}), "key of an attribute is of type 'int', not str"),
             (lambda: qt.Observer("minmax", ["bins"]), "attrs is of type 'list', not dict"),
+            (lambda: qt.Observer("minmax").merge(t), "other is of type 'Tensor', not Observer$"),
+            (lambda: qt.as_tensor(np.datetime64("2020")), "data has elements of type datetime64"),
+            (lambda: qt.as_tensor(np.timedelta64(3, "s")), "data has elements of type timedelta64"),
+            (lambda: qt.from_dlpack([1]), "source is of type 'list', which has no __dlpack__"),
             (lambda: qt.Tensor.load(3), "expected str, bytes or os.PathLike object, not int"),
         ]:
             with self.assertRaisesRegex(TypeError, message):
@@ -249,6 +315,14 @@ class Errors(unittest.TestCase):
                      lambda: qt.Tensor.create("int8", [1], q), lambda: memoryview(t), lambda: np.from_dlpack(t)]:
             with self.assertRaisesRegex(qt.StateError, "(Tensor|Quantizer|Observer|Config) is closed"):
                 call()
+
+    def test_types_as_attributes(self):
+        x = qt.as_tensor(matrix())
+        self.assertIs(qt.Op.run("Cast", [x], {"to": qt.int8})[0].dtype, qt.int8)
+        for dtype in qt.int8, "int8":
+            observer = qt.Observer("minmax", {"dtype": dtype, "scheme": qt.per_tensor_symmetric})
+            observer.observe(x)
+            self.assertIs(observer.quantizer().dtype, qt.int8)
 
     def test_attributes(self):
         o = qt.Observer("percentile", {"dtype": "int8", "percentile": np.float32(99), "bins": np.int64(64), "reduce_range": True})

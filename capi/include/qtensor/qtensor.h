@@ -2106,9 +2106,9 @@ QTN_API qstatus qtrainer_step(double *out_loss, qtrainer *t, const qtensor *cons
  * @param target_count as for qtrainer_step
  * @return QTN_OK, a common error, or one of these. The trainer is then as it was before the call, except that gradients
  *   that were not finite are 0 where there was no batch since the last update:
- * @retval QTN_EINVAL for other counts, a label out of range (the message has sample, label and number of classes), and
- *   where the loss, a value that is rounded to a grid or a gradient is NaN or infinite (the message names the first
- *   tensor that is not finite: an input, or where a training has diverged)
+ * @retval QTN_EINVAL for other counts, an empty batch, a label out of range (the message has sample, label and number
+ *   of classes), and where the loss, a value that is rounded to a grid or a gradient is NaN or infinite (the message
+ *   names the first tensor that is not finite: an input, or where a training has diverged)
  * @retval QTN_ESHAPE for inputs and targets of shapes that do not fit
  * @retval QTN_EDTYPE for inputs and targets of other element types
  * @retval QTN_EUNSUPPORTED for a node without a gradient behind something that is trained

@@ -8,7 +8,8 @@
 //   - const members may be called from many threads at once. One that changes an object while another call uses it, in
 //     a thread or in a callback, throws QTN_ESTATE, and so does one that comes while the object is being changed;
 //   - where C takes NULL for an argument that may be absent, an object made without arguments stands for it: Tensor(),
-//     Quantizer(), Attrs();
+//     Quantizer(), Attrs(). Attrs() as settings is an empty set, where NULL would undo settings: what that does has a
+//     function of its own, leave_in_float(), set_limits();
 //   - lists are taken as Ints, Doubles, Strings and Tensors, which braces make: t.reshape({2, 3}). Ints and Doubles own
 //     nothing: as an argument they need to live for the call only, as a result they live as long as what gave them.
 //
@@ -315,6 +316,18 @@ class Attrs {
   detail::Handle<qattrs, qattrs_free> handle_;
 };
 
+namespace detail {
+
+/// Settings, for what takes NULL as something else than none, or not at all.
+inline Attrs some(const Attrs &attrs) {
+  if (attrs.get()) return attrs;
+  qattrs *none = nullptr;
+  check(qattrs_create(&none));
+  return Attrs::adopt(none);
+}
+
+}  // namespace detail
+
 // --- the library
 
 /// Settings of the process: qlib_*.
@@ -326,7 +339,10 @@ struct Lib {
   static std::string isa() { return qlib_isa(); }
   static void set_isa(const std::string &isa) { detail::check(qlib_set_isa(isa.c_str())); }
   static void set_threads(int32_t count) { detail::check(qlib_set_threads(count)); }
-  static void set_limits(const Attrs &limits = {}) { detail::check(qlib_set_limits(limits.use())); }
+  /// All limits are what they were at the start.
+  static void set_limits() { detail::check(qlib_set_limits(nullptr)); }
+  /// Limits that are not named stay as they are.
+  static void set_limits(const Attrs &limits) { detail::check(qlib_set_limits(detail::some(limits).use())); }
   static int64_t limit(const std::string &name) {
     int64_t number = 0;
     detail::check(qlib_limit(&number, name.c_str()));
@@ -414,11 +430,11 @@ class Tensor {
   }
   /// A float32 tensor with these elements, row-major, copied.
   static Tensor floats(Ints shape, const std::vector<float> &values) {
-    return create(QTN_FLOAT32, shape, {}, {values.data(), values.size() * sizeof(float)});
+    return create(QTN_FLOAT32, shape, {}, bytes(values));
   }
   /// An int64 tensor with these elements, row-major, copied.
   static Tensor int64s(Ints shape, const std::vector<int64_t> &values) {
-    return create(QTN_INT64, shape, {}, {values.data(), values.size() * sizeof(int64_t)});
+    return create(QTN_INT64, shape, {}, bytes(values));
   }
   /// Over the caller's memory, without a copy, until `deleter` is called.
   static Tensor wrap(DType dtype, Ints shape, void *data, size_t nbytes, qtensor_deleter_cb deleter = nullptr,
@@ -482,7 +498,13 @@ class Tensor {
     return made([&](qtensor **t) { return qtensor_slice(t, use(), axis, start, stop, step); });
   }
   Tensor permute(Ints axes) const {
-    const std::vector<int32_t> narrow(axes.begin(), axes.end());
+    std::vector<int32_t> narrow;
+    for (const int64_t axis : axes) {
+      narrow.push_back(static_cast<int32_t>(axis));
+      if (narrow.back() != axis)
+        throw Error(QTN_EINVAL,
+                    "permute: axis " + std::to_string(axis) + " is outside a tensor of rank " + std::to_string(rank()));
+    }
     return made([&](qtensor **t) { return qtensor_permute(t, use(), narrow.data(), narrow.size()); });
   }
   Tensor reshape(Ints shape) const {
@@ -560,6 +582,13 @@ class Tensor {
  private:
   using Shared = detail::Handle<qtensor, qtensor_free>;
   explicit Tensor(Shared handle) : handle_(std::move(handle)) {}
+
+  /// An empty vector has no address, which would ask for zeros.
+  template <class T>
+  static Bytes bytes(const std::vector<T> &values) {
+    static const T none = 0;
+    return {values.empty() ? &none : values.data(), values.size() * sizeof(T)};
+  }
 
   template <class F>
   static Tensor made(F &&f) {
@@ -669,8 +698,8 @@ class Call {
     if (!y) return;
     const Ints want(qtensor_shape(y), qtensor_rank(y)), shape = t.shape();
     if (!t || want.size != shape.size || std::memcmp(want.data, shape.data, want.size * sizeof(int64_t)) != 0)
-      throw Error(QTN_ESHAPE, "result " + std::to_string(index) + " is " + text(shape) + ", not " + text(want) +
-                                  " as infer said");
+      throw Error(QTN_ESHAPE,
+                  "result " + std::to_string(index) + " is " + text(shape) + ", not " + text(want) + " as infer said");
     detail::check(qtensor_copy(y, t.use()));
   }
   /// The grid of an output in run_quantized(); Quantizer() for one that is not quantized.
@@ -873,13 +902,7 @@ class Config {
 
   /// Refines it for the nodes or the tensor of a selector.
   Config &set(const std::string &selector, const Attrs &settings) {
-    Attrs some = settings;
-    if (!some.get()) {  // which would leave the selection in float
-      qattrs *none = nullptr;
-      detail::check(qattrs_create(&none));
-      some = Attrs::adopt(none);
-    }
-    detail::check(qconfig_set(handle_.change(), selector.c_str(), some.use()));
+    detail::check(qconfig_set(handle_.change(), selector.c_str(), detail::some(settings).use()));
     return *this;
   }
   /// Nodes of the selector compute in float.
@@ -932,7 +955,7 @@ class Batches {
 /// Told how far a training is.
 class TrainingProgress {
  public:
-  enum Answer { go_on, finish, cancel };  ///< the numbers of qanswer
+  enum Answer : int { go_on, finish, cancel };  ///< the numbers of qanswer
   virtual ~TrainingProgress() = default;
   /// finish: what has been learned is converted. cancel: the call throws QTN_ECANCELED.
   virtual Answer advance(const std::string &stage, size_t done, size_t total, double loss) = 0;
@@ -955,16 +978,21 @@ class Model {
   explicit operator bool() const { return get() != nullptr; }
 
   size_t input_count() const { return qmodel_input_count(use()); }
-  std::string input_name(size_t index) const { return text(qmodel_input_name(use(), index)); }
-  DType input_dtype(size_t index) const { return qmodel_input_dtype(use(), index); }
+  /// Throws QTN_EINVAL for an index out of range, here and below.
+  std::string input_name(size_t index) const { return text(qmodel_input_name(use(), index), "input", index); }
+  DType input_dtype(size_t index) const {
+    input_name(index);
+    return qmodel_input_dtype(use(), index);
+  }
   /// -1 for a symbolic dimension. Lives as long as the model.
   Ints input_shape(size_t index) const QTN_LIFETIMEBOUND {
+    input_name(index);
     return {qmodel_input_shape(use(), index), qmodel_input_rank(use(), index)};
   }
   size_t output_count() const { return qmodel_output_count(use()); }
-  std::string output_name(size_t index) const { return text(qmodel_output_name(use(), index)); }
+  std::string output_name(size_t index) const { return text(qmodel_output_name(use(), index), "output", index); }
   size_t tensor_count() const { return qmodel_tensor_count(use()); }
-  std::string tensor_name(size_t index) const { return text(qmodel_tensor_name(use(), index)); }
+  std::string tensor_name(size_t index) const { return text(qmodel_tensor_name(use(), index), "tensor", index); }
   /// A copy. "conv.weight" finds "conv.weight_quantized", too.
   Tensor tensor(const std::string &name) const {
     qtensor *t = nullptr;
@@ -1035,7 +1063,10 @@ class Model {
  private:
   explicit Model(qmodel *m) : handle_(m) {}
 
-  static std::string text(const char *name) { return name ? name : ""; }
+  static std::string text(const char *name, const char *noun, size_t index) {
+    if (!name) throw Error(QTN_EINVAL, std::string("the model has no ") + noun + " " + std::to_string(index));
+    return name;
+  }
 
   template <class F>
   static Model made(F &&f) {
@@ -1266,9 +1297,9 @@ class Trainer {
       return qtrainer_evaluate(out, output_count_, handle_.change(), operands.data(), operands.size());
     });
   }
-  void set(const Attrs &attrs) { detail::check(qtrainer_set(handle_.change(), attrs.use())); }
+  void set(const Attrs &attrs) { detail::check(qtrainer_set(handle_.change(), detail::some(attrs).use())); }
   void set_group(const std::string &selector, const Attrs &settings) {
-    detail::check(qtrainer_set_group(handle_.change(), selector.c_str(), settings.use()));
+    detail::check(qtrainer_set_group(handle_.change(), selector.c_str(), detail::some(settings).use()));
   }
 
   size_t parameter_count() const { return qtrainer_parameter_count(handle_.use()); }

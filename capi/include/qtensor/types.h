@@ -27,6 +27,14 @@
  * parameter. */
 #define QTN_OPT
 
+/** What an enumeration is stored in: in C++ too any int is a value of it, so that a wrong number is refused instead of
+ * being undefined. */
+#ifdef __cplusplus
+#define QTN_INT : int
+#else
+#define QTN_INT
+#endif
+
 /* Handles. Each `create` (or other function that fills `**out`) pairs with exactly one `free`; `free(NULL)` does
  * nothing. A const handle may be used from many threads at once; a non-const one needs exclusive access. */
 typedef struct qtensor qtensor; /**< n-dimensional array: dtype + shape + strides + storage + optional quantizer */
@@ -41,7 +49,7 @@ typedef struct qlayer qlayer;         /**< one layer with weights in integers, p
 typedef struct qblob qblob;           /**< a run of bytes owned by the library */
 
 /** What a fallible function returns. Numbers are fixed; new ones are only appended. */
-typedef enum qstatus {
+typedef enum qstatus QTN_INT {
   QTN_OK = 0,           /**< done as asked */
   QTN_EINVAL = 1,       /**< an argument is NULL, out of range, or unknown */
   QTN_ESHAPE = 2,       /**< shapes do not fit together */
@@ -57,7 +65,7 @@ typedef enum qstatus {
 } qstatus;
 
 /** Element types; the numbers are those of onnx.TensorProto.DataType. */
-typedef enum qdtype {
+typedef enum qdtype QTN_INT {
   QTN_FLOAT32 = 1,        /**< 32-bit float of IEEE 754: the working type of networks that are not quantized */
   QTN_UINT8 = 2,          /**< unsigned integer of 8 bits */
   QTN_INT8 = 3,           /**< signed integer of 8 bits */
@@ -86,7 +94,7 @@ typedef enum qdtype {
 
 /** Which elements share a scale and zero point. "Symmetric" schemes have zero_point 0 (128 for uint8). Zero points are
  * integers, except those of "float qparams", PyTorch's scheme for the weights of embeddings. */
-typedef enum qscheme {
+typedef enum qscheme QTN_INT {
   QTN_PER_TENSOR_AFFINE = 0,                /**< one scale and zero point for the tensor */
   QTN_PER_TENSOR_SYMMETRIC = 1,             /**< one scale for the tensor, the zero point is fixed */
   QTN_PER_CHANNEL_AFFINE = 2,               /**< a scale and zero point for each index along the axis */
@@ -98,14 +106,14 @@ typedef enum qscheme {
 } qscheme;
 
 /** What a model is prepared for. */
-typedef enum qmode {
+typedef enum qmode QTN_INT {
   QTN_PTQ = 0, /**< post-training quantization: observers only */
   QTN_QAT = 1, /**< quantization-aware training: trainable fake quantization */
   QTN_MODE_FORCE32 = 0x7fffffff
 } qmode;
 
 /** What a callback that is told of progress answers. Any number that is not listed here counts as QTN_CANCEL. */
-typedef enum qanswer {
+typedef enum qanswer QTN_INT {
   QTN_CONTINUE = 0, /**< go on */
   QTN_STOP = 1,     /**< end here and keep what has been done; where nothing could be kept, the same as QTN_CANCEL */
   QTN_CANCEL = 2,   /**< give up: the call that is under way fails with QTN_ECANCELED */
