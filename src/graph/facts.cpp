@@ -59,7 +59,14 @@ Facts::Facts(const Graph &g)
   if (!inputs) return;
   // A batch of one, or the trial, may not suit the graph: then what nodes make whose shapes do not fit is not known.
   // Without ranks fewer nodes become integer; calibration reports what is wrong.
-  types = infer_partly(g, *inputs, {}, Misfit::stops).types;
+  PartlyInferred inferred = infer_partly(g, *inputs, {}, Misfit::stops);
+  for (const std::int64_t batch : kOtherBatches) {
+    if (!inferred.misfits || !open) break;
+    const auto others = declared_input_types(g, batch);
+    PartlyInferred again = others ? infer_partly(g, *others, {}, Misfit::stops) : PartlyInferred{};
+    if (others && !again.misfits) inferred = std::move(again);
+  }
+  types = std::move(inferred.types);
   for (std::size_t v = 0; v < g.values.size(); ++v) {
     if (!types[v]) continue;
     dtype[v] = types[v]->dtype;

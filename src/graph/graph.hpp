@@ -132,6 +132,7 @@ struct PartlyInferred {
   std::vector<Tensor> constants;
   std::vector<std::size_t> stops;  ///< nodes whose inputs are known, and outputs not
   std::string why;                 ///< of the first of them
+  bool misfits = false;            ///< with Misfit::stops: some refuse the shapes of their operands
 };
 /// What becomes of a node that refuses the shapes of its operands.
 enum class Misfit { throws, stops };
@@ -141,6 +142,11 @@ PartlyInferred infer_partly(const Graph &g, std::span<const ops::TensorType> inp
 
 /// Whether shapes may depend on the values of inputs: on short lists, such as sizes or scales.
 bool may_say_shapes(const ops::TensorType &input);
+
+/// For what an open batch stands where a graph does not take 1, since it views eight frames as a clip: a number that many
+/// divide, and the usual ones.
+inline constexpr std::int64_t kOtherBatches[] = {5040, 2,  3,  4,  5,  6,  7,  8,   9,   10,
+                                                 12,   16, 20, 24, 32, 48, 64, 100, 128, 256};
 
 /// Whether the inputs leave a dimension or a shape open.
 bool has_open_dimension(const Graph &g);

@@ -112,6 +112,7 @@ PartlyInferred infer_partly(const Graph &g, std::span<const ops::TensorType> inp
       result.stops.push_back(n);
     } catch (const Error &e) {
       if (misfit == Misfit::throws) fail(e.status(), "node \"", node.name, "\": ", e.what());
+      result.misfits = true;
       result.stops.push_back(n);
     }
   }

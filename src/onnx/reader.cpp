@@ -38,18 +38,15 @@ bool fits_together(const graph::Graph &g, std::int64_t batch) {
   }
 }
 
-/// Shapes that do not fit are found here rather than at the first run. An open batch stands for 1, or where a graph does
-/// not take 1 (it views eight frames as a clip), for the first number that it takes of one that many numbers divide, and
-/// of the usual ones.
+/// Shapes that do not fit are found here rather than at the first run.
 void check_shapes(const graph::Graph &g) {
-  constexpr std::int64_t kOthers[] = {5040, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 20, 24, 32, 48, 64, 100, 128, 256};
   const auto inputs = graph::declared_input_types(g, 1);
   if (!inputs) return;
   try {
     graph::infer_partly(g, *inputs);
   } catch (const Error &) {
     const auto fits = [&](std::int64_t batch) { return fits_together(g, batch); };
-    if (!graph::has_open_dimension(g) || std::none_of(std::begin(kOthers), std::end(kOthers), fits)) throw;
+    if (!graph::has_open_dimension(g) || std::ranges::none_of(graph::kOtherBatches, fits)) throw;
   }
 }
 

@@ -91,7 +91,7 @@ void other_spellings_of_a_header(void **) {
   const TemporaryFolder folder;
   for (const std::string &header :
        {replaced(kGood, "), }", ")}"), replaced(kGood, "'descr'", "\"descr\""), replaced(kGood, "(2, 3)", "(2,3,)"),
-        replaced(kGood, "False", "True"), std::string(kGood) + "\n\t ", replaced(kGood, "<f4", "|f4")}) {
+        replaced(kGood, "False", "True"), replaced(kGood, "}", "}\n\t "), replaced(kGood, "<f4", "|f4")}) {
     const io::TensorFile file = io::open_npy(folder.put("x.npy", npy(header)));
     assert_true(file.only().shape == (Shape{2, 3}) && file.only().dtype == QTN_FLOAT32);
     assert_true(file.only().fortran_order == (header.find("True") != std::string::npos));
