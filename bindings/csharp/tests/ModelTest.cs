@@ -170,7 +170,7 @@ internal sealed class ModelTest {
     Check.Throws(Status.EINVAL, "has 2 tensors, but the model 1 inputs", () => Load().Quantize(Rows.Select(row => new[] { row, row })));
     Check.Throws<ArgumentException>(() => Load().Quantize(new Tensor[][] { null }), "sample 0 is null");
     Check.Throws<ArgumentNullException>(() => Load().Quantize((Tensor[])null), "samples");
-    Check.Throws(Status.ESTATE, "not been calibrated", () => Load().Quantize(new Tensor[0]));
+    Check.Throws(Status.ESTATE, "there are no samples", () => Load().Quantize(new Tensor[0]));
     Check.Throws<ArgumentException>(() => Load().Quantize(Tensor.Zeros(DType.Float32)), "rows of the input image are a scalar");
     Check.Throws<ArgumentException>(() => Load().Quantize(new Dictionary<string, Tensor> { { "picture", Rows[0] } }),
                                     "rows has the keys picture, the model has the inputs image");

@@ -222,7 +222,7 @@ class ModelTest {
     Tensor row = Data.rows().get(0)[0];
     fails(Status.EINVAL, "sample 0 has 2 tensors, but the model 1 inputs",
         () -> Data.digits().quantize(Samples.of(List.<Tensor[]>of(new Tensor[] {row, row}))));
-    fails(Status.ESTATE, "not been calibrated", () -> Data.digits().quantize(Samples.of(List.of())));
+    fails(Status.ESTATE, "there are no samples", () -> Data.digits().quantize(Samples.of(List.of())));
     assertEquals("a sample or batch is null",
         assertThrows(NullPointerException.class, () -> Data.digits().quantize(Samples.of(1, index -> null)))
             .getMessage());
