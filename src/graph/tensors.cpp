@@ -109,8 +109,11 @@ std::vector<ops::TensorType> output_types(const Graph &g) {
   try {
     const Inferred inferred = infer(g, *inputs);
     for (const ValueId v : g.outputs) types.push_back(inferred.types[static_cast<std::size_t>(v)]);
+  } catch (const NotKnown &) {
+    types.clear();
   } catch (const Error &) {
-    types.clear();  // they follow from data, or an open batch does not stand for 1
+    if (!has_open_dimension(g)) throw;
+    types.clear();  // it does not stand for 1
   }
   return types;
 }

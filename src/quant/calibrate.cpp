@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/calibrate.hpp"
 
+#include <optional>
+#include <set>
+
 #include "base/error.hpp"
 
 namespace qtn::quant {
@@ -26,18 +29,51 @@ std::vector<graph::ValueId> observed_values(const Placement &placement) {
   return values;
 }
 
-/// Copies see the sample; they take the observers' places when all went well.
-void observe(PreparedModel &prepared, std::span<const Tensor *const> inputs, std::size_t number) {
-  std::vector<std::unique_ptr<Observer>> observers;
-  for (const auto &observer : prepared.observers) observers.push_back(observer ? observer->clone() : nullptr);
-  std::vector<Distribution> distributions = prepared.distributions;
+/// What sees a sample in place of a model's observers, and takes their places when all went well.
+class Witness {
+ public:
+  explicit Witness(PreparedModel &prepared) : prepared_(prepared), distributions_(prepared.distributions) {
+    for (const auto &observer : prepared.observers) observers_.push_back(observer ? observer->clone() : nullptr);
+  }
+
+  void see(std::size_t group, const Tensor &t) {
+    if (observers_[group]) observers_[group]->observe_finite(t);
+    if (!distributions_.empty()) distributions_[group].add(t);
+  }
+
+  void keep() {
+    prepared_.observers = std::move(observers_);
+    prepared_.distributions = std::move(distributions_);
+    ++prepared_.samples;
+  }
+
+ private:
+  PreparedModel &prepared_;
+  std::vector<std::unique_ptr<Observer>> observers_;
+  std::vector<Distribution> distributions_;
+};
+
+void observe(PreparedModel &prepared, PreparedModel *twin, std::span<const Tensor *const> inputs, std::size_t number) {
+  Witness witness(prepared);
+  std::optional<Witness> other;
+  if (twin) other.emplace(*twin);
   show(prepared, inputs, number, [&](std::size_t group, const Tensor &t) {
-    if (observers[group]) observers[group]->observe_finite(t);
-    if (!distributions.empty()) distributions[group].add(t);
+    witness.see(group, t);
+    if (other) other->see(group, t);
   });
-  prepared.observers = std::move(observers);
-  prepared.distributions = std::move(distributions);
-  ++prepared.samples;
+  witness.keep();
+  if (other) other->keep();
+}
+
+void observe_all(PreparedModel &prepared, const Samples &samples, PreparedModel *twin,
+                 const std::set<std::size_t> &some) {
+  for (std::size_t s = 0; s < samples.count; ++s) {
+    const std::vector<Tensor> inputs = samples.read(s);
+    std::vector<const Tensor *> pointers;
+    for (const Tensor &x : inputs) pointers.push_back(&x);
+    const std::size_t number = samples.number(s);
+    observe(prepared, some.contains(number) ? twin : nullptr, pointers, number);
+  }
 }
 
 }  // namespace
@@ -61,16 +97,15 @@ void show(PreparedModel &prepared, std::span<const Tensor *const> inputs, std::s
 }
 
 void calibrate(PreparedModel &prepared, std::span<const Tensor *const> inputs) {
-  observe(prepared, inputs, prepared.samples);
+  observe(prepared, nullptr, inputs, prepared.samples);
 }
 
-void calibrate_all(PreparedModel &prepared, const Samples &samples) {
-  for (std::size_t s = 0; s < samples.count; ++s) {
-    const std::vector<Tensor> inputs = samples.read(s);
-    std::vector<const Tensor *> pointers;
-    for (const Tensor &x : inputs) pointers.push_back(&x);
-    observe(prepared, pointers, samples.number(s));
-  }
+void calibrate_all(PreparedModel &prepared, const Samples &samples) { observe_all(prepared, samples, nullptr, {}); }
+
+void calibrate_both(PreparedModel &prepared, PreparedModel &twin, const Samples &samples, const Samples &some) {
+  std::set<std::size_t> numbers;
+  for (std::size_t s = 0; s < some.count; ++s) numbers.insert(some.number(s));
+  observe_all(prepared, samples, &twin, numbers);
 }
 
 }  // namespace qtn::quant

@@ -187,9 +187,9 @@ class Pipeline {
  private:
   Attempt plain_attempt() {
     Attempt attempt = *prepare_along(start_, {});
-    calibrate_along(start_, attempt, counted(division_.fitted, "calibrating", progress_));
-    if (samples_.count > 1) unseen_ = judge(convert(attempt.prepared, nullptr)).held_back;
-    widen(attempt);
+    PreparedModel twin = observed_anew(attempt.prepared, start_.config, nullptr);
+    calibrate_both(attempt.prepared, twin, counted(samples_, "calibrating", progress_), division_.fitted);
+    if (samples_.count > 1) unseen_ = judge(convert(twin, nullptr)).held_back;
     return attempt;
   }
 

@@ -2,7 +2,6 @@
 #include "ops/common/gate_activation.hpp"
 
 #include "base/error.hpp"
-#include "base/find_named.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -32,7 +31,9 @@ const Row &row_of(const char *op, const std::string &name) {
   std::string lower = name;
   for (char &c : lower)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return find_named(kRows, lower, op, "activation", &Row::name);
+  for (const Row &row : kRows)
+    if (lower == row.name) return row;
+  fail(QTN_EINVAL, op, ": activation \"", name, "\" is unknown");
 }
 
 }  // namespace

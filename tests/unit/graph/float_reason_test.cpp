@@ -172,7 +172,7 @@ void biases(void **) {
     GraphBuilder gemm;
     gemm.input("x", {2, 4}).constant("w", weights({3, 4}, grid(1e-4, 0))).constant("b", b);
     gemm.node("Gemm", "gemm", {"x", "w", "b"}, {"y"}, attrs({{"transB", std::int64_t{1}}}));
-    const graph::Graph g = on_grids(gemm.build({"y"}), {{"x", grid(1e-4, 0)}});
+    const graph::Graph g = on_grids(gemm.build({"y"}), {{"x", grid(1e-4, 0)}, {"w", grid(1e-4, 0)}});
     const bool fits = std::fabs(bias) < 21.4f;
     expect_reason(g, IntegerForm::linear, fits ? "" : "a bias is beyond int32 in units of its scales");
     const Tensor *inputs[] = {&x};
