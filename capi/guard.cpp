@@ -48,6 +48,7 @@ void get_tensors(std::span<const Tensor *> result, const char *entry, const qten
 }
 
 std::vector<const Tensor *> tensors(const char *entry, const qtensor *const *inputs, std::size_t count, bool optional) {
+  need_array(entry, inputs, count, "inputs");
   std::vector<const Tensor *> result(count);
   get_tensors(result, entry, inputs, optional);
   return result;

@@ -17,6 +17,9 @@
 
 namespace qtn::capi {
 
+/// Items of arrays are numbers of 64 bits and pointers; names and samples take more.
+inline constexpr std::size_t kMostItems = PTRDIFF_MAX / 64;
+
 /// Stores "entry: text" for this thread, or the text alone where it already begins with who speaks ("Conv: ..."). Never
 /// allocates.
 void set_message(const char *entry, const char *text) noexcept;
@@ -90,8 +93,17 @@ auto value_or_null(Handle *handle, const char *name) {
   return handle ? &handle->value : nullptr;
 }
 
-inline void need_array(const char *entry, const void *items, std::size_t count, const char *name) {
-  if (count != 0) need_pointer(entry, items, name);
+/// Throws QTN_EINVAL where no memory holds so many items: sizes in bytes that follow do not wrap.
+inline void check_count(const char *entry, std::size_t count, const char *name) {
+  if (count > kMostItems)
+    fail(QTN_EINVAL, entry, ": the count of ", name, " is ", count, ", more than memory can hold");
+}
+
+template <class T>
+void need_array(const char *entry, const T *items, std::size_t count, const char *name) {
+  if (count == 0) return;
+  need_pointer(entry, items, name);
+  check_count(entry, count, name);
 }
 
 /// Whether this is the number of a status other than QTN_OK: callbacks may return any.
@@ -112,7 +124,7 @@ std::vector<const Tensor *> tensors(const char *entry, const qtensor *const *inp
                                     bool optional = false);
 
 inline void clear_outputs(qtensor **outputs, std::size_t count) {
-  if (outputs)
+  if (outputs && count <= kMostItems)
     for (std::size_t i = 0; i < count; ++i) outputs[i] = nullptr;
 }
 

@@ -133,7 +133,7 @@ qstatus qmodel_load_bytes(qmodel **out, const void *data, size_t nbytes) {
   clear(out);
   return guard(__func__, [&](const char *entry) {
     need(entry, out, "out");
-    need(entry, data, "data");
+    need_array(entry, data, nbytes, "data");
     *out = new qmodel(onnx::parse({static_cast<const std::byte *>(data), nbytes}, ""));
   });
 }
@@ -234,6 +234,7 @@ qstatus qmodel_quantize(qmodel **out, qblob **report, const qmodel *m, const qco
     need(entry, m, "m");
     need(entry, config, "config");
     if (!sample) fail(QTN_EINVAL, entry, ": sample is NULL");
+    check_count(entry, sample_count, "samples");
     const graph::Graph &g = unprepared(entry, m);
     const std::size_t input_count = g.inputs.size();
     const auto read = [&](std::size_t index) { return read_sample(entry, sample, index, input_count, ctx); };
@@ -256,6 +257,8 @@ qstatus qmodel_quantize_qat(qmodel **out, qblob **report, const qmodel *m, const
     need(entry, m, "m");
     need(entry, config, "config");
     if (!batch) fail(QTN_EINVAL, entry, ": batch is NULL");
+    check_count(entry, batch_count, "batches");
+    check_count(entry, target_count, "targets");
     const graph::Graph &g = unprepared(entry, m);
     const auto read = [&](std::size_t epoch, std::size_t index) {
       Given inputs(g.inputs.size()), targets(target_count);

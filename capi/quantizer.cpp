@@ -17,11 +17,12 @@ constexpr AttrSpec kCreate[] = {{"numerics", AttrSpec::kString},
 
 constexpr AttrSpec kChooseDynamic[] = {{"numerics", AttrSpec::kString}, {"reduce_range", AttrSpec::kInt}};
 
-/// "Symmetric" has its zero in the middle of the range; NVIDIA's is 0.
-std::int64_t default_zero(qdtype dtype, qscheme scheme, Numerics numerics) {
+/// "Symmetric" has its zero in the middle of the range, as qquantizer_choose has it; NVIDIA's is 0.
+std::int64_t default_zero(qdtype dtype, qscheme scheme, Numerics numerics, const std::optional<IntegerRange> &range) {
   if (!is_symmetric(scheme) || is_tiny_float(dtype) || numerics == Numerics::nvidia) return 0;
-  const IntegerRange range = integer_range(dtype);
-  return range.lo == 0 ? (range.hi + 1) / 2 : 0;
+  if (integer_range(dtype).lo < 0) return 0;
+  if (numerics == Numerics::tflite) numerics = Numerics::fbgemm;  // which chooses no such grid
+  return choose_scale(dtype, true, -1, 1, {.numerics = numerics, .range = range}).zero_point;
 }
 
 void check_grid(const char *entry, qdtype dtype, qscheme scheme, std::int32_t axis) {
@@ -57,11 +58,12 @@ qstatus qquantizer_create(qquantizer **out, qdtype dtype, qscheme scheme, int32_
                                                         given_range(given, entry))};
       return;
     }
-    std::vector<std::int64_t> zeros(count, default_zero(dtype, scheme, numerics));
+    const std::optional<IntegerRange> range = given_range(given, entry);
+    std::vector<std::int64_t> zeros(count, default_zero(dtype, scheme, numerics, range));
     if (zero_points) zeros.assign(zero_points, zero_points + count);
-    *out = new qquantizer{std::make_shared<Quantizer>(dtype, scheme, axis, std::vector<double>(scales, scales + count),
-                                                      std::move(zeros), numerics, given.get_int("block_size", 0),
-                                                      given_range(given, entry))};
+    *out =
+        new qquantizer{std::make_shared<Quantizer>(dtype, scheme, axis, std::vector<double>(scales, scales + count),
+                                                   std::move(zeros), numerics, given.get_int("block_size", 0), range)};
   });
 }
 

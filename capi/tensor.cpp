@@ -110,8 +110,8 @@ qstatus qtensor_wrap(qtensor **out, qdtype dtype, const int64_t *shape, size_t r
   clear(out);
   return guard(__func__, [&](const char *entry) {
     need(entry, out, "out");
-    need(entry, data, "data");
     const Layout layout = check_layout(entry, dtype, shape, rank, quantizer);
+    need_array(entry, data, layout.nbytes, "data");
     check_nbytes(entry, layout, dtype, nbytes);
     if (reinterpret_cast<std::uintptr_t>(data) % ((dtype_bits(dtype) + 7) / 8) != 0)
       fail(QTN_EINVAL, entry, ": data is not aligned for ", dtype_name(dtype));
@@ -119,7 +119,8 @@ qstatus qtensor_wrap(qtensor **out, qdtype dtype, const int64_t *shape, size_t r
     owner->data = data;
     owner->ctx = ctx;
     Wrapped &wrapped = *owner;
-    give(out, Tensor(dtype, layout.shape, contiguous_strides(layout.shape), data, std::move(owner),
+    void *elements = data ? data : &wrapped;  // of nothing: a tensor without an address holds no values
+    give(out, Tensor(dtype, layout.shape, contiguous_strides(layout.shape), elements, std::move(owner),
                      fitted(quantizer_or_none(quantizer), layout.shape)));
     wrapped.deleter = deleter;
   });
@@ -263,7 +264,7 @@ qstatus qtensor_describe(char *buf, size_t cap, size_t *out_len, const qtensor *
   if (out_len) *out_len = 0;
   if (buf && cap != 0) *buf = '\0';
   return guard(__func__, [&](const char *entry) {
-    need_array(entry, buf, cap, "buf");
+    if (cap != 0) need_pointer(entry, buf, "buf");
     need(entry, out_len, "out_len");
     need(entry, t, "t");
     const std::string text = describe(t->value);

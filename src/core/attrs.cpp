@@ -80,7 +80,8 @@ void Attrs::check(std::span<const AttrSpec> specs, std::string_view who) const {
     const auto spec = std::find_if(specs.begin(), specs.end(), [&](const AttrSpec &s) { return s.name == key; });
     if (spec == specs.end()) {
       std::string valid;
-      for (const AttrSpec &s : specs) valid.append(" ").append(s.name);
+      for (const AttrSpec &s : specs)
+        if (s.name[0] != '_') valid.append(" ").append(s.name);  // those are between parts of the library
       fail(QTN_EINVAL, who, ": unknown attribute \"", key, "\"; valid are:", valid.empty() ? " none" : valid);
     }
     const bool int_for_float = spec->kind == AttrSpec::kFloat && value.index() == AttrSpec::kInt;

@@ -53,7 +53,7 @@ ChooseOptions used_options(const ChooseOptions &options) {
 /// The middle of an unsigned type (128 of uint8), or of a range that was given.
 std::int64_t symmetric_zero(const Target &t) {
   const IntegerRange r = t.whole();
-  if (t.options.range && r.lo == 0) return floor_half(r.lo + r.hi);
+  if (t.options.range && !t.is_signed()) return floor_half(r.lo + r.hi);
   return t.is_signed() ? 0 : floor_half(r.hi + 1);
 }
 

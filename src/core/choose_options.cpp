@@ -29,6 +29,8 @@ ChooseOptions choose_options(const Attrs &attrs, std::string_view who) {
   options.reduce_range = attrs.get_int("reduce_range", 0) != 0;
   options.narrow_range = attrs.get_int("narrow_range", 0) != 0;
   options.eps = attrs.get_float("eps", options.eps);
+  if (const auto eps = static_cast<float>(options.eps); !(eps > 0) || !std::isfinite(eps))
+    fail(QTN_EINVAL, who, ": eps ", options.eps, " is not a positive float32");
   options.block_size = attrs.get_int("block_size", 0);
   options.range = given_range(attrs, who);
   options.scale_amax = attrs.get_float("scale_amax", 1);

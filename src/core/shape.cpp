@@ -43,7 +43,7 @@ std::int64_t element_count(const Shape &shape) { return element_count(shape, 0, 
 std::int64_t element_count(const Shape &shape, std::size_t from, std::size_t to) {
   std::int64_t count = 1;
   for (std::size_t i = from; i < to; ++i) {
-    if (shape[i] < 0) fail(QTN_ESHAPE, "shape: ", to_string(shape), " has a negative dimension");
+    if (shape[i] < 0) fail(QTN_ESHAPE, "shape: ", to_string(shape), " has a negative dimension, ", shape[i]);
     if (__builtin_mul_overflow(count, shape[i], &count)) fail(QTN_ESHAPE, "shape: ", to_string(shape), " is too large");
   }
   return count;

@@ -113,6 +113,9 @@ Tensor TensorFile::read_rows(const StoredTensor &t, std::int64_t start, std::int
   if (t.shape.empty()) fail(QTN_EINVAL, path(), ": \"", t.name, "\" is a scalar, which has no rows");
   if (start < 0 || start > stop || stop > t.shape[0])
     fail(QTN_EINVAL, path(), ": rows ", start, " to ", stop, " of a ", to_string(t.shape), " tensor");
+  if (start == stop && t.quantizer && !t.quantizer->per_tensor())
+    fail(QTN_EINVAL, path(), ": no rows, ", start, " to ", stop, ", of a tensor quantized per ",
+         t.quantizer->per_channel() ? "channel" : "block");
   if (t.fortran_order) return read(t).slice(0, start, stop, 1);
   // The quantizer of the rows is that of a slice, made without elements.
   const Tensor form = Tensor::meta(stored_dtype(t.dtype), t.shape).with_quantizer(t.quantizer);

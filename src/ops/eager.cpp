@@ -61,6 +61,18 @@ Tensor linear_rows(const Tensor &rows, const Tensor &weight, const Tensor *bias,
   return y;
 }
 
+/// What stands where nothing is moved to: Pad's input or Resize's attribute, else zero.
+float inserted(const OpDef &op, const Call &call) {
+  if (const Tensor *fill = call.in(op.fill))
+    return fill->count() == 1 && call.attrs.get_string("mode", "constant") == "constant"
+               ? static_cast<float>(item(*fill))
+               : 0;
+  const bool outside = call.attrs.get_string("coordinate_transformation_mode", "") == "tf_crop_and_resize";
+  return outside ? static_cast<float>(call.attrs.get_float("extrapolation_value", 0)) : 0;
+}
+
+bool lies_on(const Quantizer &grid, float v) { return grid.dequantize(grid.quantize(v)) == v; }
+
 /// The grid that results lie on without being rounded to it, or nullptr.
 QuantizerPtr kept_grid(const OpDef &op, const Call &call) {
   const Tensor *first = call.in(op.moved.first);
@@ -71,7 +83,8 @@ QuantizerPtr kept_grid(const OpDef &op, const Call &call) {
     if (!t || !op.moved.holds(i)) continue;
     if (!t->quantized() || !same_grid(*t->quantizer(), *first->quantizer())) return nullptr;
   }
-  return first->quantizer();
+  const QuantizerPtr &grid = first->quantizer();
+  return lies_on(*grid, inserted(op, call)) ? grid : nullptr;
 }
 
 std::vector<Tensor> run(const std::string &name, const Call &call, const QuantizerPtr &quantizer) {

@@ -70,8 +70,8 @@ bool has_float_zeros(const Tensor *t) { return t && t->quantized() && t->quantiz
 bool can_move(const OpDef &op, const Call &call, std::span<const QuantizerPtr> quantizers) {
   const Tensor *first = call.in(op.moved.first);
   if (!moves(op, call.attrs) || !first || !first->quantized()) return false;
-  // Others compute on codes of narrow floats as if these were the numbers.
-  if (!op.any_type && is_narrow_float(first->dtype())) return false;
+  // Others compute on codes of narrow floats as if these were the numbers, and not on packed integers.
+  if (!op.any_type && (is_narrow_float(first->dtype()) || is_packed(first->dtype()))) return false;
   const Quantizer &grid = *first->quantizer();
   if (!grid.per_tensor()) return false;
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {

@@ -412,13 +412,160 @@ static void bias_beyond_int32(void **state) {
   qquantizer_free(coarse);
 }
 
+static qtensor *ints(const int64_t *values, size_t count) {
+  const int64_t shape = (int64_t)count;
+  return tensor_of(QTN_INT64, NULL, values, count * sizeof *values, &shape, 1);
+}
+
+/* A number that the grid of x does not have makes the result float32, as any operand in float does. */
+static void inserted_numbers_stay(void **state) {
+  const struct {
+    float value;
+    qdtype dtype;
+  } pads[] = {{100, QTN_FLOAT32}, {0.3f, QTN_FLOAT32}, {NAN, QTN_FLOAT32}, {0.5f, QTN_INT8}, {0, QTN_INT8}};
+  const float values[] = {0, 1.5f, 2, -1};
+  const int64_t one_behind[] = {0, 1};
+  const float region[] = {0, 2}, once = 1;
+  qquantizer *grid = affine(QTN_INT8, 0.5, 3), *wide = affine(QTN_INT8, 100, 0);
+  qtensor *x = FLOATS(values, DIMS(4)), *q = quantized(x, grid), *behind = ints(one_behind, 2), *out = NULL;
+  qtensor *roi = FLOATS(region, DIMS(2)), *scales = tensor_of(QTN_FLOAT32, NULL, &once, sizeof once, DIMS(1));
+  const qtensor *inputs[] = {q, roi, scales};
+  qattrs *attrs = NULL;
+  size_t i;
+  (void)state;
+  for (i = 0; i < COUNT(pads); ++i) {
+    qtensor *value = tensor_of(QTN_FLOAT32, NULL, &pads[i].value, sizeof(float), NULL, 0),
+            *far = quantized(value, wide);
+    const qtensor *real[] = {q, behind, value}, *other[] = {q, behind, far};
+    OK(qop_run(&out, 1, "Pad", real, 3, NULL));
+    assert_int_equal(qtensor_dtype(out), pads[i].dtype);
+    if (pads[i].value == 100) check_floats(out, (const float[]){0, 1.5f, 2, -1, 100}, 5, 0);
+    qtensor_free(out);
+    if (pads[i].value == 100) {
+      OK(qop_run(&out, 1, "Pad", other, 3, NULL));
+      check_floats(out, (const float[]){0, 1.5f, 2, -1, 100}, 5, 0);
+      qtensor_free(out);
+    }
+    qtensor_free(value);
+    qtensor_free(far);
+  }
+  OK(qattrs_create(&attrs));
+  OK(qattrs_set_string(attrs, "coordinate_transformation_mode", "tf_crop_and_resize"));
+  for (i = 0; i < COUNT(pads); ++i) {
+    OK(qattrs_set_float(attrs, "extrapolation_value", (double)pads[i].value));
+    OK(qop_run(&out, 1, "Resize", inputs, 3, attrs));
+    assert_int_equal(qtensor_dtype(out), pads[i].dtype);
+    if (pads[i].value == 100) assert_float_equal(float_at(out, 3), 100, 0);
+    qtensor_free(out);
+  }
+  qattrs_free(attrs);
+  qtensor_free(x);
+  qtensor_free(q);
+  qtensor_free(behind);
+  qtensor_free(roi);
+  qtensor_free(scales);
+  qquantizer_free(grid);
+  qquantizer_free(wide);
+}
+
+static qtensor *plain(const qtensor *x) { return qtensor_quantizer(x) ? dequantized(x) : NULL; }
+
+/* Tensors of fewer than 8 bits on one grid give the values that they give in float, on that grid. */
+static void moved_elements_of_few_bits(void **state) {
+  const qdtype dtypes[] = {QTN_INT4, QTN_UINT4, QTN_INT2, QTN_UINT2};
+  const int64_t window[] = {2, 2}, fours[] = {1, 1, 3, 3}, around[] = {0, 0, 1, 0, 0, 0, 0, 2}, at[] = {0, 0, 0, 0},
+                pair[] = {0, 0}, last[] = {3, 2};
+  const uint8_t kept[] = {1, 0, 1, 1};
+  const float twice[] = {1, 1, 2, 2};
+  qtensor *two = ints(last, 2), *more = ints(fours, 4), *pads = ints(around, 8);
+  qtensor *first = tensor_of(QTN_INT64, NULL, at, sizeof at, DIMS(1, 1, 2, 2));
+  qtensor *tuple = tensor_of(QTN_INT64, NULL, pair, sizeof pair, DIMS(1, 2));
+  qtensor *mask = tensor_of(QTN_BOOL, NULL, kept, sizeof kept, DIMS(4)), *larger = FLOATS(twice, DIMS(4));
+  qattrs *none = NULL, *windows = NULL, *rows = NULL;
+  size_t i, k;
+  (void)state;
+  OK(qattrs_create(&none));
+  OK(qattrs_create(&windows));
+  OK(qattrs_create(&rows));
+  OK(qattrs_set_ints(windows, "kernel_shape", window, 2));
+  OK(qattrs_set_int(rows, "axis", 2));
+  for (i = 0; i < COUNT(dtypes); ++i) {
+    qquantizer *grid = affine(dtypes[i], 0.5, 1);
+    qtensor *x = made(16, 5, DIMS(1, 1, 4, 4)), *y = made(16, 2, DIMS(1, 1, 4, 4));
+    qtensor *qx = quantized(x, grid), *qy = quantized(y, grid);
+    const struct {
+      const char *op;
+      const qtensor *inputs[4];
+      size_t count;
+      const qattrs *attrs;
+    } calls[] = {{"MaxPool", {qx}, 1, windows},
+                 {"GlobalMaxPool", {qx}, 1, none},
+                 {"Max", {qx, qy}, 2, none},
+                 {"Min", {qx, qy}, 2, none},
+                 {"ReduceMax", {qx, two}, 2, none},
+                 {"ReduceMin", {qx, two}, 2, none},
+                 {"Trilu", {qx}, 1, none},
+                 {"Tile", {qx, more}, 2, none},
+                 {"Pad", {qx, pads}, 2, none},
+                 {"Resize", {qx, NULL, larger}, 3, none},
+                 {"GatherElements", {qx, first}, 2, none},
+                 {"GatherND", {qx, tuple}, 2, none},
+                 {"Compress", {qx, mask}, 2, rows},
+                 {"CenterCropPad", {qx, more}, 2, none},
+                 {"Transpose", {qx}, 1, none},
+                 {"Concat", {qx, qy}, 2, rows},
+                 {"Gather", {qx, two}, 2, rows}};
+    for (k = 0; k < COUNT(calls); ++k) {
+      qtensor *got = NULL, *want = NULL, *reals[4] = {NULL}, *real;
+      const qtensor *inputs[4] = {NULL};
+      size_t n;
+      for (n = 0; n < calls[k].count; ++n) {
+        reals[n] = calls[k].inputs[n] ? plain(calls[k].inputs[n]) : NULL;
+        inputs[n] = reals[n] ? reals[n] : calls[k].inputs[n];
+      }
+      OK(qop_run(&got, 1, calls[k].op, calls[k].inputs, calls[k].count, calls[k].attrs));
+      OK(qop_run(&want, 1, calls[k].op, inputs, calls[k].count, calls[k].attrs));
+      assert_int_equal(qtensor_dtype(got), dtypes[i]);
+      real = dequantized(got);
+      assert_int_equal(qtensor_numel(real), qtensor_numel(want));
+      check_floats(real, (const float *)qtensor_data(want), (size_t)qtensor_numel(want), 0);
+      qtensor_free(got);
+      qtensor_free(want);
+      qtensor_free(real);
+      for (n = 0; n < 4; ++n) qtensor_free(reals[n]);
+    }
+    qtensor_free(x);
+    qtensor_free(y);
+    qtensor_free(qx);
+    qtensor_free(qy);
+    qquantizer_free(grid);
+  }
+  qattrs_free(none);
+  qattrs_free(windows);
+  qattrs_free(rows);
+  qtensor_free(two);
+  qtensor_free(more);
+  qtensor_free(pads);
+  qtensor_free(first);
+  qtensor_free(tuple);
+  qtensor_free(mask);
+  qtensor_free(larger);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(linear_float),    cmocka_unit_test(linear_integers),
-      cmocka_unit_test(linear_dynamic),  cmocka_unit_test(linear_shapes),
-      cmocka_unit_test(conv2d),          cmocka_unit_test(run_by_name),
-      cmocka_unit_test(typed_operators), cmocka_unit_test(one_rule_for_results),
-      cmocka_unit_test(run_on_integers), cmocka_unit_test(bias_beyond_int32),
+      cmocka_unit_test(linear_float),
+      cmocka_unit_test(linear_integers),
+      cmocka_unit_test(linear_dynamic),
+      cmocka_unit_test(linear_shapes),
+      cmocka_unit_test(conv2d),
+      cmocka_unit_test(run_by_name),
+      cmocka_unit_test(typed_operators),
+      cmocka_unit_test(one_rule_for_results),
+      cmocka_unit_test(run_on_integers),
+      cmocka_unit_test(inserted_numbers_stay),
+      cmocka_unit_test(moved_elements_of_few_bits),
+      cmocka_unit_test(bias_beyond_int32),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,11 +40,101 @@ static void parameters(void **state) {
   qquantizer_free(q);
 }
 
+/* The middle of what the integers are, which need not be the whole type. */
+static void default_zeros_lie_in_the_range(void **state) {
+  const struct {
+    const char *numerics;
+    int64_t lo, hi, zero;
+  } grids[] = {
+      {"fbgemm", 0, 15, 7}, {"onnx", 0, 15, 8}, {"fbgemm", 100, 120, 110}, {"tflite", 0, 15, 7}, {"nvidia", 0, 15, 0}};
+  const double scale = 0.5, lo = -1, hi = 1;
+  size_t i;
+  (void)state;
+  for (i = 0; i < COUNT(grids); ++i) {
+    qattrs *a = attrs_of("numerics", grids[i].numerics);
+    qquantizer *q = NULL;
+    OK(qattrs_set_int(a, "quant_min", grids[i].lo));
+    OK(qattrs_set_int(a, "quant_max", grids[i].hi));
+    OK(qquantizer_create(&q, QTN_UINT8, QTN_PER_TENSOR_SYMMETRIC, 0, &scale, NULL, 1, a));
+    check_grid(q, 0.5, grids[i].zero);
+    qquantizer_free(q);
+    if (i < 3) {
+      OK(qquantizer_choose(&q, QTN_UINT8, QTN_PER_TENSOR_SYMMETRIC, 0, &lo, &hi, 1, a));
+      assert_int_equal(qquantizer_zero_points(q)[0], grids[i].zero);
+      qquantizer_free(q);
+    }
+    qattrs_free(a);
+  }
+}
+
+/* Grids without integers below zero take values without negatives from every observer. */
+static void observe_for_unsigned_grids(void **state) {
+  const char *kinds[] = {"minmax",     "max",     "moving_average",    "mse",
+                         "percentile", "entropy", "nvidia_percentile", "nvidia_mse"};
+  float values[512];
+  qtensor *x, *below;
+  size_t i;
+  (void)state;
+  for (i = 0; i < COUNT(values); ++i) values[i] = (float)i / 128;
+  x = FLOATS(values, DIMS(512));
+  values[0] = -1;
+  below = FLOATS(values, DIMS(512));
+  for (i = 0; i < COUNT(kinds); ++i) {
+    qattrs *a = attrs_of("numerics", "nvidia");
+    qobserver *o = NULL;
+    qquantizer *q = NULL;
+    OK(qattrs_set_string(a, "scheme", "per_tensor_symmetric"));
+    OK(qobserver_create(&o, kinds[i], a));
+    OK(qobserver_observe(o, x));
+    OK(qobserver_quantizer(&q, o));
+    assert_int_equal(qquantizer_zero_points(q)[0], 0);
+    assert_true(qquantizer_scales(q)[0] > 3.5 / 255 && qquantizer_scales(q)[0] < 4.1 / 255);
+    qquantizer_free(q);
+    if (strcmp(kinds[i], "mse") == 0) {
+      OK(qobserver_observe(o, below));
+      FAILS(QTN_EINVAL, "negative values", qobserver_quantizer(&q, o));
+    }
+    qobserver_free(o);
+    qattrs_free(a);
+  }
+  qtensor_free(x);
+  qtensor_free(below);
+}
+
+/* What no memory holds is refused with the count; what is empty may be NULL. */
+static void counts(void **state) {
+  const double scales[] = {1, 1};
+  const int64_t zeros[] = {0, 0};
+  const qtensor *none = NULL;
+  qattrs *a = attrs_of(NULL, NULL);
+  qquantizer *q = NULL;
+  qtensor *t = NULL;
+  qmodel *m = NULL;
+  qobserver *o = NULL;
+  (void)state;
+  FAILS(QTN_EINVAL, "18446744073709551615",
+        qquantizer_create(&q, QTN_UINT8, QTN_PER_CHANNEL_AFFINE, 0, scales, zeros, SIZE_MAX, NULL));
+  FAILS(QTN_EINVAL, "2305843009213693952", qattrs_set_ints(a, "axes", zeros, (size_t)1 << 61));
+  FAILS(QTN_EINVAL, "2305843009213693952", qattrs_set_floats(a, "scales", scales, (size_t)1 << 61));
+  FAILS(QTN_EINVAL, "18446744073709551615", qop_run(&t, 1, "Concat", &none, SIZE_MAX, NULL));
+  FAILS(QTN_EINVAL, "18446744073709551615", qop_cat(&t, &none, SIZE_MAX, 0, NULL));
+  assert_int_equal(qattrs_count(a), 0);
+  qattrs_free(a);
+
+  OK(qtensor_wrap(&t, QTN_FLOAT32, DIMS(2, 0), NULL, NULL, 0, NULL, NULL));
+  assert_int_equal(qtensor_numel(t), 0);
+  qtensor_free(t);
+  FAILS(QTN_EINVAL, "data is NULL", qtensor_wrap(&t, QTN_FLOAT32, DIMS(2), NULL, NULL, 0, NULL, NULL));
+  FAILS(QTN_EINVAL, "data is NULL", qtensor_wrap(&t, QTN_FLOAT32, DIMS(2), NULL, NULL, 8, NULL, NULL));
+  FAILS(QTN_EFORMAT, "", qmodel_load_bytes(&m, NULL, 0));
+  FAILS(QTN_EFORMAT, "", qobserver_load(&o, NULL, 0));
+}
+
 static void bad_parameters(void **state) {
   const double bad[] = {0.0, -1.0, NAN, INFINITY, 1e-60};
   const double good[] = {1, 1};
   const int64_t zero = 256, negative = -1;
-  qattrs *unknown = attrs_of("colour", "red"), *numerics = attrs_of("numerics", "qnnpark"), *kind = NULL;
+  qattrs *unknown = attrs_of("colour", "red"), *numerics = attrs_of("numerics", "qnnpark"), *kind = NULL, *eps = NULL;
   qquantizer *q = NULL;
   size_t i;
   (void)state;
@@ -54,6 +144,11 @@ static void bad_parameters(void **state) {
   FAILS(QTN_EINVAL, "-1", qquantizer_create(&q, QTN_UINT8, QTN_PER_TENSOR_AFFINE, 0, good, &negative, 1, NULL));
   FAILS(QTN_EINVAL, "2", qquantizer_create(&q, QTN_UINT8, QTN_PER_TENSOR_AFFINE, 0, good, NULL, 2, NULL));
   FAILS(QTN_EINVAL, "", qquantizer_create(&q, QTN_UINT8, QTN_PER_CHANNEL_AFFINE, 0, NULL, NULL, 0, NULL));
+  OK(qattrs_create(&eps));
+  OK(qattrs_set_float(eps, "eps", -1));
+  FAILS(QTN_EINVAL, "eps -1 is not a positive",
+        qquantizer_choose(&q, QTN_UINT8, QTN_PER_TENSOR_AFFINE, 0, &bad[0], good, 1, eps));
+  qattrs_free(eps);
   FAILS(QTN_EINVAL, "axis is -9", qquantizer_create(&q, QTN_UINT8, QTN_PER_CHANNEL_AFFINE, -9, good, NULL, 2, NULL));
   FAILS(QTN_EINVAL, "numerics", qquantizer_create(&q, QTN_UINT8, QTN_PER_TENSOR_AFFINE, 0, good, NULL, 1, unknown));
   FAILS(QTN_EINVAL, "qnnpark", qquantizer_create(&q, QTN_UINT8, QTN_PER_TENSOR_AFFINE, 0, good, NULL, 1, numerics));
@@ -115,8 +210,10 @@ static void choose_per_channel(void **state) {
   assert_int_equal(qquantizer_zero_points(q)[1], -43);
   qquantizer_free(q);
   FAILS(QTN_EINVAL, "", qquantizer_choose(&q, QTN_INT8, QTN_PER_TENSOR_AFFINE, 0, maxs, mins, 1, NULL));
-  FAILS(QTN_EINVAL, "[nan, 6]", qquantizer_choose(&q, QTN_INT8, QTN_PER_TENSOR_AFFINE, 0, &(double){NAN}, maxs, 1, NULL));
-  FAILS(QTN_EINVAL, "[nan, 6]", qquantizer_choose(&q, QTN_INT8, QTN_PER_TENSOR_AFFINE, 0, &(double){-NAN}, maxs, 1, NULL));
+  FAILS(QTN_EINVAL, "[nan, 6]",
+        qquantizer_choose(&q, QTN_INT8, QTN_PER_TENSOR_AFFINE, 0, &(double){NAN}, maxs, 1, NULL));
+  FAILS(QTN_EINVAL, "[nan, 6]",
+        qquantizer_choose(&q, QTN_INT8, QTN_PER_TENSOR_AFFINE, 0, &(double){-NAN}, maxs, 1, NULL));
 }
 
 static const float kX[] = {1, 2, 2, 3, 4, 5, 6}, kY[] = {4, 5, 5, 6, 7, 8};
@@ -233,6 +330,9 @@ static void attributes_are_replaced(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(parameters),
+      cmocka_unit_test(default_zeros_lie_in_the_range),
+      cmocka_unit_test(observe_for_unsigned_grids),
+      cmocka_unit_test(counts),
       cmocka_unit_test(bad_parameters),
       cmocka_unit_test(choose_from_ranges),
       cmocka_unit_test(choose_per_channel),

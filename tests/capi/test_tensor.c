@@ -79,7 +79,7 @@ static void created_with_a_quantizer(void **state) {
   qtensor_free(y);
   FAILS(QTN_EDTYPE, "quantizer is for uint8", qtensor_create(&t, QTN_INT8, DIMS(10), bytes, kBytes, sizeof kBytes));
   FAILS(QTN_EINVAL, "nbytes is 9", qtensor_create(&t, QTN_UINT8, DIMS(10), bytes, kBytes, 9));
-  FAILS(QTN_ESHAPE, "negative", qtensor_create(&t, QTN_UINT8, DIMS(-1), NULL, NULL, 0));
+  FAILS(QTN_ESHAPE, "negative dimension, -1", qtensor_create(&t, QTN_UINT8, DIMS(-1), NULL, NULL, 0));
   FAILS(QTN_ESHAPE, "9", qtensor_create(&t, QTN_UINT8, DIMS(1, 1, 1, 1, 1, 1, 1, 1, 1), NULL, NULL, 0));
   FAILS(QTN_ESHAPE, "", qtensor_create(&t, QTN_UINT8, DIMS(INT64_MAX, INT64_MAX), NULL, NULL, 0));
   FAILS(QTN_ENOMEM, "", qtensor_create(&t, QTN_FLOAT64, DIMS(INT64_MAX / 4), NULL, NULL, 0));

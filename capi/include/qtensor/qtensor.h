@@ -345,7 +345,7 @@ QTN_API void qattrs_free(QTN_OPT qattrs *a);
  *   per-tensor schemes
  * @param scales `count` scales, each positive and finite
  * @param zero_points `count` integers in the range of the quantizer; NULL: 0, or the middle of the range (128 for
- *   uint8) for symmetric schemes of unsigned types, except under nvidia numerics
+ *   uint8, 7 for 0 to 15, 8 under onnx numerics) for symmetric schemes of unsigned types, except under nvidia numerics
  * @param count 1 for per-tensor schemes, the number of channels for per-channel ones, of blocks for per-block ones
  * @param attrs numerics, blocks and range
  * | key                 | type   | default            | meaning
@@ -395,7 +395,8 @@ QTN_API qstatus qquantizer_create(qquantizer **out, qdtype dtype, qscheme scheme
  * | "quant_min"    | int    | lowest of `dtype`  | together with "quant_max": the integers that values saturate to
  * | "quant_max"    | int    | highest of `dtype` | see "quant_min"
  * | "reduce_range" | int    | 0                  | 1 spreads over one bit less ([0, 127] for uint8, [-64, 63] for
- * |                |        |                    | int8), under fbgemm and onnx
+ * |                |        |                    | int8), under fbgemm and onnx; onnx has [-64, 64] for symmetric
+ * |                |        |                    | int8, and fbgemm refuses symmetric uint8 (QTN_EUNSUPPORTED)
  * | "narrow_range" | int    | 0                  | 1 makes symmetric signed types stop at -hi ([-127, 127])
  * | "eps"          | float  | 2^-23              | the smallest scale, under fbgemm and qnnpack
  * | "scale_amax"   | float  | 1                  | of nvidia: the amax is so many times that of the range, as in
@@ -928,7 +929,8 @@ QTN_API void qobserver_free(QTN_OPT qobserver *o);
  *                  exact integers, with one rounding
  *     the result   quantized by `out_quantizer` where the function has one and it is not NULL; else, for operators that
  *                  move or choose elements (Reshape, Transpose, MaxPool, Concat ...) and Relu, on the grid of the
- *                  operands, where all that are moved share one per-tensor grid; else float32 */
+ *                  operands, where all that are moved share one per-tensor grid and what Pad or Resize inserts lies
+ *                  on it (0 always does); else float32 */
 
 /** Runs any operator by its ONNX name, with inputs and attributes as of ONNX opset 21: "Conv", "Add", "Softmax" ...
  *
@@ -1043,7 +1045,7 @@ QTN_API qstatus qop_cat(qtensor **out, const qtensor *const *inputs, size_t inpu
  * | "dilations"     | ints   | 1s            | distances between the elements of a window
  * | "ceil_mode"     | int    | 0             | 1 rounds the size of the result up
  * | "auto_pad"      | string | "NOTSET"      | "SAME_UPPER", "SAME_LOWER" or "VALID" instead of "pads"
- * | "storage_order" | int    | 0             | 0: nothing else is offered
+ * | "storage_order" | int    | 0             | 0 or 1: the order of indices, which this function does not return
  * @return QTN_OK, a common error, or:
  * @retval QTN_ESHAPE for another rank or a window that does not fit
  * @retval QTN_EINVAL for attributes that MaxPool does not have, or without "kernel_shape"
@@ -1310,7 +1312,7 @@ QTN_API qstatus qconfig_create(qconfig **out, const char *name);
 /** Refines a configuration for some nodes, or one tensor. The most specific selector wins; of equal ones, the last set.
  *
  * Integer kernels serve 8-bit activations with weights per tensor or per channel. All else runs as float operators on
- * dequantized values: slower, with the same bits in both engines.
+ * dequantized values: slower, and to the rounding of sums of floats alike in both engines, which add in another order.
  *
  * @param c the configuration to change
  * @param selector from the least to the most specific: "*": all nodes; "op:Conv": all nodes of one operator;

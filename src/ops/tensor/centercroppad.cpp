@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/fill.hpp"
 #include "ops/common/reshaping.hpp"
+#include "ops/common/unpacked.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -55,7 +56,7 @@ const OpDef kCenterCropPad{.name = kName,
                            .attrs = kAttrs,
                            .any_type = true,
                            .infer = infer,
-                           .run = run,
+                           .run = through_unpacked<run>,
                            .moves = always_moves,
                            .shapes_from = {1, 1}};
 

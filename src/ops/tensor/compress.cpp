@@ -2,6 +2,7 @@
 #include "ops/common/contiguous.hpp"
 #include "ops/common/made.hpp"
 #include "ops/common/reshaping.hpp"
+#include "ops/common/unpacked.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -29,17 +30,17 @@ std::vector<Tensor> make(const Call &call) {
 
   Shape result = shape;
   result[axis] = static_cast<std::int64_t>(chosen.size());
-  const Tensor y =
-      call.in(0)->has_data() ? Tensor(call.in(0)->dtype(), result) : Tensor::meta(call.in(0)->dtype(), result);
-  if (!y.has_data() || y.count() == 0) return {y};
-  const Tensor x = call.in(0)->to_contiguous();
+  const qdtype dtype = call.in(0)->dtype();
+  if (!call.in(0)->has_data()) return {Tensor::meta(dtype, result)};
+  const Tensor x = unpacked(*call.in(0)).to_contiguous(), y(x.dtype(), result);
+  if (y.count() == 0) return {Tensor(dtype, result)};
   const auto inner = static_cast<std::size_t>(element_count(shape, axis + 1, shape.size())) * dtype_size(x.dtype());
   const auto *from = x.as<const std::byte>();
   auto *to = y.as<std::byte>();
   for (std::int64_t outer = 0; outer < element_count(shape, 0, axis); ++outer)
     for (const std::int64_t i : chosen)
       to = std::copy_n(from + static_cast<std::size_t>(outer * shape[axis] + i) * inner, inner, to);
-  return {y};
+  return {from_plain(y, dtype)};
 }
 
 }  // namespace

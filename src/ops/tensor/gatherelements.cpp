@@ -3,6 +3,7 @@
 #include "ops/common/elementwise.hpp"
 #include "ops/common/indices.hpp"
 #include "ops/common/reshaping.hpp"
+#include "ops/common/unpacked.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -55,7 +56,7 @@ const OpDef kGatherElements{.name = kName,
                             .attrs = kAttrs,
                             .any_type = true,
                             .infer = infer,
-                            .run = run,
+                            .run = through_unpacked<run>,
                             .moves = always_moves};
 
 }  // namespace qtn::ops

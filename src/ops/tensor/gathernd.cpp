@@ -2,6 +2,7 @@
 #include "ops/common/contiguous.hpp"
 #include "ops/common/indices.hpp"
 #include "ops/common/reshaping.hpp"
+#include "ops/common/unpacked.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -53,7 +54,7 @@ const OpDef kGatherND{.name = kName,
                       .attrs = kAttrs,
                       .any_type = true,
                       .infer = infer,
-                      .run = run,
+                      .run = through_unpacked<run>,
                       .moves = always_moves};
 
 }  // namespace qtn::ops

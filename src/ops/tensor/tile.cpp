@@ -2,6 +2,7 @@
 #include "ops/common/axis_gather.hpp"
 #include "ops/common/prepared.hpp"
 #include "ops/common/reshaping.hpp"
+#include "ops/common/unpacked.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -45,7 +46,7 @@ const OpDef kTile{.name = "Tile",
                   .attrs = {},
                   .any_type = true,
                   .infer = infer,
-                  .run = run,
+                  .run = through_unpacked<run>,
                   .prepare = prepare<Sources>,
                   .moves = always_moves,
                   .backward = backward,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/fill.hpp"
 #include "ops/common/reshaping.hpp"
+#include "ops/common/unpacked.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -49,7 +50,7 @@ const OpDef kTrilu{.name = "Trilu",
                    .attrs = kAttrs,
                    .any_type = true,
                    .infer = infer,
-                   .run = run,
+                   .run = through_unpacked<run>,
                    .moves = always_moves};
 
 }  // namespace qtn::ops

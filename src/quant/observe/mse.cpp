@@ -38,10 +38,11 @@ class Search {
     hi_ = std::max(max, 0.0);
     if (is_symmetric(settings_.scheme)) {
       hi_ = std::max(-lo_, hi_);
-      lo_ = -hi_;
+      const double side = lo_ < 0 ? -1 : 0;  // some grids have none below zero
+      lo_ = side * hi_;
       const double full = hi_;
       least_ = error(lo_, hi_);
-      for (int i = kSteps - 1; i > 0; --i) consider(-full * i / kSteps, full * i / kSteps);
+      for (int i = kSteps - 1; i > 0; --i) consider(side * full * i / kSteps, full * i / kSteps);
       return {lo_, hi_};
     }
     const double full_lo = lo_, full_hi = hi_;
