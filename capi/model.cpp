@@ -133,7 +133,7 @@ qstatus qmodel_load_bytes(qmodel **out, const void *data, size_t nbytes) {
   clear(out);
   return guard(__func__, [&](const char *entry) {
     need(entry, out, "out");
-    need_array(entry, data, nbytes, "data");
+    need(entry, data, "data");
     *out = new qmodel(onnx::parse({static_cast<const std::byte *>(data), nbytes}, ""));
   });
 }

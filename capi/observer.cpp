@@ -57,7 +57,7 @@ qstatus qobserver_load(qobserver **out, const void *data, size_t nbytes) {
   clear(out);
   return guard(__func__, [&](const char *entry) {
     need(entry, out, "out");
-    need_array(entry, data, nbytes, "data");
+    need(entry, data, "data");
     *out = new qobserver{quant::load_observer({static_cast<const std::byte *>(data), nbytes})};
   });
 }

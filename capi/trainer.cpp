@@ -184,7 +184,7 @@ qstatus qtrainer_save_bytes(qblob **out, const qtrainer *t) {
 qstatus qtrainer_load_bytes(qtrainer *t, const void *data, size_t nbytes) {
   return guard(__func__, [&](const char *entry) {
     need(entry, t, "t");
-    need_array(entry, data, nbytes, "data");
+    need(entry, data, "data");
     t->value.load(std::span(static_cast<const std::byte *>(data), nbytes));
   });
 }

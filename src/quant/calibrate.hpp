@@ -23,7 +23,7 @@ void calibrate(PreparedModel &prepared, std::span<const Tensor *const> inputs);
 /// Each of them.
 void calibrate_all(PreparedModel &prepared, const Samples &samples);
 
-/// The same, and those of `some` also for `twin`, the same model observed anew: one run through the graph serves both.
+/// The same, and those of `some` also for `twin`, the same model observed again: one run through the graph serves both.
 void calibrate_both(PreparedModel &prepared, PreparedModel &twin, const Samples &samples, const Samples &some);
 
 }  // namespace qtn::quant

@@ -126,8 +126,8 @@ static void counts(void **state) {
   qtensor_free(t);
   FAILS(QTN_EINVAL, "data is NULL", qtensor_wrap(&t, QTN_FLOAT32, DIMS(2), NULL, NULL, 0, NULL, NULL));
   FAILS(QTN_EINVAL, "data is NULL", qtensor_wrap(&t, QTN_FLOAT32, DIMS(2), NULL, NULL, 8, NULL, NULL));
-  FAILS(QTN_EFORMAT, "", qmodel_load_bytes(&m, NULL, 0));
-  FAILS(QTN_EFORMAT, "", qobserver_load(&o, NULL, 0));
+  FAILS(QTN_EINVAL, "data is NULL", qmodel_load_bytes(&m, NULL, 0));
+  FAILS(QTN_EINVAL, "data is NULL", qobserver_load(&o, NULL, 0));
 }
 
 static void bad_parameters(void **state) {

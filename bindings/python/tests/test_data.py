@@ -178,7 +178,7 @@ class Quantize(Case):
             (IMAGES.astype(complex), TypeError, "elements of type complex128"),
             ([IMAGES[:1].astype(np.int64) + (1 << 25)], qt.DTypeError, 'sample 0, input "image" takes float32, which holds'),
             ([qt.as_tensor(IMAGES[:1].astype(np.int32))], qt.DTypeError, 'calibrate: input "image" is float32, not int32'),
-            ([IMAGES[:1, :, :7]], qt.ShapeError, 'input "image" takes'), ([], qt.StateError, "not been calibrated"),
+            ([IMAGES[:1, :, :7]], qt.ShapeError, 'input "image" takes'), ([], qt.StateError, "there are no samples"),
         ]:
             self.refused(kind, message, self.model.quantize, data)
 

@@ -31,7 +31,7 @@
  *   Pointers that accessors return live as long as the handle they were asked of.
  * - NULL. `free(NULL)` does nothing. QTN_OPT marks parameters that may be NULL. Any other NULL is QTN_EINVAL and the
  *   message names the parameter; an accessor given NULL returns 0 or NULL. An array is passed as (items, count); with
- *   count 0 it is not looked at and may be NULL.
+ *   count 0 it is not looked at and may be NULL. Bytes to load are not such an array: NULL is refused.
  * - Threads. A `const` handle may be used from many threads at once; a non-const one needs exclusive access. Results
  *   do not depend on the number of threads.
  * - Options go by name in a qattrs. The function that takes them has a table: key, type, default, meaning. A row that

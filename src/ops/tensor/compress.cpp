@@ -40,7 +40,7 @@ std::vector<Tensor> make(const Call &call) {
   for (std::int64_t outer = 0; outer < element_count(shape, 0, axis); ++outer)
     for (const std::int64_t i : chosen)
       to = std::copy_n(from + static_cast<std::size_t>(outer * shape[axis] + i) * inner, inner, to);
-  return {from_plain(y, dtype)};
+  return {is_packed(dtype) ? from_plain(y, dtype) : y};
 }
 
 }  // namespace
