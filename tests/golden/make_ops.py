@@ -1111,12 +1111,14 @@ def requantized_products():
     case("DynamicMatMul", "shares", shares, (9, 4), tolerance=1e-6)
     case("DynamicMatMul", "below_zero", -shares, (9, 4), tolerance=1e-6)
 
-    def nbits(name, k, n, block, zeros=False, bias=False, bits=4, groups=False, real_zeros=False, level=0):
+    def nbits(name, k, n, block, zeros=False, bias=False, bits=4, groups=False, real_zeros=False, level=0, signs=False):
         rng = np.random.default_rng(zlib.crc32(name.encode()))
         blocks = -(-k // block)
         a = rng.normal(size=(3, k)).round(3).astype(np.float32)
         b = rng.integers(0, 256, (n, blocks, block * bits // 8)).astype(np.uint8)
         scales = rng.uniform(0.01, 0.1, n * blocks).round(4).astype(np.float32)
+        if signs:  # as MatMulNBitsQuantizer of ONNX Runtime has them, whose largest number in a block is -8
+            scales *= np.where(np.arange(n * blocks) % 3 == 1, 0, 1 - 2 * (np.arange(n * blocks) % 2)).astype(np.float32)
         inputs = [a, b, scales, rng.integers(0, 256, n * -(-blocks * bits // 8)).astype(np.uint8) if zeros else None]
         if real_zeros:
             inputs[3] = rng.uniform(0, 15, n * blocks).round(2).astype(np.float32)
@@ -1130,6 +1132,9 @@ def requantized_products():
     for bits in (2, 8):
         nbits(f"of_{bits}_bits", 48, 4 if bits == 2 else 3, 16, bits=bits)
         nbits(f"of_{bits}_bits_zeros", 40, 4 if bits == 2 else 3, 16, zeros=True, bits=bits)
+        nbits(f"scales_below_zero_of_{bits}_bits", 48, 4, 16, bits=bits, signs=True)
+    nbits("scales_below_zero", 40, 4, 16, signs=True)
+    nbits("scales_below_zero_and_zeros", 48, 4, 16, zeros=True, bias=True, signs=True)
     nbits("groups", 32, 5, 16, groups=True)  # with zero points, ONNX Runtime takes that of the first block for all
     nbits("real_zeros", 32, 5, 16, real_zeros=True)
     nbits("zero_points", 48, 4, 16, zeros=True)

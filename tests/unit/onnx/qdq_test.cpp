@@ -253,6 +253,28 @@ void integer_inputs(void **) {
   assert_true(int_values(graph::evaluate(g, std::span(&x, 1))[0], "y") == (Ints{3, 9}));
 }
 
+/// (q - z) * s of a constant, for all, for each column, and for blocks of two columns.
+void scales_below_zero(void **) {
+  const std::vector<std::string> parts{raw_tensor<std::int8_t>("wq", QTN_INT8, {2, 3}, {1, -2, 127, 4, -128, 6}),
+                                       float_tensor("one", {}, {-0.5f}), float_tensor("columns", {3}, {-0.5f, 2, -4}),
+                                       float_tensor("blocks", {2, 2}, {-0.5f, 2, 4, 0}),
+                                       raw_tensor<std::int8_t>("zeros", QTN_INT8, {3}, {1, 0, -3})};
+  const auto reals = [&](const std::vector<std::string> &inputs, const std::vector<std::string> &attributes = {}) {
+    ModelText text = model({{"DequantizeLinear", inputs, {"w"}, "dq", "", attributes}, {"Add", {"x", "w"}, {"y"}}});
+    text.opset = 21;
+    text.shape = {2, 3};
+    for (const std::string &part : parts) text.initializers.push_back(part);
+    const graph::Graph g = parse(text.bytes());
+    const Tensor &w = named(g, "w").constant;
+    return float_values(w.quantized() ? dequantize(w) : w, "w");
+  };
+  using Floats = std::vector<float>;
+  assert_true(reals({"wq", "one"}) == (Floats{-0.5f, 1, -63.5f, -2, 64, -3}));
+  assert_true(reals({"wq", "columns"}) == (Floats{-0.5f, -4, -508, -2, -256, -24}));
+  assert_true(reals({"wq", "columns", "zeros"}) == (Floats{0, -4, -520, -1.5f, -256, -36}));
+  assert_true(reals({"wq", "blocks"}, {int_attribute("block_size", 2)}) == (Floats{-0.5f, 1, 254, 16, -512, 0}));
+}
+
 void refused(void **) {
   const auto error = [](qstatus status, const std::vector<std::string> &texts, ModelText text,
                         const std::vector<std::string> &more = {}) {
@@ -298,6 +320,7 @@ int main() {
       cmocka_unit_test(qtn::scales_that_no_activation_has),
       cmocka_unit_test(qtn::pairs_beside_integers),
       cmocka_unit_test(qtn::integer_inputs),
+      cmocka_unit_test(qtn::scales_below_zero),
       cmocka_unit_test(qtn::refused),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);

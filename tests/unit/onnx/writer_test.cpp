@@ -410,6 +410,38 @@ void unknown_sizes_count(void **) {
     }
 }
 
+/// Names of the file stay; where it has none, equal names would promise equal sizes.
+void names_of_open_dimensions(void **) {
+  const auto symbols_of = [](const std::vector<std::vector<std::string>> &inputs,
+                             const std::vector<std::string> &output) {
+    graph::Graph g;
+    std::vector<ValueId> sums;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const ValueId x = add_value(g, cat("x", i)), sum = add_value(g, cat("sum", i));
+      g.value(x).shape = Shape{-1, 3, -1};
+      g.value(x).symbols = inputs[i];
+      g.value(sum).shape = Shape{-1, 3, -1};
+      g.value(sum).symbols = output;
+      g.inputs.push_back(x);
+      g.outputs.push_back(sum);
+      add_node(g, cat("relu", i), "Relu", {x}, sum);
+    }
+    const graph::Graph back = parse(onnx::serialize(g, {21}));
+    std::vector<std::string> symbols;
+    for (const auto &ids : {back.inputs, back.outputs})
+      for (const ValueId v : ids)
+        for (const std::size_t d : {0, 2}) symbols.push_back(back.value(v).symbols[d]);
+    return symbols;
+  };
+  using Names = std::vector<std::string>;
+  assert_true(symbols_of({{}}, {}) == (Names{"N", "dim_2", "N", ""}));
+  assert_true(symbols_of({{"batch", "", "time"}}, {}) == (Names{"batch", "time", "batch", ""}));
+  assert_true(symbols_of({{"batch", "", "time"}}, {"", "", "half"}) == (Names{"batch", "time", "batch", "half"}));
+  assert_true(symbols_of({{"nodes"}, {"edges"}}, {}) ==
+              (Names{"nodes", "x0_dim_2", "edges", "x1_dim_2", "", "", "", ""}));
+  assert_true(symbols_of({{}, {}}, {}) == (Names{"x0_dim_0", "x0_dim_2", "x1_dim_0", "x1_dim_2", "", "", "", ""}));
+}
+
 void operators_of_another_domain(void **) {
   const auto domains = [](const std::string &bytes) { return onnx::read_model({bytes.data(), bytes.size()}).opsets; };
   using Opsets = std::vector<std::pair<std::string, std::int64_t>>;
@@ -502,6 +534,7 @@ int main() {
       cmocka_unit_test(qtn::forms_of_older_opsets),
       cmocka_unit_test(qtn::scalars_have_a_shape),
       cmocka_unit_test(qtn::unknown_sizes_count),
+      cmocka_unit_test(qtn::names_of_open_dimensions),
       cmocka_unit_test(qtn::operators_of_another_domain),
       cmocka_unit_test(qtn::integers_in_older_opsets),
       cmocka_unit_test(qtn::softmax_over_several_axes),
