@@ -152,7 +152,8 @@ class Converter {
 
 graph::Graph convert(const PreparedModel &prepared, const Attrs *attrs) {
   if (attrs) attrs->check({}, "convert");
-  if (prepared.training && prepared.training->grids.empty())
+  // Without groups there are no grids to train.
+  if (prepared.training && prepared.training->grids.empty() && !prepared.placement.groups.empty())
     fail(QTN_ESTATE, "convert: the model has not been trained");
   if (!prepared.training && prepared.samples == 0) fail(QTN_ESTATE, "convert: the model has not been calibrated");
   return Converter(prepared).run();

@@ -76,11 +76,27 @@ void no_pixels(void **) {
   expect_error(QTN_EINVAL, "the batch is empty, an output is 4x6x0x5", [&] { trainer.backward(inputs, targets); });
 }
 
+/// A network of which nothing becomes integers trains with grids as it does in float, and is converted to itself.
+void nothing_in_integers(void **) {
+  GraphBuilder b;
+  b.input("x", {4, 6}).constant("s", varied({6}, 1)).constant("b", varied({6}, 2));
+  b.node("LayerNormalization", "norm", {"x", "s", "b"}, {"y"});
+  Trainer trainer(quant::prepare(b.build({"y"}), quant::Config("onnx"), QTN_QAT), attrs({{"loss", "mse"}}));
+  const Tensor x = varied({4, 6}, 3), target = varied({4, 6}, 4);
+  const Tensor *inputs[] = {&x}, *targets[] = {&target};
+  trainer.backward(inputs, targets);
+  trainer.update();
+  const graph::Graph converted = quant::convert(*trainer.prepared(), nullptr);
+  assert_int_equal(converted.nodes.size(), 1);
+  assert_true(converted.nodes[0].op->name == std::string_view("LayerNormalization"));
+}
+
 }  // namespace
 }  // namespace qtn::train
 
 int main() {
   const CMUnitTest tests[] = {cmocka_unit_test(qtn::train::one_value_twice), cmocka_unit_test(qtn::train::a_constant),
-                              cmocka_unit_test(qtn::train::no_pixels)};
+                              cmocka_unit_test(qtn::train::no_pixels),
+                              cmocka_unit_test(qtn::train::nothing_in_integers)};
   return cmocka_run_group_tests_name("train/outputs", tests, nullptr, nullptr);
 }
