@@ -3,7 +3,8 @@
 
 usage: benchmarks/calibration.py [--samples 128] [--rounds 3] [--csv FILE]
 
-Both read the same random images from one .npy file and take turns, a process for each figure. Ratios are of wall time, median of
+All read the same random images from one .npy file and take turns, a process for each figure: our `quantize`, which also says how near the result
+comes and measures its speed; our `calibrate` alone; and quantize_static. Ratios are of wall time, median of
 the rounds. At the end our command calibrates with 32 and with 2,048 samples, for the memory that it takes.
 """
 
@@ -101,10 +102,12 @@ def compared(arguments, folder):
         ours = (arguments.qtensor, "quantize", arguments.model, "-o", folder / "ours.onnx", "--data", data, "--observer", observer, "--plain")
         theirs = (sys.executable, __file__, "--peer", method, "--model", arguments.model, "--data", data,
                   "--samples", arguments.samples, "--output", folder / "theirs.onnx")  # fmt: skip
-        turns = {"qtensor": lambda: measured(*ours), "onnxruntime": lambda: measured(*theirs)}
-        taken = take_turns(turns, arguments.rounds)
-        ratios = [theirs[0] / ours[0] for ours, theirs in zip(taken["qtensor"], taken["onnxruntime"])]
-        yield ["qtensor", observer, arguments.samples, *medians(taken["qtensor"]), statistics.median(ratios)]
+        alone = (arguments.qtensor, "calibrate", arguments.model, "-o", folder / "ours.qcal", "--data", data, "--observer", observer)
+        commands = {"qtensor": ours, "qtensor calibrate": alone, "onnxruntime": theirs}
+        taken = take_turns({who: lambda words=words: measured(*words) for who, words in commands.items()}, arguments.rounds)
+        for who in ("qtensor", "qtensor calibrate"):
+            ratios = [theirs[0] / ours[0] for ours, theirs in zip(taken[who], taken["onnxruntime"])]
+            yield [who, observer, arguments.samples, *medians(taken[who]), statistics.median(ratios)]
         yield ["onnxruntime", method, arguments.samples, *medians(taken["onnxruntime"]), None]
 
 
