@@ -8,7 +8,7 @@ namespace {
 
 using namespace qtn::test;
 
-/// Of six samples the second and the fifth are held back; the second is twenty times as large as the others.
+/// The second and the fifth of six samples are held back; the second is twenty times as large as the others.
 Tensor sample(std::size_t i) {
   const Tensor x = normal({1, 2, 6, 6}, static_cast<unsigned>(100 + i));
   for (std::int64_t k = 0; i == 1 && k < x.count(); ++k) x.as<float>()[k] *= 20;
