@@ -15,9 +15,9 @@ namespace qtn {
 template <class Items, class NameOf = std::identity>
 const auto &find_named(const Items &items, std::string_view name, std::string_view where, std::string_view what,
                        NameOf name_of = {}, qstatus status = QTN_EINVAL) {
-  std::string known;
   for (const auto &item : items)
     if (std::invoke(name_of, item) == name) return item;
+  std::string known;
   for (const auto &item : items) known += cat(" ", std::string_view(std::invoke(name_of, item)));
   const char *is_not = status == QTN_EUNSUPPORTED ? "\" is not offered; offered are" : "\" is unknown; known are";
   fail(status, where, ": ", what, " \"", name, is_not, known);

@@ -6,6 +6,15 @@
 #include "base/error.hpp"
 
 namespace qtn {
+namespace {
+
+void check_positive(double value, std::string_view name, std::string_view who) {
+  const auto single = static_cast<float>(value);
+  if (!(single > 0) || !std::isfinite(single))
+    fail(QTN_EINVAL, who, ": ", name, " ", value, " is not a positive float32");
+}
+
+}  // namespace
 
 std::optional<IntegerRange> given_range(const Attrs &attrs, std::string_view who) {
   const bool min = attrs.has("quant_min"), max = attrs.has("quant_max");
@@ -14,10 +23,10 @@ std::optional<IntegerRange> given_range(const Attrs &attrs, std::string_view who
   return IntegerRange{attrs.get_int("quant_min", 0), attrs.get_int("quant_max", 0)};
 }
 
+void check_eps(const ChooseOptions &options, std::string_view who) { check_positive(options.eps, "eps", who); }
+
 void check_scale_amax(const ChooseOptions &options, std::string_view who) {
-  const auto factor = static_cast<float>(options.scale_amax);
-  if (!(factor > 0) || !std::isfinite(factor))
-    fail(QTN_EINVAL, who, ": scale_amax ", options.scale_amax, " is not a positive float32");
+  check_positive(options.scale_amax, "scale_amax", who);
   if (options.numerics != Numerics::nvidia)
     fail(QTN_EINVAL, who, ": scale_amax is of numerics \"nvidia\", here they are \"", numerics_name(options.numerics),
          "\"");
@@ -29,8 +38,7 @@ ChooseOptions choose_options(const Attrs &attrs, std::string_view who) {
   options.reduce_range = attrs.get_int("reduce_range", 0) != 0;
   options.narrow_range = attrs.get_int("narrow_range", 0) != 0;
   options.eps = attrs.get_float("eps", options.eps);
-  if (const auto eps = static_cast<float>(options.eps); !(eps > 0) || !std::isfinite(eps))
-    fail(QTN_EINVAL, who, ": eps ", options.eps, " is not a positive float32");
+  check_eps(options, who);
   options.block_size = attrs.get_int("block_size", 0);
   options.range = given_range(attrs, who);
   options.scale_amax = attrs.get_float("scale_amax", 1);

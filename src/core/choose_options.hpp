@@ -18,7 +18,10 @@ inline constexpr AttrSpec kChooseKeys[] = {
 /// "quant_min" and "quant_max", which come together; throws QTN_EINVAL "<who>: ..." where they do not.
 std::optional<IntegerRange> given_range(const Attrs &attrs, std::string_view who);
 
-/// Throws QTN_EINVAL "<who>: ..." unless it is positive and the numerics are nvidia's.
+/// Throws QTN_EINVAL "<who>: ..." unless it is positive in float32.
+void check_eps(const ChooseOptions &options, std::string_view who);
+
+/// Throws QTN_EINVAL "<who>: ..." unless it is positive in float32 and the numerics are nvidia's.
 void check_scale_amax(const ChooseOptions &options, std::string_view who);
 
 /// The attributes that kChooseKeys lists; others are not looked at.

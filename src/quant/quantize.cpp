@@ -188,6 +188,7 @@ class Pipeline {
   Attempt plain_attempt() {
     Attempt attempt = *prepare_along(start_, {});
     PreparedModel twin = observed_anew(attempt.prepared, start_.config, nullptr);
+    twin.distributions.clear();
     calibrate_both(attempt.prepared, twin, counted(samples_, "calibrating", progress_), division_.fitted);
     if (samples_.count > 1) unseen_ = judge(convert(twin, nullptr)).held_back;
     return attempt;
@@ -228,6 +229,8 @@ class Pipeline {
       try {
         calibrate_along(start_, *attempt, counted(division_.fitted, stage.c_str(), progress_));
         quantized = convert(attempt->prepared, nullptr);
+      } catch (const NotRead &) {
+        throw;
       } catch (const Error &e) {
         // What the first one takes may be too much for an observer with bins.
         if (gaining.empty() || e.status() != QTN_EINVAL) throw;
@@ -365,7 +368,8 @@ class Pipeline {
     report_.trials.resize(route_trials_);
     report_.rounding_learned = report_.bias_corrected = false;
     kept_.reset();
-    const graph::Graph plain = convert(prepared, nullptr);
+    graph::Graph plain = convert(prepared, nullptr);
+    if (options_.plain && samples_.count > 1) return plain;  // nothing to correct, and unseen_ says its accuracy
     graph::Graph best = plain;
     Verdict verdict = judge(plain);
     for (const Corrections &which : corrections(plain)) {
@@ -417,8 +421,7 @@ class Pipeline {
   std::optional<Goal> goal_;
   std::optional<Judge> judge_;
   std::optional<Corrections> kept_;
-  Accuracy
-      unseen_;  // of the attempt that is kept, before corrections, if held-back samples have not widened its ranges
+  Accuracy unseen_;  // of what is kept, before corrections, on ranges that held-back samples have not widened
   std::size_t route_trials_ = 0;  // the first trials of the report
   QuantizationReport report_;
 };
@@ -431,7 +434,7 @@ Quantized quantize(const graph::Graph &float_graph, const Config &config, const 
   if (samples.count == 0) fail(QTN_ESTATE, "quantize: there are no samples, and calibration needs one");
   DataCheck check(float_graph);
   RowCount rows(float_graph);
-  const Samples looked_at = check.watch(samples), watched = rows.watch(looked_at);
+  const Samples told_apart = marked(samples), looked_at = check.watch(told_apart), watched = rows.watch(looked_at);
   Quantized quantized = Pipeline(float_graph, config, watched, rows, options, progress).run();
   quantized.report.warnings = check.warnings(samples.count, quantized.report.samples);
   return quantized;

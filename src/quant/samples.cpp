@@ -29,6 +29,18 @@ Indices each_of(const Samples &samples) {
 
 }  // namespace
 
+Samples marked(const Samples &samples) {
+  return {samples.count,
+          [&samples](std::size_t i) {
+            try {
+              return samples.read(i);
+            } catch (const Error &e) {
+              throw NotRead(e.status(), e.what());
+            }
+          },
+          samples.numbers};
+}
+
 Samples counted(const Samples &samples, const char *stage, const Progress &progress) {
   return {samples.count,
           [&samples, stage, &progress](std::size_t i) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.hpp"
 #include "core/tensor.hpp"
 
 namespace qtn::quant {
@@ -20,6 +21,15 @@ struct Samples {
 
   std::size_t number(std::size_t index) const { return numbers.empty() ? index : numbers[index]; }
 };
+
+/// What reading a sample threw, which says nothing about the sample.
+class NotRead : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The same samples, which throw NotRead in place of Error. All of it stays with the caller.
+Samples marked(const Samples &samples);
 
 /// Told after each of `total` pieces of work of one kind; throws where the work is to end. May be empty.
 using Progress = std::function<void(const char *stage, std::size_t done, std::size_t total)>;

@@ -93,8 +93,6 @@ void check_settings(const Kind &kind, const ObserverSettings &s, std::int64_t ax
   if (s.bins < 2 || s.bins > kMaxBins) fail(QTN_EINVAL, "observer: bins ", s.bins, " is outside [2, ", kMaxBins, "]");
   if (!(s.percentile >= 0) || s.percentile > 100)
     fail(QTN_EINVAL, "observer: percentile ", s.percentile, " is outside [0, 100]");
-  const auto eps = static_cast<float>(s.choose.eps);
-  if (!(eps > 0) || !std::isfinite(eps)) fail(QTN_EINVAL, "observer: eps ", s.choose.eps, " is not a positive float32");
   if (!is_per_tensor(s.scheme) && !kind.many_ranges)
     fail(QTN_EUNSUPPORTED, "observer: \"", kind.name, "\" observes per tensor, not ", scheme_name(s.scheme),
          "; other schemes have:", kinds_of_many_ranges());
@@ -258,6 +256,7 @@ ObserverSettings read_settings(ByteReader &in, const Kind &kind, bool scaled) {
     s.choose.scale_amax = in.f64();
     check_scale_amax(s.choose, "observer");
   }
+  check_eps(s.choose, "observer");
   check_settings(kind, s, axis);
   s.axis = static_cast<std::int32_t>(axis);
   return s;

@@ -30,6 +30,15 @@ Tensor bias() {
   return t;
 }
 
+void add_zeros(GraphBuilder &b, std::vector<std::string> &operands, qdtype dtype,
+               const std::vector<std::int64_t> &zeros) {
+  if (zeros.empty()) return;
+  Tensor t(dtype, zeros.size() == 1 ? Shape{} : Shape{static_cast<std::int64_t>(zeros.size())});
+  for (std::size_t i = 0; i < zeros.size(); ++i) t.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(zeros[i]);
+  b.constant("zeros", t);
+  operands.push_back("zeros");
+}
+
 /// x [2, 4, 7, 6] by 6 filters in two groups.
 graph::Graph written(const Form &form) {
   GraphBuilder b;
@@ -38,13 +47,7 @@ graph::Graph written(const Form &form) {
   b.node("DynamicQuantizeLinear", "quantize", {"x"}, {"q", "s", "z"});
   if (form.computed_weights) b.node("Identity", "same", {"w"}, {"v"});
   std::vector<std::string> operands{"q", form.computed_weights ? "v" : "w", form.zero_of_x ? "z" : ""};
-  if (!form.zeros.empty()) {
-    Tensor zeros(form.weights, form.zeros.size() == 1 ? Shape{} : Shape{static_cast<std::int64_t>(form.zeros.size())});
-    for (std::size_t i = 0; i < form.zeros.size(); ++i)
-      zeros.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(form.zeros[i]);
-    b.constant("zeros", zeros);
-    operands.push_back("zeros");
-  }
+  add_zeros(b, operands, form.weights, form.zeros);
   const std::vector<std::int64_t> pads{1, 0, 1, 2}, strides{1, 2};
   b.node("ConvInteger", "conv", operands, {"sums"},
          attrs({{"group", std::int64_t{2}}, {"pads", pads}, {"strides", strides}}));
@@ -62,21 +65,24 @@ std::size_t count(const graph::Graph &g, std::string_view op) {
       std::ranges::count_if(g.nodes, [&](const graph::Node &node) { return node.op->name == op; }));
 }
 
-/// The sums are exact in either type.
-void expect(const Form &form, bool in_float) {
-  const graph::Graph g = written(form);
+/// Whether the layer computes in floats, and that its sums are exact in either type.
+void expect(const graph::Graph &g, std::string_view layer, bool in_float, const std::vector<Tensor> &inputs) {
   graph::Graph other = g;
   graph::sum_integers_in_float(other);
-  assert_int_equal(count(other, "Conv"), in_float);
-  assert_int_equal(count(other, "ConvInteger"), !in_float);
-  const Tensor x = GraphBuilder::ramp({2, 4, 7, 6});
-  const std::vector<Tensor> inputs{x}, want = graph::evaluate(g, inputs), got = graph::evaluate(other, inputs);
-  const Tensor *operands[] = {&x};
-  const std::vector<Tensor> run = runtime::Session(g, {}).run(operands);
+  assert_int_equal(count(other, layer), in_float);
+  assert_int_equal(count(other, cat(layer, "Integer")), !in_float);
+  std::vector<const Tensor *> operands;
+  for (const Tensor &x : inputs) operands.push_back(&x);
+  const std::vector<Tensor> want = graph::evaluate(g, inputs), got = graph::evaluate(other, inputs),
+                            run = runtime::Session(g, {}).run(operands);
   for (std::size_t o = 0; o < want.size(); ++o) {
     assert_true(equal(want[o], got[o]));
     assert_true(equal(want[o], run[o]));
   }
+}
+
+void expect(const Form &form, bool in_float) {
+  expect(written(form), "Conv", in_float, {GraphBuilder::ramp({2, 4, 7, 6})});
 }
 
 void test_weights(void **) {
@@ -129,33 +135,18 @@ graph::Graph written(const Product &form) {
     b.constant("w", integers(QTN_INT8, {40, 6}, 37));
   else
     b.input("v", {2, 40, 6}).node("DynamicQuantizeLinear", "quantize_v", {"v"}, {"w", "t", "found"});
-  if (form.zeros == std::vector<std::int64_t>{-1}) {
+  if (form.zeros == std::vector<std::int64_t>{-1})
     operands.push_back("found");
-  } else if (!form.zeros.empty()) {
-    const qdtype dtype = form.by_constant ? QTN_INT8 : QTN_UINT8;
-    Tensor zeros(dtype, form.zeros.size() == 1 ? Shape{} : Shape{static_cast<std::int64_t>(form.zeros.size())});
-    for (std::size_t i = 0; i < form.zeros.size(); ++i)
-      zeros.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(form.zeros[i]);
-    b.constant("zeros", zeros);
-    operands.push_back("zeros");
-  }
+  else
+    add_zeros(b, operands, form.by_constant ? QTN_INT8 : QTN_UINT8, form.zeros);
   b.node("MatMulInteger", "product", operands, {"sums"});
   return b.node("Cast", "cast", {"sums"}, {"y"}, attrs({{"to", form.to}})).build({"y"});
 }
 
 void expect(const Product &form, bool in_float) {
-  const graph::Graph g = written(form);
-  graph::Graph other = g;
-  graph::sum_integers_in_float(other);
-  assert_int_equal(count(other, "MatMul"), in_float);
-  assert_int_equal(count(other, "MatMulInteger"), !in_float);
   std::vector<Tensor> inputs{GraphBuilder::ramp({2, 5, 40})};
   if (!form.by_constant) inputs.push_back(GraphBuilder::ramp({2, 40, 6}));
-  std::vector<const Tensor *> operands;
-  for (const Tensor &x : inputs) operands.push_back(&x);
-  const std::vector<Tensor> want = graph::evaluate(g, inputs);
-  assert_true(equal(want[0], graph::evaluate(other, inputs)[0]));
-  assert_true(equal(want[0], runtime::Session(g, {}).run(operands)[0]));
+  expect(written(form), "MatMul", in_float, inputs);
 }
 
 void test_products(void **) {
