@@ -1,12 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/memory.hpp"
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 #include <new>
 
 #include "base/limits.hpp"
 #include "base/poison.hpp"
 
 namespace qtn {
+namespace {
+
+/// Memory that is large comes in large pages where the system has them: most of the time of writing fresh memory is
+/// that of its pages. Where it has none, nothing happens.
+void ask_for_large_pages([[maybe_unused]] std::byte *p, [[maybe_unused]] std::size_t size) {
+#if defined(MADV_HUGEPAGE)
+  constexpr std::size_t kWorthwhile = 4 << 20, kPage = 4096;
+  if (size < kWorthwhile) return;
+  const std::size_t before = (kPage - reinterpret_cast<std::uintptr_t>(p) % kPage) % kPage;
+  madvise(p + before, (size - before) / kPage * kPage, MADV_HUGEPAGE);
+#endif
+}
+
+}  // namespace
 
 AlignedBuffer::AlignedBuffer(std::size_t size) : bytes_(nullptr, {Allowance::take(size), size}) {
   try {
@@ -15,6 +33,7 @@ AlignedBuffer::AlignedBuffer(std::size_t size) : bytes_(nullptr, {Allowance::tak
     Allowance::give_back(bytes_.get_deleter().scope, size);
     throw;
   }
+  ask_for_large_pages(bytes_.get(), size);
   poison(bytes_.get(), size + kReadSlack);
 }
 

@@ -22,7 +22,7 @@ struct Avx512 : Zmm, BroadcastTiles<Avx512>, Widened<Avx512> {
 std::size_t packed_bytes(std::size_t n, std::size_t k) { return PanelsOf<Avx512>::packed_bytes(n, k); }
 std::size_t scratch_bytes(std::size_t m, std::size_t k) { return Avx512::scratch_bytes(m, k); }
 void pack(void *packed, const GemmWeights &w) { PanelsOf<Avx512>::pack(packed, w); }
-void run_u8(const GemmArgs &args) { run_zmm_u8<Avx512>(args); }
+void run_u8(const GemmArgs &args) { run_blocks<Avx512, ZmmStoreU8<Saturate>>(args); }
 void run_f32(const GemmArgs &args) { run_blocks<Avx512, ZmmStoreF32>(args); }
 void run_rows(const GemmArgs &args) { run_blocks<Avx512, ZmmStoreRows>(args); }
 

@@ -71,7 +71,7 @@ struct BroadcastTiles {
     constexpr int nv = columns / V::kLanes;
     constexpr int kChains = chains<V, mr, nv>();
     constexpr bool kInBlocks = requires { V::kInBlocks; };
-    constexpr std::size_t kBytes = sizeof(typename V::Vector), kAhead = 4096;
+    constexpr std::size_t kBytes = sizeof(typename V::Vector), kAhead = 8192;
     typename V::Vector b[nv];
     Accumulators<V, mr, nv> acc[kChains];
     unroll<nv>([&](auto j) { b[j] = V::zero(); });
@@ -87,8 +87,8 @@ struct BroadcastTiles {
       const char *w = t.weights + run->k / V::kStep * nv * kBytes;
       const auto step = [&](Accumulators<V, mr, nv> & chain) __attribute__((always_inline)) {
         unroll<nv>([&](auto j) { b[j] = V::load(w + j * kBytes); });
-        // The time of few rows is that of reading B, so its lines are asked for early.
-        if constexpr (mr <= 4) unroll<nv>([&](auto j) { __builtin_prefetch(w + kAhead + j * kBytes); });
+        // B passes by while its panel is read again for each tile, and does not stay in the first level of cache.
+        unroll<nv>([&](auto j) { __builtin_prefetch(w + kAhead + j * kBytes); });
         chain.add_products(rows, b);
         rows.step();
         w += nv * kBytes;

@@ -232,8 +232,8 @@ class PackedProductStep final : public TailedStep {
   static constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
   void multiply(const Context &c, std::size_t lane, std::size_t task) const {
-    const std::size_t column = task % grid_.column_blocks * grid_.column_block,
-                      first = task / grid_.column_blocks * grid_.row_block;
+    const auto [block, across] = grid_.place(task, grid_.column_blocks, grid_.columns_first);
+    const std::size_t column = across * grid_.column_block, first = block * grid_.row_block;
     const std::byte *packed = packed_->bytes.data();
     const kernels::GemmRows rows{c.tensor(x_.scales).as<const float>() + first,
                                  c.tensor(x_.zeros).as<const std::int32_t>() + first,

@@ -16,10 +16,17 @@ namespace {
 // weights takes columns that fit there, and as many rows as it can, so that they are read from further away only once.
 constexpr std::size_t kSmallWeights = 256 << 10, kSmallRows = 24 << 10, kLargeRows = 256 << 10;
 
+// Blocks of larger weights are each multiplied by all rows before the next one: those are read again from a nearer level
+// of cache than these.
+constexpr std::size_t kFarWeights = 1 << 20;
+
 // Rows that are a multiple of this apart meet in one set of the first level of cache, which holds lines of no more of
 // them than this. Then a part of each is copied, of at most so many bytes, which are whole blocks of its sums.
 constexpr std::ptrdiff_t kSetBytes = 4096;
-constexpr std::size_t kSetRows = 8, kBlock = kernels::kSumBlock * sizeof(float), kMostPart = 3 * kBlock;
+constexpr std::size_t kSetRows = 8, kBlock = kernels::kSumBlock * sizeof(float), kMostPart = 6 * kBlock;
+// Bytes of rows of which a part is copied, and columns that meet it: rows are copied again for each block of these, which
+// pass by again for each block of rows.
+constexpr std::size_t kCopiedRows = 512 << 10, kCopiedColumns = 1024;
 
 // Below this there is nothing to share between threads.
 constexpr std::size_t kWorthSharing = 1 << 20;
@@ -66,6 +73,36 @@ PackedWeights pack_groups(const kernels::GemmRealKernel &kernel, const RealWeigh
   });
 }
 
+/// What is cut into tasks.
+struct Sizes {
+  std::size_t rows, row_unit, columns, panel;
+
+  std::size_t units() const { return std::max<std::size_t>(1, ceil_div(rows, row_unit)); }
+  std::size_t panels() const { return std::max<std::size_t>(1, ceil_div(columns, panel)); }
+};
+
+/// Into about as many blocks.
+TaskGrid cut(const Sizes &of, std::size_t weights, std::size_t row_blocks, std::size_t column_blocks) {
+  const std::size_t units = of.units(), panels = of.panels();
+  row_blocks = std::min(row_blocks, units);
+  column_blocks = std::min(column_blocks, panels);
+  const std::size_t tasks = row_blocks * column_blocks;
+  if (of.rows * weights >= kWorthSharing && tasks < kMany && tasks % kEven != 0) {
+    if (units >= 4 * round_up(row_blocks, kEven))
+      row_blocks = round_up(row_blocks, kEven);
+    else
+      column_blocks = std::min(panels, round_up(column_blocks, kEven));
+  }
+  const std::size_t row_block = ceil_div(units, row_blocks) * of.row_unit;
+  const std::size_t column_block = ceil_div(panels, column_blocks) * of.panel;
+  return {of.rows,
+          row_block,
+          ceil_div(of.rows, row_block),
+          column_block,
+          std::max<std::size_t>(1, ceil_div(of.columns, column_block)),
+          weights > kFarWeights};
+}
+
 }  // namespace
 
 const kernels::GemmKernel &gemm_kernel(const LinearWeights &w, Isa isa) {
@@ -78,31 +115,21 @@ const kernels::GemmKernel &gemm_kernel(const LinearWeights &w, Isa isa) {
 
 TaskGrid task_grid(const kernels::GemmForm &form, std::size_t rows, std::size_t row_unit, std::size_t row_bytes,
                    std::size_t columns, std::size_t k) {
-  const std::size_t weights = columns * k, panels = std::max<std::size_t>(1, ceil_div(columns, form.nr));
+  const std::size_t weights = columns * k;
   const bool large = weights > kSmallWeights;
-  const std::size_t units = std::max<std::size_t>(1, ceil_div(rows, row_unit));
   const std::size_t unit_bytes = row_unit * (large ? row_bytes : std::max(row_bytes, columns));
   const std::size_t most = (large ? kLargeRows : kSmallRows) / std::max<std::size_t>(1, unit_bytes);
-  std::size_t row_blocks = ceil_div(units, std::max<std::size_t>(1, most));
-  std::size_t column_blocks = large ? std::min(panels, ceil_div(weights, kSmallWeights)) : 1;
-  const std::size_t tasks = row_blocks * column_blocks;
-  if (rows * weights >= kWorthSharing && tasks < kMany && tasks % kEven != 0) {
-    if (units >= 4 * round_up(row_blocks, kEven))
-      row_blocks = round_up(row_blocks, kEven);
-    else
-      column_blocks = std::min(panels, round_up(column_blocks, kEven));
-  }
-  const std::size_t row_block = ceil_div(units, row_blocks) * row_unit;
-  const std::size_t column_block = ceil_div(panels, column_blocks) * form.nr;
-  return {rows, row_block, ceil_div(rows, row_block), column_block,
-          std::max<std::size_t>(1, ceil_div(columns, column_block))};
+  const Sizes sizes{rows, row_unit, columns, form.nr};
+  return cut(sizes, weights, ceil_div(sizes.units(), std::max<std::size_t>(1, most)),
+             large ? ceil_div(weights, kSmallWeights) : 1);
 }
 
 TaskGrid matrix_grid(const Product &p, std::size_t rows, std::ptrdiff_t lda) {
   const bool meet = p.x.form.dtype == QTN_FLOAT32 && lda % kSetBytes == 0 && std::min(rows, p.form.mr) > kSetRows;
   if (!meet) return task_grid(p.form, rows, p.form.mr, p.k, p.out, p.k);
   const std::size_t part = round_up(ceil_div(p.k, ceil_div(p.k, kMostPart)), kBlock);
-  TaskGrid grid = task_grid(p.form, rows, p.form.mr, part, p.out, part);
+  TaskGrid grid = cut({rows, p.form.mr, p.out, p.form.nr}, p.out * p.k, ceil_div(rows * part, kCopiedRows),
+                      ceil_div(p.out, kCopiedColumns));
   grid.part = part;
   return grid;
 }
@@ -173,12 +200,14 @@ void LinearStep::run(const Context &c) const {
   // At a good speed of the best kernels; slower ones are the more worth sharing.
   const std::size_t ns = static_cast<std::size_t>(macs) / (integer ? 400 : 100) + grid_.rows * p.groups * p.out / 16;
   const std::size_t columns_of_rows = p.groups * grid_.column_blocks;
+  const bool columns_first = grid_.columns_first && rows_bytes() == 0;
   for_ranges(c, grid_.row_blocks * columns_of_rows, ns, [&](std::size_t lane, std::size_t begin, std::size_t end) {
     std::byte *scratch = c.lane_scratch(lane);
     std::size_t held = SIZE_MAX;  // the rows that scratch holds
     for (std::size_t task = begin; task < end; ++task) {
-      const std::size_t block = task / columns_of_rows, group = task % columns_of_rows / grid_.column_blocks;
-      const std::size_t column = task % grid_.column_blocks * grid_.column_block;
+      const auto [block, across] = grid_.place(task, columns_of_rows, columns_first);
+      const std::size_t group = across / grid_.column_blocks;
+      const std::size_t column = across % grid_.column_blocks * grid_.column_block;
       const std::size_t first = block * grid_.row_block, count = std::min(grid_.row_block, grid_.rows - first);
       const std::size_t wanted = groups_share_rows() ? block : block * p.groups + group;
       const Rows from = rows(x, {first, count, group, column, wanted != held}, scratch + product_bytes());

@@ -11,7 +11,17 @@ namespace qtn::runtime {
 struct TaskGrid {
   std::size_t rows, row_block, row_blocks;
   std::size_t column_block, column_blocks;  ///< of one group
+  bool columns_first;                       ///< all rows meet a block of columns before the next one
   std::size_t part = 0;  ///< bytes of k for which rows are copied together; 0: they are read where they lie
+
+  /// A task's block of rows, and its block of columns, of which there are so many in all groups.
+  struct Place {
+    std::size_t rows, columns;
+  };
+  Place place(std::size_t task, std::size_t all_columns, bool by_columns) const {
+    if (by_columns) return {task % row_blocks, task / row_blocks};
+    return {task / all_columns, task % all_columns};
+  }
 };
 
 /// Rows come in multiples of `row_unit`, a row reads `row_bytes`; k in bytes.
