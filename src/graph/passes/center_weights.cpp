@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights as products take them: int8 around 0, or of fewer bits. Files have them in other types too, with zero points.
 #include <algorithm>
-#include <numeric>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
 
 #include "base/error.hpp"
 #include "graph/integer.hpp"
@@ -28,22 +31,76 @@ bool is_to_change(const Node &node, const Value &w) {
   return shifted || plain_dtype(q.dtype()) != QTN_INT8;
 }
 
-/// w - zero point of each element.
-std::vector<std::int64_t> centered(const Node &node, const Tensor &w) {
-  const Quantizer &q = *w.quantizer();
-  const std::size_t axis = output_channel_axis(node);
-  const auto channels = static_cast<std::size_t>(w.dim(axis));
-  const auto inner = static_cast<std::size_t>(element_count(w.shape(), axis + 1, w.rank()));
-  std::vector<std::int64_t> values = int_values(to_plain(w.with_quantizer(nullptr)), "weight");
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] -= q.zero_points()[q.per_channel() ? i / inner % channels : 0];
-  return values;
+/// Weights without their zero points.
+struct Centered {
+  std::vector<std::int16_t> values;
+  Shape shape;
+  std::size_t sum_axis;  ///< counts what is summed: input channels of a group, or rows
+
+  Centered(const Tensor &w, std::size_t out, const std::vector<std::int64_t> &zeros)
+      : shape(w.shape()), sum_axis(1 - out) {
+    const Tensor plain = to_plain(w);
+    const auto channels = static_cast<std::size_t>(w.dim(out));
+    const auto inner = static_cast<std::size_t>(element_count(shape, out + 1, shape.size()));
+    const bool is_unsigned = plain.dtype() == QTN_UINT8;
+    values.resize(static_cast<std::size_t>(w.count()));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::int64_t q = is_unsigned ? plain.as<const std::uint8_t>()[i] : plain.as<const std::int8_t>()[i];
+      values[i] = static_cast<std::int16_t>(q - zeros[zeros.size() == 1 ? 0 : i / inner % channels]);
+    }
+  }
+};
+
+/// The int8 numbers that add up to a weight; how many there are follows from its distance from what fits.
+std::int16_t part_of(std::int16_t value, std::int64_t part) {
+  return static_cast<std::int16_t>(value > 0 ? std::clamp<std::int64_t>(value - 127 * part, 0, 127)
+                                             : std::clamp<std::int64_t>(value + 128 * part, -128, 0));
 }
 
-/// How many int8 add up to any of these.
-std::int64_t parts_of(const std::vector<std::int64_t> &values) {
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  return values.empty() ? 1 : std::max<std::int64_t>({1, (*high + 126) / 127, (-*low + 127) / 128});
+/// What deeper weights have at one place: a part of those of a channel.
+struct Reading {
+  std::int64_t part, channel;
+  auto operator<=>(const Reading &) const = default;
+};
+using Readings = std::set<Reading>;
+
+/// All channels, and after them those of which a weight does not fit int8, once for each part that it has besides.
+Readings readings_of(const Centered &w) {
+  const std::int64_t depth = w.shape[w.sum_axis];
+  const auto inner = static_cast<std::size_t>(element_count(w.shape, w.sum_axis + 1, w.shape.size()));
+  Readings found;
+  for (std::int64_t c = 0; c < depth; ++c) found.insert({0, c});
+  for (std::size_t i = 0; i < w.values.size(); ++i)
+    for (std::int64_t part = 1; part_of(w.values[i], part) != 0; ++part)
+      found.insert({part, static_cast<std::int64_t>(i / inner) % depth});
+  return found;
+}
+
+/// Every channel in every part that any has.
+Readings all_of(const Readings &some) {
+  Readings all;
+  const std::int64_t parts = some.empty() ? 1 : some.rbegin()->part + 1;
+  for (std::int64_t part = 0; part < parts; ++part)
+    for (const Reading &r : some)
+      if (r.part == 0) all.insert({part, r.channel});
+  return all;
+}
+
+/// Int8 weights with a place along the axis for each of these, which add up to `w` along it.
+Tensor stacked(const Centered &w, std::size_t axis, const std::vector<Reading> &rows, QuantizerPtr quantizer) {
+  Shape shape = w.shape;
+  const std::int64_t depth = shape[axis], outer = element_count(shape, 0, axis);
+  const auto inner = static_cast<std::size_t>(element_count(shape, axis + 1, shape.size()));
+  shape[axis] = static_cast<std::int64_t>(rows.size());
+  const Tensor result(QTN_INT8, shape, std::move(quantizer));
+  auto *to = result.as<std::int8_t>();
+  for (std::int64_t o = 0; o < outer; ++o)
+    for (const auto &[part, channel] : rows) {
+      const std::int16_t *from = w.values.data() + static_cast<std::size_t>(o * depth + channel) * inner;
+      to = std::transform(from, from + inner, to,
+                          [part = part](std::int16_t v) { return static_cast<std::int8_t>(part_of(v, part)); });
+    }
+  return result;
 }
 
 QuantizerPtr around_zero(const Quantizer &q) {
@@ -51,74 +108,147 @@ QuantizerPtr around_zero(const Quantizer &q) {
                                      q.axis(), q.scales(), std::vector<std::int64_t>(q.count(), 0), q.numerics());
 }
 
-/// The axis of the weights that counts what is summed: input channels of a group, or rows.
-std::size_t sum_axis(const Node &node) { return 1 - output_channel_axis(node); }
+bool fit(const Readings &rows) { return rows.empty() || rows.rbegin()->part == 0; }
 
-/// Int8 weights `parts` times as deep, which add up to `values` along their depth.
-Tensor stacked(const Node &node, const Tensor &w, std::vector<std::int64_t> values, std::int64_t parts) {
-  const std::size_t axis = sum_axis(node);
-  Shape shape = w.shape();
-  shape[axis] *= parts;
-  const Tensor result(QTN_INT8, shape, around_zero(*w.quantizer()));
-  for (std::int64_t p = 0; p < parts; ++p) {
-    const Tensor part = result.slice(axis, p * w.dim(axis), (p + 1) * w.dim(axis), 1).with_quantizer(nullptr);
-    const Tensor from(QTN_INT8, w.shape());
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const std::int64_t q = std::clamp<std::int64_t>(values[i], -128, 127);
-      from.as<std::int8_t>()[i] = static_cast<std::int8_t>(q);
-      values[i] -= q;
+std::int64_t groups_of(const Node &node) { return is_convolution(node) ? node.attrs.get_int("group", 1) : 1; }
+
+class Centering {
+ public:
+  explicit Centering(Graph &g) : g_(g) {}
+
+  void run() {
+    std::vector<Node> nodes;
+    std::swap(nodes, g_.nodes);
+    for (const Node &node : nodes)
+      if (const auto w = centered(node))
+        if (const Readings rows = readings(node, *w); !fit(rows))
+          repeated_[place(node, *w)].rows.insert(rows.begin(), rows.end());
+    for (Node &node : nodes) {
+      if (const auto w = centered(node)) change(node, *w);
+      g_.nodes.push_back(std::move(node));
     }
-    copy_elements(part, from);
+    remove_dead(g_);
   }
-  return result;
-}
 
-/// Input channels in the order in which `parts` times as deep weights of all groups read them.
-std::vector<std::int64_t> repeated_channels(std::int64_t groups, std::int64_t each, std::int64_t parts) {
-  std::vector<std::int64_t> order;
-  for (std::int64_t g = 0; g < groups; ++g)
-    for (std::int64_t i = 0; i < parts * each; ++i) order.push_back(g * each + i % each);
-  return order;
-}
+ private:
+  /// A value, the axis of its channels, how many groups they are in, and how many are in each.
+  using Place = std::tuple<ValueId, std::int64_t, std::int64_t, std::int64_t>;
+  /// What several nodes read is repeated once, with the channels that any of them needs.
+  struct Repeated {
+    Readings rows;
+    ValueId value = kNoValue;
+  };
+
+  static Place place(const Node &node, const Centered &w) {
+    return {node.inputs[0], is_convolution(node) ? 1 : -1, groups_of(node), w.shape[w.sum_axis]};
+  }
+
+  /// Nothing where a node takes its weights as they are, or is no product.
+  std::optional<Centered> centered(const Node &node) const {
+    if (!is_linear(node) || !is_8bit_activation(g_.value(node.inputs[0]).quantizer)) return {};
+    const Value &w = g_.value(node.inputs[1]);
+    if (!is_to_change(node, w)) return {};
+    return Centered(w.constant, output_channel_axis(node), w.quantizer->zero_points());
+  }
+
+  static Readings readings(const Node &node, const Centered &w) {
+    const Readings rows = readings_of(w);
+    return groups_of(node) == 1 ? rows : all_of(rows);
+  }
+
+  void change(Node &node, const Centered &w) {
+    const Readings own = readings(node, w);
+    if (fit(own)) return deepen(node, w, own);
+    if (is_depthwise(node, w)) return raise(node, w, own.rbegin()->part + 1);
+    // Groups of ConvTranspose lie one after the other along the axis that would become deeper.
+    if (node.op == &ops::kConvTranspose && groups_of(node) != 1) return;
+    deepen(node, w, repeated_[place(node, w)].rows);
+    node.inputs[0] = repeated(node, w);
+  }
+
+  void set_weights(Node &node, const Centered &w, std::size_t axis, const std::vector<Reading> &rows) {
+    const Value &weight = g_.value(node.inputs[1]);
+    Tensor stack = stacked(w, axis, rows, around_zero(*weight.quantizer));
+    node.inputs[1] = g_.add_constant(weight.name + "_centered", std::move(stack));
+  }
+
+  void deepen(Node &node, const Centered &w, const Readings &rows) {
+    set_weights(node, w, w.sum_axis, {rows.begin(), rows.end()});
+  }
+
+  /// Whether each row of its window is the one behind the last one in its image, and numbers are those of windows.
+  static bool is_depthwise(const Node &node, const Centered &w) {
+    constexpr std::int64_t kMost = 1 << 20;
+    const auto all = [&](const char *name, const auto &hold) {
+      return std::ranges::all_of(node.attrs.get_ints(name), hold);
+    };
+    const auto moderate = [](std::int64_t v) { return v >= -kMost && v <= kMost; };
+    const std::string fill = node.attrs.get_string("auto_pad", "NOTSET");
+    return node.op == &ops::kConv && w.shape.size() > 2 && w.shape[1] == 1 && groups_of(node) > 1 &&
+           (fill == "NOTSET" || fill == "VALID") && all("dilations", [](std::int64_t d) { return d == 1; }) &&
+           all("strides", moderate) && all("pads", moderate) && all("kernel_shape", moderate);
+  }
+
+  /// A depthwise convolution stays one where its image has each row several times, and its window too.
+  void raise(Node &node, const Centered &w, std::int64_t parts) {
+    const std::size_t rank = w.shape.size(), axis = 2, axes = rank - axis;
+    std::vector<Reading> rows;
+    for (std::int64_t r = 0; r < w.shape[axis]; ++r)
+      for (std::int64_t part = 0; part < parts; ++part) rows.push_back({part, r});
+    set_weights(node, w, axis, rows);
+    const auto raised = [&](const char *name, std::size_t count, std::int64_t otherwise) {
+      std::vector<std::int64_t> values = node.attrs.get_ints(name, std::vector<std::int64_t>(count, otherwise));
+      for (std::size_t i = 0; i < values.size(); i += axes) values[i] *= parts;
+      node.attrs.set(name, values);
+    };
+    raised("strides", axes, 1);
+    raised("pads", 2 * axes, 0);
+    if (node.attrs.has("kernel_shape")) raised("kernel_shape", axes, 1);
+    Tensor scales(QTN_FLOAT32, {static_cast<std::int64_t>(rank)});
+    for (std::size_t i = 0; i < rank; ++i) scales.as<float>()[i] = i == axis ? static_cast<float>(parts) : 1.0f;
+    Node repeat{node.name + "_repeat", &ops::kResize, {}, {}, {}, {}};
+    repeat.attrs.set("mode", std::string("nearest"));
+    repeat.attrs.set("coordinate_transformation_mode", std::string("asymmetric"));
+    repeat.attrs.set("nearest_mode", std::string("floor"));
+    repeat.inputs = {node.inputs[0], kNoValue, g_.add_constant(node.name + "_rows", std::move(scales))};
+    node.inputs[0] = add(std::move(repeat));
+  }
+
+  /// x with some of its channels once more behind it: what does not fit int8 is the sum of what does.
+  ValueId repeated(const Node &node, const Centered &w) {
+    const Place at = place(node, w);
+    auto &[rows, value] = repeated_[at];
+    if (value != kNoValue) return value;
+    const auto &[x, axis, groups, each] = at;
+    std::vector<std::int64_t> order;
+    for (std::int64_t g = 0; g < groups; ++g)
+      for (const Reading &r : rows) order.push_back(g * each + r.channel);
+    Node repeat{node.name + "_repeat", &ops::kGather, {}, {}, {}, {}};
+    repeat.attrs.set("axis", axis);
+    repeat.inputs = {x, g_.add_constant(node.name + "_channels", Tensor::from_ints(order))};
+    value = add(std::move(repeat));
+    return value;
+  }
+
+  /// A node whose result lies on the grid of its operand.
+  ValueId add(Node &&node) {
+    const Value &x = g_.value(node.inputs[0]);
+    Value wide;
+    wide.name = node.name + "ed";
+    wide.dtype = x.dtype;
+    wide.quantizer = x.quantizer;
+    const ValueId result = g_.add_value(std::move(wide));
+    node.outputs = {result};
+    g_.nodes.push_back(std::move(node));
+    return result;
+  }
+
+  Graph &g_;
+  std::map<Place, Repeated> repeated_;
+};
 
 }  // namespace
 
-void center_weights(Graph &g) {
-  std::vector<Node> nodes;
-  std::swap(nodes, g.nodes);
-  for (Node &node : nodes) {
-    if (is_linear(node) && is_8bit_activation(g.value(node.inputs[0]).quantizer) &&
-        is_to_change(node, g.value(node.inputs[1]))) {
-      const Tensor w = g.value(node.inputs[1]).constant.to_contiguous();
-      const std::vector<std::int64_t> values = centered(node, w);
-      const std::int64_t parts = parts_of(values);
-      const std::int64_t groups = is_convolution(node) ? node.attrs.get_int("group", 1) : 1;
-      if (parts > 1 && node.op == &ops::kConvTranspose && groups != 1) {
-        // Its groups lie one after the other along the axis that would become deeper.
-        g.nodes.push_back(std::move(node));
-        continue;
-      }
-      const std::string name = g.value(node.inputs[1]).name;
-      node.inputs[1] = g.add_constant(name + "_centered", stacked(node, w, values, parts));
-      if (parts > 1) {
-        // What does not fit int8 is the sum of what does: x is read once for each.
-        const std::vector<std::int64_t> order = repeated_channels(groups, w.dim(sum_axis(node)), parts);
-        const Value x = g.value(node.inputs[0]);
-        Value wide;
-        wide.name = node.name + "_repeated";
-        wide.dtype = x.dtype;
-        wide.quantizer = x.quantizer;
-        Node repeat{node.name + "_repeat", &ops::kGather, {}, {}, {}, {}};
-        repeat.attrs.set("axis", std::int64_t{is_convolution(node) ? 1 : -1});
-        repeat.inputs = {node.inputs[0], g.add_constant(node.name + "_channels", Tensor::from_ints(order))};
-        repeat.outputs = {g.add_value(std::move(wide))};
-        node.inputs[0] = repeat.outputs[0];
-        g.nodes.push_back(std::move(repeat));
-      }
-    }
-    g.nodes.push_back(std::move(node));
-  }
-  remove_dead(g);
-}
+void center_weights(Graph &g) { Centering(g).run(); }
 
 }  // namespace qtn::graph

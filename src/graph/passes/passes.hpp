@@ -120,7 +120,7 @@ void replace_relu6(Graph &g, const NodeFilter &where);
 void round_before_moves(Graph &g);
 
 /// Gives products of 8-bit activations constant int8 weights around 0 in place of unsigned ones and those with zero
-/// points; int4 and int2 stay. Those that leave int8 then become sums of several, for which x is read as often.
+/// points; int4 and int2 stay. Channels in which some leave int8 then are read once more, with what is left of them.
 void center_weights(Graph &g);
 
 /// Brings products with constants into the one form that has integer arithmetic, x * W + bias with one value of the

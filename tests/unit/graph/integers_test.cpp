@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What inference changes in quantized graphs: other weights for the same sums, rounding in another place, and the same
 // bits.
+#include <algorithm>
+#include <numeric>
+
 #include "graph/evaluate.hpp"
 #include "graph/passes/passes.hpp"
 #include "graph/pipelines.hpp"
@@ -51,33 +54,106 @@ graph::Graph product(const char *op, const Shape &x, const Shape &w, const Quant
   return g;
 }
 
-/// Int8 around 0, `parts` times as deep.
-void expect_parts(const graph::Graph &g, std::int64_t parts) {
+/// How many int8 add up to a number.
+std::int64_t parts_of(std::int64_t value) {
+  return value > 0 ? (value + 126) / 127 : std::max<std::int64_t>(1, (127 - value) / 128);
+}
+
+/// Int8 around 0, with so many places along the axis, for which x is repeated by this operator.
+void expect_places(const graph::Graph &g, std::size_t axis, std::int64_t places, const char *repeat) {
   const graph::Graph changed = expect_same_bits(g);
   const graph::Node &node = changed.nodes.back();
   const Tensor &was = g.value(g.nodes[0].inputs[1]).constant, &is = changed.value(node.inputs[1]).constant;
   assert_int_equal(is.dtype(), QTN_INT8);
   for (const std::int64_t zero : is.quantizer()->zero_points()) assert_int_equal(zero, 0);
-  assert_int_equal(is.count(), was.count() * parts);
-  assert_int_equal(count_of(changed, "Gather"), parts > 1 ? 1 : 0);
+  Shape shape = was.shape();
+  shape[axis] = places;
+  assert_true(is.shape() == shape);
+  assert_int_equal(changed.nodes.size(), places == was.dim(axis) ? 1 : 2);
+  if (places != was.dim(axis)) assert_int_equal(count_of(changed, repeat), 1);
+}
+
+/// How many parts the weights at each place along the axis have.
+std::vector<std::int64_t> parts_along(const graph::Graph &g, std::size_t axis) {
+  const Tensor &w = g.value(g.nodes[0].inputs[1]).constant;
+  const Quantizer &q = *w.quantizer();
+  std::vector<std::int64_t> parts;
+  for (std::int64_t i = 0; i < w.dim(axis); ++i) {
+    const Tensor part = w.with_quantizer(nullptr).slice(axis, i, i + 1, 1).to_contiguous();
+    const std::vector<std::int64_t> values = int_values(part, "weight");
+    std::int64_t most = 1;
+    for (std::size_t k = 0; k < values.size(); ++k)
+      most = std::max(most, parts_of(values[k] - q.zero_points()[k % q.zero_points().size()]));
+    parts.push_back(most);
+  }
+  return parts;
+}
+
+std::int64_t sum(const std::vector<std::int64_t> &v) { return std::accumulate(v.begin(), v.end(), std::int64_t{0}); }
+std::int64_t largest(const std::vector<std::int64_t> &v) { return *std::max_element(v.begin(), v.end()); }
+
+void expect_channels(const graph::Graph &g, std::size_t axis) {
+  expect_places(g, axis, sum(parts_along(g, axis)), "Gather");
 }
 
 void weights_of_other_types(void **) {
-  const Attrs transposed = attrs({{"transB", std::int64_t{1}}});
-  for (const auto &[zero, parts] :
-       {std::pair(128, 1), std::pair(127, 2), std::pair(100, 2), std::pair(0, 3), std::pair(255, 2)}) {
+  const Attrs transposed = attrs({{"transB", std::int64_t{1}}}), groups = attrs({{"group", std::int64_t{2}}});
+  for (const std::int64_t zero : {128, 127, 100, 0, 255}) {
     const QuantizerPtr w = grid(0.01, zero);
-    expect_parts(product("Conv", {1, 6, 5, 4}, {4, 6, 3, 3}, w, {}), parts);
-    expect_parts(product("Conv", {2, 6, 5, 4}, {4, 3, 2, 2}, w, attrs({{"group", std::int64_t{2}}})), parts);
-    expect_parts(product("Conv", {1, 6, 5, 4}, {6, 1, 3, 3}, w, attrs({{"group", std::int64_t{6}}})), parts);
-    expect_parts(product("Gemm", {3, 7}, {7, 9}, w, {}), parts);
-    expect_parts(product("Gemm", {3, 7}, {9, 7}, w, transposed), parts);
-    expect_parts(product("MatMul", {2, 3, 7}, {7, 9}, w, {}), parts);
+    expect_channels(product("Conv", {1, 6, 5, 4}, {4, 6, 3, 3}, w, {}), 1);
+    expect_channels(product("Gemm", {3, 7}, {7, 9}, w, {}), 0);
+    expect_channels(product("Gemm", {3, 7}, {9, 7}, w, transposed), 1);
+    expect_channels(product("MatMul", {2, 3, 7}, {7, 9}, w, {}), 0);
+    const graph::Graph grouped = product("Conv", {2, 6, 5, 4}, {4, 3, 2, 2}, w, groups);
+    expect_places(grouped, 1, 3 * largest(parts_along(grouped, 1)), "Gather");
   }
-  expect_parts(product("MatMul", {3, 7}, {7, 9}, grid(0.01, -5, QTN_INT8), {}), 2);
+  expect_channels(product("MatMul", {3, 7}, {7, 9}, grid(0.01, -5, QTN_INT8), {}), 0);
   const auto channels = std::make_shared<Quantizer>(QTN_UINT8, QTN_PER_CHANNEL_AFFINE, 1, std::vector{0.01, 0.02, 0.03},
                                                     std::vector<std::int64_t>{128, 3, 250}, Numerics::onnx);
-  expect_parts(product("Gemm", {3, 7}, {7, 3}, channels, {}), 2);
+  expect_channels(product("Gemm", {3, 7}, {7, 3}, channels, {}), 0);
+}
+
+/// Depthwise convolutions stay what they are, over images with each row several times.
+void depthwise_weights_of_other_types(void **) {
+  using Ints = std::vector<std::int64_t>;
+  constexpr std::int64_t kGroups = 6;
+  for (const std::int64_t zero : {128, 127, 100, 0, 255}) {
+    const QuantizerPtr w = grid(0.01, zero);
+    for (const Attrs &a :
+         {attrs({{"group", kGroups}}), attrs({{"group", kGroups}, {"strides", Ints{2, 1}}, {"pads", Ints{2, 0, 1, 1}}}),
+          attrs({{"group", kGroups}, {"auto_pad", std::string("VALID")}, {"kernel_shape", Ints{3, 2}}})}) {
+      const graph::Graph g = product("Conv", {1, 6, 7, 4}, {6, 1, 3, 2}, w, a);
+      expect_places(g, 2, 3 * largest(parts_along(g, 2)), "Resize");
+    }
+    const graph::Graph line = product("Conv", {1, 6, 9}, {12, 1, 3}, w, attrs({{"group", kGroups}}));
+    expect_places(line, 2, 3 * largest(parts_along(line, 2)), "Resize");
+    // Rows that follow one another in these windows do not do so in the image.
+    for (const Attrs &a : {attrs({{"group", kGroups}, {"dilations", Ints{2, 1}}}),
+                           attrs({{"group", kGroups}, {"auto_pad", std::string("SAME_UPPER")}})}) {
+      const graph::Graph g = product("Conv", {1, 6, 7, 4}, {6, 1, 3, 2}, w, a);
+      expect_places(g, 1, largest(parts_along(g, 1)), "Gather");
+    }
+  }
+}
+
+/// What two products need of x is repeated once.
+void products_of_one_operand(void **) {
+  GraphBuilder b;
+  b.input("x", {3, 8});
+  for (const std::string name : {"a", "b"}) {
+    Tensor integers(QTN_UINT8, {8, 4});
+    for (std::int64_t i = 0; i < integers.count(); ++i) integers.as<std::uint8_t>()[i] = static_cast<std::uint8_t>(i);
+    integers.as<std::uint8_t>()[name == "a" ? 5 : 30] = 255;  // of rows 1 and 7
+    b.constant(name, integers.with_quantizer(grid(0.01, 100))).node("MatMul", "of " + name, {"x", name}, {name + "y"});
+  }
+  b.node("Add", "sum", {"ay", "by"}, {"y"});
+  graph::Graph g = b.build({"y"});
+  for (const char *name : {"a", "b"}) named(g, name).quantizer = grid(0.01, 100);
+  named(g, "x").quantizer = grid(0.02, 60);
+  const graph::Graph changed = expect_same_bits(g);
+  assert_int_equal(count_of(changed, "Gather"), 1);
+  for (const graph::Node &node : changed.nodes)
+    if (node.op == &ops::kMatMul) assert_int_equal(changed.value(node.inputs[1]).constant.dim(0), 10);
 }
 
 void packed_weights(void **) {
@@ -147,8 +223,10 @@ void rounding_before_moves(void **) {
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(weights_of_other_types), cmocka_unit_test(packed_weights),
-                              cmocka_unit_test(turned_weights), cmocka_unit_test(weights_alone),
-                              cmocka_unit_test(rounding_before_moves)};
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(weights_of_other_types),  cmocka_unit_test(depthwise_weights_of_other_types),
+      cmocka_unit_test(products_of_one_operand), cmocka_unit_test(packed_weights),
+      cmocka_unit_test(turned_weights),          cmocka_unit_test(weights_alone),
+      cmocka_unit_test(rounding_before_moves)};
   return cmocka_run_group_tests_name("graph.integers", tests, nullptr, nullptr);
 }
