@@ -13,14 +13,15 @@ Run again with:  $(benchmarks/peers/make-venv)/bin/python benchmarks/zoo.py --py
 import argparse
 import json
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
 import warnings
 
 import numpy as np
+import onnx
 import onnxruntime
+from onnx.external_data_helper import uses_external_data
 
 import peer_lib
 import record
@@ -135,6 +136,8 @@ class Check:
         from onnxruntime.quantization import shape_inference
 
         prepared, made = self.folder / "prepared.onnx", self.folder / "made.onnx"
+        weights = onnx.load(self.path, load_external_data=False).graph.initializer
+        external = any(map(uses_external_data, weights))  # beyond 2 GB
         best = None
 
         class Reader(q.CalibrationDataReader):
@@ -148,15 +151,18 @@ class Check:
             q.quantize_static(
                 str(prepared), str(made), Reader(), per_channel=per_channel, activation_type=q.QuantType.QUInt8,
                 weight_type=q.QuantType.QInt8, calibrate_method=q.CalibrationMethod[method],
+                use_external_data_format=external,
             )  # fmt: skip
             return self.int8_sqnr(self.ort(made))
 
         def best_static():
-            nonlocal best
+            nonlocal best, prepared
             try:
-                shape_inference.quant_pre_process(str(self.path), str(prepared), skip_symbolic_shape=True)
+                shape_inference.quant_pre_process(
+                    str(self.path), str(prepared), skip_symbolic_shape=True, save_as_external_data=external
+                )
             except Exception:  # it is recommended, and not needed
-                shutil.copy(self.path, prepared)
+                prepared = self.path
             failure = None
             for method in methods:
                 for per_channel in (True, False):
@@ -173,7 +179,7 @@ class Check:
             return best
 
         def dynamic():
-            q.quantize_dynamic(str(self.path), str(made), per_channel=True)
+            q.quantize_dynamic(str(self.path), str(made), per_channel=True, use_external_data_format=external)
             return self.int8_sqnr(self.ort(made))
 
         self.cell("ort_static_db", best_static)
