@@ -215,9 +215,15 @@ class CommandLine(CommandTest):
 
     def test_names_that_the_library_does_not_know(self):
         quantize = ["quantize", MODEL, "-o", "out.onnx", "--data", CALIBRATION]
-        self.refuse(*quantize, "--config", "no-such-config", says="no-such-config")
-        self.refuse(*quantize, "--observer", "no-such-observer", says="no-such-observer")
-        self.refuse("run", MODEL, "--data", IMAGES, "-o", "out.npy", "--isa", "z80", says="z80")
+        self.refuse(*quantize, "--config", "no-such-config", code=2, says="no-such-config")
+        self.refuse(*quantize, "--observer", "no-such-observer", code=2, says="no-such-observer")
+        self.refuse("run", MODEL, "--data", IMAGES, "-o", "out.npy", "--isa", "z80", code=2, says="z80")
+
+    def test_numbers_outside_of_their_range(self):
+        quantize = ["quantize", MODEL, "-o", "out.onnx", "--data", CALIBRATION]
+        for option in ("--smooth", "--target-top1"):
+            for number in ("-0.1", "1.5", "nan", "0.5x"):
+                self.refuse(*quantize, option, number, code=2, says=[option, number])
 
 
 if __name__ == "__main__":

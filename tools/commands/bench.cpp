@@ -36,10 +36,7 @@ Shapes given_shapes(const qmodel *model, const std::vector<std::string> &texts) 
     const size_t equals = text.rfind('=');
     const std::string name = text.substr(0, equals);
     if (equals == std::string::npos) throw UsageError("--shape " + text + ": NAME=1x128 is expected");
-    size_t index = 0;
-    while (index < qmodel_input_count(model) && name != qmodel_input_name(model, index)) ++index;
-    if (index == qmodel_input_count(model)) throw Failure("--shape " + text + ": the model has no such input");
-    Shape &shape = shapes[name];
+    Shape shape;
     std::istringstream numbers(text.substr(equals + 1));
     for (std::string number; std::getline(numbers, number, 'x');) {
       const bool digits = !number.empty() && number.size() < 10 &&
@@ -47,6 +44,10 @@ Shapes given_shapes(const qmodel *model, const std::vector<std::string> &texts) 
       if (!digits) throw UsageError("--shape " + text + ": '" + number + "' is not a size");
       shape.push_back(std::stoll(number));
     }
+    size_t index = 0;
+    while (index < qmodel_input_count(model) && name != qmodel_input_name(model, index)) ++index;
+    if (index == qmodel_input_count(model)) throw Failure("--shape " + text + ": the model has no such input");
+    shapes[name] = std::move(shape);
   }
   return shapes;
 }

@@ -9,6 +9,7 @@
 #include "commands/commands.hpp"
 #include "data/file.hpp"
 #include "report/quantization_page.hpp"
+#include "shared/checks.hpp"
 #include "shared/dataless.hpp"
 #include "shared/interrupt.hpp"
 #include "shared/model.hpp"
@@ -164,7 +165,9 @@ void add_quantize(CLI::App &app, std::vector<std::string> words) {
   command.add_flag_callback(
       "--no-bias-correction", [options] { options->recovery.bias_correction = false; }, "Do not");
   command.add_flag("--adaround", options->recovery.adaround, "Try to learn which weights to round up (takes minutes)");
-  command.add_option("--smooth", options->recovery.smooth, "Try SmoothQuant of this strength, 0 to 1")->type_name("F");
+  command.add_option("--smooth", options->recovery.smooth, "Try SmoothQuant of this strength, 0 to 1")
+      ->type_name("F")
+      ->check(between_0_and_1());
   command.add_flag("--auto", options->recovery.automatic,
                    "Also try SmoothQuant, dynamic products, and observers for each tensor; keep what gains");
   command
@@ -174,7 +177,8 @@ void add_quantize(CLI::App &app, std::vector<std::string> words) {
   command
       .add_option("--target-top1", options->recovery.target_top1,
                   "The same for the fraction of samples whose largest output stays where it is in float")
-      ->type_name("F");
+      ->type_name("F")
+      ->check(between_0_and_1());
   command
       .add_option("--fallback", options->recovery.fallback,
                   "What these layers become: float (default), or int16 for activations of 16 bits")

@@ -66,7 +66,7 @@ void run(const Options &options) {
   const bool npy = options.output.ends_with(".npy");
   if (!npy && !options.output.ends_with(".safetensors"))
     throw UsageError("-o " + options.output + ": needs a name that ends in .npy or .safetensors");
-  if (!options.isa.empty()) check(qlib_set_isa(options.isa.c_str()));
+  if (!options.isa.empty()) check_named(qlib_set_isa(options.isa.c_str()));
   const Model model = load_model(options.model);
   require_writable(options.output);
   refuse_input(options.output, {options.model});

@@ -29,7 +29,10 @@ CLI::Option *add_calibration_options(CLI::App &command, CalibrationOptions &opti
 }
 
 Config open_config(const std::string &name) {
-  return make<Config>(name.ends_with(".json") ? qconfig_load : qconfig_create, name.c_str());
+  if (name.ends_with(".json")) return make<Config>(qconfig_load, name.c_str());
+  qconfig *config = nullptr;
+  check_named(qconfig_create(&config, name.c_str()));
+  return Config(config);
 }
 
 Config make_config(const CalibrationOptions &options) {
@@ -37,7 +40,7 @@ Config make_config(const CalibrationOptions &options) {
   const Attrs settings = make<Attrs>(qattrs_create);
   if (options.equalize) check(qattrs_set_int(settings.get(), "equalize", *options.equalize));
   if (!options.observer.empty()) check(qattrs_set_string(settings.get(), "observer", options.observer.c_str()));
-  check(qconfig_set(config.get(), "*", settings.get()));
+  check_named(qconfig_set(config.get(), "*", settings.get()));
   return config;
 }
 

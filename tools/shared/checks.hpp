@@ -31,4 +31,15 @@ inline CLI::Validator positive_seconds() {
           ""};
 }
 
+/// Both ends belong to it.
+inline CLI::Validator between_0_and_1() {
+  return {[](const std::string &text) {
+            double value = -1;
+            const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+            const bool fits = error == std::errc() && end == text.data() + text.size() && value >= 0 && value <= 1;
+            return fits ? "" : text + " is not a number from 0 to 1";
+          },
+          ""};
+}
+
 }  // namespace tool

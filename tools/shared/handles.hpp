@@ -41,6 +41,12 @@ inline void check(qstatus status) {
   if (status != QTN_OK) throw Failure(qerror_message());
 }
 
+/// For what the command line names: a name that is not known is its fault.
+inline void check_named(qstatus status) {
+  if (status == QTN_EINVAL || status == QTN_EUNSUPPORTED) throw UsageError(qerror_message());
+  check(status);
+}
+
 /// make<Model>(qmodel_load, path): calls a function that returns its handle through the first parameter.
 template <typename Handle, typename Function, typename... Args>
 Handle make(Function function, Args &&...args) {

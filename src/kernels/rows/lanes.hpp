@@ -127,7 +127,8 @@ struct Rows : Vectors<bytes> {
     }
   }
 
-  /// Exponentials of a row, and the sums that they are added to: see sum().
+  /// The sum of a row: element i is added to float i % 16, and after every 512 of them these to double i % 8. What is
+  /// beyond the last sixteen is added to doubles at once: see sum().
   struct Sums {
     Doubles lanes[kParts];
     double rest;
@@ -144,22 +145,37 @@ struct Rows : Vectors<bytes> {
     }
   };
 
+  struct FloatSums {
+    static constexpr std::size_t kFloats = 16, kBlock = 512;
+    static constexpr std::size_t kVectors = kFloats / Functions<bytes>::kCount;
+    typename Functions<bytes>::Floats floats[kVectors];
+
+    /// Vector `number` of those that begin at a multiple of 16.
+    [[gnu::always_inline]] void add(typename Functions<bytes>::Floats v, std::size_t number) {
+      floats[number % kVectors] += v;
+    }
+    [[gnu::always_inline]] void move_to(Sums &sums) {
+      Floats halves[kFloats / kCount];
+      __builtin_memcpy(halves, floats, sizeof halves);
+      unroll<kFloats / kCount>([&](auto i) { sums.lanes[i % kParts] += wide(halves[i]); });
+      *this = {};
+    }
+  };
+
   template <std::size_t count, class F>
-  [[gnu::always_inline]] static void add_exponentials(const float *x, float *y, Sums &sums, const F &e) {
+  [[gnu::always_inline]] static void add_exponentials(const float *x, float *y, FloatSums &sums, const F &e) {
     using V = Functions<bytes>;
-    Floats halves[count / kCount];
     unroll<count / V::kCount>([&](auto part) {
       const typename V::Floats v = e(V::load(x + part * V::kCount));
       V::store(y + part * V::kCount, v);
-      __builtin_memcpy(&halves[2 * part], &v, sizeof v);
+      sums.add(v, part);
     });
-    unroll<count / kCount>([&](auto part) { sums.lanes[part % kParts] += wide(halves[part]); });
   }
 
   /// y = exp(x - top); y may be x.
   [[gnu::always_inline]] static Sums exponentials(const float *x, float *y, std::size_t count, float top) {
     using V = Functions<bytes>;
-    constexpr std::size_t kStep = V::kCount > kLanes ? V::kCount : kLanes;
+    constexpr std::size_t kStep = FloatSums::kFloats, kMany = 4 * V::kCount;  // many hide what each of them waits for
     Sums sums{};
     const auto e = [top](typename V::Floats v) { return V::brief_exp(v - top); };
     std::size_t i = 0;
@@ -167,9 +183,13 @@ struct Rows : Vectors<bytes> {
       V::map(x, y, count, e);
     } else {
       const typename V::Floats end = V::load(x + count - V::kCount);
-      constexpr std::size_t kMany = 4 * V::kCount;  // which hide what each of them waits for
-      for (; i + kMany <= count; i += kMany) add_exponentials<kMany>(x + i, y + i, sums, e);
-      for (; i + kStep <= count; i += kStep) add_exponentials<kStep>(x + i, y + i, sums, e);
+      FloatSums floats{};
+      for (std::size_t whole = count / kStep * kStep; i < whole;) {
+        const std::size_t block = i + FloatSums::kBlock < whole ? i + FloatSums::kBlock : whole;
+        for (; i + kMany <= block; i += kMany) add_exponentials<kMany>(x + i, y + i, floats, e);
+        for (; i < block; i += kStep) add_exponentials<kStep>(x + i, y + i, floats, e);
+        floats.move_to(sums);
+      }
       if (i != count) {
         for (std::size_t j = i; j + V::kCount < count; j += V::kCount) V::store(y + j, e(V::load(x + j)));
         V::store(y + count - V::kCount, e(end));

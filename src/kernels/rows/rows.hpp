@@ -35,7 +35,7 @@ struct NormalizeRowsBackwardArgs {
 };
 
 /// y = exp(x - top) / sum, top being the largest element and sum that of the exponentials, in double; where inner is 1,
-/// exp(x - top) times the float32 next to 1 / sum. Row r begins at
+/// exp(x - top) times the float32 next to 1 / sum, which is formed in floats by blocks of 512. Row r begins at
 /// (r / inner) * columns * inner + r % inner, and its elements are `inner` apart. Exponentials below 2^-125 are 0.
 struct SoftmaxRowsArgs {
   const float *x;
