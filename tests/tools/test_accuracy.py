@@ -133,7 +133,7 @@ class Accuracy(CommandTest):
         self.assertRegex(text, r"target_sqnr 90: NOT reached, \d+")
         options = ("quantize", MOBILE, "-o", self.path("no.onnx"), "--data", CALIBRATION)
         self.refuse(*options, "--fallback", "int16", code=2, says="--fallback needs --target-sqnr or --target-top1")
-        self.refuse(*options, "--target-top1", "2", says="target_top1 2 is outside (0, 1]")
+        self.refuse(*options, "--target-top1", "2", code=2, says="--target-top1: 2 is not a number from 0 to 1")
 
     def test_sensitivity(self):
         layers = self.succeed_json("sensitivity", MOBILE, "--data", CALIBRATION)["layers"]

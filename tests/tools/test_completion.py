@@ -47,7 +47,7 @@ class Completion(CommandTest):
 
     def names(self, *words):
         """The names that the error about a wrong one lists."""
-        return sorted(re.split("are:? ", self.refuse(*words, "nosuch"))[1].split())
+        return sorted(re.split("are:? ", self.refuse(*words, "nosuch", code=2))[1].split())
 
     def test_names_of_the_library(self):
         quantize = ("quantize", MODEL, "-o", "out.onnx", "--data", CALIBRATION)

@@ -220,7 +220,7 @@ class Refused(TrainTest):
         for option in (("--config", "onnx"), ("--weight-bits", "4"), ("--activation-bits", "4")):
             self.refuse_train(*option, code=2, says=[option[0], "--qat"])
         self.refuse_train("--qat", "--weight-bits", "1", code=2, says=["1", "2 to 8"])
-        self.refuse_train("--qat", "--config", "no-recipe", says="no-recipe")
+        self.refuse_train("--qat", "--config", "no-recipe", code=2, says="no-recipe")
         self.refuse_train("--resume", code=2, says="--checkpoint")
         self.refuse_train("--validation", IMAGES, code=2, says="--validation-labels")
         self.refuse_train("--validation-labels", LABELS, code=2, says="--validation")

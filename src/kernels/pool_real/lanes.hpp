@@ -10,9 +10,8 @@ namespace {
 
 inline float larger(float best, float v) { return v > best || v != v ? v : best; }
 
-/// Channels from `channel` on, one by one.
-inline void max_one_by_one(const PoolRealArgs &args, std::ptrdiff_t pixel, std::size_t channel) {
-  for (; channel < args.channels; ++channel) {
+inline void max_one_by_one(const PoolRealArgs &args, std::ptrdiff_t pixel) {
+  for (std::size_t channel = 0; channel < args.channels; ++channel) {
     float best = args.taps[0][pixel * args.step + static_cast<std::ptrdiff_t>(channel)];
     for (std::size_t t = 1; t < args.tap_count; ++t)
       best = larger(best, args.taps[t][pixel * args.step + static_cast<std::ptrdiff_t>(channel)]);
@@ -20,8 +19,8 @@ inline void max_one_by_one(const PoolRealArgs &args, std::ptrdiff_t pixel, std::
   }
 }
 
-inline void average_one_by_one(const PoolRealArgs &args, std::ptrdiff_t pixel, std::size_t channel) {
-  for (; channel < args.channels; ++channel) {
+inline void average_one_by_one(const PoolRealArgs &args, std::ptrdiff_t pixel) {
+  for (std::size_t channel = 0; channel < args.channels; ++channel) {
     double sum = 0;
     for (std::size_t t = 0; t < args.tap_count; ++t)
       sum += args.taps[t][pixel * args.step + static_cast<std::ptrdiff_t>(channel)];
@@ -73,26 +72,43 @@ struct Pools {
     });
   }
 
-  static void max(const PoolRealArgs &args) {
+  /// The channels of a pixel: block(at, y) of so many vectors of `count` of them. The last vector begins early enough to be
+  /// whole; where there are fewer, shorter vectors take them.
+  template <std::size_t count, class Many, class One, class Fewer>
+  [[gnu::always_inline]] static void for_channels(const PoolRealArgs &args, const Many &many, const One &one,
+                                                  const Fewer &fewer) {
     for (std::ptrdiff_t p = 0; p < static_cast<std::ptrdiff_t>(args.pixels); ++p) {
       std::size_t c = 0;
-      const auto at = [&] { return p * args.step + static_cast<std::ptrdiff_t>(c); };
-      float *y = args.y + p * args.ldy;
-      for (; c + kVectors * kCount <= args.channels; c += kVectors * kCount) max_block<kVectors>(args, at(), y + c);
-      for (; c + kCount <= args.channels; c += kCount) max_block<1>(args, at(), y + c);
-      max_one_by_one(args, p, c);
+      const auto run = [&](const auto &block, std::size_t from) __attribute__((always_inline)) {
+        const auto channel = static_cast<std::ptrdiff_t>(from);
+        block(p * args.step + channel, args.y + p * args.ldy + channel);
+      };
+      for (; c + kVectors * count <= args.channels; c += kVectors * count) run(many, c);
+      for (; c + count <= args.channels; c += count) run(one, c);
+      if (c == args.channels) continue;
+      if (args.channels >= count)
+        run(one, args.channels - count);
+      else
+        fewer(p);
     }
   }
 
+  static void max(const PoolRealArgs &args) {
+    if constexpr (bytes > 16)
+      if (args.channels < kCount) return Pools<bytes / 2>::max(args);
+    for_channels<kCount>(
+        args, [&](std::ptrdiff_t at, float *y) { max_block<kVectors>(args, at, y); },
+        [&](std::ptrdiff_t at, float *y) { max_block<1>(args, at, y); },
+        [&](std::ptrdiff_t p) { max_one_by_one(args, p); });
+  }
+
   static void average(const PoolRealArgs &args) {
-    for (std::ptrdiff_t p = 0; p < static_cast<std::ptrdiff_t>(args.pixels); ++p) {
-      std::size_t c = 0;
-      const auto at = [&] { return p * args.step + static_cast<std::ptrdiff_t>(c); };
-      float *y = args.y + p * args.ldy;
-      for (; c + kVectors * kHalf <= args.channels; c += kVectors * kHalf) average_block<kVectors>(args, at(), y + c);
-      for (; c + kHalf <= args.channels; c += kHalf) average_block<1>(args, at(), y + c);
-      average_one_by_one(args, p, c);
-    }
+    if constexpr (bytes > 16)
+      if (args.channels < kHalf) return Pools<bytes / 2>::average(args);
+    for_channels<kHalf>(
+        args, [&](std::ptrdiff_t at, float *y) { average_block<kVectors>(args, at, y); },
+        [&](std::ptrdiff_t at, float *y) { average_block<1>(args, at, y); },
+        [&](std::ptrdiff_t p) { average_one_by_one(args, p); });
   }
 };
 

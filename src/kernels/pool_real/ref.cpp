@@ -4,11 +4,11 @@
 namespace qtn::kernels::pool_real_ref {
 
 void max(const PoolRealArgs &args) {
-  for (std::size_t p = 0; p < args.pixels; ++p) max_one_by_one(args, static_cast<std::ptrdiff_t>(p), 0);
+  for (std::size_t p = 0; p < args.pixels; ++p) max_one_by_one(args, static_cast<std::ptrdiff_t>(p));
 }
 
 void average(const PoolRealArgs &args) {
-  for (std::size_t p = 0; p < args.pixels; ++p) average_one_by_one(args, static_cast<std::ptrdiff_t>(p), 0);
+  for (std::size_t p = 0; p < args.pixels; ++p) average_one_by_one(args, static_cast<std::ptrdiff_t>(p));
 }
 
 }  // namespace qtn::kernels::pool_real_ref

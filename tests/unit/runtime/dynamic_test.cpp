@@ -162,6 +162,14 @@ void test_grids_are_found_once(void **) {
   assert_int_equal(steps(), 5);
 }
 
+/// Weights of more than a megabyte are read in blocks of columns, each of which meets several blocks of rows.
+void test_large_weights(void **) {
+  GraphBuilder b;
+  b.input("x", {500, 640}).constant("w", random({640, 1700}, -1, 1, 1)).node("MatMul", "a", {"x", "w"}, {"y"});
+  const graph::Graph g = quant::quantize_dynamic(b.build({"y"}), quant::Config("onnx"), {});
+  expect_native_is_reference(g, random({500, 640}, -1, 1, 2), {});
+}
+
 /// Sums that may leave int32 run by the definition.
 void test_deep_products(void **) {
   constexpr std::int64_t kDepth = 33026;
@@ -199,7 +207,8 @@ int main() {
       cmocka_unit_test(qtn::test::test_products),      cmocka_unit_test(qtn::test::test_rows),
       cmocka_unit_test(qtn::test::test_wide_range),    cmocka_unit_test(qtn::test::test_ranges),
       cmocka_unit_test(qtn::test::test_forms),         cmocka_unit_test(qtn::test::test_grids_are_found_once),
-      cmocka_unit_test(qtn::test::test_deep_products), cmocka_unit_test(qtn::test::test_weights_only),
+      cmocka_unit_test(qtn::test::test_large_weights), cmocka_unit_test(qtn::test::test_deep_products),
+      cmocka_unit_test(qtn::test::test_weights_only),
   };
   return cmocka_run_group_tests_name("runtime/dynamic", tests, nullptr, nullptr);
 }

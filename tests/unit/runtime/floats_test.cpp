@@ -182,10 +182,19 @@ void test_products(void **) {
   }
 }
 
+/// Weights of more than a megabyte are read in blocks of columns, each of which meets several blocks of rows.
+void test_large_weights(void **) {
+  GraphBuilder b;
+  b.input("x", {1, 270, 520})
+      .constant("w", random({520, 700}, -0.05f, 0.05f, 1))
+      .node("MatMul", "a", {"x", "w"}, {"y"});
+  expect_one_answer(b.build({"y"}), random({1, 270, 520}, -1, 1, 2), "large weights");
+}
+
 /// Rows that would meet in one set of the cache are copied a part at a time: the bits are those of instruction sets that
 /// do without.
 void test_rows_that_meet(void **) {
-  const std::array<std::int64_t, 3> products[] = {{9, 1024, 33}, {150, 1024, 70}, {31, 2048, 300}};
+  const std::array<std::int64_t, 3> products[] = {{9, 1024, 33}, {150, 1024, 70}, {31, 2048, 300}, {200, 1024, 300}};
   for (const auto &[rows, depth, out] : products) {
     GraphBuilder b;
     b.input("x", {1, rows, depth}).constant("w", random({depth, out}, -0.05f, 0.05f, 1));
@@ -375,14 +384,10 @@ void test_large_outputs(void **) {
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(test_any_network),
-                              cmocka_unit_test(test_products),
-                              cmocka_unit_test(test_rows_that_meet),
-                              cmocka_unit_test(test_activations),
-                              cmocka_unit_test(test_normalized_groups),
-                              cmocka_unit_test(test_dense_blocks),
-                              cmocka_unit_test(test_products_that_lie_as_images),
-                              cmocka_unit_test(test_batches),
-                              cmocka_unit_test(test_large_outputs)};
+  const CMUnitTest tests[] = {cmocka_unit_test(test_any_network),   cmocka_unit_test(test_products),
+                              cmocka_unit_test(test_large_weights), cmocka_unit_test(test_rows_that_meet),
+                              cmocka_unit_test(test_activations),   cmocka_unit_test(test_normalized_groups),
+                              cmocka_unit_test(test_dense_blocks),  cmocka_unit_test(test_products_that_lie_as_images),
+                              cmocka_unit_test(test_batches),       cmocka_unit_test(test_large_outputs)};
   return cmocka_run_group_tests_name("runtime/floats", tests, nullptr, nullptr);
 }
