@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 #include <tuple>
 
 #include "base/error.hpp"
 #include "graph/integer.hpp"
 #include "graph/passes/passes.hpp"
+#include "graph/passes/weight_parts.hpp"
 
 namespace qtn::graph {
 namespace {
@@ -31,84 +31,10 @@ bool is_to_change(const Node &node, const Value &w) {
   return shifted || plain_dtype(q.dtype()) != QTN_INT8;
 }
 
-/// Weights without their zero points.
-struct Centered {
-  std::vector<std::int16_t> values;
-  Shape shape;
-  std::size_t sum_axis;  ///< counts what is summed: input channels of a group, or rows
-
-  Centered(const Tensor &w, std::size_t out, const std::vector<std::int64_t> &zeros)
-      : shape(w.shape()), sum_axis(1 - out) {
-    const Tensor plain = to_plain(w);
-    const auto channels = static_cast<std::size_t>(w.dim(out));
-    const auto inner = static_cast<std::size_t>(element_count(shape, out + 1, shape.size()));
-    const bool is_unsigned = plain.dtype() == QTN_UINT8;
-    values.resize(static_cast<std::size_t>(w.count()));
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const std::int64_t q = is_unsigned ? plain.as<const std::uint8_t>()[i] : plain.as<const std::int8_t>()[i];
-      values[i] = static_cast<std::int16_t>(q - zeros[zeros.size() == 1 ? 0 : i / inner % channels]);
-    }
-  }
-};
-
-/// The int8 numbers that add up to a weight; how many there are follows from its distance from what fits.
-std::int16_t part_of(std::int16_t value, std::int64_t part) {
-  return static_cast<std::int16_t>(value > 0 ? std::clamp<std::int64_t>(value - 127 * part, 0, 127)
-                                             : std::clamp<std::int64_t>(value + 128 * part, -128, 0));
-}
-
-/// What deeper weights have at one place: a part of those of a channel.
-struct Reading {
-  std::int64_t part, channel;
-  auto operator<=>(const Reading &) const = default;
-};
-using Readings = std::set<Reading>;
-
-/// All channels, and after them those of which a weight does not fit int8, once for each part that it has besides.
-Readings readings_of(const Centered &w) {
-  const std::int64_t depth = w.shape[w.sum_axis];
-  const auto inner = static_cast<std::size_t>(element_count(w.shape, w.sum_axis + 1, w.shape.size()));
-  Readings found;
-  for (std::int64_t c = 0; c < depth; ++c) found.insert({0, c});
-  for (std::size_t i = 0; i < w.values.size(); ++i)
-    for (std::int64_t part = 1; part_of(w.values[i], part) != 0; ++part)
-      found.insert({part, static_cast<std::int64_t>(i / inner) % depth});
-  return found;
-}
-
-/// Every channel in every part that any has.
-Readings all_of(const Readings &some) {
-  Readings all;
-  const std::int64_t parts = some.empty() ? 1 : some.rbegin()->part + 1;
-  for (std::int64_t part = 0; part < parts; ++part)
-    for (const Reading &r : some)
-      if (r.part == 0) all.insert({part, r.channel});
-  return all;
-}
-
-/// Int8 weights with a place along the axis for each of these, which add up to `w` along it.
-Tensor stacked(const Centered &w, std::size_t axis, const std::vector<Reading> &rows, QuantizerPtr quantizer) {
-  Shape shape = w.shape;
-  const std::int64_t depth = shape[axis], outer = element_count(shape, 0, axis);
-  const auto inner = static_cast<std::size_t>(element_count(shape, axis + 1, shape.size()));
-  shape[axis] = static_cast<std::int64_t>(rows.size());
-  const Tensor result(QTN_INT8, shape, std::move(quantizer));
-  auto *to = result.as<std::int8_t>();
-  for (std::int64_t o = 0; o < outer; ++o)
-    for (const auto &[part, channel] : rows) {
-      const std::int16_t *from = w.values.data() + static_cast<std::size_t>(o * depth + channel) * inner;
-      to = std::transform(from, from + inner, to,
-                          [part = part](std::int16_t v) { return static_cast<std::int8_t>(part_of(v, part)); });
-    }
-  return result;
-}
-
 QuantizerPtr around_zero(const Quantizer &q) {
   return std::make_shared<Quantizer>(QTN_INT8, q.per_channel() ? QTN_PER_CHANNEL_SYMMETRIC : QTN_PER_TENSOR_SYMMETRIC,
                                      q.axis(), q.scales(), std::vector<std::int64_t>(q.count(), 0), q.numerics());
 }
-
-bool fit(const Readings &rows) { return rows.empty() || rows.rbegin()->part == 0; }
 
 std::int64_t groups_of(const Node &node) { return is_convolution(node) ? node.attrs.get_int("group", 1) : 1; }
 
