@@ -156,7 +156,7 @@ class Accuracy(CommandTest):
         self.succeed(*options)
         self.refuse(*options, "--auto", code=2, says=["needs --data"])
         self.refuse("quantize", MOBILE, "-o", self.path("no.onnx"), "--data", CALIBRATION, "--smooth", "2",
-                    says=["smooth 2 is outside [0, 1]"])
+                    code=2, says="--smooth: 2 is not a number from 0 to 1")
         self.assertFalse(os.path.exists(self.path("no.onnx")))
 
 
