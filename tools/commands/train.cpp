@@ -164,21 +164,22 @@ void train(const Options &options) {
 
 CLI::Validator bits() {
   return {[](const std::string &text) {
-            return is_positive<int32_t>(text) && std::stoi(text) >= 2 && std::stoi(text) <= 8
-                       ? ""
-                       : text + " is not a number of bits from 2 to 8";
+            const int32_t bits = number_of<int32_t>(text).value_or(0);
+            return bits >= 2 && bits <= 8 ? "" : text + " is not a number of bits from 2 to 8";
           },
           ""};
 }
 
 CLI::Validator rate() {
-  return {[](const std::string &text) { return is_positive<double>(text) ? "" : text + " is not a positive number"; },
+  return {[](const std::string &text) {
+            return number_of<double>(text).value_or(0) > 0 ? "" : text + " is not a positive number";
+          },
           ""};
 }
 
 CLI::Validator factor() {
   return {[](const std::string &text) {
-            return text == "0" || is_positive<double>(text) ? "" : text + " is not a number from 0 up";
+            return number_of<double>(text).value_or(-1) >= 0 ? "" : text + " is not a number from 0 up";
           },
           ""};
 }

@@ -6,27 +6,31 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace tool {
 
+/// Nothing where the text is more than a number, or none.
 template <typename Number>
-bool is_positive(const std::string &text) {
+std::optional<Number> number_of(const std::string &text) {
   Number value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && value > 0;
+  if (error != std::errc() || end != text.data() + text.size()) return {};
+  return value;
 }
 
 inline CLI::Validator positive_count() {
   return {[](const std::string &text) {
-            return is_positive<int32_t>(text) ? "" : text + " is not a whole number from 1 up";
+            return number_of<int32_t>(text).value_or(0) > 0 ? "" : text + " is not a whole number from 1 up";
           },
           ""};
 }
 
 inline CLI::Validator positive_seconds() {
   return {[](const std::string &text) {
-            return is_positive<double>(text) && std::stod(text) < 1e6 ? "" : text + " is not a time in seconds";
+            const double value = number_of<double>(text).value_or(0);
+            return value > 0 && value < 1e6 ? "" : text + " is not a time in seconds";
           },
           ""};
 }
@@ -34,10 +38,8 @@ inline CLI::Validator positive_seconds() {
 /// Both ends belong to it.
 inline CLI::Validator between_0_and_1() {
   return {[](const std::string &text) {
-            double value = -1;
-            const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-            const bool fits = error == std::errc() && end == text.data() + text.size() && value >= 0 && value <= 1;
-            return fits ? "" : text + " is not a number from 0 to 1";
+            const double value = number_of<double>(text).value_or(-1);
+            return value >= 0 && value <= 1 ? "" : text + " is not a number from 0 to 1";
           },
           ""};
 }

@@ -45,13 +45,16 @@ class Centering {
   void run() {
     std::vector<Node> nodes;
     std::swap(nodes, g_.nodes);
-    for (const Node &node : nodes)
-      if (const auto w = centered(node))
-        if (const Readings rows = readings(node, *w); !fit(rows))
-          repeated_[place(node, *w)].rows.insert(rows.begin(), rows.end());
-    for (Node &node : nodes) {
-      if (const auto w = centered(node)) change(node, *w);
-      g_.nodes.push_back(std::move(node));
+    std::vector<Readings> own(nodes.size());
+    for (std::size_t i = 0; i < nodes.size(); ++i)
+      if (const auto w = centered(nodes[i])) {
+        own[i] = readings(nodes[i], *w);
+        if (!fit(own[i]) && !is_depthwise(nodes[i], *w) && !has_groups_in_a_row(nodes[i]))
+          repeated_[place(nodes[i], *w)].rows.insert(own[i].begin(), own[i].end());
+      }
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (const auto w = centered(nodes[i])) change(nodes[i], *w, own[i]);
+      g_.nodes.push_back(std::move(nodes[i]));
     }
     remove_dead(g_);
   }
@@ -82,15 +85,16 @@ class Centering {
     return groups_of(node) == 1 ? rows : all_of(rows);
   }
 
-  void change(Node &node, const Centered &w) {
-    const Readings own = readings(node, w);
+  void change(Node &node, const Centered &w, const Readings &own) {
     if (fit(own)) return deepen(node, w, own);
     if (is_depthwise(node, w)) return raise(node, w, own.rbegin()->part + 1);
-    // Groups of ConvTranspose lie one after the other along the axis that would become deeper.
-    if (node.op == &ops::kConvTranspose && groups_of(node) != 1) return;
+    if (has_groups_in_a_row(node)) return;
     deepen(node, w, repeated_[place(node, w)].rows);
     node.inputs[0] = repeated(node, w);
   }
+
+  /// Groups of ConvTranspose lie one after the other along the axis that would become deeper.
+  static bool has_groups_in_a_row(const Node &node) { return node.op == &ops::kConvTranspose && groups_of(node) != 1; }
 
   void set_weights(Node &node, const Centered &w, std::size_t axis, const std::vector<Reading> &rows) {
     const Value &weight = g_.value(node.inputs[1]);
