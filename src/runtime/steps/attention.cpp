@@ -10,6 +10,7 @@
 #include "kernels/pointwise/pointwise.hpp"
 #include "runtime/steps/attention_products.hpp"
 #include "runtime/steps/divided_heads.hpp"
+#include "runtime/steps/hidden_keys.hpp"
 #include "runtime/steps/stack.hpp"
 #include "runtime/steps/steps.hpp"
 
@@ -52,6 +53,7 @@ class AttentionStep final : public Step {
                 std::unique_ptr<AttentionProducts> products, Isa isa)
       : products_(std::move(products)),
         pointwise_(kernels::choose(kernels::pointwise_kernels(), isa)),
+        grid_(kernels::choose(kernels::grid_kernels(), isa)),
         batch_(leading_axes(y.form.shape)),
         q_(q.form, batch_),
         y_(y.form, batch_),
@@ -131,10 +133,12 @@ class AttentionStep final : public Step {
       };
       parts[i] = {matrix(keys_[i].keys, reads[1 + 2 * i]), matrix(keys_[i].values, reads[2 + 2 * i]), keys_[i].count};
     }
-    products_->pack(scratch, std::span(parts).first(keys_.size()));
+    const std::span<const HeadPart> of_head = std::span(parts).first(keys_.size());
+    products_->pack(scratch, of_head);
     auto *scores = reinterpret_cast<float *>(of_scores), *others = reinterpret_cast<float *>(of_scores + score_bytes());
     const float *q = at(c, reads[0]) + q_.offset(batch_, head);
     float *y = c.tensor(writes[0]).as<float>() + y_.offset(batch_, head);
+    HiddenKeys hidden(of_head, sizes_, grid_);
     std::size_t alone = alone_;
     float factor = 1;
     if (factor_) {
@@ -142,16 +146,18 @@ class AttentionStep final : public Step {
       if (terms_[*factor_].kind == ScoreTerm::div && (factor = exact_inverse(factor)) == 0) factor = 1, ++alone;
     }
     for (std::size_t row = first; row < last; row += sizes_.block) {
-      const std::size_t count = std::min(sizes_.block, last - row);
+      ScoreBlock block{std::min(sizes_.block, last - row), sizes_.keys};
       const auto place = static_cast<std::ptrdiff_t>(row);
-      products_->multiply_keys(scratch, {q + place * q_.row, q_.row, 1}, count, scores);
-      for (std::size_t i = 0; i < alone; ++i) {
-        apply(c, i, head, row, count, scores, others);
-        std::swap(scores, others);
-      }
+      const HeadMatrix queries{q + place * q_.row, q_.row, 1};
       const ScoreChange change{factor, mask_ ? operand(c, *mask_, head, row) : nullptr,
                                mask_ ? others_[*mask_].row : 0};
-      products_->mix_values(scratch, scores, count, change, y + place * y_.row, y_.row);
+      if (mask_ && alone == 0) block.keys = hidden.in_sight(queries, block.queries, change);
+      products_->multiply_keys(scratch, queries, block, scores);
+      for (std::size_t i = 0; i < alone; ++i) {
+        apply(c, i, head, row, block.queries, scores, others);
+        std::swap(scores, others);
+      }
+      products_->mix_values(scratch, scores, block, change, y + place * y_.row, y_.row);
     }
   }
 
@@ -196,6 +202,7 @@ class AttentionStep final : public Step {
 
   std::unique_ptr<AttentionProducts> products_;
   const kernels::PointwiseKernel &pointwise_;
+  const kernels::GridKernel &grid_;
   Shape batch_;
   Stack q_, y_;
   std::vector<Part> keys_;

@@ -36,6 +36,14 @@ struct ScoreChange {
   std::ptrdiff_t addend_row = 0;  ///< elements from row to row
 };
 
+/// Keys that come after these have no share in any of the queries.
+struct ScoreBlock {
+  std::size_t queries, keys;
+};
+
+/// A multiple of the columns of every tile and of what sums of rows go by.
+constexpr std::size_t kKeysAtOnce = 32;
+
 class AttentionProducts {
  public:
   virtual ~AttentionProducts() = default;
@@ -47,10 +55,12 @@ class AttentionProducts {
 
   /// Brings keys [D, T] and values [T, E] into the scratch, whose parts follow one another.
   virtual void pack(std::byte *scratch, std::span<const HeadPart> parts) const = 0;
-  /// scores [count, T] = queries keys; neighbours of a row of queries lie side by side.
-  virtual void multiply_keys(std::byte *scratch, const HeadMatrix &queries, std::size_t count, float *scores) const = 0;
-  /// y [count, E] = clamp(softmax(changed scores) values); leaves other numbers in `scores`.
-  virtual void mix_values(std::byte *scratch, float *scores, std::size_t count, const ScoreChange &change, float *y,
+  /// scores [count, T] = queries keys, of the first `keys` keys: all of them, or a multiple of kKeysAtOnce; neighbours
+  /// of a row of queries lie side by side.
+  virtual void multiply_keys(std::byte *scratch, const HeadMatrix &queries, ScoreBlock block, float *scores) const = 0;
+  /// y [count, E] = clamp(softmax(changed scores) values), without the keys behind those; leaves other numbers in
+  /// `scores`.
+  virtual void mix_values(std::byte *scratch, float *scores, ScoreBlock block, const ScoreChange &change, float *y,
                           std::ptrdiff_t y_row) const = 0;
 };
 

@@ -65,27 +65,30 @@ class IntegerProducts final : public AttentionProducts {
                {bytes, 1, no_bias, scale, sizes_.values, sizes_.keys, static_cast<std::ptrdiff_t>(sizes_.values)});
   }
 
-  void multiply_keys(std::byte *scratch, const HeadMatrix &queries, std::size_t count, float *scores) const override {
+  void multiply_keys(std::byte *scratch, const HeadMatrix &queries, ScoreBlock block, float *scores) const override {
     auto *zeros = reinterpret_cast<std::int32_t *>(scratch + at_.row_zeros);
     auto *q = reinterpret_cast<std::uint8_t *>(scratch + at_.bytes);
     auto *scale = floats(scratch + at_.scale);
-    rows_.row_bytes({queries.at, queries.row, count, sizes_.features, nullptr, q, scale, zeros, nullptr});
+    rows_.row_bytes({queries.at, queries.row, block.queries, sizes_.features, nullptr, q, scale, zeros, nullptr});
     const kernels::GemmRows rows{scale, zeros, reinterpret_cast<const std::int32_t *>(scratch + at_.key_sums),
                                  floats(scratch + at_.zeros)};
-    multiply({q, static_cast<std::ptrdiff_t>(sizes_.features), count, sizes_.features}, rows, scratch + at_.keys,
-             sizes_.keys, {-kInfinity, kInfinity}, scores, static_cast<std::ptrdiff_t>(sizes_.row), scratch + at_.gemm);
+    multiply({q, static_cast<std::ptrdiff_t>(sizes_.features), block.queries, sizes_.features}, rows,
+             scratch + at_.keys, block.keys, {-kInfinity, kInfinity}, scores, static_cast<std::ptrdiff_t>(sizes_.row),
+             scratch + at_.gemm);
   }
 
-  void mix_values(std::byte *scratch, float *scores, std::size_t count, const ScoreChange &change, float *y,
+  void mix_values(std::byte *scratch, float *scores, ScoreBlock block, const ScoreChange &change, float *y,
                   std::ptrdiff_t y_row) const override {
     const auto row = static_cast<std::ptrdiff_t>(sizes_.row);
     auto *q = reinterpret_cast<std::uint8_t *>(scratch + at_.bytes);
     auto *scale = floats(scratch + at_.scale);
     rows_.score_bytes(
-        {{scores, count, sizes_.keys, row, change.factor, change.addend, change.addend_row}, q, row, scale});
+        {{scores, block.queries, block.keys, row, change.factor, change.addend, change.addend_row}, q, row, scale});
+    for (std::size_t r = 0; block.keys < sizes_.keys && r < block.queries; ++r)
+      std::fill(q + r * sizes_.row + block.keys, q + r * sizes_.row + sizes_.keys, std::uint8_t{0});
     const auto *zeros = reinterpret_cast<const std::int32_t *>(scratch + at_.zeros);
     const kernels::GemmRows rows{scale, zeros, zeros, floats(scratch + at_.zeros)};
-    multiply({q, row, count, sizes_.keys}, rows, scratch + at_.values, sizes_.values, clamp_, y, y_row,
+    multiply({q, row, block.queries, sizes_.keys}, rows, scratch + at_.values, sizes_.values, clamp_, y, y_row,
              scratch + at_.gemm);
   }
 

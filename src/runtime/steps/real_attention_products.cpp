@@ -40,16 +40,17 @@ class RealProducts final : public AttentionProducts {
     gemm_.pack(scratch + values_at_, {values.at, values.column, values.row, nullptr, sizes_.values, sizes_.keys});
   }
 
-  void multiply_keys(std::byte *scratch, const HeadMatrix &queries, std::size_t count, float *scores) const override {
-    multiply({queries.at, queries.row, count, sizes_.features}, scratch, sizes_.keys, {-kInfinity, kInfinity}, scores,
-             static_cast<std::ptrdiff_t>(sizes_.row));
+  void multiply_keys(std::byte *scratch, const HeadMatrix &queries, ScoreBlock block, float *scores) const override {
+    multiply({queries.at, queries.row, block.queries, sizes_.features}, scratch, {block.keys, sizes_.features},
+             {-kInfinity, kInfinity}, scores, static_cast<std::ptrdiff_t>(sizes_.row));
   }
 
-  void mix_values(std::byte *scratch, float *scores, std::size_t count, const ScoreChange &change, float *y,
+  void mix_values(std::byte *scratch, float *scores, ScoreBlock block, const ScoreChange &change, float *y,
                   std::ptrdiff_t y_row) const override {
     const auto row = static_cast<std::ptrdiff_t>(sizes_.row);
-    rows_.score({scores, count, sizes_.keys, row, change.factor, change.addend, change.addend_row});
-    multiply({scores, row, count, sizes_.keys}, scratch + values_at_, sizes_.values, clamp_, y, y_row);
+    rows_.score({scores, block.queries, block.keys, row, change.factor, change.addend, change.addend_row});
+    multiply({scores, row, block.queries, block.keys}, scratch + values_at_, {sizes_.values, sizes_.keys}, clamp_, y,
+             y_row);
   }
 
  private:
@@ -83,12 +84,20 @@ class RealProducts final : public AttentionProducts {
     return round_up(gemm_.packed_bytes(n, k * sizeof(float)), kAlignment);
   }
 
-  void multiply(const Rows &a, const std::byte *packed, std::size_t columns, const ops::Clamp &clamp, float *y,
+  /// Columns of packed weights that are so deep.
+  struct Columns {
+    std::size_t count, depth;
+  };
+
+  /// The rows meet as much of the columns as they are deep.
+  void multiply(const Rows &a, const std::byte *packed, Columns columns, const ops::Clamp &clamp, float *y,
                 std::ptrdiff_t y_row) const {
+    const kernels::GemmPart part{0, a.depth * sizeof(float)};
     kernels::GemmArgs args{};
     args.m = a.count;
-    args.n = columns;
-    args.k = a.depth * sizeof(float);
+    args.n = columns.count;
+    args.k = columns.depth * sizeof(float);
+    if (a.depth < columns.depth) args.part = &part;
     args.a = reinterpret_cast<const std::uint8_t *>(a.at);
     args.lda = a.step * static_cast<std::ptrdiff_t>(sizeof(float));
     args.packed = packed;

@@ -15,7 +15,8 @@ struct Term {
   const char *op;
   Shape shape;
   bool scores_first = true;
-  float value = 0;  ///< of a single number, in place of a random one
+  float value = 0;                                                    ///< of a single number, in place of a random one
+  float (*of_place)(std::int64_t query, std::int64_t key) = nullptr;  ///< likewise, of a matrix
 };
 
 /// Heads of queries [B, M, H, D], keys [B, T, H, D] and values [B, T, H, E], exchanged as files do it.
@@ -74,7 +75,10 @@ struct Formula {
              {y});
       return;
     }
-    b.constant(other, term.value != 0 ? Tensor::scalar(term.value) : random(term.shape, 0.5f, 2, seed));
+    Tensor operand = term.value != 0 ? Tensor::scalar(term.value) : random(term.shape, 0.5f, 2, seed);
+    for (std::int64_t j = 0; term.of_place && j < operand.count(); ++j)
+      operand.as<float>()[j] = term.of_place(j / keys % queries, j % keys);
+    b.constant(other, operand);
     b.node(op, cat("term", i),
            term.scores_first ? std::vector<std::string>{s, other} : std::vector<std::string>{other, s}, {y});
   }
@@ -178,6 +182,28 @@ void test_integers(void **) {
       expect_one_step({.features = features, .values = values, .integer = true},
                       cat("integers, features ", features, " and ", values));
   expect_one_step({.batch = 1, .heads = 1, .queries = 90, .keys = 3000, .clamped = true, .integer = true}, "long");
+}
+
+float hide(bool hidden, float by) { return hidden ? by : 0; }
+
+/// Keys that no query of a block sees are left out, which no bit shows.
+void test_hidden_keys(void **) {
+  const Term causal{"Add", {1, 1, 200, 200}, true, 0, [](auto i, auto j) { return hide(j > i, -kInfinity); }},
+      lowest{"Add", {200, 200}, true, 0, [](auto i, auto j) { return hide(j > i, -3.4028235e38f); }},
+      window{"Add", {200, 200}, true, 0, [](auto i, auto j) { return hide(j > i || j + 40 < i, -10000); }},
+      blind{"Add", {200, 200}, true, 0, [](auto i, auto j) { return hide(j > i - 3, -3.4028235e38f); }},
+      padding{"Add", {1, 1, 1, 200}, true, 0, [](auto, auto j) { return hide(j > 70, -kInfinity); }};
+  for (const bool integer : {false, true})
+    for (const Term &mask : {causal, lowest, window, blind, padding})
+      expect_one_step({.batch = 1,
+                       .heads = 2,
+                       .queries = 200,
+                       .keys = 200,
+                       .features = 24,
+                       .terms = {{"Mul", {}}, mask},
+                       .integer = integer,
+                       .centered = integer},
+                      "hidden keys");
 }
 
 /// One value for all heads, and a batch that only some operands have.
@@ -318,6 +344,6 @@ int main() {
       cmocka_unit_test(qtn::test::test_integers),    cmocka_unit_test(qtn::test::test_broadcasts),
       cmocka_unit_test(qtn::test::test_windows),     cmocka_unit_test(qtn::test::test_rows_without_keys),
       cmocka_unit_test(qtn::test::test_others_stay), cmocka_unit_test(qtn::test::test_rounded_result),
-      cmocka_unit_test(qtn::test::test_pasts)};
+      cmocka_unit_test(qtn::test::test_pasts),       cmocka_unit_test(qtn::test::test_hidden_keys)};
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
