@@ -88,11 +88,12 @@ struct OutputBlock {
   std::size_t first_row, rows, first_column, columns;  ///< columns in bytes
 };
 
-/// What becomes of a block of a step's output in place, while it is in cache: an operator that had a step of its own.
+/// What becomes of a block of a step's output, while it is in cache: an operator that had a step of its own. It works in
+/// place, or says where its result is.
 class Tail {
  public:
   virtual ~Tail() = default;
-  virtual void run(const Context &c, const OutputBlock &block) const = 0;
+  virtual void run(const Context &c, OutputBlock &block) const = 0;
 
   std::vector<SlotId> reads;
 };
@@ -110,6 +111,9 @@ class TailedStep : public Step {
     tails_.push_back(std::move(tail));
   }
 
+  /// Leaves blocks in scratch from now on, until a tail that comes next takes them to the output. False: this step cannot.
+  virtual bool hold_blocks() { return false; }
+
   /// Whether rows of the output are those of its last axis rather than pixels. Strides do not tell: with an axis of
   /// length 1, a matrix lies as an image does.
   virtual bool makes_matrices() const { return false; }
@@ -122,7 +126,8 @@ class TailedStep : public Step {
 
  protected:
   SlotId output() const { return writes[0]; }
-  void run_tails(const Context &c, const OutputBlock &block) const {
+  bool has_tails() const { return !tails_.empty(); }
+  void run_tails(const Context &c, OutputBlock block) const {
     for (const TailPtr &tail : tails_) tail->run(c, block);
   }
 

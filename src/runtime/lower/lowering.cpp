@@ -207,6 +207,17 @@ SlotId Lowering::outgoing(ValueId v) {
   return integers_ && is_8bit(v) ? flipped(contiguous(integer(v)), g.value(v).quantizer) : real(v);
 }
 
+/// At the end of the step that has just made a matrix of floats, which nothing else reads.
+bool Lowering::lower_quantize_tail(ValueId v, SlotId computed) {
+  auto *step = plan_.steps.empty() ? nullptr : dynamic_cast<TailedStep *>(plan_.steps.back().get());
+  if (!step || step->writes[0] != computed || !is_contiguous(form(computed)) || form(computed).shape.empty() ||
+      !step->hold_blocks())
+    return false;
+  const SlotId q = integer_output(v, form(computed).shape, form(computed).strides);
+  step->append(make_quantize_tail(edge(q), isa), q, "QuantizeLinear");
+  return true;
+}
+
 void Lowering::set_real(ValueId v, SlotId computed) {
   const QuantizerPtr &q = g.value(v).quantizer;
   if (!q) {
@@ -217,6 +228,7 @@ void Lowering::set_real(ValueId v, SlotId computed) {
     const bool image = read_as_image_[at(v)] && shape.size() >= 3 && shape.size() <= 5;
     const SlotId lying = is_gapless(form(computed)) ? computed : contiguous(computed);
     const Shape strides = image ? channels_last_strides(shape) : form(lying).strides;
+    if (!image && lying == computed && lower_quantize_tail(v, computed)) return;
     const SlotId from = same_layout(shape, form(lying).strides, strides) ? lying : contiguous(lying);
     integer_[at(v)] = converted(from, {QTN_UINT8, shape, strides, canonical(q)}, make_quantize);
   } else {
@@ -336,12 +348,13 @@ Lowering::Prefixes *Lowering::prefixes() {
 
 Step *Lowering::open_step(ValueId v, SlotId s, std::size_t readers) const {
   if (readers_[at(v)] != readers) return nullptr;
-  const bool rows = form(s).dtype == QTN_FLOAT32 && is_contiguous(form(s));
   const std::ptrdiff_t i = producer(s);
-  if (i < 0 || !(form(s).dtype == QTN_UINT8 || form(s).dtype == QTN_FLOAT32) || !(rows || is_dense_image(s)))
-    return nullptr;
+  const qdtype dtype = form(s).dtype;
+  if (i < 0 || !(dtype == QTN_UINT8 || dtype == QTN_FLOAT32)) return nullptr;
   Step *step = plan_.steps[static_cast<std::size_t>(i)].get();
-  if (step->writes[0] != s) return nullptr;
+  const auto *tailed = dynamic_cast<const TailedStep *>(step);
+  const bool rows = is_contiguous(form(s)) && (dtype == QTN_FLOAT32 || (tailed && tailed->makes_matrices()));
+  if (step->writes[0] != s || !(rows || is_dense_image(s))) return nullptr;
   // A watch, or a copy of other strides, has read it.
   for (std::size_t later = static_cast<std::size_t>(i) + 1; later < plan_.steps.size(); ++later)
     for (const SlotId read : plan_.steps[later]->reads)

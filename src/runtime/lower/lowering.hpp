@@ -117,6 +117,7 @@ class Lowering {
   Prefixes *prefixes();
 
  private:
+  bool lower_quantize_tail(graph::ValueId v, SlotId computed);
   static std::size_t at(graph::ValueId v) { return static_cast<std::size_t>(v); }
   SlotId root(SlotId s) const { return plan_.slots[static_cast<std::size_t>(s)].root; }
   SlotId converted(SlotId from, SlotForm to, StepPtr (*make)(const Edge &, const Edge &, Isa));

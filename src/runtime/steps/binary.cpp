@@ -150,7 +150,7 @@ class BinaryTail final : public Tail {
     reads = {b_};
   }
 
-  void run(const Context &c, const OutputBlock &block) const override {
+  void run(const Context &c, OutputBlock &block) const override {
     kernels::BinaryArgs args = args_;
     args.rows = block.rows;
     args.columns = block.columns;

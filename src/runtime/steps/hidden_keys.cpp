@@ -41,12 +41,14 @@ struct Addends {
       }
     return sight;
   }
-  /// Whether each query sees one of the first `end` keys, near the end of which most do.
+  /// Whether a query sees one of the first `end` keys, near the end of which most do.
+  bool leave_some(std::size_t query, std::size_t end) const {
+    const std::span<const float> all = of_query(query, 0, end);
+    return std::find_if(all.rbegin(), all.rend(), [](float addend) { return addend >= 0; }) != all.rend();
+  }
   bool leave_some(std::size_t end) const {
-    for (std::size_t i = 0; i < queries; ++i) {
-      const std::span<const float> all = of_query(i, 0, end);
-      if (std::find_if(all.rbegin(), all.rend(), [](float addend) { return addend >= 0; }) == all.rend()) return false;
-    }
+    for (std::size_t query = 0; query < queries; ++query)
+      if (!leave_some(query, end)) return false;
     return true;
   }
 };
@@ -56,7 +58,8 @@ struct Addends {
 std::size_t HiddenKeys::in_sight(const HeadMatrix &queries, std::size_t count, const ScoreChange &change) {
   const Addends addends{change.addend, change.addend_row, count};
   const std::size_t keys = sizes_.keys;
-  if (!addends.hide(count - 1, tile_before(keys), keys, -kNothing)) return keys;
+  const std::size_t last = count - 1, tile = tile_before(keys);
+  if (!addends.hide(last, tile, keys, -kNothing) || !addends.leave_some(last, tile)) return keys;
   // Twice the largest score, since a mean may be off the keys, and between any two; the rest is for rounding.
   const float most = 2.1f * static_cast<float>(sizes_.features) * peak(queries, count, sizes_.features) * key_peak(),
               hides = -2 * most * std::fabs(change.factor) - kNothing;

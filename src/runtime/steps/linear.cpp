@@ -28,6 +28,9 @@ constexpr std::size_t kSetRows = 8, kBlock = kernels::kSumBlock * sizeof(float),
 // pass by again for each block of rows.
 constexpr std::size_t kCopiedRows = 512 << 10, kCopiedColumns = 1024;
 
+// Blocks of a result that is not written stay in the second level of cache.
+constexpr std::size_t kHeldBytes = 128 << 10;
+
 // Below this there is nothing to share between threads.
 constexpr std::size_t kWorthSharing = 1 << 20;
 
@@ -101,6 +104,12 @@ TaskGrid cut(const Sizes &of, std::size_t weights, std::size_t row_blocks, std::
           column_block,
           std::max<std::size_t>(1, ceil_div(of.columns, column_block)),
           weights > kFarWeights};
+}
+
+/// How many of `rows` rows of `columns` floats are held at a time.
+std::size_t rows_at_once(const kernels::GemmForm &form, std::size_t rows, std::size_t columns) {
+  const std::size_t parts = ceil_div(rows * columns * sizeof(float), kHeldBytes);
+  return round_up(ceil_div(rows, std::max<std::size_t>(1, parts)), form.mr);
 }
 
 }  // namespace
@@ -193,10 +202,34 @@ void LinearStep::multiply_by_parts(kernels::GemmArgs args, std::byte *copy) cons
   }
 }
 
+void LinearStep::multiply(const Context &c, const kernels::GemmArgs &task_args, std::byte *scratch, const Task &task,
+                          std::size_t at) const {
+  kernels::GemmArgs args = task_args;
+  const std::size_t step = held_bytes_ != 0 ? rows_at_once(product_.form, args.m, args.n) : args.m;
+  std::byte *held = scratch + lane_bytes() - held_bytes_;
+  args.ldy = static_cast<std::ptrdiff_t>(held_bytes_ != 0 ? args.n : product_.ldy);
+  auto *y = static_cast<std::uint8_t *>(c.tensor(output()).data());
+  for (std::size_t done = 0; done < task_args.m; done += step) {
+    const std::size_t row = task.first + done;
+    args.m = std::min(step, task_args.m - done);
+    args.a = task_args.a + static_cast<std::ptrdiff_t>(done) * args.lda;
+    args.y = held_bytes_ != 0 ? held : reinterpret_cast<std::byte *>(y) + (row * product_.ldy + at) * element_;
+    grid_.part ? multiply_by_parts(args, scratch) : product_.run(args);
+    run_tails(c, {static_cast<std::uint8_t *>(args.y), args.ldy * static_cast<std::ptrdiff_t>(element_), row,
+                  args.image ? task.count : args.m, at * element_, args.n * element_});
+  }
+}
+
+bool LinearStep::hold_blocks() {
+  if (!makes_matrices() || product_.y.form.dtype != QTN_FLOAT32 || held_bytes_ != 0) return false;
+  const std::size_t columns = std::min(grid_.column_block, product_.out);
+  held_bytes_ = round_up(rows_at_once(product_.form, grid_.row_block, columns) * columns * sizeof(float), kAlignment);
+  return true;
+}
+
 void LinearStep::run(const Context &c) const {
   const Product &p = product_;
   const auto *x = static_cast<const std::uint8_t *>(c.tensor(p.x.slot).data());
-  auto *y = static_cast<std::uint8_t *>(c.tensor(output()).data());
   // At a good speed of the best kernels; slower ones are the more worth sharing.
   const std::size_t ns = static_cast<std::size_t>(macs) / (integer ? 400 : 100) + grid_.rows * p.groups * p.out / 16;
   const std::size_t columns_of_rows = p.groups * grid_.column_blocks;
@@ -220,17 +253,13 @@ void LinearStep::run(const Context &c) const {
       args.a = from.a;
       args.lda = from.lda;
       args.packed = p.packed->bytes.data() + p.packed->offsets[group] + (column ? p.form.packed_bytes(column, p.k) : 0);
-      args.y = y + (first * p.ldy + at) * element_;
-      args.ldy = static_cast<std::ptrdiff_t>(p.ldy);
       args.range = p.range;
       args.lo = p.clamp.lo;
       args.hi = p.clamp.hi;
       args.scratch = scratch;
       args.small = p.small;
       args.image = from.image.strips ? &from.image : nullptr;
-      grid_.part ? multiply_by_parts(args, scratch) : p.run(args);
-      run_tails(c, {static_cast<std::uint8_t *>(args.y), static_cast<std::ptrdiff_t>(p.ldy * element_), first, count,
-                    at * element_, args.n * element_});
+      multiply(c, args, scratch, {first, count, group, column, false}, at);
     }
   });
 }

@@ -60,7 +60,8 @@ class LinearStep : public TailedStep {
   void run(const Context &c) const final;
   bool spread_output(std::ptrdiff_t pixel) final;
   bool has_narrow_blocks() const final { return product_.groups > 1 && product_.out < kNarrow; }
-  std::size_t lane_bytes() const final { return product_bytes() + round_up(rows_bytes(), kAlignment); }
+  bool hold_blocks() final;
+  std::size_t lane_bytes() const final { return product_bytes() + round_up(rows_bytes(), kAlignment) + held_bytes_; }
 
  protected:
   LinearStep(const Product &product, const TaskGrid &grid);
@@ -95,9 +96,13 @@ class LinearStep : public TailedStep {
     return round_up(product_.form.scratch_bytes(grid_.row_block, product_.k), kAlignment);
   }
   void multiply_by_parts(kernels::GemmArgs args, std::byte *copy) const;
+  /// A task's product, and what its tails make of it; `at` is its first column of all groups.
+  void multiply(const Context &c, const kernels::GemmArgs &args, std::byte *scratch, const Task &task,
+                std::size_t at) const;
 
   Product product_;
-  std::size_t element_;  ///< bytes, of y
+  std::size_t element_;         ///< bytes, of y
+  std::size_t held_bytes_ = 0;  ///< of the blocks in scratch; 0: they are parts of y
   TaskGrid grid_;
 };
 

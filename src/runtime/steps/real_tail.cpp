@@ -21,7 +21,7 @@ class RealAddTail final : public Tail {
  public:
   RealAddTail(SlotId b, std::ptrdiff_t pixel, const ops::Clamp &clamp) : pixel_(pixel), clamp_(clamp) { reads = {b}; }
 
-  void run(const Context &c, const OutputBlock &block) const override {
+  void run(const Context &c, OutputBlock &block) const override {
     const std::size_t columns = block.columns / sizeof(float);
     const auto *b = c.tensor(reads[0]).as<const float>() + static_cast<std::ptrdiff_t>(block.first_row) * pixel_ +
                     block.first_column / sizeof(float);
@@ -41,7 +41,7 @@ class ActivationTail final : public Tail {
   ActivationTail(const RealActivation &activation, Isa isa)
       : activation_(activation), kernel_(kernels::choose(kernels::activation_kernels(), isa)) {}
 
-  void run(const Context &, const OutputBlock &block) const override {
+  void run(const Context &, OutputBlock &block) const override {
     each_row(block, true, [&](float *y, std::size_t, std::size_t count) {
       if (const auto *f = std::get_if<kernels::Activation>(&activation_))
         kernel_.run(*f, y, y, count);
@@ -62,7 +62,7 @@ class LeakyTail final : public Tail {
   LeakyTail(const Tensor &slopes, Isa isa)
       : slopes_(slopes), kernel_(kernels::choose(kernels::activation_kernels(), isa)) {}
 
-  void run(const Context &, const OutputBlock &block) const override {
+  void run(const Context &, OutputBlock &block) const override {
     const std::size_t step = slopes_.count() == 1 ? 0 : 1;
     const float *slopes = slopes_.as<const float>() + step * block.first_column / sizeof(float);
     each_row(block, step == 0,

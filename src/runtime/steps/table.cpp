@@ -43,7 +43,7 @@ class TableTail final : public Tail {
   TableTail(const std::array<std::uint8_t, 256> &table, Isa isa)
       : kernel_(kernels::choose(kernels::lut_kernels(), isa)), table_(table) {}
 
-  void run(const Context &, const OutputBlock &block) const override {
+  void run(const Context &, OutputBlock &block) const override {
     const bool whole = static_cast<std::ptrdiff_t>(block.columns) == block.ldy;
     const std::size_t runs = whole ? 1 : block.rows, count = whole ? block.rows * block.columns : block.columns;
     for (std::size_t i = 0; i < runs; ++i) {
