@@ -15,6 +15,7 @@
 #include "base/parallel.hpp"
 #include "base/poison.hpp"
 #include "core/tensor.hpp"
+#include "ops/op.hpp"
 
 namespace qtn::runtime {
 
@@ -106,10 +107,17 @@ class TailedStep : public Step {
   /// From now on the step's output is that of the tail, the elements of `y`, whose layout is that of the old one.
   void append(TailPtr tail, SlotId y, const std::string &tail_op) {
     reads.insert(reads.end(), tail->reads.begin(), tail->reads.end());
-    writes = {y};
-    op += "+" + tail_op;
+    become(y, tail_op);
     tails_.push_back(std::move(tail));
   }
+  /// The same of an operator that the step has taken in.
+  void become(SlotId y, const std::string &taken_op) {
+    writes = {y};
+    op += "+" + taken_op;
+  }
+
+  /// Takes in the addition of a row of floats to all rows of the output, and a clamp after it. False: this step cannot.
+  virtual bool add_to_rows(const Tensor & /*row*/, const ops::Clamp & /*clamp*/) { return false; }
 
   /// Leaves blocks in scratch from now on, until a tail that comes next takes them to the output. False: this step cannot.
   virtual bool hold_blocks() { return false; }

@@ -142,9 +142,30 @@ struct Case {
     args.y = f.data();
     kernel.run_f32(args);
     expect_result<float>(f, std::span(want_f32).first(size), kernel.name, what);
+    check_addend(kernel, args, f, what);
     check_rows(kernel, args, f, what);
     assert_int_equal(packed.written_outside(), 0);
     assert_int_equal(scratch.written_outside(), 0);
+  }
+
+  void check_addend(const GemmKernel &kernel, GemmArgs args, Guarded<float> &y, const char *what) const {
+    Random random(m * 100 + n + k);
+    Guarded<float> addend(round_up(n, kernel.nr));
+    for (float &v : addend.span()) v = random.real(-3, 3);
+    std::vector<float> want(y.size());
+    for (float &v : want) v = -77.0f;
+    for (std::size_t i = 0; i < m; ++i)
+      for (std::size_t j = 0; j < n; ++j) {
+        std::int64_t acc = bias[j];
+        for (std::size_t c = 0; c < k; ++c) acc += std::int64_t{a[i * lda + c]} * b[j * ldb + c];
+        const volatile float product = static_cast<float>(acc) * multiplier[j];  // each operation rounds by itself
+        const float v = product + addend[j];
+        want[i * ldy + j] = v < lo ? lo : v > hi ? hi : v;
+      }
+    for (float &v : y.span()) v = -77.0f;
+    args.addend = addend.data();
+    kernel.run_f32(args);
+    expect_result<float>(y, want, kernel.name, what);
   }
 
   /// Rows with grids of their own. What is added to each float is a sum of a packed int32, which never is NaN.

@@ -24,6 +24,6 @@ std::size_t scratch_bytes(std::size_t m, std::size_t k) { return Avx512::scratch
 void pack(void *packed, const GemmWeights &w) { PanelsOf<Avx512>::pack(packed, w); }
 void run_u8(const GemmArgs &args) { run_blocks<Avx512, ZmmStoreU8<Saturate>>(args); }
 void run_f32(const GemmArgs &args) { run_blocks<Avx512, ZmmStoreF32>(args); }
-void run_rows(const GemmArgs &args) { run_blocks<Avx512, ZmmStoreRows>(args); }
+void run_rows(const GemmArgs &args) { run_blocks<Avx512, ZmmStoreRows<false>>(args); }
 
 }  // namespace qtn::kernels::gemm_avx512_14x32

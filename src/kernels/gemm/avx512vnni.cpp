@@ -19,6 +19,8 @@ std::size_t scratch_bytes(std::size_t, std::size_t) { return 0; }
 void pack(void *packed, const GemmWeights &w) { PanelsOf<Vnni>::pack(packed, w); }
 void run_u8(const GemmArgs &args) { run_zmm_u8<Vnni>(args); }
 void run_f32(const GemmArgs &args) { run_blocks<Vnni, ZmmStoreF32>(args); }
-void run_rows(const GemmArgs &args) { run_blocks<Vnni, ZmmStoreRows>(args); }
+void run_rows(const GemmArgs &args) {
+  args.rows->bare ? run_blocks<Vnni, ZmmStoreRows<true>>(args) : run_blocks<Vnni, ZmmStoreRows<false>>(args);
+}
 
 }  // namespace qtn::kernels::gemm_avx512vnni_14x32

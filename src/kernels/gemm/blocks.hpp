@@ -21,6 +21,9 @@
 namespace qtn::kernels {
 namespace {
 
+/// Leaves every number as it is, a zero of either sign, too.
+inline constexpr float kNoAddend = -0.0f;
+
 struct RowBlock {
   const std::uint8_t *a;
   std::ptrdiff_t lda;

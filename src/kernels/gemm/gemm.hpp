@@ -53,6 +53,8 @@ struct GemmRows {
   const std::int32_t *zero;  ///< [m]
   const std::int32_t *sums;  ///< sum_k B[n][k], [n rounded up to nr]
   const float *bias;         ///< [n rounded up to nr]
+  /// The bias is zeros, nothing is clamped, and the sign of a zero makes no difference: a kernel may leave all that out.
+  bool bare = false;
 };
 
 /// A part of k, in the unit of k. For floats all but the last end where a block of sum_blocks.hpp does.
@@ -76,6 +78,8 @@ struct GemmArgs {
   const GemmRows *rows = nullptr;    ///< for run_rows, whose A is a matrix
   /// For kernels of floats: what a matrix A has of k. Parts follow one another; y holds what those before have come to.
   const GemmPart *part = nullptr;
+  /// For run_f32: what is added to each column, [n rounded up to nr]; null: nothing.
+  const float *addend = nullptr;
 };
 
 /// How a kernel cuts a product and packs its weights.
@@ -93,7 +97,7 @@ struct GemmKernel : GemmForm {
   bool (*fits)(const GemmWeights &w);  ///< with these weights sums are exact, whatever A holds
   void (*pack)(void *packed, const GemmWeights &w);
   void (*run_u8)(const GemmArgs &args);   ///< y = requantize(acc, multiplier, range)
-  void (*run_f32)(const GemmArgs &args);  ///< y = clamp(float(acc) * multiplier)
+  void (*run_f32)(const GemmArgs &args);  ///< y = clamp(float(acc) * multiplier (+ addend[n]))
   /// y = clamp(float(acc - zero[m] * sums[n]) * (scale[m] * multiplier[n]) + bias[n])
   void (*run_rows)(const GemmArgs &args);
 };

@@ -53,7 +53,8 @@ class QuadStoreF32 {
  public:
   static constexpr std::size_t kSize = 4;
 
-  explicit QuadStoreF32(const GemmArgs &args) : lo_(vdupq_n_f32(args.lo)), hi_(vdupq_n_f32(args.hi)) {}
+  explicit QuadStoreF32(const GemmArgs &args)
+      : lo_(vdupq_n_f32(args.lo)), hi_(vdupq_n_f32(args.hi)), addend_(args.addend) {}
 
   template <int mr, int nv>
   void operator()(const int32x4_t (&acc)[mr][nv], const Tile &t) const {
@@ -62,13 +63,16 @@ class QuadStoreF32 {
     const bool whole = t.columns == kColumns;
     float *y = whole ? reinterpret_cast<float *>(t.y) : part;
     const std::ptrdiff_t ldy = whole ? t.ldy / static_cast<std::ptrdiff_t>(kSize) : kColumns;
-    float32x4_t scale[nv];
-    unroll<nv>([&](auto j) { scale[j] = multipliers(t, j); });
+    float32x4_t scale[nv], addend[nv];
+    unroll<nv>([&](auto j) {
+      scale[j] = multipliers(t, j);
+      addend[j] = addend_ ? vld1q_f32(addend_ + t.column + 4 * j) : vdupq_n_f32(kNoAddend);
+    });
     const float32x4_t lo = lo_, hi = hi_;
     unroll<mr>([&](auto r) {
       unroll<nv>([&](auto j) {
         // Comparisons keep a NaN and the sign of zero, which minimum and maximum do not.
-        float32x4_t v = scaled(acc[r][j], scale[j]);
+        float32x4_t v = vaddq_f32(scaled(acc[r][j], scale[j]), addend[j]);
         v = vbslq_f32(vcltq_f32(v, lo), lo, v);
         v = vbslq_f32(vcgtq_f32(v, hi), hi, v);
         vst1q_f32(y + 4 * j, v);
@@ -81,6 +85,7 @@ class QuadStoreF32 {
 
  private:
   float32x4_t lo_, hi_;
+  const float *addend_;
 };
 
 class QuadStoreRows {

@@ -66,8 +66,9 @@ void run_u8(const GemmArgs &args) {
 
 void run_f32(const GemmArgs &args) {
   auto *y = static_cast<float *>(args.y);
-  for_each(args, [&](std::ptrdiff_t at, std::uint32_t acc, float m, std::size_t, std::size_t) {
-    y[at] = clamped(static_cast<float>(static_cast<std::int32_t>(acc)) * m, args);
+  for_each(args, [&](std::ptrdiff_t at, std::uint32_t acc, float m, std::size_t, std::size_t j) {
+    const float real = static_cast<float>(static_cast<std::int32_t>(acc)) * m;
+    y[at] = clamped(args.addend ? real + args.addend[j] : real, args);
   });
 }
 

@@ -62,17 +62,19 @@ class YmmStoreF32 {
  public:
   static constexpr std::size_t kSize = 4;
 
-  explicit YmmStoreF32(const GemmArgs &args) : lo_(_mm256_set1_ps(args.lo)), hi_(_mm256_set1_ps(args.hi)) {}
+  explicit YmmStoreF32(const GemmArgs &args)
+      : lo_(_mm256_set1_ps(args.lo)), hi_(_mm256_set1_ps(args.hi)), addend_(args.addend) {}
 
   template <int mr, int nv>
   void operator()(const __m256i (&acc)[mr][nv], const Tile &t) const {
     unroll<nv>([&](auto j) {
       const __m256 m = _mm256_castsi256_ps(load(t.multiplier + 32 * j));
+      const __m256 addend = addend_ ? _mm256_loadu_ps(addend_ + t.column + 8 * j) : _mm256_set1_ps(kNoAddend);
       const ColumnStore store(t.columns, 8 * j);
       char *y = t.y + 32 * j;
       unroll<mr>([&](auto r) {
         // In this order of operands, min and max keep a NaN, as comparisons do.
-        const __m256 v = _mm256_min_ps(hi_, _mm256_max_ps(lo_, scaled(acc[r][j], m)));
+        const __m256 v = _mm256_min_ps(hi_, _mm256_max_ps(lo_, _mm256_add_ps(scaled(acc[r][j], m), addend)));
         store(y, v);
         y += t.ldy;
       });
@@ -81,6 +83,7 @@ class YmmStoreF32 {
 
  private:
   __m256 lo_, hi_;
+  const float *addend_;
 };
 
 class YmmStoreRows {

@@ -52,17 +52,19 @@ class ZmmStoreF32 {
  public:
   static constexpr std::size_t kSize = 4;
 
-  explicit ZmmStoreF32(const GemmArgs &args) : lo_(_mm512_set1_ps(args.lo)), hi_(_mm512_set1_ps(args.hi)) {}
+  explicit ZmmStoreF32(const GemmArgs &args)
+      : lo_(_mm512_set1_ps(args.lo)), hi_(_mm512_set1_ps(args.hi)), addend_(args.addend) {}
 
   template <int mr, int nv>
   void operator()(const __m512i (&acc)[mr][nv], const Tile &t) const {
     unroll<nv>([&](auto j) {
       const __m512 m = multipliers(t, j);
+      const __m512 addend = addend_ ? _mm512_loadu_ps(addend_ + t.column + 16 * j) : _mm512_set1_ps(kNoAddend);
       const __mmask16 mask = _cvtu32_mask16(static_cast<unsigned>(first_lanes(t.columns) >> 16 * j) & 0xffff);
       char *y = t.y + 64 * j;
       unroll<mr>([&](auto r) {
         // In this order of operands, min and max keep a NaN, as comparisons do.
-        const __m512 v = _mm512_min_ps(hi_, _mm512_max_ps(lo_, scaled(acc[r][j], m)));
+        const __m512 v = _mm512_min_ps(hi_, _mm512_max_ps(lo_, _mm512_add_ps(scaled(acc[r][j], m), addend)));
         _mm512_mask_storeu_ps(reinterpret_cast<float *>(y), mask, v);
         y += t.ldy;
       });
@@ -71,8 +73,10 @@ class ZmmStoreF32 {
 
  private:
   __m512 lo_, hi_;
+  const float *addend_;
 };
 
+template <bool bare>
 class ZmmStoreRows {
  public:
   static constexpr std::size_t kSize = 4;
@@ -91,10 +95,12 @@ class ZmmStoreRows {
         const __m512i moved =
             _mm512_mullo_epi32(_mm512_set1_epi32(rows_.zero[t.row + r]), _mm512_loadu_si512(rows_.sums + column));
         const __m512 scale = _mm512_mul_ps(_mm512_set1_ps(rows_.scale[t.row + r]), multipliers(t, j));
-        const __m512 real = scaled(_mm512_sub_epi32(settled(acc[r][j]), moved), scale);
-        // In this order of operands, min and max keep a NaN, as comparisons do.
-        const __m512 v =
-            _mm512_min_ps(hi_, _mm512_max_ps(lo_, _mm512_add_ps(real, _mm512_loadu_ps(rows_.bias + column))));
+        __m512 v = scaled(_mm512_sub_epi32(settled(acc[r][j]), moved), scale);
+        if constexpr (!bare) {
+          // In this order of operands, min and max keep a NaN, as comparisons do.
+          v = _mm512_add_ps(v, _mm512_loadu_ps(rows_.bias + column));
+          v = _mm512_min_ps(hi_, _mm512_max_ps(lo_, v));
+        }
         _mm512_mask_storeu_ps(reinterpret_cast<float *>(y), mask, v);
         y += t.ldy;
       });

@@ -146,7 +146,10 @@ bool lower_real_bias(Lowering &l) {
     auto *step = dynamic_cast<TailedStep *>(l.open_step(l.input(i), rows));
     if (!step) continue;
     const SlotId y = l.real_slot(shape, l.form(rows).strides);
-    step->append(make_real_bias_tail(l.real(l.input(1 - i)), l.clamp()), y, l.node().op->name);
+    if (step->add_to_rows(l.real_constant(l.input(1 - i)), l.clamp()))
+      step->become(y, l.node().op->name);
+    else
+      step->append(make_real_bias_tail(l.real(l.input(1 - i)), l.clamp()), y, l.node().op->name);
     l.set_real(l.output(), y);
     return true;
   }

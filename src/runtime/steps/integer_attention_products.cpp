@@ -71,7 +71,7 @@ class IntegerProducts final : public AttentionProducts {
     auto *scale = floats(scratch + at_.scale);
     rows_.row_bytes({queries.at, queries.row, block.queries, sizes_.features, nullptr, q, scale, zeros, nullptr});
     const kernels::GemmRows rows{scale, zeros, reinterpret_cast<const std::int32_t *>(scratch + at_.key_sums),
-                                 floats(scratch + at_.zeros)};
+                                 floats(scratch + at_.zeros), true};
     multiply({q, static_cast<std::ptrdiff_t>(sizes_.features), block.queries, sizes_.features}, rows,
              scratch + at_.keys, block.keys, {-kInfinity, kInfinity}, scores, static_cast<std::ptrdiff_t>(sizes_.row),
              scratch + at_.gemm);

@@ -28,6 +28,8 @@ constexpr std::size_t kSetRows = 8, kBlock = kernels::kSumBlock * sizeof(float),
 // pass by again for each block of rows.
 constexpr std::size_t kCopiedRows = 512 << 10, kCopiedColumns = 1024;
 
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
 // Blocks of a result that is not written stay in the second level of cache.
 constexpr std::size_t kHeldBytes = 128 << 10;
 
@@ -184,7 +186,6 @@ bool LinearStep::spread_output(std::ptrdiff_t pixel) {
 }
 
 void LinearStep::multiply_by_parts(kernels::GemmArgs args, std::byte *copy) const {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const std::size_t row = copied_row();
   const std::uint8_t *from = args.a;
   const std::ptrdiff_t lda = args.lda;
@@ -218,6 +219,17 @@ void LinearStep::multiply(const Context &c, const kernels::GemmArgs &task_args, 
     run_tails(c, {static_cast<std::uint8_t *>(args.y), args.ldy * static_cast<std::ptrdiff_t>(element_), row,
                   args.image ? task.count : args.m, at * element_, args.n * element_});
   }
+}
+
+bool LinearStep::add_to_rows(const Tensor &row, const ops::Clamp &clamp) {
+  if (!integer || !makes_matrices() || product_.y.form.dtype != QTN_FLOAT32 || has_tails() ||
+      !product_.addend.empty() || product_.clamp.lo != -kInfinity || product_.clamp.hi != kInfinity)
+    return false;
+  const auto *from = row.as<const float>();
+  product_.addend.assign(from, from + product_.out);
+  product_.addend.resize(round_up(product_.out, product_.form.nr));
+  product_.clamp = clamp;
+  return true;
 }
 
 bool LinearStep::hold_blocks() {
@@ -258,6 +270,7 @@ void LinearStep::run(const Context &c) const {
       args.hi = p.clamp.hi;
       args.scratch = scratch;
       args.small = p.small;
+      args.addend = p.addend.empty() ? nullptr : p.addend.data() + column;
       args.image = from.image.strips ? &from.image : nullptr;
       multiply(c, args, scratch, {first, count, group, column, false}, at);
     }

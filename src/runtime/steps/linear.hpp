@@ -41,7 +41,8 @@ struct Product {
   PackedPtr packed;
   ops::Clamp clamp;
   QuantizedRange range = {};
-  bool small = false;  ///< GemmArgs::small
+  bool small = false;           ///< GemmArgs::small
+  std::vector<float> addend{};  ///< GemmArgs::addend; empty: none
 };
 
 /// One of integers; `w` is in the order in which rows are read.
@@ -61,6 +62,7 @@ class LinearStep : public TailedStep {
   bool spread_output(std::ptrdiff_t pixel) final;
   bool has_narrow_blocks() const final { return product_.groups > 1 && product_.out < kNarrow; }
   bool hold_blocks() final;
+  bool add_to_rows(const Tensor &row, const ops::Clamp &clamp) final;
   std::size_t lane_bytes() const final { return product_bytes() + round_up(rows_bytes(), kAlignment) + held_bytes_; }
 
  protected:
