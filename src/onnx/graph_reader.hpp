@@ -19,7 +19,7 @@ struct FileContext {
   std::int64_t opset;                 ///< of ONNX's own operators
   Opsets imports;                     ///< of all domains
   Numerics numerics;                  ///< by which activations are rounded
-  std::set<std::int32_t> kept_types;  ///< element types of the model's inputs, and those that are cast to
+  std::set<std::int32_t> kept_types;  ///< element types of the model's inputs and outputs, and those that are cast to
   graph::UniqueNames node_names;
   std::map<std::string, std::vector<std::string>> unsupported;  ///< operators, and the nodes that call them
   std::map<std::string, std::int64_t> opsets;                   ///< Graph::opsets

@@ -79,7 +79,8 @@ graph::Graph read(protozero::data_view bytes, const std::string &folder) {
   inline_functions(proto, model.functions, is_known);
   FileContext file{DataFolder(folder), *opset, model.opsets, numerics, {}, {}, {}, {}};
   rewrite_composed(proto, *opset, file.folder);
-  for (const ValueInfo &input : proto.inputs) file.kept_types.insert(input.elem_type);
+  for (const auto *list : {&proto.inputs, &proto.outputs})
+    for (const ValueInfo &value : *list) file.kept_types.insert(value.elem_type);
   keep_cast_types(proto, file);
   GraphReader reader(file, nullptr);
   graph::Graph g = reader.read(proto);

@@ -44,8 +44,8 @@ struct ModelText {
   std::vector<NodeText> nodes{};
   std::vector<std::string> initializers{};  ///< TensorProto messages
   std::vector<std::string> inputs{"x"}, outputs{"y"};
-  std::vector<std::int64_t> shape{1, 2};  ///< of every input
-  std::int32_t input_type = QTN_FLOAT32;
+  std::vector<std::int64_t> shape{1, 2};                   ///< of every input
+  std::int32_t input_type = QTN_FLOAT32, output_type = 0;  ///< 0: not said
   std::vector<std::pair<std::string, std::string>> metadata{};
 
   std::string bytes() const {
@@ -66,7 +66,7 @@ struct ModelText {
         graph.add_string(f::graph::name, "test");
         for (const auto &initializer : initializers) graph.add_message(f::graph::initializer, initializer);
         for (const auto &name : inputs) add_value(pbf_writer(graph, f::graph::input), name);
-        for (const auto &name : outputs) pbf_writer(graph, f::graph::output).add_string(f::value_info::name, name);
+        for (const auto &name : outputs) add_output(pbf_writer(graph, f::graph::output), name);
       }
       for (const auto &[key, value] : metadata) {
         pbf_writer entry(model, f::model::metadata_props);
@@ -78,6 +78,13 @@ struct ModelText {
   }
 
  private:
+  void add_output(pbf_writer message, const std::string &name) const {
+    namespace f = onnx::field;
+    message.add_string(f::value_info::name, name);
+    if (output_type == 0) return;
+    pbf_writer type(message, f::value_info::type);
+    pbf_writer(type, f::type::tensor_type).add_int32(f::tensor_type::elem_type, output_type);
+  }
   void add_value(pbf_writer message, const std::string &name) const {
     namespace f = onnx::field;
     message.add_string(f::value_info::name, name);

@@ -55,6 +55,16 @@ void other_floats_become_float32(void **) {
   expect_values(parse(add_model({halves({0x8000, 0xFC00})}).bytes()), {-0.0f, -INFINITY});
 }
 
+/// What all constants come to has the type that the file says.
+void outputs_keep_their_type(void **) {
+  for (const std::int32_t type : {QTN_FLOAT16, QTN_BFLOAT16}) {
+    const ModelText model{.nodes = {{"Relu", {"w"}, {"y"}, "relu"}},
+                          .initializers = {raw_tensor<std::uint16_t>("w", type, {2}, {0x3E00, 0xC000})},
+                          .output_type = type};
+    assert_int_equal(named(parse(model.bytes()), "w").constant.dtype(), type);
+  }
+}
+
 void integers_keep_their_type(void **) {
   const auto identity_of = [](const std::string &w) {
     return ModelText{.nodes = {{"Identity", {"w"}, {"y"}, "keep"}}, .initializers = {w}};
@@ -180,6 +190,7 @@ int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(qtn::initializers_in_every_encoding),
       cmocka_unit_test(qtn::other_floats_become_float32),
+      cmocka_unit_test(qtn::outputs_keep_their_type),
       cmocka_unit_test(qtn::integers_keep_their_type),
       cmocka_unit_test(qtn::initializer_that_is_an_input),
       cmocka_unit_test(qtn::constant_nodes),
