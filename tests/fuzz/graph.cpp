@@ -24,6 +24,17 @@ bool extends_layers(const OnnxGraph &graph) {
   return false;
 }
 
+/// Whether a product is one operator with the gate that it multiplies by, as x Sigmoid(x) is Swish, and is rounded once.
+bool names_gates(const OnnxGraph &graph) {
+  std::set<std::string> gates;
+  for (const Node &node : graph.nodes) {
+    if (node.op == "Sigmoid" || node.op == "HardSigmoid") gates.insert(node.outputs.begin(), node.outputs.end());
+    if (node.op == "Mul" && std::ranges::any_of(node.inputs, [&](const auto &x) { return gates.contains(x); }))
+      return true;
+  }
+  return false;
+}
+
 /// Whether nodes one by one have the bits of the whole: there they have other roundings, and older ones other meanings;
 /// networks of other floats may compute on float32.
 bool is_plain(const OnnxGraph &graph) {
@@ -34,7 +45,7 @@ bool is_plain(const OnnxGraph &graph) {
   for (const auto *list : {&graph.inputs, &graph.constants})
     if (std::any_of(list->begin(), list->end(), is_other)) return false;
   static constexpr const char *kOthers[] = {"QuantizeLinear", "DequantizeLinear", "BatchNormalization"};
-  return graph.opset >= 21 && !extends_layers(graph) &&
+  return graph.opset >= 21 && !extends_layers(graph) && !names_gates(graph) &&
          std::none_of(graph.nodes.begin(), graph.nodes.end(), [](const Node &node) {
            return std::find(std::begin(kOthers), std::end(kOthers), node.op) != std::end(kOthers);
          });
