@@ -131,6 +131,41 @@ void check_score(Random &random, const RowsKernel &kernel, std::size_t rows, std
   assert_int_equal(scale.written_outside(), 0);
 }
 
+void check_codes(Random &random, const RowsKernel &kernel, std::size_t rows, std::size_t columns) {
+  Guarded<float> x(rows * columns), scale(rows), y(columns), bias(columns), halves(2 * columns);
+  Guarded<std::uint8_t> q(rows * 2 * columns);
+  fill(random, x.span());
+  if (random.one_in(8)) x[columns - 1] = random.one_in(2) ? -INFINITY : NAN;
+  if (random.one_in(8)) std::fill_n(x.data(), columns, random.one_in(2) ? 0.0f : 0x1p-120f);
+  kernel.row_codes({x.data(), rows, columns, q.data(), scale.data()});
+  for (std::size_t r = 0; r < rows; ++r) {
+    const float *row = &x[r * columns];
+    float most = 0;
+    for (std::size_t c = 0; c < columns; ++c) most = std::isnan(row[c]) ? INFINITY : std::fmax(most, std::fabs(row[c]));
+    const bool finite = std::isfinite(most);
+    assert_true(finite ? scale[r] == most / 16319.0f : std::isnan(scale[r]));
+    const float inverse = 16319.0f / most;
+    for (std::size_t c = 0; c < columns; ++c) {
+      const int high = q[2 * r * columns + c] - 128, low = q[(2 * r + 1) * columns + c] - 128;
+      const float want = finite && most >= 0x1p-100f ? std::nearbyint(row[c] * inverse) : 0.0f;
+      if (high * 128 + low != static_cast<int>(want) || low < -64 || low > 63)
+        fail_msg("%s: column %zu of %zu is 128 * %d + %d, not %g", kernel.name, c, columns, high, low,
+                 static_cast<double>(want));
+    }
+  }
+  for (float &v : halves.span()) v = std::nearbyint(random.real(-3e5f, 3e5f));
+  for (float &v : bias.span()) v = random.real(-1, 1);
+  kernel.join_codes({halves.data(), halves.data() + columns, columns, 0.37f, bias.data(), y.data()});
+  for (std::size_t c = 0; c < columns; ++c) {
+    const volatile float sum = halves[c] * 128.0f + halves[columns + c], product = sum * 0.37f;
+    const volatile float want = product + bias[c];  // each operation rounds by itself
+    assert_true(y[c] == want);
+  }
+  assert_int_equal(q.written_outside(), 0);
+  assert_int_equal(scale.written_outside(), 0);
+  assert_int_equal(y.written_outside(), 0);
+}
+
 template <class Check>
 void each_shape(const Check &check) {
   each_kernel(kernels::rows_kernels(), [&](const RowsKernel &kernel) {
@@ -149,13 +184,14 @@ void test_rows(void **) {
 
 void test_columns(void **) { each_shape(check_columns); }
 void test_score(void **) { each_shape(check_score); }
+void test_codes(void **) { each_shape(check_codes); }
 
 }  // namespace
 }  // namespace qtn::test
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_columns),
-                              cmocka_unit_test(test_score)};
+  const CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_columns), cmocka_unit_test(test_score),
+                              cmocka_unit_test(test_codes)};
   return run_at_both_edges("row bytes", tests);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/rows/bytes.hpp"
+#include "kernels/rows/codes.hpp"
 #include "kernels/rows/lanes.hpp"
 #include "kernels/rows/mixtures.hpp"
 #include "kernels/rows/products.hpp"
@@ -19,5 +20,7 @@ void mixtures(const RowMixturesArgs &args) { RowMixtures<16>::run(args); }
 void score_bytes(const ScoreBytesArgs &args) { RowBytes<16>::score(args); }
 void row_bytes(const RowBytesArgs &args) { RowBytes<16>::rows(args); }
 void column_bytes(const ColumnBytesArgs &args) { RowBytes<16>::columns(args); }
+void row_codes(const RowCodesArgs &args) { RowCodes<16>::run(args); }
+void join_codes(const JoinCodesArgs &args) { RowCodes<16>::join(args); }
 
 }  // namespace qtn::kernels::rows_ref

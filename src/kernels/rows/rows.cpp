@@ -20,6 +20,8 @@ namespace qtn::kernels {
     void score_bytes(const ScoreBytesArgs &args);          \
     void row_bytes(const RowBytesArgs &args);              \
     void column_bytes(const ColumnBytesArgs &args);        \
+    void row_codes(const RowCodesArgs &args);              \
+    void join_codes(const JoinCodesArgs &args);            \
   }
 #include "kernels/rows/kernels.inc"
 #undef QTN_ROWS_KERNEL
@@ -41,7 +43,9 @@ std::span<const RowsKernel> rows_kernels() {
    rows_##id::mixtures,                \
    rows_##id::score_bytes,             \
    rows_##id::row_bytes,               \
-   rows_##id::column_bytes},
+   rows_##id::column_bytes,            \
+   rows_##id::row_codes,               \
+   rows_##id::join_codes},
 #include "kernels/rows/kernels.inc"
 #undef QTN_ROWS_KERNEL
   };

@@ -82,6 +82,24 @@ struct ColumnBytesArgs {
   float *scale;    ///< [columns]
 };
 
+/// Rows of x on a grid of 15 bits around 0 of their own each: codes q = 128 * high + low, both halves within 64 of 0, are
+/// a row of high and one of low halves, uint8 around 128. Rows of less than 2^-100 are zeros.
+struct RowCodesArgs {
+  const float *x;  ///< [rows][columns] without gaps
+  std::size_t rows, columns;
+  std::uint8_t *q;  ///< [rows][2][columns]
+  float *scale;     ///< [rows]; NaN where an element is not finite
+};
+
+/// y = (128 * high + low) * scale + bias
+struct JoinCodesArgs {
+  const float *high, *low;
+  std::size_t count;
+  float scale;
+  const float *bias;
+  float *y;
+};
+
 /// y = x / sqrt(mean of squares + epsilon) * scale; the quotient is formed in double and rounded.
 struct RootMeanSquareArgs {
   RowsArgs rows;
@@ -142,6 +160,8 @@ struct RowsKernel {
   void (*score_bytes)(const ScoreBytesArgs &args);
   void (*row_bytes)(const RowBytesArgs &args);
   void (*column_bytes)(const ColumnBytesArgs &args);
+  void (*row_codes)(const RowCodesArgs &args);
+  void (*join_codes)(const JoinCodesArgs &args);
 };
 
 std::span<const RowsKernel> rows_kernels();

@@ -96,7 +96,8 @@ class RecurrentStep final : public Step {
     const auto features = static_cast<std::size_t>(r_.features);
     if (directions_[0].of_x.in_integers())
       for_ranges(c, rows_, rows_ * features, [&](std::size_t, std::size_t first, std::size_t last) {
-        encode({x.x + first * features, x.codes + 2 * first * features, x.scales + first}, last - first, features);
+        directions_[0].of_x.encode({x.x + first * features, x.codes + 2 * first * features, x.scales + first},
+                                   last - first);
       });
     const std::size_t block = directions_[0].of_x.block(), blocks = ceil_div(width(), block);
     const std::size_t ns = rows_ * width() * directions_.size() * features / 100;
@@ -118,7 +119,7 @@ class RecurrentStep final : public Step {
     if (integers) halves += 2 * rows_ * static_cast<std::size_t>(r_.features) + 2 * d * size;
     const auto multiply = [&](const RecurrentMatrix &matrix, const float *rows, float *to) {
       const RecurrentRows encoded{rows, halves, scales};
-      if (integers) encode(encoded, batch(), hidden());
+      if (integers) matrix.encode(encoded, batch());
       matrix.multiply(encoded, batch(), to, scratch);
     };
     begin(c, layer_.h, d, h);

@@ -7,21 +7,18 @@
 #include <vector>
 
 #include "kernels/gemm_real/gemm_real.hpp"
+#include "kernels/rows/rows.hpp"
 #include "ops/common/recurrent.hpp"
 #include "runtime/steps/steps.hpp"
 
 namespace qtn::runtime {
 
-/// Rows of floats, and for products of integers what they come to: each one symmetrically on its own grid of 15 bits,
-/// as a row of high and one of low halves, uint8 around 128.
+/// Rows of floats, and for products of integers what they come to: kernels::RowCodesArgs.
 struct RecurrentRows {
   const float *x;
-  std::uint8_t *codes;  ///< [rows][2][depth]
-  float *scales;        ///< [rows]; NaN for a row that has no grid
+  std::uint8_t *codes;
+  float *scales;
 };
-
-/// The integers of the rows; not of floats that are not finite, whose products are NaN.
-void encode(const RecurrentRows &rows, std::size_t count, std::size_t depth);
 
 /// A matrix [columns][depth] of one direction, with a bias for each column, packed for products of rows by it: in
 /// floats, or of int8 weights, whose products differ from those of floats by about 90 dB.
@@ -39,6 +36,11 @@ class RecurrentMatrix {
   std::size_t block() const;
   std::size_t scratch_bytes() const;
 
+  /// The integers of rows; those of floats that are not finite are zeros, and their products NaN.
+  void encode(const RecurrentRows &rows, std::size_t count) const {
+    rows_.row_codes({rows.x, count, depth_, rows.codes, rows.scales});
+  }
+
   /// y [rows][columns], rows y_row apart = bias + x times the matrix transposed, for columns [first, first + count);
   /// first is a multiple of block().
   void multiply(const RecurrentRows &x, std::size_t rows, std::size_t first, std::size_t count, float *y,
@@ -53,6 +55,7 @@ class RecurrentMatrix {
   std::size_t kernel_bytes() const;  ///< of scratch, for a tile of integers
   std::size_t element() const { return in_integers() ? 1 : sizeof(float); }
 
+  const kernels::RowsKernel &rows_;
   const kernels::GemmRealKernel *reals_ = nullptr;
   const kernels::GemmKernel *integers_ = nullptr;
   std::size_t columns_, depth_;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <bit>
 #include <limits>
 
 #include "core/integer_type.hpp"
@@ -14,57 +13,15 @@ namespace {
 constexpr std::size_t kBlockBytes = 256 << 10;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Codes are 128 * high + low with halves around 0: the largest of both is 127 * 128 + 63.
-constexpr float kMostCode = 16319;
-constexpr std::int32_t kLow = 128, kZero = 128;
-
-std::int32_t bits(float x) { return std::bit_cast<std::int32_t>(x); }
-
-/// The largest magnitude, as bits, which are ordered as magnitudes are; those of NaN come last.
-std::int32_t most_bits(const float *x, std::size_t count) {
-  std::int32_t most = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::int32_t magnitude = bits(x[i]) & 0x7fffffff;
-    most = magnitude > most ? magnitude : most;
-  }
-  return most;
-}
-
-void encode_row(const float *x, std::size_t depth, float inverse, std::uint8_t *high, std::uint8_t *low) {
-  constexpr float kRound = 0x1.8p23f;
-  for (std::size_t i = 0; i < depth; ++i) {
-    const std::int32_t code = bits(x[i] * inverse + kRound) - bits(kRound);
-    const std::int32_t upper = (code + kLow / 2) >> 7;
-    high[i] = static_cast<std::uint8_t>(upper + kZero);
-    low[i] = static_cast<std::uint8_t>(code - upper * kLow + kZero);
-  }
-}
-
-/// y = (high * 128 + low) * scale + bias
-void join(const float *high, const float *low, float scale, const float *bias, std::size_t count, float *y) {
-  for (std::size_t i = 0; i < count; ++i) y[i] = (high[i] * static_cast<float>(kLow) + low[i]) * scale + bias[i];
-}
+constexpr std::int32_t kZero = 128;  // of codes
 
 }  // namespace
 
-void encode(const RecurrentRows &rows, std::size_t count, std::size_t depth) {
-  constexpr float kLeast = 0x1p-100f;  // below it the inverse of a scale may be infinite, and a row is as good as 0
-  for (std::size_t r = 0; r < count; ++r) {
-    const float *x = rows.x + r * depth;
-    const auto most = std::bit_cast<float>(most_bits(x, depth));
-    const bool finite = most < kInfinity;
-    rows.scales[r] = finite ? most / kMostCode : std::numeric_limits<float>::quiet_NaN();
-    std::uint8_t *high = rows.codes + 2 * r * depth;
-    if (finite && most >= kLeast)
-      encode_row(x, depth, kMostCode / most, high, high + depth);
-    else
-      std::fill_n(high, 2 * depth, static_cast<std::uint8_t>(kZero));
-  }
-}
-
 RecurrentMatrix::RecurrentMatrix(const Tensor &weight, std::size_t d, std::size_t first, std::size_t columns,
                                  std::vector<float> bias, Isa isa, const PackCache &cache)
-    : columns_(columns), depth_(static_cast<std::size_t>(weight.dim(2))) {
+    : rows_(kernels::choose(kernels::rows_kernels(), isa)),
+      columns_(columns),
+      depth_(static_cast<std::size_t>(weight.dim(2))) {
   if (weight.quantized()) {
     bias_ = std::move(bias);
     pack_integers(weight, d, first, isa, cache);
@@ -154,8 +111,8 @@ void RecurrentMatrix::multiply(const RecurrentRows &x, std::size_t rows, std::si
     args.a = x.codes + 2 * row * depth_;
     integers_->run_f32(args);
     for (std::size_t r = 0; r < some; ++r)
-      join(products + 2 * r * count, products + (2 * r + 1) * count, x.scales[row + r], bias_.data() + first, count,
-           y + (row + r) * y_row + first);
+      rows_.join_codes({products + 2 * r * count, products + (2 * r + 1) * count, count, x.scales[row + r],
+                        bias_.data() + first, y + (row + r) * y_row + first});
   }
 }
 
