@@ -204,12 +204,21 @@ std::optional<Shape> shape_at(const graph::Graph &g, ValueId v, std::int64_t bat
 /// Before opset 18 parts of which the last is smaller are said by their lengths. A dimension that is not known is taken
 /// for one that divides if it does for batches of one and two.
 void split_by_lengths(graph::Graph &g, Node &node, int opset) {
+  const auto count = static_cast<std::int64_t>(node.outputs.size());
+  const auto axis_of = [&](const Shape &x) { return normalize_axis(node.attrs.get_int("axis", 0), x.size(), "Split"); };
+  const auto refuse_open = [&] { refuse(node, opset, cat(count, " unequal parts of an open dimension")); };
   const auto one = shape_at(g, node.inputs[0], 1), two = shape_at(g, node.inputs[0], 2);
-  if (!one || !two || one->empty()) return;
-  const std::size_t axis = normalize_axis(node.attrs.get_int("axis", 0), one->size(), "Split");
-  const std::int64_t dim = (*one)[axis], count = static_cast<std::int64_t>(node.outputs.size());
+  if (!one || !two) {
+    // For these batches this node may be what does not fit.
+    const std::optional<Shape> &x = g.value(node.inputs[0]).shape;
+    if (x && !x->empty() && (*x)[axis_of(*x)] < 0) refuse_open();
+    return;
+  }
+  if (one->empty()) return;
+  const std::size_t axis = axis_of(*one);
+  const std::int64_t dim = (*one)[axis];
   if (dim % count == 0 && (*two)[axis] % count == 0) return;
-  if (dim != (*two)[axis]) refuse(node, opset, cat(count, " unequal parts of an open dimension"));
+  if (dim != (*two)[axis]) refuse_open();
   std::vector<std::int64_t> lengths(node.outputs.size(), dim / count + 1);
   lengths.back() = dim - lengths[0] * (count - 1);
   node.inputs.resize(2);

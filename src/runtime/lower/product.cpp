@@ -30,7 +30,7 @@ bool lower_product(Lowering &l) {
   const SlotId xs = l.contiguous(l.integer(x));
   const Shape strides = contiguous_strides(l.shape_of(y));
   const SlotId ys = qy ? l.integer_output(y, l.shape_of(y), strides) : l.real_slot(l.shape_of(y), strides);
-  const std::size_t rows = w.k ? static_cast<std::size_t>(element_count(l.shape_of(x))) / w.k : 0;
+  const std::size_t rows = w.out == 0 ? 0 : static_cast<std::size_t>(element_count(l.shape_of(y))) / w.out;
   l.add_step(make_gemm(l.edge(xs), l.edge(ys), rows, w, qy ? l.range(qy) : QuantizedRange{}, l.clamp(), l.isa,
                        l.pack_cache()));
   if (!qy) l.set_real(y, ys);

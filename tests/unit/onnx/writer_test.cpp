@@ -333,6 +333,10 @@ void forms_of_older_opsets(void **) {
   expect_error(QTN_EUNSUPPORTED, {"Split", "opset 17 has no 2 unequal parts of an open dimension"}, [&] {
     written("Split", batch, {}, 17, 2, {-1, 4});
   });
+  batch.set("num_outputs", std::int64_t{3});  // which batches of one and two do not fit at all
+  expect_error(QTN_EUNSUPPORTED, {"Split", "opset 17 has no 3 unequal parts of an open dimension"}, [&] {
+    written("Split", batch, {}, 17, 3, {-1, 4});
+  });
 
   for (const auto &[op, since] : {std::pair("LayerNormalization", 17), std::pair("RMSNormalization", 23)}) {
     const std::vector<Tensor> scale{ramp({2, 2})};
