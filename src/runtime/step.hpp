@@ -87,6 +87,7 @@ struct OutputBlock {
   std::uint8_t *y;
   std::ptrdiff_t ldy;                                  ///< bytes from row to row
   std::size_t first_row, rows, first_column, columns;  ///< columns in bytes
+  std::uint8_t *output = nullptr;                      ///< of a block in scratch: where the output of the step begins
 };
 
 /// What becomes of a block of a step's output, while it is in cache: an operator that had a step of its own. It works in

@@ -214,7 +214,7 @@ bool Lowering::lower_quantize_tail(ValueId v, SlotId computed) {
       !step->hold_blocks())
     return false;
   const SlotId q = integer_output(v, form(computed).shape, form(computed).strides);
-  step->append(make_quantize_tail(edge(q), isa), q, "QuantizeLinear");
+  step->append(make_quantize_tail(form(q), isa), q, "QuantizeLinear");
   return true;
 }
 

@@ -79,26 +79,24 @@ class QuantizeStep final : public Step {
 
 class QuantizeTail final : public Tail {
  public:
-  QuantizeTail(const Edge &q, Isa isa)
+  QuantizeTail(const SlotForm &q, Isa isa)
       : kernel_(kernels::choose(kernels::quantize_kernels(), isa)),
-        q_(q.slot),
-        columns_(q.form.shape.back()),
-        scale_(q.form.quantizer->scale()),
-        range_{q.form.quantizer->zero_point(), 0, 255} {}
+        columns_(q.shape.back()),
+        scale_(q.quantizer->scale()),
+        range_{q.quantizer->zero_point(), 0, 255} {}
 
-  void run(const Context &c, OutputBlock &block) const override {
+  void run(const Context &, OutputBlock &block) const override {
     constexpr std::ptrdiff_t kFloat = sizeof(float);
     const std::size_t first = block.first_column / sizeof(float), columns = block.columns / sizeof(float);
     const auto row = static_cast<std::ptrdiff_t>(columns_);
-    std::uint8_t *q = c.tensor(q_).as<std::uint8_t>() + static_cast<std::ptrdiff_t>(block.first_row) * row + first;
+    std::uint8_t *q = block.output + static_cast<std::ptrdiff_t>(block.first_row) * row + first;
     kernel_.quantize({block.rows, columns, reinterpret_cast<const float *>(block.y), block.ldy / kFloat, 1, q, row, 1,
                       scale_, range_});
-    block = {q, row, block.first_row, block.rows, first, columns};
+    block = {q, row, block.first_row, block.rows, first, columns, block.output};
   }
 
  private:
   const kernels::QuantizeKernel &kernel_;
-  SlotId q_;
   std::int64_t columns_;
   float scale_;
   QuantizedRange range_;
@@ -197,7 +195,7 @@ class RoundTripStep final : public Step {
 }  // namespace
 
 StepPtr make_quantize(const Edge &x, const Edge &q, Isa isa) { return std::make_unique<QuantizeStep>(x, q, isa); }
-TailPtr make_quantize_tail(const Edge &q, Isa isa) { return std::make_unique<QuantizeTail>(q, isa); }
+TailPtr make_quantize_tail(const SlotForm &q, Isa isa) { return std::make_unique<QuantizeTail>(q, isa); }
 StepPtr make_dequantize(const Edge &q, const Edge &x, Isa isa) { return std::make_unique<DequantizeStep>(q, x, isa); }
 StepPtr make_copy(const Edge &from, const Edge &to) { return std::make_unique<CopyStep>(from, to); }
 StepPtr make_flip(const Edge &from, const Edge &to, Isa) { return std::make_unique<FlipStep>(from, to); }

@@ -108,12 +108,6 @@ TaskGrid cut(const Sizes &of, std::size_t weights, std::size_t row_blocks, std::
           weights > kFarWeights};
 }
 
-/// How many of `rows` rows of `columns` floats are held at a time.
-std::size_t rows_at_once(const kernels::GemmForm &form, std::size_t rows, std::size_t columns) {
-  const std::size_t parts = ceil_div(rows * columns * sizeof(float), kHeldBytes);
-  return round_up(ceil_div(rows, std::max<std::size_t>(1, parts)), form.mr);
-}
-
 }  // namespace
 
 const kernels::GemmKernel &gemm_kernel(const LinearWeights &w, Isa isa) {
@@ -206,18 +200,18 @@ void LinearStep::multiply_by_parts(kernels::GemmArgs args, std::byte *copy) cons
 void LinearStep::multiply(const Context &c, const kernels::GemmArgs &task_args, std::byte *scratch, const Task &task,
                           std::size_t at) const {
   kernels::GemmArgs args = task_args;
-  const std::size_t step = held_bytes_ != 0 ? rows_at_once(product_.form, args.m, args.n) : args.m;
-  std::byte *held = scratch + lane_bytes() - held_bytes_;
-  args.ldy = static_cast<std::ptrdiff_t>(held_bytes_ != 0 ? args.n : product_.ldy);
+  const std::size_t step = held_rows_ != 0 ? held_rows_ : args.m;
+  std::byte *held = scratch + lane_bytes() - held_bytes();
+  args.ldy = static_cast<std::ptrdiff_t>(held_rows_ != 0 ? args.n : product_.ldy);
   auto *y = static_cast<std::uint8_t *>(c.tensor(output()).data());
   for (std::size_t done = 0; done < task_args.m; done += step) {
     const std::size_t row = task.first + done;
     args.m = std::min(step, task_args.m - done);
     args.a = task_args.a + static_cast<std::ptrdiff_t>(done) * args.lda;
-    args.y = held_bytes_ != 0 ? held : reinterpret_cast<std::byte *>(y) + (row * product_.ldy + at) * element_;
+    args.y = held_rows_ != 0 ? held : reinterpret_cast<std::byte *>(y) + (row * product_.ldy + at) * element_;
     grid_.part ? multiply_by_parts(args, scratch) : product_.run(args);
     run_tails(c, {static_cast<std::uint8_t *>(args.y), args.ldy * static_cast<std::ptrdiff_t>(element_), row,
-                  args.image ? task.count : args.m, at * element_, args.n * element_});
+                  args.image ? task.count : args.m, at * element_, args.n * element_, y});
   }
 }
 
@@ -233,9 +227,9 @@ bool LinearStep::add_to_rows(const Tensor &row, const ops::Clamp &clamp) {
 }
 
 bool LinearStep::hold_blocks() {
-  if (!makes_matrices() || product_.y.form.dtype != QTN_FLOAT32 || held_bytes_ != 0) return false;
-  const std::size_t columns = std::min(grid_.column_block, product_.out);
-  held_bytes_ = round_up(rows_at_once(product_.form, grid_.row_block, columns) * columns * sizeof(float), kAlignment);
+  if (!makes_matrices() || product_.y.form.dtype != QTN_FLOAT32 || held_rows_ != 0) return false;
+  const std::size_t parts = ceil_div(grid_.row_block * held_row(), kHeldBytes);
+  held_rows_ = round_up(ceil_div(grid_.row_block, std::max<std::size_t>(1, parts)), product_.form.mr);
   return true;
 }
 

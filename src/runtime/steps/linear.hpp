@@ -63,7 +63,7 @@ class LinearStep : public TailedStep {
   bool has_narrow_blocks() const final { return product_.groups > 1 && product_.out < kNarrow; }
   bool hold_blocks() final;
   bool add_to_rows(const Tensor &row, const ops::Clamp &clamp) final;
-  std::size_t lane_bytes() const final { return product_bytes() + round_up(rows_bytes(), kAlignment) + held_bytes_; }
+  std::size_t lane_bytes() const final { return product_bytes() + round_up(rows_bytes(), kAlignment) + held_bytes(); }
 
  protected:
   LinearStep(const Product &product, const TaskGrid &grid);
@@ -92,6 +92,9 @@ class LinearStep : public TailedStep {
  private:
   static constexpr std::size_t kNarrow = 16;  ///< columns of a group
 
+  /// Bytes of the longest row of a block, and of a block, in scratch.
+  std::size_t held_row() const { return std::min(grid_.column_block, product_.out) * sizeof(float); }
+  std::size_t held_bytes() const { return round_up(held_rows_ * held_row(), kAlignment); }
   std::size_t copied_row() const { return grid_.part + kAlignment; }
   std::size_t product_bytes() const {
     if (grid_.part) return grid_.row_block * copied_row();
@@ -103,8 +106,8 @@ class LinearStep : public TailedStep {
                 std::size_t at) const;
 
   Product product_;
-  std::size_t element_;         ///< bytes, of y
-  std::size_t held_bytes_ = 0;  ///< of the blocks in scratch; 0: they are parts of y
+  std::size_t element_;        ///< bytes, of y
+  std::size_t held_rows_ = 0;  ///< of the blocks in scratch; 0: they are parts of y
   TaskGrid grid_;
 };
 

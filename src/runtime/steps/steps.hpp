@@ -204,7 +204,7 @@ StepPtr make_table(const Edge &x, const Edge &y, const std::array<std::uint8_t, 
 TailPtr make_table_tail(const std::array<std::uint8_t, 256> &table, Isa isa);
 
 /// Blocks of floats, held by a step that makes matrices, to those of q, which is contiguous.
-TailPtr make_quantize_tail(const Edge &q, Isa isa);
+TailPtr make_quantize_tail(const SlotForm &q, Isa isa);
 
 /// Float to 8-bit and back; the integer side is an image, or both are contiguous.
 StepPtr make_quantize(const Edge &x, const Edge &q, Isa isa);
