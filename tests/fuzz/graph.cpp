@@ -53,42 +53,12 @@ bool is_plain(const OnnxGraph &graph) {
 
 /// What moves its results by little where its operands move by little; an RNN, which has no gates, moves them by more at
 /// every step.
-constexpr const char *kCalm[] = {"Add",
-                                 "Attention",
-                                 "AveragePool",
-                                 "Clip",
-                                 "Concat",
-                                 "Conv",
-                                 "ConvTranspose",
-                                 "Expand",
-                                 "Flatten",
-                                 "GRU",
-                                 "Gather",
-                                 "Gelu",
-                                 "Gemm",
-                                 "LSTM",
-                                 "LeakyRelu",
-                                 "MatMul",
-                                 "MaxPool",
-                                 "Mul",
-                                 "Pad",
-                                 "Relu",
-                                 "Reshape",
-                                 "Sigmoid",
-                                 "Slice",
-                                 "Softmax",
-                                 "Split",
-                                 "Squeeze",
-                                 "Sub",
-                                 "Tanh",
-                                 "Transpose",
-                                 "Unsqueeze",
-                                 "GlobalAveragePool",
-                                 "Swish",
-                                 "HardSwish",
-                                 "ReduceMean",
-                                 "Erf",
-                                 "Identity"};
+constexpr const char *kCalm[] = {
+    "Add",     "Attention", "AveragePool", "Clip", "Concat",  "Conv",      "ConvTranspose", "Expand",
+    "Flatten", "GRU",       "Gather",      "Gelu", "Gemm",    "LSTM",      "LeakyRelu",     "MatMul",
+    "MaxPool", "Neg",       "Mul",         "Pad",  "Relu",    "Reshape",   "Sigmoid",       "Slice",
+    "Softmax", "Split",     "Squeeze",     "Sub",  "Tanh",    "Transpose", "Unsqueeze",     "GlobalAveragePool",
+    "Swish",   "HardSwish", "ReduceMean",  "Erf",  "Identity"};
 
 /// Where sums of floats decide nothing, the engines differ by their rounding and nothing else.
 void check_close(const qmodel *m, const std::vector<Tensor> &inputs, const Answer &want) {
