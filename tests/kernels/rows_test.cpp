@@ -176,6 +176,30 @@ void check_score(Random &random, const RowsKernel &kernel, std::size_t rows, std
   expect_result<float>(x, want, kernel.name, "scores");
 }
 
+void test_choices(void **) {
+  each_kernel(kernels::rows_kernels(), [](const RowsKernel &kernel) {
+    Random random(11);
+    for (std::size_t columns = 1; columns <= 70; ++columns) {
+      const std::size_t rows = random.in<std::size_t>(1, 4), step = columns + random.in<std::size_t>(0, 5);
+      Guarded<float> x((rows - 1) * step + columns);
+      Guarded<std::uint8_t> chosen((rows - 1) * step + columns);
+      for (float &v : x.span()) v = random.real(-2, 2);
+      for (std::uint8_t &v : chosen.span()) v = random.one_in(2) ? 1 : 0;
+      std::vector<float> want(x.span().begin(), x.span().end());
+      const std::uint8_t keeps = random.one_in(2) ? 1 : 0;
+      for (std::size_t r = 0; r < rows; ++r)
+        for (std::size_t c = 0; c < columns; ++c) {
+          float &v = want[r * step + c];
+          v = chosen[r * step + c] == keeps ? v * 0.3f : -INFINITY;
+        }
+      const auto row = static_cast<std::ptrdiff_t>(step);
+      kernel.choose_scores({x.data(), rows, columns, row, 0.3f, chosen.data(), row, keeps, -INFINITY});
+      for (std::size_t i = 0; i < want.size(); ++i) assert_true(x[i] == want[i]);
+      assert_int_equal(x.written_outside(), 0);
+    }
+  });
+}
+
 void test_score(void **) {
   each_kernel(kernels::rows_kernels(), [](const RowsKernel &kernel) {
     Random random(5);
@@ -312,9 +336,9 @@ void test_mixtures(void **) {
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(test_rows),     cmocka_unit_test(test_softmax),
-                              cmocka_unit_test(test_score),    cmocka_unit_test(test_root_mean_square),
-                              cmocka_unit_test(test_sums),     cmocka_unit_test(test_moments),
-                              cmocka_unit_test(test_products), cmocka_unit_test(test_mixtures)};
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(test_rows),    cmocka_unit_test(test_softmax),          cmocka_unit_test(test_choices),
+      cmocka_unit_test(test_score),   cmocka_unit_test(test_root_mean_square), cmocka_unit_test(test_sums),
+      cmocka_unit_test(test_moments), cmocka_unit_test(test_products),         cmocka_unit_test(test_mixtures)};
   return run_at_both_edges("rows", tests);
 }

@@ -11,6 +11,7 @@ void normalize(const NormalizeRowsArgs &args) { Rows<32>::normalize(args); }
 void backward(const NormalizeRowsBackwardArgs &args) { Rows<32>::backward(args); }
 void softmax(const SoftmaxRowsArgs &args) { Rows<32>::softmax(args); }
 void score(const ScoreRowsArgs &args) { Rows<32>::score(args); }
+void choose_scores(const ChooseScoresArgs &args) { Rows<32>::choose_scores(args); }
 void root_mean_square(const RootMeanSquareArgs &args) { Rows<32>::root_mean_square(args); }
 double sum(const float *x, std::size_t count) { return Rows<32>::sum(x, count); }
 RowMoments moments(const float *x, std::size_t count) { return Rows<32>::moments(x, count); }

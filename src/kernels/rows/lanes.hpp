@@ -273,6 +273,23 @@ struct Rows : Vectors<bytes> {
     args.factor == 1 ? run(Nothing{}) : run(Scaled{args.factor});
   }
 
+  static void choose_scores(const ChooseScoresArgs &args) {
+    using V = Functions<bytes>;
+    using Bytes [[gnu::vector_size(V::kCount)]] = std::uint8_t;
+    for (std::size_t r = 0; r < args.rows; ++r) {
+      float *x = args.x + static_cast<std::ptrdiff_t>(r) * args.row;
+      const std::uint8_t *chosen = args.chosen + static_cast<std::ptrdiff_t>(r) * args.chosen_row;
+      std::size_t i = 0;
+      for (; i + V::kCount <= args.columns; i += V::kCount) {
+        Bytes some;
+        __builtin_memcpy(&some, chosen + i, sizeof some);
+        const auto kept = __builtin_convertvector(some, typename V::Ints) == args.keeps;
+        V::store(x + i, kept ? V::load(x + i) * args.factor : V::all(args.filler));
+      }
+      for (; i < args.columns; ++i) x[i] = chosen[i] == args.keeps ? x[i] * args.factor : args.filler;
+    }
+  }
+
   static void root_mean_square(const RootMeanSquareArgs &args) {
     const RowsArgs &r = args.rows;
     for (std::size_t index = 0; index < r.rows; ++index) {

@@ -11,6 +11,7 @@ namespace qtn::kernels {
     void backward(const NormalizeRowsBackwardArgs &args);  \
     void softmax(const SoftmaxRowsArgs &args);             \
     void score(const ScoreRowsArgs &args);                 \
+    void choose_scores(const ChooseScoresArgs &args);      \
     void root_mean_square(const RootMeanSquareArgs &args); \
     double sum(const float *x, std::size_t count);         \
     RowMoments moments(const float *x, std::size_t count); \
@@ -35,6 +36,7 @@ std::span<const RowsKernel> rows_kernels() {
    rows_##id::backward,                \
    rows_##id::softmax,                 \
    rows_##id::score,                   \
+   rows_##id::choose_scores,           \
    rows_##id::root_mean_square,        \
    rows_##id::sum,                     \
    rows_##id::moments,                 \

@@ -53,7 +53,19 @@ struct ScoreRowsArgs {
   std::ptrdiff_t addend_row;  ///< elements from row to row
 };
 
-/// The same, each row brought to the uint8 grid of own_grid() with zero point 0; x is left with other numbers.
+/// x * factor where `chosen` is `keeps`, else filler; in place.
+struct ChooseScoresArgs {
+  float *x;
+  std::size_t rows, columns;
+  std::ptrdiff_t row;  ///< elements from row to row, here and below
+  float factor;
+  const std::uint8_t *chosen;  ///< 0 or 1
+  std::ptrdiff_t chosen_row;
+  std::uint8_t keeps;
+  float filler;
+};
+
+/// The same as ScoreRowsArgs, each row brought to the uint8 grid of own_grid() with zero point 0; x is left with other numbers.
 struct ScoreBytesArgs {
   ScoreRowsArgs scores;
   std::uint8_t *q;
@@ -151,6 +163,7 @@ struct RowsKernel {
   void (*backward)(const NormalizeRowsBackwardArgs &args);
   void (*softmax)(const SoftmaxRowsArgs &args);
   void (*score)(const ScoreRowsArgs &args);
+  void (*choose_scores)(const ChooseScoresArgs &args);
   void (*root_mean_square)(const RootMeanSquareArgs &args);
   double (*sum)(const float *x, std::size_t count);
   RowMoments (*moments)(const float *x, std::size_t count);

@@ -8,6 +8,7 @@
 
 #include "kernels/kernel.hpp"
 #include "kernels/pointwise/pointwise.hpp"
+#include "kernels/rows/rows.hpp"
 #include "runtime/steps/attention_products.hpp"
 #include "runtime/steps/divided_heads.hpp"
 #include "runtime/steps/hidden_keys.hpp"
@@ -54,6 +55,7 @@ class AttentionStep final : public Step {
       : products_(std::move(products)),
         pointwise_(kernels::choose(kernels::pointwise_kernels(), isa)),
         grid_(kernels::choose(kernels::grid_kernels(), isa)),
+        rows_(kernels::choose(kernels::rows_kernels(), isa)),
         batch_(leading_axes(y.form.shape)),
         q_(q.form, batch_),
         y_(y.form, batch_),
@@ -107,10 +109,14 @@ class AttentionStep final : public Step {
     std::size_t count;
   };
 
-  /// The last terms can be done on the way to Softmax: one factor, then one row of addends for each row of scores.
+  /// The last terms can be done on the way to Softmax: one factor, then a choice between scores and one number, then one
+  /// row of addends for each row of scores.
   void split_terms() {
     alone_ = terms_.size();
-    if (alone_ > 0 && terms_[alone_ - 1].kind == ScoreTerm::add && others_[alone_ - 1].column == 1) mask_ = --alone_;
+    if (alone_ > 0 && terms_[alone_ - 1].kind == ScoreTerm::add && others_[alone_ - 1].column == 1) addend_ = --alone_;
+    if (alone_ > 0 && terms_[alone_ - 1].kind == ScoreTerm::where && others_[alone_ - 1].column == 1 &&
+        fillers_[alone_ - 1]->column == 0 && fillers_[alone_ - 1]->row == 0)
+      choice_ = --alone_;
     if (alone_ == 0) return;
     const ScoreTerm &term = terms_[alone_ - 1];
     const Stack &other = others_[alone_ - 1];
@@ -149,16 +155,37 @@ class AttentionStep final : public Step {
       ScoreBlock block{std::min(sizes_.block, last - row), sizes_.keys};
       const auto place = static_cast<std::ptrdiff_t>(row);
       const HeadMatrix queries{q + place * q_.row, q_.row, 1};
-      const ScoreChange change{factor, mask_ ? operand(c, *mask_, head, row) : nullptr,
-                               mask_ ? others_[*mask_].row : 0};
-      if (mask_ && alone == 0) block.keys = hidden.in_sight(queries, block.queries, change);
+      const ScoreMask mask = mask_of(c, head, row);
+      if (alone == 0) block.keys = hidden.in_sight(queries, block.queries, factor, mask);
       products_->multiply_keys(scratch, queries, block, scores);
       for (std::size_t i = 0; i < alone; ++i) {
         apply(c, i, head, row, block.queries, scores, others);
         std::swap(scores, others);
       }
+      if (mask.chosen)
+        rows_.choose_scores({scores, block.queries, block.keys, static_cast<std::ptrdiff_t>(sizes_.row), factor,
+                             mask.chosen, mask.chosen_row, mask.keeps, mask.filler});
+      const ScoreChange change{mask.chosen ? 1 : factor, mask.addend, mask.addend_row};
       products_->mix_values(scratch, scores, block, change, y + place * y_.row, y_.row);
     }
+  }
+
+  ScoreMask mask_of(const Context &c, std::int64_t head, std::size_t row) const {
+    ScoreMask mask;
+    if (addend_) {
+      mask.addend = operand(c, *addend_, head, row);
+      mask.addend_row = others_[*addend_].row;
+    }
+    if (choice_) {
+      const ScoreTerm &term = terms_[*choice_];
+      const Stack &chosen = others_[*choice_];
+      mask.chosen = static_cast<const std::uint8_t *>(c.tensor(term.other.slot).data()) +
+                    chosen.offset(term.stack, head) + static_cast<std::ptrdiff_t>(row) * chosen.row;
+      mask.chosen_row = chosen.row;
+      mask.keeps = term.scores_first;
+      mask.filler = at(c, term.filler->slot)[fillers_[*choice_]->offset(term.stack, head)];
+    }
+    return mask;
   }
 
   /// The other operand of term i, of a row of scores.
@@ -203,6 +230,7 @@ class AttentionStep final : public Step {
   std::unique_ptr<AttentionProducts> products_;
   const kernels::PointwiseKernel &pointwise_;
   const kernels::GridKernel &grid_;
+  const kernels::RowsKernel &rows_;
   Shape batch_;
   Stack q_, y_;
   std::vector<Part> keys_;
@@ -210,7 +238,7 @@ class AttentionStep final : public Step {
   DividedHeads heads_;
   HeadSizes sizes_{};
   std::size_t alone_ = 0;  ///< terms that are run one by one
-  std::optional<std::size_t> factor_, mask_;
+  std::optional<std::size_t> factor_, choice_, addend_;
   std::vector<ScoreTerm> terms_;
   std::vector<Stack> others_;
   std::vector<std::optional<Stack>> fillers_;

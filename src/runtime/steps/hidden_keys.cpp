@@ -2,7 +2,9 @@
 #include "runtime/steps/hidden_keys.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace qtn::runtime {
@@ -13,59 +15,85 @@ constexpr float kNothing = 200;  // less than what is this far below another sco
 
 std::size_t tile_before(std::size_t end) { return (end - 1) / kKeysAtOnce * kKeysAtOnce; }
 
-/// What is added to the scores of some queries.
-struct Addends {
-  const float *at;
-  std::ptrdiff_t row;
-  std::size_t queries;
+/// A mask for some queries, which hides by numbers up to `hides`.
+class Sight {
+ public:
+  Sight(const ScoreMask &mask, std::size_t queries, float hides) : mask_(mask), queries_(queries), hides_(hides) {}
 
-  std::span<const float> of_query(std::size_t query, std::size_t begin, std::size_t end) const {
-    return {at + static_cast<std::ptrdiff_t>(query) * row + begin, end - begin};
+  /// The keys of a tile by one part of the mask: a tile that needs both counts as seen.
+  bool is_hidden(std::size_t query, std::size_t begin, std::size_t end) const {
+    const bool none_kept = mask_.chosen && keeps_none(query, begin, end);
+    return none_kept ? adds_at_most(0, query, begin, end) : mask_.addend && adds_at_most(hides_, query, begin, end);
   }
-  bool hide(std::size_t query, std::size_t begin, std::size_t end, float hides) const {
-    const std::span<const float> some = of_query(query, begin, end);
-    int seen = 0;  // all of them are looked at, by as many at a time as a vector has
-    if (some.size() == kKeysAtOnce)
-      for (std::size_t i = 0; i < kKeysAtOnce; ++i) seen |= !(some[i] <= hides);
-    else
-      for (const float addend : some) seen |= !(addend <= hides);
-    return seen == 0;
-  }
+
   /// The end of the keys that some query sees. The last one, which often sees most, comes first.
-  std::size_t sight(std::size_t keys, float hides) const {
+  std::size_t end(std::size_t keys) const {
     std::size_t sight = 0;
-    for (std::size_t query = queries; query-- > 0 && sight < keys;)
+    for (std::size_t query = queries_; query-- > 0 && sight < keys;)
       for (std::size_t end = keys, begin; end > sight; end = begin) {
         begin = tile_before(end);
-        if (!hide(query, begin, end, hides)) sight = end;
+        if (!is_hidden(query, begin, end)) sight = end;
       }
     return sight;
   }
+
   /// Whether a query sees one of the first `end` keys, near the end of which most do.
-  bool leave_some(std::size_t query, std::size_t end) const {
-    const std::span<const float> all = of_query(query, 0, end);
-    return std::find_if(all.rbegin(), all.rend(), [](float addend) { return addend >= 0; }) != all.rend();
+  bool has_some(std::size_t query, std::size_t end) const {
+    const float *addend = of_query(mask_.addend, mask_.addend_row, query, 0);
+    const std::uint8_t *chosen = of_query(mask_.chosen, mask_.chosen_row, query, 0);
+    while (end-- > 0)
+      if ((!addend || addend[end] >= 0) && (!chosen || chosen[end] == mask_.keeps)) return true;
+    return false;
   }
-  bool leave_some(std::size_t end) const {
-    for (std::size_t query = 0; query < queries; ++query)
-      if (!leave_some(query, end)) return false;
+  bool has_some(std::size_t end) const {
+    for (std::size_t query = 0; query < queries_; ++query)
+      if (!has_some(query, end)) return false;
     return true;
   }
+
+ private:
+  bool keeps_none(std::size_t query, std::size_t begin, std::size_t end) const {
+    const std::uint8_t *chosen = of_query(mask_.chosen, mask_.chosen_row, query, begin);
+    std::array<std::uint8_t, kKeysAtOnce> others;
+    others.fill(mask_.keeps == 0 ? 1 : 0);
+    return std::memcmp(chosen, others.data(), end - begin) == 0;
+  }
+
+  /// All are looked at, by as many at a time as a vector has.
+  bool adds_at_most(float most, std::size_t query, std::size_t begin, std::size_t end) const {
+    const float *addend = of_query(mask_.addend, mask_.addend_row, query, begin);
+    if (!addend) return true;
+    int seen = 0;
+    if (end - begin == kKeysAtOnce)
+      for (std::size_t i = 0; i < kKeysAtOnce; ++i) seen |= !(addend[i] <= most);
+    else
+      for (std::size_t i = 0; i < end - begin; ++i) seen |= !(addend[i] <= most);
+    return seen == 0;
+  }
+
+  template <class T>
+  static const T *of_query(const T *all, std::ptrdiff_t row, std::size_t query, std::size_t key) {
+    return all ? all + static_cast<std::ptrdiff_t>(query) * row + key : nullptr;
+  }
+
+  const ScoreMask &mask_;
+  std::size_t queries_;
+  float hides_;
 };
 
 }  // namespace
 
-std::size_t HiddenKeys::in_sight(const HeadMatrix &queries, std::size_t count, const ScoreChange &change) {
-  const Addends addends{change.addend, change.addend_row, count};
-  const std::size_t keys = sizes_.keys;
-  const std::size_t last = count - 1, tile = tile_before(keys);
-  if (!addends.hide(last, tile, keys, -kNothing) || !addends.leave_some(last, tile)) return keys;
+std::size_t HiddenKeys::in_sight(const HeadMatrix &queries, std::size_t count, float factor, const ScoreMask &mask) {
+  const std::size_t keys = sizes_.keys, last = count - 1, tile = tile_before(keys);
+  const Sight near(mask, count, -kNothing);
+  if (!mask || !near.is_hidden(last, tile, keys) || !near.has_some(last, tile)) return keys;
   // Twice the largest score, since a mean may be off the keys, and between any two; the rest is for rounding.
   const float most = 2.1f * static_cast<float>(sizes_.features) * peak(queries, count, sizes_.features) * key_peak(),
-              hides = -2 * most * std::fabs(change.factor) - kNothing;
-  if (!std::isfinite(hides)) return keys;
-  const std::size_t sight = addends.sight(keys, hides);
-  return sight < keys && addends.leave_some(sight) ? sight : keys;
+              hides = -2 * most * std::fabs(factor) - kNothing;
+  if (!std::isfinite(hides) || (mask.chosen && !(mask.filler <= hides))) return keys;
+  const Sight far(mask, count, hides);
+  const std::size_t sight = far.end(keys);
+  return sight < keys && far.has_some(sight) ? sight : keys;
 }
 
 /// Infinite where a value is not finite, which makes what it is multiplied with not a number.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys that what is added to scores hides from some queries, as causal masks and padding do. Their shares are 0 whatever
-// they hold, so that leaving them out changes no bit of a result.
+// Keys that a mask hides from some queries, as causal masks and padding do. Their shares are 0 whatever they hold, so
+// that leaving them out changes no bit of a result.
 #pragma once
 
 #include <optional>
@@ -11,6 +11,18 @@
 
 namespace qtn::runtime {
 
+/// What a mask does to the scores of some queries: those that are not kept become `filler`, then `addend` is added.
+struct ScoreMask {
+  const std::uint8_t *chosen = nullptr;  ///< null: all are kept
+  std::ptrdiff_t chosen_row = 0;         ///< elements from row to row, here and below
+  std::uint8_t keeps = 1;                ///< the value of `chosen` for a score that is kept
+  float filler = 0;
+  const float *addend = nullptr;  ///< null: nothing
+  std::ptrdiff_t addend_row = 0;
+
+  explicit operator bool() const { return chosen || addend; }
+};
+
 /// Those of a head. Keys and values are looked at only where a mask hides some.
 class HiddenKeys {
  public:
@@ -18,8 +30,8 @@ class HiddenKeys {
       : parts_(parts), sizes_(sizes), grid_(grid) {}
 
   /// How many keys come before those that are hidden from all of `count` queries: all, or a multiple of kKeysAtOnce.
-  /// The change has an addend.
-  std::size_t in_sight(const HeadMatrix &queries, std::size_t count, const ScoreChange &change);
+  /// Scores are products of queries and keys times `factor`.
+  std::size_t in_sight(const HeadMatrix &queries, std::size_t count, float factor, const ScoreMask &mask);
 
  private:
   float peak(const HeadMatrix &m, std::size_t rows, std::size_t columns) const;

@@ -67,7 +67,8 @@ struct Formula {
     const auto seed = static_cast<unsigned>(i + 40);
     if (op == "Where") {
       Tensor chosen(QTN_BOOL, term.shape);
-      for (std::int64_t j = 0; j < chosen.count(); ++j) chosen.as<bool>()[j] = j * 7 % 3 != 0;
+      for (std::int64_t j = 0; j < chosen.count(); ++j)
+        chosen.as<bool>()[j] = term.of_place ? term.of_place(j / keys % queries, j % keys) != 0 : j * 7 % 3 != 0;
       b.constant(other, chosen).constant(cat("filler", i), Tensor::scalar(i % 2 ? -kInfinity : -3e38f));
       b.node("Where", cat("term", i),
              term.scores_first ? std::vector<std::string>{other, s, cat("filler", i)}
@@ -193,7 +194,25 @@ void test_hidden_keys(void **) {
       window{"Add", {200, 200}, true, 0, [](auto i, auto j) { return hide(j > i || j + 40 < i, -10000); }},
       blind{"Add", {200, 200}, true, 0, [](auto i, auto j) { return hide(j > i - 3, -3.4028235e38f); }},
       padding{"Add", {1, 1, 1, 200}, true, 0, [](auto, auto j) { return hide(j > 70, -kInfinity); }};
-  for (const bool integer : {false, true})
+  constexpr auto before = [](auto i, auto j) { return j <= i ? 1.0f : 0.0f; };
+  constexpr auto after = [](auto i, auto j) { return j <= i - 3 ? 0.0f : 1.0f; };  // some queries see nothing
+  const Term kept{"Where", {1, 1, 200, 200}, true, 0, before}, hidden{"Where", {200, 200}, false, 0, after};
+  for (const bool integer : {false, true}) {
+    for (const std::vector<Term> &terms : std::vector<std::vector<Term>>{{{"Mul", {}}, kept},
+                                                                         {kept},
+                                                                         {{"Div", {}, true, 4}, {"Mul", {}}, hidden},
+                                                                         {{"Mul", {}}, kept, padding},
+                                                                         {{"Add", {200}}, kept},
+                                                                         {hidden, causal}})
+      expect_one_step({.batch = 1,
+                       .heads = 2,
+                       .queries = 200,
+                       .keys = 200,
+                       .features = 24,
+                       .terms = terms,
+                       .integer = integer,
+                       .centered = integer},
+                      "chosen keys");
     for (const Term &mask : {causal, lowest, window, blind, padding})
       expect_one_step({.batch = 1,
                        .heads = 2,
@@ -204,6 +223,7 @@ void test_hidden_keys(void **) {
                        .integer = integer,
                        .centered = integer},
                       "hidden keys");
+  }
 }
 
 /// One value for all heads, and a batch that only some operands have.

@@ -15,7 +15,19 @@ constexpr std::size_t kQueries = 5, kKeys = 100, kFeatures = 3;
 struct Head {
   Tensor queries = random({kQueries, kFeatures}, 1, 1, 1), keys = random({kFeatures, kKeys}, 2, 2, 2),
          values = random({kKeys, kFeatures}, 3, 3, 3), addends = random({kQueries, kKeys}, 0, 0, 4);
-  float factor = 1;
+  float factor = 1, filler = 0;
+  bool adds = true;
+  std::uint8_t keeps = 1;
+  std::vector<std::uint8_t> chosen{};
+
+  /// Keeps the scores of keys before `first` for each query, and of one more for each of the next.
+  Head &choose(std::size_t first, float by, std::uint8_t kept = 1) {
+    chosen.assign(kQueries * kKeys, kept == 0 ? 1 : 0);
+    for (std::size_t i = 0; i < kQueries; ++i) std::fill_n(&chosen[i * kKeys], first + i, kept);
+    filler = by;
+    keeps = kept;
+    return *this;
+  }
 
   /// Hides keys from `first` on from each query, and one more from each of the next.
   Head &hide(std::size_t first, float by, std::size_t more = 0) {
@@ -31,8 +43,14 @@ struct Head {
     sizes.keys = kKeys;
     sizes.features = sizes.values = kFeatures;
     const kernels::GridKernel &grid = kernels::choose(kernels::grid_kernels(), Isa::scalar);
-    const runtime::ScoreChange change{factor, addends.as<const float>(), kKeys};
-    return runtime::HiddenKeys(parts, sizes, grid).in_sight(matrix(queries), kQueries, change);
+    runtime::ScoreMask mask;
+    if (adds) mask.addend = addends.as<const float>();
+    mask.addend_row = kKeys;
+    if (!chosen.empty()) mask.chosen = chosen.data();
+    mask.chosen_row = kKeys;
+    mask.keeps = keeps;
+    mask.filler = filler;
+    return runtime::HiddenKeys(parts, sizes, grid).in_sight(matrix(queries), kQueries, factor, mask);
   }
 };
 
@@ -56,6 +74,22 @@ void test_weak_masks(void **) {
   Head near = Head().hide(32, -10000);
   near.keys.as<float>()[200] = 5000;
   assert_int_equal(near.in_sight(), kKeys);
+}
+
+void test_choices(void **) {
+  for (const bool adds : {false, true})
+    for (const std::uint8_t kept : {0, 1}) {
+      Head head = Head().choose(60, -kInfinity, kept);
+      head.adds = adds;
+      assert_int_equal(head.in_sight(), 64);
+      assert_int_equal(head.choose(28, -10000, kept).in_sight(), 32);
+      assert_int_equal(head.choose(28, -100, kept).in_sight(), kKeys);
+      assert_int_equal(head.choose(0, -10000, kept).in_sight(), kKeys);  // the first query sees nothing
+    }
+  // Where both hide, and where what is added would lift what was chosen.
+  assert_int_equal(Head().choose(90, -10000).hide(33, -10000).in_sight(), 64);
+  assert_int_equal(Head().choose(33, -10000).hide(90, -10000).in_sight(), 64);
+  assert_int_equal(Head().choose(33, -10000).hide(90, 9990).in_sight(), kKeys);
 }
 
 /// Such shares are those of scores that are beside one another.
@@ -85,6 +119,7 @@ void test_not_finite(void **) {
 
 int main() {
   const CMUnitTest tests[] = {cmocka_unit_test(qtn::test::test_masks), cmocka_unit_test(qtn::test::test_weak_masks),
+                              cmocka_unit_test(qtn::test::test_choices),
                               cmocka_unit_test(qtn::test::test_queries_that_see_nothing),
                               cmocka_unit_test(qtn::test::test_not_finite)};
   return cmocka_run_group_tests(tests, nullptr, nullptr);
