@@ -110,12 +110,16 @@ float HiddenKeys::key_peak() {
 /// The largest magnitude; infinite where an element is not a number.
 float HiddenKeys::peak(const HeadMatrix &m, std::size_t rows, std::size_t columns) const {
   const bool by_row = m.column == 1;
+  const std::size_t lines = by_row ? rows : columns, length = by_row ? columns : rows;
+  const std::ptrdiff_t line = by_row ? m.row : m.column, step = by_row ? m.column : m.row;
+  const std::size_t at_once = step == 1 ? length : 1;  // elements side by side
   float peak = 0;
-  for (std::size_t i = 0; i < (by_row ? rows : columns); ++i) {
-    const float *first = m.at + static_cast<std::ptrdiff_t>(i) * (by_row ? m.row : m.column);
-    const kernels::FloatRange range = grid_.range(first, by_row ? columns : rows);
-    peak = range.nan ? kInfinity : std::max({peak, -range.min, range.max});
-  }
+  for (std::size_t i = 0; i < lines; ++i)
+    for (std::size_t j = 0; j < length; j += at_once) {
+      const float *first = m.at + static_cast<std::ptrdiff_t>(i) * line + static_cast<std::ptrdiff_t>(j) * step;
+      const kernels::FloatRange range = grid_.range(first, at_once);
+      peak = range.nan ? kInfinity : std::max({peak, -range.min, range.max});
+    }
   return peak;
 }
 

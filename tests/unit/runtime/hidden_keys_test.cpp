@@ -17,6 +17,8 @@ struct Head {
          values = random({kKeys, kFeatures}, 3, 3, 3), addends = random({kQueries, kKeys}, 0, 0, 4);
   float factor = 1, filler = 0;
   bool adds = true;
+  const float *repeated = nullptr;  ///< in place of values
+  std::ptrdiff_t key_step = 1;      ///< elements from key to key
   std::uint8_t keeps = 1;
   std::vector<std::uint8_t> chosen{};
 
@@ -38,7 +40,9 @@ struct Head {
 
   std::size_t in_sight() const {
     const auto matrix = [](const Tensor &t) { return runtime::HeadMatrix{t.as<const float>(), t.dim(1), 1}; };
-    const runtime::HeadPart parts[] = {{matrix(keys), matrix(values), kKeys}};
+    const runtime::HeadMatrix of_keys{keys.as<const float>(), static_cast<std::ptrdiff_t>(kKeys) * key_step, key_step};
+    const runtime::HeadMatrix of_values = repeated ? runtime::HeadMatrix{repeated, 0, 0} : matrix(values);
+    const runtime::HeadPart parts[] = {{of_keys, of_values, kKeys}};
     runtime::HeadSizes sizes{};
     sizes.keys = kKeys;
     sizes.features = sizes.values = kFeatures;
@@ -92,6 +96,21 @@ void test_choices(void **) {
   assert_int_equal(Head().choose(33, -10000).hide(90, 9990).in_sight(), kKeys);
 }
 
+/// Of values that repeat, and of keys with something between all of them, no more is read than there is.
+void test_strides(void **) {
+  Head head = Head().hide(32, -kInfinity);
+  const float value = 3;
+  head.repeated = &value;
+  assert_int_equal(head.in_sight(), 32);
+  Head apart = Head().hide(32, -10000);
+  apart.keys = random({kFeatures * kKeys * 2}, 2, 2, 2);
+  for (std::int64_t i = 1; i < apart.keys.count(); i += 2) apart.keys.as<float>()[i] = 1e9f;
+  apart.key_step = 2;
+  assert_int_equal(apart.in_sight(), 32);
+  apart.keys.as<float>()[apart.keys.count() - 2] = 1e9f;
+  assert_int_equal(apart.in_sight(), kKeys);
+}
+
 /// Such shares are those of scores that are beside one another.
 void test_queries_that_see_nothing(void **) {
   assert_int_equal(Head().hide(0, -10000, 40).in_sight(), kKeys);
@@ -118,8 +137,10 @@ void test_not_finite(void **) {
 }  // namespace qtn::test
 
 int main() {
-  const CMUnitTest tests[] = {cmocka_unit_test(qtn::test::test_masks), cmocka_unit_test(qtn::test::test_weak_masks),
+  const CMUnitTest tests[] = {cmocka_unit_test(qtn::test::test_masks),
+                              cmocka_unit_test(qtn::test::test_weak_masks),
                               cmocka_unit_test(qtn::test::test_choices),
+                              cmocka_unit_test(qtn::test::test_strides),
                               cmocka_unit_test(qtn::test::test_queries_that_see_nothing),
                               cmocka_unit_test(qtn::test::test_not_finite)};
   return cmocka_run_group_tests(tests, nullptr, nullptr);
