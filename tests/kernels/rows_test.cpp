@@ -184,13 +184,13 @@ void test_choices(void **) {
       Guarded<float> x((rows - 1) * step + columns);
       Guarded<std::uint8_t> chosen((rows - 1) * step + columns);
       for (float &v : x.span()) v = random.real(-2, 2);
-      for (std::uint8_t &v : chosen.span()) v = random.one_in(2) ? 1 : 0;
+      for (std::uint8_t &v : chosen.span()) v = random.one_in(2) ? (random.one_in(4) ? 200 : 1) : 0;
       std::vector<float> want(x.span().begin(), x.span().end());
-      const std::uint8_t keeps = random.one_in(2) ? 1 : 0;
+      const bool keeps = random.one_in(2);
       for (std::size_t r = 0; r < rows; ++r)
         for (std::size_t c = 0; c < columns; ++c) {
           float &v = want[r * step + c];
-          v = chosen[r * step + c] == keeps ? v * 0.3f : -INFINITY;
+          v = (chosen[r * step + c] != 0) == keeps ? v * 0.3f : -INFINITY;
         }
       const auto row = static_cast<std::ptrdiff_t>(step);
       kernel.choose_scores({x.data(), rows, columns, row, 0.3f, chosen.data(), row, keeps, -INFINITY});

@@ -276,6 +276,7 @@ struct Rows : Vectors<bytes> {
   static void choose_scores(const ChooseScoresArgs &args) {
     using V = Functions<bytes>;
     using Bytes [[gnu::vector_size(V::kCount)]] = std::uint8_t;
+    const std::int32_t no_or_yes = args.keeps ? -1 : 0;  // as vectors say it
     for (std::size_t r = 0; r < args.rows; ++r) {
       float *x = args.x + static_cast<std::ptrdiff_t>(r) * args.row;
       const std::uint8_t *chosen = args.chosen + static_cast<std::ptrdiff_t>(r) * args.chosen_row;
@@ -283,10 +284,10 @@ struct Rows : Vectors<bytes> {
       for (; i + V::kCount <= args.columns; i += V::kCount) {
         Bytes some;
         __builtin_memcpy(&some, chosen + i, sizeof some);
-        const auto kept = __builtin_convertvector(some, typename V::Ints) == args.keeps;
+        const auto kept = (__builtin_convertvector(some, typename V::Ints) != 0) == no_or_yes;
         V::store(x + i, kept ? V::load(x + i) * args.factor : V::all(args.filler));
       }
-      for (; i < args.columns; ++i) x[i] = chosen[i] == args.keeps ? x[i] * args.factor : args.filler;
+      for (; i < args.columns; ++i) x[i] = (chosen[i] != 0) == args.keeps ? x[i] * args.factor : args.filler;
     }
   }
 

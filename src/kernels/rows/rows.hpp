@@ -53,15 +53,15 @@ struct ScoreRowsArgs {
   std::ptrdiff_t addend_row;  ///< elements from row to row
 };
 
-/// x * factor where `chosen` is `keeps`, else filler; in place.
+/// x * factor where `chosen` is what `keeps` is, zero or not, else filler; in place.
 struct ChooseScoresArgs {
   float *x;
   std::size_t rows, columns;
   std::ptrdiff_t row;  ///< elements from row to row, here and below
   float factor;
-  const std::uint8_t *chosen;  ///< 0 or 1
+  const std::uint8_t *chosen;
   std::ptrdiff_t chosen_row;
-  std::uint8_t keeps;
+  bool keeps;
   float filler;
 };
 

@@ -42,7 +42,7 @@ class Sight {
     const float *addend = of_query(mask_.addend, mask_.addend_row, query, 0);
     const std::uint8_t *chosen = of_query(mask_.chosen, mask_.chosen_row, query, 0);
     while (end-- > 0)
-      if ((!addend || addend[end] >= 0) && (!chosen || chosen[end] == mask_.keeps)) return true;
+      if ((!addend || addend[end] >= 0) && (!chosen || (chosen[end] != 0) == mask_.keeps)) return true;
     return false;
   }
   bool has_some(std::size_t end) const {
@@ -52,10 +52,11 @@ class Sight {
   }
 
  private:
+  /// Bytes beside 0 and 1 count as kept.
   bool keeps_none(std::size_t query, std::size_t begin, std::size_t end) const {
     const std::uint8_t *chosen = of_query(mask_.chosen, mask_.chosen_row, query, begin);
     std::array<std::uint8_t, kKeysAtOnce> others;
-    others.fill(mask_.keeps == 0 ? 1 : 0);
+    others.fill(mask_.keeps ? 0 : 1);
     return std::memcmp(chosen, others.data(), end - begin) == 0;
   }
 

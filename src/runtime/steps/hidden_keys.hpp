@@ -15,7 +15,7 @@ namespace qtn::runtime {
 struct ScoreMask {
   const std::uint8_t *chosen = nullptr;  ///< null: all are kept
   std::ptrdiff_t chosen_row = 0;         ///< elements from row to row, here and below
-  std::uint8_t keeps = 1;                ///< the value of `chosen` for a score that is kept
+  bool keeps = true;                     ///< what `chosen` is for a score that is kept: not zero, or zero
   float filler = 0;
   const float *addend = nullptr;  ///< null: nothing
   std::ptrdiff_t addend_row = 0;

@@ -52,7 +52,7 @@ struct Head {
     mask.addend_row = kKeys;
     if (!chosen.empty()) mask.chosen = chosen.data();
     mask.chosen_row = kKeys;
-    mask.keeps = keeps;
+    mask.keeps = keeps != 0;
     mask.filler = filler;
     return runtime::HiddenKeys(parts, sizes, grid).in_sight(matrix(queries), kQueries, factor, mask);
   }
