@@ -96,7 +96,7 @@ void test_choices(void **) {
   assert_int_equal(Head().choose(33, -10000).hide(90, 9990).in_sight(), kKeys);
 }
 
-/// Of values that repeat, and of keys with something between all of them, no more is read than there is.
+/// No more is read than there is of values that repeat, and of keys with something between all of them.
 void test_strides(void **) {
   Head head = Head().hide(32, -kInfinity);
   const float value = 3;
