@@ -69,13 +69,18 @@ struct Case {
     want_f32.assign(m * ldy, -77.0f);
     for (std::size_t i = 0; i < m; ++i)
       for (std::size_t j = 0; j < n; ++j) {
-        std::int64_t acc = bias[j];
-        for (std::size_t c = 0; c < k; ++c) acc += std::int64_t{a[i * lda + c]} * b[j * ldb + c];
+        const std::int64_t acc = sum(i, j);
         want_u8[i * ldy + j] = naive_requantize(acc, multiplier[j], range);
         const float v =
             static_cast<float>(static_cast<double>(static_cast<float>(acc)) * static_cast<double>(multiplier[j]));
         want_f32[i * ldy + j] = v < lo ? lo : v > hi ? hi : v;
       }
+  }
+
+  std::int64_t sum(std::size_t i, std::size_t j) const {
+    std::int64_t acc = bias[j];
+    for (std::size_t c = 0; c < k; ++c) acc += std::int64_t{a[i * lda + c]} * b[j * ldb + c];
+    return acc;
   }
 
   GemmWeights weights() const {
@@ -156,9 +161,8 @@ struct Case {
     for (float &v : want) v = -77.0f;
     for (std::size_t i = 0; i < m; ++i)
       for (std::size_t j = 0; j < n; ++j) {
-        std::int64_t acc = bias[j];
-        for (std::size_t c = 0; c < k; ++c) acc += std::int64_t{a[i * lda + c]} * b[j * ldb + c];
-        const volatile float product = static_cast<float>(acc) * multiplier[j];  // each operation rounds by itself
+        const volatile float product =
+            static_cast<float>(sum(i, j)) * multiplier[j];  // each operation rounds by itself
         const float v = product + addend[j];
         want[i * ldy + j] = v < lo ? lo : v > hi ? hi : v;
       }
@@ -181,8 +185,7 @@ struct Case {
     for (float &v : want) v = -77.0f;
     for (std::size_t i = 0; i < m; ++i)
       for (std::size_t j = 0; j < n; ++j) {
-        std::int64_t acc = bias[j] - std::int64_t{zero[i]} * sums[j];
-        for (std::size_t c = 0; c < k; ++c) acc += std::int64_t{a[i * lda + c]} * b[j * ldb + c];
+        const std::int64_t acc = sum(i, j) - std::int64_t{zero[i]} * sums[j];
         const volatile float both = scale[i] * multiplier[j];  // each operation rounds by itself
         const volatile float product = static_cast<float>(acc) * both;
         const float v = product + shift[j];

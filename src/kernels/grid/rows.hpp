@@ -9,6 +9,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "kernels/fold.hpp"
 #include "kernels/grid/grid.hpp"
 
 namespace qtn::kernels {
@@ -337,25 +338,6 @@ void dequantize_grid(const GridDequantizeArgs &args) {
   if (!known) grid_ref::dequantize(args);
 }
 
-/// Halves with halves, then one by one.
-template <std::size_t lanes, class Fold>
-[[gnu::always_inline]] inline float folded(const float *v, const Fold &fold) {
-  if constexpr (lanes <= 4) {
-    float all = v[0];
-    for (std::size_t i = 1; i < lanes; ++i) all = fold(all, v[i]);
-    return all;
-  } else {
-    using Half [[gnu::vector_size(lanes / 2 * sizeof(float))]] = float;
-    Half a, b;
-    __builtin_memcpy(&a, v, sizeof a);
-    __builtin_memcpy(&b, v + lanes / 2, sizeof b);
-    float rest[lanes / 2];
-    const Half less = fold(a, b);
-    __builtin_memcpy(rest, &less, sizeof less);
-    return folded<lanes / 2>(rest, fold);
-  }
-}
-
 /// Four chains of comparisons; the vectors of an end are read twice rather than in part.
 template <class V>
 FloatRange range_of(const float *x, std::size_t count) {
@@ -381,11 +363,10 @@ FloatRange range_of(const float *x, std::size_t count) {
     const F a = see(0, j + kLanes <= count ? j : count - kLanes);
     nan |= V::any_nan(a, a);
   }
-  alignas(64) float lows[kLanes], highs[kLanes];
-  V::store(lows, V::min(V::min(lo[0], lo[1]), V::min(lo[2], lo[3])), false);
-  V::store(highs, V::max(V::max(hi[0], hi[1]), V::max(hi[2], hi[3])), false);
-  return {folded<kLanes>(lows, [](auto a, auto b) { return b < a ? b : a; }),
-          folded<kLanes>(highs, [](auto a, auto b) { return b > a ? b : a; }), nan};
+  const F low = V::min(V::min(lo[0], lo[1]), V::min(lo[2], lo[3])),
+          high = V::max(V::max(hi[0], hi[1]), V::max(hi[2], hi[3]));
+  return {folded<float>(low, [](auto a, auto b) { return b < a ? b : a; }),
+          folded<float>(high, [](auto a, auto b) { return b > a ? b : a; }), nan};
 }
 
 }  // namespace

@@ -66,22 +66,6 @@ struct RowBytes {
     f(V::load(rest[0]) - V::load(rest[1]), i, columns - i);
   }
 
-  /// Halves with halves, then one by one.
-  template <int size, class Vector, class Fold>
-  [[gnu::always_inline]] static auto folded(const Vector &v, const Fold &fold) {
-    if constexpr (size == 16) {
-      auto all = v[0];
-      for (int i = 1; i < 4; ++i) all = fold(all, v[i]);
-      return all;
-    } else {
-      using Half = std::conditional_t<std::is_same_v<Vector, typename Functions<size>::Ints>,
-                                      typename Functions<size / 2>::Ints, typename Functions<size / 2>::Floats>;
-      Half halves[2];
-      __builtin_memcpy(halves, &v, sizeof halves);
-      return folded<size / 2>(fold(halves[0], halves[1]), fold);
-    }
-  }
-
   static constexpr auto kLarger = [](auto a, auto b) __attribute__((always_inline)) { return b > a ? b : a; };
   static constexpr auto kSmaller = [](auto a, auto b) __attribute__((always_inline)) { return b < a ? b : a; };
   static constexpr auto kSum = [](auto a, auto b) __attribute__((always_inline)) { return a + b; };
@@ -105,9 +89,9 @@ struct RowBytes {
           lo = kSmaller(lo, v);
           hi = kLarger(hi, v);
         });
-    const float most = __builtin_bit_cast(float, folded<bytes>(peak, kLarger));
+    const float most = __builtin_bit_cast(float, folded<std::int32_t>(peak, kLarger));
     if (!args.zero || !std::isfinite(most)) return own_grid(most);
-    return own_grid(folded<bytes>(lo, kSmaller), folded<bytes>(hi, kLarger));
+    return own_grid(folded<float>(lo, kSmaller), folded<float>(hi, kLarger));
   }
 
   static void rows(const RowBytesArgs &args) {
@@ -127,7 +111,7 @@ struct RowBytes {
             sum += integers;
             store(q + at, integers + grid.zero, count);
           });
-      if (args.sums) args.sums[r] = folded<bytes>(sum, kSum);
+      if (args.sums) args.sums[r] = folded<std::int32_t>(sum, kSum);
     }
   }
 

@@ -26,7 +26,7 @@ struct RowCodes {
           x, nullptr, args.columns, [&](Floats v, std::size_t, std::size_t) __attribute__((always_inline)) {
             peak = R::kLarger(peak, R::magnitude_bits(v));
           });
-      const float most = __builtin_bit_cast(float, R::template folded<bytes>(peak, R::kLarger));
+      const float most = __builtin_bit_cast(float, folded<std::int32_t>(peak, R::kLarger));
       args.scale[r] = std::isfinite(most) ? most / kMost : std::numeric_limits<float>::quiet_NaN();
       if (std::isfinite(most) && most >= kLeast)
         encode(x, args.columns, kMost / most, q);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kernels/doubles.hpp"
+#include "kernels/fold.hpp"
 #include "kernels/real_functions.hpp"
 #include "kernels/rows/rows.hpp"
 #include "kernels/unroll.hpp"
@@ -111,20 +112,8 @@ struct Rows : Vectors<bytes> {
       top = v > top ? v : top;
     }
     if constexpr (F::kChanges) V::store(y + last, end);
-    return fold_largest<size>(top);
-  }
-
-  /// The largest of a vector: halves against halves.
-  template <int size>
-  [[gnu::always_inline]] static float fold_largest(typename Functions<size>::Floats v) {
-    if constexpr (size == 16) {
-      const float a = v[1] > v[0] ? v[1] : v[0], b = v[3] > v[2] ? v[3] : v[2];
-      return b > a ? b : a;
-    } else {
-      typename Functions<size / 2>::Floats halves[2];
-      __builtin_memcpy(halves, &v, sizeof halves);
-      return fold_largest<size / 2>(halves[1] > halves[0] ? halves[1] : halves[0]);
-    }
+    return folded<float>(
+        top, [](auto a, auto b) __attribute__((always_inline)) { return b > a ? b : a; });
   }
 
   /// The sum of a row: element i is added to float i % 16, and after every 512 of them these to double i % 8. What is
