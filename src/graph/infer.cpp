@@ -52,10 +52,11 @@ class Knowledge {
     for (const ops::TensorType &type : types)
       check_limit(Limit::tensor_elements, static_cast<std::size_t>(element_count(type.shape)));
     // Shape reads no data, so its result is known even where its input is not.
-    const bool fold = (constant || node.op->reads_shapes) && !node.clamp && !ops::as_custom(*node.op) &&
-                      budget_.take(node, operands_, types);
+    const bool fold =
+        (constant || node.op->reads_shapes) && !ops::as_custom(*node.op) && budget_.take(node, operands_, types);
     std::vector<Tensor> results;
     if (fold) results = ops::run_op(*node.op, call);
+    if (fold && node.clamp) ops::clamp_elements(results[0], *node.clamp);
     for (std::size_t o = 0; o < node.outputs.size(); ++o)
       if (node.outputs[o] != kNoValue)
         learn(node.outputs[o], fold ? results[o] : Tensor::meta(types[o].dtype, types[o].shape), types[o].dtype);
