@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "graph/edges.hpp"
 #include "graph/misfit.hpp"
 #include "ops/common/dynamic_quantizer.hpp"
 #include "ops/common/recurrent_op.hpp"
@@ -199,6 +200,7 @@ Fit fit_to_grids(const Graph &g, const Node &node) {
 Fit fit_of(const Graph &g, const Node &node) {
   if (is_linear(node)) return fit_unless(linear_misfit(g, node), IntegerForm::linear);
   if (is_dynamic_product(node)) return fit_unless(dynamic_misfit(g, node), IntegerForm::dynamic);
+  if (passes_integers(g, node)) return {IntegerForm::edge};
   if (ops::is_recurrent(*node.op)) return fit_unless(recurrent_misfit(g, node), IntegerForm::recurrent);
   return fit_to_grids(g, node);
 }

@@ -15,6 +15,7 @@ enum class IntegerForm {
   definition,  ///< what no kernel takes, by the operator's definition on quantized tensors, which is slow
   table,       ///< elementwise, one 8-bit operand and scalar constants: 256 entries
   move,        ///< elements moved or chosen, all under one quantizer
+  edge,        ///< passes_integers(): plain integers become those of a grid, or these plain ones
 };
 
 /// Sums of this many products of 255 * 255, of two activations, stay in int32; of 255 * 128, of weights.

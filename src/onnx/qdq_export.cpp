@@ -3,6 +3,7 @@
 
 #include "base/error.hpp"
 #include "core/scales.hpp"
+#include "graph/edges.hpp"
 #include "graph/unique_names.hpp"
 #include "onnx/qdq.hpp"
 
@@ -48,6 +49,7 @@ class QdqExporter {
   QdqExporter(const graph::Graph &g, bool weight_pairs)
       : g_(g), uses_(g), read_as_(g.values.size()), weight_pairs_(weight_pairs) {
     for (std::size_t v = 0; v < read_as_.size(); ++v) read_as_[v] = static_cast<ValueId>(v);
+    for (const Node &node : g_.nodes) passes_.push_back(graph::passes_integers(g_, node));
     nodes_.swap(g_.nodes);
     settle_names();
   }
@@ -56,15 +58,21 @@ class QdqExporter {
     for (std::size_t v = 0; v < read_as_.size(); ++v)
       if (g_.values[v].is_constant() && g_.values[v].quantizer) expand_constant(static_cast<ValueId>(v));
     for (const ValueId v : g_.inputs) expand_activation(v, v);
-    for (Node &node : nodes_) {
-      for (ValueId &v : node.inputs)
-        if (v != kNoValue) v = read_as_[at(v)];
+    for (std::size_t n = 0; n < nodes_.size(); ++n) {
+      Node &node = nodes_[n];
+      const bool stores = passes_[n] && node.op == &ops::kQuantizeLinear;
+      for (std::size_t i = stores ? 1 : 0; i < node.inputs.size(); ++i)
+        if (node.inputs[i] != kNoValue) node.inputs[i] = read_as_[at(node.inputs[i])];
       const std::vector<ValueId> outputs = node.outputs;
       if (is_rounded_copy(node)) {
         expand_activation(outputs[0], node.inputs[0]);
         continue;
       }
       g_.nodes.push_back(std::move(node));
+      if (passes_[n] && !stores) {
+        g_.value(outputs[0]).quantizer = nullptr;
+        continue;
+      }
       for (const ValueId v : outputs)
         if (v != kNoValue) expand_activation(v, v);
     }
@@ -157,10 +165,16 @@ class QdqExporter {
     return same ? floats : Tensor();
   }
 
+  /// Whether a reader makes the integers of a value on a grid itself.
+  auto stores_integers() const {
+    return [this](std::int32_t reader) { return passes_[at(reader)]; };
+  }
+
   /// An Identity that only gives floats a grid, all of it: grids of few bits come with a clamp.
   bool is_rounded_copy(const Node &node) const {
     return node.op == &ops::kIdentity && !node.clamp && g_.value(node.outputs[0]).quantizer &&
-           !uses_.is_output[at(node.outputs[0])];
+           !uses_.is_output[at(node.outputs[0])] &&
+           std::ranges::none_of(uses_.consumers[at(node.outputs[0])], stores_integers());
   }
 
   /// from -> QuantizeLinear -> DequantizeLinear -> all that read v, which is made of `from` or is that.
@@ -168,7 +182,7 @@ class QdqExporter {
     const QuantizerPtr q = g_.value(v).quantizer;
     if (!q) return;
     g_.value(v).quantizer = nullptr;
-    if (uses_.consumers[at(v)].empty() && !uses_.is_output[at(v)]) return;
+    if (std::ranges::all_of(uses_.consumers[at(v)], stores_integers()) && !uses_.is_output[at(v)]) return;
     const std::string name = g_.value(v).name;
     if (!q->per_tensor())
       fail(QTN_EUNSUPPORTED, "value \"", name, "\": activations quantized per ", q->per_channel() ? "channel" : "block",
@@ -194,6 +208,7 @@ class QdqExporter {
   graph::Uses uses_;
   std::vector<ValueId> read_as_;  ///< by value id of the original graph: what its readers read
   std::vector<Node> nodes_;
+  std::vector<bool> passes_;  ///< by node: see graph::passes_integers(); such a node needs no pair beside it
   bool weight_pairs_;
   graph::UniqueNames value_names_, node_names_;
 };

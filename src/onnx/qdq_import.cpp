@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "graph/budget.hpp"
+#include "graph/edges.hpp"
 #include "onnx/qdq.hpp"
 #include "ops/common/linear_grid.hpp"
 
@@ -45,6 +46,7 @@ class QdqImporter {
       if (g_.nodes[n].op == &kDequantizeLinear) dequantize_constant(n);
     }
     rebuild();
+    if (std::ranges::any_of(g_.values, [](const graph::Value &v) { return v.quantizer != nullptr; })) pass_integers();
   }
 
  private:
@@ -280,6 +282,33 @@ class QdqImporter {
       for (ValueId &v : node.inputs)
         if (v != kNoValue) v = alias_[at(v)];
     for (ValueId &v : g_.outputs) v = alias_[at(v)];
+  }
+
+  /// A DequantizeLinear of integers that the graph is given, or another node makes, has a result on its grid, and so has
+  /// what a QuantizeLinear alone makes into integers that the graph returns, or another node reads.
+  void pass_integers() {
+    const graph::Uses uses(g_);
+    const auto is_free = [&](ValueId v) {
+      const graph::Value &value = g_.value(v);
+      return !value.is_constant() && !value.quantizer && value.dtype.value_or(QTN_FLOAT32) == QTN_FLOAT32;
+    };
+    for (const Node &node : g_.nodes) {
+      const QuantizerPtr q = graph::constant_grid(g_, node, numerics_);
+      if (!q) continue;
+      if (node.op == &kDequantizeLinear) {
+        if (is_free(node.outputs[0])) set_quantizer(node.outputs[0], q);
+        continue;
+      }
+      const ValueId x = node.inputs[0];
+      const auto stores_so = [&](std::int32_t reader) {
+        const Node &other = g_.nodes[at(reader)];
+        const QuantizerPtr grid = other.op == &kQuantizeLinear ? graph::constant_grid(g_, other, numerics_) : nullptr;
+        return grid && *grid == *q;
+      };
+      if (is_free(x) && uses.producer[at(x)] >= 0 && !uses.is_output[at(x)] &&
+          std::ranges::all_of(uses.consumers[at(x)], stores_so))
+        set_quantizer(x, q);
+    }
   }
 
   graph::Graph &g_;

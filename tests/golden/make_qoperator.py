@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Makes quant/qoperator.onnx and quant/qoperator.json: a small network in ONNX Runtime's QOperator format, and what ONNX
-Runtime computes with it.
+Runtime computes with it. And quant/qoperator_edges.json with its files: the same network, with activations in uint8 and
+in int8, which takes the integers of x and returns those of y.
 
 The float network has one of every layer that quantize_static turns into an operator on integers, and MaxPool, Reshape and
 Relu between them, which it leaves as they are or drops. The results of each input are the integers of every layer beside
@@ -71,13 +72,13 @@ class Samples(CalibrationDataReader):
         return {"x": self.left.pop(0)} if self.left else None
 
 
-def quantized(model, samples):
+def quantized(model, samples, activation_type=QuantType.QUInt8):
     with tempfile.TemporaryDirectory() as folder:
         source, target = pathlib.Path(folder, "float.onnx"), pathlib.Path(folder, "int8.onnx")
         onnx.save(model, source)
         quantize_static(
             source, target, Samples(samples), quant_format=QuantFormat.QOperator, per_channel=True,
-            activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8,
+            activation_type=activation_type, weight_type=QuantType.QInt8,
         )  # fmt: skip
         return onnx.load(target)
 
@@ -87,7 +88,8 @@ def run(model, x):
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return dict(zip([output.name for output in session.get_outputs()], session.run(None, {"x": x})))
+    feed = {session.get_inputs()[0].name: x}
+    return dict(zip([output.name for output in session.get_outputs()], session.run(None, feed)))
 
 
 def with_integers_as_outputs(model, x):
@@ -103,10 +105,38 @@ def with_integers_as_outputs(model, x):
     return model
 
 
+def without_floats(model):
+    """The QuantizeLinear of x and the DequantizeLinear of y gone, what lay behind them as input and output."""
+    (first,) = [node for node in model.graph.node if "x" in node.input]
+    (last,) = [node for node in model.graph.node if "y" in node.output]
+    assert (first.op_type, last.op_type) == ("QuantizeLinear", "DequantizeLinear"), (first.op_type, last.op_type)
+    kind = onnx.TensorProto.UINT8 if "uint8" in model.graph.name else onnx.TensorProto.INT8
+    model.graph.input[0].CopyFrom(helper.make_tensor_value_info(first.output[0], kind, SHAPE))
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info(last.input[0], kind, [1, 5]))
+    for node in (first, last):
+        model.graph.node.remove(node)
+    onnx.checker.check_model(model)
+    return model
+
+
+def edges(model, samples, folder):
+    files = []
+    for name, kind in (("uint8", QuantType.QUInt8), ("int8", QuantType.QInt8)):
+        file = quantized(model, samples, kind)
+        file.graph.name = f"qoperator_{name}"
+        file = without_floats(file)
+        onnx.save(file, folder / f"qoperator_edges_{name}.onnx")
+        limits = np.iinfo(name)
+        inputs = [random.integers(limits.min, limits.max + 1, SHAPE).astype(name) for _ in range(3)]
+        cases = [{"x": x, "outputs": run(file, x)} for x in inputs]
+        files.append({"file": f"qoperator_edges_{name}.onnx", "outputs": list(cases[0]["outputs"]), "cases": cases})
+    return files
+
+
 def main():
-    model = network()
+    real = network()
     inputs = [random.normal(size=SHAPE).round(2).astype(np.float32) for _ in range(6)]
-    model = with_integers_as_outputs(quantized(model, inputs[:4]), inputs[0])
+    model = with_integers_as_outputs(quantized(real, inputs[:4]), inputs[0])
     cases = [{"x": x, "outputs": run(model, x)} for x in inputs[4:]]
     folder = pathlib.Path(__file__).parent / "quant"
     onnx.save(model, folder / "qoperator.onnx")
@@ -114,6 +144,8 @@ def main():
     onnx.save(model, folder / "qoperator_alone.onnx")
     document = {"source": f"onnxruntime {onnxruntime.__version__}", "outputs": list(cases[0]["outputs"]), "cases": cases}
     golden_json.write(folder / "qoperator.json", document)
+    document = {"source": f"onnxruntime {onnxruntime.__version__}", "files": edges(real, inputs[:4], folder)}
+    golden_json.write(folder / "qoperator_edges.json", document)
 
 
 if __name__ == "__main__":

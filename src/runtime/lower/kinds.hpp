@@ -17,6 +17,7 @@ bool lower_arithmetic(Lowering &l);
 bool lower_pool(Lowering &l);
 bool lower_table(Lowering &l);
 bool lower_movement(Lowering &l);
+bool lower_edge(Lowering &l);
 
 /// Two activations in 8 bits; called for any node.
 bool lower_matmul(Lowering &l);

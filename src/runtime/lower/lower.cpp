@@ -38,6 +38,8 @@ bool lower_integers(Lowering &l, IntegerForm form) {
       return lower_table(l);
     case IntegerForm::move:
       return lower_movement(l);
+    case IntegerForm::edge:
+      return lower_edge(l);
     case IntegerForm::definition:
     case IntegerForm::recurrent:
     case IntegerForm::none:

@@ -218,14 +218,23 @@ bool Lowering::lower_quantize_tail(ValueId v, SlotId computed) {
   return true;
 }
 
+/// Images look like sequences, whose last axis is that of channels: what reads them tells.
+bool Lowering::is_read_as_image(ValueId v) const {
+  const std::size_t rank = shape_of(v).size();
+  return read_as_image_[at(v)] && rank >= 3 && rank <= 5;
+}
+
+Shape Lowering::grid_strides(ValueId v) const {
+  return is_read_as_image(v) ? channels_last_strides(shape_of(v)) : contiguous_strides(shape_of(v));
+}
+
 void Lowering::set_real(ValueId v, SlotId computed) {
   const QuantizerPtr &q = g.value(v).quantizer;
   if (!q) {
     real_[at(v)] = computed;
   } else if (graph::is_8bit_activation(q)) {
-    // Images look like sequences, whose last axis is that of channels: what reads them tells.
     const Shape &shape = shape_of(v);
-    const bool image = read_as_image_[at(v)] && shape.size() >= 3 && shape.size() <= 5;
+    const bool image = is_read_as_image(v);
     const SlotId lying = is_gapless(form(computed)) ? computed : contiguous(computed);
     const Shape strides = image ? channels_last_strides(shape) : form(lying).strides;
     if (!image && lying == computed && lower_quantize_tail(v, computed)) return;

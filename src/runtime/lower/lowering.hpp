@@ -71,6 +71,8 @@ class Lowering {
   SlotId integer(graph::ValueId v);
   /// Gives a value the real numbers computed for it, through its quantizer where it has one.
   void set_real(graph::ValueId v, SlotId computed);
+  /// Where the integers of a value lie that are not computed so: as an image where nodes read it as one.
+  Shape grid_strides(graph::ValueId v) const;
   void set_integer(graph::ValueId v, SlotId computed) { integer_[at(v)] = computed; }
 
   // Slots.
@@ -117,6 +119,7 @@ class Lowering {
   Prefixes *prefixes();
 
  private:
+  bool is_read_as_image(graph::ValueId v) const;
   bool lower_quantize_tail(graph::ValueId v, SlotId computed);
   static std::size_t at(graph::ValueId v) { return static_cast<std::size_t>(v); }
   SlotId root(SlotId s) const { return plan_.slots[static_cast<std::size_t>(s)].root; }

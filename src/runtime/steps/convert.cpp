@@ -140,7 +140,7 @@ class CopyStep final : public Step {
   CopyStep(const Edge &from, const Edge &to) : from_(from.slot), to_(to.slot) {
     op = "Copy";
     kernel = "copy";
-    integer = from.form.quantizer != nullptr;
+    integer = from.form.quantizer || to.form.quantizer;
     reads = {from.slot};
     writes = {to.slot};
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Networks whose nodes take integers: both engines against ONNX Runtime, to the bit.
 #include "onnx/onnx.hpp"
+#include "onnx/qdq.hpp"
 #include "ops/support.hpp"
 #include "quant/graph_builder.hpp"
 #include "runtime/session.hpp"
@@ -36,6 +37,13 @@ void network_of_onnx_runtime(void **) {
   expect_onnx_runtime(onnx::parse(std::as_bytes(std::span(bytes)), ""), file);
 }
 
+void expect_all_in_integers(const graph::Graph &g, const Tensor &x) {
+  const Tensor *inputs[] = {&x};
+  const auto profile = nlohmann::json::parse(runtime::Session(g, {runtime::Engine::native, 1}).profile(inputs));
+  for (const auto &node : profile["nodes"])
+    if (node["dtype"] != "int8" || node["kernel"] == "definition") fail_test("not in integers: ", node.dump());
+}
+
 // Without readers of the integers, nothing but ordinary operators on integers is left of it.
 void network_without_other_outputs(void **) {
   const std::string folder = std::string(QTN_GOLDEN_DIR) + "/quant/";
@@ -45,11 +53,29 @@ void network_without_other_outputs(void **) {
   for (const graph::Node &node : g.nodes)
     if (std::string_view(node.op->name).starts_with("Q")) fail_test(node.name, " is ", node.op->name);
   expect_onnx_runtime(g, file);
-  const Tensor x = tensor_of(file.at("cases")[0].at("x"));
-  const Tensor *inputs[] = {&x};
-  const auto profile = nlohmann::json::parse(runtime::Session(g, {runtime::Engine::native, 1}).profile(inputs));
-  for (const auto &node : profile["nodes"])
-    if (node["dtype"] != "int8" || node["kernel"] == "definition") fail_test("not in integers: ", node.dump());
+  expect_all_in_integers(g, tensor_of(file.at("cases")[0].at("x")));
+}
+
+// Where a file begins and ends with integers, so do runs; what is saved has no more nodes for it.
+void network_between_integers(void **) {
+  const std::string folder = std::string(QTN_GOLDEN_DIR) + "/quant/";
+  for (const nlohmann::json &file : read_json(folder + "qoperator_edges.json").at("files")) {
+    const graph::Graph g = onnx::load(folder + file.at("file").get<std::string>());
+    expect_onnx_runtime(g, file);
+    expect_all_in_integers(g, tensor_of(file.at("cases")[0].at("x")));
+    for (const onnx::Format format : {onnx::Format::qdq, onnx::Format::qoperator}) {
+      const std::string bytes = onnx::serialize(g, {.format = format});
+      expect_onnx_runtime(onnx::parse(std::as_bytes(std::span(bytes)), ""), file);
+    }
+    const graph::Graph written = onnx::export_qdq(g);
+    const graph::Uses uses(written);
+    for (const graph::Node &node : written.nodes) {
+      const std::int32_t maker = uses.producer[static_cast<std::size_t>(node.inputs[0])];
+      const bool returns = node.op == &ops::kQuantizeLinear && maker >= 0 &&
+                           written.nodes[static_cast<std::size_t>(maker)].op == &ops::kDequantizeLinear;
+      if (returns) fail_test(node.name, " makes integers of what was integers");
+    }
+  }
 }
 
 // The value between is on a grid of its own, which the nodes on integers around it do not see.
@@ -121,6 +147,7 @@ int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(qtn::test::network_of_onnx_runtime),
       cmocka_unit_test(qtn::test::network_without_other_outputs),
+      cmocka_unit_test(qtn::test::network_between_integers),
       cmocka_unit_test(qtn::test::integers_beside_quantized_values),
       cmocka_unit_test(qtn::test::moved_tables),
   };
