@@ -2,6 +2,7 @@
 #include "quant/placement.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <string_view>
 
@@ -245,6 +246,17 @@ class Grouping {
     return order;
   }
 
+  /// What a node fills places with; nullptr where it has no such input, or computes it.
+  const Tensor *constant_fill(const Node &node) const { return float_constant(g_, input_of(node, node.op->fill)); }
+
+  /// Whether the places that a node fills are to be looked at: their value is computed, or rounded in training. A
+  /// constant is one of its group, so that a mask, as -inf in front of a maximum, does not count.
+  bool fills_with_news(const Node &node) const {
+    if (input_of(node, node.op->fill) == kNoValue) return false;
+    const Tensor *fill = constant_fill(node);
+    return !fill || (trained_ && std::isfinite(item(*fill)));
+  }
+
   /// Moved integers need no second look; padding with a value of its own, and what a Concat takes from other grids,
   /// bring something new.
   bool is_source(ValueId v) const {
@@ -258,7 +270,7 @@ class Grouping {
       return apart;
     }
     if (keeps_grid(n)) return trained_;  // not moved but computed, and rounded
-    return !moving(n) || input_of(node, node.op->fill) != kNoValue;
+    return !moving(n) || fills_with_news(node);
   }
 
   /// The maker's; where no node makes it (a graph input) or the maker stays in float, the first integer reader's; what
@@ -280,6 +292,7 @@ class Grouping {
       auto &constants = p_.groups[static_cast<std::size_t>(p_.group[index(node.outputs[0])])].constants;
       for (std::size_t i = 0; i < node.inputs.size(); ++i)
         if (moves_operand(node, i) && float_constant(g_, node.inputs[i])) constants.push_back(node.inputs[i]);
+      if (constant_fill(node) && !trained_) constants.push_back(input_of(node, node.op->fill));
     }
   }
 

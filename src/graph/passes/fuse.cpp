@@ -9,8 +9,9 @@
 namespace qtn::graph {
 namespace {
 
-/// [begin, end) in ONNX's order, by axis, of a Pad with constants that adds zeros to spatial axes and nothing else.
-std::optional<std::vector<std::int64_t>> zero_pads_of(const Graph &g, const Node &node) {
+/// [begin, end) in ONNX's order, by axis, of a Pad with constants that adds places with this number to spatial axes and
+/// nothing else.
+std::optional<std::vector<std::int64_t>> pads_of(const Graph &g, const Node &node, float number) {
   if (std::string_view(node.op->name) != "Pad" || node.attrs.get_string("mode", "constant") != "constant")
     return std::nullopt;
   const auto constant = [&](std::size_t i) -> const Tensor * {
@@ -18,9 +19,8 @@ std::optional<std::vector<std::int64_t>> zero_pads_of(const Graph &g, const Node
   };
   const Tensor *pads = constant(1), *value = constant(2);
   if (!pads || !pads->has_data() || constant(3)) return std::nullopt;
-  if (value &&
-      !(value->has_data() && value->dtype() == QTN_FLOAT32 && value->count() == 1 && *value->as<const float>() == 0.0f))
-    return std::nullopt;
+  if (value && !(value->has_data() && value->dtype() == QTN_FLOAT32 && value->count() == 1)) return std::nullopt;
+  if ((value ? *value->as<const float>() : 0.0f) != number) return std::nullopt;
   std::vector<std::int64_t> counts = int_values(*pads, "Pad");
   if (counts.size() < 6 || counts.size() % 2 != 0) return std::nullopt;
   const std::size_t rank = counts.size() / 2;
@@ -144,14 +144,37 @@ void replace_relu6(Graph &g, const NodeFilter &where) {
   remove_dead(g);
 }
 
+namespace {
+
+/// What the pads of a node are to it: zeros to a Conv, and to a MaxPool less than any number.
+std::optional<float> number_of_own_pads(const Node &node) {
+  if (node.attrs.get_string("auto_pad", "NOTSET") != "NOTSET") return std::nullopt;
+  if (std::string_view(node.op->name) == "Conv") return 0.0f;
+  const bool whole = node.op == &ops::kMaxPool && node.outputs.size() == 1 && node.attrs.get_int("ceil_mode", 0) == 0;
+  return whole ? std::optional(-std::numeric_limits<float>::infinity()) : std::nullopt;
+}
+
+/// Whether no window of a pool lies in its pads alone; ONNX Runtime refuses others.
+bool windows_reach_in(const Node &pool, std::span<const std::int64_t> pads) {
+  const std::vector<std::int64_t> kernel = pool.attrs.get_ints("kernel_shape"),
+                                  steps = pool.attrs.get_ints("dilations");
+  if (2 * kernel.size() != pads.size() || std::ranges::any_of(steps, [](std::int64_t d) { return d != 1; }))
+    return false;
+  for (std::size_t i = 0; i < pads.size(); ++i)
+    if (pads[i] >= kernel[i % kernel.size()]) return false;
+  return true;
+}
+
+}  // namespace
+
 void fuse_pads(Graph &g) {
   const Uses uses(g);
   for (Node &node : g.nodes) {
-    if (std::string_view(node.op->name) != "Conv" || node.attrs.get_string("auto_pad", "NOTSET") != "NOTSET") continue;
-    const std::int32_t maker = uses.producer[static_cast<std::size_t>(node.inputs[0])];
+    const std::optional<float> number = number_of_own_pads(node);
+    const std::int32_t maker = number ? uses.producer[static_cast<std::size_t>(node.inputs[0])] : -1;
     if (maker < 0) continue;
     const Node &pad = g.nodes[static_cast<std::size_t>(maker)];
-    const auto counts = zero_pads_of(g, pad);
+    const auto counts = pads_of(g, pad, *number);
     if (!counts || !same_grid(g.value(pad.inputs[0]), g.value(pad.outputs[0]))) continue;
     const std::size_t rank = counts->size() / 2, spatial = rank - 2;
     std::vector<std::int64_t> pads = node.attrs.get_ints("pads");
@@ -163,7 +186,7 @@ void fuse_pads(Graph &g) {
       add(pads[i], (*counts)[2 + i]);
       add(pads[spatial + i], (*counts)[rank + 2 + i]);
     }
-    if (!fit) continue;
+    if (!fit || (node.op == &ops::kMaxPool && !windows_reach_in(node, pads))) continue;
     node.attrs.set("pads", pads);
     node.inputs[0] = pad.inputs[0];
   }

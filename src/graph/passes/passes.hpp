@@ -83,7 +83,7 @@ void bring_biases_to_products(Graph &g);
 /// those of floats are beyond.
 void sum_integers_in_float(Graph &g);
 
-/// Moves a Pad with zeros along spatial axes into the pads of a Conv that reads it.
+/// Moves a Pad with zeros along spatial axes into the pads of a Conv that reads it, one with -inf into those of a MaxPool.
 void fuse_pads(Graph &g);
 
 /// Makes an Add of constants, one for each column, the bias of the DynamicQuantizeMatMul before it.

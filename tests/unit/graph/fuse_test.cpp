@@ -17,14 +17,25 @@ std::size_t count_of(const graph::Graph &g, std::string_view op) {
 
 Tensor int64s(const Ints &values) { return Tensor::from_ints(values); }
 
-/// x [1][2][5][6], a Pad with these inputs, a convolution 3x3 with pads of its own.
-graph::Graph padded(const Ints &pads, const Tensor &value, const Attrs &pad_attrs, const Attrs &conv_attrs) {
+/// x [1][2][5][6] and a Pad with these inputs.
+GraphBuilder with_pad(const Ints &pads, const Tensor &value, const Attrs &pad_attrs) {
   GraphBuilder b;
-  b.input("x", {1, 2, 5, 6}).constant("pads", int64s(pads)).constant("w", GraphBuilder::ramp({3, 2, 3, 3}));
+  b.input("x", {1, 2, 5, 6}).constant("pads", int64s(pads));
   if (value.has_data()) b.constant("value", value);
   b.node("Pad", "pad", {"x", "pads", value.has_data() ? "value" : ""}, {"p"}, pad_attrs);
-  b.node("Conv", "conv", {"p", "w"}, {"y"}, conv_attrs);
+  return b;
+}
+
+/// A convolution 3x3 with pads of its own behind it.
+graph::Graph padded(const Ints &pads, const Tensor &value, const Attrs &pad_attrs, const Attrs &conv_attrs) {
+  GraphBuilder b = with_pad(pads, value, pad_attrs);
+  b.constant("w", GraphBuilder::ramp({3, 2, 3, 3})).node("Conv", "conv", {"p", "w"}, {"y"}, conv_attrs);
   return b.build({"y"});
+}
+
+graph::Graph pooled(const Ints &pads, const Tensor &value, Attrs pool_attrs) {
+  pool_attrs.set("kernel_shape", Ints{3, 3});
+  return with_pad(pads, value, {}).node("MaxPool", "pool", {"p"}, {"y"}, pool_attrs).build({"y"});
 }
 
 void expect(const graph::Graph &g, std::size_t pads_left) {
@@ -47,6 +58,19 @@ void test_pads(void **) {
   expect(padded({0, 0, 1, 2, 0, 0, 0, 3}, none, attrs({{"mode", std::string("edge")}}), own), 1);
   expect(padded({0, 0, -1, 2, 0, 0, 0, 3}, none, {}, own), 1);
   expect(padded({0, 0, 1, 2, 0, 0, 0, 3}, none, {}, attrs({{"auto_pad", std::string("SAME_UPPER")}})), 1);
+}
+
+void test_pads_of_pools(void **) {
+  const Tensor less = Tensor::scalar(-std::numeric_limits<float>::infinity()), zero = Tensor::scalar(0.0f);
+  const Ints one{0, 0, 1, 0, 0, 0, 0, 1}, three{0, 0, 3, 0, 0, 0, 0, 0};
+  const Attrs strides = attrs({{"strides", Ints{2, 2}}}), own = attrs({{"pads", Ints{1, 2, 0, 1}}});
+  expect(pooled(one, less, {}), 0);
+  expect(pooled(one, less, strides), 0);
+  expect(pooled(one, less, own), 0);
+  expect(pooled(one, zero, strides), 1);
+  expect(pooled(three, less, strides), 1);
+  expect(pooled(one, less, attrs({{"ceil_mode", std::int64_t{1}}, {"strides", Ints{2, 2}}})), 1);
+  expect(pooled(one, less, attrs({{"dilations", Ints{1, 2}}})), 1);
 }
 
 /// Where nothing is left open, a Reshape to the shape that is there does nothing; a Cast to the type that is there never
@@ -276,6 +300,7 @@ void test_relu6(void **) {
 int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {cmocka_unit_test(test_pads),
+                              cmocka_unit_test(test_pads_of_pools),
                               cmocka_unit_test(test_idle_nodes),
                               cmocka_unit_test(test_chains),
                               cmocka_unit_test(test_restored),

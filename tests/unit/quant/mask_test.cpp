@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers in place of what is masked, in front of a maximum over places, as encoders of sentences and of points have them.
+// Numbers in place of what is masked, in front of a maximum over places or windows, as encoders of sentences and of points,
+// and pads of images, have them.
 #include "quant/mask.hpp"
 
 #include <limits>
@@ -43,6 +44,32 @@ void masks_do_not_widen_grids(void **) {
   }
 }
 
+/// A layer, pads of `number` whose amounts are computed from shapes, the maximum over windows, and a layer.
+graph::Graph padded_encoder(float number) {
+  const auto ints = [](const std::vector<std::int64_t> &values) { return Tensor::from_ints(values); };
+  GraphBuilder b;
+  b.input("x", {1, 3, 8, 8}).constant("w", normal({4, 3, 1, 1}, 1)).constant("v", normal({2, 4, 1, 1}, 2));
+  b.constant("third", ints({2})).constant("ends", ints({0, 0, 1, 1, 0, 0, 1, 1}));
+  b.constant("number", Tensor::scalar(number)).node("Conv", "first", {"x", "w"}, {"a"});
+  b.node("Shape", "shape", {"a"}, {"dims"}).node("Gather", "height", {"dims", "third"}, {"h"});
+  b.node("Div", "one", {"h", "h"}, {"unit"}).node("Mul", "amounts", {"unit", "ends"}, {"pads"});
+  b.node("Pad", "pad", {"a", "pads", "number"}, {"p"});
+  b.node("MaxPool", "most", {"p"}, {"m"}, attrs({{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}}));
+  return b.node("Conv", "last", {"m", "v"}, {"y"}).build({"y"});
+}
+
+void pads_do_not_widen_grids(void **) {
+  const Samples samples = normal_samples({1, 3, 8, 8}, 16);
+  for (const float number : {-1e9f, std::numeric_limits<float>::lowest(), -kInfinity}) {
+    const graph::Graph g = padded_encoder(number);
+    const Quantized q = quantize(g, Config("onnx"), samples, nullptr, {});
+    assert_true(difference(g, q.graph, samples).sqnr_db() > 30);
+    assert_true(q.report.fallen.empty());
+    for (const graph::Node &node : q.graph.nodes)
+      if (node.op == &ops::kMaxPool) assert_true(q.graph.value(node.outputs[0]).quantizer != nullptr);
+  }
+}
+
 void what_is_a_mask(void **) {
   const auto seen = make_observer("minmax", {});
   const Tensor none(QTN_FLOAT32, {0});
@@ -65,6 +92,7 @@ void what_is_a_mask(void **) {
 
 int main() {
   using namespace qtn::quant;
-  const CMUnitTest tests[] = {cmocka_unit_test(masks_do_not_widen_grids), cmocka_unit_test(what_is_a_mask)};
+  const CMUnitTest tests[] = {cmocka_unit_test(masks_do_not_widen_grids), cmocka_unit_test(pads_do_not_widen_grids),
+                              cmocka_unit_test(what_is_a_mask)};
   return cmocka_run_group_tests_name("quant/mask", tests, nullptr, nullptr);
 }
