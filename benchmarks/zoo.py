@@ -239,9 +239,11 @@ def main():
     parser.add_argument("--ours-only", action="store_true", help="leave ONNX Runtime's quantization out")
     parser.add_argument("--csv", type=pathlib.Path, help="file to write the rows to")
     parser.add_argument("--one", metavar="NAME", help=argparse.SUPPRESS)
-    parser.add_argument("--keras", action="store_true", help="the networks of Keras, where no names are given")
+    families = parser.add_mutually_exclusive_group()
+    families.add_argument("--keras", action="store_true", help="the networks of Keras, where no names are given")
+    families.add_argument("--timm", action="store_true", help="those of timm, where no names are given")
     parser.add_argument(
-        "names", nargs="*", metavar="MODEL", help="of the zoo, or any builder of torchvision (all but those of Keras)"
+        "names", nargs="*", metavar="MODEL", help="of the zoo, or any builder of torchvision (all but those of Keras and timm)"
     )
     arguments = parser.parse_args()
     if arguments.one:
@@ -249,7 +251,8 @@ def main():
         return
     about = {"cpu": record.cpu_name(), "peers": f"onnxruntime {onnxruntime.__version__}"}
     rows = []
-    for name in arguments.names or (zoo.zoo_keras.NAMES if arguments.keras else zoo.NAMES):
+    family = zoo.zoo_keras if arguments.keras else zoo.zoo_timm if arguments.timm else zoo
+    for name in arguments.names or family.NAMES:
         rows.append(check_apart(name, arguments) | about)
         print(*(f"{key}={rows[-1][key]}" for key in FIELDS[:-2] if key in rows[-1]), flush=True)
         if arguments.csv:

@@ -1,6 +1,6 @@
 """A zoo of architectures with seeded random weights, exported as their users export them.
 
-`NAMES` are those that benchmarks/zoo.py checks; `make(name, folder)` also takes those of zoo_full_size, those of
+`NAMES` are those that benchmarks/zoo.py checks; `make(name, folder)` also takes those of zoo_full_size and zoo_timm, those of
 zoo_keras, which an interpreter with TensorFlow makes, and any other builder of torchvision. A name may end in the exporter: `_opset11` is PyTorch's older one, `_dynamo` and `_dynamo20` the
 newer one at opsets 18 and 20, and `_symbolic` the older one with names in place of the sizes of first and last axes.
 """
@@ -14,7 +14,7 @@ import numpy as np
 import torch
 import torch.nn as nn
 
-from models import export, zoo_full_size, zoo_keras, zoo_small, zoo_torchvision, zoo_trained, zoo_transformers
+from models import export, zoo_full_size, zoo_keras, zoo_small, zoo_timm, zoo_torchvision, zoo_trained, zoo_transformers
 
 SEED = 0
 SAMPLES = 8
@@ -30,6 +30,7 @@ NEED_NEWER_EXPORTER = (
     {"spatial_transformer", "mvit_v1_b", "mvit_v2_s", "patchtsmixer"}
     | zoo_transformers.NEEDS_NEWER_EXPORTER
     | zoo_full_size.NEEDS_NEWER_EXPORTER
+    | zoo_timm.NEEDS_NEWER_EXPORTER
 )
 CHAOTIC = ("levit",)  # in float not even the same in two orders of summation, once its activations do not vanish
 NAMES = (*zoo_trained.NETWORKS, *zoo_torchvision.NAMES, *zoo_transformers.NAMES, *zoo_small.NETWORKS, *ALSO)
@@ -79,7 +80,7 @@ def network(name):
         module, sample = zoo_small.NETWORKS[name]()
         samples = [sample(index) for index in range(SAMPLES)]
     else:
-        rooms = (room for room in (zoo_transformers, zoo_full_size) if name in room.NAMES)
+        rooms = (room for room in (zoo_transformers, zoo_full_size, zoo_timm) if name in room.NAMES)
         module, samples = next(rooms, zoo_torchvision).network(name, SAMPLES)
     with torch.no_grad():
         return settle(module, [] if name in CHAOTIC else samples[:4]), samples, options
