@@ -1431,6 +1431,11 @@ def best():
         zeros = f32(0.0, -0.0, -1, -np.inf, 1e-45, -1e-45)
         case("TopK", f"zeros_{largest}", zeros, i64(6), outputs=2, tolerance=EXACT, largest=largest)
         wide = np.array([0, 1 << 63, (1 << 63) - 1, (1 << 64) - 1], np.uint64)
+        # Longer than a block, of which most hold nothing better than what was found before; with ties beyond it.
+        long = ((np.arange(198) * 37 + 11) % 101 // 5).astype(np.float32).reshape(2, 99)
+        case("TopK", f"long_{largest}", long, i64(7), outputs=2, tolerance=EXACT, largest=largest)
+        with_nan = np.where(np.arange(99) == 70, np.float32(np.nan), long)
+        case("TopK", f"long_nan_{largest}", with_nan, i64(3), outputs=2, tolerance=EXACT, largest=largest, only="reference")
         case("TopK", f"uint64_{largest}", wide, i64(4), outputs=2, tolerance=EXACT, largest=largest, only="reference")
     case("TopK", "all", x, i64(5), outputs=2, tolerance=EXACT)
     case("TopK", "middle", (2, 4, 3), i64(2), outputs=2, tolerance=EXACT, axis=1)

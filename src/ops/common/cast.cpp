@@ -13,7 +13,7 @@ namespace {
 template <class From, class To>
 Tensor mapped(const Tensor &x, qdtype dtype) {
   const Tensor y(dtype, x.shape());
-  map_elements<From, To>(x, y, convert<To, From>);
+  map_elements<From, To>(x, y, [](From v) { return convert<To>(v); });
   return y;
 }
 
@@ -34,7 +34,7 @@ void convert_directly(const Tensor &x, const Tensor &y) {
       using To = decltype(to);
       constexpr bool covered = sizeof(From) < 4 || !std::is_unsigned_v<From>,
                      reached = sizeof(To) < 4 || !std::is_unsigned_v<To>;
-      if constexpr (covered && reached) map_elements<From, To>(x, y, convert<To, From>);
+      if constexpr (covered && reached) map_elements<From, To>(x, y, [](From v) { return convert<To>(v); });
     });
   });
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <vector>
 
 #include "ops/common/elementwise.hpp"
 #include "ops/common/infer.hpp"
@@ -57,26 +58,72 @@ struct Place {
   auto operator<=>(const Place &) const = default;  // of equal ones the first
 };
 
+/// The best places of one line, in order. The worst of those so far is the first of a heap, and tells most elements off.
+template <class T>
+class Best {
+ public:
+  Best(std::int64_t k, bool largest) : k_(k), largest_(largest) { places_.reserve(static_cast<std::size_t>(k)); }
+
+  const std::vector<Place> &of(const T *from, std::int64_t length, std::int64_t step) {
+    places_.clear();
+    for (std::int64_t i = 0; i < k_; ++i) places_.push_back(place(from, i, step));
+    std::make_heap(places_.begin(), places_.end());
+    for (std::int64_t i = k_; i < length && k_ > 0;) {
+      const std::int64_t end = std::min(length, i + kBlock);
+      if (step == 1 && end - i == kBlock && !any_better(from + i, from[places_[0].index]))
+        i = end;
+      else
+        for (; i < end; ++i) offer(place(from, i, step));
+    }
+    std::sort_heap(places_.begin(), places_.end());
+    return places_;
+  }
+
+ private:
+  static constexpr std::int64_t kBlock = 64;
+
+  Place place(const T *from, std::int64_t i, std::int64_t step) const {
+    const std::int64_t key = key_of(from[i * step]);
+    return {largest_ ? ~key : key, i};
+  }
+
+  /// Whether there may be a better one among so many: NaN, which compares with nothing, may be one.
+  bool any_better(const T *from, T worst) const {
+    int any = 0;
+    if (largest_)
+      for (std::int64_t i = 0; i < kBlock; ++i) any |= !(from[i] <= worst);
+    else
+      for (std::int64_t i = 0; i < kBlock; ++i) any |= !(from[i] >= worst);
+    return any != 0;
+  }
+
+  void offer(const Place &other) {
+    if (!(other < places_[0])) return;
+    std::pop_heap(places_.begin(), places_.end());
+    places_.back() = other;
+    std::push_heap(places_.begin(), places_.end());
+  }
+
+  const std::int64_t k_;
+  const bool largest_;
+  std::vector<Place> places_;
+};
+
 void run(const Call &call, std::span<Tensor> outputs) {
   const Tensor &x = *call.in(0), &values = outputs[0], indices = outputs.size() > 1 ? outputs[1] : Tensor();
   const Choice choice = choice_of(call);
   const bool largest = call.attrs.get_int("largest", 1) != 0;
   const std::int64_t length = x.dim(choice.axis), inner = element_count(x.shape(), choice.axis + 1, x.rank());
-  std::vector<Place> places(static_cast<std::size_t>(length));
   dispatch_number(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
+    Best<T> best(choice.k, largest);
     for (std::int64_t row = 0; row < x.count() / std::max<std::int64_t>(length, 1); ++row) {
       const T *from = x.as<const T>() + row / inner * length * inner + row % inner;
-      for (std::int64_t i = 0; i < length; ++i) {
-        const std::int64_t key = key_of(from[i * inner]);
-        places[static_cast<std::size_t>(i)] = {largest ? ~key : key, i};
-      }
-      std::partial_sort(places.begin(), places.begin() + choice.k, places.end());
-      const std::int64_t at = row / inner * choice.k * inner + row % inner;
-      for (std::int64_t i = 0; i < choice.k; ++i) {
-        const std::int64_t found = places[static_cast<std::size_t>(i)].index;
-        if (values.has_data()) values.as<T>()[at + i * inner] = from[found * inner];
-        if (indices.has_data()) indices.as<std::int64_t>()[at + i * inner] = found;
+      std::int64_t at = row / inner * choice.k * inner + row % inner;
+      for (const Place &found : best.of(from, length, inner)) {
+        if (values.has_data()) values.as<T>()[at] = from[found.index * inner];
+        if (indices.has_data()) indices.as<std::int64_t>()[at] = found.index;
+        at += inner;
       }
     }
   });
