@@ -125,8 +125,7 @@ Tensor quantize_weight(const graph::Node &node, const Tensor &weight, const Tens
     const std::vector<double> sums = magnitudes(weight, *chosen);
     for (std::size_t c = 0; c < scales.size(); ++c) {
       float largest = 0;
-      for (std::size_t i = 0; i < values.size(); ++i)
-        if (!chosen->per_channel() || i % scales.size() == c) largest = std::max(largest, std::fabs(values[i]));
+      for (std::size_t i = c; i < values.size(); i += scales.size()) largest = std::max(largest, std::fabs(values[i]));
       scales[c] = roomy_scale(scales[c], input_scale, largest, chosen->per_channel(), sums[c]);
     }
   }

@@ -115,8 +115,8 @@ class Corrector {
       if (x.shape() != x_q.shape()) continue;  // they depend on data, and the rows are not of the same things
       for (std::int64_t g = 0; g < layer.groups; ++g) {
         const auto i = static_cast<std::size_t>(g);
-        const float *of_group = weights.as<const float>() + i * size;
-        moments[i].add(layer, {of_group, of_group + size}, rows_of(layer, floats_.nodes[n], x, shape, g, kRowsOfSample),
+        moments[i].add(layer, weights.as<const float>() + i * size,
+                       rows_of(layer, floats_.nodes[n], x, shape, g, kRowsOfSample),
                        rows_of(layer, floats_.nodes[n], x_q, shape, g, kRowsOfSample),
                        walks_.size() == 1 ? kPartsOfOne : 1, which_.rounding != Rounding::nearest);
       }

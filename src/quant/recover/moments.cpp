@@ -42,7 +42,7 @@ double shrunk_mean(const std::vector<double> &values, double significant) {
 
 }  // namespace
 
-void Moments::add(const Layer &layer, const std::vector<float> &weight, const std::vector<float> &x_rows,
+void Moments::add(const Layer &layer, const float *weight, const std::vector<float> &x_rows,
                   const std::vector<float> &q_rows, std::int64_t count, bool products) {
   const std::int64_t depth = layer.depth, outputs = layer.outputs;
   const std::int64_t added = static_cast<std::int64_t>(x_rows.size()) / depth;
@@ -56,8 +56,7 @@ void Moments::add(const Layer &layer, const std::vector<float> &weight, const st
   qq.resize(static_cast<std::size_t>(depth * depth), 0);
   qy.resize(static_cast<std::size_t>(depth * outputs), 0);
   std::vector<float> y(static_cast<std::size_t>(added * outputs));
-  blas::gemm(added, outputs, depth, 1.0f, x_rows.data(), {depth}, weight.data(), {depth, true}, 0.0f, y.data(),
-             outputs);
+  blas::gemm(added, outputs, depth, 1.0f, x_rows.data(), {depth}, weight, {depth, true}, 0.0f, y.data(), outputs);
   blas::gemm(depth, depth, added, 1.0f, q_rows.data(), {depth, true}, q_rows.data(), {depth}, 1.0f, qq.data(), depth);
   blas::gemm(depth, outputs, added, 1.0f, q_rows.data(), {depth, true}, y.data(), {outputs}, 1.0f, qy.data(), outputs);
 }

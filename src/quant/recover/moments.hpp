@@ -24,8 +24,8 @@ struct Moments {
 
   /// Adds rows of one sample in `count` parts, or in as many as there are rows. `weight` [outputs][depth] are those of
   /// the group.
-  void add(const Layer &layer, const std::vector<float> &weight, const std::vector<float> &x_rows,
-           const std::vector<float> &q_rows, std::int64_t count, bool products);
+  void add(const Layer &layer, const float *weight, const std::vector<float> &x_rows, const std::vector<float> &q_rows,
+           std::int64_t count, bool products);
 };
 
 /// For each output of the group the mean of w x - w' q, as far as the parts agree on it: shrunk by what of its square
