@@ -20,8 +20,8 @@ QuantizerPtr constant_grid(const Graph &g, const Node &node, Numerics numerics) 
     return i < node.inputs.size() && node.inputs[i] != kNoValue ? &g.value(node.inputs[i]).constant : nullptr;
   };
   const Tensor *scale = constant(1), *zero = constant(2);
+  if (!scale || !scale->has_data() || (zero && (!zero->has_data() || zero->quantized()))) return nullptr;
   if (scale->quantized() || scale->dtype() != QTN_FLOAT32 || scale->count() != 1) return nullptr;
-  if (!scale->has_data() || (zero && (!zero->has_data() || zero->quantized()))) return nullptr;
   const std::optional<qdtype> &stored = g.value(stores ? node.outputs[0] : node.inputs[0]).dtype;
   if (!zero && !stored) return nullptr;
   const qdtype dtype = zero ? zero->dtype() : *stored;
