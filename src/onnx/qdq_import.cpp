@@ -46,7 +46,8 @@ class QdqImporter {
       if (g_.nodes[n].op == &kDequantizeLinear) dequantize_constant(n);
     }
     rebuild();
-    if (std::ranges::any_of(g_.values, [](const graph::Value &v) { return v.quantizer != nullptr; })) pass_integers();
+    const auto computed_on_grid = [](const graph::Value &v) { return v.quantizer && !v.is_constant(); };
+    if (std::ranges::any_of(g_.values, computed_on_grid)) pass_integers();
   }
 
  private:
@@ -284,7 +285,8 @@ class QdqImporter {
     for (ValueId &v : g_.outputs) v = alias_[at(v)];
   }
 
-  /// A DequantizeLinear of integers that the graph is given, or another node makes, has a result on its grid, and so has
+  /// Where values are on grids at all: other graphs are float, or have nothing but weights in integers. A
+  /// DequantizeLinear of integers that the graph is given, or another node makes, has a result on its grid, and so has
   /// what a QuantizeLinear alone makes into integers that the graph returns, or another node reads.
   void pass_integers() {
     const graph::Uses uses(g_);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <span>
+
 #include "ops/common/contiguous.hpp"
 #include "ops/common/elementwise.hpp"
 #include "ops/common/indices.hpp"
@@ -27,24 +29,33 @@ Types infer(const Call &call) {
   return {{x.dtype(), indices.shape()}};
 }
 
-void run(const Call &call, std::span<Tensor> outputs) {
-  const Tensor &x = *call.in(0), &y = outputs[0];
-  const std::size_t axis = axis_of(call);
-  const std::vector<std::int64_t> indices = indices_within(kName, *call.in(1), x.shape(), axis);
-  const std::int64_t step = x.strides()[axis];
+/// Contiguous indices.
+template <class Index>
+void gather(const Tensor &x, const Tensor &indices, std::size_t axis, const Tensor &y) {
+  for (const Index index : std::span(indices.as<const Index>(), static_cast<std::size_t>(indices.count())))
+    if (index < -x.dim(axis) || index >= x.dim(axis)) index_within(kName, index, x.shape(), axis);  // throws
+  const std::int64_t step = x.strides()[axis], dim = x.dim(axis);
   Shape line = x.strides();  // of x where the index is 0
   line[axis] = 0;
   dispatch_width(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    for_rows<3>(y.shape(), {y.strides(), contiguous_strides(y.shape()), line},
+    for_rows<3>(y.shape(), {y.strides(), indices.strides(), line},
                 [&](const auto &at, const auto &steps, std::int64_t length) {
                   T *to = y.as<T>() + at[0];
-                  const std::int64_t *index = indices.data() + at[1];
+                  const Index *index = indices.as<const Index>() + at[1];
                   const T *from = x.as<const T>() + at[2];
-                  for (std::int64_t i = 0; i < length; ++i)
-                    to[i * steps[0]] = from[i * steps[2] + index[i * steps[1]] * step];
+                  for (std::int64_t i = 0; i < length; ++i) {
+                    const std::int64_t place = index[i * steps[1]];
+                    to[i * steps[0]] = from[i * steps[2] + (place < 0 ? place + dim : place) * step];
+                  }
                 });
   });
+}
+
+void run(const Call &call, std::span<Tensor> outputs) {
+  const Tensor &x = *call.in(0), indices = call.in(1)->to_contiguous();
+  indices.dtype() == QTN_INT32 ? gather<std::int32_t>(x, indices, axis_of(call), outputs[0])
+                               : gather<std::int64_t>(x, indices, axis_of(call), outputs[0]);
 }
 
 }  // namespace
