@@ -750,6 +750,12 @@ def indexing():
     case("Gather", "int64", i64(1, 3, 224, 224), i64(2, 3), tolerance=EXACT)
     case("Gather", "int32_indices", board, np.array([3, 1], np.int32), tolerance=EXACT)
     case("Gather", "no_indices", board, NOTHING, tolerance=EXACT)
+    case("Gather", "windows", ramp(2, 6), i64(0, 1, 2, 3, 2, 3, 4, 5).reshape(2, 4), axis=1, tolerance=EXACT)
+    case("Gather", "whole_axis", ramp(2, 3, 2), i64(0, 1, 2), axis=1, tolerance=EXACT)
+    case("Gather", "only_one", ramp(3, 2, 1), i64(0), axis=2, tolerance=EXACT)
+    case("Gather", "runs_of_int64", ramp(2, 4, dtype=np.int64), i64(1, 2, 0, 1), axis=1, tolerance=EXACT)
+    case("Gather", "nothing_before", (0, 4), i64(1, 3, 1), axis=1, tolerance=EXACT)
+    case("Gather", "nothing_behind", (4, 0), i64(1, 3, 1), tolerance=EXACT)
 
     case("Pad", "constant", ramp(2, 3), i64(1, 2, 0, 1), scalar(9.5), tolerance=EXACT)
     case("Pad", "constant_default_value", ramp(2, 3), i64(0, 1, 1, 0), tolerance=EXACT)

@@ -114,6 +114,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
     return for_slabs(call, x, y, [](const Tensor &to, const Tensor &from) { copy_elements(to, from); });
   const Tensor indices = call.in(1)->to_contiguous();
   const std::size_t axis = axis_of(call);
+  if (y.count() == 0) return each_place(indices, x, axis, [](std::int64_t) {});
   const std::size_t size =
       static_cast<std::size_t>(element_count(x.shape(), axis + 1, x.rank())) * dtype_bits(x.dtype()) / 8;
   const std::size_t piece = static_cast<std::size_t>(x.dim(axis)) * size;
