@@ -59,7 +59,8 @@ void network_without_other_outputs(void **) {
 // Where a file begins and ends with integers, so do runs; what is saved has no more nodes for it.
 void network_between_integers(void **) {
   const std::string folder = std::string(QTN_GOLDEN_DIR) + "/quant/";
-  for (const nlohmann::json &file : read_json(folder + "qoperator_edges.json").at("files")) {
+  const nlohmann::json golden = read_json(folder + "qoperator_edges.json");
+  for (const nlohmann::json &file : golden.at("files")) {
     const graph::Graph g = onnx::load(folder + file.at("file").get<std::string>());
     expect_onnx_runtime(g, file);
     expect_all_in_integers(g, tensor_of(file.at("cases")[0].at("x")));
