@@ -34,6 +34,11 @@ void Growing::add_input() {
 
 void Growing::add_node() {
   Called call = invent(bytes_, pool_, !bytes_.one_in(2));
+  // As files hold them, so that a node alone has what the network has.
+  for (Attribute &attribute : call.attrs) {
+    attribute.f = static_cast<float>(attribute.f);
+    for (double &f : attribute.floats) f = static_cast<float>(f);
+  }
   Node node{call.schema->op, call.schema->domain, {}, {}, call.attrs};
   std::vector<const qtensor *> inputs;
   for (const Operand &operand : call.operands) {
