@@ -14,8 +14,8 @@ bool is_exact(float scale) { return scale > 1e-30f && scale < 1e30f; }
 }  // namespace
 
 QuantizerPtr constant_grid(const Graph &g, const Node &node, Numerics numerics) {
-  const bool stores = node.op == &ops::kQuantizeLinear;
-  if (!stores && node.op != &ops::kDequantizeLinear) return nullptr;
+  if (node.op->coding == ops::Coding::none) return nullptr;
+  const bool stores = node.op->coding == ops::Coding::to_integers;
   const auto constant = [&](std::size_t i) {
     return i < node.inputs.size() && node.inputs[i] != kNoValue ? &g.value(node.inputs[i]).constant : nullptr;
   };
@@ -35,8 +35,8 @@ QuantizerPtr constant_grid(const Graph &g, const Node &node, Numerics numerics) 
 }
 
 bool passes_integers(const Graph &g, const Node &node) {
-  const bool stores = node.op == &ops::kQuantizeLinear;
-  if (!stores && node.op != &ops::kDequantizeLinear) return false;
+  if (node.op->coding == ops::Coding::none) return false;
+  const bool stores = node.op->coding == ops::Coding::to_integers;
   const QuantizerPtr &q = g.value(stores ? node.inputs[0] : node.outputs[0]).quantizer;
   if (node.clamp || !is_8bit_activation(q)) return false;
   const QuantizerPtr own = constant_grid(g, node, q->numerics());

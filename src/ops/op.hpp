@@ -101,6 +101,9 @@ inline constexpr const char *kOwnDomain = "qtensor";
 inline constexpr std::size_t kVariadic = 1 << 20;
 inline constexpr InputRange kAllInputs{0, kVariadic};
 
+/// What an operator makes of plain integers, or of real numbers.
+enum class Coding { none, to_integers, to_reals };
+
 struct OpDef {
   const char *name;
   const char *domain = "";             ///< "": ONNX's own
@@ -131,6 +134,9 @@ struct OpDef {
   /// Whether (under these attributes) outputs are inputs' elements moved about or chosen among: integers pass through
   /// unchanged and all quantized operands share one quantizer. nullptr: never.
   bool (*moves)(const Attrs &attrs) = nullptr;
+
+  /// Between plain integers and the real numbers of the grid that inputs 1 and 2 say.
+  Coding coding = Coding::none;
 
   /// Results of a quantized operand lie on its grid, although not all of them are elements of it (Relu's zeros).
   bool keeps_grid = false;

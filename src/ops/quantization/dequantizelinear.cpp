@@ -46,6 +46,7 @@ const OpDef kDequantizeLinear{.name = kName,
                               .attrs = kAttrs,
                               .any_type = true,
                               .infer = infer,
-                              .run = run};
+                              .run = run,
+                              .coding = Coding::to_reals};
 
 }  // namespace qtn::ops

@@ -53,6 +53,7 @@ const OpDef kQuantizeLinear{.name = kName,
                             .attrs = kAttrs,
                             .any_type = true,
                             .infer = infer,
-                            .run = run};
+                            .run = run,
+                            .coding = Coding::to_integers};
 
 }  // namespace qtn::ops
