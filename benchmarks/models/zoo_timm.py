@@ -23,7 +23,7 @@ MODELS = (
     "vit_tiny_r_s16_p8_224", "vitamin_small_224", "volo_d1_224", "xception41p", "xcit_nano_12_p8_224",
 )  # fmt: skip
 NAMES = tuple(PREFIX + model for model in MODELS)
-NEEDS_NEWER_EXPORTER = {PREFIX + model for model in ("csatv2", "halonet_h1")}
+NEEDS_NEWER_EXPORTER = {PREFIX + model for model in ("csatv2", "halonet_h1", "vit_tiny_patch16_dinov3_qkvb", "volo_d1_224")}
 
 
 def network(name, count):
