@@ -2,8 +2,8 @@
 """Calibration by several processes: shards and merging, files that do not belong together, kills."""
 
 import os
-import re
 import pty
+import re
 import signal
 import struct
 import subprocess
