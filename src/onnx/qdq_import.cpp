@@ -294,6 +294,7 @@ class QdqImporter {
       const graph::Value &value = g_.value(v);
       return !value.is_constant() && !value.quantizer && value.dtype.value_or(QTN_FLOAT32) == QTN_FLOAT32;
     };
+    std::vector<bool> stored(g_.values.size(), false);
     for (const Node &node : g_.nodes) {
       const QuantizerPtr q = graph::constant_grid(g_, node, numerics_);
       if (!q) continue;
@@ -302,6 +303,8 @@ class QdqImporter {
         continue;
       }
       const ValueId x = node.inputs[0];
+      if (stored[at(x)]) continue;  // all of its readers have been looked at
+      stored[at(x)] = true;
       const auto stores_so = [&](std::int32_t reader) {
         const Node &other = g_.nodes[at(reader)];
         const QuantizerPtr grid = other.op == &kQuantizeLinear ? graph::constant_grid(g_, other, numerics_) : nullptr;

@@ -251,7 +251,7 @@ class Grouping {
 
   /// Whether the places that a node fills are to be looked at: their value is computed, or rounded in training. A
   /// constant is one of its group, so that a mask, as -inf in front of a maximum, does not count.
-  bool fills_with_news(const Node &node) const {
+  bool fill_is_new(const Node &node) const {
     if (input_of(node, node.op->fill) == kNoValue) return false;
     const Tensor *fill = constant_fill(node);
     return !fill || (trained_ && std::isfinite(item(*fill)));
@@ -270,7 +270,7 @@ class Grouping {
       return apart;
     }
     if (keeps_grid(n)) return trained_;  // not moved but computed, and rounded
-    return !moving(n) || fills_with_news(node);
+    return !moving(n) || fill_is_new(node);
   }
 
   /// The maker's; where no node makes it (a graph input) or the maker stays in float, the first integer reader's; what

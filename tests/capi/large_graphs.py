@@ -145,6 +145,15 @@ def grids_of_one(n):
     return model(parts, X, [(f"y{i}", [1, 4]) for i in range(n // 3)])
 
 
+def stored(n):
+    """Integers of one value, made as often beside a value on a grid; the last ones are others."""
+    parts = [tensor("s", [], FLOAT, ONE), tensor("t", [], FLOAT, b"\0\0\0\x40"), tensor("z", [], UINT8, b"\x80"), node("Relu", ["x"], ["a"]),
+             node("Neg", ["x"], ["b"]), node("QuantizeLinear", ["b", "s", "z"], ["bq"]), node("DequantizeLinear", ["bq", "s", "z"], ["bd"]),
+             node("Relu", ["bd"], ["y"])]
+    parts += [node("QuantizeLinear", ["a", "s" if i + 1 < n else "t", "z"], [f"q{i}"]) for i in range(n)]
+    return model(parts, X, [("y", [1, 4])] + [(f"q{i}", [1, 4], UINT8) for i in range(n)])
+
+
 def grids_of_weights(n):
     """Weights in integers, each with a grid of its own."""
     def link(i, a, b):
@@ -219,7 +228,7 @@ def long_names(n):
 
 
 SHAPES = (chain, identities, diamonds, star, unread, one_constant, constants, unread_constants, layers, one_weight, norms, grids, grids_of_one,
-          grids_of_weights, folded, shapes, wide, concat, tree, residual, long_lives, backwards, same_names, long_names)
+          stored, grids_of_weights, folded, shapes, wide, concat, tree, residual, long_lives, backwards, same_names, long_names)
 
 # Those with weights, which what is tried to recover accuracy looks at.
 RECOVERED = (constants, layers, one_weight, norms)

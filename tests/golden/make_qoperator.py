@@ -105,12 +105,11 @@ def with_integers_as_outputs(model, x):
     return model
 
 
-def without_floats(model):
+def without_floats(model, kind):
     """The QuantizeLinear of x and the DequantizeLinear of y gone, what lay behind them as input and output."""
     (first,) = [node for node in model.graph.node if "x" in node.input]
     (last,) = [node for node in model.graph.node if "y" in node.output]
     assert (first.op_type, last.op_type) == ("QuantizeLinear", "DequantizeLinear"), (first.op_type, last.op_type)
-    kind = onnx.TensorProto.UINT8 if "uint8" in model.graph.name else onnx.TensorProto.INT8
     model.graph.input[0].CopyFrom(helper.make_tensor_value_info(first.output[0], kind, SHAPE))
     model.graph.output[0].CopyFrom(helper.make_tensor_value_info(last.input[0], kind, [1, 5]))
     for node in (first, last):
@@ -122,9 +121,7 @@ def without_floats(model):
 def edges(model, samples, folder):
     files = []
     for name, kind in (("uint8", QuantType.QUInt8), ("int8", QuantType.QInt8)):
-        file = quantized(model, samples, kind)
-        file.graph.name = f"qoperator_{name}"
-        file = without_floats(file)
+        file = without_floats(quantized(model, samples, kind), kind.tensor_type)
         onnx.save(file, folder / f"qoperator_edges_{name}.onnx")
         limits = np.iinfo(name)
         inputs = [random.integers(limits.min, limits.max + 1, SHAPE).astype(name) for _ in range(3)]

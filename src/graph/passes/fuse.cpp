@@ -2,6 +2,7 @@
 // Passes that let one node do the work of two.
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include "base/error.hpp"
 #include "graph/passes/passes.hpp"
@@ -27,6 +28,26 @@ std::optional<std::vector<std::int64_t>> pads_of(const Graph &g, const Node &nod
   for (std::size_t i = 0; i < counts.size(); ++i)
     if (counts[i] < 0 || (i % rank < 2 && counts[i] != 0)) return std::nullopt;
   return counts;
+}
+
+/// What the pads of a node are to it: zeros to a Conv, and to a MaxPool less than any number.
+std::optional<float> number_of_own_pads(const Node &node) {
+  if (node.attrs.get_string("auto_pad", "NOTSET") != "NOTSET") return std::nullopt;
+  if (std::string_view(node.op->name) == "Conv") return 0.0f;
+  const bool whole = node.op == &ops::kMaxPool && node.outputs.size() == 1 && node.attrs.get_int("ceil_mode", 0) == 0;
+  return whole ? std::optional(-std::numeric_limits<float>::infinity()) : std::nullopt;
+}
+
+/// A window of a MaxPool that lies in its pads alone has no maximum; ONNX Runtime refuses such pads.
+bool may_have_pads(const Node &node, std::span<const std::int64_t> pads) {
+  if (node.op != &ops::kMaxPool) return true;
+  const std::vector<std::int64_t> kernel = node.attrs.get_ints("kernel_shape"),
+                                  steps = node.attrs.get_ints("dilations");
+  if (2 * kernel.size() != pads.size() || std::ranges::any_of(steps, [](std::int64_t d) { return d != 1; }))
+    return false;
+  for (std::size_t i = 0; i < pads.size(); ++i)
+    if (pads[i] >= kernel[i % kernel.size()]) return false;
+  return true;
 }
 
 bool same_grid(const Value &a, const Value &b) {
@@ -144,29 +165,6 @@ void replace_relu6(Graph &g, const NodeFilter &where) {
   remove_dead(g);
 }
 
-namespace {
-
-/// What the pads of a node are to it: zeros to a Conv, and to a MaxPool less than any number.
-std::optional<float> number_of_own_pads(const Node &node) {
-  if (node.attrs.get_string("auto_pad", "NOTSET") != "NOTSET") return std::nullopt;
-  if (std::string_view(node.op->name) == "Conv") return 0.0f;
-  const bool whole = node.op == &ops::kMaxPool && node.outputs.size() == 1 && node.attrs.get_int("ceil_mode", 0) == 0;
-  return whole ? std::optional(-std::numeric_limits<float>::infinity()) : std::nullopt;
-}
-
-/// Whether no window of a pool lies in its pads alone; ONNX Runtime refuses others.
-bool windows_reach_in(const Node &pool, std::span<const std::int64_t> pads) {
-  const std::vector<std::int64_t> kernel = pool.attrs.get_ints("kernel_shape"),
-                                  steps = pool.attrs.get_ints("dilations");
-  if (2 * kernel.size() != pads.size() || std::ranges::any_of(steps, [](std::int64_t d) { return d != 1; }))
-    return false;
-  for (std::size_t i = 0; i < pads.size(); ++i)
-    if (pads[i] >= kernel[i % kernel.size()]) return false;
-  return true;
-}
-
-}  // namespace
-
 void fuse_pads(Graph &g) {
   const Uses uses(g);
   for (Node &node : g.nodes) {
@@ -186,7 +184,7 @@ void fuse_pads(Graph &g) {
       add(pads[i], (*counts)[2 + i]);
       add(pads[spatial + i], (*counts)[rank + 2 + i]);
     }
-    if (!fit || (node.op == &ops::kMaxPool && !windows_reach_in(node, pads))) continue;
+    if (!fit || !may_have_pads(node, pads)) continue;
     node.attrs.set("pads", pads);
     node.inputs[0] = pad.inputs[0];
   }

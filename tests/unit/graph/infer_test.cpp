@@ -10,17 +10,16 @@ namespace {
 Tensor integer(std::int64_t value) { return Tensor::from_ints(std::span(&value, 1)); }
 
 /// Pads a row of x to 8 columns, as the exporters of "same" padding write it: by max(8 - columns, 0).
-graph::Graph padded_row(const char *bound) {
+graph::Graph padded_row(const std::string &bound) {
   GraphBuilder b;
   b.input("x", {1, 5}).constant("one", integer(1)).constant("zeros", Tensor::from_ints(std::vector<std::int64_t>(3)));
   b.constant("wanted", Tensor::scalar(8.0f)).constant("lo", Tensor::scalar(0.0f));
   b.node("Shape", "shape", {"x"}, {"dims"}).node("Gather", "gather", {"dims", "one"}, {"columns"});
   b.node("Cast", "real", {"columns"}, {"real_columns"}, attrs({{"to", std::int64_t{QTN_FLOAT32}}}));
   b.node("Sub", "missing", {"wanted", "real_columns"}, {"difference"});
-  if (std::string_view(bound) == "Clip")
-    b.node("Clip", "bound", {"difference", "lo"}, {"amount"});
-  else
-    b.node("Relu", "bound", {"difference"}, {"amount"});
+  std::vector<std::string> operands{"difference"};
+  if (bound == "Clip") operands.push_back("lo");
+  b.node(bound, "bound", operands, {"amount"});
   b.node("Cast", "whole", {"amount"}, {"after"}, attrs({{"to", std::int64_t{QTN_INT64}}}));
   b.node("Concat", "pads", {"zeros", "after"}, {"amounts"}, attrs({{"axis", std::int64_t{0}}}));
   b.node("Pad", "pad", {"x", "amounts"}, {"y"});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers in place of what is masked, in front of a maximum over places or windows, as encoders of sentences and of points,
-// and pads of images, have them.
+// Numbers in place of what is masked, in front of a maximum over places, as encoders of sentences and of points have
+// them, or over windows, where they are pads.
 #include "quant/mask.hpp"
 
 #include <limits>
