@@ -7,6 +7,7 @@
 
 #include <new>
 
+#include "base/buffer_reuse.hpp"
 #include "base/limits.hpp"
 #include "base/poison.hpp"
 
@@ -26,19 +27,25 @@ void ask_for_large_pages([[maybe_unused]] std::byte *p, [[maybe_unused]] std::si
 
 }  // namespace
 
-AlignedBuffer::AlignedBuffer(std::size_t size) : bytes_(nullptr, {Allowance::take(size), size}) {
-  try {
-    bytes_.reset(static_cast<std::byte *>(::operator new (size + kReadSlack, std::align_val_t{kAlignment})));
-  } catch (...) {
-    Allowance::give_back(bytes_.get_deleter().scope, size);
-    throw;
+AlignedBuffer::AlignedBuffer(std::size_t size) : bytes_(nullptr, {Allowance::take(size), size, size + kReadSlack}) {
+  AlignedDelete &memory = bytes_.get_deleter();
+  if (const Block block = BufferReuse::take(memory.room); block.bytes) {
+    memory.room = block.size;
+    bytes_.reset(block.bytes);
+  } else {
+    try {
+      bytes_.reset(static_cast<std::byte *>(::operator new (memory.room, std::align_val_t{kAlignment})));
+    } catch (...) {
+      Allowance::give_back(memory.scope, size);
+      throw;
+    }
+    ask_for_large_pages(bytes_.get(), size);
   }
-  ask_for_large_pages(bytes_.get(), size);
   poison(bytes_.get(), size + kReadSlack);
 }
 
 void AlignedDelete::operator()(std::byte *p) const noexcept {
-  ::operator delete (p, std::align_val_t{kAlignment});
+  if (!BufferReuse::keep({p, room})) ::operator delete (p, std::align_val_t{kAlignment});
   Allowance::give_back(scope, size);
 }
 

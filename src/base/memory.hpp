@@ -13,6 +13,7 @@ inline constexpr std::size_t kAlignment = 64;
 struct AlignedDelete {
   std::uint64_t scope = 0;  ///< of the allowance that it was taken from
   std::size_t size = 0;
+  std::size_t room = 0;  ///< of the block, which may have held something larger before
   void operator()(std::byte *p) const noexcept;
 };
 

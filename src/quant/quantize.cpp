@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/buffer_reuse.hpp"
 #include "base/error.hpp"
 #include "base/find_named.hpp"
 #include "quant/calibrate.hpp"
@@ -432,6 +433,7 @@ Quantized quantize(const graph::Graph &float_graph, const Config &config, const 
                    const Progress &progress) {
   const Options options = options_of(attrs ? *attrs : Attrs());
   if (samples.count == 0) fail(QTN_ESTATE, "quantize: there are no samples, and calibration needs one");
+  const BufferReuse candidates_in_turn;
   DataCheck check(float_graph);
   RowCount rows(float_graph);
   const Samples told_apart = marked(samples), looked_at = check.watch(told_apart), watched = rows.watch(looked_at);

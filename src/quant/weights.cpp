@@ -2,6 +2,7 @@
 #include "quant/weights.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -43,18 +44,27 @@ double roomy_scale(double sw, double sx, float bias, bool per_channel, double we
   return sw;
 }
 
+/// By sums that do not wait for one another.
+double sum_of_magnitudes(const float *values, std::int64_t count) {
+  constexpr std::int64_t kSums = 8;
+  std::array<double, kSums> sums = {};
+  for (std::int64_t i = 0; i < count; ++i)
+    sums[static_cast<std::size_t>(i % kSums)] += static_cast<double>(std::fabs(values[i]));
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
+}
+
 /// Sums of the magnitudes of the weights that share a scale, per tensor or per channel.
 std::vector<double> magnitudes(const Tensor &weight, const Quantizer &q) {
   const Tensor plain = weight.to_contiguous();
+  const float *from = plain.as<const float>();
+  if (!q.per_channel()) return {sum_of_magnitudes(from, plain.count())};
   const ScaleLayout at = scale_layout(q, plain.shape());
   std::vector<double> sums(q.count(), 0.0);
-  const float *from = plain.as<const float>();
-  const std::int64_t run = q.per_channel() ? at.inner : plain.count();
-  for (std::int64_t i = 0; i < plain.count(); i += run, from += run) {
-    double &sum = sums[q.per_channel() ? static_cast<std::size_t>(i / at.inner % at.dim) : 0];
-    sum =
-        std::accumulate(from, from + run, sum, [](double s, float v) { return s + std::fabs(static_cast<double>(v)); });
-  }
+  for (std::int64_t o = 0; o < at.outer; ++o)
+    for (double &sum : sums) {
+      sum += at.inner == 1 ? static_cast<double>(std::fabs(*from)) : sum_of_magnitudes(from, at.inner);
+      from += at.inner;
+    }
   return sums;
 }
 

@@ -2,6 +2,7 @@
 #include "runtime/padded.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "base/size.hpp"
@@ -91,10 +92,12 @@ LinearWeights PaddedImage::weights(const LinearWeights &w) const {
   const std::size_t used = static_cast<std::size_t>(run_used_), length = static_cast<std::size_t>(run_length_);
   const std::size_t runs = w.k / used;
   spread.k = runs * length;
-  spread.weight.assign(w.groups * w.out * spread.k, 0);
-  for (std::size_t o = 0; o < w.groups * w.out; ++o)
+  const std::size_t count = w.groups * w.out;
+  spread.weight = Tensor(QTN_INT8, Shape{static_cast<std::int64_t>(count * spread.k)});
+  std::memset(spread.weight.data(), 0, count * spread.k);
+  for (std::size_t o = 0; o < count; ++o)
     for (std::size_t r = 0; r < runs; ++r)
-      std::copy_n(&w.weight[o * w.k + r * used], used, &spread.weight[o * spread.k + r * length]);
+      std::copy_n(w.filter(o) + r * used, used, spread.weight.as<std::int8_t>() + o * spread.k + r * length);
   return spread;
 }
 
@@ -104,7 +107,7 @@ std::vector<std::int32_t> PaddedImage::bias(const LinearWeights &spread, std::si
   const std::int64_t kh = window_.kernel[0], kw = window_.kernel[1], lines = window_.kernel[2] * kh;
   std::vector<std::uint32_t> sums(static_cast<std::size_t>(lines * kw));  // of the weights of a tap
   for (std::size_t o = 0; o < outputs; ++o) {
-    const std::int8_t *w = &spread.weight[o * spread.k];
+    const std::int8_t *w = spread.filter(o);
     for (std::int64_t line = 0; line < lines; ++line)
       for (std::int64_t kx = 0; kx < kw; ++kx) {
         const std::int8_t *tap = w + weights_of_tap(line, kx);

@@ -47,6 +47,10 @@ std::vector<Tensor> run(const runtime::Session &session, const std::vector<Tenso
   return outputs;
 }
 
+std::shared_ptr<const runtime::Session> float_session(const Graph &real) {
+  return std::make_shared<runtime::Session>(real, runtime::SessionOptions());
+}
+
 Noise Accuracy::of_output(std::size_t output) const {
   Noise all;
   for (const std::vector<Noise> &sample : samples) all.add(sample[output]);
@@ -148,20 +152,21 @@ bool gains(const Verdict &a, const Verdict &b, double least, double most) {
          samples_agree(a, b, most);
 }
 
-AccuracyMeter::AccuracyMeter(const Graph &real, const runtime::Session &exact, const Samples &samples)
-    : real_(real), exact_(exact), samples_(samples), steady_(steady_outputs(real)) {
+AccuracyMeter::AccuracyMeter(const Graph &real, std::shared_ptr<const runtime::Session> exact, const Samples &samples)
+    : real_(real), exact_(std::move(exact)), samples_(samples), steady_(steady_outputs(real)) {
   std::size_t bytes = 0;
   for (std::size_t s = 0; s < samples.count && bytes < kKeptBytes; ++s) {
-    outputs_.push_back(run(exact, samples.read(s)));
+    outputs_.push_back(run(*exact_, samples.read(s)));
     for (const Tensor &t : outputs_.back()) bytes += t.nbytes();
   }
+  if (outputs_.size() == samples.count) exact_.reset();
 }
 
 Accuracy AccuracyMeter::measure(const runtime::Session &coarse, double enough) const {
   Accuracy accuracy;
   for (std::size_t s = 0; s < samples_.count && accuracy.numbers < enough; ++s) {
     const std::vector<Tensor> inputs = samples_.read(s);
-    const std::vector<Tensor> want = s < outputs_.size() ? outputs_[s] : run(exact_, inputs);
+    const std::vector<Tensor> want = s < outputs_.size() ? outputs_[s] : run(*exact_, inputs);
     const std::vector<Tensor> got = run(coarse, inputs);
     std::vector<Noise> &noises = accuracy.samples.emplace_back();
     accuracy.names.clear();
@@ -181,7 +186,11 @@ Accuracy AccuracyMeter::measure(const runtime::Session &coarse, double enough) c
 }
 
 Judge::Judge(const Graph &real, const Samples &held_back, const Samples &fitted)
-    : exact_(real, {}), held_back_(real, exact_, held_back), fitted_(real, exact_, fitted) {}
+    : Judge(real, float_session(real), held_back, fitted) {}
+
+Judge::Judge(const Graph &real, const std::shared_ptr<const runtime::Session> &exact, const Samples &held_back,
+             const Samples &fitted)
+    : held_back_(real, exact, held_back), fitted_(real, exact, fitted) {}
 
 Verdict Judge::on(const Graph &quantized) const {
   const runtime::Session coarse(quantized, {});

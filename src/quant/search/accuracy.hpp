@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,8 @@
 #include "runtime/session.hpp"
 
 namespace qtn::quant {
+
+std::shared_ptr<const runtime::Session> float_session(const graph::Graph &real);
 
 /// The outputs, as_float32().
 std::vector<Tensor> run(const runtime::Session &session, const std::vector<Tensor> &inputs);
@@ -50,8 +53,9 @@ struct Accuracy {
 
 class AccuracyMeter {
  public:
-  /// Runs `exact`, a session of the float graph `real`. All of it stays with the caller.
-  AccuracyMeter(const graph::Graph &real, const runtime::Session &exact, const Samples &samples);
+  /// Runs `exact`, a session of the float graph `real`, and lets go of it where its outputs are small enough to be kept.
+  /// Graph and samples stay with the caller.
+  AccuracyMeter(const graph::Graph &real, std::shared_ptr<const runtime::Session> exact, const Samples &samples);
 
   /// The accuracy of a session of a graph with the same inputs and outputs, over so many samples that `enough` numbers
   /// of outputs are compared, or all.
@@ -59,7 +63,7 @@ class AccuracyMeter {
 
  private:
   const graph::Graph &real_;
-  const runtime::Session &exact_;
+  std::shared_ptr<const runtime::Session> exact_;
   const Samples &samples_;
   std::vector<bool> steady_;                  // by output
   std::vector<std::vector<Tensor>> outputs_;  // in float, of as many samples as are small enough to be kept
@@ -78,14 +82,16 @@ bool gains(const Verdict &a, const Verdict &b, double least, double most = kExac
 
 class Judge {
  public:
-  /// All of it stays with the caller.
+  /// Graph and samples stay with the caller.
   Judge(const graph::Graph &real, const Samples &held_back, const Samples &fitted);
 
   Verdict on(const graph::Graph &quantized) const;
   Accuracy on_held_back(const graph::Graph &quantized) const;
 
  private:
-  const runtime::Session exact_;
+  Judge(const graph::Graph &real, const std::shared_ptr<const runtime::Session> &exact, const Samples &held_back,
+        const Samples &fitted);
+
   const AccuracyMeter held_back_, fitted_;
 };
 

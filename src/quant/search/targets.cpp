@@ -32,8 +32,12 @@ std::vector<std::int64_t> largest_of_rows(const Graph &g, const runtime::Session
 }  // namespace
 
 Goal::Goal(const Graph &real, const Samples &measured, const Samples &all, const Targets &targets)
-    : exact_(real, {}), meter_(real, exact_, measured), all_(all), targets_(targets) {
-  if (targets.top1) largest_ = largest_of_rows(real, exact_, all);
+    : Goal(real, float_session(real), measured, all, targets) {}
+
+Goal::Goal(const Graph &real, const std::shared_ptr<const runtime::Session> &exact, const Samples &measured,
+           const Samples &all, const Targets &targets)
+    : meter_(real, exact, measured), all_(all), targets_(targets) {
+  if (targets.top1) largest_ = largest_of_rows(real, *exact, all);
 }
 
 Noise Goal::noise_of(const Graph &quantized) const {

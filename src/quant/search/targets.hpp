@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -40,7 +41,9 @@ class Goal {
   Noise noise_of(const graph::Graph &quantized) const;
 
  private:
-  const runtime::Session exact_;
+  Goal(const graph::Graph &real, const std::shared_ptr<const runtime::Session> &exact, const Samples &measured,
+       const Samples &all, const Targets &targets);
+
   const AccuracyMeter meter_;
   const Samples &all_;
   const Targets targets_;

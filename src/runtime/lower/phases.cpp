@@ -145,15 +145,16 @@ namespace {
 
 /// Filters [groups * in][filters][taps] as [groups][phases][filters][taps of all][in], zeros where a phase has no tap.
 template <class T>
-std::vector<T> phase_filters(const Tensor &weight, std::size_t groups, std::span<const Phase> phases,
-                             const Phase &all) {
+Tensor phase_filters(const Tensor &weight, std::size_t groups, std::span<const Phase> phases, const Phase &all) {
   const auto filters = static_cast<std::size_t>(weight.dim(1)), count = groups * filters * phases.size();
   const std::size_t in = static_cast<std::size_t>(weight.dim(0)) / groups, rank = weight.rank();
   const auto length = [&](std::size_t back) { return rank >= 2 + back ? weight.dim(rank - back) : 1; };
   const Dims lengths{length(2), length(1), length(3)};
   const auto all_taps = static_cast<std::size_t>(element_count(weight.shape(), 2, rank));
   const std::size_t k = static_cast<std::size_t>(all.window.taps_count()) * in;
-  std::vector<T> to(count * k);
+  Tensor filters_of_phases(weight.dtype(), Shape{static_cast<std::int64_t>(count * k)});
+  T *to = filters_of_phases.as<T>();
+  std::fill_n(to, count * k, T(0));
   const auto *from = weight.as<const T>();
   for (std::size_t p = 0; p < phases.size(); ++p) {
     std::size_t t = 0;  // in the order of gathered rows
@@ -172,7 +173,7 @@ std::vector<T> phase_filters(const Tensor &weight, std::size_t groups, std::span
                     from[((group * in + i) * filters + f) * all_taps + tap];
         }
   }
-  return to;
+  return filters_of_phases;
 }
 
 }  // namespace
@@ -200,9 +201,7 @@ RealWeights real_phase_weights(const Tensor &weight, const Tensor &bias, std::in
   w.groups = static_cast<std::size_t>(groups);
   w.out = filters * phases.size();
   w.k = static_cast<std::size_t>(all.window.taps_count() * weight.dim(0)) / w.groups;
-  const std::vector<float> taps = phase_filters<float>(weight, w.groups, phases, all);
-  w.weight = Tensor(QTN_FLOAT32, Shape{static_cast<std::int64_t>(taps.size())});
-  std::copy(taps.begin(), taps.end(), w.weight.as<float>());
+  w.weight = phase_filters<float>(weight, w.groups, phases, all);
   if (!bias.has_data()) return w;
   w.bias = Tensor(QTN_FLOAT32, Shape{static_cast<std::int64_t>(w.groups * w.out)});
   for (std::size_t o = 0; o < w.groups * w.out; ++o)

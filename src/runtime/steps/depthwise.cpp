@@ -27,7 +27,7 @@ PackedWeights pack(const kernels::DepthwiseKernel &kernel, const kernels::Depthw
     const std::size_t first = i * kGroupChannels, channels = std::min(kGroupChannels, w.groups - first);
     std::vector<std::int8_t> by_tap(channels * w.k);
     for (std::size_t c = 0; c < channels; ++c)
-      for (std::size_t t = 0; t < w.k; ++t) by_tap[t * channels + c] = w.weight[(first + c) * w.k + t];
+      for (std::size_t t = 0; t < w.k; ++t) by_tap[t * channels + c] = w.filter(first + c)[t];
     kernel.pack(packed.bytes.data() + packed.offsets[i], window,
                 {by_tap.data(), w.bias.data() + first, w.multiplier.data() + first, channels});
   }

@@ -175,11 +175,12 @@ PackedWeights packed_products(const DynamicConstants &constants, Isa isa) {
   const Tensor &weight = constants.weight;
   const auto k = static_cast<std::size_t>(weight.dim(0)), n = static_cast<std::size_t>(weight.dim(1));
   const PackedWeights rows = transposed(weight);
+  const Shape shape{weight.dim(1), weight.dim(0)};
   LinearWeights w;
   w.groups = 1;
   w.out = n;
   w.k = k;
-  w.weight.assign(rows.bytes.as<const std::int8_t>(), rows.bytes.as<const std::int8_t>() + n * k);
+  w.weight = Tensor(QTN_INT8, shape, contiguous_strides(shape), rows.bytes.data(), nullptr);
   w.bias.resize(n);
   w.multiplier = float_values(constants.scales, "scales");
   if (w.multiplier.size() == 1) w.multiplier.resize(n, w.multiplier[0]);
@@ -190,9 +191,9 @@ PackedWeights packed_products(const DynamicConstants &constants, Isa isa) {
   packed.bytes = AlignedBuffer(columns.end);
   std::memset(packed.bytes.data(), 0, columns.end);
   gemm.pack(packed.bytes.data(),
-            {w.weight.data(), static_cast<std::ptrdiff_t>(k), w.bias.data(), w.multiplier.data(), n, k});
+            {w.filter(0), static_cast<std::ptrdiff_t>(k), w.bias.data(), w.multiplier.data(), n, k});
   auto *sums = reinterpret_cast<std::int32_t *>(packed.bytes.data() + columns.sums);
-  for (std::size_t i = 0; i < n; ++i) sums[i] = std::reduce(&w.weight[i * k], &w.weight[i * k] + k, 0);
+  for (std::size_t i = 0; i < n; ++i) sums[i] = std::reduce(w.filter(i), w.filter(i) + k, 0);
   if (!constants.bias.has_data()) return packed;
   const std::vector<float> bias = float_values(constants.bias, "bias");
   auto *to = reinterpret_cast<float *>(packed.bytes.data() + columns.bias);

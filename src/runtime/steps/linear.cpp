@@ -40,7 +40,7 @@ constexpr std::size_t kWorthSharing = 1 << 20;
 constexpr std::size_t kEven = 4, kMany = 32;
 
 kernels::GemmWeights of_group(const LinearWeights &w, std::size_t i) {
-  return {w.weight.data() + i * w.out * w.k,
+  return {w.filter(i * w.out),
           static_cast<std::ptrdiff_t>(w.k),
           w.bias.data() + i * w.out,
           w.multiplier.data() + i * w.out,

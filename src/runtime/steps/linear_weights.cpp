@@ -20,10 +20,8 @@ LinearWeights linear_weights(const graph::Graph &g, const graph::Node &node, con
   // Taps come before channels, as im2row lays them out: [o][c][taps] -> [o][taps][c]. A matrix [k][n] is transposed.
   const auto o_count = static_cast<std::int64_t>(channels), k = static_cast<std::int64_t>(w.k);
   const std::int64_t in = conv ? weight.dim(1) : k, taps = conv && in ? k / in : 1;
-  w.weight.resize(channels * w.k);
   const Shape order{o_count, taps, in};
-  const Tensor to(QTN_INT8, order, contiguous_strides(order), w.weight.data(), nullptr);
-  copy_elements(to, weight.view(order, channel_axis == 0 ? Shape{k, 1, taps} : Shape{1, 0, o_count}));
+  w.weight = weight.view(order, channel_axis == 0 ? Shape{k, 1, taps} : Shape{1, 0, o_count}).to_contiguous();
 
   const graph::ValueId bias_id = node.inputs.size() > 2 ? node.inputs[2] : graph::kNoValue;
   finish_weights(w, bias_id == graph::kNoValue ? nullptr : &g.value(bias_id).constant, channels, x, wq, y);
@@ -39,7 +37,7 @@ void finish_weights(LinearWeights &w, const Tensor *bias, std::size_t channels, 
   for (std::size_t o = 0; o < w.bias.size(); ++o) {
     std::int64_t positive = 0, sum = 0;
     for (std::size_t i = 0; i < w.k; ++i) {
-      const std::int64_t weight = w.weight[o * w.k + i];
+      const std::int64_t weight = w.filter(o)[i];
       positive += std::max<std::int64_t>(weight, 0);
       sum += weight;
     }

@@ -35,11 +35,13 @@ using PackedPtr = std::shared_ptr<const PackedWeights>;
 
 /// A linear node's constants as integers, ready to be packed: weight [out][in] with taps before channels.
 struct LinearWeights {
-  std::vector<std::int8_t> weight;  ///< [groups][out][k]
-  std::vector<std::int32_t> bias;   ///< [groups * out], zero point of x folded in
-  std::vector<float> multiplier;    ///< [groups * out]
-  std::size_t groups, out, k;       ///< per group
-  bool sums_fit = true;             ///< int32 holds every sum that activations of 8 bits can lead to
+  Tensor weight;                   ///< [groups][out][k], contiguous int8; that of the graph where it has this order
+  std::vector<std::int32_t> bias;  ///< [groups * out], zero point of x folded in
+  std::vector<float> multiplier;   ///< [groups * out]
+  std::size_t groups, out, k;      ///< per group
+  bool sums_fit = true;            ///< int32 holds every sum that activations of 8 bits can lead to
+
+  const std::int8_t *filter(std::size_t o) const { return weight.as<const std::int8_t>() + o * k; }
 };
 LinearWeights linear_weights(const graph::Graph &g, const graph::Node &node, const Quantizer &x, const Quantizer *y);
 /// Biases and multipliers for the integers that `w` holds, whose outputs are so many channels over and over.
