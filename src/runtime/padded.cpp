@@ -19,6 +19,21 @@ bool same(const ops::Span &a, const ops::Span &b) { return a.begin == b.begin &&
 
 }  // namespace
 
+std::size_t PaddedImage::taps_of_sets(const ops::Window &window) {
+  Size all = 1;
+  for (const std::size_t axis : {0, 1, 2}) {
+    std::int64_t along_axis = 0;
+    ops::Span last{-1, -1};
+    for (std::int64_t o = 0; o < window.out[axis]; ++o) {
+      const ops::Span taps = inside(window, axis, o);
+      if (!same(taps, last)) along_axis += taps.end - taps.begin;
+      last = taps;
+    }
+    all = all * along_axis;
+  }
+  return all.value();
+}
+
 PaddedImage::PaddedImage(const ops::Window &window, const Image &x, std::int64_t groups, std::uint8_t zero_point,
                          const kernels::GemmForm &form, std::size_t rows)
     : window_(window),

@@ -21,6 +21,8 @@ class PaddedImage {
   PaddedImage(const ops::Window &window, const Image &x, std::int64_t groups, std::uint8_t zero_point,
               const kernels::GemmForm &form, std::size_t rows);
 
+  /// How many taps lie inside the image, in all sets of them that differ together.
+  static std::size_t taps_of_sets(const ops::Window &window);
   /// Bytes that a pixel of output costs, about.
   static std::size_t bytes_of_pixel(const ops::Window &window, const Image &x, const kernels::GemmForm &form);
 

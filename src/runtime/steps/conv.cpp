@@ -15,8 +15,8 @@ namespace {
 // Strips of fewer rows than this leave too much of a tile empty.
 constexpr std::int64_t kNarrow = 7;
 
-// About how many rows and columns of outputs may have windows that reach out of the image differently.
-constexpr std::size_t kMostRuns = std::size_t{1} << 20;
+// In all sets of taps inside the image, each of which has runs and biases of its own.
+constexpr std::size_t kMostTaps = std::size_t{1} << 20;
 
 /// Parts of [first, first + count), in rows counted over all images, that lie in one image: body(image, row in the
 /// image, rows, rows before).
@@ -125,12 +125,7 @@ class ImageStep final : public LinearStep {
 
 /// Whether reading the image is worth its copy.
 bool reads_image(const kernels::GemmForm &form, const ops::Window &window) {
-  if (form.image_bytes == 0 || window.out[1] < kNarrow) return false;
-  // Each set of taps inside the image has its own runs and biases.
-  Size runs = 1;
-  for (const std::size_t axis : {0, 1, 2})
-    runs = runs * window.kernel[axis] * std::min(window.out[axis], 2 * window.kernel[axis] + 1);
-  if (runs.value() > kMostRuns) return false;
+  if (form.image_bytes == 0 || window.out[1] < kNarrow || PaddedImage::taps_of_sets(window) > kMostTaps) return false;
   // Where windows do not overlap, gathered rows are no more than the pixels that are read.
   return form.image_bytes == 1 || window.kernel[1] > window.stride[1];
 }

@@ -205,15 +205,17 @@ void test_lines_and_volumes(void **) {
   }
 }
 
-/// Volumes that are read where they lie: rows of outputs as long as tiles, and channels in fours.
+/// Volumes that are read where they lie: rows of outputs as long as tiles, and channels in fours. Long kernels have many
+/// sets of taps inside the volume.
 void test_wide_volumes(void **) {
   Dice dice(6);
   for (int i = 0; i < 60; ++i) {
     const std::int64_t groups = dice.one_in(4) ? 2 : 1, channels = 4 * groups * dice.in(1, 3);
-    const Shape x{1, channels, dice.in(1, 5), dice.in(1, 6), dice.in(9, 24)};
+    const std::int64_t longest = dice.one_in(6) ? 7 : 4;
+    const Shape x{1, channels, dice.in(1, longest + 1), dice.in(1, longest + 2), dice.in(9, 24)};
     Ints kernel, strides, dilations, pads(6);
     for (std::size_t axis = 0; axis < 3; ++axis) {
-      kernel.push_back(std::min(dice.in(1, 4), x[2 + axis]));
+      kernel.push_back(std::min(longest == 7 ? 7 : dice.in(1, 4), x[2 + axis]));
       strides.push_back(dice.one_in(3) ? 2 : 1);
       dilations.push_back(2 * kernel.back() - 1 <= x[2 + axis] && dice.one_in(3) ? 2 : 1);
       for (const std::size_t end : {0, 3}) pads[axis + end] = dice.in(0, kernel.back() - 1);
