@@ -49,13 +49,54 @@ SlotId as_depthwise(Lowering &l, SlotId x, Weights &w, std::size_t few) {
   return repeated;
 }
 
-void add_convolution(Lowering &l, SlotId x, SlotId y, const ops::Window &window, const LinearWeights &w,
+/// Of the integers in such a slot.
+Tensor zero_point_of(const SlotForm &form) {
+  const Tensor zero(form.dtype, Shape{1}, form.quantizer);
+  *zero.as<std::uint8_t>() = static_cast<std::uint8_t>(form.quantizer->zero_point());
+  return zero;
+}
+
+/// A volume of which rows of taps that are no whole dwords reach out to the left or right, with zero points there. Those
+/// of an image are copied with such borders as they are read.
+SlotId with_borders(Lowering &l, SlotId x, std::size_t groups, ops::Window &window) {
+  const SlotForm form = l.form(x);
+  const std::int64_t channels = form.shape[1], width = window.in[1], left = window.pad_begin[1];
+  const std::int64_t reach = (window.out[1] - 1) * window.stride[1] + (window.kernel[1] - 1) * window.dilation[1] + 1;
+  const std::int64_t right = std::max<std::int64_t>(0, reach - left - width);
+  if (is_flat(window) || channels / static_cast<std::int64_t>(groups) % 4 == 0 || left + right == 0) return x;
+  if (l.is_graph_input(x)) x = l.copied(x, form.strides);  // which has no views
+  const std::size_t last = form.shape.size() - 1;
+  Shape wide = form.shape;
+  wide[last] = left + width + right;
+  const Shape strides = channels_last_strides(wide);
+  const SlotId y = l.add_slot({form.dtype, wide, strides, form.quantizer});
+  const SlotId zero = l.add_constant(zero_point_of(form));
+  const auto columns = [&](std::int64_t first, std::int64_t count) {
+    View view{wide, strides, first * channels};
+    view.shape[last] = count;
+    return view;
+  };
+  const auto fill = [&](std::int64_t first, std::int64_t count) {
+    if (count == 0) return;
+    const View to = columns(first, count);
+    View from{to.shape, to.strides, 0};
+    for (std::int64_t &stride : from.strides) stride = 0;
+    l.add_step(make_copy(l.edge(l.add_view(zero, from)), l.edge(l.add_view(y, to))));
+  };
+  fill(0, left);
+  fill(left + width, right);
+  l.add_step(make_copy(l.edge(x), l.edge(l.add_view(y, columns(left, width)))));
+  window.in[1] = wide[last];
+  window.pad_begin[1] = window.pad_end[1] = 0;
+  return y;
+}
+
+void add_convolution(Lowering &l, SlotId x, SlotId y, ops::Window window, const LinearWeights &w,
                      const QuantizedRange &out, const PackCache &cache) {
-  const bool depthwise = w.out == 1 && static_cast<std::int64_t>(w.groups) == l.form(x).shape[1];
-  if (depthwise)
-    l.add_step(make_depthwise(l.edge(x), l.edge(y), window, w, out, l.clamp(), l.isa, cache));
-  else
-    l.add_step(make_conv(l.edge(x), l.edge(y), window, w, out, l.clamp(), l.isa, cache));
+  if (w.out == 1 && static_cast<std::int64_t>(w.groups) == l.form(x).shape[1])
+    return l.add_step(make_depthwise(l.edge(x), l.edge(y), window, w, out, l.clamp(), l.isa, cache));
+  x = with_borders(l, x, w.groups, window);
+  l.add_step(make_conv(l.edge(x), l.edge(y), window, w, out, l.clamp(), l.isa, cache));
 }
 
 void add_real_convolution(Lowering &l, SlotId x, SlotId y, const ops::Window &window, const RealWeights &w,

@@ -205,12 +205,13 @@ void test_lines_and_volumes(void **) {
   }
 }
 
-/// Volumes that are read where they lie: rows of outputs as long as tiles, and channels in fours. Long kernels have many
-/// sets of taps inside the volume.
+/// Volumes that are read where they lie: rows of outputs as long as tiles, and channels in fours; with others, a copy with
+/// borders. Long kernels have many sets of taps inside the volume.
 void test_wide_volumes(void **) {
   Dice dice(6);
-  for (int i = 0; i < 60; ++i) {
-    const std::int64_t groups = dice.one_in(4) ? 2 : 1, channels = 4 * groups * dice.in(1, 3);
+  for (int i = 0; i < 90; ++i) {
+    const std::int64_t groups = dice.one_in(4) ? 2 : 1;
+    const std::int64_t channels = groups * (dice.one_in(3) ? dice.in(1, 7) : 4 * dice.in(1, 3));
     const std::int64_t longest = dice.one_in(6) ? 7 : 4;
     const Shape x{1, channels, dice.in(1, longest + 1), dice.in(1, longest + 2), dice.in(9, 24)};
     Ints kernel, strides, dilations, pads(6);
