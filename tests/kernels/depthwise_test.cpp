@@ -40,7 +40,9 @@ class Case {
       : g_(geometry),
         x_pixel_(g_.channels + random.in<std::size_t>(0, 20)),
         y_pixel_(g_.channels + random.in<std::size_t>(0, 20)),
-        x_(static_cast<std::size_t>(g_.in[0] * g_.in[1] - 1) * x_pixel_ + g_.channels, kReadSlack),
+        x_row_(static_cast<std::size_t>(g_.in[1]) * x_pixel_ + random.in<std::size_t>(0, 40)),
+        y_row_(static_cast<std::size_t>(g_.out(1)) * y_pixel_ + random.in<std::size_t>(0, 40)),
+        x_(last_pixel(g_.in[0], g_.in[1], x_row_, x_pixel_) + g_.channels, kReadSlack),
         w_(g_.taps() * g_.channels),
         bias_(g_.channels),
         multiplier_(g_.channels),
@@ -55,14 +57,14 @@ class Case {
     random.fill(bias_.span(), -20000, 20000);
     for (float &v : multiplier_.span()) v = any_multiplier(random);
     const std::ptrdiff_t rows = g_.out(0), columns = g_.out(1);
-    const std::size_t count = static_cast<std::size_t>(rows * columns - 1) * y_pixel_ + g_.channels;
+    const std::size_t count = last_pixel(rows, columns, y_row_, y_pixel_) + g_.channels;
     want_.assign(count, 0xA5);
     std::uint32_t untouched = 0xA5A5A5A5;
     want_real_.assign(count, std::bit_cast<float>(untouched));
     for (std::ptrdiff_t r = 0; r < rows; ++r)
       for (std::ptrdiff_t c = 0; c < columns; ++c)
         for (std::size_t i = 0; i < g_.channels; ++i) {
-          const std::size_t at = static_cast<std::size_t>(r * columns + c) * y_pixel_ + i;
+          const std::size_t at = last_pixel(r + 1, c + 1, y_row_, y_pixel_) + i;
           const std::int64_t sum = naive_sum(r, c, i);
           want_[at] = naive_requantize(sum, multiplier_[i], range_);
           want_real_[at] = std::clamp(static_cast<float>(sum) * multiplier_[i], lo_, hi_);
@@ -81,6 +83,7 @@ class Case {
                                   x_.data(),
                                   g_.in[0],
                                   g_.in[1],
+                                  static_cast<std::ptrdiff_t>(x_row_),
                                   static_cast<std::ptrdiff_t>(x_pixel_),
                                   outside_,
                                   first,
@@ -89,6 +92,7 @@ class Case {
                                   g_.channels,
                                   packed.data(),
                                   y.data(),
+                                  static_cast<std::ptrdiff_t>(y_row_),
                                   static_cast<std::ptrdiff_t>(y_pixel_),
                                   range_,
                                   lo_,
@@ -101,9 +105,10 @@ class Case {
     char what[200];
     const DepthwiseWindow &w = g_.window;
     std::snprintf(what, sizeof what,
-                  "in=%tdx%tdx%zu kernel=%tdx%td stride=%td,%td dilation=%td,%td pad=%td,%td,%td,%td pixels=%zu,%zu",
+                  "in=%tdx%tdx%zu kernel=%tdx%td stride=%td,%td dilation=%td,%td pad=%td,%td,%td,%td pixels=%zu,%zu "
+                  "rows=%zu,%zu",
                   g_.in[0], g_.in[1], g_.channels, w.kernel[0], w.kernel[1], w.stride[0], w.stride[1], w.dilation[0],
-                  w.dilation[1], w.pad[0], w.pad[1], g_.pad_end[0], g_.pad_end[1], x_pixel_, y_pixel_);
+                  w.dilation[1], w.pad[0], w.pad[1], g_.pad_end[0], g_.pad_end[1], x_pixel_, y_pixel_, x_row_, y_row_);
     expect_result<std::uint8_t>(y, want_, kernel.name, what);
     expect_result<float>(real, want_real_, kernel.name, what);
     assert_int_equal(packed.written_outside(), 0);
@@ -113,6 +118,11 @@ class Case {
   void check(const DepthwiseKernel &kernel) const { check(kernel, g_.out(0) / 2); }
 
  private:
+  /// Where the last pixel of so many rows and columns begins.
+  static std::size_t last_pixel(std::ptrdiff_t rows, std::ptrdiff_t columns, std::size_t row, std::size_t pixel) {
+    return static_cast<std::size_t>(rows - 1) * row + static_cast<std::size_t>(columns - 1) * pixel;
+  }
+
   std::int64_t naive_sum(std::ptrdiff_t r, std::ptrdiff_t c, std::size_t channel) const {
     const DepthwiseWindow &w = g_.window;
     std::int64_t sum = bias_[channel];
@@ -121,15 +131,14 @@ class Case {
         const std::ptrdiff_t iy = r * w.stride[0] - w.pad[0] + ky * w.dilation[0];
         const std::ptrdiff_t ix = c * w.stride[1] - w.pad[1] + kx * w.dilation[1];
         const bool inside = iy >= 0 && iy < g_.in[0] && ix >= 0 && ix < g_.in[1];
-        const std::uint8_t x =
-            inside ? x_[static_cast<std::size_t>(iy * g_.in[1] + ix) * x_pixel_ + channel] : outside_;
+        const std::uint8_t x = inside ? x_[last_pixel(iy + 1, ix + 1, x_row_, x_pixel_) + channel] : outside_;
         sum += std::int64_t{x} * w_[static_cast<std::size_t>(ky * w.kernel[1] + kx) * g_.channels + channel];
       }
     return sum;
   }
 
   Geometry g_;
-  std::size_t x_pixel_, y_pixel_;
+  std::size_t x_pixel_, y_pixel_, x_row_, y_row_;
   Guarded<std::uint8_t> x_;
   Guarded<std::int8_t> w_;
   Guarded<std::int32_t> bias_;

@@ -71,17 +71,14 @@ class Band {
     return {begin < 0 ? 0 : begin < count ? begin : count, end < 0 ? 0 : end < count ? end : count};
   }
 
-  std::ptrdiff_t row_bytes() const { return args.width * args.x_pixel; }
-
   /// Column ix of row r of the band, in the image or not.
   const std::uint8_t *pixel(std::ptrdiff_t r, std::ptrdiff_t ix) const {
-    return args.x + ((top() + r) * args.width + ix) * args.x_pixel + first_;
+    return args.x + (top() + r) * args.x_row + ix * args.x_pixel + first_;
   }
 
   template <class Y>
   Target<Y> target(std::ptrdiff_t c) const {
-    const std::ptrdiff_t row = args.columns * args.y_pixel;
-    return {static_cast<Y *>(args.y) + first_row_ * row + c * args.y_pixel + first_, row, args.y_pixel,
+    return {static_cast<Y *>(args.y) + first_row_ * args.y_row + c * args.y_pixel + first_, args.y_row, args.y_pixel,
             args.columns - c};
   }
 
@@ -89,7 +86,7 @@ class Band {
   /// on.
   const std::uint8_t *gather(std::ptrdiff_t ix, std::ptrdiff_t width, std::ptrdiff_t apart) const {
     const Inside in = inside();
-    const std::ptrdiff_t row = row_bytes(), count = in.end - in.begin;
+    const std::ptrdiff_t row = args.x_row, count = in.end - in.begin;
     std::uint8_t *const gathered = results + rows * kVector;
     for (std::ptrdiff_t i = 0; i < width; ++i) {
       const std::uint8_t *from[pixels];

@@ -27,16 +27,15 @@ struct DepthwiseWeights {
 /// Some rows of outputs of one image.
 struct DepthwiseArgs {
   DepthwiseWindow window;
-  const std::uint8_t *x;  ///< pixel (r, c) at x + (r * width + c) * x_pixel; kReadSlack bytes after the last are read
-  std::ptrdiff_t height, width, x_pixel;
+  const std::uint8_t *x;  ///< pixel (r, c) at x + r * x_row + c * x_pixel; kReadSlack bytes after the last are read
+  std::ptrdiff_t height, width, x_row, x_pixel;
   std::uint8_t outside;                     ///< what taps outside the image read: the zero point of x
   std::ptrdiff_t first_row, rows, columns;  ///< outputs [first_row, first_row + rows) x [0, columns)
   std::size_t channels;
   const void *packed;
-  /// uint8 or float: output (r, c) at y + (r * columns + c) * y_pixel elements; nothing but channels of these rows is
-  /// written
+  /// uint8 or float: output (r, c) at y + r * y_row + c * y_pixel elements; nothing but channels of these rows is written
   void *y;
-  std::ptrdiff_t y_pixel;
+  std::ptrdiff_t y_row, y_pixel;
   QuantizedRange range;  ///< for run_u8
   float lo, hi;          ///< for run_f32: the result is clamped to [lo, hi] (infinities: not at all)
   void *scratch;         ///< scratch_bytes(window), 64-byte aligned, one for each thread

@@ -39,13 +39,13 @@ void run_block(const DepthwiseArgs &args, std::ptrdiff_t r, std::ptrdiff_t c, st
       const std::ptrdiff_t iy = r * win.stride[0] - win.pad[0] + ky * win.dilation[0];
       const std::ptrdiff_t ix = c * win.stride[1] - win.pad[1] + kx * win.dilation[1];
       if (iy >= 0 && iy < args.height && ix >= 0 && ix < args.width) {
-        const std::uint8_t *x = args.x + (iy * args.width + ix) * args.x_pixel + first;
+        const std::uint8_t *x = args.x + iy * args.x_row + ix * args.x_pixel + first;
         for (std::size_t i = 0; i < count; ++i) acc[i] += static_cast<std::uint32_t>(x[i] * w[i]);
       } else {
         for (std::size_t i = 0; i < count; ++i) acc[i] += static_cast<std::uint32_t>(args.outside * w[i]);
       }
     }
-  Y *y = static_cast<Y *>(args.y) + (r * args.columns + c) * args.y_pixel + first;
+  Y *y = static_cast<Y *>(args.y) + r * args.y_row + c * args.y_pixel + first;
   for (std::size_t i = 0; i < count; ++i)
     y[i] = convert(static_cast<std::int32_t>(acc[i]), packed.multiplier[first + i]);
 }

@@ -186,7 +186,7 @@ class Rolling {
     const __mmask8 inside = _mm512_cmplt_epu64_mask(columns, _mm512_set1_epi64(band_.args.width));
     const __m512i x = addresses(band_.pixel(band_.inside().begin, ix), band_.args.x_pixel);
     return list_rows(_mm512_mask_mov_epi64(address(band_.outside), inside, x),
-                     _mm512_maskz_set1_epi64(inside, band_.row_bytes()), kApart * band_.args.x_pixel);
+                     _mm512_maskz_set1_epi64(inside, band_.args.x_row), kApart * band_.args.x_pixel);
   }
 
   [[gnu::noinline]] const Row *gather_rows(std::ptrdiff_t ix) const {

@@ -43,7 +43,7 @@ template <class V, int pixels>
   const bool direct = pixels == 1 && ix >= 0 && ix + width <= band.args.width;
   const std::uint8_t *x = direct ? band.pixel(in.begin, ix) : band.gather(ix, width, outs * w.stride[1]);
   const std::ptrdiff_t pixel = direct ? band.args.x_pixel : kVector;
-  const std::ptrdiff_t row = direct ? band.row_bytes() : width * kVector, count = band.in_rows(w, band.rows);
+  const std::ptrdiff_t row = direct ? band.args.x_row : width * kVector, count = band.in_rows(w, band.rows);
   auto *const rows = static_cast<StripRow *>(band.table);
   for (std::ptrdiff_t i = 0; i < in.begin; ++i) rows[i] = {band.outside, 0, 0};
   for (std::ptrdiff_t i = in.begin; i < in.end; ++i, x += row)

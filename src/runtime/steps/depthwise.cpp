@@ -45,6 +45,25 @@ kernels::DepthwiseWindow kernel_window(const ops::Window &w) {
   return to;
 }
 
+/// Pixels that a dilated window reads together, along one axis of an image: every `apart`-th one. Outputs that are as far
+/// apart are those of a window without dilation over them.
+struct Sieve {
+  std::ptrdiff_t apart;
+  std::ptrdiff_t first_out, first_in, pad;
+
+  Sieve(std::ptrdiff_t pixels_apart, std::ptrdiff_t of_padding, std::ptrdiff_t phase)
+      : apart(pixels_apart), first_out(phase) {
+    const std::ptrdiff_t at = phase - of_padding;
+    first_in = (at % apart + apart) % apart;
+    pad = (first_in - at) / apart;
+  }
+
+  /// How many of the pixels before `end` there are, counted from `first`.
+  std::ptrdiff_t count(std::ptrdiff_t first, std::ptrdiff_t end) const {
+    return end <= first ? 0 : (end - first - 1) / apart + 1;
+  }
+};
+
 /// What sums become: integers on a grid, or floats.
 class Result {
  public:
@@ -83,12 +102,14 @@ class DepthwiseStep final : public TailedStep {
                 const QuantizedRange &range, const ops::Clamp &clamp, Isa isa, const PackCache &cache)
       : kernel_(kernels::choose(kernels::depthwise_kernels(), isa)),
         window_(kernel_window(window)),
-        packed_(cache(0, [&] { return pack(kernel_, window_, w); })),
         x_(x.slot),
         image_(*as_image(x.form.shape, x.form.strides)),
         y_image_(*as_image(y.form.shape, y.form.strides)),
         result_(kernel_, y.form.dtype, range, clamp),
         outside_(static_cast<std::uint8_t>(x.form.quantizer->zero_point())) {
+    for (const std::size_t axis : {0, 1})
+      if (window_.stride[axis] == 1) std::swap(apart_[axis], window_.dilation[axis]);
+    packed_ = cache(0, [&] { return pack(kernel_, window_, w); });
     kernel = kernel_.name;
     integer = true;
     reads = {x.slot};
@@ -106,37 +127,55 @@ class DepthwiseStep final : public TailedStep {
   void run(const Context &c) const override {
     const auto *x = c.tensor(x_).as<const std::uint8_t>();
     auto *y = c.tensor(output()).as<std::uint8_t>();  // bytes, whatever they are of
-    const std::size_t groups = packed_->offsets.size();
-    const std::size_t bands = ceil_div(static_cast<std::size_t>(y_image_.h), kBandRows);
+    const std::size_t groups = packed_->offsets.size(), band_rows = kBandRows * static_cast<std::size_t>(apart_[0]);
+    const std::size_t bands = ceil_div(static_cast<std::size_t>(y_image_.h), band_rows);
     const std::size_t ns = static_cast<std::size_t>(macs) / 128;
     for_chunks(c, static_cast<std::size_t>(image_.n) * bands * groups, ns, [&](std::size_t lane, std::size_t chunk) {
       const auto image = static_cast<std::int64_t>(chunk / (bands * groups));
       const std::size_t band = chunk / groups % bands, group = chunk % groups;
-      const std::size_t channel = group * kGroupChannels, row = band * kBandRows;
+      const std::size_t channel = group * kGroupChannels;
+      const auto row = static_cast<std::int64_t>(band * band_rows);
+      const std::int64_t end = std::min(row + static_cast<std::int64_t>(band_rows), y_image_.h);
       kernels::DepthwiseArgs args{};
-      args.window = window_;
-      args.x = x + image * image_.pixels() * image_.pixel + channel;
-      args.height = image_.h;
-      args.width = image_.w;
-      args.x_pixel = image_.pixel;
       args.outside = outside_;
-      args.first_row = static_cast<std::ptrdiff_t>(row);
-      args.rows = std::min<std::ptrdiff_t>(kBandRows, y_image_.h - args.first_row);
-      args.columns = y_image_.w;
       args.channels = std::min(kGroupChannels, static_cast<std::size_t>(image_.c) - channel);
       args.packed = packed_->bytes.data() + packed_->offsets[group];
-      args.y = result_.block(y, y_image_, image * y_image_.pixels(), 0, channel, 0).y;
-      args.y_pixel = y_image_.pixel;
       args.scratch = c.lane_scratch(lane);
-      result_.run(args);
-      const std::int64_t first_pixel = (image * y_image_.h + args.first_row) * y_image_.w;
-      run_tails(c, result_.block(y, y_image_, first_pixel, args.rows * y_image_.w, channel, args.channels));
+      const std::uint8_t *from = x + image * image_.pixels() * image_.pixel + channel;
+      for (std::ptrdiff_t i = 0; i < apart_[0]; ++i)
+        for (std::ptrdiff_t j = 0; j < apart_[1]; ++j) {
+          const Sieve rows(apart_[0], window_.pad[0], i), columns(apart_[1], window_.pad[1], j);
+          sift(args, rows, columns, from);
+          args.first_row = rows.count(i, row);
+          args.rows = rows.count(i, end) - args.first_row;
+          args.columns = columns.count(j, y_image_.w);
+          args.y = result_.block(y, y_image_, image * y_image_.pixels() + i * y_image_.w + j, 0, channel, 0).y;
+          if (args.rows > 0 && args.columns > 0) result_.run(args);
+        }
+      const std::int64_t first_pixel = (image * y_image_.h + row) * y_image_.w;
+      run_tails(c, result_.block(y, y_image_, first_pixel, (end - row) * y_image_.w, channel, args.channels));
     });
   }
 
  private:
+  /// The pixels of an image, which begins at `from`, that these outputs read.
+  void sift(kernels::DepthwiseArgs &args, const Sieve &rows, const Sieve &columns, const std::uint8_t *from) const {
+    const std::ptrdiff_t row = image_.w * image_.pixel;
+    args.window = window_;
+    args.window.pad[0] = rows.pad;
+    args.window.pad[1] = columns.pad;
+    args.x = from + rows.first_in * row + columns.first_in * image_.pixel;
+    args.height = rows.count(rows.first_in, image_.h);
+    args.width = columns.count(columns.first_in, image_.w);
+    args.x_row = rows.apart * row;
+    args.x_pixel = columns.apart * image_.pixel;
+    args.y_row = rows.apart * y_image_.w * y_image_.pixel;
+    args.y_pixel = columns.apart * y_image_.pixel;
+  }
+
   const kernels::DepthwiseKernel &kernel_;
   kernels::DepthwiseWindow window_;
+  std::ptrdiff_t apart_[2] = {1, 1};  ///< pixels that are read together, where taps are apart and outputs are not
   PackedPtr packed_;
   SlotId x_;
   Image image_, y_image_;
@@ -193,6 +232,7 @@ class VolumeStep final : public TailedStep {
                    args.x = copy + channel;
                    args.height = rows_.kernel[0];
                    args.width = image_.w;
+                   args.x_row = image_.w * image_.c;
                    args.x_pixel = image_.c;
                    args.outside = outside_;
                    args.rows = 1;
@@ -201,6 +241,7 @@ class VolumeStep final : public TailedStep {
                    args.packed = packed_->bytes.data() + packed_->offsets[group];
                    const OutputBlock block = result_.block(y, y_image_, first, y_image_.w, channel, args.channels);
                    args.y = block.y;
+                   args.y_row = y_image_.w * y_image_.pixel;
                    args.y_pixel = y_image_.pixel;
                    args.scratch = c.lane_scratch(lane);
                    result_.run(args);

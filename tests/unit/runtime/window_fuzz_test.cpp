@@ -106,6 +106,30 @@ void test_depthwise(void **) {
   }
 }
 
+/// Taps far apart, farther than the image is wide among them, and rows enough for several bands.
+void test_dilated_depthwise(void **) {
+  Dice dice(7);
+  for (int i = 0; i < 60; ++i) {
+    const std::int64_t channels = dice.in(2, dice.one_in(3) ? 150 : 40);
+    Ints kernel = dice.two(1, 5), dilations = dice.two(1, 13), strides = dice.one_in(4) ? dice.two(1, 2) : Ints{1, 1};
+    Ints pads(4);
+    Shape x{1, channels}, weight{channels, 1, kernel[0], kernel[1]};
+    for (const std::size_t axis : {0, 1}) {
+      const std::int64_t reach = (kernel[axis] - 1) * dilations[axis];
+      for (const std::size_t end : {0, 2}) pads[axis + end] = dice.in(0, reach);
+      const std::int64_t least = std::max<std::int64_t>(1, reach + 1 - pads[axis] - pads[axis + 2]);
+      x.push_back(least + dice.in(0, axis == 0 && dice.one_in(4) ? 70 : 20));
+    }
+    GraphBuilder b;
+    b.input("x", x);
+    add_conv(b, "conv", "x", "y", weight,
+             attrs({{"strides", strides}, {"dilations", dilations}, {"pads", pads}, {"group", channels}}));
+    expect_same_bits(with_reader(b, channels), cat("dilated depthwise x ", to_string(x), " w ", to_string(weight),
+                                                   " strides ", to_string(Shape(strides)), " dilations ",
+                                                   to_string(Shape(dilations)), " pads ", to_string(Shape(pads))));
+  }
+}
+
 /// Along one to three axes. Kernels may be larger than x, pads may cut off what only they reach, and outputs may be
 /// what no tap falls on.
 void test_transposed_convolutions(void **) {
@@ -256,6 +280,7 @@ int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(test_convolutions),
       cmocka_unit_test(test_depthwise),
+      cmocka_unit_test(test_dilated_depthwise),
       cmocka_unit_test(test_pools),
       cmocka_unit_test(test_transposed_convolutions),
       cmocka_unit_test(test_lines_and_volumes),
