@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "runtime/lower/kinds.hpp"
+#include "runtime/lower/neighbours.hpp"
 #include "runtime/lower/phases.hpp"
 
 namespace qtn::runtime {
@@ -91,20 +92,55 @@ SlotId with_borders(Lowering &l, SlotId x, std::size_t groups, ops::Window &wind
   return y;
 }
 
+/// make(to) adds the convolution whose results are y, with neighbours as channels of one pixel.
+void add_neighbours(Lowering &l, SlotId y, std::int64_t count, const std::function<StepPtr(SlotId to)> &make) {
+  const SlotForm form = l.form(y);
+  const std::size_t last = form.shape.size() - 1;
+  const std::int64_t pixels = (form.shape[last] + count - 1) / count;
+  Shape wide = form.shape, together = form.shape;
+  wide[last] = pixels * count;
+  together[last] = pixels;
+  together[1] *= count;
+  const Shape strides = channels_last_strides(wide);
+  const bool whole = strides == form.strides && wide == form.shape;
+  const SlotId all = whole ? y : l.add_slot({form.dtype, wide, strides, form.quantizer});
+  l.add_step(make(l.add_view(all, {together, channels_last_strides(together), 0})));
+  if (!whole) l.add_step(make_copy(l.edge(l.add_view(all, {form.shape, strides, 0})), l.edge(y)));
+}
+
+/// The same with a window and weights, as they are or of neighbours.
+template <class Weights>
+void add_any(Lowering &l, SlotId y, const ops::Window &window, const Weights &w, const PackCache &cache,
+             const std::function<StepPtr(SlotId to, const ops::Window &, const Weights &, const PackCache &)> &make) {
+  const Neighbours neighbours(window, w.groups, w.out);
+  if (neighbours.count() == 1) return l.add_step(make(y, window, w, cache));
+  add_neighbours(l, y, neighbours.count(), [&](SlotId to) {
+    StepPtr step = make(to, neighbours.window(), neighbours.weights(w), neighbours.cache(cache));
+    step->macs = element_count(l.form(y).shape) * static_cast<std::int64_t>(w.k);
+    return step;
+  });
+}
+
 void add_convolution(Lowering &l, SlotId x, SlotId y, ops::Window window, const LinearWeights &w,
                      const QuantizedRange &out, const PackCache &cache) {
   if (w.out == 1 && static_cast<std::int64_t>(w.groups) == l.form(x).shape[1])
     return l.add_step(make_depthwise(l.edge(x), l.edge(y), window, w, out, l.clamp(), l.isa, cache));
   x = with_borders(l, x, w.groups, window);
-  l.add_step(make_conv(l.edge(x), l.edge(y), window, w, out, l.clamp(), l.isa, cache));
+  add_any<LinearWeights>(l, y, window, w, cache,
+                         [&](SlotId to, const auto &over, const auto &weights, const auto &packs) {
+                           return make_conv(l.edge(x), l.edge(to), over, weights, out, l.clamp(), l.isa, packs);
+                         });
 }
 
 void add_real_convolution(Lowering &l, SlotId x, SlotId y, const ops::Window &window, const RealWeights &w,
                           const PackCache &cache) {
   const bool depthwise = w.out == 1 && static_cast<std::int64_t>(w.groups) == l.form(x).shape[1] && w.groups > 1;
-  l.add_step(depthwise && is_flat(window)
-                 ? make_real_depthwise(l.edge(x), l.edge(y), window, w, l.clamp(), l.isa, cache)
-                 : make_real_conv(l.edge(x), l.edge(y), window, w, l.clamp(), l.isa, cache));
+  if (depthwise && is_flat(window))
+    return l.add_step(make_real_depthwise(l.edge(x), l.edge(y), window, w, l.clamp(), l.isa, cache));
+  add_any<RealWeights>(l, y, window, w, cache,
+                       [&](SlotId to, const auto &over, const auto &weights, const auto &packs) {
+                         return make_real_conv(l.edge(x), l.edge(to), over, weights, l.clamp(), l.isa, packs);
+                       });
 }
 
 /// Channels of a convolution to where the outputs of a phase belong.

@@ -106,6 +106,36 @@ void test_depthwise(void **) {
   }
 }
 
+/// Few outputs over wide rows, of which kernels make several that lie side by side together.
+void test_few_outputs(void **) {
+  Dice dice(8);
+  for (int i = 0; i < 60; ++i) {
+    const std::size_t axes = static_cast<std::size_t>(dice.in(1, 3));
+    const bool transposed = dice.one_in(4);
+    const std::int64_t channels = dice.in(1, dice.one_in(4) ? 40 : 9), filters = dice.in(1, 8);
+    Shape x{1, channels}, weight = transposed ? Shape{channels, filters} : Shape{filters, channels};
+    Ints strides, pads(2 * axes);
+    for (std::size_t axis = 0; axis < axes; ++axis) {
+      const bool last = axis + 1 == axes;
+      weight.push_back(last ? dice.in(2, 9) : dice.in(1, 3));
+      strides.push_back(dice.one_in(4) ? 2 : 1);
+      for (const std::size_t end : {std::size_t{0}, axes}) pads[axis + end] = dice.in(0, weight.back() - 1);
+      x.push_back(weight.back() + (last ? dice.in(8, 60) : dice.in(0, 4)));
+    }
+    GraphBuilder b;
+    b.input("x", x).constant("w", random(weight, -0.7f, 0.7f, static_cast<unsigned>(i)));
+    b.node(transposed ? "ConvTranspose" : "Conv", "conv", {"x", "w"}, {"y"},
+           attrs({{"strides", strides}, {"pads", pads}}));
+    Shape pointwise{2, filters};
+    for (std::size_t axis = 0; axis < axes; ++axis) pointwise.push_back(1);
+    add_conv(b, "reader", "y", "z", pointwise, {});
+    expect_same_bits(b.build({"z"}),
+                     cat("few outputs x ", to_string(x), " w ", to_string(weight), " strides ",
+                         to_string(Shape(strides)), " pads ", to_string(Shape(pads)), transposed ? " transposed" : ""),
+                     i % 2 ? seven_bit_weights() : quant::Config("onnx"));
+  }
+}
+
 /// Taps far apart, farther than the image is wide among them, and rows enough for several bands.
 void test_dilated_depthwise(void **) {
   Dice dice(7);
@@ -280,6 +310,7 @@ int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(test_convolutions),
       cmocka_unit_test(test_depthwise),
+      cmocka_unit_test(test_few_outputs),
       cmocka_unit_test(test_dilated_depthwise),
       cmocka_unit_test(test_pools),
       cmocka_unit_test(test_transposed_convolutions),
