@@ -50,7 +50,7 @@ SlotId as_depthwise(Lowering &l, SlotId x, Weights &w, std::size_t few) {
   return repeated;
 }
 
-/// Of the integers in such a slot.
+/// That of the integers in such a slot.
 Tensor zero_point_of(const SlotForm &form) {
   const Tensor zero(form.dtype, Shape{1}, form.quantizer);
   *zero.as<std::uint8_t>() = static_cast<std::uint8_t>(form.quantizer->zero_point());

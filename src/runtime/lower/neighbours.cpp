@@ -36,7 +36,7 @@ Neighbours::Neighbours(const ops::Window &window, std::size_t groups, std::size_
 /// Taps of a row that `count` outputs read together.
 std::int64_t Neighbours::width(std::int64_t count) const { return one_.kernel[1] + (count - 1) * one_.stride[1]; }
 
-/// Of a row, in vectors.
+/// That of a row, in vectors.
 std::int64_t Neighbours::cost(std::int64_t count) const {
   return pixels_of(one_.out[1], count) * width(count) * ((count * outputs_ + kLanes - 1) / kLanes);
 }
