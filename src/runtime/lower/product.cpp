@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of matrices, and rows of a table.
+#include <span>
+
 #include "graph/integer.hpp"
 #include "runtime/lower/kinds.hpp"
 
@@ -16,6 +18,34 @@ bool multiplies_8bit(Lowering &l) {
   const QuantizerPtr &qy = l.g.value(l.output()).quantizer;
   return a.size() >= 2 && b.size() >= 2 && a.back() <= graph::kDynamicDepth && element_count(a) != 0 &&
          element_count(b) != 0 && (!qy || l.is_8bit(l.output()));
+}
+
+/// What a Gemm does beside multiplying, and a MatMul does not.
+struct GemmFactors {
+  float alpha = 1, beta = 1;
+  bool rows_are_columns = false, weight_is_transposed = false;
+
+  explicit GemmFactors(const graph::Node &node) {
+    if (node.op != &ops::kGemm) return;
+    alpha = static_cast<float>(node.attrs.get_float("alpha", 1));
+    beta = static_cast<float>(node.attrs.get_float("beta", 1));
+    rows_are_columns = node.attrs.get_int("transA", 0) != 0;
+    weight_is_transposed = node.attrs.get_int("transB", 0) != 0;
+  }
+};
+
+Tensor scaled(const Tensor &t, float factor) {
+  if (!t.has_data() || factor == 1) return t;
+  const Tensor product = t.clone();
+  for (float &v : std::span(product.as<float>(), static_cast<std::size_t>(product.count()))) v *= factor;
+  return product;
+}
+
+/// The columns of a matrix as rows.
+SlotId transposed(Lowering &l, SlotId x) {
+  const Shape &shape = l.form(x).shape;
+  const Shape turned{shape[1], shape[0]};
+  return l.add_view(l.copied(x, Shape{1, shape[0]}), {turned, contiguous_strides(turned), 0});
 }
 
 }  // namespace
@@ -52,25 +82,26 @@ bool lower_matmul(Lowering &l) {
 
 /// Rows by a constant matrix.
 bool lower_real_product(Lowering &l) {
-  const bool gemm = l.node().op == &ops::kGemm;
-  if (!gemm && l.node().op != &ops::kMatMul) return false;
-  if (!graph::product_addition(l.node()).empty()) return false;
-  const Tensor &weight = l.constant_of(l.input(1)), bias = l.real_constant(l.input(2));
+  if (l.node().op != &ops::kGemm && l.node().op != &ops::kMatMul) return false;
+  const GemmFactors factors(l.node());
+  if (factors.alpha == 0 || factors.beta == 0) return false;  // which hide infinities
+  const Tensor &weight = l.constant_of(l.input(1)), bias = scaled(l.real_constant(l.input(2)), factors.beta);
   const Shape &x = l.shape_of(l.input(0)), &shape = l.shape_of(l.output());
   if (!weight.has_data() || weight.rank() != 2 || weight.count() == 0 || x.size() < 2 || element_count(x) == 0)
     return false;
-  const bool is_matrix = !gemm || l.node().attrs.get_int("transB", 0) == 0;
+  const bool is_matrix = !factors.weight_is_transposed;
   const std::int64_t depth = weight.dim(is_matrix ? 0 : 1), out = weight.dim(is_matrix ? 1 : 0);
   // A bias for each column: not a scalar, not a matrix.
   if (l.input(2) != kNoValue && (!bias.has_data() || bias.count() != out || bias.shape().back() != out)) return false;
   const auto k = static_cast<std::size_t>(depth), columns = static_cast<std::size_t>(out);
   const std::size_t rows = static_cast<std::size_t>(element_count(x)) / k;
-  const SlotId from = l.real(l.input(0)), y = l.real_slot(shape, contiguous_strides(shape));
+  const SlotId any = l.real(l.input(0)), from = factors.rows_are_columns ? transposed(l, any) : any;
+  const SlotId y = l.real_slot(shape, contiguous_strides(shape));
   const CodedWeights coded{weight, bias, columns, k, is_matrix};
-  if (stays_coded(coded, l.isa)) {
+  if (factors.alpha == 1 && stays_coded(coded, l.isa)) {
     l.add_step(make_coded_gemm(l.edge(from), l.edge(y), rows, coded, l.clamp(), l.isa, l.pack_cache()));
   } else {
-    const RealWeights w{l.real_constant(l.input(1)), bias, 1, columns, k, 1, is_matrix};
+    const RealWeights w{scaled(l.real_constant(l.input(1)), factors.alpha), bias, 1, columns, k, 1, is_matrix};
     l.add_step(make_real_gemm(l.edge(from), l.edge(y), rows, w, l.clamp(), l.isa, l.pack_cache()));
   }
   l.set_real(l.output(), y);

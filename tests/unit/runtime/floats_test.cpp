@@ -182,6 +182,30 @@ void test_products(void **) {
   }
 }
 
+/// Gemm by a constant, with everything that it does beside multiplying.
+void test_gemms(void **) {
+  const std::array<double, 4> factors = {1, 0.5, -1.7, 0};
+  for (unsigned seed = 0; seed < 64; ++seed) {
+    Dice dice(seed);
+    const std::int64_t rows = dice.in(1, 40), depth = dice.in(1, 70), out = dice.in(1, 50);
+    const bool a = dice.one_in(2), b = dice.one_in(2);
+    const Shape x = a ? Shape{depth, rows} : Shape{rows, depth};
+    const Shape biases[] = {{out}, {1, out}, {1}, {rows, out}, {rows, 1}};
+    Attrs with = attrs({{"transA", std::int64_t{a}}, {"transB", std::int64_t{b}}});
+    with.set("alpha", factors[static_cast<std::size_t>(dice.in(0, 3))]);
+    with.set("beta", factors[static_cast<std::size_t>(dice.in(0, 3))]);
+    GraphBuilder g;
+    g.input("x", x).constant("w", random(b ? Shape{out, depth} : Shape{depth, out}, -1, 1, seed));
+    std::vector<std::string> inputs{"x", "w"};
+    if (!dice.one_in(4)) {
+      g.constant("bias", random(biases[dice.in(0, 4)], -1, 1, seed + 1));
+      inputs.push_back("bias");
+    }
+    g.node("Gemm", "product", inputs, {"y"}, with);
+    expect_one_answer(g.build({"y"}), random(x, -1, 1, seed + 2), cat("Gemm ", seed));
+  }
+}
+
 /// Weights of more than a megabyte are read in blocks of columns, each of which meets several blocks of rows.
 void test_large_weights(void **) {
   GraphBuilder b;
@@ -384,10 +408,16 @@ void test_large_outputs(void **) {
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(test_any_network),   cmocka_unit_test(test_products),
-                              cmocka_unit_test(test_large_weights), cmocka_unit_test(test_rows_that_meet),
-                              cmocka_unit_test(test_activations),   cmocka_unit_test(test_normalized_groups),
-                              cmocka_unit_test(test_dense_blocks),  cmocka_unit_test(test_products_that_lie_as_images),
-                              cmocka_unit_test(test_batches),       cmocka_unit_test(test_large_outputs)};
+  const CMUnitTest tests[] = {cmocka_unit_test(test_any_network),
+                              cmocka_unit_test(test_products),
+                              cmocka_unit_test(test_gemms),
+                              cmocka_unit_test(test_large_weights),
+                              cmocka_unit_test(test_rows_that_meet),
+                              cmocka_unit_test(test_activations),
+                              cmocka_unit_test(test_normalized_groups),
+                              cmocka_unit_test(test_dense_blocks),
+                              cmocka_unit_test(test_products_that_lie_as_images),
+                              cmocka_unit_test(test_batches),
+                              cmocka_unit_test(test_large_outputs)};
   return cmocka_run_group_tests_name("runtime/floats", tests, nullptr, nullptr);
 }
