@@ -245,6 +245,16 @@ bool lower_convolution(Lowering &l) {
   return true;
 }
 
+namespace {
+
+/// Each channel of a volume for itself, with so few outputs: by the operator, since most of a tile would be empty.
+bool is_for_channels_of_volumes(const ops::Window &window, std::int64_t channels, std::int64_t groups, std::int64_t out,
+                                std::int64_t few) {
+  return groups > 1 && groups == channels && out <= few && !is_flat(window);
+}
+
+}  // namespace
+
 bool lower_real_convolution(Lowering &l) {
   if (l.node().op != &ops::kConv) return false;
   const Shape &x = l.shape_of(l.input(0)), &shape = l.shape_of(l.output());
@@ -253,12 +263,13 @@ bool lower_real_convolution(Lowering &l) {
   if (x.size() < 3 || x.size() > 5 || !weight.has_data() || (biased && !bias.has_data())) return false;
   const ops::Window window = over_images(ops::conv_window(l.node().attrs, x, weight.shape()));
   if (!is_ordinary(window) || element_count(x) == 0 || weight.count() == 0) return false;
+  const std::int64_t groups = l.node().attrs.get_int("group", 1);
   RealWeights w;
-  w.groups = static_cast<std::size_t>(l.node().attrs.get_int("group", 1));
+  w.groups = static_cast<std::size_t>(groups);
   w.out = static_cast<std::size_t>(weight.dim(0)) / w.groups;
   w.taps = element_count(weight.shape(), 2, weight.rank());
   w.k = static_cast<std::size_t>(weight.dim(1) * w.taps);
-  if (w.out == 1 && w.groups > 1 && !is_flat(window)) return false;  // each channel of a volume for itself
+  if (is_for_channels_of_volumes(window, x[1], groups, weight.dim(0) / groups, 4)) return false;
   w.weight = weight;
   w.bias = bias;
   SlotId from = as_image(x, l.form(l.any_real(l.input(0))).strides) ? l.any_real(l.input(0)) : l.real_image(l.input(0));
@@ -278,6 +289,7 @@ bool lower_real_transposed(Lowering &l) {
   if (element_count(x) == 0 || weight.count() == 0) return false;
   const ops::Window window = transposed_window(l);
   const std::int64_t groups = l.node().attrs.get_int("group", 1);
+  if (is_for_channels_of_volumes(window, x[1], groups, weight.dim(1), 1)) return false;
   const auto phases = phases_of(window);
   if (!phases) return false;
   const auto convolutions = phase_convolutions(l, window, *phases);
