@@ -2,6 +2,7 @@
 // Convolutions of images, and transposed ones, which are a convolution for each phase of their outputs.
 #include <functional>
 
+#include "runtime/lower/borders.hpp"
 #include "runtime/lower/kinds.hpp"
 #include "runtime/lower/neighbours.hpp"
 #include "runtime/lower/phases.hpp"
@@ -50,68 +51,11 @@ SlotId as_depthwise(Lowering &l, SlotId x, Weights &w, std::size_t few) {
   return repeated;
 }
 
-/// That of the integers in such a slot.
-Tensor zero_point_of(const SlotForm &form) {
-  const Tensor zero(form.dtype, Shape{1}, form.quantizer);
-  *zero.as<std::uint8_t>() = static_cast<std::uint8_t>(form.quantizer->zero_point());
-  return zero;
-}
-
-/// A volume of which rows of taps that are no whole dwords reach out to the left or right, with zero points there. Those
-/// of an image are copied with such borders as they are read.
-SlotId with_borders(Lowering &l, SlotId x, std::size_t groups, ops::Window &window) {
-  const SlotForm form = l.form(x);
-  const std::int64_t channels = form.shape[1], width = window.in[1], left = window.pad_begin[1];
-  const std::int64_t reach = (window.out[1] - 1) * window.stride[1] + (window.kernel[1] - 1) * window.dilation[1] + 1;
-  const std::int64_t right = std::max<std::int64_t>(0, reach - left - width);
-  if (is_flat(window) || channels / static_cast<std::int64_t>(groups) % 4 == 0 || left + right == 0) return x;
-  if (l.is_graph_input(x)) x = l.copied(x, form.strides);  // which has no views
-  const std::size_t last = form.shape.size() - 1;
-  Shape wide = form.shape;
-  wide[last] = left + width + right;
-  const Shape strides = channels_last_strides(wide);
-  const SlotId y = l.add_slot({form.dtype, wide, strides, form.quantizer});
-  const SlotId zero = l.add_constant(zero_point_of(form));
-  const auto columns = [&](std::int64_t first, std::int64_t count) {
-    View view{wide, strides, first * channels};
-    view.shape[last] = count;
-    return view;
-  };
-  const auto fill = [&](std::int64_t first, std::int64_t count) {
-    if (count == 0) return;
-    const View to = columns(first, count);
-    View from{to.shape, to.strides, 0};
-    for (std::int64_t &stride : from.strides) stride = 0;
-    l.add_step(make_copy(l.edge(l.add_view(zero, from)), l.edge(l.add_view(y, to))));
-  };
-  fill(0, left);
-  fill(left + width, right);
-  l.add_step(make_copy(l.edge(x), l.edge(l.add_view(y, columns(left, width)))));
-  window.in[1] = wide[last];
-  window.pad_begin[1] = window.pad_end[1] = 0;
-  return y;
-}
-
-/// make(to) adds the convolution whose results are y, with neighbours as channels of one pixel.
-void add_neighbours(Lowering &l, SlotId y, std::int64_t count, const std::function<StepPtr(SlotId to)> &make) {
-  const SlotForm form = l.form(y);
-  const std::size_t last = form.shape.size() - 1;
-  const std::int64_t pixels = (form.shape[last] + count - 1) / count;
-  Shape wide = form.shape, together = form.shape;
-  wide[last] = pixels * count;
-  together[last] = pixels;
-  together[1] *= count;
-  const Shape strides = channels_last_strides(wide);
-  const bool whole = strides == form.strides && wide == form.shape;
-  const SlotId all = whole ? y : l.add_slot({form.dtype, wide, strides, form.quantizer});
-  l.add_step(make(l.add_view(all, {together, channels_last_strides(together), 0})));
-  if (!whole) l.add_step(make_copy(l.edge(l.add_view(all, {form.shape, strides, 0})), l.edge(y)));
-}
-
-/// The same with a window and weights, as they are or of neighbours.
+/// make(to, window, weights, cache) is a convolution that makes each output of y alone, or neighbours together.
 template <class Weights>
-void add_any(Lowering &l, SlotId y, const ops::Window &window, const Weights &w, const PackCache &cache,
-             const std::function<StepPtr(SlotId to, const ops::Window &, const Weights &, const PackCache &)> &make) {
+void add_alone_or_joined(
+    Lowering &l, SlotId y, const ops::Window &window, const Weights &w, const PackCache &cache,
+    const std::function<StepPtr(SlotId to, const ops::Window &, const Weights &, const PackCache &)> &make) {
   const Neighbours neighbours(window, w.groups, w.out);
   if (neighbours.count() == 1) return l.add_step(make(y, window, w, cache));
   add_neighbours(l, y, neighbours.count(), [&](SlotId to) {
@@ -126,10 +70,10 @@ void add_convolution(Lowering &l, SlotId x, SlotId y, ops::Window window, const 
   if (w.out == 1 && static_cast<std::int64_t>(w.groups) == l.form(x).shape[1])
     return l.add_step(make_depthwise(l.edge(x), l.edge(y), window, w, out, l.clamp(), l.isa, cache));
   x = with_borders(l, x, w.groups, window);
-  add_any<LinearWeights>(l, y, window, w, cache,
-                         [&](SlotId to, const auto &over, const auto &weights, const auto &packs) {
-                           return make_conv(l.edge(x), l.edge(to), over, weights, out, l.clamp(), l.isa, packs);
-                         });
+  add_alone_or_joined<LinearWeights>(
+      l, y, window, w, cache, [&](SlotId to, const auto &over, const auto &weights, const auto &packs) {
+        return make_conv(l.edge(x), l.edge(to), over, weights, out, l.clamp(), l.isa, packs);
+      });
 }
 
 void add_real_convolution(Lowering &l, SlotId x, SlotId y, const ops::Window &window, const RealWeights &w,
@@ -137,10 +81,10 @@ void add_real_convolution(Lowering &l, SlotId x, SlotId y, const ops::Window &wi
   const bool depthwise = w.out == 1 && static_cast<std::int64_t>(w.groups) == l.form(x).shape[1] && w.groups > 1;
   if (depthwise && is_flat(window))
     return l.add_step(make_real_depthwise(l.edge(x), l.edge(y), window, w, l.clamp(), l.isa, cache));
-  add_any<RealWeights>(l, y, window, w, cache,
-                       [&](SlotId to, const auto &over, const auto &weights, const auto &packs) {
-                         return make_real_conv(l.edge(x), l.edge(to), over, weights, l.clamp(), l.isa, packs);
-                       });
+  add_alone_or_joined<RealWeights>(
+      l, y, window, w, cache, [&](SlotId to, const auto &over, const auto &weights, const auto &packs) {
+        return make_real_conv(l.edge(x), l.edge(to), over, weights, l.clamp(), l.isa, packs);
+      });
 }
 
 /// Channels of a convolution to where the outputs of a phase belong.

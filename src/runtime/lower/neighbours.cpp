@@ -94,4 +94,19 @@ PackCache Neighbours::cache(const PackCache &of_node) const {
   };
 }
 
+void add_neighbours(Lowering &l, SlotId y, std::int64_t count, const std::function<StepPtr(SlotId to)> &make) {
+  const SlotForm form = l.form(y);
+  const std::size_t last = form.shape.size() - 1;
+  const std::int64_t pixels = (form.shape[last] + count - 1) / count;
+  Shape wide = form.shape, together = form.shape;
+  wide[last] = pixels * count;
+  together[last] = pixels;
+  together[1] *= count;
+  const Shape strides = channels_last_strides(wide);
+  const bool whole = strides == form.strides && wide == form.shape;
+  const SlotId all = whole ? y : l.add_slot({form.dtype, wide, strides, form.quantizer});
+  l.add_step(make(l.add_view(all, {together, channels_last_strides(together), 0})));
+  if (!whole) l.add_step(make_copy(l.edge(l.add_view(all, {form.shape, strides, 0})), l.edge(y)));
+}
+
 }  // namespace qtn::runtime

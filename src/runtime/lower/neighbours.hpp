@@ -3,7 +3,9 @@
 // together, as channels of one pixel: their windows are one that is a little wider, with weights of zero where it is.
 #pragma once
 
-#include "runtime/steps/steps.hpp"
+#include <functional>
+
+#include "runtime/lower/lowering.hpp"
 
 namespace qtn::runtime {
 
@@ -29,5 +31,8 @@ class Neighbours {
   ops::Window one_;
   std::int64_t outputs_, count_ = 1;
 };
+
+/// Adds make(to), a convolution whose results are those of y, `count` neighbours as channels of one pixel.
+void add_neighbours(Lowering &l, SlotId y, std::int64_t count, const std::function<StepPtr(SlotId to)> &make);
 
 }  // namespace qtn::runtime
