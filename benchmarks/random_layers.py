@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Random convolutions, plain and transposed ones along one to three axes, in search of those that are slow: in float and in
-8 bits, one thread, beside ONNX Runtime in float. Each stands between two pointwise layers, as in a network, and is
-numbered, so that one of them can be timed again.
+8 bits, one thread, compared with ONNX Runtime in float. Each stands between two pointwise layers, as in a network, and
+is numbered, so that one of them can be timed again.
 
 A row has CPU times in milliseconds, ratios to ONNX Runtime's and to our own float, the largest difference of the float
 outputs as a part of the largest output, and the signal-to-quantization-noise ratio. Rows are marked where float takes 1.4
