@@ -15,9 +15,11 @@ Tensor zero_point_of(const SlotForm &form) {
 
 SlotId with_borders(Lowering &l, SlotId x, std::size_t groups, ops::Window &window) {
   const SlotForm form = l.form(x);
-  const std::int64_t channels = form.shape[1], width = window.in[1], left = window.pad_begin[1];
-  const std::int64_t reach = (window.out[1] - 1) * window.stride[1] + (window.kernel[1] - 1) * window.dilation[1] + 1;
-  const std::int64_t right = std::max<std::int64_t>(0, reach - left - width);
+  const std::int64_t channels = form.shape[1], width = window.in[1];
+  const std::int64_t last_tap = (window.out[1] - 1) * window.stride[1] + (window.kernel[1] - 1) * window.dilation[1];
+  // Windows of transposed convolutions may begin within the volume.
+  const std::int64_t left = std::max<std::int64_t>(0, window.pad_begin[1]);
+  const std::int64_t right = std::max<std::int64_t>(0, last_tap + 1 - window.pad_begin[1] - width);
   if (is_flat(window) || channels / static_cast<std::int64_t>(groups) % 4 == 0 || left + right == 0) return x;
   if (l.is_graph_input(x)) x = l.copied(x, form.strides);  // which has no views
   const std::size_t last = form.shape.size() - 1;
@@ -42,7 +44,8 @@ SlotId with_borders(Lowering &l, SlotId x, std::size_t groups, ops::Window &wind
   fill(left + width, right);
   l.add_step(make_copy(l.edge(x), l.edge(l.add_view(y, columns(left, width)))));
   window.in[1] = wide[last];
-  window.pad_begin[1] = window.pad_end[1] = 0;
+  window.pad_begin[1] -= left;
+  window.pad_end[1] = 0;
   return y;
 }
 

@@ -142,8 +142,9 @@ StepPtr make_conv(const Operands &operands, const kernels::GemmForm &form, std::
                   std::size_t groups, std::size_t out, std::size_t k) {
   const Image &x = operands.x;
   const auto all = [](const ops::Window::Dims &d, std::int64_t n) { return d == ops::Window::Dims{n, n, n}; };
-  const bool pads = !all(window.pad_begin, 0) || !all(window.pad_end, 0);
-  if (all(window.kernel, 1) && all(window.stride, 1) && !pads) {
+  // Phases of transposed convolutions may leave out the last pixels.
+  const bool in_place = all(window.pad_begin, 0) && window.out == window.in;
+  if (all(window.kernel, 1) && all(window.stride, 1) && in_place) {
     const Product product = operands.product(nullptr);
     return std::make_unique<PointwiseStep>(product, matrix_grid(product, rows, x.pixel), x.pixel);
   }

@@ -136,6 +136,49 @@ void test_few_outputs(void **) {
   }
 }
 
+/// Transposed convolutions of volumes in groups of a few channels, whose windows begin before or within the volume.
+void test_transposed_volumes(void **) {
+  Dice dice(9);
+  for (int i = 0; i < 150; ++i) {
+    const std::int64_t groups = dice.in(1, 4), each = dice.one_in(2) ? 1 : dice.in(2, 5), filters = dice.in(1, 4);
+    Shape x{1, groups * each}, weight{groups * each, filters};
+    Ints strides, dilations, pads(6);
+    for (const std::size_t axis : {0, 1, 2}) {
+      weight.push_back(dice.in(1, 4));
+      strides.push_back(dice.in(1, 3));
+      dilations.push_back(dice.in(1, 2));
+      x.push_back(axis == 2 ? dice.in(1, dice.one_in(2) ? 3 : 14) : dice.in(1, 4));
+      const std::int64_t reach = (weight.back() - 1) * dilations.back(),
+                         whole = (x.back() - 1) * strides.back() + reach;
+      pads[axis] = dice.in(0, std::min(reach, whole));
+      pads[axis + 3] = dice.in(0, std::min(reach, whole - pads[axis]));
+    }
+    GraphBuilder b;
+    b.input("x", x).constant("w", random(weight, -0.7f, 0.7f, static_cast<unsigned>(i)));
+    b.node("ConvTranspose", "up", {"x", "w"}, {"y"},
+           attrs({{"strides", strides}, {"dilations", dilations}, {"pads", pads}, {"group", groups}}));
+    add_conv(b, "reader", "y", "z", {2, groups * filters, 1, 1, 1}, {});
+    expect_same_bits(
+        b.build({"z"}),
+        cat("transposed volume x ", to_string(x), " w ", to_string(weight), " groups ", groups, " strides ",
+            to_string(Shape(strides)), " dilations ", to_string(Shape(dilations)), " pads ", to_string(Shape(pads))),
+        i % 2 ? seven_bit_weights() : quant::Config("onnx"));
+  }
+}
+
+/// Phases of one tap: some begin before the volume, and some leave out its last pixels.
+void test_phases_of_one_tap(void **) {
+  GraphBuilder b;
+  b.input("x", {2, 3, 4, 3, 2}).constant("w", random({3, 2, 1, 2, 3}, -0.7f, 0.7f, 1));
+  b.node("ConvTranspose", "up", {"x", "w"}, {"y"},
+         attrs({{"strides", Ints{2, 3, 3}},
+                {"dilations", Ints{1, 1, 2}},
+                {"pads", Ints{0, 1, 0, 0, 1, 1}},
+                {"group", std::int64_t{3}}}));
+  add_conv(b, "reader", "y", "z", {2, 6, 1, 1, 1}, {});
+  expect_same_bits(b.build({"z"}), "phases of one tap");
+}
+
 /// Taps far apart, farther than the image is wide among them, and rows enough for several bands.
 void test_dilated_depthwise(void **) {
   Dice dice(7);
@@ -311,6 +354,8 @@ int main() {
       cmocka_unit_test(test_convolutions),
       cmocka_unit_test(test_depthwise),
       cmocka_unit_test(test_few_outputs),
+      cmocka_unit_test(test_transposed_volumes),
+      cmocka_unit_test(test_phases_of_one_tap),
       cmocka_unit_test(test_dilated_depthwise),
       cmocka_unit_test(test_pools),
       cmocka_unit_test(test_transposed_convolutions),
