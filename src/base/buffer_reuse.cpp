@@ -42,16 +42,18 @@ Block BufferReuse::best_for(std::size_t size) {
     for (std::size_t released = 0; count_ > 0 && released < size; release(0)) released += kept_[0].size;
     return {};
   }
-  const Block taken = kept_[best];
-  std::move(kept_.begin() + best + 1, kept_.begin() + count_, kept_.begin() + best);
+  return taken_out(best);
+}
+
+Block BufferReuse::taken_out(std::size_t index) {
+  const Block block = kept_[index];
+  std::move(kept_.begin() + index + 1, kept_.begin() + count_, kept_.begin() + index);
   --count_;
-  return taken;
+  return block;
 }
 
 void BufferReuse::release(std::size_t index) {
-  ::operator delete (kept_[index].bytes, std::align_val_t{kAlignment});
-  std::move(kept_.begin() + index + 1, kept_.begin() + count_, kept_.begin() + index);
-  --count_;
+  ::operator delete (taken_out(index).bytes, std::align_val_t{kAlignment});
 }
 
 }  // namespace qtn

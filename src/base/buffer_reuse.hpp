@@ -31,6 +31,7 @@ class BufferReuse {
 
  private:
   Block best_for(std::size_t size);
+  Block taken_out(std::size_t index);
   void release(std::size_t index);
 
   std::array<Block, 64> kept_;  // the oldest first

@@ -40,6 +40,9 @@ SlotId repeated_channels(Lowering &l, SlotId x, std::int64_t times) {
 /// How many outputs of a channel gain by that: convolutions of integers have a kernel for groups.
 constexpr std::size_t kFew = 3, kFewReals = 8;
 
+/// How many outputs of a channel of a volume the operator makes faster than tiles do, and how many if it is transposed.
+constexpr std::int64_t kFewOfVolume = 4, kFewTransposed = 1;
+
 /// A convolution of each channel for itself with a few outputs each is one of the repeated channels, which have one.
 template <class Weights>
 SlotId as_depthwise(Lowering &l, SlotId x, Weights &w, std::size_t few) {
@@ -57,9 +60,10 @@ void add_alone_or_joined(
     Lowering &l, SlotId y, const ops::Window &window, const Weights &w, const PackCache &cache,
     const std::function<StepPtr(SlotId to, const ops::Window &, const Weights &, const PackCache &)> &make) {
   const Neighbours neighbours(window, w.groups, w.out);
-  if (neighbours.count() == 1) return l.add_step(make(y, window, w, cache));
+  const PackCache own = neighbours.cache(cache);
+  if (neighbours.count() == 1) return l.add_step(make(y, window, w, own));
   add_neighbours(l, y, neighbours.count(), [&](SlotId to) {
-    StepPtr step = make(to, neighbours.window(), neighbours.weights(w), neighbours.cache(cache));
+    StepPtr step = make(to, neighbours.window(), neighbours.weights(w), own);
     step->macs = element_count(l.form(y).shape) * static_cast<std::int64_t>(w.k);
     return step;
   });
@@ -213,7 +217,7 @@ bool lower_real_convolution(Lowering &l) {
   w.out = static_cast<std::size_t>(weight.dim(0)) / w.groups;
   w.taps = element_count(weight.shape(), 2, weight.rank());
   w.k = static_cast<std::size_t>(weight.dim(1) * w.taps);
-  if (is_for_channels_of_volumes(window, x[1], groups, weight.dim(0) / groups, 4)) return false;
+  if (is_for_channels_of_volumes(window, x[1], groups, weight.dim(0) / groups, kFewOfVolume)) return false;
   w.weight = weight;
   w.bias = bias;
   SlotId from = as_image(x, l.form(l.any_real(l.input(0))).strides) ? l.any_real(l.input(0)) : l.real_image(l.input(0));
@@ -233,7 +237,7 @@ bool lower_real_transposed(Lowering &l) {
   if (element_count(x) == 0 || weight.count() == 0) return false;
   const ops::Window window = transposed_window(l);
   const std::int64_t groups = l.node().attrs.get_int("group", 1);
-  if (is_for_channels_of_volumes(window, x[1], groups, weight.dim(1), 1)) return false;
+  if (is_for_channels_of_volumes(window, x[1], groups, weight.dim(1), kFewTransposed)) return false;
   const auto phases = phases_of(window);
   if (!phases) return false;
   const auto convolutions = phase_convolutions(l, window, *phases);

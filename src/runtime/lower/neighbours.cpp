@@ -7,7 +7,7 @@
 namespace qtn::runtime {
 namespace {
 
-/// Outputs of the smallest panel of every kernel, or of two.
+/// Outputs of a vector, or of two, in every kernel: half a panel with AVX-512, a whole one elsewhere.
 constexpr std::int64_t kLanes = 16;
 
 /// Rows of fewer pixels are gathered.
@@ -36,10 +36,8 @@ Neighbours::Neighbours(const ops::Window &window, std::size_t groups, std::size_
 /// Taps of a row that `count` outputs read together.
 std::int64_t Neighbours::width(std::int64_t count) const { return one_.kernel[1] + (count - 1) * one_.stride[1]; }
 
-/// That of a row, in vectors.
-std::int64_t Neighbours::cost(std::int64_t count) const {
-  return pixels_of(one_.out[1], count) * width(count) * ((count * outputs_ + kLanes - 1) / kLanes);
-}
+/// Taps that a row of outputs reads, of which each takes as long for few outputs as for kLanes.
+std::int64_t Neighbours::cost(std::int64_t count) const { return pixels_of(one_.out[1], count) * width(count); }
 
 ops::Window Neighbours::window() const {
   ops::Window joined = one_;

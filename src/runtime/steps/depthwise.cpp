@@ -48,12 +48,10 @@ kernels::DepthwiseWindow kernel_window(const ops::Window &w) {
 /// Pixels that a dilated window reads together, along one axis of an image: every `apart`-th one. Outputs that are as far
 /// apart are those of a window without dilation over them.
 struct Sieve {
-  std::ptrdiff_t apart;
-  std::ptrdiff_t first_out, first_in, pad;
+  std::ptrdiff_t apart, first_in, pad;
 
-  Sieve(std::ptrdiff_t pixels_apart, std::ptrdiff_t of_padding, std::ptrdiff_t phase)
-      : apart(pixels_apart), first_out(phase) {
-    const std::ptrdiff_t at = phase - of_padding;
+  Sieve(std::ptrdiff_t pixels_apart, std::ptrdiff_t of_padding, std::ptrdiff_t first_out) : apart(pixels_apart) {
+    const std::ptrdiff_t at = first_out - of_padding;
     first_in = (at % apart + apart) % apart;
     pad = (first_in - at) / apart;
   }
@@ -107,8 +105,10 @@ class DepthwiseStep final : public TailedStep {
         y_image_(*as_image(y.form.shape, y.form.strides)),
         result_(kernel_, y.form.dtype, range, clamp),
         outside_(static_cast<std::uint8_t>(x.form.quantizer->zero_point())) {
-    for (const std::size_t axis : {0, 1})
+    for (const std::size_t axis : {0, 1}) {
+      if (window_.kernel[axis] == 1) window_.dilation[axis] = 1;
       if (window_.stride[axis] == 1) std::swap(apart_[axis], window_.dilation[axis]);
+    }
     packed_ = cache(0, [&] { return pack(kernel_, window_, w); });
     kernel = kernel_.name;
     integer = true;
@@ -142,15 +142,15 @@ class DepthwiseStep final : public TailedStep {
       args.packed = packed_->bytes.data() + packed_->offsets[group];
       args.scratch = c.lane_scratch(lane);
       const std::uint8_t *from = x + image * image_.pixels() * image_.pixel + channel;
-      for (std::ptrdiff_t i = 0; i < apart_[0]; ++i)
-        for (std::ptrdiff_t j = 0; j < apart_[1]; ++j) {
+      for (std::ptrdiff_t i = 0; i < std::min(apart_[0], y_image_.h); ++i)
+        for (std::ptrdiff_t j = 0; j < std::min(apart_[1], y_image_.w); ++j) {
           const Sieve rows(apart_[0], window_.pad[0], i), columns(apart_[1], window_.pad[1], j);
           sift(args, rows, columns, from);
           args.first_row = rows.count(i, row);
           args.rows = rows.count(i, end) - args.first_row;
           args.columns = columns.count(j, y_image_.w);
           args.y = result_.block(y, y_image_, image * y_image_.pixels() + i * y_image_.w + j, 0, channel, 0).y;
-          if (args.rows > 0 && args.columns > 0) result_.run(args);
+          if (args.rows > 0) result_.run(args);
         }
       const std::int64_t first_pixel = (image * y_image_.h + row) * y_image_.w;
       run_tails(c, result_.block(y, y_image_, first_pixel, (end - row) * y_image_.w, channel, args.channels));

@@ -203,6 +203,19 @@ void test_dilated_depthwise(void **) {
   }
 }
 
+/// What lies between taps does not matter where there is one.
+void test_far_dilation_of_one_tap(void **) {
+  constexpr std::int64_t kFar = 1 << 30;
+  for (const Ints &kernel : {Ints{1, 1}, Ints{1, 3}, Ints{3, 1}}) {
+    GraphBuilder b;
+    b.input("x", {1, 5, 9, 9});
+    const Ints dilations{kernel[0] == 1 ? kFar : 2, kernel[1] == 1 ? kFar : 2};
+    add_conv(b, "conv", "x", "y", {5, 1, kernel[0], kernel[1]},
+             attrs({{"dilations", dilations}, {"group", std::int64_t{5}}}));
+    expect_same_bits(with_reader(b, 5), cat("far dilation, kernel ", to_string(Shape(kernel))));
+  }
+}
+
 /// Along one to three axes. Kernels may be larger than x, pads may cut off what only they reach, and outputs may be
 /// what no tap falls on.
 void test_transposed_convolutions(void **) {
@@ -357,6 +370,7 @@ int main() {
       cmocka_unit_test(test_transposed_volumes),
       cmocka_unit_test(test_phases_of_one_tap),
       cmocka_unit_test(test_dilated_depthwise),
+      cmocka_unit_test(test_far_dilation_of_one_tap),
       cmocka_unit_test(test_pools),
       cmocka_unit_test(test_transposed_convolutions),
       cmocka_unit_test(test_lines_and_volumes),
