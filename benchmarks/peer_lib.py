@@ -181,6 +181,22 @@ def take_turns(turns, rounds):
     return taken
 
 
+def milliseconds_of_turns(runs, turns=15, seconds=0.02):
+    """The median CPU time of each, in turns."""
+    times = [[] for _ in runs]
+    for run in runs:
+        run()
+    begin = time.process_time()
+    for turn in range(turns):
+        for run, own in zip(runs, times):
+            start = time.process_time()
+            run()
+            own.append(time.process_time() - start)
+        if turn >= 2 and time.process_time() - begin > seconds * len(runs):
+            break
+    return [1e3 * statistics.median(own) for own in times]
+
+
 def ratio_fields(ratios):
     """The last columns of a table: what nine of ten rounds stayed above and below, and the median."""
     p10, p90, median = np.quantile(ratios, (0.1, 0.9, 0.5))

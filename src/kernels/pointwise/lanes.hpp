@@ -2,6 +2,7 @@
 // The loops on vectors of any length.
 #pragma once
 
+#include "kernels/extremes.hpp"
 #include "kernels/pointwise/pointwise.hpp"
 #include "kernels/unroll.hpp"
 
@@ -32,19 +33,6 @@ struct Quotient {
     return a / b;
   }
 };
-struct Larger {
-  template <class T>
-  [[gnu::always_inline]] static T of(T a, T b) {
-    return ((a > b) | (a != a)) ? a : b;
-  }
-};
-struct Smaller {
-  template <class T>
-  [[gnu::always_inline]] static T of(T a, T b) {
-    return ((a < b) | (a != a)) ? a : b;
-  }
-};
-
 template <int bytes, class F, bool a_repeats, bool b_repeats>
 struct Pairs {
   using Floats [[gnu::vector_size(bytes)]] = float;

@@ -4,6 +4,7 @@
 #include "kernels/rows/lanes.hpp"
 #include "kernels/rows/mixtures.hpp"
 #include "kernels/rows/products.hpp"
+#include "kernels/rows/reduce.hpp"
 
 namespace qtn::kernels::rows_avx2 {
 
@@ -13,7 +14,8 @@ void softmax(const SoftmaxRowsArgs &args) { Rows<32>::softmax(args); }
 void score(const ScoreRowsArgs &args) { Rows<32>::score(args); }
 void choose_scores(const ChooseScoresArgs &args) { Rows<32>::choose_scores(args); }
 void root_mean_square(const RootMeanSquareArgs &args) { Rows<32>::root_mean_square(args); }
-double sum(const float *x, std::size_t count) { return Rows<32>::sum(x, count); }
+void sums(const RowSumsArgs &args) { RowReductions<32>::sums(args); }
+void extremes(const RowExtremesArgs &args) { RowReductions<32>::extremes(args); }
 RowMoments moments(const float *x, std::size_t count) { return Rows<32>::moments(x, count); }
 void shift(const ShiftArgs &args) { Rows<32>::shift(args); }
 void products(const RowProductsArgs &args) { RowProducts<32>::run(args); }

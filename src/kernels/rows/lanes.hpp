@@ -228,17 +228,6 @@ struct Rows : Vectors<bytes> {
     for (std::size_t k = 0; k < columns; ++k) V::store(y + k * inner, narrow(wide(y + k * inner) * factor));
   }
 
-  static void softmax_alone(const float *x, float *y, std::size_t columns, std::size_t inner) {
-    using V = Functions<16>;
-    float top = x[0];
-    for (std::size_t k = 1; k < columns; ++k) top = x[k * inner] > top ? x[k * inner] : top;
-    double total = 0;
-    for (std::size_t k = 0; k < columns; ++k) total += y[k * inner] = V::brief_exp(V::all(x[k * inner] - top))[0];
-    const double factor = 1 / total;
-    for (std::size_t k = 0; k < columns; ++k)
-      y[k * inner] = static_cast<float>(static_cast<double>(y[k * inner]) * factor);
-  }
-
   /// The last vector of neighbours begins early enough to be whole.
   static void softmax(const SoftmaxRowsArgs &args) {
     const std::size_t columns = args.columns, inner = args.inner;
@@ -247,12 +236,8 @@ struct Rows : Vectors<bytes> {
     for (std::size_t o = 0; o < args.outer; ++o) {
       const float *x = args.x + o * columns * inner;
       float *y = args.y + o * columns * inner;
-      if (inner < kCount) {
-        for (std::size_t i = 0; i < inner; ++i) softmax_alone(x + i, y + i, columns, inner);
-      } else {
-        for (std::size_t i = 0; i + kCount < inner; i += kCount) softmax_beside(x + i, y + i, columns, inner);
-        softmax_beside(x + inner - kCount, y + inner - kCount, columns, inner);
-      }
+      for (std::size_t i = 0; i + kCount < inner; i += kCount) softmax_beside(x + i, y + i, columns, inner);
+      softmax_beside(x + inner - kCount, y + inner - kCount, columns, inner);
     }
   }
 

@@ -38,15 +38,26 @@ struct RowMixtures {
         [&](auto r) { unroll<vectors>([&](auto v) { V::store(y + r * args.y_row + v * V::kCount, acc.v[r][v]); }); });
   }
 
-  template <int rows>
+  /// The last vector begins early enough to be whole; where there are fewer columns, shorter vectors take them.
+  template <int size, int rows>
   static void columns(const RowMixturesArgs &args, std::size_t i) {
-    constexpr std::size_t kCount = bytes / sizeof(float);
+    constexpr std::size_t kCount = size / sizeof(float);
     constexpr int kVectors = 8 / rows;
+    if (args.n < kCount) {
+      if constexpr (size > 16)
+        columns<size / 2, rows>(args, i);
+      else
+        few_columns(args, i, rows);
+      return;
+    }
     std::size_t j = 0;
-    for (; j + kVectors * kCount <= args.n; j += kVectors * kCount) block<bytes, rows, kVectors>(args, i, j);
-    for (; j + kCount <= args.n; j += kCount) block<bytes, rows, 1>(args, i, j);
-    for (; j + 4 <= args.n; j += 4) block<16, rows, 1>(args, i, j);
-    for (; j < args.n; ++j)
+    for (; j + kVectors * kCount <= args.n; j += kVectors * kCount) block<size, rows, kVectors>(args, i, j);
+    for (; j + kCount <= args.n; j += kCount) block<size, rows, 1>(args, i, j);
+    if (j < args.n) block<size, rows, 1>(args, i, args.n - kCount);
+  }
+
+  static void few_columns(const RowMixturesArgs &args, std::size_t i, std::size_t rows) {
+    for (std::size_t j = 0; j < args.n; ++j)
       for (std::size_t r = 0; r < rows; ++r) {
         const float *x = args.x + static_cast<std::ptrdiff_t>(i + r) * args.x_row, *w = args.w + j;
         BlockedSum sum(0);
@@ -57,9 +68,9 @@ struct RowMixtures {
 
   static void run(const RowMixturesArgs &args) {
     std::size_t i = 0;
-    for (; i + 4 <= args.m; i += 4) columns<4>(args, i);
-    for (; i + 2 <= args.m; i += 2) columns<2>(args, i);
-    for (; i < args.m; ++i) columns<1>(args, i);
+    for (; i + 4 <= args.m; i += 4) columns<bytes, 4>(args, i);
+    for (; i + 2 <= args.m; i += 2) columns<bytes, 2>(args, i);
+    for (; i < args.m; ++i) columns<bytes, 1>(args, i);
   }
 };
 

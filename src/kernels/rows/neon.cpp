@@ -4,6 +4,7 @@
 #include "kernels/rows/lanes.hpp"
 #include "kernels/rows/mixtures.hpp"
 #include "kernels/rows/products.hpp"
+#include "kernels/rows/reduce.hpp"
 
 namespace qtn::kernels::rows_neon {
 
@@ -13,7 +14,8 @@ void softmax(const SoftmaxRowsArgs &args) { Rows<16>::softmax(args); }
 void score(const ScoreRowsArgs &args) { Rows<16>::score(args); }
 void choose_scores(const ChooseScoresArgs &args) { Rows<16>::choose_scores(args); }
 void root_mean_square(const RootMeanSquareArgs &args) { Rows<16>::root_mean_square(args); }
-double sum(const float *x, std::size_t count) { return Rows<16>::sum(x, count); }
+void sums(const RowSumsArgs &args) { RowReductions<16>::sums(args); }
+void extremes(const RowExtremesArgs &args) { RowReductions<16>::extremes(args); }
 RowMoments moments(const float *x, std::size_t count) { return Rows<16>::moments(x, count); }
 void shift(const ShiftArgs &args) { Rows<16>::shift(args); }
 void products(const RowProductsArgs &args) { RowProducts<16>::run(args); }

@@ -13,7 +13,8 @@ namespace qtn::kernels {
     void score(const ScoreRowsArgs &args);                 \
     void choose_scores(const ChooseScoresArgs &args);      \
     void root_mean_square(const RootMeanSquareArgs &args); \
-    double sum(const float *x, std::size_t count);         \
+    void sums(const RowSumsArgs &args);                    \
+    void extremes(const RowExtremesArgs &args);            \
     RowMoments moments(const float *x, std::size_t count); \
     void shift(const ShiftArgs &args);                     \
     void products(const RowProductsArgs &args);            \
@@ -38,7 +39,8 @@ std::span<const RowsKernel> rows_kernels() {
    rows_##id::score,                   \
    rows_##id::choose_scores,           \
    rows_##id::root_mean_square,        \
-   rows_##id::sum,                     \
+   rows_##id::sums,                    \
+   rows_##id::extremes,                \
    rows_##id::moments,                 \
    rows_##id::shift,                   \
    rows_##id::products,                \

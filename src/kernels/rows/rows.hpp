@@ -39,7 +39,7 @@ struct NormalizeRowsBackwardArgs {
 /// (r / inner) * columns * inner + r % inner, and its elements are `inner` apart. Exponentials below 2^-125 are 0.
 struct SoftmaxRowsArgs {
   const float *x;
-  std::size_t outer, columns, inner;  ///< columns is at least 1
+  std::size_t outer, columns, inner;  ///< columns is at least 1, and inner 1 or at least 8
   float *y;                           ///< not x
 };
 
@@ -119,6 +119,28 @@ struct RootMeanSquareArgs {
   float *rstd;  ///< of each row; null: not wanted
 };
 
+enum class Addends { numbers, magnitudes, squares };
+
+/// sums[r] += that of these of row r
+struct RowSumsArgs {
+  Addends of;
+  const float *x;
+  std::size_t rows;
+  std::ptrdiff_t row;  ///< elements from row to row
+  std::size_t columns;
+  double *sums;
+};
+
+/// y[r] = the largest or smallest of y[r] and of row r; NaN is either.
+struct RowExtremesArgs {
+  bool largest;
+  const float *x;
+  std::size_t rows;
+  std::ptrdiff_t row;   ///< elements from row to row
+  std::size_t columns;  ///< at least 1
+  float *y;
+};
+
 struct RowMoments {
   double mean, variance;
 };
@@ -165,7 +187,8 @@ struct RowsKernel {
   void (*score)(const ScoreRowsArgs &args);
   void (*choose_scores)(const ChooseScoresArgs &args);
   void (*root_mean_square)(const RootMeanSquareArgs &args);
-  double (*sum)(const float *x, std::size_t count);
+  void (*sums)(const RowSumsArgs &args);
+  void (*extremes)(const RowExtremesArgs &args);
   RowMoments (*moments)(const float *x, std::size_t count);
   void (*shift)(const ShiftArgs &args);
   void (*products)(const RowProductsArgs &args);

@@ -23,12 +23,19 @@ inline Types infer_arg(const char *op, const Call &call) {
   return {{QTN_INT64, shape}};
 }
 
+/// The same as run_arg() for contiguous float32, by kernels.
+void run_arg_floats(bool largest, bool last, const Tensor &x, std::size_t axis, const Tensor &y);
+
 /// Takes the first of equal elements, or the last; NaN is beyond every number.
 template <class Extremum>
 void run_arg(std::size_t axis, const Call &call, const Tensor &y, Extremum extremum) {
   const Tensor &x = *call.in(0);
   const std::int64_t length = x.dim(axis), inner = element_count(x.shape(), axis + 1, x.rank());
   const bool last = call.attrs.get_int("select_last_index", 0) != 0;
+  constexpr bool largest = std::is_same_v<Extremum, Larger>;
+  // Kernels number 2^31 places.
+  if (x.dtype() == QTN_FLOAT32 && length <= std::numeric_limits<std::int32_t>::max())
+    return run_arg_floats(largest, last, x, axis, y);
   dispatch_number(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const auto wins = [&](T v, T top) __attribute__((always_inline)) {

@@ -2,26 +2,16 @@
 // What operators from two numbers to a truth value share.
 #pragma once
 
-#include "ops/common/elementwise.hpp"
 #include "ops/common/infer.hpp"
 
 namespace qtn::ops {
 
 /// Two of one type of number, shapes broadcast.
-inline Types infer_comparison(const char *op, const Call &call) {
-  Types types = infer_binary(op, call);
-  types[0].dtype = QTN_BOOL;
-  return types;
-}
+Types infer_comparison(const char *op, const Call &call);
 
-/// y = f(a, b) on any type, bool included.
-template <class F>
-void compare(const Call &call, std::span<Tensor> outputs, F &&f) {
-  const Tensor &a = *call.in(0), &b = *call.in(1), &y = outputs[0];
-  dispatch(a.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    map_broadcast<T, T>(a, b, y.shape(), y.as<bool>(), f);
-  });
-}
+enum class Comparison { equal, less, less_or_equal };
+
+/// y = whether a is that to b, under broadcasting, of any type. Tensors of any strides.
+void compare(Comparison comparison, const Tensor &a, const Tensor &b, const Tensor &y);
 
 }  // namespace qtn::ops

@@ -3,10 +3,17 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "core/tensor.hpp"
 
 namespace qtn::ops {
+
+/// The unsigned integer as wide as T.
+template <class T>
+using BitsOf = std::conditional_t<sizeof(T) == 1, std::uint8_t,
+                                  std::conditional_t<sizeof(T) == 2, std::uint16_t,
+                                                     std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
 
 /// Calls f(T{}) with an unsigned type as wide as elements are.
 template <class F>

@@ -34,11 +34,12 @@ void accumulate(const Tensor &x, const Tensor &y, std::size_t axis, bool exclusi
       const std::int64_t at = (outer * length + (reverse ? length - 1 - k : k)) * inner + first;
       const T *from = x.as<const T>() + at;
       T *to = y.as<T>() + at;
-      for (std::int64_t i = 0; i < count; ++i) {
-        const Wide before = joined[i];
-        joined[i] = join(before, static_cast<Wide>(from[i]));
-        to[i] = static_cast<T>(exclusive ? before : joined[i]);
-      }
+      const auto store = [&] {
+        for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(joined[i]);
+      };
+      if (exclusive) store();
+      for (std::int64_t i = 0; i < count; ++i) joined[i] = join(joined[i], static_cast<Wide>(from[i]));
+      if (!exclusive) store();
     }
   });
 }

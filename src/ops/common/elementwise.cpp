@@ -20,6 +20,32 @@ Walk::Walk(const Shape &shape, std::span<const Shape> operands) {
   for (std::size_t o = 0; o < operands.size(); ++o) strides[o].push_back(0);
 }
 
+void Walk::lengthen_rows() {
+  constexpr std::int64_t kShort = 16;
+  const std::size_t last = dims.size() - 1;
+  if (last == 0 || dims[last] >= kShort || dims[last - 1] <= dims[last]) return;
+  std::swap(dims[last], dims[last - 1]);
+  for (Shape &s : strides)
+    if (!s.empty()) std::swap(s[last], s[last - 1]);
+}
+
+WalkedRow::WalkedRow(const Walk &walk, std::size_t operands, std::int64_t number) : walk_(walk), operands_(operands) {
+  for (std::size_t axis = walk.dims.size() - 1; axis-- > 0; number /= walk.dims[axis]) {
+    index_[axis] = number % walk.dims[axis];
+    for (std::size_t o = 0; o < operands; ++o) offsets[o] += index_[axis] * walk.strides[o][axis];
+  }
+}
+
+void WalkedRow::advance() {
+  for (std::size_t axis = walk_.dims.size() - 1; axis-- > 0;) {
+    const bool carries = ++index_[axis] == walk_.dims[axis];
+    const std::int64_t steps = carries ? 1 - walk_.dims[axis] : 1;
+    for (std::size_t o = 0; o < operands_; ++o) offsets[o] += steps * walk_.strides[o][axis];
+    if (!carries) return;
+    index_[axis] = 0;
+  }
+}
+
 Types infer_binary(const char *op, const Call &call) {
   const Tensor &a = *call.in(0), &b = *call.in(1);
   require_number(op, "a", a);

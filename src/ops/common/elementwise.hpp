@@ -43,10 +43,12 @@ void for_neighbours(std::int64_t outer, std::int64_t inner, F &&f) {
 /// y = f(x) over contiguous tensors of one shape.
 template <class X, class Y = X, class F>
 void map_elements(const Tensor &x, const Tensor &y, F &&f) {
-  const X *from = x.as<X>();
-  Y *to = y.as<Y>();
   for_blocks(x.count(), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) to[i] = f(from[i]);
+    // As variables of their own: bytes that are stored could be anything else.
+    const X *from = x.as<X>();
+    Y *to = y.as<Y>();
+    const auto map = f;
+    for (std::int64_t i = begin; i < end; ++i) to[i] = map(from[i]);
   });
 }
 
@@ -79,32 +81,41 @@ struct Walk {
   Walk(const Shape &shape, std::span<const Shape> operands);
   Shape dims;  ///< at least one axis
   std::array<Shape, kMaxOperands> strides;
+
+  /// Where the last axis is short, and the one before it longer, these change places.
+  void lengthen_rows();
+};
+
+/// The rows along the last axis of a walk, one after the other.
+class WalkedRow {
+ public:
+  WalkedRow(const Walk &walk, std::size_t operands, std::int64_t number);
+  void advance();
+  std::array<std::int64_t, Walk::kMaxOperands> offsets{};  ///< of its first element in each operand
+
+ private:
+  const Walk &walk_;
+  const std::size_t operands_;
+  std::array<std::int64_t, kMaxRank> index_{};
 };
 
 /// Calls row(offsets, steps, length) for rows that together are all elements of `shape`, in parallel: element i of a
 /// row is at offsets[o] + i * steps[o] of the operand that has strides[o].
 template <std::size_t N, class Row>
 void for_rows(const Shape &shape, const std::array<Shape, N> &strides, Row &&row) {
-  using Numbers = std::array<std::int64_t, N>;
-  const Walk walk(shape, strides);
+  Walk walk(shape, strides);
+  walk.lengthen_rows();
   const std::size_t last = walk.dims.size() - 1;
   const std::int64_t length = walk.dims[last];
   if (length == 0) return;
-  Numbers steps;
+  std::array<std::int64_t, N> steps;
   for (std::size_t o = 0; o < N; ++o) steps[o] = walk.strides[o][last];
   const std::int64_t rows = element_count(walk.dims, 0, last), group = std::max<std::int64_t>(1, (1 << 15) / length);
   parallel_for(static_cast<std::size_t>((rows + group - 1) / group), [&](std::size_t block) {
     const std::int64_t first = static_cast<std::int64_t>(block) * group;
-    for (std::int64_t r = first; r < std::min(rows, first + group); ++r) {
-      Numbers offsets{};
-      std::int64_t rest = r;
-      for (std::size_t axis = last; axis-- > 0;) {
-        const std::int64_t i = rest % walk.dims[axis];
-        rest /= walk.dims[axis];
-        for (std::size_t o = 0; o < N; ++o) offsets[o] += i * walk.strides[o][axis];
-      }
-      row(offsets, steps, length);
-    }
+    WalkedRow at(walk, N, first);
+    for (std::int64_t left = std::min(group, rows - first); left > 0; --left, at.advance())
+      row(at.offsets, steps, length);
   });
 }
 
@@ -116,11 +127,11 @@ void map_broadcast(const Tensor &a, const Tensor &b, const Shape &shape, Out *ou
                 Out *to = out + at[0];
                 const A *pa = a.as<A>() + at[1];
                 const B *pb = b.as<B>() + at[2];
-                const std::int64_t sa = steps[1], sb = steps[2];
-                if (sa == 1 && sb == 1)
+                const std::int64_t s = steps[0], sa = steps[1], sb = steps[2];
+                if (s == 1 && sa == 1 && sb == 1)
                   for (std::int64_t i = 0; i < length; ++i) to[i] = f(pa[i], pb[i]);
                 else
-                  for (std::int64_t i = 0; i < length; ++i) to[i] = f(pa[i * sa], pb[i * sb]);
+                  for (std::int64_t i = 0; i < length; ++i) to[i * s] = f(pa[i * sa], pb[i * sb]);
               });
 }
 

@@ -181,7 +181,7 @@ void broadcast_gradient(const Tensor &dx, const Tensor &dy, F &&f, const Operand
       row.steps[o] = steps[o + 1];
     }
     float *line = to + at[0];
-    row.map(length, f, [&](std::int64_t i, float value) { line[i] = value; });
+    row.map(length, f, [line, step = steps[0]](std::int64_t i, float value) { line[i * step] = value; });
   });
 }
 

@@ -3,20 +3,28 @@
 #pragma once
 
 #include "kernels/pointwise/pointwise.hpp"
+#include "kernels/rows/rows.hpp"
 #include "ops/common/reduction.hpp"
 
 namespace qtn::ops {
 
-enum class Addends { numbers, magnitudes, squares };
+using kernels::Addends;
 
-/// y = finish(sum of these of x over the axes, in double, and how many they are).
-void sum_floats(Addends of, const Tensor &x, const AxisSet &axes, double (*finish)(double sum, double count),
-                const Tensor &y);
+/// y = f(sum of these of x over the axes / divisor), in double; of no f, that itself.
+void sum_floats(Addends of, const Tensor &x, const AxisSet &axes, double divisor, double (*f)(double), const Tensor &y);
+
+double row_sum(const float *x, std::size_t count);
 
 /// The largest or smallest of so many elements; of none, what every number is larger or smaller than.
 float extremum_of(kernels::Arithmetic max_or_min, const float *x, std::size_t count);
 
 /// y = that over the axes. Tensors of any strides.
 void extremum_floats(kernels::Arithmetic max_or_min, const Tensor &x, const AxisSet &axes, const Tensor &y);
+
+/// Columns of a matrix, at most kMostColumns of them: what of each is added to sums[c], or found beside founds[c].
+inline constexpr std::size_t kMostColumns = 256;
+void column_sums(Addends of, const float *x, std::size_t rows, std::ptrdiff_t row, std::size_t columns, double *sums);
+void column_extremes(kernels::Arithmetic max_or_min, const float *x, std::size_t rows, std::ptrdiff_t row,
+                     std::size_t columns, float *founds);
 
 }  // namespace qtn::ops

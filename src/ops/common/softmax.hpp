@@ -43,24 +43,18 @@ void for_softmax_rows(const char *op, const Call &call, Row &&row) {
   });
 }
 
-/// For each row of x, finish(to, from, top, sum, length, step): to[k * step] holds exp(from[k * step] - top), top is
+/// For each row of float64, finish(to, from, top, sum, length, step): to[k * step] holds exp(from[k * step] - top), top is
 /// the largest of the row, and sum is that of the exponentials.
-template <class T, class Finish>
-void run_softmax_as(const char *op, const Call &call, const Tensor &y, Finish &&finish) {
+template <class Finish>
+void run_softmax(const char *op, const Call &call, const Tensor &y, Finish &&finish) {
   for_softmax_rows(op, call, [&](std::int64_t at, std::int64_t length, std::int64_t step) {
-    const T *from = call.in(0)->as<const T>() + at;
-    T *to = y.as<T>() + at;
-    T top = from[0];
+    const double *from = call.in(0)->as<const double>() + at;
+    double *to = y.as<double>() + at;
+    double top = from[0], sum = 0;
     for (std::int64_t k = 1; k < length; ++k) top = std::max(top, from[k * step]);
-    double sum = 0;
     for (std::int64_t k = 0; k < length; ++k) sum += to[k * step] = std::exp(from[k * step] - top);
     finish(to, from, top, sum, length, step);
   });
-}
-
-template <class Finish>
-void run_softmax(const char *op, const Call &call, const Tensor &y, Finish &&finish) {
-  y.dtype() == QTN_FLOAT64 ? run_softmax_as<double>(op, call, y, finish) : run_softmax_as<float>(op, call, y, finish);
 }
 
 inline void upgrade_softmax(OldNode &node) {

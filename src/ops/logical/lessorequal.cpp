@@ -7,7 +7,7 @@ namespace {
 Types infer(const Call &call) { return infer_comparison("LessOrEqual", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  compare(call, outputs, [](auto a, auto b) { return a <= b; });
+  compare(Comparison::less_or_equal, *call.in(0), *call.in(1), outputs[0]);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "kernels/rows/rows.hpp"
 #include "ops/common/reduced_floats.hpp"
 #include "ops/common/softmax.hpp"
+#include "ops/common/softmax_columns.hpp"
 #include "ops/common/sums.hpp"
 
 namespace qtn::ops {
@@ -16,20 +17,31 @@ void run_row(const float *x, float *y, std::int64_t length) {
   const float top = extremum_of(kernels::Arithmetic::max, x, count);
   for (std::int64_t k = 0; k < length; ++k) y[k] = x[k] - top;
   kernels::activation_kernel().run(kernels::Activation::exp, y, y, count);
-  const auto logarithm = static_cast<float>(std::log(kernels::rows_kernel().sum(y, count)));
+  const auto logarithm = static_cast<float>(std::log(row_sum(y, count)));
   for (std::int64_t k = 0; k < length; ++k) y[k] = x[k] - top - logarithm;
 }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  if (outputs[0].dtype() == QTN_FLOAT32 && SoftmaxRows("LogSoftmax", call).inner == 1)
+  const Tensor &x = *call.in(0), &y = outputs[0];
+  const SoftmaxRows rows("LogSoftmax", call);
+  if (y.dtype() != QTN_FLOAT32)
+    return run_softmax(
+        "LogSoftmax", call, y,
+        [](double *to, const double *from, double top, double sum, std::int64_t length, std::int64_t step) {
+          const double logarithm = std::log(sum);
+          for (std::int64_t k = 0; k < length; ++k) to[k * step] = from[k * step] - top - logarithm;
+        });
+  if (rows.inner == 1)
     return for_softmax_rows("LogSoftmax", call, [&](std::int64_t at, std::int64_t length, std::int64_t) {
-      run_row(call.in(0)->as<const float>() + at, outputs[0].as<float>() + at, length);
+      run_row(x.as<const float>() + at, y.as<float>() + at, length);
     });
-  run_softmax("LogSoftmax", call, outputs[0],
-              [](auto *to, auto *from, auto top, double sum, std::int64_t length, std::int64_t step) {
-                const auto logarithm = static_cast<decltype(top)>(std::log(sum));
-                for (std::int64_t k = 0; k < length; ++k) to[k * step] = from[k * step] - top - logarithm;
-              });
+  const std::int64_t plane = rows.length * rows.inner;
+  if (plane == 0) return;
+  parallel_for(static_cast<std::size_t>(x.count() / plane), [&](std::size_t index) {
+    const std::int64_t at = static_cast<std::int64_t>(index) * plane;
+    softmax_columns(x.as<const float>() + at, y.as<float>() + at, static_cast<std::size_t>(rows.length),
+                    static_cast<std::size_t>(rows.inner), true);
+  });
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {

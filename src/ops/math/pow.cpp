@@ -25,14 +25,33 @@ T integer_power(T base, std::int64_t exponent) {
   return static_cast<T>(result);
 }
 
-template <class T, class E>
-T power(T x, E exponent) {
-  if constexpr (std::is_same_v<T, E> && std::is_floating_point_v<T>)
-    return std::pow(x, exponent);
-  else if constexpr (std::is_integral_v<T> && std::is_integral_v<E>)
-    return integer_power(x, exponent);
-  else
-    return convert<T>(std::pow(static_cast<double>(x), static_cast<double>(exponent)));
+/// Numbers of any type as another, where they are not.
+template <class To>
+Tensor as_type(const Tensor &t, qdtype dtype, Scratch &scratch) {
+  if (t.dtype() == dtype) return t;
+  const auto bytes = static_cast<std::size_t>(t.count()) * sizeof(To);
+  const Tensor out(dtype, t.shape(), contiguous_strides(t.shape()), scratch.take(bytes), nullptr);
+  dispatch_number(t.dtype(), [&](auto zero) {
+    map_elements<decltype(zero), To>(t, out, [](auto v) { return static_cast<To>(v); });
+  });
+  return out;
+}
+
+template <class T>
+void run_as(const Call &call, const Tensor &y) {
+  const Tensor &x = *call.in(0), &exponent = *call.in(1);
+  Scratch own, &scratch = call.scratch ? *call.scratch : own;
+  const auto with = [&](qdtype dtype, auto zero, auto &&power) {
+    using E = decltype(zero);
+    map_broadcast<T, E>(x, as_type<E>(exponent, dtype, scratch), y.shape(), y.as<T>(), power);
+  };
+  if constexpr (std::is_floating_point_v<T>) {
+    if (exponent.dtype() == y.dtype())
+      return with(y.dtype(), T(), [](T v, T e) { return static_cast<T>(std::pow(v, e)); });
+  } else {
+    if (!is_floating(exponent.dtype())) return with(QTN_INT64, std::int64_t(), integer_power<T>);
+  }
+  with(QTN_FLOAT64, double(), [](T v, double e) { return convert<T>(std::pow(static_cast<double>(v), e)); });
 }
 
 /// The square and the cube, as normalizations and Gelu have them: the general function takes a hundred times as long.
@@ -45,34 +64,16 @@ void run(const Call &call, std::span<Tensor> outputs) {
   const Tensor &x = *call.in(0), &exponent = *call.in(1), &y = outputs[0];
   if (is_single(exponent, x.dtype(), 2)) return run_arithmetic(kernels::Arithmetic::mul, x, x, y);
   if (is_single(exponent, x.dtype(), 3)) return map_elements<float>(x, y, [](float v) { return v * v * v; });
-  dispatch_number(exponent.dtype(), [&](auto exponent_zero) {
-    using E = decltype(exponent_zero);
-    const auto run_as = [&](auto zero) {
-      using T = decltype(zero);
-      map_broadcast<T, E>(x, exponent, y.shape(), y.as<T>(), power<T, E>);
-    };
-    switch (x.dtype()) {
-      case QTN_FLOAT32:
-        return run_as(float());
-      case QTN_FLOAT64:
-        return run_as(double());
-      case QTN_INT32:
-        return run_as(std::int32_t());
-      default:
-        return run_as(std::int64_t());
-    }
-  });
-}
-
-/// Numbers of any type as float, where they are not.
-Tensor to_float(const Tensor &t, Scratch &scratch) {
-  if (t.dtype() == QTN_FLOAT32) return t;
-  const Tensor out = scratch_tensor(scratch, t.shape());
-  dispatch_number(t.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    map_elements<T, float>(t, out, [](T v) { return static_cast<float>(v); });
-  });
-  return out;
+  switch (x.dtype()) {
+    case QTN_FLOAT32:
+      return run_as<float>(call, y);
+    case QTN_FLOAT64:
+      return run_as<double>(call, y);
+    case QTN_INT32:
+      return run_as<std::int32_t>(call, y);
+    default:
+      return run_as<std::int64_t>(call, y);
+  }
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
@@ -81,7 +82,7 @@ void backward(const Backward &run, std::span<const Tensor> dx) {
   if (!dx[0].has_data()) return;
   // To the power of 0 all are 1, zeros too.
   const auto slope_at = [](float slope, float v, float e) { return e == 0 ? 0.0f : slope * e * std::pow(v, e - 1); };
-  broadcast_gradient(dx[0], run.dy[0], slope_at, x, to_float(exponent, run.scratch));
+  broadcast_gradient(dx[0], run.dy[0], slope_at, x, as_type<float>(exponent, QTN_FLOAT32, run.scratch));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/rows/rows.hpp"
+#include "ops/common/softmax_columns.hpp"
 #include "ops/common/sums.hpp"
 
 namespace qtn::ops {
@@ -19,18 +20,21 @@ void run_floats(const Call &call, const Tensor &y) {
   const std::size_t plane = length * inner, outer = plane == 0 ? 0 : static_cast<std::size_t>(y.count()) / plane;
   constexpr std::size_t kTask = std::size_t{1} << 13;
   const std::size_t step = std::max<std::size_t>(1, kTask / std::max<std::size_t>(1, plane));
+  constexpr std::size_t kNeighbours = 8;  // so many the kernel takes together
   parallel_for((outer + step - 1) / step, [&, softmax = kernels::rows_kernel().softmax](std::size_t task) {
     const std::size_t first = task * step, count = std::min(step, outer - first);
-    softmax({x + first * plane, count, length, inner, y.as<float>() + first * plane});
+    float *to = y.as<float>() + first * plane;
+    if (inner == 1 || inner >= kNeighbours) return softmax({x + first * plane, count, length, inner, to});
+    for (std::size_t o = 0; o < count; ++o)
+      softmax_columns(x + (first + o) * plane, to + o * plane, length, inner, false);
   });
 }
 
 void run(const Call &call, std::span<Tensor> outputs) {
   if (outputs[0].dtype() == QTN_FLOAT32) return run_floats(call, outputs[0]);
   run_softmax("Softmax", call, outputs[0],
-              [](auto *to, auto *, auto top, double sum, std::int64_t length, std::int64_t step) {
-                const auto total = static_cast<decltype(top)>(sum);
-                for (std::int64_t k = 0; k < length; ++k) to[k * step] /= total;
+              [](double *to, const double *, double, double sum, std::int64_t length, std::int64_t step) {
+                for (std::int64_t k = 0; k < length; ++k) to[k * step] /= sum;
               });
 }
 

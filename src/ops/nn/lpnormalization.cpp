@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
-#include "base/parallel.hpp"
+#include "ops/common/arithmetic.hpp"
+#include "ops/common/elementwise.hpp"
 #include "ops/common/infer.hpp"
+#include "ops/common/reduced_floats.hpp"
 #include "ops/common/sums.hpp"
 
 namespace qtn::ops {
@@ -20,29 +22,44 @@ Types infer(const Call &call) {
 }
 
 /// Zeros stay zeros.
-template <class T>
-void normalize(const Call &call, const Tensor &y) {
+void normalize_doubles(const Call &call, std::size_t axis, bool absolute, const Tensor &y) {
   const Tensor &x = *call.in(0);
-  const std::size_t axis = normalize_axis(call.attrs.get_int("axis", -1), x.rank(), kName);
-  const bool absolute = call.attrs.get_int("p", 2) == 1;
   const std::int64_t length = x.dim(axis), inner = element_count(x.shape(), axis + 1, x.rank());
   parallel_for(static_cast<std::size_t>(x.count() / length), [&](std::size_t index) {
     const auto i = static_cast<std::int64_t>(index);
     const std::int64_t at = i / inner * length * inner + i % inner;
-    const T *from = x.as<const T>() + at;
-    T *to = y.as<T>() + at;
+    const double *from = x.as<const double>() + at;
+    double *to = y.as<double>() + at;
     const double sum = sum_of(length, [&](std::int64_t k) {
-      const auto v = static_cast<double>(from[k * inner]);
+      const double v = from[k * inner];
       return absolute ? std::abs(v) : v * v;
     });
     const double norm = absolute ? sum : std::sqrt(sum);
-    for (std::int64_t k = 0; k < length; ++k)
-      to[k * inner] = norm == 0 ? T(0) : static_cast<T>(static_cast<double>(from[k * inner]) / norm);
+    for (std::int64_t k = 0; k < length; ++k) to[k * inner] = norm == 0 ? 0 : from[k * inner] / norm;
   });
 }
 
+/// The same, by what zeros may be divided by as well.
+void normalize_floats(const Call &call, std::size_t axis, bool absolute, const Tensor &y) {
+  const Tensor &x = *call.in(0);
+  AxisSet axes{};
+  axes[axis] = true;
+  Shape shape = x.shape();
+  shape[axis] = 1;
+  const Tensor norms(QTN_FLOAT32, shape);
+  sum_floats(
+      absolute ? Addends::magnitudes : Addends::squares, x, axes, 1,
+      absolute ? nullptr : +[](double sum) { return std::sqrt(sum); }, norms);
+  map_elements<float>(norms, norms, [](float norm) { return norm == 0 ? 1 : norm; });
+  run_arithmetic(kernels::Arithmetic::div, x, norms, y);
+}
+
 void run(const Call &call, std::span<Tensor> outputs) {
-  call.in(0)->dtype() == QTN_FLOAT64 ? normalize<double>(call, outputs[0]) : normalize<float>(call, outputs[0]);
+  const Tensor &x = *call.in(0), &y = outputs[0];
+  if (x.count() == 0) return;
+  const std::size_t axis = normalize_axis(call.attrs.get_int("axis", -1), x.rank(), kName);
+  const bool absolute = call.attrs.get_int("p", 2) == 1;
+  x.dtype() == QTN_FLOAT64 ? normalize_doubles(call, axis, absolute, y) : normalize_floats(call, axis, absolute, y);
 }
 
 }  // namespace

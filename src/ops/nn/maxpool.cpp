@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <limits>
 
 #include "base/parallel.hpp"
+#include "kernels/pointwise/pointwise.hpp"
 #include "kernels/real/real.hpp"
 #include "ops/common/elementwise.hpp"
 #include "ops/common/prepared.hpp"
@@ -132,15 +134,69 @@ void for_maxima(const Windows &windows, const float *x, Body &&body) {
       }
 }
 
+/// So many neighbours in a line that fit where lines are made.
+constexpr std::int64_t kLine = 1024;
+
+/// Windows that stand side by side: first all lines of their taps become one, then that moved by each tap along it.
+class Lines {
+ public:
+  explicit Lines(const Window &w) : w_(w), reach_((w.kernel[2] - 1) * w.dilation[2]) {
+    std::fill(above_.begin(), above_.end(), -std::numeric_limits<float>::infinity());
+  }
+  /// Whether there is room for the taps of one window at least, and some more.
+  static bool hold(const Window &w) { return (w.kernel[2] - 1) * w.dilation[2] + w.stride[2] < kLine / 2; }
+  std::int64_t most() const { return (kLine - reach_ - 1) / w_.stride[2] + 1; }
+
+  /// The largest of line `from`, which is all of a line of x, at the taps of windows from `begin` on.
+  void add(const float *from, std::int64_t begin, std::int64_t count) {
+    const std::int64_t corner = begin * w_.stride[2] - w_.pad_begin[2],
+                       end = corner + (count - 1) * w_.stride[2] + reach_ + 1;
+    const std::int64_t first = std::clamp<std::int64_t>(0, corner, end), last = std::clamp(w_.in[2], first, end);
+    join(above_.data() + (first - corner), from + first, last - first);
+  }
+  /// These windows; then the lines are those of others.
+  void take(std::int64_t count, float *to) {
+    const std::int64_t stride = w_.stride[2], width = (count - 1) * stride + 1;
+    std::array<float, kLine> top;
+    std::copy_n(above_.data(), width, top.data());
+    for (std::int64_t at = w_.dilation[2]; at <= reach_; at += w_.dilation[2])
+      join(top.data(), above_.data() + at, width);
+    for (std::int64_t i = 0; i < count; ++i) to[i] = top[static_cast<std::size_t>(i * stride)];
+    std::fill_n(above_.begin(), width + reach_, -std::numeric_limits<float>::infinity());
+  }
+
+ private:
+  void join(float *to, const float *from, std::int64_t count) const {
+    if (count > 0)
+      join_({kernels::Arithmetic::max, 1, static_cast<std::size_t>(count), {to, 0, false}, {from, 0, false}, to});
+  }
+
+  const Window &w_;
+  const std::int64_t reach_;
+  void (*const join_)(const kernels::PointwiseArgs &args) = kernels::pointwise_kernel().run;
+  std::array<float, kLine> above_;
+};
+
 void run_floats(const Windows &windows, const Tensor &x, const Tensor &y) {
-  const std::int64_t in = element_count(x.shape(), 2, x.rank()), out = element_count(y.shape(), 2, y.rank());
-  parallel_for(static_cast<std::size_t>(x.dim(0) * x.dim(1)), [&](std::size_t index) {
-    const auto plane = static_cast<std::int64_t>(index);
-    float *to = y.as<float>() + plane * out;
-    for_maxima(windows, x.as<const float>() + plane * in,
-               [&](std::int64_t, std::int64_t count, const float *top, const std::int32_t *) {
-                 to = std::copy_n(top, count, to);
-               });
+  const Window &w = windows.w;
+  const std::int64_t in = element_count(x.shape(), 2, x.rank());
+  parallel_for(static_cast<std::size_t>(x.dim(0) * x.dim(1)), [&](std::size_t plane) {
+    const float *from = x.as<const float>() + static_cast<std::int64_t>(plane) * in;
+    float *to = y.as<float>() + static_cast<std::int64_t>(plane) * w.outputs_count();
+    Lines lines(w);
+    for (std::int64_t o0 = 0; o0 < w.out[0]; ++o0)
+      for (std::int64_t o1 = 0; o1 < w.out[1]; ++o1)
+        for (std::int64_t begin = 0, count; begin < w.out[2]; begin += count, to += count) {
+          count = std::min(lines.most(), w.out[2] - begin);
+          const Span t0 = windows.taps[0][static_cast<std::size_t>(o0)],
+                     t1 = windows.taps[1][static_cast<std::size_t>(o1)];
+          for (std::int64_t k0 = t0.begin; k0 < t0.end; ++k0)
+            for (std::int64_t k1 = t1.begin; k1 < t1.end; ++k1)
+              lines.add(from + windows.corner(o0, o1, 0) + w.pad_begin[2] +
+                            (k0 * w.dilation[0] * w.in[1] + k1 * w.dilation[1]) * w.in[2],
+                        begin, count);
+          lines.take(count, to);
+        }
   });
 }
 
@@ -159,7 +215,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
   const Ready<Windows> windows(call);
   const bool indexed = outputs.size() > 1 && outputs[1].has_data();
   const Tensor x = indexed ? call.in(0)->to_contiguous() : *call.in(0), &y = outputs[0];
-  if (x.dtype() == QTN_FLOAT32 && x.contiguous() && y.contiguous() && windows->small() && !indexed)
+  if (x.dtype() == QTN_FLOAT32 && x.contiguous() && y.contiguous() && Lines::hold(windows->w) && !indexed)
     return run_floats(*windows, x, y);
   const Tensor indices = indexed ? Tensor(QTN_INT64, outputs[1].shape()) : Tensor();
   const Places places{windows->w, call.attrs.get_int("storage_order", 0) == 1};

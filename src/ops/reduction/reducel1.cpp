@@ -9,8 +9,7 @@ Types infer(const Call &call) { return infer_reduced_number("ReduceL1", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
   if (outputs[0].dtype() == QTN_FLOAT32)
-    return sum_floats(
-        Addends::magnitudes, *call.in(0), ready_axes(call), [](double sum, double) { return sum; }, outputs[0]);
+    return sum_floats(Addends::magnitudes, *call.in(0), ready_axes(call), 1, nullptr, outputs[0]);
   sum_mapped(call, outputs[0], [](auto v, auto wide) { return v < decltype(v)(0) ? 0 - wide : wide; });
 }
 

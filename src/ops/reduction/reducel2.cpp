@@ -10,7 +10,7 @@ Types infer(const Call &call) { return infer_reduced_number("ReduceL2", call); }
 void run(const Call &call, std::span<Tensor> outputs) {
   if (outputs[0].dtype() == QTN_FLOAT32)
     return sum_floats(
-        Addends::squares, *call.in(0), ready_axes(call), [](double sum, double) { return std::sqrt(sum); }, outputs[0]);
+        Addends::squares, *call.in(0), ready_axes(call), 1, [](double sum) { return std::sqrt(sum); }, outputs[0]);
   reduce_doubles(
       call, outputs[0], [](double v) { return v * v; }, [](double sum) { return std::sqrt(sum); });
 }

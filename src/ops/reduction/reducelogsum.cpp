@@ -10,7 +10,7 @@ Types infer(const Call &call) { return infer_reduced_number("ReduceLogSum", call
 void run(const Call &call, std::span<Tensor> outputs) {
   if (outputs[0].dtype() == QTN_FLOAT32)
     return sum_floats(
-        Addends::numbers, *call.in(0), ready_axes(call), [](double sum, double) { return std::log(sum); }, outputs[0]);
+        Addends::numbers, *call.in(0), ready_axes(call), 1, [](double sum) { return std::log(sum); }, outputs[0]);
   reduce_doubles(
       call, outputs[0], [](double v) { return v; }, [](double sum) { return std::log(sum); });
 }

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/size.hpp"
+#include "ops/common/activation.hpp"
+#include "ops/common/arithmetic.hpp"
+#include "ops/common/reduced_floats.hpp"
 #include "ops/common/reduced_numbers.hpp"
 
 namespace qtn::ops {
@@ -16,11 +20,35 @@ struct Exponentials {
   }
 };
 
+/// top + log(sum of exp(x - top)), where top is the largest, or 0 where that is not finite.
+void run_floats(const Call &call, const Tensor &y) {
+  const Tensor &x = *call.in(0);
+  const AxisSet axes = ready_axes(call);
+  Scratch own, &scratch = call.scratch ? *call.scratch : own;
+  const std::size_t aligned = round_up(x.nbytes(), kAlignment);
+  std::byte *memory = scratch.take((Size(aligned) + y.nbytes()).value());
+  const auto in_scratch = [](const Shape &shape, std::byte *at) {
+    return Tensor(QTN_FLOAT32, shape, contiguous_strides(shape), at, nullptr);
+  };
+  const Tensor powers = in_scratch(x.shape(), memory), top = in_scratch(y.shape(), memory + aligned);
+  extremum_floats(kernels::Arithmetic::max, x, axes, top);
+  map_elements<float>(top, top, [](float v) { return std::isfinite(v) ? v : 0; });
+  run_arithmetic(kernels::Arithmetic::sub, x, repeated(top, axes, x.shape()), powers);
+  run_activation(kernels::Activation::exp, powers, powers);
+  sum_floats(
+      Addends::numbers, powers, axes, 1, [](double sum) { return std::log(sum); }, y);
+  const float *from = top.as<const float>();
+  float *to = y.as<float>();
+  for (std::int64_t i = 0; i < y.count(); ++i) to[i] += from[i];
+}
+
 void run(const Call &call, std::span<Tensor> outputs) {
-  dispatch_reduced(outputs[0].dtype(), [&](auto zero) {
+  const Tensor &y = outputs[0];
+  if (y.dtype() == QTN_FLOAT32 && call.in(0)->count() > 0) return run_floats(call, y);
+  dispatch_reduced(y.dtype(), [&](auto zero) {
     using T = decltype(zero);
     reduce<T, T>(
-        *call.in(0), ready_axes(call), outputs[0], Exponentials{},
+        *call.in(0), ready_axes(call), y, Exponentials{},
         [](Exponentials sum, T v) { return sum + static_cast<double>(v); },
         [](Exponentials sum) { return convert<T>(sum.top + std::log(sum.sum)); });
   });

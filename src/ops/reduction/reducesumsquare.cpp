@@ -9,8 +9,7 @@ Types infer(const Call &call) { return infer_reduced_number("ReduceSumSquare", c
 
 void run(const Call &call, std::span<Tensor> outputs) {
   if (outputs[0].dtype() == QTN_FLOAT32)
-    return sum_floats(
-        Addends::squares, *call.in(0), ready_axes(call), [](double sum, double) { return sum; }, outputs[0]);
+    return sum_floats(Addends::squares, *call.in(0), ready_axes(call), 1, nullptr, outputs[0]);
   sum_mapped(call, outputs[0], [](auto, auto v) { return v * v; });
 }
 

@@ -6,7 +6,7 @@
 #include "base/parallel.hpp"
 #include "base/size.hpp"
 #include "ops/common/axis_gather.hpp"
-#include "ops/common/convert.hpp"
+#include "ops/common/cast.hpp"
 #include "ops/common/cubic.hpp"
 #include "ops/common/elementwise.hpp"
 #include "ops/common/fill.hpp"
@@ -237,6 +237,11 @@ struct Resizing final : Prepared {
       else if (line.scale != 1 || line.in != line.out || line.start != 0 || line.end != 1)
         axes.push_back(weighted_axis(call.attrs, axis, line));
     }
+    // The last one comes first: that which leaves the least to the others.
+    const auto growth = [&](const Axis &axis) {
+      return static_cast<double>(axis.outputs()) / static_cast<double>(std::max<std::int64_t>(x[axis.index], 1));
+    };
+    std::stable_sort(axes.begin(), axes.end(), [&](const Axis &a, const Axis &b) { return growth(a) > growth(b); });
   }
 
   const Plan plan;
@@ -267,12 +272,24 @@ void along_axes(const Axes &axes, Shape shape, const Shape &target, const T *fro
   }
 }
 
+/// Elements that follow one another, each of which comes from two.
+template <class T>
+void resize_line(const Axis &axis, T extrapolation, const T *x, T *y) {
+  const std::int64_t *sources = axis.sources.data();
+  const double *weights = axis.weights.data();
+  for (std::int64_t i = 0; i < axis.outputs(); ++i, sources += 2, weights += 2) {
+    const T b = static_cast<T>(weights[1]), a = axis.blends ? 1 - b : static_cast<T>(weights[0]);
+    y[i] = sources[0] < 0 ? extrapolation : x[sources[0]] * a + x[sources[1]] * b;
+  }
+}
+
 template <class T>
 void resize_axis(const Axis &axis, T extrapolation, const Shape &x, const T *from, T *to) {
   const std::int64_t in = x[axis.index], inner = element_count(x, axis.index + 1, x.size());
   parallel_for(static_cast<std::size_t>(element_count(x, 0, axis.index)), [&](std::size_t outer) {
     const T *plane = from + static_cast<std::int64_t>(outer) * in * inner;
     T *y = to + static_cast<std::int64_t>(outer) * axis.outputs() * inner;
+    if (inner == 1 && axis.count == 2) return resize_line(axis, extrapolation, plane, y);
     for (std::size_t first = 0; first < axis.sources.size(); first += axis.count, y += inner) {
       if (axis.sources[first] < 0) {
         std::fill_n(y, inner, extrapolation);
@@ -309,12 +326,10 @@ void resize(const Resizing &resizing, const Tensor &x, const Tensor &y, Scratch 
 /// Integers through doubles, rounded to even.
 void resize_integers(const Resizing &resizing, const Tensor &x, const Tensor &y, Scratch &scratch) {
   const Tensor wide_x(QTN_FLOAT64, x.shape()), wide_y(QTN_FLOAT64, y.shape());
-  dispatch_number(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    map_elements<T, double>(x, wide_x, [](T v) { return static_cast<double>(v); });
-    resize<double>(resizing, wide_x, wide_y, scratch);
-    map_elements<double, T>(wide_y, y, [](double v) { return convert<T>(std::nearbyint(v)); });
-  });
+  cast_elements(x, wide_x, true);
+  resize<double>(resizing, wide_x, wide_y, scratch);
+  map_elements<double>(wide_y, wide_y, [](double v) { return std::nearbyint(v); });
+  cast_elements(wide_y, y, true);
 }
 
 void run_nearest(const Resizing &resizing, const Tensor &x, const Tensor &y) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
-#include <type_traits>
 
+#include "ops/common/contiguous.hpp"
 #include "ops/common/gradient.hpp"
 #include "ops/common/reshaping.hpp"
 
@@ -15,45 +15,52 @@ Types infer(const Call &call) {
   return {{x.dtype(), broadcast(broadcast(x.shape(), y.shape(), "Where"), condition.shape(), "Where")}};
 }
 
-/// Elements are bits of one of four sizes. Those of floats mostly lie side by side, or are a single one.
+using Steps = std::array<std::int64_t, 4>;  ///< from element to element of z, the condition, x and y
+
+/// Elements are bits of one of four sizes.
 template <class Bits>
-void choose_row(Bits *to, const bool *chosen, const Bits *a, const Bits *b, const std::array<std::int64_t, 4> &steps,
-                std::int64_t length) {
-  const auto choose_by = [=](auto s, auto c, auto of_a, auto of_b) {
-    for (std::int64_t i = 0; i < length; ++i) {
-      const Bits x = a[i * of_a], y = b[i * of_b];
-      to[i * s] = chosen[i * c] ? x : y;
+void choose_row(std::byte *z, const bool *chosen, const std::byte *x, const std::byte *y, const Steps &steps,
+                std::int64_t count) {
+  auto *to = reinterpret_cast<Bits *>(z);
+  const Bits *a = reinterpret_cast<const Bits *>(x), *b = reinterpret_cast<const Bits *>(y);
+  if (steps[1] == 0) {  // all come from one side
+    const Bits *from = *chosen ? a : b;
+    const std::int64_t s = steps[0], step = steps[*chosen ? 2 : 3];
+    if (s == 1 && step == 0) return void(std::fill_n(to, count, *from));
+    if (s == 1 && step == 1) return void(std::copy_n(from, count, to));
+    for (std::int64_t i = 0; i < count; ++i) to[i * s] = from[i * step];
+    return;
+  }
+  const auto *by = reinterpret_cast<const std::uint8_t *>(chosen);
+  const auto loop = [=](auto s, auto c, auto of_a, auto of_b) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const Bits u = a[i * of_a], v = b[i * of_b];
+      to[i * s] = by[i * c] ? u : v;
     }
   };
   constexpr std::integral_constant<std::int64_t, 1> one;
   constexpr std::integral_constant<std::int64_t, 0> same;
-  const auto are = [&](std::int64_t of_a, std::int64_t of_b) {
-    return steps == std::array<std::int64_t, 4>{1, 1, of_a, of_b};
-  };
-  if constexpr (sizeof(Bits) == sizeof(float)) {
-    if (are(1, 1)) return choose_by(one, one, one, one);
-    if (are(1, 0)) return choose_by(one, one, one, same);
-    if (are(0, 1)) return choose_by(one, one, same, one);
+  constexpr std::int64_t kVectors = 32;  // shorter rows are quicker without
+  if (sizeof(Bits) == sizeof(float) && count >= kVectors) {
+    if (steps == Steps{1, 1, 1, 1}) return loop(one, one, one, one);
+    if (steps == Steps{1, 1, 1, 0}) return loop(one, one, one, same);
+    if (steps == Steps{1, 1, 0, 1}) return loop(one, one, same, one);
+    if (steps == Steps{1, 1, 0, 0}) return loop(one, one, same, same);
   }
-  choose_by(steps[0], steps[1], steps[2], steps[3]);
+  loop(steps[0], steps[1], steps[2], steps[3]);
 }
-
-template <class T>
-using BitsOf = std::conditional_t<sizeof(T) == 1, std::uint8_t,
-                                  std::conditional_t<sizeof(T) == 2, std::uint16_t,
-                                                     std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
 
 void run(const Call &call, std::span<Tensor> outputs) {
   const Tensor &condition = *call.in(0), &x = *call.in(1), &y = *call.in(2), &z = outputs[0];
   const Shape &shape = z.shape();
-  dispatch(z.dtype(), [&](auto zero) {
-    using T = BitsOf<decltype(zero)>;
-    for_rows<4>(shape, {z.strides(), steps_over(condition, shape), steps_over(x, shape), steps_over(y, shape)},
-                [&](const auto &at, const auto &steps, std::int64_t length) {
-                  choose_row(z.as<T>() + at[0], condition.as<const bool>() + at[1], x.as<const T>() + at[2],
-                             y.as<const T>() + at[3], steps, length);
-                });
-  });
+  const auto size = static_cast<std::int64_t>(dtype_size(z.dtype()));
+  auto *row = &choose_row<std::uint8_t>;
+  dispatch_width(z.dtype(), [&](auto zero) { row = &choose_row<decltype(zero)>; });
+  for_rows<4>(shape, {z.strides(), steps_over(condition, shape), steps_over(x, shape), steps_over(y, shape)},
+              [&](const auto &at, const Steps &steps, std::int64_t count) {
+                row(z.as<std::byte>() + at[0] * size, condition.as<const bool>() + at[1],
+                    x.as<const std::byte>() + at[2] * size, y.as<const std::byte>() + at[3] * size, steps, count);
+              });
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {

@@ -67,8 +67,9 @@ bool lower_real_pool(Lowering &l) {
   const bool global = op == "GlobalAveragePool" || (op == "ReduceMean" && x.size() >= 3 && reduces_images(l));
   if (!max && !global && op != "AveragePool") return false;
   if (x.size() < 3 || x.size() > 5 || l.node().clamp) return false;
-  // Planes as wholes, and few of them, are as good where they lie.
+  // Planes as wholes, and few of them, are as good where they lie; a single one has its channels last and first.
   constexpr std::int64_t kFewChannels = 4;
+  if (x[1] == 1 && op != "AveragePool") return false;
   if ((global || x[1] < kFewChannels) && !l.is_dense_image(l.any_real(l.input(0)))) return false;
   const ops::Window window = global ? whole_image(x) : over_images(ops::pool_window(op.data(), l.node().attrs, x));
   if (!is_ordinary(window)) return false;

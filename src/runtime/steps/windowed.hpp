@@ -53,7 +53,7 @@ class WindowedStep : public Step {
     return true;
   }
 
-  std::size_t lane_bytes() const final {
+  std::size_t lane_bytes() const override {
     return round_up((Size(most_taps(0)) * most_taps(1) * most_taps(2) * sizeof(void *)).value(), kAlignment);
   }
 
