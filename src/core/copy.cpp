@@ -19,6 +19,15 @@ struct Nest {
   std::array<Loop, kMaxRank> loops;
   std::size_t depth = 0;
 
+  /// Takes the loop along neighbours of src to the innermost two, where neither of these goes along them.
+  void join_neighbours() {
+    if (depth < 3 || loops[depth - 1].src_step == 0) return;
+    const auto is_along = [](const Loop &loop) { return loop.src_step == 1; };
+    const auto end = loops.begin() + static_cast<std::ptrdiff_t>(depth), outer = end - 2;
+    const auto along = std::find_if(loops.begin(), end, is_along);
+    if (along < outer) std::rotate(along, along + 1, outer + 1);
+  }
+
   /// Whether all that a loop writes is what its first round writes, and there is nothing between.
   bool repeats_without_gaps(std::size_t level) const {
     if (loops[level].src_step != 0) return false;
@@ -67,6 +76,7 @@ Nest plan(const Shape &shape, const Shape &dst, const Shape &src) {
     nest.loops[kept++] = loop;
   }
   nest.depth = kept;
+  nest.join_neighbours();
   return nest;
 }
 

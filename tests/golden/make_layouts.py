@@ -21,7 +21,7 @@ SIZES = (1, 1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 64, 100)
 OPSET = 20
 TYPES = ("float32", "int32", "int64", "uint8", "int8", "bool")
 REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp")
-CASES_OF_EACH = 24
+CASES_OF_EACH = 40
 
 
 def element(place, seed):
@@ -82,7 +82,9 @@ class Maker:
     def reduction(self):
         shape = self.shape()
         axes = np.flatnonzero(self.rng.random(len(shape)) < 0.5).tolist() or [len(shape) - 1]
-        return self.pick(REDUCTIONS), [[shape, "float32"], axes], {"keepdims": self.pick((0, 1))}
+        op = self.pick(REDUCTIONS)
+        dtype = self.pick(TYPES[:5]) if op in ("ReduceMax", "ReduceMin") else "float32"
+        return op, [[shape, dtype], axes], {"keepdims": self.pick((0, 1))}
 
     def softmax(self):
         shape = self.shape()

@@ -48,16 +48,16 @@ inline void run_leaky(float slope, const Tensor &x, const Tensor &y) {
 /// The same with slopes that are broadcast to x.
 inline void run_leaky(const Tensor &slopes, const Tensor &x, const Tensor &y) {
   const Shape &shape = y.shape();
-  const std::array<Shape, 3> strides{steps_over(slopes, shape), steps_over(x, shape), steps_over(y, shape)};
+  const std::array<Shape, 3> strides{steps_over(y, shape), steps_over(x, shape), steps_over(slopes, shape)};
   for_rows(shape, strides,
            [&, run = kernels::activation_kernel().leaky](const auto &at, const auto &steps, std::int64_t length) {
-             const float *slope = slopes.as<const float>() + at[0], *from = x.as<const float>() + at[1];
-             float *to = y.as<float>() + at[2];
-             if (steps[0] <= 1 && steps[1] == 1 && steps[2] == 1)
-               return run(slope, static_cast<std::size_t>(steps[0]), from, to, static_cast<std::size_t>(length));
+             const float *slope = slopes.as<const float>() + at[2], *from = x.as<const float>() + at[1];
+             float *to = y.as<float>() + at[0];
+             if (steps[0] == 1 && steps[1] == 1 && steps[2] <= 1)
+               return run(slope, static_cast<std::size_t>(steps[2]), from, to, static_cast<std::size_t>(length));
              for (std::int64_t i = 0; i < length; ++i) {
                const float v = from[i * steps[1]];
-               to[i * steps[2]] = v < 0 ? v * slope[i * steps[0]] : v;
+               to[i * steps[0]] = v < 0 ? v * slope[i * steps[2]] : v;
              }
            });
 }

@@ -20,6 +20,22 @@ Walk::Walk(const Shape &shape, std::span<const Shape> operands) {
   for (std::size_t o = 0; o < operands.size(); ++o) strides[o].push_back(0);
 }
 
+Walk Walk::in_order_of_memory(const Shape &given, std::span<const Shape> operands) {
+  Shape shape = given;
+  std::array<Shape, kMaxOperands> steps;
+  std::copy(operands.begin(), operands.end(), steps.begin());
+  const std::span<Shape> used(steps.data(), operands.size());
+  const auto swap = [](Shape &s, std::size_t axis) { std::swap(s[axis - 1], s[axis]); };
+  for (std::size_t axis = 1; axis < shape.size(); ++axis)
+    for (std::size_t at = axis; at > 0 && steps[0][at - 1] < steps[0][at]; --at) {
+      swap(shape, at);
+      for (Shape &s : used) swap(s, at);
+    }
+  Walk walk(shape, used);
+  walk.lengthen_rows();
+  return walk;
+}
+
 void Walk::lengthen_rows() {
   constexpr std::int64_t kShort = 16;
   const std::size_t last = dims.size() - 1;

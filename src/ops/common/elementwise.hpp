@@ -82,7 +82,10 @@ struct Walk {
   Shape dims;  ///< at least one axis
   std::array<Shape, kMaxOperands> strides;
 
-  /// Where the last axis is short, and the one before it longer, these change places.
+  /// Axes as they lie in the first operand, but that a longer one takes the place of a last one that is short.
+  static Walk in_order_of_memory(const Shape &shape, std::span<const Shape> operands);
+
+ private:
   void lengthen_rows();
 };
 
@@ -100,11 +103,10 @@ class WalkedRow {
 };
 
 /// Calls row(offsets, steps, length) for rows that together are all elements of `shape`, in parallel: element i of a
-/// row is at offsets[o] + i * steps[o] of the operand that has strides[o].
+/// row is at offsets[o] + i * steps[o] of the operand that has strides[o]. The first is what is written.
 template <std::size_t N, class Row>
 void for_rows(const Shape &shape, const std::array<Shape, N> &strides, Row &&row) {
-  Walk walk(shape, strides);
-  walk.lengthen_rows();
+  const Walk walk = Walk::in_order_of_memory(shape, strides);
   const std::size_t last = walk.dims.size() - 1;
   const std::int64_t length = walk.dims[last];
   if (length == 0) return;

@@ -2,6 +2,7 @@
 #include "ops/common/mean.hpp"
 
 #include "ops/common/elementwise.hpp"
+#include "ops/common/reduced_bytes.hpp"
 #include "ops/common/reduced_floats.hpp"
 
 namespace qtn::ops {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/reduction.hpp"
 
-#include "ops/common/requantization.hpp"
 #include "ops/common/reshaping.hpp"
 
 namespace qtn::ops {
@@ -56,17 +55,6 @@ Tensor repeated(const Tensor &y, const AxisSet &axes, const Shape &x) {
     kept += !axes[i];
   }
   return y.view(x, strides);
-}
-
-bool sum_quantized(const Tensor &x, const AxisSet &axes, std::int64_t divisor, const Tensor &y, const Clamp *clamp) {
-  if (!is_quantized_8bit(&x) || !is_quantized_8bit(&y)) return false;
-  const float m = mean_multiplier(x.quantizer()->scale(), y.quantizer()->scale(), divisor);
-  const Tensor scaled(QTN_FLOAT32, y.shape());
-  reduce<std::int32_t, float>(
-      centered(x), axes, scaled, std::int64_t{0}, [](std::int64_t sum, std::int32_t v) { return sum + v; },
-      [m](std::int64_t sum) { return static_cast<float>(sum) * m; });
-  store_scaled(y, std::span(scaled.as<const float>(), static_cast<std::size_t>(y.count())), clamp);
-  return true;
 }
 
 }  // namespace qtn::ops

@@ -78,7 +78,4 @@ void reduce(const Tensor &x, const AxisSet &axes, const Tensor &y, Sum start, Ad
   });
 }
 
-/// y = sum of x / divisor with one rounding; false where an operand is not 8-bit under one scale.
-bool sum_quantized(const Tensor &x, const AxisSet &axes, std::int64_t divisor, const Tensor &y, const Clamp *clamp);
-
 }  // namespace qtn::ops

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/common/extremum.hpp"
 #include "ops/common/reduced_floats.hpp"
 #include "ops/common/reshaping.hpp"
 #include "ops/common/spatial.hpp"
@@ -19,12 +18,7 @@ Types infer(const Call &call) {
 }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  const Tensor &x = *call.in(0);
-  if (x.dtype() == QTN_FLOAT32) return extremum_floats(Larger::kOfReals, x, spatial_axes(call), outputs[0]);
-  dispatch_number(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    reduce<T, T>(x, spatial_axes(call), outputs[0], Larger::kOfNothing<T>, Larger(), [](T v) { return v; });
-  });
+  reduce_extremum(kernels::Arithmetic::max, *call.in(0), spatial_axes(call), outputs[0]);
 }
 
 }  // namespace

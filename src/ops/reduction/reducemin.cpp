@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ops/common/extremum.hpp"
 #include "ops/common/reduced_extremum.hpp"
 #include "ops/common/reduced_floats.hpp"
 #include "ops/common/reshaping.hpp"
@@ -10,12 +9,7 @@ namespace {
 Types infer(const Call &call) { return infer_reduction("ReduceMin", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  const Tensor &x = *call.in(0);
-  if (x.dtype() == QTN_FLOAT32) return extremum_floats(Smaller::kOfReals, x, ready_axes(call), outputs[0]);
-  dispatch(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    reduce<T, T>(x, ready_axes(call), outputs[0], Smaller::kOfNothing<T>, Smaller(), [](T v) { return v; });
-  });
+  reduce_extremum(kernels::Arithmetic::min, *call.in(0), ready_axes(call), outputs[0]);
 }
 
 }  // namespace

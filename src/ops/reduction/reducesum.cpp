@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/elementwise.hpp"
+#include "ops/common/reduced_bytes.hpp"
 #include "ops/common/reduced_floats.hpp"
 #include "ops/common/reshaping.hpp"
 

@@ -41,7 +41,7 @@ void choose_row(std::byte *z, const bool *chosen, const std::byte *x, const std:
   constexpr std::integral_constant<std::int64_t, 1> one;
   constexpr std::integral_constant<std::int64_t, 0> same;
   constexpr std::int64_t kVectors = 32;  // shorter rows are quicker without
-  if (sizeof(Bits) == sizeof(float) && count >= kVectors) {
+  if ((sizeof(Bits) == sizeof(float) || sizeof(Bits) == 1) && count >= kVectors) {
     if (steps == Steps{1, 1, 1, 1}) return loop(one, one, one, one);
     if (steps == Steps{1, 1, 1, 0}) return loop(one, one, one, same);
     if (steps == Steps{1, 1, 0, 1}) return loop(one, one, same, one);

@@ -71,6 +71,14 @@ bool lower_on_images(Lowering &l) {
   return l.node().op->elementwise && l.node().outputs.size() == 1 && run_on_images(l);
 }
 
+/// The same from or to truth values, and by them.
+bool lower_truths_on_images(Lowering &l) {
+  constexpr const ops::OpDef *kOps[] = {
+      &ops::kEqual, &ops::kGreater, &ops::kGreaterOrEqual, &ops::kLess, &ops::kLessOrEqual, &ops::kNot, &ops::kAnd,
+      &ops::kOr,    &ops::kXor,     &ops::kWhere,          &ops::kCast};
+  return std::ranges::any_of(kOps, [&](const ops::OpDef *op) { return l.node().op == op; }) && run_on_images(l);
+}
+
 /// The same between floats and integers, on one grid for all that follows from a run.
 bool lower_grid_on_images(Lowering &l) {
   const graph::Node &node = l.node();

@@ -42,6 +42,7 @@ bool lower_real_activation(Lowering &l);
 bool lower_real_concat(Lowering &l);
 bool lower_on_images(Lowering &l);
 bool lower_grid_on_images(Lowering &l);
+bool lower_truths_on_images(Lowering &l);
 bool lower_resize_on_images(Lowering &l);
 bool lower_pad_on_images(Lowering &l);
 

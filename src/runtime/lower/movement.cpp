@@ -82,7 +82,11 @@ bool lower_movement(Lowering &l) {
   OperandRefs refs;
   for (std::size_t i = 0; i < l.node().inputs.size(); ++i) {
     const ValueId v = l.input(i);
-    refs.inputs.push_back(v == kNoValue ? kNoSlot : l.is_8bit(v) ? on_grid_of_output(l, v) : l.real(v));
+    const bool any_layout = l.node().op == &ops::kWhere;
+    refs.inputs.push_back(v == kNoValue  ? kNoSlot
+                          : l.is_8bit(v) ? on_grid_of_output(l, v)
+                          : any_layout   ? l.any_real(v)
+                                         : l.real(v));
   }
   const SlotForm x = l.form(l.integer(l.input(l.node().op->moved.first)));
   const auto strides = [&](const Shape &shape) {
@@ -97,10 +101,35 @@ bool lower_movement(Lowering &l) {
   return true;
 }
 
+namespace {
+
+/// Strides of x, whose channels are two axes that a Reshape makes one, as at the end of a shuffle of channels: such that
+/// pixels stay where channels lie side by side.
+std::optional<Shape> strides_of_joined_channels(const SlotForm &x, const Shape &target) {
+  const std::size_t rank = target.size();
+  if (rank < 3 || rank > 5 || x.shape.size() != rank + 1 || x.shape[1] * x.shape[2] != target[1]) return std::nullopt;
+  const Shape of_image = channels_last_strides(target);
+  Shape strides = x.shape;
+  strides[1] = x.shape[2];
+  strides[2] = 1;
+  for (const std::size_t axis : {std::size_t{0}, std::size_t{2}, std::size_t{3}, std::size_t{4}}) {
+    if (axis >= rank) break;
+    const std::size_t own = axis == 0 ? 0 : axis + 1;
+    if (x.shape[own] != target[axis] || (x.shape[own] > 1 && x.strides[own] < target[1])) return std::nullopt;
+    strides[own] = of_image[axis];
+  }
+  return strides;
+}
+
+}  // namespace
+
 bool lower_real_view(Lowering &l) {
   if (!ops::moves(*l.node().op, l.node().attrs) || l.node().clamp) return false;
   std::vector<SlotId> parts;
-  if (!l.as_views(l.any_real(l.input(0)), parts)) {
+  const SlotId from = l.any_real(l.input(0));
+  const auto joined =
+      l.node().op == &ops::kReshape ? strides_of_joined_channels(l.form(from), l.shape_of(l.output())) : std::nullopt;
+  if (!l.as_views(from, parts) && !(joined && l.as_views(l.copied(from, *joined), parts))) {
     // A Reshape of strided elements may be one of contiguous elements.
     const Shape &x = l.shape_of(l.input(0));
     if (!l.views({l.type_of(l.input(0)).dtype, x, contiguous_strides(x), nullptr}) ||

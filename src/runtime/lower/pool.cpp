@@ -66,7 +66,7 @@ bool lower_real_pool(Lowering &l) {
   const bool max = op == "MaxPool" && l.node().outputs.size() == 1;
   const bool global = op == "GlobalAveragePool" || (op == "ReduceMean" && x.size() >= 3 && reduces_images(l));
   if (!max && !global && op != "AveragePool") return false;
-  if (x.size() < 3 || x.size() > 5 || l.node().clamp) return false;
+  if (x.size() < 3 || x.size() > 5) return false;
   // Planes as wholes, and few of them, are as good where they lie; a single one has its channels last and first.
   constexpr std::int64_t kFewChannels = 4;
   if (x[1] == 1 && op != "AveragePool") return false;
@@ -77,7 +77,7 @@ bool lower_real_pool(Lowering &l) {
   const Shape shape = image_shape(x, x[1], window.out);
   SlotId y = l.real_slot(shape, channels_last_strides(shape));
   l.add_step(make_real_pool(l.edge(l.real_image(l.input(0))), l.edge(y), window, max ? Pooling::max : Pooling::average,
-                            l.node().attrs.get_int("count_include_pad", 0) != 0, l.isa));
+                            l.node().attrs.get_int("count_include_pad", 0) != 0, l.clamp(), l.isa));
   if (shape != l.shape_of(l.output()))
     y = l.add_view(y, {l.shape_of(l.output()), contiguous_strides(l.shape_of(l.output())), 0});
   l.set_real(l.output(), y);

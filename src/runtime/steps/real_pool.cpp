@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 
 #include "base/size.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/pool_real/pool_real.hpp"
+#include "kernels/real/real.hpp"
 #include "runtime/steps/windowed.hpp"
 
 namespace qtn::runtime {
@@ -12,11 +14,13 @@ namespace {
 class RealPoolStep final : public WindowedStep<float> {
  public:
   RealPoolStep(const Edge &x, const Edge &y, const ops::Window &window, Pooling pooling, bool count_include_pad,
-               Isa isa)
+               const ops::Clamp &clamp, Isa isa)
       : WindowedStep(x, y, window),
         kernel_(kernels::choose(kernels::pool_real_kernels(), isa)),
         pooling_(pooling),
         count_include_pad_(count_include_pad),
+        clamp_(clamp),
+        clamps_(std::isfinite(clamp.lo) || std::isfinite(clamp.hi)),
         in_two_steps_(overlaps()) {
     kernel = kernel_.name;
   }
@@ -38,7 +42,15 @@ class RealPoolStep final : public WindowedStep<float> {
   std::int64_t line_size() const { return image_.w * image_.c; }
 
   void row(const float *image, std::int64_t oz, std::int64_t oy, float *y, const float **taps) const override {
-    if (in_two_steps_) return row_of_line(image, oz, oy, y, taps);
+    in_two_steps_ ? row_of_line(image, oz, oy, y, taps) : row_of_windows(image, oz, oy, y, taps);
+    if (!clamps_) return;
+    const bool dense = y_image_.pixel == image_.c;
+    const std::int64_t runs = dense ? 1 : window_.out[1], length = dense ? window_.out[1] * image_.c : image_.c;
+    for (std::int64_t i = 0; i < runs; ++i)
+      clamp_kernel_(y + i * y_image_.pixel, static_cast<std::size_t>(length), clamp_.lo, clamp_.hi);
+  }
+
+  void row_of_windows(const float *image, std::int64_t oz, std::int64_t oy, float *y, const float **taps) const {
     for_windows(image, oz, oy, taps, [&](std::int64_t ox, std::int64_t count, std::size_t tap_count) {
       pool(taps, tap_count, oz, oy, ox, count, static_cast<std::int64_t>(tap_count), y);
     });
@@ -93,14 +105,17 @@ class RealPoolStep final : public WindowedStep<float> {
 
   const kernels::PoolRealKernel &kernel_;
   Pooling pooling_;
-  bool count_include_pad_, in_two_steps_;
+  bool count_include_pad_;
+  ops::Clamp clamp_;
+  bool clamps_, in_two_steps_;
+  void (*clamp_kernel_)(float *y, std::size_t count, float lo, float hi) = kernels::real_kernel().clamp;
 };
 
 }  // namespace
 
 StepPtr make_real_pool(const Edge &x, const Edge &y, const ops::Window &window, Pooling pooling, bool count_include_pad,
-                       Isa isa) {
-  return std::make_unique<RealPoolStep>(x, y, window, pooling, count_include_pad, isa);
+                       const ops::Clamp &clamp, Isa isa) {
+  return std::make_unique<RealPoolStep>(x, y, window, pooling, count_include_pad, clamp, isa);
 }
 
 }  // namespace qtn::runtime

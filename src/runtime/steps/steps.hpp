@@ -164,7 +164,7 @@ StepPtr make_pool(const Edge &x, const Edge &y, const ops::Window &window, Pooli
 
 /// Floats of an output image from the taps of an input image; an average counts the taps inside, or all.
 StepPtr make_real_pool(const Edge &x, const Edge &y, const ops::Window &window, Pooling pooling, bool count_include_pad,
-                       Isa isa);
+                       const ops::Clamp &clamp, Isa isa);
 
 /// Constants of a BatchNormalization, float32 for each channel.
 struct RealNormalization {

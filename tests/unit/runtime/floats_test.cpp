@@ -364,6 +364,86 @@ void test_products_that_lie_as_images(void **) {
   expect_one_answer(b.build({"y"}), random({2, 3, 8}, -1, 1, 3), "concatenation");
 }
 
+/// Windows that overlap, of which lines are made first, and results between bounds.
+void test_pools(void **) {
+  Dice dice(3);
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    const auto axes = static_cast<std::size_t>(dice.in(1, 3));
+    const std::int64_t channels = dice.one_in(4) ? 1 : dice.in(2, 40);
+    Shape x{dice.in(1, 2), 3};
+    for (std::size_t axis = 0; axis < axes; ++axis) x.push_back(dice.in(7, axes == 3 ? 10 : 20));
+    Shape weight{channels, 3};
+    for (std::size_t axis = 0; axis < axes; ++axis) weight.push_back(1);
+    const Ints kernel = dice.several(axes, 1, 7), stride = dice.several(axes, 1, 3);
+    Ints pads;
+    for (int side = 0; side < 2; ++side)
+      for (const std::int64_t k : kernel) pads.push_back(k / 2);
+    GraphBuilder b;
+    b.input("x", x).constant("w", random(weight, -1, 1, seed)).node("Conv", "conv", {"x", "w"}, {"c"});
+    b.node(dice.one_in(2) ? "MaxPool" : "AveragePool", "pool", {"c"}, {"p"},
+           attrs({{"kernel_shape", kernel}, {"strides", stride}, {"pads", pads}}));
+    b.constant("low", Tensor::scalar(-0.2f)).constant("high", Tensor::scalar(0.3f));
+    b.node("Clip", "clip", {"p", "low", "high"}, {"y"});
+    expect_one_answer(b.build({dice.one_in(2) ? "p" : "y"}), random(x, -1, 1, seed + 1), cat("pool ", seed));
+  }
+}
+
+/// Channels are two axes for a while.
+void test_shuffled_channels(void **) {
+  for (const Shape &x : {Shape{2, 3, 11}, Shape{1, 3, 5, 7}, Shape{2, 3, 3, 4, 5}, Shape{1, 3, 1, 6}}) {
+    Shape weight{12, 3}, apart{x[0], 3, 4}, joined{x[0], 12};
+    Ints perm{0, 2, 1};
+    for (std::size_t axis = 2; axis < x.size(); ++axis) {
+      weight.push_back(1);
+      apart.push_back(x[axis]);
+      joined.push_back(x[axis]);
+      perm.push_back(static_cast<std::int64_t>(axis) + 1);
+    }
+    GraphBuilder b;
+    b.input("x", x).constant("w", random(weight, -1, 1, 1)).node("Conv", "conv", {"x", "w"}, {"c"});
+    b.constant("apart", Tensor::from_ints(Ints(apart.begin(), apart.end())))
+        .node("Reshape", "split", {"c", "apart"}, {"s"});
+    b.node("Transpose", "turn", {"s"}, {"t"}, attrs({{"perm", perm}}));
+    b.constant("joined", Tensor::from_ints(Ints(joined.begin(), joined.end())));
+    b.node("Reshape", "join", {"t", "joined"}, {"j"}).node("Relu", "relu", {"j"}, {"y"});
+    expect_one_answer(b.build({"y", "t"}), random(x, -1, 1, 2), cat("shuffle ", to_string(x)));
+  }
+}
+
+/// Truth values between images, which lie as they do.
+void test_choices(void **) {
+  for (const Shape &x : {Shape{2, 3, 11}, Shape{1, 3, 5, 7}, Shape{2, 3, 3, 4, 5}}) {
+    Shape weight{12, 3}, channel{12};
+    for (std::size_t axis = 2; axis < x.size(); ++axis) weight.push_back(1), channel.push_back(1);
+    GraphBuilder b;
+    b.input("x", x).constant("w", random(weight, -1, 1, 1)).node("Conv", "conv", {"x", "w"}, {"c"});
+    b.constant("each", random(channel, -1, 1, 3)).constant("zero", Tensor::scalar(0.0f));
+    b.node("Greater", "greater", {"c", "each"}, {"g"}).node("LessOrEqual", "less", {"c", "zero"}, {"l"});
+    b.node("Or", "or", {"g", "l"}, {"o"}).node("Not", "not", {"l"}, {"n"}).node("And", "and", {"o", "n"}, {"a"});
+    b.node("Where", "first", {"a", "c", "each"}, {"f"}).node("Where", "second", {"l", "f", "zero"}, {"y"});
+    b.node("Cast", "cast", {"a"}, {"z"}, attrs({{"to", std::int64_t{1}}}));
+    expect_one_answer(b.build({"y", "z"}), random(x, -1, 1, 2), cat("choices ", to_string(x)));
+  }
+}
+
+/// A few rows times a matrix that is computed as well, one for each or one for all.
+void test_few_rows(void **) {
+  Dice dice(4);
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    const std::int64_t batch = dice.in(1, 3), rows = dice.in(1, 10), depth = dice.in(1, 300), columns = dice.in(1, 70);
+    const bool shared = dice.one_in(2);
+    GraphBuilder b;
+    b.input("x", {batch, rows, depth}).constant("w", random({rows, columns}, -1, 1, seed));
+    b.constant("axis", Tensor::from_ints(Ints{0}));
+    b.node("Transpose", "turn", {"x"}, {"t"}, attrs({{"perm", Ints{0, 2, 1}}}));
+    b.node("MatMul", "right", {"t", "w"}, {"r"});
+    if (shared) b.node("ReduceMean", "mean", {"r", "axis"}, {"m"}, attrs({{"keepdims", std::int64_t{0}}}));
+    b.node("MatMul", "product", {"x", shared ? "m" : "r"}, {"y"});
+    expect_one_answer(b.build({"y"}), random({batch, rows, depth}, -0.1f, 0.1f, seed + 1),
+                      cat(batch, " times ", rows, " rows of ", depth, " by ", columns));
+  }
+}
+
 /// What an item comes to does not depend on the batch that it is in.
 void test_batches(void **) {
   for (unsigned seed = 0; seed < 8; ++seed) {
@@ -417,6 +497,10 @@ int main() {
                               cmocka_unit_test(test_normalized_groups),
                               cmocka_unit_test(test_dense_blocks),
                               cmocka_unit_test(test_products_that_lie_as_images),
+                              cmocka_unit_test(test_pools),
+                              cmocka_unit_test(test_shuffled_channels),
+                              cmocka_unit_test(test_choices),
+                              cmocka_unit_test(test_few_rows),
                               cmocka_unit_test(test_batches),
                               cmocka_unit_test(test_large_outputs)};
   return cmocka_run_group_tests_name("runtime/floats", tests, nullptr, nullptr);
