@@ -32,7 +32,6 @@ class PoolStep final : public WindowedStep<std::uint8_t> {
     kernels::PoolArgs args{};
     args.windows = windows;
     args.pixel_step = window_.stride[1] * image_.pixel;
-    args.channels = static_cast<std::size_t>(image_.c);
     args.ldy = y_image_.pixel;
     args.x_zero = x_zero_;
     args.range = range_;
@@ -40,7 +39,12 @@ class PoolStep final : public WindowedStep<std::uint8_t> {
       args.window_count = taps;
       args.pixels = static_cast<std::size_t>(count);
       args.y = y + ox * y_image_.pixel;
+      args.channels = static_cast<std::size_t>(image_.c);
       if (taps == 0) return fill_without_taps(args);
+      if (args.pixel_step == image_.c && args.ldy == image_.c) {  // pixels follow one another on both sides
+        args.channels *= args.pixels;
+        args.pixels = 1;
+      }
       if (pooling_ == Pooling::max) return kernel_.max(args);
       const std::int64_t divisor = count_include_pad_ ? padded_taps(oz, oy, ox) : static_cast<std::int64_t>(taps);
       args.multiplier = ops::mean_multiplier(x_scale_, y_scale_, divisor);

@@ -91,6 +91,10 @@ class RealPoolStep final : public WindowedStep<float> {
     args.y = y + ox * y_image_.pixel;
     args.ldy = y_image_.pixel;
     if (tap_count == 0) return fill_without_taps(args);
+    if (args.step == image_.c && args.ldy == image_.c) {  // pixels follow one another on both sides
+      args.channels *= args.pixels;
+      args.pixels = 1;
+    }
     if (pooling_ == Pooling::max) return kernel_.max(args);
     args.divisor = static_cast<double>(count_include_pad_ ? padded_taps(oz, oy, ox) : on_image);
     kernel_.average(args);
