@@ -11,6 +11,7 @@
 //   all(int32), all(float)
 #pragma once
 
+#include "kernels/ends.hpp"
 #include "kernels/pool/pool.hpp"
 #include "kernels/unroll.hpp"
 
@@ -23,29 +24,6 @@ void average(const PoolArgs &args);
 
 namespace {
 
-/// The first and the last `count` numbers of type T of so many bytes, side by side in a vector.
-template <class V, class T, int count>
-struct Ends {
-  using Numbers [[gnu::vector_size(sizeof(typename V::Bytes))]] = T;
-  static constexpr std::size_t kBytes = count * sizeof(T);
-
-  [[gnu::always_inline]] static typename V::Bytes read(const std::uint8_t *from, std::size_t bytes) {
-    T ends[2 * count];
-    __builtin_memcpy(ends, from, kBytes);
-    __builtin_memcpy(ends + count, from + bytes - kBytes, kBytes);
-    Numbers v{};
-    unroll<2 * count>([&](auto i) { v[std::size_t{i}] = ends[i]; });
-    return (typename V::Bytes)v;
-  }
-  [[gnu::always_inline]] static void write(std::uint8_t *to, std::size_t bytes, typename V::Bytes results) {
-    const auto v = (Numbers)results;
-    T ends[2 * count];
-    unroll<2 * count>([&](auto i) { ends[i] = v[std::size_t{i}]; });
-    __builtin_memcpy(to, ends, kBytes);
-    __builtin_memcpy(to + bytes - kBytes, ends + count, kBytes);
-  }
-};
-
 template <class E, class Body>
 void for_each_pixel(const PoolArgs &args, const Body &body) {
   for (std::size_t p = 0; p < args.pixels; ++p) {
@@ -55,13 +33,11 @@ void for_each_pixel(const PoolArgs &args, const Body &body) {
   }
 }
 
-constexpr std::size_t kFewest = sizeof(std::uint32_t);
-
 /// body(window(w): the bytes of window w) gives the results of a vector of channels of one pixel.
 template <class V, class Body>
 void for_each_block(const PoolArgs &args, const Body &body) {
   constexpr std::size_t kVector = sizeof(typename V::Bytes);
-  if (args.channels < 2 * kFewest) return for_each_pixel<Ends<V, std::uint32_t, 1>>(args, body);
+  if (args.channels < 8) return for_each_pixel<Ends<V, std::uint32_t, 1>>(args, body);
   if (args.channels < 16) return for_each_pixel<Ends<V, std::uint64_t, 1>>(args, body);
   if constexpr (kVector > 16)
     if (args.channels < kVector) return for_each_pixel<Ends<V, std::uint64_t, 2>>(args, body);
@@ -79,7 +55,7 @@ void for_each_block(const PoolArgs &args, const Body &body) {
 
 template <class V>
 void max_blocks(const PoolArgs &args) {
-  if (args.channels < kFewest) return pool_ref::max(args);
+  if (args.channels < kFewestOfEnds) return pool_ref::max(args);
   for_each_block<V>(args, [&](const auto &window) {
     auto v = window(0);
     for (std::size_t w = 1; w < args.window_count; ++w) v = V::max(v, window(w));
@@ -89,7 +65,7 @@ void max_blocks(const PoolArgs &args) {
 
 template <class V>
 void average_blocks(const PoolArgs &args) {
-  if (args.channels < kFewest) return pool_ref::average(args);
+  if (args.channels < kFewestOfEnds) return pool_ref::average(args);
   constexpr std::size_t kWords = 256;  // sums of bytes that 16 bits hold
   const Saturate saturate(args.range);
   const auto multiplier = V::all(args.multiplier);
