@@ -154,10 +154,11 @@ bool lower_resize_on_images(Lowering &l) {
   return true;
 }
 
-/// Pad goes by strides.
-bool lower_pad_on_images(Lowering &l) {
+/// Operators that go by strides.
+bool lower_moved_images(Lowering &l) {
   const SlotId x = l.any_real(l.input(0));
-  if (l.node().op != &ops::kPad || l.node().clamp || !is_made_as_image(l, x)) return false;
+  const bool by_strides = l.node().op == &ops::kPad || l.node().op == &ops::kTile || l.node().op == &ops::kSlice;
+  if (!by_strides || l.node().clamp || !is_made_as_image(l, x)) return false;
   OperandRefs refs;
   refs.inputs = {x};
   for (const ValueId v : std::span(l.node().inputs).subspan(1))

@@ -44,7 +44,7 @@ bool lower_on_images(Lowering &l);
 bool lower_grid_on_images(Lowering &l);
 bool lower_truths_on_images(Lowering &l);
 bool lower_resize_on_images(Lowering &l);
-bool lower_pad_on_images(Lowering &l);
+bool lower_moved_images(Lowering &l);
 
 /// All nodes of a table, of which the node under way is the last.
 void lower_table(Lowering &l, const graph::Table &table);
