@@ -35,7 +35,7 @@ void check(Random &random, const PoolRealKernel &kernel, std::size_t taps, std::
         best = from[p * step + c] > best ? from[p * step + c] : best;
         sum += static_cast<double>(from[p * step + c]);
       }
-      want_max[p * ldy + c] = best;
+      want_max[p * ldy + c] = best == 0 ? 0.0f : best;  // 0 has no sign
       want_average[p * ldy + c] = static_cast<float>(sum / divisor);
     }
   char what[96];

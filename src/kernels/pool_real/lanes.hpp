@@ -15,7 +15,7 @@ inline void max_one_by_one(const PoolRealArgs &args, std::ptrdiff_t pixel) {
     float best = args.taps[0][pixel * args.step + static_cast<std::ptrdiff_t>(channel)];
     for (std::size_t t = 1; t < args.tap_count; ++t)
       best = larger(best, args.taps[t][pixel * args.step + static_cast<std::ptrdiff_t>(channel)]);
-    args.y[pixel * args.ldy + static_cast<std::ptrdiff_t>(channel)] = best;
+    args.y[pixel * args.ldy + static_cast<std::ptrdiff_t>(channel)] = best + 0.0f;
   }
 }
 
@@ -55,7 +55,10 @@ struct Pools {
         best[i] = takes ? v : best[i];
       });
     }
-    unroll<vectors>([&](auto i) { __builtin_memcpy(y + i * kCount, &best[i], sizeof best[i]); });
+    unroll<vectors>([&](auto i) {
+      best[i] += 0.0f;  // of the two zeros the one above 0, in whatever order they came
+      __builtin_memcpy(y + i * kCount, &best[i], sizeof best[i]);
+    });
   }
 
   /// A vector has the doubles of half a vector of floats.

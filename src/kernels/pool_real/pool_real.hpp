@@ -23,7 +23,7 @@ struct PoolRealArgs {
 struct PoolRealKernel {
   const char *name;
   Isa isa;
-  void (*max)(const PoolRealArgs &args);      ///< of equal elements the first; NaN wins
+  void (*max)(const PoolRealArgs &args);      ///< 0 has no sign, and NaN wins
   void (*average)(const PoolRealArgs &args);  ///< sum / divisor, in double, in the order of the taps
 };
 

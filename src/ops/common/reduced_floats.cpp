@@ -7,7 +7,6 @@
 #include "kernels/rows/rows.hpp"
 #include "ops/common/elementwise.hpp"
 #include "ops/common/extremum.hpp"
-#include "ops/common/reduced_bytes.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -214,13 +213,13 @@ void extremum_floats(Arithmetic f, const Tensor &x, const AxisSet &axes, const T
   const auto loops = [&] {
     reduce<float, float>(
         x, axes, y, of_nothing(f), [f](float a, float b) { return extremum_of_two(f, a, b); },
-        [](float v) { return v; });
+        [](float v) { return v + 0.0f; });
   };
   if (x.count() == 0 || y.count() == 0) return loops();
   const JoinedPlan plan(x, axes, y);
   if (!plan.has_rows()) return loops();
   const auto finish = [](const float *founds, std::int64_t count, float *to, std::int64_t step) {
-    for (std::int64_t i = 0; i < count; ++i) to[i * step] = founds[i];
+    for (std::int64_t i = 0; i < count; ++i) to[i * step] = founds[i] + 0.0f;
   };
   if (plan.last_is_reduced)
     return reduce_rows(
@@ -236,25 +235,6 @@ void extremum_floats(Arithmetic f, const Tensor &x, const AxisSet &axes, const T
         column_extremes(f, from, rows, row, columns, founds);
       },
       finish);
-}
-
-namespace {
-
-template <class Extremum>
-void reduce_by(Extremum extremum, const Tensor &x, const AxisSet &axes, const Tensor &y) {
-  dispatch_number(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    if constexpr (sizeof(T) > 1 && !std::is_same_v<T, float>)
-      reduce<T, T>(x, axes, y, Extremum::template kOfNothing<T>, extremum, [](T v) { return v; });
-  });
-}
-
-}  // namespace
-
-void reduce_extremum(Arithmetic f, const Tensor &x, const AxisSet &axes, const Tensor &y) {
-  if (x.dtype() == QTN_FLOAT32) return extremum_floats(f, x, axes, y);
-  if (dtype_size(x.dtype()) == 1) return extremum_bytes(f, x, axes, y);
-  f == Arithmetic::max ? reduce_by(Larger(), x, axes, y) : reduce_by(Smaller(), x, axes, y);
 }
 
 }  // namespace qtn::ops

@@ -18,7 +18,7 @@ double row_sum(const float *x, std::size_t count);
 /// The largest or smallest of so many elements; of none, what every number is larger or smaller than.
 float extremum_of(kernels::Arithmetic max_or_min, const float *x, std::size_t count);
 
-/// y = that over the axes. Tensors of any strides.
+/// y = that over the axes, where 0 has no sign: neither does the order then matter. Tensors of any strides.
 void extremum_floats(kernels::Arithmetic max_or_min, const Tensor &x, const AxisSet &axes, const Tensor &y);
 
 /// The same of every type.

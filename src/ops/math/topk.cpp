@@ -70,10 +70,9 @@ class Best {
     std::make_heap(places_.begin(), places_.end());
     for (std::int64_t i = k_; i < length && k_ > 0;) {
       const std::int64_t end = std::min(length, i + kBlock);
-      if (step == 1 && end - i == kBlock && !any_better(from + i, from[places_[0].index]))
-        i = end;
-      else
-        for (; i < end; ++i) offer(place(from, i, step));
+      if constexpr (std::is_floating_point_v<T>)
+        if (step == 1 && end - i == kBlock && !any_better(from + i, from[places_[0].index])) i = end;
+      for (; i < end; ++i) offer(place(from, i, step));
     }
     std::sort_heap(places_.begin(), places_.end());
     return places_;

@@ -94,6 +94,7 @@ void for_windows(const Windows &windows, const T *x, const Window::Dims &sx, Bod
               at = takes ? place : at;
             }
           }
+        if constexpr (std::is_floating_point_v<T>) best += T(0);  // 0 has no sign
         body(best, at, Window::Dims{o0, o1, o2});
       }
 }
@@ -161,7 +162,7 @@ class Lines {
     std::copy_n(above_.data(), width, top.data());
     for (std::int64_t at = w_.dilation[2]; at <= reach_; at += w_.dilation[2])
       join(top.data(), above_.data() + at, width);
-    for (std::int64_t i = 0; i < count; ++i) to[i] = top[static_cast<std::size_t>(i * stride)];
+    for (std::int64_t i = 0; i < count; ++i) to[i] = top[static_cast<std::size_t>(i * stride)] + 0.0f;  // 0 has no sign
     std::fill_n(above_.begin(), width + reach_, -std::numeric_limits<float>::infinity());
   }
 

@@ -388,6 +388,30 @@ void test_pools(void **) {
   }
 }
 
+/// Zeros of both signs, in whatever order windows and axes meet them: the largest has none.
+void test_extremes_of_zeros(void **) {
+  Dice dice(5);
+  const Tensor x(QTN_FLOAT32, {1, 5, 9, 8});
+  for (float &v : std::span(x.as<float>(), static_cast<std::size_t>(x.count())))
+    v = dice.one_in(3) ? -1.0f : dice.one_in(2) ? 0.0f : -0.0f;
+  for (const std::int64_t kernel : {2, 5}) {
+    GraphBuilder b;
+    b.input("x", x.shape()).constant("axes", Tensor::from_ints(Ints{1, 2}));
+    b.constant("w", random({5, 1, 1, 1}, 1, 1, 1))
+        .node("Conv", "conv", {"x", "w"}, {"c"}, attrs({{"group", std::int64_t{5}}}));
+    for (const char *of : {"x", "c"}) {
+      const std::string pooled = cat(of, "p"), reduced = cat(of, "r"), whole = cat(of, "g");
+      b.node("MaxPool", pooled, {of}, {pooled}, attrs({{"kernel_shape", Ints{kernel, kernel}}}));
+      b.node("ReduceMax", reduced, {of, "axes"}, {reduced}).node("GlobalMaxPool", whole, {of}, {whole});
+    }
+    const graph::Graph g = b.build({"xp", "xr", "xg", "cp", "cr", "cg"});
+    for (const runtime::Engine engine : {runtime::Engine::native, runtime::Engine::reference})
+      for (const Tensor &y : run(g, x, engine, 1))
+        for (const float v : std::span(y.as<const float>(), static_cast<std::size_t>(y.count())))
+          assert_true(v == -1 || (v == 0 && !std::signbit(v)));
+  }
+}
+
 /// Channels are two axes for a while.
 void test_shuffled_channels(void **) {
   for (const Shape &x : {Shape{2, 3, 11}, Shape{1, 3, 5, 7}, Shape{2, 3, 3, 4, 5}, Shape{1, 3, 1, 6}}) {
@@ -498,6 +522,7 @@ int main() {
                               cmocka_unit_test(test_dense_blocks),
                               cmocka_unit_test(test_products_that_lie_as_images),
                               cmocka_unit_test(test_pools),
+                              cmocka_unit_test(test_extremes_of_zeros),
                               cmocka_unit_test(test_shuffled_channels),
                               cmocka_unit_test(test_choices),
                               cmocka_unit_test(test_few_rows),
