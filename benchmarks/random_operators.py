@@ -33,7 +33,7 @@ REDUCTIONS = "ReduceL1 ReduceL2 ReduceLogSumExp ReduceMax ReduceMean ReduceMin R
 
 
 class Call:
-    """What a kind makes: `inputs` are arrays, or names of attributes' places left empty; those of `constants` are in the file."""
+    """What a kind makes: arrays of `constants` are in the file, by their places; those of `inputs` take the others in turn."""
 
     def __init__(self, number):
         self.rng = np.random.default_rng(number)

@@ -47,7 +47,7 @@ struct Nest {
   Nest of_pairs() const {
     Nest nest = *this;
     --nest.depth;
-    for (Loop &loop : nest.loops) loop.dst_step /= 2, loop.src_step /= 2;
+    for (std::size_t i = 0; i < nest.depth; ++i) nest.loops[i].dst_step /= 2, nest.loops[i].src_step /= 2;
     return nest;
   }
 };

@@ -21,5 +21,19 @@ template <class T, class Vector, class Fold>
   }
 }
 
+/// The same by F::of() alone, which stays in vectors: where the order of lanes does not matter.
+template <class F, class Floats>
+[[gnu::always_inline]] inline float folded_in_vectors(Floats v) {
+  if constexpr (sizeof v > 16) {
+    using Half [[gnu::vector_size(sizeof v / 2)]] = float;
+    Half halves[2];
+    __builtin_memcpy(halves, &v, sizeof halves);
+    return folded_in_vectors<F>(F::of(halves[0], halves[1]));
+  } else {
+    v = F::of(v, __builtin_shufflevector(v, v, 2, 3, 0, 1));
+    return F::of(v, __builtin_shufflevector(v, v, 1, 0, 3, 2))[0];
+  }
+}
+
 }  // namespace
 }  // namespace qtn::kernels

@@ -5,6 +5,7 @@
 // share stands in common. Attributes and inputs are those of ONNX opset 21.
 #pragma once
 
+#include <cmath>
 #include <map>
 #include <memory>
 #include <optional>
@@ -61,6 +62,8 @@ struct InputRange {
 /// Bounds of an activation fused onto output 0, in real values; infinite where open.
 struct Clamp {
   float lo, hi;
+
+  bool changes_nothing() const { return std::isinf(lo) && std::isinf(hi); }
 };
 
 /// How a number that follows from the outputs of a call changes with them, and what the call left behind.

@@ -2,19 +2,18 @@
 // The loops on vectors of floats of any length, which the compiler turns into those of the instruction set.
 #pragma once
 
+#include "kernels/extremes.hpp"
 #include "kernels/pool_real/pool_real.hpp"
 #include "kernels/unroll.hpp"
 
 namespace qtn::kernels {
 namespace {
 
-inline float larger(float best, float v) { return v > best || v != v ? v : best; }
-
 inline void max_one_by_one(const PoolRealArgs &args, std::ptrdiff_t pixel) {
   for (std::size_t channel = 0; channel < args.channels; ++channel) {
     float best = args.taps[0][pixel * args.step + static_cast<std::ptrdiff_t>(channel)];
     for (std::size_t t = 1; t < args.tap_count; ++t)
-      best = larger(best, args.taps[t][pixel * args.step + static_cast<std::ptrdiff_t>(channel)]);
+      best = Larger::of(args.taps[t][pixel * args.step + static_cast<std::ptrdiff_t>(channel)], best);
     args.y[pixel * args.ldy + static_cast<std::ptrdiff_t>(channel)] = best + 0.0f;
   }
 }
@@ -49,11 +48,7 @@ struct Pools {
     unroll<vectors>([&](auto i) { best[i] = load<Floats>(args.taps[0] + at + i * kCount); });
     for (std::size_t t = 1; t < args.tap_count; ++t) {
       const float *from = args.taps[t] + at;
-      unroll<vectors>([&](auto i) {
-        const Floats v = load<Floats>(from + i * kCount);
-        const auto takes = (v > best[i]) | (v != v);
-        best[i] = takes ? v : best[i];
-      });
+      unroll<vectors>([&](auto i) { best[i] = Larger::of(load<Floats>(from + i * kCount), best[i]); });
     }
     unroll<vectors>([&](auto i) {
       best[i] += 0.0f;  // of the two zeros the one above 0, in whatever order they came

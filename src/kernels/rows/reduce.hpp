@@ -73,21 +73,7 @@ struct RowReductions : Rows<bytes> {
       unroll<4>([&](auto v) { found = F::of(found, each[v]); });
     }
     for (; i + V::kCount < count; i += V::kCount) found = F::of(found, V::load(x + i));
-    return fold<F>(found);
-  }
-
-  /// Halves with halves, down to one lane, all in vectors.
-  template <class F, class Floats>
-  [[gnu::always_inline]] static float fold(Floats v) {
-    if constexpr (sizeof v > 16) {
-      using Half [[gnu::vector_size(sizeof v / 2)]] = float;
-      Half halves[2];
-      __builtin_memcpy(halves, &v, sizeof halves);
-      return fold<F>(F::of(halves[0], halves[1]));
-    } else {
-      v = F::of(v, __builtin_shufflevector(v, v, 2, 3, 0, 1));
-      return F::of(v, __builtin_shufflevector(v, v, 1, 0, 3, 2))[0];
-    }
+    return folded_in_vectors<F>(found);
   }
 
   template <class F>

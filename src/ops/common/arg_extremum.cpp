@@ -25,7 +25,7 @@ std::int64_t place_of(float top, const float *x, std::int64_t step, const Order 
   }
 }
 
-constexpr std::int64_t kTogether = 256;
+constexpr std::int64_t kTogether = kMostColumns;
 
 void run_rows(bool largest, const float *x, std::int64_t rows, const Order &order, std::int64_t *y) {
   const auto extremes = kernels::rows_kernel().extremes;

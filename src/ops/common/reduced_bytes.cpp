@@ -6,6 +6,7 @@
 #include "ops/common/elementwise.hpp"
 #include "ops/common/reduced_floats.hpp"
 #include "ops/common/requantization.hpp"
+#include "ops/common/scratch_tensors.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -22,12 +23,17 @@ Tensor centered_floats(const Tensor &q) {
 
 }  // namespace
 
-void extremum_bytes(kernels::Arithmetic max_or_min, const Tensor &x, const AxisSet &axes, const Tensor &y) {
-  const Tensor reals(QTN_FLOAT32, x.shape()), founds(QTN_FLOAT32, y.shape()), bytes(y.dtype(), y.shape());
-  cast_quickly(x.to_contiguous(), reals);
+void extremum_bytes(kernels::Arithmetic max_or_min, const Call &call, const AxisSet &axes, const Tensor &y) {
+  const qdtype dtype = y.dtype();
+  const Shape &from = call.in(0)->shape(), &to = y.shape();
+  Scratch own, &scratch = call.scratch ? *call.scratch : own;
+  const auto [x, reals, founds, bytes] =
+      scratch_tensors<4>(scratch, {{{dtype, from}, {QTN_FLOAT32, from}, {QTN_FLOAT32, to}, {dtype, to}}});
+  copy_elements(x, *call.in(0));
+  cast_quickly(x, reals);
   extremum_floats(max_or_min, reals, axes, founds);
   // The extremum of nothing is infinite.
-  if (y.dtype() == QTN_BOOL) map_elements<float>(founds, founds, [](float v) { return std::clamp(v, 0.0f, 1.0f); });
+  if (dtype == QTN_BOOL) map_elements<float>(founds, founds, [](float v) { return std::clamp(v, 0.0f, 1.0f); });
   cast_quickly(founds, bytes);
   copy_elements(y, bytes);
 }

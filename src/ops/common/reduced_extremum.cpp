@@ -18,9 +18,10 @@ void reduce_by(Extremum extremum, const Tensor &x, const AxisSet &axes, const Te
 
 }  // namespace
 
-void reduce_extremum(kernels::Arithmetic f, const Tensor &x, const AxisSet &axes, const Tensor &y) {
+void reduce_extremum(kernels::Arithmetic f, const Call &call, const AxisSet &axes, const Tensor &y) {
+  const Tensor &x = *call.in(0);
   if (x.dtype() == QTN_FLOAT32) return extremum_floats(f, x, axes, y);
-  if (dtype_size(x.dtype()) == 1) return extremum_bytes(f, x, axes, y);
+  if (dtype_size(x.dtype()) == 1) return extremum_bytes(f, call, axes, y);
   f == kernels::Arithmetic::max ? reduce_by(Larger(), x, axes, y) : reduce_by(Smaller(), x, axes, y);
 }
 

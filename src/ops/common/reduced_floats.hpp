@@ -21,8 +21,8 @@ float extremum_of(kernels::Arithmetic max_or_min, const float *x, std::size_t co
 /// y = that over the axes, where 0 has no sign: neither does the order then matter. Tensors of any strides.
 void extremum_floats(kernels::Arithmetic max_or_min, const Tensor &x, const AxisSet &axes, const Tensor &y);
 
-/// The same of every type.
-void reduce_extremum(kernels::Arithmetic max_or_min, const Tensor &x, const AxisSet &axes, const Tensor &y);
+/// The same of the operand of a call, of every type.
+void reduce_extremum(kernels::Arithmetic max_or_min, const Call &call, const AxisSet &axes, const Tensor &y);
 
 /// Columns of a matrix, at most kMostColumns of them: what of each is added to sums[c], or found beside founds[c].
 inline constexpr std::size_t kMostColumns = 256;

@@ -4,6 +4,7 @@
 #include "ops/common/elementwise.hpp"
 #include "ops/common/gradient.hpp"
 #include "ops/common/infer.hpp"
+#include "ops/common/scratch_tensors.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -29,8 +30,7 @@ T integer_power(T base, std::int64_t exponent) {
 template <class To>
 Tensor as_type(const Tensor &t, qdtype dtype, Scratch &scratch) {
   if (t.dtype() == dtype) return t;
-  const auto bytes = static_cast<std::size_t>(t.count()) * sizeof(To);
-  const Tensor out(dtype, t.shape(), contiguous_strides(t.shape()), scratch.take(bytes), nullptr);
+  const auto [out] = scratch_tensors<1>(scratch, {{{dtype, t.shape()}}});
   dispatch_number(t.dtype(), [&](auto zero) {
     map_elements<decltype(zero), To>(t, out, [](auto v) { return static_cast<To>(v); });
   });

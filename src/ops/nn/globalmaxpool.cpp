@@ -18,7 +18,7 @@ Types infer(const Call &call) {
 }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  reduce_extremum(kernels::Arithmetic::max, *call.in(0), spatial_axes(call), outputs[0]);
+  reduce_extremum(kernels::Arithmetic::max, call, spatial_axes(call), outputs[0]);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "ops/common/elementwise.hpp"
 #include "ops/common/infer.hpp"
 #include "ops/common/reduced_floats.hpp"
+#include "ops/common/scratch_tensors.hpp"
 #include "ops/common/sums.hpp"
 
 namespace qtn::ops {
@@ -46,7 +47,8 @@ void normalize_floats(const Call &call, std::size_t axis, bool absolute, const T
   axes[axis] = true;
   Shape shape = x.shape();
   shape[axis] = 1;
-  const Tensor norms(QTN_FLOAT32, shape);
+  Scratch own, &scratch = call.scratch ? *call.scratch : own;
+  const auto [norms] = scratch_tensors<1>(scratch, {{{QTN_FLOAT32, shape}}});
   sum_floats(
       absolute ? Addends::magnitudes : Addends::squares, x, axes, 1,
       absolute ? nullptr : +[](double sum) { return std::sqrt(sum); }, norms);

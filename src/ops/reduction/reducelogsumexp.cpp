@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/size.hpp"
 #include "ops/common/activation.hpp"
 #include "ops/common/arithmetic.hpp"
 #include "ops/common/reduced_floats.hpp"
 #include "ops/common/reduced_numbers.hpp"
+#include "ops/common/scratch_tensors.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -25,12 +25,7 @@ void run_floats(const Call &call, const Tensor &y) {
   const Tensor &x = *call.in(0);
   const AxisSet axes = ready_axes(call);
   Scratch own, &scratch = call.scratch ? *call.scratch : own;
-  const std::size_t aligned = round_up(x.nbytes(), kAlignment);
-  std::byte *memory = scratch.take((Size(aligned) + y.nbytes()).value());
-  const auto in_scratch = [](const Shape &shape, std::byte *at) {
-    return Tensor(QTN_FLOAT32, shape, contiguous_strides(shape), at, nullptr);
-  };
-  const Tensor powers = in_scratch(x.shape(), memory), top = in_scratch(y.shape(), memory + aligned);
+  const auto [powers, top] = scratch_tensors<2>(scratch, {{{QTN_FLOAT32, x.shape()}, {QTN_FLOAT32, y.shape()}}});
   extremum_floats(kernels::Arithmetic::max, x, axes, top);
   map_elements<float>(top, top, [](float v) { return std::isfinite(v) ? v : 0; });
   run_arithmetic(kernels::Arithmetic::sub, x, repeated(top, axes, x.shape()), powers);

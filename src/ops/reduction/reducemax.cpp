@@ -9,7 +9,7 @@ namespace {
 Types infer(const Call &call) { return infer_reduction("ReduceMax", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  reduce_extremum(kernels::Arithmetic::max, *call.in(0), ready_axes(call), outputs[0]);
+  reduce_extremum(kernels::Arithmetic::max, call, ready_axes(call), outputs[0]);
 }
 
 }  // namespace

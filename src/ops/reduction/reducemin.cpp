@@ -9,7 +9,7 @@ namespace {
 Types infer(const Call &call) { return infer_reduction("ReduceMin", call); }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  reduce_extremum(kernels::Arithmetic::min, *call.in(0), ready_axes(call), outputs[0]);
+  reduce_extremum(kernels::Arithmetic::min, call, ready_axes(call), outputs[0]);
 }
 
 }  // namespace

@@ -21,11 +21,6 @@ constexpr std::size_t kBlockBytes = 256 << 10;
 // So many rows at most, of so many columns, which is a vector of any instruction set.
 constexpr std::size_t kFewRows = 8, kFewColumns = 4;
 
-bool is_unbounded(const ops::Clamp &clamp) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  return clamp.lo == -kInfinity && clamp.hi == kInfinity;
-}
-
 class RealMatMulStep final : public Step {
  public:
   RealMatMulStep(const Edge &a, const Edge &b, const Edge &y, const ops::Clamp &clamp, Isa isa)
@@ -42,7 +37,7 @@ class RealMatMulStep final : public Step {
       m_ *= static_cast<std::size_t>(element_count(batch_));
       batch_ = {};
     }
-    by_rows_ = m_ <= kFewRows && n_ >= kFewColumns && b_.column == 1 && is_unbounded(clamp);
+    by_rows_ = m_ <= kFewRows && n_ >= kFewColumns && b_.column == 1 && clamp.changes_nothing();
     const std::size_t panels = ceil_div(n_, kernel_.nr);
     const std::size_t fit =
         std::max<std::size_t>(1, kBlockBytes / std::max<std::size_t>(1, kernel_.nr * k_ * sizeof(float)));

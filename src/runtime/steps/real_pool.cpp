@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cmath>
 
 #include "base/size.hpp"
 #include "kernels/kernel.hpp"
@@ -20,7 +19,7 @@ class RealPoolStep final : public WindowedStep<float> {
         pooling_(pooling),
         count_include_pad_(count_include_pad),
         clamp_(clamp),
-        clamps_(std::isfinite(clamp.lo) || std::isfinite(clamp.hi)),
+        clamp_kernel_(kernels::choose(kernels::real_kernels(), isa).clamp),
         in_two_steps_(overlaps()) {
     kernel = kernel_.name;
   }
@@ -43,7 +42,7 @@ class RealPoolStep final : public WindowedStep<float> {
 
   void row(const float *image, std::int64_t oz, std::int64_t oy, float *y, const float **taps) const override {
     in_two_steps_ ? row_of_line(image, oz, oy, y, taps) : row_of_windows(image, oz, oy, y, taps);
-    if (!clamps_) return;
+    if (clamp_.changes_nothing()) return;
     const bool dense = y_image_.pixel == image_.c;
     const std::int64_t runs = dense ? 1 : window_.out[1], length = dense ? window_.out[1] * image_.c : image_.c;
     for (std::int64_t i = 0; i < runs; ++i)
@@ -111,8 +110,8 @@ class RealPoolStep final : public WindowedStep<float> {
   Pooling pooling_;
   bool count_include_pad_;
   ops::Clamp clamp_;
-  bool clamps_, in_two_steps_;
-  void (*clamp_kernel_)(float *y, std::size_t count, float lo, float hi) = kernels::real_kernel().clamp;
+  void (*clamp_kernel_)(float *y, std::size_t count, float lo, float hi);
+  bool in_two_steps_;
 };
 
 }  // namespace
