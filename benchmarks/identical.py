@@ -20,7 +20,7 @@ import numpy as np
 
 import peer_lib
 
-ISAS = ("avx512vnni", "avx512", "avxvnni", "avx2", "i8mm", "dotprod", "neon", "scalar")
+ISAS = ("amx", "avx512vnni", "avx512", "avxvnni", "avx2", "i8mm", "dotprod", "neon", "scalar")
 HEADER = ["model", "instruction_sets", "runs", "different_outputs"]
 
 

@@ -17,7 +17,7 @@ def cpu_name():
         return platform.processor() or platform.machine()
     fields = dict(map(str.strip, line.split(":", 1)) for line in text.split("\n\n")[0].splitlines() if ":" in line)
     flags = set((fields.get("flags") or fields.get("Features") or "").split())
-    shown = [flag for flag in ("avx2", "avx_vnni", "avx512f", "avx512_vnni", "asimddp", "i8mm") if flag in flags]
+    shown = [flag for flag in ("avx2", "avx_vnni", "avx512f", "avx512_vnni", "amx_int8", "asimddp", "i8mm") if flag in flags]
     name = fields.get("model name", platform.machine())
     if "cpu family" in fields:
         name += f" (family {fields['cpu family']} model {fields['model']})"

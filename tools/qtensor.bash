@@ -35,7 +35,7 @@ _qtensor() {
         nvidia_percentile nvidia_entropy nvidia_mse fixed" -- "$cur")
       ;;
     --isa:NAME)
-      mapfile -t COMPREPLY < <(compgen -W "scalar avx2 avxvnni avx512 avx512vnni neon dotprod i8mm" -- "$cur")
+      mapfile -t COMPREPLY < <(compgen -W "scalar avx2 avxvnni avx512 avx512vnni amx neon dotprod i8mm" -- "$cur")
       ;;
     *:*.*) _filedir "${kind##*.}" ;;
     *:DATA | *:OUT) _filedir '@(npy|safetensors)' ;;

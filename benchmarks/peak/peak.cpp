@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The peak is that of twelve independent chains of the instruction that the best kernel uses, registers only.
+// The peak is that of twelve independent chains (four of tiles) of the instruction that the best kernel uses, registers
+// only.
 #include "peak.hpp"
 
 #include <time.h>
+
+#include <cstdint>
 
 #include "base/cpu.hpp"
 
@@ -21,6 +24,8 @@ bool usable(Isa level) { return level <= isa() && cpu_has(level); }
 #define QTN_ZMM_LINE(i) "vpdpbusd %%zmm12, %%zmm13, %%zmm" #i "\n"
 #define QTN_VEX_LINE(i) "%{vex%} vpdpbusd %%ymm12, %%ymm13, %%ymm" #i "\n"
 #define QTN_AVX2_LINE(i) "vpmaddwd %%ymm12, %%ymm13, %%ymm14\n vpaddd %%ymm14, %%ymm" #i ", %%ymm" #i "\n"
+#define QTN_TILE_LINE(i) "tdpbusd %%tmm6, %%tmm4, %%tmm" #i "\n"
+#define QTN_FOUR_TILES QTN_TILE_LINE(0) QTN_TILE_LINE(1) QTN_TILE_LINE(2) QTN_TILE_LINE(3)
 #define QTN_LOOP(line)                                                                                          \
   {                                                                                                             \
     long n = kRounds;                                                                                           \
@@ -33,6 +38,19 @@ bool usable(Isa level) { return level <= isa() && cpu_has(level); }
 
 /// Runs the loop once and tells how many products one instruction of a chain adds.
 double run_loop() {
+  if (usable(Isa::amx)) {
+    struct alignas(64) {
+      std::uint8_t palette = 1, reserved[15] = {};
+      std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+      std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+    } layout;
+    long n = kRounds;
+    __asm__ volatile("ldtilecfg %1\n1:\n" QTN_FOUR_TILES QTN_FOUR_TILES QTN_FOUR_TILES "dec %0\n jnz 1b\n tilerelease"
+                     : "+r"(n)
+                     : "m"(layout)
+                     : "cc");
+    return 16 * 16 * 64;
+  }
   if (usable(Isa::avx512vnni)) {
     QTN_LOOP(QTN_ZMM_LINE);
     return 64;
@@ -70,9 +88,13 @@ double peak_macs() {
   return best > 0 ? best : 1;
 }
 
-/// Two such instructions in a cycle is what every CPU since Ice Lake server and Zen 5 issues.
+/// Two such instructions in a cycle is what every CPU since Ice Lake server and Zen 5 issues, one of tiles in sixteen.
 double peak_macs_per_cycle() {
-  return usable(Isa::avx512vnni) ? 128 : usable(Isa::avxvnni) ? 64 : usable(Isa::avx2) ? 32 : 1;
+  return usable(Isa::amx)          ? 1024
+         : usable(Isa::avx512vnni) ? 128
+         : usable(Isa::avxvnni)    ? 64
+         : usable(Isa::avx2)       ? 32
+                                   : 1;
 }
 
 }  // namespace qtn::bench

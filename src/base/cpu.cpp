@@ -11,6 +11,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #elif defined(__aarch64__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
@@ -19,7 +21,7 @@
 namespace qtn {
 namespace {
 
-constexpr std::array kNames{"scalar", "avx2", "avxvnni", "avx512", "avx512vnni", "neon", "dotprod", "i8mm"};
+constexpr std::array kNames{"scalar", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon", "dotprod", "i8mm"};
 
 struct Features {
   std::array<bool, kNames.size()> has{true};
@@ -27,6 +29,12 @@ struct Features {
 };
 
 #if defined(__x86_64__)
+/// Linux gives a process the tiles of the matrix unit when it asks, and not where a thread's stack for signals is too small.
+bool tiles_are_given() {
+  constexpr long kRequest = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
+}
+
 Features detect() {
   Features f;
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -41,6 +49,9 @@ Features detect() {
   f[Isa::avx2] = ymm_saved && fma && (b & bit_AVX2);
   f[Isa::avx512] = f[Isa::avx2] && zmm_saved && (b & avx512_core) == avx512_core;
   f[Isa::avx512vnni] = f[Isa::avx512] && (c & bit_AVX512VNNI);
+  const unsigned tiles_saved = 3u << 17, int8_tiles = 3u << 24;
+  f[Isa::amx] =
+      f[Isa::avx512vnni] && (xcr0 & tiles_saved) == tiles_saved && (d & int8_tiles) == int8_tiles && tiles_are_given();
   unsigned a1 = 0, b1 = 0, c1 = 0, d1 = 0;
   if (a >= 1 && __get_cpuid_count(7, 1, &a1, &b1, &c1, &d1)) f[Isa::avxvnni] = f[Isa::avx2] && (a1 & (1u << 4));
   return f;

@@ -6,7 +6,7 @@ namespace qtn {
 
 /// Ordered within an architecture: each level may run every kernel of the levels below it. From neon on they are those of
 /// AArch64.
-enum class Isa { scalar, avx2, avxvnni, avx512, avx512vnni, neon, dotprod, i8mm };
+enum class Isa { scalar, avx2, avxvnni, avx512, avx512vnni, amx, neon, dotprod, i8mm };
 
 const char *isa_name(Isa isa);
 

@@ -40,6 +40,8 @@ PaddedImage::PaddedImage(const ops::Window &window, const Image &x, std::int64_t
       x_(x),
       channels_(x.c / groups),
       element_(form.image_bytes),
+      row_unit_(form.row_unit),
+      run_unit_(static_cast<std::int64_t>(form.run_unit)),
       zero_point_(zero_point),
       columns_(columns_of(window, channels_, form, rows)) {
   const std::int64_t kw = window.kernel[1];
@@ -50,7 +52,7 @@ PaddedImage::PaddedImage(const ops::Window &window, const Image &x, std::int64_t
   pitch_ = (Size(copies_ ? width_ : x.w) * pixel_).as_signed();
   joined_ = window.dilation[1] == 1 && pixel_ == group_bytes();
   run_used_ = joined_ ? kw * channels_ : channels_;
-  run_length_ = (run_used_ + 3) / 4 * 4;
+  run_length_ = filled_up(run_used_);
   for (std::int64_t line = 0; line < lines(); ++line) {
     const Lines taps{inside(window, 2, line / window.out[0]), inside(window, 0, line % window.out[0])};
     const auto found = std::find(lines_.begin(), lines_.end(), taps);
@@ -80,8 +82,20 @@ std::vector<PaddedImage::Columns> PaddedImage::columns_of(const ops::Window &win
   }
   // Measured: strips of fewer rows than two fifths of a tile cost more than products with zero points.
   const std::size_t shortest = std::min(rows, static_cast<std::size_t>(most));
-  if (channels % 4 != 0 || 5 * shortest < 2 * form.mr) return {{0, window.out[1], {0, window.kernel[1]}}};
+  if (channels % static_cast<std::int64_t>(form.run_unit) != 0 || 5 * shortest < 2 * form.mr) return {{0, window.out[1], {0, window.kernel[1]}}};
   return columns;
+}
+
+bool PaddedImage::is_worth_filling(std::size_t outputs) const {
+  if (row_unit_ == 1) return true;
+  // Measured, in cycles of a row: as many columns by one step of k take about one, copying a run takes ten.
+  constexpr std::size_t kColumns = 16, kRun = 10, kBytes = 16;
+  const auto width = static_cast<std::size_t>(window_.out[1]), used = static_cast<std::size_t>(run_used_);
+  const auto runs = static_cast<std::size_t>(window_.kernel[2] * window_.kernel[0] * (joined_ ? 1 : window_.kernel[1]));
+  const std::size_t columns = ceil_div(outputs, kColumns), unit = static_cast<std::size_t>(run_unit_);
+  const std::size_t in_place = runs * ceil_div(used, unit) * columns * round_up(width, row_unit_) / width;
+  const std::size_t gathered = ceil_div(runs * used, unit) * columns + runs * kRun + runs * used / kBytes;
+  return in_place <= gathered;
 }
 
 std::int64_t PaddedImage::weights_of_tap(std::int64_t line, std::int64_t kx) const {
@@ -97,7 +111,7 @@ std::vector<kernels::GemmRun> PaddedImage::runs(const Lines &lines, const ops::S
         runs.push_back({(kz * window_.dilation[2] * window_.in[0] + ky * window_.dilation[0]) * pitch_ +
                             kx * window_.dilation[1] * pixel_,
                         static_cast<std::size_t>(weights_of_tap(kz * window_.kernel[0] + ky, kx)),
-                        static_cast<std::size_t>((taps_of_run * channels_ + 3) / 4 * 4)});
+                        static_cast<std::size_t>(filled_up(taps_of_run * channels_))});
   return runs;
 }
 

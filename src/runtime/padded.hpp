@@ -33,7 +33,9 @@ class PaddedImage {
   std::int64_t lines() const { return window_.out[2] * window_.out[0]; }
   std::ptrdiff_t group_bytes() const { return channels_ * element_; }
 
-  /// Weights in the order of the runs, each filled up to a multiple of four with zeros.
+  /// Whether a kernel that fills up strips and runs is faster by this than by gathered rows.
+  bool is_worth_filling(std::size_t outputs) const;
+  /// Weights in the order of the runs, each filled up with zeros to what the kernel takes.
   LinearWeights weights(const LinearWeights &w) const;
   /// 0: weights() are those of gathered rows.
   std::size_t weights_form() const { return run_used_ == run_length_ ? 0 : static_cast<std::size_t>(run_length_); }
@@ -68,6 +70,7 @@ class PaddedImage {
     bool has(std::int64_t plane, std::int64_t row) const;
   };
 
+  std::int64_t filled_up(std::int64_t run) const { return (run + run_unit_ - 1) / run_unit_ * run_unit_; }
   static std::vector<Columns> columns_of(const ops::Window &window, std::int64_t channels,
                                          const kernels::GemmForm &form, std::size_t rows);
   std::vector<kernels::GemmRun> runs(const Lines &lines, const ops::Span &taps) const;
@@ -82,6 +85,8 @@ class PaddedImage {
   ops::Window window_;
   Image x_;
   std::int64_t channels_, element_;
+  std::size_t row_unit_;
+  std::int64_t run_unit_;
   std::uint8_t zero_point_;
   std::vector<Columns> columns_;
   bool copies_, joined_;                             ///< joined: a row of taps is one run

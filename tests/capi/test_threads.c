@@ -179,7 +179,8 @@ static void threads_inside_change_nothing(void **state) {
 }
 
 static void every_isa_gives_the_same_bits(void **state) {
-  static const char *const names[] = {"avx512vnni", "avx512", "avxvnni", "avx2", "i8mm", "dotprod", "neon", "scalar"};
+  static const char *const names[] = {"amx",  "avx512vnni", "avx512", "avxvnni", "avx2",
+                                      "i8mm", "dotprod",    "neon",   "scalar"};
   size_t n;
   int i;
   (void)state;

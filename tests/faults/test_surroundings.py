@@ -63,7 +63,7 @@ class Surroundings(CommandTest):
         figure("locales", 1, 1, "de_DE.utf8")
 
     def test_instruction_sets(self):
-        names = ["scalar", "avx2", "avxvnni", "avx512", "avx512vnni", "neon", "dotprod", "i8mm", "", "nonsense", "AVX2",
+        names = ["scalar", "avx2", "avxvnni", "avx512", "avx512vnni", "amx", "neon", "dotprod", "i8mm", "", "nonsense", "AVX2",
                  "avx2 ", "x" * 100000]
         for name in names:
             with self.subTest(name=name[:20]):

@@ -202,7 +202,8 @@ struct Case {
 void test_all_row_tails(void **) {
   each_kernel(kernels::gemm_kernels(), [](const GemmKernel &kernel) {
     Random random(1);
-    for (std::size_t m = 1; m <= 45; ++m) Case(random, kernel, m, 35, 13, false).check(kernel);
+    for (std::size_t m = 1; m <= 70; ++m)
+      for (const std::size_t k : {13, 77}) Case(random, kernel, m, 35, k, false).check(kernel);
   });
 }
 
@@ -210,15 +211,16 @@ void test_all_column_tails(void **) {
   each_kernel(kernels::gemm_kernels(), [](const GemmKernel &kernel) {
     Random random(2);
     for (std::size_t n = 1; n <= 67; ++n)
-      for (std::size_t m : {std::size_t{1}, std::size_t{15}}) Case(random, kernel, m, n, 7, false).check(kernel);
+      for (const std::size_t k : {7, 70})
+        for (const std::size_t m : {1, 15, 20}) Case(random, kernel, m, n, k, false).check(kernel);
   });
 }
 
 void test_all_depth_tails(void **) {
   each_kernel(kernels::gemm_kernels(), [](const GemmKernel &kernel) {
     Random random(3);
-    for (std::size_t k = 1; k <= 70; ++k)
-      for (std::size_t m : {1, 2, 3, 4, 17}) Case(random, kernel, m, 33, k, false).check(kernel);
+    for (std::size_t k = 1; k <= 140; ++k)
+      for (const std::size_t m : {1, 2, 3, 4, 17}) Case(random, kernel, m, 33, k, false).check(kernel);
   });
 }
 
@@ -247,7 +249,7 @@ void test_random_shapes(void **) {
 /// bias of its own and rows of Y that leave others out. T is what the kernel reads.
 template <class T>
 void check_image(Random &random, const GemmKernel &kernel) {
-  const auto n = random.in<std::size_t>(1, 70), k = 4 * random.in<std::size_t>(1, 30);
+  const std::size_t n = random.in<std::size_t>(1, 70), unit = kernel.run_unit, k = unit * random.in<std::size_t>(1, 30);
   const auto strip_count = random.in<std::size_t>(1, 4);
   const std::size_t bias_step = round_up(n, kernel.nr), ldy = n + random.in<std::size_t>(0, 5);
 
@@ -255,11 +257,21 @@ void check_image(Random &random, const GemmKernel &kernel) {
   Guarded<kernels::GemmStrip> strips(strip_count);
   std::size_t elements = 0, m = 0, y_rows = 0;
   for (std::size_t s = 0; s < strip_count; ++s) {
-    const auto at = random.in<std::size_t>(0, 99), lda = random.in<std::size_t>(1, 40);
-    const auto rows = random.in<std::size_t>(1, 30), y_step = random.in<std::size_t>(1, 3);
+    const auto at = random.in<std::size_t>(0, 99);
+    if (s > 0 && random.one_in(2)) {  // the next line of outputs
+      strips[s] = strips[s - 1];
+      strips[s].at += static_cast<std::ptrdiff_t>(at * sizeof(T));
+      strips[s].y_row = y_rows;
+      elements += at;
+      m += strips[s].rows;
+      y_rows += strips[s].rows * strips[s].y_step;
+      continue;
+    }
+    const auto lda = random.in<std::size_t>(1, 40);
+    const auto rows = random.in<std::size_t>(1, 50), y_step = random.in<std::size_t>(1, 3);
     for (std::size_t r = random.in<std::size_t>(0, 5); r > 0; --r) {
-      const auto begin = 4 * random.in<std::size_t>(0, static_cast<std::int64_t>(k / 4 - 1));
-      const auto length = 4 * random.in<std::size_t>(1, static_cast<std::int64_t>((k - begin) / 4));
+      const std::size_t begin = unit * random.in<std::size_t>(0, static_cast<std::int64_t>(k / unit - 1));
+      const std::size_t length = unit * random.in<std::size_t>(1, static_cast<std::int64_t>((k - begin) / unit));
       const auto from = random.in<std::size_t>(0, 300);
       runs[s].push_back({static_cast<std::ptrdiff_t>(from * sizeof(T)), begin, length});
       elements = std::max(elements, at + (rows - 1) * lda + from + length);

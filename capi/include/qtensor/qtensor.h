@@ -56,10 +56,14 @@
  * @since 0.1 */
 QTN_API uint32_t qlib_version(void);
 
-/** The instruction set that kernels are chosen for now: "scalar"; on x86-64 "avx2", "avxvnni", "avx512" or
- * "avx512vnni"; on AArch64 "neon", "dotprod" or "i8mm". At start it is the best one of this CPU, lowered by the
+/** The instruction set that kernels are chosen for now: "scalar"; on x86-64 "avx2", "avxvnni", "avx512",
+ * "avx512vnni" or "amx"; on AArch64 "neon", "dotprod" or "i8mm". At start it is the best one of this CPU, lowered by the
  * environment variable QTENSOR_ISA if that names one. The text is static. Every instruction set gives the same
  * integers, bit for bit.
+ *
+ * A process has the tiles of "amx" only if it asks Linux for them, which this does when it is first asked, or a kernel is
+ * first chosen. Signal handlers on stacks of their own then need sysconf(_SC_MINSIGSTKSZ) bytes or more; where a thread has
+ * a smaller one already, the best is "avx512vnni".
  *
  * @return the name of the instruction set, never NULL
  * @since 0.1 */

@@ -26,7 +26,7 @@ struct GemmWeights {
 /// A part of a row of A that lies in one piece in an image. Those of a row are in the order of k.
 struct GemmRun {
   std::ptrdiff_t at;      ///< bytes from the beginning of the row
-  std::size_t k, length;  ///< which weights it meets: multiples of 4
+  std::size_t k, length;  ///< which weights it meets: multiples of run_unit
 };
 
 /// Rows of A that lie evenly in a convolution's image and consist of the same runs, the others being left out: those
@@ -91,6 +91,7 @@ struct GemmForm {
   int image_bytes;  ///< of a byte of the images that it reads: uint8 or uint16; 0: it reads none
   std::size_t (*packed_bytes)(std::size_t n, std::size_t k);
   std::size_t (*scratch_bytes)(std::size_t m, std::size_t k);  ///< for up to m rows
+  std::size_t row_unit = 1, run_unit = 4;  ///< fewer rows of a strip, and bytes of a run, take as long as so many
 };
 
 struct GemmKernel : GemmForm {

@@ -153,7 +153,7 @@ StepPtr make_conv(const Operands &operands, const kernels::GemmForm &form, std::
     const TaskGrid grid = task_grid(form, rows, width, PaddedImage::bytes_of_pixel(window, x, form), out, k);
     const PaddedImage padded(window, x, static_cast<std::int64_t>(groups), operands.zero_point, form,
                              grid.row_block / width);
-    if (is_flat(window) || !padded.copies()) {
+    if (padded.is_worth_filling(out) && (is_flat(window) || !padded.copies())) {
       std::vector<std::int32_t> bias;
       if (operands.bias) bias = operands.bias(padded, round_up(out, form.nr));
       return std::make_unique<ImageStep>(operands.product(&padded), grid, padded, std::move(bias));

@@ -112,6 +112,7 @@ TaskGrid cut(const Sizes &of, std::size_t weights, std::size_t row_blocks, std::
 
 const kernels::GemmKernel &gemm_kernel(const LinearWeights &w, Isa isa) {
   return kernels::choose(kernels::gemm_kernels(), isa, [&w](const kernels::GemmKernel &kernel) {
+    if (3 * kernel.run_unit > 4 * std::max<std::size_t>(3, w.k)) return false;  // most of a step would be filled up
     for (std::size_t i = 0; i < w.groups; ++i)
       if (!kernel.fits(of_group(w, i))) return false;
     return true;

@@ -111,8 +111,8 @@ void threads_and_instructions_do_not_change_results(void **) {
   const Tensor want = ops::linear(x, w, &bias, nullptr);
   const std::string best = isa_name(isa());
   for (const int threads : {1, 4})
-    for (const Isa level :
-         {Isa::scalar, Isa::avx2, Isa::avxvnni, Isa::avx512, Isa::avx512vnni, Isa::neon, Isa::dotprod, Isa::i8mm}) {
+    for (const Isa level : {Isa::scalar, Isa::avx2, Isa::avxvnni, Isa::avx512, Isa::avx512vnni, Isa::amx, Isa::neon,
+                            Isa::dotprod, Isa::i8mm}) {
       if (!cpu_has(level)) continue;
       const ThreadScope scope(threads);
       set_isa(isa_name(level));

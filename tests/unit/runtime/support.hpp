@@ -70,7 +70,7 @@ void each_isa(Body &&body) {
 #ifdef __SANITIZE_THREAD__
   return body(best.c_str());
 #endif
-  for (const char *name : {"avx512vnni", "avx512", "avxvnni", "avx2", "i8mm", "dotprod", "neon", "scalar"}) {
+  for (const char *name : {"amx", "avx512vnni", "avx512", "avxvnni", "avx2", "i8mm", "dotprod", "neon", "scalar"}) {
     try {
       set_isa(name);
     } catch (const Error &) {
