@@ -7,11 +7,14 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
+#include <list>
 #include <mutex>
 #include <new>
 #include <string_view>
 #include <vector>
 
+#include "base/cpu.hpp"
 #include "base/error.hpp"
 #include "base/fork_gate.hpp"
 
@@ -23,35 +26,51 @@ Function find(void *handle, const char *symbol) {
   return reinterpret_cast<Function>(dlsym(handle, symbol));
 }
 
-/// The environment with one thread for OpenBLAS, which starts its threads as it is loaded and reads nothing else
-/// before. Another thread that reads the environment meanwhile sees the old list or this one, both whole.
-class OneThread {
+/// OpenBLAS starts its threads as it is loaded, and chooses its kernels then.
+char kOneThread[] = "OPENBLAS_NUM_THREADS=1", kHaswell[] = "OPENBLAS_CORETYPE=Haswell",
+     kSkylake[] = "OPENBLAS_CORETYPE=SkylakeX";
+
+/// The environment with one variable as a library should find it that is loaded meanwhile. Another thread that reads the
+/// environment sees the old list or this one, both whole.
+class Environment {
  public:
-  OneThread() : old_(environ) {
-    static std::vector<char *> list;  // stays: a thread may still look at it
-    static char one[] = "OPENBLAS_NUM_THREADS=1";
-    list.assign(1, one);
+  explicit Environment(char *variable) : old_(environ) {
+    static std::list<std::vector<char *>> lists;  // stay: a thread may still look at one
+    std::vector<char *> &list = lists.emplace_back(1, variable);
+    const std::string_view name(variable, std::string_view(variable).find('=') + 1);
     for (char **entry = old_; entry && *entry; ++entry)
-      if (!std::string_view(*entry).starts_with("OPENBLAS_NUM_THREADS=")) list.push_back(*entry);
+      if (!std::string_view(*entry).starts_with(name)) list.push_back(*entry);
     list.push_back(nullptr);
     environ = mine_ = list.data();
   }
-  ~OneThread() {
+  ~Environment() {
     if (environ == mine_) environ = old_;
   }
-  OneThread(const OneThread &) = delete;
-  OneThread &operator=(const OneThread &) = delete;
+  Environment(const Environment &) = delete;
+  Environment &operator=(const Environment &) = delete;
 
  private:
   char **old_, **mine_;
 };
 
+/// OpenBLAS takes a CPU that is younger than itself for one of 2004, unless told which one it is like. One that the
+/// program has loaded before stays what it is.
+void *open_library(const char *name) {
+  void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  const auto core = handle ? find<const char *(*)()>(handle, "openblas_get_corename") : nullptr;
+  if (!core || std::string_view(core()) != "Prescott" || !cpu_has(Isa::avx2) || std::getenv("OPENBLAS_CORETYPE"))
+    return handle;
+  dlclose(handle);
+  const Environment environment(cpu_has(Isa::avx512) ? kSkylake : kHaswell);
+  return dlopen(name, RTLD_NOW | RTLD_LOCAL);
+}
+
 Library load() {
-  const OneThread environment;
+  const Environment environment(kOneThread);
   std::string why;
   // The first is what a package for a language has beside this library.
   for (const char *name : {"$ORIGIN/libqtensor_openblas.so.0", "libopenblas.so.0", "libblas.so.3"}) {
-    void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    void *handle = open_library(name);
     if (!handle) {
       why += cat("; ", dlerror());
       continue;

@@ -69,13 +69,15 @@ class Corrector {
         floats_(with_float_constants(quantized)),
         which_(which),
         real_uses_(real_),
-        uses_(floats_) {
+        uses_(floats_),
+        real_engine_(real_),
+        engine_(floats_) {
     if (real_.nodes.size() != quantized_.nodes.size())
       fail(QTN_EINTERNAL, "correct: ", real_.nodes.size(), " nodes became ", quantized_.nodes.size());
     for (std::size_t s = 0; s < samples.count; ++s) {
       const std::vector<Tensor> inputs = samples.read(s);
-      real_walks_.emplace_back(real_, real_uses_, inputs);
-      walks_.emplace_back(floats_, uses_, inputs);
+      real_walks_.emplace_back(real_engine_, real_uses_, inputs);
+      walks_.emplace_back(engine_, uses_, inputs);
     }
   }
 
@@ -86,6 +88,8 @@ class Corrector {
         real_walks_[s].step(n);
         walks_[s].step(n);
       }
+      real_engine_.forget(n);
+      engine_.forget(n);
     }
     graph::remove_dead(quantized_);
   }
@@ -201,6 +205,7 @@ class Corrector {
   Graph floats_;
   const Corrections which_;
   const graph::Uses real_uses_, uses_;
+  NodeEngine real_engine_, engine_;
   std::vector<Walk> real_walks_, walks_;
 };
 

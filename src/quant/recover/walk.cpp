@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/recover/walk.hpp"
 
-#include "base/error.hpp"
-#include "graph/control.hpp"
-#include "graph/evaluate.hpp"
-
 namespace qtn::quant {
 
 using graph::kNoValue;
@@ -27,11 +23,11 @@ graph::Graph with_float_constants(const graph::Graph &g) {
   return floats;
 }
 
-Walk::Walk(const graph::Graph &g, const graph::Uses &uses, const std::vector<Tensor> &inputs)
-    : g_(g), uses_(uses), tensors_(g.values.size()) {
+Walk::Walk(NodeEngine &engine, const graph::Uses &uses, const std::vector<Tensor> &inputs)
+    : engine_(&engine), g_(engine.graph()), uses_(uses), tensors_(g_.values.size()) {
   for (const auto &readers : uses.consumers) readers_left_.push_back(readers.size());
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    set(g.inputs[i], inputs[i].to_contiguous(), g.value(g.inputs[i]).quantizer);
+    set(g_.inputs[i], inputs[i].to_contiguous(), g_.value(g_.inputs[i]).quantizer);
 }
 
 const Tensor &Walk::at(ValueId v) const {
@@ -42,20 +38,13 @@ void Walk::set(ValueId v, Tensor t, const QuantizerPtr &grid) {
   tensors_[static_cast<std::size_t>(v)] = on_grid(std::move(t), grid);
 }
 
-/// Node n as `made_in` has it; its results become our values.
-void Walk::run(const Node &node, std::span<const Tensor *const> operands, const graph::Graph &made_in, std::size_t n) {
-  const Node &own = g_.nodes[n];
-  try {
-    std::vector<Tensor> results = node.bodies.empty()
-                                      ? ops::run_op(*node.op, {node.attrs, operands, node.outputs.size()})
-                                      : graph::run_control(node, operands, graph::evaluate);
-    if (node.clamp) ops::clamp_elements(results[0], *node.clamp);
-    for (std::size_t o = 0; o < own.outputs.size(); ++o)
-      if (own.outputs[o] != kNoValue)
-        set(own.outputs[o], std::move(results[o]), made_in.value(node.outputs[o]).quantizer);
-  } catch (const Error &e) {
-    fail(e.status(), "node \"", node.name, "\": ", e.what());
-  }
+/// Node n as `engine` has it; its results become our values.
+void Walk::run(NodeEngine &engine, std::size_t n, std::span<const Tensor *const> operands) {
+  const Node &node = engine.graph().nodes[n], &own = g_.nodes[n];
+  std::vector<Tensor> results = engine.run(n, operands);
+  for (std::size_t o = 0; o < own.outputs.size(); ++o)
+    if (own.outputs[o] != kNoValue)
+      set(own.outputs[o], std::move(results[o]), engine.graph().value(node.outputs[o]).quantizer);
   for (const ValueId v : own.inputs) {
     if (v == kNoValue || g_.value(v).is_constant()) continue;
     const auto i = static_cast<std::size_t>(v);
@@ -67,10 +56,11 @@ void Walk::step(std::size_t n) {
   const Node &node = g_.nodes[n];
   std::vector<const Tensor *> operands;
   for (const ValueId v : node.inputs) operands.push_back(v == kNoValue ? nullptr : &at(v));
-  run(node, operands, g_, n);
+  run(*engine_, n, operands);
 }
 
-void Walk::step_as(std::size_t n, const graph::Graph &other) {
+void Walk::step_as(std::size_t n, NodeEngine &engine) {
+  const graph::Graph &other = engine.graph();
   const Node &node = other.nodes[n], &own = g_.nodes[n];
   std::vector<Tensor> read(node.inputs.size());
   std::vector<const Tensor *> operands;
@@ -81,7 +71,7 @@ void Walk::step_as(std::size_t n, const graph::Graph &other) {
           other.value(v).is_constant() ? other.value(v).constant : on_grid(at(own.inputs[i]), other.value(v).quantizer);
     operands.push_back(v == kNoValue ? nullptr : &read[i]);
   }
-  run(node, operands, other, n);
+  run(engine, n, operands);
 }
 
 }  // namespace qtn::quant

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "graph/graph.hpp"
+#include "quant/recover/node_engine.hpp"
 
 namespace qtn::quant {
 
@@ -16,24 +16,25 @@ graph::Graph with_float_constants(const graph::Graph &g);
 /// is what integer engines compute except for the rounding of sums.
 class Walk {
  public:
-  /// `g` (whose constants are floats) and `uses` stay with the caller, who may change constants of nodes ahead.
-  Walk(const graph::Graph &g, const graph::Uses &uses, const std::vector<Tensor> &inputs);
+  /// `engine` (of a graph whose constants are floats) and `uses` stay with the caller, who may change constants of nodes
+  /// ahead.
+  Walk(NodeEngine &engine, const graph::Uses &uses, const std::vector<Tensor> &inputs);
 
   /// Runs node n, which must be the next one. Frees what no node reads any more.
   void step(std::size_t n);
 
-  /// Runs node n of `other` in the place of our own: its constants, on operands and to results on its grids. Both
+  /// Runs node n of another graph in the place of our own: its constants, on operands and to results on its grids. Both
   /// graphs have the same nodes.
-  void step_as(std::size_t n, const graph::Graph &other);
+  void step_as(std::size_t n, NodeEngine &other);
 
   /// A constant, or a value that was computed and still has a reader or is a graph output.
   const Tensor &at(graph::ValueId v) const;
 
  private:
   void set(graph::ValueId v, Tensor t, const QuantizerPtr &grid);
-  void run(const graph::Node &node, std::span<const Tensor *const> operands, const graph::Graph &made_in,
-           std::size_t n);
+  void run(NodeEngine &engine, std::size_t n, std::span<const Tensor *const> operands);
 
+  NodeEngine *engine_;
   const graph::Graph &g_;
   const graph::Uses &uses_;
   std::vector<Tensor> tensors_;

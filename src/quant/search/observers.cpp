@@ -42,15 +42,19 @@ Observers observed_by_all(PreparedModel &p, const Samples &samples) {
 class Probe {
  public:
   Probe(const PreparedModel &p, const Observers &observers)
-      : p_(p), uses_(p.graph), grids_(observers.size()), losses_(observers.size(), std::vector<Noise>(kCount)) {
+      : p_(p),
+        uses_(p.graph),
+        engine_(p.graph),
+        grids_(observers.size()),
+        losses_(observers.size(), std::vector<Noise>(kCount)) {
     for (std::size_t g = 0; g < observers.size(); ++g)
       for (const auto &observer : observers[g]) grids_[g].push_back(observer->quantizer());
   }
 
   void see(const std::vector<Tensor> &inputs) {
-    Walk walk(p_.graph, uses_, inputs);
+    Walk walk(engine_, uses_, inputs);
     for (std::size_t n = 0; n < p_.graph.nodes.size(); ++n) {
-      if (p_.placement.nodes[n].integer) try_operands(walk, p_.graph.nodes[n]);
+      if (p_.placement.nodes[n].integer) try_operands(walk, n);
       walk.step(n);
     }
   }
@@ -58,10 +62,11 @@ class Probe {
   double loss(std::size_t group, std::size_t candidate) const { return losses_[group][candidate].relative(); }
 
  private:
-  void try_operands(const Walk &walk, const Node &node) {
+  void try_operands(const Walk &walk, std::size_t n) {
+    const Node &node = p_.graph.nodes[n];
     std::vector<const Tensor *> operands;
     for (const ValueId v : node.inputs) operands.push_back(v == kNoValue ? nullptr : &walk.at(v));
-    const auto run = [&] { return ops::run_op(*node.op, {node.attrs, operands, node.outputs.size()})[0]; };
+    const auto run = [&] { return engine_.run(n, operands)[0]; };
     std::optional<Tensor> want;
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const ValueId v = node.inputs[i];
@@ -80,6 +85,7 @@ class Probe {
 
   const PreparedModel &p_;
   const graph::Uses uses_;
+  NodeEngine engine_;
   std::vector<std::vector<QuantizerPtr>> grids_;
   std::vector<std::vector<Noise>> losses_;
 };

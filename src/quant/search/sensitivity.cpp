@@ -52,7 +52,12 @@ graph::ValueId add_rounded(Graph &g, graph::ValueId v) {
 /// Both forms of a network, node beside node.
 struct Pair {
   Pair(const Graph &float_graph, const Graph &quantized)
-      : real(float_graph), floats(with_float_constants(quantized)), real_uses(real), uses(floats) {
+      : real(float_graph),
+        floats(with_float_constants(quantized)),
+        real_uses(real),
+        uses(floats),
+        real_engine(real),
+        engine(floats) {
     if (real.nodes.size() != floats.nodes.size())
       fail(QTN_EINTERNAL, "sensitivity: ", real.nodes.size(), " nodes became ", floats.nodes.size());
     costs.resize(real.nodes.size(), false);
@@ -64,6 +69,7 @@ struct Pair {
   const Graph &real;
   const Graph floats;
   const graph::Uses real_uses, uses;
+  NodeEngine real_engine, engine;
   std::vector<bool> costs;
 };
 
@@ -78,21 +84,21 @@ void add(Noise &noise, const std::vector<Tensor> &want, const std::vector<Tensor
     if (want[i].dtype() == QTN_FLOAT32) noise.add(want[i], got[i]);
 }
 
-std::vector<Tensor> float_outputs(const Pair &pair, const std::vector<Tensor> &inputs) {
-  Walk walk(pair.real, pair.real_uses, inputs);
+std::vector<Tensor> float_outputs(Pair &pair, const std::vector<Tensor> &inputs) {
+  Walk walk(pair.real_engine, pair.real_uses, inputs);
   for (std::size_t n = 0; n < pair.size(); ++n) walk.step(n);
   return outputs(pair.real, walk);
 }
 
 /// One sample: the float walk is forked in front of each node, which then runs on its grids.
-void measure(const Pair &pair, const std::vector<Tensor> &inputs, std::vector<Sensitivity> &all) {
+void measure(Pair &pair, const std::vector<Tensor> &inputs, std::vector<Sensitivity> &all) {
   const std::vector<Tensor> want = float_outputs(pair, inputs);
-  Walk real(pair.real, pair.real_uses, inputs), quantized(pair.floats, pair.uses, inputs);
+  Walk real(pair.real_engine, pair.real_uses, inputs), quantized(pair.engine, pair.uses, inputs);
   auto sensitivity = all.begin();
   for (std::size_t n = 0; n < pair.size(); ++n) {
     if (pair.costs[n]) {
       Walk fork = real;
-      fork.step_as(n, pair.floats);
+      fork.step_as(n, pair.engine);
       for (std::size_t m = n + 1; m < pair.size(); ++m) fork.step(m);
       add(sensitivity->alone, want, outputs(pair.real, fork));
     }
@@ -115,7 +121,7 @@ std::vector<std::size_t> nodes_that_round(const Graph &quantized) {
 }
 
 std::vector<Sensitivity> measure_sensitivity(const Graph &real, const Graph &quantized, const Samples &samples) {
-  const Pair pair(real, quantized);
+  Pair pair(real, quantized);
   std::vector<Sensitivity> all;
   for (std::size_t n = 0; n < pair.size(); ++n)
     if (pair.costs[n]) all.push_back({n, {}, {}});

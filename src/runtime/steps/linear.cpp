@@ -123,8 +123,8 @@ TaskGrid task_grid(const kernels::GemmForm &form, std::size_t rows, std::size_t 
                    std::size_t columns, std::size_t k) {
   const std::size_t weights = columns * k;
   const bool large = weights > kSmallWeights;
-  const std::size_t unit_bytes = row_unit * (large ? row_bytes : std::max(row_bytes, columns));
-  const std::size_t most = (large ? kLargeRows : kSmallRows) / std::max<std::size_t>(1, unit_bytes);
+  const std::size_t unit_bytes = std::max<std::size_t>(1, row_unit * (large ? row_bytes : std::max(row_bytes, columns)));
+  const std::size_t most = large ? (kLargeRows + unit_bytes / 2) / unit_bytes : kSmallRows / unit_bytes;
   const Sizes sizes{rows, row_unit, columns, form.nr};
   return cut(sizes, weights, ceil_div(sizes.units(), std::max<std::size_t>(1, most)),
              large ? ceil_div(weights, kSmallWeights) : 1);
