@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights are packed as for avx512vnni, which multiplies what has too few rows or too little depth for a matrix unit.
+// Weights are packed as for avx512vnni, which is the faster one for few rows and little depth.
 #include <algorithm>
 
 #include "kernels/gemm/matrix_unit.hpp"
@@ -66,6 +66,9 @@ class Product {
   }
 
  private:
+  static constexpr decltype(&multiply<1, 1>) kByTiles[2][2] = {{multiply<1, 1>, multiply<1, 2>},
+                                                               {multiply<2, 1>, multiply<2, 2>}};
+
   /// Tiles of strips, two at a time, by all panels, in steps of `depth` and one for the rest.
   void run(const GemmImage &image, std::size_t depth, std::size_t rest) {
     std::size_t block_turn = 0, panel_turn = 0;
@@ -77,7 +80,7 @@ class Product {
       for (std::size_t j = 0; j < args_.n; j += kNr, panel_turn ^= 1) {
         Sums &sums = turns_[panel_turn].sums;
         const Panel next = panel(j, bias);
-        multiply_by(next, outputs.tiles, sums);
+        kByTiles[outputs.tiles - 1][next.is_wide](block_, next.weights, sums, pending_);
         pending_.end();
         pending_.begin(sums, outputs, next);
       }
@@ -116,13 +119,6 @@ class Product {
             j,
             std::min(left, width),
             width == kNr};
-  }
-
-  void multiply_by(const Panel &panel, std::size_t tiles, Sums &sums) {
-    const auto of_tiles = tiles == 2      ? panel.is_wide ? multiply<2, 2> : multiply<2, 1>
-                               : panel.is_wide ? multiply<1, 2>
-                                          : multiply<1, 1>;
-    of_tiles(block_, panel.weights, sums, pending_);
   }
 
   // Not a page apart: loads of one would wait for stores of the other.
