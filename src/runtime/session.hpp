@@ -13,7 +13,7 @@
 namespace qtn::runtime {
 
 enum class Engine {
-  native,     ///< int8 kernels where values are quantized, OpenBLAS for float
+  native,     ///< kernels of integers where values are quantized, of floats elsewhere
   reference,  ///< each node by its definition, one by one: checks the native engine
 };
 

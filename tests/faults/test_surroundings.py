@@ -14,6 +14,7 @@ from support import COMMAND, figure
 RUN = ["run", "in.onnx", "-o", "out.npy", "--data", "data.npy"]
 INT8 = ["run", "int8.onnx", "-o", "out.npy", "--data", "data.npy"]
 QUANTIZE = ["quantize", "in.onnx", "-o", "int8.onnx", "--data", "data.npy", "--plain"]
+CORRECT = ["quantize", "in.onnx", "-o", "corrected.onnx", "--data", "data.npy"]
 
 
 class Surroundings(CommandTest):
@@ -76,8 +77,10 @@ class Surroundings(CommandTest):
         figure("QTENSOR_ISA", len(names), len(names), "instruction sets by name, and names of none")
 
     def test_blas(self):
-        """None that can be loaded, empty files, and a library without its functions: sessions run, the reference engine
-        says so."""
+        """None that can be loaded, empty files, and a library without its functions: sessions run, quantization with its
+        defaults comes to the same, the reference engine says so."""
+        self.assertEqual(self.execute(CORRECT, {}).returncode, 0)
+        corrected = self.content("corrected.onnx")
         library = self.path("wrong.so")
         subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-o", library, "-"], input=b"int cblas;", check=True)
         for kind in ("empty", "text", "wrong", "folder"):
@@ -100,6 +103,10 @@ class Surroundings(CommandTest):
                 done = self.execute(RUN, env)
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
                 self.assertEqual(self.content("out.npy"), self.floats)
+                os.unlink(self.path("corrected.onnx"))
+                done = self.execute(CORRECT, env)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                self.assertEqual(self.content("corrected.onnx"), corrected)
                 os.unlink(self.path("out.npy"))
                 done = self.execute([*RUN, "--engine", "reference"], env)
                 if kind in ("folder",) and done.returncode == 0:  # the loader goes on to the system's

@@ -16,7 +16,7 @@ void run_rows(const GemmArgs &args);
 namespace gemm_amx_32x32 {
 namespace {
 
-constexpr std::size_t kNr = 32, kFewRows = 4, kLeastDepth = 48;
+constexpr std::size_t kNr = 32, kFewRows = 4;
 using Weights = Panels<std::int8_t, 4, kNr, true>;
 
 /// The tiles of strips of rows. The last one of a strip begins early enough to be whole.
@@ -98,6 +98,7 @@ class Product {
     block_.runs = strip.runs;
     block_.runs_end = strip.runs + strip.run_count;
     block_.has_last = rest != 0;
+    block_.count_steps();
     for (const Place first = place; to.tiles < 2 && !place.is_end() && place.goes_with(first); place.next()) {
       const std::size_t t = to.tiles++;
       const GemmStrip &of = place.strip();
@@ -137,7 +138,7 @@ class Product {
   Turn turns_[2];
 };
 
-bool few(const GemmArgs &args) { return args.m < kFewRows || args.k < kLeastDepth; }
+bool few(const GemmArgs &args) { return args.m < kFewRows || !fills_step(args.k, kTileStep); }
 
 template <class Store>
 void run(const GemmArgs &args) {

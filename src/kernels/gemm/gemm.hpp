@@ -94,6 +94,9 @@ struct GemmForm {
   std::size_t row_unit = 1, run_unit = 4;  ///< fewer rows of a strip, and bytes of a run, take as long as so many
 };
 
+/// Whether k fills enough of a step: products of less are faster by the next kernel.
+constexpr bool fills_step(std::size_t k, std::size_t run_unit) { return run_unit == 4 || 4 * k >= 3 * run_unit; }
+
 struct GemmKernel : GemmForm {
   bool (*fits)(const GemmWeights &w);  ///< with these weights sums are exact, whatever A holds
   void (*pack)(void *packed, const GemmWeights &w);

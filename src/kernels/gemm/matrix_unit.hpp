@@ -49,6 +49,7 @@ struct Block {
   std::ptrdiff_t lda;
   const GemmRun *runs, *runs_end;              ///< whole steps
   bool has_last;                               ///< one more, which begins early enough to be whole
+  std::size_t steps;                           ///< all of them
   std::size_t last_at;                         ///< where in k
   std::uint8_t last[2][kTileRows][kTileStep];  ///< what it has of A: zeros where steps before have been
 
@@ -63,10 +64,9 @@ struct Block {
   /// Only a whole product may be shorter than a step.
   static constexpr std::size_t steps_of(std::size_t length) { return (length + kTileStep - 1) / kTileStep; }
 
-  std::size_t steps() const {
-    std::size_t count = has_last;
-    for (const GemmRun *run = runs; run != runs_end; ++run) count += steps_of(run->length);
-    return count;
+  void count_steps() {
+    steps = has_last;
+    for (const GemmRun *run = runs; run != runs_end; ++run) steps += steps_of(run->length);
   }
 };
 
@@ -75,7 +75,7 @@ template <int mt, int nv>
 void multiply(const Block &block, const char *weights, Sums &sums, Pending &before) {
   constexpr std::size_t kRow = nv * kTileColumns * 4, kBytes = kTileStep / 4 * kRow, kPitch = sizeof sums[0];
   // Products and stores of a tile take as long, and a part of the ends finds room beside one.
-  before.share_among((block.steps() + 1) * mt * nv);
+  before.share_among((block.steps + 1) * mt * nv);
   _tile_zero(0);
   if constexpr (nv == 2) _tile_zero(1);
   if constexpr (mt == 2) _tile_zero(2);

@@ -35,12 +35,12 @@ class Pending {
 
   /// Nothing may be left of those before.
   void begin(const Sums &sums, const Outputs &outputs, const Panel &panel) {
-    all_ = sums;
+    sums_ = sums;
     outputs_ = &outputs;
     panel_ = panel;
     tile_ = 0;
+    left_ = outputs.rows;
     parts_ = outputs.tiles * ((outputs.rows + kTogether - 1) / kTogether);
-    begin_tile();
   }
 
   /// How often go_on() is about to be called.
@@ -62,41 +62,35 @@ class Pending {
  private:
   static constexpr std::size_t kTogether = 4;
 
-  void begin_tile() {
-    sums_ = all_ + tile_ * kTileRows;
-    y_ = outputs_->y[tile_] + panel_.column * element_;
-    left_ = outputs_->rows;
-  }
-
   template <class Store>
   static void end_part(Pending &p) {
     p.left_ >= kTogether ? p.end_rows<kTogether, Store>() : p.end_rows<1, Store>();
-    if (p.left_ == 0 && ++p.tile_ < p.outputs_->tiles) p.begin_tile();
+    if (p.left_ == 0 && ++p.tile_ < p.outputs_->tiles) p.left_ = p.outputs_->rows;
   }
 
   template <int rows, class Store>
   void end_rows() {
+    const std::size_t row = outputs_->rows - left_;
+    const std::int32_t(*sums)[2 * kTileColumns] = sums_ + tile_ * kTileRows + row;
     Tile tile;
     tile.bias = panel_.bias;
     tile.multiplier = panel_.multiplier;
     tile.columns = panel_.columns;
     tile.column = panel_.column;
-    tile.row = outputs_->row[tile_] + (outputs_->rows - left_) * outputs_->row_step;
-    tile.y = y_;
+    tile.row = outputs_->row[tile_] + row * outputs_->row_step;
     tile.ldy = outputs_->ldy;
+    tile.y = outputs_->y[tile_] + panel_.column * element_ + static_cast<std::ptrdiff_t>(row) * tile.ldy;
     const Store &store = *static_cast<const Store *>(store_);
-    panel_.is_wide ? store_rows<rows, 2>(tile, store) : store_rows<rows, 1>(tile, store);
-    sums_ += rows;
-    y_ += rows * tile.ldy;
+    panel_.is_wide ? store_rows<rows, 2>(sums, tile, store) : store_rows<rows, 1>(sums, tile, store);
     left_ -= rows;
   }
 
   template <int rows, int nv, class Store>
-  void store_rows(const Tile &tile, const Store &store) const {
+  static void store_rows(const std::int32_t (*sums)[2 * kTileColumns], const Tile &tile, const Store &store) {
     __m512i acc[rows][nv];
     unroll<nv>([&](auto j) {
       const __m512i bias = load(tile.bias + 64 * j);
-      unroll<rows>([&](auto r) { acc[r][j] = settled(_mm512_add_epi32(load(sums_[r] + kTileColumns * j), bias)); });
+      unroll<rows>([&](auto r) { acc[r][j] = settled(_mm512_add_epi32(load(sums[r] + kTileColumns * j), bias)); });
     });
     store(acc, tile);
   }
@@ -104,10 +98,9 @@ class Pending {
   const void *store_;
   void (*end_part_)(Pending &);
   std::size_t element_;
-  const std::int32_t (*all_)[2 * kTileColumns] = nullptr, (*sums_)[2 * kTileColumns] = nullptr;
+  const std::int32_t (*sums_)[2 * kTileColumns] = nullptr;
   const Outputs *outputs_ = nullptr;
   Panel panel_{};
-  char *y_ = nullptr;
   std::size_t tile_ = 0, left_ = 0;  ///< rows of the tile
   std::size_t calls_ = 1, due_ = 0, parts_ = 0;
 };

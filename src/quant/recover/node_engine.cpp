@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/recover/node_engine.hpp"
 
-#include "graph/control.hpp"
-#include "graph/evaluate.hpp"
-
 namespace qtn::quant {
 namespace {
 
@@ -45,7 +42,6 @@ const runtime::Session &NodeEngine::session_of(std::size_t n, std::span<const Te
 
 std::vector<Tensor> NodeEngine::run(std::size_t n, std::span<const Tensor *const> operands) {
   const Node &node = g_.nodes[n];
-  if (!node.bodies.empty()) return graph::run_control(node, operands, graph::evaluate);
   std::vector<const Tensor *> read;
   for (std::size_t i = 0; i < operands.size(); ++i)
     if (operands[i] && !g_.value(node.inputs[i]).is_constant()) read.push_back(operands[i]);

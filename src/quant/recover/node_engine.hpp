@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The nodes of a graph of floats, one at a time, each a session of its own, made when it first runs: they are fast, and
-// their bits are those of every machine, whatever its BLAS. Nodes with bodies run by their definitions.
+// their bits are those of every machine, whatever its BLAS.
 #pragma once
 
 #include <map>

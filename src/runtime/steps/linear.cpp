@@ -112,7 +112,7 @@ TaskGrid cut(const Sizes &of, std::size_t weights, std::size_t row_blocks, std::
 
 const kernels::GemmKernel &gemm_kernel(const LinearWeights &w, Isa isa) {
   return kernels::choose(kernels::gemm_kernels(), isa, [&w](const kernels::GemmKernel &kernel) {
-    if (3 * kernel.run_unit > 4 * std::max<std::size_t>(3, w.k)) return false;  // most of a step would be filled up
+    if (!kernels::fills_step(w.k, kernel.run_unit)) return false;
     for (std::size_t i = 0; i < w.groups; ++i)
       if (!kernel.fits(of_group(w, i))) return false;
     return true;
@@ -123,7 +123,8 @@ TaskGrid task_grid(const kernels::GemmForm &form, std::size_t rows, std::size_t 
                    std::size_t columns, std::size_t k) {
   const std::size_t weights = columns * k;
   const bool large = weights > kSmallWeights;
-  const std::size_t unit_bytes = std::max<std::size_t>(1, row_unit * (large ? row_bytes : std::max(row_bytes, columns)));
+  const std::size_t unit_bytes =
+      std::max<std::size_t>(1, row_unit * (large ? row_bytes : std::max(row_bytes, columns)));
   const std::size_t most = large ? (kLargeRows + unit_bytes / 2) / unit_bytes : kSmallRows / unit_bytes;
   const Sizes sizes{rows, row_unit, columns, form.nr};
   return cut(sizes, weights, ceil_div(sizes.units(), std::max<std::size_t>(1, most)),
