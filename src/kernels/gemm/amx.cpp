@@ -16,14 +16,16 @@ void run_rows(const GemmArgs &args);
 namespace gemm_amx_32x32 {
 namespace {
 
-constexpr std::size_t kNr = 32, kFewRows = 4;
+constexpr std::size_t kNr = 32, kFewRows = 4, kFewWeights = 128 << 10;
 using Weights = Panels<std::int8_t, 4, kNr, true>;
 
 /// The tiles of strips of rows. The last one of a strip begins early enough to be whole.
 class Place {
  public:
-  explicit Place(const GemmImage &image) : strip_(image.strips), end_(image.strips + image.strip_count) {}
+  explicit Place(const GemmImage &image)
+      : begin_(image.strips), strip_(image.strips), end_(image.strips + image.strip_count) {}
 
+  bool is_first() const { return strip_ == begin_ && row_ == 0; }
   bool is_end() const { return strip_ == end_; }
   const GemmStrip &strip() const { return *strip_; }
   std::size_t rows() const { return std::min(strip_->rows, kTileRows); }
@@ -44,7 +46,7 @@ class Place {
   }
 
  private:
-  const GemmStrip *strip_, *end_;
+  const GemmStrip *begin_, *strip_, *end_;
   std::size_t row_ = 0;
 };
 
@@ -97,6 +99,7 @@ class Product {
     block_.lda = strip.lda;
     block_.runs = strip.runs;
     block_.runs_end = strip.runs + strip.run_count;
+    block_.fetches = place.is_first() && args_.n * args_.k > kFewWeights;
     block_.has_last = rest != 0;
     block_.count_steps();
     for (const Place first = place; to.tiles < 2 && !place.is_end() && place.goes_with(first); place.next()) {

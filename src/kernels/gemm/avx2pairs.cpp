@@ -11,7 +11,7 @@ alignas(32) constexpr std::int16_t kOnes[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
 
 struct Pairs : Ymm, BroadcastTiles<Pairs>, InPlace<Pairs> {
   using Element = std::int8_t;
-  static constexpr int kStep = 4, kInFlight = 1;
+  static constexpr int kStep = 4, kInFlight = 1, kTogether = 1;
 
   static __m256i add_products(__m256i acc, __m256i a, __m256i b) {
     __m256i products = _mm256_maddubs_epi16(a, b);

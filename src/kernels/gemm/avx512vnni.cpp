@@ -7,7 +7,7 @@ namespace {
 
 struct Vnni : Zmm, BroadcastTiles<Vnni>, InPlace<Vnni> {
   using Element = std::int8_t;
-  static constexpr int kStep = 4, kInFlight = 10;
+  static constexpr int kStep = 4, kInFlight = 10, kTogether = 2;
 
   static __m512i add_products(__m512i acc, __m512i a, __m512i b) { return dot4(acc, a, b); }
 };

@@ -8,7 +8,7 @@ namespace {
 
 struct Vnni : Ymm, BroadcastTiles<Vnni>, InPlace<Vnni> {
   using Element = std::int8_t;
-  static constexpr int kStep = 4, kInFlight = 10;
+  static constexpr int kStep = 4, kInFlight = 10, kTogether = 2;
 
   /// The bare instruction, since GCC 12 spills the accumulators of the intrinsic.
   static __m256i add_products(__m256i acc, __m256i a, __m256i b) {

@@ -39,7 +39,9 @@ struct Tile {
   char *y;
   std::ptrdiff_t ldy;  ///< bytes
   std::size_t columns;
-  std::size_t column, row;  ///< of Y; the row only for a Store::kPlaced
+  std::size_t column, row;   ///< of Y; the row only for a Store::kPlaced
+  const char *next;          ///< from where on the tile fetches the next panel, while it runs
+  std::ptrdiff_t next_step;  ///< bytes for each step of k
 
   /// Where k ends.
   std::size_t end() const { return run_count == 0 ? 0 : runs[run_count - 1].k + runs[run_count - 1].length; }
@@ -73,10 +75,15 @@ void run_strips(const GemmArgs &args, const Store &store, const std::uint8_t *a,
   static constexpr Runs<V, V::kNr / 2, Store> narrow;
   const std::ptrdiff_t ldy = args.ldy * static_cast<std::ptrdiff_t>(Store::kSize);
   const char *panel = static_cast<const char *>(args.packed);
+  std::size_t tile_count = 0;
+  for (std::size_t s = 0; s < x.strip_count; ++s) tile_count += Tiles(x.strips[s].rows, V::kMr).count();
   for (std::size_t j = 0; j < args.n; j += kNr) {
-    const std::size_t left = args.n - j, width = Weights::width(left);
+    const std::size_t left = args.n - j, width = Weights::width(left),
+                      panel_bytes = Weights::panel_bytes(width, args.k);
     const char *packed_bias = panel + Weights::weight_bytes(width, args.k);
     Tile tile;
+    tile.next = panel + panel_bytes;
+    tile.next_step = static_cast<std::ptrdiff_t>(Weights::weight_bytes(width, V::kStep) / tile_count + 1);
     tile.weights = panel;
     tile.multiplier = packed_bias + width * sizeof(std::int32_t);
     tile.columns = left < width ? left : width;
@@ -97,9 +104,10 @@ void run_strips(const GemmArgs &args, const Store &store, const std::uint8_t *a,
         if constexpr (requires { Store::kPlaced; })
           tile.row = strip.y_row + static_cast<std::size_t>(row) * strip.y_step;
         (width == kNr ? wide[tiles.rows(i)] : narrow[tiles.rows(i)])(tile, store);
+        tile.next += panel_bytes / tile_count;
       }
     }
-    panel += Weights::panel_bytes(width, args.k);
+    panel += panel_bytes;
   }
 }
 

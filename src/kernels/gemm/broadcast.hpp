@@ -7,8 +7,10 @@
 //   add_products(acc, a, b)    adds to every lane the dot product of two dwords
 //   kRegisters, kInFlight      vectors that fit; accumulators that keep the units busy, 0 where the order of sums matters
 //   kInBlocks                  only where sums have the order of sum_blocks.hpp
+//   kTogether                  steps after which pointers move in the larger tiles
 #pragma once
 
+#include <algorithm>
 #include <type_traits>
 
 #include "kernels/gemm/blocks.hpp"
@@ -34,10 +36,12 @@ struct Accumulators {
     unroll<mr>([&](auto r) { unroll<nv>([&](auto j) { v[r][j] = b[j]; }); });
   }
 
+  /// Takes the dwords of rows that lie `at` bytes on.
+  template <int at>
   [[gnu::always_inline]] void add_products(const Rows<mr> &rows, const typename V::Vector (&b)[nv]) {
     unroll<mr>([&](auto r) {
       typename V::Vector a;
-      rows.template broadcast<r>(a);
+      rows.template broadcast<r, at>(a);
       unroll<nv>([&](auto j) { v[r][j] = V::add_products(v[r][j], a, b[j]); });
     });
   }
@@ -64,14 +68,24 @@ constexpr int chains() {
   return (wanted * mr + 1) * nv + 1 <= V::kRegisters ? wanted : 1;
 }
 
+/// Written out several times a loop needs fewer instructions; smaller tiles wait for other things, and a Store may say
+/// that it `kIsRare`.
+template <class V, int mr, int columns, class Store>
+constexpr int steps_together() {
+  constexpr int kChains = chains<V, mr, columns / V::kLanes>();
+  constexpr bool kIsRare = requires { requires Store::kIsRare; };
+  return columns == V::kNr && 2 * mr > V::kMr && !kIsRare && V::kTogether > kChains ? V::kTogether : kChains;
+}
+
 template <class V>
 struct BroadcastTiles {
   template <int mr, int columns, class Store>
   static void run(const Tile &t, const Store &store) {
     constexpr int nv = columns / V::kLanes;
-    constexpr int kChains = chains<V, mr, nv>();
+    constexpr int kChains = chains<V, mr, nv>(), kTogether = steps_together<V, mr, columns, Store>();
     constexpr bool kInBlocks = requires { V::kInBlocks; };
-    constexpr std::size_t kBytes = sizeof(typename V::Vector), kAhead = 8192;
+    constexpr std::size_t kBytes = sizeof(typename V::Vector), kRow = nv * kBytes, kAhead = 8192, kLine = 64;
+    constexpr int kFetched = kTogether < 4 ? 1 : kTogether / 2;  // lines of the next panel
     typename V::Vector b[nv];
     Accumulators<V, mr, nv> acc[kChains];
     unroll<nv>([&](auto j) { b[j] = V::zero(); });
@@ -82,30 +96,41 @@ struct BroadcastTiles {
     // Integers have no blocks, and need no memory for them.
     using Earlier = std::conditional_t<kInBlocks, EarlierBlocks<Accumulators<V, mr, nv>>, std::size_t>;
     [[maybe_unused]] Earlier earlier(kInBlocks ? t.end() / V::kStep : 0);
+    const char *next = t.next;
+    const std::ptrdiff_t next_step = std::min<std::ptrdiff_t>(kTogether * t.next_step, kFetched * kLine);
     for (const GemmRun *run = t.runs; run != t.runs + t.run_count; ++run) {
       Rows<mr> rows(t.a + run->at, t.lda);
-      const char *w = t.weights + run->k / V::kStep * nv * kBytes;
-      const auto step = [&](Accumulators<V, mr, nv> & chain) __attribute__((always_inline)) {
-        unroll<nv>([&](auto j) { b[j] = V::load(w + j * kBytes); });
+      const char *w = t.weights + run->k / V::kStep * kRow;
+      const auto step = [&](auto s) __attribute__((always_inline)) {
+        unroll<nv>([&](auto j) { b[j] = V::load(w + s * kRow + j * kBytes); });
         // B passes by while its panel is read again for each tile, and does not stay in the first level of cache.
-        unroll<nv>([&](auto j) { __builtin_prefetch(w + kAhead + j * kBytes); });
-        chain.add_products(rows, b);
-        rows.step();
-        w += nv * kBytes;
+        unroll<nv>([&](auto j) { __builtin_prefetch(w + kAhead + s * kRow + j * kBytes); });
+        acc[s % kChains].template add_products<4 * s>(rows, b);
       };
-      if constexpr (kInBlocks) {
-        std::size_t k = run->k / V::kStep;
-        for (std::size_t left = run->length / V::kStep, count; left != 0; left -= count, k += count) {
+      const auto move = [&](int steps) __attribute__((always_inline)) {
+        rows.move(4 * steps);
+        w += steps * kRow;
+      };
+      std::size_t k = run->k / V::kStep, left = run->length / V::kStep;
+      for (std::size_t count; left != 0; left -= count, k += count) {
+        count = left;
+        if constexpr (kInBlocks) {
           count = in_sum_block(k, left);
           earlier.enter(k, acc[0]);
-          for (std::size_t s = count; s != 0; --s) step(acc[0]);
         }
-        continue;
+        std::size_t s = count;
+        for (; s >= kTogether; s -= kTogether) {
+          unroll<kTogether>(step);
+          move(kTogether);
+          unroll<kFetched>([&](auto line) { __builtin_prefetch(next + line * kLine, 0, 2); });
+          next += next_step;
+        }
+        if constexpr (kTogether > 1)
+          for (; s != 0; --s) {
+            step(Index<0>{});
+            move(1);
+          }
       }
-      std::size_t s = run->length / V::kStep;
-      for (; s >= kChains; s -= kChains) unroll<kChains>([&](auto c) { step(acc[c]); });
-      if constexpr (kChains > 1)
-        for (; s != 0; --s) step(acc[0]);
     }
     if constexpr (kInBlocks) earlier.end(acc[0]);
     unroll<kChains - 1>([&](auto c) { acc[0].add(acc[c + 1]); });

@@ -48,6 +48,7 @@ struct Block {
   const std::uint8_t *a[2];
   std::ptrdiff_t lda;
   const GemmRun *runs, *runs_end;              ///< whole steps
+  bool fetches;                                ///< weights come from memory: those ahead are fetched meanwhile
   bool has_last;                               ///< one more, which begins early enough to be whole
   std::size_t steps;                           ///< all of them
   std::size_t last_at;                         ///< where in k
@@ -74,6 +75,7 @@ struct Block {
 template <int mt, int nv>
 void multiply(const Block &block, const char *weights, Sums &sums, Pending &before) {
   constexpr std::size_t kRow = nv * kTileColumns * 4, kBytes = kTileStep / 4 * kRow, kPitch = sizeof sums[0];
+  constexpr std::size_t kLine = 64, kAhead = 8192;
   // Products and stores of a tile take as long, and a part of the ends finds room beside one.
   before.share_among((block.steps + 1) * mt * nv);
   _tile_zero(0);
@@ -83,6 +85,7 @@ void multiply(const Block &block, const char *weights, Sums &sums, Pending &befo
   const auto step = [&](const std::uint8_t *first, const std::uint8_t *second, std::ptrdiff_t lda, const char *w)
       __attribute__((always_inline)) {
     // Weights pass by; rows stay in the first level of cache.
+    if (block.fetches) unroll<kBytes / kLine>([&](auto line) { __builtin_prefetch(w + kAhead + line * kLine); });
     _tile_stream_loadd(6, w, kRow);
     _tile_loadd(4, first, lda);
     _tile_dpbusd(0, 4, 6);

@@ -16,20 +16,23 @@ class Rows {
     for (int i = 0; i < kBases; ++i) base_[i] = a + 5 * i * lda;
   }
 
-  /// Four bytes of row r in every lane.
-  template <int r, class Vector>
+  /// Four bytes of row r, `at` bytes on, in every lane.
+  template <int r, int at, class Vector>
   [[gnu::always_inline]] void broadcast(Vector &v) const {
     const std::uint8_t *p = base_[r / 5];
-    const auto &bytes = *reinterpret_cast<const std::uint8_t(*)[4]>(p);
-    if constexpr (r % 5 == 0) __asm__("vpbroadcastd (%1), %0" : "=v"(v) : "r"(p), "m"(bytes));
-    if constexpr (r % 5 == 1) __asm__("vpbroadcastd (%1,%2), %0" : "=v"(v) : "r"(p), "r"(lda_), "m"(bytes));
-    if constexpr (r % 5 == 2) __asm__("vpbroadcastd (%1,%2,2), %0" : "=v"(v) : "r"(p), "r"(lda_), "m"(bytes));
-    if constexpr (r % 5 == 3) __asm__("vpbroadcastd (%1,%2), %0" : "=v"(v) : "r"(p), "r"(lda3_), "m"(bytes));
-    if constexpr (r % 5 == 4) __asm__("vpbroadcastd (%1,%2,4), %0" : "=v"(v) : "r"(p), "r"(lda_), "m"(bytes));
+    const auto &bytes = *reinterpret_cast<const std::uint8_t(*)[4]>(p + at);
+    if constexpr (r % 5 == 0) __asm__("vpbroadcastd %c2(%1), %0" : "=v"(v) : "r"(p), "i"(at), "m"(bytes));
+    if constexpr (r % 5 == 1) __asm__("vpbroadcastd %c3(%1,%2), %0" : "=v"(v) : "r"(p), "r"(lda_), "i"(at), "m"(bytes));
+    if constexpr (r % 5 == 2)
+      __asm__("vpbroadcastd %c3(%1,%2,2), %0" : "=v"(v) : "r"(p), "r"(lda_), "i"(at), "m"(bytes));
+    if constexpr (r % 5 == 3)
+      __asm__("vpbroadcastd %c3(%1,%2), %0" : "=v"(v) : "r"(p), "r"(lda3_), "i"(at), "m"(bytes));
+    if constexpr (r % 5 == 4)
+      __asm__("vpbroadcastd %c3(%1,%2,4), %0" : "=v"(v) : "r"(p), "r"(lda_), "i"(at), "m"(bytes));
   }
 
-  void step() {
-    for (auto &p : base_) p += 4;
+  void move(std::ptrdiff_t bytes) {
+    for (auto &p : base_) p += bytes;
   }
 
  private:

@@ -12,7 +12,7 @@ namespace {
 template <class V>
 struct Widened {
   using Element = std::int16_t;
-  static constexpr int kStep = 2, kInFlight = 4;
+  static constexpr int kStep = 2, kInFlight = 4, kTogether = 1;
 
   static std::size_t row_bytes(std::size_t k) { return (k + V::kWidth - 1) / V::kWidth * V::kWidth * 2; }
 

@@ -13,6 +13,7 @@ template <bool small>
 class YmmStoreU8 {
  public:
   static constexpr std::size_t kSize = 1;
+  static constexpr bool kIsRare = !small;
 
   explicit YmmStoreU8(const GemmArgs &args) : saturate_(args.range) {}
 

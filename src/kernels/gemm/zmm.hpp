@@ -16,6 +16,7 @@ template <class Saturation>
 class ZmmStoreU8 {
  public:
   static constexpr std::size_t kSize = 1;
+  static constexpr bool kIsRare = std::is_same_v<Saturation, Saturate>;  // some multiplier is not below 1
 
   explicit ZmmStoreU8(const GemmArgs &args) : saturate_(args.range) {}
 
