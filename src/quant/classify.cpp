@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "graph/integer.hpp"
 #include "graph/misfit.hpp"
+#include "quant/recurrent.hpp"
 
 namespace qtn::quant {
 namespace {
@@ -108,6 +109,7 @@ Classified classify(const Graph &g, const graph::Facts &facts, const Node &node)
     return {misfit.empty() ? Role::pointwise : Role::floating, std::move(misfit)};
   }
   if (node.op->run_quantized && node.op->elementwise && reads_activations(g, facts, node)) return {Role::pointwise, {}};
+  if (is_recurrent(g, node)) return {Role::floating, "only mode \"dynamic\" makes integers of its weights"};
   if (!node.op->elementwise) return {Role::floating, graph::kNoIntegerForm};
   std::string misfit = table_misfit(g, facts, node);
   return {misfit.empty() ? Role::pointwise : Role::floating, std::move(misfit)};

@@ -66,6 +66,9 @@ class Config {
   /// changes nothing.
   void set(const std::string &selector, const Attrs *settings);
 
+  /// Nodes that it selects have the mode "dynamic", unless a rule leaves them in float or says their mode.
+  void suggest_dynamic(const std::string &selector) { dynamic_.emplace_back(selector); }
+
   /// nullopt: the node stays in float.
   std::optional<Settings> settings_for(const graph::Node &node) const;
 
@@ -95,6 +98,7 @@ class Config {
 
   std::string name_;
   Attrs base_;
+  std::vector<Selector> dynamic_;
   std::vector<Rule> rules_;  // from the least to the most specific, then in the order of set()
 };
 

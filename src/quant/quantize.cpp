@@ -206,6 +206,14 @@ class Pipeline {
     return which.rounding == Rounding::gptq ? kOfFeatures : kOfCorrection;
   }
 
+  /// Recurrent layers in 8 bits are smaller and faster than in float, so that it is enough that they cost nothing, or that
+  /// the target is met with them; anything else has to gain.
+  bool is_better(const Route &route, const graph::Graph &quantized, const Verdict &before, const Verdict &after,
+                 double most) const {
+    if (route == Route{.recurrent = true}) return costs_nothing(before, after) || (goal_ && goal_->met_by(quantized));
+    return gains(before, after, threshold_of(route).at(evidence_of(after.held_back)), most);
+  }
+
   /// Routes have to gain twice: on ranges of the fitted samples, so that the held-back ones show what a range misses,
   /// and on those of all samples, which are what is kept.
   Attempt best_attempt() {
@@ -233,15 +241,14 @@ class Pipeline {
       } catch (const NotRead &) {
         throw;
       } catch (const Error &e) {
-        // What the first one takes may be too much for an observer with bins.
-        if (gaining.empty() || e.status() != QTN_EINVAL) throw;
+        // What the first one takes may be too much for an observer with bins, and dynamic layers take no blocks.
+        if (gaining.empty() || (e.status() != QTN_EINVAL && e.status() != QTN_EUNSUPPORTED)) throw;
         return;
       }
       Verdict verdict = judge(quantized);
       const bool first = gaining.empty();
       add_trial(route.name(), verdict, first ? nullptr : &gaining.back().verdict);
-      if (first ||
-          gains(gaining.back().verdict, verdict, threshold_of(route).at(evidence_of(verdict.held_back)), kTold))
+      if (first || is_better(route, quantized, gaining.back().verdict, verdict, kTold))
         gaining.push_back({std::move(*attempt), std::move(quantized), std::move(verdict), report_.trials.size() - 1});
     };
     const auto challenge_observed = [&](auto change) {
@@ -251,10 +258,15 @@ class Pipeline {
       challenge(observed_along(start_, last, route));
     };
     challenge(prepare_along(start_, {}));
-    for (const Route &route : rewrites()) challenge(prepare_along(start_, route));
+    if (!start_.config.says("mode")) challenge(prepare_along(start_, {.recurrent = true}));
+    const bool recurrent = gaining.back().attempt.route.recurrent;
+    for (Route route : rewrites()) {
+      route.recurrent = recurrent;
+      challenge(prepare_along(start_, route));
+    }
     for (const char *observer : observers()) challenge_observed([&](Route &route) { route.observer = observer; });
     if (automatic() && !start_.config.says("mode") && !(goal_ && goal_->met_by(gaining.back().quantized)))
-      challenge(prepare_along(start_, {.dynamic = true}));
+      challenge(prepare_along(start_, {.recurrent = recurrent, .dynamic = true}));
     if (automatic()) challenge_observed([](Route &route) { route.choose_observers = true; });
     return gaining;
   }
@@ -272,8 +284,9 @@ class Pipeline {
     std::size_t best = 0;
     Verdict verdict = judge(convert(candidates[0].attempt.prepared, nullptr));
     for (std::size_t i = 1; i < candidates.size(); ++i) {
-      Verdict other = judge(convert(candidates[i].attempt.prepared, nullptr));
-      if (gains(verdict, other, threshold_of(candidates[i].attempt.route).at(evidence_of(other.held_back)))) {
+      const graph::Graph quantized = convert(candidates[i].attempt.prepared, nullptr);
+      Verdict other = judge(quantized);
+      if (is_better(candidates[i].attempt.route, quantized, verdict, other, kExact)) {
         best = i;
         verdict = std::move(other);
       } else {

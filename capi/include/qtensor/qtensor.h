@@ -1617,7 +1617,8 @@ QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT con
  * come out worse. What changes ranges must hold with those of its own samples and with those of all. A single sample
  * judges itself. So the result is the plain recipe's where nothing helps, and the report says what was tried and what
  * it gave. By default these candidates are tried: the equalization of weights, where the configuration does not say
- * "equalize" itself, the smoothing of features, the observers "percentile" and "mse" in place of "minmax", where the
+ * "equalize" itself, int8 weights of recurrent layers, which need only cost nothing or meet the target, where it says
+ * no "mode", the smoothing of features, the observers "percentile" and "mse" in place of "minmax", where the
  * configuration names none, "bias_correction", and "gptq" where weights are coarse.
  *
  * Where all that stays below 20 dB, the network would be of no use: then the fewest layers stay in float with which the

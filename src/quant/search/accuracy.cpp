@@ -132,9 +132,9 @@ bool is_nearer(const Accuracy &a, const Accuracy &b, double least, double most) 
   return b.sqnr_db() >= a.sqnr_db() + least && b.typical_db(most) >= std::min(a.typical_db(most) + least, most);
 }
 
-bool no_output_loses(const Accuracy &a, const Accuracy &b) {
+bool no_output_loses(const Accuracy &a, const Accuracy &b, double more_than = 0) {
   for (std::size_t i = 0; i < a.names.size(); ++i)
-    if (a.steady[i] && !(decibels(b.of_output(i)) >= decibels(a.of_output(i)))) return false;
+    if (a.steady[i] && !(decibels(b.of_output(i)) >= decibels(a.of_output(i)) - more_than)) return false;
   return true;
 }
 
@@ -150,6 +150,12 @@ bool gains(const Verdict &a, const Verdict &b, double least, double most) {
   return is_nearer(a.held_back, b.held_back, least, most) && no_output_loses(a.held_back, b.held_back) &&
          no_sample_decides(a.held_back, b.held_back, least / 2) && is_nearer(a.fitted, b.fitted, 0, most) &&
          samples_agree(a, b, most);
+}
+
+bool costs_nothing(const Verdict &a, const Verdict &b) {
+  constexpr double kTold = 0.1;
+  return is_nearer(a.held_back, b.held_back, -kTold, kExact) && no_output_loses(a.held_back, b.held_back, kTold) &&
+         is_nearer(a.fitted, b.fitted, -kTold, kExact);
 }
 
 AccuracyMeter::AccuracyMeter(const Graph &real, std::shared_ptr<const runtime::Session> exact, const Samples &samples)

@@ -80,6 +80,10 @@ struct Verdict {
 /// mean gain is four times its standard error. The ratio of a single sample counts up to `most` dB.
 bool gains(const Verdict &a, const Verdict &b, double least, double most = kExact);
 
+/// Whether what `b` loses beside `a` is too little to tell: a tenth of a dB over the samples of either kind, of the typical
+/// one, and of each output.
+bool costs_nothing(const Verdict &a, const Verdict &b);
+
 class Judge {
  public:
   /// Graph and samples stay with the caller.

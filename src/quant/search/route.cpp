@@ -8,6 +8,7 @@
 #include "quant/calibrate.hpp"
 #include "quant/recover/equalize.hpp"
 #include "quant/recover/smooth.hpp"
+#include "quant/recurrent.hpp"
 
 namespace qtn::quant {
 namespace {
@@ -18,11 +19,10 @@ Config config_of(const Route &route, Config config) {
     equalize.set("equalize", std::int64_t{1});
     config.set("*", &equalize);
   }
-  if (route.dynamic) {
-    Attrs dynamic;
-    dynamic.set("mode", "dynamic");
-    for (const char *products : {"op:MatMul", "op:Gemm"}) config.set(products, &dynamic);
-  }
+  if (route.recurrent)
+    for (const char *layers : {"op:LSTM", "op:GRU", "op:RNN"}) config.suggest_dynamic(layers);
+  if (route.dynamic)
+    for (const char *products : {"op:MatMul", "op:Gemm"}) config.suggest_dynamic(products);
   if (route.observer) {
     Attrs observer;
     observer.set("observer", route.observer);
@@ -31,8 +31,13 @@ Config config_of(const Route &route, Config config) {
   return config;
 }
 
-bool has_dynamic(const Placement &placement) {
-  return std::ranges::any_of(placement.nodes, [](const NodePlan &plan) { return plan.mode == Mode::dynamic; });
+/// Whether the placement has dynamic products, or dynamic layers of the other kind.
+bool has_dynamic(const PreparedModel &prepared, bool recurrent) {
+  for (std::size_t n = 0; n < prepared.placement.nodes.size(); ++n)
+    if (prepared.placement.nodes[n].mode == Mode::dynamic &&
+        is_recurrent(prepared.graph, prepared.graph.nodes[n]) == recurrent)
+      return true;
+  return false;
 }
 
 }  // namespace
@@ -44,6 +49,7 @@ std::string Route::name() const {
   if (absorb_bias) add("absorb_bias");
   if (smooth) add(cat("smooth ", *smooth));
   if (smooth_features) add("smooth");
+  if (recurrent) add("recurrent");
   if (dynamic) add("dynamic");
   if (choose_observers)
     add("observers");
@@ -69,7 +75,8 @@ std::optional<Attempt> prepare_along(const Start &start, const Route &route) {
   }
   Attempt attempt{route, prepare(real, config), {}};
   if (route.equalize && !route.absorb_bias && !attempt.prepared.equalized) return std::nullopt;
-  if (route.dynamic && !has_dynamic(attempt.prepared.placement)) return std::nullopt;
+  if (route.dynamic && !has_dynamic(attempt.prepared, false)) return std::nullopt;
+  if (route.recurrent && !has_dynamic(attempt.prepared, true)) return std::nullopt;
   if (start.histograms) attempt.prepared.distributions.resize(attempt.prepared.placement.groups.size());
   return attempt;
 }

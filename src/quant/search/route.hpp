@@ -17,9 +17,12 @@ struct Route {
   bool absorb_bias = false;           ///< after that
   std::optional<double> smooth = {};  ///< SmoothQuant of this strength
   bool smooth_features = false;       ///< SmoothQuant of products of features, each by the strength that suits it
+  bool recurrent = false;             ///< recurrent layers take weights of 8 bits, which no samples are needed for
   bool dynamic = false;               ///< products of features take grids of their own at every run
   const char *observer = nullptr;     ///< of all activations, in place of the configuration's
   bool choose_observers = false;      ///< for each tensor
+
+  bool operator==(const Route &) const = default;
 
   /// The keys of what it does: "plain", "equalize", "smooth 0.5 + observers".
   std::string name() const;
@@ -41,7 +44,7 @@ struct Start {
 };
 
 /// nullopt where the route comes to the same as without its rewrite: no layers are linked, or equal enough already, or
-/// there are no products that could be dynamic.
+/// there is nothing that could be dynamic.
 std::optional<Attempt> prepare_along(const Start &start, const Route &route);
 
 /// An attempt once more, not calibrated, with another way to observe.

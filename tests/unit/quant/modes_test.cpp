@@ -149,15 +149,63 @@ void auto_takes_what_halves_the_noise(void **) {
   assert_true(trials(said, attrs({{"auto", std::int64_t{1}}})).find("dynamic") == std::string::npos);
 }
 
+graph::Graph for_target(const Config &config, double sqnr_db) {
+  const Attrs target = attrs({{"target_sqnr", sqnr_db}});
+  return quantize(everything(), config, kSamples, &target, {}).graph;
+}
+
+void recurrent_layers_are_quantized_for_a_target_that_lets_them(void **) {
+  using enum graph::IntegerForm;
+  assert_true(form_of(for_target(Config("onnx"), 15), "lstm") == recurrent);
+  assert_true(form_of(for_target(with_modes({{"op:Conv", "static"}}), 15), "lstm") == none);
+}
+
+/// Weights in blocks are nothing that a dynamic layer takes: it is left out, and the rest goes on.
+void candidates_that_take_no_blocks_are_left_out(void **) {
+  Config config("onnx");
+  const Attrs blocks =
+      attrs({{"weight_dtype", "int4"}, {"weight_scheme", "per_block_symmetric"}, {"block_size", std::int64_t{16}}});
+  config.set("*", &blocks);
+  const Attrs options = attrs({{"auto", std::int64_t{1}}, {"target_sqnr", 60.0}});
+  const Quantized q = quantize(everything(), config, kSamples, &options, {});
+  assert_true(q.graph.value(node_named(q.graph, "lstm").inputs[1]).constant.dtype() == QTN_FLOAT32);
+  for (const Trial &trial : q.report.trials)
+    for (const char *name : {"dynamic", "recurrent"})
+      if (trial.name.find(name) != std::string::npos) fail_test(trial.name, " was tried");
+}
+
+/// What the configuration leaves in float, none of the candidates quantizes.
+void candidates_leave_rules_alone(void **) {
+  using enum graph::IntegerForm;
+  for (const char *selector : {"op:LSTM", "node:lstm", "*"}) {
+    Config config("onnx");
+    config.set(selector, nullptr);
+    if (form_of(for_target(config, 15), "lstm") != none) fail_test(selector, " is quantized");
+  }
+  Config config("onnx");
+  config.set("op:MatMul", nullptr);
+  const Attrs automatic = attrs({{"auto", std::int64_t{1}}});
+  const Quantized q = quantize(everything(), config, kSamples, &automatic, {});
+  assert_true(form_of(q.graph, "first") == none);
+  for (const Trial &trial : q.report.trials)
+    if (trial.name.find("dynamic") != std::string::npos) fail_test(trial.name, " was tried");
+}
+
 }  // namespace
 }  // namespace qtn::quant
 
 int main() {
   using namespace qtn::quant;
   const CMUnitTest tests[] = {
-      cmocka_unit_test(modes_are_mixed),       cmocka_unit_test(modes_of_all_nodes_are_the_functions),
-      cmocka_unit_test(blocks_and_short_axes), cmocka_unit_test(dynamic_recurrent_layers_have_few_bits),
-      cmocka_unit_test(training_is_static),    cmocka_unit_test(auto_takes_what_halves_the_noise),
+      cmocka_unit_test(modes_are_mixed),
+      cmocka_unit_test(modes_of_all_nodes_are_the_functions),
+      cmocka_unit_test(blocks_and_short_axes),
+      cmocka_unit_test(dynamic_recurrent_layers_have_few_bits),
+      cmocka_unit_test(training_is_static),
+      cmocka_unit_test(auto_takes_what_halves_the_noise),
+      cmocka_unit_test(recurrent_layers_are_quantized_for_a_target_that_lets_them),
+      cmocka_unit_test(candidates_that_take_no_blocks_are_left_out),
+      cmocka_unit_test(candidates_leave_rules_alone),
   };
   return cmocka_run_group_tests_name("modes", tests, nullptr, nullptr);
 }
