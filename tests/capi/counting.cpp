@@ -14,21 +14,28 @@ namespace {
 
 std::atomic<long> allocations{0}, locks{0};
 
-void *allocate(std::size_t size, std::size_t alignment) {
+void *allocate(std::size_t size, std::size_t alignment) noexcept {
   ++allocations;
-  void *p = std::aligned_alloc(alignment, (size + alignment) / alignment * alignment);
-  if (!p) throw std::bad_alloc();
-  return p;
+  return std::aligned_alloc(alignment, (size + alignment) / alignment * alignment);
 }
+
+void *allocate_or_throw(std::size_t size, std::size_t alignment) {
+  if (void *p = allocate(size, alignment)) return p;
+  throw std::bad_alloc();
+}
+
+constexpr std::size_t kPlain = alignof(std::max_align_t);
 
 }  // namespace
 
-void *operator new(std::size_t n) { return allocate(n, alignof(std::max_align_t)); }
-void *operator new(std::size_t n, std::align_val_t a) { return allocate(n, static_cast<std::size_t>(a)); }
+void *operator new(std::size_t n) { return allocate_or_throw(n, kPlain); }
+void *operator new(std::size_t n, std::align_val_t a) { return allocate_or_throw(n, static_cast<std::size_t>(a)); }
+void *operator new(std::size_t n, const std::nothrow_t &) noexcept { return allocate(n, kPlain); }
 void operator delete(void *p) noexcept { std::free(p); }
 void operator delete(void *p, std::size_t) noexcept { std::free(p); }
 void operator delete(void *p, std::align_val_t) noexcept { std::free(p); }
 void operator delete(void *p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void *p, const std::nothrow_t &) noexcept { std::free(p); }
 
 extern "C" __attribute__((visibility("default"))) int pthread_mutex_lock(pthread_mutex_t *mutex) noexcept {
   static const auto real = reinterpret_cast<int (*)(pthread_mutex_t *)>(dlsym(RTLD_NEXT, "pthread_mutex_lock"));
