@@ -56,9 +56,8 @@ def error_of(got, want):
     return worst
 
 
-def in_turns(path, inputs, threads, arguments):
-    """The columns of a file for these inputs."""
-    session = peer_lib.ort_session(path, threads)
+def in_turns(path, inputs, session, threads, arguments):
+    """The columns of a file for these inputs; `session` is ONNX Runtime's."""
     clock = time.process_time if threads == 1 else time.perf_counter
     ours = our_call(path, inputs, threads)
     calls = {"qtensor": ours, "ort": lambda: session.run(None, inputs)}
@@ -81,4 +80,5 @@ def in_turns(path, inputs, threads, arguments):
 
 def measure(path, threads, arguments):
     """The columns of a file whose inputs lie beside it."""
-    return in_turns(path, sample_of(path, peer_lib.ort_session(path, threads)), threads, arguments)
+    session = peer_lib.ort_session(path, threads)
+    return in_turns(path, sample_of(path, session), session, threads, arguments)

@@ -2,11 +2,13 @@
 """Networks in int8 compared with ONNX Runtime and OpenVINO on the same file, in one process, in turns.
 
 A network of the zoo is quantized with what lies beside it as .npz, and saved as QDQ, which all three run. inference.py says what the
-columns are. With --plain the default's corrections are left out, which change no speed and take their time.
+columns are. With --plain nothing is corrected, and no layer stays in float because the network would be of no use otherwise, as in
+inception_v3 with random weights.
 
 Run again with:  $(benchmarks/peers/make-venv)/bin/python benchmarks/integers.py --python build/release/python --csv integers.csv
 """
 
+import functools
 import pathlib
 import tempfile
 
@@ -22,24 +24,30 @@ NAMES = (
 )  # fmt: skip
 
 
-def quantized(path, inputs, folder, attrs):
+@functools.cache
+def quantized(path, folder, plain):
+    """The file that we make of a network, and the inputs to run it with."""
     import qtensor
 
+    inputs = inference.sample_of(path, peer_lib.ort_session(path, 1))
     stored = np.load(path.with_suffix(".npz"))
     samples = [{key: stored[key][i] for key in inputs} for i in range(len(stored[next(iter(inputs))]))]
     made = folder / path.name
-    qtensor.Model.load(str(path)).quantize(samples, attrs=attrs).save(str(made))
-    return made
+    qtensor.Model.load(str(path)).quantize(samples, attrs={"plain": True} if plain else {}).save(str(made))
+    return made, inputs
 
 
-def measure(path, threads, arguments):
-    inputs = inference.sample_of(path, peer_lib.ort_session(path, threads))
+def main():
+    parser = network_table.parser_of(__doc__, threads=[1, 2], seconds=0.5, rounds=7)
+    parser.add_argument("--plain", action="store_true", help="ranges only, no corrections, and no layers left in float")
     with tempfile.TemporaryDirectory() as folder:
-        made = quantized(path, inputs, pathlib.Path(folder), {"plain": True} if arguments.plain else {})
-        return inference.in_turns(made, inputs, threads, arguments)
+
+        def measure(path, threads, arguments):
+            made, inputs = quantized(path, pathlib.Path(folder), arguments.plain)
+            return inference.in_turns(made, inputs, peer_lib.ort_session(made, threads), threads, arguments)
+
+        network_table.write(parser, NAMES, inference.FIELDS, measure)
 
 
 if __name__ == "__main__":
-    parser = network_table.parser_of(__doc__, threads=[1, 2], seconds=0.5, rounds=7)
-    parser.add_argument("--plain", action="store_true", help="ranges only, no corrections")
-    network_table.write(parser, NAMES, inference.FIELDS, measure)
+    main()

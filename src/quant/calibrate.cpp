@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/calibrate.hpp"
 
-#include <optional>
-#include <set>
+#include <utility>
 
 #include "base/error.hpp"
 
@@ -32,7 +31,7 @@ std::vector<graph::ValueId> observed_values(const Placement &placement) {
 /// What sees a sample in place of a model's observers, and takes their places when all went well.
 class Witness {
  public:
-  explicit Witness(PreparedModel &prepared) : prepared_(prepared), distributions_(prepared.distributions) {
+  explicit Witness(PreparedModel &prepared) : prepared_(&prepared), distributions_(prepared.distributions) {
     for (const auto &observer : prepared.observers) observers_.push_back(observer ? observer->clone() : nullptr);
   }
 
@@ -42,37 +41,34 @@ class Witness {
   }
 
   void keep() {
-    prepared_.observers = std::move(observers_);
-    prepared_.distributions = std::move(distributions_);
-    ++prepared_.samples;
+    prepared_->observers = std::move(observers_);
+    prepared_->distributions = std::move(distributions_);
+    ++prepared_->samples;
   }
 
  private:
-  PreparedModel &prepared_;
+  PreparedModel *prepared_;
   std::vector<std::unique_ptr<Observer>> observers_;
   std::vector<Distribution> distributions_;
 };
 
-void observe(PreparedModel &prepared, PreparedModel *twin, std::span<const Tensor *const> inputs, std::size_t number) {
-  Witness witness(prepared);
-  std::optional<Witness> other;
-  if (twin) other.emplace(*twin);
-  show(prepared, inputs, number, [&](std::size_t group, const Tensor &t) {
-    witness.see(group, t);
-    if (other) other->see(group, t);
-  });
-  witness.keep();
-  if (other) other->keep();
+std::vector<const Tensor *> pointers_to(const std::vector<Tensor> &tensors) {
+  std::vector<const Tensor *> pointers;
+  for (const Tensor &t : tensors) pointers.push_back(&t);
+  return pointers;
 }
 
-void observe_all(PreparedModel &prepared, const Samples &samples, PreparedModel *twin,
-                 const std::set<std::size_t> &some) {
-  for (std::size_t s = 0; s < samples.count; ++s) {
-    const std::vector<Tensor> inputs = samples.read(s);
-    std::vector<const Tensor *> pointers;
-    for (const Tensor &x : inputs) pointers.push_back(&x);
-    const std::size_t number = samples.number(s);
-    observe(prepared, some.contains(number) ? twin : nullptr, pointers, number);
+/// Lets each of those that look on see a tensor.
+void show_to(std::vector<std::pair<Onlooker *, Witness>> &looking, std::size_t group, const Tensor &t) {
+  for (std::size_t i = 0; i < looking.size();) {
+    try {
+      looking[i].second.see(group, t);
+      ++i;
+    } catch (const Error &e) {
+      if (looking.size() == 1 || e.status() != QTN_EINVAL) throw;
+      looking[i].first->refused = true;
+      looking.erase(looking.begin() + static_cast<std::ptrdiff_t>(i));
+    }
   }
 }
 
@@ -97,15 +93,35 @@ void show(PreparedModel &prepared, std::span<const Tensor *const> inputs, std::s
 }
 
 void calibrate(PreparedModel &prepared, std::span<const Tensor *const> inputs) {
-  observe(prepared, nullptr, inputs, prepared.samples);
+  Witness witness(prepared);
+  show(prepared, inputs, prepared.samples, [&](std::size_t group, const Tensor &t) { witness.see(group, t); });
+  witness.keep();
 }
 
-void calibrate_all(PreparedModel &prepared, const Samples &samples) { observe_all(prepared, samples, nullptr, {}); }
+void calibrate_all(PreparedModel &prepared, const Samples &samples) {
+  Onlooker alone(prepared, samples);
+  calibrate_together({&alone, 1}, samples);
+}
 
-void calibrate_both(PreparedModel &prepared, PreparedModel &twin, const Samples &samples, const Samples &some) {
-  std::set<std::size_t> numbers;
-  for (std::size_t s = 0; s < some.count; ++s) numbers.insert(some.number(s));
-  observe_all(prepared, samples, &twin, numbers);
+Onlooker::Onlooker(PreparedModel &of, const Samples &samples) : model(&of) {
+  for (std::size_t s = 0; s < samples.count; ++s) numbers.insert(samples.number(s));
+}
+
+void calibrate_together(std::span<Onlooker> onlookers, const Samples &samples) {
+  for (std::size_t s = 0; s < samples.count; ++s) {
+    const std::size_t number = samples.number(s);
+    std::vector<std::pair<Onlooker *, Witness>> looking;
+    for (Onlooker &onlooker : onlookers)
+      if (!onlooker.refused && onlooker.numbers.contains(number)) looking.emplace_back(&onlooker, *onlooker.model);
+    if (looking.empty()) continue;
+    const std::vector<Tensor> inputs = samples.read(s);
+    PreparedModel &first = *onlookers.front().model;
+    show(first, pointers_to(inputs), number, [&](std::size_t group, const Tensor &t) { show_to(looking, group, t); });
+    for (auto &[onlooker, witness] : looking) {
+      witness.keep();
+      onlooker->model->engine = first.engine;
+    }
+  }
 }
 
 }  // namespace qtn::quant

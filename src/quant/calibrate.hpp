@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <set>
 #include <span>
 
 #include "quant/prepare.hpp"
@@ -23,7 +24,17 @@ void calibrate(PreparedModel &prepared, std::span<const Tensor *const> inputs);
 /// Each of them.
 void calibrate_all(PreparedModel &prepared, const Samples &samples);
 
-/// The same, and those of `some` also for `twin`, the same model observed again: one run through the graph serves both.
-void calibrate_both(PreparedModel &prepared, PreparedModel &twin, const Samples &samples, const Samples &some);
+/// A model, and which samples it is to see.
+struct Onlooker {
+  Onlooker(PreparedModel &model, const Samples &samples);
+
+  PreparedModel *model;
+  std::set<std::size_t> numbers;
+  bool refused = false;  ///< its observers refused a tensor; it has seen the samples before
+};
+
+/// Models that observe the same graph, as observed_anew() makes them: one run for each of the samples serves all that are to
+/// see it. One that refuses a tensor sees no more; where it was the last, its error is thrown.
+void calibrate_together(std::span<Onlooker> onlookers, const Samples &samples);
 
 }  // namespace qtn::quant

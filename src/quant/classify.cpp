@@ -109,7 +109,8 @@ Classified classify(const Graph &g, const graph::Facts &facts, const Node &node)
     return {misfit.empty() ? Role::pointwise : Role::floating, std::move(misfit)};
   }
   if (node.op->run_quantized && node.op->elementwise && reads_activations(g, facts, node)) return {Role::pointwise, {}};
-  if (is_recurrent(g, node)) return {Role::floating, "only mode \"dynamic\" makes integers of its weights"};
+  if (is_recurrent(g, node))
+    return {Role::floating, "its weights become integers in the modes \"dynamic\" and \"weights_only\""};
   if (!node.op->elementwise) return {Role::floating, graph::kNoIntegerForm};
   std::string misfit = table_misfit(g, facts, node);
   return {misfit.empty() ? Role::pointwise : Role::floating, std::move(misfit)};

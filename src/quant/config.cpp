@@ -316,8 +316,8 @@ std::optional<Settings> Config::settings_for(const graph::Node &node) const {
     if (rule.settings) overlay(attrs, *rule.settings);
   }
   if (in_float) return std::nullopt;
-  const bool suggested = std::ranges::any_of(dynamic_, [&](const Selector &s) { return s.matches(node); });
-  if (suggested && !attrs.has("mode")) attrs.set("mode", "dynamic");
+  for (const Suggestion &suggestion : suggestions_)
+    if (!attrs.has("mode") && suggestion.nodes(node)) attrs.set("mode", suggestion.mode);
   return resolve(attrs);
 }
 

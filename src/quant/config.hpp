@@ -66,8 +66,8 @@ class Config {
   /// changes nothing.
   void set(const std::string &selector, const Attrs *settings);
 
-  /// Nodes that it selects have the mode "dynamic", unless a rule leaves them in float or says their mode.
-  void suggest_dynamic(const std::string &selector) { dynamic_.emplace_back(selector); }
+  /// Such nodes have this mode, unless a rule leaves them in float or says theirs.
+  void suggest(const char *mode, bool (*nodes)(const graph::Node &)) { suggestions_.push_back({mode, nodes}); }
 
   /// nullopt: the node stays in float.
   std::optional<Settings> settings_for(const graph::Node &node) const;
@@ -98,7 +98,11 @@ class Config {
 
   std::string name_;
   Attrs base_;
-  std::vector<Selector> dynamic_;
+  struct Suggestion {
+    const char *mode;
+    bool (*nodes)(const graph::Node &);
+  };
+  std::vector<Suggestion> suggestions_;
   std::vector<Rule> rules_;  // from the least to the most specific, then in the order of set()
 };
 

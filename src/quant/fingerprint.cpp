@@ -16,11 +16,15 @@ class Hash {
   void bytes(const void *data, std::size_t size) {
     number(size);
     const auto *from = static_cast<const char *>(data);
-    for (; size > 0; from += 8, size -= std::min<std::size_t>(size, 8)) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, from, std::min<std::size_t>(size, 8));
+    for (; size >= 8; from += 8, size -= 8) {
+      std::uint64_t word;
+      std::memcpy(&word, from, 8);
       number(word);
     }
+    if (size == 0) return;
+    std::uint64_t last = 0;
+    std::memcpy(&last, from, size);
+    number(last);
   }
   void text(std::string_view s) { bytes(s.data(), s.size()); }
   void tensor(const Tensor &t) {

@@ -155,9 +155,23 @@ PreparedModel observed_anew(const PreparedModel &prepared, const Config &config,
     for (NodePlan &plan : fresh.placement.nodes)
       if (plan.settings) plan.settings->activation_observer = observer;
     for (Group &group : fresh.placement.groups) group.settings.activation_observer = observer;
+    fresh.observers = observers_of(fresh.placement);
+  } else {
+    for (std::size_t g = 0; g < prepared.observers.size(); ++g)
+      fresh.observers.push_back(prepared.observers[g] ? make_observer(std::string(prepared.observers[g]->kind()),
+                                                                      fresh.placement.groups[g].settings.activation)
+                                                      : nullptr);
   }
-  fresh.observers = observers_of(fresh.placement);
   return fresh;
+}
+
+PreparedModel copy_of(const PreparedModel &prepared) {
+  PreparedModel copy = observed_anew(prepared, prepared.config, nullptr);
+  copy.observers.clear();
+  for (const auto &observer : prepared.observers) copy.observers.push_back(observer ? observer->clone() : nullptr);
+  copy.samples = prepared.samples;
+  copy.distributions = prepared.distributions;
+  return copy;
 }
 
 }  // namespace qtn::quant

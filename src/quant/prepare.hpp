@@ -53,6 +53,9 @@ PreparedModel prepare(Training training, const Config &config);
 /// says the same. Both share an engine.
 PreparedModel observed_anew(const PreparedModel &prepared, const Config &config, const char *observer);
 
+/// The model as it is, calibrated or not. Both share an engine.
+PreparedModel copy_of(const PreparedModel &prepared);
+
 /// The quantized graph. `attrs` may be nullptr; no keys in this version. Throws QTN_ESTATE before calibration, with
 /// QTN_QAT before training.
 graph::Graph convert(const PreparedModel &prepared, const Attrs *attrs);

@@ -112,6 +112,14 @@ void write_trial(JsonWriter &out, const Trial &trial) {
   out.member("kept", trial.kept);
 }
 
+void write_mode(JsonWriter &out, const TimedMode &mode) {
+  out.member("mode", mode.mode);
+  out.member("ms", mode.ms);
+  if (mode.reached.sqnr_db) out.member("sqnr_db", *mode.reached.sqnr_db);
+  if (mode.reached.top1) out.member("top1", *mode.reached.top1);
+  out.member("kept", mode.kept);
+}
+
 void write_output(JsonWriter &out, const Accuracy &accuracy, std::size_t i) {
   out.member("name", accuracy.names[i]);
   out.member("sqnr_db", accuracy.of_output(i).sqnr_db());
@@ -195,6 +203,7 @@ std::string QuantizationReport::json() const {
     write_target(out, "target_sqnr", targets.sqnr_db, reached.sqnr_db);
     write_target(out, "target_top1", targets.top1, reached.top1);
   });
+  write_list(out, "modes", modes, write_mode);
   const std::span<const FallenLayer> none, all = fallen;
   write_list(out, "in_float", wide ? none : all, write_fallen);
   write_list(out, "in_int16", wide ? all : none, write_fallen);

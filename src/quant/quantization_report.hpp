@@ -12,6 +12,7 @@
 #include "quant/search/observers.hpp"
 #include "quant/search/precision.hpp"
 #include "quant/search/sensitivity.hpp"
+#include "quant/search/speed.hpp"
 #include "quant/search/trial.hpp"
 
 namespace qtn::quant {
@@ -38,6 +39,7 @@ struct QuantizationReport {
   bool automatic = false;                 ///< "auto" was asked for
   std::vector<ObserverChoice> observers;  ///< where they were chosen by measuring
   Targets targets, reached;               ///< what was wanted, and what the converted model has of it
+  std::vector<TimedMode> modes;           ///< that meet the targets, where they were timed
   std::vector<FallenLayer> fallen;        ///< for the targets
   bool wide = false;                      ///< they fell back to int16, not to float
   std::vector<std::string> nodes, ops;    ///< of all nodes

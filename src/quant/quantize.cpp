@@ -7,93 +7,16 @@
 
 #include "base/buffer_reuse.hpp"
 #include "base/error.hpp"
-#include "base/find_named.hpp"
 #include "quant/calibrate.hpp"
 #include "quant/data_check.hpp"
+#include "quant/quantize_options.hpp"
 #include "quant/recover/correct.hpp"
 #include "quant/rows.hpp"
 #include "quant/search/route.hpp"
+#include "quant/search/speed.hpp"
 
 namespace qtn::quant {
 namespace {
-
-struct Options {
-  bool plain, absorb_bias, correct_bias, feedback, learn_rounding, automatic, sensitivity, histograms;
-  double smooth;  ///< 0: not
-  Targets targets;
-  bool wide;             ///< layers fall back to int16
-  std::size_t measured;  ///< samples that are read more than once
-};
-
-constexpr AttrSpec kKeys[] = {
-    {"plain", AttrSpec::kInt},
-    {"smooth", AttrSpec::kFloat},
-    {"absorb_bias", AttrSpec::kInt},
-    {"bias_correction", AttrSpec::kInt},
-    {"gptq", AttrSpec::kInt},
-    {"adaround", AttrSpec::kInt},
-    {"auto", AttrSpec::kInt},
-    {"target_sqnr", AttrSpec::kFloat},
-    {"target_top1", AttrSpec::kFloat},
-    {"fallback", AttrSpec::kString},
-    {"sensitivity", AttrSpec::kInt},
-    {"histograms", AttrSpec::kInt},
-    {"measured_samples", AttrSpec::kInt},
-};
-
-Targets targets_of(const Attrs &attrs) {
-  Targets targets;
-  if (attrs.has("target_sqnr")) {
-    targets.sqnr_db = attrs.get_float("target_sqnr", 0);
-    if (!std::isfinite(*targets.sqnr_db))
-      fail(QTN_EINVAL, "quantize: target_sqnr ", *targets.sqnr_db, " is not finite");
-  }
-  if (attrs.has("target_top1")) {
-    targets.top1 = attrs.get_float("target_top1", 0);
-    if (!(*targets.top1 > 0) || *targets.top1 > 1)
-      fail(QTN_EINVAL, "quantize: target_top1 ", *targets.top1, " is outside (0, 1]");
-  }
-  return targets;
-}
-
-bool falls_back_to_int16(const Attrs &attrs, const Targets &targets) {
-  constexpr std::string_view kFallbacks[] = {"float", "int16"};
-  const std::string_view fallback =
-      find_named(kFallbacks, attrs.get_string("fallback", "float"), "quantize", "fallback");
-  if (attrs.has("fallback") && !targets.any())
-    fail(QTN_EINVAL, "quantize: fallback \"", fallback, "\" is for target_sqnr and target_top1, neither is given");
-  return fallback == "int16";
-}
-
-Options options_of(const Attrs &attrs) {
-  attrs.check(kKeys, "quantize");
-  const auto flag = [&](const char *key, bool otherwise = false) {
-    const std::int64_t value = attrs.get_int(key, otherwise);
-    if (value != 0 && value != 1) fail(QTN_EINVAL, "quantize: ", key, " is ", value, ", not 0 or 1");
-    return value == 1;
-  };
-  Options o{.plain = flag("plain"),
-            .absorb_bias = flag("absorb_bias"),
-            .correct_bias = flag("bias_correction", true),
-            .feedback = flag("gptq", true),
-            .learn_rounding = flag("adaround"),
-            .automatic = flag("auto"),
-            .sensitivity = flag("sensitivity"),
-            .histograms = flag("histograms"),
-            .smooth = attrs.get_float("smooth", 0),
-            .targets = targets_of(attrs),
-            .wide = false,
-            .measured = 0};
-  for (const char *key : {"absorb_bias", "bias_correction", "gptq", "adaround", "auto"})
-    if (o.plain && flag(key)) fail(QTN_EINVAL, "quantize: plain tries nothing, and ", key, " is 1");
-  if (o.plain && o.smooth > 0) fail(QTN_EINVAL, "quantize: plain tries nothing, and smooth is ", o.smooth);
-  if (!(o.smooth >= 0) || o.smooth > 1) fail(QTN_EINVAL, "quantize: smooth ", o.smooth, " is outside [0, 1]");
-  const std::int64_t measured = attrs.get_int("measured_samples", 32);
-  if (measured < 1) fail(QTN_EINVAL, "quantize: measured_samples is ", measured, ", not positive");
-  o.measured = static_cast<std::size_t>(measured);
-  o.wide = falls_back_to_int16(attrs, o.targets);
-  return o;
-}
 
 /// What a candidate has to gain on the held-back samples, in dB: a measurable difference, and the more the less they
 /// tell. What changes ranges has to gain more than a correction, for it also changes what is clipped of samples that are
@@ -140,13 +63,14 @@ struct JudgedAttempt {
   Attempt attempt;
   graph::Graph quantized;
   Verdict verdict;
-  std::size_t trial;  ///< of the report
+  std::size_t trial;                         ///< of the report
+  std::optional<PreparedModel> narrow = {};  ///< what the fitted samples made of it, where the others were added
 };
 
 class Pipeline {
  public:
   Pipeline(const graph::Graph &real, const Config &config, const Samples &samples, const RowCount &rows,
-           const Options &options, const Progress &progress)
+           const QuantizeOptions &options, const Progress &progress)
       : real_(real),
         samples_(samples),
         rows_(rows),
@@ -174,10 +98,12 @@ class Pipeline {
       report.fallen = goal_ ? fall_back(prepared, *goal_) : make_useful(prepared);
       quantized = corrected(prepared);
     }
+    if (goal_ && automatic() && !start_.config.says("mode")) take_fastest_mode(attempt, quantized);
     if (goal_) report.reached = goal_->reached(quantized);
     report.judges = rows_.of(division_.held_back);
     report.held_back = samples_.count > 1;
-    if (report.held_back) report.accuracy = kept_ || !report.fallen.empty() ? on_unseen(prepared) : std::move(unseen_);
+    if (report.held_back)
+      report.accuracy = kept_ || !report.fallen.empty() || !unseen_ ? on_unseen(prepared) : std::move(*unseen_);
     if (options_.sensitivity)
       report.layers =
           measure_sensitivity(prepared.graph, quantized, counted(measured_, "measuring each layer", progress_));
@@ -190,14 +116,15 @@ class Pipeline {
     Attempt attempt = *prepare_along(start_, {});
     PreparedModel twin = observed_anew(attempt.prepared, start_.config, nullptr);
     twin.distributions.clear();
-    calibrate_both(attempt.prepared, twin, counted(samples_, "calibrating", progress_), division_.fitted);
+    Onlooker both[] = {{attempt.prepared, samples_}, {twin, division_.fitted}};
+    calibrate_together(both, counted(samples_, "calibrating", progress_));
     if (samples_.count > 1) unseen_ = judge(convert(twin, nullptr)).held_back;
     return attempt;
   }
 
   /// Features were seen in many rows, and their factors promise half of the noise before they are tried.
   const Threshold &threshold_of(const Route &route) const {
-    if (route.dynamic) return options_.targets.any() ? kOfDynamicForTarget : kOfDynamic;
+    if (route.mode) return options_.targets.any() ? kOfDynamicForTarget : kOfDynamic;
     return route.smooth_features ? kOfFeatures : kOfRanges;
   }
 
@@ -218,12 +145,13 @@ class Pipeline {
   /// and on those of all samples, which are what is kept.
   Attempt best_attempt() {
     std::vector<JudgedAttempt> candidates = gaining_candidates();
-    for (JudgedAttempt &candidate : candidates) widen(candidate.attempt);
+    widen(candidates);
     JudgedAttempt &best = candidates[gaining_when_widened(candidates)];
     report_.trials[best.trial].kept = true;
     unseen_ = best.verdict.held_back;
     if (options_.correct_bias && samples_.count > 1) bias_ = bias_stands(best);
     route_trials_ = report_.trials.size();
+    narrow_ = std::move(best.narrow);
     return std::move(best.attempt);
   }
 
@@ -232,30 +160,15 @@ class Pipeline {
     std::vector<JudgedAttempt> gaining;
     const auto challenge = [&](std::optional<Attempt> attempt) {
       if (!attempt) return;
-      const Route &route = attempt->route;
-      const std::string stage = cat("trying ", route.name());
-      graph::Graph quantized;
-      try {
+      const std::string stage = cat("trying ", attempt->route.name());
+      const auto calibrate = [&] {
         calibrate_along(start_, *attempt, counted(division_.fitted, stage.c_str(), progress_));
-        quantized = convert(attempt->prepared, nullptr);
-      } catch (const NotRead &) {
-        throw;
-      } catch (const Error &e) {
-        // What the first one takes may be too much for an observer with bins, and dynamic layers take no blocks.
-        if (gaining.empty() || (e.status() != QTN_EINVAL && e.status() != QTN_EUNSUPPORTED)) throw;
+      };
+      if (gaining.empty())
+        calibrate();
+      else if (!is_possible(calibrate))
         return;
-      }
-      Verdict verdict = judge(quantized);
-      const bool first = gaining.empty();
-      add_trial(route.name(), verdict, first ? nullptr : &gaining.back().verdict);
-      if (first || is_better(route, quantized, gaining.back().verdict, verdict, kTold))
-        gaining.push_back({std::move(*attempt), std::move(quantized), std::move(verdict), report_.trials.size() - 1});
-    };
-    const auto challenge_observed = [&](auto change) {
-      const Attempt &last = gaining.back().attempt;
-      Route route = last.route;
-      change(route);
-      challenge(observed_along(start_, last, route));
+      consider(std::move(*attempt), gaining);
     };
     challenge(prepare_along(start_, {}));
     if (!start_.config.says("mode")) challenge(prepare_along(start_, {.recurrent = true}));
@@ -264,19 +177,99 @@ class Pipeline {
       route.recurrent = recurrent;
       challenge(prepare_along(start_, route));
     }
-    for (const char *observer : observers()) challenge_observed([&](Route &route) { route.observer = observer; });
+    for (Attempt &attempt : observed_in_other_ways(gaining.back().attempt)) consider(std::move(attempt), gaining);
     if (automatic() && !start_.config.says("mode") && !(goal_ && goal_->met_by(gaining.back().quantized)))
-      challenge(prepare_along(start_, {.recurrent = recurrent, .dynamic = true}));
-    if (automatic()) challenge_observed([](Route &route) { route.choose_observers = true; });
+      challenge(prepare_along(start_, {.recurrent = recurrent, .mode = "dynamic"}));
+    if (automatic()) {
+      Route route = gaining.back().attempt.route;
+      route.choose_observers = true;
+      challenge(observed_along(start_, gaining.back().attempt, route));
+    }
     return gaining;
   }
 
-  /// Adds what the fitted samples left out to the ranges.
-  void widen(Attempt &attempt) const {
-    if (!order_matters(attempt) || division_.rest.count == 0)
-      return calibrate_all(attempt.prepared, counted(division_.rest, "calibrating", progress_));
-    attempt = observed_along(start_, attempt, attempt.route);
-    calibrate_along(start_, attempt, counted(samples_, "calibrating", progress_));
+  /// Adds a calibrated attempt where it gains on the last one. The first one has to be possible.
+  void consider(Attempt attempt, std::vector<JudgedAttempt> &gaining) {
+    const bool first = gaining.empty();
+    graph::Graph quantized;
+    const auto convert_it = [&] { quantized = convert(attempt.prepared, nullptr); };
+    if (first)
+      convert_it();
+    else if (!is_possible(convert_it))
+      return;
+    const Route route = attempt.route;
+    Verdict verdict = judge(quantized);
+    add_trial(route.name(), verdict, first ? nullptr : &gaining.back().verdict);
+    if (first || is_better(route, quantized, gaining.back().verdict, verdict, kTold))
+      gaining.push_back({std::move(attempt), std::move(quantized), std::move(verdict), report_.trials.size() - 1});
+  }
+
+  /// Whether a candidate can do this: what the first one takes may be too much for an observer with bins, and dynamic layers
+  /// take no blocks.
+  template <class Work>
+  static bool is_possible(const Work &work) {
+    try {
+      work();
+    } catch (const NotRead &) {
+      throw;
+    } catch (const Error &e) {
+      if (e.status() != QTN_EINVAL && e.status() != QTN_EUNSUPPORTED) throw;
+      return false;
+    }
+    return true;
+  }
+
+  /// The attempt, calibrated with other observers, all of them in the same runs.
+  std::vector<Attempt> observed_in_other_ways(const Attempt &attempt) const {
+    std::vector<Attempt> attempts;
+    for (const char *observer : observers()) {
+      Route route = attempt.route;
+      route.observer = observer;
+      attempts.push_back(observed_along(start_, attempt, route));
+    }
+    std::vector<Onlooker> onlookers;
+    for (Attempt &other : attempts) onlookers.emplace_back(other.prepared, division_.fitted);
+    const auto calibrate = [&] {
+      calibrate_together(onlookers, counted(division_.fitted, "trying observers", progress_));
+    };
+    if (attempts.empty() || !is_possible(calibrate)) return {};
+    keep_willing(attempts, onlookers);
+    return attempts;
+  }
+
+  /// Leaves out those whose observers refused something.
+  template <class Candidate>
+  static void keep_willing(std::vector<Candidate> &candidates, const std::vector<Onlooker> &onlookers) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+      if (!onlookers[i].refused && kept++ != i) candidates[kept - 1] = std::move(candidates[i]);
+    candidates.erase(candidates.begin() + static_cast<std::ptrdiff_t>(kept), candidates.end());
+  }
+
+  /// Adds what the fitted samples left out to the ranges: all attempts that observe the same graph see it in the same runs.
+  void widen(std::vector<JudgedAttempt> &candidates) const {
+    if (division_.rest.count == 0) return;
+    std::vector<Onlooker> onlookers;
+    const auto in_order = [](const JudgedAttempt &candidate) { return order_matters(candidate.attempt.prepared); };
+    for (std::size_t first = 0; first < candidates.size(); first = onlookers.size()) {
+      const auto engine = candidates[first].attempt.prepared.engine;
+      const auto begin = candidates.begin() + static_cast<std::ptrdiff_t>(first);
+      const auto end = std::find_if(begin, candidates.end(), [&](const JudgedAttempt &candidate) {
+        return candidate.attempt.prepared.engine != engine;
+      });
+      const Samples &seen = std::any_of(begin, end, in_order) ? samples_ : division_.rest;
+      for (auto candidate = begin; candidate != end; ++candidate) onlookers.push_back(widening(*candidate));
+      calibrate_together(std::span(onlookers).subspan(first), counted(seen, "calibrating", progress_));
+    }
+    keep_willing(candidates, onlookers);
+  }
+
+  Onlooker widening(JudgedAttempt &candidate) const {
+    PreparedModel &prepared = candidate.attempt.prepared;
+    candidate.narrow = copy_of(prepared);
+    if (!order_matters(prepared)) return {prepared, division_.rest};
+    prepared = observed_anew(prepared, prepared.config, nullptr);
+    return {prepared, samples_};
   }
 
   std::size_t gaining_when_widened(const std::vector<JudgedAttempt> &candidates) {
@@ -397,14 +390,78 @@ class Pipeline {
     return best;
   }
 
+  /// A model that meets the target.
+  struct Met {
+    Attempt attempt;
+    graph::Graph quantized;
+    std::vector<FallenLayer> fallen;
+  };
+
+  /// The products of features in another mode; nullopt where there are none, or the target is missed. Only layers that are
+  /// static fall back.
+  std::optional<Met> met_with_mode(const char *mode, bool recurrent) const {
+    std::optional<Attempt> attempt = prepare_along(start_, {.recurrent = recurrent, .mode = mode});
+    if (!attempt) return std::nullopt;
+    std::optional<Met> met;
+    const bool possible = is_possible([&] {
+      calibrate_along(start_, *attempt, counted(samples_, cat("timing ", mode ? mode : "static").c_str(), progress_));
+      graph::Graph quantized = convert(attempt->prepared, nullptr);
+      std::vector<FallenLayer> fallen;
+      if (!mode && !goal_->met_by(quantized)) {
+        fallen = fall_back(attempt->prepared, *goal_);
+        quantized = convert(attempt->prepared, nullptr);
+      }
+      if (goal_->met_by(quantized)) met = Met{std::move(*attempt), std::move(quantized), std::move(fallen)};
+    });
+    return possible ? std::move(met) : std::nullopt;
+  }
+
+  /// Where a target is met, the other modes with which it is met, too, run beside what there is, and the fastest stays.
+  void take_fastest_mode(Attempt &attempt, graph::Graph &quantized) {
+    if (!goal_->met_by(quantized)) return;
+    const Route route = attempt.route;
+    std::vector<Met> all;
+    for (const char *mode : {static_cast<const char *>(nullptr), "dynamic", "weights_only"})
+      if (const bool same = mode == route.mode || (mode && route.mode && std::string_view(mode) == route.mode); !same)
+        if (std::optional<Met> met = met_with_mode(mode, route.recurrent)) all.push_back(std::move(*met));
+    if (all.empty()) return;
+    all.insert(all.begin(), {std::move(attempt), std::move(quantized), std::move(report_.fallen)});
+    std::vector<const graph::Graph *> graphs;
+    for (const Met &met : all) graphs.push_back(&met.quantized);
+    const std::vector<double> ms = milliseconds_in_turns(graphs, division_.held_back.read(0));
+    const std::size_t best = fastest(ms);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const char *mode = all[i].attempt.route.mode;
+      report_.modes.push_back({mode ? mode : "static", ms[i], goal_->reached(all[i].quantized), i == best});
+    }
+    if (best != 0) forget_corrections();
+    attempt = std::move(all[best].attempt);
+    quantized = std::move(all[best].quantized);
+    report_.fallen = std::move(all[best].fallen);
+  }
+
+  /// They were those of a model in whose place another one comes.
+  void forget_corrections() {
+    for (Trial &trial : report_.trials) trial.kept = false;
+    report_.rounding_learned = report_.bias_corrected = false;
+    report_.observers.clear();
+    kept_.reset();
+    unseen_.reset();
+    narrow_.reset();
+  }
+
   /// How near the same network comes on the held-back samples if they have not widened its ranges, as those of all
   /// samples have.
   Accuracy on_unseen(const PreparedModel &prepared) const {
-    PreparedModel twin = observed_anew(prepared, prepared.config, nullptr);
-    twin.distributions.clear();
-    calibrate_all(twin, counted(division_.fitted, "measuring", progress_));
-    graph::Graph quantized = convert(twin, nullptr);
-    if (kept_) correct(twin, quantized, division_.fitted, *kept_);
+    std::optional<PreparedModel> anew;
+    if (!narrow_ || !report_.fallen.empty()) {
+      anew = observed_anew(prepared, prepared.config, nullptr);
+      anew->distributions.clear();
+      calibrate_all(*anew, counted(division_.fitted, "measuring", progress_));
+    }
+    const PreparedModel &narrow = anew ? *anew : *narrow_;
+    graph::Graph quantized = convert(narrow, nullptr);
+    if (kept_) correct(narrow, quantized, division_.fitted, *kept_);
     return judge_->on_held_back(quantized);
   }
 
@@ -429,14 +486,16 @@ class Pipeline {
   const Samples also_judging_;  // the fitted ones, where something is compared and they are others
   const Samples measured_;
   const Start start_;
-  const Options &options_;
+  const QuantizeOptions &options_;
   const Progress &progress_;
   bool bias_;  // a correction of biases is worth a trial
   std::optional<Goal> goal_;
   std::optional<Judge> judge_;
   std::optional<Corrections> kept_;
-  Accuracy unseen_;  // of what is kept, before corrections, on ranges that held-back samples have not widened
-  std::size_t route_trials_ = 0;  // the first trials of the report
+  std::optional<Accuracy>
+      unseen_;  // of what is kept, before corrections, on ranges that held-back samples have not widened
+  std::optional<PreparedModel> narrow_;  // which has these ranges
+  std::size_t route_trials_ = 0;         // the first trials of the report
   QuantizationReport report_;
 };
 
@@ -444,7 +503,7 @@ class Pipeline {
 
 Quantized quantize(const graph::Graph &float_graph, const Config &config, const Samples &samples, const Attrs *attrs,
                    const Progress &progress) {
-  const Options options = options_of(attrs ? *attrs : Attrs());
+  const QuantizeOptions options = options_of(attrs ? *attrs : Attrs());
   if (samples.count == 0) fail(QTN_ESTATE, "quantize: there are no samples, and calibration needs one");
   const BufferReuse candidates_in_turn;
   DataCheck check(float_graph);

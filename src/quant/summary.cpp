@@ -110,6 +110,17 @@ std::string trials(const Fields &report) {
   return line.empty() ? line : line + "\n";
 }
 
+std::string milliseconds(double ms) { return digits_of(ms, std::chars_format::general, 3) + " ms"; }
+
+std::string modes(const Fields &report) {
+  std::string line;
+  each(report, "modes", "mode", [&](const std::string &mode, std::size_t i) {
+    line += cat(i ? ", " : "modes that reach the target: ", report.words(mode + "mode"), " ",
+                milliseconds(report.number(mode + "ms")), report.number(mode + "kept") != 0 ? " (kept)" : "");
+  });
+  return line.empty() ? line : line + "\n";
+}
+
 std::string choices(const Fields &report) {
   std::string lines;
   each(report, "observers", "tensor", [&](const std::string &choice, std::size_t) {
@@ -195,7 +206,6 @@ std::string training(const Fields &report) {
 std::string speed(const Fields &report) {
   if (!report.has("speed.int8_ms")) return "";
   const double real = report.number("speed.float_ms"), quantized = report.number("speed.int8_ms");
-  const auto milliseconds = [](double ms) { return digits_of(ms, std::chars_format::general, 3) + " ms"; };
   return cat("speed: ", milliseconds(quantized), ", in float here ", milliseconds(real), ": ",
              one_decimal(real / quantized), " times as fast (batch ", count(report.number("speed.batch")), ")\n");
 }
@@ -213,7 +223,7 @@ std::string summary_of(std::string_view report) {
   Fields fields;
   io::parse_json(report, "report", fields);
   fields.number("samples");
-  std::string text = trials(fields) + choices(fields) + fallen(fields, "in_float", "left in float") +
+  std::string text = trials(fields) + modes(fields) + choices(fields) + fallen(fields, "in_float", "left in float") +
                      fallen(fields, "in_int16", "activations of 16 bits") + target(fields, "target_sqnr") +
                      target(fields, "target_top1") + accuracy(fields) + training(fields) + nodes(fields) +
                      speed(fields) + warnings(fields);

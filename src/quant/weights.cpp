@@ -30,20 +30,6 @@ double raised(double sw, double sx, double smallest) {
   return static_cast<double>(static_cast<float>(static_cast<double>(static_cast<float>(sw)) * (smallest / unit)));
 }
 
-/// `bias`: the largest magnitude; `weights`: the sum of those that the scale is for.
-double roomy_scale(double sw, double sx, float bias, bool per_channel, double weights) {
-  constexpr double kMost = 2147483647.0, kLargest = 255;
-  const double bias_span = span_of_bias(bias, per_channel);
-  sw = raised(sw, sx, bias_span / (2 * kMost));
-  // ONNX Runtime stops here. Products are added to the bias, and beside one at its limit a few of them overflow.
-  if (static_cast<double>(bias / product(sx, sw)) + kLargest * weights / sw > kMost)
-    sw = raised(sw, sx, bias_span / kMost);
-  // A product below float32's normal numbers would have no scale of its own.
-  constexpr double kTiny = 2.0 * static_cast<double>(std::numeric_limits<float>::min());
-  if (static_cast<double>(product(sx, sw)) < kTiny / 2) sw = kTiny / static_cast<double>(static_cast<float>(sx));
-  return sw;
-}
-
 /// By sums that do not wait for one another.
 double sum_of_magnitudes(const float *values, std::int64_t count) {
   constexpr std::int64_t kSums = 8;
@@ -53,7 +39,6 @@ double sum_of_magnitudes(const float *values, std::int64_t count) {
   return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
-/// Sums of the magnitudes of the weights that share a scale, per tensor or per channel.
 std::vector<double> magnitudes(const Tensor &weight, const Quantizer &q) {
   const Tensor plain = weight.to_contiguous();
   const float *from = plain.as<const float>();
@@ -66,6 +51,47 @@ std::vector<double> magnitudes(const Tensor &weight, const Quantizer &q) {
       from += at.inner;
     }
   return sums;
+}
+
+/// Sums of the magnitudes of the weights that share a scale, per tensor or per channel.
+class WeightSums {
+ public:
+  /// Both stay with the caller.
+  WeightSums(const Tensor &weight, const Quantizer &q) : weight_(weight), q_(q) {
+    const std::int64_t end = std::max(-q.range().lo, q.range().hi);  // 0 where the dtype is no integer
+    if (end > 0)
+      most_ = static_cast<double>(end) * static_cast<double>(weight.count()) / static_cast<double>(q.count());
+  }
+
+  /// In steps of the scale: no integers sum up to more.
+  double most() const { return most_; }
+
+  double of(std::size_t channel) {
+    if (sums_.empty()) sums_ = magnitudes(weight_, q_);
+    return sums_[channel];
+  }
+
+ private:
+  const Tensor &weight_;
+  const Quantizer &q_;
+  double most_ = std::numeric_limits<double>::infinity();
+  std::vector<double> sums_;  // when first asked for, which takes a pass over the weights
+};
+
+/// `bias`: the largest magnitude.
+double roomy_scale(double sw, double sx, float bias, bool per_channel, WeightSums &sums, std::size_t channel) {
+  constexpr double kMost = 2147483647.0, kLargest = 255;
+  const double bias_span = span_of_bias(bias, per_channel);
+  sw = raised(sw, sx, bias_span / (2 * kMost));
+  // ONNX Runtime stops here. Products are added to the bias, and beside one at its limit a few of them overflow.
+  const auto overflows = [&](double steps) {
+    return static_cast<double>(bias / product(sx, sw)) + kLargest * steps > kMost;
+  };
+  if (overflows(sums.most()) && overflows(sums.of(channel) / sw)) sw = raised(sw, sx, bias_span / kMost);
+  // A product below float32's normal numbers would have no scale of its own.
+  constexpr double kTiny = 2.0 * static_cast<double>(std::numeric_limits<float>::min());
+  if (static_cast<double>(product(sx, sw)) < kTiny / 2) sw = kTiny / static_cast<double>(static_cast<float>(sx));
+  return sw;
 }
 
 bool in_blocks(const Settings &settings) { return settings.weight.has("block_size"); }
@@ -132,11 +158,11 @@ Tensor quantize_weight(const graph::Node &node, const Tensor &weight, const Tens
   std::vector<double> scales = chosen->scales();
   if (bias && !chosen->per_block()) {
     const std::vector<float> values = float_values(*bias, "bias");
-    const std::vector<double> sums = magnitudes(weight, *chosen);
+    WeightSums sums(weight, *chosen);
     for (std::size_t c = 0; c < scales.size(); ++c) {
       float largest = 0;
       for (std::size_t i = c; i < values.size(); i += scales.size()) largest = std::max(largest, std::fabs(values[i]));
-      scales[c] = roomy_scale(scales[c], input_scale, largest, chosen->per_channel(), sums[c]);
+      scales[c] = roomy_scale(scales[c], input_scale, largest, chosen->per_channel(), sums, c);
     }
   }
   return quantized_on(weight, *chosen, std::move(scales));

@@ -169,7 +169,8 @@ void add_quantize(CLI::App &app, std::vector<std::string> words) {
       ->type_name("F")
       ->check(between_0_and_1());
   command.add_flag("--auto", options->recovery.automatic,
-                   "Also try SmoothQuant, dynamic products, and observers for each tensor; keep what gains");
+                   "Also try SmoothQuant, dynamic products, and observers for each tensor; keep what gains; with a "
+                   "target the fastest mode");
   command
       .add_option("--target-sqnr", options->recovery.target_sqnr,
                   "Leave the fewest layers in float with which the outputs reach this SQNR")

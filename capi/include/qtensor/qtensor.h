@@ -1653,7 +1653,9 @@ QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT con
  * |                    |        |         | Gemm where the configuration says no mode, kept where it halves the noise,
  * |                    |        |         | or where a target is missed without it; and for each tensor the observer
  * |                    |        |         | with which the layers that read it lose least in place of the
- * |                    |        |         | configuration's. Needs two samples; with one it tries what the default does
+ * |                    |        |         | configuration's. With a target it also runs the model with these products
+ * |                    |        |         | static, dynamic and with weights only, and keeps the fastest that reaches
+ * |                    |        |         | it. Needs two samples; with one it tries what the default does
  * | "target_sqnr"      | float  | none    | in dB: where what was kept does not reach it, leaves the fewest layers in
  * |                    |        |         | float with which each output reaches that signal to noise ratio. Outputs
  * |                    |        |         | behind integers that are computed from floats, such as the boxes that a

@@ -16,7 +16,7 @@ void run_rows(const GemmArgs &args);
 namespace gemm_amx_32x32 {
 namespace {
 
-constexpr std::size_t kNr = 32, kFewRows = 4, kFewWeights = 128 << 10;
+constexpr std::size_t kNr = 32, kFewRows = 4, kFewWeights = 512 << 10;
 using Weights = Panels<std::int8_t, 4, kNr, true>;
 
 /// The tiles of strips of rows. The last one of a strip begins early enough to be whole.

@@ -82,6 +82,7 @@ void run_strips(const GemmArgs &args, const Store &store, const std::uint8_t *a,
                       panel_bytes = Weights::panel_bytes(width, args.k);
     const char *packed_bias = panel + Weights::weight_bytes(width, args.k);
     Tile tile;
+    const std::size_t share = panel_bytes / tile_count;
     tile.next = panel + panel_bytes;
     tile.next_step = static_cast<std::ptrdiff_t>(Weights::weight_bytes(width, V::kStep) / tile_count + 1);
     tile.weights = panel;
@@ -104,7 +105,7 @@ void run_strips(const GemmArgs &args, const Store &store, const std::uint8_t *a,
         if constexpr (requires { Store::kPlaced; })
           tile.row = strip.y_row + static_cast<std::size_t>(row) * strip.y_step;
         (width == kNr ? wide[tiles.rows(i)] : narrow[tiles.rows(i)])(tile, store);
-        tile.next += panel_bytes / tile_count;
+        tile.next += share;
       }
     }
     panel += panel_bytes;

@@ -153,9 +153,9 @@ bool gains(const Verdict &a, const Verdict &b, double least, double most) {
 }
 
 bool costs_nothing(const Verdict &a, const Verdict &b) {
-  constexpr double kTold = 0.1;
-  return is_nearer(a.held_back, b.held_back, -kTold, kExact) && no_output_loses(a.held_back, b.held_back, kTold) &&
-         is_nearer(a.fitted, b.fitted, -kTold, kExact);
+  constexpr double kLoss = 0.1;
+  return is_nearer(a.held_back, b.held_back, -kLoss, kExact) && no_output_loses(a.held_back, b.held_back, kLoss) &&
+         is_nearer(a.fitted, b.fitted, -kLoss, kExact);
 }
 
 AccuracyMeter::AccuracyMeter(const Graph &real, std::shared_ptr<const runtime::Session> exact, const Samples &samples)

@@ -4,14 +4,18 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "graph/integer.hpp"
 #include "graph/pipelines.hpp"
+#include "ops/common/recurrent_op.hpp"
 #include "quant/calibrate.hpp"
 #include "quant/recover/equalize.hpp"
 #include "quant/recover/smooth.hpp"
-#include "quant/recurrent.hpp"
 
 namespace qtn::quant {
 namespace {
+
+bool may_be_recurrent(const graph::Node &node) { return ops::is_recurrent(*node.op); }
+bool is_product(const graph::Node &node) { return graph::is_linear(node) && !graph::is_convolution(node); }
 
 Config config_of(const Route &route, Config config) {
   if (route.equalize) {
@@ -19,10 +23,8 @@ Config config_of(const Route &route, Config config) {
     equalize.set("equalize", std::int64_t{1});
     config.set("*", &equalize);
   }
-  if (route.recurrent)
-    for (const char *layers : {"op:LSTM", "op:GRU", "op:RNN"}) config.suggest_dynamic(layers);
-  if (route.dynamic)
-    for (const char *products : {"op:MatMul", "op:Gemm"}) config.suggest_dynamic(products);
+  if (route.recurrent) config.suggest("dynamic", may_be_recurrent);
+  if (route.mode) config.suggest(route.mode, is_product);
   if (route.observer) {
     Attrs observer;
     observer.set("observer", route.observer);
@@ -31,12 +33,10 @@ Config config_of(const Route &route, Config config) {
   return config;
 }
 
-/// Whether the placement has dynamic products, or dynamic layers of the other kind.
-bool has_dynamic(const PreparedModel &prepared, bool recurrent) {
+/// Whether any of such nodes are not static.
+bool has_other_modes(const PreparedModel &prepared, bool (*nodes)(const graph::Node &)) {
   for (std::size_t n = 0; n < prepared.placement.nodes.size(); ++n)
-    if (prepared.placement.nodes[n].mode == Mode::dynamic &&
-        is_recurrent(prepared.graph, prepared.graph.nodes[n]) == recurrent)
-      return true;
+    if (prepared.placement.nodes[n].mode != Mode::fixed && nodes(prepared.graph.nodes[n])) return true;
   return false;
 }
 
@@ -50,7 +50,7 @@ std::string Route::name() const {
   if (smooth) add(cat("smooth ", *smooth));
   if (smooth_features) add("smooth");
   if (recurrent) add("recurrent");
-  if (dynamic) add("dynamic");
+  if (mode) add(mode);
   if (choose_observers)
     add("observers");
   else if (observer)
@@ -59,6 +59,7 @@ std::string Route::name() const {
 }
 
 std::optional<Attempt> prepare_along(const Start &start, const Route &route) {
+  if (route.recurrent && std::ranges::none_of(start.real.nodes, may_be_recurrent)) return std::nullopt;
   graph::Graph real = start.real;
   const Config config = config_of(route, start.config);
   if (route.smooth) {
@@ -75,8 +76,8 @@ std::optional<Attempt> prepare_along(const Start &start, const Route &route) {
   }
   Attempt attempt{route, prepare(real, config), {}};
   if (route.equalize && !route.absorb_bias && !attempt.prepared.equalized) return std::nullopt;
-  if (route.dynamic && !has_dynamic(attempt.prepared, false)) return std::nullopt;
-  if (route.recurrent && !has_dynamic(attempt.prepared, true)) return std::nullopt;
+  if (route.mode && !has_other_modes(attempt.prepared, is_product)) return std::nullopt;
+  if (route.recurrent && !has_other_modes(attempt.prepared, may_be_recurrent)) return std::nullopt;
   if (start.histograms) attempt.prepared.distributions.resize(attempt.prepared.placement.groups.size());
   return attempt;
 }
@@ -92,12 +93,11 @@ void calibrate_along(const Start &start, Attempt &attempt, const Samples &sample
     calibrate_all(attempt.prepared, samples);
 }
 
-bool order_matters(const Attempt &attempt) {
+bool order_matters(const PreparedModel &prepared) {
   constexpr std::string_view kExact[] = {"minmax", "max", "mse", "fixed"};
-  return attempt.route.choose_observers ||
-         std::any_of(attempt.prepared.observers.begin(), attempt.prepared.observers.end(), [&](const auto &observer) {
-           return observer && std::find(std::begin(kExact), std::end(kExact), observer->kind()) == std::end(kExact);
-         });
+  return std::any_of(prepared.observers.begin(), prepared.observers.end(), [&](const auto &observer) {
+    return observer && std::find(std::begin(kExact), std::end(kExact), observer->kind()) == std::end(kExact);
+  });
 }
 
 }  // namespace qtn::quant

@@ -18,7 +18,7 @@ struct Route {
   std::optional<double> smooth = {};  ///< SmoothQuant of this strength
   bool smooth_features = false;       ///< SmoothQuant of products of features, each by the strength that suits it
   bool recurrent = false;             ///< recurrent layers take weights of 8 bits, which no samples are needed for
-  bool dynamic = false;               ///< products of features take grids of their own at every run
+  const char *mode = nullptr;         ///< of products of features, where the configuration says none
   const char *observer = nullptr;     ///< of all activations, in place of the configuration's
   bool choose_observers = false;      ///< for each tensor
 
@@ -44,7 +44,7 @@ struct Start {
 };
 
 /// nullopt where the route comes to the same as without its rewrite: no layers are linked, or equal enough already, or
-/// there is nothing that could be dynamic.
+/// there is nothing that could have the mode.
 std::optional<Attempt> prepare_along(const Start &start, const Route &route);
 
 /// An attempt once more, not calibrated, with another way to observe.
@@ -53,7 +53,7 @@ Attempt observed_along(const Start &start, const Attempt &attempt, const Route &
 /// Calibrates an attempt with samples that it has not seen. Chooses observers where its route does.
 void calibrate_along(const Start &start, Attempt &attempt, const Samples &samples);
 
-/// Whether the observers of an attempt have seen samples in an order that matters.
-bool order_matters(const Attempt &attempt);
+/// Whether it matters in which order the observers of a model see samples.
+bool order_matters(const PreparedModel &prepared);
 
 }  // namespace qtn::quant

@@ -1,10 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 // The constants of Conv, Gemm and MatMul as the integers that kernels pack.
+#include <algorithm>
+
 #include "graph/integer.hpp"
 #include "ops/common/requantization.hpp"
 #include "runtime/steps/steps.hpp"
 
 namespace qtn::runtime {
+namespace {
+
+struct Sums {
+  std::int64_t positive = 0, all = 0;
+};
+
+Sums sums_of(const std::int8_t *weights, std::size_t count) {
+  constexpr std::size_t kPart = 1 << 16;  // of which the sums fit int32
+  Sums sums;
+  while (count > 0) {
+    const std::size_t part = std::min(count, kPart);
+    std::int32_t positive = 0, all = 0;
+    for (std::size_t i = 0; i < part; ++i) {
+      positive += std::max<std::int32_t>(weights[i], 0);
+      all += weights[i];
+    }
+    sums.positive += positive;
+    sums.all += all;
+    weights += part;
+    count -= part;
+  }
+  return sums;
+}
+
+}  // namespace
 
 LinearWeights linear_weights(const graph::Graph &g, const graph::Node &node, const Quantizer &x, const Quantizer *y) {
   const graph::Value &value = g.value(node.inputs[1]);
@@ -35,12 +62,7 @@ void finish_weights(LinearWeights &w, const Tensor *bias, std::size_t channels, 
   w.bias.resize(w.groups * w.out);
   w.multiplier.resize(w.bias.size());
   for (std::size_t o = 0; o < w.bias.size(); ++o) {
-    std::int64_t positive = 0, sum = 0;
-    for (std::size_t i = 0; i < w.k; ++i) {
-      const std::int64_t weight = w.filter(o)[i];
-      positive += std::max<std::int64_t>(weight, 0);
-      sum += weight;
-    }
+    const auto [positive, sum] = sums_of(w.filter(o), w.k);
     const std::int64_t negative = sum - positive, below = x.zero_point(), above = 255 - below;
     const std::int64_t most = integers[o % channels] + above * positive - below * negative;
     const std::int64_t least = integers[o % channels] + above * negative - below * positive;

@@ -77,6 +77,61 @@ void shares_add_up_exactly(void **) {
   }
 }
 
+Samples samples_of(std::size_t begin, std::size_t end) {
+  Samples samples{end - begin, [begin](std::size_t i) { return std::vector<Tensor>{sample(begin + i)}; }, {}};
+  for (std::size_t i = begin; i < end; ++i) samples.numbers.push_back(i);
+  return samples;
+}
+
+void onlookers_see_what_they_would_alone(void **) {
+  PreparedModel minmax = prepared("minmax"), percentile = observed_anew(minmax, minmax.config, "percentile"),
+                mse = observed_anew(minmax, minmax.config, "mse");
+  Onlooker all[] = {{minmax, samples_of(0, 9)}, {percentile, samples_of(0, 24)}, {mse, samples_of(7, 20)}};
+  calibrate_together(all, samples_of(0, kSamples));
+  for (const Onlooker &onlooker : all) assert_false(onlooker.refused);
+  assert_true(state(minmax) == state(calibrated("minmax", 0, 9)));
+  assert_true(state(percentile) == state(calibrated("percentile", 0, 24)));
+  assert_true(state(mse) == state(calibrated("mse", 7, 20)));
+  assert_int_equal(mse.samples, 13);
+  assert_true(mse.engine && mse.engine == minmax.engine);
+
+  const PreparedModel copy = copy_of(mse);
+  assert_true(state(copy) == state(mse) && copy.samples == mse.samples);
+}
+
+/// The second of three samples has a range that no float can express.
+void onlookers_that_refuse_see_no_more(void **) {
+  const Shape shape{1, 4, 5, 5};
+  GraphBuilder builder;
+  builder.input("x", shape).input("minus_x", shape).node("Add", "add", {"x", "minus_x"}, {"zero"});
+  const graph::Graph g = builder.conv("conv", "zero", "y", 4, 4).build({"y"});
+  const float values[] = {1, 3e38f, 2};
+  const auto alternating = [&](float value) {
+    Tensor x(QTN_FLOAT32, shape);
+    for (std::int64_t i = 0; i < x.count(); ++i) x.as<float>()[i] = i % 2 ? value : -value;
+    return x;
+  };
+  const Samples samples{3, [&](std::size_t i) {
+                          return std::vector<Tensor>{alternating(values[i]), alternating(-values[i])};
+                        }};
+  PreparedModel minmax = prepare(g, Config("onnx")), histogram = observed_anew(minmax, minmax.config, "histogram"),
+                lonely = observed_anew(histogram, minmax.config, nullptr);
+  Onlooker all[] = {{minmax, samples}, {histogram, samples}};
+  calibrate_together(all, samples);
+  assert_true(!all[0].refused && all[1].refused);
+  assert_int_equal(minmax.samples, 3);
+  assert_int_equal(histogram.samples, 1);
+
+  Onlooker alone(lonely, samples);
+  expect_error(QTN_EINVAL,
+               "calibrate: tensor \"x\" of sample 1: observer: the range [-3e+38, 3e+38] is too wide for a histogram",
+               [&] {
+                 calibrate_together({&alone, 1}, samples);
+               });
+  assert_int_equal(lonely.samples, 1);
+  assert_true(state(lonely) == state(histogram));
+}
+
 struct Histogram {
   float min, max;
   std::vector<double> cumulative;  ///< of the bins, from the first
@@ -205,9 +260,14 @@ void fingerprints_tell_configs_apart(void **) {
 int main() {
   using namespace qtn::quant;
   const CMUnitTest tests[] = {
-      cmocka_unit_test(shares_add_up_exactly),          cmocka_unit_test(histograms_add_up_nearly),
-      cmocka_unit_test(threads_do_not_matter),          cmocka_unit_test(refused_and_unchanged),
-      cmocka_unit_test(fingerprints_tell_models_apart), cmocka_unit_test(fingerprints_tell_configs_apart),
+      cmocka_unit_test(shares_add_up_exactly),
+      cmocka_unit_test(onlookers_see_what_they_would_alone),
+      cmocka_unit_test(onlookers_that_refuse_see_no_more),
+      cmocka_unit_test(histograms_add_up_nearly),
+      cmocka_unit_test(threads_do_not_matter),
+      cmocka_unit_test(refused_and_unchanged),
+      cmocka_unit_test(fingerprints_tell_models_apart),
+      cmocka_unit_test(fingerprints_tell_configs_apart),
   };
   return cmocka_run_group_tests_name("calibration", tests, nullptr, nullptr);
 }

@@ -149,6 +149,46 @@ void auto_takes_what_halves_the_noise(void **) {
   assert_true(trials(said, attrs({{"auto", std::int64_t{1}}})).find("dynamic") == std::string::npos);
 }
 
+void the_fastest_is_the_first_of_those_that_clocks_hardly_tell_apart(void **) {
+  const auto of = [](std::vector<double> ms) { return fastest(ms); };
+  assert_int_equal(of({2}), 0);
+  assert_int_equal(of({2, 1.95, 1.93}), 0);
+  assert_int_equal(of({2, 1.95, 1.7}), 2);
+  assert_int_equal(of({2, 1.75, 1.7}), 1);
+}
+
+/// Which mode is the fastest depends on the machine, that the report and the graph agree does not.
+void modes_that_reach_the_target_are_timed(void **) {
+  using enum graph::IntegerForm;
+  const Attrs options = attrs({{"auto", std::int64_t{1}}, {"target_sqnr", 20.0}});
+  const Quantized q = quantize(everything(), Config("onnx"), kSamples, &options, {});
+  std::vector<double> ms;
+  std::string names;
+  std::size_t kept = 9;
+  for (const TimedMode &mode : q.report.modes) {
+    assert_true(mode.ms > 0 && *mode.reached.sqnr_db >= 20);
+    if (mode.kept) kept = ms.size();
+    ms.push_back(mode.ms);
+    names += mode.mode + " ";
+  }
+  assert_string_equal(names.c_str(), "static dynamic weights_only ");
+  assert_int_equal(kept, fastest(ms));
+  assert_true(*q.report.reached.sqnr_db == *q.report.modes[kept].reached.sqnr_db);
+  const graph::IntegerForm forms[] = {linear, dynamic, none};
+  assert_true(form_of(q.graph, "first") == forms[kept]);
+  assert_true(q.report.json().find(R"("modes":[{"mode":"static","ms":)") != std::string::npos);
+
+  const auto modes = [&](const Config &config, const Attrs &wanted) {
+    return quantize(everything(), config, kSamples, &wanted, {}).report.modes.size();
+  };
+  assert_int_equal(modes(with_modes({{"op:Conv", "static"}}), options), 0);
+  assert_int_equal(modes(Config("onnx"), attrs({{"target_sqnr", 20.0}})), 0);
+  assert_int_equal(modes(Config("onnx"), attrs({{"auto", std::int64_t{1}}})), 0);
+  Config config("onnx");
+  for (const char *products : {"op:MatMul", "op:Gemm"}) config.set(products, nullptr);
+  assert_int_equal(modes(config, options), 0);
+}
+
 graph::Graph for_target(const Config &config, double sqnr_db) {
   const Attrs target = attrs({{"target_sqnr", sqnr_db}});
   return quantize(everything(), config, kSamples, &target, {}).graph;
@@ -203,6 +243,8 @@ int main() {
       cmocka_unit_test(dynamic_recurrent_layers_have_few_bits),
       cmocka_unit_test(training_is_static),
       cmocka_unit_test(auto_takes_what_halves_the_noise),
+      cmocka_unit_test(the_fastest_is_the_first_of_those_that_clocks_hardly_tell_apart),
+      cmocka_unit_test(modes_that_reach_the_target_are_timed),
       cmocka_unit_test(recurrent_layers_are_quantized_for_a_target_that_lets_them),
       cmocka_unit_test(candidates_that_take_no_blocks_are_left_out),
       cmocka_unit_test(candidates_leave_rules_alone),
