@@ -28,7 +28,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import peer_lib
 import record
-from floats import turn_of
+from inference import turn_of
 
 PAST, HEAD = 512, 64
 BLOCKS = {4: 32, 8: 128}

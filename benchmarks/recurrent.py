@@ -19,7 +19,7 @@ from onnxruntime.quantization import QuantType, quantize_dynamic
 
 import network_table
 import peer_lib
-from floats import sample_of, turn_of
+from inference import sample_of, turn_of
 
 NAMES = ("text_lstm", "text_gru", "text_rnn")
 FIELDS = (

@@ -28,7 +28,7 @@ import numpy as np
 import network_table
 import peer_lib
 import record
-from floats import turn_of
+from inference import turn_of
 from models import zoo, zoo_full_size
 from zoo import CALIBRATION, worst_sqnr
 

@@ -40,7 +40,11 @@ float least_above(double edge) {
                                              : nearest;
 }
 
-/// Finds the slot of a value between edges. They are about equally far apart, so that it is the guessed one or a neighbour.
+/// All bits or none.
+std::int32_t mask(bool truth) { return -static_cast<std::int32_t>(truth); }
+
+/// Finds the slot of a value between edges. They are about equally far apart: a value that is not very near to one has the
+/// slot that its place says, any other that one or a neighbour.
 class EdgeFinder {
  public:
   explicit EdgeFinder(const std::vector<double> &edges)
@@ -51,9 +55,19 @@ class EdgeFinder {
     least_.push_back(-kInfinity);
     for (std::size_t i = 0; i + 1 < edges.size(); ++i) least_.push_back(least_above(edges[i]));
     least_.push_back(kInfinity);
+    near_ = nearness(edges);
+    zero_ = static_cast<std::int32_t>(settle(0, slot_at(-first_ * per_bin_, last_)));
   }
 
-  std::int32_t guess(float value) const { return slot_at((value - first_) * per_bin_, last_); }
+  /// Written so that it becomes vectors: no branches, and comparisons as masks.
+  std::int32_t guess(float value) const {
+    const float place = (value - first_) * per_bin_;
+    const float above = place > 0 ? place : 0.0f, inside = above < last_ ? above : last_;
+    const auto bin = static_cast<std::int32_t>(inside);
+    const float beyond = inside - static_cast<float>(bin);
+    const std::int32_t at_edge = mask(beyond < near_) | mask(beyond > 1 - near_), is_zero = mask(value == 0);
+    return (((bin + 1) ^ (at_edge & mask(place < last_ + near_))) & ~is_zero) | (zero_ & is_zero);
+  }
 
   std::size_t settle(float value, std::int32_t guess) const {
     auto slot = static_cast<std::size_t>(guess);
@@ -63,8 +77,23 @@ class EdgeFinder {
   }
 
  private:
+  /// How far a place, as floats compute it, is from where it is between the edges, at most.
+  float nearness(const std::vector<double> &edges) const {
+    double farthest = 0;
+    for (std::size_t i = 0; i < edges.size(); ++i) {
+      const double place = (edges[i] - static_cast<double>(first_)) * static_cast<double>(per_bin_);
+      farthest = std::max(farthest, std::fabs(place - static_cast<double>(i)));
+    }
+    // The difference, the product, and adding the nearness itself each round to half a unit of the last of 24 bits.
+    const double rounding =
+        static_cast<double>(edges.size()) * 4 * static_cast<double>(std::numeric_limits<float>::epsilon());
+    return static_cast<float>(farthest + rounding);
+  }
+
   std::vector<float> least_;  ///< of each slot, and infinity
   float first_, per_bin_, last_;
+  float near_;         ///< in bins
+  std::int32_t zero_;  ///< its slot: the most frequent value often lies on an edge
 };
 
 /// Counts each value once, or `weights` times.
@@ -73,7 +102,7 @@ void count(std::span<const float> values, std::span<const std::uint64_t> weights
            const Guess &guess, const Settle &settle) {
   if (weights.empty()) count_values(values, counts, guess, settle);
   for (std::size_t i = 0; i < weights.size(); ++i)
-    if (const std::size_t slot = settle(values[i], guess(values[i])); slot > 0) counts[slot - 1] += weights[i];
+    if (const std::size_t slot = settled(values[i], guess(values[i]), settle); slot > 0) counts[slot - 1] += weights[i];
 }
 
 /// Each pair of bins becomes one. The count of bins is even.

@@ -2,8 +2,11 @@
 // Tensors so large that threads share them: the same counts and ranges as one value after the other.
 #include "quant/observe/counting.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "quant/observe/calibration_histogram.hpp"
 #include "quant/observe/kinds.hpp"
 #include "support.hpp"
 
@@ -31,11 +34,14 @@ void for_thread_counts(Body body) {
   set_default_threads(0);
 }
 
-/// Guesses that are one too high or too low, as neighbours go, and values that count nowhere.
+/// Guesses that are unsure, and may be one too high or too low; values that count nowhere.
 void counts_every_value_once(void **) {
   const Tensor x = large();
   const auto slot = [](float v) { return std::max(0, std::min(12, static_cast<std::int32_t>(std::floor(v)) + 6)); };
-  const auto guess = [&](float v) { return slot(v + 0.5f) - (v < 0); };
+  const auto guess = [&](float v) {
+    const std::int32_t near = std::max(0, slot(v + 0.5f) - (v < 0));
+    return near == slot(v) && v > 1 ? near : ~near;
+  };
   const auto settle = [&](float v, std::int32_t guessed) {
     assert_true(std::abs(guessed - slot(v)) <= 1);
     return static_cast<std::size_t>(slot(v));
@@ -53,6 +59,34 @@ void counts_every_value_once(void **) {
       assert_true(settled == want);
     });
   }
+}
+
+/// Values on the edges of bins and next to them: bin i has those from edge i on below edge i + 1, the last one its upper edge,
+/// too, as numpy.histogram says.
+void values_at_edges_are_in_their_bins(void **) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const Binning binning : {Binning::onnx_absolute, Binning::onnx_signed})
+    for (const std::int64_t bins : {2, 128, 2048})
+      for (const float most : {6.0f, 0.7f, 1e-20f, 12345.678f}) {
+        CalibrationHistogram first(binning, bins);
+        const std::vector<float> ends = {-most, binning == Binning::onnx_signed ? most : most / 7, 0.0f};
+        first.add(binning == Binning::onnx_signed ? std::span(ends) : std::span(ends).first(2));
+        std::vector<float> edges, values = ends;
+        for (std::size_t i = 0; i <= static_cast<std::size_t>(bins); ++i) edges.push_back(first.edge(i));
+        if (binning == Binning::onnx_absolute) values.pop_back();
+        for (const float edge : edges)
+          for (const float value : {edge, std::nextafter(edge, -infinity), std::nextafter(edge, infinity)})
+            if (value >= edges.front() && value <= edges.back()) values.push_back(value);
+        CalibrationHistogram all(binning, bins);
+        all.add(values);
+        std::vector<std::uint64_t> want(static_cast<std::size_t>(bins));
+        for (const float value : values) {
+          const float seen = binning == Binning::onnx_signed ? value : std::fabs(value);
+          const auto after = std::upper_bound(edges.begin(), edges.end() - 1, seen) - edges.begin();
+          ++want[static_cast<std::size_t>(after - 1)];
+        }
+        if (all.counts() != want) fail_test(bins, " bins up to ", most);
+      }
 }
 
 void finds_the_ends(void **) {
@@ -88,6 +122,7 @@ int main() {
   using namespace qtn::quant;
   const CMUnitTest tests[] = {
       cmocka_unit_test(counts_every_value_once),
+      cmocka_unit_test(values_at_edges_are_in_their_bins),
       cmocka_unit_test(finds_the_ends),
       cmocka_unit_test(observers_see_all_of_it),
   };
