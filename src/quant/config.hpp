@@ -67,7 +67,9 @@ class Config {
   void set(const std::string &selector, const Attrs *settings);
 
   /// Such nodes have this mode, unless a rule leaves them in float or says theirs.
-  void suggest(const char *mode, bool (*nodes)(const graph::Node &)) { suggestions_.push_back({mode, nodes}); }
+  void suggest(std::string_view mode, bool (*nodes)(const graph::Node &)) {
+    suggestions_.push_back({std::string(mode), nodes});
+  }
 
   /// nullopt: the node stays in float.
   std::optional<Settings> settings_for(const graph::Node &node) const;
@@ -99,7 +101,7 @@ class Config {
   std::string name_;
   Attrs base_;
   struct Suggestion {
-    const char *mode;
+    std::string mode;
     bool (*nodes)(const graph::Node &);
   };
   std::vector<Suggestion> suggestions_;

@@ -124,7 +124,7 @@ class Pipeline {
 
   /// Features were seen in many rows, and their factors promise half of the noise before they are tried.
   const Threshold &threshold_of(const Route &route) const {
-    if (route.mode) return options_.targets.any() ? kOfDynamicForTarget : kOfDynamic;
+    if (!route.mode.empty()) return options_.targets.any() ? kOfDynamicForTarget : kOfDynamic;
     return route.smooth_features ? kOfFeatures : kOfRanges;
   }
 
@@ -397,17 +397,19 @@ class Pipeline {
     std::vector<FallenLayer> fallen;
   };
 
+  static std::string_view name_of_mode(std::string_view mode) { return mode.empty() ? "static" : mode; }
+
   /// The products of features in another mode; nullopt where there are none, or the target is missed. Only layers that are
   /// static fall back.
-  std::optional<Met> met_with_mode(const char *mode, bool recurrent) const {
+  std::optional<Met> met_with_mode(std::string_view mode, bool recurrent) const {
     std::optional<Attempt> attempt = prepare_along(start_, {.recurrent = recurrent, .mode = mode});
     if (!attempt) return std::nullopt;
     std::optional<Met> met;
     const bool possible = is_possible([&] {
-      calibrate_along(start_, *attempt, counted(samples_, cat("timing ", mode ? mode : "static").c_str(), progress_));
+      calibrate_along(start_, *attempt, counted(samples_, cat("timing ", name_of_mode(mode)).c_str(), progress_));
       graph::Graph quantized = convert(attempt->prepared, nullptr);
       std::vector<FallenLayer> fallen;
-      if (!mode && !goal_->met_by(quantized)) {
+      if (mode.empty() && !goal_->met_by(quantized)) {
         fallen = fall_back(attempt->prepared, *goal_);
         quantized = convert(attempt->prepared, nullptr);
       }
@@ -421,9 +423,10 @@ class Pipeline {
     if (!goal_->met_by(quantized)) return;
     const Route route = attempt.route;
     std::vector<Met> all;
-    for (const char *mode : {static_cast<const char *>(nullptr), "dynamic", "weights_only"})
-      if (const bool same = mode == route.mode || (mode && route.mode && std::string_view(mode) == route.mode); !same)
-        if (std::optional<Met> met = met_with_mode(mode, route.recurrent)) all.push_back(std::move(*met));
+    for (const std::string_view mode : {"", "dynamic", "weights_only"}) {
+      if (mode == route.mode) continue;
+      if (std::optional<Met> met = met_with_mode(mode, route.recurrent)) all.push_back(std::move(*met));
+    }
     if (all.empty()) return;
     all.insert(all.begin(), {std::move(attempt), std::move(quantized), std::move(report_.fallen)});
     std::vector<const graph::Graph *> graphs;
@@ -431,8 +434,8 @@ class Pipeline {
     const std::vector<double> ms = milliseconds_in_turns(graphs, division_.held_back.read(0));
     const std::size_t best = fastest(ms);
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const char *mode = all[i].attempt.route.mode;
-      report_.modes.push_back({mode ? mode : "static", ms[i], goal_->reached(all[i].quantized), i == best});
+      const std::string mode(name_of_mode(all[i].attempt.route.mode));
+      report_.modes.push_back({mode, ms[i], goal_->reached(all[i].quantized), i == best});
     }
     if (best != 0) forget_corrections();
     attempt = std::move(all[best].attempt);

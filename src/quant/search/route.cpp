@@ -24,7 +24,7 @@ Config config_of(const Route &route, Config config) {
     config.set("*", &equalize);
   }
   if (route.recurrent) config.suggest("dynamic", may_be_recurrent);
-  if (route.mode) config.suggest(route.mode, is_product);
+  if (!route.mode.empty()) config.suggest(route.mode, is_product);
   if (route.observer) {
     Attrs observer;
     observer.set("observer", route.observer);
@@ -50,7 +50,7 @@ std::string Route::name() const {
   if (smooth) add(cat("smooth ", *smooth));
   if (smooth_features) add("smooth");
   if (recurrent) add("recurrent");
-  if (mode) add(mode);
+  if (!mode.empty()) add(std::string(mode));
   if (choose_observers)
     add("observers");
   else if (observer)
@@ -76,7 +76,7 @@ std::optional<Attempt> prepare_along(const Start &start, const Route &route) {
   }
   Attempt attempt{route, prepare(real, config), {}};
   if (route.equalize && !route.absorb_bias && !attempt.prepared.equalized) return std::nullopt;
-  if (route.mode && !has_other_modes(attempt.prepared, is_product)) return std::nullopt;
+  if (!route.mode.empty() && !has_other_modes(attempt.prepared, is_product)) return std::nullopt;
   if (route.recurrent && !has_other_modes(attempt.prepared, may_be_recurrent)) return std::nullopt;
   if (start.histograms) attempt.prepared.distributions.resize(attempt.prepared.placement.groups.size());
   return attempt;

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "quant/prepare.hpp"
@@ -18,7 +19,7 @@ struct Route {
   std::optional<double> smooth = {};  ///< SmoothQuant of this strength
   bool smooth_features = false;       ///< SmoothQuant of products of features, each by the strength that suits it
   bool recurrent = false;             ///< recurrent layers take weights of 8 bits, which no samples are needed for
-  const char *mode = nullptr;         ///< of products of features, where the configuration says none
+  std::string_view mode = {};         ///< of products of features, where the configuration says none; "": static
   const char *observer = nullptr;     ///< of all activations, in place of the configuration's
   bool choose_observers = false;      ///< for each tensor
 
