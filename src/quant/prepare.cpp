@@ -65,6 +65,16 @@ std::vector<std::unique_ptr<Observer>> observers_of(const Placement &placement) 
   return observers;
 }
 
+/// The model as it was before it was calibrated.
+PreparedModel without_observers(const PreparedModel &prepared, const Config &config) {
+  return {.graph = prepared.graph,
+          .config = config,
+          .placement = prepared.placement,
+          .engine = prepared.engine,
+          .model = prepared.model,
+          .equalized = prepared.equalized};
+}
+
 /// Before settings change the graph: it has what the configuration names, and is known by its fingerprint.
 void identify(PreparedModel &prepared, const graph::Graph &model) {
   require_nodes(prepared.config, model, prepared.graph);
@@ -143,31 +153,31 @@ QuantizerPtr trained_grid(const Training &training, const graph::Graph &g, const
   return nullptr;
 }
 
+std::vector<std::unique_ptr<Observer>> observers_like(const PreparedModel &prepared, const Placement &placement) {
+  std::vector<std::unique_ptr<Observer>> observers;
+  for (std::size_t g = 0; g < placement.groups.size(); ++g) {
+    const Group &group = placement.groups[g];
+    const auto &old = prepared.observers[g];
+    const std::string kind = old ? std::string(old->kind()) : group.settings.activation_observer;
+    observers.push_back(group.fixed ? nullptr : make_observer(kind, group.settings.activation));
+  }
+  return observers;
+}
+
 PreparedModel observed_anew(const PreparedModel &prepared, const Config &config, const char *observer) {
-  PreparedModel fresh{.graph = prepared.graph,
-                      .config = config,
-                      .placement = prepared.placement,
-                      .engine = prepared.engine,
-                      .model = prepared.model,
-                      .equalized = prepared.equalized};
+  PreparedModel fresh = without_observers(prepared, config);
   fresh.distributions.resize(prepared.distributions.size());
   if (observer) {
     for (NodePlan &plan : fresh.placement.nodes)
       if (plan.settings) plan.settings->activation_observer = observer;
     for (Group &group : fresh.placement.groups) group.settings.activation_observer = observer;
-    fresh.observers = observers_of(fresh.placement);
-  } else {
-    for (std::size_t g = 0; g < prepared.observers.size(); ++g)
-      fresh.observers.push_back(prepared.observers[g] ? make_observer(std::string(prepared.observers[g]->kind()),
-                                                                      fresh.placement.groups[g].settings.activation)
-                                                      : nullptr);
   }
+  fresh.observers = observer ? observers_of(fresh.placement) : observers_like(prepared, fresh.placement);
   return fresh;
 }
 
 PreparedModel copy_of(const PreparedModel &prepared) {
-  PreparedModel copy = observed_anew(prepared, prepared.config, nullptr);
-  copy.observers.clear();
+  PreparedModel copy = without_observers(prepared, prepared.config);
   for (const auto &observer : prepared.observers) copy.observers.push_back(observer ? observer->clone() : nullptr);
   copy.samples = prepared.samples;
   copy.distributions = prepared.distributions;

@@ -49,11 +49,14 @@ PreparedModel prepare(const graph::Graph &float_graph, const Config &config, qmo
 /// The same for what prepare() with QTN_QAT has made and training has changed.
 PreparedModel prepare(Training training, const Config &config);
 
+/// New observers of the same kinds, for a placement of the same groups.
+std::vector<std::unique_ptr<Observer>> observers_like(const PreparedModel &prepared, const Placement &placement);
+
 /// The model before it was calibrated, with observers of this kind for all activations, nullptr: as they are. `config`
 /// says the same. Both share an engine.
 PreparedModel observed_anew(const PreparedModel &prepared, const Config &config, const char *observer);
 
-/// The model as it is, calibrated or not. Both share an engine.
+/// A model of QTN_PTQ as it is, calibrated or not. Both share an engine.
 PreparedModel copy_of(const PreparedModel &prepared);
 
 /// The quantized graph. `attrs` may be nullptr; no keys in this version. Throws QTN_ESTATE before calibration, with

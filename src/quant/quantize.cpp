@@ -98,8 +98,9 @@ class Pipeline {
       report.fallen = goal_ ? fall_back(prepared, *goal_) : make_useful(prepared);
       quantized = corrected(prepared);
     }
-    if (goal_ && automatic() && !start_.config.says("mode")) take_fastest_mode(attempt, quantized);
     if (goal_) report.reached = goal_->reached(quantized);
+    if (goal_ && automatic() && !start_.config.says("mode") && options_.targets.met_by(report.reached))
+      take_fastest_mode(attempt, quantized);
     report.judges = rows_.of(division_.held_back);
     report.held_back = samples_.count > 1;
     if (report.held_back)
@@ -395,6 +396,7 @@ class Pipeline {
     Attempt attempt;
     graph::Graph quantized;
     std::vector<FallenLayer> fallen;
+    Targets reached;
   };
 
   static std::string_view name_of_mode(std::string_view mode) { return mode.empty() ? "static" : mode; }
@@ -408,19 +410,21 @@ class Pipeline {
     const bool possible = is_possible([&] {
       calibrate_along(start_, *attempt, counted(samples_, cat("timing ", name_of_mode(mode)).c_str(), progress_));
       graph::Graph quantized = convert(attempt->prepared, nullptr);
+      Targets reached = goal_->reached(quantized);
       std::vector<FallenLayer> fallen;
-      if (mode.empty() && !goal_->met_by(quantized)) {
+      if (mode.empty() && !options_.targets.met_by(reached)) {
         fallen = fall_back(attempt->prepared, *goal_);
         quantized = convert(attempt->prepared, nullptr);
+        reached = goal_->reached(quantized);
       }
-      if (goal_->met_by(quantized)) met = Met{std::move(*attempt), std::move(quantized), std::move(fallen)};
+      if (options_.targets.met_by(reached))
+        met = Met{std::move(*attempt), std::move(quantized), std::move(fallen), reached};
     });
     return possible ? std::move(met) : std::nullopt;
   }
 
-  /// Where a target is met, the other modes with which it is met, too, run beside what there is, and the fastest stays.
+  /// What meets the target runs in turns with the other modes with which it is met, too, and the fastest stays.
   void take_fastest_mode(Attempt &attempt, graph::Graph &quantized) {
-    if (!goal_->met_by(quantized)) return;
     const Route route = attempt.route;
     std::vector<Met> all;
     for (const std::string_view mode : {"", "dynamic", "weights_only"}) {
@@ -428,19 +432,20 @@ class Pipeline {
       if (std::optional<Met> met = met_with_mode(mode, route.recurrent)) all.push_back(std::move(*met));
     }
     if (all.empty()) return;
-    all.insert(all.begin(), {std::move(attempt), std::move(quantized), std::move(report_.fallen)});
+    all.insert(all.begin(), {std::move(attempt), std::move(quantized), std::move(report_.fallen), report_.reached});
     std::vector<const graph::Graph *> graphs;
     for (const Met &met : all) graphs.push_back(&met.quantized);
-    const std::vector<double> ms = milliseconds_in_turns(graphs, division_.held_back.read(0));
+    const std::vector<double> ms = milliseconds_in_turns(graphs, division_.held_back.read(0), progress_);
     const std::size_t best = fastest(ms);
     for (std::size_t i = 0; i < all.size(); ++i) {
       const std::string mode(name_of_mode(all[i].attempt.route.mode));
-      report_.modes.push_back({mode, ms[i], goal_->reached(all[i].quantized), i == best});
+      report_.modes.push_back({mode, ms[i], all[i].reached, i == best});
     }
     if (best != 0) forget_corrections();
     attempt = std::move(all[best].attempt);
     quantized = std::move(all[best].quantized);
     report_.fallen = std::move(all[best].fallen);
+    report_.reached = all[best].reached;
   }
 
   /// They were those of a model in whose place another one comes.
@@ -495,9 +500,8 @@ class Pipeline {
   std::optional<Goal> goal_;
   std::optional<Judge> judge_;
   std::optional<Corrections> kept_;
-  std::optional<Accuracy>
-      unseen_;  // of what is kept, before corrections, on ranges that held-back samples have not widened
-  std::optional<PreparedModel> narrow_;  // which has these ranges
+  std::optional<PreparedModel> narrow_;  // what is kept, with ranges that held-back samples have not widened
+  std::optional<Accuracy> unseen_;       // of that, before corrections
   std::size_t route_trials_ = 0;         // the first trials of the report
   QuantizationReport report_;
 };

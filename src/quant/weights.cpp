@@ -58,9 +58,9 @@ class WeightSums {
  public:
   /// Both stay with the caller.
   WeightSums(const Tensor &weight, const Quantizer &q) : weight_(weight), q_(q) {
-    const std::int64_t end = std::max(-q.range().lo, q.range().hi);  // 0 where the dtype is no integer
-    if (end > 0)
-      most_ = static_cast<double>(end) * static_cast<double>(weight.count()) / static_cast<double>(q.count());
+    const std::int64_t width = q.range().hi - q.range().lo;  // 0 where the dtype is no integer
+    if (width > 0)
+      most_ = static_cast<double>(width) * static_cast<double>(weight.count()) / static_cast<double>(q.count());
   }
 
   /// In steps of the scale: no integers sum up to more.

@@ -10,16 +10,20 @@ import sys
 from tracked import tracked
 
 
-def names_of(tree):
-    """What a module defines at its top, in any branch there."""
+def names_of(body):
+    """What statements define, in any branch, but not inside of functions and classes."""
     names = set()
-    for node in ast.walk(tree):
+    for node in body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             names.add(node.name)
-        elif isinstance(node, ast.alias):
-            names.add((node.asname or node.name).split(".")[0])
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.add(node.id)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+        else:
+            names |= {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+            for branch in ("body", "orelse", "finalbody"):
+                names |= names_of(getattr(node, branch, []))
+            for handler in getattr(node, "handlers", []):
+                names |= names_of(handler.body)
     return names
 
 
@@ -39,7 +43,7 @@ def taken(tree, siblings):
 
 def main(root):
     scripts = {path: ast.parse((root / path).read_text()) for path in tracked(root) if path.suffix == ".py" and (root / path).exists()}
-    names = {path: names_of(tree) for path, tree in scripts.items()}
+    names = {path: names_of(tree.body) for path, tree in scripts.items()}
     count = 0
     missing = []
     for path, tree in sorted(scripts.items()):

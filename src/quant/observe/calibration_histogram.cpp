@@ -49,7 +49,8 @@ class EdgeFinder {
  public:
   explicit EdgeFinder(const std::vector<double> &edges)
       : first_(static_cast<float>(edges.front())),
-        per_bin_(static_cast<float>(static_cast<double>(edges.size() - 1) / (edges.back() - edges.front()))),
+        per_bin_(static_cast<float>(std::min(static_cast<double>(edges.size() - 1) / (edges.back() - edges.front()),
+                                             static_cast<double>(std::numeric_limits<float>::max())))),
         last_(static_cast<float>(edges.size() - 2)) {
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
     least_.push_back(-kInfinity);

@@ -56,12 +56,7 @@ std::vector<bool> groups_of(const PreparedModel &p, const std::vector<std::strin
 std::vector<std::unique_ptr<Observer>> wide_observers(const PreparedModel &prepared, const Samples &samples) {
   PreparedModel all = widened(prepared, std::vector<bool>(prepared.placement.groups.size(), true));
   all.distributions.clear();
-  for (std::size_t g = 0; g < all.placement.groups.size(); ++g) {
-    const Group &group = all.placement.groups[g];
-    const auto &old = prepared.observers[g];
-    const std::string kind = old ? std::string(old->kind()) : group.settings.activation_observer;
-    all.observers.push_back(group.fixed ? nullptr : make_observer(kind, group.settings.activation));
-  }
+  all.observers = observers_like(prepared, all.placement);
   calibrate_all(all, samples);
   return std::move(all.observers);
 }

@@ -25,7 +25,7 @@ double milliseconds_of_run(const runtime::Session &session, const std::vector<Te
 }  // namespace
 
 std::vector<double> milliseconds_in_turns(std::span<const graph::Graph *const> models,
-                                          const std::vector<Tensor> &inputs) {
+                                          const std::vector<Tensor> &inputs, const Progress &progress) {
   constexpr std::size_t kRounds = 5;
   constexpr double kEnough = 300;  // milliseconds of all models together
   std::deque<runtime::Session> sessions;
@@ -35,12 +35,14 @@ std::vector<double> milliseconds_in_turns(std::span<const graph::Graph *const> m
   }
   std::vector<double> least(models.size(), std::numeric_limits<double>::infinity());
   double all = 0;
-  for (std::size_t round = 0; round < kRounds || all < kEnough; ++round)
+  for (std::size_t round = 0; round < kRounds || all < kEnough; ++round) {
     for (std::size_t i = 0; i < sessions.size(); ++i) {
       const double ms = milliseconds_of_run(sessions[i], inputs);
       least[i] = std::min(least[i], ms);
       all += ms;
     }
+    if (progress) progress("timing", std::min(round + 1, kRounds), kRounds);
+  }
   return least;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/graph.hpp"
+#include "quant/samples.hpp"
 #include "quant/search/targets.hpp"
 
 namespace qtn::quant {
@@ -22,7 +23,7 @@ struct TimedMode {
 
 /// The milliseconds that a session of each takes for these inputs: the least of several runs, in turns.
 std::vector<double> milliseconds_in_turns(std::span<const graph::Graph *const> models,
-                                          const std::vector<Tensor> &inputs);
+                                          const std::vector<Tensor> &inputs, const Progress &progress);
 
 /// The index of the least, or of one before it that takes less than a twentieth longer, which clocks hardly tell.
 std::size_t fastest(std::span<const double> milliseconds);

@@ -67,7 +67,7 @@ void values_at_edges_are_in_their_bins(void **) {
   const float infinity = std::numeric_limits<float>::infinity();
   for (const Binning binning : {Binning::onnx_absolute, Binning::onnx_signed})
     for (const std::int64_t bins : {2, 128, 2048})
-      for (const float most : {6.0f, 0.7f, 1e-20f, 12345.678f}) {
+      for (const float most : {6.0f, 0.7f, 12345.678f, 1e-20f, 3e-37f, 1.5e-38f}) {
         CalibrationHistogram first(binning, bins);
         const std::vector<float> ends = {-most, binning == Binning::onnx_signed ? most : most / 7, 0.0f};
         first.add(binning == Binning::onnx_signed ? std::span(ends) : std::span(ends).first(2));
