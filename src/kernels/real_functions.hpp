@@ -34,7 +34,8 @@ struct Functions {
 
   [[gnu::always_inline]] static Ints bits(Floats x) { return __builtin_bit_cast(Ints, x); }
   [[gnu::always_inline]] static Floats floats(Ints x) { return __builtin_bit_cast(Floats, x); }
-  [[gnu::always_inline]] static Floats all(float v) { return Floats{} + v; }
+  /// Unlike a sum with zeros, this difference leaves -0 as it is, and takes no instruction.
+  [[gnu::always_inline]] static Floats all(float v) { return v - Floats{}; }
   [[gnu::always_inline]] static Floats magnitude(Floats x) { return floats(bits(x) & 0x7fffffff); }
   [[gnu::always_inline]] static Floats with_sign_of(Floats x, Floats of) {
     return floats(bits(x) | (bits(of) & ~0x7fffffff));

@@ -2,6 +2,7 @@
 #include "kernels/real/real.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "support.hpp"
 
@@ -175,26 +176,38 @@ struct Taps {
   std::size_t reach = 0;
 };
 
+/// One row of outputs; or, of whole vectors, rows of them that begin in the middle.
+kernels::Rows any_rows(Random &random, std::size_t count) {
+  if (count % kernels::kSumLanes != 0 || random.one_in(2)) return {count + random.in<std::size_t>(0, 3), 0};
+  const std::size_t vectors = random.in<std::size_t>(1, 4), length = vectors * kernels::kSumLanes;
+  return {length, length + random.in<std::size_t>(0, 5), random.in<std::size_t>(0, vectors - 1) * kernels::kSumLanes};
+}
+
+std::size_t first_tap(const kernels::Rows &rows, std::size_t i) {
+  return (rows.column + i) / rows.length * rows.pitch + (rows.column + i) % rows.length;
+}
+
 void check_convolve(Random &random, const RealKernel &kernel, std::size_t count) {
   const std::size_t filters = random.in<std::size_t>(1, 9), y_step = count + random.in<std::size_t>(0, 5);
   const Taps taps(random, random.in<std::size_t>(0, 12));
   std::vector<float> weights;
   for (std::size_t i = 0; i < taps.offsets.size() * filters; ++i) weights.push_back(random.real(-2, 2));
-  Guarded<float> x(taps.offsets.empty() ? 0 : count + taps.reach), y((filters - 1) * y_step + count);
+  const kernels::Rows rows = any_rows(random, count);
+  Guarded<float> x(taps.offsets.empty() ? 0 : first_tap(rows, count - 1) + 1 + taps.reach);
+  Guarded<float> y((filters - 1) * y_step + count);
   for (float &v : x.span()) v = random.real(-10, 10);
   std::fill(y.span().begin(), y.span().end(), 7.0f);
   std::vector<float> want(y.size(), 7.0f);
   for (std::size_t f = 0; f < filters; ++f)
     for (std::size_t i = 0; i < count; ++i) {
       float sum = 0;
-      for (std::size_t t = 0; t < taps.offsets.size(); ++t) {
-        const float product = weights[t * filters + f] * x[i + static_cast<std::size_t>(taps.offsets[t])];
-        sum = sum + product;
-      }
+      for (std::size_t t = 0; t < taps.offsets.size(); ++t)
+        sum =
+            std::fma(weights[t * filters + f], x[first_tap(rows, i) + static_cast<std::size_t>(taps.offsets[t])], sum);
       want[f * y_step + i] = sum;
     }
   kernel.convolve(
-      {x.data(), taps.offsets.data(), weights.data(), taps.offsets.size(), filters, y.data(), y_step, count});
+      {x.data(), rows, taps.offsets.data(), weights.data(), taps.offsets.size(), filters, y.data(), y_step, count});
   char what[64];
   std::snprintf(what, sizeof what, "%zu filters of %zu taps on %zu", filters, taps.offsets.size(), count);
   expect_result<float>(y, want, kernel.name, what);
@@ -214,7 +227,8 @@ void check_correlate(Random &random, const RealKernel &kernel, std::size_t filte
   const Taps taps(random, tap_count);
   const std::size_t x_image = random.in<std::size_t>(0, 9), sums_step = tap_count + random.in<std::size_t>(0, 3);
   const std::size_t dy_step = count + random.in<std::size_t>(0, 3), dy_image = filters * dy_step;
-  Guarded<float> x(count + taps.reach + (images - 1) * x_image),
+  const kernels::Rows rows = any_rows(random, count);
+  Guarded<float> x((count == 0 ? 0 : first_tap(rows, count - 1) + 1 + taps.reach) + (images - 1) * x_image),
       dy((images - 1) * dy_image + (filters - 1) * dy_step + count);
   Guarded<float> sums((filters - 1) * sums_step + tap_count);
   for (float &v : x.span()) v = random.real(-10, 10);
@@ -225,17 +239,16 @@ void check_correlate(Random &random, const RealKernel &kernel, std::size_t filte
     for (std::size_t t = 0; t < tap_count; ++t) {
       float lanes[kLanes] = {};
       for (std::size_t image = 0; image < images; ++image)
-        for (std::size_t i = 0; i < count; ++i) {
-          const float product = dy[image * dy_image + f * dy_step + i] *
-                                x[image * x_image + static_cast<std::size_t>(taps.offsets[t]) + i];
-          lanes[i % kLanes] = lanes[i % kLanes] + product;
-        }
+        for (std::size_t i = 0; i < count; ++i)
+          lanes[i % kLanes] = std::fma(
+              dy[image * dy_image + f * dy_step + i],
+              x[image * x_image + static_cast<std::size_t>(taps.offsets[t]) + first_tap(rows, i)], lanes[i % kLanes]);
       for (const std::size_t half : {8, 4, 2, 1})
         for (std::size_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
       want[f * sums_step + t] += lanes[0];
     }
-  kernel.correlate({x.data(), taps.offsets.data(), tap_count, x_image, dy.data(), dy_step, dy_image, filters, images,
-                    count, sums.data(), sums_step});
+  kernel.correlate({x.data(), rows, taps.offsets.data(), tap_count, x_image, dy.data(), dy_step, dy_image, filters,
+                    images, count, sums.data(), sums_step});
   char what[64];
   std::snprintf(what, sizeof what, "sums of %zu filters by %zu taps", filters, tap_count);
   expect_result<float>(sums, want, kernel.name, what);

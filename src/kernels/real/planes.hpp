@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/real/lanes.hpp"
+#include "kernels/real_functions.hpp"
 
 namespace qtn::kernels {
 namespace {
@@ -15,14 +16,39 @@ inline void copy_one_by_one(const CopyArgs &args) {
       args.y[row * args.y_pitch + i] = args.x[row * args.x_pitch + i * args.step];
 }
 
+/// The first taps of outputs, from the first one on.
+class FirstTaps {
+ public:
+  FirstTaps(const float *x, const Rows &rows) : x_(x), rows_(rows), column_(rows.column) {}
+
+  /// That of the next one; goes `count` further, which does not lead past the end of a row but to it.
+  const float *next(std::size_t count) {
+    const float *at = x_ + column_;
+    column_ += count;
+    if (column_ == rows_.length) {
+      column_ = 0;
+      x_ += rows_.pitch;
+    }
+    return at;
+  }
+
+ private:
+  const float *x_;
+  Rows rows_;
+  std::size_t column_;
+};
+
 inline void convolve_one_by_one(const ConvolveArgs &args) {
-  for (std::size_t f = 0; f < args.filters; ++f)
+  for (std::size_t f = 0; f < args.filters; ++f) {
+    FirstTaps first(args.x, args.rows);
     for (std::size_t i = 0; i < args.count; ++i) {
+      const float *x = first.next(1);
       float sum = 0;
       for (std::size_t t = 0; t < args.taps; ++t)
-        sum += args.weights[t * args.filters + f] * args.x[args.offsets[t] + static_cast<std::ptrdiff_t>(i)];
+        sum = __builtin_fmaf(args.weights[t * args.filters + f], x[args.offsets[t]], sum);
       args.y[f * args.y_step + i] = sum;
     }
+  }
 }
 
 /// The sums of the lanes become one, halves added to halves.
@@ -37,9 +63,12 @@ inline void correlate_one_by_one(const CorrelateArgs &args) {
     for (std::size_t t = 0; t < args.taps; ++t) {
       float lanes[kSumLanes] = {};
       for (std::size_t image = 0; image < args.images; ++image) {
-        const float *x = args.x + image * args.x_image + args.offsets[t];
+        FirstTaps first(args.x + image * args.x_image + args.offsets[t], args.rows);
         const float *dy = args.dy + image * args.dy_image + f * args.dy_step;
-        for (std::size_t i = 0; i < args.count; ++i) lanes[i % kSumLanes] += dy[i] * x[i];
+        for (std::size_t i = 0; i < args.count; ++i) {
+          const float x = *first.next(1);
+          lanes[i % kSumLanes] = __builtin_fmaf(dy[i], x, lanes[i % kSumLanes]);
+        }
       }
       args.sums[f * args.sums_step + t] += sum_of_lanes(lanes);
     }
@@ -140,16 +169,21 @@ struct Planes : Lanes<bytes> {
       take_one_by_one(args, i);
   }
 
+  /// Outputs `i` and following, whose first taps are at `from`.
   template <int filters, int vectors>
-  static void convolve_block(const ConvolveArgs &args, std::size_t first, std::size_t i) {
+  static void convolve_block(const ConvolveArgs &args, std::size_t first, std::size_t i,
+                             const float *const (&from)[vectors]) {
     Floats sum[filters][vectors];
     unroll<filters>([&](auto f) { unroll<vectors>([&](auto v) { sum[f][v] = Floats{}; }); });
     const float *weights = args.weights + first;
     for (std::size_t t = 0; t < args.taps; ++t, weights += args.filters) {
-      const float *from = args.x + args.offsets[t] + i;
+      const std::ptrdiff_t offset = args.offsets[t];
       Floats x[vectors];
-      unroll<vectors>([&](auto v) { x[v] = load(from + v * kCount); });
-      unroll<filters>([&](auto f) { unroll<vectors>([&](auto v) { sum[f][v] += weights[f] * x[v]; }); });
+      unroll<vectors>([&](auto v) { x[v] = load(from[v] + offset); });
+      unroll<filters>([&](auto f) {
+        const Floats weight = Functions<bytes>::all(weights[f]);
+        unroll<vectors>([&](auto v) { sum[f][v] = Functions<bytes>::fma(weight, x[v], sum[f][v]); });
+      });
     }
     unroll<filters>([&](auto f) {
       float *to = args.y + (first + f) * args.y_step + i;
@@ -157,13 +191,29 @@ struct Planes : Lanes<bytes> {
     });
   }
 
+  /// As many blocks as fit before the last `rest` outputs, from i on.
+  template <int filters, int vectors>
+  static void convolve_blocks(const ConvolveArgs &args, std::size_t first, std::size_t &i, FirstTaps &taps,
+                              std::size_t rest = 0) {
+    for (; i + vectors * kCount + rest <= args.count; i += vectors * kCount) {
+      const float *from[vectors];
+      unroll<vectors>([&](auto v) { from[v] = taps.next(kCount); });
+      convolve_block<filters, vectors>(args, first, i, from);
+    }
+  }
+
   /// The last vector begins early enough to be whole.
   template <int filters, int vectors>
   static void convolve_rows(const ConvolveArgs &args, std::size_t first) {
     std::size_t i = 0;
-    for (; i + vectors * kCount <= args.count; i += vectors * kCount) convolve_block<filters, vectors>(args, first, i);
-    for (; i + kCount <= args.count; i += kCount) convolve_block<filters, 1>(args, first, i);
-    if (i < args.count) convolve_block<filters, 1>(args, first, args.count - kCount);
+    FirstTaps taps(args.x, args.rows);
+    // Four vectors are better taken as two and two than as three and one.
+    constexpr int kPairs = 2;
+    const bool pairs = vectors == 3 && args.count / kCount % vectors == 1;
+    convolve_blocks<filters, vectors>(args, first, i, taps, pairs ? kPairs * kCount : 0);
+    if constexpr (vectors > kPairs) convolve_blocks<filters, kPairs>(args, first, i, taps);
+    convolve_blocks<filters, 1>(args, first, i, taps);
+    if (i < args.count) convolve_block<filters, 1>(args, first, args.count - kCount, {args.x + args.count - kCount});
   }
 
   static void convolve(const ConvolveArgs &args) {
@@ -171,7 +221,7 @@ struct Planes : Lanes<bytes> {
     std::size_t f = 0;
     if constexpr (kManyRegisters)
       for (; f + 8 <= args.filters; f += 8) convolve_rows<8, 3>(args, f);
-    for (; f + 4 <= args.filters; f += 4) convolve_rows<4, kManyRegisters ? 4 : 2>(args, f);
+    for (; f + 4 <= args.filters; f += 4) convolve_rows<4, kManyRegisters ? 4 : 3>(args, f);
     for (; f < args.filters; ++f) convolve_rows<1, 4>(args, f);
   }
 
@@ -195,15 +245,18 @@ struct Planes : Lanes<bytes> {
         [&](auto f) { unroll<taps>([&](auto t) { unroll<kParts>([&](auto part) { sum[f][t][part] = Floats{}; }); }); });
     for (std::size_t image = 0; image < args.images; ++image) {
       const float *x = args.x + image * args.x_image, *dy = args.dy + image * args.dy_image + f0 * args.dy_step;
-      for (std::size_t i = 0; i < args.count; i += kSumLanes)
+      FirstTaps first(x, args.rows);
+      for (std::size_t i = 0; i < args.count; i += kSumLanes) {
+        const float *from = first.next(kSumLanes);
         unroll<kParts>([&](auto part) {
           Floats slope[filters];
           unroll<filters>([&](auto f) { slope[f] = load(dy + f * args.dy_step + i + part * kCount); });
           unroll<taps>([&](auto t) {
-            const Floats v = load(x + args.offsets[t0 + t] + i + part * kCount);
-            unroll<filters>([&](auto f) { sum[f][t][part] += slope[f] * v; });
+            const Floats v = load(from + args.offsets[t0 + t] + part * kCount);
+            unroll<filters>([&](auto f) { sum[f][t][part] = Functions<bytes>::fma(slope[f], v, sum[f][t][part]); });
           });
         });
+      }
     }
     unroll<filters>([&](auto f) {
       float *to = args.sums + (f0 + f) * args.sums_step + t0;
@@ -220,7 +273,7 @@ struct Planes : Lanes<bytes> {
   }
 
   static void correlate(const CorrelateArgs &args) {
-    constexpr int kTaps = bytes == 64 ? 6 : 2;
+    constexpr int kTaps = bytes == 64 ? 6 : bytes == 32 ? 3 : 2;
     std::size_t t = 0;
     for (; t + kTaps <= args.taps; t += kTaps) correlate_taps<kTaps>(args, t);
     if constexpr (kTaps > 3)

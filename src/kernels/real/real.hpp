@@ -37,10 +37,21 @@ struct CopyArgs {
   std::size_t y_pitch, rows, columns;
 };
 
+/// Lanes of a long sum, each with a sum of its own.
+inline constexpr std::size_t kSumLanes = 16;
+
+/// How outputs, counted through rows of `length`, meet elements of copies: output i has its first tap at
+/// (column + i) / length * pitch + (column + i) % length. Multiples of kSumLanes, and so is `column`; or there is one row.
+struct Rows {
+  std::size_t length, pitch;
+  std::size_t column = 0;
+};
+
 /// One pass of a convolution over copies of planes, for `filters` filters: y[f * y_step + i] = sum over taps, in their
-/// order, of weights[t * filters + f] * x[offsets[t] + i]
+/// order, of weights[t * filters + f] * x[offsets[t] + first tap of i], each product added without rounding it first
 struct ConvolveArgs {
   const float *x;
+  Rows rows;
   const std::ptrdiff_t *offsets;
   const float *weights;
   std::size_t taps, filters;
@@ -48,13 +59,12 @@ struct ConvolveArgs {
   std::size_t y_step, count;
 };
 
-/// Lanes of a long sum, each with a sum of its own.
-inline constexpr std::size_t kSumLanes = 16;
-
 /// Its gradient with respect to the weights: sums[f * sums_step + t] += sum over images and i in [0, count) of
-/// dy[image * dy_image + f * dy_step + i] * x[image * x_image + offsets[t] + i]. Products i, i + 16, ... are a lane.
+/// dy[image * dy_image + f * dy_step + i] * x[image * x_image + offsets[t] + first tap of i]. Products i, i + 16, ... are
+/// a lane, which adds them without rounding them first.
 struct CorrelateArgs {
   const float *x;
+  Rows rows;
   const std::ptrdiff_t *offsets;
   std::size_t taps, x_image;
   const float *dy;

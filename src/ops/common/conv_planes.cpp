@@ -11,6 +11,7 @@ namespace {
 
 /// Elements of the copies that a task works on: a cache holds them.
 constexpr std::int64_t kCopies = 1 << 16;
+constexpr std::int64_t kLanes = kernels::kSumLanes;
 
 /// Kernels read less than this past the copies, and do not use it.
 std::int64_t slack_of(const PlaneCopy &copy) { return copy.size[1] + kernels::kSumLanes; }
@@ -74,6 +75,30 @@ std::vector<std::ptrdiff_t> offsets_of(const Pass &pass, const PlaneCopy &copy, 
       offsets.push_back(c * copy.count() + tap.part * copy.part_size() + tap.row * copy.size[1] + tap.column);
   return offsets;
 }
+
+/// How outputs of a pass are counted: without the gaps between rows of the copies where kernels can leave these out.
+class Lines {
+ public:
+  Lines(std::int64_t width, std::int64_t pitch)
+      : even_(width % kLanes == 0), length_(even_ ? width : pitch), pitch_(pitch) {}
+
+  bool even() const { return even_; }
+  /// From the beginning of a row to that of the next.
+  std::int64_t length() const { return length_; }
+  /// Where copies have the first taps of output `begin` and of those behind it.
+  const float *at(const float *copies, std::int64_t begin) const {
+    return copies + (even_ ? begin / length_ * pitch_ : begin);
+  }
+  kernels::Rows rows(std::int64_t begin) const {
+    if (!even_) return {std::numeric_limits<std::size_t>::max(), 0};
+    return {static_cast<std::size_t>(length_), static_cast<std::size_t>(pitch_),
+            static_cast<std::size_t>(begin % length_)};
+  }
+
+ private:
+  bool even_;
+  std::int64_t length_, pitch_;
+};
 
 /// Sums of outputs [begin, begin + count) of a pass, counted through rows of `pitch`, to their places in a plane.
 void store(const Pass &pass, std::int64_t first_row, std::int64_t pitch, std::int64_t begin, std::int64_t count,
@@ -173,20 +198,26 @@ class Convolver {
             float *sums, float *planes) const {
     const Pass &pass = scan_.passes[index];
     const std::vector<std::ptrdiff_t> &offsets = passes_[index].offsets;
-    const std::int64_t pitch = scan_.copy.size[1], rows = std::min(scan_.rows, pass.count[0] - first_row);
+    const Lines lines(pass.count[1], scan_.copy.size[1]);
+    const std::int64_t rows = std::min(scan_.rows, pass.count[0] - first_row);
     if (rows <= 0) return;
-    const std::int64_t run = (rows - 1) * pitch + pass.count[1], step = kOutputs / block_of(d_.to_channels);
-    for (std::int64_t begin = 0; begin < run; begin += step) {
-      const std::int64_t count = std::min(step, run - begin);
-      // What is no whole vector is slow.
-      const auto whole = static_cast<std::size_t>(std::max<std::int64_t>(count, kernels::kSumLanes));
+    const std::int64_t run = (rows - 1) * lines.length() + pass.count[1], step = kOutputs / block_of(d_.to_channels);
+    // Outputs that lie as they are counted need no place in between.
+    const bool in_place = pass.step == Place{1, 1} && lines.length() == d_.to_pitch && run >= kLanes;
+    float *first = planes + first_row * d_.to_pitch;
+    for (std::int64_t begin = 0, count; begin < run; begin += count) {
+      count = std::min(step, run - begin);
+      // What is no whole vector is slow. Where it is written in place, some outputs before it are, once more.
+      const std::int64_t whole = std::max(count, kLanes), from = in_place ? begin + count - whole : begin;
       for (std::int64_t f = 0, block; f < d_.to_channels; f += block) {
         block = block_of(d_.to_channels - f);
-        kernel_.convolve({copies + begin, offsets.data(), packed + packed_at(index, group, f), offsets.size(),
-                          static_cast<std::size_t>(block), sums, whole, whole});
-        for (std::int64_t i = 0; i < block; ++i)
-          store(pass, first_row, pitch, begin, count, sums + i * static_cast<std::int64_t>(whole),
-                planes + (f + i) * d_.to_size, d_.to_pitch);
+        kernel_.convolve({lines.at(copies, from), lines.rows(from), offsets.data(), packed + packed_at(index, group, f),
+                          offsets.size(), static_cast<std::size_t>(block),
+                          in_place ? first + f * d_.to_size + from : sums,
+                          static_cast<std::size_t>(in_place ? d_.to_size : whole), static_cast<std::size_t>(whole)});
+        for (std::int64_t i = 0; i < block && !in_place; ++i)
+          store(pass, first_row, lines.length(), begin, count, sums + i * whole, planes + (f + i) * d_.to_size,
+                d_.to_pitch);
       }
     }
   }
@@ -207,9 +238,12 @@ class Correlator {
     scan_ = forward_scan(w, worth_flush(w.out[2], filters_));
     cut(scan_, channels_);
     bands_ = (w.out[1] + scan_.rows - 1) / scan_.rows;
+    slopes_ = {{w.out[1], w.out[2]}, {scan_.rows, lines().length()}, {1, 1}, {{0, 0}}};
+    positions_ = (slopes_.count() + kLanes - 1) / kLanes * kLanes;
+    // Vectors of slopes that are read where they lie hold nothing else.
+    const auto whole = [&](std::int64_t rows) { return rows * w.out[2] % kLanes == 0; };
+    in_place_ = lines().length() == w.out[2] && whole(scan_.rows) && whole(w.out[1] % scan_.rows);
     offsets_ = offsets_of(scan_.passes[0], scan_.copy, channels_);
-    slopes_ = {{w.out[1], w.out[2]}, {scan_.rows, scan_.copy.size[1]}, {1, 1}, {{0, 0}}};
-    positions_ = static_cast<std::int64_t>(round_up(static_cast<std::size_t>(slopes_.count()), kernels::kSumLanes));
     together_ = bands_ > 1 ? 1
                            : std::clamp<std::int64_t>(
                                  std::min(kPositions / positions_, kFarCopies / (channels_ * scan_.copy.count())), 1,
@@ -224,7 +258,8 @@ class Correlator {
 
   void run(const float *x, const float *dy, float *dw, Scratch &scratch) const {
     const std::int64_t count = conv_.filters * conv_.patch();
-    const std::int64_t size = together_ * (channels_ * scan_.copy.count() + range_ * positions_) + slack_of(scan_.copy);
+    const std::int64_t size =
+        together_ * (channels_ * scan_.copy.count() + (in_place_ ? 0 : range_ * positions_)) + slack_of(scan_.copy);
     float *sums = scratch_tensor(scratch, {(parts_ - 1) * count + size * current_threads()}).as<float>();
     std::fill_n(sums + (parts_ - 1) * count, size * current_threads(), 0.0f);
     for_tasks(conv_.groups * ranges_ * parts_, sums + (parts_ - 1) * count, size, [&](std::int64_t task, float *lane) {
@@ -248,27 +283,40 @@ class Correlator {
   void add(std::int64_t unit, std::int64_t group, std::int64_t first, std::int64_t filters, const float *x,
            const float *dy, float *memory, float *sums) const {
     const std::int64_t image = unit / bands_ * together_, row = unit % bands_ * scan_.rows;
-    const std::int64_t images = std::min(together_, conv_.images - image);
-    const std::int64_t x_image = channels_ * scan_.copy.count(), dy_image = filters * positions_;
-    float *slopes = memory, *copies = memory + together_ * range_ * positions_;
-    for (std::int64_t i = 0; i < images; ++i) {
-      const std::int64_t image_group = (image + i) * conv_.groups + group;
-      scan_.copy.run(x + image_group * channels_ * conv_.in_size(), conv_.in_size(), channels_, row,
-                     copies + i * x_image, scan_.copy.count());
-      slopes_.run(dy + (image_group * filters_ + first) * conv_.out_size(), conv_.out_size(), filters, row,
-                  slopes + i * dy_image, positions_);
+    const std::int64_t images = std::min(together_, conv_.images - image), index = image * conv_.groups + group;
+    const std::int64_t in = conv_.in_size(), out = conv_.out_size(), width = conv_.window.out[2];
+    float *slopes = memory, *copies = memory + (in_place_ ? 0 : together_ * range_ * positions_);
+    const std::int64_t x_image = channels_ * scan_.copy.count();
+    for (std::int64_t i = 0; i < images; ++i)
+      scan_.copy.run(x + (index + i * conv_.groups) * channels_ * in, in, channels_, row, copies + i * x_image,
+                     scan_.copy.count());
+    const float *dys = dy + (index * filters_ + first) * out;
+    std::int64_t dy_step = out, dy_image = conv_.filters * out;
+    std::int64_t count = std::min(scan_.rows, conv_.window.out[1] - row) * width;
+    if (in_place_) {
+      dys += row * width;
+    } else {
+      for (std::int64_t i = 0; i < images; ++i)
+        slopes_.run(dys + i * dy_image, out, filters, row, slopes + i * filters * positions_, positions_);
+      dys = slopes;
+      dy_step = count = positions_;
+      dy_image = filters * positions_;
     }
-    for (std::int64_t begin = 0; begin < positions_; begin += kPositions)
-      kernel_.correlate({copies + begin, offsets_.data(), offsets_.size(), static_cast<std::size_t>(x_image),
-                         slopes + begin, static_cast<std::size_t>(positions_), static_cast<std::size_t>(dy_image),
-                         static_cast<std::size_t>(filters), static_cast<std::size_t>(images),
-                         static_cast<std::size_t>(std::min(kPositions, positions_ - begin)), sums, offsets_.size()});
+    for (std::int64_t begin = 0; begin < count; begin += kPositions)
+      kernel_.correlate({lines().at(copies, begin), lines().rows(begin), offsets_.data(), offsets_.size(),
+                         static_cast<std::size_t>(x_image), dys + begin, static_cast<std::size_t>(dy_step),
+                         static_cast<std::size_t>(dy_image), static_cast<std::size_t>(filters),
+                         static_cast<std::size_t>(images),
+                         static_cast<std::size_t>(std::min(kPositions, count - begin)), sums, offsets_.size()});
   }
+
+  Lines lines() const { return {conv_.window.out[2], scan_.copy.size[1]}; }
 
   const Convolution conv_;
   std::int64_t channels_, filters_;  ///< of a group
   Scan scan_;
-  PlaneCopy slopes_;  ///< with the rows of the copies of x
+  PlaneCopy slopes_;  ///< in rows as outputs are counted
+  bool in_place_;     ///< dy is in such rows already
   std::vector<std::ptrdiff_t> offsets_;
   std::int64_t bands_, positions_;
   std::int64_t together_;        ///< images
