@@ -170,8 +170,10 @@ void GraphReader::reserve_names(const GraphProto &proto) {
 void GraphReader::add_initializer(protozero::data_view bytes) {
   auto [name, tensor] = read_tensor(bytes, file_.folder);
   value_names_.take(name);
-  const bool stays = kept_.contains(name);
-  set_constant(define(name), stays ? std::move(tensor) : kept(std::move(tensor)));
+  const ValueId id = define(name);
+  const qdtype dtype = tensor.dtype();
+  set_constant(id, kept_.contains(name) ? std::move(tensor) : kept(std::move(tensor)));
+  g_.value(id).note_file_dtype(dtype);
 }
 
 /// Weights in halves or doubles are read as floats, unless the network itself works on such.

@@ -12,9 +12,11 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "graph/passes/passes.hpp"
+#include "graph/tensors.hpp"
 #include "graph/unique_names.hpp"
 #include "onnx/bodies.hpp"
 #include "onnx/dynamic_matmul.hpp"
+#include "onnx/halves.hpp"
 #include "onnx/onnx.hpp"
 #include "onnx/opset_forms.hpp"
 #include "onnx/own_functions.hpp"
@@ -162,22 +164,8 @@ class Writer {
   /// Before anything large is allocated.
   void check_size() const {
     std::size_t size = 0;
-    for (const ValueId v : constants(g_)) size += g_.value(v).constant.nbytes();
+    for (const ValueId v : graph::used_constants(g_)) size += g_.value(v).constant.nbytes();
     if (size > kMaxBytes) fail_size(size);
-  }
-
-  /// Constants that a node or an output refers to, in the order of their ids.
-  static std::vector<ValueId> constants(const graph::Graph &g) {
-    std::vector<bool> used(g.values.size(), false);
-    const auto use = [&](ValueId v) {
-      if (v != kNoValue) used[static_cast<std::size_t>(v)] = true;
-    };
-    for (const graph::Node &node : g.nodes) std::for_each(node.inputs.begin(), node.inputs.end(), use);
-    std::for_each(g.outputs.begin(), g.outputs.end(), use);
-    std::vector<ValueId> ids;
-    for (std::size_t v = 0; v < used.size(); ++v)
-      if (used[v] && g.values[v].is_constant()) ids.push_back(static_cast<ValueId>(v));
-    return ids;
   }
 
   /// ONNX wants the element type of every output; passes may have left one without.
@@ -196,7 +184,7 @@ class Writer {
     };
     std::multimap<std::size_t, ValueId> large;  // by hash
     std::vector<ValueId> written;
-    for (const ValueId v : constants(g)) {
+    for (const ValueId v : graph::used_constants(g)) {
       const Tensor &t = g.value(v).constant;
       ValueId first = v;
       if (t.nbytes() >= kLarge && t.contiguous() && std::ranges::find(g.outputs, v) == g.outputs.end()) {
@@ -363,6 +351,7 @@ graph::Graph written_out(const graph::Graph &g, const SaveOptions &options) {
   if (options.format == Format::qoperator) export_qoperators(expanded);
   graph::separate_clamps(expanded);
   to_opset(expanded, options.opset);
+  store_in_halves(expanded);
   for (graph::Node &node : expanded.nodes)
     for (auto &body : node.bodies) body = std::make_shared<const graph::Graph>(written_out(*body, options));
   return expanded;

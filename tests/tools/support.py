@@ -17,7 +17,7 @@ CALIBRATION = os.path.join(DIGITS, "calibration.npy")
 IMAGES = os.path.join(DIGITS, "test_images.npy")
 LABELS = os.path.join(DIGITS, "test_labels.npy")
 
-FORMATS = {"f4": "f", "f8": "d", "i8": "q", "i4": "i", "u1": "B"}
+FORMATS = {"f2": "e", "f4": "f", "f8": "d", "i8": "q", "i4": "i", "u1": "B"}
 
 
 def format_of(descr, count):

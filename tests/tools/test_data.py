@@ -96,16 +96,22 @@ class Arrays(CommandTest):
         self.assertEqual(self.succeed_json(*compare, "labels-*.npy"), self.succeed_json(*compare, LABELS))
         self.refuse(*compare, "labels-1.npy", says=["440 labels", "540 samples"])
 
-    def test_inputs_of_float64(self):
-        model = onnx([("GlobalAveragePool", ["x"], ["y"])], {"x": ["n", 1, 2]}, {"y": ["n", 1, 1]}, dtype=11)
-        double = self.path("double.onnx", model)
-        for descr in ("<f4", "<f8"):
-            data = self.path("x.npy", npy([1, -2.5, 3, 4], (2, 1, 2), descr))
-            self.succeed("run", double, "--data", data, "-o", self.out)
-            self.assertEqual(read_npy(self.out), ([-0.75, 3.5], (2, 1, 1), "<f8"))
-            quantized = self.path("quantized.onnx", b"")
-            self.succeed("quantize", double, "-o", quantized, "--data", data)
-            self.succeed("compare", double, quantized, "--data", data)
+    def test_inputs_of_other_floats(self):
+        for dtype, result in ((11, "<f8"), (10, "<f2")):
+            model = onnx([("GlobalAveragePool", ["x"], ["y"])], {"x": ["n", 1, 2]}, {"y": ["n", 1, 1]}, dtype=dtype)
+            model = self.path("model.onnx", model)
+            for descr in ("<f2", "<f4", "<f8"):
+                data = self.path("x.npy", npy([1, -2.5, 3, 4], (2, 1, 2), descr))
+                self.succeed("run", model, "--data", data, "-o", self.out)
+                self.assertEqual(read_npy(self.out), ([-0.75, 3.5], (2, 1, 1), result))
+                quantized = self.path("quantized.onnx", b"")
+                self.succeed("quantize", model, "-o", quantized, "--data", data)
+                self.succeed("compare", model, quantized, "--data", data)
+
+    def test_inputs_of_bfloat16(self):
+        model = onnx([("GlobalAveragePool", ["x"], ["y"])], {"x": ["n", 1, 2]}, {"y": ["n", 1, 1]}, dtype=16)
+        data = self.path("x.npy", npy([1, -2.5, 3, 4], (2, 1, 2)))
+        self.succeed("quantize", self.path("model.onnx", model), "-o", self.path("quantized.onnx", b""), "--data", data)
 
     def test_npy_in_fortran_order(self):
         header = "{'descr': '<f4', 'fortran_order': True, 'shape': (3, 2), }"

@@ -4,27 +4,21 @@
 #include <nlohmann/json.hpp>
 
 #include "data/file.hpp"
+#include "shared/model.hpp"
 
 namespace tool {
 
 namespace {
 
-Tensor cast(const Tensor &tensor, qdtype dtype) {
-  const Attrs attrs = make<Attrs>(qattrs_create);
-  check(qattrs_set_int(attrs.get(), "to", dtype));
-  const qtensor *input = tensor.get();
-  qtensor *output = nullptr;
-  check(qop_run(&output, 1, "Cast", &input, 1, attrs.get()));
-  return Tensor(output);
+bool is_real(qdtype dtype) {
+  return dtype == QTN_FLOAT32 || dtype == QTN_FLOAT64 || dtype == QTN_FLOAT16 || dtype == QTN_BFLOAT16;
 }
-
-bool is_real(qdtype dtype) { return dtype == QTN_FLOAT32 || dtype == QTN_FLOAT64; }
 
 }  // namespace
 
 Tensor of_input(Tensor rows, qdtype wanted) {
-  const qdtype got = qtensor_dtype(rows.get()), real = wanted == QTN_FLOAT64 ? QTN_FLOAT64 : QTN_FLOAT32;
-  return is_real(got) && got != real ? cast(rows, real) : std::move(rows);
+  const qdtype got = qtensor_dtype(rows.get()), real = is_real(wanted) ? wanted : QTN_FLOAT32;
+  return is_real(got) && got != real ? cast(rows.get(), real) : std::move(rows);
 }
 
 Tensor Array::read(size_t first, size_t count) const {
@@ -66,7 +60,7 @@ void add_labels(std::vector<int64_t> &labels, const std::string &path) {
     default:
       throw Failure(path + ": labels are int64 class numbers, this is " + qdtype_name(qtensor_dtype(stored.get())));
   }
-  const Tensor wide = cast(stored, QTN_INT64);
+  const Tensor wide = cast(stored.get(), QTN_INT64);
   const auto *values = static_cast<const int64_t *>(qtensor_data(wide.get()));
   labels.insert(labels.end(), values, values + array.rows());
 }

@@ -22,7 +22,7 @@ struct Array {
   Tensor read(size_t first, size_t count) const;
 };
 
-/// For an input of that type: float32 and float64 become the one that it takes, float32 where it takes neither.
+/// For an input of that type: floats of any width become those that it takes, float32 where it takes none.
 Tensor of_input(Tensor rows, qdtype wanted);
 
 std::vector<Array> open_arrays(const std::string &path);

@@ -41,6 +41,14 @@ Shape shape_of(const qtensor *tensor) {
   return Shape(extents, extents + qtensor_rank(tensor));
 }
 
+Tensor cast(const qtensor *tensor, qdtype dtype) {
+  const Attrs attrs = make<Attrs>(qattrs_create);
+  check(qattrs_set_int(attrs.get(), "to", dtype));
+  qtensor *output = nullptr;
+  check(qop_run(&output, 1, "Cast", &tensor, 1, attrs.get()));
+  return Tensor(output);
+}
+
 namespace {
 
 template <typename T>
@@ -57,6 +65,9 @@ std::vector<double> values_of(const qtensor *tensor) {
       return widen<float>(tensor);
     case QTN_FLOAT64:
       return widen<double>(tensor);
+    case QTN_FLOAT16:
+    case QTN_BFLOAT16:
+      return widen<float>(cast(tensor, QTN_FLOAT32).get());
     case QTN_INT64:
       return widen<int64_t>(tensor);
     case QTN_INT32:

@@ -24,6 +24,9 @@ std::vector<const qtensor *> borrow(const std::vector<Tensor> &tensors);
 /// Runs once. Outputs come in the order of the model, as plain row-major tensors.
 std::vector<Tensor> run_session(const qmodel *model, const qsession *session, const std::vector<Tensor> &inputs);
 
+/// The same numbers in another type.
+Tensor cast(const qtensor *tensor, qdtype dtype);
+
 /// The elements of a row-major tensor of any stored type.
 std::vector<double> values_of(const qtensor *tensor);
 

@@ -107,8 +107,13 @@ void fold_constants(Graph &g) {
         value.dtype = value.constant.dtype();
         value.shape = value.constant.shape();
       }
-      if (results.size() == 1 && ops::moves(*node.op, node.attrs) && node.inputs[0] != kNoValue)
-        g.value(node.outputs[0]).origin = original_name(g.value(node.inputs[0]));
+      if (results.size() != 1 || node.inputs.empty() || node.inputs[0] == kNoValue) continue;
+      const Value &first = g.value(node.inputs[0]);
+      Value &only = g.value(node.outputs[0]);
+      const bool moves = ops::moves(*node.op, node.attrs);
+      if (moves) only.origin = original_name(first);
+      if (moves || is(node, "Cast")) only.file_dtype = first.file_dtype;
+      if (is(node, "Cast")) only.note_file_dtype(first.constant.dtype());
     } catch (const Error &e) {
       fail(e.status(), "node \"", node.name, "\": ", e.what());
     }
