@@ -29,13 +29,9 @@ struct Value {
   QuantizerPtr quantizer;       ///< of an activation or a constant
   std::string origin;           ///< of a constant made of another one: that one's name, or "" where names tell
   std::vector<std::string> symbols = {};  ///< of open dimensions, as the file says; "" or none at all
-  std::optional<qdtype> file_dtype = {};  ///< of a constant of float32: what the file has it in, where that is a half
+  std::optional<qdtype> file_dtype = {};  ///< of a constant that the file has in float16 or bfloat16
 
   bool is_constant() const { return constant.has_data(); }
-  /// The file has the constant, which is of float32 now, in this type.
-  void note_file_dtype(qdtype stored) {
-    if (stored == QTN_FLOAT16 || stored == QTN_BFLOAT16) file_dtype = stored;
-  }
 };
 
 struct Graph;

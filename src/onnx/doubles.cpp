@@ -103,10 +103,8 @@ class Narrowing {
   }
 
   static void to_float(graph::Value &value) {
-    const qdtype dtype = value.constant.dtype();
-    if (is_other(dtype)) value.constant = in_float32(value.constant);
+    if (is_other(value.constant.dtype())) value.constant = in_float32(value.constant);
     value.dtype = value.constant.dtype();
-    value.note_file_dtype(dtype);
   }
 
   /// Types that nodes make are said by ONNX's number, or by a tensor.

@@ -146,6 +146,7 @@ void GraphReader::set_constant(ValueId id, Tensor tensor) {
   graph::Value &value = g_.value(id);
   value.dtype = tensor.dtype();
   value.shape = tensor.shape();
+  if (value.dtype == QTN_FLOAT16 || value.dtype == QTN_BFLOAT16) value.file_dtype = value.dtype;
   value.constant = std::move(tensor);
 }
 
@@ -171,9 +172,11 @@ void GraphReader::add_initializer(protozero::data_view bytes) {
   auto [name, tensor] = read_tensor(bytes, file_.folder);
   value_names_.take(name);
   const ValueId id = define(name);
-  const qdtype dtype = tensor.dtype();
-  set_constant(id, kept_.contains(name) ? std::move(tensor) : kept(std::move(tensor)));
-  g_.value(id).note_file_dtype(dtype);
+  set_constant(id, std::move(tensor));
+  if (kept_.contains(name)) return;
+  graph::Value &value = g_.value(id);
+  value.constant = kept(std::move(value.constant));
+  value.dtype = value.constant.dtype();
 }
 
 /// Weights in halves or doubles are read as floats, unless the network itself works on such.

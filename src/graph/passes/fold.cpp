@@ -113,7 +113,6 @@ void fold_constants(Graph &g) {
       const bool moves = ops::moves(*node.op, node.attrs);
       if (moves) only.origin = original_name(first);
       if (moves || is(node, "Cast")) only.file_dtype = first.file_dtype;
-      if (is(node, "Cast")) only.note_file_dtype(first.constant.dtype());
     } catch (const Error &e) {
       fail(e.status(), "node \"", node.name, "\": ", e.what());
     }

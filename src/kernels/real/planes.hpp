@@ -244,8 +244,8 @@ struct Planes : Lanes<bytes> {
     unroll<filters>(
         [&](auto f) { unroll<taps>([&](auto t) { unroll<kParts>([&](auto part) { sum[f][t][part] = Floats{}; }); }); });
     for (std::size_t image = 0; image < args.images; ++image) {
-      const float *x = args.x + image * args.x_image, *dy = args.dy + image * args.dy_image + f0 * args.dy_step;
-      FirstTaps first(x, args.rows);
+      FirstTaps first(args.x + image * args.x_image, args.rows);
+      const float *dy = args.dy + image * args.dy_image + f0 * args.dy_step;
       for (std::size_t i = 0; i < args.count; i += kSumLanes) {
         const float *from = first.next(kSumLanes);
         unroll<kParts>([&](auto part) {

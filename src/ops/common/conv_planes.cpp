@@ -115,10 +115,6 @@ void store(const Pass &pass, std::int64_t first_row, std::int64_t pitch, std::in
     const std::int64_t length = std::min({left, pass.count[1] - column, pass.count[1]});
     if (length <= 0) continue;
     const float *from = sums + (at - begin);
-    if (pass.step[1] == 1 && length == plane_pitch && pass.step[0] == 1 && pitch == length) {
-      std::copy_n(from, rows * length, place(at / pitch, column));
-      continue;
-    }
     if (pass.step[1] == 1) {
       copy({from, static_cast<std::size_t>(pitch), 1, place(at / pitch, column),
             static_cast<std::size_t>(pass.step[0] * plane_pitch), static_cast<std::size_t>(rows),
