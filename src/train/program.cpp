@@ -74,8 +74,17 @@ Program::Program(Network &network, std::span<const ops::TensorType> inputs) {
 struct Program::Leases {
   /// A gradient that a step finds.
   struct Found {
-    std::size_t step, input;  ///< input: of the step's grad_inputs
-    std::size_t lease;        ///< kNone: written where the gradient of the slot is; of others the sum goes there
+    std::size_t step, input;           ///< input: of the step's grad_inputs
+    bool late;                         ///< another has been written to the slot before: it is added
+    std::size_t lease = Arena::kNone;  ///< of one that is late and written elsewhere
+  };
+
+  /// The gradient of a root in time.
+  struct Course {
+    bool reached = false;          ///< one comes to it
+    std::size_t added = SIZE_MAX;  ///< when the first is added to it
+    std::size_t read = SIZE_MAX;   ///< when the step that wrote the value reads it
+    bool needed_later = false;     ///< by another root, which has the same lease
   };
 
   Leases(std::span<const Slot> program_slots, std::size_t program_steps)
@@ -83,7 +92,7 @@ struct Program::Leases {
         steps(program_steps),
         values(slots.size(), Arena::kNone),
         gradients(slots.size(), Arena::kNone),
-        reached(slots.size(), false) {}
+        courses(slots.size()) {}
 
   std::size_t root(SlotId s) const { return at(slots[at(s)].root); }
   std::size_t back(std::size_t step) const { return 2 * steps - step; }
@@ -91,15 +100,41 @@ struct Program::Leases {
   void hold_value(SlotId s, std::size_t time) { hold(values, root(s), time); }
   void hold_gradient(SlotId s, std::size_t time) { hold(gradients, root(s), time); }
 
+  /// Whether a gradient that a step finds may have the lease of that of its result. `sharing`: the roots of those
+  /// which do already.
+  bool may_overwrite(const Step &step, std::size_t input, std::span<const std::size_t> sharing) const {
+    if (step.overwrites == Overwrites::nothing || (step.overwrites == Overwrites::by_first && input != 0)) return false;
+    const Slot &of = slots[at(step.grad_inputs[input])], &result = slots[at(step.writes[0])];
+    return !slots[at(of.root)].given && of.type.dtype == result.type.dtype && of.type.shape == result.type.shape &&
+           !courses[at(result.root)].needed_later &&
+           std::ranges::all_of(sharing, [&](std::size_t other) { return stay_equal(at(of.root), other); });
+  }
+
+  /// The gradient of `input` gets the lease of that of `result`.
+  void share(SlotId result, SlotId input, std::vector<std::size_t> &sharing) {
+    const std::size_t r = root(input);
+    for (const std::size_t other : sharing)
+      courses[courses[r].read < courses[other].read ? r : other].needed_later = true;
+    gradients[r] = gradients[root(result)];
+    sharing.push_back(r);
+  }
+
   std::span<const Slot> slots;
   std::size_t steps;
   Arena arena;
   std::vector<std::size_t> values, gradients;  ///< by root
-  std::vector<bool> reached;                   ///< by root: a gradient comes to it
+  std::vector<Course> courses;                 ///< by root
   std::vector<Found> found;
   std::vector<std::size_t> elsewhere;  ///< by output: its own gradient, where that is not the one of its slot
 
  private:
+  /// Whether two gradients are the same from when they are written until one of them is not needed any more.
+  bool stay_equal(std::size_t a, std::size_t b) const {
+    const bool a_first = courses[a].read < courses[b].read;
+    const Course &first = courses[a_first ? a : b], &second = courses[a_first ? b : a];
+    return first.read < second.read && first.added == SIZE_MAX && second.added > first.read;
+  }
+
   void hold(std::vector<std::size_t> &leases, std::size_t r, std::size_t time) {
     if (!slots[r].given) arena.hold(leases[r], time, slots[r].type);
   }
@@ -110,6 +145,7 @@ void Program::plan() {
   deliveries_.resize(steps_.size());
   lease_values(leases);
   lease_output_gradients(leases);
+  find_gradients(leases);
   lease_gradients(leases);
   place(leases);
   for (const StepPtr &step : steps_) step->bind(slots_);
@@ -137,27 +173,47 @@ void Program::lease_output_gradients(Leases &leases) const {
     leases.elsewhere.push_back(has_place ? Arena::kNone : leases.arena.add(steps_.size(), slots_[at(s)].type));
     if (has_place) leases.hold_gradient(s, steps_.size());
     written[leases.root(s)] = true;
-    if (slots_[at(s)].needs_grad) leases.reached[leases.root(s)] = true;
+    if (slots_[at(s)].needs_grad) leases.courses[leases.root(s)].reached = true;
   }
 }
 
-/// The first gradient that reaches a slot is written, later ones are written elsewhere and added.
-void Program::lease_gradients(Leases &leases) {
+void Program::find_gradients(Leases &leases) {
   for (std::size_t i = steps_.size(); i-- > 0;) {
     const std::size_t time = leases.back(i);
     for (const SlotId s : steps_[i]->writes) {
-      if (!leases.reached[leases.root(s)]) continue;
-      deliveries_[i].any = true;
-      leases.hold_gradient(s, time);
+      Leases::Course &course = leases.courses[leases.root(s)];
+      course.read = time;
+      if (course.reached) deliveries_[i].any = true;
     }
     if (!deliveries_[i].any) continue;
     for (std::size_t g = 0; g < steps_[i]->grad_inputs.size(); ++g) {
       const SlotId s = steps_[i]->grad_inputs[g];
       if (s == kNoSlot || !slots_[at(s)].needs_grad) continue;
-      const bool late = leases.reached[leases.root(s)];
-      leases.found.push_back({i, g, late ? leases.arena.add(time, slots_[at(s)].type) : Arena::kNone});
-      if (!late) leases.hold_gradient(s, time);
-      leases.reached[leases.root(s)] = true;
+      Leases::Course &course = leases.courses[leases.root(s)];
+      if (course.reached) course.added = std::min(course.added, time);
+      leases.found.push_back({i, g, course.reached});
+      course.reached = true;
+    }
+  }
+}
+
+/// The first gradient that reaches a slot is written, later ones are added, or written elsewhere and added then.
+void Program::lease_gradients(Leases &leases) const {
+  auto found = leases.found.begin();
+  for (std::size_t i = steps_.size(); i-- > 0;) {
+    const Step &step = *steps_[i];
+    const std::size_t time = leases.back(i);
+    for (const SlotId s : step.writes)
+      if (leases.courses[leases.root(s)].reached) leases.hold_gradient(s, time);
+    std::vector<std::size_t> sharing;
+    for (; found != leases.found.end() && found->step == i; ++found) {
+      const SlotId s = step.grad_inputs[found->input];
+      if (found->late && !(step.can_add && found->input == 0)) {
+        found->lease = leases.arena.add(time, slots_[at(s)].type);
+        continue;
+      }
+      if (!found->late && leases.may_overwrite(step, found->input, sharing)) leases.share(step.writes[0], s, sharing);
+      leases.hold_gradient(s, time);
     }
   }
 }
@@ -179,12 +235,13 @@ void Program::place(Leases &leases) {
 
 void Program::deliver(const Leases &leases) {
   for (std::size_t i = 0; i < steps_.size(); ++i) deliveries_[i].dx.resize(steps_[i]->grad_inputs.size());
-  for (const auto &[step, input, lease] : leases.found) {
+  for (const auto &[step, input, late, lease] : leases.found) {
     Delivery &d = deliveries_[step];
     const Slot &slot = slots_[at(steps_[step]->grad_inputs[input])];
-    const bool late = lease != Arena::kNone;
-    d.dx[input] = late ? leases.arena.tensor(lease, slot.type, arena_) : slot.gradient;
-    if (late) d.sums.emplace_back(slot.gradient, d.dx[input]);
+    const bool elsewhere = lease != Arena::kNone;
+    d.dx[input] = elsewhere ? leases.arena.tensor(lease, slot.type, arena_) : slot.gradient;
+    if (elsewhere) d.sums.emplace_back(slot.gradient, d.dx[input]);
+    if (late && !elsewhere) steps_[step]->adds = true;
   }
 }
 

@@ -48,7 +48,8 @@ class Program {
   void plan();
   void lease_values(Leases &leases) const;
   void lease_output_gradients(Leases &leases) const;
-  void lease_gradients(Leases &leases);
+  void find_gradients(Leases &leases);
+  void lease_gradients(Leases &leases) const;
   void place(Leases &leases);
   void deliver(const Leases &leases);
   /// Inputs and outputs with their slots.

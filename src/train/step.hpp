@@ -27,6 +27,13 @@ struct Slot {
   bool given = false;       ///< its memory is not the program's
 };
 
+/// Which gradients that a step finds may lie where the gradient of its result does, if they have its shape.
+enum class Overwrites {
+  nothing,
+  by_first,  ///< that of grad_inputs[0]: each element is written after everything else that depends on it
+  by_all,    ///< each, and is left as it is: they are equal
+};
+
 class Step {
  public:
   virtual ~Step() = default;
@@ -35,7 +42,10 @@ class Step {
   std::vector<SlotId> reads, writes;
   std::vector<SlotId> keeps;        ///< what of these backward() reads
   std::vector<SlotId> grad_inputs;  ///< whose gradients backward() finds; one that stands twice gets the sum
-  bool hides_not_finite = false;    ///< forward() rounded something that is not finite, which cannot be seen any more
+  Overwrites overwrites = Overwrites::nothing;
+  bool can_add = false;           ///< that of grad_inputs[0] to what is in dx[0]
+  bool adds = false;              ///< backward() is to do so
+  bool hides_not_finite = false;  ///< forward() rounded something that is not finite, which cannot be seen any more
 
   /// Called once, when every slot has its tensors.
   virtual void bind(std::span<const Slot> slots) = 0;

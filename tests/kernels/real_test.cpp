@@ -141,18 +141,26 @@ void test_gate(void **) {
 }
 
 void check_copy(Random &random, const RealKernel &kernel, std::size_t columns) {
-  const std::size_t rows = random.in<std::size_t>(1, 4), step = random.in<std::size_t>(1, 3);
-  const std::size_t width = columns == 0 ? 0 : (columns - 1) * step + 1;
-  const std::size_t x_pitch = width + random.in<std::size_t>(0, 3), y_pitch = columns + random.in<std::size_t>(0, 3);
-  Guarded<float> x((rows - 1) * x_pitch + width), y((rows - 1) * y_pitch + columns);
+  const std::size_t rows = random.in<std::size_t>(1, 4);
+  const std::size_t x_step = random.in<std::size_t>(1, 3), y_step = random.in<std::size_t>(1, 3);
+  const bool adds = random.one_in(2);
+  const auto width = [&](std::size_t step) { return columns == 0 ? 0 : (columns - 1) * step + 1; };
+  const std::size_t x_pitch = width(x_step) + random.in<std::size_t>(0, 3),
+                    y_pitch = width(y_step) + random.in<std::size_t>(0, 3);
+  Guarded<float> x((rows - 1) * x_pitch + width(x_step)), y((rows - 1) * y_pitch + width(y_step));
   for (float &v : x.span()) v = random.one_in(9) ? kNan : random.real(-10, 10);
-  std::fill(y.span().begin(), y.span().end(), 7.0f);
-  std::vector<float> want(y.size(), 7.0f);
+  for (float &v : y.span()) v = random.real(-10, 10);
+  std::vector<float> want(y.span().begin(), y.span().end());
   for (std::size_t row = 0; row < rows; ++row)
-    for (std::size_t i = 0; i < columns; ++i) want[row * y_pitch + i] = x[row * x_pitch + i * step];
-  kernel.copy({x.data(), x_pitch, step, y.data(), y_pitch, rows, columns});
-  char what[64];
-  std::snprintf(what, sizeof what, "copy of %zu rows of %zu, step %zu", rows, columns, step);
+    for (std::size_t i = 0; i < columns; ++i) {
+      const float v = x[row * x_pitch + i * x_step];
+      float &to = want[row * y_pitch + i * y_step];
+      to = adds ? to + v : v;
+    }
+  kernel.copy({x.data(), x_pitch, x_step, y.data(), y_pitch, y_step, rows, columns, adds});
+  char what[80];
+  std::snprintf(what, sizeof what, "copy of %zu rows of %zu, steps %zu and %zu%s", rows, columns, x_step, y_step,
+                adds ? ", added" : "");
   expect_result<float>(y, want, kernel.name, what);
 }
 
@@ -160,7 +168,7 @@ void test_copy(void **) {
   each_kernel(kernels::real_kernels(), [](const RealKernel &kernel) {
     Random random(4);
     for (std::size_t columns = 0; columns <= 100; ++columns)
-      for (int i = 0; i < 6; ++i) check_copy(random, kernel, columns);
+      for (int i = 0; i < 18; ++i) check_copy(random, kernel, columns);
   });
 }
 

@@ -12,8 +12,11 @@ namespace {
 
 inline void copy_one_by_one(const CopyArgs &args) {
   for (std::size_t row = 0; row < args.rows; ++row)
-    for (std::size_t i = 0; i < args.columns; ++i)
-      args.y[row * args.y_pitch + i] = args.x[row * args.x_pitch + i * args.step];
+    for (std::size_t i = 0; i < args.columns; ++i) {
+      float &y = args.y[row * args.y_pitch + i * args.y_step];
+      const float x = args.x[row * args.x_pitch + i * args.x_step];
+      y = args.adds ? y + x : x;
+    }
 }
 
 /// The first taps of outputs, from the first one on.
@@ -93,6 +96,9 @@ struct Planes : Lanes<bytes> {
   using typename Base::Floats;
   static constexpr bool kManyRegisters = bytes != 32;
 
+  /// Planes are often pages, past whose end no CPU reads ahead by itself.
+  static void ask_for(const float *x) { __builtin_prefetch(x + 512); }
+
   /// The last vector begins early enough to be whole; rows shorter than one are copied by shorter ones.
   static void copy_row(const float *x, float *y, std::size_t count) {
     if (count < kCount) {
@@ -103,8 +109,17 @@ struct Planes : Lanes<bytes> {
       return;
     }
     std::size_t i = 0;
-    for (; i + kCount <= count; i += kCount) store(y + i, load(x + i));
+    for (; i + kCount <= count; i += kCount) {
+      ask_for(x + i);
+      store(y + i, load(x + i));
+    }
     if (i < count) store(y + count - kCount, load(x + count - kCount));
+  }
+
+  static void add_row(const float *x, float *y, std::size_t count) {
+    std::size_t i = 0;
+    for (; i + kCount <= count; i += kCount) store(y + i, load(y + i) + load(x + i));
+    for (; i < count; ++i) y[i] += x[i];
   }
 
   /// Elements of two vectors, counted through both.
@@ -123,6 +138,15 @@ struct Planes : Lanes<bytes> {
     return pick_every_other(a, b, std::make_integer_sequence<int, kCount>());
   }
 
+  /// Elements of a vector in place of the first of each pair in y.
+  template <int... i>
+  static void put_in_pairs(const Floats &x, float *y, std::integer_sequence<int, i...>) {
+    constexpr int half = static_cast<int>(kCount / 2), second = static_cast<int>(kCount);
+    store(y, pick(x, load(y), std::integer_sequence<int, (i % 2 == 0 ? i / 2 : second + i)...>()));
+    store(y + kCount,
+          pick(x, load(y + kCount), std::integer_sequence<int, (i % 2 == 0 ? half + i / 2 : second + i)...>()));
+  }
+
   /// Adds the vector moved down by `half`, and so on, until the first element is the sum of all of them.
   template <int half, int... i>
   static void fold_lanes(Floats &sum, std::integer_sequence<int, i...> all) {
@@ -138,12 +162,34 @@ struct Planes : Lanes<bytes> {
     for (; i < count; ++i) y[i] = x[2 * i];
   }
 
+  /// To every other element, of which those between stay; what is left is done by shorter vectors.
+  static void spread_row(const float *x, float *y, std::size_t count, bool adds) {
+    std::size_t i = 0;
+    // The element behind the last one is not this row's.
+    for (; i + kCount < count; i += kCount) {
+      float *to = y + 2 * i;
+      Floats v = load(x + i);
+      if (adds) v = every_other(load(to), load(to + kCount)) + v;
+      put_in_pairs(v, to, std::make_integer_sequence<int, kCount>());
+    }
+    if constexpr (bytes > 16)
+      Planes<bytes / 2>::spread_row(x + i, y + 2 * i, count - i, adds);
+    else
+      for (; i < count; ++i) y[2 * i] = adds ? y[2 * i] + x[i] : x[i];
+  }
+
   static void copy(const CopyArgs &args) {
-    if (args.step > 2) return copy_one_by_one(args);
+    const bool thins = args.x_step == 2 && args.y_step == 1 && !args.adds;
+    if (!thins && (args.x_step != 1 || args.y_step > 2)) return copy_one_by_one(args);
     for (std::size_t row = 0; row < args.rows; ++row) {
       const float *x = args.x + row * args.x_pitch;
       float *y = args.y + row * args.y_pitch;
-      args.step == 1 ? copy_row(x, y, args.columns) : thin_row(x, y, args.columns);
+      if (thins)
+        thin_row(x, y, args.columns);
+      else if (args.y_step == 2)
+        spread_row(x, y, args.columns, args.adds);
+      else
+        args.adds ? add_row(x, y, args.columns) : copy_row(x, y, args.columns);
     }
   }
 

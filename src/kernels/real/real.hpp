@@ -29,12 +29,15 @@ struct GateArgs {
   std::size_t count;
 };
 
-/// Rows of a plane, or every step-th of their elements: y[row * y_pitch + i] = x[row * x_pitch + i * step]
+/// Rows of a plane, or every x_step-th of their elements, to every y_step-th of others:
+/// y[row * y_pitch + i * y_step] = x[row * x_pitch + i * x_step], or with `adds` += that
 struct CopyArgs {
   const float *x;
-  std::size_t x_pitch, step;
+  std::size_t x_pitch, x_step;
   float *y;
-  std::size_t y_pitch, rows, columns;
+  std::size_t y_pitch, y_step;
+  std::size_t rows, columns;
+  bool adds = false;
 };
 
 /// Lanes of a long sum, each with a sum of its own.

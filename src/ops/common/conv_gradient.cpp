@@ -88,11 +88,12 @@ void ConvRuns::forward(const float *x, const float *weight, float *y, Scratch &s
   });
 }
 
-void ConvRuns::input_gradient(const float *weight, const float *dy, float *dx, Scratch &scratch) const {
-  if (planes_) return planes_->input_gradient(weight, dy, dx, scratch);
+void ConvRuns::input_gradient(const float *weight, const float *dy, float *dx, bool adds, Scratch &scratch) const {
+  if (planes_) return planes_->input_gradient(weight, dy, dx, adds, scratch);
   const Convolution &conv = conv_;
+  const float kept = adds ? 1.0f : 0.0f;
   if (is_product(conv))
-    return blas::gemm(conv.images, conv.channels, conv.filters, 1.0f, dy, {conv.filters}, weight, {conv.channels}, 0.0f,
+    return blas::gemm(conv.images, conv.channels, conv.filters, 1.0f, dy, {conv.filters}, weight, {conv.channels}, kept,
                       dx, conv.channels);
   const Blocks b(conv);
   const Window &w = conv.window;
@@ -106,8 +107,8 @@ void ConvRuns::input_gradient(const float *weight, const float *dy, float *dx, S
     const float *matrix = weight + image_group % conv.groups * filters * patch + first * b.taps;
     const float *from = dy + image_group * filters * b.positions;
     float *to = dx + (image_group * b.channels + first) * in;
-    if (direct) return blas::gemm(rows, in, filters, 1.0f, matrix, {patch, true}, from, {in}, 0.0f, to, in);
-    std::fill_n(to, rows / b.taps * in, 0.0f);
+    if (direct) return blas::gemm(rows, in, filters, 1.0f, matrix, {patch, true}, from, {in}, kept, to, in);
+    if (!adds) std::fill_n(to, rows / b.taps * in, 0.0f);
     for (std::int64_t begin = 0; begin < b.positions; begin += b.width) {
       const std::int64_t end = std::min(b.positions, begin + b.width), width = end - begin;
       blas::gemm(rows, width, filters, 1.0f, matrix, {patch, true}, from + begin, {b.positions}, 0.0f, columns, width);

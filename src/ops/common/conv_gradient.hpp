@@ -17,8 +17,9 @@ class ConvRuns {
   const Convolution &convolution() const { return conv_; }
 
   void forward(const float *x, const float *weight, float *y, Scratch &scratch) const;
-  /// Every tap of every output position, times the weight, where it came from: a transposed convolution.
-  void input_gradient(const float *weight, const float *dy, float *dx, Scratch &scratch) const;
+  /// Every tap of every output position, times the weight, where it came from: a transposed convolution. `adds`: to
+  /// what is in dx.
+  void input_gradient(const float *weight, const float *dy, float *dx, bool adds, Scratch &scratch) const;
   void weight_gradient(const float *x, const float *dy, float *dw, Scratch &scratch) const;
 
  private:
@@ -26,7 +27,7 @@ class ConvRuns {
   std::optional<ConvPlanes> planes_;
 };
 
-/// The operator's gradient.
-void conv_backward(const ConvRuns &conv, const Backward &run, std::span<const Tensor> dx);
+/// The operator's gradient. `adds`: that of x is added to what is in dx[0].
+void conv_backward(const ConvRuns &conv, const Backward &run, std::span<const Tensor> dx, bool adds = false);
 
 }  // namespace qtn::ops

@@ -100,9 +100,10 @@ class Lines {
   std::int64_t length_, pitch_;
 };
 
-/// Sums of outputs [begin, begin + count) of a pass, counted through rows of `pitch`, to their places in a plane.
+/// Sums of outputs [begin, begin + count) of a pass, counted through rows of `pitch`, to their places in a plane, or
+/// added to what is there.
 void store(const Pass &pass, std::int64_t first_row, std::int64_t pitch, std::int64_t begin, std::int64_t count,
-           const float *sums, float *plane, std::int64_t plane_pitch) {
+           const float *sums, float *plane, std::int64_t plane_pitch, bool adds) {
   const auto copy = kernels::real_kernel().copy;
   const auto place = [&](std::int64_t row, std::int64_t column) {
     return plane + (pass.first[0] + (first_row + row) * pass.step[0]) * plane_pitch + pass.first[1] +
@@ -114,17 +115,9 @@ void store(const Pass &pass, std::int64_t first_row, std::int64_t pitch, std::in
     rows = column == 0 ? std::max<std::int64_t>(1, left / pitch) : 1;
     const std::int64_t length = std::min({left, pass.count[1] - column, pass.count[1]});
     if (length <= 0) continue;
-    const float *from = sums + (at - begin);
-    if (pass.step[1] == 1) {
-      copy({from, static_cast<std::size_t>(pitch), 1, place(at / pitch, column),
-            static_cast<std::size_t>(pass.step[0] * plane_pitch), static_cast<std::size_t>(rows),
-            static_cast<std::size_t>(length)});
-      continue;
-    }
-    for (std::int64_t row = 0; row < rows; ++row) {
-      float *to = place(at / pitch + row, column);
-      for (std::int64_t j = 0; j < length; ++j) to[j * pass.step[1]] = from[row * pitch + j];
-    }
+    copy({sums + (at - begin), static_cast<std::size_t>(pitch), 1, place(at / pitch, column),
+          static_cast<std::size_t>(pass.step[0] * plane_pitch), static_cast<std::size_t>(pass.step[1]),
+          static_cast<std::size_t>(rows), static_cast<std::size_t>(length), adds});
   }
 }
 
@@ -141,7 +134,7 @@ class Convolver {
     }
   }
 
-  void run(const float *from, const float *weight, float *to, Scratch &scratch) const {
+  void run(const float *from, const float *weight, float *to, bool adds, Scratch &scratch) const {
     const std::int64_t copies = d_.from_channels * scan_.copy.count() + slack_of(scan_.copy), size = copies + kOutputs;
     float *memory = scratch_tensor(scratch, {packed_size_ + size * current_threads()}).as<float>();
     for (std::size_t pass = 0; pass < passes_.size(); ++pass) pack(pass, weight, memory);
@@ -152,7 +145,7 @@ class Convolver {
       scan_.copy.run(planes, d_.from_size, d_.from_channels, first_row, lane, scan_.copy.count());
       for (std::size_t pass = 0; pass < passes_.size(); ++pass)
         scan(pass, image_group % d_.groups, first_row, lane, memory, lane + copies,
-             to + image_group * d_.to_channels * d_.to_size);
+             to + image_group * d_.to_channels * d_.to_size, adds);
     });
   }
 
@@ -191,15 +184,15 @@ class Convolver {
 
   /// One band of one pass, to the planes of an image's group.
   void scan(std::size_t index, std::int64_t group, std::int64_t first_row, const float *copies, const float *packed,
-            float *sums, float *planes) const {
+            float *sums, float *planes, bool adds) const {
     const Pass &pass = scan_.passes[index];
     const std::vector<std::ptrdiff_t> &offsets = passes_[index].offsets;
     const Lines lines(pass.count[1], scan_.copy.size[1]);
     const std::int64_t rows = std::min(scan_.rows, pass.count[0] - first_row);
-    if (rows <= 0) return;
+    if (rows <= 0 || (adds && offsets.empty())) return;
     const std::int64_t run = (rows - 1) * lines.length() + pass.count[1], step = kOutputs / block_of(d_.to_channels);
     // Outputs that lie as they are counted need no place in between.
-    const bool in_place = pass.step == Place{1, 1} && lines.length() == d_.to_pitch && run >= kLanes;
+    const bool in_place = !adds && pass.step == Place{1, 1} && lines.length() == d_.to_pitch && run >= kLanes;
     float *first = planes + first_row * d_.to_pitch;
     for (std::int64_t begin = 0, count; begin < run; begin += count) {
       count = std::min(step, run - begin);
@@ -213,7 +206,7 @@ class Convolver {
                           static_cast<std::size_t>(in_place ? d_.to_size : whole), static_cast<std::size_t>(whole)});
         for (std::int64_t i = 0; i < block && !in_place; ++i)
           store(pass, first_row, lines.length(), begin, count, sums + i * whole, planes + (f + i) * d_.to_size,
-                d_.to_pitch);
+                d_.to_pitch, adds);
       }
     }
   }
@@ -348,11 +341,11 @@ ConvPlanes::ConvPlanes(const Convolution &conv) : parts_(std::make_unique<Parts>
 ConvPlanes::~ConvPlanes() = default;
 
 void ConvPlanes::forward(const float *x, const float *weight, float *y, Scratch &scratch) const {
-  parts_->forward.run(x, weight, y, scratch);
+  parts_->forward.run(x, weight, y, false, scratch);
 }
 
-void ConvPlanes::input_gradient(const float *weight, const float *dy, float *dx, Scratch &scratch) const {
-  parts_->backward.run(dy, weight, dx, scratch);
+void ConvPlanes::input_gradient(const float *weight, const float *dy, float *dx, bool adds, Scratch &scratch) const {
+  parts_->backward.run(dy, weight, dx, adds, scratch);
 }
 
 void ConvPlanes::weight_gradient(const float *x, const float *dy, float *dw, Scratch &scratch) const {

@@ -20,7 +20,7 @@ class ConvPlanes {
 
   // As those of ConvRuns.
   void forward(const float *x, const float *weight, float *y, Scratch &scratch) const;
-  void input_gradient(const float *weight, const float *dy, float *dx, Scratch &scratch) const;
+  void input_gradient(const float *weight, const float *dy, float *dx, bool adds, Scratch &scratch) const;
   void weight_gradient(const float *x, const float *dy, float *dw, Scratch &scratch) const;
 
  private:

@@ -185,6 +185,11 @@ void broadcast_gradient(const Tensor &dx, const Tensor &dy, F &&f, const Operand
   });
 }
 
+/// The gradient of a term of a sum, which may be dy itself.
+inline void term_gradient(const Tensor &dx, const Tensor &dy) {
+  if (dx.data() != dy.data()) broadcast_gradient(dx, dy, [](float slope) { return slope; });
+}
+
 /// The shape under which a list of one number for each channel broadcasts to x.
 inline Shape channel_shape(const Tensor &x) {
   Shape shape = x.shape();

@@ -52,7 +52,7 @@ void PlaneCopy::run(const float *from, std::int64_t from_step, std::int64_t plan
       std::fill(part, part + begin[0] * size[1], 0.0f);
       if (any)
         copy({seen + c * from_step, static_cast<std::size_t>(step[0] * plane[1]), static_cast<std::size_t>(step[1]),
-              part + begin[0] * size[1] + begin[1], static_cast<std::size_t>(size[1]),
+              part + begin[0] * size[1] + begin[1], static_cast<std::size_t>(size[1]), 1,
               static_cast<std::size_t>(end[0] - begin[0]), static_cast<std::size_t>(end[1] - begin[1])});
       std::fill(part + end[0] * size[1], part + part_size(), 0.0f);
     }

@@ -23,9 +23,7 @@ bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
 }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
-  const Tensor &dy = run.dy[0];
-  broadcast_gradient(dx[0], dy, [](float slope) { return slope; });
-  broadcast_gradient(dx[1], dy, [](float slope) { return slope; });
+  for (const Tensor &d : dx) term_gradient(d, run.dy[0]);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
   const Tensor &dy = run.dy[0];
-  broadcast_gradient(dx[0], dy, [](float slope) { return slope; });
+  term_gradient(dx[0], dy);
   broadcast_gradient(dx[1], dy, [](float slope) { return -slope; });
 }
 

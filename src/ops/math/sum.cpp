@@ -13,7 +13,7 @@ Types infer(const Call &call) {
 void run(const Call &call, std::span<Tensor> outputs) { add_operands(call, outputs[0]); }
 
 void backward(const Backward &run, std::span<const Tensor> dx) {
-  for (const Tensor &d : dx) broadcast_gradient(d, run.dy[0], [](float slope) { return slope; });
+  for (const Tensor &d : dx) term_gradient(d, run.dy[0]);
 }
 
 /// The sum of two operands is what Add computes, which has a form on integers.

@@ -76,10 +76,10 @@ constexpr ProductForm kProduct{.convolution = true, .channel_axis = [](const Att
 
 }  // namespace
 
-void conv_backward(const ConvRuns &conv, const Backward &run, std::span<const Tensor> dx) {
+void conv_backward(const ConvRuns &conv, const Backward &run, std::span<const Tensor> dx, bool adds) {
   const Tensor &dy = run.dy[0];
   if (dx[0].has_data())
-    conv.input_gradient(run.call.in(1)->as<const float>(), dy.as<const float>(), dx[0].as<float>(), run.scratch);
+    conv.input_gradient(run.call.in(1)->as<const float>(), dy.as<const float>(), dx[0].as<float>(), adds, run.scratch);
   if (dx[1].has_data())
     conv.weight_gradient(run.call.in(0)->as<const float>(), dy.as<const float>(), dx[1].as<float>(), run.scratch);
   if (run.call.in(2)) channel_gradient(dx[2], dy);

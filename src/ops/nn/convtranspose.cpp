@@ -136,7 +136,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
     return add_bias<double>(call, y);
   }
   Scratch own;
-  Ready<Opposite>(call)->conv.input_gradient(weight.as<const float>(), x.as<const float>(), y.as<float>(),
+  Ready<Opposite>(call)->conv.input_gradient(weight.as<const float>(), x.as<const float>(), y.as<float>(), false,
                                              call.scratch ? *call.scratch : own);
   add_bias<float>(call, y);
 }

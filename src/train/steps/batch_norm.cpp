@@ -53,6 +53,7 @@ class BatchNormStep final : public Step {
     std::copy_if(inputs_.begin(), inputs_.end(), std::back_inserter(reads), [](SlotId s) { return s != kNoSlot; });
     keeps = {inputs_[0]};
     writes = {y};
+    overwrites = Overwrites::by_first;
   }
 
   void bind(std::span<const Slot> slots) override {

@@ -16,6 +16,7 @@ class ConvolutionStep final : public Step {
     reads = grad_inputs = std::move(inputs);
     keeps = {reads[0], reads[1]};
     writes = {y};
+    can_add = true;
   }
 
   void bind(std::span<const Slot> slots) override {
@@ -32,7 +33,7 @@ class ConvolutionStep final : public Step {
   }
 
   void backward(std::span<const Tensor> dx, Scratch &scratch) override {
-    ops::conv_backward(*convolution_, {call(), {}, std::span(&dy_, 1), scratch}, dx);
+    ops::conv_backward(*convolution_, {call(), {}, std::span(&dy_, 1), scratch}, dx, adds);
   }
 
  private:

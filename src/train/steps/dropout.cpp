@@ -13,6 +13,7 @@ class DropoutStep final : public Step {
     name = node.name;
     reads = grad_inputs = {x};
     writes = {y};
+    overwrites = Overwrites::by_first;
   }
 
   void bind(std::span<const Slot> slots) override {

@@ -19,6 +19,7 @@ class FakeQuantizeStep final : public Step {
     name = grid_.name();
     reads = keeps = grad_inputs = {x};
     writes = {y};
+    overwrites = Overwrites::by_first;
   }
 
   void bind(std::span<const Slot> slots) override {

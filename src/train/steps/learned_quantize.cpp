@@ -13,6 +13,7 @@ class LearnedQuantizeStep final : public Step {
     keeps = {x};
     reads = grad_inputs = {x};
     writes = {y};
+    overwrites = Overwrites::by_first;
     for (const SlotId p : parameters) {
       reads.push_back(p);
       grad_inputs.push_back(p);
@@ -23,6 +24,7 @@ class LearnedQuantizeStep final : public Step {
     x_ = slots[static_cast<std::size_t>(reads[0])].value;
     y_ = slots[static_cast<std::size_t>(writes[0])].value;
     dy_ = slots[static_cast<std::size_t>(writes[0])].gradient;
+    if (!slots[static_cast<std::size_t>(reads[0])].needs_grad) unwanted_ = Tensor(QTN_FLOAT32, x_.shape());
   }
 
   void forward(Scratch &) override {
@@ -38,8 +40,7 @@ class LearnedQuantizeStep final : public Step {
   }
 
   void backward(std::span<const Tensor> dx, Scratch &scratch) override {
-    // No step reads the gradient of y after this.
-    const Tensor &d = dx[0].has_data() ? dx[0] : dy_;
+    const Tensor &d = dx[0].has_data() ? dx[0] : unwanted_;
     const auto samples = static_cast<double>(x_.rank() > 0 ? x_.dim(0) : 1);
     if (rounds_) {
       grid_.learned()->backward(x_, grid_.view(), static_cast<double>(x_.count()) / samples, dy_, d, dx.subspan(1),
@@ -55,6 +56,7 @@ class LearnedQuantizeStep final : public Step {
   ActivationGrid &grid_;
   const Switches &switches_;
   Tensor x_, y_, dy_;
+  Tensor unwanted_;      // where the gradient of x goes where nothing needs it
   bool rounds_ = false;  // in the last forward run
 };
 

@@ -23,6 +23,10 @@ class OperatorStep final : public Step {
     for (std::size_t i = 0; i < inputs_.size(); ++i)
       if (node.op->keeps.inputs.holds(i) && inputs_[i] != kNoSlot) keeps.push_back(inputs_[i]);
     if (node.op->keeps.outputs) add_present(keeps, outputs_);
+    if (node.op == &ops::kAdd || node.op == &ops::kSum)
+      overwrites = Overwrites::by_all;
+    else if (node.op->elementwise && (inputs_.size() == 1 || node.op == &ops::kClip))
+      overwrites = Overwrites::by_first;
   }
 
   void bind(std::span<const Slot> slots) override {

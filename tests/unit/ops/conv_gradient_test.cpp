@@ -84,16 +84,19 @@ void expect_close(const std::vector<float> &got, const std::vector<double> &want
 
 struct Answers {
   std::vector<float> y, dx, dw;
+  std::vector<float> added;  ///< dx to x
   bool operator==(const Answers &) const = default;
 };
 
 Answers computed(const Convolution &c, const std::vector<float> &x, const std::vector<float> &w,
                  const std::vector<float> &dy) {
-  Answers a{std::vector<float>(dy.size(), NAN), std::vector<float>(x.size(), NAN), std::vector<float>(w.size(), NAN)};
+  Answers a{std::vector<float>(dy.size(), NAN), std::vector<float>(x.size(), NAN), std::vector<float>(w.size(), NAN),
+            x};
   Scratch scratch;
   const ConvRuns runs(c);
   runs.forward(x.data(), w.data(), a.y.data(), scratch);
-  runs.input_gradient(w.data(), dy.data(), a.dx.data(), scratch);
+  runs.input_gradient(w.data(), dy.data(), a.dx.data(), false, scratch);
+  runs.input_gradient(w.data(), dy.data(), a.added.data(), true, scratch);
   runs.weight_gradient(x.data(), dy.data(), a.dw.data(), scratch);
   return a;
 }
@@ -102,10 +105,12 @@ void check(const Convolution &c, const std::string &name) {
   const std::vector<float> x = any_floats(c.images * c.channels * c.in_size()), w = any_floats(c.filters * c.patch());
   const std::vector<float> dy = any_floats(c.images * c.filters * c.out_size());
   const Answers got = computed(c, x, w, dy);
-  const Numbers want = definition(c, x, w, dy);
+  Numbers want = definition(c, x, w, dy);
   expect_close(got.y, want.y, name + ": y");
   expect_close(got.dx, want.dx, name + ": dx");
   expect_close(got.dw, want.dw, name + ": dw");
+  for (std::size_t i = 0; i < x.size(); ++i) want.dx[i] += static_cast<double>(x[i]);
+  expect_close(got.added, want.dx, name + ": dx added");
   for (const int threads : {1, 2, 3}) {
     const ThreadScope scope(threads);
     if (!(computed(c, x, w, dy) == got)) fail_test(name, ": other bits on ", threads, " threads");
