@@ -159,6 +159,9 @@ struct OpDef {
   void (*backward)(const Backward &run, std::span<const Tensor> dx) = nullptr;
   Kept keeps = {};  ///< for backward
 
+  /// The output is the sum of the inputs, whose gradients are its own. backward() leaves a dx alone that is dy itself.
+  bool sum = false;
+
   /// nullptr: it is no sum of products.
   const ProductForm *product = nullptr;
 

@@ -38,6 +38,7 @@ const OpDef kAdd{.name = "Add",
                  .elementwise = true,
                  .run_quantized = run_quantized,
                  .backward = backward,
+                 .sum = true,
                  .activations = 2};
 
 }  // namespace qtn::ops

@@ -32,6 +32,7 @@ const OpDef kSum{.name = "Sum",
                  .run = run,
                  .elementwise = true,
                  .backward = backward,
+                 .sum = true,
                  .upgrade = upgrade};
 
 }  // namespace qtn::ops

@@ -23,9 +23,11 @@ class OperatorStep final : public Step {
     for (std::size_t i = 0; i < inputs_.size(); ++i)
       if (node.op->keeps.inputs.holds(i) && inputs_[i] != kNoSlot) keeps.push_back(inputs_[i]);
     if (node.op->keeps.outputs) add_present(keeps, outputs_);
-    if (node.op == &ops::kAdd || node.op == &ops::kSum)
+    // Operands beyond the first that may be absent, as bounds, have no gradient.
+    const bool one_operand = node.op->min_inputs == 1 && node.op->max_inputs != ops::kVariadic;
+    if (node.op->sum)
       overwrites = Overwrites::by_all;
-    else if (node.op->elementwise && (inputs_.size() == 1 || node.op == &ops::kClip))
+    else if (node.op->elementwise && one_operand)
       overwrites = Overwrites::by_first;
   }
 
