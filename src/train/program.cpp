@@ -105,8 +105,7 @@ struct Program::Leases {
   bool may_overwrite(const Step &step, std::size_t input, std::span<const std::size_t> sharing) const {
     if (step.overwrites == Overwrites::nothing || (step.overwrites == Overwrites::by_first && input != 0)) return false;
     const Slot &of = slots[at(step.grad_inputs[input])], &result = slots[at(step.writes[0])];
-    return !slots[at(of.root)].given && of.type.dtype == result.type.dtype && of.type.shape == result.type.shape &&
-           !courses[at(result.root)].needed_later &&
+    return !slots[at(of.root)].given && of.type.shape == result.type.shape && !courses[at(result.root)].needed_later &&
            std::ranges::all_of(sharing, [&](std::size_t other) { return stay_equal(at(of.root), other); });
   }
 
