@@ -1,10 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guard.hpp"
 
+#include <cxxabi.h>
+
 #include <cstring>
+#include <exception>
+#include <new>
 #include <utility>
 
+#include "base/float_scope.hpp"
+
 namespace qtn::capi {
+
+qstatus guarded(const char *entry, void (*body)(void *context, const char *entry), void *context) {
+  try {
+    const FloatScope scope(FloatMode::standard);
+    body(context, entry);
+    return QTN_OK;
+  } catch (const Error &error) {
+    set_message(entry, error.what());
+    return error.status();
+  } catch (const std::bad_alloc &) {
+    set_message(entry, "out of memory");
+    return QTN_ENOMEM;
+  } catch (const std::exception &error) {
+    set_message(entry, error.what());
+    return QTN_EINTERNAL;
+  } catch (const abi::__forced_unwind &) {
+    throw;  // a thread that is cancelled in a callback: glibc ends the process where that is held up
+  } catch (...) {
+    set_message(entry, "unknown exception");
+    return QTN_EINTERNAL;
+  }
+}
 
 #ifdef QTN_CHECKS
 void fail_handle(const char *found, const char *wanted, const char *name) {

@@ -5,11 +5,8 @@
 // begin its messages with.
 #pragma once
 
-#include <cxxabi.h>
-
-#include <exception>
-#include <new>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "base/error.hpp"
@@ -27,26 +24,14 @@ void set_message(const char *entry, const char *text) noexcept;
 /// How many messages this thread has had.
 unsigned message_count() noexcept;
 
+/// The status of body(context, entry), on floats as IEEE 754 has them.
+qstatus guarded(const char *entry, void (*body)(void *context, const char *entry), void *context);
+
 template <class Body>
 qstatus guard(const char *entry, Body &&body) {
-  try {
-    body(entry);
-    return QTN_OK;
-  } catch (const Error &error) {
-    set_message(entry, error.what());
-    return error.status();
-  } catch (const std::bad_alloc &) {
-    set_message(entry, "out of memory");
-    return QTN_ENOMEM;
-  } catch (const std::exception &error) {
-    set_message(entry, error.what());
-    return QTN_EINTERNAL;
-  } catch (const abi::__forced_unwind &) {
-    throw;  // a thread that is cancelled in a callback: glibc ends the process where that is held up
-  } catch (...) {
-    set_message(entry, "unknown exception");
-    return QTN_EINTERNAL;
-  }
+  using Plain = std::remove_reference_t<Body>;
+  return guarded(
+      entry, [](void *context, const char *name) { (*static_cast<Plain *>(context))(name); }, &body);
 }
 
 #ifdef QTN_CHECKS

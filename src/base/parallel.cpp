@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "base/float_scope.hpp"
 #include "base/pool.hpp"
 
 namespace qtn {
@@ -72,12 +73,14 @@ thread_local bool inside_parallel = false;
 struct Job {
   void (*run)(void *, std::size_t, std::size_t, std::size_t);
   void *context;
+  FloatMode float_mode;
 };
 
 void run_piece(void *context, std::size_t begin, std::size_t end, std::size_t lane) {
   const Job &job = *static_cast<const Job *>(context);
   const bool outer = inside_parallel;
   inside_parallel = true;
+  const FloatScope scope(job.float_mode);
   job.run(job.context, begin, end, lane);
   inside_parallel = outer;
 }
@@ -117,7 +120,7 @@ void parallel_run(std::size_t lanes, std::size_t count,
     if (count > 0) task(context, 0, count, 0);
     return;
   }
-  Job job{task, context};
+  Job job{task, context, FloatScope::current()};
   shared_pool.get().run(lanes, count, run_piece, &job);
 }
 

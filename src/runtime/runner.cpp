@@ -153,7 +153,10 @@ void Runner::run_plan(PreparedRunPtr run, std::span<const Tensor *const> inputs,
   Clock::time_point last = look.times ? Clock::now() : Clock::time_point();
   for (const StepPtr &step : plan.steps) {
     c.begin_step();
-    step->run(c);
+    {
+      const FloatScope scope(step->float_mode);
+      step->run(c);
+    }
     if (!look.times) continue;
     const Clock::time_point now = Clock::now();
     look.times->push_back(time_of(plan, *step, std::chrono::duration<double, std::milli>(now - last).count()));

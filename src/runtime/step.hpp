@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/float_scope.hpp"
 #include "base/memory.hpp"
 #include "base/parallel.hpp"
 #include "base/poison.hpp"
@@ -78,6 +79,10 @@ class Step {
   std::string node, op, kernel;
   bool integer = false;
   std::int64_t macs = 0;
+
+  /// For products of floats: networks have weights and channels that training has let fade, and what they add to others
+  /// is less than a float tells.
+  FloatMode float_mode = FloatMode::standard;
 };
 
 using StepPtr = std::unique_ptr<Step>;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/float_scope.hpp"
 #include "base/parallel.hpp"
 #include "train/finite.hpp"
 #include "train/options.hpp"
@@ -171,7 +172,10 @@ void Trainer::update() {
   if (batches_ == 0) fail(QTN_ESTATE, "trainer: there was no backward since the last update");
   const ThreadScope threads(threads_);
   if (network_->quantization) network_->quantization->before_update();
-  optimizer_->step(schedule_.rate(static_cast<std::int64_t>(network_->switches.step)));
+  {
+    const FloatScope scope(FloatMode::without_denormals);  // weights and moments that decay end at zero
+    optimizer_->step(schedule_.rate(static_cast<std::int64_t>(network_->switches.step)));
+  }
   network_->update_statistics();
   batches_ = 0;
   ++network_->switches.step;

@@ -66,6 +66,7 @@ class AttentionStep final : public Step {
     sizes_.parts = parts.size();
     op = "Attention";
     kernel = products_->kernel();
+    float_mode = products_->float_mode();
     reads = {q.slot};
     for (const auto &[keys, values] : parts) {
       const auto count = static_cast<std::size_t>(keys.form.shape.back());

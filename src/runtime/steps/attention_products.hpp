@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/cpu.hpp"
+#include "base/float_scope.hpp"
 #include "ops/op.hpp"
 
 namespace qtn::runtime {
@@ -49,6 +50,7 @@ class AttentionProducts {
   virtual ~AttentionProducts() = default;
 
   virtual const char *kernel() const = 0;
+  virtual FloatMode float_mode() const = 0;
   virtual std::size_t rows_at_once() const = 0;  ///< blocks of queries are multiples of it
   /// Comes before everything below. How much scratch there has to be, aligned as all scratch is.
   virtual std::size_t settle(const HeadSizes &sizes) = 0;

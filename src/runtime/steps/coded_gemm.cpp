@@ -108,6 +108,7 @@ class CodedGemmStep final : public TailedStep {
     const std::size_t fit = kBlockBytes / std::max<std::size_t>(1, reals_.packed_bytes(reals_.nr, row_bytes()));
     block_ = std::clamp(ceil_div(out_, reals_.nr) / kTasks, std::size_t{1}, std::max<std::size_t>(1, fit)) * reals_.nr;
     kernel = kernel_.name;
+    float_mode = FloatMode::without_denormals;
     reads = {x.slot};
     writes = {y.slot};
     macs = static_cast<std::int64_t>(rows * w.out * w.k);

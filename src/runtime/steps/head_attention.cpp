@@ -55,6 +55,7 @@ class HeadAttentionStep final : public Step {
         e_(static_cast<std::size_t>(a_.v.form.shape[3])) {
     op = "Attention";
     kernel = gemm_.name;
+    float_mode = FloatMode::without_denormals;
     reads = {a_.q.slot, a_.k.slot, a_.v.slot};
     if (a_.mask) {
       reads.push_back(a_.mask->slot);

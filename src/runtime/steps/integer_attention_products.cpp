@@ -33,6 +33,7 @@ class IntegerProducts final : public AttentionProducts {
         clamp_(clamp) {}
 
   const char *kernel() const override { return gemm_.name; }
+  FloatMode float_mode() const override { return FloatMode::standard; }
   std::size_t rows_at_once() const override { return gemm_.mr; }
   std::size_t settle(const HeadSizes &sizes) override {
     sizes_ = sizes;

@@ -171,6 +171,7 @@ LinearStep::LinearStep(const Product &product, const TaskGrid &grid)
     : product_(product), element_(dtype_size(product.y.form.dtype)), grid_(grid) {
   kernel = product.form.name;
   integer = product.x.form.dtype == QTN_UINT8;
+  if (!integer) float_mode = FloatMode::without_denormals;
   reads = {product.x.slot};
   writes = {product.y.slot};
 }

@@ -21,6 +21,7 @@ class RealProducts final : public AttentionProducts {
         clamp_(clamp) {}
 
   const char *kernel() const override { return gemm_.name; }
+  FloatMode float_mode() const override { return FloatMode::without_denormals; }
   std::size_t rows_at_once() const override { return gemm_.mr; }
   std::size_t settle(const HeadSizes &sizes) override {
     sizes_ = sizes;

@@ -50,6 +50,7 @@ class RealDepthwiseStep final : public TailedStep {
     args_.lo = clamp.lo;
     args_.hi = clamp.hi;
     kernel = kernel_.name;
+    float_mode = FloatMode::without_denormals;
     reads = {x.slot};
     writes = {y.slot};
     macs = image_.n * window.outputs_count() * image_.c * static_cast<std::int64_t>(w.k);

@@ -43,6 +43,7 @@ class RealMatMulStep final : public Step {
         std::max<std::size_t>(1, kBlockBytes / std::max<std::size_t>(1, kernel_.nr * k_ * sizeof(float)));
     block_ = std::min(fit, panels) * kernel_.nr;
     kernel = kernel_.name;
+    float_mode = FloatMode::without_denormals;
     reads = {a.slot, b.slot};
     writes = {y.slot};
     macs = element_count(y.form.shape) * static_cast<std::int64_t>(k_);

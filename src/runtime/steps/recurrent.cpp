@@ -33,6 +33,7 @@ class RecurrentStep final : public Step {
         rows_(batch() * static_cast<std::size_t>(r_.steps)) {
     kernel = directions_[0].of_h.kernel();
     integer = directions_[0].of_h.in_integers();
+    if (!integer) float_mode = FloatMode::without_denormals;
     for (const SlotId s : {layer.x, layer.lengths, layer.h, layer.c})
       if (s != kNoSlot) reads.push_back(s);
     for (const SlotId s : {layer.work, layer.codes, layer.y, layer.last_h, layer.last_c})

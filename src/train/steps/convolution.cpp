@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <optional>
 
+#include "base/float_scope.hpp"
 #include "base/parallel.hpp"
 #include "ops/common/conv_gradient.hpp"
 #include "train/steps/steps.hpp"
@@ -28,11 +29,13 @@ class ConvolutionStep final : public Step {
   }
 
   void forward(Scratch &scratch) override {
+    const FloatScope scope(FloatMode::without_denormals);
     convolution_->forward(xs_[0].as<const float>(), xs_[1].as<const float>(), y_.as<float>(), scratch);
     if (xs_.size() > 2) add_bias();
   }
 
   void backward(std::span<const Tensor> dx, Scratch &scratch) override {
+    const FloatScope scope(FloatMode::without_denormals);
     ops::conv_backward(*convolution_, {call(), {}, std::span(&dy_, 1), scratch}, dx, adds);
   }
 
