@@ -18,12 +18,13 @@ constexpr std::size_t kPlanLimit = 8;
 
 }  // namespace
 
-PlanCache::PlanCache(const graph::Graph &g, Isa isa, std::span<const graph::ValueId> watched)
+PlanCache::PlanCache(const graph::Graph &g, Isa isa, std::span<const graph::ValueId> watched, bool is_part)
     : graph_(g),
       isa_(isa),
       constants_(graph::constant_bytes(g)),
       weights_(graph::run_limit(constants_, 0)),
-      watched_(watched) {}
+      watched_(watched),
+      is_part_(is_part) {}
 
 bool fits(std::span<const ops::TensorType> types, std::span<const Tensor> values,
           std::span<const Tensor *const> inputs) {
@@ -53,6 +54,8 @@ PlanEntryPtr PlanCache::plan_for(std::span<const Tensor *const> inputs) {
   try {
     return add(types, {});
   } catch (const NotKnown &) {
+    ++values_;
+    if (!looks_at_values() && !graph::infer_partly(graph_, types).stops.empty()) throw;
     return add(types, saying_values(types, inputs));
   }
 }

@@ -32,13 +32,17 @@ using PlanEntryPtr = std::shared_ptr<const PlanEntry>;
 
 class PlanCache {
  public:
-  PlanCache(const graph::Graph &g, Isa isa, std::span<const graph::ValueId> watched = {});
+  PlanCache(const graph::Graph &g, Isa isa, std::span<const graph::ValueId> watched = {}, bool is_part = false);
 
-  /// The plan that fits these inputs, made now if need be.
+  /// The plan that fits these inputs, made now if need be. Throws NotKnown where shapes follow from data, and for a part
+  /// that can be divided where plans have followed from too many values.
   PlanEntryPtr plan_for(std::span<const Tensor *const> inputs);
 
   /// Makes the plan for inputs of these types, unless shapes follow from values of inputs.
   void plan_declared(const std::vector<ops::TensorType> &types);
+
+  /// Whether it is worth while to look at values: a part in a loop that counts meets new ones in every run.
+  bool looks_at_values() const { return !is_part_ || values_.load(std::memory_order_relaxed) <= kMostValues; }
 
   /// Bytes that a run on these inputs may hold at a time.
   std::size_t run_limit(std::span<const Tensor *const> inputs) const;
@@ -47,6 +51,8 @@ class PlanCache {
   std::size_t weights_bytes() const { return weights_.bytes(); }
 
  private:
+  static constexpr std::size_t kMostValues = 4;
+
   PlanEntryPtr add(std::vector<ops::TensorType> types, std::vector<Tensor> values);
 
   const graph::Graph &graph_;
@@ -54,6 +60,8 @@ class PlanCache {
   std::size_t constants_;  ///< bytes of the graph's
   Weights weights_;
   std::span<const graph::ValueId> watched_;
+  bool is_part_;
+  std::atomic<std::size_t> values_{0};  ///< for which plans were to be made
   std::mutex mutex_;
   std::vector<PlanEntryPtr> entries_;
 };

@@ -105,7 +105,7 @@ struct Runner::Staged {
 };
 
 Runner::Runner(graph::Graph g, std::vector<graph::ValueId> watched, bool is_part)
-    : graph_(std::move(g)), watched_(std::move(watched)), is_part_(is_part), plans_(graph_, isa(), watched_) {}
+    : graph_(std::move(g)), watched_(std::move(watched)), is_part_(is_part), plans_(graph_, isa(), watched_, is_part_) {}
 
 Runner::~Runner() = default;
 
@@ -181,11 +181,13 @@ Runner::StagesPtr Runner::make_stages(std::span<const Tensor *const> inputs) con
   Staged staged;
   for (const Tensor *x : inputs) staged.types.push_back({x->dtype(), x->shape()});
   Division division = divide(graph_, graph::infer_partly(graph_, staged.types));
-  std::vector<Tensor> values = saying_values(staged.types, inputs);
-  Division by_values = divide(graph_, graph::infer_partly(graph_, staged.types, values));
-  if (by_values.key != division.key) {
-    division = std::move(by_values);
-    staged.values = std::move(values);
+  if (plans_.looks_at_values()) {
+    std::vector<Tensor> values = saying_values(staged.types, inputs);
+    Division by_values = divide(graph_, graph::infer_partly(graph_, staged.types, values));
+    if (by_values.key != division.key) {
+      division = std::move(by_values);
+      staged.values = std::move(values);
+    }
   }
   {
     const NoFork section;

@@ -125,6 +125,90 @@ g (int64 n, float[2] x) => (float[2] y, float[N, 2] all) {
       seen = Squeeze <axes = [0]> (row)
     }>
 }""", [[np.int64(3), floats(2)]]),
+    # States that iterations only hand on: a constant, a computed one through Identity, one that is seen besides, and one
+    # that nothing reads. With no iteration they are what they were.
+    "loop_of_invariants": ("""
+g (int64 n, float[2, 2] x, float[2] v) => (float[2, 2] y, float[2, 2] z, float[2] kept, float[T, 2] all) <
+    float[2, 2] w = {1, 0, 2, -1}> {
+  yes = Constant <value = bool {1}> ()
+  shift = Neg (x)
+  y, w_last, shift_last, kept, unread, all = Loop (n, yes, x, w, shift, v, shift) <
+    body = step (int64 i, bool before, float[2, 2] state, float[2, 2] weight, float[2, 2] offset, float[2] seen,
+                 float[2, 2] other) =>
+        (bool after, float[2, 2] next, float[2, 2] weight, float[2, 2] same, float[2] seen, float[2, 2] other,
+         float[2] copy) {
+      after = Identity (before)
+      product = MatMul (state, weight)
+      next = Add (product, offset)
+      same = Identity (offset)
+      copy = Identity (seen)
+    }>
+  z = Add (w_last, shift_last)
+}""", [[np.int64(3), floats(2, 2), floats(2)], [np.int64(1), floats(2, 2), floats(2)]]),
+    "loops_of_invariants": ("""
+g (int64 n, float[2] x) => (float[2] y, float[2] z) {
+  yes = Constant <value = bool {1}> ()
+  two = Constant <value_floats = [2.0, 2.0]> ()
+  four = Add (two, two)
+  y, four_last, x_last = Loop (n, yes, x, four, x) <
+    body = outer (int64 i, bool before, float[2] state, float[2] four_here, float[2] x_here) =>
+        (bool after, float[2] next, float[2] four_here, float[2] x_here) {
+      after = Identity (before)
+      sum, four_inner, x_inner = Loop (i, before, state, four_here, x_here) <
+        body = inner (int64 j, bool b, float[2] s, float[2] f, float[2] v) =>
+            (bool a, float[2] t, float[2] f, float[2] v) {
+          a = Identity (b)
+          u = Add (s, f)
+          w = Add (u, four)
+          t = Sub (w, v)
+        }>
+      next = Add (sum, four_inner)
+    }>
+  z = Add (four_last, x_last)
+}""", [[np.int64(3), floats(2)], [np.int64(0), floats(2)]]),
+    "loop_of_nothing_else": ("""
+g (int64 n, float[2] x) => (float[2] y) {
+  yes = Constant <value = bool {1}> ()
+  last = Loop (n, yes, x) <
+    body = step (int64 i, bool before, float[2] state) => (bool after, float[2] state) { after = Identity (before) }>
+  y = Neg (last)
+}""", [[np.int64(3), floats(2)], [np.int64(0), floats(2)]]),
+    # ONNX Runtime loses a state of a Scan that is handed on without an Identity after the first iteration.
+    "scan_of_invariants": ("""
+g (float[2] start, float[N, 2] a) => (float[2] y, float[2] z, float[N, 2] c) <float[2] w = {2, -1}> {
+  y, z, c = Scan <num_scan_inputs = 1,
+    body = step (float[2] s, float[2] weight, float[2] p) => (float[2] t, float[2] same, float[2] u) {
+      same = Identity (weight)
+      m = Mul (p, weight)
+      t = Add (s, m)
+      u = Neg (t)
+    }> (start, w, a)
+}""", [[floats(2), floats(4, 2)], [floats(2), floats(1, 2)]]),
+    # Shapes follow from the counter, which has another value in each of more iterations than plans are made for.
+    "loop_that_counts": ("""
+g (int64 n, float[N] x) => (float[M] y, float[T, 1] all) {
+  yes = Constant <value = bool {1}> ()
+  one = Constant <value_ints = [1]> ()
+  three = Constant <value_int = 3> ()
+  none = Constant <value_floats = [1.0]> ()
+  y, all = Loop (n, yes, none) <
+    body = step (int64 i, bool before, float[A] state) => (bool after, float[B] next, float[1] seen) {
+      after = Identity (before)
+      zero = Constant <value_ints = [0]> ()
+      minus = Constant <value_ints = [-1]> ()
+      begin = Reshape (i, minus)
+      end = Add (begin, one)
+      piece = Slice (x, begin, end, zero)
+      so_far = Slice (x, zero, end, zero)
+      sum = ReduceSum <keepdims = 1> (so_far, zero)
+      late = Greater (i, three)
+      signed = If (late) <
+        then_branch = then () => (float[P] p) { p = Neg (piece) },
+        else_branch = other () => (float[Q] q) { q = Mul (piece, sum) }>
+      next = Concat <axis = 0> (state, signed)
+      seen = Add (sum, signed)
+    }>
+}""", [[np.int64(9), floats(9)], [np.int64(2), floats(5)], [np.int64(7), floats(8)]]),
     "scan": ("""
 g (float[2] start, float[N, 2] a, float[2, N] b) => (float[2] y, float[2, N] c, float[N, 2] d) {
   y, c, d = Scan <num_scan_inputs = 2, scan_input_axes = [0, 1], scan_input_directions = [0, 1],

@@ -21,6 +21,10 @@ void inline_branches(Graph &g, std::span<const std::optional<std::size_t>> which
 /// Those whose condition is a constant.
 void inline_constant_branches(Graph &g);
 
+/// A state of a Loop or Scan that every iteration hands on as it was, as exporters make of weights, becomes a captured
+/// value, and captured constants become constants of bodies.
+void capture_invariants(Graph &g);
+
 /// Identity, and Dropout outside of training.
 bool is_identity(const Node &node);
 

@@ -7,6 +7,8 @@
 #include "graph/graph.hpp"
 #include "onnx/onnx.hpp"
 #include "ops/support.hpp"
+#include "quant/graph_builder.hpp"
+#include "runtime/plan_cache.hpp"
 #include "runtime/session.hpp"
 #include "runtime/watched.hpp"
 
@@ -106,12 +108,38 @@ void values_are_shown(void **) {
   }
 }
 
+// A part that meets ever new values is divided where they would say a shape; a whole model has plans for them all.
+void counters_have_no_plans(void **) {
+  GraphBuilder b;
+  b.input("x", {-1}).input("end", {1}, QTN_INT64).constant("begin", ints({0}));
+  b.node("Slice", "some", {"x", "begin", "end"}, {"y"});
+  const graph::Graph g = b.build({"y"});
+  const Tensor x(QTN_FLOAT32, {12});
+  for (const bool is_part : {false, true}) {
+    runtime::PlanCache plans(g, isa(), {}, is_part);
+    int refused = 0;
+    for (std::int64_t n = 1; n <= 12; ++n) {
+      const Tensor end = ints({n});
+      const Tensor *inputs[] = {&x, &end};
+      try {
+        assert_true(plans.plan_for(inputs) != nullptr);
+        assert_int_equal(refused, 0);
+      } catch (const NotKnown &) {
+        ++refused;
+      }
+    }
+    assert_int_equal(refused, is_part ? 8 : 0);
+    assert_true(plans.looks_at_values() == !is_part);
+  }
+}
+
 }  // namespace
 }  // namespace qtn::test
 
 int main() {
   const CMUnitTest tests[] = {cmocka_unit_test(qtn::test::as_onnx_runtime),
                               cmocka_unit_test(qtn::test::written_and_read_again),
-                              cmocka_unit_test(qtn::test::many_threads), cmocka_unit_test(qtn::test::values_are_shown)};
+                              cmocka_unit_test(qtn::test::many_threads), cmocka_unit_test(qtn::test::values_are_shown),
+                              cmocka_unit_test(qtn::test::counters_have_no_plans)};
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
