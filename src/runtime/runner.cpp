@@ -105,7 +105,10 @@ struct Runner::Staged {
 };
 
 Runner::Runner(graph::Graph g, std::vector<graph::ValueId> watched, bool is_part)
-    : graph_(std::move(g)), watched_(std::move(watched)), is_part_(is_part), plans_(graph_, isa(), watched_, is_part_) {}
+    : graph_(std::move(g)),
+      watched_(std::move(watched)),
+      is_part_(is_part),
+      plans_(graph_, isa(), watched_, is_part_) {}
 
 Runner::~Runner() = default;
 
