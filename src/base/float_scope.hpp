@@ -9,7 +9,7 @@ namespace qtn {
 
 enum class FloatMode {
   standard,          ///< IEEE 754's default: they round to nearest, denormals are numbers, nothing traps
-  without_denormals  ///< numbers below 2^-126 are zero, of which a CPU makes some hundred times as many in the same time
+  without_denormals  ///< numbers below 2^-126, on which a CPU may spend most of its time, count as zero
 };
 
 /// For the lifetime of the object, on this thread and on those that work for it.
@@ -20,7 +20,7 @@ class FloatScope {
   FloatScope(const FloatScope &) = delete;
   FloatScope &operator=(const FloatScope &) = delete;
 
-  /// Those of this thread, in a scope.
+  /// The mode of this thread, in a scope.
   static FloatMode current();
 
  private:

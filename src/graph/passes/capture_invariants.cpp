@@ -32,19 +32,22 @@ std::vector<ValueId> origins_of(const Graph &body) {
   return origins;
 }
 
-/// The states that every iteration hands on as they were, unless they are another output of the body, too.
+/// The states that every iteration hands on as they were, unless they are another output of the body, too, or on a grid.
 std::vector<std::size_t> invariants_of(const Graph &g, const Node &node) {
   const Graph &body = *node.bodies[0];
   const States states = states_of(node);
   std::vector<std::size_t> invariants;
-  if (states.count == 0) return invariants;
+  // Whether the body of a Scan makes all states is only seen when it runs.
+  if (states.count == 0 || body.outputs.size() < states.first_output + states.count) return invariants;
+  const auto has_grid = [](const Graph &of, ValueId v) { return v != kNoValue && of.value(v).quantizer; };
   const std::vector<ValueId> origins = origins_of(body);
   std::map<ValueId, int> times;
   for (const ValueId v : origins) ++times[v];
   for (std::size_t s = 0; s < states.count; ++s) {
     const ValueId state = body.inputs[states.first_input + s], given = node.inputs[states.first_input + s];
-    if (origins[states.first_output + s] == state && times[state] == 1 && given != kNoValue &&
-        !g.value(given).quantizer && !body.value(state).quantizer)
+    const ValueId last = s < node.outputs.size() ? node.outputs[s] : kNoValue;
+    if (origins[states.first_output + s] == state && times[state] == 1 && given != kNoValue && !has_grid(g, given) &&
+        !has_grid(body, state) && !has_grid(g, last))
       invariants.push_back(s);
   }
   return invariants;
@@ -74,8 +77,8 @@ class Captures {
       for (std::size_t b = 0; b < bodies.size(); ++b)
         node.bodies[b] = std::make_shared<const Graph>(std::move(bodies[b]));
     }
-    if (identities_.empty()) return;
     std::erase_if(g_.nodes, [](const Node &node) { return node.outputs.empty(); });
+    if (identities_.empty()) return;
     g_.nodes.insert(g_.nodes.end(), identities_.begin(), identities_.end());
     sort_topologically(g_);
   }
@@ -103,8 +106,8 @@ class Captures {
 
   /// Captured constants are constants of the bodies.
   void settle_constants(Node &node, std::vector<Graph> &bodies) const {
-    const std::size_t own = node.inputs.size() - node.captured, last = node.captured;
-    for (std::size_t c = last; c-- > 0;) {
+    const std::size_t own = node.inputs.size() - node.captured;
+    for (std::size_t c = node.captured; c-- > 0;) {
       const Value &given = g_.value(node.inputs[own + c]);
       if (!given.is_constant()) continue;
       for (Graph &body : bodies) {
