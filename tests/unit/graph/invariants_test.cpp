@@ -53,7 +53,7 @@ void scans_have_them(void **) {
   assert_int_equal(scan.outputs.size(), 2);
 }
 
-/// Of a file from a stranger: what only a run finds wrong stays as it is.
+/// What only a run finds wrong in a stranger's file stays as it is.
 void scans_that_make_too_little_stay(void **) {
   graph::Graph g = onnx::load(std::string(QTN_GOLDEN_DIR) + "/control/scan_of_invariants.onnx");
   graph::Node &scan = *std::ranges::find_if(g.nodes, [](const graph::Node &node) { return !node.bodies.empty(); });
