@@ -268,7 +268,8 @@ void GraphReader::add_node(const NodeProto &proto, std::size_t index) {
   std::string op = is_default_domain(proto.domain) ? proto.op : "";
   if (!node.op && !ops::is_retired(op)) {
     const std::string domain = proto.domain.empty() ? "ai.onnx" : proto.domain;
-    file_.unsupported[cat(proto.op, " (domain ", domain, ", opset ", opset, ")")].push_back(node.name);
+    const std::string imported = version == kNewest ? "not imported" : cat("opset ", version);
+    file_.unsupported[cat(proto.op, " (domain ", domain, ", ", imported, ")")].push_back(node.name);
     return;
   }
   try {

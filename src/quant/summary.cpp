@@ -101,11 +101,18 @@ void each(const Fields &report, const std::string &name, const char *member, Ite
   }
 }
 
+/// What a trial was compared with is said where it is not the first one.
 std::string trials(const Fields &report) {
-  std::string line;
+  std::string line, first;
   each(report, "trials", "name", [&](const std::string &trial, std::size_t i) {
-    line += cat(i ? ", " : "tried: ", report.words(trial + "name"), " ", decibels(report.number(trial + "sqnr_db")),
-                report.number(trial + "kept") != 0 ? " (kept)" : "");
+    const std::string reached = decibels(report.number(trial + "sqnr_db"));
+    if (i == 0) first = reached;
+    const std::string without =
+        report.has(trial + "without_db") ? decibels(report.number(trial + "without_db")) : first;
+    std::string remark = without == first ? "" : "from " + without;
+    if (report.number(trial + "kept") != 0) remark += remark.empty() ? "kept" : ", kept";
+    line += cat(i ? ", " : "tried: ", report.words(trial + "name"), " ", reached, remark.empty() ? "" : " (", remark,
+                remark.empty() ? "" : ")");
   });
   return line.empty() ? line : line + "\n";
 }

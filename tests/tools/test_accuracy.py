@@ -28,7 +28,7 @@ class Accuracy(CommandTest):
         chosen, of_auto = self.quantized(*coarse, "--auto")
         self.assertGreater(default, plain + 0.5)
         self.assertGreaterEqual(chosen, default + 0.5)
-        self.assertRegex(text, r"tried: plain [\d.]+ dB \(kept\), .*gptq [\d.]+ dB \(kept\)")
+        self.assertRegex(text, r"tried: plain [\d.]+ dB \(kept\), .*gptq [\d.]+ dB \((from [\d.]+ dB, )?kept\)")
         self.assertNotIn("tried", of_plain)
         self.assertRegex(of_auto, r"observers [\d.]+ dB")
 

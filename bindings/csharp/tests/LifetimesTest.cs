@@ -31,7 +31,7 @@ internal sealed class LifetimesTest {
   private void Tensors_that_are_disposed() {
     var array = new float[1024];
     using (Quantizer grid = Quantizer.PerTensor(DType.Int8, 0.1, 0))
-      Flat(100000, () => {
+      Flat(50000, () => {
         using (Tensor tensor = Tensor.Wrap(array, 32, 32))
         using (Tensor view = tensor.Select(0, 1))
         using (Tensor quantized = view.Quantize(grid))
@@ -44,7 +44,7 @@ internal sealed class LifetimesTest {
   private void Tensors_that_are_left_to_the_collector() {
     var array = new float[16];
     int made = 0;
-    Flat(100000, () => {
+    Flat(50000, () => {
       Tensor.Wrap(array, 4, 4).Select(0, 1).Data<float>();
       Tensor.Of(array);
       if (++made % 1000 == 0) Collect();  // which comes when it likes, and with it the peak

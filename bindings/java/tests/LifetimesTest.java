@@ -74,7 +74,7 @@ class LifetimesTest {
   @Test
   void closedObjects() throws Throwable {
     Quantizer q = Quantizer.perTensor(DType.INT8, 0.1, 0);
-    flat(100_000, () -> {
+    flat(50_000, () -> {
       try (Tensor t = Tensor.create(DType.FLOAT32, 100); Tensor u = t.quantize(q); Tensor v = u.intRepr()) {
         assertEquals(100, v.numel());
       }
@@ -84,13 +84,13 @@ class LifetimesTest {
   @Test
   void droppedObjects() throws Throwable {
     Quantizer q = Quantizer.perTensor(DType.INT8, 0.1, 0);
-    flat(100_000, () -> Tensor.create(DType.FLOAT32, 100).quantize(q).quantizer().scales());
+    flat(50_000, () -> Tensor.create(DType.FLOAT32, 100).quantize(q).quantizer().scales());
   }
 
   @Test
   void droppedBuffers() throws Throwable {
     ByteBuffer memory = ByteBuffer.allocateDirect(400).order(ByteOrder.nativeOrder());
-    flat(100_000, () -> {
+    flat(50_000, () -> {
       Tensor.wrap(memory.asFloatBuffer(), 100).floatBuffer();
       Tensor.create(DType.FLOAT32, 100).buffer();
     });

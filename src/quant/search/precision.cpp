@@ -5,6 +5,7 @@
 #include <span>
 
 #include "quant/search/sensitivity.hpp"
+#include "quant/search/work.hpp"
 
 namespace qtn::quant {
 namespace {
@@ -12,12 +13,14 @@ namespace {
 /// Networks that are run to rank the layers of one, and to give layers back.
 constexpr std::size_t kRanked = 48, kGivenBack = 16;
 
-/// Layers that follow one another in the network, and what the outputs lose where only these are quantized.
+/// Layers that follow one another in the network, what the outputs lose where only these are quantized, and what there is
+/// to do in them, part of which is saved.
 struct Stretch {
   std::size_t first, count;
   Noise alone;
+  double work;
 
-  double cost_of_each() const { return alone.relative() / static_cast<double>(count); }
+  double cost_of_work() const { return alone.relative() / work; }
 };
 
 class Search {
@@ -27,11 +30,12 @@ class Search {
       : real_(prepared.graph),
         quantized_(quantized),
         nodes_(nodes_that_round(quantized)),
+        work_(work_of_nodes(quantized, goal.sample())),
         goal_(goal),
         fall_back_(fall_back),
         progress_(progress) {}
 
-  /// The stretches whose layers fall back, those that cost most first.
+  /// The stretches whose layers fall back, those that cost most for their work first.
   std::vector<Stretch> run() {
     const std::vector<Stretch> worst = ranked();
     return holds(worst) ? fewest(worst) : worst;
@@ -57,8 +61,9 @@ class Search {
   }
 
   Stretch measured(std::size_t first, std::size_t count) {
-    Stretch stretch{first, count, {}};
+    Stretch stretch{first, count, {}, 0};
     stretch.alone = goal_.noise_of(quantized_only(real_, quantized_, nodes_of(stretch)));
+    for (const std::size_t n : nodes_of(stretch)) stretch.work += work_[n];
     ++ranked_;
     if (progress_) progress_("ranking layers", ranked_, std::min(nodes_.size(), kRanked));
     return stretch;
@@ -74,7 +79,7 @@ class Search {
     }
     while (ranked_ + 2 <= kRanked && split_worst(stretches)) {
     }
-    std::ranges::stable_sort(stretches, std::ranges::greater(), &Stretch::cost_of_each);
+    std::ranges::stable_sort(stretches, std::ranges::greater(), &Stretch::cost_of_work);
     return stretches;
   }
 
@@ -114,6 +119,7 @@ class Search {
 
   const graph::Graph &real_, &quantized_;
   const std::vector<std::size_t> nodes_;  // that round, in the order of the network
+  const std::vector<double> work_;        // of each node of the network
   const Goal &goal_;
   const FallBack &fall_back_;
   const Progress &progress_;

@@ -36,7 +36,7 @@ Goal::Goal(const Graph &real, const Samples &measured, const Samples &all, const
 
 Goal::Goal(const Graph &real, const std::shared_ptr<const runtime::Session> &exact, const Samples &measured,
            const Samples &all, const Targets &targets)
-    : meter_(real, exact, measured), all_(all), targets_(targets) {
+    : meter_(real, exact, measured), measured_(measured), all_(all), targets_(targets) {
   if (targets.top1) largest_ = largest_of_rows(real, *exact, all);
 }
 

@@ -40,12 +40,15 @@ class Goal {
   /// What all outputs together lose, of as many of the measured samples as it takes to tell layers apart.
   Noise noise_of(const graph::Graph &quantized) const;
 
+  /// The inputs of one of the measured samples.
+  std::vector<Tensor> sample() const { return measured_.read(0); }
+
  private:
   Goal(const graph::Graph &real, const std::shared_ptr<const runtime::Session> &exact, const Samples &measured,
        const Samples &all, const Targets &targets);
 
   const AccuracyMeter meter_;
-  const Samples &all_;
+  const Samples &measured_, &all_;
   const Targets targets_;
   std::vector<std::int64_t> largest_;  // of each row in float
 };
