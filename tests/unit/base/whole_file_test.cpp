@@ -8,7 +8,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <fstream>
 
+#include "check.hpp"
 #include "folder.hpp"
 
 namespace qtn::test {

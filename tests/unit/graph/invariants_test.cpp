@@ -55,7 +55,7 @@ void scans_have_them(void **) {
 
 /// What only a run finds wrong in a stranger's file stays as it is.
 void scans_that_make_too_little_stay(void **) {
-  graph::Graph g = onnx::load(std::string(QTN_GOLDEN_DIR) + "/control/scan_of_invariants.onnx");
+  graph::Graph g = onnx::load(QTN_GOLDEN_DIR "/control/scan_of_invariants.onnx");
   graph::Node &scan = *std::ranges::find_if(g.nodes, [](const graph::Node &node) { return !node.bodies.empty(); });
   graph::Graph body = *scan.bodies[0];
   body.outputs.resize(1);

@@ -12,7 +12,7 @@ namespace {
 using namespace qtn::test;
 using Json = nlohmann::json;
 
-const std::string kFolder = std::string(QTN_GOLDEN_DIR) + "/files/";
+const std::string kFolder = QTN_GOLDEN_DIR "/files/";
 
 std::string bytes_from_hex(const std::string &hex) {
   std::string bytes;

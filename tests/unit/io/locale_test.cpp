@@ -2,9 +2,11 @@
 // The locales of a program change nothing that the library writes: neither C++'s, with dots between thousands, nor C's,
 // with a comma before fractions.
 #include <clocale>
+#include <fstream>
 #include <locale>
 
 #include "base/json_writer.hpp"
+#include "check.hpp"
 #include "folder.hpp"
 #include "io/npy.hpp"
 

@@ -14,7 +14,7 @@
 namespace qtn::test {
 namespace {
 
-const std::string kFolder = std::string(QTN_GOLDEN_DIR) + "/composed/";
+const std::string kFolder = QTN_GOLDEN_DIR "/composed/";
 
 nlohmann::json all_cases() { return read_json(kFolder + "composed.json").at("cases"); }
 

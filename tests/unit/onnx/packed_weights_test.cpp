@@ -14,7 +14,7 @@ namespace {
 
 using namespace qtn::test;
 
-const std::string kFolder = std::string(QTN_GOLDEN_DIR) + "/quant/";
+const std::string kFolder = QTN_GOLDEN_DIR "/quant/";
 
 Tensor floats_of(const nlohmann::json &tensor) {
   const auto shape = tensor.at("shape").get<std::vector<std::int64_t>>();

@@ -2,7 +2,6 @@
 // What the tests of observers share: data, and observers of every kind.
 #pragma once
 
-#include <random>
 #include <string>
 
 #include "quant/observe/observer.hpp"
@@ -10,27 +9,10 @@
 
 namespace qtn::test {
 
-inline Tensor random_tensor(unsigned seed, const Shape &shape, float mean = 0, float deviation = 1) {
-  std::mt19937 engine(seed);
-  Tensor t(QTN_FLOAT32, shape);
-  for (std::int64_t i = 0; i < t.count(); ++i) {
-    // Sum of uniforms rather than std::normal_distribution, whose values are not the same everywhere.
-    float sum = 0;
-    for (int k = 0; k < 4; ++k) sum += static_cast<float>(engine()) / 4294967296.0f - 0.5f;
-    t.as<float>()[i] = mean + deviation * sum;
-  }
-  return t;
-}
+Tensor random_tensor(unsigned seed, const Shape &shape, float mean = 0, float deviation = 1);
 
 /// With what a kind cannot do without.
-inline std::unique_ptr<quant::Observer> make_kind(std::string_view kind,
-                                                  std::initializer_list<std::pair<const char *, Attr>> items = {}) {
-  Attrs a = attrs(items);
-  if (kind == "fixed") {
-    a.set("min", -1.0);
-    a.set("max", 2.0);
-  }
-  return quant::make_observer(std::string(kind), a);
-}
+std::unique_ptr<quant::Observer> make_kind(std::string_view kind,
+                                           std::initializer_list<std::pair<const char *, Attr>> items = {});
 
 }  // namespace qtn::test

@@ -13,22 +13,10 @@ inline nlohmann::json golden(const std::string &name) {
   return read_json(std::string(QTN_GOLDEN_DIR) + "/quant/" + name);
 }
 
-inline std::vector<double> numbers(const nlohmann::json &tensor) {
-  std::vector<double> values;
-  for (const auto &v : tensor.at("data")) values.push_back(number(v));
-  return values;
-}
+std::vector<double> numbers(const nlohmann::json &tensor);
 
-inline Shape shape_of(const nlohmann::json &tensor) {
-  Shape shape;
-  for (const auto &dim : tensor.at("shape")) shape.push_back(dim.get<std::int64_t>());
-  return shape;
-}
+Shape shape_of(const nlohmann::json &tensor);
 
-inline Tensor float_tensor(const nlohmann::json &tensor) {
-  std::vector<float> values;
-  for (const double v : numbers(tensor)) values.push_back(static_cast<float>(v));
-  return floats(shape_of(tensor), values);
-}
+Tensor float_tensor(const nlohmann::json &tensor);
 
 }  // namespace qtn::test

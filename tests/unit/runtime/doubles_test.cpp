@@ -12,7 +12,7 @@
 namespace qtn::test {
 namespace {
 
-const std::string kFolder = std::string(QTN_GOLDEN_DIR) + "/doubles/";
+const std::string kFolder = QTN_GOLDEN_DIR "/doubles/";
 
 std::vector<Tensor> tensors_of(const nlohmann::json &list) {
   std::vector<Tensor> tensors;

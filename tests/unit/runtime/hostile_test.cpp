@@ -32,7 +32,7 @@ const std::map<std::string, qstatus> kStatuses = {{"QTN_OK", QTN_OK},         {"
                                                   {"QTN_ENOMEM", QTN_ENOMEM}, {"QTN_EFORMAT", QTN_EFORMAT},
                                                   {"QTN_ESHAPE", QTN_ESHAPE}, {"QTN_EUNSUPPORTED", QTN_EUNSUPPORTED}};
 
-std::string path_of(const std::string &name) { return std::string(QTN_GOLDEN_DIR) + "/hostile/" + name + ".onnx"; }
+std::string path_of(const std::string &name) { return cat(QTN_GOLDEN_DIR, "/hostile/", name, ".onnx"); }
 
 Tensor run_model(const nlohmann::json &model, runtime::Engine engine) {
   const graph::Graph g = onnx::load(path_of(model.at("name")));
@@ -66,7 +66,7 @@ void expect_refused(const nlohmann::json &model, runtime::Engine engine) {
 }
 
 void results_or_errors(void **) {
-  const auto models = read_json(std::string(QTN_GOLDEN_DIR) + "/hostile/hostile.json").at("cases");
+  const auto models = read_json(QTN_GOLDEN_DIR "/hostile/hostile.json").at("cases");
   assert_true(models.size() >= 20);
   for (const auto &model : models) {
     const std::string name = model.at("name");

@@ -14,7 +14,7 @@ namespace {
 constexpr runtime::Engine kEngines[] = {runtime::Engine::reference, runtime::Engine::native};
 
 struct Others {
-  std::string folder = std::string(QTN_GOLDEN_DIR) + "/others/";
+  std::string folder = QTN_GOLDEN_DIR "/others/";
   nlohmann::json file = read_json(folder + "others.json"), exceptions = read_json(folder + "exceptions.json");
 
   graph::Graph load(const nlohmann::json &model) const {

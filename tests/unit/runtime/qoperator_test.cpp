@@ -28,7 +28,7 @@ void expect_onnx_runtime(const graph::Graph &g, const nlohmann::json &file) {
 }
 
 void network_of_onnx_runtime(void **) {
-  const std::string folder = std::string(QTN_GOLDEN_DIR) + "/quant/";
+  const std::string folder = QTN_GOLDEN_DIR "/quant/";
   const nlohmann::json file = read_json(folder + "qoperator.json");
   assert_true(file.at("cases").size() > 1 && file.at("outputs").size() > 10);
   const graph::Graph g = onnx::load(folder + "qoperator.onnx");
@@ -46,7 +46,7 @@ void expect_all_in_integers(const graph::Graph &g, const Tensor &x) {
 
 // Without readers of the integers, nothing but ordinary operators on integers is left of it.
 void network_without_other_outputs(void **) {
-  const std::string folder = std::string(QTN_GOLDEN_DIR) + "/quant/";
+  const std::string folder = QTN_GOLDEN_DIR "/quant/";
   nlohmann::json file = read_json(folder + "qoperator.json");
   file["outputs"] = {file.at("outputs")[0]};
   const graph::Graph g = onnx::load(folder + "qoperator_alone.onnx");
@@ -58,7 +58,7 @@ void network_without_other_outputs(void **) {
 
 // Where a file begins and ends with integers, so do runs; what is saved has no more nodes for it.
 void network_between_integers(void **) {
-  const std::string folder = std::string(QTN_GOLDEN_DIR) + "/quant/";
+  const std::string folder = QTN_GOLDEN_DIR "/quant/";
   const nlohmann::json golden = read_json(folder + "qoperator_edges.json");
   for (const nlohmann::json &file : golden.at("files")) {
     const graph::Graph g = onnx::load(folder + file.at("file").get<std::string>());

@@ -12,14 +12,7 @@ inline nlohmann::json golden(const std::string &name) {
   return read_json(std::string(QTN_GOLDEN_DIR) + "/training/" + name);
 }
 
-inline Attrs attrs_of(const nlohmann::json &items) {
-  Attrs a;
-  for (const auto &[key, value] : items.items())
-    a.set(key, value.is_string()           ? Attr(value.get<std::string>())
-               : value.is_number_integer() ? Attr(value.get<std::int64_t>())
-                                           : Attr(value.get<double>()));
-  return a;
-}
+Attrs attrs_of(const nlohmann::json &items);
 
 template <class Body>
 void for_thread_counts(Body body) {

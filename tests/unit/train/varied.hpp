@@ -2,22 +2,13 @@
 // Tensors to train with.
 #pragma once
 
-#include <cstring>
-
 #include "core/tensor.hpp"
 
 namespace qtn::test {
 
-inline bool same_bits(const Tensor &a, const Tensor &b) {
-  return a.shape() == b.shape() && std::memcmp(a.data(), b.data(), a.nbytes()) == 0;
-}
+bool same_bits(const Tensor &a, const Tensor &b);
 
 /// Numbers from -1 to 1 without a pattern that a block or a vector could hide.
-inline Tensor varied(const Shape &shape, std::int64_t seed) {
-  Tensor x(QTN_FLOAT32, shape);
-  for (std::int64_t i = 0; i < x.count(); ++i)
-    x.as<float>()[i] = static_cast<float>((i * 48271 + seed * 16807) % 20011 - 10005) / 10007.0f;
-  return x;
-}
+Tensor varied(const Shape &shape, std::int64_t seed);
 
 }  // namespace qtn::test
