@@ -17,6 +17,13 @@ std::string label(const Node &node) { return cat("node \"", node.name, "\" (", n
 
 }  // namespace
 
+Graph::Graph() = default;
+Graph::Graph(const Graph &) = default;
+Graph::Graph(Graph &&) noexcept = default;
+Graph &Graph::operator=(const Graph &) = default;
+Graph &Graph::operator=(Graph &&) noexcept = default;
+Graph::~Graph() = default;
+
 ValueId Graph::add_value(Value v) {
   values.push_back(std::move(v));
   return static_cast<ValueId>(values.size() - 1);

@@ -83,6 +83,13 @@ class ValueNames {
 };
 
 struct Graph {
+  Graph();
+  Graph(const Graph &);
+  Graph(Graph &&) noexcept;
+  Graph &operator=(const Graph &);
+  Graph &operator=(Graph &&) noexcept;
+  ~Graph();
+
   std::string name;
   std::vector<Value> values;
   std::vector<Node> nodes;  ///< every input of a node is a graph input, a constant, or an output of an earlier node
