@@ -4,6 +4,7 @@
 import json
 import math
 import os
+import re
 import unittest
 
 from support import CALIBRATION, IMAGES, LABELS, MODEL, CommandTest, npy, read_npy
@@ -109,18 +110,21 @@ class Accuracy(CommandTest):
         text = self.succeed("quantize", MOBILE, "-o", out, "--data", CALIBRATION, "--config", self.coarse(), "--no-bias-correction", *options)
         return self.succeed_json("compare", MOBILE, out, "--data", CALIBRATION)["top1_agreement"], text
 
+    def nodes_in_integers(self, text):
+        return int(re.search(r"^nodes: (\d+) of 19 in int8$", text, re.MULTILINE)[1])
+
     def test_target_of_predictions(self):
         before, _ = self.agreement()
         self.assertLess(before, 0.9)
         after, text = self.agreement("--target-top1", "0.98")
         self.assertGreaterEqual(after, 0.98)
         self.assertIn(f"target_top1 0.98: reached, {after:g}", text)
-        left = [line for line in text.splitlines() if "left in float" in line]
+        self.assertIn("left in float", text)
+        in_integers = self.nodes_in_integers(text)
         both, text = self.agreement("--target-top1", "0.98", "--target-sqnr", "20")
         self.assertGreaterEqual(both, 0.98)
         self.assertRegex(text, r"target_sqnr 20: reached, \d+")
-        self.assertGreater(len([line for line in text.splitlines() if "left in float" in line]), len(left))
-        self.assertTrue(left)
+        self.assertLess(self.nodes_in_integers(text), in_integers)
 
     def test_fallback_to_16_bits(self):
         before, _ = self.quantized()
