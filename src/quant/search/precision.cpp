@@ -41,11 +41,13 @@ class Search {
     return holds(worst) ? fewest(worst) : worst;
   }
 
+  /// Those that cost most first.
   std::vector<FallenLayer> layers(const std::vector<Stretch> &stretches) const {
     std::vector<FallenLayer> layers;
     for (const Stretch &stretch : stretches)
       for (const std::size_t n : nodes_of(stretch))
         layers.push_back({quantized_.nodes[n].name, stretch.alone.sqnr_db()});
+    std::ranges::stable_sort(layers, {}, &FallenLayer::alone_db);
     return layers;
   }
 

@@ -20,7 +20,7 @@ struct FallenLayer {
 /// Ranks the nodes by what they cost alone on what the goal measures, for the work that they do in 8 bits, takes the
 /// shortest run of the worst with which the goal is reached, and gives back those that turn out not to be needed. Where even all do not reach it, it is all. In
 /// networks of many nodes neighbours are ranked together, so that the number of networks that are run has a bound.
-/// `prepared` (calibrated) becomes what `fall_back` makes of it. The nodes that cost most for their work first.
+/// `prepared` (calibrated) becomes what `fall_back` makes of it. The nodes that cost most first.
 std::vector<FallenLayer> reach(PreparedModel &prepared, const Goal &goal, const FallBack &fall_back,
                                const Progress &progress);
 
