@@ -141,14 +141,19 @@ def _value_info(name, shape, dtype=1):
     return _field(1, name) + _field(2, _field(1, _field(1, dtype) + _field(2, dims)))
 
 
+def opset_import(domain, version):
+    return _field(8, _field(1, domain) + _field(2, version))
+
+
 def onnx(nodes, inputs, outputs, opset=17, dtype=1):
-    """The bytes of an ONNX model of one type, float32. nodes: (op, input names, output names); inputs, outputs:
-    {name: shape}."""
+    """The bytes of an ONNX model of one type, float32. nodes: (op or domain::op, input names, output names); inputs,
+    outputs: {name: shape}. Other domains are not imported; opset_import() behind it imports one."""
     graph = b""
     for index, (op, node_inputs, node_outputs) in enumerate(nodes):
         node = b"".join(_field(1, name) for name in node_inputs) + b"".join(_field(2, name) for name in node_outputs)
-        graph += _field(1, node + _field(3, f"node{index}") + _field(4, op))
+        domain, _, name = op.rpartition("::")
+        graph += _field(1, node + _field(3, f"node{index}") + _field(4, name) + _field(7, domain))
     graph += _field(2, "test")
     graph += b"".join(_field(11, _value_info(*item, dtype)) for item in inputs.items())
     graph += b"".join(_field(12, _value_info(*item, dtype)) for item in outputs.items())
-    return _field(1, 8) + _field(7, graph) + _field(8, _field(1, "") + _field(2, opset))
+    return _field(1, 8) + _field(7, graph) + opset_import("", opset)

@@ -6,7 +6,7 @@ import os
 import random
 import unittest
 
-from support import CALIBRATION, IMAGES, LABELS, MODEL, CommandTest, npy, onnx, safetensors
+from support import CALIBRATION, IMAGES, LABELS, MODEL, CommandTest, npy, onnx, opset_import, safetensors
 
 
 class Models(CommandTest):
@@ -76,6 +76,14 @@ class Models(CommandTest):
         self.assertEqual(done.returncode, 1)
         self.assertEqual([(u["op"], u["domain"], u["nodes"]) for u in json.loads(done.stdout)["unsupported"]],
                          [("Frobnicate", "ai.onnx", 1)])
+
+    def test_unknown_operators_have_the_opset_of_their_domain(self):
+        nodes = [("near::Frobnicate", ["x"], ["a"]), ("far::Frobnicate", ["a"], ["b"]), ("Frobnicate", ["b"], ["y"])]
+        model = onnx(nodes, {"x": ["n", 2]}, {"y": ["n", 2]}) + opset_import("far", 2**40)
+        done = self.execute("inspect", self.path("domains.onnx", model), "--json")
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual({u["domain"]: u["opset"] for u in json.loads(done.stdout)["unsupported"]},
+                         {"near": None, "far": 2**40, "ai.onnx": 17})
 
     def test_cycle(self):
         model = onnx([("Add", ["x", "b"], ["a"]), ("Relu", ["a"], ["b"])], {"x": ["n", 2]}, {"b": ["n", 2]})

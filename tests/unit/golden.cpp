@@ -12,6 +12,8 @@ nlohmann::json read_json(const std::string &path) {
   return nlohmann::json::parse(file);
 }
 
+nlohmann::json golden(const std::string &name) { return read_json(cat(QTN_GOLDEN_DIR, "/", name)); }
+
 double number(const nlohmann::json &j) {
   if (!j.is_string()) return j.get<double>();
   constexpr double infinity = std::numeric_limits<double>::infinity();

@@ -11,6 +11,9 @@ namespace qtn::test {
 
 nlohmann::json read_json(const std::string &path);
 
+/// A file of tests/golden: golden("quant/ptq.json").
+nlohmann::json golden(const std::string &name);
+
 /// "nan", "inf" and "-inf" are strings, which JSON has no numbers for.
 double number(const nlohmann::json &j);
 

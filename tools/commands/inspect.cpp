@@ -83,13 +83,13 @@ const char *advice(const std::string &op, const std::string &domain) {
 /// The operators that the message of a refused model names: the same table as for one that loads.
 bool print_unsupported(const std::string &message, bool as_json) {
   static const std::regex kEntry(
-      R"((\w+) \(domain ([^,()]+), (?:opset (\d+)|not imported)\) of (?:(\d+) nodes?|node "))");
+      R"((\w+) \(domain ([^,()]+), (?:opset (-?\d+)|not imported)\) of (?:(\d+) nodes?|node "))");
   Json found = Json::array();
   for (auto at = std::sregex_iterator(message.begin(), message.end(), kEntry); at != std::sregex_iterator(); ++at) {
     const std::string op = (*at)[1], domain = (*at)[2];
     found.push_back({{"op", op},
                      {"domain", domain},
-                     {"opset", (*at)[3].matched ? Json(std::stoi((*at)[3])) : Json()},
+                     {"opset", (*at)[3].matched ? Json(std::stoll((*at)[3])) : Json()},
                      {"nodes", (*at)[4].matched ? std::stoi((*at)[4]) : 1},
                      {"advice", advice(op, domain)}});
   }

@@ -10,7 +10,7 @@ using namespace qtn::test;
 
 void choices(void **) {
   std::size_t checked = 0;
-  for (const auto &c : read_json(QTN_GOLDEN_DIR "/quant/choices.json")) {
+  for (const auto &c : golden("quant/choices.json")) {
     const auto &options = c.at("options");
     const bool of_onnx = c.at("numerics") == "onnx", is_signed = c.at("dtype").get<std::string>().starts_with("int");
     const bool wide = c.at("dtype").get<std::string>().ends_with("16");

@@ -12,7 +12,7 @@ namespace {
 using namespace qtn::test;
 using Json = nlohmann::json;
 
-Json part(const char *name) { return read_json(QTN_GOLDEN_DIR "/quant/grids.json").at(name); }
+Json part(const char *name) { return golden("quant/grids.json").at(name); }
 
 qdtype dtype_of(const Json &j) {
   for (int code = 1; code <= QTN_INT2; ++code)

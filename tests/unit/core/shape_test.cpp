@@ -9,7 +9,7 @@ namespace {
 
 using namespace qtn::test;
 
-nlohmann::json part(const char *name) { return read_json(QTN_GOLDEN_DIR "/quant/shapes.json").at(name); }
+nlohmann::json part(const char *name) { return golden("quant/shapes.json").at(name); }
 
 Shape shape_of(const nlohmann::json &j) { return Shape(j.get<Ints>()); }
 

@@ -170,7 +170,7 @@ void check(const ops::OpDef &op, const Case &c) {
 void every_gradient(void **) {
   for (const ops::OpDef *op : ops::all_ops()) {
     if (!op->backward) continue;
-    const nlohmann::json file = read_json(std::string(QTN_GOLDEN_DIR) + "/gradients/" + op->name + ".json");
+    const nlohmann::json file = golden(cat("gradients/", op->name, ".json"));
     if (file.at("cases").size() < 2) fail_test(op->name, ": fewer than two cases");
     for (const auto &j : file.at("cases")) check(*op, read_case(j, *op));
   }

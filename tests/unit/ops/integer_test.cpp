@@ -25,7 +25,7 @@ QuantizerPtr quantizer_of(const nlohmann::json &c, const std::string &name, std:
 }
 
 void onnx_runtime_nodes(void **) {
-  const nlohmann::json file = read_json(QTN_GOLDEN_DIR "/quant/qlinear.json");
+  const nlohmann::json file = golden("quant/qlinear.json");
   assert_true(file.at("cases").size() > 5);
   for (const auto &c : file.at("cases")) {
     const auto name = c.at("name").get<std::string>(), op_name = c.at("op").get<std::string>();
@@ -69,7 +69,7 @@ Tensor on_grid(const nlohmann::json &t) {
 
 // What PyTorch's FloatFunctional becomes, on the grids that PyTorch gave the results.
 void functionals_of_pytorch(void **) {
-  const nlohmann::json file = read_json(QTN_GOLDEN_DIR "/quant/functional.json");
+  const nlohmann::json file = golden("quant/functional.json");
   assert_true(file.at("cases").size() > 50);
   for (const auto &c : file.at("cases")) {
     const std::string op = c.at("op");

@@ -36,7 +36,7 @@ double weighted_sum(const Tensor &y) {
 }
 
 void sums_are_those_of_onnx_runtime(void **) {
-  const nlohmann::json rows = read_json(QTN_GOLDEN_DIR "/layouts.json");
+  const nlohmann::json rows = golden("layouts.json");
   assert_true(rows.size() == 400);
   std::int64_t number = 0;
   for (const nlohmann::json &row : rows) {

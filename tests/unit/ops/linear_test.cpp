@@ -123,7 +123,7 @@ void threads_and_instructions_do_not_change_results(void **) {
 
 /// PyTorch's, ONNX's, NVIDIA's and TensorFlow Lite's, to the bit.
 void golden_grids(void **) {
-  const nlohmann::json file = read_json(QTN_GOLDEN_DIR "/quant/dynamic.json");
+  const nlohmann::json file = golden("quant/dynamic.json");
   std::map<Numerics, int> seen;
   for (const auto &c : file.at("cases")) {
     const auto name = c.at("name").get<std::string>();

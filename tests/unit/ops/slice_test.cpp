@@ -18,7 +18,7 @@ std::int64_t slice_length(std::int64_t dim, std::int64_t start, std::int64_t end
 }
 
 void lengths_are_those_of_python(void **) {
-  const nlohmann::json rows = read_json(QTN_GOLDEN_DIR "/slices.json");
+  const nlohmann::json rows = golden("slices.json");
   assert_true(rows.size() > 3000);
   for (const nlohmann::json &row : rows) {
     const std::int64_t length = slice_length(row[0], row[1], row[2], row[3]);

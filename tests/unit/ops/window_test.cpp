@@ -22,7 +22,7 @@ Attrs attrs_of(const nlohmann::json &c) {
 
 void counts(void **) {
   std::size_t checked = 0;
-  const nlohmann::json file = read_json(QTN_GOLDEN_DIR "/quant/shapes.json");
+  const nlohmann::json file = golden("quant/shapes.json");
   for (const auto &c : file.at("window")) {
     const auto size = c.at("size").get<std::int64_t>(), kernel = c.at("kernel").get<std::int64_t>();
     const Shape x{1, 1, size};

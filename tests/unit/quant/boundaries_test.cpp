@@ -54,7 +54,7 @@ void expect_same_from_files(const graph::Graph &g, const Tensor &x) {
 /// Outputs of quantize_static are on a grid: so are ours where the configuration says so, and equal.
 void equals_onnxruntime(void **) {
   for (const char *path : {"ptq.json", "ptq_concat.json"}) {
-    const auto file = golden(path);
+    const auto file = golden(cat("quant/", path));
     assert_null(value_named(convert(golden_network(file, Config("onnx")), nullptr), "y").quantizer.get());
     for (const Config &config : {kByTensor, kByNodes}) {
       const graph::Graph g = convert(golden_network(file, config), nullptr);
@@ -76,7 +76,7 @@ void equals_onnxruntime(void **) {
 
 /// A converted model has the grid in memory; a file has the operator that writes its integers.
 void files_say_so(void **) {
-  const auto file = golden("ptq.json");
+  const auto file = golden("quant/ptq.json");
   const auto holds = [](const std::string &bytes, const char *text) { return bytes.find(text) != std::string::npos; };
   const graph::Graph g = convert(golden_network(file, kByTensor), nullptr);
   const std::string qdq = onnx::serialize(g, {}), integers = onnx::serialize(g, {.format = onnx::Format::qoperator});

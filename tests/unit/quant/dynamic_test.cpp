@@ -143,7 +143,7 @@ void test_few_bits(void **) {
 /// Two Linear layers under torch.ao.quantization.quantize_dynamic: the integers and scales of weights to the bit,
 /// outputs within the rounding of the last product and sum.
 void test_pytorch(void **) {
-  const nlohmann::json file = read_json(QTN_GOLDEN_DIR "/quant/dynamic_linear.json");
+  const nlohmann::json file = golden("quant/dynamic_linear.json");
   GraphBuilder b;
   b.input("x", {-1, 17});
   for (const auto &[name, tensor] : file.at("constants").items()) b.constant(name, float_tensor(tensor));

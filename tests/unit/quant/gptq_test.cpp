@@ -45,7 +45,7 @@ struct Problem {
 };
 
 void rounds_as_the_paper_does(void **) {
-  const nlohmann::json file = golden("gptq.json");
+  const nlohmann::json file = golden("quant/gptq.json");
   for (const nlohmann::json &c : file.at("cases")) {
     const Problem problem(c);
     const std::vector<std::int64_t> got = round_with_feedback(problem.problem(), 0.01);

@@ -67,7 +67,7 @@ void check_against(const nlohmann::json &c, const nlohmann::json &sequences, con
 }
 
 void ranges_equal_torch(void **) {
-  const auto file = golden("observers.json");
+  const auto file = golden("quant/observers.json");
   std::size_t checked = 0;
   for (const auto &c : file.at("cases")) {
     const bool moving = c.at("observer").get<std::string>().starts_with("Moving");
@@ -78,7 +78,7 @@ void ranges_equal_torch(void **) {
 }
 
 void histograms_equal_torch(void **) {
-  const auto file = golden("histogram.json");
+  const auto file = golden("quant/histogram.json");
   for (const auto &c : file.at("cases")) check_against(c, file.at("sequences"), "histogram");
   assert_true(file.at("cases").size() > 100);
 }
@@ -97,7 +97,7 @@ Attrs attrs_of(const nlohmann::json &object) {
 }
 
 void calibrators_equal_their_sources(void **) {
-  const auto file = golden("calibrators.json");
+  const auto file = golden("quant/calibrators.json");
   std::map<std::string, int> checked;
   for (const auto &c : file.at("cases")) {
     const auto observer = make_observer(c.at("observer").get<std::string>(), attrs_of(c.at("attrs")));

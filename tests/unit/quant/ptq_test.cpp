@@ -15,7 +15,7 @@ using namespace qtn::test;
 
 /// All grids and constants of a network. The last product writes float here.
 void expect_grids_of_onnxruntime(const char *path) {
-  const auto file = golden(path);
+  const auto file = golden(cat("quant/", path));
   const graph::Graph g = convert(golden_network(file, Config("onnx")), nullptr);
   for (const auto &[name, want] : file.at("activations").items()) {
     if (name == "y_QuantizeLinear_Input") continue;
@@ -40,7 +40,7 @@ void concat_equals_onnxruntime(void **) { expect_grids_of_onnxruntime("ptq_conca
 
 /// What the integers of each recipe cost: what its source's grids cost in NumPy, neither more nor less.
 void recipes_cost_what_they_do(void **) {
-  const auto file = golden("recipes.json");
+  const auto file = golden("quant/recipes.json");
   for (const auto &c : file.at("cases")) {
     const std::string recipe = c.at("recipe");
     Config config(recipe);

@@ -24,7 +24,7 @@ Config config_of(const std::string &recipe, const Attrs &settings) {
 }
 
 void recipes_equal_their_sources(void **) {
-  const auto file = golden("recipes.json");
+  const auto file = golden("quant/recipes.json");
   for (const auto &c : file.at("cases")) {
     const std::string recipe = c.at("recipe");
     const Config config = config_of(recipe, settings_of(c.at("settings")));
@@ -94,7 +94,7 @@ void other_widths_run(void **) {
       {"int16", attrs({{"activation_dtype", "int16"}, {"activation_scheme", "per_tensor_symmetric"}}), 35, 1e-3},
   };
   for (const char *name : {"ptq.json", "recipes.json"}) {
-    const auto file = golden(name);
+    const auto file = golden(cat("quant/", name));
     for (const Case &c : cases)
       check_engines(cat(name, " ", c.what), file, config_of("onnx", c.settings), c.sqnr, c.step);
   }
@@ -132,7 +132,7 @@ void wide_integers_move(void **) {
 }
 
 void int4_weights_run_in_integers(void **) {
-  const auto file = golden("ptq.json");
+  const auto file = golden("quant/ptq.json");
   graph::Graph g = convert(golden_network(file, config_of("onnx", attrs({{"weight_dtype", "int4"}}))), nullptr);
   graph::run_passes(g, graph::Pipeline::inference);
   for (const graph::Node &node : g.nodes) assert_true(graph::integer_form(g, node) != graph::IntegerForm::none);
@@ -140,7 +140,7 @@ void int4_weights_run_in_integers(void **) {
 
 /// Scales of blocks run along what a product sums over; the bias stays as it is.
 void blocks_divide_inputs(void **) {
-  const auto file = golden("recipes.json");
+  const auto file = golden("quant/recipes.json");
   const Config config =
       config_of("onnx", attrs({{"weight_scheme", "per_block_symmetric"}, {"block_size", std::int64_t{4}}}));
   const graph::Graph g = convert(golden_network(file, config), nullptr);
@@ -158,7 +158,7 @@ void blocks_divide_inputs(void **) {
 /// Biases in float cost neither the kernels nor the bits: these take them in the units of their sums.
 void float_biases_run_in_integers(void **) {
   for (const char *name : {"ptq.json", "recipes.json"}) {
-    const auto file = golden(name);
+    const auto file = golden(cat("quant/", name));
     const Config config = config_of("onnx", attrs({{"bias", "float32"}}));
     check_engines(cat(name, " float biases"), file, config, 35);
     const PreparedModel p = golden_network(file, config);
@@ -181,7 +181,7 @@ void float_biases_run_in_integers(void **) {
 
 /// A range that cuts weights off leaves them on the narrow grid of its numerics.
 void cut_weights_stay_narrow(void **) {
-  const auto file = golden("recipes.json");
+  const auto file = golden("quant/recipes.json");
   const Attrs cut = attrs(
       {{"weight_observer", "nvidia_percentile"}, {"weight_scheme", "per_tensor_symmetric"}, {"percentile", 50.0}});
   const graph::Graph g = convert(golden_network(file, config_of("nvidia", cut)), nullptr);
@@ -190,7 +190,7 @@ void cut_weights_stay_narrow(void **) {
 }
 
 void one_tensor_has_settings_of_its_own(void **) {
-  const auto file = golden("recipes.json");
+  const auto file = golden("quant/recipes.json");
   Config config("onnx");
   const Attrs fixed = attrs({{"observer", "fixed"}, {"scale", 0.125}, {"zero_point", std::int64_t{7}}}),
               wide = attrs({{"activation_dtype", "int16"}, {"activation_scheme", "per_tensor_symmetric"}}),

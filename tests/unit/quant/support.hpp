@@ -9,10 +9,6 @@
 
 namespace qtn::test {
 
-inline nlohmann::json golden(const std::string &name) {
-  return read_json(std::string(QTN_GOLDEN_DIR) + "/quant/" + name);
-}
-
 std::vector<double> numbers(const nlohmann::json &tensor);
 
 Shape shape_of(const nlohmann::json &tensor);

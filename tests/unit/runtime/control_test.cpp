@@ -15,7 +15,7 @@
 namespace qtn::test {
 namespace {
 
-nlohmann::json all_cases() { return read_json(QTN_GOLDEN_DIR "/control/control.json").at("cases"); }
+nlohmann::json all_cases() { return golden("control/control.json").at("cases"); }
 
 graph::Graph load(const std::string &name) {
   return onnx::load(std::string(QTN_GOLDEN_DIR) + "/control/" + name + ".onnx");

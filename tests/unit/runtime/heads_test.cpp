@@ -217,7 +217,7 @@ void test_long(void **) {
 void test_golden_cases(void **) {
   for (const char *name : {"Attention", "MultiHeadAttention", "GroupQueryAttention"}) {
     const ops::OpDef &op = *ops::find_op(name);
-    const nlohmann::json file = read_json(cat(QTN_GOLDEN_DIR, "/ops/", name, ".json"));
+    const nlohmann::json file = golden(cat("ops/", name, ".json"));
     for (const auto &j : file.at("cases")) {
       GraphBuilder b;
       std::vector<Tensor> inputs;

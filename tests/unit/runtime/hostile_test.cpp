@@ -66,7 +66,7 @@ void expect_refused(const nlohmann::json &model, runtime::Engine engine) {
 }
 
 void results_or_errors(void **) {
-  const auto models = read_json(QTN_GOLDEN_DIR "/hostile/hostile.json").at("cases");
+  const auto models = golden("hostile/hostile.json").at("cases");
   assert_true(models.size() >= 20);
   for (const auto &model : models) {
     const std::string name = model.at("name");

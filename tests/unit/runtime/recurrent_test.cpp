@@ -54,7 +54,7 @@ std::string kernel_of(const runtime::Session &session, const std::vector<const T
 void golden_cases(void **) {
   std::size_t count = 0;
   for (const char *op : kLayers) {
-    const nlohmann::json file = read_json(cat(QTN_GOLDEN_DIR, "/ops/", op, ".json"));
+    const nlohmann::json file = golden(cat("ops/", op, ".json"));
     for (const auto &c : file.at("cases")) {
       const std::string name = cat(op, "/", c.at("name").get<std::string>());
       std::vector<Tensor> operands;

@@ -15,7 +15,7 @@ using namespace qtn::test;
 using namespace qtn::train;
 using Json = nlohmann::json;
 
-Json part(const char *name) { return read_json(QTN_GOLDEN_DIR "/training/fake_quantize.json").at(name); }
+Json part(const char *name) { return golden("training/fake_quantize.json").at(name); }
 
 std::vector<float> floats_of(const Json &j) {
   std::vector<float> values;

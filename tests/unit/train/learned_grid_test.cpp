@@ -46,7 +46,7 @@ quant::ObserverSettings settings_of(qscheme scheme, qdtype dtype = QTN_UINT8, Nu
 }
 
 void gradients_are_those_of_pytorch(void **) {
-  const auto cases = golden("learned_grids.json").at("modules");
+  const auto cases = golden("training/learned_grids.json").at("modules");
   for (const auto &c : cases) {
     const auto name = c.at("name").get<std::string>();
     const Tensor x = tensor_of(c.at("x")), dy = tensor_of(c.at("dy")), scale = tensor_of(c.at("scale"));
@@ -104,7 +104,7 @@ quant::PreparedModel prepared(const graph::Graph &network, const Learned &l) {
 graph::Graph network() { return onnx::load(std::filesystem::path(QTN_GOLDEN_DIR) / "training" / "qat.onnx"); }
 
 void steps_are_those_of_pytorch(void **) {
-  const auto file = golden("learned_grids.json");
+  const auto file = golden("training/learned_grids.json");
   constexpr Learned kCases[] = {{"lsq", "onednn", "lsq", "lsq", 8},
                                 {"lsq+", "onednn", "lsq+", "lsq", 4},
                                 {"pact", "onednn", "pact", "lsq", 8},

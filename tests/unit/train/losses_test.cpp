@@ -27,7 +27,7 @@ Attrs kind(const char *name) { return attrs({{"loss", name}}); }
 
 /// Sums are in double and gradients are rounded once, so that little is left to tolerate.
 void losses_equal_torch(void **) {
-  const auto file = golden("losses.json");
+  const auto file = golden("training/losses.json");
   for (const auto &c : file.at("cases")) {
     const std::string name = c.at("name");
     std::vector<Tensor> targets;

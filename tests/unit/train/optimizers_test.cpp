@@ -21,7 +21,7 @@ void expect_near(const Tensor &got, const nlohmann::json &want, const std::strin
 }
 
 void optimizers_equal_torch(void **) {
-  const auto file = golden("optimizers.json");
+  const auto file = golden("training/optimizers.json");
   for (const auto &c : file.at("cases")) {
     std::vector<Parameter> parameters;
     for (const char *name : {"weight", "bias"})
@@ -56,7 +56,7 @@ void optimizers_equal_torch(void **) {
 }
 
 void clipping_equals_torch(void **) {
-  const auto file = golden("optimizers.json");
+  const auto file = golden("training/optimizers.json");
   for (const auto &c : file.at("clips")) {
     std::vector<Parameter> parameters;
     for (const auto &g : c.at("gradients")) {

@@ -14,7 +14,7 @@ namespace {
 using namespace qtn::test;
 
 void words_are_philox(void **) {
-  const auto file = golden("random.json");
+  const auto file = golden("training/random.json");
   for (const auto &c : file.at("cases")) {
     const auto counter = c.at("counter").get<RandomWords>(), want = c.at("output").get<RandomWords>();
     const auto key = c.at("key").get<std::array<std::uint32_t, 2>>();

@@ -10,7 +10,7 @@ using namespace qtn::test;
 
 /// PyTorch goes from each rate to the next, which adds up rounding errors.
 void rates_equal_torch(void **) {
-  const auto file = golden("schedules.json");
+  const auto file = golden("training/schedules.json");
   for (const auto &c : file.at("cases")) {
     const Schedule schedule(attrs_of(c.at("attrs")));
     const Tensor want = tensor_of(c.at("rates"));

@@ -119,7 +119,7 @@ class OneStep {
 void operators(void **) {
   for (const ops::OpDef *op : ops::all_ops()) {
     if (!op->backward) continue;
-    const nlohmann::json file = read_json(cat(QTN_GOLDEN_DIR, "/gradients/", op->name, ".json"));
+    const nlohmann::json file = golden(cat("gradients/", op->name, ".json"));
     for (const auto &j : file.at("cases")) {
       OneStep step(*op, j);
       expect_steady(cat(op->name, "/", j.at("name").get<std::string>()), [&] { step.run(); });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of this folder share: golden files, and the same with every number of threads.
+// What the tests of this folder share: attributes of golden files, and the same with every number of threads.
 #pragma once
 
 #include "base/parallel.hpp"
@@ -7,10 +7,6 @@
 #include "varied.hpp"
 
 namespace qtn::test {
-
-inline nlohmann::json golden(const std::string &name) {
-  return read_json(std::string(QTN_GOLDEN_DIR) + "/training/" + name);
-}
 
 Attrs attrs_of(const nlohmann::json &items);
 
