@@ -3,7 +3,7 @@
 
 #ifdef QTN_CHECKS
 
-#include <unistd.h>
+#include <pthread.h>
 
 #include <array>
 #include <atomic>
@@ -12,15 +12,22 @@
 #include <mutex>
 
 namespace qtn::capi {
+namespace {
+
+constinit std::atomic<unsigned> process{1};  ///< the number of forks that led to this one, and one
+
+[[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, [] { ++process; });
+
+}  // namespace
 
 /// Lists by address. They need no memory of their own, and no lock that tests count as one of a call's.
 struct Tag::Table {
-  std::atomic<pid_t> holder{0};  ///< a process, so that a child takes what was held when its parent forked
+  std::atomic<unsigned> holder{0};  ///< a process, so that a child takes what was held when its parent forked
   std::array<Tag *, 1024> lists{};
 
   void lock() {
-    const pid_t here = getpid();
-    for (pid_t seen = 0; seen == here || !holder.compare_exchange_weak(seen, here, std::memory_order_acquire);
+    const unsigned here = process.load(std::memory_order_relaxed);
+    for (unsigned seen = 0; seen == here || !holder.compare_exchange_weak(seen, here, std::memory_order_acquire);
          seen = holder.load(std::memory_order_relaxed)) {
     }
   }

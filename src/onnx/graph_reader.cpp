@@ -88,7 +88,6 @@ std::int64_t GraphReader::version_of(const NodeProto &proto, std::int64_t opset)
 }
 
 graph::Graph GraphReader::read(const GraphProto &proto) {
-  if (proto.has_sparse_initializer) fail(QTN_EUNSUPPORTED, "has sparse initializers, which are not supported");
   g_.name = proto.name;
   reserve_names(proto);
   for (const protozero::data_view initializer : proto.initializers) add_initializer(initializer);

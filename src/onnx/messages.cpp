@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "onnx/messages.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "base/limits.hpp"
+#include "base/size.hpp"
 #include "base/utf8.hpp"
+#include "onnx/sparse_tensor.hpp"
 #include "onnx/tensor_proto.hpp"
 
 namespace qtn::onnx {
@@ -205,9 +209,13 @@ ValueInfo read_value_info(data_view bytes) {
   return info;
 }
 
+/// What the sparse initializers of a graph may take: as much in any case, and more in proportion to the file.
+constexpr std::size_t kDenseBytes = std::size_t{64} << 20, kDensePerByte = 64;
+
 GraphProto read_graph_at(data_view bytes, int depth) {
   if (depth > kMostNested) fail(QTN_EUNSUPPORTED, "has graphs in graphs, more than ", kMostNested, " deep");
   GraphProto graph;
+  std::size_t dense_bytes = (Size(bytes.size()) * kDensePerByte + (depth == 0 ? kDenseBytes : 0)).value();
   const auto add = [](auto &list, auto &&read) {
     check_limit(Limit::nodes, list.size() + 1);  // each is larger in memory than in the file
     list.push_back(read());
@@ -233,8 +241,9 @@ GraphProto read_graph_at(data_view bytes, int depth) {
         add(graph.values, [&] { return read_value_info(message.get_view()); });
         break;
       case as_bytes(field::graph::sparse_initializer):
-        graph.has_sparse_initializer = true;
-        message.skip();
+        graph.dense.push_back(std::make_shared<const std::string>(dense_tensor(message.get_view(), dense_bytes)));
+        dense_bytes -= std::min(dense_bytes, graph.dense.back()->size());
+        add(graph.initializers, [&] { return data_view(*graph.dense.back()); });
         break;
       default:
         message.skip();

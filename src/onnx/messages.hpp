@@ -66,8 +66,8 @@ struct GraphProto {
   std::string name;
   std::vector<NodeProto> nodes;
   std::vector<protozero::data_view> initializers;
+  std::vector<std::shared_ptr<const std::string>> dense;  ///< those of them which the file has as sparse tensors
   std::vector<ValueInfo> inputs, outputs, values;
-  bool has_sparse_initializer = false;
 };
 /// With the graphs in it. Throws QTN_EUNSUPPORTED where these are nested deeply.
 GraphProto read_graph(protozero::data_view bytes);

@@ -46,6 +46,9 @@ namespace tensor {
 inline constexpr Tag dims = 1, data_type = 2, float_data = 4, int32_data = 5, int64_data = 7, name = 8, raw_data = 9,
                      double_data = 10, uint64_data = 11, external_data = 13, data_location = 14;
 }
+namespace sparse_tensor {
+inline constexpr Tag values = 1, indices = 2, dims = 3;
+}
 namespace value_info {
 inline constexpr Tag name = 1, type = 2;
 }

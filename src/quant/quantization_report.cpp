@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ranges>
 #include <span>
 
 #include "base/digits.hpp"
@@ -134,8 +133,9 @@ void write_accuracy(JsonWriter &out, const QuantizationReport &report) {
   out.member("sqnr_db", accuracy.sqnr_db());
   if (std::ranges::count(accuracy.steady, true) > 1) out.member("worst_db", accuracy.worst_db());
   if (const auto agreement = accuracy.agreement()) out.member("top1_agreement", *agreement);
-  write_list(out, "outputs", std::views::iota(std::size_t{0}, accuracy.names.size()),
-             [&](JsonWriter &list, std::size_t i) { write_output(list, accuracy, i); });
+  write_list(out, "outputs", accuracy.names, [&](JsonWriter &list, const std::string &name) {
+    write_output(list, accuracy, static_cast<std::size_t>(&name - accuracy.names.data()));
+  });
 }
 
 void write_layer(JsonWriter &out, const QuantizationReport &report, const Sensitivity &layer) {

@@ -36,13 +36,23 @@ def node(op, inputs, outputs, domain="", **attributes):
     return helper.make_node(op, inputs.split(",") if inputs else [], outputs.split(","), domain=domain, **attributes)
 
 
-def model(name, nodes, inputs, constants, outputs, opset=18, told=(), by=None):
+def sparse(name, values, in_rows):
+    """The elements that are not zero, with their numbers or with rows of their coordinates."""
+    flat = np.flatnonzero(values).astype(np.int64)
+    places = np.argwhere(values).astype(np.int64) if in_rows else flat
+    return helper.make_sparse_tensor(numpy_helper.from_array(values.ravel()[flat], name),
+                                     numpy_helper.from_array(places, name + "_places"), values.shape)  # fmt: skip
+
+
+def model(name, nodes, inputs, constants, outputs, opset=18, told=(), by=None, sparse=()):
     """`inputs`: name -> values of the first run. `outputs`: names, or (name, type). `told`: shapes of values, as files say
-    them. `by`: a function of inputs and constants that gives the outputs. A second run has the negated floats."""
+    them. `by`: a function of inputs and constants that gives the outputs. `sparse`: constants of that form. A second run has
+    the negated floats."""
     kinds = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for n, v in inputs.items()]
     made = [helper.make_tensor_value_info(*(o if isinstance(o, tuple) else (o, FLOAT)), None) for o in outputs]
     graph = helper.make_graph(nodes, name, kinds, made, [numpy_helper.from_array(v, n) for n, v in constants.items()],
-                              value_info=[helper.make_tensor_value_info(n, FLOAT, s) for n, s in told])
+                              value_info=[helper.make_tensor_value_info(n, FLOAT, s) for n, s in told],
+                              sparse_initializer=sparse)  # fmt: skip
     domains = {n.domain for n in nodes} - {""}
     opsets = [helper.make_opsetid("", opset), *(helper.make_opsetid(d, 3 if d == ML else 1) for d in sorted(domains))]
     second = {n: -v if v.dtype == np.float32 else v for n, v in inputs.items()}
@@ -347,12 +357,23 @@ def outputs_of(name, proto, domains, feeds):
     return session.run(None, feeds)
 
 
+def sparse_constants():
+    """Which ONNX Runtime reads; a fused product makes it the one that runs the model."""
+    thin = [np.where(np.abs(v) > 1, v, 0).astype(v.dtype) for v in (noise("w", 3, 2, 3, 3), noise("b", 3), noise("c", 4, 3))]
+    steps = [node("Conv", "x,w,b", "c", kernel_shape=[3, 3]), node("Add", "c,nothing", "d"),
+             node("Reshape", "d,shape", "e"), node("FusedMatMul", "e,m", "y", MICROSOFT, transB=1)]
+    for name, in_rows in {"sparse_by_number": False, "sparse_by_coordinates": True}.items():
+        constants = dict(zip(("w", "b", "m"), thin), nothing=np.zeros((3, 1, 1), np.float32), shape=ints(0, 3))
+        model(name, steps, {"x": noise("x", 2, 2, 3, 3)}, {}, ["y"],
+              sparse=[sparse(n, v, in_rows) for n, v in constants.items()])
+
+
 def main():
     warnings.simplefilter("ignore")
     onnxruntime.set_default_logger_severity(4)
     OUT.mkdir(exist_ok=True)
     for group in (fused_products, embeddings, attention, flexible_attention, sequences, learning, old_opsets, experimental, run_time_sequences,
-                  products_of_integers, optimized):
+                  products_of_integers, optimized, sparse_constants):
         group()
     cases, failures = [], 0
     for name, (proto, runs, domains) in MODELS.items():

@@ -30,7 +30,7 @@ T integer_power(T base, std::int64_t exponent) {
 template <class To>
 Tensor as_type(const Tensor &t, qdtype dtype, Scratch &scratch) {
   if (t.dtype() == dtype) return t;
-  const auto [out] = scratch_tensors<1>(scratch, {{{dtype, t.shape()}}});
+  const Tensor out = scratch_tensors<1>(scratch, {{{dtype, t.shape()}}})[0];
   dispatch_number(t.dtype(), [&](auto zero) {
     map_elements<decltype(zero), To>(t, out, [](auto v) { return static_cast<To>(v); });
   });

@@ -22,6 +22,7 @@ std::string ModelText::bytes() const {
       }
       graph.add_string(f::graph::name, "test");
       for (const auto &initializer : initializers) graph.add_message(f::graph::initializer, initializer);
+      for (const auto &tensor : sparse_initializers) graph.add_message(f::graph::sparse_initializer, tensor);
       for (const auto &name : inputs) add_value(pbf_writer(graph, f::graph::input), name);
       for (const auto &name : outputs) add_output(pbf_writer(graph, f::graph::output), name);
     }

@@ -35,7 +35,8 @@ struct NodeText {
 struct ModelText {
   std::int64_t opset = 17;
   std::vector<NodeText> nodes{};
-  std::vector<std::string> initializers{};  ///< TensorProto messages
+  std::vector<std::string> initializers{};         ///< TensorProto messages
+  std::vector<std::string> sparse_initializers{};  ///< SparseTensorProto messages
   std::vector<std::string> inputs{"x"}, outputs{"y"};
   std::vector<std::int64_t> shape{1, 2};                   ///< of every input
   std::int32_t input_type = QTN_FLOAT32, output_type = 0;  ///< 0: not said
