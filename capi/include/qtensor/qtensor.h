@@ -824,7 +824,10 @@ QTN_API void qtensor_free(QTN_OPT qtensor *t);
  * | "scheme"             | string | "per_tensor_affine" | a qscheme, in lower case and without QTN_
  * | "axis"               | int    | 0                   | the dimension that channels or blocks run along, not negative
  * | "averaging_constant" | float  | 0.01                | of moving_average: weight of the newest tensor
- * | "bins"               | int    | 2048                | of kinds that count; of entropy 128 unless given, and even
+ * | "bins"               | int    | 2048                | of kinds that count, from 2 to 65536; of entropy 128 unless
+ * |                      |        |                     | given, and even. At most 16384 of histogram, 4096 of
+ * |                      |        |                     | nvidia_entropy and nvidia_mse, 2048 of entropy, whose time
+ * |                      |        |                     | grows with the square
  * | "percentile"         | float  | 99.999              | of percentile and nvidia_percentile (of this 99.99 unless
  * |                      |        |                     | given)
  * | "absolute"           | int    | 1                   | of percentile: 1 counts magnitudes; 0 cuts the same share off

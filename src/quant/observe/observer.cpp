@@ -13,24 +13,27 @@
 namespace qtn::quant {
 namespace {
 
+constexpr std::int64_t kMaxBins = 65536;
+
 struct Kind {
   std::string_view name;
   std::unique_ptr<Observer> (*make)(const ObserverSettings &settings);
   bool many_ranges = false;  ///< per channel and per block too
   std::int64_t bins = ObserverSettings().bins;
   double percentile = ObserverSettings().percentile;
+  std::int64_t most_bins = kMaxBins;  ///< fewer where a search takes time with their square: a file may ask for it
 };
 constexpr Kind kKinds[] = {
     {"minmax", make_minmax, true},
     {"max", make_max, true},
     {"moving_average", make_moving_average, true},
     {"mse", make_mse},
-    {"histogram", make_histogram},
+    {.name = "histogram", .make = make_histogram, .most_bins = 16384},
     {"percentile", make_percentile},
-    {"entropy", make_entropy, false, 128},
+    {.name = "entropy", .make = make_entropy, .bins = 128, .most_bins = 2048},
     {"nvidia_percentile", make_nvidia_percentile, false, 2048, 99.99},
-    {"nvidia_entropy", make_nvidia_entropy},
-    {"nvidia_mse", make_nvidia_mse},
+    {.name = "nvidia_entropy", .make = make_nvidia_entropy, .most_bins = 4096},
+    {.name = "nvidia_mse", .make = make_nvidia_mse, .most_bins = 4096},
     {"fixed", make_fixed},
 };
 
@@ -66,7 +69,6 @@ constexpr qscheme kSchemes[] = {QTN_PER_TENSOR_AFFINE,
                                 QTN_PER_BLOCK_AFFINE,
                                 QTN_PER_BLOCK_SYMMETRIC,
                                 QTN_PER_CHANNEL_AFFINE_FLOAT_QPARAMS};
-constexpr std::int64_t kMaxBins = 65536;
 constexpr std::string_view kMagic = "QTNOBSV1", kWithScaledAmax = "QTNOBSV2";
 
 /// The kinds that have a range for each channel or block.
@@ -90,7 +92,8 @@ void check_settings(const Kind &kind, const ObserverSettings &s, std::int64_t ax
     fail(QTN_EINVAL, "observer: axis ", axis, " is outside [0, ", kMaxRank - 1, "]");
   if (!(s.averaging_constant > 0) || s.averaging_constant > 1)
     fail(QTN_EINVAL, "observer: averaging_constant ", s.averaging_constant, " is outside (0, 1]");
-  if (s.bins < 2 || s.bins > kMaxBins) fail(QTN_EINVAL, "observer: bins ", s.bins, " is outside [2, ", kMaxBins, "]");
+  if (s.bins < 2 || s.bins > kind.most_bins)
+    fail(QTN_EINVAL, "observer: bins ", s.bins, " of \"", kind.name, "\" is outside [2, ", kind.most_bins, "]");
   if (!(s.percentile >= 0) || s.percentile > 100)
     fail(QTN_EINVAL, "observer: percentile ", s.percentile, " is outside [0, 100]");
   if (!is_per_tensor(s.scheme) && !kind.many_ranges)
