@@ -69,13 +69,13 @@ class Lowering {
       alias(node, read(node.inputs[0]));
       return round(node.outputs[0]);
     }
-    if (node.op == &ops::kDropout && node.outputs.size() == 1) return dropout(n);
+    if (node.op == &ops::kDropout && node.outputs.size() == 1 && is_float32(read(node.inputs[0]))) return dropout(n);
     if (network_.statistics.count(n)) return normalize(n);
     if (const std::optional<ops::Clamp> clamp = graph::clamp_of(g_, node); clamp && fused_grid_of(node.outputs[0]))
       return clamp_on_grid(node, *clamp);
     SlotIds inputs = read_inputs(n), outputs;
     for (const ValueId v : node.outputs) outputs.push_back(v == kNoValue ? kNoSlot : write(v));
-    if (node.op == &ops::kConv)
+    if (node.op == &ops::kConv && std::ranges::all_of(inputs, [&](SlotId s) { return s == kNoSlot || is_float32(s); }))
       add(node, make_convolution(node, std::move(inputs), outputs[0]));
     else
       add(node, make_operator(node, std::move(inputs), std::move(outputs)));
@@ -128,6 +128,7 @@ class Lowering {
   void normalize(std::size_t n) {
     const Node &node = g_.nodes[n];
     SlotIds inputs{read(node.inputs[0]), read(node.inputs[1]), read(node.inputs[2])};
+    for (const SlotId s : inputs) require_float32(s);
     std::shared_ptr<Fold> fold;
     if (const auto folded = folds_.find(n); folded != folds_.end()) {
       fold = folded->second.first;
@@ -153,6 +154,7 @@ class Lowering {
   void clamp_on_grid(const Node &node, const ops::Clamp &clamp) {
     const ValueId v = node.outputs[0];
     const SlotId x = read(node.inputs[0]);
+    require_float32(x);
     add(node, make_fake_quantize(x, write(v), {clamp.lo, clamp.hi, fused_grid_of(v)}, network_.switches));
   }
 
@@ -178,6 +180,7 @@ class Lowering {
 
   SlotId rounded(const Node &node, SlotId x, std::size_t i) {
     ActivationGrid &grid = network_.quantization->activations[i];
+    require_float32(x);
     const SlotId y = like(x);
     if (grid.learned())
       add(node, make_learned_quantize(x, y, grid, learned(network_.quantization->of_activation[i]), network_.switches));
@@ -203,6 +206,16 @@ class Lowering {
       out_.slots.push_back(std::move(slot));
     }
     return slots;
+  }
+
+  /// Steps other than those of operators have no other numbers.
+  bool is_float32(SlotId s) const { return out_.slots[at(s)].type.dtype == QTN_FLOAT32; }
+
+  void require_float32(SlotId s) const {
+    const Slot &slot = out_.slots[at(s)];
+    if (!is_float32(s))
+      fail(QTN_EUNSUPPORTED, "trainer: \"", slot.name, "\" is ", dtype_name(slot.type.dtype),
+           ", where only float32 can be trained");
   }
 
   static void give(Slot &slot, const Parameter &p) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/buffer_reuse.hpp"
 
+#include <vector>
+
 #include "base/memory.hpp"
 #include "check.hpp"
 
@@ -57,6 +59,34 @@ void what_does_not_fit_makes_room_for_what_is_taken(void **) {
   assert_null(BufferReuse::take(kMany).bytes);
 }
 
+void of_several_that_fit_the_smallest_is_taken(void **) {
+  const BufferReuse reuse;
+  AlignedBuffer larger(kMany + 2000), smaller(kMany + 1000), largest(kMany + 3000);
+  std::byte *const wanted = smaller.data();
+  larger = AlignedBuffer();
+  smaller = AlignedBuffer();
+  largest = AlignedBuffer();
+  const AlignedBuffer taken(kMany);
+  assert_ptr_equal(taken.data(), wanted);
+}
+
+void no_more_than_so_many_are_kept(void **) {
+  constexpr std::size_t kKept = 64, kSize = std::size_t{1} << 20;
+  const BufferReuse reuse;
+  std::vector<AlignedBuffer> buffers;
+  for (std::size_t i = 0; i <= kKept; ++i) buffers.emplace_back(kSize);
+  std::byte *const second = buffers[1].data();
+  buffers.clear();
+  std::vector<AlignedBuffer> again;
+  bool found = false;
+  for (std::size_t i = 0; i < kKept; ++i) {
+    again.emplace_back(kSize);
+    found = found || again.back().data() == second;
+  }
+  assert_true(found);
+  assert_null(BufferReuse::take(kSize).bytes);
+}
+
 }  // namespace
 }  // namespace qtn::test
 
@@ -69,6 +99,8 @@ int main() {
       cmocka_unit_test(small_memory_is_not_kept),
       cmocka_unit_test(outside_of_a_scope_nothing_is_kept),
       cmocka_unit_test(what_outlives_the_scope_is_given_back_later),
+      cmocka_unit_test(of_several_that_fit_the_smallest_is_taken),
+      cmocka_unit_test(no_more_than_so_many_are_kept),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 
 #include "base/cpu.hpp"
@@ -18,10 +19,11 @@ constexpr Isa kAll[] = {Isa::scalar, Isa::avx2, Isa::avxvnni, Isa::avx512, Isa::
 /// The level of a process that has not asked before, in which `prepare` comes first.
 template <class Prepare>
 Isa begun_after(const Prepare &prepare) {
+  std::fflush(nullptr);  // which both would write
   const pid_t child = fork();
   if (child == 0) {
     prepare();
-    _exit(static_cast<int>(isa()));
+    std::exit(static_cast<int>(isa()));
   }
   int status = -1;
   assert_int_equal(waitpid(child, &status, 0), child);

@@ -45,6 +45,22 @@ void many_at_a_time(void **) {
   expect_apart(leases, total);
 }
 
+// Of so many, too, what is given back is taken again.
+void many_one_after_another(void **) {
+  constexpr std::size_t kAtOnce = 6000, kTimes = 4;
+  std::vector<Lease> leases;
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < kTimes * kAtOnce; ++i) {
+    const std::size_t time = i / kAtOnce;
+    leases.push_back({2 * time, 2 * time + 1, 64 + 64 * (i % 3)});
+    if (time == 0) bytes += leases.back().bytes;
+  }
+  assert_int_equal(place_leases(leases), bytes);
+  std::sort(leases.begin(), leases.end(), [](const Lease &a, const Lease &b) { return a.place < b.place; });
+  leases.resize(2000);
+  expect_apart(leases, bytes);
+}
+
 void sums_that_wrap(void **) {
   std::vector<Lease> leases(8, {0, 1, kHuge});
   expect_error(QTN_ENOMEM, "4611686018427387904", [&] { place_leases(leases); });
@@ -63,8 +79,9 @@ void sizes_that_wrap(void **) {
 }  // namespace qtn::test
 
 int main() {
-  const CMUnitTest tests[] = {cmocka_unit_test(qtn::test::places_never_overlap),
-                              cmocka_unit_test(qtn::test::many_at_a_time), cmocka_unit_test(qtn::test::sums_that_wrap),
-                              cmocka_unit_test(qtn::test::sizes_that_wrap)};
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(qtn::test::places_never_overlap), cmocka_unit_test(qtn::test::many_at_a_time),
+      cmocka_unit_test(qtn::test::many_one_after_another), cmocka_unit_test(qtn::test::sums_that_wrap),
+      cmocka_unit_test(qtn::test::sizes_that_wrap)};
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

@@ -257,8 +257,9 @@ void bad_settings(void **) {
   for (const auto &[kind, most] : {std::pair("mse", 65536), std::pair("histogram", 16384), std::pair("entropy", 2048),
                                    std::pair("nvidia_mse", 4096), std::pair("nvidia_entropy", 4096)}) {
     make_observer(kind, attrs({{"bins", std::int64_t{most}}}));
-    expect_error(QTN_EINVAL, cat("bins ", most + 2, " of \"", kind, "\" is outside [2, ", most, "]"),
-                 [&] { make_observer(kind, attrs({{"bins", std::int64_t{most + 2}}})); });
+    expect_error(QTN_EINVAL, cat("bins ", most + 2, " of \"", kind, "\" is outside [2, ", most, "]"), [&] {
+      make_observer(kind, attrs({{"bins", std::int64_t{most + 2}}}));
+    });
   }
   expect_error(QTN_EINVAL, "eps", [] { make_observer("mse", attrs({{"eps", 0.0}})); });
   expect_error(QTN_EUNSUPPORTED, "per tensor, not per_channel_affine; other schemes have: minmax max moving_average",
