@@ -65,14 +65,17 @@ class QOperatorImporter {
     return is_constant(input(node, scale)) && (zero == kNoValue || is_constant(zero));
   }
 
-  /// Whether DequantizeLinear can say a grid that is known: with one scale or, of columns, a list of them.
+  /// Whether DequantizeLinear can say a grid that is known: with one scale or, of columns, a list of them; and without
+  /// floats that overflow where integers do not.
   bool is_grid(const Node &node, std::size_t scale, bool of_columns = false) const {
+    constexpr float kLarge = 1e30f;
     if (!known(node, scale)) return false;
     const Tensor &scales = g_.value(input(node, scale)).constant;
     const ValueId zero = input(node, scale + 1);
     const std::int64_t count = scales.count();
     return (count == 1 || (of_columns && scales.rank() == 1)) &&
-           (zero == kNoValue || g_.value(zero).constant.count() == count);
+           (zero == kNoValue || g_.value(zero).constant.count() == count) &&
+           std::ranges::all_of(float_values(scales, "scale"), [](float s) { return s < kLarge; });
   }
 
   bool constant_grids(const Node &node, std::size_t first, std::size_t y_scale) const {

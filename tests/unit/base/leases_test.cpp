@@ -45,7 +45,7 @@ void many_at_a_time(void **) {
   expect_apart(leases, total);
 }
 
-// Of so many, too, what is given back is taken again.
+// With so many, too, what is given back is taken again.
 void many_one_after_another(void **) {
   constexpr std::size_t kAtOnce = 6000, kTimes = 4;
   std::vector<Lease> leases;

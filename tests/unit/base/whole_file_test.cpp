@@ -52,6 +52,17 @@ void what_is_not_committed_leaves_nothing(void **) {
   assert_string_equal(content_of(path).c_str(), "old");
 }
 
+void what_cannot_be_put_in_its_place_leaves_nothing(void **) {
+  const TemporaryFolder folder;
+  {
+    WholeFile file;
+    assert_int_equal(file.open(folder.file("a")), 0);
+    fs::create_directory(folder.file("a"));
+    assert_int_equal(file.commit(), EISDIR);
+  }
+  assert_int_equal(folder.count(), 1);
+}
+
 void a_file_keeps_its_permissions(void **) {
   const TemporaryFolder folder;
   const std::string path = folder.put("a", "old");
@@ -191,6 +202,7 @@ int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {
       cmocka_unit_test(what_is_not_committed_leaves_nothing),
+      cmocka_unit_test(what_cannot_be_put_in_its_place_leaves_nothing),
       cmocka_unit_test(a_file_keeps_its_permissions),
       cmocka_unit_test(links_stay_and_what_they_lead_to_is_replaced),
       cmocka_unit_test(names_without_a_folder),
