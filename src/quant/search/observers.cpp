@@ -19,20 +19,31 @@ using graph::ValueId;
 constexpr const char *kKinds[] = {"minmax", "histogram", "mse", "percentile", "entropy"};
 constexpr std::size_t kCount = std::size(kKinds);
 
-/// One of each kind for each group that is observed; none for others.
+/// One of each kind for each group that is observed, nullptr of kinds that do not take its settings (so many bins); none
+/// for others.
 using Observers = std::vector<std::vector<std::unique_ptr<Observer>>>;
+
+std::unique_ptr<Observer> observer_of(const char *kind, const Attrs &settings) {
+  try {
+    return make_observer(kind, settings);
+  } catch (const Error &e) {
+    if (e.status() != QTN_EINVAL) throw;
+    return nullptr;
+  }
+}
 
 Observers observed_by_all(PreparedModel &p, const Samples &samples) {
   Observers observers(p.placement.groups.size());
   for (std::size_t g = 0; g < observers.size(); ++g)
     if (const Group &group = p.placement.groups[g]; !group.fixed)
-      for (const char *kind : kKinds) observers[g].push_back(make_observer(kind, group.settings.activation));
+      for (const char *kind : kKinds) observers[g].push_back(observer_of(kind, group.settings.activation));
   for (std::size_t s = 0; s < samples.count; ++s, ++p.samples) {
     const std::vector<Tensor> inputs = samples.read(s);
     std::vector<const Tensor *> pointers;
     for (const Tensor &t : inputs) pointers.push_back(&t);
     show(p, pointers, samples.number(s), [&](std::size_t group, const Tensor &t) {
-      for (const auto &observer : observers[group]) observer->observe_finite(t);
+      for (const auto &observer : observers[group])
+        if (observer) observer->observe_finite(t);
       if (!p.distributions.empty()) p.distributions[group].add(t);
     });
   }
@@ -48,7 +59,7 @@ class Probe {
         grids_(observers.size()),
         losses_(observers.size(), std::vector<Noise>(kCount)) {
     for (std::size_t g = 0; g < observers.size(); ++g)
-      for (const auto &observer : observers[g]) grids_[g].push_back(observer->quantizer());
+      for (const auto &observer : observers[g]) grids_[g].push_back(observer ? observer->quantizer() : nullptr);
   }
 
   void see(const std::vector<Tensor> &inputs) {
@@ -75,7 +86,9 @@ class Probe {
       if (!want) want = run();
       const Tensor exact = *operands[i];
       for (std::size_t c = 0; c < kCount; ++c) {
-        const Tensor coarse = dequantize(quantize(exact, grids_[static_cast<std::size_t>(group)][c]));
+        const QuantizerPtr &grid = grids_[static_cast<std::size_t>(group)][c];
+        if (!grid) continue;
+        const Tensor coarse = dequantize(quantize(exact, grid));
         operands[i] = &coarse;
         losses_[static_cast<std::size_t>(group)][c].add(*want, run());
       }
@@ -102,11 +115,16 @@ std::vector<ObserverChoice> choose_observers(PreparedModel &prepared, const Samp
     const Group &group = prepared.placement.groups[g];
     if (group.fixed) continue;
     ObserverChoice choice{prepared.graph.value(group.members[0]).name, {}, 0};
+    std::size_t chosen = 0;  // minmax, which takes all settings
     for (std::size_t c = 0; c < kCount; ++c) {
+      if (!observers[g][c]) continue;
+      if (probe.loss(g, c) < probe.loss(g, chosen)) {
+        chosen = c;
+        choice.chosen = choice.candidates.size();
+      }
       choice.candidates.push_back({kKinds[c], probe.loss(g, c)});
-      if (probe.loss(g, c) < choice.candidates[choice.chosen].loss) choice.chosen = c;
     }
-    prepared.observers[g] = std::move(observers[g][choice.chosen]);
+    prepared.observers[g] = std::move(observers[g][chosen]);
     choices.push_back(std::move(choice));
   }
   return choices;

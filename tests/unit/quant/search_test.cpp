@@ -58,6 +58,23 @@ void rare_outliers_do_not_decide(void **) {
   assert_true(x.candidates[x.chosen].loss < x.candidates[0].loss / 2);
 }
 
+/// Entropy begins with 128 bins and has at most 2048; the others are compared without it.
+void observers_that_do_not_take_the_settings(void **) {
+  const Samples samples = some_of(kSamples, 4);
+  for (const auto &[bins, count] : {std::pair(128, 5), std::pair(100, 4), std::pair(4096, 4)}) {
+    Config config("onnx");
+    const Attrs settings = attrs({{"bins", std::int64_t{bins}}});
+    config.set("*", &settings);
+    PreparedModel p = prepare(chain(), config);
+    for (const ObserverChoice &choice : choose_observers(p, samples, samples)) {
+      assert_int_equal(choice.candidates.size(), count);
+      assert_true((choice.candidates.back().observer == "entropy") == (count == 5));
+      for (const ObserverLoss &c : choice.candidates) assert_true(choice.candidates[choice.chosen].loss <= c.loss);
+    }
+    convert(p, nullptr);
+  }
+}
+
 /// What a node costs alone, against a model that is converted with all others in float.
 void damage_alone(void **) {
   const PreparedModel p = calibrated(chain(), Config("onnx"), kSamples);
@@ -305,6 +322,7 @@ int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(outliers_are_clipped),
       cmocka_unit_test(rare_outliers_do_not_decide),
+      cmocka_unit_test(observers_that_do_not_take_the_settings),
       cmocka_unit_test(damage_alone),
       cmocka_unit_test(targets_are_reached_with_few_layers),
       cmocka_unit_test(many_layers_are_ranked_in_few_runs),
