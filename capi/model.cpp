@@ -28,10 +28,12 @@ onnx::SaveOptions save_options(const char *entry, const Attrs &attrs) {
   const std::string_view format = find_named(kFormats, attrs.get_string("format", "qdq"), entry, "format");
   onnx::SaveOptions options;
   if (format == "qoperator") options.format = onnx::Format::qoperator;
-  const std::int64_t opset = attrs.get_int("opset", options.opset);
-  if (opset < onnx::kMinSaveOpset || opset > onnx::kMaxOpset)
-    fail(QTN_EINVAL, entry, ": opset is ", opset, ", not from ", onnx::kMinSaveOpset, " to ", onnx::kMaxOpset);
-  options.opset = static_cast<int>(opset);
+  if (attrs.has("opset")) {
+    const std::int64_t opset = attrs.get_int("opset", 0);
+    if (opset < onnx::kMinSaveOpset || opset > onnx::kMaxOpset)
+      fail(QTN_EINVAL, entry, ": opset is ", opset, ", not from ", onnx::kMinSaveOpset, " to ", onnx::kMaxOpset);
+    options.opset = static_cast<int>(opset);
+  }
   options.weight_pairs = attrs.get_int("weight_pairs", 0) != 0;
   if (options.weight_pairs && options.format == onnx::Format::qoperator)
     fail(QTN_EINVAL, entry, ": weight_pairs is of format qdq, not of qoperator");

@@ -15,7 +15,7 @@ void check_inference(Graph &g) { require_inference(g); }
 
 constexpr Pass kSimplification[] = {fold_constants,  inline_constant_branches, capture_invariants,
                                     check_inference, remove_identities,        make_products_of_einsums};
-constexpr Pass kIntegers[] = {sum_integers_in_float};
+constexpr Pass kSums[] = {sum_integers_in_float, add_after_products};
 constexpr Pass kLayout[] = {keep_channels_first, fold_scales_before_norms, bring_biases_to_products};
 constexpr Pass kLoneNorms[] = {keep_channels_first, fold_scales_before_norms, fold_norms_of_columns};
 constexpr Pass kFusion[] = {fold_batch_norms, fuse_pads, fuse_biases, fuse_clamps, round_before_moves, center_weights};
@@ -40,7 +40,7 @@ void run_passes(Graph &g, Pipeline pipeline) {
     case Pipeline::inference:
       return run_all(g, {kSimplification, kFusion});
     case Pipeline::execution:
-      return run_all(g, {kSimplification, kIntegers, kLayout, kFusion, kFormulas});
+      return run_all(g, {kSimplification, kSums, kLayout, kFusion, kFormulas});
     case Pipeline::lone_norms:
       return run_all(g, {kSimplification, kLoneNorms});
     case Pipeline::quantization:

@@ -10,8 +10,8 @@
 
 namespace qtn::onnx {
 
-inline constexpr int kMinOpset = 1, kMaxOpset = 28;  ///< of files that are read
-inline constexpr int kMinSaveOpset = 13;             ///< of files that are written
+inline constexpr int kMinOpset = 1, kMaxOpset = 28;         ///< of files that are read
+inline constexpr int kMinSaveOpset = 13, kUsualOpset = 21;  ///< of files that are written
 
 /// Whether a node of that domain and name is one that this library reads without anything being registered.
 bool is_reserved(const std::string &domain, const std::string &op);
@@ -29,7 +29,7 @@ enum class Format {
 };
 
 struct SaveOptions {
-  int opset = 21;
+  int opset = 0;  ///< 0: kUsualOpset, or the first one after it that has all of the model's operators
   Format format = Format::qdq;
   bool weight_pairs = false;  ///< weights of 8 bits as floats, with QuantizeLinear in front of DequantizeLinear
 };

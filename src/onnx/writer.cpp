@@ -360,9 +360,27 @@ graph::Graph written_out(const graph::Graph &g, const SaveOptions &options) {
 }  // namespace
 
 std::string serialize(const graph::Graph &g, const SaveOptions &options) {
-  if (options.opset < kMinSaveOpset || options.opset > kMaxOpset)
-    fail(QTN_EUNSUPPORTED, "models are written at opset ", kMinSaveOpset, " to ", kMaxOpset, ", not ", options.opset);
-  return Writer(written_out(g, options), options.opset).write(numerics_of(g));
+  const std::optional<Numerics> numerics = numerics_of(g);
+  SaveOptions now = options;
+  const auto written = [&](int opset) {
+    now.opset = opset;
+    return Writer(written_out(g, now), opset).write(numerics);
+  };
+  if (options.opset != 0) {
+    if (options.opset < kMinSaveOpset || options.opset > kMaxOpset)
+      fail(QTN_EUNSUPPORTED, "models are written at opset ", kMinSaveOpset, " to ", kMaxOpset, ", not ", options.opset);
+    return written(options.opset);
+  }
+  try {
+    return written(kUsualOpset);
+  } catch (const Error &e) {
+    if (e.status() != QTN_EUNSUPPORTED) throw;
+    for (int opset = kUsualOpset + 1; opset <= kMaxOpset; ++opset) try {
+        return written(opset);
+      } catch (const Error &) {
+      }
+    throw;  // what the usual one lacks
+  }
 }
 
 void save(const graph::Graph &g, const std::string &path, const SaveOptions &options) {

@@ -94,17 +94,14 @@ class Pipeline {
     report.targets = options_.targets;
     report.wide = options_.wide;
     graph::Graph quantized = corrected(prepared);
-    if (goal_ ? !goal_->met_by(quantized) : is_useless()) {
-      report.fallen = goal_ ? fall_back(prepared, *goal_) : make_useful(prepared);
-      quantized = corrected(prepared);
-    }
+    if (!goal_ && is_useless()) make_useful(prepared, quantized);
+    if (goal_ && !goal_->met_by(quantized)) leave_in_float(prepared, quantized, *goal_);
     if (goal_) report.reached = goal_->reached(quantized);
     if (goal_ && automatic() && !start_.config.says("mode") && options_.targets.met_by(report.reached))
       take_fastest_mode(attempt, quantized);
     report.judges = rows_.of(division_.held_back);
     report.held_back = samples_.count > 1;
-    if (report.held_back)
-      report.accuracy = kept_ || !report.fallen.empty() || !unseen_ ? on_unseen(prepared) : std::move(*unseen_);
+    if (report.held_back) report.accuracy = unseen(prepared);
     if (options_.sensitivity)
       report.layers =
           measure_sensitivity(prepared.graph, quantized, counted(measured_, "measuring each layer", progress_));
@@ -365,10 +362,24 @@ class Pipeline {
            !says("weight_dtype") && !says("activation_bits");
   }
 
-  std::vector<FallenLayer> make_useful(PreparedModel &prepared) const {
+  void leave_in_float(PreparedModel &prepared, graph::Graph &quantized, const Goal &goal) {
+    report_.fallen = fall_back(prepared, goal);
+    if (report_.fallen.empty()) return;
+    unseen_.reset();
+    quantized = corrected(prepared);
+  }
+
+  /// Few samples say which layers stay in float; all are in integers again where that gains nothing on those held back.
+  void make_useful(PreparedModel &prepared, graph::Graph &quantized) {
+    PreparedModel whole = copy_of(prepared);
+    const Accuracy before = unseen(prepared);
     const Samples few = some_of(samples_, kRanking);
-    const Goal goal(real_, few, few, {.sqnr_db = kUseful, .top1 = {}});
-    return fall_back(prepared, goal);
+    leave_in_float(prepared, quantized, Goal(real_, few, few, {.sqnr_db = kUseful, .top1 = {}}));
+    if (report_.fallen.empty() || unseen(prepared).worst_db() > before.worst_db()) return;
+    prepared = std::move(whole);
+    report_.fallen.clear();
+    quantized = corrected(prepared);
+    unseen_ = before;
   }
 
   /// Converted, with the corrections that gain. What was tried of an earlier conversion is forgotten.
@@ -388,6 +399,7 @@ class Pipeline {
       if (keeps(which, best, other, verdict)) best = std::move(other);
     }
     report_.accuracy = std::move(verdict.held_back);
+    if (kept_) unseen_.reset();
     return best;
   }
 
@@ -458,6 +470,12 @@ class Pipeline {
     narrow_.reset();
   }
 
+  /// on_unseen() of the model as it is now; with one sample, on that.
+  const Accuracy &unseen(const PreparedModel &prepared) {
+    if (!unseen_) unseen_ = samples_.count > 1 ? on_unseen(prepared) : *report_.accuracy;
+    return *unseen_;
+  }
+
   /// How near the same network comes on the held-back samples if they have not widened its ranges, as those of all
   /// samples have.
   Accuracy on_unseen(const PreparedModel &prepared) const {
@@ -501,7 +519,7 @@ class Pipeline {
   std::optional<Judge> judge_;
   std::optional<Corrections> kept_;
   std::optional<PreparedModel> narrow_;  // what is kept, with ranges that held-back samples have not widened
-  std::optional<Accuracy> unseen_;       // of that, before corrections
+  std::optional<Accuracy> unseen_;       // of what is kept now, where it is known
   std::size_t route_trials_ = 0;         // the first trials of the report
   QuantizationReport report_;
 };

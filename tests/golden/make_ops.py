@@ -1502,6 +1502,7 @@ def signals():
     case("STFT", "both", (1, 14, 1), step, window, length, onesided=0, only="reference")
     case("STFT", "complex", (1, 9, 2), scalar(2, np.int64), window[:4], onesided=0, only="reference")
     case("STFT", "whole", (1, 7, 1), step, only="reference")
+    case("STFT", "list", (3, 14), step, window, only="onnxruntime")
 
     for op in ("HannWindow", "HammingWindow", "BlackmanWindow"):
         # The reference has Blackman's sign of half a period wrong no more; ONNX Runtime counts like this library.

@@ -87,6 +87,9 @@ void bring_biases_to_products(Graph &g);
 /// those of floats are beyond.
 void sum_integers_in_float(Graph &g);
 
+/// A Gemm by constants whose addend is computed is one without, and an Add: kernels take biases that are known.
+void add_after_products(Graph &g);
+
 /// Moves a Pad with zeros along spatial axes into the pads of a Conv that reads it, one with -inf into those of a MaxPool.
 void fuse_pads(Graph &g);
 

@@ -87,7 +87,7 @@ bool lower_real_product(Lowering &l) {
   if (factors.alpha == 0 || factors.beta == 0) return false;  // which hide infinities
   const Tensor &weight = l.constant_of(l.input(1)), bias = scaled(l.real_constant(l.input(2)), factors.beta);
   const Shape &x = l.shape_of(l.input(0)), &shape = l.shape_of(l.output());
-  if (!weight.has_data() || weight.rank() != 2 || weight.count() == 0 || x.size() < 2 || element_count(x) == 0)
+  if (!weight.has_data() || weight.rank() != 2 || weight.count() == 0 || x.empty() || element_count(x) == 0)
     return false;
   const bool is_matrix = !factors.weight_is_transposed;
   const std::int64_t depth = weight.dim(is_matrix ? 0 : 1), out = weight.dim(is_matrix ? 1 : 0);

@@ -520,6 +520,26 @@ void files(void **) {
   assert_int_equal(folder.count(), 2);
 }
 
+/// Unless one is asked for: the usual opset, or the first that has the operators.
+void the_opset_follows_from_the_operators(void **) {
+  const auto opset_of = [](const char *op, std::size_t inputs, const onnx::SaveOptions &options) {
+    graph::Graph g;
+    const ValueId x = add_value(g, "x"), y = add_value(g, "y");
+    g.value(x).shape = Shape{1, 2, 4, 4};
+    g.inputs = {x};
+    g.outputs = {y};
+    add_node(g, "node", op, std::vector<ValueId>(inputs, x), y);
+    const std::string bytes = onnx::serialize(g, options);
+    return *onnx::default_opset(onnx::read_model({bytes.data(), bytes.size()}).opsets);
+  };
+  assert_int_equal(opset_of("Relu", 1, {}), 21);
+  assert_int_equal(opset_of("Attention", 3, {}), 23);
+  assert_int_equal(opset_of("CumProd", 2, {}), 26);
+  assert_int_equal(opset_of("Relu", 1, {13}), 13);
+  expect_error(QTN_EUNSUPPORTED, {"node \"node\" (Attention): opset 22 has no such operator"},
+               [&] { opset_of("Attention", 3, {22}); });
+}
+
 }  // namespace
 }  // namespace qtn
 
@@ -543,6 +563,7 @@ int main() {
       cmocka_unit_test(qtn::integers_in_older_opsets),
       cmocka_unit_test(qtn::softmax_over_several_axes),
       cmocka_unit_test(qtn::files),
+      cmocka_unit_test(qtn::the_opset_follows_from_the_operators),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

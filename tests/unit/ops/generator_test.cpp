@@ -69,6 +69,25 @@ void sizes_that_are_none(void **) {
   refuse(QTN_EUNSUPPORTED, "EyeLike: dtype is 8", "EyeLike", attrs({{"dtype", std::int64_t{8}}}), {&x});
 }
 
+/// Frames are transformed two at a time: neither silence nor what is not finite gets anything of the other.
+void frames_do_not_meet(void **) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor step = number(4), length = number(4),
+               signal = floats({1, 20}, {1e30f, 2e30f, -1e30f, 0, 0, 0, 0, 0, 1, 2, 3, 4, nan, 1, 1, 1, 1, 1, 1, 1});
+  const Tensor bins = run("STFT", attrs(), {&signal, &step, nullptr, &length})[0];
+  assert_true(bins.shape() == (Shape{1, 5, 3, 2}));
+  const float *got = bins.as<float>();
+  const std::vector<float> silent(6, 0.0f), rising{10, 0, -2, 2, -2, 0}, even{4, 0, 0, 0, 0, 0};
+  assert_true(std::equal(silent.begin(), silent.end(), got + 6) && std::equal(rising.begin(), rising.end(), got + 12));
+  for (const std::ptrdiff_t real : {18, 20, 22}) assert_true(std::isnan(got[real]));
+  assert_true(std::equal(even.begin(), even.end(), got + 24));
+  const Tensor column = signal.reshaped({1, 20, 1}), wide = signal.reshaped({1, 1, 20, 1});
+  const Tensor again = run("STFT", attrs(), {&column, &step, nullptr, &length})[0];
+  assert_memory_equal(again.as<char>(), bins.as<char>(), bins.nbytes());
+  refuse(QTN_ESHAPE, "STFT: signal 1x1x20x1 must be [batch, length]", "STFT", attrs(),
+         {&wide, &step, nullptr, &length});
+}
+
 void far_diagonals(void **) {
   const Tensor x(QTN_FLOAT32, {2, 2});
   for (const std::int64_t k : {kLow, kHuge, std::int64_t{-2}, std::int64_t{2}})
@@ -180,6 +199,7 @@ int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(ranges_are_counted_before_they_are_made),
       cmocka_unit_test(sizes_that_are_none),
+      cmocka_unit_test(frames_do_not_meet),
       cmocka_unit_test(far_diagonals),
       cmocka_unit_test(equations_are_checked),
       cmocka_unit_test(operands_of_integers),
