@@ -18,8 +18,8 @@ constexpr std::int64_t kOpsetOfNew = 21;
 const ComposedRule *rule_of(const NodeProto &node, std::int64_t opset) {
   const std::string_view domain = node.domain == "ai.onnx" ? "" : std::string_view(node.domain);
   if (node.opset) opset = node.opset;
-  for (const auto *rules : {&kSequenceRules, &kFusedRules, &kOptimizedRules, &kAttentionRules, &kRecurrentRules,
-                            &kOldestRules, &kExperimentalRules})
+  for (const auto *rules : {&kSequenceRules, &kLoopRules, &kFusedRules, &kOptimizedRules, &kAttentionRules,
+                            &kRecurrentRules, &kOldestRules, &kExperimentalRules})
     for (const ComposedRule &rule : *rules)
       if (opset < rule.before && node.op == rule.op && domain == rule.domain) return &rule;
   return nullptr;
@@ -54,10 +54,9 @@ void refuse_sequences(const GraphProto &graph, const Scope &scope) {
   for (const NodeProto &node : graph.nodes)
     for (const std::string &name : node.inputs)
       if (scope.sequences.contains(name))
-        fail(
-            QTN_EUNSUPPORTED, "node \"", node.name, "\" (", node.op, "): reads the sequence \"", name,
-            "\"; sequences are supported where constants say the positions of their items, or where all items have one "
-            "shape that the file says");
+        fail(QTN_EUNSUPPORTED, "node \"", node.name, "\" (", node.op, "): reads the sequence \"", name,
+             "\"; sequences are supported where constants say the positions of their items, where all items have one "
+             "shape that the file says, or where a loop puts them at the end");
 }
 
 /// Whatever is wrong with a node is said with its name.

@@ -78,19 +78,6 @@ bool normalize_places(Composing &c) {
   return true;
 }
 
-NodeProto scan_node(std::string name, Names inputs, Names outputs, std::shared_ptr<GraphProto> body,
-                    const Attrs &attrs) {
-  NodeProto node;
-  node.op = "Scan";
-  node.name = std::move(name);
-  node.opset = 9;
-  node.inputs = std::move(inputs);
-  node.outputs = std::move(outputs);
-  node.attributes.push_back({"body", "", {}, std::move(body)});
-  for (const auto &[key, value] : attrs) node.attributes.push_back({key, "", {}, nullptr, value});
-  return node;
-}
-
 /// Until opset 8 operands had an axis for samples in front: a Scan over samples, each of which is a Scan of today.
 bool scan_samples(Composing &c) {
   const NodeProto &node = c.node();

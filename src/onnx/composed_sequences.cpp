@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sequences that nodes make and take apart, and optionals: no value is either of them at run time. Places are those which
-// the file says, or of any run where items have one shape. A sequence that a loop grows stays, and its operators are
-// refused by name.
+// the file says, or of any run where items have one shape.
 #include <algorithm>
 #include <limits>
 
@@ -195,6 +194,18 @@ bool sequence_length(Composing &c) {
   return c.one("Div", {whole, c.make_int(s->length)}, {}, c.out(0)), true;
 }
 
+/// The places of the first axis of a tensor as parts of another axis, one behind the other.
+void join_places(Composing &c, const std::string &whole, std::int64_t axis) {
+  const std::int64_t at = axis < 0 ? axis - 1 : axis, behind = axis == -1 ? kEnd : axis < 0 ? axis + 1 : axis + 2;
+  const std::string moved = at == 0 ? whole : move_first_axis(c, whole, at, "");
+  const std::string shape = c.one("Shape", {moved});
+  const std::string joined = c.one("Concat",
+                                   {places(c, shape, c.make_ints({0}), c.make_ints({at})), c.make_ints({-1}),
+                                    places(c, shape, c.make_ints({behind}), c.make_ints({kEnd}))},
+                                   with("axis", std::int64_t{0}));
+  c.one("Reshape", {moved, joined}, {}, c.out(0));
+}
+
 bool concat_from_sequence(Composing &c) {
   const Sequence *s = c.sequence(c.in(0));
   const Attrs attrs = c.attrs();
@@ -204,6 +215,13 @@ bool concat_from_sequence(Composing &c) {
   if (!s->whole.empty() && s->axis == axis && s->keeps_axis != adds_axis)
     return c.one("Identity", {s->whole}, {}, c.out(0)), true;
   std::optional<Names> items = items_of(c, *s);
+  if (!items && s->axis == 0 && !s->keeps_axis) {
+    if (adds_axis)
+      move_first_axis(c, s->whole, axis, c.out(0));
+    else
+      join_places(c, s->whole, axis);
+    return true;
+  }
   if (!items || items->empty()) return false;
   if (adds_axis)
     for (std::string &item : *items) item = c.one("Unsqueeze", {item, c.make_ints({axis})});

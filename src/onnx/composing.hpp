@@ -136,6 +136,13 @@ std::string channels_last(Composing &c, const std::string &x, std::size_t rank, 
 /// The axes of images that such weights fit.
 std::size_t rank_of_images(Composing &c, const std::string &weights);
 
+/// A Scan of today by a graph.
+NodeProto scan_node(std::string name, Names inputs, Names outputs, std::shared_ptr<GraphProto> body,
+                    const Attrs &attrs);
+
+/// x with its first axis at another place, whatever its rank.
+std::string move_first_axis(Composing &c, const std::string &x, std::int64_t axis, std::string output);
+
 /// A way to say a node otherwise. False, and nothing added: it stays.
 struct ComposedRule {
   const char *domain, *op;
@@ -143,7 +150,7 @@ struct ComposedRule {
   std::int64_t before = std::numeric_limits<std::int64_t>::max();  ///< for nodes of older opsets than this
 };
 
-extern const std::vector<ComposedRule> kSequenceRules, kFusedRules, kOptimizedRules, kAttentionRules, kRecurrentRules,
-    kOldestRules, kExperimentalRules;
+extern const std::vector<ComposedRule> kSequenceRules, kLoopRules, kFusedRules, kOptimizedRules, kAttentionRules,
+    kRecurrentRules, kOldestRules, kExperimentalRules;
 
 }  // namespace qtn::onnx

@@ -274,6 +274,29 @@ def run_time_sequences():
           {"x": x, "l": ints(1, 2, 1), "i": np.array(-2)}, {}, [("n", INT64), "a"])
 
 
+def grown_sequences():
+    """Of which a loop puts items at the end: one of them, or two, beside a state and an output of every iteration."""
+    x = noise("x", 6, 3, 4)
+    tensor, sequence = helper.make_tensor_value_info, helper.make_tensor_sequence_value_info
+    steps = [node("Gather", "x,i", "item"), node("Neg", "item", "other"), node("Add", "sum,item", "sum_out"),
+             node("SequenceInsert", "s,item", "s_out"), node("Identity", "c", "c_out"), node("Abs", "item", "each")]
+    kinds = [tensor("i", INT64, []), tensor("c", BOOL, []), sequence("s", FLOAT, None), tensor("sum", FLOAT, [3, 4])]
+    made = [tensor("c_out", BOOL, []), sequence("s_out", FLOAT, None), tensor("sum_out", FLOAT, [3, 4]), tensor("each", FLOAT, [3, 4])]
+    second = [node("SequenceInsert", "t,other", "t_out")], sequence("t", FLOAT, None), sequence("t_out", FLOAT, None)
+    one = helper.make_graph(steps, "one", kinds, made)
+    two = helper.make_graph(steps + second[0], "two", [*kinds[:3], second[1], kinds[3]], [*made[:2], second[2], *made[2:]])
+    given = {"n": ints(4)[0], "yes": np.array(True), "zeros": np.zeros((3, 4), np.float32), "last": ints(-1)[0]}
+    ends = ["y", "total", "all"]
+    empty = node("SequenceEmpty", "", "e")
+    for axis, new_axis in ((0, 1), (1, 1), (2, 1), (-1, 1), (-3, 1), (0, 0), (1, 0), (-1, 0), (-2, 0)):
+        loop = node("Loop", "n,yes,e,zeros", "grown,total,all", body=one)
+        model(f"grown_{axis}_{new_axis}", [empty, loop, node("ConcatFromSequence", "grown", "y", axis=axis, new_axis=new_axis)],
+              {"x": x}, given, ends)
+    loop = node("Loop", "n,yes,e,e,zeros", "grown,grown2,total,all", body=two)
+    model("grown_two", [empty, loop, node("ConcatFromSequence", "grown", "y", axis=1), node("SequenceLength", "grown2", "count"),
+                        node("SequenceAt", "grown2,last", "end")], {"x": x}, given, [*ends, ("count", INT64), "end"])
+
+
 def products_of_integers():
     """QLinearMatMul: where scales and zero points of columns lie, and how many there are of each."""
     x = noise("rows", 2, 5, 4)
@@ -373,7 +396,7 @@ def main():
     onnxruntime.set_default_logger_severity(4)
     OUT.mkdir(exist_ok=True)
     for group in (fused_products, embeddings, attention, flexible_attention, sequences, learning, old_opsets, experimental, run_time_sequences,
-                  products_of_integers, optimized, sparse_constants):
+                  products_of_integers, optimized, sparse_constants, grown_sequences):
         group()
     cases, failures = [], 0
     for name, (proto, runs, domains) in MODELS.items():

@@ -56,7 +56,7 @@ class Frames {
 
   void run() {
     const std::int64_t rows = x_.dim(0) * form_.frames;
-    // Of two real frames one is the imaginary part of the other: their spectra are the even and the odd part of one.
+    // A real frame is the imaginary part of the one before it: their spectra are the even and the odd part of one.
     for (std::int64_t row = 0, taken = 1; row < rows; row += taken) {
       const bool two = form_.parts == 1 && row + 1 < rows && are_alike(size_of(row), size_of(row + 1));
       taken = two ? 2 : 1;

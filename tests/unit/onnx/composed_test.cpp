@@ -85,8 +85,7 @@ void refused_otherwise(void **) {
   refuse("node \"n\" (Neg): reads the sequence \"s\"", {made, {"Neg", {"s"}, {"y"}, "n"}});
   refuse(
       "node \"at\" (SequenceAt): reads the sequence \"s\"; sequences are supported where constants say the positions "
-      "of "
-      "their items, or where all items have one shape that the file says",
+      "of their items, where all items have one shape that the file says, or where a loop puts them at the end",
       {{"Neg", {"x"}, {"m"}, "unknown"},
        {"SequenceConstruct", {"x", "m"}, {"s"}, "make"},
        {"Cast", {"x"}, {"i"}, "c", "", {int_attribute("to", QTN_INT64)}},
