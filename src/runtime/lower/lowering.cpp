@@ -169,6 +169,7 @@ SlotId Lowering::add_constant(const Tensor &constant) {
 }
 
 SlotId Lowering::add_view(SlotId of, const View &view) {
+  if (is_graph_input(of)) of = copied(of, form(of).strides);
   Slot slot;
   slot.form = {form(of).dtype, view.shape, view.strides, form(of).quantizer};
   slot.root = root(of);

@@ -80,6 +80,7 @@ class Lowering {
   Edge edge(SlotId s) const { return {s, form(s)}; }
   SlotId add_slot(SlotForm slot_form);
   SlotId add_constant(const Tensor &constant);
+  /// A graph input, which lies elsewhere in every run, is copied first.
   SlotId add_view(SlotId of, const View &view);
   SlotId plain_slot(qdtype dtype, const Shape &shape);
   SlotId real_slot(const Shape &shape, const Shape &strides);

@@ -45,7 +45,7 @@ bool lower_real_normalization(Lowering &l) {
   const SlotId x = l.any_real(l.input(0));
   const Shape &shape = l.form(x).shape, &strides = l.form(x).strides;
   if (l.node().outputs.size() != 1 || element_count(l.shape_of(l.output())) == 0) return false;
-  if (batches && shape.size() == 2 && strides[1] == 1)
+  if (batches && shape.size() == 2 && strides[1] == 1 && strides[0] >= shape[1])
     return lower_batches(l, l.edge(l.add_view(x, {{shape[0], shape[1], 1}, {strides[0], 1, 1}, 0})));
   if (!lies_as_image(l.form(x))) return false;
   return batches ? lower_batches(l, l.edge(x)) : lower_groups(l, l.edge(x));

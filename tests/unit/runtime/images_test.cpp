@@ -158,6 +158,28 @@ void test_normalized_rows(void **) {
   assert_string_not_equal(nodes.back().at("kernel").get<std::string>().c_str(), "BatchNormalization");
 }
 
+/// What a run is given has no views, and rows that are one row lie nowhere else.
+void test_normalized_inputs(void **) {
+  for (const bool expanded : {false, true})
+    for (const std::int64_t rows : {1, 3, 70}) {
+      const Shape shape{expanded ? 1 : rows, 2};
+      GraphBuilder b;
+      b.input("x", shape).constant("rows", ints({rows, 2}));
+      if (expanded) b.node("Expand", "expand", {"x", "rows"}, {"f"});
+      b.constant("scale", integers({2})).constant("shift", integers({2}, 2)).constant("mean", integers({2}, 4));
+      b.constant("variance", floats({4, 0.25f}));
+      b.node("BatchNormalization", "bn", {expanded ? "f" : "x", "scale", "shift", "mean", "variance"}, {"y"},
+             attrs({{"epsilon", 0.0}}));
+      const graph::Graph g = b.build({"y"});
+      graph::Graph undeclared = g;
+      undeclared.value(undeclared.inputs[0]).shape.reset();
+      const Tensor x = integers(shape), *operands[] = {&x};
+      const Tensor want = runtime::Session(g, {.engine = runtime::Engine::reference}).run(operands)[0];
+      for (const graph::Graph *either : std::initializer_list<const graph::Graph *>{&g, &undeclared})
+        assert_true(equal(runtime::Session(*either, {}).run(operands)[0], want));
+    }
+}
+
 void test_slopes(void **) {
   const Shape image{2, 4, 5, 6};
   const auto by_prelu = [](const Tensor &slopes) {
@@ -196,6 +218,7 @@ int main() {
                               cmocka_unit_test(test_pads),
                               cmocka_unit_test(test_normalized_pixels),
                               cmocka_unit_test(test_normalized_rows),
+                              cmocka_unit_test(test_normalized_inputs),
                               cmocka_unit_test(test_slopes)};
   return cmocka_run_group_tests_name("runtime/images", tests, nullptr, nullptr);
 }
