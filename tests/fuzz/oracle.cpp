@@ -41,9 +41,9 @@ Attrs save_settings(Dice &dice) {
   return attrs;
 }
 
-/// How many products the model has in float, of which each engine adds the terms in an order of its own, or
-/// normalizations, which are one product and one sum where images lie channels last. What follows from such a sum may be
-/// anything: a comparison, or a grid, turns a last bit into something else.
+/// How many products or means of windows the model has in float, of which each engine adds the terms in an order of its
+/// own, or normalizations, which are one product and one sum where images lie channels last. What follows from such a sum
+/// may be anything: a comparison, or a grid, turns a last bit into something else.
 std::size_t float_products(const qmodel *m) {
   const Blob report = make<Blob>(qmodel_inspect, m);
   if (!report) return 0;
@@ -54,7 +54,7 @@ std::size_t float_products(const qmodel *m) {
   };
   // With weights of integers, too, these bring what they multiply to halves of 8 bits.
   for (const char *op : {"LSTM", "GRU", "RNN"}) add("\"op\":\"" + std::string(op) + "\"");
-  for (const char *op : {"Conv", "ConvTranspose", "MatMul", "Gemm", "BatchNormalization", "Attention",
+  for (const char *op : {"Conv", "ConvTranspose", "MatMul", "Gemm", "AveragePool", "BatchNormalization", "Attention",
                          "MultiHeadAttention", "GroupQueryAttention"})
     add("\"op\":\"" + std::string(op) + "\",\"dtype\":\"float32\"");
   return count;
