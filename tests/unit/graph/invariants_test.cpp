@@ -13,7 +13,7 @@ namespace qtn::test {
 namespace {
 
 graph::Graph simplified(const std::string &name) {
-  graph::Graph g = onnx::load(std::string(QTN_GOLDEN_DIR) + "/control/" + name + ".onnx");
+  graph::Graph g = onnx::load(QTN_GOLDEN_DIR "/control/" + name + ".onnx");
   graph::run_passes(g, graph::Pipeline::simplification);
   return g;
 }

@@ -75,7 +75,7 @@ void check(const ops::OpDef &op, const Case &c) {
 
 void every_golden_case(void **) {
   std::size_t files = 0, failures = 0, cases = 0;
-  for (const auto &entry : std::filesystem::directory_iterator(std::string(QTN_GOLDEN_DIR) + "/ops")) {
+  for (const auto &entry : std::filesystem::directory_iterator(QTN_GOLDEN_DIR "/ops")) {
     const nlohmann::json file = read_json(entry.path());
     const ops::OpDef *op = ops::find_op(file.at("op").get<std::string>());
     if (!op) fail_test("no operator ", file.at("op").get<std::string>());

@@ -17,9 +17,7 @@ namespace {
 
 nlohmann::json all_cases() { return golden("control/control.json").at("cases"); }
 
-graph::Graph load(const std::string &name) {
-  return onnx::load(std::string(QTN_GOLDEN_DIR) + "/control/" + name + ".onnx");
-}
+graph::Graph load(const std::string &name) { return onnx::load(QTN_GOLDEN_DIR "/control/" + name + ".onnx"); }
 
 void expect_runs(const runtime::Session &session, const nlohmann::json &runs, const std::string &what) {
   for (std::size_t r = 0; r < runs.size(); ++r) {
