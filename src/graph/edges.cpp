@@ -9,7 +9,7 @@ namespace qtn::graph {
 namespace {
 
 /// Far from where products of scales and integers overflow, or have fewer digits than floats.
-bool is_exact(float scale) { return scale > 1e-30f && scale < 1e30f; }
+bool is_exact(float scale) { return scale > 1e-30f && scale < kLargeScale; }
 
 }  // namespace
 

@@ -6,6 +6,9 @@
 
 namespace qtn::graph {
 
+/// From this scale on, products of scales and integers may overflow floats where integers do not.
+inline constexpr float kLargeScale = 1e30f;
+
 /// The grid of 8 bits and one scale that a QuantizeLinear or DequantizeLinear node has by constants, if floats hold each
 /// of its numbers without loss; nullptr where the node is another one, or has or computes another grid.
 QuantizerPtr constant_grid(const Graph &g, const Node &node, Numerics numerics);

@@ -15,14 +15,14 @@ NodeProto identity(std::string from, std::string to) {
   return node;
 }
 
-bool reads(const GraphProto &graph, const std::string &name) {
-  const auto holds = [&](const NodeProto &node) {
+/// How many nodes read a value, themselves or in their graphs.
+std::ptrdiff_t readers(const GraphProto &graph, const std::string &name) {
+  return std::ranges::count_if(graph.nodes, [&](const NodeProto &node) {
     return std::ranges::find(node.inputs, name) != node.inputs.end() ||
            std::ranges::any_of(node.attributes, [&](const AttributeProto &attribute) {
-             return attribute.graph && reads(*attribute.graph, name);
+             return attribute.graph && readers(*attribute.graph, name) > 0;
            });
-  };
-  return std::ranges::any_of(graph.nodes, holds);
+  });
 }
 
 /// The node of a body that puts an item at the end of its input, and makes its output of it, where nothing else reads
@@ -32,11 +32,7 @@ std::vector<NodeProto>::iterator only_insertion(GraphProto &body, const std::str
     return node.op == "SequenceInsert" && node.domain.empty() && node.inputs.size() >= 2 && node.inputs[0] == input &&
            (node.inputs.size() == 2 || node.inputs[2].empty()) && node.outputs == Names{output};
   });
-  if (insertion == body.nodes.end() || reads(body, output)) return body.nodes.end();
-  const NodeProto put = std::exchange(*insertion, {});
-  const bool alone = !reads(body, input);
-  *insertion = put;
-  return alone ? insertion : body.nodes.end();
+  return readers(body, input) == 1 && readers(body, output) == 0 ? insertion : body.nodes.end();
 }
 
 /// Input `k` of a body begins as an empty sequence, and every iteration adds to it. Output: a new one, of the items.
@@ -52,6 +48,11 @@ bool collects(GraphProto &body, std::size_t k, const std::string &items) {
 }
 
 bool grow_sequences(Composing &c) {
+  const auto is_empty = [&](const std::string &name) {
+    const Sequence *s = c.sequence(name);
+    return s && s->whole.empty() && s->items.empty();
+  };
+  if (std::ranges::none_of(c.node().inputs, is_empty)) return false;
   NodeProto loop = c.node();
   const auto body = std::ranges::find(loop.attributes, "body", &AttributeProto::name);
   if (body == loop.attributes.end() || !body->graph || loop.outputs.size() + 1 != body->graph->outputs.size())
@@ -59,9 +60,7 @@ bool grow_sequences(Composing &c) {
   body->graph = std::make_shared<GraphProto>(*body->graph);
   bool any = false;
   for (std::size_t k = loop.inputs.size(); k-- > 2;) {  // behind the number of iterations and the condition
-    const Sequence *s = c.sequence(loop.inputs[k]);
-    if (!s || !s->whole.empty() || !s->items.empty()) continue;
-    if (!collects(*body->graph, k, c.new_name("item"))) continue;
+    if (!is_empty(loop.inputs[k]) || !collects(*body->graph, k, c.new_name("item"))) continue;
     const std::string result = loop.outputs[k - 2];
     loop.inputs.erase(loop.inputs.begin() + static_cast<std::ptrdiff_t>(k));
     loop.outputs.erase(loop.outputs.begin() + static_cast<std::ptrdiff_t>(k - 2));

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "graph/edges.hpp"
 #include "graph/unique_names.hpp"
 #include "onnx/qdq.hpp"
 #include "onnx/qoperator_forms.hpp"
@@ -68,14 +69,13 @@ class QOperatorImporter {
   /// Whether DequantizeLinear can say a grid that is known: with one scale or, of columns, a list of them; and without
   /// floats that overflow where integers do not.
   bool is_grid(const Node &node, std::size_t scale, bool of_columns = false) const {
-    constexpr float kLarge = 1e30f;
     if (!known(node, scale)) return false;
     const Tensor &scales = g_.value(input(node, scale)).constant;
     const ValueId zero = input(node, scale + 1);
     const std::int64_t count = scales.count();
     return (count == 1 || (of_columns && scales.rank() == 1)) &&
            (zero == kNoValue || g_.value(zero).constant.count() == count) &&
-           std::ranges::all_of(float_values(scales, "scale"), [](float s) { return s < kLarge; });
+           std::ranges::all_of(float_values(scales, "scale"), [](float s) { return s < graph::kLargeScale; });
   }
 
   bool constant_grids(const Node &node, std::size_t first, std::size_t y_scale) const {

@@ -241,12 +241,11 @@ class Lowering {
     for (const SlotId s : step->reads)
       if (out_.slots[at(s)].needs_grad) trained = &out_.slots[at(s)];
     if (trained) {
-      const bool real = std::any_of(step->writes.begin(), step->writes.end(),
-                                    [&](SlotId s) { return out_.slots[at(s)].type.dtype == QTN_FLOAT32; });
+      const bool real = std::ranges::any_of(step->writes, [&](SlotId s) { return is_float32(s); });
       if (step->grad_inputs.empty() && real)
         fail(QTN_EUNSUPPORTED, "trainer: node \"", node.name, "\": ", node.op->name,
              " has no gradient, which what comes before \"", trained->name, "\" needs");
-      for (const SlotId s : step->writes) out_.slots[at(s)].needs_grad = out_.slots[at(s)].type.dtype == QTN_FLOAT32;
+      for (const SlotId s : step->writes) out_.slots[at(s)].needs_grad = is_float32(s);
     }
     out_.steps.push_back(std::move(step));
   }

@@ -21,7 +21,6 @@ SlotId with_borders(Lowering &l, SlotId x, std::size_t groups, ops::Window &wind
   const std::int64_t left = std::max<std::int64_t>(0, window.pad_begin[1]);
   const std::int64_t right = std::max<std::int64_t>(0, last_tap + 1 - window.pad_begin[1] - width);
   if (is_flat(window) || channels / static_cast<std::int64_t>(groups) % 4 == 0 || left + right == 0) return x;
-  if (l.is_graph_input(x)) x = l.copied(x, form.strides);  // which has no views
   const std::size_t last = form.shape.size() - 1;
   Shape wide = form.shape;
   wide[last] = left + width + right;

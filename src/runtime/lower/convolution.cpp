@@ -17,7 +17,6 @@ namespace {
 /// Each channel of an image so many times, one after the other.
 SlotId repeated_channels(Lowering &l, SlotId x, std::int64_t times) {
   const SlotForm form = l.form(x);
-  if (l.is_graph_input(x)) x = l.copied(x, form.strides);  // which has no views
   Shape shape = form.shape;
   shape[1] *= times;
   const SlotId y = l.add_slot({form.dtype, shape, channels_last_strides(shape), form.quantizer});
