@@ -254,12 +254,14 @@ void bad_settings(void **) {
     expect_error(QTN_EINVAL, "bins 126", [&] { make_observer(kind, attrs({{"bins", std::int64_t{126}}})); });
   expect_error(QTN_EINVAL, "bins 1 ", [] { make_observer("mse", attrs({{"bins", std::int64_t{1}}})); });
   // Searches that take time with the square of the bins, which a file may ask for.
-  for (const auto &[kind, most] : {std::pair("mse", 65536), std::pair("histogram", 16384), std::pair("entropy", 2048),
-                                   std::pair("nvidia_mse", 4096), std::pair("nvidia_entropy", 4096)}) {
-    make_observer(kind, attrs({{"bins", std::int64_t{most}}}));
-    expect_error(QTN_EINVAL, cat("bins ", most + 2, " of \"", kind, "\" is outside [2, ", most, "]"), [&] {
-      make_observer(kind, attrs({{"bins", std::int64_t{most + 2}}}));
-    });
+  const std::pair<const char *, int> kMostBins[] = {
+      {"mse", 65536}, {"histogram", 16384}, {"entropy", 2048}, {"nvidia_mse", 4096}, {"nvidia_entropy", 4096}};
+  for (const auto &kind : kMostBins) {
+    const auto bins = [](std::int64_t count) { return attrs({{"bins", count}}); };
+    make_observer(kind.first, bins(kind.second));
+    expect_error(QTN_EINVAL,
+                 cat("bins ", kind.second + 2, " of \"", kind.first, "\" is outside [2, ", kind.second, "]"),
+                 [&] { make_observer(kind.first, bins(kind.second + 2)); });
   }
   expect_error(QTN_EINVAL, "eps", [] { make_observer("mse", attrs({{"eps", 0.0}})); });
   expect_error(QTN_EUNSUPPORTED, "per tensor, not per_channel_affine; other schemes have: minmax max moving_average",
