@@ -265,10 +265,12 @@ void test_activations(void **) {
                                                         {"Sigmoid", {}}, {"Tanh", {}},
                                                         {"Erf", {}},     {"HardSwish", {}},
                                                         {"Mish", {}},    {"Relu", {}}};
-  for (const auto &[op, a] : activations)
+  for (const auto &activation : activations)
     for (const int kind : {0, 1, 2, 3, 4}) {
+      const char *op = activation.first;
       const Shape shape = kind == 2 ? Shape{2, 9, 40} : Shape{2, 40, 6, 5};
-      const graph::Graph one = activated(kind, shape, op, a, false), two = activated(kind, shape, op, a, true);
+      const graph::Graph one = activated(kind, shape, op, activation.second, false),
+                         two = activated(kind, shape, op, activation.second, true);
       const Tensor x = random(shape, -3, 3, 4);
       each_isa([&](const std::string &isa) {
         for (const int threads : {1, 3})
