@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/error.hpp"
 #include "onnx/opset_forms.hpp"
 #include "ops/op.hpp"
 
@@ -18,22 +17,6 @@ namespace {
 constexpr const char *kFlatten = "_flatten";
 
 bool is_flattened(const Node &node) { return node.attrs.get_int(kFlatten, 0) != 0; }
-
-/// Shapes of all values where they can be known, those of an open batch for a batch of this size.
-std::vector<std::optional<Shape>> shapes_of(const graph::Graph &g, std::int64_t batch) {
-  std::vector<std::optional<Shape>> known(g.values.size());
-  for (std::size_t v = 0; v < known.size(); ++v) known[v] = g.values[v].shape;
-  try {
-    if (const auto inputs = graph::declared_input_types(g, batch)) {
-      const graph::PartlyInferred inferred = graph::infer_partly(g, *inputs);
-      for (std::size_t v = 0; v < known.size(); ++v)
-        if (inferred.types[v]) known[v] = inferred.types[v]->shape;
-    }
-  } catch (const Error &) {
-    // A graph that does not fit together for such a batch is still written, in the longer form.
-  }
-  return known;
-}
 
 /// Whether both meanings are one: rows are those of the last axis, or there are no elements.
 bool is_plain(const std::optional<Shape> &x, std::int64_t axis) {
@@ -71,7 +54,7 @@ void write_out_flattened_softmax(graph::Graph &g, int opset) {
   for (const Node &node : g.nodes) any = any || is_flattened(node);
   if (!any) return;
   // A Squeeze may take away an axis of length 1, and leave the same axis where a batch is larger.
-  const std::vector<std::optional<Shape>> shapes = shapes_of(g, 1), larger = shapes_of(g, 2);
+  const std::vector<std::optional<Shape>> shapes = shapes_at(g, 1), larger = shapes_at(g, 2);
   std::vector<Node> nodes;
   for (Node &node : g.nodes) {
     if (!is_flattened(node)) {

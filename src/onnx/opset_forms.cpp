@@ -189,36 +189,17 @@ void transform_axis_as_attribute(const graph::Graph &g, Node &node, int opset) {
   node.attrs.set("axis", axis);
 }
 
-/// The shape of a value for a batch, where it can be known and the graph fits together for it.
-std::optional<Shape> shape_at(const graph::Graph &g, ValueId v, std::int64_t batch) {
-  try {
-    if (const auto inputs = graph::declared_input_types(g, batch)) {
-      const graph::PartlyInferred inferred = graph::infer_partly(g, *inputs);
-      if (const auto &type = inferred.types[static_cast<std::size_t>(v)]) return type->shape;
-    }
-  } catch (const Error &) {
-  }
-  return std::nullopt;
-}
-
 /// Before opset 18 parts of which the last is smaller are said by their lengths. A dimension that is not known is taken
 /// for one that divides if it does for batches of one and two.
 void split_by_lengths(graph::Graph &g, Node &node, int opset) {
   const auto count = static_cast<std::int64_t>(node.outputs.size());
-  const auto axis_of = [&](const Shape &x) { return normalize_axis(node.attrs.get_int("axis", 0), x.size(), "Split"); };
-  const auto refuse_open = [&] { refuse(node, opset, cat(count, " unequal parts of an open dimension")); };
-  const auto one = shape_at(g, node.inputs[0], 1), two = shape_at(g, node.inputs[0], 2);
-  if (!one || !two) {
-    // For these batches this node may be what does not fit.
-    const std::optional<Shape> &x = g.value(node.inputs[0]).shape;
-    if (x && !x->empty() && (*x)[axis_of(*x)] < 0) refuse_open();
-    return;
-  }
-  if (one->empty()) return;
-  const std::size_t axis = axis_of(*one);
+  const auto at = static_cast<std::size_t>(node.inputs[0]);
+  const std::optional<Shape> one = shapes_at(g, 1)[at], two = shapes_at(g, 2)[at];
+  if (!one || !two || one->empty()) return;
+  const std::size_t axis = normalize_axis(node.attrs.get_int("axis", 0), one->size(), "Split");
   const std::int64_t dim = (*one)[axis];
-  if (dim % count == 0 && (*two)[axis] % count == 0) return;
-  if (dim != (*two)[axis]) refuse_open();
+  if (dim >= 0 && dim % count == 0 && (*two)[axis] % count == 0) return;
+  if (dim < 0 || dim != (*two)[axis]) refuse(node, opset, cat(count, " unequal parts of an open dimension"));
   std::vector<std::int64_t> lengths(node.outputs.size(), dim / count + 1);
   lengths.back() = dim - lengths[0] * (count - 1);
   node.inputs.resize(2);
@@ -285,6 +266,21 @@ void rename_mode(Node &node, int opset) {
   if (mode == "nearest") return;
   const bool cubic = mode.ends_with("cubic");
   node.attrs.set("mode", std::string(opset < 20 ? (cubic ? "bicubic" : "bilinear") : (cubic ? "cubic" : "linear")));
+}
+
+std::vector<std::optional<Shape>> shapes_at(const graph::Graph &g, std::int64_t batch) {
+  std::vector<std::optional<Shape>> known(g.values.size());
+  for (std::size_t v = 0; v < known.size(); ++v) known[v] = g.values[v].shape;
+  try {
+    if (const auto inputs = graph::declared_input_types(g, batch)) {
+      const graph::PartlyInferred inferred = graph::infer_partly(g, *inputs, {}, graph::Misfit::stops);
+      for (std::size_t v = 0; v < known.size(); ++v)
+        if (inferred.types[v]) known[v] = inferred.types[v]->shape;
+    }
+  } catch (const Error &) {
+    // Inputs of such a batch are too large.
+  }
+  return known;
 }
 
 void to_opset(graph::Graph &g, int opset) {

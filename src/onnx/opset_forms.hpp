@@ -2,9 +2,16 @@
 // Nodes are kept in the form of opset 21; files may be written for others.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "graph/graph.hpp"
 
 namespace qtn::onnx {
+
+/// Shapes of all values where they can be known, those of an open batch for a batch of this size, also where nodes do not
+/// fit together for it.
+std::vector<std::optional<Shape>> shapes_at(const graph::Graph &g, std::int64_t batch);
 
 /// Replaces Softmax over several axes as one (before opset 13) by nodes that say it at `opset`.
 void write_out_flattened_softmax(graph::Graph &g, int opset);

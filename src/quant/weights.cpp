@@ -135,17 +135,13 @@ ObserverSettings weight_observer_settings(const graph::Node &node, const Setting
 QuantizerPtr averaged_grid(const graph::Node &node, const Tensor &weight, const Tensor &running,
                            const Settings &settings) {
   const ObserverSettings of = weight_observer_settings(node, settings);
-  Ranges ranges = measure(weight.to_contiguous(), of);
-  if (running.count() != static_cast<std::int64_t>(2 * ranges.size()))
-    fail(QTN_EINTERNAL, "convert: ", ranges.size(), " ranges of weights, ", running.count() / 2, " were trained");
-  const auto c = static_cast<float>(of.averaging_constant);
-  const float *before = running.as<const float>();
-  for (std::vector<float> *ends : {&ranges.mins, &ranges.maxs})
-    for (float &end : *ends) {
-      end = *before + c * (end - *before);
-      ++before;
-    }
-  return choose_from(ranges, of);
+  const Ranges now = measure(weight.to_contiguous(), of);
+  if (running.count() != static_cast<std::int64_t>(2 * now.size()))
+    fail(QTN_EINTERNAL, "convert: ", now.size(), " ranges of weights, ", running.count() / 2, " were trained");
+  const float *mins = running.as<const float>(), *maxs = mins + now.size();
+  Ranges mean{{mins, maxs}, {maxs, maxs + now.size()}};
+  move_towards(mean, now, static_cast<float>(of.averaging_constant));
+  return choose_from(mean, of);
 }
 
 IntegerRange weight_range(const graph::Node &node, const Tensor &weight, const Settings &settings) {

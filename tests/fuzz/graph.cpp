@@ -35,6 +35,20 @@ bool names_gates(const OnnxGraph &graph) {
   return false;
 }
 
+/// Whether an operator on integers has constants alone, which are taken for the floats that they stand for, and rounded
+/// once.
+bool folds_integers(const OnnxGraph &graph) {
+  std::set<std::string> given;
+  for (const NamedTensor &input : graph.inputs) given.insert(input.name);
+  for (const Node &node : graph.nodes) {
+    if (std::ranges::any_of(node.inputs, [&](const auto &x) { return given.contains(x); }))
+      given.insert(node.outputs.begin(), node.outputs.end());
+    else if (node.op.starts_with("QLinear"))
+      return true;
+  }
+  return false;
+}
+
 /// Whether nodes one by one have the bits of the whole: there they have other roundings, and older ones other meanings;
 /// networks of other floats may compute on float32.
 bool is_plain(const OnnxGraph &graph) {
@@ -45,7 +59,7 @@ bool is_plain(const OnnxGraph &graph) {
   for (const auto *list : {&graph.inputs, &graph.constants})
     if (std::any_of(list->begin(), list->end(), is_other)) return false;
   static constexpr const char *kOthers[] = {"QuantizeLinear", "DequantizeLinear", "BatchNormalization"};
-  return graph.opset >= 21 && !extends_layers(graph) && !names_gates(graph) &&
+  return graph.opset >= 21 && !extends_layers(graph) && !names_gates(graph) && !folds_integers(graph) &&
          std::none_of(graph.nodes.begin(), graph.nodes.end(), [](const Node &node) {
            return std::find(std::begin(kOthers), std::end(kOthers), node.op) != std::end(kOthers);
          });

@@ -45,6 +45,10 @@ void check_channels(const Ranges &seen, const Ranges &now);
 /// Extends the ranges seen by the current ones; throws as check_channels, unless nothing was seen.
 void widen(Ranges &seen, const Ranges &now);
 
+/// Exponential means: mean + weight (now - mean), as torch.ao's moving averages in float32, of floats of any size, and
+/// ordered. Throws as check_channels.
+void move_towards(Ranges &mean, const Ranges &now, float weight);
+
 /// What NVIDIA's calibrators mean by an amax: [-amax, amax], or [0, amax] of values that were never negative.
 void add_magnitude(Ranges &ranges, float amax, bool negative);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // "moving_average": exponential means of each batch's smallest and largest value, so that an odd batch does not decide.
+#include <algorithm>
 #include <utility>
 
 #include "quant/observe/kinds.hpp"
@@ -20,14 +21,9 @@ class MovingAverage final : public Observer {
     if (empty()) {
       ranges_ = std::move(now);
     } else {
-      check_channels(ranges_, now);
-      const auto weight = static_cast<float>(settings().averaging_constant);
-      for (std::size_t c = 0; c < now.size(); ++c) {
-        ranges_.mins[c] += weight * (now.mins[c] - ranges_.mins[c]);
-        ranges_.maxs[c] += weight * (now.maxs[c] - ranges_.maxs[c]);
-      }
+      move_towards(ranges_, now, static_cast<float>(settings().averaging_constant));
     }
-    ++batches_;
+    count(1);
   }
 
   /// The order of batches is lost between observers, so each counts by how many it saw.
@@ -45,7 +41,7 @@ class MovingAverage final : public Observer {
         ranges_.maxs[c] = mean(ranges_.maxs[c], from.ranges_.maxs[c], share);
       }
     }
-    batches_ += from.batches_;
+    count(from.batches_);
   }
 
   QuantizerPtr choose() const override { return choose_from(ranges_, settings()); }
@@ -62,6 +58,9 @@ class MovingAverage final : public Observer {
   }
 
  private:
+  /// A file may bring any number of batches, of which the largest stays.
+  void count(std::uint64_t batches) { batches_ += std::min(batches, ~batches_); }
+
   static float mean(float a, float b, double share_of_b) {
     return static_cast<float>(static_cast<double>(a) * (1.0 - share_of_b) + static_cast<double>(b) * share_of_b);
   }

@@ -89,6 +89,21 @@ void widen(Ranges &seen, const Ranges &now) {
   }
 }
 
+void move_towards(Ranges &mean, const Ranges &now, float weight) {
+  check_channels(mean, now);
+  const auto moved = [weight](float from, float to) {
+    const float step = weight * (to - from);
+    if (std::isfinite(step)) return from + step;
+    // Two floats may lie further apart than the largest one.
+    return static_cast<float>(from + static_cast<double>(weight) * (static_cast<double>(to) - from));
+  };
+  for (std::size_t c = 0; c < now.size(); ++c) {
+    mean.mins[c] = moved(mean.mins[c], now.mins[c]);
+    // Rounding may change the order of what lies a last bit apart.
+    mean.maxs[c] = std::max(mean.mins[c], moved(mean.maxs[c], now.maxs[c]));
+  }
+}
+
 void add_magnitude(Ranges &ranges, float amax, bool negative) {
   ranges.mins.push_back(negative ? -amax : 0);
   ranges.maxs.push_back(amax);

@@ -52,6 +52,8 @@ Edge joined_heads(Lowering &l, const Edge &x, ValueId past, std::size_t o, Value
 }
 
 void add_attention(Lowering &l, HeadAttention attention) {
+  // Products of floats take what is left of a score under such a cap for zero, and no score comes near it.
+  if (attention.softcap >= 0x1p100F) attention.softcap = 0;
   const Shape &shape = l.shape_of(l.output());
   const SlotId y = l.real_slot(shape, contiguous_strides(shape));
   attention.y = as_heads(l.edge(y), attention.q.form.shape[1]);

@@ -333,6 +333,20 @@ void forms_of_older_opsets(void **) {
   expect_error(QTN_EUNSUPPORTED, {"Split", "opset 17 has no 2 unequal parts of an open dimension"}, [&] {
     written("Split", batch, {}, 17, 2, {-1, 4});
   });
+  expect_error(QTN_EUNSUPPORTED, {"Split", "opset 17 has no 2 unequal parts of an open dimension"}, [] {
+    graph::Graph g;
+    const ValueId x = add_value(g, "x"), sum = add_value(g, "sum"), first = add_value(g, "first"),
+                  second = add_value(g, "second");
+    g.value(x).shape = Shape{-1, 4};
+    g.inputs = {x};
+    g.outputs = {sum, first, second};
+    // Neither one row nor two are added to three.
+    add_node(g, "add", "Add", {x, g.add_constant("rows", Tensor(QTN_FLOAT32, {3, 4}))}, sum);
+    add_node(g, "split", "Split", {x}, first);
+    g.nodes.back().outputs.push_back(second);
+    g.nodes.back().attrs.set("num_outputs", std::int64_t{2});
+    onnx::serialize(g, {17});
+  });
   batch.set("num_outputs", std::int64_t{3});  // which batches of one and two do not fit at all
   expect_error(QTN_EUNSUPPORTED, {"Split", "opset 17 has no 3 unequal parts of an open dimension"}, [&] {
     written("Split", batch, {}, 17, 3, {-1, 4});

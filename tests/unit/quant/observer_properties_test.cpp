@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <random>
 
 #include "observed.hpp"
 
@@ -165,6 +166,22 @@ void merging_averages_by_batches(void **) {
   for (int i = 0; i < 3; ++i) b->observe(floats({2}, {0, 5}));
   a->merge(*b);
   assert_float_equal(a->quantizer()->scale(), 4.0f / 255, 1e-8f);
+}
+
+/// Also where floats lie a last bit apart, or further than the largest of them.
+void averages_are_ordered(void **) {
+  const auto close = make_kind("moving_average", {{"averaging_constant", 0.3}});
+  std::mt19937 engine(1);
+  std::uniform_real_distribution<float> any(0.9f, 1.1f);
+  for (int i = 0; i < 1000; ++i) {
+    const float x = any(engine);
+    close->observe(floats({1, 2}, {x, std::nextafter(x, 2.0f)}));
+    load_observer(close->save());
+  }
+  const auto far = make_kind("moving_average", {{"averaging_constant", 0.25}});
+  far->observe(floats({1, 1}, {3e38f}));
+  far->observe(floats({1, 1}, {-3e38f}));
+  assert_float_equal(load_observer(far->save())->quantizer()->scale() / (1.5e38f / 255), 1, 1e-6f);
 }
 
 void merging_histograms(void **) {
@@ -339,6 +356,7 @@ int main() {
       cmocka_unit_test(parts_of_one_range_are_as_one),
       cmocka_unit_test(parts_that_grow_keep_their_promise),
       cmocka_unit_test(merging_averages_by_batches),
+      cmocka_unit_test(averages_are_ordered),
       cmocka_unit_test(merging_histograms),
       cmocka_unit_test(merging_needs_equals),
       cmocka_unit_test(saving_round_trips),

@@ -127,7 +127,7 @@ void check_attention(unsigned seed) {
   if (c.maybe()) a.set("is_causal", std::int64_t{1});
   if (c.any(0, 3) == 0) a.set("left_window_size", c.any(0, 20));
   if (c.any(0, 3) == 0) a.set("right_window_size", c.any(0, 20));
-  if (c.any(0, 3) == 0) a.set("softcap", 0.5);
+  if (c.any(0, 3) == 0) a.set("softcap", c.maybe() ? 0.5 : 3e38);
   if (c.any(0, 3) == 0) a.set("scale", 0.7);
   c.check("Attention", a, cached ? 3 : 1, cat("Attention ", seed));
 }
@@ -195,7 +195,7 @@ void check_grouped(unsigned seed) {
     a.set("rotary_interleaved", c.any(0, 1));
   }
   if (c.any(0, 2) == 0) a.set("local_window_size", c.any(1, 20));
-  if (c.any(0, 3) == 0) a.set("softcap", 0.5);
+  if (c.any(0, 3) == 0) a.set("softcap", c.maybe() ? 0.5 : 3e38);
   if (c.any(0, 3) == 0) a.set("scale", 0.7);
   c.check("GroupQueryAttention", a, 3, cat("GroupQueryAttention ", seed));
 }
