@@ -18,7 +18,9 @@ constexpr Pass kSimplification[] = {fold_constants,  inline_constant_branches, c
 constexpr Pass kSums[] = {sum_integers_in_float, add_after_products};
 constexpr Pass kLayout[] = {keep_channels_first, fold_scales_before_norms, bring_biases_to_products};
 constexpr Pass kLoneNorms[] = {keep_channels_first, fold_scales_before_norms, fold_norms_of_columns};
-constexpr Pass kFusion[] = {fold_batch_norms, fuse_pads, fuse_biases, fuse_clamps, round_before_moves, center_weights};
+constexpr Pass kNorms[] = {fold_batch_norms};
+constexpr Pass kPrecededNorms[] = {fold_preceded_batch_norms};
+constexpr Pass kFusion[] = {fuse_pads, fuse_biases, fuse_clamps, round_before_moves, center_weights};
 constexpr Pass kDynamic[] = {fold_norms_of_columns, fold_batch_norms, normalize_products};
 constexpr Pass kTraining[] = {restore_norms,  separate_clamps,         fold_constants, inline_constant_branches,
                               leave_training, make_products_of_einsums};
@@ -38,15 +40,15 @@ void run_passes(Graph &g, Pipeline pipeline) {
     case Pipeline::simplification:
       return run_all(g, {kSimplification});
     case Pipeline::inference:
-      return run_all(g, {kSimplification, kFusion});
+      return run_all(g, {kSimplification, kNorms, kFusion});
     case Pipeline::execution:
-      return run_all(g, {kSimplification, kSums, kLayout, kFusion, kFormulas});
+      return run_all(g, {kSimplification, kSums, kLayout, kPrecededNorms, kFusion, kFormulas});
     case Pipeline::lone_norms:
       return run_all(g, {kSimplification, kLoneNorms});
     case Pipeline::quantization:
-      return run_all(g, {kSimplification, kLayout, kFusion, kProducts});
+      return run_all(g, {kSimplification, kLayout, kNorms, kFusion, kProducts});
     case Pipeline::training_grids:
-      return run_all(g, {kSimplification, kFusion, kProducts});
+      return run_all(g, {kSimplification, kNorms, kFusion, kProducts});
     case Pipeline::dynamic_quantization:
       return run_all(g, {kSimplification, kDynamic});
     case Pipeline::training:

@@ -14,7 +14,7 @@
 namespace qtn::quant {
 namespace {
 
-/// So small that its bins are still apart in float32.
+/// So small that bins as wide are still apart in float32.
 constexpr float kLeast = std::numeric_limits<float>::min();
 
 /// numpy.linspace in float32.
@@ -159,7 +159,7 @@ void CalibrationHistogram::place(std::span<const float> values, std::span<const 
 std::vector<double> CalibrationHistogram::first_edges(std::span<const float> values, float amax) {
   const auto bins = static_cast<std::size_t>(bins_);
   counts_.resize(bins);
-  const float top = std::max(amax, kLeast);
+  const float top = std::max(amax, kLeast * static_cast<float>(bins));  // whose steps are no denormals
   if (binning_ == Binning::nvidia) return spread(0, top, bins);
   if (binning_ == Binning::onnx_signed) return amax == 0 ? spread(-0.5f, 0.5f, bins) : spread(-top, top, bins);
   float least = amax;
@@ -173,7 +173,10 @@ std::vector<double> CalibrationHistogram::grown_edges(float amax) {
   const bool zeros = binning_ == Binning::onnx_signed && min_ == 0 && max_ == 0;
   if (amax <= (zeros ? 0 : edges_.back())) return {edges_.begin(), edges_.end()};
   // Zeros alone were counted over [-0.5, 0.5], which says nothing of their range.
-  if (zeros) return spread(-std::max(amax, kLeast), std::max(amax, kLeast), counts_.size());
+  if (zeros) {
+    const float top = std::max(amax, kLeast * static_cast<float>(counts_.size()));
+    return spread(-top, top, counts_.size());
+  }
   if (binning_ == Binning::onnx_signed) return grow_signed(amax);
   return binning_ == Binning::nvidia ? grow_nvidia(amax) : grow_absolute(amax);
 }

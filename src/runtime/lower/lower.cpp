@@ -27,9 +27,16 @@ bool lower_by(std::span<const Kind> kinds, Lowering &l) {
   return std::ranges::any_of(kinds, [&](Kind kind) { return kind(l); });
 }
 
+/// Whether an output has no elements, over which kernels do not go.
+bool makes_nothing(Lowering &l) {
+  return std::ranges::any_of(l.node().outputs,
+                             [&](ValueId v) { return v != kNoValue && element_count(l.shape_of(v)) == 0; });
+}
+
 bool lower_integers(Lowering &l, IntegerForm form) {
   switch (form) {
     case IntegerForm::linear:
+      if (makes_nothing(l)) return false;
       return graph::is_convolution(l.node()) ? lower_convolution(l) : lower_product(l);
     case IntegerForm::dynamic:
       return lower_dynamic_product(l);
@@ -50,8 +57,7 @@ bool lower_integers(Lowering &l, IntegerForm form) {
 }
 
 bool lower_floats(Lowering &l) {
-  for (const ValueId v : l.node().outputs)
-    if (v != kNoValue && element_count(l.shape_of(v)) == 0) return false;
+  if (makes_nothing(l)) return false;
   if (lower_by(kOfAnyType, l)) return true;
   return l.is_real(l.output()) && l.is_real(l.input(0)) && lower_by(kOfFloats, l);
 }

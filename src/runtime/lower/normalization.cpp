@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalization of images and matrices whose channels lie side by side. Planes are normalized by the operators'
-// definitions.
+// Normalization of images and matrices whose channels lie side by side, and of planes by constants. Other planes are
+// normalized by the operators' definitions.
 #include "ops/common/epsilon.hpp"
 #include "runtime/lower/kinds.hpp"
 
@@ -8,9 +8,10 @@ namespace qtn::runtime {
 namespace {
 
 /// Where the node's result goes to.
-Edge result(Lowering &l) {
+Edge result(Lowering &l, bool side_by_side = true) {
   const Shape &shape = l.shape_of(l.output());
-  return l.edge(l.real_slot(shape, shape.size() == 2 ? contiguous_strides(shape) : channels_last_strides(shape)));
+  return l.edge(
+      l.real_slot(shape, side_by_side && shape.size() > 2 ? channels_last_strides(shape) : contiguous_strides(shape)));
 }
 
 bool lower_batches(Lowering &l, const Edge &x) {
@@ -19,8 +20,9 @@ bool lower_batches(Lowering &l, const Edge &x) {
                             l.real_constant(l.input(4)), l.node().attrs.get_float("epsilon", ops::kDefaultEpsilon)};
   for (const Tensor *t : {&n.scale, &n.shift, &n.mean, &n.variance})
     if (!t->has_data()) return false;
-  const Edge y = result(l);
-  l.add_step(make_real_normalize(x, y, n, l.clamp()));
+  const bool planes = !lies_as_image(x.form);
+  const Edge y = result(l, !planes);
+  l.add_step((planes ? make_normalize_planes : make_real_normalize)(x, y, n, l.clamp()));
   l.set_real(l.output(), y.slot);
   return true;
 }
@@ -47,8 +49,10 @@ bool lower_real_normalization(Lowering &l) {
   if (l.node().outputs.size() != 1 || element_count(l.shape_of(l.output())) == 0) return false;
   if (batches && shape.size() == 2 && strides[1] == 1 && strides[0] >= shape[1])
     return lower_batches(l, l.edge(l.add_view(x, {{shape[0], shape[1], 1}, {strides[0], 1, 1}, 0})));
-  if (!lies_as_image(l.form(x))) return false;
-  return batches ? lower_batches(l, l.edge(x)) : lower_groups(l, l.edge(x));
+  const bool is_image = lies_as_image(l.form(x));
+  if (batches && (is_image || (shape.size() > 2 && strides == contiguous_strides(shape))))
+    return lower_batches(l, l.edge(x));
+  return is_image && !batches && lower_groups(l, l.edge(x));
 }
 
 }  // namespace qtn::runtime

@@ -18,10 +18,9 @@ class RealNormalizeStep final : public TailedStep {
     if (image_.pixel == image_.c) together_ = std::max<std::size_t>(1, kTogether / static_cast<std::size_t>(image_.c));
     for (std::size_t row = 0; row < together_; ++row)
       for (std::int64_t c = 0; c < image_.c; ++c) {
-        const auto at = [c](const Tensor &t) { return static_cast<double>(t.as<const float>()[c]); };
-        const double factor = at(n.scale) / std::sqrt(at(n.variance) + n.epsilon);
-        factors_.push_back(static_cast<float>(factor));
-        addends_.push_back(static_cast<float>(at(n.shift) - at(n.mean) * factor));
+        const auto [factor, addend] = n.affine(static_cast<std::size_t>(c));
+        factors_.push_back(factor);
+        addends_.push_back(addend);
       }
     kernel = kernels::pointwise_kernel().name;
     reads = {x.slot};
@@ -62,6 +61,12 @@ class RealNormalizeStep final : public TailedStep {
 };
 
 }  // namespace
+
+std::pair<float, float> RealNormalization::affine(std::size_t channel) const {
+  const auto at = [channel](const Tensor &t) { return static_cast<double>(t.as<const float>()[channel]); };
+  const double factor = at(scale) / std::sqrt(at(variance) + epsilon);
+  return {static_cast<float>(factor), static_cast<float>(at(shift) - at(mean) * factor)};
+}
 
 StepPtr make_real_normalize(const Edge &x, const Edge &y, const RealNormalization &n, const ops::Clamp &clamp) {
   return std::make_unique<RealNormalizeStep>(x, y, n, clamp);

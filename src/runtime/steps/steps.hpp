@@ -170,9 +170,14 @@ StepPtr make_real_pool(const Edge &x, const Edge &y, const ops::Window &window, 
 struct RealNormalization {
   Tensor scale, shift, mean, variance;
   double epsilon;
+
+  /// The factor and the addend that a channel gets, rounded once.
+  std::pair<float, float> affine(std::size_t channel) const;
 };
 /// x is an image, y one without gaps.
 StepPtr make_real_normalize(const Edge &x, const Edge &y, const RealNormalization &n, const ops::Clamp &clamp);
+/// x and y are contiguous, channels are their second axis of three or more.
+StepPtr make_normalize_planes(const Edge &x, const Edge &y, const RealNormalization &n, const ops::Clamp &clamp);
 
 /// Constants of a GroupNormalization, or with a group for each channel an InstanceNormalization; float32.
 struct GroupNormalization {

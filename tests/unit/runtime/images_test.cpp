@@ -180,6 +180,31 @@ void test_normalized_inputs(void **) {
     }
 }
 
+/// Planes that are narrower than vectors, that fill them and that are some more, whether a file says their shapes or not.
+void test_normalized_planes(void **) {
+  for (const Shape &shape : {Shape{2, 3, 5}, Shape{1, 5, 64}, Shape{3, 4, 70}, Shape{2, 5, 9, 15}, Shape{1, 3, 1, 63},
+                             Shape{2, 3, 2, 9, 8}, Shape{2, 3, 1, 1, 1}})
+    for (const bool said : {false, true}) {
+      const std::int64_t channels = shape[1];
+      GraphBuilder b;
+      b.input("x", shape).node("Neg", "neg", {"x"}, {"f"});
+      b.constant("scale", integers({channels})).constant("shift", integers({channels}, 2));
+      b.constant("mean", integers({channels}, 4));
+      b.constant("variance", floats(std::vector<float>(static_cast<std::size_t>(channels), 4)));
+      b.node("BatchNormalization", "bn", {"f", "scale", "shift", "mean", "variance"}, {"n"}, attrs({{"epsilon", 0.0}}));
+      b.node("Clip", "clip", {"n", "", "top"}, {"y"}).constant("top", floats({3}).reshaped({}));
+      graph::Graph g = b.build({"y"});
+      if (said) g.value(g.nodes[0].outputs[0]).shape = shape;
+      const Tensor x = integers(shape), *operands[] = {&x};
+      const runtime::Session session(g, {}), reference(g, {.engine = runtime::Engine::reference});
+      assert_true(equal(session.run(operands)[0], reference.run(operands)[0]));
+      const nlohmann::json nodes = nlohmann::json::parse(session.profile(operands)).at("nodes");
+      const auto is_norm = [](const nlohmann::json &node) { return node.at("op") == "BatchNormalization"; };
+      const auto norm = std::ranges::find_if(nodes, is_norm);
+      assert_true(norm != nodes.end() && norm->at("kernel") != "BatchNormalization");
+    }
+}
+
 void test_slopes(void **) {
   const Shape image{2, 4, 5, 6};
   const auto by_prelu = [](const Tensor &slopes) {
@@ -218,6 +243,7 @@ int main() {
                               cmocka_unit_test(test_pads),
                               cmocka_unit_test(test_normalized_pixels),
                               cmocka_unit_test(test_normalized_rows),
+                              cmocka_unit_test(test_normalized_planes),
                               cmocka_unit_test(test_normalized_inputs),
                               cmocka_unit_test(test_slopes)};
   return cmocka_run_group_tests_name("runtime/images", tests, nullptr, nullptr);

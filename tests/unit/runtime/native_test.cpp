@@ -466,6 +466,39 @@ void test_loaded_file_gives_the_same_bits(void **) {
   }
 }
 
+/// Images without lines or columns, of which those that are padded to the same size make outputs without any.
+void test_images_of_nothing(void **) {
+  const auto check = [](const char *op, std::int64_t channels, std::int64_t groups, const char *pads) {
+    const bool transposed = op == std::string("ConvTranspose");
+    GraphBuilder b;
+    b.input("x", {1, channels, 8, 9});
+    b.constant("w", random({transposed ? channels : 12, (transposed ? 12 : channels) / groups, 2, 3}, -1, 1, 1));
+    b.node(op, "conv", {"x", "w"}, {"y"},
+           attrs({{"group", groups}, {"strides", Ints{2, 1}}, {"dilations", Ints{2, 2}}, {"auto_pad", pads}}));
+    graph::Graph g = quantized(b.build({"y"}));
+    g.value(g.inputs[0]).shape = Shape{-1, channels, -1, -1};
+    for (const Shape &shape :
+         {Shape{2, channels, 0, 9}, Shape{2, channels, 8, 0}, Shape{2, channels, 0, 0}, Shape{0, channels, 8, 9}}) {
+      const Tensor x(QTN_FLOAT32, shape);
+      const Tensor *inputs[] = {&x};
+      const auto result_of = [&](runtime::Engine engine) -> std::pair<Tensor, std::string> {
+        try {
+          return {runtime::Session(g, {engine, 1}).run(inputs)[0], ""};
+        } catch (const Error &e) {
+          return {Tensor(), e.what()};
+        }
+      };
+      const auto got = result_of(runtime::Engine::native), want = result_of(runtime::Engine::reference);
+      assert_string_equal(got.second.c_str(), want.second.c_str());
+      if (want.second.empty()) expect_equal(got.first, want.first, cat(op, " of ", to_string(shape)));
+    }
+  };
+  for (const char *op : {"Conv", "ConvTranspose"})
+    for (const std::int64_t channels : {3, 12})
+      for (const std::int64_t groups : {std::int64_t{1}, std::int64_t{3}, channels})
+        for (const char *pads : {"VALID", "SAME_UPPER"}) check(op, channels, groups, pads);
+}
+
 /// The value is a view of what comes before, the mask is not.
 void test_mask_of_dropout(void **) {
   GraphBuilder b;
@@ -524,6 +557,7 @@ int main() {
       cmocka_unit_test(test_float_islands),
       cmocka_unit_test(test_digits),
       cmocka_unit_test(test_loaded_file_gives_the_same_bits),
+      cmocka_unit_test(test_images_of_nothing),
       cmocka_unit_test(test_mask_of_dropout),
       cmocka_unit_test(test_inputs_that_do_not_fit),
   };
