@@ -23,6 +23,13 @@ bool is_narrow(const Node &node) {
   return std::find(std::begin(kNarrow), std::end(kNarrow), std::string_view(node.op->name)) != std::end(kNarrow);
 }
 
+/// The scale of a grid, which is float32 here; kNoValue where it is computed.
+ValueId grid_scale(const graph::Graph &g, const Node &node) {
+  const bool has_grid = node.op == &ops::kQuantizeLinear || node.op == &ops::kDequantizeLinear;
+  const ValueId scale = has_grid ? node.inputs[1] : kNoValue;
+  return scale != kNoValue && g.value(scale).is_constant() ? scale : kNoValue;
+}
+
 class Narrowing {
  public:
   Narrowing(graph::Graph &g, graph::UniqueNames &value_names, graph::UniqueNames &node_names)
@@ -74,7 +81,7 @@ class Narrowing {
   bool is_other(ValueId v) const { return v != kNoValue && other_[at(v)] != kNone; }
   void set(ValueId v, qdtype dtype) { other_[at(v)] = is_other(dtype) ? dtype : kNone; }
 
-  /// Finds the values that are other floats than float32, and whether a node that has no such form reads one.
+  /// Finds the values that are other floats than float32, and whether a node that has no such form, or a grid, reads one.
   bool is_needed() {
     for (std::size_t v = 0; v < other_.size(); ++v)
       if (g_.values[v].is_constant()) set(static_cast<ValueId>(v), g_.values[v].constant.dtype());
@@ -86,7 +93,8 @@ class Narrowing {
       const auto read = std::ranges::find_if(node.inputs, [&](ValueId v) { return is_other(v); });
       const bool reads = read != node.inputs.end();
       if (reads && node.op == &ops::kBitCast) return false;  // which wants the bits that the file says
-      needed = needed || (reads && is_narrow(node) && (weights || other_[at(*read)] == QTN_FLOAT64));
+      needed = needed || is_other(grid_scale(g_, node)) ||
+               (reads && is_narrow(node) && (weights || other_[at(*read)] == QTN_FLOAT64));
       const std::size_t first = node.op->moved.first;
       const ValueId moved = first < node.inputs.size() && is_other(node.inputs[first]) ? node.inputs[first]
                             : reads                                                    ? *read

@@ -8,6 +8,7 @@ Run again with:  $(benchmarks/peers/make-venv)/bin/python tests/golden/make_doub
 import pathlib
 import warnings
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnx.reference
@@ -54,7 +55,7 @@ def pictures():
     return "pictures", [x.numpy()], [t.numpy() for t in outputs]
 
 
-def of_nodes(name, nodes, inputs, outputs, constants=None):
+def of_nodes(name, nodes, inputs, outputs, constants=None, opset=17):
     value = helper.make_tensor_value_info
     graph = helper.make_graph(
         nodes, name,
@@ -62,7 +63,7 @@ def of_nodes(name, nodes, inputs, outputs, constants=None):
         [value(key, dtype, shape) for key, (dtype, shape) in outputs.items()],
         [numpy_helper.from_array(array, key) for key, array in (constants or {}).items()],
     )  # fmt: skip
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
     onnx.checker.check_model(model, full_check=True)
     onnx.save(model, OUT / f"{name}.onnx")
     return name, list(inputs.values()), onnx.reference.ReferenceEvaluator(model).run(None, inputs)
@@ -127,10 +128,22 @@ def halves(cast):
                     {"y": (code, [2, 4])}, constants)  # fmt: skip
 
 
+def grids(dtype):
+    """A product on grids of float16 with single scales, as NVIDIA's Model Optimizer writes them; no other constant is float16."""
+    random, node = np.random.default_rng(10), helper.make_node
+    integers = random.integers(-100, 100, (6, 4)).astype(dtype)
+    nodes = [node("QuantizeLinear", ["x", "x_scale", "zero"], ["q"]), node("DequantizeLinear", ["q", "x_scale"], ["a"]),
+             node("DequantizeLinear", ["w", "w_scale"], ["v"]), node("MatMul", ["a", "v"], ["y"])]  # fmt: skip
+    constants = {"w": integers, "x_scale": np.float16(1 / 32), "w_scale": np.float16(1 / 128), "zero": np.array(0, dtype)}
+    return of_nodes(f"grids_{np.dtype(dtype).name}", nodes, {"x": random.normal(size=(3, 6)).astype(np.float16)},
+                    {"y": (TensorProto.FLOAT16, [3, 4])}, constants, opset=21)  # fmt: skip
+
+
 def main():
     OUT.mkdir(exist_ok=True)
     cases = []
-    for make in (pictures, edges, inside, kept, lambda: halves(False), lambda: halves(True)):
+    for make in (pictures, edges, inside, kept, lambda: halves(False), lambda: halves(True), lambda: grids(np.int8),
+                 lambda: grids(ml_dtypes.float8_e4m3fn)):  # fmt: skip
         name, inputs, outputs = make()
         cases.append({"name": name, "inputs": [np.asarray(x) for x in inputs], "outputs": [np.asarray(y) for y in outputs]})
     source = f"torch {torch.__version__}, onnx {onnx.__version__}"
