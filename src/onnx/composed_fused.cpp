@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators of ONNX Runtime that are a product or a look-up with something before or behind it, and two of ai.onnx.ml.
 #include <algorithm>
+#include <numeric>
 
 #include "onnx/composing.hpp"
 #include "ops/op.hpp"
@@ -70,29 +71,34 @@ bool fused_gemm(Composing &c) {
   return true;
 }
 
-/// x with its last two axes exchanged; a list stays as it is.
-std::string turned(Composing &c, const std::string &x) {
+/// x with its first axis in front of the last one, then with its last two axes exchanged; a list stays as it is.
+std::string turned(Composing &c, const std::string &x, bool batches, bool matrix) {
+  if (!batches && !matrix) return x;
+  const auto axes_of = [&](std::size_t rank) {
+    std::vector<std::int64_t> axes(rank);
+    std::iota(axes.begin(), axes.end(), 0);
+    if (batches) std::rotate(axes.begin(), axes.begin() + 1, axes.end() - 1);
+    if (matrix) std::swap(axes[rank - 1], axes[rank - 2]);
+    return axes;
+  };
   if (const std::optional<Tensor> t = c.constant(x); t && t->rank() >= 2) {
-    std::vector<std::int32_t> axes(t->rank());
-    for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<std::int32_t>(i);
-    std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
-    return c.make(t->permute(axes).clone());
+    const std::vector<std::int64_t> axes = axes_of(t->rank());
+    return c.make(t->permute(std::vector<std::int32_t>(axes.begin(), axes.end())).clone());
   }
   const std::optional<Shape> shape = c.shape(x);
-  if (!shape) return c.one("Einsum", {x}, with("equation", std::string("...ij->...ji")));
+  if (!shape) {
+    const std::string equation = std::string(batches ? "i...j" : "...ij") + (matrix ? "->...ji" : "->...ij");
+    return c.one("Einsum", {x}, with("equation", equation));
+  }
   if (shape->size() < 2) return x;
-  std::vector<std::int64_t> axes(shape->size());
-  for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<std::int64_t>(i);
-  std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
-  return c.one("Transpose", {x}, with("perm", axes));
+  return c.one("Transpose", {x}, with("perm", axes_of(shape->size())));
 }
 
 bool fused_matmul(Composing &c) {
   const Attrs attrs = c.attrs();
-  for (const char *name : {"transBatchA", "transBatchB"})
-    if (attrs.get_int(name, 0) != 0) c.refuse(name, " is not supported");
-  const std::string a = attrs.get_int("transA", 0) != 0 ? turned(c, c.in(0)) : c.in(0),
-                    b = attrs.get_int("transB", 0) != 0 ? turned(c, c.in(1)) : c.in(1);
+  const auto is_set = [&](const char *name) { return attrs.get_int(name, 0) != 0; };
+  const std::string a = turned(c, c.in(0), is_set("transBatchA"), is_set("transA")),
+                    b = turned(c, c.in(1), is_set("transBatchB"), is_set("transB"));
   const double alpha = attrs.get_float("alpha", 1);
   const std::string y = c.one("MatMul", {a, b}, {}, alpha == 1 ? c.out(0) : "");
   if (alpha != 1) c.one("Mul", {y, c.number_like(static_cast<float>(alpha), c.in(0))}, {}, c.out(0));

@@ -84,6 +84,14 @@ def fused_products():
     model("fused_matmul_unknown_rank", [node("Neg", "q", "p"), node("Neg", "k", "n"),
                                         node("FusedMatMul", "p,n", "y", MICROSOFT, transA=1)],
           {"q": q, "k": noise("k", 2, 3, 2)}, {}, ["y"])
+    # Places in front of batches and heads, where Transposes of attention became part of products.
+    q, k = noise("q", 5, 2, 3, 4), noise("k", 6, 2, 3, 4)
+    batches = {"transBatchA": 1, "transBatchB": 1, "transB": 1}
+    model("fused_matmul_batches", [node("FusedMatMul", "q,k", "y", MICROSOFT, **batches)], {"q": q, "k": k}, {}, ["y"])
+    model("fused_matmul_batches_constant", [node("FusedMatMul", "q,k", "y", MICROSOFT, **batches)], {"q": q}, {"k": k}, ["y"])
+    model("fused_matmul_batches_unknown_rank", [node("Neg", "q", "p"), node("Neg", "k", "n"),
+                                                node("FusedMatMul", "p,n", "y", MICROSOFT, **batches)],
+          {"q": q, "k": k}, {}, ["y"])
 
 
 def embeddings():

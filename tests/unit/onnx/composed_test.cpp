@@ -92,8 +92,6 @@ void refused_otherwise(void **) {
        {"SequenceAt", {"s", "i"}, {"y"}, "at"}});
   refuse("node \"conv\" (FusedConv): activation \"Gelu\" is not supported",
          {{"FusedConv", {"x", "x"}, {"y"}, "conv", "com.microsoft", {text_attribute("activation", "Gelu")}}});
-  refuse("node \"m\" (FusedMatMul): transBatchA is not supported",
-         {{"FusedMatMul", {"x", "x"}, {"y"}, "m", "com.microsoft", {int_attribute("transBatchA", 1)}}});
   refuse("node \"g\" (GatherBlockQuantized): its data and zero points must be constants",
          {{"GatherBlockQuantized", {"x", "x", "x"}, {"y"}, "g", "com.microsoft"}});
 }
