@@ -1677,7 +1677,8 @@ QTN_API qstatus qmodel_convert(qmodel **out, const qmodel *prepared, QTN_OPT con
  * |                    |        |         | at most
  * | "measured_samples" | int    | 32      | how many samples at most, evenly spread, what is tried is fitted to, and
  * |                    |        |         | how many judge it; "target_sqnr" and "sensitivity" measure with so many,
- * |                    |        |         | too. Memory grows with them under "bias_correction" and "adaround"
+ * |                    |        |         | too. "bias_correction" and "adaround" take as many of them as have
+ * |                    |        |         | room in a GiB of activations, at least one
  * @param progress told how far it is, and may cancel; NULL: nothing is told
  * @param ctx what `sample` and `progress` are given
  * @return QTN_OK, a common error, one of qmodel_prepare, qmodel_calibrate or qmodel_convert, what `sample` returned,

@@ -72,7 +72,8 @@ bool join_bias(Graph &g, const Facts &facts, Node &first, Node &second) {
 
 /// Whether a node normalizes images by constants.
 bool is_norm(const Graph &g, const Facts &facts, const Node &node) {
-  return node.op == &ops::kBatchNormalization && facts.rank_of(node.inputs[0]) == 4 &&
+  const std::int64_t rank = facts.rank_of(node.inputs[0]);
+  return node.op == &ops::kBatchNormalization && rank >= 3 && rank <= 5 &&
          std::all_of(node.inputs.begin() + 1, node.inputs.end(), [&](ValueId v) { return float_constant(g, v); });
 }
 
@@ -94,7 +95,9 @@ std::vector<std::string> insert_depthwise_before_norms(Graph &g) {
     if (is_norm(g, facts, node) && !takes_up(g, facts, node.inputs[0])) {
       const ValueId x = node.inputs[0];
       const std::int64_t channels = g.value(node.inputs[1]).constant.count();
-      const Tensor ones(QTN_FLOAT32, Shape{channels, 1, 1, 1});
+      Shape shape{channels};
+      for (std::int64_t i = 1; i < facts.rank_of(x); ++i) shape.push_back(1);
+      const Tensor ones(QTN_FLOAT32, shape);
       std::fill_n(ones.as<float>(), channels, 1.0f);
       Value same;
       same.name = node.name + "_input";

@@ -25,6 +25,9 @@ using graph::ValueId;
 /// Rows of a sample that a layer is measured with: enough for the mean, few enough for products.
 constexpr std::int64_t kRowsOfSample = 256;
 
+/// Samples on their way through both graphs hold as much at once, or it is one.
+constexpr std::size_t kHeldBytes = std::size_t{1} << 30;
+
 /// Into which the rows of a single sample are divided to see whether they agree. They are less independent than samples
 /// are, so they have to agree more.
 constexpr std::int64_t kPartsOfOne = 8;
@@ -74,8 +77,9 @@ class Corrector {
         engine_(floats_) {
     if (real_.nodes.size() != quantized_.nodes.size())
       fail(QTN_EINTERNAL, "correct: ", real_.nodes.size(), " nodes became ", quantized_.nodes.size());
-    for (std::size_t s = 0; s < samples.count; ++s) {
-      const std::vector<Tensor> inputs = samples.read(s);
+    const Samples together = some_of(samples, how_many_fit(samples));
+    for (std::size_t s = 0; s < together.count; ++s) {
+      const std::vector<Tensor> inputs = together.read(s);
       real_walks_.emplace_back(real_engine_, real_uses_, inputs);
       walks_.emplace_back(engine_, uses_, inputs);
     }
@@ -95,6 +99,12 @@ class Corrector {
   }
 
  private:
+  /// All samples go through a layer before any goes on, so that what they hold counts for each.
+  std::size_t how_many_fit(const Samples &samples) const {
+    const std::size_t bytes = 2 * walk_bytes(real_, real_uses_, samples.read(0));
+    return std::max<std::size_t>(1, kHeldBytes / std::max<std::size_t>(1, bytes));
+  }
+
   /// Where weights are on a grid; whether activations are too does not matter.
   void correct_node(std::size_t n) {
     const Node &node = quantized_.nodes[n];

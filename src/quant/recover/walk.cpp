@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/recover/walk.hpp"
 
+#include <algorithm>
+
 namespace qtn::quant {
 
 using graph::kNoValue;
@@ -21,6 +23,30 @@ graph::Graph with_float_constants(const graph::Graph &g) {
     value.quantizer = nullptr;
   }
   return floats;
+}
+
+std::size_t walk_bytes(const graph::Graph &g, const graph::Uses &uses, std::span<const Tensor> inputs) {
+  std::vector<ops::TensorType> types;
+  for (const Tensor &t : inputs) types.push_back({t.dtype(), t.shape()});
+  const graph::PartlyInferred inferred = graph::infer_partly(g, types, inputs, graph::Misfit::stops);
+  const auto bytes_of = [&](ValueId v) {
+    const auto &type = inferred.types[static_cast<std::size_t>(v)];
+    return type && !g.value(v).is_constant() ? storage_nbytes(type->dtype, element_count(type->shape)) : 0;
+  };
+  std::vector<std::size_t> readers_left;
+  for (const auto &readers : uses.consumers) readers_left.push_back(readers.size());
+  std::size_t now = 0, most = 0;
+  for (const ValueId v : g.inputs) now += bytes_of(v);
+  for (const Node &node : g.nodes) {
+    for (const ValueId v : node.outputs)
+      if (v != kNoValue) now += bytes_of(v);
+    most = std::max(most, now);
+    for (const ValueId v : node.inputs)
+      if (v != kNoValue && --readers_left[static_cast<std::size_t>(v)] == 0 &&
+          !uses.is_output[static_cast<std::size_t>(v)])
+        now -= bytes_of(v);
+  }
+  return most;
 }
 
 Walk::Walk(NodeEngine &engine, const graph::Uses &uses, const std::vector<Tensor> &inputs)

@@ -12,6 +12,9 @@ namespace qtn::quant {
 /// The graph with its constants as floats. Activations keep their quantizers.
 graph::Graph with_float_constants(const graph::Graph &g);
 
+/// The bytes of values that a walk of such inputs holds at once, as far as shapes can be known before it.
+std::size_t walk_bytes(const graph::Graph &g, const graph::Uses &uses, std::span<const Tensor> inputs);
+
 /// One sample. All arithmetic is in float32: a value with a quantizer holds the reals that its integers stand for. That
 /// is what integer engines compute except for the rounding of sums.
 class Walk {

@@ -12,6 +12,7 @@
 #include "quant/recover/equalize.hpp"
 #include "quant/recover/linked_scales.hpp"
 #include "quant/recover/smooth.hpp"
+#include "quant/recover/walk.hpp"
 #include "runtime/watched.hpp"
 
 namespace qtn::quant {
@@ -401,6 +402,21 @@ void a_layer_without_bias_gets_one(void **) {
   }
 }
 
+/// What is read again stays until then, outputs stay, and constants do not count.
+void values_held_at_once(void **) {
+  GraphBuilder b;
+  b.input("x", {-1, 2, 4, 4}).conv("a", "x", "u", 2, 3).node("Relu", "relu", {"u"}, {"v"});
+  b.node("Add", "sum", {"u", "v"}, {"s"}).node("GlobalAveragePool", "mean", {"s"}, {"y"});
+  const graph::Graph g = b.build({"y"}), both = b.build({"y", "v"});
+  constexpr std::size_t kPlane = 16 * sizeof(float);
+  for (const std::int64_t batch : {1, 5}) {
+    const Tensor x = normal({batch, 2, 4, 4}, 1);
+    const auto at_once = [&](const graph::Graph &of) { return walk_bytes(of, graph::Uses(of), std::span(&x, 1)); };
+    assert_int_equal(at_once(g), static_cast<std::size_t>(batch) * 9 * kPlane);  // u, v and s of three channels
+    assert_true(at_once(both) >= at_once(g));
+  }
+}
+
 void corrections_help(void **) {
   for (const Attrs &coarse : {attrs({{"weight_reduce_range", 1}, {"weight_scheme", "per_tensor_symmetric"}}),
                               attrs({{"weight_dtype", "int4"}})}) {
@@ -474,6 +490,7 @@ int main() {
       cmocka_unit_test(means_are_restored),
       cmocka_unit_test(single_samples_do_not_correct),
       cmocka_unit_test(a_layer_without_bias_gets_one),
+      cmocka_unit_test(values_held_at_once),
       cmocka_unit_test(corrections_help),
       cmocka_unit_test(rounding_stays_in_range),
   };

@@ -14,8 +14,9 @@ namespace schedules {
 namespace qtn::runtime {
 struct Context {};
 struct PlanEntry {
-  int *alive;
+  explicit PlanEntry(int *counted) : alive(counted) {}
   ~PlanEntry() { --*alive; }
+  int *alive;
 };
 }  // namespace qtn::runtime
 #include "runtime/run_pool.hpp"
