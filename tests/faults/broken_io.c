@@ -11,6 +11,8 @@
  *     FAULT_LOG     a file that gets a line for each counted call: "name path", with " FAULT" where it failed
  *
  * EINTR is for calls that may give it, "short" for those that count bytes; others of that number go through. */
+// Headers that check sizes define some of these functions, too.
+#undef _FORTIFY_SOURCE
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "ops/common/convert.hpp"
 #include "ops/common/made.hpp"
 
@@ -68,20 +72,58 @@ T number(const Call &call, std::size_t i, const char *name, T fallback) {
   return require_constant(kName, name, *t).as<const T>()[0];
 }
 
+struct Candidate {
+  float score;
+  std::int64_t box;
+
+  bool operator<(const Candidate &other) const {
+    return score > other.score || (score == other.score && box < other.box);
+  }
+};
+
+/// Candidates best first. They are sorted piece by piece, each larger than the one before: often few are asked for.
+class Ranking {
+ public:
+  explicit Ranking(std::vector<Candidate> candidates) : candidates_(std::move(candidates)) {}
+
+  /// nullptr behind the last.
+  const Candidate *next() {
+    if (at_ == sorted_) sort_piece();
+    return at_ < sorted_ ? &candidates_[at_++] : nullptr;
+  }
+
+ private:
+  void sort_piece() {
+    constexpr std::size_t kGrowth = 4;
+    const auto begin = candidates_.begin() + static_cast<std::ptrdiff_t>(sorted_);
+    const std::size_t count = std::min(piece_, candidates_.size() - sorted_);
+    const auto end = begin + static_cast<std::ptrdiff_t>(count);
+    if (end != candidates_.end()) std::nth_element(begin, end, candidates_.end());
+    std::sort(begin, end);
+    sorted_ += count;
+    piece_ *= kGrowth;
+  }
+
+  std::vector<Candidate> candidates_;
+  std::size_t at_ = 0, sorted_ = 0, piece_ = 256;
+};
+
 /// Which boxes stay, best first: as many as are wanted, of those above the least score, none of which covers another.
 std::vector<std::int64_t> select(const float *boxes, const float *scores, std::int64_t count, std::int64_t most,
                                  float threshold, const float *least, bool center) {
-  std::vector<std::int64_t> order, chosen;
+  std::vector<Candidate> candidates;
   for (std::int64_t i = 0; i < count; ++i)
-    if (scores[i] == scores[i] && (!least || scores[i] > *least)) order.push_back(i);
-  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return scores[a] > scores[b]; });
+    if (scores[i] == scores[i] && (!least || scores[i] > *least)) candidates.push_back({scores[i], i});
+  Ranking ranking(std::move(candidates));
+  std::vector<std::int64_t> chosen;
   Kept kept;
-  for (const std::int64_t i : order) {
-    if (static_cast<std::int64_t>(chosen.size()) >= most) break;
-    const Box box = box_at(boxes + 4 * i, center);
+  while (static_cast<std::int64_t>(chosen.size()) < most) {
+    const Candidate *best = ranking.next();
+    if (!best) break;
+    const Box box = box_at(boxes + 4 * best->box, center);
     if (kept.cover(box, threshold)) continue;
     kept.add(box);
-    chosen.push_back(i);
+    chosen.push_back(best->box);
   }
   return chosen;
 }
