@@ -68,9 +68,15 @@ void add_alone_or_joined(
   });
 }
 
+/// Each channel for itself. A single one is an ordinary convolution, which makes several of its pixels together.
+template <class Weights>
+bool is_depthwise(const Weights &w, const Shape &x) {
+  return w.out == 1 && w.groups > 1 && static_cast<std::int64_t>(w.groups) == x[1];
+}
+
 void add_convolution(Lowering &l, SlotId x, SlotId y, ops::Window window, const LinearWeights &w,
                      const QuantizedRange &out, const PackCache &cache) {
-  if (w.out == 1 && static_cast<std::int64_t>(w.groups) == l.form(x).shape[1])
+  if (is_depthwise(w, l.form(x).shape))
     return l.add_step(make_depthwise(l.edge(x), l.edge(y), window, w, out, l.clamp(), l.isa, cache));
   x = with_borders(l, x, w.groups, window);
   add_alone_or_joined<LinearWeights>(
@@ -81,8 +87,7 @@ void add_convolution(Lowering &l, SlotId x, SlotId y, ops::Window window, const 
 
 void add_real_convolution(Lowering &l, SlotId x, SlotId y, const ops::Window &window, const RealWeights &w,
                           const PackCache &cache) {
-  const bool depthwise = w.out == 1 && static_cast<std::int64_t>(w.groups) == l.form(x).shape[1] && w.groups > 1;
-  if (depthwise && is_flat(window))
+  if (is_depthwise(w, l.form(x).shape) && is_flat(window))
     return l.add_step(make_real_depthwise(l.edge(x), l.edge(y), window, w, l.clamp(), l.isa, cache));
   add_alone_or_joined<RealWeights>(
       l, y, window, w, cache, [&](SlotId to, const auto &over, const auto &weights, const auto &packs) {

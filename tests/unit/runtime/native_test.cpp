@@ -90,6 +90,11 @@ void test_convolutions(void **) {
       {{1, 12, 10, 10}, {24, 4, 3, 3}, attrs({{"group", std::int64_t{3}}, {"pads", Ints{0, 2, 1, 0}}})},
       {{1, 6, 12, 12}, {8, 6, 3, 3}, attrs({{"dilations", Ints{2, 3}}, {"auto_pad", std::string("SAME_UPPER")}})},
       {{1, 8, 13}, {10, 8, 3}, attrs({{"pads", Ints{1, 1}}})},
+      // One channel, of which several pixels are made together.
+      {{1, 1, 300}, {1, 1, 40}, attrs({{"strides", Ints{2}}})},
+      {{1, 1, 13, 17}, {1, 1, 3, 3}, attrs({{"pads", Ints{1, 0, 2, 1}}})},
+      {{1, 1, 30, 5}, {1, 1, 7, 1}, attrs({{"dilations", Ints{2, 1}}, {"auto_pad", std::string("SAME_UPPER")}})},
+      {{1, 1, 6, 7, 8}, {1, 1, 3, 2, 3}, attrs({{"pads", Ints{1, 1, 1, 1, 0, 1}}})},
       // Large enough for tasks of some columns each.
       {{1, 500, 3, 4}, {640, 500, 1, 1}, attrs({})},
       {{1, 90, 9, 8}, {350, 90, 3, 3}, attrs({{"pads", Ints{1, 1, 1, 1}}})},
