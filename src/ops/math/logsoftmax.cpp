@@ -21,6 +21,15 @@ void run_row(const float *x, float *y, std::int64_t length) {
   for (std::int64_t k = 0; k < length; ++k) y[k] = x[k] - top - logarithm;
 }
 
+void run_short_rows(const float *x, float *y, std::size_t rows, std::size_t length) {
+  constexpr std::size_t kTask = 512;
+  parallel_for(ceil_div(rows, kTask), [&](std::size_t task) {
+    const std::size_t first = task * kTask;
+    for_short_rows(x + first * length, y + first * length, std::min(kTask, rows - first), length,
+                   [length](const float *from, float *to) { softmax_columns(from, to, length, kTurnedRows, true); });
+  });
+}
+
 void run(const Call &call, std::span<Tensor> outputs) {
   const Tensor &x = *call.in(0), &y = outputs[0];
   const SoftmaxRows rows("LogSoftmax", call);
@@ -31,6 +40,9 @@ void run(const Call &call, std::span<Tensor> outputs) {
           const double logarithm = std::log(sum);
           for (std::int64_t k = 0; k < length; ++k) to[k * step] = from[k * step] - top - logarithm;
         });
+  const auto columns = static_cast<std::size_t>(rows.length);
+  if (rows.inner == 1 && columns > 0 && columns <= kShortRow)
+    return run_short_rows(x.as<const float>(), y.as<float>(), static_cast<std::size_t>(x.count()) / columns, columns);
   if (rows.inner == 1)
     return for_softmax_rows("LogSoftmax", call, [&](std::int64_t at, std::int64_t length, std::int64_t) {
       run_row(x.as<const float>() + at, y.as<float>() + at, length);
@@ -39,8 +51,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
   if (plane == 0) return;
   parallel_for(static_cast<std::size_t>(x.count() / plane), [&](std::size_t index) {
     const std::int64_t at = static_cast<std::int64_t>(index) * plane;
-    softmax_columns(x.as<const float>() + at, y.as<float>() + at, static_cast<std::size_t>(rows.length),
-                    static_cast<std::size_t>(rows.inner), true);
+    softmax_columns(x.as<const float>() + at, y.as<float>() + at, columns, static_cast<std::size_t>(rows.inner), true);
   });
 }
 
