@@ -40,7 +40,7 @@ MICROSOFT = {
     "BiasGelu", "FastGelu", "QuickGelu", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
     "DynamicQuantizeMatMul", "MatMulIntegerToFloat", "MatMulNBits", "QGemm", "QLinearAdd", "QLinearAveragePool",
     "QLinearConcat", "QLinearGlobalAveragePool", "QLinearLeakyRelu", "QLinearMul", "QLinearSigmoid", "QLinearSoftmax",
-    "GroupQueryAttention", "MultiHeadAttention",
+    "GroupQueryAttention", "Inverse", "MultiHeadAttention",
 }  # fmt: skip
 OPTIMIZERS = {"Adagrad", "Adam", "Momentum"}
 # Rows of a are uint8 as DynamicQuantizeLinear has it, columns of b int8 around 0, floats multiplied by the inverse of their scale.
@@ -1384,6 +1384,12 @@ def cumulative_products():
 
 
 def determinants():
+    case("Inverse", "one", (3, 3), tolerance=1e-4)
+    case("Inverse", "batch", (2, 2, 4, 4), tolerance=1e-3)
+    case("Inverse", "zero_pivot", f32(0, 2, 3, 0).reshape(2, 2))
+    case("Inverse", "single", f32(4, -0.5).reshape(2, 1, 1))
+    case("Inverse", "double", f64(2, 1, 1, 3).reshape(2, 2))
+    case("Inverse", "empty", np.zeros((0, 2, 2), np.float32))
     case("Det", "one", (3, 3))
     case("Det", "batch", (2, 2, 4, 4), tolerance=1e-4)
     case("Det", "singular", f32(1, 2, 2, 4).reshape(2, 2))

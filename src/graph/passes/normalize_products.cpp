@@ -72,8 +72,9 @@ bool join_bias(Graph &g, const Facts &facts, Node &first, Node &second) {
 
 /// Whether a node normalizes images by constants.
 bool is_norm(const Graph &g, const Facts &facts, const Node &node) {
+  if (node.op != &ops::kBatchNormalization) return false;
   const std::int64_t rank = facts.rank_of(node.inputs[0]);
-  return node.op == &ops::kBatchNormalization && rank >= 3 && rank <= 5 &&
+  return rank >= 3 && rank <= 5 &&
          std::all_of(node.inputs.begin() + 1, node.inputs.end(), [&](ValueId v) { return float_constant(g, v); });
 }
 

@@ -9,7 +9,7 @@ namespace qtn::ops {
 /// Softmax, or its logarithm, along the columns of a plane [length][inner] of float32; y is not x.
 void softmax_columns(const float *x, float *y, std::size_t length, std::size_t inner, bool logarithm);
 
-/// Of rows that are no longer a vector holds several.
+/// The longest row of which a vector is taken to hold several, and how many rows are turned at a time.
 inline constexpr std::size_t kShortRow = 15, kTurnedRows = 16;
 
 /// columns(from, to) for some short rows at a time, turned, so that each has a lane: [length][kTurnedRows].
