@@ -20,6 +20,7 @@ struct Rows : Vectors<bytes> {
   using Vectors<bytes>::wide;
   using Vectors<bytes>::narrow;
   static constexpr std::size_t kCount = bytes / sizeof(double), kLanes = 8;
+  static constexpr std::size_t kShortRow = 15;  // the longest of which a vector is taken to hold several
   static constexpr int kParts = kLanes / kCount;
 
   static Doubles wide(const float *p) { return wide(load(p)); }
@@ -228,9 +229,39 @@ struct Rows : Vectors<bytes> {
     for (std::size_t k = 0; k < columns; ++k) V::store(y + k * inner, narrow(wide(y + k * inner) * factor));
   }
 
+  /// Rows shorter than 16, turned so that each has a lane, with the bits of softmax_rows().
+  static void softmax_short_rows(const float *x, float *y, std::size_t rows, std::size_t columns) {
+    using V = Functions<bytes / 2>;
+    float turned[kShortRow * kCount] = {};
+    for (std::size_t first = 0; first < rows; first += kCount) {
+      const std::size_t count = rows - first < kCount ? rows - first : kCount;
+      const float *from = x + first * columns;
+      float *to = y + first * columns;
+      for (std::size_t r = 0; r < count; ++r)
+        for (std::size_t k = 0; k < columns; ++k) turned[k * kCount + r] = from[r * columns + k];
+      Floats top = load(turned);
+      for (std::size_t k = 1; k < columns; ++k) {
+        const Floats v = load(turned + k * kCount);
+        top = v > top ? v : top;
+      }
+      for (std::size_t k = 0; k < columns; ++k)
+        V::store(turned + k * kCount, V::brief_exp(load(turned + k * kCount) - top));
+      // As Sums adds them: those beyond the last eight first.
+      const std::size_t lanes = columns / kLanes * kLanes;
+      Doubles total{};
+      for (std::size_t k = lanes; k < columns; ++k) total += wide(turned + k * kCount);
+      for (std::size_t k = 0; k < lanes; ++k) total += wide(turned + k * kCount);
+      const Floats factor = narrow(1 / total);
+      for (std::size_t k = 0; k < columns; ++k) V::store(turned + k * kCount, load(turned + k * kCount) * factor);
+      for (std::size_t r = 0; r < count; ++r)
+        for (std::size_t k = 0; k < columns; ++k) to[r * columns + k] = turned[k * kCount + r];
+    }
+  }
+
   /// The last vector of neighbours begins early enough to be whole.
   static void softmax(const SoftmaxRowsArgs &args) {
     const std::size_t columns = args.columns, inner = args.inner;
+    if (inner == 1 && columns <= kShortRow) return softmax_short_rows(args.x, args.y, args.outer, columns);
     if (inner == 1)
       return softmax_rows(args.x, args.y, args.outer, columns, static_cast<std::ptrdiff_t>(columns), Nothing{});
     for (std::size_t o = 0; o < args.outer; ++o) {

@@ -21,12 +21,23 @@ void run_row(const float *x, float *y, std::int64_t length) {
   for (std::int64_t k = 0; k < length; ++k) y[k] = x[k] - top - logarithm;
 }
 
+/// The longest row of which a vector is taken to hold several, and how many rows are turned at a time.
+constexpr std::size_t kShortRow = 15, kTogether = 16;
+
+/// Short rows are turned, so that each has a lane.
 void run_short_rows(const float *x, float *y, std::size_t rows, std::size_t length) {
   constexpr std::size_t kTask = 512;
-  parallel_for(ceil_div(rows, kTask), [&](std::size_t task) {
-    const std::size_t first = task * kTask;
-    for_short_rows(x + first * length, y + first * length, std::min(kTask, rows - first), length,
-                   [length](const float *from, float *to) { softmax_columns(from, to, length, kTurnedRows, true); });
+  parallel_for(ceil_div(rows, kTask), [=](std::size_t task) {
+    float from[kShortRow * kTogether] = {}, to[kShortRow * kTogether];
+    const std::size_t end = std::min(rows, (task + 1) * kTask);
+    for (std::size_t first = task * kTask; first < end; first += kTogether) {
+      const std::size_t count = std::min(kTogether, end - first), begin = first * length;
+      for (std::size_t r = 0; r < count; ++r)
+        for (std::size_t k = 0; k < length; ++k) from[k * kTogether + r] = x[begin + r * length + k];
+      softmax_columns(from, to, length, kTogether, true);
+      for (std::size_t r = 0; r < count; ++r)
+        for (std::size_t k = 0; k < length; ++k) y[begin + r * length + k] = to[k * kTogether + r];
+    }
   });
 }
 

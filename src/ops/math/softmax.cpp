@@ -24,10 +24,6 @@ void run_floats(const Call &call, const Tensor &y) {
   parallel_for((outer + step - 1) / step, [&, softmax = kernels::rows_kernel().softmax](std::size_t task) {
     const std::size_t first = task * step, count = std::min(step, outer - first);
     float *to = y.as<float>() + first * plane;
-    if (inner == 1 && length <= kShortRow)
-      return for_short_rows(x + first * plane, to, count, length, [&](const float *some, float *results) {
-        softmax({some, 1, length, kTurnedRows, results});
-      });
     if (inner == 1 || inner >= kNeighbours) return softmax({x + first * plane, count, length, inner, to});
     for (std::size_t o = 0; o < count; ++o)
       softmax_columns(x + (first + o) * plane, to + o * plane, length, inner, false);
