@@ -191,11 +191,10 @@ void transform_axis_as_attribute(const graph::Graph &g, Node &node, int opset) {
 
 /// Before opset 18 parts of which the last is smaller are said by their lengths. A dimension that is not known is taken
 /// for one that divides if it does for batches of one and two.
-void split_by_lengths(graph::Graph &g, Node &node, int opset) {
+void split_by_lengths(graph::Graph &g, Node &node, int opset, const std::optional<Shape> &one,
+                      const std::optional<Shape> &two) {
+  if (!one || !two || one->empty() || one->size() != two->size()) return;
   const auto count = static_cast<std::int64_t>(node.outputs.size());
-  const auto at = static_cast<std::size_t>(node.inputs[0]);
-  const std::optional<Shape> one = shapes_at(g, 1)[at], two = shapes_at(g, 2)[at];
-  if (!one || !two || one->empty()) return;
   const std::size_t axis = normalize_axis(node.attrs.get_int("axis", 0), one->size(), "Split");
   const std::int64_t dim = (*one)[axis];
   if (dim >= 0 && dim % count == 0 && (*two)[axis] % count == 0) return;
@@ -284,6 +283,11 @@ std::vector<std::optional<Shape>> shapes_at(const graph::Graph &g, std::int64_t 
 }
 
 void to_opset(graph::Graph &g, int opset) {
+  const auto has_lengths = [&](const Node &node) {
+    return opset < 18 && node.op == &ops::kSplit && node.attrs.has("num_outputs");
+  };
+  std::vector<std::optional<Shape>> one, two;  // of batches of as many, before nodes have other forms
+  if (std::ranges::any_of(g.nodes, has_lengths)) one = shapes_at(g, 1), two = shapes_at(g, 2);
   for (Node &node : g.nodes) {
     const std::string_view op = node.op->name;
     if (op == "GroupNormalization") group_parameters(g, node, opset);
@@ -291,7 +295,10 @@ void to_opset(graph::Graph &g, int opset) {
     // What is not said meant another thing.
     if (op == "RoiAlign" && opset < 16 && !node.attrs.has("coordinate_transformation_mode"))
       node.attrs.set("coordinate_transformation_mode", std::string("half_pixel"));
-    if (opset < 18 && op == "Split" && node.attrs.has("num_outputs")) split_by_lengths(g, node, opset);
+    if (has_lengths(node)) {
+      const auto x = static_cast<std::size_t>(node.inputs[0]);
+      split_by_lengths(g, node, opset, one[x], two[x]);
+    }
     if (opset < 18 && had_axes_attribute(op)) reduce_axes_as_attribute(g, node, opset);
     if (opset < 20 && op == "DFT") transform_axis_as_attribute(g, node, opset);
     // From opset 18 on, equal parts must be asked for by number.

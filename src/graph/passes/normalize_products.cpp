@@ -70,7 +70,7 @@ bool join_bias(Graph &g, const Facts &facts, Node &first, Node &second) {
   return true;
 }
 
-/// Whether a node normalizes images by constants.
+/// Whether a node normalizes signals, images or volumes by constants.
 bool is_norm(const Graph &g, const Facts &facts, const Node &node) {
   if (node.op != &ops::kBatchNormalization) return false;
   const std::int64_t rank = facts.rank_of(node.inputs[0]);

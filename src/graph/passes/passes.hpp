@@ -150,8 +150,8 @@ void name_normalizations(Graph &g, const NodeFilter &only);
 /// The same for GroupNormalization.
 void name_group_normalizations(Graph &g);
 
-/// Puts a depthwise convolution by ones in front of a BatchNormalization of images that nothing before it can take up;
-/// folding then moves the normalization into it. The convolution takes the node's name. Returns these names.
+/// Puts a depthwise convolution by ones in front of a BatchNormalization of signals, images or volumes that nothing before it
+/// can take up; folding then moves the normalization into it. The convolution takes the node's name. Returns these names.
 std::vector<std::string> insert_depthwise_before_norms(Graph &g);
 
 }  // namespace qtn::graph

@@ -8,6 +8,7 @@
 #include "kernels/fold.hpp"
 #include "kernels/real_functions.hpp"
 #include "kernels/rows/rows.hpp"
+#include "kernels/rows/turned.hpp"
 #include "kernels/unroll.hpp"
 
 namespace qtn::kernels {
@@ -229,16 +230,10 @@ struct Rows : Vectors<bytes> {
     for (std::size_t k = 0; k < columns; ++k) V::store(y + k * inner, narrow(wide(y + k * inner) * factor));
   }
 
-  /// Rows shorter than 16, turned so that each has a lane, with the bits of softmax_rows().
+  /// Rows of up to kShortRow, with the bits of softmax_rows().
   static void softmax_short_rows(const float *x, float *y, std::size_t rows, std::size_t columns) {
     using V = Functions<bytes / 2>;
-    float turned[kShortRow * kCount] = {};
-    for (std::size_t first = 0; first < rows; first += kCount) {
-      const std::size_t count = rows - first < kCount ? rows - first : kCount;
-      const float *from = x + first * columns;
-      float *to = y + first * columns;
-      for (std::size_t r = 0; r < count; ++r)
-        for (std::size_t k = 0; k < columns; ++k) turned[k * kCount + r] = from[r * columns + k];
+    for_turned_rows<kShortRow, kCount>(x, y, rows, columns, [columns](float *turned) {
       Floats top = load(turned);
       for (std::size_t k = 1; k < columns; ++k) {
         const Floats v = load(turned + k * kCount);
@@ -253,9 +248,8 @@ struct Rows : Vectors<bytes> {
       for (std::size_t k = 0; k < lanes; ++k) total += wide(turned + k * kCount);
       const Floats factor = narrow(1 / total);
       for (std::size_t k = 0; k < columns; ++k) V::store(turned + k * kCount, load(turned + k * kCount) * factor);
-      for (std::size_t r = 0; r < count; ++r)
-        for (std::size_t k = 0; k < columns; ++k) to[r * columns + k] = turned[k * kCount + r];
-    }
+      return turned;
+    });
   }
 
   /// The last vector of neighbours begins early enough to be whole.

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-
-#include "ops/common/infer.hpp"
+#include "ops/common/matrices.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -11,9 +9,7 @@ constexpr const char *kName = "Inverse";
 Types infer(const Call &call) {
   const Tensor &x = *call.in(0);
   require_real(kName, "x", &x);
-  const std::size_t rank = x.rank();
-  if (rank < 2 || x.dim(rank - 1) != x.dim(rank - 2))
-    fail(QTN_ESHAPE, kName, ": x ", to_string(x.shape()), " is not of square matrices");
+  require_square(kName, x);
   return {{x.dtype(), x.shape()}};
 }
 
@@ -22,15 +18,12 @@ Types infer(const Call &call) {
 void eliminate(double *rows, std::int64_t n) {
   const std::int64_t width = 2 * n;
   for (std::int64_t k = 0; k < n; ++k) {
-    std::int64_t top = k;
-    for (std::int64_t i = k + 1; i < n; ++i)
-      if (std::abs(rows[i * width + k]) > std::abs(rows[top * width + k])) top = i;
-    if (top != k) std::swap_ranges(rows + k * width, rows + (k + 1) * width, rows + top * width);
+    bring_pivot(rows, n, width, k);
     double *pivot = rows + k * width;
     for (std::int64_t j = width - 1; j >= k; --j) pivot[j] /= pivot[k];
     for (std::int64_t i = 0; i < n; ++i) {
-      const double factor = rows[i * width + k];
       if (i == k) continue;
+      const double factor = rows[i * width + k];
       for (std::int64_t j = k; j < width; ++j) rows[i * width + j] -= factor * pivot[j];
     }
   }

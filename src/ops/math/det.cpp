@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-
-#include "ops/common/infer.hpp"
+#include "ops/common/matrices.hpp"
 
 namespace qtn::ops {
 namespace {
@@ -9,22 +7,17 @@ namespace {
 Types infer(const Call &call) {
   const Tensor &x = *call.in(0);
   require_real("Det", "x", &x);
-  const std::size_t rank = x.rank();
-  if (rank < 2 || x.dim(rank - 1) != x.dim(rank - 2))
-    fail(QTN_ESHAPE, "Det: x ", to_string(x.shape()), " is not of square matrices");
-  return {{x.dtype(), Shape(std::span(x.shape().data(), rank - 2))}};
+  require_square("Det", x);
+  return {{x.dtype(), Shape(std::span(x.shape().data(), x.rank() - 2))}};
 }
 
 /// The product of the pivots of elimination; rows [n][n] are overwritten.
 double determinant(double *rows, std::int64_t n) {
   double product = 1;
   for (std::int64_t k = 0; k < n; ++k) {
-    std::int64_t top = k;
-    for (std::int64_t i = k + 1; i < n; ++i)
-      if (std::abs(rows[i * n + k]) > std::abs(rows[top * n + k])) top = i;
-    if (top != k) std::swap_ranges(rows + k * n, rows + k * n + n, rows + top * n);
+    const bool exchanged = bring_pivot(rows, n, n, k);
     const double pivot = rows[k * n + k];
-    product *= top == k ? pivot : -pivot;
+    product *= exchanged ? -pivot : pivot;
     if (pivot == 0) return product;
     for (std::int64_t i = k + 1; i < n; ++i) {
       const double factor = rows[i * n + k] / pivot;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/activation/activation.hpp"
 #include "kernels/rows/rows.hpp"
+#include "kernels/rows/turned.hpp"
 #include "ops/common/reduced_floats.hpp"
 #include "ops/common/softmax.hpp"
 #include "ops/common/softmax_columns.hpp"
@@ -24,20 +25,16 @@ void run_row(const float *x, float *y, std::int64_t length) {
 /// The longest row of which a vector is taken to hold several, and how many rows are turned at a time.
 constexpr std::size_t kShortRow = 15, kTogether = 16;
 
-/// Short rows are turned, so that each has a lane.
 void run_short_rows(const float *x, float *y, std::size_t rows, std::size_t length) {
   constexpr std::size_t kTask = 512;
   parallel_for(ceil_div(rows, kTask), [=](std::size_t task) {
-    float from[kShortRow * kTogether] = {}, to[kShortRow * kTogether];
-    const std::size_t end = std::min(rows, (task + 1) * kTask);
-    for (std::size_t first = task * kTask; first < end; first += kTogether) {
-      const std::size_t count = std::min(kTogether, end - first), begin = first * length;
-      for (std::size_t r = 0; r < count; ++r)
-        for (std::size_t k = 0; k < length; ++k) from[k * kTogether + r] = x[begin + r * length + k];
-      softmax_columns(from, to, length, kTogether, true);
-      for (std::size_t r = 0; r < count; ++r)
-        for (std::size_t k = 0; k < length; ++k) y[begin + r * length + k] = to[k * kTogether + r];
-    }
+    const std::size_t first = task * kTask;
+    float results[kShortRow * kTogether];
+    kernels::for_turned_rows<kShortRow, kTogether>(x + first * length, y + first * length,
+                                                   std::min(kTask, rows - first), length, [&](const float *turned) {
+                                                     softmax_columns(turned, results, length, kTogether, true);
+                                                     return static_cast<const float *>(results);
+                                                   });
   });
 }
 

@@ -77,9 +77,10 @@ class Corrector {
         engine_(floats_) {
     if (real_.nodes.size() != quantized_.nodes.size())
       fail(QTN_EINTERNAL, "correct: ", real_.nodes.size(), " nodes became ", quantized_.nodes.size());
-    const Samples together = some_of(samples, how_many_fit(samples));
+    std::vector<Tensor> inputs = samples.read(0);
+    const Samples together = some_of(samples, how_many_fit(inputs));  // of which it is the first
     for (std::size_t s = 0; s < together.count; ++s) {
-      const std::vector<Tensor> inputs = together.read(s);
+      if (s > 0) inputs = together.read(s);
       real_walks_.emplace_back(real_engine_, real_uses_, inputs);
       walks_.emplace_back(engine_, uses_, inputs);
     }
@@ -100,8 +101,8 @@ class Corrector {
 
  private:
   /// All samples go through a layer before any goes on, so that what they hold counts for each.
-  std::size_t how_many_fit(const Samples &samples) const {
-    const std::size_t bytes = 2 * walk_bytes(real_, real_uses_, samples.read(0));
+  std::size_t how_many_fit(std::span<const Tensor> sample) const {
+    const std::size_t bytes = 2 * walk_bytes(real_, real_uses_, sample);
     return std::max<std::size_t>(1, kHeldBytes / std::max<std::size_t>(1, bytes));
   }
 

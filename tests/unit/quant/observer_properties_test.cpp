@@ -170,12 +170,13 @@ void merging_averages_by_batches(void **) {
 
 /// Also where floats lie a last bit apart, or further than the largest of them.
 void averages_are_ordered(void **) {
-  const auto close = make_kind("moving_average", {{"averaging_constant", 0.3}});
   std::mt19937 engine(1);
-  std::uniform_real_distribution<float> any(0.9f, 1.1f);
+  std::uniform_real_distribution<float> first(0.9f, 1.1f), second(-3, 3);
   for (int i = 0; i < 1000; ++i) {
-    const float x = any(engine);
+    const auto close = make_kind("moving_average", {{"averaging_constant", 0.9}});
+    const float x = first(engine);
     close->observe(floats({1, 2}, {x, std::nextafter(x, 2.0f)}));
+    close->observe(floats({1, 1}, {second(engine)}));
     load_observer(close->save());
   }
   const auto far = make_kind("moving_average", {{"averaging_constant", 0.25}});
