@@ -7,6 +7,7 @@
 #include "core/integer_type.hpp"
 #include "onnx/onnx.hpp"
 #include "onnx/qdq.hpp"
+#include "ops/custom.hpp"
 
 namespace qtn::onnx {
 
@@ -152,6 +153,8 @@ void drop_new_attributes(Node &node, int opset) {
 }
 
 void check_new_forms(const Node &node, int opset) {
+  const ops::Custom *custom = ops::as_custom(*node.op);
+  if (custom && !*node.op->domain && opset < custom->since_version) refuse(node, opset, "such operator");
   for (const NewForm &rule : kNewForms) {
     if (opset >= rule.since || std::string_view(node.op->name) != rule.op) continue;
     if (rule.input == 0) refuse(node, opset, "such operator");

@@ -14,6 +14,7 @@
 #include "quant/rows.hpp"
 #include "quant/search/route.hpp"
 #include "quant/search/speed.hpp"
+#include "runtime/shared_packs.hpp"
 
 namespace qtn::quant {
 namespace {
@@ -54,6 +55,8 @@ bool has_coarse_weights(const graph::Graph &quantized) {
     return value.is_constant() && value.quantizer && is_packed(value.quantizer->dtype());
   });
 }
+
+constexpr Corrections kBias{.bias = true};
 
 /// SmoothQuant's strength that its authors take for most models.
 constexpr double kSmooth = 0.5;
@@ -293,11 +296,13 @@ class Pipeline {
   /// What decides over all samples there is often what a range misses.
   bool bias_stands(const JudgedAttempt &candidate) {
     graph::Graph other = candidate.quantized;
-    correct(candidate.attempt.prepared, other, counted(division_.fitted, "trying bias_correction", progress_),
-            {.bias = true});
+    correct(candidate.attempt.prepared, other, counted(division_.fitted, "trying bias_correction", progress_), kBias);
     const Verdict verdict = judge(other);
     for (const double most : {kExact, kTold})
-      if (verdict.held_back.typical_db(most) >= candidate.verdict.held_back.typical_db(most)) return true;
+      if (verdict.held_back.typical_db(most) >= candidate.verdict.held_back.typical_db(most)) {
+        unseen_with_bias_ = verdict.held_back;
+        return true;
+      }
     add_trial("bias_correction", verdict, &candidate.verdict);
     return false;
   }
@@ -337,7 +342,7 @@ class Pipeline {
       if (bias_) which.push_back({.rounding = rounding, .bias = true});
     };
     if (feeds_back(quantized)) add(Rounding::gptq);
-    if (bias_) which.push_back({.bias = true});
+    if (bias_) which.push_back(kBias);
     if (options_.learn_rounding) add(Rounding::adaround);
     return which;
   }
@@ -372,13 +377,17 @@ class Pipeline {
   /// Few samples say which layers stay in float; all are in integers again where that gains nothing on those held back.
   void make_useful(PreparedModel &prepared, graph::Graph &quantized) {
     PreparedModel whole = copy_of(prepared);
+    graph::Graph corrected_whole = quantized;
+    QuantizationReport report = report_;
+    const std::optional<Corrections> kept = kept_;
     const Accuracy before = unseen(prepared);
     const Samples few = some_of(samples_, kRanking);
     leave_in_float(prepared, quantized, Goal(real_, few, few, {.sqnr_db = kUseful, .top1 = {}}));
     if (report_.fallen.empty() || unseen(prepared).worst_db() > before.worst_db()) return;
     prepared = std::move(whole);
-    report_.fallen.clear();
-    quantized = corrected(prepared);
+    quantized = std::move(corrected_whole);
+    report_ = std::move(report);
+    kept_ = kept;
     unseen_ = before;
   }
 
@@ -479,8 +488,10 @@ class Pipeline {
   /// How near the same network comes on the held-back samples if they have not widened its ranges, as those of all
   /// samples have.
   Accuracy on_unseen(const PreparedModel &prepared) const {
+    const bool is_narrowed = narrow_ && report_.fallen.empty();
+    if (is_narrowed && kept_ == kBias) return unseen_with_bias_;
     std::optional<PreparedModel> anew;
-    if (!narrow_ || !report_.fallen.empty()) {
+    if (!is_narrowed) {
       anew = observed_anew(prepared, prepared.config, nullptr);
       anew->distributions.clear();
       calibrate_all(*anew, counted(division_.fitted, "measuring", progress_));
@@ -520,6 +531,7 @@ class Pipeline {
   std::optional<Corrections> kept_;
   std::optional<PreparedModel> narrow_;  // what is kept, with ranges that held-back samples have not widened
   std::optional<Accuracy> unseen_;       // of what is kept now, where it is known
+  Accuracy unseen_with_bias_;            // of what is kept in narrow_, where it stands
   std::size_t route_trials_ = 0;         // the first trials of the report
   QuantizationReport report_;
 };
@@ -531,6 +543,7 @@ Quantized quantize(const graph::Graph &float_graph, const Config &config, const 
   const QuantizeOptions options = options_of(attrs ? *attrs : Attrs());
   if (samples.count == 0) fail(QTN_ESTATE, "quantize: there are no samples, and calibration needs one");
   const BufferReuse candidates_in_turn;
+  const runtime::SharedPacks of_float_weights;
   DataCheck check(float_graph);
   RowCount rows(float_graph);
   const Samples told_apart = marked(samples), looked_at = check.watch(told_apart), watched = rows.watch(looked_at);

@@ -22,11 +22,11 @@ std::size_t slot_bytes(const SlotForm &form) {
 
 }  // namespace
 
-PackedPtr Weights::packed(const Key &key, const std::function<PackedWeights()> &pack) {
+PackedPtr Weights::packed(const Key &key, const std::function<PackedPtr()> &pack) {
   const NoFork section;
   const std::lock_guard lock(mutex_);
   PackedPtr &entry = packed_[key];
-  if (!entry) entry = std::make_shared<PackedWeights>(pack());
+  if (!entry) entry = pack();
   return entry;
 }
 

@@ -37,7 +37,7 @@ class Weights {
   /// A node, and the form in which a step wants its weights.
   using Key = std::pair<std::size_t, std::size_t>;
   /// Packed weights, made by `pack` the first time they are asked for.
-  PackedPtr packed(const Key &key, const std::function<PackedWeights()> &pack);
+  PackedPtr packed(const Key &key, const std::function<PackedPtr()> &pack);
   /// The dequantized form of a quantized constant.
   Tensor dequantized(graph::ValueId value, const Tensor &constant);
 

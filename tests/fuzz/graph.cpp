@@ -2,6 +2,7 @@
 // Graphs that bytes describe. What each node gives by itself is known; the session must give the same.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "growing.hpp"
@@ -49,6 +50,18 @@ bool folds_integers(const OnnxGraph &graph) {
   return false;
 }
 
+/// Whether integers that a QLinear operator reads on a grid are read elsewhere, too: there they are numbers or on another
+/// grid, and the network computes on floats between.
+bool shares_integers(const OnnxGraph &graph) {
+  std::map<std::string, int> readers;
+  for (const Node &node : graph.nodes)
+    for (const std::string &input : node.inputs) ++readers[input];
+  return std::ranges::any_of(graph.nodes, [&](const Node &node) {
+    return node.op.starts_with("QLinear") &&
+           (readers[node.inputs[0]] > 1 || (node.inputs.size() > 3 && readers[node.inputs[3]] > 1));
+  });
+}
+
 /// Whether nodes one by one have the bits of the whole: there they have other roundings, and older ones other meanings;
 /// networks of other floats may compute on float32.
 bool is_plain(const OnnxGraph &graph) {
@@ -60,7 +73,7 @@ bool is_plain(const OnnxGraph &graph) {
     if (std::any_of(list->begin(), list->end(), is_other)) return false;
   static constexpr const char *kOthers[] = {"QuantizeLinear", "DequantizeLinear", "BatchNormalization"};
   return graph.opset >= 21 && !extends_layers(graph) && !names_gates(graph) && !folds_integers(graph) &&
-         std::none_of(graph.nodes.begin(), graph.nodes.end(), [](const Node &node) {
+         !shares_integers(graph) && std::none_of(graph.nodes.begin(), graph.nodes.end(), [](const Node &node) {
            return std::find(std::begin(kOthers), std::end(kOthers), node.op) != std::end(kOthers);
          });
 }

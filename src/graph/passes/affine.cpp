@@ -9,6 +9,7 @@
 #include "graph/facts.hpp"
 #include "graph/integer.hpp"
 #include "graph/tensors.hpp"
+#include "ops/common/channel_line.hpp"
 #include "ops/common/epsilon.hpp"
 
 namespace qtn::graph {
@@ -23,9 +24,9 @@ Affine affine_of(const Graph &g, const Node &bn) {
   const double epsilon = bn.attrs.get_float("epsilon", ops::kDefaultEpsilon);
   Affine a;
   for (std::size_t c = 0; c < p[0].size(); ++c) {
-    const double factor = static_cast<double>(p[0][c]) / std::sqrt(static_cast<double>(p[3][c]) + epsilon);
-    a.factor.push_back(static_cast<float>(factor));
-    a.offset.push_back(static_cast<float>(static_cast<double>(p[1][c]) - static_cast<double>(p[2][c]) * factor));
+    const auto [factor, addend] = ops::channel_line(p[0][c], p[1][c], p[2][c], p[3][c], epsilon);
+    a.factor.push_back(factor);
+    a.offset.push_back(addend);
   }
   return a;
 }

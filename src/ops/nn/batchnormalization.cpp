@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "base/parallel.hpp"
+#include "ops/common/channel_line.hpp"
 #include "ops/common/epsilon.hpp"
 #include "ops/common/gradient.hpp"
 #include "ops/common/infer.hpp"
@@ -90,13 +91,12 @@ void run(const Call &call, std::span<Tensor> outputs) {
       used = statistics_of(x, c);
       move_statistics(call, outputs, c, used);
     }
-    const auto gain = static_cast<float>(static_cast<double>(at(1)) / std::sqrt(used.variance + epsilon));
-    const auto mean = static_cast<float>(used.mean);
+    const auto [factor, addend] = channel_line(at(1), at(2), used.mean, used.variance, epsilon);
     for (std::int64_t b = 0; b < x.batches; ++b) {
       const std::int64_t plane = (b * x.channels + c) * x.size;
       const float *from = x.data + plane;
       float *to = outputs[0].as<float>() + plane;
-      for (std::int64_t i = 0; i < x.size; ++i) to[i] = (from[i] - mean) * gain + at(2);
+      for (std::int64_t i = 0; i < x.size; ++i) to[i] = from[i] * factor + addend;
     }
   });
 }

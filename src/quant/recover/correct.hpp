@@ -18,6 +18,8 @@ struct Corrections {
   bool bias = false;      ///< the mean of each output channel becomes that of the float model
   int iterations = 1000;  ///< of AdaRound
 
+  bool operator==(const Corrections &) const = default;
+
   /// "gptq", "adaround + bias_correction".
   std::string name() const;
 };

@@ -126,7 +126,7 @@ std::vector<ops::TensorType> Lowering::output_types() const {
 
 PackCache Lowering::pack_cache(std::size_t part, std::size_t parts) {
   const std::size_t n = node_index_;
-  return [this, n, part, parts](std::size_t form, const std::function<PackedWeights()> &pack) {
+  return [this, n, part, parts](std::size_t form, const std::function<PackedPtr()> &pack) {
     return weights_.packed({n, form * parts + part}, pack);
   };
 }

@@ -8,6 +8,7 @@
 #include "base/size.hpp"
 #include "kernels/kernel.hpp"
 #include "kernels/sum_blocks.hpp"
+#include "runtime/shared_packs.hpp"
 
 namespace qtn::runtime {
 namespace {
@@ -161,10 +162,8 @@ Product integer_product(const Edge &x, const Edge &y, std::size_t ldy, const Lin
 
 Product real_product(const Edge &x, const Edge &y, std::size_t ldy, const RealWeights &w, const ops::Clamp &clamp,
                      const kernels::GemmRealKernel &kernel, const PackCache &cache) {
-  return {x,        y,          ldy,
-          w.groups, w.out,      w.k * sizeof(float),
-          kernel,   kernel.run, cache(0, [&] { return pack_groups(kernel, w); }),
-          clamp};
+  const auto pack = [&] { return SharedPacks::get(w, kernel, [&] { return pack_groups(kernel, w); }); };
+  return {x, y, ldy, w.groups, w.out, w.k * sizeof(float), kernel, kernel.run, cache(0, pack), clamp};
 }
 
 LinearStep::LinearStep(const Product &product, const TaskGrid &grid)

@@ -16,7 +16,7 @@ class NormalizePlanesStep final : public Step {
         plane_(static_cast<std::size_t>(element_count(x.form.shape, 2, x.form.shape.size()))),
         clamp_(clamp) {
     for (std::size_t c = 0; c < channels_; ++c) {
-      const auto [factor, addend] = n.affine(c);
+      const auto [factor, addend] = n.line(c);
       factors_.insert(factors_.end(), width(), factor);
       addends_.insert(addends_.end(), width(), addend);
     }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // BatchNormalization alone on an image: a factor and an addend for each channel.
-#include <cmath>
 
 #include "kernels/pointwise/pointwise.hpp"
 #include "runtime/steps/steps.hpp"
@@ -18,7 +17,7 @@ class RealNormalizeStep final : public TailedStep {
     if (image_.pixel == image_.c) together_ = std::max<std::size_t>(1, kTogether / static_cast<std::size_t>(image_.c));
     for (std::size_t row = 0; row < together_; ++row)
       for (std::int64_t c = 0; c < image_.c; ++c) {
-        const auto [factor, addend] = n.affine(static_cast<std::size_t>(c));
+        const auto [factor, addend] = n.line(static_cast<std::size_t>(c));
         factors_.push_back(factor);
         addends_.push_back(addend);
       }
@@ -62,10 +61,9 @@ class RealNormalizeStep final : public TailedStep {
 
 }  // namespace
 
-std::pair<float, float> RealNormalization::affine(std::size_t channel) const {
-  const auto at = [channel](const Tensor &t) { return static_cast<double>(t.as<const float>()[channel]); };
-  const double factor = at(scale) / std::sqrt(at(variance) + epsilon);
-  return {static_cast<float>(factor), static_cast<float>(at(shift) - at(mean) * factor)};
+ops::ChannelLine RealNormalization::line(std::size_t channel) const {
+  const auto at = [channel](const Tensor &t) { return t.as<const float>()[channel]; };
+  return ops::channel_line(at(scale), at(shift), at(mean), at(variance), epsilon);
 }
 
 StepPtr make_real_normalize(const Edge &x, const Edge &y, const RealNormalization &n, const ops::Clamp &clamp) {

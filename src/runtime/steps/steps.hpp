@@ -13,6 +13,7 @@
 #include "graph/graph.hpp"
 #include "kernels/activation/activation.hpp"
 #include "kernels/gemm_blocks/gemm_blocks.hpp"
+#include "ops/common/channel_line.hpp"
 #include "ops/common/dynamic_quantizer.hpp"
 #include "ops/common/window.hpp"
 #include "runtime/step.hpp"
@@ -30,6 +31,8 @@ struct SlotForm {
 struct PackedWeights {
   AlignedBuffer bytes;
   std::vector<std::size_t> offsets;  ///< of each group
+
+  operator std::shared_ptr<const PackedWeights>() && { return std::make_shared<const PackedWeights>(std::move(*this)); }
 };
 using PackedPtr = std::shared_ptr<const PackedWeights>;
 
@@ -61,7 +64,7 @@ struct RealWeights {
 };
 
 /// Asks for the packed weights of a node, packing at the first call for each form that the node's steps may want.
-using PackCache = std::function<PackedPtr(std::size_t form, const std::function<PackedWeights()> &pack)>;
+using PackCache = std::function<PackedPtr(std::size_t form, const std::function<PackedPtr()> &pack)>;
 
 struct Edge {
   SlotId slot;
@@ -171,8 +174,7 @@ struct RealNormalization {
   Tensor scale, shift, mean, variance;
   double epsilon;
 
-  /// The factor and the addend that a channel gets, rounded once.
-  std::pair<float, float> affine(std::size_t channel) const;
+  ops::ChannelLine line(std::size_t channel) const;
 };
 /// x is an image, y one without gaps.
 StepPtr make_real_normalize(const Edge &x, const Edge &y, const RealNormalization &n, const ops::Clamp &clamp);
