@@ -31,6 +31,15 @@ std::vector<KeysAndValues> parts_of(Lowering &l, const AttentionFormula &formula
 
 Shape stack_of(const Shape &matrices) { return Shape(std::span(matrices).first(matrices.size() - 2)); }
 
+/// The products of a formula of floats.
+std::unique_ptr<AttentionProducts> real_products(const Lowering &l, const Edge &queries,
+                                                 std::span<const KeysAndValues> parts) {
+  const bool few = queries.form.shape[queries.form.shape.size() - 2] <= kFewQueries && l.clamp().changes_nothing();
+  const auto side_by_side = [](const KeysAndValues &part) { return part.values.form.strides.back() == 1; };
+  return few && std::ranges::all_of(parts, side_by_side) ? make_few_real_products(l.isa)
+                                                         : make_real_products(l.clamp(), l.isa);
+}
+
 }  // namespace
 
 /// All of a formula, of which the node under way is the last product.
@@ -53,10 +62,12 @@ void lower_attention(Lowering &l, const AttentionFormula &formula) {
     strides[queries] = shape.back() * shape[heads];
   }
   const SlotId y = l.real_slot(shape, strides);
-  l.add_step(make_attention(l.edge(l.side_by_side(formula.queries)), parts_of(l, formula), l.edge(y), std::move(terms),
-                            formula.integer ? make_integer_products(formula.centered, l.clamp(), l.isa)
-                                            : make_real_products(l.clamp(), l.isa),
-                            l.isa));
+  const Edge queries = l.edge(l.side_by_side(formula.queries));
+  const std::vector<KeysAndValues> parts = parts_of(l, formula);
+  l.add_step(make_attention(
+      queries, parts, l.edge(y), std::move(terms),
+      formula.integer ? make_integer_products(formula.centered, l.clamp(), l.isa) : real_products(l, queries, parts),
+      l.isa));
   l.set_real(l.output(), y);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A head at a time: keys and values are packed in the scratch of a thread, and scores of some queries, which stay in the
-// second level of cache, become probabilities there.
+// A head at a time, in the scratch of a thread: scores of some queries, which stay in the second level of cache, become
+// probabilities there.
 #include <algorithm>
 #include <array>
 #include <cmath>

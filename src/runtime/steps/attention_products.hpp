@@ -68,6 +68,10 @@ class AttentionProducts {
 
 std::unique_ptr<AttentionProducts> make_real_products(const ops::Clamp &clamp, Isa isa);
 
+/// For up to kFewQueries queries of a head. The values of a key lie side by side.
+constexpr std::int64_t kFewQueries = 8;
+std::unique_ptr<AttentionProducts> make_few_real_products(Isa isa);
+
 /// Both products as DynamicMatMul forms them, of keys and values in one part; `centered` is that of the first.
 std::unique_ptr<AttentionProducts> make_integer_products(bool centered, const ops::Clamp &clamp, Isa isa);
 

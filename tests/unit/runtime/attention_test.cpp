@@ -164,6 +164,18 @@ void test_pasts(void **) {
       for (const std::int64_t now : {1, 5})
         expect_one_step({.queries = queries, .keys = past + now, .terms = terms, .past = past},
                         cat(queries, " queries, ", past, " keys before ", now));
+  // Sums are added up in blocks of 128, which begin in one part and end in the other.
+  for (const std::int64_t queries : {1, 8})
+    for (const std::int64_t past : {1, 127, 128, 300})
+      for (const std::int64_t now : {1, 140, 300})
+        expect_one_step({.batch = 1,
+                         .queries = queries,
+                         .keys = past + now,
+                         .features = 130,
+                         .values = 17,
+                         .terms = terms,
+                         .past = past},
+                        cat(queries, " queries, ", past, " keys before ", now, ", in blocks"));
   // Integers read the keys as one matrix.
   expect_one_step({.queries = 2, .keys = 33, .integer = true, .past = 32}, "integers");
 }

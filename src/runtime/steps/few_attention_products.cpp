@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention of few queries, as of a decoder that makes one token with a cache of many: packing all keys and values would
+// take longer than the products do. Some keys at a time are packed, values are read where they lie. Sums have the order
+// of sum_blocks.hpp, as those of many queries.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "kernels/gemm_real/gemm_real.hpp"
+#include "kernels/kernel.hpp"
+#include "kernels/rows/rows.hpp"
+#include "kernels/sum_blocks.hpp"
+#include "runtime/steps/attention_products.hpp"
+
+namespace qtn::runtime {
+namespace {
+
+using kernels::kSumBlock;
+
+/// With what lies kAhead further on its way from memory.
+void copy_ahead(const float *from, std::size_t count, float *to) {
+  constexpr std::size_t kAhead = 2048, kLine = 16;
+  std::size_t i = 0;
+  for (; i + kLine <= count; i += kLine) {
+    __builtin_prefetch(from + i + kAhead);
+    std::memcpy(to + i, from + i, kLine * sizeof(float));
+  }
+  std::copy_n(from + i, count - i, to + i);
+}
+
+class FewRealProducts final : public AttentionProducts {
+ public:
+  explicit FewRealProducts(Isa isa)
+      : gemm_(kernels::choose(kernels::gemm_real_kernels(), isa)),
+        rows_(kernels::choose(kernels::rows_kernels(), isa)) {}
+
+  const char *kernel() const override { return gemm_.name; }
+  FloatMode float_mode() const override { return FloatMode::without_denormals; }
+  std::size_t rows_at_once() const override { return gemm_.mr; }
+  std::size_t settle(const HeadSizes &sizes) override {
+    sizes_ = sizes;
+    room_at_ = round_up(sizes.parts * sizeof(HeadPart), kAlignment);
+    const std::size_t depth = sizes.features * sizeof(float), copied = round_up(kKeysAtOnce * depth, kAlignment),
+                      keys = copied + gemm_.packed_bytes(kKeysAtOnce, depth),
+                      values = sizes.parts > 1 ? (kSumBlock + sizes.block) * sizes.values * sizeof(float) : 0;
+    return room_at_ + round_up(std::max(keys, values), kAlignment);
+  }
+
+  /// Notes where they lie.
+  void pack(std::byte *scratch, std::span<const HeadPart> parts) const override {
+    std::ranges::copy(parts, reinterpret_cast<HeadPart *>(scratch));
+  }
+
+  void multiply_keys(std::byte *scratch, const HeadMatrix &queries, ScoreBlock block, float *scores) const override {
+    std::size_t before = 0;
+    for (const HeadPart &part : parts_in(scratch)) {
+      const std::size_t count = std::min(part.count, block.keys - before);
+      for (std::size_t key = 0; key < count; key += kKeysAtOnce) {
+        const std::size_t end = std::min(count, key + kKeysAtOnce);
+        multiply_some(scratch + room_at_, part.keys, key, end, queries, block.queries, scores + before + key);
+      }
+      before += count;
+    }
+  }
+
+  void mix_values(std::byte *scratch, float *scores, ScoreBlock block, const ScoreChange &change, float *y,
+                  std::ptrdiff_t y_row) const override {
+    const auto row = static_cast<std::ptrdiff_t>(sizes_.row);
+    rows_.score({scores, block.queries, block.keys, row, change.factor, change.addend, change.addend_row});
+    const std::span<const HeadPart> parts = parts_in(scratch);
+    const auto mix = [&](std::size_t key, std::size_t count, const HeadMatrix &values, float *to,
+                         std::ptrdiff_t to_row) {
+      rows_.mixtures({scores + key, row, block.queries, values.at, values.row, sizes_.values, count, to, to_row});
+    };
+    // Where parts meet inside of a block of sums, its rows are brought together.
+    const std::size_t whole = block.keys <= parts[0].count ? block.keys : parts[0].count / kSumBlock * kSumBlock;
+    mix(0, whole, parts[0].values, y, y_row);
+    const auto width = static_cast<std::ptrdiff_t>(sizes_.values);
+    auto *rows = reinterpret_cast<float *>(scratch + room_at_), *sums = rows + kSumBlock * sizes_.values;
+    for (std::size_t key = whole, end; key < block.keys; key = end) {
+      end = std::min(block.keys, key + kSumBlock);
+      for (std::size_t k = key; k < end; ++k)
+        std::copy_n(value(parts, k), sizes_.values, rows + (k - key) * sizes_.values);
+      mix(key, end - key, {rows, width, 1}, key == 0 ? y : sums, key == 0 ? y_row : width);
+      for (std::size_t q = 0; key > 0 && q < block.queries; ++q)
+        for (std::size_t i = 0; i < sizes_.values; ++i)
+          y[static_cast<std::ptrdiff_t>(q) * y_row + static_cast<std::ptrdiff_t>(i)] += sums[q * sizes_.values + i];
+    }
+  }
+
+ private:
+  std::span<const HeadPart> parts_in(const std::byte *scratch) const {
+    return {reinterpret_cast<const HeadPart *>(scratch), sizes_.parts};
+  }
+
+  static const float *value(std::span<const HeadPart> parts, std::size_t key) {
+    for (; key >= parts[0].count; parts = parts.subspan(1)) key -= parts[0].count;
+    return parts[0].values.at + static_cast<std::ptrdiff_t>(key) * parts[0].values.row;
+  }
+
+  /// Keys [first, end). A copy in the order of memory is made at its speed, which packing would not reach.
+  HeadMatrix in_cache(std::byte *room, const HeadMatrix &keys, std::size_t first, std::size_t end) const {
+    const float *at = keys.at + static_cast<std::ptrdiff_t>(first) * keys.column;
+    if (keys.row != 1) return {at, keys.row, keys.column};
+    auto *copy = reinterpret_cast<float *>(room);
+    const auto features = static_cast<std::ptrdiff_t>(sizes_.features);
+    if (keys.column == features)
+      copy_ahead(at, (end - first) * sizes_.features, copy);
+    else
+      for (std::size_t k = 0; k < end - first; ++k)
+        std::copy_n(at + static_cast<std::ptrdiff_t>(k) * keys.column, sizes_.features, copy + k * sizes_.features);
+    return {copy, 1, features};
+  }
+
+  void multiply_some(std::byte *packed, const HeadMatrix &keys, std::size_t first, std::size_t end,
+                     const HeadMatrix &queries, std::size_t count, float *scores) const {
+    const HeadMatrix some = in_cache(packed, keys, first, end);
+    packed += round_up(kKeysAtOnce * sizes_.features * sizeof(float), kAlignment);
+    gemm_.pack(packed, {some.at, some.column, some.row, nullptr, end - first, sizes_.features});
+    kernels::GemmArgs args{};
+    args.m = count;
+    args.n = end - first;
+    args.k = sizes_.features * sizeof(float);
+    args.a = reinterpret_cast<const std::uint8_t *>(queries.at);
+    args.lda = queries.row * static_cast<std::ptrdiff_t>(sizeof(float));
+    args.packed = packed;
+    args.y = scores;
+    args.ldy = static_cast<std::ptrdiff_t>(sizes_.row);
+    args.lo = -std::numeric_limits<float>::infinity();
+    args.hi = std::numeric_limits<float>::infinity();
+    gemm_.run(args);
+  }
+
+  const kernels::GemmRealKernel &gemm_;
+  const kernels::RowsKernel &rows_;
+  HeadSizes sizes_{};
+  std::size_t room_at_ = 0;  ///< of the scratch: behind where keys and values lie
+};
+
+}  // namespace
+
+std::unique_ptr<AttentionProducts> make_few_real_products(Isa isa) { return std::make_unique<FewRealProducts>(isa); }
+
+}  // namespace qtn::runtime
