@@ -112,10 +112,10 @@ class FewRealProducts final : public AttentionProducts {
     return {copy, 1, features};
   }
 
-  void multiply_some(std::byte *packed, const HeadMatrix &keys, std::size_t first, std::size_t end,
+  void multiply_some(std::byte *room, const HeadMatrix &keys, std::size_t first, std::size_t end,
                      const HeadMatrix &queries, std::size_t count, float *scores) const {
-    const HeadMatrix some = in_cache(packed, keys, first, end);
-    packed += round_up(kKeysAtOnce * sizes_.features * sizeof(float), kAlignment);
+    const HeadMatrix some = in_cache(room, keys, first, end);
+    std::byte *const packed = room + round_up(kKeysAtOnce * sizes_.features * sizeof(float), kAlignment);
     gemm_.pack(packed, {some.at, some.column, some.row, nullptr, end - first, sizes_.features});
     kernels::GemmArgs args{};
     args.m = count;
