@@ -13,7 +13,7 @@ struct RowProducts {
   using Floats [[gnu::vector_size(bytes)]] = float;
   static constexpr std::size_t kCount = bytes / sizeof(float), kLanes = 16;
   static constexpr int kParts = kLanes / kCount;
-  static constexpr std::size_t kAhead = 1024;  // what is fetched before it is read, where it is read once
+  static constexpr std::size_t kAhead = 1024;  // what is fetched before it is read
   // As many accumulators as registers hold.
   static constexpr int kRows = bytes == 64 ? 4 : bytes == 32 ? 2 : 1, kColumns = bytes == 64 ? 4 : 2;
 
@@ -48,7 +48,7 @@ struct RowProducts {
         unroll<rows>([&](auto r) { of_x[r] = load(x + r * depth + k + part * kCount); });
         unroll<columns>([&](auto c) {
           const float *at = w + c * depth + k + part * kCount;
-          if constexpr (rows == 1) __builtin_prefetch(at + kAhead);
+          __builtin_prefetch(at + kAhead);
           const Floats of_w = load(at);
           unroll<rows>([&](auto r) { sums[r][c][part] += of_x[r] * of_w; });
         });
