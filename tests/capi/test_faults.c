@@ -104,8 +104,8 @@ static void children_of_running_threads_run(void **state) {
   pthread_t threads[RUNNERS];
   qmodel *m;
   (void)state;
-#ifdef __SANITIZE_ADDRESS__
-  print_message("skipped: a child waits for locks that AddressSanitizer's allocator held in other threads\n");
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  print_message("skipped: a child waits for locks that the sanitizer's allocator held in other threads\n");
   skip();
 #endif
   m = int8_model();
