@@ -49,7 +49,7 @@ class Tensor {
   bool has_data() const { return data_ != nullptr || (owner_ != nullptr); }
   bool contiguous() const { return lane_ == 0 && same_layout(shape_, strides_, contiguous_strides(shape_)); }
   bool owns_same_storage(const Tensor &other) const { return owner_ == other.owner_; }
-  std::weak_ptr<void> storage() const { return owner_; }  ///< expires with it; at once where the caller keeps it alive
+  std::weak_ptr<void> storage() const { return owner_; }  ///< of memory that tensors own; expires with it
 
   /// The first element; of a packed type the byte that holds it.
   void *data() const { return data_; }

@@ -52,7 +52,7 @@ struct RowMixtures {
     }
     std::size_t j = 0;
     for (; j + kVectors * kCount <= args.n; j += kVectors * kCount) block<size, rows, kVectors>(args, i, j);
-    if constexpr (kVectors == 8)
+    if constexpr (kVectors == 8)  // and half of them, as heads of attention have
       for (; j + 4 * kCount <= args.n; j += 4 * kCount) block<size, rows, 4>(args, i, j);
     for (; j + kCount <= args.n; j += kCount) block<size, rows, 1>(args, i, j);
     if (j < args.n) block<size, rows, 1>(args, i, args.n - kCount);

@@ -2,6 +2,7 @@
 // Attention as files have it: a formula of several nodes in one step.
 #include "runtime/lower/kinds.hpp"
 #include "runtime/steps/attention_products.hpp"
+#include "runtime/steps/divided_heads.hpp"
 
 namespace qtn::runtime {
 

@@ -68,8 +68,7 @@ class AttentionProducts {
 
 std::unique_ptr<AttentionProducts> make_real_products(const ops::Clamp &clamp, Isa isa);
 
-/// For up to kFewQueries queries of a head. The values of a key lie side by side.
-constexpr std::int64_t kFewQueries = 8;
+/// For few queries of a head, as kFewQueries says. The values of a key lie side by side.
 std::unique_ptr<AttentionProducts> make_few_real_products(Isa isa);
 
 /// Both products as DynamicMatMul forms them, of keys and values in one part; `centered` is that of the first.

@@ -13,6 +13,9 @@ namespace qtn::runtime {
 /// Floats of a line of cache: rows of scores that are multiples of it begin on one.
 constexpr std::size_t kScoreLine = 16;
 
+/// Up to so many rows of a head, packing keys and values takes longer than the products.
+constexpr std::int64_t kFewQueries = 8;
+
 /// How many of `rows` rows of scores, which are `row` floats apart, are worked on at a time: a multiple of the `at_once`
 /// of a tile. They take half of a second level of cache of 256 KiB, and leave the rest to keys and values.
 inline std::size_t score_block(std::size_t rows, std::size_t row, std::size_t at_once) {

@@ -17,7 +17,7 @@ namespace {
 
 using kernels::kSumBlock;
 
-/// With what lies kAhead further on its way from memory.
+/// A copy, during which what lies kAhead further comes from memory.
 void copy_ahead(const float *from, std::size_t count, float *to) {
   constexpr std::size_t kAhead = 2048, kLine = 16;
   std::size_t i = 0;
@@ -104,11 +104,8 @@ class FewRealProducts final : public AttentionProducts {
     if (keys.row != 1) return {at, keys.row, keys.column};
     auto *copy = reinterpret_cast<float *>(room);
     const auto features = static_cast<std::ptrdiff_t>(sizes_.features);
-    if (keys.column == features)
-      copy_ahead(at, (end - first) * sizes_.features, copy);
-    else
-      for (std::size_t k = 0; k < end - first; ++k)
-        std::copy_n(at + static_cast<std::ptrdiff_t>(k) * keys.column, sizes_.features, copy + k * sizes_.features);
+    for (std::size_t k = 0; k < end - first; ++k)
+      copy_ahead(at + static_cast<std::ptrdiff_t>(k) * keys.column, sizes_.features, copy + k * sizes_.features);
     return {copy, 1, features};
   }
 

@@ -73,7 +73,8 @@ class HeadAttentionStep final : public Step {
     block_ = score_block(static_cast<std::size_t>(lines_), row_, gemm_.mr);
     const auto all = static_cast<std::size_t>(lines_ * runs_);
     units_ = DividedHeads(static_cast<std::size_t>(batches_ * kv_heads_), all, gemm_.mr);
-    few_ = all <= kFewRows && k_.column == 1 && v_.column == 1 && k_.row == static_cast<std::ptrdiff_t>(d_);
+    few_ =
+        lines_ * runs_ <= kFewQueries && k_.column == 1 && v_.column == 1 && k_.row == static_cast<std::ptrdiff_t>(d_);
     no_bias_.assign(round_up(std::max<std::size_t>(1, e_), gemm_.nr), 0);
     macs = batches_ * heads_ * queries_ * keys_ * static_cast<std::int64_t>(d_ + e_);
   }
@@ -88,8 +89,6 @@ class HeadAttentionStep final : public Step {
   }
 
  private:
-  static constexpr std::size_t kFewRows = 8;  // for which packing takes longer than products
-
   std::size_t values_at() const {
     if (few_) return 0;
     return round_up(gemm_.packed_bytes(static_cast<std::size_t>(keys_), d_ * sizeof(float)), kAlignment);

@@ -32,6 +32,7 @@ struct PackedWeights {
   AlignedBuffer bytes;
   std::vector<std::size_t> offsets;  ///< of each group
 
+  /// What packs need not say that it will be shared.
   operator std::shared_ptr<const PackedWeights>() && { return std::make_shared<const PackedWeights>(std::move(*this)); }
 };
 using PackedPtr = std::shared_ptr<const PackedWeights>;
