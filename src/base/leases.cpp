@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <queue>
 #include <vector>
 
 #include "base/size.hpp"
+#include "base/stable_order.hpp"
 
 namespace qtn {
 namespace {
@@ -16,21 +16,13 @@ namespace {
 // Comparisons of leases that are needed at the same time, a small part of a second of them. Networks have a hundredth.
 constexpr std::size_t kMostRivals = std::size_t{1} << 23;
 
-template <class Before>
-std::vector<std::size_t> ordered(std::span<const Lease> leases, Before before) {
-  std::vector<std::size_t> order(leases.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return before(leases[a], leases[b]); });
-  return order;
-}
-
 /// Largest first, lowest free place. Nothing where too many are needed at the same time.
 std::optional<Size> place_tightly(std::span<Lease> leases) {
   Size total = 0;
   std::size_t compared = 0;
   std::vector<const Lease *> placed, rivals;
-  for (const std::size_t i : ordered(leases, [](const Lease &a, const Lease &b) { return a.bytes > b.bytes; })) {
+  for (const std::size_t i :
+       stable_order(leases.size(), [&](std::size_t a, std::size_t b) { return leases[a].bytes > leases[b].bytes; })) {
     Lease &lease = leases[i];
     rivals.clear();
     for (const Lease *other : placed)
@@ -60,7 +52,8 @@ Size place_quickly(std::span<Lease> leases) {
   std::priority_queue<Held, std::vector<Held>, std::greater<>> held;
   std::multimap<std::size_t, std::size_t> free;  // bytes -> place
   Size total = 0;
-  for (const std::size_t i : ordered(leases, [](const Lease &a, const Lease &b) { return a.first < b.first; })) {
+  for (const std::size_t i :
+       stable_order(leases.size(), [&](std::size_t a, std::size_t b) { return leases[a].first < leases[b].first; })) {
     Lease &lease = leases[i];
     for (; !held.empty() && held.top().last < lease.first; held.pop()) free.emplace(held.top().bytes, held.top().place);
     std::size_t bytes = lease.bytes;

@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/json_writer.hpp"
 #include "base/memory.hpp"
+#include "base/stable_order.hpp"
 #include "base/utf8.hpp"
 #include "io/checked.hpp"
 #include "io/json_table.hpp"
@@ -228,10 +229,10 @@ using Write = std::function<void(const void *bytes, std::size_t count)>;
 void write_safetensors(std::span<const NamedTensor> tensors, const Write &write) {
   check_names(tensors);
   // The largest elements first: so each tensor is aligned for those who map the file.
-  std::vector<NamedTensor> sorted(tensors.begin(), tensors.end());
-  std::stable_sort(sorted.begin(), sorted.end(), [](const NamedTensor &a, const NamedTensor &b) {
-    return dtype_size(stored_dtype(a.tensor->dtype())) > dtype_size(stored_dtype(b.tensor->dtype()));
-  });
+  const auto size = [](const NamedTensor &t) { return dtype_size(stored_dtype(t.tensor->dtype())); };
+  const std::vector<NamedTensor> sorted =
+      stably_sorted(std::vector(tensors.begin(), tensors.end()),
+                    [&](const NamedTensor &a, const NamedTensor &b) { return size(a) > size(b); });
   const std::string header = header_of(sorted);
   std::array<unsigned char, kLengthBytes> length;
   for (std::size_t i = 0; i < length.size(); ++i) length[i] = static_cast<unsigned char>(header.size() >> 8 * i);

@@ -7,6 +7,7 @@
 #include <numbers>
 #include <numeric>
 
+#include "base/stable_order.hpp"
 #include "core/choose_options.hpp"
 
 namespace qtn::quant {
@@ -85,7 +86,7 @@ void share_concat_grids(const graph::Graph &g, const Placement &placement, std::
   const auto factor = [steps = finest](const Edge &e) {
     return std::max(steps[e.part], steps[e.whole]) / std::min(steps[e.part], steps[e.whole]);
   };
-  std::stable_sort(edges.begin(), edges.end(), [&](const Edge &a, const Edge &b) { return factor(a) < factor(b); });
+  edges = stably_sorted(std::move(edges), [&](const Edge &a, const Edge &b) { return factor(a) < factor(b); });
   std::vector<std::size_t> cluster(
       grids.size());  // another group of the same cluster, or the one that it is named after
   std::iota(cluster.begin(), cluster.end(), std::size_t{0});

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "base/stable_order.hpp"
 #include "core/choose_options.hpp"
 #include "graph/facts.hpp"
 #include "graph/integer.hpp"
@@ -242,8 +243,7 @@ class Grouping {
     std::vector<ValueId> order;
     for (std::size_t v = 0; v < wanted.size(); ++v)
       if (wanted[v]) order.push_back(static_cast<ValueId>(v));
-    std::stable_sort(order.begin(), order.end(), [&](ValueId a, ValueId b) { return maker(a) < maker(b); });
-    return order;
+    return stably_sorted(std::move(order), [&](ValueId a, ValueId b) { return maker(a) < maker(b); });
   }
 
   /// What a node fills places with; nullptr where it has no such input, or computes it.

@@ -2,7 +2,8 @@
 #include "runtime/layout.hpp"
 
 #include <algorithm>
-#include <numeric>
+
+#include "base/stable_order.hpp"
 
 namespace qtn::runtime {
 
@@ -69,9 +70,8 @@ bool is_gapless(const SlotForm &f) {
 }
 
 Shape dense_strides(const Shape &shape, const Shape &order) {
-  std::vector<std::size_t> axes(shape.size());
-  std::iota(axes.begin(), axes.end(), std::size_t{0});
-  std::ranges::stable_sort(axes, [&](std::size_t a, std::size_t b) { return order[a] > order[b]; });
+  const std::vector<std::size_t> axes =
+      stable_order(shape.size(), [&](std::size_t a, std::size_t b) { return order[a] > order[b]; });
   Shape strides = shape;
   std::int64_t step = 1;
   for (std::size_t i = axes.size(); i-- > 0; step *= std::max<std::int64_t>(1, shape[axes[i]])) strides[axes[i]] = step;

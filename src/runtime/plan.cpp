@@ -97,7 +97,7 @@ std::unique_ptr<Context> make_context(const Plan &plan, std::size_t lanes) {
     if (root.constant.has_data()) {
       c->tensors.push_back(root.constant.view(slot.form.shape, slot.form.strides, slot.offset));
     } else if (root.input >= 0) {
-      c->tensors.emplace_back();
+      c->tensors.emplace_back();  // bound by every run
     } else {
       // A view: elements of packed types may begin within a byte.
       const Tensor start(slot.form.dtype, slot.form.shape, slot.form.strides, c->arena.data() + root.place, nullptr,

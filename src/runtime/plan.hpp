@@ -25,6 +25,7 @@ struct Plan {
   std::vector<Slot> slots;
   std::vector<StepPtr> steps;
   std::vector<SlotId> inputs, outputs;
+  std::vector<SlotId> input_views;  ///< other slots in the memory of inputs
   std::size_t arena_bytes = 0, lane_bytes = 0;
 };
 

@@ -151,6 +151,10 @@ void Runner::run_plan(PreparedRunPtr run, std::span<const Tensor *const> inputs,
   c.watch = look.watch;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     c.tensors[static_cast<std::size_t>(plan.inputs[i])] = inputs[i]->to_contiguous();
+  for (const SlotId s : plan.input_views) {
+    const Slot &slot = plan.slots[static_cast<std::size_t>(s)];
+    c.tensors[static_cast<std::size_t>(s)] = c.tensor(slot.root).view(slot.form.shape, slot.form.strides, slot.offset);
+  }
   const OutputPlaces made(plan, c, outputs.size(), places);
   if (look.plan_bytes) *look.plan_bytes += plan.arena_bytes + c.lanes * plan.lane_bytes;
   Clock::time_point last = look.times ? Clock::now() : Clock::time_point();
@@ -166,8 +170,8 @@ void Runner::run_plan(PreparedRunPtr run, std::span<const Tensor *const> inputs,
     last = Clock::now();
   }
   made.take(outputs);
-  for (const SlotId s : plan.inputs)
-    c.tensors[static_cast<std::size_t>(s)] = Tensor();  // inputs are borrowed for the run only
+  for (const auto *borrowed : {&plan.inputs, &plan.input_views})  // for the run only
+    for (const SlotId s : *borrowed) c.tensors[static_cast<std::size_t>(s)] = Tensor();
   pool_.give_back(std::move(run));
 }
 

@@ -139,8 +139,8 @@ void Runner::Stages::run_part(const Runner &part, Values &values, const Look &lo
   for (std::size_t i = 0; i < outputs.size(); ++i) values[at(part.graph().outputs[i])] = std::move(outputs[i]);
 }
 
-/// What a node sees of a value: on its grid where it has one. Parts give and take floats, which lie on it already;
-/// inputs of the model, and what nodes have just made, do not.
+/// What a node sees of a value: on its grid where it has one. Values are held as floats, which lie on it already, except
+/// for inputs of the model.
 Tensor Runner::Stages::read(ValueId v, const Values &values) const {
   const graph::Value &value = graph_.value(v);
   if (value.is_constant()) return value.constant;
@@ -164,13 +164,14 @@ void Runner::Stages::run_stop(const Node &node, Values &values, std::size_t limi
     return outputs;
   };
   try {
-    const std::vector<QuantizerPtr> none(node.outputs.size());
-    std::vector<Tensor> made = graph::run_node(node, pointers, none, run_body, 0, limit);
+    std::vector<QuantizerPtr> grids;
+    for (const ValueId v : node.outputs) grids.push_back(v == kNoValue ? nullptr : graph_.value(v).quantizer);
+    const std::vector<Tensor> made = graph::run_node(node, pointers, grids, run_body, 0, limit);
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
       const ValueId v = node.outputs[o];
       if (v == kNoValue) continue;
-      values[at(v)] = made[o].to_contiguous();
-      if (look.watch && is_watched_[at(v)] && made[o].dtype() == QTN_FLOAT32) (*look.watch)(v, values[at(v)]);
+      values[at(v)] = made[o].quantized() ? dequantize(made[o]) : made[o].to_contiguous();
+      if (look.watch && is_watched_[at(v)] && values[at(v)].dtype() == QTN_FLOAT32) (*look.watch)(v, values[at(v)]);
     }
   } catch (const Error &e) {
     fail(e.status(), "node \"", node.name, "\": ", e.what());

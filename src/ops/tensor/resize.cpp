@@ -5,6 +5,7 @@
 #include "base/find_named.hpp"
 #include "base/parallel.hpp"
 #include "base/size.hpp"
+#include "base/stable_order.hpp"
 #include "ops/common/axis_gather.hpp"
 #include "ops/common/cast.hpp"
 #include "ops/common/cubic.hpp"
@@ -241,7 +242,7 @@ struct Resizing final : Prepared {
     const auto growth = [&](const Axis &axis) {
       return static_cast<double>(axis.outputs()) / static_cast<double>(std::max<std::int64_t>(x[axis.index], 1));
     };
-    std::stable_sort(axes.begin(), axes.end(), [&](const Axis &a, const Axis &b) { return growth(a) > growth(b); });
+    axes = stably_sorted(std::move(axes), [&](const Axis &a, const Axis &b) { return growth(a) > growth(b); });
   }
 
   const Plan plan;

@@ -69,12 +69,11 @@ class Corrector {
       : placement_(prepared.placement),
         real_(prepared.graph),
         quantized_(quantized),
-        floats_(with_float_constants(quantized)),
         which_(which),
         real_uses_(real_),
-        uses_(floats_),
+        uses_(quantized_),
         real_engine_(real_),
-        engine_(floats_) {
+        engine_(quantized_) {
     if (real_.nodes.size() != quantized_.nodes.size())
       fail(QTN_EINTERNAL, "correct: ", real_.nodes.size(), " nodes became ", quantized_.nodes.size());
     std::vector<Tensor> inputs = samples.read(0);
@@ -126,13 +125,13 @@ class Corrector {
     std::vector<Moments> moments(static_cast<std::size_t>(layer.groups), none);
     const auto size = static_cast<std::size_t>(layer.outputs * layer.depth);
     for (std::size_t s = 0; s < walks_.size(); ++s) {
-      const Tensor &x = real_walks_[s].at(real_.nodes[n].inputs[0]), &x_q = walks_[s].at(floats_.nodes[n].inputs[0]);
+      const Tensor &x = real_walks_[s].at(real_.nodes[n].inputs[0]), &x_q = walks_[s].at(quantized_.nodes[n].inputs[0]);
       if (x.shape() != x_q.shape()) continue;  // they depend on data, and the rows are not of the same things
       for (std::int64_t g = 0; g < layer.groups; ++g) {
         const auto i = static_cast<std::size_t>(g);
         moments[i].add(layer, weights.as<const float>() + i * size,
-                       rows_of(layer, floats_.nodes[n], x, shape, g, kRowsOfSample),
-                       rows_of(layer, floats_.nodes[n], x_q, shape, g, kRowsOfSample),
+                       rows_of(layer, quantized_.nodes[n], x, shape, g, kRowsOfSample),
+                       rows_of(layer, quantized_.nodes[n], x_q, shape, g, kRowsOfSample),
                        walks_.size() == 1 ? kPartsOfOne : 1, which_.rounding != Rounding::nearest);
       }
     }
@@ -178,7 +177,7 @@ class Corrector {
   /// b + W E[x] - Ŵ E[x̂], which makes the mean of every channel that of the float model.
   void correct_bias(std::size_t n, const Layer &layer, const Tensor &weights, const std::vector<Moments> &moments) {
     const Node &node = quantized_.nodes[n];
-    const Tensor now = by_channel(layer, floats_.value(floats_.nodes[n].inputs[1]).constant);
+    const Tensor now = by_channel(layer, dequantize(quantized_.value(node.inputs[1]).constant));
     const ValueId old = input_of(real_.nodes[n], 2);
     std::vector<float> bias = old == kNoValue ? std::vector<float>(static_cast<std::size_t>(layer.channels()), 0.0f)
                                               : float_values(real_.value(old).constant, "bias");
@@ -198,22 +197,19 @@ class Corrector {
                     : corrected);
   }
 
-  /// A constant of its own for input i of node n, in both forms of the graph.
+  /// A constant of its own for input i of node n.
   void replace(std::size_t n, std::size_t i, const Tensor &t) {
     const ValueId old = input_of(quantized_.nodes[n], i);
     const std::string name = old == kNoValue ? quantized_.nodes[n].name + "_bias" : quantized_.value(old).name;
-    for (Graph *g : {&quantized_, &floats_}) {
-      const ValueId made = g->add_constant(name + "_corrected", g == &floats_ && t.quantized() ? dequantize(t) : t);
-      std::vector<ValueId> &inputs = g->nodes[n].inputs;
-      inputs.resize(std::max(inputs.size(), i + 1), kNoValue);
-      inputs[i] = made;
-    }
+    const ValueId made = quantized_.add_constant(name + "_corrected", t);
+    std::vector<ValueId> &inputs = quantized_.nodes[n].inputs;
+    inputs.resize(std::max(inputs.size(), i + 1), kNoValue);
+    inputs[i] = made;
   }
 
   const Placement &placement_;
   const Graph &real_;
   Graph &quantized_;
-  Graph floats_;
   const Corrections which_;
   const graph::Uses real_uses_, uses_;
   NodeEngine real_engine_, engine_;

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 
 #include "base/parallel.hpp"
+#include "base/stable_order.hpp"
 #include "blas/gemm.hpp"
 
 namespace qtn::quant {
@@ -64,10 +64,12 @@ class Cholesky {
 /// Inputs in the order in which they are rounded, last to first: those that tell most have all others left to make up
 /// for them.
 std::vector<std::int64_t> order_of(const RoundingProblem &p) {
-  std::vector<std::int64_t> order(index(p.depth));
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, {}, [&](std::int64_t k) { return p.qq[p.at(k, k)]; });
-  return order;
+  const auto told = [&](std::size_t k) {
+    return p.qq[p.at(static_cast<std::int64_t>(k), static_cast<std::int64_t>(k))];
+  };
+  const std::vector<std::size_t> order =
+      stable_order(index(p.depth), [&](std::size_t a, std::size_t b) { return told(a) < told(b); });
+  return {order.begin(), order.end()};
 }
 
 /// ŵ (QQ + d) ŵ' - 2 ŵ (QY + d w), with a damping d that keeps weights where they are as far as the data says nothing,

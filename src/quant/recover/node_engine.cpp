@@ -9,7 +9,7 @@ using graph::kNoValue;
 using graph::Node;
 using graph::ValueId;
 
-/// The node with its constants; what else it reads are inputs, one for each time.
+/// The node with its constants; what else it reads are inputs, one for each time. Values keep their grids.
 Graph alone(const Graph &g, const Node &node, std::span<const Tensor *const> operands) {
   Graph one;
   one.opsets = g.opsets;
@@ -21,12 +21,13 @@ Graph alone(const Graph &g, const Node &node, std::span<const Tensor *const> ope
     if (value.is_constant()) {
       v = one.add_constant(value.name, value.constant);
     } else {
-      v = one.add_value({value.name, operands[i]->dtype(), {}, {}, {}, {}});
+      v = one.add_value({value.name, operands[i]->dtype(), {}, {}, value.quantizer, {}});
       one.inputs.push_back(v);
     }
   }
   for (ValueId &v : copy.outputs)
-    if (v != kNoValue) one.outputs.push_back(v = one.add_value({g.value(v).name, {}, {}, {}, {}, {}}));
+    if (v != kNoValue)
+      one.outputs.push_back(v = one.add_value({g.value(v).name, {}, {}, {}, g.value(v).quantizer, {}}));
   one.nodes.push_back(std::move(copy));
   return one;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The nodes of a graph of floats, one at a time, each a session of its own, made when it first runs: they are fast, and
-// their bits are those of every machine, whatever its BLAS.
+// The nodes of a graph, one at a time, each a session of its own, made when it first runs: they are fast, and their bits
+// are those of every machine, whatever its BLAS.
 #pragma once
 
 #include <map>
@@ -20,7 +20,7 @@ class NodeEngine {
 
   const graph::Graph &graph() const { return g_; }
 
-  /// What node n makes of these operands, not yet on the grids of its results.
+  /// What node n makes of these operands, in floats. A value with a quantizer is rounded to its grid.
   std::vector<Tensor> run(std::size_t n, std::span<const Tensor *const> operands);
 
   /// Gives back what node n has made.

@@ -9,22 +9,6 @@ using graph::kNoValue;
 using graph::Node;
 using graph::ValueId;
 
-namespace {
-
-Tensor on_grid(Tensor t, const QuantizerPtr &grid) { return grid ? dequantize(quantize(t, grid)) : std::move(t); }
-
-}  // namespace
-
-graph::Graph with_float_constants(const graph::Graph &g) {
-  graph::Graph floats = g;
-  for (graph::Value &value : floats.values) {
-    if (!value.is_constant() || !value.quantizer) continue;
-    value.constant = dequantize(value.constant);
-    value.quantizer = nullptr;
-  }
-  return floats;
-}
-
 std::size_t walk_bytes(const graph::Graph &g, const graph::Uses &uses, std::span<const Tensor> inputs) {
   std::vector<ops::TensorType> types;
   for (const Tensor &t : inputs) types.push_back({t.dtype(), t.shape()});
@@ -52,52 +36,37 @@ std::size_t walk_bytes(const graph::Graph &g, const graph::Uses &uses, std::span
 Walk::Walk(NodeEngine &engine, const graph::Uses &uses, const std::vector<Tensor> &inputs)
     : engine_(&engine), g_(engine.graph()), uses_(uses), tensors_(g_.values.size()) {
   for (const auto &readers : uses.consumers) readers_left_.push_back(readers.size());
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    set(g_.inputs[i], inputs[i].to_contiguous(), g_.value(g_.inputs[i]).quantizer);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const QuantizerPtr &grid = g_.value(g_.inputs[i]).quantizer;
+    tensors_[static_cast<std::size_t>(g_.inputs[i])] =
+        grid ? dequantize(quantize(inputs[i], grid)) : inputs[i].to_contiguous();
+  }
 }
 
 const Tensor &Walk::at(ValueId v) const {
   return g_.value(v).is_constant() ? g_.value(v).constant : tensors_[static_cast<std::size_t>(v)];
 }
 
-void Walk::set(ValueId v, Tensor t, const QuantizerPtr &grid) {
-  tensors_[static_cast<std::size_t>(v)] = on_grid(std::move(t), grid);
-}
+void Walk::step(std::size_t n) { step_as(n, *engine_); }
 
-/// Node n as `engine` has it; its results become our values.
-void Walk::run(NodeEngine &engine, std::size_t n, std::span<const Tensor *const> operands) {
-  const Node &node = engine.graph().nodes[n], &own = g_.nodes[n];
+void Walk::step_as(std::size_t n, NodeEngine &engine) {
+  const graph::Graph &other = engine.graph();
+  const Node &node = other.nodes[n], &own = g_.nodes[n];
+  std::vector<const Tensor *> operands;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const ValueId v = node.inputs[i];
+    operands.push_back(v == kNoValue                  ? nullptr
+                       : other.value(v).is_constant() ? &other.value(v).constant
+                                                      : &at(own.inputs[i]));
+  }
   std::vector<Tensor> results = engine.run(n, operands);
   for (std::size_t o = 0; o < own.outputs.size(); ++o)
-    if (own.outputs[o] != kNoValue)
-      set(own.outputs[o], std::move(results[o]), engine.graph().value(node.outputs[o]).quantizer);
+    if (own.outputs[o] != kNoValue) tensors_[static_cast<std::size_t>(own.outputs[o])] = std::move(results[o]);
   for (const ValueId v : own.inputs) {
     if (v == kNoValue || g_.value(v).is_constant()) continue;
     const auto i = static_cast<std::size_t>(v);
     if (--readers_left_[i] == 0 && !uses_.is_output[i]) tensors_[i] = Tensor();
   }
-}
-
-void Walk::step(std::size_t n) {
-  const Node &node = g_.nodes[n];
-  std::vector<const Tensor *> operands;
-  for (const ValueId v : node.inputs) operands.push_back(v == kNoValue ? nullptr : &at(v));
-  run(*engine_, n, operands);
-}
-
-void Walk::step_as(std::size_t n, NodeEngine &engine) {
-  const graph::Graph &other = engine.graph();
-  const Node &node = other.nodes[n], &own = g_.nodes[n];
-  std::vector<Tensor> read(node.inputs.size());
-  std::vector<const Tensor *> operands;
-  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    const ValueId v = node.inputs[i];
-    if (v != kNoValue)
-      read[i] =
-          other.value(v).is_constant() ? other.value(v).constant : on_grid(at(own.inputs[i]), other.value(v).quantizer);
-    operands.push_back(v == kNoValue ? nullptr : &read[i]);
-  }
-  run(engine, n, operands);
 }
 
 }  // namespace qtn::quant

@@ -9,18 +9,13 @@
 
 namespace qtn::quant {
 
-/// The graph with its constants as floats. Activations keep their quantizers.
-graph::Graph with_float_constants(const graph::Graph &g);
-
 /// The bytes of values that a walk of such inputs holds at once, as far as shapes can be known before it.
 std::size_t walk_bytes(const graph::Graph &g, const graph::Uses &uses, std::span<const Tensor> inputs);
 
-/// One sample. All arithmetic is in float32: a value with a quantizer holds the reals that its integers stand for. That
-/// is what integer engines compute except for the rounding of sums.
+/// One sample. A value with a quantizer holds the reals that its integers stand for.
 class Walk {
  public:
-  /// `engine` (of a graph whose constants are floats) and `uses` stay with the caller, who may change constants of nodes
-  /// ahead.
+  /// `engine` and `uses` stay with the caller, who may change constants of nodes ahead.
   Walk(NodeEngine &engine, const graph::Uses &uses, const std::vector<Tensor> &inputs);
 
   /// Runs node n, which must be the next one. Frees what no node reads any more.
@@ -34,9 +29,6 @@ class Walk {
   const Tensor &at(graph::ValueId v) const;
 
  private:
-  void set(graph::ValueId v, Tensor t, const QuantizerPtr &grid);
-  void run(NodeEngine &engine, std::size_t n, std::span<const Tensor *const> operands);
-
   NodeEngine *engine_;
   const graph::Graph &g_;
   const graph::Uses &uses_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <span>
 
+#include "base/stable_order.hpp"
 #include "quant/search/sensitivity.hpp"
 #include "quant/search/work.hpp"
 
@@ -47,8 +48,8 @@ class Search {
     for (const Stretch &stretch : stretches)
       for (const std::size_t n : nodes_of(stretch))
         layers.push_back({quantized_.nodes[n].name, stretch.alone.sqnr_db()});
-    std::ranges::stable_sort(layers, {}, &FallenLayer::alone_db);
-    return layers;
+    return stably_sorted(std::move(layers),
+                         [](const FallenLayer &a, const FallenLayer &b) { return a.alone_db < b.alone_db; });
   }
 
   PreparedModel without(const std::vector<Stretch> &stretches) const {
@@ -81,8 +82,8 @@ class Search {
     }
     while (ranked_ + 2 <= kRanked && split_worst(stretches)) {
     }
-    std::ranges::stable_sort(stretches, std::ranges::greater(), &Stretch::cost_of_work);
-    return stretches;
+    return stably_sorted(std::move(stretches),
+                         [](const Stretch &a, const Stretch &b) { return a.cost_of_work() > b.cost_of_work(); });
   }
 
   bool split_worst(std::vector<Stretch> &stretches) {

@@ -51,15 +51,15 @@ graph::ValueId add_rounded(Graph &g, graph::ValueId v) {
 
 /// Both forms of a network, node beside node.
 struct Pair {
-  Pair(const Graph &float_graph, const Graph &quantized)
+  Pair(const Graph &float_graph, const Graph &quantized_graph)
       : real(float_graph),
-        floats(with_float_constants(quantized)),
+        quantized(quantized_graph),
         real_uses(real),
-        uses(floats),
+        uses(quantized),
         real_engine(real),
-        engine(floats) {
-    if (real.nodes.size() != floats.nodes.size())
-      fail(QTN_EINTERNAL, "sensitivity: ", real.nodes.size(), " nodes became ", floats.nodes.size());
+        engine(quantized) {
+    if (real.nodes.size() != quantized.nodes.size())
+      fail(QTN_EINTERNAL, "sensitivity: ", real.nodes.size(), " nodes became ", quantized.nodes.size());
     costs.resize(real.nodes.size(), false);
     for (const std::size_t n : nodes_that_round(quantized)) costs[n] = true;
   }
@@ -67,7 +67,7 @@ struct Pair {
   std::size_t size() const { return costs.size(); }
 
   const Graph &real;
-  const Graph floats;
+  const Graph &quantized;
   const graph::Uses real_uses, uses;
   NodeEngine real_engine, engine;
   std::vector<bool> costs;
@@ -106,7 +106,7 @@ void measure(Pair &pair, const std::vector<Tensor> &inputs, std::vector<Sensitiv
     quantized.step(n);
     if (pair.costs[n])
       sensitivity++->accumulated.add(real.at(pair.real.nodes[n].outputs[0]),
-                                     quantized.at(pair.floats.nodes[n].outputs[0]));
+                                     quantized.at(pair.quantized.nodes[n].outputs[0]));
   }
 }
 

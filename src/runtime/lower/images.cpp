@@ -41,7 +41,6 @@ bool run_on_images(Lowering &l) {
   bool image = false;
   for (const ValueId v : l.node().inputs) {
     if (v == kNoValue) continue;
-    if (l.is_graph_input(l.any_real(v))) return false;
     const SlotId s = l.any_real(v);
     image = image || (l.shape_of(v) == shape && l.is_dense_image(s) && !is_contiguous(l.form(s)));
   }
@@ -122,7 +121,7 @@ Tensor of_places(Lowering &l, std::size_t rank, ValueId given) {
 /// Whether a step made it, with its channels last.
 bool is_made_as_image(Lowering &l, SlotId x) {
   const std::size_t rank = l.form(x).shape.size();
-  return rank >= 3 && rank <= 5 && !l.is_graph_input(x) && l.is_dense_image(x) && !is_contiguous(l.form(x));
+  return rank >= 3 && rank <= 5 && l.is_dense_image(x) && !is_contiguous(l.form(x));
 }
 
 }  // namespace

@@ -140,7 +140,7 @@ std::optional<std::vector<View>> Lowering::views(const SlotForm &x) const {
 }
 
 bool Lowering::as_views(SlotId x, std::vector<SlotId> &result) {
-  if (is_graph_input(x)) return false;
+  if (is_integer_input(x)) return false;
   const auto found = views(form(x));
   if (!found) return false;
   for (const View &view : *found) result.push_back(add_view(x, view));
@@ -169,13 +169,15 @@ SlotId Lowering::add_constant(const Tensor &constant) {
 }
 
 SlotId Lowering::add_view(SlotId of, const View &view) {
-  if (is_graph_input(of)) of = copied(of, form(of).strides);
+  if (is_integer_input(of)) of = copied(of, form(of).strides);
   Slot slot;
   slot.form = {form(of).dtype, view.shape, view.strides, form(of).quantizer};
   slot.root = root(of);
   slot.offset = plan_.slots[static_cast<std::size_t>(of)].offset + view.offset;
   plan_.slots.push_back(std::move(slot));
-  return static_cast<SlotId>(plan_.slots.size() - 1);
+  const auto view_slot = static_cast<SlotId>(plan_.slots.size() - 1);
+  if (plan_.slots[static_cast<std::size_t>(root(of))].input >= 0) plan_.input_views.push_back(view_slot);
+  return view_slot;
 }
 
 void Lowering::add_step(StepPtr step) {
@@ -321,7 +323,10 @@ void Lowering::place_in(SlotId s, SlotId y, const View &place) {
   slot.form.strides = place.strides;
 }
 
-bool Lowering::is_graph_input(SlotId s) const { return plan_.slots[static_cast<std::size_t>(root(s))].input >= 0; }
+bool Lowering::is_integer_input(SlotId s) const {
+  const Slot &slot = plan_.slots[static_cast<std::size_t>(root(s))];
+  return slot.input >= 0 && slot.form.quantizer;
+}
 
 std::ptrdiff_t Lowering::producer(SlotId s) const {
   for (std::size_t i = plan_.steps.size(); i-- > 0;)

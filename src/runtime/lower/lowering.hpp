@@ -94,8 +94,8 @@ class Lowering {
   SlotId image(SlotId s);
   SlotId copied(SlotId from, const Shape &strides);
   bool is_dense_image(SlotId s) const;
-  /// Whether every run binds it to other memory.
-  bool is_graph_input(SlotId s) const;
+  /// Whether every run binds it to memory of the caller, after which kernels of integers may not read.
+  bool is_integer_input(SlotId s) const;
 
   // Steps.
   void add_step(StepPtr step);

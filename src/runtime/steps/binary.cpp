@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <numeric>
 
+#include "base/stable_order.hpp"
 #include "kernels/elementwise/elementwise.hpp"
 #include "kernels/kernel.hpp"
 #include "ops/common/requantization.hpp"
@@ -20,9 +20,8 @@ std::vector<Loop> plan_loops(const SlotForm &a, const SlotForm &b, const SlotFor
   std::vector<Loop> loops;
   for (std::size_t i = 0; i < y.shape.size(); ++i)
     if (y.shape[i] != 1) loops.push_back({y.shape[i], as[i], bs[i], y.strides[i]});
-  std::stable_sort(loops.begin(), loops.end(), [](const Loop &l, const Loop &r) { return l.y > r.y; });
   std::vector<Loop> merged;
-  for (const Loop &loop : loops) {
+  for (const Loop &loop : stably_sorted(std::move(loops), [](const Loop &l, const Loop &r) { return l.y > r.y; })) {
     if (!merged.empty()) {
       Loop &outer = merged.back();
       if (outer.y == loop.y * loop.count && outer.a == loop.a * loop.count && outer.b == loop.b * loop.count) {

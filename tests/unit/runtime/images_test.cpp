@@ -158,7 +158,32 @@ void test_normalized_rows(void **) {
   assert_string_not_equal(nodes.back().at("kernel").get<std::string>().c_str(), "BatchNormalization");
 }
 
-/// What a run is given has no views, and rows that are one row lie nowhere else.
+/// What a run is given is read where it lies, wherever that is this time: by strides, in parts and in other shapes.
+void test_views_of_inputs(void **) {
+  GraphBuilder b;
+  b.input("x", {2, 5, 6, 4}).constant("w", integers({3, 4, 1, 1}));
+  b.node("Transpose", "channels_second", {"x"}, {"t"}, attrs({{"perm", std::vector<std::int64_t>{0, 3, 1, 2}}}));
+  b.node("Conv", "conv", {"t", "w"}, {"y"});
+  b.constant("matrix", ints({60, 4})).node("Reshape", "reshape", {"x", "matrix"}, {"rows"});
+  b.constant("kept", ints({3, 59})).node("Gather", "gather", {"rows", "kept"}, {"some"});
+  b.constant("lengths", ints({1, 4}))
+      .node("Split", "split", {"x", "lengths"}, {"l", "r"}, attrs({{"axis", std::int64_t{1}}}));
+  b.node("Neg", "negate_rest", {"r"}, {"rest"});
+  b.constant("from", ints({1})).constant("to", ints({3})).constant("axis", ints({1}));
+  b.node("Slice", "slice", {"x", "from", "to", "axis"}, {"s"}).node("Neg", "neg", {"s"}, {"negated"});
+  const graph::Graph g = b.build({"y", "some", "rest", "negated"});
+  const runtime::Session session(g, {}), reference(g, {.engine = runtime::Engine::reference});
+  const Tensor first = integers({2, 5, 6, 4}), second = integers({2, 5, 6, 4}, 0.5f);
+  for (const Tensor &x : {first, second, first}) {
+    const Tensor *operands[] = {&x};
+    const std::vector<Tensor> got = session.run(operands), want = reference.run(operands);
+    for (std::size_t i = 0; i < want.size(); ++i) assert_true(equal(got[i], want[i]));
+  }
+  for (const std::string &op : ops_of(session, first))
+    assert_true(op != "Transpose" && op != "Reshape" && op != "Slice" && op != "Split");
+}
+
+/// Rows that are one row lie nowhere else.
 void test_normalized_inputs(void **) {
   for (const bool expanded : {false, true})
     for (const std::int64_t rows : {1, 3, 70}) {
@@ -244,6 +269,7 @@ int main() {
                               cmocka_unit_test(test_normalized_pixels),
                               cmocka_unit_test(test_normalized_rows),
                               cmocka_unit_test(test_normalized_planes),
+                              cmocka_unit_test(test_views_of_inputs),
                               cmocka_unit_test(test_normalized_inputs),
                               cmocka_unit_test(test_slopes)};
   return cmocka_run_group_tests_name("runtime/images", tests, nullptr, nullptr);
