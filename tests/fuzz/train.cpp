@@ -166,9 +166,13 @@ void check_gradients(qtrainer *t, const Batch &batch) {
     const double near = slope(1e-2), far = slope(2e-2);
     // Where two lengths disagree, the loss is no line there.
     if (!(std::abs(near - far) <= 0.02 * std::abs(near) + 1e-3)) continue;
-    require(std::abs(near - norm) <= 0.1 * std::max(std::abs(near), norm) + 1e-2,
-            std::string("gradient of ") + qtrainer_parameter_name(t, i) + ": its norm is " + std::to_string(norm) +
-                ", and the loss changes by " + std::to_string(near));
+    const auto agrees = [&](double other) {
+      return std::abs(near - other) <= 0.1 * std::max(std::abs(near), other) + 1e-2;
+    };
+    // They may agree by chance on a loss that is chaotic, and then not with a tenth of the length.
+    require(agrees(norm) || !agrees(slope(1e-3)), std::string("gradient of ") + qtrainer_parameter_name(t, i) +
+                                                      ": its norm is " + std::to_string(norm) +
+                                                      ", and the loss changes by " + std::to_string(near));
   }
 }
 
