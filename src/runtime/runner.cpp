@@ -130,12 +130,12 @@ PreparedRunPtr Runner::prepared(std::span<const Tensor *const> inputs) const {
 
 void Runner::run(std::span<const Tensor *const> inputs, std::span<Tensor> outputs, const Look &look,
                  std::span<const Tensor> places) const {
-  if (const StagesPtr stages = find_stages(inputs)) return stages->run(inputs, outputs, look);
+  if (const StagesPtr stages = find_stages(inputs)) return run_stages(*stages, inputs, outputs, look);
   PreparedRunPtr run;
   try {
     run = prepared(inputs);
   } catch (const NotKnown &) {
-    return make_stages(inputs)->run(inputs, outputs, look);
+    return run_stages(*make_stages(inputs), inputs, outputs, look);
   }
   run_plan(std::move(run), inputs, outputs, look, places);
 }
@@ -173,6 +173,29 @@ void Runner::run_plan(PreparedRunPtr run, std::span<const Tensor *const> inputs,
   for (const auto *borrowed : {&plan.inputs, &plan.input_views})  // for the run only
     for (const SlotId s : *borrowed) c.tensors[static_cast<std::size_t>(s)] = Tensor();
   pool_.give_back(std::move(run));
+}
+
+/// What a run takes, in whatever shapes, the next one finds again.
+void Runner::run_stages(const Stages &stages, std::span<const Tensor *const> inputs, std::span<Tensor> outputs,
+                        const Look &look) const {
+  if (BufferReuse::is_on()) return stages.run(inputs, outputs, look);
+  std::unique_ptr<KeptBlocks> blocks;
+  {
+    const NoFork section;
+    const std::lock_guard lock(mutex_);
+    if (!idle_blocks_.empty()) {
+      blocks = std::move(idle_blocks_.back());
+      idle_blocks_.pop_back();
+    }
+  }
+  if (!blocks) blocks = std::make_unique<KeptBlocks>(1.0);
+  {
+    const BufferReuse reuse(*blocks);
+    stages.run(inputs, outputs, look);
+  }
+  const NoFork section;
+  const std::lock_guard lock(mutex_);
+  idle_blocks_.push_back(std::move(blocks));
 }
 
 Runner::StagesPtr Runner::find_stages(std::span<const Tensor *const> inputs) const {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/buffer_reuse.hpp"
 #include "runtime/plan_cache.hpp"
 #include "runtime/run_pool.hpp"
 
@@ -60,6 +61,8 @@ class Runner {
   PreparedRunPtr prepared(std::span<const Tensor *const> inputs) const;
   void run_plan(PreparedRunPtr prepared, std::span<const Tensor *const> inputs, std::span<Tensor> outputs,
                 const Look &look, std::span<const Tensor> places) const;
+  void run_stages(const Stages &stages, std::span<const Tensor *const> inputs, std::span<Tensor> outputs,
+                  const Look &look) const;
   StagesPtr find_stages(std::span<const Tensor *const> inputs) const;
   StagesPtr make_stages(std::span<const Tensor *const> inputs) const;
 
@@ -72,6 +75,7 @@ class Runner {
   mutable std::vector<Staged> staged_;                                  ///< the latest last
   mutable std::map<std::vector<std::int64_t>, StagesPtr> by_division_;  ///< those that are in `staged_`, and others
   mutable std::atomic<bool> is_staged_{false};
+  mutable std::vector<std::unique_ptr<KeptBlocks>> idle_blocks_;  ///< of runs in stages that were at once
 };
 
 }  // namespace qtn::runtime

@@ -126,8 +126,11 @@ void Runner::Stages::run(std::span<const Tensor *const> inputs, std::span<Tensor
   for (const std::size_t n : stops_) run_stop(graph_.nodes[n], values, limit, look);
   if (rest_) run_part(*rest_, values, look);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const Tensor y = read(graph_.outputs[i], values);
-    outputs[i] = y.quantized() ? dequantize(y) : y.clone();
+    const ValueId v = graph_.outputs[i];
+    const Tensor y = read(v, values);
+    // Nothing else has it, where `values` and y do.
+    const bool is_free = y.contiguous() && !graph_.value(v).is_constant() && y.storage().use_count() == 2;
+    outputs[i] = y.quantized() ? dequantize(y) : is_free ? y : y.clone();
   }
 }
 

@@ -12,10 +12,13 @@
 
 namespace {
 
-std::atomic<long> allocations{0}, locks{0};
+std::atomic<long> allocations{0}, locks{0}, large{0};
+
+constexpr std::size_t kLarge = 128 << 10;
 
 void *allocate(std::size_t size, std::size_t alignment) noexcept {
   ++allocations;
+  if (size >= kLarge) ++large;
   return std::aligned_alloc(alignment, (size + alignment) / alignment * alignment);
 }
 
@@ -45,6 +48,6 @@ extern "C" __attribute__((visibility("default"))) int pthread_mutex_lock(pthread
 
 namespace qtn::test {
 
-Counts counts() { return {allocations, locks}; }
+Counts counts() { return {allocations, locks, large}; }
 
 }  // namespace qtn::test

@@ -7,6 +7,7 @@ namespace qtn::test {
 struct Counts {
   long allocations;  ///< calls of operator new
   long locks;        ///< calls of pthread_mutex_lock
+  long large;        ///< allocations of which each takes its pages from the system
 };
 
 /// Since the program began, on all threads.
@@ -18,7 +19,7 @@ Counts counts_of(Body &&body) {
   const Counts before = counts();
   body();
   const Counts after = counts();
-  return {after.allocations - before.allocations, after.locks - before.locks};
+  return {after.allocations - before.allocations, after.locks - before.locks, after.large - before.large};
 }
 
 }  // namespace qtn::test

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "ops/common/contiguous.hpp"
 #include "ops/common/made.hpp"
 #include "ops/common/reshaping.hpp"
@@ -22,11 +24,11 @@ std::vector<Tensor> make(const Call &call) {
   if (condition.dim(0) > shape[axis])
     fail(QTN_ESHAPE, "Compress: condition has ", condition.dim(0), " elements, x ", to_string(given), " has ",
          shape[axis], flat ? "" : cat(" along axis ", axis));
+  const Tensor truths = require_constant("Compress", "condition", condition).to_contiguous();
   std::vector<std::int64_t> chosen;
-  const std::vector<std::int64_t> truths =
-      int_values(require_constant("Compress", "condition", condition), "condition");
-  for (std::size_t i = 0; i < truths.size(); ++i)
-    if (truths[i] != 0) chosen.push_back(static_cast<std::int64_t>(i));
+  chosen.reserve(static_cast<std::size_t>(std::count(truths.as<bool>(), truths.as<bool>() + truths.count(), true)));
+  for (std::int64_t i = 0; i < truths.count(); ++i)
+    if (truths.as<bool>()[i]) chosen.push_back(i);
 
   Shape result = shape;
   result[axis] = static_cast<std::int64_t>(chosen.size());

@@ -35,6 +35,20 @@ void small_memory_is_not_kept(void **) {
   assert_null(BufferReuse::take(1000).bytes);
 }
 
+void what_is_left_stays_for_the_next_scope(void **) {
+  KeptBlocks blocks(0.25);
+  std::byte *first = nullptr;
+  {
+    const BufferReuse reuse(blocks);
+    assert_true(BufferReuse::is_on());
+    first = made_and_given_back(kMany);
+  }
+  assert_false(BufferReuse::is_on());
+  assert_null(BufferReuse::take(kMany).bytes);
+  const BufferReuse reuse(blocks);
+  assert_ptr_equal(made_and_given_back(kMany), first);
+}
+
 void outside_of_a_scope_nothing_is_kept(void **) {
   { const BufferReuse reuse; }
   made_and_given_back(kMany);
@@ -97,6 +111,7 @@ int main() {
       cmocka_unit_test(no_block_is_much_too_large_or_too_small),
       cmocka_unit_test(what_does_not_fit_makes_room_for_what_is_taken),
       cmocka_unit_test(small_memory_is_not_kept),
+      cmocka_unit_test(what_is_left_stays_for_the_next_scope),
       cmocka_unit_test(outside_of_a_scope_nothing_is_kept),
       cmocka_unit_test(what_outlives_the_scope_is_given_back_later),
       cmocka_unit_test(of_several_that_fit_the_smallest_is_taken),

@@ -122,14 +122,39 @@ void test_attention(void **) {
          attrs({{"num_heads", std::int64_t{4}}, {"unidirectional", std::int64_t{1}}}));
 }
 
+/// What a run needs whose shapes depend on data, the next one finds again, however many elements it is about.
+void test_stages(void **) {
+  GraphBuilder b;
+  b.input("x", {1, 200000}).node("Neg", "neg", {"x"}, {"n"}).constant("zero", Tensor::scalar(0));
+  b.node("Greater", "greater", {"x", "zero"}, {"g"}).constant("flat", ints({-1})).constant("begin", ints({0}));
+  b.node("Cast", "cast", {"g"}, {"ones"}, attrs({{"to", std::int64_t{QTN_INT64}}}));
+  b.node("Reshape", "flatten", {"ones", "flat"}, {"list"}).node("ReduceSum", "count", {"list"}, {"k"});
+  b.constant("axis", ints({1})).node("Slice", "slice", {"n", "begin", "k", "axis"}, {"c"});
+  b.node("Neg", "again", {"c"}, {"d"}).node("Sigmoid", "sigmoid", {"d"}, {"s"}).node("ReduceSum", "sum", {"s"}, {"y"});
+  const graph::Graph g = b.build({"y"});
+  const runtime::Session session(g, {});
+  for (const float lowest : {-1.0f, -0.9f, -1.1f}) {
+    const Tensor x = random({1, 200000}, lowest, 1, 5), *inputs[] = {&x};
+    std::vector<Tensor> outputs(1);
+    const long first = counts_of([&] { session.run(inputs, outputs); }).large;
+    const long second = counts_of([&] { session.run(inputs, outputs); }).large;
+    if (first == 0) fail_test("from ", lowest, ": no large allocations");
+    if (second != 0) fail_test("from ", lowest, " again: ", second, " large allocations");
+  }
+}
+
 }  // namespace
 }  // namespace qtn::test
 
 int main() {
   const CMUnitTest tests[] = {
-      cmocka_unit_test(qtn::test::test_inverted_residuals), cmocka_unit_test(qtn::test::test_bottlenecks),
-      cmocka_unit_test(qtn::test::test_branches),           cmocka_unit_test(qtn::test::test_grids_at_every_run),
-      cmocka_unit_test(qtn::test::test_recurrent_layers),   cmocka_unit_test(qtn::test::test_attention),
+      cmocka_unit_test(qtn::test::test_inverted_residuals),
+      cmocka_unit_test(qtn::test::test_bottlenecks),
+      cmocka_unit_test(qtn::test::test_branches),
+      cmocka_unit_test(qtn::test::test_grids_at_every_run),
+      cmocka_unit_test(qtn::test::test_recurrent_layers),
+      cmocka_unit_test(qtn::test::test_attention),
+      cmocka_unit_test(qtn::test::test_stages),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
