@@ -6,10 +6,24 @@
 namespace qtn::runtime {
 namespace {
 
-/// Whole 16-byte pieces: faster than memcpy for the short runs here. What overshoots is overwritten by the next run or
-/// lies in the slack after the last row; sources have the same slack.
+/// The first and the last piece of a size, which may overlap.
+template <std::size_t size>
+void copy_ends(std::uint8_t *to, const std::uint8_t *from, std::int64_t bytes) {
+  constexpr auto kSize = static_cast<std::int64_t>(size);
+  std::memcpy(to, from, size);
+  std::memcpy(to + bytes - kSize, from + bytes - kSize, size);
+}
+
+/// Faster than memcpy for the short runs here. Reads nothing else: an image may be the caller's, and end with a page.
 inline void copy_run(std::uint8_t *to, const std::uint8_t *from, std::int64_t bytes) {
-  for (std::int64_t i = 0; i < bytes; i += 16) std::memcpy(to + i, from + i, 16);
+  if (bytes >= 16) {
+    for (std::int64_t i = 0; i + 16 < bytes; i += 16) std::memcpy(to + i, from + i, 16);
+    std::memcpy(to + bytes - 16, from + bytes - 16, 16);
+    return;
+  }
+  if (bytes >= 8) return copy_ends<8>(to, from, bytes);
+  if (bytes >= 4) return copy_ends<4>(to, from, bytes);
+  for (std::int64_t i = 0; i < bytes; ++i) to[i] = from[i];
 }
 
 }  // namespace

@@ -17,8 +17,7 @@ struct Im2Row {
 
   std::size_t row_bytes() const { return static_cast<std::size_t>(window.taps_count() * channels); }
 
-  /// Writes rows [first, first + count) of one image, `ld` bytes apart; up to kReadSlack bytes past the last may be
-  /// touched.
+  /// Writes rows [first, first + count) of one image, `ld` bytes apart.
   void fill(std::uint8_t *rows, std::ptrdiff_t ld, const std::uint8_t *image, std::int64_t first,
             std::int64_t count) const;
 };

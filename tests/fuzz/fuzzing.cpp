@@ -12,6 +12,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "pages.hpp"
+
 namespace fuzz {
 
 void fail(const std::string &what) {
@@ -102,7 +104,7 @@ Tensor filled(qdtype dtype, const std::vector<std::int64_t> &shape, std::uint64_
       for (std::size_t i = 0; i < qtensor_nbytes(t.get()); ++i)
         static_cast<std::uint8_t *>(data)[i] = static_cast<std::uint8_t>(dice.next());
   }
-  return t;
+  return at_the_end_of_a_page(t.get());
 }
 
 std::vector<std::int64_t> shape_of(const qtensor *t) {

@@ -113,6 +113,7 @@ std::int64_t awkward_int(Bytes &bytes);
 double awkward_float(Bytes &bytes);
 
 /// A tensor of that type with values that follow from the seed: small, both signs, some zeros; empty handle: refused.
+/// Its memory ends with a page, after which there is none.
 Tensor filled(qdtype dtype, const std::vector<std::int64_t> &shape, std::uint64_t seed);
 
 std::vector<std::int64_t> shape_of(const qtensor *t);
