@@ -11,16 +11,18 @@
 namespace fuzz {
 namespace {
 
-/// Whether arithmetic follows a layer, whose weights and bias take the constants of it with another rounding.
+/// Whether arithmetic follows a layer, in whatever order its results are then, whose weights and bias take the constants
+/// of it with another rounding.
 bool extends_layers(const OnnxGraph &graph) {
   static const std::set<std::string> kLayers{"Conv", "ConvTranspose", "Gemm", "MatMul"},
-      kArithmetic{"Add", "Sub", "Mul", "Div"};
+      kArithmetic{"Add", "Sub", "Mul", "Div"},
+      kMoving{"Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"};
   std::set<std::string> made;
   for (const Node &node : graph.nodes) {
-    if (kLayers.contains(node.op)) made.insert(node.outputs.begin(), node.outputs.end());
-    if (kArithmetic.contains(node.op) &&
-        std::ranges::any_of(node.inputs, [&](const auto &x) { return made.contains(x); }))
-      return true;
+    const bool follows = std::ranges::any_of(node.inputs, [&](const auto &x) { return made.contains(x); });
+    if (kArithmetic.contains(node.op) && follows) return true;
+    if (kLayers.contains(node.op) || (kMoving.contains(node.op) && follows))
+      made.insert(node.outputs.begin(), node.outputs.end());
   }
   return false;
 }
