@@ -118,8 +118,8 @@ Tensor of_places(Lowering &l, std::size_t rank, ValueId given) {
   return places;
 }
 
-/// Whether a step made it, with its channels last.
-bool is_made_as_image(Lowering &l, SlotId x) {
+/// Whether it lies with its channels last, as a step made it or as a view of what the run is given.
+bool has_channels_last(Lowering &l, SlotId x) {
   const std::size_t rank = l.form(x).shape.size();
   return rank >= 3 && rank <= 5 && l.is_dense_image(x) && !is_contiguous(l.form(x));
 }
@@ -136,7 +136,7 @@ bool lower_resize_on_images(Lowering &l) {
   const Shape &from = l.shape_of(l.input(0)), &shape = l.shape_of(l.output());
   const std::size_t rank = shape.size();
   const SlotId x = l.any_real(l.input(0));
-  if (from[0] != shape[0] || from[1] != shape[1] || !is_made_as_image(l, x)) return false;
+  if (from[0] != shape[0] || from[1] != shape[1] || !has_channels_last(l, x)) return false;
   const Tensor scales = of_places(l, rank, l.input(2)), sizes = of_places(l, rank, l.input(3));
   if (scales.has_data() == sizes.has_data()) return false;
   graph::Node places = node;
@@ -157,7 +157,7 @@ bool lower_resize_on_images(Lowering &l) {
 bool lower_moved_images(Lowering &l) {
   const SlotId x = l.any_real(l.input(0));
   const bool by_strides = l.node().op == &ops::kPad || l.node().op == &ops::kTile || l.node().op == &ops::kSlice;
-  if (!by_strides || l.node().clamp || !is_made_as_image(l, x)) return false;
+  if (!by_strides || l.node().clamp || !has_channels_last(l, x)) return false;
   OperandRefs refs;
   refs.inputs = {x};
   for (const ValueId v : std::span(l.node().inputs).subspan(1))
