@@ -24,11 +24,11 @@ struct Vectors;
   };
 #if defined(__AVX512F__)
 QTN_VECTORS(64, _mm512_cvtps_pd(__m256(v)), _mm512_cvtpd_ps(__m512d(v)))
-#elif defined(__AVX2__)
-QTN_VECTORS(32, _mm256_cvtps_pd(__m128(v)), _mm256_cvtpd_ps(__m256d(v)))
-#else
-QTN_VECTORS(16, __builtin_convertvector(v, Doubles), __builtin_convertvector(v, Floats))
 #endif
+#if defined(__AVX2__)
+QTN_VECTORS(32, _mm256_cvtps_pd(__m128(v)), _mm256_cvtpd_ps(__m256d(v)))
+#endif
+QTN_VECTORS(16, __builtin_convertvector(v, Doubles), __builtin_convertvector(v, Floats))
 #undef QTN_VECTORS
 
 }  // namespace

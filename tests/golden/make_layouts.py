@@ -109,16 +109,48 @@ class Maker:
             return self.pool()
         return "MaxPool", [[[self.pick((1, 2)), self.pick((1, 2, 3)), *size], "float32"]], attrs
 
+    def convolution(self):
+        """By weights that are no constants, half of them of one place."""
+        axes, groups = self.pick((1, 2, 2, 2, 3)), self.pick((1, 1, 2, 3))
+        size = [int(self.rng.integers(1, {1: 200, 2: 20, 3: 8}[axes])) for _ in range(axes)]
+        kernel = [self.pick((1, 2, 3, 5)) for _ in range(axes)] if self.rng.random() < 0.5 else [1] * axes
+        attrs = {"group": groups, "strides": [1 if k == 1 else self.pick((1, 1, 2)) for k in kernel], "pads": [k // 2 for k in kernel] * 2}
+        if any(n + 2 * (k // 2) < k for n, k in zip(size, kernel)):
+            return self.convolution()
+        channels, filters = self.pick((1, 2, 3, 8, 17)), groups * self.pick((1, 2, 5, 16, 33))
+        inputs = [[[self.pick((1, 2)), groups * channels, *size], "float32"], [[filters, channels, *kernel], "float32"], [[filters], "float32"]]
+        return "Conv", inputs[: self.pick((2, 3))], attrs
+
+    def nearest(self):
+        """Most of them double what lies side by side."""
+        shape, dtype = self.shape(ranks=(1, 2, 3, 4), most=4000), self.pick(("float32", "uint8", "int32"))
+        scales = [self.pick((1, 2, 3)) for _ in shape[:-1]] + [self.pick((2, 2, 2, 1, 3, 4))]
+        sizes = [n * s for n, s in zip(shape, scales)]
+        attrs = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+        return "Resize", [[shape, dtype], None, None, sizes], attrs
+
+    def padding(self):
+        shape = self.shape(most=4000)
+        pads = [self.pick((0, 0, 1, 2, 5)) for _ in range(2 * len(shape))]
+        return "Pad", [[shape, "float32"], pads], {"mode": self.pick(("constant", "edge"))}
+
+    def tiling(self):
+        shape = self.shape(ranks=(1, 2, 3, 4), most=2000)
+        return "Tile", [[shape, self.pick(("float32", "int64", "uint8"))], [self.pick((1, 2, 3)) for _ in shape]], {}
+
 
 def run(op, inputs, attrs, seed):
     feeds, constants, infos = {}, [], []
     for i, described in enumerate(inputs):
+        if described is None:
+            continue
         if isinstance(described[0], list):
             feeds[f"x{i}"] = tensor(*described, seed + i)
             infos.append(helper.make_tensor_value_info(f"x{i}", helper.np_dtype_to_tensor_dtype(np.dtype(described[1])), described[0]))
         else:
             constants.append(numpy_helper.from_array(np.array(described, np.int64), f"x{i}"))
-    node = helper.make_node(op, [f"x{i}" for i in range(len(inputs))], ["y"], **attrs)
+    names = ["" if described is None else f"x{i}" for i, described in enumerate(inputs)]
+    node = helper.make_node(op, names, ["y"], **attrs)
     graph = helper.make_graph([node], "g", infos, [helper.make_empty_tensor_value_info("y")], constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9)
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
@@ -128,7 +160,7 @@ def run(op, inputs, attrs, seed):
 def main():
     maker = Maker(0)
     makers = (maker.comparison, maker.where, maker.cast, maker.expand, maker.transpose, maker.reduction, maker.softmax)
-    makers += (maker.normalization, maker.extremum, maker.pool)
+    makers += (maker.normalization, maker.extremum, maker.pool, maker.convolution, maker.nearest, maker.padding, maker.tiling)
     rows = []
     for make in makers:
         for _ in range(CASES_OF_EACH):

@@ -1937,6 +1937,10 @@ QTN_API void qmodel_free(QTN_OPT qmodel *m);
  * A model made ready to run: weights packed for the kernels of this CPU, memory planned. One session may be run from
  * many threads at once; one with state (qsession_bind) serves one run at a time.
  *
+ * A session keeps the memory of its runs for later ones: what qsession_profile says under plan_bytes, for each of the
+ * last 8 plans and of the runs that were under way at once; where shapes follow from data, up to twice what such a run
+ * used. It goes with the session.
+ *
  * A run may take 1 GiB at a time, 16 bytes more for each byte of the model's constants and 4096 more for each byte of
  * its inputs. No network that people use comes near that; a small file that asks for more gets QTN_ENOMEM, before the
  * memory is taken. */

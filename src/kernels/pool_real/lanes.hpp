@@ -2,6 +2,7 @@
 // The loops on vectors of floats of any length, which the compiler turns into those of the instruction set.
 #pragma once
 
+#include "kernels/doubles.hpp"
 #include "kernels/extremes.hpp"
 #include "kernels/pool_real/pool_real.hpp"
 #include "kernels/unroll.hpp"
@@ -23,15 +24,16 @@ inline void average_one_by_one(const PoolRealArgs &args, std::ptrdiff_t pixel) {
     double sum = 0;
     for (std::size_t t = 0; t < args.tap_count; ++t)
       sum += args.taps[t][pixel * args.step + static_cast<std::ptrdiff_t>(channel)];
-    args.y[pixel * args.ldy + static_cast<std::ptrdiff_t>(channel)] = static_cast<float>(sum / args.divisor);
+    args.y[pixel * args.ldy + static_cast<std::ptrdiff_t>(channel)] = static_cast<float>(sum * args.share);
   }
 }
 
 template <int bytes>
 struct Pools {
   using Floats [[gnu::vector_size(bytes)]] = float;
-  using Halves [[gnu::vector_size(bytes / 2)]] = float;
-  using Doubles [[gnu::vector_size(bytes)]] = double;
+  using Wide = Vectors<bytes>;
+  using Halves = typename Wide::Floats;
+  using Doubles = typename Wide::Doubles;
   static constexpr std::size_t kCount = bytes / sizeof(float), kHalf = kCount / 2;
   static constexpr int kVectors = 4;
 
@@ -62,10 +64,10 @@ struct Pools {
     Doubles sum[vectors] = {};
     for (std::size_t t = 0; t < args.tap_count; ++t) {
       const float *from = args.taps[t] + at;
-      unroll<vectors>([&](auto i) { sum[i] += __builtin_convertvector(load<Halves>(from + i * kHalf), Doubles); });
+      unroll<vectors>([&](auto i) { sum[i] += Wide::wide(load<Halves>(from + i * kHalf)); });
     }
     unroll<vectors>([&](auto i) {
-      const Halves mean = __builtin_convertvector(sum[i] / args.divisor, Halves);
+      const Halves mean = Wide::narrow(sum[i] * args.share);
       __builtin_memcpy(y + i * kHalf, &mean, sizeof mean);
     });
   }

@@ -17,14 +17,14 @@ struct PoolRealArgs {
   std::ptrdiff_t step;  ///< elements
   float *y;             ///< pixel p at y + p * ldy; nothing but channels of these pixels is written
   std::ptrdiff_t ldy;
-  double divisor;  ///< of an average
+  double share;  ///< of each tap in an average
 };
 
 struct PoolRealKernel {
   const char *name;
   Isa isa;
   void (*max)(const PoolRealArgs &args);      ///< 0 has no sign, and NaN wins
-  void (*average)(const PoolRealArgs &args);  ///< sum / divisor, in double, in the order of the taps
+  void (*average)(const PoolRealArgs &args);  ///< sum * share, in double, in the order of the taps
 };
 
 std::span<const PoolRealKernel> pool_real_kernels();

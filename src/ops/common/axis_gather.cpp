@@ -6,6 +6,7 @@
 #include <numeric>
 #include <span>
 
+#include "base/memory.hpp"
 #include "base/parallel.hpp"
 
 namespace qtn::ops {
@@ -15,6 +16,13 @@ bool is_whole(const std::vector<std::int64_t> &source, std::int64_t size) {
   for (std::size_t i = 0; i < source.size(); ++i)
     if (source[i] != static_cast<std::int64_t>(i)) return false;
   return static_cast<std::int64_t>(source.size()) == size;
+}
+
+/// Each element of the axis twice.
+bool is_doubled(const std::vector<std::int64_t> &source, std::int64_t size) {
+  for (std::size_t i = 0; i < source.size(); ++i)
+    if (source[i] != static_cast<std::int64_t>(i / 2)) return false;
+  return static_cast<std::int64_t>(source.size()) == 2 * size;
 }
 
 template <class T>
@@ -39,29 +47,48 @@ class Gather {
       without_gaps_[level] = inner >= 0 && y.strides()[axis] == inner;
       inner = without_gaps_[level] ? inner * static_cast<std::int64_t>(sources[axis].size()) : -1;
     }
-    if (depth_ > 0) find_runs(axes_[depth_ - 1]);
+    if (depth_ == 0) return;
+    const std::size_t last = axes_[depth_ - 1];
+    find_runs(last);
+    pairs_ = y.strides()[last] == 1 && x.strides()[last] == 1 && is_doubled(sources[last], x.dim(last));
   }
 
-  void run(std::size_t level, T *to, const T *from) const {
-    if (level == depth_) return copy(to, from, block_);
-    const std::size_t axis = axes_[level];
-    const std::int64_t to_step = y_.strides()[axis], from_step = x_.strides()[axis];
-    const std::vector<std::int64_t> &source = sources_[axis];
-    if (level + 1 == depth_ && run_count_ > 0) return copy_runs(to, from);
-    if (level + 1 == depth_ && block_ == 1 && from) {
-      for (std::size_t i = 0; i < source.size(); ++i, to += to_step)
-        *to = source[i] < 0 ? fill_ : from[source[i] * from_step];
-      return;
-    }
-    for (std::size_t i = 0; i < source.size(); ++i, to += to_step) {
-      if (i > 0 && source[i] == source[i - 1] && without_gaps_[level])
-        copy(to, to - to_step, to_step);
-      else
-        run(level + 1, to, from && source[i] >= 0 ? from + source[i] * from_step : nullptr);
-    }
+  void run(T *to, const T *from) const {
+    constexpr std::size_t kElements = 1 << 15;  // for a thread
+    std::size_t level = 0;
+    while (level + 1 < depth_ && sources_[axes_[level]].size() == 1 && sources_[axes_[level]][0] == 0) ++level;
+    if (depth_ == 0) return copy(to, from, block_);
+    const std::size_t lanes = ceil_div(static_cast<std::size_t>(y_.count()), kElements);
+    parallel_ranges(lanes, sources_[axes_[level]].size(),
+                    [&](std::size_t begin, std::size_t end, std::size_t) { run(level, begin, end, to, from); });
   }
 
  private:
+  /// Positions [begin, end) of the axis of a level; `to` and `from` are where the axis begins.
+  void run(std::size_t level, std::size_t begin, std::size_t end, T *to, const T *from) const {
+    const std::size_t axis = axes_[level];
+    const std::int64_t to_step = y_.strides()[axis], from_step = x_.strides()[axis];
+    const std::vector<std::int64_t> &source = sources_[axis];
+    const bool last = level + 1 == depth_, whole = begin == 0 && end == source.size();
+    if (last && whole && run_count_ > 0) return copy_runs(to, from);
+    if (last && whole && pairs_ && from) return copy_pairs(to, from, end / 2);
+    to += static_cast<std::int64_t>(begin) * to_step;
+    if (last && block_ == 1 && from) {
+      for (std::size_t i = begin; i < end; ++i, to += to_step)
+        *to = source[i] < 0 ? fill_ : from[source[i] * from_step];
+      return;
+    }
+    for (std::size_t i = begin; i < end; ++i, to += to_step) {
+      const T *part = from && source[i] >= 0 ? from + source[i] * from_step : nullptr;
+      if (i > begin && source[i] == source[i - 1] && without_gaps_[level])
+        copy(to, to - to_step, to_step);
+      else if (last)
+        copy(to, part, block_);
+      else
+        run(level + 1, 0, sources_[axes_[level + 1]].size(), to, part);
+    }
+  }
+
   /// Elements of the last axis that follow one another on both sides, or are all filled.
   struct Run {
     std::int64_t source, count;  ///< in elements
@@ -89,6 +116,10 @@ class Gather {
     }
   }
 
+  static void copy_pairs(T *to, const T *from, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) to[2 * i] = to[2 * i + 1] = from[i];
+  }
+
   void copy(T *to, const T *from, std::int64_t count) const {
     if (from)
       std::copy_n(from, count, to);
@@ -105,13 +136,13 @@ class Gather {
   std::int64_t block_ = 1;
   std::array<Run, 8> runs_{};
   std::size_t run_count_ = 0;
+  bool pairs_ = false;  ///< the last axis is each element twice
 };
 
 template <class T>
 void gather(const Tensor &y, const Tensor &x, const AxisSources &sources, const void *fill) {
   const T *from = x.as<const T>();
-  Gather<T>(y, x, sources, fill ? *static_cast<const T *>(fill) : T())
-      .run(0, y.as<T>(), x.count() == 0 ? nullptr : from);
+  Gather<T>(y, x, sources, fill ? *static_cast<const T *>(fill) : T()).run(y.as<T>(), x.count() == 0 ? nullptr : from);
 }
 
 struct Scatter {

@@ -13,12 +13,6 @@ constexpr std::int64_t kColumns = 1 << 16;
 /// One position and one group, as where features were averaged: images are the rows of a matrix.
 bool is_product(const Convolution &conv) { return conv.pointwise() && conv.in_size() == 1 && conv.groups == 1; }
 
-/// The tap at `row`, where the taps of channels are rows.
-Window::Dims tap_at(const Window &w, std::int64_t row) {
-  const std::int64_t k = row % w.taps_count();
-  return {k / w.kernel[2] / w.kernel[1], k / w.kernel[2] % w.kernel[1], k % w.kernel[2]};
-}
-
 /// The channels of a group in blocks, each with all its taps at a time.
 struct Blocks {
   explicit Blocks(const Convolution &conv)
@@ -85,6 +79,15 @@ void ConvRuns::forward(const float *x, const float *weight, float *y, Scratch &s
       tap_row(w, from + row / w.taps_count() * in, 0.0f, tap_at(w, row), begin, end, columns + row * count);
     blas::gemm(filters, count, patch, 1.0f, weight + image_group % conv.groups * filters * patch, {patch},
                direct ? from : columns, {count}, 0.0f, y + image_group * filters * positions + begin, positions);
+  });
+}
+
+void ConvRuns::add_bias(const float *bias, float *y) const {
+  const auto filters = static_cast<std::size_t>(conv_.filters), size = static_cast<std::size_t>(conv_.out_size());
+  parallel_for(static_cast<std::size_t>(conv_.images) * filters, [&](std::size_t plane) {
+    const float addend = bias[plane % filters];
+    float *at = y + plane * size;
+    for (std::size_t i = 0; i < size; ++i) at[i] += addend;
   });
 }
 

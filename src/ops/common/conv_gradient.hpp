@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of training, in float32, and their gradients. Work is cut by shapes alone, so results do not depend on
+// Convolutions in float32 by weights that change, and their gradients. Work is cut by shapes alone, so results do not depend on
 // the number of threads.
 #pragma once
 
@@ -17,6 +17,8 @@ class ConvRuns {
   const Convolution &convolution() const { return conv_; }
 
   void forward(const float *x, const float *weight, float *y, Scratch &scratch) const;
+  /// A number for each filter.
+  void add_bias(const float *bias, float *y) const;
   /// Every tap of every output position, times the weight, where it came from: a transposed convolution. `adds`: to
   /// what is in dx.
   void input_gradient(const float *weight, const float *dy, float *dx, bool adds, Scratch &scratch) const;

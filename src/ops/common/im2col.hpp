@@ -31,6 +31,12 @@ struct Convolution {
 /// The convolution of a checked call of Conv.
 Convolution convolution_of(const Call &call);
 
+/// The tap at `row`, where the taps of channels are rows.
+inline Window::Dims tap_at(const Window &w, std::int64_t row) {
+  const std::int64_t k = row % w.taps_count();
+  return {k / w.kernel[2] / w.kernel[1], k / w.kernel[2] % w.kernel[1], k % w.kernel[2]};
+}
+
 /// One tap of one channel for output positions [begin, end): row[i] = x at that tap minus zero; 0 in the padding.
 template <class T, class S>
 void tap_row(const Window &w, const S *x, S zero, const Window::Dims &tap, std::int64_t begin, std::int64_t end,
@@ -54,36 +60,29 @@ void tap_row(const Window &w, const S *x, S zero, const Window::Dims &tap, std::
   }
 }
 
-/// y [image][filter][position] += sum over the group's taps of weight * (x - zero), in T.
-template <class T, class S>
-void convolve(const Convolution &conv, const S *x, S zero, const T *weight, T *y) {
+/// y [image][filter][position] += sum over the group's taps of weight * (x - zero).
+template <class S>
+void convolve(const Convolution &conv, const S *x, S zero, const double *weight, double *y) {
   const Window &w = conv.window;
   const std::int64_t patch = conv.patch(), positions = conv.out_size(), filters = conv.filters / conv.groups;
   const std::int64_t taps = w.taps_count(), group_channels = conv.channels / conv.groups;
   if (positions == 0 || filters == 0) return;
   // The size of a block follows from shapes alone: results must not depend on the number of threads.
   constexpr std::int64_t kColumns = 1 << 20;
-  const bool direct = std::is_same_v<T, S> && conv.pointwise();
-  const std::int64_t block = direct ? positions
-                                    : std::clamp<std::int64_t>(kColumns / std::max<std::int64_t>(patch, 1), 64,
-                                                               positions < 64 ? 64 : positions);
-  CountedVector<T> columns(direct ? 0 : static_cast<std::size_t>(patch * std::min(block, positions)));
+  const std::int64_t block =
+      std::clamp<std::int64_t>(kColumns / std::max<std::int64_t>(patch, 1), 64, std::max<std::int64_t>(positions, 64));
+  CountedVector<double> columns(static_cast<std::size_t>(patch * std::min(block, positions)));
   for (std::int64_t image_group = 0; image_group < conv.images * conv.groups; ++image_group) {
     const S *from = x + image_group * group_channels * conv.in_size();
-    const T *filter = weight + image_group % conv.groups * filters * patch;
-    T *to = y + image_group * filters * positions;
+    const double *filter = weight + image_group % conv.groups * filters * patch;
+    double *to = y + image_group * filters * positions;
     for (std::int64_t begin = 0; begin < positions; begin += block) {
       const std::int64_t end = std::min(positions, begin + block), width = end - begin;
-      const T *matrix = columns.data();
-      if constexpr (std::is_same_v<T, S>)
-        if (direct) matrix = from;
-      if (!direct)
-        parallel_for(static_cast<std::size_t>(patch), [&](std::size_t index) {
-          const std::int64_t row = static_cast<std::int64_t>(index), tap = row % taps;
-          const Window::Dims k{tap / w.kernel[2] / w.kernel[1], tap / w.kernel[2] % w.kernel[1], tap % w.kernel[2]};
-          tap_row(w, from + row / taps * conv.in_size(), zero, k, begin, end, columns.data() + row * width);
-        });
-      blas::gemm(filters, width, patch, T(1), filter, {patch}, matrix, {width}, T(1), to + begin, positions);
+      parallel_for(static_cast<std::size_t>(patch), [&](std::size_t index) {
+        const auto row = static_cast<std::int64_t>(index);
+        tap_row(w, from + row / taps * conv.in_size(), zero, tap_at(w, row), begin, end, columns.data() + row * width);
+      });
+      blas::gemm(filters, width, patch, 1.0, filter, {patch}, columns.data(), {width}, 1.0, to + begin, positions);
     }
   }
 }

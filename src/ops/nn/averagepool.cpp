@@ -93,8 +93,9 @@ void average(const Call &call, const X *x, float *y, Finish &&finish) {
 }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  average<double>(call, call.in(0)->as<const float>(), outputs[0].as<float>(),
-                  [](double sum, std::int64_t count) { return static_cast<float>(sum / static_cast<double>(count)); });
+  average<double>(call, call.in(0)->as<const float>(), outputs[0].as<float>(), [](double sum, std::int64_t count) {
+    return static_cast<float>(sum * (1 / static_cast<double>(count)));
+  });
 }
 
 bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {

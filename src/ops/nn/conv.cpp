@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/real/real.hpp"
 #include "ops/common/conv_gradient.hpp"
 #include "ops/common/depthwise.hpp"
 #include "ops/common/gradient.hpp"
@@ -43,13 +42,10 @@ void run(const Call &call, std::span<Tensor> outputs) {
   const float *bias = call.in(2) ? call.in(2)->as<const float>() : nullptr;
   float *y = outputs[0].as<float>();
   if (run_depthwise(conv, x, weight, bias, y)) return;
-  const auto out = static_cast<std::size_t>(conv.out_size());
-  const auto fill = kernels::real_kernel().taps;  // of no taps: what the sums begin with
-  parallel_for(static_cast<std::size_t>(conv.images * conv.filters), [&](std::size_t plane) {
-    const float begin = bias ? bias[plane % static_cast<std::size_t>(conv.filters)] : 0.0f;
-    fill({nullptr, nullptr, nullptr, 0, begin, y + plane * out, out});
-  });
-  convolve<float>(conv, x, 0.0f, weight, y);
+  Scratch own;
+  const ConvRuns runs(conv);
+  runs.forward(x, weight, y, call.scratch ? *call.scratch : own);
+  if (bias) runs.add_bias(bias, y);
 }
 
 bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
@@ -60,9 +56,9 @@ bool run_quantized(const Call &call, const Tensor &output, const Clamp *clamp) {
   CountedVector<double> sums(static_cast<std::size_t>(output.count()));
   const std::int32_t zero = x.quantizer()->zero_point();
   if (x.dtype() == QTN_INT8)
-    convolve<double>(conv, x.as<const std::int8_t>(), static_cast<std::int8_t>(zero), w.data(), sums.data());
+    convolve(conv, x.as<const std::int8_t>(), static_cast<std::int8_t>(zero), w.data(), sums.data());
   else
-    convolve<double>(conv, x.as<const std::uint8_t>(), static_cast<std::uint8_t>(zero), w.data(), sums.data());
+    convolve(conv, x.as<const std::uint8_t>(), static_cast<std::uint8_t>(zero), w.data(), sums.data());
   store_products(output, sums, static_cast<std::size_t>(conv.out_size()), *x.quantizer(), *weight.quantizer(), bias,
                  static_cast<std::size_t>(conv.filters), clamp);
   return true;

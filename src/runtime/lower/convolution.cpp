@@ -2,6 +2,7 @@
 // Convolutions of images, and transposed ones, which are a convolution for each phase of their outputs.
 #include <functional>
 
+#include "ops/common/im2col.hpp"
 #include "runtime/lower/borders.hpp"
 #include "runtime/lower/kinds.hpp"
 #include "runtime/lower/neighbours.hpp"
@@ -229,6 +230,27 @@ bool lower_real_convolution(Lowering &l) {
   const SlotId y = l.real_slot(shape, channels_last_strides(shape));
   add_real_convolution(l, from, y, window, w, l.pack_cache());
   l.set_real(l.output(), y);
+  return true;
+}
+
+/// Filters of single places that are computed: at all places of an image, a product of two matrices.
+bool lower_computed_product(Lowering &l) {
+  if (l.node().op != &ops::kConv || !l.is_real(l.input(1)) || l.input(2) != kNoValue) return false;
+  const Shape &x = l.shape_of(l.input(0)), &weight = l.shape_of(l.input(1)), &y = l.shape_of(l.output());
+  const std::int64_t groups = l.node().attrs.get_int("group", 1), channels = weight[1], filters = weight[0] / groups;
+  const ops::Convolution conv{x[0], x[1], weight[0], groups, ops::conv_window(l.node().attrs, x, weight).lifted()};
+  if (!conv.pointwise() || channels == 1 || element_count(x) == 0 || element_count(weight) == 0) return false;
+  const auto matrices = [&](SlotId s, const Shape &shape, std::int64_t step) {
+    Shape strides = contiguous_strides(shape);
+    strides[0] = step;
+    return l.edge(l.add_view(s, {shape, strides, 0}));
+  };
+  const std::int64_t size = conv.in_size();
+  const SlotId by = l.real(l.input(1)), from = l.real(l.input(0)), to = l.plain_slot(QTN_FLOAT32, y);
+  l.add_step(make_real_matmul(matrices(by, {x[0], groups, filters, channels}, 0),
+                              matrices(from, {x[0], groups, channels, size}, x[1] * size),
+                              matrices(to, {x[0], groups, filters, size}, y[1] * size), l.clamp(), l.isa));
+  l.set_real(l.output(), to);
   return true;
 }
 

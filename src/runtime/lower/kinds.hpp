@@ -30,6 +30,7 @@ bool lower_heads(Lowering &l);
 
 // Called for nodes whose first input and output are floats.
 bool lower_real_convolution(Lowering &l);
+bool lower_computed_product(Lowering &l);
 bool lower_real_transposed(Lowering &l);
 bool lower_real_product(Lowering &l);
 bool lower_blocks(Lowering &l);

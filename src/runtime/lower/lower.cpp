@@ -18,10 +18,11 @@ using Kind = bool (*)(Lowering &);
 // The first that takes a node lowers it.
 constexpr Kind kOfAnyType[] = {lower_embedding, lower_real_view,      lower_recurrent,
                                lower_heads,     lower_grid_on_images, lower_truths_on_images};
-constexpr Kind kOfFloats[] = {lower_real_convolution, lower_real_transposed, lower_real_product,       lower_blocks,
-                              lower_real_matmul,      lower_real_pool,       lower_real_normalization, lower_real_add,
-                              lower_real_bias,        lower_real_activation, lower_real_concat,        lower_on_images,
-                              lower_resize_on_images, lower_moved_images};
+constexpr Kind kOfFloats[] = {
+    lower_real_convolution, lower_computed_product, lower_real_transposed, lower_real_product,
+    lower_blocks,           lower_real_matmul,      lower_real_pool,       lower_real_normalization,
+    lower_real_add,         lower_real_bias,        lower_real_activation, lower_real_concat,
+    lower_on_images,        lower_resize_on_images, lower_moved_images};
 
 bool lower_by(std::span<const Kind> kinds, Lowering &l) {
   return std::ranges::any_of(kinds, [&](Kind kind) { return kind(l); });

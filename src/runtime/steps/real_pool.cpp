@@ -36,7 +36,7 @@ class RealPoolStep final : public WindowedStep<float> {
   bool overlaps() const {
     const std::int64_t high = most_taps(0) * most_taps(2), wide = most_taps(1);
     const std::int64_t at_once = high * wide * window_.out[1], in_two = high * window_.in[1] + wide * window_.out[1];
-    return high > 1 && wide > 1 && image_.pixel == image_.c && 3 * in_two < 2 * at_once;
+    return high > 1 && wide > 1 && image_.pixel == image_.c && 3 * in_two <= 2 * at_once;
   }
   std::int64_t line_size() const { return image_.w * image_.c; }
 
@@ -68,7 +68,7 @@ class RealPoolStep final : public WindowedStep<float> {
     args.pixels = 1;
     args.channels = static_cast<std::size_t>(line_size());
     args.y = line;
-    args.divisor = 1;
+    args.share = 1;
     if (high > 0) pooling_ == Pooling::max ? kernel_.max(args) : kernel_.average(args);
     for_runs(window_, [&](std::int64_t ox, std::int64_t count, ops::Span xs) {
       std::size_t used = 0;
@@ -95,7 +95,7 @@ class RealPoolStep final : public WindowedStep<float> {
       args.pixels = 1;
     }
     if (pooling_ == Pooling::max) return kernel_.max(args);
-    args.divisor = static_cast<double>(count_include_pad_ ? padded_taps(oz, oy, ox) : on_image);
+    args.share = 1 / static_cast<double>(count_include_pad_ ? padded_taps(oz, oy, ox) : on_image);
     kernel_.average(args);
   }
 

@@ -2,7 +2,6 @@
 #include <optional>
 
 #include "base/float_scope.hpp"
-#include "base/parallel.hpp"
 #include "ops/common/conv_gradient.hpp"
 #include "train/steps/steps.hpp"
 
@@ -31,7 +30,7 @@ class ConvolutionStep final : public Step {
   void forward(Scratch &scratch) override {
     const FloatScope scope(FloatMode::without_denormals);
     convolution_->forward(xs_[0].as<const float>(), xs_[1].as<const float>(), y_.as<float>(), scratch);
-    if (xs_.size() > 2) add_bias();
+    if (xs_.size() > 2) convolution_->add_bias(xs_[2].as<const float>(), y_.as<float>());
   }
 
   void backward(std::span<const Tensor> dx, Scratch &scratch) override {
@@ -41,16 +40,6 @@ class ConvolutionStep final : public Step {
 
  private:
   ops::Call call() const { return {node_.attrs, operands_}; }
-
-  void add_bias() const {
-    const ops::Convolution &conv = convolution_->convolution();
-    const auto filters = static_cast<std::size_t>(conv.filters), size = static_cast<std::size_t>(conv.out_size());
-    parallel_for(static_cast<std::size_t>(conv.images) * filters, [&](std::size_t plane) {
-      const float bias = xs_[2].as<const float>()[plane % filters];
-      float *y = y_.as<float>() + plane * size;
-      for (std::size_t i = 0; i < size; ++i) y[i] += bias;
-    });
-  }
 
   const graph::Node node_;
   std::optional<ops::ConvRuns> convolution_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depthwise convolutions in float32 against those by matrix products.
+// Depthwise convolutions in float32 against those by matrix products in float64.
 #include "ops/common/depthwise.hpp"
 
 #include <cmath>
@@ -55,14 +55,14 @@ void equals_products(void **) {
     const std::vector<float> weight = any_floats(conv->filters * conv->patch());
     const std::vector<float> bias = any_floats(conv->filters);
     const std::int64_t out = conv->out_size();
-    std::vector<float> want;
+    std::vector<double> want;
     for (std::int64_t plane = 0; plane < conv->images * conv->filters; ++plane)
       want.insert(want.end(), static_cast<std::size_t>(out), bias[static_cast<std::size_t>(plane % conv->filters)]);
-    convolve<float>(*conv, x.data(), 0.0f, weight.data(), want.data());
+    convolve(*conv, x.data(), 0.0f, std::vector<double>(weight.begin(), weight.end()).data(), want.data());
     std::vector<float> got(want.size(), NAN);
     assert_true(run_depthwise(*conv, x.data(), weight.data(), bias.data(), got.data()));
     for (std::size_t k = 0; k < want.size(); ++k)
-      if (!(std::fabs(got[k] - want[k]) < 1e-5f)) fail_test("case ", i, ": y[", k, "] is ", got[k], ", not ", want[k]);
+      if (!(std::abs(got[k] - want[k]) < 1e-5)) fail_test("case ", i, ": y[", k, "] is ", got[k], ", not ", want[k]);
     ++checked;
   }
   assert_in_range(checked, 400, 600);
