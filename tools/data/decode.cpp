@@ -5,6 +5,7 @@
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
+#include <new>
 
 // clang-format off: jpeglib.h needs what <cstdio> declares
 #include <jerror.h>
@@ -42,7 +43,18 @@ struct Target {
     check_size(width, height);
     image.width = width;
     image.height = height;
-    image.rgb.resize(3 * width * height);
+    if (!has_room(3 * width * height)) fail("needs more memory than there is");
+  }
+
+ private:
+  /// An exception would pass the decoder by, which has memory of its own.
+  bool has_room(size_t bytes) {
+    try {
+      image.rgb.resize(bytes);
+      return true;
+    } catch (const std::bad_alloc &) {
+      return false;
+    }
   }
 };
 

@@ -11,8 +11,11 @@
 // Sums are exact: one that does not fit int32 is not wrapped but converted to float32 as it is.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -21,11 +24,20 @@
 
 namespace qtn::ops {
 
-inline float conv_multiplier(float sx, float sw, float sy) { return (sx * sw) / sy; }
+/// The multiplier m onto a grid, or where it is infinite what it stands for, as far as float32 goes: 0 stays 0, and a NaN
+/// would be no integer.
+inline float finite_multiplier(float m, double exact) {
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  return std::isfinite(m) ? m : static_cast<float>(std::min(exact, kLargest));
+}
+inline float conv_multiplier(float sx, float sw, float sy) {
+  return finite_multiplier((sx * sw) / sy, static_cast<double>(sx) * static_cast<double>(sw) / static_cast<double>(sy));
+}
 /// The multiplier of Mul. Where grids are reached by the inverse of their scale, as PyTorch's are, so are those of
 /// products.
 inline float mul_multiplier(const Quantizer &a, const Quantizer &b, const Quantizer &y) {
-  if (y.rounding() == Rounding::reciprocal) return (a.scale() * b.scale()) * y.factor(0);
+  if (y.rounding() == Rounding::reciprocal)
+    return finite_multiplier((a.scale() * b.scale()) * y.factor(0), a.scales()[0] * b.scales()[0] / y.scales()[0]);
   return conv_multiplier(a.scale(), b.scale(), y.scale());
 }
 inline float add_multiplier(float sx, float sy) { return sx / sy; }

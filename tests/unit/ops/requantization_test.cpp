@@ -91,6 +91,20 @@ void multipliers(void **) {
   assert_true(ops::conv_multipliers(*x, *grid(QTN_INT8, 0.2), y.get(), 2) == std::vector<float>(2, 0.1f * 0.2f / 0.3f));
 }
 
+void multipliers_beyond_float32(void **) {
+  // The product of the scales is, what remains of it is not.
+  assert_true(ops::conv_multiplier(1e30f, 1e30f, 1e25f) == 1e35f);
+  assert_true(ops::conv_multiplier(1e30f, 1e30f, 1.0f) == std::numeric_limits<float>::max());
+  for (const Numerics numerics : {Numerics::onnx, Numerics::fbgemm}) {
+    const auto of = [&](double scale) {
+      return Quantizer(QTN_UINT8, QTN_PER_TENSOR_AFFINE, 0, {scale}, {0}, numerics);
+    };
+    const float m = ops::mul_multiplier(of(1e30), of(1e30), of(1e25));
+    assert_true(std::abs(m / 1e35f - 1) < 1e-6f);
+    assert_true(ops::mul_multiplier(of(1e30), of(1e30), of(1)) == std::numeric_limits<float>::max());
+  }
+}
+
 void kinds(void **) {
   const Tensor x = floats({4}, {0, 1, 2, 3});
   const Tensor q = quantize(x, grid(QTN_INT8, 0.5, -3)), wide = quantize(x, grid(QTN_INT16, 0.5));
@@ -107,7 +121,10 @@ void kinds(void **) {
 
 int main() {
   const CMUnitTest tests[] = {cmocka_unit_test(qtn::biases_in_units_stay),
-                              cmocka_unit_test(qtn::other_biases_are_rounded), cmocka_unit_test(qtn::clamps),
-                              cmocka_unit_test(qtn::multipliers), cmocka_unit_test(qtn::kinds)};
+                              cmocka_unit_test(qtn::other_biases_are_rounded),
+                              cmocka_unit_test(qtn::clamps),
+                              cmocka_unit_test(qtn::multipliers),
+                              cmocka_unit_test(qtn::multipliers_beyond_float32),
+                              cmocka_unit_test(qtn::kinds)};
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
