@@ -179,13 +179,13 @@ std::optional<RealActivation> activation_of(const graph::Node &node) {
 }
 
 /// Slopes below zero of the columns of the blocks in which x is made, or of all as one; without data: there are others.
-Tensor slopes_of(Lowering &l, SlotId x) {
+Tensor slopes_of(Lowering &l, SlotId x, const TailedStep &step) {
   if (l.node().op == &ops::kLeakyRelu)
     return Tensor::scalar(static_cast<float>(l.node().attrs.get_float("alpha", 0.01)));
   const Tensor slopes = l.node().op == &ops::kPRelu ? l.real_constant(l.input(1)) : Tensor();
   if (!slopes.has_data() || slopes.count() == 1) return slopes;
-  const std::size_t rank = l.form(x).shape.size(), columns = l.is_dense_image(x) ? 1 : rank - 1;
-  if (!l.is_dense_image(x) && !is_contiguous(l.form(x))) return Tensor();
+  const std::size_t rank = l.form(x).shape.size(), columns = step.makes_matrices() ? rank - 1 : 1;
+  if (!step.makes_matrices() && !l.is_dense_image(x)) return Tensor();
   const std::size_t axis = columns + slopes.rank() - rank;  // of the slopes
   const bool one_for_each = slopes.rank() <= rank && columns + slopes.rank() >= rank &&
                             slopes.dim(axis) == slopes.count() && slopes.count() == l.form(x).shape[columns];
@@ -199,10 +199,10 @@ bool lower_real_activation(Lowering &l) {
   if (l.node().clamp) return false;
   const std::optional<RealActivation> activation = activation_of(l.node());
   const SlotId x = l.any_real(l.input(0));
-  const Tensor slopes = activation ? Tensor() : slopes_of(l, x);
-  if (!activation && !slopes.has_data()) return false;
   auto *step = dynamic_cast<TailedStep *>(l.open_step(l.input(0), x));
   if (!step || step->has_narrow_blocks()) return false;
+  const Tensor slopes = activation ? Tensor() : slopes_of(l, x, *step);
+  if (!activation && !slopes.has_data()) return false;
   const SlotId y = l.real_slot(l.shape_of(l.output()), l.form(x).strides);
   step->append(activation ? make_activation_tail(*activation, l.isa) : make_leaky_tail(slopes, l.isa), y,
                l.node().op->name);

@@ -347,6 +347,19 @@ void test_products_that_lie_as_images(void **) {
     b.constant("w", random({shape.back(), shape.back()}, -1, 1, 1)).node("MatMul", "product", {"x", "w"}, {"p"});
     b.node("Add", "residual", {"x", "p"}, {"r"}).node("Relu", "relu", {"r"}, {"y"});
     expect_one_answer(b.build({"y"}), random(shape, -1, 1, 2), cat("residual ", to_string(shape)));
+
+    Shape wide = shape;
+    wide[shape.size() - 1] = 5;
+    for (const std::size_t axis : {std::size_t{1}, shape.size() - 1}) {
+      Shape along{shape[axis]};
+      while (along.size() + axis < shape.size()) along.push_back(1);
+      GraphBuilder slopes;
+      slopes.input("x", wide).constant("w", random({5, shape.back()}, -1, 1, 1));
+      slopes.constant("slopes", random(along, -1, 1, 3)).node("MatMul", "product", {"x", "w"}, {"p"});
+      slopes.node("PRelu", "relu", {"p", "slopes"}, {"y"});
+      expect_one_answer(slopes.build({"y"}), random(wide, -1, 1, 2),
+                        cat("slopes of axis ", axis, " ", to_string(shape)));
+    }
   }
   for (const Shape &shape : {Shape{2, 1, 40}, Shape{1, 1, 4, 40}, Shape{3, 4, 40}}) {  // by weights of few bits
     GraphBuilder b;
