@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/rows/rows.hpp"
 
+#include <algorithm>
+
 #include "support.hpp"
 
 namespace qtn::test {
@@ -126,6 +128,47 @@ void check_softmax(Random &random, const RowsKernel &kernel, std::size_t outer, 
     if (!(std::fabs(y[i] - want[i]) <= 0x1p-22f * want[i] + 0x1p-125f))
       fail_msg("%s: softmax of %zu beside %zu: %a is not %a", kernel.name, columns, inner, static_cast<double>(y[i]),
                static_cast<double>(want[i]));
+}
+
+/// Its logarithms, of rows, which differ by what the largest of them and their differences are rounded.
+void check_log_softmax(Random &random, const RowsKernel &kernel, std::size_t rows, std::size_t columns) {
+  Guarded<float> x(rows * columns), y(rows * columns);
+  for (float &v : x.span()) v = random.one_in(9) ? random.real(-400, 0) : random.real(-9, 9);
+  std::vector<float> y_ref(rows * columns);
+  kernel.log_softmax({x.data(), rows, columns, 1, y.data()});
+  kernels::rows_kernels().back().log_softmax({x.data(), rows, columns, 1, y_ref.data()});
+  expect_result<float>(y, y_ref, kernel.name, "log_softmax");
+  for (std::size_t r = 0; r < rows; ++r) {
+    const std::span<const float> row = x.span().subspan(r * columns, columns);
+    const long double top = *std::max_element(row.begin(), row.end());
+    long double sum = 0;
+    for (const float v : row) sum += std::exp(v - top);
+    for (std::size_t k = 0; k < columns; ++k) {
+      const auto want = static_cast<double>(row[k] - top - std::log(sum));
+      if (!(std::fabs(y[r * columns + k] - want) <= 0x1p-22 * (1 + std::fabs(want))))
+        fail_msg("%s: log_softmax of %zu: %a is not %a", kernel.name, columns, static_cast<double>(y[r * columns + k]),
+                 want);
+    }
+  }
+}
+
+void test_log_softmax(void **) {
+  each_kernel(kernels::rows_kernels(), [](const RowsKernel &kernel) {
+    Random random(6);
+    for (std::size_t columns = 1; columns <= 200; ++columns)
+      check_log_softmax(random, kernel, random.in<std::size_t>(1, 20), columns);
+    check_log_softmax(random, kernel, 2, 5000);
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    std::vector<float> x(37, 1), y(37);
+    x[5] = -kInfinity;
+    kernel.log_softmax({x.data(), 1, 37, 1, y.data()});
+    assert_true(y[5] == -kInfinity && std::isfinite(y[4]));
+    for (const float v : {kInfinity, std::numeric_limits<float>::quiet_NaN()}) {
+      x[5] = v;
+      kernel.log_softmax({x.data(), 1, 37, 1, y.data()});
+      assert_true(std::isnan(y[5]));
+    }
+  });
 }
 
 void test_softmax(void **) {
@@ -377,9 +420,9 @@ void test_mixtures(void **) {
 int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {
-      cmocka_unit_test(test_rows),     cmocka_unit_test(test_softmax),          cmocka_unit_test(test_choices),
-      cmocka_unit_test(test_score),    cmocka_unit_test(test_root_mean_square), cmocka_unit_test(test_sums),
-      cmocka_unit_test(test_extremes), cmocka_unit_test(test_moments),          cmocka_unit_test(test_products),
-      cmocka_unit_test(test_mixtures)};
+      cmocka_unit_test(test_rows),     cmocka_unit_test(test_softmax),  cmocka_unit_test(test_log_softmax),
+      cmocka_unit_test(test_choices),  cmocka_unit_test(test_score),    cmocka_unit_test(test_root_mean_square),
+      cmocka_unit_test(test_sums),     cmocka_unit_test(test_extremes), cmocka_unit_test(test_moments),
+      cmocka_unit_test(test_products), cmocka_unit_test(test_mixtures)};
   return run_at_both_edges("rows", tests);
 }

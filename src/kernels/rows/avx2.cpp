@@ -11,6 +11,7 @@ namespace qtn::kernels::rows_avx2 {
 void normalize(const NormalizeRowsArgs &args) { Rows<32>::normalize(args); }
 void backward(const NormalizeRowsBackwardArgs &args) { Rows<32>::backward(args); }
 void softmax(const SoftmaxRowsArgs &args) { Rows<32>::softmax(args); }
+void log_softmax(const SoftmaxRowsArgs &args) { Rows<32>::log_softmax(args); }
 void score(const ScoreRowsArgs &args) { Rows<32>::score(args); }
 void choose_scores(const ChooseScoresArgs &args) { Rows<32>::choose_scores(args); }
 void root_mean_square(const RootMeanSquareArgs &args) { Rows<32>::root_mean_square(args); }

@@ -11,6 +11,7 @@ namespace qtn::kernels::rows_avx512 {
 void normalize(const NormalizeRowsArgs &args) { Rows<64>::normalize(args); }
 void backward(const NormalizeRowsBackwardArgs &args) { Rows<64>::backward(args); }
 void softmax(const SoftmaxRowsArgs &args) { Rows<64>::softmax(args); }
+void log_softmax(const SoftmaxRowsArgs &args) { Rows<64>::log_softmax(args); }
 void score(const ScoreRowsArgs &args) { Rows<64>::score(args); }
 void choose_scores(const ChooseScoresArgs &args) { Rows<64>::choose_scores(args); }
 void root_mean_square(const RootMeanSquareArgs &args) { Rows<64>::root_mean_square(args); }

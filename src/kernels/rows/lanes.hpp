@@ -191,24 +191,37 @@ struct Rows : Vectors<bytes> {
     return sums;
   }
 
+  /// What becomes of a row of exponentials y of x - top: shares of their sum.
+  struct Shares {
+    static float of_sum(double total) { return static_cast<float>(1 / total); }
+    static void finish(const float *, float *y, std::size_t columns, float, float share) {
+      Functions<bytes>::map(y, y, columns, [share](typename Functions<bytes>::Floats v) { return v * share; });
+    }
+  };
+  /// Or the logarithms of these shares.
+  struct Logarithms {
+    static float of_sum(double total) { return static_cast<float>(std::log(total)); }
+    static void finish(const float *x, float *y, std::size_t columns, float top, float logarithm) {
+      Functions<bytes>::map(x, y, columns, [=](typename Functions<bytes>::Floats v) { return v - top - logarithm; });
+    }
+  };
+
   /// Some rows at a time, step by step, so that what a step of a row waits for is hidden by those of others.
-  template <class F>
+  template <class Result, class F>
   static void softmax_rows(const float *x, float *y, std::size_t rows, std::size_t columns, std::ptrdiff_t row,
                            const F &f) {
-    using V = Functions<bytes>;
     constexpr std::size_t kMost = 16, kFloats = 4096;  // which stay in the first level of cache
     const std::size_t fit = kFloats / columns, block = fit < 1 ? 1 : fit > kMost ? kMost : fit;
     const float *from = F::kChanges ? y : x;
-    float factors[kMost];
+    float tops[kMost], of_sums[kMost];
     Sums sums[kMost];
     for (std::size_t first = 0; first < rows; first += block) {
       const std::size_t count = rows - first < block ? rows - first : block;
       const auto at = [&](std::size_t r) { return static_cast<std::ptrdiff_t>(first + r) * row; };
-      for (std::size_t r = 0; r < count; ++r) factors[r] = change<bytes>(x + at(r), y + at(r), columns, first + r, f);
-      for (std::size_t r = 0; r < count; ++r) sums[r] = exponentials(from + at(r), y + at(r), columns, factors[r]);
-      for (std::size_t r = 0; r < count; ++r) factors[r] = static_cast<float>(1 / sums[r].total());
-      for (std::size_t r = 0; r < count; ++r)
-        V::map(y + at(r), y + at(r), columns, [factor = factors[r]](typename V::Floats v) { return v * factor; });
+      for (std::size_t r = 0; r < count; ++r) tops[r] = change<bytes>(x + at(r), y + at(r), columns, first + r, f);
+      for (std::size_t r = 0; r < count; ++r) sums[r] = exponentials(from + at(r), y + at(r), columns, tops[r]);
+      for (std::size_t r = 0; r < count; ++r) of_sums[r] = Result::of_sum(sums[r].total());
+      for (std::size_t r = 0; r < count; ++r) Result::finish(from + at(r), y + at(r), columns, tops[r], of_sums[r]);
     }
   }
 
@@ -257,7 +270,7 @@ struct Rows : Vectors<bytes> {
     const std::size_t columns = args.columns, inner = args.inner;
     if (inner == 1 && columns <= kShortRow) return softmax_short_rows(args.x, args.y, args.outer, columns);
     if (inner == 1)
-      return softmax_rows(args.x, args.y, args.outer, columns, static_cast<std::ptrdiff_t>(columns), Nothing{});
+      return softmax_rows<Shares>(args.x, args.y, args.outer, columns, static_cast<std::ptrdiff_t>(columns), Nothing{});
     for (std::size_t o = 0; o < args.outer; ++o) {
       const float *x = args.x + o * columns * inner;
       float *y = args.y + o * columns * inner;
@@ -266,8 +279,13 @@ struct Rows : Vectors<bytes> {
     }
   }
 
+  static void log_softmax(const SoftmaxRowsArgs &args) {
+    softmax_rows<Logarithms>(args.x, args.y, args.outer, args.columns, static_cast<std::ptrdiff_t>(args.columns),
+                             Nothing{});
+  }
+
   static void score(const ScoreRowsArgs &args) {
-    const auto run = [&](const auto &f) { softmax_rows(args.x, args.x, args.rows, args.columns, args.row, f); };
+    const auto run = [&](const auto &f) { softmax_rows<Shares>(args.x, args.x, args.rows, args.columns, args.row, f); };
     if (args.addend) return run(ScaledAndMasked{args.factor, args.addend, args.addend_row});
     args.factor == 1 ? run(Nothing{}) : run(Scaled{args.factor});
   }

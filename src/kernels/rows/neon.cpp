@@ -11,6 +11,7 @@ namespace qtn::kernels::rows_neon {
 void normalize(const NormalizeRowsArgs &args) { Rows<16>::normalize(args); }
 void backward(const NormalizeRowsBackwardArgs &args) { Rows<16>::backward(args); }
 void softmax(const SoftmaxRowsArgs &args) { Rows<16>::softmax(args); }
+void log_softmax(const SoftmaxRowsArgs &args) { Rows<16>::log_softmax(args); }
 void score(const ScoreRowsArgs &args) { Rows<16>::score(args); }
 void choose_scores(const ChooseScoresArgs &args) { Rows<16>::choose_scores(args); }
 void root_mean_square(const RootMeanSquareArgs &args) { Rows<16>::root_mean_square(args); }

@@ -10,6 +10,7 @@ namespace qtn::kernels {
     void normalize(const NormalizeRowsArgs &args);         \
     void backward(const NormalizeRowsBackwardArgs &args);  \
     void softmax(const SoftmaxRowsArgs &args);             \
+    void log_softmax(const SoftmaxRowsArgs &args);         \
     void score(const ScoreRowsArgs &args);                 \
     void choose_scores(const ChooseScoresArgs &args);      \
     void root_mean_square(const RootMeanSquareArgs &args); \
@@ -36,6 +37,7 @@ std::span<const RowsKernel> rows_kernels() {
    rows_##id::normalize,               \
    rows_##id::backward,                \
    rows_##id::softmax,                 \
+   rows_##id::log_softmax,             \
    rows_##id::score,                   \
    rows_##id::choose_scores,           \
    rows_##id::root_mean_square,        \

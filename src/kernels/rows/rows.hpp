@@ -184,6 +184,7 @@ struct RowsKernel {
   void (*normalize)(const NormalizeRowsArgs &args);
   void (*backward)(const NormalizeRowsBackwardArgs &args);
   void (*softmax)(const SoftmaxRowsArgs &args);
+  void (*log_softmax)(const SoftmaxRowsArgs &args);  ///< x - top - log(sum); inner is 1
   void (*score)(const ScoreRowsArgs &args);
   void (*choose_scores)(const ChooseScoresArgs &args);
   void (*root_mean_square)(const RootMeanSquareArgs &args);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/activation/activation.hpp"
 #include "kernels/rows/rows.hpp"
 #include "kernels/rows/turned.hpp"
-#include "ops/common/reduced_floats.hpp"
 #include "ops/common/softmax.hpp"
 #include "ops/common/softmax_columns.hpp"
 #include "ops/common/sums.hpp"
@@ -12,14 +10,14 @@ namespace {
 
 Types infer(const Call &call) { return infer_softmax("LogSoftmax", call); }
 
-/// y = x - top - log(sum of exp(x - top)); until then y holds these.
-void run_row(const float *x, float *y, std::int64_t length) {
-  const auto count = static_cast<std::size_t>(length);
-  const float top = extremum_of(kernels::Arithmetic::max, x, count);
-  for (std::int64_t k = 0; k < length; ++k) y[k] = x[k] - top;
-  kernels::activation_kernel().run(kernels::Activation::exp, y, y, count);
-  const auto logarithm = static_cast<float>(std::log(row_sum(y, count)));
-  for (std::int64_t k = 0; k < length; ++k) y[k] = x[k] - top - logarithm;
+/// Rows that are longer than a vector.
+void run_rows(const float *x, float *y, std::size_t rows, std::size_t length) {
+  constexpr std::size_t kTask = std::size_t{1} << 13;  // elements
+  const std::size_t step = std::max<std::size_t>(1, kTask / length);
+  parallel_for(ceil_div(rows, step), [=, log_softmax = kernels::rows_kernel().log_softmax](std::size_t task) {
+    const std::size_t first = task * step * length;
+    log_softmax({x + first, std::min(step, rows - task * step), length, 1, y + first});
+  });
 }
 
 /// The longest row of which a vector is taken to hold several, and how many rows are turned at a time.
@@ -48,15 +46,12 @@ void run(const Call &call, std::span<Tensor> outputs) {
           const double logarithm = std::log(sum);
           for (std::int64_t k = 0; k < length; ++k) to[k * step] = from[k * step] - top - logarithm;
         });
+  if (y.count() == 0) return;
   const auto columns = static_cast<std::size_t>(rows.length);
-  if (rows.inner == 1 && columns > 0 && columns <= kShortRow)
-    return run_short_rows(x.as<const float>(), y.as<float>(), static_cast<std::size_t>(x.count()) / columns, columns);
   if (rows.inner == 1)
-    return for_softmax_rows("LogSoftmax", call, [&](std::int64_t at, std::int64_t length, std::int64_t) {
-      run_row(x.as<const float>() + at, y.as<float>() + at, length);
-    });
+    return (columns <= kShortRow ? run_short_rows : run_rows)(x.as<const float>(), y.as<float>(),
+                                                              static_cast<std::size_t>(x.count()) / columns, columns);
   const std::int64_t plane = rows.length * rows.inner;
-  if (plane == 0) return;
   parallel_for(static_cast<std::size_t>(x.count() / plane), [&](std::size_t index) {
     const std::int64_t at = static_cast<std::int64_t>(index) * plane;
     softmax_columns(x.as<const float>() + at, y.as<float>() + at, columns, static_cast<std::size_t>(rows.inner), true);
