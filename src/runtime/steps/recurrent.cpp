@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // LSTM, GRU and RNN. What comes from x is one product for all steps; what comes from the state is one for each step, by
-// weights that are packed once. Directions run side by side.
+// weights that are packed once. Directions run side by side, and parts of a batch, whose sequences do not meet.
 #include "runtime/steps/recurrent.hpp"
 
 #include <algorithm>
@@ -13,6 +13,10 @@ namespace {
 
 using ops::activate;
 using ops::GateActivation;
+
+// The state of so many sequences stays in the second level of cache from step to step; fewer than these are not worth
+// another thread, which reads the weights, too. And so many rows of x are a task.
+constexpr std::size_t kNearSequences = 256, kFewestSequences = 8, kInputRows = 256;
 
 /// One direction: the weights, and what a run of it works on.
 struct Direction {
@@ -55,9 +59,13 @@ class RecurrentStep final : public Step {
     auto *work = c.tensor(layer_.work).as<float>();
     multiply_inputs(c, work);
     if (layer_.y != kNoSlot && lengths.differ()) std::memset(c.tensor(layer_.y).data(), 0, c.tensor(layer_.y).nbytes());
-    const std::size_t ns = static_cast<std::size_t>(macs) / 30;
-    for_chunks(c, directions_.size(), ns,
-               [&](std::size_t lane, std::size_t d) { walk(c, d, lengths, work, c.lane_scratch(lane)); });
+    const std::size_t ns = static_cast<std::size_t>(macs) / 30, parts = parts_of_batch(c),
+                      sequences = ceil_div(batch(), parts);
+    for_chunks(c, directions_.size() * parts, ns, [&](std::size_t lane, std::size_t chunk) {
+      const std::size_t first = chunk % parts * sequences;
+      if (first < batch())
+        walk(c, {chunk / parts, first, std::min(batch(), first + sequences)}, lengths, work, c.lane_scratch(lane));
+    });
     if (layer_.clamp && layer_.y != kNoSlot) ops::clamp_elements(c.tensor(layer_.y), *layer_.clamp);
   }
 
@@ -97,19 +105,34 @@ class RecurrentStep final : public Step {
     const auto features = static_cast<std::size_t>(r_.features);
     if (directions_[0].of_x.in_integers())
       for_ranges(c, rows_, rows_ * features, [&](std::size_t, std::size_t first, std::size_t last) {
-        directions_[0].of_x.encode({x.x + first * features, x.codes + 2 * first * features, x.scales + first},
-                                   last - first);
+        directions_[0].of_x.encode(x.from(first, features), last - first);
       });
-    const std::size_t block = directions_[0].of_x.block(), blocks = ceil_div(width(), block);
+    const std::size_t block = directions_[0].of_x.block(), blocks = ceil_div(width(), block),
+                      tasks = ceil_div(rows_, kInputRows);
     const std::size_t ns = rows_ * width() * directions_.size() * features / 100;
-    for_chunks(c, directions_.size() * blocks, ns, [&](std::size_t lane, std::size_t chunk) {
-      const std::size_t d = chunk / blocks, first = chunk % blocks * block;
-      directions_[d].of_x.multiply(x, rows_, first, std::min(block, width() - first), products(work, d), width(),
+    for_chunks(c, directions_.size() * blocks * tasks, ns, [&](std::size_t lane, std::size_t chunk) {
+      const std::size_t d = chunk / tasks / blocks, first = chunk / tasks % blocks * block,
+                        row = chunk % tasks * kInputRows;
+      directions_[d].of_x.multiply(x.from(row, features), std::min(kInputRows, rows_ - row), first,
+                                   std::min(block, width() - first), products(work, d) + row * width(), width(),
                                    c.lane_scratch(lane));
     });
   }
 
-  void walk(const Context &c, std::size_t d, const ops::Lengths &lengths, float *work, std::byte *scratch) const {
+  /// How many parts of the batch run by themselves.
+  std::size_t parts_of_batch(const Context &c) const {
+    const std::size_t lanes = ceil_div(c.lanes, directions_.size());
+    return std::max(
+        {std::size_t{1}, ceil_div(batch(), kNearSequences), std::min(lanes, ceil_div(batch(), kFewestSequences))});
+  }
+
+  /// Sequences [first, end) of the batch in one direction.
+  struct Part {
+    std::size_t d, first, end;
+  };
+
+  void walk(const Context &c, const Part &part, const ops::Lengths &lengths, float *work, std::byte *scratch) const {
+    const std::size_t d = part.d, sequences = part.end - part.first;
     const Direction &direction = directions_[d];
     const float *of_x = products(work, d);
     const std::size_t size = batch() * hidden();
@@ -119,21 +142,21 @@ class RecurrentStep final : public Step {
     std::uint8_t *halves = codes(c);
     if (integers) halves += 2 * rows_ * static_cast<std::size_t>(r_.features) + 2 * d * size;
     const auto multiply = [&](const RecurrentMatrix &matrix, const float *rows, float *to) {
-      const RecurrentRows encoded{rows, halves, scales};
-      if (integers) matrix.encode(encoded, batch());
-      matrix.multiply(encoded, batch(), to, scratch);
+      const RecurrentRows encoded = RecurrentRows{rows, halves, scales}.from(part.first, hidden());
+      if (integers) matrix.encode(encoded, sequences);
+      matrix.multiply(encoded, sequences, to + part.first * matrix.columns(), scratch);
     };
-    begin(c, layer_.h, d, h);
-    begin(c, layer_.c, d, cells);
+    begin(c, layer_.h, part, h);
+    begin(c, layer_.c, part, cells);
     float *y = layer_.y == kNoSlot ? nullptr : c.tensor(layer_.y).as<float>();
     for (std::int64_t k = 0; k < r_.steps; ++k) {
       multiply(direction.of_h, h, of_gates);
       const auto for_batches = [&](auto &&body) {
-        for (std::int64_t b = 0; b < r_.batches; ++b) {
+        for (std::size_t at = part.first; at < part.end; ++at) {
+          const auto b = static_cast<std::int64_t>(at);
           const std::int64_t length = lengths[b];
           if (k >= length) continue;
           const std::int64_t t = r_.step(d, k, length), row = r_.row(b, t);
-          const auto at = static_cast<std::size_t>(b);
           body(at, of_x + static_cast<std::size_t>(row) * width(), of_gates + at * direction.of_h.columns(), t);
         }
       };
@@ -157,8 +180,8 @@ class RecurrentStep final : public Step {
         if (y) std::memcpy(y + r_.y_at(d, static_cast<std::int64_t>(b), t), state, hidden() * sizeof(float));
       });
     }
-    end(c, layer_.last_h, d, h);
-    end(c, layer_.last_c, d, cells);
+    end(c, layer_.last_h, part, h);
+    end(c, layer_.last_c, part, cells);
   }
 
   /// Update and reset of a GRU, which are the first two.
@@ -214,17 +237,18 @@ class RecurrentStep final : public Step {
     for (std::size_t i = 0; i < n; ++i) state[i] *= output[i];
   }
 
-  void begin(const Context &c, SlotId given, std::size_t d, float *to) const {
-    for (std::size_t b = 0; b < batch(); ++b)
+  void begin(const Context &c, SlotId given, const Part &part, float *to) const {
+    for (std::size_t b = part.first; b < part.end; ++b)
       if (given == kNoSlot)
         std::memset(to + b * hidden(), 0, hidden() * sizeof(float));
       else
-        std::memcpy(to + b * hidden(), c.tensor(given).as<const float>() + r_.state_at(d, static_cast<std::int64_t>(b)),
+        std::memcpy(to + b * hidden(),
+                    c.tensor(given).as<const float>() + r_.state_at(part.d, static_cast<std::int64_t>(b)),
                     hidden() * sizeof(float));
   }
-  void end(const Context &c, SlotId wanted, std::size_t d, const float *from) const {
-    for (std::size_t b = 0; wanted != kNoSlot && b < batch(); ++b)
-      std::memcpy(c.tensor(wanted).as<float>() + r_.state_at(d, static_cast<std::int64_t>(b)), from + b * hidden(),
+  void end(const Context &c, SlotId wanted, const Part &part, const float *from) const {
+    for (std::size_t b = part.first; wanted != kNoSlot && b < part.end; ++b)
+      std::memcpy(c.tensor(wanted).as<float>() + r_.state_at(part.d, static_cast<std::int64_t>(b)), from + b * hidden(),
                   hidden() * sizeof(float));
   }
 

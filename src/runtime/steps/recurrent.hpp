@@ -16,8 +16,13 @@ namespace qtn::runtime {
 /// Rows of floats, and for products of integers what they come to: kernels::RowCodesArgs.
 struct RecurrentRows {
   const float *x;
-  std::uint8_t *codes;
+  std::uint8_t *codes;  ///< null for products of floats
   float *scales;
+
+  /// Those from a row on.
+  RecurrentRows from(std::size_t row, std::size_t depth) const {
+    return {x + row * depth, codes ? codes + 2 * row * depth : nullptr, scales + row};
+  }
 };
 
 /// A matrix [columns][depth] of one direction, with a bias for each column, packed for products of rows by it: in

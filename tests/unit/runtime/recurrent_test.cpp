@@ -83,35 +83,50 @@ std::vector<Tensor> random_layer(const std::string &op, std::int64_t steps, std:
           random({2, gates * hidden, hidden}, -0.3f, 0.3f, 3), random({2, 2 * gates * hidden}, -0.2f, 0.2f, 4)};
 }
 
-// The same bits, whatever computes them; and what each sequence of a batch gives alone.
+/// The outputs with any number of threads and by any instruction set, which are those of one thread.
+std::vector<Tensor> only_answer(const graph::Graph &g, const std::vector<const Tensor *> &inputs,
+                                const std::string &what) {
+  const std::vector<Tensor> want = runtime::Session(g, {runtime::Engine::native, 1}).run(inputs);
+  each_isa([&](const std::string &isa) {
+    for (const int threads : {1, 2, 5}) {
+      const std::vector<Tensor> got = runtime::Session(g, {runtime::Engine::native, threads}).run(inputs);
+      for (std::size_t o = 0; o < want.size(); ++o)
+        expect_equal(got[o], want[o], cat(what, ", ", isa, ", ", threads, " threads"));
+    }
+  });
+  return want;
+}
+
+struct Sizes {
+  std::int64_t steps, batch, features, hidden;
+};
+
+// The same bits, whatever computes them; and what each sequence of a batch gives alone. Large batches run in parts.
 void bits_are_the_same(void **) {
   for (const char *op : kLayers)
-    for (const std::int64_t linear : {0, 1}) {
-      Attrs a = attrs({{"direction", std::string("bidirectional")}});
-      if (op == std::string("GRU"))
-        a.set("linear_before_reset", linear);
-      else if (linear)
-        continue;
-      const std::vector<Tensor> operands = random_layer(op, 9, 3, 37, 53);
-      const std::vector<const Tensor *> inputs = given(operands);
-      const std::vector<Tensor> want = runtime::Session(layer(op, a, operands, 2), {}).run(inputs);
-      each_isa([&](const std::string &isa) {
-        for (const int threads : {1, 2, 5}) {
-          const runtime::Session session(layer(op, a, operands, 2), {runtime::Engine::native, threads});
-          const std::vector<Tensor> got = session.run(inputs);
-          for (std::size_t o = 0; o < 2; ++o)
-            expect_equal(got[o], want[o], cat(op, ", ", isa, ", ", threads, " threads"));
+    for (const std::int64_t linear : {0, 1})
+      for (const Sizes &s : {Sizes{9, 3, 37, 53}, Sizes{15, 19, 11, 13}, Sizes{2, 261, 5, 7}}) {
+        Attrs a = attrs({{"direction", std::string("bidirectional")}});
+        if (op == std::string("GRU"))
+          a.set("linear_before_reset", linear);
+        else if (linear)
+          continue;
+        const std::string what = cat(op, ", batch ", s.batch);
+        const std::vector<Tensor> operands = random_layer(op, s.steps, s.batch, s.features, s.hidden);
+        const std::vector<const Tensor *> inputs = given(operands);
+        const graph::Graph g = layer(op, a, operands, 2), in_integers = quant::quantize_weights(g, {QTN_INT8, 0});
+        const std::vector<Tensor> want = only_answer(g, inputs, what);
+        const runtime::Session of_bytes(in_integers, {});
+        assert_true(nlohmann::json::parse(of_bytes.profile(inputs)).at("nodes").back().at("dtype") == "int8");
+        only_answer(in_integers, inputs, what + ", weights of int8");
+        for (const std::int64_t b : {std::int64_t{0}, s.batch / 2, s.batch - 1}) {
+          std::vector<Tensor> alone = operands;
+          alone[0] = operands[0].slice(1, b, b + 1, 1).clone();
+          const std::vector<Tensor> got = runtime::Session(layer(op, a, alone, 2), {}).run(given(alone));
+          expect_equal(got[0], want[0].slice(2, b, b + 1, 1).clone(), cat(what, ", sequence ", b));
+          expect_equal(got[1], want[1].slice(1, b, b + 1, 1).clone(), cat(what, ", sequence ", b));
         }
-      });
-      for (std::int64_t b = 0; b < 3; ++b) {
-        std::vector<Tensor> alone = operands;
-        alone[0] = operands[0].slice(1, b, b + 1, 1).clone();
-        const std::vector<const Tensor *> one = given(alone);
-        const std::vector<Tensor> got = runtime::Session(layer(op, a, alone, 2), {}).run(one);
-        expect_equal(got[0], want[0].slice(2, b, b + 1, 1).clone(), cat(op, ", sequence ", b));
-        expect_equal(got[1], want[1].slice(1, b, b + 1, 1).clone(), cat(op, ", sequence ", b));
       }
-    }
 }
 
 /// A clamp moves none of the bits within it, and leaves the states alone.
