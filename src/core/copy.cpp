@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/parallel.hpp"
 #include "core/tensor.hpp"
 
 namespace qtn {
@@ -231,6 +232,21 @@ void copy_nest(T *dst, const T *src, const Nest &nest, std::size_t level) {
   }
 }
 
+/// All of them; large ones on several threads, along the outermost loop.
+template <class T>
+void copy_all(T *dst, const T *src, const Nest &nest, std::size_t bytes) {
+  constexpr std::size_t kBytes = 128 << 10;  // for a thread
+  if (nest.depth == 0 || nest.repeats_without_gaps(0)) return copy_nest(dst, src, nest, 0);
+  const Loop &outer = nest.loops[0];
+  const std::size_t lanes = bytes / kBytes;
+  parallel_ranges(lanes, static_cast<std::size_t>(outer.count), [&](std::size_t begin, std::size_t end, std::size_t) {
+    const auto first = static_cast<std::int64_t>(begin);
+    Nest part = nest;
+    part.loops[0].count = static_cast<std::int64_t>(end) - first;
+    copy_nest(dst + first * outer.dst_step, src + first * outer.src_step, part, 0);
+  });
+}
+
 void copy_packed(const Tensor &dst, const Tensor &src) {
   const PackedSpan to = dst.packed(), from = src.packed();
   const Nest nest = plan(dst.shape(), dst.strides(), src.strides());
@@ -263,15 +279,19 @@ void copy_elements(const Tensor &dst, const Tensor &src) {
   std::size_t size = dtype_size(dst.dtype());
   const auto place = reinterpret_cast<std::uintptr_t>(dst.data()) | reinterpret_cast<std::uintptr_t>(src.data());
   for (; size < sizeof(std::uint64_t) && nest.has_pairs() && place % (2 * size) == 0; size *= 2) nest = nest.of_pairs();
+  const auto copy = [&](auto zero) {
+    using T = decltype(zero);
+    copy_all(dst.as<T>(), src.as<const T>(), nest, dst.nbytes());
+  };
   switch (size) {
     case 1:
-      return copy_nest(dst.as<std::uint8_t>(), src.as<const std::uint8_t>(), nest, 0);
+      return copy(std::uint8_t{});
     case 2:
-      return copy_nest(dst.as<std::uint16_t>(), src.as<const std::uint16_t>(), nest, 0);
+      return copy(std::uint16_t{});
     case 4:
-      return copy_nest(dst.as<std::uint32_t>(), src.as<const std::uint32_t>(), nest, 0);
+      return copy(std::uint32_t{});
     default:
-      return copy_nest(dst.as<std::uint64_t>(), src.as<const std::uint64_t>(), nest, 0);
+      return copy(std::uint64_t{});
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <utility>
+#include <span>
 #include <vector>
 
 #include "ops/common/convert.hpp"
@@ -84,7 +84,7 @@ struct Candidate {
 /// Candidates best first. They are sorted piece by piece, each larger than the one before: often few are asked for.
 class Ranking {
  public:
-  explicit Ranking(std::vector<Candidate> candidates) : candidates_(std::move(candidates)) {}
+  explicit Ranking(std::span<Candidate> candidates) : candidates_(candidates) {}
 
   /// nullptr behind the last.
   const Candidate *next() {
@@ -104,17 +104,21 @@ class Ranking {
     piece_ *= kGrowth;
   }
 
-  std::vector<Candidate> candidates_;
-  std::size_t at_ = 0, sorted_ = 0, piece_ = 256;
+  std::span<Candidate> candidates_;
+  std::size_t at_ = 0, sorted_ = 0, piece_ = 64;
 };
 
 /// Which boxes stay, best first: as many as are wanted, of those above the least score, none of which covers another.
+/// `memory` has room for all of them.
 std::vector<std::int64_t> select(const float *boxes, const float *scores, std::int64_t count, std::int64_t most,
-                                 float threshold, const float *least, bool center) {
-  std::vector<Candidate> candidates;
-  for (std::int64_t i = 0; i < count; ++i)
-    if (scores[i] == scores[i] && (!least || scores[i] > *least)) candidates.push_back({scores[i], i});
-  Ranking ranking(std::move(candidates));
+                                 float threshold, const float *least, bool center, Candidate *memory) {
+  // Each is written, and the next one over it unless it counts: nothing foretells which do.
+  std::size_t above = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    memory[above] = {scores[i], i};
+    above += least ? scores[i] > *least : scores[i] == scores[i];
+  }
+  Ranking ranking({memory, above});
   std::vector<std::int64_t> chosen;
   Kept kept;
   while (static_cast<std::int64_t>(chosen.size()) < most) {
@@ -145,10 +149,11 @@ std::vector<Tensor> make(const Call &call) {
   const Tensor boxes = require_constant(kName, "boxes", *call.in(0)).to_contiguous(),
                scores = require_constant(kName, "scores", *call.in(1)).to_contiguous();
   std::vector<std::int64_t> found;
+  std::vector<Candidate> memory(most > 0 ? static_cast<std::size_t>(s[2]) : 0);
   for (std::int64_t row = 0; most > 0 && row < s[0] * s[1]; ++row)
     for (const std::int64_t box :
          select(boxes.as<const float>() + row / s[1] * b[1] * 4, scores.as<const float>() + row * s[2], s[2], most,
-                threshold, filtered ? &least : nullptr, center == 1))
+                threshold, filtered ? &least : nullptr, center == 1, memory.data()))
       found.insert(found.end(), {row / s[1], row % s[1], box});
   return {Tensor::from<std::int64_t>(QTN_INT64, {static_cast<std::int64_t>(found.size() / 3), 3}, found)};
 }

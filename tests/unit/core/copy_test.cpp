@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies between strides of every kind, against one element at a time.
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <random>
 
+#include "base/parallel.hpp"
 #include "core/tensor.hpp"
 #include "golden.hpp"
 
@@ -47,15 +49,17 @@ void check(qdtype dtype, const Shape &shape, const Shape &to_strides, const Shap
   assert_true(to == want);
 }
 
-void test_orders(void **) {
+/// Axes in any order on both sides; `most`: the longest of one or two of them, of three, and of four.
+void check_orders(int rounds, std::array<std::int64_t, 3> most) {
   std::mt19937 random(1);
-  const auto up_to = [&](std::int64_t most) { return std::uniform_int_distribution<std::int64_t>(1, most)(random); };
-  for (int round = 0; round < 400; ++round) {
+  const auto up_to = [&](std::int64_t limit) { return std::uniform_int_distribution<std::int64_t>(1, limit)(random); };
+  for (int round = 0; round < rounds; ++round) {
     std::vector<std::size_t> order(static_cast<std::size_t>(up_to(4)));
     std::iota(order.begin(), order.end(), 0);
     std::vector<std::size_t> other = order;
     Shape shape;
-    for (std::size_t i = 0; i < order.size(); ++i) shape.push_back(up_to(order.size() < 3 ? 150 : 14));
+    for (std::size_t i = 0; i < order.size(); ++i)
+      shape.push_back(up_to(most[std::max<std::size_t>(order.size(), 2) - 2]));
     if (round % 2 == 0) shape[order.size() - 1] = up_to(4);  // as channels of a picture
     std::shuffle(order.begin(), order.end(), random);
     std::shuffle(other.begin(), other.end(), random);
@@ -65,6 +69,14 @@ void test_orders(void **) {
     check<std::uint32_t>(QTN_UINT32, shape, to, from);
     check<std::uint64_t>(QTN_UINT64, shape, to, from);
   }
+}
+
+void test_orders(void **) { check_orders(400, {150, 14, 14}); }
+
+/// Several threads share the work.
+void test_large(void **) {
+  const ThreadScope threads(3);
+  check_orders(60, {900, 90, 30});
 }
 
 /// What lies without gaps stays where it is; else it is copied. No element is lost.
@@ -92,6 +104,7 @@ void test_any_order(void **) {
 
 int main() {
   using namespace qtn::test;
-  const CMUnitTest tests[] = {cmocka_unit_test(test_orders), cmocka_unit_test(test_any_order)};
+  const CMUnitTest tests[] = {cmocka_unit_test(test_orders), cmocka_unit_test(test_large),
+                              cmocka_unit_test(test_any_order)};
   return cmocka_run_group_tests_name("core.copy", tests, nullptr, nullptr);
 }
