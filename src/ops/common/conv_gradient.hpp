@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions in float32 by weights that change, and their gradients. Work is cut by shapes alone, so results do not depend on
-// the number of threads.
+// Convolutions in float32 by weights that change, and their gradients. Work is cut by shapes alone, so results do not
+// depend on the number of threads.
 #pragma once
 
 #include "base/scratch.hpp"
@@ -13,8 +13,6 @@ namespace qtn::ops {
 class ConvRuns {
  public:
   explicit ConvRuns(const Convolution &conv);
-
-  const Convolution &convolution() const { return conv_; }
 
   void forward(const float *x, const float *weight, float *y, Scratch &scratch) const;
   /// A number for each filter.

@@ -24,8 +24,8 @@
 
 namespace qtn::ops {
 
-/// The multiplier m onto a grid, or where it is infinite what it stands for, as far as float32 goes: 0 stays 0, and a NaN
-/// would be no integer.
+/// The multiplier m onto a grid, or where it is infinite what it stands for, as far as float32 goes: 0 stays 0, and a
+/// NaN would be no integer.
 inline float finite_multiplier(float m, double exact) {
   constexpr double kLargest = std::numeric_limits<float>::max();
   return std::isfinite(m) ? m : static_cast<float>(std::min(exact, kLargest));

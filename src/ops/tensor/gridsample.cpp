@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <cmath>
-#include <utility>
 
+#include "base/parallel.hpp"
 #include "ops/common/cubic.hpp"
-#include "ops/common/elementwise.hpp"
 #include "ops/common/infer.hpp"
 
 namespace qtn::ops {
@@ -95,6 +95,35 @@ struct Axis {
   }
 };
 
+/// Pixels of an axis that make up a place on it, as offsets, and their weights.
+struct Line {
+  std::array<std::int64_t, 4> offsets;
+  std::array<double, 4> weights;
+  std::size_t count = 0;
+
+  Line(const Axis &axis, double at) {
+    const double below = std::floor(at), rest = at - below;
+    const auto first = static_cast<std::int64_t>(below);
+    if (axis.rule.mode == Mode::nearest)
+      take(axis, first, std::array{1.0});
+    else if (axis.rule.mode == Mode::linear)
+      take(axis, first, std::array{1 - rest, rest});
+    else
+      take(axis, first - 1, cubic_weights(rest, -0.75));
+  }
+
+ private:
+  template <std::size_t N>
+  void take(const Axis &axis, std::int64_t first, const std::array<double, N> &of_pixels) {
+    for (std::size_t k = 0; k < N; ++k) {
+      const std::int64_t pixel = axis.pixel(first + static_cast<std::int64_t>(k));
+      if (pixel < 0) continue;
+      offsets[count] = pixel * axis.stride;
+      weights[count++] = of_pixels[k];
+    }
+  }
+};
+
 struct Tap {
   std::int64_t offset;
   double weight;
@@ -107,28 +136,14 @@ struct Taps {
 
   Taps() { list[0] = {0, 1}; }
 
-  void cross(const Axis &axis, double at) {
-    const double below = std::floor(at), rest = at - below;
-    const auto first = static_cast<std::int64_t>(below);
-    switch (axis.rule.mode) {
-      case Mode::nearest:
-        return cross(axis, first, std::array{1.0});
-      case Mode::linear:
-        return cross(axis, first, std::array{1 - rest, rest});
-      case Mode::cubic:
-        return cross(axis, first - 1, cubic_weights(rest, -0.75));
+  /// Each with each of the line, from the last one on, so that none is overwritten before.
+  void cross(const Line &line) {
+    for (std::size_t i = count; i-- > 0;) {
+      const Tap tap = list[i];
+      for (std::size_t k = line.count; k-- > 0;)
+        list[i * line.count + k] = {tap.offset + line.offsets[k], tap.weight * line.weights[k]};
     }
-  }
-
- private:
-  template <std::size_t N>
-  void cross(const Axis &axis, std::int64_t first, const std::array<double, N> &weights) {
-    const std::array<Tap, 64> old = list;
-    const std::size_t old_count = std::exchange(count, 0);
-    for (std::size_t i = 0; i < old_count; ++i)
-      for (std::size_t k = 0; k < N; ++k)
-        if (const std::int64_t pixel = axis.pixel(first + static_cast<std::int64_t>(k)); pixel >= 0)
-          list[count++] = {old[i].offset + pixel * axis.stride, old[i].weight * weights[k]};
+    count *= line.count;
   }
 };
 
@@ -138,15 +153,19 @@ void sample(const Tensor &x, const Tensor &grid, const Tensor &y, const Rule &ru
   const Shape strides = contiguous_strides(x.shape());
   const std::int64_t channels = x.dim(1), in = element_count(x.shape(), 2, x.rank()),
                      out = element_count(y.shape(), 2, y.rank());
-  for_blocks(y.dim(0) * out, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
+  const std::int64_t places = y.dim(0) * out,
+                     task = std::max<std::int64_t>(1, (1 << 15) / std::max<std::int64_t>(1, channels));
+  parallel_for(static_cast<std::size_t>((places + task - 1) / task), [&](std::size_t index) {
+    const std::int64_t begin = static_cast<std::int64_t>(index) * task;
+    for (std::int64_t i = begin; i < std::min(places, begin + task); ++i) {
       const std::int64_t image = i / out;
       Taps taps;
       for (std::size_t axis = 0; axis < axes; ++axis) {
         const Axis along{x.dim(axis + 2), strides[axis + 2], rule};
         const std::int64_t k = i * static_cast<std::int64_t>(axes) + static_cast<std::int64_t>(axes - 1 - axis);
-        taps.cross(along, along.place(grid.dtype() == QTN_FLOAT64 ? grid.as<const double>()[k]
-                                                                  : static_cast<double>(grid.as<const float>()[k])));
+        const double given =
+            grid.dtype() == QTN_FLOAT64 ? grid.as<const double>()[k] : static_cast<double>(grid.as<const float>()[k]);
+        taps.cross({along, along.place(given)});
       }
       for (std::int64_t c = 0; c < channels; ++c) {
         const T *plane = x.as<const T>() + (image * channels + c) * in;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators over random shapes against ONNX Runtime: short rows and long ones, repeated or far apart. Elements follow
-// from their places, and outputs are compared by a sum that each place has a weight in; see make_layouts.py.
+// Operators over random shapes against ONNX Runtime, by themselves and in sessions: short rows and long ones, repeated or
+// far apart. Elements follow from their places, and outputs are compared by a sum that each place has a weight in; see
+// make_layouts.py.
 #include "ops/support.hpp"
 #include "quant/graph_builder.hpp"
 #include "runtime/session.hpp"
