@@ -183,8 +183,8 @@ std::string accuracy(const Fields &report) {
 
 /// How many nodes compute in integers; why others do not, with how many nodes of which operators.
 std::string nodes(const Fields &report) {
-  std::string lines =
-      cat("nodes: ", count(report.number("nodes.int8")), " of ", count(report.number("nodes.all")), " in int8\n");
+  const auto all = count(report.number("nodes.all")), in_int8 = count(report.number("nodes.int8"));
+  std::string lines = cat("nodes: ", in_int8, " of ", all, " in int8\n");
   std::map<std::string, std::map<std::string, std::size_t>> in_float;
   each(report, "float_nodes", "node", [&](const std::string &node, std::size_t) {
     ++in_float[report.words(node + "reason")][report.words(node + "op")];
@@ -199,8 +199,8 @@ std::string nodes(const Fields &report) {
 
 std::string training(const Fields &report) {
   if (!report.has("training.steps")) return "";
-  std::string line = cat("training: ", count(report.number("training.steps")), " of ",
-                         count(report.number("training.planned")), " steps");
+  const auto planned = count(report.number("training.planned")), done = count(report.number("training.steps"));
+  std::string line = cat("training: ", done, " of ", planned, " steps");
   std::size_t epochs = 0;
   while (report.has(cat("training.losses.", epochs))) ++epochs;
   const auto loss = [&](std::size_t epoch) {
