@@ -236,9 +236,9 @@ void copy_nest(T *dst, const T *src, const Nest &nest, std::size_t level) {
 template <class T>
 void copy_all(T *dst, const T *src, const Nest &nest, std::size_t bytes) {
   constexpr std::size_t kBytes = 128 << 10;  // for a thread
-  if (nest.depth == 0 || nest.repeats_without_gaps(0)) return copy_nest(dst, src, nest, 0);
-  const Loop &outer = nest.loops[0];
   const std::size_t lanes = bytes / kBytes;
+  if (lanes < 2 || nest.depth == 0 || nest.repeats_without_gaps(0)) return copy_nest(dst, src, nest, 0);
+  const Loop &outer = nest.loops[0];
   parallel_ranges(lanes, static_cast<std::size_t>(outer.count), [&](std::size_t begin, std::size_t end, std::size_t) {
     const auto first = static_cast<std::int64_t>(begin);
     Nest part = nest;

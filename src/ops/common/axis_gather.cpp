@@ -54,10 +54,10 @@ class Gather {
   }
 
   void run(T *to, const T *from) const {
-    constexpr std::size_t kElements = 1 << 15;  // for a thread
-    std::size_t level = 0;
-    while (level + 1 < depth_ && sources_[axes_[level]].size() == 1 && sources_[axes_[level]][0] == 0) ++level;
     if (depth_ == 0) return copy(to, from, block_);
+    constexpr std::size_t kElements = 1 << 15;  // for a thread
+    std::size_t level = 0;                      // the outermost that has something to share
+    while (level + 1 < depth_ && sources_[axes_[level]].size() == 1 && sources_[axes_[level]][0] == 0) ++level;
     const std::size_t lanes = ceil_div(static_cast<std::size_t>(y_.count()), kElements);
     parallel_ranges(lanes, sources_[axes_[level]].size(),
                     [&](std::size_t begin, std::size_t end, std::size_t) { run(level, begin, end, to, from); });

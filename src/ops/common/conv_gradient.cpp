@@ -51,8 +51,8 @@ void add_tap_row(const Window &w, const float *row, const Window::Dims &tap, std
 
 }  // namespace
 
-ConvRuns::ConvRuns(const Convolution &conv) : conv_(conv) {
-  if (!conv.pointwise() && fits_planes(conv)) planes_.emplace(conv);
+ConvRuns::ConvRuns(const Convolution &conv, ConvPasses passes) : conv_(conv) {
+  if (!conv.pointwise() && fits_planes(conv)) planes_.emplace(conv, passes);
 }
 
 void ConvRuns::forward(const float *x, const float *weight, float *y, Scratch &scratch) const {

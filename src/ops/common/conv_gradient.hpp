@@ -12,7 +12,7 @@ namespace qtn::ops {
 /// [image][filter][out]. What is written goes over what was there. Runs allocate nothing but scratch.
 class ConvRuns {
  public:
-  explicit ConvRuns(const Convolution &conv);
+  explicit ConvRuns(const Convolution &conv, ConvPasses passes = ConvPasses::all);
 
   void forward(const float *x, const float *weight, float *y, Scratch &scratch) const;
   /// A number for each filter.

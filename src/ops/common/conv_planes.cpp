@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/conv_planes.hpp"
 
+#include <optional>
+
 #include "kernels/real/real.hpp"
 #include "ops/common/gradient.hpp"
 #include "ops/common/lane_tasks.hpp"
@@ -327,17 +329,26 @@ bool fits_planes(const Convolution &conv) {
 }
 
 struct ConvPlanes::Parts {
-  explicit Parts(const Convolution &conv)
+  Parts(const Convolution &conv, ConvPasses passes)
       : forward(forward_direction(conv),
-                forward_scan(conv.window, worth_flush(conv.window.out[2], conv.filters / conv.groups))),
-        backward(backward_direction(conv),
+                forward_scan(conv.window, worth_flush(conv.window.out[2], conv.filters / conv.groups))) {
+    if (passes == ConvPasses::all) gradients.emplace(conv);
+  }
+
+  struct Gradients {
+    explicit Gradients(const Convolution &conv)
+        : inputs(backward_direction(conv),
                  backward_scan(conv.window, worth_flush(conv.window.in[2], conv.channels / conv.groups))),
-        weights(conv) {}
-  Convolver forward, backward;
-  Correlator weights;
+          weights(conv) {}
+    Convolver inputs;
+    Correlator weights;
+  };
+
+  Convolver forward;
+  std::optional<Gradients> gradients;
 };
 
-ConvPlanes::ConvPlanes(const Convolution &conv) : parts_(std::make_unique<Parts>(conv)) {}
+ConvPlanes::ConvPlanes(const Convolution &conv, ConvPasses passes) : parts_(std::make_unique<Parts>(conv, passes)) {}
 ConvPlanes::~ConvPlanes() = default;
 
 void ConvPlanes::forward(const float *x, const float *weight, float *y, Scratch &scratch) const {
@@ -345,11 +356,11 @@ void ConvPlanes::forward(const float *x, const float *weight, float *y, Scratch 
 }
 
 void ConvPlanes::input_gradient(const float *weight, const float *dy, float *dx, bool adds, Scratch &scratch) const {
-  parts_->backward.run(dy, weight, dx, adds, scratch);
+  parts_->gradients->inputs.run(dy, weight, dx, adds, scratch);
 }
 
 void ConvPlanes::weight_gradient(const float *x, const float *dy, float *dw, Scratch &scratch) const {
-  parts_->weights.run(x, dy, dw, scratch);
+  parts_->gradients->weights.run(x, dy, dw, scratch);
 }
 
 }  // namespace qtn::ops

@@ -12,10 +12,13 @@ namespace qtn::ops {
 /// Whether copies of the planes are not much larger than these. Volumes have none.
 bool fits_planes(const Convolution &conv);
 
+/// Which runs of a convolution are made ready.
+enum class ConvPasses { forward, all };
+
 /// A convolution that fits, with what its runs need to know: they allocate nothing but scratch.
 class ConvPlanes {
  public:
-  explicit ConvPlanes(const Convolution &conv);
+  ConvPlanes(const Convolution &conv, ConvPasses passes);
   ~ConvPlanes();
 
   // As those of ConvRuns.

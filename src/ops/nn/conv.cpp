@@ -43,7 +43,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
   float *y = outputs[0].as<float>();
   if (run_depthwise(conv, x, weight, bias, y)) return;
   Scratch own;
-  const ConvRuns runs(conv);
+  const ConvRuns runs(conv, ConvPasses::forward);
   runs.forward(x, weight, y, call.scratch ? *call.scratch : own);
   if (bias) runs.add_bias(bias, y);
 }
