@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph/passes/dynamic_products.hpp"
 
+#include <algorithm>
+
 namespace qtn::graph {
 
 Tensor column_sums_of(const Tensor &weight, const Tensor &zero) {
   const std::int64_t depth = weight.dim(0), columns = weight.dim(1);
-  const std::vector<std::int64_t> w = int_values(weight, "weight");
   const std::vector<std::int64_t> zeros =
       zero.has_data() ? int_values(zero, "zero point") : std::vector<std::int64_t>{0};
+  std::vector<std::int64_t> of_column(static_cast<std::size_t>(columns));
+  for (std::size_t c = 0; c < of_column.size(); ++c) of_column[c] = -depth * zeros[zeros.size() == 1 ? 0 : c];
+  const Tensor plain = weight.to_contiguous();
+  dispatch(plain.dtype(), [&](auto type) {
+    const auto *w = plain.as<const decltype(type)>();
+    for (std::int64_t k = 0; k < depth; ++k)
+      for (std::int64_t &sum : of_column) sum += static_cast<std::int64_t>(*w++);
+  });
   Tensor sums(QTN_INT32, {columns});
-  auto *to = sums.as<std::int32_t>();
-  for (std::int64_t c = 0; c < columns; ++c) {
-    std::int64_t sum = -depth * zeros[zeros.size() == 1 ? 0 : static_cast<std::size_t>(c)];
-    for (std::int64_t k = 0; k < depth; ++k) sum += w[static_cast<std::size_t>(k * columns + c)];
-    to[c] = static_cast<std::int32_t>(sum);
-  }
+  std::transform(of_column.begin(), of_column.end(), sums.as<std::int32_t>(),
+                 [](std::int64_t sum) { return static_cast<std::int32_t>(sum); });
   return sums;
 }
 

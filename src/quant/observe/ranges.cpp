@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "base/memory.hpp"
+#include "base/parallel.hpp"
 #include "quant/observe/kinds.hpp"
 
 namespace qtn::quant {
@@ -28,7 +30,48 @@ Around around_axis(const Tensor &x, const ObserverSettings &settings) {
           static_cast<std::size_t>(element_count(x.shape(), axis + 1, x.rank()))};
 }
 
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+void widen_columns(const float *row, std::size_t count, float *mins, float *maxs) {
+  for (std::size_t i = 0; i < count; ++i) {
+    mins[i] = std::min(mins[i], row[i]);
+    maxs[i] = std::max(maxs[i], row[i]);
+  }
+}
+
+/// The ranges of the columns of a row-major matrix, some of them by each thread. Zeros get the sign +.
+Ranges measure_columns(const float *data, std::size_t rows, std::size_t columns) {
+  constexpr std::size_t kColumns = 1024;
+  Ranges ranges{std::vector<float>(columns, kInfinity), std::vector<float>(columns, -kInfinity)};
+  parallel_for(ceil_div(columns, kColumns), [&](std::size_t part) {
+    const std::size_t first = part * kColumns, count = std::min(kColumns, columns - first);
+    float *mins = ranges.mins.data() + first, *maxs = ranges.maxs.data() + first;
+    for (std::size_t r = 0; r < rows; ++r) widen_columns(data + r * columns + first, count, mins, maxs);
+    for (std::size_t i = 0; i < count; ++i) {
+      mins[i] += 0.0f;
+      maxs[i] += 0.0f;
+    }
+  });
+  return ranges;
+}
+
+/// One range for each run of `length` of them.
+Ranges joined_runs(const Ranges &ranges, std::size_t length) {
+  Ranges joined;
+  for (auto min = ranges.mins.begin(), max = ranges.maxs.begin(); min != ranges.mins.end();
+       min += static_cast<std::ptrdiff_t>(length), max += static_cast<std::ptrdiff_t>(length)) {
+    joined.mins.push_back(*std::min_element(min, min + static_cast<std::ptrdiff_t>(length)));
+    joined.maxs.push_back(*std::max_element(max, max + static_cast<std::ptrdiff_t>(length)));
+  }
+  return joined;
+}
+
 Ranges measure_channels(const float *data, const Around &around) {
+  constexpr std::size_t kShort = 64;  // elements in a row, which are not worth a call
+  if (around.inner < kShort) {
+    const Ranges columns = measure_columns(data, around.outer, around.dim * around.inner);
+    return around.inner == 1 ? columns : joined_runs(columns, around.inner);
+  }
   Ranges ranges;
   for (std::size_t c = 0; c < around.dim; ++c) {
     kernels::Extent all = extent_of(data + c * around.inner, around.inner);
@@ -45,18 +88,21 @@ Ranges measure_channels(const float *data, const Around &around) {
 
 /// In the order of a quantizer's scales: a row-major grid of [outer, blocks, inner].
 Ranges measure_blocks(const float *data, const Around &around, std::size_t block_size) {
-  const std::size_t blocks = around.dim / block_size + (around.dim % block_size != 0),
-                    count = around.outer * blocks * around.inner;
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const std::size_t blocks = ceil_div(around.dim, block_size), count = around.outer * blocks * around.inner;
   Ranges ranges{std::vector<float>(count, kInfinity), std::vector<float>(count, -kInfinity)};
-  for (std::size_t o = 0; o < around.outer; ++o)
-    for (std::size_t d = 0; d < around.dim; ++d)
-      for (std::size_t i = 0; i < around.inner; ++i) {
-        const float value = data[(o * around.dim + d) * around.inner + i];
-        const std::size_t at = (o * blocks + d / block_size) * around.inner + i;
-        ranges.mins[at] = std::min(ranges.mins[at], value);
-        ranges.maxs[at] = std::max(ranges.maxs[at], value);
-      }
+  const auto extent = kernels::real_kernel().extent;
+  parallel_for(around.outer * blocks, [&](std::size_t task) {
+    const std::size_t first = task % blocks * block_size, rows = std::min(block_size, around.dim - first);
+    const float *from = data + (task / blocks * around.dim + first) * around.inner;
+    if (around.inner == 1) {
+      const kernels::Extent block = extent(from, rows);
+      ranges.mins[task] = block.min;
+      ranges.maxs[task] = block.max;
+      return;
+    }
+    float *mins = ranges.mins.data() + task * around.inner, *maxs = ranges.maxs.data() + task * around.inner;
+    for (std::size_t r = 0; r < rows; ++r) widen_columns(from + r * around.inner, around.inner, mins, maxs);
+  });
   return ranges;
 }
 

@@ -35,13 +35,8 @@ constexpr double kSignificant = 1, kSignificantOfOne = 8;
 
 /// Weights as [channel][depth].
 Tensor by_channel(const Layer &layer, const Tensor &weight) {
-  const Tensor plain = weight.to_contiguous();
-  if (!layer.transposed) return plain;
-  Tensor rows(QTN_FLOAT32, Shape{layer.channels(), layer.depth});
-  for (std::int64_t c = 0; c < layer.channels(); ++c)
-    for (std::int64_t i = 0; i < layer.depth; ++i)
-      rows.as<float>()[c * layer.depth + i] = plain.as<const float>()[weight_index(layer, c, i)];
-  return rows;
+  constexpr std::int32_t kTransposed[] = {1, 0};
+  return (layer.transposed ? weight.permute(kTransposed) : weight).to_contiguous();
 }
 
 /// The step and the zero point of each weight, as [channel][depth].

@@ -44,15 +44,15 @@ struct Site {
   void see(const Tensor &t) {
     const Tensor plain = t.to_contiguous();
     const auto *x = plain.as<const float>();
-    const auto width = static_cast<std::int64_t>(features.size());
-    for (std::int64_t i = 0; i < plain.count(); ++i) {
-      Feature &f = features[static_cast<std::size_t>(i % width)];
-      const auto v = static_cast<double>(x[i]);
-      f.lo = std::min(f.lo, v);
-      f.hi = std::max(f.hi, v);
-      f.squares += v * v;
-    }
-    rows += static_cast<double>(plain.count() / width);
+    const std::int64_t count = plain.count() / static_cast<std::int64_t>(features.size());
+    for (std::int64_t r = 0; r < count; ++r)
+      for (Feature &f : features) {
+        const auto v = static_cast<double>(*x++);
+        f.lo = std::min(f.lo, v);
+        f.hi = std::max(f.hi, v);
+        f.squares += v * v;
+      }
+    rows += static_cast<double>(count);
   }
 };
 
@@ -111,29 +111,46 @@ void remove_rare(std::map<ValueId, Site> &sites, const Graph &g, std::size_t sam
   });
 }
 
-/// The weights of all readers: [channels][features].
-std::vector<float> weights_of(const Graph &g, const Site &site) {
-  const std::size_t width = site.features.size();
-  std::vector<float> all;
+/// The weights of a product of features.
+struct Matrix {
+  Tensor weights;  ///< contiguous
+  Layer layer;
+
+  std::size_t channels() const { return static_cast<std::size_t>(layer.channels()); }
+
+  /// Calls f(channel, feature, weight) as they lie in memory. Those of a feature come in the order of channels.
+  template <class F>
+  void for_each(F &&f) const {
+    float *at = weights.as<float>();
+    const auto features = static_cast<std::size_t>(layer.depth);
+    if (layer.transposed)
+      for (std::size_t j = 0; j < features; ++j)
+        for (std::size_t c = 0; c < channels(); ++c) f(c, j, *at++);
+    else
+      for (std::size_t c = 0; c < channels(); ++c)
+        for (std::size_t j = 0; j < features; ++j) f(c, j, *at++);
+  }
+};
+
+std::vector<Matrix> weights_of(const Graph &g, const Site &site) {
+  std::vector<Matrix> all;
   for (const std::size_t n : site.readers) {
-    const Tensor weight = product_weight(g, g.nodes[n])->to_contiguous();
-    const Layer layer = *layer_of(g.nodes[n], weight.shape());
-    for (std::int64_t c = 0; c < layer.channels(); ++c)
-      for (std::size_t j = 0; j < width; ++j)
-        all.push_back(weight.as<const float>()[weight_index(layer, c, static_cast<std::int64_t>(j))]);
+    const Tensor *weight = product_weight(g, g.nodes[n]);
+    all.push_back({weight->to_contiguous(), *layer_of(g.nodes[n], weight->shape())});
   }
   return all;
 }
 
 class Factors {
  public:
-  Factors(const Site &site, std::vector<float> weights)
+  Factors(const Site &site, std::vector<Matrix> weights)
       : site_(site), weights_(std::move(weights)), width_(site.features.size()), peaks_(width_), squares_(width_) {
-    for (std::size_t i = 0; i < weights_.size(); ++i) {
-      const double w = std::fabs(static_cast<double>(weights_[i]));
-      peaks_[i % width_] = std::max(peaks_[i % width_], w);
-      squares_[i % width_] += w * w;
-    }
+    for (const Matrix &matrix : weights_)
+      matrix.for_each([&](std::size_t, std::size_t j, float weight) __attribute__((always_inline)) {
+        const double w = std::fabs(static_cast<double>(weight));
+        peaks_[j] = std::max(peaks_[j], w);
+        squares_[j] += w * w;
+      });
   }
 
   /// Empty where nothing is worth it.
@@ -180,18 +197,19 @@ class Factors {
       power += f.squares / site_.rows / (factors[j] * factors[j]);
     }
     double by_weights = 0;
-    for (std::size_t first = 0; first < weights_.size(); first += width_) {
-      double largest = 0;
-      for (std::size_t j = 0; j < width_; ++j)
-        largest = std::max(largest, std::fabs(static_cast<double>(weights_[first + j])) * factors[j]);
-      by_weights += largest * largest / (127.0 * 127.0);
+    for (const Matrix &matrix : weights_) {
+      std::vector<double> largest(matrix.channels(), 0);
+      matrix.for_each([&](std::size_t c, std::size_t j, float weight) __attribute__((always_inline)) {
+        largest[c] = std::max(largest[c], std::fabs(static_cast<double>(weight)) * factors[j]);
+      });
+      for (const double w : largest) by_weights += w * w / (127.0 * 127.0);
     }
     const double step = (hi - lo) / 255;
     return step * step * by_activations + by_weights * power;
   }
 
   const Site &site_;
-  const std::vector<float> weights_;
+  const std::vector<Matrix> weights_;
   const std::size_t width_;
   std::vector<double> peaks_, squares_;  ///< of each feature's weights
 };
@@ -218,10 +236,9 @@ class Smoothing {
       Node &node = g_.nodes[n];
       node.inputs[0] = smooth;
       const Tensor weight = g_.value(node.inputs[1]).constant.clone();
-      const Layer layer = *layer_of(node, weight.shape());
-      for (std::int64_t c = 0; c < layer.channels(); ++c)
-        for (std::size_t j = 0; j < factors.size(); ++j)
-          weight.as<float>()[weight_index(layer, c, static_cast<std::int64_t>(j))] *= 1 / inverse[j];
+      const Matrix matrix{weight, *layer_of(node, weight.shape())};
+      matrix.for_each([&](std::size_t, std::size_t j, float &w)
+                          __attribute__((always_inline)) { w *= 1 / inverse[j]; });
       node.inputs[1] = g_.add_constant(names_.make(g_.value(node.inputs[1]).name + "_smooth"), weight);
     }
   }

@@ -139,6 +139,25 @@ void onnx_numerics(void **) {
   assert_true(q->scales()[2] == static_cast<double>(static_cast<float>(1.0 / 254)));
 }
 
+void channels_are_ranges_of_slices(void **) {
+  for (const Shape &shape : {Shape{5, 1500, 3}, Shape{2, 70, 65}, Shape{1, 3, 1}, Shape{2100, 2}})
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+      const Tensor x = random_tensor(static_cast<unsigned>(axis) + 8, shape);
+      const auto channels = make_observer(
+          "minmax",
+          attrs({{"dtype", "uint8"}, {"scheme", "per_channel_affine"}, {"axis", static_cast<std::int64_t>(axis)}}));
+      channels->observe(x);
+      const QuantizerPtr q = channels->quantizer();
+      assert_int_equal(q->count(), shape[axis]);
+      for (std::size_t c = 0; c < q->count(); ++c) {
+        const auto one = make_observer("minmax", attrs({{"dtype", "uint8"}, {"scheme", "per_tensor_affine"}}));
+        one->observe(x.select(axis, static_cast<std::int64_t>(c)));
+        assert_true(q->scales()[c] == one->quantizer()->scales()[0]);
+        assert_int_equal(q->zero_points()[c], one->quantizer()->zero_points()[0]);
+      }
+    }
+}
+
 void blocks_are_ranges_of_slices(void **) {
   const Tensor x = random_tensor(3, {3, 7, 2});
   for (const char *kind : {"minmax", "max", "moving_average"}) {
@@ -343,6 +362,7 @@ int main() {
       cmocka_unit_test(calibrators_equal_their_sources),
       cmocka_unit_test(documented_vectors),
       cmocka_unit_test(onnx_numerics),
+      cmocka_unit_test(channels_are_ranges_of_slices),
       cmocka_unit_test(blocks_are_ranges_of_slices),
       cmocka_unit_test(mse_beats_minmax),
       cmocka_unit_test(searches_respect_given_integers),
