@@ -19,8 +19,10 @@ using namespace qtn::capi;
 
 namespace {
 
-constexpr AttrSpec kSaveOptions[] = {
-    {"format", AttrSpec::kString}, {"opset", AttrSpec::kInt}, {"weight_pairs", AttrSpec::kInt}};
+constexpr AttrSpec kSaveOptions[] = {{"format", AttrSpec::kString},
+                                     {"opset", AttrSpec::kInt},
+                                     {"weight_pairs", AttrSpec::kInt},
+                                     {"external_data", AttrSpec::kInt}};
 
 onnx::SaveOptions save_options(const char *entry, const Attrs &attrs) {
   attrs.check(kSaveOptions, entry);
@@ -37,6 +39,7 @@ onnx::SaveOptions save_options(const char *entry, const Attrs &attrs) {
   options.weight_pairs = attrs.get_int("weight_pairs", 0) != 0;
   if (options.weight_pairs && options.format == onnx::Format::qoperator)
     fail(QTN_EINVAL, entry, ": weight_pairs is of format qdq, not of qoperator");
+  if (attrs.has("external_data")) options.external_data = attrs.get_int("external_data", 0) != 0;
   return options;
 }
 

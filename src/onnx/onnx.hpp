@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -32,13 +33,15 @@ struct SaveOptions {
   int opset = 0;  ///< 0: kUsualOpset, or the first one after it that has all of the model's operators
   Format format = Format::qdq;
   bool weight_pairs = false;  ///< weights of 8 bits as floats, with QuantizeLinear in front of DequantizeLinear
+  std::optional<bool> external_data = {};  ///< large constants in a file beside; unless given, where one file cannot hold all
 };
 
 /// The model as ONNX bytes: a float graph as it is, a quantized one in this format, with integer weights and int32
-/// bias.
+/// bias. Throws QTN_EUNSUPPORTED where it takes more than one file holds, or external data is asked for.
 std::string serialize(const graph::Graph &g, const SaveOptions &options);
 
-/// Writes to a temporary name beside `path`, then renames. Throws QTN_EIO and leaves `path` as it was.
+/// Writes to a temporary name beside `path`, then renames; external data before that, as DataFile does. Throws QTN_EIO
+/// and leaves `path` as it was.
 void save(const graph::Graph &g, const std::string &path, const SaveOptions &options);
 
 }  // namespace qtn::onnx

@@ -62,6 +62,8 @@ bool is_stored(std::int32_t data_type) {
 
 namespace {
 
+constexpr std::int32_t kExternal = 1;  // TensorProto.DataLocation
+
 struct TensorProto {
   std::string name;
   std::vector<std::int64_t> dims;
@@ -130,7 +132,7 @@ TensorProto read_proto(data_view bytes) {
         t.external_entries.push_back(read_entry(message.get_view()));
         break;
       case as_varint(f::data_location):
-        t.external = message.get_enum() == 1;
+        t.external = message.get_enum() == kExternal;
         break;
       default:
         message.skip();
@@ -233,6 +235,13 @@ TensorHead read_head(data_view bytes) {
   return head;
 }
 
+std::string external_location(data_view bytes) {
+  const TensorProto t = read_proto(bytes);
+  for (const auto &[key, value] : t.external_entries)
+    if (t.external && key == "location") return value;
+  return "";
+}
+
 std::pair<std::string, Tensor> read_tensor(data_view bytes, const DataFolder &folder, const std::string &what_given) {
   const TensorProto t = read_proto(bytes);
   const std::string what = what_given.empty() ? cat("initializer \"", t.name, "\"") : what_given;
@@ -273,14 +282,36 @@ Tensor in_float32(const Tensor &t) {
   return out;
 }
 
-void write_tensor(protozero::pbf_writer message, const std::string &name, const Tensor &tensor) {
+namespace {
+
+void write_description(protozero::pbf_writer &message, const std::string &name, const Tensor &tensor) {
   namespace f = field::tensor;
-  const Tensor plain = tensor.to_contiguous();
   // onnx.proto does not pack dims.
-  for (const std::int64_t dim : plain.shape()) message.add_int64(f::dims, dim);
-  message.add_int32(f::data_type, plain.dtype());
+  for (const std::int64_t dim : tensor.shape()) message.add_int64(f::dims, dim);
+  message.add_int32(f::data_type, tensor.dtype());
   message.add_string(f::name, name);
-  message.add_bytes(f::raw_data, plain.as<char>(), plain.nbytes());
+}
+
+}  // namespace
+
+void write_tensor(protozero::pbf_writer message, const std::string &name, const Tensor &tensor) {
+  write_description(message, name, tensor);
+  const Tensor plain = tensor.to_contiguous();
+  message.add_bytes(field::tensor::raw_data, plain.as<char>(), plain.nbytes());
+}
+
+void write_external_tensor(protozero::pbf_writer message, const std::string &name, const Tensor &tensor,
+                           const std::string &location, std::uint64_t offset) {
+  write_description(message, name, tensor);
+  const auto add = [&](const char *key, const std::string &value) {
+    protozero::pbf_writer entry(message, field::tensor::external_data);
+    entry.add_string(field::entry::key, key);
+    entry.add_string(field::entry::value, value);
+  };
+  add("location", location);
+  add("offset", std::to_string(offset));
+  add("length", std::to_string(tensor.nbytes()));
+  message.add_enum(field::tensor::data_location, kExternal);
 }
 
 }  // namespace qtn::onnx

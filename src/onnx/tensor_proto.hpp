@@ -27,11 +27,18 @@ struct TensorHead {
 };
 TensorHead read_head(protozero::data_view bytes);
 
+/// The file that a tensor's elements are in; "": the model's own.
+std::string external_location(protozero::data_view bytes);
+
 /// The name of a tensor that is not read otherwise.
 inline std::string tensor_name(protozero::data_view bytes) { return read_head(bytes).name; }
 
 /// Elements as raw_data; the quantizer, if any, is not part of it.
 void write_tensor(protozero::pbf_writer message, const std::string &name, const Tensor &tensor);
+
+/// The same with its elements in a file beside the model's, from `offset` on.
+void write_external_tensor(protozero::pbf_writer message, const std::string &name, const Tensor &tensor,
+                           const std::string &location, std::uint64_t offset);
 
 /// float16, bfloat16 and float64 as float32, all others as they are.
 Tensor in_float32(const Tensor &t);

@@ -15,6 +15,7 @@
 #include "graph/tensors.hpp"
 #include "graph/unique_names.hpp"
 #include "onnx/bodies.hpp"
+#include "onnx/data_file.hpp"
 #include "onnx/dynamic_matmul.hpp"
 #include "onnx/halves.hpp"
 #include "onnx/onnx.hpp"
@@ -102,15 +103,25 @@ void visit_nodes(const graph::Graph &g, const Visit &visit) {
   }
 }
 
+struct WrittenModel {
+  std::string bytes;
+  std::vector<DataRegion> beside;  ///< what they name in the file of external data
+};
+
 class Writer {
  public:
-  Writer(graph::Graph g, int opset) : g_(std::move(g)), opset_(opset) {
+  /// `data`: the file for external data, which the caller writes; nullptr: there is none.
+  Writer(graph::Graph g, const SaveOptions &options, DataFile *data)
+      : g_(std::move(g)), opset_(options.opset), data_(data) {
     find_missing_types();
     for (const graph::Value &value : g_.values) taken_.take(value.name);
+    // Before anything large is allocated.
+    const std::size_t size = constant_bytes();
+    if (!options.external_data.value_or(size > kMostInside)) data_ = nullptr;
+    if (!data_ && size > kMaxBytes) fail_size(size);
   }
 
-  std::string write(std::optional<Numerics> numerics) {
-    check_size();
+  WrittenModel write(std::optional<Numerics> numerics) && {
     std::set<std::string> functions;
     std::map<std::string, std::int64_t> domains;
     visit_nodes(g_, [&](const graph::Node &node) {
@@ -140,11 +151,12 @@ class Writer {
     }
     for (const std::string &f : functions) write_function(pbf_writer(model, field::model::functions), f);
     if (bytes.size() > kMaxBytes) fail_size(bytes.size());
-    return bytes;
+    return {std::move(bytes), std::move(beside_)};
   }
 
  private:
-  static constexpr std::size_t kMaxBytes = std::numeric_limits<std::int32_t>::max();
+  static constexpr std::size_t kMaxBytes = std::numeric_limits<std::int32_t>::max(),
+                               kMostInside = kMaxBytes / 16 * 15;  // beside nodes and names
 
   [[noreturn]] static void fail_size(std::size_t size) {
     fail(QTN_EUNSUPPORTED, "model takes ", size, " bytes as ONNX, over protobuf's limit of ", kMaxBytes);
@@ -161,11 +173,10 @@ class Writer {
     message.add_int64(field::opset::version, version);
   }
 
-  /// Before anything large is allocated.
-  void check_size() const {
+  std::size_t constant_bytes() const {
     std::size_t size = 0;
     for (const ValueId v : graph::used_constants(g_)) size += g_.value(v).constant.nbytes();
-    if (size > kMaxBytes) fail_size(size);
+    return size;
   }
 
   /// ONNX wants the element type of every output; passes may have left one without.
@@ -209,11 +220,19 @@ class Writer {
     for (const graph::Node &node : g.nodes) write_node(pbf_writer(message, field::graph::node), names, node);
     message.add_string(field::graph::name, g.name.empty() ? "qtensor" : g.name);
     for (const ValueId v : written)
-      write_tensor(pbf_writer(message, field::graph::initializer), name_of(v), g.value(v).constant);
+      write_constant(pbf_writer(message, field::graph::initializer), name_of(v), g.value(v).constant);
     for (std::size_t i = 0; i + captured < g.inputs.size(); ++i)
       write_value_info(pbf_writer(message, field::graph::input), g, g.inputs[i], name_of(g.inputs[i]), true);
     for (const ValueId v : g.outputs)
       write_value_info(pbf_writer(message, field::graph::output), g, v, name_of(v), false);
+  }
+
+  void write_constant(pbf_writer message, const std::string &name, const Tensor &constant) {
+    constexpr std::size_t kLeastBeside = 1024;  // as onnx.save_model has it
+    if (!data_ || constant.nbytes() < kLeastBeside) return write_tensor(std::move(message), name, constant);
+    const std::uint64_t offset = end_of(beside_);
+    beside_.push_back({constant.to_contiguous(), offset});
+    write_external_tensor(std::move(message), name, constant, data_->location(), offset);
   }
 
   void write_node(pbf_writer message, const Names &names, const graph::Node &node) {
@@ -317,7 +336,9 @@ class Writer {
   }
 
   graph::Graph g_;
-  int opset_;
+  const int opset_;
+  DataFile *data_;
+  std::vector<DataRegion> beside_;
   graph::UniqueNames taken_;
 };
 
@@ -357,14 +378,12 @@ graph::Graph written_out(const graph::Graph &g, const SaveOptions &options) {
   return expanded;
 }
 
-}  // namespace
-
-std::string serialize(const graph::Graph &g, const SaveOptions &options) {
+WrittenModel write_model(const graph::Graph &g, const SaveOptions &options, DataFile *data) {
   const std::optional<Numerics> numerics = numerics_of(g);
   SaveOptions now = options;
   const auto written = [&](int opset) {
     now.opset = opset;
-    return Writer(written_out(g, now), opset).write(numerics);
+    return Writer(written_out(g, now), now, data).write(numerics);
   };
   if (options.opset != 0) {
     if (options.opset < kMinSaveOpset || options.opset > kMaxOpset)
@@ -383,8 +402,20 @@ std::string serialize(const graph::Graph &g, const SaveOptions &options) {
   }
 }
 
+}  // namespace
+
+std::string serialize(const graph::Graph &g, const SaveOptions &options) {
+  if (options.external_data.value_or(false))
+    fail(QTN_EUNSUPPORTED, "external data lies beside a file, and bytes in memory have none");
+  return write_model(g, options, nullptr).bytes;
+}
+
 void save(const graph::Graph &g, const std::string &path, const SaveOptions &options) {
-  write_file(path, serialize(g, options));
+  DataFile data(path);
+  const WrittenModel model = write_model(g, options, &data);
+  if (!model.beside.empty()) data.write(model.beside);
+  write_file(path, model.bytes);
+  if (!model.beside.empty()) data.keep();
 }
 
 }  // namespace qtn::onnx

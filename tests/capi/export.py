@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Files that the library writes, in ONNX Runtime: models of tests/golden/others as QDQ and as QOperator, a network
-quantized without samples, one quantized to few bits, one whose outputs are on a grid, and random convolutions,
+quantized without samples, one quantized to few bits, one whose outputs are on a grid, one with external data, random convolutions,
 transposed ones and pools over one to three axes, and a network of float64, checked by onnx.checker and run beside the library; the last also by
 ONNX's reference evaluator. Usage: export.py LIBRARY FOLDER. Exit
 code 77 (skipped) where numpy, onnx or onnxruntime is not installed.
@@ -48,10 +48,11 @@ def made(function, *arguments):
     return handle
 
 
-def save(model, path, form, opset):
+def save(model, path, form, opset, **options):
     attrs = made("qattrs_create")
     call("qattrs_set_string", attrs, b"format", form.encode())
-    call("qattrs_set_int", attrs, b"opset", ctypes.c_int64(opset))
+    for key, value in {"opset": opset, **options}.items():
+        call("qattrs_set_int", attrs, key.encode(), ctypes.c_int64(value))
     try:
         call("qmodel_save", model, str(path).encode(), attrs)
     finally:
@@ -222,6 +223,28 @@ def few_bits(path, counts, failures):
                 counts[f"few bits beside {who}"] += 1
 
 
+def external_data(path, counts, failures):
+    """Files whose large constants lie beside them, one after the other at one path."""
+    data = network()
+    float_model = made("qmodel_load_bytes", data, ctypes.c_size_t(len(data)))
+    x = eighths(numpy.random.default_rng(2), (1, 36, 8, 8))
+    for what, model in ("floats", float_model), ("integers", calibrated(float_model, x)), ("4 bits", calibrated(float_model, x, weight_bits=4)):
+        want = run(model, x, (1, 7))
+        for form, opsets in OPSETS.items():
+            for opset in opsets:
+                save(model, path, form, opset, external_data=1)
+                onnx.checker.check_model(str(path), full_check=True)
+                beside = {
+                    entry.value for tensor in onnx.load(path, load_external_data=False).graph.initializer
+                    for entry in tensor.external_data if entry.key == "location"
+                }  # fmt: skip
+                there = {file.name for file in path.parent.glob("*.data")}
+                error = numpy.abs(onnx_runtime(path, x) - want).max() / numpy.abs(want).max()
+                if len(beside) != 1 or beside != there or not error < TOLERANCE:
+                    failures.append(f"{what} in {beside} as {form}, opset {opset}: {there} are there, apart by {error}")
+                counts["external data"] += 1
+
+
 def output_grid(path, counts, failures):
     """Files whose output is on a grid: integers up to the last node, and the same floats."""
     data = network()
@@ -369,6 +392,7 @@ def main():
         without_samples(path, counts, failures)
         few_bits(path, counts, failures)
         output_grid(path, counts, failures)
+        external_data(path.with_name("beside.onnx"), counts, failures)
         windows(path, counts, failures)
         doubles(path, counts, failures)
     print(*(f"{count} {what}" for what, count in sorted(counts.items())), *failures, sep="\n")

@@ -119,6 +119,23 @@ static void put_model(const qmodel *m) {
 /* --- the functions */
 static qstatus call_qconfig_save(void) { return qconfig_save(config, path("out.json")); }
 static qstatus call_qmodel_save(void) { return qmodel_save(model, path("out.onnx"), NULL); }
+
+/* A network from elsewhere, with constants that are large enough. */
+static qstatus call_qmodel_save_external(void) {
+  char digits[4096];
+  qmodel *large = NULL;
+  qattrs *attrs = NULL;
+  qstatus status;
+  snprintf(digits, sizeof digits, "%s/digits.onnx", getenv("QTENSOR_DIGITS"));
+  NEED(qmodel_load(&large, digits));
+  NEED(qattrs_create(&attrs));
+  NEED(qattrs_set_int(attrs, "external_data", 1));
+  status = qmodel_save(large, path("out.onnx"), attrs);
+  qattrs_free(attrs);
+  qmodel_free(large);
+  return status;
+}
+
 static qstatus call_qmodel_save_calibration(void) { return qmodel_save_calibration(prepared, path("out.calibration")); }
 static qstatus call_qtrainer_save(void) { return qtrainer_save(trainer, path("out.safetensors")); }
 static qstatus call_qobserver_save_file(void) { return qobserver_save_file(observer, path("out.observer")); }
@@ -254,6 +271,7 @@ static const struct {
     ROW(qmodel_load),
     ROW(qmodel_load_external),
     ROW(qmodel_save),
+    ROW(qmodel_save_external),
     ROW(qmodel_save_calibration),
     ROW(qmodel_load_calibration),
     ROW(qmodel_merge_calibrations),

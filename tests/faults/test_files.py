@@ -15,7 +15,9 @@ HARMLESS = ["EINTR", "short"] if ALL else ["EINTR"]
 HARMFUL = ["EIO", "ENOSPC", "EACCES", "EDQUOT", "EROFS", "EMFILE", "ENOMEM", "full"] if ALL else ["EIO"]
 
 ROOT = os.path.join(DIGITS, "..", "..")
+TWO_FILES = "qmodel_save_external"
 FUNCTIONS = subprocess.run([FILE_CALLS, "list"], capture_output=True, text=True, check=True).stdout.split()
+FUNCTIONS.remove(TWO_FILES)
 
 
 class Files(FaultTest):
@@ -82,6 +84,42 @@ class Files(FaultTest):
                         points += self.check(function, kind, old)
         figure("files of the C API", points, points,
                f"{len(FUNCTIONS)} functions, each call of the system failing in {len(HARMLESS + HARMFUL)} ways")
+
+    def test_two_files(self):
+        """A model and its external data: the model that is there always has the data that it names."""
+        command = [FILE_CALLS, TWO_FILES, self.folder]
+        clean = self.run_broken(command)
+        self.assertTrue(clean.out.startswith("QTN_OK"), clean.out)
+        saved = self.files()
+        self.assertEqual(list(saved), ["out.onnx", "out.onnx.data"])
+        points = 0
+        for kind in HARMLESS + HARMFUL:
+            for before in ({}, saved):
+
+                def run(n):
+                    self.forget()
+                    for name, content in before.items():
+                        self.path(name, content)
+                    return self.run_broken(command, kind, n)
+
+                def judge(n, done):
+                    self.assertEqual(done.code, 0)
+                    files = self.files()
+                    if not done.out.startswith("QTN_OK"):
+                        self.assertNotIn(kind, HARMLESS)
+                        self.assertEqual(files, before, done.out)
+                        return
+                    named = "out.onnx.1.data" if before else "out.onnx.data"
+                    self.assertIn(named.encode(), files["out.onnx"])
+                    self.assertEqual(files[named], saved["out.onnx.data"])
+                    # The former data stays where it cannot be known or removed.
+                    self.assertEqual(files.keys() - {"out.onnx", named}, before.keys() - {"out.onnx"} if len(files) > 2 else set())
+                    if kind in HARMLESS:
+                        self.assertEqual(len(files), 2)
+
+                with self.subTest(kind=kind, old=bool(before)):
+                    points += self.walk(f"{TWO_FILES}, {kind}", run, judge)
+        figure("a model in two files", points, points, f"each call of the system failing in {len(HARMLESS + HARMFUL)} ways")
 
 
 if __name__ == "__main__":

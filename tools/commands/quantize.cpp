@@ -71,12 +71,13 @@ Model quantize_calibrated(const qmodel *model, const qconfig *config, const std:
 }
 
 // Writes the file; {"output", "bytes", "input_bytes"}.
-Json save(const qmodel *model, const Options &options) {
+Json save(const qmodel *real, const qmodel *model, const Options &options) {
   const Attrs attrs = make<Attrs>(qattrs_create);
   check(qattrs_set_string(attrs.get(), "format", options.format.c_str()));
   write_whole([&] { return qmodel_save(model, options.output.c_str(), attrs.get()); });
-  return {
-      {"output", options.output}, {"bytes", file_bytes(options.output)}, {"input_bytes", file_bytes(options.input)}};
+  return {{"output", options.output},
+          {"bytes", stored_bytes(options.output, model)},
+          {"input_bytes", stored_bytes(options.input, real)}};
 }
 
 void print_saved(const Json &saved, const Options &options, const std::string &how) {
@@ -85,8 +86,8 @@ void print_saved(const Json &saved, const Options &options, const std::string &h
               options.input.c_str(), before / 1024, before / after);
 }
 
-void save_without_samples(const qmodel *model, const Options &options, const std::string &how) {
-  const Json saved = save(model, options);
+void save_without_samples(const qmodel *real, const qmodel *model, const Options &options, const std::string &how) {
+  const Json saved = save(real, model, options);
   if (options.json)
     std::printf("%s\n", saved.dump().c_str());
   else
@@ -107,16 +108,16 @@ void quantize(const Options &options) {
   const bool sampled = !options.calibration.data.sources.empty();
   if (options.dataless.any() && !sampled) {
     const Model quantized = quantize_without_data(model.get(), config.get(), options.dataless);
-    return save_without_samples(quantized.get(), options,
+    return save_without_samples(model.get(), quantized.get(), options,
                                 options.asked_for_dataless ? "without samples" : what_is_dynamic(quantized.get()));
   }
   if (!options.calibrated.empty())
-    return save_without_samples(quantize_calibrated(model.get(), config.get(), options.calibrated).get(), options,
-                                "calibrated from " + options.calibrated);
+    return save_without_samples(model.get(), quantize_calibrated(model.get(), config.get(), options.calibrated).get(),
+                                options, "calibrated from " + options.calibrated);
   if (options.dataless.any()) set_weights_only(config.get(), options.dataless);
   const CalibrationData data(options.calibration, model.get(), {});
   const Quantized quantized = quantize_on(model.get(), config.get(), data, attrs_of(options.recovery, reported).get());
-  Json result = save(quantized.model.get(), options);
+  Json result = save(model.get(), quantized.model.get(), options);
   const Json report = with_speed(Json::parse(quantized.report), model.get(), quantized.model.get(), data);
   if (options.json) {
     result["samples"] = report.at("samples");

@@ -41,8 +41,6 @@ std::string command_line(const std::vector<std::string> &words) {
   return line;
 }
 
-nlohmann::ordered_json file_facts(const std::string &path) { return {{"name", path}, {"bytes", file_bytes(path)}}; }
-
 std::string date() {
   const std::time_t now = std::time(nullptr);
   char text[32];

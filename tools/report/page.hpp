@@ -17,9 +17,6 @@ void write_page(const std::string &path, const char *page, const nlohmann::order
 /// What to type into a shell to run the command with these words.
 std::string command_line(const std::vector<std::string> &words);
 
-/// Name and bytes.
-nlohmann::ordered_json file_facts(const std::string &path);
-
 /// Now, for a reader.
 std::string date();
 

@@ -67,7 +67,10 @@ Json measured(const ReportSource &source) {
   Json data;
   data["version"] = library_version();
   data["date"] = date();
-  data["files"] = {{"float", file_facts(source.input)}, {"int8", file_facts(source.output)}};
+  const auto file = [](const std::string &path, const qmodel *model) {
+    return Json{{"name", path}, {"bytes", stored_bytes(path, model)}};
+  };
+  data["files"] = {{"float", file(source.input, source.real)}, {"int8", file(source.output, source.int8)}};
   data["samples"] = {
       {"calibrated", source.data.samples()},
       {"compared", std::min(source.data.batches(), kCompared) * (source.data.samples() / source.data.batches())}};

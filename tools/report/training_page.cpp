@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/training_page.hpp"
 
+#include "data/file.hpp"
 #include "report/page.hpp"
 #include "shared/model.hpp"
 
@@ -18,7 +19,8 @@ void write_training_report(const std::string &path, const TrainingReport &report
   Json data;
   data["version"] = library_version();
   data["date"] = date();
-  data["files"] = {{"before", file_facts(report.input)}, {"after", file_facts(report.output)}};
+  const auto file = [](const std::string &name) { return Json{{"name", name}, {"bytes", file_bytes(name)}}; };
+  data["files"] = {{"before", file(report.input)}, {"after", file(report.output)}};
   data["settings"] = Json::array();
   for (const auto &[name, value] : report.settings) data["settings"].push_back({{"name", name}, {"value", value}});
   data["judged"] = report.judged;

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shared/model.hpp"
 
+#include <nlohmann/json.hpp>
+
+#include "data/file.hpp"
+
 namespace tool {
 
 std::string library_version() {
@@ -10,6 +14,14 @@ std::string library_version() {
 }
 
 Model load_model(const std::string &path) { return make<Model>(qmodel_load, path.c_str()); }
+
+std::uintmax_t stored_bytes(const std::string &path, const qmodel *model) {
+  const Blob text = make<Blob>(qmodel_inspect, model);
+  const auto parameters = nlohmann::json::parse(text_of(text.get())).at("parameter_bytes").get<std::uintmax_t>();
+  constexpr std::uintmax_t kFewer = 8;  // times as many bytes as in a file of halves may be here, and some more
+  const std::uintmax_t file = file_bytes(path);
+  return file < parameters / kFewer ? file + parameters : file;
+}
 
 Session open_session(const qmodel *model, const std::string &engine, int64_t threads) {
   const Attrs attrs = make<Attrs>(qattrs_create);

@@ -16,6 +16,9 @@ std::string library_version();
 
 Model load_model(const std::string &path);
 
+/// The size of a model's file, and that of its parameters where the file is too small to hold them: they lie beside it.
+std::uintmax_t stored_bytes(const std::string &path, const qmodel *model);
+
 /// `threads` 0: as many as the library takes by itself.
 Session open_session(const qmodel *model, const std::string &engine, int64_t threads);
 

@@ -1488,8 +1488,12 @@ QTN_API qstatus qmodel_load_bytes(qmodel **out, const void *data, size_t nbytes)
  * |                |        |         | Weights of 4 bits are written as INT4 from opset 21 on, those of 2 as INT2 from
  * |                |        |         | 25 on; before that, and as operands of QLinearConv and the like, as the same
  * |                |        |         | integers in the next wider type
+ * | "external_data"| int    | none    | 1 writes constants of 1024 bytes and more into a file beside the model's,
+ * |                |        |         | PATH.data, or PATH.1.data ... where that is there until the model is replaced;
+ * |                |        |         | 0 does not; unless given, where one file of ONNX, which is limited to 2 GiB,
+ * |                |        |         | cannot hold them
  * @return QTN_OK, a common error, or:
- * @retval QTN_EIO where the file cannot be written
+ * @retval QTN_EIO where a file cannot be written
  * @retval QTN_ESTATE for a model between prepare and convert
  * @retval QTN_EUNSUPPORTED where the opset cannot say it (activations of 16 bits and blocks come with 21; the message
  *   names the node), or ONNX cannot (a grid of fewer integers than its type has)

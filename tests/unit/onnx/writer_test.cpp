@@ -534,6 +534,76 @@ void files(void **) {
   assert_int_equal(folder.count(), 2);
 }
 
+/// x -> MatMul by weights -> Add of the same weights, which are kept twice -> y.
+graph::Graph graph_of_large_constants() {
+  graph::Graph g;
+  const ValueId x = add_value(g, "x"), w = g.add_constant("w", ramp({40, 40})), v = g.add_constant("v", ramp({40, 40}));
+  const ValueId few = g.add_constant("few", ramp({40})), product = add_value(g, "product"), sum = add_value(g, "sum");
+  const ValueId other = g.add_constant("other", ramp({5, 40, 40})), y = add_value(g, "y");
+  g.value(x).shape = Shape{40, 40};
+  g.inputs = {x};
+  g.outputs = {y};
+  add_node(g, "matmul", "MatMul", {x, w}, product);
+  add_node(g, "add", "Add", {product, v}, sum);
+  const ValueId all = add_value(g, "all");
+  add_node(g, "bias", "Add", {sum, few}, all);
+  add_node(g, "last", "Mul", {all, other}, y);
+  return g;
+}
+
+std::vector<std::string> names_in(const TemporaryFolder &folder) {
+  std::vector<std::string> names;
+  for (const auto &entry : std::filesystem::directory_iterator(folder.path())) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void external_data(void **) {
+  const TemporaryFolder folder;
+  const graph::Graph g = graph_of_large_constants();
+  const std::string path = folder.file("model.onnx");
+  const auto values = [](const graph::Graph &of) {
+    const Tensor x = ramp({40, 40});
+    return graph::evaluate(of, std::span(&x, 1));
+  };
+  const onnx::SaveOptions beside{.external_data = true};
+  // The model that is there names the file that it has until it is replaced.
+  for (const char *data : {"model.onnx.data", "model.onnx.1.data", "model.onnx.data"}) {
+    onnx::save(g, path, beside);
+    assert_true(names_in(folder) == (std::vector<std::string>{"model.onnx", data}) ||
+                names_in(folder) == (std::vector<std::string>{data, "model.onnx"}));
+    assert_int_equal(std::filesystem::file_size(folder.file(data)), 8192 + 5 * 6400);
+    assert_true(std::filesystem::file_size(path) < 1024);
+    expect_same_bits(values(g), values(onnx::load(path)));
+  }
+  onnx::save(onnx::load(path), path, beside);
+  expect_same_bits(values(g), values(onnx::load(path)));
+
+  // What cannot be written leaves what was there.
+  const std::vector<std::string> before = names_in(folder);
+  std::filesystem::create_symlink("model.onnx", folder.file("link.onnx"));
+  expect_error(QTN_EUNSUPPORTED, {"link.onnx", "no regular file"},
+               [&] { onnx::save(g, folder.file("link.onnx"), beside); });
+  std::filesystem::remove(folder.file("link.onnx"));
+  expect_error(QTN_EIO, {"none/model.onnx.data"}, [&] { onnx::save(g, folder.file("none/model.onnx"), beside); });
+  expect_error(QTN_EUNSUPPORTED, {"bytes in memory"}, [&] { onnx::serialize(g, beside); });
+  assert_true(names_in(folder) == before);
+  expect_same_bits(values(g), values(onnx::load(path)));
+
+  // A file that no model here names is somebody's own.
+  folder.put("own.onnx.data", "text");
+  for (int i = 0; i < 3; ++i) onnx::save(g, folder.file("own.onnx"), beside);
+  assert_int_equal(folder.count(), 5);
+  assert_int_equal(std::filesystem::file_size(folder.file("own.onnx.data")), 4);
+  expect_same_bits(values(g), values(onnx::load(folder.file("own.onnx"))));
+
+  onnx::save(g, folder.file("one.onnx"), {});
+  onnx::save(g, folder.file("inside.onnx"), {.external_data = false});
+  assert_int_equal(folder.count(), 7);
+  assert_true(std::filesystem::file_size(folder.file("inside.onnx")) ==
+              std::filesystem::file_size(folder.file("one.onnx")));
+}
+
 /// Unless one is asked for: the usual opset, or the first that has the operators.
 void the_opset_follows_from_the_operators(void **) {
   const auto opset_of = [](const char *op, std::size_t inputs, const onnx::SaveOptions &options) {
@@ -577,6 +647,7 @@ int main() {
       cmocka_unit_test(qtn::integers_in_older_opsets),
       cmocka_unit_test(qtn::softmax_over_several_axes),
       cmocka_unit_test(qtn::files),
+      cmocka_unit_test(qtn::external_data),
       cmocka_unit_test(qtn::the_opset_follows_from_the_operators),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -451,14 +451,14 @@ void test_float_islands(void **) {
 }
 
 void test_digits(void **) {
-  const graph::Graph g = onnx::load(std::string(QTN_EXAMPLES_DIR) + "/digits/digits.onnx");
+  const graph::Graph g = onnx::load(QTN_EXAMPLES_DIR "/digits/digits.onnx");
   graph::Graph fixed = g;
   (*fixed.value(fixed.inputs[0]).shape)[0] = 1;
   expect_native_is_reference(fixed, 10);
 }
 
 void test_loaded_file_gives_the_same_bits(void **) {
-  const graph::Graph g = onnx::load(std::string(QTN_EXAMPLES_DIR) + "/digits/digits.onnx");
+  const graph::Graph g = onnx::load(QTN_EXAMPLES_DIR "/digits/digits.onnx");
   graph::Graph fixed = g;
   (*fixed.value(fixed.inputs[0]).shape)[0] = 1;
   const graph::Graph converted = quantized(fixed);
