@@ -33,7 +33,7 @@ struct SaveOptions {
   int opset = 0;  ///< 0: kUsualOpset, or the first one after it that has all of the model's operators
   Format format = Format::qdq;
   bool weight_pairs = false;  ///< weights of 8 bits as floats, with QuantizeLinear in front of DequantizeLinear
-  std::optional<bool> external_data = {};  ///< large constants in a file beside; unless given, where one file cannot hold all
+  std::optional<bool> external_data = {};  ///< large constants beside the file; unless given, where it cannot hold them
 };
 
 /// The model as ONNX bytes: a float graph as it is, a quantized one in this format, with integer weights and int32

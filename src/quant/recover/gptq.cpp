@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/memory.hpp"
 #include "base/parallel.hpp"
 #include "base/stable_order.hpp"
 #include "blas/gemm.hpp"
@@ -13,7 +14,8 @@ namespace qtn::quant {
 namespace {
 
 constexpr std::int64_t kBlock = 64;
-constexpr int kAttempts = 4;  // each with more damping, where rounding leaves no root
+constexpr std::int64_t kRows = 8;  // that are rounded side by side
+constexpr int kAttempts = 4;       // each with more damping, where rounding leaves no root
 constexpr double kMoreDamping = 10;
 
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
@@ -132,19 +134,34 @@ class Feedback {
     if (end < p_.depth)
       blas::gemm(p_.outputs, end - begin, p_.depth - end, -1.0f, rounded_.data() + end, {p_.depth}, l.row(end) + begin,
                  {p_.depth}, 1.0f, missing_.data() + begin, p_.depth);
-    parallel_for(index(p_.outputs), [&](std::size_t r) {
-      for (std::int64_t j = end; j-- > begin;) round_one(l, static_cast<std::int64_t>(r), j, end);
+    // By columns: factors[j][i] is L[begin + i][begin + j].
+    std::vector<float> factors(index(kBlock * kBlock));
+    for (std::int64_t i = begin; i < end; ++i)
+      for (std::int64_t j = begin; j <= i; ++j) factors[index((j - begin) * kBlock + i - begin)] = l.at(i, j);
+    parallel_for(ceil_div(index(p_.outputs), index(kRows)), [&](std::size_t part) {
+      const std::int64_t first = static_cast<std::int64_t>(part) * kRows;
+      round_rows(factors, first, std::min(kRows, p_.outputs - first), begin, end);
     });
   }
 
-  void round_one(const Cholesky &l, std::int64_t r, std::int64_t j, std::int64_t end) {
-    double sum = static_cast<double>(missing_[p_.at(r, j)]);
-    for (std::int64_t i = j + 1; i < end; ++i)
-      sum -= static_cast<double>(rounded_[p_.at(r, i)]) * static_cast<double>(l.at(i, j));
-    const std::size_t element = p_.at(r, order_[index(j)]);
-    const auto wanted = static_cast<float>(sum / static_cast<double>(l.at(j, j)));
-    integers_[element] = p_.nearest(element, wanted);
-    rounded_[p_.at(r, j)] = p_.real(element, integers_[element]);
+  /// Some rows side by side, whose sums do not wait for one another.
+  void round_rows(const std::vector<float> &factors, std::int64_t first, std::int64_t rows, std::int64_t begin,
+                  std::int64_t end) {
+    double rounded[kBlock][kRows] = {};
+    for (std::int64_t j = end - begin; j-- > 0;) {
+      const float *factor = factors.data() + j * kBlock;
+      double sums[kRows] = {};
+      for (std::int64_t r = 0; r < rows; ++r) sums[r] = static_cast<double>(missing_[p_.at(first + r, begin + j)]);
+      for (std::int64_t i = j + 1; i < end - begin; ++i)
+        for (std::int64_t r = 0; r < kRows; ++r) sums[r] -= rounded[i][r] * static_cast<double>(factor[i]);
+      for (std::int64_t r = 0; r < rows; ++r) {
+        const std::size_t element = p_.at(first + r, order_[index(begin + j)]);
+        integers_[element] = p_.nearest(element, static_cast<float>(sums[r] / static_cast<double>(factor[j])));
+        const float real = p_.real(element, integers_[element]);
+        rounded_[p_.at(first + r, begin + j)] = real;
+        rounded[j][r] = static_cast<double>(real);
+      }
+    }
   }
 
   const RoundingProblem &p_;

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quant/recover/rounding_problem.hpp"
 
-#include <algorithm>
-#include <cmath>
-
 #include "blas/gemm.hpp"
 
 namespace qtn::quant {
@@ -23,12 +20,6 @@ std::vector<double> losses(const RoundingProblem &p, std::span<const std::int64_
 }
 
 }  // namespace
-
-std::int64_t RoundingProblem::nearest(std::size_t i, float weight) const {
-  const float at = std::nearbyint(weight / steps[i]) + static_cast<float>(zeros[i]);
-  if (std::isnan(at)) return zeros[i];  // feedback of huge weights, or a step that no float32 holds
-  return static_cast<std::int64_t>(std::clamp(at, static_cast<float>(lo), static_cast<float>(hi)));
-}
 
 std::vector<std::int64_t> nearest_integers(const RoundingProblem &p) {
   std::vector<std::int64_t> q(p.weights.size());

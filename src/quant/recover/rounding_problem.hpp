@@ -2,6 +2,7 @@
 // Which integers the weights of a layer become so that its outputs, not its weights, come out nearest.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -14,18 +15,25 @@ struct RoundingProblem {
   std::int64_t outputs, depth;
   std::span<const float> weights, steps;  ///< [outputs][depth]
   std::span<const std::int64_t> zeros;    ///< [outputs][depth]
-  std::int64_t lo, hi;
-  std::span<const float> qq;  ///< [depth][depth], mean of x̂ x̂'
-  std::span<const float> qy;  ///< [depth][outputs], mean of x̂ (w x)
+  std::int64_t lo, hi;                    ///< less than 2^22 apart
+  std::span<const float> qq;              ///< [depth][depth], mean of x̂ x̂'
+  std::span<const float> qy;              ///< [depth][outputs], mean of x̂ (w x)
 
   std::size_t at(std::int64_t row, std::int64_t k) const { return static_cast<std::size_t>(row * depth + k); }
 
   /// What an integer stands for.
   float real(std::size_t i, std::int64_t q) const { return static_cast<float>(q - zeros[i]) * steps[i]; }
 
-  /// The integer nearest to weight i.
+  /// The integer nearest to weight i, or to another weight in its place.
   std::int64_t nearest(std::size_t i) const { return nearest(i, weights[i]); }
-  std::int64_t nearest(std::size_t i, float weight) const;
+  std::int64_t nearest(std::size_t i, float weight) const {
+    const float zero = static_cast<float>(zeros[i]), at = weight / steps[i];
+    if (at != at) return zeros[i];  // feedback of huge weights, or a step that no float32 holds
+    // Floats of that size are whole numbers: the sum is rounded to one of them, ties to even.
+    constexpr float kWhole = 0x1.8p23f;
+    const float inside = std::clamp(at, static_cast<float>(lo) - zero, static_cast<float>(hi) - zero);
+    return zeros[i] + static_cast<std::int64_t>((inside + kWhole) - kWhole);
+  }
 };
 
 /// All of a problem's, [outputs][depth].
