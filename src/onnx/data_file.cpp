@@ -14,6 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::size_t kPage = 4096;
+
 fs::file_type type_of(const std::string &path) {
   std::error_code error;
   const fs::file_type type = fs::symlink_status(path, error).type();
@@ -38,7 +40,6 @@ std::set<std::string> named_by(const std::string &model) {
 }  // namespace
 
 std::uint64_t end_of(std::span<const DataRegion> regions) {
-  constexpr std::size_t kPage = 4096;
   return regions.empty() ? 0 : round_up(regions.back().offset + regions.back().tensor.nbytes(), kPage);
 }
 
@@ -65,7 +66,7 @@ void DataFile::write(std::span<const DataRegion> regions) {
   former_ = named_by(model_);
   OutputFile file(path(number_));
   std::uint64_t at = 0;
-  const std::string zeros(4096, '\0');
+  const std::string zeros(kPage, '\0');
   for (const DataRegion &region : regions) {
     file.write(zeros.data(), region.offset - at);
     file.write(region.tensor.data(), region.tensor.nbytes());
@@ -80,8 +81,9 @@ void DataFile::keep() {
   const fs::path model(model_);
   std::error_code error;
   for (const std::string &name : former_)
-    if (name.starts_with(model.filename().string() + ".") && name.ends_with(".data"))
-      fs::remove(model.parent_path() / fs::path(name).filename(), error);
+    if (name.starts_with(model.filename().string() + ".") && name.ends_with(".data") &&
+        name.find('/') == std::string::npos)
+      fs::remove(model.parent_path() / name, error);
 }
 
 }  // namespace qtn::onnx

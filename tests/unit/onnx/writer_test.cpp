@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/file.hpp"
 #include "onnx/messages.hpp"
 #include "support.hpp"
 
@@ -596,6 +597,15 @@ void external_data(void **) {
   assert_int_equal(folder.count(), 5);
   assert_int_equal(std::filesystem::file_size(folder.file("own.onnx.data")), 4);
   expect_same_bits(values(g), values(onnx::load(folder.file("own.onnx"))));
+  // So is one of which only the path looks like that.
+  const std::vector<char> named = read_file(folder.file("own.onnx"));
+  std::string other(named.begin(), named.end());
+  for (std::size_t at; (at = other.find("own.onnx.1.data")) != std::string::npos;)
+    other.replace(at, 15, "own.onnx./.data");
+  folder.put(".data", folder.put("own.onnx", other));
+  onnx::save(g, folder.file("own.onnx"), beside);
+  assert_true(std::filesystem::remove(folder.file(".data")));
+  assert_true(std::filesystem::remove(folder.file("own.onnx.1.data")));
 
   onnx::save(g, folder.file("one.onnx"), {});
   onnx::save(g, folder.file("inside.onnx"), {.external_data = false});
