@@ -69,12 +69,17 @@ class Folding {
     return ops::own_grid(sums.grid->op->name, sums.grid->attrs).granularity;
   }
 
+  static bool is_of_bytes(const Tensor &t) { return t.has_data() && (t.dtype() == QTN_INT8 || t.dtype() == QTN_UINT8); }
+
+  /// Nothing has looked at the file's types yet.
   bool are_column_sums(ValueId v, const Node &product) const {
     const Tensor &given = g_.value(v).constant, &w = g_.value(product.inputs[1]).constant;
     const ValueId zero = input(product, 3);
-    if (!given.has_data() || given.dtype() != QTN_INT32 || !w.has_data() || w.rank() != 2 || w.dim(0) < 1) return false;
-    if (zero != kNoValue && !g_.value(zero).is_constant()) return false;
-    const Tensor wanted = graph::column_sums_of(w, zero == kNoValue ? Tensor() : g_.value(zero).constant);
+    if (!given.has_data() || given.dtype() != QTN_INT32 || !is_of_bytes(w) || w.rank() != 2 || w.dim(0) < 1)
+      return false;
+    const Tensor zeros = zero == kNoValue ? Tensor() : g_.value(zero).constant;
+    if (zero != kNoValue && (!is_of_bytes(zeros) || (zeros.count() != 1 && zeros.count() != w.dim(1)))) return false;
+    const Tensor wanted = graph::column_sums_of(w, zeros);
     return given.shape() == wanted.shape() && int_values(given, "sums") == int_values(wanted, "sums");
   }
 

@@ -102,7 +102,8 @@ class QOperatorImporter {
     if (node.op == &ops::kQGemm && node.attrs.get_float("alpha", 1) != 1) return false;
     const ValueId bias = form.bias ? input(node, form.bias) : kNoValue;
     if (bias == kNoValue) return true;
-    return is_constant(bias) && is_constant(input(node, 3)) && g_.value(input(node, 1)).constant.count() == 1;
+    return is_constant(bias) && g_.value(bias).constant.dtype() == QTN_INT32 && is_constant(input(node, 3)) &&
+           g_.value(input(node, 1)).constant.count() == 1;
   }
 
   /// Absent, or a constant of the type of these integers.

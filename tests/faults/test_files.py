@@ -113,9 +113,8 @@ class Files(FaultTest):
                     self.assertIn(named.encode(), files["out.onnx"])
                     self.assertEqual(files[named], saved["out.onnx.data"])
                     # The former data stays where it cannot be known or removed.
-                    self.assertEqual(files.keys() - {"out.onnx", named}, before.keys() - {"out.onnx"} if len(files) > 2 else set())
-                    if kind in HARMLESS:
-                        self.assertEqual(len(files), 2)
+                    left = set(files) - {"out.onnx", named}
+                    self.assertIn(left, [set()] if kind in HARMLESS else [set(), set(before) - {"out.onnx"}])
 
                 with self.subTest(kind=kind, old=bool(before)):
                     points += self.walk(f"{TWO_FILES}, {kind}", run, judge)

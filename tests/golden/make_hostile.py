@@ -43,11 +43,12 @@ class Model:
         self.node("DequantizeLinear", [y + "_q", scale, zero], [y])
 
     def proto(self):
+        domains = sorted({node.domain for node in self.nodes} - {""})
         values = [[helper.make_tensor_value_info(name, data_type, shape) for name, data_type, shape in side]
                   for side in (self.inputs, self.outputs)]
         graph = helper.make_graph(self.nodes, "hostile", *values, self.constants)
         return helper.make_model(graph, ir_version=8 if self.opset < 21 else 10,
-                                 opset_imports=[helper.make_opsetid("", self.opset)])
+                                 opset_imports=[helper.make_opsetid("", self.opset), *(helper.make_opsetid(d, 1) for d in domains)])
 
 
 def floats(name, shape):
@@ -356,6 +357,44 @@ def groups():
     error("pads_overflow", model, "QTN_ESHAPE", "run", np.zeros([1, 2, 2, 2], np.float32))
 
 
+def bias_of_floats():
+    """ONNX has a bias of int32."""
+    model = Model([("x", TensorProto.UINT8, [1, 2, 4, 4])], [("y", TensorProto.UINT8, None)])
+    model.constant("s", SCALE)
+    model.constant("z", np.uint8(ZERO))
+    model.constant("w", weights(3, 2, 3, 3))
+    model.constant("wz", np.int8(0))
+    model.constant("b", np.ones(3, np.float32))
+    model.node("QLinearConv", ["x", "s", "z", "w", "s", "wz", "s", "z", "b"], ["y"])
+    error("bias_of_floats", model, "QTN_EDTYPE")
+
+
+def rows_on_their_grids():
+    """Weights and zero points that MatMulInteger does not take, where a product is recognized before types are known."""
+    for name, weight, zero, status in (
+        ("zero_points_of_nothing", np.ones([32, 48], np.int8), np.zeros(0, np.int8), "QTN_ESHAPE"),
+        ("zero_points_of_floats", np.ones([32, 48], np.int8), np.full(48, np.nan, np.float32), "QTN_EDTYPE"),
+        ("integers_that_are_floats", np.full([32, 48], np.nan, np.float32), None, "QTN_EDTYPE"),
+    ):
+        model = Model([floats("x", ["n", 32])], [floats("y", None)])
+        model.constant("w", weight)
+        model.constant("scales", np.ones(48, np.float32))
+        model.constant("sums", np.full(48, 32, np.int32))
+        operands = ["q", "w"]
+        if zero is not None:
+            model.constant("wz", zero)
+            operands += ["", "wz"]
+        model.node("DynamicQuantizeLinear_row", ["x"], ["q", "s", "z"], domain="qtensor")
+        model.node("MatMulInteger", operands, ["products"])
+        model.node("Cast", ["z"], ["zeros"], to=TensorProto.INT32)
+        model.node("Mul", ["zeros", "sums"], ["moved"])
+        model.node("Sub", ["products", "moved"], ["centered"])
+        model.node("Cast", ["centered"], ["real"], to=TensorProto.FLOAT)
+        model.node("Mul", ["s", "scales"], ["steps"])
+        model.node("Mul", ["real", "steps"], ["y"])
+        error(name, model, status)
+
+
 def layers():
     """What equalization takes for a pair of layers: a bias of one number for 64 channels."""
     model = Model([floats("x", ["n", 64])], [floats("y", ["n", 4])])
@@ -456,8 +495,8 @@ def message(field, content):
 
 def main():
     FOLDER.mkdir(exist_ok=True)
-    for make in (no_taps, far_windows, packed_views, empty_tensors, large_bias, bombs, generators, long_ways, groups, layers,
-                 external_data, control):
+    for make in (no_taps, far_windows, packed_views, empty_tensors, large_bias, bombs, generators, long_ways, groups, bias_of_floats,
+                 rows_on_their_grids, layers, external_data, control):
         make()
     (FOLDER / "hostile.json").write_text(golden_json.dump({"cases": CASES}) + "\n")
 

@@ -18,9 +18,10 @@ Model load_model(const std::string &path) { return make<Model>(qmodel_load, path
 std::uintmax_t stored_bytes(const std::string &path, const qmodel *model) {
   const Blob text = make<Blob>(qmodel_inspect, model);
   const auto parameters = nlohmann::json::parse(text_of(text.get())).at("parameter_bytes").get<std::uintmax_t>();
-  constexpr std::uintmax_t kFewer = 8;  // times as many bytes as in a file of halves may be here, and some more
+  // Numbers of few bits may be wider here than in a file, but not so much. What is no regular file has no size.
+  constexpr std::uintmax_t kWider = 8;
   const std::uintmax_t file = file_bytes(path);
-  return file < parameters / kFewer ? file + parameters : file;
+  return file > 0 && file < parameters / kWider ? file + parameters : file;
 }
 
 Session open_session(const qmodel *model, const std::string &engine, int64_t threads) {

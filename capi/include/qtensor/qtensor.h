@@ -1489,9 +1489,9 @@ QTN_API qstatus qmodel_load_bytes(qmodel **out, const void *data, size_t nbytes)
  * |                |        |         | 25 on; before that, and as operands of QLinearConv and the like, as the same
  * |                |        |         | integers in the next wider type
  * | "external_data"| int    | none    | 1 writes constants of 1024 bytes and more into a file beside the model's,
- * |                |        |         | PATH.data, or PATH.1.data ... where that is there until the model is replaced;
- * |                |        |         | 0 does not; unless given, where one file of ONNX, which is limited to 2 GiB,
- * |                |        |         | cannot hold them
+ * |                |        |         | PATH.data, or PATH.1.data ... where that is there, and removes the one that a
+ * |                |        |         | model named that this one replaces; 0 does not; unless given, where one file of
+ * |                |        |         | ONNX, which is limited to 2 GiB, cannot hold them
  * @return QTN_OK, a common error, or:
  * @retval QTN_EIO where a file cannot be written
  * @retval QTN_ESTATE for a model between prepare and convert

@@ -12,11 +12,11 @@ Tensor column_sums_of(const Tensor &weight, const Tensor &zero) {
   std::vector<std::int64_t> of_column(static_cast<std::size_t>(columns));
   for (std::size_t c = 0; c < of_column.size(); ++c) of_column[c] = -depth * zeros[zeros.size() == 1 ? 0 : c];
   const Tensor plain = weight.to_contiguous();
-  dispatch(plain.dtype(), [&](auto type) {
-    const auto *w = plain.as<const decltype(type)>();
+  const auto add = [&](const auto *w) {
     for (std::int64_t k = 0; k < depth; ++k)
-      for (std::int64_t &sum : of_column) sum += static_cast<std::int64_t>(*w++);
-  });
+      for (std::int64_t &sum : of_column) sum += *w++;
+  };
+  plain.dtype() == QTN_INT8 ? add(plain.as<const std::int8_t>()) : add(plain.as<const std::uint8_t>());
   Tensor sums(QTN_INT32, {columns});
   std::transform(of_column.begin(), of_column.end(), sums.as<std::int32_t>(),
                  [](std::int64_t sum) { return static_cast<std::int32_t>(sum); });

@@ -571,8 +571,7 @@ void external_data(void **) {
   // The model that is there names the file that it has until it is replaced.
   for (const char *data : {"model.onnx.data", "model.onnx.1.data", "model.onnx.data"}) {
     onnx::save(g, path, beside);
-    assert_true(names_in(folder) == (std::vector<std::string>{"model.onnx", data}) ||
-                names_in(folder) == (std::vector<std::string>{data, "model.onnx"}));
+    assert_true(names_in(folder) == (std::vector<std::string>{"model.onnx", data}));
     assert_int_equal(std::filesystem::file_size(folder.file(data)), 8192 + 5 * 6400);
     assert_true(std::filesystem::file_size(path) < 1024);
     expect_same_bits(values(g), values(onnx::load(path)));
@@ -602,7 +601,8 @@ void external_data(void **) {
   std::string other(named.begin(), named.end());
   for (std::size_t at; (at = other.find("own.onnx.1.data")) != std::string::npos;)
     other.replace(at, 15, "own.onnx./.data");
-  folder.put(".data", folder.put("own.onnx", other));
+  folder.put("own.onnx", other);
+  folder.put(".data", "text");
   onnx::save(g, folder.file("own.onnx"), beside);
   assert_true(std::filesystem::remove(folder.file(".data")));
   assert_true(std::filesystem::remove(folder.file("own.onnx.1.data")));

@@ -28,9 +28,13 @@ constexpr long kKilobytes = 3 << 20;  // AddressSanitizer keeps what was freed f
 constexpr long kKilobytes = 3 << 19;
 #endif
 
-const std::map<std::string, qstatus> kStatuses = {{"QTN_OK", QTN_OK},         {"QTN_EINVAL", QTN_EINVAL},
-                                                  {"QTN_ENOMEM", QTN_ENOMEM}, {"QTN_EFORMAT", QTN_EFORMAT},
-                                                  {"QTN_ESHAPE", QTN_ESHAPE}, {"QTN_EUNSUPPORTED", QTN_EUNSUPPORTED}};
+const std::map<std::string, qstatus> kStatuses = {{"QTN_OK", QTN_OK},
+                                                  {"QTN_EINVAL", QTN_EINVAL},
+                                                  {"QTN_ENOMEM", QTN_ENOMEM},
+                                                  {"QTN_EFORMAT", QTN_EFORMAT},
+                                                  {"QTN_ESHAPE", QTN_ESHAPE},
+                                                  {"QTN_EDTYPE", QTN_EDTYPE},
+                                                  {"QTN_EUNSUPPORTED", QTN_EUNSUPPORTED}};
 
 std::string path_of(const std::string &name) { return cat(QTN_GOLDEN_DIR, "/hostile/", name, ".onnx"); }
 
