@@ -142,6 +142,11 @@ struct PartlyInferred {
   std::string why;                 ///< of the first of them
   bool misfits = false;            ///< with Misfit::stops: some refuse the shapes of their operands
 };
+
+/// Throws QTN_ESHAPE where strides or sizes of an input would wrap, as those of what no machine holds do. Open dimensions
+/// count as 1.
+void check_size(const Value &input, const Shape &shape);
+
 /// What becomes of a node that refuses the shapes of its operands.
 enum class Misfit { throws, stops };
 

@@ -6,18 +6,20 @@
 #include "graph/graph.hpp"
 
 namespace qtn::graph {
-namespace {
 
-/// Strides and sizes of what no machine holds would wrap.
-void check_size(const Value &input, const ops::TensorType &type) {
+void check_size(const Value &input, const Shape &shape) {
   Size bytes = 8;
-  for (const std::int64_t dim : type.shape) {
+  std::size_t count = 1;
+  for (const std::int64_t dim : shape) {
     if (dim > 1 && static_cast<std::size_t>(dim) > Size::kLimit / bytes.value())
-      fail(QTN_ESHAPE, "input \"", input.name, "\" of ", to_string(type.shape), " is too large");
+      fail(QTN_ESHAPE, "input \"", input.name, "\" of ", to_string(shape), " is too large");
     bytes = bytes * std::max<std::int64_t>(1, dim);
+    if (dim >= 0) count *= static_cast<std::size_t>(dim);
   }
-  check_limit(Limit::tensor_elements, static_cast<std::size_t>(element_count(type.shape)));
+  check_limit(Limit::tensor_elements, count);
 }
+
+namespace {
 
 /// What is known of the values of a graph, node by node: types, and data where it follows from shapes and constants.
 class Knowledge {
@@ -96,7 +98,7 @@ PartlyInferred infer_partly(const Graph &g, std::span<const ops::TensorType> inp
                             Misfit misfit) {
   if (inputs.size() != g.inputs.size())
     fail(QTN_EINVAL, "model takes ", g.inputs.size(), " inputs, not ", inputs.size());
-  for (std::size_t i = 0; i < inputs.size(); ++i) check_size(g.value(g.inputs[i]), inputs[i]);
+  for (std::size_t i = 0; i < inputs.size(); ++i) check_size(g.value(g.inputs[i]), inputs[i].shape);
   Knowledge knowledge(g);
   for (std::size_t i = 0; i < inputs.size(); ++i)
     knowledge.learn(

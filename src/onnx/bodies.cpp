@@ -65,9 +65,14 @@ std::size_t join_captures(std::vector<Body> &bodies, const graph::Graph &outer) 
 void check_bodies(const graph::Node &node, std::size_t own) {
   const bool branches = node.op == &ops::kIf;
   if (branches && own != 1) fail(QTN_EFORMAT, "must have 1 input, not ", own);
+  // A Loop may go on without a count and without a condition.
+  for (std::size_t i = node.op == &ops::kLoop ? 2 : 0; i < own; ++i)
+    if (node.inputs[i] == graph::kNoValue) fail(QTN_EFORMAT, "input ", i, " is absent");
   const std::size_t outputs = node.outputs.size() + first_output(*node.op);
   for (std::size_t i = 0; i < node.bodies.size(); ++i) {
     const graph::Graph &body = *node.bodies[i];
+    for (const ValueId v : body.inputs)
+      if (body.value(v).shape) graph::check_size(body.value(v), *body.value(v).shape);
     const std::size_t inputs = body.inputs.size() - node.captured, wanted = branches ? 0 : own;
     if (inputs != wanted)
       fail(QTN_EFORMAT, "graph ", body_name(*node.op, i), " takes ", inputs, " inputs, not ", wanted);

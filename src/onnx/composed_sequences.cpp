@@ -211,6 +211,8 @@ bool concat_from_sequence(Composing &c) {
   const Attrs attrs = c.attrs();
   if (!s || !attrs.has("axis")) return false;
   const std::int64_t axis = attrs.get_int("axis", 0);
+  constexpr auto kMost = static_cast<std::int64_t>(kMaxRank);
+  if (axis < -kMost || axis > kMost) c.refuse("axis ", axis, " is outside of every tensor");
   const bool adds_axis = attrs.get_int("new_axis", 0) != 0;
   if (!s->whole.empty() && s->axis == axis && s->keeps_axis != adds_axis)
     return c.one("Identity", {s->whole}, {}, c.out(0)), true;

@@ -23,13 +23,16 @@ using graph::ValueId;
 
 namespace {
 
-/// The formula of one node under construction: each method adds a node and returns its result.
+/// The formula of one node under construction: each method adds a node and returns its result. Narrow floats go through it
+/// as float32 and are rounded at its end alone, as the operator does.
 class Formula {
  public:
   Formula(graph::Graph &g, const Node &node, qdtype dtype, std::vector<Node> &nodes)
-      : g_(g), node_(node), dtype_(dtype), nodes_(nodes) {}
+      : g_(g), node_(node), narrow_(dtype), dtype_(is_narrow_float(dtype) ? QTN_FLOAT32 : dtype), nodes_(nodes) {
+    if (narrow_ != dtype_) x_ = make("Cast", {x_}, to(dtype_));
+  }
 
-  ValueId x() const { return node_.inputs[0]; }
+  ValueId x() const { return x_; }
   ValueId input(std::size_t i) const { return graph::input_of(node_, i); }
   ValueId make(const char *op, std::vector<ValueId> inputs, Attrs attrs = {}) {
     const std::string name = next(op);
@@ -53,20 +56,28 @@ class Formula {
 
   /// The end: what the node is.
   void end(const char *op, std::vector<ValueId> inputs) {
+    const bool rounds = narrow_ != dtype_;
+    if (rounds) inputs = {make(op, std::move(inputs))};
     Node last = node_;
-    last.op = ops::find_op(op);
-    last.attrs = {};
+    last.op = ops::find_op(rounds ? "Cast" : op);
+    last.attrs = rounds ? to(narrow_) : Attrs();
     last.inputs = std::move(inputs);
     nodes_.push_back(std::move(last));
   }
   void product(ValueId a, ValueId b) { end("Mul", {a, b}); }
 
  private:
+  static Attrs to(qdtype dtype) {
+    Attrs attrs;
+    attrs.set("to", std::int64_t{dtype});
+    return attrs;
+  }
   std::string next(const std::string &what) { return node_.name + "_" + what + std::to_string(count_++); }
 
   graph::Graph &g_;
   const Node &node_;
-  const qdtype dtype_;
+  const qdtype narrow_, dtype_;  ///< of the node, and of the formula
+  ValueId x_ = node_.inputs[0];
   std::vector<Node> &nodes_;
   int count_ = 0;
 };

@@ -208,20 +208,28 @@ void split_by_lengths(graph::Graph &g, Node &node, int opset, const std::optiona
   node.inputs[1] = g.add_constant(node.name + "_lengths", Tensor::from_ints(lengths));
 }
 
-/// The first opset whose QuantizeLinear and DequantizeLinear have this type.
+/// The first opset that has tensors of this type.
 int first_opset(qdtype dtype) {
+  if (dtype == QTN_FLOAT8E8M0) return 24;
   if (dtype == QTN_FLOAT4E2M1) return 23;
   if (is_tiny_float(dtype)) return 19;
-  if (dtype == QTN_INT16 || dtype == QTN_UINT16 || dtype == QTN_INT4 || dtype == QTN_UINT4) return 21;
+  if (dtype == QTN_INT4 || dtype == QTN_UINT4) return 21;
   return dtype == QTN_INT2 || dtype == QTN_UINT2 ? 25 : kMinSaveOpset;
 }
 
-void check_quantized_types(const graph::Graph &g, const Node &node, int opset) {
+void check_types(const graph::Graph &g, const Node &node, int opset) {
+  const auto check = [&](std::optional<qdtype> dtype, int since, const char *what) {
+    if (dtype && opset < since) refuse(node, opset, cat(what, dtype_name(*dtype), "; opset ", since, " has"));
+  };
+  for (const auto *values : {&node.inputs, &node.outputs})
+    for (const ValueId v : *values)
+      if (v != kNoValue && g.value(v).dtype) check(g.value(v).dtype, first_opset(*g.value(v).dtype), "type ");
+  const auto to = static_cast<qdtype>(node.op == &ops::kCast ? node.attrs.get_int("to", 0) : 0);
+  check(to, first_opset(to), "type ");
   if (node.op != &ops::kQuantizeLinear && node.op != &ops::kDequantizeLinear) return;
   if (node.inputs.size() < 3 || node.inputs[2] == kNoValue) return;
-  const std::optional<qdtype> dtype = g.value(node.inputs[2]).dtype;
-  if (dtype && opset < first_opset(*dtype))
-    refuse(node, opset, cat("quantization to ", dtype_name(*dtype), "; opset ", first_opset(*dtype), " has"));
+  const std::optional<qdtype> grid = g.value(node.inputs[2]).dtype;
+  if (grid == QTN_INT16 || grid == QTN_UINT16) check(grid, 21, "quantization to ");
 }
 
 /// The next type of the same signedness.
@@ -312,7 +320,7 @@ void to_opset(graph::Graph &g, int opset) {
     refuse_mode(node, opset, "Resize", "coordinate_transformation_mode", "half_pixel_symmetric");
     drop_new_attributes(node, opset);
     check_new_forms(node, opset);
-    check_quantized_types(g, node, opset);
+    check_types(g, node, opset);
   }
 }
 

@@ -196,6 +196,9 @@ class QdqImporter {
   void quantize(std::size_t n) {
     const ValueId x = g_.nodes[n].inputs[0];
     if (const Tensor *constant = constant_of(x)) return quantize_constant(n, *constant);
+    if (const std::int32_t maker = uses_.producer[at(x)]; maker >= 0 && g_.nodes[at(maker)].op == &kQuantizeLinear)
+      refuse(QTN_EFORMAT, g_.nodes[n], "its input is integers, which node \"", g_.nodes[at(maker)].name,
+             "\" makes, not float32");
     // All QuantizeLinear nodes of x at once: whether x itself may become quantized depends on all of its readers.
     std::vector<Group> groups;
     Groups places;

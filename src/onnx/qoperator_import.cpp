@@ -81,7 +81,7 @@ class QOperatorImporter {
   bool constant_grids(const Node &node, std::size_t first, std::size_t y_scale) const {
     if (!is_grid(node, y_scale) || input(node, y_scale + 1) == kNoValue) return false;
     for (std::size_t i = first; i + 1 < node.inputs.size(); i += 3)
-      if (!is_grid(node, i + 1)) return false;
+      if (node.inputs[i] == kNoValue || !is_grid(node, i + 1)) return false;
     return true;
   }
 
@@ -97,7 +97,7 @@ class QOperatorImporter {
     const bool grid = is_grid(node, form.y_scale) && input(node, form.y_scale + 1) != kNoValue;
     if (!grid && !gives_floats(node, form)) return false;
     for (const std::size_t i : form.operands)
-      if (!is_grid(node, i + 1, form.is_product() && i != form.operands[0])) return false;
+      if (input(node, i) == kNoValue || !is_grid(node, i + 1, form.is_product() && i != form.operands[0])) return false;
     if (node.attrs.get_int("channels_last", 0) != 0 || node.attrs.get_int("opset", 13) < 13) return false;
     if (node.op == &ops::kQGemm && node.attrs.get_float("alpha", 1) != 1) return false;
     const ValueId bias = form.bias ? input(node, form.bias) : kNoValue;

@@ -41,6 +41,9 @@ std::string table_misfit(const Graph &g, const graph::Facts &facts, const Node &
 Classified moving(const graph::Facts &facts, const Node &node) {
   for (const ValueId v : node.outputs)  // indices are computed, not moved
     if (v != kNoValue && !facts.is_float(v)) return {Role::floating, "an output is not float32"};
+  for (std::size_t i = 0; i < node.inputs.size(); ++i)
+    if (node.op->moved.holds(i) && node.inputs[i] != kNoValue && !facts.is_float(node.inputs[i]))
+      return {Role::floating, "an operand is not float32"};
   return {Role::moving, {}};
 }
 

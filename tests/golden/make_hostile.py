@@ -395,6 +395,88 @@ def rows_on_their_grids():
         error(name, model, status)
 
 
+def absent_operands():
+    """Operands that are left out between others, as few operators may lack them."""
+    body = Model([("i", TensorProto.INT64, []), ("go", TensorProto.BOOL, []), floats("a", [2]), floats("b", [2])],
+                 [("again", TensorProto.BOOL, []), floats("c", [2]), floats("d", [2])])
+    body.node("Identity", ["go"], ["again"])
+    body.node("Identity", ["a"], ["c"])
+    body.node("Add", ["a", "b"], ["d"])
+    model = Model([floats("x", [2])], [floats("y", [2])])
+    model.constant("n", np.int64(3))
+    model.node("Loop", ["n", "", "", "x"], ["last", "y"], body=body.proto().graph)
+    error("loop_without_a_state", model, "QTN_EFORMAT")
+
+    model = Model([("x", TensorProto.UINT8, [2])], [("y", TensorProto.UINT8, [2])])
+    model.constant("s", SCALE)
+    model.constant("z", np.uint8(ZERO))
+    model.node("QLinearAdd", ["x", "s", "z", "", "s", "z", "s", "z"], ["y"], domain="com.microsoft")
+    error("sum_of_one", model, "QTN_EFORMAT")
+
+
+def unusual_types():
+    """Weights of eight bits that are floats, where ONNX has none; and integers that are quantized once more."""
+    model = Model([floats("x", [2, 4])], [floats("y", [2, 3])])
+    weight = np.arange(12, dtype=np.float32).reshape(4, 3) / 4
+    model.constant("w", weight, TensorProto.FLOAT8E4M3FN)
+    model.node("MatMul", ["x", "w"], ["y"])
+    x = np.arange(8, dtype=np.float32).reshape(2, 4)
+    result("weights_of_float8", model, x, x @ numpy_helper.to_array(model.constants[0]).astype(np.float32))
+
+    model = Model([floats("x", [2, 4])], [floats("y", [2, 4])])
+    model.constant("s", SCALE)
+    model.constant("z", np.uint8(ZERO))
+    model.on_grid("x", "a")
+    model.on_grid("a_q", "b")
+    model.node("Add", ["a", "b"], ["y"])
+    error("quantized_twice", model, "QTN_EFORMAT")
+
+
+def masks_of_float8():
+    """Numbers that no kernel reads, beside those that it does: the first of two keys is all that is seen."""
+    x = np.arange(2 * 4, dtype=np.float32).reshape(1, 1, 2, 4) / 4
+    models = []
+    for data_type in (TensorProto.FLOAT, TensorProto.FLOAT8E4M3FN):
+        model = Model([floats("x", [1, 1, 2, 4])], [floats("y", None)], opset=23)
+        model.constant("mask", np.array([[0, -448], [0, -448]], np.float32), data_type)
+        model.node("Attention", ["x", "x", "x", "mask"], ["y"])
+        models.append(model)
+    result("mask_of_float8", models[1], x, ReferenceEvaluator(models[0].proto()).run(None, {"x": x})[0])
+
+
+def dropout_in_training():
+    """A mode that is known when it has been computed."""
+    model = Model([floats("x", [2])], [floats("y", [2])])
+    model.constant("ratio", np.float32(0.5))
+    model.constant("zero", np.float32(0))
+    model.node("ReduceMax", ["x"], ["most"], keepdims=0)
+    model.node("Greater", ["most", "zero"], ["trains"])
+    model.node("Dropout", ["x", "ratio", "trains"], ["y"])
+    error("dropout_in_training", model, "QTN_EUNSUPPORTED", at="run", x=np.ones(2, np.float32))
+
+
+def unusual_axes():
+    """Axes from behind, where ONNX counts from the front, one that no tensor has, and one that is too long."""
+    model = Model([floats("x", [2, "h", 4])], [floats("y", None)])
+    model.node("Relu", ["x"], ["r"])
+    model.node("Transpose", ["r"], ["y"], perm=[0, -1, 1])
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    result("transposed_from_behind", model, x, x.transpose(0, 2, 1))
+
+    body = Model([("i", TensorProto.INT64, []), ("go", TensorProto.BOOL, []), floats("a", [3, FAR * 2**31])],
+                 [("again", TensorProto.BOOL, []), floats("b", None)])
+    body.node("Identity", ["go"], ["again"])
+    body.node("Neg", ["a"], ["b"])
+    model = Model([floats("x", [3, 2])], [floats("y", None)])
+    model.constant("n", np.int64(3))
+    model.node("Loop", ["n", "", "x"], ["y"], body=body.proto().graph)
+    error("state_of_2_to_62", model, "QTN_ESHAPE")
+
+    grown = onnx.load(FOLDER.parent / "composed" / "grown_0_0.onnx")
+    next(n for n in grown.graph.node if n.op_type == "ConcatFromSequence").attribute[0].i = -(2**63)
+    error("sequence_along_an_axis_of_2_to_63", grown, "QTN_EUNSUPPORTED")
+
+
 def layers():
     """What equalization takes for a pair of layers: a bias of one number for 64 channels."""
     model = Model([floats("x", ["n", 64])], [floats("y", ["n", 4])])
@@ -496,7 +578,8 @@ def message(field, content):
 def main():
     FOLDER.mkdir(exist_ok=True)
     for make in (no_taps, far_windows, packed_views, empty_tensors, large_bias, bombs, generators, long_ways, groups, bias_of_floats,
-                 rows_on_their_grids, layers, external_data, control):
+                 rows_on_their_grids, absent_operands, unusual_types, masks_of_float8, dropout_in_training, unusual_axes, layers,
+                 external_data, control):
         make()
     (FOLDER / "hostile.json").write_text(golden_json.dump({"cases": CASES}) + "\n")
 

@@ -100,12 +100,20 @@ void lower_run(Lowering &l) {
     if (refs.outputs[o] != kNoSlot) l.set_real(l.node().outputs[o], refs.outputs[o]);
 }
 
+/// Kernels take floats as float32, and an operator's own run makes them that of narrow ones.
+bool reads_narrow(Lowering &l) {
+  return !l.node().op->any_type && std::ranges::any_of(l.node().inputs, [&](ValueId v) {
+    return v != kNoValue && is_narrow_float(l.type_of(v).dtype);
+  });
+}
+
 void lower_node(Lowering &l) {
   const IntegerForm form = graph::integer_form(l.g, l.node());
   if (form != IntegerForm::none && form != IntegerForm::recurrent) {
     if (!lower_integers(l, form)) lower_definition(l);
     return;
   }
+  if (reads_narrow(l)) return lower_run(l);
   if (lower_matmul(l)) return;
   const QuantizerPtr weights = l.input(1) == kNoValue ? nullptr : l.g.value(l.input(1)).quantizer;
   const bool weights_stay_integers =

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/error.hpp"
 #include "graph/integer.hpp"
 #include "ops/common/requantization.hpp"
 
@@ -233,6 +234,9 @@ Shape Lowering::grid_strides(ValueId v) const {
 
 void Lowering::set_real(ValueId v, SlotId computed) {
   const QuantizerPtr &q = g.value(v).quantizer;
+  if (q && form(computed).dtype != QTN_FLOAT32)
+    fail(QTN_EDTYPE, "tensor \"", g.value(v).name, "\" is ", dtype_name(form(computed).dtype),
+         ", and only float32 is quantized");
   if (!q) {
     real_[at(v)] = computed;
   } else if (graph::is_8bit_activation(q)) {

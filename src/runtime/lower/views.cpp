@@ -22,7 +22,8 @@ Views transpose(const graph::Node &node, const SlotForm &x, const Shape &target)
     std::iota(perm.rbegin(), perm.rend(), 0);
   }
   Shape strides = target;
-  for (std::size_t i = 0; i < perm.size(); ++i) strides[i] = x.strides[static_cast<std::size_t>(perm[i])];
+  for (std::size_t i = 0; i < perm.size(); ++i)
+    strides[i] = x.strides[normalize_axis(perm[i], perm.size(), "Transpose")];
   return std::vector<View>{{target, strides, 0}};
 }
 
@@ -70,6 +71,10 @@ Views views_of(const graph::Node &node, const SlotForm &x, std::span<const Tenso
   const std::string_view op = node.op->name;
   if (std::any_of(types.begin(), types.end(), [](const ops::TensorType &t) { return element_count(t.shape) == 0; }))
     return std::nullopt;
+  const auto trains = [&] {
+    return operands.size() > 2 && operands[2] && (!operands[2]->has_data() || item(*operands[2]) != 0);
+  };
+  if (op == "Dropout" && trains()) return std::nullopt;
   if (op == "Reshape" || op == "Flatten" || op == "Squeeze" || op == "Unsqueeze" || op == "Identity" || op == "Dropout")
     return reshape(x, types[0].shape);
   if (op == "Transpose") return transpose(node, x, types[0].shape);

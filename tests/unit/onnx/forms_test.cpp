@@ -193,6 +193,22 @@ void activations_before_their_operators(void **) {
   }
 }
 
+/// Narrow floats are rounded by the operator once, and so they are by what is written in its place.
+void activations_of_halves(void **) {
+  const Shape shape{2, 50};
+  for (const qdtype dtype : {QTN_FLOAT16, QTN_BFLOAT16})
+    for (const char *op : {"Gelu", "HardSwish", "Mish", "Swish"}) {
+      graph::Graph g = network(op, shape, {}, {});
+      g.value(g.inputs[0]).dtype = g.value(g.outputs[0]).dtype = dtype;
+      const Tensor x = from_plain(ramp(shape), dtype), want = graph::evaluate(g, std::span(&x, 1))[0];
+      assert_int_equal(want.dtype(), dtype);
+      graph::Graph back = parse(onnx::serialize(g, {13}));
+      graph::run_passes(back, graph::Pipeline::execution);
+      if (!equal(graph::evaluate(back, std::span(&x, 1))[0], want))
+        fail_test(op, " of ", dtype_name(dtype), " is another number at opset 13");
+    }
+}
+
 /// The file has the result where a constant is read: readers would round each operator of the formula.
 void activations_of_constants(void **) {
   for (const char *op : {"Gelu", "HardSwish", "Mish", "Swish"}) {
@@ -309,6 +325,7 @@ int main() {
                               cmocka_unit_test(renamed_modes),
                               cmocka_unit_test(regions_moved_by_half_a_pixel),
                               cmocka_unit_test(activations_before_their_operators),
+                              cmocka_unit_test(activations_of_halves),
                               cmocka_unit_test(activations_of_constants),
                               cmocka_unit_test(attributes_of_newer_opsets),
                               cmocka_unit_test(forms_that_older_opsets_lack)};

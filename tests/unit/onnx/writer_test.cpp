@@ -365,6 +365,17 @@ void forms_of_older_opsets(void **) {
     expect_error(QTN_EUNSUPPORTED, {op, cat("opset ", since - 1)},
                  [&, op = op, since = since] { written(op, {}, {}, since - 1); });
   }
+  const std::pair<qdtype, int> types[] = {
+      {QTN_FLOAT8E5M2FNUZ, 19}, {QTN_INT4, 21}, {QTN_FLOAT4E2M1, 23}, {QTN_FLOAT8E8M0, 24}, {QTN_UINT2, 25}};
+  for (const auto &[dtype, since] : types) {
+    const Attrs to = attr("to", std::int64_t{dtype});
+    written("Cast", to, {}, since);
+    const std::string lacks = cat("opset ", since - 1, " has no type ", dtype_name(dtype), "; opset ", since, " has");
+    expect_error(QTN_EUNSUPPORTED, {lacks}, [&, since = since] { written("Cast", to, {}, since - 1); });
+    // Files say which types are cast like: those of an input, or of a constant.
+    expect_error(QTN_EUNSUPPORTED, {lacks},
+                 [&, since = since, dtype = dtype] { written("CastLike", {}, {Tensor(dtype, {1})}, since - 1); });
+  }
   const Attrs inner = [] {
     Attrs attrs = attr("mode", std::string("CRD"));
     attrs.set("blocksize", std::int64_t{2});
@@ -498,7 +509,7 @@ void integers_in_older_opsets(void **) {
   expect_error(QTN_EUNSUPPORTED, {"\"block_size\"", "opset 20"}, [&] { quantize("block_size", 2, 20, byte); });
   expect_error(QTN_EUNSUPPORTED, {"opset 20", "quantization to int16"}, [&] { quantize("axis", 1, 20, wide); });
   const Tensor packed(QTN_INT4, {});
-  expect_error(QTN_EUNSUPPORTED, {"opset 20", "quantization to int4"}, [&] { quantize("axis", 1, 20, packed); });
+  expect_error(QTN_EUNSUPPORTED, {"opset 20", "type int4"}, [&] { quantize("axis", 1, 20, packed); });
 }
 
 void softmax_over_several_axes(void **) {

@@ -98,6 +98,19 @@ void choices_tie_what_they_choose_from(void **) {
   assert_true(ties(p) == (std::set<Names>{{"x"}, {"u", "v", "w", "m"}}));
 }
 
+/// A choice from operands of two types is left in float, as it has no grid for the halves.
+void halves_are_not_activations(void **) {
+  const auto p = prepared(GraphBuilder()
+                              .input("x", kImage)
+                              .conv("a", "x", "u", 4, 4)
+                              .node("Cast", "cast", {"u"}, {"h"}, attrs({{"to", std::int64_t{QTN_FLOAT16}}}))
+                              .node("Max", "max", {"u", "h"}, {"m"})
+                              .conv("last", "m", "y", 4, 4)
+                              .build({"y"}));
+  expect_names(integer_nodes(p), {"a", "last"});
+  expect_names(quantized_values(p), {"x", "m"});
+}
+
 void comparisons_are_known_without_shapes(void **) {
   GraphBuilder b;
   b.input("x", {-1, -1, 4, 4}).constant("zero", Tensor::scalar(0)).conv("a", "x", "u", 4, 4);
@@ -383,6 +396,7 @@ int main() {
       cmocka_unit_test(norms_that_stand_alone),
       cmocka_unit_test(norms_behind_products),
       cmocka_unit_test(choices_tie_what_they_choose_from),
+      cmocka_unit_test(halves_are_not_activations),
       cmocka_unit_test(comparisons_are_known_without_shapes),
       cmocka_unit_test(concat_ties),
       cmocka_unit_test(concat_leaves_others_apart),
