@@ -167,6 +167,7 @@ def groups(case):
         seen = truths([1, 0, 1, 1, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1])
         case(op, "truths", *heads, seen, **only)
         case(op, "short_mask", *heads, (3, 3), **only)
+        case(op, "mask_of_integers", *heads, i64([0, 1, -2, 0, 3], [2, 0, 0, -9, 1], [1, 1, 1, 1, 1]), **only)
         case(op, "truths_and_causal", *heads, seen, is_causal=1, **only)
         shared = ((1, 4, 2, 4), (1, 2, 3, 4), (1, 2, 3, 4))
         case(op, "shared_heads", *shared, **only)

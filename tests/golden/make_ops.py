@@ -1515,6 +1515,7 @@ def signals():
         for n in (2, 7, 10):
             case(op, f"periodic_{n}", scalar(n, np.int64))
             case(op, f"symmetric_{n}", scalar(n, np.int32), periodic=0)
+        case(op, "one", scalar(1, np.int64))
         case(op, "empty", scalar(0, np.int64), only="reference")
         case(op, "double", scalar(5, np.int64), output_datatype=TensorProto.DOUBLE)
 

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "ops/common/cast.hpp"
 #include "ops/op.hpp"
 
 namespace qtn::ops {
@@ -53,6 +54,10 @@ class Bias {
     if (call.in(kLengths)) lengths_ = call.in(kLengths)->as<const std::int64_t>();
     if (!call.in(kMask)) return;
     mask_ = *call.in(kMask);
+    if (mask_.dtype() != QTN_BOOL && mask_.dtype() != h.q.dtype()) {
+      mask_ = Tensor(h.q.dtype(), mask_.shape());
+      cast_elements(*call.in(kMask), mask_, true);
+    }
     masked_ = mask_.shape().back();
     Shape rows = mask_.shape(), strides = mask_.strides();
     rows.erase(rows.size() - 1);

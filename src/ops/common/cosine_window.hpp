@@ -17,11 +17,11 @@ inline Types infer_window(const char *op, const Call &call) {
   return {{dtype_attribute(op, call.attrs, "output_datatype", QTN_FLOAT32), {size}}};
 }
 
-/// a - b cos(angle) + c cos(2 angle); a window of one element is 1.
+/// a - b cos(angle) + c cos(2 angle); a symmetric window of one element is 1, of which ONNX says 0 / 0.
 inline void run_window(const Call &call, const Tensor &y, double a, double b, double c) {
   const std::int64_t last = y.count() - (call.attrs.get_int("periodic", 1) == 0 ? 1 : 0);
   generate(y, [=](std::int64_t i) {
-    if (y.count() == 1) return 1.0;
+    if (last == 0) return 1.0;
     const double angle = 2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(last);
     return a - b * std::cos(angle) + c * std::cos(2 * angle);
   });

@@ -34,7 +34,7 @@ void check_past(const Call &call, std::size_t i, const Tensor &now) {
 }
 
 void check_mask(const Tensor &mask, const Heads &h) {
-  require_dtype(kName, "attn_mask", mask, {QTN_BOOL, h.q.dtype()});
+  if (mask.dtype() != QTN_BOOL) require_number(kName, "attn_mask", mask);
   const Shape scores{h.batches(), h.q.dim(1), h.q.dim(2), h.keys()};
   bool fits = mask.rank() >= 1 && mask.rank() <= 4 && mask.shape().back() <= h.keys();
   for (std::size_t i = 2; fits && i <= mask.rank(); ++i) {

@@ -71,7 +71,8 @@ bool lower_onnx_attention(Lowering &l) {
   enum : std::size_t { kMask = 3, kPastKey, kPastValue, kLengths, kScores = 3 };
   const ValueId mask = l.input(kMask);
   if (l.node().op != &ops::kAttention || l.output(kScores) != kNoValue) return false;
-  if (!has_real_inputs(l, {0, 1, 2, kPastKey, kPastValue}) ||
+  const bool reads_mask = mask == kNoValue || l.is_real(mask) || l.type_of(mask).dtype == QTN_BOOL;
+  if (!has_real_inputs(l, {0, 1, 2, kPastKey, kPastValue}) || !reads_mask ||
       (mask != kNoValue && element_count(l.shape_of(mask)) == 0))
     return false;
   const std::int64_t kv_heads = l.node().attrs.get_int("kv_num_heads", 0);
