@@ -16,9 +16,11 @@ import argparse
 import concurrent.futures
 import copy
 import hashlib
+import itertools
 import os
 import pathlib
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -35,6 +37,7 @@ except ImportError as missing:
 warnings.simplefilter("ignore")  # of tests of ONNX that divide by zero
 MOST_BYTES = 1 << 20  # of a model: larger ones say no more, and take longer
 FILES_AT_ONCE = 100
+MODELS_AT_ONCE = 25
 MOST_SECONDS = 20
 WHOLES = (-1, 0, 1, 2, 3, 7, 2**31, 2**63 - 1, -(2**63))
 REALS = (0.0, -1.0, float("nan"), float("inf"), 1e-45, 3e38)
@@ -281,28 +284,42 @@ def broken(program, files):
         files = files[last + 1:]
 
 
-def walk(program, name, model, some, together, seed, findings):
-    """Runs the changed files of a model; returns how many they were, and those that broke something."""
+def some_changes(name, model, some, together, seed):
+    """Lists of numbers of changes that are made together: each alone, or `some` by random."""
     numbers = list(all_changes(model))
     dice = random.Random(f"{name} {seed}")
-    wanted = [dice.choices(numbers, k=together) for _ in range(some)] if some else [[number] for number in numbers]
-    seen, found = set(), []
-    with tempfile.TemporaryDirectory() as folder:
-        files = []
-        for changes in wanted:
+    return [dice.choices(numbers, k=together) for _ in range(some)] if some else [[number] for number in numbers]
+
+
+def written_changes(folder, named_models, some, together, seed):
+    """Writes the changed files of some models into the folder, one after the other; those that are the same once."""
+    seen = set()
+    for name, model in named_models:
+        for changes in some_changes(name, model, some, together, seed):
             content = changed(model, changes)
             if content is None or hashlib.sha1(content).digest() in seen:
                 continue
             seen.add(hashlib.sha1(content).digest())
-            files.append(f"{folder}/{name}-{'-'.join(f'{place}.{i}' for place, i in changes)}.onnx")
-            pathlib.Path(files[-1]).write_bytes(content)
-        for first in range(0, len(files), FILES_AT_ONCE):
-            for file, said in broken(program, files[first:first + FILES_AT_ONCE]):
+            file = f"{folder}/{name}-{'-'.join(f'{place}.{i}' for place, i in changes)}.onnx"
+            pathlib.Path(file).write_bytes(content)
+            yield file
+
+
+def walk(program, named_models, some, together, seed, findings):
+    """Runs the changed files of some models; returns how many they were, and those that broke something."""
+    count, found = 0, []
+    with tempfile.TemporaryDirectory() as folder:
+        written = written_changes(folder, named_models, some, together, seed)
+        while files := list(itertools.islice(written, FILES_AT_ONCE)):
+            count += len(files)
+            for file, said in broken(program, files):
                 kept = findings / pathlib.Path(file).name
-                kept.write_bytes(pathlib.Path(file).read_bytes())
+                shutil.copyfile(file, kept)
                 kept.with_suffix(".log").write_text(said)
                 found.append(kept)
-    return len(seen), found
+            for file in files:
+                os.remove(file)
+    return count, found
 
 
 def main():
@@ -318,15 +335,16 @@ def main():
     options.findings.mkdir(parents=True, exist_ok=True)
     total = broken_files = 0
     with concurrent.futures.ProcessPoolExecutor(options.jobs) as pool:
-        runs = [pool.submit(walk, options.program, name, model, options.some, options.changes, options.seed, options.findings)
-                for name, model in models(options.models)]
+        all_models = models(options.models)
+        parts = iter(lambda: list(itertools.islice(all_models, MODELS_AT_ONCE)), [])
+        runs = [pool.submit(walk, options.program, part, options.some, options.changes, options.seed, options.findings) for part in parts]
         for run in concurrent.futures.as_completed(runs):
             count, found = run.result()
             total += count
             broken_files += len(found)
             for file in found:
                 print(file, flush=True)
-    print(f"{total} files of {len(runs)} models, {broken_files} broke something")
+    print(f"{total} files, {broken_files} broke something")
     return 1 if broken_files else 0
 
 
