@@ -56,9 +56,10 @@ std::string linear_misfit(const Graph &g, const Node &node) {
   if (std::string addition = product_addition(node); !addition.empty()) return addition;
   if (bias && bias->constant.count() != channels)
     return cat("its bias has ", bias->constant.count(), " values for ", channels, " output channels");
-  if (bias && (bias->constant.quantized() || bias->constant.dtype() == QTN_FLOAT32) &&
-      ops::is_bias_beyond_int32(bias->constant, *operand(g, node, 0)->quantizer, *operand(g, node, 1)->quantizer,
-                                static_cast<std::size_t>(channels)))
+  if (bias && !bias->constant.quantized() && bias->constant.dtype() != QTN_FLOAT32)
+    return cat("its bias is ", dtype_name(bias->constant.dtype()), ", not float32");
+  if (bias && ops::is_bias_beyond_int32(bias->constant, *operand(g, node, 0)->quantizer,
+                                        *operand(g, node, 1)->quantizer, static_cast<std::size_t>(channels)))
     return "a bias is beyond int32 in units of its scales";
   const Value &y = g.value(node.outputs[0]);
   return !y.quantizer || is_8bit_activation(y.quantizer) ? std::string()

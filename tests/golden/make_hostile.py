@@ -423,6 +423,16 @@ def unusual_types():
     x = np.arange(8, dtype=np.float32).reshape(2, 4)
     result("weights_of_float8", model, x, x @ numpy_helper.to_array(model.constants[0]).astype(np.float32))
 
+    model = Model([floats("x", [2, 4])], [floats("y", [2, 3])])
+    for name, value in (("s", np.float32(0.25)), ("z", np.uint8(ZERO)), ("w_s", np.float32(0.5)), ("w_z", np.int8(0))):
+        model.constant(name, value)
+    model.constant("w_q", np.arange(12, dtype=np.int8).reshape(4, 3))
+    model.constant("b", [1, -2, 0.5], TensorProto.FLOAT8E4M3FN)
+    model.on_grid("x", "a")
+    model.node("DequantizeLinear", ["w_q", "w_s", "w_z"], ["w"])
+    model.node("Gemm", ["a", "w", "b"], ["y"])
+    result("bias_of_float8", model, x, (x @ (np.arange(12).reshape(4, 3) / 2) + [1, -2, 0.5]).astype(np.float32))
+
     model = Model([floats("x", [2, 4])], [floats("y", [2, 4])])
     model.constant("s", SCALE)
     model.constant("z", np.uint8(ZERO))
