@@ -442,6 +442,16 @@ def unusual_types():
     error("quantized_twice", model, "QTN_EFORMAT")
 
 
+def grid_on_halves():
+    """A grid for numbers that are not float32."""
+    model = Model([floats("x", [2])], [floats("y", [2])])
+    model.constant("s", SCALE)
+    model.constant("z", np.uint8(ZERO))
+    model.node("Cast", ["x"], ["h"], to=TensorProto.FLOAT16)
+    model.on_grid("h", "y")
+    error("grid_on_halves", model, "QTN_EDTYPE", at="session", x=np.ones(2, np.float32))
+
+
 def masks_of_float8():
     """Numbers that no kernel reads, beside those that it does: the first of two keys is all that is seen."""
     x = np.arange(2 * 4, dtype=np.float32).reshape(1, 1, 2, 4) / 4
@@ -588,8 +598,8 @@ def message(field, content):
 def main():
     FOLDER.mkdir(exist_ok=True)
     for make in (no_taps, far_windows, packed_views, empty_tensors, large_bias, bombs, generators, long_ways, groups, bias_of_floats,
-                 rows_on_their_grids, absent_operands, unusual_types, masks_of_float8, dropout_in_training, unusual_axes, layers,
-                 external_data, control):
+                 rows_on_their_grids, absent_operands, unusual_types, grid_on_halves, masks_of_float8, dropout_in_training, unusual_axes,
+                 layers, external_data, control):
         make()
     (FOLDER / "hostile.json").write_text(golden_json.dump({"cases": CASES}) + "\n")
 

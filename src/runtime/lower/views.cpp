@@ -71,10 +71,9 @@ Views views_of(const graph::Node &node, const SlotForm &x, std::span<const Tenso
   const std::string_view op = node.op->name;
   if (std::any_of(types.begin(), types.end(), [](const ops::TensorType &t) { return element_count(t.shape) == 0; }))
     return std::nullopt;
-  const auto trains = [&] {
-    return operands.size() > 2 && operands[2] && (!operands[2]->has_data() || item(*operands[2]) != 0);
-  };
-  if (op == "Dropout" && trains()) return std::nullopt;
+  // In training it is refused by its own run.
+  if (op == "Dropout" && operands.size() > 2 && operands[2] && (!operands[2]->has_data() || item(*operands[2]) != 0))
+    return std::nullopt;
   if (op == "Reshape" || op == "Flatten" || op == "Squeeze" || op == "Unsqueeze" || op == "Identity" || op == "Dropout")
     return reshape(x, types[0].shape);
   if (op == "Transpose") return transpose(node, x, types[0].shape);
