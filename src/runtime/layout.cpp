@@ -95,8 +95,30 @@ ops::Window over_images(const ops::Window &window) {
   return w;
 }
 
-bool is_flat(const ops::Window &window) {
-  return window.in[2] == 1 && window.kernel[2] == 1 && window.out[2] == 1 && window.pad_begin[2] == 0;
+namespace {
+
+/// Whether there is one place along an axis, and windows of one.
+bool is_still(const ops::Window &w, std::size_t axis) {
+  return w.in[axis] == 1 && w.kernel[axis] == 1 && w.out[axis] == 1 && w.pad_begin[axis] == 0;
+}
+
+void last_first(SlotForm &form) {
+  for (Shape *axes : {&form.shape, &form.strides}) std::rotate(axes->begin() + 2, axes->end() - 1, axes->end());
+}
+
+}  // namespace
+
+bool is_flat(const ops::Window &window) { return is_still(window, 2); }
+
+void lay_down(ops::Window &window, Edge &x, Edge &y) {
+  if (is_still(window, 0) && is_still(window, 2)) return;
+  while (is_still(window, 1)) {
+    for (ops::Window::Dims *lengths : {&window.in, &window.kernel, &window.stride, &window.dilation, &window.pad_begin,
+                                       &window.pad_end, &window.out})
+      *lengths = {(*lengths)[2], (*lengths)[0], (*lengths)[1]};
+    last_first(x.form);
+    last_first(y.form);
+  }
 }
 
 Shape image_shape(const Shape &x, std::int64_t channels, const ops::Window::Dims &spatial) {

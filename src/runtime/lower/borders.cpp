@@ -13,8 +13,8 @@ Tensor zero_point_of(const SlotForm &form) {
 
 }  // namespace
 
-SlotId with_borders(Lowering &l, SlotId x, std::size_t groups, ops::Window &window) {
-  const SlotForm form = l.form(x);
+Edge with_borders(Lowering &l, const Edge &x, std::size_t groups, ops::Window &window) {
+  const SlotForm &form = x.form;
   const std::int64_t channels = form.shape[1], width = window.in[1];
   const std::int64_t last_tap = (window.out[1] - 1) * window.stride[1] + (window.kernel[1] - 1) * window.dilation[1];
   // Windows of transposed convolutions may begin within the volume.
@@ -41,11 +41,11 @@ SlotId with_borders(Lowering &l, SlotId x, std::size_t groups, ops::Window &wind
   };
   fill(0, left);
   fill(left + width, right);
-  l.add_step(make_copy(l.edge(x), l.edge(l.add_view(y, columns(left, width)))));
+  l.add_step(make_copy(l.edge(l.seen(x)), l.edge(l.add_view(y, columns(left, width)))));
   window.in[1] = wide[last];
   window.pad_begin[1] -= left;
   window.pad_end[1] = 0;
-  return y;
+  return l.edge(y);
 }
 
 }  // namespace qtn::runtime

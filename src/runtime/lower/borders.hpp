@@ -8,6 +8,6 @@ namespace qtn::runtime {
 
 /// A volume with zero points to the left and right, and its window over it, where rows of taps that are no whole dwords
 /// reach out there; otherwise itself.
-SlotId with_borders(Lowering &l, SlotId x, std::size_t groups, ops::Window &window);
+Edge with_borders(Lowering &l, const Edge &x, std::size_t groups, ops::Window &window);
 
 }  // namespace qtn::runtime

@@ -57,14 +57,14 @@ SlotId as_depthwise(Lowering &l, SlotId x, Weights &w, std::size_t few) {
 /// make(to, window, weights, cache) is a convolution that makes each output of y alone, or neighbours together.
 template <class Weights>
 void add_alone_or_joined(
-    Lowering &l, SlotId y, const ops::Window &window, const Weights &w, const PackCache &cache,
-    const std::function<StepPtr(SlotId to, const ops::Window &, const Weights &, const PackCache &)> &make) {
+    Lowering &l, const Edge &y, const ops::Window &window, const Weights &w, const PackCache &cache,
+    const std::function<StepPtr(const Edge &to, const ops::Window &, const Weights &, const PackCache &)> &make) {
   const Neighbours neighbours(window, w.groups, w.out);
   const PackCache own = neighbours.cache(cache);
   if (neighbours.count() == 1) return l.add_step(make(y, window, w, own));
-  add_neighbours(l, y, neighbours.count(), [&](SlotId to) {
-    StepPtr step = make(to, neighbours.window(), neighbours.weights(w), own);
-    step->macs = element_count(l.form(y).shape) * static_cast<std::int64_t>(w.k);
+  add_neighbours(l, l.seen(y), neighbours.count(), [&](SlotId to) {
+    StepPtr step = make(l.edge(to), neighbours.window(), neighbours.weights(w), own);
+    step->macs = element_count(y.form.shape) * static_cast<std::int64_t>(w.k);
     return step;
   });
 }
@@ -75,25 +75,28 @@ bool is_depthwise(const Weights &w, const Shape &x) {
   return w.out == 1 && w.groups > 1 && static_cast<std::int64_t>(w.groups) == x[1];
 }
 
-void add_convolution(Lowering &l, SlotId x, SlotId y, ops::Window window, const LinearWeights &w,
+void add_convolution(Lowering &l, SlotId from, SlotId to, ops::Window window, const LinearWeights &w,
                      const QuantizedRange &out, const PackCache &cache) {
-  if (is_depthwise(w, l.form(x).shape))
-    return l.add_step(make_depthwise(l.edge(x), l.edge(y), window, w, out, l.clamp(), l.isa, cache));
+  Edge x = l.edge(from), y = l.edge(to);
+  lay_down(window, x, y);
+  if (is_depthwise(w, x.form.shape)) return l.add_step(make_depthwise(x, y, window, w, out, l.clamp(), l.isa, cache));
   x = with_borders(l, x, w.groups, window);
-  add_alone_or_joined<LinearWeights>(
-      l, y, window, w, cache, [&](SlotId to, const auto &over, const auto &weights, const auto &packs) {
-        return make_conv(l.edge(x), l.edge(to), over, weights, out, l.clamp(), l.isa, packs);
-      });
+  add_alone_or_joined<LinearWeights>(l, y, window, w, cache,
+                                     [&](const Edge &made, const auto &over, const auto &weights, const auto &packs) {
+                                       return make_conv(x, made, over, weights, out, l.clamp(), l.isa, packs);
+                                     });
 }
 
-void add_real_convolution(Lowering &l, SlotId x, SlotId y, const ops::Window &window, const RealWeights &w,
+void add_real_convolution(Lowering &l, SlotId from, SlotId to, ops::Window window, const RealWeights &w,
                           const PackCache &cache) {
-  if (is_depthwise(w, l.form(x).shape) && is_flat(window))
-    return l.add_step(make_real_depthwise(l.edge(x), l.edge(y), window, w, l.clamp(), l.isa, cache));
-  add_alone_or_joined<RealWeights>(
-      l, y, window, w, cache, [&](SlotId to, const auto &over, const auto &weights, const auto &packs) {
-        return make_real_conv(l.edge(x), l.edge(to), over, weights, l.clamp(), l.isa, packs);
-      });
+  Edge x = l.edge(from), y = l.edge(to);
+  lay_down(window, x, y);
+  if (is_depthwise(w, x.form.shape) && is_flat(window))
+    return l.add_step(make_real_depthwise(x, y, window, w, l.clamp(), l.isa, cache));
+  add_alone_or_joined<RealWeights>(l, y, window, w, cache,
+                                   [&](const Edge &made, const auto &over, const auto &weights, const auto &packs) {
+                                     return make_real_conv(x, made, over, weights, l.clamp(), l.isa, packs);
+                                   });
 }
 
 /// Channels of a convolution to where the outputs of a phase belong.

@@ -82,6 +82,10 @@ class Lowering {
   SlotId add_constant(const Tensor &constant);
   /// A graph input, which lies elsewhere in every run, is copied first.
   SlotId add_view(SlotId of, const View &view);
+  /// The slot of an edge that sees it in another shape, in that one.
+  SlotId seen(const Edge &e) {
+    return e.form.shape == form(e.slot).shape ? e.slot : add_view(e.slot, {e.form.shape, e.form.strides, 0});
+  }
   SlotId plain_slot(qdtype dtype, const Shape &shape);
   SlotId real_slot(const Shape &shape, const Shape &strides);
   /// For an output that holds integers.

@@ -32,14 +32,16 @@ bool pools_in_int32(const ops::Window &window) {
   return left > 0;
 }
 
-bool add_pool(Lowering &l, const ops::Window &window, Pooling pooling) {
+bool add_pool(Lowering &l, ops::Window window, Pooling pooling) {
   const ValueId v = l.output();
   if (!is_ordinary(window) || !pools_in_int32(window)) return false;
   const SlotId x = l.image(l.integer(l.input(0)));
   // ReduceMean may drop the axes that its pooled image keeps with length 1.
   const Shape shape = image_shape(l.shape_of(l.input(0)), l.shape_of(l.input(0))[1], window.out);
   const SlotId y = l.integer_output(v, shape, channels_last_strides(shape));
-  l.add_step(make_pool(l.edge(x), l.edge(y), window, pooling, l.node().attrs.get_int("count_include_pad", 0) != 0,
+  Edge from = l.edge(x), to = l.edge(y);
+  lay_down(window, from, to);
+  l.add_step(make_pool(from, to, window, pooling, l.node().attrs.get_int("count_include_pad", 0) != 0,
                        l.range(l.form(y).quantizer), l.isa));
   if (shape != l.shape_of(v)) l.set_integer(v, l.add_view(y, {l.shape_of(v), contiguous_strides(l.shape_of(v)), 0}));
   return true;
@@ -71,12 +73,14 @@ bool lower_real_pool(Lowering &l) {
   constexpr std::int64_t kFewChannels = 4;
   if (x[1] == 1 && op != "AveragePool") return false;
   if ((global || x[1] < kFewChannels) && !l.is_dense_image(l.any_real(l.input(0)))) return false;
-  const ops::Window window = global ? whole_image(x) : over_images(ops::pool_window(op.data(), l.node().attrs, x));
+  ops::Window window = global ? whole_image(x) : over_images(ops::pool_window(op.data(), l.node().attrs, x));
   if (!is_ordinary(window)) return false;
   // ReduceMean may drop the axes that its pooled image keeps with length 1.
   const Shape shape = image_shape(x, x[1], window.out);
   SlotId y = l.real_slot(shape, channels_last_strides(shape));
-  l.add_step(make_real_pool(l.edge(l.real_image(l.input(0))), l.edge(y), window, max ? Pooling::max : Pooling::average,
+  Edge from = l.edge(l.real_image(l.input(0))), to = l.edge(y);
+  lay_down(window, from, to);
+  l.add_step(make_real_pool(from, to, window, max ? Pooling::max : Pooling::average,
                             l.node().attrs.get_int("count_include_pad", 0) != 0, l.clamp(), l.isa));
   if (shape != l.shape_of(l.output()))
     y = l.add_view(y, {l.shape_of(l.output()), contiguous_strides(l.shape_of(l.output())), 0});

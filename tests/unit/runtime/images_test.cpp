@@ -111,6 +111,26 @@ void test_channels_with_several_outputs(void **) {
     }
 }
 
+/// A line that stands upright, and an image that does in a volume: as kernels for those that lie.
+void test_upright_lines(void **) {
+  for (const std::int64_t groups : {1, 8})
+    for (const std::int64_t filters : {1, 3, 24})
+      for (const Shape &x : {Shape{2, 8, 40, 1}, Shape{1, 8, 6, 20, 1}, Shape{2, 8, 30, 1, 1}}) {
+        Shape filter{groups * filters, 8 / groups};
+        Ints kernel, pads(2 * (x.size() - 2));
+        for (std::size_t axis = 2; axis < x.size(); ++axis) {
+          filter.push_back(x[axis] == 1 ? 1 : 5);
+          kernel.push_back(x[axis] == 1 ? 1 : 3);
+          pads[axis - 2] = x[axis] == 1 ? 0 : 2;
+        }
+        GraphBuilder b;
+        b.input("x", x).constant("w", integers(filter));
+        b.node("Conv", "line", {"x", "w"}, {"u"}, attrs({{"group", groups}, {"pads", pads}}));
+        b.node("MaxPool", "pool", {"u"}, {"y"}, attrs({{"kernel_shape", kernel}}));
+        expect(b, x, {"Conv", "MaxPool"}, 5);
+      }
+}
+
 /// For a pool, since a convolution pads its image itself.
 void test_pads(void **) {
   for (const Shape &x : {Shape{2, 4, 5, 6}, Shape{2, 4, 9}, Shape{1, 4, 3, 4, 5}}) {
@@ -265,6 +285,7 @@ int main() {
   const CMUnitTest tests[] = {cmocka_unit_test(test_resized_images),
                               cmocka_unit_test(test_images_that_are_copied),
                               cmocka_unit_test(test_channels_with_several_outputs),
+                              cmocka_unit_test(test_upright_lines),
                               cmocka_unit_test(test_pads),
                               cmocka_unit_test(test_normalized_pixels),
                               cmocka_unit_test(test_normalized_rows),

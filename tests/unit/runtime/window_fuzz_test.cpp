@@ -110,8 +110,8 @@ void test_depthwise(void **) {
 void test_few_outputs(void **) {
   Dice dice(8);
   for (int i = 0; i < 60; ++i) {
-    const std::size_t axes = static_cast<std::size_t>(dice.in(1, 3));
-    const bool transposed = dice.one_in(4);
+    std::size_t axes = static_cast<std::size_t>(dice.in(1, 3));
+    const bool transposed = dice.one_in(4), upright = axes < 3 && dice.one_in(3);
     const std::int64_t channels = dice.in(1, dice.one_in(4) ? 40 : 9), filters = dice.in(1, 8);
     Shape x{1, channels}, weight = transposed ? Shape{channels, filters} : Shape{filters, channels};
     Ints strides, pads(2 * axes);
@@ -121,6 +121,12 @@ void test_few_outputs(void **) {
       strides.push_back(dice.one_in(4) ? 2 : 1);
       for (const std::size_t end : {std::size_t{0}, axes}) pads[axis + end] = dice.in(0, weight.back() - 1);
       x.push_back(weight.back() + (last ? dice.in(8, 60) : dice.in(0, 4)));
+    }
+    if (upright) {
+      for (Shape *shape : {&x, &weight}) shape->push_back(1);
+      strides.push_back(1);
+      pads.insert(pads.begin() + static_cast<std::ptrdiff_t>(axes++), 0);
+      pads.push_back(0);
     }
     GraphBuilder b;
     b.input("x", x).constant("w", random(weight, -0.7f, 0.7f, static_cast<unsigned>(i)));
@@ -267,51 +273,63 @@ void test_transposed_convolutions(void **) {
   }
 }
 
-/// Convolutions and pools over one axis and over three.
+/// A convolution or a pool over so many axes; from `still` on they have length 1, and windows do not move along them.
+void expect_windows(Dice &dice, std::size_t axes, std::size_t still, std::int64_t longest) {
+  const bool depthwise = dice.one_in(4);
+  const std::int64_t groups = depthwise ? dice.in(2, dice.one_in(4) ? 270 : 40) : dice.one_in(3) ? dice.in(2, 3) : 1;
+  const std::int64_t channels = groups * (depthwise ? 1 : dice.in(1, 9));
+  Shape x{1, channels};
+  Ints kernel, strides, dilations, pads(2 * axes);
+  for (std::size_t axis = 0; axis < axes; ++axis) {
+    const bool moves = axis < still;
+    kernel.push_back(moves ? dice.in(1, 4) : 1);
+    strides.push_back(dice.in(1, 3));
+    dilations.push_back(dice.one_in(3) ? 2 : 1);
+    const std::int64_t reach = (kernel.back() - 1) * dilations.back() + 1;
+    pads[axis] = dice.in(0, std::min<std::int64_t>(3, kernel.back() - 1));
+    pads[axes + axis] = dice.in(0, std::min<std::int64_t>(3, kernel.back() - 1));
+    const std::int64_t least = std::max<std::int64_t>(1, reach - pads[axis] - pads[axes + axis]);
+    x.push_back(least + (moves ? dice.in(0, longest) : 0));
+  }
+  Attrs a = attrs({{"strides", strides}, {"dilations", dilations}, {"pads", pads}});
+  const std::int64_t kind = dice.in(0, 4);
+  const char *op = kind < 2 ? "Conv" : kind == 2 ? "MaxPool" : kind == 3 ? "AveragePool" : "GlobalAveragePool";
+  GraphBuilder b;
+  b.input("x", x);
+  std::int64_t made = channels;
+  if (kind < 2) {
+    made = groups * (depthwise ? 1 : dice.in(1, 9));
+    Shape weight{made, channels / groups};
+    for (const std::int64_t k : kernel) weight.push_back(k);
+    a.set("group", groups);
+    add_conv(b, "conv", "x", "y", weight, a);
+  } else if (kind == 4) {
+    b.node(op, "pool", {"x"}, {"y"});
+  } else {
+    a.set("kernel_shape", kernel);
+    if (kind == 3) a.set("count_include_pad", dice.in(0, 1));
+    b.node(op, "pool", {"x"}, {"y"}, a);
+  }
+  Shape pointwise{2, made};
+  for (std::size_t axis = 0; axis < axes; ++axis) pointwise.push_back(1);
+  add_conv(b, "reader", "y", "z", pointwise, {});
+  expect_same_bits(b.build({"z"}), cat(op, " x ", to_string(x), " kernel ", to_string(Shape(kernel)), " strides ",
+                                       to_string(Shape(strides)), " dilations ", to_string(Shape(dilations)), " pads ",
+                                       to_string(Shape(pads)), " groups ", groups));
+}
+
+/// Over one axis and over three.
 void test_lines_and_volumes(void **) {
   Dice dice(5);
+  for (int i = 0; i < 160; ++i) dice.one_in(2) ? expect_windows(dice, 1, 1, 20) : expect_windows(dice, 3, 3, 5);
+}
+
+/// Lines that stand upright, and images that do in volumes.
+void test_upright_lines(void **) {
+  Dice dice(10);
   for (int i = 0; i < 160; ++i) {
-    const std::size_t axes = dice.one_in(2) ? 1 : 3;
-    const bool depthwise = dice.one_in(4);
-    const std::int64_t groups = depthwise ? dice.in(2, dice.one_in(4) ? 270 : 40) : dice.one_in(3) ? dice.in(2, 3) : 1;
-    const std::int64_t channels = groups * (depthwise ? 1 : dice.in(1, 9));
-    Shape x{1, channels};
-    Ints kernel, strides, dilations, pads(2 * axes);
-    for (std::size_t axis = 0; axis < axes; ++axis) {
-      kernel.push_back(dice.in(1, 4));
-      strides.push_back(dice.in(1, 3));
-      dilations.push_back(dice.one_in(3) ? 2 : 1);
-      const std::int64_t reach = (kernel.back() - 1) * dilations.back() + 1;
-      pads[axis] = dice.in(0, std::min<std::int64_t>(3, kernel.back() - 1));
-      pads[axes + axis] = dice.in(0, std::min<std::int64_t>(3, kernel.back() - 1));
-      const std::int64_t least = std::max<std::int64_t>(1, reach - pads[axis] - pads[axes + axis]);
-      x.push_back(least + dice.in(0, axes == 1 ? 20 : 5));
-    }
-    Attrs a = attrs({{"strides", strides}, {"dilations", dilations}, {"pads", pads}});
-    const std::int64_t kind = dice.in(0, 4);
-    const char *op = kind < 2 ? "Conv" : kind == 2 ? "MaxPool" : kind == 3 ? "AveragePool" : "GlobalAveragePool";
-    GraphBuilder b;
-    b.input("x", x);
-    std::int64_t made = channels;
-    if (kind < 2) {
-      made = groups * (depthwise ? 1 : dice.in(1, 9));
-      Shape weight{made, channels / groups};
-      for (const std::int64_t k : kernel) weight.push_back(k);
-      a.set("group", groups);
-      add_conv(b, "conv", "x", "y", weight, a);
-    } else if (kind == 4) {
-      b.node(op, "pool", {"x"}, {"y"});
-    } else {
-      a.set("kernel_shape", kernel);
-      if (kind == 3) a.set("count_include_pad", dice.in(0, 1));
-      b.node(op, "pool", {"x"}, {"y"}, a);
-    }
-    Shape pointwise{2, made};
-    for (std::size_t axis = 0; axis < axes; ++axis) pointwise.push_back(1);
-    add_conv(b, "reader", "y", "z", pointwise, {});
-    expect_same_bits(b.build({"z"}), cat(op, " x ", to_string(x), " kernel ", to_string(Shape(kernel)), " strides ",
-                                         to_string(Shape(strides)), " dilations ", to_string(Shape(dilations)),
-                                         " pads ", to_string(Shape(pads)), " groups ", groups));
+    const std::size_t axes = dice.one_in(2) ? 2 : 3, still = static_cast<std::size_t>(dice.in(1, axes == 2 ? 1 : 2));
+    expect_windows(dice, axes, still, still == 1 ? 40 : 12);
   }
 }
 
@@ -374,6 +392,7 @@ int main() {
       cmocka_unit_test(test_pools),
       cmocka_unit_test(test_transposed_convolutions),
       cmocka_unit_test(test_lines_and_volumes),
+      cmocka_unit_test(test_upright_lines),
       cmocka_unit_test(test_wide_volumes),
   };
   return cmocka_run_group_tests_name("runtime.window_fuzz", tests, nullptr, nullptr);
