@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "graph/edges.hpp"
 #include "graph/misfit.hpp"
+#include "graph/weight_sums.hpp"
 #include "ops/common/dynamic_quantizer.hpp"
 #include "ops/common/recurrent_op.hpp"
 #include "ops/common/requantization.hpp"
@@ -43,6 +44,24 @@ std::string weight_misfit(const Node &node, const Value *w) {
   return by_output ? std::string() : cat("its weights have scales along axis ", axis, ", not by output channel");
 }
 
+constexpr double kMostSum = 2147483647, kMostActivation = 255;
+
+std::string sums_are_large(std::int64_t depth) {
+  return cat("a sum of ", depth, " products by its weights may be beyond int32");
+}
+
+/// Whether int32 holds the sums of products by constant weights and the bias, whatever activations there are.
+bool sums_fit(const Graph &g, const Node &node, std::int64_t channels) {
+  const Value &w = *operand(g, node, 1), *bias = operand(g, node, 2);
+  const std::vector<double> sums = weight_magnitudes(to_plain(w.constant), output_channel_axis(node));
+  const std::vector<std::int32_t> added =
+      ops::integer_bias(bias ? &bias->constant : nullptr, *operand(g, node, 0)->quantizer, *w.quantizer,
+                        static_cast<std::size_t>(channels));
+  for (std::size_t c = 0; c < added.size(); ++c)  // sums are those of a group
+    if (kMostActivation * sums[c % sums.size()] + std::fabs(static_cast<double>(added[c])) > kMostSum) return false;
+  return true;
+}
+
 /// Why a linear node does not run on integers.
 std::string linear_misfit(const Graph &g, const Node &node) {
   if (!is_activation_8bit(operand(g, node, 0))) return "its operand is not on a grid of 8 bits";
@@ -50,8 +69,7 @@ std::string linear_misfit(const Graph &g, const Node &node) {
   const Value *bias = operand(g, node, 2);
   if (bias && !bias->is_constant()) return kComputedBias;
   const Shape &weight = operand(g, node, 1)->constant.shape();
-  const std::int64_t channels = output_channels(node, weight);
-  const std::int64_t depth = element_count(weight) / std::max<std::int64_t>(1, channels);
+  const std::int64_t channels = output_channels(node, weight), depth = weight_depth(node, weight);
   if (depth > kWeightDepth) return sums_are_deep(depth, kWeightDepth);
   if (std::string addition = product_addition(node); !addition.empty()) return addition;
   if (bias && bias->constant.count() != channels)
@@ -61,6 +79,7 @@ std::string linear_misfit(const Graph &g, const Node &node) {
   if (bias && ops::is_bias_beyond_int32(bias->constant, *operand(g, node, 0)->quantizer,
                                         *operand(g, node, 1)->quantizer, static_cast<std::size_t>(channels)))
     return "a bias is beyond int32 in units of its scales";
+  if (depth > kSureDepth && !sums_fit(g, node, channels)) return sums_are_large(depth);
   const Value &y = g.value(node.outputs[0]);
   return !y.quantizer || is_8bit_activation(y.quantizer) ? std::string()
                                                          : "its result is on a grid that is not of 8 bits";
@@ -86,7 +105,11 @@ std::string dynamic_misfit(const Graph &g, const Node &node) {
   if (w.constant.rank() != 2) return weights_have_rank(w.constant.rank());
   const std::int64_t depth = w.constant.dim(0), columns = w.constant.dim(1);
   if (depth < 1 || columns < 1) return kEmptyWeights;
-  if (depth > kDynamicDepth) return sums_are_deep(depth, kDynamicDepth);
+  const bool are_centered = w.constant.dtype() == QTN_INT8 && !operand(g, node, 3);
+  const std::int64_t most = are_centered ? kWeightDepth : kDynamicDepth;
+  if (depth > most) return sums_are_deep(depth, most);
+  if (depth > kSureDepth && kMostActivation * std::ranges::max(weight_magnitudes(w.constant, 1)) > kMostSum)
+    return sums_are_large(depth);
   constexpr const char *kOfColumns[] = {"scales", "zero points", "biases"};
   for (const std::size_t i : {2, 3, 4})
     if (!of_columns(operand(g, node, i), columns))

@@ -18,8 +18,9 @@ enum class IntegerForm {
   edge,        ///< passes_integers(): plain integers become those of a grid, or these plain ones
 };
 
-/// Sums of this many products of 255 * 255, of two activations, stay in int32; of 255 * 128, of weights.
-inline constexpr std::int64_t kDynamicDepth = 33025, kWeightDepth = 65000;
+/// Sums of this many products of 255 * 255, of two activations, stay in int32; of 255 * 128, of weights; and of so many
+/// by weights that are small enough, which scales make them.
+inline constexpr std::int64_t kDynamicDepth = 33025, kSureDepth = 65000, kWeightDepth = std::int64_t{1} << 20;
 
 IntegerForm integer_form(const Graph &g, const Node &node);
 

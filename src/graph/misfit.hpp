@@ -16,7 +16,7 @@ inline constexpr const char *kEmptyWeights = "its weights are empty";
 inline std::string weights_have_rank(std::size_t rank) { return cat("its weights have ", rank, " dimensions"); }
 
 inline std::string sums_are_deep(std::int64_t depth, std::int64_t most) {
-  return cat("an output sums ", depth, " products, and int32 surely holds ", most);
+  return cat("an output sums ", depth, " products, of which integers take ", most);
 }
 
 inline std::string constant_is_long(std::int64_t count) {

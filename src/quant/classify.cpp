@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "graph/integer.hpp"
 #include "graph/misfit.hpp"
+#include "graph/weight_sums.hpp"
 #include "quant/recurrent.hpp"
 
 namespace qtn::quant {
@@ -81,7 +82,8 @@ std::string product_misfit(const Graph &g, const graph::Facts &facts, const Node
   if (!is_activation(g, facts, input_of(node, 0))) return "its operand is not a float32 activation";
   if (!graph::takes_rank(node, weight->rank())) return graph::weights_have_rank(weight->rank());
   const std::int64_t channels = graph::output_channels(node, weight->shape());
-  if (weight->count() / channels > depth) return graph::sums_are_deep(weight->count() / channels, depth);
+  const std::int64_t products = graph::weight_depth(node, weight->shape());
+  if (products > depth) return graph::sums_are_deep(products, depth);
   if (const std::string addition = graph::product_addition(node); !addition.empty()) return addition;
   if (!bias_fits(g, input_of(node, 2), channels)) return cat("its bias is not a constant of ", channels, " values");
   return {};

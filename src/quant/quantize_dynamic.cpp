@@ -66,7 +66,7 @@ class Dynamic {
   bool replace(const Node &node) {
     const bool convolution = is_convolution_by_weights(node);
     if (convolution ? !options_.convolutions : !has_dynamic_form(g_, facts_, node)) return false;
-    if (convolution && !product_misfit(g_, facts_, node, graph::kDynamicDepth).empty()) return false;
+    if (convolution && !product_misfit(g_, facts_, node, graph::kSureDepth).empty()) return false;
     const std::optional<Settings> settings = config_.settings_for(node);
     if (!settings) return false;
     if (convolution)
@@ -120,7 +120,7 @@ Numerics own_grid_numerics(const Settings &settings) {
 
 bool has_dynamic_form(const Graph &g, const graph::Facts &facts, const Node &node) {
   return graph::is_linear(node) && !graph::is_convolution(node) &&
-         product_misfit(g, facts, node, graph::kDynamicDepth).empty();
+         product_misfit(g, facts, node, graph::kWeightDepth).empty();
 }
 
 Node dynamic_product(Graph &g, const Node &node, const Settings &settings, std::optional<ops::Granularity> granularity,

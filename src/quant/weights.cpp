@@ -2,14 +2,13 @@
 #include "quant/weights.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "base/error.hpp"
 #include "core/scales.hpp"
 #include "graph/integer.hpp"
+#include "graph/weight_sums.hpp"
 #include "quant/observe/kinds.hpp"
 
 namespace qtn::quant {
@@ -30,51 +29,32 @@ double raised(double sw, double sx, double smallest) {
   return static_cast<double>(static_cast<float>(static_cast<double>(static_cast<float>(sw)) * (smallest / unit)));
 }
 
-/// By sums that do not wait for one another.
-double sum_of_magnitudes(const float *values, std::int64_t count) {
-  constexpr std::int64_t kSums = 8;
-  std::array<double, kSums> sums = {};
-  for (std::int64_t i = 0; i < count; ++i)
-    sums[static_cast<std::size_t>(i % kSums)] += static_cast<double>(std::fabs(values[i]));
-  return std::accumulate(sums.begin(), sums.end(), 0.0);
-}
-
-std::vector<double> magnitudes(const Tensor &weight, const Quantizer &q) {
-  const Tensor plain = weight.to_contiguous();
-  const float *from = plain.as<const float>();
-  if (!q.per_channel()) return {sum_of_magnitudes(from, plain.count())};
-  const ScaleLayout at = scale_layout(q, plain.shape());
-  std::vector<double> sums(q.count(), 0.0);
-  for (std::int64_t o = 0; o < at.outer; ++o)
-    for (double &sum : sums) {
-      sum += at.inner == 1 ? static_cast<double>(std::fabs(*from)) : sum_of_magnitudes(from, at.inner);
-      from += at.inner;
-    }
-  return sums;
-}
-
-/// Sums of the magnitudes of the weights that share a scale, per tensor or per channel.
+/// Sums of the magnitudes of the weights that share a scale and an output.
 class WeightSums {
  public:
-  /// Both stay with the caller.
-  WeightSums(const Tensor &weight, const Quantizer &q) : weight_(weight), q_(q) {
-    const std::int64_t width = q.range().hi - q.range().lo;  // 0 where the dtype is no integer
-    if (width > 0)
-      most_ = static_cast<double>(width) * static_cast<double>(weight.count()) / static_cast<double>(q.count());
+  /// All stay with the caller.
+  WeightSums(const graph::Node &node, const Tensor &weight, const Quantizer &q)
+      : node_(node), weight_(weight), q_(q), depth_(static_cast<double>(graph::weight_depth(node, weight.shape()))) {}
+
+  double depth() const { return depth_; }
+
+  /// In steps of the scale: no integers sum up to more. Floats of 8 bits have no such bound.
+  double most() const {
+    const std::int64_t width = q_.range().hi - q_.range().lo;
+    return width > 0 ? static_cast<double>(width) * depth_ : std::numeric_limits<double>::infinity();
   }
 
-  /// In steps of the scale: no integers sum up to more.
-  double most() const { return most_; }
-
+  /// The largest of a scale.
   double of(std::size_t channel) {
-    if (sums_.empty()) sums_ = magnitudes(weight_, q_);
-    return sums_[channel];
+    if (sums_.empty()) sums_ = graph::weight_magnitudes(weight_, graph::output_channel_axis(node_));
+    return q_.per_channel() ? sums_[channel] : *std::ranges::max_element(sums_);
   }
 
  private:
+  const graph::Node &node_;
   const Tensor &weight_;
   const Quantizer &q_;
-  double most_ = std::numeric_limits<double>::infinity();
+  const double depth_;
   std::vector<double> sums_;  // when first asked for, which takes a pass over the weights
 };
 
@@ -88,6 +68,10 @@ double roomy_scale(double sw, double sx, float bias, bool per_channel, WeightSum
     return static_cast<double>(bias / product(sx, sw)) + kLargest * steps > kMost;
   };
   if (overflows(sums.most()) && overflows(sums.of(channel) / sw)) sw = raised(sw, sx, bias_span / kMost);
+  // Deep sums are beyond it by themselves; rounding adds half a step to each weight at most.
+  const double rounded = sums.depth() / 2;
+  if (overflows(sums.most()) && overflows(sums.of(channel) / sw + rounded))
+    sw = 1.0001 * (kLargest * sums.of(channel) + static_cast<double>(bias) / sx) / (kMost - kLargest * rounded);
   // A product below float32's normal numbers would have no scale of its own.
   constexpr double kTiny = 2.0 * static_cast<double>(std::numeric_limits<float>::min());
   if (static_cast<double>(product(sx, sw)) < kTiny / 2) sw = kTiny / static_cast<double>(static_cast<float>(sx));
@@ -152,9 +136,10 @@ Tensor quantize_weight(const graph::Node &node, const Tensor &weight, const Tens
                        const Settings &settings, const QuantizerPtr &learned) {
   const QuantizerPtr chosen = learned ? learned : observed_grid(node, weight, settings);
   std::vector<double> scales = chosen->scales();
-  if (bias && !chosen->per_block()) {
-    const std::vector<float> values = float_values(*bias, "bias");
-    WeightSums sums(weight, *chosen);
+  const bool deep = graph::weight_depth(node, weight.shape()) > graph::kSureDepth;
+  if ((bias || deep) && !chosen->per_block()) {
+    const std::vector<float> values = bias ? float_values(*bias, "bias") : std::vector<float>();
+    WeightSums sums(node, weight, *chosen);
     for (std::size_t c = 0; c < scales.size(); ++c) {
       float largest = 0;
       for (std::size_t i = c; i < values.size(); i += scales.size()) largest = std::max(largest, std::fabs(values[i]));

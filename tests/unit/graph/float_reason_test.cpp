@@ -69,7 +69,7 @@ void recurrent_layers(void **) {
   Lstm{.w = weights({1, 8, 3}, grid(0.01, 0, QTN_UINT8))}.expect("its weights are uint8");
   Lstm{.r = weights({1, 8, 2}, grids(2, 2))}.expect("its weights have scales along axis 2, not for each row");
   Lstm{.w = weights({1, 8, 33026}, grid(0.01, 0))}.expect(
-      "an output sums 33026 products, and int32 surely holds 33025");
+      "an output sums 33026 products, of which integers take 33025");
 }
 
 struct DynamicProduct {
@@ -102,7 +102,18 @@ void dynamic_products(void **) {
   DynamicProduct{.computed_weights = true}.expect("its weights are not a constant");
   DynamicProduct{.w = integers({2, 4, 3})}.expect("its weights have 3 dimensions");
   DynamicProduct{.w = integers({0, 3})}.expect("its weights are empty");
-  DynamicProduct{.w = integers({33026, 3})}.expect("an output sums 33026 products, and int32 surely holds 33025");
+  for (const ops::Granularity granularity : {ops::Granularity::tensor, ops::Granularity::row}) {
+    DynamicProduct{.w = integers({graph::kWeightDepth, 3}), .granularity = granularity}.expect("");
+    const Tensor large = integers({66312, 3});  // by 127, one less would fit
+    std::fill_n(large.as<std::int8_t>(), large.count(), std::int8_t{127});
+    DynamicProduct{.w = large, .granularity = granularity}.expect(
+        "a sum of 66312 products by its weights may be beyond int32");
+  }
+  DynamicProduct{.w = integers({graph::kWeightDepth + 1, 3})}.expect(
+      "an output sums 1048577 products, of which integers take 1048576");
+  for (const DynamicProduct &product : {DynamicProduct{.w = integers({33026, 3}, QTN_UINT8)},
+                                        DynamicProduct{.w = integers({33026, 3}), .zeros = integers({3})}})
+    product.expect("an output sums 33026 products, of which integers take 33025");
   DynamicProduct{.scales = GraphBuilder::ramp({4})}.expect(
       "its scales are not constants: one, or one for each of 3 columns");
   DynamicProduct{.zeros = integers({2})}.expect("its zero points are not constants: one, or one for each of 3 columns");
@@ -184,12 +195,41 @@ void biases(void **) {
   }
 }
 
+/// Deeper than int32 surely holds: weights and biases decide, and both engines sum up what it does not hold.
+void deep_sums(void **) {
+  constexpr std::int64_t kDepth = 70000;
+  const auto expect = [](std::int8_t weight, float bias, const std::string &reason) {
+    const QuantizerPtr q = grid(0.01, 0);
+    const Tensor w = quantize(Tensor(QTN_FLOAT32, {kDepth, 2}), q), b(QTN_FLOAT32, {2}), x(QTN_FLOAT32, {1, kDepth});
+    std::fill_n(w.as<std::int8_t>(), w.count(), weight);
+    std::fill_n(b.as<float>(), 2, bias);
+    std::fill_n(x.as<float>(), kDepth, 2.55f);
+    GraphBuilder gemm;
+    gemm.input("x", {1, kDepth}).constant("w", w).constant("b", b).node("Gemm", "gemm", {"x", "w", "b"}, {"y"});
+    const graph::Graph g = on_grids(gemm.build({"y"}), {{"x", grid(0.01, 0, QTN_UINT8)}, {"w", q}});
+    expect_reason(g, IntegerForm::linear, reason);
+    const double want = 2.55 * 0.01 * weight * kDepth + static_cast<double>(bias);  // a bias of 548 is all that is left
+    const Tensor *inputs[] = {&x};
+    for (const runtime::Engine engine : {runtime::Engine::native, runtime::Engine::reference}) {
+      const Tensor y = runtime::Session(g, {.engine = engine}).run(inputs)[0];
+      for (std::int64_t i = 0; i < y.count(); ++i)
+        assert_float_equal(y.as<const float>()[i], want, 1e-5 * std::fabs(want));
+    }
+  };
+  expect(120, 0, "");
+  expect(127, 0, "a sum of 70000 products by its weights may be beyond int32");
+  expect(-127, -100, "a sum of 70000 products by its weights may be beyond int32");
+  expect(120, 500, "");
+  expect(120, 600, "a sum of 70000 products by its weights may be beyond int32");
+}
+
 }  // namespace
 }  // namespace qtn::test
 
 int main() {
   using namespace qtn::test;
   const CMUnitTest tests[] = {cmocka_unit_test(recurrent_layers), cmocka_unit_test(dynamic_products),
-                              cmocka_unit_test(moved_elements), cmocka_unit_test(elements), cmocka_unit_test(biases)};
+                              cmocka_unit_test(moved_elements),   cmocka_unit_test(elements),
+                              cmocka_unit_test(biases),           cmocka_unit_test(deep_sums)};
   return cmocka_run_group_tests_name("graph.float_reason", tests, nullptr, nullptr);
 }

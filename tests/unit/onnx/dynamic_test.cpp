@@ -192,8 +192,8 @@ void test_function_computes_products(void **) {
 /// none.
 void test_numerics_are_not_an_attribute_of_files(void **) {
   GraphBuilder deep;
-  deep.input("x", {1, graph::kDynamicDepth + 1}).constant("s", Tensor::scalar(0.1f));
-  deep.constant("w", random_integers<std::int8_t>(QTN_INT8, {graph::kDynamicDepth + 1, 1}, 1));
+  deep.input("x", {1, graph::kWeightDepth + 1}).constant("s", Tensor::scalar(0.1f));
+  deep.constant("w", random_integers<std::int8_t>(QTN_INT8, {graph::kWeightDepth + 1, 1}, 1));
   deep.node("DynamicQuantizeMatMul", "product", {"x", "w", "s"}, {"y"}, attrs({{"numerics", "fbgemm"}}));
   const graph::Graph g = deep.build({"y"});
   expect_error(QTN_EUNSUPPORTED, {"node \"product\" (DynamicQuantizeMatMul)", "fbgemm"},
@@ -232,8 +232,8 @@ void test_products_share_a_grid(void **) {
 /// Sums that a file could not have in int32, and weights that are computed: ONNX Runtime's operator stays.
 void test_other_products_stay(void **) {
   GraphBuilder deep;
-  deep.input("x", {1, graph::kDynamicDepth + 1}).constant("s", Tensor::scalar(0.1f));
-  deep.constant("w", random_integers<std::int8_t>(QTN_INT8, {graph::kDynamicDepth + 1, 1}, 1));
+  deep.input("x", {1, graph::kWeightDepth + 1}).constant("s", Tensor::scalar(0.1f));
+  deep.constant("w", random_integers<std::int8_t>(QTN_INT8, {graph::kWeightDepth + 1, 1}, 1));
   deep.node("DynamicQuantizeMatMul", "product", {"x", "w", "s"}, {"y"});
   GraphBuilder computed;
   computed.input("x", {1, 4}).input("k", {4, 2}).constant("s", Tensor::scalar(0.1f));

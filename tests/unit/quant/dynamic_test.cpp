@@ -208,8 +208,8 @@ void test_numerics(void **) {
 /// Products without constant weights, of sums that files cannot hold, with a bias of another form.
 void test_what_stays(void **) {
   GraphBuilder b;
-  b.input("x", {3, 3}).input("u", {1, graph::kDynamicDepth + 1}).constant("w", GraphBuilder::ramp({3, 3}));
-  b.constant("deep", GraphBuilder::ramp({graph::kDynamicDepth + 1, 1})).constant("cube", GraphBuilder::ramp({2, 3, 3}));
+  b.input("x", {3, 3}).input("u", {1, graph::kWeightDepth + 1}).constant("w", GraphBuilder::ramp({3, 3}));
+  b.constant("deep", GraphBuilder::ramp({graph::kWeightDepth + 1, 1})).constant("cube", GraphBuilder::ramp({2, 3, 3}));
   b.node("MatMul", "activations", {"x", "x"}, {"a"}).node("MatMul", "left", {"w", "x"}, {"l"});
   b.node("MatMul", "batches", {"x", "cube"}, {"c"}).node("MatMul", "deep", {"u", "deep"}, {"d"});
   b.node("Gemm", "transposed", {"x", "w"}, {"t"}, attrs({{"transA", std::int64_t{1}}}));
