@@ -13,8 +13,8 @@ using Pass = void (*)(Graph &);
 
 void check_inference(Graph &g) { require_inference(g); }
 
-constexpr Pass kSimplification[] = {fold_constants,  inline_constant_branches, capture_invariants,
-                                    check_inference, remove_identities,        make_products_of_einsums};
+constexpr Pass kSimplification[] = {fold_constants,    inline_constant_branches, capture_invariants,  check_inference,
+                                    remove_identities, make_products_of_einsums, make_clips_of_bounds};
 constexpr Pass kSums[] = {sum_integers_in_float, add_after_products};
 constexpr Pass kLayout[] = {keep_channels_first, fold_scales_before_norms, bring_biases_to_products};
 constexpr Pass kLoneNorms[] = {keep_channels_first, fold_scales_before_norms, fold_norms_of_columns};

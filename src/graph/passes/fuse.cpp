@@ -2,6 +2,7 @@
 // Passes that let one node do the work of two.
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <span>
 
 #include "base/error.hpp"
@@ -117,7 +118,8 @@ namespace {
 template <typename Takes>
 void move_clamps(Graph &g, Takes takes) {
   const Uses uses(g);
-  std::vector<bool> gone(g.nodes.size(), false);
+  std::vector<std::size_t> part_of(g.nodes.size());  // the node that a node became a part of, or itself
+  std::iota(part_of.begin(), part_of.end(), std::size_t{0});
   for (std::size_t n = 0; n < g.nodes.size(); ++n) {
     const Node &node = g.nodes[n];
     const std::optional<ops::Clamp> clamp = clamp_of(g, node);
@@ -125,15 +127,20 @@ void move_clamps(Graph &g, Takes takes) {
     const ValueId x = node.inputs[0];
     const std::int32_t maker = uses.producer[static_cast<std::size_t>(x)];
     if (maker < 0 || !uses.single_use(x) || g.value(x).quantizer) continue;
-    Node &before = g.nodes[static_cast<std::size_t>(maker)];
-    if (gone[static_cast<std::size_t>(maker)] || !takes(before, node) || before.clamp || before.outputs[0] != x)
-      continue;
-    before.clamp = clamp;
+    const std::size_t whole = part_of[static_cast<std::size_t>(maker)];
+    Node &before = g.nodes[whole];
+    if (!takes(before, node) || before.outputs[0] != x) continue;
+    const ops::Clamp first = before.clamp.value_or(ops::Clamp{clamp->lo, clamp->hi});
+    if (first.lo > clamp->hi || clamp->lo > first.hi) continue;
+    before.clamp = ops::Clamp{std::max(first.lo, clamp->lo), std::min(first.hi, clamp->hi)};
     before.outputs[0] = node.outputs[0];
-    gone[n] = true;
+    part_of[n] = whole;
   }
   std::size_t n = 0;
-  std::erase_if(g.nodes, [&](const Node &) { return gone[n++]; });
+  std::erase_if(g.nodes, [&](const Node &) {
+    const std::size_t i = n++;
+    return part_of[i] != i;
+  });
   sort_topologically(g);
   remove_dead(g);
 }

@@ -68,6 +68,9 @@ void keep_channels_first(Graph &g);
 /// and gradients.
 void make_products_of_einsums(Graph &g);
 
+/// A Max or a Min by one number is a Clip, which goes into the layer before it.
+void make_clips_of_bounds(Graph &g);
+
 /// Makes constants by which the result of a Conv, ConvTranspose or Gemm is multiplied or divided, or which are added to
 /// it, one for all or one for each channel, part of its weights and bias.
 void fold_scales(Graph &g);

@@ -286,12 +286,69 @@ void test_relu6(void **) {
   graph::Graph fused_clamp = two_blocks();
   graph::run_passes(fused_clamp, graph::Pipeline::inference);
   graph::Node &conv = fused_clamp.nodes[1];
-  assert_true(conv.name == kConv2 && std::isinf(conv.clamp->hi));
-  conv.clamp->hi = 6.0f;
+  assert_true(conv.name == kConv2 && conv.clamp->hi == 6.0f);
   assert_true(std::isinf(replaced(fused_clamp, kConv2).nodes[1].clamp->hi));
   assert_true(replaced(fused_clamp, kConv1).nodes[1].clamp->hi == 6.0f);
   conv.clamp->hi = 5.0f;
   assert_true(replaced(fused_clamp, kConv2).nodes[1].clamp->hi == 5.0f);
+}
+
+/// Bounds of x, by operator; `gone` is how many of them become a Clip, or go into the convolution before them.
+void expect_bounded(const std::vector<std::pair<const char *, std::vector<std::string>>> &bounds, const Tensor &c,
+                    bool behind_conv, std::size_t left, std::size_t clips) {
+  GraphBuilder b;
+  b.input("x", {2, 3, 4})
+      .constant("c", c)
+      .constant("w", GraphBuilder::ramp({3, 3, 1}))
+      .constant("six", Tensor::scalar(0.5f));
+  b.node(behind_conv ? "Conv" : "Neg", "first",
+         behind_conv ? std::vector<std::string>{"x", "w"} : std::vector<std::string>{"x"}, {"a0"});
+  for (std::size_t i = 0; i < bounds.size(); ++i) {
+    std::vector<std::string> operands = bounds[i].second;
+    for (std::string &operand : operands)
+      if (operand == "a") operand += std::to_string(i);
+    b.node(bounds[i].first, cat("bound", i), operands, {cat("a", i + 1)});
+  }
+  const graph::Graph g = b.build({cat("a", bounds.size())});
+  graph::Graph fused = g;
+  graph::run_passes(fused, graph::Pipeline::inference);
+  const std::size_t stay = count_of(fused, "Max") + count_of(fused, "Min") + count_of(fused, "Relu"),
+                    made = count_of(fused, "Clip");
+  if (stay != left || made != clips)
+    fail_test(bounds[0].first, " by ", describe(c), behind_conv ? " behind Conv" : "", ", ", bounds.size(),
+              " bounds: ", stay, " stay, ", made, " are Clip");
+  Tensor x = GraphBuilder::ramp({2, 3, 4});
+  constexpr float kOdd[] = {0.0f, -0.0f, NAN, INFINITY, -INFINITY, 0.25f, -0.25f};
+  std::copy(std::begin(kOdd), std::end(kOdd), x.as<float>());
+  const Tensor want = graph::evaluate(g, std::vector<Tensor>{x})[0],
+               got = graph::evaluate(fused, std::vector<Tensor>{x})[0];
+  assert_true(got.shape() == want.shape());
+  for (std::int64_t i = 0; i < want.count(); ++i) {
+    const float a = want.as<const float>()[i], v = got.as<const float>()[i];
+    if (std::isnan(a) ? !std::isnan(v) : a != v || std::signbit(a) != std::signbit(v))
+      fail_test(i, ": ", v, ", not ", a);
+  }
+}
+
+void test_bounds(void **) {
+  const Tensor quarter = Tensor::scalar(0.25f), zero = Tensor::scalar(0.0f), nothing = Tensor::scalar(NAN);
+  const Tensor list = Tensor::from<float>(QTN_FLOAT32, {1}, std::vector{0.25f}),
+               four = Tensor::from<float>(QTN_FLOAT32, {1, 1, 1, 1}, std::vector{0.25f}),
+               several = GraphBuilder::ramp({4});
+  for (const char *op : {"Max", "Min"}) {
+    for (const Tensor &c : {quarter, list}) {
+      expect_bounded({{op, {"a", "c"}}}, c, false, 0, 1);
+      expect_bounded({{op, {"c", "a"}}}, c, false, 0, 1);
+      expect_bounded({{op, {"a", "c"}}}, c, true, 0, 0);
+      expect_bounded({{op, {"a", "c"}}, {"Relu", {"a"}}}, c, true, 0, 0);
+    }
+    expect_bounded({{op, {"a", "c"}}}, zero, false, 0, 1);
+    expect_bounded({{op, {"c", "a"}}}, zero, false, 1, 0);  // the sign of a zero
+    for (const Tensor &c : {four, several, nothing}) expect_bounded({{op, {"a", "c"}}}, c, false, 1, 0);
+    expect_bounded({{op, {"a", "c", "six"}}}, quarter, false, 1, 0);
+  }
+  expect_bounded({{"Relu", {"a"}}, {"Min", {"a", "six"}}}, quarter, true, 0, 0);
+  expect_bounded({{"Max", {"a", "six"}}, {"Min", {"a", "c"}}}, quarter, true, 0, 1);  // nothing is within both
 }
 
 }  // namespace
@@ -308,6 +365,7 @@ int main() {
                               cmocka_unit_test(test_norms_of_columns),
                               cmocka_unit_test(test_norms_of_other_axes),
                               cmocka_unit_test(test_no_chains),
-                              cmocka_unit_test(test_relu6)};
+                              cmocka_unit_test(test_relu6),
+                              cmocka_unit_test(test_bounds)};
   return cmocka_run_group_tests_name("graph.fuse", tests, nullptr, nullptr);
 }
