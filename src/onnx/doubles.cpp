@@ -79,9 +79,12 @@ class Narrowing {
 
   static bool is_other(qdtype dtype) { return dtype == QTN_FLOAT64 || dtype == QTN_FLOAT16 || dtype == QTN_BFLOAT16; }
   bool is_other(ValueId v) const { return v != kNoValue && other_[at(v)] != kNone; }
+  bool is_float32(ValueId v) const {
+    return v != kNoValue && (g_.value(v).dtype == QTN_FLOAT32 || g_.value(v).constant.dtype() == QTN_FLOAT32);
+  }
   void set(ValueId v, qdtype dtype) { other_[at(v)] = is_other(dtype) ? dtype : kNone; }
 
-  /// Finds the values that are other floats than float32, and whether a node that has no such form, or a grid, reads one.
+  /// Finds the values that are other floats than float32, and whether a node that has no such form has one, or a grid.
   bool is_needed() {
     for (std::size_t v = 0; v < other_.size(); ++v)
       if (g_.values[v].is_constant()) set(static_cast<ValueId>(v), g_.values[v].constant.dtype());
@@ -93,12 +96,10 @@ class Narrowing {
       const auto read = std::ranges::find_if(node.inputs, [&](ValueId v) { return is_other(v); });
       const bool reads = read != node.inputs.end();
       if (reads && node.op == &ops::kBitCast) return false;  // which wants the bits that the file says
-      needed = needed || is_other(grid_scale(g_, node)) ||
-               (reads && is_narrow(node) && (weights || other_[at(*read)] == QTN_FLOAT64));
+      needed = needed || (reads && is_narrow(node) && (weights || other_[at(*read)] == QTN_FLOAT64));
       const std::size_t first = node.op->moved.first;
-      const ValueId moved = first < node.inputs.size() && is_other(node.inputs[first]) ? node.inputs[first]
-                            : reads                                                    ? *read
-                                                                                       : kNoValue;
+      const ValueId main = first < node.inputs.size() ? node.inputs[first] : kNoValue;
+      const ValueId moved = is_other(main) ? main : reads && !is_float32(main) ? *read : kNoValue;
       const qdtype given = moved == kNoValue ? QTN_FLOAT32 : other_[at(moved)];
       for (std::size_t o = 0; o < node.outputs.size(); ++o) {
         const ValueId v = node.outputs[o];
@@ -106,6 +107,9 @@ class Narrowing {
         const qdtype made = node.op->output_dtype ? node.op->output_dtype(node.attrs, o, given) : given;
         set(v, g_.value(v).dtype.value_or(made) == made ? made : kNone);
       }
+      const ValueId scale = grid_scale(g_, node);
+      needed =
+          needed || is_other(scale) || (scale != kNoValue && (is_other(node.inputs[0]) || is_other(node.outputs[0])));
     }
     return needed;
   }

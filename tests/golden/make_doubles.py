@@ -139,11 +139,24 @@ def grids(dtype):
                     {"y": (TensorProto.FLOAT16, [3, 4])}, constants, opset=21)  # fmt: skip
 
 
+def grids_of_floats():
+    """A product on grids of float32, while its numbers are float16, which opset 23 allows; and a last value on a grid."""
+    random, node = np.random.default_rng(11), helper.make_node
+    half = {"output_dtype": TensorProto.FLOAT16}
+    nodes = [node("QuantizeLinear", ["x", "x_scale", "zero"], ["q"]), node("DequantizeLinear", ["q", "x_scale", "zero"], ["a"], **half),
+             node("DequantizeLinear", ["w", "w_scale"], ["v"], axis=1, **half), node("MatMul", ["a", "v"], ["m"]),
+             node("QuantizeLinear", ["m", "y_scale"], ["y_q"]), node("DequantizeLinear", ["y_q", "y_scale"], ["y"], **half)]  # fmt: skip
+    constants = {"w": random.integers(-100, 100, (6, 4)).astype(np.int8), "x_scale": np.float32(1 / 32), "zero": np.uint8(100),
+                 "w_scale": np.float32([1 / 128, 1 / 64, 1 / 256, 1 / 512]), "y_scale": np.float32(1 / 16)}  # fmt: skip
+    return of_nodes("grids_of_floats", nodes, {"x": random.normal(size=(3, 6)).astype(np.float16)},
+                    {"y": (TensorProto.FLOAT16, [3, 4])}, constants, opset=23)  # fmt: skip
+
+
 def main():
     OUT.mkdir(exist_ok=True)
     cases = []
     for make in (pictures, edges, inside, kept, lambda: halves(False), lambda: halves(True), lambda: grids(np.int8),
-                 lambda: grids(ml_dtypes.float8_e4m3fn)):  # fmt: skip
+                 lambda: grids(ml_dtypes.float8_e4m3fn), grids_of_floats):  # fmt: skip
         name, inputs, outputs = make()
         cases.append({"name": name, "inputs": [np.asarray(x) for x in inputs], "outputs": [np.asarray(y) for y in outputs]})
     source = f"torch {torch.__version__}, onnx {onnx.__version__}"
