@@ -130,7 +130,7 @@ void move_clamps(Graph &g, Takes takes) {
     const std::size_t whole = part_of[static_cast<std::size_t>(maker)];
     Node &before = g.nodes[whole];
     if (!takes(before, node) || before.outputs[0] != x) continue;
-    const ops::Clamp first = before.clamp.value_or(ops::Clamp{clamp->lo, clamp->hi});
+    const ops::Clamp first = before.clamp.value_or(*clamp);
     if (first.lo > clamp->hi || clamp->lo > first.hi) continue;
     before.clamp = ops::Clamp{std::max(first.lo, clamp->lo), std::min(first.hi, clamp->hi)};
     before.outputs[0] = node.outputs[0];

@@ -103,7 +103,7 @@ void fuse_biases(Graph &g);
 std::optional<ops::Clamp> clamp_of(const Graph &g, const Node &node);
 
 /// Moves Relu and Clip with constant bounds into the clamp of the Conv, Gemm, MatMul, Add or
-/// DynamicQuantizeMatMul before it.
+/// DynamicQuantizeMatMul before it; several that follow one another become one, unless nothing is within all of them.
 void fuse_clamps(Graph &g);
 
 /// The same only where the filter holds for both, and also into a BatchNormalization.
