@@ -272,7 +272,8 @@ def said_of(program, files, seconds):
 
 
 def broken(program, files):
-    """The files of which one alone breaks something, each with what the program says then."""
+    """The files of which one alone breaks something, each with what the program says then. It takes them by name."""
+    files = sorted(files)
     while files:
         said = said_of(program, files, MOST_SECONDS + len(files))
         if said is None:
