@@ -166,6 +166,8 @@ void check_call(const OpDef &op, const Call &call) {
 Types infer_op(const OpDef &op, const Call &call) {
   check_call(op, call);
   Types types = infer_types(op, call);
+  if (types.size() < call.output_count)
+    fail(QTN_EINVAL, op.name, ": makes ", types.size(), " outputs, the node has ", call.output_count);
   for (const TensorType &type : types) {
     std::int64_t bits;
     const auto size = static_cast<std::int64_t>(std::max(dtype_bits(type.dtype), 8u));

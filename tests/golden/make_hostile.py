@@ -453,6 +453,18 @@ def grid_on_halves():
     result("grid_on_halves", model, x, ReferenceEvaluator(model.proto()).run(None, {"x": x})[0])
 
 
+def outputs_beyond_states():
+    """Steps of an optimizer that say more outputs than there are tensors and states."""
+    for op, states in (("Adagrad", 1), ("Momentum", 1), ("Adam", 2)):
+        model = Model([floats("x", [2]), floats("g", [2]), floats("h", [2])], [floats("y", None)])
+        model.constant("r", np.float32(0.1))
+        model.constant("t", np.int64(1))
+        settings = dict(alpha=0.9, beta=0.9, mode="standard", norm_coefficient=0.1) if op == "Momentum" else {}
+        model.node(op, ["r", "t", "x", "g", *["h"] * states], ["y", "more", *["h_new", "k_new"][:states]],
+                   domain="ai.onnx.preview.training", **settings)
+        error("outputs_beyond_states_of_" + op.lower(), model, "QTN_EFORMAT")
+
+
 def masks_of_float8():
     """Numbers that no kernel reads, beside those that it does: the first of two keys is all that is seen."""
     x = np.arange(2 * 4, dtype=np.float32).reshape(1, 1, 2, 4) / 4
@@ -599,7 +611,7 @@ def message(field, content):
 def main():
     FOLDER.mkdir(exist_ok=True)
     for make in (no_taps, far_windows, packed_views, empty_tensors, large_bias, bombs, generators, long_ways, groups, bias_of_floats,
-                 rows_on_their_grids, absent_operands, unusual_types, grid_on_halves, masks_of_float8, dropout_in_training, unusual_axes,
+                 rows_on_their_grids, absent_operands, unusual_types, grid_on_halves, masks_of_float8, outputs_beyond_states, dropout_in_training, unusual_axes,
                  layers, external_data, control):
         make()
     (FOLDER / "hostile.json").write_text(golden_json.dump({"cases": CASES}) + "\n")
