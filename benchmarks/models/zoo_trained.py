@@ -1,5 +1,5 @@
-"""Networks that somebody trained, as packages of PyPI carry them: `NETWORKS` has for each its package, its file in the
-wheel and what makes its samples. Nothing of them is kept in the repository."""
+"""Networks that somebody trained, as packages of PyPI carry them: `NETWORKS` has for each what makes its file and its
+samples. Nothing of them is kept in the repository."""
 
 import typing
 

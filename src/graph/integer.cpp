@@ -44,8 +44,6 @@ std::string weight_misfit(const Node &node, const Value *w) {
   return by_output ? std::string() : cat("its weights have scales along axis ", axis, ", not by output channel");
 }
 
-constexpr double kMostSum = 2147483647, kMostActivation = 255;
-
 std::string sums_are_large(std::int64_t depth) {
   return cat("a sum of ", depth, " products by its weights may be beyond int32");
 }

@@ -8,6 +8,9 @@
 
 namespace qtn::graph {
 
+/// The largest activation of 8 bits, in steps from its zero point, and the largest sum that int32 holds.
+inline constexpr double kMostActivation = 255, kMostSum = 2147483647;
+
 /// The sums of the magnitudes of weights, float32 or int8, one for each index along the axis of output channels.
 std::vector<double> weight_magnitudes(const Tensor &weight, std::size_t axis);
 

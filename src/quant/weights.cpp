@@ -60,18 +60,17 @@ class WeightSums {
 
 /// `bias`: the largest magnitude.
 double roomy_scale(double sw, double sx, float bias, bool per_channel, WeightSums &sums, std::size_t channel) {
-  constexpr double kMost = 2147483647.0, kLargest = 255;
-  const double bias_span = span_of_bias(bias, per_channel);
-  sw = raised(sw, sx, bias_span / (2 * kMost));
-  // ONNX Runtime stops here. Products are added to the bias, and beside one at its limit a few of them overflow.
+  using graph::kMostActivation, graph::kMostSum;
+  sw = raised(sw, sx, span_of_bias(bias, per_channel) / (2 * kMostSum));
+  // ONNX Runtime stops here. Products are added to the bias: beside one at its limit a few of them overflow, and many do by
+  // themselves. Rounding adds half a step to each weight at most.
   const auto overflows = [&](double steps) {
-    return static_cast<double>(bias / product(sx, sw)) + kLargest * steps > kMost;
+    return static_cast<double>(bias / product(sx, sw)) + kMostActivation * steps > kMostSum;
   };
-  if (overflows(sums.most()) && overflows(sums.of(channel) / sw)) sw = raised(sw, sx, bias_span / kMost);
-  // Deep sums are beyond it by themselves; rounding adds half a step to each weight at most.
   const double rounded = sums.depth() / 2;
   if (overflows(sums.most()) && overflows(sums.of(channel) / sw + rounded))
-    sw = 1.0001 * (kLargest * sums.of(channel) + static_cast<double>(bias) / sx) / (kMost - kLargest * rounded);
+    sw = 1.0001 * (kMostActivation * sums.of(channel) + static_cast<double>(bias) / sx) /
+         (kMostSum - kMostActivation * rounded);
   // A product below float32's normal numbers would have no scale of its own.
   constexpr double kTiny = 2.0 * static_cast<double>(std::numeric_limits<float>::min());
   if (static_cast<double>(product(sx, sw)) < kTiny / 2) sw = kTiny / static_cast<double>(static_cast<float>(sx));

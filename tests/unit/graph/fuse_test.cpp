@@ -293,7 +293,8 @@ void test_relu6(void **) {
   assert_true(replaced(fused_clamp, kConv2).nodes[1].clamp->hi == 5.0f);
 }
 
-/// Bounds of x, by operator; `gone` is how many of them become a Clip, or go into the convolution before them.
+/// Bounds behind one another, each an operator and its operands: how many stay what they are, and how many become a Clip.
+/// The others go into the convolution before them.
 void expect_bounded(const std::vector<std::pair<const char *, std::vector<std::string>>> &bounds, const Tensor &c,
                     bool behind_conv, std::size_t left, std::size_t clips) {
   GraphBuilder b;
