@@ -4,8 +4,10 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "graph/facts.hpp"
 #include "onnx/dynamic_matmul.hpp"
 #include "onnx/qdq.hpp"
+#include "ops/custom.hpp"
 
 namespace qtn::onnx {
 namespace {
@@ -16,6 +18,36 @@ std::size_t body_count(const ops::OpDef &op) { return &op == &ops::kIf ? 2 : has
 
 /// Before the outputs of a body that are the node's, a Loop's body says whether to go on.
 std::size_t first_output(const ops::OpDef &op) { return &op == &ops::kLoop ? 1 : 0; }
+
+using Types = std::vector<std::optional<qdtype>>;  ///< by value id
+
+std::size_t at(ValueId v) { return static_cast<std::size_t>(v); }
+
+std::optional<qdtype> type_of(const graph::Value &value) {
+  if (!value.is_constant()) return value.dtype;
+  return value.constant.quantized() ? QTN_FLOAT32 : value.constant.dtype();
+}
+
+void settle(graph::Value &value, std::optional<qdtype> dtype) {
+  if (!value.dtype && dtype && *dtype != QTN_FLOAT32) value.dtype = dtype;
+}
+
+/// The bodies of a node among values of these types.
+void settle_bodies(graph::Node &node, const Types &types) {
+  for (auto &body : node.bodies) {
+    graph::Graph settled = *body;
+    const std::size_t before = node.inputs.size() - settled.inputs.size();  // the condition of an If
+    for (std::size_t i = 0; i < settled.inputs.size(); ++i) {
+      const ValueId outer = node.inputs[before + i];
+      const bool counts = node.op == &ops::kLoop && i < 2;
+      settle(settled.value(settled.inputs[i]), counts                     ? (i == 0 ? QTN_INT64 : QTN_BOOL)
+                                               : outer == graph::kNoValue ? std::nullopt
+                                                                          : types[at(outer)]);
+    }
+    settle_types(settled);
+    body = std::make_shared<const graph::Graph>(std::move(settled));
+  }
+}
 
 }  // namespace
 
@@ -92,6 +124,47 @@ std::optional<qdtype> body_dtype(const graph::Node &node, std::size_t output) {
     dtype = said;
   }
   return dtype;
+}
+
+void settle_types(graph::Graph &g) {
+  Types types;
+  for (const graph::Value &value : g.values) types.push_back(type_of(value));
+  for (graph::Node &node : g.nodes) {
+    settle_bodies(node, types);
+    const ValueId moved = graph::input_of(node, node.op->moved.first);
+    const bool has_type = moved != graph::kNoValue && types[at(moved)];
+    const qdtype given = has_type ? *types[at(moved)] : QTN_FLOAT32;
+    for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+      if (node.outputs[o] == graph::kNoValue || types[at(node.outputs[o])]) continue;
+      std::optional<qdtype> &type = types[at(node.outputs[o])];
+      if (!node.bodies.empty())
+        type = body_dtype(node, o);
+      else if (!ops::as_custom(*node.op) && has_type)
+        type = node.op->output_dtype ? node.op->output_dtype(node.attrs, o, given) : given;
+    }
+  }
+  for (const ValueId v : g.outputs) settle(g.value(v), types[at(v)]);
+}
+
+void take_lists_of_one(graph::Graph &body, graph::UniqueNames &node_names) {
+  for (std::size_t i = 0; i < 2 && i < body.inputs.size(); ++i) {
+    const ValueId list = body.inputs[i];
+    if (!body.value(list).shape || body.value(list).shape->size() != 1) continue;
+    graph::Value one = body.value(list), shape;
+    one.name = body.names.make(body.values, one.name + "_one");
+    one.shape = Shape{};
+    one.symbols.clear();
+    body.inputs[i] = body.add_value(std::move(one));
+    shape.name = body.names.make(body.values, body.value(list).name + "_shape");
+    const std::int64_t length = 1;
+    shape.constant = Tensor::from<std::int64_t>(QTN_INT64, {1}, std::span(&length, 1));
+    graph::Node node;
+    node.name = node_names.make(body.value(list).name + "_Reshape");
+    node.op = &ops::kReshape;
+    node.inputs = {body.inputs[i], body.add_value(std::move(shape))};
+    node.outputs = {list};
+    body.nodes.insert(body.nodes.begin(), std::move(node));
+  }
 }
 
 void finish(graph::Graph &g, Numerics numerics) {

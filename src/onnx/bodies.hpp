@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "graph/graph.hpp"
+#include "graph/unique_names.hpp"
 #include "onnx/messages.hpp"
 
 namespace qtn::onnx {
@@ -33,6 +34,13 @@ void check_bodies(const graph::Node &node, std::size_t own);
 
 /// What the bodies say of an output of the node.
 std::optional<qdtype> body_dtype(const graph::Node &node, std::size_t output);
+
+/// Inputs and outputs of bodies whose types their file leaves out, and which are not float32, get those that the nodes
+/// around them and inside say: what a Loop makes of no iteration has a type, too.
+void settle_types(graph::Graph &g);
+
+/// A number or a truth that a Loop gives its body, and which the body takes as a list of one.
+void take_lists_of_one(graph::Graph &body, graph::UniqueNames &node_names);
 
 /// Nodes that say how values are quantized become quantizers, those of dynamic products one node.
 void finish(graph::Graph &g, Numerics numerics);

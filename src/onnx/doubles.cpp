@@ -89,8 +89,10 @@ class Narrowing {
     for (std::size_t v = 0; v < other_.size(); ++v)
       if (g_.values[v].is_constant()) set(static_cast<ValueId>(v), g_.values[v].constant.dtype());
     for (const ValueId v : g_.inputs) set(v, g_.value(v).dtype.value_or(kNone));
-    const bool weights = std::ranges::any_of(
-        g_.values, [](const graph::Value &v) { return is_other(v.constant.dtype()) && v.constant.count() > 1; });
+    const bool weights =
+        std::ranges::any_of(
+            g_.values, [](const graph::Value &v) { return is_other(v.constant.dtype()) && v.constant.count() > 1; }) ||
+        std::ranges::any_of(g_.nodes, [this](const Node &node) { return casts_weights(node); });
     bool needed = false;
     for (const Node &node : g_.nodes) {
       const auto read = std::ranges::find_if(node.inputs, [&](ValueId v) { return is_other(v); });
@@ -112,6 +114,12 @@ class Narrowing {
           needed || is_other(scale) || (scale != kNoValue && (is_other(node.inputs[0]) || is_other(node.outputs[0])));
     }
     return needed;
+  }
+
+  /// Weights that a file has as float32, for products in fewer bits.
+  bool casts_weights(const Node &node) const {
+    return node.op == &ops::kCast && is_other(static_cast<qdtype>(node.attrs.get_int("to", kNone))) &&
+           node.inputs[0] != kNoValue && g_.value(node.inputs[0]).constant.count() > 1;
   }
 
   static void to_float(graph::Value &value) {

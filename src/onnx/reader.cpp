@@ -86,6 +86,7 @@ graph::Graph read(protozero::data_view bytes, const std::string &folder) {
   graph::Graph g = reader.read(proto);
   if (!file.unsupported.empty()) fail_unsupported(file.unsupported);
   g.opsets = std::move(file.opsets);
+  settle_types(g);
   narrow_doubles(g, reader.value_names(), file.node_names);
   finish(g, numerics);
   check_shapes(g);

@@ -129,6 +129,11 @@ std::vector<Tensor> run_dequantized(const OpDef &op, const Call &call, std::span
 }  // namespace
 
 void clamp_elements(const Tensor &y, const Clamp &clamp) {
+  if (is_narrow(y)) {
+    const Tensor wide = to_plain(y);
+    clamp_elements(wide, clamp);
+    return copy_elements(y, from_plain(wide, y.dtype()));
+  }
   dispatch_number(y.dtype(), [&](auto zero) {
     using T = decltype(zero);
     if constexpr (std::is_integral_v<T>) {

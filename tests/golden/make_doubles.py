@@ -152,11 +152,31 @@ def grids_of_floats():
                     {"y": (TensorProto.FLOAT16, [3, 4])}, constants, opset=23)  # fmt: skip
 
 
+def halves_alone():
+    """Nothing but inputs of float16, so that every node rounds to it; activations and bounds follow what they clip."""
+    random, node = np.random.default_rng(12), helper.make_node
+    nodes = [node("Add", ["x", "x"], ["a"]), node("Relu", ["a"], ["r"]), node("MatMul", ["r", "v"], ["m"]), node("Clip", ["m", "low", "high"], ["c"]),
+             node("Conv", ["image", "w"], ["k"], pads=[1, 1, 1, 1]), node("Relu", ["k"], ["y"])]  # fmt: skip
+    inputs = {key: random.normal(size=shape).astype(np.float16)
+              for key, shape in {"x": (3, 4), "v": (4, 5), "image": (1, 2, 5, 5), "w": (3, 2, 3, 3)}.items()}  # fmt: skip
+    return of_nodes("halves_alone", nodes, inputs, {"c": (TensorProto.FLOAT16, [3, 5]), "y": (TensorProto.FLOAT16, [1, 3, 5, 5])},
+                    {"low": np.float16(-0.5), "high": np.float16(1.5)})  # fmt: skip
+
+
+def halved_weights():
+    """Weights that a file has as float32 and casts, as autocast is written: they are quantized as others are."""
+    random, node = np.random.default_rng(13), helper.make_node
+    nodes = [node("Cast", ["x"], ["x16"], to=TensorProto.FLOAT16), node("Cast", ["w"], ["w16"], to=TensorProto.FLOAT16),
+             node("MatMul", ["x16", "w16"], ["m"]), node("Relu", ["m"], ["r"]), node("Cast", ["r"], ["y"], to=TensorProto.FLOAT)]  # fmt: skip
+    return of_nodes("halved_weights", nodes, {"x": random.normal(size=(3, 6)).astype(np.float32)}, {"y": (TensorProto.FLOAT, [3, 4])},
+                    {"w": (random.normal(size=(6, 4)) / 4).astype(np.float32)})  # fmt: skip
+
+
 def main():
     OUT.mkdir(exist_ok=True)
     cases = []
     for make in (pictures, edges, inside, kept, lambda: halves(False), lambda: halves(True), lambda: grids(np.int8),
-                 lambda: grids(ml_dtypes.float8_e4m3fn), grids_of_floats):  # fmt: skip
+                 lambda: grids(ml_dtypes.float8_e4m3fn), grids_of_floats, halves_alone, halved_weights):  # fmt: skip
         name, inputs, outputs = make()
         cases.append({"name": name, "inputs": [np.asarray(x) for x in inputs], "outputs": [np.asarray(y) for y in outputs]})
     source = f"torch {torch.__version__}, onnx {onnx.__version__}"
