@@ -138,6 +138,19 @@ class Maker:
         shape = self.shape(ranks=(1, 2, 3, 4), most=2000)
         return "Tile", [[shape, self.pick(("float32", "int64", "uint8"))], [self.pick((1, 2, 3)) for _ in shape]], {}
 
+    def whole_reduction(self):
+        """Of numbers that have no kernels, along axes in front as along the last ones."""
+        shape, dtype = self.shape(), self.pick(("int32", "int64", "float64"))
+        axes = np.flatnonzero(self.rng.random(len(shape)) < 0.5).tolist() or [0]
+        return self.pick(("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin")), [[shape, dtype], axes], {"keepdims": self.pick((0, 1))}
+
+    def whole_arithmetic(self):
+        shape, dtype = self.shape(), self.pick(("int32", "int64", "float64"))
+        if self.rng.random() < 0.3:
+            attrs = {"exclusive": self.pick((0, 1)), "reverse": self.pick((0, 1))}
+            return "CumSum", [[shape, dtype], [int(self.rng.integers(len(shape)))]], attrs
+        return self.pick(("Add", "Sub", "Mul")), [[shape, dtype], [self.part(shape), dtype]][:: self.pick((1, -1))], {}
+
 
 def run(op, inputs, attrs, seed):
     feeds, constants, infos = {}, [], []
@@ -161,6 +174,7 @@ def main():
     maker = Maker(0)
     makers = (maker.comparison, maker.where, maker.cast, maker.expand, maker.transpose, maker.reduction, maker.softmax)
     makers += (maker.normalization, maker.extremum, maker.pool, maker.convolution, maker.nearest, maker.padding, maker.tiling)
+    makers += (maker.whole_reduction, maker.whole_arithmetic)
     rows = []
     for make in makers:
         for _ in range(CASES_OF_EACH):

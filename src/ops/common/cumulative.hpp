@@ -47,7 +47,7 @@ void accumulate(const Tensor &x, const Tensor &y, std::size_t axis, bool exclusi
 template <class Join>
 void run_cumulative(const char *op, const Call &call, const Tensor &y, int start, Join &&join) {
   const bool exclusive = call.attrs.get_int("exclusive", 0) != 0, reverse = call.attrs.get_int("reverse", 0) != 0;
-  dispatch_number(y.dtype(), [&](auto zero) {
+  dispatch_wrapping(y.dtype(), [&](auto zero) {
     accumulate<decltype(zero)>(*call.in(0), y, cumulative_axis(op, call), exclusive, reverse, start, join);
   });
 }

@@ -63,6 +63,19 @@ void dispatch_number(qdtype dtype, F &&f) {
   });
 }
 
+/// dispatch_number() for what adds, subtracts and multiplies alone: integers wrap around, and those of one width are the
+/// same numbers, which f sees unsigned.
+template <class F>
+void dispatch_wrapping(qdtype dtype, F &&f) {
+  dispatch_number(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::is_integral_v<T>)
+      f(std::make_unsigned_t<T>{});
+    else
+      f(zero);
+  });
+}
+
 /// y = f(x) on float32 or float64.
 template <class F>
 void map_reals(const Call &call, std::span<Tensor> outputs, F &&f) {
@@ -140,20 +153,16 @@ void map_broadcast(const Tensor &a, const Tensor &b, const Shape &shape, Out *ou
 /// Type inference of the arithmetic operators: one type of number, shapes broadcast.
 std::vector<TensorType> infer_binary(const char *op, const Call &call);
 
-/// y = f(a, b) on any type of number. Integers wrap around: f sees them unsigned.
+/// y = f(a, b) on any type of number, with the meaning of dispatch_wrapping().
 template <class F>
 void run_binary(const Call &call, std::span<Tensor> outputs, F &&f) {
   const Tensor &a = *call.in(0), &b = *call.in(1), &y = outputs[0];
-  dispatch_number(a.dtype(), [&](auto zero) {
+  dispatch_wrapping(a.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    map_broadcast<T, T>(a, b, y.shape(), y.as<T>(), [&](T u, T v) {
-      if constexpr (std::is_integral_v<T>) {
-        using Wide = std::uint64_t;
-        return static_cast<T>(f(static_cast<Wide>(u), static_cast<Wide>(v)));
-      } else {
-        return f(u, v);
-      }
-    });
+    // Not as int, in which the square of 65535 overflows.
+    using Wide = std::conditional_t<std::is_integral_v<T>, std::uint64_t, T>;
+    map_broadcast<T, T>(a, b, y.shape(), y.as<T>(),
+                        [&](T u, T v) { return static_cast<T>(f(static_cast<Wide>(u), static_cast<Wide>(v))); });
   });
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/common/reduction.hpp"
 
+#include <cstdlib>
+
 #include "ops/common/reshaping.hpp"
 
 namespace qtn::ops {
@@ -45,6 +47,36 @@ ReductionPlan::ReductionPlan(const Tensor &x, const AxisSet &axes, const Tensor 
   if (!reduced.empty()) return;
   reduced.push_back(1);
   x_reduced.push_back(0);
+}
+
+ReductionPlan::Place ReductionPlan::kept_at(std::int64_t index) const {
+  Place at;
+  for (std::size_t i = kept.size(); i-- > 0; index /= kept[i]) {
+    at.x += index % kept[i] * x_kept[i];
+    at.y += index % kept[i] * y_kept[i];
+  }
+  return at;
+}
+
+std::int64_t ReductionPlan::reduced_at(std::int64_t index) const {
+  std::int64_t at = 0;
+  for (std::size_t i = reduced.size(); i-- > 0; index /= reduced[i]) at += index % reduced[i] * x_reduced[i];
+  return at;
+}
+
+void walk_parts(const Tensor &x, const AxisSet &axes, const Tensor &y,
+                void (*part)(const void *context, const ReducedPart &), const void *context) {
+  if (y.count() == 0) return;
+  const ReductionPlan plan(x, axes, y);
+  constexpr std::int64_t kFew = 16;
+  const bool is_wide = !plan.kept.empty() &&
+                       (std::abs(plan.x_kept.back()) < std::abs(plan.x_reduced.back()) || plan.reduced.back() < kFew);
+  const std::int64_t inner = is_wide ? plan.kept.back() : 1;
+  const std::int64_t x_next = is_wide ? plan.x_kept.back() : 0, y_next = is_wide ? plan.y_kept.back() : 0;
+  for_neighbours(y.count() / inner, inner, [&](std::int64_t outer, std::int64_t first, auto count) {
+    const ReductionPlan::Place at = plan.kept_at(outer * inner + first);
+    part(context, {at.x, at.y, count, x_next, y_next, plan});
+  });
 }
 
 Tensor repeated(const Tensor &y, const AxisSet &axes, const Shape &x) {

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "base/parallel.hpp"
+#include "ops/common/elementwise.hpp"
 #include "ops/common/infer.hpp"
 #include "ops/common/prepared.hpp"
 
@@ -40,42 +40,56 @@ struct ReductionPlan {
     std::int64_t x = 0, y = 0;
   };
   /// The kept element at `index`.
-  Place kept_at(std::int64_t index) const {
-    Place at;
-    for (std::size_t i = kept.size(); i-- > 0; index /= kept[i]) {
-      at.x += index % kept[i] * x_kept[i];
-      at.y += index % kept[i] * y_kept[i];
-    }
-    return at;
-  }
+  Place kept_at(std::int64_t index) const;
   /// Offset in x of the reduced element at `index`.
-  std::int64_t reduced_at(std::int64_t index) const {
-    std::int64_t at = 0;
-    for (std::size_t i = reduced.size(); i-- > 0; index /= reduced[i]) at += index % reduced[i] * x_reduced[i];
-    return at;
-  }
+  std::int64_t reduced_at(std::int64_t index) const;
 };
 
 /// y, the result of a reduction of x over the axes, read at the places of x.
 Tensor repeated(const Tensor &y, const AxisSet &axes, const Shape &x);
 
+/// Elements of y whose own lie beside one another in x, at most kNeighbours of them.
+struct ReducedPart {
+  std::int64_t x, y;  ///< offsets of the first element
+  std::int64_t count, x_next, y_next;
+  const ReductionPlan &plan;
+};
+
+/// Calls part(context, part of y) for all of y, on several threads. Parts are of several elements where these lie closer
+/// together than those that meet in one, so that x is read in the order of memory, and where few meet in one.
+void walk_parts(const Tensor &x, const AxisSet &axes, const Tensor &y,
+                void (*part)(const void *context, const ReducedPart &), const void *context);
+
 /// y = finish(of all elements that meet in it, in the order of x, starting from `start`: sum = add(sum, element)).
 /// Tensors of any strides.
 template <class X, class Y, class Sum, class Add, class Finish>
 void reduce(const Tensor &x, const AxisSet &axes, const Tensor &y, Sum start, Add &&add, Finish &&finish) {
-  const ReductionPlan plan(x, axes, y);
-  const std::size_t last = plan.reduced.size() - 1;
-  const std::int64_t length = plan.reduced[last], step = plan.x_reduced[last];
-  const std::int64_t rows = element_count(plan.reduced, 0, last);
-  parallel_for(static_cast<std::size_t>(y.count()), [&](std::size_t index) {
-    const ReductionPlan::Place place = plan.kept_at(static_cast<std::int64_t>(index));
-    Sum sum = start;
-    for (std::int64_t row = 0; length > 0 && row < rows; ++row) {
-      const X *p = x.as<const X>() + place.x + plan.reduced_at(row * length);
-      for (std::int64_t j = 0; j < length; ++j) sum = add(sum, p[j * step]);
+  const auto part = [&](const ReducedPart &p) {
+    Sum sums[kNeighbours];
+    const std::int64_t count = p.count, next = p.x_next;
+    std::fill_n(sums, count, start);
+    const std::size_t last = p.plan.reduced.size() - 1;
+    const std::int64_t length = p.plan.reduced[last], step = p.plan.x_reduced[last];
+    const std::int64_t rows = length == 0 ? 0 : element_count(p.plan.reduced, 0, last);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const X *from = x.as<const X>() + p.x + p.plan.reduced_at(row * length);
+      if (count == 1) {
+        Sum sum = sums[0];
+        for (std::int64_t j = 0; j < length; ++j) sum = add(sum, from[j * step]);
+        sums[0] = sum;
+      } else if (next == 1) {
+        for (std::int64_t j = 0; j < length; ++j, from += step)
+          for (std::int64_t i = 0; i < count; ++i) sums[i] = add(sums[i], from[i]);
+      } else {
+        for (std::int64_t j = 0; j < length; ++j, from += step)
+          for (std::int64_t i = 0; i < count; ++i) sums[i] = add(sums[i], from[i * next]);
+      }
     }
-    y.as<Y>()[place.y] = finish(sum);
-  });
+    for (std::int64_t i = 0; i < count; ++i) y.as<Y>()[p.y + i * p.y_next] = finish(sums[i]);
+  };
+  using Part = decltype(part);
+  walk_parts(
+      x, axes, y, [](const void *context, const ReducedPart &p) { (*static_cast<Part *>(context))(p); }, &part);
 }
 
 }  // namespace qtn::ops

@@ -263,7 +263,7 @@ void run_as(const Call &call, const Tensor &y) {
     }
   }
   const CountedVector<T> result = contraction.run();
-  dispatch_number(y.dtype(), [&](auto zero) {
+  dispatch_wrapping(y.dtype(), [&](auto zero) {
     using Y = decltype(zero);
     std::transform(result.begin(), result.end(), y.as<Y>(), [](T v) { return static_cast<Y>(v); });
   });

@@ -13,7 +13,7 @@ Types infer(const Call &call) {
 }
 
 void run(const Call &call, std::span<Tensor> outputs) {
-  dispatch_number(call.in(0)->dtype(), [&](auto zero) {
+  dispatch_wrapping(call.in(0)->dtype(), [&](auto zero) {
     using T = decltype(zero);
     // The lowest integer has no positive counterpart and stays.
     map_elements<T>(*call.in(0), outputs[0], [](T x) {

@@ -77,7 +77,7 @@ void run(const Call &call, std::span<Tensor> outputs) {
   const std::int64_t taps = element_count(b.block), places = element_count(b.places), pixels = element_count(b.image);
   const std::size_t last = b.image.size() - 1;
   const std::int64_t row = b.places[last], rows = places / row, stride = b.stride[last];
-  dispatch_number(x.dtype(), [&](auto zero) {
+  dispatch_wrapping(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     parallel_for(static_cast<std::size_t>(y.dim(0) * y.dim(1)), [&](std::size_t plane) {
       const T *from = x.as<const T>() + static_cast<std::int64_t>(plane) * taps * places;

@@ -12,7 +12,7 @@ Types infer(const Call &call) {
 
 void run(const Call &call, std::span<Tensor> outputs) {
   const Tensor &x = *call.in(0);
-  dispatch_number(x.dtype(), [&](auto zero) {
+  dispatch_wrapping(x.dtype(), [&](auto zero) {
     using T = decltype(zero);
     using Wide = std::conditional_t<std::is_floating_point_v<T>, double, std::uint64_t>;
     reduce<T, T>(
