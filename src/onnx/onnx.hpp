@@ -30,7 +30,9 @@ enum class Format {
 };
 
 struct SaveOptions {
-  int opset = 0;  ///< 0: kUsualOpset, or the first one after it that has all of the model's operators
+  /// 0: kUsualOpset, or the first one after it that has all of the model's operators, or for activations of int8 the one
+  /// before it.
+  int opset = 0;
   Format format = Format::qdq;
   bool weight_pairs = false;  ///< weights of 8 bits as floats, with QuantizeLinear in front of DequantizeLinear
   std::optional<bool> external_data = {};  ///< large constants beside the file; unless given, where it cannot hold them

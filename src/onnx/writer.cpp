@@ -378,6 +378,17 @@ graph::Graph written_out(const graph::Graph &g, const SaveOptions &options) {
   return expanded;
 }
 
+/// Whether activations are int8, and no constant is of fewer bits, which the opset before the usual one widens. ONNX
+/// Runtime 1.31 takes no file of the usual one or a later one in which an operator moves what DequantizeLinear makes
+/// from int8: https://github.com/microsoft/onnxruntime/issues/25526
+bool goes_before_usual(const graph::Graph &g) {
+  const auto is_int8 = [](const graph::Value &v) {
+    return !v.is_constant() && (v.quantizer ? v.quantizer->dtype() : v.dtype) == QTN_INT8;
+  };
+  const auto is_narrow = [](const graph::Value &v) { return is_packed(v.constant.dtype()); };
+  return std::ranges::any_of(g.values, is_int8) && std::ranges::none_of(g.values, is_narrow);
+}
+
 WrittenModel write_model(const graph::Graph &g, const SaveOptions &options, DataFile *data) {
   const std::optional<Numerics> numerics = numerics_of(g);
   SaveOptions now = options;
@@ -390,6 +401,10 @@ WrittenModel write_model(const graph::Graph &g, const SaveOptions &options, Data
       fail(QTN_EUNSUPPORTED, "models are written at opset ", kMinSaveOpset, " to ", kMaxOpset, ", not ", options.opset);
     return written(options.opset);
   }
+  if (goes_before_usual(g)) try {
+      return written(kUsualOpset - 1);
+    } catch (const Error &) {
+    }
   try {
     return written(kUsualOpset);
   } catch (const Error &e) {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that the library writes, in ONNX Runtime: models of tests/golden/others as QDQ and as QOperator, a network
 quantized without samples, one quantized to few bits, one whose outputs are on a grid, one with external data, random convolutions,
-transposed ones and pools over one to three axes, and a network of float64, checked by onnx.checker and run beside the library; the last also by
+transposed ones and pools over one to three axes, integers that are moved, and a network of float64, checked by onnx.checker and run beside the library; the last also by
 ONNX's reference evaluator. Usage: export.py LIBRARY FOLDER. Exit
 code 77 (skipped) where numpy, onnx or onnxruntime is not installed.
 """
@@ -48,10 +48,10 @@ def made(function, *arguments):
     return handle
 
 
-def save(model, path, form, opset, **options):
+def save(model, path, form, opset=None, **options):
     attrs = made("qattrs_create")
     call("qattrs_set_string", attrs, b"format", form.encode())
-    for key, value in {"opset": opset, **options}.items():
+    for key, value in {"opset": opset, **options}.items() if opset else options.items():
         call("qattrs_set_int", attrs, key.encode(), ctypes.c_int64(value))
     try:
         call("qmodel_save", model, str(path).encode(), attrs)
@@ -176,8 +176,8 @@ FEW_BITS = [
 ]  # fmt: skip
 
 
-def calibrated(float_model, x, **settings):
-    config = made("qconfig_create", b"onnx")
+def calibrated(float_model, x, recipe=b"onnx", **settings):
+    config = made("qconfig_create", recipe)
     attrs = made("qattrs_create")
     for key, value in settings.items():
         call("qattrs_set_int", attrs, key.encode(), ctypes.c_int64(value))
@@ -268,6 +268,35 @@ def output_grid(path, counts, failures):
             if not (onnx_runtime(path, x) == want).all():
                 failures.append(f"{what}: ONNX Runtime gives {onnx_runtime(path, x)}, not {want}")
             counts["outputs on a grid"] += 1
+
+
+def moved(path, counts, failures):
+    """Integers of every recipe that operators move, those of the file and the Reshape that ONNX Runtime puts in front of a product, at the
+    opset that files have unless another one is asked for."""
+    node, value = onnx.helper.make_node, onnx.helper.make_tensor_value_info
+    random = numpy.random.default_rng(5)
+    graph = onnx.helper.make_graph(
+        [node("Conv", ["x", "w"], ["c"]), node("Transpose", ["c"], ["t"], perm=[0, 2, 3, 1]), node("Squeeze", ["t", "first"], ["s"]),
+         node("MatMul", ["s", "v"], ["m"]), node("Add", ["m", "b"], ["a"]), node("Transpose", ["a"], ["u"], perm=[2, 0, 1]), node("Unsqueeze", ["u", "first"], ["y"])],
+        "network", [value("x", FLOAT32, [1, 4, 6, 6])], [value("y", FLOAT32, None)],
+        [onnx.numpy_helper.from_array(eighths(random, shape), name) for name, shape in {"w": (8, 4, 3, 3), "v": (8, 5), "b": 5}.items()]
+        + [onnx.numpy_helper.from_array(numpy.array([0]), "first")],
+    )  # fmt: skip
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    data = onnx.shape_inference.infer_shapes(model, strict_mode=True).SerializeToString()
+    float_model = made("qmodel_load_bytes", data, ctypes.c_size_t(len(data)))
+    x = eighths(random, (1, 4, 6, 6))
+    for recipe, opset in (b"onnx", 21), (b"x86", 21), (b"qnnpack", 21), (b"nvidia", 20), (b"tflite", 20):
+        quantized = calibrated(float_model, x, recipe)
+        want = run(quantized, x, (1, 5, 4, 4))
+        save(quantized, path, "qdq")
+        onnx.checker.check_model(str(path), full_check=True)
+        onnx_runtime(path, x)  # whose integers may saturate where a CPU has no sums of 32 bits, but which must take the file
+        error = numpy.abs(onnx_runtime(path, x, fuse=False) - want).max() / numpy.abs(want).max()
+        written = onnx.load(path).opset_import[0].version
+        if written != opset or not error < TOLERANCE:
+            failures.append(f"moved by {recipe}: opset {written}, apart by {error}")
+        counts["moved integers"] += 1
 
 
 def windowed(random):
@@ -393,6 +422,7 @@ def main():
         few_bits(path, counts, failures)
         output_grid(path, counts, failures)
         external_data(path.with_name("beside.onnx"), counts, failures)
+        moved(path, counts, failures)
         windows(path, counts, failures)
         doubles(path, counts, failures)
     print(*(f"{count} {what}" for what, count in sorted(counts.items())), *failures, sep="\n")

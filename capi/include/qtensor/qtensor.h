@@ -1484,7 +1484,9 @@ QTN_API qstatus qmodel_load_bytes(qmodel **out, const void *data, size_t nbytes)
  * | "weight_pairs" | int    | 0       | of qdq: 1 writes weights of 8 bits as floats, with QuantizeLinear and
  * |                |        |         | DequantizeLinear behind them, as TensorRT's documentation and NVIDIA's toolkit
  * |                |        |         | have them; a larger file of the same meaning
- * | "opset"        | int    | 21      | 13 to 28; unless given the first one from 21 on that has the model's operators.
+ * | "opset"        | int    | 21      | 13 to 28; unless given the first one from 21 on that has the model's operators, or
+ * |                |        |         | 20 for activations of int8, of which ONNX Runtime 1.31 takes no files of later
+ * |                |        |         | ones, if that has all of the model.
  * |                |        |         | Weights of 4 bits are written as INT4 from opset 21 on, those of 2 as INT2 from
  * |                |        |         | 25 on; before that, and as operands of QLinearConv and the like, as the same
  * |                |        |         | integers in the next wider type
