@@ -229,6 +229,12 @@ std::optional<std::string> function_of(const Node &node) {
   return cat("DynamicQuantizeLinear_", rows ? "row" : numerics_name(grid.numerics));
 }
 
+std::vector<std::string> function_names() {
+  std::vector<std::string> names;
+  for (const Function &f : functions()) names.emplace_back(f.name);
+  return names;
+}
+
 std::optional<FunctionMeaning> function_meaning(const std::string &domain, const std::string &name) {
   const Function *f = domain == ops::kOwnDomain ? find(name) : nullptr;
   if (!f) return std::nullopt;

@@ -12,6 +12,7 @@
 #include "onnx/functions.hpp"
 #include "onnx/graph_reader.hpp"
 #include "onnx/onnx.hpp"
+#include "onnx/own_functions.hpp"
 #include "onnx/qdq.hpp"
 
 namespace qtn::onnx {
@@ -87,6 +88,7 @@ graph::Graph read(protozero::data_view bytes, const std::string &folder) {
   if (!file.unsupported.empty()) fail_unsupported(file.unsupported);
   g.opsets = std::move(file.opsets);
   settle_types(g);
+  recognize_own_functions(g);
   narrow_doubles(g, reader.value_names(), file.node_names);
   finish(g, numerics);
   check_shapes(g);

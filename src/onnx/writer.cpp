@@ -122,13 +122,8 @@ class Writer {
   }
 
   WrittenModel write(std::optional<Numerics> numerics) && {
-    std::set<std::string> functions;
     std::map<std::string, std::int64_t> domains;
     visit_nodes(g_, [&](const graph::Node &node) {
-      if (const std::optional<std::string> function = function_of(node)) {
-        functions.insert(*function);
-        domains[ops::kOwnDomain] = 1;
-      }
       const ops::Custom *custom = ops::as_custom(*node.op);
       if (const char *domain = node.op->domain; *domain) {
         std::int64_t &version = domains[domain];
@@ -137,7 +132,7 @@ class Writer {
     });
     std::string bytes;
     pbf_writer model(bytes);
-    model.add_int64(field::model::ir_version, std::max(ir_version(opset_), functions.empty() ? 0 : kFunctionIrVersion));
+    model.add_int64(field::model::ir_version, ir_version(opset_));
     model.add_string(field::model::producer_name, "qtensor");
     model.add_string(field::model::producer_version, QTN_VERSION_STRING);
     write_graph(pbf_writer(model, field::model::graph), g_, names_of(g_), 0);
@@ -149,7 +144,6 @@ class Writer {
       entry.add_string(field::entry::key, kNumericsKey);
       entry.add_string(field::entry::value, numerics_name(*numerics));
     }
-    for (const std::string &f : functions) write_function(pbf_writer(model, field::model::functions), f);
     if (bytes.size() > kMaxBytes) fail_size(bytes.size());
     return {std::move(bytes), std::move(beside_)};
   }
@@ -241,11 +235,9 @@ class Writer {
       message.add_string(field::node::input, name_of(node.inputs[i]));
     for (const ValueId v : node.outputs) message.add_string(field::node::output, name_of(v));
     message.add_string(field::node::name, node.name);
-    const std::optional<std::string> function = function_of(node);
     const ops::Custom *custom = ops::as_custom(*node.op);
-    message.add_string(field::node::op_type, function ? *function : custom ? custom->type : node.op->name);
-    const char *domain = function ? ops::kOwnDomain : node.op->domain;
-    if (*domain) message.add_string(field::node::domain, domain);
+    message.add_string(field::node::op_type, custom ? custom->type : node.op->name);
+    if (const char *domain = node.op->domain; *domain) message.add_string(field::node::domain, domain);
     for (const auto &[name, value] : node.attrs)
       if (custom || !ops::is_own_attr(name))
         write_attribute(pbf_writer(message, field::node::attribute), *node.op, name, value);
@@ -265,25 +257,6 @@ class Writer {
     message.add_string(field::attribute::name, body_name(*node.op, i));
     write_graph(pbf_writer(message, field::attribute::g), body, names, node.captured);
     message.add_enum(field::attribute::type, static_cast<std::int32_t>(AttributeType::g));
-  }
-
-  void write_function(pbf_writer message, const std::string &function) {
-    graph::Graph body = function_body(function);
-    to_opset(body, opset_);
-    message.add_string(field::function::name, function);
-    for (const ValueId v : body.inputs) message.add_string(field::function::input, body.value(v).name);
-    for (const ValueId v : body.outputs) message.add_string(field::function::output, body.value(v).name);
-    for (const graph::Value &value : body.values)
-      if (value.is_constant()) {
-        pbf_writer node(message, field::function::node);
-        node.add_string(field::node::output, value.name);
-        node.add_string(field::node::op_type, ops::kConstant.name);
-        write_attribute(pbf_writer(node, field::node::attribute), ops::kConstant, "value", value.constant);
-      }
-    for (const graph::Node &node : body.nodes)
-      write_node(pbf_writer(message, field::function::node), names_of(body), node);
-    write_opset(pbf_writer(message, field::function::opset_import), "", opset_);
-    message.add_string(field::function::domain, ops::kOwnDomain);
   }
 
   static void write_value_info(pbf_writer message, const graph::Graph &g, ValueId v, const std::string &name,
@@ -371,6 +344,7 @@ graph::Graph written_out(const graph::Graph &g, const SaveOptions &options) {
   graph::Graph expanded = export_qdq(plain, options.weight_pairs);
   if (options.format == Format::qoperator) export_qoperators(expanded);
   graph::separate_clamps(expanded);
+  inline_own_functions(expanded);
   to_opset(expanded, options.opset);
   store_in_halves(expanded);
   for (graph::Node &node : expanded.nodes)

@@ -21,7 +21,7 @@ HEAD = """# Operators
 Made by `tests/golden/operators_page.py` from the sources and from ONNX's node tests; do not edit.
 
 The operators have the semantics of ONNX opset 21, newer ones those of their first opset, and files of opset 1 to 28 are read. An operator of the domain com.microsoft is one of ONNX Runtime's; one of
-the domain qtensor is this library's, and files that it writes bring it along as a function of ONNX's own.
+the domain qtensor is this library's, and files that it writes have its formula in ONNX's own operators.
 A program can register [operators of its own](custom-operators.md).
 The [glossary](glossary.md) explains the words.
 

@@ -1769,8 +1769,7 @@ QTN_API qstatus qreport_summary(qblob **out, const char *report);
  * DynamicQuantizeLinear under all others. Results are then those of qop_linear, bit for bit.
  *
  * Files have products as DynamicQuantizeLinear and MatMulInteger, and give them back. ONNX's operator knows neither rows
- * nor PyTorch's grids: there a function stands in its place (domain "qtensor"), which the file brings along in ONNX's
- * own operators, with the same bits; files with it are of IR version 8 or later.
+ * nor PyTorch's grids: files have their formula in ONNX's own operators, with the same bits.
  *
  * @param out the quantized model; free it with qmodel_free
  * @param m a loaded float model

@@ -113,16 +113,14 @@ void test_files_give_the_same_bits(void **) {
     const graph::Graph g = product.build();
     for (const onnx::Format format : {onnx::Format::qdq, onnx::Format::qoperator}) {
       const onnx::SaveOptions options{.opset = 13, .format = format};
-      const bool own = product.grid == ops::OwnGrid{};
-      Operators in_file{own ? "DynamicQuantizeLinear" : "qtensor" + function_of(product.grid), "MatMulInteger", "Cast",
-                        "Mul", "Mul"},
-          back{"DynamicQuantizeMatMul"};
-      if (product.grid == kRows) in_file.insert(in_file.end(), {"Cast", "Mul", "Sub"});
+      Operators in_file{"DynamicQuantizeLinear", "MatMulInteger", "Cast", "Mul", "Mul"}, back{"DynamicQuantizeMatMul"};
       for (Operators *names : {&in_file, &back}) {
         if (product.bias) names->emplace_back("Add");
         if (product.clamp) names->emplace_back(product.clamp->lo == 0 ? "Relu" : "Clip");
       }
-      expect_operators(operators_in_file(g, options), in_file);
+      const Operators names = operators_in_file(g, options);
+      if (product.grid == ops::OwnGrid{}) expect_operators(names, in_file);
+      assert_true(std::ranges::none_of(names, [](const std::string &name) { return name.starts_with("qtensor"); }));
       const graph::Graph read = parse(onnx::serialize(g, options));
       expect_operators(operators(read), back);
       if (!equal(evaluated(read, x), evaluated(g, x))) fail_test("other bits come back");
@@ -188,6 +186,77 @@ void test_function_computes_products(void **) {
   }
 }
 
+/// A function as the nodes of a network.
+graph::Graph network_of(const std::string &function) {
+  graph::Graph g = onnx::function_body(function);
+  for (const graph::ValueId v : g.inputs) {
+    g.value(v).dtype = QTN_FLOAT32;
+    g.value(v).shape = g.inputs.size() == 1 ? Shape{2, 9} : v == g.inputs[0] ? Shape{2, 4, 9} : Shape{2, 9, 5};
+  }
+  return g;
+}
+
+/// Nodes of a function are what it stands for, other nodes are not.
+void test_nodes_of_functions_are_recognized(void **) {
+  for (const std::string &function : onnx::function_names()) {
+    const char *op = onnx::function_meaning("qtensor", function)->op->name;
+    const graph::Graph g = network_of(function);
+    graph::Graph whole = parse(onnx::serialize(g, {}));
+    expect_operators(operators(whole), {op});
+    assert_int_equal(whole.nodes[0].outputs.size(), g.outputs.size());
+    std::vector<Tensor> inputs;
+    for (const graph::ValueId v : g.inputs) inputs.push_back(random_floats(*g.value(v).shape, 7));
+    const std::vector<Tensor> want = graph::evaluate(g, inputs);
+    // A number on the way that is read elsewhere stays, too.
+    graph::Graph more = g;
+    more.outputs.push_back(more.names.find(more.values, "min"));
+    more = parse(onnx::serialize(more, {}));
+    assert_int_equal(std::ranges::count(operators(more), op), 1);
+    assert_true(more.nodes.size() > 1);
+    for (const graph::Graph &read : {whole, more}) {
+      const std::vector<Tensor> got = graph::evaluate(read, inputs);
+      for (std::size_t o = 0; o < want.size(); ++o)
+        if (!equal(got[o], want[o])) fail_test(function, ": output ", o, " has other bits");
+    }
+    // One operator, constant or attribute that is another one.
+    const auto is_not = [&](const graph::Graph &other, const std::string &what) {
+      if (std::ranges::count(operators(parse(onnx::serialize(other, {}))), op) > 0)
+        fail_test(function, " with another ", what, " is ", op);
+    };
+    for (std::size_t v = 0; v < g.values.size(); ++v)
+      if (g.values[v].is_constant() && g.values[v].constant.dtype() == QTN_FLOAT32) {
+        graph::Graph other = g;
+        other.values[v].constant = Tensor::scalar(*g.values[v].constant.as<float>() + 0.5f);
+        is_not(other, g.values[v].name);
+      }
+    for (std::size_t n = 0; n < g.nodes.size(); ++n) {
+      graph::Graph other = g;
+      if (g.nodes[n].op == &ops::kMul) other.nodes[n].op = &ops::kAdd;
+      if (g.nodes[n].op == &ops::kRound) other.nodes[n].op = &ops::kFloor;
+      if (g.nodes[n].op == &ops::kReduceMin) other.nodes[n].op = &ops::kReduceMax;
+      if (other.nodes[n].op != g.nodes[n].op) is_not(other, g.nodes[n].name);
+    }
+  }
+}
+
+/// Files of 0.1 call functions, and bring them along.
+void test_functions_of_files(void **) {
+  for (const std::string &function : onnx::function_names()) {
+    ModelText model;
+    model.nodes = {{function, {"x"}, {"y"}, "call", "qtensor"}};
+    const auto meaning = onnx::function_meaning("qtensor", function);
+    if (meaning->op == &ops::kDynamicMatMul) {
+      model.nodes[0].inputs = {"x", "x"};
+      model.shape = {2, 2};
+    } else {
+      model.output_type = QTN_UINT8;
+    }
+    const graph::Graph g = parse(model.bytes());
+    expect_operators(operators(g), {meaning->op->name});
+    assert_true(onnx::function_of(g.nodes[0]) == function);
+  }
+}
+
 /// An attribute that ONNX's operators do not have comes from no file, and a product that no function says goes into
 /// none.
 void test_numerics_are_not_an_attribute_of_files(void **) {
@@ -221,9 +290,10 @@ void test_products_share_a_grid(void **) {
   ops::set_own_grid(g.nodes[1].attrs, {Numerics::fbgemm});
   const Operators both = operators_in_file(g, {});
   assert_int_equal(std::count(both.begin(), both.end(), "DynamicQuantizeLinear"), 1);
-  assert_int_equal(std::count(both.begin(), both.end(), "qtensorDynamicQuantizeLinear_fbgemm"), 1);
+  assert_int_equal(std::count(both.begin(), both.end(), "Reciprocal"), 1);  // of PyTorch's grid
   const Tensor x = random_floats({2, 8}, 4);
   const graph::Graph read = parse(onnx::serialize(g, {}));
+  expect_operators(operators(read), {"DynamicQuantizeMatMul", "DynamicQuantizeMatMul"});
   for (std::size_t o = 0; o < 2; ++o)
     if (!equal(graph::evaluate(read, std::span(&x, 1))[o], graph::evaluate(g, std::span(&x, 1))[o]))
       fail_test("output ", o, ": other bits come back");
@@ -309,6 +379,8 @@ int main() {
       cmocka_unit_test(qtn::test::test_files_give_the_same_bits),
       cmocka_unit_test(qtn::test::test_functions_compute_the_operator),
       cmocka_unit_test(qtn::test::test_function_computes_products),
+      cmocka_unit_test(qtn::test::test_nodes_of_functions_are_recognized),
+      cmocka_unit_test(qtn::test::test_functions_of_files),
       cmocka_unit_test(qtn::test::test_numerics_are_not_an_attribute_of_files),
       cmocka_unit_test(qtn::test::test_products_share_a_grid),
       cmocka_unit_test(qtn::test::test_other_products_stay),
