@@ -154,9 +154,7 @@ class Recognition {
       const graph::Uses body_uses(body);
       for (const Node &node : g_.nodes) {
         Match match(g_, uses_, body, body_uses);
-        if (!match.ends_at(node)) continue;
-        replace(function, match.found(body.inputs), match.found(body.outputs));
-        any = true;
+        if (match.ends_at(node) && replaces(function, match.found(body.inputs), match.found(body.outputs))) any = true;
       }
     }
     if (!any) return;
@@ -170,18 +168,18 @@ class Recognition {
   }
 
  private:
-  /// The call stands where the first of its outputs was made.
-  void replace(const std::string &function, std::vector<ValueId> inputs, std::vector<ValueId> outputs) {
-    std::size_t first = g_.nodes.size();
-    for (const ValueId v : outputs) {
-      if (v == kNoValue) continue;
-      const auto maker = static_cast<std::size_t>(uses_.producer[at(v)]);
-      is_replaced_[maker] = true;
-      first = std::min(first, maker);
-    }
+  /// The call stands where the first of its outputs was made; not where another call makes one of them already.
+  bool replaces(const std::string &function, std::vector<ValueId> inputs, std::vector<ValueId> outputs) {
+    std::vector<std::size_t> makers;
+    for (const ValueId v : outputs)
+      if (v != kNoValue) makers.push_back(static_cast<std::size_t>(uses_.producer[at(v)]));
+    if (std::ranges::any_of(makers, [&](std::size_t maker) { return is_replaced_[maker]; })) return false;
+    for (const std::size_t maker : makers) is_replaced_[maker] = true;
+    const std::size_t first = *std::ranges::min_element(makers);
     while (outputs.back() == kNoValue) outputs.pop_back();
     const FunctionMeaning meaning = *function_meaning(ops::kOwnDomain, function);
     calls_[first] = Node{g_.nodes[first].name, meaning.op, meaning.attrs, std::move(inputs), std::move(outputs), {}};
+    return true;
   }
 
   Graph &g_;

@@ -218,6 +218,20 @@ void test_nodes_of_functions_are_recognized(void **) {
       for (std::size_t o = 0; o < want.size(); ++o)
         if (!equal(got[o], want[o])) fail_test(function, ": output ", o, " has other bits");
     }
+    // What ends twice has one grid and thus one call, or two products.
+    graph::Graph twice = g;
+    graph::Node last =
+        *std::ranges::find_if(g.nodes, [&](const graph::Node &n) { return n.outputs == std::vector{g.outputs[0]}; });
+    last.name = "again";
+    graph::Value again;
+    again.name = "again";
+    last.outputs = {twice.add_value(std::move(again))};
+    twice.outputs.push_back(last.outputs[0]);
+    twice.nodes.push_back(std::move(last));
+    twice = parse(onnx::serialize(twice, {}));
+    assert_int_equal(std::ranges::count(operators(twice), op), g.outputs.size() == 1 ? 2 : 1);
+    const std::vector<Tensor> both = graph::evaluate(twice, inputs);
+    assert_true(equal(both.front(), want[0]) && equal(both.back(), want[0]));
     // One operator, constant or attribute that is another one.
     const auto is_not = [&](const graph::Graph &other, const std::string &what) {
       if (std::ranges::count(operators(parse(onnx::serialize(other, {}))), op) > 0)
