@@ -63,7 +63,7 @@ class Narrowing {
       for (std::vector<ValueId> *values : {&node.inputs, &node.outputs})
         for (ValueId &v : *values)
           if (v != kNoValue) v = stand_in[at(v)];
-      attributes_to_float(node);
+      to_float(node);
       g_.nodes.push_back(std::move(node));
     }
     for (const ValueId v : outputs) {
@@ -99,6 +99,10 @@ class Narrowing {
       const bool reads = read != node.inputs.end();
       if (reads && node.op == &ops::kBitCast) return false;  // which wants the bits that the file says
       needed = needed || (reads && is_narrow(node) && (weights || other_[at(*read)] == QTN_FLOAT64));
+      for (const auto &body : node.bodies) {
+        graph::Graph inside = *body;
+        needed = needed || Narrowing(inside, value_names_, node_names_).is_needed();
+      }
       const std::size_t first = node.op->moved.first;
       const ValueId main = first < node.inputs.size() ? node.inputs[first] : kNoValue;
       const ValueId moved = is_other(main) ? main : reads && !is_float32(main) ? *read : kNoValue;
@@ -106,7 +110,9 @@ class Narrowing {
       for (std::size_t o = 0; o < node.outputs.size(); ++o) {
         const ValueId v = node.outputs[o];
         if (v == kNoValue) continue;
-        const qdtype made = node.op->output_dtype ? node.op->output_dtype(node.attrs, o, given) : given;
+        const qdtype made = !node.bodies.empty()    ? g_.value(v).dtype.value_or(kNone)
+                            : node.op->output_dtype ? node.op->output_dtype(node.attrs, o, given)
+                                                    : given;
         set(v, g_.value(v).dtype.value_or(made) == made ? made : kNone);
       }
       const ValueId scale = grid_scale(g_, node);
@@ -127,13 +133,23 @@ class Narrowing {
     value.dtype = value.constant.dtype();
   }
 
-  /// Types that nodes make are said by ONNX's number, or by a tensor.
-  static void attributes_to_float(Node &node) {
+  /// Types that nodes make are said by ONNX's number, or by a tensor; bodies are graphs among values in float32.
+  static void to_float(Node &node) {
     for (const char *name : {"to", "dtype", "output_dtype", "output_datatype"})
       if (is_other(static_cast<qdtype>(node.attrs.get_int(name, kNone))))
         node.attrs.set(name, std::int64_t{QTN_FLOAT32});
     if (const Tensor *value = node.attrs.get_tensor("value"); value && is_other(value->dtype()))
       node.attrs.set("value", in_float32(*value));
+    for (auto &body : node.bodies) {
+      graph::Graph inside = *body;
+      for (graph::Value &value : inside.values)
+        if (value.is_constant())
+          to_float(value);
+        else if (value.dtype && is_other(*value.dtype))
+          value.dtype = QTN_FLOAT32;
+      for (Node &inner : inside.nodes) to_float(inner);
+      body = std::make_shared<const graph::Graph>(std::move(inside));
+    }
   }
 
   ValueId add_float(ValueId v) {

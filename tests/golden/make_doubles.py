@@ -172,11 +172,33 @@ def halved_weights():
                     {"w": (random.normal(size=(6, 4)) / 4).astype(np.float32)})  # fmt: skip
 
 
+def halves_in_branches():
+    """A network of float16 whose branches and loop have constants and results of float16, too."""
+    random, node, value = np.random.default_rng(14), helper.make_node, helper.make_tensor_value_info
+    half = TensorProto.FLOAT16
+
+    def body(nodes, inputs, outputs, constants=None):
+        return helper.make_graph(nodes, "body", inputs, outputs, [numpy_helper.from_array(a, key) for key, a in (constants or {}).items()])
+
+    then = body([node("Add", ["h", "k"], ["a"])], [], [value("a", half, [3, 4])], {"k": random.normal(size=4).astype(np.float16)})
+    other = body([node("Relu", ["h"], ["b"])], [], [value("b", half, [3, 4])])
+    loop = body(
+        [node("Identity", ["go"], ["goes"]), node("MatMul", ["before", "u"], ["product"]), node("Tanh", ["product"], ["after"])],
+        [value("i", TensorProto.INT64, []), value("go", TensorProto.BOOL, []), value("before", half, [3, 4])],
+        [value("goes", TensorProto.BOOL, []), value("after", half, [3, 4])], {"u": random.normal(size=(4, 4)).astype(np.float16)},
+    )  # fmt: skip
+    nodes = [node("MatMul", ["x", "w"], ["h"]), node("If", ["which"], ["branch"], then_branch=then, else_branch=other),
+             node("Loop", ["times", "always", "branch"], ["y"], body=loop)]  # fmt: skip
+    inputs = {"x": random.normal(size=(3, 6)).astype(np.float16), "which": np.array(True), "times": np.array(3)}
+    return of_nodes("halves_in_branches", nodes, inputs, {"branch": (half, [3, 4]), "y": (half, [3, 4])},
+                    {"w": (random.normal(size=(6, 4)) / 4).astype(np.float16), "always": np.array(True)})  # fmt: skip
+
+
 def main():
     OUT.mkdir(exist_ok=True)
     cases = []
     for make in (pictures, edges, inside, kept, lambda: halves(False), lambda: halves(True), lambda: grids(np.int8),
-                 lambda: grids(ml_dtypes.float8_e4m3fn), grids_of_floats, halves_alone, halved_weights):  # fmt: skip
+                 lambda: grids(ml_dtypes.float8_e4m3fn), grids_of_floats, halves_alone, halved_weights, halves_in_branches):  # fmt: skip
         name, inputs, outputs = make()
         cases.append({"name": name, "inputs": [np.asarray(x) for x in inputs], "outputs": [np.asarray(y) for y in outputs]})
     source = f"torch {torch.__version__}, onnx {onnx.__version__}"

@@ -54,7 +54,7 @@ void expect_near(const Tensor &got, const Tensor &want, double tolerance, const 
 
 void outputs_of_other_tools(void **) {
   const nlohmann::json file = read_json(kFolder + "doubles.json");
-  assert_int_equal(file.at("cases").size(), 11);
+  assert_int_equal(file.at("cases").size(), 12);
   for (const auto &c : file.at("cases")) {
     const std::string name = c.at("name");
     const std::vector<Tensor> inputs = tensors_of(c.at("inputs")), want = tensors_of(c.at("outputs"));
