@@ -17,6 +17,7 @@ using graph::ValueId;
 
 std::size_t at(ValueId v) { return static_cast<std::size_t>(v); }
 
+/// Names are short, since a call has some twenty nodes; what follows from constants alone is there once for all calls.
 class Inlining {
  public:
   explicit Inlining(Graph &g) : g_(g) {}
@@ -24,50 +25,56 @@ class Inlining {
   void run() {
     std::vector<Node> nodes;
     std::swap(nodes, g_.nodes);
-    bool any = false;
-    for (Node &node : nodes) {
-      const auto function = function_of(node);
-      any = any || function;
-      function ? inlined(node, *function) : g_.nodes.push_back(std::move(node));
-    }
-    if (any) graph::remove_dead(g_);
+    for (Node &node : nodes)
+      if (const auto function = function_of(node))
+        inlined(node, *function);
+      else
+        g_.nodes.push_back(std::move(node));
+    if (calls_ > 0) graph::remove_dead(g_);
   }
 
  private:
   void inlined(const Node &call, const std::string &function) {
     const Graph body = function_body(function);
+    const std::string kind = function.substr(function.rfind('_') + 1), own = kind + std::to_string(++calls_);
     std::vector<ValueId> here(body.values.size(), kNoValue);
+    std::vector<bool> is_common(body.values.size());
     for (std::size_t i = 0; i < body.inputs.size(); ++i) here[at(body.inputs[i])] = call.inputs[i];
     for (std::size_t o = 0; o < call.outputs.size(); ++o) here[at(body.outputs[o])] = call.outputs[o];
-    const auto value_of = [&](ValueId v) {
-      ValueId &found = here[at(v)];
-      if (found == kNoValue)
-        found = body.value(v).is_constant() ? constant(function, body.value(v)) : add(call, body.value(v));
-      return found;
-    };
+    for (std::size_t v = 0; v < body.values.size(); ++v)
+      if (body.values[v].is_constant()) {
+        const auto [common, is_new] = common_.try_emplace(kind + "_" + body.values[v].name);
+        if (is_new) common->second = g_.add_constant(common->first, body.values[v].constant);
+        here[v] = common->second;
+        is_common[v] = true;
+      }
     for (Node node : body.nodes) {
-      node.name = call.name + "_" + node.name;
+      const std::size_t y = at(node.outputs[0]);
+      is_common[y] = std::ranges::all_of(node.inputs, [&](ValueId v) { return is_common[at(v)]; });
+      node.name = (is_common[y] ? kind : own) + "_" + body.values[y].name;
+      if (is_common[y]) {
+        const auto [common, is_new] = common_.try_emplace(node.name);
+        if (is_new) common->second = add(node.name);
+        here[y] = common->second;
+        if (!is_new) continue;
+      } else if (here[y] == kNoValue) {
+        here[y] = add(node.name);
+      }
       for (std::vector<ValueId> *values : {&node.inputs, &node.outputs})
-        std::ranges::transform(*values, values->begin(), value_of);
+        for (ValueId &v : *values) v = here[at(v)];
       g_.nodes.push_back(std::move(node));
     }
   }
 
-  /// One for all calls.
-  ValueId constant(const std::string &function, const graph::Value &value) {
-    const std::string name = function + "_" + value.name;
-    const auto known = constants_.find(name);
-    return known != constants_.end() ? known->second : constants_[name] = g_.add_constant(name, value.constant);
-  }
-
-  ValueId add(const Node &call, const graph::Value &value) {
-    graph::Value made;
-    made.name = g_.names.make(g_.values, call.name + "_" + value.name);
-    return g_.add_value(std::move(made));
+  ValueId add(const std::string &name) {
+    graph::Value value;
+    value.name = g_.names.make(g_.values, name);
+    return g_.add_value(std::move(value));
   }
 
   Graph &g_;
-  std::map<std::string, ValueId> constants_;
+  std::map<std::string, ValueId> common_;
+  std::size_t calls_ = 0;
 };
 
 /// The nodes of a function in a graph.
@@ -152,7 +159,9 @@ class Recognition {
     for (const std::string &function : function_names()) {
       const Graph body = function_body(function);
       const graph::Uses body_uses(body);
+      const Node &last = *graph::maker_of(body, body_uses, body.outputs[0]);
       for (const Node &node : g_.nodes) {
+        if (node.op != last.op) continue;
         Match match(g_, uses_, body, body_uses);
         if (match.ends_at(node) && replaces(function, match.found(body.inputs), match.found(body.outputs))) any = true;
       }

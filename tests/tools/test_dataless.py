@@ -24,7 +24,7 @@ class Dataless(CommandTest):
         self.assertGreater(sqnr, 45)
         self.assertGreaterEqual(top1, 528 / 540)
         size, sqnr, top1 = self.quantize("--dynamic", "--dynamic-conv", "--config", "fbgemm")
-        self.assertLess(size, 0.3)
+        self.assertLess(size, 0.33)  # with the formula of PyTorch's grids for each of seven inputs, 1.4 kB
         self.assertGreater(sqnr, 33)
         self.assertGreaterEqual(top1, 527 / 540)
 
@@ -41,8 +41,8 @@ class Dataless(CommandTest):
         self.assertEqual(files["default"], files["row"])
         self.assertEqual(files["default"], files["silent"])
         self.assertNotEqual(files["default"], files["tensor"])
-        self.assertIn(b"DynamicQuantizeLinear_row", files["row"])
-        self.assertNotIn(b"DynamicQuantizeLinear_row", files["tensor"])
+        self.assertIn(b"IsInf", files["row"])  # of the formula
+        self.assertNotIn(b"IsInf", files["tensor"])
 
     def test_nothing_that_samples_would_not_need(self):
         conv = self.path("conv.onnx", onnx([("Conv", ["x", "w"], ["y"])], {"x": [1, 1, 3, 3], "w": [1, 1, 3, 3]}, {"y": [1, 1, 1, 1]}))
