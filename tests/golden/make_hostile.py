@@ -509,6 +509,11 @@ def unusual_axes():
     next(n for n in grown.graph.node if n.op_type == "ConcatFromSequence").attribute[0].i = -(2**63)
     error("sequence_along_an_axis_of_2_to_63", grown, "QTN_EUNSUPPORTED")
 
+    model = Model([floats("x", [1])], [floats("y", None)])
+    model.constant("axis", np.int64(2**63 - 1))
+    model.node("CumSum", ["x", "axis"], ["y"])
+    error("sum_along_no_axis", model, "QTN_EFORMAT")
+
 
 def layers():
     """What equalization takes for a pair of layers: a bias of one number for 64 channels."""

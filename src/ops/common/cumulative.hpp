@@ -9,15 +9,16 @@ namespace qtn::ops {
 
 inline constexpr AttrSpec kCumulativeAttrs[] = {{"exclusive", AttrSpec::kInt}, {"reverse", AttrSpec::kInt}};
 
+inline std::size_t cumulative_axis(const char *op, const Call &call) {
+  return normalize_axis(int_values(*call.in(1), "axis")[0], call.in(0)->rank(), op);
+}
+
 inline Types infer_cumulative(const char *op, const Call &call) {
   require_dtype(op, "axis", *call.in(1), {QTN_INT64, QTN_INT32});
   if (call.in(1)->count() != 1)
     fail(QTN_ESHAPE, op, ": axis must be one number, it is ", to_string(call.in(1)->shape()));
+  if (call.in(1)->has_data()) cumulative_axis(op, call);
   return infer_number_unary(op, call);
-}
-
-inline std::size_t cumulative_axis(const char *op, const Call &call) {
-  return normalize_axis(static_cast<std::int64_t>(item(*call.in(1))), call.in(0)->rank(), op);
 }
 
 /// y[k] = x up to k, or before it, joined one after the other; in reverse those behind. `start` is that of none.
