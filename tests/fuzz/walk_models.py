@@ -82,7 +82,8 @@ def operand_changes(graph, node, i):
     yield lambda: node.input.__delitem__(i)
     yield lambda: node.input.__delitem__(slice(i, None))
     yield lambda: node.input.insert(i, node.input[i])
-    yield name_it(node.output[0])
+    if node.output:
+        yield name_it(node.output[0])
     known = [v.name for v in graph.input] + [t.name for t in graph.initializer] + [n for other in graph.node for n in other.output]
     for name in sorted(set(known) - {"", node.input[i]})[:12]:
         yield name_it(name)
@@ -128,7 +129,7 @@ def node_changes(graph, node):
         yield lambda i=i: node.output.__delitem__(i)
         yield lambda i=i: node.output.insert(i, f"more_{i}")
     yield lambda: node.output.append("more")
-    yield lambda: node.output.append(node.output[0])
+    yield lambda: node.output.append(node.output[0] if node.output else "another")
     for i in range(len(node.attribute)):
         yield from attribute_changes(node, i)
     yield lambda: graph.node.remove(node)
@@ -202,7 +203,8 @@ def value_changes(values, value):
 
 
 def version_changes(model):
-    yield from ((lambda v=v: setattr(model.opset_import[0], "version", v)) for v in VERSIONS)
+    if model.opset_import:
+        yield from ((lambda v=v: setattr(model.opset_import[0], "version", v)) for v in VERSIONS)
 
 
 def places_of(model):
